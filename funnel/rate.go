@@ -1,0 +1,171 @@
+package funnel
+
+import (
+	"math"
+	"math/bits"
+)
+
+// Bounds of the parameters. Within them no sum or product below overflows.
+const (
+	// MaxLimit bounds limit and count. A quantity is at most MaxLimit + 1 either way.
+	MaxLimit = 1_000_000_000_000
+	// MaxPeriod bounds a period and limit x period / count: 100 years of 365 days, in ns.
+	MaxPeriod = 100 * 365 * 24 * 3600 * 1_000_000_000
+)
+
+// Rate is a sustained rate of Count units per Period nanoseconds. The interval,
+// the time that one unit takes to drain, is Period/Count: a fraction, so that 7
+// per 60 s is as exact as 6 per 60 s. The zero value means that no rate is known.
+type Rate struct {
+	Period int64 // ns, 1 to MaxPeriod
+	Count  int64 // 1 to MaxLimit
+}
+
+// equal reports whether both rates have the same interval, in lowest terms or not.
+func (r Rate) equal(o Rate) bool {
+	h1, l1 := bits.Mul64(uint64(r.Period), uint64(o.Count))
+	h2, l2 := bits.Mul64(uint64(o.Period), uint64(r.Count))
+	return h1 == h2 && l1 == l2 && r.Count != 0
+}
+
+// Reduced returns the rate in lowest terms, the form in which it is stored.
+func (r Rate) Reduced() Rate {
+	a, b := r.Period, r.Count
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return Rate{r.Period / a, r.Count / a}
+}
+
+// Drain returns the time that units >= 0 take to drain, in ns, rounded up and
+// saturating at 2^63-1.
+func (r Rate) Drain(units int64) int64 {
+	return r.span(units).ceil()
+}
+
+// Fits reports whether limit units drain within MaxPeriod.
+func (r Rate) Fits(limit int64) bool {
+	return r.Drain(limit) <= MaxPeriod
+}
+
+// span is a length of time, ns + frac/Count nanoseconds, with 0 <= frac < Count of
+// the rate at hand. Spans are only ever combined under the same rate.
+type span struct {
+	ns, frac uint64
+}
+
+// maxSpan is where a span made from units saturates. The sum of two still fits.
+const maxSpan = math.MaxInt64
+
+// span returns the time that units take to drain, saturating at maxSpan.
+func (r Rate) span(units int64) span {
+	hi, lo := bits.Mul64(uint64(units), uint64(r.Period))
+	count := uint64(r.Count)
+	if hi == 0 {
+		if count == 1 {
+			return span{min(lo, maxSpan), 0}
+		}
+		if q := lo / count; q < maxSpan {
+			return span{q, lo - q*count}
+		}
+		return span{maxSpan, 0}
+	}
+	if hi >= count {
+		return span{maxSpan, 0}
+	}
+	q, rem := bits.Div64(hi, lo, count)
+	if q >= maxSpan {
+		return span{maxSpan, 0}
+	}
+	return span{q, rem}
+}
+
+// units returns how many whole units drain in s and the rest, in 1/Count ns.
+// The number saturates at 2^63-1.
+func (r Rate) units(s span) (whole int64, rest uint64) {
+	hi, lo := bits.Mul64(s.ns, uint64(r.Count))
+	lo, carry := bits.Add64(lo, s.frac, 0)
+	hi += carry
+	period := uint64(r.Period)
+	if hi == 0 {
+		q := lo / period
+		return int64(min(q, math.MaxInt64)), lo - q*period
+	}
+	if hi >= period {
+		return math.MaxInt64, 0
+	}
+	q, rem := bits.Div64(hi, lo, period)
+	if q > math.MaxInt64 {
+		return math.MaxInt64, 0
+	}
+	return int64(q), rem
+}
+
+// plus returns s + t, where neither exceeds maxSpan.
+func (r Rate) plus(s, t span) span {
+	s.ns += t.ns
+	s.frac += t.frac
+	if s.frac >= uint64(r.Count) {
+		s.frac -= uint64(r.Count)
+		s.ns++
+	}
+	return s
+}
+
+// minus returns s - t, or zero if t is the longer.
+func (r Rate) minus(s, t span) span {
+	if s.less(t) {
+		return span{}
+	}
+	s.ns -= t.ns
+	if s.frac < t.frac {
+		s.frac += uint64(r.Count)
+		s.ns--
+	}
+	s.frac -= t.frac
+	return s
+}
+
+func (s span) less(t span) bool {
+	return s.ns < t.ns || s.ns == t.ns && s.frac < t.frac
+}
+
+// ceil returns s in whole nanoseconds, rounded up, saturating at 2^63-1.
+func (s span) ceil() int64 {
+	if s.frac > 0 {
+		s.ns++
+	}
+	return int64(min(s.ns, math.MaxInt64))
+}
+
+// convert returns the time that takes under rate to what takes s under rate from to
+// drain: usage carries over in units. It rounds up by less than 1/to.Count ns, so it
+// never invents room, and it is exact when whole units are in use.
+func convert(s span, from, to Rate) span {
+	// s in 1/from.Count ns, times to.Period / from.Period, is in 1/to.Count ns. The
+	// product has 192 bits; its top word stays below 2^38.
+	hi, lo := bits.Mul64(s.ns, uint64(from.Count))
+	lo, carry := bits.Add64(lo, s.frac, 0)
+	top, mid := bits.Mul64(hi+carry, uint64(to.Period))
+	over, lo := bits.Mul64(lo, uint64(to.Period))
+	mid, carry = bits.Add64(mid, over, 0)
+	top += carry
+
+	period, count := uint64(from.Period), uint64(to.Count)
+	top, rem := top/period, top%period
+	mid, rem = bits.Div64(rem, mid, period)
+	lo, rem = bits.Div64(rem, lo, period)
+	if rem > 0 {
+		lo, carry = bits.Add64(lo, 1, 0)
+		mid, carry = bits.Add64(mid, 0, carry)
+		top += carry
+	}
+	if top > 0 || mid >= count {
+		return span{maxSpan, 0}
+	}
+	ns, frac := bits.Div64(mid, lo, count)
+	if ns >= maxSpan {
+		return span{maxSpan, 0}
+	}
+	return span{ns, frac}
+}
