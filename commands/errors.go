@@ -1,0 +1,52 @@
+package commands
+
+import "fmt"
+
+// Error names one error reply; NoError is none. The texts are a promise to users:
+// they are listed in docs/commands.md and do not change.
+type Error int32
+
+// The errors that a command can reply, besides the server's own (wrong number of
+// arguments, OOM, READONLY, NOPERM, CROSSSLOT, MOVED).
+const (
+	NoError Error = iota
+	ErrInternal
+	ErrWrongType
+	ErrForeignHash
+	ErrDamaged
+	ErrUnknownOption
+	ErrRepeatedOption
+	ErrMaxBurstNotInteger
+	ErrMaxBurstRange
+	ErrCountNotInteger
+	ErrCountRange
+	ErrPeriodNotInteger
+	ErrPeriodRangeSeconds
+	ErrPeriodRangeMillis
+	ErrQuantityNotInteger
+	ErrQuantityRange
+	ErrWindowTooLong
+	NumErrors
+)
+
+var errorTexts = [NumErrors]string{
+	ErrInternal:           "ERR internal error, see the server's log",
+	ErrWrongType:          "WRONGTYPE Operation against a key holding the wrong kind of value",
+	ErrForeignHash:        "ERR the hash at this key is not a rate limiter",
+	ErrDamaged:            "ERR the rate limiter at this key is damaged",
+	ErrUnknownOption:      "ERR unknown option",
+	ErrRepeatedOption:     "ERR option given more than once",
+	ErrMaxBurstNotInteger: "ERR max_burst is not an integer",
+	ErrMaxBurstRange:      fmt.Sprintf("ERR max_burst must be between 0 and %d", maxLimit-1),
+	ErrCountNotInteger:    "ERR count is not an integer",
+	ErrCountRange:         fmt.Sprintf("ERR count must be between 1 and %d", maxLimit),
+	ErrPeriodNotInteger:   "ERR period is not an integer",
+	ErrPeriodRangeSeconds: fmt.Sprintf("ERR period must be between 1 and %d seconds", maxPeriod/second),
+	ErrPeriodRangeMillis:  fmt.Sprintf("ERR period must be between 1 and %d milliseconds", maxPeriod/millisecond),
+	ErrQuantityNotInteger: "ERR quantity is not an integer",
+	ErrQuantityRange:      fmt.Sprintf("ERR quantity must be between %d and %d", -maxQuantity, maxQuantity),
+	ErrWindowTooLong:      "ERR (max_burst + 1) x period / count must not exceed 100 years",
+}
+
+// Text returns the reply's text: an upper-case code and a plain sentence.
+func (e Error) Text() string { return errorTexts[e] }

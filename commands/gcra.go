@@ -1,0 +1,191 @@
+package commands
+
+import "gothrottle/funnel"
+
+// A GCRA limiter is one cell of a hash, all fields integers:
+//
+//	t  the TAT (theoretical arrival time), ns since the Unix epoch
+//	p  the period, ns, of the rate in lowest terms
+//	c  the count of that rate, n the rest of the TAT in 1/c ns
+//
+// c and n are there only if c is not 1, that is, if the count does not divide the
+// period in ns.
+const (
+	fieldTAT = iota
+	fieldPeriod
+	fieldFrac
+	fieldCount
+)
+
+// Fields are the names of the fields of a hash's first cell; the second one's are t1, p1
+// and so on.
+var Fields = [MaxFields]string{fieldTAT: "t", fieldPeriod: "p", fieldFrac: "n", fieldCount: "c"}
+
+const (
+	wholeFields = 1<<fieldTAT | 1<<fieldPeriod
+	fracFields  = 1<<fieldFrac | 1<<fieldCount
+)
+
+// gcraLimit is one limit of a call.
+type gcraLimit struct {
+	limit    int64
+	rate     funnel.Rate
+	window   int64 // ns that limit units take to drain
+	quantity int64
+}
+
+// newGCRALimit reads max_burst, count and period.
+func newGCRALimit(maxBurst, count, period string, unit int64) (l gcraLimit, err Error) {
+	if l.limit, err = intArg(maxBurst, 0, maxLimit-1, ErrMaxBurstNotInteger, ErrMaxBurstRange); err != NoError {
+		return l, err
+	}
+	l.limit++
+	if l.rate.Count, err = intArg(count, 1, maxLimit, ErrCountNotInteger, ErrCountRange); err != NoError {
+		return l, err
+	}
+	if l.rate.Period, err = periodArg(period, unit); err != NoError {
+		return l, err
+	}
+	if l.window = l.rate.Drain(l.limit); l.window > maxPeriod {
+		return l, ErrWindowTooLong
+	}
+	return l, NoError
+}
+
+// minSlack is how long, in ms, a key may outlive its state whatever its window.
+const minSlack = 1000
+
+// slack returns by how many ms the expiry may lie after the end of the state: a
+// quarter of the window. It is what lets most calls leave the expiry alone.
+func (l *gcraLimit) slack() int64 {
+	return max(minSlack, min(l.window, l.rate.Period)/(4*millisecond))
+}
+
+// gcraState returns the state that a cell holds.
+func (c *Call) gcraState(cell *Cell) (funnel.State, Error) {
+	key := &c.Keys[cell.Key]
+	switch key.Kind {
+	case KindAbsent:
+		return funnel.State{}, NoError
+	case KindString:
+		return adopt(key.Text)
+	case KindHash:
+		if cell.Found == wholeFields && key.Length == 2 {
+			break // the common case: one cell, nothing else
+		}
+		if err := c.checkHash(cell.Key); err != NoError {
+			return funnel.State{}, err
+		}
+		if cell.Found == 0 {
+			return funnel.State{}, NoError
+		}
+	default:
+		return funnel.State{}, ErrWrongType
+	}
+	return cell.gcraState()
+}
+
+// gcraState returns the state in the fields of a cell that has all that it needs.
+func (cell *Cell) gcraState() (funnel.State, Error) {
+	s := funnel.State{
+		TAT:  cell.Value[fieldTAT],
+		Rate: funnel.Rate{Period: cell.Value[fieldPeriod], Count: 1},
+	}
+	if cell.Found&fracFields != 0 {
+		s.Frac, s.Rate.Count = cell.Value[fieldFrac], cell.Value[fieldCount]
+	}
+	if cell.Bad != 0 || s.TAT < 0 || s.Rate.Period < 1 || s.Rate.Period > maxPeriod ||
+		s.Rate.Count < 1 || s.Rate.Count > maxLimit || s.Frac < 0 || s.Frac >= s.Rate.Count {
+		return funnel.State{}, ErrDamaged
+	}
+	return s, NoError
+}
+
+// checkHash makes sure that a hash holds limiters and nothing else: whole cells,
+// without a gap, that account for every field. Someone's profile hash may well have
+// a field named t; it must not be given an expiry, let alone be deleted.
+func (c *Call) checkHash(key int32) Error {
+	fields, cells, last := int64(0), int32(0), int32(-1)
+	for i := range c.Cells {
+		cell := &c.Cells[i]
+		if cell.Key != key || cell.Found == 0 {
+			continue
+		}
+		switch cell.Found {
+		case wholeFields:
+			fields += 2
+		case wholeFields | fracFields:
+			fields += 4
+		default:
+			return ErrForeignHash
+		}
+		if _, err := cell.gcraState(); err != NoError {
+			return err
+		}
+		cells++
+		last = max(last, cell.Index)
+	}
+	if fields != c.Keys[key].Length || last+1 != cells {
+		return ErrForeignHash
+	}
+	return NoError
+}
+
+// adopt reads the value of a redis-cell key: a TAT in ns, canonical decimal. Below
+// 10^18 it would be a time before 2001: some other number.
+func adopt(text string) (funnel.State, Error) {
+	const digits = 19 // 10^18 to 2^63-1
+	if len(text) != digits || text[0] < '1' || text[0] > '9' {
+		return funnel.State{}, ErrWrongType
+	}
+	tat, form := parseInt(text)
+	if form != integer {
+		return funnel.State{}, ErrWrongType
+	}
+	return funnel.State{TAT: tat}, NoError
+}
+
+// setGCRA writes a state into a cell, naming only the fields that change.
+func (c *Call) setGCRA(cell *Cell, s funnel.State) {
+	value := [MaxFields]int64{s.TAT, s.Rate.Period, s.Frac, s.Rate.Count}
+	wanted := uint32(wholeFields)
+	if s.Rate.Count != 1 {
+		wanted |= fracFields
+	}
+	for i := range value {
+		bit := uint32(1) << i
+		if wanted&bit != 0 && (cell.Found&bit == 0 || cell.Value[i] != value[i]) {
+			cell.Set |= bit
+		}
+	}
+	cell.Unset = cell.Found &^ wanted
+	cell.Value = value
+}
+
+// settleGCRA sees to a key after its cells were set: its expiry, or its removal when
+// nothing in it is in use.
+func (c *Call) settleGCRA(key int32, now, slack int64) {
+	k := &c.Keys[key]
+	end := int64(0)
+	for i := range c.Cells {
+		cell := &c.Cells[i]
+		if cell.Key != key {
+			continue
+		}
+		end = max(end, cell.Value[fieldTAT]+min(cell.Value[fieldFrac], 1)) // n is a part of one ns
+	}
+	if end <= now {
+		k.Remove = 1
+		for i := range c.Cells {
+			if c.Cells[i].Key == key {
+				c.Cells[i].Set, c.Cells[i].Unset = 0, 0
+			}
+		}
+		return
+	}
+	if k.Kind == KindString {
+		k.Remove = 1 // adopted: the string gives way to a hash
+	}
+	k.ExpireFrom = ceilDiv(end, millisecond)
+	k.ExpireTo = k.ExpireFrom + slack
+}
