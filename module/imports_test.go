@@ -1,0 +1,66 @@
+package main
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// rules says what a folder may import beside the standard library. Everything that says
+// import "C" or unsafe is in cgo; decisions read no clock.
+var rules = map[string]struct{ allowed, forbidden []string }{
+	"funnel":   {nil, []string{"C", "unsafe", "time", "sync"}},
+	"commands": {[]string{"gothrottle/funnel"}, []string{"C", "unsafe", "time", "sync"}},
+	"cgo":      {[]string{"gothrottle/commands", "gothrottle/funnel", "gothrottle/cgo"}, []string{"time", "sync"}},
+	"module":   {[]string{"gothrottle/cgo"}, []string{"C", "unsafe"}},
+	"tests":    {[]string{"gothrottle/commands", "github.com/redis/go-redis/v9", "github.com/stretchr/testify"}, []string{"C", "unsafe"}},
+}
+
+func TestImports(t *testing.T) {
+	checked := map[string]int{}
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
+			return err
+		}
+		folder := strings.Split(filepath.ToSlash(path), "/")[1]
+		rule, known := rules[folder]
+		if !known {
+			t.Errorf("%s: no rule for the folder %s", path, folder)
+			return nil
+		}
+		checked[folder]++
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, spec := range file.Imports {
+			name, _ := strconv.Unquote(spec.Path.Value)
+			first, _, _ := strings.Cut(name, "/")
+			standard := !strings.Contains(first, ".") && first != "gothrottle"
+			test := strings.HasSuffix(path, "_test.go")
+			switch {
+			case test && standard:
+			case slices.Contains(rule.forbidden, name):
+				t.Errorf("%s must not import %s", path, name)
+			case !standard && !slices.ContainsFunc(rule.allowed, func(a string) bool { return name == a || strings.HasPrefix(name, a+"/") }):
+				if !test || folder == "tests" {
+					t.Errorf("%s must not import %s", path, name)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for folder := range rules {
+		if checked[folder] == 0 && folder != "tests" {
+			t.Errorf("no files found in %s", folder)
+		}
+	}
+}
