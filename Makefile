@@ -1,0 +1,34 @@
+# The logic lives in build/*.sh. Make hands PORT=, IMAGE= and the like on to it; build/lib.sh and run.sh have the defaults.
+.DEFAULT_GOAL := help
+.PHONY: help build run test test-unit test-server test-docker lint image clean
+
+help: ## show this list
+	@echo 'gothrottle: rate limiting inside Redis and Valkey. Targets:'
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r t h; do printf '  make %-12s %s\n' "$$t" "$$h"; done
+
+build: ## build the module: build/out/gothrottle.so
+	@build/module.sh
+
+run: ## start a server with the module on 127.0.0.1 (PORT=6379)
+	@build/run.sh
+
+test: ## lint, then the three test targets below
+	@build/test.sh
+
+test-unit: ## tests of the Go packages, also with the race and address checkers
+	@build/test-unit.sh
+
+test-server: ## black-box tests against a local redis-server or valkey-server
+	@build/test-server.sh
+
+test-docker: ## the same tests against the Docker image (needs a Docker engine)
+	@build/docker-engine.sh run build/test-docker.sh
+
+lint: ## gofmt, go vet, go mod tidy, shell and C syntax
+	@build/lint.sh
+
+image: ## build the Docker image (IMAGE=gothrottle:dev, GO_IMAGE=, SERVER_IMAGE=)
+	@build/docker-engine.sh run build/image.sh
+
+clean: ## remove what was built
+	rm -rf build/out

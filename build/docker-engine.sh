@@ -1,0 +1,69 @@
+#!/bin/bash
+# docker-engine.sh check        exit 0 if a Docker engine answers, else print why not and exit 1
+# docker-engine.sh run CMD ...  run CMD with an engine: the one that answers, else one started here and stopped afterwards
+. "$(dirname "$0")/lib.sh"
+
+answers() { "$DOCKER" version >/dev/null 2>&1; }
+
+check() {
+  if ! have "$DOCKER"; then
+    echo 'there is no docker command'
+    return 1
+  fi
+  if ! answers; then
+    echo 'no Docker engine answers'
+    return 1
+  fi
+}
+
+# A pid file left by a killed engine may name a process that is someone else's by now; dockerd would then refuse to start.
+remove_stale() {
+  local file=$1 name=$2
+  if [ -f "$file" ] && [ "$(cat "/proc/$(cat "$file")/comm" 2>/dev/null)" != "$name" ]; then rm -f "$file"; fi
+}
+
+stop() {
+  local i
+  # A second signal must not leave the engine behind.
+  trap '' INT TERM
+  kill "$pid" 2>/dev/null || true
+  for i in {1..60}; do
+    kill -0 "$pid" 2>/dev/null || break
+    sleep 0.5
+  done
+  kill -9 "$pid" 2>/dev/null || true
+  rm -f "$log"
+}
+
+start() {
+  local i
+  [ "$(id -u)" = 0 ] || die 'no Docker engine answers, and only root can start one.'
+  if ! have dockerd && docker_required && can_install; then apt_install docker.io iptables; fi
+  have dockerd || die 'no Docker engine answers and there is no dockerd to start: please install Docker.'
+  [ -x /usr/bin/docker ] && DOCKER=/usr/bin/docker
+  remove_stale /var/run/docker.pid dockerd
+  remove_stale /var/run/docker/containerd/containerd.pid containerd
+  log=$(mktemp)
+  # --ip: a port published without an address stays on this machine. --mtu: fits inside networks that are tunnels themselves.
+  dockerd --ip 127.0.0.1 --mtu 1400 >"$log" 2>&1 </dev/null &
+  pid=$!
+  trap stop EXIT
+  for i in {1..120}; do
+    if answers; then return; fi
+    kill -0 "$pid" 2>/dev/null || break
+    sleep 0.5
+  done
+  tail -n 20 "$log" >&2
+  die 'dockerd does not start: its last lines are above.'
+}
+
+case ${1:-} in
+check) check ;;
+run)
+  shift
+  check >/dev/null || start
+  export DOCKER
+  "$@"
+  ;;
+*) die 'usage: docker-engine.sh check | run COMMAND [ARGUMENT ...]' ;;
+esac

@@ -1,0 +1,13 @@
+#!/bin/bash
+. "$(dirname "$0")/lib.sh"
+need_go
+need_cc
+
+unformatted=$(gofmt -l .)
+[ -z "$unformatted" ] || die "gofmt would change: $unformatted"
+go vet ./...
+go mod tidy -diff
+for script in build/*.sh .ci/run; do bash -n "$script"; done
+# A file that includes cgo's generated header compiles only inside go build, and go vet has done that above.
+{ grep -rL --include='*.c' '_cgo_export\.h' . || true; } | xargs -r ${CC:-$(go env CC)} -fsyntax-only -Wall -Wextra -Werror
+echo 'lint: nothing to complain about'

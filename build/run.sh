@@ -1,0 +1,44 @@
+#!/bin/bash
+# Starts a server with the module in the foreground, on 127.0.0.1 only, leaving nothing behind.
+. "$(dirname "$0")/lib.sh"
+
+port=${PORT:-6379}
+[[ $port =~ ^[1-9][0-9]{0,4}$ ]] && ((port <= 65535)) || die "PORT must be a number from 1 to 65535, not '$port'."
+connect() { exec 3<>"/dev/tcp/127.0.0.1/$port"; } 2>/dev/null
+pong() { connect && printf 'PING\r\n' >&3 && read -r -t 1 line <&3 && [[ $line == +PONG* ]]; }
+if (connect); then die "port $port on 127.0.0.1 is taken: choose another one, as in 'make run PORT=$((port % 65535 + 1))'."; fi
+
+# The server writes where it stands: not in the repository.
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+if server=$(build/server.sh); then
+  build/module.sh
+  "$server" --bind 127.0.0.1 --port "$port" --dir "$dir" --save '' --loadmodule "$PWD/build/out/gothrottle.so" &
+  cli=$(command -v redis-cli || command -v valkey-cli || echo redis-cli)
+  call="${cli##*/} -p $port"
+elif "$DOCKER" info >/dev/null 2>&1; then
+  echo 'no redis-server or valkey-server here: building and running the Docker image'
+  build/image.sh
+  "$DOCKER" run --rm --name "gothrottle-run-$port" --publish "127.0.0.1:$port:6379" "$IMAGE" --save '' &
+  call="docker exec gothrottle-run-$port redis-cli"
+else
+  die 'there is no server to load the module into: please install redis-server (7.0 or newer), valkey-server or Docker.'
+fi
+
+pid=$!
+trap 'kill "$pid" 2>/dev/null || true' INT TERM
+until (pong); do
+  kill -0 "$pid" 2>/dev/null || die 'the server did not start: its last lines above say why.'
+  sleep 0.1
+done
+echo
+echo "ready, Ctrl-C stops it. In another terminal:  $call GO.THROTTLE user:42 15 30 60"
+echo
+status=0
+wait "$pid" || status=$?
+# A signal ended the wait, not the server: see it out.
+if ((status > 128)); then
+  status=0
+  wait "$pid" || status=$?
+fi
+exit "$status"

@@ -1,0 +1,67 @@
+#!/bin/bash
+# Makes stand-ins for the base images out of Debian's packages, under the official names, for a machine that reaches
+# no image registry. Only for images that are not there, and nothing is pulled or pushed. Each carries the label
+# gothrottle.standin, so that nobody takes one for the real thing.
+. "$(dirname "$0")/lib.sh"
+
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/gothrottle
+# In the cache and not in /tmp, which may be mounted nodev; debootstrap makes devices.
+mkdir -p "$cache"
+work=$(mktemp -d -p "$cache")
+trap 'rm -rf --one-file-system "$work"' EXIT
+
+# The mirror that this machine's apt uses, if it is Debian's.
+mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Label: Debian' | head -n 1)
+
+bootstrap() {
+  local suite=$1 packages=$2
+  have debootstrap || apt_install debootstrap
+  mkdir -p "$cache/debs-$suite"
+  debootstrap --variant=minbase --include="$packages" --cache-dir="$cache/debs-$suite" "$suite" "$work/$suite" \
+    ${mirror:+"$mirror"} >"$work/log" 2>&1 || {
+    tail -n 20 "$work/log" >&2
+    die "debootstrap of $suite failed: its last lines are above."
+  }
+  rm -f "$work/$suite"/var/cache/apt/archives/*.deb
+}
+
+# import SUITE IMAGE CHANGE ...: the tree becomes the image.
+import() {
+  local suite=$1 image=$2 changes=() change
+  shift 2
+  for change in "LABEL gothrottle.standin=\"made from Debian $suite packages, not the official image\"" "$@"; do
+    changes+=(--change "$change")
+  done
+  tar -C "$work/$suite" --numeric-owner -c . | "$DOCKER" import "${changes[@]}" - "$image" >/dev/null
+  rm -rf --one-file-system "${work:?}/$suite"
+  echo "made a stand-in for $image"
+}
+
+if ! have_image "$GO_IMAGE"; then
+  bootstrap bookworm gcc,libc6-dev,make,ca-certificates
+  cp -a "$(go env GOROOT)" "$work/bookworm/usr/local/go"
+  cp -L /etc/ssl/certs/ca-certificates.crt "$work/bookworm/etc/ssl/certs/ca-certificates.crt"
+  import bookworm "$GO_IMAGE" \
+    'ENV PATH=/go/bin:/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' \
+    'ENV GOPATH=/go GOTOOLCHAIN=local' 'WORKDIR /go' 'CMD ["bash"]'
+fi
+
+if ! have_image "$SERVER_IMAGE"; then
+  bootstrap trixie redis-server
+  # As in the official image: user 999, /data, and no protected mode, since a container publishes only what it is told to.
+  chroot "$work/trixie" sh -c 'groupmod -g 999 redis && usermod -u 999 redis && install -d -o redis -g redis /data'
+  cat >"$work/trixie/usr/local/bin/docker-entrypoint.sh" <<'SH'
+#!/bin/sh
+set -e
+case ${1-} in -* | *.conf) set -- redis-server "$@" ;; esac
+if [ "$1" = redis-server ]; then
+  case "$*" in *--protected-mode*) ;; *) set -- "$@" --protected-mode no ;; esac
+  if [ "$(id -u)" = 0 ]; then exec setpriv --reuid redis --regid redis --clear-groups "$@"; fi
+fi
+exec "$@"
+SH
+  chmod 0755 "$work/trixie/usr/local/bin/docker-entrypoint.sh"
+  import trixie "$SERVER_IMAGE" \
+    'ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' \
+    'WORKDIR /data' 'EXPOSE 6379' 'ENTRYPOINT ["docker-entrypoint.sh"]' 'CMD ["redis-server"]'
+fi
