@@ -12,6 +12,7 @@ import "C"
 import (
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"unsafe"
 
 	"gothrottle/commands"
@@ -46,12 +47,16 @@ func guard(command *commands.Command, call *commands.Call) (err commands.Error) 
 	return command.Handler(call)
 }
 
-// logPanic writes to the server's log; a variable so that tests can listen.
+// logPanic writes to the server's log, line by line: the server cuts an entry at 1024
+// bytes. A variable so that tests can listen.
 var logPanic = func(text string) {
-	level, line := C.CString("warning"), C.CString(text)
-	C.shim_log(level, line)
+	level := C.CString("warning")
+	for line := range strings.Lines(text) {
+		entry := C.CString(strings.TrimSuffix(line, "\n"))
+		C.shim_log(level, entry)
+		C.free(unsafe.Pointer(entry))
+	}
 	C.free(unsafe.Pointer(level))
-	C.free(unsafe.Pointer(line))
 }
 
 // These fail to compile (a negative constant is no uint) where a Go struct and its C
@@ -84,4 +89,5 @@ const (
 	_ = -(unsafe.Offsetof(commands.Cell{}.Value) ^ unsafe.Offsetof(C.shim_cell{}.value))
 
 	_ = -uint(commands.MaxFields ^ C.SHIM_FIELDS)
+	_ = -uint(commands.AdoptedLen ^ C.SHIM_ADOPTED_LEN)
 )

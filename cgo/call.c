@@ -76,7 +76,8 @@ static void open_key(RedisModuleCtx *ctx, shim_key *key, RedisModuleString *name
     key->kind = kind_of(key->handle);
     if (key->kind == SHIM_HASH) {
         key->length = (int64_t)api.ValueLength(key->handle);
-    } else if (key->kind == SHIM_STRING) {
+    } else if (key->kind == SHIM_STRING && api.ValueLength(key->handle) == SHIM_ADOPTED_LEN) {
+        /* Only then: to look at a string's bytes is to change how the server stores it. */
         key->text.bytes = api.StringDMA(key->handle, &key->text.len, KEY_READ);
     }
 }

@@ -20,6 +20,7 @@
 
 #define SHIM_FIELDS 4  /* commands.MaxFields */
 #define SHIM_CELLS 128 /* the most cells that a hash can have */
+#define SHIM_ADOPTED_LEN 19 /* commands.AdoptedLen: the length of redis-cell's strings */
 
 /* A Go string over borrowed memory. */
 typedef struct shim_text {

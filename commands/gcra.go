@@ -1,6 +1,10 @@
 package commands
 
-import "gothrottle/funnel"
+import (
+	"math"
+
+	"gothrottle/funnel"
+)
 
 // A GCRA limiter is one cell of a hash, all fields integers:
 //
@@ -131,11 +135,13 @@ func (c *Call) checkHash(key int32) Error {
 	return NoError
 }
 
+// AdoptedLen is how many digits redis-cell's TAT has: 10^18 to 2^63-1.
+const AdoptedLen = 19
+
 // adopt reads the value of a redis-cell key: a TAT in ns, canonical decimal. Below
 // 10^18 it would be a time before 2001: some other number.
 func adopt(text string) (funnel.State, Error) {
-	const digits = 19 // 10^18 to 2^63-1
-	if len(text) != digits || text[0] < '1' || text[0] > '9' {
+	if len(text) != AdoptedLen || text[0] < '1' || text[0] > '9' {
 		return funnel.State{}, ErrWrongType
 	}
 	tat, form := parseInt(text)
@@ -172,7 +178,11 @@ func (c *Call) settleGCRA(key int32, now, slack int64) {
 		if cell.Key != key {
 			continue
 		}
-		end = max(end, cell.Value[fieldTAT]+min(cell.Value[fieldFrac], 1)) // n is a part of one ns
+		tat := cell.Value[fieldTAT]
+		if cell.Value[fieldFrac] > 0 && tat < math.MaxInt64 {
+			tat++ // n is a part of one ns
+		}
+		end = max(end, tat)
 	}
 	if end <= now {
 		k.Remove = 1

@@ -100,7 +100,8 @@ func parseOptions(words []string, allowed option) (option, Error) {
 
 func findOption(word string) option {
 	for i, name := range optionNames {
-		if strings.EqualFold(word, name) {
+		// As many bytes too: folding takes some letters beyond ASCII for ASCII ones.
+		if len(word) == len(name) && strings.EqualFold(word, name) {
 			return 1 << i
 		}
 	}

@@ -60,6 +60,7 @@ func TestParseOptions(t *testing.T) {
 		{[]string{"MS"}, optMS, optMS, NoError},
 		{[]string{"mS"}, optMS, optMS, NoError},
 		{[]string{"MS", "ms"}, optMS, 0, ErrRepeatedOption},
+		{[]string{"m\u017f"}, optMS, 0, ErrUnknownOption}, // a long s
 		{[]string{"MSX"}, optMS, 0, ErrUnknownOption},
 		{[]string{""}, optMS, 0, ErrUnknownOption},
 		{[]string{"MS"}, 0, 0, ErrUnknownOption},

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -101,6 +102,8 @@ func TestThrottle_effect(t *testing.T) {
 	one, oneCell := hash(cellOf(inMillis(2000), 2*second))
 	third, thirdCell := hash(Cell{Found: wholeFields | fracFields,
 		Value: [MaxFields]int64{fieldTAT: inMillis(2000), fieldPeriod: 60 * second, fieldFrac: 3, fieldCount: 7}})
+	last, lastCell := hash(Cell{Found: wholeFields | fracFields,
+		Value: [MaxFields]int64{fieldTAT: math.MaxInt64, fieldPeriod: 60 * second, fieldFrac: 3, fieldCount: 7}})
 	two, twoCells := hash(cellOf(inMillis(2000), 2*second), cellOf(inMillis(90_000), 3*second))
 	for _, row := range []struct {
 		name  string
@@ -133,6 +136,8 @@ func TestThrottle_effect(t *testing.T) {
 		{"refund", full, fullCell, "k 15 30 60 -1", "t=30000000000 expire+30000..38000"},
 		{"refund to full", one, oneCell, "k 15 30 60 -5", "remove"},
 		{"refund of nothing", Key{}, nil, "k 15 30 60 -5", "remove"},
+		// The last instant there is does not wrap around.
+		{"refund at the end of time", last, lastCell, "k 15 7 60 -1", "t=7423372028283347236 n=0 expire+7423372028284..7423372043284"},
 		// A redis-cell key is read as it is and gives way to a hash at the first write.
 		{"adopted peek", adopted, nil, "k 15 30 60 0", ""},
 		{"adopted", adopted, nil, "k 15 30 60", "remove t=4500000000 p=2000000000 expire+4500..12500"},

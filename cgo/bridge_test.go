@@ -1,0 +1,63 @@
+package cgo
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"gothrottle/commands"
+)
+
+// listen has logPanic write to the returned slice until the test ends.
+func listen(t *testing.T) *[]string {
+	var lines []string
+	was := logPanic
+	logPanic = func(text string) { lines = append(lines, text) }
+	t.Cleanup(func() { logPanic = was })
+	return &lines
+}
+
+func TestGuard(t *testing.T) {
+	var nowhere *commands.Call
+	for _, row := range []struct {
+		name    string
+		handler func(*commands.Call) commands.Error
+		want    commands.Error
+		reason  string // what the log says; "" if nothing
+	}{
+		{"admitted", func(*commands.Call) commands.Error { return commands.NoError }, commands.NoError, ""},
+		{"error", func(*commands.Call) commands.Error { return commands.ErrDamaged }, commands.ErrDamaged, ""},
+		{"panic", func(*commands.Call) commands.Error { panic("out of cheese") }, commands.ErrInternal, "out of cheese"},
+		{"panic with an error", func(*commands.Call) commands.Error { panic(errors.New("no cheese")) }, commands.ErrInternal, "no cheese"},
+		{"panic with nil", func(*commands.Call) commands.Error { panic(nil) }, commands.ErrInternal, "panic called with nil"},
+		{"nil", func(*commands.Call) commands.Error { return commands.Error(nowhere.Now) }, commands.ErrInternal, "nil pointer dereference"},
+		{"no handler", nil, commands.ErrInternal, "nil pointer dereference"},
+		{"division", func(c *commands.Call) commands.Error { return commands.Error(1 / c.Limited) }, commands.ErrInternal, "divide by zero"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			log := listen(t)
+			command := commands.Command{Name: "GO.TEST", Handler: row.handler}
+			if got := guard(&command, &commands.Call{}); got != row.want {
+				t.Errorf("error %d, want %d", got, row.want)
+			}
+			switch {
+			case row.reason == "":
+				if len(*log) != 0 {
+					t.Errorf("log %q", *log)
+				}
+			case len(*log) != 1 || !strings.HasPrefix((*log)[0], "panic in GO.TEST: ") ||
+				!strings.Contains((*log)[0], row.reason) || !strings.Contains((*log)[0], "goroutine"):
+				t.Errorf("log %q, want one with %q", *log, row.reason)
+			}
+		})
+	}
+}
+
+// The barrier itself costs no allocation.
+func TestGuard_allocations(t *testing.T) {
+	command := commands.Command{Handler: func(*commands.Call) commands.Error { return commands.NoError }}
+	call := &commands.Call{}
+	if n := testing.AllocsPerRun(1000, func() { guard(&command, call) }); n != 0 {
+		t.Errorf("%v allocations per call", n)
+	}
+}

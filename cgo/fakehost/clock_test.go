@@ -1,0 +1,142 @@
+package fakehost_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"gothrottle/cgo/fakehost"
+)
+
+const second = 1_000_000 // µs
+
+// field returns the value of a line of INFO.
+func field(t *testing.T, h *fakehost.Host, name string) string {
+	t.Helper()
+	for line := range strings.SplitSeq(h.Info(""), "\r\n") {
+		if value, found := strings.CutPrefix(line, "gothrottle_"+name+":"); found {
+			return value
+		}
+	}
+	t.Fatalf("no %s in %q", name, h.Info(""))
+	return ""
+}
+
+// counters returns how many calls of a command were admitted, limited, errors.
+func counters(t *testing.T, h *fakehost.Host, command string) (n [3]int) {
+	t.Helper()
+	value := field(t, h, command)
+	if _, err := fmt.Sscanf(value, "admitted=%d,limited=%d,errors=%d", &n[0], &n[1], &n[2]); err != nil {
+		t.Fatalf("%q: %v", value, err)
+	}
+	return n
+}
+
+func TestInfo(t *testing.T) {
+	h := loaded(t)
+	if got := field(t, h, "version"); got != "1.20.3" {
+		t.Errorf("version %s", got)
+	}
+	if got := h.Info("gothrottle"); !strings.HasPrefix(got, "# gothrottle\r\n") {
+		t.Errorf("INFO gothrottle: %q", got)
+	}
+	if got := h.Info("memory"); got != "" {
+		t.Errorf("INFO memory: %q", got)
+	}
+	for _, row := range []struct {
+		line string
+		want [3]int
+	}{
+		{"GO.THROTTLE k 1 1 1", [3]int{1, 0, 0}},
+		{"GO.THROTTLE k 1 1 1 0", [3]int{1, 0, 0}},
+		{"GO.THROTTLE k 1 1 1 -1", [3]int{1, 0, 0}},
+		{"GO.THROTTLE k 1 1 1 2", [3]int{1, 0, 0}},
+		{"GO.THROTTLE k 1 1 1", [3]int{0, 1, 0}},
+		{"GO.THROTTLE k 1 1 1 3", [3]int{0, 1, 0}},
+		{"GO.THROTTLE k 1 1 x", [3]int{0, 0, 1}},
+		{"CL.THROTTLE k 1 1 1 1 1", [3]int{0, 0, 1}},
+		{"CL.THROTTLE k 1 1 1", [3]int{0, 1, 0}},
+	} {
+		names := []string{"go.throttle", "cl.throttle"}
+		if row.line[0] == 'C' {
+			names[0], names[1] = names[1], names[0]
+		}
+		mine, other := counters(t, h, names[0]), counters(t, h, names[1])
+		call(h, row.line)
+		for i, n := range counters(t, h, names[0]) {
+			if n-mine[i] != row.want[i] {
+				t.Errorf("%s: counted %v after %v", row.line, counters(t, h, names[0]), mine)
+			}
+		}
+		if counters(t, h, names[1]) != other {
+			t.Errorf("%s was counted for %s", row.line, names[1])
+		}
+	}
+}
+
+// The clock of a call is the server's. It follows at once when that is set forward, and
+// goes on at half speed, by the monotonic one, while that is behind.
+func TestClock(t *testing.T) {
+	h := loaded(t)
+	const inUse = 500_000 // ms
+	wantReply(t, h, "GO.THROTTLE k 999999 1 1 500000 MS", "[0 1000000 500000 -1 500000]")
+	start, mono := h.Now(), int64(0)
+	for _, step := range []struct {
+		what       string
+		wall, mono int64 // µs since the start
+		told       int64 // the module's clock, ms since the start
+	}{
+		{"a second passes", second, second, 1_000},
+		{"set forward", 101 * second, second, 101_000},
+		{"set back by 50 s", 51 * second, second, 101_000},
+		{"4 s later", 55 * second, 5 * second, 103_000},
+		{"set back again", 15 * second, 5 * second, 103_000},
+		{"100 s later", 115 * second, 105 * second, 153_000},
+		{"75 s later", 190 * second, 180 * second, 190_500},
+		{"the two agree", 191 * second, 181 * second, 191_000},
+		{"and go on together", 192 * second, 182 * second, 192_000},
+		{"the monotonic clock means nothing then", 193 * second, 900 * second, 193_000},
+	} {
+		h.SetNow(start + step.wall)
+		h.AdvanceMono(step.mono - mono)
+		mono = step.mono
+		if got := inUse - call(h, "GO.THROTTLE k 999999 1 1 0 MS").Ints()[4]; got != step.told {
+			t.Errorf("%s: the module's clock is %d ms after the start, want %d", step.what, got, step.told)
+		}
+		lead := max(0, step.told*1000-step.wall)
+		if got := field(t, h, "clock_lead_us"); got != strconv.FormatInt(lead, 10) {
+			t.Errorf("%s: a lead of %s µs, want %d", step.what, got, lead)
+		}
+	}
+}
+
+// INFO's lead is that of the module's clock, which no call has moved meanwhile.
+func TestClock_noLead(t *testing.T) {
+	h := loaded(t)
+	call(h, "GO.THROTTLE k 1 1 1")
+	h.Advance(second)
+	if got := field(t, h, "clock_lead_us"); got != "0" {
+		t.Errorf("a lead of %s µs where there is none", got)
+	}
+	h.SetNow(h.Now() - 3*second)
+	if got := field(t, h, "clock_lead_us"); got != "2000000" {
+		t.Errorf("a lead of %s µs, want 2 s", got)
+	}
+}
+
+// A server that does not tell its time has the system's.
+func TestClock_system(t *testing.T) {
+	h := loaded(t)
+	call(h, "GO.THROTTLE k 1 1 1")
+	last := h.Now()
+	h = newHost(t)
+	h.Hide("CachedMicroseconds")
+	h.Load()
+	wantReply(t, h, "GO.THROTTLE k 1 1 1 0", "[0 2 2 -1 0]")
+	lead, err := strconv.ParseInt(field(t, h, "clock_lead_us"), 10, 64)
+	if got := time.UnixMicro(last - lead); err != nil || time.Since(got).Abs() > time.Minute {
+		t.Errorf("by its lead of %d µs the module thinks it is %v", lead, got)
+	}
+}

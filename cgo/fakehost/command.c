@@ -1,0 +1,220 @@
+/* The module and its commands, as registered. */
+#include "fake.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* The functions that begin with this fail when a test says so. */
+#define MAY_FAIL \
+    if (fake_has(&fake.list[FAKE_FAILING], __func__ + strlen("fake_"))) return API_ERR
+
+/* Whether word is one of those in a list with blanks between them. */
+static int among(const char *list, const char *word, size_t len) {
+    for (const char *at = list; *at != '\0';) {
+        size_t n = strcspn(at, " ");
+        if (n == len && strncasecmp(at, word, n) == 0) return 1;
+        at += n + strspn(at + n, " ");
+    }
+    return 0;
+}
+
+/* Whether each word of words is among those of list. */
+static int all_among(const char *list, const char *words) {
+    for (const char *at = words; *at != '\0';) {
+        size_t n = strcspn(at, " ");
+        if (!among(list, at, n)) return 0;
+        at += n + strspn(at + n, " ");
+    }
+    return 1;
+}
+
+static const char server_commands[] =
+    "DEL UNLINK PERSIST PEXPIREAT SET HSET HDEL ZADD ZREM ZREMRANGEBYSCORE MULTI EXEC";
+static const char command_flags[] =
+    "write readonly admin deny-oom deny-script allow-loading pubsub allow-stale no-monitor no-slowlog "
+    "fast getkeys-api no-cluster no-auth may-replicate no-mandatory-keys blocking allow-busy "
+    "getchannels-api";
+static const char acl_categories[] =
+    "keyspace read write set sortedset list hash string bitmap hyperloglog geo stream pubsub admin "
+    "fast slow blocking dangerous connection transaction scripting";
+
+RedisModuleCommand *fake_find_command(const char *name) {
+    RedisModuleCommand *command = fake.commands;
+    while (command != NULL && strcasecmp(command->name, name) != 0) command = command->next;
+    return command;
+}
+
+int fake_knows(const char *name) {
+    if (fake_has(&fake.list[FAKE_RENAMED], name)) return 0;
+    return fake_find_command(name) != NULL || fake_has(&fake.list[FAKE_TAKEN], name) ||
+           among(server_commands, name, strlen(name));
+}
+
+void fake_forget_commands(fake_module *module) {
+    RedisModuleCommand **link = &fake.commands;
+    while (*link != NULL) {
+        RedisModuleCommand *command = *link;
+        if (command->module != module) {
+            link = &command->next;
+            continue;
+        }
+        *link = command->next;
+        free(command->name);
+        free(command->flags);
+        free(command->categories);
+        fake_drop(&command->info);
+        free(command);
+    }
+}
+
+void fake_SetModuleAttribs(RedisModuleCtx *ctx, const char *name, int version, int api_version) {
+    if (!fake.loading || ctx->module != NULL) return;
+    if (api_version != API_VERSION) fake_fault("API version %d", api_version);
+    ctx->module = calloc(1, sizeof *ctx->module);
+    if (ctx->module == NULL) abort();
+    snprintf(ctx->module->name, sizeof ctx->module->name, "%s", name);
+    ctx->module->version = version;
+}
+
+void fake_SetModuleOptions(RedisModuleCtx *ctx, int options) {
+    ctx->module->options = options;
+}
+
+int fake_CreateCommand(RedisModuleCtx *ctx, const char *name, RedisModuleCmdFunc run, const char *flags,
+                       int first_key, int last_key, int step) {
+    MAY_FAIL;
+    if (!fake.loading) fake_fault("CreateCommand outside of OnLoad");
+    if (!all_among(command_flags, flags) || fake_knows(name)) return API_ERR;
+    if (first_key != 1 || last_key < first_key || step < 1)
+        fake_fault("%s: keys %d, %d, %d", name, first_key, last_key, step);
+    RedisModuleCommand *command = calloc(1, sizeof *command);
+    if (command == NULL) abort();
+    command->module = ctx->module;
+    command->name = strdup(name);
+    command->flags = strdup(flags);
+    command->run = run;
+    command->arity = -1;
+    command->next = fake.commands;
+    fake.commands = command;
+    return API_OK;
+}
+
+RedisModuleCommand *fake_GetCommand(RedisModuleCtx *ctx, const char *name) {
+    RedisModuleCommand *command = fake_find_command(name);
+    return command != NULL && command->module == ctx->module ? command : NULL;
+}
+
+int fake_AddACLCategory(RedisModuleCtx *ctx, const char *name) {
+    (void)ctx;
+    MAY_FAIL;
+    if (!fake.loading) {
+        errno = EINVAL;
+        return API_ERR;
+    }
+    if (among(acl_categories, name, strlen(name)) || fake_has(&fake.list[FAKE_CATEGORIES], name)) {
+        errno = EBUSY;
+        return API_ERR;
+    }
+    fake_word(&fake.list[FAKE_CATEGORIES], name, strlen(name));
+    fake_end(&fake.list[FAKE_CATEGORIES]);
+    return API_OK;
+}
+
+int fake_SetCommandACLCategories(RedisModuleCommand *command, const char *categories) {
+    MAY_FAIL;
+    char *words = strdup(categories), *rest = words, *word;
+    int known = 1;
+    while ((word = strtok_r(rest, " ", &rest)) != NULL)
+        known &= among(acl_categories, word, strlen(word)) || fake_has(&fake.list[FAKE_CATEGORIES], word);
+    free(words);
+    if (!known) return API_ERR;
+    free(command->categories);
+    command->categories = strdup(categories);
+    return API_OK;
+}
+
+/* Elements lie as far apart as the module's release says, not ours. */
+static const void *element(const void *first, size_t size, size_t i) {
+    return (const char *)first + size * i;
+}
+
+static int one_bit(uint64_t bits) {
+    return bits != 0 && (bits & (bits - 1)) == 0;
+}
+
+static const char *put_specs(fake_text *out, const api_command_info *info) {
+    for (size_t i = 0;; i++) {
+        const api_key_spec *spec = element(info->key_specs, info->version->sizeof_keyspec, i);
+        if (spec->begin_search_type == 0) return NULL;
+        if (!one_bit(spec->flags & 0x0f)) return "a key spec needs one of RO, RW, OW, RM";
+        if ((spec->flags & 0xe0) != 0 && !one_bit(spec->flags & 0xe0)) return "INSERT, DELETE, UPDATE exclude another";
+        if (spec->begin_search_type != BEGIN_SEARCH_INDEX) return "a key spec that does not begin at an index";
+        if (spec->find_keys_type != FIND_KEYS_RANGE) return "a key spec that is no range";
+        fake_printf(out, "keys: flags=0x%llx index=%d range=%d,%d,%d\n", (unsigned long long)spec->flags,
+                    spec->begin_search.index.pos, spec->find_keys.range.lastkey,
+                    spec->find_keys.range.keystep, spec->find_keys.range.limit);
+    }
+}
+
+static const char *put_args(fake_text *out, const api_command_info *info, const api_arg *first) {
+    static const char *const types[] = {"string", "integer", "double", "key", "pattern", "unix-time", "token"};
+    for (size_t i = 0;; i++) {
+        const api_arg *arg = element(first, info->version->sizeof_arg, i);
+        if (arg->name == NULL) return NULL;
+        if (arg->type < 0 || (size_t)arg->type >= sizeof types / sizeof *types) return "an argument's type";
+        if (arg->type == ARG_PURE_TOKEN && arg->token == NULL) return "a token argument without token";
+        if (arg->type == ARG_KEY ? arg->key_spec_index < 0 : arg->key_spec_index > 0) return "an argument's key spec";
+        if (arg->flags & ~7) return "an argument's flags";
+        if (arg->subargs != NULL) return "an argument with parts";
+        fake_printf(out, "arg: %s %s", arg->name, types[arg->type]);
+        if (arg->token != NULL) fake_printf(out, " %s", arg->token);
+        if (arg->flags & ARG_OPTIONAL) fake_printf(out, " optional");
+        if (arg->display_text != NULL) fake_printf(out, " shown as %s", arg->display_text);
+        fake_printf(out, ": %s\n", arg->summary ? arg->summary : "-");
+    }
+}
+
+/* Writes the description down as text; the module may free its own. */
+int fake_SetCommandInfo(RedisModuleCommand *command, const api_command_info *info) {
+    MAY_FAIL;
+    if (command->described) {
+        errno = EEXIST;
+        return API_ERR;
+    }
+    fake_text *out = &command->info;
+    const char *wrong = NULL;
+    fake_printf(out, "summary: %s\ncomplexity: %s\nsince: %s\narity: %d\n", info->summary, info->complexity,
+                info->since, info->arity);
+    if (info->version == NULL || info->version->version != 1) wrong = "the version";
+    if (!wrong && info->key_specs != NULL) wrong = put_specs(out, info);
+    if (!wrong && info->args != NULL) wrong = put_args(out, info, info->args);
+    if (wrong) {
+        fake_fault("SetCommandInfo %s: %s", command->name, wrong);
+        out->len = 0;
+        errno = EINVAL;
+        return API_ERR;
+    }
+    if (info->arity != 0) command->arity = info->arity;
+    command->described = 1;
+    return API_OK;
+}
+
+/* Every command of the server's here has its first key at 1. */
+int *fake_GetCommandKeys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int *num_keys) {
+    (void)ctx;
+    if (!fake_knows(argv[0]->bytes)) {
+        errno = ENOENT;
+        return NULL;
+    }
+    if (argc < 2) {
+        errno = EINVAL;
+        return NULL;
+    }
+    int *keys = fake_Alloc(sizeof *keys);
+    *keys = 1;
+    *num_keys = 1;
+    return keys;
+}

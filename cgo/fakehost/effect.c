@@ -1,0 +1,93 @@
+/* What a call does beside its reply: replication, WATCH, events, the log. */
+#include "fake.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "_cgo_export.h"
+
+static void word_of(fake_list *list, const RedisModuleString *s) {
+    fake_word(list, s->bytes, s->len);
+}
+
+/* Writes the words down at once, so that the module may free its strings. */
+int fake_Replicate(RedisModuleCtx *ctx, const char *command, const char *format, ...) {
+    if (!fake_knows(command)) return API_ERR;
+    if (ctx->command == NULL) fake_fault("replicated %s outside of a command", command);
+    fake_list *list = &fake.list[FAKE_EFFECTS];
+    size_t start = list->len;
+    fake_word(list, command, strlen(command));
+    va_list args;
+    va_start(args, format);
+    for (const char *f = format; *f != '\0'; f++) {
+        if (*f == 's') {
+            word_of(list, va_arg(args, RedisModuleString *));
+        } else if (*f == 'c') {
+            const char *text = va_arg(args, const char *);
+            fake_word(list, text, strlen(text));
+        } else if (*f == 'b') {
+            const char *bytes = va_arg(args, const char *);
+            fake_word(list, bytes, va_arg(args, size_t));
+        } else if (*f == 'l') {
+            char text[FAKE_DECIMAL];
+            fake_word(list, text, fake_decimal(text, va_arg(args, long long)));
+        } else if (*f == 'v') {
+            RedisModuleString **vector = va_arg(args, RedisModuleString **);
+            size_t len = va_arg(args, size_t);
+            for (size_t i = 0; i < len; i++) word_of(list, vector[i]);
+        } else {
+            fake_fault("Replicate %s: unknown format '%c'", command, *f);
+            list->len = start;
+            va_end(args);
+            return API_ERR;
+        }
+    }
+    va_end(args);
+    fake_end(list);
+    return API_OK;
+}
+
+void fake_signal(const RedisModuleString *key) {
+    word_of(&fake.list[FAKE_SIGNALS], key);
+    fake_end(&fake.list[FAKE_SIGNALS]);
+}
+
+int fake_SignalModifiedKey(RedisModuleCtx *ctx, RedisModuleString *key) {
+    (void)ctx;
+    fake_signal(key);
+    return API_OK;
+}
+
+void fake_event(int class, const char *event, const RedisModuleString *key) {
+    char number[FAKE_DECIMAL];
+    fake_list *list = &fake.list[FAKE_EVENTS];
+    fake_word(list, number, fake_decimal(number, class));
+    fake_word(list, event, strlen(event));
+    word_of(list, key);
+    fake_end(list);
+    if (!fake.listens || fake.hears) return;
+    fake.hears = 1;
+    fakeHear((char *)event, (char *)key->bytes, key->len);
+    fake.hears = 0;
+}
+
+int fake_NotifyKeyspaceEvent(RedisModuleCtx *ctx, int class, const char *event, RedisModuleString *key) {
+    if (ctx == NULL) return API_ERR;
+    fake_event(class, event, key);
+    return API_OK;
+}
+
+/* The server cuts a line off, name and all, at 1024 bytes. */
+void fake_Log(RedisModuleCtx *ctx, const char *level, const char *format, ...) {
+    char line[1024];
+    const char *name = ctx != NULL && ctx->module != NULL ? ctx->module->name : "module";
+    int start = snprintf(line, sizeof line, "<%s> ", name);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line + start, sizeof line - (size_t)start, format, args);
+    va_end(args);
+    fake_word(&fake.list[FAKE_LOG], level, strlen(level));
+    fake_word(&fake.list[FAKE_LOG], line, strlen(line));
+    fake_end(&fake.list[FAKE_LOG]);
+}

@@ -1,0 +1,93 @@
+/* Hashes. */
+#include "fake.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+fake_field *fake_find_field(const fake_entry *entry, const char *name, size_t len) {
+    for (size_t i = 0; i < entry->num_fields; i++) {
+        fake_field *field = &entry->fields[i];
+        if (field->name.len == len && (len == 0 || memcmp(field->name.bytes, name, len) == 0)) return field;
+    }
+    return NULL;
+}
+
+void fake_put_field(fake_entry *entry, const char *name, size_t name_len, const char *value,
+                    size_t value_len) {
+    fake_field *field = fake_find_field(entry, name, name_len);
+    if (field == NULL) {
+        if (entry->num_fields == entry->room) {
+            entry->room = entry->room ? 2 * entry->room : 4;
+            entry->fields = realloc(entry->fields, entry->room * sizeof *entry->fields);
+            if (entry->fields == NULL) abort();
+        }
+        field = &entry->fields[entry->num_fields++];
+        *field = (fake_field){0};
+        fake_append(&field->name, name, name_len);
+    }
+    field->value.len = 0;
+    fake_append(&field->value, value, value_len);
+}
+
+static void remove_field(fake_entry *entry, fake_field *field) {
+    fake_drop(&field->name);
+    fake_drop(&field->value);
+    size_t after = entry->num_fields - 1 - (size_t)(field - entry->fields);
+    memmove(field, field + 1, after * sizeof *field);
+    entry->num_fields--;
+}
+
+/* The values that the module is given are its own to free. */
+int fake_HashGet(RedisModuleKey *key, int flags, ...) {
+    if (flags != 0) fake_fault("HashGet: the fake host has no flags");
+    if (key->entry != NULL && key->entry->type != TYPE_HASH) return API_ERR;
+    va_list args;
+    va_start(args, flags);
+    RedisModuleString *name;
+    while ((name = va_arg(args, RedisModuleString *)) != NULL) {
+        RedisModuleString **value = va_arg(args, RedisModuleString **);
+        fake_field *field = NULL;
+        if (key->entry != NULL) field = fake_find_field(key->entry, name->bytes, name->len);
+        *value = field ? fake_CreateString(NULL, field->value.bytes, field->value.len) : NULL;
+    }
+    va_end(args);
+    return API_OK;
+}
+
+/* Returns how many fields were there before. */
+int fake_HashSet(RedisModuleKey *key, int flags, ...) {
+    if (flags != 0) fake_fault("HashSet: the fake host has no flags");
+    if (key->entry != NULL && key->entry->type != TYPE_HASH) {
+        errno = ENOTSUP;
+        return 0;
+    }
+    if (!(key->mode & KEY_WRITE)) {
+        errno = EBADF;
+        return 0;
+    }
+    if (key->entry == NULL) {
+        if (fake_find(key->name->bytes, key->name->len) != NULL)
+            fake_fault("created a key that is there already: the server would stop");
+        key->entry = fake_add(key->name->bytes, key->name->len, TYPE_HASH);
+    }
+    int count = 0;
+    va_list args;
+    va_start(args, flags);
+    RedisModuleString *name;
+    while ((name = va_arg(args, RedisModuleString *)) != NULL) {
+        RedisModuleString *value = va_arg(args, RedisModuleString *);
+        fake_field *field = fake_find_field(key->entry, name->bytes, name->len);
+        count += field != NULL;
+        if (value != HASH_FIELD_DELETE) {
+            fake_put_field(key->entry, name->bytes, name->len, value->bytes, value->len);
+        } else if (field != NULL) {
+            remove_field(key->entry, field);
+        }
+    }
+    va_end(args);
+    if (key->entry->num_fields == 0) fake_DeleteKey(key);
+    if (count == 0) errno = ENOENT;
+    return count;
+}

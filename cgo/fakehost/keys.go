@@ -1,0 +1,118 @@
+package fakehost
+
+// #include "fake.h"
+import "C"
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+	"unsafe"
+)
+
+// NoExpiry is the expiry of a key that has none.
+const NoExpiry = -1
+
+// PutHash makes key a hash of these fields and values, without an expiry.
+func (h *Host) PutHash(key string, fieldsAndValues ...string) {
+	put(key, C.TYPE_HASH, "")
+	for i := 0; i < len(fieldsAndValues); i += 2 {
+		h.PutField(key, fieldsAndValues[i], fieldsAndValues[i+1])
+	}
+}
+
+// PutField sets a field of a hash.
+func (h *Host) PutField(key, field, value string) {
+	C.fake_put_field(find(key), chars(field), C.size_t(len(field)), chars(value), C.size_t(len(value)))
+}
+
+// PutString makes key a string, without an expiry.
+func (h *Host) PutString(key, text string) { put(key, C.TYPE_STRING, text) }
+
+// PutOther makes key something of another type: list, set, zset.
+func (h *Host) PutOther(key, kind string) {
+	for i, name := range typeNames {
+		if name == kind {
+			put(key, C.int(i), "")
+			return
+		}
+	}
+	panic("fakehost: no type " + kind)
+}
+
+func put(key string, kind C.int, text string) {
+	C.fake_put(chars(key), C.size_t(len(key)), kind, chars(text), C.size_t(len(text)))
+}
+
+// Expire sets a key's expiry in ms since the Unix epoch, or takes it away: NoExpiry.
+func (h *Host) Expire(key string, at int64) { find(key).expire = C.longlong(at) }
+
+// Delete deletes a key, if it is there.
+func (h *Host) Delete(key string) {
+	if e := find(key); e != nil {
+		C.fake_remove(e)
+	}
+}
+
+func find(key string) *C.fake_entry { return C.fake_find(chars(key), C.size_t(len(key))) }
+
+// typeNames are by TYPE_ constant.
+var typeNames = [...]string{C.TYPE_EMPTY: "none", C.TYPE_STRING: "string", C.TYPE_LIST: "list",
+	C.TYPE_HASH: "hash", C.TYPE_SET: "set", C.TYPE_ZSET: "zset"}
+
+// TypeOf tells what stands at a key, "none" if nothing. No method that looks makes a
+// key expire.
+func (h *Host) TypeOf(key string) string {
+	if e := find(key); e != nil {
+		return typeNames[e._type]
+	}
+	return "none"
+}
+
+// ExpireOf returns a key's expiry in ms since the Unix epoch, NoExpiry if it has none or
+// is not there.
+func (h *Host) ExpireOf(key string) int64 {
+	if e := find(key); e != nil {
+		return int64(e.expire)
+	}
+	return NoExpiry
+}
+
+// HashOf returns the fields of a hash, nil if there is none.
+func (h *Host) HashOf(key string) map[string]string {
+	e := find(key)
+	if e == nil || e._type != C.TYPE_HASH {
+		return nil
+	}
+	fields := map[string]string{}
+	for _, f := range fieldsOf(e) {
+		fields[textOf(&f.name)] = textOf(&f.value)
+	}
+	return fields
+}
+
+// StringOf returns what a string key holds, "" if there is none.
+func (h *Host) StringOf(key string) string {
+	if e := find(key); e != nil {
+		return textOf(&e.text)
+	}
+	return ""
+}
+
+// Dump returns all that the keyspace holds, a line per key: name, type, expiry, content.
+func (h *Host) Dump() []string {
+	var lines []string
+	for e := C.fake_walk(nil); e != nil; e = C.fake_walk(e) {
+		var content []string
+		for _, f := range fieldsOf(e) {
+			content = append(content, textOf(&f.name)+"="+textOf(&f.value))
+		}
+		sort.Strings(content)
+		lines = append(lines, fmt.Sprint(textOf(&e.name), " ", typeNames[e._type], " ", int64(e.expire), " ",
+			textOf(&e.text), strings.Join(content, " ")))
+	}
+	sort.Strings(lines)
+	return lines
+}
+
+func fieldsOf(e *C.fake_entry) []C.fake_field { return unsafe.Slice(e.fields, e.num_fields) }

@@ -1,0 +1,290 @@
+package fakehost_test
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"gothrottle/cgo/fakehost"
+	"gothrottle/commands"
+)
+
+// The server is told all that the table says.
+func TestLoad(t *testing.T) {
+	h := loaded(t)
+	for _, row := range commands.Table {
+		c := h.Command(row.Name)
+		if c == nil {
+			t.Errorf("%s is not registered", row.Name)
+			continue
+		}
+		flags := "0x11" // RO, ACCESS
+		categories := "read fast throttle"
+		if row.Writes() {
+			flags = "0x32" // RW, ACCESS, UPDATE
+			categories = "write fast throttle"
+		}
+		want := fmt.Sprintf("summary: %s\ncomplexity: %s\nsince: %s\narity: %d\nkeys: flags=%s index=1 range=0,1,0\n",
+			row.Summary, row.Complexity, row.Since, row.Arity, flags)
+		for _, a := range row.Args {
+			kind := []string{commands.ArgKey: "key", commands.ArgInteger: "integer", commands.ArgToken: "token " + a.Name}[a.Type]
+			if a.Optional {
+				kind += " optional"
+			}
+			want += fmt.Sprintf("arg: %s %s: %s\n", strings.ToLower(a.Name), kind, a.Summary)
+		}
+		if c.Info != want {
+			t.Errorf("%s is described as\n%s\nwant\n%s", row.Name, c.Info, want)
+		}
+		if c.Arity != row.Arity || c.Flags != row.Flags || c.Categories != categories {
+			t.Errorf("%s: arity %d, flags %q, categories %q", row.Name, c.Arity, c.Flags, c.Categories)
+		}
+	}
+	if h.Version() != 1_20_03 {
+		t.Errorf("version %d", h.Version())
+	}
+	if h.Log() != nil {
+		t.Errorf("log %q", h.Log())
+	}
+}
+
+// WATCH is left alone and so is a replica that loads; Valkey has an option of its own.
+func TestLoad_options(t *testing.T) {
+	const noImplicitSignal, asyncLoad, slotMigration = 1 << 1, 1 << 2, 1 << 5
+	if got := loaded(t).Options(); got != noImplicitSignal|asyncLoad {
+		t.Errorf("options %#x", got)
+	}
+	h := newHost(t)
+	h.BeValkey()
+	if !h.Load() || h.Options() != noImplicitSignal|asyncLoad|slotMigration {
+		t.Errorf("options on Valkey %#x", h.Options())
+	}
+}
+
+func TestLoad_arguments(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		args  string
+		taken bool // CL.THROTTLE is another module's
+		ok    bool
+		cell  bool // CL.THROTTLE is ours then
+		log   string
+	}{
+		{"none", "", false, true, true, ""},
+		{"yes", "cl-throttle yes", false, true, true, ""},
+		{"no", "cl-throttle no", false, true, false, ""},
+		{"any case", "CL-Throttle NO", false, true, false, ""},
+		{"the last one counts", "cl-throttle no cl-throttle yes", false, true, true, ""},
+
+		{"taken", "", true, true, false, "notice: <gothrottle> cl.throttle is taken, probably by redis-cell: left as it is"},
+		{"taken and left out", "cl-throttle no", true, true, false, ""},
+		{"taken and forced", "cl-throttle yes", true, false, false, "warning: <gothrottle> gothrottle not loaded: the command name cl.throttle is taken"},
+
+		{"unknown", "cl-throtle yes", false, false, false, "warning: <gothrottle> gothrottle not loaded: unknown argument 'cl-throtle'"},
+		{"unknown after a known one", "cl-throttle no maxmemory 5", false, false, false, "warning: <gothrottle> gothrottle not loaded: unknown argument 'maxmemory'"},
+		{"format", "%s%n", false, false, false, "warning: <gothrottle> gothrottle not loaded: unknown argument '%s%n'"},
+		{"bad value", "cl-throttle maybe", false, false, false, "warning: <gothrottle> gothrottle not loaded: cl-throttle must be yes or no, not 'maybe'"},
+		{"no value", "cl-throttle", false, false, false, "warning: <gothrottle> gothrottle not loaded: cl-throttle must be yes or no, not ''"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			h := newHost(t)
+			if row.taken {
+				h.Take("cl.throttle")
+			}
+			ok := h.Load(strings.Fields(row.args)...)
+			if ok != row.ok {
+				t.Errorf("loaded: %t, want %t", ok, row.ok)
+			}
+			if got := strings.Join(h.Log(), "\n"); got != row.log {
+				t.Errorf("log %q, want %q", got, row.log)
+			}
+			if got := h.Command("CL.THROTTLE") != nil; got != row.cell {
+				t.Errorf("CL.THROTTLE is ours: %t, want %t", got, row.cell)
+			}
+			if got := h.Command("GO.THROTTLE") != nil; got != row.ok {
+				t.Errorf("GO.THROTTLE is registered: %t, want %t", got, row.ok)
+			}
+			if row.cell {
+				wantReply(t, h, "CL.THROTTLE k 15 30 60", "[0 16 15 -1 2]")
+			}
+		})
+	}
+}
+
+// A server that lacks a required function is told so by the function's name. The
+// module loads without any of the others.
+func TestLoad_missingFunction(t *testing.T) {
+	for _, f := range fakehost.Functions() {
+		t.Run(f.Name, func(t *testing.T) {
+			h := newHost(t)
+			h.Hide(f.Name)
+			var ok bool
+			printed := stderr(t, func() { ok = h.Load() })
+			if ok == f.Required {
+				t.Fatalf("loaded: %t; log %q", ok, h.Log())
+			}
+			if !f.Required {
+				if got := call(h, "GO.THROTTLE k 15 30 60").String(); got != "[0 16 15 -1 2]" {
+					t.Error(got)
+				}
+				return
+			}
+			text := "gothrottle not loaded: this server lacks the function RedisModule_" + f.Name +
+				", which came with Redis " + f.Since
+			if f.Name == "Log" {
+				if printed != text+"\n" {
+					t.Errorf("printed %q", printed)
+				}
+			} else if got := h.Log(); len(got) != 1 || got[0] != "warning: <module> "+text {
+				t.Errorf("log %q", got)
+			}
+			if h.Command("GO.THROTTLE") != nil {
+				t.Error("a command was left behind")
+			}
+			// The same server with the function: what was resolved at first is forgotten.
+			h.Restore()
+			if !h.Load() {
+				t.Errorf("refused again: %q", h.Log())
+			}
+			wantReply(t, h, "GO.THROTTLE k 15 30 60", "[0 16 15 -1 2]")
+		})
+	}
+}
+
+// stderr returns what f prints there, C code included.
+func stderr(t *testing.T, f func()) string {
+	t.Helper()
+	saved, err := syscall.Dup(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(saved)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Dup3(int(w.Fd()), 2, 0); err != nil {
+		t.Fatal(err)
+	}
+	f()
+	syscall.Dup3(saved, 2, 0)
+	w.Close()
+	text, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// Effects that could not be replicated would let replicas drift in silence.
+func TestLoad_effectRenamed(t *testing.T) {
+	for _, name := range []string{"HSET", "HDEL", "DEL", "PEXPIREAT"} {
+		h := newHost(t)
+		h.RenameAway(name)
+		want := "warning: <gothrottle> gothrottle not loaded: it replicates its effects as " + name +
+			", and this server has no command of that name (see rename-command)"
+		if h.Load() || !slices.Equal(h.Log(), []string{want}) {
+			t.Errorf("log %q", h.Log())
+		}
+	}
+}
+
+func TestLoad_takenName(t *testing.T) {
+	h := newHost(t)
+	h.Take("Go.Throttle")
+	if h.Load() || !strings.Contains(strings.Join(h.Log(), "\n"), "the command name go.throttle is taken") {
+		t.Errorf("log %q", h.Log())
+	}
+	// What was registered before the refusal is gone, and a later load is a first one.
+	h.Restore()
+	h.ClearLog()
+	if !h.Load("cl-throttle", "no") || h.Command("CL.THROTTLE") != nil || h.Log() != nil {
+		t.Errorf("the second load: log %q", h.Log())
+	}
+}
+
+// A second load beside the first is refused and does not disturb it.
+func TestLoad_twice(t *testing.T) {
+	h := loaded(t)
+	call(h, "GO.THROTTLE k 15 30 60")
+	before := h.Info("")
+	if h.Load("cl-throttle", "no") {
+		t.Error("loaded twice")
+	}
+	if after := h.Info(""); after != before {
+		t.Errorf("INFO was\n%s\nis\n%s", before, after)
+	}
+	wantReply(t, h, "CL.THROTTLE k 15 30 60", "[0 16 14 -1 4]")
+}
+
+// ACL categories as the server has them: none before 7.2, none of our own before 7.4.
+func TestLoad_categories(t *testing.T) {
+	const note = "warning: <gothrottle> no ACL categories for go.throttle: grant it by name"
+	for _, row := range []struct {
+		name  string
+		setup func(*fakehost.Host)
+		want  string
+		noted bool
+	}{
+		{"7.4", func(h *fakehost.Host) {}, "write fast throttle", false},
+		{"7.2", func(h *fakehost.Host) { h.Hide("AddACLCategory") }, "write fast", false},
+		{"7.0", func(h *fakehost.Host) { h.Hide("SetCommandACLCategories") }, "", false},
+		{"another module's category", func(h *fakehost.Host) { h.AddCategory("throttle") }, "write fast", false},
+		{"refused", func(h *fakehost.Host) { h.Fail("SetCommandACLCategories") }, "", true},
+	} {
+		h := newHost(t)
+		row.setup(h)
+		if !h.Load() {
+			t.Fatalf("%s: refused: %q", row.name, h.Log())
+		}
+		if got := h.Command("GO.THROTTLE").Categories; got != row.want {
+			t.Errorf("%s: categories %q, want %q", row.name, got, row.want)
+		}
+		if got := slices.Contains(h.Log(), note); got != row.noted {
+			t.Errorf("%s: log %q", row.name, h.Log())
+		}
+	}
+}
+
+func TestLoad_descriptionRefused(t *testing.T) {
+	h := newHost(t)
+	h.Fail("SetCommandInfo")
+	want := "warning: <gothrottle> gothrottle not loaded: the server refused the description of go.throttle"
+	if h.Load() || !slices.Equal(h.Log(), []string{want}) {
+		t.Errorf("log %q", h.Log())
+	}
+}
+
+// The first load keeps the names of the fields; nothing else is kept, by any load.
+func TestLoad_leaks(t *testing.T) {
+	before := loaded(t).Alive()
+	for _, args := range [][]string{nil, {"cl-throttle", "no"}, {"x"}, {"cl-throttle"}} {
+		h := newHost(t)
+		h.Load(args...)
+		if after := h.Alive(); after != before {
+			t.Errorf("load %q: alive %v, before %v", args, after, before)
+		}
+	}
+	h := newHost(t)
+	h.RenameAway("DEL")
+	if h.Load(); h.Alive() != before {
+		t.Errorf("refused load: alive %v, before %v", h.Alive(), before)
+	}
+}
+
+func TestUnload(t *testing.T) {
+	h := loaded(t)
+	if h.Unload() {
+		t.Error("unloaded")
+	}
+	want := "warning: <gothrottle> gothrottle cannot be unloaded: a Go runtime stays in its process. " +
+		"Restart the server to upgrade or remove it"
+	if !slices.Equal(h.Log(), []string{want}) {
+		t.Errorf("log %q", h.Log())
+	}
+	wantReply(t, h, "GO.THROTTLE k 15 30 60", "[0 16 15 -1 2]")
+}

@@ -1,0 +1,31 @@
+/* Replies, as RESP2 puts them on the wire. */
+#include "fake.h"
+
+#include <string.h>
+
+static int put_number(fake_text *reply, char kind, long long n) {
+    char number[FAKE_DECIMAL];
+    fake_append(reply, &kind, 1);
+    fake_append(reply, number, fake_decimal(number, n));
+    fake_append(reply, "\r\n", 2);
+    return API_OK;
+}
+
+int fake_ReplyWithLongLong(RedisModuleCtx *ctx, long long n) {
+    return put_number(&ctx->reply, ':', n);
+}
+
+int fake_ReplyWithArray(RedisModuleCtx *ctx, long len) {
+    return put_number(&ctx->reply, '*', len);
+}
+
+int fake_ReplyWithError(RedisModuleCtx *ctx, const char *text) {
+    if (strpbrk(text, "\r\n") != NULL) fake_fault("an error reply of several lines: %s", text);
+    fake_printf(&ctx->reply, "-%s\r\n", text);
+    return API_OK;
+}
+
+int fake_WrongArity(RedisModuleCtx *ctx) {
+    fake_printf(&ctx->reply, "-ERR wrong number of arguments for '%s' command\r\n", ctx->command->name);
+    return API_OK;
+}

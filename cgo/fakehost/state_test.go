@@ -1,0 +1,157 @@
+package fakehost_test
+
+import (
+	"strconv"
+	"testing"
+
+	"gothrottle/cgo/fakehost"
+)
+
+const (
+	wrongType = "WRONGTYPE Operation against a key holding the wrong kind of value"
+	foreign   = "ERR the hash at this key is not a rate limiter"
+	damaged   = "ERR the rate limiter at this key is damaged"
+)
+
+// hashOf makes the key k a hash; T in a value is the TAT one second from now.
+func hashOf(fieldsAndValues ...string) func(*fakehost.Host) {
+	return func(h *fakehost.Host) {
+		words := make([]string, len(fieldsAndValues))
+		for i, word := range fieldsAndValues {
+			if word == "T" {
+				word = tat(h, 1_000_000_000)
+			}
+			words[i] = word
+		}
+		h.PutHash("k", words...)
+	}
+}
+
+// What is not ours, or is damaged, is an error, and is not touched by any call.
+func TestForeignState(t *testing.T) {
+	text := func(s string) func(*fakehost.Host) { return func(h *fakehost.Host) { h.PutString("k", s) } }
+	other := func(kind string) func(*fakehost.Host) { return func(h *fakehost.Host) { h.PutOther("k", kind) } }
+	for _, row := range []struct {
+		name   string
+		before func(*fakehost.Host)
+		want   string
+	}{
+		{"list", other("list"), wrongType},
+		{"set", other("set"), wrongType},
+		{"zset", other("zset"), wrongType},
+		{"empty string", text(""), wrongType},
+		{"counter", text("42"), wrongType},
+		{"text", text("profile of user 42"), wrongType},
+		{"18 digits", text("999999999999999999"), wrongType},
+		{"past 63 bits", text("9223372036854775808"), wrongType},
+		{"a zero byte after the TAT", text("4102444800000000000\x00"), wrongType},
+
+		{"someone's hash", hashOf("name", "x"), foreign},
+		{"someone's hash with two fields", hashOf("name", "x", "mail", "y"), foreign},
+		{"a field t", hashOf("t", "x"), foreign},
+		{"a field p", hashOf("p", "x"), foreign},
+		{"fields t and x", hashOf("t", "T", "x", "1"), foreign},
+		{"a field more", hashOf("t", "T", "p", "2000000000", "x", "1"), foreign},
+		{"upper case", hashOf("T", "T", "P", "2000000000"), foreign},
+		{"n without c", hashOf("t", "T", "p", "2000000000", "n", "0"), foreign},
+		{"c without n", hashOf("t", "T", "p", "2000000000", "c", "7"), foreign},
+		{"half a second cell", hashOf("t", "T", "p", "2000000000", "t1", "T"), foreign},
+		{"a second cell without the first", hashOf("t1", "T", "p1", "2000000000"), foreign},
+		{"a gap", hashOf("t", "T", "p", "2000000000", "t2", "T", "p2", "2000000000"), foreign},
+		{"a field after the cells", hashOf("t", "T", "p", "1", "t1", "T", "p1", "1", "x", "1"), foreign},
+		{"129 cells", cells(129, "2000000000"), foreign},
+
+		{"a TAT that is no number", hashOf("t", "x", "p", "2000000000"), damaged},
+		{"a TAT with a plus sign", hashOf("t", "+5", "p", "2000000000"), damaged},
+		{"a TAT with a leading zero", hashOf("t", "05", "p", "2000000000"), damaged},
+		{"an empty TAT", hashOf("t", "", "p", "2000000000"), damaged},
+		{"a TAT past 63 bits", hashOf("t", "9223372036854775808", "p", "2000000000"), damaged},
+		{"a negative TAT", hashOf("t", "-1", "p", "2000000000"), damaged},
+		{"a period that is no number", hashOf("t", "T", "p", "1.5"), damaged},
+		{"no period", hashOf("t", "T", "p", "0"), damaged},
+		{"a fraction past its count", hashOf("t", "T", "p", "60000000000", "n", "7", "c", "7"), damaged},
+		{"a count of nothing", hashOf("t", "T", "p", "60000000000", "n", "0", "c", "0"), damaged},
+		{"a damaged second cell", hashOf("t", "T", "p", "2000000000", "t1", "T", "p1", "x"), damaged},
+		{"damage in the last of 128 cells", func(h *fakehost.Host) {
+			cells(128, "2000000000")(h)
+			h.PutField("k", "p127", "-3")
+		}, damaged},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			h := loaded(t)
+			row.before(h)
+			h.Expire("k", h.Now()/1000+100)
+			before := h.Dump()
+			for _, call := range []string{"GO.THROTTLE k 15 30 60", "CL.THROTTLE k 15 7 60", "GO.THROTTLE k 15 30 60 0",
+				"GO.THROTTLE k 15 30 60 -1", "GO.THROTTLE k 15 30 60 17"} {
+				wantReply(t, h, call, row.want)
+				wantNothing(t, h, call, before)
+			}
+		})
+	}
+}
+
+// cells makes the key k a hash of n cells, each in use for one second more.
+func cells(n int, period string) func(*fakehost.Host) {
+	return func(h *fakehost.Host) {
+		h.PutHash("k", "t", tat(h, 1_000_000_000), "p", period)
+		for i := 1; i < n; i++ {
+			h.PutField("k", "t"+strconv.Itoa(i), tat(h, 1_000_000_000))
+			h.PutField("k", "p"+strconv.Itoa(i), period)
+		}
+	}
+}
+
+// A hash may hold several limiters. The first is the one that GO.THROTTLE uses; the key
+// lives as long as the last of them.
+func TestCells(t *testing.T) {
+	// two cells: the first in use until T+4s, the second until after.
+	two := func(after int64) func(*fakehost.Host) {
+		return func(h *fakehost.Host) {
+			h.PutHash("k", "t", tat(h, 4_000_000_000), "p", "2000000000", "t1", tat(h, after), "p1", "3000000000")
+		}
+	}
+	for _, row := range []struct {
+		name    string
+		before  func(*fakehost.Host)
+		line    string
+		reply   string
+		effects string
+	}{
+		{"the expiry is the second cell's", two(90_000_000_000),
+			"k 15 30 60", "[0 16 13 -1 6]", "HSET k t T+6000000000; PEXPIREAT k M+98000"},
+		{"the expiry is the first cell's", two(5_000_000_000),
+			"k 15 30 60", "[0 16 13 -1 6]", "HSET k t T+6000000000; PEXPIREAT k M+14000"},
+		{"the first is given back and the second stays", two(90_000_000_000),
+			"k 15 30 60 -9", "[0 16 16 -1 0]", "HSET k t T+0; PEXPIREAT k M+98000"},
+		{"the key goes when both are void", two(0),
+			"k 15 30 60 -2", "[0 16 16 -1 0]", "DEL k"},
+		{"the key stays for a part of a nanosecond", func(h *fakehost.Host) {
+			h.PutHash("k", "t", tat(h, 4_000_000_000), "p", "2000000000", "t1", tat(h, 0), "p1", "60000000000", "n1", "1", "c1", "7")
+		}, "k 15 30 60 -2", "[0 16 16 -1 0]", "HSET k t T+0; PEXPIREAT k M+8001"},
+		{"a changed rate of the first", two(90_000_000_000),
+			"k 15 7 60", "[0 16 13 -1 26]",
+			"HSET k t T+25714285714 p 60000000000 n 2 c 7; PEXPIREAT k M+105000"},
+		{"peek", two(90_000_000_000), "k 15 30 60 0", "[0 16 14 -1 4]", ""},
+		{"denied", two(90_000_000_000), "k 0 30 60", "[1 1 0 4 4]", ""},
+		{"128 cells", cells(128, "2000000000"),
+			"k 15 30 60", "[0 16 14 -1 3]", "HSET k t T+3000000000; PEXPIREAT k M+11000"},
+		{"128 cells given back", func(h *fakehost.Host) {
+			cells(128, "2000000000")(h)
+			for i := 1; i < 128; i++ {
+				h.PutField("k", "t"+strconv.Itoa(i), tat(h, 0))
+			}
+		}, "k 15 30 60 -1", "[0 16 16 -1 0]", "DEL k"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			h := loaded(t)
+			row.before(h)
+			r := copyOf(h, "k")
+			wantReply(t, h, "GO.THROTTLE "+row.line, row.reply)
+			if got := effects(h); got != row.effects {
+				t.Errorf("effects %q, want %q", got, row.effects)
+			}
+			r.follow(t, h, row.line, "k")
+		})
+	}
+}

@@ -1,0 +1,34 @@
+//go:build gothrottle_panic
+
+package commands
+
+// GO.PANIC key [NIL] is for tests of the panic barrier: a module built with this tag is
+// not for use.
+func init() {
+	Table = append(Table, Command{
+		Name:       "GO.PANIC",
+		Summary:    "Panics, or uses a nil pointer.",
+		Complexity: "O(1)",
+		Since:      "0.1.0",
+		Flags:      "write deny-oom fast",
+		Arity:      -2,
+		MaxArity:   3,
+		Args: []Arg{
+			{Name: "key", Type: ArgKey, Summary: "Left alone."},
+			{Name: "NIL", Type: ArgToken, Optional: true, Summary: "Use a nil pointer."},
+		},
+		Handler: runPanic,
+	})
+}
+
+// runPanic first asks for changes, none of which may happen.
+func runPanic(c *Call) Error {
+	c.Keys[0].Remove = 1
+	c.Cells[0].Set = wholeFields
+	c.Replies = 5
+	if len(c.Args) > 1 && c.Args[1] == "nil" {
+		var nowhere *Call
+		c.Now = nowhere.Now
+	}
+	panic("GO.PANIC was called")
+}
