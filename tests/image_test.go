@@ -1,0 +1,69 @@
+package tests
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The image as a user starts it: without arguments, with the server's own, with a
+// command, with the module's arguments.
+func TestImage_asAUserRunsIt(t *testing.T) {
+	if env.image == "" {
+		t.Skip("only with GOTHROTTLE_IMAGE")
+	}
+	for _, c := range []struct {
+		args []string
+		cell bool
+	}{
+		{nil, true},
+		{[]string{"--maxmemory", "100mb"}, true},
+		{[]string{env.server, "--appendonly", "yes"}, true},
+		{[]string{env.server, "--loadmodule", env.module, "cl-throttle", "no"}, false},
+	} {
+		what := strings.Join(c.args, " ")
+		s := &server{t: t, host: runContainer(t, nil, env.image, c.args...)}
+		s.addr = s.host.(*container).published(t)
+		s.Client = s.client(options3)
+		eventually(t, "the server answers", func() bool {
+			require.False(t, s.exited(), "%s: %s", what, s.log())
+			return s.Ping(ctx).Err() == nil
+		})
+		assert.Equal(t, []int64{0, 16, 15, -1, 2}, s.throttle("user:42", 15, 30, 60), what)
+		err := s.Do(ctx, "CL.THROTTLE", "user:43", 15, 30, 60).Err()
+		assert.Equal(t, c.cell, err == nil, "%s: %v", what, err)
+	}
+}
+
+func TestImage_isHealthyAndNotRoot(t *testing.T) {
+	if env.image == "" {
+		t.Skip("only with GOTHROTTLE_IMAGE")
+	}
+	c := runContainer(t, nil, env.image)
+	eventually(t, "it is healthy", func() bool {
+		require.False(t, c.exited(), c.log())
+		out, err := docker("inspect", "-f", "{{.State.Health.Status}}", c.name)
+		return err == nil && out == "healthy"
+	})
+	assert.NotEqual(t, "0", mustDocker(t, "exec", c.name, "id", "-u"))
+	assert.Equal(t, "0", lastLine(mustDocker(t, "exec", c.name, "sh", "-c",
+		"test -w "+env.module+"; echo $((1 - $?))")), "the server may not replace the module")
+	// It ends at once when it is told to, and what it saved is there when it is back.
+	call := []string{"exec", c.name, "sh", "-c",
+		"$(command -v redis-cli || command -v valkey-cli) GO.THROTTLE k 1 1 3600"}
+	assert.Equal(t, "0 2 1 -1 3600", strings.Join(strings.Fields(mustDocker(t, call...)), " "))
+	c.terminate()
+	require.Equal(t, "0", mustDocker(t, "inspect", "-f", "{{.State.ExitCode}}", c.name))
+	mustDocker(t, "start", c.name)
+	again := redis.NewClient(&redis.Options{Addr: c.published(t), DisableIdentity: true})
+	defer again.Close()
+	eventually(t, "it answers again", func() bool { return again.Ping(ctx).Err() == nil })
+	reply, err := again.Do(ctx, "GO.THROTTLE", "k", 1, 1, 3600).Int64Slice()
+	require.NoError(t, err)
+	assert.Equal(t, []int64{0, 2, 0, -1, 7200}, reply)
+}
+
+func lastLine(text string) string { return text[strings.LastIndex(text, "\n")+1:] }
