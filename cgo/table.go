@@ -69,7 +69,7 @@ func describe() *C.shim_module {
 func describeCommand(command *commands.Command, c *C.shim_command) {
 	c.name = C.CString(strings.ToLower(command.Name)) // as the server shows its own
 	c.flags = C.CString(command.Flags)
-	c.min_arity = C.int32_t(max(command.Arity, -command.Arity))
+	c.min_arity = C.int32_t(command.Least())
 	c.max_arity = C.int32_t(command.MaxArity)
 	c.writes = boolInt(command.Writes())
 

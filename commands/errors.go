@@ -26,6 +26,7 @@ const (
 	ErrQuantityNotInteger
 	ErrQuantityRange
 	ErrWindowTooLong
+	ErrRateTooHigh
 	NumErrors
 )
 
@@ -46,6 +47,7 @@ var errorTexts = [NumErrors]string{
 	ErrQuantityNotInteger: "ERR quantity is not an integer",
 	ErrQuantityRange:      fmt.Sprintf("ERR quantity must be between %d and %d", -maxQuantity, maxQuantity),
 	ErrWindowTooLong:      "ERR (max_burst + 1) x period / count must not exceed 100 years",
+	ErrRateTooHigh:        "ERR the rate must not exceed one unit per nanosecond",
 }
 
 // Text returns the reply's text: an upper-case code and a plain sentence.

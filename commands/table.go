@@ -31,6 +31,7 @@ type Command struct {
 	Since      string // the version of the module that brought it
 	Flags      string // the server's command flags
 	Arity      int    // as the server counts, with the name; negative: at least
+	MinArity   int    // the least, with the name, if the server is told less; else 0
 	MaxArity   int    // the most, with the name; 0 if options decide
 	Args       []Arg
 	Handler    func(*Call) Error
@@ -60,3 +61,8 @@ func (c *Command) Syntax() string {
 
 // Writes reports whether the command may change its keys.
 func (c *Command) Writes() bool { return strings.HasPrefix(c.Flags, "write") }
+
+// Least returns the least number of words of a call, with the name.
+func (c *Command) Least() int {
+	return max(c.MinArity, c.Arity, -c.Arity)
+}

@@ -1,6 +1,10 @@
 package commands
 
-import "gothrottle/funnel"
+import (
+	"math"
+
+	"gothrottle/funnel"
+)
 
 // GO.THROTTLE key max_burst count period [quantity] [MS]
 
@@ -20,7 +24,7 @@ var throttle = Command{
 	Flags:      "write deny-oom fast",
 	Arity:      -5,
 	Args:       append(throttleArgs[:5:5], argMS),
-	Handler:    func(c *Call) Error { return runThrottle(c, optMS) },
+	Handler:    func(c *Call) Error { return runThrottle(c, optMS, math.MaxInt64) },
 }
 
 var clThrottle = Command{
@@ -29,13 +33,15 @@ var clThrottle = Command{
 	Complexity: "O(1)",
 	Since:      "0.1.0",
 	Flags:      "write deny-oom fast",
-	Arity:      -5,
+	Arity:      -1, // as redis-cell: a call with too few words fails in EXEC, not before
+	MinArity:   5,
 	MaxArity:   6,
 	Args:       throttleArgs,
-	Handler:    func(c *Call) Error { return runThrottle(c, 0) },
+	Handler:    func(c *Call) Error { return runThrottle(c, 0, 1) },
 }
 
-func runThrottle(c *Call, allowed option) Error {
+// runThrottle serves both; redis-cell refuses rates of more than one unit per ns.
+func runThrottle(c *Call, allowed option, unitsPerNano int64) Error {
 	quantity, opts, err := tailArgs(c.Args[4:], allowed)
 	if err != NoError {
 		return err
@@ -44,6 +50,9 @@ func runThrottle(c *Call, allowed option) Error {
 	l, err := newGCRALimit(c.Args[1], c.Args[2], c.Args[3], unit)
 	if err != NoError {
 		return err
+	}
+	if (l.rate.Count-1)/l.rate.Period >= unitsPerNano {
+		return ErrRateTooHigh
 	}
 	cell := &c.Cells[0]
 	state, err := c.gcraState(cell)

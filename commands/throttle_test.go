@@ -241,6 +241,15 @@ func TestErrors(t *testing.T) {
 			}
 		}
 	}
+	c := newCall(Key{}, nil, words("k 15 1000000001 1")...)
+	if got := clThrottle.Handler(c); got != ErrRateTooHigh {
+		t.Errorf("CL.THROTTLE above one unit per ns: %q", got.Text())
+	}
+	seen[ErrRateTooHigh] = true
+	c = newCall(Key{}, nil, words("k 15 1000000000 1")...)
+	if got := clThrottle.Handler(c); got != NoError {
+		t.Errorf("CL.THROTTLE with one unit per ns: %q", got.Text())
+	}
 	for e := range NumErrors {
 		if !seen[e] {
 			t.Errorf("no row for %q", e.Text())
@@ -284,7 +293,7 @@ func TestTable(t *testing.T) {
 				t.Errorf("%s: argument %+v lacks a text", c.Name, a)
 			}
 		}
-		if c.Arity != -required && c.Arity != required {
+		if c.Least() != required {
 			t.Errorf("%s: arity %d, but %d words are required", c.Name, c.Arity, required)
 		}
 		if c.Summary == "" || c.Complexity == "" || c.Since == "" || c.Handler == nil || c.Name != strings.ToUpper(c.Name) {

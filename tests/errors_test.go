@@ -63,6 +63,8 @@ var wrongCalls = []struct {
 	{"GO.THROTTLE k 1 1 1576800000001 MS", commands.ErrWindowTooLong},
 	{"GO.THROTTLE k 999999999999 1 3153600000", commands.ErrWindowTooLong},
 	{"GO.THROTTLE k 999999999999 1 3153600000 0", commands.ErrWindowTooLong},
+	// redis-cell has no rate above one unit per ns, and so has its command.
+	{"CL.THROTTLE k 15 1000000001 1", commands.ErrRateTooHigh},
 	// Options.
 	{"GO.THROTTLE k 15 30 60 SM", commands.ErrUnknownOption},
 	{"GO.THROTTLE k 15 30 60 1 M", commands.ErrUnknownOption},
@@ -171,7 +173,7 @@ func TestErrors_boundsAreAccepted(t *testing.T) {
 func TestErrors_wrongArity(t *testing.T) {
 	s := start(t, options{})
 	for _, row := range commands.Table {
-		least := max(row.Arity, -row.Arity)
+		least := row.Least()
 		for n := 1; n < least; n++ {
 			s.wrongArity(row.Name, n)
 		}

@@ -42,7 +42,9 @@ func TestSurface_commandInfoAsPromised(t *testing.T) {
 	w := s.wire()
 	for _, name := range ourNames {
 		reply := w.do("COMMAND", "INFO", name).([]any)[0].([]any)
-		assert.Equal(t, int64(-5), reply[1], "%s: arity", name)
+		// redis-cell registers no arity: with too few words it fails in EXEC, not before.
+		arity := map[string]int64{"GO.THROTTLE": -5, "CL.THROTTLE": -1}[name]
+		assert.Equal(t, arity, reply[1], "%s: arity", name)
 		assert.ElementsMatch(t, []string{"write", "denyoom", "fast", "module"}, wordsOf(reply[2]), name)
 	}
 }
@@ -96,7 +98,7 @@ func TestSurface_commandDocs(t *testing.T) {
 				needed++
 			}
 		}
-		assert.Equal(t, -needed, row.Arity, row.Name)
+		assert.Equal(t, needed, row.Least(), row.Name)
 	}
 }
 

@@ -205,7 +205,7 @@ func TestThrottle_usedUnitsCarryOverToAnotherRate(t *testing.T) {
 			{"9 10 1000 5", []int64{0, 10, 5, -1, 500}},
 			{"9 1 100 1", []int64{0, 10, 4, -1, 600}},
 			{"9 20 2000 1", []int64{0, 10, 3, -1, 700}},
-			{"9 1 100000 1 MS", []int64{0, 10, 2, -1, 800_000}},
+			{"9 7 700 1", []int64{0, 10, 2, -1, 800}},
 		}},
 		{"usage above a lowered limit stays", []call{
 			{"99 1 100 90", []int64{0, 100, 10, -1, 9000}},
