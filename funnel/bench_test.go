@@ -13,14 +13,14 @@ var cases = []struct {
 	want     Verdict
 }{
 	{"admitted/dividing", State{}, 16, Rate{60e9, 30}, 1,
-		Verdict{Remaining: 15, RetryAfter: Never, ResetAfter: 2e9, Change: Store}},
+		Verdict{Remaining: 15, RetryAfter: Never, ResetAfter: 2e9, Granted: 1, Change: Store}},
 	{"admitted/reduced", State{origin + 2e9, 0, Rate{2e9, 1}}, 16, Rate{2e9, 1}, 1,
-		Verdict{Remaining: 14, RetryAfter: Never, ResetAfter: 4e9, Change: Store}},
+		Verdict{Remaining: 14, RetryAfter: Never, ResetAfter: 4e9, Granted: 1, Change: Store}},
 	{"admitted/fraction", State{origin + 8571428571, 3, Rate{60e9, 7}}, 16, Rate{60e9, 7}, 1,
-		Verdict{Remaining: 14, RetryAfter: Never, ResetAfter: 17142857143, Change: Store}},
+		Verdict{Remaining: 14, RetryAfter: Never, ResetAfter: 17142857143, Granted: 1, Change: Store}},
 	{"admitted/widest", State{origin + 1e18, 0, Rate{MaxPeriod - 1, MaxLimit}}, MaxLimit,
 		Rate{MaxPeriod - 1, MaxLimit}, 1e11,
-		Verdict{Remaining: 582902080162, RetryAfter: Never, ResetAfter: 1315360000000000000, Change: Store}},
+		Verdict{Remaining: 582902080162, RetryAfter: Never, ResetAfter: 1315360000000000000, Granted: 1e11, Change: Store}},
 	{"denied/dividing", State{origin + 32e9, 0, Rate{2e9, 1}}, 16, Rate{60e9, 30}, 1,
 		Verdict{Limited: true, RetryAfter: 2e9, ResetAfter: 32e9}},
 	{"denied/fraction", State{origin + 137142857142, 6, Rate{60e9, 7}}, 16, Rate{60e9, 7}, 1,
@@ -28,11 +28,11 @@ var cases = []struct {
 	{"peek", State{origin + 2e9, 0, Rate{2e9, 1}}, 16, Rate{60e9, 30}, 0,
 		Verdict{Remaining: 15, RetryAfter: Never, ResetAfter: 2e9}},
 	{"refund", State{origin + 4e9, 0, Rate{2e9, 1}}, 16, Rate{60e9, 30}, -1,
-		Verdict{Remaining: 15, RetryAfter: Never, ResetAfter: 2e9, Change: Store}},
+		Verdict{Remaining: 15, RetryAfter: Never, ResetAfter: 2e9, Granted: -1, Change: Store}},
 	{"rate-change", State{origin + 36e12, 0, Rate{3600e9, 1}}, 16, Rate{60e9, 7}, 1,
-		Verdict{Remaining: 5, RetryAfter: Never, ResetAfter: 94285714286, Change: Store}},
+		Verdict{Remaining: 5, RetryAfter: Never, ResetAfter: 94285714286, Granted: 1, Change: Store}},
 	{"adopted", State{TAT: origin + 2e9}, 16, Rate{60e9, 30}, 1,
-		Verdict{Remaining: 14, RetryAfter: Never, ResetAfter: 4e9, Change: Store}},
+		Verdict{Remaining: 14, RetryAfter: Never, ResetAfter: 4e9, Granted: 1, Change: Store}},
 }
 
 func BenchmarkThrottle(b *testing.B) {

@@ -31,6 +31,7 @@ type Verdict struct {
 	Remaining  int64 // whole units left after the call, 0 to limit
 	RetryAfter int64 // ns, rounded up; -1 if admitted or if never to be admitted
 	ResetAfter int64 // ns, rounded up; 0 if nothing is in use
+	Granted    int64 // units taken; negative: given back
 	Change     Change
 }
 
@@ -61,6 +62,11 @@ func Throttle(now int64, s State, limit int64, rate Rate, quantity int64) (State
 	switch {
 	case quantity < 0:
 		after = rate.minus(used, rate.span(-quantity))
+		whole, rest := rate.units(used)
+		if rest > 0 && whole < -quantity {
+			whole++
+		}
+		v.Granted = -min(-quantity, whole)
 		v.Change = Store
 		if after == (span{}) {
 			v.Change = Forget
@@ -77,6 +83,7 @@ func Throttle(now int64, s State, limit int64, rate Rate, quantity int64) (State
 			}
 		} else if quantity > 0 {
 			after = wanted
+			v.Granted = quantity
 			v.Change = Store
 		}
 	}

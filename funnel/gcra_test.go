@@ -14,168 +14,168 @@ const origin = 1_700_000_000_000_000_000
 
 // rules are the specification of Throttle as steps on one limiter, absent at first:
 //
-//	now  limit  rate  quantity  ->  limited  remaining  retry_after  reset_after  change
+//	now  limit  rate  quantity  ->  limited  remaining  retry_after  reset_after  granted  change
 //
 // Times are Go durations, now counts from origin, "-" is Never. A line
 // "adopt TAT" puts the time of a redis-cell key, which has no rate, in the state.
 var rules = []struct{ rule, steps string }{
 	{"What fits fits exactly", `
-		0s              16  30/1m  1  ->  no   15  -   2s      store
-		0s              16  30/1m 15  ->  no    0  -   32s     store
-		0s              16  30/1m  1  ->  yes   0  2s  32s     keep
-		1.999999999s    16  30/1m  1  ->  yes   0  1ns 30.000000001s  keep
-		2s              16  30/1m  1  ->  no    0  -   32s     store
-		34s             16  30/1m 16  ->  no    0  -   32s     store
+		0s              16  30/1m  1  ->  no   15  -   2s       1  store
+		0s              16  30/1m 15  ->  no    0  -   32s     15  store
+		0s              16  30/1m  1  ->  yes   0  2s  32s      0  keep
+		1.999999999s    16  30/1m  1  ->  yes   0  1ns 30.000000001s   0  keep
+		2s              16  30/1m  1  ->  no    0  -   32s      1  store
+		34s             16  30/1m 16  ->  no    0  -   32s     16  store
 	`},
 	{"What fits fits exactly where the interval is no whole number of ns", `
-		0s              16  7/1m   1  ->  no   15  -            8.571428572s    store
-		0s              16  7/1m   5  ->  no   10  -            51.428571429s   store
-		0s              16  7/1m  10  ->  no    0  -            137.142857143s  store
-		0s              16  7/1m   1  ->  yes   0  8.571428572s 137.142857143s  keep
-		8.571428571s    16  7/1m   1  ->  yes   0  1ns          128.571428572s  keep
-		8.571428572s    16  7/1m   1  ->  no    0  -            137.142857143s  store
-		60s             16  7/1m   6  ->  no    0  -            137.142857143s  store
-		60s             16  7/1m   1  ->  yes   0  8.571428572s 137.142857143s  keep
+		0s              16  7/1m   1  ->  no   15  -            8.571428572s     1  store
+		0s              16  7/1m   5  ->  no   10  -            51.428571429s    5  store
+		0s              16  7/1m  10  ->  no    0  -            137.142857143s  10  store
+		0s              16  7/1m   1  ->  yes   0  8.571428572s 137.142857143s   0  keep
+		8.571428571s    16  7/1m   1  ->  yes   0  1ns          128.571428572s   0  keep
+		8.571428572s    16  7/1m   1  ->  no    0  -            137.142857143s   1  store
+		60s             16  7/1m   6  ->  no    0  -            137.142857143s   6  store
+		60s             16  7/1m   1  ->  yes   0  8.571428572s 137.142857143s   0  keep
 	`},
 	{"What fits fits exactly where many units share one nanosecond", `
-		0s              10  4/1ns  3  ->  no    7  -   1ns  store
-		0s              10  4/1ns  7  ->  no    0  -   3ns  store
-		0s              10  4/1ns  1  ->  yes   0  1ns 3ns  keep
-		1ns             10  4/1ns  4  ->  no    0  -   3ns  store
-		3ns             10  4/1ns  2  ->  no    6  -   1ns  store
+		0s              10  4/1ns  3  ->  no    7  -   1ns   3  store
+		0s              10  4/1ns  7  ->  no    0  -   3ns   7  store
+		0s              10  4/1ns  1  ->  yes   0  1ns 3ns   0  keep
+		1ns             10  4/1ns  4  ->  no    0  -   3ns   4  store
+		3ns             10  4/1ns  2  ->  no    6  -   1ns   2  store
 	`},
 	{"Remaining counts whole units", `
-		0s              3   1/10s  2  ->  no   1  -  20s           store
-		9.999999999s    3   1/10s  0  ->  no   1  -  10.000000001s keep
-		10s             3   1/10s  0  ->  no   2  -  10s           keep
-		19.999999999s   3   1/10s  0  ->  no   2  -  1ns           keep
-		20s             3   1/10s  0  ->  no   3  -  0s            keep
-		1h              3   1/10s  0  ->  no   3  -  0s            keep
+		0s              3   1/10s  2  ->  no   1  -  20s            2  store
+		9.999999999s    3   1/10s  0  ->  no   1  -  10.000000001s  0  keep
+		10s             3   1/10s  0  ->  no   2  -  10s            0  keep
+		19.999999999s   3   1/10s  0  ->  no   2  -  1ns            0  keep
+		20s             3   1/10s  0  ->  no   3  -  0s             0  keep
+		1h              3   1/10s  0  ->  no   3  -  0s             0  keep
 	`},
 	{"A peek changes nothing", `
-		0s  2  1/10s  0  ->  no  2  -  0s   keep
-		0s  2  1/10s  2  ->  no  0  -  20s  store
-		0s  2  1/10s  0  ->  no  0  -  20s  keep
-		5s  2  1/10s  0  ->  no  0  -  15s  keep
-		5s  4  1/10s  0  ->  no  2  -  15s  keep
+		0s  2  1/10s  0  ->  no  2  -  0s    0  keep
+		0s  2  1/10s  2  ->  no  0  -  20s   2  store
+		0s  2  1/10s  0  ->  no  0  -  20s   0  keep
+		5s  2  1/10s  0  ->  no  0  -  15s   0  keep
+		5s  4  1/10s  0  ->  no  2  -  15s   0  keep
 		// Not even at another rate: what was in use drains on at its own.
-		5s  2  1/1s   0  ->  no  0  -  1.5s keep
-		6s  2  1/1s   0  ->  no  0  -  1.4s keep
-		6s  2  1/10s  0  ->  no  0  -  14s  keep
+		5s  2  1/1s   0  ->  no  0  -  1.5s  0  keep
+		6s  2  1/1s   0  ->  no  0  -  1.4s  0  keep
+		6s  2  1/10s  0  ->  no  0  -  14s   0  keep
 	`},
 	{"A peek is limited only while more than the limit is in use", `
-		0s           9  1/10s  9  ->  no   0  -    90s  store
-		0s           5  1/10s  0  ->  yes  0  40s  90s  keep
-		39.999999999s  5  1/10s  0  ->  yes  0  1ns  50.000000001s  keep
-		40s          5  1/10s  0  ->  no   0  -    50s  keep
-		40s          5  1/10s  1  ->  yes  0  10s  50s  keep
+		0s           9  1/10s  9  ->  no   0  -    90s   9  store
+		0s           5  1/10s  0  ->  yes  0  40s  90s   0  keep
+		39.999999999s  5  1/10s  0  ->  yes  0  1ns  50.000000001s   0  keep
+		40s          5  1/10s  0  ->  no   0  -    50s   0  keep
+		40s          5  1/10s  1  ->  yes  0  10s  50s   0  keep
 	`},
 	{"More than the limit is never admitted and leaves no trace", `
-		0s   5  1/10s  6              ->  yes  5  -  0s   keep
-		0s   5  1/10s  2              ->  no   3  -  20s  store
-		0s   5  1/10s  1000000000001  ->  yes  3  -  20s  keep
-		0s   5  1/1s   6              ->  yes  3  -  2s   keep
-		0s   5  1/10s  0              ->  no   3  -  20s  keep
+		0s   5  1/10s  6              ->  yes  5  -  0s    0  keep
+		0s   5  1/10s  2              ->  no   3  -  20s   2  store
+		0s   5  1/10s  1000000000001  ->  yes  3  -  20s   0  keep
+		0s   5  1/1s   6              ->  yes  3  -  2s    0  keep
+		0s   5  1/10s  0              ->  no   3  -  20s   0  keep
 	`},
 	{"A refund gives back up to what is in use", `
-		0s   5  1/10s  4  ->  no  1  -  40s  store
-		0s   5  1/10s -1  ->  no  2  -  30s  store
-		5s   5  1/10s -2  ->  no  4  -  5s   store
+		0s   5  1/10s  4  ->  no  1  -  40s   4  store
+		0s   5  1/10s -1  ->  no  2  -  30s   -1  store
+		5s   5  1/10s -2  ->  no  4  -  5s    -2  store
 		// Half a unit is in use: one more than fills it up.
-		5s   5  1/10s -1  ->  no  5  -  0s   forget
-		5s   5  1/10s -1  ->  no  5  -  0s   forget
-		5s   5  1/10s  5  ->  no  0  -  50s  store
-		5s   5  1/10s -1000000000001  ->  no  5  -  0s  forget
-		5s   5  1/10s  5  ->  no  0  -  50s  store
-		5s   5  1/10s -5  ->  no  5  -  0s   forget
+		5s   5  1/10s -1  ->  no  5  -  0s    -1  forget
+		5s   5  1/10s -1  ->  no  5  -  0s     0  forget
+		5s   5  1/10s  5  ->  no  0  -  50s   5  store
+		5s   5  1/10s -1000000000001  ->  no  5  -  0s   -5  forget
+		5s   5  1/10s  5  ->  no  0  -  50s   5  store
+		5s   5  1/10s -5  ->  no  5  -  0s    -5  forget
 	`},
 	{"A refund is admitted even if more than the limit is in use", `
-		0s   9  1/10s  9  ->  no   0  -    90s  store
-		0s   5  1/10s -2  ->  no   0  -    70s  store
-		0s   5  1/10s  1  ->  yes  0  30s  70s  keep
-		0s   5  1/10s -7  ->  no   5  -    0s   forget
+		0s   9  1/10s  9  ->  no   0  -    90s   9  store
+		0s   5  1/10s -2  ->  no   0  -    70s   -2  store
+		0s   5  1/10s  1  ->  yes  0  30s  70s   0  keep
+		0s   5  1/10s -7  ->  no   5  -    0s    -7  forget
 	`},
 	{"A refund of a fraction of what is in use is exact", `
-		0s  16  7/1m  16  ->  no  0  -  137.142857143s  store
-		0s  16  7/1m  -9  ->  no  9  -  60s             store
-		0s  16  7/1m   9  ->  no  0  -  137.142857143s  store
-		0s  16  7/1m -16  ->  no 16  -  0s              forget
+		0s  16  7/1m  16  ->  no  0  -  137.142857143s  16  store
+		0s  16  7/1m  -9  ->  no  9  -  60s              -9  store
+		0s  16  7/1m   9  ->  no  0  -  137.142857143s   9  store
+		0s  16  7/1m -16  ->  no 16  -  0s              -16  forget
 	`},
 	{"A lowered limit forgets nothing", `
-		0s   10  1/10s  10 ->  no   0  -    100s  store
-		0s    3  1/10s  1  ->  yes  0  80s  100s  keep
-		0s   10  1/10s  1  ->  yes  0  10s  100s  keep
-		80s   3  1/10s  1  ->  no   0  -    30s   store
+		0s   10  1/10s  10 ->  no   0  -    100s  10  store
+		0s    3  1/10s  1  ->  yes  0  80s  100s   0  keep
+		0s   10  1/10s  1  ->  yes  0  10s  100s   0  keep
+		80s   3  1/10s  1  ->  no   0  -    30s    1  store
 	`},
 	{"A raised limit leaves room at once", `
-		0s   3   1/10s  3  ->  no   0  -  30s   store
-		0s   10  1/10s  7  ->  no   0  -  100s  store
-		0s   10  1/10s  1  ->  yes  0  10s  100s  keep
+		0s   3   1/10s  3  ->  no   0  -  30s    3  store
+		0s   10  1/10s  7  ->  no   0  -  100s   7  store
+		0s   10  1/10s  1  ->  yes  0  10s  100s   0  keep
 	`},
 	{"A small limit keeps a reserve for a larger one", `
-		0s    4     1/1s    4  ->  no   0    -     4s    store
-		0s    1000  1/1s  200  ->  no   796  -     204s  store
-		0s    4     1/1s    1  ->  yes  0    201s  204s  keep
-		201s  4     1/1s    1  ->  no   0    -     4s    store
+		0s    4     1/1s    4  ->  no   0    -     4s     4  store
+		0s    1000  1/1s  200  ->  no   796  -     204s  200  store
+		0s    4     1/1s    1  ->  yes  0    201s  204s   0  keep
+		201s  4     1/1s    1  ->  no   0    -     4s     1  store
 	`},
 	{"Usage carries over in units when the rate changes", `
-		0s    10  1/1h  10  ->  no   0  -   10h  store
+		0s    10  1/1h  10  ->  no   0  -   10h  10  store
 		// The rewrite by a denied call is what makes its retry_after true.
-		0s    10  1/1s  1   ->  yes  0  1s  10s  store
-		0s    10  1/1s  1   ->  yes  0  1s  10s  keep
-		1s    10  1/1s  1   ->  no   0  -   10s  store
+		0s    10  1/1s  1   ->  yes  0  1s  10s   0  store
+		0s    10  1/1s  1   ->  yes  0  1s  10s   0  keep
+		1s    10  1/1s  1   ->  no   0  -   10s   1  store
 		// And back: nine and a half units take as many hours.
-		1.5s  10  1/1h  1   ->  yes  0  30m 9h30m  store
-		1.5s  10  1/1m  1   ->  yes  0  30s 9m30s  store
+		1.5s  10  1/1h  1   ->  yes  0  30m 9h30m   0  store
+		1.5s  10  1/1m  1   ->  yes  0  30s 9m30s   0  store
 		// An admitted call adds to what was carried, a refund takes from it.
-		31.5s 10  1/1m  1   ->  no   0  -   10m    store
-		31.5s 10  2/1s -4   ->  no   4  -   3s     store
-		31.5s 10  1/1s  4   ->  no   0  -   10s    store
+		31.5s 10  1/1m  1   ->  no   0  -   10m     1  store
+		31.5s 10  2/1s -4   ->  no   4  -   3s      -4  store
+		31.5s 10  1/1s  4   ->  no   0  -   10s     4  store
 	`},
 	{"A rate that only changes its terms is no change", `
-		0s  10  6/1m    10  ->  no   0  -    100s  store
-		0s  10  1/10s   1   ->  yes  0  10s  100s  keep
-		0s  10  360/1h  1   ->  yes  0  10s  100s  keep
-		10s 10  60/10m  1   ->  no   0  -    100s  store
+		0s  10  6/1m    10  ->  no   0  -    100s  10  store
+		0s  10  1/10s   1   ->  yes  0  10s  100s   0  keep
+		0s  10  360/1h  1   ->  yes  0  10s  100s   0  keep
+		10s 10  60/10m  1   ->  no   0  -    100s   1  store
 	`},
 	{"Nothing in use, nothing to carry over", `
-		0s   10  1/1s  10  ->  no  0   -   10s  store
-		10s  10  1/1h  0   ->  no  10  -   0s   keep
-		10s  10  1/1h -1   ->  no  10  -   0s   forget
-		10s  10  1/1h  10  ->  no  0   -   10h  store
+		0s   10  1/1s  10  ->  no  0   -   10s  10  store
+		10s  10  1/1h  0   ->  no  10  -   0s    0  keep
+		10s  10  1/1h -1   ->  no  10  -   0s     0  forget
+		10s  10  1/1h  10  ->  no  0   -   10h  10  store
 	`},
 	{"A fraction carried over is rounded up", `
-		0s   1  7/1m  1  ->  no   0  -    8.571428572s  store
+		0s   1  7/1m  1  ->  no   0  -    8.571428572s   1  store
 		// A little less than one unit, which is a little less than 1 ns at 1/1ns.
-		1ns  1  1/1ns 0  ->  no   0  -    1ns           keep
-		1ns  1  1/1ns 1  ->  yes  0  1ns  1ns           store
-		2ns  1  1/1ns 1  ->  no   0  -    1ns           store
+		1ns  1  1/1ns 0  ->  no   0  -    1ns            0  keep
+		1ns  1  1/1ns 1  ->  yes  0  1ns  1ns            0  store
+		2ns  1  1/1ns 1  ->  no   0  -    1ns            1  store
 	`},
 	{"An adopted key's time is taken as it is", `
 		adopt 30s
-		0s   5  1/10s  0  ->  no   2  -   30s  keep
-		0s   5  1/1s   0  ->  yes  0  25s 30s  keep
+		0s   5  1/10s  0  ->  no   2  -   30s   0  keep
+		0s   5  1/1s   0  ->  yes  0  25s 30s   0  keep
 		// A denied call does not settle the rate ...
-		0s   5  1/10s  3  ->  yes  2  10s 30s  keep
-		0s   5  1/20s  5  ->  yes  3  30s 30s  keep
+		0s   5  1/10s  3  ->  yes  2  10s 30s   0  keep
+		0s   5  1/20s  5  ->  yes  3  30s 30s   0  keep
 		// ... an admitted one does: from here on units carry over.
-		0s   5  1/20s  1  ->  no   2  -   50s  store
-		0s   5  1/10s  0  ->  no   2  -   25s  keep
+		0s   5  1/20s  1  ->  no   2  -   50s   1  store
+		0s   5  1/10s  0  ->  no   2  -   25s   0  keep
 	`},
 	{"An adopted key may lie in the past or be refunded", `
 		adopt 30s
-		31s  5  1/10s  1  ->  no  4  -  10s  store
+		31s  5  1/10s  1  ->  no  4  -  10s   1  store
 		adopt 30s
-		30s  5  1/10s  0  ->  no  5  -  0s   keep
+		30s  5  1/10s  0  ->  no  5  -  0s    0  keep
 		adopt 30s
-		10s  5  1/10s -1  ->  no  4  -  10s  store
-		10s  5  1/10s -1  ->  no  5  -  0s   forget
+		10s  5  1/10s -1  ->  no  4  -  10s   -1  store
+		10s  5  1/10s -1  ->  no  5  -  0s    -1  forget
 	`},
 	{"A clock set back makes no room", `
-		100s  5  1/10s  5  ->  no   0  -    50s   store
-		40s   5  1/10s  1  ->  yes  0  70s  110s  keep
-		40s   5  1/10s  0  ->  yes  0  60s  110s  keep
-		110s  5  1/10s  1  ->  no   0  -    50s   store
+		100s  5  1/10s  5  ->  no   0  -    50s    5  store
+		40s   5  1/10s  1  ->  yes  0  70s  110s   0  keep
+		40s   5  1/10s  0  ->  yes  0  60s  110s   0  keep
+		110s  5  1/10s  1  ->  no   0  -    50s    1  store
 	`},
 }
 
@@ -231,7 +231,7 @@ func verdict(v Verdict) string {
 		retry = time.Duration(v.RetryAfter).String()
 	}
 	change := map[Change]string{Keep: "keep", Store: "store", Forget: "forget"}[v.Change]
-	return fmt.Sprint(limited, " ", v.Remaining, " ", retry, " ", time.Duration(v.ResetAfter), " ", change)
+	return fmt.Sprint(limited, " ", v.Remaining, " ", retry, " ", time.Duration(v.ResetAfter), " ", v.Granted, " ", change)
 }
 
 // apply does to a state what the verdict says.

@@ -70,6 +70,7 @@ func (b *bucket) throttle(now, limit int64, r Rate, quantity int64) Verdict {
 	v := Verdict{RetryAfter: -1}
 	switch {
 	case quantity < 0:
+		v.Granted = -min(-quantity, saturated(ceil(units)))
 		v.Change = Forget
 		if units = add(units, whole(quantity)); units.Sign() > 0 {
 			v.Change = Store
@@ -85,7 +86,7 @@ func (b *bucket) throttle(now, limit int64, r Rate, quantity int64) Verdict {
 		}
 	case quantity > 0:
 		units = add(units, whole(quantity))
-		v.Change = Store
+		v.Granted, v.Change = quantity, Store
 	}
 	if free := floor(sub(whole(limit), units)); free.Sign() > 0 {
 		v.Remaining = free.Int64()
@@ -195,6 +196,8 @@ func TestThrottle_seams(t *testing.T) {
 			origin, State{origin + 27670116, 0, Rate{2, MaxLimit - 1}}, MaxLimit, Rate{1, MaxLimit}},
 		{"More than 2^63 units in use, and their product is one word",
 			origin, State{origin + 5e18, 0, Rate{1, 2}}, MaxLimit, Rate{1, 4}},
+		{"2^63 - 1 units and a half in use",
+			origin, State{origin + 6148914691236517205, 0, Rate{2, 3}}, 1, Rate{2, 3}},
 		{"Rates of which the products differ by 2^64",
 			origin, State{origin + 60e9, 0, Rate{60e9, 7}}, 16, Rate{12327206912, 307445736}},
 		{"Nearly six units at one in 100 years are nearly 2^64 ns and a part",
