@@ -22,20 +22,21 @@ typedef void (*RedisModuleInfoFunc)(RedisModuleInfoCtx *, int for_crash_report);
 enum { API_OK = 0, API_ERR = 1, API_VERSION = 1 };
 enum { KEY_READ = 1 << 0, KEY_WRITE = 1 << 1 };
 enum { TYPE_EMPTY, TYPE_STRING, TYPE_LIST, TYPE_HASH, TYPE_SET, TYPE_ZSET };
-enum { NOTIFY_GENERIC = 1 << 2, NOTIFY_HASH = 1 << 6 };
+enum { NOTIFY_GENERIC = 1 << 2, NOTIFY_STRING = 1 << 3, NOTIFY_HASH = 1 << 6, NOTIFY_ZSET = 1 << 7 };
 enum {
     OPTION_NO_IMPLICIT_SIGNAL_MODIFIED = 1 << 1,
     OPTION_HANDLE_REPL_ASYNC_LOAD = 1 << 2,
     OPTION_HANDLE_ATOMIC_SLOT_MIGRATION = 1 << 5 /* Valkey's; another bit in Redis */
 };
+enum { ZADD_ADDED = 1 << 2, ZADD_UPDATED = 1 << 3 };
 #define HASH_FIELD_DELETE ((RedisModuleString *)1)
 
 /* What SetCommandInfo reads; the layout is the server's (version 1). */
 enum { KEYSPEC_RO = 1 << 0, KEYSPEC_RW = 1 << 1, KEYSPEC_ACCESS = 1 << 4, KEYSPEC_UPDATE = 1 << 5 };
 enum { BEGIN_SEARCH_INDEX = 2 };
-enum { FIND_KEYS_RANGE = 2 };
-enum { ARG_INTEGER = 1, ARG_KEY = 3, ARG_PURE_TOKEN = 6 };
-enum { ARG_OPTIONAL = 1 << 0 };
+enum { FIND_KEYS_RANGE = 2, FIND_KEYS_KEYNUM = 3 };
+enum { ARG_STRING = 0, ARG_INTEGER = 1, ARG_KEY = 3, ARG_PURE_TOKEN = 6, ARG_BLOCK = 8 };
+enum { ARG_OPTIONAL = 1 << 0, ARG_MULTIPLE = 1 << 1 };
 
 typedef struct api_history_entry {
     const char *since, *changes;
@@ -113,6 +114,17 @@ typedef struct api_command_info {
     X(REQUIRED, "6.2.2", long long, GetAbsExpire, (RedisModuleKey *))                             \
     X(REQUIRED, "6.2.2", int, SetAbsExpire, (RedisModuleKey *, long long))                        \
     X(REQUIRED, "4.0", char *, StringDMA, (RedisModuleKey *, size_t *, int))                      \
+    X(REQUIRED, "4.0", int, StringTruncate, (RedisModuleKey *, size_t))                           \
+    X(REQUIRED, "4.0", int, ZsetAdd, (RedisModuleKey *, double, RedisModuleString *, int *))      \
+    X(REQUIRED, "4.0", int, ZsetRem, (RedisModuleKey *, RedisModuleString *, int *))              \
+    X(REQUIRED, "4.0", int, ZsetScore, (RedisModuleKey *, RedisModuleString *, double *))         \
+    X(REQUIRED, "4.0", int, ZsetFirstInScoreRange, (RedisModuleKey *, double, double, int, int))  \
+    X(REQUIRED, "4.0", int, ZsetLastInScoreRange, (RedisModuleKey *, double, double, int, int))   \
+    X(REQUIRED, "4.0", RedisModuleString *, ZsetRangeCurrentElement, (RedisModuleKey *, double *)) \
+    X(REQUIRED, "4.0", int, ZsetRangeNext, (RedisModuleKey *))                                    \
+    X(REQUIRED, "4.0", int, ZsetRangePrev, (RedisModuleKey *))                                    \
+    X(REQUIRED, "4.0", int, ZsetRangeEndReached, (RedisModuleKey *))                              \
+    X(REQUIRED, "4.0", void, ZsetRangeStop, (RedisModuleKey *))                                   \
     X(REQUIRED, "4.0", int, HashGet, (RedisModuleKey *, int, ...))                                \
     X(REQUIRED, "4.0", int, HashSet, (RedisModuleKey *, int, ...))                                \
     X(REQUIRED, "4.0", int, Replicate, (RedisModuleCtx *, const char *, const char *, ...))       \

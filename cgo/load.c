@@ -84,7 +84,7 @@ static int parse_load_args(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
 
 /* An effect that cannot be replicated would let replicas drift in silence. */
 static int check_effect_commands(RedisModuleCtx *ctx) {
-    static const char *const effects[] = {"HSET", "HDEL", "DEL", "PEXPIREAT"};
+    static const char *const effects[] = {"HSET", "HDEL", "ZADD", "ZREM", "SET", "DEL", "PEXPIREAT"};
     for (size_t i = 0; i < sizeof effects / sizeof *effects; i++) {
         RedisModuleString *name = api.CreateString(NULL, effects[i], strlen(effects[i]));
         int num_keys;
@@ -136,7 +136,8 @@ static int register_command(RedisModuleCtx *ctx, const shim_command *c, int inde
     }
     if (api.SetCommandACLCategories != NULL) {
         char categories[64];
-        snprintf(categories, sizeof categories, "%s fast%s%s", c->writes ? "write" : "read",
+        snprintf(categories, sizeof categories, "%s %s%s%s", c->writes ? "write" : "read",
+                 strstr(c->flags, "fast") ? "fast" : "slow",
                  has_category ? " " : "", has_category ? acl_category : "");
         if (api.SetCommandACLCategories(command, categories) != API_OK)
             api.Log(ctx, "warning", "no ACL categories for %s: grant it by name", c->name);

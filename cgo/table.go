@@ -72,6 +72,8 @@ func describeCommand(command *commands.Command, c *C.shim_command) {
 	c.min_arity = C.int32_t(command.Least())
 	c.max_arity = C.int32_t(command.MaxArity)
 	c.writes = boolInt(command.Writes())
+	c.words_per_key = C.int32_t(command.WordsPerKey)
+	c.state = C.int32_t(command.State)
 
 	version := newC[C.api_info_version](1)
 	version.version = 1
@@ -92,15 +94,25 @@ func describeCommand(command *commands.Command, c *C.shim_command) {
 	}
 	spec.begin_search_type = C.BEGIN_SEARCH_INDEX
 	*(*C.int)(unsafe.Pointer(&spec.begin_search)) = 1 // index.pos: the union's first member
-	spec.find_keys_type = C.FIND_KEYS_RANGE
-	*(*[3]C.int)(unsafe.Pointer(&spec.find_keys)) = [3]C.int{0, 1, 0} // range: lastkey, keystep, limit
-	c.info.key_specs = spec
-
-	args := newC[C.api_arg](len(command.Args) + 1)
-	for i, a := range command.Args {
-		describeArg(a, &unsafe.Slice(args, len(command.Args))[i])
+	find := (*[3]C.int)(unsafe.Pointer(&spec.find_keys))
+	if command.WordsPerKey == 0 {
+		spec.find_keys_type = C.FIND_KEYS_RANGE
+		*find = [3]C.int{0, 1, 0} // range: lastkey, keystep, limit
+	} else {
+		spec.find_keys_type = C.FIND_KEYS_KEYNUM
+		*find = [3]C.int{0, 1, 1} // keynum: keynumidx, firstkey, keystep
 	}
-	c.info.args = args
+	c.info.key_specs = spec
+	c.info.args = describeArgs(command.Args)
+}
+
+// describeArgs returns the arguments and a zeroed one, which ends the list.
+func describeArgs(args []commands.Arg) *C.api_arg {
+	first := newC[C.api_arg](len(args) + 1)
+	for i, a := range args {
+		describeArg(a, &unsafe.Slice(first, len(args))[i])
+	}
+	return first
 }
 
 func describeArg(a commands.Arg, c *C.api_arg) {
@@ -113,12 +125,23 @@ func describeArg(a commands.Arg, c *C.api_arg) {
 		c.key_spec_index = 0
 	case commands.ArgInteger:
 		c._type = C.ARG_INTEGER
+	case commands.ArgString:
+		c._type = C.ARG_STRING
 	case commands.ArgToken:
 		c._type = C.ARG_PURE_TOKEN
 		c.token = C.CString(a.Name)
+	case commands.ArgBlock:
+		c._type = C.ARG_BLOCK
+		c.subargs = describeArgs(a.Sub)
+	}
+	if a.Token != "" {
+		c.token = C.CString(a.Token)
 	}
 	if a.Optional {
-		c.flags = C.ARG_OPTIONAL
+		c.flags |= C.ARG_OPTIONAL
+	}
+	if a.Multiple {
+		c.flags |= C.ARG_MULTIPLE
 	}
 }
 

@@ -30,7 +30,14 @@ func TestReference(t *testing.T) {
 				t.Errorf("%s: the reference lacks %q", c.Name, want)
 			}
 		}
+		args := c.Args
 		for _, a := range c.Args {
+			args = append(args[:len(args):len(args)], a.Sub...)
+		}
+		for _, a := range args {
+			if a.Type == ArgBlock {
+				continue
+			}
 			if row := "| `" + a.Name + "` | " + a.Summary + " |"; !strings.Contains(text, row) {
 				t.Errorf("%s: the reference lacks %q", c.Name, row)
 			}
@@ -44,6 +51,9 @@ func TestReference(t *testing.T) {
 		documented[match[1]] = true
 	}
 	for e := NoError + 1; e < NumErrors; e++ {
+		if e == ErrArity { // the server's own text, with the command's name
+			continue
+		}
 		if !documented[e.Text()] {
 			t.Errorf("the reference lacks the error %q", e.Text())
 		}

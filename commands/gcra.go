@@ -32,14 +32,13 @@ const (
 
 // gcraLimit is one limit of a call.
 type gcraLimit struct {
-	limit    int64
-	rate     funnel.Rate
-	window   int64 // ns that limit units take to drain
-	quantity int64
+	limit  int64
+	rate   funnel.Rate
+	window int64 // ns; what the slack of an expiry is a part of
 }
 
-// newGCRALimit reads max_burst, count and period.
-func newGCRALimit(maxBurst, count, period string, unit int64) (l gcraLimit, err Error) {
+// newGCRALimit reads max_burst and count; period is in ns.
+func newGCRALimit(maxBurst, count string, period int64) (l gcraLimit, err Error) {
 	if l.limit, err = intArg(maxBurst, 0, maxLimit-1, ErrMaxBurstNotInteger, ErrMaxBurstRange); err != NoError {
 		return l, err
 	}
@@ -47,22 +46,13 @@ func newGCRALimit(maxBurst, count, period string, unit int64) (l gcraLimit, err 
 	if l.rate.Count, err = intArg(count, 1, maxLimit, ErrCountNotInteger, ErrCountRange); err != NoError {
 		return l, err
 	}
-	if l.rate.Period, err = periodArg(period, unit); err != NoError {
-		return l, err
-	}
-	if l.window = l.rate.Drain(l.limit); l.window > maxPeriod {
+	l.rate.Period = period
+	drain := l.rate.Drain(l.limit)
+	if drain > maxPeriod {
 		return l, ErrWindowTooLong
 	}
+	l.window = min(drain, period)
 	return l, NoError
-}
-
-// minSlack is how long, in ms, a key may outlive its state whatever its window.
-const minSlack = 1000
-
-// slack returns by how many ms the expiry may lie after the end of the state: a
-// quarter of the window. It is what lets most calls leave the expiry alone.
-func (l *gcraLimit) slack() int64 {
-	return max(minSlack, min(l.window, l.rate.Period)/(4*millisecond))
 }
 
 // gcraState returns the state that a cell holds.
@@ -72,7 +62,11 @@ func (c *Call) gcraState(cell *Cell) (funnel.State, Error) {
 	case KindAbsent:
 		return funnel.State{}, NoError
 	case KindString:
-		return adopt(key.Text)
+		state, err := adopt(key.Text)
+		if cell.Index > 0 { // redis-cell knows one cell
+			state = funnel.State{}
+		}
+		return state, err
 	case KindHash:
 		if cell.Found == wholeFields && key.Length == 2 {
 			break // the common case: one cell, nothing else
@@ -168,34 +162,29 @@ func (c *Call) setGCRA(cell *Cell, s funnel.State) {
 	cell.Value = value
 }
 
-// settleGCRA sees to a key after its cells were set: its expiry, or its removal when
-// nothing in it is in use.
-func (c *Call) settleGCRA(key int32, now, slack int64) {
+// settleGCRA sees to a key after one of its cells was set: to its expiry, or to its
+// removal when nothing in it is in use. It may be called again after another cell was
+// set; the smallest window then decides how exact the expiry is.
+func (c *Call) settleGCRA(key int32, now, window int64) {
 	k := &c.Keys[key]
 	end := int64(0)
 	for i := range c.Cells {
-		cell := &c.Cells[i]
-		if cell.Key != key {
-			continue
+		if cell := &c.Cells[i]; cell.Key == key {
+			tat := cell.Value[fieldTAT]
+			if cell.Value[fieldFrac] > 0 && tat < math.MaxInt64 {
+				tat++ // n is a part of one ns
+			}
+			end = max(end, tat)
 		}
-		tat := cell.Value[fieldTAT]
-		if cell.Value[fieldFrac] > 0 && tat < math.MaxInt64 {
-			tat++ // n is a part of one ns
-		}
-		end = max(end, tat)
 	}
 	if end <= now {
-		k.Remove = 1
-		for i := range c.Cells {
-			if c.Cells[i].Key == key {
-				c.Cells[i].Set, c.Cells[i].Unset = 0, 0
-			}
-		}
+		k.Remove, k.ExpireFrom, k.ExpireTo = 1, 0, 0
 		return
 	}
-	if k.Kind == KindString {
-		k.Remove = 1 // adopted: the string gives way to a hash
+	k.Remove = boolInt(k.Kind == KindString) // adopted: the string gives way to a hash
+	slack := k.ExpireTo - k.ExpireFrom
+	k.expire(end, window)
+	if slack > 0 {
+		k.ExpireTo = min(k.ExpireTo, k.ExpireFrom+slack)
 	}
-	k.ExpireFrom = ceilDiv(end, millisecond)
-	k.ExpireTo = k.ExpireFrom + slack
 }

@@ -17,6 +17,7 @@ func init() {
 			{Name: "key", Type: ArgKey, Summary: "Left alone."},
 			{Name: "NIL", Type: ArgToken, Optional: true, Summary: "Use a nil pointer."},
 		},
+		State:   KindHash,
 		Handler: runPanic,
 	})
 }

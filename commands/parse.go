@@ -13,6 +13,7 @@ const (
 	maxQuantity = funnel.MaxLimit + 1
 	maxPeriod   = funnel.MaxPeriod
 
+	microsecond = 1_000
 	millisecond = 1_000_000
 	second      = 1_000_000_000
 )
@@ -45,8 +46,8 @@ func parseInt(s string) (int64, number) {
 		if d > 9 {
 			return 0, notInteger
 		}
-		// Below this bound the next digit cannot wrap 64 bits; above it n is > 2^63.
-		if n > math.MaxUint64/10-1 {
+		// Up to 18 digits nothing can overflow; from there on the next one is looked at.
+		if i >= 18 && n > math.MaxUint64/10-1 {
 			overflow = true
 			continue
 		}
@@ -77,25 +78,40 @@ func intArg(word string, low, high int64, bad, outside Error) (int64, Error) {
 type option uint8
 
 const (
-	optMS option = 1 << iota // times are milliseconds
+	optMS    option = 1 << iota // times are milliseconds
+	optUpTo                     // take what is left, if that is less
+	optExact                    // an entry per call
+	optAlign                    // a window aligned to the calendar; an offset follows
 )
 
-var optionNames = [...]string{"MS"}
+var optionNames = [...]string{"MS", "UPTO", "EXACT", "ALIGN"}
 
-// parseOptions reads keywords in any order and any case.
-func parseOptions(words []string, allowed option) (option, Error) {
-	var given option
-	for _, word := range words {
-		o := findOption(word) & allowed
+// unit returns the length in ns of the unit that the options ask for.
+func (o option) unit() int64 {
+	if o&optMS != 0 {
+		return millisecond
+	}
+	return second
+}
+
+// parseOptions reads keywords in any order and any case. align is the word after ALIGN.
+func parseOptions(words []string, allowed option) (given option, align string, err Error) {
+	for i := 0; i < len(words); i++ {
+		o := findOption(words[i]) & allowed
 		switch {
 		case o == 0:
-			return 0, ErrUnknownOption
+			return 0, "", ErrUnknownOption
 		case given&o != 0:
-			return 0, ErrRepeatedOption
+			return 0, "", ErrRepeatedOption
+		case o == optAlign:
+			if i++; i == len(words) {
+				return 0, "", ErrAlignWithoutOffset
+			}
+			align = words[i]
 		}
 		given |= o
 	}
-	return given, NoError
+	return given, align, NoError
 }
 
 func findOption(word string) option {
@@ -113,35 +129,58 @@ func looksNumeric(word string) bool {
 	return word == "" || word[0] == '+' || word[0] == '-' || word[0] >= '0' && word[0] <= '9'
 }
 
-// unit returns the length in ns of the unit that the options ask for.
-func (o option) unit() int64 {
-	if o&optMS != 0 {
-		return millisecond
-	}
-	return second
+// request is what the words after the limits say.
+type request struct {
+	period   int64 // ns
+	quantity int64
+	opts     option
+	offset   int64 // ns; of ALIGN
 }
 
-// periodArg reads a period, in units of unit ns, and returns it in ns.
-func periodArg(word string, unit int64) (int64, Error) {
-	outside := ErrPeriodRangeSeconds
-	if unit == millisecond {
-		outside = ErrPeriodRangeMillis
-	}
-	n, err := intArg(word, 1, maxPeriod/unit, ErrPeriodNotInteger, outside)
-	return n * unit, err
-}
-
-// tailArgs reads what follows the period: an optional quantity, which is 1 if it is
-// not given, then options.
-func tailArgs(words []string, allowed option) (quantity int64, opts option, err Error) {
-	quantity = 1
-	if len(words) > 0 && (allowed == 0 || looksNumeric(words[0])) {
-		quantity, err = intArg(words[0], -maxQuantity, maxQuantity, ErrQuantityNotInteger, ErrQuantityRange)
-		if err != NoError {
-			return 0, 0, err
+// newRequest reads a period and what follows it: a quantity, which is 1 if it is not
+// given, then options. Without options the quantity is whatever stands in its place.
+func newRequest(words []string, allowed option) (r request, err Error) {
+	rest := words[1:]
+	r.quantity = 1
+	if len(rest) > 0 && (allowed == 0 || looksNumeric(rest[0])) {
+		if r.quantity, err = quantityArg(rest[0]); err != NoError {
+			return r, err
 		}
-		words = words[1:]
+		rest = rest[1:]
 	}
-	opts, err = parseOptions(words, allowed)
-	return quantity, opts, err
+	var align string
+	if r.opts, align, err = parseOptions(rest, allowed); err != NoError {
+		return r, err
+	}
+	unit := r.opts.unit()
+	if r.period, err = periodArg(words[0], unit); err != NoError {
+		return r, err
+	}
+	if r.opts&optAlign != 0 {
+		r.offset, err = intArg(align, -maxPeriod/unit, maxPeriod/unit, ErrOffsetNotInteger, ErrOffsetRange)
+		r.offset *= unit
+	}
+	return r, err
+}
+
+func periodArg(word string, unit int64) (int64, Error) {
+	return spanArg(word, unit, ErrPeriodNotInteger, ErrPeriodRangeSeconds, ErrPeriodRangeMillis)
+}
+
+func quantityArg(word string) (int64, Error) {
+	return intArg(word, -maxQuantity, maxQuantity, ErrQuantityNotInteger, ErrQuantityRange)
+}
+
+func limitArg(word string) (int64, Error) {
+	return intArg(word, 1, maxLimit, ErrLimitNotInteger, ErrLimitRange)
+}
+
+// spanArg reads a length of time, in units of unit ns, and returns it in ns.
+func spanArg(word string, unit int64, bad, outsideSeconds, outsideMillis Error) (int64, Error) {
+	outside := outsideSeconds
+	if unit == millisecond {
+		outside = outsideMillis
+	}
+	n, err := intArg(word, 1, maxPeriod/unit, bad, outside)
+	return n * unit, err
 }

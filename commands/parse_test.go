@@ -65,7 +65,7 @@ func TestParseOptions(t *testing.T) {
 		{[]string{""}, optMS, 0, ErrUnknownOption},
 		{[]string{"MS"}, 0, 0, ErrUnknownOption},
 	} {
-		got, err := parseOptions(row.words, row.allowed)
+		got, _, err := parseOptions(row.words, row.allowed)
 		if got != row.want || err != row.err {
 			t.Errorf("parseOptions(%q, %b) = %b, %v; want %b, %v", row.words, row.allowed, got, err, row.want, row.err)
 		}

@@ -6,48 +6,45 @@ import (
 	"gothrottle/funnel"
 )
 
-// GO.THROTTLE key max_burst count period [quantity] [MS]
+// GO.THROTTLE key max_burst count period [quantity] [MS] [UPTO]
 
-var throttleArgs = []Arg{
-	{Name: "key", Type: ArgKey, Summary: "The limiter."},
-	{Name: "max_burst", Type: ArgInteger, Summary: "How many units beyond the first fit at once: the limit is max_burst + 1."},
-	{Name: "count", Type: ArgInteger, Summary: "How many units drain per period."},
-	{Name: "period", Type: ArgInteger, Summary: "In seconds, or milliseconds with MS."},
-	{Name: "quantity", Type: ArgInteger, Optional: true, Summary: "Units to take, 1 if not given; 0 peeks, a negative number gives back."},
-}
+var throttleArgs = []Arg{argKey, argMaxBurst, argCount, argPeriod, argQuantity, argMS, argUpTo}
 
 var throttle = Command{
 	Name:       "GO.THROTTLE",
 	Summary:    "Takes units from a rate limiter (GCRA) and tells whether they were admitted.",
 	Complexity: "O(1)",
 	Since:      "0.1.0",
-	Flags:      "write deny-oom fast",
+	Flags:      writeFast,
 	Arity:      -5,
-	Args:       append(throttleArgs[:5:5], argMS),
-	Handler:    func(c *Call) Error { return runThrottle(c, optMS, math.MaxInt64) },
+	Args:       throttleArgs,
+	State:      KindHash,
+	Handler:    func(c *Call) Error { return runThrottle(c, optMS|optUpTo, math.MaxInt64) },
 }
+
+var throttleRO = throttle.readOnly("Tells what GO.THROTTLE would reply; changes nothing.")
 
 var clThrottle = Command{
 	Name:       "CL.THROTTLE",
 	Summary:    "GO.THROTTLE under redis-cell's name, with its arguments.",
 	Complexity: "O(1)",
 	Since:      "0.1.0",
-	Flags:      "write deny-oom fast",
+	Flags:      writeFast,
 	Arity:      -1, // as redis-cell: a call with too few words fails in EXEC, not before
 	MinArity:   5,
 	MaxArity:   6,
-	Args:       throttleArgs,
+	Args:       throttleArgs[:5],
+	State:      KindHash,
 	Handler:    func(c *Call) Error { return runThrottle(c, 0, 1) },
 }
 
 // runThrottle serves both; redis-cell refuses rates of more than one unit per ns.
 func runThrottle(c *Call, allowed option, unitsPerNano int64) Error {
-	quantity, opts, err := tailArgs(c.Args[4:], allowed)
+	r, err := newRequest(c.Args[3:], allowed)
 	if err != NoError {
 		return err
 	}
-	unit := opts.unit()
-	l, err := newGCRALimit(c.Args[1], c.Args[2], c.Args[3], unit)
+	l, err := newGCRALimit(c.Args[1], c.Args[2], r.period)
 	if err != NoError {
 		return err
 	}
@@ -59,12 +56,16 @@ func runThrottle(c *Call, allowed option, unitsPerNano int64) Error {
 	if err != NoError {
 		return err
 	}
-	now := c.Now * 1000
-	next, v := funnel.Throttle(now, state, l.limit, l.rate, quantity)
+	now := c.Now * microsecond
+	if r.opts&optUpTo != 0 {
+		_, peek := funnel.Throttle(now, state, l.limit, l.rate, 0)
+		r.quantity = upTo(r.quantity, peek.Remaining)
+	}
+	next, v := funnel.Throttle(now, state, l.limit, l.rate, r.quantity)
 	if v.Change != funnel.Keep {
 		c.setGCRA(cell, next)
-		c.settleGCRA(cell.Key, now, l.slack())
+		c.settleGCRA(cell.Key, now, l.window)
 	}
-	c.reply(v.Limited, l.limit, v.Remaining, v.RetryAfter, v.ResetAfter, unit)
+	c.reply(&v, l.limit, r.opts)
 	return NoError
 }

@@ -5,91 +5,37 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"gothrottle/commands"
 )
 
-// wrongCalls provokes every error text of the command table; foreign_test.go and
-// panic_test.go go on with what stands at keys and with errors of our own.
-var wrongCalls = []struct {
-	call string
-	want commands.Error
-}{
-	// Each argument must be an integer: one sign, decimal digits, nothing else.
-	{"GO.THROTTLE k x 30 60", commands.ErrMaxBurstNotInteger},
-	{"GO.THROTTLE k 1.0 30 60", commands.ErrMaxBurstNotInteger},
-	{"GO.THROTTLE k 1e3 30 60", commands.ErrMaxBurstNotInteger},
-	{"GO.THROTTLE k 0x1 30 60", commands.ErrMaxBurstNotInteger},
-	{"GO.THROTTLE k + 30 60", commands.ErrMaxBurstNotInteger},
-	{"GO.THROTTLE k --1 30 60", commands.ErrMaxBurstNotInteger},
-	{"GO.THROTTLE k 1_000 30 60", commands.ErrMaxBurstNotInteger},
-	{"GO.THROTTLE k \u0661 30 60", commands.ErrMaxBurstNotInteger},
-	{"GO.THROTTLE k 15 x 60", commands.ErrCountNotInteger},
-	{"GO.THROTTLE k 15 inf 60", commands.ErrCountNotInteger},
-	{"GO.THROTTLE k 15 30 x", commands.ErrPeriodNotInteger},
-	{"GO.THROTTLE k 15 30 60s", commands.ErrPeriodNotInteger},
-	{"GO.THROTTLE k 15 30 60 1.5", commands.ErrQuantityNotInteger},
-	{"GO.THROTTLE k 15 30 60 1x", commands.ErrQuantityNotInteger},
-	{"CL.THROTTLE k 15 30 60 x", commands.ErrQuantityNotInteger},
-	{"CL.THROTTLE k 15 30 60 MS", commands.ErrQuantityNotInteger},
-	// Each has its bounds: the first that is outside, and what is no 64-bit number.
-	{"GO.THROTTLE k -1 30 60", commands.ErrMaxBurstRange},
-	{"GO.THROTTLE k 1000000000000 1000000000000 1", commands.ErrMaxBurstRange},
-	{"GO.THROTTLE k 9223372036854775807 30 60", commands.ErrMaxBurstRange},
-	{"GO.THROTTLE k 9223372036854775808 30 60", commands.ErrMaxBurstRange},
-	{"GO.THROTTLE k 18446744073709551617 30 60", commands.ErrMaxBurstRange},
-	{"GO.THROTTLE k -9223372036854775809 30 60", commands.ErrMaxBurstRange},
-	{"GO.THROTTLE k " + strings.Repeat("1", 1000) + " 30 60", commands.ErrMaxBurstRange},
-	{"GO.THROTTLE k 15 0 60", commands.ErrCountRange},
-	{"GO.THROTTLE k 15 -0 60", commands.ErrCountRange},
-	{"GO.THROTTLE k 15 -30 60", commands.ErrCountRange},
-	{"GO.THROTTLE k 15 1000000000001 60", commands.ErrCountRange},
-	{"GO.THROTTLE k 15 30 0", commands.ErrPeriodRangeSeconds},
-	{"GO.THROTTLE k 15 30 -60", commands.ErrPeriodRangeSeconds},
-	{"GO.THROTTLE k 0 1 3153600001", commands.ErrPeriodRangeSeconds},
-	{"GO.THROTTLE k 0 1000000 9223372036854775807", commands.ErrPeriodRangeSeconds},
-	{"GO.THROTTLE k 15 30 0 MS", commands.ErrPeriodRangeMillis},
-	{"GO.THROTTLE k 15 30 -1 1 MS", commands.ErrPeriodRangeMillis},
-	{"GO.THROTTLE k 0 1 3153600000001 1 MS", commands.ErrPeriodRangeMillis},
-	{"GO.THROTTLE k 15 30 60 1000000000002", commands.ErrQuantityRange},
-	{"GO.THROTTLE k 15 30 60 -1000000000002", commands.ErrQuantityRange},
-	{"GO.THROTTLE k 15 30 60 -9223372036854775808", commands.ErrQuantityRange},
-	{"GO.THROTTLE k 15 30 60 9223372036854775808", commands.ErrQuantityRange},
-	// And together no more than 100 years.
-	{"GO.THROTTLE k 1 1 1576800001", commands.ErrWindowTooLong},
-	{"GO.THROTTLE k 2 2 2102400001", commands.ErrWindowTooLong},
-	{"GO.THROTTLE k 1 1 1576800000001 MS", commands.ErrWindowTooLong},
-	{"GO.THROTTLE k 999999999999 1 3153600000", commands.ErrWindowTooLong},
-	{"GO.THROTTLE k 999999999999 1 3153600000 0", commands.ErrWindowTooLong},
-	// redis-cell has no rate above one unit per ns, and so has its command.
-	{"CL.THROTTLE k 15 1000000001 1", commands.ErrRateTooHigh},
-	// Options.
-	{"GO.THROTTLE k 15 30 60 SM", commands.ErrUnknownOption},
-	{"GO.THROTTLE k 15 30 60 1 M", commands.ErrUnknownOption},
-	{"GO.THROTTLE k 15 30 60 1 2", commands.ErrUnknownOption},
-	{"GO.THROTTLE k 15 30 60 MS 1", commands.ErrUnknownOption},
-	{"GO.THROTTLE k 15 30 60 1 MS\x00", commands.ErrUnknownOption},
-	{"GO.THROTTLE k 15 30 60 MS MS", commands.ErrRepeatedOption},
-	{"GO.THROTTLE k 15 30 60 1 ms Ms", commands.ErrRepeatedOption},
-	// What stands at the key.
-	{"GO.THROTTLE list 15 30 60", commands.ErrWrongType},
-	{"GO.THROTTLE profile 15 30 60", commands.ErrForeignHash},
-	{"GO.THROTTLE damaged 15 30 60", commands.ErrDamaged},
-}
-
 func TestErrors_eachText(t *testing.T) {
 	s := start(t, options{})
 	s.RPush(ctx, "list", "a")
 	s.HSet(ctx, "profile", "name", "Ann")
 	s.HSet(ctx, "damaged", "t", "soon", "p", 1)
+	s.Set(ctx, "text", "hello", 0)
+	s.ZAdd(ctx, "board", redis.Z{Score: 9, Member: "Ann"}, redis.Z{Score: 5, Member: "Bob"})
+	s.must("GO.LEASE held 5 3600 a")
+	s.must("GO.WINDOW log 5 3600")
+	s.ZAdd(ctx, "backward", redis.Z{Score: 4e15, Member: "\x012"}, redis.Z{Score: 4e15 + 1, Member: "\x011"})
+	before := s.dataset()
 	changes := s.info("persistence", "rdb_changes_since_last_save")
 	provoked := map[commands.Error]bool{}
 	for _, c := range wrongCalls {
-		for _, call := range inBothNames(c.call) {
-			assert.EqualError(t, s.Do(ctx, fields(call)...).Err(), c.want.Text(), call)
-			err := s.Eval(ctx, "return redis.call(unpack(ARGV))", nil, fields(call)...).Err()
+		for _, call := range inAllNames(c.call) {
+			want := c.want.Text()
+			if c.want == commands.ErrArity { // the server's text, which names the command
+				want += " for 'go.mthrottle' command"
+			}
+			err := s.Do(ctx, fields(call)...).Err()
+			if assert.Error(t, err, call) {
+				assert.Equal(t, want, strings.ReplaceAll(err.Error(), "GO.MTHROTTLE", "go.mthrottle"), call)
+			}
+			err = s.Eval(ctx, "return redis.call(unpack(ARGV))", nil, fields(call)...).Err()
 			if assert.Error(t, err, call) {
 				assert.True(t, strings.HasPrefix(err.Error(), c.want.Text()), "%s in a script: %v", call, err)
 			}
@@ -107,7 +53,7 @@ func TestErrors_eachText(t *testing.T) {
 	}
 
 	assert.Equal(t, changes, s.info("persistence", "rdb_changes_since_last_save"))
-	assert.EqualValues(t, 3, s.DBSize(ctx).Val())
+	same(t, before, s.dataset(), "after all the errors")
 
 	for e := commands.NoError + 1; e < commands.NumErrors; e++ {
 		if e != commands.ErrInternal { // panic_test.go provokes it
@@ -116,15 +62,20 @@ func TestErrors_eachText(t *testing.T) {
 	}
 }
 
-// inBothNames returns a call and, unless it has options, its twin under redis-cell's
-// name.
-func inBothNames(call string) []string {
+// inAllNames returns a call, that of its read-only twin, and, unless it has options,
+// that of GO.THROTTLE's twin under redis-cell's name.
+func inAllNames(call string) []string {
+	all := []string{call}
 	words := strings.Fields(call)
+	rest := strings.TrimPrefix(call, words[0])
+	if _, ok := samples[words[0]+"_RO"]; ok {
+		all = append(all, words[0]+"_RO"+rest)
+	}
 	tail := words[min(len(words), 5):]
 	if words[0] == "GO.THROTTLE" && (len(tail) == 0 || len(tail) == 1 && strings.ContainsAny(tail[0], "0123456789")) {
-		return []string{call, "CL.THROTTLE" + strings.TrimPrefix(call, "GO.THROTTLE")}
+		all = append(all, "CL.THROTTLE"+rest)
 	}
-	return []string{call}
+	return all
 }
 
 // Every text has the form of the server's own errors, and none stands for two things.
@@ -134,6 +85,36 @@ func TestErrors_form(t *testing.T) {
 		assert.Regexp(t, `^[A-Z]+ [^\r\n]*[^.\r\n]$`, e.Text(), "error %d", e)
 		assert.False(t, seen[e.Text()], "twice: %s", e.Text())
 		seen[e.Text()] = true
+	}
+}
+
+// The bounds of the others are accepted too.
+func TestErrors_boundsOfTheOthersAreAccepted(t *testing.T) {
+	s := start(t, options{})
+	for _, c := range []struct{ call, want string }{
+		{"GO.WINDOW w1 1000000000000 3153600000 1000000000000", "[0 1000000000000 0 -1 3153600000]"},
+		{"GO.WINDOW w2 1 3153600000000 1 MS EXACT", "[0 1 0 -1 3153600000000]"},
+		{"GO.WINDOW w3 1 60 1000000000001", "[1 1 1 -1 0]"},
+		{"GO.WINDOW w3 1 60 1000000000001 UPTO", "[0 1 0 -1 60 1]"},
+		{"GO.WINDOW w3 1 60 -1000000000001 upto", "[0 1 1 -1 0 -1]"},
+		{"GO.WINDOW +w4 +07 0060 -0", "[0 7 7 -1 0]"},
+		{"GO.QUOTA q1 1000000000000 3153600000 1000000000000", "[0 1000000000000 0 -1 3153600000]"},
+		{"GO.QUOTA q2 1 3153600000000 1 MS", "[0 1 0 -1 3153600000000]"},
+		{"GO.QUOTA q3 1 60 1000000000001", "[1 1 1 -1 0]"},
+		{"GO.QUOTA q3 1 60 1000000000001 UPTO", "[0 1 0 -1 60 1]"},
+		{"GO.QUOTA q3 1 60 -1000000000001 UPTO", "[0 1 1 -1 0 -1]"},
+		{"GO.QUOTA q3 1 60 0 align 3153600000 ms UPTO", "[0 1 1 -1 0 0]"},
+		{"GO.QUOTA q3 1 60 0 UPTO ALIGN -3153600000", "[0 1 1 -1 0 0]"},
+		{"GO.THROTTLE t1 9 1 60 1000000000001 UPTO", "[0 10 0 -1 600 10]"},
+		{"GO.THROTTLE t1 9 1 60 UPTO", "[1 10 0 60 600 0]"},
+		{"GO.THROTTLE t1 9 1 60 -1000000000001 UPTO", "[0 10 10 -1 0 -10]"},
+		{"GO.MTHROTTLE 1 m 999999999999 1000000000000 1 1000000000001", "[1 -1 0 [1 1000000000000 1000000000000 -1 0]]"},
+		{"GO.MTHROTTLE 1 m 0 1 3153600000000 1 ms", "[0 -1 -1 [0 1 0 -1 3153600000000]]"},
+		{"GO.LEASE l1 1000000000000 3153600000 a", "[0 1000000000000 999999999999 -1 3153600000]"},
+		{"GO.LEASE l2 1 3153600000000 MS mS", "[0 1 0 -1 3153600000000]"},
+		{"GO.RELEASE l1" + strings.Repeat(" a", 1024), "1"},
+	} {
+		assert.Equal(t, c.want, s.ask(c.call), c.call)
 	}
 }
 
@@ -204,10 +185,19 @@ func TestErrors_ofTheServer(t *testing.T) {
 	s := start(t, options{})
 	call := []any{"GO.THROTTLE", "k", 15, 30, 60}
 
-	// Memory is full: the command may grow it.
+	// Memory is full: what may grow it is refused, what frees some or reads is not.
 	require.NoError(t, s.ConfigSet(ctx, "maxmemory", "1").Err())
-	assert.ErrorContains(t, s.Do(ctx, call...).Err(), "OOM command not allowed")
-	assert.ErrorContains(t, s.Eval(ctx, "return redis.call(unpack(ARGV))", nil, call...).Err(), "OOM ")
+	for name, c := range samples {
+		words := c.on("k")
+		err := s.Do(ctx, words...).Err()
+		inScript := s.Eval(ctx, "return redis.call(unpack(ARGV))", nil, words...).Err()
+		if strings.Contains(c.flags, "denyoom") {
+			assert.ErrorContains(t, err, "OOM command not allowed", name)
+			assert.ErrorContains(t, inScript, "OOM ", name)
+		} else {
+			assert.NoError(t, err, name)
+		}
+	}
 	require.NoError(t, s.ConfigSet(ctx, "maxmemory", "0").Err())
 
 	// The user may not call it, or not with this key.
@@ -227,7 +217,14 @@ func TestErrors_ofTheServer(t *testing.T) {
 	master := start(t, options{net: net})
 	replica := start(t, options{net: net})
 	replica.follow(master)
-	assert.ErrorContains(t, replica.Do(ctx, call...).Err(), "READONLY ")
+	for name, c := range samples {
+		err := replica.Do(ctx, c.on("k")...).Err()
+		if c.writes() {
+			assert.ErrorContains(t, err, "READONLY ", name)
+		} else {
+			assert.NoError(t, err, name)
+		}
+	}
 	assert.ErrorContains(t, replica.Do(ctx, "GO.THROTTLE", "k", 15, 30, 60, 0).Err(), "READONLY ")
 
 	// A cluster sees the key: slots that nobody serves refuse it.

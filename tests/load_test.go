@@ -62,7 +62,7 @@ func TestLoad_arguments(t *testing.T) {
 // The module replicates its effects under the names of the server's commands. Where
 // one was renamed away it could not, so it does not load.
 func TestLoad_refusedWhereAnEffectIsRenamedAway(t *testing.T) {
-	for _, effect := range []string{"HSET", "HDEL", "DEL", "PEXPIREAT"} {
+	for _, effect := range []string{"HSET", "HDEL", "ZADD", "ZREM", "SET", "DEL", "PEXPIREAT"} {
 		for _, to := range []string{"", "hidden"} {
 			log := refuse(t, options{args: []string{"--rename-command", effect, to}})
 			assert.Contains(t, log, "gothrottle not loaded", effect)

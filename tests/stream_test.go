@@ -98,9 +98,14 @@ func texts(effects []effect) []string {
 	all := []string{}
 	for _, e := range effects {
 		words := append([]string(nil), e.words...)
-		for i := range words {
-			if i > 1 && (words[0] == "PEXPIREAT" || words[i-1] == "t") {
+		for i := 2; i < len(words); i++ {
+			switch name, before := words[0], words[i-1]; {
+			case name == "PEXPIREAT", name == "ZADD" && i == 2, before == "PXAT",
+				name == "HSET" && i%2 == 1 && before[0] == 't':
 				words[i] = "<time>"
+			case name == "SET" && i == 2:
+				used, _, _ := strings.Cut(words[i], "@")
+				words[i] = used + "@<time>"
 			}
 		}
 		all = append(all, strings.Join(words, " "))

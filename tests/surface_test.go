@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -36,38 +35,57 @@ func wordsOf(v any) (all []string) {
 // hasACLAPI says whether modules can give their commands categories: since 7.2.
 func (s *server) hasACLAPI() bool { return s.since(7, 2) }
 
-// What is promised of the commands, beside what the table says of them.
-func TestSurface_commandInfoAsPromised(t *testing.T) {
-	s := start(t, options{})
-	w := s.wire()
-	for _, name := range ourNames {
-		reply := w.do("COMMAND", "INFO", name).([]any)[0].([]any)
-		// redis-cell registers no arity: with too few words it fails in EXEC, not before.
-		arity := map[string]int64{"GO.THROTTLE": -5, "CL.THROTTLE": -1}[name]
-		assert.Equal(t, arity, reply[1], "%s: arity", name)
-		assert.ElementsMatch(t, []string{"write", "denyoom", "fast", "module"}, wordsOf(reply[2]), name)
+// keyFlags is what a key spec says of the keys of a command.
+func keyFlags(c sample) []string {
+	if c.writes() {
+		return []string{"RW", "access", "update"}
 	}
+	return []string{"RO", "access"}
 }
 
-// And the table is what the server says.
+// What is promised of the commands, and that the table says the same.
 func TestSurface_commandInfo(t *testing.T) {
 	s := start(t, options{})
 	w := s.wire()
 	for _, row := range commands.Table {
+		want := samples[row.Name]
 		reply, ok := w.do("COMMAND", "INFO", row.Name).([]any)[0].([]any)
 		require.True(t, ok, row.Name)
 		assert.True(t, strings.EqualFold(row.Name, reply[0].(string)), "%s: %v", row.Name, reply[0])
+		assert.Equal(t, want.arity, reply[1], row.Name)
 		assert.EqualValues(t, row.Arity, reply[1], row.Name)
-		flags := append(strings.Fields(strings.ReplaceAll(row.Flags, "deny-oom", "denyoom")), "module")
-		assert.ElementsMatch(t, flags, wordsOf(reply[2]), row.Name)
-		assert.Equal(t, []any{int64(1), int64(1), int64(1)}, reply[3:6], "%s: first key, last, step", row.Name)
+		assert.ElementsMatch(t, append(strings.Fields(want.flags), "module"), wordsOf(reply[2]), row.Name)
+		assert.Equal(t, strings.ReplaceAll(row.Flags, "deny-oom", "denyoom"),
+			strings.TrimSuffix(want.flags, " movablekeys"), row.Name)
 		if s.hasACLAPI() {
-			assert.Subset(t, wordsOf(reply[6]), []string{"@write", "@fast"}, row.Name)
+			categories := []string{"@read", "@slow"}
+			if want.writes() {
+				categories[0] = "@write"
+			}
+			if strings.Contains(want.flags, "fast") {
+				categories[1] = "@fast"
+			}
+			assert.Subset(t, wordsOf(reply[6]), categories, row.Name)
 		}
+
 		specs := reply[8].([]any)
 		require.Len(t, specs, 1, row.Name)
 		spec := dict(t, specs[0])
-		assert.ElementsMatch(t, []string{"RW", "access", "update"}, wordsOf(spec["flags"]), row.Name)
+		assert.ElementsMatch(t, keyFlags(want), wordsOf(spec["flags"]), row.Name)
+		begin, find := dict(t, spec["begin_search"]), dict(t, spec["find_keys"])
+		assert.Equal(t, "index", begin["type"], row.Name)
+		assert.Equal(t, map[string]any{"index": int64(1)}, dict(t, begin["spec"]), row.Name)
+		if strings.Contains(want.flags, "movablekeys") {
+			assert.Equal(t, []any{int64(0), int64(0), int64(0)}, reply[3:6], "%s: first key, last, step", row.Name)
+			assert.Equal(t, "keynum", find["type"], row.Name)
+			assert.Equal(t, map[string]any{"keynumidx": int64(0), "firstkey": int64(1), "keystep": int64(1)},
+				dict(t, find["spec"]), row.Name)
+			continue
+		}
+		assert.Equal(t, []any{int64(1), int64(1), int64(1)}, reply[3:6], "%s: first key, last, step", row.Name)
+		assert.Equal(t, "range", find["type"], row.Name)
+		assert.Equal(t, map[string]any{"lastkey": int64(0), "keystep": int64(1), "limit": int64(0)},
+			dict(t, find["spec"]), row.Name)
 	}
 }
 
@@ -84,152 +102,132 @@ func TestSurface_commandDocs(t *testing.T) {
 			assert.Equal(t, row.Since, got["since"])
 			assert.Equal(t, row.Complexity, got["complexity"])
 			assert.Equal(t, "module", got["group"])
-			args, ok := got["arguments"].([]any)
-			require.True(t, ok, row.Name)
-			require.Len(t, args, len(row.Args), row.Name)
-			for i, arg := range row.Args {
-				checkArg(t, arg, dict(t, args[i]))
-			}
+			checkArgs(t, row.Name, row.Args, got["arguments"])
 		}
-		// What is documented is what is counted: mandatory arguments and the name.
-		needed := 1
-		for _, arg := range row.Args {
-			if !arg.Optional {
-				needed++
-			}
-		}
-		assert.Equal(t, needed, row.Least(), row.Name)
+		// What is documented is what is counted: mandatory words and the name.
+		assert.Equal(t, 1+wordsNeeded(row.Args), row.Least(), row.Name)
 	}
 }
 
-func checkArg(t *testing.T, want commands.Arg, got map[string]any) {
+func wordsNeeded(args []commands.Arg) (n int) {
+	for _, arg := range args {
+		switch {
+		case arg.Optional:
+		case arg.Type == commands.ArgBlock:
+			n += wordsNeeded(arg.Sub)
+		default:
+			n++
+		}
+	}
+	return n
+}
+
+func checkArgs(t *testing.T, where string, want []commands.Arg, got any) {
 	t.Helper()
-	assert.True(t, strings.EqualFold(want.Name, got["name"].(string)), "%v, want %s", got["name"], want.Name)
+	args, ok := got.([]any)
+	require.True(t, ok, "%s: %v", where, got)
+	require.Len(t, args, len(want), where)
+	for i, arg := range want {
+		checkArg(t, where+" "+arg.Name, arg, dict(t, args[i]))
+	}
+}
+
+func checkArg(t *testing.T, where string, want commands.Arg, got map[string]any) {
+	t.Helper()
+	assert.True(t, strings.EqualFold(want.Name, got["name"].(string)), "%s: %v", where, got["name"])
 	assert.Equal(t, map[commands.ArgType]string{
-		commands.ArgKey: "key", commands.ArgInteger: "integer", commands.ArgToken: "pure-token",
-	}[want.Type], got["type"], want.Name)
-	assert.NotEmpty(t, want.Summary, want.Name)
-	assert.Equal(t, want.Summary, got["summary"], want.Name)
-	optional := got["flags"] != nil && slices.Contains(wordsOf(got["flags"]), "optional")
-	assert.Equal(t, want.Optional, optional, want.Name)
-	if want.Type == commands.ArgToken {
-		assert.Equal(t, want.Name, got["token"])
+		commands.ArgKey: "key", commands.ArgInteger: "integer", commands.ArgString: "string",
+		commands.ArgToken: "pure-token", commands.ArgBlock: "block",
+	}[want.Type], got["type"], where)
+	assert.NotEmpty(t, want.Summary, where)
+	assert.Equal(t, want.Summary, got["summary"], where)
+	var flags []string
+	if got["flags"] != nil {
+		flags = wordsOf(got["flags"])
+	}
+	assert.Equal(t, want.Optional, slices.Contains(flags, "optional"), where)
+	assert.Equal(t, want.Multiple, slices.Contains(flags, "multiple"), where)
+	switch {
+	case want.Type == commands.ArgToken:
+		assert.Equal(t, want.Name, got["token"], where)
+	case want.Token != "":
+		assert.Equal(t, want.Token, got["token"], where)
+	default:
+		assert.NotContains(t, got, "token", where)
 	}
 	if want.Type == commands.ArgKey {
-		assert.Equal(t, int64(0), got["key_spec_index"])
+		assert.Equal(t, int64(0), got["key_spec_index"], where)
+	} else {
+		assert.NotContains(t, got, "key_spec_index", where)
 	}
+	if want.Type == commands.ArgBlock {
+		checkArgs(t, where, want.Sub, got["arguments"])
+	}
+}
+
+// What the table cannot prove of itself: how a token with a value and a block look.
+func TestSurface_commandDocsOfWhatIsNested(t *testing.T) {
+	w := start(t, options{}).wire()
+	arguments := func(name string) map[string]map[string]any {
+		byName := map[string]map[string]any{}
+		for _, docs := range dict(t, w.do("COMMAND", "DOCS", name)) {
+			for _, arg := range dict(t, docs)["arguments"].([]any) {
+				a := dict(t, arg)
+				byName[a["name"].(string)] = a
+			}
+		}
+		return byName
+	}
+	offset := arguments("GO.QUOTA")["offset"]
+	assert.Equal(t, "ALIGN", offset["token"])
+	assert.Equal(t, "integer", offset["type"])
+	assert.Equal(t, []any{status("optional")}, offset["flags"])
+
+	several := arguments("GO.MTHROTTLE")
+	assert.Equal(t, []any{status("multiple")}, several["key"]["flags"])
+	assert.Equal(t, []any{status("multiple")}, several["limit"]["flags"])
+	var block []string
+	for _, arg := range several["limit"]["arguments"].([]any) {
+		block = append(block, dict(t, arg)["name"].(string))
+	}
+	assert.Equal(t, []string{"max_burst", "count", "period", "quantity"}, block)
+	assert.Equal(t, []any{status("multiple")}, arguments("GO.RELEASE")["id"]["flags"])
+}
+
+// getKeys returns the keys that the server finds in a call, by both of its commands.
+func getKeys(t *testing.T, w *wire, call []any, flags []string) (keys []any) {
+	t.Helper()
+	keys, ok := w.do(append([]any{"COMMAND", "GETKEYS"}, call...)...).([]any)
+	require.True(t, ok, "%v", call)
+	both := w.do(append([]any{"COMMAND", "GETKEYSANDFLAGS"}, call...)...).([]any)
+	require.Len(t, both, len(keys))
+	for i := range both {
+		assert.Equal(t, keys[i], both[i].([]any)[0], "%v", call)
+		assert.ElementsMatch(t, flags, wordsOf(both[i].([]any)[1]), "%v", call)
+	}
+	return keys
 }
 
 func TestSurface_commandGetKeys(t *testing.T) {
-	s := start(t, options{})
-	w := s.wire()
-	for _, row := range commands.Table {
-		call := []any{"COMMAND", "GETKEYS", row.Name, "the key", 15, 30, 60}
-		assert.Equal(t, []any{"the key"}, w.do(call...), row.Name)
-		call[1] = "GETKEYSANDFLAGS"
-		reply := w.do(append(call, 1)...).([]any)
-		require.Len(t, reply, 1, row.Name)
-		assert.Equal(t, "the key", reply[0].([]any)[0], row.Name)
-		assert.ElementsMatch(t, []string{"RW", "access", "update"}, wordsOf(reply[0].([]any)[1]), row.Name)
-	}
-}
-
-// Users are granted the command by name, and by category where the server has the API.
-func TestSurface_acl(t *testing.T) {
-	s := start(t, options{})
-	categories := wordsOf(s.wire().do("ACL", "CAT"))
-	for i, c := range []struct {
-		rules string
-		may   bool
-	}{
-		{"~* -@all +go.throttle", true},
-		{"~* -@all +GO.THROTTLE", true},
-		{"~* +@all -go.throttle", false},
-		{"~* -@all +cl.throttle", false},
-		{"~* -@all +@read", false},
-		{"~* -@all +@write", s.hasACLAPI()},
-		{"~* -@all +@fast", s.hasACLAPI()},
-		{"~* -@all +@slow", false},
-		{"~user:* -@all +go.throttle", true},
-		{"~other:* -@all +go.throttle", false},
-		{"%R~* -@all +go.throttle", false},
-		{"%W~* -@all +go.throttle", false},
-		{"%RW~* -@all +go.throttle", true},
-		{"~* -@all +@throttle", true},
-	} {
-		if strings.Contains(c.rules, "@throttle") && !slices.Contains(categories, "throttle") {
-			assert.False(t, s.since(7, 4), "since 7.4 modules can add a category")
-			continue
+	w := start(t, options{}).wire()
+	for name, c := range samples {
+		want := []any{"the key"}
+		if name == "GO.MTHROTTLE" {
+			want = append(want, "the key")
 		}
-		user := fmt.Sprintf("user%d", i)
-		set := append([]any{"ACL", "SETUSER", user, "on", "nopass"}, fields(c.rules)...)
-		require.NoError(t, s.Do(ctx, append(set, "+auth")...).Err(), c.rules)
-		w := s.wire()
-		require.Equal(t, status("OK"), w.do("AUTH", user, "x"))
-		reply := w.do("GO.THROTTLE", "user:1", 15, 30, 60)
-		if c.may {
-			assert.IsType(t, []any{}, reply, "%s: %v", c.rules, reply)
-		} else if assert.IsType(t, wireError(""), reply, c.rules) {
-			assert.Regexp(t, "^NOPERM ", reply, c.rules)
-		}
+		assert.Equal(t, want, getKeys(t, w, c.on("the key"), keyFlags(c)), name)
 	}
-}
-
-// The events that the effects would give if a client sent them, each once.
-func TestSurface_keyspaceEvents(t *testing.T) {
-	s := start(t, options{args: []string{"--notify-keyspace-events", "KA"}})
-	sub := s.PSubscribe(ctx, "__keyspace@0__:k", "mark")
-	defer sub.Close()
-	for range 2 {
-		_, err := sub.Receive(ctx) // that it is subscribed
-		require.NoError(t, err)
+	// All the keys of several limits, to the last one.
+	call, want := []any{"GO.MTHROTTLE", 128}, []any{}
+	for i := range 128 {
+		want = append(want, fmt.Sprintf("key %d", i))
 	}
-	events := func() (all []string) {
-		require.NoError(t, s.Publish(ctx, "mark", "").Err())
-		for {
-			select {
-			case m := <-sub.Channel():
-				if m.Channel == "mark" {
-					return all
-				}
-				all = append(all, m.Payload)
-			case <-time.After(patience):
-				require.Fail(t, "no mark")
-			}
-		}
+	call = append(call, want...)
+	for range 128 {
+		call = append(call, 1, 2, 3, 4)
 	}
-	for _, c := range []struct {
-		call string
-		want []string
-	}{
-		{"k 99 100 360000 0", nil},
-		{"k 99 100 360000 -1", nil},
-		{"k 99 100 360000 101", nil},
-		{"k 99 100 360000 1", []string{"hset", "expire"}},
-		{"k 99 100 360000 1", []string{"hset"}},
-		{"k 99 100 360000 0", nil},
-		{"k 99 100 360000 99", nil},
-		{"k x 100 360000 99", nil},
-		{"k 99 100 360000 -1", []string{"hset"}},
-		{"k 99 100 360000 99", []string{"hset", "expire"}},
-		{"k 99 100 6000 1", []string{"hset", "expire"}}, // denied, but it brings a new rate
-		{"k 99 100 6000 1", nil},
-		{"k 99 100 6000 -100", []string{"del"}},
-		{"k 99 100 6000 -100", nil},
-	} {
-		s.Do(ctx, append([]any{"GO.THROTTLE"}, fields(c.call)...)...)
-		assert.Equal(t, c.want, withoutNew(events()), c.call)
-	}
-	// A string that becomes a hash was deleted first.
-	s.cell("k", 10_000_000)
-	events()
-	s.throttle("k", 99, 100, 360000)
-	assert.Equal(t, []string{"del", "hset", "expire"}, withoutNew(events()), "adoption")
-}
-
-// withoutNew drops the server's own event for a key that was not there.
-func withoutNew(all []string) []string {
-	return slices.DeleteFunc(all, func(e string) bool { return e == "new" })
+	assert.Equal(t, want, getKeys(t, w, call, keyFlags(sample{})))
+	assert.Equal(t, want, getKeys(t, w, append(call, "MS"), keyFlags(sample{})))
 }
 
 func TestSurface_infoCounts(t *testing.T) {
@@ -240,6 +238,13 @@ func TestSurface_infoCounts(t *testing.T) {
 		"GO.THROTTLE k 1 1 3600 2", "GO.THROTTLE k 1 1 3600 2", "GO.THROTTLE k 1 1 3600 3", // limited
 		"GO.THROTTLE k x 1 3600", "GO.THROTTLE s 1 1 3600", // errors
 		"CL.THROTTLE c 0 1 3600", "CL.THROTTLE c 0 1 3600", "CL.THROTTLE s 0 1 3600", "CL.THROTTLE k 0 0 3600",
+		"GO.WINDOW w 1 3600", "GO.WINDOW w 1 3600", "GO.WINDOW w 1 3600 0", "GO.WINDOW w 1 3600 -1", "GO.WINDOW s 1 3600",
+		"GO.QUOTA q 1 3600 2 UPTO", "GO.QUOTA q 1 3600 2 UPTO", "GO.QUOTA q 1 3600 -9", "GO.QUOTA q 1 3600 1 1",
+		"GO.MTHROTTLE 2 m m 0 1 60 1 0 1 60 1", "GO.MTHROTTLE 1 m 0 1 60 1", "GO.MTHROTTLE x m 0 1 60 1",
+		"GO.MTHROTTLE 2 m s 0 1 60 0 0 1 60 0", "GO.MTHROTTLE 3 m m 0 1 60 1 0 1 60 1", "GO.MTHROTTLE 1 m 0 1 60",
+		"GO.LEASE l 1 60 a", "GO.LEASE l 1 60 a", "GO.LEASE l 1 60 b", "GO.LEASE l 0 60 b",
+		"GO.RELEASE l b", "GO.RELEASE l a b", "GO.RELEASE s a",
+		"GO.WINDOW_RO w 1 3600", "GO.WINDOW_RO w 1 3600 2", "GO.WINDOW_RO s 1 3600",
 	} {
 		s.SAdd(ctx, "s", "a")
 		s.Do(ctx, fields(call)...)
@@ -252,6 +257,15 @@ func TestSurface_infoCounts(t *testing.T) {
 	}
 	assert.Equal(t, "admitted=4,limited=3,errors=2", info["gothrottle_go.throttle"])
 	assert.Equal(t, "admitted=1,limited=1,errors=2", info["gothrottle_cl.throttle"])
+	assert.Equal(t, "admitted=3,limited=1,errors=1", info["gothrottle_go.window"])
+	assert.Equal(t, "admitted=2,limited=1,errors=1", info["gothrottle_go.quota"])
+	assert.Equal(t, "admitted=1,limited=1,errors=3", info["gothrottle_go.mthrottle"])
+	assert.Equal(t, "admitted=2,limited=1,errors=1", info["gothrottle_go.lease"])
+	assert.Equal(t, "admitted=2,limited=0,errors=1", info["gothrottle_go.release"])
+	assert.Equal(t, "admitted=1,limited=1,errors=1", info["gothrottle_go.window_ro"])
+	for name := range samples {
+		assert.Contains(t, info, "gothrottle_"+strings.ToLower(name))
+	}
 	assert.Equal(t, "0", info["gothrottle_clock_lead_us"])
 	assert.Regexp(t, `^\d+\.\d+\.\d+$`, info["gothrottle_version"])
 	// It is in the whole of INFO too, where monitoring finds it.

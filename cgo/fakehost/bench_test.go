@@ -1,8 +1,11 @@
 package fakehost_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"gothrottle/cgo/fakehost"
 )
 
 // steady are calls that do the same however often they run at one instant.
@@ -10,30 +13,110 @@ var steady = []struct {
 	name, before, line, reply string
 }{
 	// A ns per unit: the expiry stays good for a billion calls.
-	{"admitted", "GO.THROTTLE k 999999999999 1000000000 1", "GO.THROTTLE k 999999999999 1000000000 1", "[0 "},
-	{"admitted_fraction", "GO.THROTTLE k 999999999999 700000001 1", "GO.THROTTLE k 999999999999 700000001 1", "[0 "},
-	{"denied", "GO.THROTTLE k 15 30 60 16", "GO.THROTTLE k 15 30 60", "[1 16 0 2 32]"},
-	{"peek", "GO.THROTTLE k 15 30 60", "GO.THROTTLE k 15 30 60 0", "[0 16 15 -1 2]"},
-	{"error", "GO.THROTTLE k 15 30 60", "GO.THROTTLE k 15 30 60 1x", "ERR "},
-	{"foreign", "", "GO.THROTTLE list 15 30 60", "WRONGTYPE "},
-	{"arity", "", "CL.THROTTLE k 15 30 60 1 1", "ERR "},
+	{"throttle/admitted", "GO.THROTTLE k 999999999999 1000000000 1", "GO.THROTTLE k 999999999999 1000000000 1", "[0 "},
+	{"throttle/admitted_fraction", "GO.THROTTLE k 999999999999 700000001 1", "GO.THROTTLE k 999999999999 700000001 1", "[0 "},
+	{"throttle/upto", "GO.THROTTLE k 999999999999 1000000000 1", "GO.THROTTLE k 999999999999 1000000000 1 UPTO", "[0 "},
+	{"throttle/denied", "GO.THROTTLE k 15 30 60 16", "GO.THROTTLE k 15 30 60", "[1 16 0 2 32]"},
+	{"throttle/peek", "GO.THROTTLE k 15 30 60", "GO.THROTTLE k 15 30 60 0", "[0 16 15 -1 2]"},
+	{"throttle/ro", "GO.THROTTLE k 15 30 60", "GO.THROTTLE_RO k 15 30 60", "[0 16 14 -1 4]"},
+	{"throttle/error", "GO.THROTTLE k 15 30 60", "GO.THROTTLE k 15 30 60 1x", "ERR "},
+	{"throttle/foreign", "", "GO.THROTTLE list 15 30 60", "WRONGTYPE "},
+	{"throttle/arity", "", "CL.THROTTLE k 15 30 60 1 1", "ERR "},
+
+	{"window/admitted", "GO.WINDOW k 1000000000000 60", "GO.WINDOW k 1000000000000 60", "[0 "},
+	{"window/denied", "GO.WINDOW k 10 60 10", "GO.WINDOW k 10 60", "[1 10 0 60 60]"},
+	{"window/denied_100", "FILL", "GO.WINDOW k 100 60", "[1 100 0 60 60]"},
+	{"window/denied_100_bisected", "FILL", "GO.WINDOW k 100 60 50", "[1 100 0 60 60]"},
+	{"window/ro", "FILL", "GO.WINDOW_RO k 101 60", "[0 101 0 -1 60]"},
+	{"window/error", "", "GO.WINDOW k 10 60 1x", "ERR "},
+	{"window/foreign", "", "GO.WINDOW list 10 60", "WRONGTYPE "},
+
+	{"quota/admitted", "GO.QUOTA k 1000000000000 60", "GO.QUOTA k 1000000000000 60", "[0 "},
+	{"quota/denied", "GO.QUOTA k 10 60 10", "GO.QUOTA k 10 60", "[1 10 0 60 60]"},
+	{"quota/ro", "GO.QUOTA k 10 60", "GO.QUOTA_RO k 10 60", "[0 10 8 -1 60]"},
+	{"quota/error", "", "GO.QUOTA k 10 60 ALIGN", "ERR "},
+	{"quota/foreign", "", "GO.QUOTA list 10 60", "WRONGTYPE "},
+
+	{"lease/renewed", "GO.LEASE k 10 60 a", "GO.LEASE k 10 60 a", "[0 10 9 -1 60]"},
+	{"lease/denied", "GO.LEASE k 1 60 a", "GO.LEASE k 1 60 b", "[1 1 0 60 -1]"},
+	{"lease/error", "", "GO.LEASE k 1 60 b x", "ERR "},
+	{"lease/foreign", "", "GO.LEASE list 1 60 b", "WRONGTYPE "},
+	{"release/none", "GO.LEASE k 1 60 a", "GO.RELEASE k b", "0"},
+	{"release/absent", "", "GO.RELEASE k b", "0"},
+	{"release/foreign", "", "GO.RELEASE list b", "WRONGTYPE "},
+
+	{"mthrottle_2/admitted", "", "GO.MTHROTTLE 2 k k" + strings.Repeat(" 999999999999 1000000000 1 1", 2), "[0 "},
+	{"mthrottle_2/denied", "GO.THROTTLE k 15 30 60 16", "GO.MTHROTTLE 2 k l 15 30 60 1 15 30 60 1", "[1 "},
+	{"mthrottle_2/error", "", "GO.MTHROTTLE 2 k l 15 30 60 1 15 30 60 x", "ERR "},
+	{"mthrottle_2/numkeys", "", "GO.MTHROTTLE 02 k l 15 30 60 1 15 30 60 1", "ERR "},
+	{"mthrottle_2/arity", "", "GO.MTHROTTLE 3 k l 15 30 60 1 15 30 60 1", "ERR "},
+	{"mthrottle_128/keys", "", "GO.MTHROTTLE 128" + many(128) + strings.Repeat(" 999999999999 1000000000 1 1", 128), "[0 "},
+	{"mthrottle_128/cells", "", "GO.MTHROTTLE 128" + strings.Repeat(" k", 128) + strings.Repeat(" 999999999999 1000000000 1 1", 128), "[0 "},
+}
+
+func many(n int) (keys string) {
+	for i := range n {
+		keys += fmt.Sprint(" key", i)
+	}
+	return keys
+}
+
+func prepare(h *fakehost.Host, before, line string) fakehost.Prepared {
+	h.PutOther("list", "list")
+	switch before {
+	case "":
+	case "FILL":
+		for range 100 {
+			call(h, "GO.WINDOW k 100 60")
+			h.Advance(1)
+		}
+	default:
+		call(h, before)
+	}
+	return h.Prepare(strings.Fields(line)...)
 }
 
 // Go allocates nothing for a call, however it ends.
 func TestAllocations(t *testing.T) {
 	for _, row := range steady {
 		h := loaded(t)
-		h.PutOther("list", "list")
-		if row.before != "" {
-			call(h, row.before)
-		}
-		p := h.Prepare(strings.Fields(row.line)...)
-		defer p.Free()
-		if allocs := testing.AllocsPerRun(1000, p.Run); allocs != 0 {
+		p := prepare(h, row.before, row.line)
+		if allocs := testing.AllocsPerRun(100, p.Run); allocs != 0 {
 			t.Errorf("%s: %v allocations per call", row.name, allocs)
 		}
 		if got := h.Reply().String(); !strings.HasPrefix(got, row.reply) {
 			t.Errorf("%s: reply %s, want %s", row.name, got, row.reply)
+		}
+		p.Free()
+	}
+}
+
+// Nor for calls that do something else each time: new slots and entries, and what they make
+// a call clear away.
+func TestAllocations_changing(t *testing.T) {
+	for _, line := range []string{"GO.WINDOW k 10 1", "GO.WINDOW k 1000 1 2 EXACT", "GO.WINDOW k 1000 1 -3", "GO.QUOTA k 10 1", "GO.QUOTA k 10 1 -1",
+		"GO.THROTTLE k 9 7 1 3", "GO.THROTTLE k 9 7 1 -3", "GO.LEASE k 5 1 ", "GO.RELEASE k ", "GO.MTHROTTLE 2 l k 9 7 1 1 9 10 1 -1"} {
+		h := loaded(t)
+		var calls []fakehost.Prepared
+		for i := range 1000 {
+			if strings.HasSuffix(line, " ") {
+				h.Call(strings.Fields(fmt.Sprint("GO.LEASE k 1000 100 ", i))...)
+				calls = append(calls, h.Prepare(strings.Fields(fmt.Sprint(line, i))...))
+			} else {
+				calls = append(calls, h.Prepare(strings.Fields(line)...))
+			}
+		}
+		i := 0
+		allocs := testing.AllocsPerRun(len(calls)-1, func() {
+			calls[i].Run()
+			h.Advance(int64(i) * 97)
+			i++
+		})
+		if allocs != 0 {
+			t.Errorf("%s: %v allocations per call", line, allocs)
+		}
+		for _, p := range calls {
+			p.Free()
 		}
 	}
 }
@@ -43,11 +126,7 @@ func BenchmarkCall(b *testing.B) {
 	for _, row := range steady {
 		b.Run(row.name, func(b *testing.B) {
 			h := loaded(b)
-			h.PutOther("list", "list")
-			if row.before != "" {
-				call(h, row.before)
-			}
-			p := h.Prepare(strings.Fields(row.line)...)
+			p := prepare(h, row.before, row.line)
 			defer p.Free()
 			b.ReportAllocs()
 			for b.Loop() {
@@ -55,6 +134,38 @@ func BenchmarkCall(b *testing.B) {
 			}
 			if got := h.Reply().String(); !strings.HasPrefix(got, row.reply) {
 				b.Errorf("reply %s, want %s", got, row.reply)
+			}
+		})
+	}
+}
+
+// Calls that take and give back, or let time pass.
+func BenchmarkCall_cycle(b *testing.B) {
+	for _, row := range []struct {
+		name, one, two string
+		pause          int64 // µs
+	}{
+		{"window_exact_100_entries", "GO.WINDOW k 101 1", "", 10_000},
+		{"window_121_entries", "GO.WINDOW k 1000000000 1", "", 8_334},
+		{"quota_new_window", "GO.QUOTA k 10 1", "", second},
+		{"lease_release", "GO.LEASE k 10 60 a", "GO.RELEASE k a", 0},
+		{"throttle_refund", "GO.THROTTLE k 15 30 60", "GO.THROTTLE k 15 30 60 -1", 0},
+	} {
+		b.Run(row.name, func(b *testing.B) {
+			h := loaded(b)
+			one := h.Prepare(strings.Fields(row.one)...)
+			defer one.Free()
+			two := one
+			if row.two != "" {
+				two = h.Prepare(strings.Fields(row.two)...)
+				defer two.Free()
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				one.Run()
+				h.Advance(row.pause)
+				two.Run()
+				h.Advance(row.pause)
 			}
 		})
 	}

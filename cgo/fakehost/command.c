@@ -145,22 +145,46 @@ static int one_bit(uint64_t bits) {
     return bits != 0 && (bits & (bits - 1)) == 0;
 }
 
-static const char *put_specs(fake_text *out, const api_command_info *info) {
+static const char *put_specs(RedisModuleCommand *command, const api_command_info *info) {
     for (size_t i = 0;; i++) {
         const api_key_spec *spec = element(info->key_specs, info->version->sizeof_keyspec, i);
         if (spec->begin_search_type == 0) return NULL;
         if (!one_bit(spec->flags & 0x0f)) return "a key spec needs one of RO, RW, OW, RM";
         if ((spec->flags & 0xe0) != 0 && !one_bit(spec->flags & 0xe0)) return "INSERT, DELETE, UPDATE exclude another";
         if (spec->begin_search_type != BEGIN_SEARCH_INDEX) return "a key spec that does not begin at an index";
-        if (spec->find_keys_type != FIND_KEYS_RANGE) return "a key spec that is no range";
-        fake_printf(out, "keys: flags=0x%llx index=%d range=%d,%d,%d\n", (unsigned long long)spec->flags,
-                    spec->begin_search.index.pos, spec->find_keys.range.lastkey,
-                    spec->find_keys.range.keystep, spec->find_keys.range.limit);
+        fake_printf(&command->info, "keys: flags=0x%llx index=%d ", (unsigned long long)spec->flags,
+                    spec->begin_search.index.pos);
+        if (spec->find_keys_type == FIND_KEYS_RANGE) {
+            fake_printf(&command->info, "range=%d,%d,%d\n", spec->find_keys.range.lastkey,
+                        spec->find_keys.range.keystep, spec->find_keys.range.limit);
+        } else if (spec->find_keys_type == FIND_KEYS_KEYNUM) {
+            fake_printf(&command->info, "keynum=%d,%d,%d\n", spec->find_keys.keynum.keynumidx,
+                        spec->find_keys.keynum.firstkey, spec->find_keys.keynum.keystep);
+            command->counts_keys = 1;
+        } else {
+            return "a key spec that is neither a range nor a number";
+        }
     }
 }
 
-static const char *put_args(fake_text *out, const api_command_info *info, const api_arg *first) {
-    static const char *const types[] = {"string", "integer", "double", "key", "pattern", "unix-time", "token"};
+int fake_find_keys(const RedisModuleCommand *command, RedisModuleString *const *argv, int argc, int *first) {
+    long long n = 1;
+    *first = 1;
+    if (command->counts_keys) {
+        *first = 2;
+        if (argc < 2 || fake_StringToLongLong(argv[1], &n) != API_OK || n < 1) return -1;
+    }
+    return n <= argc - *first ? (int)n : -1;
+}
+
+int fake_keys_of(const fake_words *words, int *first) {
+    const RedisModuleCommand *command = fake_find_command(words->argv[0]->bytes);
+    return command != NULL ? fake_find_keys(command, words->argv, words->argc, first) : -1;
+}
+
+static const char *put_args(fake_text *out, const api_command_info *info, const api_arg *first, int depth) {
+    static const char *const types[] = {"string",    "integer", "double", "key",  "pattern",
+                                        "unix-time", "token",   "oneof",  "block"};
     for (size_t i = 0;; i++) {
         const api_arg *arg = element(first, info->version->sizeof_arg, i);
         if (arg->name == NULL) return NULL;
@@ -168,12 +192,15 @@ static const char *put_args(fake_text *out, const api_command_info *info, const 
         if (arg->type == ARG_PURE_TOKEN && arg->token == NULL) return "a token argument without token";
         if (arg->type == ARG_KEY ? arg->key_spec_index < 0 : arg->key_spec_index > 0) return "an argument's key spec";
         if (arg->flags & ~7) return "an argument's flags";
-        if (arg->subargs != NULL) return "an argument with parts";
-        fake_printf(out, "arg: %s %s", arg->name, types[arg->type]);
+        if ((arg->type >= ARG_BLOCK - 1) != (arg->subargs != NULL)) return "an argument's parts";
+        fake_printf(out, "%*sarg: %s %s", 2 * depth, "", arg->name, types[arg->type]);
         if (arg->token != NULL) fake_printf(out, " %s", arg->token);
         if (arg->flags & ARG_OPTIONAL) fake_printf(out, " optional");
+        if (arg->flags & ARG_MULTIPLE) fake_printf(out, " multiple");
         if (arg->display_text != NULL) fake_printf(out, " shown as %s", arg->display_text);
         fake_printf(out, ": %s\n", arg->summary ? arg->summary : "-");
+        const char *wrong = arg->subargs ? put_args(out, info, arg->subargs, depth + 1) : NULL;
+        if (wrong) return wrong;
     }
 }
 
@@ -189,8 +216,8 @@ int fake_SetCommandInfo(RedisModuleCommand *command, const api_command_info *inf
     fake_printf(out, "summary: %s\ncomplexity: %s\nsince: %s\narity: %d\n", info->summary, info->complexity,
                 info->since, info->arity);
     if (info->version == NULL || info->version->version != 1) wrong = "the version";
-    if (!wrong && info->key_specs != NULL) wrong = put_specs(out, info);
-    if (!wrong && info->args != NULL) wrong = put_args(out, info, info->args);
+    if (!wrong && info->key_specs != NULL) wrong = put_specs(command, info);
+    if (!wrong && info->args != NULL) wrong = put_args(out, info, info->args, 0);
     if (wrong) {
         fake_fault("SetCommandInfo %s: %s", command->name, wrong);
         out->len = 0;

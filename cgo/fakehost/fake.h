@@ -59,6 +59,11 @@ typedef struct fake_field {
     fake_text name, value;
 } fake_field;
 
+typedef struct fake_member {
+    double score;
+    fake_text text;
+} fake_member;
+
 typedef struct fake_entry {
     struct fake_entry *next;
     fake_text name;
@@ -66,15 +71,28 @@ typedef struct fake_entry {
     fake_text text;     /* TYPE_STRING */
     fake_field *fields; /* TYPE_HASH, in the order they were added */
     size_t num_fields, room;
+    fake_member *members; /* TYPE_ZSET, by score and then by bytes */
+    size_t num_members, member_room;
     long long expire; /* ms since the Unix epoch, NO_EXPIRE if none */
 } fake_entry;
 enum { NO_EXPIRE = -1, FAKE_BUCKETS = 256 };
+
+/* A walk along a sorted set. One whose end is reached still stands on the last member
+ * that was in it. */
+typedef struct fake_range {
+    int active, ended;
+    size_t at; /* index of the current member; only if there is one */
+    int empty; /* there is none */
+    double min, max;
+    int min_excluded, max_excluded;
+} fake_range;
 
 struct RedisModuleKey {
     RedisModuleCtx *ctx;
     RedisModuleString *name; /* a reference of its own */
     fake_entry *entry;       /* NULL while there is nothing */
     int mode;
+    fake_range range;
 };
 
 fake_entry *fake_find(const char *name, size_t len);
@@ -84,6 +102,8 @@ fake_entry *fake_walk(const fake_entry *after); /* the first for NULL */
 fake_field *fake_find_field(const fake_entry *entry, const char *name, size_t len);
 void fake_put_field(fake_entry *entry, const char *name, size_t name_len, const char *value,
                     size_t value_len);
+void fake_put_member(fake_entry *entry, double score, const char *text, size_t len);
+int fake_may_write(const RedisModuleKey *key, const char *what); /* if not, it is a fault */
 
 /* Records a keyspace event and tells the test's listener, if it has one. */
 void fake_event(int class, const char *event, const RedisModuleString *key);
@@ -102,9 +122,13 @@ struct RedisModuleCommand {
     char *name, *flags, *categories; /* categories: NULL until set */
     RedisModuleCmdFunc run;
     int arity, described;
+    int counts_keys; /* the first word is how many follow; else it is the only key */
     fake_text info; /* what SetCommandInfo was told, a line per item */
 };
 RedisModuleCommand *fake_find_command(const char *name);
+/* The keys that the server sees in a command's words, for ACL and cluster: how many, -1 if
+ * the words do not tell, and the index of the first. */
+int fake_find_keys(const RedisModuleCommand *command, RedisModuleString *const *argv, int argc, int *first);
 int fake_knows(const char *name); /* the server's own, ours or another module's */
 void fake_forget_commands(fake_module *module);
 
@@ -112,6 +136,8 @@ struct RedisModuleCtx {
     int (*get_api)(const char *name, void *pointer_to_function); /* first: what the server promises */
     fake_module *module;
     RedisModuleCommand *command; /* that runs; NULL outside of one */
+    RedisModuleString *const *keys; /* those of its words, borrowed */
+    int num_keys;
     fake_text reply;             /* as RESP2 puts it on the wire */
 };
 
@@ -136,6 +162,7 @@ typedef struct fake_host {
     int skip_arity;      /* the server leaves the number of words to the module */
     int listens, hears;  /* the test has a listener; it runs, and is not told what it does */
     long strings, handles, blocks; /* alive, made by the module; not reset */
+    long opened, opened_to_write;  /* keys, ever */
 } fake_host;
 extern fake_host fake;
 
@@ -148,6 +175,7 @@ void fake_run(const fake_words *words);
 fake_words *fake_new_words(int argc);
 void fake_set_word(fake_words *words, int i, const char *bytes, size_t len);
 void fake_free_words(fake_words *words);
+int fake_keys_of(const fake_words *words, int *first); /* as fake_find_keys */
 void fake_put(const char *name, size_t len, int type, const char *text, size_t text_len);
 void fake_info(const char *section, fake_text *text);
 const char *fake_function(int i, const char **release, int *required); /* NULL after the last */

@@ -63,7 +63,7 @@ int fake_HashSet(RedisModuleKey *key, int flags, ...) {
         errno = ENOTSUP;
         return 0;
     }
-    if (!(key->mode & KEY_WRITE)) {
+    if (!fake_may_write(key, "HashSet")) {
         errno = EBADF;
         return 0;
     }

@@ -2,7 +2,6 @@ package fakehost_test
 
 import (
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -52,14 +51,17 @@ func wantReply(t *testing.T, h *fakehost.Host, line, want string) {
 
 var longNumber = regexp.MustCompile(`\b[0-9]{13,19}\b`)
 
-// relative writes the absolute times in a text as distances from now: T+ns for a TAT,
-// M+ms for an expiry.
+// relative writes the absolute times in a text as distances from now: T+ns for a TAT, U+µs
+// for a score or the end of a quota, M+ms for an expiry. A prefix is written as ^A or ^B.
 func relative(h *fakehost.Host, text string) string {
+	text = strings.NewReplacer("\x01", "^A", "\x02", "^B").Replace(text)
 	return longNumber.ReplaceAllStringFunc(text, func(number string) string {
 		n, _ := strconv.ParseInt(number, 10, 64)
 		switch len(number) {
 		case 19:
 			return fmt.Sprintf("T%+d", n-h.Now()*1000)
+		case 16:
+			return fmt.Sprintf("U%+d", n-h.Now())
 		case 13:
 			return fmt.Sprintf("M%+d", n-h.Now()/1000)
 		}
@@ -81,104 +83,4 @@ func wantNothing(t *testing.T, h *fakehost.Host, what string, before []string) {
 	if h.Effects() != nil || h.Events() != nil || h.Signals() != nil {
 		t.Errorf("%s: effects %q, events %v, signals %q", what, h.Effects(), h.Events(), h.Signals())
 	}
-}
-
-// replica is another server's keyspace, which hears effects and knows no limiter.
-type replica map[string]*replicaKey
-
-type replicaKey struct {
-	text   string
-	fields map[string]string
-	expire int64
-}
-
-// copyOf returns a replica that holds what h holds now.
-func copyOf(h *fakehost.Host, keys ...string) replica {
-	r := replica{}
-	for _, key := range keys {
-		if h.TypeOf(key) != "none" {
-			r[key] = &replicaKey{h.StringOf(key), h.HashOf(key), h.ExpireOf(key)}
-		}
-	}
-	return r
-}
-
-// apply executes one effect; it returns the event that the server owes for it.
-func (r replica) apply(words []string) (fakehost.Event, error) {
-	const generic, hash = 1 << 2, 1 << 6
-	name, key := words[0], words[1]
-	k := r[key]
-	switch name {
-	case "DEL":
-		if k == nil {
-			return fakehost.Event{}, fmt.Errorf("%q of no key", words)
-		}
-		delete(r, key)
-		return fakehost.Event{Class: generic, Name: "del", Key: key}, nil
-	case "HSET":
-		if k == nil {
-			k = &replicaKey{fields: map[string]string{}, expire: fakehost.NoExpiry}
-			r[key] = k
-		}
-		if k.fields == nil {
-			return fakehost.Event{}, fmt.Errorf("%q of a string", words)
-		}
-		for i := 2; i < len(words); i += 2 {
-			k.fields[words[i]] = words[i+1]
-		}
-		return fakehost.Event{Class: hash, Name: "hset", Key: key}, nil
-	case "HDEL":
-		for _, field := range words[2:] {
-			if _, there := k.fields[field]; !there {
-				return fakehost.Event{}, fmt.Errorf("%q: no field %s", words, field)
-			}
-			delete(k.fields, field)
-		}
-		return fakehost.Event{Class: hash, Name: "hdel", Key: key}, nil
-	case "PEXPIREAT":
-		at, err := strconv.ParseInt(words[2], 10, 64)
-		k.expire = at
-		return fakehost.Event{Class: generic, Name: "expire", Key: key}, err
-	}
-	return fakehost.Event{}, fmt.Errorf("unexpected effect %q", words)
-}
-
-// follow applies the effects of the latest call to a replica and checks that it then
-// holds what the server holds, and that events and signals were those of the effects.
-func (r replica) follow(t *testing.T, h *fakehost.Host, what string, keys ...string) {
-	t.Helper()
-	var events []fakehost.Event
-	told, changed := map[string]bool{}, map[string]bool{}
-	for i, words := range h.EffectWords() {
-		event, err := r.apply(words)
-		if err != nil {
-			t.Fatalf("%s: %v", what, err)
-		}
-		if all := h.Events(); i < len(all) && all[i].Name == "expired" {
-			event = fakehost.Event{Class: 1 << 8, Name: "expired", Key: event.Key}
-		}
-		events = append(events, event)
-		changed[event.Key] = true
-	}
-	if !slices.Equal(h.Events(), events) {
-		t.Errorf("%s: events %v, want %v", what, h.Events(), events)
-	}
-	for _, key := range h.Signals() {
-		told[key] = true
-	}
-	if !maps.Equal(told, changed) {
-		t.Errorf("%s: signalled %v, changed %v", what, told, changed)
-	}
-	if want, got := fmt.Sprint(flat(copyOf(h, keys...))), fmt.Sprint(flat(r)); want != got {
-		t.Errorf("%s: the replica holds %s, the server %s; effects %q", what, got, want, h.Effects())
-	}
-}
-
-// flat makes replicas comparable as text: maps print in order.
-func flat(r replica) map[string]replicaKey {
-	keys := map[string]replicaKey{}
-	for name, key := range r {
-		keys[name] = *key
-	}
-	return keys
 }

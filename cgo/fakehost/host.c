@@ -102,6 +102,7 @@ static RedisModuleCtx *enter(fake_module *module) {
     ctx->get_api = get_api;
     ctx->module = module;
     ctx->command = NULL;
+    ctx->num_keys = 0;
     ctx->reply.len = 0;
     if (fake.depth == 0) {
         fake.list[FAKE_EFFECTS].len = 0;
@@ -144,7 +145,9 @@ int fake_unload(void) {
 void fake_run(const fake_words *words) {
     RedisModuleCtx *ctx = enter(fake.module);
     RedisModuleCommand *command = ctx->command = fake_find_command(words->argv[0]->bytes);
-    int argc = words->argc;
+    int argc = words->argc, first = 0;
+    ctx->num_keys = command != NULL ? fake_find_keys(command, words->argv, argc, &first) : 0;
+    ctx->keys = words->argv + first;
     if (command == NULL) {
         fake_printf(&ctx->reply, "-ERR unknown command '%s'\r\n", words->argv[0]->bytes);
     } else if (!fake.skip_arity &&

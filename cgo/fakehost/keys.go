@@ -6,6 +6,7 @@ import "C"
 import (
 	"fmt"
 	"sort"
+	"strconv"
 	"strings"
 	"unsafe"
 )
@@ -29,10 +30,29 @@ func (h *Host) PutField(key, field, value string) {
 // PutString makes key a string, without an expiry.
 func (h *Host) PutString(key, text string) { put(key, C.TYPE_STRING, text) }
 
-// PutOther makes key something of another type: list, set, zset.
+// Member is a member of a sorted set.
+type Member struct {
+	Score float64
+	Text  string
+}
+
+// PutZset makes key a sorted set of these members, without an expiry.
+func (h *Host) PutZset(key string, members ...Member) {
+	put(key, C.TYPE_ZSET, "")
+	for _, m := range members {
+		h.PutMember(key, m.Score, m.Text)
+	}
+}
+
+// PutMember adds a member to a sorted set, or changes its score.
+func (h *Host) PutMember(key string, score float64, text string) {
+	C.fake_put_member(find(key), C.double(score), chars(text), C.size_t(len(text)))
+}
+
+// PutOther makes key something that has no content here: list, set.
 func (h *Host) PutOther(key, kind string) {
 	for i, name := range typeNames {
-		if name == kind {
+		if name == kind && (i == C.TYPE_LIST || i == C.TYPE_SET) {
 			put(key, C.int(i), "")
 			return
 		}
@@ -91,6 +111,17 @@ func (h *Host) HashOf(key string) map[string]string {
 	return fields
 }
 
+// ZsetOf returns the members of a sorted set in their order, nil if there is none.
+func (h *Host) ZsetOf(key string) []Member {
+	var members []Member
+	if e := find(key); e != nil {
+		for _, m := range unsafe.Slice(e.members, e.num_members) {
+			members = append(members, Member{float64(m.score), textOf(&m.text)})
+		}
+	}
+	return members
+}
+
 // StringOf returns what a string key holds, "" if there is none.
 func (h *Host) StringOf(key string) string {
 	if e := find(key); e != nil {
@@ -108,6 +139,9 @@ func (h *Host) Dump() []string {
 			content = append(content, textOf(&f.name)+"="+textOf(&f.value))
 		}
 		sort.Strings(content)
+		for _, m := range unsafe.Slice(e.members, e.num_members) {
+			content = append(content, strconv.FormatFloat(float64(m.score), 'f', -1, 64)+" "+textOf(&m.text))
+		}
 		lines = append(lines, fmt.Sprint(textOf(&e.name), " ", typeNames[e._type], " ", int64(e.expire), " ",
 			textOf(&e.text), strings.Join(content, " ")))
 	}

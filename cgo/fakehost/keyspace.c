@@ -40,6 +40,8 @@ void fake_remove(fake_entry *entry) {
         fake_drop(&entry->fields[i].value);
     }
     free(entry->fields);
+    for (size_t i = 0; i < entry->num_members; i++) fake_drop(&entry->members[i].text);
+    free(entry->members);
     fake_drop(&entry->name);
     fake_drop(&entry->text);
     free(entry);
@@ -74,7 +76,20 @@ static fake_entry *look_up(RedisModuleString *name) {
     return NULL;
 }
 
+/* What the server has not seen in the words it has not checked: a user might not be
+ * allowed to use it, another node of a cluster might have it. */
+static int declared(const RedisModuleCtx *ctx, const RedisModuleString *name) {
+    for (int i = 0; i < ctx->num_keys; i++) {
+        const RedisModuleString *key = ctx->keys[i];
+        if (key == name || (key->len == name->len && memcmp(key->bytes, name->bytes, key->len) == 0)) return 1;
+    }
+    return 0;
+}
+
 RedisModuleKey *fake_OpenKey(RedisModuleCtx *ctx, RedisModuleString *name, int mode) {
+    if (!declared(ctx, name)) fake_fault("opened %s, which the server does not see in the words", name->bytes);
+    fake.opened++;
+    if (mode & KEY_WRITE) fake.opened_to_write++;
     fake_entry *entry = look_up(name);
     if (entry == NULL && !(mode & KEY_WRITE)) return NULL;
     RedisModuleKey *key = malloc(sizeof *key);
@@ -105,12 +120,19 @@ size_t fake_ValueLength(RedisModuleKey *key) {
     case TYPE_EMPTY: return 0;
     case TYPE_STRING: return key->entry->text.len;
     case TYPE_HASH: return key->entry->num_fields;
+    case TYPE_ZSET: return key->entry->num_members;
     default: return 1; /* the other kinds have no elements here */
     }
 }
 
+int fake_may_write(const RedisModuleKey *key, const char *what) {
+    if (key->mode & KEY_WRITE) return 1;
+    fake_fault("%s of a key that is open for reading", what);
+    return 0;
+}
+
 int fake_DeleteKey(RedisModuleKey *key) {
-    if (!(key->mode & KEY_WRITE)) return API_ERR;
+    if (!fake_may_write(key, "DeleteKey")) return API_ERR;
     if (key->entry != NULL) fake_remove(key->entry);
     key->entry = NULL;
     return API_OK;
@@ -121,17 +143,44 @@ long long fake_GetAbsExpire(RedisModuleKey *key) {
 }
 
 int fake_SetAbsExpire(RedisModuleKey *key, long long at) {
-    if (!(key->mode & KEY_WRITE) || key->entry == NULL || (at < 0 && at != NO_EXPIRE)) return API_ERR;
+    if (!fake_may_write(key, "SetAbsExpire") || key->entry == NULL || (at < 0 && at != NO_EXPIRE)) return API_ERR;
     key->entry->expire = at;
     return API_OK;
 }
 
+/* Gives a string other memory, as the server may: who keeps a pointer to the old one will
+ * be found out. */
+static void move_text(fake_text *text) {
+    fake_text moved = {0};
+    fake_append(&moved, text->bytes, text->len);
+    fake_drop(text);
+    *text = moved;
+}
+
 char *fake_StringDMA(RedisModuleKey *key, size_t *len, int mode) {
-    static char nothing[] = "";
-    if (mode & KEY_WRITE && !(key->mode & KEY_WRITE)) fake_fault("asked to write to a key open for reading");
+    static const char nothing[] = ""; /* read-only, so that whoever writes to it stops */
     *len = 0;
-    if (key->entry == NULL) return nothing;
+    if (mode & KEY_WRITE && !fake_may_write(key, "StringDMA to write")) return NULL;
+    if (key->entry == NULL) return (char *)nothing;
     if (key->entry->type != TYPE_STRING) return NULL;
+    if (mode & KEY_WRITE) move_text(&key->entry->text);
     *len = key->entry->text.len;
     return key->entry->text.bytes;
+}
+
+/* Makes the string if there is nothing; fills it up with zeroes. */
+int fake_StringTruncate(RedisModuleKey *key, size_t len) {
+    static const char zero = '\0';
+    if (!fake_may_write(key, "StringTruncate")) return API_ERR;
+    if (key->entry == NULL) {
+        if (len == 0) return API_OK;
+        key->entry = fake_add(key->name->bytes, key->name->len, TYPE_STRING);
+    }
+    if (key->entry->type != TYPE_STRING) return API_ERR;
+    fake_text *text = &key->entry->text;
+    move_text(text);
+    while (text->len < len) fake_append(text, &zero, 1);
+    text->len = len;
+    text->bytes[len] = '\0';
+    return API_OK;
 }

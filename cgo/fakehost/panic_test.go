@@ -1,6 +1,7 @@
 package fakehost_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,6 +73,33 @@ func brokenThrottle(c *commands.Call) commands.Error {
 	c.Keys[0].ExpireFrom, c.Keys[0].ExpireTo = 1, 2
 	c.Limited, c.Replies = 1, 5
 	return commands.NoError
+}
+
+// So it is with what a handler had asked of a sorted set: more of it than fits on the stack.
+func TestPanic_entries(t *testing.T) {
+	h := loaded(t)
+	for range 100 {
+		call(h, "GO.WINDOW k 100 60")
+		h.Advance(1000)
+	}
+	before, alive := h.Dump(), h.Alive()
+	window := slices.IndexFunc(commands.Table, func(c commands.Command) bool { return c.Name == "GO.WINDOW" })
+	was := commands.Table[window].Handler
+	defer func() { commands.Table[window].Handler = was }()
+	for n := range 100 {
+		commands.Table[window].Handler = func(c *commands.Call) commands.Error {
+			commands.TheHost.Head(c, commands.Beginning, h.Now(), n)
+			commands.TheHost.Last(c, 1)
+			commands.TheHost.Find(c, 1, "1")
+			c.Entries[0].Drop = 1
+			panic(n)
+		}
+		wantReply(t, h, "GO.WINDOW k 100 60", "ERR internal error, see the server's log")
+		wantNothing(t, h, "panic", before)
+	}
+	if h.Alive() != alive {
+		t.Errorf("alive %v, before %v", h.Alive(), alive)
+	}
 }
 
 // A panic in a call that an event set off is that call's own.

@@ -60,6 +60,25 @@ func (h *Host) Alive() [3]int {
 	return [3]int{int(C.fake.strings), int(C.fake.handles), int(C.fake.blocks)}
 }
 
+// Opened counts the keys that the module has ever opened, and those of them that it opened
+// for writing.
+func (h *Host) Opened() (all, toWrite int) {
+	return int(C.fake.opened), int(C.fake.opened_to_write)
+}
+
+// Keys are the keys that the server sees in a command's words, nil if there are none that it
+// can see: what COMMAND GETKEYS replies, and what users and cluster nodes are checked for.
+func (h *Host) Keys(words ...string) []string {
+	w := newWords(words)
+	defer C.fake_free_words(w)
+	var first C.int
+	n := int(C.fake_keys_of(w, &first))
+	if n < 0 {
+		return nil
+	}
+	return words[first : int(first)+n]
+}
+
 // Options are the module options that OnLoad has set.
 func (h *Host) Options() int { return int(C.fake.module.options) }
 

@@ -38,7 +38,7 @@ func TestForeignState(t *testing.T) {
 	}{
 		{"list", other("list"), wrongType},
 		{"set", other("set"), wrongType},
-		{"zset", other("zset"), wrongType},
+		{"zset", leaderboard, wrongType},
 		{"empty string", text(""), wrongType},
 		{"counter", text("42"), wrongType},
 		{"text", text("profile of user 42"), wrongType},

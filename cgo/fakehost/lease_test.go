@@ -1,0 +1,177 @@
+package fakehost_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"gothrottle/cgo/fakehost"
+)
+
+func TestLease_effects(t *testing.T) {
+	two := run(second, "GO.LEASE k 2 60 a", "GO.LEASE k 2 30 b")
+	wantEffects(t, []effectRow{
+		{"a new key gets its slot and its expiry", nil,
+			"GO.LEASE k 2 60 a", "[0 2 1 -1 60]", "ZADD k U+60000000 ^Ba; PEXPIREAT k M+75000"},
+		{"milliseconds", nil,
+			"GO.LEASE k 2 600 a MS", "[0 2 1 -1 600]", "ZADD k U+600000 ^Ba; PEXPIREAT k M+1600"},
+		{"an empty id", nil, "GO.LEASE k 2 60 \t", "ERR wrong number of arguments for 'go.lease' command", ""},
+		{"a second slot; the expiry is good", run(second, "GO.LEASE k 2 60 a"),
+			"GO.LEASE k 2 60 b", "[0 2 0 -1 60]", "ZADD k U+60000000 ^Bb"},
+		{"a shorter one", run(second, "GO.LEASE k 2 60 a"),
+			"GO.LEASE k 2 5 b", "[0 2 0 -1 5]", "ZADD k U+5000000 ^Bb; PEXPIREAT k M+60250"},
+		{"a longer one", run(second, "GO.LEASE k 2 60 a"),
+			"GO.LEASE k 2 600 b", "[0 2 0 -1 600]", "ZADD k U+600000000 ^Bb; PEXPIREAT k M+750000"},
+		{"renewed", run(second, "GO.LEASE k 2 60 a"),
+			"GO.LEASE k 2 60 a", "[0 2 1 -1 60]", "ZADD k U+60000000 ^Ba"},
+		{"renewed for less", run(second, "GO.LEASE k 2 60 a"),
+			"GO.LEASE k 2 5 a", "[0 2 1 -1 5]", "ZADD k U+5000000 ^Ba; PEXPIREAT k M+6250"},
+		{"renewed for less than another", two,
+			"GO.LEASE k 2 5 a", "[0 2 0 -1 5]", "ZADD k U+5000000 ^Ba; PEXPIREAT k M+30250"},
+		{"renewed above a lowered limit", two,
+			"GO.LEASE k 1 60 a", "[0 1 0 -1 60]", "ZADD k U+60000000 ^Ba"},
+		{"renewed to the very same", run(0, "GO.LEASE k 2 60 a"),
+			"GO.LEASE k 2 60 a", "[0 2 1 -1 60]", ""},
+		{"a slot that lapsed is taken", run(60*second, "GO.LEASE k 1 60 a"),
+			"GO.LEASE k 1 60 b", "[0 1 0 -1 60]", "ZADD k U+60000000 ^Bb; ZREM k ^Ba; PEXPIREAT k M+75000"},
+		{"its holder comes back", run(60*second, "GO.LEASE k 1 60 a"),
+			"GO.LEASE k 1 60 a", "[0 1 0 -1 60]", "ZADD k U+60000000 ^Ba; PEXPIREAT k M+75000"},
+
+		{"denied", two, "GO.LEASE k 2 60 c", "[1 2 0 29 -1]", ""},
+		{"denied until two have lapsed", two, "GO.LEASE k 1 60 c", "[1 1 0 59 -1]", ""},
+		{"denied, though it had one that lapsed", run(30*second, "GO.LEASE k 2 60 a", "GO.LEASE k 2 30 b"),
+			"GO.LEASE k 1 60 b", "[1 1 0 30 -1]", ""},
+		{"error", two, "GO.LEASE k 2 60 c UPTO", "ERR unknown option", ""},
+		{"bad limit", two, "GO.LEASE k 0 60 c", "ERR limit must be between 1 and 1000000000000", ""},
+		{"bad ttl", two, "GO.LEASE k 1 0 c", "ERR ttl must be between 1 and 3153600000 seconds", ""},
+
+		{"PERSIST heals", expire(fakehost.NoExpiry, "GO.LEASE k 2 60 a"),
+			"GO.LEASE k 2 60 b", "[0 2 0 -1 60]", "ZADD k U+60000000 ^Bb; PEXPIREAT k M+75000"},
+		{"the earliest expiry that is right", expire(60_000, "GO.LEASE k 2 60 a"),
+			"GO.LEASE k 2 60 b", "[0 2 0 -1 60]", "ZADD k U+60000000 ^Bb"},
+		{"an EXPIRE too short heals", expire(59_999, "GO.LEASE k 2 60 a"),
+			"GO.LEASE k 2 60 b", "[0 2 0 -1 60]", "ZADD k U+60000000 ^Bb; PEXPIREAT k M+75000"},
+		{"an EXPIRE too long heals", expire(75_001, "GO.LEASE k 2 60 a"),
+			"GO.LEASE k 2 60 b", "[0 2 0 -1 60]", "ZADD k U+60000000 ^Bb; PEXPIREAT k M+75000"},
+		{"a denied call leaves the user's expiry", expire(fakehost.NoExpiry, "GO.LEASE k 1 60 a"),
+			"GO.LEASE k 1 60 b", "[1 1 0 60 -1]", ""},
+		{"expired", run(75_001_000, "GO.LEASE k 2 60 a"),
+			"GO.LEASE k 2 60 a", "[0 2 1 -1 60]", "DEL k; ZADD k U+60000000 ^Ba; PEXPIREAT k M+75000"},
+
+		{"released", two, "GO.RELEASE k b", "1", "ZREM k ^Bb"},
+		{"the longest released", two, "GO.RELEASE k a", "1", "ZREM k ^Ba; PEXPIREAT k M+36250"},
+		{"the last released", run(second, "GO.LEASE k 2 60 a"), "GO.RELEASE k a", "1", "ZREM k ^Ba"},
+		{"all released", two, "GO.RELEASE k b a", "2", "ZREM k ^Bb ^Ba"},
+		{"the same id twice", two, "GO.RELEASE k a a b a", "2", "ZREM k ^Ba ^Bb"},
+		{"one that was not held", two, "GO.RELEASE k a x", "1", "ZREM k ^Ba; PEXPIREAT k M+36250"},
+		{"none that was held", two, "GO.RELEASE k x y", "0", ""},
+		{"one that lapsed was not held", run(40*second, "GO.LEASE k 2 60 a", "GO.LEASE k 2 30 b"),
+			"GO.RELEASE k b", "0", "ZREM k ^Bb; PEXPIREAT k M+25000"},
+		{"only lapsed ones stay", run(40*second, "GO.LEASE k 2 60 a", "GO.LEASE k 2 30 b"),
+			"GO.RELEASE k a", "1", "ZREM k ^Ba"},
+		{"nothing there", nil, "GO.RELEASE k a", "0", ""},
+		{"too few words", nil, "GO.RELEASE k", "ERR wrong number of arguments for 'go.release' command", ""},
+	})
+}
+
+// An id is any bytes, also none, and long ones.
+func TestLease_ids(t *testing.T) {
+	h := loaded(t)
+	ids := []string{"", "\x00", "\x00\x01", "\x01", "\x02", "a b\r\n", "MS", strings.Repeat("\xff", 62), strings.Repeat("\xff", 63),
+		strings.Repeat("\xff", 64), strings.Repeat("\xff", 65), strings.Repeat("x", 100_000)}
+	for i, id := range ids {
+		r := copyOf(h, "k")
+		if got, want := h.Call("GO.LEASE", "k", "100", "60", id).String(), fmt.Sprintf("[0 100 %d -1 60]", 99-i); got != want {
+			t.Errorf("%.20q: reply %s, want %s", id, got, want)
+		}
+		r.follow(t, h, "lease", "k")
+		if got := h.ZsetOf("k"); len(got) != i+1 {
+			t.Errorf("%.20q: %d slots", id, len(got))
+		}
+	}
+	if got := h.Call("GO.LEASE", "k", "12", "60", "one more").String(); got != "[1 12 0 60 -1]" {
+		t.Error(got)
+	}
+	r := copyOf(h, "k")
+	words := append([]string{"GO.RELEASE", "k"}, ids[1:]...)
+	if got := h.Call(words...).String(); got != "11" || len(h.ZsetOf("k")) != 1 || h.ZsetOf("k")[0].Text != "\x02" {
+		t.Errorf("released %s, left %v", got, h.ZsetOf("k"))
+	}
+	r.follow(t, h, "release", "k")
+}
+
+// At most 1024 ids at once, each of which may stand many times.
+func TestRelease_many(t *testing.T) {
+	for _, row := range []struct {
+		name         string
+		held, ids    int
+		lapsed, same bool
+		want         string
+	}{
+		{"1024", 1024, 1024, false, false, "1024"},
+		{"1024 of 3000", 3000, 1024, false, false, "1024"},
+		{"1024 that lapsed", 2000, 1024, true, false, "0"},
+		{"1024 times the same", 20, 1024, false, true, "1"},
+		{"1025", 1024, 1025, false, false, "ERR at most 1024 ids can be released at once"},
+		{"1025 of nothing", 0, 1025, false, false, "ERR at most 1024 ids can be released at once"},
+		{"9", 9, 9, false, false, "9"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			h := loaded(t)
+			at := h.Now() + 10*second
+			if row.held > 0 {
+				h.PutZset("k")
+				for i := range row.held {
+					h.PutMember("k", float64(at+int64(i)), fmt.Sprint("\x02", i))
+				}
+				h.Expire("k", at/1000+1000)
+			}
+			if row.lapsed {
+				h.Advance(20 * second)
+				h.Expire("k", h.Now()/1000+1000)
+			}
+			words := []string{"GO.RELEASE", "k"}
+			for i := range row.ids {
+				if row.same {
+					i = 7
+				}
+				words = append(words, fmt.Sprint(i))
+			}
+			before, r := h.Dump(), copyOf(h, "k")
+			got := h.Call(words...)
+			if got.String() != row.want {
+				t.Errorf("reply %v", got)
+			}
+			if got.Err != "" {
+				wantNothing(t, h, row.name, before)
+				return
+			}
+			if n := len(h.EffectWords()[0]) - 2; !row.same && n != row.ids {
+				t.Errorf("%d removed", n)
+			}
+			r.follow(t, h, row.name, "k")
+		})
+	}
+}
+
+// Thousands that lapse at once are not counted, and a call clears away 128 of them.
+func TestLease_manyLapsed(t *testing.T) {
+	h := loaded(t)
+	h.PutZset("k", fakehost.Member{Score: float64(h.Now() + second), Text: "\x02live"})
+	const lapsed = 5000
+	for i := range lapsed {
+		h.PutMember("k", float64(h.Now()-int64(i)), fmt.Sprint("\x02", i))
+	}
+	wantReply(t, h, "GO.LEASE k 1 60 x", "[1 1 0 1 -1]")
+	for i := range 40 {
+		r := copyOf(h, "k")
+		wantReply(t, h, fmt.Sprint("GO.LEASE k 100 60 new", i), fmt.Sprintf("[0 100 %d -1 60]", 98-i))
+		if n, want := len(h.ZsetOf("k")), 2+i+max(0, lapsed-128*(i+1)); n != want {
+			t.Fatalf("%d slots after call %d, want %d", n, i, want)
+		}
+		r.follow(t, h, "many", "k")
+	}
+	r := copyOf(h, "k")
+	wantReply(t, h, "GO.RELEASE k live", "1")
+	r.follow(t, h, "release", "k")
+}

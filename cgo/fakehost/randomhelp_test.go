@@ -1,0 +1,106 @@
+package fakehost_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"gothrottle/cgo/fakehost"
+	"gothrottle/funnel"
+)
+
+// fewer divides the number of random calls where each is slow.
+var fewer = 1
+
+// rounds returns how many random calls to make where n are wanted.
+func rounds(n int) int {
+	if testing.Short() {
+		return n / 10
+	}
+	return n / fewer
+}
+
+// walk is a random walk: a server, a replica that hears its effects, and the module's
+// clock as it must be while the server's steps back and forth.
+type walk struct {
+	*rand.Rand
+	t     *testing.T
+	h     *fakehost.Host
+	seed  uint64
+	calls int
+	clock funnel.Clock
+	mono  int64
+	now   int64 // what the module's clock says, µs
+	other replica
+	keys  []string
+	reply map[string]int // how often each outcome was seen
+}
+
+func newWalk(t *testing.T, keys ...string) *walk {
+	seed := rand.Uint64()
+	return &walk{Rand: rand.New(rand.NewPCG(seed, 0)), seed: seed, t: t, h: loaded(t), other: replica{}, keys: keys, reply: map[string]int{}}
+}
+
+// pass lets up to most µs pass, mostly less; now and then the server's clock is set.
+func (w *walk) pass(most int64) {
+	micros := pick(w.Rand, 0, 0, 1, w.Int64N(1000), w.Int64N(most/100+1), w.Int64N(most))
+	w.h.Advance(micros)
+	w.mono += micros
+	switch w.IntN(200) {
+	case 0:
+		w.h.SetNow(w.h.Now() - w.Int64N(most))
+	case 1:
+		w.h.SetNow(w.h.Now() + w.Int64N(most))
+	}
+	w.now = w.clock.Now(w.h.Now(), func() int64 { return w.mono })
+}
+
+// gone tells whether the server removes a key because its expiry is past.
+func (w *walk) gone(key string) bool {
+	at := w.h.ExpireOf(key)
+	return at != fakehost.NoExpiry && w.h.Now()/1000 > at
+}
+
+// call makes a call that must reply this; changes tells whether anything may change.
+func (w *walk) call(want string, changes bool, words ...string) {
+	w.t.Helper()
+	w.calls++
+	what := fmt.Sprintf("seed %d, call %d: %q at %d", w.seed, w.calls, words, w.now)
+	before := w.h.Dump()
+	expired := false
+	for _, key := range w.keys {
+		expired = expired || w.gone(key)
+	}
+	if got := w.h.Call(words...).String(); got != want {
+		w.t.Fatalf("%s: reply %s, want %s; it was %q", what, got, want, before)
+	}
+	if !changes && !expired {
+		wantNothing(w.t, w.h, what, before)
+	}
+	w.other.follow(w.t, w.h, what, w.keys...)
+	if w.t.Failed() {
+		w.t.FailNow()
+	}
+}
+
+// wantExpiry checks that a key's expiry lies in [end, end + slack], all in µs.
+func (w *walk) wantExpiry(key string, end, slack int64) {
+	w.t.Helper()
+	from := roundUp(end, 1000)
+	if at := w.h.ExpireOf(key); at < from || at > from+max(second, slack)/1000 {
+		w.t.Fatalf("seed %d, call %d: %s expires at %d, in use until %d, slack %d ms", w.seed, w.calls, key, at, from, slack/1000)
+	}
+}
+
+// wantOutcomes checks that none was seen too seldom.
+func (w *walk) wantOutcomes(least int, outcomes ...string) {
+	w.t.Logf("%v", w.reply)
+	for _, o := range outcomes {
+		if w.reply[o] < rounds(least)/2 {
+			w.t.Errorf("seed %d: only %d of %d calls were %s", w.seed, w.reply[o], w.calls, o)
+		}
+	}
+}
+
+// integers is a reply as text.
+func integers(n ...int64) string { return fmt.Sprint(n) }

@@ -1,0 +1,171 @@
+/* Sorted sets: an array in order, and walks along it. */
+#include "fake.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int compare_bytes(const char *a, size_t len_a, const char *b, size_t len_b) {
+    size_t len = len_a < len_b ? len_a : len_b;
+    int order = len > 0 ? memcmp(a, b, len) : 0;
+    return order != 0 ? order : (len_a > len_b) - (len_a < len_b);
+}
+
+static fake_member *find_member(const fake_entry *entry, const char *text, size_t len) {
+    for (size_t i = 0; i < entry->num_members; i++) {
+        fake_member *m = &entry->members[i];
+        if (m->text.len == len && compare_bytes(m->text.bytes, len, text, len) == 0) return m;
+    }
+    return NULL;
+}
+
+/* The index of the first member that does not stand before this place. */
+static size_t lower_bound(const fake_entry *entry, double score, const char *text, size_t len) {
+    size_t low = 0, high = entry->num_members;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const fake_member *m = &entry->members[middle];
+        int before = m->score != score ? m->score < score
+                                       : compare_bytes(m->text.bytes, m->text.len, text, len) < 0;
+        if (before) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static void remove_member(fake_entry *entry, fake_member *m) {
+    fake_drop(&m->text);
+    size_t after = entry->num_members - 1 - (size_t)(m - entry->members);
+    memmove(m, m + 1, after * sizeof *m);
+    entry->num_members--;
+}
+
+void fake_put_member(fake_entry *entry, double score, const char *text, size_t len) {
+    fake_text copy = {0};
+    fake_append(&copy, text, len);
+    fake_member *old = find_member(entry, text, len);
+    if (old != NULL) remove_member(entry, old);
+    if (entry->num_members == entry->member_room) {
+        entry->member_room = entry->member_room ? 2 * entry->member_room : 4;
+        entry->members = realloc(entry->members, entry->member_room * sizeof *entry->members);
+        if (entry->members == NULL) abort();
+    }
+    size_t at = lower_bound(entry, score, copy.bytes, len);
+    memmove(&entry->members[at + 1], &entry->members[at], (entry->num_members - at) * sizeof *entry->members);
+    entry->members[at] = (fake_member){.score = score, .text = copy};
+    entry->num_members++;
+}
+
+static int is_zset(const RedisModuleKey *key) {
+    return key->entry != NULL && key->entry->type == TYPE_ZSET;
+}
+
+/* A server's range points into what a change may move. */
+static int may_change(const RedisModuleKey *key, const char *what) {
+    if (key->range.active) fake_fault("%s while a range of the key is open", what);
+    return fake_may_write(key, what) && (key->entry == NULL || key->entry->type == TYPE_ZSET);
+}
+
+int fake_ZsetAdd(RedisModuleKey *key, double score, RedisModuleString *member, int *flags) {
+    if (flags != NULL && *flags != 0) fake_fault("ZsetAdd: the fake host has no flags");
+    if (!may_change(key, "ZsetAdd") || isnan(score)) return API_ERR;
+    if (key->entry == NULL) key->entry = fake_add(key->name->bytes, key->name->len, TYPE_ZSET);
+    const fake_member *old = find_member(key->entry, member->bytes, member->len);
+    if (flags != NULL) *flags = old == NULL ? ZADD_ADDED : old->score != score ? ZADD_UPDATED : 0;
+    fake_put_member(key->entry, score, member->bytes, member->len);
+    return API_OK;
+}
+
+int fake_ZsetRem(RedisModuleKey *key, RedisModuleString *member, int *deleted) {
+    if (!may_change(key, "ZsetRem")) return API_ERR;
+    fake_member *m = key->entry ? find_member(key->entry, member->bytes, member->len) : NULL;
+    if (m != NULL) remove_member(key->entry, m);
+    if (deleted != NULL) *deleted = m != NULL;
+    if (key->entry != NULL && key->entry->num_members == 0) fake_DeleteKey(key);
+    return API_OK;
+}
+
+int fake_ZsetScore(RedisModuleKey *key, RedisModuleString *member, double *score) {
+    if (!is_zset(key)) return API_ERR;
+    const fake_member *m = find_member(key->entry, member->bytes, member->len);
+    if (m == NULL) return API_ERR;
+    *score = m->score;
+    return API_OK;
+}
+
+static int not_below(const fake_range *r, double score) {
+    return r->min_excluded ? score > r->min : score >= r->min;
+}
+
+static int not_above(const fake_range *r, double score) {
+    return r->max_excluded ? score < r->max : score <= r->max;
+}
+
+static int start(RedisModuleKey *key, double min, double max, int min_excluded, int max_excluded, int last) {
+    if (!is_zset(key)) return API_ERR;
+    fake_range *r = &key->range;
+    *r = (fake_range){.active = 1, .min = min, .max = max, .min_excluded = min_excluded, .max_excluded = max_excluded};
+    const fake_entry *entry = key->entry;
+    size_t first = lower_bound(entry, min, "", 0), end = first;
+    while (first < entry->num_members && !not_below(r, entry->members[first].score)) first++;
+    if (last) {
+        size_t high = entry->num_members;
+        for (end = first; end < high;) { /* the first one above */
+            size_t middle = end + (high - end) / 2;
+            if (not_above(r, entry->members[middle].score)) {
+                end = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+    } else if (first < entry->num_members && not_above(r, entry->members[first].score)) {
+        end = first + 1;
+    } else {
+        end = first;
+    }
+    r->empty = r->ended = end == first;
+    r->at = last ? end - 1 : first;
+    return API_OK;
+}
+
+int fake_ZsetFirstInScoreRange(RedisModuleKey *key, double min, double max, int min_excluded, int max_excluded) {
+    return start(key, min, max, min_excluded, max_excluded, 0);
+}
+
+int fake_ZsetLastInScoreRange(RedisModuleKey *key, double min, double max, int min_excluded, int max_excluded) {
+    return start(key, min, max, min_excluded, max_excluded, 1);
+}
+
+RedisModuleString *fake_ZsetRangeCurrentElement(RedisModuleKey *key, double *score) {
+    if (!is_zset(key) || !key->range.active || key->range.empty) return NULL;
+    const fake_member *m = &key->entry->members[key->range.at];
+    if (score != NULL) *score = m->score;
+    return fake_CreateString(NULL, m->text.bytes, m->text.len);
+}
+
+int fake_ZsetRangeNext(RedisModuleKey *key) {
+    fake_range *r = &key->range;
+    if (!is_zset(key) || !r->active || r->empty) return 0;
+    r->ended = r->at + 1 == key->entry->num_members || !not_above(r, key->entry->members[r->at + 1].score);
+    if (!r->ended) r->at++;
+    return !r->ended;
+}
+
+int fake_ZsetRangePrev(RedisModuleKey *key) {
+    fake_range *r = &key->range;
+    if (!is_zset(key) || !r->active || r->empty) return 0;
+    r->ended = r->at == 0 || !not_below(r, key->entry->members[r->at - 1].score);
+    if (!r->ended) r->at--;
+    return !r->ended;
+}
+
+int fake_ZsetRangeEndReached(RedisModuleKey *key) {
+    return !is_zset(key) || !key->range.active || key->range.ended;
+}
+
+void fake_ZsetRangeStop(RedisModuleKey *key) {
+    key->range = (fake_range){0};
+}

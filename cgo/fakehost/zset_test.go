@@ -1,0 +1,228 @@
+package fakehost_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"gothrottle/cgo/fakehost"
+)
+
+const (
+	foreignWindow = "ERR the sorted set at this key is not a sliding window"
+	foreignLeases = "ERR the sorted set at this key holds no leases"
+)
+
+type member = fakehost.Member
+
+// leaderboard makes the key k someone's sorted set.
+func leaderboard(h *fakehost.Host) { h.PutZset("k", member{7.5, "bob"}, member{10, "alice"}) }
+
+// zset makes the key k a sorted set; scores are in µs from now.
+func zset(members ...member) func(*fakehost.Host) {
+	return func(h *fakehost.Host) {
+		h.PutZset("k")
+		for _, m := range members {
+			h.PutMember("k", m.Score+float64(h.Now()), m.Text)
+		}
+	}
+}
+
+// dead is n entries of a window that count no more, the last of them 100 s old.
+func dead(n int) (members []member) {
+	for i := range n {
+		members = append(members, member{float64(i-n)*1e6 - 1e8, fmt.Sprintf("\x01%d", i%10+n*10)})
+	}
+	return members
+}
+
+// A sorted set that is not a window is an error, and no call touches it, whether its
+// newest entry is foreign or one among the dead that would be cleared away.
+func TestWindow_foreign(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		before func(*fakehost.Host)
+		want   string
+		some   bool // only calls that change something come across it
+	}{
+		{"a leaderboard", leaderboard, foreignWindow, false},
+		{"leases", zset(member{1e6, "\x02a"}, member{2e6, "\x02b"}), foreignWindow, false},
+		{"an empty member", zset(member{0, ""}), foreignWindow, false},
+		{"a prefix alone", zset(member{0, "\x01"}), foreignWindow, false},
+		{"no number", zset(member{0, "\x01-"}), foreignWindow, false},
+		{"upper case", zset(member{0, "\x01A"}), foreignWindow, false},
+		{"a leading zero", zset(member{0, "\x0101"}), foreignWindow, false},
+		{"past 64 bits", zset(member{0, "\x013w5e11264sgsg"}), foreignWindow, false},
+		{"far past 64 bits", zset(member{0, "\x0100000000000000000000000000001"}), foreignWindow, false},
+		{"a weight of 1", zset(member{0, "\x015:1"}), foreignWindow, false},
+		{"a weight of 0", zset(member{0, "\x015:0"}), foreignWindow, false},
+		{"no weight", zset(member{0, "\x015:"}), foreignWindow, false},
+		{"a part too many", zset(member{0, "\x015:2:2:2"}), foreignWindow, false},
+		{"a zero byte", zset(member{0, "\x015\x00"}), foreignWindow, false},
+		{"a fraction of a microsecond", func(h *fakehost.Host) { h.PutZset("k", member{1.5, "\x011"}) }, foreignWindow, false},
+		{"a negative time", func(h *fakehost.Host) { h.PutZset("k", member{-1, "\x011"}) }, foreignWindow, false},
+		{"an infinite time", func(h *fakehost.Host) { h.PutZset("k", member{math.Inf(1), "\x011"}) }, foreignWindow, false},
+		{"past 2^53", func(h *fakehost.Host) { h.PutZset("k", member{1<<53 + 2, "\x011"}) }, foreignWindow, false},
+		{"totals that shrink", zset(member{-1e6, "\x019"}, member{0, "\x013"}), damaged, false},
+
+		{"a leaderboard with a member of ours at its end", func(h *fakehost.Host) {
+			leaderboard(h)
+			h.PutMember("k", 11, "\x01abc")
+		}, foreignWindow, true},
+		{"someone's in front of the dead", zset(append(dead(9), member{-9e9, "alice"})...), foreignWindow, true},
+		{"someone's behind the dead", zset(append(append(dead(9), member{-99e6, "alice"}), member{-98e6, "\x01zz"})...), foreignWindow, true},
+		{"someone's among the dead", zset(append(dead(20), member{-105.5e6, "\x01 "})...), foreignWindow, true},
+		{"an infinite time among the dead", func(h *fakehost.Host) {
+			zset(dead(9)...)(h)
+			h.PutMember("k", math.Inf(-1), "\x011")
+		}, foreignWindow, true},
+		{"a fraction among the dead", func(h *fakehost.Host) {
+			zset(dead(9)...)(h)
+			h.PutMember("k", 0.5, "\x011")
+		}, foreignWindow, true},
+		{"two at one instant, one of them ours", func(h *fakehost.Host) {
+			zset(dead(9)...)(h)
+			h.PutMember("k", float64(h.Now())-1e8-1e6, "zoe")
+		}, foreignWindow, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			h := loaded(t)
+			row.before(h)
+			h.Expire("k", h.Now()/1000+100_000)
+			wantUntouched(t, h, row.want, "GO.WINDOW k 10 60", "GO.WINDOW k 1000 60 5", "GO.WINDOW k 10 60 -1", "GO.WINDOW k 10 60 -1000")
+			if !row.some {
+				wantUntouched(t, h, row.want, "GO.WINDOW k 10 60 0", "GO.WINDOW k 10 60 11", "GO.WINDOW k 10 60 UPTO",
+					"GO.WINDOW k 10 60 EXACT", "GO.WINDOW_RO k 10 60")
+			}
+		})
+	}
+}
+
+// What is refunded to full goes with its key: only if all of it is ours.
+func TestWindow_refundForeign(t *testing.T) {
+	for _, n := range []int{0, 1, 127, 128, 129, 300} {
+		for _, place := range []float64{-5e5, 0.5 - 5e5, float64(n)*1e3 + 1, 1e15, math.Inf(1)} {
+			h := loaded(t)
+			h.PutZset("k")
+			for i := range n {
+				h.PutMember("k", float64(h.Now()+int64(i)*1000), fmt.Sprintf("\x01%d", 1000+i))
+			}
+			last := member{float64(h.Now() + int64(n)*1000), "\x01zzz"} // its total is not theirs, which a refund has no need to know
+			h.PutMember("k", last.Score, last.Text)
+			h.PutMember("k", float64(h.Now())+place, "alice")
+			h.Expire("k", h.Now()/1000+100_000)
+			h.Advance(int64(n) * 1000)
+			wantUntouched(t, h, foreignWindow, "GO.WINDOW k 1000000 60 -100000")
+		}
+	}
+}
+
+// A sorted set that holds no leases is an error, and no call touches it.
+func TestLease_foreign(t *testing.T) {
+	some := []member{{-3e6, "\x02a"}, {-2e6, "\x02b"}, {5e6, "\x02c"}}
+	for _, row := range []struct {
+		name   string
+		before func(*fakehost.Host)
+		some   bool // only an admitted call comes across it
+	}{
+		{"a leaderboard", leaderboard, false},
+		{"a window", zset(member{-1e6, "\x011"}, member{0, "\x012"}), false},
+		{"an empty member", zset(member{1e6, ""}), false},
+		{"a fraction of a microsecond", func(h *fakehost.Host) { h.PutZset("k", member{1.5, "\x02c"}) }, false},
+		{"a negative time", func(h *fakehost.Host) { h.PutZset("k", member{-1, "\x02c"}) }, false},
+		{"an infinite time", func(h *fakehost.Host) { h.PutZset("k", member{math.Inf(1), "\x02c"}) }, false},
+		{"past 2^53", func(h *fakehost.Host) { h.PutZset("k", member{1<<53 + 2, "\x02c"}) }, false},
+
+		{"a leaderboard with a member of ours at its end", func(h *fakehost.Host) {
+			leaderboard(h)
+			h.PutMember("k", 11, "\x02c")
+		}, true},
+		{"someone's in front of the lapsed", zset(append(some, member{-9e6, "alice"})...), true},
+		{"someone's among the lapsed", zset(append(some, member{-2.5e6, "alice"})...), true},
+		{"someone's at the end of the lapsed", zset(append(some, member{0, "alice"})...), true},
+		{"a fraction among the lapsed", func(h *fakehost.Host) {
+			zset(some...)(h)
+			h.PutMember("k", 0.5, "\x02x")
+		}, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			h := loaded(t)
+			row.before(h)
+			h.Expire("k", h.Now()/1000+100_000)
+			wantUntouched(t, h, foreignLeases, "GO.LEASE k 10 60 x", "GO.LEASE k 10 60 c")
+			if !row.some {
+				wantUntouched(t, h, foreignLeases, "GO.LEASE k 1 60 x", "GO.RELEASE k x", "GO.RELEASE k c", "GO.RELEASE k a b c alice")
+			}
+		})
+	}
+	for _, kind := range []string{"list", "set"} {
+		h := loaded(t)
+		h.PutOther("k", kind)
+		wantUntouched(t, h, wrongType, "GO.LEASE k 10 60 x", "GO.RELEASE k x", "GO.WINDOW k 10 60", "GO.WINDOW_RO k 10 60")
+	}
+	h := loaded(t)
+	h.PutString("k", "x")
+	wantUntouched(t, h, wrongType, "GO.LEASE k 10 60 x", "GO.RELEASE k x", "GO.WINDOW k 10 60")
+	h.PutHash("k", "t", "1")
+	wantUntouched(t, h, wrongType, "GO.LEASE k 10 60 x", "GO.RELEASE k x", "GO.WINDOW k 10 60")
+}
+
+// A lease zset is never released by someone else's name, nor a window by any.
+func TestRelease_foreign(t *testing.T) {
+	h := loaded(t)
+	zset(member{1e6, "\x01a"}, member{2e6, "a"}, member{3e6, "\x02a"})(h)
+	h.Expire("k", h.Now()/1000+4000)
+	before := h.Dump()
+	for _, id := range []string{"\x01a", "\x02a", "", "a\x00"} {
+		if got := h.Call("GO.RELEASE", "k", id).String(); got != "0" {
+			t.Errorf("%q: %s", id, got)
+		}
+		wantNothing(t, h, id, before)
+	}
+	// Were it released, the expiry would hang on entries that are not ours.
+	wantUntouched(t, h, foreignLeases, "GO.RELEASE k a")
+}
+
+// Times far ahead, as a server whose clock was wrong may leave behind: no number wraps.
+func TestZset_farAhead(t *testing.T) {
+	for _, row := range []struct{ text, line string }{
+		{"\x015:5", "GO.WINDOW k 10 3153600000"}, {"\x015:5", "GO.WINDOW k 10 3153600000 0"}, {"\x015:5", "GO.WINDOW k 10 3153600000 -1"},
+		{"\x015:5", "GO.WINDOW k 10 3153600000 9"}, {"\x015:5", "GO.WINDOW k 10 3153600000000 MS"}, {"\x015:5", "GO.WINDOW k 10 60"},
+		{"\x02a", "GO.LEASE k 2 3153600000 b"}, {"\x02a", "GO.LEASE k 1 3153600000 b"}, {"\x02a", "GO.RELEASE k b"},
+	} {
+		h := loaded(t)
+		h.PutZset("k", member{1 << 53, row.text})
+		h.Expire("k", h.Now()/1000+100)
+		r := copyOf(h, "k")
+		got := call(h, row.line)
+		if got.Err != "" {
+			continue // also in order
+		}
+		r.follow(t, h, row.line, "k")
+		for i, n := range got.Ints() {
+			if n < -1 {
+				t.Errorf("%s: reply %v: %d wrapped", row.line, got, i)
+			}
+		}
+		if at := h.ExpireOf("k"); at < h.Now()/1000 {
+			t.Errorf("%s: an expiry %d", row.line, at)
+		}
+	}
+}
+
+// A lease whose time is no time is damaged, wherever it stands.
+func TestLease_damagedAmongLive(t *testing.T) {
+	for _, row := range []struct {
+		bad  member
+		line string
+	}{
+		{member{5e6 + 0.5, "alice"}, "GO.LEASE k 2 60 x"}, // would have to wait for it
+		{member{5e6 + 0.5, "\x02b"}, "GO.LEASE k 2 60 x"},
+		{member{5e6 + 0.5, "\x02b"}, "GO.LEASE k 2 60 b"}, // its own
+	} {
+		h := loaded(t)
+		h.PutZset("k", member{float64(h.Now()) + 6e6, "\x02a"}, member{float64(h.Now()) + row.bad.Score, row.bad.Text})
+		h.Expire("k", h.Now()/1000+10_000)
+		wantUntouched(t, h, foreignLeases, row.line)
+	}
+}

@@ -1,0 +1,105 @@
+/* What Go may ask of a sorted set. Reads only. */
+#include "shim.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Appends an entry. Takes over the string. The array starts on shim_run's stack. */
+static shim_entry *append(shim_call *call, RedisModuleString *string, double score) {
+    if (call->entries.len == call->entries.cap) {
+        int64_t cap = call->entries.cap * 4;
+        shim_entry *at = api.Alloc(sizeof *at * (size_t)cap);
+        memcpy(at, call->entries.at, sizeof *at * (size_t)call->entries.len);
+        if (call->entries.cap > SHIM_STACK_ENTRIES) api.Free(call->entries.at);
+        call->entries.at = at;
+        call->entries.cap = cap;
+    }
+    shim_entry *e = &call->entries.at[call->entries.len++];
+    e->member.bytes = api.StringPtrLen(string, &e->member.len);
+    e->string = string;
+    e->drop = 0;
+    e->bad = !(score >= 0 && score <= 9007199254740992.0 && score == floor(score));
+    e->score = e->bad ? 0 : (int64_t)score;
+    return e;
+}
+
+static void append_current(shim_call *call, RedisModuleKey *handle) {
+    double score;
+    RedisModuleString *string = api.ZsetRangeCurrentElement(handle, &score);
+    append(call, string, score);
+}
+
+/* Positions the range on the first entry with score > above. */
+static RedisModuleKey *seek(shim_call *call, int64_t above, double upto) {
+    RedisModuleKey *handle = call->keys.at[0].handle;
+    int all = above == INT64_MIN; /* commands.Beginning */
+    api.ZsetFirstInScoreRange(handle, all ? -INFINITY : (double)above, upto, !all, 0);
+    return handle;
+}
+
+/* Takes the n-th entry of the range. */
+static int take(shim_call *call, RedisModuleKey *handle, int64_t n, int (*next)(RedisModuleKey *)) {
+    while (--n > 0 && !api.ZsetRangeEndReached(handle)) next(handle);
+    int found = !api.ZsetRangeEndReached(handle);
+    if (found) append_current(call, handle);
+    api.ZsetRangeStop(handle);
+    return found;
+}
+
+int shim_zset_first(shim_call *call, int64_t above, int64_t n) {
+    return take(call, seek(call, above, INFINITY), n, api.ZsetRangeNext);
+}
+
+int shim_zset_last(shim_call *call, int64_t n) {
+    RedisModuleKey *handle = call->keys.at[0].handle;
+    api.ZsetLastInScoreRange(handle, -INFINITY, INFINITY, 0, 0);
+    return take(call, handle, n, api.ZsetRangePrev);
+}
+
+void shim_zset_head(shim_call *call, int64_t above, int64_t upto, int64_t most) {
+    RedisModuleKey *handle = seek(call, above, (double)upto);
+    while (most-- > 0 && !api.ZsetRangeEndReached(handle)) {
+        append_current(call, handle);
+        api.ZsetRangeNext(handle);
+    }
+    api.ZsetRangeStop(handle);
+}
+
+int shim_zset_find(shim_call *call, int prefix, const char *bytes, size_t len) {
+    RedisModuleString *string = shim_member(prefix, bytes, len);
+    double score;
+    int found = api.ZsetScore(call->keys.at[0].handle, string, &score) == API_OK;
+    if (found) {
+        append(call, string, score);
+    } else {
+        api.FreeString(NULL, string);
+    }
+    return found;
+}
+
+int64_t shim_zset_count(shim_call *call, int64_t upto) {
+    RedisModuleKey *handle = seek(call, INT64_MIN, (double)upto);
+    int64_t n = 0;
+    for (; !api.ZsetRangeEndReached(handle); n++) api.ZsetRangeNext(handle);
+    api.ZsetRangeStop(handle);
+    return n;
+}
+
+RedisModuleString *shim_member(int prefix, const char *bytes, size_t len) {
+    char stack[64], *member = stack;
+    if (len + 1 > sizeof stack) member = api.Alloc(len + 1);
+    member[0] = (char)prefix;
+    memcpy(member + 1, bytes, len);
+    RedisModuleString *string = api.CreateString(NULL, member, len + 1);
+    if (member != stack) api.Free(member);
+    return string;
+}
+
+void shim_release_entries(shim_call *call, int64_t keep) {
+    while (call->entries.len > keep) api.FreeString(NULL, call->entries.at[--call->entries.len].string);
+}
+
+void shim_free_entries(shim_call *call) {
+    shim_release_entries(call, 0);
+    if (call->entries.cap > SHIM_STACK_ENTRIES) api.Free(call->entries.at);
+}
