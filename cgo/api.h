@@ -94,6 +94,8 @@ typedef struct api_command_info {
     X(REQUIRED, "7.0", int, SetCommandInfo, (RedisModuleCommand *, const api_command_info *))     \
     X(REQUIRED, "6.0.9", int *, GetCommandKeys,                                                   \
       (RedisModuleCtx *, RedisModuleString **, int, int *))                                       \
+    X(REQUIRED, "4.0", int, IsKeysPositionRequest, (RedisModuleCtx *))                            \
+    X(REQUIRED, "7.0", void, KeyAtPosWithFlags, (RedisModuleCtx *, int, int))                     \
     X(OPTIONAL, "7.2", int, SetCommandACLCategories, (RedisModuleCommand *, const char *))        \
     X(OPTIONAL, "7.4", int, AddACLCategory, (RedisModuleCtx *, const char *))                     \
     X(OPTIONAL, "7.2", long long, CachedMicroseconds, (void))                                     \

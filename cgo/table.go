@@ -68,7 +68,11 @@ func describe() *C.shim_module {
 
 func describeCommand(command *commands.Command, c *C.shim_command) {
 	c.name = C.CString(strings.ToLower(command.Name)) // as the server shows its own
-	c.flags = C.CString(command.Flags)
+	flags := command.Flags
+	if command.WordsPerKey > 0 {
+		flags += " getkeys-api" // see tell_keys in call.c
+	}
+	c.flags = C.CString(flags)
 	c.min_arity = C.int32_t(command.Least())
 	c.max_arity = C.int32_t(command.MaxArity)
 	c.writes = boolInt(command.Writes())

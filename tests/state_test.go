@@ -264,7 +264,9 @@ func TestState_noCallLeaksMemory(t *testing.T) {
 			"GO.MTHROTTLE 9 m n 9 1 3600 1 9 1 3600 1", "GO.MTHROTTLE 2 m m 9 1 3600 -9 9 1 3600 -9",
 			"GO.LEASE l 3 3600 a", "GO.LEASE l 3 3600 b", "GO.LEASE l 3 3600 c", "GO.LEASE l 3 3600 d", "GO.LEASE l 3 3600 a",
 			"GO.LEASE l 9 1 e MS", "GO.LEASE l 9 1 f MS", "GO.LEASE l x 1 f MS", "GO.LEASE w 1 1 f MS",
-			"GO.RELEASE l a a b x", "GO.RELEASE q a", "GO.RELEASE l a b c d e f", "DEL w",
+			"GO.RELEASE l a a b x", "GO.RELEASE q a", "GO.LEASE l 99 60 g", "GO.LEASE l 99 60 h", "GO.LEASE l 99 60 i",
+			"GO.LEASE l 99 60 j", "GO.LEASE l 99 60 k", "GO.LEASE l 99 60 l", "GO.LEASE l 99 60 m", "GO.LEASE l 99 60 n",
+			"GO.LEASE l 99 60 o", "GO.LEASE l 99 60 p", "GO.RELEASE l a b c d e f g h i j k l m n o p q", "DEL w",
 		} {
 			p.Do(ctx, fields(call)...)
 		}

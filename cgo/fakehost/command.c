@@ -230,6 +230,15 @@ int fake_SetCommandInfo(RedisModuleCommand *command, const api_command_info *inf
 }
 
 /* Every command of the server's here has its first key at 1. */
+int fake_IsKeysPositionRequest(RedisModuleCtx *ctx) {
+    return ctx->asks_for_keys;
+}
+
+void fake_KeyAtPosWithFlags(RedisModuleCtx *ctx, int position, int flags) {
+    if (!ctx->asks_for_keys || flags == 0) fake_fault("KeyAtPosWithFlags(%d, %d)", position, flags);
+    if (ctx->num_told < (int)(sizeof ctx->told / sizeof *ctx->told)) ctx->told[ctx->num_told++] = position;
+}
+
 int *fake_GetCommandKeys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int *num_keys) {
     (void)ctx;
     if (!fake_knows(argv[0]->bytes)) {

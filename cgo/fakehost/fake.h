@@ -138,6 +138,8 @@ struct RedisModuleCtx {
     RedisModuleCommand *command; /* that runs; NULL outside of one */
     RedisModuleString *const *keys; /* those of its words, borrowed */
     int num_keys;
+    int asks_for_keys;           /* the command is run to tell where its keys are */
+    int told[256], num_told;     /* what it told */
     fake_text reply;             /* as RESP2 puts it on the wire */
 };
 

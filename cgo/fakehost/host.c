@@ -104,6 +104,7 @@ static RedisModuleCtx *enter(fake_module *module) {
     ctx->command = NULL;
     ctx->num_keys = 0;
     ctx->reply.len = 0;
+    ctx->asks_for_keys = ctx->num_told = 0;
     if (fake.depth == 0) {
         fake.list[FAKE_EFFECTS].len = 0;
         fake.list[FAKE_EVENTS].len = 0;
@@ -142,6 +143,18 @@ int fake_unload(void) {
     return result;
 }
 
+/* A cluster finds a slot by what the command tells: that must be what its spec says. */
+static void check_told_keys(RedisModuleCtx *ctx, const fake_words *words, int first) {
+    RedisModuleCommand *command = ctx->command;
+    int n = ctx->num_keys > 0 ? ctx->num_keys : 0, wrong = 0;
+    ctx->asks_for_keys = 1;
+    command->run(ctx, (RedisModuleString **)words->argv, words->argc);
+    ctx->asks_for_keys = 0;
+    for (int i = 0; i < ctx->num_told && i < n; i++) wrong |= ctx->told[i] != first + i;
+    if (wrong || ctx->num_told != n) fake_fault("%s told %d keys, not %d", command->name, ctx->num_told, n);
+    if (ctx->reply.len > 0) fake_fault("%s replied when it was asked for its keys", command->name);
+}
+
 void fake_run(const fake_words *words) {
     RedisModuleCtx *ctx = enter(fake.module);
     RedisModuleCommand *command = ctx->command = fake_find_command(words->argv[0]->bytes);
@@ -154,6 +167,8 @@ void fake_run(const fake_words *words) {
                (command->arity > 0 ? argc != command->arity : argc < -command->arity)) {
         fake_WrongArity(ctx);
     } else {
+        if (strstr(command->flags, "getkeys-api") != NULL) check_told_keys(ctx, words, first);
+        else if (command->counts_keys) fake_fault("%s cannot tell a cluster its keys", command->name);
         long strings = fake.strings, handles = fake.handles, blocks = fake.blocks;
         if (command->run(ctx, (RedisModuleString **)words->argv, argc) != API_OK)
             fake_fault("%s did not return OK", command->name);
