@@ -102,26 +102,6 @@ func TestClients_readOnlyScriptsAreRefused(t *testing.T) {
 	assert.Zero(t, s.DBSize(ctx).Val())
 }
 
-func TestClients_anyKeyWillDo(t *testing.T) {
-	s := start(t, options{})
-	all := make([]byte, 256)
-	for i := range all {
-		all[i] = byte(i)
-	}
-	keys := []string{"", " ", "a b", "%s%n%d", "\x00", "a\x00b", "a", "\r\n", "\xff\xfe",
-		"ключ☃", "{tag}rest", string(all),
-		strings.Repeat("k", 512<<10), strings.Repeat("k", 512<<10-1) + "\x00"}
-	for i, key := range keys {
-		assert.Equal(t, []int64{0, 16, 15, -1, 2 * 3600}, s.throttle(key, 15, 30, 60*3600), "key %d", i)
-	}
-	for i, key := range keys {
-		reply := s.throttle(key, 15, 30, 60*3600)
-		assert.Equal(t, []int64{0, 16, 14, -1, 4 * 3600}, reply, "key %d is not a limiter of its own", i)
-		assert.Equal(t, int64(1), s.Exists(ctx, key).Val(), "key %d", i)
-	}
-	assert.EqualValues(t, len(keys), s.DBSize(ctx).Val())
-}
-
 func TestClients_databasesAreApart(t *testing.T) {
 	s := start(t, options{})
 	for _, db := range []int{0, 9, 0} {

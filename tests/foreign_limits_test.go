@@ -186,3 +186,20 @@ func TestForeign_oneMemberAmongOurs(t *testing.T) {
 	assert.Greater(t, refused[commands.ErrForeignWindow.Text()], 300, "%v", refused)
 	assert.Greater(t, refused[commands.ErrForeignLeases.Text()], 300, "%v", refused)
 }
+
+// Nor is one that has the very time of an entry of ours, whichever of them that is.
+func TestForeign_oneMemberAtTheTimeOfOurs(t *testing.T) {
+	s := start(t, options{})
+	for _, name := range []string{"Ann", "\x00"} { // after our members, and before them
+		for _, i := range []int64{0, 1, 126, 127, 128, 129, 255, 256, 298} {
+			s.Del(ctx, "w")
+			for range 300 {
+				s.must("GO.WINDOW w 1000 3600 1 EXACT")
+			}
+			at := s.ZRangeWithScores(ctx, "w", i, i).Val()[0].Score
+			require.NoError(t, s.ZAdd(ctx, "w", redis.Z{Score: at, Member: name}).Err())
+			assert.Equal(t, commands.ErrForeignWindow.Text(), s.ask("GO.WINDOW w 1000 3600 -1000"), "%q at %d", name, i)
+			require.EqualValues(t, 301, s.ZCard(ctx, "w").Val(), "%q at %d", name, i)
+		}
+	}
+}

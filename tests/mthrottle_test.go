@@ -217,7 +217,7 @@ func TestMThrottle_manyClients(t *testing.T) {
 		wg.Go(func() {
 			conn := s.Conn()
 			defer conn.Close()
-			for {
+			for admitted[0].Load()+admitted[1].Load() <= 1000 {
 				// Half of them take from both, half from the second alone.
 				keys, of := []string{"a", "both"}, []string{"299 1 " + frozen + " 1", "499 1 " + frozen + " 1"}
 				reply, err := conn.Do(ctx, limits(keys[i%2:], of[i%2:])...).Slice()
