@@ -1,6 +1,6 @@
 # The logic lives in build/*.sh. Make hands PORT=, IMAGE= and the like on to it; build/lib.sh and run.sh have the defaults.
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-unit test-server test-docker lint image clean
+.PHONY: help build run test test-unit test-server test-docker lint bench image clean
 
 help: ## show this list
 	@echo 'gothrottle: rate limiting inside Redis and Valkey. Targets:'
@@ -26,6 +26,9 @@ test-docker: ## the same tests against the Docker image (needs a Docker engine)
 
 lint: ## gofmt, go vet, go mod tidy, shell and C syntax
 	@build/lint.sh
+
+bench: ## compare its cost with other ways: docs/benchmarks.md (QUICK=1, PEER=other.so, PEER_CMD=)
+	@build/bench.sh
 
 image: ## build the Docker image (IMAGE=gothrottle:dev, GO_IMAGE=, SERVER_IMAGE=)
 	@build/docker-engine.sh run build/image.sh

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A server is a process of its own on a free port of 127.0.0.1, with an empty folder.
+type server struct {
+	addr    string
+	dir     string
+	process *exec.Cmd
+	ended   chan struct{}
+	control *conn
+	forget  func() bool
+}
+
+// launch starts a server and returns once it answers. cpus are those it may run on, as
+// taskset takes them. When ctx ends so does the server.
+func launch(ctx context.Context, binary, cpus string, args ...string) (*server, error) {
+	var err error
+	for range 3 { // another process may take the port first
+		var s *server
+		if s, err = launchOnce(ctx, binary, cpus, args); err == nil {
+			return s, nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+	return nil, err
+}
+
+func launchOnce(ctx context.Context, binary, cpus string, args []string) (*server, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	s := &server{addr: listener.Addr().String(), ended: make(chan struct{})}
+	listener.Close()
+	if s.dir, err = os.MkdirTemp("", "gothrottle-bench-"); err != nil {
+		return nil, err
+	}
+	_, port, _ := net.SplitHostPort(s.addr)
+	words := append([]string{"-c", cpus, binary, "--bind", "127.0.0.1", "--port", port, "--dir", s.dir,
+		"--save", "", "--logfile", filepath.Join(s.dir, "log")}, args...)
+	s.process = exec.Command("taskset", words...)
+	// The server ends with us even if we are killed. That needs the thread that starts
+	// it to live as long as we do: see main.
+	s.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := s.process.Start(); err != nil {
+		os.RemoveAll(s.dir)
+		return nil, err
+	}
+	go func() {
+		s.process.Wait()
+		close(s.ended)
+	}()
+	s.forget = context.AfterFunc(ctx, func() { s.process.Process.Kill() })
+	if err := s.await(); err != nil {
+		log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
+		s.stop()
+		return nil, fmt.Errorf("%w; its log:\n%s", err, log)
+	}
+	return s, nil
+}
+
+// await connects to the server as soon as it answers.
+func (s *server) await() error {
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(3 * time.Millisecond) {
+		select {
+		case <-s.ended:
+			return errors.New("the server did not start")
+		default:
+		}
+		conns, err := dial(s.addr, 1)
+		if err != nil {
+			continue
+		}
+		if _, err = conns[0].ask("PING"); err == nil {
+			s.control = conns[0]
+			return nil
+		}
+		hangUp(conns)
+	}
+	return errors.New("the server does not answer")
+}
+
+// stop ends the server and removes its folder.
+func (s *server) stop() {
+	s.forget()
+	s.process.Process.Kill()
+	<-s.ended
+	if s.control != nil {
+		s.control.Close()
+	}
+	os.RemoveAll(s.dir)
+}
+
+// info returns a section of INFO.
+func (s *server) info(section string) (map[string]string, error) {
+	text, err := s.control.ask("INFO", section)
+	if err != nil {
+		return nil, err
+	}
+	fields := map[string]string{}
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			fields[name] = value
+		}
+	}
+	return fields, nil
+}
+
+// cpu returns how much processor time the server has used, in µs.
+func (s *server) cpu() (float64, error) {
+	user, err := s.number("cpu", "used_cpu_user")
+	if err != nil {
+		return 0, err
+	}
+	system, err := s.number("cpu", "used_cpu_sys")
+	return (user + system) * 1e6, err
+}
+
+// number returns a field of INFO.
+func (s *server) number(section, field string) (float64, error) {
+	fields, err := s.info(section)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseFloat(fields[field], 64)
+}
+
+// settledMemory returns used_memory once tables have stopped growing.
+func (s *server) settledMemory() (float64, error) {
+	last := -1.0
+	for range 40 {
+		now, err := s.number("memory", "used_memory")
+		if err != nil {
+			return 0, err
+		}
+		// The server's own small change is below a page or so.
+		if d := now - last; d > -20_000 && d < 20_000 {
+			return now, nil
+		}
+		last = now
+		time.Sleep(250 * time.Millisecond)
+	}
+	return last, nil
+}
+
+// pinSelf lets this process run on some CPUs only, as taskset takes them.
+func pinSelf(cpus string) error {
+	return exec.Command("taskset", "-a", "-c", "-p", cpus, strconv.Itoa(os.Getpid())).Run()
+}
