@@ -21,9 +21,9 @@ static int find_keys(const shim_command *command, RedisModuleString **argv, int 
     return argc - 2 >= n * (1 + command->words_per_key) ? (int)n : 0;
 }
 
-/* Tells a cluster where the keys are. It asks by calling the command: on Redis 7.0 the
- * key spec, which says the same, serves ACL and COMMAND GETKEYS but not the choice of
- * the slot. */
+/* Tells a cluster where the keys are. It asks by calling the command: on Redis 7.0 and
+ * 8.0 and on Valkey the key spec, which says the same, serves ACL and COMMAND GETKEYS
+ * but not the choice of the slot. */
 static int tell_keys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     long long n;
     if (argc < 2 || api.StringToLongLong(argv[1], &n) != API_OK || n > argc - 2) return API_OK;

@@ -12,7 +12,7 @@
  * shim_run frees before it returns, so a call may run inside another (a keyspace
  * event of ours may make another module call us). Go never stores a pointer in it.
  *
- * The three records are laid out as the Go structs of package commands; bridge.go
+ * The records are laid out as the Go structs of package commands; bridge.go
  * checks that at compile time. */
 #ifndef GOTHROTTLE_SHIM_H
 #define GOTHROTTLE_SHIM_H

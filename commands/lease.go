@@ -30,7 +30,7 @@ var lease = Command{
 var release = Command{
 	Name:       "GO.RELEASE",
 	Summary:    "Gives slots back and tells how many of them were held.",
-	Complexity: "O(M*log(N)) with N the slots and M the ids, at most 1024",
+	Complexity: "O(M*log(N)+M^2) with N the slots and M the ids, at most 1024",
 	Since:      "0.1.0",
 	Flags:      "write fast",
 	Arity:      -3,
@@ -118,8 +118,8 @@ func runRelease(c *Call) Error {
 			TheHost.Release(c, i)
 			continue
 		}
-		if c.Entries[i].Bad != 0 {
-			return ErrForeignLeases
+		if err := c.checkLease(i); err != NoError {
+			return err
 		}
 		if c.Entries[i].Score > c.Now {
 			c.Reply[0]++

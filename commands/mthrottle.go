@@ -6,8 +6,11 @@ import (
 	"gothrottle/funnel"
 )
 
-// maxLimits is how many limits one call can have.
-const maxLimits = 128
+// maxLimits is how many limits one call can have, wordsPerLimit how many words each has.
+const (
+	maxLimits     = 128
+	wordsPerLimit = 4
+)
 
 // GO.MTHROTTLE numkeys key [key ...] max_burst count period quantity
 //              [max_burst count period quantity ...] [MS]
@@ -28,7 +31,7 @@ var mthrottle = Command{
 		argMS,
 	},
 	State:       KindHash,
-	WordsPerKey: 4,
+	WordsPerKey: wordsPerLimit,
 	Handler:     runMThrottle,
 }
 
@@ -38,14 +41,14 @@ func runMThrottle(c *Call) Error {
 	}
 	asked := int(c.Asked)
 	words := c.Args[1+asked:]
-	opts, _, err := parseOptions(words[4*asked:], optMS)
+	opts, _, err := parseOptions(words[wordsPerLimit*asked:], optMS)
 	if err != NoError {
 		return err
 	}
 	now, unit := c.Now*microsecond, opts.unit()
 	decider, retryAfter := -1, int64(0)
 	for i := range asked {
-		d, err := c.decide(i, words[4*i:], unit, now)
+		d, err := c.decide(i, words[wordsPerLimit*i:], unit, now)
 		if err != NoError {
 			return err
 		}
@@ -59,7 +62,7 @@ func runMThrottle(c *Call) Error {
 	}
 	// Decided again, now that it is known what becomes of it: nothing was changed before.
 	for i := range asked {
-		d, _ := c.decide(i, words[4*i:], unit, now)
+		d, _ := c.decide(i, words[wordsPerLimit*i:], unit, now)
 		if !admitted && !d.Limited {
 			_, d.Verdict = funnel.Throttle(now, d.state, d.limit, d.rate, 0)
 			d.Limited, d.RetryAfter = false, funnel.Never
@@ -109,7 +112,7 @@ func (c *Call) decide(i int, words []string, unit, now int64) (d decision, err E
 func (c *Call) fillGap(i int, words []string, unit, now int64) {
 	for j := range i {
 		if cell := &c.Cells[j]; cell.Key == c.Cells[i].Key && cell.Found|cell.Set == 0 {
-			d, _ := c.decide(j, words[4*j:], unit, now)
+			d, _ := c.decide(j, words[wordsPerLimit*j:], unit, now)
 			c.setGCRA(cell, funnel.State{TAT: max(now, d.state.TAT), Rate: d.rate.Reduced()})
 		}
 	}
