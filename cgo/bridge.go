@@ -84,7 +84,7 @@ const (
 	_ = -(unsafe.Offsetof(commands.Call{}.Reply) ^ unsafe.Offsetof(C.shim_call{}.reply))
 	_ = -(unsafe.Offsetof(commands.Call{}.AddPrefix) ^ unsafe.Offsetof(C.shim_call{}.add_prefix))
 	_ = -(unsafe.Offsetof(commands.Call{}.AddArg) ^ unsafe.Offsetof(C.shim_call{}.add_arg))
-	_ = -(unsafe.Offsetof(commands.Call{}.AddScore) ^ unsafe.Offsetof(C.shim_call{}.add_score))
+	_ = -(unsafe.Offsetof(commands.Call{}.AddTime) ^ unsafe.Offsetof(C.shim_call{}.add_time))
 	_ = -(unsafe.Offsetof(commands.Call{}.SetLen) ^ unsafe.Offsetof(C.shim_call{}.set_len))
 	_ = -(unsafe.Offsetof(commands.Call{}.Set) ^ unsafe.Offsetof(C.shim_call{}.set))
 	_ = -(unsafe.Offsetof(commands.Key{}.Length) ^ unsafe.Offsetof(C.shim_key{}.length))

@@ -53,9 +53,9 @@ typedef struct shim_cell {
 } shim_cell;
 
 typedef struct shim_entry {
-    int64_t score;            /* C writes */
+    int64_t time;             /* C writes */
     shim_text member;         /* C writes; the bytes of string */
-    int32_t bad;              /* C writes: the score is no whole number below 2^53 */
+    int32_t bad;              /* C writes: the score is no time: see zset.c */
     int32_t drop;             /* Go writes: remove it */
     RedisModuleString *string; /* C's own: freed at the end of the call */
 } shim_entry;
@@ -72,7 +72,7 @@ typedef struct shim_call {
     int32_t replies;
     int64_t reply[6];
     int32_t add_prefix, add_arg; /* see commands.Call */
-    int64_t add_score;
+    int64_t add_time;
     int32_t set_len;
     char set[64];
 } shim_call;

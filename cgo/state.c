@@ -139,10 +139,10 @@ static int apply_zset(RedisModuleCtx *ctx, shim_call *call) {
         const shim_text *text = call->add_arg ? &call->args.at[call->add_arg] : &set;
         RedisModuleString *member = shim_member(call->add_prefix, text->bytes, text->len);
         int flags = 0;
-        api.ZsetAdd(key->handle, (double)call->add_score, member, &flags);
+        api.ZsetAdd(key->handle, -(double)call->add_time, member, &flags);
         /* A lease renewed at the same instant changes nothing. */
         if (flags & (ZADD_ADDED | ZADD_UPDATED)) {
-            api.Replicate(ctx, "ZADD", "sls", key->name, (long long)call->add_score, member);
+            api.Replicate(ctx, "ZADD", "sls", key->name, -(long long)call->add_time, member);
             events |= EVENT_ZADD;
         }
         api.FreeString(NULL, member);

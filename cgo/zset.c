@@ -1,4 +1,9 @@
-/* What Go may ask of a sorted set. Reads only. */
+/* What Go may ask of a sorted set. Reads only.
+ *
+ * A score is a time with its sign turned, so the newest entry is the first. A sorted set
+ * of up to 128 entries is one piece of memory that the server walks from its front: to
+ * put an entry where the newest ones are costs it nothing there, and 1.4 us (25 % of a call
+ * of "GO.WINDOW 100" in make bench) at the other end. */
 #include "shim.h"
 
 #include <math.h>
@@ -18,8 +23,9 @@ static shim_entry *append(shim_call *call, RedisModuleString *string, double sco
     e->member.bytes = api.StringPtrLen(string, &e->member.len);
     e->string = string;
     e->drop = 0;
-    e->bad = !(score >= 0 && score <= 9007199254740992.0 && score == floor(score));
-    e->score = e->bad ? 0 : (int64_t)score;
+    double time = -score;
+    e->bad = !(time >= 0 && time <= 9007199254740992.0 && time == floor(time));
+    e->time = e->bad ? 0 : (int64_t)time;
     return e;
 }
 
@@ -29,11 +35,11 @@ static void append_current(shim_call *call, RedisModuleKey *handle) {
     append(call, string, score);
 }
 
-/* Positions the range on the first entry with score > above. */
+/* Positions the range on the oldest entry with above < time <= upto. */
 static RedisModuleKey *seek(shim_call *call, int64_t above, double upto) {
     RedisModuleKey *handle = call->keys.at[0].handle;
     int all = above == INT64_MIN; /* commands.Beginning */
-    api.ZsetFirstInScoreRange(handle, all ? -INFINITY : (double)above, upto, !all, 0);
+    api.ZsetLastInScoreRange(handle, -upto, all ? INFINITY : -(double)above, 0, !all);
     return handle;
 }
 
@@ -47,20 +53,20 @@ static int take(shim_call *call, RedisModuleKey *handle, int64_t n, int (*next)(
 }
 
 int shim_zset_first(shim_call *call, int64_t above, int64_t n) {
-    return take(call, seek(call, above, INFINITY), n, api.ZsetRangeNext);
+    return take(call, seek(call, above, INFINITY), n, api.ZsetRangePrev);
 }
 
 int shim_zset_last(shim_call *call, int64_t n) {
     RedisModuleKey *handle = call->keys.at[0].handle;
-    api.ZsetLastInScoreRange(handle, -INFINITY, INFINITY, 0, 0);
-    return take(call, handle, n, api.ZsetRangePrev);
+    api.ZsetFirstInScoreRange(handle, -INFINITY, INFINITY, 0, 0);
+    return take(call, handle, n, api.ZsetRangeNext);
 }
 
 void shim_zset_head(shim_call *call, int64_t above, int64_t upto, int64_t most) {
     RedisModuleKey *handle = seek(call, above, (double)upto);
     while (most-- > 0 && !api.ZsetRangeEndReached(handle)) {
         append_current(call, handle);
-        api.ZsetRangeNext(handle);
+        api.ZsetRangePrev(handle);
     }
     api.ZsetRangeStop(handle);
 }
@@ -80,7 +86,7 @@ int shim_zset_find(shim_call *call, int prefix, const char *bytes, size_t len) {
 int64_t shim_zset_count(shim_call *call, int64_t upto) {
     RedisModuleKey *handle = seek(call, INT64_MIN, (double)upto);
     int64_t n = 0;
-    for (; !api.ZsetRangeEndReached(handle); n++) api.ZsetRangeNext(handle);
+    for (; !api.ZsetRangeEndReached(handle); n++) api.ZsetRangePrev(handle);
     api.ZsetRangeStop(handle);
     return n;
 }

@@ -47,7 +47,7 @@ type Call struct {
 	Reply     [6]int64
 	AddPrefix int32    // not 0: the sorted set gets the member of this byte and a text,
 	AddArg    int32    // which is Args[AddArg] or, if that is 0, Set[:SetLen]
-	AddScore  int64    // and this score, µs since the Unix epoch
+	AddTime   int64    // and this time, µs since the Unix epoch
 	SetLen    int32    // without AddPrefix: not 0: the string becomes Set[:SetLen]
 	Set       [64]byte // room for text
 }
@@ -88,9 +88,9 @@ type Cell struct {
 	Reply [5]int64         // of a nested reply
 }
 
-// Entry is one member of a sorted set, as found.
+// Entry is one member of a sorted set, as found. Its score is the time with its sign turned.
 type Entry struct {
-	Score  int64  // µs since the Unix epoch
+	Time   int64  // µs since the Unix epoch
 	Member string // borrowed until the handler returns
 	Bad    int32  // 1: the score is no time
 	Drop   int32  // set by the handler. 1: remove the member
@@ -101,15 +101,15 @@ type Entry struct {
 // Host is what a handler may ask of the sorted set at the call's first key, which
 // must be one. What is found is appended to Call.Entries.
 type Host interface {
-	First(c *Call, above int64, n int) bool    // the n-th entry with Score > above
+	First(c *Call, above int64, n int) bool    // the n-th entry with Time > above
 	Last(c *Call, n int) bool                  // the n-th entry from the end
-	Head(c *Call, above, upTo int64, most int) // the first ones with above < Score <= upTo
+	Head(c *Call, above, upTo int64, most int) // the first ones with above < Time <= upTo
 	Find(c *Call, prefix byte, id string) bool // the member prefix + id
-	Count(c *Call, upTo int64) int64           // how many have Score <= upTo; appends none
+	Count(c *Call, upTo int64) int64           // how many have Time <= upTo; appends none
 	Release(c *Call, keep int)                 // forgets all but the first keep entries
 }
 
-// Beginning is before every score there can be.
+// Beginning is before every time there can be.
 const Beginning = math.MinInt64
 
 // TheHost is set by whoever runs handlers, before the first call.

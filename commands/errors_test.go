@@ -16,10 +16,10 @@ func TestErrors(t *testing.T) {
 	put("list", &value{kind: KindOther})
 	put("profile", &value{kind: KindHash, fields: map[string]int64{"name": 1}})
 	put("broken", &value{kind: KindHash, fields: map[string]int64{"t": 1, "p": 0}})
-	put("board", &value{kind: KindZset, set: []Entry{{Score: future, Member: "ann"}}})
+	put("board", &value{kind: KindZset, set: []Entry{{Time: future, Member: "ann"}}})
 	put("badscore", &value{kind: KindZset, set: []Entry{{Bad: 1, Member: "\x015"}}})
-	put("mixed", &value{kind: KindZset, set: []Entry{{Score: 1, Member: "ann"}, {Score: future, Member: "\x015"}}})
-	put("backward", &value{kind: KindZset, set: []Entry{{Score: future - 1, Member: "\x015"}, {Score: future, Member: "\x014"}}})
+	put("mixed", &value{kind: KindZset, set: []Entry{{Time: 1, Member: "ann"}, {Time: future, Member: "\x015"}}})
+	put("backward", &value{kind: KindZset, set: []Entry{{Time: future - 1, Member: "\x015"}, {Time: future, Member: "\x014"}}})
 	for _, row := range []struct {
 		line string
 		want Error

@@ -5,8 +5,8 @@ import "gothrottle/funnel"
 // GO.LEASE key limit ttl id [MS]
 // GO.RELEASE key id [id ...]
 //
-// Leases are a sorted set: the member is leasePrefix and the holder's id, the score
-// when the lease lapses, in µs since the Unix epoch.
+// Leases are a sorted set: the member is leasePrefix and the holder's id, the time when
+// the lease lapses.
 const leasePrefix = '\x02'
 
 // releaseMost is how many ids one GO.RELEASE takes.
@@ -63,8 +63,8 @@ func runLease(c *Call) Error {
 			if err := c.checkLease(i); err != NoError {
 				return err
 			}
-			if c.Entries[i].Score > now {
-				s.Held = c.Entries[i].Score
+			if c.Entries[i].Time > now {
+				s.Held = c.Entries[i].Time
 			}
 		}
 	}
@@ -76,7 +76,7 @@ func runLease(c *Call) Error {
 		if err := c.checkLease(i); err != NoError {
 			return err
 		}
-		reply.RetryAfter = (c.Entries[i].Score - now) * microsecond
+		reply.RetryAfter = (c.Entries[i].Time - now) * microsecond
 	} else {
 		end, err := c.latestLease(func(e *Entry) bool { return e.Member[1:] == id })
 		if err != NoError {
@@ -85,7 +85,7 @@ func runLease(c *Call) Error {
 		if err := c.clearLeases(now, id); err != NoError {
 			return err
 		}
-		c.AddPrefix, c.AddArg, c.AddScore = leasePrefix, 3, v.Lapse
+		c.AddPrefix, c.AddArg, c.AddTime = leasePrefix, 3, v.Lapse
 		c.Keys[0].expire(max(end, v.Lapse)*microsecond, ttl)
 		reply.ResetAfter = (v.Lapse - now) * microsecond
 	}
@@ -121,7 +121,7 @@ func runRelease(c *Call) Error {
 		if err := c.checkLease(i); err != NoError {
 			return err
 		}
-		if c.Entries[i].Score > c.Now {
+		if c.Entries[i].Time > c.Now {
 			c.Reply[0]++
 		}
 		c.Entries[i].Drop = 1
@@ -181,7 +181,7 @@ func (c *Call) latestLease(goes func(*Entry) bool) (int64, Error) {
 			return 0, err
 		}
 		e := &c.Entries[keep]
-		end := e.Score
+		end := e.Time
 		stays := !goes(e)
 		TheHost.Release(c, keep)
 		if stays {

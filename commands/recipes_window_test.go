@@ -79,7 +79,7 @@ func TestRecipe_zset(t *testing.T) {
 
 	// The pipeline's own sorted set is not taken for a window, and stays.
 	s := newStore(t)
-	old := &value{kind: KindZset, set: []Entry{{Score: nowMicros / 1000, Member: fmt.Sprint(nowMicros / 1000)}}}
+	old := &value{kind: KindZset, set: []Entry{{Time: nowMicros / 1000, Member: fmt.Sprint(nowMicros / 1000)}}}
 	s.keys["k"] = old
 	if _, err := s.do("GO.WINDOW k 5 60"); err != ErrForeignWindow || s.keys["k"] != old || len(old.set) != 1 {
 		t.Errorf("on the pipeline's key: %q", err.Text())

@@ -170,7 +170,7 @@ func (s *store) apply(c *Call, k int32, name string) {
 			text = c.Args[c.AddArg]
 		}
 		v.kind = KindZset
-		v.add(Entry{Score: c.AddScore, Member: string(rune(c.AddPrefix)) + text})
+		v.add(Entry{Time: c.AddTime, Member: string(rune(c.AddPrefix)) + text})
 	case c.SetLen != 0:
 		v.kind, v.text = KindString, string(c.Set[:c.SetLen])
 	}
@@ -198,7 +198,7 @@ func (s *store) apply(c *Call, k int32, name string) {
 func (v *value) add(e Entry) {
 	v.set = slices.DeleteFunc(v.set, func(o Entry) bool { return o.Member == e.Member })
 	i, _ := slices.BinarySearchFunc(v.set, e, func(a, b Entry) int {
-		return cmp.Or(cmp.Compare(a.Score, b.Score), cmp.Compare(a.Member, b.Member))
+		return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Member, b.Member))
 	})
 	v.set = slices.Insert(v.set, i, e)
 }
@@ -207,7 +207,7 @@ func (v *value) add(e Entry) {
 
 func (s *store) First(c *Call, above int64, n int) bool {
 	for _, e := range s.zset.set {
-		if e.Score > above {
+		if e.Time > above {
 			if n--; n == 0 {
 				c.Entries = append(c.Entries, e)
 				return true
@@ -227,7 +227,7 @@ func (s *store) Last(c *Call, n int) bool {
 
 func (s *store) Head(c *Call, above, upTo int64, most int) {
 	for _, e := range s.zset.set {
-		if e.Score > above && e.Score <= upTo && most > 0 {
+		if e.Time > above && e.Time <= upTo && most > 0 {
 			most--
 			c.Entries = append(c.Entries, e)
 		}
@@ -246,7 +246,7 @@ func (s *store) Find(c *Call, prefix byte, id string) bool {
 
 func (s *store) Count(c *Call, upTo int64) (n int64) {
 	for _, e := range s.zset.set {
-		if e.Score <= upTo {
+		if e.Time <= upTo {
 			n++
 		}
 	}

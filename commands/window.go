@@ -53,7 +53,7 @@ func runWindow(c *Call) Error {
 		if v.Share {
 			c.Entries[0].Drop = 1 // the newest one: see loadWindow
 		}
-		c.AddPrefix, c.AddScore, c.SetLen = windowPrefix, next.Time, putEntry(c.Set[:0], &next)
+		c.AddPrefix, c.AddTime, c.SetLen = windowPrefix, next.Time, putEntry(c.Set[:0], &next)
 		c.Keys[0].expire((next.Time+period)*microsecond, r.period)
 	case funnel.Forget:
 		if err := c.checkWindow(); err != NoError {

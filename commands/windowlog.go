@@ -6,8 +6,8 @@ import (
 	"gothrottle/funnel"
 )
 
-// A sliding window is a sorted set. An entry's score is its time in µs since the Unix
-// epoch, its member windowPrefix and then, in base 36 with colons between:
+// A sliding window is a sorted set. An entry's time is when its newest unit was admitted,
+// its member windowPrefix and then, in base 36 with colons between:
 //
 //	the total of units admitted up to and with this entry,
 //	the units of this entry, unless 1 and nothing follows,
@@ -43,10 +43,10 @@ func putEntry(b []byte, e *funnel.WindowEntry) int32 {
 func (c *Call) windowEntry(i int) (e funnel.WindowEntry, err Error) {
 	entry := &c.Entries[i]
 	member := entry.Member
-	if entry.Bad != 0 || entry.Score > latestEntry || member == "" || member[0] != windowPrefix {
+	if entry.Bad != 0 || entry.Time > latestEntry || member == "" || member[0] != windowPrefix {
 		return e, ErrForeignWindow
 	}
-	e.Time = entry.Score
+	e.Time = entry.Time
 	var ok bool
 	if e.Total, member, ok = cutNumber(member[1:]); !ok {
 		return e, ErrForeignWindow

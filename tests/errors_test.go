@@ -21,7 +21,7 @@ func TestErrors_eachText(t *testing.T) {
 	s.ZAdd(ctx, "board", redis.Z{Score: 9, Member: "Ann"}, redis.Z{Score: 5, Member: "Bob"})
 	s.must("GO.LEASE held 5 3600 a")
 	s.must("GO.WINDOW log 5 3600")
-	s.ZAdd(ctx, "backward", redis.Z{Score: 4e15, Member: "\x012"}, redis.Z{Score: 4e15 + 1, Member: "\x011"})
+	s.ZAdd(ctx, "backward", redis.Z{Score: -4e15, Member: "\x012"}, redis.Z{Score: -4e15 - 1, Member: "\x011"})
 	before := s.dataset()
 	changes := s.info("persistence", "rdb_changes_since_last_save")
 	provoked := map[commands.Error]bool{}

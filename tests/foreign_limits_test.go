@@ -30,7 +30,8 @@ var (
 // as it is, to the byte.
 func TestForeign_forEveryCommand(t *testing.T) {
 	s := start(t, options{})
-	const score = "1795254135062003" // 2026, µs
+	const end = "1795254135062003" // 2026, µs
+	const score = "-" + end
 	const later = "1795254135062004"
 	for _, c := range []struct {
 		set   string // made with this command; \1 and \2 are the prefixes of members
@@ -40,7 +41,7 @@ func TestForeign_forEveryCommand(t *testing.T) {
 		// Other types.
 		{"RPUSH KEY a", windowCalls, commands.ErrWrongType},
 		{"HSET KEY t 4102444800000000000 p 1000", windowCalls, commands.ErrWrongType},
-		{"SET KEY 1@" + score, windowCalls, commands.ErrWrongType},
+		{"SET KEY 1@" + end, windowCalls, commands.ErrWrongType},
 		{"RPUSH KEY a", leaseCalls, commands.ErrWrongType},
 		{"SET KEY a", leaseCalls, commands.ErrWrongType},
 		{"HSET KEY a 1", leaseCalls, commands.ErrWrongType},
@@ -48,7 +49,7 @@ func TestForeign_forEveryCommand(t *testing.T) {
 		{"ZADD KEY " + score + " \x011", quotaCalls, commands.ErrWrongType},
 		{"HSET KEY a 1", quotaCalls, commands.ErrWrongType},
 		{"ZADD KEY " + score + " \x011", gcraCalls, commands.ErrWrongType},
-		{"SET KEY 1@" + score, gcraCalls, commands.ErrWrongType},
+		{"SET KEY 1@" + end, gcraCalls, commands.ErrWrongType},
 		{"XADD KEY * t 1", gcraCalls, commands.ErrWrongType},
 		{"HSET KEY name Ann", gcraCalls, commands.ErrForeignHash},
 		{"HSET KEY t 4102444800000000000", gcraCalls, commands.ErrForeignHash},
@@ -63,7 +64,7 @@ func TestForeign_forEveryCommand(t *testing.T) {
 		{"ZADD KEY " + score + " \x02a", windowCalls, commands.ErrForeignWindow},
 		{"ZADD KEY " + score + " \x021", windowCalls, commands.ErrForeignWindow},
 		{"ZADD KEY " + score + " \x011", leaseCalls, commands.ErrForeignLeases},
-		{"ZADD KEY 4102444800000000 \x01a", leaseCalls, commands.ErrForeignLeases},
+		{"ZADD KEY -4102444800000000 \x01a", leaseCalls, commands.ErrForeignLeases},
 		// Members and scores that a window never has.
 		{"ZADD KEY " + score + " \x01", windowCalls, commands.ErrForeignWindow},
 		{"ZADD KEY " + score + " \x0101", windowCalls, commands.ErrForeignWindow},
@@ -80,32 +81,32 @@ func TestForeign_forEveryCommand(t *testing.T) {
 		{"ZADD KEY " + score + " \x013w5e11264sgsg", windowCalls, commands.ErrForeignWindow},   // 2^64
 		{"ZADD KEY " + score + " \x012:zzzzzzzzzzzzz", windowCalls, commands.ErrForeignWindow}, // above 2^62
 		{"ZADD KEY " + score + ".5 \x011", windowCalls, commands.ErrForeignWindow},
-		{"ZADD KEY -1 \x011", windowCalls, commands.ErrForeignWindow},
+		{"ZADD KEY 1 \x011", windowCalls, commands.ErrForeignWindow},
 		{"ZADD KEY +inf \x011", windowCalls, commands.ErrForeignWindow},
 		{"ZADD KEY -inf \x011", windowCalls, commands.ErrForeignWindow},
-		{"ZADD KEY 1e17 \x011", windowCalls, commands.ErrForeignWindow},
-		{"ZADD KEY 4102444800000000.5 \x02a", leaseCalls, commands.ErrForeignLeases},
-		{"ZADD KEY +inf \x02a", leaseCalls, commands.ErrForeignLeases},
-		{"ZADD KEY -1 \x02a", leaseCalls, commands.ErrForeignLeases},
+		{"ZADD KEY -1e17 \x011", windowCalls, commands.ErrForeignWindow},
+		{"ZADD KEY -4102444800000000.5 \x02a", leaseCalls, commands.ErrForeignLeases},
+		{"ZADD KEY -inf \x02a", leaseCalls, commands.ErrForeignLeases},
+		{"ZADD KEY 1 \x02a", leaseCalls, commands.ErrForeignLeases},
 		// Totals that go backward.
-		{"ZADD KEY 4102444800000000 \x01a 4102444800000001 \x015", windowCalls, commands.ErrDamaged},
+		{"ZADD KEY -4102444800000000 \x01a -4102444800000001 \x015", windowCalls, commands.ErrDamaged},
 		// Strings that no quota has.
 		{"SET KEY hello", quotaCalls, commands.ErrForeignString},
 		{"SET KEY 5", quotaCalls, commands.ErrForeignString},
 		{"SET KEY 4102444800000000000", quotaCalls, commands.ErrForeignString},
 		{"SET KEY 1@", quotaCalls, commands.ErrForeignString},
-		{"SET KEY @" + score, quotaCalls, commands.ErrForeignString},
-		{"SET KEY 0@" + score, quotaCalls, commands.ErrForeignString},
-		{"SET KEY -1@" + score, quotaCalls, commands.ErrForeignString},
-		{"SET KEY +1@" + score, quotaCalls, commands.ErrForeignString},
-		{"SET KEY 01@" + score, quotaCalls, commands.ErrForeignString},
+		{"SET KEY @" + end, quotaCalls, commands.ErrForeignString},
+		{"SET KEY 0@" + end, quotaCalls, commands.ErrForeignString},
+		{"SET KEY -1@" + end, quotaCalls, commands.ErrForeignString},
+		{"SET KEY +1@" + end, quotaCalls, commands.ErrForeignString},
+		{"SET KEY 01@" + end, quotaCalls, commands.ErrForeignString},
 		{"SET KEY 1@0", quotaCalls, commands.ErrForeignString},
-		{"SET KEY 1@0" + score, quotaCalls, commands.ErrForeignString},
-		{"SET KEY 1@" + score + "@", quotaCalls, commands.ErrForeignString},
-		{"SET KEY 1@@" + score, quotaCalls, commands.ErrForeignString},
-		{"SET KEY 1@" + score + "x", quotaCalls, commands.ErrForeignString},
+		{"SET KEY 1@0" + end, quotaCalls, commands.ErrForeignString},
+		{"SET KEY 1@" + end + "@", quotaCalls, commands.ErrForeignString},
+		{"SET KEY 1@@" + end, quotaCalls, commands.ErrForeignString},
+		{"SET KEY 1@" + end + "x", quotaCalls, commands.ErrForeignString},
 		{"SET KEY 1@9007199254740993", quotaCalls, commands.ErrForeignString},
-		{"SET KEY 1000000000001@" + score, quotaCalls, commands.ErrForeignString},
+		{"SET KEY 1000000000001@" + end, quotaCalls, commands.ErrForeignString},
 		{"SET KEY 18446744073709551617@" + later, quotaCalls, commands.ErrForeignString},
 		{"SETBIT KEY 0 0", quotaCalls, commands.ErrForeignString},
 		{"SETBIT KEY 80000 1", quotaCalls, commands.ErrForeignString},
@@ -136,7 +137,7 @@ func TestForeign_oddBytesInWindowsAndQuotas(t *testing.T) {
 	for i, value := range []string{"", " ", "\x00", "1@1\x00", "\x001@1", "1\x00@1", " 1@1", "1@ 1", "\xff\xfe", "١@1"} {
 		s.Set(ctx, "text", value, 0)
 		s.Del(ctx, "set")
-		s.ZAdd(ctx, "set", redis.Z{Score: 1, Member: value})
+		s.ZAdd(ctx, "set", redis.Z{Score: -1, Member: value})
 		assert.Equal(t, commands.ErrForeignString.Text(), s.ask("GO.QUOTA text 5 60"), "value %d", i)
 		assert.Equal(t, commands.ErrForeignWindow.Text(), s.ask("GO.WINDOW set 5 60"), "value %d", i)
 		assert.Equal(t, commands.ErrForeignLeases.Text(), s.ask("GO.LEASE set 5 60 a"), "value %d", i)
@@ -154,7 +155,7 @@ func TestForeign_oneMemberAmongOurs(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 10))
 	now := s.now() / 1000
 	member := func(m string) redis.Z { // before, among and after our entries
-		return redis.Z{Score: float64([]int64{0, 5, now - 1e9, now + 50_000, now + 1e9, 4e15}[random.IntN(6)]), Member: m}
+		return redis.Z{Score: -float64([]int64{0, 5, now - 1e9, now + 50_000, now + 1e9, 4e15}[random.IntN(6)]), Member: m}
 	}
 	refused := map[string]int{}
 	for round := range 300 {

@@ -138,7 +138,7 @@ func TestStream_lapsedEntries(t *testing.T) {
 	s.must("GO.LEASE l 1000 3600 stays")
 	eventually(t, "all has lapsed", func() bool {
 		return s.must("GO.WINDOW_RO w 1000 1 0 MS") == "[0 1000 1000 -1 0]" &&
-			s.now()/1000 > int64(s.ZScore(ctx, "l", "\x02199").Val())
+			s.now()/1000 > -int64(s.ZScore(ctx, "l", "\x02199").Val())
 	})
 	st := s.replicate()
 	removed := func(call string) (n int) {

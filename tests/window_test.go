@@ -93,7 +93,7 @@ func TestWindow_memory(t *testing.T) {
 	now, total, p := s.now()/1000, int64(0), s.Pipeline()
 	for i := range int64(115) {
 		total += 8000
-		p.ZAdd(ctx, "minute", redis.Z{Score: float64(now - 59_000_000 + i*500_000),
+		p.ZAdd(ctx, "minute", redis.Z{Score: -float64(now - 59_000_000 + i*500_000),
 			Member: "\x01" + base36(total) + ":" + base36(8000)})
 	}
 	for range 20_000 {
@@ -185,7 +185,7 @@ func admissions(t *testing.T, effects []effect) (all []admission) {
 		first, _, _ := strings.Cut(e.words[3][1:], ":")
 		next, err := strconv.ParseInt(first, 36, 64)
 		require.NoError(t, err)
-		all = append(all, admission{at, next - total})
+		all = append(all, admission{-at, next - total})
 		total = next
 	}
 	return all

@@ -12,30 +12,30 @@ func TestLease_effects(t *testing.T) {
 	two := run(second, "GO.LEASE k 2 60 a", "GO.LEASE k 2 30 b")
 	wantEffects(t, []effectRow{
 		{"a new key gets its slot and its expiry", nil,
-			"GO.LEASE k 2 60 a", "[0 2 1 -1 60]", "ZADD k U+60000000 ^Ba; PEXPIREAT k M+75000"},
+			"GO.LEASE k 2 60 a", "[0 2 1 -1 60]", "ZADD k -U+60000000 ^Ba; PEXPIREAT k M+75000"},
 		{"milliseconds", nil,
-			"GO.LEASE k 2 600 a MS", "[0 2 1 -1 600]", "ZADD k U+600000 ^Ba; PEXPIREAT k M+1600"},
+			"GO.LEASE k 2 600 a MS", "[0 2 1 -1 600]", "ZADD k -U+600000 ^Ba; PEXPIREAT k M+1600"},
 		{"an empty id", nil, "GO.LEASE k 2 60 \t", "ERR wrong number of arguments for 'go.lease' command", ""},
 		{"a second slot; the expiry is good", run(second, "GO.LEASE k 2 60 a"),
-			"GO.LEASE k 2 60 b", "[0 2 0 -1 60]", "ZADD k U+60000000 ^Bb"},
+			"GO.LEASE k 2 60 b", "[0 2 0 -1 60]", "ZADD k -U+60000000 ^Bb"},
 		{"a shorter one", run(second, "GO.LEASE k 2 60 a"),
-			"GO.LEASE k 2 5 b", "[0 2 0 -1 5]", "ZADD k U+5000000 ^Bb; PEXPIREAT k M+60250"},
+			"GO.LEASE k 2 5 b", "[0 2 0 -1 5]", "ZADD k -U+5000000 ^Bb; PEXPIREAT k M+60250"},
 		{"a longer one", run(second, "GO.LEASE k 2 60 a"),
-			"GO.LEASE k 2 600 b", "[0 2 0 -1 600]", "ZADD k U+600000000 ^Bb; PEXPIREAT k M+750000"},
+			"GO.LEASE k 2 600 b", "[0 2 0 -1 600]", "ZADD k -U+600000000 ^Bb; PEXPIREAT k M+750000"},
 		{"renewed", run(second, "GO.LEASE k 2 60 a"),
-			"GO.LEASE k 2 60 a", "[0 2 1 -1 60]", "ZADD k U+60000000 ^Ba"},
+			"GO.LEASE k 2 60 a", "[0 2 1 -1 60]", "ZADD k -U+60000000 ^Ba"},
 		{"renewed for less", run(second, "GO.LEASE k 2 60 a"),
-			"GO.LEASE k 2 5 a", "[0 2 1 -1 5]", "ZADD k U+5000000 ^Ba; PEXPIREAT k M+6250"},
+			"GO.LEASE k 2 5 a", "[0 2 1 -1 5]", "ZADD k -U+5000000 ^Ba; PEXPIREAT k M+6250"},
 		{"renewed for less than another", two,
-			"GO.LEASE k 2 5 a", "[0 2 0 -1 5]", "ZADD k U+5000000 ^Ba; PEXPIREAT k M+30250"},
+			"GO.LEASE k 2 5 a", "[0 2 0 -1 5]", "ZADD k -U+5000000 ^Ba; PEXPIREAT k M+30250"},
 		{"renewed above a lowered limit", two,
-			"GO.LEASE k 1 60 a", "[0 1 0 -1 60]", "ZADD k U+60000000 ^Ba"},
+			"GO.LEASE k 1 60 a", "[0 1 0 -1 60]", "ZADD k -U+60000000 ^Ba"},
 		{"renewed to the very same", run(0, "GO.LEASE k 2 60 a"),
 			"GO.LEASE k 2 60 a", "[0 2 1 -1 60]", ""},
 		{"a slot that lapsed is taken", run(60*second, "GO.LEASE k 1 60 a"),
-			"GO.LEASE k 1 60 b", "[0 1 0 -1 60]", "ZADD k U+60000000 ^Bb; ZREM k ^Ba; PEXPIREAT k M+75000"},
+			"GO.LEASE k 1 60 b", "[0 1 0 -1 60]", "ZADD k -U+60000000 ^Bb; ZREM k ^Ba; PEXPIREAT k M+75000"},
 		{"its holder comes back", run(60*second, "GO.LEASE k 1 60 a"),
-			"GO.LEASE k 1 60 a", "[0 1 0 -1 60]", "ZADD k U+60000000 ^Ba; PEXPIREAT k M+75000"},
+			"GO.LEASE k 1 60 a", "[0 1 0 -1 60]", "ZADD k -U+60000000 ^Ba; PEXPIREAT k M+75000"},
 
 		{"denied", two, "GO.LEASE k 2 60 c", "[1 2 0 29 -1]", ""},
 		{"denied until two have lapsed", two, "GO.LEASE k 1 60 c", "[1 1 0 59 -1]", ""},
@@ -46,17 +46,17 @@ func TestLease_effects(t *testing.T) {
 		{"bad ttl", two, "GO.LEASE k 1 0 c", "ERR ttl must be between 1 and 3153600000 seconds", ""},
 
 		{"PERSIST heals", expire(fakehost.NoExpiry, "GO.LEASE k 2 60 a"),
-			"GO.LEASE k 2 60 b", "[0 2 0 -1 60]", "ZADD k U+60000000 ^Bb; PEXPIREAT k M+75000"},
+			"GO.LEASE k 2 60 b", "[0 2 0 -1 60]", "ZADD k -U+60000000 ^Bb; PEXPIREAT k M+75000"},
 		{"the earliest expiry that is right", expire(60_000, "GO.LEASE k 2 60 a"),
-			"GO.LEASE k 2 60 b", "[0 2 0 -1 60]", "ZADD k U+60000000 ^Bb"},
+			"GO.LEASE k 2 60 b", "[0 2 0 -1 60]", "ZADD k -U+60000000 ^Bb"},
 		{"an EXPIRE too short heals", expire(59_999, "GO.LEASE k 2 60 a"),
-			"GO.LEASE k 2 60 b", "[0 2 0 -1 60]", "ZADD k U+60000000 ^Bb; PEXPIREAT k M+75000"},
+			"GO.LEASE k 2 60 b", "[0 2 0 -1 60]", "ZADD k -U+60000000 ^Bb; PEXPIREAT k M+75000"},
 		{"an EXPIRE too long heals", expire(75_001, "GO.LEASE k 2 60 a"),
-			"GO.LEASE k 2 60 b", "[0 2 0 -1 60]", "ZADD k U+60000000 ^Bb; PEXPIREAT k M+75000"},
+			"GO.LEASE k 2 60 b", "[0 2 0 -1 60]", "ZADD k -U+60000000 ^Bb; PEXPIREAT k M+75000"},
 		{"a denied call leaves the user's expiry", expire(fakehost.NoExpiry, "GO.LEASE k 1 60 a"),
 			"GO.LEASE k 1 60 b", "[1 1 0 60 -1]", ""},
 		{"expired", run(75_001_000, "GO.LEASE k 2 60 a"),
-			"GO.LEASE k 2 60 a", "[0 2 1 -1 60]", "DEL k; ZADD k U+60000000 ^Ba; PEXPIREAT k M+75000"},
+			"GO.LEASE k 2 60 a", "[0 2 1 -1 60]", "DEL k; ZADD k -U+60000000 ^Ba; PEXPIREAT k M+75000"},
 
 		{"released", two, "GO.RELEASE k b", "1", "ZREM k ^Bb"},
 		{"the longest released", two, "GO.RELEASE k a", "1", "ZREM k ^Ba; PEXPIREAT k M+36250"},
@@ -122,7 +122,7 @@ func TestRelease_many(t *testing.T) {
 			if row.held > 0 {
 				h.PutZset("k")
 				for i := range row.held {
-					h.PutMember("k", float64(at+int64(i)), fmt.Sprint("\x02", i))
+					h.PutMember("k", -float64(at+int64(i)), fmt.Sprint("\x02", i))
 				}
 				h.Expire("k", at/1000+1000)
 			}
@@ -157,10 +157,10 @@ func TestRelease_many(t *testing.T) {
 // Thousands that lapse at once are not counted, and a call clears away 128 of them.
 func TestLease_manyLapsed(t *testing.T) {
 	h := loaded(t)
-	h.PutZset("k", fakehost.Member{Score: float64(h.Now() + second), Text: "\x02live"})
+	h.PutZset("k", fakehost.Member{Score: -float64(h.Now() + second), Text: "\x02live"})
 	const lapsed = 5000
 	for i := range lapsed {
-		h.PutMember("k", float64(h.Now()-int64(i)), fmt.Sprint("\x02", i))
+		h.PutMember("k", -float64(h.Now()-int64(i)), fmt.Sprint("\x02", i))
 	}
 	wantReply(t, h, "GO.LEASE k 1 60 x", "[1 1 0 1 -1]")
 	for i := range 40 {

@@ -70,8 +70,8 @@ func TestRandom_lease(t *testing.T) {
 		}
 		live := map[string]int64{}
 		for _, m := range w.h.ZsetOf(key) {
-			if int64(m.Score) > w.now {
-				live[m.Text[1:]] = int64(m.Score)
+			if int64(-m.Score) > w.now {
+				live[m.Text[1:]] = int64(-m.Score)
 			}
 		}
 		if fmt.Sprint(live) != fmt.Sprint(held) {

@@ -11,58 +11,58 @@ import (
 func TestWindow_effects(t *testing.T) {
 	wantEffects(t, []effectRow{
 		{"a new key gets its entry and its expiry", nil,
-			"GO.WINDOW k 10 60", "[0 10 9 -1 60]", "ZADD k U+0 ^A1; PEXPIREAT k M+75000"},
+			"GO.WINDOW k 10 60", "[0 10 9 -1 60]", "ZADD k -U+0 ^A1; PEXPIREAT k M+75000"},
 		{"several units", nil,
-			"GO.WINDOW k 10 60 4", "[0 10 6 -1 60]", "ZADD k U+0 ^A4:4; PEXPIREAT k M+75000"},
+			"GO.WINDOW k 10 60 4", "[0 10 6 -1 60]", "ZADD k -U+0 ^A4:4; PEXPIREAT k M+75000"},
 		{"milliseconds", nil,
-			"GO.WINDOW k 10 500 MS", "[0 10 9 -1 500]", "ZADD k U+0 ^A1; PEXPIREAT k M+1500"},
+			"GO.WINDOW k 10 500 MS", "[0 10 9 -1 500]", "ZADD k -U+0 ^A1; PEXPIREAT k M+1500"},
 		{"a later call adds an entry; the expiry is good", run(3*second, "GO.WINDOW k 10 60"),
-			"GO.WINDOW k 10 60", "[0 10 8 -1 60]", "ZADD k U+0 ^A2"},
+			"GO.WINDOW k 10 60", "[0 10 8 -1 60]", "ZADD k -U+0 ^A2"},
 		{"the expiry moves once it is too early", run(16*second, "GO.WINDOW k 10 60"),
-			"GO.WINDOW k 10 60", "[0 10 8 -1 60]", "ZADD k U+0 ^A2; PEXPIREAT k M+75000"},
+			"GO.WINDOW k 10 60", "[0 10 8 -1 60]", "ZADD k -U+0 ^A2; PEXPIREAT k M+75000"},
 		{"the same instant shares an entry", run(0, "GO.WINDOW k 10 60"),
-			"GO.WINDOW k 10 60 3", "[0 10 6 -1 60]", "ZADD k U+0 ^A4:4; ZREM k ^A1"},
+			"GO.WINDOW k 10 60 3", "[0 10 6 -1 60]", "ZADD k -U+0 ^A4:4; ZREM k ^A1"},
 		{"base 36", run(0, "GO.WINDOW k 1000 60 35"),
-			"GO.WINDOW k 1000 60", "[0 1000 964 -1 60]", "ZADD k U+0 ^A10:10; ZREM k ^Az:z"},
+			"GO.WINDOW k 1000 60", "[0 1000 964 -1 60]", "ZADD k -U+0 ^A10:10; ZREM k ^Az:z"},
 		{"a large limit: the same part of the period shares", run(400_000, "GO.WINDOW k 121 60"),
-			"GO.WINDOW k 121 60", "[0 121 119 -1 60]", "ZADD k U+0 ^A2:2; ZREM k ^A1"},
+			"GO.WINDOW k 121 60", "[0 121 119 -1 60]", "ZADD k -U+0 ^A2:2; ZREM k ^A1"},
 		{"but not the next part", run(500_000, "GO.WINDOW k 121 60"),
-			"GO.WINDOW k 121 60", "[0 121 119 -1 60]", "ZADD k U+0 ^A2"},
+			"GO.WINDOW k 121 60", "[0 121 119 -1 60]", "ZADD k -U+0 ^A2"},
 		{"EXACT never shares", run(400_000, "GO.WINDOW k 121 60"),
-			"GO.WINDOW k 121 60 exact", "[0 121 119 -1 60]", "ZADD k U+0 ^A2"},
+			"GO.WINDOW k 121 60 exact", "[0 121 119 -1 60]", "ZADD k -U+0 ^A2"},
 		{"except at the same instant", run(0, "GO.WINDOW k 121 60"),
-			"GO.WINDOW k 121 60 EXACT", "[0 121 119 -1 60]", "ZADD k U+0 ^A2:2; ZREM k ^A1"},
+			"GO.WINDOW k 121 60 EXACT", "[0 121 119 -1 60]", "ZADD k -U+0 ^A2:2; ZREM k ^A1"},
 		{"a small limit never shares", run(400_000, "GO.WINDOW k 120 60"),
-			"GO.WINDOW k 120 60", "[0 120 118 -1 60]", "ZADD k U+0 ^A2"},
+			"GO.WINDOW k 120 60", "[0 120 118 -1 60]", "ZADD k -U+0 ^A2"},
 		{"the last instant of an entry", run(60*second-1, "GO.WINDOW k 10 60", "GO.WINDOW k 10 60 2"),
-			"GO.WINDOW k 10 60", "[0 10 6 -1 60]", "ZADD k U+0 ^A4; PEXPIREAT k M+75001"},
+			"GO.WINDOW k 10 60", "[0 10 6 -1 60]", "ZADD k -U+0 ^A4; PEXPIREAT k M+75001"},
 		{"at the end of the period", run(60*second, "GO.WINDOW k 10 60 3"),
-			"GO.WINDOW k 10 60", "[0 10 9 -1 60]", "ZADD k U+0 ^A4; ZREM k ^A3:3; PEXPIREAT k M+75000"},
+			"GO.WINDOW k 10 60", "[0 10 9 -1 60]", "ZADD k -U+0 ^A4; ZREM k ^A3:3; PEXPIREAT k M+75000"},
 		{"all that lapsed, and what lives stays", func(h *fakehost.Host) {
 			run(30*second, "GO.WINDOW k 10 60")(h)
 			run(20*second, "GO.WINDOW k 10 60")(h)
 			run(25*second, "GO.WINDOW k 10 60")(h)
-		}, "GO.WINDOW k 10 60", "[0 10 7 -1 60]", "ZADD k U+0 ^A4; ZREM k ^A1; PEXPIREAT k M+75000"},
+		}, "GO.WINDOW k 10 60", "[0 10 7 -1 60]", "ZADD k -U+0 ^A4; ZREM k ^A1; PEXPIREAT k M+75000"},
 		{"a longer period starts from what is kept", run(70*second, "GO.WINDOW k 10 60 3"),
-			"GO.WINDOW k 10 100", "[0 10 6 -1 100]", "ZADD k U+0 ^A4; PEXPIREAT k M+125000"},
+			"GO.WINDOW k 10 100", "[0 10 6 -1 100]", "ZADD k -U+0 ^A4; PEXPIREAT k M+125000"},
 
 		{"UPTO takes what is left", run(second, "GO.WINDOW k 10 60 7"),
-			"GO.WINDOW k 10 60 5 UPTO", "[0 10 0 -1 60 3]", "ZADD k U+0 ^Aa:3"},
+			"GO.WINDOW k 10 60 5 UPTO", "[0 10 0 -1 60 3]", "ZADD k -U+0 ^Aa:3"},
 		{"UPTO of nothing left", run(second, "GO.WINDOW k 10 60 10"),
 			"GO.WINDOW k 10 60 5 UPTO", "[1 10 0 59 59 0]", ""},
 
 		{"a refund takes from the oldest", run(second, "GO.WINDOW k 10 60 7"),
-			"GO.WINDOW k 10 60 -2", "[0 10 5 -1 59]", "ZADD k U-1000000 ^A7:7:5; ZREM k ^A7:7"},
+			"GO.WINDOW k 10 60 -2", "[0 10 5 -1 59]", "ZADD k -U-1000000 ^A7:7:5; ZREM k ^A7:7"},
 		{"a refund with UPTO tells what it gave", run(second, "GO.WINDOW k 10 60 7"),
-			"GO.WINDOW k 10 60 -2 UPTO", "[0 10 5 -1 59 -2]", "ZADD k U-1000000 ^A7:7:5; ZREM k ^A7:7"},
+			"GO.WINDOW k 10 60 -2 UPTO", "[0 10 5 -1 59 -2]", "ZADD k -U-1000000 ^A7:7:5; ZREM k ^A7:7"},
 		{"a refund of whole entries clears them", func(h *fakehost.Host) {
 			run(second, "GO.WINDOW k 10 60 3")(h)
 			run(second, "GO.WINDOW k 10 60 2")(h)
-		}, "GO.WINDOW k 10 60 -3", "[0 10 8 -1 59]", "ZADD k U-1000000 ^A5:2:2; ZREM k ^A5:2"},
+		}, "GO.WINDOW k 10 60 -3", "[0 10 8 -1 59]", "ZADD k -U-1000000 ^A5:2:2; ZREM k ^A5:2"},
 		{"the next call clears what was given back", func(h *fakehost.Host) {
 			run(second, "GO.WINDOW k 10 60 3")(h)
 			run(second, "GO.WINDOW k 10 60 2", "GO.WINDOW k 10 60 -3")(h)
-		}, "GO.WINDOW k 10 60", "[0 10 7 -1 60]", "ZADD k U+0 ^A6:1:3; ZREM k ^A3:3"},
+		}, "GO.WINDOW k 10 60", "[0 10 7 -1 60]", "ZADD k -U+0 ^A6:1:3; ZREM k ^A3:3"},
 		{"refund to full leaves no key", run(second, "GO.WINDOW k 10 60 3"),
 			"GO.WINDOW k 10 60 -3", "[0 10 10 -1 0]", "DEL k"},
 		{"refund of more than is in use", run(second, "GO.WINDOW k 10 60 3"),
@@ -88,17 +88,17 @@ func TestWindow_effects(t *testing.T) {
 		{"too few words", nil, "GO.WINDOW k 10", "ERR wrong number of arguments for 'go.window' command", ""},
 
 		{"PERSIST heals", expire(fakehost.NoExpiry, "GO.WINDOW k 10 60"),
-			"GO.WINDOW k 10 60", "[0 10 8 -1 60]", "ZADD k U+0 ^A2:2; ZREM k ^A1; PEXPIREAT k M+75000"},
+			"GO.WINDOW k 10 60", "[0 10 8 -1 60]", "ZADD k -U+0 ^A2:2; ZREM k ^A1; PEXPIREAT k M+75000"},
 		{"the earliest expiry that is right", expire(60_000, "GO.WINDOW k 10 60"),
-			"GO.WINDOW k 10 60", "[0 10 8 -1 60]", "ZADD k U+0 ^A2:2; ZREM k ^A1"},
+			"GO.WINDOW k 10 60", "[0 10 8 -1 60]", "ZADD k -U+0 ^A2:2; ZREM k ^A1"},
 		{"an EXPIRE too short heals", expire(59_999, "GO.WINDOW k 10 60"),
-			"GO.WINDOW k 10 60", "[0 10 8 -1 60]", "ZADD k U+0 ^A2:2; ZREM k ^A1; PEXPIREAT k M+75000"},
+			"GO.WINDOW k 10 60", "[0 10 8 -1 60]", "ZADD k -U+0 ^A2:2; ZREM k ^A1; PEXPIREAT k M+75000"},
 		{"an EXPIRE too long heals", expire(75_001, "GO.WINDOW k 10 60"),
-			"GO.WINDOW k 10 60", "[0 10 8 -1 60]", "ZADD k U+0 ^A2:2; ZREM k ^A1; PEXPIREAT k M+75000"},
+			"GO.WINDOW k 10 60", "[0 10 8 -1 60]", "ZADD k -U+0 ^A2:2; ZREM k ^A1; PEXPIREAT k M+75000"},
 		{"a denied call leaves the user's expiry", expire(fakehost.NoExpiry, "GO.WINDOW k 10 60"),
 			"GO.WINDOW k 10 60 10", "[1 10 9 60 60]", ""},
 		{"expired", run(75_001_000, "GO.WINDOW k 10 60"),
-			"GO.WINDOW k 10 60", "[0 10 9 -1 60]", "DEL k; ZADD k U+0 ^A1; PEXPIREAT k M+75000"},
+			"GO.WINDOW k 10 60", "[0 10 9 -1 60]", "DEL k; ZADD k -U+0 ^A1; PEXPIREAT k M+75000"},
 	})
 }
 

@@ -29,8 +29,8 @@ func TestRandom_words(t *testing.T) {
 		h.PutOther("list", "list")
 		h.PutHash("hash", "t", "1", "x", "2")
 		h.PutZset("zset", fakehost.Member{Score: 1, Text: "alice"})
-		h.PutZset("leases", fakehost.Member{Score: float64(h.Now() + r.Int64N(1e8)), Text: "\x02x"})
-		h.PutZset("window", fakehost.Member{Score: float64(h.Now() - r.Int64N(1e8)), Text: "\x013:2"})
+		h.PutZset("leases", fakehost.Member{Score: -float64(h.Now() + r.Int64N(1e8)), Text: "\x02x"})
+		h.PutZset("window", fakehost.Member{Score: -float64(h.Now() - r.Int64N(1e8)), Text: "\x013:2"})
 		command := pick(r, commands.Table...)
 		call := []string{pick(r, command.Name, strings.ToLower(command.Name)), pick(r, keys...)}
 		if command.WordsPerKey > 0 {

@@ -18,12 +18,12 @@ type member = fakehost.Member
 // leaderboard makes the key k someone's sorted set.
 func leaderboard(h *fakehost.Host) { h.PutZset("k", member{7.5, "bob"}, member{10, "alice"}) }
 
-// zset makes the key k a sorted set; scores are in µs from now.
+// zset makes the key k a sorted set; the scores here are in µs from now, as times.
 func zset(members ...member) func(*fakehost.Host) {
 	return func(h *fakehost.Host) {
 		h.PutZset("k")
 		for _, m := range members {
-			h.PutMember("k", m.Score+float64(h.Now()), m.Text)
+			h.PutMember("k", -(m.Score + float64(h.Now())), m.Text)
 		}
 	}
 }
@@ -59,30 +59,30 @@ func TestWindow_foreign(t *testing.T) {
 		{"no weight", zset(member{0, "\x015:"}), foreignWindow, false},
 		{"a part too many", zset(member{0, "\x015:2:2:2"}), foreignWindow, false},
 		{"a zero byte", zset(member{0, "\x015\x00"}), foreignWindow, false},
-		{"a fraction of a microsecond", func(h *fakehost.Host) { h.PutZset("k", member{1.5, "\x011"}) }, foreignWindow, false},
-		{"a negative time", func(h *fakehost.Host) { h.PutZset("k", member{-1, "\x011"}) }, foreignWindow, false},
-		{"an infinite time", func(h *fakehost.Host) { h.PutZset("k", member{math.Inf(1), "\x011"}) }, foreignWindow, false},
-		{"past 2^53", func(h *fakehost.Host) { h.PutZset("k", member{1<<53 + 2, "\x011"}) }, foreignWindow, false},
+		{"a fraction of a microsecond", func(h *fakehost.Host) { h.PutZset("k", member{-1.5, "\x011"}) }, foreignWindow, false},
+		{"a negative time", func(h *fakehost.Host) { h.PutZset("k", member{1, "\x011"}) }, foreignWindow, false},
+		{"an infinite time", func(h *fakehost.Host) { h.PutZset("k", member{math.Inf(-1), "\x011"}) }, foreignWindow, false},
+		{"past 2^53", func(h *fakehost.Host) { h.PutZset("k", member{-(1<<53 + 2), "\x011"}) }, foreignWindow, false},
 		{"totals that shrink", zset(member{-1e6, "\x019"}, member{0, "\x013"}), damaged, false},
 
 		{"a leaderboard with a member of ours at its end", func(h *fakehost.Host) {
 			leaderboard(h)
-			h.PutMember("k", 11, "\x01abc")
+			h.PutMember("k", -11, "\x01abc")
 		}, foreignWindow, true},
 		{"someone's in front of the dead", zset(append(dead(9), member{-9e9, "alice"})...), foreignWindow, true},
 		{"someone's behind the dead", zset(append(append(dead(9), member{-99e6, "alice"}), member{-98e6, "\x01zz"})...), foreignWindow, true},
 		{"someone's among the dead", zset(append(dead(20), member{-105.5e6, "\x01 "})...), foreignWindow, true},
 		{"an infinite time among the dead", func(h *fakehost.Host) {
 			zset(dead(9)...)(h)
-			h.PutMember("k", math.Inf(-1), "\x011")
+			h.PutMember("k", math.Inf(1), "\x011")
 		}, foreignWindow, true},
 		{"a fraction among the dead", func(h *fakehost.Host) {
 			zset(dead(9)...)(h)
-			h.PutMember("k", 0.5, "\x011")
+			h.PutMember("k", -0.5, "\x011")
 		}, foreignWindow, true},
 		{"two at one instant, one of them ours", func(h *fakehost.Host) {
 			zset(dead(9)...)(h)
-			h.PutMember("k", float64(h.Now())-1e8-1e6, "zoe")
+			h.PutMember("k", -(float64(h.Now()) - 1e8 - 1e6), "zoe")
 		}, foreignWindow, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -105,11 +105,11 @@ func TestWindow_refundForeign(t *testing.T) {
 			h := loaded(t)
 			h.PutZset("k")
 			for i := range n {
-				h.PutMember("k", float64(h.Now()+int64(i)*1000), fmt.Sprintf("\x01%d", 1000+i))
+				h.PutMember("k", -float64(h.Now()+int64(i)*1000), fmt.Sprintf("\x01%d", 1000+i))
 			}
-			last := member{float64(h.Now() + int64(n)*1000), "\x01zzz"} // its total is not theirs, which a refund has no need to know
+			last := member{-float64(h.Now() + int64(n)*1000), "\x01zzz"} // its total is not theirs, which a refund has no need to know
 			h.PutMember("k", last.Score, last.Text)
-			h.PutMember("k", float64(h.Now())+place, "alice")
+			h.PutMember("k", -(float64(h.Now()) + place), "alice")
 			h.Expire("k", h.Now()/1000+100_000)
 			h.Advance(int64(n) * 1000)
 			wantUntouched(t, h, foreignWindow, "GO.WINDOW k 1000000 60 -100000")
@@ -128,21 +128,21 @@ func TestLease_foreign(t *testing.T) {
 		{"a leaderboard", leaderboard, false},
 		{"a window", zset(member{-1e6, "\x011"}, member{0, "\x012"}), false},
 		{"an empty member", zset(member{1e6, ""}), false},
-		{"a fraction of a microsecond", func(h *fakehost.Host) { h.PutZset("k", member{1.5, "\x02c"}) }, false},
-		{"a negative time", func(h *fakehost.Host) { h.PutZset("k", member{-1, "\x02c"}) }, false},
-		{"an infinite time", func(h *fakehost.Host) { h.PutZset("k", member{math.Inf(1), "\x02c"}) }, false},
-		{"past 2^53", func(h *fakehost.Host) { h.PutZset("k", member{1<<53 + 2, "\x02c"}) }, false},
+		{"a fraction of a microsecond", func(h *fakehost.Host) { h.PutZset("k", member{-1.5, "\x02c"}) }, false},
+		{"a negative time", func(h *fakehost.Host) { h.PutZset("k", member{1, "\x02c"}) }, false},
+		{"an infinite time", func(h *fakehost.Host) { h.PutZset("k", member{math.Inf(-1), "\x02c"}) }, false},
+		{"past 2^53", func(h *fakehost.Host) { h.PutZset("k", member{-(1<<53 + 2), "\x02c"}) }, false},
 
 		{"a leaderboard with a member of ours at its end", func(h *fakehost.Host) {
 			leaderboard(h)
-			h.PutMember("k", 11, "\x02c")
+			h.PutMember("k", -11, "\x02c")
 		}, true},
 		{"someone's in front of the lapsed", zset(append(some, member{-9e6, "alice"})...), true},
 		{"someone's among the lapsed", zset(append(some, member{-2.5e6, "alice"})...), true},
 		{"someone's at the end of the lapsed", zset(append(some, member{0, "alice"})...), true},
 		{"a fraction among the lapsed", func(h *fakehost.Host) {
 			zset(some...)(h)
-			h.PutMember("k", 0.5, "\x02x")
+			h.PutMember("k", -0.5, "\x02x")
 		}, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestZset_farAhead(t *testing.T) {
 		{"\x02a", "GO.LEASE k 2 3153600000 b"}, {"\x02a", "GO.LEASE k 1 3153600000 b"}, {"\x02a", "GO.RELEASE k b"},
 	} {
 		h := loaded(t)
-		h.PutZset("k", member{1 << 53, row.text})
+		h.PutZset("k", member{-(1 << 53), row.text})
 		h.Expire("k", h.Now()/1000+100)
 		r := copyOf(h, "k")
 		got := call(h, row.line)
@@ -221,7 +221,7 @@ func TestLease_damagedAmongLive(t *testing.T) {
 		{member{5e6 + 0.5, "\x02b"}, "GO.LEASE k 2 60 b"}, // its own
 	} {
 		h := loaded(t)
-		h.PutZset("k", member{float64(h.Now()) + 6e6, "\x02a"}, member{float64(h.Now()) + row.bad.Score, row.bad.Text})
+		h.PutZset("k", member{-(float64(h.Now()) + 6e6), "\x02a"}, member{-(float64(h.Now()) + row.bad.Score), row.bad.Text})
 		h.Expire("k", h.Now()/1000+10_000)
 		wantUntouched(t, h, foreignLeases, row.line)
 	}
