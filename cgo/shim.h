@@ -99,7 +99,6 @@ typedef struct shim_module {
     int32_t num_commands;
     shim_command *commands;
     const char *const *errors; /* by commands.Error */
-    const char *fields[SHIM_FIELDS]; /* the names of a cell's fields */
 } shim_module;
 
 /* A monotonic clock in microseconds; the fake host puts its own here. */

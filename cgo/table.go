@@ -60,9 +60,6 @@ func describe() *C.shim_module {
 		unsafe.Slice(texts, commands.NumErrors)[i] = C.CString(i.Text())
 	}
 	m.errors = texts
-	for i, name := range commands.Fields {
-		m.fields[i] = C.CString(name)
-	}
 	return m
 }
 

@@ -71,8 +71,8 @@ type Key struct {
 // MaxFields is how many fields of a hash one cell can have.
 const MaxFields = 4
 
-// Cell is one limiter in a hash: up to MaxFields integer fields, named by [Fields]
-// and, from the second cell of a hash on, its index.
+// Cell is one limiter in a hash: up to MaxFields integer fields. Field i is called
+// MaxFields x Index + i.
 type Cell struct {
 	// Set by the host.
 	Key   int32  // index into Call.Keys

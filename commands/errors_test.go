@@ -15,7 +15,7 @@ func TestErrors(t *testing.T) {
 	put("string", &value{kind: KindString, text: "hello"})
 	put("list", &value{kind: KindOther})
 	put("profile", &value{kind: KindHash, fields: map[string]int64{"name": 1}})
-	put("broken", &value{kind: KindHash, fields: map[string]int64{"t": 1, "p": 0}})
+	put("broken", &value{kind: KindHash, fields: map[string]int64{fieldName(fieldTAT, 0): future * 1000, fieldName(fieldPeriod, 0): 0}})
 	put("board", &value{kind: KindZset, set: []Entry{{Time: future, Member: "ann"}}})
 	put("badscore", &value{kind: KindZset, set: []Entry{{Bad: 1, Member: "\x015"}}})
 	put("mixed", &value{kind: KindZset, set: []Entry{{Time: 1, Member: "ann"}, {Time: future, Member: "\x015"}}})

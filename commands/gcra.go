@@ -6,25 +6,19 @@ import (
 	"gothrottle/funnel"
 )
 
-// A GCRA limiter is one cell of a hash, all fields integers:
-//
-//	t  the TAT (theoretical arrival time), ns since the Unix epoch
-//	p  the period, ns, of the rate in lowest terms
-//	c  the count of that rate, n the rest of the TAT in 1/c ns
-//
-// c and n are there only if c is not 1, that is, if the count does not divide the
-// period in ns.
+// A GCRA limiter is one cell of a hash: up to MaxFields fields, all integers, whose names
+// are numbers. Those of the first cell are these, those of the second go on from there. The
+// server keeps a small number in two bytes and a letter in three, which is what brings
+// nearly all limiters into a block of memory one size smaller.
 const (
-	fieldTAT = iota
-	fieldPeriod
-	fieldFrac
-	fieldCount
+	fieldTAT    = iota // the TAT (theoretical arrival time), ns since the Unix epoch
+	fieldPeriod        // the period, ns, of the rate in lowest terms
+	fieldFrac          // the rest of the TAT, in 1/count ns
+	fieldCount         // the count of that rate
 )
 
-// Fields are the names of the fields of a hash's first cell; the second one's are t1, p1
-// and so on.
-var Fields = [MaxFields]string{fieldTAT: "t", fieldPeriod: "p", fieldFrac: "n", fieldCount: "c"}
-
+// The last two are there only if the count is not 1: if the one given does not divide the
+// period in ns.
 const (
 	wholeFields = 1<<fieldTAT | 1<<fieldPeriod
 	fracFields  = 1<<fieldFrac | 1<<fieldCount
@@ -92,7 +86,7 @@ func (cell *Cell) gcraState() (funnel.State, Error) {
 	if cell.Found&fracFields != 0 {
 		s.Frac, s.Rate.Count = cell.Value[fieldFrac], cell.Value[fieldCount]
 	}
-	if cell.Bad != 0 || s.TAT < 0 || s.Rate.Period < 1 || s.Rate.Period > maxPeriod ||
+	if cell.Bad != 0 || s.TAT < minTAT || s.Rate.Period < 1 || s.Rate.Period > maxPeriod ||
 		s.Rate.Count < 1 || s.Rate.Count > maxLimit || s.Frac < 0 || s.Frac >= s.Rate.Count {
 		return funnel.State{}, ErrDamaged
 	}
@@ -129,11 +123,13 @@ func (c *Call) checkHash(key int32) Error {
 	return NoError
 }
 
-// AdoptedLen is how many digits redis-cell's TAT has: 10^18 to 2^63-1.
+// minTAT is in 2001: what is less is some other number.
+const minTAT = 1e18
+
+// AdoptedLen is how many digits redis-cell's TAT has: minTAT to 2^63-1.
 const AdoptedLen = 19
 
-// adopt reads the value of a redis-cell key: a TAT in ns, canonical decimal. Below
-// 10^18 it would be a time before 2001: some other number.
+// adopt reads the value of a redis-cell key: a TAT in ns, canonical decimal.
 func adopt(text string) (funnel.State, Error) {
 	if len(text) != AdoptedLen || text[0] < '1' || text[0] > '9' {
 		return funnel.State{}, ErrWrongType

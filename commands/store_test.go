@@ -116,10 +116,7 @@ func (s *store) load(c *Call, command *Command, names []string) (distinct []stri
 }
 
 func fieldName(field, index int) string {
-	if index == 0 {
-		return Fields[field]
-	}
-	return fmt.Sprint(Fields[field], index)
+	return fmt.Sprint(MaxFields*index + field)
 }
 
 func (s *store) cell(name string, k, index int) Cell {
@@ -128,7 +125,7 @@ func (s *store) cell(name string, k, index int) Cell {
 	if v == nil {
 		return cell
 	}
-	for i := range Fields {
+	for i := range MaxFields {
 		if n, ok := v.fields[fieldName(i, index)]; ok {
 			cell.Found |= 1 << i
 			cell.Value[i] = n
@@ -153,7 +150,7 @@ func (s *store) apply(c *Call, k int32, name string) {
 		if cell.Key != k {
 			continue
 		}
-		for i := range Fields {
+		for i := range MaxFields {
 			if cell.Set>>i&1 != 0 {
 				v.kind = KindHash
 				v.fields[fieldName(i, int(cell.Index))] = cell.Value[i]

@@ -77,7 +77,7 @@ func effect(c *Call) string {
 		}
 	}
 	for _, cell := range c.Cells {
-		for i, name := range Fields {
+		for i, name := range [MaxFields]string{fieldTAT: "t", fieldPeriod: "p", fieldFrac: "n", fieldCount: "c"} {
 			if cell.Index > 0 {
 				name = fmt.Sprint(name, cell.Index)
 			}

@@ -55,6 +55,8 @@ func TestForeign_isAnErrorAndStaysAsItIs(t *testing.T) {
 		// Our fields, but numbers that we never write.
 		{"HSET k t soon p 1000", commands.ErrDamaged},
 		{"HSET k t -1 p 1000", commands.ErrDamaged},
+		{"HSET k t 999999999999999999 p 1000", commands.ErrDamaged}, // before 2001
+		{"HSET k 0 17 1 4", commands.ErrDamaged},                    // someone's array
 		{"HSET k t 4e18 p 1000", commands.ErrDamaged},
 		{"HSET k t 9223372036854775808 p 1000", commands.ErrDamaged},
 		{"HSET k t " + tat + " p x", commands.ErrDamaged},
@@ -98,11 +100,11 @@ func TestForeign_oddBytes(t *testing.T) {
 	s := start(t, options{})
 	for i, value := range []string{"", " 1", "1 ", "\x00", "1\x00", "+1", "1.0", "0x1", "\xff\xfe", "٣"} {
 		s.Del(ctx, "k", "str")
-		s.HSet(ctx, "k", "t", value, "p", 1000)
+		s.HSet(ctx, "k", fieldOf("t"), value, fieldOf("p"), 1000)
 		s.Set(ctx, "str", value, 0)
 		assert.EqualError(t, s.Do(ctx, "GO.THROTTLE", "k", 15, 30, 60).Err(), commands.ErrDamaged.Text(), "value %d", i)
 		assert.EqualError(t, s.Do(ctx, "GO.THROTTLE", "str", 15, 30, 60).Err(), commands.ErrWrongType.Text(), "value %d", i)
-		assert.Equal(t, value, s.HGet(ctx, "k", "t").Val())
+		assert.Equal(t, value, s.HGet(ctx, "k", fieldOf("t")).Val())
 		assert.Equal(t, value, s.Get(ctx, "str").Val())
 	}
 }

@@ -19,7 +19,7 @@ func (s *server) state(key string) map[string]int64 {
 	for name, value := range s.HGetAll(ctx, key).Val() {
 		n, err := strconv.ParseInt(value, 10, 64)
 		require.NoError(s.t, err, "%s %s", key, name)
-		all[name] = n
+		all[letterOf(name)] = n
 	}
 	return all
 }
@@ -219,8 +219,10 @@ func TestState_furtherCellsAreKept(t *testing.T) {
 		{"t1": tat - hour, "p1": hour, "t2": tat, "p2": hour, "n2": 0, "c2": 9},
 	} {
 		s.Del(ctx, "k")
-		require.NoError(t, s.HSet(ctx, "k", further).Err())
-		require.NoError(t, s.HSet(ctx, "k", "t", s.now()+hour, "p", hour).Err())
+		for field, value := range further {
+			require.NoError(t, s.HSet(ctx, "k", fieldOf(field), value).Err())
+		}
+		require.NoError(t, s.HSet(ctx, "k", fieldOf("t"), s.now()+hour, fieldOf("p"), hour).Err())
 		assert.Equal(t, []int64{0, 10, 8, -1, 7200}, s.throttle("k", 9, 1, 3600))
 		void := (tat + 999_999) / 1_000_000
 		assert.LessOrEqual(t, void, s.expiry("k"))

@@ -224,8 +224,8 @@ func (tr *traffic) byHand() []any {
 		return []any{"ZADD", key, tr.pick(0, 1, 4e15, math.MaxInt64), "Ann"}
 	case 12: // a state at the far ends of what is one
 		count := tr.pick(2, 7, 1_000_000_000_000)
-		return []any{"HSET", key, "t", tr.pick(math.MaxInt64, math.MaxInt64-1, 9_000_000_000_000_000_000),
-			"p", tr.pick(1, 3_153_600_000_000_000_000), "n", tr.pick(0, 1, count-1), "c", count}
+		return []any{"HSET", key, fieldOf("t"), tr.pick(math.MaxInt64, math.MaxInt64-1, 9_000_000_000_000_000_000),
+			fieldOf("p"), tr.pick(1, 3_153_600_000_000_000_000), fieldOf("n"), tr.pick(0, 1, count-1), fieldOf("c"), count}
 	case 13, 14:
 		return []any{"GO.THROTTLE", key, "x", 1, 1}
 	case 15, 16:

@@ -72,8 +72,6 @@ func relative(h *fakehost.Host, text string) string {
 // tat is the TAT that many ns from now, as a hash or redis-cell holds it.
 func tat(h *fakehost.Host, nanos int64) string { return strconv.FormatInt(h.Now()*1000+nanos, 10) }
 
-func effects(h *fakehost.Host) string { return relative(h, strings.Join(h.Effects(), "; ")) }
-
 // wantNothing checks that a call changed nothing and told nobody anything.
 func wantNothing(t *testing.T, h *fakehost.Host, what string, before []string) {
 	t.Helper()

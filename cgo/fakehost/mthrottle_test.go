@@ -286,7 +286,7 @@ func TestMThrottle_furtherCells(t *testing.T) {
 		}
 		r.follow(t, h, "further", distinct...)
 	}
-	h.PutField("key15", "t120", "5")
+	putField(h, "key15", "t120", "5")
 	before := h.Dump()
 	if got := h.Call(words(fmt.Sprint(len(distinct)), limitA+"1", distinct...)...).String(); got != foreign {
 		t.Error(got)

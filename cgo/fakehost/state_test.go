@@ -23,7 +23,7 @@ func hashOf(fieldsAndValues ...string) func(*fakehost.Host) {
 			}
 			words[i] = word
 		}
-		h.PutHash("k", words...)
+		putHash(h, "k", words...)
 	}
 }
 
@@ -66,6 +66,8 @@ func TestForeignState(t *testing.T) {
 		{"a TAT with a leading zero", hashOf("t", "05", "p", "2000000000"), damaged},
 		{"an empty TAT", hashOf("t", "", "p", "2000000000"), damaged},
 		{"a TAT past 63 bits", hashOf("t", "9223372036854775808", "p", "2000000000"), damaged},
+		{"an array", hashOf("0", "5", "1", "7"), damaged},
+		{"a TAT before 2001", hashOf("t", "999999999999999999", "p", "2000000000"), damaged},
 		{"a negative TAT", hashOf("t", "-1", "p", "2000000000"), damaged},
 		{"a period that is no number", hashOf("t", "T", "p", "1.5"), damaged},
 		{"no period", hashOf("t", "T", "p", "0"), damaged},
@@ -74,7 +76,7 @@ func TestForeignState(t *testing.T) {
 		{"a damaged second cell", hashOf("t", "T", "p", "2000000000", "t1", "T", "p1", "x"), damaged},
 		{"damage in the last of 128 cells", func(h *fakehost.Host) {
 			cells(128, "2000000000")(h)
-			h.PutField("k", "p127", "-3")
+			putField(h, "k", "p127", "-3")
 		}, damaged},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -94,10 +96,10 @@ func TestForeignState(t *testing.T) {
 // cells makes the key k a hash of n cells, each in use for one second more.
 func cells(n int, period string) func(*fakehost.Host) {
 	return func(h *fakehost.Host) {
-		h.PutHash("k", "t", tat(h, 1_000_000_000), "p", period)
+		putHash(h, "k", "t", tat(h, 1_000_000_000), "p", period)
 		for i := 1; i < n; i++ {
-			h.PutField("k", "t"+strconv.Itoa(i), tat(h, 1_000_000_000))
-			h.PutField("k", "p"+strconv.Itoa(i), period)
+			putField(h, "k", "t"+strconv.Itoa(i), tat(h, 1_000_000_000))
+			putField(h, "k", "p"+strconv.Itoa(i), period)
 		}
 	}
 }
@@ -108,7 +110,7 @@ func TestCells(t *testing.T) {
 	// two cells: the first in use until T+4s, the second until after.
 	two := func(after int64) func(*fakehost.Host) {
 		return func(h *fakehost.Host) {
-			h.PutHash("k", "t", tat(h, 4_000_000_000), "p", "2000000000", "t1", tat(h, after), "p1", "3000000000")
+			putHash(h, "k", "t", tat(h, 4_000_000_000), "p", "2000000000", "t1", tat(h, after), "p1", "3000000000")
 		}
 	}
 	for _, row := range []struct {
@@ -127,7 +129,7 @@ func TestCells(t *testing.T) {
 		{"the key goes when both are void", two(0),
 			"k 15 30 60 -2", "[0 16 16 -1 0]", "DEL k"},
 		{"the key stays for a part of a nanosecond", func(h *fakehost.Host) {
-			h.PutHash("k", "t", tat(h, 4_000_000_000), "p", "2000000000", "t1", tat(h, 0), "p1", "60000000000", "n1", "1", "c1", "7")
+			putHash(h, "k", "t", tat(h, 4_000_000_000), "p", "2000000000", "t1", tat(h, 0), "p1", "60000000000", "n1", "1", "c1", "7")
 		}, "k 15 30 60 -2", "[0 16 16 -1 0]", "HSET k t T+0; PEXPIREAT k M+8001"},
 		{"a changed rate of the first", two(90_000_000_000),
 			"k 15 7 60", "[0 16 13 -1 26]",
@@ -139,7 +141,7 @@ func TestCells(t *testing.T) {
 		{"128 cells given back", func(h *fakehost.Host) {
 			cells(128, "2000000000")(h)
 			for i := 1; i < 128; i++ {
-				h.PutField("k", "t"+strconv.Itoa(i), tat(h, 0))
+				putField(h, "k", "t"+strconv.Itoa(i), tat(h, 0))
 			}
 		}, "k 15 30 60 -1", "[0 16 16 -1 0]", "DEL k"},
 	} {
