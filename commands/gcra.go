@@ -12,7 +12,7 @@ import (
 // nearly all limiters into a block of memory one size smaller.
 const (
 	fieldTAT    = iota // the TAT (theoretical arrival time), ns since the Unix epoch
-	fieldPeriod        // the period, ns, of the rate in lowest terms
+	fieldPeriod        // the period of the rate in lowest terms: see storedPeriod
 	fieldFrac          // the rest of the TAT, in 1/count ns
 	fieldCount         // the count of that rate
 )
@@ -81,16 +81,36 @@ func (c *Call) gcraState(cell *Cell) (funnel.State, Error) {
 func (cell *Cell) gcraState() (funnel.State, Error) {
 	s := funnel.State{
 		TAT:  cell.Value[fieldTAT],
-		Rate: funnel.Rate{Period: cell.Value[fieldPeriod], Count: 1},
+		Rate: funnel.Rate{Period: loadedPeriod(cell.Value[fieldPeriod]), Count: 1},
 	}
 	if cell.Found&fracFields != 0 {
 		s.Frac, s.Rate.Count = cell.Value[fieldFrac], cell.Value[fieldCount]
 	}
-	if cell.Bad != 0 || s.TAT < minTAT || s.Rate.Period < 1 || s.Rate.Period > maxPeriod ||
+	if cell.Bad != 0 || s.TAT < minTAT || s.Rate.Period == 0 ||
 		s.Rate.Count < 1 || s.Rate.Count > maxLimit || s.Frac < 0 || s.Frac >= s.Rate.Count {
 		return funnel.State{}, ErrDamaged
 	}
 	return s, NoError
+}
+
+// storedPeriod returns a period in ns as it is stored: whole seconds as such, other ones as
+// ns with the sign turned. Both fit a small block of memory mostly, and ns alone would not.
+func storedPeriod(ns int64) int64 {
+	if ns%second == 0 {
+		return ns / second
+	}
+	return -ns
+}
+
+// loadedPeriod is the other way round. It returns 0 for what is no period.
+func loadedPeriod(stored int64) int64 {
+	switch {
+	case 0 < stored && stored <= maxPeriod/second:
+		return stored * second
+	case -maxPeriod < stored && stored < 0 && stored%second != 0:
+		return -stored
+	}
+	return 0
 }
 
 // checkHash makes sure that a hash holds limiters and nothing else: whole cells,
@@ -143,7 +163,7 @@ func adopt(text string) (funnel.State, Error) {
 
 // setGCRA writes a state into a cell, naming only the fields that change.
 func (c *Call) setGCRA(cell *Cell, s funnel.State) {
-	value := [MaxFields]int64{s.TAT, s.Rate.Period, s.Frac, s.Rate.Count}
+	value := [MaxFields]int64{s.TAT, storedPeriod(s.Rate.Period), s.Frac, s.Rate.Count}
 	wanted := uint32(wholeFields)
 	if s.Rate.Count != 1 {
 		wanted |= fracFields

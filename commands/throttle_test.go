@@ -34,7 +34,7 @@ func hash(cells ...Cell) (Key, []Cell) {
 func inMillis(n int64) int64 { return nowMicros*1000 + n*millisecond }
 
 func cellOf(tat, period int64) Cell {
-	return Cell{Found: wholeFields, Value: [MaxFields]int64{fieldTAT: tat, fieldPeriod: period}}
+	return Cell{Found: wholeFields, Value: [MaxFields]int64{fieldTAT: tat, fieldPeriod: storedPeriod(period)}}
 }
 
 func words(s string) []string { return strings.Fields(s) }
@@ -104,9 +104,9 @@ func TestThrottle_effect(t *testing.T) {
 	full, fullCell := hash(cellOf(inMillis(32_000), 2*second))
 	one, oneCell := hash(cellOf(inMillis(2000), 2*second))
 	third, thirdCell := hash(Cell{Found: wholeFields | fracFields,
-		Value: [MaxFields]int64{fieldTAT: inMillis(2000), fieldPeriod: 60 * second, fieldFrac: 3, fieldCount: 7}})
+		Value: [MaxFields]int64{fieldTAT: inMillis(2000), fieldPeriod: 60, fieldFrac: 3, fieldCount: 7}})
 	last, lastCell := hash(Cell{Found: wholeFields | fracFields,
-		Value: [MaxFields]int64{fieldTAT: math.MaxInt64, fieldPeriod: 60 * second, fieldFrac: 3, fieldCount: 7}})
+		Value: [MaxFields]int64{fieldTAT: math.MaxInt64, fieldPeriod: 60, fieldFrac: 3, fieldCount: 7}})
 	two, twoCells := hash(cellOf(inMillis(2000), 2*second), cellOf(inMillis(90_000), 3*second))
 	for _, row := range []struct {
 		name  string
@@ -116,8 +116,8 @@ func TestThrottle_effect(t *testing.T) {
 		want  string
 	}{
 		// A new key names its rate; a steady one moves its TAT and nothing else.
-		{"new", Key{}, nil, "k 15 30 60", "t=2000000000 p=2000000000 expire+2000..10000"},
-		{"new with a fraction", Key{}, nil, "k 15 7 60", "t=8571428571 p=60000000000 n=3 c=7 expire+8572..23572"},
+		{"new", Key{}, nil, "k 15 30 60", "t=2000000000 p=2 expire+2000..10000"},
+		{"new with a fraction", Key{}, nil, "k 15 7 60", "t=8571428571 p=60 n=3 c=7 expire+8572..23572"},
 		{"steady", one, oneCell, "k 15 30 60", "t=4000000000 expire+4000..12000"},
 		{"steady with a fraction", third, thirdCell, "k 15 7 60", "t=10571428571 n=6 expire+10572..25572"},
 		{"the same rate in other words", one, oneCell, "k 15 1 2000 MS", "t=4000000000 expire+4000..5000"},
@@ -131,10 +131,10 @@ func TestThrottle_effect(t *testing.T) {
 		{"peek at another rate", one, oneCell, "k 15 60 60 0", ""},
 		{"never at another rate", one, oneCell, "k 15 60 60 17", ""},
 		// A changed rate carries usage over in units, even if it denies.
-		{"denied at another rate", full, fullCell, "k 15 60 60", "t=16000000000 p=1000000000 expire+16000..20000"},
-		{"admitted at another rate", one, oneCell, "k 15 60 60", "p=1000000000 expire+2000..6000"},
-		{"to a fraction", one, oneCell, "k 15 7 60", "t=17142857142 p=60000000000 n=6 c=7 expire+17143..32143"},
-		{"from a fraction", third, thirdCell, "k 15 30 60", "t=2466666667 p=2000000000 -n -c expire+2467..10467"},
+		{"denied at another rate", full, fullCell, "k 15 60 60", "t=16000000000 p=1 expire+16000..20000"},
+		{"admitted at another rate", one, oneCell, "k 15 60 60", "p=1 expire+2000..6000"},
+		{"to a fraction", one, oneCell, "k 15 7 60", "t=17142857142 p=60 n=6 c=7 expire+17143..32143"},
+		{"from a fraction", third, thirdCell, "k 15 30 60", "t=2466666667 p=2 -n -c expire+2467..10467"},
 		// A refund; back to full leaves nothing.
 		{"refund", full, fullCell, "k 15 30 60 -1", "t=30000000000 expire+30000..38000"},
 		{"refund to full", one, oneCell, "k 15 30 60 -5", "remove"},
@@ -143,7 +143,7 @@ func TestThrottle_effect(t *testing.T) {
 		{"refund at the end of time", last, lastCell, "k 15 7 60 -1", "t=7423372028283347236 n=0 expire+7423372028284..7423372043284"},
 		// A redis-cell key is read as it is and gives way to a hash at the first write.
 		{"adopted peek", adopted, nil, "k 15 30 60 0", ""},
-		{"adopted", adopted, nil, "k 15 30 60", "remove t=4500000000 p=2000000000 expire+4500..12500"},
+		{"adopted", adopted, nil, "k 15 30 60", "remove t=4500000000 p=2 expire+4500..12500"},
 		{"adopted and denied", adopted, nil, "k 0 30 60", ""},
 		// A key with several cells lives as long as the last of them.
 		{"first of two", two, twoCells, "k 15 30 60", "t=4000000000 expire+90000..98000"},
@@ -165,14 +165,16 @@ func TestThrottle_errors(t *testing.T) {
 	halfKey, half := hash(Cell{Found: 1 << fieldTAT})
 	gapKey, gap := hash(Cell{}, cellOf(inMillis(1), second))
 	bad := func(change func(*Cell)) (Key, []Cell) {
-		key, cells := hash(Cell{Found: wholeFields | fracFields, Value: [MaxFields]int64{inMillis(1), second, 1, 7}})
+		key, cells := hash(Cell{Found: wholeFields | fracFields, Value: [MaxFields]int64{inMillis(1), 1, 1, 7}})
 		change(&cells[0])
 		return key, cells
 	}
 	textKey, text := bad(func(c *Cell) { c.Bad = 1 << fieldTAT })
 	negativeKey, negative := bad(func(c *Cell) { c.Value[fieldTAT] = -1 })
 	noPeriodKey, noPeriod := bad(func(c *Cell) { c.Value[fieldPeriod] = 0 })
-	longKey, long := bad(func(c *Cell) { c.Value[fieldPeriod] = maxPeriod + 1 })
+	longKey, long := bad(func(c *Cell) { c.Value[fieldPeriod] = maxPeriod/second + 1 })
+	longNanosKey, longNanos := bad(func(c *Cell) { c.Value[fieldPeriod] = -maxPeriod - 1 })
+	inNanosKey, inNanos := bad(func(c *Cell) { c.Value[fieldPeriod] = -60 * second })
 	noCountKey, noCount := bad(func(c *Cell) { c.Value[fieldCount] = 0 })
 	fracKey, frac := bad(func(c *Cell) { c.Value[fieldFrac] = 7 })
 	secondKey, secondCell := hash(cellOf(inMillis(1), second), cellOf(inMillis(1), 0))
@@ -222,6 +224,8 @@ func TestThrottle_errors(t *testing.T) {
 		{negativeKey, negative, "k 15 30 60", ErrDamaged},
 		{noPeriodKey, noPeriod, "k 15 30 60", ErrDamaged},
 		{longKey, long, "k 15 30 60", ErrDamaged},
+		{longNanosKey, longNanos, "k 15 30 60", ErrDamaged},
+		{inNanosKey, inNanos, "k 15 30 60", ErrDamaged},
 		{noCountKey, noCount, "k 15 30 60", ErrDamaged},
 		{fracKey, frac, "k 15 30 60", ErrDamaged},
 		{secondKey, secondCell, "k 15 30 60", ErrDamaged},

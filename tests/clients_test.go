@@ -13,7 +13,7 @@ import (
 // fields splits a line into words for a command.
 func fields(line string) []any {
 	var all []any
-	for _, f := range renameFields(strings.Fields(line), fieldOf) {
+	for _, f := range stored(strings.Fields(line)) {
 		all = append(all, f)
 	}
 	return all

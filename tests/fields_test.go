@@ -23,7 +23,32 @@ func fieldOf(text string) string {
 	return strconv.Itoa(len(fieldLetters)*cell + strings.Index(fieldLetters, text[:1]))
 }
 
-// letterOf is the other way round.
+// valueOf returns the value of a field as it is stored: a period of whole seconds as such,
+// another one as ns with the sign turned. The tests write all in ns.
+func valueOf(letters, text string) string {
+	ns, err := strconv.ParseInt(text, 10, 64)
+	switch {
+	case letters[:1] != "p" || err != nil || ns <= 0:
+		return text
+	case ns%1_000_000_000 == 0:
+		return strconv.FormatInt(ns/1_000_000_000, 10)
+	}
+	return strconv.FormatInt(-ns, 10)
+}
+
+// nanosOf is the other way round.
+func nanosOf(letters, stored string) string {
+	n, err := strconv.ParseInt(stored, 10, 64)
+	switch {
+	case letters[:1] != "p" || err != nil:
+		return stored
+	case n > 0:
+		n *= -1_000_000_000
+	}
+	return strconv.FormatInt(-n, 10)
+}
+
+// letterOf is the other way round to fieldOf.
 func letterOf(name string) string {
 	n, err := strconv.Atoi(name)
 	if err != nil {
@@ -36,15 +61,26 @@ func letterOf(name string) string {
 	return letter + strconv.Itoa(cell)
 }
 
-// renameFields returns the words of a command with the names of its hash fields changed.
-func renameFields(words []string, rename func(string) string) []string {
+// translate returns the words of a command with its hash fields and values changed.
+func translate(words []string, name func(string) string, value func(field, value string) string) []string {
 	words = slices.Clone(words)
 	step := 0
 	if len(words) > 0 {
 		step = map[string]int{"HSET": 2, "HDEL": 1}[words[0]]
 	}
 	for i := 2; step > 0 && i < len(words); i += step {
-		words[i] = rename(words[i])
+		field := words[i]
+		words[i] = name(field)
+		if step == 2 {
+			words[i+1] = value(field, words[i+1])
+		}
 	}
 	return words
+}
+
+// stored returns a command of the tests with the fields as the server has them, and
+// readable one of the server's as the tests write it.
+func stored(words []string) []string { return translate(words, fieldOf, valueOf) }
+func readable(words []string) []string {
+	return translate(words, letterOf, func(field, value string) string { return nanosOf(letterOf(field), value) })
 }

@@ -97,7 +97,7 @@ func (st *stream) since() []effect {
 func texts(effects []effect) []string {
 	all := []string{}
 	for _, e := range effects {
-		words := renameFields(e.words, letterOf)
+		words := readable(e.words)
 		for i := 2; i < len(words); i++ {
 			switch name, before := words[0], words[i-1]; {
 			case name == "PEXPIREAT", name == "ZADD" && i == 2, before == "PXAT",

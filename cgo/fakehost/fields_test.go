@@ -24,7 +24,32 @@ func fieldOf(text string) string {
 	return strconv.Itoa(len(fieldLetters)*cell + strings.Index(fieldLetters, text[:1]))
 }
 
-// letterOf is the other way round.
+// valueOf returns the value of a field as it is stored: a period of whole seconds as such,
+// another one as ns with the sign turned. The tests write all in ns.
+func valueOf(letters, text string) string {
+	ns, err := strconv.ParseInt(text, 10, 64)
+	switch {
+	case letters[:1] != "p" || err != nil || ns <= 0:
+		return text
+	case ns%1_000_000_000 == 0:
+		return strconv.FormatInt(ns/1_000_000_000, 10)
+	}
+	return strconv.FormatInt(-ns, 10)
+}
+
+// nanosOf is the other way round.
+func nanosOf(letters, stored string) string {
+	n, err := strconv.ParseInt(stored, 10, 64)
+	switch {
+	case letters[:1] != "p" || err != nil:
+		return stored
+	case n > 0:
+		n *= -1_000_000_000
+	}
+	return strconv.FormatInt(-n, 10)
+}
+
+// letterOf is the other way round to fieldOf.
 func letterOf(name string) string {
 	n, err := strconv.Atoi(name)
 	if err != nil {
@@ -43,19 +68,24 @@ func withLetters(words []string) []string {
 	step := map[string]int{"HSET": 2, "HDEL": 1}[words[0]]
 	for i := 2; step > 0 && i < len(words); i += step {
 		words[i] = letterOf(words[i])
+		if step == 2 {
+			words[i+1] = nanosOf(words[i], words[i+1])
+		}
 	}
 	return words
 }
 
 // putHash makes key a hash of these fields and values.
 func putHash(h *fakehost.Host, key string, fieldsAndValues ...string) {
+	h.PutHash(key)
 	for i := 0; i < len(fieldsAndValues); i += 2 {
-		fieldsAndValues[i] = fieldOf(fieldsAndValues[i])
+		putField(h, key, fieldsAndValues[i], fieldsAndValues[i+1])
 	}
-	h.PutHash(key, fieldsAndValues...)
 }
 
-func putField(h *fakehost.Host, key, field, value string) { h.PutField(key, fieldOf(field), value) }
+func putField(h *fakehost.Host, key, field, value string) {
+	h.PutField(key, fieldOf(field), valueOf(field, value))
+}
 
 // effects returns the replicated commands as the tests write them.
 func effects(h *fakehost.Host) string {

@@ -19,7 +19,7 @@ func (cells cellsOf) fields() map[string]string {
 		if i > 0 {
 			suffix = fmt.Sprint(i)
 		}
-		fields[fieldOf("t"+suffix)], fields[fieldOf("p"+suffix)] = fmt.Sprint(s.TAT), fmt.Sprint(s.Rate.Period)
+		fields[fieldOf("t"+suffix)], fields[fieldOf("p"+suffix)] = fmt.Sprint(s.TAT), valueOf("p", fmt.Sprint(s.Rate.Period))
 		if s.Rate.Count != 1 {
 			fields[fieldOf("n"+suffix)], fields[fieldOf("c"+suffix)] = fmt.Sprint(s.Frac), fmt.Sprint(s.Rate.Count)
 		}

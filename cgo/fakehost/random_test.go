@@ -18,7 +18,7 @@ type model struct {
 }
 
 func (m *model) fields() map[string]string {
-	fields := map[string]string{fieldOf("t"): fmt.Sprint(m.state.TAT), fieldOf("p"): fmt.Sprint(m.state.Rate.Period)}
+	fields := map[string]string{fieldOf("t"): fmt.Sprint(m.state.TAT), fieldOf("p"): valueOf("p", fmt.Sprint(m.state.Rate.Period))}
 	if m.state.Rate.Count != 1 {
 		fields[fieldOf("n")], fields[fieldOf("c")] = fmt.Sprint(m.state.Frac), fmt.Sprint(m.state.Rate.Count)
 	}

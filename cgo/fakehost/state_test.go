@@ -76,7 +76,7 @@ func TestForeignState(t *testing.T) {
 		{"a damaged second cell", hashOf("t", "T", "p", "2000000000", "t1", "T", "p1", "x"), damaged},
 		{"damage in the last of 128 cells", func(h *fakehost.Host) {
 			cells(128, "2000000000")(h)
-			putField(h, "k", "p127", "-3")
+			putField(h, "k", "p127", "0")
 		}, damaged},
 	} {
 		t.Run(row.name, func(t *testing.T) {
