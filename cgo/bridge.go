@@ -92,6 +92,7 @@ const (
 	_ = -(unsafe.Offsetof(commands.Key{}.Remove) ^ unsafe.Offsetof(C.shim_key{}.remove))
 	_ = -(unsafe.Offsetof(commands.Key{}.ExpireFrom) ^ unsafe.Offsetof(C.shim_key{}.expire_from))
 	_ = -(unsafe.Offsetof(commands.Key{}.ExpireTo) ^ unsafe.Offsetof(C.shim_key{}.expire_to))
+	_ = -(unsafe.Offsetof(commands.Key{}.Window) ^ unsafe.Offsetof(C.shim_key{}.window))
 	_ = -(unsafe.Offsetof(commands.Cell{}.Found) ^ unsafe.Offsetof(C.shim_cell{}.found))
 	_ = -(unsafe.Offsetof(commands.Cell{}.Bad) ^ unsafe.Offsetof(C.shim_cell{}.bad))
 	_ = -(unsafe.Offsetof(commands.Cell{}.Set) ^ unsafe.Offsetof(C.shim_cell{}.set))

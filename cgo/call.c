@@ -58,22 +58,22 @@ static void load(RedisModuleCtx *ctx, const shim_command *command, shim_call *ca
     }
 }
 
-/* Loads the cells of hashes that the words did not ask for: a key's expiry depends on
- * all of them, and a field that belongs to none means that the hash is not ours.
- * Returns memory of the server's allocator that the caller frees, or NULL. */
-static shim_cell *load_further_cells(shim_call *call) {
+/* Loads what else there is in hashes that hold more than was read: the fields that few
+ * cells have, and the cells that the words did not ask for. A key's expiry depends on all
+ * of them, and a field that belongs to none means that the hash is not ours. Returns
+ * memory of the server's allocator that the caller frees, or NULL. */
+static shim_cell *load_more(shim_call *call) {
     shim_cell *more = NULL;
     for (int32_t k = 0; k < call->keys.len; k++) {
-        const shim_key *key = &call->keys.at[k];
-        int64_t fields = 0;
+        shim_key *key = &call->keys.at[k];
+        if (key->fields == 0 || key->fields == key->length) continue;
         int32_t next = 0;
-        for (int64_t c = 0; c < call->cells.len; c++) {
+        for (int64_t c = 0; c < call->asked; c++) {
             if (call->cells.at[c].key != k) continue;
-            fields += __builtin_popcount(call->cells.at[c].found);
+            if (call->cells.at[c].found) shim_load_rest(key, &call->cells.at[c]);
             next++;
         }
-        int found = fields > 0;
-        for (; found && key->kind == SHIM_HASH && fields < key->length && next < SHIM_CELLS; next++) {
+        for (int found = 1; found && key->fields < key->length && next < SHIM_CELLS; next++) {
             if (call->cells.len == call->cells.cap) {
                 int64_t cap = call->cells.cap * 2;
                 shim_cell *at = api.Alloc(sizeof *at * (size_t)cap);
@@ -82,8 +82,10 @@ static shim_cell *load_further_cells(shim_call *call) {
                 call->cells.at = more = at;
                 call->cells.cap = cap;
             }
-            found = shim_load_cell(key, &more[call->cells.len++], k, next);
-            fields += found;
+            shim_cell *cell = &more[call->cells.len++];
+            shim_load_cell(key, cell, k, next);
+            found = cell->found != 0;
+            if (found) shim_load_rest(key, cell);
         }
     }
     return more;
@@ -137,14 +139,12 @@ static int shim_run(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int
     call.add_arg = 0;
     call.set_len = 0;
     load(ctx, command, &call, argv + first, n);
-    shim_cell *more = load_further_cells(&call);
+    shim_cell *more = load_more(&call);
     call.now_us = shim_wall_us();
 
     int error = goCall(&call, index);
     shim_clock_last_us = call.now_us;
 
-    int events[n > 0 ? n : 1];
-    memset(events, 0, sizeof events);
     if (error == SHIM_WRONG_ARITY) {
         command->errors++;
         api.WrongArity(ctx);
@@ -157,13 +157,14 @@ static int shim_run(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int
         } else {
             command->admitted++;
         }
-        for (int32_t k = 0; command->writes && k < call.keys.len; k++) events[k] = shim_apply(ctx, &call, k);
+        for (int32_t k = 0; command->writes && k < call.keys.len; k++)
+            keys[k].events = shim_apply(ctx, &call, k);
         reply(ctx, &call);
     }
     /* Closed before the events: whoever hears them may change the keys. */
     for (int32_t k = 0; k < call.keys.len; k++) api.CloseKey(keys[k].handle);
     for (int32_t k = 0; k < call.keys.len; k++) {
-        if (events[k]) shim_notify(ctx, keys[k].name, events[k]);
+        if (keys[k].events) shim_notify(ctx, keys[k].name, keys[k].events);
     }
     shim_free_entries(&call);
     if (more) api.Free(more);

@@ -36,10 +36,13 @@ enum { SHIM_INTEGERS, SHIM_INTEGER, SHIM_NESTED };                   /* commands
 
 typedef struct shim_key {
     int32_t kind;                   /* C writes */
+    int32_t events;                 /* C's own: those that are owed */
     int64_t length;                 /* C writes; the number of elements or bytes */
     shim_text text;                 /* C writes; the server's memory, valid until the key changes */
     int32_t remove;                 /* Go writes */
+    int32_t fields;                 /* C's own: how many were read */
     int64_t expire_from, expire_to; /* Go writes */
+    int64_t window;                 /* Go's own */
     RedisModuleKey *handle;         /* C's own: opened and closed by shim_run; NULL if there is none */
     RedisModuleString *name;        /* C's own: borrowed from argv */
 } shim_key;
@@ -50,6 +53,7 @@ typedef struct shim_cell {
     uint32_t set, unset;        /* Go writes */
     int64_t value[SHIM_FIELDS]; /* C writes what it found, Go what is to be */
     int64_t reply[5];           /* Go writes; of a nested reply */
+    int64_t own[6];             /* Go's own */
 } shim_cell;
 
 typedef struct shim_entry {
@@ -129,7 +133,8 @@ extern const RedisModuleCmdFunc shim_trampolines[SHIM_MAX_COMMANDS];
 /* state.c: what a key holds, into the record and back. */
 void shim_load_key(RedisModuleCtx *ctx, const shim_command *command, shim_key *key,
                    RedisModuleString *name);
-int shim_load_cell(const shim_key *key, shim_cell *cell, int32_t key_index, int32_t index);
+void shim_load_cell(shim_key *key, shim_cell *cell, int32_t key_index, int32_t index);
+void shim_load_rest(shim_key *key, shim_cell *cell);
 int shim_apply(RedisModuleCtx *ctx, shim_call *call, int32_t key_index);
 void shim_notify(RedisModuleCtx *ctx, RedisModuleString *name, int events);
 

@@ -32,37 +32,34 @@ void shim_load_key(RedisModuleCtx *ctx, const shim_command *command, shim_key *k
         key->text.bytes = api.StringDMA(key->handle, &key->text.len, KEY_READ);
 }
 
-/* Reads fields first..last-1 of a cell and returns how many there are. The values are
- * copies that HashGet makes for us; freed here. */
-static int read_fields(const shim_key *key, shim_cell *cell, int first, int last) {
-    int found = 0;
+/* Reads fields i and i+1 of a cell. The values are copies that HashGet makes for us;
+ * freed here. */
+static void read_two_fields(shim_key *key, shim_cell *cell, int i) {
     RedisModuleString *value[2];
-    RedisModuleString *const *name = shim_fields[cell->index];
-    for (int i = first; i < last; i += 2) {
-        api.HashGet(key->handle, 0, name[i], &value[0], name[i + 1], &value[1], NULL);
-        for (int j = 0; j < 2; j++) {
-            if (value[j] == NULL) continue;
-            long long n = 0;
-            found++;
-            cell->found |= 1u << (i + j);
-            if (api.StringToLongLong(value[j], &n) != API_OK) cell->bad |= 1u << (i + j);
-            cell->value[i + j] = n;
-            api.FreeString(NULL, value[j]);
-        }
+    RedisModuleString *const *name = &shim_fields[cell->index][i];
+    api.HashGet(key->handle, 0, name[0], &value[0], name[1], &value[1], NULL);
+    for (int j = 0; j < 2; j++) {
+        if (value[j] == NULL) continue;
+        long long n = 0;
+        if (api.StringToLongLong(value[j], &n) != API_OK) cell->bad |= 1u << (i + j);
+        api.FreeString(NULL, value[j]);
+        cell->value[i + j] = n;
+        cell->found |= 1u << (i + j);
+        key->fields++;
     }
-    return found;
 }
 
-/* Reads one cell; returns how many of the key's fields it accounts for. Most hashes
- * have two fields, and the other two need not be looked for. */
-int shim_load_cell(const shim_key *key, shim_cell *cell, int32_t key_index, int32_t index) {
+/* Reads the fields that every cell has. */
+void shim_load_cell(shim_key *key, shim_cell *cell, int32_t key_index, int32_t index) {
     memset(cell, 0, sizeof *cell);
     cell->key = key_index;
     cell->index = index;
-    if (key->kind != SHIM_HASH) return 0;
-    int found = read_fields(key, cell, 0, 2);
-    if (key->length > 2) found += read_fields(key, cell, 2, SHIM_FIELDS);
-    return found;
+    if (key->kind == SHIM_HASH) read_two_fields(key, cell, 0);
+}
+
+/* Reads the fields that few cells have. */
+void shim_load_rest(shim_key *key, shim_cell *cell) {
+    read_two_fields(key, cell, 2);
 }
 
 /* Applying. Which keyspace events a key is owed: */
@@ -192,6 +189,8 @@ static int apply_string(RedisModuleCtx *ctx, shim_call *call) {
 int shim_apply(RedisModuleCtx *ctx, shim_call *call, int32_t key_index) {
     shim_key *key = &call->keys.at[key_index];
     int events = 0;
+    /* Denied, or a peek: whatever else is changed has an expiry. */
+    if (!key->remove && key->expire_from == 0 && call->entries.len == 0) return 0;
     if (key->remove && key->kind != SHIM_ABSENT) {
         api.DeleteKey(key->handle);
         api.Replicate(ctx, "DEL", "s", key->name);

@@ -56,14 +56,17 @@ type Call struct {
 type Key struct {
 	// Set by the host.
 	Kind   Kind
+	_      int32  // the host's own
 	Length int64  // the number of elements, or of a string's bytes
 	Text   string // what a string key holds
 
 	// Set by the handler. The host removes; then, unless ExpireFrom is 0, it writes what
 	// the call says and sees to the expiry.
 	Remove     int32 // 1: delete what is there
+	_          int32 // the host's own
 	ExpireFrom int64 // ms since the Unix epoch; an expiry outside [ExpireFrom, ExpireTo]
 	ExpireTo   int64 // becomes ExpireTo; 0, 0 leaves it alone
+	Window     int64 // the handler's own: see setGCRA
 
 	_ [2]uintptr // the host's own
 }
@@ -86,6 +89,7 @@ type Cell struct {
 
 	Value [MaxFields]int64 // as found, then as it is to become
 	Reply [5]int64         // of a nested reply
+	next  decided          // the handler's own
 }
 
 // Entry is one member of a sorted set, as found. Its score is the time with its sign turned.
@@ -122,13 +126,14 @@ func (c *Call) reply(v *funnel.Verdict, limit int64, opts option) {
 	if opts&optUpTo != 0 {
 		c.Replies = 6
 	}
-	c.Reply = replyOf(v, limit, opts.unit())
+	putReply((*[5]int64)(c.Reply[:]), v, limit, opts.unit())
+	c.Reply[5] = v.Granted
 }
 
-// replyOf returns a verdict as the integers of a reply, times in units of unit ns.
-func replyOf(v *funnel.Verdict, limit, unit int64) [6]int64 {
-	return [6]int64{int64(boolInt(v.Limited)), limit, v.Remaining,
-		waitOf(v.RetryAfter, unit), ceilDiv(v.ResetAfter, unit), v.Granted}
+// putReply writes a verdict as the integers of a reply, times in units of unit ns.
+func putReply(r *[5]int64, v *funnel.Verdict, limit, unit int64) {
+	r[0], r[1], r[2] = int64(boolInt(v.Limited)), limit, v.Remaining
+	r[3], r[4] = waitOf(v.RetryAfter, unit), ceilDiv(v.ResetAfter, unit)
 }
 
 // waitOf returns a retry_after in units of unit ns.

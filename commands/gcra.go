@@ -49,48 +49,41 @@ func newGCRALimit(maxBurst, count string, period int64) (l gcraLimit, err Error)
 	return l, NoError
 }
 
-// gcraState returns the state that a cell holds.
-func (c *Call) gcraState(cell *Cell) (funnel.State, Error) {
-	key := &c.Keys[cell.Key]
-	switch key.Kind {
+// checkGCRA makes sure that a key holds limiters and nothing else, or nothing at all.
+func (c *Call) checkGCRA(key int32) Error {
+	switch k := &c.Keys[key]; k.Kind {
 	case KindAbsent:
-		return funnel.State{}, NoError
+		return NoError
 	case KindString:
-		state, err := adopt(key.Text)
-		if cell.Index > 0 { // redis-cell knows one cell
-			state = funnel.State{}
+		if _, ok := adopt(k.Text); ok {
+			return NoError
 		}
-		return state, err
 	case KindHash:
-		if cell.Found == wholeFields && key.Length == 2 {
-			break // the common case: one cell, nothing else
-		}
-		if err := c.checkHash(cell.Key); err != NoError {
-			return funnel.State{}, err
-		}
-		if cell.Found == 0 {
-			return funnel.State{}, NoError
-		}
-	default:
-		return funnel.State{}, ErrWrongType
+		return c.checkHash(key)
 	}
-	return cell.gcraState()
+	return ErrWrongType
 }
 
-// gcraState returns the state in the fields of a cell that has all that it needs.
-func (cell *Cell) gcraState() (funnel.State, Error) {
-	s := funnel.State{
-		TAT:  cell.Value[fieldTAT],
-		Rate: funnel.Rate{Period: loadedPeriod(cell.Value[fieldPeriod]), Count: 1},
+// gcraState returns the state that a cell holds. checkGCRA was called for its key.
+func (c *Call) gcraState(cell *Cell) (s funnel.State) {
+	switch k := &c.Keys[cell.Key]; {
+	case cell.Found != 0:
+		s, _ = cell.state()
+	case k.Kind == KindString && cell.Index == 0: // redis-cell knows one cell
+		s.TAT, _ = adopt(k.Text)
 	}
+	return s
+}
+
+// state returns the state in the fields of a cell, and whether it is one.
+func (cell *Cell) state() (s funnel.State, ok bool) {
+	s.TAT = cell.Value[fieldTAT]
+	s.Rate = funnel.Rate{Period: loadedPeriod(cell.Value[fieldPeriod]), Count: 1}
 	if cell.Found&fracFields != 0 {
 		s.Frac, s.Rate.Count = cell.Value[fieldFrac], cell.Value[fieldCount]
 	}
-	if cell.Bad != 0 || s.TAT < minTAT || s.Rate.Period == 0 ||
-		s.Rate.Count < 1 || s.Rate.Count > maxLimit || s.Frac < 0 || s.Frac >= s.Rate.Count {
-		return funnel.State{}, ErrDamaged
-	}
-	return s, NoError
+	return s, cell.Bad == 0 && s.TAT >= minTAT && s.Rate.Period != 0 &&
+		s.Rate.Count >= 1 && s.Rate.Count <= maxLimit && s.Frac >= 0 && s.Frac < s.Rate.Count
 }
 
 // storedPeriod returns a period in ns as it is stored: whole seconds as such, other ones as
@@ -114,8 +107,8 @@ func loadedPeriod(stored int64) int64 {
 }
 
 // checkHash makes sure that a hash holds limiters and nothing else: whole cells,
-// without a gap, that account for every field. Someone's profile hash may well have
-// a field named t; it must not be given an expiry, let alone be deleted.
+// without a gap, that account for every field. Someone's hash may well have fields
+// named 0 and 1; it must not be given an expiry, let alone be deleted.
 func (c *Call) checkHash(key int32) Error {
 	fields, cells, last := int64(0), int32(0), int32(-1)
 	for i := range c.Cells {
@@ -131,8 +124,8 @@ func (c *Call) checkHash(key int32) Error {
 		default:
 			return ErrForeignHash
 		}
-		if _, err := cell.gcraState(); err != NoError {
-			return err
+		if _, ok := cell.state(); !ok {
+			return ErrDamaged
 		}
 		cells++
 		last = max(last, cell.Index)
@@ -150,19 +143,17 @@ const minTAT = 1e18
 const AdoptedLen = 19
 
 // adopt reads the value of a redis-cell key: a TAT in ns, canonical decimal.
-func adopt(text string) (funnel.State, Error) {
+func adopt(text string) (tat int64, ok bool) {
 	if len(text) != AdoptedLen || text[0] < '1' || text[0] > '9' {
-		return funnel.State{}, ErrWrongType
+		return 0, false
 	}
 	tat, form := parseInt(text)
-	if form != integer {
-		return funnel.State{}, ErrWrongType
-	}
-	return funnel.State{TAT: tat}, NoError
+	return tat, form == integer
 }
 
-// setGCRA writes a state into a cell, naming only the fields that change.
-func (c *Call) setGCRA(cell *Cell, s funnel.State) {
+// setGCRA writes a state into a cell, naming only the fields that change. window is the
+// limit's, in ns. settleGCRA must be called for the key when all its cells are set.
+func (c *Call) setGCRA(cell *Cell, s funnel.State, window int64) {
 	value := [MaxFields]int64{s.TAT, storedPeriod(s.Rate.Period), s.Frac, s.Rate.Count}
 	wanted := uint32(wholeFields)
 	if s.Rate.Count != 1 {
@@ -176,31 +167,33 @@ func (c *Call) setGCRA(cell *Cell, s funnel.State) {
 	}
 	cell.Unset = cell.Found &^ wanted
 	cell.Value = value
+	k := &c.Keys[cell.Key]
+	if k.Window == 0 || window < k.Window {
+		k.Window = window
+	}
 }
 
-// settleGCRA sees to a key after one of its cells was set: to its expiry, or to its
-// removal when nothing in it is in use. It may be called again after another cell was
-// set; the smallest window then decides how exact the expiry is.
-func (c *Call) settleGCRA(key int32, now, window int64) {
+// settleGCRA sees to a key some of whose cells were set: to its expiry, which is as exact
+// as the smallest of their windows asks for, or to its removal when nothing in it is in use.
+func (c *Call) settleGCRA(key int32, now int64) {
 	k := &c.Keys[key]
+	if k.Window == 0 {
+		return
+	}
 	end := int64(0)
 	for i := range c.Cells {
 		if cell := &c.Cells[i]; cell.Key == key {
 			tat := cell.Value[fieldTAT]
 			if cell.Value[fieldFrac] > 0 && tat < math.MaxInt64 {
-				tat++ // n is a part of one ns
+				tat++ // a rest is a part of one ns
 			}
 			end = max(end, tat)
 		}
 	}
 	if end <= now {
-		k.Remove, k.ExpireFrom, k.ExpireTo = 1, 0, 0
+		k.Remove = 1
 		return
 	}
 	k.Remove = boolInt(k.Kind == KindString) // adopted: the string gives way to a hash
-	slack := k.ExpireTo - k.ExpireFrom
-	k.expire(end, window)
-	if slack > 0 {
-		k.ExpireTo = min(k.ExpireTo, k.ExpireFrom+slack)
-	}
+	k.expire(end, k.Window)
 }

@@ -48,72 +48,82 @@ func runMThrottle(c *Call) Error {
 	now, unit := c.Now*microsecond, opts.unit()
 	decider, retryAfter := -1, int64(0)
 	for i := range asked {
-		d, err := c.decide(i, words[wordsPerLimit*i:], unit, now)
+		v, err := c.decide(i, words[wordsPerLimit*i:], unit, now, false)
 		if err != NoError {
 			return err
 		}
-		if d.Limited && (decider < 0 || longer(d.RetryAfter, retryAfter)) {
-			decider, retryAfter = i, d.RetryAfter
+		if v.Limited && (decider < 0 || longer(v.RetryAfter, retryAfter)) {
+			decider, retryAfter = i, v.RetryAfter
 		}
 	}
 	admitted := decider < 0
 	if admitted {
 		retryAfter = funnel.Never
 	}
-	// Decided again, now that it is known what becomes of it: nothing was changed before.
 	for i := range asked {
-		d, _ := c.decide(i, words[wordsPerLimit*i:], unit, now)
-		if !admitted && !d.Limited {
-			_, d.Verdict = funnel.Throttle(now, d.state, d.limit, d.rate, 0)
-			d.Limited, d.RetryAfter = false, funnel.Never
+		cell := &c.Cells[i]
+		if !admitted && cell.Reply[0] == 0 {
+			_, _ = c.decide(i, words[wordsPerLimit*i:], unit, now, true)
 		}
-		reply := replyOf(&d.Verdict, d.limit, unit)
-		c.Cells[i].Reply = [5]int64(reply[:5])
-		if d.Change != funnel.Keep {
-			c.fillGap(i, words, unit, now)
-			c.setGCRA(&c.Cells[i], d.next)
-			c.settleGCRA(c.Cells[i].Key, now, d.window)
+		if cell.next.change != funnel.Keep {
+			c.fillGap(i)
+			c.setGCRA(cell, cell.next.state, cell.next.window)
 		}
+	}
+	for k := range c.Keys {
+		c.settleGCRA(int32(k), now)
 	}
 	c.Limited, c.Shape, c.Replies = boolInt(!admitted), Nested, 3
 	c.Reply = [6]int64{int64(c.Limited), waitOf(retryAfter, unit), int64(decider)}
 	return NoError
 }
 
-// decision is what becomes of one limit.
-type decision struct {
-	gcraLimit
-	state, next funnel.State
-	funnel.Verdict
+// decided is what is to become of a cell if all limits admit.
+type decided struct {
+	state  funnel.State
+	window int64 // ns; of the limit
+	change funnel.Change
 }
 
-// decide reads the four words of limit i and decides for it alone.
-func (c *Call) decide(i int, words []string, unit, now int64) (d decision, err Error) {
+// decide reads the four words of limit i and decides for it alone: what it leaves in
+// the cell is its reply and the state to set. With peek it does not take the quantity.
+func (c *Call) decide(i int, words []string, unit, now int64, peek bool) (v funnel.Verdict, err Error) {
 	period, err := periodArg(words[2], unit)
 	if err != NoError {
-		return d, err
+		return v, err
 	}
-	if d.gcraLimit, err = newGCRALimit(words[0], words[1], period); err != NoError {
-		return d, err
+	l, err := newGCRALimit(words[0], words[1], period)
+	if err != NoError {
+		return v, err
 	}
 	quantity, err := quantityArg(words[3])
 	if err != NoError {
-		return d, err
+		return v, err
 	}
-	if d.state, err = c.gcraState(&c.Cells[i]); err != NoError {
-		return d, err
+	cell := &c.Cells[i]
+	if cell.Index == 0 { // decided before the key's other ones
+		if err := c.checkGCRA(cell.Key); err != NoError {
+			return v, err
+		}
 	}
-	d.next, d.Verdict = funnel.Throttle(now, d.state, d.limit, d.rate, quantity)
-	return d, NoError
+	if peek {
+		quantity = 0
+	}
+	cell.next.state, v = funnel.Throttle(now, c.gcraState(cell), l.limit, l.rate, quantity)
+	if peek {
+		v.Limited, v.RetryAfter = false, funnel.Never // what was asked for would fit
+	}
+	cell.next.window, cell.next.change = l.window, v.Change
+	putReply(&cell.Reply, &v, l.limit, unit)
+	return v, NoError
 }
 
 // fillGap writes the absent cells before cell i of its key: a hash has no gaps (see
 // checkHash). They are void, but for the first one of an adopted key.
-func (c *Call) fillGap(i int, words []string, unit, now int64) {
+func (c *Call) fillGap(i int) {
 	for j := range i {
 		if cell := &c.Cells[j]; cell.Key == c.Cells[i].Key && cell.Found|cell.Set == 0 {
-			d, _ := c.decide(j, words[wordsPerLimit*j:], unit, now)
-			c.setGCRA(cell, funnel.State{TAT: max(now, d.state.TAT), Rate: d.rate.Reduced()})
+			c.setGCRA(cell, cell.next.state, c.Cells[i].next.window)
 		}
 	}
 }

@@ -52,19 +52,18 @@ func runThrottle(c *Call, allowed option, unitsPerNano int64) Error {
 		return ErrRateTooHigh
 	}
 	cell := &c.Cells[0]
-	state, err := c.gcraState(cell)
-	if err != NoError {
+	if err := c.checkGCRA(cell.Key); err != NoError {
 		return err
 	}
-	now := c.Now * microsecond
+	state, now := c.gcraState(cell), c.Now*microsecond
 	if r.opts&optUpTo != 0 {
 		_, peek := funnel.Throttle(now, state, l.limit, l.rate, 0)
 		r.quantity = upTo(r.quantity, peek.Remaining)
 	}
 	next, v := funnel.Throttle(now, state, l.limit, l.rate, r.quantity)
 	if v.Change != funnel.Keep {
-		c.setGCRA(cell, next)
-		c.settleGCRA(cell.Key, now, l.window)
+		c.setGCRA(cell, next, l.window)
+		c.settleGCRA(cell.Key, now)
 	}
 	c.reply(&v, l.limit, r.opts)
 	return NoError

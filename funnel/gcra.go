@@ -54,10 +54,10 @@ const Never = -1
 //
 // now is in ns since the Unix epoch; limit, rate.Count: 1 to MaxLimit; rate.Period:
 // 1 to MaxPeriod; rate.Fits(limit); |quantity| <= MaxLimit + 1.
-func Throttle(now int64, s State, limit int64, rate Rate, quantity int64) (State, Verdict) {
+func Throttle(now int64, s State, limit int64, rate Rate, quantity int64) (next State, v Verdict) {
 	used, rate, carried := s.inUse(now, rate)
 	capacity := rate.span(limit)
-	v := Verdict{RetryAfter: Never}
+	v.RetryAfter = Never
 	after := used
 	switch {
 	case quantity < 0:
@@ -89,8 +89,9 @@ func Throttle(now int64, s State, limit int64, rate Rate, quantity int64) (State
 	}
 	v.Remaining, _ = rate.units(rate.minus(capacity, after))
 	v.ResetAfter = after.ceil()
-	tat := now + min(int64(after.ns), math.MaxInt64-now)
-	return State{TAT: tat, Frac: int64(after.frac), Rate: rate}, v
+	next.TAT = now + min(int64(after.ns), math.MaxInt64-now)
+	next.Frac, next.Rate = int64(after.frac), rate
+	return next, v
 }
 
 // inUse returns what is in use at now as the time it takes to drain, the rate (in
