@@ -26,7 +26,9 @@ enum { NOTIFY_GENERIC = 1 << 2, NOTIFY_STRING = 1 << 3, NOTIFY_HASH = 1 << 6, NO
 enum {
     OPTION_NO_IMPLICIT_SIGNAL_MODIFIED = 1 << 1,
     OPTION_HANDLE_REPL_ASYNC_LOAD = 1 << 2,
-    OPTION_HANDLE_ATOMIC_SLOT_MIGRATION = 1 << 5 /* Valkey's; another bit in Redis */
+    /* Valkey's; in Redis these bits have other meanings. */
+    OPTION_SKIP_COMMAND_VALIDATION = 1 << 4,
+    OPTION_HANDLE_ATOMIC_SLOT_MIGRATION = 1 << 5
 };
 enum { ZADD_ADDED = 1 << 2, ZADD_UPDATED = 1 << 3 };
 #define HASH_FIELD_DELETE ((RedisModuleString *)1)

@@ -73,13 +73,13 @@ func describe(args []commands.Arg, indent string) (text string) {
 
 // WATCH is left alone and so is a replica that loads; Valkey has an option of its own.
 func TestLoad_options(t *testing.T) {
-	const noImplicitSignal, asyncLoad, slotMigration = 1 << 1, 1 << 2, 1 << 5
+	const noImplicitSignal, asyncLoad, skipValidation, slotMigration = 1 << 1, 1 << 2, 1 << 4, 1 << 5
 	if got := loaded(t).Options(); got != noImplicitSignal|asyncLoad {
 		t.Errorf("options %#x", got)
 	}
 	h := newHost(t)
 	h.BeValkey()
-	if !h.Load() || h.Options() != noImplicitSignal|asyncLoad|slotMigration {
+	if !h.Load() || h.Options() != noImplicitSignal|asyncLoad|skipValidation|slotMigration {
 		t.Errorf("options on Valkey %#x", h.Options())
 	}
 }
