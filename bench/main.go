@@ -22,6 +22,7 @@ type options struct {
 	server, module, plain, out string // files, and the folder of the report
 	peer, peerCmd, peerDenied  string
 	command                    string // how the user called us
+	allocs                     string // the output of go test -benchmem
 	only                       string
 	quick                      bool
 
@@ -45,6 +46,7 @@ func parseOptions() *options {
 	flag.StringVar(&o.peer, "peer", "", "another module to compare with")
 	flag.StringVar(&o.peerCmd, "peer-cmd", "CL.THROTTLE {key} "+rate, "a call of it that is always admitted")
 	flag.StringVar(&o.peerDenied, "peer-denied-cmd", "CL.THROTTLE {hot} 0 1 3600", "a call of it that is always denied but the first time")
+	flag.StringVar(&o.allocs, "allocs", "", "what go test -bench -benchmem wrote of whole commands")
 	flag.StringVar(&o.only, "only", "", "measure only contenders whose name matches this pattern")
 	flag.Parse()
 	if o.quick { // 125_000 keys fill their tables as much as a million do
@@ -98,6 +100,9 @@ func run(ctx context.Context, o *options) error {
 		if err := phase(r); err != nil {
 			return err
 		}
+	}
+	if r.allocs, r.allocsOf, err = readAllocs(o.allocs); err != nil {
+		return err
 	}
 	r.took = time.Since(began)
 	return b.report(r)

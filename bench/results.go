@@ -1,8 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"math"
+	"os"
+	"regexp"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -15,6 +19,9 @@ type results struct {
 	aof     map[string]float64   // bytes per op
 	machine machine
 	took    time.Duration
+
+	allocs   float64 // Go allocations of a command, the most of any; NaN if not measured
+	allocsOf int     // of so many benchmarks
 }
 
 func newResults(list []*contender) *results {
@@ -85,6 +92,30 @@ func (w row) met() string {
 	return "no"
 }
 
+var allocsPerOp = regexp.MustCompile(`(?m)^Benchmark.* ([0-9]+) allocs/op$`)
+
+// readAllocs returns the greatest figure of a file of Go benchmarks, and how many it has.
+func readAllocs(file string) (most float64, n int, err error) {
+	if file == "" {
+		return math.NaN(), 0, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, match := range allocsPerOp.FindAllSubmatch(text, -1) {
+		allocs, err := strconv.ParseFloat(string(match[1]), 64)
+		if err != nil {
+			return 0, 0, err
+		}
+		most, n = max(most, allocs), n+1
+	}
+	if n == 0 {
+		return 0, 0, fmt.Errorf("no benchmarks in %s", file)
+	}
+	return most, n, nil
+}
+
 // rows are the ratios, and the few absolutes that have targets.
 func (r *results) rows() []row {
 	peerName, deniedName := "", ""
@@ -131,6 +162,8 @@ func (r *results) rows() []row {
 		}
 		return spreadOf(nil)
 	}
+	rows = append(rows, row{fmt.Sprintf("Go allocations per call, the most of %d benchmarks", r.allocsOf), 0,
+		spread{r.allocs, r.allocs, r.allocs}, " "})
 	return append(rows,
 		row{"memory per limiter, GO.THROTTLE", 145, one(r.memory, "GO.THROTTLE"), " B"},
 		row{"memory per limiter, GO.THROTTLE with a rest", 160, one(r.memory, "GO.THROTTLE with a rest"), " B"},
