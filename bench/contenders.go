@@ -25,7 +25,7 @@ var counterScript string
 
 // Who a contender belongs to.
 const (
-	theFloor = iota // what the server itself does
+	theFloor = iota // what the server does, and the least that any module does
 	ours
 	rival // what people do today
 	peer  // the module in PEER
@@ -98,6 +98,13 @@ func contenders(o *options) []*contender {
 		{name: "INCR", text: "INCR {key}", aof: true},
 		{name: "INCR hot key", text: "INCR {hot}", keys: 1},
 		{name: "SET PX", text: "SET {key} 1 PX 60000", aof: true, memory: true, pinned: true},
+
+		{name: "any module: reply, hot key", module: o.plain, text: "PLAIN.LEAST {hot} 1 1 3600", keys: 1, onlyCPU: true},
+		{name: "any module: and read, hot key", module: o.plain, text: "PLAIN.LEAST {hot} 2 1 3600",
+			warm: "PLAIN.LEAST {hot} 4 1 3600", keys: 1, onlyCPU: true},
+		{name: "any module: and read", module: o.plain, text: "PLAIN.LEAST {key} 2 60 3600",
+			warm: "PLAIN.LEAST {key} 4 60 3600", onlyCPU: true},
+		{name: "any module: and write", module: o.plain, text: "PLAIN.LEAST {key} 4 60 3600", onlyCPU: true},
 
 		{name: "GO.THROTTLE", text: "GO.THROTTLE {key} " + rate, warm: warmGCRA("GO.THROTTLE", rate),
 			expect: admitted, aof: true, memory: true, filled: "GO.THROTTLE {key} " + filledRate, pinned: true},

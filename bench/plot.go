@@ -29,7 +29,7 @@ var colours = map[int]color.RGBA{
 var groups = []struct {
 	by   int
 	name string
-}{{ours, "gothrottle"}, {theFloor, "the server's own"}, {rival, "by other means"}, {peer, "another module"}}
+}{{ours, "gothrottle"}, {theFloor, "the floor"}, {rival, "by other means"}, {peer, "another module"}}
 
 var (
 	ink  = color.RGBA{0x24, 0x29, 0x2f, 0xff}

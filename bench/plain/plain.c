@@ -3,7 +3,10 @@
  * and two replicated effects.
  *
  * PLAIN.THROTTLE key max_burst count period [quantity] -> the five integers of
- * redis-cell. The interval is cut to whole ns. */
+ * redis-cell. The interval is cut to whole ns.
+ *
+ * PLAIN.LEAST key steps count period: the least that a limiter in any module must do. It
+ * decides nothing. See least(). */
 #include "../../cgo/api.h"
 
 #include <time.h>
@@ -105,11 +108,37 @@ static int throttle(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     return result;
 }
 
+/* Replies; from 2 steps on it opens the key and reads two fields of a hash, from 3 on it
+ * writes one of them, and the expiry of a new key, from 4 on it replicates that. */
+static int least(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
+    long long steps = 0, sum = 0, at = now_ns();
+    if (argc != 5 || api.StringToLongLong(argv[2], &steps) != API_OK) return api.WrongArity(ctx);
+    if (steps >= 2) {
+        RedisModuleKey *key = api.OpenKey(ctx, argv[1], KEY_READ | KEY_WRITE);
+        RedisModuleString *tat = NULL, *interval = NULL;
+        int is_new = api.KeyType(key) != TYPE_HASH;
+        if (!is_new) api.HashGet(key, HASH_PLAIN, field_tat, &tat, field_interval, &interval, NULL);
+        take_field(ctx, tat, &sum);
+        take_field(ctx, interval, &sum);
+        if (steps >= 3) {
+            set_field(ctx, key, field_tat, at);
+            if (is_new) {
+                set_field(ctx, key, field_interval, 60);
+                api.SetAbsExpire(key, at / 1000000 + 3600000);
+            }
+            if (steps >= 4) api.Replicate(ctx, "HSET", "scl", argv[1], "t", at);
+        }
+        api.CloseKey(key);
+    }
+    return reply(ctx, 0, steps, sum, -1, at % 3600);
+}
+
 int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     (void)argv, (void)argc;
     if (api_resolve(ctx) != API_OK) return API_ERR;
     api.SetModuleAttribs(ctx, "plain", 1, API_VERSION);
     field_tat = api.CreateString(NULL, "t", 1);
     field_interval = api.CreateString(NULL, "i", 1);
+    if (api.CreateCommand(ctx, "plain.least", least, "write deny-oom fast", 1, 1, 1) != API_OK) return API_ERR;
     return api.CreateCommand(ctx, "plain.throttle", throttle, "write deny-oom fast", 1, 1, 1);
 }
