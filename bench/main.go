@@ -34,7 +34,7 @@ type options struct {
 }
 
 func parseOptions() *options {
-	o := &options{depth: 32, conns: 50, rounds: 5, pinnedRounds: 5, keys: 100_000, windowKeys: 400, memoryKeys: 1_000_000,
+	o := &options{depth: 32, conns: 50, rounds: 5, pinnedRounds: 5, keys: 100_000, windowKeys: 800, memoryKeys: 1_000_000,
 		period: time.Second, settle: 200 * time.Millisecond, cpuTime: 800 * time.Millisecond,
 		latencyTime: 500 * time.Millisecond, pinnedTime: 500 * time.Millisecond, aofTime: 300 * time.Millisecond}
 	flag.StringVar(&o.server, "server", "", "redis-server or valkey-server")
@@ -50,7 +50,7 @@ func parseOptions() *options {
 	flag.StringVar(&o.only, "only", "", "measure only contenders whose name matches this pattern")
 	flag.Parse()
 	if o.quick { // 125_000 keys fill their tables as much as a million do
-		o.rounds, o.pinnedRounds, o.keys, o.windowKeys, o.memoryKeys = 3, 2, 20_000, 100, 125_000
+		o.rounds, o.pinnedRounds, o.keys, o.windowKeys, o.memoryKeys = 3, 2, 20_000, 200, 125_000
 		o.period, o.settle, o.cpuTime, o.latencyTime = 250*time.Millisecond, 50*time.Millisecond, 200*time.Millisecond, 150*time.Millisecond
 		o.pinnedTime, o.aofTime = 100*time.Millisecond, 100*time.Millisecond
 	}
