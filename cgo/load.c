@@ -6,7 +6,9 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "_cgo_export.h"
 
@@ -52,15 +54,17 @@ void shim_log(const char *level, const char *text) {
  * A thread inherits the slack of the one that creates it: it is set before the runtime's
  * constructor, which has no priority, makes its first thread, and OnLoad puts it back. */
 #define GO_TIMER_SLACK_NS 10000000ul
-static int timer_slack_ns; /* of the server's main thread; not positive: leave it alone */
+static unsigned long timer_slack_ns; /* of the server's main thread; 0: nothing to put back */
 
 __attribute__((constructor(101))) static void before_go(void) {
-    timer_slack_ns = prctl(PR_GET_TIMERSLACK);
-    if (timer_slack_ns > 0) prctl(PR_SET_TIMERSLACK, GO_TIMER_SLACK_NS);
+    long slack = syscall(SYS_prctl, PR_GET_TIMERSLACK); /* prctl() would cut it to an int */
+    if (slack <= 0 || (unsigned long)slack >= GO_TIMER_SLACK_NS) return;
+    timer_slack_ns = (unsigned long)slack;
+    prctl(PR_SET_TIMERSLACK, GO_TIMER_SLACK_NS);
 }
 
 static void restore_timer_slack(void) {
-    if (timer_slack_ns > 0) prctl(PR_SET_TIMERSLACK, (unsigned long)timer_slack_ns);
+    if (timer_slack_ns > 0) prctl(PR_SET_TIMERSLACK, timer_slack_ns);
 }
 
 /* INFO gothrottle. In C over C counters, and it takes no lock and allocates nothing of
