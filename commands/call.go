@@ -103,7 +103,8 @@ type Entry struct {
 }
 
 // Host is what a handler may ask of the sorted set at the call's first key, which
-// must be one. What is found is appended to Call.Entries.
+// must be one. What is found is appended to Call.Entries. Entries are in the order of
+// time, the oldest first.
 type Host interface {
 	First(c *Call, above int64, n int) bool    // the n-th entry with Time > above
 	Last(c *Call, n int) bool                  // the n-th entry from the end

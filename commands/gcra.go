@@ -68,22 +68,24 @@ func (c *Call) checkGCRA(key int32) Error {
 func (c *Call) gcraState(cell *Cell) (s funnel.State) {
 	switch k := &c.Keys[cell.Key]; {
 	case cell.Found != 0:
-		s, _ = cell.state()
+		s, _ = cell.state(0)
 	case k.Kind == KindString && cell.Index == 0: // redis-cell knows one cell
 		s.TAT, _ = adopt(k.Text)
 	}
 	return s
 }
 
-// state returns the state in the fields of a cell, and whether it is one.
-func (cell *Cell) state() (s funnel.State, ok bool) {
+// state returns the state in the fields of a cell, and whether it is one, with a TAT of at
+// least from.
+func (cell *Cell) state(from int64) (s funnel.State, ok bool) {
 	s.TAT = cell.Value[fieldTAT]
 	s.Rate = funnel.Rate{Period: loadedPeriod(cell.Value[fieldPeriod]), Count: 1}
+	ok = cell.Bad == 0 && s.TAT >= from && s.Rate.Period != 0
 	if cell.Found&fracFields != 0 {
 		s.Frac, s.Rate.Count = cell.Value[fieldFrac], cell.Value[fieldCount]
+		ok = ok && s.Rate.Count >= 2 && s.Rate.Count <= maxLimit && s.Frac >= 0 && s.Frac < s.Rate.Count
 	}
-	return s, cell.Bad == 0 && s.TAT >= minTAT && s.Rate.Period != 0 &&
-		s.Rate.Count >= 1 && s.Rate.Count <= maxLimit && s.Frac >= 0 && s.Frac < s.Rate.Count
+	return s, ok
 }
 
 // storedPeriod returns a period in ns as it is stored: whole seconds as such, other ones as
@@ -108,9 +110,14 @@ func loadedPeriod(stored int64) int64 {
 
 // checkHash makes sure that a hash holds limiters and nothing else: whole cells,
 // without a gap, that account for every field. Someone's hash may well have fields
-// named 0 and 1; it must not be given an expiry, let alone be deleted.
+// named 0 and 1; unless those are a TAT and a period it must not be given an expiry, let
+// alone be deleted.
 func (c *Call) checkHash(key int32) Error {
 	fields, cells, last := int64(0), int32(0), int32(-1)
+	from := int64(minTAT)
+	if c.Now*microsecond < minTAT { // a server whose clock starts in 1970
+		from = 0
+	}
 	for i := range c.Cells {
 		cell := &c.Cells[i]
 		if cell.Key != key || cell.Found == 0 {
@@ -124,7 +131,7 @@ func (c *Call) checkHash(key int32) Error {
 		default:
 			return ErrForeignHash
 		}
-		if _, ok := cell.state(); !ok {
+		if _, ok := cell.state(from); !ok {
 			return ErrDamaged
 		}
 		cells++

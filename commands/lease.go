@@ -149,7 +149,7 @@ func containsEntry(entries []Entry, member string) bool {
 	return false
 }
 
-// loadLeases makes sure that the key holds leases, as far as its last entry tells.
+// loadLeases makes sure that the key holds leases, as far as the lease that lapses last tells.
 func (c *Call) loadLeases() Error {
 	switch c.Keys[0].Kind {
 	case KindAbsent:

@@ -63,7 +63,9 @@ func runMThrottle(c *Call) Error {
 	for i := range asked {
 		cell := &c.Cells[i]
 		if !admitted && cell.Reply[0] == 0 {
-			_, _ = c.decide(i, words[wordsPerLimit*i:], unit, now, true)
+			if _, err := c.decide(i, words[wordsPerLimit*i:], unit, now, true); err != NoError {
+				return err
+			}
 		}
 		if cell.next.change != funnel.Keep {
 			c.fillGap(i)

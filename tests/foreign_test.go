@@ -70,6 +70,7 @@ func TestForeign_isAnErrorAndStaysAsItIs(t *testing.T) {
 		{"HSET k t " + tat + " p 1000 n -1 c 7", commands.ErrDamaged},
 		{"HSET k t " + tat + " p 1000 n x c 7", commands.ErrDamaged},
 		{"HSET k t " + tat + " p 1000 n 0 c 0", commands.ErrDamaged},
+		{"HSET k t " + tat + " p 1000 n 0 c 1", commands.ErrDamaged},
 		{"HSET k t " + tat + " p 1000 n 0 c -7", commands.ErrDamaged},
 		{"HSET k t " + tat + " p 1000 n 0 c 1000000000001", commands.ErrDamaged},
 		{"HSET k t " + tat + " p 1000 t1 soon p1 1000", commands.ErrDamaged},

@@ -140,3 +140,19 @@ func TestClock_system(t *testing.T) {
 		t.Errorf("by its lead of %d µs the module thinks it is %v", lead, got)
 	}
 }
+
+// A server whose clock starts in 1970 limits, too.
+func TestClock_before2001(t *testing.T) {
+	h := loaded(t)
+	h.SetNow(3600 * second)
+	for _, row := range [][2]string{
+		{"GO.THROTTLE k 9 10 60", "[0 10 9 -1 6]"}, {"GO.THROTTLE k 9 10 60", "[0 10 8 -1 12]"},
+		{"GO.MTHROTTLE 2 m m 9 10 60 1 9 7 60 1", "[0 -1 -1 [0 10 9 -1 6] [0 10 9 -1 9]]"},
+		{"GO.MTHROTTLE 2 m m 9 10 60 1 9 7 60 1", "[0 -1 -1 [0 10 8 -1 12] [0 10 8 -1 18]]"},
+		{"GO.WINDOW w 9 10", "[0 9 8 -1 10]"}, {"GO.WINDOW w 9 10", "[0 9 7 -1 10]"},
+		{"GO.QUOTA q 9 10", "[0 9 8 -1 10]"}, {"GO.QUOTA q 9 10", "[0 9 7 -1 10]"},
+		{"GO.LEASE l 2 10 a", "[0 2 1 -1 10]"}, {"GO.LEASE l 2 10 b", "[0 2 0 -1 10]"},
+	} {
+		wantReply(t, h, row[0], row[1])
+	}
+}

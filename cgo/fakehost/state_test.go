@@ -72,6 +72,7 @@ func TestForeignState(t *testing.T) {
 		{"a period that is no number", hashOf("t", "T", "p", "1.5"), damaged},
 		{"no period", hashOf("t", "T", "p", "0"), damaged},
 		{"a fraction past its count", hashOf("t", "T", "p", "60000000000", "n", "7", "c", "7"), damaged},
+		{"a count of one", hashOf("t", "T", "p", "60000000000", "n", "0", "c", "1"), damaged},
 		{"a count of nothing", hashOf("t", "T", "p", "60000000000", "n", "0", "c", "0"), damaged},
 		{"a damaged second cell", hashOf("t", "T", "p", "2000000000", "t1", "T", "p1", "x"), damaged},
 		{"damage in the last of 128 cells", func(h *fakehost.Host) {
