@@ -48,7 +48,7 @@ func runMThrottle(c *Call) Error {
 	now, unit := c.Now*microsecond, opts.unit()
 	decider, retryAfter := -1, int64(0)
 	for i := range asked {
-		v, err := c.decide(i, words[wordsPerLimit*i:], unit, now, false)
+		v, err := c.decide(i, words[wordsPerLimit*i:], unit, now)
 		if err != NoError {
 			return err
 		}
@@ -63,9 +63,7 @@ func runMThrottle(c *Call) Error {
 	for i := range asked {
 		cell := &c.Cells[i]
 		if !admitted && cell.Reply[0] == 0 {
-			if _, err := c.decide(i, words[wordsPerLimit*i:], unit, now, true); err != NoError {
-				return err
-			}
+			c.peek(cell, unit, now)
 		}
 		if cell.next.change != funnel.Keep {
 			c.fillGap(i)
@@ -88,8 +86,8 @@ type decided struct {
 }
 
 // decide reads the four words of limit i and decides for it alone: what it leaves in
-// the cell is its reply and the state to set. With peek it does not take the quantity.
-func (c *Call) decide(i int, words []string, unit, now int64, peek bool) (v funnel.Verdict, err Error) {
+// the cell is its reply and the state to set.
+func (c *Call) decide(i int, words []string, unit, now int64) (v funnel.Verdict, err Error) {
 	period, err := periodArg(words[2], unit)
 	if err != NoError {
 		return v, err
@@ -108,16 +106,19 @@ func (c *Call) decide(i int, words []string, unit, now int64, peek bool) (v funn
 			return v, err
 		}
 	}
-	if peek {
-		quantity = 0
-	}
 	cell.next.state, v = funnel.Throttle(now, c.gcraState(cell), l.limit, l.rate, quantity)
-	if peek {
-		v.Limited, v.RetryAfter = false, funnel.Never // what was asked for would fit
-	}
 	cell.next.window, cell.next.change = l.window, v.Change
 	putReply(&cell.Reply, &v, l.limit, unit)
 	return v, NoError
+}
+
+// peek decides again for a limit that admits, where another one does not: nothing is taken.
+func (c *Call) peek(cell *Cell, unit, now int64) {
+	limit := cell.Reply[1]
+	state, v := funnel.Throttle(now, c.gcraState(cell), limit, cell.next.state.Rate, 0)
+	v.Limited, v.RetryAfter = false, funnel.Never // what was asked for would fit
+	cell.next.state, cell.next.change = state, v.Change
+	putReply(&cell.Reply, &v, limit, unit)
 }
 
 // fillGap writes the absent cells before cell i of its key: a hash has no gaps (see
