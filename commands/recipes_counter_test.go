@@ -30,6 +30,18 @@ func (c *counter) take(now, n int64) (bool, int64) {
 // Times that are a multiple of prime never meet the end of a window.
 const prime = 7 * time.Millisecond
 
+// countDenied is where counting down or up by 10 in 60 s differs from GO.QUOTA.
+var countDenied = []burst{
+	{0, 1, 4, 1, 1},
+	// A denied call counts, so a smaller one that fits is denied too.
+	{0, 1, 8, 0, 0},
+	{0, 3, 2, 0, 3},
+	// At its last instant the key is still there; ours is over to the µs.
+	{60 * time.Second, 1, 1, 0, 1},
+	// That started our new window; the recipe's starts with its next call.
+	{60_001 * time.Millisecond, 10, 1, 10, 9},
+}
+
 func TestRecipe_incr(t *testing.T) {
 	agree(t, (&counter{limit: 5, period: 1000}).take, "GO.QUOTA k 5 1 %d", prime, 40, 1)
 	agree(t, (&counter{limit: 5, period: 1000}).take, "GO.QUOTA k 5 1000 %d MS", prime, 40, 1)
@@ -42,16 +54,7 @@ func TestRecipe_incr(t *testing.T) {
 		return perMinute.take(now, n)
 	}, "GO.QUOTA k 5 60 %d ALIGN 0", time.Second, 12, 1)
 
-	compare(t, (&counter{limit: 10, period: 60_000}).take, "GO.QUOTA k 10 60 %d", []burst{
-		{0, 1, 4, 1, 1},
-		// A denied call counts, so a smaller one that fits is denied too.
-		{0, 1, 8, 0, 0},
-		{0, 3, 2, 0, 3},
-		// At its last instant the key is still there; ours is over to the µs.
-		{60 * time.Second, 1, 1, 0, 1},
-		// That started our new window; the recipe's starts with its next call.
-		{60_001 * time.Millisecond, 10, 1, 10, 9},
-	})
+	compare(t, (&counter{limit: 10, period: 60_000}).take, "GO.QUOTA k 10 60 %d", countDenied)
 	// EXPIRE after each call: under steady traffic the window never ends.
 	compare(t, (&counter{limit: 2, period: 60_000, always: true}).take, "GO.QUOTA k 2 60 %d", []burst{
 		{0, 1, 1, 1, 1},
@@ -109,15 +112,7 @@ func (c *countdown) take(now, n int64) (bool, int64) {
 
 func TestRecipe_countdown(t *testing.T) {
 	agree(t, (&countdown{limit: 5, period: 1000}).take, "GO.QUOTA k 5 1 %d", prime, 40, 1)
-	compare(t, (&countdown{limit: 10, period: 60_000}).take, "GO.QUOTA k 10 60 %d", []burst{
-		{0, 1, 4, 1, 1},
-		// A denied call counts.
-		{0, 1, 8, 0, 0},
-		{0, 3, 2, 0, 3},
-		// The end is that of INCR and EXPIRE.
-		{60 * time.Second, 1, 1, 0, 1},
-		{60_001 * time.Millisecond, 10, 1, 10, 9},
-	})
+	compare(t, (&countdown{limit: 10, period: 60_000}).take, "GO.QUOTA k 10 60 %d", countDenied)
 
 	// The key may end between the two steps: DECR then makes one without an expiry, and
 	// SET NX never sets it again.

@@ -8,12 +8,14 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"gothrottle/commands/hashtext"
 )
 
 // fields splits a line into words for a command.
 func fields(line string) []any {
 	var all []any
-	for _, f := range stored(strings.Fields(line)) {
+	for _, f := range hashtext.Stored(strings.Fields(line)) {
 		all = append(all, f)
 	}
 	return all

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gothrottle/commands"
+	"gothrottle/commands/hashtext"
 )
 
 // What stands at a key that is not ours is an error for every call and stays as it
@@ -103,11 +104,11 @@ func TestForeign_oddBytes(t *testing.T) {
 	s := start(t, options{})
 	for i, value := range []string{"", " 1", "1 ", "\x00", "1\x00", "+1", "1.0", "0x1", "\xff\xfe", "٣"} {
 		s.Del(ctx, "k", "str")
-		s.HSet(ctx, "k", fieldOf("t"), value, fieldOf("p"), 1000)
+		s.HSet(ctx, "k", hashtext.Field("t"), value, hashtext.Field("p"), 1000)
 		s.Set(ctx, "str", value, 0)
 		assert.EqualError(t, s.Do(ctx, "GO.THROTTLE", "k", 15, 30, 60).Err(), commands.ErrDamaged.Text(), "value %d", i)
 		assert.EqualError(t, s.Do(ctx, "GO.THROTTLE", "str", 15, 30, 60).Err(), commands.ErrWrongType.Text(), "value %d", i)
-		assert.Equal(t, value, s.HGet(ctx, "k", fieldOf("t")).Val())
+		assert.Equal(t, value, s.HGet(ctx, "k", hashtext.Field("t")).Val())
 		assert.Equal(t, value, s.Get(ctx, "str").Val())
 	}
 }

@@ -32,7 +32,7 @@ func TestLoad_onlyGoThreadsWakeLate(t *testing.T) {
 		for _, thread := range threads {
 			id := filepath.Base(thread)
 			slack, err := os.ReadFile("/proc/" + id + "/timerslack_ns")
-			if errors.Is(err, fs.ErrPermission) {
+			if errors.Is(err, fs.ErrPermission) && os.Getenv("CI") == "" {
 				t.Skip("only root may read /proc/PID/timerslack_ns of another process")
 			}
 			require.NoError(t, err)

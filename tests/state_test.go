@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"gothrottle/commands/hashtext"
 )
 
 // state returns the fields of a limiter, all of which must be integers.
@@ -17,9 +19,9 @@ func (s *server) state(key string) map[string]int64 {
 	require.Equal(s.t, "hash", s.Type(ctx, key).Val(), key)
 	all := map[string]int64{}
 	for name, value := range s.HGetAll(ctx, key).Val() {
-		n, err := strconv.ParseInt(nanosOf(letterOf(name), value), 10, 64)
+		n, err := strconv.ParseInt(hashtext.Nanos(hashtext.Letter(name), value), 10, 64)
 		require.NoError(s.t, err, "%s %s", key, name)
-		all[letterOf(name)] = n
+		all[hashtext.Letter(name)] = n
 	}
 	return all
 }
@@ -220,9 +222,9 @@ func TestState_furtherCellsAreKept(t *testing.T) {
 	} {
 		s.Del(ctx, "k")
 		for field, value := range further {
-			require.NoError(t, s.HSet(ctx, "k", fieldOf(field), valueOf(field, fmt.Sprint(value))).Err())
+			require.NoError(t, s.HSet(ctx, "k", hashtext.Field(field), hashtext.Value(field, fmt.Sprint(value))).Err())
 		}
-		require.NoError(t, s.HSet(ctx, "k", fieldOf("t"), s.now()+hour, fieldOf("p"), 3600).Err())
+		require.NoError(t, s.HSet(ctx, "k", hashtext.Field("t"), s.now()+hour, hashtext.Field("p"), 3600).Err())
 		assert.Equal(t, []int64{0, 10, 8, -1, 7200}, s.throttle("k", 9, 1, 3600))
 		void := (tat + 999_999) / 1_000_000
 		assert.LessOrEqual(t, void, s.expiry("k"))

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"gothrottle/commands/hashtext"
 )
 
 // stream is what a replica of a server is sent, as it is sent.
@@ -97,7 +99,7 @@ func (st *stream) since() []effect {
 func texts(effects []effect) []string {
 	all := []string{}
 	for _, e := range effects {
-		words := readable(e.words)
+		words := hashtext.Readable(e.words)
 		for i := 2; i < len(words); i++ {
 			switch name, before := words[0], words[i-1]; {
 			case name == "PEXPIREAT", name == "ZADD" && i == 2, before == "PXAT",

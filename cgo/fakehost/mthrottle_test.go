@@ -31,6 +31,9 @@ func TestMThrottle_effects(t *testing.T) {
 				"HSET l t T+30000000 p 30000000; PEXPIREAT l M+1030"},
 		{"a key twice has two cells", nil, "GO.MTHROTTLE 2 k k" + limitA + "1" + limitC + "1", "[0 -1 -1 [0 16 15 -1 2] [0 5 4 -1 6]]",
 			"HSET k t T+2000000000 p 2000000000 t1 T+6000000000 p1 6000000000; PEXPIREAT k M+13500"},
+		{"the expiry is as exact as the smallest window asks for", nil, "GO.MTHROTTLE 2 k k" + limitB + "1" + limitA + "1",
+			"[0 -1 -1 [0 10 9 -1 1] [0 16 15 -1 2]]",
+			"HSET k t T+1000000000 p 1000000000 t1 T+2000000000 p1 2000000000; PEXPIREAT k M+4500"},
 		{"the cells go by the key's repeats", nil, "GO.MTHROTTLE 4 k l k l" + strings.Repeat(limitA+"1", 4),
 			"[0 -1 -1 [0 16 15 -1 2] [0 16 15 -1 2] [0 16 15 -1 2] [0 16 15 -1 2]]",
 			"HSET k t T+2000000000 p 2000000000 t1 T+2000000000 p1 2000000000; PEXPIREAT k M+10000; " +

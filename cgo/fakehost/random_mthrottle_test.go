@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"gothrottle/funnel"
+
+	"gothrottle/commands/hashtext"
 )
 
 // cellsOf are the limiters in one hash, nil for none at all.
@@ -19,9 +21,9 @@ func (cells cellsOf) fields() map[string]string {
 		if i > 0 {
 			suffix = fmt.Sprint(i)
 		}
-		fields[fieldOf("t"+suffix)], fields[fieldOf("p"+suffix)] = fmt.Sprint(s.TAT), valueOf("p", fmt.Sprint(s.Rate.Period))
+		fields[hashtext.Field("t"+suffix)], fields[hashtext.Field("p"+suffix)] = fmt.Sprint(s.TAT), hashtext.Value("p", fmt.Sprint(s.Rate.Period))
 		if s.Rate.Count != 1 {
-			fields[fieldOf("n"+suffix)], fields[fieldOf("c"+suffix)] = fmt.Sprint(s.Frac), fmt.Sprint(s.Rate.Count)
+			fields[hashtext.Field("n"+suffix)], fields[hashtext.Field("c"+suffix)] = fmt.Sprint(s.Frac), fmt.Sprint(s.Rate.Count)
 		}
 	}
 	return fields

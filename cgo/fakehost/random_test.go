@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gothrottle/cgo/fakehost"
+	"gothrottle/commands/hashtext"
 	"gothrottle/funnel"
 )
 
@@ -18,9 +19,9 @@ type model struct {
 }
 
 func (m *model) fields() map[string]string {
-	fields := map[string]string{fieldOf("t"): fmt.Sprint(m.state.TAT), fieldOf("p"): valueOf("p", fmt.Sprint(m.state.Rate.Period))}
+	fields := map[string]string{hashtext.Field("t"): fmt.Sprint(m.state.TAT), hashtext.Field("p"): hashtext.Value("p", fmt.Sprint(m.state.Rate.Period))}
 	if m.state.Rate.Count != 1 {
-		fields[fieldOf("n")], fields[fieldOf("c")] = fmt.Sprint(m.state.Frac), fmt.Sprint(m.state.Rate.Count)
+		fields[hashtext.Field("n")], fields[hashtext.Field("c")] = fmt.Sprint(m.state.Frac), fmt.Sprint(m.state.Rate.Count)
 	}
 	return fields
 }
