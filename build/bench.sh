@@ -9,7 +9,7 @@ out=build/out/bench
 mkdir -p "$out"
 ${CC:-$(go env CC)} -O2 -shared -fPIC -o "$out/plain.so" bench/plain/plain.c cgo/api.c
 go build -C bench -buildvcs=false -trimpath -o "../$out/bench" .
-go test -run '^$' -bench Call -benchtime 1000x -benchmem ./cgo/fakehost >"$out/allocs.txt" || die "$(cat "$out/allocs.txt")"
+go test -run '^$' -bench Call -benchtime 1000x -benchmem ./cgo >"$out/allocs.txt" || die "$(cat "$out/allocs.txt")"
 
 # The report names the call as the user would repeat it, without the folders of this machine.
 args=(-allocs "$out/allocs.txt") call='make bench'

@@ -1,4 +1,4 @@
-package fakehost_test
+package cgo_test
 
 import (
 	"fmt"

@@ -1,5 +1,5 @@
 //go:build race || asan
 
-package fakehost_test
+package cgo_test
 
 func init() { fewer = 8 }

@@ -1,4 +1,4 @@
-package fakehost_test
+package cgo_test
 
 import (
 	"fmt"
@@ -15,8 +15,10 @@ const (
 
 type member = fakehost.Member
 
+func scored(score float64, text string) member { return member{Score: score, Text: text} }
+
 // leaderboard makes the key k someone's sorted set.
-func leaderboard(h *fakehost.Host) { h.PutZset("k", member{7.5, "bob"}, member{10, "alice"}) }
+func leaderboard(h *fakehost.Host) { h.PutZset("k", scored(7.5, "bob"), scored(10, "alice")) }
 
 // zset makes the key k a sorted set; the scores here are in µs from now, as times.
 func zset(members ...member) func(*fakehost.Host) {
@@ -31,7 +33,7 @@ func zset(members ...member) func(*fakehost.Host) {
 // dead is n entries of a window that count no more, the last of them 100 s old.
 func dead(n int) (members []member) {
 	for i := range n {
-		members = append(members, member{float64(i-n)*1e6 - 1e8, fmt.Sprintf("\x01%d", i%10+n*10)})
+		members = append(members, scored(float64(i-n)*1e6-1e8, fmt.Sprintf("\x01%d", i%10+n*10)))
 	}
 	return members
 }
@@ -46,32 +48,32 @@ func TestWindow_foreign(t *testing.T) {
 		some   bool // only calls that change something come across it
 	}{
 		{"a leaderboard", leaderboard, foreignWindow, false},
-		{"leases", zset(member{1e6, "\x02a"}, member{2e6, "\x02b"}), foreignWindow, false},
-		{"an empty member", zset(member{0, ""}), foreignWindow, false},
-		{"a prefix alone", zset(member{0, "\x01"}), foreignWindow, false},
-		{"no number", zset(member{0, "\x01-"}), foreignWindow, false},
-		{"upper case", zset(member{0, "\x01A"}), foreignWindow, false},
-		{"a leading zero", zset(member{0, "\x0101"}), foreignWindow, false},
-		{"past 64 bits", zset(member{0, "\x013w5e11264sgsg"}), foreignWindow, false},
-		{"far past 64 bits", zset(member{0, "\x0100000000000000000000000000001"}), foreignWindow, false},
-		{"a weight of 1", zset(member{0, "\x015:1"}), foreignWindow, false},
-		{"a weight of 0", zset(member{0, "\x015:0"}), foreignWindow, false},
-		{"no weight", zset(member{0, "\x015:"}), foreignWindow, false},
-		{"a part too many", zset(member{0, "\x015:2:2:2"}), foreignWindow, false},
-		{"a zero byte", zset(member{0, "\x015\x00"}), foreignWindow, false},
-		{"a fraction of a microsecond", func(h *fakehost.Host) { h.PutZset("k", member{-1.5, "\x011"}) }, foreignWindow, false},
-		{"a negative time", func(h *fakehost.Host) { h.PutZset("k", member{1, "\x011"}) }, foreignWindow, false},
-		{"an infinite time", func(h *fakehost.Host) { h.PutZset("k", member{math.Inf(-1), "\x011"}) }, foreignWindow, false},
-		{"past 2^53", func(h *fakehost.Host) { h.PutZset("k", member{-(1<<53 + 2), "\x011"}) }, foreignWindow, false},
-		{"totals that shrink", zset(member{-1e6, "\x019"}, member{0, "\x013"}), damaged, false},
+		{"leases", zset(scored(1e6, "\x02a"), scored(2e6, "\x02b")), foreignWindow, false},
+		{"an empty member", zset(scored(0, "")), foreignWindow, false},
+		{"a prefix alone", zset(scored(0, "\x01")), foreignWindow, false},
+		{"no number", zset(scored(0, "\x01-")), foreignWindow, false},
+		{"upper case", zset(scored(0, "\x01A")), foreignWindow, false},
+		{"a leading zero", zset(scored(0, "\x0101")), foreignWindow, false},
+		{"past 64 bits", zset(scored(0, "\x013w5e11264sgsg")), foreignWindow, false},
+		{"far past 64 bits", zset(scored(0, "\x0100000000000000000000000000001")), foreignWindow, false},
+		{"a weight of 1", zset(scored(0, "\x015:1")), foreignWindow, false},
+		{"a weight of 0", zset(scored(0, "\x015:0")), foreignWindow, false},
+		{"no weight", zset(scored(0, "\x015:")), foreignWindow, false},
+		{"a part too many", zset(scored(0, "\x015:2:2:2")), foreignWindow, false},
+		{"a zero byte", zset(scored(0, "\x015\x00")), foreignWindow, false},
+		{"a fraction of a microsecond", func(h *fakehost.Host) { h.PutZset("k", scored(-1.5, "\x011")) }, foreignWindow, false},
+		{"a negative time", func(h *fakehost.Host) { h.PutZset("k", scored(1, "\x011")) }, foreignWindow, false},
+		{"an infinite time", func(h *fakehost.Host) { h.PutZset("k", scored(math.Inf(-1), "\x011")) }, foreignWindow, false},
+		{"past 2^53", func(h *fakehost.Host) { h.PutZset("k", scored(-(1<<53+2), "\x011")) }, foreignWindow, false},
+		{"totals that shrink", zset(scored(-1e6, "\x019"), scored(0, "\x013")), damaged, false},
 
 		{"a leaderboard with a member of ours at its end", func(h *fakehost.Host) {
 			leaderboard(h)
 			h.PutMember("k", -11, "\x01abc")
 		}, foreignWindow, true},
-		{"someone's in front of the dead", zset(append(dead(9), member{-9e9, "alice"})...), foreignWindow, true},
-		{"someone's behind the dead", zset(append(append(dead(9), member{-99e6, "alice"}), member{-98e6, "\x01zz"})...), foreignWindow, true},
-		{"someone's among the dead", zset(append(dead(20), member{-105.5e6, "\x01 "})...), foreignWindow, true},
+		{"someone's in front of the dead", zset(append(dead(9), scored(-9e9, "alice"))...), foreignWindow, true},
+		{"someone's behind the dead", zset(append(append(dead(9), scored(-99e6, "alice")), scored(-98e6, "\x01zz"))...), foreignWindow, true},
+		{"someone's among the dead", zset(append(dead(20), scored(-105.5e6, "\x01 "))...), foreignWindow, true},
 		{"an infinite time among the dead", func(h *fakehost.Host) {
 			zset(dead(9)...)(h)
 			h.PutMember("k", math.Inf(1), "\x011")
@@ -107,7 +109,7 @@ func TestWindow_refundForeign(t *testing.T) {
 			for i := range n {
 				h.PutMember("k", -float64(h.Now()+int64(i)*1000), fmt.Sprintf("\x01%d", 1000+i))
 			}
-			last := member{-float64(h.Now() + int64(n)*1000), "\x01zzz"} // its total is not theirs, which a refund has no need to know
+			last := scored(-float64(h.Now()+int64(n)*1000), "\x01zzz") // its total is not theirs, which a refund has no need to know
 			h.PutMember("k", last.Score, last.Text)
 			h.PutMember("k", -(float64(h.Now()) + place), "alice")
 			h.Expire("k", h.Now()/1000+100_000)
@@ -119,27 +121,27 @@ func TestWindow_refundForeign(t *testing.T) {
 
 // A sorted set that holds no leases is an error, and no call touches it.
 func TestLease_foreign(t *testing.T) {
-	some := []member{{-3e6, "\x02a"}, {-2e6, "\x02b"}, {5e6, "\x02c"}}
+	some := []member{scored(-3e6, "\x02a"), scored(-2e6, "\x02b"), scored(5e6, "\x02c")}
 	for _, row := range []struct {
 		name   string
 		before func(*fakehost.Host)
 		some   bool // only an admitted call comes across it
 	}{
 		{"a leaderboard", leaderboard, false},
-		{"a window", zset(member{-1e6, "\x011"}, member{0, "\x012"}), false},
-		{"an empty member", zset(member{1e6, ""}), false},
-		{"a fraction of a microsecond", func(h *fakehost.Host) { h.PutZset("k", member{-1.5, "\x02c"}) }, false},
-		{"a negative time", func(h *fakehost.Host) { h.PutZset("k", member{1, "\x02c"}) }, false},
-		{"an infinite time", func(h *fakehost.Host) { h.PutZset("k", member{math.Inf(-1), "\x02c"}) }, false},
-		{"past 2^53", func(h *fakehost.Host) { h.PutZset("k", member{-(1<<53 + 2), "\x02c"}) }, false},
+		{"a window", zset(scored(-1e6, "\x011"), scored(0, "\x012")), false},
+		{"an empty member", zset(scored(1e6, "")), false},
+		{"a fraction of a microsecond", func(h *fakehost.Host) { h.PutZset("k", scored(-1.5, "\x02c")) }, false},
+		{"a negative time", func(h *fakehost.Host) { h.PutZset("k", scored(1, "\x02c")) }, false},
+		{"an infinite time", func(h *fakehost.Host) { h.PutZset("k", scored(math.Inf(-1), "\x02c")) }, false},
+		{"past 2^53", func(h *fakehost.Host) { h.PutZset("k", scored(-(1<<53+2), "\x02c")) }, false},
 
 		{"a leaderboard with a member of ours at its end", func(h *fakehost.Host) {
 			leaderboard(h)
 			h.PutMember("k", -11, "\x02c")
 		}, true},
-		{"someone's in front of the lapsed", zset(append(some, member{-9e6, "alice"})...), true},
-		{"someone's among the lapsed", zset(append(some, member{-2.5e6, "alice"})...), true},
-		{"someone's at the end of the lapsed", zset(append(some, member{0, "alice"})...), true},
+		{"someone's in front of the lapsed", zset(append(some, scored(-9e6, "alice"))...), true},
+		{"someone's among the lapsed", zset(append(some, scored(-2.5e6, "alice"))...), true},
+		{"someone's at the end of the lapsed", zset(append(some, scored(0, "alice"))...), true},
 		{"a fraction among the lapsed", func(h *fakehost.Host) {
 			zset(some...)(h)
 			h.PutMember("k", -0.5, "\x02x")
@@ -170,7 +172,7 @@ func TestLease_foreign(t *testing.T) {
 // A lease zset is never released by someone else's name, nor a window by any.
 func TestRelease_foreign(t *testing.T) {
 	h := loaded(t)
-	zset(member{1e6, "\x01a"}, member{2e6, "a"}, member{3e6, "\x02a"})(h)
+	zset(scored(1e6, "\x01a"), scored(2e6, "a"), scored(3e6, "\x02a"))(h)
 	h.Expire("k", h.Now()/1000+4000)
 	before := h.Dump()
 	for _, id := range []string{"\x01a", "\x02a", "", "a\x00"} {
@@ -191,7 +193,7 @@ func TestZset_farAhead(t *testing.T) {
 		{"\x02a", "GO.LEASE k 2 3153600000 b"}, {"\x02a", "GO.LEASE k 1 3153600000 b"}, {"\x02a", "GO.RELEASE k b"},
 	} {
 		h := loaded(t)
-		h.PutZset("k", member{-(1 << 53), row.text})
+		h.PutZset("k", scored(-(1<<53), row.text))
 		h.Expire("k", h.Now()/1000+100)
 		r := copyOf(h, "k")
 		got := call(h, row.line)
@@ -216,12 +218,12 @@ func TestLease_damagedAmongLive(t *testing.T) {
 		bad  member
 		line string
 	}{
-		{member{5e6 + 0.5, "alice"}, "GO.LEASE k 2 60 x"}, // would have to wait for it
-		{member{5e6 + 0.5, "\x02b"}, "GO.LEASE k 2 60 x"},
-		{member{5e6 + 0.5, "\x02b"}, "GO.LEASE k 2 60 b"}, // its own
+		{scored(5e6+0.5, "alice"), "GO.LEASE k 2 60 x"}, // would have to wait for it
+		{scored(5e6+0.5, "\x02b"), "GO.LEASE k 2 60 x"},
+		{scored(5e6+0.5, "\x02b"), "GO.LEASE k 2 60 b"}, // its own
 	} {
 		h := loaded(t)
-		h.PutZset("k", member{-(float64(h.Now()) + 6e6), "\x02a"}, member{-(float64(h.Now()) + row.bad.Score), row.bad.Text})
+		h.PutZset("k", scored(-(float64(h.Now())+6e6), "\x02a"), scored(-(float64(h.Now())+row.bad.Score), row.bad.Text))
 		h.Expire("k", h.Now()/1000+10_000)
 		wantUntouched(t, h, foreignLeases, row.line)
 	}
