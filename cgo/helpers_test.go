@@ -69,6 +69,9 @@ func relative(h *fakehost.Host, text string) string {
 	})
 }
 
+// effects returns the replicated commands of the latest call, with their times relative.
+func effects(h *fakehost.Host) string { return relative(h, strings.Join(h.Effects(), "; ")) }
+
 // tat is the TAT that many ns from now, as a hash or redis-cell holds it.
 func tat(h *fakehost.Host, nanos int64) string { return strconv.FormatInt(h.Now()*1000+nanos, 10) }
 

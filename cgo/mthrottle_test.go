@@ -20,55 +20,55 @@ func TestMThrottle_effects(t *testing.T) {
 	full := run(0, "GO.THROTTLE l"+limitB+"10")
 	wantEffects(t, []effectRow{
 		{"one limit", nil, "GO.MTHROTTLE 1 k" + limitA + "1", "[0 -1 -1 [0 16 15 -1 2]]",
-			"HSET k t T+2000000000 p 2000000000; PEXPIREAT k M+10000"},
+			"HSET k 0 T+2000000000 1 2; PEXPIREAT k M+10000"},
 		{"it is GO.THROTTLE's", run(0, "GO.THROTTLE k"+limitA),
-			"GO.MTHROTTLE 1 k" + limitA + "1", "[0 -1 -1 [0 16 14 -1 4]]", "HSET k t T+4000000000"},
+			"GO.MTHROTTLE 1 k" + limitA + "1", "[0 -1 -1 [0 16 14 -1 4]]", "HSET k 0 T+4000000000"},
 		{"two keys", nil, "GO.MTHROTTLE 2 k l" + limitA + "1" + limitB + "2", "[0 -1 -1 [0 16 15 -1 2] [0 10 8 -1 2]]",
-			"HSET k t T+2000000000 p 2000000000; PEXPIREAT k M+10000; HSET l t T+2000000000 p 1000000000; PEXPIREAT l M+4500"},
+			"HSET k 0 T+2000000000 1 2; PEXPIREAT k M+10000; HSET l 0 T+2000000000 1 1; PEXPIREAT l M+4500"},
 		{"three keys in milliseconds", nil, "GO.MTHROTTLE 3 m k l 0 1 10 1 0 1 20 1 0 1 30 1 ms",
 			"[0 -1 -1 [0 1 0 -1 10] [0 1 0 -1 20] [0 1 0 -1 30]]",
-			"HSET m t T+10000000 p 10000000; PEXPIREAT m M+1010; HSET k t T+20000000 p 20000000; PEXPIREAT k M+1020; " +
-				"HSET l t T+30000000 p 30000000; PEXPIREAT l M+1030"},
+			"HSET m 0 T+10000000 1 -10000000; PEXPIREAT m M+1010; HSET k 0 T+20000000 1 -20000000; PEXPIREAT k M+1020; " +
+				"HSET l 0 T+30000000 1 -30000000; PEXPIREAT l M+1030"},
 		{"a key twice has two cells", nil, "GO.MTHROTTLE 2 k k" + limitA + "1" + limitC + "1", "[0 -1 -1 [0 16 15 -1 2] [0 5 4 -1 6]]",
-			"HSET k t T+2000000000 p 2000000000 t1 T+6000000000 p1 6000000000; PEXPIREAT k M+13500"},
+			"HSET k 0 T+2000000000 1 2 4 T+6000000000 5 6; PEXPIREAT k M+13500"},
 		{"the expiry is as exact as the smallest window asks for", nil, "GO.MTHROTTLE 2 k k" + limitB + "1" + limitA + "1",
 			"[0 -1 -1 [0 10 9 -1 1] [0 16 15 -1 2]]",
-			"HSET k t T+1000000000 p 1000000000 t1 T+2000000000 p1 2000000000; PEXPIREAT k M+4500"},
+			"HSET k 0 T+1000000000 1 1 4 T+2000000000 5 2; PEXPIREAT k M+4500"},
 		{"the cells go by the key's repeats", nil, "GO.MTHROTTLE 4 k l k l" + strings.Repeat(limitA+"1", 4),
 			"[0 -1 -1 [0 16 15 -1 2] [0 16 15 -1 2] [0 16 15 -1 2] [0 16 15 -1 2]]",
-			"HSET k t T+2000000000 p 2000000000 t1 T+2000000000 p1 2000000000; PEXPIREAT k M+10000; " +
-				"HSET l t T+2000000000 p 2000000000 t1 T+2000000000 p1 2000000000; PEXPIREAT l M+10000"},
+			"HSET k 0 T+2000000000 1 2 4 T+2000000000 5 2; PEXPIREAT k M+10000; " +
+				"HSET l 0 T+2000000000 1 2 4 T+2000000000 5 2; PEXPIREAT l M+10000"},
 		{"one of them again", run(0, "GO.MTHROTTLE 2 k k"+limitA+"1"+limitC+"1"), "GO.THROTTLE k" + limitA, "[0 16 14 -1 4]",
-			"HSET k t T+4000000000"},
+			"HSET k 0 T+4000000000"},
 		{"with a fraction", nil, "GO.MTHROTTLE 2 k k 15 7 60 1 15 7 60 2", "[0 -1 -1 [0 16 15 -1 9] [0 16 14 -1 18]]",
-			"HSET k t T+8571428571 p 60000000000 n 3 c 7 t1 T+17142857142 p1 60000000000 n1 6 c1 7; PEXPIREAT k M+32143"},
+			"HSET k 0 T+8571428571 1 60 2 3 3 7 4 T+17142857142 5 60 6 6 7 7; PEXPIREAT k M+32143"},
 		{"from a fraction to none in the second cell", run(0, "GO.MTHROTTLE 2 k k 15 7 60 1 15 7 60 2"),
 			"GO.MTHROTTLE 2 k k 15 7 60 0" + limitA + "1", "[0 -1 -1 [0 16 15 -1 9] [0 16 13 -1 6]]",
-			"HSET k t1 T+6000000000 p1 2000000000; HDEL k n1 c1; PEXPIREAT k M+16572"},
+			"HSET k 4 T+6000000000 5 2; HDEL k 6 7; PEXPIREAT k M+16572"},
 		{"a gap is filled with a void cell", nil, "GO.MTHROTTLE 2 k k" + limitA + "0" + limitC + "1", "[0 -1 -1 [0 16 16 -1 0] [0 5 4 -1 6]]",
-			"HSET k t T+0 p 2000000000 t1 T+6000000000 p1 6000000000; PEXPIREAT k M+13500"},
+			"HSET k 0 T+0 1 2 4 T+6000000000 5 6; PEXPIREAT k M+13500"},
 		{"a gap of two, one with a fraction", nil, "GO.MTHROTTLE 3 k k k 15 7 60 0 1 1 1 0" + limitC + "1",
 			"[0 -1 -1 [0 16 16 -1 0] [0 2 2 -1 0] [0 5 4 -1 6]]",
-			"HSET k t T+0 p 60000000000 n 0 c 7 t1 T+0 p1 1000000000 t2 T+6000000000 p2 6000000000; PEXPIREAT k M+13500"},
+			"HSET k 0 T+0 1 60 2 0 3 7 4 T+0 5 1 8 T+6000000000 9 6; PEXPIREAT k M+13500"},
 		{"a quantity of 0 among others", run(0, "GO.THROTTLE l"+limitB+"3"), "GO.MTHROTTLE 2 k l" + limitA + "1" + limitB + "0",
-			"[0 -1 -1 [0 16 15 -1 2] [0 10 7 -1 3]]", "HSET k t T+2000000000 p 2000000000; PEXPIREAT k M+10000"},
+			"[0 -1 -1 [0 16 15 -1 2] [0 10 7 -1 3]]", "HSET k 0 T+2000000000 1 2; PEXPIREAT k M+10000"},
 		{"one given back, one taken", run(0, "GO.THROTTLE l"+limitB+"3"), "GO.MTHROTTLE 2 l k" + limitB + "-2" + limitA + "1",
 			"[0 -1 -1 [0 10 9 -1 1] [0 16 15 -1 2]]",
-			"HSET l t T+1000000000; PEXPIREAT l M+3500; HSET k t T+2000000000 p 2000000000; PEXPIREAT k M+10000"},
+			"HSET l 0 T+1000000000; PEXPIREAT l M+3500; HSET k 0 T+2000000000 1 2; PEXPIREAT k M+10000"},
 		{"one given back to full", run(0, "GO.THROTTLE l"+limitB+"3"), "GO.MTHROTTLE 2 l k" + limitB + "-3" + limitA + "1",
-			"[0 -1 -1 [0 10 10 -1 0] [0 16 15 -1 2]]", "DEL l; HSET k t T+2000000000 p 2000000000; PEXPIREAT k M+10000"},
+			"[0 -1 -1 [0 10 10 -1 0] [0 16 15 -1 2]]", "DEL l; HSET k 0 T+2000000000 1 2; PEXPIREAT k M+10000"},
 		{"one of two cells given back", run(0, "GO.MTHROTTLE 2 k k"+limitA+"1"+limitC+"1"), "GO.MTHROTTLE 2 k k" + limitA + "0" + limitC + "-1",
-			"[0 -1 -1 [0 16 15 -1 2] [0 5 5 -1 0]]", "HSET k t1 T+0; PEXPIREAT k M+9500"},
+			"[0 -1 -1 [0 16 15 -1 2] [0 5 5 -1 0]]", "HSET k 4 T+0; PEXPIREAT k M+9500"},
 		{"both given back", run(0, "GO.MTHROTTLE 2 k k"+limitA+"1"+limitC+"1"), "GO.MTHROTTLE 2 k k" + limitA + "-1" + limitC + "-9",
 			"[0 -1 -1 [0 16 16 -1 0] [0 5 5 -1 0]]", "DEL k"},
 		{"the first given back, the second taken", run(0, "GO.MTHROTTLE 2 k k"+limitA+"1"+limitC+"1"),
 			"GO.MTHROTTLE 2 k k" + limitA + "-1" + limitC + "1",
-			"[0 -1 -1 [0 16 16 -1 0] [0 5 3 -1 12]]", "HSET k t T+0 t1 T+12000000000"},
+			"[0 -1 -1 [0 16 16 -1 0] [0 5 3 -1 12]]", "HSET k 0 T+0 4 T+12000000000"},
 		{"nothing given back of nothing", nil, "GO.MTHROTTLE 2 k l" + limitA + "-1" + limitB + "-1",
 			"[0 -1 -1 [0 16 16 -1 0] [0 10 10 -1 0]]", ""},
 		{"redis-cell's string among them", func(h *fakehost.Host) { h.PutString("k", tat(h, 2_500_000_000)) },
 			"GO.MTHROTTLE 2 k l" + limitA + "1" + limitB + "1", "[0 -1 -1 [0 16 13 -1 5] [0 10 9 -1 1]]",
-			"DEL k; HSET k t T+4500000000 p 2000000000; PEXPIREAT k M+12500; HSET l t T+1000000000 p 1000000000; PEXPIREAT l M+3500"},
+			"DEL k; HSET k 0 T+4500000000 1 2; PEXPIREAT k M+12500; HSET l 0 T+1000000000 1 1; PEXPIREAT l M+3500"},
 
 		{"one of two denies", full, "GO.MTHROTTLE 2 k l" + limitA + "1" + limitB + "1", "[1 1 1 [0 16 16 -1 0] [1 10 0 1 10]]", ""},
 		{"the longest wait decides", run(0, "GO.THROTTLE l"+limitB+"10", "GO.THROTTLE k"+limitA+"16", "GO.THROTTLE m"+limitC+"5"),
@@ -88,7 +88,7 @@ func TestMThrottle_effects(t *testing.T) {
 		{"peek with a lowered limit", full, "GO.MTHROTTLE 2 k l" + limitA + "0 8 60 60 0", "[1 1 1 [0 16 16 -1 0] [1 9 0 1 10]]", ""},
 		{"denied at a new rate: the one that denies is rewritten", full,
 			"GO.MTHROTTLE 2 k l" + limitA + "1 9 30 60 1", "[1 2 1 [0 16 16 -1 0] [1 10 0 2 20]]",
-			"HSET l t T+20000000000 p 2000000000; PEXPIREAT l M+25000"},
+			"HSET l 0 T+20000000000 1 2; PEXPIREAT l M+25000"},
 		{"and no other", run(0, "GO.THROTTLE l"+limitB+"10", "GO.THROTTLE k"+limitB+"5"),
 			"GO.MTHROTTLE 2 k l" + limitA + "1" + limitB + "1", "[1 1 1 [0 16 11 -1 10] [1 10 0 1 10]]", ""},
 
@@ -100,11 +100,11 @@ func TestMThrottle_effects(t *testing.T) {
 		{"a word too many", full, "GO.MTHROTTLE 1 k" + limitA + "1 1", "ERR unknown option", ""},
 		{"an option twice", full, "GO.MTHROTTLE 1 k" + limitA + "1 MS ms", "ERR option given more than once", ""},
 		{"a foreign key among them", leaderboard, "GO.MTHROTTLE 2 l k" + limitA + "1" + limitB + "1", wrongType, ""},
-		{"a foreign hash among them", hashOf("t", "T", "x", "1"), "GO.MTHROTTLE 3 l k m" + limitA + "1" + limitB + "1" + limitC + "1", foreign, ""},
-		{"a damaged second cell", hashOf("t", "T", "p", "2000000000", "t1", "T", "p1", "x"), "GO.MTHROTTLE 2 l k" + limitA + "1" + limitB + "1", damaged, ""},
-		{"a cell that nobody asked for is damaged", hashOf("t", "T", "p", "2000000000", "t1", "T", "p1", "1", "t2", "T", "p2", "0"),
+		{"a foreign hash among them", hashOf("0", "T", "x", "1"), "GO.MTHROTTLE 3 l k m" + limitA + "1" + limitB + "1" + limitC + "1", foreign, ""},
+		{"a damaged second cell", hashOf("0", "T", "1", "2", "4", "T", "5", "x"), "GO.MTHROTTLE 2 l k" + limitA + "1" + limitB + "1", damaged, ""},
+		{"a cell that nobody asked for is damaged", hashOf("0", "T", "1", "2", "4", "T", "5", "-1", "8", "T", "9", "0"),
 			"GO.MTHROTTLE 2 k k" + limitA + "0" + limitB + "0", damaged, ""},
-		{"a gap in a hash", hashOf("t1", "T", "p1", "2000000000"), "GO.MTHROTTLE 2 k k" + limitA + "1" + limitB + "1", foreign, ""},
+		{"a gap in a hash", hashOf("4", "T", "5", "2"), "GO.MTHROTTLE 2 k k" + limitA + "1" + limitB + "1", foreign, ""},
 	})
 }
 
@@ -289,7 +289,7 @@ func TestMThrottle_furtherCells(t *testing.T) {
 		}
 		r.follow(t, h, "further", distinct...)
 	}
-	putField(h, "key15", "t120", "5")
+	h.PutField("key15", "480", "5") // the TAT of a 121st cell, without its period
 	before := h.Dump()
 	if got := h.Call(words(fmt.Sprint(len(distinct)), limitA+"1", distinct...)...).String(); got != foreign {
 		t.Error(got)

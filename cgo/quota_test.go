@@ -104,7 +104,7 @@ func TestQuota_foreign(t *testing.T) {
 	}
 	for _, put := range []func(){
 		func() { h.PutOther("k", "list") }, func() { h.PutOther("k", "set") }, func() { leaderboard(h) },
-		func() { putHash(h, "k", "t", tat(h, 1e9), "p", "2000000000") },
+		func() { h.PutHash("k", "0", tat(h, 1e9), "1", "2") },
 	} {
 		put()
 		wantUntouched(t, h, wrongType, "GO.QUOTA k 10 60", "GO.QUOTA k 10 60 0", "GO.QUOTA k 10 60 -5", "GO.QUOTA_RO k 10 60")

@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"gothrottle/funnel"
-
-	"gothrottle/commands/hashtext"
 )
 
 // cellsOf are the limiters in one hash, nil for none at all.
@@ -17,13 +15,8 @@ type cellsOf []funnel.State
 func (cells cellsOf) fields() map[string]string {
 	fields := map[string]string{}
 	for i, s := range cells {
-		suffix := ""
-		if i > 0 {
-			suffix = fmt.Sprint(i)
-		}
-		fields[hashtext.Field("t"+suffix)], fields[hashtext.Field("p"+suffix)] = fmt.Sprint(s.TAT), hashtext.Value("p", fmt.Sprint(s.Rate.Period))
-		if s.Rate.Count != 1 {
-			fields[hashtext.Field("n"+suffix)], fields[hashtext.Field("c"+suffix)] = fmt.Sprint(s.Frac), fmt.Sprint(s.Rate.Count)
+		for field, value := range hashFields(i, s) {
+			fields[field] = value
 		}
 	}
 	return fields

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"gothrottle/cgo/fakehost"
-	"gothrottle/commands/hashtext"
 	"gothrottle/funnel"
 )
 
@@ -18,13 +17,7 @@ type model struct {
 	adopted bool  // a string of redis-cell's as yet
 }
 
-func (m *model) fields() map[string]string {
-	fields := map[string]string{hashtext.Field("t"): fmt.Sprint(m.state.TAT), hashtext.Field("p"): hashtext.Value("p", fmt.Sprint(m.state.Rate.Period))}
-	if m.state.Rate.Count != 1 {
-		fields[hashtext.Field("n")], fields[hashtext.Field("c")] = fmt.Sprint(m.state.Frac), fmt.Sprint(m.state.Rate.Count)
-	}
-	return fields
-}
+func (m *model) fields() map[string]string { return hashFields(0, m.state) }
 
 func pick[T any](r *rand.Rand, all ...T) T { return all[r.IntN(len(all))] }
 

@@ -102,5 +102,21 @@ func (w *walk) wantOutcomes(least int, outcomes ...string) {
 	}
 }
 
+// hashFields returns the fields and values that a hash holds for one cell. A period is
+// stored as whole seconds if it is that, otherwise as minus its ns.
+func hashFields(cell int, s funnel.State) map[string]string {
+	const second = 1_000_000_000 // ns
+	period := -s.Rate.Period
+	if s.Rate.Period%second == 0 {
+		period = s.Rate.Period / second
+	}
+	name := func(field int) string { return fmt.Sprint(4*cell + field) }
+	fields := map[string]string{name(0): fmt.Sprint(s.TAT), name(1): fmt.Sprint(period)}
+	if s.Rate.Count != 1 {
+		fields[name(2)], fields[name(3)] = fmt.Sprint(s.Frac), fmt.Sprint(s.Rate.Count)
+	}
+	return fields
+}
+
 // integers is a reply as text.
 func integers(n ...int64) string { return fmt.Sprint(n) }

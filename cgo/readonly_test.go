@@ -73,7 +73,7 @@ func TestReadOnly_counters(t *testing.T) {
 // A server that lets a key be opened for reading has it refuse all writes; the module
 // does not try, and the host would say so.
 func TestReadOnly_foreign(t *testing.T) {
-	for _, put := range []func(*fakehost.Host){leaderboard, hashOf("t", "T", "x", "1"), hashOf("t", "x", "p", "1"),
+	for _, put := range []func(*fakehost.Host){leaderboard, hashOf("0", "T", "x", "1"), hashOf("0", "x", "1", "-1"),
 		func(h *fakehost.Host) { h.PutString("k", "5@x") }, func(h *fakehost.Host) { h.PutOther("k", "list") }} {
 		for _, line := range []string{"GO.THROTTLE_RO k 15 30 60", "GO.WINDOW_RO k 15 30 -1", "GO.QUOTA_RO k 15 30"} {
 			h := loaded(t)

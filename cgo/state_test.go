@@ -13,17 +13,17 @@ const (
 	damaged   = "ERR the rate limiter at this key is damaged"
 )
 
-// hashOf makes the key k a hash; T in a value is the TAT one second from now.
+// hashOf makes the key k a hash. The value T is the TAT one second from now.
 func hashOf(fieldsAndValues ...string) func(*fakehost.Host) {
 	return func(h *fakehost.Host) {
 		words := make([]string, len(fieldsAndValues))
 		for i, word := range fieldsAndValues {
-			if word == "T" {
+			if i%2 == 1 && word == "T" {
 				word = tat(h, 1_000_000_000)
 			}
 			words[i] = word
 		}
-		putHash(h, "k", words...)
+		h.PutHash("k", words...)
 	}
 }
 
@@ -48,36 +48,36 @@ func TestForeignState(t *testing.T) {
 
 		{"someone's hash", hashOf("name", "x"), foreign},
 		{"someone's hash with two fields", hashOf("name", "x", "mail", "y"), foreign},
-		{"a field t", hashOf("t", "x"), foreign},
-		{"a field p", hashOf("p", "x"), foreign},
-		{"fields t and x", hashOf("t", "T", "x", "1"), foreign},
-		{"a field more", hashOf("t", "T", "p", "2000000000", "x", "1"), foreign},
-		{"upper case", hashOf("T", "T", "P", "2000000000"), foreign},
-		{"n without c", hashOf("t", "T", "p", "2000000000", "n", "0"), foreign},
-		{"c without n", hashOf("t", "T", "p", "2000000000", "c", "7"), foreign},
-		{"half a second cell", hashOf("t", "T", "p", "2000000000", "t1", "T"), foreign},
-		{"a second cell without the first", hashOf("t1", "T", "p1", "2000000000"), foreign},
-		{"a gap", hashOf("t", "T", "p", "2000000000", "t2", "T", "p2", "2000000000"), foreign},
-		{"a field after the cells", hashOf("t", "T", "p", "1", "t1", "T", "p1", "1", "x", "1"), foreign},
-		{"129 cells", cells(129, "2000000000"), foreign},
+		{"field 0 alone", hashOf("0", "x"), foreign},
+		{"field 1 alone", hashOf("1", "x"), foreign},
+		{"fields 0 and x", hashOf("0", "T", "x", "1"), foreign},
+		{"a field more", hashOf("0", "T", "1", "2", "x", "1"), foreign},
+		{"letters as fields", hashOf("t", "T", "p", "2"), foreign},
+		{"field 2 without 3", hashOf("0", "T", "1", "2", "2", "0"), foreign},
+		{"field 3 without 2", hashOf("0", "T", "1", "2", "3", "7"), foreign},
+		{"half a second cell", hashOf("0", "T", "1", "2", "4", "T"), foreign},
+		{"a second cell without the first", hashOf("4", "T", "5", "2"), foreign},
+		{"a gap", hashOf("0", "T", "1", "2", "8", "T", "9", "2"), foreign},
+		{"a field after the cells", hashOf("0", "T", "1", "-1", "4", "T", "5", "-1", "x", "1"), foreign},
+		{"129 cells", cells(129), foreign},
 
-		{"a TAT that is no number", hashOf("t", "x", "p", "2000000000"), damaged},
-		{"a TAT with a plus sign", hashOf("t", "+5", "p", "2000000000"), damaged},
-		{"a TAT with a leading zero", hashOf("t", "05", "p", "2000000000"), damaged},
-		{"an empty TAT", hashOf("t", "", "p", "2000000000"), damaged},
-		{"a TAT past 63 bits", hashOf("t", "9223372036854775808", "p", "2000000000"), damaged},
+		{"a TAT that is no number", hashOf("0", "x", "1", "2"), damaged},
+		{"a TAT with a plus sign", hashOf("0", "+5", "1", "2"), damaged},
+		{"a TAT with a leading zero", hashOf("0", "05", "1", "2"), damaged},
+		{"an empty TAT", hashOf("0", "", "1", "2"), damaged},
+		{"a TAT past 63 bits", hashOf("0", "9223372036854775808", "1", "2"), damaged},
 		{"an array", hashOf("0", "5", "1", "7"), damaged},
-		{"a TAT before 2001", hashOf("t", "999999999999999999", "p", "2000000000"), damaged},
-		{"a negative TAT", hashOf("t", "-1", "p", "2000000000"), damaged},
-		{"a period that is no number", hashOf("t", "T", "p", "1.5"), damaged},
-		{"no period", hashOf("t", "T", "p", "0"), damaged},
-		{"a fraction past its count", hashOf("t", "T", "p", "60000000000", "n", "7", "c", "7"), damaged},
-		{"a count of one", hashOf("t", "T", "p", "60000000000", "n", "0", "c", "1"), damaged},
-		{"a count of nothing", hashOf("t", "T", "p", "60000000000", "n", "0", "c", "0"), damaged},
-		{"a damaged second cell", hashOf("t", "T", "p", "2000000000", "t1", "T", "p1", "x"), damaged},
+		{"a TAT before 2001", hashOf("0", "999999999999999999", "1", "2"), damaged},
+		{"a negative TAT", hashOf("0", "-1", "1", "2"), damaged},
+		{"a period that is no number", hashOf("0", "T", "1", "1.5"), damaged},
+		{"no period", hashOf("0", "T", "1", "0"), damaged},
+		{"a fraction past its count", hashOf("0", "T", "1", "60", "2", "7", "3", "7"), damaged},
+		{"a count of one", hashOf("0", "T", "1", "60", "2", "0", "3", "1"), damaged},
+		{"a count of nothing", hashOf("0", "T", "1", "60", "2", "0", "3", "0"), damaged},
+		{"a damaged second cell", hashOf("0", "T", "1", "2", "4", "T", "5", "x"), damaged},
 		{"damage in the last of 128 cells", func(h *fakehost.Host) {
-			cells(128, "2000000000")(h)
-			putField(h, "k", "p127", "0")
+			cells(128)(h)
+			h.PutField("k", "509", "0") // the last cell's period
 		}, damaged},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -94,13 +94,13 @@ func TestForeignState(t *testing.T) {
 	}
 }
 
-// cells makes the key k a hash of n cells, each in use for one second more.
-func cells(n int, period string) func(*fakehost.Host) {
+// cells makes the key k a hash of n cells. Each one is in use for one more second.
+func cells(n int) func(*fakehost.Host) {
 	return func(h *fakehost.Host) {
-		putHash(h, "k", "t", tat(h, 1_000_000_000), "p", period)
-		for i := 1; i < n; i++ {
-			putField(h, "k", "t"+strconv.Itoa(i), tat(h, 1_000_000_000))
-			putField(h, "k", "p"+strconv.Itoa(i), period)
+		h.PutHash("k")
+		for i := range n {
+			h.PutField("k", strconv.Itoa(4*i), tat(h, 1_000_000_000))
+			h.PutField("k", strconv.Itoa(4*i+1), "2")
 		}
 	}
 }
@@ -111,7 +111,7 @@ func TestCells(t *testing.T) {
 	// two cells: the first in use until T+4s, the second until after.
 	two := func(after int64) func(*fakehost.Host) {
 		return func(h *fakehost.Host) {
-			putHash(h, "k", "t", tat(h, 4_000_000_000), "p", "2000000000", "t1", tat(h, after), "p1", "3000000000")
+			h.PutHash("k", "0", tat(h, 4_000_000_000), "1", "2", "4", tat(h, after), "5", "3")
 		}
 	}
 	for _, row := range []struct {
@@ -122,27 +122,27 @@ func TestCells(t *testing.T) {
 		effects string
 	}{
 		{"the expiry is the second cell's", two(90_000_000_000),
-			"k 15 30 60", "[0 16 13 -1 6]", "HSET k t T+6000000000; PEXPIREAT k M+98000"},
+			"k 15 30 60", "[0 16 13 -1 6]", "HSET k 0 T+6000000000; PEXPIREAT k M+98000"},
 		{"the expiry is the first cell's", two(5_000_000_000),
-			"k 15 30 60", "[0 16 13 -1 6]", "HSET k t T+6000000000; PEXPIREAT k M+14000"},
+			"k 15 30 60", "[0 16 13 -1 6]", "HSET k 0 T+6000000000; PEXPIREAT k M+14000"},
 		{"the first is given back and the second stays", two(90_000_000_000),
-			"k 15 30 60 -9", "[0 16 16 -1 0]", "HSET k t T+0; PEXPIREAT k M+98000"},
+			"k 15 30 60 -9", "[0 16 16 -1 0]", "HSET k 0 T+0; PEXPIREAT k M+98000"},
 		{"the key goes when both are void", two(0),
 			"k 15 30 60 -2", "[0 16 16 -1 0]", "DEL k"},
 		{"the key stays for a part of a nanosecond", func(h *fakehost.Host) {
-			putHash(h, "k", "t", tat(h, 4_000_000_000), "p", "2000000000", "t1", tat(h, 0), "p1", "60000000000", "n1", "1", "c1", "7")
-		}, "k 15 30 60 -2", "[0 16 16 -1 0]", "HSET k t T+0; PEXPIREAT k M+8001"},
+			h.PutHash("k", "0", tat(h, 4_000_000_000), "1", "2", "4", tat(h, 0), "5", "60", "6", "1", "7", "7")
+		}, "k 15 30 60 -2", "[0 16 16 -1 0]", "HSET k 0 T+0; PEXPIREAT k M+8001"},
 		{"a changed rate of the first", two(90_000_000_000),
 			"k 15 7 60", "[0 16 13 -1 26]",
-			"HSET k t T+25714285714 p 60000000000 n 2 c 7; PEXPIREAT k M+105000"},
+			"HSET k 0 T+25714285714 1 60 2 2 3 7; PEXPIREAT k M+105000"},
 		{"peek", two(90_000_000_000), "k 15 30 60 0", "[0 16 14 -1 4]", ""},
 		{"denied", two(90_000_000_000), "k 0 30 60", "[1 1 0 4 4]", ""},
-		{"128 cells", cells(128, "2000000000"),
-			"k 15 30 60", "[0 16 14 -1 3]", "HSET k t T+3000000000; PEXPIREAT k M+11000"},
+		{"128 cells", cells(128),
+			"k 15 30 60", "[0 16 14 -1 3]", "HSET k 0 T+3000000000; PEXPIREAT k M+11000"},
 		{"128 cells given back", func(h *fakehost.Host) {
-			cells(128, "2000000000")(h)
+			cells(128)(h)
 			for i := 1; i < 128; i++ {
-				putField(h, "k", "t"+strconv.Itoa(i), tat(h, 0))
+				h.PutField("k", strconv.Itoa(4*i), tat(h, 0))
 			}
 		}, "k 15 30 60 -1", "[0 16 16 -1 0]", "DEL k"},
 	} {

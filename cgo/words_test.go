@@ -27,7 +27,7 @@ func TestRandom_words(t *testing.T) {
 		h.PutString("string", "5@x")
 		h.PutString("quota", "5@"+strconv.FormatInt(h.Now()+r.Int64N(1e8), 10))
 		h.PutOther("list", "list")
-		putHash(h, "hash", "t", "1", "x", "2")
+		h.PutHash("hash", "0", "1", "x", "2")
 		h.PutZset("zset", fakehost.Member{Score: 1, Text: "alice"})
 		h.PutZset("leases", fakehost.Member{Score: -float64(h.Now() + r.Int64N(1e8)), Text: "\x02x"})
 		h.PutZset("window", fakehost.Member{Score: -float64(h.Now() - r.Int64N(1e8)), Text: "\x013:2"})

@@ -165,7 +165,7 @@ func TestLease_foreign(t *testing.T) {
 	h := loaded(t)
 	h.PutString("k", "x")
 	wantUntouched(t, h, wrongType, "GO.LEASE k 10 60 x", "GO.RELEASE k x", "GO.WINDOW k 10 60")
-	putHash(h, "k", "t", "1")
+	h.PutHash("k", "0", "1")
 	wantUntouched(t, h, wrongType, "GO.LEASE k 10 60 x", "GO.RELEASE k x", "GO.WINDOW k 10 60")
 }
 
