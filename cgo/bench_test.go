@@ -8,11 +8,11 @@ import (
 	"gothrottle/cgo/fakehost"
 )
 
-// steady are calls that do the same however often they run at one instant.
+// steady are calls that do the same work each time, as long as the clock stands still.
 var steady = []struct {
 	name, before, line, reply string
 }{
-	// A ns per unit: the expiry stays good for a billion calls.
+	// A unit drains in 1 ns, so the expiry stays good for a billion calls.
 	{"throttle/admitted", "GO.THROTTLE k 999999999999 1000000000 1", "GO.THROTTLE k 999999999999 1000000000 1", "[0 "},
 	{"throttle/admitted_fraction", "GO.THROTTLE k 999999999999 700000001 1", "GO.THROTTLE k 999999999999 700000001 1", "[0 "},
 	{"throttle/upto", "GO.THROTTLE k 999999999999 1000000000 1", "GO.THROTTLE k 999999999999 1000000000 1 UPTO", "[0 "},
@@ -76,52 +76,8 @@ func prepare(h *fakehost.Host, before, line string) fakehost.Prepared {
 	return h.Prepare(strings.Fields(line)...)
 }
 
-// Go allocates nothing for a call, however it ends.
-func TestAllocations(t *testing.T) {
-	for _, row := range steady {
-		h := loaded(t)
-		p := prepare(h, row.before, row.line)
-		if allocs := testing.AllocsPerRun(100, p.Run); allocs != 0 {
-			t.Errorf("%s: %v allocations per call", row.name, allocs)
-		}
-		if got := h.Reply().String(); !strings.HasPrefix(got, row.reply) {
-			t.Errorf("%s: reply %s, want %s", row.name, got, row.reply)
-		}
-		p.Free()
-	}
-}
-
-// Nor for calls that do something else each time: new slots and entries, and what they make
-// a call clear away.
-func TestAllocations_changing(t *testing.T) {
-	for _, line := range []string{"GO.WINDOW k 10 1", "GO.WINDOW k 1000 1 2 EXACT", "GO.WINDOW k 1000 1 -3", "GO.QUOTA k 10 1", "GO.QUOTA k 10 1 -1",
-		"GO.THROTTLE k 9 7 1 3", "GO.THROTTLE k 9 7 1 -3", "GO.LEASE k 5 1 ", "GO.RELEASE k ", "GO.MTHROTTLE 2 l k 9 7 1 1 9 10 1 -1"} {
-		h := loaded(t)
-		var calls []fakehost.Prepared
-		for i := range 1000 {
-			if strings.HasSuffix(line, " ") {
-				h.Call(strings.Fields(fmt.Sprint("GO.LEASE k 1000 100 ", i))...)
-				calls = append(calls, h.Prepare(strings.Fields(fmt.Sprint(line, i))...))
-			} else {
-				calls = append(calls, h.Prepare(strings.Fields(line)...))
-			}
-		}
-		i := 0
-		allocs := testing.AllocsPerRun(len(calls)-1, func() {
-			calls[i].Run()
-			h.Advance(int64(i) * 97)
-			i++
-		})
-		if allocs != 0 {
-			t.Errorf("%s: %v allocations per call", line, allocs)
-		}
-		for _, p := range calls {
-			p.Free()
-		}
-	}
-}
-
-// From the server's side of the API through C and Go and back; the host's own work is in it.
+// BenchmarkCall measures whole calls: through C into Go and back. The time includes the fake
+// host's own work.
 func BenchmarkCall(b *testing.B) {
 	for _, row := range steady {
 		b.Run(row.name, func(b *testing.B) {
@@ -139,7 +95,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// Calls that take and give back, or let time pass.
+// BenchmarkCall_cycle measures pairs of calls that take and give back, or that a pause separates.
 func BenchmarkCall_cycle(b *testing.B) {
 	for _, row := range []struct {
 		name, one, two string
@@ -171,7 +127,8 @@ func BenchmarkCall_cycle(b *testing.B) {
 	}
 }
 
-// What of that is the way into C and back, before the host does anything.
+// BenchmarkCall_unknown measures the part of BenchmarkCall that the test spends on its own way
+// into C: the host knows no such command and does nothing.
 func BenchmarkCall_unknown(b *testing.B) {
 	h := loaded(b)
 	p := h.Prepare("GO.NOTHING")

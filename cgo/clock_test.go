@@ -1,83 +1,14 @@
 package cgo_test
 
 import (
-	"fmt"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
-
-	"gothrottle/cgo/fakehost"
 )
 
-const second = 1_000_000 // µs
-
-// field returns the value of a line of INFO.
-func field(t *testing.T, h *fakehost.Host, name string) string {
-	t.Helper()
-	for line := range strings.SplitSeq(h.Info(""), "\r\n") {
-		if value, found := strings.CutPrefix(line, "gothrottle_"+name+":"); found {
-			return value
-		}
-	}
-	t.Fatalf("no %s in %q", name, h.Info(""))
-	return ""
-}
-
-// counters returns how many calls of a command were admitted, limited, errors.
-func counters(t *testing.T, h *fakehost.Host, command string) (n [3]int) {
-	t.Helper()
-	value := field(t, h, command)
-	if _, err := fmt.Sscanf(value, "admitted=%d,limited=%d,errors=%d", &n[0], &n[1], &n[2]); err != nil {
-		t.Fatalf("%q: %v", value, err)
-	}
-	return n
-}
-
-func TestInfo(t *testing.T) {
-	h := loaded(t)
-	if got := field(t, h, "version"); got != "1.20.3" {
-		t.Errorf("version %s", got)
-	}
-	if got := h.Info("gothrottle"); !strings.HasPrefix(got, "# gothrottle\r\n") {
-		t.Errorf("INFO gothrottle: %q", got)
-	}
-	if got := h.Info("memory"); got != "" {
-		t.Errorf("INFO memory: %q", got)
-	}
-	for _, row := range []struct {
-		line string
-		want [3]int
-	}{
-		{"GO.THROTTLE k 1 1 1", [3]int{1, 0, 0}},
-		{"GO.THROTTLE k 1 1 1 0", [3]int{1, 0, 0}},
-		{"GO.THROTTLE k 1 1 1 -1", [3]int{1, 0, 0}},
-		{"GO.THROTTLE k 1 1 1 2", [3]int{1, 0, 0}},
-		{"GO.THROTTLE k 1 1 1", [3]int{0, 1, 0}},
-		{"GO.THROTTLE k 1 1 1 3", [3]int{0, 1, 0}},
-		{"GO.THROTTLE k 1 1 x", [3]int{0, 0, 1}},
-		{"CL.THROTTLE k 1 1 1 1 1", [3]int{0, 0, 1}},
-		{"CL.THROTTLE k 1 1 1", [3]int{0, 1, 0}},
-	} {
-		names := []string{"go.throttle", "cl.throttle"}
-		if row.line[0] == 'C' {
-			names[0], names[1] = names[1], names[0]
-		}
-		mine, other := counters(t, h, names[0]), counters(t, h, names[1])
-		call(h, row.line)
-		for i, n := range counters(t, h, names[0]) {
-			if n-mine[i] != row.want[i] {
-				t.Errorf("%s: counted %v after %v", row.line, counters(t, h, names[0]), mine)
-			}
-		}
-		if counters(t, h, names[1]) != other {
-			t.Errorf("%s was counted for %s", row.line, names[1])
-		}
-	}
-}
-
-// The clock of a call is the server's. It follows at once when that is set forward, and
-// goes on at half speed, by the monotonic one, while that is behind.
+// The module's clock is the server's. When an administrator sets the server's clock forward, the
+// module's follows at once. When he sets it back, the module's clock goes on at half the speed of
+// the monotonic clock until the server's has caught up.
 func TestClock(t *testing.T) {
 	h := loaded(t)
 	const inUse = 500_000 // ms
@@ -112,7 +43,7 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// INFO's lead is that of the module's clock, which no call has moved meanwhile.
+// INFO shows the lead at the time of INFO, although no call has moved the module's clock since.
 func TestClock_noLead(t *testing.T) {
 	h := loaded(t)
 	call(h, "GO.THROTTLE k 1 1 1")
@@ -126,7 +57,7 @@ func TestClock_noLead(t *testing.T) {
 	}
 }
 
-// A server that does not tell its time has the system's.
+// On a server without CachedMicroseconds the module takes the system's time.
 func TestClock_system(t *testing.T) {
 	h := loaded(t)
 	call(h, "GO.THROTTLE k 1 1 1")
@@ -141,7 +72,7 @@ func TestClock_system(t *testing.T) {
 	}
 }
 
-// A server whose clock starts in 1970 limits, too.
+// All limiters work on a server whose clock starts in 1970.
 func TestClock_before2001(t *testing.T) {
 	h := loaded(t)
 	h.SetNow(3600 * second)

@@ -14,8 +14,10 @@ import (
 
 func init() { cgo.Version = "1.20.3" }
 
-// newHost returns a server that has not loaded the module. At its end it must have
-// nothing to complain about.
+const second = 1_000_000 // µs
+
+// newHost returns a server that has not loaded the module. The test fails if the server has
+// noticed a fault by the end.
 func newHost(t testing.TB) *fakehost.Host {
 	t.Helper()
 	h := fakehost.New()
@@ -51,8 +53,8 @@ func wantReply(t *testing.T, h *fakehost.Host, line, want string) {
 
 var longNumber = regexp.MustCompile(`\b[0-9]{13,19}\b`)
 
-// relative writes the absolute times in a text as distances from now: T+ns for a TAT, U+µs
-// for a score or the end of a quota, M+ms for an expiry. A prefix is written as ^A or ^B.
+// relative writes the absolute times in a text as distances from now: T+ns for a TAT, U+µs for a
+// score or the end of a quota, M+ms for an expiry. It writes a member's first byte as ^A or ^B.
 func relative(h *fakehost.Host, text string) string {
 	text = strings.NewReplacer("\x01", "^A", "\x02", "^B").Replace(text)
 	return longNumber.ReplaceAllStringFunc(text, func(number string) string {
@@ -72,10 +74,11 @@ func relative(h *fakehost.Host, text string) string {
 // effects returns the replicated commands of the latest call, with their times relative.
 func effects(h *fakehost.Host) string { return relative(h, strings.Join(h.Effects(), "; ")) }
 
-// tat is the TAT that many ns from now, as a hash or redis-cell holds it.
+// tat returns the TAT that lies so many ns after now, as text.
 func tat(h *fakehost.Host, nanos int64) string { return strconv.FormatInt(h.Now()*1000+nanos, 10) }
 
-// wantNothing checks that a call changed nothing and told nobody anything.
+// wantNothing checks that the latest call left the keyspace as it was before, and that it caused
+// no effect, no event and no signal.
 func wantNothing(t *testing.T, h *fakehost.Host, what string, before []string) {
 	t.Helper()
 	if after := h.Dump(); !slices.Equal(before, after) {
@@ -83,5 +86,18 @@ func wantNothing(t *testing.T, h *fakehost.Host, what string, before []string) {
 	}
 	if h.Effects() != nil || h.Events() != nil || h.Signals() != nil {
 		t.Errorf("%s: effects %q, events %v, signals %q", what, h.Effects(), h.Events(), h.Signals())
+	}
+}
+
+// wantUntouched checks that each of these calls replies want and changes nothing.
+func wantUntouched(t *testing.T, h *fakehost.Host, want string, lines ...string) {
+	t.Helper()
+	before := h.Dump()
+	for _, line := range lines {
+		got := call(h, line).String()
+		if got != want {
+			t.Errorf("%s on %q: reply %s, want %s", line, before, got, want)
+		}
+		wantNothing(t, h, line, before)
 	}
 }

@@ -34,7 +34,7 @@ func TestLease_effects(t *testing.T) {
 			"GO.LEASE k 2 60 a", "[0 2 1 -1 60]", ""},
 		{"a slot that lapsed is taken", run(60*second, "GO.LEASE k 1 60 a"),
 			"GO.LEASE k 1 60 b", "[0 1 0 -1 60]", "ZADD k -U+60000000 ^Bb; ZREM k ^Ba; PEXPIREAT k M+75000"},
-		{"its holder comes back", run(60*second, "GO.LEASE k 1 60 a"),
+		{"the holder of a lapsed slot comes back", run(60*second, "GO.LEASE k 1 60 a"),
 			"GO.LEASE k 1 60 a", "[0 1 0 -1 60]", "ZADD k -U+60000000 ^Ba; PEXPIREAT k M+75000"},
 
 		{"denied", two, "GO.LEASE k 2 60 c", "[1 2 0 29 -1]", ""},
@@ -74,7 +74,7 @@ func TestLease_effects(t *testing.T) {
 	})
 }
 
-// An id is any bytes, also none, and long ones.
+// An id may hold any bytes. It may be empty or long.
 func TestLease_ids(t *testing.T) {
 	h := loaded(t)
 	ids := []string{"", "\x00", "\x00\x01", "\x01", "\x02", "a b\r\n", "MS", strings.Repeat("\xff", 62), strings.Repeat("\xff", 63),
@@ -100,7 +100,7 @@ func TestLease_ids(t *testing.T) {
 	r.follow(t, h, "release", "k")
 }
 
-// At most 1024 ids at once, each of which may stand many times.
+// GO.RELEASE takes at most 1024 ids. An id may occur several times among them.
 func TestRelease_many(t *testing.T) {
 	for _, row := range []struct {
 		name         string
@@ -154,7 +154,7 @@ func TestRelease_many(t *testing.T) {
 	}
 }
 
-// Thousands that lapse at once are not counted, and a call clears away 128 of them.
+// No call counts slots that have lapsed, however many there are. Each admitted call removes 128.
 func TestLease_manyLapsed(t *testing.T) {
 	h := loaded(t)
 	h.PutZset("k", fakehost.Member{Score: -float64(h.Now() + second), Text: "\x02live"})

@@ -13,7 +13,7 @@ import (
 	"gothrottle/commands"
 )
 
-// The server is told all that the table says.
+// The module tells the server everything that the command table says.
 func TestLoad(t *testing.T) {
 	h := loaded(t)
 	for _, row := range commands.Table {
@@ -52,7 +52,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// describe is what the server must be told of arguments.
+// describe returns what the module must tell the server of these arguments.
 func describe(args []commands.Arg, indent string) (text string) {
 	for _, a := range args {
 		kind := []string{commands.ArgKey: "key", commands.ArgInteger: "integer", commands.ArgString: "string",
@@ -71,7 +71,8 @@ func describe(args []commands.Arg, indent string) (text string) {
 	return text
 }
 
-// WATCH is left alone and so is a replica that loads; Valkey has an option of its own.
+// The module signals changed keys itself and allows an asynchronous load. On Valkey it sets two
+// more options.
 func TestLoad_options(t *testing.T) {
 	const noImplicitSignal, asyncLoad, skipValidation, slotMigration = 1 << 1, 1 << 2, 1 << 4, 1 << 5
 	if got := loaded(t).Options(); got != noImplicitSignal|asyncLoad {
@@ -88,9 +89,9 @@ func TestLoad_arguments(t *testing.T) {
 	for _, row := range []struct {
 		name  string
 		args  string
-		taken bool // CL.THROTTLE is another module's
+		taken bool // another module has CL.THROTTLE
 		ok    bool
-		cell  bool // CL.THROTTLE is ours then
+		cell  bool // the module registers CL.THROTTLE
 		log   string
 	}{
 		{"none", "", false, true, true, ""},
@@ -134,8 +135,8 @@ func TestLoad_arguments(t *testing.T) {
 	}
 }
 
-// A server that lacks a required function is told so by the function's name. The
-// module loads without any of the others.
+// The module refuses a server that lacks a required function, and logs the function's name. It
+// loads on a server that lacks any other function.
 func TestLoad_missingFunction(t *testing.T) {
 	for _, f := range fakehost.Functions() {
 		t.Run(f.Name, func(t *testing.T) {
@@ -164,7 +165,7 @@ func TestLoad_missingFunction(t *testing.T) {
 			if h.Command("GO.THROTTLE") != nil {
 				t.Error("a command was left behind")
 			}
-			// The same server with the function: what was resolved at first is forgotten.
+			// The same server now has the function. The second load must look it up again.
 			h.Restore()
 			if !h.Load() {
 				t.Errorf("refused again: %q", h.Log())
@@ -174,7 +175,7 @@ func TestLoad_missingFunction(t *testing.T) {
 	}
 }
 
-// stderr returns what f prints there, C code included.
+// stderr returns what f prints to standard error, in Go or in C.
 func stderr(t *testing.T, f func()) string {
 	t.Helper()
 	saved, err := syscall.Dup(2)
@@ -199,7 +200,8 @@ func stderr(t *testing.T, f func()) string {
 	return string(text)
 }
 
-// Effects that could not be replicated would let replicas drift in silence.
+// The module refuses a server that has renamed a command that the module replicates: replicas
+// would drift without a message.
 func TestLoad_effectRenamed(t *testing.T) {
 	for _, name := range []string{"HSET", "HDEL", "ZADD", "ZREM", "SET", "DEL", "PEXPIREAT"} {
 		h := newHost(t)
@@ -218,7 +220,7 @@ func TestLoad_takenName(t *testing.T) {
 	if h.Load() || !strings.Contains(strings.Join(h.Log(), "\n"), "the command name go.throttle is taken") {
 		t.Errorf("log %q", h.Log())
 	}
-	// What was registered before the refusal is gone, and a later load is a first one.
+	// A refused load leaves no command behind. The next load is like a first one.
 	h.Restore()
 	h.ClearLog()
 	if !h.Load("cl-throttle", "no") || h.Command("CL.THROTTLE") != nil || h.Log() != nil {
@@ -226,7 +228,7 @@ func TestLoad_takenName(t *testing.T) {
 	}
 }
 
-// A second load beside the first is refused and does not disturb it.
+// The module refuses a second load. The first one goes on undisturbed.
 func TestLoad_twice(t *testing.T) {
 	h := loaded(t)
 	call(h, "GO.THROTTLE k 15 30 60")
@@ -240,7 +242,8 @@ func TestLoad_twice(t *testing.T) {
 	wantReply(t, h, "CL.THROTTLE k 15 30 60", "[0 16 14 -1 4]")
 }
 
-// ACL categories as the server has them: none before 7.2, none of our own before 7.4.
+// The module sets the ACL categories that the server allows: none before 7.2, none of the module's
+// own before 7.4.
 func TestLoad_categories(t *testing.T) {
 	const note = "warning: <gothrottle> no ACL categories for go.throttle: grant it by name"
 	for _, row := range []struct {
@@ -278,7 +281,7 @@ func TestLoad_descriptionRefused(t *testing.T) {
 	}
 }
 
-// The first load keeps the names of the fields; nothing else is kept, by any load.
+// The first load keeps the names of the hash fields in memory. No other load keeps memory.
 func TestLoad_leaks(t *testing.T) {
 	before := loaded(t).Alive()
 	for _, args := range [][]string{nil, {"cl-throttle", "no"}, {"x"}, {"cl-throttle"}} {

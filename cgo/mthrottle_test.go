@@ -9,7 +9,7 @@ import (
 	"gothrottle/cgo/fakehost"
 )
 
-// The limits of the rows: one unit of a takes 2 s to drain, of b 1 s, of c 6 s.
+// The limits of the rows. A unit of limitA drains in 2 s, of limitB in 1 s, of limitC in 6 s.
 const (
 	limitA = " 15 30 60 "
 	limitB = " 9 60 60 "
@@ -89,7 +89,7 @@ func TestMThrottle_effects(t *testing.T) {
 		{"denied at a new rate: the one that denies is rewritten", full,
 			"GO.MTHROTTLE 2 k l" + limitA + "1 9 30 60 1", "[1 2 1 [0 16 16 -1 0] [1 10 0 2 20]]",
 			"HSET l 0 T+20000000000 1 2; PEXPIREAT l M+25000"},
-		{"and no other", run(0, "GO.THROTTLE l"+limitB+"10", "GO.THROTTLE k"+limitB+"5"),
+		{"denied at a new rate: the one that admits is not rewritten", run(0, "GO.THROTTLE l"+limitB+"10", "GO.THROTTLE k"+limitB+"5"),
 			"GO.MTHROTTLE 2 k l" + limitA + "1" + limitB + "1", "[1 1 1 [0 16 11 -1 10] [1 10 0 1 10]]", ""},
 
 		{"a bad word in the second limit", full, "GO.MTHROTTLE 2 k l" + limitA + "1 9 60 x 1", "ERR period is not an integer", ""},
@@ -123,7 +123,7 @@ func TestMThrottle_expiry(t *testing.T) {
 			t.Fatalf("the key expires at %d, its second cell is in use until %d", at, latest)
 		}
 	}
-	// The first and the third have been void for long; a refund takes them along.
+	// All three cells are void now. A refund to the first one removes the key.
 	h.Expire("k", latest+100_000)
 	h.Advance(50 * 36 * second)
 	wantReply(t, h, "GO.THROTTLE k 9 10 1 0", "[0 10 10 -1 0]")
@@ -169,7 +169,7 @@ func TestMThrottle_numkeys(t *testing.T) {
 	if got := h.Call(words("2", limitA+"1", "k", "l")...).String(); got != "[0 -1 -1 [0 16 15 -1 2] [0 16 15 -1 2]]" {
 		t.Error(got)
 	}
-	// One key fewer than there are: what follows are the numbers of its limit.
+	// numkeys is one less than the number of keys. The words after the first limit are then no options.
 	if got := h.Call(words("1", limitA+"1", "k", "l")...).String(); got != "ERR unknown option" {
 		t.Error(got)
 	}
@@ -182,8 +182,9 @@ func TestMThrottle_numkeys(t *testing.T) {
 	}
 }
 
-// What the server sees of the keys is what the module opens: else users and cluster nodes
-// would be checked for others. The host complains of any that it does not see.
+// The keys that the module tells the server are the keys that it opens. Otherwise the server would
+// check the wrong keys for ACL and cluster. The fake host reports a fault if the module opens any
+// other key.
 func TestMThrottle_keys(t *testing.T) {
 	h := loaded(t)
 	for _, keys := range [][]string{{"a"}, {"a", "b"}, {"a", "a", "b"}, {"", "\x00"}, {"MS", "1"}} {
@@ -209,7 +210,8 @@ func TestMThrottle_keys(t *testing.T) {
 	}
 }
 
-// 128 limits, in every mixture of keys; the host's leak check covers them all.
+// A call may have 128 limits, on one key, on 128 keys or on any number between. The fake host
+// checks each call for leaks.
 func TestMThrottle_128(t *testing.T) {
 	for distinct := range 128 {
 		if distinct > 3 && distinct%31 != 0 && distinct != 127 {
@@ -247,7 +249,7 @@ func TestMThrottle_128(t *testing.T) {
 	}
 }
 
-// A 129th limit is one too many, whether it is another cell or another key.
+// A call with 129 limits is an error, whether they are on one key or on 129.
 func TestMThrottle_129(t *testing.T) {
 	var same, other []string
 	for i := range 129 {
@@ -266,7 +268,7 @@ func TestMThrottle_129(t *testing.T) {
 	}
 }
 
-// More cells than a call asks for, in many keys: memory is taken from the server.
+// The keys may hold more cells than the call uses. The module then takes memory from the server.
 func TestMThrottle_furtherCells(t *testing.T) {
 	h := loaded(t)
 	var keys []string
@@ -297,8 +299,8 @@ func TestMThrottle_furtherCells(t *testing.T) {
 	wantNothing(t, h, "foreign", before)
 }
 
-// A call that an event sets off runs between two keys' events of the first one, on any of
-// its keys, and both are done in full.
+// A listener that hears the event of one key may make a call on any key of the first call. Both
+// calls take full effect.
 func TestMThrottle_reentrance(t *testing.T) {
 	for _, inner := range []string{
 		"GO.MTHROTTLE 3 m l k" + strings.Repeat(limitA+"1", 3), "GO.THROTTLE l 15 30 60 -16", "GO.THROTTLE m 15 30 60 99",
@@ -327,6 +329,25 @@ func TestMThrottle_reentrance(t *testing.T) {
 		}
 		if got, want := fmt.Sprint(flat(r)), fmt.Sprint(flat(copyOf(h, all...))); got != want {
 			t.Errorf("%s: the replica holds %v, the server %v", inner, got, want)
+		}
+	}
+}
+
+// A key of redis-cell's is the first cell. The second cell of the key is a new limiter.
+func TestMThrottle_adoptedRepeats(t *testing.T) {
+	for _, row := range []effectRow{
+		{name: "the second cell is its own", line: "GO.MTHROTTLE 2 k k 15 30 60 1 15 30 60 1",
+			reply: "[0 -1 -1 [0 16 10 -1 12] [0 16 15 -1 2]]"},
+		{name: "a peek at the first cell does not forget what it holds", line: "GO.MTHROTTLE 2 k k 15 30 60 0 15 30 60 1",
+			reply: "[0 -1 -1 [0 16 11 -1 10] [0 16 15 -1 2]]"},
+	} {
+		h := loaded(t)
+		h.PutString("k", tat(h, 10_000_000_000))
+		r := copyOf(h, "k")
+		wantReply(t, h, row.line, row.reply)
+		r.follow(t, h, row.name, "k")
+		if got := call(h, "GO.THROTTLE_RO k 15 30 60 0").Ints()[4]; got < 10 {
+			t.Errorf("%s: in use for %d s more, was for 10", row.name, got)
 		}
 	}
 }

@@ -20,8 +20,8 @@ func breakHandler(t *testing.T, handler func(*commands.Call) commands.Error) (me
 	return mend
 }
 
-// A panic is an error reply and a line in the log. Nothing of what the handler had asked
-// for until then happens, and the next call finds all as it was.
+// A handler that panics gives an error reply and a line in the log. What the handler had asked for
+// before does not happen. The next call finds the key unchanged.
 func TestPanic(t *testing.T) {
 	var nowhere *commands.Call
 	for _, row := range []struct {
@@ -66,7 +66,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// brokenThrottle decides as GO.THROTTLE does, so that the record is full of wishes.
+// brokenThrottle asks for a change of everything that GO.THROTTLE may change.
 func brokenThrottle(c *commands.Call) commands.Error {
 	c.Keys[0].Remove = 1
 	c.Cells[0].Set = 3
@@ -75,7 +75,8 @@ func brokenThrottle(c *commands.Call) commands.Error {
 	return commands.NoError
 }
 
-// So it is with what a handler had asked of a sorted set: more of it than fits on the stack.
+// A handler may panic after it has read more entries of a sorted set than fit on the stack.
+// The call changes nothing and leaks no memory.
 func TestPanic_entries(t *testing.T) {
 	h := loaded(t)
 	for range 100 {
@@ -102,7 +103,7 @@ func TestPanic_entries(t *testing.T) {
 	}
 }
 
-// A panic in a call that an event set off is that call's own.
+// A call that a listener makes may panic. The outer call is not affected.
 func TestPanic_reentrance(t *testing.T) {
 	h := loaded(t)
 	h.Listen(func(e fakehost.Event) {

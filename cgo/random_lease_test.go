@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Random calls of GO.LEASE and GO.RELEASE through all of the module against a map.
+// Random calls of GO.LEASE and GO.RELEASE give the same replies as a map of slots.
 func TestRandom_lease(t *testing.T) {
 	w := newWalk(t, "a", "b", "c")
 	slots := map[string]map[string]int64{"a": {}, "b": {}, "c": {}}

@@ -9,7 +9,7 @@ import (
 	"gothrottle/funnel"
 )
 
-// cellsOf are the limiters in one hash, nil for none at all.
+// cellsOf are the cells of one hash; nil if there is no hash.
 type cellsOf []funnel.State
 
 func (cells cellsOf) fields() map[string]string {
@@ -22,7 +22,7 @@ func (cells cellsOf) fields() map[string]string {
 	return fields
 }
 
-// end is when the last of them is void, in ns rounded up.
+// end returns the ns, rounded up, at which the last cell is void.
 func (cells cellsOf) end() (end int64) {
 	for _, s := range cells {
 		end = max(end, s.TAT+min(1, s.Frac))
@@ -31,7 +31,7 @@ func (cells cellsOf) end() (end int64) {
 }
 
 // Random calls of GO.MTHROTTLE and GO.THROTTLE on the same keys, through all of the
-// module, against the same decisions taken one by one by package funnel alone.
+// module, give the same replies and hashes as package funnel gives for one limit after another.
 func TestRandom_mthrottle(t *testing.T) {
 	w := newWalk(t, "a", "b", "c", "d")
 	hashes := map[string]cellsOf{}
@@ -48,7 +48,7 @@ func TestRandom_mthrottle(t *testing.T) {
 			unit, option = 1_000_000, " MS"
 		}
 		var keys, numbers []string
-		index := make([]int, n) // the cell of each
+		index := make([]int, n) // the cell of each limit
 		limits, verdicts := make([]int64, n), make([]funnel.Verdict, n)
 		rates, next := make([]funnel.Rate, n), make([]funnel.State, n)
 		decider, retry := -1, int64(-1)
@@ -63,7 +63,7 @@ func TestRandom_mthrottle(t *testing.T) {
 				}
 			}
 			keys = append(keys, key)
-			// Mostly one rate per cell, and small bursts.
+			// Most calls use one rate per cell and a small burst.
 			limits[i] = pick(w.Rand, 1, 5, 5, 16, 1+w.Int64N(100))
 			count, period := []int64{30, 7, 60}[(index[i]+int(key[0]))%3], 60_000_000_000/unit
 			if w.IntN(30) == 0 {
@@ -106,7 +106,7 @@ func TestRandom_mthrottle(t *testing.T) {
 				continue
 			}
 			changes, touched[key] = true, true
-			for j := range i { // what is missing before it is void
+			for j := range i { // a cell missing before this one becomes a void cell
 				if keys[j] == key && index[j] == len(hashes[key]) {
 					hashes[key] = append(hashes[key], funnel.State{TAT: now, Rate: rates[j].Reduced()})
 				}
@@ -143,7 +143,7 @@ func TestRandom_mthrottle(t *testing.T) {
 	w.wantOutcomes(200, "admitted", "limited", "removed")
 }
 
-// At constant rates a call that is denied changes nothing whatever.
+// A denied call changes nothing as long as each cell keeps its rate.
 func TestRandom_mthrottleDenied(t *testing.T) {
 	w := newWalk(t, "a", "b", "c", "d")
 	rates := map[string]string{}
@@ -152,7 +152,7 @@ func TestRandom_mthrottleDenied(t *testing.T) {
 		if slices.ContainsFunc(w.keys, w.gone) {
 			for _, key := range w.keys {
 				if w.gone(key) {
-					w.h.Delete(key) // the server's doing
+					w.h.Delete(key) // the server removes an expired key itself
 					delete(w.other, key)
 				}
 			}

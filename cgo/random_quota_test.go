@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Random calls of GO.QUOTA through all of the module against a counter.
+// Random calls of GO.QUOTA give the same replies as a counter.
 func TestRandom_quota(t *testing.T) {
 	w := newWalk(t, "a", "b", "c")
 	type counter struct{ used, end int64 }

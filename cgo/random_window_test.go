@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// log is a sliding window without tricks: the units that are left of each entry.
+// log is a simple model of a sliding window: the units that are left of each entry.
 type log struct {
 	period  int64 // µs
 	entries []struct{ time, units int64 }
@@ -20,7 +20,7 @@ func (l *log) used(now int64) (n int64) {
 	return n
 }
 
-// wait returns how long it takes until no more than most units are in use.
+// wait returns the µs until at most most units are in use.
 func (l *log) wait(now, most int64) int64 {
 	for _, e := range l.entries {
 		if at := e.time + l.period; at > now && l.used(at) <= most {
@@ -52,8 +52,8 @@ func (l *log) giveBack(now, units int64) {
 	}
 }
 
-// Random calls of GO.WINDOW through all of the module against a log without tricks: small
-// limits and large ones, EXACT, UPTO, refunds, and a clock that steps.
+// Random calls of GO.WINDOW give the same replies as the simple model: with small and large limits,
+// EXACT, UPTO, refunds, and a clock that is set forward and back.
 func TestRandom_window(t *testing.T) {
 	w := newWalk(t, "a", "b", "c", "d", "e")
 	logs := map[string]*log{}

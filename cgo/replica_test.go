@@ -10,7 +10,7 @@ import (
 	"gothrottle/cgo/fakehost"
 )
 
-// replica is another server's keyspace, which hears effects and knows no limiter.
+// replica is the keyspace of another server. It executes effects and knows nothing of limiters.
 type replica map[string]*replicaKey
 
 // replicaKey is a string, or a hash if fields is not nil, or a sorted set if scores is not.
@@ -40,7 +40,7 @@ func copyOf(h *fakehost.Host, keys ...string) replica {
 	return r
 }
 
-// apply executes one effect; it returns the events that the server owes for it.
+// apply executes one effect. It returns the events that the server must publish for the effect.
 func (r replica) apply(words []string) (events []fakehost.Event, err error) {
 	const generic, text, hash, zset = 1 << 2, 1 << 3, 1 << 6, 1 << 7
 	name, key := words[0], words[1]
@@ -85,7 +85,7 @@ func (r replica) apply(words []string) (events []fakehost.Event, err error) {
 			return nil, err
 		}
 		if old, there := k.scores[words[3]]; there && old == score {
-			return nil, bad // the server would not say a word
+			return nil, bad // the server publishes no event for a ZADD that changes nothing
 		}
 		k.scores[words[3]] = score
 		event(zset, "zadd")
@@ -119,8 +119,8 @@ func (r replica) apply(words []string) (events []fakehost.Event, err error) {
 	return events, err
 }
 
-// follow applies the effects of the latest call to a replica and checks that it then
-// holds what the server holds, and that events and signals were those of the effects.
+// follow applies the effects of the latest call to a replica. It checks that the replica then holds
+// what the server holds, and that events and signals match the effects.
 func (r replica) follow(t *testing.T, h *fakehost.Host, what string, keys ...string) {
 	t.Helper()
 	var events []fakehost.Event
@@ -130,7 +130,7 @@ func (r replica) follow(t *testing.T, h *fakehost.Host, what string, keys ...str
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
-		// The server's own DEL.
+		// The server replicates a DEL itself when it removes an expired key.
 		if all, i := h.Events(), len(events); words[0] == "DEL" && i < len(all) && all[i].Name == "expired" {
 			owed = []fakehost.Event{{Class: 1 << 8, Name: "expired", Key: words[1]}}
 		}
@@ -156,54 +156,11 @@ func (r replica) follow(t *testing.T, h *fakehost.Host, what string, keys ...str
 	}
 }
 
-// flat makes replicas comparable as text: maps print in order.
+// flat makes replicas comparable as text. Package fmt prints maps in the order of their keys.
 func flat(r replica) map[string]replicaKey {
 	keys := map[string]replicaKey{}
 	for name, key := range r {
 		keys[name] = *key
 	}
 	return keys
-}
-
-// effectRow is one way in which a decision can end: what happened before, the call on
-// the key k, its reply and what is replicated.
-type effectRow struct {
-	name    string
-	before  func(*fakehost.Host)
-	line    string
-	reply   string
-	effects string
-}
-
-// wantEffects runs the rows, each on a server of its own, with a replica that follows.
-func wantEffects(t *testing.T, rows []effectRow) {
-	for _, row := range rows {
-		t.Run(row.name, func(t *testing.T) {
-			h := loaded(t)
-			if row.before != nil {
-				row.before(h)
-			}
-			before, r := h.Dump(), copyOf(h, "k", "l", "m")
-			wantReply(t, h, row.line, row.reply)
-			if got := effects(h); got != row.effects {
-				t.Errorf("effects %q, want %q", got, row.effects)
-			}
-			if row.effects == "" {
-				wantNothing(t, h, row.line, before)
-			}
-			r.follow(t, h, row.line, "k", "l", "m")
-		})
-	}
-}
-
-// run makes these calls before the one of a row, and then lets time pass.
-func run(pause int64, lines ...string) func(*fakehost.Host) {
-	return func(h *fakehost.Host) {
-		for _, line := range lines {
-			if got := call(h, line); got.Err != "" {
-				panic(line + ": " + got.Err)
-			}
-		}
-		h.Advance(pause)
-	}
 }

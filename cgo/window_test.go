@@ -26,11 +26,11 @@ func TestWindow_effects(t *testing.T) {
 			"GO.WINDOW k 1000 60", "[0 1000 964 -1 60]", "ZADD k -U+0 ^A10:10; ZREM k ^Az:z"},
 		{"a large limit: the same part of the period shares", run(400_000, "GO.WINDOW k 121 60"),
 			"GO.WINDOW k 121 60", "[0 121 119 -1 60]", "ZADD k -U+0 ^A2:2; ZREM k ^A1"},
-		{"but not the next part", run(500_000, "GO.WINDOW k 121 60"),
+		{"a large limit: the next part of the period gets an entry of its own", run(500_000, "GO.WINDOW k 121 60"),
 			"GO.WINDOW k 121 60", "[0 121 119 -1 60]", "ZADD k -U+0 ^A2"},
 		{"EXACT never shares", run(400_000, "GO.WINDOW k 121 60"),
 			"GO.WINDOW k 121 60 exact", "[0 121 119 -1 60]", "ZADD k -U+0 ^A2"},
-		{"except at the same instant", run(0, "GO.WINDOW k 121 60"),
+		{"EXACT shares at the same instant", run(0, "GO.WINDOW k 121 60"),
 			"GO.WINDOW k 121 60 EXACT", "[0 121 119 -1 60]", "ZADD k -U+0 ^A2:2; ZREM k ^A1"},
 		{"a small limit never shares", run(400_000, "GO.WINDOW k 120 60"),
 			"GO.WINDOW k 120 60", "[0 120 118 -1 60]", "ZADD k -U+0 ^A2"},
@@ -38,7 +38,7 @@ func TestWindow_effects(t *testing.T) {
 			"GO.WINDOW k 10 60", "[0 10 6 -1 60]", "ZADD k -U+0 ^A4; PEXPIREAT k M+75001"},
 		{"at the end of the period", run(60*second, "GO.WINDOW k 10 60 3"),
 			"GO.WINDOW k 10 60", "[0 10 9 -1 60]", "ZADD k -U+0 ^A4; ZREM k ^A3:3; PEXPIREAT k M+75000"},
-		{"all that lapsed, and what lives stays", func(h *fakehost.Host) {
+		{"what lapsed goes, and what lives stays", func(h *fakehost.Host) {
 			run(30*second, "GO.WINDOW k 10 60")(h)
 			run(20*second, "GO.WINDOW k 10 60")(h)
 			run(25*second, "GO.WINDOW k 10 60")(h)
@@ -102,18 +102,7 @@ func TestWindow_effects(t *testing.T) {
 	})
 }
 
-// expire makes the calls and then sets the expiry of k, in ms from now.
-func expire(millis int64, lines ...string) func(*fakehost.Host) {
-	return func(h *fakehost.Host) {
-		run(0, lines...)(h)
-		if millis != fakehost.NoExpiry {
-			millis += h.Now() / 1000
-		}
-		h.Expire("k", millis)
-	}
-}
-
-// However many entries have lapsed at once, a call clears away 128 and counts none of them.
+// No call counts entries that have lapsed, however many there are. Each admitted call removes 128.
 func TestWindow_manyLapsed(t *testing.T) {
 	h := loaded(t)
 	for range 1000 {
@@ -138,7 +127,8 @@ func TestWindow_manyLapsed(t *testing.T) {
 	}
 }
 
-// The memory of a large limit is bounded, of a small one too.
+// A window holds at most 121 entries at a large limit, and one entry per unit at a small one or
+// with EXACT.
 func TestWindow_entries(t *testing.T) {
 	for _, row := range []struct {
 		line string
@@ -161,7 +151,7 @@ func TestWindow_entries(t *testing.T) {
 	}
 }
 
-// Any bytes in the key's name.
+// A key's name may hold any bytes.
 func TestWindow_binaryKey(t *testing.T) {
 	h := loaded(t)
 	key := "\x00 \r\n" + strings.Repeat("\xff", 1000)

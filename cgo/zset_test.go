@@ -17,10 +17,10 @@ type member = fakehost.Member
 
 func scored(score float64, text string) member { return member{Score: score, Text: text} }
 
-// leaderboard makes the key k someone's sorted set.
+// leaderboard makes the key k a sorted set that holds no limiter.
 func leaderboard(h *fakehost.Host) { h.PutZset("k", scored(7.5, "bob"), scored(10, "alice")) }
 
-// zset makes the key k a sorted set; the scores here are in µs from now, as times.
+// zset makes the key k a sorted set of times. The scores given here are µs after now.
 func zset(members ...member) func(*fakehost.Host) {
 	return func(h *fakehost.Host) {
 		h.PutZset("k")
@@ -30,7 +30,7 @@ func zset(members ...member) func(*fakehost.Host) {
 	}
 }
 
-// dead is n entries of a window that count no more, the last of them 100 s old.
+// dead returns n entries of a window that have lapsed, one per second. The newest is 101 s old.
 func dead(n int) (members []member) {
 	for i := range n {
 		members = append(members, scored(float64(i-n)*1e6-1e8, fmt.Sprintf("\x01%d", i%10+n*10)))
@@ -38,14 +38,14 @@ func dead(n int) (members []member) {
 	return members
 }
 
-// A sorted set that is not a window is an error, and no call touches it, whether its
-// newest entry is foreign or one among the dead that would be cleared away.
+// A sorted set that is not a window makes each call an error, and no call changes it. The foreign
+// member may be the newest one, or one among the lapsed entries that a call would remove.
 func TestWindow_foreign(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		before func(*fakehost.Host)
 		want   string
-		some   bool // only calls that change something come across it
+		some   bool // only calls that change something read the foreign member
 	}{
 		{"a leaderboard", leaderboard, foreignWindow, false},
 		{"leases", zset(scored(1e6, "\x02a"), scored(2e6, "\x02b")), foreignWindow, false},
@@ -100,7 +100,7 @@ func TestWindow_foreign(t *testing.T) {
 	}
 }
 
-// What is refunded to full goes with its key: only if all of it is ours.
+// A refund of all units removes the key only if every member is an entry of the window.
 func TestWindow_refundForeign(t *testing.T) {
 	for _, n := range []int{0, 1, 127, 128, 129, 300} {
 		for _, place := range []float64{-5e5, 0.5 - 5e5, float64(n)*1e3 + 1, 1e15, math.Inf(1)} {
@@ -109,7 +109,8 @@ func TestWindow_refundForeign(t *testing.T) {
 			for i := range n {
 				h.PutMember("k", -float64(h.Now()+int64(i)*1000), fmt.Sprintf("\x01%d", 1000+i))
 			}
-			last := scored(-float64(h.Now()+int64(n)*1000), "\x01zzz") // its total is not theirs, which a refund has no need to know
+			// The total of the last entry does not fit the others. A refund does not read it.
+			last := scored(-float64(h.Now()+int64(n)*1000), "\x01zzz")
 			h.PutMember("k", last.Score, last.Text)
 			h.PutMember("k", -(float64(h.Now()) + place), "alice")
 			h.Expire("k", h.Now()/1000+100_000)
@@ -119,13 +120,13 @@ func TestWindow_refundForeign(t *testing.T) {
 	}
 }
 
-// A sorted set that holds no leases is an error, and no call touches it.
+// A sorted set that holds no leases makes each call an error, and no call changes it.
 func TestLease_foreign(t *testing.T) {
 	some := []member{scored(-3e6, "\x02a"), scored(-2e6, "\x02b"), scored(5e6, "\x02c")}
 	for _, row := range []struct {
 		name   string
 		before func(*fakehost.Host)
-		some   bool // only an admitted call comes across it
+		some   bool // only an admitted call reads the foreign member
 	}{
 		{"a leaderboard", leaderboard, false},
 		{"a window", zset(scored(-1e6, "\x011"), scored(0, "\x012")), false},
@@ -169,7 +170,7 @@ func TestLease_foreign(t *testing.T) {
 	wantUntouched(t, h, wrongType, "GO.LEASE k 10 60 x", "GO.RELEASE k x", "GO.WINDOW k 10 60")
 }
 
-// A lease zset is never released by someone else's name, nor a window by any.
+// GO.RELEASE removes only members that are leases, even if another member's name is the id.
 func TestRelease_foreign(t *testing.T) {
 	h := loaded(t)
 	zset(scored(1e6, "\x01a"), scored(2e6, "a"), scored(3e6, "\x02a"))(h)
@@ -181,11 +182,11 @@ func TestRelease_foreign(t *testing.T) {
 		}
 		wantNothing(t, h, id, before)
 	}
-	// Were it released, the expiry would hang on entries that are not ours.
+	// A release of a would leave only foreign members, and the key would need an expiry from them.
 	wantUntouched(t, h, foreignLeases, "GO.RELEASE k a")
 }
 
-// Times far ahead, as a server whose clock was wrong may leave behind: no number wraps.
+// A key may hold times far ahead after a server's clock was wrong. No number overflows.
 func TestZset_farAhead(t *testing.T) {
 	for _, row := range []struct{ text, line string }{
 		{"\x015:5", "GO.WINDOW k 10 3153600000"}, {"\x015:5", "GO.WINDOW k 10 3153600000 0"}, {"\x015:5", "GO.WINDOW k 10 3153600000 -1"},
@@ -198,7 +199,7 @@ func TestZset_farAhead(t *testing.T) {
 		r := copyOf(h, "k")
 		got := call(h, row.line)
 		if got.Err != "" {
-			continue // also in order
+			continue // an error is fine, too
 		}
 		r.follow(t, h, row.line, "k")
 		for i, n := range got.Ints() {
@@ -212,15 +213,15 @@ func TestZset_farAhead(t *testing.T) {
 	}
 }
 
-// A lease whose time is no time is damaged, wherever it stands.
+// A member whose score is no time makes the call an error, also among leases that are held.
 func TestLease_damagedAmongLive(t *testing.T) {
 	for _, row := range []struct {
 		bad  member
 		line string
 	}{
-		{scored(5e6+0.5, "alice"), "GO.LEASE k 2 60 x"}, // would have to wait for it
+		{scored(5e6+0.5, "alice"), "GO.LEASE k 2 60 x"}, // the wait would depend on it
 		{scored(5e6+0.5, "\x02b"), "GO.LEASE k 2 60 x"},
-		{scored(5e6+0.5, "\x02b"), "GO.LEASE k 2 60 b"}, // its own
+		{scored(5e6+0.5, "\x02b"), "GO.LEASE k 2 60 b"}, // the id of the call
 	} {
 		h := loaded(t)
 		h.PutZset("k", scored(-(float64(h.Now())+6e6), "\x02a"), scored(-(float64(h.Now())+row.bad.Score), row.bad.Text))

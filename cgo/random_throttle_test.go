@@ -10,20 +10,18 @@ import (
 	"gothrottle/funnel"
 )
 
-// model is what a key must hold: package funnel's state and the expiry that goes with it.
+// model is what a key must hold: a state of package funnel and an expiry.
 type model struct {
 	state   funnel.State
-	expire  int64 // ms, NoExpiry if a user took it away
-	adopted bool  // a string of redis-cell's as yet
+	expire  int64 // ms; NoExpiry after a user's PERSIST
+	adopted bool  // the key is still redis-cell's string
 }
 
 func (m *model) fields() map[string]string { return hashFields(0, m.state) }
 
-func pick[T any](r *rand.Rand, all ...T) T { return all[r.IntN(len(all))] }
-
-// Random calls on a few keys, through all of the module, against the same decisions taken
-// by package funnel alone; a replica that only hears the effects holds the same.
-func TestRandom(t *testing.T) {
+// Random calls of GO.THROTTLE on a few keys, through all of the module, give the same replies and
+// hashes as package funnel alone. A replica that hears the effects holds the same keys.
+func TestRandom_throttle(t *testing.T) {
 	calls := rounds(30_000)
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -105,7 +103,7 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// meddle does what users do to a key between calls.
+// meddle changes a key as a user might between two calls.
 func meddle(r *rand.Rand, h *fakehost.Host, key string, models map[string]*model, other replica) {
 	m := models[key]
 	switch r.IntN(40) {
@@ -127,8 +125,8 @@ func meddle(r *rand.Rand, h *fakehost.Host, key string, models map[string]*model
 	}
 }
 
-// settle gives the key the expiry that it is promised: where it is if that is neither
-// before the end of the state nor too long after.
+// settle sets the expiry that a stored state gets. An expiry stays if it is neither before the end
+// of the state nor later than the slack allows.
 func (m *model) settle(limit int64, rate funnel.Rate) {
 	end := m.state.TAT
 	if m.state.Frac > 0 {
@@ -139,13 +137,6 @@ func (m *model) settle(limit int64, rate funnel.Rate) {
 	if m.expire < from || m.expire > to {
 		m.expire = to
 	}
-}
-
-func roundUp(n, unit int64) int64 {
-	if n < 0 {
-		return n
-	}
-	return n/unit + min(1, n%unit)
 }
 
 func compare(t *testing.T, h *fakehost.Host, what, key string, m *model) {

@@ -9,10 +9,10 @@ import (
 	"gothrottle/funnel"
 )
 
-// fewer divides the number of random calls where each is slow.
+// fewer divides the number of random calls. It is more than 1 in builds where calls are slow.
 var fewer = 1
 
-// rounds returns how many random calls to make where n are wanted.
+// rounds returns how many random calls a test makes that would like to make n.
 func rounds(n int) int {
 	if testing.Short() {
 		return n / 10
@@ -20,8 +20,8 @@ func rounds(n int) int {
 	return n / fewer
 }
 
-// walk is a random walk: a server, a replica that hears its effects, and the module's
-// clock as it must be while the server's steps back and forth.
+// walk is a random walk: a server, a replica that hears the server's effects, and a model of the
+// module's clock while the server's clock is set forward and back.
 type walk struct {
 	*rand.Rand
 	t     *testing.T
@@ -30,7 +30,7 @@ type walk struct {
 	calls int
 	clock funnel.Clock
 	mono  int64
-	now   int64 // what the module's clock says, µs
+	now   int64 // what the module's clock must say, µs
 	other replica
 	keys  []string
 	reply map[string]int // how often each outcome was seen
@@ -41,7 +41,7 @@ func newWalk(t *testing.T, keys ...string) *walk {
 	return &walk{Rand: rand.New(rand.NewPCG(seed, 0)), seed: seed, t: t, h: loaded(t), other: replica{}, keys: keys, reply: map[string]int{}}
 }
 
-// pass lets up to most µs pass, mostly less; now and then the server's clock is set.
+// pass lets less than most µs pass. Once in 100 calls it also sets the server's clock.
 func (w *walk) pass(most int64) {
 	micros := pick(w.Rand, 0, 0, 1, w.Int64N(1000), w.Int64N(most/100+1), w.Int64N(most))
 	w.h.Advance(micros)
@@ -55,13 +55,13 @@ func (w *walk) pass(most int64) {
 	w.now = w.clock.Now(w.h.Now(), func() int64 { return w.mono })
 }
 
-// gone tells whether the server removes a key because its expiry is past.
+// gone tells whether the expiry of a key is past. The server then removes the key.
 func (w *walk) gone(key string) bool {
 	at := w.h.ExpireOf(key)
 	return at != fakehost.NoExpiry && w.h.Now()/1000 > at
 }
 
-// call makes a call that must reply this; changes tells whether anything may change.
+// call makes a call and checks its reply. If changes is false, the call must change nothing.
 func (w *walk) call(want string, changes bool, words ...string) {
 	w.t.Helper()
 	w.calls++
@@ -92,7 +92,7 @@ func (w *walk) wantExpiry(key string, end, slack int64) {
 	}
 }
 
-// wantOutcomes checks that none was seen too seldom.
+// wantOutcomes checks that each outcome was seen about least times or more.
 func (w *walk) wantOutcomes(least int, outcomes ...string) {
 	w.t.Logf("%v", w.reply)
 	for _, o := range outcomes {
@@ -102,13 +102,12 @@ func (w *walk) wantOutcomes(least int, outcomes ...string) {
 	}
 }
 
-// hashFields returns the fields and values that a hash holds for one cell. A period is
-// stored as whole seconds if it is that, otherwise as minus its ns.
+// hashFields returns the fields and values that a hash holds for one cell. A period of whole
+// seconds is stored in seconds. Any other period is stored in ns, with a minus sign.
 func hashFields(cell int, s funnel.State) map[string]string {
-	const second = 1_000_000_000 // ns
 	period := -s.Rate.Period
-	if s.Rate.Period%second == 0 {
-		period = s.Rate.Period / second
+	if s.Rate.Period%1_000_000_000 == 0 {
+		period = s.Rate.Period / 1_000_000_000
 	}
 	name := func(field int) string { return fmt.Sprint(4*cell + field) }
 	fields := map[string]string{name(0): fmt.Sprint(s.TAT), name(1): fmt.Sprint(period)}
@@ -118,5 +117,14 @@ func hashFields(cell int, s funnel.State) map[string]string {
 	return fields
 }
 
-// integers is a reply as text.
+// integers returns a reply of integers as text.
 func integers(n ...int64) string { return fmt.Sprint(n) }
+
+func pick[T any](r *rand.Rand, all ...T) T { return all[r.IntN(len(all))] }
+
+func roundUp(n, unit int64) int64 {
+	if n < 0 {
+		return n
+	}
+	return n/unit + min(1, n%unit)
+}

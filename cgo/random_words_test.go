@@ -11,8 +11,8 @@ import (
 	"gothrottle/commands"
 )
 
-// Words of every kind, most of them wrong, on keys of every kind, to every command: one
-// reply each, never a panic, and an error changes nothing.
+// Each command gets random words, most of them wrong, on keys of every kind. Each call gives one
+// reply and never panics. A call that is an error changes nothing.
 func TestRandom_words(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))

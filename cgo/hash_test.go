@@ -27,8 +27,8 @@ func hashOf(fieldsAndValues ...string) func(*fakehost.Host) {
 	}
 }
 
-// What is not ours, or is damaged, is an error, and is not touched by any call.
-func TestForeignState(t *testing.T) {
+// A key that holds no limiter, or a damaged one, makes each call an error. No call changes the key.
+func TestHash_foreign(t *testing.T) {
 	text := func(s string) func(*fakehost.Host) { return func(h *fakehost.Host) { h.PutString("k", s) } }
 	other := func(kind string) func(*fakehost.Host) { return func(h *fakehost.Host) { h.PutOther("k", kind) } }
 	for _, row := range []struct {
@@ -51,7 +51,7 @@ func TestForeignState(t *testing.T) {
 		{"field 0 alone", hashOf("0", "x"), foreign},
 		{"field 1 alone", hashOf("1", "x"), foreign},
 		{"fields 0 and x", hashOf("0", "T", "x", "1"), foreign},
-		{"a field more", hashOf("0", "T", "1", "2", "x", "1"), foreign},
+		{"one field too many", hashOf("0", "T", "1", "2", "x", "1"), foreign},
 		{"letters as fields", hashOf("t", "T", "p", "2"), foreign},
 		{"field 2 without 3", hashOf("0", "T", "1", "2", "2", "0"), foreign},
 		{"field 3 without 2", hashOf("0", "T", "1", "2", "3", "7"), foreign},
@@ -66,14 +66,14 @@ func TestForeignState(t *testing.T) {
 		{"a TAT with a leading zero", hashOf("0", "05", "1", "2"), damaged},
 		{"an empty TAT", hashOf("0", "", "1", "2"), damaged},
 		{"a TAT past 63 bits", hashOf("0", "9223372036854775808", "1", "2"), damaged},
-		{"an array", hashOf("0", "5", "1", "7"), damaged},
+		{"someone's array", hashOf("0", "5", "1", "7"), damaged},
 		{"a TAT before 2001", hashOf("0", "999999999999999999", "1", "2"), damaged},
 		{"a negative TAT", hashOf("0", "-1", "1", "2"), damaged},
 		{"a period that is no number", hashOf("0", "T", "1", "1.5"), damaged},
-		{"no period", hashOf("0", "T", "1", "0"), damaged},
+		{"a period of 0", hashOf("0", "T", "1", "0"), damaged},
 		{"a fraction past its count", hashOf("0", "T", "1", "60", "2", "7", "3", "7"), damaged},
-		{"a count of one", hashOf("0", "T", "1", "60", "2", "0", "3", "1"), damaged},
-		{"a count of nothing", hashOf("0", "T", "1", "60", "2", "0", "3", "0"), damaged},
+		{"a count of 1", hashOf("0", "T", "1", "60", "2", "0", "3", "1"), damaged},
+		{"a count of 0", hashOf("0", "T", "1", "60", "2", "0", "3", "0"), damaged},
 		{"a damaged second cell", hashOf("0", "T", "1", "2", "4", "T", "5", "x"), damaged},
 		{"damage in the last of 128 cells", func(h *fakehost.Host) {
 			cells(128)(h)
@@ -105,56 +105,39 @@ func cells(n int) func(*fakehost.Host) {
 	}
 }
 
-// A hash may hold several limiters. The first is the one that GO.THROTTLE uses; the key
-// lives as long as the last of them.
-func TestCells(t *testing.T) {
-	// two cells: the first in use until T+4s, the second until after.
+// A hash may hold several cells. GO.THROTTLE uses the first one. The key lives until the last cell
+// is void.
+func TestHash_cells(t *testing.T) {
+	// two makes k a hash of two cells: the first in use for 4 s more, the second for after ns more.
 	two := func(after int64) func(*fakehost.Host) {
 		return func(h *fakehost.Host) {
 			h.PutHash("k", "0", tat(h, 4_000_000_000), "1", "2", "4", tat(h, after), "5", "3")
 		}
 	}
-	for _, row := range []struct {
-		name    string
-		before  func(*fakehost.Host)
-		line    string
-		reply   string
-		effects string
-	}{
+	wantEffects(t, []effectRow{
 		{"the expiry is the second cell's", two(90_000_000_000),
-			"k 15 30 60", "[0 16 13 -1 6]", "HSET k 0 T+6000000000; PEXPIREAT k M+98000"},
+			"GO.THROTTLE k 15 30 60", "[0 16 13 -1 6]", "HSET k 0 T+6000000000; PEXPIREAT k M+98000"},
 		{"the expiry is the first cell's", two(5_000_000_000),
-			"k 15 30 60", "[0 16 13 -1 6]", "HSET k 0 T+6000000000; PEXPIREAT k M+14000"},
+			"GO.THROTTLE k 15 30 60", "[0 16 13 -1 6]", "HSET k 0 T+6000000000; PEXPIREAT k M+14000"},
 		{"the first is given back and the second stays", two(90_000_000_000),
-			"k 15 30 60 -9", "[0 16 16 -1 0]", "HSET k 0 T+0; PEXPIREAT k M+98000"},
+			"GO.THROTTLE k 15 30 60 -9", "[0 16 16 -1 0]", "HSET k 0 T+0; PEXPIREAT k M+98000"},
 		{"the key goes when both are void", two(0),
-			"k 15 30 60 -2", "[0 16 16 -1 0]", "DEL k"},
+			"GO.THROTTLE k 15 30 60 -2", "[0 16 16 -1 0]", "DEL k"},
 		{"the key stays for a part of a nanosecond", func(h *fakehost.Host) {
 			h.PutHash("k", "0", tat(h, 4_000_000_000), "1", "2", "4", tat(h, 0), "5", "60", "6", "1", "7", "7")
-		}, "k 15 30 60 -2", "[0 16 16 -1 0]", "HSET k 0 T+0; PEXPIREAT k M+8001"},
+		}, "GO.THROTTLE k 15 30 60 -2", "[0 16 16 -1 0]", "HSET k 0 T+0; PEXPIREAT k M+8001"},
 		{"a changed rate of the first", two(90_000_000_000),
-			"k 15 7 60", "[0 16 13 -1 26]",
+			"GO.THROTTLE k 15 7 60", "[0 16 13 -1 26]",
 			"HSET k 0 T+25714285714 1 60 2 2 3 7; PEXPIREAT k M+105000"},
-		{"peek", two(90_000_000_000), "k 15 30 60 0", "[0 16 14 -1 4]", ""},
-		{"denied", two(90_000_000_000), "k 0 30 60", "[1 1 0 4 4]", ""},
+		{"peek", two(90_000_000_000), "GO.THROTTLE k 15 30 60 0", "[0 16 14 -1 4]", ""},
+		{"denied", two(90_000_000_000), "GO.THROTTLE k 0 30 60", "[1 1 0 4 4]", ""},
 		{"128 cells", cells(128),
-			"k 15 30 60", "[0 16 14 -1 3]", "HSET k 0 T+3000000000; PEXPIREAT k M+11000"},
+			"GO.THROTTLE k 15 30 60", "[0 16 14 -1 3]", "HSET k 0 T+3000000000; PEXPIREAT k M+11000"},
 		{"128 cells given back", func(h *fakehost.Host) {
 			cells(128)(h)
 			for i := 1; i < 128; i++ {
 				h.PutField("k", strconv.Itoa(4*i), tat(h, 0))
 			}
-		}, "k 15 30 60 -1", "[0 16 16 -1 0]", "DEL k"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			h := loaded(t)
-			row.before(h)
-			r := copyOf(h, "k")
-			wantReply(t, h, "GO.THROTTLE "+row.line, row.reply)
-			if got := effects(h); got != row.effects {
-				t.Errorf("effects %q, want %q", got, row.effects)
-			}
-			r.follow(t, h, row.line, "k")
-		})
-	}
+		}, "GO.THROTTLE k 15 30 60 -1", "[0 16 16 -1 0]", "DEL k"},
+	})
 }
