@@ -8,14 +8,12 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"gothrottle/commands/hashtext"
 )
 
 // fields splits a line into words for a command.
 func fields(line string) []any {
 	var all []any
-	for _, f := range hashtext.Stored(strings.Fields(line)) {
+	for _, f := range strings.Fields(line) {
 		all = append(all, f)
 	}
 	return all

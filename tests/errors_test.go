@@ -10,14 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gothrottle/commands"
-	"gothrottle/commands/hashtext"
 )
 
 func TestErrors_eachText(t *testing.T) {
 	s := start(t, options{})
 	s.RPush(ctx, "list", "a")
 	s.HSet(ctx, "profile", "name", "Ann")
-	s.HSet(ctx, "damaged", hashtext.Field("t"), "soon", hashtext.Field("p"), 1)
+	s.HSet(ctx, "damaged", "0", "soon", "1", 1)
 	s.Set(ctx, "text", "hello", 0)
 	s.ZAdd(ctx, "board", redis.Z{Score: 9, Member: "Ann"}, redis.Z{Score: 5, Member: "Bob"})
 	s.must("GO.LEASE held 5 3600 a")

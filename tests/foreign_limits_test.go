@@ -40,7 +40,7 @@ func TestForeign_forEveryCommand(t *testing.T) {
 	}{
 		// Other types.
 		{"RPUSH KEY a", windowCalls, commands.ErrWrongType},
-		{"HSET KEY t 4102444800000000000 p 1000", windowCalls, commands.ErrWrongType},
+		{"HSET KEY 0 4102444800000000000 1 -1000", windowCalls, commands.ErrWrongType},
 		{"SET KEY 1@" + end, windowCalls, commands.ErrWrongType},
 		{"RPUSH KEY a", leaseCalls, commands.ErrWrongType},
 		{"SET KEY a", leaseCalls, commands.ErrWrongType},
@@ -52,7 +52,7 @@ func TestForeign_forEveryCommand(t *testing.T) {
 		{"SET KEY 1@" + end, gcraCalls, commands.ErrWrongType},
 		{"XADD KEY * t 1", gcraCalls, commands.ErrWrongType},
 		{"HSET KEY name Ann", gcraCalls, commands.ErrForeignHash},
-		{"HSET KEY t 4102444800000000000", gcraCalls, commands.ErrForeignHash},
+		{"HSET KEY 0 4102444800000000000", gcraCalls, commands.ErrForeignHash},
 		// Someone's sorted set.
 		{"ZADD KEY 5 Ann 9 Bob", windowCalls, commands.ErrForeignWindow},
 		{"ZADD KEY 5 Ann", windowCalls, commands.ErrForeignWindow},

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gothrottle/commands"
-	"gothrottle/commands/hashtext"
 )
 
 // What stands at a key that is not ours is an error for every call and stays as it
@@ -42,41 +41,41 @@ func TestForeign_isAnErrorAndStaysAsItIs(t *testing.T) {
 		{"SETBIT k 0 0", commands.ErrWrongType},
 		// Someone's hash, even with fields of our names.
 		{"HSET k name Ann age 7", commands.ErrForeignHash},
-		{"HSET k t " + tat, commands.ErrForeignHash},
-		{"HSET k p 1000", commands.ErrForeignHash},
-		{"HSET k n 1 c 7", commands.ErrForeignHash},
-		{"HSET k t " + tat + " name Ann", commands.ErrForeignHash},
-		{"HSET k t " + tat + " p 1000 name Ann", commands.ErrForeignHash},
-		{"HSET k t " + tat + " p 1000 n 1", commands.ErrForeignHash},
-		{"HSET k t " + tat + " p 1000 c 7", commands.ErrForeignHash},
-		{"HSET k t " + tat + " p 1000 n 1 c 7 name Ann", commands.ErrForeignHash},
-		{"HSET k T " + tat + " P 1000", commands.ErrForeignHash},
-		{"HSET k t1 " + tat + " p1 1000", commands.ErrForeignHash},
-		{"HSET k t " + tat + " p 1000 t2 " + tat + " p2 1000", commands.ErrForeignHash},
+		{"HSET k 0 " + tat, commands.ErrForeignHash},
+		{"HSET k 1 -1000", commands.ErrForeignHash},
+		{"HSET k 2 1 3 7", commands.ErrForeignHash},
+		{"HSET k 0 " + tat + " name Ann", commands.ErrForeignHash},
+		{"HSET k 0 " + tat + " 1 -1000 name Ann", commands.ErrForeignHash},
+		{"HSET k 0 " + tat + " 1 -1000 2 1", commands.ErrForeignHash},
+		{"HSET k 0 " + tat + " 1 -1000 3 7", commands.ErrForeignHash},
+		{"HSET k 0 " + tat + " 1 -1000 2 1 3 7 name Ann", commands.ErrForeignHash},
+		{"HSET k t " + tat + " p 1000", commands.ErrForeignHash},
+		{"HSET k 4 " + tat + " 5 -1000", commands.ErrForeignHash},
+		{"HSET k 0 " + tat + " 1 -1000 8 " + tat + " 9 -1000", commands.ErrForeignHash},
 		// Our fields, but numbers that we never write.
-		{"HSET k t soon p 1000", commands.ErrDamaged},
-		{"HSET k t -1 p 1000", commands.ErrDamaged},
-		{"HSET k t 999999999999999999 p 1000", commands.ErrDamaged}, // before 2001
-		{"HSET k 0 17 1 4", commands.ErrDamaged},                    // someone's array
-		{"HSET k t 4e18 p 1000", commands.ErrDamaged},
-		{"HSET k t 9223372036854775808 p 1000", commands.ErrDamaged},
-		{"HSET k t " + tat + " p x", commands.ErrDamaged},
-		{"HSET k t " + tat + " p 0", commands.ErrDamaged},
-		{"HSET k t " + tat + " 1 -1000000000", commands.ErrDamaged},
-		{"HSET k t " + tat + " p 3153600000000000001", commands.ErrDamaged},
-		{"HSET k t " + tat + " p 3153601000000000000", commands.ErrDamaged},
-		{"HSET k t " + tat + " 1 -9223372036854775808", commands.ErrDamaged},
-		{"HSET k t " + tat + " p 1000 n 7 c 7", commands.ErrDamaged},
-		{"HSET k t " + tat + " p 1000 n 8 c 7", commands.ErrDamaged},
-		{"HSET k t " + tat + " p 1000 n -1 c 7", commands.ErrDamaged},
-		{"HSET k t " + tat + " p 1000 n x c 7", commands.ErrDamaged},
-		{"HSET k t " + tat + " p 1000 n 0 c 0", commands.ErrDamaged},
-		{"HSET k t " + tat + " p 1000 n 0 c 1", commands.ErrDamaged},
-		{"HSET k t " + tat + " p 1000 n 0 c -7", commands.ErrDamaged},
-		{"HSET k t " + tat + " p 1000 n 0 c 1000000000001", commands.ErrDamaged},
-		{"HSET k t " + tat + " p 1000 t1 soon p1 1000", commands.ErrDamaged},
-		{"HSET k t " + tat + " p 1000 t1 " + tat + " p1 0", commands.ErrDamaged},
-		{"HSET k t " + tat + " p 1000 t1 " + tat + " p1 1000 n1 7 c1 7", commands.ErrDamaged},
+		{"HSET k 0 soon 1 -1000", commands.ErrDamaged},
+		{"HSET k 0 -1 1 -1000", commands.ErrDamaged},
+		{"HSET k 0 999999999999999999 1 -1000", commands.ErrDamaged}, // before 2001
+		{"HSET k 0 17 1 4", commands.ErrDamaged},                     // someone's array
+		{"HSET k 0 4e18 1 -1000", commands.ErrDamaged},
+		{"HSET k 0 9223372036854775808 1 -1000", commands.ErrDamaged},
+		{"HSET k 0 " + tat + " 1 x", commands.ErrDamaged},
+		{"HSET k 0 " + tat + " 1 0", commands.ErrDamaged},
+		{"HSET k 0 " + tat + " 1 -1000000000", commands.ErrDamaged},
+		{"HSET k 0 " + tat + " 1 -3153600000000000001", commands.ErrDamaged},
+		{"HSET k 0 " + tat + " 1 3153601000", commands.ErrDamaged},
+		{"HSET k 0 " + tat + " 1 -9223372036854775808", commands.ErrDamaged},
+		{"HSET k 0 " + tat + " 1 -1000 2 7 3 7", commands.ErrDamaged},
+		{"HSET k 0 " + tat + " 1 -1000 2 8 3 7", commands.ErrDamaged},
+		{"HSET k 0 " + tat + " 1 -1000 2 -1 3 7", commands.ErrDamaged},
+		{"HSET k 0 " + tat + " 1 -1000 2 x 3 7", commands.ErrDamaged},
+		{"HSET k 0 " + tat + " 1 -1000 2 0 3 0", commands.ErrDamaged},
+		{"HSET k 0 " + tat + " 1 -1000 2 0 3 1", commands.ErrDamaged},
+		{"HSET k 0 " + tat + " 1 -1000 2 0 3 -7", commands.ErrDamaged},
+		{"HSET k 0 " + tat + " 1 -1000 2 0 3 1000000000001", commands.ErrDamaged},
+		{"HSET k 0 " + tat + " 1 -1000 4 soon 5 -1000", commands.ErrDamaged},
+		{"HSET k 0 " + tat + " 1 -1000 4 " + tat + " 5 0", commands.ErrDamaged},
+		{"HSET k 0 " + tat + " 1 -1000 4 " + tat + " 5 -1000 6 7 7 7", commands.ErrDamaged},
 	} {
 		for _, ttl := range []bool{false, true} {
 			s.Del(ctx, "k")
@@ -104,11 +103,11 @@ func TestForeign_oddBytes(t *testing.T) {
 	s := start(t, options{})
 	for i, value := range []string{"", " 1", "1 ", "\x00", "1\x00", "+1", "1.0", "0x1", "\xff\xfe", "٣"} {
 		s.Del(ctx, "k", "str")
-		s.HSet(ctx, "k", hashtext.Field("t"), value, hashtext.Field("p"), 1000)
+		s.HSet(ctx, "k", "0", value, "1", 1000)
 		s.Set(ctx, "str", value, 0)
 		assert.EqualError(t, s.Do(ctx, "GO.THROTTLE", "k", 15, 30, 60).Err(), commands.ErrDamaged.Text(), "value %d", i)
 		assert.EqualError(t, s.Do(ctx, "GO.THROTTLE", "str", 15, 30, 60).Err(), commands.ErrWrongType.Text(), "value %d", i)
-		assert.Equal(t, value, s.HGet(ctx, "k", hashtext.Field("t")).Val())
+		assert.Equal(t, value, s.HGet(ctx, "k", "0").Val())
 		assert.Equal(t, value, s.Get(ctx, "str").Val())
 	}
 }
@@ -146,7 +145,7 @@ func TestForeign_redisCellKeyIsAdopted(t *testing.T) {
 	}
 	// The next write makes it a hash.
 	assert.Equal(t, []int64{0, 10, 2, -1, 28800}, s.throttle("k", 9, 1, 3600))
-	assert.Equal(t, map[string]int64{"t": tat + interval*1_000_000, "p": interval * 1_000_000}, s.state("k"))
+	assert.Equal(t, map[string]int64{"0": tat + interval*1_000_000, "1": interval / 1000}, s.state("k"))
 	s.lastsLongEnough("k", slack(10, 1, interval), "adopted")
 
 	// A refund writes too, and to full leaves nothing.

@@ -9,8 +9,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"gothrottle/commands/hashtext"
 )
 
 // state returns the fields of a limiter, all of which must be integers.
@@ -19,9 +17,9 @@ func (s *server) state(key string) map[string]int64 {
 	require.Equal(s.t, "hash", s.Type(ctx, key).Val(), key)
 	all := map[string]int64{}
 	for name, value := range s.HGetAll(ctx, key).Val() {
-		n, err := strconv.ParseInt(hashtext.Nanos(hashtext.Letter(name), value), 10, 64)
+		n, err := strconv.ParseInt(value, 10, 64)
 		require.NoError(s.t, err, "%s %s", key, name)
-		all[hashtext.Letter(name)] = n
+		all[name] = n
 	}
 	return all
 }
@@ -39,35 +37,35 @@ func TestState_fields(t *testing.T) {
 	const sec = int64(time.Second)
 	for _, c := range []struct {
 		call                string
-		period, frac, count int64 // of the stored state; frac and count 0: not there
+		period, frac, count int64 // as stored; frac and count 0: not there
 		added               int64 // ns from the time of the call to the TAT
 	}{
 		// Where the count divides the period in ns, two fields do.
-		{"15 30 60", 2 * sec, 0, 0, 2 * sec},
-		{"15 30 60 5", 2 * sec, 0, 0, 10 * sec},
-		{"15 3 3 1 MS", sec / 1000, 0, 0, sec / 1000},
-		{"0 1 100000000", 100_000_000 * sec, 0, 0, 100_000_000 * sec},
-		{"99 64 60", 937_500_000, 0, 0, 937_500_000},
-		{"1000 60000000000 60 1000", 1, 0, 0, 1000},
-		// Else the rest of the TAT, n, in c-ths of a ns; always in lowest terms.
-		{"15 7 60", 60 * sec, 3, 7, 8_571_428_571},
-		{"15 14 120", 60 * sec, 3, 7, 8_571_428_571},
-		{"15 7 60 7", 60 * sec, 0, 7, 60 * sec},
-		{"15 3 1 2", sec, 2, 3, 666_666_666},
-		{"99 120000000000 60 5", 1, 1, 2, 2},
+		{"15 30 60", 2, 0, 0, 2 * sec},
+		{"15 30 60 5", 2, 0, 0, 10 * sec},
+		{"15 3 3 1 MS", -sec / 1000, 0, 0, sec / 1000},
+		{"0 1 100000000", 100_000_000, 0, 0, 100_000_000 * sec},
+		{"99 64 60", -937_500_000, 0, 0, 937_500_000},
+		{"1000 60000000000 60 1000", -1, 0, 0, 1000},
+		// Otherwise fields 2 and 3 hold the rest of the TAT: so many parts of a ns, in lowest terms.
+		{"15 7 60", 60, 3, 7, 8_571_428_571},
+		{"15 14 120", 60, 3, 7, 8_571_428_571},
+		{"15 7 60 7", 60, 0, 7, 60 * sec},
+		{"15 3 1 2", 1, 2, 3, 666_666_666},
+		{"99 120000000000 60 5", -1, 1, 2, 2},
 	} {
 		before := s.now()
 		reply := s.throttle(append([]any{c.call}, fields(c.call)...)...)
 		after := s.now()
 		require.Equal(t, int64(0), reply[0], c.call)
 		got := s.state(c.call)
-		called := got["t"] - c.added
+		called := got["0"] - c.added
 		assert.Zero(t, called%1000, "%s: the clock counts microseconds", c.call)
 		assert.True(t, before-int64(50*time.Millisecond) <= called && called <= after,
-			"%s: t = %d, called between %d and %d", c.call, got["t"], before, after)
-		want := map[string]int64{"t": got["t"], "p": c.period}
+			"%s: TAT %d, called between %d and %d", c.call, got["0"], before, after)
+		want := map[string]int64{"0": got["0"], "1": c.period}
 		if c.count != 0 {
-			want["n"], want["c"] = c.frac, c.count
+			want["2"], want["3"] = c.frac, c.count
 		}
 		assert.Equal(t, want, got, c.call)
 	}
@@ -80,17 +78,17 @@ func TestState_fieldsFollowTheRate(t *testing.T) {
 		call string
 		want map[string]int64
 	}{
-		{"k 9 1 3600", map[string]int64{"p": 3_600_000_000_000}},
-		{"k 9 7 3600", map[string]int64{"p": 3_600_000_000_000, "c": 7}},
-		{"k 9 11 3600", map[string]int64{"p": 3_600_000_000_000, "c": 11}},
-		{"k 9 2 3600", map[string]int64{"p": 1_800_000_000_000}},
+		{"k 9 1 3600", map[string]int64{"1": 3600}},
+		{"k 9 7 3600", map[string]int64{"1": 3600, "3": 7}},
+		{"k 9 11 3600", map[string]int64{"1": 3600, "3": 11}},
+		{"k 9 2 3600", map[string]int64{"1": 1800}},
 	} {
 		require.Equal(t, int64(0), s.throttle(fields(c.call)...)[0])
 		got := s.state("k")
-		_, fraction := got["n"]
-		assert.Equal(t, c.want["c"] != 0, fraction, "step %d", i)
-		delete(got, "t")
-		delete(got, "n")
+		_, fraction := got["2"]
+		assert.Equal(t, c.want["3"] != 0, fraction, "step %d", i)
+		delete(got, "0")
+		delete(got, "2")
 		assert.Equal(t, c.want, got, "step %d", i)
 	}
 }
@@ -104,7 +102,7 @@ func slack(limit, count, periodMs int64) int64 {
 func (s *server) lastsLongEnough(key string, slack int64, what string) {
 	s.t.Helper()
 	st := s.state(key)
-	void := (st["t"] + min(st["n"], 1) + 999_999) / 1_000_000
+	void := (st["0"] + min(st["2"], 1) + 999_999) / 1_000_000
 	at := s.expiry(key)
 	assert.True(s.t, void <= at && at <= void+slack,
 		"%s: in use until %d, expires at %d, slack %d", what, void, at, slack)
@@ -209,22 +207,22 @@ func TestState_movesWithItsKey(t *testing.T) {
 	assert.Equal(t, int64(0), use("renamed", 0)[2])
 }
 
-// A hash may hold further limiters, t1 p1 and so on. A call on the first keeps them,
+// A hash may hold further limiters, in the fields 4, 5 and so on. A call on the first keeps them,
 // and the key lives until the last is void.
 func TestState_furtherCellsAreKept(t *testing.T) {
 	s := start(t, options{})
 	const hour = int64(time.Hour)
 	tat := s.now() + 1000*hour
 	for _, further := range []map[string]any{
-		{"t1": tat, "p1": hour},
-		{"t1": tat, "p1": hour, "n1": 3, "c1": 7},
-		{"t1": tat - hour, "p1": hour, "t2": tat, "p2": hour, "n2": 0, "c2": 9},
+		{"4": tat, "5": 3600},
+		{"4": tat, "5": 3600, "6": 3, "7": 7},
+		{"4": tat - hour, "5": 3600, "8": tat, "9": 3600, "10": 0, "11": 9},
 	} {
 		s.Del(ctx, "k")
 		for field, value := range further {
-			require.NoError(t, s.HSet(ctx, "k", hashtext.Field(field), hashtext.Value(field, fmt.Sprint(value))).Err())
+			require.NoError(t, s.HSet(ctx, "k", field, value).Err())
 		}
-		require.NoError(t, s.HSet(ctx, "k", hashtext.Field("t"), s.now()+hour, hashtext.Field("p"), 3600).Err())
+		require.NoError(t, s.HSet(ctx, "k", "0", s.now()+hour, "1", 3600).Err())
 		assert.Equal(t, []int64{0, 10, 8, -1, 7200}, s.throttle("k", 9, 1, 3600))
 		void := (tat + 999_999) / 1_000_000
 		assert.LessOrEqual(t, void, s.expiry("k"))
@@ -252,10 +250,10 @@ func TestState_noCallLeaksMemory(t *testing.T) {
 		p := s.Pipeline()
 		for _, call := range []string{
 			"GO.THROTTLE k 99 1 3600 90", "GO.THROTTLE k 99 1 3600 90", "GO.THROTTLE k 99 1 3600 0",
-			"GO.THROTTLE k 99 7 3600 2", "GO.THROTTLE k 99 1 3600 1", "GO.THROTTLE k 9 1 3600 1", // with n and c, and without
+			"GO.THROTTLE k 99 7 3600 2", "GO.THROTTLE k 99 1 3600 1", "GO.THROTTLE k 9 1 3600 1", // with fields 2 and 3, and without
 			"GO.THROTTLE k 99 1 60 99", "GO.THROTTLE k x 1 60", "CL.THROTTLE k 99 1 60 -100",
 			"SET k 4102444800000000000", "GO.THROTTLE k 999999 1 3600 1", "GO.THROTTLE k 999999 1 3600 -1", "DEL k",
-			"HSET k t 4102444800000000000 p 9 t1 4102444800000000000 p1 9", "GO.THROTTLE k 9 1 60 -1",
+			"HSET k 0 4102444800000000000 1 -9 4 4102444800000000000 5 -9", "GO.THROTTLE k 9 1 60 -1",
 			"HSET k name Ann", "GO.THROTTLE k 9 1 60", "DEL k", "SADD k a", "GO.THROTTLE k 9 1 60", "DEL k",
 			"GO.THROTTLE k 9 1 60 1 MS MS MS MS MS MS MS MS MS MS", "GO.THROTTLE k 9 1 60 -5",
 			"GO.WINDOW w 99 3600 9", "GO.WINDOW w 99 3600 91", "GO.WINDOW w 99 3600 -3", "GO.WINDOW w 999 3600 9 UPTO",

@@ -74,16 +74,16 @@ func TestStream_effectsOfEveryCommand(t *testing.T) {
 		{"GO.MTHROTTLE 2 a b 1 1 3600 1 1 1 3600 3", ""},
 		{"GO.MTHROTTLE 2 a b 1 1 3600 1 1 1 3600 x", ""},
 		{"GO.MTHROTTLE 2 a b 99 100 360000 1 9 1 3600 1",
-			"HSET a t <time> p 3600000000000|PEXPIREAT a <time>|HSET b t <time> p 3600000000000|PEXPIREAT b <time>"},
+			"HSET a 0 <time> 1 3600|PEXPIREAT a <time>|HSET b 0 <time> 1 3600|PEXPIREAT b <time>"},
 		{"GO.MTHROTTLE 2 a b 99 100 360000 1 9 1 3600 10", ""}, // the first would be admitted
 		{"GO.MTHROTTLE 2 b a 9 1 3600 10 99 100 360000 1", ""},
-		{"GO.MTHROTTLE 2 a b 99 100 360000 1 9 1 3600 0", "HSET a t <time>"},
+		{"GO.MTHROTTLE 2 a b 99 100 360000 1 9 1 3600 0", "HSET a 0 <time>"},
 		{"GO.MTHROTTLE 2 a b 99 100 360000 -99 9 1 3600 -9", "DEL a|DEL b"},
-		{"GO.MTHROTTLE 3 c d c 9 1 3600 1 9 1 3600 1 9 7 36000 2", "HSET c t <time> p 3600000000000 t1 <time> p1 36000000000000 n1 2 c1 7|" +
-			"PEXPIREAT c <time>|HSET d t <time> p 3600000000000|PEXPIREAT d <time>"},
-		{"GO.MTHROTTLE 2 c c 9 1 3600 0 9 1 3600 -1", "HSET c t1 <time> p1 3600000000000|HDEL c n1 c1|PEXPIREAT c <time>"},
+		{"GO.MTHROTTLE 3 c d c 9 1 3600 1 9 1 3600 1 9 7 36000 2", "HSET c 0 <time> 1 3600 4 <time> 5 36000 6 2 7 7|" +
+			"PEXPIREAT c <time>|HSET d 0 <time> 1 3600|PEXPIREAT d <time>"},
+		{"GO.MTHROTTLE 2 c c 9 1 3600 0 9 1 3600 -1", "HSET c 4 <time> 5 3600|HDEL c 6 7|PEXPIREAT c <time>"},
 		// A denied call whose rate is new rewrites that limit alone.
-		{"GO.MTHROTTLE 2 d c 9 1 1800 10 9 1 3600 1", "HSET d t <time> p 1800000000000|PEXPIREAT d <time>"},
+		{"GO.MTHROTTLE 2 d c 9 1 1800 10 9 1 3600 1", "HSET d 0 <time> 1 1800|PEXPIREAT d <time>"},
 		{"GO.MTHROTTLE 2 d c 9 1 1800 10 9 1 3600 1", ""},
 		// Leases.
 		{"GO.LEASE l 2 360000 a", "ZADD l <time> \x02a|PEXPIREAT l <time>"},
