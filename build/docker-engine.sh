@@ -1,6 +1,6 @@
 #!/bin/bash
 # docker-engine.sh check        exit 0 if a Docker engine answers, else print why not and exit 1
-# docker-engine.sh run CMD ...  run CMD with an engine: the one that answers, else one started here and stopped afterwards
+# docker-engine.sh run CMD ...  run CMD with a Docker engine; if none answers, one is started here and stopped afterwards
 . "$(dirname "$0")/lib.sh"
 
 answers() { "$DOCKER" version >/dev/null 2>&1; }
@@ -16,7 +16,7 @@ check() {
   fi
 }
 
-# A pid file left by a killed engine may name a process that is someone else's by now; dockerd would then refuse to start.
+# A killed engine leaves a pid file, and another process may have that pid by now. dockerd would then refuse to start.
 remove_stale() {
   local file=$1 name=$2
   if [ -f "$file" ] && [ "$(cat "/proc/$(cat "$file")/comm" 2>/dev/null)" != "$name" ]; then rm -f "$file"; fi
@@ -44,7 +44,7 @@ start() {
   remove_stale /var/run/docker.pid dockerd
   remove_stale /var/run/docker/containerd/containerd.pid containerd
   log=$(mktemp)
-  # --ip: a port published without an address stays on this machine. --mtu: fits inside networks that are tunnels themselves.
+  # --ip: a port published without an address stays on this machine. --mtu: packets fit into networks that are tunnels.
   dockerd --ip 127.0.0.1 --mtu 1400 >"$log" 2>&1 </dev/null &
   pid=$!
   trap stop EXIT

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Adds the module to the server's arguments and hands over to the base image's own entrypoint. Added here and not in
-# CMD, so that it is loaded whatever arguments or configuration file the user gives.
+# Adds the module to the server's arguments and runs the base image's own entrypoint. The module is added here and not
+# in CMD, so that the server loads it whatever arguments or configuration file the user gives.
 set -eu
 module=/usr/lib/redis/modules/gothrottle.so
 
@@ -10,7 +10,7 @@ case ${1-} in '' | -* | *.conf) set -- "$server" "$@" ;; esac
 
 case $1 in redis-server | valkey-server)
   case "$*" in
-  # Named by the user, for its load arguments, or a sentinel, which loads no modules.
+  # The user named the module, to give load arguments, or the server is a sentinel, which loads no modules.
   *"$module"* | *--sentinel*) ;;
   *) set -- "$@" --loadmodule "$module" ;;
   esac

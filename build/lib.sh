@@ -1,12 +1,12 @@
-# Sourced by the scripts beside it: what more than one of them needs. They all run in the repository's root.
+# What more than one script needs. The scripts beside this file source it, and they all run in the repository's root.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 IMAGE=${IMAGE:-gothrottle:dev}
-# The Dockerfile's own defaults again: the tests need the server image by name, the stand-ins both.
+# These repeat the Dockerfile's defaults: the tests need the server image's name, and the stand-ins need both names.
 GO_IMAGE=${GO_IMAGE:-golang:1.26-bookworm}
 SERVER_IMAGE=${SERVER_IMAGE:-redis:8-trixie}
-# The distribution's client fits the distribution's engine; another one first on PATH may not.
+# The distribution's client fits the distribution's engine. Another client on PATH may not fit.
 DOCKER=${DOCKER:-$([ -x /usr/bin/docker ] && echo /usr/bin/docker || echo docker)}
 
 die() {
@@ -22,7 +22,7 @@ have_image() { "$DOCKER" image inspect "$1" >/dev/null 2>&1; }
 
 can_install() { [ "$(id -u)" = 0 ] && have apt-get; }
 
-# A package's own service must not come up: it would take the port and listen beyond our control.
+# The service of a package must not start: it would take the port, and it might listen on other addresses.
 apt_install() (
   policy=/usr/sbin/policy-rc.d
   if [ ! -e "$policy" ]; then
@@ -32,7 +32,7 @@ apt_install() (
   fi
   echo "gothrottle: installing $*" >&2
   export DEBIAN_FRONTEND=noninteractive
-  # A third-party source that does not answer is no reason to give up.
+  # If a third-party package source does not answer, the others may still have what is needed.
   apt-get update -qq >/dev/null 2>&1 || true
   apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=120 "$@" >/dev/null </dev/null
 )
@@ -41,7 +41,8 @@ need_go() {
   local want found
   want=$(awk '$1 == "go" { print $2 }' go.mod)
   have go || die "Go $want or newer is needed and there is no 'go' on PATH: please install it."
-  # In here go may switch to the toolchain that go.mod names; where it cannot, it says its own version outside.
+  # Inside the repository go may switch to the toolchain that go.mod names. If go cannot switch, it fails here, and it
+  # tells its own version only outside the repository.
   found=$(go version 2>/dev/null || (cd / && go version))
   found=${found#go version }
   found=${found%% *}
@@ -51,7 +52,7 @@ need_go() {
   esac
 }
 
-# Debian can have gcc without the C library's headers, so a test translation tells more than the name.
+# Debian can have gcc without the C library's headers, so a file is compiled to see whether the compiler works.
 cc_works() { echo '#include <stdlib.h>' | ${CC:-$(go env CC)} -E -x c - >/dev/null 2>&1; }
 
 need_cc() {

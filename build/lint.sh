@@ -10,6 +10,6 @@ go mod tidy -diff
 go -C bench vet ./...
 go -C bench mod tidy -diff
 for script in build/*.sh .ci/run; do bash -n "$script"; done
-# A file that includes cgo's generated header compiles only inside go build, and go vet has done that above.
+# A file that includes cgo's generated header compiles only inside go build; go vet above has compiled those files.
 { grep -rL --include='*.c' '_cgo_export\.h' . || true; } | xargs -r ${CC:-$(go env CC)} -fsyntax-only -Wall -Wextra -Werror
 echo 'lint: nothing to complain about'

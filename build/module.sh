@@ -6,11 +6,11 @@ need_cc
 
 out=build/out
 mkdir -p "$out"
-# -buildvcs=false: git refuses to speak about a clone that another user owns, and the build would fail with it.
+# -buildvcs=false: git does not answer in a clone that another user owns, and then the build would fail.
 CGO_ENABLED=1 go build -buildmode=c-shared -buildvcs=false -trimpath -ldflags '-s -w' -o "$out/new.so" ./module
 rm -f "$out/new.h"
-# Go leaves 0644; the server loads only what may be executed.
+# Go writes the file with mode 0644. The server loads only files that may be executed.
 chmod 0755 "$out/new.so"
-# Renamed, never overwritten: a running server has the old file mapped.
+# The file is renamed and never overwritten, because a running server has the old file mapped.
 mv -f "$out/new.so" "$out/gothrottle.so"
 echo "built $out/gothrottle.so"

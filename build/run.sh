@@ -1,5 +1,5 @@
 #!/bin/bash
-# Starts a server with the module in the foreground, on 127.0.0.1 only, leaving nothing behind.
+# Starts a server with the module in the foreground, on 127.0.0.1 only. Its files are removed at the end.
 . "$(dirname "$0")/lib.sh"
 
 port=${PORT:-6379}
@@ -8,7 +8,7 @@ connect() { exec 3<>"/dev/tcp/127.0.0.1/$port"; } 2>/dev/null
 pong() { connect && printf 'PING\r\n' >&3 && read -r -t 1 line <&3 && [[ $line == +PONG* ]]; }
 if (connect); then die "port $port on 127.0.0.1 is taken: choose another one, as in 'make run PORT=$((port % 65535 + 1))'."; fi
 
-# The server writes where it stands: not in the repository.
+# The server writes into its working folder, which must not be the repository.
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 if server=$(build/server.sh); then
@@ -36,7 +36,7 @@ echo "ready, Ctrl-C stops it. In another terminal:  $call GO.THROTTLE user:42 15
 echo
 status=0
 wait "$pid" || status=$?
-# A signal ended the wait, not the server: see it out.
+# A signal ended the wait, but the server may still run: wait for its end.
 if ((status > 128)); then
   status=0
   wait "$pid" || status=$?

@@ -1,11 +1,11 @@
 #!/bin/bash
-# Makes stand-ins for the base images out of Debian's packages, under the official names, for a machine that reaches
-# no image registry. Only for images that are not there, and nothing is pulled or pushed. Each carries the label
-# gothrottle.standin, so that nobody takes one for the real thing.
+# Makes stand-ins for the base images from Debian's packages, under the official names, for a machine that reaches no
+# image registry. An image that exists is left alone, and nothing is pulled or pushed. Each stand-in carries the label
+# gothrottle.standin, so that nobody takes it for the official image.
 . "$(dirname "$0")/lib.sh"
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/gothrottle
-# In the cache and not in /tmp, which may be mounted nodev; debootstrap makes devices.
+# The folder is in the cache and not in /tmp: /tmp may be mounted nodev, and debootstrap makes devices.
 mkdir -p "$cache"
 work=$(mktemp -d -p "$cache")
 trap 'rm -rf --one-file-system "$work"' EXIT
@@ -25,7 +25,7 @@ bootstrap() {
   rm -f "$work/$suite"/var/cache/apt/archives/*.deb
 }
 
-# import SUITE IMAGE CHANGE ...: the tree becomes the image.
+# import SUITE IMAGE CHANGE ...  makes the image from the tree of the suite.
 import() {
   local suite=$1 image=$2 changes=() change
   shift 2
@@ -48,7 +48,7 @@ fi
 
 if ! have_image "$SERVER_IMAGE"; then
   bootstrap trixie redis-server
-  # As in the official image: user 999, /data, and no protected mode, since a container publishes only what it is told to.
+  # As in the official image: user 999, /data, and no protected mode. A container publishes only the ports it is told to.
   chroot "$work/trixie" sh -c 'groupmod -g 999 redis && usermod -u 999 redis && install -d -o redis -g redis /data'
   cat >"$work/trixie/usr/local/bin/docker-entrypoint.sh" <<'SH'
 #!/bin/sh

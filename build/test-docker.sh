@@ -1,9 +1,9 @@
 #!/bin/bash
-# The black-box tests against the image. Started through docker-engine.sh, which sees to an engine.
+# The black-box tests against the image. docker-engine.sh runs this script with a Docker engine.
 . "$(dirname "$0")/lib.sh"
 need_go
 build/image.sh
-# The tests never pull; the server without the module is one side of the replication tests.
+# The tests pull no image. The replication tests need the server image without the module.
 have_image "$SERVER_IMAGE" || "$DOCKER" pull "$SERVER_IMAGE"
 GOTHROTTLE_DOCKER=1 GOTHROTTLE_DOCKER_CLI=$DOCKER GOTHROTTLE_IMAGE=$IMAGE GOTHROTTLE_BASE_IMAGE=$SERVER_IMAGE \
   go test -count=1 -timeout 15m ./tests/...
