@@ -15,6 +15,7 @@ typedef struct RedisModuleString RedisModuleString;
 typedef struct RedisModuleKey RedisModuleKey;
 typedef struct RedisModuleCommand RedisModuleCommand;
 typedef struct RedisModuleInfoCtx RedisModuleInfoCtx;
+typedef struct RedisModuleCallReply RedisModuleCallReply;
 typedef int (*RedisModuleCmdFunc)(RedisModuleCtx *, RedisModuleString **, int);
 typedef void (*RedisModuleInfoFunc)(RedisModuleInfoCtx *, int for_crash_report);
 
@@ -22,6 +23,7 @@ typedef void (*RedisModuleInfoFunc)(RedisModuleInfoCtx *, int for_crash_report);
 enum { API_OK = 0, API_ERR = 1, API_VERSION = 1 };
 enum { KEY_READ = 1 << 0, KEY_WRITE = 1 << 1 };
 enum { TYPE_EMPTY, TYPE_STRING, TYPE_LIST, TYPE_HASH, TYPE_SET, TYPE_ZSET };
+enum { REPLY_UNKNOWN = -1, REPLY_STRING, REPLY_ERROR, REPLY_INTEGER, REPLY_ARRAY };
 enum { NOTIFY_GENERIC = 1 << 2, NOTIFY_STRING = 1 << 3, NOTIFY_HASH = 1 << 6, NOTIFY_ZSET = 1 << 7 };
 enum {
     OPTION_NO_IMPLICIT_SIGNAL_MODIFIED = 1 << 1,
@@ -34,10 +36,16 @@ enum { ZADD_ADDED = 1 << 2, ZADD_UPDATED = 1 << 3 };
 #define HASH_FIELD_DELETE ((RedisModuleString *)1)
 
 /* What SetCommandInfo reads; the layout is the server's (version 1). */
-enum { KEYSPEC_RO = 1 << 0, KEYSPEC_RW = 1 << 1, KEYSPEC_ACCESS = 1 << 4, KEYSPEC_UPDATE = 1 << 5 };
+enum {
+    KEYSPEC_RO = 1 << 0,
+    KEYSPEC_RW = 1 << 1,
+    KEYSPEC_ACCESS = 1 << 4,
+    KEYSPEC_UPDATE = 1 << 5,
+    KEYSPEC_INCOMPLETE = 1 << 9 /* the spec names some of the keys; the server asks the command for all */
+};
 enum { BEGIN_SEARCH_INDEX = 2 };
 enum { FIND_KEYS_RANGE = 2, FIND_KEYS_KEYNUM = 3 };
-enum { ARG_STRING = 0, ARG_INTEGER = 1, ARG_KEY = 3, ARG_PURE_TOKEN = 6, ARG_BLOCK = 8 };
+enum { ARG_STRING = 0, ARG_INTEGER = 1, ARG_KEY = 3, ARG_PURE_TOKEN = 6, ARG_ONEOF = 7, ARG_BLOCK = 8 };
 enum { ARG_OPTIONAL = 1 << 0, ARG_MULTIPLE = 1 << 1 };
 
 typedef struct api_history_entry {
@@ -89,6 +97,7 @@ typedef struct api_command_info {
 #define API_FUNCTIONS(X)                                                                          \
     X(REQUIRED, "4.0", void, Log, (RedisModuleCtx *, const char *, const char *, ...))            \
     X(REQUIRED, "4.0", void, SetModuleAttribs, (RedisModuleCtx *, const char *, int, int))        \
+    X(REQUIRED, "4.0.3", int, IsModuleNameBusy, (const char *))                                   \
     X(REQUIRED, "6.0", void, SetModuleOptions, (RedisModuleCtx *, int))                           \
     X(REQUIRED, "4.0", int, CreateCommand,                                                        \
       (RedisModuleCtx *, const char *, RedisModuleCmdFunc, const char *, int, int, int))          \
@@ -131,6 +140,15 @@ typedef struct api_command_info {
     X(REQUIRED, "4.0", void, ZsetRangeStop, (RedisModuleKey *))                                   \
     X(REQUIRED, "4.0", int, HashGet, (RedisModuleKey *, int, ...))                                \
     X(REQUIRED, "4.0", int, HashSet, (RedisModuleKey *, int, ...))                                \
+    X(REQUIRED, "4.0", RedisModuleCallReply *, Call,                                              \
+      (RedisModuleCtx *, const char *, const char *, ...))                                        \
+    X(REQUIRED, "4.0", int, CallReplyType, (RedisModuleCallReply *))                              \
+    X(REQUIRED, "4.0", long long, CallReplyInteger, (RedisModuleCallReply *))                     \
+    X(REQUIRED, "4.0", size_t, CallReplyLength, (RedisModuleCallReply *))                         \
+    X(REQUIRED, "4.0", RedisModuleCallReply *, CallReplyArrayElement,                             \
+      (RedisModuleCallReply *, size_t))                                                           \
+    X(REQUIRED, "4.0", const char *, CallReplyStringPtr, (RedisModuleCallReply *, size_t *))      \
+    X(REQUIRED, "4.0", void, FreeCallReply, (RedisModuleCallReply *))                             \
     X(REQUIRED, "4.0", int, Replicate, (RedisModuleCtx *, const char *, const char *, ...))       \
     X(REQUIRED, "6.0", int, SignalModifiedKey, (RedisModuleCtx *, RedisModuleString *))           \
     X(REQUIRED, "6.0", int, NotifyKeyspaceEvent,                                                  \

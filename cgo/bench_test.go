@@ -37,28 +37,39 @@ var steady = []struct {
 	{"quota/error", "", "GO.QUOTA k 10 60 ALIGN", "ERR "},
 	{"quota/foreign", "", "GO.QUOTA list 10 60", "WRONGTYPE "},
 
-	{"lease/renewed", "GO.LEASE k 10 60 a", "GO.LEASE k 10 60 a", "[0 10 9 -1 60]"},
-	{"lease/denied", "GO.LEASE k 1 60 a", "GO.LEASE k 1 60 b", "[1 1 0 60 -1]"},
+	{"lease/renewed", "GO.LEASE k 10 60 a", "GO.LEASE k 10 60 a", "[0 10 9 -1 60 1]"},
+	{"lease/denied", "GO.LEASE k 1 60 a", "GO.LEASE k 1 60 b", "[1 1 0 60 60 0]"},
+	{"lease/ro", "GO.LEASE k 1 60 a", "GO.LEASE_RO k 1 60 b", "[1 1 0 60 60 0]"},
 	{"lease/error", "", "GO.LEASE k 1 60 b x", "ERR "},
 	{"lease/foreign", "", "GO.LEASE list 1 60 b", "WRONGTYPE "},
 	{"release/none", "GO.LEASE k 1 60 a", "GO.RELEASE k b", "0"},
 	{"release/absent", "", "GO.RELEASE k b", "0"},
 	{"release/foreign", "", "GO.RELEASE list b", "WRONGTYPE "},
 
-	{"mthrottle_2/admitted", "", "GO.MTHROTTLE 2 k k" + strings.Repeat(" 999999999999 1000000000 1 1", 2), "[0 "},
-	{"mthrottle_2/denied", "GO.THROTTLE k 15 30 60 16", "GO.MTHROTTLE 2 k l 15 30 60 1 15 30 60 1", "[1 "},
-	{"mthrottle_2/error", "", "GO.MTHROTTLE 2 k l 15 30 60 1 15 30 60 x", "ERR "},
-	{"mthrottle_2/numkeys", "", "GO.MTHROTTLE 02 k l 15 30 60 1 15 30 60 1", "ERR "},
-	{"mthrottle_2/arity", "", "GO.MTHROTTLE 3 k l 15 30 60 1 15 30 60 1", "ERR "},
-	{"mthrottle_128/keys", "", "GO.MTHROTTLE 128" + many(128) + strings.Repeat(" 999999999999 1000000000 1 1", 128), "[0 "},
-	{"mthrottle_128/cells", "", "GO.MTHROTTLE 128" + strings.Repeat(" k", 128) + strings.Repeat(" 999999999999 1000000000 1 1", 128), "[0 "},
+	{"all_2/admitted", "", "GO.ALL k" + fast + fast, "[0 "},
+	{"all_2/denied", "GO.THROTTLE k 15 30 60 16", "GO.ALL k THROTTLE 15 30 60 KEY l THROTTLE 15 30 60", "[1 "},
+	{"all_2/error", "", "GO.ALL k THROTTLE 15 30 60 KEY l THROTTLE 15 30 x", "ERR "},
+	{"all_2/foreign", "", "GO.ALL k THROTTLE 15 30 60 KEY list QUOTA 1 1", "WRONGTYPE "},
+	{"all_2/arity", "", "GO.ALL k THROTTLE 15 30 60 KEY l", "ERR "},
+	{"all_2/unknown", "", "GO.ALL k THROTTLE 15 30 60 KEY l LIMIT 1 1", "ERR "},
+	{"all_4/mixed", "", mixed, "[0 "},
+	{"all_4/mixed_denied", "GO.QUOTA q 10 60 10", mixed, "[0 "},
+	{"all_4/mixed_ro", "", "GO.ALL_RO" + strings.TrimPrefix(mixed, "GO.ALL"), "[0 "},
+	{"all_32/keys", "", "GO.ALL key0" + fast + manyKeys(1, 31, fast), "[0 "},
+	{"all_32/cells", "", "GO.ALL k" + strings.Repeat(fast, 32), "[0 "},
 }
 
-func many(n int) (keys string) {
+const (
+	fast  = " THROTTLE 999999999999 1000000000 1" // a unit drains in 1 ns
+	mixed = "GO.ALL t" + fast + " KEY w WINDOW 1000000000000 60 KEY q QUOTA 1000000000000 60 KEY l LEASE 10 60 a"
+)
+
+// manyKeys returns the words of n further keys of GO.ALL, each with these clauses.
+func manyKeys(first, n int, clauses string) (words string) {
 	for i := range n {
-		keys += fmt.Sprint(" key", i)
+		words += fmt.Sprint(" KEY key", first+i, clauses)
 	}
-	return keys
+	return words
 }
 
 func prepare(h *fakehost.Host, before, line string) fakehost.Prepared {

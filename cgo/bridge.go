@@ -1,9 +1,11 @@
-// Package cgo is the boundary between the server and package commands: all that says
+// Package cgo is the boundary between the server and package commands: all code that says
 // import "C" or unsafe. shim.h describes the flow of a call and who owns what.
+//
+// This package is no API: it may change with every version.
 package cgo
 
 /*
-#cgo CFLAGS: -std=gnu11 -O2 -Wall -Wextra
+#cgo CFLAGS: -std=gnu11 -O2 -Wall -Wextra -fvisibility=hidden
 #include <stdlib.h>
 #include "shim.h"
 */
@@ -19,32 +21,58 @@ import (
 	"gothrottle/funnel"
 )
 
-// clock is the module's clock. Only goCall uses it, on the server's main thread.
-var clock funnel.Clock
+func monotonic() funnel.Micros { return funnel.Micros(C.shim_call_monotonic_us()) }
 
-func monotonic() int64 { return int64(C.shim_call_monotonic_us()) }
-
-// goCall decides one call. It returns a commands.Error; the rest of the answer is in
-// the record. The record is the server's memory, valid until goCall returns.
+// goCall decides one call. It returns a commands.ErrorCode; the rest of the answer is in the
+// record. The record is the server's memory, valid until goCall returns.
 //
 //export goCall
 func goCall(record *C.shim_call, command C.int) C.int {
-	// The layouts are the same: see the checks below.
+	// The layouts are the same: see the checks in layout.go.
 	call := (*commands.Call)(unsafe.Pointer(record))
+	clock := (*funnel.Clock)(unsafe.Pointer(&C.shim_clock))
 	call.Now = clock.Now(call.Now, monotonic)
-	return C.int(guard(&commands.Table[command], call))
+	row := &commands.Table[command]
+	err := guard(row, row.Handler, call)
+	if err != commands.NoError && call.ErrWord > 0 {
+		writeError(record, call, err)
+	}
+	return C.int(err)
 }
 
-// guard runs a handler so that no panic leaves Go, which would end the server. A call
-// whose handler panicked is an error and changes nothing.
-func guard(command *commands.Command, call *commands.Call) (err commands.Error) {
+// goPlan names the keys of a call in the record. It returns a commands.ErrorCode. The server
+// may ask for the keys of a call at any time, so goPlan uses nothing but the record.
+//
+//export goPlan
+func goPlan(record *C.shim_call, command C.int) C.int {
+	call := (*commands.Call)(unsafe.Pointer(record))
+	row := &commands.Table[command]
+	err := guard(row, row.Plan, call)
+	if err != commands.NoError && call.ErrWord > 0 {
+		writeError(record, call, err)
+	}
+	return C.int(err)
+}
+
+// writeError writes the text of an error that names a word into the record, with a zero at
+// its end.
+func writeError(record *C.shim_call, call *commands.Call, err commands.ErrorCode) {
+	text := (*[commands.MaxErrorText]byte)(unsafe.Pointer(&record.error))
+	b := commands.AppendError(text[:0], err, call.Args[call.ErrWord-1])
+	text[len(b)] = 0
+}
+
+// guard runs a function of a row so that no panic leaves Go: a panic would end the server. A
+// call that panicked is an error and changes nothing.
+func guard(row *commands.Command, run func(*commands.Call) commands.ErrorCode, call *commands.Call) (err commands.ErrorCode) {
 	defer func() {
 		if reason := recover(); reason != nil {
-			err = commands.ErrInternal
-			logPanic(fmt.Sprintf("panic in %s: %v\n%s", command.Name, reason, debug.Stack()))
+			err, call.ErrWord = commands.ErrInternal, 0
+			C.shim_panics++
+			logPanic(fmt.Sprintf("panic in %s: %v\n%s", row.Name, reason, debug.Stack()))
 		}
 	}()
-	return command.Handler(call)
+	return run(call)
 }
 
 // logPanic writes to the server's log, line by line: the server cuts an entry at 1024
@@ -58,54 +86,3 @@ var logPanic = func(text string) {
 	}
 	C.free(unsafe.Pointer(level))
 }
-
-// These fail to compile (a negative constant is no uint) where a Go struct and its C
-// twin differ in size or in the place of a field.
-const (
-	_ = uint(unsafe.Sizeof(commands.Call{}) - C.sizeof_shim_call)
-	_ = uint(C.sizeof_shim_call - unsafe.Sizeof(commands.Call{}))
-	_ = uint(unsafe.Sizeof(commands.Key{}) - C.sizeof_shim_key)
-	_ = uint(C.sizeof_shim_key - unsafe.Sizeof(commands.Key{}))
-	_ = uint(unsafe.Sizeof(commands.Cell{}) - C.sizeof_shim_cell)
-	_ = uint(C.sizeof_shim_cell - unsafe.Sizeof(commands.Cell{}))
-	_ = uint(unsafe.Sizeof(commands.Entry{}) - C.sizeof_shim_entry)
-	_ = uint(C.sizeof_shim_entry - unsafe.Sizeof(commands.Entry{}))
-	_ = uint(unsafe.Sizeof("") - C.sizeof_shim_text)
-	_ = uint(C.sizeof_shim_text - unsafe.Sizeof(""))
-
-	_ = -(unsafe.Offsetof(commands.Call{}.Keys) ^ unsafe.Offsetof(C.shim_call{}.keys))
-	_ = -(unsafe.Offsetof(commands.Call{}.Cells) ^ unsafe.Offsetof(C.shim_call{}.cells))
-	_ = -(unsafe.Offsetof(commands.Call{}.Entries) ^ unsafe.Offsetof(C.shim_call{}.entries))
-	_ = -(unsafe.Offsetof(commands.Call{}.Now) ^ unsafe.Offsetof(C.shim_call{}.now_us))
-	_ = -(unsafe.Offsetof(commands.Call{}.Asked) ^ unsafe.Offsetof(C.shim_call{}.asked))
-	_ = -(unsafe.Offsetof(commands.Call{}.Limited) ^ unsafe.Offsetof(C.shim_call{}.limited))
-	_ = -(unsafe.Offsetof(commands.Call{}.Shape) ^ unsafe.Offsetof(C.shim_call{}.shape))
-	_ = -(unsafe.Offsetof(commands.Call{}.Replies) ^ unsafe.Offsetof(C.shim_call{}.replies))
-	_ = -(unsafe.Offsetof(commands.Call{}.Reply) ^ unsafe.Offsetof(C.shim_call{}.reply))
-	_ = -(unsafe.Offsetof(commands.Call{}.AddPrefix) ^ unsafe.Offsetof(C.shim_call{}.add_prefix))
-	_ = -(unsafe.Offsetof(commands.Call{}.AddArg) ^ unsafe.Offsetof(C.shim_call{}.add_arg))
-	_ = -(unsafe.Offsetof(commands.Call{}.AddTime) ^ unsafe.Offsetof(C.shim_call{}.add_time))
-	_ = -(unsafe.Offsetof(commands.Call{}.SetLen) ^ unsafe.Offsetof(C.shim_call{}.set_len))
-	_ = -(unsafe.Offsetof(commands.Call{}.Set) ^ unsafe.Offsetof(C.shim_call{}.set))
-	_ = -(unsafe.Offsetof(commands.Key{}.Length) ^ unsafe.Offsetof(C.shim_key{}.length))
-	_ = -(unsafe.Offsetof(commands.Key{}.Text) ^ unsafe.Offsetof(C.shim_key{}.text))
-	_ = -(unsafe.Offsetof(commands.Key{}.Remove) ^ unsafe.Offsetof(C.shim_key{}.remove))
-	_ = -(unsafe.Offsetof(commands.Key{}.ExpireFrom) ^ unsafe.Offsetof(C.shim_key{}.expire_from))
-	_ = -(unsafe.Offsetof(commands.Key{}.ExpireTo) ^ unsafe.Offsetof(C.shim_key{}.expire_to))
-	_ = -(unsafe.Offsetof(commands.Key{}.Window) ^ unsafe.Offsetof(C.shim_key{}.window))
-	_ = -(unsafe.Offsetof(commands.Cell{}.Found) ^ unsafe.Offsetof(C.shim_cell{}.found))
-	_ = -(unsafe.Offsetof(commands.Cell{}.Bad) ^ unsafe.Offsetof(C.shim_cell{}.bad))
-	_ = -(unsafe.Offsetof(commands.Cell{}.Set) ^ unsafe.Offsetof(C.shim_cell{}.set))
-	_ = -(unsafe.Offsetof(commands.Cell{}.Unset) ^ unsafe.Offsetof(C.shim_cell{}.unset))
-	_ = -(unsafe.Offsetof(commands.Cell{}.Value) ^ unsafe.Offsetof(C.shim_cell{}.value))
-	_ = -(unsafe.Offsetof(commands.Cell{}.Reply) ^ unsafe.Offsetof(C.shim_cell{}.reply))
-	_ = -(unsafe.Offsetof(commands.Entry{}.Member) ^ unsafe.Offsetof(C.shim_entry{}.member))
-	_ = -(unsafe.Offsetof(commands.Entry{}.Bad) ^ unsafe.Offsetof(C.shim_entry{}.bad))
-	_ = -(unsafe.Offsetof(commands.Entry{}.Drop) ^ unsafe.Offsetof(C.shim_entry{}.drop))
-
-	_ = -uint(commands.MaxFields ^ C.SHIM_FIELDS)
-	_ = -uint(commands.AdoptedLen ^ C.SHIM_ADOPTED_LEN)
-	_ = -uint(commands.ErrArity ^ C.SHIM_WRONG_ARITY)
-	_ = -uint(commands.Nested ^ C.SHIM_NESTED)
-	_ = -uint(commands.KindOther ^ C.SHIM_OTHER)
-)

@@ -21,23 +21,23 @@ func TestGuard(t *testing.T) {
 	var nowhere *commands.Call
 	for _, row := range []struct {
 		name    string
-		handler func(*commands.Call) commands.Error
-		want    commands.Error
+		handler func(*commands.Call) commands.ErrorCode
+		want    commands.ErrorCode
 		reason  string // what the log says; "" if nothing
 	}{
-		{"admitted", func(*commands.Call) commands.Error { return commands.NoError }, commands.NoError, ""},
-		{"error", func(*commands.Call) commands.Error { return commands.ErrDamaged }, commands.ErrDamaged, ""},
-		{"panic", func(*commands.Call) commands.Error { panic("out of cheese") }, commands.ErrInternal, "out of cheese"},
-		{"panic with an error", func(*commands.Call) commands.Error { panic(errors.New("no cheese")) }, commands.ErrInternal, "no cheese"},
-		{"panic with nil", func(*commands.Call) commands.Error { panic(nil) }, commands.ErrInternal, "panic called with nil"},
-		{"nil", func(*commands.Call) commands.Error { return commands.Error(nowhere.Now) }, commands.ErrInternal, "nil pointer dereference"},
+		{"admitted", func(*commands.Call) commands.ErrorCode { return commands.NoError }, commands.NoError, ""},
+		{"error", func(*commands.Call) commands.ErrorCode { return commands.ErrDamaged }, commands.ErrDamaged, ""},
+		{"panic", func(*commands.Call) commands.ErrorCode { panic("out of cheese") }, commands.ErrInternal, "out of cheese"},
+		{"panic with an error", func(*commands.Call) commands.ErrorCode { panic(errors.New("no cheese")) }, commands.ErrInternal, "no cheese"},
+		{"panic with nil", func(*commands.Call) commands.ErrorCode { panic(nil) }, commands.ErrInternal, "panic called with nil"},
+		{"nil", func(*commands.Call) commands.ErrorCode { return commands.ErrorCode(nowhere.Now) }, commands.ErrInternal, "nil pointer dereference"},
 		{"no handler", nil, commands.ErrInternal, "nil pointer dereference"},
-		{"division", func(c *commands.Call) commands.Error { return commands.Error(1 / c.Limited) }, commands.ErrInternal, "divide by zero"},
+		{"division", func(c *commands.Call) commands.ErrorCode { return commands.ErrorCode(1 / c.Replies) }, commands.ErrInternal, "divide by zero"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			log := listen(t)
 			command := commands.Command{Name: "GO.TEST", Handler: row.handler}
-			if got := guard(&command, &commands.Call{}); got != row.want {
+			if got := guard(&command, command.Handler, &commands.Call{}); got != row.want {
 				t.Errorf("error %d, want %d", got, row.want)
 			}
 			switch {
@@ -55,9 +55,9 @@ func TestGuard(t *testing.T) {
 
 // The barrier itself costs no allocation.
 func TestGuard_allocations(t *testing.T) {
-	command := commands.Command{Handler: func(*commands.Call) commands.Error { return commands.NoError }}
+	command := commands.Command{Handler: func(*commands.Call) commands.ErrorCode { return commands.NoError }}
 	call := &commands.Call{}
-	if n := testing.AllocsPerRun(1000, func() { guard(&command, call) }); n != 0 {
+	if n := testing.AllocsPerRun(1000, func() { guard(&command, command.Handler, call) }); n != 0 {
 		t.Errorf("%v allocations per call", n)
 	}
 }

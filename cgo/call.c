@@ -1,4 +1,4 @@
-/* The life of one call: open, load, decide in Go, apply, replicate, reply, close. */
+/* The life of one call: words, keys, the decision in Go, what becomes of the keys, the reply. */
 #include "shim.h"
 
 #include <string.h>
@@ -8,87 +8,61 @@
 /* Calls with more words than this take memory from the server's allocator. */
 enum { STACK_ARGS = 8 };
 
-/* How many keys the words name, and where they begin. Where the number of keys does
- * not fit the words none is opened: Go will say what is wrong. */
-static int find_keys(const shim_command *command, RedisModuleString **argv, int argc, int *first) {
-    if (command->words_per_key == 0) {
-        *first = 1;
-        return 1;
-    }
-    *first = 2;
-    long long n;
-    if (api.StringToLongLong(argv[1], &n) != API_OK || n < 1 || n > SHIM_CELLS) return 0;
-    return argc - 2 >= n * (1 + command->words_per_key) ? (int)n : 0;
+int shim_has_run;
+
+/* Fills in a record that names no key and asks for nothing. It has room for so many keys, cells
+ * and clauses. */
+static void start(shim_call *call, RedisModuleCtx *ctx, int room, shim_key *keys, shim_cell *cells,
+                  shim_clause *clauses) {
+    call->ctx = ctx;
+    call->keys.at = keys;
+    call->cells.at = cells;
+    call->clauses.at = clauses;
+    call->keys.len = call->cells.len = call->clauses.len = 0;
+    call->keys.cap = call->clauses.cap = room;
+    call->cells.cap = cells != NULL ? room : 0;
+    call->now_us = 0;
+    call->err_word = 0;
+    call->outcome = SHIM_COUNT_OTHER;
+    call->shape = SHIM_INTEGERS;
+    call->replies = 0;
+    memset(call->reply, 0, sizeof call->reply);
+    call->error[0] = '\0';
 }
 
-/* Tells a cluster where the keys are. It asks by calling the command: on Redis 7.0 and
- * 8.0 and on Valkey the key spec, which says the same, serves ACL and COMMAND GETKEYS
- * but not the choice of the slot. */
-static int tell_keys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
-    long long n;
-    if (argc < 2 || api.StringToLongLong(argv[1], &n) != API_OK || n > argc - 2) return API_OK;
-    for (int i = 0; i < n; i++) {
-        api.KeyAtPosWithFlags(ctx, 2 + i, KEYSPEC_RW | KEYSPEC_ACCESS | KEYSPEC_UPDATE);
+/* Fills in the words. Returns memory that the caller frees, or NULL. */
+static shim_text *put_args(shim_call *call, shim_text *stack, RedisModuleString **argv, int argc) {
+    int n = argc - 1;
+    shim_text *args = stack, *owned = NULL;
+    if (n > STACK_ARGS) args = owned = api.Alloc(sizeof *args * (size_t)n);
+    for (int i = 0; i < n; i++) args[i].bytes = api.StringPtrLen(argv[i + 1], &args[i].len);
+    call->args.at = args;
+    call->args.len = call->args.cap = n;
+    return owned;
+}
+
+/* Tells the server where the keys are, by the plan that the run would use. If the words make
+ * no plan there are no keys: the call will be an error. */
+static int tell_keys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int index) {
+    const shim_command *command = &shim_loaded->commands[index];
+    if (argc < command->min_arity) return API_OK;
+    shim_text stack[STACK_ARGS];
+    shim_key keys[SHIM_CLAUSES];
+    shim_clause clauses[SHIM_CLAUSES];
+    shim_call call;
+    start(&call, ctx, SHIM_CLAUSES, keys, NULL, clauses);
+    shim_text *owned = put_args(&call, stack, argv, argc);
+    int flags = command->writes ? KEYSPEC_RW | KEYSPEC_ACCESS | KEYSPEC_UPDATE : KEYSPEC_RO | KEYSPEC_ACCESS;
+    if (goPlan(&call, index) == 0) {
+        for (int64_t k = 0; k < call.keys.len; k++) api.KeyAtPosWithFlags(ctx, keys[k].word + 1, flags);
     }
+    if (owned != NULL) api.Free(owned);
     return API_OK;
 }
 
-static int same_name(RedisModuleString *a, RedisModuleString *b) {
-    size_t len_a, len_b;
-    const char *bytes_a = api.StringPtrLen(a, &len_a), *bytes_b = api.StringPtrLen(b, &len_b);
-    return len_a == len_b && memcmp(bytes_a, bytes_b, len_a) == 0;
-}
-
-/* Opens the keys, each once, and loads the cell that each word asks for: the word's
- * position among the repeats of its key. */
-static void load(RedisModuleCtx *ctx, const shim_command *command, shim_call *call,
-                 RedisModuleString **names, int n) {
-    for (int i = 0; i < n; i++) {
-        int32_t k = 0, repeats = 0;
-        while (k < call->keys.len && !same_name(call->keys.at[k].name, names[i])) k++;
-        if (k == call->keys.len) {
-            shim_load_key(ctx, command, &call->keys.at[k], names[i]);
-            call->keys.len = call->keys.cap = k + 1;
-        }
-        if (command->state != SHIM_HASH) continue;
-        for (int j = 0; j < i; j++) repeats += call->cells.at[j].key == k;
-        shim_load_cell(&call->keys.at[k], &call->cells.at[i], k, repeats);
-        call->asked = i + 1;
-        call->cells.len = call->cells.cap = i + 1;
-    }
-}
-
-/* Loads what else there is in hashes that hold more than was read: the fields that few
- * cells have, and the cells that the words did not ask for. A key's expiry depends on all
- * of them, and a field that belongs to none means that the hash is not ours. Returns
- * memory of the server's allocator that the caller frees, or NULL. */
-static shim_cell *load_more(shim_call *call) {
-    shim_cell *more = NULL;
-    for (int32_t k = 0; k < call->keys.len; k++) {
-        shim_key *key = &call->keys.at[k];
-        if (key->fields == 0 || key->fields == key->length) continue;
-        int32_t next = 0;
-        for (int64_t c = 0; c < call->asked; c++) {
-            if (call->cells.at[c].key != k) continue;
-            if (call->cells.at[c].found) shim_load_rest(key, &call->cells.at[c]);
-            next++;
-        }
-        for (int found = 1; found && key->fields < key->length && next < SHIM_CELLS; next++) {
-            if (call->cells.len == call->cells.cap) {
-                int64_t cap = call->cells.cap * 2;
-                shim_cell *at = api.Alloc(sizeof *at * (size_t)cap);
-                memcpy(at, call->cells.at, sizeof *at * (size_t)call->cells.len);
-                if (more != NULL) api.Free(more);
-                call->cells.at = more = at;
-                call->cells.cap = cap;
-            }
-            shim_cell *cell = &more[call->cells.len++];
-            shim_load_cell(key, cell, k, next);
-            found = cell->found != 0;
-            if (found) shim_load_rest(key, cell);
-        }
-    }
-    return more;
+static int reply_error(RedisModuleCtx *ctx, const shim_call *call, int error) {
+    if (error == SHIM_WRONG_ARITY) return api.WrongArity(ctx);
+    return api.ReplyWithError(ctx, call->error[0] ? call->error : shim_loaded->errors[error]);
 }
 
 static void reply(RedisModuleCtx *ctx, const shim_call *call) {
@@ -96,88 +70,121 @@ static void reply(RedisModuleCtx *ctx, const shim_call *call) {
         api.ReplyWithLongLong(ctx, call->reply[0]);
         return;
     }
-    int nested = call->shape == SHIM_NESTED ? call->asked : 0;
+    int nested = call->shape == SHIM_NESTED ? (int)call->clauses.len : 0;
     api.ReplyWithArray(ctx, call->replies + nested);
     for (int i = 0; i < call->replies; i++) api.ReplyWithLongLong(ctx, call->reply[i]);
     for (int i = 0; i < nested; i++) {
-        api.ReplyWithArray(ctx, 5);
-        for (int j = 0; j < 5; j++) api.ReplyWithLongLong(ctx, call->cells.at[i].reply[j]);
+        const shim_clause *clause = &call->clauses.at[i];
+        api.ReplyWithArray(ctx, clause->replies);
+        for (int j = 0; j < clause->replies; j++) api.ReplyWithLongLong(ctx, clause->reply[j]);
     }
+}
+
+/* Opens the keys and loads what they hold. */
+static void load(RedisModuleCtx *ctx, const shim_command *command, shim_call *call,
+                 RedisModuleString **argv, shim_entry (*entries)[SHIM_STACK_ENTRIES]) {
+    int64_t stack_cells = call->cells.cap;
+    for (int64_t k = 0; k < call->keys.len; k++) {
+        shim_key *key = &call->keys.at[k];
+        shim_open_key(ctx, command, key, argv[key->word + 1], entries[k]);
+        if (key->wants == SHIM_HASH) shim_load_cells(call, key, stack_cells);
+    }
+}
+
+static void count(shim_command *command, const shim_call *call, int error) {
+    if (error) {
+        command->errors++;
+    } else if (call->outcome == SHIM_COUNT_ADMITTED) {
+        command->admitted++;
+    } else if (call->outcome == SHIM_COUNT_LIMITED) {
+        command->limited++;
+    } else {
+        command->other++;
+    }
+}
+
+/* Does what Go said, replies, and closes the keys. The keys are closed before the events are
+ * sent: whoever hears an event may change the keys. */
+static void finish(RedisModuleCtx *ctx, const shim_command *command, shim_call *call, int error) {
+    if (error) {
+        reply_error(ctx, call, error);
+    } else {
+        for (int64_t k = 0; command->writes && k < call->keys.len; k++)
+            shim_apply(ctx, call, &call->keys.at[k]);
+        reply(ctx, call);
+    }
+    for (int64_t k = 0; k < call->keys.len; k++) {
+        shim_key *key = &call->keys.at[k];
+        shim_free_entries(key);
+        api.CloseKey(key->handle);
+    }
+    for (int64_t k = 0; k < call->keys.len; k++) {
+        if (call->keys.at[k].events) shim_notify(ctx, &call->keys.at[k]);
+    }
+}
+
+/* Runs a call with room for so many keys, cells and clauses. Inlined for each of the two rooms
+ * that there are, so that a call of one key pays for one key. */
+static inline __attribute__((always_inline)) int run(RedisModuleCtx *ctx, RedisModuleString **argv,
+                                                     int argc, int index, const int room) {
+    shim_command *command = &shim_loaded->commands[index];
+    shim_text stack_args[STACK_ARGS];
+    shim_key keys[room];
+    shim_cell cells[room];
+    shim_clause clauses[room];
+    shim_entry entries[room][SHIM_STACK_ENTRIES];
+    shim_call call;
+    start(&call, ctx, room, keys, cells, clauses);
+    shim_text *owned_args = put_args(&call, stack_args, argv, argc);
+
+    int error = 0;
+    if (room > 1) {
+        error = goPlan(&call, index);
+        if (error) call.keys.len = 0; /* none is open */
+    } else {
+        call.keys.len = 1;
+        keys[0].word = 0;
+        keys[0].wants = command->state;
+        keys[0].asked = command->state == SHIM_HASH;
+    }
+    if (!error) {
+        load(ctx, command, &call, argv, entries);
+        call.now_us = shim_wall_us();
+        error = goCall(&call, index);
+    }
+    count(command, &call, error);
+    finish(ctx, command, &call, error);
+    if (call.cells.cap > room) api.Free(call.cells.at);
+    if (owned_args != NULL) api.Free(owned_args);
+    return API_OK;
+}
+
+static int run_one_key(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int index) {
+    return run(ctx, argv, argc, index, 1);
+}
+
+static __attribute__((noinline)) int run_plan(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int index) {
+    return run(ctx, argv, argc, index, SHIM_CLAUSES);
 }
 
 static int shim_run(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int index) {
     shim_command *command = &shim_loaded->commands[index];
-    if (command->words_per_key && api.IsKeysPositionRequest(ctx)) return tell_keys(ctx, argv, argc);
+    if (command->plans && api.IsKeysPositionRequest(ctx)) return tell_keys(ctx, argv, argc, index);
+    shim_has_run = 1;
     if (argc < command->min_arity || (command->max_arity && argc > command->max_arity)) {
         command->errors++;
         return api.WrongArity(ctx);
     }
-
-    shim_text stack_args[STACK_ARGS], *args = stack_args;
-    if (argc - 1 > STACK_ARGS) args = api.Alloc(sizeof *args * (size_t)(argc - 1));
-    for (int i = 1; i < argc; i++) args[i - 1].bytes = api.StringPtrLen(argv[i], &args[i - 1].len);
-
-    int first, n = find_keys(command, argv, argc, &first);
-    shim_key keys[n > 0 ? n : 1];
-    shim_cell cells[n > 0 ? n : 1];
-    shim_entry entries[SHIM_STACK_ENTRIES];
-    shim_call call;
-    call.args.at = args;
-    call.args.len = call.args.cap = argc - 1;
-    call.keys.at = keys;
-    call.keys.len = call.keys.cap = 0;
-    call.cells.at = cells;
-    call.cells.len = call.cells.cap = 0;
-    call.entries.at = entries;
-    call.entries.len = 0;
-    call.entries.cap = SHIM_STACK_ENTRIES;
-    call.asked = 0;
-    call.limited = 0;
-    call.shape = SHIM_INTEGERS;
-    call.replies = 0;
-    call.add_prefix = 0;
-    call.add_arg = 0;
-    call.set_len = 0;
-    load(ctx, command, &call, argv + first, n);
-    shim_cell *more = load_more(&call);
-    call.now_us = shim_wall_us();
-
-    int error = goCall(&call, index);
-    shim_clock_last_us = call.now_us;
-
-    if (error == SHIM_WRONG_ARITY) {
-        command->errors++;
-        api.WrongArity(ctx);
-    } else if (error) {
-        command->errors++;
-        api.ReplyWithError(ctx, shim_loaded->errors[error]);
-    } else {
-        if (call.limited) {
-            command->limited++;
-        } else {
-            command->admitted++;
-        }
-        for (int32_t k = 0; command->writes && k < call.keys.len; k++)
-            keys[k].events = shim_apply(ctx, &call, k);
-        reply(ctx, &call);
-    }
-    /* Closed before the events: whoever hears them may change the keys. */
-    for (int32_t k = 0; k < call.keys.len; k++) api.CloseKey(keys[k].handle);
-    for (int32_t k = 0; k < call.keys.len; k++) {
-        if (keys[k].events) shim_notify(ctx, keys[k].name, keys[k].events);
-    }
-    shim_free_entries(&call);
-    if (more) api.Free(more);
-    if (args != stack_args) api.Free(args);
-    return API_OK;
+    return command->plans ? run_plan(ctx, argv, argc, index) : run_one_key(ctx, argv, argc, index);
 }
 
 #define TRAMPOLINE(n)                                                             \
     static int run_##n(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) { \
         return shim_run(ctx, argv, argc, n);                                      \
     }
-#define ALL_TRAMPOLINES(X) \
-    X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15)
+#define ALL_TRAMPOLINES(X)                                                                    \
+    X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15)     \
+    X(16) X(17) X(18) X(19) X(20) X(21) X(22) X(23)
 ALL_TRAMPOLINES(TRAMPOLINE)
 #define TRAMPOLINE_NAME(n) run_##n,
 const RedisModuleCmdFunc shim_trampolines[SHIM_MAX_COMMANDS] = {ALL_TRAMPOLINES(TRAMPOLINE_NAME)};

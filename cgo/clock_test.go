@@ -43,17 +43,33 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// INFO shows the lead at the time of INFO, although no call has moved the module's clock since.
-func TestClock_noLead(t *testing.T) {
+// INFO shows the lead that the next call has: with and without traffic, while the server's clock is
+// set back and forth, and however often INFO is read.
+func TestClock_lead(t *testing.T) {
 	h := loaded(t)
-	call(h, "GO.THROTTLE k 1 1 1")
-	h.Advance(second)
-	if got := field(t, h, "clock_lead_us"); got != "0" {
-		t.Errorf("a lead of %s µs where there is none", got)
-	}
-	h.SetNow(h.Now() - 3*second)
-	if got := field(t, h, "clock_lead_us"); got != "2000000" {
-		t.Errorf("a lead of %s µs, want 2 s", got)
+	call(h, "GO.THROTTLE_RO k 1 1 1")
+	for _, step := range []struct {
+		what string
+		move func()
+		lead int64 // µs
+	}{
+		{"no lead", func() {}, 0},
+		{"a second without traffic", func() { h.Advance(second) }, 0},
+		{"set back by an hour without traffic", func() { h.SetNow(h.Now() - 3600*second) }, 3599 * second},
+		{"a call", func() { call(h, "GO.THROTTLE_RO k 1 1 1") }, 3599 * second},
+		{"10 s without traffic", func() { h.Advance(10 * second) }, 3594 * second},
+		{"10 s more without traffic", func() { h.Advance(10 * second) }, 3589 * second},
+		{"a call again", func() { call(h, "GO.THROTTLE_RO k 1 1 1") }, 3589 * second},
+		{"set back by 100 s more", func() { h.SetNow(h.Now() - 100*second) }, 3689 * second},
+		{"set forward by half an hour", func() { h.SetNow(h.Now() + 1800*second) }, 1889 * second},
+		{"long enough without traffic", func() { h.Advance(3779 * second) }, 0},
+	} {
+		step.move()
+		for range 2 {
+			if got := number(t, h, "clock_lead_us"); got != int(step.lead) {
+				t.Errorf("%s: a lead of %d µs, want %d", step.what, got, step.lead)
+			}
+		}
 	}
 }
 
@@ -78,11 +94,11 @@ func TestClock_before2001(t *testing.T) {
 	h.SetNow(3600 * second)
 	for _, row := range [][2]string{
 		{"GO.THROTTLE k 9 10 60", "[0 10 9 -1 6]"}, {"GO.THROTTLE k 9 10 60", "[0 10 8 -1 12]"},
-		{"GO.MTHROTTLE 2 m m 9 10 60 1 9 7 60 1", "[0 -1 -1 [0 10 9 -1 6] [0 10 9 -1 9]]"},
-		{"GO.MTHROTTLE 2 m m 9 10 60 1 9 7 60 1", "[0 -1 -1 [0 10 8 -1 12] [0 10 8 -1 18]]"},
+		{"GO.ALL m THROTTLE 9 10 60 THROTTLE 9 7 60", "[0 10 9 -1 6 0 [0 10 9 -1 6] [0 10 9 -1 9]]"},
+		{"GO.ALL m THROTTLE 9 10 60 THROTTLE 9 7 60", "[0 10 8 -1 12 0 [0 10 8 -1 12] [0 10 8 -1 18]]"},
 		{"GO.WINDOW w 9 10", "[0 9 8 -1 10]"}, {"GO.WINDOW w 9 10", "[0 9 7 -1 10]"},
 		{"GO.QUOTA q 9 10", "[0 9 8 -1 10]"}, {"GO.QUOTA q 9 10", "[0 9 7 -1 10]"},
-		{"GO.LEASE l 2 10 a", "[0 2 1 -1 10]"}, {"GO.LEASE l 2 10 b", "[0 2 0 -1 10]"},
+		{"GO.LEASE l 2 10 a", "[0 2 1 -1 10 0]"}, {"GO.LEASE l 2 10 b", "[0 2 0 -1 10 0]"},
 	} {
 		wantReply(t, h, row[0], row[1])
 	}

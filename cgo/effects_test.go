@@ -18,7 +18,7 @@ type effectRow struct {
 	effects string
 }
 
-// wantEffects runs each row on a new server. A replica of the keys k, l and m follows the server.
+// wantEffects runs each row on a new server. A replica of the keys k to n follows the server.
 func wantEffects(t *testing.T, rows []effectRow) {
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
@@ -26,7 +26,7 @@ func wantEffects(t *testing.T, rows []effectRow) {
 			if row.before != nil {
 				row.before(h)
 			}
-			before, r := h.Dump(), copyOf(h, "k", "l", "m")
+			before, r := h.Dump(), copyOf(h, "k", "l", "m", "n")
 			wantReply(t, h, row.line, row.reply)
 			if got := effects(h); got != row.effects {
 				t.Errorf("effects %q, want %q", got, row.effects)
@@ -34,7 +34,7 @@ func wantEffects(t *testing.T, rows []effectRow) {
 			if row.effects == "" {
 				wantNothing(t, h, row.line, before)
 			}
-			r.follow(t, h, row.line, "k", "l", "m")
+			r.follow(t, h, row.line, "k", "l", "m", "n")
 		})
 	}
 }
@@ -90,7 +90,7 @@ func TestEffects_reentrance(t *testing.T) {
 		{"GO.THROTTLE other 15 7 60", "[0 16 15 -1 9]"}, // on another key
 		{"CL.THROTTLE k 15 30 60 99", "[1 16 15 -1 2]"}, // denied
 		{"GO.THROTTLE k 15 30 60 -1", "[0 16 16 -1 0]"}, // deletes the key
-		{"GO.THROTTLE k 1 2 3 4 5 6 7 8 9 10 11", "ERR unknown option"},
+		{"GO.THROTTLE k 1 2 3 4 5 6 7 8 9 10 11", "ERR unknown option '5'"},
 	} {
 		h.Delete("k")
 		h.Delete("other")

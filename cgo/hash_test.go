@@ -59,7 +59,7 @@ func TestHash_foreign(t *testing.T) {
 		{"a second cell without the first", hashOf("4", "T", "5", "2"), foreign},
 		{"a gap", hashOf("0", "T", "1", "2", "8", "T", "9", "2"), foreign},
 		{"a field after the cells", hashOf("0", "T", "1", "-1", "4", "T", "5", "-1", "x", "1"), foreign},
-		{"129 cells", cells(129), foreign},
+		{"33 cells", cells(33), foreign},
 
 		{"a TAT that is no number", hashOf("0", "x", "1", "2"), damaged},
 		{"a TAT with a plus sign", hashOf("0", "+5", "1", "2"), damaged},
@@ -75,9 +75,9 @@ func TestHash_foreign(t *testing.T) {
 		{"a count of 1", hashOf("0", "T", "1", "60", "2", "0", "3", "1"), damaged},
 		{"a count of 0", hashOf("0", "T", "1", "60", "2", "0", "3", "0"), damaged},
 		{"a damaged second cell", hashOf("0", "T", "1", "2", "4", "T", "5", "x"), damaged},
-		{"damage in the last of 128 cells", func(h *fakehost.Host) {
-			cells(128)(h)
-			h.PutField("k", "509", "0") // the last cell's period
+		{"damage in the last of 32 cells", func(h *fakehost.Host) {
+			cells(32)(h)
+			h.PutField("k", "125", "0") // the last cell's period
 		}, damaged},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -131,11 +131,11 @@ func TestHash_cells(t *testing.T) {
 			"HSET k 0 T+25714285714 1 60 2 2 3 7; PEXPIREAT k M+105000"},
 		{"peek", two(90_000_000_000), "GO.THROTTLE k 15 30 60 0", "[0 16 14 -1 4]", ""},
 		{"denied", two(90_000_000_000), "GO.THROTTLE k 0 30 60", "[1 1 0 4 4]", ""},
-		{"128 cells", cells(128),
+		{"32 cells", cells(32),
 			"GO.THROTTLE k 15 30 60", "[0 16 14 -1 3]", "HSET k 0 T+3000000000; PEXPIREAT k M+11000"},
-		{"128 cells given back", func(h *fakehost.Host) {
-			cells(128)(h)
-			for i := 1; i < 128; i++ {
+		{"32 cells given back", func(h *fakehost.Host) {
+			cells(32)(h)
+			for i := 1; i < 32; i++ {
 				h.PutField("k", strconv.Itoa(4*i), tat(h, 0))
 			}
 		}, "GO.THROTTLE k 15 30 60 -1", "[0 16 16 -1 0]", "DEL k"},

@@ -21,6 +21,9 @@ const second = 1_000_000 // µs
 func newHost(t testing.TB) *fakehost.Host {
 	t.Helper()
 	h := fakehost.New()
+	if _, test := t.(*testing.T); test { // a benchmark would measure it
+		h.PoisonStack()
+	}
 	t.Cleanup(func() {
 		for _, fault := range h.Faults() {
 			t.Error("fault: ", fault)

@@ -1,11 +1,12 @@
 package cgo_test
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
 	"gothrottle/cgo/fakehost"
+	"gothrottle/commands"
 )
 
 // field returns the value of a line of INFO.
@@ -20,12 +21,12 @@ func field(t *testing.T, h *fakehost.Host, name string) string {
 	return ""
 }
 
-// counters returns how many calls of a command were admitted, were limited and were errors.
-func counters(t *testing.T, h *fakehost.Host, command string) (n [3]int) {
+// counters returns how many calls of a command were admitted, were limited, asked for no units and
+// were errors.
+func counters(t *testing.T, h *fakehost.Host, command string) (n [4]int) {
 	t.Helper()
-	value := field(t, h, command)
-	if _, err := fmt.Sscanf(value, "admitted=%d,limited=%d,errors=%d", &n[0], &n[1], &n[2]); err != nil {
-		t.Fatalf("%q: %v", value, err)
+	for i, name := range []string{"admitted", "limited", "other", "errors"} {
+		n[i] = number(t, h, command+"_"+name)
 	}
 	return n
 }
@@ -35,61 +36,90 @@ func TestInfo(t *testing.T) {
 	if got := field(t, h, "version"); got != "1.20.3" {
 		t.Errorf("version %s", got)
 	}
+	if got := number(t, h, "version_number"); got != 1_20_03 {
+		t.Errorf("version_number %d", got)
+	}
 	if got := h.Info("gothrottle"); !strings.HasPrefix(got, "# gothrottle\r\n") {
 		t.Errorf("INFO gothrottle: %q", got)
 	}
 	if got := h.Info("memory"); got != "" {
 		t.Errorf("INFO memory: %q", got)
 	}
-	for _, row := range []struct {
-		line string
-		want [3]int
-	}{
-		{"GO.THROTTLE k 1 1 1", [3]int{1, 0, 0}},
-		{"GO.THROTTLE k 1 1 1 0", [3]int{1, 0, 0}},
-		{"GO.THROTTLE k 1 1 1 -1", [3]int{1, 0, 0}},
-		{"GO.THROTTLE k 1 1 1 2", [3]int{1, 0, 0}},
-		{"GO.THROTTLE k 1 1 1", [3]int{0, 1, 0}},
-		{"GO.THROTTLE k 1 1 1 3", [3]int{0, 1, 0}},
-		{"GO.THROTTLE k 1 1 x", [3]int{0, 0, 1}},
-		{"CL.THROTTLE k 1 1 1 1 1", [3]int{0, 0, 1}},
-		{"CL.THROTTLE k 1 1 1", [3]int{0, 1, 0}},
-	} {
-		names := []string{"go.throttle", "cl.throttle"}
-		if row.line[0] == 'C' {
-			names[0], names[1] = names[1], names[0]
+}
+
+// Each field but the version is a number on a line of its own: exporters read only such fields.
+// Each command has its four counters.
+func TestInfo_flat(t *testing.T) {
+	h := loaded(t)
+	fields := map[string]bool{}
+	for line := range strings.SplitSeq(strings.TrimSuffix(h.Info(""), "\r\n"), "\r\n") {
+		name, value, found := strings.Cut(line, ":")
+		if line == "# gothrottle" || name == "gothrottle_version" {
+			continue
 		}
-		mine, other := counters(t, h, names[0]), counters(t, h, names[1])
-		call(h, row.line)
-		for i, n := range counters(t, h, names[0]) {
-			if n-mine[i] != row.want[i] {
-				t.Errorf("%s: counted %v after %v", row.line, counters(t, h, names[0]), mine)
-			}
+		if _, err := strconv.ParseInt(value, 10, 64); !found || err != nil || fields[name] {
+			t.Errorf("line %q", line)
 		}
-		if counters(t, h, names[1]) != other {
-			t.Errorf("%s was counted for %s", row.line, names[1])
+		fields[name] = true
+	}
+	names := []string{"version_number", "clock_lead_us", "panics"}
+	for _, row := range commands.Table {
+		name := strings.ReplaceAll(strings.TrimPrefix(strings.ToLower(row.Name), "go."), ".", "_")
+		names = append(names, name+"_admitted", name+"_limited", name+"_other", name+"_errors")
+	}
+	for _, name := range names {
+		if !fields["gothrottle_"+name] {
+			t.Errorf("no field %s", name)
 		}
+	}
+	if len(fields) != len(names) {
+		t.Errorf("%d fields, want %d", len(fields), len(names))
 	}
 }
 
-// Each command counts its own calls, and so does each read-only twin.
-func TestInfo_eachCommand(t *testing.T) {
+// Only calls that ask for units are admitted or limited. Peeks, refunds and releases are other
+// calls. A call with too few or too many words is an error, too. No other command counts a call.
+func TestInfo_counters(t *testing.T) {
+	const admitted, limited, other, errors = 0, 1, 2, 3
 	h := loaded(t)
+	h.LeaveArity()
 	for _, row := range []struct {
 		line string
-		want [3]int
+		want int
 	}{
-		{"GO.THROTTLE_RO k 15 30 60", [3]int{1, 0, 0}}, {"GO.THROTTLE_RO k 15 30 60 17", [3]int{0, 1, 0}}, {"GO.THROTTLE_RO k 15 30 x", [3]int{0, 0, 1}},
-		{"GO.WINDOW_RO k 15 30", [3]int{1, 0, 0}}, {"GO.QUOTA_RO k 15 30 16", [3]int{0, 1, 0}}, {"GO.MTHROTTLE 1 k 15 30 60 1", [3]int{1, 0, 0}},
-		{"GO.MTHROTTLE 1 k 0 30 60 1", [3]int{0, 1, 0}}, {"GO.MTHROTTLE 2 k 0 30 60 1", [3]int{0, 0, 1}}, {"GO.MTHROTTLE 2 k k 30 60 1", [3]int{0, 0, 1}},
-		{"GO.LEASE l 1 60 a", [3]int{1, 0, 0}}, {"GO.LEASE l 1 60 b", [3]int{0, 1, 0}}, {"GO.RELEASE l b", [3]int{1, 0, 0}}, {"GO.RELEASE k b", [3]int{0, 0, 1}},
+		{"GO.THROTTLE k 1 1 1", admitted}, {"GO.THROTTLE k 1 1 1 0", other}, {"GO.THROTTLE k 1 1 1 -1", other},
+		{"GO.THROTTLE k 1 1 1 5 UPTO", admitted}, {"GO.THROTTLE k 1 1 1 5 UPTO", limited}, {"GO.THROTTLE k 1 1 1 3", limited},
+		{"GO.THROTTLE k 0 1 1 0", other}, {"GO.THROTTLE k 1 1 x", errors}, {"GO.THROTTLE k 1", errors},
+		{"CL.THROTTLE k 1 1 1 1 1", errors}, {"CL.THROTTLE k 1 1 1", limited}, {"CL.THROTTLE k 1 1 1 0", other},
+		{"GO.WINDOW w 1 1", admitted}, {"GO.WINDOW w 1 1", limited}, {"GO.WINDOW w 1 1 0", other}, {"GO.WINDOW w 1 1 -1", other},
+		{"GO.WINDOW k 1 1", errors}, {"GO.WINDOW w", errors},
+		{"GO.QUOTA q 1 1", admitted}, {"GO.QUOTA q 1 1", limited}, {"GO.QUOTA q 1 1 0", other}, {"GO.QUOTA q 1 1 -1", other},
+		{"GO.QUOTA q 1 1 ALIGN", errors},
+		{"GO.LEASE l 1 60 a", admitted}, {"GO.LEASE l 1 60 a", admitted}, {"GO.LEASE l 1 60 b", limited}, {"GO.LEASE l 1 60 a x", errors},
+		{"GO.RELEASE l b", other}, {"GO.RELEASE l a", other}, {"GO.RELEASE l a", other}, {"GO.RELEASE k b", errors}, {"GO.RELEASE k", errors},
+		{"GO.ALL q QUOTA 1 1 KEY l LEASE 1 1 a", admitted}, {"GO.ALL q QUOTA 1 1", limited}, {"GO.ALL q QUOTA 1 1 0", other},
+		{"GO.ALL q QUOTA 1 1 0 KEY r QUOTA 1 1 -1", other}, {"GO.ALL q QUOTA 1 1 0 KEY r QUOTA 1 1 1", admitted},
+		{"GO.ALL q QUOTA 1 1 0 KEY r QUOTA 1 1 2", limited}, {"GO.ALL l LEASE 1 1 a", admitted}, {"GO.ALL q QUOTA 1 1 x", errors},
+		{"GO.ALL q LIMIT 1 1 1", errors}, {"GO.ALL k QUOTA 1 1", errors}, {"GO.ALL k", errors},
+		{"GO.THROTTLE_RO k 15 30 60", admitted}, {"GO.THROTTLE_RO k 15 30 60 17", limited}, {"GO.THROTTLE_RO k 15 30 60 0", other},
+		{"GO.WINDOW_RO w 15 30", admitted}, {"GO.QUOTA_RO q 15 30 16", limited}, {"GO.LEASE_RO l 1 60 b", limited},
+		{"GO.LEASE_RO l 2 60 b", admitted}, {"GO.ALL_RO r QUOTA 5 1", admitted}, {"GO.ALL_RO r", errors},
 	} {
-		name := strings.ToLower(strings.Fields(row.line)[0])
-		before := counters(t, h, name)
-		call(h, row.line)
-		after := counters(t, h, name)
-		if got := [3]int{after[0] - before[0], after[1] - before[1], after[2] - before[2]}; got != row.want {
-			t.Errorf("%s: counted %v", row.line, got)
+		name, _, _ := strings.Cut(row.line, " ")
+		name = strings.ReplaceAll(strings.TrimPrefix(strings.ToLower(name), "go."), ".", "_")
+		before := map[string][4]int{}
+		for _, c := range commands.Table {
+			c := strings.ReplaceAll(strings.TrimPrefix(strings.ToLower(c.Name), "go."), ".", "_")
+			before[c] = counters(t, h, c)
+		}
+		got := call(h, row.line)
+		want := before[name]
+		want[row.want]++
+		before[name] = want
+		for c, want := range before {
+			if now := counters(t, h, c); now != want {
+				t.Errorf("%s: reply %v: %s counts %v, want %v", row.line, got, c, now, want)
+			}
 		}
 	}
 }

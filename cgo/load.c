@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -14,7 +16,8 @@
 
 const shim_module *shim_loaded;
 RedisModuleString *shim_fields[SHIM_CELLS][SHIM_FIELDS];
-int64_t shim_clock_last_us;
+shim_clock_state shim_clock;
+int64_t shim_panics;
 
 static int64_t read_clock_us(clockid_t clock) {
     struct timespec t;
@@ -67,55 +70,98 @@ static void restore_timer_slack(void) {
     if (timer_slack_ns > 0) prctl(PR_SET_TIMERSLACK, timer_slack_ns);
 }
 
-/* INFO gothrottle. In C over C counters, and it takes no lock and allocates nothing of
- * ours: the server also calls it in crash reports and Go cannot be entered there. */
+/* By how much the module's clock is ahead of the server's: what funnel.Clock would tell now,
+ * less the wall clock. Not 0 only after the server's clock was set back. */
+static int64_t clock_lead_us(void) {
+    int64_t wall = shim_wall_us(), told = shim_clock.last_us;
+    if (!shim_clock.behind && wall >= told) return 0;
+    if (shim_clock.behind) {
+        int64_t slow = shim_clock.base_us + (shim_monotonic_us() - shim_clock.mono_us) / 2;
+        if (slow > told) told = slow;
+    }
+    return told > wall ? told - wall : 0;
+}
+
+/* INFO gothrottle. In C over C counters, without a lock and without memory of ours: the
+ * server also calls this function in crash reports, and Go cannot be entered there. */
 static void info(RedisModuleInfoCtx *ctx, int for_crash_report) {
     (void)for_crash_report;
     if (api.InfoAddSection(ctx, "") != API_OK) return;
-    int64_t lead = shim_clock_last_us - shim_wall_us();
     api.InfoAddFieldCString(ctx, "version", shim_loaded->version);
-    api.InfoAddFieldLongLong(ctx, "clock_lead_us", lead > 0 ? lead : 0);
+    api.InfoAddFieldLongLong(ctx, "version_number", shim_loaded->version_number);
+    api.InfoAddFieldLongLong(ctx, "clock_lead_us", clock_lead_us());
+    api.InfoAddFieldLongLong(ctx, "panics", shim_panics);
     for (int i = 0; i < shim_loaded->num_commands; i++) {
         const shim_command *c = &shim_loaded->commands[i];
-        api.InfoBeginDictField(ctx, c->name);
-        api.InfoAddFieldLongLong(ctx, "admitted", c->admitted);
-        api.InfoAddFieldLongLong(ctx, "limited", c->limited);
-        api.InfoAddFieldLongLong(ctx, "errors", c->errors);
-        api.InfoEndDictField(ctx);
+        const struct { const char *name; int64_t value; } counters[] = {
+            {"admitted", c->admitted}, {"limited", c->limited}, {"other", c->other}, {"errors", c->errors}};
+        for (size_t j = 0; j < sizeof counters / sizeof *counters; j++) {
+            char field[64];
+            snprintf(field, sizeof field, "%s_%s", c->info_name, counters[j].name);
+            api.InfoAddFieldLongLong(ctx, field, counters[j].value);
+        }
     }
 }
 
-/* Whether redis-cell's name is registered: if it is free, always, never. */
+/* Whether redis-cell's command name is registered: if it is free, always, never. */
 enum { CELL_IF_FREE, CELL_YES, CELL_NO };
 
-/* Reads the load arguments; logs and returns API_ERR for one that is not known. */
-static int parse_load_args(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int *cell) {
-    *cell = CELL_IF_FREE;
+typedef struct load_args {
+    int cell;
+    const char *module_name;
+} load_args;
+
+static const char own_name[] = "gothrottle", cell_name[] = "redis-cell";
+
+/* Reads one load argument. Returns NULL, or what the value must be. */
+static const char *parse_load_arg(const char *name, const char *value, load_args *args) {
+    if (strcasecmp(name, "cl-throttle") == 0) {
+        if (strcasecmp(value, "yes") == 0) {
+            args->cell = CELL_YES;
+        } else if (strcasecmp(value, "no") == 0) {
+            args->cell = CELL_NO;
+        } else {
+            return "yes or no";
+        }
+        return NULL;
+    }
+    if (strcmp(value, own_name) == 0) {
+        args->module_name = own_name;
+    } else if (strcmp(value, cell_name) == 0) {
+        args->module_name = cell_name;
+    } else {
+        return "gothrottle or redis-cell";
+    }
+    return NULL;
+}
+
+/* Reads the load arguments; logs and returns API_ERR for an argument that is not known. The
+ * module has no name yet, so the lines name it. */
+static int parse_load_args(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, load_args *args) {
+    *args = (load_args){CELL_IF_FREE, own_name};
     for (int i = 0; i < argc; i += 2) {
         const char *name = api.StringPtrLen(argv[i], NULL);
-        if (strcasecmp(name, "cl-throttle") != 0) {
+        if (strcasecmp(name, "cl-throttle") != 0 && strcasecmp(name, "module-name") != 0) {
             api.Log(ctx, "warning", "gothrottle not loaded: unknown argument '%s'", name);
             return API_ERR;
         }
         const char *value = i + 1 < argc ? api.StringPtrLen(argv[i + 1], NULL) : "";
-        if (strcasecmp(value, "yes") == 0) {
-            *cell = CELL_YES;
-        } else if (strcasecmp(value, "no") == 0) {
-            *cell = CELL_NO;
-        } else {
-            api.Log(ctx, "warning", "gothrottle not loaded: cl-throttle must be yes or no, not '%s'",
-                    value);
+        const char *wanted = parse_load_arg(name, value, args);
+        if (wanted != NULL) {
+            api.Log(ctx, "warning", "gothrottle not loaded: %s must be %s, not '%s'", name, wanted, value);
             return API_ERR;
         }
     }
     return API_OK;
 }
 
-/* An effect that cannot be replicated would let replicas drift in silence. */
-static int check_effect_commands(RedisModuleCtx *ctx) {
-    static const char *const effects[] = {"HSET", "HDEL", "ZADD", "ZREM", "SET", "DEL", "PEXPIREAT"};
-    for (size_t i = 0; i < sizeof effects / sizeof *effects; i++) {
-        RedisModuleString *name = api.CreateString(NULL, effects[i], strlen(effects[i]));
+/* An effect that cannot be replicated would let replicas drift in silence. ZCOUNT and ZRANGE
+ * are only read with. */
+static int check_needed_commands(RedisModuleCtx *ctx) {
+    static const char *const needed[] = {"HSET", "HDEL", "ZADD",      "ZREM",   "SET",
+                                         "DEL",  "PEXPIREAT", "ZCOUNT", "ZRANGE"};
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+        RedisModuleString *name = api.CreateString(NULL, needed[i], strlen(needed[i]));
         int num_keys;
         errno = 0;
         int *keys = api.GetCommandKeys(ctx, &name, 1, &num_keys);
@@ -124,9 +170,9 @@ static int check_effect_commands(RedisModuleCtx *ctx) {
         if (keys != NULL) api.Free(keys);
         if (absent) {
             api.Log(ctx, "warning",
-                    "gothrottle not loaded: it replicates its effects as %s, and this server has "
-                    "no command of that name (see rename-command)",
-                    effects[i]);
+                    "gothrottle not loaded: it needs the command %s, and this server has no command "
+                    "of that name (see rename-command)",
+                    needed[i]);
             return API_ERR;
         }
     }
@@ -170,40 +216,80 @@ static int register_command(RedisModuleCtx *ctx, const shim_command *c, int inde
     return API_OK;
 }
 
+/* Registers the ACL category. One that exists is ours, from a load that was undone: the
+ * server keeps it. */
+static int add_category(RedisModuleCtx *ctx) {
+    if (api.AddACLCategory == NULL || api.SetCommandACLCategories == NULL) return 0;
+    errno = 0;
+    return api.AddACLCategory(ctx, acl_category) == API_OK || errno == EBUSY;
+}
+
+/* Two Go runtimes in one process disturb each other, and a Go runtime stays in its process even
+ * if the server unloads its library. So the first build of the module that is loaded leaves a
+ * mark in the environment, and another build refuses to load. The mark names the process
+ * image: an exec keeps the environment, but not the runtime. The addresses in the mark are
+ * mixed, so that the environment does not show them. */
+static int claim_process(RedisModuleCtx *ctx) {
+    static const char variable[] = "GOTHROTTLE_RUNTIME";
+    static int claimed; /* by this build */
+    if (claimed) return API_OK;
+    /* Where the kernel put this process image: another place after an exec. */
+    char mark[64];
+    snprintf(mark, sizeof mark, "%d-%lx", (int)getpid(), getauxval(AT_RANDOM) ^ getauxval(AT_SYSINFO_EHDR));
+    const char *found = getenv(variable);
+    if (found != NULL && strcmp(found, mark) == 0) {
+        api.Log(ctx, "warning",
+                "gothrottle not loaded: another build of it was loaded into this process before. "
+                "Restart the server");
+        return API_ERR;
+    }
+    setenv(variable, mark, 1);
+    claimed = 1;
+    return API_OK;
+}
+
 int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     restore_timer_slack();
     if (api_resolve(ctx) != API_OK) return API_ERR;
+    if (claim_process(ctx) != API_OK) return API_ERR;
     shim_module *module = goLoad();
     shim_loaded = module;
-    api.SetModuleAttribs(ctx, "gothrottle", module->version_number, API_VERSION);
-    int cell;
-    if (parse_load_args(ctx, argv, argc, &cell) != API_OK) return API_ERR;
-    if (check_effect_commands(ctx) != API_OK) return API_ERR;
+    load_args args;
+    if (parse_load_args(ctx, argv, argc, &args) != API_OK) return API_ERR;
+    if (api.IsModuleNameBusy(args.module_name)) {
+        api.Log(ctx, "warning", "gothrottle not loaded: a module named %s is loaded", args.module_name);
+        return API_ERR;
+    }
+    api.SetModuleAttribs(ctx, args.module_name, module->version_number, API_VERSION);
+    if (check_needed_commands(ctx) != API_OK) return API_ERR;
 
     /* WATCH must not see denied calls: we signal what we changed. */
     int options = OPTION_NO_IMPLICIT_SIGNAL_MODIFIED | OPTION_HANDLE_REPL_ASYNC_LOAD;
     if (api_has(ctx, "ValkeyModule_SetModuleOptions")) {
-        /* Replicate then does not look its command up, as check_effect_commands has done for
+        /* Replicate then does not look its command up, as check_needed_commands has done for
          * all: 9 % of "GO.THROTTLE" in make bench on Valkey 9.1. */
         options |= OPTION_SKIP_COMMAND_VALIDATION | OPTION_HANDLE_ATOMIC_SLOT_MIGRATION;
     }
     api.SetModuleOptions(ctx, options);
 
     make_field_names();
-    int has_category = api.AddACLCategory != NULL && api.SetCommandACLCategories != NULL &&
-                       api.AddACLCategory(ctx, acl_category) == API_OK;
+    int has_category = add_category(ctx);
     for (int i = 0; i < module->num_commands; i++) {
         shim_command *c = &module->commands[i];
         if (c->only_if_free) {
-            if (cell == CELL_NO) continue;
-            if (cell == CELL_YES) c->only_if_free = 0;
+            if (args.cell == CELL_NO) continue;
+            if (args.cell == CELL_YES) c->only_if_free = 0;
         }
         if (register_command(ctx, c, i, has_category) != API_OK) return API_ERR;
     }
     return api.RegisterInfoFunc(ctx, info);
 }
 
+/* The server also unloads to undo a load: after MODULE LOADEX with a CONFIG that nobody knows.
+ * Redis 8 aborts if a module refuses that. Before a command of ours has run, nothing depends on
+ * the module, and the same library may be loaded again. */
 int RedisModule_OnUnload(RedisModuleCtx *ctx) {
+    if (!shim_has_run) return API_OK;
     api.Log(ctx, "warning",
             "gothrottle cannot be unloaded: a Go runtime stays in its process. Restart the server to "
             "upgrade or remove it");

@@ -2,6 +2,7 @@ package cgo_test
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -9,19 +10,29 @@ import (
 	"gothrottle/commands"
 )
 
-// breakHandler puts another handler in place of GO.THROTTLE's until the test ends.
-func breakHandler(t *testing.T, handler func(*commands.Call) commands.Error) (mend func()) {
+const internalError = "ERR internal error, see the server's log"
+
+// rowOf returns the row of a command. The row is as before when the test ends.
+func rowOf(t *testing.T, name string) *commands.Command {
 	t.Helper()
-	row := &commands.Table[0]
-	was := row.Handler
-	mend = func() { row.Handler = was }
-	row.Handler = handler
-	t.Cleanup(mend)
-	return mend
+	row := &commands.Table[slices.IndexFunc(commands.Table, func(c commands.Command) bool { return c.Name == name })]
+	was := *row
+	t.Cleanup(func() { *row = was })
+	return row
+}
+
+// number returns the value of a numeric field of INFO.
+func number(t *testing.T, h *fakehost.Host, name string) int {
+	t.Helper()
+	n, err := strconv.Atoi(field(t, h, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // A handler that panics gives an error reply and a line in the log. What the handler had asked for
-// before does not happen. The next call finds the key unchanged.
+// before does not happen. The next call finds the key unchanged. INFO counts the panic.
 func TestPanic(t *testing.T) {
 	var nowhere *commands.Call
 	for _, row := range []struct {
@@ -30,27 +41,33 @@ func TestPanic(t *testing.T) {
 	}{
 		{"panic", "out of cheese", func(*commands.Call) { panic("out of cheese") }},
 		{"nil dereference", "invalid memory address or nil pointer dereference",
-			func(*commands.Call) { nowhere.Limited++ }},
+			func(*commands.Call) { nowhere.Replies++ }},
 		{"index", "index out of range [99] with length 5", func(c *commands.Call) { c.Args[len(c.Args)+94] = "" }},
 		{"panic with nil", "panic called with nil argument", func(*commands.Call) { panic(nil) }},
 		{"format verbs", "100%s%n", func(*commands.Call) { panic("100%s%n") }},
+		{"after naming a word", "too late", func(c *commands.Call) { c.ErrWord = 1; panic("too late") }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			h := loaded(t)
 			wantReply(t, h, "GO.THROTTLE k 15 30 60", "[0 16 15 -1 2]")
-			before, errors := h.Dump(), counters(t, h, "go.throttle")[2]
+			before, errors, panics := h.Dump(), number(t, h, "throttle_errors"), number(t, h, "panics")
 
-			mend := breakHandler(t, func(c *commands.Call) commands.Error {
-				if err := brokenThrottle(c); err != commands.NoError {
-					return err
-				}
+			throttle := rowOf(t, "GO.THROTTLE")
+			was := throttle.Handler
+			throttle.Handler = func(c *commands.Call) commands.ErrorCode {
+				brokenThrottle(c)
 				row.fail(c)
 				return commands.NoError
-			})
-			wantReply(t, h, "GO.THROTTLE k 15 30 60 2", "ERR internal error, see the server's log")
+			}
+			wantReply(t, h, "GO.THROTTLE k 15 30 60 2", internalError)
 			wantNothing(t, h, "panic", before)
-			if got := counters(t, h, "go.throttle")[2]; got != errors+1 {
-				t.Errorf("%d errors counted, want %d", got, errors+1)
+			if n, p := number(t, h, "throttle_errors")-errors, number(t, h, "panics")-panics; n != 1 || p != 1 {
+				t.Errorf("INFO counts %d errors and %d panics", n, p)
+			}
+			for _, line := range h.Log() {
+				if strings.Contains(line, "\n") || len(line) > 1000 {
+					t.Errorf("log line %q", line)
+				}
 			}
 			log := strings.Join(h.Log(), "\n")
 			if !strings.HasPrefix(log, "warning: <module> panic in GO.THROTTLE: ") || !strings.Contains(log, row.reason) {
@@ -60,19 +77,68 @@ func TestPanic(t *testing.T) {
 				t.Errorf("the log does not say where it was: %q", log)
 			}
 
-			mend()
+			throttle.Handler = was
 			wantReply(t, h, "GO.THROTTLE k 15 30 60", "[0 16 14 -1 4]")
 		})
 	}
 }
 
 // brokenThrottle asks for a change of everything that GO.THROTTLE may change.
-func brokenThrottle(c *commands.Call) commands.Error {
-	c.Keys[0].Remove = 1
+func brokenThrottle(c *commands.Call) {
+	c.Keys[0].Becomes = commands.Hash
 	c.Cells[0].Set = 3
 	c.Keys[0].ExpireFrom, c.Keys[0].ExpireTo = 1, 2
-	c.Limited, c.Replies = 1, 5
-	return commands.NoError
+	c.Outcome, c.Replies = commands.Limited, 5
+}
+
+// A plan that panics gives an error reply: no key is opened. The server's question for the keys of
+// a call finds none.
+func TestPanic_plan(t *testing.T) {
+	for _, name := range []string{"GO.ALL", "GO.ALL_RO"} {
+		h := loaded(t)
+		row := rowOf(t, name)
+		plan := row.Plan
+		row.Plan = func(c *commands.Call) commands.ErrorCode {
+			plan(c)
+			panic("no plan")
+		}
+		opened, _ := h.Opened()
+		panics := number(t, h, "panics")
+		wantReply(t, h, name+" k THROTTLE 1 1 1 KEY l QUOTA 1 1", internalError)
+		wantNothing(t, h, name, nil)
+		if now, _ := h.Opened(); now != opened {
+			t.Errorf("%s: %d keys were opened", name, now-opened)
+		}
+		// The host asks for the keys before it runs the call.
+		if n := number(t, h, "panics") - panics; n != 2 {
+			t.Errorf("%s: INFO counts %d panics, want 2", name, n)
+		}
+		if keys := h.Keys(name, "k", "QUOTA", "1", "1"); keys != nil {
+			t.Errorf("%s: keys %q", name, keys)
+		}
+	}
+}
+
+// A handler of several keys may panic after it has said what becomes of the first ones.
+func TestPanic_severalKeys(t *testing.T) {
+	h := loaded(t)
+	const line = "GO.ALL k THROTTLE 1 1 1 KEY l QUOTA 1 1 KEY m WINDOW 1 1 KEY n LEASE 1 1 a"
+	call(h, line)
+	before, alive := h.Dump(), h.Alive()
+	row := rowOf(t, "GO.ALL")
+	was := row.Handler
+	row.Handler = func(c *commands.Call) commands.ErrorCode {
+		was(c)
+		for i := range c.Keys {
+			c.Keys[i].Becomes = commands.Absent
+		}
+		panic("half way")
+	}
+	wantReply(t, h, line, internalError)
+	wantNothing(t, h, line, before)
+	if h.Alive() != alive {
+		t.Errorf("alive %v, before %v", h.Alive(), alive)
+	}
 }
 
 // A handler may panic after it has read more entries of a sorted set than fit on the stack.
@@ -84,18 +150,17 @@ func TestPanic_entries(t *testing.T) {
 		h.Advance(1000)
 	}
 	before, alive := h.Dump(), h.Alive()
-	window := slices.IndexFunc(commands.Table, func(c commands.Command) bool { return c.Name == "GO.WINDOW" })
-	was := commands.Table[window].Handler
-	defer func() { commands.Table[window].Handler = was }()
+	row := rowOf(t, "GO.WINDOW")
 	for n := range 100 {
-		commands.Table[window].Handler = func(c *commands.Call) commands.Error {
-			commands.TheHost.Head(c, commands.Beginning, h.Now(), n)
-			commands.TheHost.Last(c, 1)
-			commands.TheHost.Find(c, 1, "1")
-			c.Entries[0].Drop = 1
+		row.Handler = func(c *commands.Call) commands.ErrorCode {
+			commands.TheHost.Oldest(c, 0, c.Now, n)
+			commands.TheHost.Newest(c, 0, 1)
+			commands.TheHost.Rank(c, 0, int64(n))
+			commands.TheHost.Find(c, 0, 1, "1")
+			c.Keys[0].Entries[0].Drop = 1
 			panic(n)
 		}
-		wantReply(t, h, "GO.WINDOW k 100 60", "ERR internal error, see the server's log")
+		wantReply(t, h, "GO.WINDOW k 100 60", internalError)
 		wantNothing(t, h, "panic", before)
 	}
 	if h.Alive() != alive {
@@ -106,14 +171,42 @@ func TestPanic_entries(t *testing.T) {
 // A call that a listener makes may panic. The outer call is not affected.
 func TestPanic_reentrance(t *testing.T) {
 	h := loaded(t)
+	row := rowOf(t, "GO.THROTTLE")
+	was := row.Handler
 	h.Listen(func(e fakehost.Event) {
 		if e.Name != "hset" {
 			return
 		}
-		mend := breakHandler(t, func(*commands.Call) commands.Error { panic("inside") })
-		wantReply(t, h, "GO.THROTTLE k 15 30 60", "ERR internal error, see the server's log")
-		mend()
+		row.Handler = func(*commands.Call) commands.ErrorCode { panic("inside") }
+		wantReply(t, h, "GO.THROTTLE k 15 30 60", internalError)
+		row.Handler = was
 	})
 	wantReply(t, h, "CL.THROTTLE k 15 30 60", "[0 16 15 -1 2]")
 	wantReply(t, h, "GO.THROTTLE k 15 30 60", "[0 16 14 -1 4]")
+}
+
+// A handler that forgets to set the reply, the outcome or the shape replies zeros: the record
+// that it gets holds nothing that stood on the stack before. The host overwrites the stack.
+func TestCall_cleared(t *testing.T) {
+	h := loaded(t)
+	for _, name := range []string{"GO.THROTTLE", "GO.WINDOW", "GO.LEASE"} {
+		row := rowOf(t, name)
+		row.Handler = func(c *commands.Call) commands.ErrorCode {
+			if c.Outcome != commands.Other || c.Shape != commands.Integers || c.Replies != 0 || c.ErrWord != 0 {
+				t.Errorf("%s: the handler found %d, %d, %d, %d", name, c.Outcome, c.Shape, c.Replies, c.ErrWord)
+			}
+			k := c.Keys[0]
+			if k.Becomes != 0 || k.NewLen != 0 || k.AddPrefix != 0 || k.AddWord != 0 || k.AddTime != 0 || k.ExpireFrom != 0 || k.ExpireTo != 0 {
+				t.Errorf("%s: the handler found %+v", name, k)
+			}
+			c.Replies = 6
+			return commands.NoError
+		}
+		other := number(t, h, strings.ToLower(name[3:])+"_other")
+		wantReply(t, h, name+" k 15 30 60", "[0 0 0 0 0 0]")
+		wantNothing(t, h, name, nil)
+		if n := number(t, h, strings.ToLower(name[3:])+"_other") - other; n != 1 {
+			t.Errorf("%s: %d calls counted as other", name, n)
+		}
+	}
 }

@@ -41,7 +41,7 @@ func TestQuota_effects(t *testing.T) {
 			"GO.QUOTA k 10 1000 1 ALIGN 500 MS UPTO", "[0 10 9 -1 200 1]", "SET k 1@U+200000 PXAT M+1200"},
 
 		{"UPTO takes what is left", run(second, "GO.QUOTA k 10 60 7"),
-			"GO.QUOTA k 10 60 50 UPTO", "[0 10 0 -1 59 3]", "SET k 10@U+59000000 KEEPTTL"},
+			"GO.QUOTA k 10 60 50 UPTO", "[0 10 0 59 59 3]", "SET k 10@U+59000000 KEEPTTL"},
 		{"UPTO of nothing left", run(second, "GO.QUOTA k 10 60 10"),
 			"GO.QUOTA k 10 60 50 UPTO", "[1 10 0 59 59 0]", ""},
 
@@ -88,7 +88,7 @@ func TestQuota_foreign(t *testing.T) {
 	end := strconv.FormatInt(h.Now()+second, 10)
 	for _, text := range []string{"", "5", "5@", "@5", "@", "05@1", "5@x", "5@01", "5@" + end + "@", "5@" + end + " ", " 5@" + end,
 		"+5@" + end, "-5@" + end, "5@-" + end, "5@+" + end, "0@" + end, "5@0", "1000000000001@" + end, "5@9007199254740993",
-		"5@9223372036854775808", "99999999999999999999@" + end, "5\x00@" + end, "5@" + end + "\x00", "x@" + end, "5.0@" + end,
+		"5@9223372036854775808", "99999999999999999999@" + end, "5\x00@" + end, "5@" + end + "\x00", "x@" + end, "5.0@" + end, "5@" + "0000000000000000", "05@" + end, "5#" + end, "5@ " + end[1:], "5@-" + end[1:], "5@" + end[:15] + "x",
 		tat(h, 1_000_000_000), "profile of user 42", "a@b.example"} {
 		h.PutString("k", text)
 		h.Expire("k", h.Now()/1000+100)
@@ -96,7 +96,7 @@ func TestQuota_foreign(t *testing.T) {
 			"GO.QUOTA k 10 60 UPTO", "GO.QUOTA_RO k 10 60")
 	}
 	// These strings are quotas with values at the ends of their ranges.
-	for text, want := range map[string]string{"1@1": "[0 10 10 -1 0]", "1000000000000@" + end: "[1 10 0 1 1]", "5@9007199254740992": ""} {
+	for text, want := range map[string]string{"1@0000000000000001": "[0 10 10 -1 0]", "1000000000000@" + end: "[1 10 0 1 1]", "5@9007199254740992": ""} {
 		h.PutString("k", text)
 		if got := call(h, "GO.QUOTA k 10 60 0").String(); got != want && (want != "" || got[0] != '[') {
 			t.Errorf("%q: %s, want %s", text, got, want)

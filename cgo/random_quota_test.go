@@ -3,88 +3,64 @@ package cgo_test
 import (
 	"fmt"
 	"testing"
+
+	"gothrottle/funnel"
+	"gothrottle/funnel/oracle"
 )
 
-// Random calls of GO.QUOTA give the same replies as a counter.
+// Random calls of GO.QUOTA give the replies of the exact model, and the strings hold its state.
 func TestRandom_quota(t *testing.T) {
 	w := newWalk(t, "a", "b", "c")
-	type counter struct{ used, end int64 }
-	counters := map[string]*counter{}
+	models := map[string]*oracle.Quota{"a": new(oracle.Quota), "b": new(oracle.Quota), "c": new(oracle.Quota)}
 	for range rounds(25_000) {
 		w.pass(20 * second)
 		key := pick(w.Rand, w.keys...)
-		limit := pick(w.Rand, 10, 10, 10, 5, 1+w.Int64N(1e6))
-		period, unit, options := pick[int64](w.Rand, 60, 60, 3600, 1), int64(second), []string{}
-		if w.IntN(4) == 0 {
-			period, unit, options = pick[int64](w.Rand, 60_000, 777), 1000, []string{"MS"}
+		unit, options := w.unitOf()
+		period := pick[int64](w.Rand, 60, 60, 3600, 1)
+		if unit == funnel.Millisecond {
+			period = pick[int64](w.Rand, 60_000, 777)
 		}
-		micros := period * unit
-		upTo, align := w.IntN(6) == 0, w.IntN(4) == 0
-		if upTo {
+		limit, offset := pick(w.Rand, 10, 10, 10, 5, 1+w.Int64N(1e6)), w.Int64N(2*period)-period
+		p := funnel.QuotaParams{
+			Limit:    limit,
+			Period:   (funnel.Nanos(period) * unit).Micros(),
+			Quantity: pick(w.Rand, 1, 1, 1, 1, 0, 2, limit/2, limit, limit+1, -1, -w.Int64N(limit+1)),
+			UpTo:     w.IntN(6) == 0,
+			Align:    w.IntN(4) == 0,
+		}
+		if p.UpTo {
 			options = append(options, "UPTO")
 		}
-		offset := w.Int64N(2*period) - period
-		if align {
+		if p.Align {
+			p.Offset = (funnel.Nanos(offset) * unit).Micros()
 			options = append(options, "ALIGN", fmt.Sprint(offset))
 		}
-		quantity := pick(w.Rand, 1, 1, 1, 1, 0, 2, limit/2, limit, limit+1, -1, -w.Int64N(limit+1))
-
-		c := counters[key]
-		if c == nil || w.now >= c.end {
-			c = &counter{}
-			counters[key] = c
+		v := models[key].Call(w.now, p)
+		want := told(&v, limit, unit)
+		if p.UpTo {
+			want = append(want, v.Granted)
 		}
-		take := quantity
-		if upTo {
-			take = min(quantity, max(limit-c.used, 1))
-		}
-		limited, retry, granted, changes, removed := int64(0), int64(-1), take, false, false
-		switch {
-		case take < 0:
-			granted = -min(-take, c.used)
-			c.used += granted
-			changes, removed = true, c.used == 0
-		case take > limit:
-			limited, granted = 1, 0
-		case c.used+take > limit:
-			limited, granted, retry = 1, 0, roundUp(c.end-w.now, unit)
-		case take > 0:
-			if c.used == 0 {
-				c.end = w.now + micros
-				if align { // the first boundary from here
-					c.end = w.now - w.now%micros + offset*unit%micros - micros
-					for c.end <= w.now {
-						c.end += micros
-					}
-				}
-			}
-			c.used += take
-			changes = true
-		}
-		reset := int64(0)
-		if c.used > 0 {
-			reset = roundUp(c.end-w.now, unit)
-		} else {
-			delete(counters, key)
-		}
-		want := []int64{limited, limit, max(0, limit-c.used), retry, reset}
-		if upTo {
-			want = append(want, granted)
-		}
-		words := append([]string{"GO.QUOTA", key, fmt.Sprint(limit), fmt.Sprint(period), fmt.Sprint(quantity)}, options...)
-		w.call(integers(want...), changes, words...)
-		w.reply[[]string{"admitted", "limited"}[limited]]++
-		if removed {
-			w.reply["removed"]++
-			if w.h.TypeOf(key) != "none" {
-				t.Fatalf("seed %d: %s is left", w.seed, key)
-			}
-		} else if changes {
-			if got, want := w.h.StringOf(key), fmt.Sprintf("%d@%d", c.used, c.end); got != want {
-				t.Fatalf("seed %d, call %d: %q, want %q", w.seed, w.calls, got, want)
-			}
-			w.wantExpiry(key, c.end, micros/4)
-		}
+		words := []string{"GO.QUOTA", key, fmt.Sprint(limit), fmt.Sprint(period), fmt.Sprint(p.Quantity)}
+		w.call(integers(want...), v.Change != funnel.Keep, append(words, options...)...)
+		w.outcome(&v)
+		w.wantQuota(key, models[key], v.Change, p.Period)
 	}
-	w.wantOutcomes(500, "admitted", "limited", "removed")
+	w.wantOutcomes(500, "admitted", "limited", "given back", "removed")
+}
+
+// wantQuota checks the string of a fixed window after a call.
+func (w *walk) wantQuota(key string, o *oracle.Quota, change funnel.Change, period funnel.Micros) {
+	w.t.Helper()
+	switch change {
+	case funnel.Forget:
+		if w.h.TypeOf(key) != "none" {
+			w.t.Fatalf("seed %d, call %d: %s is left", w.seed, w.calls, key)
+		}
+	case funnel.Store:
+		used, end := o.State()
+		if got, want := w.h.StringOf(key), fmt.Sprintf("%d@%016d", used, end); got != want {
+			w.t.Fatalf("seed %d, call %d: %s holds %q, want %q", w.seed, w.calls, key, got, want)
+		}
+		w.wantExpiry(key, end, period/4)
+	}
 }

@@ -2,11 +2,13 @@ package cgo_test
 
 import (
 	"fmt"
+	"math/big"
 	"math/rand/v2"
 	"testing"
 
 	"gothrottle/cgo/fakehost"
 	"gothrottle/funnel"
+	"gothrottle/funnel/oracle"
 )
 
 // fewer divides the number of random calls. It is more than 1 in builds where calls are slow.
@@ -29,8 +31,8 @@ type walk struct {
 	seed  uint64
 	calls int
 	clock funnel.Clock
-	mono  int64
-	now   int64 // what the module's clock must say, µs
+	mono  funnel.Micros
+	now   funnel.Micros // what the module's clock must say
 	other replica
 	keys  []string
 	reply map[string]int // how often each outcome was seen
@@ -45,14 +47,14 @@ func newWalk(t *testing.T, keys ...string) *walk {
 func (w *walk) pass(most int64) {
 	micros := pick(w.Rand, 0, 0, 1, w.Int64N(1000), w.Int64N(most/100+1), w.Int64N(most))
 	w.h.Advance(micros)
-	w.mono += micros
+	w.mono += funnel.Micros(micros)
 	switch w.IntN(200) {
 	case 0:
 		w.h.SetNow(w.h.Now() - w.Int64N(most))
 	case 1:
 		w.h.SetNow(w.h.Now() + w.Int64N(most))
 	}
-	w.now = w.clock.Now(w.h.Now(), func() int64 { return w.mono })
+	w.now = w.clock.Now(funnel.Micros(w.h.Now()), func() funnel.Micros { return w.mono })
 }
 
 // gone tells whether the expiry of a key is past. The server then removes the key.
@@ -83,11 +85,11 @@ func (w *walk) call(want string, changes bool, words ...string) {
 	}
 }
 
-// wantExpiry checks that a key's expiry lies in [end, end + slack], all in µs.
-func (w *walk) wantExpiry(key string, end, slack int64) {
+// wantExpiry checks that a key's expiry is not before end and at most slack, or a second, later.
+func (w *walk) wantExpiry(key string, end, slack funnel.Micros) {
 	w.t.Helper()
 	from := roundUp(end, 1000)
-	if at := w.h.ExpireOf(key); at < from || at > from+max(second, slack)/1000 {
+	if at := w.h.ExpireOf(key); at < int64(from) || at > int64(from+max(second, slack)/1000) {
 		w.t.Fatalf("seed %d, call %d: %s expires at %d, in use until %d, slack %d ms", w.seed, w.calls, key, at, from, slack/1000)
 	}
 }
@@ -104,17 +106,55 @@ func (w *walk) wantOutcomes(least int, outcomes ...string) {
 
 // hashFields returns the fields and values that a hash holds for one cell. A period of whole
 // seconds is stored in seconds. Any other period is stored in ns, with a minus sign.
-func hashFields(cell int, s funnel.State) map[string]string {
-	period := -s.Rate.Period
-	if s.Rate.Period%1_000_000_000 == 0 {
-		period = s.Rate.Period / 1_000_000_000
+func hashFields(cell int, o *oracle.Throttle) map[string]string {
+	empty, rate := o.State()
+	whole := new(big.Int).Div(empty.Num(), empty.Denom())
+	rest := new(big.Rat).Sub(empty, new(big.Rat).SetInt(whole))
+	rest.Mul(rest, big.NewRat(rate.Count, 1))
+	period := -int64(rate.Period)
+	if rate.Period%funnel.Second == 0 {
+		period = int64(rate.Period / funnel.Second)
 	}
 	name := func(field int) string { return fmt.Sprint(4*cell + field) }
-	fields := map[string]string{name(0): fmt.Sprint(s.TAT), name(1): fmt.Sprint(period)}
-	if s.Rate.Count != 1 {
-		fields[name(2)], fields[name(3)] = fmt.Sprint(s.Frac), fmt.Sprint(s.Rate.Count)
+	fields := map[string]string{name(0): whole.String(), name(1): fmt.Sprint(period)}
+	if rate.Count != 1 {
+		fields[name(2)], fields[name(3)] = rest.RatString(), fmt.Sprint(rate.Count)
 	}
 	return fields
+}
+
+// unitOf returns the unit of time of a call, and the option that asks for it.
+func (w *walk) unitOf() (unit funnel.Nanos, option []string) {
+	if w.IntN(4) == 0 {
+		return funnel.Millisecond, []string{pick(w.Rand, "MS", "ms")}
+	}
+	return funnel.Second, nil
+}
+
+// told returns a verdict as the five integers of a reply.
+func told(v *funnel.Verdict, limit int64, unit funnel.Nanos) []int64 {
+	limited, retry := int64(0), int64(-1)
+	if v.Limited {
+		limited = 1
+	}
+	if v.RetryAfter > 0 {
+		retry = int64(roundUp(v.RetryAfter, unit))
+	}
+	return []int64{limited, limit, v.Remaining, retry, int64(roundUp(v.ResetAfter, unit))}
+}
+
+// outcome counts how a call ended.
+func (w *walk) outcome(v *funnel.Verdict) {
+	switch {
+	case v.Limited:
+		w.reply["limited"]++
+	case v.Change == funnel.Forget:
+		w.reply["removed"]++
+	case v.Granted < 0:
+		w.reply["given back"]++
+	default:
+		w.reply["admitted"]++
+	}
 }
 
 // integers returns a reply of integers as text.
@@ -122,9 +162,5 @@ func integers(n ...int64) string { return fmt.Sprint(n) }
 
 func pick[T any](r *rand.Rand, all ...T) T { return all[r.IntN(len(all))] }
 
-func roundUp(n, unit int64) int64 {
-	if n < 0 {
-		return n
-	}
-	return n/unit + min(1, n%unit)
-}
+// roundUp returns n/unit, rounded up. n is not negative.
+func roundUp[N ~int64](n, unit N) N { return n/unit + min(1, n%unit) }

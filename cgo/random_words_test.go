@@ -1,9 +1,9 @@
 package cgo_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -19,13 +19,13 @@ func TestRandom_words(t *testing.T) {
 	h := loaded(t)
 	words := []string{"", "0", "1", "-1", "+5", "007", "-0", "15", "30", "60", "ms", "MS", "x", "1.5", "1e3", " 1", "1 ", "\x00", "\xff",
 		"999999999999", "1000000000000", "1000000000001", "-1000000000001", "9223372036854775807", "9223372036854775808",
-		"-9223372036854775808", "18446744073709551616", "3153600000", "3153600001", "3153600000000", "UPTO", "EXACT", "ALIGN", "nan", "inf"}
+		"-9223372036854775808", "18446744073709551616", "3153600000", "3153600001", "3153600000000", "UPTO", "EXACT", "ALIGN", "KEY", "THROTTLE", "nan", "inf"}
 	keys := []string{"a", "b", "adopted", "list", "hash", "zset", "leases", "window", "quota", "string", ""}
 	fine := map[string]int{}
 	for i := range rounds(30_000) {
 		h.PutString("adopted", tat(h, r.Int64N(1e11)))
 		h.PutString("string", "5@x")
-		h.PutString("quota", "5@"+strconv.FormatInt(h.Now()+r.Int64N(1e8), 10))
+		h.PutString("quota", fmt.Sprintf("5@%016d", h.Now()+r.Int64N(1e8)))
 		h.PutOther("list", "list")
 		h.PutHash("hash", "0", "1", "x", "2")
 		h.PutZset("zset", fakehost.Member{Score: 1, Text: "alice"})
@@ -33,18 +33,9 @@ func TestRandom_words(t *testing.T) {
 		h.PutZset("window", fakehost.Member{Score: -float64(h.Now() - r.Int64N(1e8)), Text: "\x013:2"})
 		command := pick(r, commands.Table...)
 		call := []string{pick(r, command.Name, strings.ToLower(command.Name)), pick(r, keys...)}
-		if command.WordsPerKey > 0 {
-			n := pick(r, 1, 1, 1, 2, 3, 0, 5)
-			call[1] = pick(r, strconv.Itoa(n), strconv.Itoa(n), strconv.Itoa(n), pick(r, words...))
-			for range n {
-				call = append(call, pick(r, keys...))
-			}
-			for range command.WordsPerKey * n {
-				call = append(call, pick(r, "1", "1", "1", "60", "60", pick(r, words...)))
-			}
-		}
 		likely, more := pick(r, 2, 10), 7
-		if command.WordsPerKey > 0 {
+		if command.Plan != nil {
+			call = append(call, randomClauses(r, words, keys)...)
 			more = 2
 		}
 		for range r.IntN(more) {
@@ -79,4 +70,31 @@ func TestRandom_words(t *testing.T) {
 			t.Errorf("only %d calls of %s were in order", fine[command.Name], command.Name)
 		}
 	}
+}
+
+// randomClauses returns the words of one to three keys of GO.ALL after the first key. Now and then
+// a word is missing or wrong.
+func randomClauses(r *rand.Rand, words, keys []string) (call []string) {
+	forms := []struct{ keyword, words string }{{"THROTTLE", "1 1 60"}, {"THROTTLE", "5 60 60 2"}, {"WINDOW", "5 60"}, {"WINDOW", "300 60 2 EXACT"},
+		{"QUOTA", "9 60"}, {"QUOTA", "9 60 0 ALIGN 1"}, {"LEASE", "5 60 a"}, {"LEASE", "1 60 x"}}
+	for n := range 1 + r.IntN(3) {
+		if n > 0 {
+			call = append(call, pick(r, "KEY", "key"), pick(r, keys...))
+		}
+		form := pick(r, forms...)
+		call = append(call, form.keyword)
+		for _, word := range strings.Fields(form.words) {
+			switch r.IntN(60) {
+			case 0:
+				word = pick(r, words...)
+			case 1:
+				continue
+			}
+			call = append(call, word)
+		}
+		if form.keyword == "THROTTLE" && r.IntN(2) == 0 {
+			call = append(call, "THROTTLE", "3", "1", "60")
+		}
+	}
+	return call
 }

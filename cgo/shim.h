@@ -2,28 +2,36 @@
  *
  * Flow of a call, all on the server's main thread:
  *
- *   1. shim_run (C) opens the keys and reads what they hold into a shim_call.
- *   2. goCall (Go) decides: it reads the record and writes the reply and the wanted
- *      changes into it. It keeps nothing. What of a sorted set matters depends on the
- *      words, so Go asks for it through the shim_zset functions, which only read.
- *   3. shim_run applies the changes, replicates them, replies, closes the keys.
+ *   1. shim_run (call.c) fills a shim_call with the words. If the keys depend on the words,
+ *      goPlan (Go) names the keys in the record. Otherwise the first word is the key.
+ *   2. shim_run opens the keys and reads what they hold into the record (key.c, and hash.c,
+ *      zset.c, string.c by what a key holds).
+ *   3. goCall (Go) decides: it reads the record, and writes the reply and what becomes of
+ *      each key into it. Which entries of a sorted set matter depends on the words, so Go
+ *      asks for them through the shim_zset functions, which only read.
+ *   4. shim_run does what Go said, replicates it, replies and closes the keys.
  *
- * The record and all that it points to live on the C stack or in memory that
- * shim_run frees before it returns, so a call may run inside another (a keyspace
- * event of ours may make another module call us). Go never stores a pointer in it.
+ * Lifetimes: the record and all that it points to live on shim_run's stack, or in memory
+ * that shim_run frees before it returns. So a call may run inside another call: a keyspace
+ * event of ours may make another module call us. Go stores no pointer to the record.
  *
- * The records are laid out as the Go structs of package commands; bridge.go
- * checks that at compile time. */
+ * The records are laid out as the Go structs of package commands; bridge.go checks that at
+ * compile time. "C writes" means before goCall, "Go writes" means in goCall or goPlan. */
 #ifndef GOTHROTTLE_SHIM_H
 #define GOTHROTTLE_SHIM_H
 
 #include "api.h"
 
-#define SHIM_FIELDS 4  /* commands.MaxFields */
-#define SHIM_CELLS 128 /* the most cells that a hash can have, and the most keys of a call */
-#define SHIM_ADOPTED_LEN 19 /* commands.AdoptedLen: the length of redis-cell's strings */
-#define SHIM_STACK_ENTRIES 8 /* a call's first entries are on shim_run's stack */
-#define SHIM_WRONG_ARITY 2   /* commands.ErrArity: the server has the text */
+#define SHIM_FIELDS 4         /* commands.MaxFields */
+#define SHIM_CELLS 32         /* commands.MaxCells */
+#define SHIM_CLAUSES 32       /* commands.MaxClauses; also bounds the keys of a call */
+#define SHIM_CLAUSE_OWN 78    /* the words of a clause that only Go uses */
+#define SHIM_ADOPTED_LEN 19   /* commands.AdoptedLen: the length of redis-cell's strings */
+#define SHIM_MIN_QUOTA_LEN 18 /* commands.MinQuotaLen, MaxQuotaLen: the lengths of our strings */
+#define SHIM_MAX_QUOTA_LEN 33
+#define SHIM_ERROR_TEXT 192   /* commands.MaxErrorText */
+#define SHIM_STACK_ENTRIES 8  /* the first entries of a key are on shim_run's stack */
+#define SHIM_WRONG_ARITY 2    /* commands.ErrArity: the server has the text */
 
 /* A Go string over borrowed memory. */
 typedef struct shim_text {
@@ -32,68 +40,89 @@ typedef struct shim_text {
 } shim_text;
 
 enum { SHIM_ABSENT, SHIM_STRING, SHIM_HASH, SHIM_ZSET, SHIM_OTHER }; /* commands.Kind */
-enum { SHIM_INTEGERS, SHIM_INTEGER, SHIM_NESTED };                   /* commands.Shape */
-
-typedef struct shim_key {
-    int32_t kind;                   /* C writes */
-    int32_t events;                 /* C's own: those that are owed */
-    int64_t length;                 /* C writes; the number of elements or bytes */
-    shim_text text;                 /* C writes; the server's memory, valid until the key changes */
-    int32_t remove;                 /* Go writes */
-    int32_t fields;                 /* C's own: how many were read */
-    int64_t expire_from, expire_to; /* Go writes */
-    int64_t window;                 /* Go's own */
-    RedisModuleKey *handle;         /* C's own: opened and closed by shim_run; NULL if there is none */
-    RedisModuleString *name;        /* C's own: borrowed from argv */
-} shim_key;
-
-typedef struct shim_cell {
-    int32_t key, index;         /* C writes */
-    uint32_t found, bad;        /* C writes */
-    uint32_t set, unset;        /* Go writes */
-    int64_t value[SHIM_FIELDS]; /* C writes what it found, Go what is to be */
-    int64_t reply[5];           /* Go writes; of a nested reply */
-    int64_t own[6];             /* Go's own */
-} shim_cell;
+enum {                                                               /* commands.Becomes */
+    SHIM_BECOMES_UNCHANGED,
+    SHIM_BECOMES_ABSENT,
+    SHIM_BECOMES_HASH,
+    SHIM_BECOMES_ZSET,
+    SHIM_BECOMES_STRING
+};
+enum { SHIM_INTEGERS, SHIM_INTEGER, SHIM_NESTED };              /* commands.Shape */
+enum { SHIM_COUNT_OTHER, SHIM_COUNT_ADMITTED, SHIM_COUNT_LIMITED }; /* commands.Outcome */
 
 typedef struct shim_entry {
-    int64_t time;             /* C writes */
-    shim_text member;         /* C writes; the bytes of string */
-    int32_t bad;              /* C writes: the score is no time: see zset.c */
-    int32_t drop;             /* Go writes: remove it */
+    int64_t time_us;           /* C writes */
+    shim_text member;          /* C writes: the bytes of string */
+    int32_t bad;               /* C writes: the score is no time, see zset.c */
+    int32_t drop;              /* Go writes: remove the entry */
     RedisModuleString *string; /* C's own: freed at the end of the call */
 } shim_entry;
 
-typedef struct shim_call {
-    struct { shim_text *at; int64_t len, cap; } args;     /* C writes; the server's memory */
-    struct { shim_key *at; int64_t len, cap; } keys;      /* C writes */
-    struct { shim_cell *at; int64_t len, cap; } cells;    /* C writes */
+typedef struct shim_key {
+    int32_t word, wants, asked; /* C writes, or Go in goPlan */
+    int32_t kind;               /* C writes, as all up to becomes */
+    int64_t length;             /* the number of elements or bytes */
+    shim_text text;             /* a string that may be ours: the server's memory, valid until the key changes */
+    int32_t first_cell, num_cells;
     struct { shim_entry *at; int64_t len, cap; } entries; /* C writes, on Go's asking */
-    int64_t now_us;     /* C writes the wall clock, Go the time it decided by */
-    int32_t asked;      /* C writes: how many of the cells the words ask for */
-    int32_t limited;    /* Go writes, as all that follows */
+    int32_t becomes;            /* Go writes, as all up to slack_base */
+    int32_t new_len;
+    int32_t add_prefix, add_word;
+    int64_t add_time_us;
+    int64_t expire_from, expire_to; /* ms */
+    int64_t slack_base;             /* Go's own */
+    uint64_t checksum;              /* Go's own, of goPlan */
+    RedisModuleKey *handle;     /* C's own: opened and closed by shim_run; NULL if the key is absent and read only */
+    RedisModuleString *name;    /* C's own: borrowed from argv */
+    int32_t events;             /* C's own: keyspace events that are owed, see key.c */
+    int32_t fields;             /* C's own: how many fields of a hash were read */
+    char new_text[48];          /* Go writes */
+} shim_key;
+
+typedef struct shim_cell {
+    int32_t index;              /* C writes */
+    uint32_t found, bad;        /* C writes */
+    uint32_t set, unset;        /* Go writes */
+    int32_t unused;
+    int64_t value[SHIM_FIELDS]; /* C writes what it found, Go writes what is to be */
+    int64_t own[4];             /* Go's own */
+} shim_cell;
+
+typedef struct shim_clause {
+    int32_t key, replies;      /* Go writes */
+    int64_t reply[6];          /* Go writes */
+    int64_t own[SHIM_CLAUSE_OWN]; /* Go's own */
+} shim_clause;
+
+typedef struct shim_call {
+    struct { shim_text *at; int64_t len, cap; } args;       /* C writes; the server's memory */
+    struct { shim_key *at; int64_t len, cap; } keys;        /* C writes, or Go in goPlan */
+    struct { shim_cell *at; int64_t len, cap; } cells;      /* C writes */
+    struct { shim_clause *at; int64_t len, cap; } clauses;  /* Go writes */
+    int64_t now_us; /* C writes the wall clock, Go the time that it decided by */
+    int32_t err_word; /* Go's own */
+    int32_t outcome;  /* Go writes, as all that follows */
     int32_t shape;
     int32_t replies;
     int64_t reply[6];
-    int32_t add_prefix, add_arg; /* see commands.Call */
-    int64_t add_time;
-    int32_t set_len;
-    char set[64];
+    /* Not part of commands.Call: */
+    char error[SHIM_ERROR_TEXT]; /* Go writes: the text of an error that names a word; "" if none does */
+    RedisModuleCtx *ctx;         /* C writes; for zset.c */
 } shim_call;
 
-/* One command. Made once by goLoad, of malloc'ed memory that lives as long as the
- * process; C only writes the counters. */
+/* One command. goLoad makes it once, of malloc'ed memory that lives as long as the process.
+ * C only writes the counters. */
 typedef struct shim_command {
     const char *name, *flags;
-    int32_t max_arity; /* 0: no bound */
+    const char *info_name; /* the name in INFO's fields */
+    int32_t max_arity;     /* 0: no bound */
     int32_t min_arity;
-    int32_t writes;   /* 0: keys are opened for reading only */
-    int32_t words_per_key; /* 0: the first word is the key; else it is the number of keys that
-                            * follow, and so many words per key come after them */
-    int32_t state;    /* what the keys hold, as a kind: what is loaded before Go decides */
-    int32_t only_if_free; /* a taken name is no error */
+    int32_t writes;        /* 0: keys are opened for reading only */
+    int32_t plans;         /* goPlan names the keys; 0: the first word is the only key */
+    int32_t state;         /* what that only key holds, as a kind */
+    int32_t only_if_free;  /* a taken name is no error */
     api_command_info info;
-    int64_t admitted, limited, errors;
+    int64_t admitted, limited, other, errors;
 } shim_command;
 
 /* All commands, and what else Go knows at load. */
@@ -102,50 +131,82 @@ typedef struct shim_module {
     int32_t version_number;
     int32_t num_commands;
     shim_command *commands;
-    const char *const *errors; /* by commands.Error */
+    const char *const *errors; /* by commands.ErrorCode */
 } shim_module;
+
+/* funnel.Clock. Only goCall changes it; INFO reads it. */
+typedef struct shim_clock_state {
+    int64_t last_us, base_us, mono_us, behind;
+} shim_clock_state;
+extern shim_clock_state shim_clock;
+
+extern int64_t shim_panics; /* how many panics the barrier of goCall has caught */
 
 /* A monotonic clock in microseconds; the fake host puts its own here. */
 extern int64_t (*shim_monotonic_us)(void);
 
-/* For Go, which cannot call through a pointer. */
+/* For Go, which cannot call through a pointer or a variadic function. */
 int64_t shim_call_monotonic_us(void);
 void shim_log(const char *level, const char *text);
 
-/* What Go may ask of the sorted set at the call's first key: see commands.Host. They
- * only read, so nothing can make the server enter Go again meanwhile. */
-int shim_zset_first(shim_call *call, int64_t above, int64_t n);
-int shim_zset_last(shim_call *call, int64_t n);
-void shim_zset_head(shim_call *call, int64_t above, int64_t upto, int64_t most);
-int shim_zset_find(shim_call *call, int prefix, const char *bytes, size_t len);
-int64_t shim_zset_count(shim_call *call, int64_t upto);
-void shim_release_entries(shim_call *call, int64_t keep);
-
-/* What the server looks up. */
+/* What the server looks up: the only symbols of ours that the shared object exports. */
+#pragma GCC visibility push(default)
 int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
 int RedisModule_OnUnload(RedisModuleCtx *ctx);
+#pragma GCC visibility pop
 
-/* One trampoline per command: the server does not tell a handler which command it
- * runs, and the name in argv[0] may have been changed by rename-command. */
-enum { SHIM_MAX_COMMANDS = 16 };
+/* One trampoline per command: the server does not tell a handler which command it runs, and
+ * the name in argv[0] may have been changed by rename-command. */
+enum { SHIM_MAX_COMMANDS = 24 };
 extern const RedisModuleCmdFunc shim_trampolines[SHIM_MAX_COMMANDS];
-
-/* state.c: what a key holds, into the record and back. */
-void shim_load_key(RedisModuleCtx *ctx, const shim_command *command, shim_key *key,
-                   RedisModuleString *name);
-void shim_load_cell(shim_key *key, shim_cell *cell, int32_t key_index, int32_t index);
-void shim_load_rest(shim_key *key, shim_cell *cell);
-int shim_apply(RedisModuleCtx *ctx, shim_call *call, int32_t key_index);
-void shim_notify(RedisModuleCtx *ctx, RedisModuleString *name, int events);
-
-/* zset.c. */
-void shim_free_entries(shim_call *call); /* all that the shim_zset functions took */
-RedisModuleString *shim_member(int prefix, const char *bytes, size_t len); /* the caller frees it */
+extern int shim_has_run; /* a command of ours ran: the module can no longer be unloaded */
 
 /* load.c fills these in, before the first command can run. */
 extern const shim_module *shim_loaded;
 extern RedisModuleString *shim_fields[SHIM_CELLS][SHIM_FIELDS]; /* kept for the process's life */
-extern int64_t shim_clock_last_us; /* the time of the latest call, for INFO */
 int64_t shim_wall_us(void);
+
+/* key.c: opening, and doing what Go said. The entries are room for SHIM_STACK_ENTRIES. */
+void shim_open_key(RedisModuleCtx *ctx, const shim_command *command, shim_key *key,
+                   RedisModuleString *name, shim_entry *entries);
+void shim_apply(RedisModuleCtx *ctx, shim_call *call, shim_key *key);
+void shim_notify(RedisModuleCtx *ctx, const shim_key *key);
+
+/* The keyspace events that a key is owed, in the order in which they are sent. */
+enum {
+    SHIM_EVENT_DEL = 1 << 0,
+    SHIM_EVENT_HSET = 1 << 1,
+    SHIM_EVENT_HDEL = 1 << 2,
+    SHIM_EVENT_SET = 1 << 3,
+    SHIM_EVENT_ZADD = 1 << 4,
+    SHIM_EVENT_ZREM = 1 << 5,
+    SHIM_EVENT_EXPIRE = 1 << 6,
+    SHIM_EVENT_EMPTIED = 1 << 7
+};
+
+/* Sets the expiry that Go asked for and returns whether it had to: most calls find the
+ * expiry good enough. Does not replicate. */
+int shim_set_expiry(shim_key *key);
+
+/* hash.c. shim_load_cells reads the cells of one key behind those of the keys before it. If
+ * the array grows, it becomes memory of the server's allocator that shim_run frees. */
+void shim_load_cells(shim_call *call, shim_key *key, int64_t stack_cells);
+void shim_apply_hash(RedisModuleCtx *ctx, shim_call *call, shim_key *key);
+
+/* zset.c. What Go may ask of the sorted set at a key: see commands.Host. These functions only
+ * read, so the server cannot enter Go again meanwhile. */
+void shim_zset_newest(shim_call *call, int64_t key, int64_t most);
+int shim_zset_first(shim_call *call, int64_t key, int64_t after_us);
+void shim_zset_oldest(shim_call *call, int64_t key, int64_t up_to_us, int64_t most);
+int shim_zset_rank(shim_call *call, int64_t key, int64_t rank);
+int shim_zset_find(shim_call *call, int64_t key, int prefix, const char *bytes, size_t len);
+int64_t shim_zset_count_after(shim_call *call, int64_t key, int64_t after_us);
+void shim_release_entries(shim_call *call, int64_t key, int64_t keep);
+void shim_free_entries(shim_key *key); /* all that these functions appended */
+void shim_apply_zset(RedisModuleCtx *ctx, shim_call *call, shim_key *key);
+
+/* string.c */
+void shim_load_string(shim_key *key);
+void shim_apply_string(RedisModuleCtx *ctx, shim_key *key);
 
 #endif

@@ -50,7 +50,7 @@ func TestThrottle_effects(t *testing.T) {
 		{"too few words", run(0, "GO.THROTTLE k 15 30 60"), "GO.THROTTLE k 15 30",
 			"ERR wrong number of arguments for 'go.throttle' command", ""},
 		{"more words than fit on the stack", run(0, "GO.THROTTLE k 15 30 60"), "GO.THROTTLE k 15 30 60 1 MS x x x x x x x",
-			"ERR unknown option", ""},
+			"ERR unknown option 'x'", ""},
 
 		{"adopted", func(h *fakehost.Host) { h.PutString("k", tat(h, 2_500_000_000)) },
 			"GO.THROTTLE k 15 30 60", "[0 16 13 -1 5]", "DEL k; HSET k 0 T+4500000000 1 2; PEXPIREAT k M+12500"},
@@ -101,4 +101,20 @@ func TestThrottle_arity(t *testing.T) {
 		}
 	}
 	wantReply(t, h, "CL.THROTTLE k 15 30 60 1 1", "ERR wrong number of arguments for 'cl.throttle' command")
+}
+
+// A denied call at another rate loses no usage, even if the usage would drain at that rate only after
+// all time: then the state keeps its own rate.
+func TestThrottle_deniedAtOtherRate(t *testing.T) {
+	const full = "GO.THROTTLE k 99999 100000 3600"
+	h := loaded(t)
+	wantReply(t, h, full+" 100000", "[0 100000 0 -1 3600]")
+	before := h.Dump()
+	wantReply(t, h, "GO.THROTTLE k 0 1 86400", "[1 1 0 8640000000 8640000000]")
+	wantNothing(t, h, "denied", before)
+	wantReply(t, h, "GO.ALL k THROTTLE 0 1 86400", "[1 1 0 8640000000 8640000000 0 [1 1 0 8640000000 8640000000]]")
+	wantNothing(t, h, "denied", before)
+	wantReply(t, h, full+" 0", "[0 100000 0 -1 3600]")
+	wantReply(t, h, "GO.THROTTLE k 0 1 86400 -1000", "[0 1 0 -1 8553600000]")
+	wantReply(t, h, full+" 0", "[0 100000 1000 -1 3564]")
 }

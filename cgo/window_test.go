@@ -47,7 +47,7 @@ func TestWindow_effects(t *testing.T) {
 			"GO.WINDOW k 10 100", "[0 10 6 -1 100]", "ZADD k -U+0 ^A4; PEXPIREAT k M+125000"},
 
 		{"UPTO takes what is left", run(second, "GO.WINDOW k 10 60 7"),
-			"GO.WINDOW k 10 60 5 UPTO", "[0 10 0 -1 60 3]", "ZADD k -U+0 ^Aa:3"},
+			"GO.WINDOW k 10 60 5 UPTO", "[0 10 0 59 60 3]", "ZADD k -U+0 ^Aa:3"},
 		{"UPTO of nothing left", run(second, "GO.WINDOW k 10 60 10"),
 			"GO.WINDOW k 10 60 5 UPTO", "[1 10 0 59 59 0]", ""},
 
@@ -84,7 +84,7 @@ func TestWindow_effects(t *testing.T) {
 		{"peek with a lowered limit", run(second, "GO.WINDOW k 10 60 10"), "GO.WINDOW k 5 60 0", "[1 5 0 59 59]", ""},
 		{"peek at nothing", nil, "GO.WINDOW k 10 60 0", "[0 10 10 -1 0]", ""},
 		{"peek at what has lapsed", run(61*second, "GO.WINDOW k 10 60 10"), "GO.WINDOW k 10 60 0", "[0 10 10 -1 0]", ""},
-		{"error", run(second, "GO.WINDOW k 10 60"), "GO.WINDOW k 10 60 1 1", "ERR unknown option", ""},
+		{"error", run(second, "GO.WINDOW k 10 60"), "GO.WINDOW k 10 60 1 1", "ERR unknown option '1'", ""},
 		{"too few words", nil, "GO.WINDOW k 10", "ERR wrong number of arguments for 'go.window' command", ""},
 
 		{"PERSIST heals", expire(fakehost.NoExpiry, "GO.WINDOW k 10 60"),
@@ -124,6 +124,43 @@ func TestWindow_manyLapsed(t *testing.T) {
 		}
 		r.follow(t, h, "many", "k")
 		h.Advance(1)
+	}
+}
+
+// A refund of everything leaves a window of more than 128 entries, with nothing in use, until it
+// expires. The next call that takes units clears 128 entries. A smaller window is deleted at once.
+func TestWindow_refundToNothing(t *testing.T) {
+	for _, n := range []int{1, 127, 128, 129, 300} {
+		h := loaded(t)
+		for range n {
+			call(h, "GO.WINDOW k 1000 60 EXACT")
+			h.Advance(100)
+		}
+		expiry := h.ExpireOf("k")
+		r := copyOf(h, "k")
+		wantReply(t, h, "GO.WINDOW_RO k 1000 60 -5000 UPTO", fmt.Sprintf("[0 1000 1000 -1 0 %d]", -n))
+		wantReply(t, h, "GO.WINDOW k 1000 60 -5000 UPTO", fmt.Sprintf("[0 1000 1000 -1 0 %d]", -n))
+		r.follow(t, h, "refund", "k")
+		if n <= 128 {
+			if h.TypeOf("k") != "none" {
+				t.Errorf("%d entries: left %d", n, len(h.ZsetOf("k")))
+			}
+			continue
+		}
+		if left := len(h.ZsetOf("k")); left != n || h.ExpireOf("k") != expiry {
+			t.Errorf("%d entries: left %d, until %d, was %d", n, left, h.ExpireOf("k"), expiry)
+		}
+		before := h.Dump()
+		for _, line := range []string{"GO.WINDOW k 1000 60 -1 UPTO", "GO.WINDOW k 1000 60 0 UPTO"} {
+			wantReply(t, h, line, "[0 1000 1000 -1 0 0]")
+			wantNothing(t, h, line, before)
+		}
+		wantReply(t, h, "GO.WINDOW k 1000 60 1000 EXACT", "[0 1000 0 -1 60]")
+		r.follow(t, h, "taken again", "k")
+		if left := len(h.ZsetOf("k")); left != n+1-128 {
+			t.Errorf("%d entries: left %d after the next call", n, left)
+		}
+		wantReply(t, h, "GO.WINDOW k 1000 60", "[1 1000 0 60 60]")
 	}
 }
 

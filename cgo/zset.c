@@ -1,97 +1,99 @@
-/* What Go may ask of a sorted set. Reads only.
+/* Sorted sets: what Go may ask of sliding windows and leases, and adding and removing entries.
  *
- * A score is a time with its sign turned, so the newest entry is the first. A sorted set
- * of up to 128 entries is one piece of memory that the server walks from its front: to
- * put an entry where the newest ones are costs it nothing there, and 1.4 us (25 % of a call
- * of "GO.WINDOW 100" in make bench) at the other end. */
+ * A score is a time with its sign turned, so the newest entry is the first. A sorted set of
+ * up to 128 entries is one piece of memory that the server walks from its front. To put an
+ * entry where the newest entries are costs nothing there, and 1.4 us at the other end (25 % of
+ * a call of "GO.WINDOW 100" in make bench). */
 #include "shim.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Appends an entry. Takes over the string. The array starts on shim_run's stack. */
-static shim_entry *append(shim_call *call, RedisModuleString *string, double score) {
-    if (call->entries.len == call->entries.cap) {
-        int64_t cap = call->entries.cap * 4;
+/* Appends an entry to those of a key and takes over the string. */
+static void append(shim_key *key, RedisModuleString *string, double score) {
+    if (key->entries.len == key->entries.cap) {
+        int64_t cap = key->entries.cap * 4;
         shim_entry *at = api.Alloc(sizeof *at * (size_t)cap);
-        memcpy(at, call->entries.at, sizeof *at * (size_t)call->entries.len);
-        if (call->entries.cap > SHIM_STACK_ENTRIES) api.Free(call->entries.at);
-        call->entries.at = at;
-        call->entries.cap = cap;
+        memcpy(at, key->entries.at, sizeof *at * (size_t)key->entries.len);
+        if (key->entries.cap > SHIM_STACK_ENTRIES) api.Free(key->entries.at);
+        key->entries.at = at;
+        key->entries.cap = cap;
     }
-    shim_entry *e = &call->entries.at[call->entries.len++];
+    shim_entry *e = &key->entries.at[key->entries.len++];
     e->member.bytes = api.StringPtrLen(string, &e->member.len);
     e->string = string;
     e->drop = 0;
     double time = -score;
     e->bad = !(time >= 0 && time <= 9007199254740992.0 && time == floor(time));
-    e->time = e->bad ? 0 : (int64_t)time;
-    return e;
+    e->time_us = e->bad ? 0 : (int64_t)time;
 }
 
-static void append_current(shim_call *call, RedisModuleKey *handle) {
-    double score;
-    RedisModuleString *string = api.ZsetRangeCurrentElement(handle, &score);
-    append(call, string, score);
-}
-
-/* Positions the range on the oldest entry with above < time <= upto. */
-static RedisModuleKey *seek(shim_call *call, int64_t above, double upto) {
-    RedisModuleKey *handle = call->keys.at[0].handle;
-    int all = above == INT64_MIN; /* commands.Beginning */
-    api.ZsetLastInScoreRange(handle, -upto, all ? INFINITY : -(double)above, 0, !all);
-    return handle;
-}
-
-/* Takes the n-th entry of the range. */
-static int take(shim_call *call, RedisModuleKey *handle, int64_t n, int (*next)(RedisModuleKey *)) {
-    while (--n > 0 && !api.ZsetRangeEndReached(handle)) next(handle);
-    int found = !api.ZsetRangeEndReached(handle);
-    if (found) append_current(call, handle);
-    api.ZsetRangeStop(handle);
-    return found;
-}
-
-int shim_zset_first(shim_call *call, int64_t above, int64_t n) {
-    return take(call, seek(call, above, INFINITY), n, api.ZsetRangePrev);
-}
-
-int shim_zset_last(shim_call *call, int64_t n) {
-    RedisModuleKey *handle = call->keys.at[0].handle;
-    api.ZsetFirstInScoreRange(handle, -INFINITY, INFINITY, 0, 0);
-    return take(call, handle, n, api.ZsetRangeNext);
-}
-
-void shim_zset_head(shim_call *call, int64_t above, int64_t upto, int64_t most) {
-    RedisModuleKey *handle = seek(call, above, (double)upto);
-    while (most-- > 0 && !api.ZsetRangeEndReached(handle)) {
-        append_current(call, handle);
-        api.ZsetRangePrev(handle);
+/* Appends entries from where the key's range stands, and ends the range. */
+static void take(shim_key *key, int64_t most, int (*next)(RedisModuleKey *)) {
+    for (; most > 0 && !api.ZsetRangeEndReached(key->handle); most--) {
+        double score;
+        RedisModuleString *string = api.ZsetRangeCurrentElement(key->handle, &score);
+        append(key, string, score);
+        if (most > 1) next(key->handle);
     }
-    api.ZsetRangeStop(handle);
+    api.ZsetRangeStop(key->handle);
 }
 
-int shim_zset_find(shim_call *call, int prefix, const char *bytes, size_t len) {
-    RedisModuleString *string = shim_member(prefix, bytes, len);
-    double score;
-    int found = api.ZsetScore(call->keys.at[0].handle, string, &score) == API_OK;
+void shim_zset_newest(shim_call *call, int64_t k, int64_t most) {
+    shim_key *key = &call->keys.at[k];
+    api.ZsetFirstInScoreRange(key->handle, -INFINITY, INFINITY, 0, 0);
+    take(key, most, api.ZsetRangeNext);
+}
+
+int shim_zset_first(shim_call *call, int64_t k, int64_t after_us) {
+    shim_key *key = &call->keys.at[k];
+    int64_t before = key->entries.len;
+    api.ZsetLastInScoreRange(key->handle, -INFINITY, -(double)after_us, 0, 1);
+    take(key, 1, api.ZsetRangePrev);
+    return key->entries.len > before;
+}
+
+void shim_zset_oldest(shim_call *call, int64_t k, int64_t up_to_us, int64_t most) {
+    shim_key *key = &call->keys.at[k];
+    api.ZsetLastInScoreRange(key->handle, -(double)up_to_us, INFINITY, 0, 0);
+    take(key, most, api.ZsetRangePrev);
+}
+
+/* The module API has no access by rank, and none that counts a range. The server's own
+ * commands do both in O(log N). Their replies are freed here. */
+int shim_zset_rank(shim_call *call, int64_t k, int64_t rank) {
+    shim_key *key = &call->keys.at[k];
+    RedisModuleCallReply *reply =
+        api.Call(call->ctx, "ZRANGE", "sllc", key->name, (long long)rank, (long long)rank, "WITHSCORES");
+    int found = reply != NULL && api.CallReplyType(reply) == REPLY_ARRAY && api.CallReplyLength(reply) == 2;
     if (found) {
-        append(call, string, score);
-    } else {
-        api.FreeString(NULL, string);
+        size_t len;
+        const char *bytes = api.CallReplyStringPtr(api.CallReplyArrayElement(reply, 0), &len);
+        RedisModuleString *string = api.CreateString(NULL, bytes, len);
+        double score = NAN;
+        api.ZsetScore(key->handle, string, &score);
+        append(key, string, score);
     }
+    if (reply != NULL) api.FreeCallReply(reply);
     return found;
 }
 
-int64_t shim_zset_count(shim_call *call, int64_t upto) {
-    RedisModuleKey *handle = seek(call, INT64_MIN, (double)upto);
-    int64_t n = 0;
-    for (; !api.ZsetRangeEndReached(handle); n++) api.ZsetRangePrev(handle);
-    api.ZsetRangeStop(handle);
+int64_t shim_zset_count_after(shim_call *call, int64_t k, int64_t after_us) {
+    shim_key *key = &call->keys.at[k];
+    char bound[32] = "(";
+    RedisModuleString *number = api.CreateStringFromLongLong(NULL, -(long long)after_us);
+    size_t len;
+    const char *digits = api.StringPtrLen(number, &len);
+    memcpy(bound + 1, digits, len);
+    api.FreeString(NULL, number);
+    RedisModuleCallReply *reply = api.Call(call->ctx, "ZCOUNT", "scb", key->name, "-inf", bound, len + 1);
+    int64_t n = reply != NULL && api.CallReplyType(reply) == REPLY_INTEGER ? api.CallReplyInteger(reply) : 0;
+    if (reply != NULL) api.FreeCallReply(reply);
     return n;
 }
 
-RedisModuleString *shim_member(int prefix, const char *bytes, size_t len) {
+/* A member as the server has it: a prefix and a text. The caller frees it. */
+static RedisModuleString *make_member(int prefix, const char *bytes, size_t len) {
     char stack[64], *member = stack;
     if (len + 1 > sizeof stack) member = api.Alloc(len + 1);
     member[0] = (char)prefix;
@@ -101,11 +103,65 @@ RedisModuleString *shim_member(int prefix, const char *bytes, size_t len) {
     return string;
 }
 
-void shim_release_entries(shim_call *call, int64_t keep) {
-    while (call->entries.len > keep) api.FreeString(NULL, call->entries.at[--call->entries.len].string);
+int shim_zset_find(shim_call *call, int64_t k, int prefix, const char *bytes, size_t len) {
+    shim_key *key = &call->keys.at[k];
+    RedisModuleString *string = make_member(prefix, bytes, len);
+    double score;
+    int found = api.ZsetScore(key->handle, string, &score) == API_OK;
+    if (found) {
+        append(key, string, score);
+    } else {
+        api.FreeString(NULL, string);
+    }
+    return found;
 }
 
-void shim_free_entries(shim_call *call) {
-    shim_release_entries(call, 0);
-    if (call->entries.cap > SHIM_STACK_ENTRIES) api.Free(call->entries.at);
+static void release(shim_key *key, int64_t keep) {
+    while (key->entries.len > keep) api.FreeString(NULL, key->entries.at[--key->entries.len].string);
+}
+
+void shim_release_entries(shim_call *call, int64_t k, int64_t keep) {
+    release(&call->keys.at[k], keep);
+}
+
+void shim_free_entries(shim_key *key) {
+    release(key, 0);
+    if (key->entries.cap > SHIM_STACK_ENTRIES) api.Free(key->entries.at);
+}
+
+static void add_member(RedisModuleCtx *ctx, shim_call *call, shim_key *key) {
+    shim_text text = {key->new_text, (size_t)key->new_len};
+    if (key->add_word) text = call->args.at[key->add_word];
+    RedisModuleString *member = make_member(key->add_prefix, text.bytes, text.len);
+    int flags = 0;
+    api.ZsetAdd(key->handle, -(double)key->add_time_us, member, &flags);
+    /* A lease renewed at the same instant changes nothing. */
+    if (flags & (ZADD_ADDED | ZADD_UPDATED)) {
+        api.Replicate(ctx, "ZADD", "sls", key->name, -(long long)key->add_time_us, member);
+        key->events |= SHIM_EVENT_ZADD;
+    }
+    api.FreeString(NULL, member);
+}
+
+/* Adds a member and removes others, in this order: a sorted set that gets empty is deleted,
+ * and its expiry with it. */
+void shim_apply_zset(RedisModuleCtx *ctx, shim_call *call, shim_key *key) {
+    if (key->add_prefix) add_member(ctx, call, key);
+    RedisModuleString *stack[SHIM_STACK_ENTRIES + 1], **dropped = stack;
+    if (key->entries.len > SHIM_STACK_ENTRIES)
+        dropped = api.Alloc(sizeof *dropped * (size_t)(key->entries.len + 1));
+    size_t num_dropped = 1;
+    dropped[0] = key->name;
+    for (int64_t i = 0; i < key->entries.len; i++) {
+        shim_entry *e = &key->entries.at[i];
+        if (!e->drop) continue;
+        api.ZsetRem(key->handle, e->string, NULL);
+        dropped[num_dropped++] = e->string;
+    }
+    if (num_dropped > 1) {
+        api.Replicate(ctx, "ZREM", "v", dropped, num_dropped);
+        key->events |= SHIM_EVENT_ZREM;
+        if (api.KeyType(key->handle) == TYPE_EMPTY) key->events |= SHIM_EVENT_EMPTIED;
+    }
+    if (dropped != stack) api.Free(dropped);
 }

@@ -9,7 +9,7 @@ import (
 // Kind says what stands at a key.
 type Kind int32
 
-// The kinds of keys that limiters can be in; everything else is KindOther.
+// The kinds of keys that limiters can be in. Everything else is KindOther.
 const (
 	KindAbsent Kind = iota
 	KindString
@@ -18,160 +18,154 @@ const (
 	KindOther
 )
 
+// Becomes says what is to become of a key.
+type Becomes int32
+
+// The host does just what is said here. A key of another kind is deleted first.
+const (
+	Unchanged Becomes = iota // nothing at the key changes, not even the expiry
+	Absent                   // the key is deleted
+	Hash                     // the fields of Key's cells change: see Cell.Set, Cell.Unset
+	Zset                     // a member may be added, and entries removed: see Key.Add, Entry.Drop
+	String                   // the key holds Key.NewText[:NewLen]
+)
+
 // Shape is the form of a reply.
 type Shape int32
 
 const (
 	Integers Shape = iota // an array of the first Replies integers of Reply
 	Integer               // Reply[0] alone
-	Nested                // as Integers, and then an array of five for each cell asked for
+	Nested                // as Integers, then an array of integers for each of Clauses
+)
+
+// Outcome says how INFO counts a call.
+type Outcome int32
+
+const (
+	Other    Outcome = iota // the call asked for no units: a peek, a refund, a release
+	Admitted                // the call asked for units and got some
+	Limited                 // the call asked for units and got none
 )
 
 // Call is one call of a command: what the host found, and what the handler wants.
 //
-// Its memory is the host's, laid out as struct shim_call of cgo/shim.h; the same
-// goes for Key, Cell and Entry. Package cgo refuses to compile if they come to differ.
+// The contract of a handler:
+//
+//   - It reads Args, Keys, Cells and Now, and asks TheHost for entries of sorted sets.
+//   - It returns an error code, or NoError. After an error the host changes nothing.
+//   - It sets Outcome, Shape, Replies and Reply for a call that is no error. All four are 0
+//     before the handler runs, and so is ErrWord.
+//   - It sets Becomes of every key that changes, with the fields that Becomes names, and the
+//     expiry. Becomes is Unchanged before the handler runs, and all that it sets in a key, a
+//     cell or an entry is 0, except Key.NewText and the values of fields that are not there.
+//   - It keeps nothing of the call: all memory here is the host's, and it is borrowed until
+//     the handler returns. Words may be any bytes.
+//   - It does not allocate, does not block and starts no goroutine.
+//
+// A command whose keys follow from its words has a Plan, which runs before the handler: see
+// Command.Plan. The room for keys and clauses is not cleared. A Plan sets Word, Wants and Asked of
+// a key; the host clears the rest of the key when it opens it. Nobody clears a clause.
+//
+// Call, Key, Cell, Entry and Clause are laid out as their C twins in cgo/shim.h. Package
+// cgo refuses to compile if a twin differs.
 type Call struct {
 	// Set by the host.
-	Args    []string // the words after the command's name
-	Keys    []Key    // the keys, in the order of the words, each once
-	Cells   []Cell   // of hashes: one per word that is a key, then the keys' further cells
-	Entries []Entry  // of sorted sets: what the handler asked the Host for
-	Now     int64    // µs since the Unix epoch; never runs backward
-	Asked   int32    // how many of Cells the words ask for
+	Args    []string      // the words after the command's name
+	Keys    []Key         // each key once
+	Cells   []Cell        // of hashes: the cells of each key, key after key
+	Clauses []Clause      // room for the clauses of a Plan
+	Now     funnel.Micros // since the Unix epoch; never runs backward
 
 	// Set by the handler.
-	Limited   int32 // 1 if the call was not admitted
-	Shape     Shape
-	Replies   int32 // how many of Reply are sent
-	Reply     [6]int64
-	AddPrefix int32    // not 0: the sorted set gets the member of this byte and a text,
-	AddArg    int32    // which is Args[AddArg] or, if that is 0, Set[:SetLen]
-	AddTime   int64    // and this time, µs since the Unix epoch
-	SetLen    int32    // without AddPrefix: not 0: the string becomes Set[:SetLen]
-	Set       [64]byte // room for text
+	ErrWord int32 // the index in Args, plus 1, of the word that the error names; 0: none
+	Outcome Outcome
+	Shape   Shape
+	Replies int32
+	Reply   [6]int64
 }
 
 // Key is one key, as found and as it is to become.
 type Key struct {
+	// Set by the command's Plan, or by the host from the command's row.
+	Word  int32 // the index in Args of the key's name
+	Wants Kind  // what the key must hold, unless absent
+	Asked int32 // how many cells the call asks for; only if Wants is KindHash
+
 	// Set by the host.
-	Kind   Kind
-	_      int32  // the host's own
-	Length int64  // the number of elements, or of a string's bytes
-	Text   string // what a string key holds
+	Kind      Kind
+	Length    int64 // the number of elements, or of a string's bytes
+	Text      string
+	FirstCell int32 // the key's cells are Cells[FirstCell:][:NumCells]: those
+	NumCells  int32 // asked for, then those that the hash holds beyond them
+	Entries   []Entry
 
-	// Set by the handler. The host removes; then, unless ExpireFrom is 0, it writes what
-	// the call says and sees to the expiry.
-	Remove     int32 // 1: delete what is there
-	_          int32 // the host's own
-	ExpireFrom int64 // ms since the Unix epoch; an expiry outside [ExpireFrom, ExpireTo]
-	ExpireTo   int64 // becomes ExpireTo; 0, 0 leaves it alone
-	Window     int64 // the handler's own: see setGCRA
+	// Set by the handler.
+	Becomes    Becomes
+	NewLen     int32         // the length of NewText
+	AddPrefix  int32         // Zset: not 0: add the member of this byte and a text, which
+	AddWord    int32         // is Args[AddWord] or, if AddWord is 0, NewText[:NewLen],
+	AddTime    funnel.Micros // at this time
+	ExpireFrom int64         // ms since the Unix epoch: an expiry outside [ExpireFrom, ExpireTo]
+	ExpireTo   int64         // becomes ExpireTo; 0, 0 leaves the expiry alone
 
-	_ [2]uintptr // the host's own
+	slackBase funnel.Nanos // the handler's own: expiry slack is a quarter of this
+	checksum  uint64       // the Plan's own: of the name
+	_         [3]uintptr   // the host's own
+	NewText   [48]byte
 }
 
-// MaxFields is how many fields of a hash one cell can have.
-const MaxFields = 4
+// MaxFields is how many fields of a hash one cell can have. MaxCells bounds the cells of a key.
+const (
+	MaxFields = 4
+	MaxCells  = 32
+)
 
-// Cell is one limiter in a hash: up to MaxFields integer fields. Field i is called
-// MaxFields x Index + i.
+// Cell is one GCRA limiter in a hash: up to MaxFields integer fields. The name of field i is
+// the number MaxFields x Index + i.
 type Cell struct {
 	// Set by the host.
-	Key   int32  // index into Call.Keys
-	Index int32  // the position among the cells of its key
+	Index int32  // the position among the cells of the key
 	Found uint32 // bit i: field i is there
-	Bad   uint32 // bit i: field i is there but not an integer
+	Bad   uint32 // bit i: field i is there and is no integer
 
 	// Set by the handler.
 	Set   uint32 // bit i: field i is to become Value[i]
 	Unset uint32 // bit i: field i is to go
 
+	_     int32
 	Value [MaxFields]int64 // as found, then as it is to become
-	Reply [5]int64         // of a nested reply
-	next  decided          // the handler's own
+
+	state funnel.ThrottleState // the handler's own: Value decoded
 }
 
-// Entry is one member of a sorted set, as found. Its score is the time with its sign turned.
+// Entry is one member of a sorted set, as found. The member's score is the time with its
+// sign turned.
 type Entry struct {
-	Time   int64  // µs since the Unix epoch
-	Member string // borrowed until the handler returns
-	Bad    int32  // 1: the score is no time
-	Drop   int32  // set by the handler. 1: remove the member
+	Time   funnel.Micros // since the Unix epoch
+	Member string
+	Bad    int32 // 1: the score is no time
+
+	Drop int32 // set by the handler. 1: remove the member
 
 	_ uintptr // the host's own
 }
 
-// Host is what a handler may ask of the sorted set at the call's first key, which
-// must be one. What is found is appended to Call.Entries. Entries are in the order of
-// time, the oldest first.
+// Host is what a handler may ask of the sorted set at a key of the call, given by its index
+// in Call.Keys. What is found is appended to Key.Entries. No question costs more than
+// O(log N + what it appends) with N the members.
 type Host interface {
-	First(c *Call, above int64, n int) bool    // the n-th entry with Time > above
-	Last(c *Call, n int) bool                  // the n-th entry from the end
-	Head(c *Call, above, upTo int64, most int) // the first ones with above < Time <= upTo
-	Find(c *Call, prefix byte, id string) bool // the member prefix + id
-	Count(c *Call, upTo int64) int64           // how many have Time <= upTo; appends none
-	Release(c *Call, keep int)                 // forgets all but the first keep entries
+	Newest(c *Call, key, most int)                          // up to most entries, the newest first
+	First(c *Call, key int, after funnel.Micros) bool       // the oldest entry with Time > after
+	Oldest(c *Call, key int, upTo funnel.Micros, most int)  // up to most entries with Time <= upTo, the oldest first
+	Rank(c *Call, key int, rank int64) bool                 // the entry that rank entries are newer than
+	Find(c *Call, key int, prefix byte, id string) bool     // the member prefix + id
+	CountAfter(c *Call, key int, after funnel.Micros) int64 // how many have Time > after; appends none
+	Release(c *Call, key, keep int)                         // forgets all but the first keep entries
 }
 
 // Beginning is before every time there can be.
-const Beginning = math.MinInt64
+const Beginning funnel.Micros = math.MinInt64
 
 // TheHost is set by whoever runs handlers, before the first call.
 var TheHost Host
-
-// reply fills in the integers that all limiters reply: five, and with UPTO a sixth.
-func (c *Call) reply(v *funnel.Verdict, limit int64, opts option) {
-	c.Limited = boolInt(v.Limited)
-	c.Replies = 5
-	if opts&optUpTo != 0 {
-		c.Replies = 6
-	}
-	putReply((*[5]int64)(c.Reply[:]), v, limit, opts.unit())
-	c.Reply[5] = v.Granted
-}
-
-// putReply writes a verdict as the integers of a reply, times in units of unit ns.
-func putReply(r *[5]int64, v *funnel.Verdict, limit, unit int64) {
-	r[0], r[1], r[2] = int64(boolInt(v.Limited)), limit, v.Remaining
-	r[3], r[4] = waitOf(v.RetryAfter, unit), ceilDiv(v.ResetAfter, unit)
-}
-
-// waitOf returns a retry_after in units of unit ns.
-func waitOf(retryAfter, unit int64) int64 {
-	if retryAfter == funnel.Never {
-		return -1
-	}
-	return ceilDiv(retryAfter, unit)
-}
-
-func boolInt(b bool) int32 {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// upTo returns what a call with UPTO takes: what is left, if that is less, but not 0.
-func upTo(quantity, remaining int64) int64 {
-	return min(quantity, max(remaining, 1))
-}
-
-// minSlack is how long, in ns, a key may outlive its state whatever its window.
-const minSlack = second
-
-// expire asks for an expiry not before end, and at most a quarter of window, or a
-// second, after it: a range, so that most calls can leave the expiry alone. Both in ns.
-func (k *Key) expire(end, window int64) {
-	k.ExpireFrom = ceilDiv(end, millisecond)
-	k.ExpireTo = k.ExpireFrom + max(minSlack, window/4)/millisecond
-}
-
-// ceilDiv returns a/b rounded up, for a >= 0 and b > 0.
-func ceilDiv(a, b int64) int64 {
-	q := a / b
-	if q*b < a {
-		q++
-	}
-	return q
-}

@@ -3,63 +3,114 @@ package commands
 import (
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// The reference says what the table says.
-func TestReference(t *testing.T) {
-	file, err := os.ReadFile("../docs/commands.md")
+// A page is one file of documentation.
+type page string
+
+func readPage(t *testing.T, path string) page {
+	t.Helper()
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := string(file)
-	for _, c := range Table {
-		_, section, found := strings.Cut(text, "\n## "+c.Name+"\n")
-		if !found {
-			t.Errorf("no section for %s", c.Name)
-			continue
-		}
-		section, _, _ = strings.Cut(section, "\n## ")
-		for _, want := range []string{
-			"\n    " + c.Syntax() + "\n",
-			"\n" + c.Summary + "\n",
-			"Complexity: " + c.Complexity + ". Since " + c.Since + ". Flags: " + c.Flags + ".",
-		} {
-			if !strings.Contains(section, want) {
-				t.Errorf("%s: the reference lacks %q", c.Name, want)
-			}
-		}
-		args := c.Args
-		for _, a := range c.Args {
-			args = append(args[:len(args):len(args)], a.Sub...)
-		}
-		for _, a := range args {
-			if a.Type == ArgBlock {
-				continue
-			}
-			if row := "| `" + a.Name + "` | " + a.Summary + " |"; !strings.Contains(text, row) {
-				t.Errorf("%s: the reference lacks %q", c.Name, row)
-			}
-		}
-	}
+	return page(text)
+}
 
-	_, section, _ := strings.Cut(text, "\n## Errors\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	documented := map[string]bool{}
-	for _, match := range regexp.MustCompile("(?m)^\\| `([A-Z]+ .*?)` \\|").FindAllStringSubmatch(section, -1) {
-		documented[match[1]] = true
+// section returns what stands under a heading, up to the next one.
+func (p page) section(t *testing.T, heading string) page {
+	t.Helper()
+	_, text, found := strings.Cut(string(p), "\n## "+heading+"\n")
+	if !found {
+		t.Errorf("no section %q", heading)
 	}
-	for e := NoError + 1; e < NumErrors; e++ {
-		if e == ErrArity { // the server's own text, with the command's name
-			continue
+	text, _, _ = strings.Cut(text, "\n## ")
+	return page("\n" + text)
+}
+
+// prose returns the text in one line, so that a sentence may go over several.
+func (p page) prose() string { return strings.Join(strings.Fields(string(p)), " ") }
+
+// tables returns the rows of all tables whose first heading is given, cell by cell.
+func (p page) tables(heading string) (rows [][]string) {
+	inside := false
+	for line := range strings.Lines(string(p)) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
 		}
-		if !documented[e.Text()] {
-			t.Errorf("the reference lacks the error %q", e.Text())
+		switch {
+		case !strings.HasPrefix(line, "|"):
+			inside = false
+		case strings.HasPrefix(line, "|---"):
+		case cells[0] == heading:
+			inside = true
+		case inside:
+			rows = append(rows, cells)
 		}
-		delete(documented, e.Text())
 	}
-	for text := range documented {
-		t.Errorf("the reference has an error that does not exist: %q", text)
+	return rows
+}
+
+// spans returns what stands between backquotes in a line.
+func spans(line string) (s []string) {
+	for i, part := range strings.Split(line, "`") {
+		if i%2 == 1 {
+			s = append(s, part)
+		}
+	}
+	return s
+}
+
+// isCall reports whether a code span is a whole call, not only a command's name.
+func isCall(span string) bool {
+	name, _, more := strings.Cut(span, " ")
+	return more && findCommand(name) != nil
+}
+
+// The README's annotated call replies what the README says, with the reference's names.
+func TestReadme_call(t *testing.T) {
+	section := readPage(t, "../README.md").section(t, "A call")
+	call := regexp.MustCompile(`(?m)^    (GO\..*)$`).FindStringSubmatch(string(section))
+	rows := regexp.MustCompile(`(?m)^    (\d)\) \(integer\) (-?\d+) +(\w+) `).FindAllStringSubmatch(string(section), -1)
+	names := readPage(t, "../docs/commands.md").section(t, "GO.THROTTLE").tables("#")
+	if call == nil || len(rows) != 5 || len(names) != 5 {
+		t.Fatalf("the README has the call %q and %d integers, the reference names %d", call, len(rows), len(names))
+	}
+	want := []string{}
+	for i, row := range rows {
+		want = append(want, row[2])
+		if row[1] != names[i][0] || row[3] != names[i][1] {
+			t.Errorf("integer %d is %s, in the reference it is %v", i+1, row[1:], names[i])
+		}
+	}
+	if got := newStore(t).told(call[1]); got != "["+strings.Join(want, " ")+"]" {
+		t.Errorf("%s: %s, the README says %s", call[1], got, want)
+	}
+}
+
+// Every call in the README and in the reference runs as it stands, and is admitted on new keys.
+func TestDocs_calls(t *testing.T) {
+	for path, least := range map[string]int{"../README.md": 10, "../docs/commands.md": 7} {
+		calls := []string{}
+		text := strings.ReplaceAll(string(readPage(t, path)), "\\\n", " ")
+		for line := range strings.Lines(text) {
+			if block, indented := strings.CutPrefix(line, "    "); indented {
+				calls = append(calls, strings.TrimPrefix(strings.TrimSpace(block), "redis-cli "))
+			}
+			calls = append(calls, spans(line)...)
+		}
+		calls = slices.DeleteFunc(calls, func(call string) bool { return !isCall(call) || strings.Contains(call, " key ") })
+		for _, call := range calls {
+			if got := newStore(t).told(call); strings.HasPrefix(got, "[1") || strings.HasPrefix(got, "ERR") {
+				t.Errorf("%s: %s: %s", path, call, got)
+			}
+		}
+		if len(calls) < least {
+			t.Errorf("%s has %d calls", path, len(calls))
+		}
 	}
 }

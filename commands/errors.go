@@ -1,15 +1,20 @@
 package commands
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
 
-// Error names one error reply; NoError is none. The texts are a promise to users:
-// they are listed in docs/commands.md and do not change.
-type Error int32
+	"gothrottle/funnel"
+)
+
+// ErrorCode names one error reply; NoError is none. The texts are a promise to users: they
+// are listed in docs/commands.md and do not change.
+type ErrorCode int32
 
 // The errors that a command can reply, besides the server's own (wrong number of
 // arguments, OOM, READONLY, NOPERM, CROSSSLOT, MOVED).
 const (
-	NoError Error = iota
+	NoError ErrorCode = iota
 	ErrInternal
 	ErrArity
 	ErrWrongType
@@ -39,11 +44,17 @@ const (
 	ErrTTLRangeMillis
 	ErrOffsetNotInteger
 	ErrOffsetRange
-	ErrNumkeysNotInteger
-	ErrNumkeysRange
+	ErrIDTooLong
 	ErrTooManyIDs
+	ErrUnknownClause
+	ErrTooManyClauses
+	ErrKeyRepeated
+	ErrKeyShared
 	NumErrors
 )
+
+// errorWord stands in a text for the word that the error names.
+const errorWord = "<word>"
 
 var errorTexts = [NumErrors]string{
 	ErrInternal:           "ERR internal error, see the server's log",
@@ -54,16 +65,16 @@ var errorTexts = [NumErrors]string{
 	ErrForeignLeases:      "ERR the sorted set at this key holds no leases",
 	ErrForeignString:      "ERR the string at this key is not a quota",
 	ErrDamaged:            "ERR the rate limiter at this key is damaged",
-	ErrUnknownOption:      "ERR unknown option",
-	ErrRepeatedOption:     "ERR option given more than once",
+	ErrUnknownOption:      "ERR unknown option '" + errorWord + "'",
+	ErrRepeatedOption:     "ERR option '" + errorWord + "' given more than once",
 	ErrAlignWithoutOffset: "ERR ALIGN needs an offset",
 	ErrMaxBurstNotInteger: "ERR max_burst is not an integer",
 	ErrMaxBurstRange:      fmt.Sprintf("ERR max_burst must be between 0 and %d", maxLimit-1),
 	ErrCountNotInteger:    "ERR count is not an integer",
 	ErrCountRange:         fmt.Sprintf("ERR count must be between 1 and %d", maxLimit),
 	ErrPeriodNotInteger:   "ERR period is not an integer",
-	ErrPeriodRangeSeconds: fmt.Sprintf("ERR period must be between 1 and %d seconds", maxPeriod/second),
-	ErrPeriodRangeMillis:  fmt.Sprintf("ERR period must be between 1 and %d milliseconds", maxPeriod/millisecond),
+	ErrPeriodRangeSeconds: fmt.Sprintf("ERR period must be between 1 and %d seconds", maxPeriod/funnel.Second),
+	ErrPeriodRangeMillis:  fmt.Sprintf("ERR period must be between 1 and %d milliseconds", maxPeriod/funnel.Millisecond),
 	ErrQuantityNotInteger: "ERR quantity is not an integer",
 	ErrQuantityRange:      fmt.Sprintf("ERR quantity must be between %d and %d", -maxQuantity, maxQuantity),
 	ErrWindowTooLong:      "ERR (max_burst + 1) x period / count must not exceed 100 years",
@@ -71,14 +82,38 @@ var errorTexts = [NumErrors]string{
 	ErrLimitNotInteger:    "ERR limit is not an integer",
 	ErrLimitRange:         fmt.Sprintf("ERR limit must be between 1 and %d", maxLimit),
 	ErrTTLNotInteger:      "ERR ttl is not an integer",
-	ErrTTLRangeSeconds:    fmt.Sprintf("ERR ttl must be between 1 and %d seconds", maxPeriod/second),
-	ErrTTLRangeMillis:     fmt.Sprintf("ERR ttl must be between 1 and %d milliseconds", maxPeriod/millisecond),
+	ErrTTLRangeSeconds:    fmt.Sprintf("ERR ttl must be between 1 and %d seconds", maxPeriod/funnel.Second),
+	ErrTTLRangeMillis:     fmt.Sprintf("ERR ttl must be between 1 and %d milliseconds", maxPeriod/funnel.Millisecond),
 	ErrOffsetNotInteger:   "ERR offset is not an integer",
 	ErrOffsetRange:        "ERR offset must be within 100 years either way",
-	ErrNumkeysNotInteger:  "ERR numkeys is not an integer",
-	ErrNumkeysRange:       fmt.Sprintf("ERR numkeys must be between 1 and %d", maxLimits),
-	ErrTooManyIDs:         fmt.Sprintf("ERR at most %d ids can be released at once", releaseMost),
+	ErrIDTooLong:          fmt.Sprintf("ERR an id must not exceed %d bytes", maxIDLen),
+	ErrTooManyIDs:         fmt.Sprintf("ERR at most %d ids can be released at once", maxIDs),
+	ErrUnknownClause:      "ERR a clause must begin with THROTTLE, WINDOW, QUOTA or LEASE, not '" + errorWord + "'",
+	ErrTooManyClauses:     fmt.Sprintf("ERR at most %d clauses", MaxClauses),
+	ErrKeyRepeated:        "ERR a key may be named only once",
+	ErrKeyShared:          "ERR a WINDOW, QUOTA or LEASE clause must have its key alone",
 }
 
 // Text returns the reply's text: an upper-case code and a plain sentence.
-func (e Error) Text() string { return errorTexts[e] }
+func (e ErrorCode) Text() string { return errorTexts[e] }
+
+// MaxErrorText bounds what AppendError appends. maxErrorWord is where a word is cut.
+const (
+	MaxErrorText = 192
+	maxErrorWord = 64
+)
+
+// AppendError appends the text of an error that names a word. A reply must not hold line
+// ends or zeros, so unprintable bytes of the word become question marks.
+func AppendError(b []byte, e ErrorCode, word string) []byte {
+	before, after, _ := strings.Cut(e.Text(), errorWord)
+	b = append(b, before...)
+	for i := range min(len(word), maxErrorWord) {
+		if word[i] < ' ' || word[i] > '~' {
+			b = append(b, '?')
+		} else {
+			b = append(b, word[i])
+		}
+	}
+	return append(b, after...)
+}

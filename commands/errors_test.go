@@ -5,38 +5,57 @@ import (
 	"testing"
 )
 
-// Each error text at least once, and every error that there is. What a key holds that
-// is not ours stays as it is.
-func TestErrors(t *testing.T) {
-	seen := map[Error]bool{NoError: true, ErrInternal: true} // ErrInternal: package cgo's barrier
+// foreignKeys returns a store with keys of others, and damaged keys.
+func foreignKeys(t *testing.T) *store {
 	s := newStore(t)
 	future := s.now + 1_000_000
-	put := func(name string, v *value) { v.expire = future; s.keys[name] = v }
-	put("string", &value{kind: KindString, text: "hello"})
+	put := func(name string, v *value) { v.expire = int64(future); s.keys[name] = v }
+	zset := func(entries ...Entry) *value { return &value{kind: KindZset, set: entries} } // the newest first
+	put("string", text("hello"))
+	put("string18", text("x@1800000000000000"))
 	put("list", &value{kind: KindOther})
-	put("profile", &value{kind: KindHash, fields: map[string]int64{"name": 1}})
-	put("broken", &value{kind: KindHash, fields: map[string]int64{fieldName(fieldTAT, 0): future * 1000, fieldName(fieldPeriod, 0): 0}})
-	put("board", &value{kind: KindZset, set: []Entry{{Time: future, Member: "ann"}}})
-	put("badscore", &value{kind: KindZset, set: []Entry{{Bad: 1, Member: "\x015"}}})
-	put("mixed", &value{kind: KindZset, set: []Entry{{Time: 1, Member: "ann"}, {Time: future, Member: "\x015"}}})
-	put("backward", &value{kind: KindZset, set: []Entry{{Time: future - 1, Member: "\x015"}, {Time: future, Member: "\x014"}}})
+	put("profile", hash().with("name", "bob"))
+	put("broken", hash(int64(future)*1000, 0))
+	put("board", zset(Entry{Time: future, Member: "ann"}))
+	put("badscore", zset(Entry{Bad: 1, Member: "\x015"}))
+	put("badlease", zset(Entry{Bad: 1, Member: "\x02a"}))
+	put("mixed", zset(Entry{Time: future, Member: "\x015"}, Entry{Time: 1, Member: "ann"}))
+	put("mixedleases", zset(Entry{Time: future, Member: "\x02a"}, Entry{Time: 1, Member: "ann"}))
+	put("backward", zset(Entry{Time: future, Member: "\x014"}, Entry{Time: future - 1, Member: "\x015"}))
+	return s
+}
+
+// Every error has a call. A call that is an error changes nothing: neither a key of ours nor a
+// key of others.
+func TestErrors(t *testing.T) {
+	// ErrInternal is that of package cgo's barrier for panics.
+	seen := map[ErrorCode]bool{NoError: true, ErrInternal: true}
+	s := foreignKeys(t)
+	before := s.dump()
+	ids := func(n int) string { return strings.Repeat(" a", n) }
+	clauses := func(n int) string { return strings.Repeat(" THROTTLE 1 1 1", n) }
 	for _, row := range []struct {
 		line string
-		want Error
+		want ErrorCode
 	}{
 		// Numbers.
 		{"GO.THROTTLE k 1.5 30 60", ErrMaxBurstNotInteger},
 		{"GO.THROTTLE k -1 30 60", ErrMaxBurstRange},
+		{"GO.THROTTLE k 1000000000000 30 60", ErrMaxBurstRange},
+		{"GO.THROTTLE k 99999999999999999999 30 60", ErrMaxBurstRange},
 		{"GO.THROTTLE k 15 x 60", ErrCountNotInteger},
 		{"GO.THROTTLE k 15 0 60", ErrCountRange},
+		{"GO.THROTTLE k 15 1000000000001 60", ErrCountRange},
 		{"GO.THROTTLE k 15 30 60s", ErrPeriodNotInteger},
 		{"GO.THROTTLE k 15 30 0", ErrPeriodRangeSeconds},
+		{"GO.THROTTLE k 0 1 3153600001", ErrPeriodRangeSeconds},
 		{"GO.THROTTLE k 15 30 0 MS", ErrPeriodRangeMillis},
+		{"GO.THROTTLE k 0 1 3153600000001 MS", ErrPeriodRangeMillis},
 		{"GO.THROTTLE k 15 30 60 1x", ErrQuantityNotInteger},
 		{"GO.THROTTLE k 15 30 60 1000000000002", ErrQuantityRange},
+		{"GO.THROTTLE k 15 30 60 -1000000000002", ErrQuantityRange},
 		{"GO.THROTTLE k 1 1 3153600000", ErrWindowTooLong},
 		{"CL.THROTTLE k 15 1000000001 1", ErrRateTooHigh},
-		{"CL.THROTTLE k 15 1000000000 1", NoError},
 		{"GO.WINDOW k x 60", ErrLimitNotInteger},
 		{"GO.WINDOW k 0 60", ErrLimitRange},
 		{"GO.WINDOW k 1000000000001 60", ErrLimitRange},
@@ -46,19 +65,15 @@ func TestErrors(t *testing.T) {
 		{"GO.QUOTA k 5 x", ErrPeriodNotInteger},
 		{"GO.QUOTA k 5 60 1 ALIGN x", ErrOffsetNotInteger},
 		{"GO.QUOTA k 5 60 1 ALIGN 3153600001", ErrOffsetRange},
+		{"GO.QUOTA k 5 60 1 ALIGN -3153600001", ErrOffsetRange},
 		{"GO.LEASE k x 60 a", ErrLimitNotInteger},
 		{"GO.LEASE k 1 x a", ErrTTLNotInteger},
 		{"GO.LEASE k 1 0 a", ErrTTLRangeSeconds},
+		{"GO.LEASE k 1 3153600001 a", ErrTTLRangeSeconds},
 		{"GO.LEASE k 1 0 a MS", ErrTTLRangeMillis},
-		{"GO.MTHROTTLE x k 1 1 1 1", ErrNumkeysNotInteger},
-		{"GO.MTHROTTLE +1 k 1 1 1 1", ErrNumkeysNotInteger},
-		{"GO.MTHROTTLE 01 k 1 1 1 1", ErrNumkeysNotInteger},
-		{"GO.MTHROTTLE 0 k 1 1 1 1", ErrNumkeysRange},
-		{"GO.MTHROTTLE -1 k 1 1 1 1", ErrNumkeysRange},
-		{"GO.MTHROTTLE 129 k 1 1 1 1", ErrNumkeysRange},
-		{"GO.MTHROTTLE 2 k k 1 1 1 1", ErrArity},
-		{"GO.MTHROTTLE 2 k k 1 1 1 1 1 1 1 x", ErrQuantityNotInteger},
-		{"GO.RELEASE k" + strings.Repeat(" a", releaseMost+1), ErrTooManyIDs},
+		{"GO.LEASE k 1 60 " + strings.Repeat("x", 513), ErrIDTooLong},
+		{"GO.RELEASE k a " + strings.Repeat("x", 513), ErrIDTooLong},
+		{"GO.RELEASE k" + ids(1025), ErrTooManyIDs},
 		// Options.
 		{"GO.THROTTLE k 15 30 60 XX", ErrUnknownOption},
 		{"GO.THROTTLE k 15 30 60 EXACT", ErrUnknownOption},
@@ -68,40 +83,78 @@ func TestErrors(t *testing.T) {
 		{"GO.QUOTA k 5 60 ALIGN", ErrAlignWithoutOffset},
 		{"GO.QUOTA k 5 60 ALIGN 0 ALIGN 0", ErrRepeatedOption},
 		{"GO.LEASE k 1 60 a UPTO", ErrUnknownOption},
-		{"GO.MTHROTTLE 1 k 1 1 1 1 UPTO", ErrUnknownOption},
+		// Clauses. More errors of their words are in TestAll_errors.
+		{"GO.ALL k QUEUE 5 60 1", ErrUnknownClause},
+		{"GO.ALL k QUOTA 5 60 1 UPTO", ErrUnknownOption},
+		{"GO.ALL k QUOTA 5 60 KEY k QUOTA 5 60", ErrKeyRepeated},
+		{"GO.ALL k QUOTA 5 60 THROTTLE 1 1 1", ErrKeyShared},
+		{"GO.ALL k" + clauses(33), ErrTooManyClauses},
+		{"GO.ALL k QUOTA 5 60 KEY l QUOTA 5", ErrArity},
 		// Keys of another type.
 		{"GO.THROTTLE list 15 30 60", ErrWrongType},
+		{"GO.THROTTLE string 15 30 60", ErrWrongType},
 		{"GO.WINDOW profile 5 60", ErrWrongType},
 		{"GO.QUOTA board 5 60", ErrWrongType},
 		{"GO.LEASE string 5 60 a", ErrWrongType},
 		{"GO.RELEASE string a", ErrWrongType},
-		{"GO.MTHROTTLE 2 k board 1 1 1 1 1 1 1 1", ErrWrongType},
+		{"GO.ALL k THROTTLE 1 1 1 KEY board THROTTLE 1 1 1", ErrWrongType},
+		{"GO.ALL k QUOTA 5 60 KEY list WINDOW 1 1", ErrWrongType},
+		{"GO.ALL k QUOTA 5 60 KEY string LEASE 1 1 a", ErrWrongType},
+		{"GO.ALL k WINDOW 5 60 KEY list QUOTA 1 1", ErrWrongType},
 		// Keys of the right type that are not ours.
 		{"GO.THROTTLE profile 15 30 60", ErrForeignHash},
 		{"GO.THROTTLE broken 15 30 60", ErrDamaged},
 		{"GO.QUOTA string 5 60", ErrForeignString},
+		{"GO.QUOTA string18 5 60", ErrForeignString},
 		{"GO.WINDOW board 5 60", ErrForeignWindow},
 		{"GO.WINDOW badscore 5 60", ErrForeignWindow},
 		{"GO.WINDOW mixed 5 60", ErrForeignWindow},
-		{"GO.WINDOW mixed 5 60 -1", ErrForeignWindow},
+		{"GO.WINDOW mixed 5 60 -5", ErrForeignWindow},
 		{"GO.WINDOW backward 5 60", ErrDamaged},
 		{"GO.LEASE board 5 60 a", ErrForeignLeases},
-		{"GO.RELEASE board a", ErrForeignLeases},
-		{"GO.RELEASE badscore a", ErrForeignLeases},
 		{"GO.LEASE backward 5 60 a", ErrForeignLeases},
+		{"GO.LEASE badlease 5 60 a", ErrForeignLeases},
+		{"GO.LEASE mixedleases 5 60 a", ErrForeignLeases},
+		{"GO.RELEASE board a", ErrForeignLeases},
+		{"GO.RELEASE badlease a", ErrForeignLeases},
+		{"GO.RELEASE mixedleases a", ErrForeignLeases},
+		{"GO.ALL k QUOTA 5 60 KEY profile THROTTLE 1 1 1", ErrForeignHash},
+		{"GO.ALL k QUOTA 5 60 KEY mixed WINDOW 5 60", ErrForeignWindow},
+		{"GO.ALL k QUOTA 5 60 KEY board LEASE 5 60 a", ErrForeignLeases},
+		{"GO.ALL k WINDOW 5 60 KEY string18 QUOTA 5 60", ErrForeignString},
 	} {
 		_, got := s.do(row.line)
 		seen[got] = true
 		if got != row.want {
 			t.Errorf("%.60q: %q, want %q", row.line, got.Text(), row.want.Text())
 		}
-	}
-	if len(s.keys) != 9 { // and the one call that is right
-		t.Errorf("%d keys, want the 8 there were and one more", len(s.keys))
+		if after := s.dump(); after != before {
+			t.Fatalf("%.60q: the keys were\n%s\nand are\n%s", row.line, before, after)
+		}
 	}
 	for e := range NumErrors {
 		if !seen[e] {
 			t.Errorf("no row for %q", e.Text())
+		}
+	}
+}
+
+// The bounds themselves are no errors.
+func TestErrors_bounds(t *testing.T) {
+	for _, line := range []string{
+		"GO.THROTTLE k 999999999999 1000000000000 1",
+		"GO.THROTTLE k 0 1 3153600000 1000000000001",
+		"GO.THROTTLE k 0 1 3153600000000 -1000000000001 MS",
+		"CL.THROTTLE k 15 1000000000 1",
+		"GO.WINDOW k 1000000000000 3153600000",
+		"GO.QUOTA k 1 1 1 ALIGN 3153600000",
+		"GO.QUOTA k 1 1 1 ALIGN -3153600000000 MS",
+		"GO.LEASE k 1 3153600000 " + strings.Repeat("x", 512),
+		"GO.RELEASE k" + strings.Repeat(" a", 1024),
+		"GO.ALL k" + strings.Repeat(" THROTTLE 1 1 1", 32),
+	} {
+		if _, err := newStore(t).do(line); err != NoError {
+			t.Errorf("%.60q: %q", line, err.Text())
 		}
 	}
 }
@@ -118,29 +171,28 @@ func TestErrorTexts(t *testing.T) {
 	}
 }
 
-// A row must be complete, and must say the same thing twice the same way.
-func TestTable(t *testing.T) {
-	for _, c := range Table {
-		required := 1
-		for _, a := range c.Args {
-			switch {
-			case a.Type == ArgBlock:
-				required += len(a.Sub)
-			case !a.Optional:
-				required++
-			}
-			if a.Name == "" || a.Summary == "" {
-				t.Errorf("%s: argument %+v lacks a text", c.Name, a)
-			}
+// An error that names a word shows the word in full up to 64 bytes. Bytes that could break
+// the reply become question marks. The text fits in the host's memory.
+func TestAppendError(t *testing.T) {
+	for _, row := range []struct{ line, want string }{
+		{"GO.THROTTLE k 15 30 60 XX", "ERR unknown option 'XX'"},
+		{"GO.THROTTLE k 15 30 60 1 ms Ms", "ERR option 'Ms' given more than once"},
+		{"GO.THROTTLE k 15 30 60 \x00\a\x7f\xff'", "ERR unknown option '????''"},
+		{"GO.QUOTA k 5 60 ALIGN 0 aliGN 0", "ERR option 'aliGN' given more than once"},
+		{"GO.ALL k QUEUE 1 1 1", "ERR a clause must begin with THROTTLE, WINDOW, QUOTA or LEASE, not 'QUEUE'"},
+		{"GO.ALL k WINDOW 5 60 EXACT exact", "ERR option 'exact' given more than once"},
+		{"GO.ALL k QUOTA 5 60 1 2", "ERR unknown option '2'"},
+		{"GO.ALL k QUOTA 5 60 MS MS", "ERR option 'MS' given more than once"},
+		{"GO.LEASE k 1 60 a " + strings.Repeat("x", 64), "ERR unknown option '" + strings.Repeat("x", 64) + "'"},
+		{"GO.LEASE k 1 60 a " + strings.Repeat("x", 65), "ERR unknown option '" + strings.Repeat("x", 64) + "'"},
+	} {
+		if got := newStore(t).told(row.line); got != row.want {
+			t.Errorf("%q: %q, want %q", row.line, got, row.want)
 		}
-		if c.Least() != required {
-			t.Errorf("%s: arity %d, but %d words are required", c.Name, c.Arity, required)
-		}
-		if c.Summary == "" || c.Complexity == "" || c.Since == "" || c.Handler == nil || c.Name != strings.ToUpper(c.Name) {
-			t.Errorf("%s: incomplete row", c.Name)
-		}
-		if c.WordsPerKey == 0 && c.Args[0].Type != ArgKey {
-			t.Errorf("%s: the first word must be the key", c.Name)
+	}
+	for e := range NumErrors {
+		if n := len(AppendError(nil, e, strings.Repeat("x", 1000))); n >= MaxErrorText { // the host adds a zero
+			t.Errorf("%q has up to %d bytes", e.Text(), n)
 		}
 	}
 }

@@ -1,15 +1,11 @@
 package commands
 
-import (
-	"math"
-
-	"gothrottle/funnel"
-)
+import "gothrottle/funnel"
 
 // A GCRA limiter is one cell of a hash: up to MaxFields fields, all integers, whose names
-// are numbers. Those of the first cell are these, those of the second go on from there. The
-// server keeps a small number in two bytes and a letter in three, which is what brings
-// nearly all limiters into a block of memory one size smaller.
+// are numbers. The first cell has these fields, the second cell has the next four, and so
+// on. A server keeps a small number in two bytes and a letter in three. That byte brings
+// nearly all limiters into a smaller block of memory.
 const (
 	fieldTAT    = iota // the TAT (theoretical arrival time), ns since the Unix epoch
 	fieldPeriod        // the period of the rate in lowest terms: see storedPeriod
@@ -17,113 +13,48 @@ const (
 	fieldCount         // the count of that rate
 )
 
-// The last two are there only if the count is not 1: if the one given does not divide the
+// fracFields are present only if the count is not 1: if the count given does not divide the
 // period in ns.
 const (
 	wholeFields = 1<<fieldTAT | 1<<fieldPeriod
 	fracFields  = 1<<fieldFrac | 1<<fieldCount
 )
 
-// gcraLimit is one limit of a call.
-type gcraLimit struct {
-	limit  int64
-	rate   funnel.Rate
-	window int64 // ns; what the slack of an expiry is a part of
-}
+// cells returns the cells of a key.
+func (c *Call) cells(k *Key) []Cell { return c.Cells[k.FirstCell:][:k.NumCells] }
 
-// newGCRALimit reads max_burst and count; period is in ns.
-func newGCRALimit(maxBurst, count string, period int64) (l gcraLimit, err Error) {
-	if l.limit, err = intArg(maxBurst, 0, maxLimit-1, ErrMaxBurstNotInteger, ErrMaxBurstRange); err != NoError {
-		return l, err
-	}
-	l.limit++
-	if l.rate.Count, err = intArg(count, 1, maxLimit, ErrCountNotInteger, ErrCountRange); err != NoError {
-		return l, err
-	}
-	l.rate.Period = period
-	drain := l.rate.Drain(l.limit)
-	if drain > maxPeriod {
-		return l, ErrWindowTooLong
-	}
-	l.window = min(drain, period)
-	return l, NoError
-}
-
-// checkGCRA makes sure that a key holds limiters and nothing else, or nothing at all.
-func (c *Call) checkGCRA(key int32) Error {
-	switch k := &c.Keys[key]; k.Kind {
+// loadCells makes sure that a key holds limiters and nothing else, or nothing at all, and
+// decodes the cells.
+func (c *Call) loadCells(k *Key) ErrorCode {
+	switch k.Kind {
 	case KindAbsent:
 		return NoError
-	case KindString:
-		if _, ok := adopt(k.Text); ok {
+	case KindString: // redis-cell's keys have one cell
+		if tat, ok := adopt(k.Text); ok {
+			c.cells(k)[0].state.TAT = tat
 			return NoError
 		}
 	case KindHash:
-		return c.checkHash(key)
+		return c.loadHash(k)
 	}
 	return ErrWrongType
 }
 
-// gcraState returns the state that a cell holds. checkGCRA was called for its key.
-func (c *Call) gcraState(cell *Cell) (s funnel.State) {
-	switch k := &c.Keys[cell.Key]; {
-	case cell.Found != 0:
-		s, _ = cell.state(0)
-	case k.Kind == KindString && cell.Index == 0: // redis-cell knows one cell
-		s.TAT, _ = adopt(k.Text)
+// loadHash makes sure that a hash holds limiters and nothing else: whole cells, without a
+// gap, that account for every field. A foreign hash may well have fields named 0 and 1. Unless
+// those are a TAT and a period, the hash must not be given an expiry, let alone be deleted.
+func (c *Call) loadHash(k *Key) ErrorCode {
+	least := funnel.Nanos(minTAT)
+	if c.Now.Nanos() < minTAT { // a server whose clock starts in 1970
+		least = 0
 	}
-	return s
-}
-
-// state returns the state in the fields of a cell, and whether it is one, with a TAT of at
-// least from.
-func (cell *Cell) state(from int64) (s funnel.State, ok bool) {
-	s.TAT = cell.Value[fieldTAT]
-	s.Rate = funnel.Rate{Period: loadedPeriod(cell.Value[fieldPeriod]), Count: 1}
-	ok = cell.Bad == 0 && s.TAT >= from && s.Rate.Period != 0
-	if cell.Found&fracFields != 0 {
-		s.Frac, s.Rate.Count = cell.Value[fieldFrac], cell.Value[fieldCount]
-		ok = ok && s.Rate.Count >= 2 && s.Rate.Count <= maxLimit && s.Frac >= 0 && s.Frac < s.Rate.Count
-	}
-	return s, ok
-}
-
-// storedPeriod returns a period in ns as it is stored: whole seconds as such, other ones as
-// ns with the sign turned. Both fit a small block of memory mostly, and ns alone would not.
-func storedPeriod(ns int64) int64 {
-	if ns%second == 0 {
-		return ns / second
-	}
-	return -ns
-}
-
-// loadedPeriod is the other way round. It returns 0 for what is no period.
-func loadedPeriod(stored int64) int64 {
-	switch {
-	case 0 < stored && stored <= maxPeriod/second:
-		return stored * second
-	case -maxPeriod < stored && stored < 0 && stored%second != 0:
-		return -stored
-	}
-	return 0
-}
-
-// checkHash makes sure that a hash holds limiters and nothing else: whole cells,
-// without a gap, that account for every field. Someone's hash may well have fields
-// named 0 and 1; unless those are a TAT and a period it must not be given an expiry, let
-// alone be deleted.
-func (c *Call) checkHash(key int32) Error {
-	fields, cells, last := int64(0), int32(0), int32(-1)
-	from := int64(minTAT)
-	if c.Now*microsecond < minTAT { // a server whose clock starts in 1970
-		from = 0
-	}
-	for i := range c.Cells {
-		cell := &c.Cells[i]
-		if cell.Key != key || cell.Found == 0 {
-			continue
-		}
+	fields, found, last := int64(0), int32(0), int32(-1)
+	cells := c.cells(k)
+	for i := range cells {
+		cell := &cells[i]
 		switch cell.Found {
+		case 0:
+			continue
 		case wholeFields:
 			fields += 2
 		case wholeFields | fracFields:
@@ -131,37 +62,74 @@ func (c *Call) checkHash(key int32) Error {
 		default:
 			return ErrForeignHash
 		}
-		if _, ok := cell.state(from); !ok {
+		if !cell.decode(least) {
 			return ErrDamaged
 		}
-		cells++
+		found++
 		last = max(last, cell.Index)
 	}
-	if fields != c.Keys[key].Length || last+1 != cells {
+	if fields != k.Length || last+1 != found {
 		return ErrForeignHash
 	}
 	return NoError
 }
 
-// minTAT is in 2001: what is less is some other number.
+// decode reads the state in the fields of a cell and reports whether they make one, with a
+// TAT of at least least.
+func (cell *Cell) decode(least funnel.Nanos) bool {
+	s := &cell.state
+	s.TAT = funnel.Nanos(cell.Value[fieldTAT])
+	s.Rate = funnel.Rate{Period: loadedPeriod(cell.Value[fieldPeriod]), Count: 1}
+	ok := cell.Bad == 0 && s.TAT >= least && s.Rate.Period != 0
+	if cell.Found&fracFields != 0 {
+		s.Frac, s.Rate.Count = cell.Value[fieldFrac], cell.Value[fieldCount]
+		ok = ok && s.Rate.Count >= 2 && s.Rate.Count <= maxLimit && s.Frac >= 0 && s.Frac < s.Rate.Count
+	}
+	return ok
+}
+
+// storedPeriod returns a period as it is stored: whole seconds as such, other periods as ns
+// with the sign turned. Both mostly fit a small block of memory; ns alone would not.
+func storedPeriod(p funnel.Nanos) int64 {
+	if p%funnel.Second == 0 {
+		return int64(p / funnel.Second)
+	}
+	return -int64(p)
+}
+
+// loadedPeriod inverts storedPeriod. It returns 0 for a number that storedPeriod never
+// returns.
+func loadedPeriod(stored int64) funnel.Nanos {
+	p := funnel.Nanos(stored)
+	switch {
+	case 0 < p && p <= maxPeriod/funnel.Second:
+		return p * funnel.Second
+	case -maxPeriod < p && p < 0 && p%funnel.Second != 0:
+		return -p
+	}
+	return 0
+}
+
+// minTAT is in 2001, in ns since the Unix epoch: a smaller number is no TAT of today.
 const minTAT = 1e18
 
 // AdoptedLen is how many digits redis-cell's TAT has: minTAT to 2^63-1.
 const AdoptedLen = 19
 
 // adopt reads the value of a redis-cell key: a TAT in ns, canonical decimal.
-func adopt(text string) (tat int64, ok bool) {
+func adopt(text string) (tat funnel.Nanos, ok bool) {
 	if len(text) != AdoptedLen || text[0] < '1' || text[0] > '9' {
 		return 0, false
 	}
-	tat, form := parseInt(text)
-	return tat, form == integer
+	n, form := parseInt(text)
+	return funnel.Nanos(n), form == integer
 }
 
-// setGCRA writes a state into a cell, naming only the fields that change. window is the
-// limit's, in ns. settleGCRA must be called for the key when all its cells are set.
-func (c *Call) setGCRA(cell *Cell, s funnel.State, window int64) {
-	value := [MaxFields]int64{s.TAT, storedPeriod(s.Rate.Period), s.Frac, s.Rate.Count}
+// setCell writes a state into a cell of a key and names only the fields that change. The
+// expiry's slack follows the smallest slackBase of the key's changed cells. settleCells must
+// be called for the key when all its cells are set.
+func (k *Key) setCell(cell *Cell, s funnel.ThrottleState, slackBase funnel.Nanos) {
+	value := [MaxFields]int64{int64(s.TAT), storedPeriod(s.Rate.Period), s.Frac, s.Rate.Count}
 	wanted := uint32(wholeFields)
 	if s.Rate.Count != 1 {
 		wanted |= fracFields
@@ -173,34 +141,31 @@ func (c *Call) setGCRA(cell *Cell, s funnel.State, window int64) {
 		}
 	}
 	cell.Unset = cell.Found &^ wanted
-	cell.Value = value
-	k := &c.Keys[cell.Key]
-	if k.Window == 0 || window < k.Window {
-		k.Window = window
+	cell.Value, cell.state = value, s
+	if k.slackBase == 0 || slackBase < k.slackBase {
+		k.slackBase = slackBase
 	}
+	k.Becomes = Hash
 }
 
-// settleGCRA sees to a key some of whose cells were set: to its expiry, which is as exact
-// as the smallest of their windows asks for, or to its removal when nothing in it is in use.
-func (c *Call) settleGCRA(key int32, now int64) {
-	k := &c.Keys[key]
-	if k.Window == 0 {
-		return
-	}
-	end := int64(0)
-	for i := range c.Cells {
-		if cell := &c.Cells[i]; cell.Key == key {
-			tat := cell.Value[fieldTAT]
-			if cell.Value[fieldFrac] > 0 && tat < math.MaxInt64 {
-				tat++ // a rest is a part of one ns
-			}
-			end = max(end, tat)
+// settleCells decides about a key some of whose cells were set: the key is deleted when
+// nothing in it is in use, and otherwise gets an expiry that is not before the last TAT.
+func (c *Call) settleCells(k *Key) {
+	end := funnel.Nanos(0)
+	cells := c.cells(k)
+	for i := range cells {
+		s := &cells[i].state
+		if s.Frac > 0 && s.TAT < maxTAT {
+			end = max(end, s.TAT+1) // a rest is a part of one ns
+		} else {
+			end = max(end, s.TAT)
 		}
 	}
-	if end <= now {
-		k.Remove = 1
+	if end <= c.Now.Nanos() {
+		k.Becomes = Absent
 		return
 	}
-	k.Remove = boolInt(k.Kind == KindString) // adopted: the string gives way to a hash
-	k.expire(end, k.Window)
+	k.expire(end, k.slackBase)
 }
+
+const maxTAT funnel.Nanos = 1<<63 - 1

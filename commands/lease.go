@@ -2,210 +2,195 @@ package commands
 
 import "gothrottle/funnel"
 
-// GO.LEASE key limit ttl id [MS]
-// GO.RELEASE key id [id ...]
-//
-// Leases are a sorted set: the member is leasePrefix and the holder's id, the time when
-// the lease lapses.
+// Leases are a sorted set. A member is leasePrefix and the holder's id; its time is when the
+// lease lapses.
 const leasePrefix = '\x02'
 
-// releaseMost is how many ids one GO.RELEASE takes.
-const releaseMost = 1024
+// maxIDLen bounds the bytes of an id.
+const maxIDLen = 512
 
 var lease = Command{
 	Name:       "GO.LEASE",
 	Summary:    "Takes or renews one of a number of slots, held until released or lapsed.",
-	Complexity: "O(log(N)+M) with N the slots and M those that lapsed since the last call",
+	Complexity: "O(log(N)) with N the slots",
 	Since:      "0.1.0",
 	Flags:      writeFast,
 	Arity:      -5,
-	Args: []Arg{argKey, argLimit,
-		{Name: "ttl", Type: ArgInteger, Summary: "How long the slot is held, in seconds, or milliseconds with MS."},
-		{Name: "id", Type: ArgString, Summary: "Who holds it."},
-		argMS},
-	State:   KindZset,
-	Handler: runLease,
-}
-
-var release = Command{
-	Name:       "GO.RELEASE",
-	Summary:    "Gives slots back and tells how many of them were held.",
-	Complexity: "O(M*log(N)+M^2) with N the slots and M the ids, at most 1024",
-	Since:      "0.1.0",
-	Flags:      "write fast",
-	Arity:      -3,
-	Args:       []Arg{argKey, {Name: "id", Type: ArgString, Multiple: true, Summary: "Who holds a slot."}},
+	Args:       []Arg{argKey, argLimit, argTTL, argID, argMS},
 	State:      KindZset,
-	Handler:    runRelease,
+	Handler:    runLease,
+	Sample:     Sample{"GO.LEASE KEY 16 3600 id", "[0 16 15 -1 3600 0]", "[0 16 15 -1 3600 1]", "ZADD"},
+	Wrong: []WrongCall{
+		{"GO.LEASE KEY 1 0 a", ErrTTLRangeSeconds},
+		{"GO.LEASE KEY 1 60 a UPTO", ErrUnknownOption},
+	},
 }
 
-func runLease(c *Call) Error {
-	opts, _, err := parseOptions(c.Args[4:], optMS)
+var leaseRO = lease.readOnly("Tells what GO.LEASE would reply; changes nothing.")
+
+func runLease(c *Call) ErrorCode {
+	opts, _, err := c.options(4, optMS)
 	if err != NoError {
 		return err
 	}
-	limit, err := limitArg(c.Args[1])
-	if err != NoError {
+	var l leaseClause
+	if err := l.parse(c, 1, opts.unit()); err != NoError {
 		return err
 	}
-	ttl, err := spanArg(c.Args[2], opts.unit(), ErrTTLNotInteger, ErrTTLRangeSeconds, ErrTTLRangeMillis)
-	if err != NoError {
+	if err := l.decide(c, 0); err != NoError {
 		return err
 	}
-	now, id := c.Now, c.Args[3]
-	var s funnel.LeaseState
-	if err := c.loadLeases(); err != NoError {
+	l.apply(c, 0, !l.v.Limited)
+	c.count(true, l.v.Limited)
+	c.Replies = 6
+	l.reply(&c.Reply, opts.unit())
+	return NoError
+}
+
+// leaseClause is a LEASE clause, or a GO.LEASE call: what its words say, and its decision.
+type leaseClause struct {
+	funnel.LeaseParams
+	word  int32 // the index in Args of the id
+	state funnel.LeaseState
+	v     funnel.LeaseVerdict
+
+	lapsed, numLapsed int32 // Entries[lapsed:][:numLapsed] are lapsed leases, the oldest first
+}
+
+// parse reads limit, ttl and id at Args[at].
+func (l *leaseClause) parse(c *Call, at int, unit funnel.Nanos) (err ErrorCode) {
+	if l.Limit, err = limitArg(c.Args[at]); err != NoError {
 		return err
 	}
-	if c.Keys[0].Kind == KindZset {
-		s.Used = c.Keys[0].Length - TheHost.Count(c, now)
-		if i := len(c.Entries); TheHost.Find(c, leasePrefix, id) {
-			if err := c.checkLease(i); err != NoError {
-				return err
-			}
-			if c.Entries[i].Time > now {
-				s.Held = c.Entries[i].Time
-			}
-		}
+	ttl, err := spanArg(c.Args[at+1], unit, ErrTTLNotInteger, ErrTTLRangeSeconds, ErrTTLRangeMillis)
+	l.TTL, l.word = ttl.Micros(), int32(at+2)
+	if err == NoError && len(c.Args[at+2]) > maxIDLen {
+		return ErrIDTooLong
 	}
-	v := funnel.Lease(now, s, limit, ttl/microsecond)
-	reply := funnel.Verdict{Limited: v.Limited, Remaining: v.Remaining, RetryAfter: funnel.Never}
-	if v.Limited {
-		i := len(c.Entries)
-		TheHost.First(c, now, int(v.Await))
-		if err := c.checkLease(i); err != NoError {
-			return err
-		}
-		reply.RetryAfter = (c.Entries[i].Time - now) * microsecond
+	return err
+}
+
+// decide loads what the key holds and decides; nothing changes yet.
+func (l *leaseClause) decide(c *Call, key int) ErrorCode {
+	if err := l.load(c, key); err != NoError {
+		return err
+	}
+	l.v = funnel.Lease(c.Now, l.state, l.LeaseParams)
+	if l.v.Await == 0 {
+		return NoError
+	}
+	k := &c.Keys[key]
+	i := len(k.Entries)
+	if l.v.Await == 1 {
+		TheHost.First(c, key, c.Now)
 	} else {
-		end, err := c.latestLease(func(e *Entry) bool { return e.Member[1:] == id })
-		if err != NoError {
-			return err
-		}
-		if err := c.clearLeases(now, id); err != NoError {
-			return err
-		}
-		c.AddPrefix, c.AddArg, c.AddTime = leasePrefix, 3, v.Lapse
-		c.Keys[0].expire(max(end, v.Lapse)*microsecond, ttl)
-		reply.ResetAfter = (v.Lapse - now) * microsecond
+		TheHost.Rank(c, key, l.state.Used-l.v.Await)
 	}
-	c.reply(&reply, limit, opts)
-	if v.Lapse == 0 {
-		c.Reply[4] = -1
+	if err := checkLease(&k.Entries[i]); err != NoError {
+		return err
+	}
+	l.v.RetryAfter = (k.Entries[i].Time - c.Now).Nanos()
+	return NoError
+}
+
+// load finds the state of the leases at a key: the caller's own lease, the lease that
+// lapses last, and how many are held.
+func (l *leaseClause) load(c *Call, key int) ErrorCode {
+	l.state, l.numLapsed = funnel.LeaseState{}, 0
+	if err := c.checkLeases(key); err != NoError || c.Keys[key].Kind == KindAbsent {
+		return err
+	}
+	k, id := &c.Keys[key], c.Args[l.word]
+	i := len(k.Entries)
+	if TheHost.Find(c, key, leasePrefix, id) {
+		if err := checkLease(&k.Entries[i]); err != NoError {
+			return err
+		}
+		if k.Entries[i].Time > c.Now {
+			l.state.Own = k.Entries[i].Time
+		}
+	}
+	// One of the two newest leases is not the caller's.
+	i = len(k.Entries)
+	TheHost.Newest(c, key, 2)
+	for ; i < len(k.Entries); i++ {
+		e := &k.Entries[i]
+		if err := checkLease(e); err != NoError {
+			return err
+		}
+		if e.Member[1:] != id {
+			if e.Time > c.Now {
+				l.state.Latest = e.Time
+			}
+			break
+		}
+	}
+	return l.countLeases(c, key)
+}
+
+// countLeases finds up to clearMost lapsed leases and tells how many are not lapsed.
+func (l *leaseClause) countLeases(c *Call, key int) ErrorCode {
+	k := &c.Keys[key]
+	first := len(k.Entries)
+	TheHost.Oldest(c, key, c.Now, clearMost)
+	l.lapsed, l.numLapsed = int32(first), int32(len(k.Entries)-first)
+	for i := first; i < len(k.Entries); i++ {
+		if err := checkLease(&k.Entries[i]); err != NoError {
+			return err
+		}
+	}
+	if l.numLapsed < clearMost {
+		l.state.Used = k.Length - int64(l.numLapsed)
+	} else {
+		l.state.Used = TheHost.CountAfter(c, key, c.Now)
 	}
 	return NoError
 }
 
-func runRelease(c *Call) Error {
-	ids := c.Args[1:]
-	if len(ids) > releaseMost {
-		return ErrTooManyIDs
-	}
-	if err := c.loadLeases(); err != NoError {
-		return err
-	}
-	c.Shape, c.Reply[0] = Integer, 0
-	if c.Keys[0].Kind == KindAbsent {
-		return NoError
-	}
-	first := len(c.Entries)
-	for _, id := range ids {
-		i := len(c.Entries)
-		if !TheHost.Find(c, leasePrefix, id) {
-			continue
+// apply says what becomes of the key: lapsed leases are removed and, if take is set, the
+// caller's lease is added or renewed.
+func (l *leaseClause) apply(c *Call, key int, take bool) {
+	k := &c.Keys[key]
+	for i := range l.numLapsed {
+		e := &k.Entries[l.lapsed+i]
+		if take && e.Member[1:] == c.Args[l.word] {
+			continue // about to be renewed
 		}
-		if containsEntry(c.Entries[first:i], c.Entries[i].Member) {
-			TheHost.Release(c, i)
-			continue
-		}
-		if err := c.checkLease(i); err != NoError {
-			return err
-		}
-		if c.Entries[i].Time > c.Now {
-			c.Reply[0]++
-		}
-		c.Entries[i].Drop = 1
+		e.Drop, k.Becomes = 1, Zset
 	}
-	released := len(c.Entries)
-	if released == first {
-		return NoError
+	if take {
+		k.Becomes = Zset
+		k.AddPrefix, k.AddWord, k.AddTime = leasePrefix, l.word, l.v.Lapse
+		k.expire(max(l.state.Latest, l.v.Lapse).Nanos(), l.TTL.Nanos())
 	}
-	end, err := c.latestLease(func(e *Entry) bool { return containsEntry(c.Entries[first:released], e.Member) })
-	if err != NoError {
-		return err
-	}
-	if end > c.Now {
-		c.Keys[0].expire(end*microsecond, (end-c.Now)*microsecond)
-	}
-	return NoError
 }
 
-func containsEntry(entries []Entry, member string) bool {
-	for i := range entries {
-		if entries[i].Member == member {
-			return true
-		}
-	}
-	return false
+// peek turns an admission into what is told when another clause denies: nothing was taken.
+func (l *leaseClause) peek(c *Call) {
+	last := max(l.state.Latest, l.state.Own)
+	l.v.Remaining = max(l.Limit-l.state.Used, 0)
+	l.v.ResetAfter = max(last-c.Now, 0).Nanos()
 }
 
-// loadLeases makes sure that the key holds leases, as far as the lease that lapses last tells.
-func (c *Call) loadLeases() Error {
-	switch c.Keys[0].Kind {
-	case KindAbsent:
+// reply writes the six integers.
+func (l *leaseClause) reply(r *[6]int64, unit funnel.Nanos) {
+	putReply(r, &l.v.Verdict, l.Limit, unit)
+	r[5] = boolInt(l.v.Renewed)
+}
+
+// checkLeases checks the type of a key. Of the leases, each caller checks those that matter.
+func (c *Call) checkLeases(key int) ErrorCode {
+	switch c.Keys[key].Kind {
+	case KindAbsent, KindZset:
 		return NoError
-	case KindZset:
-		TheHost.Last(c, 1)
-		return c.checkLease(0)
 	}
 	return ErrWrongType
 }
 
-func (c *Call) checkLease(i int) Error {
-	e := &c.Entries[i]
+// checkLease makes sure that an entry is a lease.
+func checkLease(e *Entry) ErrorCode {
 	if e.Bad != 0 || e.Member == "" || e.Member[0] != leasePrefix {
 		return ErrForeignLeases
-	}
-	return NoError
-}
-
-// latestLease returns when the last of the leases lapses, but for those that go; 0 if
-// there is none.
-func (c *Call) latestLease(goes func(*Entry) bool) (int64, Error) {
-	if c.Keys[0].Kind != KindZset {
-		return 0, NoError
-	}
-	keep := len(c.Entries)
-	for n := 1; TheHost.Last(c, n); n++ {
-		if err := c.checkLease(keep); err != NoError {
-			return 0, err
-		}
-		e := &c.Entries[keep]
-		end := e.Time
-		stays := !goes(e)
-		TheHost.Release(c, keep)
-		if stays {
-			return end, NoError
-		}
-	}
-	return 0, NoError
-}
-
-// clearLeases marks lapsed leases for removal, but for the caller's own, which is
-// about to be renewed. Each is checked: what is not ours is not removed.
-func (c *Call) clearLeases(now int64, id string) Error {
-	if c.Keys[0].Kind != KindZset {
-		return NoError
-	}
-	first := len(c.Entries)
-	TheHost.Head(c, Beginning, now, clearMost)
-	for i := first; i < len(c.Entries); i++ {
-		if err := c.checkLease(i); err != NoError {
-			return err
-		}
-		if c.Entries[i].Member[1:] != id {
-			c.Entries[i].Drop = 1
-		}
 	}
 	return NoError
 }

@@ -23,8 +23,8 @@ func init() {
 }
 
 // runPanic first asks for changes, none of which may happen.
-func runPanic(c *Call) Error {
-	c.Keys[0].Remove = 1
+func runPanic(c *Call) ErrorCode {
+	c.Keys[0].Becomes = Absent
 	c.Cells[0].Set = wholeFields
 	c.Replies = 5
 	if len(c.Args) > 1 && c.Args[1] == "nil" {

@@ -49,25 +49,32 @@ func TestParseInt(t *testing.T) {
 	}
 }
 
-func TestParseOptions(t *testing.T) {
+// EXACT and ALIGN and UPTO are read like MS: once each, in any case and order, up to the end.
+func TestOptions(t *testing.T) {
 	for _, row := range []struct {
 		words   []string
 		allowed option
 		want    option
-		err     Error
+		align   int
+		err     ErrorCode
+		named   int32 // ErrWord
 	}{
-		{nil, optMS, 0, NoError},
-		{[]string{"MS"}, optMS, optMS, NoError},
-		{[]string{"mS"}, optMS, optMS, NoError},
-		{[]string{"MS", "ms"}, optMS, 0, ErrRepeatedOption},
-		{[]string{"m\u017f"}, optMS, 0, ErrUnknownOption}, // a long s
-		{[]string{"MSX"}, optMS, 0, ErrUnknownOption},
-		{[]string{""}, optMS, 0, ErrUnknownOption},
-		{[]string{"MS"}, 0, 0, ErrUnknownOption},
+		{nil, optMS, 0, 0, NoError, 0},
+		{[]string{"MS"}, optMS, optMS, 0, NoError, 0},
+		{[]string{"mS"}, optMS, optMS, 0, NoError, 0},
+		{[]string{"UPTO", "EXACT", "MS"}, optMS | optUpTo | optExact, optMS | optUpTo | optExact, 0, NoError, 0},
+		{[]string{"ALIGN", "MS", "MS"}, optMS | optAlign, optMS | optAlign, 1, NoError, 0},
+		{[]string{"MS", "ALIGN"}, optMS | optAlign, 0, 0, ErrAlignWithoutOffset, 0},
+		{[]string{"MS", "ms"}, optMS, 0, 0, ErrRepeatedOption, 2},
+		{[]string{"m\u017f"}, optMS, 0, 0, ErrUnknownOption, 1}, // a long s
+		{[]string{"MSX"}, optMS, 0, 0, ErrUnknownOption, 1},
+		{[]string{"MS", ""}, optMS, 0, 0, ErrUnknownOption, 2},
+		{[]string{"MS"}, 0, 0, 0, ErrUnknownOption, 1},
 	} {
-		got, _, err := parseOptions(row.words, row.allowed)
-		if got != row.want || err != row.err {
-			t.Errorf("parseOptions(%q, %b) = %b, %v; want %b, %v", row.words, row.allowed, got, err, row.want, row.err)
+		c := Call{Args: row.words}
+		got, align, err := c.options(0, row.allowed)
+		if got != row.want || align != row.align || err != row.err || c.ErrWord != row.named {
+			t.Errorf("%q of %b: %b, %d, %v, word %d", row.words, row.allowed, got, align, err, c.ErrWord)
 		}
 	}
 }

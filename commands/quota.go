@@ -6,8 +6,6 @@ import (
 	"gothrottle/funnel"
 )
 
-// GO.QUOTA key limit period [quantity] [MS] [UPTO] [ALIGN offset]
-
 var quota = Command{
 	Name:       "GO.QUOTA",
 	Summary:    "Takes units from a fixed window and tells whether they were admitted.",
@@ -15,78 +13,120 @@ var quota = Command{
 	Since:      "0.1.0",
 	Flags:      writeFast,
 	Arity:      -4,
-	Args: []Arg{argKey, argLimit, argPeriod, argQuantity, argMS, argUpTo,
-		{Name: "offset", Token: "ALIGN", Type: ArgInteger, Optional: true,
-			Summary: "Windows end at multiples of the period since the Unix epoch, plus this offset in the period's unit."}},
-	State:   KindString,
-	Handler: runQuota,
+	Args:       []Arg{argKey, argLimit, argPeriod, argQuantity, argMS, argUpTo, argAlign},
+	State:      KindString,
+	Handler:    runQuota,
+	Sample:     Sample{"GO.QUOTA KEY 16 3600 1 UPTO", "[0 16 15 -1 3600 1]", "[0 16 14 -1 3600 1]", "SET"},
+	Wrong: []WrongCall{
+		{"GO.QUOTA KEY 5 60 ALIGN", ErrAlignWithoutOffset},
+		{"GO.QUOTA KEY 5 60 EXACT", ErrUnknownOption},
+	},
 }
 
 var quotaRO = quota.readOnly("Tells what GO.QUOTA would reply; changes nothing.")
 
-func runQuota(c *Call) Error {
-	r, err := newRequest(c.Args[2:], optMS|optUpTo|optAlign)
+func runQuota(c *Call) ErrorCode {
+	r, err := c.request(2, optMS|optUpTo|optAlign)
 	if err != NoError {
 		return err
 	}
-	limit, err := limitArg(c.Args[1])
-	if err != NoError {
+	var q quotaClause
+	if err := q.parse(c.Args[1], &r); err != NoError {
 		return err
 	}
-	key := &c.Keys[0]
-	state, err := quotaState(key)
-	if err != NoError {
+	if err := q.decide(c, 0); err != NoError {
 		return err
 	}
-	align, offset, period := r.opts&optAlign != 0, r.offset/microsecond, r.period/microsecond
-	if r.opts&optUpTo != 0 {
-		_, peek := funnel.Quota(c.Now, state, limit, period, 0, align, offset)
-		r.quantity = upTo(r.quantity, peek.Remaining)
-	}
-	next, v := funnel.Quota(c.Now, state, limit, period, r.quantity, align, offset)
-	switch v.Change {
-	case funnel.Store:
-		text := strconv.AppendInt(c.Set[:0], next.Used, 10)
-		text = strconv.AppendInt(append(text, '@'), next.End, 10)
-		c.SetLen = int32(len(text))
-		key.expire(next.End*microsecond, r.period)
-	case funnel.Forget:
-		key.Remove = 1
-	}
-	c.reply(&v, limit, r.opts)
+	q.apply(c, 0)
+	c.reply(&q.v, q.Limit, r.quantity, r.opts)
 	return NoError
 }
 
-// quotaState reads a fixed window: a string of the units used, '@' and the window's
-// end in µs since the Unix epoch, both canonical decimal.
-func quotaState(key *Key) (s funnel.QuotaState, err Error) {
-	switch key.Kind {
+// quotaClause is a QUOTA clause, or a GO.QUOTA call: what its words say, and its decision.
+type quotaClause struct {
+	funnel.QuotaParams
+	state, next funnel.QuotaState
+	v           funnel.Verdict
+}
+
+// parse reads the limit; the request has the rest.
+func (q *quotaClause) parse(limit string, r *request) (err ErrorCode) {
+	q.Limit, err = limitArg(limit)
+	q.Period, q.Quantity = r.period.Micros(), r.quantity
+	q.UpTo, q.Align, q.Offset = r.opts&optUpTo != 0, r.opts&optAlign != 0, r.offset.Micros()
+	return err
+}
+
+// decide reads what the key holds and decides; nothing changes yet.
+func (q *quotaClause) decide(c *Call, key int) (err ErrorCode) {
+	if q.state, err = quotaState(&c.Keys[key]); err == NoError {
+		q.next, q.v = funnel.Quota(c.Now, q.state, q.QuotaParams)
+	}
+	return err
+}
+
+// peek decides again for quantity 0.
+func (q *quotaClause) peek(c *Call) {
+	q.Quantity = 0
+	q.next, q.v = funnel.Quota(c.Now, q.state, q.QuotaParams)
+}
+
+// apply says what becomes of the key.
+func (q *quotaClause) apply(c *Call, key int) {
+	k := &c.Keys[key]
+	switch q.v.Change {
+	case funnel.Store:
+		k.Becomes, k.NewLen = String, putQuota(k.NewText[:0], q.next)
+		k.expire(q.next.End.Nanos(), q.Period.Nanos())
+	case funnel.Forget:
+		k.Becomes = Absent
+	}
+}
+
+// A fixed window is a string: the units used, '@' and the window's end in µs since the Unix
+// epoch, in endDigits digits. The length tells most foreign strings from ours, so that
+// the host need not look at their bytes.
+const (
+	endDigits   = 16
+	MinQuotaLen = 1 + 1 + endDigits
+	MaxQuotaLen = 16 + 1 + endDigits // used has at most 16 digits
+)
+
+// putQuota writes a fixed window and returns the length of the text.
+func putQuota(b []byte, s funnel.QuotaState) int32 {
+	b = append(strconv.AppendInt(b, s.Used, 10), '@')
+	for n := funnel.Micros(1e15); s.End < n; n /= 10 { // 16 digits, as endDigits says
+		b = append(b, '0')
+	}
+	return int32(len(strconv.AppendInt(b, int64(s.End), 10)))
+}
+
+// quotaState reads a fixed window.
+func quotaState(k *Key) (s funnel.QuotaState, err ErrorCode) {
+	switch k.Kind {
 	case KindAbsent:
 		return s, NoError
 	case KindString:
 	default:
 		return s, ErrWrongType
 	}
-	for i := range len(key.Text) {
-		if key.Text[i] != '@' {
-			continue
-		}
-		var used, end bool
-		s.Used, used = canonicalInt(key.Text[:i])
-		s.End, end = canonicalInt(key.Text[i+1:])
-		if used && end && s.Used >= 1 && s.Used <= maxLimit && s.End >= 1 && s.End <= maxTime {
-			return s, NoError
-		}
-		break
+	at := len(k.Text) - endDigits - 1
+	if at < 1 || k.Text[at] != '@' {
+		return s, ErrForeignString
 	}
-	return funnel.QuotaState{}, ErrForeignString
-}
-
-// canonicalInt reads an integer >= 0 without a sign or leading zeros.
-func canonicalInt(s string) (int64, bool) {
-	if s == "" || s[0] < '0' || s[0] > '9' || s[0] == '0' && len(s) > 1 {
-		return 0, false
+	used, ok := canonicalInt(k.Text[:at])
+	if !ok || used < 1 || used > maxLimit {
+		return s, ErrForeignString
 	}
-	n, form := parseInt(s)
-	return n, form == integer
+	end, digits := int64(0), k.Text[at+1:]
+	for i := range len(digits) {
+		if digits[i] < '0' || digits[i] > '9' {
+			return s, ErrForeignString
+		}
+		end = end*10 + int64(digits[i]-'0')
+	}
+	if end < 1 || end > int64(maxTime) {
+		return s, ErrForeignString
+	}
+	return funnel.QuotaState{Used: used, End: funnel.Micros(end)}, NoError
 }

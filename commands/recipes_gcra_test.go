@@ -6,6 +6,15 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"gothrottle/funnel"
+)
+
+// Lengths of time in ns, as plain integers: the models compute with them.
+const (
+	second      = int64(funnel.Second)
+	millisecond = int64(funnel.Millisecond)
+	microsecond = int64(funnel.Microsecond)
 )
 
 // redisCell is redis-cell 0.5.0: a TAT in ns, the key's expiry cut to ms.
@@ -75,12 +84,12 @@ func TestRecipe_redisCell(t *testing.T) {
 		s := newStore(t)
 		for i := range int64(400) {
 			n := i * 7 % 4
-			want, _ := cell.call(s.now, n)
+			want, _ := cell.call(int64(s.now), n)
 			line := fmt.Sprintf("CL.THROTTLE k %d %d %d %d", cell.maxBurst, cell.count, cell.period, n)
 			if got := s.must(line); !slices.Equal(got, want) {
 				t.Fatalf("call %d, %s: %v, redis-cell says %v", i, line, got, want)
 			}
-			if s.now += i * 131 % 977 * 1000; i == 200 {
+			if s.now += funnel.Micros(i * 131 % 977 * 1000); i == 200 {
 				s.keys["k"] = &value{kind: KindString, text: fmt.Sprint(cell.tat), expire: cell.expire}
 			}
 		}
@@ -110,7 +119,7 @@ func TestRecipe_redisCell(t *testing.T) {
 		s := newStore(t)
 		var theirs, ours []int64
 		for _, n := range row.calls {
-			theirs, _ = row.cell.call(s.now, n)
+			theirs, _ = row.cell.call(int64(s.now), n)
 			ours = s.must(fmt.Sprintf("CL.THROTTLE k %d %d %d %d", row.cell.maxBurst, row.cell.count, row.cell.period, n))
 		}
 		if !slices.Equal(theirs, row.theirs) || !slices.Equal(ours, row.ours) {
@@ -123,7 +132,7 @@ func TestRecipe_redisCell(t *testing.T) {
 
 	// An interval below a nanosecond is refused under redis-cell's name, as it does.
 	s := newStore(t)
-	_, failed := (&redisCell{maxBurst: 9, count: 2_000_000_000, period: 1}).call(s.now, 1)
+	_, failed := (&redisCell{maxBurst: 9, count: 2_000_000_000, period: 1}).call(int64(s.now), 1)
 	_, err := s.do("CL.THROTTLE k 9 2000000000 1")
 	if reply := s.must("GO.THROTTLE k 9 2000000000 1"); !failed || err == NoError || reply[2] != 9 {
 		t.Errorf("2 per nanosecond: %v, %q, %v", failed, err.Text(), reply)

@@ -111,7 +111,7 @@ func TestZsetFault_deniedRecorded(t *testing.T) {
 	for minute := range 3 {
 		recipe, ours := 0, 0
 		for range 600 { // ten calls a second
-			if admitted, _ := log.take(s.now, 1); admitted {
+			if admitted, _ := log.take(int64(s.now), 1); admitted {
 				recipe++
 			}
 			var before []Entry

@@ -3,28 +3,47 @@ package commands
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"gothrottle/funnel"
 )
 
-// store is a keyspace in memory: it loads keys for handlers and applies what they
-// want, as package cgo does with a server's.
+// nowMicros is the time of the tests: 2027-01-15 08:00 UTC.
+const nowMicros = 1_800_000_000_000_000
+
+// store is a keyspace in memory. It runs handlers as package cgo does, and it fails the test
+// if a handler breaks the contract of [Call]. What the contract does not promise holds rubbish.
 type store struct {
 	t    testing.TB
-	now  int64 // µs
+	now  funnel.Micros
 	keys map[string]*value
-	call *Call // the running one
-	zset *value
+	call *Call // the last one
+
+	calls   int
+	clauses []Clause // see poisonedCall
 }
 
+// value is what a key holds.
 type value struct {
 	kind   Kind
 	text   string
-	fields map[string]int64
-	set    []Entry // by score
-	expire int64   // ms
+	fields map[string]string
+	set    []Entry // in the server's order: the newest first
+	expire int64   // ms since the Unix epoch; 0: none
+}
+
+// clone returns a copy; nil of nil.
+func (v *value) clone() *value {
+	if v == nil {
+		return nil
+	}
+	c := *v
+	c.fields, c.set = maps.Clone(v.fields), slices.Clone(v.set)
+	return &c
 }
 
 func newStore(t testing.TB) *store {
@@ -33,158 +52,216 @@ func newStore(t testing.TB) *store {
 	return s
 }
 
-// do runs a command line and returns its integers; a nested reply is flattened.
-func (s *store) do(line string) ([]int64, Error) {
-	words := strings.Fields(line)
-	i := slices.IndexFunc(Table, func(c Command) bool { return c.Name == words[0] })
-	if i < 0 {
-		s.t.Fatalf("no command %s", words[0])
-	}
-	command := &Table[i]
-	c := &Call{Args: words[1:], Now: s.now}
-	names := words[1:2]
-	if command.WordsPerKey > 0 {
-		names = nil
-		if n, _ := strconv.Atoi(words[1]); strconv.Itoa(n) == words[1] && n >= 1 && n <= 128 && len(words) >= 2+n*(1+command.WordsPerKey) {
-			names = words[2 : 2+n]
+func findCommand(name string) *Command {
+	for i := range Table {
+		if strings.EqualFold(Table[i].Name, name) {
+			return &Table[i]
 		}
 	}
-	distinct := s.load(c, command, names)
-	s.call = c
-	if len(distinct) > 0 {
-		s.zset = s.keys[distinct[0]]
-	}
-	err := command.Handler(c)
-	if err != NoError {
+	return nil
+}
+
+// do runs a command line and returns the integers of its reply, without those of clauses.
+func (s *store) do(line string) ([]int64, ErrorCode) {
+	s.t.Helper()
+	c, err := s.run(strings.Fields(line)...)
+	switch {
+	case err != NoError:
 		return nil, err
-	}
-	if command.Writes() {
-		for k, name := range distinct {
-			s.apply(c, int32(k), name)
-		}
-	}
-	switch c.Shape {
-	case Integer:
+	case c.Shape == Integer:
 		return c.Reply[:1], NoError
-	case Nested:
-		reply := slices.Clone(c.Reply[:c.Replies])
-		for _, cell := range c.Cells[:c.Asked] {
-			reply = append(reply, cell.Reply[:]...)
-		}
-		return reply, NoError
 	}
 	return c.Reply[:c.Replies], NoError
 }
 
-func (s *store) load(c *Call, command *Command, names []string) (distinct []string) {
-	for i, name := range names {
-		k := slices.Index(distinct, name)
-		if k < 0 {
-			k = len(distinct)
-			distinct = append(distinct, name)
-			if v := s.keys[name]; v != nil && v.expire != 0 && v.expire < s.now/1000 {
-				delete(s.keys, name)
-			}
-			key := Key{}
-			if v := s.keys[name]; v != nil {
-				key.Kind, key.Text, key.Length = v.kind, v.text, int64(len(v.fields)+len(v.set))
-			}
-			c.Keys = append(c.Keys, key)
-		}
-		if command.State == KindHash {
-			index := 0
-			for _, earlier := range names[:i] {
-				if earlier == name {
-					index++
-				}
-			}
-			c.Cells = append(c.Cells, s.cell(name, k, index))
+// must is do for a line that is no error.
+func (s *store) must(line string) []int64 {
+	s.t.Helper()
+	reply, err := s.do(line)
+	if err != NoError {
+		s.t.Fatalf("%s: %s", line, err.Text())
+	}
+	return reply
+}
+
+// told runs a command line and returns its whole reply, or the text of its error.
+func (s *store) told(line string) string {
+	s.t.Helper()
+	c, err := s.run(strings.Fields(line)...)
+	return replyText(c, err)
+}
+
+// replyText writes a reply with brackets and blanks, as [Sample] has it.
+func replyText(c *Call, err ErrorCode) string {
+	switch {
+	case err != NoError && c.ErrWord > 0:
+		return string(AppendError(nil, err, c.Args[c.ErrWord-1]))
+	case err != NoError:
+		return err.Text()
+	case c.Shape == Integer:
+		return fmt.Sprint(c.Reply[0])
+	}
+	parts := []string{}
+	for _, n := range c.Reply[:c.Replies] {
+		parts = append(parts, fmt.Sprint(n))
+	}
+	if c.Shape == Nested {
+		for _, clause := range c.Clauses {
+			parts = append(parts, fmt.Sprint(clause.Reply[:clause.Replies]))
 		}
 	}
-	c.Asked = int32(len(c.Cells))
-	for k, name := range distinct {
-		if v := s.keys[name]; v == nil || v.kind != KindHash {
+	return "[" + strings.Join(parts, " ") + "]"
+}
+
+// step is one line of a conversation: after some ms, a command and its reply.
+type step struct {
+	wait  int64 // ms
+	line  string
+	reply string
+}
+
+// converse runs steps on a fresh store, and returns it. A reply of integers may lack its
+// brackets.
+func converse(t *testing.T, steps []step) *store {
+	t.Helper()
+	s := newStore(t)
+	for i, step := range steps {
+		s.now += funnel.Micros(step.wait) * 1000
+		if got := s.told(step.line); got != step.reply && got != "["+step.reply+"]" {
+			t.Errorf("step %d: %s: %s, want %s", i, step.line, got, step.reply)
+		}
+	}
+	return s
+}
+
+// run runs one call, and applies what the handler wants.
+func (s *store) run(words ...string) (*Call, ErrorCode) {
+	s.t.Helper()
+	command := findCommand(words[0])
+	if command == nil {
+		s.t.Fatalf("no command %s", words[0])
+	}
+	c := s.poisonedCall(words[1:])
+	s.call = c
+	if n := len(words); n < command.Least() || command.MaxArity > 0 && n > command.MaxArity {
+		c.Keys = nil
+		return c, ErrArity
+	}
+	if command.Plan != nil {
+		if err := command.Plan(c); err != NoError {
+			c.Keys, c.Clauses = nil, nil
+			return c, err
+		}
+		s.checkPlan(command, c)
+	} else {
+		key := poisonedKey
+		key.Word, key.Wants, key.Asked = 0, command.State, 0
+		if command.State == KindHash {
+			key.Asked = 1
+		}
+		c.Keys = append(c.Keys, key)
+	}
+	for k := range c.Keys {
+		s.load(c, &c.Keys[k])
+	}
+	before := snapshot(c)
+	err := command.Handler(c)
+	if after := snapshot(c); after != before {
+		s.t.Errorf("%q: the handler changed what is the host's:\n%s\n%s", words, before, after)
+	}
+	if err != NoError {
+		return c, err
+	}
+	s.checkReply(command, c)
+	for k := range c.Keys {
+		s.check(c, &c.Keys[k])
+		if command.Writes() {
+			s.apply(c, &c.Keys[k])
+		}
+	}
+	return c, NoError
+}
+
+// load fills in what the host promises of one key.
+func (s *store) load(c *Call, k *Key) {
+	name := c.Args[k.Word]
+	s.expireKeys()
+	*k = Key{Word: k.Word, Wants: k.Wants, Asked: k.Asked, FirstCell: int32(len(c.Cells)), NewText: poisonedKey.NewText}
+	k.Entries = slices.Repeat([]Entry{{Time: -77, Member: "rubbish", Bad: -77, Drop: -77}}, 2)[:0]
+	v := s.keys[name]
+	if v != nil {
+		k.Kind, k.Length = v.kind, int64(len(v.text)+len(v.fields)+len(v.set))
+		if k.Wants == KindString && k.Length >= MinQuotaLen && k.Length <= MaxQuotaLen ||
+			k.Wants == KindHash && k.Length == AdoptedLen {
+			k.Text = v.text
+		}
+	}
+	if k.Wants != KindHash {
+		return
+	}
+	for index := int32(0); index < MaxCells; index++ {
+		cell := v.cell(index)
+		if index >= k.Asked && cell.Found == 0 {
+			break
+		}
+		c.Cells = append(c.Cells, cell)
+		k.NumCells++
+	}
+}
+
+// cell loads a cell. Fields that are absent or bad have rubbish for a value.
+func (v *value) cell(index int32) Cell {
+	cell := Cell{Index: index}
+	for i := range cell.Value {
+		cell.Value[i] = -77
+		text, ok := "", false
+		if v != nil {
+			text, ok = v.fields[fieldName(i, int(index))]
+		}
+		if !ok {
 			continue
 		}
-		for index := range 128 {
-			if cell := s.cell(name, k, index); cell.Found != 0 && !slices.ContainsFunc(c.Cells, func(o Cell) bool { return o.Key == cell.Key && o.Index == cell.Index }) {
-				c.Cells = append(c.Cells, cell)
-			}
-		}
-	}
-	return distinct
-}
-
-func fieldName(field, index int) string {
-	return fmt.Sprint(MaxFields*index + field)
-}
-
-func (s *store) cell(name string, k, index int) Cell {
-	cell := Cell{Key: int32(k), Index: int32(index)}
-	v := s.keys[name]
-	if v == nil {
-		return cell
-	}
-	for i := range MaxFields {
-		if n, ok := v.fields[fieldName(i, index)]; ok {
-			cell.Found |= 1 << i
+		cell.Found |= 1 << i
+		if n, err := strconv.ParseInt(text, 10, 64); err != nil {
+			cell.Bad |= 1 << i
+		} else {
 			cell.Value[i] = n
 		}
 	}
 	return cell
 }
 
-func (s *store) apply(c *Call, k int32, name string) {
-	key := &c.Keys[k]
-	if key.Remove != 0 {
-		delete(s.keys, name)
-		if key.ExpireFrom == 0 {
-			return
-		}
-	}
+func fieldName(field, index int) string { return fmt.Sprint(MaxFields*index + field) }
+
+// apply does what a handler wants of one key, in the host's order.
+func (s *store) apply(c *Call, k *Key) {
+	s.t.Helper()
+	name := c.Args[k.Word]
 	v := s.keys[name]
-	if v == nil {
-		v = &value{kind: KindAbsent, fields: map[string]int64{}}
-	}
-	for _, cell := range c.Cells {
-		if cell.Key != k {
-			continue
-		}
-		for i := range MaxFields {
-			if cell.Set>>i&1 != 0 {
-				v.kind = KindHash
-				v.fields[fieldName(i, int(cell.Index))] = cell.Value[i]
-			}
-			if cell.Unset>>i&1 != 0 {
-				delete(v.fields, fieldName(i, int(cell.Index)))
-			}
-		}
-	}
-	switch {
-	case c.AddPrefix != 0:
-		text := string(c.Set[:c.SetLen])
-		if c.AddArg > 0 {
-			text = c.Args[c.AddArg]
-		}
-		v.kind = KindZset
-		v.add(Entry{Time: c.AddTime, Member: string(rune(c.AddPrefix)) + text})
-	case c.SetLen != 0:
-		v.kind, v.text = KindString, string(c.Set[:c.SetLen])
-	}
-	for _, e := range c.Entries {
-		if e.Drop != 0 {
-			v.set = slices.DeleteFunc(v.set, func(o Entry) bool { return o.Member == e.Member })
-		}
-	}
-	if v.kind == KindAbsent {
+	kind := [...]Kind{Absent: KindAbsent, Hash: KindHash, Zset: KindZset, String: KindString}[max(k.Becomes, Absent)]
+	if k.Becomes == Unchanged {
 		return
 	}
-	if v.kind == KindZset && len(v.set) == 0 {
+	if v == nil || v.kind != kind {
+		delete(s.keys, name)
+		v = &value{kind: kind, fields: map[string]string{}}
+	}
+	switch k.Becomes {
+	case Absent:
+		return
+	case Hash:
+		v.setFields(c.cells(k))
+	case Zset:
+		s.changeSet(c, k, v)
+	case String:
+		v.text = string(k.NewText[:k.NewLen])
+	}
+	if k.Becomes == Zset && len(v.set) == 0 {
 		delete(s.keys, name)
 		return
 	}
-	if key.ExpireFrom != 0 && (v.expire < key.ExpireFrom || v.expire > key.ExpireTo) {
-		v.expire = key.ExpireTo
+	if k.ExpireFrom != 0 && (v.expire < k.ExpireFrom || v.expire > k.ExpireTo) {
+		v.expire = k.ExpireTo
 	}
 	if v.expire == 0 {
 		s.t.Errorf("%s has no expiry", name)
@@ -192,62 +269,69 @@ func (s *store) apply(c *Call, k int32, name string) {
 	s.keys[name] = v
 }
 
+func (v *value) setFields(cells []Cell) {
+	for _, cell := range cells {
+		for i, n := range cell.Value {
+			if cell.Set>>i&1 != 0 {
+				v.fields[fieldName(i, int(cell.Index))] = fmt.Sprint(n)
+			}
+			if cell.Unset>>i&1 != 0 {
+				delete(v.fields, fieldName(i, int(cell.Index)))
+			}
+		}
+	}
+}
+
+// changeSet adds a member, then removes others.
+func (s *store) changeSet(c *Call, k *Key, v *value) {
+	s.t.Helper()
+	if k.AddPrefix != 0 {
+		text := string(k.NewText[:k.NewLen])
+		if k.AddWord > 0 {
+			text = c.Args[k.AddWord]
+		}
+		v.add(Entry{Time: k.AddTime, Member: string(rune(k.AddPrefix)) + text})
+	}
+	for _, e := range k.Entries {
+		if e.Drop == 0 {
+			continue
+		}
+		if i := v.find(e.Member); i < 0 {
+			s.t.Errorf("%q: %q is dropped twice, or is not there", c.Args, e.Member)
+		} else {
+			v.set = slices.Delete(v.set, i, i+1)
+		}
+	}
+}
+
+func (v *value) find(member string) int {
+	return slices.IndexFunc(v.set, func(e Entry) bool { return e.Member == member })
+}
+
+// add puts a member where the server would.
 func (v *value) add(e Entry) {
-	v.set = slices.DeleteFunc(v.set, func(o Entry) bool { return o.Member == e.Member })
+	if i := v.find(e.Member); i >= 0 {
+		v.set = slices.Delete(v.set, i, i+1)
+	}
 	i, _ := slices.BinarySearchFunc(v.set, e, func(a, b Entry) int {
-		return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Member, b.Member))
+		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Member, b.Member))
 	})
 	v.set = slices.Insert(v.set, i, e)
 }
 
-// The Host: what a handler asks of the sorted set at the running call's first key.
-
-func (s *store) First(c *Call, above int64, n int) bool {
-	for _, e := range s.zset.set {
-		if e.Time > above {
-			if n--; n == 0 {
-				c.Entries = append(c.Entries, e)
-				return true
-			}
-		}
-	}
-	return false
+// expireKeys deletes the keys whose expiry is over.
+func (s *store) expireKeys() {
+	maps.DeleteFunc(s.keys, func(_ string, v *value) bool { return v.expire != 0 && v.expire < int64(s.now/1000) })
 }
 
-func (s *store) Last(c *Call, n int) bool {
-	if n > len(s.zset.set) {
-		return false
+// dump writes the whole keyspace, so that two states can be compared.
+func (s *store) dump() string {
+	s.expireKeys()
+	b := ""
+	for name, v := range s.keys {
+		b += fmt.Sprintf("%s: %+v\n", name, *v)
 	}
-	c.Entries = append(c.Entries, s.zset.set[len(s.zset.set)-n])
-	return true
+	lines := strings.Split(b, "\n")
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
 }
-
-func (s *store) Head(c *Call, above, upTo int64, most int) {
-	for _, e := range s.zset.set {
-		if e.Time > above && e.Time <= upTo && most > 0 {
-			most--
-			c.Entries = append(c.Entries, e)
-		}
-	}
-}
-
-func (s *store) Find(c *Call, prefix byte, id string) bool {
-	for _, e := range s.zset.set {
-		if e.Member == string(rune(prefix))+id {
-			c.Entries = append(c.Entries, e)
-			return true
-		}
-	}
-	return false
-}
-
-func (s *store) Count(c *Call, upTo int64) (n int64) {
-	for _, e := range s.zset.set {
-		if e.Time <= upTo {
-			n++
-		}
-	}
-	return n
-}
-
-func (s *store) Release(c *Call, keep int) { c.Entries = c.Entries[:keep] }

@@ -1,6 +1,11 @@
 package commands
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+
+	"gothrottle/funnel"
+)
 
 // ArgType is the type of an argument in COMMAND DOCS.
 type ArgType int32
@@ -11,53 +16,98 @@ const (
 	ArgString
 	ArgToken // a keyword that stands for itself
 	ArgBlock // the arguments Sub, together
+	ArgOneOf // one of the arguments Sub
 )
 
 // Arg documents one argument.
 type Arg struct {
 	Name     string // of a token: the keyword
-	Token    string // a keyword that stands before the argument
+	Token    string // the keyword that stands before the argument
 	Type     ArgType
 	Optional bool
 	Multiple bool // may stand more than once
 	Summary  string
+	Bounds   string // for the reference; "" for a keyword
 	Sub      []Arg
 }
 
+// Bounds of numbers, as the reference writes them.
+var (
+	limitBounds = fmt.Sprintf("1 to %d", maxLimit)
+	yearsBound  = fmt.Sprintf("%d years", maxPeriod/(365*86400*funnel.Second))
+	spanBounds  = "1 to " + yearsBound + " of 365 days"
+	idBounds    = fmt.Sprintf("at most %d bytes", maxIDLen)
+)
+
 // What more than one command takes.
 var (
-	argKey      = Arg{Name: "key", Type: ArgKey, Summary: "The limiter."}
-	argMaxBurst = Arg{Name: "max_burst", Type: ArgInteger,
+	argKey      = Arg{Name: "key", Type: ArgKey, Bounds: "any bytes", Summary: "The limiter."}
+	argMaxBurst = Arg{Name: "max_burst", Type: ArgInteger, Bounds: fmt.Sprintf("0 to %d", maxLimit-1),
 		Summary: "How many units beyond the first fit at once: the limit is max_burst + 1."}
-	argCount    = Arg{Name: "count", Type: ArgInteger, Summary: "How many units drain per period."}
-	argLimit    = Arg{Name: "limit", Type: ArgInteger, Summary: "How many units fit at once."}
-	argPeriod   = Arg{Name: "period", Type: ArgInteger, Summary: "In seconds, or milliseconds with MS."}
+	argCount    = Arg{Name: "count", Type: ArgInteger, Bounds: limitBounds, Summary: "How many units drain per period."}
+	argLimit    = Arg{Name: "limit", Type: ArgInteger, Bounds: limitBounds, Summary: "How many units fit at once."}
+	argPeriod   = Arg{Name: "period", Type: ArgInteger, Bounds: spanBounds, Summary: "In seconds, or milliseconds with MS."}
 	argQuantity = Arg{Name: "quantity", Type: ArgInteger, Optional: true,
+		Bounds:  fmt.Sprintf("%d to %d", -maxQuantity, maxQuantity),
 		Summary: "Units to take, 1 if not given; 0 peeks, a negative number gives back."}
+	argTTL = Arg{Name: "ttl", Type: ArgInteger, Bounds: spanBounds,
+		Summary: "How long the slot is held, in seconds, or milliseconds with MS."}
+	argID = Arg{Name: "id", Type: ArgString, Bounds: idBounds, Summary: "Who holds the slot."}
 	argMS = Arg{Name: "MS", Type: ArgToken, Optional: true,
 		Summary: "The period and the times of the reply are milliseconds."}
 	argUpTo = Arg{Name: "UPTO", Type: ArgToken, Optional: true,
 		Summary: "Take what is left, if that is less than the quantity."}
+	argExact = Arg{Name: "EXACT", Type: ArgToken, Optional: true,
+		Summary: "Every microsecond with calls has an entry of its own, whatever the limit."}
+	argAlign = Arg{Name: "offset", Token: "ALIGN", Type: ArgInteger, Optional: true, Bounds: yearsBound + " either way",
+		Summary: "Windows end at multiples of the period since the Unix epoch, plus this offset in the period's unit."}
 )
 
-// Command is one row of the table: everything the server is told of a command, and
-// what the host needs to load for it.
+// Command is one row of the table: what the server is told of a command, what the host
+// loads for it, and the calls that tests make of it.
 type Command struct {
-	Name        string
-	Summary     string
-	Complexity  string
-	Since       string // the version of the module that brought it
-	Flags       string // the server's command flags
-	Arity       int    // as the server counts, with the name; negative: at least
-	MinArity    int    // the least, with the name, if the server is told less; else 0
-	MaxArity    int    // the most, with the name; 0 if options decide
-	WordsPerKey int    // 0: the first word is the key; else it is the number of keys that follow, and this many words per key come after them
-	Args        []Arg
-	State       Kind // what the keys hold
-	Handler     func(*Call) Error
+	Name       string
+	Summary    string
+	Complexity string
+	Since      string // the version of the module that brought it
+	Flags      string // the server's command flags
+	Arity      int    // as the server counts, with the name; negative: at least
+	MinArity   int    // the least, with the name, if the server is told less; else 0
+	MaxArity   int    // the most, with the name; 0 if options decide
+	Args       []Arg
+	State      Kind // what the key holds: the first word. Unless there is a Plan
+
+	// Plan, if not nil, says which keys a call has and what they must hold. It appends to
+	// Call.Keys and Call.Clauses from the words alone, and it runs before any key is opened.
+	// The server's question for the keys of a call is answered by it too, so it must not use
+	// anything else.
+	Plan    func(*Call) ErrorCode
+	Handler func(*Call) ErrorCode // see Call for its contract
+
+	// What tests of every command call: see Sample.
+	Sample Sample
+	Wrong  []WrongCall
+}
+
+// Sample is an admitted call of a command. In Call, KEY stands for the key; a reply is written
+// with brackets and blanks.
+type Sample struct {
+	Call   string
+	First  string // the reply on a new key
+	Second string // the reply to the same call at the same time, after the first one
+	Effect string // the command that the call replicates; "" if none
+}
+
+// WrongCall is a call that provokes an error.
+type WrongCall struct {
+	Call string
+	Want ErrorCode
 }
 
 const writeFast = "write deny-oom fast"
+
+// Tips tell clients and proxies not to cache replies, and that replies differ by time.
+const Tips = "dont_cache nondeterministic_output"
 
 // Table lists every command.
 var Table = []Command{
@@ -65,20 +115,29 @@ var Table = []Command{
 	clThrottle,
 	window,
 	quota,
-	mthrottle,
 	lease,
 	release,
+	all,
 	throttleRO,
 	windowRO,
 	quotaRO,
+	leaseRO,
+	allRO,
 }
 
-// readOnly returns the row of a command's twin, which replies the same and changes
-// nothing: the host opens its keys for reading and applies nothing.
+// readOnly returns the row of a command's twin, which replies the same and changes nothing:
+// the host opens its keys for reading and applies nothing.
 func (c Command) readOnly(summary string) Command {
 	c.Name += "_RO"
 	c.Summary = summary
-	c.Flags = "readonly fast"
+	flags := "readonly"
+	if strings.HasSuffix(c.Flags, " fast") {
+		flags += " fast"
+	}
+	c.Flags = flags
+	name, call, _ := strings.Cut(c.Sample.Call, " ")
+	c.Sample = Sample{Call: name + "_RO " + call, First: c.Sample.First, Second: c.Sample.First}
+	c.Wrong = nil
 	return c
 }
 
@@ -91,21 +150,29 @@ func (c *Command) Syntax() string { return c.Name + synopsis(c.Args) }
 func synopsis(args []Arg) (s string) {
 	for _, a := range args {
 		word := a.Name
-		if a.Token != "" {
-			word = a.Token + " " + a.Name
-		}
 		if a.Type == ArgBlock {
 			word = synopsis(a.Sub)[1:]
 		}
-		if a.Multiple {
-			word += " [" + word + " ...]"
+		if a.Token != "" {
+			word = a.Token + " " + word
 		}
-		if a.Optional {
+		switch {
+		case a.Multiple && a.Optional:
+			word = "[" + word + " ...]"
+		case a.Multiple:
+			word += " [" + word + " ...]"
+		case a.Optional:
 			word = "[" + word + "]"
 		}
 		s += " " + word
 	}
 	return s
+}
+
+// InfoName returns the command's name as the fields of INFO have it: "throttle" of GO.THROTTLE,
+// "cl_throttle" of CL.THROTTLE.
+func (c *Command) InfoName() string {
+	return strings.ReplaceAll(strings.TrimPrefix(strings.ToLower(c.Name), "go."), ".", "_")
 }
 
 // Writes reports whether the command may change its keys.

@@ -6,8 +6,6 @@ import (
 	"gothrottle/funnel"
 )
 
-// GO.THROTTLE key max_burst count period [quantity] [MS] [UPTO]
-
 var throttleArgs = []Arg{argKey, argMaxBurst, argCount, argPeriod, argQuantity, argMS, argUpTo}
 
 var throttle = Command{
@@ -19,7 +17,13 @@ var throttle = Command{
 	Arity:      -5,
 	Args:       throttleArgs,
 	State:      KindHash,
-	Handler:    func(c *Call) Error { return runThrottle(c, optMS|optUpTo, math.MaxInt64) },
+	Handler:    func(c *Call) ErrorCode { return runThrottle(c, optMS|optUpTo, math.MaxInt64) },
+	Sample:     Sample{"GO.THROTTLE KEY 15 30 108000", "[0 16 15 -1 3600]", "[0 16 14 -1 7200]", "HSET"},
+	Wrong: []WrongCall{
+		{"GO.THROTTLE KEY x 30 60", ErrMaxBurstNotInteger},
+		{"GO.THROTTLE KEY 15 30 60 1 EXACT", ErrUnknownOption},
+		{"GO.THROTTLE KEY 15 30 60 MS 1", ErrUnknownOption},
+	},
 }
 
 var throttleRO = throttle.readOnly("Tells what GO.THROTTLE would reply; changes nothing.")
@@ -35,36 +39,65 @@ var clThrottle = Command{
 	MaxArity:   6,
 	Args:       throttleArgs[:5],
 	State:      KindHash,
-	Handler:    func(c *Call) Error { return runThrottle(c, 0, 1) },
+	Handler:    func(c *Call) ErrorCode { return runThrottle(c, 0, 1) },
+	Sample:     Sample{"CL.THROTTLE KEY 15 30 108000 1", "[0 16 15 -1 3600]", "[0 16 14 -1 7200]", "HSET"},
+	Wrong: []WrongCall{
+		{"CL.THROTTLE KEY 15 30", ErrArity},
+		{"CL.THROTTLE KEY 15 30 60 MS", ErrQuantityNotInteger},
+		{"CL.THROTTLE KEY 15 1000000001 1", ErrRateTooHigh},
+	},
 }
 
-// runThrottle serves both; redis-cell refuses rates of more than one unit per ns.
-func runThrottle(c *Call, allowed option, unitsPerNano int64) Error {
-	r, err := newRequest(c.Args[3:], allowed)
+// runThrottle serves both commands; redis-cell refuses rates of more than one unit per ns.
+func runThrottle(c *Call, allowed option, unitsPerNano int64) ErrorCode {
+	r, err := c.request(3, allowed)
 	if err != NoError {
 		return err
 	}
-	l, err := newGCRALimit(c.Args[1], c.Args[2], r.period)
-	if err != NoError {
+	var t throttleClause
+	if err := t.parse(c.Args[1], c.Args[2], &r); err != NoError {
 		return err
 	}
-	if (l.rate.Count-1)/l.rate.Period >= unitsPerNano {
+	if (t.Rate.Count-1)/int64(t.Rate.Period) >= unitsPerNano {
 		return ErrRateTooHigh
 	}
-	cell := &c.Cells[0]
-	if err := c.checkGCRA(cell.Key); err != NoError {
+	k := &c.Keys[0]
+	if err := c.loadCells(k); err != NoError {
 		return err
 	}
-	state, now := c.gcraState(cell), c.Now*microsecond
-	if r.opts&optUpTo != 0 {
-		_, peek := funnel.Throttle(now, state, l.limit, l.rate, 0)
-		r.quantity = upTo(r.quantity, peek.Remaining)
-	}
-	next, v := funnel.Throttle(now, state, l.limit, l.rate, r.quantity)
+	cell := &c.Cells[0]
+	next, v := funnel.Throttle(c.Now.Nanos(), cell.state, t.ThrottleParams)
 	if v.Change != funnel.Keep {
-		c.setGCRA(cell, next, l.window)
-		c.settleGCRA(cell.Key, now)
+		k.setCell(cell, next, t.slackBase())
+		c.settleCells(k)
 	}
-	c.reply(&v, l.limit, r.opts)
+	c.reply(&v, t.Limit, r.quantity, r.opts)
 	return NoError
 }
+
+// throttleClause is what the words of a THROTTLE clause, or of a GO.THROTTLE call, say.
+type throttleClause struct {
+	funnel.ThrottleParams
+	drain funnel.Nanos // how long a full limiter takes to drain
+}
+
+// parse reads max_burst and count; the request has the rest.
+func (t *throttleClause) parse(maxBurst, count string, r *request) (err ErrorCode) {
+	if t.Limit, err = intArg(maxBurst, 0, maxLimit-1, ErrMaxBurstNotInteger, ErrMaxBurstRange); err != NoError {
+		return err
+	}
+	t.Limit++
+	if t.Rate.Count, err = intArg(count, 1, maxLimit, ErrCountNotInteger, ErrCountRange); err != NoError {
+		return err
+	}
+	t.Rate.Period = r.period
+	t.Quantity, t.UpTo = r.quantity, r.opts&optUpTo != 0
+	if t.drain = t.Rate.Drain(t.Limit); t.drain > maxPeriod {
+		return ErrWindowTooLong
+	}
+	return NoError
+}
+
+// slackBase is the limiter's window: the time a full limiter takes to drain, or the period
+// if that is shorter.
+func (t *throttleClause) slackBase() funnel.Nanos { return min(t.drain, t.Rate.Period) }

@@ -3,88 +3,72 @@ package commands
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"testing"
+
+	"gothrottle/funnel"
 )
 
-const nowMicros = 1_800_000_000_000_000
+// none stands for a field that is absent.
+const none = math.MinInt64
 
-// newCall returns a call of GO.THROTTLE or CL.THROTTLE on one key.
-func newCall(key Key, cells []Cell, words ...string) *Call {
-	if len(cells) == 0 {
-		cells = []Cell{{}}
-	}
-	return &Call{Args: words, Keys: []Key{key}, Cells: cells, Now: nowMicros}
-}
-
-// hash returns a key that holds the given cells' fields and nothing else.
-func hash(cells ...Cell) (Key, []Cell) {
-	key := Key{Kind: KindHash}
-	for i := range cells {
-		cells[i].Index = int32(i)
-		for bit := range MaxFields {
-			key.Length += int64(cells[i].Found >> bit & 1)
+// hash returns a value with the fields 0, 1, 2 and so on, and an expiry.
+func hash(fields ...int64) *value {
+	v := &value{kind: KindHash, fields: map[string]string{}, expire: math.MaxInt64}
+	for i, n := range fields {
+		if n != none {
+			v.fields[fieldName(i, 0)] = fmt.Sprint(n)
 		}
 	}
-	return key, cells
+	return v
+}
+
+// text returns a string with an expiry.
+func text(s string) *value { return &value{kind: KindString, text: s, expire: math.MaxInt64} }
+
+// with returns a copy of a value in which one field is another text.
+func (v *value) with(field, text string) *value {
+	c := v.clone()
+	c.fields[field] = text
+	return c
 }
 
 // inMillis is the TAT that many ms from now.
-func inMillis(n int64) int64 { return nowMicros*1000 + n*millisecond }
-
-func cellOf(tat, period int64) Cell {
-	return Cell{Found: wholeFields, Value: [MaxFields]int64{fieldTAT: tat, fieldPeriod: storedPeriod(period)}}
+func inMillis(n int64) int64 {
+	return int64(funnel.Micros(nowMicros).Nanos()) + n*int64(funnel.Millisecond)
 }
 
-func words(s string) []string { return strings.Fields(s) }
-
-func TestThrottle_reply(t *testing.T) {
-	for _, row := range []struct {
-		words string
-		want  []int64
-	}{
-		// Seconds, rounded up.
-		{"k 15 30 60", []int64{0, 16, 15, -1, 2}},
-		{"k 15 7 60", []int64{0, 16, 15, -1, 9}},
-		{"k 15 30 60 16", []int64{0, 16, 0, -1, 32}},
-		// Milliseconds with MS, for the period and for the reply.
-		{"k 15 30 60 1 MS", []int64{0, 16, 15, -1, 2}},
-		{"k 15 30 60000 ms", []int64{0, 16, 15, -1, 2000}},
-		{"k 15 7 60000 MS", []int64{0, 16, 15, -1, 8572}},
-		// A peek, a refund of nothing, more than ever fits.
-		{"k 15 30 60 0", []int64{0, 16, 16, -1, 0}},
-		{"k 15 30 60 -3", []int64{0, 16, 16, -1, 0}},
-		{"k 15 30 60 17", []int64{1, 16, 16, -1, 0}},
-	} {
-		c := newCall(Key{}, nil, words(row.words)...)
-		if err := throttle.Handler(c); err != NoError {
-			t.Errorf("%s: %v", row.words, err.Text())
-		} else if got := c.Reply[:c.Replies]; !slices.Equal(got, row.want) {
-			t.Errorf("%s: %v, want %v", row.words, got, row.want)
-		}
+// onKey runs a call on a store whose key k holds v, which may be nil.
+func onKey(t *testing.T, v *value, line string) (*store, ErrorCode) {
+	t.Helper()
+	s := newStore(t)
+	if v != nil {
+		s.keys["k"] = v.clone()
 	}
+	_, err := s.run(strings.Fields(line)...)
+	return s, err
 }
 
-// effect writes what a call wants of its key in one line.
-func effect(c *Call) string {
+// effect writes what the last call wants of its first key. The TAT and the expiry are
+// relative to now.
+func (s *store) effect() string {
+	k := &s.call.Keys[0]
+	switch k.Becomes {
+	case Unchanged:
+		return ""
+	case Absent:
+		return "absent"
+	}
 	var parts []string
-	k := &c.Keys[0]
-	if k.Remove != 0 {
-		parts = append(parts, "remove")
-		if k.ExpireFrom == 0 {
-			return "remove"
-		}
-	}
-	for _, cell := range c.Cells {
-		for i, name := range [MaxFields]string{fieldTAT: "t", fieldPeriod: "p", fieldFrac: "n", fieldCount: "c"} {
+	for _, cell := range s.call.cells(k) {
+		for i, name := range [MaxFields]string{fieldTAT: "t", fieldPeriod: "p", fieldFrac: "f", fieldCount: "c"} {
 			if cell.Index > 0 {
 				name = fmt.Sprint(name, cell.Index)
 			}
 			if cell.Set>>i&1 != 0 {
 				v := cell.Value[i]
 				if i == fieldTAT {
-					v -= nowMicros * 1000
+					v -= inMillis(0)
 				}
 				parts = append(parts, fmt.Sprintf("%s=%d", name, v))
 			}
@@ -93,168 +77,193 @@ func effect(c *Call) string {
 			}
 		}
 	}
-	if k.ExpireFrom != 0 {
-		parts = append(parts, fmt.Sprintf("expire+%d..%d", k.ExpireFrom-nowMicros/1000, k.ExpireTo-nowMicros/1000))
+	millis := int64(s.now / 1000)
+	return strings.Join(append(parts, fmt.Sprintf("expire+%d..%d", k.ExpireFrom-millis, k.ExpireTo-millis)), " ")
+}
+
+func TestThrottle_reply(t *testing.T) {
+	for _, row := range []struct{ line, want string }{
+		// Seconds, rounded up.
+		{"GO.THROTTLE k 15 30 60", "[0 16 15 -1 2]"},
+		{"GO.THROTTLE k 15 7 60", "[0 16 15 -1 9]"},
+		{"GO.THROTTLE k 15 30 60 16", "[0 16 0 -1 32]"},
+		// Milliseconds with MS, for the period and for the reply.
+		{"GO.THROTTLE k 15 30 60 1 MS", "[0 16 15 -1 2]"},
+		{"GO.THROTTLE k 15 30 60000 ms", "[0 16 15 -1 2000]"},
+		{"GO.THROTTLE k 15 7 60000 MS", "[0 16 15 -1 8572]"},
+		// A peek, a refund of nothing, more than ever fits.
+		{"GO.THROTTLE k 15 30 60 0", "[0 16 16 -1 0]"},
+		{"GO.THROTTLE k 15 30 60 -3", "[0 16 16 -1 0]"},
+		{"GO.THROTTLE k 15 30 60 17", "[1 16 16 -1 0]"},
+		// After a partial grant the wait is that for one more unit.
+		{"GO.THROTTLE k 15 30 60 16 UPTO", "[0 16 0 -1 32 16]"},
+		{"GO.THROTTLE k 15 30 60 17 UPTO", "[0 16 0 2 32 16]"},
+		{"GO.THROTTLE k 15 7 60 99 UPTO", "[0 16 0 9 138 16]"},
+	} {
+		if got := newStore(t).told(row.line); got != row.want {
+			t.Errorf("%s: %s, want %s", row.line, got, row.want)
+		}
 	}
-	return strings.Join(parts, " ")
 }
 
 func TestThrottle_effect(t *testing.T) {
-	adopted := Key{Kind: KindString, Text: fmt.Sprint(inMillis(2500))}
-	full, fullCell := hash(cellOf(inMillis(32_000), 2*second))
-	one, oneCell := hash(cellOf(inMillis(2000), 2*second))
-	third, thirdCell := hash(Cell{Found: wholeFields | fracFields,
-		Value: [MaxFields]int64{fieldTAT: inMillis(2000), fieldPeriod: 60, fieldFrac: 3, fieldCount: 7}})
-	last, lastCell := hash(Cell{Found: wholeFields | fracFields,
-		Value: [MaxFields]int64{fieldTAT: math.MaxInt64, fieldPeriod: 60, fieldFrac: 3, fieldCount: 7}})
-	two, twoCells := hash(cellOf(inMillis(2000), 2*second), cellOf(inMillis(90_000), 3*second))
+	adopted := text(fmt.Sprint(inMillis(2500)))
+	full := hash(inMillis(32_000), 2)
+	one := hash(inMillis(2000), 2)
+	third := hash(inMillis(2000), 60, 3, 7)
+	last := hash(math.MaxInt64, 60, 3, 7)
+	two := hash(inMillis(2000), 2, none, none, inMillis(90_000), 3)
 	for _, row := range []struct {
 		name  string
-		key   Key
-		cells []Cell
+		key   *value
 		words string
 		want  string
 	}{
 		// A new key names its rate; a steady one moves its TAT and nothing else.
-		{"new", Key{}, nil, "k 15 30 60", "t=2000000000 p=2 expire+2000..10000"},
-		{"new with a fraction", Key{}, nil, "k 15 7 60", "t=8571428571 p=60 n=3 c=7 expire+8572..23572"},
-		{"steady", one, oneCell, "k 15 30 60", "t=4000000000 expire+4000..12000"},
-		{"steady with a fraction", third, thirdCell, "k 15 7 60", "t=10571428571 n=6 expire+10572..25572"},
-		{"the same rate in other words", one, oneCell, "k 15 1 2000 MS", "t=4000000000 expire+4000..5000"},
+		{"new", nil, "15 30 60", "t=2000000000 p=2 expire+2000..10000"},
+		{"new with a fraction", nil, "15 7 60", "t=8571428571 p=60 f=3 c=7 expire+8572..23572"},
+		{"steady", one, "15 30 60", "t=4000000000 expire+4000..12000"},
+		{"steady with a fraction", third, "15 7 60", "t=10571428571 f=6 expire+10572..25572"},
+		{"a fraction of a ns after a whole ms", hash(inMillis(10_000)-8_571_428_571, 60, 0, 7), "15 7 60", "t=10000000000 f=3 expire+10001..25001"},
+		{"the same rate in other words", one, "15 1 2000 1 MS", "t=4000000000 expire+4000..5000"},
 		// The expiry lies at most a quarter of the window or of the period, or a second, after the end.
-		{"small window", one, oneCell, "k 1 30 60", "t=4000000000 expire+4000..5000"},
-		{"small period", one, oneCell, "k 99999 1 2", "t=4000000000 expire+4000..5000"},
+		{"small window", one, "1 30 60", "t=4000000000 expire+4000..5000"},
+		{"small period", one, "99999 1 2", "t=4000000000 expire+4000..5000"},
 		// What changes nothing writes nothing.
-		{"peek", one, oneCell, "k 15 30 60 0", ""},
-		{"denied", full, fullCell, "k 15 30 60", ""},
-		{"never", one, oneCell, "k 15 30 60 17", ""},
-		{"peek at another rate", one, oneCell, "k 15 60 60 0", ""},
-		{"never at another rate", one, oneCell, "k 15 60 60 17", ""},
+		{"peek", one, "15 30 60 0", ""},
+		{"denied", full, "15 30 60", ""},
+		{"never", one, "15 30 60 17", ""},
+		{"peek at another rate", one, "15 60 60 0", ""},
+		{"never at another rate", one, "15 60 60 17", ""},
 		// A changed rate carries usage over in units, even if it denies.
-		{"denied at another rate", full, fullCell, "k 15 60 60", "t=16000000000 p=1 expire+16000..20000"},
-		{"admitted at another rate", one, oneCell, "k 15 60 60", "p=1 expire+2000..6000"},
-		{"to a fraction", one, oneCell, "k 15 7 60", "t=17142857142 p=60 n=6 c=7 expire+17143..32143"},
-		{"from a fraction", third, thirdCell, "k 15 30 60", "t=2466666667 p=2 -n -c expire+2467..10467"},
+		{"denied at another rate", full, "15 60 60", "t=16000000000 p=1 expire+16000..20000"},
+		{"admitted at another rate", one, "15 60 60", "p=1 expire+2000..6000"},
+		{"to a fraction", one, "15 7 60", "t=17142857142 p=60 f=6 c=7 expire+17143..32143"},
+		{"from a fraction", third, "15 30 60", "t=2466666667 p=2 -f -c expire+2467..10467"},
 		// A refund; back to full leaves nothing.
-		{"refund", full, fullCell, "k 15 30 60 -1", "t=30000000000 expire+30000..38000"},
-		{"refund to full", one, oneCell, "k 15 30 60 -5", "remove"},
-		{"refund of nothing", Key{}, nil, "k 15 30 60 -5", "remove"},
+		{"refund", full, "15 30 60 -1", "t=30000000000 expire+30000..38000"},
+		{"refund to full", one, "15 30 60 -5", "absent"},
+		{"refund of nothing", nil, "15 30 60 -5", "absent"},
+		// Usage that would drain after 2262 at the call's rate stays at its own rate.
+		{"denied, drains after 2262", hash(inMillis(3_600_000_000), 1), "0 1 3600", ""},
+		{"refund, drains after 2262", hash(inMillis(3_600_000_000), 1), "0 1 3600 -1", "t=3599999000000000 expire+3599999000..3600899000"},
 		// The last instant there is does not wrap around.
-		{"refund at the end of time", last, lastCell, "k 15 7 60 -1", "t=7423372028283347236 n=0 expire+7423372028284..7423372043284"},
+		{"refund at the end of time", last, "15 7 60 -1", "t=7423372028283347236 f=0 expire+7423372028284..7423372043284"},
 		// A redis-cell key is read as it is and gives way to a hash at the first write.
-		{"adopted peek", adopted, nil, "k 15 30 60 0", ""},
-		{"adopted", adopted, nil, "k 15 30 60", "remove t=4500000000 p=2 expire+4500..12500"},
-		{"adopted and denied", adopted, nil, "k 0 30 60", ""},
+		{"adopted peek", adopted, "15 30 60 0", ""},
+		{"adopted", adopted, "15 30 60", "t=4500000000 p=2 expire+4500..12500"},
+		{"adopted and denied", adopted, "0 30 60", ""},
 		// A key with several cells lives as long as the last of them.
-		{"first of two", two, twoCells, "k 15 30 60", "t=4000000000 expire+90000..98000"},
-		{"refund of the first", two, twoCells, "k 15 30 60 -1", "t=0 expire+90000..98000"},
+		{"first of two", two, "15 30 60", "t=4000000000 expire+90000..98000"},
+		{"refund of the first", two, "15 30 60 -1", "t=0 expire+90000..98000"},
 	} {
-		c := newCall(row.key, slices.Clone(row.cells), words(row.words)...)
-		if err := throttle.Handler(c); err != NoError {
+		s, err := onKey(t, row.key, "GO.THROTTLE k "+row.words)
+		if err != NoError {
 			t.Errorf("%s: %v", row.name, err.Text())
-		} else if got := effect(c); got != row.want {
+		} else if got := s.effect(); got != row.want {
 			t.Errorf("%s: %q, want %q", row.name, got, row.want)
 		}
 	}
 }
 
-func TestThrottle_errors(t *testing.T) {
-	foreign := Key{Kind: KindHash, Length: 1}
-	extra, extraCell := hash(cellOf(inMillis(1), second))
-	extra.Length++
-	halfKey, half := hash(Cell{Found: 1 << fieldTAT})
-	gapKey, gap := hash(Cell{}, cellOf(inMillis(1), second))
-	bad := func(change func(*Cell)) (Key, []Cell) {
-		key, cells := hash(Cell{Found: wholeFields | fracFields, Value: [MaxFields]int64{inMillis(1), 1, 1, 7}})
-		change(&cells[0])
-		return key, cells
-	}
-	textKey, text := bad(func(c *Cell) { c.Bad = 1 << fieldTAT })
-	negativeKey, negative := bad(func(c *Cell) { c.Value[fieldTAT] = -1 })
-	noPeriodKey, noPeriod := bad(func(c *Cell) { c.Value[fieldPeriod] = 0 })
-	longKey, long := bad(func(c *Cell) { c.Value[fieldPeriod] = maxPeriod/second + 1 })
-	longNanosKey, longNanos := bad(func(c *Cell) { c.Value[fieldPeriod] = -maxPeriod - 1 })
-	inNanosKey, inNanos := bad(func(c *Cell) { c.Value[fieldPeriod] = -60 * second })
-	noCountKey, noCount := bad(func(c *Cell) { c.Value[fieldCount] = 0 })
-	fracKey, frac := bad(func(c *Cell) { c.Value[fieldFrac] = 7 })
-	secondKey, secondCell := hash(cellOf(inMillis(1), second), cellOf(inMillis(1), 0))
-
+// A value that no limiter writes is an error. It is the same error for a peek and a refund, and
+// the value stays.
+func TestThrottle_foreignAndDamaged(t *testing.T) {
+	good := hash(inMillis(1), 1, 1, 7)
+	at, day := fmt.Sprint(inMillis(1)), int64(86400)
 	for _, row := range []struct {
-		key   Key
-		cells []Cell
-		words string
-		want  Error
+		name string
+		key  *value
+		want ErrorCode
 	}{
-		{Key{}, nil, "k 1.5 30 60", ErrMaxBurstNotInteger},
-		{Key{}, nil, "k -1 30 60", ErrMaxBurstRange},
-		{Key{}, nil, "k 1000000000000 30 60", ErrMaxBurstRange},
-		{Key{}, nil, "k 99999999999999999999 30 60", ErrMaxBurstRange},
-		{Key{}, nil, "k 15 x 60", ErrCountNotInteger},
-		{Key{}, nil, "k 15 0 60", ErrCountRange},
-		{Key{}, nil, "k 15 1000000000001 60", ErrCountRange},
-		{Key{}, nil, "k 15 30 60s", ErrPeriodNotInteger},
-		{Key{}, nil, "k 15 30 0", ErrPeriodRangeSeconds},
-		{Key{}, nil, "k 0 1 3153600001", ErrPeriodRangeSeconds},
-		{Key{}, nil, "k 15 30 0 MS", ErrPeriodRangeMillis},
-		{Key{}, nil, "k 0 1 3153600000001 MS", ErrPeriodRangeMillis},
-		{Key{}, nil, "k 15 30 60 1x", ErrQuantityNotInteger},
-		{Key{}, nil, "k 15 30 60 1000000000002", ErrQuantityRange},
-		{Key{}, nil, "k 15 30 60 -1000000000002", ErrQuantityRange},
-		{Key{}, nil, "k 1 1 3153600000", ErrWindowTooLong},
-		{Key{}, nil, "k 15 30 60 XX", ErrUnknownOption},
-		{Key{}, nil, "k 15 30 60 MS 5", ErrUnknownOption},
-		{Key{}, nil, "k 15 30 60 ms MS", ErrRepeatedOption},
-		{Key{Kind: KindOther}, nil, "k 15 30 60", ErrWrongType},
-		{Key{Kind: KindZset}, nil, "k 15 30 60", ErrWrongType},
-		// Strings: a redis-cell TAT has 19 digits and fits in 63 bits.
-		{Key{Kind: KindString, Text: "5"}, nil, "k 15 30 60", ErrWrongType},
-		{Key{Kind: KindString, Text: ""}, nil, "k 15 30 60", ErrWrongType},
-		{Key{Kind: KindString, Text: "999999999999999999"}, nil, "k 15 30 60", ErrWrongType},
-		{Key{Kind: KindString, Text: "0999999999999999999"}, nil, "k 15 30 60", ErrWrongType},
-		{Key{Kind: KindString, Text: "-100000000000000000"}, nil, "k 15 30 60", ErrWrongType},
-		{Key{Kind: KindString, Text: "180000000000000000x"}, nil, "k 15 30 60", ErrWrongType},
-		{Key{Kind: KindString, Text: "9223372036854775808"}, nil, "k 15 30 60", ErrWrongType},
-		// Hashes of someone else.
-		{foreign, nil, "k 15 30 60", ErrForeignHash},
-		{extra, extraCell, "k 15 30 60", ErrForeignHash},
-		{halfKey, half, "k 15 30 60", ErrForeignHash},
-		{gapKey, gap, "k 15 30 60", ErrForeignHash},
-		// Numbers that no limiter writes.
-		{textKey, text, "k 15 30 60", ErrDamaged},
-		{negativeKey, negative, "k 15 30 60", ErrDamaged},
-		{noPeriodKey, noPeriod, "k 15 30 60", ErrDamaged},
-		{longKey, long, "k 15 30 60", ErrDamaged},
-		{longNanosKey, longNanos, "k 15 30 60", ErrDamaged},
-		{inNanosKey, inNanos, "k 15 30 60", ErrDamaged},
-		{noCountKey, noCount, "k 15 30 60", ErrDamaged},
-		{fracKey, frac, "k 15 30 60", ErrDamaged},
-		{secondKey, secondCell, "k 15 30 60", ErrDamaged},
+		{"a list", &value{kind: KindOther, expire: math.MaxInt64}, ErrWrongType},
+		{"a sorted set", &value{kind: KindZset, expire: math.MaxInt64, set: []Entry{{Member: "m"}}}, ErrWrongType},
+		// A redis-cell TAT has 19 digits and fits in 63 bits.
+		{"a number", text("5"), ErrWrongType},
+		{"18 digits", text("999999999999999999"), ErrWrongType},
+		{"a leading zero", text("0999999999999999999"), ErrWrongType},
+		{"a sign", text("-100000000000000000"), ErrWrongType},
+		{"a letter", text("180000000000000000x"), ErrWrongType},
+		{"2^63", text("9223372036854775808"), ErrWrongType},
+		{"a profile", hash().with("name", "bob"), ErrForeignHash},
+		{"a field too many", hash(inMillis(1), 1).with("name", "bob"), ErrForeignHash},
+		{"half a cell", hash(inMillis(1)), ErrForeignHash},
+		{"a fraction without its count", hash(inMillis(1), 1, 1), ErrForeignHash},
+		{"no first cell", hash(none, none, none, none, inMillis(1), 1), ErrForeignHash},
+		{"a gap", hash(inMillis(1), 1, none, none, none, none, none, none, inMillis(1), 1), ErrForeignHash},
+		{"a cell of index 32", hash(inMillis(1), 1).with("128", at).with("129", "1"), ErrForeignHash},
+		{"a text for a TAT", good.with("0", "x"), ErrDamaged},
+		{"a text for a count", good.with("3", "x"), ErrDamaged},
+		{"a TAT below 0", good.with("0", "-1"), ErrDamaged},
+		{"a TAT before 2001", good.with("0", "999999999999999999"), ErrDamaged},
+		{"no period", good.with("1", "0"), ErrDamaged},
+		{"a period above 100 years", good.with("1", fmt.Sprint(365*100*day+1)), ErrDamaged},
+		{"a period above 100 years in ns", good.with("1", fmt.Sprint(-365*100*day*int64(funnel.Second)-1)), ErrDamaged},
+		{"whole seconds in ns", good.with("1", "-60000000000"), ErrDamaged},
+		{"no count", good.with("3", "0"), ErrDamaged},
+		{"a count of 1", good.with("2", "0").with("3", "1"), ErrDamaged},
+		{"a count above the limit", good.with("3", fmt.Sprint(int64(funnel.MaxLimit)+1)), ErrDamaged},
+		{"a fraction as large as the count", good.with("2", "7"), ErrDamaged},
+		{"a fraction below 0", good.with("2", "-1"), ErrDamaged},
+		{"a second cell without a period", good.with("4", at).with("5", "0"), ErrDamaged},
 	} {
-		// A peek and a refund see the same errors as a call that takes.
-		for _, quantity := range []string{"", " 0", " -1"} {
-			if quantity != "" && len(words(row.words)) != 4 {
-				continue
-			}
-			c := newCall(row.key, slices.Clone(row.cells), words(row.words+quantity)...)
-			got := throttle.Handler(c)
-			if got != row.want {
-				t.Errorf("%q on %+v: %q, want %q", row.words+quantity, row.key, got.Text(), row.want.Text())
-			}
-			if e := effect(c); e != "" {
-				t.Errorf("%q: an error wants %q", row.words, e)
+		for _, quantity := range []string{"1", "0", "-1"} {
+			if _, err := onKey(t, row.key, "GO.THROTTLE k 15 30 60 "+quantity); err != row.want {
+				t.Errorf("%s, quantity %s: %q, want %q", row.name, quantity, err.Text(), row.want.Text())
 			}
 		}
+	}
+	for _, row := range []struct {
+		name string
+		key  *value
+	}{
+		{"a limiter", good},
+		{"a TAT of 2001", good.with("0", "1000000000000000000")},
+		{"a TAT of redis-cell", text("1000000000000000000")},
+		{"the last TAT", text("9223372036854775807")},
+		{"a period of 100 years", good.with("1", fmt.Sprint(365*100*day))},
+		{"a period of 1 ns", good.with("1", "-1")},
+		{"the largest count", good.with("3", fmt.Sprint(int64(funnel.MaxLimit)))},
+		{"32 cells", cells(32)},
+	} {
+		if _, err := onKey(t, row.key, "GO.THROTTLE k 15 30 60 0"); err != NoError {
+			t.Errorf("%s: %q", row.name, err.Text())
+		}
+	}
+}
+
+// cells returns a hash of n cells.
+func cells(n int) *value {
+	v := hash()
+	for i := range n {
+		v.fields[fieldName(fieldTAT, i)] = fmt.Sprint(inMillis(1))
+		v.fields[fieldName(fieldPeriod, i)] = "1"
+	}
+	return v
+}
+
+// On a server whose clock starts in 1970, a TAT before 2001 is one.
+func TestThrottle_clockBefore2001(t *testing.T) {
+	s := newStore(t)
+	s.now = 1_000_000
+	if got := s.told("GO.THROTTLE k 15 30 60"); got != "[0 16 15 -1 2]" {
+		t.Errorf("new: %s", got)
+	}
+	if got := s.told("GO.THROTTLE k 15 30 60"); got != "[0 16 14 -1 4]" {
+		t.Errorf("the second call: %s", got)
 	}
 }
 
 // CL.THROTTLE takes redis-cell's arguments and no option.
 func TestCLThrottle(t *testing.T) {
-	c := newCall(Key{}, nil, words("k 15 30 60 MS")...)
-	if err := clThrottle.Handler(c); err != ErrQuantityNotInteger {
-		t.Errorf("with MS: %q", err.Text())
-	}
-	c = newCall(Key{}, nil, words("k 15 30 60 4")...)
-	if err := clThrottle.Handler(c); err != NoError || !slices.Equal(c.Reply[:c.Replies], []int64{0, 16, 12, -1, 8}) {
-		t.Errorf("reply %v, error %q", c.Reply, err.Text())
+	for _, row := range []struct{ line, want string }{
+		{"CL.THROTTLE k 15 30 60 4", "[0 16 12 -1 8]"},
+		{"CL.THROTTLE k 15 30 60", "[0 16 15 -1 2]"},
+		{"CL.THROTTLE k 15 30 60 MS", "ERR quantity is not an integer"},
+		{"CL.THROTTLE k 15 30 60 1 MS", "ERR wrong number of arguments"},
+	} {
+		if got := newStore(t).told(row.line); got != row.want {
+			t.Errorf("%s: %s, want %s", row.line, got, row.want)
+		}
 	}
 }

@@ -2,8 +2,6 @@ package commands
 
 import "gothrottle/funnel"
 
-// GO.WINDOW key limit period [quantity] [MS] [UPTO] [EXACT]
-
 var window = Command{
 	Name:       "GO.WINDOW",
 	Summary:    "Takes units from a sliding window and tells whether they were admitted.",
@@ -11,56 +9,112 @@ var window = Command{
 	Since:      "0.1.0",
 	Flags:      writeFast,
 	Arity:      -4,
-	Args: []Arg{argKey, argLimit, argPeriod, argQuantity, argMS, argUpTo,
-		{Name: "EXACT", Type: ArgToken, Optional: true, Summary: "Every call has an entry of its own, whatever the limit."}},
-	State:   KindZset,
-	Handler: runWindow,
+	Args:       []Arg{argKey, argLimit, argPeriod, argQuantity, argMS, argUpTo, argExact},
+	State:      KindZset,
+	Handler:    runWindow,
+	Sample:     Sample{"GO.WINDOW KEY 16 3600", "[0 16 15 -1 3600]", "[0 16 14 -1 3600]", "ZADD"},
+	Wrong: []WrongCall{
+		{"GO.WINDOW KEY 0 60", ErrLimitRange},
+		{"GO.WINDOW KEY 5 60 ALIGN 0", ErrUnknownOption},
+	},
 }
 
 var windowRO = window.readOnly("Tells what GO.WINDOW would reply; changes nothing.")
 
-func runWindow(c *Call) Error {
-	r, err := newRequest(c.Args[2:], optMS|optUpTo|optExact)
+func runWindow(c *Call) ErrorCode {
+	r, err := c.request(2, optMS|optUpTo|optExact)
 	if err != NoError {
 		return err
 	}
-	limit, err := limitArg(c.Args[1])
-	if err != NoError {
+	var w windowClause
+	if err := w.parse(c.Args[1], &r); err != NoError {
 		return err
 	}
-	now, period, exact := c.Now, r.period/microsecond, r.opts&optExact != 0
-	state, err := c.loadWindow(now - period)
-	if err != NoError {
+	if err := w.decide(c, 0); err != NoError {
 		return err
 	}
-	if r.opts&optUpTo != 0 {
-		_, peek := funnel.Window(now, state, limit, period, 0, exact)
-		r.quantity = upTo(r.quantity, peek.Remaining)
+	if err := w.apply(c, 0); err != NoError {
+		return err
 	}
-	next, v := funnel.Window(now, state, limit, period, r.quantity, exact)
-	if v.Wait {
-		lapse, err := c.findLapse(&state, v.Lapse)
-		if err != NoError {
+	c.reply(&w.v.Verdict, w.Limit, r.quantity, r.opts)
+	return NoError
+}
+
+// windowClause is a WINDOW clause, or a GO.WINDOW call: what its words say, and its decision.
+type windowClause struct {
+	funnel.WindowParams
+	state funnel.WindowState
+	next  funnel.WindowEntry
+	v     funnel.WindowVerdict
+}
+
+// parse reads the limit; the request has the rest.
+func (w *windowClause) parse(limit string, r *request) (err ErrorCode) {
+	w.Limit, err = limitArg(limit)
+	w.Period, w.Quantity = r.period.Micros(), r.quantity
+	w.UpTo, w.Exact = r.opts&optUpTo != 0, r.opts&optExact != 0
+	return err
+}
+
+// decide loads what the key holds and decides; nothing changes yet.
+func (w *windowClause) decide(c *Call, key int) (err ErrorCode) {
+	if w.state, err = c.loadWindow(key, c.Now-w.Period); err != NoError {
+		return err
+	}
+	w.next, w.v = funnel.Window(c.Now, w.state, w.WindowParams)
+	if !w.v.Wait {
+		return NoError
+	}
+	lapse := w.next.Time
+	if int64(w.state.Newest.Total-w.v.Lapse) >= 0 { // an entry from before this call
+		if lapse, err = c.findLapse(key, &w.state, w.v.Lapse); err != NoError {
 			return err
 		}
-		v.RetryAfter = (lapse + period - now) * microsecond
+		if w.v.Share && lapse == w.state.Newest.Time {
+			lapse = w.next.Time
+		}
 	}
-	switch v.Change {
+	w.v.RetryAfter = (lapse + w.Period - c.Now).Nanos()
+	return NoError
+}
+
+// peek decides again for quantity 0.
+func (w *windowClause) peek(c *Call) {
+	w.Quantity = 0
+	w.next, w.v = funnel.Window(c.Now, w.state, w.WindowParams)
+}
+
+// apply says what becomes of the key.
+func (w *windowClause) apply(c *Call, key int) ErrorCode {
+	k := &c.Keys[key]
+	change := w.v.Change
+	if change == funnel.Forget && k.Length > clearMost {
+		// To check so many entries before the key is deleted would cost too much. The
+		// window stays, with nothing in use, until it expires.
+		change = funnel.Store
+		if w.v.Granted == 0 {
+			change = funnel.Keep
+		}
+	}
+	switch change {
 	case funnel.Store:
-		if err := c.clearWindow(&state, now, period); err != NoError {
+		if err := c.clearWindow(key, &w.state, w.Period); err != NoError {
 			return err
 		}
-		if v.Share {
-			c.Entries[0].Drop = 1 // the newest one: see loadWindow
+		if w.v.Share {
+			k.Entries[0].Drop = 1 // the newest entry: see loadWindow
 		}
-		c.AddPrefix, c.AddTime, c.SetLen = windowPrefix, next.Time, putEntry(c.Set[:0], &next)
-		c.Keys[0].expire((next.Time+period)*microsecond, r.period)
+		k.Becomes = Zset
+		k.AddPrefix, k.AddTime, k.NewLen = windowPrefix, w.next.Time, putEntry(k.NewText[:0], &w.next)
+		k.expire((w.next.Time + w.Period).Nanos(), w.Period.Nanos())
 	case funnel.Forget:
-		if err := c.checkWindow(); err != NoError {
+		if k.Kind == KindAbsent {
+			return NoError
+		}
+		if err := c.checkWindow(key); err != NoError {
 			return err
 		}
-		c.Keys[0].Remove = 1
+		k.Becomes = Absent
 	}
-	c.reply(&v.Verdict, limit, r.opts)
 	return NoError
 }

@@ -6,11 +6,11 @@ import (
 	"gothrottle/funnel"
 )
 
-// A sliding window is a sorted set. An entry's time is when its newest unit was admitted,
-// its member windowPrefix and then, in base 36 with colons between:
+// A sliding window is a sorted set. An entry's time is when its newest unit was admitted.
+// Its member is windowPrefix and then numbers of base 36 with colons between:
 //
 //	the total of units admitted up to and with this entry,
-//	the units of this entry, unless 1 and nothing follows,
+//	the units of this entry, absent if 1 and nothing follows,
 //	in the newest entry after a refund, the units that are in use at most.
 //
 // Totals grow, so members are unique, and two entries tell the units between them.
@@ -18,30 +18,29 @@ const windowPrefix = '\x01'
 
 const base = 36
 
-// maxTime bounds a time, in µs since the Unix epoch: what a score can hold exactly.
-const maxTime = 1 << 53
+// maxTime bounds a time since the Unix epoch: what a score can hold exactly.
+const maxTime funnel.Micros = 1 << 53
 
-// latestEntry bounds an entry's: a period later there is a time yet.
-const latestEntry = maxTime - maxPeriod/microsecond
+// latestEntry is the largest time for which time + period <= maxTime, whatever the period.
+const latestEntry = maxTime - funnel.Micros(maxPeriod/funnel.Microsecond)
 
-// clearMost is how many entries that do not count any more a call clears away at most.
+// clearMost bounds the entries that one call clears away because they count no more.
 const clearMost = 128
 
 // putEntry writes an entry's member, without the prefix, and returns its length.
 func putEntry(b []byte, e *funnel.WindowEntry) int32 {
 	b = strconv.AppendUint(b, e.Total, base)
-	if e.Weight != 1 || e.Kept != 0 {
+	if e.Weight != 1 || e.Capped {
 		b = strconv.AppendInt(append(b, ':'), e.Weight, base)
 	}
-	if e.Kept != 0 {
-		b = strconv.AppendInt(append(b, ':'), e.Kept, base)
+	if e.Capped {
+		b = strconv.AppendInt(append(b, ':'), e.Cap, base)
 	}
 	return int32(len(b))
 }
 
-// windowEntry reads entry i, which must be one that putEntry could have written.
-func (c *Call) windowEntry(i int) (e funnel.WindowEntry, err Error) {
-	entry := &c.Entries[i]
+// windowEntry reads an entry, which must be one that putEntry could have written.
+func windowEntry(entry *Entry) (e funnel.WindowEntry, err ErrorCode) {
 	member := entry.Member
 	if entry.Bad != 0 || entry.Time > latestEntry || member == "" || member[0] != windowPrefix {
 		return e, ErrForeignWindow
@@ -53,12 +52,13 @@ func (c *Call) windowEntry(i int) (e funnel.WindowEntry, err Error) {
 	}
 	e.Weight = 1
 	if member != "" {
-		if e.Weight, member, ok = cutUnits(member); !ok || e.Weight == 1 && member == "" {
+		if e.Weight, member, ok = cutUnits(member); !ok || e.Weight == 0 || e.Weight == 1 && member == "" {
 			return e, ErrForeignWindow
 		}
 	}
 	if member != "" {
-		if e.Kept, member, ok = cutUnits(member); !ok || member != "" {
+		e.Capped = true
+		if e.Cap, member, ok = cutUnits(member); !ok || member != "" {
 			return e, ErrForeignWindow
 		}
 	}
@@ -87,24 +87,26 @@ func cutNumber(s string) (n uint64, rest string, ok bool) {
 // cutUnits reads a colon and a number of units.
 func cutUnits(s string) (n int64, rest string, ok bool) {
 	u, rest, ok := cutNumber(s[1:])
-	return int64(u), rest, ok && u >= 1 && u <= 1<<62
+	return int64(u), rest, ok && u <= 1<<62
 }
 
-// loadWindow reads the newest entry, as Entries[0], and the first one after a time.
-func (c *Call) loadWindow(after int64) (s funnel.WindowState, err Error) {
-	switch c.Keys[0].Kind {
+// loadWindow reads the newest entry, as Entries[0], and the first entry after a time, as
+// Entries[1].
+func (c *Call) loadWindow(key int, after funnel.Micros) (s funnel.WindowState, err ErrorCode) {
+	k := &c.Keys[key]
+	switch k.Kind {
 	case KindAbsent:
 		return s, NoError
 	case KindZset:
 	default:
 		return s, ErrWrongType
 	}
-	TheHost.Last(c, 1)
-	if s.Newest, err = c.windowEntry(0); err != NoError || s.Newest.Time <= after {
+	TheHost.Newest(c, key, 1)
+	if s.Newest, err = windowEntry(&k.Entries[0]); err != NoError || s.Newest.Time <= after {
 		return s, err
 	}
-	TheHost.First(c, after, 1)
-	if s.Oldest, err = c.windowEntry(1); err != NoError {
+	TheHost.First(c, key, after)
+	if s.Oldest, err = windowEntry(&k.Entries[1]); err != NoError {
 		return s, err
 	}
 	if !s.Sound() {
@@ -113,23 +115,24 @@ func (c *Call) loadWindow(after int64) (s funnel.WindowState, err Error) {
 	return s, NoError
 }
 
-// findLapse returns the time of the first entry with at least a total. Mostly it is
-// the oldest one; else the log is bisected by time, since a server's sorted set has no
-// access by rank from a module.
-func (c *Call) findLapse(s *funnel.WindowState, total uint64) (int64, Error) {
+// findLapse returns the time of the first entry with at least a total. That is mostly the
+// oldest entry. Otherwise the log is bisected by time.
+func (c *Call) findLapse(key int, s *funnel.WindowState, total uint64) (funnel.Micros, ErrorCode) {
 	reaches := func(e *funnel.WindowEntry) bool { return int64(e.Total-total) >= 0 }
 	if reaches(&s.Oldest) {
 		return s.Oldest.Time, NoError
 	}
-	// The total is not reached at low; the first entry after found is at lapse, and it is.
+	// Invariant: the entry at low is below total. The first entry after found is at lapse,
+	// and it has reached total.
 	low, found, lapse := s.Oldest.Time, s.Newest.Time-1, s.Newest.Time
-	keep := len(c.Entries)
+	k := &c.Keys[key]
+	keep := len(k.Entries)
 	for low < found {
-		// The first entry after the middle moves one of them up or down to it.
+		// The first entry after the middle moves low up to it, or lapse down to it.
 		middle := low + (found-low)/2
-		TheHost.First(c, middle, 1)
-		e, err := c.windowEntry(keep)
-		TheHost.Release(c, keep)
+		TheHost.First(c, key, middle)
+		e, err := windowEntry(&k.Entries[keep])
+		TheHost.Release(c, key, keep)
 		if err != NoError {
 			return 0, err
 		}
@@ -142,52 +145,44 @@ func (c *Call) findLapse(s *funnel.WindowState, total uint64) (int64, Error) {
 	return lapse, NoError
 }
 
-// clearWindow marks entries that do not count any more for removal. Each is checked:
-// what is not ours is not removed.
-func (c *Call) clearWindow(s *funnel.WindowState, now, period int64) Error {
-	if c.Keys[0].Kind != KindZset {
+// clearWindow marks entries that count no more for removal. Each entry is checked first: a
+// foreign member is not removed.
+func (c *Call) clearWindow(key int, s *funnel.WindowState, period funnel.Micros) ErrorCode {
+	k := &c.Keys[key]
+	if k.Kind != KindZset {
 		return NoError
 	}
-	upTo := now - period
-	if s.Newest.Kept > 0 {
-		upTo = max(upTo, s.Newest.Time-1) // given back ones may be younger
+	upTo := c.Now - period
+	if s.Newest.Capped {
+		upTo = max(upTo, s.Newest.Time-1) // refunded entries may still be inside the period
 	}
-	first := len(c.Entries)
-	TheHost.Head(c, Beginning, upTo, clearMost)
-	for i := first; i < len(c.Entries); i++ {
-		e, err := c.windowEntry(i)
+	first := len(k.Entries)
+	TheHost.Oldest(c, key, upTo, clearMost)
+	for i := first; i < len(k.Entries); i++ {
+		e, err := windowEntry(&k.Entries[i])
 		if err != NoError {
 			return err
 		}
-		if !s.Gone(e, now, period) {
+		if !s.Gone(e, c.Now, period) {
 			break
 		}
-		c.Entries[i].Drop = 1
+		k.Entries[i].Drop = 1
 	}
 	return NoError
 }
 
-// checkWindow makes sure that every entry is ours before the key is removed.
-func (c *Call) checkWindow() Error {
-	if c.Keys[0].Kind != KindZset {
-		return NoError
-	}
-	keep, seen, after := len(c.Entries), int64(0), int64(Beginning)
-	for {
-		TheHost.Head(c, after, maxTime, clearMost)
-		if len(c.Entries) == keep {
-			break
+// checkWindow makes sure that every entry is ours before the key is deleted. The sorted set
+// has at most clearMost entries.
+func (c *Call) checkWindow(key int) ErrorCode {
+	k := &c.Keys[key]
+	first := len(k.Entries)
+	TheHost.Oldest(c, key, maxTime, clearMost)
+	for i := first; i < len(k.Entries); i++ {
+		if _, err := windowEntry(&k.Entries[i]); err != NoError {
+			return err
 		}
-		for i := keep; i < len(c.Entries); i++ {
-			e, err := c.windowEntry(i)
-			if err != NoError {
-				return err
-			}
-			seen, after = seen+1, e.Time
-		}
-		TheHost.Release(c, keep)
 	}
-	if seen != c.Keys[0].Length {
+	if int64(len(k.Entries)-first) != k.Length {
 		return ErrForeignWindow
 	}
 	return NoError

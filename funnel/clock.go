@@ -1,36 +1,39 @@
 package funnel
 
-// Clock turns a wall clock, which may be set back, into one that never runs
-// backward. While the wall clock is behind what was already told, time goes on at
-// half speed by a monotonic clock until the two agree; a step forward is followed
-// at once. The zero value is ready. All times are microseconds.
+// Clock turns a wall clock, which may be set back, into a clock that never runs
+// backward. While the wall clock is behind a time that was already told, the clock runs at
+// half speed by a monotonic clock, until both agree. A step forward is followed at once.
+// The zero value is ready.
 //
-// Half speed and not a standstill: limiters go on draining, and the lead shrinks.
+// The clock slows down and does not stand still, so limiters go on draining and its lead
+// over the wall clock shrinks.
+//
+// The fields are exported for package cgo, whose C side shows the lead in INFO.
 type Clock struct {
-	last   int64 // the latest time told
-	behind bool  // the wall clock was behind at the last reading
-	base   int64 // time told when the wall clock was first seen behind
-	mono   int64 // monotonic time at that moment
+	Last   Micros // the latest time told
+	Base   Micros // the time told when the wall clock was first seen behind
+	Mono   Micros // the monotonic time at that moment
+	Behind int64  // 1: the wall clock was behind at the last reading
 }
 
-// Now returns the time for a wall-clock reading. monotonic is called only while the
-// wall clock is behind.
-func (c *Clock) Now(wall int64, monotonic func() int64) int64 {
-	if wall >= c.last && !c.behind {
-		c.last = wall
+// Now returns the time for a wall-clock reading. Now calls monotonic only while the wall
+// clock is behind.
+func (c *Clock) Now(wall Micros, monotonic func() Micros) Micros {
+	if wall >= c.Last && c.Behind == 0 {
+		c.Last = wall
 		return wall
 	}
 	return c.slow(wall, monotonic())
 }
 
-func (c *Clock) slow(wall, mono int64) int64 {
-	if !c.behind {
-		c.behind, c.base, c.mono = true, c.last, mono
+func (c *Clock) slow(wall, mono Micros) Micros {
+	if c.Behind == 0 {
+		c.Behind, c.Base, c.Mono = 1, c.Last, mono
 	}
-	told := max(c.base+(mono-c.mono)/2, c.last)
+	told := max(c.Base+(mono-c.Mono)/2, c.Last)
 	if wall >= told {
-		told, c.behind = wall, false
+		told, c.Behind = wall, 0
 	}
-	c.last = told
+	c.Last = told
 	return told
 }

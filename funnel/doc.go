@@ -1,30 +1,39 @@
 // Package funnel holds the decisions of gothrottle: pure functions from
 // (now, state, parameters) to (next state, verdict).
 //
-// It never reads a clock, never takes a lock and never touches a server. Every
-// function is safe for concurrent use because none has state; [Clock] is the one
-// type that remembers something and belongs to one goroutine.
+// No function here reads a clock, takes a lock or touches a server. Every function is
+// safe for concurrent use, because no function keeps anything. [Clock] is the one type that
+// remembers something; one goroutine owns it.
+//
+// This package is no API: it may change with every version. Programs use the commands.
 //
 // # Words
 //
-// The same words are used in code, commands, error texts and documentation:
+// Code, commands, error texts and documentation use the same words:
 //
 //   - limit: how many units fit at once.
 //   - max_burst: limit - 1, redis-cell's word.
 //   - count per period: the sustained rate.
-//   - quantity: how many units one call asks for; 0 peeks, negative refunds.
+//   - quantity: how many units one call asks for. 0 peeks, a negative quantity refunds.
 //   - remaining: whole units left after the call, 0 to limit.
-//   - retry_after: how long until the same call would be admitted.
+//   - retry_after: how long until the same call would be admitted; after a partial grant, how
+//     long until one more unit would be.
 //   - reset_after: how long until nothing is in use.
 //   - limited: the call was not admitted.
+//   - cell: one GCRA limiter of a key that holds several.
 //
-// A "funnel" is a leaky bucket used as a meter. GCRA, the generic cell rate
-// algorithm (ITU-T I.371, Annex A), is the same thing kept as a single time.
+// A "funnel" is a leaky bucket used as a meter. GCRA, the generic cell rate algorithm
+// (ITU-T I.371, Annex A), is the same meter kept as a single time.
+//
+// # Units of time
+//
+// [Nanos] and [Micros] are two types, so that one cannot be passed for the other. GCRA
+// decides in nanoseconds. Windows, quotas, leases and the clock count microseconds,
+// because the score of a sorted set holds a microsecond exactly.
 //
 // # Numbers
 //
-// Instants are nanoseconds since the Unix epoch, lengths of time nanoseconds.
-// All arithmetic is exact: products are 128 bits wide, and what does not divide
-// is kept as a fraction (see [Rate]). There are no floats. Where a result cannot
-// be represented it saturates; it never wraps.
+// All arithmetic is exact: products are 128 bits wide, and a remainder is kept as a
+// fraction (see [Rate]). There are no floats. A result that cannot be represented
+// saturates; no result wraps.
 package funnel

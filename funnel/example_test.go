@@ -9,13 +9,16 @@ import (
 
 // A funnel that holds 16 and drains 30 a minute: 16 at once, then one every two seconds.
 func Example() {
-	const limit = 16
-	rate := funnel.Rate{Period: int64(time.Minute), Count: 30}
-	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).UnixNano()
+	params := funnel.ThrottleParams{
+		Limit:    16,
+		Rate:     funnel.Rate{Period: 60 * funnel.Second, Count: 30},
+		Quantity: 1,
+	}
+	now := funnel.Nanos(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).UnixNano())
 
-	var state funnel.State
+	var state funnel.ThrottleState
 	call := func() funnel.Verdict {
-		next, verdict := funnel.Throttle(now, state, limit, rate, 1)
+		next, verdict := funnel.Throttle(now, state, params)
 		if verdict.Change != funnel.Keep {
 			state = next
 		}
@@ -28,13 +31,14 @@ func Example() {
 	fmt.Println("at once:", admitted)
 
 	for range 3 {
-		wait := time.Duration(call().RetryAfter)
-		now += int64(wait)
-		fmt.Println("after", wait, "limited:", call().Limited)
+		wait := call().RetryAfter
+		now += wait
+		fmt.Println("after", time.Duration(wait), "limited:", call().Limited)
 	}
 
-	now += int64(5 * time.Second)
-	_, peek := funnel.Throttle(now, state, limit, rate, 0)
+	now += 5 * funnel.Second
+	params.Quantity = 0
+	_, peek := funnel.Throttle(now, state, params)
 	fmt.Println("remaining:", peek.Remaining, "empty in:", time.Duration(peek.ResetAfter))
 	// Output:
 	// at once: 16

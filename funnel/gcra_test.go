@@ -1,23 +1,20 @@
-package funnel
+package funnel_test
 
 import (
-	"fmt"
 	"math"
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
-	"time"
-)
 
-// origin is the instant that the tables call 0.
-const origin = 1_700_000_000_000_000_000
+	"gothrottle/funnel"
+)
 
 // rules are the specification of Throttle as steps on one limiter, absent at first:
 //
-//	now  limit  rate  quantity  ->  limited  remaining  retry_after  reset_after  granted  change
+//	now  limit  rate  quantity [upto]  ->  limited  remaining  retry_after  reset_after  granted  change
 //
-// Times are Go durations, now counts from origin, "-" is Never. A line
-// "adopt TAT" puts the time of a redis-cell key, which has no rate, in the state.
+// Times are Go durations and now counts from origin. A retry_after of "-" is 0. A line
+// "adopt TAT" makes the state that of a redis-cell key, which has a TAT and no rate.
 var rules = []struct{ rule, steps string }{
 	{"What fits fits exactly", `
 		0s              16  30/1m  1  ->  no   15  -   2s       1  store
@@ -71,10 +68,10 @@ var rules = []struct{ rule, steps string }{
 		40s          5  1/10s  1  ->  yes  0  10s  50s   0  keep
 	`},
 	{"More than the limit is never admitted and leaves no trace", `
-		0s   5  1/10s  6              ->  yes  5  -  0s    0  keep
+		0s   5  1/10s  6              ->  yes  5  never  0s    0  keep
 		0s   5  1/10s  2              ->  no   3  -  20s   2  store
-		0s   5  1/10s  1000000000001  ->  yes  3  -  20s   0  keep
-		0s   5  1/1s   6              ->  yes  3  -  2s    0  keep
+		0s   5  1/10s  1000000000001  ->  yes  3  never  20s   0  keep
+		0s   5  1/1s   6              ->  yes  3  never  2s    0  keep
 		0s   5  1/10s  0              ->  no   3  -  20s   0  keep
 	`},
 	{"A refund gives back up to what is in use", `
@@ -177,115 +174,145 @@ var rules = []struct{ rule, steps string }{
 		40s   5  1/10s  0  ->  yes  0  60s  110s   0  keep
 		110s  5  1/10s  1  ->  no   0  -    50s    1  store
 	`},
+	{"UPTO takes what is left, and tells the wait for one more unit", `
+		0s    10  1/10s    4 upto  ->  no   6  -    40s   4  store
+		5s    10  1/10s  100 upto  ->  no   0  5s   95s   6  store
+		5s    10  1/10s    1 upto  ->  yes  0  5s   95s   0  keep
+		5s    10  1/10s  100 upto  ->  yes  0  5s   95s   0  keep
+		9.999999999s 10 1/10s 9 upto -> yes 0  1ns  90.000000001s  0  keep
+		10s   10  1/10s    9 upto  ->  no   0  10s  100s  1  store
+		10s   10  1/10s    0 upto  ->  no   0  -    100s  0  keep
+		10s   10  1/10s   -3 upto  ->  no   3  -    70s  -3  store
+		10s   10  1/10s    3 upto  ->  no   0  -    100s  3  store
+		// More than the limit is in use.
+		10s    8  1/10s    2 upto  ->  yes  0  30s  100s  0  keep
+	`},
+	{"UPTO of more than the limit takes the limit", `
+		0s    5   1/10s  1000000000001 upto  ->  no   0  10s          50s            5  store
+		0s    5   1/10s  1000000000001 upto  ->  yes  0  10s          50s            0  keep
+		50s   16  7/1m   17 upto             ->  no   0  8.571428572s 137.142857143s 16  store
+	`},
+	{"UPTO with a changed rate shares out what the new rate leaves", `
+		0s    10  1/1h     4       ->  no   6  -    4h    4  store
+		30m   10  1/1m     9 upto  ->  no   0  30s  9m30s 6  store
+		30m   10  1/1s     9 upto  ->  yes  0  500ms 9.5s 0  store
+	`},
+	{"An adopted key has room for UPTO", `
+		adopt 30s
+		5s    5   1/10s  1 upto  ->  no   1  -    35s   1  store
+		adopt 30s
+		5s    5   1/10s  9 upto  ->  no   0  5s   45s   2  store
+		adopt 30s
+		5s    2   1/10s  9 upto  ->  yes  0  15s  25s   0  keep
+	`},
+	{"Usage that would drain only after 2262 keeps its rate when a call is denied", `
+		0s    100000  100000/1h  100000  ->  no   0  -         1h        100000  store
+		0s         1  1/24h           1  ->  yes  0  2400000h  2400000h       0  keep
+		0s         1  1/24h      1 upto  ->  yes  0  2400000h  2400000h       0  keep
+		0s         1  1/24h           0  ->  yes  0  2399976h  2400000h       0  keep
+		0s         1  1/24h           2  ->  yes  0  never     2400000h       0  keep
+		// So the first rate shows what it should.
+		0s    100000  100000/1h       0  ->  no   0  -         1h             0  keep
+		30m   100000  100000/1h       0  ->  no   50000  -     30m            0  keep
+		// What is left by then can be stored at the second rate.
+		30m        1  1/24h           1  ->  yes  0  1200000h  1200000h       0  store
+		30m   100000  100000/1h       0  ->  no   50000  -     30m            0  keep
+		54m        1  1/24h           0  ->  yes  0  1199975h36m  1199999h36m 0  keep
+	`},
+	{"A refund of such usage takes units off at the rate that the usage has", `
+		0s    100000  100000/1h  100000  ->  no   0  -         1h        100000  store
+		0s         1  1/24h      -20000  ->  no   0  -         1920000h  -20000  store
+		0s    100000  100000/1h       0  ->  no   20000  -     48m            0  keep
+		30m   100000  100000/1h       0  ->  no   70000  -     18m            0  keep
+		30m   100000  100000/1h   70000  ->  no   0  -         1h         70000  store
+		// Half a unit has drained. At the second rate it takes 12 h.
+		30m0.018s  1  1/24h          -1  ->  no   0  -         2399964h      -1  store
+		30m0.018s  100000  100000/1h  0  ->  no   1  -         59m59.946s     0  keep
+		// All but half a unit goes back, and then all.
+		30m0.018s  2  1/24h      -99998  ->  no   1  -         12h       -99998  store
+		30m0.018s  100000  100000/1h  99999 -> no 0  -         59m59.982s 99999  store
+		30m0.018s  2  1/24h -1000000000001 -> no  2  -         0s       -100000  forget
+	`},
+	{"A wait that no int64 can hold saturates", `
+		0s    100000  100000/1h  100000  ->  no   0  -         1h        100000  store
+		0s         1  1/876000h       1  ->  yes  0  2562047h47m16.854775807s  2562047h47m16.854775807s  0  keep
+		0s        10  1/87600h        1  ->  yes  0  2562047h47m16.854775807s  2562047h47m16.854775807s  0  keep
+		0s        10  1/87600h       -1  ->  no   0  -         2562047h47m16.854775807s  -1  store
+		0s    100000  100000/1h       0  ->  no   1  -         59m59.964s     0  keep
+	`},
 }
 
 func TestThrottle_rules(t *testing.T) {
 	for _, r := range rules {
 		t.Run(r.rule, func(t *testing.T) {
-			var s State
+			l := limiterOf(funnel.ThrottleState{})
 			for line := range strings.Lines(r.steps) {
 				line = strings.TrimSpace(line)
 				if tat, ok := strings.CutPrefix(line, "adopt "); ok {
-					s = State{TAT: origin + duration(t, tat)}
+					l = limiterOf(funnel.ThrottleState{TAT: origin + duration(t, tat)})
 				} else if line != "" && !strings.HasPrefix(line, "//") {
-					s = step(t, s, line)
+					l.step(t, line)
 				}
 			}
 		})
 	}
 }
 
-// step runs one line of rules and returns the state that it leaves.
-func step(t *testing.T, s State, line string) State {
+// step runs one line of rules.
+func (l *limiter) step(t *testing.T, line string) {
 	t.Helper()
 	left, want, _ := strings.Cut(line, "->")
 	f := strings.Fields(left)
 	count, period, _ := strings.Cut(f[2], "/")
-	rate := Rate{Period: duration(t, period), Count: number(t, count)}
-	now := origin + duration(t, f[0])
-	next, v := Throttle(now, s, number(t, f[1]), rate, number(t, f[3]))
-	if got := verdict(v); got != columns(t, want) {
-		t.Errorf("%s\n got %s\nfrom %+v", strings.Join(strings.Fields(line), " "), got, s)
+	before := l.state
+	v := l.call(t, origin+duration(t, f[0]), funnel.ThrottleParams{
+		Limit:    number(t, f[1]),
+		Rate:     funnel.Rate{Period: duration(t, period), Count: number(t, count)},
+		Quantity: number(t, f[3]),
+		UpTo:     slices.Contains(f[4:], "upto"),
+	})
+	if got := verdictText(v); got != columns(t, want) {
+		t.Errorf("%s\n got %s\nfrom %+v", strings.Join(strings.Fields(line), " "), got, before)
 	}
-	return apply(s, next, v)
-}
-
-// columns brings the right side of a line into the form of verdict.
-func columns(t *testing.T, want string) string {
-	t.Helper()
-	f := strings.Fields(want)
-	for i := 2; i <= 3; i++ {
-		if f[i] != "-" {
-			f[i] = time.Duration(duration(t, f[i])).String()
-		}
-	}
-	return strings.Join(f, " ")
-}
-
-func verdict(v Verdict) string {
-	limited, retry := "no", "-"
-	if v.Limited {
-		limited = "yes"
-	}
-	if v.RetryAfter != Never {
-		retry = time.Duration(v.RetryAfter).String()
-	}
-	change := map[Change]string{Keep: "keep", Store: "store", Forget: "forget"}[v.Change]
-	return fmt.Sprint(limited, " ", v.Remaining, " ", retry, " ", time.Duration(v.ResetAfter), " ", v.Granted, " ", change)
 }
 
 // apply does to a state what the verdict says.
-func apply(old, next State, v Verdict) State {
+func apply(old, next funnel.ThrottleState, v funnel.Verdict) funnel.ThrottleState {
 	switch v.Change {
-	case Store:
+	case funnel.Store:
 		return next
-	case Forget:
-		return State{}
+	case funnel.Forget:
+		return funnel.ThrottleState{}
 	}
 	return old
 }
 
-func duration(t *testing.T, text string) int64 {
-	t.Helper()
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return int64(d)
-}
-
-func number(t *testing.T, text string) int64 {
-	t.Helper()
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
-
-// Seven per minute with a burst of 15 is the classic trap: an interval rounded up
-// denies the sixteenth, one rounded down shows 14 where 15 remain.
+// Seven per minute with a burst of 15 is the classic trap: an interval that is rounded up
+// denies the sixteenth call, one that is rounded down shows 14 where 15 remain.
 func TestThrottle_sevenPerMinute(t *testing.T) {
-	var s State
+	var s funnel.ThrottleState
+	p := funnel.ThrottleParams{Limit: 16, Rate: funnel.Rate{Period: 60e9, Count: 7}, Quantity: 1}
 	for want := int64(15); want >= 0; want-- {
-		next, v := Throttle(origin, s, 16, Rate{60e9, 7}, 1)
+		next, v := funnel.Throttle(origin, s, p)
 		if v.Limited || v.Remaining != want {
 			t.Fatalf("limited %v with %d remaining, want %d", v.Limited, v.Remaining, want)
 		}
 		s = apply(s, next, v)
 	}
-	if _, v := Throttle(origin, s, 16, Rate{60e9, 7}, 1); !v.Limited {
+	if _, v := funnel.Throttle(origin, s, p); !v.Limited {
 		t.Fatal("the seventeenth is admitted")
 	}
 }
 
-// redis-cell keeps a raised rate waiting for the whole time of the old one
-// (brandur/redis-cell#54); a client that obeys must get through.
+// redis-cell makes a caller wait for as long as the old rate says even after the rate was
+// raised (brandur/redis-cell#54). Here a client that obeys retry_after once is admitted.
 func TestThrottle_obedientClientAfterRaisedRate(t *testing.T) {
-	now := int64(origin)
-	s, _ := Throttle(now, State{}, 10, Rate{3600e9, 1}, 10)
+	now := origin
+	p := funnel.ThrottleParams{Limit: 10, Rate: funnel.Rate{Period: 3600e9, Count: 1}, Quantity: 10}
+	s, _ := funnel.Throttle(now, funnel.ThrottleState{}, p)
+	p.Rate, p.Quantity = funnel.Rate{Period: 1e9, Count: 1}, 1
 	for tries := 1; ; tries++ {
-		next, v := Throttle(now, s, 10, Rate{1e9, 1}, 1)
+		next, v := funnel.Throttle(now, s, p)
 		if !v.Limited {
 			break
 		}
@@ -300,21 +327,24 @@ func TestThrottle_obedientClientAfterRaisedRate(t *testing.T) {
 	}
 }
 
-func TestState_Void(t *testing.T) {
+func TestThrottleState_Void(t *testing.T) {
 	for _, c := range []struct {
-		state State
-		now   int64
+		state funnel.ThrottleState
+		now   funnel.Nanos
 		want  bool
 	}{
-		{State{}, 0, true},
-		{State{TAT: 5, Rate: Rate{1, 1}}, 4, false},
-		{State{TAT: 5, Rate: Rate{1, 1}}, 5, true},
-		{State{TAT: 5, Frac: 1, Rate: Rate{1, 2}}, 5, false},
-		{State{TAT: 5, Frac: 1, Rate: Rate{1, 2}}, 6, true},
-		{State{TAT: math.MaxInt64}, math.MaxInt64 - 1, false},
+		{funnel.ThrottleState{}, 0, true},
+		{funnel.ThrottleState{TAT: 5, Rate: funnel.Rate{Period: 1, Count: 1}}, 4, false},
+		{funnel.ThrottleState{TAT: 5, Rate: funnel.Rate{Period: 1, Count: 1}}, 5, true},
+		{funnel.ThrottleState{TAT: 5, Frac: 1, Rate: funnel.Rate{Period: 1, Count: 2}}, 5, false},
+		{funnel.ThrottleState{TAT: 5, Frac: 1, Rate: funnel.Rate{Period: 1, Count: 2}}, 6, true},
+		{funnel.ThrottleState{TAT: math.MaxInt64}, math.MaxInt64 - 1, false},
 	} {
 		if got := c.state.Void(c.now); got != c.want {
 			t.Errorf("%+v.Void(%d) = %v", c.state, c.now, got)
+		}
+		if got := limiterOf(c.state).oracle.Void(c.now); got != c.want {
+			t.Errorf("oracle of %+v: Void(%d) = %v", c.state, c.now, got)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package funnel
+package funnel_test
 
 import (
 	"fmt"
@@ -6,150 +6,203 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gothrottle/funnel"
+	"gothrottle/funnel/oracle"
 )
 
 // leaseRules are the specification of Lease as steps on one set of slots:
 //
-//	now limit/ttl id -> limited remaining retry_after expires_after
+//	now limit/ttl id -> limited remaining retry_after reset_after renewed expires_after
 //
-// "now release id" gives a slot back.
+// expires_after is when the caller's slot lapses, "-" if the caller has none. "now release id"
+// gives a slot back.
 var leaseRules = []struct{ rule, steps string }{
 	{"A slot is held until it lapses, then another may have it", `
-		0s         2/10s  a -> no   1  -    10s
-		4s         2/10s  b -> no   0  -    10s
-		5s         2/10s  c -> yes  0  5s   -
-		9.999999s  2/10s  c -> yes  0  1us  -
-		10s        2/10s  c -> no   0  -    10s
-		10s        2/10s  a -> yes  0  4s   -
+		0s         2/10s  a -> no   1  -    10s  no  10s
+		4s         2/10s  b -> no   0  -    10s  no  10s
+		5s         2/10s  c -> yes  0  5s   9s   no  -
+		9.999999s  2/10s  c -> yes  0  1us  4.000001s  no  -
+		10s        2/10s  c -> no   0  -    10s  no  10s
+		10s        2/10s  a -> yes  0  4s   10s  no  -
 	`},
 	{"The same id again renews its slot and takes no other", `
-		0s   2/10s  a -> no   1  -   10s
-		3s   2/10s  a -> no   1  -   10s
-		4s   2/10s  b -> no   0  -   10s
-		5s   2/60s  a -> no   0  -   60s
-		6s   2/1s   b -> no   0  -   1s
-		6s   2/10s  c -> yes  0  1s  -
-		7s   2/10s  c -> no   0  -   10s
-		7s   2/10s  b -> yes  0  10s -
+		0s   2/10s  a -> no   1  -   10s  no   10s
+		3s   2/10s  a -> no   1  -   10s  yes  10s
+		4s   2/10s  b -> no   0  -   10s  no   10s
+		5s   2/60s  a -> no   0  -   60s  yes  60s
+		6s   2/1s   b -> no   0  -   59s  yes  1s
+		6s   2/10s  c -> yes  0  1s  59s  no   -
+		7s   2/10s  c -> no   0  -   58s  no   10s
+		7s   2/10s  b -> yes  0  10s 58s  no   -
+	`},
+	{"A renewal with a shorter TTL brings the end of the last slot forward", `
+		0s   2/60s  a -> no   1  -   60s  no   60s
+		0s   2/10s  a -> no   1  -   10s  yes  10s
+		1s   2/30s  b -> no   0  -   30s  no   30s
+		2s   2/10s  b -> no   0  -   10s  yes  10s
+		3s   2/1s   b -> no   0  -   7s   yes  1s
 	`},
 	{"A slot that has lapsed is renewed only if there is one", `
-		0s   1/10s  a -> no   0  -   10s
-		10s  1/10s  b -> no   0  -   10s
-		10s  1/10s  a -> yes  0  10s -
+		0s   1/10s  a -> no   0  -   10s  no  10s
+		10s  1/10s  b -> no   0  -   10s  no  10s
+		10s  1/10s  a -> yes  0  10s 10s  no  -
+		20s  1/10s  b -> no   0  -   10s  no  10s
 	`},
 	{"A lowered limit takes no slot away; who waits, waits for enough of them", `
-		0s   4/10s  a -> no   3  -    10s
-		1s   4/10s  b -> no   2  -    10s
-		2s   4/10s  c -> no   1  -    10s
-		3s   4/10s  d -> no   0  -    10s
-		4s   4/10s  e -> yes  0  6s   -
-		4s   3/10s  e -> yes  0  7s   -
-		4s   1/10s  e -> yes  0  9s   -
-		4s   1/10s  a -> no   0  -    10s
-		4s   1/10s  e -> yes  0  10s  -
-		4s   5/10s  e -> no   0  -    10s
+		0s   4/10s  a -> no   3  -    10s  no   10s
+		1s   4/10s  b -> no   2  -    10s  no   10s
+		2s   4/10s  c -> no   1  -    10s  no   10s
+		3s   4/10s  d -> no   0  -    10s  no   10s
+		4s   4/10s  e -> yes  0  6s   9s   no   -
+		4s   3/10s  e -> yes  0  7s   9s   no   -
+		4s   1/10s  e -> yes  0  9s   9s   no   -
+		4s   1/10s  a -> no   0  -    10s  yes  10s
+		4s   1/10s  e -> yes  0  10s  10s  no   -
+		4s   5/10s  e -> no   0  -    10s  no   10s
 	`},
 	{"A slot that is given back is free at once", `
-		0s   1/10s  a -> no   0  -   10s
-		1s   1/10s  b -> yes  0  9s  -
+		0s   1/10s  a -> no   0  -   10s  no  10s
+		1s   1/10s  b -> yes  0  9s  9s   no  -
 		1s   release a
-		1s   1/10s  b -> no   0  -   10s
+		1s   1/10s  b -> no   0  -   10s  no  10s
+	`},
+	{"A holder that gave its slot back does not renew it", `
+		0s   2/10s  a -> no   1  -   10s  no  10s
+		1s   release a
+		1s   2/10s  a -> no   1  -   10s  no  10s
 	`},
 	{"A clock set back lets a slot be held for longer", `
-		100s  1/10s  a -> no   0  -    10s
-		40s   1/10s  b -> yes  0  70s  -
-		40s   1/10s  a -> no   0  -    10s
-		50s   1/10s  b -> no   0  -    10s
+		100s  1/10s  a -> no   0  -    10s  no   10s
+		40s   1/10s  b -> yes  0  70s  70s  no   -
+		40s   1/10s  a -> no   0  -    10s  yes  10s
+		50s   1/10s  b -> no   0  -    10s  no   10s
 	`},
 }
-
-// slots are leases in memory, kept as commands/lease.go keeps them in a sorted set:
-// when each id's lapses.
-type slots map[string]int64
 
 func TestLease_rules(t *testing.T) {
 	for _, r := range leaseRules {
 		t.Run(r.rule, func(t *testing.T) {
-			s := slots{}
+			s := newSlots()
 			for line := range strings.Lines(r.steps) {
-				line = strings.TrimSpace(line)
-				f := strings.Fields(line)
-				if len(f) == 0 {
-					continue
-				}
-				if f[1] == "release" {
-					delete(s, f[2])
-					continue
-				}
-				now := originMicros + duration(t, f[0])/micro
-				limit, ttl, _ := strings.Cut(f[1], "/")
-				v, retry := s.lease(t, now, number(t, limit), duration(t, ttl)/micro, f[2])
-				got := []string{"no", fmt.Sprint(v.Remaining), "-", "-"}
-				if v.Limited {
-					got[0], got[2] = "yes", time.Duration(retry*micro).String()
-				}
-				if v.Lapse > 0 {
-					got[3] = time.Duration((v.Lapse - now) * micro).String()
-				}
-				for i := 6; i <= 7; i++ {
-					if f[i] != "-" {
-						f[i] = time.Duration(duration(t, f[i])).String()
-					}
-				}
-				if !slices.Equal(got, f[4:]) {
-					t.Errorf("%s\n got %s", strings.Join(f, " "), strings.Join(got, " "))
+				if f := strings.Fields(line); len(f) > 0 && f[1] == "release" {
+					s.release(t, originMicros+duration(t, f[0]).Micros(), f[2])
+				} else if len(f) > 0 {
+					s.step(t, f)
 				}
 			}
 		})
 	}
 }
 
-// lapses returns when the slots held at now lapse, the first first.
-func (s slots) lapses(now int64) (times []int64) {
-	for _, lapse := range s {
-		if lapse > now {
-			times = append(times, lapse)
-		}
-	}
-	slices.Sort(times)
-	return times
-}
-
-// decide asks for a slot without taking it.
-func (s slots) decide(now, limit, ttl int64, id string) LeaseVerdict {
-	state := LeaseState{Used: int64(len(s.lapses(now)))}
-	if s[id] > now {
-		state.Held = s[id]
-	}
-	return Lease(now, state, limit, ttl)
-}
-
-// lease asks for a slot and returns how long until there is one.
-func (s slots) lease(t testing.TB, now, limit, ttl int64, id string) (v LeaseVerdict, retry int64) {
+// step runs one line of leaseRules, cut into its words.
+func (s *slots) step(t *testing.T, f []string) {
 	t.Helper()
-	v = s.decide(now, limit, ttl, id)
-	if v.Limited {
-		lapses := s.lapses(now)
-		if v.Await < 1 || v.Await > int64(len(lapses)) {
-			t.Fatalf("awaits %d of %d slots", v.Await, len(lapses))
-		}
-		return v, lapses[v.Await-1] - now
+	now := originMicros + duration(t, f[0]).Micros()
+	limit, ttl, _ := strings.Cut(f[1], "/")
+	v := s.call(t, now, f[2], funnel.LeaseParams{Limit: number(t, limit), TTL: duration(t, ttl).Micros()})
+	words := map[bool]string{false: "no", true: "yes"}
+	got := []string{
+		words[v.Limited], fmt.Sprint(v.Remaining), "-", time.Duration(v.ResetAfter).String(), words[v.Renewed], "-",
 	}
-	s[id] = v.Lapse
-	return v, 0
+	if v.RetryAfter != 0 {
+		got[2] = time.Duration(v.RetryAfter).String()
+	}
+	if v.Lapse > 0 {
+		got[5] = time.Duration((v.Lapse - now).Nanos()).String()
+	}
+	for _, i := range []int{6, 7, 9} {
+		if f[i] != "-" {
+			f[i] = time.Duration(duration(t, f[i])).String()
+		}
+	}
+	if !slices.Equal(got, f[4:]) {
+		t.Errorf("%s\n got %s", strings.Join(f, " "), strings.Join(got, " "))
+	}
 }
 
-// However ids come, renew, lapse and are given back, no new one goes over the limit.
-func TestLease_agreesWithModel(t *testing.T) {
+// slots are leases in memory, kept by the verdicts as a server's sorted set is. After every
+// call they must agree with their oracle.
+type slots struct {
+	lapses map[string]funnel.Micros
+	oracle *oracle.Lease
+}
+
+func newSlots() *slots { return &slots{map[string]funnel.Micros{}, new(oracle.Lease)} }
+
+// decide asks for a slot without taking it. RetryAfter is set.
+func (s *slots) decide(t testing.TB, now funnel.Micros, id string, p funnel.LeaseParams) funnel.LeaseVerdict {
+	t.Helper()
+	var state funnel.LeaseState
+	var lapses []funnel.Micros
+	for holder, lapse := range s.lapses {
+		switch {
+		case lapse <= now:
+			continue
+		case holder == id:
+			state.Own = lapse
+		default:
+			state.Latest = max(state.Latest, lapse)
+		}
+		lapses = append(lapses, lapse)
+	}
+	state.Used = int64(len(lapses))
+	v := funnel.Lease(now, state, p)
+	if v.Limited {
+		slices.Sort(lapses)
+		if v.Await < 1 || v.Await > state.Used {
+			t.Fatalf("awaits %d of %d slots", v.Await, state.Used)
+		}
+		v.RetryAfter = (lapses[v.Await-1] - now).Nanos()
+	}
+	return v
+}
+
+// call asks for a slot, compares the verdict with the oracle's and checks RetryAfter.
+func (s *slots) call(t testing.TB, now funnel.Micros, id string, p funnel.LeaseParams) funnel.LeaseVerdict {
+	t.Helper()
+	v := s.decide(t, now, id, p)
+	if want := s.oracle.Call(now, id, p); v != want {
+		t.Fatalf("%d: %s calls %+v: %+v, want %+v", now, id, p, v, want)
+	}
+	inRange(t, p.Limit, 1, false, v.Verdict)
+	if !v.Limited {
+		for holder, lapse := range s.lapses {
+			if lapse <= now {
+				delete(s.lapses, holder)
+			}
+		}
+		s.lapses[id] = v.Lapse
+		return v
+	}
+	at := now + v.RetryAfter.Micros()
+	if v := s.decide(t, at, id, p); v.Limited {
+		t.Fatalf("waited %v after %d, and %+v", v.RetryAfter, now, v)
+	}
+	if v := s.decide(t, at-1, id, p); !v.Limited {
+		t.Fatalf("waited %v after %d, and was let in 1 us early", v.RetryAfter, now)
+	}
+	return v
+}
+
+// release gives a slot back and reports whether it was held at now.
+func (s *slots) release(t testing.TB, now funnel.Micros, id string) bool {
+	t.Helper()
+	held := s.lapses[id] > now
+	delete(s.lapses, id)
+	if got := s.oracle.Release(now, id); got != held {
+		t.Fatalf("%d: the oracle says of %s: held: %v", now, id, got)
+	}
+	return held
+}
+
+// However ids come, renew, lapse and are given back, every reply is the oracle's and no new id
+// goes over the limit.
+func TestLease_agreesWithOracle(t *testing.T) {
 	limited, renewed, lapsed := 0, 0, 0
 	eachSchedule(t, 400, func(t *testing.T, w *schedule) {
-		type holder struct {
-			id    string
-			lapse int64
-		}
-		var model []holder // in no order
-		s := slots{}
-		retry := int64(0)
+		s := newSlots()
+		var retry funnel.Micros
 		for range 100 {
 			if w.IntN(10) == 0 {
 				w.newPeriod()
@@ -157,52 +210,66 @@ func TestLease_agreesWithModel(t *testing.T) {
 			if w.IntN(5) == 0 {
 				w.limit = w.Int64N(8) + 1
 			}
-			w.now += []int64{0, 0, 1, retry, max(retry-1, 0), w.Int64N(w.period), w.Int64N(w.period)/8 + 1}[w.IntN(7)]
+			w.now += []funnel.Micros{
+				0, 0, 1, retry, max(retry-1, 0), w.below(w.period), w.below(w.period)/8 + 1,
+			}[w.IntN(7)]
 			if w.IntN(30) == 0 {
-				w.now -= w.logUniform(w.period)
+				w.now -= logUniform(w.Rand, w.period)
 			}
 			if w.now > 1<<52 {
 				break
 			}
 			id := string(rune('a' + w.IntN(12)))
 			if w.IntN(8) == 0 {
-				model = slices.DeleteFunc(model, func(h holder) bool { return h.id == id })
-				delete(s, id)
+				s.release(t, w.now, id)
 				continue
 			}
-			before := len(model)
-			others := slices.DeleteFunc(slices.Clone(model), func(h holder) bool { return h.lapse <= w.now })
-			lapsed += before - len(others)
-			mine := slices.ContainsFunc(others, func(h holder) bool { return h.id == id })
-			if mine {
+			before := len(s.lapses)
+			v := s.call(t, w.now, id, funnel.LeaseParams{Limit: w.limit, TTL: w.period})
+			retry = v.RetryAfter.Micros()
+			switch {
+			case v.Limited:
+				limited++
+			case v.Renewed:
 				renewed++
-				others = slices.DeleteFunc(others, func(h holder) bool { return h.id == id })
+			case int64(len(s.lapses)) > w.limit:
+				t.Fatalf("%d of %d slots are held after %+v", len(s.lapses), w.limit, v)
 			}
-			want := LeaseVerdict{Limited: true}
-			if mine || int64(len(others)) < w.limit {
-				want = LeaseVerdict{Remaining: max(w.limit-int64(len(others))-1, 0), Lapse: w.now + w.period}
-				model = slices.DeleteFunc(model, func(h holder) bool { return h.id == id })
-				model = append(model, holder{id, want.Lapse})
-			}
-			var v LeaseVerdict
-			v, retry = s.lease(t, w.now, w.limit, w.period, id)
-			await := v.Await
-			if v.Await = 0; v != want || v.Limited != (await > 0) {
-				t.Fatalf("%d: %s for %d of %d, awaits %d: %+v, want %+v", w.now, id, w.period, w.limit, await, v, want)
-			}
-			if !v.Limited {
-				continue
-			}
-			limited++
-			if v := s.decide(w.now+retry, w.limit, w.period, id); v.Limited {
-				t.Fatalf("waited %d after %d, and %+v", retry, w.now, v)
-			}
-			if v := s.decide(w.now+retry-1, w.limit, w.period, id); !v.Limited {
-				t.Fatalf("waited %d after %d, and was let in 1 us early", retry, w.now)
+			if len(s.lapses) <= before && !v.Limited && !v.Renewed {
+				lapsed++
 			}
 		}
 	})
-	if !t.Failed() && min(limited, renewed, lapsed) < 2000 {
-		t.Errorf("%d limited, %d renewed and %d lapsed prove nothing", limited, renewed, lapsed)
+	if !t.Failed() && (min(limited, renewed) < 2000 || lapsed < 1000) {
+		t.Errorf("%d limited, %d renewed and %d in place of lapsed ones prove nothing", limited, renewed, lapsed)
 	}
+}
+
+// FuzzLease makes calls for slots: of each step's three bytes, the first says who calls and
+// how, the second how much later and the third the limit or the TTL.
+func FuzzLease(f *testing.F) {
+	f.Add(int64(10e6), []byte{0, 0, 2, 1, 8, 2, 2, 9, 2, 0x42, 0, 0, 0x82, 0, 0, 0xc1, 0, 0})
+	f.Add(int64(1000), []byte{0, 0, 1, 0, 1, 1, 0x40, 1, 9, 0x81, 3, 3, 0xc0, 7, 200, 3, 1, 1})
+	f.Fuzz(func(t *testing.T, ttl int64, steps []byte) {
+		s, now := newSlots(), originMicros
+		p := funnel.LeaseParams{Limit: 1, TTL: within(funnel.Micros(ttl), 1000, maxPeriodMicros)}
+		var retry funnel.Micros
+		for steps = steps[:min(len(steps), 300)]; len(steps) >= 3; steps = steps[3:] {
+			id, how, later := string('a'+rune(steps[0]&15)), steps[0]>>4, funnel.Micros(steps[1])
+			d := []funnel.Micros{later * p.TTL / 64, later, retry, -later * p.TTL / 256}[how&3]
+			if at := now + d; at >= 0 && at <= 1<<52 {
+				now = at
+			}
+			switch how >> 2 {
+			case 1:
+				s.release(t, now, id)
+				continue
+			case 2:
+				p.TTL = within(funnel.Micros(steps[2])*p.TTL/64, 1000, maxPeriodMicros)
+			default:
+				p.Limit = 1 + int64(steps[2]%16)
+			}
+			retry = s.call(t, now, id, p).RetryAfter.Micros()
+		}
+	})
 }

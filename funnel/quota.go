@@ -1,63 +1,73 @@
 package funnel
 
-// QuotaState is a fixed window: Used units until End, in µs since the Unix epoch. The
-// zero value is a window that has ended.
+// QuotaState is a fixed window: Used units until End. The zero value is a window that has
+// ended.
 type QuotaState struct {
 	Used int64
-	End  int64
+	End  Micros // since the Unix epoch
 }
 
-// Quota decides one call by a fixed window: at most limit units until the window ends,
-// then a new one. At its end instant a window is over. A window starts at the first
-// admitted call; with align it ends at the next multiple of period since the Unix
-// epoch plus offset. A changed period takes effect with the next window.
+// QuotaParams are the parameters of one call.
+type QuotaParams struct {
+	Limit    int64  // 1 to MaxLimit
+	Period   Micros // 1000 to MaxPeriod
+	Quantity int64  // at most MaxLimit + 1 either way; 0 peeks, a negative quantity refunds
+	UpTo     bool   // take what is left if that is less than Quantity
+	Align    bool   // windows end at multiples of Period since the Unix epoch, plus Offset
+	Offset   Micros // at most MaxPeriod either way; only with Align
+}
+
+// Quota decides one call by a fixed window: at most Limit units until the window ends, then
+// a new window starts. A window is over at the instant of its end. A window starts at the first
+// admitted call; with Align it ends at the next multiple of Period. A changed period takes
+// effect with the next window.
 //
-// A fixed window admits up to twice the limit around its end; that is what it is.
-//
-// now, period, offset in µs; limit 1 to MaxLimit; period 1000 to MaxPeriod/1000;
-// |offset| at most MaxPeriod/1000; |quantity| <= MaxLimit + 1.
-func Quota(now int64, s QuotaState, limit, period, quantity int64, align bool, offset int64) (QuotaState, Verdict) {
+// A fixed window admits up to twice the limit around its end.
+func Quota(now Micros, s QuotaState, p QuotaParams) (next QuotaState, v Verdict) {
 	if now >= s.End {
 		s = QuotaState{}
 	}
-	v := Verdict{RetryAfter: Never}
-	next := s
+	next = s
+	quantity, left := p.Quantity, p.Limit-s.Used
+	if p.UpTo && quantity > 0 {
+		quantity = grantUpTo(quantity, left)
+	}
 	switch {
 	case quantity < 0:
-		v.Granted = -min(-quantity, s.Used)
+		v.Granted, v.Change = -min(-quantity, s.Used), Store
 		next.Used += v.Granted
-		v.Change = Store
 		if next.Used == 0 {
 			v.Change = Forget
 		}
-	case quantity > limit:
-		v.Limited = true
-	case quantity > limit-s.Used:
-		v.Limited = true
-		v.RetryAfter = (s.End - now) * micro
+	case quantity > p.Limit:
+		v.Limited, v.RetryAfter = true, Never
+	case quantity > left:
+		v.Limited, v.RetryAfter = true, (s.End - now).Nanos()
 	case quantity > 0:
 		if s.Used == 0 {
-			next.End = windowEnd(now, period, align, offset)
+			next.End = p.windowEnd(now)
 		}
 		next.Used += quantity
-		v.Granted = quantity
-		v.Change = Store
+		v.Granted, v.Change = quantity, Store
+		if quantity < p.Quantity {
+			v.RetryAfter = (next.End - now).Nanos()
+		}
 	}
-	v.Remaining = max(limit-next.Used, 0)
+	v.Remaining = max(p.Limit-next.Used, 0)
 	if next.Used > 0 {
-		v.ResetAfter = (next.End - now) * micro
+		v.ResetAfter = (next.End - now).Nanos()
 	}
 	return next, v
 }
 
 // windowEnd returns when a window that starts at now ends.
-func windowEnd(now, period int64, align bool, offset int64) int64 {
-	if !align {
-		return now + period
+func (p *QuotaParams) windowEnd(now Micros) Micros {
+	if !p.Align {
+		return now + p.Period
 	}
-	since := (now - offset) % period
+	since := (now - p.Offset) % p.Period
 	if since < 0 {
-		since += period
+		since += p.Period
 	}
-	return now - since + period
+	return now - since + p.Period
 }

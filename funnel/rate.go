@@ -5,23 +5,24 @@ import (
 	"math/bits"
 )
 
-// Bounds of the parameters. Within them no sum or product below overflows.
+// Bounds of the parameters. Within these bounds no sum or product in this package overflows.
 const (
 	// MaxLimit bounds limit and count. A quantity is at most MaxLimit + 1 either way.
 	MaxLimit = 1_000_000_000_000
-	// MaxPeriod bounds a period and limit x period / count: 100 years of 365 days, in ns.
-	MaxPeriod = 100 * 365 * 24 * 3600 * 1_000_000_000
+	// MaxPeriod bounds a period and limit x period / count: 100 years of 365 days.
+	MaxPeriod Nanos = 100 * 365 * 24 * 3600 * Second
 )
 
-// Rate is a sustained rate of Count units per Period nanoseconds. The interval,
-// the time that one unit takes to drain, is Period/Count: a fraction, so that 7
-// per 60 s is as exact as 6 per 60 s. The zero value means that no rate is known.
+// Rate is a sustained rate of Count units per Period. The interval, which is the time that
+// one unit takes to drain, is the fraction Period/Count, so 7 per 60 s is as exact as 6 per
+// 60 s. The zero value means that no rate is known.
 type Rate struct {
-	Period int64 // ns, 1 to MaxPeriod
+	Period Nanos // 1 to MaxPeriod
 	Count  int64 // 1 to MaxLimit
 }
 
-// equal reports whether both rates have the same interval, in lowest terms or not.
+// equal reports whether both rates have the same interval. Neither rate need be in lowest
+// terms. An unknown rate equals no rate.
 func (r Rate) equal(o Rate) bool {
 	h1, l1 := bits.Mul64(uint64(r.Period), uint64(o.Count))
 	h2, l2 := bits.Mul64(uint64(o.Period), uint64(r.Count))
@@ -30,16 +31,16 @@ func (r Rate) equal(o Rate) bool {
 
 // Reduced returns the rate in lowest terms, the form in which it is stored.
 func (r Rate) Reduced() Rate {
-	a, b := r.Period, r.Count
+	a, b := int64(r.Period), r.Count
 	for b != 0 {
 		a, b = b, a%b
 	}
-	return Rate{r.Period / a, r.Count / a}
+	return Rate{r.Period / Nanos(a), r.Count / a}
 }
 
 // Drain returns the time that units >= 0 take to drain, in ns, rounded up and
 // saturating at 2^63-1.
-func (r Rate) Drain(units int64) int64 {
+func (r Rate) Drain(units int64) Nanos {
 	return r.span(units).ceil()
 }
 
@@ -48,14 +49,20 @@ func (r Rate) Fits(limit int64) bool {
 	return r.Drain(limit) <= MaxPeriod
 }
 
-// span is a length of time, ns + frac/Count nanoseconds, with 0 <= frac < Count of
-// the rate at hand. Spans are only ever combined under the same rate.
+// span is a length of time: ns + frac/Count nanoseconds, 0 <= frac < Count. Count is that of a
+// rate. Two spans are combined only if both belong to the same rate.
 type span struct {
 	ns, frac uint64
 }
 
-// maxSpan is where a span made from units saturates. The sum of two still fits.
+// maxSpan is the longest span that [Rate.span] returns, in ns. The sum of two such spans fits
+// in a uint64.
 const maxSpan = math.MaxInt64
+
+// maxConverted is the longest span that convert returns, in ns. maxConverted + MaxPeriod fits
+// in a uint64. maxConverted - MaxPeriod does not fit in an int64, so a wait that is computed
+// from such a span saturates.
+const maxConverted = 3 << 62
 
 // span returns the time that units take to drain, saturating at maxSpan.
 func (r Rate) span(units int64) span {
@@ -80,8 +87,8 @@ func (r Rate) span(units int64) span {
 	return span{q, rem}
 }
 
-// units returns how many whole units drain in s and the rest, in 1/Count ns.
-// The number saturates at 2^63-1.
+// units returns how many whole units drain in s, and the rest of s in 1/Count ns. The number
+// saturates at 2^63-1; the rest is then 0.
 func (r Rate) units(s span) (whole int64, rest uint64) {
 	hi, lo := bits.Mul64(s.ns, uint64(r.Count))
 	lo, carry := bits.Add64(lo, s.frac, 0)
@@ -101,7 +108,8 @@ func (r Rate) units(s span) (whole int64, rest uint64) {
 	return int64(q), rem
 }
 
-// plus returns s + t, where neither exceeds maxSpan.
+// plus returns s + t. Neither may exceed maxSpan, except that s may be up to maxConverted if t
+// is up to MaxPeriod.
 func (r Rate) plus(s, t span) span {
 	s.ns += t.ns
 	s.frac += t.frac
@@ -112,7 +120,7 @@ func (r Rate) plus(s, t span) span {
 	return s
 }
 
-// minus returns s - t, or zero if t is the longer.
+// minus returns s - t, or zero if t is longer.
 func (r Rate) minus(s, t span) span {
 	if s.less(t) {
 		return span{}
@@ -131,19 +139,19 @@ func (s span) less(t span) bool {
 }
 
 // ceil returns s in whole nanoseconds, rounded up, saturating at 2^63-1.
-func (s span) ceil() int64 {
+func (s span) ceil() Nanos {
 	if s.frac > 0 {
 		s.ns++
 	}
-	return int64(min(s.ns, math.MaxInt64))
+	return Nanos(min(s.ns, math.MaxInt64))
 }
 
-// convert returns the time that takes under rate to what takes s under rate from to
-// drain: usage carries over in units. It rounds up by less than 1/to.Count ns, so it
-// never invents room, and it is exact when whole units are in use.
+// convert returns how long usage takes to drain at the rate to, if the same units take s at the
+// rate from. The result is rounded up by less than 1/to.Count ns, so rounding never makes room.
+// The result is exact if s is a whole number of units. It saturates at maxConverted.
 func convert(s span, from, to Rate) span {
-	// s in 1/from.Count ns, times to.Period / from.Period, is in 1/to.Count ns. The
-	// product has 192 bits; its top word stays below 2^38.
+	// The result in 1/to.Count ns is s in 1/from.Count ns x to.Period / from.Period. The
+	// product has up to 192 bits; its top word stays below 2^38.
 	hi, lo := bits.Mul64(s.ns, uint64(from.Count))
 	lo, carry := bits.Add64(lo, s.frac, 0)
 	top, mid := bits.Mul64(hi+carry, uint64(to.Period))
@@ -161,11 +169,11 @@ func convert(s span, from, to Rate) span {
 		top += carry
 	}
 	if top > 0 || mid >= count {
-		return span{maxSpan, 0}
+		return span{maxConverted, 0}
 	}
 	ns, frac := bits.Div64(mid, lo, count)
-	if ns >= maxSpan {
-		return span{maxSpan, 0}
+	if ns >= maxConverted {
+		return span{maxConverted, 0}
 	}
 	return span{ns, frac}
 }

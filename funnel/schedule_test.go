@@ -1,26 +1,35 @@
-package funnel
+package funnel_test
 
-import "testing"
+import (
+	"math/rand/v2"
+	"testing"
 
-// schedule makes up calls of limiters that count in microseconds: windows and quotas.
-// Of the walk, now is in µs here and rate is unused.
+	"gothrottle/funnel"
+)
+
+// schedule makes up calls of limiters that count in microseconds: windows, quotas and leases.
 type schedule struct {
-	*walk
-	period, offset int64
-	longest        int64 // what a period is at most
-	exact          bool
-	upTo           bool // some calls say UPTO
-	refundsToo     bool // some give back
-	setsBack       bool // at times the clock is set back
+	*rand.Rand
+	now      funnel.Micros
+	earliest funnel.Micros // the clock is never set back behind this
+	limit    int64
+	period   funnel.Micros
+	longest  funnel.Micros // what a period is at most
+	offset   funnel.Micros
+	last     funnel.Verdict // of the last call; the test sets it
+
+	exact      bool
+	upTo       bool // some calls say UPTO
+	refundsToo bool // some calls give back
+	setsBack   bool // at times the clock is set back
 
 	newPeriods, newLimits, newExact int // one in so many calls brings one; 0: none does
 }
 
 // eachSchedule runs f on n reproducible schedules.
 func eachSchedule(t *testing.T, n uint64, f func(*testing.T, *schedule)) {
-	eachSeed(t, n, func(t *testing.T, w *walk) {
-		s := &schedule{walk: w, longest: MaxPeriod / micro}
-		w.now = originMicros + w.Int64N(1_000_000)
+	eachSeed(t, n, func(t *testing.T, r *rand.Rand) {
+		s := &schedule{Rand: r, now: originMicros + funnel.Micros(r.IntN(1_000_000)), longest: maxPeriodMicros}
 		s.newLimit()
 		s.newPeriod()
 		f(t, s)
@@ -43,28 +52,32 @@ func (s *schedule) next() {
 	}
 	s.wait()
 	if s.setsBack && s.oneIn(25) {
-		s.now = max(s.now-s.logUniform(2*s.period), 0)
+		s.now = max(s.now-logUniform(s.Rand, 2*s.period), s.earliest)
 	}
 }
 
 func (s *schedule) newPeriod() {
-	usual := []int64{1000, 1007, 1e6, 7_000_003, 60e6, 120e6, 3600e6, 86400e6, s.longest, s.logUniform(s.longest)}
+	usual := []funnel.Micros{1000, 1007, 1e6, 7_000_003, 60e6, 120e6, 3600e6, 86400e6, s.longest, logUniform(s.Rand, s.longest)}
 	s.period = min(max(usual[s.IntN(len(usual))], 1000), s.longest)
-	s.offset = s.logUniform(MaxPeriod/micro) * int64(1-2*s.IntN(2))
+	s.offset = logUniform(s.Rand, maxPeriodMicros) * funnel.Micros(1-2*s.IntN(2))
 }
 
 func (s *schedule) newLimit() {
-	usual := []int64{1, 2, 100, WindowParts, WindowParts + 1, 150, 10_000, MaxLimit, s.logUniform(MaxLimit), s.logUniform(30)}
+	usual := []int64{
+		1, 2, 100, funnel.WindowParts, funnel.WindowParts + 1, 150, 10_000, funnel.MaxLimit,
+		logUniform[int64](s.Rand, funnel.MaxLimit), logUniform[int64](s.Rand, 30),
+	}
 	s.limit = usual[s.IntN(len(usual))]
 }
 
 // wait lets time pass: by the last reply, by parts of the period, or at random.
 func (s *schedule) wait() {
-	retry, reset := s.last.RetryAfter/micro, s.last.ResetAfter/micro
-	part := max(s.period/WindowParts, 1)
-	waits := []int64{
-		0, 0, 1, retry, retry - 1, reset - s.Int64N(2), part - 1, part, part + 1, s.logUniform(part),
-		s.Int64N(3 * part), s.Int64N(s.period), s.logUniform(2 * s.period), part - s.now*WindowParts%s.period/WindowParts,
+	retry, reset := s.last.RetryAfter.Micros(), s.last.ResetAfter.Micros()
+	part := max(s.period/funnel.WindowParts, 1)
+	waits := []funnel.Micros{
+		0, 0, 1, retry, retry - 1, reset - funnel.Micros(s.IntN(2)), part - 1, part, part + 1, logUniform(s.Rand, part),
+		s.below(3 * part), s.below(s.period), logUniform(s.Rand, 2*s.period),
+		part - s.now*funnel.WindowParts%s.period/funnel.WindowParts,
 	}
 	d := waits[s.IntN(len(waits))]
 	if d > 0 && s.now+d <= 1<<52 {
@@ -72,9 +85,12 @@ func (s *schedule) wait() {
 	}
 }
 
-// quantity is the walk's, or a small part of the limit so that many calls fit.
+// below returns 0 to n-1.
+func (s *schedule) below(n funnel.Micros) funnel.Micros { return funnel.Micros(s.Int64N(int64(n))) }
+
+// quantity is a random one, or a small part of the limit so that many calls fit.
 func (s *schedule) quantity() int64 {
-	quantity := s.walk.quantity()
+	quantity := randomQuantity(s.Rand, s.limit, s.last)
 	if s.IntN(3) == 0 {
 		quantity = max(s.Int64N(max(s.limit/20, 2)), 1)
 	}

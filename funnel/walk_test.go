@@ -1,38 +1,68 @@
-package funnel
+package funnel_test
 
 import (
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"gothrottle/funnel"
 )
 
-// eachSeed runs f on n reproducible walks; a failure's name tells the seed.
-func eachSeed(t *testing.T, n uint64, f func(*testing.T, *walk)) {
+// eachSeed runs f with n reproducible sources of random numbers. A failure's name tells the
+// seed.
+func eachSeed(t *testing.T, n uint64, f func(*testing.T, *rand.Rand)) {
 	for seed := range n {
-		w := &walk{Rand: rand.New(rand.NewPCG(seed, 0)), now: origin}
-		w.newRate()
-		if !t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) { f(t, w) }) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		if !t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) { f(t, r) }) {
 			return
 		}
 	}
 }
 
-// walk makes up a schedule of calls: instants, parameters and quantities.
-type walk struct {
-	*rand.Rand
-	now, limit int64
-	rate       Rate
-	last       Verdict
-}
-
 // logUniform returns 1 to top, every order of magnitude as often.
-func (w *walk) logUniform(top int64) int64 {
-	n := int64(math.Exp(w.Float64() * math.Log(float64(top))))
+func logUniform[N ~int64](r *rand.Rand, top N) N {
+	n := N(math.Exp(r.Float64() * math.Log(float64(top))))
 	return min(max(n, 1), top)
 }
 
-// change gives new parameters, about once in so many times.
+// randomQuantity makes up a quantity for a call with limit, after the verdict last.
+func randomQuantity(r *rand.Rand, limit int64, last funnel.Verdict) int64 {
+	switch r.IntN(12) {
+	case 0:
+		return 0
+	case 1:
+		return -logUniform(r, limit)
+	case 2:
+		return []int64{-funnel.MaxLimit - 1, funnel.MaxLimit + 1, limit + 1, -limit}[r.IntN(4)]
+	case 3:
+		return limit
+	case 4, 5:
+		return min(last.Remaining+r.Int64N(2), limit)
+	case 6, 7, 8:
+		return 1
+	}
+	return logUniform(r, limit)
+}
+
+// walk makes up calls of GCRA limiters: instants, parameters and quantities.
+type walk struct {
+	*rand.Rand
+	now  funnel.Nanos
+	p    funnel.ThrottleParams
+	last funnel.Verdict // of the last call; the test sets it
+}
+
+// eachWalk runs f on n reproducible walks.
+func eachWalk(t *testing.T, n uint64, f func(*testing.T, *walk)) {
+	eachSeed(t, n, func(t *testing.T, r *rand.Rand) {
+		w := &walk{Rand: r, now: origin}
+		w.newRate()
+		f(t, w)
+	})
+}
+
+// change brings a new rate or a new limit, each about once in so many times.
 func (w *walk) change(once int) {
 	switch w.IntN(once) {
 	case 0:
@@ -43,39 +73,38 @@ func (w *walk) change(once int) {
 }
 
 func (w *walk) newRate() {
-	old := w.rate
+	old := w.p.Rate
+	rate := funnel.Rate{Period: logUniform(w.Rand, funnel.MaxPeriod), Count: logUniform[int64](w.Rand, funnel.MaxLimit)}
 	switch w.IntN(4) {
 	case 0: // as people write them
-		periods := []int64{1e6, 1e9, 60e9, 3600e9, 86400e9, MaxPeriod}
-		w.rate = Rate{periods[w.IntN(len(periods))], 1 + w.Int64N(100)}
+		periods := []funnel.Nanos{1e6, 1e9, 60e9, 3600e9, 86400e9, funnel.MaxPeriod}
+		rate = funnel.Rate{Period: periods[w.IntN(len(periods))], Count: 1 + w.Int64N(100)}
 	case 1: // a little off the old one, or the same in other terms
-		near := [][2]int64{
-			{0, 1}, {1, 0}, {old.Period, old.Count}, {old.Period, 0}, {0, 9 * old.Count},
-		}[w.IntN(5)]
-		w.rate = Rate{min(old.Period+near[0], MaxPeriod), min(old.Count+near[1], MaxLimit)}
-		w.rate.Period, w.rate.Count = max(w.rate.Period, 1), max(w.rate.Count, 1)
-	default:
-		w.rate = Rate{w.logUniform(MaxPeriod), w.logUniform(MaxLimit)}
+		period, count := int64(old.Period), old.Count
+		near := [][2]int64{{0, 1}, {1, 0}, {period, count}, {period, 0}, {0, 9 * count}}[w.IntN(5)]
+		rate.Period = max(min(old.Period+funnel.Nanos(near[0]), funnel.MaxPeriod), 1)
+		rate.Count = max(min(count+near[1], funnel.MaxLimit), 1)
 	}
-	if !w.rate.Fits(max(w.limit, 1)) || w.limit == 0 {
+	w.p.Rate = rate
+	if !rate.Fits(max(w.p.Limit, 1)) || w.p.Limit == 0 {
 		w.newLimit()
 	}
 }
 
 func (w *walk) newLimit() {
-	top := int64(MaxLimit)
+	top := int64(funnel.MaxLimit)
 	if w.IntN(2) == 0 {
 		top = 30
 	}
-	w.limit = w.logUniform(top)
-	for w.limit > 1 && !w.rate.Fits(w.limit) {
-		w.limit = (w.limit + 1) / 2
+	w.p.Limit = logUniform(w.Rand, top)
+	for w.p.Limit > 1 && !w.p.Rate.Fits(w.p.Limit) {
+		w.p.Limit = (w.p.Limit + 1) / 2
 	}
 }
 
-// wait lets time pass, by the last reply or at random; never past the last instant.
+// wait lets time pass, by the last verdict or at random; never past the last instant.
 func (w *walk) wait() {
-	var d int64
+	var d funnel.Nanos
 	switch w.IntN(10) {
 	case 0, 1:
 		d = w.last.RetryAfter
@@ -84,12 +113,12 @@ func (w *walk) wait() {
 	case 3:
 		d = 1
 	case 4, 5:
-		d = w.Int64N(max(w.rate.Drain(w.logUniform(w.limit)), 1))
+		d = funnel.Nanos(w.Int64N(max(int64(w.p.Rate.Drain(logUniform(w.Rand, w.p.Limit))), 1)))
 	case 6:
-		d = w.last.ResetAfter - w.Int64N(2)
+		d = w.last.ResetAfter - funnel.Nanos(w.IntN(2))
 	case 7:
 		if w.IntN(4) == 0 {
-			d = w.logUniform(1 << 58)
+			d = logUniform[funnel.Nanos](w.Rand, 1<<58)
 		}
 	}
 	if d > 0 && d < math.MaxInt64-w.now {
@@ -97,20 +126,8 @@ func (w *walk) wait() {
 	}
 }
 
-func (w *walk) quantity() int64 {
-	switch w.IntN(12) {
-	case 0:
-		return 0
-	case 1:
-		return -w.logUniform(w.limit)
-	case 2:
-		return []int64{-MaxLimit - 1, MaxLimit + 1, w.limit + 1, -w.limit}[w.IntN(4)]
-	case 3:
-		return w.limit
-	case 4, 5:
-		return min(w.last.Remaining+w.Int64N(2), w.limit)
-	case 6, 7, 8:
-		return 1
-	}
-	return w.logUniform(w.limit)
+// call returns the parameters of the next call: a new quantity, at times with UPTO.
+func (w *walk) call() funnel.ThrottleParams {
+	w.p.Quantity, w.p.UpTo = randomQuantity(w.Rand, w.p.Limit, w.last), w.IntN(5) == 0
+	return w.p
 }

@@ -1,38 +1,49 @@
 package funnel
 
-// Instants and lengths of time in this file are microseconds, since that is what a
-// sorted set's score can hold exactly.
-
-// WindowParts is into how many parts a window is cut when not every call has an entry
-// of its own, and the largest limit for which every call has one: a sorted set of up
-// to 128 entries is stored compactly.
+// WindowParts is the number of parts of a period in which calls share entries. It is also
+// the largest limit for which every call has an entry of its own: a server stores a sorted
+// set of up to 128 entries compactly.
 const WindowParts = 120
 
 // WindowEntry is one entry of a sliding window's log: units admitted at Time. An entry
-// that several calls share has the time of the newest. The zero value is no entry.
+// that several calls share has the time of the newest call. The zero value is no entry.
 type WindowEntry struct {
-	Time   int64  // µs since the Unix epoch, at most 2^53 - MaxPeriod/1000
+	Time   Micros // since the Unix epoch, at most 2^53 - MaxPeriod
 	Total  uint64 // all units admitted up to and with this entry, modulo 2^64
 	Weight int64  // the units of this entry, >= 1
-	Kept   int64  // in the newest entry: how many units are in use at most; 0: all that the log has
+	Cap    int64  // in the newest entry, if Capped: how many units are in use at most, >= 0
+	Capped bool   // there was a refund
 }
 
-// WindowState is what decides a call: two entries of the log, whatever its length.
+// WindowState is what decides a call: two entries of the log, however long the log is.
 type WindowState struct {
 	Newest WindowEntry // the last one, alive or not
-	Oldest WindowEntry // the first one with Time > now - period; zero if there is none
+	Oldest WindowEntry // the first one with Time > now - Period; zero if there is none
 }
 
-// inUse returns the units in the log's live part.
-func (s *WindowState) inUse() int64 {
+// WindowParams are the parameters of one call.
+type WindowParams struct {
+	Limit    int64  // 1 to MaxLimit
+	Period   Micros // 1000 to MaxPeriod
+	Quantity int64  // at most MaxLimit + 1 either way; 0 peeks, a negative quantity refunds
+	UpTo     bool   // take what is left if that is less than Quantity
+	Exact    bool   // each microsecond with calls has an entry of its own, whatever the limit
+}
+
+// logged returns the units in the live part of the log, given back or not.
+func (s *WindowState) logged() int64 {
 	if s.Oldest.Weight == 0 {
 		return 0
 	}
-	used := int64(s.Newest.Total-s.Oldest.Total) + s.Oldest.Weight
-	if s.Newest.Kept > 0 {
-		used = min(used, s.Newest.Kept)
+	return int64(s.Newest.Total-s.Oldest.Total) + s.Oldest.Weight
+}
+
+// inUse returns the units in use: those in the live part of the log that were not given back.
+func (s *WindowState) inUse() int64 {
+	if s.Newest.Capped {
+		return min(s.logged(), s.Newest.Cap)
 	}
-	return used
+	return s.logged()
 }
 
 // Sound reports whether the two entries can be of one log.
@@ -44,82 +55,82 @@ func (s *WindowState) Sound() bool {
 // WindowVerdict is the answer to one call of a sliding window.
 type WindowVerdict struct {
 	Verdict
-	// Share says that the new entry takes the newest one's place; else it is added.
+	// Share says that the new entry takes the newest entry's place. Otherwise it is added.
 	Share bool
-	// Lapse is the total up to which entries must leave before the call is admitted:
-	// it is a period after the Time of the first entry with Total >= Lapse, modulo
-	// 2^64, and the caller sets RetryAfter accordingly. Only if Wait.
-	Lapse uint64
+	// Wait says that RetryAfter depends on an entry that the caller of Window must find:
+	// the first entry with Total >= Lapse, modulo 2^64, in the log after the call.
+	// RetryAfter is then a period after that entry's Time.
 	Wait  bool
+	Lapse uint64
 }
 
-// micro is a microsecond in ns.
-const micro = 1000
-
-// Window decides one call by a sliding window log: in any span (t - period, t] at
-// most limit units are admitted. A denied call leaves no trace.
+// Window decides one call by a sliding window log: in any span (t - Period, t] at most
+// Limit units are admitted. A denied call leaves no trace.
 //
-// Each call has an entry of its own if exact or limit <= WindowParts; otherwise the
-// calls in the same part of a period share one, which leaves when its newest call
-// does: that never admits too much, and waits at most a part longer. Calls at the
-// same instant always share. A refund takes from the oldest units, which is safe
-// whichever call it undoes: no span that a later call sees can then hold more than
-// limit.
+// Each call has an entry of its own if Exact or Limit <= WindowParts. Otherwise the calls in
+// the same part of a period share an entry, which leaves when its newest call does: that
+// never admits too much, and it makes a call wait at most a part longer. Calls at the same
+// instant always share. A refund takes from the oldest units. That is safe whichever call the
+// refund undoes: no span that a later call sees can then hold more than Limit.
 //
-// now is in µs since the Unix epoch; limit 1 to MaxLimit; period in µs, 1000 to
-// MaxPeriod/1000; |quantity| <= MaxLimit + 1.
-func Window(now int64, s WindowState, limit, period, quantity int64, exact bool) (WindowEntry, WindowVerdict) {
-	used := s.inUse()
-	v := WindowVerdict{Verdict: Verdict{RetryAfter: Never}}
-	next := s.Newest
+// With UpTo a call takes min(Quantity, what is left) and is limited only if nothing is left.
+// If less than Quantity was granted, RetryAfter is the wait for one more unit.
+func Window(now Micros, s WindowState, p WindowParams) (next WindowEntry, v WindowVerdict) {
+	used, quantity := s.inUse(), p.Quantity
+	if p.UpTo && quantity > 0 {
+		quantity = grantUpTo(quantity, p.Limit-used)
+	}
+	next = s.Newest
 	switch {
 	case quantity < 0:
-		v.Granted = -min(-quantity, used)
+		v.Granted, v.Change, v.Share = -min(-quantity, used), Store, true
 		used += v.Granted
-		next.Kept = used
-		v.Change, v.Share = Store, true
+		next.Cap, next.Capped = used, true
 		if used == 0 {
 			v.Change = Forget
 		}
-	case quantity > limit:
+	case quantity > p.Limit:
+		v.Limited, v.RetryAfter = true, Never
+	case quantity > p.Limit-used:
 		v.Limited = true
-	case quantity > limit-used:
-		v.Limited = true
-		v.Lapse, v.Wait = s.Newest.Total+uint64(quantity-limit), true
+		v.Wait, v.Lapse = true, s.Newest.Total+uint64(quantity-p.Limit)
 	case quantity > 0:
-		next, v.Share = s.append(max(now, s.Newest.Time), period, quantity, used, exact || limit <= WindowParts)
+		next, v.Share = s.append(max(now, s.Newest.Time), used, quantity, p)
 		used += quantity
-		v.Granted = quantity
-		v.Change = Store
+		v.Granted, v.Change = quantity, Store
+		if quantity < p.Quantity {
+			v.Wait, v.Lapse = true, next.Total+uint64(1-p.Limit)
+		}
 	}
-	v.Remaining = max(limit-used, 0)
+	v.Remaining = max(p.Limit-used, 0)
 	if used > 0 {
-		v.ResetAfter = (next.Time + period - now) * micro
+		v.ResetAfter = (next.Time + p.Period - now).Nanos()
 	}
 	return next, v
 }
 
-// append returns the newest entry after quantity more units at time, and whether it
-// takes the old one's place.
-func (s *WindowState) append(time, period, quantity, used int64, own bool) (WindowEntry, bool) {
+// append returns the newest entry after quantity more units at time, and whether that entry
+// takes the old newest entry's place.
+func (s *WindowState) append(time Micros, used, quantity int64, p WindowParams) (WindowEntry, bool) {
 	e := WindowEntry{Time: time, Total: s.Newest.Total + uint64(quantity), Weight: quantity}
-	if s.Oldest.Weight > 0 && used < int64(s.Newest.Total-s.Oldest.Total)+s.Oldest.Weight {
-		e.Kept = used + quantity
+	if used < s.logged() {
+		e.Cap, e.Capped = used+quantity, true
 	}
+	own := p.Exact || p.Limit <= WindowParts
 	share := s.Newest.Weight > 0 && (time == s.Newest.Time ||
-		!own && part(time, period) == part(s.Newest.Time, period))
+		!own && part(time, p.Period) == part(s.Newest.Time, p.Period))
 	if share {
-		e.Weight += min(s.Newest.Weight, used) // what was given back is not carried on
+		e.Weight += min(s.Newest.Weight, used) // units that were given back are not carried on
 	}
 	return e, share
 }
 
-// part numbers the parts of all periods since the epoch. time x WindowParts fits:
-// 2^53 x 120 < 2^63.
-func part(time, period int64) int64 { return time * WindowParts / period }
+// part numbers the parts of all periods since the epoch. time x WindowParts fits in an
+// int64: 2^53 x 120 < 2^63.
+func part(time, period Micros) Micros { return time * WindowParts / period }
 
-// Gone reports whether an entry counts no more at now: its time has passed, or all
-// its units were given back.
-func (s *WindowState) Gone(e WindowEntry, now, period int64) bool {
-	return e.Time <= now-period || s.Newest.Kept > 0 && int64(s.Newest.Total-e.Total) >= s.Newest.Kept
+// Gone reports whether an entry counts no more at now: its time has passed, or all its
+// units were given back.
+func (s *WindowState) Gone(e WindowEntry, now, period Micros) bool {
+	return e.Time <= now-period || s.Newest.Capped && int64(s.Newest.Total-e.Total) >= s.Newest.Cap
 }

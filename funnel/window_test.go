@@ -1,23 +1,25 @@
-package funnel
+package funnel_test
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"time"
-)
 
-// originMicros is origin in the unit of windows, quotas and leases.
-const originMicros = origin / micro
+	"gothrottle/funnel"
+	"gothrottle/funnel/oracle"
+)
 
 // windowRules are the specification of Window as steps on one window, empty at first:
 //
 //	now limit/period quantity [exact] [upto] -> limited remaining retry_after reset_after granted change [log]
 //
-// The log is what the call leaves: of each entry its time, its units and, if the newest
-// one says so, how many of all units are in use at most. Where it is left out, it must be
-// as before. A line "total N" starts a window of which the totals go on from N.
+// The log is what the call leaves. Each entry has its time and its units. In parentheses
+// follows how many units are in use at most, if the newest entry says so. A step without a log
+// leaves the log as it was.
+//
+// A line "total N" starts a window whose totals go on from N. A line "keep the log" makes a
+// refund of everything keep the log.
 var windowRules = []struct{ rule, steps string }{
 	{"What fits fits exactly and leaves a period after it came", `
 		0s          10/60s   4 ->  no   6  -    60s   4  store  0s+4
@@ -66,19 +68,19 @@ var windowRules = []struct{ rule, steps string }{
 		60s   9/60s  0 ->  no   3  -    10s   0  keep
 	`},
 	{"More than the limit is never admitted and leaves no trace", `
-		0s   5/10s  6             ->  yes  5  -  0s    0  keep
+		0s   5/10s  6             ->  yes  5  never  0s    0  keep
 		0s   5/10s  2             ->  no   3  -  10s   2  store  0s+2
-		0s   5/10s  1000000000001 ->  yes  3  -  10s   0  keep
-		5s   5/10s  6             ->  yes  3  -  5s    0  keep
+		0s   5/10s  1000000000001 ->  yes  3  never  10s   0  keep
+		5s   5/10s  6             ->  yes  3  never  5s    0  keep
 	`},
 	{"UPTO takes what is left, and waits for one unit if that is nothing", `
 		0s   10/60s   4 upto            ->  no   6  -    60s   4  store  0s+4
-		5s   10/60s 100 upto            ->  no   0  -    60s   6  store  0s+4 5s+6
+		5s   10/60s 100 upto            ->  no   0  55s  60s   6  store  0s+4 5s+6
 		5s   10/60s   9 upto            ->  yes  0  55s  60s   0  keep
 		5s   10/60s   1000000000001 upto -> yes  0  55s  60s   0  keep
 		5s   10/60s   0 upto            ->  no   0  -    60s   0  keep
 		5s    4/60s   2 upto            ->  yes  0  60s  60s   0  keep
-		60s  10/60s 100 upto            ->  no   0  -    60s   4  store  5s+6 1m0s+4
+		60s  10/60s 100 upto            ->  no   0  5s   60s   4  store  5s+6 1m0s+4
 		60s  10/60s  -3 upto            ->  no   3  -    60s  -3  store  5s+6 1m0s+4(7)
 	`},
 	{"A refund takes from the oldest units", `
@@ -186,19 +188,77 @@ var windowRules = []struct{ rule, steps string }{
 		20s  10/60s  5 ->  no   0  -    60s   5  store  10s+5 20s+5(10)
 		70s  10/60s  5 ->  no   0  -    60s   5  store  20s+5 1m10s+5
 	`},
+	{"UPTO waits for the new entry if the new entry is all that is in use", `
+		0s    10/60s 100 upto  ->  no   0  60s  60s  10  store  0s+10
+		60s   10/60s  11 upto  ->  no   0  60s  60s  10  store  1m0s+10
+		200s  10/60s  11 upto  ->  no   0  60s  60s  10  store  3m20s+10
+	`},
+	{"UPTO waits for the newest entry if the call shares it", `
+		0s         10/60s      4        ->  no   6    -     60s   4    store  0s+4
+		0s         10/60s      9 upto   ->  no   0    60s   60s   6    store  0s+10
+		181s        1000/120s  400      ->  no   600  -     120s  400  store  3m1s+400
+		181.999999s 1000/120s  700 upto ->  no   0    120s  120s  600  store  3m1.999999s+1000
+		182s        1000/120s  1 upto   ->  yes  0    119.999999s 119.999999s  0  keep
+	`},
+	{"UPTO waits for an older entry if the call shares the newest one", `
+		0s     1000/120s  1         ->  no   999  -     120s  1    store  0s+1
+		1s     1000/120s  400       ->  no   599  -     120s  400  store  0s+1 1s+400
+		1.5s   1000/120s  700 upto  ->  no   0    118.5s 120s 599  store  0s+1 1.5s+999
+	`},
+	{"UPTO after a refund waits for what is still in use", `
+		0s   10/60s   5      ->  no   5  -    60s   5  store  0s+5
+		30s  10/60s   5      ->  no   0  -    60s   5  store  0s+5 30s+5
+		30s  10/60s  -5      ->  no   5  -    60s  -5  store  0s+5 30s+5(5)
+		40s  10/60s   9 upto ->  no   0  50s  60s   5  store  30s+5 40s+5(10)
+		40s  10/60s  -7      ->  no   7  -    60s  -7  store  30s+5 40s+5(3)
+		40s  10/60s   9 upto ->  no   0  60s  60s   7  store  40s+10(10)
+	`},
+	{"UPTO while the clock is set back waits as long as the newest call", `
+		100s  10/60s  4      ->  no   6  -    60s  4  store  1m40s+4
+		90s   10/60s  9 upto ->  no   0  70s  70s  6  store  1m40s+10
+	`},
+	{"A log that is kept after a refund of everything counts for nothing", `
+		keep the log
+		0s   10/60s  3 ->  no   7  -     60s   3  store   0s+3
+		9s   10/60s -3 ->  no  10  -     0s   -3  forget  0s+3(0)
+		9s   10/60s  0 ->  no  10  -     0s    0  keep
+		9s   10/60s 11 ->  yes 10  never 0s    0  keep
+		9s   10/60s -1 ->  no  10  -     0s    0  forget  0s+3(0)
+		20s  10/60s  4 ->  no   6  -     60s   4  store   20s+4(4)
+		21s  10/60s  2 ->  no   4  -     60s   2  store   20s+4 21s+2
+		22s  10/60s -9 ->  no  10  -     0s   -6  forget  20s+4 21s+2(0)
+		22s  10/60s 99 upto -> no  0  60s  60s  10  store   22s+10(10)
+	`},
+	{"A log that is kept may share its newest entry, and shares no units that were given back", `
+		keep the log
+		0s     1000/120s  400 ->  no   600   -  120s   400  store   0s+400
+		500ms  1000/120s -400 ->  no   1000  -  0s    -400  forget  0s+400(0)
+		600ms  1000/120s    7 ->  no   993   -  120s     7  store   600ms+7(7)
+		600ms  1000/120s   -7 ->  no   1000  -  0s      -7  forget  600ms+7(0)
+		600ms  1000/120s    9 ->  no   991   -  120s     9  store   600ms+9(9)
+	`},
+	{"A log that is kept may have lapsed", `
+		keep the log
+		0s   10/60s  3 ->  no   7  -  60s   3  store   0s+3
+		70s  10/60s -1 ->  no  10  -  0s    0  forget  0s+3(0)
+		80s  10/60s  2 ->  no   8  -  60s   2  store   1m20s+2
+	`},
 }
 
 func TestWindow_rules(t *testing.T) {
 	for _, r := range windowRules {
 		t.Run(r.rule, func(t *testing.T) {
 			var l windowLog
+			var o oracle.Window
 			for line := range strings.Lines(r.steps) {
 				line = strings.Join(strings.Fields(line), " ")
 				var total uint64
 				if n, _ := fmt.Sscanf(line, "total %d", &total); n == 1 {
 					l = newWindowLog(total)
+				} else if line == "keep the log" {
+					l.keepsEmpty = true
 				} else if line != "" && !strings.HasPrefix(line, "//") {
-					l.step(t, line)
+					l.step(t, &o, line)
 				}
 			}
 		})
@@ -206,142 +266,44 @@ func TestWindow_rules(t *testing.T) {
 }
 
 // step runs one line of windowRules.
-func (l *windowLog) step(t *testing.T, line string) {
+func (l *windowLog) step(t *testing.T, o *oracle.Window, line string) {
 	t.Helper()
 	left, right, _ := strings.Cut(line, " -> ")
 	f := strings.Fields(left)
 	limit, period, _ := strings.Cut(f[1], "/")
-	c := windowCall{
-		now:      originMicros + duration(t, f[0])/micro,
-		limit:    number(t, limit),
-		period:   duration(t, period) / micro,
-		quantity: number(t, f[2]),
-		exact:    slices.Contains(f[3:], "exact"),
-		upTo:     slices.Contains(f[3:], "upto"),
-	}
+	c := windowCall{originMicros + duration(t, f[0]).Micros(), funnel.WindowParams{
+		Limit:    number(t, limit),
+		Period:   duration(t, period).Micros(),
+		Quantity: number(t, f[2]),
+		Exact:    slices.Contains(f[3:], "exact"),
+		UpTo:     slices.Contains(f[3:], "upto"),
+	}}
 	f = strings.Fields(right)
 	want := columns(t, strings.Join(f[:6], " ")) + " " + l.String()
 	if len(f) > 6 || f[5] == "forget" {
 		want = columns(t, strings.Join(f[:6], " ")) + " " + strings.Join(f[6:], " ")
 	}
 	v := l.call(t, c)
-	if got := verdict(v.Verdict) + " " + l.String(); got != want {
+	if got := verdictText(v.Verdict) + " " + l.String(); got != want {
 		t.Errorf("%s\n got %s\nwant %s", line, got, want)
 	}
+	if want := o.Call(c.now, c.WindowParams); v.Verdict != want {
+		t.Errorf("%s\n got    %s\noracle %s", line, verdictText(v.Verdict), verdictText(want))
+	}
+	l.retried(t, c, v)
 }
 
-// windowCall is one call of a window.
-type windowCall struct {
-	now, limit, period, quantity int64
-	exact, upTo                  bool
-}
-
-// clearMost is how many dead entries commands/windowlog.go clears away at most.
-const clearMost = 128
-
-// windowLog is a sliding window's log in memory, kept by the verdicts as
-// commands/windowlog.go keeps it in a sorted set, but without any shortcut.
-type windowLog struct {
-	entries []WindowEntry // by time
-}
-
-// newWindowLog returns a log without a live entry, of which the totals go on from total.
-func newWindowLog(total uint64) windowLog {
-	return windowLog{[]WindowEntry{{Total: total, Weight: 1}}}
-}
-
-func (l *windowLog) String() string {
-	var parts []string
-	for _, e := range l.entries {
-		part := fmt.Sprint(time.Duration((e.Time-originMicros)*micro), "+", e.Weight)
-		if e.Kept > 0 && e == l.entries[len(l.entries)-1] {
-			part += fmt.Sprint("(", e.Kept, ")")
-		}
-		parts = append(parts, part)
-	}
-	return strings.Join(parts, " ")
-}
-
-// state finds the two entries that decide.
-func (l *windowLog) state(now, period int64) (s WindowState) {
-	if len(l.entries) > 0 {
-		s.Newest = l.entries[len(l.entries)-1]
-	}
-	for _, e := range l.entries {
-		if e.Time > now-period {
-			s.Oldest = e
-			break
-		}
-	}
-	return s
-}
-
-// decide makes a call without applying what it changes.
-func (l *windowLog) decide(t testing.TB, c windowCall) (WindowState, WindowEntry, WindowVerdict) {
-	t.Helper()
-	s := l.state(c.now, c.period)
-	if s.Oldest.Weight > 0 && !s.Sound() {
-		t.Fatalf("not sound: %+v of %s", s, l)
-	}
-	if c.upTo {
-		_, peek := Window(c.now, s, c.limit, c.period, 0, c.exact)
-		c.quantity = min(c.quantity, max(peek.Remaining, 1))
-	}
-	next, v := Window(c.now, s, c.limit, c.period, c.quantity, c.exact)
-	if v.Wait {
-		i := slices.IndexFunc(l.entries, func(e WindowEntry) bool {
-			return e.Time >= s.Oldest.Time && int64(e.Total-v.Lapse) >= 0
-		})
-		if i < 0 {
-			t.Fatalf("%+v waits for what is not there: %+v of %s", c, v, l)
-		}
-		v.RetryAfter = (l.entries[i].Time + c.period - c.now) * micro
-	}
-	return s, next, v
-}
-
-// call makes a call and applies what it changes.
-func (l *windowLog) call(t testing.TB, c windowCall) WindowVerdict {
-	t.Helper()
-	s, next, v := l.decide(t, c)
-	switch v.Change {
-	case Forget:
-		l.entries = nil
-	case Store:
-		gone := 0
-		for gone < min(clearMost, len(l.entries)) && s.Gone(l.entries[gone], c.now, c.period) {
-			gone++
-		}
-		kept := slices.Clone(l.entries[gone:])
-		if v.Share {
-			if len(kept) == 0 {
-				t.Fatalf("%+v shares with none", c)
-			}
-			kept = kept[:len(kept)-1]
-		}
-		l.entries = append(kept, next)
-		if n := len(kept); n > 0 && kept[n-1].Time >= next.Time {
-			t.Fatalf("%+v leaves entries out of order: %s", c, l)
-		}
-	}
-	return v
-}
-
-// retried checks that retry_after is enough and not a microsecond too much.
-func (l *windowLog) retried(t testing.TB, c windowCall, v WindowVerdict) {
-	t.Helper()
-	if v.RetryAfter == Never {
-		return
-	}
-	if v.RetryAfter <= 0 || !v.Limited {
-		t.Fatalf("%+v retries without need: %+v", c, v)
-	}
-	c.now += v.RetryAfter / micro
-	if _, _, v := l.decide(t, c); v.Limited {
-		t.Fatalf("%+v: waited, and %+v of %s", c, v, l)
-	}
-	c.now--
-	if _, _, v := l.decide(t, c); !v.Limited {
-		t.Fatalf("%+v: 1 us early, and %+v of %s", c, v, l)
+// A log that is kept after a refund of everything still has the time of its newest entry: no
+// later entry comes before it.
+func TestWindow_emptiedWithClockSetBack(t *testing.T) {
+	l := windowLog{keepsEmpty: true}
+	p := funnel.WindowParams{Limit: 10, Period: 60e6, Quantity: 4}
+	l.call(t, windowCall{originMicros + 100e6, p})
+	p.Quantity = -4
+	l.call(t, windowCall{originMicros + 100e6, p})
+	p.Quantity = 3
+	v := l.call(t, windowCall{originMicros + 90e6, p})
+	if got := l.String(); got != "1m40s+3(3)" || v.ResetAfter != 70e9 || v.Remaining != 7 {
+		t.Errorf("%s, %+v", got, v)
 	}
 }

@@ -7,38 +7,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
-// as logs a new user in who has these rules.
-func (s *server) as(user, rules string) *wire {
-	s.t.Helper()
-	set := append([]any{"ACL", "SETUSER", user, "on", "nopass"}, fields(rules)...)
-	require.NoError(s.t, s.Do(ctx, append(set, "+auth")...).Err(), rules)
-	w := s.wire()
-	require.Equal(s.t, status("OK"), w.do("AUTH", user, "x"))
-	return w
-}
-
-// mayOrNot checks that a call was let through, or refused for want of a permission.
-func mayOrNot(t *testing.T, may bool, reply any, what string) {
-	t.Helper()
-	refusal, isError := reply.(wireError)
-	if may {
-		assert.False(t, isError, "%s: %v", what, reply)
-	} else if assert.True(t, isError, "%s: %v", what, reply) {
-		assert.Regexp(t, "^NOPERM ", string(refusal), what)
-	}
-}
-
-// Users are granted a command by name, and by category where the server has the API.
+// ACL rules grant a command by name, and by category where the server has the API.
 func TestACL_categories(t *testing.T) {
 	s := start(t, options{})
 	categories := wordsOf(s.wire().do("ACL", "CAT"))
 	api := s.hasACLAPI()
 	user := 0
 	for name, c := range samples {
-		fast := strings.Contains(c.flags, "fast")
 		for _, row := range []struct {
 			rules string
 			may   bool
@@ -49,8 +26,8 @@ func TestACL_categories(t *testing.T) {
 			{"~* -@all +get +set", false},
 			{"~* -@all +@write", api && c.writes()},
 			{"~* -@all +@read", api && !c.writes()},
-			{"~* -@all +@fast", api && fast},
-			{"~* -@all +@slow", api && !fast},
+			{"~* -@all +@fast", api && c.fast()},
+			{"~* -@all +@slow", api && !c.fast()},
 			{"~user:* -@all +" + name, true},
 			{"~other:* -@all +" + name, false},
 			{"%R~* -@all +" + name, !c.writes()},
@@ -59,7 +36,7 @@ func TestACL_categories(t *testing.T) {
 			{"~* -@all +@throttle", true},
 		} {
 			if strings.Contains(row.rules, "@throttle") && !slices.Contains(categories, "throttle") {
-				assert.False(t, s.since(7, 4), "since 7.4 modules can add a category")
+				assert.False(t, s.since(7, 4), "a server since 7.4 lets modules add a category")
 				continue
 			}
 			user++
@@ -71,65 +48,85 @@ func TestACL_categories(t *testing.T) {
 	}
 }
 
-// A user with ~a* reaches no other key through several limits, wherever it stands.
+// A user with ~a* reaches no other key through GO.ALL, whatever the position of the key.
 func TestACL_keysOfSeveralLimits(t *testing.T) {
 	s := start(t, options{})
-	user := s.as("a", "~a* -@all +go.mthrottle")
-	reader := s.as("r", "~a* %R~* -@all +go.mthrottle")
-	call := func(w *wire, keys ...string) any {
-		words := []any{"GO.MTHROTTLE", len(keys)}
-		for _, key := range keys {
-			words = append(words, key)
-		}
-		for range keys {
-			words = append(words, 15, 30, 60, 1)
-		}
-		return w.do(words...)
-	}
-	for _, keys := range []string{"a", "a1 a2", "a a", "a a1 a a1", "ab ab ab a"} {
-		mayOrNot(t, true, call(user, strings.Fields(keys)...), keys)
-	}
-	for _, keys := range []string{
-		"b", "b a", "a b", "a a b", "a b a", "b a a", "b b", "a b b", "b b a", "a a1 a2 a3 a4 a5 a6 b", "A", "ba a",
+	user := s.as("a", "~a* -@all +go.all +go.all_ro")
+	reader := s.as("r", "~a* %R~* -@all +go.all +go.all_ro")
+	for _, row := range []struct {
+		groups   string // the words after GO.ALL
+		may      bool
+		readable bool // by the reader, with GO.ALL_RO
+	}{
+		{"a1 QUOTA 9 60", true, true},
+		{"a1 QUOTA 9 60 KEY a2 WINDOW 9 60", true, true},
+		{"a3 THROTTLE 9 1 60 THROTTLE 9 1 60 KEY a4 LEASE 9 60 b KEY a5 QUOTA 9 60 1 ALIGN 0 MS", true, true},
+		{"b QUOTA 9 60", false, true},
+		{"b QUOTA 9 60 KEY a1 QUOTA 9 60", false, true},
+		{"a1 QUOTA 9 60 KEY b QUOTA 9 60", false, true},
+		{"a1 QUOTA 9 60 KEY b WINDOW 9 60 KEY a6 QUOTA 9 60", false, true},
+		{"a1 QUOTA 9 60 KEY a2 WINDOW 9 60 1 EXACT KEY b WINDOW 9 60 EXACT", false, true},
+		{"a3 THROTTLE 9 1 60 1 THROTTLE 9 1 60 1 KEY b THROTTLE 9 1 60 1 MS", false, true},
+		{"A QUOTA 9 60 KEY a QUOTA 9 60", false, true},
+		{"a QUOTA 9 60 KEY ba QUOTA 9 60", false, true},
+		// Keys and ids that are named like words of the grammar.
+		{"a4 LEASE 9 60 KEY", true, true},
+		{"a4 LEASE 9 60 KEY KEY a1 QUOTA 9 60", true, true},
+		{"a4 LEASE 9 60 KEY KEY b QUOTA 9 60", false, true},
+		{"a4 LEASE 9 60 MS KEY KEY LEASE 9 60 a", false, true},
+		{"a4 LEASE 9 60 MS KEY MS QUOTA 9 60", false, true},
+		{"a4 LEASE 9 60 THROTTLE KEY THROTTLE THROTTLE 9 1 60", false, true},
+		{"KEY LEASE 9 60 KEY", false, true},
+		{"MS QUOTA 9 60 MS", false, true},
+		{"THROTTLE THROTTLE 9 1 60 KEY a1 QUOTA 9 60", false, true},
 	} {
-		mayOrNot(t, false, call(user, strings.Fields(keys)...), keys)
-		mayOrNot(t, false, call(reader, strings.Fields(keys)...), keys+", may be read")
+		mayOrNot(t, row.may, user.do(fields("GO.ALL "+row.groups)...), row.groups)
+		mayOrNot(t, row.may, user.do(fields("GO.ALL_RO "+row.groups)...), row.groups+", read only")
+		mayOrNot(t, row.may, reader.do(fields("GO.ALL "+row.groups)...), row.groups+", reader")
+		mayOrNot(t, row.readable, reader.do(fields("GO.ALL_RO "+row.groups)...), row.groups+", reader, read only")
 	}
-	// Among 128, in each position.
-	for i := range 128 {
-		keys := slices.Repeat([]string{"a"}, 128)
-		mayOrNot(t, true, call(user, keys...), "128")
-		keys[i] = "b"
-		mayOrNot(t, false, call(user, keys...), fmt.Sprintf("position %d", i))
+	// Each position of 32.
+	for i := range 32 {
+		all := make([]string, 32)
+		for j := range all {
+			all[j] = fmt.Sprintf("a.%d QUOTA 99 60", j)
+		}
+		mayOrNot(t, true, user.do(allOf(all...)...), "32 keys")
+		all[i] = "b QUOTA 99 60"
+		mayOrNot(t, false, user.do(allOf(all...)...), fmt.Sprintf("position %d", i))
 	}
 	for key := range s.dataset() {
 		assert.Regexp(t, "^0 a", key)
 	}
 
-	// No number of keys is read differently by the server, who checks them, and by us.
-	for _, numkeys := range []string{"+2", "02", " 2", "2 ", "-1", "0", "0x2", "2.0", "", "2\x00", "-0", "00", "3", "5", "9",
-		"129", "4294967298", "18446744073709551618", "9223372036854775807", "-9223372036854775808", "two"} {
-		reply := user.do("GO.MTHROTTLE", numkeys, "b", "b", 1, 1, 60, 1, 1, 1, 60, 1)
-		assert.IsType(t, wireError(""), reply, "%q: %v", numkeys, reply)
-		reply = user.do("GO.MTHROTTLE", numkeys, "a", "b", 1, 1, 60, 1, 1, 1, 60, 1)
-		assert.IsType(t, wireError(""), reply, "%q: %v", numkeys, reply)
-		assert.Zero(t, s.Exists(ctx, "b").Val(), "%q", numkeys)
+	// A call that is wrong names no key, and it touches none.
+	for _, groups := range []string{
+		"b", "b QUOTA", "b QUOTA 9", "b KEY a1 QUOTA 9 60", "a1 QUOTA 9 60 KEY b", "a1 QUOTA 9 60 KEY", "a1 QUOTA 9 60 b QUOTA 9 60",
+		"a1 b QUOTA 9 60", "1 b QUOTA 9 60", "a1 QUOTA 9 60 1 1 KEY b QUOTA 9 60", "a1 QUOTA 9 60 MS KEY b QUOTA 9 60",
+		"a1 LEASE 9 60 KEY b QUOTA 9 60", "b QUOTA 9 60 KEY b QUOTA 9 60", "b QUOTA 9 60 QUOTA 9 60", "b QUOTA 9 60 ALIGN",
+		"b QUOTA 9 60 SURPRISE", "b QUOTA x 60", "b QUOTA 9 60 x",
+		"b QUOTA 9 60 " + strings.Repeat("KEY b QUOTA 9 60 ", 32), "b" + strings.Repeat(" THROTTLE 9 1 60", 33),
+	} {
+		for _, name := range []string{"GO.ALL ", "GO.ALL_RO "} {
+			reply := user.do(fields(name + groups)...)
+			assert.IsType(t, wireError(""), reply, "%s: %v", groups, reply)
+		}
+		assert.Zero(t, s.Exists(ctx, "b").Val(), groups)
 	}
-	// With 1 the second is no key, but a word where a number should be.
-	assert.Equal(t, wireError("ERR max_burst is not an integer"), user.do("GO.MTHROTTLE", 1, "a", "b", 1, 60, 1))
 }
 
-// A script may touch no more than its user may.
+// A script reaches only the keys and commands that its user may use.
 func TestACL_inScripts(t *testing.T) {
 	s := start(t, options{})
-	user := s.as("a", "~a* -@all +eval +go.mthrottle +go.window")
+	user := s.as("a", "~a* -@all +eval +go.all +go.window")
 	for _, c := range []struct {
 		call string
 		may  bool
 	}{
-		{"GO.MTHROTTLE 2 a1 a2 1 1 60 1 1 1 60 1", true},
-		{"GO.MTHROTTLE 2 a1 b 1 1 60 1 1 1 60 1", false},
-		{"GO.MTHROTTLE 2 b a1 1 1 60 1 1 1 60 1", false},
+		{"GO.ALL a1 THROTTLE 1 1 60 1 KEY a2 THROTTLE 1 1 60 1", true},
+		{"GO.ALL a1 THROTTLE 1 1 60 1 KEY b THROTTLE 1 1 60 1", false},
+		{"GO.ALL b THROTTLE 1 1 60 1 KEY a1 THROTTLE 1 1 60 1", false},
+		{"GO.ALL a1 LEASE 1 60 KEY KEY b QUOTA 1 60", false},
 		{"GO.WINDOW a3 1 60", true},
 		{"GO.WINDOW b 1 60", false},
 		{"GO.QUOTA a4 1 60", false},

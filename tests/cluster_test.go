@@ -1,153 +1,22 @@
 package tests
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-const slots = 16384
-
-// cluster is three masters, each with a replica, and a client that knows them all.
-type cluster struct {
-	t       *testing.T
-	nodes   []*server // 0 to 2 were made masters, 3 to 5 their replicas
-	ids     []string
-	clients *redis.ClusterClient
-}
-
-// startCluster makes a cluster the way redis-cli does.
-func startCluster(t *testing.T) *cluster {
-	t.Helper()
-	if env.image != "" {
-		t.Skip("the nodes of a cluster tell each other and the client their addresses, which inside " +
-			"containers are not those that this process can reach; the local run has this test")
-	}
-	c := &cluster{t: t}
-	for range 6 {
-		c.nodes = append(c.nodes, start(t, options{args: []string{"--cluster-enabled", "yes",
-			"--cluster-port", freePort(t), "--cluster-node-timeout", "1000", "--cluster-replica-validity-factor", "0",
-			"--repl-diskless-sync", "yes"}}))
-	}
-	var addrs []string
-	for i, n := range c.nodes {
-		require.NoError(t, n.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", i+1).Err())
-		c.ids = append(c.ids, n.Do(ctx, "CLUSTER", "MYID").Val().(string))
-		addrs = append(addrs, n.addr)
-		if i < 3 {
-			require.NoError(t, n.Do(ctx, "CLUSTER", "ADDSLOTSRANGE", i*slots/3, (i+1)*slots/3-1).Err())
-		}
-	}
-	for _, n := range c.nodes[1:] {
-		host, port, _ := net.SplitHostPort(n.addr)
-		bus := n.ConfigGet(ctx, "cluster-port").Val()["cluster-port"]
-		require.NoError(t, c.nodes[0].Do(ctx, "CLUSTER", "MEET", host, port, bus).Err())
-	}
-	c.everyNode("knows all", func(n *server) bool {
-		info := n.ClusterInfo(ctx).Val()
-		return strings.Contains(info, "cluster_known_nodes:6\r") && strings.Contains(info, "cluster_slots_ok:16384\r")
-	})
-	for i, n := range c.nodes[3:] {
-		eventually(t, "it may replicate", func() bool { return n.Do(ctx, "CLUSTER", "REPLICATE", c.ids[i]).Err() == nil })
-	}
-	c.everyNode("sees three replicas, and all is well", func(n *server) bool {
-		return strings.Contains(n.ClusterInfo(ctx).Val(), "cluster_state:ok\r") &&
-			strings.Count(n.ClusterNodes(ctx).Val(), " slave ")+strings.Count(n.ClusterNodes(ctx).Val(), "myself,slave ") == 3
-	})
-	for i, n := range c.nodes[3:] {
-		inStep(t, c.nodes[i], n)
-	}
-	c.clients = redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, DisableIdentity: true,
-		MaxRedirects: 8, DialerRetries: 1, ClusterStateReloadInterval: 100 * time.Millisecond, ReadTimeout: patience, MinRetryBackoff: 20 * time.Millisecond, MaxRetryBackoff: 200 * time.Millisecond,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}})
-	t.Cleanup(func() { c.clients.Close() })
-	return c
-}
-
-// everyNode waits until ok holds for each node that lives.
-func (c *cluster) everyNode(what string, ok func(*server) bool) {
-	c.t.Helper()
-	for _, n := range c.nodes {
-		if !n.exited() {
-			eventually(c.t, "every node "+what, func() bool { return ok(n) })
-		}
-	}
-}
-
-// slot returns the hash slot of a key.
-func (c *cluster) slot(key string) int64 {
-	c.t.Helper()
-	n, err := c.nodes[0].ClusterKeySlot(ctx, key).Result()
-	require.NoError(c.t, err)
-	return n
-}
-
-// ask sends a line through the cluster client and returns the reply as text.
-func (c *cluster) ask(call string) string { return flat(c.clients.Do(ctx, fields(call)...).Result()) }
-
-// fill makes one limiter of every kind under a hash tag and returns their keys.
-func (c *cluster) fill(tag string) (keys []string) {
-	c.t.Helper()
-	for _, call := range []string{
-		"GO.THROTTLE {%s}hash 15 30 108000 3", "GO.THROTTLE {%s}frac 15 7 108000 3", "GO.WINDOW {%s}log 16 3600 3",
-		"GO.WINDOW {%s}log 16 3600 -1", "GO.WINDOW {%s}parts 1000 3153600000 3", "GO.QUOTA {%s}quota 16 3600 3",
-		"GO.MTHROTTLE 2 {%[1]s}cells {%[1]s}cells 15 30 108000 3 1 1 3600 1", "GO.LEASE {%s}lease 3 3600 id",
-	} {
-		words := fields(fmt.Sprintf(call, tag))
-		require.NoError(c.t, c.clients.Do(ctx, words...).Err(), call)
-		key := words[1].(string)
-		if key == "2" {
-			key = words[2].(string)
-		}
-		keys = append(keys, key)
-	}
-	return keys
-}
-
-// states returns what a node holds at keys, and when they expire.
-func states(t *testing.T, n *server, keys []string) (values map[string]string, expiries map[string]int64) {
-	t.Helper()
-	values, expiries = map[string]string{}, map[string]int64{}
-	for _, key := range keys {
-		dump, err := n.Dump(ctx, key).Result()
-		require.NoError(t, err, key)
-		values[key], expiries[key] = dump, n.expiry(key)
-	}
-	return values, expiries
-}
-
-// peeks are the replies of the limiters that fill made.
-func (c *cluster) peeks(tag string) string {
-	c.t.Helper()
-	all := ""
-	for _, call := range []string{
-		"GO.THROTTLE_RO {%s}hash 15 30 108000 0", "GO.THROTTLE {%s}frac 15 7 108000 0", "GO.WINDOW {%s}log 16 3600 0",
-		"GO.WINDOW_RO {%s}parts 1000 3153600000 0", "GO.QUOTA {%s}quota 16 3600 0",
-		"GO.MTHROTTLE 2 {%[1]s}cells {%[1]s}cells 15 30 108000 0 1 1 3600 0", "GO.LEASE {%s}lease 1 3600 other",
-	} {
-		reply := c.ask(fmt.Sprintf(call, tag))
-		require.True(c.t, strings.HasPrefix(reply, "["), "%s: %s", call, reply)
-		var limited, limit, remaining int
-		_, err := fmt.Sscanf(reply, "[%d %d %d", &limited, &limit, &remaining)
-		require.NoError(c.t, err)
-		all += fmt.Sprintln(call, limited, limit, remaining) // the times go on
-	}
-	return all
-}
-
 func TestCluster(t *testing.T) {
 	c := startCluster(t)
 	t.Run("every command finds its node", c.testRouting)
-	t.Run("keys of several slots are refused", c.testCrossSlot)
-	t.Run("a slot moves with its limiters", c.testMigration)
+	t.Run("a client redirects no call", c.testNoRedirection)
+	t.Run("a call with keys of several slots is refused", c.testCrossSlot)
+	t.Run("a migrated slot keeps its limiters", c.testMigration)
 	t.Run("a failover keeps the limiters", c.testFailover)
 }
 
@@ -156,9 +25,9 @@ func (c *cluster) testRouting(t *testing.T) {
 	for name, sample := range samples {
 		for i := range 12 {
 			key := fmt.Sprint("{", i, "}", name)
-			assert.Equal(t, sample.first, flat(c.clients.Do(ctx, sample.on(key)...).Result()), "%s %d", name, i)
-			assert.Equal(t, sample.second, flat(c.clients.Do(ctx, sample.on(key)...).Result()), "%s %d", name, i)
-			// A node that does not hold the slot says who does, for any key of the call.
+			assert.Equal(t, sample.Sample.First, flat(c.clients.Do(ctx, sample.on(key)...).Result()), "%s %d", name, i)
+			assert.Equal(t, sample.Sample.Second, flat(c.clients.Do(ctx, sample.on(key)...).Result()), "%s %d", name, i)
+			// A node that does not serve the slot names the node that does.
 			err := c.nodes[i%3].Do(ctx, sample.on(key)...).Err()
 			if owner := c.slot(key) * 3 / slots; owner != int64(i%3) {
 				assert.ErrorContains(t, err, "MOVED ", name)
@@ -169,13 +38,13 @@ func (c *cluster) testRouting(t *testing.T) {
 		}
 	}
 	assert.Greater(t, moved, 20)
-	// Several keys of one slot, by their tag.
-	assert.Equal(t, "[0 -1 -1 [0 10 9 -1 36000] [0 1000 999 -1 3600] [0 5 4 -1 60]]",
-		c.ask("GO.MTHROTTLE 3 {u}a {u}b {u}a 9 10 360000 1 999 1 3600 1 4 1 60 1"))
-	// A script on its keys.
+	// Several keys of one slot. The hash tag makes the slot the same.
+	assert.Equal(t, "[0 5 4 -1 60 1 [0 10 9 -1 36000] [0 5 4 -1 60] [0 1000 999 -1 3600]]",
+		c.ask("GO.ALL {u}a THROTTLE 9 10 360000 1 THROTTLE 4 1 60 1 KEY {u}b THROTTLE 999 1 3600 1"))
+	// A script that calls the module.
 	reply, err := c.clients.Eval(ctx, "return redis.call('GO.WINDOW', KEYS[1], 5, 60)", []string{"{u}script"}).Slice()
 	assert.Equal(t, "[0 5 4 -1 60]", flat(reply, err))
-	// A replica that may be read answers the read-only ones, and sends the others on.
+	// After READONLY a replica answers read-only commands. It redirects the others.
 	key := "replica"
 	owner := c.slot(key) * 3 / slots
 	require.NoError(t, c.clients.Do(ctx, "GO.WINDOW", key, 5, 3600, 2).Err())
@@ -187,19 +56,59 @@ func (c *cluster) testRouting(t *testing.T) {
 	assert.Regexp(t, "^MOVED ", w.do("GO.WINDOW", key, 5, 3600, 0))
 }
 
-func (c *cluster) testCrossSlot(t *testing.T) {
-	// foo and bar are of different slots, wherever they stand.
-	for _, keys := range []string{"foo bar", "foo foo bar", "foo {foo}x bar", "bar foo", "bar bar bar foo bar"} {
-		names := strings.Fields(keys)
-		of := make([]string, len(names))
-		for i := range of {
-			of[i] = "9 1 60 1"
+// The client sends a call to the node of its first word. No call is redirected once the client
+// knows the slots.
+func (c *cluster) testNoRedirection(t *testing.T) {
+	redirections := func() (n int) {
+		for _, node := range c.nodes {
+			moved := 0
+			_, _ = fmt.Sscanf(node.info("errorstats", "errorstat_MOVED"), "count=%d", &moved)
+			n += moved
 		}
-		for _, n := range c.nodes {
-			assert.ErrorContains(t, n.Do(ctx, limits(names, of)...).Err(), "CROSSSLOT ", keys)
-		}
-		assert.ErrorContains(t, c.clients.Do(ctx, limits(names, of)...).Err(), "CROSSSLOT ", keys)
+		return n
 	}
+	require.NoError(t, c.clients.Ping(ctx).Err())
+	c.clients.ReloadState(ctx)
+	before, nodes := redirections(), map[int64]bool{}
+	for i := range 60 {
+		tag := fmt.Sprintf("{user%d}", i)
+		nodes[c.slot(tag)*3/slots] = true
+		for _, suffix := range []string{"", "_RO"} {
+			call := fmt.Sprintf("GO.ALL%[2]s %[1]srpm THROTTLE 59 60 60 KEY %[1]stpm THROTTLE 9999 10000 60 40 "+
+				"KEY %[1]sspend QUOTA 500 86400 3 ALIGN 0 KEY %[1]scalls LEASE 3 600 id", tag, suffix)
+			assert.Regexp(t, `^\[0 3 2 -1 600 3 \[0 `, c.ask(call), call)
+		}
+		for name, sample := range samples {
+			assert.NoError(t, c.clients.Do(ctx, sample.on(tag+name)...).Err(), name)
+		}
+	}
+	assert.Len(t, nodes, 3, "masters that were called")
+	assert.Equal(t, before, redirections(), "calls that were redirected")
+	// The count counts: a node redirects a call for the key of another node.
+	for _, node := range c.nodes[:3] {
+		node.Do(ctx, "GO.ALL", "{user1}rpm", "QUOTA", 1, 60)
+	}
+	assert.Greater(t, redirections(), before)
+}
+
+func (c *cluster) testCrossSlot(t *testing.T) {
+	// foo and bar have different slots. One key of another slot is enough, in each position.
+	for _, keys := range []string{"foo bar", "foo {foo}x bar", "bar foo", "bar {bar}x foo {foo}x", "foo {foo}x {foo}y bar"} {
+		for _, clause := range []string{"THROTTLE 9 1 60", "WINDOW 9 60 1 EXACT", "QUOTA 9 60 ALIGN 0", "LEASE 9 60 KEY"} {
+			var groups []string
+			for _, key := range strings.Fields(keys) {
+				groups = append(groups, key+" "+clause)
+			}
+			for _, n := range c.nodes {
+				assert.ErrorContains(t, n.Do(ctx, allOf(groups...)...).Err(), "CROSSSLOT ", keys)
+			}
+			assert.ErrorContains(t, c.clients.Do(ctx, allOf(groups...)...).Err(), "CROSSSLOT ", keys)
+		}
+	}
+	// The same words as ids of leases are no keys.
+	assert.Equal(t, "[0 9 8 -1 60 0 [0 9 8 -1 60 0] [0 9 8 -1 60 0]]",
+		c.ask("GO.ALL {foo}a LEASE 9 60 bar KEY {foo}b LEASE 9 60 KEY"))
+	require.NoError(t, c.clients.Del(ctx, "{foo}a", "{foo}b").Err())
 	for _, key := range []string{"foo", "bar", "{foo}x"} {
 		assert.Zero(t, c.clients.Exists(ctx, key).Val())
 	}
@@ -215,13 +124,13 @@ func (c *cluster) testMigration(t *testing.T) {
 	require.NoError(t, to.Do(ctx, "CLUSTER", "SETSLOT", slot, "IMPORTING", c.ids[slot*3/slots]).Err())
 	require.NoError(t, from.Do(ctx, "CLUSTER", "SETSLOT", slot, "MIGRATING", c.ids[toIndex]).Err())
 	host, port, _ := net.SplitHostPort(to.addr)
-	// Key by key: in between, calls go where the key is, and a call with keys on both
-	// sides is asked to come again.
+	// The keys move one by one. In between, calls reach each key where it is. A call with keys on
+	// both nodes gets TRYAGAIN.
 	for i, key := range keys {
 		require.NoError(t, from.Do(ctx, "MIGRATE", host, port, key, 0, 5000).Err(), key)
 		assert.Equal(t, before, c.peeks(tag), "after %d keys", i+1)
 		if i == 0 {
-			call := limits([]string{keys[0], keys[1]}, []string{"15 30 108000 0", "15 7 108000 0"})
+			call := allOf(keys[0]+" THROTTLE 15 30 108000 0", keys[1]+" THROTTLE 15 7 108000 0")
 			assert.ErrorContains(t, from.Do(ctx, call...).Err(), "TRYAGAIN ")
 			assert.ErrorContains(t, from.Do(ctx, "GO.THROTTLE", key, 15, 30, 108000).Err(), "ASK ")
 			assert.ErrorContains(t, from.Do(ctx, "GO.THROTTLE", "{"+tag+"}new", 15, 30, 108000).Err(), "ASK ")
@@ -232,7 +141,7 @@ func (c *cluster) testMigration(t *testing.T) {
 	}
 	got, later := states(t, to, keys)
 	assert.Equal(t, want, got)
-	for key, at := range expiries { // MIGRATE itself sends what is left of it, so it may come out later
+	for key, at := range expiries { // MIGRATE sends the remaining time, so the expiry may become later
 		assert.True(t, later[key] >= at && later[key] <= at+patience.Milliseconds(), "%s: %d, was %d", key, later[key], at)
 	}
 	assert.Equal(t, before, c.peeks(tag))
@@ -240,13 +149,8 @@ func (c *cluster) testMigration(t *testing.T) {
 	assert.ErrorContains(t, from.Do(ctx, "GO.THROTTLE", keys[0], 15, 30, 108000).Err(), "MOVED ")
 }
 
-// quiet is a logger that says nothing.
-type quiet struct{}
-
-func (quiet) Printf(context.Context, string, ...any) {}
-
 func (c *cluster) testFailover(t *testing.T) {
-	// A tag of the first master's slots.
+	// A hash tag whose slot the first master serves.
 	tag := "failing"
 	for i := 0; c.slot("{"+tag+"}")*3/slots != 0; i++ {
 		tag = fmt.Sprint("failing", i)
@@ -255,7 +159,7 @@ func (c *cluster) testFailover(t *testing.T) {
 	before := c.peeks(tag)
 	inStep(t, c.nodes[0], c.nodes[3])
 	want, expiries := states(t, c.nodes[0], keys)
-	redis.SetLogger(quiet{}) // the client would tell of every attempt to reach the dead node
+	redis.SetLogger(quiet{}) // the client would log every attempt to reach the killed node
 	c.nodes[0].kill()
 	eventually(t, "the replica serves the slots", func() bool {
 		return strings.Contains(c.nodes[3].ClusterNodes(ctx).Val(), "myself,master ") &&
@@ -264,7 +168,7 @@ func (c *cluster) testFailover(t *testing.T) {
 	got, same := states(t, c.nodes[3], keys)
 	assert.Equal(t, want, got)
 	assert.Equal(t, expiries, same)
-	eventually(t, "the client has found it", func() bool { return strings.HasPrefix(c.ask("GO.QUOTA {"+tag+"}quota 16 3600 0"), "[") })
+	eventually(t, "the client reaches the new master", func() bool { return strings.HasPrefix(c.ask("GO.QUOTA {"+tag+"}quota 16 3600 0"), "[") })
 	assert.Equal(t, before, c.peeks(tag))
 	assert.Regexp(t, `^\[0 16 12 `, c.ask("GO.THROTTLE {"+tag+"}hash 15 30 108000"))
 	assert.Equal(t, "1", c.ask("GO.RELEASE {"+tag+"}lease id"))

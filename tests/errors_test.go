@@ -1,7 +1,6 @@
 package tests
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -24,26 +23,26 @@ func TestErrors_eachText(t *testing.T) {
 	s.ZAdd(ctx, "backward", redis.Z{Score: -4e15, Member: "\x012"}, redis.Z{Score: -4e15 - 1, Member: "\x011"})
 	before := s.dataset()
 	changes := s.info("persistence", "rdb_changes_since_last_save")
-	provoked := map[commands.Error]bool{}
-	for _, c := range wrongCalls {
-		for _, call := range inAllNames(c.call) {
-			want := c.want.Text()
-			if c.want == commands.ErrArity { // the server's text, which names the command
-				want += " for 'go.mthrottle' command"
-			}
+	provoked := map[commands.ErrorCode]bool{}
+	for _, c := range allWrongCalls() {
+		for _, call := range inAllNames(c.Call) {
+			want := wrongTexts(call, c.Want)
 			err := s.Do(ctx, fields(call)...).Err()
 			if assert.Error(t, err, call) {
-				assert.Equal(t, want, strings.ReplaceAll(err.Error(), "GO.MTHROTTLE", "go.mthrottle"), call)
+				// Servers differ in the case of the command's name.
+				got := strings.ReplaceAll(err.Error(), strings.Fields(call)[0], strings.ToLower(strings.Fields(call)[0]))
+				assert.Contains(t, want, got, call)
 			}
 			err = s.Eval(ctx, "return redis.call(unpack(ARGV))", nil, fields(call)...).Err()
 			if assert.Error(t, err, call) {
-				assert.True(t, strings.HasPrefix(err.Error(), c.want.Text()), "%s in a script: %v", call, err)
+				text, _, _ := strings.Cut(c.Want.Text(), "<word>")
+				assert.True(t, strings.HasPrefix(err.Error(), text), "%s in a script: %v", call, err)
 			}
 		}
-		provoked[c.want] = true
+		provoked[c.Want] = true
 	}
-	// An empty word is no number, wherever it stands.
-	for i, want := range map[int]commands.Error{
+	// An empty word is no number, in any argument.
+	for i, want := range map[int]commands.ErrorCode{
 		2: commands.ErrMaxBurstNotInteger, 3: commands.ErrCountNotInteger,
 		4: commands.ErrPeriodNotInteger, 5: commands.ErrQuantityNotInteger,
 	} {
@@ -53,7 +52,7 @@ func TestErrors_eachText(t *testing.T) {
 	}
 
 	assert.Equal(t, changes, s.info("persistence", "rdb_changes_since_last_save"))
-	same(t, before, s.dataset(), "after all the errors")
+	same(t, before, s.dataset(), "after the errors")
 
 	for e := commands.NoError + 1; e < commands.NumErrors; e++ {
 		if e != commands.ErrInternal { // panic_test.go provokes it
@@ -62,63 +61,85 @@ func TestErrors_eachText(t *testing.T) {
 	}
 }
 
-// inAllNames returns a call, that of its read-only twin, and, unless it has options,
-// that of GO.THROTTLE's twin under redis-cell's name.
-func inAllNames(call string) []string {
-	all := []string{call}
-	words := strings.Fields(call)
-	rest := strings.TrimPrefix(call, words[0])
-	if _, ok := samples[words[0]+"_RO"]; ok {
-		all = append(all, words[0]+"_RO"+rest)
+// An error that names a word names the right one, at most 64 bytes of the word, and nothing that
+// would break the protocol.
+func TestErrors_nameTheWord(t *testing.T) {
+	s := start(t, options{})
+	odd := make([]byte, 256)
+	for i := range odd {
+		odd[i] = byte(i)
 	}
-	tail := words[min(len(words), 5):]
-	if words[0] == "GO.THROTTLE" && (len(tail) == 0 || len(tail) == 1 && strings.ContainsAny(tail[0], "0123456789")) {
-		all = append(all, "CL.THROTTLE"+rest)
+	long := strings.Repeat("x", 1<<20)
+	for _, c := range []struct {
+		words []any
+		want  string
+	}{
+		{fields("GO.THROTTLE k 15 30 60 1 foo MS"), "ERR unknown option 'foo'"},
+		{fields("GO.THROTTLE k 15 30 60 MS UPTO Ms"), "ERR option 'Ms' given more than once"},
+		{fields("CL.THROTTLE k 15 30 60 FOO"), "ERR quantity is not an integer"},
+		{fields("GO.QUOTA k 15 30 EXACT"), "ERR unknown option 'EXACT'"},
+		{fields("GO.ALL k FOO 15 30 60"), "ERR a clause must begin with THROTTLE, WINDOW, QUOTA or LEASE, not 'FOO'"},
+		{fields("GO.ALL k THROTTLE 15 30 60 KEY l FOO 1 1 1"), "ERR a clause must begin with THROTTLE, WINDOW, QUOTA or LEASE, not 'FOO'"},
+		{fields("GO.ALL k THROTTLE 15 30 60 1 UPTO"), "ERR unknown option 'UPTO'"},
+		{fields("GO.ALL k WINDOW 15 60 EXACT exact"), "ERR option 'exact' given more than once"},
+		{fields("GO.ALL_RO k WINDOW 15 60 ms KEY"), "ERR unknown option 'KEY'"},
+		{[]any{"GO.LEASE", "k", 1, 60, "a", "%s%n'"}, "ERR unknown option '%s%n''"},
+		{[]any{"GO.LEASE", "k", 1, 60, "a", ""}, "ERR unknown option ''"},
+		{[]any{"GO.LEASE", "k", 1, 60, "a", "a\r\n+OK\x00\xff"}, "ERR unknown option 'a??+OK??'"},
+		{[]any{"GO.LEASE", "k", 1, 60, "a", string(odd)}, "ERR unknown option '" + strings.Repeat("?", 32) + string(odd[32:64]) + "'"},
+		{[]any{"GO.LEASE", "k", 1, 60, "a", long}, "ERR unknown option '" + long[:64] + "'"},
+		{[]any{"GO.ALL", "k", long}, "wrong number of arguments"},
+		{[]any{"GO.ALL", "k", long, 1, 1, 1}, "ERR a clause must begin with THROTTLE, WINDOW, QUOTA or LEASE, not '" + long[:64] + "'"},
+	} {
+		assert.ErrorContains(t, s.Do(ctx, c.words...).Err(), c.want, "%.80v", c.words)
+		assert.Equal(t, "PONG", s.Ping(ctx).Val())
 	}
-	return all
 }
 
-// Every text has the form of the server's own errors, and none stands for two things.
+// Every text has the form of the errors of the server, and no two errors have the same text.
 func TestErrors_form(t *testing.T) {
 	seen := map[string]bool{}
 	for e := commands.NoError + 1; e < commands.NumErrors; e++ {
 		assert.Regexp(t, `^[A-Z]+ [^\r\n]*[^.\r\n]$`, e.Text(), "error %d", e)
-		assert.False(t, seen[e.Text()], "twice: %s", e.Text())
+		assert.False(t, seen[e.Text()], "two errors have the text %s", e.Text())
 		seen[e.Text()] = true
 	}
 }
 
-// The bounds of the others are accepted too.
-func TestErrors_boundsOfTheOthersAreAccepted(t *testing.T) {
+// Numbers at their bounds are accepted by the other commands too.
+func TestErrors_boundsOfTheOtherCommandsAreAccepted(t *testing.T) {
 	s := start(t, options{})
 	for _, c := range []struct{ call, want string }{
 		{"GO.WINDOW w1 1000000000000 3153600000 1000000000000", "[0 1000000000000 0 -1 3153600000]"},
 		{"GO.WINDOW w2 1 3153600000000 1 MS EXACT", "[0 1 0 -1 3153600000000]"},
 		{"GO.WINDOW w3 1 60 1000000000001", "[1 1 1 -1 0]"},
-		{"GO.WINDOW w3 1 60 1000000000001 UPTO", "[0 1 0 -1 60 1]"},
+		{"GO.WINDOW w3 1 60 1000000000001 UPTO", "[0 1 0 60 60 1]"},
 		{"GO.WINDOW w3 1 60 -1000000000001 upto", "[0 1 1 -1 0 -1]"},
 		{"GO.WINDOW +w4 +07 0060 -0", "[0 7 7 -1 0]"},
 		{"GO.QUOTA q1 1000000000000 3153600000 1000000000000", "[0 1000000000000 0 -1 3153600000]"},
 		{"GO.QUOTA q2 1 3153600000000 1 MS", "[0 1 0 -1 3153600000000]"},
 		{"GO.QUOTA q3 1 60 1000000000001", "[1 1 1 -1 0]"},
-		{"GO.QUOTA q3 1 60 1000000000001 UPTO", "[0 1 0 -1 60 1]"},
+		{"GO.QUOTA q3 1 60 1000000000001 UPTO", "[0 1 0 60 60 1]"},
 		{"GO.QUOTA q3 1 60 -1000000000001 UPTO", "[0 1 1 -1 0 -1]"},
 		{"GO.QUOTA q3 1 60 0 align 3153600000 ms UPTO", "[0 1 1 -1 0 0]"},
 		{"GO.QUOTA q3 1 60 0 UPTO ALIGN -3153600000", "[0 1 1 -1 0 0]"},
-		{"GO.THROTTLE t1 9 1 60 1000000000001 UPTO", "[0 10 0 -1 600 10]"},
+		{"GO.THROTTLE t1 9 1 60 1000000000001 UPTO", "[0 10 0 60 600 10]"},
 		{"GO.THROTTLE t1 9 1 60 UPTO", "[1 10 0 60 600 0]"},
 		{"GO.THROTTLE t1 9 1 60 -1000000000001 UPTO", "[0 10 10 -1 0 -10]"},
-		{"GO.MTHROTTLE 1 m 999999999999 1000000000000 1 1000000000001", "[1 -1 0 [1 1000000000000 1000000000000 -1 0]]"},
-		{"GO.MTHROTTLE 1 m 0 1 3153600000000 1 ms", "[0 -1 -1 [0 1 0 -1 3153600000000]]"},
-		{"GO.LEASE l1 1000000000000 3153600000 a", "[0 1000000000000 999999999999 -1 3153600000]"},
-		{"GO.LEASE l2 1 3153600000000 MS mS", "[0 1 0 -1 3153600000000]"},
+		{"GO.ALL m THROTTLE 999999999999 1000000000000 1 1000000000001", "[1 1000000000000 1000000000000 -1 0 0 [1 1000000000000 1000000000000 -1 0]]"},
+		{"GO.ALL m THROTTLE 0 1 3153600000000 1 ms", "[0 1 0 -1 3153600000000 0 [0 1 0 -1 3153600000000]]"},
+		{"GO.LEASE l1 1000000000000 3153600000 a", "[0 1000000000000 999999999999 -1 3153600000 0]"},
+		{"GO.LEASE l2 1 3153600000000 MS mS", "[0 1 0 -1 3153600000000 0]"},
+		{"GO.LEASE l3 1 60 " + strings.Repeat("x", 512), "[0 1 0 -1 60 0]"},
+		{"GO.ALL aw WINDOW 1000000000000 3153600000 1000000000000 KEY aq QUOTA 1000000000000 3153600000 1000000000000 KEY al LEASE 1000000000000 3153600000 a",
+			"[0 1000000000000 0 -1 3153600000 0 [0 1000000000000 0 -1 3153600000] [0 1000000000000 0 -1 3153600000] [0 1000000000000 999999999999 -1 3153600000 0]]"},
 		{"GO.RELEASE l1" + strings.Repeat(" a", 1024), "1"},
 	} {
 		assert.Equal(t, c.want, s.ask(c.call), c.call)
 	}
 }
 
-// The bounds themselves are accepted, and give exact replies.
+// Numbers at their bounds are accepted and give exact replies.
 func TestErrors_boundsAreAccepted(t *testing.T) {
 	s := start(t, options{})
 	const trillion = 1_000_000_000_000
@@ -138,7 +159,7 @@ func TestErrors_boundsAreAccepted(t *testing.T) {
 		{"15 30 60 1000000000001", []int64{1, 16, 16, -1, 0}},
 		{"15 30 60 -1000000000001", []int64{0, 16, 16, -1, 0}},
 		{"999999999999 1 3 1000000000001 MS", []int64{1, trillion, trillion, -1, 0}},
-		// Numbers are read as redis-cell reads them.
+		// Numbers may be written in every way that redis-cell accepts.
 		{"+15 +30 +60 +1", []int64{0, 16, 15, -1, 2}},
 		{"0015 00000000000000000000000000030 060 -0", []int64{0, 16, 16, -1, 0}},
 		{"-0 1 60", []int64{0, 1, 0, -1, 60}},
@@ -166,32 +187,18 @@ func TestErrors_wrongArity(t *testing.T) {
 	assert.Zero(t, s.DBSize(ctx).Val())
 }
 
-// wrongArity checks a call of n words, the name among them.
-func (s *server) wrongArity(name string, n int) {
-	s.t.Helper()
-	call := []any{name}
-	for len(call) < n {
-		call = append(call, "1")
-	}
-	err := s.Do(ctx, call...).Err()
-	if assert.Error(s.t, err, "%d words", n) {
-		want := fmt.Sprintf("err wrong number of arguments for '%s' command", strings.ToLower(name))
-		assert.Equal(s.t, want, strings.ToLower(err.Error()))
-	}
-}
-
-// The server's own refusals: each once, each without a trace.
-func TestErrors_ofTheServer(t *testing.T) {
+// Refusals of the server. None of them leaves a key behind.
+func TestErrors_refusalsOfTheServer(t *testing.T) {
 	s := start(t, options{})
 	call := []any{"GO.THROTTLE", "k", 15, 30, 60}
 
-	// Memory is full: what may grow it is refused, what frees some or reads is not.
+	// When memory is full, the server refuses commands with the flag denyoom.
 	require.NoError(t, s.ConfigSet(ctx, "maxmemory", "1").Err())
 	for name, c := range samples {
 		words := c.on("k")
 		err := s.Do(ctx, words...).Err()
 		inScript := s.Eval(ctx, "return redis.call(unpack(ARGV))", nil, words...).Err()
-		if strings.Contains(c.flags, "denyoom") {
+		if strings.Contains(c.Flags, "deny-oom") {
 			assert.ErrorContains(t, err, "OOM command not allowed", name)
 			assert.ErrorContains(t, inScript, "OOM ", name)
 		} else {
@@ -200,7 +207,7 @@ func TestErrors_ofTheServer(t *testing.T) {
 	}
 	require.NoError(t, s.ConfigSet(ctx, "maxmemory", "0").Err())
 
-	// The user may not call it, or not with this key.
+	// The user may not use the command, or not with this key.
 	require.NoError(t, s.Do(ctx, "ACL", "SETUSER", "reader", "on", "nopass", "~*", "+@read", "+auth").Err())
 	require.NoError(t, s.Do(ctx, "ACL", "SETUSER", "app", "on", "nopass", "~app:*", "+go.throttle").Err())
 	for _, user := range []string{"reader", "app"} {
@@ -212,7 +219,7 @@ func TestErrors_ofTheServer(t *testing.T) {
 		}
 	}
 
-	// A replica takes no writes.
+	// A replica refuses commands that may write.
 	net := newNetwork(t)
 	master := start(t, options{net: net})
 	replica := start(t, options{net: net})
@@ -227,7 +234,7 @@ func TestErrors_ofTheServer(t *testing.T) {
 	}
 	assert.ErrorContains(t, replica.Do(ctx, "GO.THROTTLE", "k", 15, 30, 60, 0).Err(), "READONLY ")
 
-	// A cluster sees the key: slots that nobody serves refuse it.
+	// A cluster refuses a key whose slot no node serves.
 	cluster := start(t, options{args: []string{"--cluster-enabled", "yes", "--cluster-port", freePort(t),
 		"--cluster-require-full-coverage", "no"}})
 	assert.ErrorContains(t, cluster.Do(ctx, call...).Err(), "CLUSTERDOWN ")

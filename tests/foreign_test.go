@@ -2,24 +2,28 @@ package tests
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"gothrottle/commands"
 )
 
-// What stands at a key that is not ours is an error for every call and stays as it
-// is, to the byte.
-func TestForeign_isAnErrorAndStaysAsItIs(t *testing.T) {
+// A foreign value is an error for every call of GO.THROTTLE and CL.THROTTLE. Its bytes and
+// its expiry stay the same.
+func TestForeign_valuesAreErrorsAndStayUnchanged(t *testing.T) {
 	s := start(t, options{})
 	const tat = "4102444800000000000" // 2100
 	for _, c := range []struct {
 		set  string // made with this command
-		want commands.Error
+		want commands.ErrorCode
 	}{
 		// Other types.
 		{"RPUSH k a b", commands.ErrWrongType},
@@ -27,7 +31,8 @@ func TestForeign_isAnErrorAndStaysAsItIs(t *testing.T) {
 		{"ZADD k 1 a", commands.ErrWrongType},
 		{"XADD k * t " + tat, commands.ErrWrongType},
 		{"PFADD k a", commands.ErrWrongType},
-		// Strings that are no TAT of redis-cell: canonical decimal, from 10^18 to 2^63-1.
+		// Strings that are no TAT of redis-cell. Its TATs are canonical decimals from 10^18 to
+		// 2^63-1.
 		{"SET k hello", commands.ErrWrongType},
 		{"SET k 5", commands.ErrWrongType},
 		{"SET k 999999999999999999", commands.ErrWrongType},
@@ -39,7 +44,7 @@ func TestForeign_isAnErrorAndStaysAsItIs(t *testing.T) {
 		{"SET k 410244480000000000x", commands.ErrWrongType},
 		{"SET k 410244480000000000.", commands.ErrWrongType},
 		{"SETBIT k 0 0", commands.ErrWrongType},
-		// Someone's hash, even with fields of our names.
+		// Foreign hashes, some with fields of our names.
 		{"HSET k name Ann age 7", commands.ErrForeignHash},
 		{"HSET k 0 " + tat, commands.ErrForeignHash},
 		{"HSET k 1 -1000", commands.ErrForeignHash},
@@ -52,7 +57,7 @@ func TestForeign_isAnErrorAndStaysAsItIs(t *testing.T) {
 		{"HSET k t " + tat + " p 1000", commands.ErrForeignHash},
 		{"HSET k 4 " + tat + " 5 -1000", commands.ErrForeignHash},
 		{"HSET k 0 " + tat + " 1 -1000 8 " + tat + " 9 -1000", commands.ErrForeignHash},
-		// Our fields, but numbers that we never write.
+		// Hashes with our fields and numbers that the module never writes.
 		{"HSET k 0 soon 1 -1000", commands.ErrDamaged},
 		{"HSET k 0 -1 1 -1000", commands.ErrDamaged},
 		{"HSET k 0 999999999999999999 1 -1000", commands.ErrDamaged}, // before 2001
@@ -98,7 +103,7 @@ func TestForeign_isAnErrorAndStaysAsItIs(t *testing.T) {
 	}
 }
 
-// Fields that are empty or hold bytes are no numbers either.
+// Empty values and values with odd bytes are no numbers.
 func TestForeign_oddBytes(t *testing.T) {
 	s := start(t, options{})
 	for i, value := range []string{"", " 1", "1 ", "\x00", "1\x00", "+1", "1.0", "0x1", "\xff\xfe", "٣"} {
@@ -112,23 +117,14 @@ func TestForeign_oddBytes(t *testing.T) {
 	}
 }
 
-// cell puts a redis-cell key in place: so many ms from now until nothing is in use.
-func (s *server) cell(key string, ms int64) (tat int64) {
-	s.t.Helper()
-	tat = s.now() + ms*1_000_000
-	// As redis-cell does, it expires with the TAT.
-	require.NoError(s.t, s.Do(ctx, "SET", key, tat, "PX", max(ms, 60_000)).Err())
-	return tat
-}
-
-// A live redis-cell key is taken over as it is: changing modules forgives nothing.
+// The module adopts a redis-cell key with all units in use.
 func TestForeign_redisCellKeyIsAdopted(t *testing.T) {
 	s := start(t, options{})
 	const interval = 3_600_000 // ms; 10 units
 	tat := s.cell("k", 7*interval-500)
 	at := s.expiry("k")
 
-	// What does not write reads it and leaves it a string, whatever the rate.
+	// Calls that do not write read the string and leave it unchanged, at any rate.
 	for _, c := range []struct {
 		call string
 		want []int64
@@ -137,18 +133,18 @@ func TestForeign_redisCellKeyIsAdopted(t *testing.T) {
 		{"9 1 3600 4", []int64{1, 10, 3, 3600, 25200}},
 		{"9 1 3600 11", []int64{1, 10, 3, -1, 25200}},
 		{"0 1 3600 1", []int64{1, 1, 0, 25200, 25200}},
-		{"9 1 360 1", []int64{1, 10, 0, 21960, 25200}}, // its TAT has no rate of its own
+		{"9 1 360 1", []int64{1, 10, 0, 21960, 25200}}, // the TAT of redis-cell has no rate of its own
 	} {
 		assert.Equal(t, c.want, s.throttle(append([]any{"k"}, fields(c.call)...)...), c.call)
 		assert.Equal(t, strconv.FormatInt(tat, 10), s.Get(ctx, "k").Val(), c.call)
 		assert.Equal(t, at, s.expiry("k"), c.call)
 	}
-	// The next write makes it a hash.
+	// The next write replaces the string with a hash.
 	assert.Equal(t, []int64{0, 10, 2, -1, 28800}, s.throttle("k", 9, 1, 3600))
 	assert.Equal(t, map[string]int64{"0": tat + interval*1_000_000, "1": interval / 1000}, s.state("k"))
 	s.lastsLongEnough("k", slack(10, 1, interval), "adopted")
 
-	// A refund writes too, and to full leaves nothing.
+	// A refund writes too. A refund of everything deletes the key.
 	s.cell("k", 7*interval-500)
 	assert.Equal(t, []int64{0, 10, 5, -1, 18000}, s.throttle("k", 9, 1, 3600, -2))
 	s.state("k")
@@ -156,7 +152,7 @@ func TestForeign_redisCellKeyIsAdopted(t *testing.T) {
 	assert.Equal(t, []int64{0, 10, 10, -1, 0}, s.throttle("k", 9, 1, 3600, -8))
 	assert.Zero(t, s.Exists(ctx, "k").Val())
 
-	// One that lies in the past is a full limiter; one without an expiry gets one.
+	// A TAT in the past means a full limiter. A key without an expiry gets one.
 	s.cell("k", -interval)
 	assert.Equal(t, []int64{0, 10, 10, -1, 0}, s.throttle("k", 9, 1, 3600, 0))
 	assert.Equal(t, []int64{0, 10, 9, -1, 3600}, s.throttle("k", 9, 1, 3600))
@@ -167,12 +163,236 @@ func TestForeign_redisCellKeyIsAdopted(t *testing.T) {
 	s.throttle("k", 9, 1, 3600)
 	s.lastsLongEnough("k", slack(10, 1, interval), "adopted without an expiry")
 
-	// The least and the greatest number that can be one.
+	// The least and the greatest TAT.
 	for _, value := range []string{"1000000000000000000", "9223372036854775807"} {
 		s.Set(ctx, "k", value, 0)
 		reply := s.throttle("k", 9, 1, 3600, 0)
 		assert.Equal(t, value[0] == '9', reply[0] == 1, value)
 		assert.GreaterOrEqual(t, reply[4], int64(0), fmt.Sprint(value, reply))
 		assert.Equal(t, value, s.Get(ctx, "k").Val())
+	}
+}
+
+// A foreign value is an error for every call of every command. Its bytes and its expiry stay
+// the same.
+func TestForeign_valuesAreErrorsForEveryCommand(t *testing.T) {
+	s := start(t, options{})
+	const end = "1795254135062003" // 2026, µs
+	const score = "-" + end
+	const later = "1795254135062004"
+	for _, c := range []struct {
+		set   string // the command that creates the value; \x01 and \x02 are the prefixes of members
+		calls []string
+		want  commands.ErrorCode
+	}{
+		// Other types.
+		{"RPUSH KEY a", windowCalls, commands.ErrWrongType},
+		{"HSET KEY 0 4102444800000000000 1 -1000", windowCalls, commands.ErrWrongType},
+		{"SET KEY 1@" + end, windowCalls, commands.ErrWrongType},
+		{"RPUSH KEY a", leaseCalls, commands.ErrWrongType},
+		{"SET KEY a", leaseCalls, commands.ErrWrongType},
+		{"HSET KEY a 1", leaseCalls, commands.ErrWrongType},
+		{"RPUSH KEY a", quotaCalls, commands.ErrWrongType},
+		{"ZADD KEY " + score + " \x011", quotaCalls, commands.ErrWrongType},
+		{"HSET KEY a 1", quotaCalls, commands.ErrWrongType},
+		{"ZADD KEY " + score + " \x011", gcraCalls, commands.ErrWrongType},
+		{"SET KEY 1@" + end, gcraCalls, commands.ErrWrongType},
+		{"XADD KEY * t 1", gcraCalls, commands.ErrWrongType},
+		{"HSET KEY name Ann", gcraCalls, commands.ErrForeignHash},
+		{"HSET KEY 0 4102444800000000000", gcraCalls, commands.ErrForeignHash},
+		// Foreign sorted sets.
+		{"ZADD KEY 5 Ann 9 Bob", windowCalls, commands.ErrForeignWindow},
+		{"ZADD KEY 5 Ann", windowCalls, commands.ErrForeignWindow},
+		{"ZADD KEY " + score + " " + score, windowCalls, commands.ErrForeignWindow}, // a member of a window made with ZADD in a pipeline
+		{"ZADD KEY 5 Ann 9 Bob", leaseCalls, commands.ErrForeignLeases},
+		{"ZADD KEY 5 a", leaseCalls, commands.ErrForeignLeases},
+		{"ZADD KEY +inf a", leaseCalls, commands.ErrForeignLeases},
+		// Windows for leases, and leases for windows.
+		{"ZADD KEY " + score + " \x02a", windowCalls, commands.ErrForeignWindow},
+		{"ZADD KEY " + score + " \x021", windowCalls, commands.ErrForeignWindow},
+		{"ZADD KEY " + score + " \x011", leaseCalls, commands.ErrForeignLeases},
+		{"ZADD KEY -4102444800000000 \x01a", leaseCalls, commands.ErrForeignLeases},
+		// Members and scores that a window never has.
+		{"ZADD KEY " + score + " \x01", windowCalls, commands.ErrForeignWindow},
+		{"ZADD KEY " + score + " \x0101", windowCalls, commands.ErrForeignWindow},
+		{"ZADD KEY " + score + " \x01A", windowCalls, commands.ErrForeignWindow},
+		{"ZADD KEY " + score + " \x01-1", windowCalls, commands.ErrForeignWindow},
+		{"ZADD KEY " + score + " \x01+1", windowCalls, commands.ErrForeignWindow},
+		{"ZADD KEY " + score + " \x011:", windowCalls, commands.ErrForeignWindow},
+		{"ZADD KEY " + score + " \x011:1", windowCalls, commands.ErrForeignWindow},
+		{"ZADD KEY " + score + " \x012:0", windowCalls, commands.ErrForeignWindow},
+		{"ZADD KEY " + score + " \x012:2:", windowCalls, commands.ErrForeignWindow},
+		{"ZADD KEY " + score + " \x012:2:1:1", windowCalls, commands.ErrForeignWindow},
+		{"ZADD KEY " + score + " \x012;2", windowCalls, commands.ErrForeignWindow},
+		{"ZADD KEY " + score + " \x013w5e11264sgsg", windowCalls, commands.ErrForeignWindow},   // 2^64
+		{"ZADD KEY " + score + " \x012:zzzzzzzzzzzzz", windowCalls, commands.ErrForeignWindow}, // above 2^62
+		{"ZADD KEY " + score + ".5 \x011", windowCalls, commands.ErrForeignWindow},
+		{"ZADD KEY 1 \x011", windowCalls, commands.ErrForeignWindow},
+		{"ZADD KEY +inf \x011", windowCalls, commands.ErrForeignWindow},
+		{"ZADD KEY -inf \x011", windowCalls, commands.ErrForeignWindow},
+		{"ZADD KEY -1e17 \x011", windowCalls, commands.ErrForeignWindow},
+		{"ZADD KEY -4102444800000000.5 \x02a", leaseCalls, commands.ErrForeignLeases},
+		{"ZADD KEY -inf \x02a", leaseCalls, commands.ErrForeignLeases},
+		{"ZADD KEY 1 \x02a", leaseCalls, commands.ErrForeignLeases},
+		// Totals that decrease.
+		{"ZADD KEY -4102444800000000 \x01a -4102444800000001 \x015", windowCalls, commands.ErrDamaged},
+		// Strings that are no quota.
+		{"SET KEY hello", quotaCalls, commands.ErrForeignString},
+		{"SET KEY 5", quotaCalls, commands.ErrForeignString},
+		{"SET KEY 4102444800000000000", quotaCalls, commands.ErrForeignString},
+		{"SET KEY 1@", quotaCalls, commands.ErrForeignString},
+		{"SET KEY @" + end, quotaCalls, commands.ErrForeignString},
+		{"SET KEY 0@" + end, quotaCalls, commands.ErrForeignString},
+		{"SET KEY -1@" + end, quotaCalls, commands.ErrForeignString},
+		{"SET KEY +1@" + end, quotaCalls, commands.ErrForeignString},
+		{"SET KEY 01@" + end, quotaCalls, commands.ErrForeignString},
+		{"SET KEY 1@0", quotaCalls, commands.ErrForeignString},
+		{"SET KEY 1@0" + end, quotaCalls, commands.ErrForeignString},
+		{"SET KEY 1@" + end + "@", quotaCalls, commands.ErrForeignString},
+		{"SET KEY 1@@" + end, quotaCalls, commands.ErrForeignString},
+		{"SET KEY 1@" + end + "x", quotaCalls, commands.ErrForeignString},
+		{"SET KEY 1@9007199254740993", quotaCalls, commands.ErrForeignString},
+		{"SET KEY 1000000000001@" + end, quotaCalls, commands.ErrForeignString},
+		{"SET KEY 18446744073709551617@" + later, quotaCalls, commands.ErrForeignString},
+		{"SETBIT KEY 0 0", quotaCalls, commands.ErrForeignString},
+		{"SETBIT KEY 80000 1", quotaCalls, commands.ErrForeignString},
+	} {
+		for _, ttl := range []bool{false, true} {
+			s.Del(ctx, "KEY")
+			s.must(c.set)
+			if ttl {
+				s.PExpire(ctx, "KEY", time.Hour)
+			}
+			dump, at := s.Dump(ctx, "KEY").Val(), s.expiry("KEY")
+			changes := s.info("persistence", "rdb_changes_since_last_save")
+			for _, call := range c.calls {
+				assert.Equal(t, c.want.Text(), s.ask(call), "%q, %s", c.set, call)
+			}
+			assert.Equal(t, dump, s.Dump(ctx, "KEY").Val(), "%q", c.set)
+			assert.Equal(t, at, s.expiry("KEY"), "%q", c.set)
+			assert.Equal(t, changes, s.info("persistence", "rdb_changes_since_last_save"), "%q", c.set)
+		}
+	}
+	assert.Zero(t, s.Exists(ctx, "other").Val(), "the other key of GO.ALL")
+}
+
+// A call that is an error does not even change how the server stores a foreign string, unless
+// the string is as long as one of ours: then the module must read it, and the server turns it
+// into a raw string of the same value.
+func TestForeign_encodingsStayTheSame(t *testing.T) {
+	s := start(t, options{})
+	quota := []string{"GO.QUOTA k 5 60", "GO.QUOTA_RO k 5 60", "GO.ALL k QUOTA 5 60"}
+	throttle := []string{"GO.THROTTLE k 9 1 3600", "GO.THROTTLE_RO k 9 1 3600", "CL.THROTTLE k 9 1 3600", "GO.ALL_RO k THROTTLE 9 1 3600"}
+	other := []string{"GO.WINDOW k 5 60", "GO.ALL k WINDOW 5 60", "GO.LEASE_RO k 5 60 a", "GO.LEASE k 5 60 a", "GO.RELEASE k a"}
+	for _, c := range []struct {
+		value string
+		calls [][]string
+	}{
+		{"5", [][]string{quota, throttle, other}},
+		{"-7", [][]string{quota, throttle, other}},
+		{"12345678901234567", [][]string{quota, throttle, other}},
+		{"hello", [][]string{quota, throttle, other}},
+		{"123456789012345678", [][]string{throttle, other}}, // 18 bytes: the shortest quota
+		{"1234567890123456789", [][]string{other}},          // 19 bytes: a key of redis-cell
+		{strings.Repeat("x", 33), [][]string{throttle, other}},
+		{strings.Repeat("x", 34), [][]string{quota, throttle, other}},
+		{strings.Repeat("x", 1000), [][]string{quota, throttle, other}},
+	} {
+		s.Set(ctx, "k", c.value, 0)
+		encoding := s.ObjectEncoding(ctx, "k").Val()
+		require.NotEmpty(t, encoding)
+		for _, call := range slices.Concat(c.calls...) {
+			require.Regexp(t, "^(ERR|WRONGTYPE) ", s.ask(call), "%s, %s", c.value, call)
+			require.Equal(t, encoding, s.ObjectEncoding(ctx, "k").Val(), "%s, %s", c.value, call)
+		}
+		require.Equal(t, c.value, s.Get(ctx, "k").Val())
+	}
+}
+
+// Empty strings and strings with odd bytes are no quota. Members without our prefix are
+// foreign.
+func TestForeign_oddBytesInWindowsAndQuotas(t *testing.T) {
+	s := start(t, options{})
+	for i, value := range []string{"", " ", "\x00", "1@1\x00", "\x001@1", "1\x00@1", " 1@1", "1@ 1", "\xff\xfe", "١@1"} {
+		s.Set(ctx, "text", value, 0)
+		s.Del(ctx, "set")
+		s.ZAdd(ctx, "set", redis.Z{Score: -1, Member: value})
+		assert.Equal(t, commands.ErrForeignString.Text(), s.ask("GO.QUOTA text 5 60"), "value %d", i)
+		assert.Equal(t, commands.ErrForeignWindow.Text(), s.ask("GO.WINDOW set 5 60"), "value %d", i)
+		assert.Equal(t, commands.ErrForeignLeases.Text(), s.ask("GO.LEASE set 5 60 a"), "value %d", i)
+		assert.Equal(t, commands.ErrForeignLeases.Text(), s.ask("GO.RELEASE set a"), "value %d", i)
+		assert.Equal(t, value, s.Get(ctx, "text").Val())
+		assert.Equal(t, []string{value}, s.ZRange(ctx, "set", 0, -1).Val())
+	}
+}
+
+// A foreign member among ours is never removed, whatever its score: not when a call removes
+// lapsed entries, and not when a refund gives everything back. A call that would remove the
+// member is an error.
+func TestForeign_oneMemberAmongOurs(t *testing.T) {
+	s := start(t, options{})
+	random := rand.New(rand.NewPCG(9, 10))
+	now := s.now() / 1000
+	member := func(m string) redis.Z { // with a score before, among or after our entries
+		return redis.Z{Score: -float64([]int64{0, 5, now - 1e9, now + 50_000, now + 1e9, 4e15}[random.IntN(6)]), Member: m}
+	}
+	refused := map[string]int{}
+	for round := range 300 {
+		s.Del(ctx, "w", "l")
+		for i := range 1 + random.IntN(4) {
+			s.must(fmt.Sprintf("GO.WINDOW w 100 %d 3 EXACT", 1+random.IntN(1000)))
+			s.must(fmt.Sprintf("GO.LEASE l 100 %d id%d MS", 1+random.IntN(1_000_000), i))
+		}
+		inWindow, inLeases := member("Ann"), member("Bob")
+		require.NoError(t, s.ZAdd(ctx, "w", inWindow).Err())
+		require.NoError(t, s.ZAdd(ctx, "l", inLeases).Err())
+		for range 10 {
+			for _, call := range []string{
+				fmt.Sprintf("GO.WINDOW w 100 %d %d MS", 1+random.IntN(100_000), random.IntN(9)-6),
+				fmt.Sprintf("GO.WINDOW w 100 1000 -%d", 1+random.IntN(40)),
+				fmt.Sprintf("GO.LEASE l %d 1000 id%d", 1+random.IntN(6), random.IntN(6)),
+				fmt.Sprintf("GO.RELEASE l id%d id%d", random.IntN(6), random.IntN(6)),
+			} {
+				if reply := s.ask(call); !strings.HasPrefix(reply, "[") && reply != "0" && reply != "1" && reply != "2" {
+					require.Contains(t, []string{commands.ErrForeignWindow.Text(), commands.ErrForeignLeases.Text()}, reply, call)
+					refused[reply]++
+				}
+			}
+			require.Equal(t, inWindow.Score, s.ZScore(ctx, "w", "Ann").Val(), "round %d", round)
+			require.Equal(t, inLeases.Score, s.ZScore(ctx, "l", "Bob").Val(), "round %d", round)
+		}
+		require.EqualValues(t, 2, s.Exists(ctx, "w", "l").Val())
+	}
+	assert.Greater(t, refused[commands.ErrForeignWindow.Text()], 300, "%v", refused)
+	assert.Greater(t, refused[commands.ErrForeignLeases.Text()], 300, "%v", refused)
+}
+
+// A foreign member with the same score as one of our entries is never removed either.
+func TestForeign_oneMemberAtTheTimeOfOurs(t *testing.T) {
+	s := start(t, options{})
+	place := func(name string, entries, i int64) {
+		s.Del(ctx, "w")
+		for range entries {
+			s.must("GO.WINDOW w 1000 3600 1 EXACT")
+		}
+		at := s.ZRangeWithScores(ctx, "w", i, i).Val()[0].Score
+		require.NoError(t, s.ZAdd(ctx, "w", redis.Z{Score: at, Member: name}).Err())
+	}
+	for _, name := range []string{"Ann", "\x00"} { // sorted after our members, and before them
+		// A refund of everything deletes a small window, so it checks all entries first.
+		for _, i := range []int64{0, 1, 50, 98, 99} {
+			place(name, 100, i)
+			assert.Equal(t, commands.ErrForeignWindow.Text(), s.ask("GO.WINDOW w 1000 3600 -1000"), "%q at %d", name, i)
+			require.EqualValues(t, 101, s.ZCard(ctx, "w").Val(), "%q at %d", name, i)
+		}
+		// A large window stays, empty. Calls remove its entries bit by bit.
+		for _, i := range []int64{0, 1, 126, 127, 128, 129, 255, 256, 298} {
+			place(name, 300, i)
+			for range 6 {
+				s.ask("GO.WINDOW w 1000 3600 -1000")
+				s.ask("GO.WINDOW w 1000 3600 1 EXACT")
+				require.NoError(t, s.ZScore(ctx, "w", name).Err(), "%q at %d", name, i)
+			}
+		}
 	}
 }

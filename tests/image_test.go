@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The image as a user starts it: without arguments, with the server's own, with a
-// command, with the module's arguments.
+// The image works as users start it: without arguments, with arguments of the server, with a
+// command, and with arguments of the module.
 func TestImage_asAUserRunsIt(t *testing.T) {
 	if env.image == "" {
 		t.Skip("only with GOTHROTTLE_IMAGE")
@@ -43,15 +43,15 @@ func TestImage_isHealthyAndNotRoot(t *testing.T) {
 		t.Skip("only with GOTHROTTLE_IMAGE")
 	}
 	c := runContainer(t, nil, env.image)
-	eventually(t, "it is healthy", func() bool {
+	eventually(t, "the container is healthy", func() bool {
 		require.False(t, c.exited(), c.log())
 		out, err := docker("inspect", "-f", "{{.State.Health.Status}}", c.name)
 		return err == nil && out == "healthy"
 	})
 	assert.NotEqual(t, "0", mustDocker(t, "exec", c.name, "id", "-u"))
 	assert.Equal(t, "0", lastLine(mustDocker(t, "exec", c.name, "sh", "-c",
-		"test -w "+env.module+"; echo $((1 - $?))")), "the server may not replace the module")
-	// It ends at once when it is told to, and what it saved is there when it is back.
+		"test -w "+env.module+"; echo $((1 - $?))")), "the user of the server must not be able to replace the module")
+	// SIGTERM ends the container in good order. After a start the saved limiter is there.
 	call := []string{"exec", c.name, "sh", "-c",
 		"$(command -v redis-cli || command -v valkey-cli) GO.THROTTLE k 1 1 3600"}
 	assert.Equal(t, "0 2 1 -1 3600", strings.Join(strings.Fields(mustDocker(t, call...)), " "))
@@ -60,10 +60,8 @@ func TestImage_isHealthyAndNotRoot(t *testing.T) {
 	mustDocker(t, "start", c.name)
 	again := redis.NewClient(&redis.Options{Addr: c.published(t), DisableIdentity: true})
 	defer again.Close()
-	eventually(t, "it answers again", func() bool { return again.Ping(ctx).Err() == nil })
+	eventually(t, "the server answers again", func() bool { return again.Ping(ctx).Err() == nil })
 	reply, err := again.Do(ctx, "GO.THROTTLE", "k", 1, 1, 3600).Int64Slice()
 	require.NoError(t, err)
 	assert.Equal(t, []int64{0, 2, 0, -1, 7200}, reply)
 }
-
-func lastLine(text string) string { return text[strings.LastIndex(text, "\n")+1:] }

@@ -8,18 +8,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestLoad_unloadIsRefusedAndTheLogSaysWhy(t *testing.T) {
+func TestLoad_unloadIsRefusedWithAReasonInTheLog(t *testing.T) {
 	s := start(t, options{args: []string{"--enable-module-command", "yes"}})
+	s.must("GO.THROTTLE_RO k 15 30 60")
 	require.Error(t, s.Do(ctx, "MODULE", "UNLOAD", "gothrottle").Err())
 	assert.Contains(t, s.log(), "cannot be unloaded")
 	assert.Contains(t, s.log(), "estart the server")
-	assert.Equal(t, []int64{0, 16, 15, -1, 2}, s.throttle("k", 15, 30, 60), "it goes on working")
-	// Nor is it loaded twice.
+	assert.Equal(t, []int64{0, 16, 15, -1, 2}, s.throttle("k", 15, 30, 60), "the module goes on working")
+	// A second load is refused too.
 	require.Error(t, s.Do(ctx, "MODULE", "LOAD", env.module).Err())
 	assert.Equal(t, []int64{0, 16, 14, -1, 4}, s.throttle("k", 15, 30, 60))
 }
 
-// Loading while the server runs is the same as loading at its start.
+// MODULE LOAD on a running server works as a load at the start of the server.
 func TestLoad_moduleLoad(t *testing.T) {
 	s := start(t, options{bare: env.image == "", modArgs: nil, args: []string{"--enable-module-command", "yes"}})
 	if env.image == "" {
@@ -34,17 +35,23 @@ func TestLoad_moduleLoad(t *testing.T) {
 func TestLoad_arguments(t *testing.T) {
 	for _, c := range []struct {
 		args    []string
-		cell    bool   // whether CL.THROTTLE is there
-		refused string // what the log says instead
+		cell    bool   // whether CL.THROTTLE is registered
+		refused string // what the log says if the load is refused
 	}{
 		{nil, true, ""},
 		{[]string{"cl-throttle", "yes"}, true, ""},
 		{[]string{"cl-throttle", "no"}, false, ""},
 		{[]string{"CL-THROTTLE", "NO"}, false, ""},
-		{[]string{"cl-throttle", "maybe"}, false, "maybe"},
+		{[]string{"cl-throttle", "maybe"}, false, "cl-throttle must be yes or no, not 'maybe'"},
 		{[]string{"cl-throttle"}, false, "cl-throttle"},
-		{[]string{"surprise"}, false, "surprise"},
-		{[]string{"cl-throttle", "yes", "surprise", "1"}, false, "surprise"},
+		{[]string{"surprise"}, false, "unknown argument 'surprise'"},
+		{[]string{"module-name", "gothrottle"}, true, ""},
+		{[]string{"module-name", "redis-cell", "cl-throttle", "no"}, false, ""},
+		{[]string{"Module-Name", "redis-cell"}, true, ""},
+		{[]string{"module-name", "other"}, false, "module-name must be gothrottle or redis-cell, not 'other'"},
+		{[]string{"module-name", "REDIS-CELL"}, false, "module-name must be gothrottle or redis-cell, not 'REDIS-CELL'"},
+		{[]string{"module-name"}, false, "module-name must be gothrottle or redis-cell, not ''"},
+		{[]string{"cl-throttle", "yes", "surprise", "1"}, false, "unknown argument 'surprise'"},
 	} {
 		if c.refused != "" {
 			log := refuse(t, options{modArgs: c.args})
@@ -59,8 +66,8 @@ func TestLoad_arguments(t *testing.T) {
 	}
 }
 
-// The module replicates its effects under the names of the server's commands. Where
-// one was renamed away it could not, so it does not load.
+// The module replicates its effects as commands of the server. If one of these commands is
+// renamed, the module refuses to load.
 func TestLoad_refusedWhereAnEffectIsRenamedAway(t *testing.T) {
 	for _, effect := range []string{"HSET", "HDEL", "ZADD", "ZREM", "SET", "DEL", "PEXPIREAT"} {
 		for _, to := range []string{"", "hidden"} {
@@ -69,19 +76,20 @@ func TestLoad_refusedWhereAnEffectIsRenamedAway(t *testing.T) {
 			assert.Contains(t, log, effect)
 		}
 	}
-	// Others may be renamed as one likes.
+	// Other commands may be renamed.
 	s := start(t, options{args: []string{"--rename-command", "FLUSHALL", "", "--rename-command", "DEBUG", ""}})
 	assert.Equal(t, int64(0), s.throttle("k", 15, 30, 60)[0])
 }
 
-// Any name can be taken, here by a command that was renamed to it. redis-cell's may
-// be, ours not.
+// Another command may have the name of one of ours, here after rename-command. If CL.THROTTLE
+// is taken, the module loads without that command, unless the load argument demands it. If one
+// of the other names is taken, the module refuses to load.
 func TestLoad_namesThatAreTaken(t *testing.T) {
 	cellTaken := []string{"--rename-command", "ECHO", "CL.THROTTLE"}
 	s := start(t, options{args: cellTaken})
 	assert.Contains(t, strings.ToLower(s.log()), "cl.throttle is taken")
 	assert.Equal(t, []int64{0, 16, 15, -1, 2}, s.throttle("k", 15, 30, 60))
-	assert.Equal(t, "hello", s.Do(ctx, "CL.THROTTLE", "hello").Val(), "it is still the other's")
+	assert.Equal(t, "hello", s.Do(ctx, "CL.THROTTLE", "hello").Val(), "CL.THROTTLE is still ECHO")
 
 	s = start(t, options{args: cellTaken, modArgs: []string{"cl-throttle", "no"}})
 	assert.NotContains(t, s.log(), "is taken")

@@ -1,9 +1,6 @@
 package tests
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -12,24 +9,7 @@ import (
 	"gothrottle/commands"
 )
 
-// buildPanicking builds the module with a command more, GO.PANIC, whose handler
-// panics: by itself, or with a nil dereference if so asked.
-func buildPanicking(t *testing.T) string {
-	t.Helper()
-	if env.image != "" {
-		t.Skip("the image holds the module as it is shipped; the local run has this test")
-	}
-	module := filepath.Join(t.TempDir(), "gothrottle.so")
-	build := exec.Command("go", "build", "-buildmode=c-shared", "-buildvcs=false",
-		"-tags", "gothrottle_panic", "-o", module, "gothrottle/module")
-	build.Env = append(os.Environ(), "CGO_ENABLED=1")
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	require.NoError(t, os.Chmod(module, 0o755)) // the server loads only what may be executed
-	return module
-}
-
-func TestPanic_isAnErrorAndTheServerLives(t *testing.T) {
+func TestPanic_repliesAnErrorAndTheServerGoesOn(t *testing.T) {
 	s := start(t, options{module: buildPanicking(t)})
 	require.Equal(t, []int64{0, 2, 1, -1, 3600}, s.throttle("k", 1, 1, 3600))
 	state, at := s.state("k"), s.expiry("k")
@@ -43,17 +23,17 @@ func TestPanic_isAnErrorAndTheServerLives(t *testing.T) {
 			before := len(s.log())
 			err := how()
 			require.ErrorContains(t, err, commands.ErrInternal.Text(), call)
-			eventually(t, "the log tells of it", func() bool { return len(s.log()) > before })
+			eventually(t, "the log mentions the panic", func() bool { return len(s.log()) > before })
 			assert.Regexp(t, "(?i)panic", s.log()[before:], call)
-			assert.Contains(t, s.log()[before:], ".go:", "%s: where it happened", call)
+			assert.Contains(t, s.log()[before:], ".go:", "%s: the log must name the place in the source", call)
 			require.Equal(t, "PONG", s.Ping(ctx).Val())
 		}
 	}
-	// Nothing has changed, and all goes on.
+	// The key has not changed, and other calls work.
 	assert.Equal(t, state, s.state("k"))
 	assert.Equal(t, at, s.expiry("k"))
 	assert.Equal(t, []int64{0, 2, 0, -1, 7200}, s.throttle("k", 1, 1, 3600))
-	for range 200 { // nor does it wear out
+	for range 200 { // many panics have no other effect
 		require.Error(t, s.Do(ctx, "GO.PANIC", "k", "nil").Err())
 	}
 	assert.Equal(t, []int64{1, 2, 0, 3600, 7200}, s.throttle("k", 1, 1, 3600))

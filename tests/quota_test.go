@@ -12,17 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// quota returns what a fixed window's key holds: units used, and its end in µs.
-func (s *server) quota(key string) (used, end int64) {
-	s.t.Helper()
-	a, b, _ := strings.Cut(s.Get(ctx, key).Val(), "@")
-	used, err := strconv.ParseInt(a, 10, 64)
-	require.NoError(s.t, err)
-	end, err = strconv.ParseInt(b, 10, 64)
-	require.NoError(s.t, err)
-	return used, end
-}
-
 func TestQuota_replies(t *testing.T) {
 	s := start(t, options{})
 	for i, c := range []struct{ call, want string }{
@@ -30,11 +19,12 @@ func TestQuota_replies(t *testing.T) {
 		{"10 3600 11", "[1 10 10 -1 0]"},
 		{"10 3600 4", "[0 10 6 -1 3600]"},
 		{"10 3600 7", "[1 10 6 3600 3600]"},
-		{"10 3600 7 UPTO", "[0 10 0 -1 3600 6]"},
+		{"10 3600 7 UPTO", "[0 10 0 3600 3600 6]"},
 		{"10 3600 UPTO", "[1 10 0 3600 3600 0]"},
 		{"10 3600 99 UPTO", "[1 10 0 3600 3600 0]"},
 		{"10 3600 0 UPTO", "[0 10 0 -1 3600 0]"},
-		// A changed limit takes effect at once, a changed period or offset with the next window.
+		// A changed limit takes effect at once. A changed period or offset takes effect with the
+		// next window.
 		{"5 3600 0", "[1 5 0 3600 3600]"},
 		{"15 60 5", "[0 15 0 -1 3600]"},
 		{"15 60 1 ALIGN 0", "[1 15 0 3600 3600]"},
@@ -47,8 +37,8 @@ func TestQuota_replies(t *testing.T) {
 	}
 }
 
-// Whatever is called, a key without an expiry is never left; PERSIST and EXPIRE by hand
-// are mended by the next admitted call.
+// No call leaves a key without an expiry. The next admitted call mends what PERSIST or EXPIRE
+// by hand did.
 func TestQuota_neverWithoutAnExpiry(t *testing.T) {
 	s := start(t, options{})
 	random := rand.New(rand.NewPCG(7, 8))
@@ -78,7 +68,7 @@ func TestQuota_neverWithoutAnExpiry(t *testing.T) {
 		five, at, value := reply[0].([]any), reply[1].(int64), reply[2].(string)
 		writes := five[0] == int64(0) && words[4] != int64(0)
 		switch {
-		case value == "": // expired, or given back in full
+		case value == "": // the key expired, or everything was given back
 			touched = false
 		case touched && !writes:
 			continue
@@ -102,8 +92,8 @@ func TestQuota_alignedWindows(t *testing.T) {
 	s := start(t, options{})
 	for _, c := range []struct{ period, offset int64 }{{40, 0}, {40, 7}, {40, -7}, {30, 100_003}} { // ms
 		key := fmt.Sprint(c)
-		ends := map[int64]int64{} // how much each window took
-		eventually(t, "it went over some boundaries", func() bool {
+		ends := map[int64]int64{} // units taken in each window, by its end
+		eventually(t, "several windows have passed", func() bool {
 			reply := ints(t, s.Do(ctx, "GO.QUOTA", key, 5, c.period, 1, "MS", "ALIGN", c.offset))
 			require.True(t, reply[4] > 0 && reply[4] <= c.period, "%v", reply)
 			if reply[0] == 0 {
@@ -118,7 +108,7 @@ func TestQuota_alignedWindows(t *testing.T) {
 			return len(ends) > 4
 		})
 	}
-	// By days, seen from two time zones.
+	// Windows of a day, in several time zones.
 	const day = 86_400
 	for offset := range map[int64]bool{0: true, -3600: true, 3600 * 14: true, 10 * day: true} {
 		s.Del(ctx, "k")
@@ -132,9 +122,9 @@ func TestQuota_alignedWindows(t *testing.T) {
 	}
 }
 
-// At its end a new window starts, at that very microsecond: none is ever found with
-// nothing left of it. There are enough calls here to meet that instant now and then.
-func TestQuota_atTheEndANewWindowStarts(t *testing.T) {
+// A new window starts at the very microsecond at which the old one ends, so reset_after is
+// never 0. The test makes enough calls to meet that microsecond now and then.
+func TestQuota_aNewWindowStartsAtTheEndOfTheOld(t *testing.T) {
 	s := start(t, options{})
 	for _, options := range []string{"1 MS", "1 MS ALIGN 0"} {
 		windows, last := 0, int64(-1)

@@ -12,11 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The threads of the Go runtime may wake late, so that they leave the server's main thread
-// alone, and no thread of the server's may.
+// The threads of the Go runtime have a large timer slack, so that they disturb the main
+// thread of the server less. No thread of the server has it.
 func TestLoad_onlyGoThreadsWakeLate(t *testing.T) {
 	if env.image != "" {
-		t.Skip("the threads of a container are not this machine's to look at; the local run does")
+		t.Skip("this process cannot see the threads of a container; the run with local servers has this test")
 	}
 	const late = "10000000"
 	for _, whileRunning := range []bool{false, true} {

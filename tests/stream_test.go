@@ -1,11 +1,7 @@
 package tests
 
 import (
-	"bufio"
 	"fmt"
-	"io"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,113 +9,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
-
-// stream is what a replica of a server is sent, as it is sent.
-type stream struct {
-	master *server
-	w      *wire
-	marks  int
-}
-
-// effect is one command of the stream and its length there, in bytes.
-type effect struct {
-	words []string
-	size  int
-}
-
-func asEffect(reply []any, size int) effect {
-	e := effect{size: size}
-	for _, word := range reply {
-		e.words = append(e.words, word.(string))
-	}
-	return e
-}
-
-func (e effect) String() string { return strings.Join(e.words, " ") }
-
-// effectsIn reads the commands that a file consists of.
-func effectsIn(t testing.TB, file string) (all []effect) {
-	t.Helper()
-	w := &wire{t: t, in: bufio.NewReader(strings.NewReader(file))}
-	for w.read < len(file) {
-		before := w.read
-		reply, err := w.value()
-		require.NoError(t, err)
-		all = append(all, asEffect(reply.([]any), w.read-before))
-	}
-	return all
-}
-
-// replicate attaches to s as a replica would and reads past the snapshot.
-func (s *server) replicate() *stream {
-	s.t.Helper()
-	w := s.wire()
-	w.sendRaw([]byte("PSYNC ? -1\r\n"))
-	require.NoError(s.t, w.conn.SetReadDeadline(time.Now().Add(patience)))
-	header := ""
-	for header == "" || header[0] != '$' { // +FULLRESYNC and, while it forks, empty lines
-		line, err := w.in.ReadString('\n')
-		require.NoError(s.t, err)
-		header = strings.TrimSpace(line)
-	}
-	var n int64
-	_, err := fmt.Sscanf(header, "$%d", &n)
-	require.NoError(s.t, err, header)
-	_, err = io.CopyN(io.Discard, w.in, n)
-	require.NoError(s.t, err)
-	st := &stream{master: s, w: w}
-	st.since() // the first command brings a SELECT along
-	return st
-}
-
-// since returns what was replicated since it was last called. A mark that is itself
-// replicated tells where that ends: an empty answer is an empty stream.
-func (st *stream) since() []effect {
-	st.master.t.Helper()
-	st.marks++
-	mark := fmt.Sprintf("mark %d", st.marks)
-	require.NoError(st.master.t, st.master.Publish(ctx, "marks", mark).Err())
-	var all []effect
-	for {
-		before := st.w.read
-		reply, ok := st.w.next().([]any)
-		require.True(st.master.t, ok)
-		e := asEffect(reply, st.w.read-before)
-		switch name := strings.ToUpper(e.words[0]); {
-		case name == "PING" || name == "SELECT":
-		case name == "PUBLISH" && e.words[2] == mark:
-			return all
-		default:
-			all = append(all, e)
-		}
-	}
-}
-
-// texts returns the commands alone, with what is different in every run struck out.
-func texts(effects []effect) []string {
-	all := []string{}
-	for _, e := range effects {
-		words := slices.Clone(e.words)
-		for i := 2; i < len(words); i++ {
-			switch name, before := words[0], words[i-1]; {
-			case name == "PEXPIREAT", name == "ZADD" && i == 2, before == "PXAT",
-				name == "HSET" && i%2 == 1 && isTAT(before):
-				words[i] = "<time>"
-			case name == "SET" && i == 2:
-				used, _, _ := strings.Cut(words[i], "@")
-				words[i] = used + "@<time>"
-			}
-		}
-		all = append(all, strings.Join(words, " "))
-	}
-	return all
-}
-
-// isTAT tells whether a field of a hash holds the TAT of a cell: 0, 4, 8 and so on.
-func isTAT(field string) bool {
-	n, err := strconv.Atoi(field)
-	return err == nil && n%4 == 0
-}
 
 func TestStream_effectsOnly(t *testing.T) {
 	s := start(t, options{args: []string{"--repl-diskless-sync", "no", "--appendonly", "yes",
@@ -130,12 +19,12 @@ func TestStream_effectsOnly(t *testing.T) {
 		name, call string
 		want       []string
 	}{
-		// What changes nothing says nothing.
+		// Calls that change nothing replicate nothing.
 		{"a peek of nothing", "k 99 100 360000 0", nil},
 		{"a refund of nothing", "k 99 100 360000 -1", nil},
 		{"above the limit", "k 99 100 360000 101", nil},
 		{"an error", "k x 100 360000", nil},
-		// The first call names the rate and the expiry, the next the TAT alone.
+		// The first call replicates the rate and the expiry, later calls the TAT alone.
 		{"a new key", "k 99 100 360000 1", []string{
 			"MULTI", "HSET k 0 <time> 1 3600", "PEXPIREAT k <time>", "EXEC"}},
 		{"admitted", "k 99 100 360000 1", []string{"HSET k 0 <time>"}},
@@ -143,22 +32,22 @@ func TestStream_effectsOnly(t *testing.T) {
 		{"a peek", "k 99 100 360000 0", nil},
 		{"denied", "k 99 100 360000 98", nil},
 		{"denied with another burst", "k 1 100 360000 1", nil},
-		{"denied, never to be admitted", "k 99 100 360000 101", nil},
+		{"denied, can never be admitted", "k 99 100 360000 101", nil},
 		{"an error on a limiter", "k 99 100 360000 1 x", nil},
 		{"a refund", "k 99 100 360000 -1", []string{"HSET k 0 <time>"}},
-		{"a larger step, the expiry follows", "k 99 100 360000 98", []string{
+		{"a larger step moves the expiry", "k 99 100 360000 98", []string{
 			"MULTI", "HSET k 0 <time>", "PEXPIREAT k <time>", "EXEC"}},
 		{"denied at the end", "k 99 100 360000 1", nil},
-		// Another rate is written by the first call that brings it, also if it is
-		// denied: the one write of a denied call.
+		// The first call with a new rate writes the rate, also if the call is denied. No
+		// other denied call writes.
 		{"denied with a new rate", "k 99 100 6000 1", []string{
 			"MULTI", "HSET k 0 <time> 1 60", "PEXPIREAT k <time>", "EXEC"}},
 		{"denied at this rate", "k 99 100 6000 1", nil},
 		{"a peek at yet another rate", "k 99 100 3000 0", nil},
 		{"a limited peek at yet another rate", "k 9 100 3000 0", nil},
-		// Full again: nothing is left.
+		// A refund of everything deletes the key.
 		{"a refund to full", "k 99 100 6000 -100", []string{"DEL k"}},
-		// A count that does not divide the period takes two more fields.
+		// A count that does not divide the period needs two more fields.
 		{"a fraction", "f 99 7 360000 1", []string{
 			"MULTI", "HSET f 0 <time> 1 360000 2 3 3 7", "PEXPIREAT f <time>", "EXEC"}},
 		{"a fraction, admitted", "f 99 7 360000 1", []string{"HSET f 0 <time> 2 6"}},
@@ -177,7 +66,7 @@ func TestStream_effectsOnly(t *testing.T) {
 		}
 	}
 
-	// The append-only file says the same, and nothing of the calls.
+	// The append-only file holds the same effects, and no calls of the module.
 	require.NotEmpty(t, inAOF)
 	s.terminate()
 	file := s.data.read(t, "appendonlydir/*.incr.aof")
@@ -191,7 +80,7 @@ func TestStream_effectsOnly(t *testing.T) {
 	assert.NotContains(t, strings.ToUpper(file), "THROTTLE")
 }
 
-// One call in the middle of a transaction or a script adds its effect to theirs.
+// A call in a transaction or a script adds its effect to the effects of the others.
 func TestStream_withinTransactionsAndScripts(t *testing.T) {
 	s := start(t, options{args: []string{"--repl-diskless-sync", "no"}})
 	st := s.replicate()
@@ -218,13 +107,13 @@ func TestStream_withinTransactionsAndScripts(t *testing.T) {
 	assert.Empty(t, texts(st.since()))
 }
 
-// In the steady state a call costs a replica one short command.
+// In the steady state a call replicates one short command.
 func TestStream_steadyStateIsOneShortCommand(t *testing.T) {
 	s := start(t, options{args: []string{"--repl-diskless-sync", "no"}})
 	st := s.replicate()
 	for _, call := range [][]any{ // keys of 13 bytes
 		fields("user:12345678 999 1000 60"),
-		fields("user:87654321 999 700 60001"), // the count does not divide the period: fields 0 and 2
+		fields("user:87654321 999 700 60001"), // the count does not divide the period, so fields 0 and 2 change
 	} {
 		s.throttle(call...)
 		st.since()
@@ -238,9 +127,9 @@ func TestStream_steadyStateIsOneShortCommand(t *testing.T) {
 	}
 }
 
-// Effects count as changes for the save points, calls without effect do not.
+// A call of GO.THROTTLE counts as a change for the save points if it has an effect.
 func TestStream_effectsCountForSavePoints(t *testing.T) {
-	s := start(t, options{}) // nobody listens: neither a replica nor a file
+	s := start(t, options{}) // there is neither a replica nor an append-only file
 	changes := func() int {
 		var n int
 		_, err := fmt.Sscan(s.info("persistence", "rdb_changes_since_last_save"), &n)
@@ -268,10 +157,10 @@ func TestStream_effectsCountForSavePoints(t *testing.T) {
 	}
 }
 
-// A key that had expired is the server's own to delete; the call then finds nothing.
+// The server itself deletes an expired key. The call then finds no key.
 func TestStream_expiredKeyIsDeletedByTheServer(t *testing.T) {
 	s := start(t, options{args: []string{"--repl-diskless-sync", "no", "--enable-debug-command", "yes",
-		"--lazyfree-lazy-expire", "no"}}) // Valkey says UNLINK where it is on, as it is there by default
+		"--lazyfree-lazy-expire", "no"}}) // with "yes", the default of Valkey, the server sends UNLINK
 	st := s.replicate()
 	require.NoError(t, s.Do(ctx, "DEBUG", "SET-ACTIVE-EXPIRE", 0).Err())
 	s.throttle("k", 0, 1, 3600)
@@ -280,4 +169,216 @@ func TestStream_expiredKeyIsDeletedByTheServer(t *testing.T) {
 	st.since()
 	assert.Equal(t, []int64{0, 1, 1, -1, 0}, s.throttle("k", 0, 1, 3600, 0))
 	assert.Equal(t, []string{"DEL k"}, texts(st.since()))
+}
+
+// Calls of the other commands replicate their effects too, and nothing if there are none.
+// MULTI and EXEC enclose two or more effects.
+func TestStream_effectsOfEveryCommand(t *testing.T) {
+	s := start(t, options{args: []string{"--repl-diskless-sync", "no", "--appendonly", "yes",
+		"--shutdown-timeout", "0"}})
+	st := s.replicate()
+	var inAOF []string
+	for _, c := range []struct {
+		call string
+		want string // commands separated by bars, without MULTI and EXEC
+	}{
+		// A sliding window with an entry per call.
+		{"GO.WINDOW w 10 360000 0", ""},
+		{"GO.WINDOW w 10 360000 -1", ""},
+		{"GO.WINDOW w 10 360000 11", ""},
+		{"GO.WINDOW w 10 360000 x", ""},
+		{"GO.WINDOW_RO w 10 360000 1", ""},
+		{"GO.WINDOW w 10 360000 1", "ZADD w <time> \x011|PEXPIREAT w <time>"},
+		{"GO.WINDOW w 10 360000", "ZADD w <time> \x012"},
+		{"GO.WINDOW w 10 360000 5", "ZADD w <time> \x017:5"},
+		{"GO.WINDOW w 10 360000 4", ""}, // denied
+		{"GO.WINDOW w 10 360000 11", ""},
+		{"GO.WINDOW w 10 360000 0", ""},
+		{"GO.WINDOW w 10 360000 1 1", ""},
+		{"GO.WINDOW w 10 360000 20 UPTO", "ZADD w <time> \x01a:3"},
+		{"GO.WINDOW w 10 360000 20 UPTO", ""},
+		{"GO.WINDOW w 10 720000 1", ""},                                        // denied with another period
+		{"GO.WINDOW w 10 360000 -4", "ZADD w <time> \x01a:3:6|ZREM w \x01a:3"}, // 6 are left
+		{"GO.WINDOW w 10 720000 1", "ZADD w <time> \x01b:1:7|ZREM w \x011 \x012|PEXPIREAT w <time>"},
+		{"PERSIST w", "PERSIST w"},
+		{"GO.WINDOW w 10 720000 9", ""},
+		{"GO.WINDOW w 11 720000 1", "ZADD w <time> \x01c:1:8|PEXPIREAT w <time>"},
+		{"GO.WINDOW w 11 720000 -99", "DEL w"},
+		{"GO.WINDOW w 11 720000 -99", ""},
+		// Where calls share an entry, the new entry is added before the old one is removed.
+		{"GO.WINDOW v 1000 3153600000", "ZADD v <time> \x011|PEXPIREAT v <time>"},
+		{"GO.WINDOW v 1000 3153600000", "ZADD v <time> \x012:2|ZREM v \x011"},
+		{"GO.WINDOW v 1000 3153600000 998", "ZADD v <time> \x01rs:rs|ZREM v \x012:2"},
+		{"GO.WINDOW v 1000 3153600000", ""},
+		{"GO.WINDOW v 1001 3153600000 1 EXACT", "ZADD v <time> \x01rt"},
+		// A call on a fixed window has one effect.
+		{"GO.QUOTA q 10 360000 0", ""},
+		{"GO.QUOTA q 10 360000 -1", ""},
+		{"GO.QUOTA q 10 360000 11", ""},
+		{"GO.QUOTA q 10 360000 1 ALIGN", ""},
+		{"GO.QUOTA_RO q 10 360000 1", ""},
+		{"GO.QUOTA q 10 360000", "SET q 1@<time> PXAT <time>"},
+		{"GO.QUOTA q 10 360000 8", "SET q 9@<time> KEEPTTL"},
+		{"GO.QUOTA q 10 360000 2", ""}, // denied
+		{"GO.QUOTA q 10 180000 2", ""},
+		{"GO.QUOTA q 10 360000 0", ""},
+		{"GO.QUOTA q 10 360000 2 UPTO", "SET q 10@<time> KEEPTTL"},
+		{"GO.QUOTA q 10 360000 2 UPTO", ""},
+		{"GO.QUOTA q 10 360000 -3", "SET q 7@<time> KEEPTTL"},
+		{"PERSIST q", "PERSIST q"},
+		{"GO.QUOTA q 10 360000 4", ""},
+		{"GO.QUOTA q 10 360000", "SET q 8@<time> PXAT <time>"},
+		{"PEXPIRE q 100000", "PEXPIREAT q <time>"},
+		{"GO.QUOTA q 10 360000", "SET q 9@<time> PXAT <time>"},
+		{"GO.QUOTA q 10 360000 -10", "DEL q"},
+		{"GO.QUOTA q 10 360000 1 ALIGN 0", "SET q 1@<time> PXAT <time>"},
+		// Several limits: all of them change, or none.
+		{"GO.ALL a THROTTLE 1 1 3600 0 KEY b THROTTLE 1 1 3600 0", ""},
+		{"GO.ALL a THROTTLE 1 1 3600 1 KEY b THROTTLE 1 1 3600 3", ""},
+		{"GO.ALL a THROTTLE 1 1 3600 1 KEY b THROTTLE 1 1 3600 x", ""},
+		{"GO.ALL a THROTTLE 99 100 360000 1 KEY b THROTTLE 9 1 3600 1",
+			"HSET a 0 <time> 1 3600|PEXPIREAT a <time>|HSET b 0 <time> 1 3600|PEXPIREAT b <time>"},
+		{"GO.ALL a THROTTLE 99 100 360000 1 KEY b THROTTLE 9 1 3600 10", ""}, // the first limit would admit
+		{"GO.ALL b THROTTLE 9 1 3600 10 KEY a THROTTLE 99 100 360000 1", ""},
+		{"GO.ALL a THROTTLE 99 100 360000 1 KEY b THROTTLE 9 1 3600 0", "HSET a 0 <time>"},
+		{"GO.ALL a THROTTLE 99 100 360000 -99 KEY b THROTTLE 9 1 3600 -9", "DEL a|DEL b"},
+		{"GO.ALL c THROTTLE 9 1 3600 1 THROTTLE 9 7 36000 2 KEY d THROTTLE 9 1 3600 1", "HSET c 0 <time> 1 3600 4 <time> 5 36000 6 2 7 7|" +
+			"PEXPIREAT c <time>|HSET d 0 <time> 1 3600|PEXPIREAT d <time>"},
+		{"GO.ALL c THROTTLE 9 1 3600 0 THROTTLE 9 1 3600 -1", "HSET c 4 <time> 5 3600|HDEL c 6 7|PEXPIREAT c <time>"},
+		{"GO.ALL_RO c THROTTLE 9 1 1800 KEY d THROTTLE 9 1 3600 KEY e WINDOW 9 3600", ""},
+		// One clause of each kind.
+		{"GO.ALL at THROTTLE 9 1 36000 KEY aw WINDOW 9 36000 2 KEY aq QUOTA 9 36000 3 KEY al LEASE 2 36000 a",
+			"HSET at 0 <time> 1 36000|PEXPIREAT at <time>|ZADD aw <time> \x012:2|PEXPIREAT aw <time>|SET aq 3@<time> PXAT <time>|ZADD al <time> \x02a|PEXPIREAT al <time>"},
+		{"GO.ALL al LEASE 2 36000 b KEY aw WINDOW 9 36000 8", ""},
+		{"GO.ALL aq QUOTA 9 36000 7 KEY al LEASE 2 36000 a", ""},
+		{"GO.ALL aw WINDOW 9 36000 0 KEY aq QUOTA 9 36000 0", ""},
+		{"GO.ALL aq QUOTA 9 36000 6 KEY al LEASE 2 36000 b KEY aw WINDOW 9 36000 -1",
+			"SET aq 9@<time> KEEPTTL|ZADD al <time> \x02b|ZADD aw <time> \x012:2:1|ZREM aw \x012:2"},
+		{"GO.ALL al LEASE 2 36000 c KEY aw WINDOW 9 36000 2", ""},
+		{"GO.ALL aq QUOTA 9 36000 -9 KEY aw WINDOW 9 36000 -9 KEY at THROTTLE 9 1 36000 -9", "DEL aq|DEL aw|DEL at"},
+		// A denied call with a new rate rewrites that limit alone.
+		{"GO.ALL d THROTTLE 9 1 1800 10 KEY c THROTTLE 9 1 3600 1", "HSET d 0 <time> 1 1800|PEXPIREAT d <time>"},
+		{"GO.ALL d THROTTLE 9 1 1800 10 KEY c THROTTLE 9 1 3600 1", ""},
+		// Leases.
+		{"GO.LEASE l 2 360000 a", "ZADD l <time> \x02a|PEXPIREAT l <time>"},
+		{"GO.LEASE l 2 360000 b", "ZADD l <time> \x02b"},
+		{"GO.LEASE l 2 360000 c", ""},
+		{"GO.LEASE_RO l 2 360000 a", ""},
+		{"GO.LEASE_RO l 9 360000 c", ""},
+		{"GO.LEASE l 2 0 c", ""},
+		{"GO.LEASE l 2 360000 a", "ZADD l <time> \x02a"}, // renewed
+		{"GO.LEASE l 1 720000 a", "ZADD l <time> \x02a|PEXPIREAT l <time>"},
+		{"GO.RELEASE l c d", ""},
+		{"GO.RELEASE l c a a", "ZREM l \x02a|PEXPIREAT l <time>"},
+		{"GO.RELEASE l b", "ZREM l \x02b"}, // removing the last lease deletes the key, on the replica too
+		{"GO.RELEASE l b", ""},
+	} {
+		s.Do(ctx, fields(c.call)...)
+		got := texts(st.since())
+		if n := len(got); n > 1 {
+			require.Equal(t, []string{"MULTI", "EXEC"}, []string{got[0], got[n-1]}, "%s: %q", c.call, got)
+			got = got[1 : n-1]
+			require.Greater(t, len(got), 1, c.call)
+		}
+		assert.Equal(t, c.want, strings.Join(got, "|"), c.call)
+		inAOF = append(inAOF, got...)
+	}
+
+	// The append-only file holds the same effects, and no calls of the module.
+	s.terminate()
+	file := s.data.read(t, "appendonlydir/*.incr.aof")
+	var logged []string
+	for _, text := range texts(effectsIn(t, file)) {
+		if name, _, _ := strings.Cut(text, " "); name != "SELECT" && name != "MULTI" && name != "EXEC" {
+			logged = append(logged, text)
+		}
+	}
+	assert.Equal(t, inAOF, logged)
+	assert.NotContains(t, strings.ToUpper(file), "GO.")
+}
+
+// An admitted call removes lapsed entries, at most 128 of them. A denied call removes lapsed
+// leases, and nothing else. Its effect names each one.
+func TestStream_lapsedEntries(t *testing.T) {
+	s := start(t, options{args: []string{"--repl-diskless-sync", "no"}})
+	for range 300 {
+		s.must("GO.WINDOW w 1000 3600 1 EXACT")
+	}
+	p := s.TxPipeline()
+	for i := range 200 {
+		p.Do(ctx, "GO.LEASE", "l", 1000, 100, i, "MS")
+	}
+	_, err := p.Exec(ctx)
+	require.NoError(t, err)
+	require.Equal(t, int64(200), s.ZCard(ctx, "l").Val())
+	s.must("GO.LEASE l 1000 3600 stays")
+	eventually(t, "all entries have lapsed", func() bool {
+		return s.must("GO.WINDOW_RO w 1000 1 0 MS") == "[0 1000 1000 -1 0]" &&
+			s.now()/1000 > -int64(s.ZScore(ctx, "l", "\x02199").Val())
+	})
+	st := s.replicate()
+	removed := func(call string) (n int) {
+		s.must(call)
+		for _, e := range st.since() {
+			if e.words[0] == "ZREM" {
+				n += len(e.words) - 2
+			}
+		}
+		return n
+	}
+	assert.Equal(t, 0, removed("GO.WINDOW w 1000 1 0 MS"), "a peek")
+	assert.Equal(t, 0, removed("GO.WINDOW w 1000 1 1001 MS"), "denied")
+	assert.Equal(t, 0, removed("GO.WINDOW w 1000 3600 1 EXACT"), "within an hour nothing lapses")
+	eventually(t, "the last entry has lapsed too", func() bool { return s.must("GO.WINDOW_RO w 1000 1 0 MS") == "[0 1000 1000 -1 0]" })
+	assert.Equal(t, 128, removed("GO.WINDOW w 1000 1 1 MS"))
+	assert.Equal(t, 128, removed("GO.WINDOW w 1000 1 1 MS"))
+	assert.GreaterOrEqual(t, removed("GO.WINDOW w 1000 1 1 MS"), 301-2*128)
+	assert.LessOrEqual(t, s.ZCard(ctx, "w").Val(), int64(3))
+	assert.Equal(t, 0, removed("GO.LEASE_RO l 1 3600 x"), "read only")
+	assert.Equal(t, 128, removed("GO.LEASE l 1 3600 x"), "denied: a denied call removes lapsed leases too")
+	assert.Equal(t, 200-128, removed("GO.LEASE l 1 3600 stays"), "renewed")
+	assert.Equal(t, 0, removed("GO.LEASE l 1 3600 stays"), "renewed again")
+	assert.Equal(t, int64(1), s.ZCard(ctx, "l").Val())
+}
+
+// A call of any other command counts as a change for the save points if it has an effect.
+func TestStream_effectsOfEveryCommandCountForSavePoints(t *testing.T) {
+	s := start(t, options{}) // there is neither a replica nor an append-only file
+	changes := func() string { return s.info("persistence", "rdb_changes_since_last_save") }
+	for _, c := range []struct {
+		call    string
+		changes bool
+	}{
+		{"GO.WINDOW w 2 3600 0", false},
+		{"GO.WINDOW w 2 3600 2", true},
+		{"GO.WINDOW w 2 3600 1", false},
+		{"GO.WINDOW w 2 3600 -1", true},
+		{"GO.WINDOW w 2 3600 -1", true},
+		{"GO.WINDOW w 2 3600 -1", false},
+		{"GO.QUOTA q 2 3600 0", false},
+		{"GO.QUOTA q 2 3600 2", true},
+		{"GO.QUOTA q 2 3600 1", false},
+		{"GO.QUOTA q 2 3600 -1", true},
+		{"GO.QUOTA q 2 3600 -1", true},
+		{"GO.QUOTA q 2 3600 -1", false},
+		{"GO.ALL m THROTTLE 1 1 3600 1 KEY n THROTTLE 1 1 3600 0", true},
+		{"GO.ALL m THROTTLE 1 1 3600 0 KEY n THROTTLE 1 1 3600 0", false},
+		{"GO.ALL m THROTTLE 1 1 3600 1 KEY n THROTTLE 1 1 3600 3", false},
+		{"GO.ALL m THROTTLE 1 1 3600 -2 KEY n THROTTLE 1 1 3600 0", true},
+		{"GO.ALL am WINDOW 2 3600 KEY an QUOTA 2 3600 0", true},
+		{"GO.ALL am WINDOW 2 3600 KEY an QUOTA 2 3600 3", false},
+		{"GO.ALL_RO am WINDOW 2 3600 KEY an QUOTA 2 3600", false},
+		{"GO.LEASE_RO l 1 60 a", false},
+		{"GO.LEASE l 1 60 a", true},
+		{"GO.LEASE l 1 60 b", false},
+		{"GO.RELEASE l b", false},
+		{"GO.RELEASE l a", true},
+		{"GO.THROTTLE_RO k 1 1 60", false},
+		{"GO.WINDOW_RO k 1 60", false},
+		{"GO.QUOTA_RO k 1 60", false},
+	} {
+		before := changes()
+		s.must(c.call)
+		assert.Equal(t, c.changes, changes() != before, c.call)
+	}
 }

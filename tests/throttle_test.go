@@ -11,9 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// frozen is a rate at which nothing drains while a test runs: one unit in 35 days.
-const frozen = "3000000"
-
 func TestThrottle_manyClientsAreAdmittedExactlyTheCapacity(t *testing.T) {
 	s := start(t, options{})
 	for _, c := range []struct {
@@ -25,7 +22,7 @@ func TestThrottle_manyClientsAreAdmittedExactlyTheCapacity(t *testing.T) {
 	}{
 		{"count divides the period", 1000, 1, frozen, 1},
 		{"count does not divide the period", 1000, 7, "21000001", 1},
-		{"quantities", 1000, 1, frozen, 3}, // 333 calls of 3, one unit is left
+		{"quantities", 1000, 1, frozen, 3}, // 333 calls of 3 units; one unit is left
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			const clients = 64
@@ -55,11 +52,11 @@ func TestThrottle_manyClientsAreAdmittedExactlyTheCapacity(t *testing.T) {
 	}
 }
 
-// What fits fits exactly: remaining counts down without a gap, whatever the rate.
+// Remaining counts down without a gap at any rate.
 func TestThrottle_remainingCountsDownWithoutAGap(t *testing.T) {
 	s := start(t, options{})
 	for _, c := range []struct{ limit, count, period int64 }{
-		{16, 7, 60}, // an interval rounded either way is wrong by a call here
+		{16, 7, 60}, // a rounded interval, up or down, would be wrong by one call here
 		{16, 30, 60},
 		{10, 3, 86400},
 		{100, 999_999, 86_400_000},
@@ -81,7 +78,7 @@ func TestThrottle_remainingCountsDownWithoutAGap(t *testing.T) {
 	}
 }
 
-// Peeks, refunds and quantities above the limit, on a rate that does not move.
+// Peeks, refunds and quantities above the limit, at a rate at which nothing drains.
 func TestThrottle_quantities(t *testing.T) {
 	s := start(t, options{})
 	const never, unit = -1, 3_000_000
@@ -89,25 +86,25 @@ func TestThrottle_quantities(t *testing.T) {
 		maxBurst, quantity int64
 		want               []int64
 	}{
-		// A peek of nothing shows all, and leaves nothing.
+		// A peek at an absent key shows a full limiter and creates no key.
 		{9, 0, []int64{0, 10, 10, never, 0}},
-		// More than the limit can never be, and takes nothing.
+		// A quantity above the limit can never be admitted, and takes nothing.
 		{9, 11, []int64{1, 10, 10, never, 0}},
 		{9, 4, []int64{0, 10, 6, never, 4 * unit}},
 		{9, 0, []int64{0, 10, 6, never, 4 * unit}},
 		{9, 11, []int64{1, 10, 6, never, 4 * unit}},
-		// What does not fit now takes nothing either; less may still fit.
+		// A quantity that does not fit now takes nothing. A smaller one may fit.
 		{9, 7, []int64{1, 10, 6, unit, 4 * unit}},
 		{9, 6, []int64{0, 10, 0, never, 10 * unit}},
 		{9, 10, []int64{1, 10, 0, 10 * unit, 10 * unit}},
-		// A full limiter peeks as admitted: no more than the limit is in use.
+		// A peek is admitted while no more than the limit is in use.
 		{9, 0, []int64{0, 10, 0, never, 10 * unit}},
-		// Seen with a smaller burst, more than the limit is in use.
+		// For a smaller burst, more than the limit is in use.
 		{7, 0, []int64{1, 8, 0, 2 * unit, 10 * unit}},
 		{7, 1, []int64{1, 8, 0, 3 * unit, 10 * unit}},
-		// And with a larger one, there is room: nothing is forgotten or invented.
+		// For a larger burst there is room. Usage is the same for all bursts.
 		{19, 0, []int64{0, 20, 10, never, 10 * unit}},
-		// A refund gives back, up to what is in use and never past full.
+		// A refund gives back at most what is in use.
 		{9, -3, []int64{0, 10, 3, never, 7 * unit}},
 		{9, -7, []int64{0, 10, 10, never, 0}},
 		{9, -1, []int64{0, 10, 10, never, 0}},
@@ -120,8 +117,8 @@ func TestThrottle_quantities(t *testing.T) {
 	assert.Zero(t, s.Exists(ctx, "k").Val(), "a full limiter leaves no key")
 }
 
-// A call that comes retry_after later is admitted, and the wait is never 0.
-func TestThrottle_retryAfterIsKept(t *testing.T) {
+// A call that comes retry_after later is admitted. retry_after is never 0 for a limited call.
+func TestThrottle_aCallAfterRetryAfterIsAdmitted(t *testing.T) {
 	s := start(t, options{})
 	for _, c := range []struct{ maxBurst, count, period, quantity int64 }{
 		{0, 1, 40, 1},
@@ -143,12 +140,12 @@ func TestThrottle_retryAfterIsKept(t *testing.T) {
 				require.Positive(t, reply[3])
 				require.LessOrEqual(t, reply[3], c.period*c.quantity)
 				time.Sleep(time.Duration(reply[3]) * time.Millisecond)
-				require.Equal(t, int64(0), s.throttle(call...)[0], "was told to wait %d ms", reply[3])
+				require.Equal(t, int64(0), s.throttle(call...)[0], "the call came %d ms later, the retry_after of the denied call", reply[3])
 				if denied == 6 {
 					break
 				}
 			}
-			require.NotZero(t, denied, "never limited: the test proves nothing")
+			require.NotZero(t, denied, "no call was limited, so the test proves nothing")
 		})
 	}
 }
@@ -158,22 +155,22 @@ func TestThrottle_raisedRateFreesAnExhaustedKey(t *testing.T) {
 	assert.Equal(t, []int64{0, 10, 0, -1, 3600}, s.throttle("k", 9, 10, 3600, 10))
 	require.Equal(t, int64(1), s.throttle("k", 9, 10, 3600)[0])
 
-	// All ten units are still in use, but now they drain at one per 60 ms.
+	// All ten units are still in use. Now one of them drains every 60 ms.
 	raised := []any{"k", 9, 10, 600, 1, "MS"}
 	reply := s.throttle(raised...)
 	require.Equal(t, []int64{1, 10, 0, 60, 600}, reply)
 	rewritten := s.HGetAll(ctx, "k").Val()
 
-	// The denied call that brought the new rate wrote; the next denied one does not.
+	// The denied call with the new rate wrote the key. The next denied call does not.
 	if again := s.throttle(raised...); assert.Equal(t, int64(1), again[0]) {
 		assert.LessOrEqual(t, again[3], int64(60))
 		assert.Equal(t, rewritten, s.HGetAll(ctx, "k").Val())
 	}
 	time.Sleep(time.Duration(reply[3]) * time.Millisecond)
-	assert.Equal(t, int64(0), s.throttle(raised...)[0], "was told to wait %d ms", reply[3])
+	assert.Equal(t, int64(0), s.throttle(raised...)[0], "the call came %d ms later, the retry_after of the denied call", reply[3])
 }
 
-// What is in use at the first call with another rate carries over in units.
+// A new rate keeps the number of units in use.
 func TestThrottle_usedUnitsCarryOverToAnotherRate(t *testing.T) {
 	s := start(t, options{})
 	type call struct {
@@ -186,7 +183,7 @@ func TestThrottle_usedUnitsCarryOverToAnotherRate(t *testing.T) {
 	}{
 		{"a lower rate: the same units, longer times", []call{
 			{"15 30 60 8", []int64{0, 16, 8, -1, 16}},
-			{"15 15 60 0", []int64{0, 16, 8, -1, 32}}, // a peek tells, and writes nothing
+			{"15 15 60 0", []int64{0, 16, 8, -1, 32}}, // a peek writes nothing
 			{"15 30 60 0", []int64{0, 16, 8, -1, 16}},
 			{"15 15 60 1", []int64{0, 16, 7, -1, 36}},
 			{"15 15 60 0", []int64{0, 16, 7, -1, 36}},
@@ -201,7 +198,7 @@ func TestThrottle_usedUnitsCarryOverToAnotherRate(t *testing.T) {
 			{"15 3 10000 1", []int64{0, 16, 12, -1, 13334}},
 			{"15 7 6000 1", []int64{0, 16, 11, -1, 4286}},
 		}},
-		{"the same rate in other words is no other rate", []call{
+		{"the same rate in other numbers is not a new rate", []call{
 			{"9 10 1000 5", []int64{0, 10, 5, -1, 500}},
 			{"9 1 100 1", []int64{0, 10, 4, -1, 600}},
 			{"9 20 2000 1", []int64{0, 10, 3, -1, 700}},
@@ -212,7 +209,7 @@ func TestThrottle_usedUnitsCarryOverToAnotherRate(t *testing.T) {
 			{"9 1 100 1", []int64{1, 10, 0, 8100, 9000}},
 			{"99 1 100 1", []int64{0, 100, 9, -1, 9100}},
 		}},
-		{"a denied call with a new rate writes, with a quantity above the limit it does not", []call{
+		{"a denied call with a new rate writes, unless its quantity is above the limit", []call{
 			{"9 1 1000 10", []int64{0, 10, 0, -1, 10_000}},
 			{"9 1 500 11", []int64{1, 10, 0, -1, 5000}},
 			{"9 1 1000 0", []int64{0, 10, 0, -1, 10_000}},

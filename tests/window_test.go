@@ -3,7 +3,6 @@ package tests
 import (
 	"fmt"
 	"math/rand/v2"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,12 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The first fault of the ZADD pipeline: two calls at one instant are one member there,
-// and count once.
+// Two calls at the same instant count twice. In the common pipeline with ZADD they are one
+// member and count once.
 func TestWindow_everyCallCounts(t *testing.T) {
 	s := start(t, options{})
 	for _, exact := range []string{"", "EXACT"} {
-		for _, limit := range []int64{100, 120, 121, 1000} { // in a script and in MULTI time may stand still
+		for _, limit := range []int64{100, 120, 121, 1000} { // the clock may stand still in scripts and MULTI
 			key := fmt.Sprint(limit, exact)
 			script := `local n = 0
 				for i = 1, ARGV[1] + 50 do
@@ -48,7 +47,8 @@ func TestWindow_everyCallCounts(t *testing.T) {
 	}
 }
 
-// The second: denied calls are recorded there, so who goes on calling stays out.
+// Denied calls leave no trace. The common pipeline records them, so a client that goes on
+// calling may never be admitted again.
 func TestWindow_deniedCallsLeaveNoTrace(t *testing.T) {
 	s := start(t, options{})
 	for _, limit := range []int64{3, 500} {
@@ -57,7 +57,7 @@ func TestWindow_deniedCallsLeaveNoTrace(t *testing.T) {
 		require.Equal(t, int64(0), ints(t, s.Do(ctx, call...))[0])
 		state, at := s.Dump(ctx, key).Val(), s.expiry(key)
 		denied := 0
-		eventually(t, "who hammers is admitted again", func() bool {
+		eventually(t, "a client that goes on calling is admitted again", func() bool {
 			for range 50 {
 				if ints(t, s.Do(ctx, call...))[0] == 0 {
 					return true
@@ -69,27 +69,17 @@ func TestWindow_deniedCallsLeaveNoTrace(t *testing.T) {
 			}
 			return false
 		})
-		assert.Positive(t, denied, "never denied: the test proves nothing")
+		assert.Positive(t, denied, "no call was denied, so the test proves nothing")
 	}
 }
 
-// base36 writes numbers as members have them.
-func base36(n int64) string { return strconv.FormatInt(n, 36) }
-
-// memory returns the bytes of a key, all of its entries counted.
-func (s *server) memory(key string) int64 {
-	s.t.Helper()
-	n, err := s.MemoryUsage(ctx, key, 0).Result()
-	require.NoError(s.t, err)
-	return n
-}
-
-// The third: a million calls are a million members there. Here at most 4 KB.
+// A window takes at most 4 KB, also with a limit of a million. In the common pipeline a
+// million calls are a million members.
 func TestWindow_memory(t *testing.T) {
 	s := start(t, options{})
 	const most, entries = 4096, 121
 
-	// A minute of traffic, brought forward: the entries that it would have left.
+	// The entries that a minute of traffic would have left.
 	now, total, p := s.now()/1000, int64(0), s.Pipeline()
 	for i := range int64(115) {
 		total += 8000
@@ -107,9 +97,9 @@ func TestWindow_memory(t *testing.T) {
 	assert.LessOrEqual(t, s.memory("minute"), int64(most))
 	t.Logf("60 s / 1,000,000: %d entries, %d bytes", s.ZCard(ctx, "minute").Val(), s.memory("minute"))
 
-	// And real traffic, through windows of 1200 ms, until all their parts were used.
+	// Real traffic on windows of 1200 ms, until calls have used all parts of a window.
 	largest, bytes, began := int64(0), int64(0), s.now()
-	eventually(t, "all parts of a window were used", func() bool {
+	eventually(t, "calls have used all parts of a window", func() bool {
 		p := s.Pipeline()
 		for range 20 {
 			p.Do(ctx, "GO.WINDOW", "fast", 1_000_000, 1200, 5, "MS")
@@ -124,7 +114,8 @@ func TestWindow_memory(t *testing.T) {
 	t.Logf("1200 ms / 1,000,000: %d entries, %d bytes", largest, bytes)
 }
 
-// The fourth: check and record are two steps there.
+// Check and record are one step. In the common pipeline they are two, so clients that call
+// at the same time may exceed the limit.
 func TestWindow_manyClientsAreAdmittedExactlyTheLimit(t *testing.T) {
 	s := start(t, options{})
 	for _, c := range []struct {
@@ -166,33 +157,8 @@ func TestWindow_manyClientsAreAdmittedExactlyTheLimit(t *testing.T) {
 	}
 }
 
-// admission is one admitted call: when, and how much.
-type admission struct{ at, units int64 }
-
-// admissions reads them from the effects: what a ZADD adds to the running total.
-func admissions(t *testing.T, effects []effect) (all []admission) {
-	t.Helper()
-	total := int64(0)
-	for _, e := range effects {
-		if e.words[0] == "DEL" || e.words[0] == "UNLINK" {
-			total = 0
-		}
-		if e.words[0] != "ZADD" {
-			continue
-		}
-		at, err := strconv.ParseInt(e.words[2], 10, 64)
-		require.NoError(t, err)
-		first, _, _ := strings.Cut(e.words[3][1:], ":")
-		next, err := strconv.ParseInt(first, 36, 64)
-		require.NoError(t, err)
-		all = append(all, admission{-at, next - total})
-		total = next
-	}
-	return all
-}
-
-// In no span of a period is more admitted than the limit, by the times at which the
-// calls were recorded: under load, with weights, with EXACT on and off.
+// No span of a period has more admitted units than the limit, by the recorded times of the
+// calls: under load, with quantities, with and without EXACT.
 func TestWindow_neverMoreThanTheLimitInAnySpan(t *testing.T) {
 	s := start(t, options{args: []string{"--repl-diskless-sync", "no", "--client-output-buffer-limit", "replica 0 0 0"}})
 	for _, limit := range []int64{1, 50, 121, 5000} {
@@ -236,7 +202,7 @@ func TestWindow_neverMoreThanTheLimitInAnySpan(t *testing.T) {
 				used -= all[first].units
 				first++
 			}
-			require.LessOrEqual(t, used, limit, "%s: within a period of %d", key, a.at)
+			require.LessOrEqual(t, used, limit, "%s: units in the period up to %d", key, a.at)
 		}
 		t.Logf("limit %d: %d admitted, %d denied, over %v", limit, len(all), denied.Load(),
 			time.Duration(all[len(all)-1].at-all[0].at)*time.Microsecond)
@@ -246,12 +212,12 @@ func TestWindow_neverMoreThanTheLimitInAnySpan(t *testing.T) {
 	}
 }
 
-// What one set of options wrote is right for another.
+// A call counts correctly what calls with other parameters wrote.
 func TestWindow_changedParameters(t *testing.T) {
 	s := start(t, options{})
 	for _, c := range []struct {
 		name  string
-		calls []string // a call and, after a bar, the reply
+		calls []string // a call and its reply, separated by a bar
 	}{
 		{"the limit raised and lowered", []string{
 			"100 3600 100|[0 100 0 -1 3600]",
@@ -298,20 +264,20 @@ func TestWindow_changedParameters(t *testing.T) {
 			assert.Equal(t, want, got, "%s: step %d, %s", c.name, i, call)
 		}
 	}
-	// MS switched on and off: the same window, if the period is the same.
+	// With and without MS the window is the same if the period is the same.
 	s.must("GO.WINDOW ms 10 3600 4")
 	reply := ints(t, s.Do(ctx, fields("GO.WINDOW ms 10 3600000 7 MS")...))
 	assert.Equal(t, []int64{1, 10, 6}, reply[:3])
 	assert.True(t, reply[3] > 3_590_000 && reply[3] <= 3_600_000, "%v", reply)
 	s.must("GO.WINDOW ms 10 3600000 6 MS")
 	assert.Equal(t, "[1 10 0 3600 3600]", s.must("GO.WINDOW ms 10 3600"))
-	// A shorter period forgets what is older, and a longer one starts from what it kept.
+	// A call with a shorter period removes older entries. A longer period counts what is left.
 	s.must("GO.WINDOW short 10 3600 10")
-	eventually(t, "it is older than 5 ms", func() bool { return s.must("GO.WINDOW_RO short 10 5 0 MS") == "[0 10 10 -1 0]" })
-	assert.Equal(t, "[1 10 0 3600 3600]", s.must("GO.WINDOW short 10 3600"), "asking forgets nothing")
+	eventually(t, "the entry is older than 5 ms", func() bool { return s.must("GO.WINDOW_RO short 10 5 0 MS") == "[0 10 10 -1 0]" })
+	assert.Equal(t, "[1 10 0 3600 3600]", s.must("GO.WINDOW short 10 3600"), "a peek removes nothing")
 	assert.Regexp(t, `^\[0 10 9 -1 [1-5]\]$`, s.must("GO.WINDOW short 10 5 1 MS"))
 	assert.Equal(t, "[0 10 8 -1 3600]", s.must("GO.WINDOW short 10 3600"))
-	// However often limit and EXACT change, the entries stay few where they are shared.
+	// After a raised limit, calls share entries, so the number of entries stays small.
 	for i := range 3000 {
 		s.must(fmt.Sprintf("GO.WINDOW many %d 3153600000 1", []int{100, 10_000}[min(1, i/90)]))
 	}

@@ -1,4 +1,4 @@
-/* The module and its commands, as registered. */
+/* This file registers the module, its commands and its ACL categories. */
 #include "fake.h"
 
 #include <errno.h>
@@ -7,11 +7,11 @@
 #include <string.h>
 #include <strings.h>
 
-/* The functions that begin with this fail when a test says so. */
+/* A function that begins with MAY_FAIL returns an error if the test has called Host.Fail for it. */
 #define MAY_FAIL \
     if (fake_has(&fake.list[FAKE_FAILING], __func__ + strlen("fake_"))) return API_ERR
 
-/* Whether word is one of those in a list with blanks between them. */
+/* Tells whether word is in list, whose words are separated by blanks. */
 static int among(const char *list, const char *word, size_t len) {
     for (const char *at = list; *at != '\0';) {
         size_t n = strcspn(at, " ");
@@ -21,7 +21,7 @@ static int among(const char *list, const char *word, size_t len) {
     return 0;
 }
 
-/* Whether each word of words is among those of list. */
+/* Tells whether each word of words is in list. */
 static int all_among(const char *list, const char *words) {
     for (const char *at = words; *at != '\0';) {
         size_t n = strcspn(at, " ");
@@ -32,7 +32,7 @@ static int all_among(const char *list, const char *words) {
 }
 
 static const char server_commands[] =
-    "DEL UNLINK PERSIST PEXPIREAT SET HSET HDEL ZADD ZREM ZREMRANGEBYSCORE MULTI EXEC";
+    "DEL UNLINK PERSIST PEXPIREAT SET HSET HDEL ZADD ZREM ZREMRANGEBYSCORE ZCOUNT ZRANGE MULTI EXEC";
 static const char command_flags[] =
     "write readonly admin deny-oom deny-script allow-loading pubsub allow-stale no-monitor no-slowlog "
     "fast getkeys-api no-cluster no-auth may-replicate no-mandatory-keys blocking allow-busy "
@@ -45,6 +45,10 @@ RedisModuleCommand *fake_find_command(const char *name) {
     RedisModuleCommand *command = fake.commands;
     while (command != NULL && strcasecmp(command->name, name) != 0) command = command->next;
     return command;
+}
+
+int fake_has_flag(const RedisModuleCommand *command, const char *flag) {
+    return among(command->flags, flag, strlen(flag));
 }
 
 int fake_knows(const char *name) {
@@ -71,6 +75,7 @@ void fake_forget_commands(fake_module *module) {
 }
 
 void fake_SetModuleAttribs(RedisModuleCtx *ctx, const char *name, int version, int api_version) {
+    CALLED(SetModuleAttribs);
     if (!fake.loading || ctx->module != NULL) return;
     if (api_version != API_VERSION) fake_fault("API version %d", api_version);
     ctx->module = calloc(1, sizeof *ctx->module);
@@ -80,11 +85,13 @@ void fake_SetModuleAttribs(RedisModuleCtx *ctx, const char *name, int version, i
 }
 
 void fake_SetModuleOptions(RedisModuleCtx *ctx, int options) {
+    CALLED(SetModuleOptions);
     ctx->module->options = options;
 }
 
 int fake_CreateCommand(RedisModuleCtx *ctx, const char *name, RedisModuleCmdFunc run, const char *flags,
                        int first_key, int last_key, int step) {
+    CALLED(CreateCommand);
     MAY_FAIL;
     if (!fake.loading) fake_fault("CreateCommand outside of OnLoad");
     if (!all_among(command_flags, flags) || fake_knows(name)) return API_ERR;
@@ -97,17 +104,33 @@ int fake_CreateCommand(RedisModuleCtx *ctx, const char *name, RedisModuleCmdFunc
     command->flags = strdup(flags);
     command->run = run;
     command->arity = -1;
+    command->spec.begin_search.index.pos = first_key;
+    command->spec.find_keys.range.lastkey = last_key - first_key;
+    command->spec.find_keys.range.keystep = step;
     command->next = fake.commands;
     fake.commands = command;
     return API_OK;
 }
 
 RedisModuleCommand *fake_GetCommand(RedisModuleCtx *ctx, const char *name) {
+    CALLED(GetCommand);
     RedisModuleCommand *command = fake_find_command(name);
     return command != NULL && command->module == ctx->module ? command : NULL;
 }
 
+/* The server compares the names of modules without regard to case. */
+int fake_name_is_busy(const char *name) {
+    if (fake_has(&fake.list[FAKE_BUSY], name)) return 1;
+    return fake.module != NULL && strcasecmp(fake.module->name, name) == 0;
+}
+
+int fake_IsModuleNameBusy(const char *name) {
+    CALLED(IsModuleNameBusy);
+    return fake_name_is_busy(name);
+}
+
 int fake_AddACLCategory(RedisModuleCtx *ctx, const char *name) {
+    CALLED(AddACLCategory);
     (void)ctx;
     MAY_FAIL;
     if (!fake.loading) {
@@ -124,6 +147,7 @@ int fake_AddACLCategory(RedisModuleCtx *ctx, const char *name) {
 }
 
 int fake_SetCommandACLCategories(RedisModuleCommand *command, const char *categories) {
+    CALLED(SetCommandACLCategories);
     MAY_FAIL;
     char *words = strdup(categories), *rest = words, *word;
     int known = 1;
@@ -136,7 +160,7 @@ int fake_SetCommandACLCategories(RedisModuleCommand *command, const char *catego
     return API_OK;
 }
 
-/* Elements lie as far apart as the module's release says, not ours. */
+/* The module says how large an element is: an older or newer module may have another size. */
 static const void *element(const void *first, size_t size, size_t i) {
     return (const char *)first + size * i;
 }
@@ -149,9 +173,12 @@ static const char *put_specs(RedisModuleCommand *command, const api_command_info
     for (size_t i = 0;; i++) {
         const api_key_spec *spec = element(info->key_specs, info->version->sizeof_keyspec, i);
         if (spec->begin_search_type == 0) return NULL;
+        if (i > 0) return "the fake host follows one key spec only";
         if (!one_bit(spec->flags & 0x0f)) return "a key spec needs one of RO, RW, OW, RM";
         if ((spec->flags & 0xe0) != 0 && !one_bit(spec->flags & 0xe0)) return "INSERT, DELETE, UPDATE exclude another";
         if (spec->begin_search_type != BEGIN_SEARCH_INDEX) return "a key spec that does not begin at an index";
+        command->spec = *spec;
+        command->counts_keys = spec->find_keys_type == FIND_KEYS_KEYNUM;
         fake_printf(&command->info, "keys: flags=0x%llx index=%d ", (unsigned long long)spec->flags,
                     spec->begin_search.index.pos);
         if (spec->find_keys_type == FIND_KEYS_RANGE) {
@@ -160,26 +187,10 @@ static const char *put_specs(RedisModuleCommand *command, const api_command_info
         } else if (spec->find_keys_type == FIND_KEYS_KEYNUM) {
             fake_printf(&command->info, "keynum=%d,%d,%d\n", spec->find_keys.keynum.keynumidx,
                         spec->find_keys.keynum.firstkey, spec->find_keys.keynum.keystep);
-            command->counts_keys = 1;
         } else {
             return "a key spec that is neither a range nor a number";
         }
     }
-}
-
-int fake_find_keys(const RedisModuleCommand *command, RedisModuleString *const *argv, int argc, int *first) {
-    long long n = 1;
-    *first = 1;
-    if (command->counts_keys) {
-        *first = 2;
-        if (argc < 2 || fake_StringToLongLong(argv[1], &n) != API_OK || n < 1) return -1;
-    }
-    return n <= argc - *first ? (int)n : -1;
-}
-
-int fake_keys_of(const fake_words *words, int *first) {
-    const RedisModuleCommand *command = fake_find_command(words->argv[0]->bytes);
-    return command != NULL ? fake_find_keys(command, words->argv, words->argc, first) : -1;
 }
 
 static const char *put_args(fake_text *out, const api_command_info *info, const api_arg *first, int depth) {
@@ -204,8 +215,9 @@ static const char *put_args(fake_text *out, const api_command_info *info, const 
     }
 }
 
-/* Writes the description down as text; the module may free its own. */
+/* Copies the description as text, so that the module may free it. */
 int fake_SetCommandInfo(RedisModuleCommand *command, const api_command_info *info) {
+    CALLED(SetCommandInfo);
     MAY_FAIL;
     if (command->described) {
         errno = EEXIST;
@@ -215,6 +227,7 @@ int fake_SetCommandInfo(RedisModuleCommand *command, const api_command_info *inf
     const char *wrong = NULL;
     fake_printf(out, "summary: %s\ncomplexity: %s\nsince: %s\narity: %d\n", info->summary, info->complexity,
                 info->since, info->arity);
+    if (info->tips != NULL) fake_printf(out, "tips: %s\n", info->tips);
     if (info->version == NULL || info->version->version != 1) wrong = "the version";
     if (!wrong && info->key_specs != NULL) wrong = put_specs(command, info);
     if (!wrong && info->args != NULL) wrong = put_args(out, info, info->args, 0);
@@ -229,17 +242,9 @@ int fake_SetCommandInfo(RedisModuleCommand *command, const api_command_info *inf
     return API_OK;
 }
 
-/* Every command of the server's here has its first key at 1. */
-int fake_IsKeysPositionRequest(RedisModuleCtx *ctx) {
-    return ctx->asks_for_keys;
-}
-
-void fake_KeyAtPosWithFlags(RedisModuleCtx *ctx, int position, int flags) {
-    if (!ctx->asks_for_keys || flags == 0) fake_fault("KeyAtPosWithFlags(%d, %d)", position, flags);
-    if (ctx->num_told < (int)(sizeof ctx->told / sizeof *ctx->told)) ctx->told[ctx->num_told++] = position;
-}
-
+/* In this host, the first key of each of the server's own commands is the first word. */
 int *fake_GetCommandKeys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int *num_keys) {
+    CALLED(GetCommandKeys);
     (void)ctx;
     if (!fake_knows(argv[0]->bytes)) {
         errno = ENOENT;
@@ -249,7 +254,7 @@ int *fake_GetCommandKeys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc
         errno = EINVAL;
         return NULL;
     }
-    int *keys = fake_Alloc(sizeof *keys);
+    int *keys = fake_give_block(sizeof *keys);
     *keys = 1;
     *num_keys = 1;
     return keys;

@@ -1,4 +1,4 @@
-/* What a call does beside its reply: replication, WATCH, events, the log. */
+/* This file records what a call does apart from its reply: replication, WATCH, events, the log. */
 #include "fake.h"
 
 #include <stdarg.h>
@@ -11,8 +11,9 @@ static void word_of(fake_list *list, const RedisModuleString *s) {
     fake_word(list, s->bytes, s->len);
 }
 
-/* Writes the words down at once, so that the module may free its strings. */
+/* Copies the words at once, so that the module may free its strings. */
 int fake_Replicate(RedisModuleCtx *ctx, const char *command, const char *format, ...) {
+    CALLED(Replicate);
     if (!fake_knows(command)) return API_ERR;
     if (ctx->command == NULL) fake_fault("replicated %s outside of a command", command);
     fake_list *list = &fake.list[FAKE_EFFECTS];
@@ -54,6 +55,7 @@ void fake_signal(const RedisModuleString *key) {
 }
 
 int fake_SignalModifiedKey(RedisModuleCtx *ctx, RedisModuleString *key) {
+    CALLED(SignalModifiedKey);
     (void)ctx;
     fake_signal(key);
     return API_OK;
@@ -73,13 +75,15 @@ void fake_event(int class, const char *event, const RedisModuleString *key) {
 }
 
 int fake_NotifyKeyspaceEvent(RedisModuleCtx *ctx, int class, const char *event, RedisModuleString *key) {
+    CALLED(NotifyKeyspaceEvent);
     if (ctx == NULL) return API_ERR;
     fake_event(class, event, key);
     return API_OK;
 }
 
-/* The server cuts a line off, name and all, at 1024 bytes. */
+/* The server cuts a line at 1024 bytes, including the module's name. */
 void fake_Log(RedisModuleCtx *ctx, const char *level, const char *format, ...) {
+    CALLED(Log);
     char line[1024];
     const char *name = ctx != NULL && ctx->module != NULL ? ctx->module->name : "module";
     int start = snprintf(line, sizeof line, "<%s> ", name);

@@ -1,16 +1,16 @@
-/* The server's side of the module API, for tests without a server. The module and this
- * host share one process, and both are single: so there is one host at a time, `fake`,
- * and one thread that enters it.
+/* This file declares the fake host: the server's side of the module API, for tests without a
+ * server. The module and the host share one process. There is one host at a time, `fake`, and
+ * only one thread enters it.
  *
- * Every function of API_FUNCTIONS is a fake_<name> in the file of its subject; the table
- * in host.c and the declarations below follow from api.h, so that a function added there
- * does not link until it is written here. */
+ * Each function of API_FUNCTIONS is implemented by fake_<name>, in the file of its subject. The
+ * table in host.c and the declarations below are generated from api.h. A function that is added
+ * to api.h therefore does not link before it is written here. */
 #ifndef GOTHROTTLE_FAKE_H
 #define GOTHROTTLE_FAKE_H
 
 #include "../shim.h"
 
-/* Bytes that grow, followed by a zero. Emptied by setting len to 0. */
+/* A growing buffer. A zero follows the bytes. Setting len to 0 empties the buffer. */
 typedef struct fake_text {
     char *bytes;
     size_t len, room;
@@ -21,40 +21,46 @@ enum { FAKE_DECIMAL = 20 };
 size_t fake_decimal(char text[FAKE_DECIMAL], long long n); /* returns the length */
 void fake_drop(fake_text *text);
 
-/* Records of words, one after the other: each word is its length (uint32_t) and its
- * bytes, each record ends with FAKE_END in the place of a length. */
+/* A list of records. A record is a row of words and ends with FAKE_END in the place of a length.
+ * A word is its length (uint32_t), followed by its bytes. */
 typedef fake_text fake_list;
 #define FAKE_END UINT32_MAX
 void fake_word(fake_list *list, const char *bytes, size_t len);
 void fake_end(fake_list *list);
-int fake_has(const fake_list *list, const char *word); /* in any case */
+int fake_has(const fake_list *list, const char *word); /* ignores case */
 
-/* What the host writes down, and what a test makes it do. */
+/* The lists of a host: the first five are written by the host, the others by the test. */
 enum {
-    FAKE_EFFECTS, /* replicated commands; this and the next two of the latest call */
+    /* Of the latest call only: */
+    FAKE_EFFECTS, /* replicated commands */
     FAKE_EVENTS,  /* class, event, key */
-    FAKE_SIGNALS, /* keys for WATCH */
-    FAKE_LOG,     /* level, text */
-    FAKE_FAULTS,  /* what no module may do */
-    FAKE_HIDDEN,  /* functions that this server lacks */
-    FAKE_FAILING, /* functions that fail */
+    FAKE_SIGNALS, /* keys whose watchers were told of a change */
+    /* Of the host's whole life: */
+    FAKE_LOG,    /* level, text */
+    FAKE_FAULTS, /* forbidden things that the module did */
+    FAKE_HIDDEN,  /* API functions that this server lacks */
+    FAKE_FAILING, /* API functions that return an error */
     FAKE_TAKEN,   /* commands of another module */
-    FAKE_RENAMED, /* commands that were renamed away */
-    FAKE_CATEGORIES,
+    FAKE_RENAMED, /* commands that the server has lost by rename-command */
+    FAKE_BUSY,    /* names of other modules */
+    FAKE_CATEGORIES, /* ACL categories beyond the server's own; AddACLCategory adds to them, too */
     FAKE_LISTS
 };
 void fake_fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Reference-counted, as the server's; what the module made is counted in fake.strings. */
+/* A string with a reference count. fake.strings counts those that the module has to free. */
 struct RedisModuleString {
     int refs, counted;
     size_t len;
     char bytes[];
 };
 RedisModuleString *fake_new_string(const char *bytes, size_t len);
+RedisModuleString *fake_give_string(const char *bytes, size_t len); /* the module frees it */
+void *fake_give_block(size_t size);                                 /* the module frees it */
+int fake_number(const char *text, size_t len, long long *n); /* API_ERR: not a canonical integer */
 void fake_release(RedisModuleString *string);
 
-/* Keys. All bytes here are the keyspace's own copies. */
+/* What the keyspace holds. The keyspace owns all bytes. */
 typedef struct fake_field {
     fake_text name, value;
 } fake_field;
@@ -69,47 +75,52 @@ typedef struct fake_entry {
     fake_text name;
     int type;           /* TYPE_ */
     fake_text text;     /* TYPE_STRING */
-    fake_field *fields; /* TYPE_HASH, in the order they were added */
+    int encoding;       /* FAKE_RAW, FAKE_EMBSTR or FAKE_INT; of text */
+    fake_field *fields; /* TYPE_HASH, in the order of their creation */
     size_t num_fields, room;
-    fake_member *members; /* TYPE_ZSET, by score and then by bytes */
+    fake_member *members; /* TYPE_ZSET, sorted by score, then by bytes */
     size_t num_members, member_room;
-    long long expire; /* ms since the Unix epoch, NO_EXPIRE if none */
+    long long expire; /* ms since the Unix epoch, or NO_EXPIRE */
 } fake_entry;
 enum { NO_EXPIRE = -1, FAKE_BUCKETS = 256 };
+enum { FAKE_RAW, FAKE_EMBSTR, FAKE_INT };
 
-/* A walk along a sorted set. One whose end is reached still stands on the last member
- * that was in it. */
+/* A walk along a range of a sorted set. After its end the walk still stands on the last member of
+ * the range. */
 typedef struct fake_range {
     int active, ended;
-    size_t at; /* index of the current member; only if there is one */
-    int empty; /* there is none */
+    size_t at; /* the index of the current member, unless empty */
+    int empty; /* no member lies in the range */
     double min, max;
     int min_excluded, max_excluded;
 } fake_range;
 
 struct RedisModuleKey {
     RedisModuleCtx *ctx;
-    RedisModuleString *name; /* a reference of its own */
-    fake_entry *entry;       /* NULL while there is nothing */
+    RedisModuleString *name; /* the handle holds a reference */
+    fake_entry *entry;       /* NULL if the key does not exist */
     int mode;
     fake_range range;
 };
 
 fake_entry *fake_find(const char *name, size_t len);
+fake_entry *fake_look_up(RedisModuleString *name); /* as fake_find, but deletes a key that has expired */
+void fake_delete(RedisModuleKey *key);             /* deletes an open key, if it exists */
 fake_entry *fake_add(const char *name, size_t len, int type);
 void fake_remove(fake_entry *entry);
-fake_entry *fake_walk(const fake_entry *after); /* the first for NULL */
+fake_entry *fake_walk(const fake_entry *after); /* the next key; the first one for NULL */
 fake_field *fake_find_field(const fake_entry *entry, const char *name, size_t len);
 void fake_put_field(fake_entry *entry, const char *name, size_t name_len, const char *value,
                     size_t value_len);
 void fake_put_member(fake_entry *entry, double score, const char *text, size_t len);
-int fake_may_write(const RedisModuleKey *key, const char *what); /* if not, it is a fault */
+void fake_push_member(fake_entry *entry, double score, const char *text, size_t len); /* at the end, unchecked */
+int fake_may_write(const RedisModuleKey *key, const char *what); /* a fault if not */
 
-/* Records a keyspace event and tells the test's listener, if it has one. */
+/* Records a keyspace event and calls the test's listener, if there is one. */
 void fake_event(int class, const char *event, const RedisModuleString *key);
 void fake_signal(const RedisModuleString *key);
 
-/* A module: made by SetModuleAttribs, kept if OnLoad succeeds. */
+/* A module. SetModuleAttribs makes it. The host keeps it if OnLoad succeeds. */
 typedef struct fake_module {
     char name[64];
     int version, options;
@@ -119,31 +130,37 @@ typedef struct fake_module {
 struct RedisModuleCommand {
     struct RedisModuleCommand *next;
     fake_module *module;
-    char *name, *flags, *categories; /* categories: NULL until set */
+    char *name, *flags, *categories; /* categories is NULL until it is set */
     RedisModuleCmdFunc run;
     int arity, described;
-    int counts_keys; /* the first word is how many follow; else it is the only key */
-    fake_text info; /* what SetCommandInfo was told, a line per item */
+    api_key_spec spec;
+    int counts_keys; /* one of the words is the number of keys: spec is of the kind KEYNUM */
+    fake_text info;  /* the description given to SetCommandInfo, one line per item */
 };
 RedisModuleCommand *fake_find_command(const char *name);
-/* The keys that the server sees in a command's words, for ACL and cluster: how many, -1 if
- * the words do not tell, and the index of the first. */
-int fake_find_keys(const RedisModuleCommand *command, RedisModuleString *const *argv, int argc, int *first);
-int fake_knows(const char *name); /* the server's own, ours or another module's */
+int fake_has_flag(const RedisModuleCommand *command, const char *flag);
+
+/* The positions of the keys that the server sees in the words of a command. */
+enum { FAKE_KEYS = 512 };
+typedef struct fake_keys {
+    int num, at[FAKE_KEYS];
+} fake_keys;
+void fake_add_key(fake_keys *keys, int position);
+void fake_find_keys(RedisModuleCommand *command, RedisModuleString *const *argv, int argc, fake_keys *keys);
+int fake_knows(const char *name); /* whether the server has this command, whoever made it */
 void fake_forget_commands(fake_module *module);
 
 struct RedisModuleCtx {
-    int (*get_api)(const char *name, void *pointer_to_function); /* first: what the server promises */
+    int (*get_api)(const char *name, void *pointer_to_function); /* must be the first member */
     fake_module *module;
-    RedisModuleCommand *command; /* that runs; NULL outside of one */
-    RedisModuleString *const *keys; /* those of its words, borrowed */
-    int num_keys;
-    int asks_for_keys;           /* the command is run to tell where its keys are */
-    int told[256], num_told;     /* what it told */
-    fake_text reply;             /* as RESP2 puts it on the wire */
+    RedisModuleCommand *command;    /* the running command, or NULL */
+    RedisModuleString *const *argv; /* the words of the command; borrowed */
+    fake_keys keys;                 /* the keys among argv; if asks_for_keys, those told so far */
+    int asks_for_keys;              /* the command runs only to tell where its keys are */
+    fake_text reply;                /* in RESP2 */
 };
 
-/* The words of a command, converted once. */
+/* The words of a command. A benchmark converts them once and uses them often. */
 typedef struct fake_words {
     int argc;
     RedisModuleString *argv[];
@@ -151,38 +168,63 @@ typedef struct fake_words {
 
 enum { FAKE_DEPTH = 8 }; /* how deep calls may nest */
 
+/* One counter per function of the API. A function of the API begins with CALLED, and the host
+ * itself never calls such a function. */
+enum {
+#define FAKE_COUNTER(needed, release, result, name, parameters) FAKE_CALL_##name,
+    API_FUNCTIONS(FAKE_COUNTER)
+#undef FAKE_COUNTER
+    FAKE_CALLS
+};
+#define CALLED(name) (fake.calls[FAKE_CALL_##name]++)
+
 typedef struct fake_host {
+    int (*on_load)(RedisModuleCtx *ctx, RedisModuleString **argv, int argc); /* the module's entry points */
+    int (*on_unload)(RedisModuleCtx *ctx);
     fake_list list[FAKE_LISTS];
     fake_entry *buckets[FAKE_BUCKETS];
     RedisModuleCommand *commands;
     fake_module *module;
-    RedisModuleCtx contexts[FAKE_DEPTH]; /* those below depth run, the one at depth ran last */
+    RedisModuleCtx contexts[FAKE_DEPTH]; /* those below depth are running, the one at depth ran last */
     int depth;
     int64_t now_us, mono_us;
-    int valkey;          /* every function also as ValkeyModule_ */
-    int loading;         /* OnLoad runs */
-    int skip_arity;      /* the server leaves the number of words to the module */
-    int listens, hears;  /* the test has a listener; it runs, and is not told what it does */
-    long strings, handles, blocks; /* alive, made by the module; not reset */
-    long opened, opened_to_write;  /* keys, ever */
+    int valkey;          /* each API function also has a name that begins with ValkeyModule_ */
+    int loading;         /* OnLoad is running */
+    int poisons;         /* the stack is overwritten before each command */
+    int skip_arity;      /* the host does not check the number of words */
+    int listens, hears;  /* the test has a listener; the listener is running and hears nothing */
+    long strings, handles, blocks, replies; /* alive, to be freed by the module; never reset */
+    long calls[FAKE_CALLS], steps;          /* since the last reset: see Host.APICalls */
+    long opened, opened_to_write; /* keys, since the start */
 } fake_host;
 extern fake_host fake;
 
-/* For Go. */
+/* Writes down a fault if name is not among the keys that the server sees in the running command. */
+void fake_check_declared(const RedisModuleCtx *ctx, const RedisModuleString *name, const char *what);
+void fake_wrong_arity(RedisModuleCtx *ctx);
+int fake_get_api(const char *name, void *pointer_to_function);
+
+/* The functions that the Go part of this package calls. */
 void fake_start(void);
 void fake_stop(void);
 int fake_load(const fake_words *args);
+int fake_name_is_busy(const char *name);
 int fake_unload(void);
 void fake_run(const fake_words *words);
 fake_words *fake_new_words(int argc);
 void fake_set_word(fake_words *words, int i, const char *bytes, size_t len);
 void fake_free_words(fake_words *words);
-int fake_keys_of(const fake_words *words, int *first); /* as fake_find_keys */
+void fake_keys_of(const fake_words *words, fake_keys *keys);
 void fake_put(const char *name, size_t len, int type, const char *text, size_t text_len);
 void fake_info(const char *section, fake_text *text);
-const char *fake_function(int i, const char **release, int *required); /* NULL after the last */
+const char *fake_function(int i, const char **release, int *required); /* NULL after the last one */
 
-/* The whole of the API. */
+/* The toy module, for tests of the host itself. After fake_be_toy, loads load the toy module. */
+void fake_be_toy(void);
+int fake_toy_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
+int fake_toy_unload(RedisModuleCtx *ctx);
+
+/* All functions of the API. */
 #define FAKE_DECLARE(needed, release, result, name, parameters) result fake_##name parameters;
 API_FUNCTIONS(FAKE_DECLARE)
 #undef FAKE_DECLARE

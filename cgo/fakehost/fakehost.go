@@ -1,9 +1,9 @@
-// Package fakehost runs the module without a server: a host written in C offers the
-// server's module API, and the module's own entry points, C and Go behind it run in the
-// test's process. Time stands still unless the test moves it.
+// Package fakehost runs the module without a server. A host written in C implements the
+// server's module API. The module's C and Go code runs unchanged in the test's process. The
+// host's clocks stand still unless the test moves them.
 //
-// There is one host at a time, as the module's state is the process's. The module
-// stays as it is when a host is closed: a new host is a server that starts and loads it.
+// A process has one module state, so there is one host at a time. Closing a host does not reset
+// the module. A new host is a server that has not loaded the module yet.
 package fakehost
 
 /*
@@ -15,7 +15,7 @@ import "C"
 import (
 	"unsafe"
 
-	_ "gothrottle/cgo" // RedisModule_OnLoad and all behind it
+	_ "gothrottle/cgo" // defines RedisModule_OnLoad
 )
 
 // Host is a server. None of its methods may be called concurrently.
@@ -23,7 +23,7 @@ type Host struct {
 	listener func(Event)
 }
 
-// current is the host that C knows.
+// current is the host whose state C holds, nil if there is none.
 var current *Host
 
 // New starts a server with an empty keyspace that can load the module.
@@ -51,11 +51,16 @@ func (h *Host) Load(args ...string) bool {
 	return C.fake_load(words) == C.API_OK
 }
 
-// Unload asks the module to go and tells whether it agreed.
+// Unload asks the module to go and tells whether it agreed. Without a module it returns false.
 func (h *Host) Unload() bool { return C.fake_unload() == C.API_OK }
 
-// Call runs one command as if a client had sent it. Effects, Events and Signals are
-// then those of this call, unless it was made by a listener inside another one.
+// LoadThenUnload loads the module and unloads it at once, as MODULE LOADEX does for a
+// configuration that the module does not know. It tells whether the module agreed to both; the
+// server aborts in Redis 8 if the module refuses the unload.
+func (h *Host) LoadThenUnload(args ...string) bool { return h.Load(args...) && h.Unload() }
+
+// Call runs one command as if a client had sent it. Effects, Events and Signals then return those
+// of this call. If a listener makes the call, they are added to those of the outer call.
 func (h *Host) Call(words ...string) Reply {
 	p := h.Prepare(words...)
 	defer p.Free()
@@ -63,16 +68,16 @@ func (h *Host) Call(words ...string) Reply {
 	return h.Reply()
 }
 
-// Prepared is a command whose words are ready to be run many times.
+// Prepared is a command that can run many times. Its words are converted only once.
 type Prepared struct{ words *C.fake_words }
 
-// Prepare makes a command ready. The caller frees it.
+// Prepare converts the words of a command. The caller must call Free.
 func (h *Host) Prepare(words ...string) Prepared { return Prepared{newWords(words)} }
 
-// Run runs the command; Go allocates nothing for it.
+// Run runs the command. Go allocates no memory for it.
 func (p Prepared) Run() { C.fake_run(p.words) }
 
-// Free gives the words' memory back.
+// Free frees the memory of the words.
 func (p Prepared) Free() { C.fake_free_words(p.words) }
 
 func newWords(words []string) *C.fake_words {
@@ -86,57 +91,64 @@ func newWords(words []string) *C.fake_words {
 // chars lends a string's bytes to a C function that keeps no pointer to them.
 func chars(s string) *C.char { return (*C.char)(unsafe.Pointer(unsafe.StringData(s))) }
 
-// Now is the server's clock: µs since the Unix epoch.
+// Now returns the time of the server's wall clock, in µs since the Unix epoch.
 func (h *Host) Now() int64 { return int64(C.fake.now_us) }
 
-// SetNow sets the server's clock, as an administrator or NTP would; the monotonic
-// clock stays.
+// SetNow sets the server's wall clock, as an administrator or NTP does. The monotonic clock does
+// not change.
 func (h *Host) SetNow(micros int64) { C.fake.now_us = C.int64_t(micros) }
 
-// AdvanceMono moves the monotonic clock alone.
+// AdvanceMono moves only the monotonic clock.
 func (h *Host) AdvanceMono(micros int64) { C.fake.mono_us += C.int64_t(micros) }
 
-// Advance lets time pass, on both clocks.
+// Advance moves both clocks.
 func (h *Host) Advance(micros int64) {
 	h.SetNow(h.Now() + micros)
 	h.AdvanceMono(micros)
 }
 
-// Hide makes the server one that lacks a function of the module API.
+// Hide removes a function from the server's module API.
 func (h *Host) Hide(function string) { add(C.FAKE_HIDDEN, function) }
 
-// Fail makes a function that describes commands return an error.
+// Fail makes an API function return an error. Only functions that register commands can fail so.
 func (h *Host) Fail(function string) { add(C.FAKE_FAILING, function) }
 
-// Take gives a command's name to another module.
+// Take makes another module have a command of this name.
 func (h *Host) Take(command string) { add(C.FAKE_TAKEN, command) }
 
-// RenameAway removes one of the server's own commands.
+// BusyName makes the server have another module of this name.
+func (h *Host) BusyName(name string) { add(C.FAKE_BUSY, name) }
+
+// RenameAway removes one of the server's own commands, as rename-command does.
 func (h *Host) RenameAway(command string) { add(C.FAKE_RENAMED, command) }
 
 // AddCategory makes the server have an ACL category of this name.
 func (h *Host) AddCategory(name string) { add(C.FAKE_CATEGORIES, name) }
 
-// BeValkey offers every function by Valkey's name too.
+// BeValkey gives each API function a second name, which begins with ValkeyModule_.
 func (h *Host) BeValkey() { C.fake.valkey = 1 }
 
-// LeaveArity makes the server pass on calls with too few or too many words.
+// LeaveArity stops the server from checking the number of words of a command.
 func (h *Host) LeaveArity() { C.fake.skip_arity = 1 }
 
-// Restore makes the server have its whole API, its commands and their names again.
+// PoisonStack overwrites the stack before each command, so that the module cannot find zeros where it
+// sets nothing. Each command takes a few µs longer.
+func (h *Host) PoisonStack() { C.fake.poisons = 1 }
+
+// Restore undoes Hide, Fail, Take, BusyName and RenameAway.
 func (h *Host) Restore() {
-	for _, list := range []int{C.FAKE_HIDDEN, C.FAKE_FAILING, C.FAKE_TAKEN, C.FAKE_RENAMED} {
+	for _, list := range []int{C.FAKE_HIDDEN, C.FAKE_FAILING, C.FAKE_TAKEN, C.FAKE_RENAMED, C.FAKE_BUSY} {
 		C.fake.list[list].len = 0
 	}
 }
 
 func add(which C.int, word string) {
-	list := &C.fake.list[which] // in a call's argument cgo would take a copy
+	list := &C.fake.list[which] // as an argument of a call, cgo would copy the list
 	C.fake_word(list, chars(word), C.size_t(len(word)))
 	C.fake_end(list)
 }
 
-// Listen has f hear every keyspace event; what f does itself it does not hear.
+// Listen makes the host call f for each keyspace event, except for those that f itself causes.
 func (h *Host) Listen(f func(Event)) {
 	h.listener = f
 	C.fake.listens = 1
@@ -154,7 +166,7 @@ type Function struct {
 	Required bool
 }
 
-// Functions lists the API.
+// Functions returns all functions of the API, in the order of api.h.
 func Functions() []Function {
 	var all []Function
 	for i := C.int(0); ; i++ {

@@ -1,4 +1,4 @@
-/* Hashes. */
+/* This file implements hashes. */
 #include "fake.h"
 
 #include <errno.h>
@@ -39,8 +39,9 @@ static void remove_field(fake_entry *entry, fake_field *field) {
     entry->num_fields--;
 }
 
-/* The values that the module is given are its own to free. */
+/* The module has to free the values. */
 int fake_HashGet(RedisModuleKey *key, int flags, ...) {
+    CALLED(HashGet);
     if (flags != 0) fake_fault("HashGet: the fake host has no flags");
     if (key->entry != NULL && key->entry->type != TYPE_HASH) return API_ERR;
     va_list args;
@@ -49,15 +50,17 @@ int fake_HashGet(RedisModuleKey *key, int flags, ...) {
     while ((name = va_arg(args, RedisModuleString *)) != NULL) {
         RedisModuleString **value = va_arg(args, RedisModuleString **);
         fake_field *field = NULL;
+        fake.steps++;
         if (key->entry != NULL) field = fake_find_field(key->entry, name->bytes, name->len);
-        *value = field ? fake_CreateString(NULL, field->value.bytes, field->value.len) : NULL;
+        *value = field ? fake_give_string(field->value.bytes, field->value.len) : NULL;
     }
     va_end(args);
     return API_OK;
 }
 
-/* Returns how many fields were there before. */
+/* Returns how many of the fields existed before. */
 int fake_HashSet(RedisModuleKey *key, int flags, ...) {
+    CALLED(HashSet);
     if (flags != 0) fake_fault("HashSet: the fake host has no flags");
     if (key->entry != NULL && key->entry->type != TYPE_HASH) {
         errno = ENOTSUP;
@@ -79,6 +82,7 @@ int fake_HashSet(RedisModuleKey *key, int flags, ...) {
     while ((name = va_arg(args, RedisModuleString *)) != NULL) {
         RedisModuleString *value = va_arg(args, RedisModuleString *);
         fake_field *field = fake_find_field(key->entry, name->bytes, name->len);
+        fake.steps++;
         count += field != NULL;
         if (value != HASH_FIELD_DELETE) {
             fake_put_field(key->entry, name->bytes, name->len, value->bytes, value->len);
@@ -87,7 +91,7 @@ int fake_HashSet(RedisModuleKey *key, int flags, ...) {
         }
     }
     va_end(args);
-    if (key->entry->num_fields == 0) fake_DeleteKey(key);
+    if (key->entry->num_fields == 0) fake_delete(key);
     if (count == 0) errno = ENOENT;
     return count;
 }

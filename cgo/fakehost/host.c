@@ -1,14 +1,15 @@
-/* The host itself: its table of functions, its clocks, and the calls into the module. */
+/* This file starts and stops the host, hands out the API functions, and calls the module. */
 #include "fake.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Weak because the module is linked in only where both packages come together. */
+/* These symbols are weak: this package links without package cgo, which defines them. */
 #pragma weak RedisModule_OnLoad
 #pragma weak RedisModule_OnUnload
 #pragma weak shim_monotonic_us
-#pragma weak shim_clock_last_us
+#pragma weak shim_clock
+#pragma weak shim_has_run
 
 fake_host fake;
 
@@ -31,7 +32,7 @@ const char *fake_function(int i, const char **release, int *required) {
     return functions[i].name;
 }
 
-static int get_api(const char *name, void *pointer_to_function) {
+int fake_get_api(const char *name, void *pointer_to_function) {
     static const char redis[] = "RedisModule_", valkey[] = "ValkeyModule_";
     if (strncmp(name, redis, strlen(redis)) == 0) {
         name += strlen(redis);
@@ -50,6 +51,7 @@ static int get_api(const char *name, void *pointer_to_function) {
 }
 
 long long fake_CachedMicroseconds(void) {
+    CALLED(CachedMicroseconds);
     return fake.now_us;
 }
 
@@ -58,26 +60,40 @@ static int64_t monotonic_us(void) {
 }
 static int64_t (*real_monotonic_us)(void);
 
-/* Each host starts at a full hour after all that the module was ever told, so that its
- * clock, which outlives a host, agrees with ours. The first one at 2100-01-01. */
+/* The module's clock outlives a host and never goes back. A new host therefore starts at the next
+ * full hour after the latest time that the module has seen. The first host starts at 2100-01-01. */
 void fake_start(void) {
     const int64_t first = 4102444800000000, hour = 3600000000;
-    int64_t last = shim_clock_last_us;
+    int64_t last = shim_clock.last_us;
     fake.now_us = last < first ? first : (last / hour + 1) * hour;
     fake.mono_us = 1000000;
+    shim_has_run = 0; /* no command has run in a new server */
     real_monotonic_us = shim_monotonic_us;
     shim_monotonic_us = monotonic_us;
+    fake.on_load = RedisModule_OnLoad;
+    fake.on_unload = RedisModule_OnUnload;
+}
+
+void fake_be_toy(void) {
+    fake.on_load = fake_toy_load;
+    fake.on_unload = fake_toy_unload;
+}
+
+static void forget(fake_module *module) {
+    if (module == NULL) return;
+    fake_forget_commands(module);
+    free(module);
 }
 
 void fake_stop(void) {
     shim_monotonic_us = real_monotonic_us;
     fake_entry *entry;
     while ((entry = fake_walk(NULL)) != NULL) fake_remove(entry);
-    if (fake.module != NULL) fake_forget_commands(fake.module);
-    free(fake.module);
+    forget(fake.module);
     for (int i = 0; i < FAKE_LISTS; i++) fake_drop(&fake.list[i]);
     for (int i = 0; i < FAKE_DEPTH; i++) fake_drop(&fake.contexts[i].reply);
-    fake = (fake_host){.strings = fake.strings, .handles = fake.handles, .blocks = fake.blocks};
+    fake = (fake_host){
+        .strings = fake.strings, .handles = fake.handles, .blocks = fake.blocks, .replies = fake.replies};
 }
 
 fake_words *fake_new_words(int argc) {
@@ -99,12 +115,12 @@ void fake_free_words(fake_words *words) {
 static RedisModuleCtx *enter(fake_module *module) {
     if (fake.depth + 1 >= FAKE_DEPTH) abort();
     RedisModuleCtx *ctx = &fake.contexts[fake.depth];
-    ctx->get_api = get_api;
+    ctx->get_api = fake_get_api;
     ctx->module = module;
     ctx->command = NULL;
-    ctx->num_keys = 0;
+    ctx->keys.num = 0;
     ctx->reply.len = 0;
-    ctx->asks_for_keys = ctx->num_told = 0;
+    ctx->asks_for_keys = 0;
     if (fake.depth == 0) {
         fake.list[FAKE_EFFECTS].len = 0;
         fake.list[FAKE_EVENTS].len = 0;
@@ -114,70 +130,72 @@ static RedisModuleCtx *enter(fake_module *module) {
     return ctx;
 }
 
-/* A load that fails leaves nothing of the module behind. */
+/* After a failed load the host forgets the module, its commands and its ACL categories. */
 int fake_load(const fake_words *args) {
     RedisModuleCtx *ctx = enter(NULL);
+    size_t categories = fake.list[FAKE_CATEGORIES].len;
     fake.loading = 1;
-    /* The server hands over its own vector. */
-    int result = RedisModule_OnLoad(ctx, (RedisModuleString **)args->argv, args->argc);
+    /* As in the server, the module gets the host's own vector. */
+    int result = fake.on_load(ctx, (RedisModuleString **)args->argv, args->argc);
     fake.loading = 0;
     fake.depth--;
     if (result != API_OK) {
-        if (ctx->module != NULL) fake_forget_commands(ctx->module);
-        free(ctx->module);
-        if (fake.module == NULL) fake.list[FAKE_CATEGORIES].len = 0;
+        forget(ctx->module);
+        fake.list[FAKE_CATEGORIES].len = categories;
         return result;
     }
-    if (fake.module != NULL) {
-        fake_fault("loaded twice");
-        free(fake.module);
-    }
+    if (fake_name_is_busy(ctx->module->name)) fake_fault("loaded as %s, a name that is busy", ctx->module->name);
+    forget(fake.module);
     fake.module = ctx->module;
     return result;
 }
 
+/* After an unload the host has no commands and no INFO function of the module. As in the server,
+ * the module's ACL categories stay. */
 int fake_unload(void) {
+    if (fake.module == NULL) return API_ERR;
     RedisModuleCtx *ctx = enter(fake.module);
-    int result = RedisModule_OnUnload(ctx);
+    int result = fake.on_unload(ctx);
     fake.depth--;
+    if (result != API_OK) return result;
+    forget(fake.module);
+    fake.module = NULL;
     return result;
 }
 
-/* A cluster finds a slot by what the command tells: that must be what its spec says. */
-static void check_told_keys(RedisModuleCtx *ctx, const fake_words *words, int first) {
-    RedisModuleCommand *command = ctx->command;
-    int n = ctx->num_keys > 0 ? ctx->num_keys : 0, wrong = 0;
-    ctx->asks_for_keys = 1;
-    command->run(ctx, (RedisModuleString **)words->argv, words->argc);
-    ctx->asks_for_keys = 0;
-    for (int i = 0; i < ctx->num_told && i < n; i++) wrong |= ctx->told[i] != first + i;
-    if (wrong || ctx->num_told != n) fake_fault("%s told %d keys, not %d", command->name, ctx->num_told, n);
-    if (ctx->reply.len > 0) fake_fault("%s replied when it was asked for its keys", command->name);
+/* Overwrites the stack that the command is about to use, so that what the module forgets to set is
+ * never 0 by chance. */
+__attribute__((noinline)) static void poison_stack(void) {
+    volatile char stack[1 << 16];
+    memset((char *)stack, 0xa5, sizeof stack);
+    __asm__ volatile("" : : "r"(stack) : "memory"); /* the compiler must not drop the memset */
 }
 
 void fake_run(const fake_words *words) {
     RedisModuleCtx *ctx = enter(fake.module);
     RedisModuleCommand *command = ctx->command = fake_find_command(words->argv[0]->bytes);
-    int argc = words->argc, first = 0;
-    ctx->num_keys = command != NULL ? fake_find_keys(command, words->argv, argc, &first) : 0;
-    ctx->keys = words->argv + first;
+    int argc = words->argc;
+    ctx->argv = words->argv;
     if (command == NULL) {
         fake_printf(&ctx->reply, "-ERR unknown command '%s'\r\n", words->argv[0]->bytes);
     } else if (!fake.skip_arity &&
                (command->arity > 0 ? argc != command->arity : argc < -command->arity)) {
-        fake_WrongArity(ctx);
+        fake_wrong_arity(ctx);
     } else {
-        if (strstr(command->flags, "getkeys-api") != NULL) check_told_keys(ctx, words, first);
-        else if (command->counts_keys) fake_fault("%s cannot tell a cluster its keys", command->name);
-        long strings = fake.strings, handles = fake.handles, blocks = fake.blocks;
+        long strings = fake.strings, handles = fake.handles, blocks = fake.blocks, replies = fake.replies;
+        if (command->counts_keys && !fake_has_flag(command, "getkeys-api"))
+            fake_fault("%s cannot tell a cluster its keys", command->name);
+        fake_find_keys(command, words->argv, argc, &ctx->keys);
+        if (fake.poisons) poison_stack();
         if (command->run(ctx, (RedisModuleString **)words->argv, argc) != API_OK)
             fake_fault("%s did not return OK", command->name);
         strings = fake.strings - strings;
         handles = fake.handles - handles;
         blocks = fake.blocks - blocks;
-        if (strings || handles || blocks)
-            fake_fault("%s left %ld strings, %ld open keys, %ld blocks", command->name, strings, handles,
-                       blocks);
+        replies = fake.replies - replies;
+        if (strings || handles || blocks || replies)
+            fake_fault("%s left %ld strings, %ld open keys, %ld blocks, %ld replies", command->name, strings,
+                       handles, blocks, replies);
         for (int i = 0; i < argc; i++) {
             if (words->argv[i]->refs != 1) fake_fault("%s kept %s", command->name, words->argv[i]->bytes);
         }

@@ -14,7 +14,7 @@ import (
 // NoExpiry is the expiry of a key that has none.
 const NoExpiry = -1
 
-// PutHash makes key a hash of these fields and values, without an expiry.
+// PutHash replaces key by a hash with these fields and values and no expiry.
 func (h *Host) PutHash(key string, fieldsAndValues ...string) {
 	put(key, C.TYPE_HASH, "")
 	for i := 0; i < len(fieldsAndValues); i += 2 {
@@ -27,7 +27,7 @@ func (h *Host) PutField(key, field, value string) {
 	C.fake_put_field(find(key), chars(field), C.size_t(len(field)), chars(value), C.size_t(len(value)))
 }
 
-// PutString makes key a string, without an expiry.
+// PutString replaces key by a string without an expiry.
 func (h *Host) PutString(key, text string) { put(key, C.TYPE_STRING, text) }
 
 // Member is a member of a sorted set.
@@ -36,11 +36,22 @@ type Member struct {
 	Text  string
 }
 
-// PutZset makes key a sorted set of these members, without an expiry.
+// PutZset replaces key by a sorted set with these members and no expiry.
 func (h *Host) PutZset(key string, members ...Member) {
 	put(key, C.TYPE_ZSET, "")
 	for _, m := range members {
 		h.PutMember(key, m.Score, m.Text)
+	}
+}
+
+// FillZset makes key a sorted set of n members, without an expiry. It takes time proportional to n.
+// The members must be unique and sorted by score, then by text.
+func (h *Host) FillZset(key string, n int, member func(i int) Member) {
+	put(key, C.TYPE_ZSET, "")
+	e := find(key)
+	for i := range n {
+		m := member(i)
+		C.fake_push_member(e, C.double(m.Score), chars(m.Text), C.size_t(len(m.Text)))
 	}
 }
 
@@ -49,7 +60,7 @@ func (h *Host) PutMember(key string, score float64, text string) {
 	C.fake_put_member(find(key), C.double(score), chars(text), C.size_t(len(text)))
 }
 
-// PutOther makes key something that has no content here: list, set.
+// PutOther replaces key by a "list" or a "set". The host keeps no content for these types.
 func (h *Host) PutOther(key, kind string) {
 	for i, name := range typeNames {
 		if name == kind && (i == C.TYPE_LIST || i == C.TYPE_SET) {
@@ -64,10 +75,10 @@ func put(key string, kind C.int, text string) {
 	C.fake_put(chars(key), C.size_t(len(key)), kind, chars(text), C.size_t(len(text)))
 }
 
-// Expire sets a key's expiry in ms since the Unix epoch, or takes it away: NoExpiry.
+// Expire sets a key's expiry, in ms since the Unix epoch. NoExpiry removes the expiry.
 func (h *Host) Expire(key string, at int64) { find(key).expire = C.longlong(at) }
 
-// Delete deletes a key, if it is there.
+// Delete deletes a key, if it exists.
 func (h *Host) Delete(key string) {
 	if e := find(key); e != nil {
 		C.fake_remove(e)
@@ -76,12 +87,12 @@ func (h *Host) Delete(key string) {
 
 func find(key string) *C.fake_entry { return C.fake_find(chars(key), C.size_t(len(key))) }
 
-// typeNames are by TYPE_ constant.
+// typeNames holds the name of each TYPE_ constant.
 var typeNames = [...]string{C.TYPE_EMPTY: "none", C.TYPE_STRING: "string", C.TYPE_LIST: "list",
 	C.TYPE_HASH: "hash", C.TYPE_SET: "set", C.TYPE_ZSET: "zset"}
 
-// TypeOf tells what stands at a key, "none" if nothing. No method that looks makes a
-// key expire.
+// TypeOf returns the type of a key, "none" if the key does not exist. Neither TypeOf nor any
+// other method that reads a key makes the key expire.
 func (h *Host) TypeOf(key string) string {
 	if e := find(key); e != nil {
 		return typeNames[e._type]
@@ -89,8 +100,8 @@ func (h *Host) TypeOf(key string) string {
 	return "none"
 }
 
-// ExpireOf returns a key's expiry in ms since the Unix epoch, NoExpiry if it has none or
-// is not there.
+// ExpireOf returns a key's expiry, in ms since the Unix epoch. The result is NoExpiry if the key
+// has no expiry or does not exist.
 func (h *Host) ExpireOf(key string) int64 {
 	if e := find(key); e != nil {
 		return int64(e.expire)
@@ -98,7 +109,7 @@ func (h *Host) ExpireOf(key string) int64 {
 	return NoExpiry
 }
 
-// HashOf returns the fields of a hash, nil if there is none.
+// HashOf returns the fields of a hash, nil if the key is not a hash.
 func (h *Host) HashOf(key string) map[string]string {
 	e := find(key)
 	if e == nil || e._type != C.TYPE_HASH {
@@ -111,7 +122,7 @@ func (h *Host) HashOf(key string) map[string]string {
 	return fields
 }
 
-// ZsetOf returns the members of a sorted set in their order, nil if there is none.
+// ZsetOf returns the members of a sorted set in their order, nil if the key is not a sorted set.
 func (h *Host) ZsetOf(key string) []Member {
 	var members []Member
 	if e := find(key); e != nil {
@@ -122,7 +133,7 @@ func (h *Host) ZsetOf(key string) []Member {
 	return members
 }
 
-// StringOf returns what a string key holds, "" if there is none.
+// StringOf returns the value of a string key, "" if the key is not a string.
 func (h *Host) StringOf(key string) string {
 	if e := find(key); e != nil {
 		return textOf(&e.text)
@@ -130,7 +141,16 @@ func (h *Host) StringOf(key string) string {
 	return ""
 }
 
-// Dump returns all that the keyspace holds, a line per key: name, type, expiry, content.
+// Encoding returns the encoding of a string key: "int", "embstr" or "raw". The result is "" if the
+// key is not a string. StringDMA turns each string into a raw one, as in the server.
+func (h *Host) Encoding(key string) string {
+	if e := find(key); e != nil && e._type == C.TYPE_STRING {
+		return [...]string{C.FAKE_RAW: "raw", C.FAKE_EMBSTR: "embstr", C.FAKE_INT: "int"}[e.encoding]
+	}
+	return ""
+}
+
+// Dump returns the whole keyspace, one line per key: name, type, expiry, content.
 func (h *Host) Dump() []string {
 	var lines []string
 	for e := C.fake_walk(nil); e != nil; e = C.fake_walk(e) {

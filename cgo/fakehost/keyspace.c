@@ -1,4 +1,4 @@
-/* Keys: what stands at them, when they expire, and the handles of open ones. */
+/* This file keeps the keys: their content, their expiry, and the handles of open keys. */
 #include "fake.h"
 
 #include <stdlib.h>
@@ -60,11 +60,14 @@ void fake_put(const char *name, size_t len, int type, const char *text, size_t t
     if (entry != NULL) fake_remove(entry);
     entry = fake_add(name, len, type);
     fake_append(&entry->text, text, text_len);
+    long long n; /* 44 bytes is Redis 7's limit. Newer servers count the key, too. */
+    int is_int = fake_number(text, text_len, &n) == API_OK;
+    entry->encoding = is_int ? FAKE_INT : text_len <= 44 ? FAKE_EMBSTR : FAKE_RAW;
 }
 
-/* A key still stands at the instant of its expiry. Whoever opens it later makes a master
- * delete it, and tell its replicas. */
-static fake_entry *look_up(RedisModuleString *name) {
+/* A key still exists at the very millisecond of its expiry. Later, the first access to the key
+ * makes a master delete it and replicate the deletion. */
+fake_entry *fake_look_up(RedisModuleString *name) {
     fake_entry *entry = fake_find(name->bytes, name->len);
     if (entry == NULL || entry->expire == NO_EXPIRE || fake.now_us / 1000 <= entry->expire) return entry;
     fake_remove(entry);
@@ -76,21 +79,26 @@ static fake_entry *look_up(RedisModuleString *name) {
     return NULL;
 }
 
-/* What the server has not seen in the words it has not checked: a user might not be
- * allowed to use it, another node of a cluster might have it. */
+/* The server checks only those keys that it sees in the words. The user may have no right to any
+ * other key, and another node of the cluster may hold it. */
 static int declared(const RedisModuleCtx *ctx, const RedisModuleString *name) {
-    for (int i = 0; i < ctx->num_keys; i++) {
-        const RedisModuleString *key = ctx->keys[i];
+    for (int i = 0; !ctx->asks_for_keys && i < ctx->keys.num; i++) {
+        const RedisModuleString *key = ctx->argv[ctx->keys.at[i]];
         if (key == name || (key->len == name->len && memcmp(key->bytes, name->bytes, key->len) == 0)) return 1;
     }
     return 0;
 }
 
+void fake_check_declared(const RedisModuleCtx *ctx, const RedisModuleString *name, const char *what) {
+    if (!declared(ctx, name)) fake_fault("%s of %s, which the server does not see in the words", what, name->bytes);
+}
+
 RedisModuleKey *fake_OpenKey(RedisModuleCtx *ctx, RedisModuleString *name, int mode) {
-    if (!declared(ctx, name)) fake_fault("opened %s, which the server does not see in the words", name->bytes);
+    CALLED(OpenKey);
+    fake_check_declared(ctx, name, "OpenKey");
     fake.opened++;
     if (mode & KEY_WRITE) fake.opened_to_write++;
-    fake_entry *entry = look_up(name);
+    fake_entry *entry = fake_look_up(name);
     if (entry == NULL && !(mode & KEY_WRITE)) return NULL;
     RedisModuleKey *key = malloc(sizeof *key);
     if (key == NULL) abort();
@@ -101,6 +109,7 @@ RedisModuleKey *fake_OpenKey(RedisModuleCtx *ctx, RedisModuleString *name, int m
 }
 
 void fake_CloseKey(RedisModuleKey *key) {
+    CALLED(CloseKey);
     if (key == NULL) return;
     if (fake_find(key->name->bytes, key->name->len) != key->entry)
         fake_fault("closed a key that another call had changed meanwhile");
@@ -111,17 +120,23 @@ void fake_CloseKey(RedisModuleKey *key) {
     fake.handles--;
 }
 
-int fake_KeyType(RedisModuleKey *key) {
+static int type_of(const RedisModuleKey *key) {
     return key == NULL || key->entry == NULL ? TYPE_EMPTY : key->entry->type;
 }
 
+int fake_KeyType(RedisModuleKey *key) {
+    CALLED(KeyType);
+    return type_of(key);
+}
+
 size_t fake_ValueLength(RedisModuleKey *key) {
-    switch (fake_KeyType(key)) {
+    CALLED(ValueLength);
+    switch (type_of(key)) {
     case TYPE_EMPTY: return 0;
     case TYPE_STRING: return key->entry->text.len;
     case TYPE_HASH: return key->entry->num_fields;
     case TYPE_ZSET: return key->entry->num_members;
-    default: return 1; /* the other kinds have no elements here */
+    default: return 1; /* the host keeps no elements of other types */
     }
 }
 
@@ -131,45 +146,57 @@ int fake_may_write(const RedisModuleKey *key, const char *what) {
     return 0;
 }
 
-int fake_DeleteKey(RedisModuleKey *key) {
-    if (!fake_may_write(key, "DeleteKey")) return API_ERR;
-    if (key->entry != NULL) fake_remove(key->entry);
+void fake_delete(RedisModuleKey *key) {
+    if (key->entry == NULL) return;
+    fake.steps += (long)(key->entry->num_members + key->entry->num_fields);
+    fake_remove(key->entry);
     key->entry = NULL;
+}
+
+int fake_DeleteKey(RedisModuleKey *key) {
+    CALLED(DeleteKey);
+    if (!fake_may_write(key, "DeleteKey")) return API_ERR;
+    fake_delete(key);
     return API_OK;
 }
 
 long long fake_GetAbsExpire(RedisModuleKey *key) {
+    CALLED(GetAbsExpire);
     return key->entry == NULL ? NO_EXPIRE : key->entry->expire;
 }
 
 int fake_SetAbsExpire(RedisModuleKey *key, long long at) {
+    CALLED(SetAbsExpire);
     if (!fake_may_write(key, "SetAbsExpire") || key->entry == NULL || (at < 0 && at != NO_EXPIRE)) return API_ERR;
     key->entry->expire = at;
     return API_OK;
 }
 
-/* Gives a string other memory, as the server may: who keeps a pointer to the old one will
- * be found out. */
-static void move_text(fake_text *text) {
+/* Makes a string raw and moves it to other memory, as the server may. A sanitizer then finds a
+ * module that uses a pointer to the old memory. */
+static void make_raw(fake_entry *entry) {
     fake_text moved = {0};
-    fake_append(&moved, text->bytes, text->len);
-    fake_drop(text);
-    *text = moved;
+    fake_append(&moved, entry->text.bytes, entry->text.len);
+    fake_drop(&entry->text);
+    entry->text = moved;
+    entry->encoding = FAKE_RAW;
 }
 
 char *fake_StringDMA(RedisModuleKey *key, size_t *len, int mode) {
-    static const char nothing[] = ""; /* read-only, so that whoever writes to it stops */
+    CALLED(StringDMA);
+    static const char nothing[] = ""; /* read-only memory: a write stops the process */
     *len = 0;
     if (mode & KEY_WRITE && !fake_may_write(key, "StringDMA to write")) return NULL;
     if (key->entry == NULL) return (char *)nothing;
     if (key->entry->type != TYPE_STRING) return NULL;
-    if (mode & KEY_WRITE) move_text(&key->entry->text);
+    if (mode & KEY_WRITE || key->entry->encoding != FAKE_RAW) make_raw(key->entry);
     *len = key->entry->text.len;
     return key->entry->text.bytes;
 }
 
-/* Makes the string if there is nothing; fills it up with zeroes. */
+/* Creates the string if the key does not exist. Zeroes fill the new bytes. */
 int fake_StringTruncate(RedisModuleKey *key, size_t len) {
+    CALLED(StringTruncate);
     static const char zero = '\0';
     if (!fake_may_write(key, "StringTruncate")) return API_ERR;
     if (key->entry == NULL) {
@@ -177,8 +204,8 @@ int fake_StringTruncate(RedisModuleKey *key, size_t len) {
         key->entry = fake_add(key->name->bytes, key->name->len, TYPE_STRING);
     }
     if (key->entry->type != TYPE_STRING) return API_ERR;
+    make_raw(key->entry);
     fake_text *text = &key->entry->text;
-    move_text(text);
     while (text->len < len) fake_append(text, &zero, 1);
     text->len = len;
     text->bytes[len] = '\0';

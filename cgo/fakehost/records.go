@@ -13,19 +13,20 @@ import (
 
 // Event is a keyspace event.
 type Event struct {
-	Class     int // the server's NOTIFY_ constant; a listener is not told
+	Class     int // the server's NOTIFY_ constant; 0 for a listener
 	Name, Key string
 }
 
 func (e Event) String() string { return e.Name + " " + e.Key }
 
-// EffectWords are the commands that were replicated, the server's own included.
+// EffectWords returns the replicated commands of the latest call, including the deletion of
+// expired keys by the server.
 func (h *Host) EffectWords() [][]string { return list(C.FAKE_EFFECTS) }
 
-// Effects are the replicated commands, each in one line.
+// Effects returns the same commands as EffectWords, each in one line.
 func (h *Host) Effects() []string { return lines(C.FAKE_EFFECTS) }
 
-// Events are the keyspace events.
+// Events returns the keyspace events of the latest call.
 func (h *Host) Events() []Event {
 	var events []Event
 	for _, words := range list(C.FAKE_EVENTS) {
@@ -35,10 +36,10 @@ func (h *Host) Events() []Event {
 	return events
 }
 
-// Signals are the keys whose watchers were told of a change.
+// Signals returns the keys whose watchers the latest call told of a change.
 func (h *Host) Signals() []string { return lines(C.FAKE_SIGNALS) }
 
-// Log is the server's log, "level: <module> text" each, since ClearLog.
+// Log returns the lines of the server's log since ClearLog, each as "level: <module> text".
 func (h *Host) Log() []string {
 	var log []string
 	for _, words := range list(C.FAKE_LOG) {
@@ -50,42 +51,75 @@ func (h *Host) Log() []string {
 // ClearLog empties the log.
 func (h *Host) ClearLog() { C.fake.list[C.FAKE_LOG].len = 0 }
 
-// Faults are the things done by the module that no module may do: a leak, a string that
-// it does not own freed, a function used outside of its place. None should be there.
+// Faults returns the forbidden things that the module has done. Examples are a leak, freeing a
+// string that the module does not own, and opening a key that is not among the words. Each fault
+// is an error in the module.
 func (h *Host) Faults() []string { return lines(C.FAKE_FAULTS) }
 
-// Alive counts what the module has made and not given back: strings, open keys, blocks
-// of memory. It goes on counting from one host to the next.
-func (h *Host) Alive() [3]int {
-	return [3]int{int(C.fake.strings), int(C.fake.handles), int(C.fake.blocks)}
+// Alive counts what the module still has to free: strings, open keys, blocks of memory, replies of
+// RedisModule_Call. A new host does not reset the counts.
+func (h *Host) Alive() [4]int {
+	return [4]int{int(C.fake.strings), int(C.fake.handles), int(C.fake.blocks), int(C.fake.replies)}
 }
 
-// Opened counts the keys that the module has ever opened, and those of them that it opened
-// for writing.
+// APICalls counts the calls of API functions that the module has made since the last reset.
+func (h *Host) APICalls() int {
+	sum := 0
+	for _, n := range C.fake.calls {
+		sum += int(n)
+	}
+	return sum
+}
+
+// APICallsOf counts the calls of one API function since the last reset. It panics if the API has
+// no function of this name.
+func (h *Host) APICallsOf(name string) int {
+	for i, f := range Functions() {
+		if f.Name == name {
+			return int(C.fake.calls[i])
+		}
+	}
+	panic("fakehost: no function " + name)
+}
+
+// Steps counts the elements that API functions have visited since the last reset: each step along
+// a sorted set, each member in a reply to ZRANGE, each hash field that was read or set, each
+// element of a deleted key. An API call that visits many elements takes longer in a server, too.
+func (h *Host) Steps() int { return int(C.fake.steps) }
+
+// ResetAPICalls sets the counts of APICalls, APICallsOf and Steps to zero.
+func (h *Host) ResetAPICalls() {
+	C.fake.steps = 0
+	clear(C.fake.calls[:])
+}
+
+// Opened counts the keys that the module has opened since the host's start. The second result
+// counts those that were opened for writing.
 func (h *Host) Opened() (all, toWrite int) {
 	return int(C.fake.opened), int(C.fake.opened_to_write)
 }
 
-// Keys are the keys that the server sees in a command's words, nil if there are none that it
-// can see: what COMMAND GETKEYS replies, and what users and cluster nodes are checked for.
+// Keys returns the keys that the server sees in a command's words, nil if it sees none. COMMAND
+// GETKEYS replies these keys. ACL and cluster check them.
 func (h *Host) Keys(words ...string) []string {
 	w := newWords(words)
 	defer C.fake_free_words(w)
-	var first C.int
-	n := int(C.fake_keys_of(w, &first))
-	if n < 0 {
-		return nil
+	var positions C.fake_keys
+	C.fake_keys_of(w, &positions)
+	var keys []string
+	for _, at := range positions.at[:positions.num] {
+		keys = append(keys, words[at])
 	}
-	return words[first : int(first)+n]
+	return keys
 }
 
-// Options are the module options that OnLoad has set.
+// Options returns the module options that OnLoad has set.
 func (h *Host) Options() int { return int(C.fake.module.options) }
 
-// Version is the module's version number.
+// Version returns the module's version number.
 func (h *Host) Version() int { return int(C.fake.module.version) }
 
-// Info is what INFO says of the module, of all sections if section is empty.
+// Info returns the module's part of INFO, limited to one section unless section is "".
 func (h *Host) Info(section string) string {
 	var wanted *C.char
 	if section != "" {
@@ -103,8 +137,8 @@ func (h *Host) Info(section string) string {
 type Command struct {
 	Flags      string
 	Arity      int
-	Categories string // "" until set
-	Info       string // what SetCommandInfo said, a line per item
+	Categories string // "" until they are set
+	Info       string // the description given to SetCommandInfo, one line per item
 }
 
 // Command returns the registered command of this name, nil if there is none.
@@ -122,14 +156,14 @@ func (h *Host) Command(name string) *Command {
 	return command
 }
 
-// Reply is a reply, as a client reads it.
+// Reply is a reply as a client reads it. Exactly one of its fields counts.
 type Reply struct {
-	Err   string  // an error's text; nothing else is then set
+	Err   string  // the text of an error; "" if the reply is not an error
 	Int   int64   // an integer
-	Array []Reply // an array; never nil for one
+	Array []Reply // an array; nil if the reply is not an array
 }
 
-// Ints returns the elements of an array of integers, nil if it is anything else.
+// Ints returns the elements of an array of integers, nil if the reply is anything else.
 func (r Reply) Ints() []int64 {
 	var ints []int64
 	for _, element := range r.Array {
@@ -155,7 +189,7 @@ func (r Reply) String() string {
 	return "[" + strings.Join(elements, " ") + "]"
 }
 
-// Reply is the reply to the latest Run. It panics if that is not exactly one.
+// Reply returns the reply to the latest Run. It panics unless there is exactly one reply.
 func (h *Host) Reply() Reply {
 	wire := textOf(&C.fake.contexts[C.fake.depth].reply)
 	reply, rest := parseReply(wire)
@@ -165,7 +199,7 @@ func (h *Host) Reply() Reply {
 	return reply
 }
 
-// parseReply reads one reply off the wire and returns what follows it.
+// parseReply reads the first reply in wire and returns it and the rest of wire.
 func parseReply(wire string) (Reply, string) {
 	line, rest, complete := strings.Cut(wire, "\r\n")
 	if !complete || line == "" {
@@ -188,7 +222,7 @@ func parseReply(wire string) (Reply, string) {
 	return Reply{Array: array}, rest
 }
 
-// list reads one of C's lists: words after their lengths, fakeEnd after a record.
+// list converts one of C's lists: see fake_list in fake.h.
 func list(which C.int) [][]string {
 	const end = C.FAKE_END
 	var records [][]string

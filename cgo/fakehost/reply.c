@@ -1,4 +1,4 @@
-/* Replies, as RESP2 puts them on the wire. */
+/* This file writes replies in RESP2. */
 #include "fake.h"
 
 #include <string.h>
@@ -12,20 +12,28 @@ static int put_number(fake_text *reply, char kind, long long n) {
 }
 
 int fake_ReplyWithLongLong(RedisModuleCtx *ctx, long long n) {
+    CALLED(ReplyWithLongLong);
     return put_number(&ctx->reply, ':', n);
 }
 
 int fake_ReplyWithArray(RedisModuleCtx *ctx, long len) {
+    CALLED(ReplyWithArray);
     return put_number(&ctx->reply, '*', len);
 }
 
 int fake_ReplyWithError(RedisModuleCtx *ctx, const char *text) {
+    CALLED(ReplyWithError);
     if (strpbrk(text, "\r\n") != NULL) fake_fault("an error reply of several lines: %s", text);
     fake_printf(&ctx->reply, "-%s\r\n", text);
     return API_OK;
 }
 
-int fake_WrongArity(RedisModuleCtx *ctx) {
+void fake_wrong_arity(RedisModuleCtx *ctx) {
     fake_printf(&ctx->reply, "-ERR wrong number of arguments for '%s' command\r\n", ctx->command->name);
+}
+
+int fake_WrongArity(RedisModuleCtx *ctx) {
+    CALLED(WrongArity);
+    fake_wrong_arity(ctx);
     return API_OK;
 }

@@ -1,4 +1,4 @@
-/* Strings and memory. */
+/* This file hands out strings and memory. */
 #include "fake.h"
 
 #include <limits.h>
@@ -22,20 +22,28 @@ void fake_release(RedisModuleString *s) {
     free(s);
 }
 
-RedisModuleString *fake_CreateString(RedisModuleCtx *ctx, const char *bytes, size_t len) {
-    (void)ctx;
+RedisModuleString *fake_give_string(const char *bytes, size_t len) {
     RedisModuleString *s = fake_new_string(bytes, len);
     s->counted = 1;
     fake.strings++;
     return s;
 }
 
+RedisModuleString *fake_CreateString(RedisModuleCtx *ctx, const char *bytes, size_t len) {
+    CALLED(CreateString);
+    (void)ctx;
+    return fake_give_string(bytes, len);
+}
+
 RedisModuleString *fake_CreateStringFromLongLong(RedisModuleCtx *ctx, long long n) {
+    CALLED(CreateStringFromLongLong);
     char text[FAKE_DECIMAL];
-    return fake_CreateString(ctx, text, fake_decimal(text, n));
+    (void)ctx;
+    return fake_give_string(text, fake_decimal(text, n));
 }
 
 void fake_FreeString(RedisModuleCtx *ctx, RedisModuleString *s) {
+    CALLED(FreeString);
     (void)ctx;
     if (!s->counted && s->refs == 1) {
         fake_fault("freed a string of the server's: %s", s->bytes);
@@ -45,24 +53,25 @@ void fake_FreeString(RedisModuleCtx *ctx, RedisModuleString *s) {
 }
 
 const char *fake_StringPtrLen(const RedisModuleString *s, size_t *len) {
+    CALLED(StringPtrLen);
     if (len != NULL) *len = s->len;
     return s->bytes;
 }
 
-/* Canonical decimal only: no plus sign, no leading zero, no -0, no space. */
-int fake_StringToLongLong(const RedisModuleString *s, long long *n) {
+/* Reads a canonical decimal: no plus sign, no leading zero, no -0, no space. */
+int fake_number(const char *text, size_t len, long long *n) {
     size_t i = 0;
-    int negative = s->len > 1 && s->bytes[0] == '-';
+    int negative = len > 1 && text[0] == '-';
     if (negative) i++;
-    if (s->len == 1 && s->bytes[0] == '0') {
+    if (len == 1 && text[0] == '0') {
         *n = 0;
         return API_OK;
     }
-    if (i == s->len || s->bytes[i] < '1' || s->bytes[i] > '9') return API_ERR;
+    if (i == len || text[i] < '1' || text[i] > '9') return API_ERR;
     unsigned long long value = 0, most = negative ? 1ULL << 63 : LLONG_MAX;
-    for (; i < s->len; i++) {
-        if (s->bytes[i] < '0' || s->bytes[i] > '9') return API_ERR;
-        unsigned digit = (unsigned)(s->bytes[i] - '0');
+    for (; i < len; i++) {
+        if (text[i] < '0' || text[i] > '9') return API_ERR;
+        unsigned digit = (unsigned)(text[i] - '0');
         if (value > (most - digit) / 10) return API_ERR;
         value = value * 10 + digit;
     }
@@ -70,15 +79,26 @@ int fake_StringToLongLong(const RedisModuleString *s, long long *n) {
     return API_OK;
 }
 
-void *fake_Alloc(size_t size) {
+int fake_StringToLongLong(const RedisModuleString *s, long long *n) {
+    CALLED(StringToLongLong);
+    return fake_number(s->bytes, s->len, n);
+}
+
+void *fake_give_block(size_t size) {
     void *block = malloc(size > 0 ? size : 1);
     if (block == NULL) abort();
-    memset(block, 0xa5, size); /* nobody may count on zeroes */
+    memset(block, 0xa5, size); /* the module must not rely on zeroes */
     fake.blocks++;
     return block;
 }
 
+void *fake_Alloc(size_t size) {
+    CALLED(Alloc);
+    return fake_give_block(size);
+}
+
 void fake_Free(void *block) {
+    CALLED(Free);
     if (block == NULL) return;
     fake.blocks--;
     free(block);

@@ -1,4 +1,4 @@
-/* Growing bytes and lists of words. */
+/* This file implements growing buffers and lists of words. */
 #include "fake.h"
 
 #include <stdarg.h>
@@ -38,7 +38,7 @@ void fake_printf(fake_text *text, const char *format, ...) {
     va_end(args);
 }
 
-/* By hand: with printf the benchmarks would measure printf. */
+/* printf is too slow here: the benchmarks would measure it. */
 size_t fake_decimal(char text[FAKE_DECIMAL], long long n) {
     char backward[FAKE_DECIMAL];
     size_t len = 0, at = 0;

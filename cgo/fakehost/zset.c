@@ -1,4 +1,4 @@
-/* Sorted sets: an array in order, and walks along it. */
+/* This file implements sorted sets, as sorted arrays, and the walks along them. */
 #include "fake.h"
 
 #include <math.h>
@@ -19,7 +19,7 @@ static fake_member *find_member(const fake_entry *entry, const char *text, size_
     return NULL;
 }
 
-/* The index of the first member that does not stand before this place. */
+/* Returns the index of the first member that is not before this score and text. */
 static size_t lower_bound(const fake_entry *entry, double score, const char *text, size_t len) {
     size_t low = 0, high = entry->num_members;
     while (low < high) {
@@ -43,16 +43,26 @@ static void remove_member(fake_entry *entry, fake_member *m) {
     entry->num_members--;
 }
 
+static void make_room(fake_entry *entry) {
+    if (entry->num_members < entry->member_room) return;
+    entry->member_room = entry->member_room ? 2 * entry->member_room : 4;
+    entry->members = realloc(entry->members, entry->member_room * sizeof *entry->members);
+    if (entry->members == NULL) abort();
+}
+
+void fake_push_member(fake_entry *entry, double score, const char *text, size_t len) {
+    make_room(entry);
+    fake_member *m = &entry->members[entry->num_members++];
+    *m = (fake_member){.score = score};
+    fake_append(&m->text, text, len);
+}
+
 void fake_put_member(fake_entry *entry, double score, const char *text, size_t len) {
     fake_text copy = {0};
     fake_append(&copy, text, len);
     fake_member *old = find_member(entry, text, len);
     if (old != NULL) remove_member(entry, old);
-    if (entry->num_members == entry->member_room) {
-        entry->member_room = entry->member_room ? 2 * entry->member_room : 4;
-        entry->members = realloc(entry->members, entry->member_room * sizeof *entry->members);
-        if (entry->members == NULL) abort();
-    }
+    make_room(entry);
     size_t at = lower_bound(entry, score, copy.bytes, len);
     memmove(&entry->members[at + 1], &entry->members[at], (entry->num_members - at) * sizeof *entry->members);
     entry->members[at] = (fake_member){.score = score, .text = copy};
@@ -63,13 +73,14 @@ static int is_zset(const RedisModuleKey *key) {
     return key->entry != NULL && key->entry->type == TYPE_ZSET;
 }
 
-/* A server's range points into what a change may move. */
+/* A change may move the memory that the server's range points into. */
 static int may_change(const RedisModuleKey *key, const char *what) {
     if (key->range.active) fake_fault("%s while a range of the key is open", what);
     return fake_may_write(key, what) && (key->entry == NULL || key->entry->type == TYPE_ZSET);
 }
 
 int fake_ZsetAdd(RedisModuleKey *key, double score, RedisModuleString *member, int *flags) {
+    CALLED(ZsetAdd);
     if (flags != NULL && *flags != 0) fake_fault("ZsetAdd: the fake host has no flags");
     if (!may_change(key, "ZsetAdd") || isnan(score)) return API_ERR;
     if (key->entry == NULL) key->entry = fake_add(key->name->bytes, key->name->len, TYPE_ZSET);
@@ -80,15 +91,17 @@ int fake_ZsetAdd(RedisModuleKey *key, double score, RedisModuleString *member, i
 }
 
 int fake_ZsetRem(RedisModuleKey *key, RedisModuleString *member, int *deleted) {
+    CALLED(ZsetRem);
     if (!may_change(key, "ZsetRem")) return API_ERR;
     fake_member *m = key->entry ? find_member(key->entry, member->bytes, member->len) : NULL;
     if (m != NULL) remove_member(key->entry, m);
     if (deleted != NULL) *deleted = m != NULL;
-    if (key->entry != NULL && key->entry->num_members == 0) fake_DeleteKey(key);
+    if (key->entry != NULL && key->entry->num_members == 0) fake_delete(key);
     return API_OK;
 }
 
 int fake_ZsetScore(RedisModuleKey *key, RedisModuleString *member, double *score) {
+    CALLED(ZsetScore);
     if (!is_zset(key)) return API_ERR;
     const fake_member *m = find_member(key->entry, member->bytes, member->len);
     if (m == NULL) return API_ERR;
@@ -113,7 +126,7 @@ static int start(RedisModuleKey *key, double min, double max, int min_excluded, 
     while (first < entry->num_members && !not_below(r, entry->members[first].score)) first++;
     if (last) {
         size_t high = entry->num_members;
-        for (end = first; end < high;) { /* the first one above */
+        for (end = first; end < high;) { /* find the first member above the range */
             size_t middle = end + (high - end) / 2;
             if (not_above(r, entry->members[middle].score)) {
                 end = middle + 1;
@@ -132,21 +145,26 @@ static int start(RedisModuleKey *key, double min, double max, int min_excluded, 
 }
 
 int fake_ZsetFirstInScoreRange(RedisModuleKey *key, double min, double max, int min_excluded, int max_excluded) {
+    CALLED(ZsetFirstInScoreRange);
     return start(key, min, max, min_excluded, max_excluded, 0);
 }
 
 int fake_ZsetLastInScoreRange(RedisModuleKey *key, double min, double max, int min_excluded, int max_excluded) {
+    CALLED(ZsetLastInScoreRange);
     return start(key, min, max, min_excluded, max_excluded, 1);
 }
 
 RedisModuleString *fake_ZsetRangeCurrentElement(RedisModuleKey *key, double *score) {
+    CALLED(ZsetRangeCurrentElement);
     if (!is_zset(key) || !key->range.active || key->range.empty) return NULL;
     const fake_member *m = &key->entry->members[key->range.at];
     if (score != NULL) *score = m->score;
-    return fake_CreateString(NULL, m->text.bytes, m->text.len);
+    return fake_give_string(m->text.bytes, m->text.len);
 }
 
 int fake_ZsetRangeNext(RedisModuleKey *key) {
+    CALLED(ZsetRangeNext);
+    fake.steps++;
     fake_range *r = &key->range;
     if (!is_zset(key) || !r->active || r->empty) return 0;
     r->ended = r->at + 1 == key->entry->num_members || !not_above(r, key->entry->members[r->at + 1].score);
@@ -155,6 +173,8 @@ int fake_ZsetRangeNext(RedisModuleKey *key) {
 }
 
 int fake_ZsetRangePrev(RedisModuleKey *key) {
+    CALLED(ZsetRangePrev);
+    fake.steps++;
     fake_range *r = &key->range;
     if (!is_zset(key) || !r->active || r->empty) return 0;
     r->ended = r->at == 0 || !not_below(r, key->entry->members[r->at - 1].score);
@@ -163,9 +183,11 @@ int fake_ZsetRangePrev(RedisModuleKey *key) {
 }
 
 int fake_ZsetRangeEndReached(RedisModuleKey *key) {
+    CALLED(ZsetRangeEndReached);
     return !is_zset(key) || !key->range.active || key->range.ended;
 }
 
 void fake_ZsetRangeStop(RedisModuleKey *key) {
+    CALLED(ZsetRangeStop);
     key->range = (fake_range){0};
 }

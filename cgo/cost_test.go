@@ -1,0 +1,221 @@
+package cgo_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"gothrottle/cgo/fakehost"
+	"gothrottle/commands"
+)
+
+// The bounds of this file, in calls of the server's API. They are derived as follows.
+//
+// A word costs one call that reads it. An id of GO.RELEASE costs 12: it is read, made a member, looked
+// up, its bytes are read, it is removed and freed (6), and one entry is read to find the latest lease
+// that stays (5: is there one, which, its bytes, the next one, free it).
+//
+// A clause, or a call of a command with one key, costs at most
+//
+//   - 6 for each of the 128 entries that it reads and clears away: is there one, which, its bytes, the
+//     next one, remove it, free it,
+//   - 6 for each of the 60 look-ups by which it finds the entry that a wait depends on: a period has
+//     less than 2^52 microseconds, and a look-up halves the time that is left. A further few look-ups
+//     find the newest and the oldest entry, the id, and the rank,
+//   - 22 for each of the 32 cells that a hash can have: two reads of two fields, four times two calls
+//     to read a number, and four times three to write one,
+//   - 60 for the rest: open, type, length, expiry, replicate, signal, events, reply, close.
+//
+// A clause has cells or entries, not both, and the cells cost less.
+const (
+	callsPerWord   = 12
+	callsPerClause = 6*128 + 6*60 + 60
+)
+
+// hostile is a state that makes badly written code walk. size is about how many elements it has.
+type hostile struct {
+	name  string
+	make  func(h *fakehost.Host, size int)
+	size  int      // the test also uses a tenth of it
+	lines []string // SIZE and HALF stand for numbers
+	more  int      // how many calls more a state of ten times the size may cost
+}
+
+// Four look-ups more find an entry among ten times as many: 2^4 > 10.
+const fourLookups = 4 * 6
+
+var hostiles = []hostile{
+	{"nothing", func(*fakehost.Host, int) {}, 10, nil, 0},
+	{"lapsed leases", lapsedLeases, 100_000, []string{
+		"GO.LEASE k 1000000000 60 a", "GO.LEASE k 1 60 a", "GO.LEASE k 1 60 live", "GO.LEASE k 1 60 7", "GO.LEASE_RO k 1 60 a",
+		"GO.RELEASE k live", "GO.RELEASE k 1 2 3", "GO.ALL k LEASE 1 60 a", "GO.ALL_RO k LEASE 9 60 a",
+		"GO.ALL k LEASE 1000000000 60 a KEY l LEASE 1 60 a KEY q QUOTA 1 1 2"}, 0},
+	{"live leases", liveLeases, 10_000, []string{
+		"GO.LEASE k 100 60 a", "GO.LEASE k 1 60 a", "GO.LEASE k SIZE 60 a", "GO.LEASE k HALF 60 a", "GO.LEASE_RO k 100 60 a",
+		"GO.LEASE k 100 60 5", "GO.LEASE k 100 1 5", "GO.RELEASE k 5", "GO.RELEASE k 0 1 2 3 4 5 6 7 8 9",
+		"GO.ALL k LEASE 100 60 a", "GO.ALL k LEASE 100 60 5 KEY l LEASE 100 60 a"}, 0},
+	{"a full EXACT window", fullWindow, 20_000, windowCalls, fourLookups},
+	{"a window with everything given back", func(h *fakehost.Host, size int) {
+		fullWindow(h, size)
+		h.Call("GO.WINDOW", "k", strconv.Itoa(size), "60", "-"+strconv.Itoa(size))
+	}, 20_000, windowCalls, fourLookups},
+	{"a window with half given back", func(h *fakehost.Host, size int) {
+		fullWindow(h, size)
+		h.Call("GO.WINDOW", "k", strconv.Itoa(size), "60", "-"+strconv.Itoa(size/2))
+	}, 20_000, windowCalls, fourLookups},
+	{"a lapsed window", func(h *fakehost.Host, size int) {
+		fullWindow(h, size)
+		h.Advance(61 * second)
+	}, 20_000, windowCalls, fourLookups},
+	{"many ids with one beginning", func(h *fakehost.Host, size int) {
+		h.FillZset("k", size, func(i int) member {
+			return scored(-float64(h.Now()+1_000_000_000-int64(i)), "\x02"+longID(i))
+		})
+	}, 20_000, []string{releaseOf(0, 1024), releaseOf(500, 1024), releaseOf(0, 1) + strings.Repeat(" "+longID(7), 1023)}, 0},
+	{"32 cells in each of 32 keys", func(h *fakehost.Host, size int) {
+		for i := range 32 {
+			h.PutHash(fmt.Sprint("key", i))
+			for cell := range 32 {
+				for field, value := range []string{tat(h, 1_000_000_000), "60", "1", "7"} {
+					h.PutField(fmt.Sprint("key", i), fmt.Sprint(4*cell+field), value)
+				}
+			}
+		}
+	}, 10, []string{
+		"GO.THROTTLE key1 15 7 60", "GO.ALL key0" + strings.Repeat(" THROTTLE 15 7 60", 32), "GO.ALL key0 THROTTLE 15 7 60" + manyKeys(1, 31, " THROTTLE 15 7 60"),
+		"GO.ALL key0" + strings.Repeat(" THROTTLE 15 30 60", 32), "GO.ALL key0" + strings.Repeat(" THROTTLE 15 7 60 -1", 32)}, 0},
+	{"new keys of 32 clauses", func(*fakehost.Host, int) {}, 10, []string{
+		"GO.ALL k" + strings.Repeat(" THROTTLE 15 7 60", 32), "GO.ALL key0 WINDOW 1 1" + manyKeys(1, 31, " WINDOW 1 1"),
+		"GO.ALL key0 LEASE 1 1 a" + manyKeys(1, 31, " LEASE 1 1 a"), "GO.ALL key0 QUOTA 1 1" + manyKeys(1, 31, " QUOTA 1 1")}, 0},
+	{"32 lapsed windows and leases", func(h *fakehost.Host, size int) {
+		for i := range 16 {
+			fillWindow(h, fmt.Sprint("key", i), size)
+			h.FillZset(fmt.Sprint("key", 16+i), size, func(i int) member {
+				return scored(-float64(h.Now()+second-int64(i)), fmt.Sprint("\x02", i))
+			})
+		}
+		h.Advance(61 * second)
+	}, 3000, []string{"GO.ALL key0 WINDOW 5 60" + manyKeys(1, 15, " WINDOW 5 60") + manyKeys(16, 16, " LEASE 5 60 a"),
+		"GO.ALL key0 WINDOW 5 60 -9" + manyKeys(1, 15, " WINDOW 5 60 -9") + manyKeys(16, 15, " LEASE 5 60 a") + " KEY q QUOTA 1 1 2"}, 0},
+	{"a foreign hash", func(h *fakehost.Host, size int) {
+		h.PutHash("k")
+		for i := range size {
+			h.PutField("k", fmt.Sprint("field", i), "1")
+		}
+	}, 10_000, hashCalls, 0},
+	{"a foreign hash that begins like ours", func(h *fakehost.Host, size int) {
+		cells(size / 2)(h)
+	}, 10_000, hashCalls, 0},
+	{"a foreign sorted set", func(h *fakehost.Host, size int) {
+		h.FillZset("k", size, func(i int) member { return scored(float64(i), fmt.Sprint("player", i)) })
+	}, 10_000, append([]string{"GO.RELEASE k player1"}, windowCalls...), 0},
+	{"a foreign sorted set with one entry of ours in front", func(h *fakehost.Host, size int) {
+		h.FillZset("k", size, func(i int) member {
+			if i == 0 {
+				return scored(-float64(h.Now()), "\x011")
+			}
+			return scored(float64(i), fmt.Sprint("player", i))
+		})
+	}, 10_000, windowCalls, 0},
+	{"a foreign string", func(h *fakehost.Host, size int) { h.PutString("k", strings.Repeat("5", size)) }, 10_000_000,
+		[]string{"GO.QUOTA k 1 1", "GO.QUOTA_RO k 1 1", "GO.ALL k QUOTA 1 1", "GO.THROTTLE k 1 1 1", "GO.THROTTLE_RO k 1 1 1"}, 0},
+}
+
+var windowCalls = []string{
+	"GO.WINDOW k SIZE 60", "GO.WINDOW k SIZE 60 HALF", "GO.WINDOW k SIZE 60 SIZE", "GO.WINDOW k 10 60", "GO.WINDOW k HALF 60 3 EXACT",
+	"GO.WINDOW k SIZE 60 HALF UPTO", "GO.WINDOW k 1000000000 60 1000000000 UPTO EXACT", "GO.WINDOW k SIZE 60 0",
+	"GO.WINDOW k SIZE 60 -1", "GO.WINDOW k SIZE 60 -HALF", "GO.WINDOW k SIZE 60 -SIZE", "GO.WINDOW k SIZE 60 -1000000000000",
+	"GO.WINDOW k SIZE 1 1 MS", "GO.WINDOW k SIZE 3153600000 HALF", "GO.WINDOW_RO k SIZE 60 HALF", "GO.WINDOW_RO k SIZE 60 -SIZE",
+	"GO.ALL k WINDOW SIZE 60 HALF", "GO.ALL k WINDOW SIZE 60 -SIZE", "GO.ALL k WINDOW SIZE 60 -SIZE KEY q QUOTA 1 1 2",
+}
+
+var hashCalls = []string{"GO.THROTTLE k 1 1 1", "GO.THROTTLE k 1 1 1 -5", "GO.THROTTLE_RO k 1 1 1", "GO.ALL k" + strings.Repeat(" THROTTLE 1 1 1", 32)}
+
+func lapsedLeases(h *fakehost.Host, size int) {
+	h.FillZset("k", size, func(i int) member {
+		if i == 0 {
+			return scored(-float64(h.Now()+1000*second), "\x02live")
+		}
+		return scored(-float64(h.Now()-int64(i)), fmt.Sprint("\x02", i))
+	})
+}
+
+func liveLeases(h *fakehost.Host, size int) {
+	h.FillZset("k", size, func(i int) member {
+		return scored(-float64(h.Now()+1000*second-int64(i)), fmt.Sprint("\x02", i))
+	})
+}
+
+// fullWindow makes k a window of one unit in each of size entries, spread over half a minute.
+func fullWindow(h *fakehost.Host, size int) { fillWindow(h, "k", size) }
+
+func fillWindow(h *fakehost.Host, key string, size int) {
+	h.FillZset(key, size, func(i int) member {
+		return scored(-float64(h.Now()-int64(i)*30*second/int64(size)), "\x01"+strconv.FormatInt(int64(size-i), 36))
+	})
+}
+
+func longID(i int) string { return strings.Repeat("x", 506) + fmt.Sprintf("%06d", i) }
+
+// releaseOf returns a GO.RELEASE of n ids.
+func releaseOf(first, n int) string {
+	line := "GO.RELEASE k"
+	for i := range n {
+		line += " " + longID(first+i)
+	}
+	return line
+}
+
+// No call of any command costs more API calls than a small multiple of its words, whatever state the
+// call meets, and none costs more in a state of ten times the size. Steps, which API calls make
+// inside the server, are bounded in the same way.
+func TestCost(t *testing.T) {
+	for _, s := range hostiles {
+		t.Run(s.name, func(t *testing.T) {
+			lines := s.lines
+			for _, c := range commands.Table {
+				lines = append(lines[:len(lines):len(lines)], strings.ReplaceAll(c.Sample.Call, "KEY", "k"))
+			}
+			for _, line := range lines {
+				small, fewSteps := costOf(t, &s, line, s.size/10)
+				large, steps := costOf(t, &s, line, s.size)
+				if large > small+s.more || steps > fewSteps+s.more {
+					t.Errorf("%.60s: %d API calls and %d steps, %d and %d in a state of a tenth of the size", line, large, steps, small, fewSteps)
+				}
+				words := strings.Fields(line)
+				clauses := 0
+				for _, word := range words[2:] {
+					if word == "THROTTLE" || word == "WINDOW" || word == "QUOTA" || word == "LEASE" {
+						clauses++
+					}
+				}
+				clauses = max(clauses, 1)
+				if most := callsPerWord*len(words) + callsPerClause*clauses; large > most {
+					t.Errorf("%.60s: %d API calls, want at most %d", line, large, most)
+				}
+				if most := 2*len(words) + 3*128*clauses; steps > most {
+					t.Errorf("%.60s: %d steps, want at most %d", line, steps, most)
+				}
+			}
+		})
+	}
+}
+
+// costOf returns the API calls and the steps of a call that meets a hostile state.
+func costOf(t *testing.T, s *hostile, line string, size int) (calls, steps int) {
+	t.Helper()
+	h := loaded(t)
+	s.make(h, size)
+	if h.TypeOf("k") != "none" {
+		h.Expire("k", h.Now()/1000+10_000_000)
+	}
+	line = strings.NewReplacer("SIZE", strconv.Itoa(size), "HALF", strconv.Itoa(size/2)).Replace(line)
+	p := h.Prepare(strings.Fields(line)...)
+	defer p.Free()
+	h.ResetAPICalls()
+	p.Run()
+	calls, steps = h.APICalls(), h.Steps()
+	h.Reply() // there is one
+	return calls, steps
+}

@@ -1,0 +1,93 @@
+/* Hashes: the cells of GCRA limiters, into the record and back. */
+#include "shim.h"
+
+#include <string.h>
+
+/* Reads fields i and i+1 of a cell. The values are copies that HashGet makes for us; they
+ * are freed here. */
+static void read_two_fields(shim_key *key, shim_cell *cell, int i) {
+    RedisModuleString *value[2];
+    RedisModuleString *const *name = &shim_fields[cell->index][i];
+    api.HashGet(key->handle, 0, name[0], &value[0], name[1], &value[1], NULL);
+    for (int j = 0; j < 2; j++) {
+        if (value[j] == NULL) continue;
+        long long n = 0;
+        if (api.StringToLongLong(value[j], &n) != API_OK) cell->bad |= 1u << (i + j);
+        api.FreeString(NULL, value[j]);
+        cell->value[i + j] = n;
+        cell->found |= 1u << (i + j);
+        key->fields++;
+    }
+}
+
+static shim_cell *append(shim_call *call, shim_key *key, int64_t stack_cells) {
+    if (call->cells.len == call->cells.cap) {
+        int64_t cap = call->cells.cap * 2;
+        shim_cell *at = api.Alloc(sizeof *at * (size_t)cap);
+        memcpy(at, call->cells.at, sizeof *at * (size_t)call->cells.len);
+        if (call->cells.cap > stack_cells) api.Free(call->cells.at);
+        call->cells.at = at;
+        call->cells.cap = cap;
+    }
+    shim_cell *cell = &call->cells.at[call->cells.len++];
+    memset(cell, 0, sizeof *cell);
+    cell->index = key->num_cells++;
+    return cell;
+}
+
+/* Reads the cells that the call asks for. If the hash holds more than their first two fields,
+ * the other two fields are read, and then the cells that the call does not ask for: the
+ * key's expiry depends on all cells, and a field that belongs to no cell means that the hash
+ * is not ours. */
+void shim_load_cells(shim_call *call, shim_key *key, int64_t stack_cells) {
+    key->first_cell = (int32_t)call->cells.len;
+    while (key->num_cells < key->asked) {
+        shim_cell *cell = append(call, key, stack_cells);
+        if (key->kind == SHIM_HASH) read_two_fields(key, cell, 0);
+    }
+    if (key->fields == 0 || key->fields == key->length) return;
+    for (int32_t i = 0; i < key->asked; i++) {
+        shim_cell *cell = &call->cells.at[key->first_cell + i];
+        if (cell->found) read_two_fields(key, cell, 2);
+    }
+    while (key->fields < key->length && key->num_cells < SHIM_CELLS) {
+        shim_cell *cell = append(call, key, stack_cells);
+        read_two_fields(key, cell, 0);
+        if (!cell->found) return;
+        read_two_fields(key, cell, 2);
+    }
+}
+
+/* Sets and removes fields. The value strings made here are ours: Replicate keeps references
+ * of its own. */
+void shim_apply_hash(RedisModuleCtx *ctx, shim_call *call, shim_key *key) {
+    size_t most = 1 + 2 * SHIM_FIELDS * (size_t)key->asked;
+    RedisModuleString *set[most], *unset[most];
+    size_t num_set = 1, num_unset = 1;
+    set[0] = unset[0] = key->name;
+    for (int32_t c = 0; c < key->asked; c++) {
+        shim_cell *cell = &call->cells.at[key->first_cell + c];
+        for (uint32_t left = cell->set; left != 0; left &= left - 1) {
+            int i = __builtin_ctz(left);
+            RedisModuleString *name = shim_fields[cell->index][i];
+            RedisModuleString *value = api.CreateStringFromLongLong(NULL, cell->value[i]);
+            api.HashSet(key->handle, 0, name, value, NULL);
+            set[num_set++] = name;
+            set[num_set++] = value;
+        }
+        for (uint32_t left = cell->unset; left != 0; left &= left - 1) {
+            RedisModuleString *name = shim_fields[cell->index][__builtin_ctz(left)];
+            api.HashSet(key->handle, 0, name, HASH_FIELD_DELETE, NULL);
+            unset[num_unset++] = name;
+        }
+    }
+    if (num_set > 1) {
+        api.Replicate(ctx, "HSET", "v", set, num_set);
+        for (size_t i = 2; i < num_set; i += 2) api.FreeString(NULL, set[i]);
+        key->events |= SHIM_EVENT_HSET;
+    }
+    if (num_unset > 1) {
+        api.Replicate(ctx, "HDEL", "v", unset, num_unset);
+        key->events |= SHIM_EVENT_HDEL;
+    }
+}

@@ -1,0 +1,79 @@
+/* Keys of any kind: opening, the expiry, keyspace events, and doing what Go said. */
+#include "shim.h"
+
+#include <string.h>
+
+static int32_t kind_of(RedisModuleKey *handle) {
+    switch (api.KeyType(handle)) {
+    case TYPE_EMPTY: return SHIM_ABSENT;
+    case TYPE_STRING: return SHIM_STRING;
+    case TYPE_HASH: return SHIM_HASH;
+    case TYPE_ZSET: return SHIM_ZSET;
+    default: return SHIM_OTHER;
+    }
+}
+
+void shim_open_key(RedisModuleCtx *ctx, const shim_command *command, shim_key *key,
+                   RedisModuleString *name, shim_entry *entries) {
+    key->kind = SHIM_ABSENT;
+    key->length = 0;
+    key->text = (shim_text){"", 0};
+    key->first_cell = key->num_cells = 0;
+    key->entries.at = entries;
+    key->entries.len = 0;
+    key->entries.cap = SHIM_STACK_ENTRIES;
+    key->becomes = SHIM_BECOMES_UNCHANGED;
+    key->new_len = key->add_prefix = key->add_word = 0;
+    key->add_time_us = key->expire_from = key->expire_to = key->slack_base = 0;
+    key->name = name;
+    key->events = key->fields = 0;
+    key->handle = api.OpenKey(ctx, name, command->writes ? KEY_READ | KEY_WRITE : KEY_READ);
+    if (key->handle == NULL) return;
+    key->kind = kind_of(key->handle);
+    if (key->kind == SHIM_ABSENT) return;
+    key->length = (int64_t)api.ValueLength(key->handle);
+    if (key->kind == SHIM_STRING) shim_load_string(key);
+}
+
+int shim_set_expiry(shim_key *key) {
+    if (key->expire_from == 0) return 0;
+    long long at = api.GetAbsExpire(key->handle);
+    if (at >= key->expire_from && at <= key->expire_to) return 0;
+    api.SetAbsExpire(key->handle, key->expire_to);
+    key->events |= SHIM_EVENT_EXPIRE;
+    return 1;
+}
+
+void shim_apply(RedisModuleCtx *ctx, shim_call *call, shim_key *key) {
+    static const int32_t kinds[] = {
+        [SHIM_BECOMES_ABSENT] = SHIM_ABSENT,
+        [SHIM_BECOMES_HASH] = SHIM_HASH,
+        [SHIM_BECOMES_ZSET] = SHIM_ZSET,
+        [SHIM_BECOMES_STRING] = SHIM_STRING,
+    };
+    if (key->becomes == SHIM_BECOMES_UNCHANGED) return;
+    if (key->kind != SHIM_ABSENT && key->kind != kinds[key->becomes]) {
+        api.DeleteKey(key->handle);
+        api.Replicate(ctx, "DEL", "s", key->name);
+        key->events |= SHIM_EVENT_DEL;
+    }
+    switch (key->becomes) {
+    case SHIM_BECOMES_HASH: shim_apply_hash(ctx, call, key); break;
+    case SHIM_BECOMES_ZSET: shim_apply_zset(ctx, call, key); break;
+    case SHIM_BECOMES_STRING: shim_apply_string(ctx, key); break; /* with its expiry */
+    }
+    if (key->becomes != SHIM_BECOMES_STRING && shim_set_expiry(key))
+        api.Replicate(ctx, "PEXPIREAT", "sl", key->name, (long long)key->expire_to);
+    if (key->events) api.SignalModifiedKey(ctx, key->name);
+}
+
+void shim_notify(RedisModuleCtx *ctx, const shim_key *key) {
+    static const struct { int class; const char *text; } events[] = { /* by bit of SHIM_EVENT_ */
+        {NOTIFY_GENERIC, "del"}, {NOTIFY_HASH, "hset"}, {NOTIFY_HASH, "hdel"},      {NOTIFY_STRING, "set"},
+        {NOTIFY_ZSET, "zadd"},   {NOTIFY_ZSET, "zrem"}, {NOTIFY_GENERIC, "expire"}, {NOTIFY_GENERIC, "del"},
+    };
+    for (unsigned left = (unsigned)key->events; left != 0; left &= left - 1) {
+        int i = __builtin_ctz(left);
+        api.NotifyKeyspaceEvent(ctx, events[i].class, events[i].text, key->name);
+    }
+}

@@ -1,0 +1,117 @@
+package commands
+
+import "gothrottle/funnel"
+
+// option is a set of the keywords that may follow the positional arguments.
+type option uint8
+
+const (
+	optMS    option = 1 << iota // times are milliseconds
+	optUpTo                     // take what is left if that is less
+	optExact                    // an entry per microsecond with calls
+	optAlign                    // a window aligned to the calendar; an offset follows
+)
+
+var optionNames = [...]string{"MS", "UPTO", "EXACT", "ALIGN"}
+
+// unit returns the length of the unit of time that the options ask for.
+func (o option) unit() funnel.Nanos {
+	if o&optMS != 0 {
+		return funnel.Millisecond
+	}
+	return funnel.Second
+}
+
+// isWord reports whether a word is this keyword, in any case of ASCII letters. The keyword is
+// in capitals.
+func isWord(word, keyword string) bool {
+	if len(word) != len(keyword) {
+		return false
+	}
+	for i := range len(word) {
+		c := word[i]
+		if c >= 'a' && c <= 'z' {
+			c -= 'a' - 'A'
+		}
+		if c != keyword[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func findOption(word string) option {
+	for i, name := range optionNames {
+		if isWord(word, name) {
+			return 1 << i
+		}
+	}
+	return 0
+}
+
+// fail returns an error that names Args[word].
+func (c *Call) fail(code ErrorCode, word int) ErrorCode {
+	c.ErrWord = int32(word) + 1
+	return code
+}
+
+// options reads the keywords from Args[from] to the end, in any order and any case. align
+// is the index of the word after ALIGN.
+func (c *Call) options(from int, allowed option) (given option, align int, err ErrorCode) {
+	for i := from; i < len(c.Args); i++ {
+		o := findOption(c.Args[i]) & allowed
+		switch {
+		case o == 0:
+			return 0, 0, c.fail(ErrUnknownOption, i)
+		case given&o != 0:
+			return 0, 0, c.fail(ErrRepeatedOption, i)
+		case o == optAlign:
+			if i++; i == len(c.Args) {
+				return 0, 0, ErrAlignWithoutOffset
+			}
+			align = i
+		}
+		given |= o
+	}
+	return given, align, NoError
+}
+
+// looksNumeric tells a quantity from an option where either may stand.
+func looksNumeric(word string) bool {
+	return word == "" || word[0] == '+' || word[0] == '-' || word[0] >= '0' && word[0] <= '9'
+}
+
+// request is what the words after the limits say.
+type request struct {
+	period   funnel.Nanos
+	quantity int64
+	opts     option
+	offset   funnel.Nanos // of ALIGN
+}
+
+// request reads a period at Args[at] and what follows: a quantity, which is 1 if it is not
+// given, then options. If no option is allowed, the word after the period is the quantity,
+// whatever the word is.
+func (c *Call) request(at int, allowed option) (r request, err ErrorCode) {
+	r.quantity = 1
+	rest := at + 1
+	if rest < len(c.Args) && (allowed == 0 || looksNumeric(c.Args[rest])) {
+		if r.quantity, err = quantityArg(c.Args[rest]); err != NoError {
+			return r, err
+		}
+		rest++
+	}
+	align := 0
+	if rest < len(c.Args) {
+		if r.opts, align, err = c.options(rest, allowed); err != NoError {
+			return r, err
+		}
+	}
+	if r.period, err = periodArg(c.Args[at], r.opts.unit()); err != NoError {
+		return r, err
+	}
+	if r.opts&optAlign != 0 {
+		r.offset, err = offsetArg(c.Args[align], r.opts.unit())
+	}
+	return r, err
+}

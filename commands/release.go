@@ -1,0 +1,111 @@
+package commands
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gothrottle/funnel"
+)
+
+// maxIDs bounds the ids of one GO.RELEASE.
+const maxIDs = 1024
+
+var release = Command{
+	Name:       "GO.RELEASE",
+	Summary:    "Gives slots back and tells how many of them were held.",
+	Complexity: "O(M*log(N)) with N the slots and M the ids, at most 1024",
+	Since:      "0.1.0",
+	Flags:      "write fast",
+	Arity:      -3,
+	Args: []Arg{argKey, {Name: "id", Type: ArgString, Multiple: true, Summary: "Who holds a slot.",
+		Bounds: fmt.Sprintf("at most %d ids of %s", maxIDs, idBounds)}},
+	State:   KindZset,
+	Handler: runRelease,
+	Sample:  Sample{"GO.RELEASE KEY id other", "0", "0", ""},
+	Wrong:   []WrongCall{{"GO.RELEASE KEY id " + strings.Repeat("x", maxIDLen+1), ErrIDTooLong}},
+}
+
+func runRelease(c *Call) ErrorCode {
+	ids := c.Args[1:]
+	if len(ids) > maxIDs {
+		return ErrTooManyIDs
+	}
+	for _, id := range ids {
+		if len(id) > maxIDLen {
+			return ErrIDTooLong
+		}
+	}
+	c.Shape = Integer
+	k := &c.Keys[0]
+	if err := c.checkLeases(0); err != NoError || k.Kind == KindAbsent {
+		return err
+	}
+	// The newest lease tells whether the sorted set holds leases at all.
+	TheHost.Newest(c, 0, 1)
+	if err := checkLease(&k.Entries[0]); err != NoError {
+		return err
+	}
+	TheHost.Release(c, 0, 0)
+	for _, id := range ids {
+		TheHost.Find(c, 0, leasePrefix, id)
+	}
+	if len(k.Entries) == 0 {
+		return NoError
+	}
+	released, err := c.markReleased()
+	if err != NoError {
+		return err
+	}
+	k.Becomes = Zset
+	end, err := c.latestKept(released)
+	if end > c.Now {
+		k.expire(end.Nanos(), (end - c.Now).Nanos())
+	}
+	return err
+}
+
+// markReleased marks the entries found for removal, each once, and counts those that had
+// not lapsed. Afterwards the entries are in the server's order, the newest first. It returns
+// how many entries stay marked, at the front.
+func (c *Call) markReleased() (n int, err ErrorCode) {
+	entries := c.Keys[0].Entries
+	slices.SortFunc(entries, func(a, b Entry) int {
+		return cmp.Or(cmp.Compare(b.Time, a.Time), strings.Compare(a.Member, b.Member))
+	})
+	for i := range entries {
+		e := &entries[i]
+		if err := checkLease(e); err != NoError {
+			return 0, err
+		}
+		if n > 0 && entries[n-1].Member == e.Member {
+			continue // a repeated id
+		}
+		entries[n], entries[i] = entries[i], entries[n]
+		if entries[n].Drop = 1; entries[n].Time > c.Now {
+			c.Reply[0]++
+		}
+		n++
+	}
+	return n, NoError
+}
+
+// latestKept returns when the last of the leases that stay lapses; 0 if none stays. The
+// first n entries are those that go.
+func (c *Call) latestKept(n int) (funnel.Micros, ErrorCode) {
+	k := &c.Keys[0]
+	first := len(k.Entries)
+	TheHost.Newest(c, 0, n+1)
+	for i := range n + 1 {
+		if first+i == len(k.Entries) {
+			return 0, NoError
+		}
+		e := &k.Entries[first+i]
+		if i < n && e.Member == k.Entries[i].Member {
+			continue
+		}
+		return e.Time, checkLease(e)
+	}
+	return 0, NoError
+}

@@ -1,0 +1,66 @@
+package commands
+
+import "gothrottle/funnel"
+
+// reply fills in what all limiters reply: five integers, and with UPTO a sixth.
+func (c *Call) reply(v *funnel.Verdict, limit, quantity int64, opts option) {
+	c.count(quantity > 0, v.Limited)
+	c.Replies = 5
+	if opts&optUpTo != 0 {
+		c.Replies = 6
+	}
+	putReply(&c.Reply, v, limit, opts.unit())
+	c.Reply[5] = v.Granted
+}
+
+// count tells INFO how the call ended.
+func (c *Call) count(asked, limited bool) {
+	switch {
+	case !asked:
+		c.Outcome = Other
+	case limited:
+		c.Outcome = Limited
+	default:
+		c.Outcome = Admitted
+	}
+}
+
+// putReply writes a verdict as the five integers of a reply, times in units of unit.
+func putReply(r *[6]int64, v *funnel.Verdict, limit int64, unit funnel.Nanos) {
+	r[0], r[1], r[2] = boolInt(v.Limited), limit, v.Remaining
+	r[3], r[4] = waitOf(v, unit), ceilDiv(v.ResetAfter, unit)
+}
+
+// waitOf returns a verdict's retry_after in units of unit: -1 for no wait and for never.
+func waitOf(v *funnel.Verdict, unit funnel.Nanos) int64 {
+	if v.RetryAfter <= 0 {
+		return -1
+	}
+	return ceilDiv(v.RetryAfter, unit)
+}
+
+func boolInt(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// minSlack is how long a key may outlive its state whatever its window.
+const minSlack = funnel.Second
+
+// expire asks for an expiry not before end, and at most a quarter of slackBase, or a second,
+// after end. The expiry is a range, so that most calls can leave it alone.
+func (k *Key) expire(end, slackBase funnel.Nanos) {
+	k.ExpireFrom = ceilDiv(end, funnel.Millisecond)
+	k.ExpireTo = k.ExpireFrom + int64(max(minSlack, slackBase/4)/funnel.Millisecond)
+}
+
+// ceilDiv returns a/b rounded up, for a >= 0 and b > 0.
+func ceilDiv(a, b funnel.Nanos) int64 {
+	q := a / b
+	if q*b < a {
+		q++
+	}
+	return int64(q)
+}

@@ -1,0 +1,81 @@
+package oracle
+
+import (
+	"math/big"
+
+	"gothrottle/funnel"
+)
+
+// Quota models a fixed window as a counter with an end.
+type Quota struct {
+	used int64
+	end  funnel.Micros // since the Unix epoch
+}
+
+// NewQuota returns a window that ends at the instant end, with used units in use.
+func NewQuota(used int64, end funnel.Micros) *Quota { return &Quota{used, end} }
+
+// State returns the units in use and when the window ends. Both are 0 if a call left nothing in
+// use. A window that has ended stays until a call starts another one.
+func (o *Quota) State() (used int64, end funnel.Micros) { return o.used, o.end }
+
+// Clone returns a copy.
+func (o *Quota) Clone() *Quota {
+	c := *o
+	return &c
+}
+
+// Void reports whether nothing is in use at now.
+func (o *Quota) Void(now funnel.Micros) bool { return o.used == 0 || o.end <= now }
+
+// Call decides and applies one call.
+func (o *Quota) Call(now funnel.Micros, p funnel.QuotaParams) (v funnel.Verdict) {
+	used, end := o.used, o.end
+	if o.Void(now) {
+		used, end = 0, 0
+	}
+	take := p.Quantity
+	if p.UpTo && take > 0 && used+take > p.Limit {
+		take = max(p.Limit-used, 1)
+	}
+	switch over := used+take > p.Limit; {
+	case take < 0:
+		v.Granted, v.Change = max(take, -used), funnel.Store
+		if used += v.Granted; used == 0 {
+			end, v.Change = 0, funnel.Forget
+		}
+	case take > p.Limit:
+		v.Limited, v.RetryAfter = true, funnel.Never
+	case over:
+		v.Limited, v.RetryAfter = true, (end - now).Nanos()
+	case take > 0:
+		if used == 0 {
+			end = endOfWindow(now, p)
+		}
+		used += take
+		v.Granted, v.Change = take, funnel.Store
+		if take != p.Quantity {
+			v.RetryAfter = (end - now).Nanos()
+		}
+	}
+	v.Remaining = max(p.Limit-used, 0)
+	if used > 0 {
+		v.ResetAfter = (end - now).Nanos()
+	}
+	if v.Change != funnel.Keep {
+		*o = Quota{used, end}
+	}
+	return v
+}
+
+// endOfWindow returns when a window ends that starts at now: a period later, or with Align at
+// the first instant after now that is a multiple of the period, plus the offset.
+func endOfWindow(now funnel.Micros, p funnel.QuotaParams) funnel.Micros {
+	if !p.Align {
+		return now + p.Period
+	}
+	period := big.NewInt(int64(p.Period))
+	n := new(big.Int).Div(big.NewInt(int64(now-p.Offset)), period) // Euclidean: rounds down
+	n.Add(n, big.NewInt(1)).Mul(n, period)
+	return funnel.Micros(n.Int64()) + p.Offset
+}

@@ -1,0 +1,32 @@
+package funnel
+
+// Change says what a call did to the state.
+type Change int8
+
+const (
+	Keep   Change = iota // nothing: the state stays as it was, or stays absent
+	Store                // the returned state replaces the old one
+	Forget               // nothing is in use any more: no state is needed
+)
+
+// Verdict is the answer to one call.
+//
+// RetryAfter is how long until the same call is admitted, or after a partial grant, how long
+// until one more unit is. It is rounded up. It is 0 if there is nothing to wait for.
+type Verdict struct {
+	Limited    bool
+	Remaining  int64 // whole units left after the call, 0 to limit
+	RetryAfter Nanos // or Never
+	ResetAfter Nanos // until nothing is in use, rounded up; 0 if nothing is
+	Granted    int64 // units taken; negative: given back
+	Change     Change
+}
+
+// Never is the RetryAfter of a call that can never be admitted.
+const Never Nanos = -1
+
+// grantUpTo returns the quantity that a call with UpTo asks for: what is left if that is
+// less than quantity, but at least 1.
+func grantUpTo(quantity, left int64) int64 {
+	return min(quantity, max(left, 1))
+}

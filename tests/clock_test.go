@@ -1,0 +1,75 @@
+package tests
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// After the server's clock was set back, the module's clock does not go back: it runs at half
+// speed until the two agree. INFO tells by how much the module's clock is ahead, with calls and
+// without.
+func TestClock_setBack(t *testing.T) {
+	c := newClock(t)
+	s := start(t, options{clock: c})
+	lead := func() int64 {
+		n, err := strconv.ParseInt(s.counters()["gothrottle_clock_lead_us"], 10, 64)
+		require.NoError(t, err)
+		return n
+	}
+	const hour = int64(time.Hour / time.Microsecond)
+	anHourAgo := func(what string) {
+		t.Helper()
+		n := lead()
+		assert.True(t, n > hour-patience.Microseconds() && n <= hour, "%s: %d us ahead", what, n)
+	}
+	require.Equal(t, []int64{0, 5, 0, -1, 18_000}, s.throttle("k", 4, 1, 3600, 5))
+	s.must("GO.WINDOW w 5 3600 5")
+	assert.Zero(t, lead())
+	c.shift(-time.Hour)
+	eventually(t, "the server's clock is set back", func() bool { return s.now() < time.Now().Add(-time.Minute).UnixNano() })
+	anHourAgo("no call since")
+	anHourAgo("no call since, again")
+	// Nothing is admitted too early, and no state is wrong.
+	assert.Equal(t, []int64{1, 5, 0, 3600, 18_000}, s.throttle("k", 4, 1, 3600))
+	assert.Equal(t, "[1 5 0 3600 3600]", s.must("GO.WINDOW w 5 3600"))
+	assert.Equal(t, "[0 5 4 -1 3600]", s.must("GO.QUOTA q 5 3600"))
+	anHourAgo("after a call")
+	// Once the server's clock has caught up, the module follows it at once.
+	c.shift(time.Second)
+	eventually(t, "the server's clock is set forward", func() bool { return s.now() > time.Now().UnixNano() })
+	assert.Zero(t, lead(), "no call since")
+	s.must("GO.QUOTA q 5 3600")
+	assert.Zero(t, lead())
+}
+
+// After the server's clock was set forward, the module follows it.
+func TestClock_setForward(t *testing.T) {
+	c := newClock(t)
+	at := time.Date(2090, 1, 1, 0, 0, 0, 0, time.UTC)
+	c.freeze(at)
+	s := start(t, options{clock: c})
+	for _, step := range []struct {
+		after time.Duration
+		call  string
+		want  string
+	}{
+		{0, "GO.THROTTLE k 4 1 3600 5", "[0 5 0 -1 18000]"},
+		{0, "GO.WINDOW w 5 3600 5", "[0 5 0 -1 3600]"},
+		{0, "GO.QUOTA q 5 3600 5", "[0 5 0 -1 3600]"},
+		{0, "GO.LEASE l 1 3600 a", "[0 1 0 -1 3600 0]"},
+		{3598*time.Second + halfSecond, "GO.ALL_RO k THROTTLE 4 1 3600 KEY w WINDOW 5 3600 KEY q QUOTA 5 3600 KEY l LEASE 1 3600 b",
+			"[1 5 0 2 14402 0 [1 5 0 2 14402] [1 5 0 2 2] [1 5 0 2 2] [1 1 0 2 2 0]]"},
+		{3600*time.Second + halfSecond, "GO.ALL_RO k THROTTLE 4 1 3600 KEY w WINDOW 5 3600 KEY q QUOTA 5 3600 KEY l LEASE 1 3600 b",
+			"[0 5 0 -1 18000 0 [0 5 0 -1 18000] [0 5 4 -1 3600] [0 5 4 -1 3600] [0 1 0 -1 3600 0]]"},
+		{5*time.Hour + halfSecond, "GO.THROTTLE_RO k 4 1 3600 0", "[0 5 5 -1 0]"},
+		{7 * time.Hour, "EXISTS k w q l", "0"},
+	} {
+		c.freeze(at.Add(step.after))
+		s.sees(at.Add(step.after))
+		assert.Equal(t, step.want, s.must(step.call), "after %v: %s", step.after, step.call)
+	}
+}

@@ -1,0 +1,143 @@
+package tests
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+	"github.com/stretchr/testify/require"
+)
+
+const slots = 16384
+
+// cluster is three masters, three replicas and a client that knows all six.
+type cluster struct {
+	t       *testing.T
+	nodes   []*server // nodes 0 to 2 start as masters, node 3+i as the replica of node i
+	ids     []string
+	clients *redis.ClusterClient
+}
+
+// startCluster creates a cluster with the same commands as redis-cli.
+func startCluster(t *testing.T) *cluster {
+	t.Helper()
+	if env.image != "" {
+		t.Skip("cluster nodes announce the addresses that they have inside their containers, and this process " +
+			"cannot reach those; the run with local servers has this test")
+	}
+	c := &cluster{t: t}
+	for range 6 {
+		c.nodes = append(c.nodes, start(t, options{args: []string{"--cluster-enabled", "yes",
+			"--cluster-port", freePort(t), "--cluster-node-timeout", "1000", "--cluster-replica-validity-factor", "0",
+			"--repl-diskless-sync", "yes"}}))
+	}
+	var addrs []string
+	for i, n := range c.nodes {
+		require.NoError(t, n.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", i+1).Err())
+		c.ids = append(c.ids, n.Do(ctx, "CLUSTER", "MYID").Val().(string))
+		addrs = append(addrs, n.addr)
+		if i < 3 {
+			require.NoError(t, n.Do(ctx, "CLUSTER", "ADDSLOTSRANGE", i*slots/3, (i+1)*slots/3-1).Err())
+		}
+	}
+	for _, n := range c.nodes[1:] {
+		host, port, _ := net.SplitHostPort(n.addr)
+		bus := n.ConfigGet(ctx, "cluster-port").Val()["cluster-port"]
+		require.NoError(t, c.nodes[0].Do(ctx, "CLUSTER", "MEET", host, port, bus).Err())
+	}
+	c.everyNode("knows six nodes and all slots", func(n *server) bool {
+		info := n.ClusterInfo(ctx).Val()
+		return strings.Contains(info, "cluster_known_nodes:6\r") && strings.Contains(info, "cluster_slots_ok:16384\r")
+	})
+	for i, n := range c.nodes[3:] {
+		eventually(t, "the node accepts REPLICATE", func() bool { return n.Do(ctx, "CLUSTER", "REPLICATE", c.ids[i]).Err() == nil })
+	}
+	c.everyNode("sees three replicas and the state ok", func(n *server) bool {
+		return strings.Contains(n.ClusterInfo(ctx).Val(), "cluster_state:ok\r") &&
+			strings.Count(n.ClusterNodes(ctx).Val(), " slave ")+strings.Count(n.ClusterNodes(ctx).Val(), "myself,slave ") == 3
+	})
+	for i, n := range c.nodes[3:] {
+		inStep(t, c.nodes[i], n)
+	}
+	c.clients = redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, DisableIdentity: true,
+		MaxRedirects: 8, DialerRetries: 1, ClusterStateReloadInterval: 100 * time.Millisecond, ReadTimeout: patience,
+		MinRetryBackoff: 20 * time.Millisecond, MaxRetryBackoff: 200 * time.Millisecond,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}})
+	t.Cleanup(func() { c.clients.Close() })
+	return c
+}
+
+// everyNode waits until ok is true for each node that runs.
+func (c *cluster) everyNode(what string, ok func(*server) bool) {
+	c.t.Helper()
+	for _, n := range c.nodes {
+		if !n.exited() {
+			eventually(c.t, "every node "+what, func() bool { return ok(n) })
+		}
+	}
+}
+
+// slot returns the hash slot of a key.
+func (c *cluster) slot(key string) int64 {
+	c.t.Helper()
+	n, err := c.nodes[0].ClusterKeySlot(ctx, key).Result()
+	require.NoError(c.t, err)
+	return n
+}
+
+// ask sends a line through the cluster client and returns the reply as text.
+func (c *cluster) ask(call string) string { return flat(c.clients.Do(ctx, fields(call)...).Result()) }
+
+// fill creates one limiter of every kind under a hash tag and returns the keys.
+func (c *cluster) fill(tag string) (keys []string) {
+	c.t.Helper()
+	for _, call := range []string{
+		"GO.THROTTLE {%s}hash 15 30 108000 3", "GO.THROTTLE {%s}frac 15 7 108000 3", "GO.WINDOW {%s}log 16 3600 3",
+		"GO.WINDOW {%s}log 16 3600 -1", "GO.WINDOW {%s}parts 1000 3153600000 3", "GO.QUOTA {%s}quota 16 3600 3",
+		"GO.ALL {%[1]s}cells THROTTLE 15 30 108000 3 THROTTLE 1 1 3600 1", "GO.LEASE {%s}lease 3 3600 id",
+		"GO.ALL {%[1]s}rpm THROTTLE 59 1 3600 KEY {%[1]s}log2 WINDOW 9 3600 2 KEY {%[1]s}spend QUOTA 99 3600 7 KEY {%[1]s}calls LEASE 3 3600 id",
+	} {
+		words := fields(fmt.Sprintf(call, tag))
+		require.NoError(c.t, c.clients.Do(ctx, words...).Err(), call)
+		keys = append(keys, words[1].(string))
+		if words[0] == "GO.ALL" {
+			for i := range words {
+				if words[i] == "KEY" {
+					keys = append(keys, words[i+1].(string))
+				}
+			}
+		}
+	}
+	return keys
+}
+
+// peeks returns what each limiter of fill replies to a peek, without the times.
+func (c *cluster) peeks(tag string) string {
+	c.t.Helper()
+	all := ""
+	for _, call := range []string{
+		"GO.THROTTLE_RO {%s}hash 15 30 108000 0", "GO.THROTTLE {%s}frac 15 7 108000 0", "GO.WINDOW {%s}log 16 3600 0",
+		"GO.WINDOW_RO {%s}parts 1000 3153600000 0", "GO.QUOTA {%s}quota 16 3600 0",
+		"GO.ALL {%[1]s}cells THROTTLE 15 30 108000 0 THROTTLE 1 1 3600 0", "GO.LEASE {%s}lease 1 3600 other", "GO.LEASE_RO {%s}lease 3 3600 id",
+		"GO.ALL_RO {%[1]s}rpm THROTTLE 59 1 3600 0", "GO.ALL_RO {%[1]s}log2 WINDOW 9 3600 0", "GO.ALL_RO {%[1]s}spend QUOTA 99 3600 0",
+		"GO.ALL_RO {%[1]s}calls LEASE 3 3600 id",
+	} {
+		reply := c.ask(fmt.Sprintf(call, tag))
+		require.True(c.t, strings.HasPrefix(reply, "["), "%s: %s", call, reply)
+		var limited, limit, remaining int
+		_, err := fmt.Sscanf(reply, "[%d %d %d", &limited, &limit, &remaining)
+		require.NoError(c.t, err)
+		all += fmt.Sprintln(call, limited, limit, remaining) // the times change from call to call
+	}
+	return all
+}
+
+// quiet is a logger that writes nothing.
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}

@@ -1,0 +1,43 @@
+package tests
+
+import (
+	"strings"
+
+	"gothrottle/commands"
+)
+
+// A sample is a row of the command table, with the call of that row that is admitted. Tests of
+// properties that every command has use the samples.
+type sample struct{ commands.Command }
+
+var samples = func() map[string]sample {
+	all := map[string]sample{}
+	for _, row := range commands.Table {
+		all[row.Name] = sample{row}
+	}
+	return all
+}()
+
+// writes says whether the command is one that may write.
+func (c sample) writes() bool { return c.Writes() }
+
+// fast says whether the command has the flag fast.
+func (c sample) fast() bool { return strings.HasSuffix(c.Flags, " fast") }
+
+// flags returns the flags that COMMAND INFO must show.
+func (c sample) flags() []string {
+	all := append(strings.Fields(strings.ReplaceAll(c.Flags, "deny-oom", "denyoom")), "module")
+	if c.Plan != nil {
+		all = append(all, "movablekeys")
+	}
+	return all
+}
+
+// on returns the words of the call with key in place of KEY. The key may hold any bytes.
+func (c sample) on(key string) []any { return on(c.Sample.Call, key) }
+
+// infoField returns the beginning of the names that the command's counters have in INFO.
+func (c sample) infoField() string {
+	name := strings.TrimPrefix(strings.ToLower(c.Name), "go.")
+	return "gothrottle_" + strings.ReplaceAll(name, ".", "_")
+}

@@ -1,0 +1,132 @@
+package tests
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// startBare starts a server that may load modules while it runs, and has not loaded ours.
+func startBare(t *testing.T, args ...string) *server {
+	t.Helper()
+	if env.image != "" {
+		t.Skip("an image without the module has no file to load; the run with local servers has this test")
+	}
+	return start(t, options{bare: true, args: append([]string{"--enable-module-command", "yes"}, args...)})
+}
+
+// modules returns the names of the modules that a server has loaded.
+func (s *server) modules() (names []string) {
+	s.t.Helper()
+	for _, m := range s.wire().do("MODULE", "LIST").([]any) {
+		names = append(names, dict(s.t, m)["name"].(string))
+	}
+	return names
+}
+
+// A load that the server undoes, here because of a CONFIG that no module knows, leaves the server
+// alive (Redis 8 aborts if a module refuses that unload). The module can be loaded again, and
+// its ACL category has its commands.
+func TestLoad_undoneLoad(t *testing.T) {
+	s := startBare(t)
+	for range 3 {
+		require.Error(t, s.Do(ctx, "MODULE", "LOADEX", env.module, "CONFIG", "foo.bar", 1).Err())
+		require.Equal(t, "PONG", s.Ping(ctx).Val())
+		require.NotContains(t, s.modules(), "gothrottle")
+		require.ErrorContains(t, s.Do(ctx, "GO.THROTTLE", "k", 15, 30, 60).Err(), "unknown command")
+	}
+	require.NoError(t, s.Do(ctx, "MODULE", "LOAD", env.module).Err())
+	for name, c := range samples {
+		assert.Equal(t, c.Sample.First, flat(s.Do(ctx, c.on(name)...).Result()), name)
+	}
+	if categories := wordsOf(s.wire().do("ACL", "CAT")); s.since(7, 4) || strings.Contains(strings.Join(categories, " "), "throttle") {
+		var names []string
+		for name := range samples {
+			names = append(names, strings.ToLower(name))
+		}
+		assert.ElementsMatch(t, names, wordsOf(s.wire().do("ACL", "CAT", "throttle")))
+	}
+	// From the first command on an unload is refused.
+	require.Error(t, s.Do(ctx, "MODULE", "UNLOAD", "gothrottle").Err())
+	assert.Contains(t, s.modules(), "gothrottle")
+	assert.Equal(t, samples["GO.THROTTLE"].Sample.Second, flat(s.Do(ctx, samples["GO.THROTTLE"].on("GO.THROTTLE")...).Result()))
+}
+
+// Before its first command the module may be unloaded, and loaded again with other arguments. Then
+// nothing of the first load is left.
+func TestLoad_unloadBeforeTheFirstCommand(t *testing.T) {
+	s := startBare(t)
+	for _, c := range []struct {
+		name string
+		cell bool
+		args []any
+	}{
+		{"gothrottle", true, nil},
+		{"gothrottle", false, []any{"cl-throttle", "no"}},
+		{"redis-cell", true, []any{"module-name", "redis-cell"}},
+		{"gothrottle", true, []any{"cl-throttle", "yes"}},
+	} {
+		require.NoError(t, s.Do(ctx, append([]any{"MODULE", "LOAD", env.module}, c.args...)...).Err(), "%v", c.args)
+		assert.Contains(t, s.modules(), c.name, "%v", c.args)
+		reply := s.wire().do("COMMAND", "INFO", "CL.THROTTLE").([]any)
+		assert.Equal(t, c.cell, reply[0] != nil, "%v", c.args)
+		assert.Equal(t, "0", s.info(c.name, c.name+"_panics"), "%v", c.args)
+		require.NoError(t, s.Do(ctx, "MODULE", "UNLOAD", c.name).Err(), "%v", c.args)
+		assert.NotContains(t, s.modules(), c.name, "%v", c.args)
+		assert.Empty(t, s.info(c.name, c.name+"_panics"), "%v", c.args)
+	}
+}
+
+// A Go runtime stays in its process after an unload. So another build of the module is refused,
+// with the reason in the log. The first build may be loaded again.
+func TestLoad_anotherBuildInTheSameProcessIsRefused(t *testing.T) {
+	s := startBare(t)
+	b, err := os.ReadFile(env.module)
+	require.NoError(t, err)
+	other := filepath.Join(t.TempDir(), "other.so")
+	require.NoError(t, os.WriteFile(other, b, 0o755))
+
+	require.NoError(t, s.Do(ctx, "MODULE", "LOAD", env.module).Err())
+	require.NoError(t, s.Do(ctx, "MODULE", "UNLOAD", "gothrottle").Err())
+	require.Error(t, s.Do(ctx, "MODULE", "LOAD", other).Err())
+	assert.Contains(t, s.log(), "gothrottle not loaded: another build of it was loaded into this process before. Restart the server")
+	assert.NotContains(t, s.modules(), "gothrottle")
+	require.NoError(t, s.Do(ctx, "MODULE", "LOAD", env.module).Err())
+	assert.Equal(t, []int64{0, 16, 15, -1, 2}, s.throttle("k", 15, 30, 60))
+}
+
+// Some clients look for a module named redis-cell. With a load argument the module has that
+// name, and so have its section and its fields in INFO.
+func TestLoad_moduleNameRedisCell(t *testing.T) {
+	s := start(t, options{modArgs: []string{"module-name", "redis-cell"}})
+	assert.Contains(t, s.modules(), "redis-cell")
+	assert.NotContains(t, s.modules(), "gothrottle")
+	assert.Equal(t, []int64{0, 16, 15, -1, 2}, ints(t, s.Do(ctx, "CL.THROTTLE", "k", 15, 30, 60, 1)))
+	assert.Equal(t, "1", s.info("redis-cell", "redis-cell_cl_throttle_admitted"))
+	assert.Regexp(t, `^\d+\.\d+\.\d+$`, s.info("redis-cell", "redis-cell_version"))
+	assert.Empty(t, s.counters(), "INFO gothrottle")
+	listed := wordsOf(s.wire().do("COMMAND", "LIST", "FILTERBY", "MODULE", "redis-cell"))
+	assert.Len(t, listed, len(samples))
+}
+
+// The module does not load if another module has its name.
+func TestLoad_moduleNamesThatAreTaken(t *testing.T) {
+	stranger := ""
+	if env.image == "" {
+		stranger = compile(t, "stranger.c") // a module named redis-cell
+	}
+	s := startBare(t, "--loadmodule", stranger)
+	require.Contains(t, s.modules(), "redis-cell")
+	require.Error(t, s.Do(ctx, "MODULE", "LOAD", env.module, "module-name", "redis-cell").Err())
+	assert.Contains(t, s.log(), "gothrottle not loaded: a module named redis-cell is loaded")
+	require.NoError(t, s.Do(ctx, "MODULE", "LOAD", env.module).Err())
+	assert.Equal(t, []int64{0, 16, 15, -1, 2}, s.throttle("k", 15, 30, 60))
+	// Nor is it loaded twice, under any name.
+	require.Error(t, s.Do(ctx, "MODULE", "LOAD", env.module).Err())
+	assert.Contains(t, s.log(), "gothrottle not loaded: a module named gothrottle is loaded")
+	assert.Equal(t, []int64{0, 16, 14, -1, 4}, s.throttle("k", 15, 30, 60))
+}
