@@ -1,4 +1,4 @@
-# The logic lives in build/*.sh. Make hands PORT=, IMAGE= and the like on to it; build/lib.sh and run.sh have the defaults.
+# The logic is in build/*.sh. Make passes PORT=, IMAGE= and the like on; build/lib.sh and build/run.sh have the defaults.
 .DEFAULT_GOAL := help
 .PHONY: help build run test test-unit test-server test-docker lint bench image clean
 
@@ -27,7 +27,7 @@ test-docker: ## the same tests against the Docker image (needs a Docker engine)
 lint: ## gofmt, go vet, go mod tidy, shell and C syntax
 	@build/lint.sh
 
-bench: ## compare its cost with other ways: docs/benchmarks.md (QUICK=1, PEER=other.so, PEER_CMD=)
+bench: ## measure what calls cost: docs/benchmarks.md (SERVER="a b", ROUNDS=, ONLY=, QUICK=1, PEER=other.so, PEER_CMD=)
 	@build/bench.sh
 
 image: ## build the Docker image (IMAGE=gothrottle:dev, GO_IMAGE=, SERVER_IMAGE=)

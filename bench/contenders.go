@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"time"
 )
@@ -23,15 +21,15 @@ var windowScript string
 //go:embed lua/counter.lua
 var counterScript string
 
-// Who a contender belongs to.
+// The groups of contenders. A plot gives each group one colour.
 const (
-	theFloor = iota // what the server does, and the least that any module does
+	theFloor = iota // commands of the server, and modules that decide nothing
 	ours
-	rival // what people do today
-	peer  // the module in PEER
+	rival // limiters without a module, as people build them today
+	peer  // the module that PEER names
 )
 
-// What the replies of a contender must say, or the figures are worthless.
+// The replies that a contender must give. Other replies end the run.
 const (
 	anything = iota
 	admitted
@@ -39,58 +37,69 @@ const (
 	nearlyFull // admitted, with at least 90 % of the limit in use
 )
 
-// A contender is one way to answer a call, and how to measure it.
+// A contender is one kind of call and the way to measure it.
 type contender struct {
 	name   string
-	by     int
-	module string // the file that its server loads, if any
-	script string // what {sha} stands for
-	text   string // the op: see compile
-	warm   string // the op that makes the state; "" if text does
-	passes int64  // of the warm-up over the keys; 1 if 0
-	keys   int64  // 0: as many as the run has
-	expect int
+	by     int    // the group: theFloor, ours, rival or peer
+	module string // the file that the server loads; "" for none
+	script string // the Lua script whose SHA1 replaces {sha}
+	text   string // the measured op: see compile
+	warm   string // the op that creates the state; text if ""
+	passes int64  // passes of the warm-up over the keys; 1 if 0
+	keys   int64  // number of keys; the run's number if 0
+	expect int    // anything, admitted, denied or nearlyFull
 	judge  func([]int64) sample
 
-	// Windows: sent at a fixed rate, so that a window holds calls ops.
+	// A paced contender has calls > 0. Its ops are sent at a fixed rate, so that a
+	// window holds this many of them.
 	calls int64
+	// aged contenders run for one window period before they are measured, so that
+	// their windows hold as many entries as in the long run.
+	aged bool
 
-	memory  bool   // bytes per key are measured
-	filled  string // the op that makes a key then; "" if text does
-	aof     bool   // AOF bytes per op are measured
-	onlyCPU bool   // no latency
-	pinned  bool   // measured again with the server on one CPU
+	memory  bool   // measure bytes per key
+	filled  string // the op that creates a key for that; text if ""
+	aof     bool   // measure bytes per op in the append-only file
+	onlyCPU bool   // do not measure latency
+	pinned  bool   // measure again with the server on one CPU
 }
 
-// The words of the contenders. A unit drains in 60 s, so that whatever the throughput,
-// no key is void within a run and none is full. The key's expiry moves every 15 calls: the
-// warm-up puts the keys at different places of those 15.
+// Rates. A unit drains in 60 s. So no key becomes void or full during a run, at any
+// throughput. The key's expiry moves every 15 calls. The warm-up spreads the keys over
+// these 15 calls.
 const (
 	rate     = "1000000 60 3600"
 	restRate = "1000000 61 3600" // 61 does not divide an hour in ns
-	hotRate  = "999999999 60 60" // enough for one key to admit all calls
+	hotRate  = "999999999 60 60" // one key admits all calls of a run
 
-	// A unit in 2 s, as in the README's first example: a number of 32 bits in ns. The
-	// quantity keeps the key for two minutes.
+	// A unit drains in 2 s, as in the README's first example. The interval in ns has 32
+	// bits. The quantity keeps the key for two minutes.
 	filledRate = "100 30 60 60"
 )
 
-// Three limits that drain a unit per minute: of one key in cells, and of three keys, where
-// each key has one rate.
+// Calls with several limits.
 const (
-	threeCells = "1000000 60 3600 1 1000000 600 36000 1 1000000 1440 86400 1"
-	threeKeys  = "1000000 60 3600 1 1000000 60 3600 1 1000000 60 3600 1"
+	// Three cells of one key. Each drains a unit per minute.
+	threeCells = "THROTTLE 1000000 60 3600 1 THROTTLE 1000000 600 36000 1 THROTTLE 1000000 1440 86400 1"
+	// Three keys. GO.ALL refuses a key that is named twice, so the keys always differ.
+	threeKeys = "{key} THROTTLE " + rate + " KEY {other} THROTTLE " + rate + " KEY {third} THROTTLE " + rate
+	// The four limits of an LLM gateway: requests per minute, tokens per minute, spend
+	// per day, concurrent calls. The four keys of a tenant share a hash tag.
+	gateway = "{{key}}:rpm THROTTLE 1000000 60 3600000" +
+		" KEY {{key}}:tpm WINDOW 1000000000000 {period} 500" +
+		" KEY {{key}}:spend QUOTA 1000000000000 86400000 20" +
+		" KEY {{key}}:calls LEASE 100 3600000 {slot} MS"
 )
 
-// multi is what a client sends for a sliding window without a script. The entry is added
-// whatever the count, which only the reply tells.
+// multi is the sliding window of clients that use no script. It adds the entry before the
+// client sees the count, so denied calls count, too.
 const multi = "MULTI ; ZREMRANGEBYSCORE {key} -inf {old} ; ZCARD {key} ; ZADD {key} {now} {id} ; PEXPIRE {key} {period} ; EXEC"
 
 func warmGCRA(command, rate string) string {
 	return command + " {key} " + rate + " 1 ; " + command + " {key} " + rate + " {phase}"
 }
 
-// contenders returns all of them, in the order of the rounds and of the report.
+// contenders returns all contenders. Rounds and tables have the same order.
 func contenders(o *options) []*contender {
 	list := []*contender{
 		{name: "PING", text: "PING"},
@@ -115,21 +124,22 @@ func contenders(o *options) []*contender {
 		{name: "GO.THROTTLE_RO", text: "GO.THROTTLE_RO {key} " + rate, warm: "GO.THROTTLE {key} " + rate, expect: admitted},
 		{name: "GO.WINDOW 100", text: "GO.WINDOW {key} 100 {period} MS", calls: 95, expect: nearlyFull,
 			aof: true, memory: true, pinned: true},
-		{name: "GO.WINDOW 10^4", text: "GO.WINDOW {key} 10000 {period} 100 MS", calls: 95, expect: nearlyFull},
+		{name: "GO.WINDOW 10^4", text: "GO.WINDOW {key} 10000 {period} 100 MS", calls: 95, expect: nearlyFull, onlyCPU: true},
 		{name: "GO.WINDOW 10^6", text: "GO.WINDOW {key} 1000000 {period} 10000 MS", calls: 95, expect: nearlyFull,
-			aof: true, memory: true},
-		{name: "GO.WINDOW 1000 EXACT", text: "GO.WINDOW {key} 1000 {period} MS EXACT", calls: 950, expect: nearlyFull},
+			aof: true, memory: true, onlyCPU: true},
+		{name: "GO.WINDOW 1000 EXACT", text: "GO.WINDOW {key} 1000 {period} MS EXACT", calls: 950, expect: nearlyFull, onlyCPU: true},
 		{name: "GO.QUOTA", text: "GO.QUOTA {key} 1000000 60", expect: admitted, aof: true, memory: true, pinned: true},
-		{name: "GO.MTHROTTLE 3 cells", text: "GO.MTHROTTLE 3 {key} {key} {key} " + threeCells,
-			warm: "GO.MTHROTTLE 3 {key} {key} {key} " + threeCells + " ; GO.MTHROTTLE 3 {key} {key} {key} " +
+		{name: "GO.ALL 3 cells", text: "GO.ALL {key} " + threeCells,
+			warm: "GO.ALL {key} " + threeCells + " ; GO.ALL {key} " +
 				strings.ReplaceAll(threeCells+" ", "00 1 ", "00 {phase} "),
 			expect: admitted, aof: true, memory: true},
-		{name: "GO.MTHROTTLE 3 keys", text: "GO.MTHROTTLE 3 {key} {other} {other} " + threeKeys,
+		{name: "GO.ALL 3 keys", text: "GO.ALL " + threeKeys,
 			warm: warmGCRA("GO.THROTTLE", rate), expect: admitted, aof: true, pinned: true},
-		{name: "3 x GO.THROTTLE pipelined", text: "GO.THROTTLE {key} " + rate + " ; GO.THROTTLE {other} " + rate + " ; GO.THROTTLE {other} " + rate,
+		{name: "3 x GO.THROTTLE pipelined", text: "GO.THROTTLE {key} " + rate + " ; GO.THROTTLE {other} " + rate + " ; GO.THROTTLE {third} " + rate,
 			warm: warmGCRA("GO.THROTTLE", rate), expect: admitted, aof: true, onlyCPU: true},
+		{name: "GO.ALL gateway", text: "GO.ALL " + gateway, keys: 500, aged: true, expect: admitted, aof: true},
 		{name: "GO.LEASE renewed", text: "GO.LEASE {key} 100 3600 {slot}", keys: 1000, passes: 100, expect: admitted, aof: true},
-		{name: "GO.LEASE new", text: "GO.LEASE {key} 100 {period} {id} MS", calls: 95, expect: nearlyFull, aof: true},
+		{name: "GO.LEASE new", text: "GO.LEASE {key} 100 {period} {id} MS", calls: 95, expect: nearlyFull, aof: true, onlyCPU: true},
 
 		{name: "GCRA in Lua", by: rival, script: gcraScript, text: "EVALSHA {sha} 1 {key} " + rate + " 1",
 			expect: admitted, aof: true, memory: true, filled: "EVALSHA {sha} 1 {key} " + filledRate},
@@ -145,6 +155,7 @@ func contenders(o *options) []*contender {
 	}
 	if o.peer != "" {
 		file := strings.TrimSuffix(filepath.Base(o.peer), ".so")
+		file = strings.ReplaceAll(strings.TrimPrefix(file, "lib"), "_", "-")
 		name := func(text string) string {
 			command, _, _ := strings.Cut(text, " ")
 			return fmt.Sprintf("%s of %s", command, file)
@@ -164,20 +175,7 @@ func contenders(o *options) []*contender {
 	return list
 }
 
-// choose returns the contenders whose names match a pattern.
-func choose(list []*contender, pattern string) ([]*contender, error) {
-	names, err := regexp.Compile(pattern)
-	if err != nil {
-		return nil, err
-	}
-	list = slices.DeleteFunc(list, func(c *contender) bool { return !names.MatchString(c.name) })
-	if len(list) == 0 {
-		return nil, fmt.Errorf("no contender is called %q", pattern)
-	}
-	return list, nil
-}
-
-// judgeFlag reads limited, limit, remaining, the way all limiters here begin their reply.
+// judgeFlag reads a limiter's reply. It begins with limited, limit, remaining.
 func judgeFlag(ints []int64) sample {
 	if len(ints) == 0 {
 		return sample{limited: true}
@@ -189,8 +187,8 @@ func judgeFlag(ints []int64) sample {
 	return s
 }
 
-// judgeMulti reads what EXEC returns: removed, how many there were, added, whether the
-// expiry was set.
+// judgeMulti reads the reply of EXEC in multi: entries removed, entries left, entries
+// added, 1 if the expiry was set.
 func judgeMulti(ints []int64) sample {
 	if len(ints) != 4 || ints[2] != 1 || ints[3] != 1 {
 		return sample{limited: true}
@@ -198,36 +196,36 @@ func judgeMulti(ints []int64) sample {
 	return sample{limited: ints[1] >= 100, used: float64(ints[1]+1) / 100}
 }
 
-// errDisturbed is that a window was not as full as it should be: the load generator came
-// too late.
+// errDisturbed says that the load generator was late, so that the state was not the one
+// that is to be measured. The slice is repeated.
 var errDisturbed = errors.New("is this machine busy?")
 
-// check says what is wrong with the replies, if anything is.
+// check returns an error if the replies are not those that the contender expects.
 func (c *contender) check(t tally) error {
 	if c.expect == anything {
 		return nil
 	}
 	if t.samples == 0 {
-		return fmt.Errorf("%s: no reply was looked at", c.name)
+		return errors.New("no reply was looked at")
 	}
 	limited, used := float64(t.limited)/float64(t.samples), t.used/float64(t.samples)
 	switch {
 	case c.expect == denied && limited < 0.99:
-		return fmt.Errorf("%s: all calls should be denied, and %.1f %% were admitted", c.name, 100-100*limited)
+		return fmt.Errorf("all calls should be denied, and %.1f %% were admitted", 100-100*limited)
 	case c.expect == nearlyFull && (limited > 0.01 || used < 0.9):
-		return fmt.Errorf("%s: windows should be 90 to 99 %% full, and are %.1f %% full with %.1f %% denied: %w",
-			c.name, 100*used, 100*limited, errDisturbed)
+		return fmt.Errorf("windows should be 90 to 99 %% full, and are %.1f %% full with %.1f %% denied: %w",
+			100*used, 100*limited, errDisturbed)
 	case c.expect != denied && limited > 0.01:
-		return fmt.Errorf("%s: all calls should be admitted, and %.1f %% were denied", c.name, 100*limited)
+		return fmt.Errorf("all calls should be admitted, and %.1f %% were denied", 100*limited)
 	}
 	return nil
 }
 
-// traffic returns the ops of one kind, of c.text or c.warm.
+// traffic returns the traffic whose op is text: c.text, c.warm or c.filled.
 func (c *contender) traffic(o *options, text, sha string, keys int64, period time.Duration) (*traffic, error) {
 	op, err := compile(text, map[string]string{"{sha}": sha, "{period}": fmt.Sprint(period.Milliseconds())})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.name, err)
+		return nil, err
 	}
 	t := &traffic{op: op, keys: keys, depth: o.depth, period: period}
 	if c.calls > 0 {

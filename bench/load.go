@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// A conn is one client connection.
+// A conn is a client connection.
 type conn struct {
 	net.Conn
 	r      *bufio.Reader
 	out    []byte
 	random *rand.Rand
-	number int64 // no other conn of this run has it
-	ops    int64 // sent so far
-	batch  int64 // batches sent so far, of paced traffic
+	number int64 // unique in the run
+	ops    int64 // ops sent so far
+	batch  int64 // batches sent so far; paced traffic only
 }
 
 var connsMade int64
 
-// dial opens n connections. Their random numbers are the same at each dial, so that all
-// contenders see the same keys.
+// dial opens n connections. The seeds of their random numbers are the same at each dial, so
+// all contenders visit the same keys.
 func dial(addr string, n int) ([]*conn, error) {
 	var conns []*conn
 	for i := range n {
@@ -44,31 +44,31 @@ func hangUp(conns []*conn) {
 	}
 }
 
-// Traffic is ops sent in batches of depth by each connection, which waits for the
+// Traffic is a stream of ops. Each connection sends a batch of depth ops and waits for all
 // replies before it sends the next batch.
 type traffic struct {
 	op     *op
-	keys   int64 // random, or round robin if paced
+	keys   int64 // number of keys: visited at random, or in turn if paced
 	depth  int
-	rate   float64       // ops per second of all connections; 0: as fast as they can
-	period time.Duration // of the windows
+	rate   float64       // ops per second of all connections together; 0 is no limit
+	period time.Duration // the period of the windows
 	judge  func(ints []int64) sample
 }
 
-// A sample is what a reply said.
+// A sample is what one reply says.
 type sample struct {
 	limited bool
-	used    float64 // share of the limit that is in use
+	used    float64 // share of the limit in use, 0 to 1
 }
 
-// A tally is what came of some traffic.
+// A tally sums up some traffic.
 type tally struct {
 	ops     int64
 	took    time.Duration
-	waits   []time.Duration // from sending to the reply, one per op; only if depth is 1
-	samples int             // the last reply of each batch
-	limited int
-	used    float64 // sum over the samples
+	waits   []time.Duration // from sending to the reply, one per op; empty unless depth is 1
+	samples int             // replies judged: the last one of each batch
+	limited int             // samples that say limited
+	used    float64         // sum over the samples
 }
 
 func (t *tally) add(u tally) {
@@ -79,11 +79,11 @@ func (t *tally) add(u tally) {
 	t.used += u.used
 }
 
-// maxLag is the part of the period by which paced traffic may be late and still catch up.
-// Beyond that the schedule moves, since a burst would be denied.
+// Paced traffic that is late by up to 1/maxLag of the period catches up. If it is later, the
+// schedule moves, because the server would deny the burst.
 const maxLag = 25
 
-// run sends traffic for a time.
+// run sends traffic for a time d.
 func (t *traffic) run(conns []*conn, d time.Duration) (tally, error) {
 	return together(conns, func(i int, c *conn, start time.Time) (tally, error) {
 		var sum tally
@@ -125,7 +125,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// fill sends n ops, as fast as it can, that visit the keys one after the other.
+// fill sends n ops as fast as it can. The ops visit the keys in turn.
 func (t *traffic) fill(conns []*conn, n int64) (tally, error) {
 	const depth = 128
 	return together(conns, func(i int, c *conn, _ time.Time) (tally, error) {
@@ -146,7 +146,7 @@ func (t *traffic) fill(conns []*conn, n int64) (tally, error) {
 	})
 }
 
-// together runs work for all connections at once and adds up what it returns.
+// together runs work for all connections at once and adds up the tallies.
 func together(conns []*conn, work func(i int, c *conn, start time.Time) (tally, error)) (tally, error) {
 	type done struct {
 		tally
@@ -167,7 +167,7 @@ func together(conns []*conn, work func(i int, c *conn, start time.Time) (tally, 
 		sum.add(d.tally)
 		if d.err != nil && err == nil {
 			err = d.err
-			hangUp(conns) // the others end too
+			hangUp(conns) // this ends the work of the other connections
 		}
 	}
 	sum.took = time.Since(start)
@@ -180,7 +180,7 @@ func (c *conn) append(t *traffic, key, slot int64) {
 	c.ops++
 }
 
-// exchange sends the batch in c.out and reads the replies.
+// exchange sends the batch in c.out, reads the replies and adds them to sum.
 func (c *conn) exchange(t *traffic, depth int, sum *tally) error {
 	sent := time.Now()
 	if _, err := c.Write(c.out); err != nil {
@@ -212,13 +212,27 @@ func (c *conn) exchange(t *traffic, depth int, sum *tally) error {
 	return nil
 }
 
-// ask sends one command and returns the text of its reply, a string or a number.
-func (c *conn) ask(words ...string) (string, error) {
-	request := fmt.Appendf(nil, "*%d\r\n", len(words))
+// request returns the wire form of a command.
+func request(words ...string) []byte {
+	wire := fmt.Appendf(nil, "*%d\r\n", len(words))
 	for _, word := range words {
-		request = fmt.Appendf(request, "$%d\r\n%s\r\n", len(word), word)
+		wire = fmt.Appendf(wire, "$%d\r\n%s\r\n", len(word), word)
 	}
+	return wire
+}
+
+// call sends a request and returns the integers of its reply, the first eight if there are
+// more.
+func (c *conn) call(request []byte) ([]int64, error) {
 	if _, err := c.Write(request); err != nil {
+		return nil, err
+	}
+	return skipReply(c.r, make([]int64, 0, 8))
+}
+
+// ask sends one command and returns the text of its reply, which is a string or a number.
+func (c *conn) ask(words ...string) (string, error) {
+	if _, err := c.Write(request(words...)); err != nil {
 		return "", err
 	}
 	line, err := c.r.ReadString('\n')

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// A machine is where the figures come from.
+// A machine describes where the figures come from.
 type machine struct {
-	cpu, kernel, system, server, golang string
-	cpus                                int
-	virtual                             bool
-	load                                string // of the last minute, before we began
-	date                                time.Time
+	cpu, kernel, system, golang string
+	cpus                        int
+	virtual                     bool
+	load                        string // load average of the minute before the run
+	date                        time.Time
 }
 
 func (m machine) line() string {
@@ -23,11 +23,11 @@ func (m machine) line() string {
 	if m.virtual {
 		kind = "virtual machine"
 	}
-	return fmt.Sprintf("%s with %d x %s, %s, Linux %s, %s, %s", kind, m.cpus, m.cpu, m.system, m.kernel, m.server, m.golang)
+	return fmt.Sprintf("%s with %d x %s, %s, Linux %s, %s", kind, m.cpus, m.cpu, m.system, m.kernel, m.golang)
 }
 
-// describe looks at the machine and asks a server for its version.
-func (b *bench) describe() (machine, error) {
+// describe describes this machine.
+func describe() (machine, error) {
 	m := machine{cpus: runtime.NumCPU(), golang: runtime.Version(), date: time.Now(), cpu: "unknown processor", system: "Linux"}
 	read := func(name string) string {
 		text, _ := os.ReadFile(name)
@@ -47,18 +47,38 @@ func (b *bench) describe() (machine, error) {
 	if _, err := exec.LookPath("taskset"); err != nil {
 		return m, fmt.Errorf("%w: please install util-linux", err)
 	}
-	s, err := launch(b.ctx, b.server, b.cpus)
-	if err != nil {
-		return m, err
-	}
-	defer s.stop()
-	fields, err := s.info("server")
-	if err != nil {
-		return m, err
-	}
-	m.server = "Redis " + fields["redis_version"]
-	if v := fields["valkey_version"]; v != "" {
-		m.server = "Valkey " + v
-	}
 	return m, nil
+}
+
+// A product is a server program.
+type product struct {
+	file string
+	name string // name and version, such as Redis 8.6.3
+}
+
+// products asks the servers of the options for their names and versions.
+func (b *bench) products() ([]product, error) {
+	var list []product
+	for _, file := range strings.Split(b.servers, ",") {
+		s, err := launch(b.ctx, file, b.cpus)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		info, err := s.info("server")
+		s.stop()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		list = append(list, product{file, productName(info)})
+	}
+	return list, nil
+}
+
+// productName reads the name and the version from a server's INFO. Valkey tells a
+// redis_version, too.
+func productName(info map[string]string) string {
+	if v := info["valkey_version"]; v != "" {
+		return "Valkey " + v
+	}
+	return "Redis " + info["redis_version"]
 }

@@ -1,17 +1,20 @@
-// Program bench compares what gothrottle costs with the server's own commands, with the
-// ways people limit rates today, and with any other module. It starts its own servers.
-// build/bench.sh runs it.
+// Program bench measures what calls of gothrottle cost. It compares them with the server's
+// own commands, with limiters in Lua and MULTI, and with any other module. It starts its own
+// servers. build/bench.sh runs it.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"regexp"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -19,57 +22,78 @@ import (
 
 // options say what is measured and for how long.
 type options struct {
-	server, module, plain, out string // files, and the folder of the report
-	peer, peerCmd, peerDenied  string
-	command                    string // how the user called us
-	allocs                     string // the output of go test -benchmem
-	only                       string
-	quick                      bool
+	servers                   string // programs, separated by commas, in the order of the columns
+	module, plain             string // files
+	out                       string // the folder of the report
+	peer, peerCmd, peerDenied string
+	command                   string // the user's command line
+	allocs                    string // a file with the output of go test -benchmem
+	only                      string
+	quick                     bool
 
-	depth, conns, rounds, pinnedRounds int
-	keys, windowKeys, memoryKeys       int64
+	depth, conns, rounds         int
+	keys, windowKeys, memoryKeys int64
 
-	period                                            time.Duration // of the windows
+	period                                            time.Duration // the period of the windows
 	settle, cpuTime, latencyTime, pinnedTime, aofTime time.Duration
+	pause                                             time.Duration // after a disturbance
 }
 
-func parseOptions() *options {
-	o := &options{depth: 32, conns: 50, rounds: 5, pinnedRounds: 5, keys: 100_000, windowKeys: 800, memoryKeys: 1_000_000,
-		period: time.Second, settle: 200 * time.Millisecond, cpuTime: 800 * time.Millisecond,
-		latencyTime: 500 * time.Millisecond, pinnedTime: 500 * time.Millisecond, aofTime: 300 * time.Millisecond}
-	flag.StringVar(&o.server, "server", "", "redis-server or valkey-server")
+// newOptions returns the defaults. Memory is measured with 125,000 keys. They fill the tables
+// of a server to 95 %, as a million keys do.
+func newOptions() *options {
+	return &options{depth: 32, conns: 50, rounds: 5, keys: 100_000, windowKeys: 800, memoryKeys: 125_000,
+		period: time.Second, settle: 100 * time.Millisecond, cpuTime: 500 * time.Millisecond,
+		latencyTime: 300 * time.Millisecond, pinnedTime: 300 * time.Millisecond, aofTime: 300 * time.Millisecond, pause: time.Second}
+}
+
+// shorten makes a run shorter and less exact.
+func (o *options) shorten() {
+	o.rounds, o.keys, o.windowKeys = 2, 20_000, 200
+	o.period, o.settle, o.cpuTime, o.latencyTime = 250*time.Millisecond, 50*time.Millisecond, 200*time.Millisecond, 150*time.Millisecond
+	o.pinnedTime, o.aofTime = 100*time.Millisecond, 100*time.Millisecond
+}
+
+func parseOptions() (*options, error) {
+	o := newOptions()
+	rounds := flag.Int("rounds", 0, "the number of rounds; 0 is the default: 5, or 2 with -quick")
+	flag.StringVar(&o.servers, "servers", "", "redis-server and valkey-server programs, separated by commas")
 	flag.StringVar(&o.module, "module", "", "gothrottle.so")
-	flag.StringVar(&o.plain, "plain", "", "the module made of plain/plain.c")
-	flag.StringVar(&o.out, "out", ".", "where benchmarks.md and the plots go")
+	flag.StringVar(&o.plain, "plain", "", "the module built from plain/plain.c")
+	flag.StringVar(&o.out, "out", ".", "the folder for benchmarks.md and the plots")
 	flag.StringVar(&o.command, "command", "make bench", "the command line that the report names")
-	flag.BoolVar(&o.quick, "quick", false, "shorter and rougher")
+	flag.BoolVar(&o.quick, "quick", false, "shorter and less exact")
 	flag.StringVar(&o.peer, "peer", "", "another module to compare with")
-	flag.StringVar(&o.peerCmd, "peer-cmd", "CL.THROTTLE {key} "+rate, "a call of it that is always admitted")
-	flag.StringVar(&o.peerDenied, "peer-denied-cmd", "CL.THROTTLE {hot} 0 1 3600", "a call of it that is always denied but the first time")
-	flag.StringVar(&o.allocs, "allocs", "", "what go test -bench -benchmem wrote of whole commands")
-	flag.StringVar(&o.only, "only", "", "measure only contenders whose name matches this pattern")
+	flag.StringVar(&o.peerCmd, "peer-cmd", "CL.THROTTLE {key} "+rate, "a call that the other module always admits")
+	flag.StringVar(&o.peerDenied, "peer-denied-cmd", "CL.THROTTLE {hot} 0 1 3600", "a call that the other module denies, except the first one")
+	flag.StringVar(&o.allocs, "allocs", "", "the output of go test -bench -benchmem for whole commands")
+	flag.StringVar(&o.only, "only", "", "measure only rows whose name matches this regular expression")
 	flag.Parse()
-	if o.quick { // 125_000 keys fill their tables as much as a million do
-		o.rounds, o.pinnedRounds, o.keys, o.windowKeys, o.memoryKeys = 3, 2, 20_000, 200, 125_000
-		o.period, o.settle, o.cpuTime, o.latencyTime = 250*time.Millisecond, 50*time.Millisecond, 200*time.Millisecond, 150*time.Millisecond
-		o.pinnedTime, o.aofTime = 100*time.Millisecond, 100*time.Millisecond
+	if *rounds < 0 {
+		return nil, fmt.Errorf("%d rounds: at least 1 is needed", *rounds)
 	}
-	return o
+	if o.quick {
+		o.shorten()
+	}
+	o.rounds = cmp.Or(*rounds, o.rounds)
+	return o, nil
 }
 
 func main() {
-	// The servers are tied to the thread that starts them: this one, which must not end
-	// before we do.
+	// The kernel kills the servers when the thread that started them ends. The main
+	// thread starts them, and it lives as long as the process.
 	runtime.LockOSThread()
-	// The client needs one processor; the other is the server's. It makes little garbage,
-	// and makes it between slices.
+	// The client uses one processor. The other one is for the server. The client makes
+	// little garbage and collects it between slices.
 	runtime.GOMAXPROCS(1)
 	debug.SetGCPercent(-1)
 
-	o := parseOptions()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	err := run(ctx, o)
+	o, err := parseOptions()
+	if err == nil {
+		err = run(ctx, o)
+	}
 	switch {
 	case ctx.Err() != nil:
 		fmt.Fprintln(os.Stderr, "\nbench: interrupted")
@@ -86,17 +110,23 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	b := &bench{options: o, ctx: ctx, cpus: cpus}
-	list, err := choose(contenders(o), o.only)
+	list, worst, err := choose(contenders(o), worstCases(), o.only)
 	if err != nil {
 		return err
 	}
-	r := newResults(list)
-	if r.machine, err = b.describe(); err != nil {
+	m, err := describe()
+	if err != nil {
 		return err
 	}
-	fmt.Printf("%s\n%s\n", r.machine.line(), o.command)
+	products, err := b.products()
+	if err != nil {
+		return err
+	}
+	r := newResults(list, worst, products)
+	r.machine = m
+	fmt.Printf("%s\n%s\n%s\n", m.line(), r.serverNames(), o.command)
 	began := time.Now()
-	for _, phase := range []func(*results) error{b.rounds, b.onOneCPU, b.bytes} {
+	for _, phase := range []func(*results) error{b.measureRounds, b.measureOneCPU, b.measureBytes, b.measureWorst} {
 		if err := phase(r); err != nil {
 			return err
 		}
@@ -108,34 +138,76 @@ func run(ctx context.Context, o *options) error {
 	return b.report(r)
 }
 
-// rounds measures all contenders one after the other, again and again, so that whatever
-// else the machine does meets all of them alike.
-func (b *bench) rounds(r *results) error {
-	p := newProgress(b.options.rounds * len(r.list))
-	for round := range b.options.rounds {
-		for _, c := range r.list {
-			p.step(fmt.Sprintf("round %d of %d: %s", round+1, b.options.rounds, c.name))
-			var f figure
-			err := b.again(func() (err error) {
-				f, err = b.measure(c)
-				return err
-			})
-			if err != nil {
-				return err
+// choose returns the contenders and the worst cases whose names match a pattern.
+func choose(list []*contender, worst []*worstCase, pattern string) ([]*contender, []*worstCase, error) {
+	names, err := regexp.Compile(pattern)
+	if err != nil {
+		return nil, nil, err
+	}
+	list = slices.DeleteFunc(list, func(c *contender) bool { return !names.MatchString(c.name) })
+	worst = slices.DeleteFunc(worst, func(w *worstCase) bool { return !names.MatchString(w.name) })
+	if len(list) == 0 && len(worst) == 0 {
+		return nil, nil, fmt.Errorf("no row is called %q", pattern)
+	}
+	return list, worst, nil
+}
+
+// A slot is one row measured on one server in one round.
+type slot[T any] struct {
+	round, server int
+	row           T
+}
+
+// schedule returns the order of the slots. Each round goes through the rows, and each row
+// goes through the servers. So a disturbance of the machine meets all rows and all servers
+// alike.
+func schedule[T any](rounds, servers int, rows []T) []slot[T] {
+	var slots []slot[T]
+	for round := range rounds {
+		for _, row := range rows {
+			for server := range servers {
+				slots = append(slots, slot[T]{round, server, row})
 			}
-			r.of[c.name] = append(r.of[c.name], f)
-			runtime.GC()
 		}
 	}
-	p.end("rounds")
+	return slots
+}
+
+// measureAll calls measure for all slots in their order.
+func measureAll[T any](b *bench, r *results, phase string, rounds int, rows []T, name func(T) string, measure func(row T, on *figures) error) error {
+	slots := schedule(rounds, len(r.on), rows)
+	p := newProgress(len(slots))
+	for _, s := range slots {
+		on := r.on[s.server]
+		p.step(fmt.Sprintf("%s, round %d of %d: %s, %s", phase, s.round+1, rounds, name(s.row), on.name))
+		if err := b.again(func() error { return measure(s.row, on) }); err != nil {
+			return fmt.Errorf("%s on %s: %w", name(s.row), on.name, err)
+		}
+		runtime.GC()
+	}
+	p.end(phase)
 	return nil
 }
 
-// onOneCPU measures some of them with the server free to move and tied to one CPU.
-func (b *bench) onOneCPU(r *results) error {
+func nameOf(c *contender) string { return c.name }
+
+// measureRounds measures processor time and latency of all contenders.
+func (b *bench) measureRounds(r *results) error {
+	return measureAll(b, r, "calls", b.rounds, r.list, nameOf, func(c *contender, on *figures) error {
+		f, err := b.measure(on.product, c)
+		if err == nil {
+			on.of[c.name] = append(on.of[c.name], f)
+		}
+		return err
+	})
+}
+
+// measureOneCPU measures pinned contenders twice: with the server free to move and with the
+// server tied to one CPU.
+func (b *bench) measureOneCPU(r *results) error {
 	first, second, ok := twoCPUs(b.cpus)
 	if !ok {
-		fmt.Println("one CPU only: what the server costs when it is tied to one is not measured")
+		fmt.Println("This process may use one CPU only. The rows about a server on one CPU are not measured.")
 		return nil
 	}
 	var pinned []*contender
@@ -144,61 +216,37 @@ func (b *bench) onOneCPU(r *results) error {
 			pinned = append(pinned, c)
 		}
 	}
-	p := newProgress(b.pinnedRounds * len(pinned))
-	for round := range b.pinnedRounds {
-		for _, c := range pinned {
-			p.step(fmt.Sprintf("server on one CPU, round %d of %d: %s", round+1, b.pinnedRounds, c.name))
-			var free, tied float64
-			err := b.again(func() (err error) {
-				if free, err = b.measurePinned(c, b.cpus, second); err == nil {
-					tied, err = b.measurePinned(c, first, second)
-				}
-				return err
-			})
-			if err != nil {
-				return err
-			}
-			r.tied[c.name] = append(r.tied[c.name], tied/free)
-			runtime.GC()
+	return measureAll(b, r, "one CPU", b.rounds, pinned, nameOf, func(c *contender, on *figures) error {
+		free, err := b.measurePinned(on.product, c, b.cpus, second)
+		if err != nil {
+			return err
 		}
-	}
-	p.end("one CPU")
-	return nil
+		tied, err := b.measurePinned(on.product, c, first, second)
+		if err == nil {
+			on.tied[c.name] = append(on.tied[c.name], tied/free)
+		}
+		return err
+	})
 }
 
-// bytes measures memory and the append-only file: once, since these do not jitter.
-func (b *bench) bytes(r *results) error {
-	p := newProgress(2 * len(r.list))
-	for _, c := range r.list {
-		for _, of := range []struct {
-			what    string
-			wanted  bool
-			values  map[string]float64
-			measure func(*contender) (float64, error)
-		}{
-			{"memory", c.memory, r.memory, b.measureMemory},
-			{"append-only file", c.aof, r.aof, b.measureAOF},
-		} {
-			p.step(of.what + ": " + c.name)
-			if !of.wanted {
-				continue
-			}
-			err := b.again(func() (err error) {
-				of.values[c.name], err = of.measure(c)
-				return err
-			})
-			if err != nil {
+// measureBytes measures memory and the append-only file. One round is enough: these
+// figures hardly vary.
+func (b *bench) measureBytes(r *results) error {
+	return measureAll(b, r, "bytes", 1, r.list, nameOf, func(c *contender, on *figures) (err error) {
+		if c.memory {
+			if on.memory[c.name], err = b.measureMemory(on.product, c); err != nil {
 				return err
 			}
 		}
-		runtime.GC()
-	}
-	p.end("bytes")
-	return nil
+		if c.aof {
+			on.aof[c.name], err = b.measureAOF(on.product, c)
+		}
+		return err
+	})
 }
 
-// A progress shows how far a phase is: on a terminal in one line that changes, else in a
-// few lines.
+// A progress shows how far a phase is. On a terminal it is one line that changes, else
+// about eight lines.
 type progress struct {
 	steps, done int
 	began       time.Time
@@ -227,7 +275,7 @@ func (p *progress) end(what string) {
 	fmt.Fprintf(os.Stderr, "[100 %%] %s: %.0f s\n", what, time.Since(p.began).Seconds())
 }
 
-// allowedCPUs returns the CPUs that this process may use, as taskset takes them.
+// allowedCPUs returns the CPUs that this process may use, listed in taskset's form.
 func allowedCPUs() (string, error) {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -29,39 +29,71 @@ var colours = map[int]color.RGBA{
 var groups = []struct {
 	by   int
 	name string
-}{{ours, "gothrottle"}, {theFloor, "the floor"}, {rival, "by other means"}, {peer, "another module"}}
+}{{ours, "gothrottle"}, {theFloor, "no limiter"}, {rival, "other limiters"}, {peer, "another module"}}
 
 var (
 	ink  = color.RGBA{0x24, 0x29, 0x2f, 0xff}
 	pale = color.RGBA{0xe4, 0xe8, 0xec, 0xff}
 )
 
-// plots writes the pictures of the report.
-func (r *results) plots(folder string) error {
-	cpu := newChart("Server CPU per op", "µs per op, 32-deep pipeline; whiskers: least and most of the rounds", "%.2f")
-	latency := newChart("Latency at 50 connections, no pipelining", "µs: median, 99 % and 99.9 %, medians of the rounds", "%.0f")
-	memory := newChart("Memory per key", "bytes, keys of 13 bytes; windows hold 95 calls", "%.0f")
+// few are the rows of the small plot, and what the plot calls them.
+func (r *results) few() (names, labels []string) {
+	names = []string{"GO.THROTTLE", "GO.THROTTLE denied", "GO.WINDOW 100", "GO.QUOTA",
+		"GCRA in Lua", "zset window in Lua", "zset window by MULTI"}
+	labels = []string{"GO.THROTTLE, admitted", "GO.THROTTLE, denied", "GO.WINDOW, limit 100", "GO.QUOTA",
+		"GCRA as a Lua script", "sliding window as a Lua script", "sliding window by MULTI"}
+	last, label := "INCR + EXPIRE in Lua", "fixed window as a Lua script"
 	for _, c := range r.list {
-		s := r.spread(c.name, cpuOf)
-		cpu.add(c, s.median, s.min, s.max)
-		if p50 := r.spread(c.name, p50Of).median; p50 > 0 && c.calls == 0 {
-			latency.add(c, p50, r.spread(c.name, p99Of).median, r.spread(c.name, p999Of).median)
-		}
-		if bytes, ok := r.memory[c.name]; ok {
-			memory.add(c, bytes, bytes, bytes)
+		if c.by == peer && c.expect == admitted {
+			last, label = c.name, c.name
 		}
 	}
-	if err := cpu.save(filepath.Join(folder, "bench-cpu.svg"), false); err != nil {
-		return err
-	}
-	if err := latency.save(filepath.Join(folder, "bench-latency.svg"), true); err != nil {
-		return err
-	}
-	return memory.save(filepath.Join(folder, "bench-memory.svg"), false)
+	return append(names, last), append(labels, label)
 }
 
-// A chart has a line for each contender, with three values: for bars the length and the
-// ends of a whisker, for dots the places of three.
+// plots writes the plots of the first server: bench-cpu.svg with the few rows that most
+// readers compare, and three plots of all rows.
+func (r *results) plots(folder string) error {
+	on := r.on[0]
+	whiskers := fmt.Sprintf("; whiskers: least and most of %d rounds", r.rounds())
+	few := newChart("Server CPU per call, "+on.name, "microseconds"+whiskers, "%.2f")
+	cpu := newChart("Server CPU per op, "+on.name, "µs per op, 32-deep pipeline"+whiskers, "%.2f")
+	latency := newChart("Latency at 50 connections, no pipelining, "+on.name, "µs: median, 99 % and 99.9 %, medians of the rounds", "%.0f")
+	memory := newChart("Memory per key, "+on.name, "bytes, keys of 13 bytes; windows hold 95 calls", "%.0f")
+	names, labels := r.few()
+	for _, c := range r.list {
+		s := on.spread(c.name, cpuOf)
+		cpu.add(c.name, c.by, s.median, s.min, s.max)
+		if p50 := on.spread(c.name, p50Of).median; p50 > 0 && c.calls == 0 {
+			latency.add(c.name, c.by, p50, on.spread(c.name, p99Of).median, on.spread(c.name, p999Of).median)
+		}
+		if bytes, ok := on.memory[c.name]; ok {
+			memory.add(c.name, c.by, bytes, bytes, bytes)
+		}
+	}
+	for i, name := range names {
+		j := slices.IndexFunc(r.list, func(c *contender) bool { return c.name == name })
+		if s := on.spread(name, cpuOf); j >= 0 {
+			few.add(labels[i], r.list[j].by, s.median, s.min, s.max)
+		}
+	}
+	for _, plot := range []struct {
+		chart *chart
+		file  string
+		dots  bool
+	}{{few, "bench-cpu.svg", false}, {cpu, "bench-cpu-all.svg", false}, {latency, "bench-latency.svg", true}, {memory, "bench-memory.svg", false}} {
+		if len(plot.chart.lines) == 0 {
+			continue // a run of some rows only
+		}
+		if err := plot.chart.save(filepath.Join(folder, plot.file), plot.dots); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A chart has a line for each contender. A line has three values: the length of a bar and
+// the ends of its whisker, or the places of three dots.
 type chart struct {
 	title, axis, format string
 	lines               []chartLine
@@ -77,21 +109,22 @@ func newChart(title, axis, format string) *chart {
 	return &chart{title: title, axis: axis, format: format}
 }
 
-func (c *chart) add(who *contender, a, b, d float64) {
-	c.lines = append(c.lines, chartLine{who.name, who.by, [3]float64{a, b, d}})
+func (c *chart) add(name string, by int, a, b, d float64) {
+	c.lines = append(c.lines, chartLine{name, by, [3]float64{a, b, d}})
 }
 
 const (
-	width      = 780 // all in points
+	// All in points.
+	width      = 780
 	lineHeight = 21
-	nameWidth  = 210 // with room for a viewer's wider font
+	nameWidth  = 210 // wide enough for a viewer's wider font
 	margin     = 12
 )
 
 func (c *chart) save(file string, dots bool) error {
 	p := plot.New()
 	p.Title.Text = c.title
-	p.Title.Padding = 30 // the legend is there
+	p.Title.Padding = 30 // room for the legend
 	p.Title.TextStyle = style(15)
 	p.Title.TextStyle.Font.Weight = 2 // bold
 	p.Title.TextStyle.XAlign, p.Title.TextStyle.YAlign = text.XCenter, text.YTop
@@ -118,11 +151,11 @@ func (c *chart) save(file string, dots bool) error {
 		longest, end = max(longest, l.values[0]), max(end, slices.Max(l.values[:]))
 	}
 	if !dots {
-		end = min(end, 1.4*longest) // one bad round must not make all bars short
+		end = min(end, 1.4*longest) // one disturbed round must not shorten all bars
 	}
 	p.X.Min, p.X.Max = 0, end*1.1
 	if dots {
-		p.X.Max = end * 1.3 // for three numbers
+		p.X.Max = end * 1.3 // room for three numbers
 	}
 	p.Y.Min, p.Y.Max = -0.7, float64(len(lines))-0.3
 
@@ -137,7 +170,7 @@ func (c *chart) save(file string, dots bool) error {
 	return write(p, vg.Length(lineHeight*len(lines)+120), file)
 }
 
-// ticks are the usual ones, without zeros behind the point.
+// ticks returns gonum's ticks, their labels without trailing zeros.
 func ticks(from, to float64) []plot.Tick {
 	marks := plot.DefaultTicks{}.Ticks(from, to)
 	for i := range marks {
@@ -201,16 +234,16 @@ func addDots(p *plot.Plot, lines []chartLine, by int) {
 	}
 }
 
-// words are the names to the left of the lines, the numbers to the right and the legend
-// above. They begin at fixed places, so that another font does not move them into the bars.
+// words are the names left of the lines, the numbers right of them, and the legend above.
+// Each begins at a fixed place, so a viewer's other font does not move it into the bars.
 type words struct {
 	lines  []chartLine
 	format string
-	all    bool // all three numbers, not the first alone
+	all    bool // all three numbers, not only the first
 	end    float64
 }
 
-// Plot writes them.
+// Plot draws the words.
 func (w words) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
 	name, number := style(11), style(10)
@@ -237,12 +270,12 @@ func (w words) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// rangeBars are thin lines from the least to the greatest value.
+// rangeBars are whiskers: thin lines from the least to the greatest value.
 type rangeBars []rangeBar
 
 type rangeBar struct{ from, to, y float64 }
 
-// Plot draws them.
+// Plot draws the whiskers.
 func (w rangeBars) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
 	style := draw.LineStyle{Color: ink, Width: 1}
@@ -254,7 +287,8 @@ func (w rangeBars) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// write makes the file, in fonts that any viewer has one of.
+// write writes the file. It names several fonts, so that every viewer has one of them. The
+// background is white, so that dark pages show the plot well, too.
 func write(p *plot.Plot, height vg.Length, file string) error {
 	canvas := vgsvg.New(width, height)
 	whole := draw.New(canvas)

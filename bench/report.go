@@ -13,14 +13,18 @@ import (
 //go:embed report.md
 var reportText string
 
-// report shows the tables in the terminal and writes benchmarks.md and the plots.
+// report prints the tables and writes benchmarks.md and the plots.
 func (b *bench) report(r *results) error {
-	ratios, absolutes := r.ratioTable(), r.absoluteTable()
-	fmt.Printf("\n%s\n%s", plain(ratios), plain(absolutes))
-	note := b.quietness(r)
-	if b.disturbed > 0 {
-		note += fmt.Sprintf(" %d slices of windows were repeated, because the load generator was held up.", b.disturbed)
+	names := r.names()
+	ratios, cpu, worst := r.ratioTable(), r.cpuTable(), r.worstTable()
+	fmt.Printf("\n%s\n%s\n%s", plain(ratios), plain(cpu), plain(worst))
+	details := ""
+	for _, on := range r.on {
+		t := on.detailTable(r.list)
+		fmt.Printf("\n%s\n%s", on.name, plain(t))
+		details += fmt.Sprintf("### %s\n\n%s\n", on.name, markdown(t))
 	}
+	note := b.notes(r)
 	if note != "" {
 		fmt.Println("\n" + note)
 	}
@@ -31,20 +35,24 @@ func (b *bench) report(r *results) error {
 	text := strings.NewReplacer(
 		"{date}", r.machine.date.UTC().Format("2006-01-02"),
 		"{machine}", strings.ToUpper(r.machine.line()[:1])+r.machine.line()[1:],
+		"{servers}", r.serverNames(),
+		"{first}", names[0],
 		"{load}", r.machine.load,
 		"{command}", b.command,
 		"{minutes}", fmt.Sprintf("%.0f", math.Ceil(r.took.Minutes())),
-		"{rounds}", fmt.Sprint(b.options.rounds),
-		"{keys}", fmt.Sprint(b.keys),
+		"{rounds}", fmt.Sprint(b.rounds),
+		"{keys}", thousands(b.keys),
 		"{windows}", fmt.Sprint(b.windowKeys),
 		"{period}", fmt.Sprint(b.period.Milliseconds()),
-		"{calls}", fmt.Sprint(int(float64(b.windowKeys*95)/b.period.Seconds())),
-		"{fewercalls}", fmt.Sprint(int(float64(b.windowKeys*95/latencyPart)/b.period.Seconds())),
-		"{memorykeys}", fmt.Sprint(b.memoryKeys),
+		"{calls}", thousands(int64(float64(b.windowKeys*95)/b.period.Seconds())),
+		"{fewercalls}", thousands(int64(float64(b.windowKeys*95/latencyPart)/b.period.Seconds())),
+		"{memorykeys}", thousands(b.memoryKeys),
 		"{note}", note,
 		"{peer}", b.peerNote(),
 		"{ratios}", markdown(ratios),
-		"{absolutes}", markdown(absolutes),
+		"{cpu}", markdown(cpu),
+		"{worst}", markdown(worst),
+		"{details}", details,
 	).Replace(reportText)
 	for strings.Contains(text, "\n\n\n") {
 		text = strings.ReplaceAll(text, "\n\n\n", "\n\n")
@@ -60,13 +68,29 @@ func (b *bench) report(r *results) error {
 	return nil
 }
 
-// quietness warns if the machine had other things to do.
-func (b *bench) quietness(r *results) string {
-	s := r.spread("SET PX", cpuOf)
-	if s.max/s.min < 1.15 {
-		return ""
+// thousands writes n with a comma between groups of three digits.
+func thousands(n int64) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
 	}
-	return fmt.Sprintf("The machine was not quiet: SET took %.2f to %.2f µs. Ratios suffer less than absolutes.", s.min, s.max)
+	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
+}
+
+// notes says whether something disturbed the run.
+func (b *bench) notes(r *results) string {
+	var notes []string
+	for _, on := range r.on {
+		if s := on.spread("SET PX", cpuOf); s.max/s.min >= 1.15 {
+			notes = append(notes, fmt.Sprintf("The machine was not quiet: on %s, SET took %.2f to %.2f µs.", on.name, s.min, s.max))
+		}
+	}
+	if len(notes) > 0 {
+		notes = append(notes, "Ratios suffer less than absolute figures.")
+	}
+	if b.disturbed > 0 {
+		notes = append(notes, fmt.Sprintf("%d slices were repeated, because the load generator was late.", b.disturbed))
+	}
+	return strings.Join(notes, "\n")
 }
 
 func (b *bench) peerNote() string {
@@ -79,49 +103,90 @@ func (b *bench) peerNote() string {
 // A table has a line of headings first.
 type table [][]string
 
+// newTable returns a table with the given headings around those of each server: its name
+// and the spread of its rounds.
+func (r *results) newTable(before, after []string) table {
+	headings := before
+	for _, name := range r.names() {
+		headings = append(headings, name, "min..max")
+	}
+	return table{append(headings, after...)}
+}
+
+// cells writes a median and a spread. A figure that was not measured becomes "-".
+func cells(s spread, format string) []string {
+	if math.IsNaN(s.median) {
+		return []string{"-", "-"}
+	}
+	return []string{fmt.Sprintf(format, s.median), fmt.Sprintf(format+".."+format, s.min, s.max)}
+}
+
 func (r *results) ratioTable() table {
-	t := table{{"", "target", "median", "min..max", "met"}}
+	t := r.newTable([]string{"", "target"}, []string{"met"})
 	for _, w := range r.rows() {
-		median, ends := "-", "-"
 		format := "%.2f"
 		if w.unit != "" {
-			format = "%.1f"
+			format = "%.0f" + w.unit
 		}
-		number := func(v float64) string { return fmt.Sprintf(format, v) + w.unit }
-		if !math.IsNaN(w.is.median) {
-			median = number(w.is.median)
-			if w.unit == "" {
-				ends = number(w.is.min) + ".." + number(w.is.max)
+		target := ""
+		if !math.IsNaN(w.target) {
+			target = strings.TrimSpace("<= " + fmt.Sprintf(format, w.target))
+		}
+		line := []string{w.what, target}
+		for _, s := range w.is {
+			pair := cells(s, format)
+			if w.unit != "" {
+				pair[1] = "-" // measured once
 			}
+			line = append(line, strings.TrimSpace(pair[0]), pair[1])
 		}
-		t = append(t, []string{w.what, "<= " + number(w.target), median, ends, w.met()})
+		t = append(t, append(line, w.met(r.names())))
 	}
 	return t
 }
 
-func (r *results) absoluteTable() table {
-	t := table{{"", "CPU µs per op", "min..max", "ops/s", "min..max", "p50 µs", "min..max", "p99 µs", "min..max",
-		"p99.9 µs", "min..max", "bytes per key", "AOF bytes per op"}}
+func (r *results) cpuTable() table {
+	t := r.newTable([]string{""}, nil)
 	for _, c := range r.list {
 		line := []string{c.name}
-		for _, column := range []struct {
-			of     func(figure) float64
-			format string
-		}{{cpuOf, "%.2f"}, {rateOf, "%.0f"}, {p50Of, "%.0f"}, {p99Of, "%.0f"}, {p999Of, "%.0f"}} {
-			s := r.spread(c.name, column.of)
-			if s.median == 0 {
-				line = append(line, "-", "-")
-				continue
-			}
-			line = append(line, fmt.Sprintf(column.format, s.median),
-				fmt.Sprintf(column.format+".."+column.format, s.min, s.max))
+		for _, on := range r.on {
+			line = append(line, cells(on.spread(c.name, cpuOf), "%.2f")...)
 		}
-		for _, values := range []map[string]float64{r.memory, r.aof} {
-			if v, ok := values[c.name]; ok {
-				line = append(line, fmt.Sprintf("%.0f", v))
-			} else {
-				line = append(line, "-")
+		t = append(t, line)
+	}
+	return t
+}
+
+func (r *results) worstTable() table {
+	t := r.newTable([]string{""}, nil)
+	for _, w := range r.worst {
+		line := []string{w.name}
+		for _, on := range r.on {
+			line = append(line, cells(spreadOf(on.worst[w.name]), "%.1f")...)
+		}
+		t = append(t, line)
+	}
+	return t
+}
+
+// detailTable has the medians of what the other tables leave out.
+func (on *figures) detailTable(list []*contender) table {
+	t := table{{"", "ops/s", "p50 µs", "p99 µs", "p99.9 µs", "bytes per key", "AOF bytes per op"}}
+	for _, c := range list {
+		line := []string{c.name}
+		for _, of := range []func(figure) float64{rateOf, p50Of, p99Of, p999Of} {
+			cell := "-"
+			if v := on.spread(c.name, of).median; v > 0 {
+				cell = fmt.Sprintf("%.0f", v)
 			}
+			line = append(line, cell)
+		}
+		for _, values := range []map[string]float64{on.memory, on.aof} {
+			cell := "-"
+			if v, ok := values[c.name]; ok {
+				cell = fmt.Sprintf("%.0f", v)
+			}
+			line = append(line, cell)
 		}
 		t = append(t, line)
 	}
@@ -151,7 +216,7 @@ func plain(t table) string {
 	return b.String()
 }
 
-// markdown lays a table out for a file. Numbers are to the right.
+// markdown lays a table out for a file, with numbers aligned to the right.
 func markdown(t table) string {
 	var b strings.Builder
 	for i, line := range t {

@@ -16,29 +16,35 @@ type op struct {
 	replies int
 }
 
-// A part is bytes that are always the same, then a blank of a fixed width.
+// A part is a constant text followed by a blank of a fixed width.
 type part struct {
 	text  string
 	blank string
 	width int
 }
 
-// blanks are the words that differ from op to op, and their widths. All keys have 13 bytes.
+// blanks are the placeholders of an op and their widths in bytes. A placeholder of a key
+// becomes 13 bytes: keyPrefix and 9 digits.
 var blanks = map[string]int{
 	"{key}":   9,  // the op's key, the same wherever it stands in the op
-	"{other}": 9,  // another key each time it stands there
+	"{other}": 9,  // a random key that is neither {key} nor {third}
+	"{third}": 9,  // a random key that is neither {key} nor {other}
 	"{hot}":   9,  // one key for all ops
 	"{slot}":  2,  // 00 to 99: in a warm-up the number of the pass over the keys, else random
 	"{phase}": 2,  // 00 to 14
-	"{id}":    16, // never the same twice
+	"{id}":    16, // unique in the run
 	"{now}":   16, // the client's clock, µs since the Unix epoch
-	"{old}":   16, // the same, one period ago
+	"{old}":   16, // the client's clock one period ago, µs since the Unix epoch
 }
 
 const keyPrefix = "key:"
 
-// compile turns a text such as "GET {key} ; PING" into an op. The words in fixed, as
-// {sha}, are replaced first.
+// hotKey is the key that {hot} stands for.
+const hotKey = keyPrefix + "000000000"
+
+// compile turns a text such as "GET {key} ; PING" into an op. Words that fixed has, such
+// as {sha}, are replaced first. A word may have text around its blank: "{{key}}:a" is a key
+// with a hash tag.
 func compile(text string, fixed map[string]string) (*op, error) {
 	var o op
 	var wire strings.Builder
@@ -52,22 +58,22 @@ func compile(text string, fixed map[string]string) (*op, error) {
 			if value, ok := fixed[word]; ok {
 				word = value
 			}
-			width, ok := blanks[word]
+			before, blank, after := cutBlank(word)
 			switch {
-			case !ok && strings.HasPrefix(word, "{"):
+			case blank == "" && strings.Contains(word, "{"):
 				return nil, fmt.Errorf("what is %s in %q?", word, text)
-			case !ok:
+			case blank == "":
 				fmt.Fprintf(&wire, "$%d\r\n%s\r\n", len(word), word)
 				continue
 			}
-			prefix := ""
-			if word == "{key}" || word == "{other}" || word == "{hot}" {
-				prefix = keyPrefix
+			if blank == "{key}" || blank == "{other}" || blank == "{third}" || blank == "{hot}" {
+				before += keyPrefix
 			}
-			fmt.Fprintf(&wire, "$%d\r\n%s", len(prefix)+width, prefix)
-			o.parts = append(o.parts, part{wire.String(), word, width})
+			width := blanks[blank]
+			fmt.Fprintf(&wire, "$%d\r\n%s", len(before)+width+len(after), before)
+			o.parts = append(o.parts, part{wire.String(), blank, width})
 			wire.Reset()
-			wire.WriteString("\r\n")
+			wire.WriteString(after + "\r\n")
 		}
 		o.replies++
 	}
@@ -75,7 +81,19 @@ func compile(text string, fixed map[string]string) (*op, error) {
 	return &o, nil
 }
 
-// blanksOf is what is written into the blanks of one op.
+// cutBlank returns the blank in a word and the text around it. The blank is "" if the word
+// has none. A word has at most one.
+func cutBlank(word string) (before, blank, after string) {
+	for name := range blanks {
+		if before, after, found := strings.Cut(word, name); found {
+			return before, name, after
+		}
+	}
+	return word, "", ""
+}
+
+// blanksOf are the values for the blanks of one op. keys is at least 3 if the op has an
+// {other} or a {third}.
 type blanksOf struct {
 	key, keys, slot, id int64
 	period              time.Duration
@@ -91,7 +109,9 @@ func (o *op) append(b []byte, v blanksOf, random *rand.Rand) []byte {
 		case "{key}":
 			b = appendDigits(b, v.key, p.width)
 		case "{other}":
-			b = appendDigits(b, random.Int64N(v.keys), p.width)
+			b = appendDigits(b, v.other(random), p.width)
+		case "{third}":
+			b = appendDigits(b, v.third(random), p.width)
 		case "{hot}":
 			b = appendDigits(b, 0, p.width)
 		case "{slot}":
@@ -109,6 +129,18 @@ func (o *op) append(b []byte, v blanksOf, random *rand.Rand) []byte {
 	return b
 }
 
+// other draws from the first half of the keys behind v.key, counted round the end, and
+// third from the second half. So the three keys of an op differ.
+func (v *blanksOf) other(random *rand.Rand) int64 {
+	return (v.key + 1 + random.Int64N((v.keys-1)/2)) % v.keys
+}
+
+func (v *blanksOf) third(random *rand.Rand) int64 {
+	half := (v.keys - 1) / 2
+	return (v.key + 1 + half + random.Int64N(v.keys-1-half)) % v.keys
+}
+
+// appendDigits writes n with leading zeros, width bytes in all.
 func appendDigits(b []byte, n int64, width int) []byte {
 	b = append(b, "0000000000000000"[:width]...)
 	for i := len(b) - 1; n > 0; i-- {
@@ -118,15 +150,15 @@ func appendDigits(b []byte, n int64, width int) []byte {
 	return b
 }
 
-// errReply is an error that the server replied with.
+// errReply is an error reply of the server.
 type errReply string
 
 func (e errReply) Error() string { return "the server replied " + strconv.Quote(string(e)) }
 
-var errProtocol = errors.New("the server's bytes are no RESP2 reply")
+var errProtocol = errors.New("the server sent something that is not a RESP2 reply")
 
-// skipReply reads one reply, nested or not, and adds its integers to ints, as many as
-// have room there. An error reply is an error, also within an array.
+// skipReply reads one reply, nested or not. It appends the reply's integers to ints until
+// ints is full. It returns an error for an error reply, also for one inside an array.
 func skipReply(r *bufio.Reader, ints []int64) ([]int64, error) {
 	line, err := r.ReadSlice('\n')
 	if err != nil {

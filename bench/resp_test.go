@@ -2,10 +2,13 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -68,38 +71,145 @@ func TestCompile(t *testing.T) {
 	}
 }
 
-// Every contender can be sent, and its blanks are as wide as what is written into them.
+// The text around a blank becomes a part of the word.
+func TestCompile_around(t *testing.T) {
+	o, err := compile("GET {{key}}:rpm", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := string(o.append(nil, blanksOf{key: 42, keys: 100}, nil))
+	if want := "*2\r\n$3\r\nGET\r\n$19\r\n{key:000000042}:rpm\r\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if _, err := compile("GET a{kye}:rpm", nil); err == nil {
+		t.Error("an unknown blank inside a word compiles")
+	}
+}
+
+// The three keys of an op differ, and {other} and {third} together reach all other keys.
+func TestCompile_threeKeys(t *testing.T) {
+	o, err := compile("MGET {key} {other} {third}", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(1, 1))
+	for _, keys := range []int64{3, 4, 9} {
+		seen := map[string]bool{}
+		for range 1000 {
+			words := wordsOf(t, string(o.append(nil, blanksOf{key: keys - 1, keys: keys}, random)))
+			if words[1] == words[2] || words[1] == words[3] || words[2] == words[3] {
+				t.Fatalf("%d keys: %q", keys, words)
+			}
+			seen[words[2]], seen[words[3]] = true, true
+		}
+		if int64(len(seen)) != keys-1 {
+			t.Errorf("%d keys: %d others", keys, len(seen))
+		}
+	}
+}
+
+// wordsOf returns the words of a request. Words have no line ends here.
+func wordsOf(t *testing.T, wire string) []string {
+	t.Helper()
+	var words []string
+	lines := strings.Split(wire, "\r\n")
+	for i := 2; i < len(lines); i += 2 {
+		if lines[i-1] != fmt.Sprintf("$%d", len(lines[i])) {
+			t.Fatalf("%s before %q", lines[i-1], lines[i])
+		}
+		words = append(words, lines[i])
+	}
+	return words
+}
+
+// complete fails if wire is not n complete commands.
+func complete(t *testing.T, name string, wire []byte, n int) {
+	t.Helper()
+	r := bufio.NewReader(bytes.NewReader(wire))
+	for range n { // requests have the form of replies
+		if _, err := skipReply(r, nil); err != nil {
+			t.Errorf("%s: %.200q: %v", name, wire, err)
+		}
+	}
+	if _, err := r.ReadByte(); err != io.EOF {
+		t.Errorf("%s: bytes follow %d commands", name, n)
+	}
+}
+
+// All texts compile, and their blanks are as wide as the values written into them.
 func TestContenders(t *testing.T) {
 	names := map[string]bool{}
 	for _, c := range contenders(&options{peer: "x.so", peerCmd: "P {key}", peerDenied: "P {hot}"}) {
 		if names[c.name] {
-			t.Errorf("two are called %s", c.name)
+			t.Errorf("two contenders are called %s", c.name)
 		}
 		names[c.name] = true
 		for _, text := range []string{c.text, cmp.Or(c.warm, c.text), cmp.Or(c.filled, c.text)} {
 			traffic, err := c.traffic(&options{}, text, "sha", 1000, time.Second)
 			if err != nil {
-				t.Error(err)
+				t.Errorf("%s: %v", c.name, err)
 				continue
 			}
 			random := rand.New(rand.NewPCG(1, 1))
-			b := traffic.op.append(nil, blanksOf{key: 999, keys: 1000, slot: 99, id: 5e10 + 7, period: time.Second}, random)
-			r := bufio.NewReader(strings.NewReader(string(b)))
-			for range traffic.op.replies { // requests have the form of replies
-				if _, err := skipReply(r, nil); err != nil {
-					t.Errorf("%s: %q: %v", c.name, b, err)
-				}
-			}
-			if r.Buffered() != 0 {
-				t.Errorf("%s: %q has something at its end", c.name, b)
+			wire := traffic.op.append(nil, blanksOf{key: 999, keys: 1000, slot: 99, id: 5e10 + 7, period: time.Second}, random)
+			complete(t, c.name, wire, traffic.op.replies)
+		}
+	}
+	for _, row := range newResults(contenders(&options{}), nil, nil).rows() {
+		pair, isCPU := strings.CutPrefix(row.what, "CPU, ")
+		for name := range strings.SplitSeq(pair, " / ") {
+			if isCPU && !names[name] && !strings.Contains(name, "PEER") {
+				t.Errorf("%q: no contender is called %s", row.what, name)
 			}
 		}
 	}
-	for _, row := range newResults(contenders(&options{})).rows() {
-		for name := range strings.SplitSeq(strings.TrimPrefix(row.what, "CPU, "), " / ") {
-			if strings.HasPrefix(row.what, "CPU, ") && !names[name] && !strings.Contains(name, "PEER") {
-				t.Errorf("%q: nobody is called %s", row.what, name)
+}
+
+// Each GO.ALL of the bench has the words that the command takes, and its keys differ.
+func TestContenders_all(t *testing.T) {
+	form := regexp.MustCompile(`^GO\.ALL \S+( THROTTLE \d+ \d+ \d+( \d+)?| WINDOW \d+ \d+ \d+| QUOTA \d+ \d+ \d+| LEASE \d+ \d+ \d+| KEY \S+)+( MS)?$`)
+	clause := regexp.MustCompile(` (THROTTLE|WINDOW|QUOTA|LEASE) `)
+	check := func(name string, words []string, count int) {
+		t.Helper()
+		var short []string // the longest words would take the patterns seconds
+		for _, word := range words {
+			short = append(short, word[:min(len(word), 30)])
+		}
+		text := strings.Join(short, " ")
+		if n := len(clause.FindAllString(text, -1)); n != count || !form.MatchString(text) {
+			t.Errorf("%s: %d clauses in %.300q", name, n, text)
+		}
+		seen := map[string]bool{}
+		for i, word := range words {
+			if i == 1 || words[max(0, i-1)] == "KEY" {
+				if seen[word] {
+					t.Errorf("%s names %.50s twice", name, word)
+				}
+				seen[word] = true
 			}
+		}
+	}
+	counts := map[string]int{"GO.ALL 3 cells": 3, "GO.ALL 3 keys": 3, "GO.ALL gateway": 4}
+	found := 0
+	for _, c := range contenders(&options{}) {
+		if counts[c.name] == 0 {
+			continue
+		}
+		found++
+		traffic, err := c.traffic(&options{}, c.text, "", 1000, time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		random := rand.New(rand.NewPCG(1, 1))
+		wire := traffic.op.append(nil, blanksOf{key: 2, keys: 3, slot: 7}, random)
+		check(c.name, wordsOf(t, string(wire)), counts[c.name])
+	}
+	if found != len(counts) {
+		t.Errorf("%d rows of GO.ALL", found)
+	}
+	for _, w := range worstCases() {
+		if w.call[0] == "GO.ALL" {
+			check(w.name, w.call, 32)
 		}
 	}
 }
@@ -122,23 +232,7 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	if (&contender{expect: admitted}).check(tally{}) == nil {
-		t.Error("no reply at all is well")
-	}
-}
-
-func TestResults(t *testing.T) {
-	if s := spreadOf([]float64{5, 1, 2, 4}); s != (spread{3, 1, 5}) {
-		t.Error(s)
-	}
-	r := newResults(nil)
-	r.of["a"] = []figure{{cpu: 1}, {cpu: 9}, {cpu: 8}}
-	r.of["b"] = []figure{{cpu: 2}, {cpu: 3}, {cpu: 4}}
-	// Within the rounds 0.5, 3, 2; the quotient of the medians would be 8/3.
-	if s := r.ratio("a", "b", cpuOf); s != (spread{2, 0.5, 3}) {
-		t.Error(s)
-	}
-	if w := (row{target: 1, is: r.ratio("a", "none", cpuOf)}); w.met() != "not measured" {
-		t.Error(w.met())
+		t.Error("a tally without samples passes")
 	}
 }
 

@@ -7,29 +7,62 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
-// results are all figures of a run, by the contenders' names.
+// results are all results of a run.
 type results struct {
 	list    []*contender
-	of      map[string][]figure  // one per round
-	tied    map[string][]float64 // per round: cost tied to one CPU / cost without
-	memory  map[string]float64   // bytes per key
-	aof     map[string]float64   // bytes per op
+	worst   []*worstCase
+	on      []*figures // one for each server, in the order of the options
 	machine machine
 	took    time.Duration
 
-	allocs   float64 // Go allocations of a command, the most of any; NaN if not measured
-	allocsOf int     // of so many benchmarks
+	allocs   float64 // the most Go allocations of any command; NaN if not measured
+	allocsOf int     // the number of commands whose allocations were counted
 }
 
-func newResults(list []*contender) *results {
-	return &results{list: list, of: map[string][]figure{}, tied: map[string][]float64{},
-		memory: map[string]float64{}, aof: map[string]float64{}}
+// figures are the results of one server. The keys are names of contenders and worst cases.
+type figures struct {
+	product
+	of     map[string][]figure  // one per round
+	tied   map[string][]float64 // one per round: cost on one CPU / cost on all CPUs
+	memory map[string]float64   // bytes per key
+	aof    map[string]float64   // bytes per op
+	worst  map[string][]float64 // one per round: µs per call
 }
 
-// A spread is the median of some values, the least and the greatest.
+func newResults(list []*contender, worst []*worstCase, products []product) *results {
+	r := &results{list: list, worst: worst, allocs: math.NaN()}
+	for _, p := range products {
+		r.on = append(r.on, &figures{product: p, of: map[string][]figure{}, tied: map[string][]float64{},
+			memory: map[string]float64{}, aof: map[string]float64{}, worst: map[string][]float64{}})
+	}
+	return r
+}
+
+// names returns the names of the servers, such as Redis 8.6.3.
+func (r *results) names() []string {
+	var names []string
+	for _, on := range r.on {
+		names = append(names, on.name)
+	}
+	return names
+}
+
+func (r *results) serverNames() string { return strings.Join(r.names(), ", ") }
+
+// rounds returns the number of rounds measured.
+func (r *results) rounds() int {
+	n := 0
+	for _, figures := range r.on[0].of {
+		n = max(n, len(figures))
+	}
+	return n
+}
+
+// A spread is the median, the least and the greatest of some values.
 type spread struct{ median, min, max float64 }
 
 func spreadOf(values []float64) spread {
@@ -47,54 +80,70 @@ func p50Of(f figure) float64  { return f.p50 }
 func p99Of(f figure) float64  { return f.p99 }
 func p999Of(f figure) float64 { return f.p999 }
 
-func (r *results) spread(name string, of func(figure) float64) spread {
+func (on *figures) spread(name string, of func(figure) float64) spread {
 	var values []float64
-	for _, f := range r.of[name] {
+	for _, f := range on.of[name] {
 		values = append(values, of(f))
 	}
 	return spreadOf(values)
 }
 
-// ratio compares two contenders within each round, and only then over the rounds.
-func (r *results) ratio(a, b string, of func(figure) float64) spread {
+// ratio returns the spread of the rounds' ratios. A ratio compares two contenders of the
+// same round.
+func (on *figures) ratio(a, b string, of func(figure) float64) spread {
 	var ratios []float64
-	for i := range min(len(r.of[a]), len(r.of[b])) {
-		ratios = append(ratios, of(r.of[a][i])/of(r.of[b][i]))
+	for i := range min(len(on.of[a]), len(on.of[b])) {
+		ratios = append(ratios, of(on.of[a][i])/of(on.of[b][i]))
 	}
 	return spreadOf(ratios)
 }
 
-// extra is how much more the server takes on one CPU, relative to SET.
-func (r *results) extra(name string) spread {
+// extra returns the extra cost of one CPU divided by the extra cost of SET on one CPU.
+func (on *figures) extra(name string) spread {
 	var ratios []float64
-	set := r.tied["SET PX"]
-	for i := range min(len(r.tied[name]), len(set)) {
-		ratios = append(ratios, r.tied[name][i]/set[i])
+	set := on.tied["SET PX"]
+	for i := range min(len(on.tied[name]), len(set)) {
+		ratios = append(ratios, on.tied[name][i]/set[i])
 	}
 	return spreadOf(ratios)
 }
 
-// A row of the table of targets.
+// A row is a line of the table of ratios.
 type row struct {
 	what   string
-	target float64
-	is     spread
-	unit   string
+	target float64  // NaN for none
+	is     []spread // one for each server
+	unit   string   // "" for a ratio
 }
 
-func (w row) met() string {
-	switch {
-	case math.IsNaN(w.is.median):
-		return "not measured"
-	case w.is.median <= w.target:
-		return "yes"
+// met says whether a row meets its target, and where it does not.
+func (w row) met(names []string) string {
+	var measured, missed []string
+	for i, s := range w.is {
+		if !math.IsNaN(s.median) {
+			measured = append(measured, names[i])
+			if s.median > w.target {
+				missed = append(missed, names[i])
+			}
+		}
 	}
-	return "no"
+	switch {
+	case math.IsNaN(w.target):
+		return ""
+	case len(measured) == 0:
+		return "not measured"
+	case len(missed) == 0:
+		return "yes"
+	case len(w.is) == 1:
+		return "no"
+	}
+	return "no: " + strings.Join(missed, ", ")
 }
 
 var allocsPerOp = regexp.MustCompile(`(?m)^Benchmark.* ([0-9]+) allocs/op$`)
 
-// readAllocs returns the greatest figure of a file of Go benchmarks, and how many it has.
+// readAllocs returns the greatest number of allocations in a file of Go benchmarks, and the
+// number of its benchmarks.
 func readAllocs(file string) (most float64, n int, err error) {
 	if file == "" {
 		return math.NaN(), 0, nil
@@ -116,56 +165,70 @@ func readAllocs(file string) (most float64, n int, err error) {
 	return most, n, nil
 }
 
-// rows are the ratios, and the few absolutes that have targets.
-func (r *results) rows() []row {
-	peerName, deniedName := "", ""
+// peers returns the names of the other module's contenders.
+func (r *results) peers() (admittedName, deniedName string) {
+	admittedName, deniedName = "another module (PEER)", "another module (PEER) denied"
 	for _, c := range r.list {
 		switch {
 		case c.by == peer && c.expect == denied:
 			deniedName = c.name
 		case c.by == peer:
-			peerName = c.name
+			admittedName = c.name
 		}
 	}
-	or := func(name string) string {
-		if name == "" {
-			return "another module (PEER)"
-		}
-		return name
-	}
+	return admittedName, deniedName
+}
+
+// rows returns the rows with a target, then the rows without.
+func (r *results) rows() []row {
 	var rows []row
-	cpu := func(target float64, a, b string) {
-		rows = append(rows, row{"CPU, " + a + " / " + or(b), target, r.ratio(a, b, cpuOf), ""})
+	add := func(what string, target float64, unit string, of func(*figures) spread) {
+		w := row{what: what, target: target, unit: unit}
+		for _, on := range r.on {
+			w.is = append(w.is, of(on))
+		}
+		rows = append(rows, w)
 	}
-	cpu(0.27, "GO.THROTTLE", "GCRA in Lua")
-	cpu(0.75, "GO.THROTTLE", peerName)
-	cpu(1.00, "GO.THROTTLE", "plain C module")
-	cpu(1.30, "GO.THROTTLE", "SET PX")
-	cpu(2.00, "GO.THROTTLE denied", "INCR hot key")
-	cpu(0.70, "GO.THROTTLE denied", deniedName)
-	cpu(0.30, "GO.WINDOW 100", "zset window by MULTI")
-	cpu(0.30, "GO.WINDOW 100", "zset window in Lua")
+	cpu := func(target float64, a, b string) {
+		add("CPU, "+a+" / "+b, target, "", func(on *figures) spread { return on.ratio(a, b, cpuOf) })
+	}
+	peerName, peerDenied := r.peers()
+	cpu(1.15, "GO.THROTTLE", "any module: and write")
+	cpu(1.25, "GO.THROTTLE denied", "any module: and read, hot key")
+	cpu(0.33, "GO.THROTTLE", "GCRA in Lua")
+	cpu(0.78, "GO.THROTTLE", peerName)
+	cpu(0.92, "GO.THROTTLE denied", peerDenied)
+	cpu(0.63, "GO.ALL 3 cells", "3 x GO.THROTTLE pipelined")
 	cpu(1.20, "GO.WINDOW 10^6", "GO.WINDOW 100")
-	cpu(0.60, "GO.QUOTA", "INCR + EXPIRE in Lua")
-	cpu(1.10, "GO.QUOTA", "SET PX")
-	cpu(0.60, "GO.MTHROTTLE 3 cells", "3 x GO.THROTTLE pipelined")
-	cpu(0.90, "GO.MTHROTTLE 3 keys", "3 x GO.THROTTLE pipelined")
-	rows = append(rows, row{"p99, GO.THROTTLE / SET PX", 1.15, r.ratio("GO.THROTTLE", "SET PX", p99Of), ""})
 	for _, c := range r.list {
 		if c.pinned && c.by == ours {
-			rows = append(rows, row{"extra CPU on one CPU, " + c.name + " / SET PX", 1.15, r.extra(c.name), ""})
+			add("extra CPU on one CPU, "+c.name+" / SET PX", 1.15, "", func(on *figures) spread { return on.extra(c.name) })
 		}
 	}
-	one := func(values map[string]float64, name string) spread {
-		if v, ok := values[name]; ok {
-			return spread{v, v, v}
-		}
-		return spreadOf(nil)
+	add(fmt.Sprintf("Go allocations per call, the most of %d benchmarks", r.allocsOf), 0, " ",
+		func(*figures) spread { return spread{r.allocs, r.allocs, r.allocs} })
+
+	none := math.NaN()
+	cpu(none, "GO.THROTTLE", "plain C module")
+	cpu(none, "GO.THROTTLE", "SET PX")
+	cpu(none, "GO.THROTTLE denied", "INCR hot key")
+	cpu(none, "GO.WINDOW 100", "zset window by MULTI")
+	cpu(none, "GO.WINDOW 100", "zset window in Lua")
+	cpu(none, "GO.QUOTA", "INCR + EXPIRE in Lua")
+	cpu(none, "GO.QUOTA", "SET PX")
+	cpu(none, "GO.ALL 3 keys", "3 x GO.THROTTLE pipelined")
+	add("p99, GO.THROTTLE / SET PX", none, "", func(on *figures) spread { return on.ratio("GO.THROTTLE", "SET PX", p99Of) })
+	bytes := func(what, name string, of func(*figures) map[string]float64) {
+		add(what+", "+name, none, " B", func(on *figures) spread {
+			if v, ok := of(on)[name]; ok {
+				return spread{v, v, v}
+			}
+			return spreadOf(nil)
+		})
 	}
-	rows = append(rows, row{fmt.Sprintf("Go allocations per call, the most of %d benchmarks", r.allocsOf), 0,
-		spread{r.allocs, r.allocs, r.allocs}, " "})
-	return append(rows,
-		row{"memory per limiter, GO.THROTTLE", 145, one(r.memory, "GO.THROTTLE"), " B"},
-		row{"memory per limiter, GO.THROTTLE with a rest", 160, one(r.memory, "GO.THROTTLE with a rest"), " B"},
-		row{"append-only file per admitted GO.THROTTLE", 90, one(r.aof, "GO.THROTTLE"), " B"})
+	memory := func(on *figures) map[string]float64 { return on.memory }
+	bytes("memory per limiter", "GO.THROTTLE", memory)
+	bytes("memory per limiter", "GO.THROTTLE with a rest", memory)
+	bytes("append-only file per admitted call", "GO.THROTTLE", func(on *figures) map[string]float64 { return on.aof })
+	return rows
 }

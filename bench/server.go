@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A server is a process of its own on a free port of 127.0.0.1, with an empty folder.
+// A server is a server process on a free port of 127.0.0.1 with an empty folder.
 type server struct {
 	addr    string
 	dir     string
@@ -24,11 +24,11 @@ type server struct {
 	forget  func() bool
 }
 
-// launch starts a server and returns once it answers. cpus are those it may run on, as
-// taskset takes them. When ctx ends so does the server.
+// launch starts a server and returns when it answers. cpus lists the CPUs that it may run
+// on, in taskset's form. The server ends when ctx ends.
 func launch(ctx context.Context, binary, cpus string, args ...string) (*server, error) {
 	var err error
-	for range 3 { // another process may take the port first
+	for range 3 { // another process may take the port in between
 		var s *server
 		if s, err = launchOnce(ctx, binary, cpus, args); err == nil {
 			return s, nil
@@ -54,8 +54,8 @@ func launchOnce(ctx context.Context, binary, cpus string, args []string) (*serve
 	words := append([]string{"-c", cpus, binary, "--bind", "127.0.0.1", "--port", port, "--dir", s.dir,
 		"--save", "", "--logfile", filepath.Join(s.dir, "log")}, args...)
 	s.process = exec.Command("taskset", words...)
-	// The server ends with us even if we are killed. That needs the thread that starts
-	// it to live as long as we do: see main.
+	// The kernel kills the server when the thread that started it ends. So that thread
+	// must live as long as this process: see main.
 	s.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := s.process.Start(); err != nil {
 		os.RemoveAll(s.dir)
@@ -74,7 +74,7 @@ func launchOnce(ctx context.Context, binary, cpus string, args []string) (*serve
 	return s, nil
 }
 
-// await connects to the server as soon as it answers.
+// await connects to the server and returns when it answers.
 func (s *server) await() error {
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(3 * time.Millisecond) {
 		select {
@@ -121,17 +121,21 @@ func (s *server) info(section string) (map[string]string, error) {
 	return fields, nil
 }
 
-// cpu returns how much processor time the server has used, in µs.
+// cpu returns the processor time that the server has used, in µs.
 func (s *server) cpu() (float64, error) {
-	user, err := s.number("cpu", "used_cpu_user")
+	fields, err := s.info("cpu")
 	if err != nil {
 		return 0, err
 	}
-	system, err := s.number("cpu", "used_cpu_sys")
+	user, err := strconv.ParseFloat(fields["used_cpu_user"], 64)
+	if err != nil {
+		return 0, err
+	}
+	system, err := strconv.ParseFloat(fields["used_cpu_sys"], 64)
 	return (user + system) * 1e6, err
 }
 
-// number returns a field of INFO.
+// number returns a field of INFO as a number.
 func (s *server) number(section, field string) (float64, error) {
 	fields, err := s.info(section)
 	if err != nil {
@@ -140,7 +144,8 @@ func (s *server) number(section, field string) (float64, error) {
 	return strconv.ParseFloat(fields[field], 64)
 }
 
-// settledMemory returns used_memory once tables have stopped growing.
+// settledMemory waits until the server's tables have stopped growing and returns
+// used_memory in bytes.
 func (s *server) settledMemory() (float64, error) {
 	last := -1.0
 	for range 40 {
@@ -148,7 +153,7 @@ func (s *server) settledMemory() (float64, error) {
 		if err != nil {
 			return 0, err
 		}
-		// The server's own small change is below a page or so.
+		// The server's own memory changes by less than this.
 		if d := now - last; d > -20_000 && d < 20_000 {
 			return now, nil
 		}
@@ -158,7 +163,7 @@ func (s *server) settledMemory() (float64, error) {
 	return last, nil
 }
 
-// pinSelf lets this process run on some CPUs only, as taskset takes them.
+// pinSelf ties this process to some CPUs, listed in taskset's form.
 func pinSelf(cpus string) error {
 	return exec.Command("taskset", "-a", "-c", "-p", cpus, strconv.Itoa(os.Getpid())).Run()
 }

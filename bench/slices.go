@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// A figure is one measure of one contender in one round.
+// A figure is the result of one contender on one server in one round.
 type figure struct {
-	cpu            float64 // µs of the server per op
+	cpu            float64 // the server's processor time per op, µs
 	rate           float64 // ops per second
-	p50, p99, p999 float64 // µs; 0 if not measured
+	p50, p99, p999 float64 // latency, µs; 0 if not measured
 }
 
-// A bench runs slices: one contender on a server of its own.
+// A bench runs slices. A slice measures one contender on a fresh server process.
 type bench struct {
 	*options
 	ctx       context.Context
-	cpus      string // those that this process may use
+	cpus      string // the CPUs that this process may use
 	disturbed int    // slices that were repeated
 }
 
-// A stage is a server with one contender's script and connections.
+// A stage is a server process with the script and the connections of one contender.
 type stage struct {
 	*server
 	c     *contender
@@ -34,13 +34,13 @@ type stage struct {
 	conns []*conn
 }
 
-func (b *bench) stage(c *contender, keys int64, cpus string, args ...string) (*stage, error) {
+func (b *bench) stage(p product, c *contender, keys int64, cpus string, args ...string) (*stage, error) {
 	if c.module != "" {
 		args = append(args, "--loadmodule", c.module)
 	}
-	s, err := launch(b.ctx, b.server, cpus, args...)
+	s, err := launch(b.ctx, p.file, cpus, args...)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.name, err)
+		return nil, err
 	}
 	st := &stage{server: s, c: c, o: b.options, keys: keys}
 	if c.keys > 0 {
@@ -52,7 +52,7 @@ func (b *bench) stage(c *contender, keys int64, cpus string, args ...string) (*s
 	if c.script != "" {
 		if st.sha, err = s.control.ask("SCRIPT", "LOAD", c.script); err != nil {
 			st.leave()
-			return nil, fmt.Errorf("%s: %w", c.name, err)
+			return nil, err
 		}
 	}
 	if err := st.connect(b.conns); err != nil {
@@ -65,7 +65,7 @@ func (b *bench) stage(c *contender, keys int64, cpus string, args ...string) (*s
 func (st *stage) connect(n int) (err error) {
 	hangUp(st.conns)
 	if st.c.calls > 0 {
-		n = min(n, 4) // few enough for a batch of 32 every few ms
+		n = min(n, 4) // each connection sends a batch of 32 every few ms
 	}
 	st.conns, err = dial(st.addr, n)
 	return err
@@ -83,11 +83,7 @@ func (st *stage) run(depth int, d time.Duration) (tally, error) {
 		return tally{}, err
 	}
 	t.depth, t.judge = depth, st.c.judge
-	sum, err := t.run(st.conns, d)
-	if err != nil {
-		return sum, fmt.Errorf("%s: %w", st.c.name, err)
-	}
-	return sum, nil
+	return t.run(st.conns, d)
 }
 
 func (st *stage) runChecked(depth int, d time.Duration) (tally, error) {
@@ -98,10 +94,10 @@ func (st *stage) runChecked(depth int, d time.Duration) (tally, error) {
 	return sum, err
 }
 
-// warm makes the state that the contender meets in the long run: all keys are there, and
-// windows are as full as they will be.
+// warm creates the state of the long run: all keys exist, and the windows are as full as
+// they get.
 func (st *stage) warm(settle time.Duration) error {
-	if st.c.calls > 0 {
+	if st.c.calls > 0 || st.c.aged {
 		_, err := st.run(st.o.depth, st.o.period*13/10)
 		return err
 	}
@@ -118,12 +114,12 @@ func (st *stage) fill(text string, passes int64) error {
 		_, err = t.fill(st.conns, st.keys*passes)
 	}
 	if err != nil {
-		return fmt.Errorf("%s, filling: %w", st.c.name, err)
+		return fmt.Errorf("warming up: %w", err)
 	}
 	return nil
 }
 
-// cpuSlice measures pipelined ops on a warm server.
+// cpuSlice measures pipelined ops for a time d.
 func (st *stage) cpuSlice(d time.Duration, f *figure) error {
 	before, err := st.cpu()
 	if err != nil {
@@ -139,10 +135,10 @@ func (st *stage) cpuSlice(d time.Duration, f *figure) error {
 	return err
 }
 
-// latencyPart is which part of the windows is called while latency is measured.
+// While latency is measured, 1/latencyPart of the windows are called.
 const latencyPart = 4
 
-// latencySlice measures ops one by one, on the connections of a busy service.
+// latencySlice measures ops without pipelining on many busy connections.
 func (st *stage) latencySlice(d time.Duration, f *figure) error {
 	hangUp(st.conns)
 	var err error
@@ -151,9 +147,9 @@ func (st *stage) latencySlice(d time.Duration, f *figure) error {
 	}
 	lead := d / 10
 	if st.c.calls > 0 {
-		// Fewer windows, called as often each: a rate that a slow server keeps up with too.
+		// Fewer windows with the same rate per window: slow contenders keep up, too.
 		st.keys = max(1, st.keys/latencyPart)
-		lead = st.o.period * 11 / 10 // they drained while nobody called
+		lead = st.o.period * 11 / 10 // the windows have drained in between
 	}
 	if _, err := st.run(1, lead); err != nil {
 		return err
@@ -170,8 +166,8 @@ func (st *stage) latencySlice(d time.Duration, f *figure) error {
 	return nil
 }
 
-// again repeats a slice whose windows were not full because of a disturbance. Other errors
-// are final, and so is the last.
+// again repeats a slice after errDisturbed, at most five times, with a pause. It returns other errors at
+// once.
 func (b *bench) again(slice func() error) error {
 	var err error
 	for range 6 {
@@ -182,16 +178,16 @@ func (b *bench) again(slice func() error) error {
 		select {
 		case <-b.ctx.Done():
 			return b.ctx.Err()
-		case <-time.After(time.Second):
+		case <-time.After(b.pause):
 		}
 	}
 	return err
 }
 
-// measure is one contender's part of a round.
-func (b *bench) measure(c *contender) (figure, error) {
+// measure returns a contender's figure of one round.
+func (b *bench) measure(p product, c *contender) (figure, error) {
 	var f figure
-	st, err := b.stage(c, b.keys, b.cpus)
+	st, err := b.stage(p, c, b.keys, b.cpus)
 	if err != nil {
 		return f, err
 	}
@@ -205,10 +201,10 @@ func (b *bench) measure(c *contender) (figure, error) {
 	return f, st.latencySlice(b.latencyTime, &f)
 }
 
-// measurePinned returns the cost per op with the server on the given CPUs and this
-// process on another.
-func (b *bench) measurePinned(c *contender, cpus, client string) (float64, error) {
-	st, err := b.stage(c, b.keys, cpus)
+// measurePinned returns the server's processor time per op in µs, with the server on cpus
+// and this process on the CPU client.
+func (b *bench) measurePinned(p product, c *contender, cpus, client string) (float64, error) {
+	st, err := b.stage(p, c, b.keys, cpus)
 	if err != nil {
 		return 0, err
 	}
@@ -225,19 +221,19 @@ func (b *bench) measurePinned(c *contender, cpus, client string) (float64, error
 	return f.cpu, err
 }
 
-// memoryAlone returns used_memory without connections and their buffers.
+// memoryAlone closes the connections, which have buffers, and returns used_memory.
 func (st *stage) memoryAlone() (float64, error) {
 	hangUp(st.conns)
-	time.Sleep(5 * time.Millisecond) // the server frees them in its own time
+	time.Sleep(5 * time.Millisecond) // the server frees the buffers a little later
 	if st.c.calls > 0 {
-		return st.number("memory", "used_memory") // at once, or windows drain
+		return st.number("memory", "used_memory") // at once, because windows drain
 	}
 	return st.settledMemory()
 }
 
-// measureMemory returns bytes per key: of a key with one call, or of a full window.
-func (b *bench) measureMemory(c *contender) (float64, error) {
-	st, err := b.stage(c, b.memoryKeys, b.cpus)
+// measureMemory returns bytes per key, of a key after one call or of a full window.
+func (b *bench) measureMemory(p product, c *contender) (float64, error) {
+	st, err := b.stage(p, c, b.memoryKeys, b.cpus)
 	if err != nil {
 		return 0, err
 	}
@@ -262,18 +258,18 @@ func (b *bench) measureMemory(c *contender) (float64, error) {
 		return 0, err
 	}
 	if text, err := st.control.ask("DBSIZE"); err != nil || text != fmt.Sprint(st.keys) {
-		return 0, fmt.Errorf("%s: %s keys instead of %d (%v)", c.name, text, st.keys, err)
+		return 0, fmt.Errorf("%s keys instead of %d (%v)", text, st.keys, err)
 	}
 	return (after - before) / float64(st.keys), nil
 }
 
-// aofKeys is so few that each is called often enough for its expiry to be renewed as in
-// the long run.
+// aofKeys is small, so that each key is called often and its expiry is renewed as often as
+// in the long run.
 const aofKeys = 1000
 
-// measureAOF returns how many bytes an op adds to the append-only file.
-func (b *bench) measureAOF(c *contender) (float64, error) {
-	st, err := b.stage(c, aofKeys, b.cpus, "--appendonly", "yes", "--appendfsync", "no", "--auto-aof-rewrite-percentage", "0")
+// measureAOF returns the bytes that an op adds to the append-only file.
+func (b *bench) measureAOF(p product, c *contender) (float64, error) {
+	st, err := b.stage(p, c, aofKeys, b.cpus, "--appendonly", "yes", "--appendfsync", "no", "--auto-aof-rewrite-percentage", "0")
 	if err != nil {
 		return 0, err
 	}

@@ -1,23 +1,45 @@
 #!/bin/bash
-# Compares what the module costs with other ways, on servers of its own: docs/benchmarks.md and the plots beside it.
-# QUICK=1 is shorter and rougher, and leaves docs/ alone. PEER=, PEER_CMD= and PEER_DENIED_CMD= add another module.
+# Measures what calls of the module cost, on servers that it starts: docs/benchmarks.md and the plots beside it.
+# SERVER= names one or more servers, newer ones first. ROUNDS= sets the number of rounds. PEER=, PEER_CMD= and
+# PEER_DENIED_CMD= add another module. QUICK=1 (shorter, less exact) and ONLY= (a pattern of row names) leave docs/ alone.
 . "$(dirname "$0")/lib.sh"
 build/module.sh
-server=$(build/server.sh) || die 'no server to measure: please install redis-server (7.0 or newer) or valkey-server.'
+
+servers=()
+list=${SERVER:-}
+read -ra wanted <<<"${list//,/ }"
+for name in "${wanted[@]}"; do
+  servers+=("$(command -v "$name")") || die "SERVER: '$name' is not a program that can be run."
+done
+if [ ${#servers[@]} = 0 ]; then
+  servers=("$(build/server.sh)") || die 'no server to measure: please install redis-server (7.0 or newer) or valkey-server.'
+fi
 
 out=build/out/bench
 mkdir -p "$out"
 ${CC:-$(go env CC)} -O2 -shared -fPIC -o "$out/plain.so" bench/plain/plain.c cgo/api.c
 go build -C bench -buildvcs=false -trimpath -o "../$out/bench" .
-go test -run '^$' -bench Call -benchtime 1000x -benchmem ./cgo >"$out/allocs.txt" || die "$(cat "$out/allocs.txt")"
+go test -run '^$' -bench Call -benchtime 1000x -benchmem ./cgo/... >"$out/allocs.txt" || die "$(cat "$out/allocs.txt")"
 
-# The report names the call as the user would repeat it, without the folders of this machine.
+# The report names the command line without the folders of this machine.
 args=(-allocs "$out/allocs.txt") call='make bench'
+if [ ${#wanted[@]} -gt 0 ]; then
+  call+=" SERVER='${wanted[*]##*/}'"
+fi
+if [ -n "${ROUNDS:-}" ]; then
+  args+=(-rounds "$ROUNDS")
+  call+=" ROUNDS=$ROUNDS"
+fi
+folder=docs
 if [ "${QUICK:-}" = 1 ]; then
-  args+=(-quick -out "$out")
+  args+=(-quick)
   call+=' QUICK=1'
-else
-  args+=(-out docs)
+  folder=$out
+fi
+if [ -n "${ONLY:-}" ]; then
+  args+=(-only "$ONLY")
+  call+=" ONLY='$ONLY'"
+  folder=$out
 fi
 if [ -n "${PEER:-}" ]; then
   [ -x "$PEER" ] || die "PEER must be a module that may be executed, and '$PEER' is not."
@@ -32,4 +54,6 @@ if [ -n "${PEER:-}" ]; then
     call+=" PEER_DENIED_CMD='$PEER_DENIED_CMD'"
   fi
 fi
-exec "$out/bench" -server "$server" -module "$PWD/build/out/gothrottle.so" -plain "$PWD/$out/plain.so" -command "$call" "${args[@]}"
+# A comma between the servers, because a folder may have a space in its name.
+exec "$out/bench" -servers "$(IFS=,; echo "${servers[*]}")" -module "$PWD/build/out/gothrottle.so" \
+  -plain "$PWD/$out/plain.so" -out "$folder" -command "$call" "${args[@]}"

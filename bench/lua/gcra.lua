@@ -1,5 +1,5 @@
 -- GCRA. KEYS[1]: the limiter. ARGV: max_burst, count, period in s, quantity.
--- Times are µs since the Unix epoch, which a double holds exactly.
+-- Times are µs since the Unix epoch. A double holds them exactly.
 local limit = tonumber(ARGV[1]) + 1
 local interval = tonumber(ARGV[3]) * 1000000 / tonumber(ARGV[2])
 local quantity = tonumber(ARGV[4])

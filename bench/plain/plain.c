@@ -1,12 +1,12 @@
-/* What GO.THROTTLE does, as a C module does it that takes the straight way: the TAT and
- * the interval in two fields of a hash, and on every admitted call an absolute expiry
- * and two replicated effects.
+/* A module to compare with: a rate limiter written in C in the plainest way.
  *
- * PLAIN.THROTTLE key max_burst count period [quantity] -> the five integers of
- * redis-cell. The interval is cut to whole ns.
+ * PLAIN.THROTTLE key max_burst count period [quantity] replies with the five integers of
+ * redis-cell. It keeps the TAT and the interval in two fields of a hash. Every admitted
+ * call sets an absolute expiry and replicates two commands. The interval is rounded down
+ * to whole ns.
  *
- * PLAIN.LEAST key steps count period: the least that a limiter in any module must do. It
- * decides nothing. See least(). */
+ * PLAIN.LEAST key steps count period does the least that a limiter in any module must do.
+ * It decides nothing. See least(). */
 #include "../../cgo/api.h"
 
 #include <time.h>
@@ -38,7 +38,8 @@ static int reply(RedisModuleCtx *ctx, long long limited, long long limit, long l
     return api.ReplyWithLongLong(ctx, reset);
 }
 
-/* Reads a field; sets *value only if it is there. Returns API_ERR if it is no number. */
+/* Reads a field into *value and frees its text. NULL, an absent field, leaves *value as it
+ * is. Returns API_ERR if the text is not a number. */
 static int take_field(RedisModuleCtx *ctx, RedisModuleString *text, long long *value) {
     if (text == NULL) return API_OK;
     int result = api.StringToLongLong(text, value);
@@ -69,7 +70,7 @@ static int decide(RedisModuleCtx *ctx, RedisModuleKey *key, RedisModuleString *n
 
     int64_t now = now_ns();
     if (tat < now) tat = now;
-    if (old_interval != interval) { /* what is in use carries over in units */
+    if (old_interval != interval) { /* the units in use carry over to the new rate */
         __int128 used = (__int128)(tat - now) * interval / old_interval;
         tat = used > MAX_NS ? now + MAX_NS : now + (int64_t)used;
     }
@@ -108,8 +109,9 @@ static int throttle(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     return result;
 }
 
-/* Replies; from 2 steps on it opens the key and reads two fields of a hash, from 3 on it
- * writes one of them, and the expiry of a new key, from 4 on it replicates that. */
+/* Always replies with five integers. With 2 steps or more it also opens the key and reads
+ * two fields of a hash. With 3 or more it also writes one field, and the expiry of a new
+ * key. With 4 it also replicates that write. */
 static int least(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     long long steps = 0, sum = 0, at = now_ns();
     if (argc != 5 || api.StringToLongLong(argv[2], &steps) != API_OK) return api.WrongArity(ctx);
