@@ -12,22 +12,21 @@ import (
 
 // The bounds of this file, in calls of the server's API. They are derived as follows.
 //
-// A word costs one call that reads it. An id of GO.RELEASE costs 12: it is read, made a member, looked
-// up, its bytes are read, it is removed and freed (6), and one entry is read to find the latest lease
-// that stays (5: is there one, which, its bytes, the next one, free it).
+// A word costs one call that reads it. An id of GO.RELEASE costs 11 more: make the member, look it up,
+// read its bytes, remove it, free it; and 5 to read an entry in the search for the latest lease that
+// stays; and one for its score.
 //
 // A clause, or a call of a command with one key, costs at most
 //
-//   - 6 for each of the 128 entries that it reads and clears away: is there one, which, its bytes, the
-//     next one, remove it, free it,
-//   - 6 for each of the 60 look-ups by which it finds the entry that a wait depends on: a period has
-//     less than 2^52 microseconds, and a look-up halves the time that is left. A further few look-ups
+//   - 6 for each of the 128 entries that it reads and clears away: ask for the end, read the entry, read
+//     the entry's bytes, go on, remove the entry, free it,
+//   - 6 for each of the 60 look-ups by which it finds the entry that a wait depends on. A period has
+//     less than 2^52 microseconds, and each look-up halves the time that is left. The other look-ups
 //     find the newest and the oldest entry, the id, and the rank,
-//   - 22 for each of the 32 cells that a hash can have: two reads of two fields, four times two calls
-//     to read a number, and four times three to write one,
 //   - 60 for the rest: open, type, length, expiry, replicate, signal, events, reply, close.
 //
-// A clause has cells or entries, not both, and the cells cost less.
+// A clause with cells has no entries. Each of at most 32 cells costs 22: two reads of two fields, two
+// calls for each of four numbers read, and three for each of four numbers written. That is less.
 const (
 	callsPerWord   = 12
 	callsPerClause = 6*128 + 6*60 + 60
