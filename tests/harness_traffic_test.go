@@ -8,6 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
+
+	"gothrottle/commands"
 )
 
 // traffic sends random calls of every command, and commands that users send beside them. Its
@@ -299,8 +301,19 @@ func (tr *traffic) byHand() []any {
 		return []any{"GO.LEASE", key, 10, 10_000_000, "a"}
 	case 20:
 		return []any{"GO.ALL", key, "QUOTA", 10, 10_000_000, "KEY", other() + "x", "LEASE", 10, "0", "a"}
+	case 21, 22, 23, 24, 25, 26, 27, 28:
+		return tr.sampled()
 	}
 	return nil
+}
+
+// sampled returns the sample of any command of the table, or one of its wrong calls.
+func (tr *traffic) sampled() []any {
+	row := commands.Table[tr.r.IntN(len(commands.Table))]
+	if len(row.Wrong) > 0 && tr.oneIn(10) {
+		return fields(row.Wrong[tr.r.IntN(len(row.Wrong))].Call)
+	}
+	return on(row.Sample.Call, fmt.Sprint("sample:", row.Name, ":", tr.r.IntN(3)))
 }
 
 // run sends n calls, in batches that are pipelines, transactions and scripts.
