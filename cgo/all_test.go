@@ -101,7 +101,7 @@ func TestAll_limited(t *testing.T) {
 
 		{"the least remaining decides", nil, "GO.ALL k" + clauseA + " KEY l QUOTA 3 60 KEY m WINDOW 3 60",
 			"[0 3 2 -1 60 1 [0 16 15 -1 2] [0 3 2 -1 60] [0 3 2 -1 60]]",
-			"HSET k 0 T+2000000000 1 2; PEXPIREAT k M+10000; SET l 1@U+60000000 PXAT M+75000; ZADD m -U+0 ^A1; PEXPIREAT m M+75000"},
+			"HSET k 0 T+2000000000 1 2; PEXPIREAT k M+10000; SET l 1@T+60000000000 PXAT M+75000; ZADD m -U+0 ^A1; PEXPIREAT m M+75000"},
 		{"peek", full, "GO.ALL k" + clauseA + " 0 KEY l" + clauseB + " 0", "[0 10 0 -1 10 1 [0 16 16 -1 0] [0 10 0 -1 10]]", ""},
 		{"peek with a lowered limit", full, "GO.ALL k" + clauseA + " 0 KEY l THROTTLE 8 60 60 0", "[1 9 0 1 10 1 [0 16 16 -1 0] [1 9 0 1 10]]", ""},
 	})
@@ -114,10 +114,10 @@ func TestAll_kinds(t *testing.T) {
 	used := run(second, line)
 	wantEffects(t, []effectRow{
 		{"all admitted", nil, line, "[0 5 4 -1 60 3 [0 16 15 -1 2] [0 10 8 -1 60] [0 500 497 -1 60] [0 5 4 -1 60 0]]",
-			"HSET k 0 T+2000000000 1 2; PEXPIREAT k M+10000; SET l 2@U+60000000 PXAT M+75000; " +
+			"HSET k 0 T+2000000000 1 2; PEXPIREAT k M+10000; SET l 2@T+60000000000 PXAT M+75000; " +
 				"ZADD m -U+0 ^A3:3; PEXPIREAT m M+75000; ZADD n -U+60000000 ^Ba; PEXPIREAT n M+75000"},
 		{"again", used, line, "[0 5 4 -1 60 3 [0 16 14 -1 3] [0 10 6 -1 59] [0 500 494 -1 60] [0 5 4 -1 60 1]]",
-			"HSET k 0 T+3000000000; SET l 4@U+59000000 KEEPTTL; ZADD m -U+0 ^A6:3; ZADD n -U+60000000 ^Ba"},
+			"HSET k 0 T+3000000000; SET l 4@T+59000000000 KEEPTTL; ZADD m -U+0 ^A6:3; ZADD n -U+60000000 ^Ba"},
 		{"denied by the quota: nothing is renewed or taken", used, strings.Replace(line, "60 2 ALIGN", "60 9 ALIGN", 1),
 			"[1 10 8 59 59 1 [0 16 15 -1 1] [1 10 8 59 59] [0 500 497 -1 59] [0 5 4 -1 59 1]]", ""},
 		{"denied by the lease", used, strings.Replace(line, "LEASE 5 60 a", "LEASE 1 60 b", 1),
@@ -134,7 +134,7 @@ func TestAll_kinds(t *testing.T) {
 			"GO.ALL k LEASE 5 60 a KEY l QUOTA 1 1 2", "[1 1 1 -1 0 1 [0 5 5 -1 0 0] [1 1 1 -1 0]]", "ZREM k ^Ba"},
 		{"milliseconds for all kinds", nil, "GO.ALL k THROTTLE 1 1 10 KEY l QUOTA 9 500 1 ALIGN 100 KEY m WINDOW 9 700 KEY n LEASE 9 800 a MS",
 			"[0 2 1 -1 10 0 [0 2 1 -1 10] [0 9 8 -1 100] [0 9 8 -1 700] [0 9 8 -1 800 0]]",
-			"HSET k 0 T+10000000 1 -10000000; PEXPIREAT k M+1010; SET l 1@U+100000 PXAT M+1100; " +
+			"HSET k 0 T+10000000 1 -10000000; PEXPIREAT k M+1010; SET l 1@T+100000000 PXAT M+1100; " +
 				"ZADD m -U+0 ^A1; PEXPIREAT m M+1700; ZADD n -U+800000 ^Ba; PEXPIREAT n M+1800"},
 		{"ids that are keywords", nil, "GO.ALL n LEASE 9 60 KEY KEY l LEASE 9 60 MS KEY k LEASE 9 60 -1",
 			"[0 9 8 -1 60 0 [0 9 8 -1 60 0] [0 9 8 -1 60 0] [0 9 8 -1 60 0]]",

@@ -228,7 +228,7 @@ func (w *walk) wantLimiters(m *limiters) {
 		}
 	}
 	for key, o := range m.quotas {
-		if used, end := o.State(); !o.Void(w.now) && w.h.StringOf(key) != fmt.Sprintf("%d@%016d", used, end) {
+		if used, end := o.State(); !o.Void(w.now) && w.h.StringOf(key) != fmt.Sprintf("%d@%019d", used, end.Nanos()) {
 			fail(key, used)
 		}
 	}

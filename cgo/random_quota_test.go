@@ -58,7 +58,7 @@ func (w *walk) wantQuota(key string, o *oracle.Quota, change funnel.Change, peri
 		}
 	case funnel.Store:
 		used, end := o.State()
-		if got, want := w.h.StringOf(key), fmt.Sprintf("%d@%016d", used, end); got != want {
+		if got, want := w.h.StringOf(key), fmt.Sprintf("%d@%019d", used, end.Nanos()); got != want {
 			w.t.Fatalf("seed %d, call %d: %s holds %q, want %q", w.seed, w.calls, key, got, want)
 		}
 		w.wantExpiry(key, end, period/4)

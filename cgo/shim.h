@@ -27,8 +27,8 @@
 #define SHIM_CLAUSES 32       /* commands.MaxClauses; also bounds the keys of a call */
 #define SHIM_CLAUSE_OWN 78    /* the words of a clause that only Go uses */
 #define SHIM_ADOPTED_LEN 19   /* commands.AdoptedLen: the length of redis-cell's strings */
-#define SHIM_MIN_QUOTA_LEN 18 /* commands.MinQuotaLen, MaxQuotaLen: the lengths of our strings */
-#define SHIM_MAX_QUOTA_LEN 33
+#define SHIM_MIN_QUOTA_LEN 21 /* commands.MinQuotaLen, MaxQuotaLen: the lengths of our strings */
+#define SHIM_MAX_QUOTA_LEN 36
 #define SHIM_ERROR_TEXT 192   /* commands.MaxErrorText */
 #define SHIM_STACK_ENTRIES 8  /* the first entries of a key are on shim_run's stack */
 #define SHIM_WRONG_ARITY 2    /* commands.ErrArity: the server has the text */

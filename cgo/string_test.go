@@ -8,7 +8,7 @@ import (
 // The module does not look at a string whose length says that it is not the module's, so the server
 // keeps the string's encoding.
 //
-// The module must look at strings of 18 to 33 bytes (GO.QUOTA) and of 19 bytes (GO.THROTTLE). The
+// The module must look at strings of 21 to 36 bytes (GO.QUOTA) and of 19 bytes (GO.THROTTLE). The
 // server then turns the string into a raw one. Its value stays.
 func TestString_encoding(t *testing.T) {
 	quota := []string{"GO.QUOTA k 1 1", "GO.QUOTA k 1 1 0", "GO.QUOTA k 1 1 -1", "GO.QUOTA_RO k 1 1", "GO.ALL k QUOTA 1 1", "GO.ALL_RO k QUOTA 1 1"}
@@ -23,13 +23,14 @@ func TestString_encoding(t *testing.T) {
 		{"-7", "int", false, false},
 		{"12345678901234567", "int", false, false},
 		{"some short text", "embstr", false, false},
-		{strings.Repeat("x", 17), "embstr", false, false},
-		{strings.Repeat("x", 18), "embstr", true, false},
-		{"1234567890123456789", "int", true, true},
-		{strings.Repeat("x", 19), "embstr", true, true},
-		{strings.Repeat("x", 20), "embstr", true, false},
-		{strings.Repeat("x", 33), "embstr", true, false},
-		{strings.Repeat("x", 34), "embstr", false, false},
+		{"1234567890123456789", "int", false, true},
+		{"-1234567890123456789", "int", false, false},
+		{strings.Repeat("x", 18), "embstr", false, false},
+		{strings.Repeat("x", 19), "embstr", false, true},
+		{strings.Repeat("x", 20), "embstr", false, false},
+		{strings.Repeat("x", 21), "embstr", true, false},
+		{strings.Repeat("x", 36), "embstr", true, false},
+		{strings.Repeat("x", 37), "embstr", false, false},
 		{strings.Repeat("x", 44), "embstr", false, false},
 		{strings.Repeat("x", 1000), "raw", false, false},
 	} {

@@ -83,11 +83,12 @@ func (q *quotaClause) apply(c *Call, key int) {
 	}
 }
 
-// A fixed window is a string: the units used, '@' and the window's end in µs since the Unix
-// epoch, in endDigits digits. The length tells most foreign strings from ours, so that
-// the host need not look at their bytes.
+// A fixed window is a string: the units used, '@' and the window's end in ns since the Unix
+// epoch, in endDigits digits. The text is longer than any integer, so the host can tell by the
+// length that a string is foreign, and need not look at one that the server keeps as an
+// integer: to look at it would change how the server keeps it.
 const (
-	endDigits   = 16
+	endDigits   = 19
 	MinQuotaLen = 1 + 1 + endDigits
 	MaxQuotaLen = 16 + 1 + endDigits // used has at most 16 digits
 )
@@ -95,10 +96,11 @@ const (
 // putQuota writes a fixed window and returns the length of the text.
 func putQuota(b []byte, s funnel.QuotaState) int32 {
 	b = append(strconv.AppendInt(b, s.Used, 10), '@')
-	for n := funnel.Micros(1e15); s.End < n; n /= 10 { // 16 digits, as endDigits says
+	end := s.End.Nanos()
+	for n := funnel.Nanos(1e18); end < n; n /= 10 { // 19 digits, as endDigits says
 		b = append(b, '0')
 	}
-	return int32(len(strconv.AppendInt(b, int64(s.End), 10)))
+	return int32(len(strconv.AppendInt(b, int64(end), 10)))
 }
 
 // quotaState reads a fixed window.
@@ -118,15 +120,11 @@ func quotaState(k *Key) (s funnel.QuotaState, err ErrorCode) {
 	if !ok || used < 1 || used > maxLimit {
 		return s, ErrForeignString
 	}
-	end, digits := int64(0), k.Text[at+1:]
-	for i := range len(digits) {
-		if digits[i] < '0' || digits[i] > '9' {
-			return s, ErrForeignString
-		}
-		end = end*10 + int64(digits[i]-'0')
-	}
-	if end < 1 || end > int64(maxTime) {
+	digits := k.Text[at+1:]
+	end, form := parseInt(digits)
+	whole := form == integer && digits[0] >= '0' && end%int64(funnel.Microsecond) == 0
+	if !whole || end < 1 || end > int64(maxTime.Nanos()) {
 		return s, ErrForeignString
 	}
-	return funnel.QuotaState{Used: used, End: funnel.Micros(end)}, NoError
+	return funnel.QuotaState{Used: used, End: funnel.Nanos(end).Micros()}, NoError
 }

@@ -139,7 +139,7 @@ func TestReference_state(t *testing.T) {
 	s.must("GO.QUOTA k 5 60 3")
 	used, end, _ := strings.Cut(s.keys["k"].text, "@")
 	if len(parts) != 2 || parts[0][0] != "used" || parts[1][0] != "end" || used != "3" || !strings.Contains(string(section), "a string, `used@end`") ||
-		!strings.Contains(parts[1][1], fmt.Sprintf("in µs since the Unix epoch: %d digits", len(end))) {
+		!strings.Contains(parts[1][1], fmt.Sprintf("in ns since the Unix epoch: %d digits", len(end))) {
 		t.Errorf("%q, but the string is %q", parts, s.keys["k"].text)
 	}
 

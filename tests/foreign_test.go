@@ -177,7 +177,7 @@ func TestForeign_redisCellKeyIsAdopted(t *testing.T) {
 // the same.
 func TestForeign_valuesAreErrorsForEveryCommand(t *testing.T) {
 	s := start(t, options{})
-	const end = "1795254135062003" // 2026, µs
+	const end = "1795254135062003000" // 2026, ns
 	const score = "-" + end
 	const later = "1795254135062004"
 	for _, c := range []struct {
@@ -250,8 +250,8 @@ func TestForeign_valuesAreErrorsForEveryCommand(t *testing.T) {
 		{"SET KEY 1@0" + end, quotaCalls, commands.ErrForeignString},
 		{"SET KEY 1@" + end + "@", quotaCalls, commands.ErrForeignString},
 		{"SET KEY 1@@" + end, quotaCalls, commands.ErrForeignString},
-		{"SET KEY 1@" + end + "x", quotaCalls, commands.ErrForeignString},
-		{"SET KEY 1@9007199254740993", quotaCalls, commands.ErrForeignString},
+		{"SET KEY 1@" + end[:18] + "x", quotaCalls, commands.ErrForeignString},
+		{"SET KEY 1@9007199254740993000", quotaCalls, commands.ErrForeignString},
 		{"SET KEY 1000000000001@" + end, quotaCalls, commands.ErrForeignString},
 		{"SET KEY 18446744073709551617@" + later, quotaCalls, commands.ErrForeignString},
 		{"SETBIT KEY 0 0", quotaCalls, commands.ErrForeignString},
@@ -292,10 +292,12 @@ func TestForeign_encodingsStayTheSame(t *testing.T) {
 		{"-7", [][]string{quota, throttle, other}},
 		{"12345678901234567", [][]string{quota, throttle, other}},
 		{"hello", [][]string{quota, throttle, other}},
-		{"123456789012345678", [][]string{throttle, other}}, // 18 bytes: the shortest quota
-		{"1234567890123456789", [][]string{other}},          // 19 bytes: a key of redis-cell
-		{strings.Repeat("x", 33), [][]string{throttle, other}},
-		{strings.Repeat("x", 34), [][]string{quota, throttle, other}},
+		{"123456789012345678", [][]string{quota, throttle, other}},
+		{"1234567890123456789", [][]string{quota, other}}, // 19 bytes: a key of redis-cell
+		{"-1234567890123456789", [][]string{quota, throttle, other}},
+		{strings.Repeat("x", 21), [][]string{throttle, other}}, // the shortest quota
+		{strings.Repeat("x", 36), [][]string{throttle, other}},
+		{strings.Repeat("x", 37), [][]string{quota, throttle, other}},
 		{strings.Repeat("x", 1000), [][]string{quota, throttle, other}},
 	} {
 		s.Set(ctx, "k", c.value, 0)

@@ -18,7 +18,7 @@ func (s *server) cell(key string, ms int64) (tat int64) {
 }
 
 // quota returns the units used in a fixed window and the end of the window, in µs since the
-// epoch.
+// epoch. The key holds the end in ns.
 func (s *server) quota(key string) (used, end int64) {
 	s.t.Helper()
 	a, b, _ := strings.Cut(s.Get(ctx, key).Val(), "@")
@@ -26,7 +26,7 @@ func (s *server) quota(key string) (used, end int64) {
 	require.NoError(s.t, err)
 	end, err = strconv.ParseInt(b, 10, 64)
 	require.NoError(s.t, err)
-	return used, end
+	return used, end / 1000
 }
 
 // state returns the fields of a limiter. A value that is no integer fails the test.

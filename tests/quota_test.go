@@ -78,8 +78,9 @@ func TestQuota_neverWithoutAnExpiry(t *testing.T) {
 			}
 			touched = false
 			_, end, _ := strings.Cut(value, "@")
-			us, err := strconv.ParseInt(end, 10, 64)
+			ns, err := strconv.ParseInt(end, 10, 64)
 			require.NoError(t, err)
+			us := ns / 1000
 			require.GreaterOrEqual(t, at, (us+999)/1000, "call %d, %v: %v, %s", i, words, five, value)
 			require.LessOrEqual(t, at, us/1000+1+3_600_000/4, "call %d, %v: %v, %s", i, words, five, value)
 		}
