@@ -120,11 +120,17 @@ func quotaState(k *Key) (s funnel.QuotaState, err ErrorCode) {
 	if !ok || used < 1 || used > maxLimit {
 		return s, ErrForeignString
 	}
-	digits := k.Text[at+1:]
-	end, form := parseInt(digits)
-	whole := form == integer && digits[0] >= '0' && end%int64(funnel.Microsecond) == 0
-	if !whole || end < 1 || end > int64(maxTime.Nanos()) {
+	end, digits := uint64(0), k.Text[at+1:]
+	for i := range len(digits) { // 19 digits fit in a uint64
+		d := digits[i] - '0'
+		if d > 9 {
+			return s, ErrForeignString
+		}
+		end = end*10 + uint64(d)
+	}
+	micros := end / uint64(funnel.Microsecond)
+	if micros*uint64(funnel.Microsecond) != end || micros < 1 || micros > uint64(maxTime) {
 		return s, ErrForeignString
 	}
-	return funnel.QuotaState{Used: used, End: funnel.Nanos(end).Micros()}, NoError
+	return funnel.QuotaState{Used: used, End: funnel.Micros(micros)}, NoError
 }
