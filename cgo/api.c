@@ -6,8 +6,8 @@ api_table api;
 
 typedef int (*get_api_func)(const char *name, void *pointer_to_function);
 
-/* The first word of a context is the function that finds all others: the one thing
- * about a context that the server promises. */
+/* The first word of a context is the function that finds all other functions. The server
+ * promises nothing else about a context. */
 static get_api_func get_api(RedisModuleCtx *ctx) {
     return *(get_api_func *)ctx;
 }

@@ -3,7 +3,7 @@
  * would hide which functions an older server lacks: here every function carries the
  * release that brought it, and a required one that is missing stops the load.
  *
- * Opaque types are the server's. Nothing here allocates. */
+ * The opaque types are the server's. */
 #ifndef GOTHROTTLE_API_H
 #define GOTHROTTLE_API_H
 
@@ -75,7 +75,7 @@ typedef struct api_arg {
     int flags;
     const char *deprecated_since;
     struct api_arg *subargs;
-    const char *display_text; /* 7.2 reads this far whatever sizeof_arg says */
+    const char *display_text; /* Redis 7.2 reads this field whatever sizeof_arg says */
 } api_arg;
 
 typedef struct api_info_version {
@@ -177,7 +177,8 @@ extern api_table api;
  * logging the name of a required function that this server lacks. */
 int api_resolve(RedisModuleCtx *ctx);
 
-/* Whether the server has a function of this full name. Valkey has all names twice. */
+/* Whether the server has a function of this full name. In Valkey each function has two names:
+ * one begins with RedisModule_, the other with ValkeyModule_. */
 int api_has(RedisModuleCtx *ctx, const char *name);
 
 #endif

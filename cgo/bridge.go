@@ -24,7 +24,8 @@ import (
 func monotonic() funnel.Micros { return funnel.Micros(C.shim_call_monotonic_us()) }
 
 // goCall decides one call. It returns a commands.ErrorCode; the rest of the answer is in the
-// record. The record is the server's memory, valid until goCall returns.
+// record. The record is on the stack of its caller in call.c, so it is valid until goCall
+// returns.
 //
 //export goCall
 func goCall(record *C.shim_call, command C.int) C.int {

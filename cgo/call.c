@@ -10,8 +10,8 @@ enum { STACK_ARGS = 8 };
 
 int shim_has_run;
 
-/* Fills in a record that names no key and asks for nothing. It has room for so many keys, cells
- * and clauses. */
+/* Fills in a record that names no key and asks for nothing. Each of the arrays keys, cells and
+ * clauses has room elements; cells may be NULL. */
 static void start(shim_call *call, RedisModuleCtx *ctx, int room, shim_key *keys, shim_cell *cells,
                   shim_clause *clauses) {
     call->ctx = ctx;
@@ -41,8 +41,8 @@ static shim_text *put_args(shim_call *call, shim_text *stack, RedisModuleString 
     return owned;
 }
 
-/* Tells the server where the keys are, by the plan that the run would use. If the words make
- * no plan there are no keys: the call will be an error. */
+/* Tells the server where the keys are, by the plan that a run of the call would use. If goPlan
+ * returns an error there are no keys, and the call will be that error. */
 static int tell_keys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int index) {
     const shim_command *command = &shim_loaded->commands[index];
     if (argc < command->min_arity) return API_OK;
@@ -123,8 +123,8 @@ static void finish(RedisModuleCtx *ctx, const shim_command *command, shim_call *
     }
 }
 
-/* Runs a call with room for so many keys, cells and clauses. Inlined for each of the two rooms
- * that there are, so that a call of one key pays for one key. */
+/* Runs a call with room for this many keys, cells and clauses. The function is inlined twice, for
+ * room 1 and for SHIM_CLAUSES, so that a call of one key pays for one key. */
 static inline __attribute__((always_inline)) int run(RedisModuleCtx *ctx, RedisModuleString **argv,
                                                      int argc, int index, const int room) {
     shim_command *command = &shim_loaded->commands[index];
@@ -140,7 +140,7 @@ static inline __attribute__((always_inline)) int run(RedisModuleCtx *ctx, RedisM
     int error = 0;
     if (room > 1) {
         error = goPlan(&call, index);
-        if (error) call.keys.len = 0; /* none is open */
+        if (error) call.keys.len = 0; /* no key is open, so finish closes none */
     } else {
         call.keys.len = 1;
         keys[0].word = 0;

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The module's clock is the server's. When an administrator sets the server's clock forward, the
-// module's follows at once. When he sets it back, the module's clock goes on at half the speed of
+// The module's clock follows the server's clock. When the server's clock is set forward, the
+// module's follows at once. When it is set back, the module's clock goes on at half the speed of
 // the monotonic clock until the server's has caught up.
 func TestClock(t *testing.T) {
 	h := loaded(t)

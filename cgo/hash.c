@@ -1,4 +1,4 @@
-/* Hashes: the cells of GCRA limiters, into the record and back. */
+/* Hashes: reading the cells of GCRA limiters into the record, and writing them back. */
 #include "shim.h"
 
 #include <string.h>
@@ -35,10 +35,10 @@ static shim_cell *append(shim_call *call, shim_key *key, int64_t stack_cells) {
     return cell;
 }
 
-/* Reads the cells that the call asks for. If the hash holds more than their first two fields,
- * the other two fields are read, and then the cells that the call does not ask for: the
- * key's expiry depends on all cells, and a field that belongs to no cell means that the hash
- * is not ours. */
+/* Reads the first two fields of each cell that the call asks for. If the hash holds more fields,
+ * the other two fields of these cells are read, and then the cells that the call does not ask
+ * for: the key's expiry depends on all cells. A field that belongs to no cell means that the hash
+ * is not ours: Go compares what was found with the length. */
 void shim_load_cells(shim_call *call, shim_key *key, int64_t stack_cells) {
     key->first_cell = (int32_t)call->cells.len;
     while (key->num_cells < key->asked) {

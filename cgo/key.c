@@ -1,4 +1,4 @@
-/* Keys of any kind: opening, the expiry, keyspace events, and doing what Go said. */
+/* Keys of any kind: opening them, expiries, keyspace events, and doing what Go said. */
 #include "shim.h"
 
 #include <string.h>

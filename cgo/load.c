@@ -25,8 +25,8 @@ static int64_t read_clock_us(clockid_t clock) {
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
-/* The server's own time of the running command where it tells it (1.7 ns), else the
- * system's (20 ns). */
+/* The time at which the running command began, if the server has CachedMicroseconds (1.7 ns).
+ * Otherwise the system's time (20 ns). */
 int64_t shim_wall_us(void) {
     return api.CachedMicroseconds != NULL ? api.CachedMicroseconds() : read_clock_us(CLOCK_REALTIME);
 }
@@ -47,15 +47,16 @@ void shim_log(const char *level, const char *text) {
 /* How late the threads of the Go runtime may wake from a timed sleep, in ns.
  *
  * The runtime's monitor thread takes processors away from goroutines that have run for
- * over 10 ms without being scheduled. To it, the server's main thread is one for ever: under
- * load it woke every 20 us, took the processor, and woke a further thread, which cost the
- * main thread 3,000 preemptions a second. Nothing of ours waits for the monitor. With this
- * slack it wakes 120 times a second under full load (1,000 times if the load comes in
- * bursts, since the kernel lets timers expire together), and the p99 of "GO.THROTTLE
- * denied" in make bench fell from 1.05 ms to 0.65 ms, that of SET.
+ * over 10 ms without being scheduled. The monitor sees the server's main thread as a goroutine
+ * that never yields. Without slack the monitor woke every 20 us under load, took the processor
+ * and woke a further thread: the main thread was preempted 3,000 times a second. Nothing of ours
+ * waits for the monitor. With this slack the monitor wakes 120 times a second under full load
+ * (1,000 times if the load comes in bursts, since the kernel lets timers expire together). The
+ * p99 of "GO.THROTTLE denied" in make bench fell from 1.05 ms to 0.65 ms, which is that of SET.
  *
- * A thread inherits the slack of the one that creates it: it is set before the runtime's
- * constructor, which has no priority, makes its first thread, and OnLoad puts it back. */
+ * A new thread inherits the slack of the thread that creates it. So the slack is set before the
+ * constructor of the Go runtime, which has no priority, makes the first thread. OnLoad restores
+ * the slack of the main thread. */
 #define GO_TIMER_SLACK_NS 10000000ul
 static unsigned long timer_slack_ns; /* of the server's main thread; 0: nothing to put back */
 
@@ -70,8 +71,8 @@ static void restore_timer_slack(void) {
     if (timer_slack_ns > 0) prctl(PR_SET_TIMERSLACK, timer_slack_ns);
 }
 
-/* By how much the module's clock is ahead of the server's: what funnel.Clock would tell now,
- * less the wall clock. Not 0 only after the server's clock was set back. */
+/* By how much the module's clock is ahead of the server's: the time that funnel.Clock would tell
+ * now, minus the wall clock. It is 0 unless the server's clock was set back. */
 static int64_t clock_lead_us(void) {
     int64_t wall = shim_wall_us(), told = shim_clock.last_us;
     if (!shim_clock.behind && wall >= told) return 0;
@@ -82,8 +83,8 @@ static int64_t clock_lead_us(void) {
     return told > wall ? told - wall : 0;
 }
 
-/* INFO gothrottle. In C over C counters, without a lock and without memory of ours: the
- * server also calls this function in crash reports, and Go cannot be entered there. */
+/* INFO gothrottle. This function reads C counters only, takes no lock and allocates nothing: the
+ * server also calls it in crash reports, where Go cannot be entered. */
 static void info(RedisModuleInfoCtx *ctx, int for_crash_report) {
     (void)for_crash_report;
     if (api.InfoAddSection(ctx, "") != API_OK) return;
@@ -103,23 +104,23 @@ static void info(RedisModuleInfoCtx *ctx, int for_crash_report) {
     }
 }
 
-/* Whether redis-cell's command name is registered: if it is free, always, never. */
-enum { CELL_IF_FREE, CELL_YES, CELL_NO };
+/* Whether CL.THROTTLE is registered: if the name is free, always, never. */
+enum { CL_IF_FREE, CL_YES, CL_NO };
 
 typedef struct load_args {
-    int cell;
+    int cl_throttle;
     const char *module_name;
 } load_args;
 
-static const char own_name[] = "gothrottle", cell_name[] = "redis-cell";
+static const char own_name[] = "gothrottle", redis_cell_name[] = "redis-cell";
 
-/* Reads one load argument. Returns NULL, or what the value must be. */
+/* Reads one load argument. Returns NULL, or for a wrong value the text of what it must be. */
 static const char *parse_load_arg(const char *name, const char *value, load_args *args) {
     if (strcasecmp(name, "cl-throttle") == 0) {
         if (strcasecmp(value, "yes") == 0) {
-            args->cell = CELL_YES;
+            args->cl_throttle = CL_YES;
         } else if (strcasecmp(value, "no") == 0) {
-            args->cell = CELL_NO;
+            args->cl_throttle = CL_NO;
         } else {
             return "yes or no";
         }
@@ -127,18 +128,18 @@ static const char *parse_load_arg(const char *name, const char *value, load_args
     }
     if (strcmp(value, own_name) == 0) {
         args->module_name = own_name;
-    } else if (strcmp(value, cell_name) == 0) {
-        args->module_name = cell_name;
+    } else if (strcmp(value, redis_cell_name) == 0) {
+        args->module_name = redis_cell_name;
     } else {
         return "gothrottle or redis-cell";
     }
     return NULL;
 }
 
-/* Reads the load arguments; logs and returns API_ERR for an argument that is not known. The
- * module has no name yet, so the lines name it. */
+/* Reads the load arguments. Logs a wrong argument and returns API_ERR. The module has no name yet,
+ * so the server does not put it before these log lines: their text names the module. */
 static int parse_load_args(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, load_args *args) {
-    *args = (load_args){CELL_IF_FREE, own_name};
+    *args = (load_args){CL_IF_FREE, own_name};
     for (int i = 0; i < argc; i += 2) {
         const char *name = api.StringPtrLen(argv[i], NULL);
         if (strcasecmp(name, "cl-throttle") != 0 && strcasecmp(name, "module-name") != 0) {
@@ -155,8 +156,8 @@ static int parse_load_args(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     return API_OK;
 }
 
-/* An effect that cannot be replicated would let replicas drift in silence. ZCOUNT and ZRANGE
- * are only read with. */
+/* Refuses a server that lacks a command of ours: replicas would drift in silence if an effect
+ * could not be replicated. ZCOUNT and ZRANGE are no effects: zset.c reads by them. */
 static int check_needed_commands(RedisModuleCtx *ctx) {
     static const char *const needed[] = {"HSET", "HDEL", "ZADD",      "ZREM",   "SET",
                                          "DEL",  "PEXPIREAT", "ZCOUNT", "ZRANGE"};
@@ -216,8 +217,8 @@ static int register_command(RedisModuleCtx *ctx, const shim_command *c, int inde
     return API_OK;
 }
 
-/* Registers the ACL category. One that exists is ours, from a load that was undone: the
- * server keeps it. */
+/* Registers the ACL category and returns whether it can be used. If the category exists already,
+ * an earlier load has made it: the server keeps it when it undoes a load. */
 static int add_category(RedisModuleCtx *ctx) {
     if (api.AddACLCategory == NULL || api.SetCommandACLCategories == NULL) return 0;
     errno = 0;
@@ -263,11 +264,11 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) 
     api.SetModuleAttribs(ctx, args.module_name, module->version_number, API_VERSION);
     if (check_needed_commands(ctx) != API_OK) return API_ERR;
 
-    /* WATCH must not see denied calls: we signal what we changed. */
+    /* A denied call must not disturb WATCH: shim_apply signals the keys that changed. */
     int options = OPTION_NO_IMPLICIT_SIGNAL_MODIFIED | OPTION_HANDLE_REPL_ASYNC_LOAD;
     if (api_has(ctx, "ValkeyModule_SetModuleOptions")) {
-        /* Replicate then does not look its command up, as check_needed_commands has done for
-         * all: 9 % of "GO.THROTTLE" in make bench on Valkey 9.1. */
+        /* Replicate then does not look its command up, which took 9 % of "GO.THROTTLE" in make
+         * bench on Valkey 9.1. check_needed_commands has looked all of them up. */
         options |= OPTION_SKIP_COMMAND_VALIDATION | OPTION_HANDLE_ATOMIC_SLOT_MIGRATION;
     }
     api.SetModuleOptions(ctx, options);
@@ -277,8 +278,8 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) 
     for (int i = 0; i < module->num_commands; i++) {
         shim_command *c = &module->commands[i];
         if (c->only_if_free) {
-            if (args.cell == CELL_NO) continue;
-            if (args.cell == CELL_YES) c->only_if_free = 0;
+            if (args.cl_throttle == CL_NO) continue;
+            if (args.cl_throttle == CL_YES) c->only_if_free = 0;
         }
         if (register_command(ctx, c, i, has_category) != API_OK) return API_ERR;
     }

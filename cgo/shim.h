@@ -2,20 +2,20 @@
  *
  * Flow of a call, all on the server's main thread:
  *
- *   1. shim_run (call.c) fills a shim_call with the words. If the keys depend on the words,
- *      goPlan (Go) names the keys in the record. Otherwise the first word is the key.
- *   2. shim_run opens the keys and reads what they hold into the record (key.c, and hash.c,
+ *   1. run (call.c) fills a shim_call, the record, with the words. If a call may have several
+ *      keys, goPlan (Go) names the keys in the record. Otherwise the first word is the key.
+ *   2. run opens the keys and reads what they hold into the record (key.c, and hash.c,
  *      zset.c, string.c by what a key holds).
  *   3. goCall (Go) decides: it reads the record, and writes the reply and what becomes of
  *      each key into it. Which entries of a sorted set matter depends on the words, so Go
  *      asks for them through the shim_zset functions, which only read.
- *   4. shim_run does what Go said, replicates it, replies and closes the keys.
+ *   4. run does what Go said, replicates it, replies, closes the keys and sends the events.
  *
- * Lifetimes: the record and all that it points to live on shim_run's stack, or in memory
- * that shim_run frees before it returns. So a call may run inside another call: a keyspace
- * event of ours may make another module call us. Go stores no pointer to the record.
+ * Lifetimes: the record and its arrays live on the stack of run, or in memory that run frees
+ * before it returns. The words belong to the server. So a call may run inside another call: a
+ * keyspace event of ours may make another module call us. Go stores no pointer to the record.
  *
- * The records are laid out as the Go structs of package commands; bridge.go checks that at
+ * The structs are laid out as the Go structs of package commands; layout.go checks that at
  * compile time. "C writes" means before goCall, "Go writes" means in goCall or goPlan. */
 #ifndef GOTHROTTLE_SHIM_H
 #define GOTHROTTLE_SHIM_H
@@ -30,7 +30,7 @@
 #define SHIM_MIN_QUOTA_LEN 21 /* commands.MinQuotaLen, MaxQuotaLen: the lengths of our strings */
 #define SHIM_MAX_QUOTA_LEN 36
 #define SHIM_ERROR_TEXT 192   /* commands.MaxErrorText */
-#define SHIM_STACK_ENTRIES 8  /* the first entries of a key are on shim_run's stack */
+#define SHIM_STACK_ENTRIES 8  /* the first entries of a key are on the stack of run */
 #define SHIM_WRONG_ARITY 2    /* commands.ErrArity: the server has the text */
 
 /* A Go string over borrowed memory. */
@@ -55,17 +55,17 @@ typedef struct shim_entry {
     shim_text member;          /* C writes: the bytes of string */
     int32_t bad;               /* C writes: the score is no time, see zset.c */
     int32_t drop;              /* Go writes: remove the entry */
-    RedisModuleString *string; /* C's own: freed at the end of the call */
+    RedisModuleString *string; /* C's own: freed by shim_release_entries, or at the end of the call */
 } shim_entry;
 
 typedef struct shim_key {
     int32_t word, wants, asked; /* C writes, or Go in goPlan */
-    int32_t kind;               /* C writes, as all up to becomes */
+    int32_t kind;               /* C writes this and all fields before becomes */
     int64_t length;             /* the number of elements or bytes */
     shim_text text;             /* a string that may be ours: the server's memory, valid until the key changes */
     int32_t first_cell, num_cells;
     struct { shim_entry *at; int64_t len, cap; } entries; /* C writes, on Go's asking */
-    int32_t becomes;            /* Go writes, as all up to slack_base */
+    int32_t becomes;            /* Go writes this and all fields before slack_base */
     int32_t new_len;
     int32_t add_prefix, add_word;
     int64_t add_time_us;
@@ -74,7 +74,7 @@ typedef struct shim_key {
     uint64_t checksum;              /* Go's own, of goPlan */
     RedisModuleKey *handle;     /* C's own: opened and closed by shim_run; NULL if the key is absent and read only */
     RedisModuleString *name;    /* C's own: borrowed from argv */
-    int32_t events;             /* C's own: keyspace events that are owed, see key.c */
+    int32_t events;             /* C's own: the SHIM_EVENT_ bits that shim_notify sends */
     int32_t fields;             /* C's own: how many fields of a hash were read */
     char new_text[48];          /* Go writes */
 } shim_key;
@@ -95,13 +95,13 @@ typedef struct shim_clause {
 } shim_clause;
 
 typedef struct shim_call {
-    struct { shim_text *at; int64_t len, cap; } args;       /* C writes; the server's memory */
+    struct { shim_text *at; int64_t len, cap; } args;       /* C writes; the bytes are the server's */
     struct { shim_key *at; int64_t len, cap; } keys;        /* C writes, or Go in goPlan */
     struct { shim_cell *at; int64_t len, cap; } cells;      /* C writes */
     struct { shim_clause *at; int64_t len, cap; } clauses;  /* Go writes */
     int64_t now_us; /* C writes the wall clock, Go the time that it decided by */
     int32_t err_word; /* Go's own */
-    int32_t outcome;  /* Go writes, as all that follows */
+    int32_t outcome;  /* Go writes this and the next three */
     int32_t shape;
     int32_t replies;
     int64_t reply[6];
@@ -111,7 +111,7 @@ typedef struct shim_call {
 } shim_call;
 
 /* One command. goLoad makes it once, of malloc'ed memory that lives as long as the process.
- * C only writes the counters. */
+ * C writes the counters, and OnLoad may clear only_if_free. */
 typedef struct shim_command {
     const char *name, *flags;
     const char *info_name; /* the name in INFO's fields */
@@ -119,7 +119,7 @@ typedef struct shim_command {
     int32_t min_arity;
     int32_t writes;        /* 0: keys are opened for reading only */
     int32_t plans;         /* goPlan names the keys; 0: the first word is the only key */
-    int32_t state;         /* what that only key holds, as a kind */
+    int32_t state;         /* the kind that the only key must have */
     int32_t only_if_free;  /* a taken name is no error */
     api_command_info info;
     int64_t admitted, limited, other, errors;
@@ -166,13 +166,13 @@ extern const shim_module *shim_loaded;
 extern RedisModuleString *shim_fields[SHIM_CELLS][SHIM_FIELDS]; /* kept for the process's life */
 int64_t shim_wall_us(void);
 
-/* key.c: opening, and doing what Go said. The entries are room for SHIM_STACK_ENTRIES. */
+/* key.c: opening a key, and doing what Go said. entries has room for SHIM_STACK_ENTRIES. */
 void shim_open_key(RedisModuleCtx *ctx, const shim_command *command, shim_key *key,
                    RedisModuleString *name, shim_entry *entries);
 void shim_apply(RedisModuleCtx *ctx, shim_call *call, shim_key *key);
 void shim_notify(RedisModuleCtx *ctx, const shim_key *key);
 
-/* The keyspace events that a key is owed, in the order in which they are sent. */
+/* The keyspace events of a key that are still to be sent, in their order. */
 enum {
     SHIM_EVENT_DEL = 1 << 0,
     SHIM_EVENT_HSET = 1 << 1,
@@ -188,13 +188,15 @@ enum {
  * expiry good enough. Does not replicate. */
 int shim_set_expiry(shim_key *key);
 
-/* hash.c. shim_load_cells reads the cells of one key behind those of the keys before it. If
- * the array grows, it becomes memory of the server's allocator that shim_run frees. */
+/* hash.c. shim_load_cells appends the cells of one key to those of the keys before it. If the
+ * array of stack_cells cells is full, it moves to memory of the server's allocator. run frees
+ * that memory. */
 void shim_load_cells(shim_call *call, shim_key *key, int64_t stack_cells);
 void shim_apply_hash(RedisModuleCtx *ctx, shim_call *call, shim_key *key);
 
-/* zset.c. What Go may ask of the sorted set at a key: see commands.Host. These functions only
- * read, so the server cannot enter Go again meanwhile. */
+/* zset.c. What Go may ask of the sorted set at a key: see commands.Host. key is an index in
+ * call->keys. The functions up to shim_free_entries only read, so the server cannot enter Go
+ * again meanwhile. */
 void shim_zset_newest(shim_call *call, int64_t key, int64_t most);
 int shim_zset_first(shim_call *call, int64_t key, int64_t after_us);
 void shim_zset_oldest(shim_call *call, int64_t key, int64_t up_to_us, int64_t most);

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* StringDMA makes the server store a short or numeric string in another way, so only a
- * string that may be ours is looked at: the length tells. */
+/* StringDMA makes the server store a short or numeric string in another way. So only a string of
+ * a length that ours have is looked at. */
 void shim_load_string(shim_key *key) {
     int may_be_ours = key->wants == SHIM_STRING
                           ? key->length >= SHIM_MIN_QUOTA_LEN && key->length <= SHIM_MAX_QUOTA_LEN
@@ -12,7 +12,7 @@ void shim_load_string(shim_key *key) {
     if (may_be_ours) key->text.bytes = api.StringDMA(key->handle, &key->text.len, KEY_READ);
 }
 
-/* Writes the string and sees to the expiry; one command replicates both. */
+/* Writes the string and sets the expiry. One command replicates both. */
 void shim_apply_string(RedisModuleCtx *ctx, shim_key *key) {
     size_t len = (size_t)key->new_len;
     if (key->kind != SHIM_STRING || key->text.len != len) api.StringTruncate(key->handle, len);

@@ -1,9 +1,9 @@
 /* Sorted sets: what Go may ask of sliding windows and leases, and adding and removing entries.
  *
  * A score is a time with its sign turned, so the newest entry is the first. A sorted set of
- * up to 128 entries is one piece of memory that the server walks from its front. To put an
- * entry where the newest entries are costs nothing there, and 1.4 us at the other end (25 % of
- * a call of "GO.WINDOW 100" in make bench). */
+ * up to 128 entries is one piece of memory that the server walks from its front. To add the newest
+ * entry at the front costs nothing. At the other end it costs 1.4 us (25 % of a call of
+ * "GO.WINDOW 100" in make bench). */
 #include "shim.h"
 
 #include <math.h>
@@ -28,7 +28,7 @@ static void append(shim_key *key, RedisModuleString *string, double score) {
     e->time_us = e->bad ? 0 : (int64_t)time;
 }
 
-/* Appends entries from where the key's range stands, and ends the range. */
+/* Appends up to most entries, from the current one of the key's range on, and ends the range. */
 static void take(shim_key *key, int64_t most, int (*next)(RedisModuleKey *)) {
     for (; most > 0 && !api.ZsetRangeEndReached(key->handle); most--) {
         double score;
@@ -92,7 +92,7 @@ int64_t shim_zset_count_after(shim_call *call, int64_t k, int64_t after_us) {
     return n;
 }
 
-/* A member as the server has it: a prefix and a text. The caller frees it. */
+/* Makes a member, which is a prefix and a text. The caller frees it. */
 static RedisModuleString *make_member(int prefix, const char *bytes, size_t len) {
     char stack[64], *member = stack;
     if (len + 1 > sizeof stack) member = api.Alloc(len + 1);
@@ -143,8 +143,8 @@ static void add_member(RedisModuleCtx *ctx, shim_call *call, shim_key *key) {
     api.FreeString(NULL, member);
 }
 
-/* Adds a member and removes others, in this order: a sorted set that gets empty is deleted,
- * and its expiry with it. */
+/* Adds a member, then removes others. The other order could empty the sorted set, and the server
+ * would delete the key with its expiry. */
 void shim_apply_zset(RedisModuleCtx *ctx, shim_call *call, shim_key *key) {
     if (key->add_prefix) add_member(ctx, call, key);
     RedisModuleString *stack[SHIM_STACK_ENTRIES + 1], **dropped = stack;
