@@ -48,8 +48,8 @@ var argClause = Arg{Name: "clause", Type: ArgOneOf, Multiple: true, Bounds: fmt.
 			Sub: []Arg{argLimit, argTTL, argID}},
 	}}
 
-// planAll finds the keys and the clauses in the words. It serves the run and the server's
-// question for the keys alike.
+// planAll finds the keys and the clauses in the words: before a call runs, and when the server
+// asks for the keys of a call.
 func planAll(c *Call) ErrorCode {
 	i := 0
 	for {
@@ -106,8 +106,9 @@ func (c *Call) planKey(word int) ErrorCode {
 	return NoError
 }
 
-// checksum lets long names be told apart without comparing them one with another, which would
-// take the square of their number. Short names are compared.
+// checksum returns a number that equal names share. planKey compares two names only if their
+// checksums are equal: comparing all pairs of long names would take too long. For a short name
+// the length is enough.
 func checksum(name string) uint64 {
 	if len(name) < 256 {
 		return uint64(len(name))
@@ -223,8 +224,8 @@ func (c *Call) decider() (decider int) {
 	return decider
 }
 
-// fillGaps writes the absent cells before a cell that is set: a hash has no gaps, see
-// loadHash.
+// fillGaps writes each absent cell that stands before a cell that is set: loadHash refuses a
+// hash with a gap.
 func (c *Call) fillGaps() {
 	for i := range c.Clauses {
 		cl := &c.Clauses[i]

@@ -1,10 +1,6 @@
 package commands
 
-import (
-	"math"
-
-	"gothrottle/funnel"
-)
+import "gothrottle/funnel"
 
 // Kind says what stands at a key.
 type Kind int32
@@ -21,7 +17,7 @@ const (
 // Becomes says what is to become of a key.
 type Becomes int32
 
-// The host does just what is said here. A key of another kind is deleted first.
+// The host does exactly this to the key. A key of another kind is deleted first.
 const (
 	Unchanged Becomes = iota // nothing at the key changes, not even the expiry
 	Absent                   // the key is deleted
@@ -57,15 +53,16 @@ const (
 //   - It sets Outcome, Shape, Replies and Reply for a call that is no error. All four are 0
 //     before the handler runs, and so is ErrWord.
 //   - It sets Becomes of every key that changes, with the fields that Becomes names, and the
-//     expiry. Becomes is Unchanged before the handler runs, and all that it sets in a key, a
-//     cell or an entry is 0, except Key.NewText and the values of fields that are not there.
-//   - It keeps nothing of the call: all memory here is the host's, and it is borrowed until
+//     expiry. Before the handler runs, Becomes is Unchanged, and all other fields that handlers
+//     set in a key, a cell or an entry are 0. Two are undefined: Key.NewText, and Cell.Value of
+//     fields that were not found.
+//   - It keeps no pointer into the call: all memory here is the host's, and it is borrowed until
 //     the handler returns. Words may be any bytes.
 //   - It does not allocate, does not block and starts no goroutine.
 //
-// A command whose keys follow from its words has a Plan, which runs before the handler: see
-// Command.Plan. The room for keys and clauses is not cleared. A Plan sets Word, Wants and Asked of
-// a key; the host clears the rest of the key when it opens it. Nobody clears a clause.
+// A command of several keys has a Plan, which runs before the handler: see Command.Plan. The
+// room for keys and clauses is not cleared. A Plan sets Word, Wants and Asked of each key. The
+// host sets the other fields when it opens the key. Nobody clears a clause.
 //
 // Call, Key, Cell, Entry and Clause are laid out as their C twins in cgo/shim.h. Package
 // cgo refuses to compile if a twin differs.
@@ -96,18 +93,18 @@ type Key struct {
 	Kind      Kind
 	Length    int64 // the number of elements, or of a string's bytes
 	Text      string
-	FirstCell int32 // the key's cells are Cells[FirstCell:][:NumCells]: those
-	NumCells  int32 // asked for, then those that the hash holds beyond them
+	FirstCell int32 // the key's cells are Cells[FirstCell:][:NumCells]
+	NumCells  int32 // first the cells asked for, then further cells of the hash
 	Entries   []Entry
 
 	// Set by the handler.
 	Becomes    Becomes
 	NewLen     int32         // the length of NewText
-	AddPrefix  int32         // Zset: not 0: add the member of this byte and a text, which
-	AddWord    int32         // is Args[AddWord] or, if AddWord is 0, NewText[:NewLen],
-	AddTime    funnel.Micros // at this time
-	ExpireFrom int64         // ms since the Unix epoch: an expiry outside [ExpireFrom, ExpireTo]
-	ExpireTo   int64         // becomes ExpireTo; 0, 0 leaves the expiry alone
+	AddPrefix  int32         // Zset: if not 0, a member is added: this byte and then a text
+	AddWord    int32         // the text is Args[AddWord]; NewText[:NewLen] if AddWord is 0
+	AddTime    funnel.Micros // the time of the added member
+	ExpireFrom int64         // ms since the Unix epoch; 0: the expiry stays as it is
+	ExpireTo   int64         // ms: the new expiry, if the old one is not in [ExpireFrom, ExpireTo]
 
 	slackBase funnel.Nanos // the handler's own: expiry slack is a quarter of this
 	checksum  uint64       // the Plan's own: of the name
@@ -158,14 +155,11 @@ type Host interface {
 	Newest(c *Call, key, most int)                          // up to most entries, the newest first
 	First(c *Call, key int, after funnel.Micros) bool       // the oldest entry with Time > after
 	Oldest(c *Call, key int, upTo funnel.Micros, most int)  // up to most entries with Time <= upTo, the oldest first
-	Rank(c *Call, key int, rank int64) bool                 // the entry that rank entries are newer than
+	Rank(c *Call, key int, rank int64) bool                 // the entry at a rank; the newest has rank 0
 	Find(c *Call, key int, prefix byte, id string) bool     // the member prefix + id
 	CountAfter(c *Call, key int, after funnel.Micros) int64 // how many have Time > after; appends none
-	Release(c *Call, key, keep int)                         // forgets all but the first keep entries
+	Release(c *Call, key, keep int)                         // cuts Key.Entries to the first keep entries
 }
-
-// Beginning is before every time there can be.
-const Beginning funnel.Micros = math.MinInt64
 
 // TheHost is set by whoever runs handlers, before the first call.
 var TheHost Host

@@ -12,13 +12,12 @@ const (
 	leaseKind
 )
 
-// clauseForms are by clauseKind: the keyword, how many words must follow it, what the key
-// holds, and which of those words is the period.
+// clauseForms tells the form of each kind of clause.
 var clauseForms = [...]struct {
 	keyword string
-	words   int
-	state   Kind
-	period  int
+	words   int  // how many words must follow the keyword
+	state   Kind // what the key holds
+	period  int  // which of the words is the period, from 0; unused for a lease
 }{
 	throttleKind: {"THROTTLE", 3, KindHash, 2},
 	windowKind:   {"WINDOW", 2, KindZset, 1},
@@ -37,13 +36,13 @@ func findClause(word string) clauseKind {
 
 // Clause is one limit of a GO.ALL call.
 type Clause struct {
-	// Set by the handler.
+	// Set by the Plan and the handler.
 	Key     int32 // index in Call.Keys
 	Replies int32 // how many of Reply are sent
 	Reply   [6]int64
 
 	clauseWords
-	limit    int64 // as told
+	limit    int64 // the limit of the reply
 	cell     int32 // a THROTTLE clause's position among the cells of its key
 	throttle struct {
 		throttleClause
@@ -158,8 +157,8 @@ func (cl *Clause) reply() {
 	}
 }
 
-// apply says what becomes of the clause's key. If the call is limited, nothing is taken: a
-// clause that admits tells what it has left.
+// apply says what becomes of the clause's key. If the call is limited, nothing is taken, and a
+// clause that admits replies what it has left.
 func (cl *Clause) apply(c *Call, limited bool) ErrorCode {
 	key := int(cl.Key)
 	if limited && cl.kind == leaseKind {

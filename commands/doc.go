@@ -2,13 +2,15 @@
 // command table, parsing, every error text, and the translation between what a key holds
 // and what package funnel knows.
 //
-// A handler sees one [Call]: the words, the keys as the host loaded them, the time. It leaves
-// in the call the reply and what is to become of the keys. It asks the server for nothing but
-// entries of sorted sets, through [TheHost]. The contract of a handler stands on [Call]. The
-// host calls on one thread.
+// The host is package cgo, or a store in memory in tests. It runs handlers on one thread. A
+// handler sees one [Call]: the words, the keys as the host loaded them, the time. The handler
+// writes the reply and what is to become of the keys into the call. It asks the host for nothing
+// but entries of sorted sets, through [TheHost]. The contract of a handler stands on [Call].
 //
 // A new command takes three things: a file with its [Command] row and handler, a line in
-// [Table], and a section in docs/commands.md.
+// [Table], and a section in docs/commands.md. The name of a command that does not write ends in
+// _RO. A row has a [Sample] and, unless the name ends in _RO, a [WrongCall]: tests of all commands
+// use them.
 //
 // This package is no API: it may change with every version. Programs use the commands.
 package commands

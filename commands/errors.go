@@ -53,7 +53,7 @@ const (
 	NumErrors
 )
 
-// errorWord stands in a text for the word that the error names.
+// errorWord is the place in a text where the word that the error names is put.
 const errorWord = "<word>"
 
 var errorTexts = [NumErrors]string{
@@ -97,7 +97,7 @@ var errorTexts = [NumErrors]string{
 // Text returns the reply's text: an upper-case code and a plain sentence.
 func (e ErrorCode) Text() string { return errorTexts[e] }
 
-// MaxErrorText bounds what AppendError appends. maxErrorWord is where a word is cut.
+// MaxErrorText bounds what AppendError appends, in bytes. A word is cut at maxErrorWord bytes.
 const (
 	MaxErrorText = 192
 	maxErrorWord = 64

@@ -9,12 +9,12 @@ import "gothrottle/funnel"
 const (
 	fieldTAT    = iota // the TAT (theoretical arrival time), ns since the Unix epoch
 	fieldPeriod        // the period of the rate in lowest terms: see storedPeriod
-	fieldFrac          // the rest of the TAT, in 1/count ns
+	fieldFrac          // the fraction of the TAT, in 1/count ns
 	fieldCount         // the count of that rate
 )
 
-// fracFields are present only if the count is not 1: if the count given does not divide the
-// period in ns.
+// fracFields are present only if the count given does not divide the period in ns. Otherwise the
+// count in lowest terms is 1.
 const (
 	wholeFields = 1<<fieldTAT | 1<<fieldPeriod
 	fracFields  = 1<<fieldFrac | 1<<fieldCount
@@ -41,8 +41,8 @@ func (c *Call) loadCells(k *Key) ErrorCode {
 }
 
 // loadHash makes sure that a hash holds limiters and nothing else: whole cells, without a
-// gap, that account for every field. A foreign hash may well have fields named 0 and 1. Unless
-// those are a TAT and a period, the hash must not be given an expiry, let alone be deleted.
+// gap, that account for every field. A foreign hash may have fields named 0 and 1, too. It must
+// neither get an expiry nor be deleted, so field 0 must be a TAT and field 1 a period.
 func (c *Call) loadHash(k *Key) ErrorCode {
 	least := funnel.Nanos(minTAT)
 	if c.Now.Nanos() < minTAT { // a server whose clock starts in 1970
@@ -74,8 +74,8 @@ func (c *Call) loadHash(k *Key) ErrorCode {
 	return NoError
 }
 
-// decode reads the state in the fields of a cell and reports whether they make one, with a
-// TAT of at least least.
+// decode reads the state from the fields of a cell. It reports whether the state is valid and
+// its TAT is not before least.
 func (cell *Cell) decode(least funnel.Nanos) bool {
 	s := &cell.state
 	s.TAT = funnel.Nanos(cell.Value[fieldTAT])
@@ -88,8 +88,8 @@ func (cell *Cell) decode(least funnel.Nanos) bool {
 	return ok
 }
 
-// storedPeriod returns a period as it is stored: whole seconds as such, other periods as ns
-// with the sign turned. Both mostly fit a small block of memory; ns alone would not.
+// storedPeriod returns a period as it is stored: whole seconds as such, other periods in ns with
+// the sign turned. Most periods are whole seconds, and small numbers take less memory.
 func storedPeriod(p funnel.Nanos) int64 {
 	if p%funnel.Second == 0 {
 		return int64(p / funnel.Second)
@@ -110,7 +110,7 @@ func loadedPeriod(stored int64) funnel.Nanos {
 	return 0
 }
 
-// minTAT is in 2001, in ns since the Unix epoch: a smaller number is no TAT of today.
+// minTAT is in 2001, in ns since the Unix epoch. It is before every TAT of today.
 const minTAT = 1e18
 
 // AdoptedLen is how many digits redis-cell's TAT has: minTAT to 2^63-1.
@@ -125,9 +125,9 @@ func adopt(text string) (tat funnel.Nanos, ok bool) {
 	return funnel.Nanos(n), form == integer
 }
 
-// setCell writes a state into a cell of a key and names only the fields that change. The
-// expiry's slack follows the smallest slackBase of the key's changed cells. settleCells must
-// be called for the key when all its cells are set.
+// setCell writes a state into a cell of a key and marks the fields that change. The key gets the
+// smallest slackBase of its changed cells. settleCells must be called for the key when all its
+// cells are set.
 func (k *Key) setCell(cell *Cell, s funnel.ThrottleState, slackBase funnel.Nanos) {
 	value := [MaxFields]int64{int64(s.TAT), storedPeriod(s.Rate.Period), s.Frac, s.Rate.Count}
 	wanted := uint32(wholeFields)
@@ -148,15 +148,15 @@ func (k *Key) setCell(cell *Cell, s funnel.ThrottleState, slackBase funnel.Nanos
 	k.Becomes = Hash
 }
 
-// settleCells decides about a key some of whose cells were set: the key is deleted when
-// nothing in it is in use, and otherwise gets an expiry that is not before the last TAT.
+// settleCells completes what setCell began. A key with nothing in use is deleted. Any other key
+// gets an expiry that is not before the last TAT of its cells.
 func (c *Call) settleCells(k *Key) {
 	end := funnel.Nanos(0)
 	cells := c.cells(k)
 	for i := range cells {
 		s := &cells[i].state
 		if s.Frac > 0 && s.TAT < maxTAT {
-			end = max(end, s.TAT+1) // a rest is a part of one ns
+			end = max(end, s.TAT+1) // the fraction is less than one ns
 		} else {
 			end = max(end, s.TAT)
 		}

@@ -128,7 +128,7 @@ func (l *leaseClause) load(c *Call, key int) ErrorCode {
 	return l.countLeases(c, key)
 }
 
-// countLeases finds up to clearMost lapsed leases and tells how many are not lapsed.
+// countLeases finds up to clearMost lapsed leases, and counts the leases that are held.
 func (l *leaseClause) countLeases(c *Call, key int) ErrorCode {
 	k := &c.Keys[key]
 	first := len(k.Entries)
@@ -165,7 +165,8 @@ func (l *leaseClause) apply(c *Call, key int, take bool) {
 	}
 }
 
-// peek turns an admission into what is told when another clause denies: nothing was taken.
+// peek changes the verdict of a clause that admits to what is left when another clause denies and
+// nothing is taken.
 func (l *leaseClause) peek(c *Call) {
 	last := max(l.state.Latest, l.state.Own)
 	l.v.Remaining = max(l.Limit-l.state.Used, 0)
@@ -178,7 +179,7 @@ func (l *leaseClause) reply(r *[6]int64, unit funnel.Nanos) {
 	r[5] = boolInt(l.v.Renewed)
 }
 
-// checkLeases checks the type of a key. Of the leases, each caller checks those that matter.
+// checkLeases checks the type of a key. Each caller checks the leases that it reads.
 func (c *Call) checkLeases(key int) ErrorCode {
 	switch c.Keys[key].Kind {
 	case KindAbsent, KindZset:

@@ -7,7 +7,7 @@ type option uint8
 
 const (
 	optMS    option = 1 << iota // times are milliseconds
-	optUpTo                     // take what is left if that is less
+	optUpTo                     // take what is left if that is less than the quantity
 	optExact                    // an entry per microsecond with calls
 	optAlign                    // a window aligned to the calendar; an offset follows
 )
@@ -81,12 +81,12 @@ func looksNumeric(word string) bool {
 	return word == "" || word[0] == '+' || word[0] == '-' || word[0] >= '0' && word[0] <= '9'
 }
 
-// request is what the words after the limits say.
+// request holds what the period and the words after it say.
 type request struct {
 	period   funnel.Nanos
 	quantity int64
 	opts     option
-	offset   funnel.Nanos // of ALIGN
+	offset   funnel.Nanos // the word after ALIGN
 }
 
 // request reads a period at Args[at] and what follows: a quantity, which is 1 if it is not

@@ -97,7 +97,7 @@ func TestReference_numbers(t *testing.T) {
 			fmt.Sprintf("a string of %d decimal digits: a TAT in ns, not before %s, which is 10^18 ns", AdoptedLen,
 				time.Unix(0, minTAT).UTC().Format(time.DateOnly)),
 			fmt.Sprintf("GO.QUOTA looks only at strings of %d to %d bytes, GO.THROTTLE only at strings of %d bytes.", MinQuotaLen, MaxQuotaLen, AdoptedLen),
-			"at most a quarter of the window, or 1 s, after that",
+			"at most a quarter of the period, or 1 s if that is longer, after it",
 		},
 	} {
 		prose := text.section(t, heading).prose()
@@ -255,8 +255,7 @@ func TestReference_loadArguments(t *testing.T) {
 	for _, m := range regexp.MustCompile(`return "(\S+) or (\S+)";`).FindAllStringSubmatch(values, -1) {
 		taken = append(taken, "`"+m[1]+"`, `"+m[2]+"`")
 		for _, value := range m[1:] {
-			if !strings.Contains(values, `(value, "`+value+`")`) && !strings.Contains(source, `_name[] = "`+value+`"`) &&
-				!strings.Contains(source, `_name[] = "gothrottle", cell_name[] = "`+value+`"`) {
+			if !strings.Contains(values, `(value, "`+value+`")`) && !strings.Contains(source, `_name[] = "`+value+`"`) {
 				t.Errorf("load.c takes no value %s", value)
 			}
 		}

@@ -66,9 +66,9 @@ func runRelease(c *Call) ErrorCode {
 	return err
 }
 
-// markReleased marks the entries found for removal, each once, and counts those that had
-// not lapsed. Afterwards the entries are in the server's order, the newest first. It returns
-// how many entries stay marked, at the front.
+// markReleased marks the entries found for removal, each once, and adds those that had not
+// lapsed to the reply. It returns the number of marked entries. They are then at the front, in
+// the server's order: the newest first.
 func (c *Call) markReleased() (n int, err ErrorCode) {
 	entries := c.Keys[0].Entries
 	slices.SortFunc(entries, func(a, b Entry) int {
@@ -91,8 +91,8 @@ func (c *Call) markReleased() (n int, err ErrorCode) {
 	return n, NoError
 }
 
-// latestKept returns when the last of the leases that stay lapses; 0 if none stays. The
-// first n entries are those that go.
+// latestKept returns the latest expiry among the leases that stay, 0 if none stays. The first n
+// entries are the leases that go.
 func (c *Call) latestKept(n int) (funnel.Micros, ErrorCode) {
 	k := &c.Keys[0]
 	first := len(k.Entries)

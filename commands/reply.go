@@ -31,7 +31,7 @@ func putReply(r *[6]int64, v *funnel.Verdict, limit int64, unit funnel.Nanos) {
 	r[3], r[4] = waitOf(v, unit), ceilDiv(v.ResetAfter, unit)
 }
 
-// waitOf returns a verdict's retry_after in units of unit: -1 for no wait and for never.
+// waitOf returns a verdict's retry_after in units of unit. -1 means that there is no wait, or never.
 func waitOf(v *funnel.Verdict, unit funnel.Nanos) int64 {
 	if v.RetryAfter <= 0 {
 		return -1
@@ -46,11 +46,11 @@ func boolInt(b bool) int64 {
 	return 0
 }
 
-// minSlack is how long a key may outlive its state whatever its window.
+// minSlack is the least slack of an expiry, however small slackBase is.
 const minSlack = funnel.Second
 
-// expire asks for an expiry not before end, and at most a quarter of slackBase, or a second,
-// after end. The expiry is a range, so that most calls can leave it alone.
+// expire asks for an expiry from end on. The slack after end is a quarter of slackBase, or a
+// second if that is longer. The slack lets most calls leave the expiry as it is.
 func (k *Key) expire(end, slackBase funnel.Nanos) {
 	k.ExpireFrom = ceilDiv(end, funnel.Millisecond)
 	k.ExpireTo = k.ExpireFrom + int64(max(minSlack, slackBase/4)/funnel.Millisecond)

@@ -39,7 +39,7 @@ var (
 	idBounds    = fmt.Sprintf("at most %d bytes", maxIDLen)
 )
 
-// What more than one command takes.
+// Arguments that more than one command takes.
 var (
 	argKey      = Arg{Name: "key", Type: ArgKey, Bounds: "any bytes", Summary: "The limiter."}
 	argMaxBurst = Arg{Name: "max_burst", Type: ArgInteger, Bounds: fmt.Sprintf("0 to %d", maxLimit-1),
@@ -72,15 +72,14 @@ type Command struct {
 	Since      string // the version of the module that brought it
 	Flags      string // the server's command flags
 	Arity      int    // as the server counts, with the name; negative: at least
-	MinArity   int    // the least, with the name, if the server is told less; else 0
-	MaxArity   int    // the most, with the name; 0 if options decide
+	MinArity   int    // the least number of words, with the name; 0 if Arity says it
+	MaxArity   int    // the greatest number of words, with the name; 0: no bound, the handler decides
 	Args       []Arg
-	State      Kind // what the key holds: the first word. Unless there is a Plan
+	State      Kind // what the only key holds, which is the first word; not set if there is a Plan
 
 	// Plan, if not nil, says which keys a call has and what they must hold. It appends to
-	// Call.Keys and Call.Clauses from the words alone, and it runs before any key is opened.
-	// The server's question for the keys of a call is answered by it too, so it must not use
-	// anything else.
+	// Call.Keys and Call.Clauses. It runs before any key is opened, and also when the server asks
+	// for the keys of a call that does not run. So it may use the words of the call and nothing else.
 	Plan    func(*Call) ErrorCode
 	Handler func(*Call) ErrorCode // see Call for its contract
 

@@ -22,7 +22,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s: a row has a Plan or a State", c.Name)
 		}
 		if strings.HasSuffix(c.Name, "_RO") == c.Writes() {
-			t.Errorf("%s: writes is %v", c.Name, c.Writes())
+			t.Errorf("%s: the name of a command must end in _RO if and only if the command does not write", c.Name)
 		}
 		if required := 1 + words(c.Args); c.Least() != required {
 			t.Errorf("%s: at least %d words, but its arguments need %d", c.Name, c.Least(), required)
@@ -91,7 +91,7 @@ func TestTable_samples(t *testing.T) {
 func TestTable_wrongCalls(t *testing.T) {
 	for _, c := range Table {
 		if len(c.Wrong) == 0 && !strings.HasSuffix(c.Name, "_RO") {
-			t.Errorf("%s: no wrong call", c.Name)
+			t.Errorf("%s: the row has no WrongCall", c.Name)
 		}
 		for _, wrong := range c.Wrong {
 			s := newStore(t)

@@ -98,6 +98,6 @@ func (t *throttleClause) parse(maxBurst, count string, r *request) (err ErrorCod
 	return NoError
 }
 
-// slackBase is the limiter's window: the time a full limiter takes to drain, or the period
-// if that is shorter.
+// slackBase is the time a full limiter takes to drain, or the period if that is shorter: see
+// Key.slackBase.
 func (t *throttleClause) slackBase() funnel.Nanos { return min(t.drain, t.Rate.Period) }

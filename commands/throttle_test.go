@@ -119,7 +119,7 @@ func TestThrottle_effect(t *testing.T) {
 		words string
 		want  string
 	}{
-		// A new key names its rate; a steady one moves its TAT and nothing else.
+		// A call on a new key stores the rate. Later calls change the TAT alone.
 		{"new", nil, "15 30 60", "t=2000000000 p=2 expire+2000..10000"},
 		{"new with a fraction", nil, "15 7 60", "t=8571428571 p=60 f=3 c=7 expire+8572..23572"},
 		{"steady", one, "15 30 60", "t=4000000000 expire+4000..12000"},
@@ -242,7 +242,7 @@ func cells(n int) *value {
 	return v
 }
 
-// On a server whose clock starts in 1970, a TAT before 2001 is one.
+// On a server whose clock starts in 1970, a TAT before 2001 is valid.
 func TestThrottle_clockBefore2001(t *testing.T) {
 	s := newStore(t)
 	s.now = 1_000_000

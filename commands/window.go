@@ -89,8 +89,8 @@ func (w *windowClause) apply(c *Call, key int) ErrorCode {
 	k := &c.Keys[key]
 	change := w.v.Change
 	if change == funnel.Forget && k.Length > clearMost {
-		// To check so many entries before the key is deleted would cost too much. The
-		// window stays, with nothing in use, until it expires.
+		// Before a key is deleted all its entries are checked. That would cost too much here,
+		// so the window stays, with nothing in use, until it expires.
 		change = funnel.Store
 		if w.v.Granted == 0 {
 			change = funnel.Keep

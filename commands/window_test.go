@@ -54,7 +54,7 @@ func TestWindow_options(t *testing.T) {
 	}
 }
 
-// The limit counts, not how often was asked: at most 121 entries, each checked.
+// However many calls there are, a window has at most 121 entries. The test checks each entry.
 func TestWindow_memory(t *testing.T) {
 	s := newStore(t)
 	most, size := 0, 0

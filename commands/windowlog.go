@@ -24,7 +24,7 @@ const maxTime funnel.Micros = 1 << 53
 // latestEntry is the largest time for which time + period <= maxTime, whatever the period.
 const latestEntry = maxTime - funnel.Micros(maxPeriod/funnel.Microsecond)
 
-// clearMost bounds the entries that one call clears away because they count no more.
+// clearMost bounds the entries of one key that a call clears away because they no longer count.
 const clearMost = 128
 
 // putEntry writes an entry's member, without the prefix, and returns its length.
@@ -115,8 +115,8 @@ func (c *Call) loadWindow(key int, after funnel.Micros) (s funnel.WindowState, e
 	return s, NoError
 }
 
-// findLapse returns the time of the first entry with at least a total. That is mostly the
-// oldest entry. Otherwise the log is bisected by time.
+// findLapse returns the time of the first entry whose Total has reached total. That is mostly
+// the oldest entry. Otherwise findLapse bisects the log by time.
 func (c *Call) findLapse(key int, s *funnel.WindowState, total uint64) (funnel.Micros, ErrorCode) {
 	reaches := func(e *funnel.WindowEntry) bool { return int64(e.Total-total) >= 0 }
 	if reaches(&s.Oldest) {
@@ -145,7 +145,7 @@ func (c *Call) findLapse(key int, s *funnel.WindowState, total uint64) (funnel.M
 	return lapse, NoError
 }
 
-// clearWindow marks entries that count no more for removal. Each entry is checked first: a
+// clearWindow marks entries that no longer count for removal. Each entry is checked first: a
 // foreign member is not removed.
 func (c *Call) clearWindow(key int, s *funnel.WindowState, period funnel.Micros) ErrorCode {
 	k := &c.Keys[key]

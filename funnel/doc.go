@@ -2,8 +2,8 @@
 // (now, state, parameters) to (next state, verdict).
 //
 // No function here reads a clock, takes a lock or touches a server. Every function is
-// safe for concurrent use, because no function keeps anything. [Clock] is the one type that
-// remembers something; one goroutine owns it.
+// safe for concurrent use, because no function keeps state. [Clock] is the only type with state;
+// one goroutine owns it.
 //
 // This package is no API: it may change with every version. Programs use the commands.
 //
@@ -20,7 +20,7 @@
 //     long until one more unit would be.
 //   - reset_after: how long until nothing is in use.
 //   - limited: the call was not admitted.
-//   - cell: one GCRA limiter of a key that holds several.
+//   - cell: one GCRA limiter; a hash holds one or more of them.
 //
 // A "funnel" is a leaky bucket used as a meter. GCRA, the generic cell rate algorithm
 // (ITU-T I.371, Annex A), is the same meter kept as a single time.

@@ -82,8 +82,8 @@ func Throttle(now Nanos, s ThrottleState, p ThrottleParams) (next ThrottleState,
 	return stateAfter(now, after, rate), v
 }
 
-// refund returns the units that a refund of units gives back when s is in use, as a negative
-// number. A unit that has partly drained counts as one.
+// refund returns how many units a refund gives back when s is in use and units are offered. The
+// result is negative or 0. A unit that has partly drained counts as one.
 func (r Rate) refund(s span, units int64) int64 {
 	whole, rest := r.units(s)
 	if rest > 0 && whole < units {

@@ -24,7 +24,8 @@ func limiterOf(s funnel.ThrottleState) *limiter {
 	return &limiter{s, oracle.NewThrottle(empty, s.Rate)}
 }
 
-// stored returns the state that the oracle's is. fits is false if no state can hold it.
+// stored returns the oracle's state as a ThrottleState. fits is false if no ThrottleState can
+// hold it.
 func (l *limiter) stored() (s funnel.ThrottleState, fits bool) {
 	empty, rate := l.oracle.State()
 	ns, rest := new(big.Int).DivMod(empty.Num(), empty.Denom(), new(big.Int))
@@ -54,7 +55,7 @@ func (l *limiter) call(t testing.TB, now funnel.Nanos, p funnel.ThrottleParams) 
 	return v
 }
 
-// lastNow is an instant up to which all that is admitted has drained before the last instant.
+// lastNow is the last now at which every admitted unit drains before the last instant of Nanos.
 const lastNow = math.MaxInt64 - funnel.MaxPeriod - 1
 
 // wellFormed checks what holds for every state that Throttle returns.
@@ -210,7 +211,7 @@ func TestThrottle_lastInstant(t *testing.T) {
 	}
 }
 
-// within leaves n where it is in bounds and folds it into them where not.
+// within returns n if n is in [low, high], else a number in these bounds that depends on n.
 func within[N ~int64](n, low, high N) N {
 	if n >= low && n <= high {
 		return n

@@ -11,8 +11,8 @@ type WindowEntry struct {
 	Time   Micros // since the Unix epoch, at most 2^53 - MaxPeriod
 	Total  uint64 // all units admitted up to and with this entry, modulo 2^64
 	Weight int64  // the units of this entry, >= 1
-	Cap    int64  // in the newest entry, if Capped: how many units are in use at most, >= 0
-	Capped bool   // there was a refund
+	Cap    int64  // the cap of the units in use, set by a refund; only in the newest entry, >= 0
+	Capped bool   // there was a refund: Cap counts
 }
 
 // WindowState is what decides a call: two entries of the log, however long the log is.
@@ -129,8 +129,8 @@ func (s *WindowState) append(time Micros, used, quantity int64, p WindowParams) 
 // int64: 2^53 x 120 < 2^63.
 func part(time, period Micros) Micros { return time * WindowParts / period }
 
-// Gone reports whether an entry counts no more at now: its time has passed, or all its
-// units were given back.
+// Gone reports whether an entry no longer counts at now: it is a period old, or all its units
+// were given back.
 func (s *WindowState) Gone(e WindowEntry, now, period Micros) bool {
 	return e.Time <= now-period || s.Newest.Capped && int64(s.Newest.Total-e.Total) >= s.Newest.Cap
 }
