@@ -91,7 +91,7 @@ func (c *cluster) testNoRedirection(t *testing.T) {
 	}
 	assert.Len(t, nodes, 3, "masters that were called")
 	assert.Equal(t, before, redirections(), "calls that were redirected")
-	// The count counts: a node redirects a call for the key of another node.
+	// The counter works: a node redirects a call for the key of another node.
 	for _, node := range c.nodes[:3] {
 		node.Do(ctx, "GO.ALL", "{user1}rpm", "QUOTA", 1, 60)
 	}

@@ -28,7 +28,7 @@ import (
 // env holds the settings of the whole run. readEnv fills it once.
 var env struct {
 	module    string // path of the module as the server sees it
-	server    string // server binary, on the host or in the image
+	server    string // server binary, on this machine or in the image
 	image     string // image with the module; empty when servers are local processes
 	baseImage string // image without it
 	docker    string // docker CLI

@@ -63,7 +63,6 @@ var wrongCalls = []struct {
 	{"GO.THROTTLE k 1 1 1576800000001 MS", commands.ErrWindowTooLong},
 	{"GO.THROTTLE k 999999999999 1 3153600000", commands.ErrWindowTooLong},
 	{"GO.THROTTLE k 999999999999 1 3153600000 0", commands.ErrWindowTooLong},
-	// redis-cell has no rate above one unit per ns, so CL.THROTTLE has none.
 	// Options.
 	{"GO.THROTTLE k 15 30 60 SM", commands.ErrUnknownOption},
 	{"GO.THROTTLE k 15 30 60 1 M", commands.ErrUnknownOption},
@@ -72,7 +71,7 @@ var wrongCalls = []struct {
 	{"GO.THROTTLE k 15 30 60 1 MS\x00", commands.ErrUnknownOption},
 	{"GO.THROTTLE k 15 30 60 MS MS", commands.ErrRepeatedOption},
 	{"GO.THROTTLE k 15 30 60 1 ms Ms", commands.ErrRepeatedOption},
-	// The same bound with other numbers.
+	// redis-cell has no rate above one unit per ns, so CL.THROTTLE has none.
 	{"CL.THROTTLE k 15 1000000001 1", commands.ErrRateTooHigh},
 	{"CL.THROTTLE k 15 1000000000000 999", commands.ErrRateTooHigh},
 	// Foreign values at the key.

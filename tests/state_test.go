@@ -51,7 +51,6 @@ func TestState_fields(t *testing.T) {
 	}
 }
 
-// Fields of a rate that did not divide go when they are no longer needed.
 // The fields 2 and 3 go away when the count of a new rate divides the period.
 func TestState_fieldsFollowTheRate(t *testing.T) {
 	s := start(t, options{})
