@@ -16,17 +16,17 @@ import (
 // Package module sets it before the server can call.
 var Version = "0.0.0"
 
-// loaded is made by the first goLoad and kept: the library stays in the process even
-// if the server gives up on loading it, and may be asked to load again.
+// loaded is made by the first goLoad and kept: the library stays in the process even if the
+// server undoes the load, and the server may load it again.
 var loaded *C.shim_module
 
 // goLoad returns the description of the module in C memory that is never freed.
 //
 //export goLoad
 func goLoad() *C.shim_module {
-	// The server wipes its environment, so what a Go program reads from there is set here.
-	// With one processor the runtime's monitor keeps taking it away from the server's thread:
-	// 1.3 to 1.4 times the cost of a command.
+	// The environment cannot set GOMAXPROCS: the server wipes its environment at start. If the
+	// runtime has one processor only, its monitor keeps taking the processor away from the
+	// server's thread, and a command costs 1.3 to 1.4 times as much.
 	runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0)))
 	if loaded == nil {
 		loaded = describe()

@@ -14,7 +14,7 @@ import (
 // fewer divides the number of random calls. It is more than 1 in builds where calls are slow.
 var fewer = 1
 
-// rounds returns how many random calls a test makes that would like to make n.
+// rounds returns the number of random calls of a test: n, or fewer in short runs and slow builds.
 func rounds(n int) int {
 	if testing.Short() {
 		return n / 10

@@ -103,8 +103,8 @@ func TestThrottle_arity(t *testing.T) {
 	wantReply(t, h, "CL.THROTTLE k 15 30 60 1 1", "ERR wrong number of arguments for 'cl.throttle' command")
 }
 
-// A denied call at another rate loses no usage, even if the usage would drain at that rate only after
-// all time: then the state keeps its own rate.
+// A denied call at another rate loses no usage. If the usage would drain only after 2262 at that
+// rate, the state keeps its own rate.
 func TestThrottle_deniedAtOtherRate(t *testing.T) {
 	const full = "GO.THROTTLE k 99999 100000 3600"
 	h := loaded(t)

@@ -60,8 +60,8 @@ func TestUnload_refused(t *testing.T) {
 	}
 }
 
-// By the load argument module-name the module has redis-cell's name, in MODULE LIST and in INFO. All
-// else stays.
+// With the load argument module-name the module has redis-cell's name, in MODULE LIST and in INFO.
+// Everything else is as without the argument.
 func TestLoad_moduleName(t *testing.T) {
 	for _, row := range []struct {
 		name, args, busy string

@@ -134,8 +134,8 @@ func randomQuantity(r *rand.Rand) int64 {
 	return []int64{1, 1, 1, 1, 2, 2, 3, 0, -1, -2, 7}[r.IntN(11)]
 }
 
-// modelReply is the reply of GO.ALL by its rules, and what the call changes. Whatever denies,
-// a clause that denies is committed too: only a cell at a new rate changes by that.
+// modelReply returns the reply of GO.ALL by its rules, and applies the call to the models. A
+// clause that denies is committed, too: that changes only a cell whose rate is new.
 func modelReply(m *allModel, now funnel.Micros, clauses []modelClause, unit funnel.Nanos) (reply string, limited bool) {
 	rows := make([][]int64, len(clauses))
 	commits := make([]func(), len(clauses))

@@ -7,7 +7,7 @@ import (
 	"gothrottle/funnel"
 )
 
-// This file is what the store demands of handlers: the contract of [Call].
+// By this file the store checks that handlers keep the contract of [Call].
 
 // checkPlan makes sure that a Plan alone names the keys, each once.
 func (s *store) checkPlan(command *Command, c *Call) {
@@ -110,8 +110,8 @@ var poisonedClause = func() (c Clause) {
 	return c
 }()
 
-// poisonedCall returns a record with nothing in it. The room behind the keys, cells and
-// clauses holds rubbish: in every second call what the call before left there.
+// poisonedCall returns a call without keys, cells and clauses. The room for these holds rubbish.
+// In every second call the room for clauses holds what the call before left there.
 func (s *store) poisonedCall(words []string) *Call {
 	c := &Call{Args: words, Now: s.now}
 	c.Keys = slices.Repeat([]Key{poisonedKey}, MaxClauses)[:0]

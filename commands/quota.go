@@ -84,9 +84,9 @@ func (q *quotaClause) apply(c *Call, key int) {
 }
 
 // A fixed window is a string: the units used, '@' and the window's end in ns since the Unix
-// epoch, in endDigits digits. The text is longer than any integer, so the host can tell by the
-// length that a string is foreign, and need not look at one that the server keeps as an
-// integer: to look at it would change how the server keeps it.
+// epoch, in endDigits digits. The host reads only strings whose length lies in [MinQuotaLen,
+// MaxQuotaLen]. An integer has at most 20 bytes, so a foreign counter is never read: reading
+// would change how the server keeps it.
 const (
 	endDigits   = 19
 	MinQuotaLen = 1 + 1 + endDigits

@@ -189,7 +189,7 @@ func (r *redisRate) allowAtMost(micros, n int64) (allowed, remaining int64) {
 	return int64(cost), int64(free - cost)
 }
 
-// store is SET, of a time that is not over.
+// store is the script's SET, which leaves out a time that is over.
 func (r *redisRate) store(now, ends float64) {
 	if ends > now {
 		r.tat = ends

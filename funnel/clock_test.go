@@ -106,8 +106,8 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// FuzzClock lets the wall clock step about: two bytes how far it goes, one how far
-// the monotonic clock does, again and again.
+// FuzzClock moves both clocks step by step. A step has three bytes: two say how far the wall
+// clock moves, and one says how far the monotonic clock moves.
 func FuzzClock(f *testing.F) {
 	// Forward, not at all, back by 100, on until both agree, not at all, forward.
 	f.Add([]byte{0, 100, 9, 0, 0, 9, 0xff, 0x9c, 9, 0, 40, 40, 0, 100, 100, 0, 60, 60, 0, 0, 9, 0, 9, 9})
@@ -135,7 +135,7 @@ func FuzzClock(f *testing.F) {
 				if !behind {
 					since, lead = mono, told
 				}
-				// Half speed, and the halves do not add up to an error.
+				// Half speed. Rounding errors do not add up.
 				if twice := 2 * (now - lead); twice > mono-since || twice < mono-since-1 {
 					t.Fatalf("%d us by the monotonic clock made %d", mono-since, now-lead)
 				}

@@ -211,7 +211,7 @@ var rules = []struct{ rule, steps string }{
 		0s         1  1/24h      1 upto  ->  yes  0  2400000h  2400000h       0  keep
 		0s         1  1/24h           0  ->  yes  0  2399976h  2400000h       0  keep
 		0s         1  1/24h           2  ->  yes  0  never     2400000h       0  keep
-		// So the first rate shows what it should.
+		// The denied calls have lost nothing at the first rate.
 		0s    100000  100000/1h       0  ->  no   0  -         1h             0  keep
 		30m   100000  100000/1h       0  ->  no   50000  -     30m            0  keep
 		// What is left by then can be stored at the second rate.

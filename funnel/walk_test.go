@@ -20,7 +20,7 @@ func eachSeed(t *testing.T, n uint64, f func(*testing.T, *rand.Rand)) {
 	}
 }
 
-// logUniform returns 1 to top, every order of magnitude as often.
+// logUniform returns 1 to top, each order of magnitude equally often.
 func logUniform[N ~int64](r *rand.Rand, top N) N {
 	n := N(math.Exp(r.Float64() * math.Log(float64(top))))
 	return min(max(n, 1), top)
@@ -62,7 +62,7 @@ func eachWalk(t *testing.T, n uint64, f func(*testing.T, *walk)) {
 	})
 }
 
-// change brings a new rate or a new limit, each about once in so many times.
+// change makes a new rate or a new limit, each about once in this many calls of change.
 func (w *walk) change(once int) {
 	switch w.IntN(once) {
 	case 0:

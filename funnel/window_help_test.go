@@ -16,7 +16,7 @@ type windowCall struct {
 	funnel.WindowParams
 }
 
-// clearMost is how many entries that count no more a call clears away at most.
+// clearMost bounds the entries that a call clears away because they no longer count.
 const clearMost = 128
 
 // windowLog is a sliding window's log in memory. It is kept by the verdicts as a server's

@@ -98,7 +98,7 @@ func newNetwork(t testing.TB) string {
 // container is a server in Docker.
 type container struct{ name string }
 
-func launchContainer(t testing.TB, o options, args []string) (host, string) {
+func launchContainer(t testing.TB, o options, args []string) (instance, string) {
 	t.Helper()
 	require.Empty(t, o.module, "a container runs the module of its image")
 	image := env.image

@@ -55,7 +55,7 @@ type process struct {
 	done chan struct{} // closed after Wait has returned
 }
 
-func launchProcess(t testing.TB, o options, args []string) (host, string) {
+func launchProcess(t testing.TB, o options, args []string) (instance, string) {
 	t.Helper()
 	require.Empty(t, o.net)
 	p := &process{port: freePort(t), done: make(chan struct{})}

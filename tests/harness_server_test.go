@@ -28,12 +28,12 @@ type server struct {
 	t    testing.TB
 	addr string
 	data *data
-	host
+	instance
 	*redis.Client
 }
 
-// host is where a server runs: a process of this machine or a container.
-type host interface {
+// instance is a running server: a process of this machine or a container.
+type instance interface {
 	log() string
 	exited() bool           // the server has ended
 	terminate()             // SIGTERM, and wait for the end
@@ -42,7 +42,7 @@ type host interface {
 }
 
 // launch starts a server without waiting until it answers.
-func launch(t testing.TB, o options) (h host, addr string) {
+func launch(t testing.TB, o options) (i instance, addr string) {
 	t.Helper()
 	if o.data == nil {
 		o.data = newData(t)
@@ -67,16 +67,16 @@ func start(t testing.TB, o options) *server {
 	if o.data == nil {
 		o.data = newData(t)
 	}
-	h, addr := launch(t, o)
-	s := &server{t: t, addr: addr, data: o.data, host: h}
+	i, addr := launch(t, o)
+	s := &server{t: t, addr: addr, data: o.data, instance: i}
 	s.Client = s.client(options3)
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("log of the server at %s:\n%s", s.addr, tail(h.log(), 60))
+			t.Logf("log of the server at %s:\n%s", s.addr, tail(i.log(), 60))
 		}
 	})
 	eventually(t, "the server answers", func() bool {
-		if h.exited() {
+		if i.exited() {
 			t.Fatal("the server did not start")
 		}
 		// go-redis would log every failed attempt, so Dial finds out first whether the port is
@@ -94,9 +94,9 @@ func start(t testing.TB, o options) *server {
 // refuse starts a server, waits until it ends by itself and returns its log.
 func refuse(t testing.TB, o options) string {
 	t.Helper()
-	h, _ := launch(t, o)
-	eventually(t, "the server ends by itself", h.exited)
-	return h.log()
+	i, _ := launch(t, o)
+	eventually(t, "the server ends by itself", i.exited)
+	return i.log()
 }
 
 // restart ends the server with SIGTERM and starts a server with o on the same data.

@@ -25,8 +25,8 @@ func TestImage_asAUserRunsIt(t *testing.T) {
 		{[]string{env.server, "--loadmodule", env.module, "cl-throttle", "no"}, false},
 	} {
 		what := strings.Join(c.args, " ")
-		s := &server{t: t, host: runContainer(t, nil, env.image, c.args...)}
-		s.addr = s.host.(*container).published(t)
+		s := &server{t: t, instance: runContainer(t, nil, env.image, c.args...)}
+		s.addr = s.instance.(*container).published(t)
 		s.Client = s.client(options3)
 		eventually(t, "the server answers", func() bool {
 			require.False(t, s.exited(), "%s: %s", what, s.log())

@@ -81,8 +81,9 @@ func (o *Window) wait(now, period funnel.Micros, room int64) funnel.Nanos {
 	return (at - now).Nanos()
 }
 
-// add appends units. They join the newest ones if the calls share an entry; those then leave
-// with the newer ones. While the clock is set back, units count from the newest ones' time.
+// add appends units. If the call shares an entry with the newest admission, the units join that
+// admission, and all of its units leave a period after this call. While the clock is set back,
+// the units get the time of the newest admission.
 func (o *Window) add(now funnel.Micros, units int64, p funnel.WindowParams) {
 	if last := len(o.log) - 1; last >= 0 {
 		newest := &o.log[last]

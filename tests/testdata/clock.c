@@ -1,7 +1,7 @@
 /* A wall clock that a test sets, for a server that is started with this library in LD_PRELOAD.
- * The file that GOTHROTTLE_CLOCK names holds two numbers of 64 bits: whether the clock stands
- * still, and microseconds, which are the time if it does, and otherwise are added to the real
- * time. Other clocks stay as they are. */
+ * The file that GOTHROTTLE_CLOCK names holds two numbers of 64 bits. The first is 1 if the clock
+ * stands still, else 0. The second is in microseconds: the time of a clock that stands still, or
+ * what is added to the real time. Other clocks stay as they are. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>
