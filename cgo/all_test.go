@@ -68,7 +68,7 @@ func TestAll_throttle(t *testing.T) {
 	})
 }
 
-// A call is limited if one clause is. The decider is the limited clause with the longest wait as told,
+// A call is limited if one clause is. The decider is the limited clause with the longest wait in its reply,
 // or the clause with the least remaining. Nothing is taken by a limited call.
 func TestAll_limited(t *testing.T) {
 	full := run(0, "GO.THROTTLE l 9 60 60 10")
@@ -80,7 +80,7 @@ func TestAll_limited(t *testing.T) {
 		{"the first of equals", run(0, "GO.THROTTLE l 9 60 60 10", "GO.THROTTLE k 15 30 60 16"),
 			"GO.ALL m" + clauseC + " KEY l" + clauseB + " 2 KEY k" + clauseA,
 			"[1 10 0 2 10 1 [0 5 5 -1 0] [1 10 0 2 10] [1 16 0 2 32]]", ""},
-		{"equal as told, not in microseconds", run(200_000, "GO.THROTTLE l 9 60 60 10", "GO.QUOTA k 1 1"),
+		{"equal in seconds, not in microseconds", run(200_000, "GO.THROTTLE l 9 60 60 10", "GO.QUOTA k 1 1"),
 			"GO.ALL k QUOTA 1 1 KEY l" + clauseB, "[1 1 0 1 1 0 [1 1 0 1 1] [1 10 0 1 10]]", ""},
 		{"never is the longest", full, "GO.ALL k" + clauseA + " KEY l" + clauseB + " KEY m" + clauseC + " 6",
 			"[1 5 5 -1 0 2 [0 16 16 -1 0] [1 10 0 1 10] [1 5 5 -1 0]]", ""},

@@ -77,7 +77,7 @@ func relative(h *fakehost.Host, text string) string {
 // effects returns the replicated commands of the latest call, with their times relative.
 func effects(h *fakehost.Host) string { return relative(h, strings.Join(h.Effects(), "; ")) }
 
-// tat returns the TAT that lies so many ns after now, as text.
+// tat returns the TAT that lies this many ns after now, as text.
 func tat(h *fakehost.Host, nanos int64) string { return strconv.FormatInt(h.Now()*1000+nanos, 10) }
 
 // wantNothing checks that the latest call left the keyspace as it was before, and that it caused

@@ -59,8 +59,8 @@ void shim_zset_oldest(shim_call *call, int64_t k, int64_t up_to_us, int64_t most
     take(key, most, api.ZsetRangePrev);
 }
 
-/* The module API has no access by rank, and none that counts a range. The server's own
- * commands do both in O(log N). Their replies are freed here. */
+/* The module API can neither find a member by rank nor count a range. The server's own commands
+ * do both in O(log N). The next two functions free their replies. */
 int shim_zset_rank(shim_call *call, int64_t k, int64_t rank) {
     shim_key *key = &call->keys.at[k];
     RedisModuleCallReply *reply =

@@ -204,7 +204,7 @@ func runAll(c *Call) ErrorCode {
 }
 
 // decider returns the index of the clause that decides: of the limited clauses the one with
-// the longest wait as told, where never is the longest; if none is limited, the clause with the
+// the longest wait in its reply, where never is the longest; if none is limited, the clause with the
 // least remaining. Of equals it is the first.
 func (c *Call) decider() (decider int) {
 	longest, least := int64(-1), int64(math.MaxInt64)

@@ -70,7 +70,7 @@ func TestAll_errors(t *testing.T) {
 		{"GO.ALL k THROTTLE 1 1 1 THROTTLE 1 1", "ERR wrong number of arguments"},
 		{"GO.ALL k QUOTA 1 1 KEY l LEASE 1 1 KEY", "OK"}, // an id
 		{"GO.ALL k QUOTA 1 1 KEY l LEASE 1 1 KEY KEY", "ERR wrong number of arguments"},
-		// A clause or an option that is none.
+		// Words that are no clause and no option.
 		{"GO.ALL k MS QUOTA 1 1", "ERR a clause must begin with THROTTLE, WINDOW, QUOTA or LEASE, not 'MS'"},
 		{"GO.ALL k KEY l QUOTA 1 1", "ERR a clause must begin with THROTTLE, WINDOW, QUOTA or LEASE, not 'KEY'"},
 		{"GO.ALL k QUOTA 1 1 KEY l MS", "ERR a clause must begin with THROTTLE, WINDOW, QUOTA or LEASE, not 'MS'"},

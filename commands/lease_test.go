@@ -18,7 +18,7 @@ func TestLease(t *testing.T) {
 		{59_999, "GO.LEASE k 2 60 c MS", "1 2 0 1 30001 0"},
 		{1, "GO.LEASE k 2 60 c", "0 2 0 -1 60 0"},
 		{0, "GO.LEASE k 2 5 d", "1 2 0 30 60 0"},
-		// Releasing what is not held, or held no more, counts for nothing.
+		// A release does not count ids that hold no slot, or whose slot has lapsed.
 		{0, "GO.RELEASE k b x c c", "1"},
 		{0, "GO.LEASE k 2 5 d", "0 2 0 -1 30 0"},
 		{6_000, "GO.RELEASE k d", "0"},

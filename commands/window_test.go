@@ -134,7 +134,7 @@ func TestWindow_refundToNothing(t *testing.T) {
 	}
 }
 
-// A call clears away at most 128 entries that count no more.
+// A call clears away at most 128 entries that no longer count.
 func TestWindow_clearsAtMost128(t *testing.T) {
 	s := newStore(t)
 	for range 300 {

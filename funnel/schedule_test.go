@@ -23,7 +23,7 @@ type schedule struct {
 	refundsToo bool // some calls give back
 	setsBack   bool // at times the clock is set back
 
-	newPeriods, newLimits, newExact int // one in so many calls brings one; 0: none does
+	newPeriods, newLimits, newExact int // each parameter changes once in this many calls; 0: never
 }
 
 // eachSchedule runs f on n reproducible schedules.

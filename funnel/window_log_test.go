@@ -60,8 +60,8 @@ func TestWindow_hammered(t *testing.T) {
 	}
 }
 
-// A call clears away at most 128 entries that count no more. Such entries that are left count
-// for nothing.
+// A call clears away at most 128 entries that no longer count. Entries of that kind that are left
+// change no decision.
 func TestWindow_clearsAFewAtATime(t *testing.T) {
 	const hour = 3600e6
 	params := func(quantity int64) funnel.WindowParams {

@@ -51,7 +51,7 @@ func cut(list []admission, units int64, last bool) []admission {
 
 // audit is the promise: in no span (t - period, t] is more admitted than the limit, whichever
 // calls the refunds undid. A call with a shorter period lets units go, and so does a call
-// before the clock is set back; such units count no more.
+// before the clock is set back; such units no longer count.
 type audit struct {
 	oldest []admission // what is left if the oldest units in use were undone
 	newest []admission // what is left if the newest were
@@ -312,7 +312,7 @@ func FuzzWindow(f *testing.F) {
 		}
 		var v funnel.WindowVerdict
 		part := max(c.Period/funnel.WindowParts, 1)
-		// So few calls that each clears away all entries that count no more.
+		// So few calls that each call clears away all entries that no longer count.
 		for steps = steps[:min(len(steps), 3*(clearMost-1))]; len(steps) >= 3; steps = steps[3:] {
 			how, later, units := steps[0], funnel.Micros(steps[1]), int64(steps[2])
 			d := []funnel.Micros{

@@ -202,7 +202,7 @@ func TestSurface_infoCounts(t *testing.T) {
 	}
 }
 
-// All fields of INFO are flat numbers, so exporters can read them, but for the version.
+// All fields of INFO but the version are flat integers, so that exporters can read them.
 func TestSurface_infoFields(t *testing.T) {
 	s := start(t, options{})
 	info := s.counters()
