@@ -318,7 +318,7 @@ func TestMakefile_targetsRunTheirScripts(t *testing.T) {
 			t.Errorf("%s runs %q, want %q", m[1], m[2], want)
 		}
 	}
-	if len(targets) != 11 {
+	if len(targets) < 11 {
 		t.Errorf("%d targets", len(targets))
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,4 +42,32 @@ func number(t *testing.T, version string) (n int) {
 		n = n*100 + i
 	}
 	return n
+}
+
+// The README, the image and the scripts name the Go version that go.mod asks for. The image and the
+// scripts name the same base images.
+func TestVersion_ofGoIsTheSameEverywhere(t *testing.T) {
+	all := func(name string) string { return strings.Join(readLines(t, name), "\n") }
+	find := func(name, pattern string) string {
+		m := regexp.MustCompile(pattern).FindStringSubmatch(all(name))
+		if m == nil {
+			t.Fatalf("%s does not have %s", name, pattern)
+		}
+		return m[1]
+	}
+	want := find("go.mod", `(?m)^go (\d+\.\d+)`)
+	for name, pattern := range map[string]string{
+		"bench/go.mod": `(?m)^go (\d+\.\d+)`,
+		"README.md":    `needs Go (\d+\.\d+) and gcc`,
+		"Dockerfile":   `GO_IMAGE=golang:(\d+\.\d+)-`,
+	} {
+		if got := find(name, pattern); got != want {
+			t.Errorf("%s names Go %s, go.mod names Go %s", name, got, want)
+		}
+	}
+	for _, image := range []string{"GO_IMAGE", "SERVER_IMAGE"} {
+		if a, b := find("Dockerfile", "ARG "+image+"=(.*)"), find("build/lib.sh", image+`=\$\{`+image+`:-(.*)\}`); a != b {
+			t.Errorf("%s is %s in the Dockerfile and %s in build/lib.sh", image, a, b)
+		}
+	}
 }
