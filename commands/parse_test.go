@@ -2,6 +2,7 @@ package commands
 
 import (
 	"math"
+	"strings"
 	"testing"
 )
 
@@ -75,6 +76,28 @@ func TestOptions(t *testing.T) {
 		got, align, err := c.options(0, row.allowed)
 		if got != row.want || align != row.align || err != row.err || c.ErrWord != row.named {
 			t.Errorf("%q of %b: %b, %d, %v, word %d", row.words, row.allowed, got, align, err, c.ErrWord)
+		}
+	}
+}
+
+// A quantity may have a sign, also where an option may stand in its place.
+func TestQuantity_signs(t *testing.T) {
+	for _, row := range []struct {
+		quantity string
+		want     string
+	}{
+		{"2", "[0 5 3 -1 60]"}, {"+2", "[0 5 3 -1 60]"}, {"002", "[0 5 3 -1 60]"}, {"-2", "[0 5 5 -1 0]"}, {"+0", "[0 5 5 -1 0]"},
+	} {
+		for _, call := range []string{"GO.WINDOW k 5 60 ", "GO.QUOTA k 5 60 ", "GO.THROTTLE k 4 5 150 ", "CL.THROTTLE k 4 5 150 "} {
+			if got := newStore(t).told(call + row.quantity); got != row.want {
+				t.Errorf("%s: %s", call+row.quantity, got)
+			}
+		}
+		for _, call := range []string{"WINDOW 5 60 ", "QUOTA 5 60 ", "THROTTLE 4 5 150 "} {
+			got := newStore(t).told("GO.ALL k " + call + row.quantity)
+			if want := strings.TrimSuffix(row.want, "]") + " 0 " + row.want + "]"; got != want {
+				t.Errorf("%s: %s", call+row.quantity, got)
+			}
 		}
 	}
 }
