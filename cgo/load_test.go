@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -301,5 +302,18 @@ func TestLoad_leaks(t *testing.T) {
 	h.RenameAway("DEL")
 	if h.Load(); h.Alive() != before {
 		t.Errorf("refused load: alive %v, before %v", h.Alive(), before)
+	}
+}
+
+// Each load gives the Go runtime at least two processors: see goLoad.
+func TestLoad_processors(t *testing.T) {
+	before := runtime.GOMAXPROCS(1)
+	defer runtime.GOMAXPROCS(before)
+	for _, start := range []int{1, 3} {
+		runtime.GOMAXPROCS(start)
+		loaded(t)
+		if got := runtime.GOMAXPROCS(0); got != max(start, 2) {
+			t.Errorf("from %d processors to %d", start, got)
+		}
 	}
 }

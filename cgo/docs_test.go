@@ -1,0 +1,73 @@
+package cgo_test
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"gothrottle/cgo/fakehost"
+)
+
+// The reference's table of effects names just the commands that are replicated, and just the events.
+func TestReference_effects(t *testing.T) {
+	text, err := os.ReadFile("../docs/commands.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n## Effects\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	cell := func(h *fakehost.Host) { h.PutString("k", tat(h, 2_500_000_000)) }
+	for row, calls := range map[string][]struct {
+		before func(*fakehost.Host)
+		line   string
+	}{
+		"admitted, new key":                  {{nil, "GO.THROTTLE k 15 30 60"}},
+		"admitted, expiry still good":        {{run(0, "GO.THROTTLE k 15 30 60"), "GO.THROTTLE k 15 30 60"}},
+		"the rate changed":                   {{run(0, "GO.THROTTLE k 15 7 60 5"), "GO.THROTTLE k 15 30 60"}},
+		"refund to full":                     {{run(0, "GO.THROTTLE k 15 30 60"), "GO.THROTTLE k 15 30 60 -1"}, {run(0, "GO.QUOTA k 9 60"), "GO.QUOTA k 9 60 -1"}},
+		"redis-cell's string taken over":     {{cell, "GO.THROTTLE k 15 30 60"}},
+		"GO.WINDOW, GO.LEASE":                {{run(2*second, "GO.WINDOW k 9 1"), "GO.WINDOW k 9 1"}, {run(2*second, "GO.LEASE k 9 1 a"), "GO.LEASE k 9 1 b"}},
+		"GO.QUOTA":                           {{nil, "GO.QUOTA k 9 60"}, {run(0, "GO.QUOTA k 9 60"), "GO.QUOTA k 9 60"}},
+		"GO.RELEASE":                         {{run(0, "GO.LEASE k 9 60 a", "GO.LEASE k 9 9 b"), "GO.RELEASE k a"}, {run(0, "GO.LEASE k 9 60 a"), "GO.RELEASE k a"}},
+		"GO.LEASE denied, slots have lapsed": {{run(2*second, "GO.LEASE k 9 1 a", "GO.LEASE k 9 60 b"), "GO.LEASE k 1 60 c"}},
+		"otherwise denied, peek, error":      {{run(0, "GO.QUOTA k 1 60"), "GO.QUOTA k 1 60"}, {run(0, "GO.QUOTA k 1 60"), "GO.QUOTA k 1 60 0"}, {nil, "GO.QUOTA k x 1"}},
+	} {
+		_, rest, found := strings.Cut(section, "\n| "+row+" | ")
+		cells := strings.Split(rest, " | ")
+		if !found || len(cells) < 2 {
+			t.Errorf("the reference has no row %q", row)
+			continue
+		}
+		var replicated, heard []string
+		for _, c := range calls {
+			h := loaded(t)
+			if c.before != nil {
+				c.before(h)
+			}
+			call(h, c.line)
+			for _, words := range h.EffectWords() {
+				replicated = append(replicated, words[0])
+			}
+			for _, event := range h.Events() {
+				heard = append(heard, event.Name)
+			}
+		}
+		events, _, _ := strings.Cut(cells[1], "|")
+		wantNames(t, row+": effects", replicated, cells[0], "[A-Z]{3,}")
+		wantNames(t, row+": events", heard, events, "hset|hdel|zadd|zrem|set|del|expire")
+	}
+}
+
+// wantNames compares names with those in a cell of a table, in any order.
+func wantNames(t *testing.T, what string, names []string, cell, name string) {
+	t.Helper()
+	told := regexp.MustCompile(`\b(`+name+`)\b`).FindAllString(cell, -1)
+	told = slices.DeleteFunc(told, func(word string) bool { return slices.Contains([]string{"PXAT", "KEEPTTL"}, word) })
+	slices.Sort(told)
+	slices.Sort(names)
+	if !slices.Equal(slices.Compact(told), slices.Compact(names)) {
+		t.Errorf("%s: the reference has %q, the module has %q", what, told, names)
+	}
+}
