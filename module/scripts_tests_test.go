@@ -1,0 +1,115 @@
+package main
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// goWithSettings is a go command that also writes down the settings of the black-box tests.
+const goWithSettings = writesDown + `
+[ "$1" != version ] || echo go version go1.99.0 linux/amd64
+env | grep ^GOTHROTTLE_ | grep -v '=$' | sort >>"$CALLS"
+`
+
+// make test-server builds the module and tests just this file, with the server that was found. The
+// result of an earlier run does not count.
+func TestScript_testServerTestsTheBuiltModule(t *testing.T) {
+	s := copyScripts(t, []string{"build/test-server.sh"}, []string{"build/module.sh", "some-server"})
+	s.write("bin/go", goWithSettings)
+	s.write("build/server.sh", "#!/bin/sh\necho some-server\n")
+	calls, out, ok := s.run("build/test-server.sh")
+	want := []string{"module.sh", "some-server --version", "go test -count=1 -timeout 15m ./tests/...",
+		"GOTHROTTLE_MODULE=build/out/gothrottle.so", "GOTHROTTLE_SERVER=some-server"}
+	if !ok || !slices.Equal(calls, want) {
+		t.Errorf("%t, %q, %s", ok, calls, out)
+	}
+	s.write("build/server.sh", "#!/bin/sh\nexit 1\n")
+	if calls, out, ok := s.run("build/test-server.sh"); ok || !strings.Contains(out, "no server to test against") {
+		t.Errorf("without a server: %q, %s", calls, out)
+	}
+}
+
+// make test-docker builds the image and tests just this image. It pulls the server image only if the
+// server image is absent.
+func TestScript_testDockerTestsTheBuiltImage(t *testing.T) {
+	s := copyScripts(t, []string{"build/test-docker.sh"}, []string{"build/image.sh", "docker"})
+	s.write("bin/go", goWithSettings)
+	s.write("go.mod", "go 1.26.0\n")
+	tests := []string{"go test -count=1 -timeout 15m ./tests/...", "GOTHROTTLE_BASE_IMAGE=base", "GOTHROTTLE_DOCKER_CLI=docker", "GOTHROTTLE_IMAGE=ours"}
+	for _, absent := range []bool{false, true} {
+		want := []string{"go version", "image.sh", "docker image inspect base"}
+		if absent {
+			s.write("bin/docker", writesDown+"[ \"$1\" != image ]\n")
+			want = append(want, "docker pull base")
+		}
+		calls, out, ok := s.run("build/test-docker.sh", "IMAGE=ours", "SERVER_IMAGE=base")
+		if want = append(want, tests...); !ok || !slices.Equal(calls, want) {
+			t.Errorf("%t, %q, %s", ok, calls, out)
+		}
+	}
+}
+
+// make image builds from the base images that were asked for. It makes stand-ins for them only if
+// that was asked for, too.
+func TestScript_imageTakesTheBaseImages(t *testing.T) {
+	s := copyScripts(t, []string{"build/image.sh"}, []string{"build/standin-images.sh", "docker"})
+	build := "docker build --build-arg GO_IMAGE=a --build-arg SERVER_IMAGE=b --tag c ."
+	images := []string{"GO_IMAGE=a", "SERVER_IMAGE=b", "IMAGE=c"}
+	for _, row := range []struct {
+		env  string
+		want []string
+	}{
+		{"", []string{build}}, {"CI=true", []string{"standin-images.sh", build}}, {"STANDIN=1", []string{"standin-images.sh", build}},
+	} {
+		env := images
+		if row.env != "" {
+			env = append(slices.Clone(images), row.env)
+		}
+		if calls, out, ok := s.run("build/image.sh", env...); !ok || !slices.Equal(calls, row.want) {
+			t.Errorf("%q: %t, %q, %s", row.env, ok, calls, out)
+		}
+	}
+	if _, out, ok := s.run("build/image.sh", "FAILING=docker"); ok || !strings.Contains(out, "the image was not built") {
+		t.Errorf("a failing build: %t, %s", ok, out)
+	}
+}
+
+// The service of a package that is installed must not start. The file that prevents this is there only
+// during the installation. A file of the machine's owner stays.
+func TestScript_installedServiceDoesNotStart(t *testing.T) {
+	s := copyScripts(t, nil, nil)
+	policy := s.path("policy-rc.d")
+	lib, err := os.ReadFile(s.path("build/lib.sh"))
+	if err != nil || !strings.Contains(string(lib), "policy=/usr/sbin/policy-rc.d\n") {
+		t.Fatal("build/lib.sh does not name the file", err)
+	}
+	s.write("build/lib.sh", strings.Replace(string(lib), "/usr/sbin/policy-rc.d", policy, 1))
+	s.write("install", "#!/bin/bash\n. build/lib.sh\napt_install a b\n")
+	s.write("bin/apt-get", "#!/bin/sh\n[ \"$1\" != install ] || { status=0; "+policy+" || status=$?; echo \"$status $*\" >>\"$CALLS\"; }\n")
+	check := func(status string) {
+		t.Helper()
+		calls, out, ok := s.run("install")
+		if !ok || len(calls) != 1 || !strings.HasPrefix(calls[0], status+" install -y ") || !strings.HasSuffix(calls[0], " a b") {
+			t.Errorf("%t, %q, %s", ok, calls, out)
+		}
+	}
+	check("101") // forbidden by policy
+	if _, err := os.Stat(policy); err == nil {
+		t.Error("the policy is left behind")
+	}
+	s.write("policy-rc.d", "#!/bin/sh\nexit 7\n")
+	check("7")
+	if _, err := os.Stat(policy); err != nil {
+		t.Error("the owner's policy is gone")
+	}
+}
+
+// An orchestrator learns from the image whether the server answers.
+func TestDockerfile_hasAHealthCheck(t *testing.T) {
+	text := strings.Join(readLines(t, "Dockerfile"), "\n")
+	if !strings.Contains(text, "\nHEALTHCHECK ") || !strings.Contains(text, " ping | grep -Eq 'PONG|NOAUTH'") {
+		t.Error("the image has no health check")
+	}
+}
