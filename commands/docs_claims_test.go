@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,11 +14,16 @@ import (
 	"gothrottle/funnel"
 )
 
-// The reference's examples of ALIGN end where the table says: at midnight of the time zone, and on
+// The examples of ALIGN in the reference and in the README end where the table says: at midnight of the time zone, and on
 // Mondays.
 func TestReference_calendar(t *testing.T) {
 	rows := reference(t).section(t, "GO.QUOTA").tables("command")
-	if len(rows) != 4 {
+	for _, row := range readPage(t, "../README.md").section(t, "Which limiter for what").tables("you want") {
+		if row[0] == "so many per day, starting anew at midnight in UTC" {
+			rows = append(rows, []string{row[1], "days in UTC"})
+		}
+	}
+	if len(rows) != 5 {
 		t.Fatalf("%d rows", len(rows))
 	}
 	for _, row := range rows {
@@ -101,7 +107,7 @@ func TestReadme_replicatedCommands(t *testing.T) {
 	same(t, "replicated commands", spans(text), exist)
 }
 
-// The reference names the commands that are slow.
+// The reference names the commands that are slow, the category and the tips.
 func TestReference_acl(t *testing.T) {
 	slow := []string{}
 	for _, c := range Table {
@@ -109,9 +115,16 @@ func TestReference_acl(t *testing.T) {
 			slow = append(slow, c.Name)
 		}
 	}
-	want := "and `@fast` (" + strings.Join(slow, " and ") + " in `@slow`)"
-	if !strings.Contains(reference(t).section(t, "ACL").prose(), want) {
-		t.Errorf("the reference lacks %q", want)
+	prose := reference(t).section(t, "ACL").prose()
+	category := regexp.MustCompile(`acl_category\[\] = "(\w+)"`).FindStringSubmatch(loadC(t))
+	for _, want := range []string{
+		"and `@fast` (" + strings.Join(slow, " and ") + " in `@slow`)",
+		"they have a category of their own, `@" + category[1] + "`.",
+		"the tips `" + strings.ReplaceAll(Tips, " ", "` and `") + "` for every command",
+	} {
+		if !strings.Contains(prose, want) {
+			t.Errorf("the reference lacks %q", want)
+		}
 	}
 }
 
@@ -173,4 +186,24 @@ func anchors(p page) (names []string) {
 		names = append(names, strings.ReplaceAll(name, " ", "-"))
 	}
 	return names
+}
+
+// The bounds that SECURITY.md promises are those of the code. Where it denies the writers by name, it
+// names all of them.
+func TestSecurity_bounds(t *testing.T) {
+	prose := readPage(t, "../SECURITY.md").prose()
+	writers := []string{}
+	for _, c := range Table {
+		if c.Writes() {
+			writers = append(writers, "-"+strings.ToLower(c.Name))
+		}
+	}
+	_, denied, _ := strings.Cut(prose, "Deny them by name: `")
+	denied, _, _ = strings.Cut(denied, "`")
+	same(t, "denied writers", strings.Fields(denied), writers)
+	want := fmt.Sprintf("clear at most %d entries per key, an id is at most %d bytes, GO.RELEASE takes at most %d ids, GO.ALL at most %d clauses",
+		clearMost, maxIDLen, maxIDs, MaxClauses)
+	if !strings.Contains(prose, want) {
+		t.Errorf("SECURITY.md lacks %q", want)
+	}
 }
