@@ -229,3 +229,17 @@ func TestLease_damagedAmongLive(t *testing.T) {
 		wantUntouched(t, h, foreignLeases, row.line)
 	}
 }
+
+// A time is a whole number of µs from 0 to 2^53, which is the most that a score holds exactly.
+func TestLease_rangeOfTimes(t *testing.T) {
+	for _, row := range []struct {
+		score float64
+		ok    bool
+	}{{-(1 << 53), true}, {-(1<<53 + 2), false}, {-(1<<53 - 1), true}, {-1e15, true}, {-1, true}, {0, true}, {1, false}, {-0.5, false}} {
+		h := loaded(t)
+		h.PutZset("k", fakehost.Member{Score: row.score, Text: "\x02a"})
+		if got := call(h, "GO.LEASE_RO k 2 60 b"); (got.Err == "") != row.ok {
+			t.Errorf("score %f: %v", row.score, got)
+		}
+	}
+}
