@@ -2,6 +2,7 @@ package cgo_test
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 
 	"gothrottle/cgo/fakehost"
@@ -140,4 +141,17 @@ func TestHash_cells(t *testing.T) {
 			}
 		}, "GO.THROTTLE k 15 30 60 -1", "[0 16 16 -1 0]", "DEL k"},
 	})
+}
+
+// The module stops at the first cell that is absent: a foreign hash costs no more than a limiter.
+func TestHash_foreignCost(t *testing.T) {
+	for _, fields := range []string{"x y", "x y 40 1", "4 1", "8 1000 9 1"} {
+		h := loaded(t)
+		h.PutHash("k", append([]string{"0", tat(h, 1000), "1", "2"}, strings.Fields(fields)...)...)
+		h.ResetAPICalls()
+		wantReply(t, h, "GO.THROTTLE k 15 30 60", foreign)
+		if n := h.APICallsOf("HashGet"); n > 4 {
+			t.Errorf("%s: %d look-ups", fields, n)
+		}
+	}
 }
