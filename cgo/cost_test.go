@@ -201,6 +201,60 @@ func TestCost(t *testing.T) {
 	}
 }
 
+// A server copies each value and member that a call reads, however long. A call reads no further
+// one after it has found one that cannot be ours.
+func TestCost_longForeign(t *testing.T) {
+	long := strings.Repeat("x", 1000)
+	for _, row := range []struct {
+		name, line, function string
+		fill                 func(h *fakehost.Host, i int)
+		most                 int // calls of function
+	}{
+		{"members", "GO.LEASE k 10 60 a", "ZsetRangeCurrentElement", func(h *fakehost.Host, i int) {
+			h.PutMember("k", float64(i), "\x02"+long+strconv.Itoa(i))
+		}, 1},
+		{"members among the lapsed", "GO.LEASE k 1000 60 a", "ZsetRangeCurrentElement", func(h *fakehost.Host, i int) {
+			h.PutMember("k", float64(i), "\x02"+long+strconv.Itoa(i))
+			h.PutMember("k", -float64(h.Now()+int64(i)), "\x02"+strconv.Itoa(i))
+		}, 3},
+		{"members of a window", "GO.WINDOW k 1000 60", "ZsetRangeCurrentElement", func(h *fakehost.Host, i int) {
+			h.PutMember("k", float64(i), "\x01"+long+strconv.Itoa(i))
+			h.PutMember("k", -float64(h.Now()+int64(i)), "\x01"+strconv.Itoa(i))
+		}, 3},
+		{"values", "GO.ALL k" + strings.Repeat(" THROTTLE 1 1 1", 32), "HashGet", func(h *fakehost.Host, i int) {
+			h.PutField("k", strconv.Itoa(4*i), long)
+			h.PutField("k", strconv.Itoa(4*i+1), long)
+		}, 1},
+		{"values of cells that are not asked for", "GO.THROTTLE k 1 1 1", "HashGet", func(h *fakehost.Host, i int) {
+			h.PutField("k", strconv.Itoa(4*i), tat(h, 1_000_000_000))
+			h.PutField("k", strconv.Itoa(4*i+1), map[bool]string{true: "60", false: long}[i == 0])
+		}, 3},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			h := loaded(t)
+			if row.function == "HashGet" {
+				h.PutHash("k")
+			} else {
+				h.PutZset("k")
+			}
+			for i := range 32 {
+				row.fill(h, i)
+			}
+			p := h.Prepare(strings.Fields(row.line)...)
+			defer p.Free()
+			h.ResetAPICalls()
+			p.Run()
+			calls := h.APICallsOf(row.function)
+			if got := h.Reply().String(); !strings.HasPrefix(got, "ERR ") {
+				t.Errorf("reply %s", got)
+			}
+			if calls > row.most {
+				t.Errorf("%d calls of %s, want at most %d", calls, row.function, row.most)
+			}
+		})
+	}
+}
+
 // costOf returns the API calls and the steps of a call that meets a hostile state.
 func costOf(t *testing.T, s *hostile, line string, size int) (calls, steps int) {
 	t.Helper()

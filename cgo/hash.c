@@ -38,23 +38,28 @@ static shim_cell *append(shim_call *call, shim_key *key, int64_t stack_cells) {
 /* Reads the first two fields of each cell that the call asks for. If the hash holds more fields,
  * the other two fields of these cells are read, and then the cells that the call does not ask
  * for: the key's expiry depends on all cells. A field that belongs to no cell means that the hash
- * is not ours: Go compares what was found with the length. */
+ * is not ours: Go compares what was found with the length. The server copies each value, whatever
+ * its length. A value that is no integer makes the call an error, so nothing after it is read. */
 void shim_load_cells(shim_call *call, shim_key *key, int64_t stack_cells) {
     key->first_cell = (int32_t)call->cells.len;
+    uint32_t bad = 0;
     while (key->num_cells < key->asked) {
         shim_cell *cell = append(call, key, stack_cells);
-        if (key->kind == SHIM_HASH) read_two_fields(key, cell, 0);
+        if (key->kind == SHIM_HASH && !bad) read_two_fields(key, cell, 0);
+        bad |= cell->bad;
     }
-    if (key->fields == 0 || key->fields == key->length) return;
-    for (int32_t i = 0; i < key->asked; i++) {
+    if (bad || key->fields == 0 || key->fields == key->length) return;
+    for (int32_t i = 0; i < key->asked && !bad; i++) {
         shim_cell *cell = &call->cells.at[key->first_cell + i];
         if (cell->found) read_two_fields(key, cell, 2);
+        bad |= cell->bad;
     }
-    while (key->fields < key->length && key->num_cells < SHIM_CELLS) {
+    while (!bad && key->fields < key->length && key->num_cells < SHIM_CELLS) {
         shim_cell *cell = append(call, key, stack_cells);
         read_two_fields(key, cell, 0);
         if (!cell->found) return;
-        read_two_fields(key, cell, 2);
+        if (!cell->bad) read_two_fields(key, cell, 2);
+        bad |= cell->bad;
     }
 }
 

@@ -29,6 +29,7 @@
 #define SHIM_ADOPTED_LEN 19   /* commands.AdoptedLen: the length of redis-cell's strings */
 #define SHIM_MIN_QUOTA_LEN 21 /* commands.MinQuotaLen, MaxQuotaLen: the lengths of our strings */
 #define SHIM_MAX_QUOTA_LEN 36
+#define SHIM_MAX_MEMBER 513   /* commands.MaxMemberLen: the length of our longest member */
 #define SHIM_ERROR_TEXT 192   /* commands.MaxErrorText */
 #define SHIM_STACK_ENTRIES 8  /* the first entries of a key are on the stack of run */
 #define SHIM_WRONG_ARITY 2    /* commands.ErrArity: the server has the text */

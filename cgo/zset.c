@@ -28,12 +28,15 @@ static void append(shim_key *key, RedisModuleString *string, double score) {
     e->time_us = e->bad ? 0 : (int64_t)time;
 }
 
-/* Appends up to most entries, from the current one of the key's range on, and ends the range. */
+/* Appends up to most entries, from the current one of the key's range on, and ends the range. The
+ * server copies each member. A member that is too long to be ours makes the call an error, so no
+ * further member is copied. */
 static void take(shim_key *key, int64_t most, int (*next)(RedisModuleKey *)) {
     for (; most > 0 && !api.ZsetRangeEndReached(key->handle); most--) {
         double score;
         RedisModuleString *string = api.ZsetRangeCurrentElement(key->handle, &score);
         append(key, string, score);
+        if (key->entries.at[key->entries.len - 1].member.len > SHIM_MAX_MEMBER) break;
         if (most > 1) next(key->handle);
     }
     api.ZsetRangeStop(key->handle);

@@ -3,6 +3,7 @@ package cgo_test
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"gothrottle/cgo/fakehost"
@@ -135,6 +136,7 @@ func TestLease_foreign(t *testing.T) {
 		{"a negative time", func(h *fakehost.Host) { h.PutZset("k", scored(1, "\x02c")) }, false},
 		{"an infinite time", func(h *fakehost.Host) { h.PutZset("k", scored(math.Inf(-1), "\x02c")) }, false},
 		{"past 2^53", func(h *fakehost.Host) { h.PutZset("k", scored(-(1<<53+2), "\x02c")) }, false},
+		{"a member longer than any id", zset(scored(1e6, "\x02"+strings.Repeat("c", 513))), false},
 
 		{"a leaderboard with a member of ours at its end", func(h *fakehost.Host) {
 			leaderboard(h)
@@ -143,6 +145,7 @@ func TestLease_foreign(t *testing.T) {
 		{"someone's in front of the lapsed", zset(append(some, scored(-9e6, "alice"))...), true},
 		{"someone's among the lapsed", zset(append(some, scored(-2.5e6, "alice"))...), true},
 		{"someone's at the end of the lapsed", zset(append(some, scored(0, "alice"))...), true},
+		{"a member longer than any id among the lapsed", zset(append(some, scored(-9e6, "\x02"+strings.Repeat("c", 513)))...), true},
 		{"a fraction among the lapsed", func(h *fakehost.Host) {
 			zset(some...)(h)
 			h.PutMember("k", -0.5, "\x02x")

@@ -9,6 +9,10 @@ const leasePrefix = '\x02'
 // maxIDLen bounds the bytes of an id.
 const maxIDLen = 512
 
+// MaxMemberLen bounds the bytes of a member of ours: a prefix and an id. A member of a sliding
+// window is shorter.
+const MaxMemberLen = 1 + maxIDLen
+
 var lease = Command{
 	Name:       "GO.LEASE",
 	Summary:    "Takes or renews one of a number of slots, held until released or lapsed.",
@@ -190,7 +194,7 @@ func (c *Call) checkLeases(key int) ErrorCode {
 
 // checkLease makes sure that an entry is a lease.
 func checkLease(e *Entry) ErrorCode {
-	if e.Bad != 0 || e.Member == "" || e.Member[0] != leasePrefix {
+	if e.Bad != 0 || e.Member == "" || e.Member[0] != leasePrefix || len(e.Member) > MaxMemberLen {
 		return ErrForeignLeases
 	}
 	return NoError
