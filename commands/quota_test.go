@@ -29,7 +29,7 @@ func TestQuota(t *testing.T) {
 	})
 }
 
-// The text of a quota has 16 digits for its end, also in 1970.
+// The text of a quota has 19 digits for its end, also in 1970.
 func TestQuota_text(t *testing.T) {
 	s := newStore(t)
 	s.must("GO.QUOTA k 1000000000000 60 1000000000000")
