@@ -12,7 +12,7 @@ func foreignKeys(t *testing.T) *store {
 	put := func(name string, v *value) { v.expire = int64(future); s.keys[name] = v }
 	zset := func(entries ...Entry) *value { return &value{kind: KindZset, set: entries} } // the newest first
 	put("string", text("hello"))
-	put("string18", text("x@1800000000000000"))
+	put("string21", text("x@1800000000000000000"))
 	put("list", &value{kind: KindOther})
 	put("profile", hash().with("name", "bob"))
 	put("broken", hash(int64(future)*1000, 0))
@@ -105,7 +105,7 @@ func TestErrors(t *testing.T) {
 		{"GO.THROTTLE profile 15 30 60", ErrForeignHash},
 		{"GO.THROTTLE broken 15 30 60", ErrDamaged},
 		{"GO.QUOTA string 5 60", ErrForeignString},
-		{"GO.QUOTA string18 5 60", ErrForeignString},
+		{"GO.QUOTA string21 5 60", ErrForeignString},
 		{"GO.WINDOW board 5 60", ErrForeignWindow},
 		{"GO.WINDOW badscore 5 60", ErrForeignWindow},
 		{"GO.WINDOW mixed 5 60", ErrForeignWindow},
@@ -121,7 +121,7 @@ func TestErrors(t *testing.T) {
 		{"GO.ALL k QUOTA 5 60 KEY profile THROTTLE 1 1 1", ErrForeignHash},
 		{"GO.ALL k QUOTA 5 60 KEY mixed WINDOW 5 60", ErrForeignWindow},
 		{"GO.ALL k QUOTA 5 60 KEY board LEASE 5 60 a", ErrForeignLeases},
-		{"GO.ALL k WINDOW 5 60 KEY string18 QUOTA 5 60", ErrForeignString},
+		{"GO.ALL k WINDOW 5 60 KEY string21 QUOTA 5 60", ErrForeignString},
 	} {
 		_, got := s.do(row.line)
 		seen[got] = true
