@@ -316,8 +316,8 @@ func TestAll_keys(t *testing.T) {
 	}
 }
 
-// A listener that hears the event of one key may make a call on any key of the first call. Both
-// calls take full effect.
+// A listener that hears the event of one key may make a call on any key of the first call: all keys are
+// closed by then. Both calls take full effect.
 func TestAll_reentrance(t *testing.T) {
 	const three = "GO.ALL k" + clauseA + " KEY l" + clauseA + " KEY m" + clauseA
 	for _, inner := range []string{
@@ -328,6 +328,9 @@ func TestAll_reentrance(t *testing.T) {
 		heard := 0
 		h.Listen(func(e fakehost.Event) {
 			heard++
+			if open := h.Alive()[1]; open != 0 {
+				t.Errorf("%v: %d keys are open", e, open)
+			}
 			call(h, inner)
 		})
 		all := []string{"k", "l", "m", "w", "s", "q"}

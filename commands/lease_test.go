@@ -124,3 +124,15 @@ func TestRelease(t *testing.T) {
 		t.Errorf("released %s of 1024; the key is %+v", got, s.keys["m"])
 	}
 }
+
+// The key's expiry follows the leases that stay, also where released leases lapse at one instant.
+func TestRelease_expiryAfterEqualTimes(t *testing.T) {
+	s := newStore(t)
+	for _, line := range []string{"GO.LEASE k 9 60 a", "GO.LEASE k 9 60 b", "GO.LEASE k 9 60 c", "GO.LEASE k 9 30 d"} {
+		s.must(line)
+	}
+	s.must("GO.RELEASE k b c a")
+	if at := s.keys["k"].expire - int64(s.now)/1000; at < 30_000 || at > 37_500 {
+		t.Errorf("the key expires after %d ms", at)
+	}
+}

@@ -267,3 +267,14 @@ func TestCLThrottle(t *testing.T) {
 		}
 	}
 }
+
+// A further cell whose TAT is the last that there can be keeps the key: its rest does not overflow.
+func TestThrottle_lastTATInAFurtherCell(t *testing.T) {
+	s := newStore(t)
+	s.keys["k"] = &value{kind: KindHash, fields: map[string]string{
+		"0": fmt.Sprint(s.now.Nanos()), "1": "2", "4": fmt.Sprint(int64(math.MaxInt64)), "5": "60", "6": "3", "7": "7"}}
+	s.must("GO.THROTTLE k 15 30 60")
+	if v := s.keys["k"]; v == nil || v.expire < math.MaxInt64/1_000_000 {
+		t.Errorf("left %+v", v)
+	}
+}

@@ -2,6 +2,7 @@ package tests
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -129,4 +130,23 @@ func TestLoad_moduleNamesThatAreTaken(t *testing.T) {
 	require.Error(t, s.Do(ctx, "MODULE", "LOAD", env.module).Err())
 	assert.Contains(t, s.log(), "gothrottle not loaded: a module named gothrottle is loaded")
 	assert.Equal(t, []int64{0, 16, 14, -1, 4}, s.throttle("k", 15, 30, 60))
+}
+
+// A server that restarts itself keeps its process and its environment, but not the Go runtime. It loads
+// the module again.
+func TestLoad_restartWithinTheProcess(t *testing.T) {
+	s := start(t, options{args: []string{"--enable-debug-command", "yes"}})
+	require.Equal(t, []int64{0, 16, 15, -1, 2}, s.throttle("k", 15, 30, 60))
+	if env.image == "" && exec.Command(s.info("server", "executable"), "--version").Run() != nil {
+		t.Skip("the server's file does not run by itself, so the server cannot restart itself")
+	}
+	before, process := s.info("server", "run_id"), s.info("server", "process_id")
+	s.Do(ctx, "DEBUG", "RESTART") // the connection ends before a reply
+	eventually(t, "the server is back", func() bool {
+		require.False(t, s.exited(), s.log())
+		info, err := s.Info(ctx, "server").Result()
+		return err == nil && strings.Contains(info, "run_id:") && !strings.Contains(info, before)
+	})
+	assert.Equal(t, process, s.info("server", "process_id"))
+	assert.Equal(t, []int64{0, 16, 15, -1, 2}, s.throttle("l", 15, 30, 60))
 }
