@@ -204,3 +204,43 @@ func TestSecurity_bounds(t *testing.T) {
 		t.Errorf("SECURITY.md lacks %q", want)
 	}
 }
+
+// Each field of INFO that a page names exists, and so does each load argument of the README.
+func TestDocs_fieldsAndLoadArguments(t *testing.T) {
+	exist := []string{}
+	for _, row := range reference(t).section(t, "INFO gothrottle").tables("field") {
+		exist = append(exist, strings.Trim(row[0], "`"))
+	}
+	named := 0
+	for _, path := range []string{"../README.md", "../SECURITY.md", "../docs/stability.md", "../docs/migrating.md"} {
+		for _, span := range spans(readPage(t, path).prose()) {
+			if strings.HasPrefix(span, "gothrottle_") {
+				if named++; !slices.Contains(exist, span) {
+					t.Errorf("%s: INFO has no field %s", path, span)
+				}
+			}
+		}
+	}
+	if named == 0 {
+		t.Error("no page names a field")
+	}
+
+	_, text, _ := strings.Cut(string(readPage(t, "../README.md")), "Load arguments: ")
+	text, _, _ = strings.Cut(text, "\n")
+	arguments := spans(text)
+	rows := reference(t).section(t, "Load arguments").tables("argument")
+	if len(arguments) != len(rows) {
+		t.Fatalf("the README has the load arguments %q, the reference has %d", arguments, len(rows))
+	}
+	for i, row := range rows {
+		name, values, _ := strings.Cut(arguments[i], " ")
+		if "`"+name+"`" != row[0] {
+			t.Errorf("the README has the load argument %s, the reference has %s", name, row[0])
+		}
+		for value := range strings.SplitSeq(values, "|") {
+			if !slices.Contains(spans(row[1]), value) {
+				t.Errorf("%s takes no value %s", name, value)
+			}
+		}
+	}
+}

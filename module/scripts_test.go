@@ -204,6 +204,10 @@ done
 func TestScript_runListensLocally(t *testing.T) {
 	s := copyScripts(t, []string{"build/run.sh"}, []string{"build/module.sh", "build/image.sh", "docker", "some-server"})
 	port := "PORT=1" // nothing listens there
+	if err := os.Mkdir(s.path("tmp"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s.env = append(s.env, "TMPDIR="+s.path("tmp"))
 	s.write("build/server.sh", "#!/bin/sh\necho some-server\n")
 	calls, out, _ := s.run("build/run.sh", port)
 	if len(calls) != 2 || calls[0] != "module.sh" || !strings.HasPrefix(calls[1], "some-server --bind 127.0.0.1 --port 1 --dir ") ||
@@ -215,6 +219,9 @@ func TestScript_runListensLocally(t *testing.T) {
 	want := []string{"docker info", "image.sh", "docker run --rm --name gothrottle-run-1 --publish 127.0.0.1:1:6379 gothrottle:dev --save"}
 	if !slices.Equal(calls, want) {
 		t.Errorf("%q, %s", calls, out)
+	}
+	if left, err := os.ReadDir(s.path("tmp")); err != nil || len(left) > 0 {
+		t.Errorf("the server's files are left behind: %v, %v", left, err)
 	}
 	for _, wrong := range []string{"PORT=0", "PORT=65536", "PORT=1x"} {
 		if calls, _, ok := s.run("build/run.sh", wrong); ok || calls != nil {
