@@ -44,7 +44,7 @@ enum {
     KEYSPEC_INCOMPLETE = 1 << 9 /* the spec names some of the keys; the server asks the command for all */
 };
 enum { BEGIN_SEARCH_INDEX = 2 };
-enum { FIND_KEYS_RANGE = 2, FIND_KEYS_KEYNUM = 3 };
+enum { FIND_KEYS_RANGE = 2 };
 enum { ARG_STRING = 0, ARG_INTEGER = 1, ARG_KEY = 3, ARG_PURE_TOKEN = 6, ARG_ONEOF = 7, ARG_BLOCK = 8 };
 enum { ARG_OPTIONAL = 1 << 0, ARG_MULTIPLE = 1 << 1 };
 
@@ -159,8 +159,6 @@ typedef struct api_command_info {
     X(REQUIRED, "4.0", int, ReplyWithLongLong, (RedisModuleCtx *, long long))                     \
     X(REQUIRED, "6.0", int, RegisterInfoFunc, (RedisModuleCtx *, RedisModuleInfoFunc))            \
     X(REQUIRED, "6.0", int, InfoAddSection, (RedisModuleInfoCtx *, const char *))                 \
-    X(REQUIRED, "6.0", int, InfoBeginDictField, (RedisModuleInfoCtx *, const char *))             \
-    X(REQUIRED, "6.0", int, InfoEndDictField, (RedisModuleInfoCtx *))                             \
     X(REQUIRED, "6.0", int, InfoAddFieldCString,                                                  \
       (RedisModuleInfoCtx *, const char *, const char *))                                         \
     X(REQUIRED, "6.0", int, InfoAddFieldLongLong, (RedisModuleInfoCtx *, const char *, long long))

@@ -178,18 +178,11 @@ static const char *put_specs(RedisModuleCommand *command, const api_command_info
         if ((spec->flags & 0xe0) != 0 && !one_bit(spec->flags & 0xe0)) return "INSERT, DELETE, UPDATE exclude another";
         if (spec->begin_search_type != BEGIN_SEARCH_INDEX) return "a key spec that does not begin at an index";
         command->spec = *spec;
-        command->counts_keys = spec->find_keys_type == FIND_KEYS_KEYNUM;
         fake_printf(&command->info, "keys: flags=0x%llx index=%d ", (unsigned long long)spec->flags,
                     spec->begin_search.index.pos);
-        if (spec->find_keys_type == FIND_KEYS_RANGE) {
-            fake_printf(&command->info, "range=%d,%d,%d\n", spec->find_keys.range.lastkey,
-                        spec->find_keys.range.keystep, spec->find_keys.range.limit);
-        } else if (spec->find_keys_type == FIND_KEYS_KEYNUM) {
-            fake_printf(&command->info, "keynum=%d,%d,%d\n", spec->find_keys.keynum.keynumidx,
-                        spec->find_keys.keynum.firstkey, spec->find_keys.keynum.keystep);
-        } else {
-            return "a key spec that is neither a range nor a number";
-        }
+        if (spec->find_keys_type != FIND_KEYS_RANGE) return "a key spec that is no range";
+        fake_printf(&command->info, "range=%d,%d,%d\n", spec->find_keys.range.lastkey,
+                    spec->find_keys.range.keystep, spec->find_keys.range.limit);
     }
 }
 

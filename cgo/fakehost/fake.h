@@ -134,7 +134,6 @@ struct RedisModuleCommand {
     RedisModuleCmdFunc run;
     int arity, described;
     api_key_spec spec;
-    int counts_keys; /* one of the words is the number of keys: spec is of the kind KEYNUM */
     fake_text info;  /* the description given to SetCommandInfo, one line per item */
 };
 RedisModuleCommand *fake_find_command(const char *name);

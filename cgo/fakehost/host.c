@@ -183,8 +183,6 @@ void fake_run(const fake_words *words) {
         fake_wrong_arity(ctx);
     } else {
         long strings = fake.strings, handles = fake.handles, blocks = fake.blocks, replies = fake.replies;
-        if (command->counts_keys && !fake_has_flag(command, "getkeys-api"))
-            fake_fault("%s cannot tell a cluster its keys", command->name);
         fake_find_keys(command, words->argv, argc, &ctx->keys);
         if (fake.poisons) poison_stack();
         if (command->run(ctx, (RedisModuleString **)words->argv, argc) != API_OK)

@@ -7,27 +7,13 @@ struct RedisModuleInfoCtx {
     const fake_module *module;
     const char *wanted; /* a section, or NULL for all sections */
     fake_text *text;
-    int in_section, in_dict;
+    int in_section;
 };
-
-static int end_dict(RedisModuleInfoCtx *ctx) {
-    if (!ctx->in_dict) return API_ERR;
-    if (ctx->text->bytes[ctx->text->len - 1] == ',') ctx->text->len--;
-    fake_printf(ctx->text, "\r\n");
-    ctx->in_dict = 0;
-    return API_OK;
-}
-
-int fake_InfoEndDictField(RedisModuleInfoCtx *ctx) {
-    CALLED(InfoEndDictField);
-    return end_dict(ctx);
-}
 
 void fake_info(const char *section, fake_text *text) {
     if (fake.module == NULL || fake.module->info == NULL) return;
     RedisModuleInfoCtx ctx = {.module = fake.module, .wanted = section, .text = text};
     fake.module->info(&ctx, 0);
-    if (ctx.in_dict) end_dict(&ctx);
 }
 
 int fake_RegisterInfoFunc(RedisModuleCtx *ctx, RedisModuleInfoFunc info) {
@@ -40,7 +26,6 @@ int fake_InfoAddSection(RedisModuleInfoCtx *ctx, const char *name) {
     CALLED(InfoAddSection);
     fake_text full = {0};
     fake_printf(&full, "%s%s%s", ctx->module->name, *name ? "_" : "", name);
-    if (ctx->in_dict) end_dict(ctx);
     ctx->in_section = ctx->wanted == NULL || strcasecmp(ctx->wanted, full.bytes) == 0 ||
                       strcasecmp(ctx->wanted, ctx->module->name) == 0;
     if (ctx->in_section) fake_printf(ctx->text, "# %s\r\n", full.bytes);
@@ -48,33 +33,16 @@ int fake_InfoAddSection(RedisModuleInfoCtx *ctx, const char *name) {
     return ctx->in_section ? API_OK : API_ERR;
 }
 
-int fake_InfoBeginDictField(RedisModuleInfoCtx *ctx, const char *name) {
-    CALLED(InfoBeginDictField);
-    if (!ctx->in_section) return API_ERR;
-    if (ctx->in_dict) end_dict(ctx);
-    fake_printf(ctx->text, "%s_%s:", ctx->module->name, name);
-    ctx->in_dict = 1;
-    return API_OK;
-}
-
 int fake_InfoAddFieldCString(RedisModuleInfoCtx *ctx, const char *name, const char *value) {
     CALLED(InfoAddFieldCString);
     if (!ctx->in_section) return API_ERR;
-    if (ctx->in_dict) {
-        fake_printf(ctx->text, "%s=%s,", name, value);
-    } else {
-        fake_printf(ctx->text, "%s_%s:%s\r\n", ctx->module->name, name, value);
-    }
+    fake_printf(ctx->text, "%s_%s:%s\r\n", ctx->module->name, name, value);
     return API_OK;
 }
 
 int fake_InfoAddFieldLongLong(RedisModuleInfoCtx *ctx, const char *name, long long value) {
     CALLED(InfoAddFieldLongLong);
     if (!ctx->in_section) return API_ERR;
-    if (ctx->in_dict) {
-        fake_printf(ctx->text, "%s=%lld,", name, value);
-    } else {
-        fake_printf(ctx->text, "%s_%s:%lld\r\n", ctx->module->name, name, value);
-    }
+    fake_printf(ctx->text, "%s_%s:%lld\r\n", ctx->module->name, name, value);
     return API_OK;
 }

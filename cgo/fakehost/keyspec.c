@@ -4,44 +4,28 @@
 
 #include <string.h>
 
-/* Finds the first and the last key of a range. */
-static int find_range(const api_key_spec *spec, int argc, int *first, long long *last, int *step) {
+/* Finds the last key of a range and the step from key to key. */
+static void find_range(const api_key_spec *spec, int argc, int first, long long *last, int *step) {
     int lastkey = spec->find_keys.range.lastkey, limit = spec->find_keys.range.limit;
     *step = spec->find_keys.range.keystep;
     if (lastkey >= 0) {
-        *last = *first + lastkey;
+        *last = first + lastkey;
     } else if (limit == 0) {
         *last = argc + lastkey;
     } else {
-        *last = *first + (argc - *first) / limit + lastkey;
+        *last = first + (argc - first) / limit + lastkey;
     }
-    return 1;
-}
-
-/* Finds the first and the last of keys whose number is one of the words. */
-static int find_counted(const api_key_spec *spec, RedisModuleString *const *argv, int argc, int *first,
-                        long long *last, int *step) {
-    long long n;
-    int count_at = *first + spec->find_keys.keynum.keynumidx;
-    if (count_at >= argc || fake_number(argv[count_at]->bytes, argv[count_at]->len, &n) != API_OK) return 0;
-    if (n < 0 || n > argc) return 0;
-    *step = spec->find_keys.keynum.keystep;
-    *first += spec->find_keys.keynum.firstkey;
-    *last = *first + n - 1;
-    return 1;
 }
 
 /* Returns 0 if the key spec cannot be relied upon: it is incomplete, or the words do not fit it. */
-static int follow_spec(const RedisModuleCommand *command, RedisModuleString *const *argv, int argc,
-                       fake_keys *keys) {
+static int follow_spec(const RedisModuleCommand *command, int argc, fake_keys *keys) {
     const api_key_spec *spec = &command->spec;
     int first = spec->begin_search.index.pos, step = 1;
     long long last;
     keys->num = 0;
     if (spec->begin_search_type == 0 && fake_has_flag(command, "getkeys-api")) return 0;
-    int found = command->counts_keys ? find_counted(spec, argv, argc, &first, &last, &step)
-                                     : find_range(spec, argc, &first, &last, &step);
-    if (!found || first >= argc || last >= argc || last < first || spec->flags & KEYSPEC_INCOMPLETE) return 0;
+    find_range(spec, argc, first, &last, &step);
+    if (first >= argc || last >= argc || last < first || spec->flags & KEYSPEC_INCOMPLETE) return 0;
     for (int i = first; i <= last; i += step) fake_add_key(keys, i);
     return 1;
 }
@@ -73,7 +57,7 @@ static void ask(RedisModuleCommand *command, RedisModuleString *const *argv, int
 /* ACL and COMMAND GETKEYS follow a complete key spec, while a cluster always asks a command with
  * the flag getkeys-api. Both must find the same keys. */
 void fake_find_keys(RedisModuleCommand *command, RedisModuleString *const *argv, int argc, fake_keys *keys) {
-    int found = follow_spec(command, argv, argc, keys);
+    int found = follow_spec(command, argc, keys);
     if (!fake_has_flag(command, "getkeys-api")) return;
     fake_keys told;
     ask(command, argv, argc, &told);
