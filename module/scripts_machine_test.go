@@ -24,7 +24,7 @@ func TestScript_startedEngineEnds(t *testing.T) {
 	s.write("bin/dockerd", writesDown+`up=$(dirname "$CALLS")/up
 touch "$up"
 trap 'rm "$up"; echo dockerd ended >>"$CALLS"; exit' TERM
-while :; do sleep 0.05; done
+while [ -d "${up%/*}" ]; do sleep 0.05; done
 `)
 	s.write("start", "#!/bin/sh\nexec build/docker-engine.sh run work hard\n")
 	want := []string{"dockerd --ip 127.0.0.1 --mtu 1400", "work hard", "dockerd ended"}
