@@ -109,7 +109,7 @@ func periodArg(word string, unit funnel.Nanos) (funnel.Nanos, ErrorCode) {
 
 // offsetArg reads the word after ALIGN, in units of unit.
 func offsetArg(word string, unit funnel.Nanos) (funnel.Nanos, ErrorCode) {
-	most := int64(maxPeriod / unit)
+	most := longest(unit)
 	n, err := intArg(word, -most, most, ErrOffsetNotInteger, ErrOffsetRange)
 	return funnel.Nanos(n) * unit, err
 }
@@ -120,6 +120,14 @@ func spanArg(word string, unit funnel.Nanos, bad, outsideSeconds, outsideMillis 
 	if unit == funnel.Millisecond {
 		outside = outsideMillis
 	}
-	n, err := intArg(word, 1, int64(maxPeriod/unit), bad, outside)
+	n, err := intArg(word, 1, longest(unit), bad, outside)
 	return funnel.Nanos(n) * unit, err
+}
+
+// longest returns maxPeriod in units of unit, which is a second or a millisecond.
+func longest(unit funnel.Nanos) int64 {
+	if unit == funnel.Second {
+		return int64(maxPeriod / funnel.Second)
+	}
+	return int64(maxPeriod / funnel.Millisecond)
 }

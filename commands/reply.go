@@ -28,7 +28,7 @@ func (c *Call) count(asked, limited bool) {
 // putReply writes a verdict as the five integers of a reply, times in units of unit.
 func putReply(r *[6]int64, v *funnel.Verdict, limit int64, unit funnel.Nanos) {
 	r[0], r[1], r[2] = boolInt(v.Limited), limit, v.Remaining
-	r[3], r[4] = waitOf(v, unit), ceilDiv(v.ResetAfter, unit)
+	r[3], r[4] = waitOf(v, unit), inUnits(v.ResetAfter, unit)
 }
 
 // waitOf returns a verdict's retry_after in units of unit. -1 means that there is no wait, or never.
@@ -36,7 +36,16 @@ func waitOf(v *funnel.Verdict, unit funnel.Nanos) int64 {
 	if v.RetryAfter <= 0 {
 		return -1
 	}
-	return ceilDiv(v.RetryAfter, unit)
+	return inUnits(v.RetryAfter, unit)
+}
+
+// inUnits returns a length of time in units of unit, rounded up. unit is a second or a
+// millisecond: a division by a constant is a multiplication.
+func inUnits(t, unit funnel.Nanos) int64 {
+	if unit == funnel.Second {
+		return ceilDiv(t, funnel.Second)
+	}
+	return ceilDiv(t, funnel.Millisecond)
 }
 
 func boolInt(b bool) int64 {

@@ -1,10 +1,6 @@
 package commands
 
-import (
-	"math"
-
-	"gothrottle/funnel"
-)
+import "gothrottle/funnel"
 
 var throttleArgs = []Arg{argKey, argMaxBurst, argCount, argPeriod, argQuantity, argMS, argUpTo}
 
@@ -17,7 +13,7 @@ var throttle = Command{
 	Arity:      -5,
 	Args:       throttleArgs,
 	State:      KindHash,
-	Handler:    func(c *Call) ErrorCode { return runThrottle(c, optMS|optUpTo, math.MaxInt64) },
+	Handler:    func(c *Call) ErrorCode { return runThrottle(c, optMS|optUpTo, false) },
 	Sample:     Sample{"GO.THROTTLE KEY 15 30 108000", "[0 16 15 -1 3600]", "[0 16 14 -1 7200]", "HSET"},
 	Wrong: []WrongCall{
 		{"GO.THROTTLE KEY x 30 60", ErrMaxBurstNotInteger},
@@ -39,7 +35,7 @@ var clThrottle = Command{
 	MaxArity:   6,
 	Args:       throttleArgs[:5],
 	State:      KindHash,
-	Handler:    func(c *Call) ErrorCode { return runThrottle(c, 0, 1) },
+	Handler:    func(c *Call) ErrorCode { return runThrottle(c, 0, true) },
 	Sample:     Sample{"CL.THROTTLE KEY 15 30 108000 1", "[0 16 15 -1 3600]", "[0 16 14 -1 7200]", "HSET"},
 	Wrong: []WrongCall{
 		{"CL.THROTTLE KEY 15 30", ErrArity},
@@ -48,8 +44,9 @@ var clThrottle = Command{
 	},
 }
 
-// runThrottle serves both commands; redis-cell refuses rates of more than one unit per ns.
-func runThrottle(c *Call, allowed option, unitsPerNano int64) ErrorCode {
+// runThrottle serves both commands. slow refuses rates of more than one unit per ns, as redis-cell
+// does.
+func runThrottle(c *Call, allowed option, slow bool) ErrorCode {
 	r, err := c.request(3, allowed)
 	if err != NoError {
 		return err
@@ -58,7 +55,7 @@ func runThrottle(c *Call, allowed option, unitsPerNano int64) ErrorCode {
 	if err := t.parse(c.Args[1], c.Args[2], &r); err != NoError {
 		return err
 	}
-	if (t.Rate.Count-1)/int64(t.Rate.Period) >= unitsPerNano {
+	if slow && t.Rate.Count > int64(t.Rate.Period) {
 		return ErrRateTooHigh
 	}
 	k := &c.Keys[0]
