@@ -16,6 +16,7 @@ typedef struct RedisModuleKey RedisModuleKey;
 typedef struct RedisModuleCommand RedisModuleCommand;
 typedef struct RedisModuleInfoCtx RedisModuleInfoCtx;
 typedef struct RedisModuleCallReply RedisModuleCallReply;
+typedef struct RedisModuleUser RedisModuleUser;
 typedef int (*RedisModuleCmdFunc)(RedisModuleCtx *, RedisModuleString **, int);
 typedef void (*RedisModuleInfoFunc)(RedisModuleInfoCtx *, int for_crash_report);
 
@@ -33,6 +34,8 @@ enum {
     OPTION_HANDLE_ATOMIC_SLOT_MIGRATION = 1 << 5
 };
 enum { ZADD_ADDED = 1 << 2, ZADD_UPDATED = 1 << 3 };
+enum { CTX_FLAGS_CLUSTER = 1 << 5 };
+enum { ACL_LOG_KEY = 2 };
 #define HASH_FIELD_DELETE ((RedisModuleString *)1)
 
 /* What SetCommandInfo reads; the layout is the server's (version 1). */
@@ -153,6 +156,14 @@ typedef struct api_command_info {
     X(REQUIRED, "6.0", int, SignalModifiedKey, (RedisModuleCtx *, RedisModuleString *))           \
     X(REQUIRED, "6.0", int, NotifyKeyspaceEvent,                                                  \
       (RedisModuleCtx *, int, const char *, RedisModuleString *))                                 \
+    X(REQUIRED, "6.0.9", int, GetServerVersion, (void))                                           \
+    X(REQUIRED, "4.0.3", int, GetContextFlags, (RedisModuleCtx *))                                \
+    X(REQUIRED, "7.0", RedisModuleString *, GetCurrentUserName, (RedisModuleCtx *))               \
+    X(REQUIRED, "7.0", RedisModuleUser *, GetModuleUserFromUserName, (RedisModuleString *))       \
+    X(REQUIRED, "6.0", int, FreeModuleUser, (RedisModuleUser *))                                  \
+    X(REQUIRED, "7.0", int, ACLCheckKeyPermissions, (RedisModuleUser *, RedisModuleString *, int)) \
+    X(REQUIRED, "7.0", int, ACLAddLogEntry,                                                       \
+      (RedisModuleCtx *, RedisModuleUser *, RedisModuleString *, int))                            \
     X(REQUIRED, "4.0", int, WrongArity, (RedisModuleCtx *))                                       \
     X(REQUIRED, "4.0", int, ReplyWithError, (RedisModuleCtx *, const char *))                     \
     X(REQUIRED, "4.0", int, ReplyWithArray, (RedisModuleCtx *, long))                             \

@@ -140,6 +140,11 @@ static inline __attribute__((always_inline)) int run(RedisModuleCtx *ctx, RedisM
     int error = 0;
     if (room > 1) {
         error = goPlan(&call, index);
+        const char *refused = error ? NULL : shim_check_access(ctx, command, &call, argv);
+        if (refused != NULL) {
+            error = SHIM_INTERNAL; /* any: the text counts */
+            memcpy(call.error, refused, strlen(refused) + 1);
+        }
         if (error) call.keys.len = 0; /* no key is open, so finish closes none */
     } else {
         call.keys.len = 1;

@@ -65,11 +65,7 @@ func describe() *C.shim_module {
 
 func describeCommand(command *commands.Command, c *C.shim_command) {
 	c.name = C.CString(strings.ToLower(command.Name)) // as the server shows its own
-	flags := command.Flags
-	if command.Plan != nil {
-		flags += " getkeys-api" // see tell_keys in call.c
-	}
-	c.flags = C.CString(flags)
+	c.flags = C.CString(command.Flags)
 	c.min_arity = C.int32_t(command.Least())
 	c.max_arity = C.int32_t(command.MaxArity)
 	c.writes = boolInt(command.Writes())
@@ -94,9 +90,6 @@ func describeCommand(command *commands.Command, c *C.shim_command) {
 	spec.flags = C.KEYSPEC_RO | C.KEYSPEC_ACCESS
 	if command.Writes() {
 		spec.flags = C.KEYSPEC_RW | C.KEYSPEC_ACCESS | C.KEYSPEC_UPDATE
-	}
-	if command.Plan != nil {
-		spec.flags |= C.KEYSPEC_INCOMPLETE // the server then asks the command itself
 	}
 	// The first word is a key: clients that look no further send the call to the right node.
 	spec.begin_search_type = C.BEGIN_SEARCH_INDEX

@@ -76,6 +76,7 @@ const (
 	_ = -uint(commands.MaxQuotaLen ^ C.SHIM_MAX_QUOTA_LEN)
 	_ = -uint(commands.MaxErrorText ^ C.SHIM_ERROR_TEXT)
 	_ = -uint(commands.MaxMemberLen ^ C.SHIM_MAX_MEMBER)
+	_ = -uint(commands.ErrInternal ^ C.SHIM_INTERNAL)
 	_ = -uint(commands.ErrArity ^ C.SHIM_WRONG_ARITY)
 	_ = -uint(commands.Nested ^ C.SHIM_NESTED)
 	_ = -uint(commands.KindOther ^ C.SHIM_OTHER)

@@ -15,6 +15,7 @@
 #include "_cgo_export.h"
 
 const shim_module *shim_loaded;
+int shim_server_asks;
 RedisModuleString *shim_fields[SHIM_CELLS][SHIM_FIELDS];
 shim_clock_state shim_clock;
 int64_t shim_panics;
@@ -189,10 +190,47 @@ static void make_field_names(void) {
     }
 }
 
+static int is_valkey(RedisModuleCtx *ctx) {
+    return api_has(ctx, "ValkeyModule_SetModuleOptions");
+}
+
 static const char acl_category[] = "throttle";
 
+/* Whether a server that asks a command for its keys does so on its main thread only. An I/O thread
+ * that asks runs into the main thread: the server's context for the question is part of what the
+ * main thread propagates, and the server aborts (seen on Redis 8.6, and on Valkey 8.1 and 9.1 in a
+ * cluster). Valkey 9.1 can change io-threads at run time. */
+static int asks_on_main_thread(RedisModuleCtx *ctx) {
+    /* Redis before 8 asks on its main thread only. The checks in access.c are not for it: its
+     * GetCurrentUserName reads through NULL for a call without a user. */
+    if (!is_valkey(ctx) && api.GetServerVersion() < 0x080000) return 1;
+    if (is_valkey(ctx) && api.GetContextFlags(ctx) & CTX_FLAGS_CLUSTER) return 0;
+    RedisModuleCallReply *reply = api.Call(ctx, "CONFIG", "cc", "GET", "io-threads");
+    if (reply == NULL) return 0; /* renamed: nobody can tell */
+    int one = 0;
+    if (api.CallReplyType(reply) == REPLY_ARRAY && api.CallReplyLength(reply) == 2) {
+        size_t len;
+        const char *threads = api.CallReplyStringPtr(api.CallReplyArrayElement(reply, 1), &len);
+        one = threads != NULL && len == 1 && threads[0] == '1';
+    }
+    api.FreeCallReply(reply);
+    return one;
+}
+
+/* Makes the server ask a command that plans for its keys, if it does so on its main thread:
+ * COMMAND GETKEYS then tells them all, and the server checks them itself. Otherwise the server
+ * sees only the first key, and access.c checks the others. */
+static void ask_for_keys(const shim_command *c, char *flags, size_t size) {
+    int asks = c->plans && shim_server_asks;
+    snprintf(flags, size, "%s%s", c->flags, asks ? " getkeys-api" : "");
+    c->info.key_specs->flags &= ~(uint64_t)KEYSPEC_INCOMPLETE; /* an earlier OnLoad may have set it */
+    if (asks) c->info.key_specs->flags |= KEYSPEC_INCOMPLETE;
+}
+
 static int register_command(RedisModuleCtx *ctx, const shim_command *c, int index, int has_category) {
-    if (api.CreateCommand(ctx, c->name, shim_trampolines[index], c->flags, 1, 1, 1) != API_OK) {
+    char flags[64];
+    ask_for_keys(c, flags, sizeof flags);
+    if (api.CreateCommand(ctx, c->name, shim_trampolines[index], flags, 1, 1, 1) != API_OK) {
         if (c->only_if_free) {
             api.Log(ctx, "notice", "%s is taken, probably by redis-cell: left as it is", c->name);
             return API_OK;
@@ -266,7 +304,7 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) 
 
     /* A denied call must not disturb WATCH: shim_apply signals the keys that changed. */
     int options = OPTION_NO_IMPLICIT_SIGNAL_MODIFIED | OPTION_HANDLE_REPL_ASYNC_LOAD;
-    if (api_has(ctx, "ValkeyModule_SetModuleOptions")) {
+    if (is_valkey(ctx)) {
         /* Replicate then does not look its command up, which took 9 % of "GO.THROTTLE" in make
          * bench on Valkey 9.1. check_needed_commands has looked all of them up. */
         options |= OPTION_SKIP_COMMAND_VALIDATION | OPTION_HANDLE_ATOMIC_SLOT_MIGRATION;
@@ -274,6 +312,7 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) 
     api.SetModuleOptions(ctx, options);
 
     make_field_names();
+    shim_server_asks = asks_on_main_thread(ctx);
     int has_category = add_category(ctx);
     for (int i = 0; i < module->num_commands; i++) {
         shim_command *c = &module->commands[i];

@@ -32,6 +32,7 @@
 #define SHIM_MAX_MEMBER 513   /* commands.MaxMemberLen: the length of our longest member */
 #define SHIM_ERROR_TEXT 192   /* commands.MaxErrorText */
 #define SHIM_STACK_ENTRIES 8  /* the first entries of a key are on the stack of run */
+#define SHIM_INTERNAL 1       /* commands.ErrInternal */
 #define SHIM_WRONG_ARITY 2    /* commands.ErrArity: the server has the text */
 
 /* A Go string over borrowed memory. */
@@ -164,6 +165,7 @@ extern int shim_has_run; /* a command of ours ran: the module can no longer be u
 
 /* load.c fills these in, before the first command can run. */
 extern const shim_module *shim_loaded;
+extern int shim_server_asks; /* the server asks a command that plans for its keys: see load.c */
 extern RedisModuleString *shim_fields[SHIM_CELLS][SHIM_FIELDS]; /* kept for the process's life */
 int64_t shim_wall_us(void);
 
@@ -172,6 +174,11 @@ void shim_open_key(RedisModuleCtx *ctx, const shim_command *command, shim_key *k
                    RedisModuleString *name, shim_entry *entries);
 void shim_apply(RedisModuleCtx *ctx, shim_call *call, shim_key *key);
 void shim_notify(RedisModuleCtx *ctx, const shim_key *key);
+
+/* access.c: for the keys that the server does not see, the checks that it makes of those that it
+ * sees. Returns NULL, or the text of an error. */
+const char *shim_check_access(RedisModuleCtx *ctx, const shim_command *command, const shim_call *call,
+                              RedisModuleString **argv);
 
 /* The keyspace events of a key that are still to be sent, in their order. */
 enum {

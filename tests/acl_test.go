@@ -50,7 +50,12 @@ func TestACL_categories(t *testing.T) {
 
 // A user with ~a* reaches no other key through GO.ALL, whatever the position of the key.
 func TestACL_keysOfSeveralLimits(t *testing.T) {
-	s := start(t, options{})
+	t.Run("one thread", func(t *testing.T) { testKeysOfSeveralLimits(t, start(t, options{})) })
+	t.Run("I/O threads", func(t *testing.T) { testKeysOfSeveralLimits(t, start(t, options{args: ioThreads})) })
+}
+
+func testKeysOfSeveralLimits(t *testing.T, s *server) {
+	t.Helper()
 	user := s.as("a", "~a* -@all +go.all +go.all_ro")
 	reader := s.as("r", "~a* %R~* -@all +go.all +go.all_ro")
 	for _, row := range []struct {

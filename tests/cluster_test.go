@@ -11,12 +11,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestCluster(t *testing.T) {
-	c := startCluster(t)
+func TestCluster(t *testing.T) { startCluster(t).test(t) }
+
+func TestCluster_ioThreads(t *testing.T) { startCluster(t, ioThreads...).test(t) }
+
+func (c *cluster) test(t *testing.T) {
 	t.Run("every command finds its node", c.testRouting)
 	t.Run("a client redirects no call", c.testNoRedirection)
 	t.Run("a call with keys of several slots is refused", c.testCrossSlot)
 	t.Run("a migrated slot keeps its limiters", c.testMigration)
+	t.Run("a master with a replica takes pipelines", c.testPipelines)
 	t.Run("a failover keeps the limiters", c.testFailover)
 }
 
@@ -61,6 +65,11 @@ func (c *cluster) testRouting(t *testing.T) {
 			assert.Equal(t, sample.Sample.First, reply, name)
 		}
 	}
+	// Several keys of one slot, also at a replica.
+	call := fmt.Sprintf("GO.ALL_RO {%[1]s}x THROTTLE 9 1 60 KEY %[1]s WINDOW 5 3600 0 KEY {%[1]s}y QUOTA 9 60", key)
+	assert.Equal(t, "[0 5 3 -1 3600 1 [0 10 9 -1 60] [0 5 3 -1 3600] [0 9 8 -1 60]]", fmt.Sprint(w.do(fields(call)...)))
+	require.Equal(t, status("OK"), w.do("READWRITE"))
+	assert.Regexp(t, "^MOVED ", w.do(fields(call)...))
 }
 
 // The client sends a call to the node of its first word. No call is redirected once the client
@@ -106,12 +115,24 @@ func (c *cluster) testCrossSlot(t *testing.T) {
 			for _, key := range strings.Fields(keys) {
 				groups = append(groups, key+" "+clause)
 			}
+			owner := c.nodes[c.slot(strings.Fields(keys)[0])*3/slots]
 			for _, n := range c.nodes {
-				assert.ErrorContains(t, n.Do(ctx, allOf(groups...)...).Err(), "CROSSSLOT ", keys)
+				want := "CROSSSLOT "
+				if n != owner && !n.asks() {
+					want = "MOVED " // the server sees the first key only
+				}
+				assert.ErrorContains(t, n.Do(ctx, allOf(groups...)...).Err(), want, keys)
 			}
 			assert.ErrorContains(t, c.clients.Do(ctx, allOf(groups...)...).Err(), "CROSSSLOT ", keys)
 		}
 	}
+	// COMMAND GETKEYS tells the keys that the server sees.
+	seen := []any{"foo"}
+	if c.nodes[0].asks() {
+		seen = append(seen, "bar")
+	}
+	w := c.nodes[0].wireFor(t)
+	assert.Equal(t, seen, getKeys(t, w, fields("GO.ALL foo QUOTA 9 60 KEY bar QUOTA 9 60"), keyFlags(samples["GO.ALL"])))
 	// The same words as ids of leases are no keys.
 	assert.Equal(t, "[0 9 8 -1 60 0 [0 9 8 -1 60 0] [0 9 8 -1 60 0]]",
 		c.ask("GO.ALL {foo}a LEASE 9 60 bar KEY {foo}b LEASE 9 60 KEY"))
@@ -137,16 +158,24 @@ func (c *cluster) testMigration(t *testing.T) {
 		require.NoError(t, from.Do(ctx, "MIGRATE", host, port, key, 0, 5000).Err(), key)
 		assert.Equal(t, before, c.peeks(tag), "after %d keys", i+1)
 		if i == 0 {
-			call := allOf(keys[0]+" THROTTLE 15 30 108000 0", keys[1]+" THROTTLE 15 7 108000 0")
-			assert.ErrorContains(t, from.Do(ctx, call...).Err(), "TRYAGAIN ")
+			c.tryAgain(t, from, to, keys[0]+" THROTTLE 15 30 108000 1", keys[1]+" THROTTLE 15 7 108000 1")
 			assert.ErrorContains(t, from.Do(ctx, "GO.THROTTLE", key, 15, 30, 108000).Err(), "ASK ")
 			assert.ErrorContains(t, from.Do(ctx, "GO.THROTTLE", "{"+tag+"}new", 15, 30, 108000).Err(), "ASK ")
 		}
 	}
+	// All keys of a call are at the other node, and the client follows.
+	all := fmt.Sprintf("GO.ALL {%[1]s}rpm THROTTLE 59 1 3600 0 KEY {%[1]s}log2 WINDOW 9 3600 1 KEY {%[1]s}spend QUOTA 99 3600 0", tag)
+	assert.ErrorContains(t, from.Do(ctx, fields(all)...).Err(), "ASK ")
+	assert.Regexp(t, `^\[0 9 6 `, c.ask(all))
+	assert.Regexp(t, `^\[0 9 7 `, c.ask(strings.Replace(all, "3600 1", "3600 -1", 1)))
 	for _, i := range []int64{toIndex, slot * 3 / slots} {
 		require.NoError(t, c.nodes[i].Do(ctx, "CLUSTER", "SETSLOT", slot, "NODE", c.ids[toIndex]).Err())
 	}
 	got, later := states(t, to, keys)
+	for _, state := range []map[string]string{want, got} {
+		delete(state, "{"+tag+"}log2") // the calls above changed log2
+	}
+	delete(expiries, "{"+tag+"}log2")
 	assert.Equal(t, want, got)
 	for key, at := range expiries { // MIGRATE sends the remaining time, so the expiry may become later
 		assert.True(t, later[key] >= at && later[key] <= at+patience.Milliseconds(), "%s: %d, was %d", key, later[key], at)
@@ -154,6 +183,58 @@ func (c *cluster) testMigration(t *testing.T) {
 	assert.Equal(t, before, c.peeks(tag))
 	assert.Regexp(t, `^\[0 16 12 `, c.ask("GO.THROTTLE {moving}hash 15 30 108000"))
 	assert.ErrorContains(t, from.Do(ctx, "GO.THROTTLE", keys[0], 15, 30, 108000).Err(), "MOVED ")
+}
+
+// tryAgain checks the replies to calls with two keys while their slot moves. The key of gone is
+// at the node to, and the key of here is at the node from.
+func (c *cluster) tryAgain(t *testing.T, from, to *server, gone, here string) {
+	t.Helper()
+	assert.ErrorContains(t, from.Do(ctx, allOf(here, gone)...).Err(), "TRYAGAIN ")
+	want := "TRYAGAIN "
+	if !from.asks() {
+		want = "ASK " // the server sees the first key only
+	}
+	assert.ErrorContains(t, from.Do(ctx, allOf(gone, here)...).Err(), want)
+	// Where a client comes to after ASK.
+	w := to.wireFor(t)
+	for _, call := range [][]any{allOf(gone, here), allOf(here, gone)} {
+		require.Equal(t, status("OK"), w.do("ASKING"))
+		assert.Regexp(t, "^TRYAGAIN ", w.do(call...), call)
+	}
+}
+
+// The replica receives every effect of pipelines that several connections send to its master.
+func (c *cluster) testPipelines(t *testing.T) {
+	var tags, keys []string
+	for i := 0; len(tags) < 8; i++ {
+		if tag := fmt.Sprint("pipe", i); c.slot(tag)*3/slots == 1 {
+			tags = append(tags, tag)
+		}
+	}
+	master, replica := c.nodes[1], c.nodes[4]
+	master.pipelines(t, tags)
+	for _, tag := range tags {
+		for _, kind := range []string{"THROTTLE", "WINDOW", "QUOTA"} {
+			keys = append(keys, "{"+tag+"}"+kind)
+		}
+	}
+	inStep(t, master, replica)
+	want := contents(t, master, keys)
+	require.Greater(t, len(want), 12)
+	same(t, want, contents(t, replica, keys), "replica")
+}
+
+// contents returns the values and expiries of the keys that exist at a node, which may be a replica.
+func contents(t *testing.T, n *server, keys []string) map[string]string {
+	t.Helper()
+	w, all := n.wireFor(t), map[string]string{}
+	require.Equal(t, status("OK"), w.do("READONLY"))
+	for _, key := range keys {
+		if dump, ok := w.do("DUMP", key).(string); ok {
+			all[key] = fmt.Sprintf("%q %v", dump, w.do("PEXPIRETIME", key))
+		}
+	}
+	return all
 }
 
 func (c *cluster) testFailover(t *testing.T) {

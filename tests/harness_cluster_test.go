@@ -23,8 +23,9 @@ type cluster struct {
 	clients *redis.ClusterClient
 }
 
-// startCluster creates a cluster with the same commands as redis-cli.
-func startCluster(t *testing.T) *cluster {
+// startCluster creates a cluster with the same commands as redis-cli. The arguments are those of
+// every node, besides the usual ones.
+func startCluster(t *testing.T, args ...string) *cluster {
 	t.Helper()
 	if env.image != "" {
 		t.Skip("cluster nodes announce the addresses that they have inside their containers, and this process " +
@@ -32,9 +33,9 @@ func startCluster(t *testing.T) *cluster {
 	}
 	c := &cluster{t: t}
 	for range 6 {
-		c.nodes = append(c.nodes, start(t, options{args: []string{"--cluster-enabled", "yes",
+		c.nodes = append(c.nodes, start(t, options{args: append([]string{"--cluster-enabled", "yes",
 			"--cluster-port", freePort(t), "--cluster-node-timeout", "1000", "--cluster-replica-validity-factor", "0",
-			"--repl-diskless-sync", "yes"}}))
+			"--repl-diskless-sync", "yes"}, args...)}))
 	}
 	var addrs []string
 	for i, n := range c.nodes {

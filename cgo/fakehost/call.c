@@ -112,8 +112,60 @@ static RedisModuleCallReply *zrange(RedisModuleString **argv) {
     return reply;
 }
 
+/* CONFIG GET io-threads. */
+static RedisModuleCallReply *config_get(const fake_words *words) {
+    if (words->argc != 3 || strcasecmp(words->argv[1]->bytes, "GET") != 0 ||
+        strcmp(words->argv[2]->bytes, "io-threads") != 0) {
+        fake_fault("Call: the fake host runs CONFIG GET io-threads only");
+        errno = EINVAL;
+        return NULL;
+    }
+    RedisModuleCallReply *reply = new_reply(REPLY_ARRAY);
+    if (fake.io_threads == 0) return reply;
+    char number[FAKE_DECIMAL];
+    reply->len = 2;
+    reply->elements = calloc(reply->len, sizeof *reply->elements);
+    if (reply->elements == NULL) abort();
+    reply->elements[0] = reply->elements[1] = (RedisModuleCallReply){.type = REPLY_STRING, .nested = 1};
+    put_text(&reply->elements[0], "io-threads", strlen("io-threads"));
+    put_text(&reply->elements[1], number, fake_decimal(number, fake.io_threads));
+    return reply;
+}
+
+/* A node of a cluster does not run a command that has a key which the node does not hold. */
+static RedisModuleCallReply *exists(RedisModuleCtx *ctx, const fake_words *words) {
+    for (int i = 1; i < words->argc; i++) {
+        const RedisModuleString *key = words->argv[i];
+        if (fake_holds(&fake.list[FAKE_ELSEWHERE], key->bytes, key->len)) {
+            errno = EPERM;
+            return NULL;
+        }
+    }
+    RedisModuleCallReply *reply = new_reply(REPLY_INTEGER);
+    for (int i = 1; i < words->argc; i++) {
+        fake_note_here(ctx, words->argv[i]);
+        reply->integer += fake_look_up(words->argv[i]) != NULL;
+    }
+    return reply;
+}
+
+/* Converts the one argument of the format "v" into words. */
+static fake_words *read_vector(const char *command, RedisModuleString **vector, size_t n) {
+    fake_words *words = fake_new_words((int)n + 1);
+    fake_set_word(words, 0, command, strlen(command));
+    for (size_t i = 0; i < n; i++) {
+        words->argv[i + 1] = vector[i];
+        vector[i]->refs++;
+    }
+    return words;
+}
+
 /* Converts the arguments of a call into words. Returns NULL for a format that the host lacks. */
 static fake_words *read_arguments(const char *command, const char *format, va_list args) {
+    if (strcmp(format, "v") == 0) {
+        RedisModuleString **vector = va_arg(args, RedisModuleString **);
+        return read_vector(command, vector, va_arg(args, size_t));
+    }
     fake_words *words = fake_new_words((int)strlen(format) + 1);
     fake_set_word(words, 0, command, strlen(command));
     for (int i = 1; i < words->argc; i++) {
@@ -145,6 +197,10 @@ static RedisModuleCallReply *run(RedisModuleCtx *ctx, const fake_words *words) {
     int counts = strcasecmp(command, "ZCOUNT") == 0, ranges = strcasecmp(command, "ZRANGE") == 0;
     if (!fake_knows(command)) {
         errno = ENOENT;
+    } else if (strcasecmp(command, "CONFIG") == 0) {
+        return config_get(words);
+    } else if (strcasecmp(command, "EXISTS") == 0 && words->argc > 1) {
+        return exists(ctx, words);
     } else if (!counts && !ranges) {
         fake_fault("Call: the fake host cannot run %s", command);
         errno = ENOENT;

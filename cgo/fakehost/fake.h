@@ -28,22 +28,27 @@ typedef fake_text fake_list;
 void fake_word(fake_list *list, const char *bytes, size_t len);
 void fake_end(fake_list *list);
 int fake_has(const fake_list *list, const char *word); /* ignores case */
+int fake_holds(const fake_list *list, const char *bytes, size_t len); /* the same bytes */
 
-/* The lists of a host: the first five are written by the host, the others by the test. */
+/* The lists of a host. The host writes those up to FAKE_FAULTS, the test writes the others. */
 enum {
     /* Of the latest call only: */
     FAKE_EFFECTS, /* replicated commands */
     FAKE_EVENTS,  /* class, event, key */
     FAKE_SIGNALS, /* keys whose watchers were told of a change */
+    FAKE_CHECKS,  /* keys whose permission was asked for, and the flags */
     /* Of the host's whole life: */
-    FAKE_LOG,    /* level, text */
-    FAKE_FAULTS, /* forbidden things that the module did */
+    FAKE_LOG,     /* level, text */
+    FAKE_ACL_LOG, /* user, key */
+    FAKE_FAULTS,  /* forbidden things that the module did */
     FAKE_HIDDEN,  /* API functions that this server lacks */
     FAKE_FAILING, /* API functions that return an error */
     FAKE_TAKEN,   /* commands of another module */
     FAKE_RENAMED, /* commands that the server has lost by rename-command */
     FAKE_BUSY,    /* names of other modules */
     FAKE_CATEGORIES, /* ACL categories beyond the server's own; AddACLCategory adds to them, too */
+    FAKE_FORBIDDEN, /* keys that the user may not use */
+    FAKE_ELSEWHERE, /* keys that another node of the cluster holds */
     FAKE_LISTS
 };
 void fake_fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -157,6 +162,8 @@ struct RedisModuleCtx {
     fake_keys keys;                 /* the keys among argv; if asks_for_keys, those told so far */
     int asks_for_keys;              /* the command runs only to tell where its keys are */
     fake_text reply;                /* in RESP2 */
+    fake_list permitted;            /* keys that the module has asked for, and that the user may use */
+    fake_list here;                 /* keys that EXISTS was called for, and that this node holds */
 };
 
 /* The words of a command. A benchmark converts them once and uses them often. */
@@ -187,12 +194,15 @@ typedef struct fake_host {
     RedisModuleCtx contexts[FAKE_DEPTH]; /* those below depth are running, the one at depth ran last */
     int depth;
     int64_t now_us, mono_us;
+    int version;         /* of the server: 0x00MMmmpp */
+    int io_threads;      /* as CONFIG GET tells; 0: the server has no such setting */
+    int cluster, no_user, forgot_user;
     int valkey;          /* each API function also has a name that begins with ValkeyModule_ */
     int loading;         /* OnLoad is running */
     int poisons;         /* the stack is overwritten before each command */
     int skip_arity;      /* the host does not check the number of words */
     int listens, hears;  /* the test has a listener; the listener is running and hears nothing */
-    long strings, handles, blocks, replies; /* alive, to be freed by the module; never reset */
+    long strings, handles, blocks, replies, users; /* alive, to be freed by the module; never reset */
     long calls[FAKE_CALLS], steps;          /* since the last reset: see Host.APICalls */
     long opened, opened_to_write; /* keys, since the start */
 } fake_host;
@@ -200,6 +210,8 @@ extern fake_host fake;
 
 /* Writes down a fault if name is not among the keys that the server sees in the running command. */
 void fake_check_declared(const RedisModuleCtx *ctx, const RedisModuleString *name, const char *what);
+int fake_was_checked(const RedisModuleCtx *ctx, const RedisModuleString *key); /* by the module itself */
+void fake_note_here(RedisModuleCtx *ctx, const RedisModuleString *key);
 void fake_wrong_arity(RedisModuleCtx *ctx);
 int fake_get_api(const char *name, void *pointer_to_function);
 

@@ -128,6 +128,37 @@ func (h *Host) AddCategory(name string) { add(C.FAKE_CATEGORIES, name) }
 // BeValkey gives each API function a second name, which begins with ValkeyModule_.
 func (h *Host) BeValkey() { C.fake.valkey = 1 }
 
+// BeCluster makes the server a node of a cluster.
+func (h *Host) BeCluster() { C.fake.cluster = 1 }
+
+// ServerVersion makes the server Redis of this version: 0x00MMmmpp. A new host is 8.6.3.
+func (h *Host) ServerVersion(version int) { C.fake.version = C.int(version) }
+
+// IOThreads sets the number of the server's I/O threads, which is 1 at the start. With 0 the server
+// has no such setting.
+func (h *Host) IOThreads(n int) { C.fake.io_threads = C.int(n) }
+
+// NoUser makes calls the server's own: they have no user.
+func (h *Host) NoUser() { C.fake.no_user = 1 }
+
+// ForgetUser deletes the user whose calls still run.
+func (h *Host) ForgetUser() { C.fake.forgot_user = 1 }
+
+// Forbid takes the permission for these keys from the user. The host does not check the keys that the
+// server sees.
+func (h *Host) Forbid(keys ...string) {
+	for _, key := range keys {
+		add(C.FAKE_FORBIDDEN, key)
+	}
+}
+
+// Elsewhere makes another node of the cluster hold these keys.
+func (h *Host) Elsewhere(keys ...string) {
+	for _, key := range keys {
+		add(C.FAKE_ELSEWHERE, key)
+	}
+}
+
 // LeaveArity stops the server from checking the number of words of a command.
 func (h *Host) LeaveArity() { C.fake.skip_arity = 1 }
 

@@ -67,6 +67,8 @@ void fake_start(void) {
     int64_t last = shim_clock.last_us;
     fake.now_us = last < first ? first : (last / hour + 1) * hour;
     fake.mono_us = 1000000;
+    fake.io_threads = 1;
+    fake.version = 0x080603;
     shim_has_run = 0; /* no command has run in a new server */
     real_monotonic_us = shim_monotonic_us;
     shim_monotonic_us = monotonic_us;
@@ -91,9 +93,13 @@ void fake_stop(void) {
     while ((entry = fake_walk(NULL)) != NULL) fake_remove(entry);
     forget(fake.module);
     for (int i = 0; i < FAKE_LISTS; i++) fake_drop(&fake.list[i]);
-    for (int i = 0; i < FAKE_DEPTH; i++) fake_drop(&fake.contexts[i].reply);
-    fake = (fake_host){
-        .strings = fake.strings, .handles = fake.handles, .blocks = fake.blocks, .replies = fake.replies};
+    for (int i = 0; i < FAKE_DEPTH; i++) {
+        fake_drop(&fake.contexts[i].reply);
+        fake_drop(&fake.contexts[i].permitted);
+        fake_drop(&fake.contexts[i].here);
+    }
+    fake = (fake_host){.strings = fake.strings, .handles = fake.handles, .blocks = fake.blocks,
+                       .replies = fake.replies, .users = fake.users};
 }
 
 fake_words *fake_new_words(int argc) {
@@ -120,11 +126,14 @@ static RedisModuleCtx *enter(fake_module *module) {
     ctx->command = NULL;
     ctx->keys.num = 0;
     ctx->reply.len = 0;
+    ctx->permitted.len = 0;
+    ctx->here.len = 0;
     ctx->asks_for_keys = 0;
     if (fake.depth == 0) {
         fake.list[FAKE_EFFECTS].len = 0;
         fake.list[FAKE_EVENTS].len = 0;
         fake.list[FAKE_SIGNALS].len = 0;
+        fake.list[FAKE_CHECKS].len = 0;
     }
     fake.depth++;
     return ctx;
@@ -182,7 +191,8 @@ void fake_run(const fake_words *words) {
                (command->arity > 0 ? argc != command->arity : argc < -command->arity)) {
         fake_wrong_arity(ctx);
     } else {
-        long strings = fake.strings, handles = fake.handles, blocks = fake.blocks, replies = fake.replies;
+        long strings = fake.strings, handles = fake.handles, blocks = fake.blocks, replies = fake.replies,
+             users = fake.users;
         fake_find_keys(command, words->argv, argc, &ctx->keys);
         if (fake.poisons) poison_stack();
         if (command->run(ctx, (RedisModuleString **)words->argv, argc) != API_OK)
@@ -191,6 +201,8 @@ void fake_run(const fake_words *words) {
         handles = fake.handles - handles;
         blocks = fake.blocks - blocks;
         replies = fake.replies - replies;
+        users = fake.users - users;
+        if (users) fake_fault("%s left %ld users", command->name, users);
         if (strings || handles || blocks || replies)
             fake_fault("%s left %ld strings, %ld open keys, %ld blocks, %ld replies", command->name, strings,
                        handles, blocks, replies);

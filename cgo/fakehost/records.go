@@ -39,6 +39,13 @@ func (h *Host) Events() []Event {
 // Signals returns the keys whose watchers the latest call told of a change.
 func (h *Host) Signals() []string { return lines(C.FAKE_SIGNALS) }
 
+// ACLChecks returns the keys whose permission the module asked for in the latest call, each with the
+// flags of the question, as "key 0x10".
+func (h *Host) ACLChecks() []string { return lines(C.FAKE_CHECKS) }
+
+// ACLLog returns the entries that the module has added to the ACL log, each as "user key".
+func (h *Host) ACLLog() []string { return lines(C.FAKE_ACL_LOG) }
+
 // Log returns the lines of the server's log since ClearLog, each as "level: <module> text".
 func (h *Host) Log() []string {
 	var log []string
@@ -57,9 +64,9 @@ func (h *Host) ClearLog() { C.fake.list[C.FAKE_LOG].len = 0 }
 func (h *Host) Faults() []string { return lines(C.FAKE_FAULTS) }
 
 // Alive counts what the module still has to free: strings, open keys, blocks of memory, replies of
-// RedisModule_Call. A new host does not reset the counts.
-func (h *Host) Alive() [4]int {
-	return [4]int{int(C.fake.strings), int(C.fake.handles), int(C.fake.blocks), int(C.fake.replies)}
+// RedisModule_Call, users. A new host does not reset the counts.
+func (h *Host) Alive() [5]int {
+	return [5]int{int(C.fake.strings), int(C.fake.handles), int(C.fake.blocks), int(C.fake.replies), int(C.fake.users)}
 }
 
 // APICalls counts the calls of API functions that the module has made since the last reset.

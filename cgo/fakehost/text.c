@@ -81,6 +81,18 @@ int fake_has(const fake_list *list, const char *word) {
     return 0;
 }
 
+int fake_holds(const fake_list *list, const char *bytes, size_t len) {
+    for (size_t at = 0; at < list->len;) {
+        uint32_t n;
+        memcpy(&n, list->bytes + at, sizeof n);
+        at += sizeof n;
+        if (n == FAKE_END) continue;
+        if (n == len && memcmp(list->bytes + at, bytes, n) == 0) return 1;
+        at += n;
+    }
+    return 0;
+}
+
 void fake_fault(const char *format, ...) {
     fake_text text = {0};
     va_list args;

@@ -1,0 +1,88 @@
+/* Access to the further keys of a call: permissions, and the slot of a cluster.
+ *
+ * The server checks both for the keys that it sees. Where it does not ask a command for its keys
+ * (see asks_on_main_thread in load.c), it sees only the first key. */
+#include "shim.h"
+
+#include <string.h>
+
+static const char no_permission[] = "NOPERM No permissions to access a key";
+static const char cross_slot[] = "CROSSSLOT Keys in request don't hash to the same slot";
+static const char try_again[] = "TRYAGAIN Multiple keys request during rehashing of slot";
+
+/* Whether a user may use the further keys. The first key that the user may not use goes to the
+ * server's ACL log. */
+static int may_use_keys(RedisModuleCtx *ctx, RedisModuleUser *user, int flags, const shim_call *call,
+                        RedisModuleString **argv) {
+    for (int64_t k = 1; k < call->keys.len; k++) {
+        RedisModuleString *name = argv[call->keys.at[k].word + 1];
+        if (api.ACLCheckKeyPermissions(user, name, flags) == API_OK) continue;
+        api.ACLAddLogEntry(ctx, user, name, ACL_LOG_KEY);
+        return 0;
+    }
+    return 1;
+}
+
+/* Whether the user who runs the command may use the further keys. A call without a user is the
+ * server's own. The user and its name are ours to free. */
+static int has_permission(RedisModuleCtx *ctx, const shim_command *command, const shim_call *call,
+                          RedisModuleString **argv) {
+    RedisModuleString *name = api.GetCurrentUserName(ctx);
+    if (name == NULL) return 1;
+    RedisModuleUser *user = api.GetModuleUserFromUserName(name);
+    api.FreeString(NULL, name);
+    if (user == NULL) return 0; /* the user was deleted meanwhile */
+    int flags = command->writes ? KEYSPEC_ACCESS | KEYSPEC_UPDATE : KEYSPEC_ACCESS;
+    int may = may_use_keys(ctx, user, flags, call, argv);
+    api.FreeModuleUser(user);
+    return may;
+}
+
+/* CRC16 as clusters use it: polynomial 0x1021, start 0 (XMODEM). Two table look-ups a byte. */
+static unsigned crc16(const char *bytes, size_t len) {
+    static const uint16_t table[16] = {0x0000, 0x1021, 0x2042, 0x3063, 0x4084, 0x50a5, 0x60c6, 0x70e7,
+                                       0x8108, 0x9129, 0xa14a, 0xb16b, 0xc18c, 0xd1ad, 0xe1ce, 0xf1ef};
+    uint16_t crc = 0;
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)bytes[i];
+        crc = (uint16_t)((crc << 4) ^ table[(crc >> 12) ^ (c >> 4)]);
+        crc = (uint16_t)((crc << 4) ^ table[(crc >> 12) ^ (c & 15)]);
+    }
+    return crc;
+}
+
+/* The slot of a key. If the name has a hash tag, which is the text in the first pair of braces unless
+ * empty, only the tag counts. */
+static unsigned slot_of(const shim_text *name) {
+    enum { SLOTS = 16384 };
+    const char *open = memchr(name->bytes, '{', name->len);
+    if (open != NULL) {
+        const char *tag = open + 1, *close = memchr(tag, '}', name->len - (size_t)(tag - name->bytes));
+        if (close != NULL && close > tag) return crc16(tag, (size_t)(close - tag)) % SLOTS;
+    }
+    return crc16(name->bytes, name->len) % SLOTS;
+}
+
+/* The server sent the call here by the first key. All keys must have its slot, and all must be here:
+ * while a slot moves, some of them may be at another node. The server refuses a command of its own
+ * for such keys, and EXISTS is one. */
+static const char *check_slot(RedisModuleCtx *ctx, const shim_call *call, RedisModuleString **argv) {
+    RedisModuleString *names[SHIM_CLAUSES];
+    unsigned first = slot_of(&call->args.at[call->keys.at[0].word]);
+    for (int64_t k = 0; k < call->keys.len; k++) {
+        int32_t word = call->keys.at[k].word;
+        if (slot_of(&call->args.at[word]) != first) return cross_slot;
+        names[k] = argv[word + 1];
+    }
+    RedisModuleCallReply *reply = api.Call(ctx, "EXISTS", "v", names, (size_t)call->keys.len);
+    if (reply == NULL) return try_again;
+    api.FreeCallReply(reply);
+    return NULL;
+}
+
+const char *shim_check_access(RedisModuleCtx *ctx, const shim_command *command, const shim_call *call,
+                              RedisModuleString **argv) {
+    if (shim_server_asks || call->keys.len < 2) return NULL;
+    if (!has_permission(ctx, command, call, argv)) return no_permission;
+    return api.GetContextFlags(ctx) & CTX_FLAGS_CLUSTER ? check_slot(ctx, call, argv) : NULL;
+}

@@ -1,0 +1,99 @@
+/* This file knows one user, who may use all keys except those that the test forbids. */
+#include "fake.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char user_name[] = "alice";
+
+struct RedisModuleUser {
+    const char *name;
+};
+
+static void fill(fake_list *list, const RedisModuleString *key) {
+    fake_word(list, key->bytes, key->len);
+    fake_end(list);
+}
+
+static int holds(const fake_list *list, const RedisModuleString *key) {
+    return fake_holds(list, key->bytes, key->len);
+}
+
+int fake_GetServerVersion(void) {
+    CALLED(GetServerVersion);
+    return fake.version;
+}
+
+int fake_GetContextFlags(RedisModuleCtx *ctx) {
+    CALLED(GetContextFlags);
+    (void)ctx;
+    const int master = 1 << 2; /* the module must look at its own bit only */
+    return fake.cluster ? master | CTX_FLAGS_CLUSTER : master;
+}
+
+RedisModuleString *fake_GetCurrentUserName(RedisModuleCtx *ctx) {
+    CALLED(GetCurrentUserName);
+    (void)ctx;
+    return fake.no_user ? NULL : fake_give_string(user_name, strlen(user_name));
+}
+
+RedisModuleUser *fake_GetModuleUserFromUserName(RedisModuleString *name) {
+    CALLED(GetModuleUserFromUserName);
+    if (fake.forgot_user || strcmp(name->bytes, user_name) != 0) return NULL;
+    RedisModuleUser *user = calloc(1, sizeof *user);
+    if (user == NULL) abort();
+    user->name = user_name;
+    fake.users++;
+    return user;
+}
+
+int fake_FreeModuleUser(RedisModuleUser *user) {
+    CALLED(FreeModuleUser);
+    free(user);
+    fake.users--;
+    return API_OK;
+}
+
+/* The server does not tell which command asks. The host remembers the check for the call that runs
+ * now: the innermost one. */
+int fake_ACLCheckKeyPermissions(RedisModuleUser *user, RedisModuleString *key, int flags) {
+    CALLED(ACLCheckKeyPermissions);
+    const int access_insert_delete_update = 0xf0;
+    if (user == NULL || key == NULL || flags == 0 || flags & ~access_insert_delete_update)
+        fake_fault("ACLCheckKeyPermissions with the flags 0x%x", (unsigned)flags);
+    fake_text number = {0};
+    fake_printf(&number, "0x%x", (unsigned)flags);
+    fake_word(&fake.list[FAKE_CHECKS], key->bytes, key->len);
+    fake_word(&fake.list[FAKE_CHECKS], number.bytes, number.len);
+    fake_end(&fake.list[FAKE_CHECKS]);
+    fake_drop(&number);
+    if (holds(&fake.list[FAKE_FORBIDDEN], key)) {
+        errno = EACCES;
+        return API_ERR;
+    }
+    if (fake.depth > 0) fill(&fake.contexts[fake.depth - 1].permitted, key);
+    return API_OK;
+}
+
+int fake_ACLAddLogEntry(RedisModuleCtx *ctx, RedisModuleUser *user, RedisModuleString *object, int reason) {
+    CALLED(ACLAddLogEntry);
+    (void)ctx;
+    if (reason != ACL_LOG_KEY) fake_fault("ACLAddLogEntry with the reason %d", reason);
+    fake_word(&fake.list[FAKE_ACL_LOG], user->name, strlen(user->name));
+    fill(&fake.list[FAKE_ACL_LOG], object);
+    return API_OK;
+}
+
+/* Notes that a read command of the server's has found a key at this node. */
+void fake_note_here(RedisModuleCtx *ctx, const RedisModuleString *key) {
+    fill(&ctx->here, key);
+}
+
+/* If the server asks the command for its keys, the server checks all of them. Otherwise the command
+ * must check all keys but the first: the user, if there is one, and in a cluster the place. */
+int fake_was_checked(const RedisModuleCtx *ctx, const RedisModuleString *key) {
+    if (ctx->command == NULL || ctx->asks_for_keys || fake_has_flag(ctx->command, "getkeys-api")) return 0;
+    if (!fake.no_user && !holds(&ctx->permitted, key)) return 0;
+    return !fake.cluster || holds(&ctx->here, key);
+}

@@ -1,0 +1,191 @@
+package tests
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// ioThreads makes a server read commands on several threads.
+var ioThreads = []string{"--io-threads", "4"}
+
+// asks says whether the server asks the module for the keys of GO.ALL. If it does not, the server
+// sees the first key only, and the module checks the other keys.
+func (s *server) asks() bool {
+	s.t.Helper()
+	threads := s.ConfigGet(ctx, "io-threads").Val()["io-threads"]
+	require.NotEmpty(s.t, threads)
+	valkey := s.info("server", "valkey_version") != ""
+	if !valkey && !s.since(8, 0) { // these servers ask on their main thread only
+		return true
+	}
+	return threads == "1" && !(valkey && s.info("cluster", "cluster_enabled") == "1")
+}
+
+// threeLimits returns a random call of GO.ALL over three keys, and its clauses.
+func threeLimits(random *rand.Rand, tag string) (all []clause, call []any) {
+	var groups []string
+	for _, kind := range []string{"THROTTLE", "WINDOW", "QUOTA"} {
+		c := clause{kind: kind, key: "{" + tag + "}" + kind, limit: 20, rate: [2]int64{1, 3_000_000}}
+		c.quantity = []int64{0, 1, 1, 2, 3, -1, -2, -2}[random.IntN(8)]
+		all = append(all, c)
+		groups = append(groups, c.key+" "+c.words())
+	}
+	return all, allOf(groups...)
+}
+
+// verdicts returns for each clause whether the clause denies, and what is left.
+func verdicts(reply any, clauses int) string {
+	got, ok := reply.([]any)
+	if !ok || len(got) != 6+clauses {
+		return fmt.Sprint(reply)
+	}
+	var denied []bool
+	var left []int64
+	for _, inner := range got[6:] {
+		denied = append(denied, inner.([]any)[0] == int64(1))
+		left = append(left, inner.([]any)[2].(int64))
+	}
+	return fmt.Sprint(got[0] == int64(1), denied, left)
+}
+
+// pipelines opens a connection for each tag. Each connection sends 2,000 calls of GO.ALL over the
+// three keys of its tag, in pipelines of 16 to 50. A model knows what every reply must be.
+func (s *server) pipelines(t *testing.T, tags []string) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for i, tag := range tags {
+		wg.Go(func() {
+			conn, random, m := s.Conn(), rand.New(rand.NewPCG(7, uint64(i))), newModel()
+			defer conn.Close()
+			for calls := 0; calls < 2000; {
+				n := 16 + random.IntN(35)
+				if calls += n; !s.pipeline(t, conn, random, m, tag, n) {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.False(t, s.exited(), "the server has ended")
+}
+
+// pipeline sends one pipeline of n calls, and says whether all replies are right.
+func (s *server) pipeline(t *testing.T, conn *redis.Conn, random *rand.Rand, m *model, tag string, n int) bool {
+	p := conn.Pipeline()
+	clauses := make([][]clause, n)
+	for i := range clauses {
+		var call []any
+		clauses[i], call = threeLimits(random, tag)
+		p.Do(ctx, call...)
+	}
+	cmds, err := p.Exec(ctx)
+	if !assert.NoError(t, err) {
+		return false
+	}
+	for i, c := range clauses {
+		denied, left, _ := m.call(c)
+		want := fmt.Sprint(denied[0] || denied[1] || denied[2], denied, left)
+		if !assert.Equal(t, want, verdicts(cmds[i].(*redis.Cmd).Val(), len(c)), "%v", cmds[i].Args()) {
+			return false
+		}
+	}
+	return true
+}
+
+// Eight connections send pipelines of GO.ALL. Every reply is right, the server lives, and the
+// append-only file holds every effect.
+func TestAll_pipelinesWithIOThreads(t *testing.T) {
+	o := options{args: append([]string{"--appendonly", "yes"}, ioThreads...)}
+	s := start(t, o)
+	s.pipelines(t, []string{"a", "b", "c", "d", "e", "f", "g", "h"})
+	for _, counter := range []string{"gothrottle_all_admitted", "gothrottle_all_limited"} {
+		n, err := strconv.Atoi(s.counters()[counter])
+		require.NoError(t, err)
+		assert.Greater(t, n, 2000, counter)
+	}
+	before := s.dataset()
+	require.Greater(t, len(before), 12)
+	s = s.restart(o)
+	same(t, before, s.dataset(), "restarted from the append-only file")
+}
+
+// With several I/O threads the server sees the first key of GO.ALL only, and says so.
+func TestAll_keysWithIOThreads(t *testing.T) {
+	s := start(t, options{args: append([]string{"--appendonly", "yes"}, ioThreads...)})
+	w := s.wire()
+	if s.asks() { // Redis before 8 asks on its main thread only, so the module lets it
+		call := fields("GO.ALL a QUOTA 9 60 KEY b WINDOW 9 60 KEY c LEASE 9 60 d")
+		assert.Equal(t, []any{"a", "b", "c"}, getKeys(t, w, call, keyFlags(samples["GO.ALL"])))
+		return
+	}
+	for _, name := range []string{"GO.ALL", "GO.ALL_RO"} {
+		call := fields(name + " a QUOTA 9 60 KEY b WINDOW 9 60 KEY c LEASE 9 60 d")
+		assert.Equal(t, []any{"a"}, getKeys(t, w, call, keyFlags(samples[name])), name)
+		reply := w.do("COMMAND", "INFO", name).([]any)[0].([]any)
+		assert.NotContains(t, wordsOf(reply[2]), "movablekeys", name)
+		spec := dict(t, reply[8].([]any)[0])
+		assert.ElementsMatch(t, keyFlags(samples[name]), wordsOf(spec["flags"]), name)
+	}
+	s.must("GO.ALL a QUOTA 9 60 KEY b WINDOW 9 60")
+	all, err := s.Info(ctx, "everything").Result()
+	require.NoError(t, err)
+	assert.Contains(t, all, "\ngothrottle_all_admitted:1\r")
+	assert.Contains(t, all, "\ngothrottle_panics:0\r")
+}
+
+// The module refuses a further key as the server refuses the first one: outside of transactions,
+// in scripts and in transactions. The refusal is in the server's log of refusals.
+func TestAll_permissionsWithIOThreads(t *testing.T) {
+	s := start(t, options{args: append([]string{"--appendonly", "yes"}, ioThreads...)})
+	if s.asks() { // the server itself refuses all keys: see TestACL_keysOfSeveralLimits
+		return
+	}
+	user := s.as("al", "~a* %R~r* -@all +go.all +go.all_ro +eval +multi +exec")
+	for _, c := range []struct{ call, refused string }{ // refused: the key that goes to ACL LOG
+		{"GO.ALL a1 QUOTA 99 60 KEY a2 WINDOW 99 60 KEY a3 THROTTLE 99 1 60", ""},
+		{"GO.ALL_RO r1 QUOTA 99 60 KEY a2 WINDOW 99 60 KEY r2 THROTTLE 99 1 60", ""},
+		{"GO.ALL a1 QUOTA 99 60 KEY b1 WINDOW 99 60", "b1"},
+		{"GO.ALL a1 QUOTA 99 60 KEY a2 WINDOW 99 60 KEY b2 WINDOW 99 60", "b2"},
+		{"GO.ALL a1 QUOTA 99 60 KEY r1 WINDOW 99 60", "r1"},
+		{"GO.ALL_RO a1 QUOTA 99 60 KEY b3 WINDOW 99 60", "b3"},
+		{"GO.ALL_RO r1 QUOTA 99 60 KEY r2 WINDOW 99 60 KEY b4 WINDOW 99 60", "b4"},
+	} {
+		words := fields(c.call)
+		for how, run := range map[string]func() any{
+			"direct": func() any { return user.do(words...) },
+			"script": func() any {
+				return user.do(append([]any{"EVAL", "return redis.call(unpack(ARGV))", 0}, words...)...)
+			},
+			"transaction": func() any {
+				require.Equal(t, status("OK"), user.do("MULTI"))
+				require.Equal(t, status("QUEUED"), user.do(words...))
+				return user.do("EXEC").([]any)[0]
+			},
+		} {
+			what := how + ": " + c.call
+			require.NoError(t, s.Do(ctx, "ACL", "LOG", "RESET").Err())
+			before := s.dataset()
+			reply, log := run(), s.wire().do("ACL", "LOG").([]any)
+			if c.refused == "" {
+				assert.IsType(t, []any{}, reply, what)
+				assert.Empty(t, log, what)
+				continue
+			}
+			assert.IsType(t, wireError(""), reply, what)
+			assert.Contains(t, fmt.Sprint(reply), "NOPERM No permissions to access a key", what)
+			same(t, before, s.dataset(), what)
+			if assert.Len(t, log, 1, what) {
+				entry := dict(t, log[0])
+				assert.Equal(t, []any{"key", c.refused, "al"}, []any{entry["reason"], entry["object"], entry["username"]}, what)
+			}
+		}
+	}
+	assert.EqualValues(t, 3, s.Exists(ctx, "a1", "a2", "a3").Val())
+}
