@@ -42,17 +42,12 @@ func runRelease(c *Call) ErrorCode {
 	if err := c.checkLeases(0); err != NoError || k.Kind == KindAbsent {
 		return err
 	}
-	// The newest lease tells whether the sorted set holds leases at all.
-	TheHost.Newest(c, 0, 1)
-	if err := checkLease(&k.Entries[0]); err != NoError {
-		return err
-	}
-	TheHost.Release(c, 0, 0)
 	for _, id := range ids {
 		TheHost.Find(c, 0, leasePrefix, id)
 	}
-	if len(k.Entries) == 0 {
-		return NoError
+	if len(k.Entries) == 0 { // the newest member tells whether the sorted set holds leases at all
+		TheHost.Newest(c, 0, 1)
+		return checkLease(&k.Entries[0])
 	}
 	released, err := c.markReleased()
 	if err != NoError {
