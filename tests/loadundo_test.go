@@ -135,9 +135,12 @@ func TestLoad_moduleNamesThatAreTaken(t *testing.T) {
 // A server that restarts itself keeps its process and its environment, but not the Go runtime. It loads
 // the module again.
 func TestLoad_restartWithinTheProcess(t *testing.T) {
+	if env.image != "" {
+		t.Skip("a server in a container cannot execute its own file by the path that it knows; the run with local servers has this test")
+	}
 	s := start(t, options{args: []string{"--enable-debug-command", "yes"}})
 	require.Equal(t, []int64{0, 16, 15, -1, 2}, s.throttle("k", 15, 30, 60))
-	if env.image == "" && exec.Command(s.info("server", "executable"), "--version").Run() != nil {
+	if exec.Command(s.info("server", "executable"), "--version").Run() != nil {
 		t.Skip("the server's file does not run by itself, so the server cannot restart itself")
 	}
 	before, process := s.info("server", "run_id"), s.info("server", "process_id")
