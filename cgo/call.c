@@ -142,7 +142,7 @@ static inline __attribute__((always_inline)) int run(RedisModuleCtx *ctx, RedisM
         error = goPlan(&call, index);
         const char *refused = error ? NULL : shim_check_access(ctx, command, &call, argv);
         if (refused != NULL) {
-            error = SHIM_INTERNAL; /* any: the text counts */
+            error = SHIM_INTERNAL; /* the reply is call.error, so any error code will do */
             memcpy(call.error, refused, strlen(refused) + 1);
         }
         if (error) call.keys.len = 0; /* no key is open, so finish closes none */

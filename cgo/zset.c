@@ -7,6 +7,7 @@
 #include "shim.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Appends an entry to those of a key and takes over the string. */
@@ -83,14 +84,11 @@ int shim_zset_rank(shim_call *call, int64_t k, int64_t rank) {
 
 int64_t shim_zset_count_after(shim_call *call, int64_t k, int64_t after_us) {
     shim_key *key = &call->keys.at[k];
-    char bound[32] = "(";
-    RedisModuleString *number = api.CreateStringFromLongLong(NULL, -(long long)after_us);
-    size_t len;
-    const char *digits = api.StringPtrLen(number, &len);
-    memcpy(bound + 1, digits, len);
-    api.FreeString(NULL, number);
-    RedisModuleCallReply *reply = api.Call(call->ctx, "ZCOUNT", "scb", key->name, "-inf", bound, len + 1);
-    int64_t n = reply != NULL && api.CallReplyType(reply) == REPLY_INTEGER ? api.CallReplyInteger(reply) : 0;
+    char bound[32];
+    snprintf(bound, sizeof bound, "(%lld", -(long long)after_us);
+    RedisModuleCallReply *reply = api.Call(call->ctx, "ZCOUNT", "scc", key->name, "-inf", bound);
+    int64_t n = key->length; /* without a count all of them count: a limiter must not admit too much */
+    if (reply != NULL && api.CallReplyType(reply) == REPLY_INTEGER) n = api.CallReplyInteger(reply);
     if (reply != NULL) api.FreeCallReply(reply);
     return n;
 }
