@@ -3,21 +3,37 @@
 
 #include <string.h>
 
-/* Reads fields i and i+1 of a cell. The values are copies that HashGet makes for us; they
- * are freed here. */
+/* Puts what HashGet found for field i into the cell. The value is a copy that is ours to free. */
+static void put_field(shim_key *key, shim_cell *cell, int i, RedisModuleString *value) {
+    if (value == NULL) return;
+    long long n = 0;
+    if (api.StringToLongLong(value, &n) != API_OK) cell->bad |= 1u << i;
+    api.FreeString(NULL, value);
+    cell->value[i] = n;
+    cell->found |= 1u << i;
+    key->fields++;
+}
+
+/* Reads fields i and i+1 of a cell. */
 static void read_two_fields(shim_key *key, shim_cell *cell, int i) {
     RedisModuleString *value[2];
     RedisModuleString *const *name = &shim_fields[cell->index][i];
     api.HashGet(key->handle, 0, name[0], &value[0], name[1], &value[1], NULL);
-    for (int j = 0; j < 2; j++) {
-        if (value[j] == NULL) continue;
-        long long n = 0;
-        if (api.StringToLongLong(value[j], &n) != API_OK) cell->bad |= 1u << (i + j);
-        api.FreeString(NULL, value[j]);
-        cell->value[i + j] = n;
-        cell->found |= 1u << (i + j);
-        key->fields++;
+    put_field(key, cell, i, value[0]);
+    put_field(key, cell, i + 1, value[1]);
+}
+
+/* Reads the fields of lockouts, from a cell of the key on. Returns the bad fields. */
+static uint32_t read_locks(shim_call *call, shim_key *key, int32_t from) {
+    uint32_t bad = 0;
+    for (int32_t i = from; i < key->num_cells && key->fields < key->length && !bad; i++) {
+        shim_cell *cell = &call->cells.at[key->first_cell + i];
+        RedisModuleString *value;
+        api.HashGet(key->handle, 0, shim_fields[cell->index][SHIM_LOCK], &value, NULL);
+        put_field(key, cell, SHIM_LOCK, value);
+        bad = cell->bad;
     }
+    return bad;
 }
 
 static shim_cell *append(shim_call *call, shim_key *key, int64_t stack_cells) {
@@ -36,10 +52,13 @@ static shim_cell *append(shim_call *call, shim_key *key, int64_t stack_cells) {
 }
 
 /* Reads the first two fields of each cell that the call asks for. If the hash holds more fields,
- * the other two fields of these cells are read, and then the cells that the call does not ask
- * for: the key's expiry depends on all cells. A field that belongs to no cell means that the hash
- * is not ours: Go compares what was found with the length. The server copies each value, whatever
- * its length. A value that is no integer makes the call an error, so nothing after it is read. */
+ * the other fields of these cells are read, and then the cells that the call does not ask for: the
+ * key's expiry depends on all cells. A field that belongs to no cell means that the hash is not
+ * ours: Go compares what was found with the length. The server copies each value, whatever its
+ * length. A value that is no integer makes the call an error, so nothing after it is read.
+ *
+ * The field of a lockout is read only if fields are left that no other reading explains. All other
+ * fields come in pairs. So if their number is odd, the cells asked for are the first to look at. */
 void shim_load_cells(shim_call *call, shim_key *key, int64_t stack_cells) {
     key->first_cell = (int32_t)call->cells.len;
     uint32_t bad = 0;
@@ -49,7 +68,12 @@ void shim_load_cells(shim_call *call, shim_key *key, int64_t stack_cells) {
         bad |= cell->bad;
     }
     if (bad || key->fields == 0 || key->fields == key->length) return;
-    for (int32_t i = 0; i < key->asked && !bad; i++) {
+    int32_t locks_read = 0;
+    if (key->length % 2 != 0) {
+        bad = read_locks(call, key, 0);
+        locks_read = key->num_cells;
+    }
+    for (int32_t i = 0; i < key->asked && !bad && key->fields < key->length; i++) {
         shim_cell *cell = &call->cells.at[key->first_cell + i];
         if (cell->found) read_two_fields(key, cell, 2);
         bad |= cell->bad;
@@ -57,10 +81,11 @@ void shim_load_cells(shim_call *call, shim_key *key, int64_t stack_cells) {
     while (!bad && key->fields < key->length && key->num_cells < SHIM_CELLS) {
         shim_cell *cell = append(call, key, stack_cells);
         read_two_fields(key, cell, 0);
-        if (!cell->found) return;
-        if (!cell->bad) read_two_fields(key, cell, 2);
+        if (!cell->found) break;
+        if (!cell->bad && key->fields < key->length) read_two_fields(key, cell, 2);
         bad |= cell->bad;
     }
+    if (!bad) read_locks(call, key, locks_read);
 }
 
 /* Sets and removes fields. The value strings made here are ours: Replicate keeps references

@@ -185,8 +185,9 @@ static int check_needed_commands(RedisModuleCtx *ctx) {
 static void make_field_names(void) {
     if (shim_fields[0][0] != NULL) return; /* an earlier OnLoad made them */
     for (int cell = 0; cell < SHIM_CELLS; cell++) {
-        for (int i = 0; i < SHIM_FIELDS; i++)
-            shim_fields[cell][i] = api.CreateStringFromLongLong(NULL, SHIM_FIELDS * cell + i);
+        for (int i = 0; i < SHIM_LOCK; i++)
+            shim_fields[cell][i] = api.CreateStringFromLongLong(NULL, SHIM_LOCK * cell + i);
+        shim_fields[cell][SHIM_LOCK] = api.CreateStringFromLongLong(NULL, SHIM_LOCK * SHIM_CELLS + cell);
     }
 }
 

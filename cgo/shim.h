@@ -22,10 +22,11 @@
 
 #include "api.h"
 
-#define SHIM_FIELDS 4         /* commands.MaxFields */
+#define SHIM_FIELDS 5         /* commands.MaxFields */
+#define SHIM_LOCK 4           /* the field of a lockout, after the other fields of a cell */
 #define SHIM_CELLS 32         /* commands.MaxCells */
 #define SHIM_CLAUSES 32       /* commands.MaxClauses; also bounds the keys of a call */
-#define SHIM_CLAUSE_OWN 78    /* the words of a clause that only Go uses */
+#define SHIM_CLAUSE_OWN 81    /* the words of a clause that only Go uses */
 #define SHIM_ADOPTED_LEN 19   /* commands.AdoptedLen: the length of redis-cell's strings */
 #define SHIM_MIN_QUOTA_LEN 21 /* commands.MinQuotaLen, MaxQuotaLen: the lengths of our strings */
 #define SHIM_MAX_QUOTA_LEN 36
@@ -87,7 +88,7 @@ typedef struct shim_cell {
     uint32_t set, unset;        /* Go writes */
     int32_t unused;
     int64_t value[SHIM_FIELDS]; /* C writes what it found, Go writes what is to be */
-    int64_t own[4];             /* Go's own */
+    int64_t own[5];             /* Go's own */
 } shim_cell;
 
 typedef struct shim_clause {

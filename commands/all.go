@@ -19,7 +19,7 @@ var all = Command{
 	Args: []Arg{argKey, argClause,
 		{Name: "further", Type: ArgBlock, Optional: true, Multiple: true, Summary: "A further key, with its clauses after it.",
 			Sub: []Arg{{Name: "key", Token: "KEY", Type: ArgKey, Bounds: argKey.Bounds, Summary: argKey.Summary}, argClause}},
-		argMS},
+		argMS, argForceAll},
 	Plan:    planAll,
 	Handler: runAll,
 	Sample: Sample{"GO.ALL KEY THROTTLE 15 30 108000 THROTTLE 1 1 3600 1", "[0 2 1 -1 3600 1 [0 16 15 -1 3600] [0 2 1 -1 3600]]",
@@ -80,9 +80,12 @@ func planAll(c *Call) ErrorCode {
 		}
 		i++
 	}
-	opts, _, err := c.options(i, optMS)
+	opts, _, err := c.options(i, optMS|optForce)
 	for j := range c.Clauses {
-		c.Clauses[j].opts |= opts
+		cl := &c.Clauses[j]
+		if cl.opts |= opts; opts&optForce != 0 && cl.kind == leaseKind {
+			return ErrForceLease
+		}
 	}
 	return err
 }

@@ -114,12 +114,12 @@ type Key struct {
 
 // MaxFields is how many fields of a hash one cell can have. MaxCells bounds the cells of a key.
 const (
-	MaxFields = 4
+	MaxFields = 5
 	MaxCells  = 32
 )
 
-// Cell is one GCRA limiter in a hash: up to MaxFields integer fields. The name of field i is
-// the number MaxFields x Index + i.
+// Cell is one GCRA limiter in a hash: up to MaxFields integer fields. The names of its fields
+// are the numbers 4 x Index to 4 x Index + 3, and 128 + Index.
 type Cell struct {
 	// Set by the host.
 	Index int32  // the position among the cells of the key

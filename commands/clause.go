@@ -124,6 +124,9 @@ func (cl *Clause) decide(c *Call) (err ErrorCode) {
 		}
 		t := &cl.throttle
 		t.next, t.v = funnel.Throttle(c.Now.Nanos(), c.cells(k)[cl.cell].state, t.ThrottleParams)
+		if t.v.TooMuch {
+			err = ErrDebtTooLong
+		}
 	case windowKind:
 		err = cl.window.decide(c, key)
 	case quotaKind:
@@ -169,7 +172,7 @@ func (cl *Clause) apply(c *Call, limited bool) ErrorCode {
 		return NoError
 	}
 	switch cl.kind {
-	case throttleKind: // also a denied one whose rate changed: see funnel.Throttle
+	case throttleKind: // also a denied one whose rate changed, or that begins a lockout: see funnel.Throttle
 		if t := &cl.throttle; t.v.Change != funnel.Keep {
 			k := &c.Keys[key]
 			k.setCell(&c.cells(k)[cl.cell], t.next, t.slackBase())

@@ -101,7 +101,7 @@ var poisonedClause = func() (c Clause) {
 	c.throttle.next = funnel.ThrottleState{TAT: 77, Frac: 77, Rate: funnel.Rate{Period: 77, Count: 77}}
 	c.window = windowClause{state: funnel.WindowState{Newest: entry, Oldest: entry}, next: entry,
 		WindowParams: funnel.WindowParams{Limit: -77, Period: -77, Quantity: -77, UpTo: true, Exact: true},
-		v:            funnel.WindowVerdict{Verdict: verdict, Share: true, Wait: true, Lapse: 77}}
+		v:            funnel.WindowVerdict{Verdict: verdict, Share: true, Await: true, Lapse: 77}}
 	c.quota = quotaClause{state: funnel.QuotaState{Used: 77, End: 77}, next: funnel.QuotaState{Used: 77, End: 77}, v: verdict,
 		QuotaParams: funnel.QuotaParams{Limit: -77, Period: -77, Quantity: -77, UpTo: true, Align: true, Offset: 77}}
 	c.lease = leaseClause{LeaseParams: funnel.LeaseParams{Limit: -77, TTL: -77}, word: -77, lapsed: 77, numLapsed: 77,

@@ -1,8 +1,11 @@
 package commands
 
 import (
+	"strconv"
 	"strings"
 	"testing"
+
+	"gothrottle/funnel"
 )
 
 // foreignKeys returns a store with keys of others, and damaged keys.
@@ -13,6 +16,8 @@ func foreignKeys(t *testing.T) *store {
 	zset := func(entries ...Entry) *value { return &value{kind: KindZset, set: entries} } // the newest first
 	put("string", text("hello"))
 	put("string21", text("x@1800000000000000000"))
+	put("full", zset(Entry{Time: future, Member: "\x01" + strconv.FormatInt(funnel.MaxInUse, 36) + ":" + strconv.FormatInt(funnel.MaxInUse, 36)}))
+	put("full2", text("1000000000000000@1800000060000000000"))
 	put("list", &value{kind: KindOther})
 	put("profile", hash().with("name", "bob"))
 	put("broken", hash(int64(future)*1000, 0))
@@ -56,6 +61,24 @@ func TestErrors(t *testing.T) {
 		{"GO.THROTTLE k 15 30 60 -1000000000002", ErrQuantityRange},
 		{"GO.THROTTLE k 1 1 3153600000", ErrWindowTooLong},
 		{"CL.THROTTLE k 15 1000000001 1", ErrRateTooHigh},
+		{"GO.THROTTLE k 15 30 60 RESERVE x", ErrMaxWaitNotInteger},
+		{"GO.THROTTLE k 15 30 60 RESERVE -1", ErrMaxWaitRange},
+		{"GO.THROTTLE k 15 30 60 RESERVE 3153600001", ErrMaxWaitRange},
+		{"GO.THROTTLE k 15 30 60 MS RESERVE 3153600000001", ErrMaxWaitRange},
+		{"GO.THROTTLE k 15 30 60 LOCKOUT MS", ErrLockoutNotInteger},
+		{"GO.THROTTLE k 15 30 60 LOCKOUT 0", ErrLockoutRange},
+		{"GO.THROTTLE k 15 30 60 LOCKOUT 3153600001", ErrLockoutRange},
+		{"GO.THROTTLE k 15 30 60 LOCKOUT 3153600000001 MS", ErrLockoutRange},
+		{"GO.THROTTLE k 0 1 3153600000 2 FORCE", ErrDebtTooLong},
+		{"GO.WINDOW full 1 3153600000 1 FORCE", ErrTooMuchInUse},
+		{"GO.QUOTA full2 1 3153600000 1 FORCE", ErrTooMuchInUse},
+		{"GO.THROTTLE k 15 30 60 UPTO FORCE", ErrWithUpTo},
+		{"GO.THROTTLE k 15 30 60 FORCE RESERVE 1", ErrWithForce},
+		{"GO.THROTTLE k 15 30 60 RESERVE 1 LOCKOUT 1", ErrWithReserve},
+		{"GO.THROTTLE k 15 30 60 LOCKOUT 1 UPTO", ErrWithLockout},
+		{"GO.THROTTLE k 15 30 60 RESERVE", ErrReserveWithoutMaxWait},
+		{"GO.THROTTLE k 15 30 60 LOCKOUT", ErrLockoutWithoutTime},
+		{"GO.ALL k THROTTLE 1 1 1 KEY l LEASE 1 1 a FORCE", ErrForceLease},
 		{"GO.WINDOW k x 60", ErrLimitNotInteger},
 		{"GO.WINDOW k 0 60", ErrLimitRange},
 		{"GO.WINDOW k 1000000000001 60", ErrLimitRange},

@@ -1,23 +1,30 @@
 package commands
 
-import "gothrottle/funnel"
+import (
+	"math/bits"
+
+	"gothrottle/funnel"
+)
 
 // A GCRA limiter is one cell of a hash: up to MaxFields fields, all integers, whose names
-// are numbers. The first cell has these fields, the second cell has the next four, and so
-// on. A server keeps a small number in two bytes and a letter in three. That byte brings
+// are numbers. The first cell has the fields 0 to 3, the second cell has the next four, and so
+// on. A lockout has a field of its own, whose name is 128 for the first cell, 129 for the
+// second. A server keeps a small number in two bytes and a letter in three. That byte brings
 // nearly all limiters into a smaller block of memory.
 const (
 	fieldTAT    = iota // the TAT (theoretical arrival time), ns since the Unix epoch
 	fieldPeriod        // the period of the rate in lowest terms: see storedPeriod
 	fieldFrac          // the fraction of the TAT, in 1/count ns
 	fieldCount         // the count of that rate
+	fieldLocked        // the end of the lockout, ns since the Unix epoch
 )
 
 // fracFields are present only if the count given does not divide the period in ns. Otherwise the
-// count in lowest terms is 1.
+// count in lowest terms is 1. lockField is present only if a lockout was begun.
 const (
 	wholeFields = 1<<fieldTAT | 1<<fieldPeriod
 	fracFields  = 1<<fieldFrac | 1<<fieldCount
+	lockField   = 1 << fieldLocked
 )
 
 // cells returns the cells of a key.
@@ -55,10 +62,8 @@ func (c *Call) loadHash(k *Key) ErrorCode {
 		switch cell.Found {
 		case 0:
 			continue
-		case wholeFields:
-			fields += 2
-		case wholeFields | fracFields:
-			fields += 4
+		case wholeFields, wholeFields | lockField, wholeFields | fracFields, wholeFields | fracFields | lockField:
+			fields += int64(bits.OnesCount32(cell.Found))
 		default:
 			return ErrForeignHash
 		}
@@ -75,7 +80,7 @@ func (c *Call) loadHash(k *Key) ErrorCode {
 }
 
 // decode reads the state from the fields of a cell. It reports whether the state is valid and
-// its TAT is not before least.
+// neither its TAT nor its lockout ends before least.
 func (cell *Cell) decode(least funnel.Nanos) bool {
 	s := &cell.state
 	s.TAT = funnel.Nanos(cell.Value[fieldTAT])
@@ -84,6 +89,10 @@ func (cell *Cell) decode(least funnel.Nanos) bool {
 	if cell.Found&fracFields != 0 {
 		s.Frac, s.Rate.Count = cell.Value[fieldFrac], cell.Value[fieldCount]
 		ok = ok && s.Rate.Count >= 2 && s.Rate.Count <= maxLimit && s.Frac >= 0 && s.Frac < s.Rate.Count
+	}
+	if cell.Found&lockField != 0 {
+		s.Locked = funnel.Nanos(cell.Value[fieldLocked])
+		ok = ok && s.Locked >= least
 	}
 	return ok
 }
@@ -129,10 +138,13 @@ func adopt(text string) (tat funnel.Nanos, ok bool) {
 // smallest slackBase of its changed cells. settleCells must be called for the key when all its
 // cells are set.
 func (k *Key) setCell(cell *Cell, s funnel.ThrottleState, slackBase funnel.Nanos) {
-	value := [MaxFields]int64{int64(s.TAT), storedPeriod(s.Rate.Period), s.Frac, s.Rate.Count}
+	value := [MaxFields]int64{int64(s.TAT), storedPeriod(s.Rate.Period), s.Frac, s.Rate.Count, int64(s.Locked)}
 	wanted := uint32(wholeFields)
 	if s.Rate.Count != 1 {
 		wanted |= fracFields
+	}
+	if s.Locked != 0 {
+		wanted |= lockField
 	}
 	for i := range value {
 		bit := uint32(1) << i
@@ -148,8 +160,8 @@ func (k *Key) setCell(cell *Cell, s funnel.ThrottleState, slackBase funnel.Nanos
 	k.Becomes = Hash
 }
 
-// settleCells completes what setCell began. A key with nothing in use is deleted. Any other key
-// gets an expiry that is not before the last TAT of its cells.
+// settleCells completes what setCell began. A key whose cells are all void is deleted. Any other
+// key gets an expiry that is not before the last TAT of its cells, nor the end of a lockout.
 func (c *Call) settleCells(k *Key) {
 	end := funnel.Nanos(0)
 	cells := c.cells(k)
@@ -160,6 +172,7 @@ func (c *Call) settleCells(k *Key) {
 		} else {
 			end = max(end, s.TAT)
 		}
+		end = max(end, s.Locked)
 	}
 	if end <= c.Now.Nanos() {
 		k.Becomes = Absent

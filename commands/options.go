@@ -6,13 +6,47 @@ import "gothrottle/funnel"
 type option uint8
 
 const (
-	optMS    option = 1 << iota // times are milliseconds
-	optUpTo                     // take what is left if that is less than the quantity
-	optExact                    // an entry per microsecond with calls
-	optAlign                    // a window aligned to the calendar; an offset follows
+	optMS      option = 1 << iota // times are milliseconds
+	optUpTo                       // take what is left if that is less than the quantity
+	optExact                      // an entry per microsecond with calls
+	optAlign                      // a window aligned to the calendar; an offset follows
+	optForce                      // charge the quantity, past the limit if need be
+	optReserve                    // take a slot in the future; the longest wait follows
+	optLockout                    // a denial begins a lockout; its length follows
 )
 
-var optionNames = [...]string{"MS", "UPTO", "EXACT", "ALIGN"}
+var optionNames = [...]string{"MS", "UPTO", "EXACT", "ALIGN", "FORCE", "RESERVE", "LOCKOUT"}
+
+// exclusive are the options of which a call may have one. operands are those that a word
+// follows; no command takes two of them in one call.
+const (
+	exclusive = optUpTo | optForce | optReserve | optLockout
+	operands  = optAlign | optReserve | optLockout
+)
+
+// withAnother returns the error of an option that follows one of the set exclusive.
+func withAnother(first option) ErrorCode {
+	switch {
+	case first&optUpTo != 0:
+		return ErrWithUpTo
+	case first&optForce != 0:
+		return ErrWithForce
+	case first&optReserve != 0:
+		return ErrWithReserve
+	}
+	return ErrWithLockout
+}
+
+// withoutOperand returns the error of an option that is the last word and should not be.
+func withoutOperand(o option) ErrorCode {
+	switch o {
+	case optAlign:
+		return ErrAlignWithoutOffset
+	case optReserve:
+		return ErrReserveWithoutMaxWait
+	}
+	return ErrLockoutWithoutTime
+}
 
 // unit returns the length of the unit of time that the options ask for.
 func (o option) unit() funnel.Nanos {
@@ -55,9 +89,9 @@ func (c *Call) fail(code ErrorCode, word int) ErrorCode {
 	return code
 }
 
-// options reads the keywords from Args[from] to the end, in any order and any case. align
-// is the index of the word after ALIGN.
-func (c *Call) options(from int, allowed option) (given option, align int, err ErrorCode) {
+// options reads the keywords from Args[from] to the end, in any order and any case. operand
+// is the index of the word after ALIGN, RESERVE or LOCKOUT.
+func (c *Call) options(from int, allowed option) (given option, operand int, err ErrorCode) {
 	for i := from; i < len(c.Args); i++ {
 		o := findOption(c.Args[i]) & allowed
 		switch {
@@ -65,15 +99,17 @@ func (c *Call) options(from int, allowed option) (given option, align int, err E
 			return 0, 0, c.fail(ErrUnknownOption, i)
 		case given&o != 0:
 			return 0, 0, c.fail(ErrRepeatedOption, i)
-		case o == optAlign:
+		case o&exclusive != 0 && given&exclusive != 0:
+			return 0, 0, c.fail(withAnother(given), i)
+		case o&operands != 0:
 			if i++; i == len(c.Args) {
-				return 0, 0, ErrAlignWithoutOffset
+				return 0, 0, withoutOperand(o)
 			}
-			align = i
+			operand = i
 		}
 		given |= o
 	}
-	return given, align, NoError
+	return given, operand, NoError
 }
 
 // looksNumeric tells a quantity from an option where either may stand.
@@ -87,6 +123,8 @@ type request struct {
 	quantity int64
 	opts     option
 	offset   funnel.Nanos // the word after ALIGN
+	maxWait  funnel.Nanos // the word after RESERVE
+	lockout  funnel.Nanos // the word after LOCKOUT
 }
 
 // request reads a period at Args[at] and what follows: a quantity, which is 1 if it is not
@@ -101,17 +139,22 @@ func (c *Call) request(at int, allowed option) (r request, err ErrorCode) {
 		}
 		rest++
 	}
-	align := 0
+	operand := 0
 	if rest < len(c.Args) {
-		if r.opts, align, err = c.options(rest, allowed); err != NoError {
+		if r.opts, operand, err = c.options(rest, allowed); err != NoError {
 			return r, err
 		}
 	}
-	if r.period, err = periodArg(c.Args[at], r.opts.unit()); err != NoError {
+	if r.period, err = periodArg(c.Args[at], r.opts.unit()); err != NoError || operand == 0 {
 		return r, err
 	}
-	if r.opts&optAlign != 0 {
-		r.offset, err = offsetArg(c.Args[align], r.opts.unit())
+	switch word, unit := c.Args[operand], r.opts.unit(); r.opts & operands {
+	case optAlign:
+		r.offset, err = offsetArg(word, unit)
+	case optReserve:
+		r.maxWait, err = timeArg(word, unit, 0, ErrMaxWaitNotInteger, ErrMaxWaitRange)
+	case optLockout:
+		r.lockout, err = timeArg(word, unit, 1, ErrLockoutNotInteger, ErrLockoutRange)
 	}
 	return r, err
 }

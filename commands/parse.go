@@ -120,7 +120,12 @@ func spanArg(word string, unit funnel.Nanos, bad, outsideSeconds, outsideMillis 
 	if unit == funnel.Millisecond {
 		outside = outsideMillis
 	}
-	n, err := intArg(word, 1, longest(unit), bad, outside)
+	return timeArg(word, unit, 1, bad, outside)
+}
+
+// timeArg reads a length of time of at least least units.
+func timeArg(word string, unit funnel.Nanos, least int64, bad, outside ErrorCode) (funnel.Nanos, ErrorCode) {
+	n, err := intArg(word, least, longest(unit), bad, outside)
 	return funnel.Nanos(n) * unit, err
 }
 

@@ -13,7 +13,7 @@ var quota = Command{
 	Since:      "0.1.0",
 	Flags:      writeFast,
 	Arity:      -4,
-	Args:       []Arg{argKey, argLimit, argPeriod, argQuantity, argMS, argUpTo, argAlign},
+	Args:       []Arg{argKey, argLimit, argPeriod, argQuantity, argMS, argMode, argAlign},
 	State:      KindString,
 	Handler:    runQuota,
 	Sample:     Sample{"GO.QUOTA KEY 16 3600 1 UPTO", "[0 16 15 -1 3600 1]", "[0 16 14 -1 3600 1]", "SET"},
@@ -26,7 +26,7 @@ var quota = Command{
 var quotaRO = quota.readOnly("Tells what GO.QUOTA would reply; changes nothing.")
 
 func runQuota(c *Call) ErrorCode {
-	r, err := c.request(2, optMS|optUpTo|optAlign)
+	r, err := c.request(2, optMS|optUpTo|optForce|optAlign)
 	if err != NoError {
 		return err
 	}
@@ -53,16 +53,20 @@ type quotaClause struct {
 func (q *quotaClause) parse(limit string, r *request) (err ErrorCode) {
 	q.Limit, err = limitArg(limit)
 	q.Period, q.Quantity = r.period.Micros(), r.quantity
-	q.UpTo, q.Align, q.Offset = r.opts&optUpTo != 0, r.opts&optAlign != 0, r.offset.Micros()
+	q.UpTo, q.Force = r.opts&optUpTo != 0, r.opts&optForce != 0
+	q.Align, q.Offset = r.opts&optAlign != 0, r.offset.Micros()
 	return err
 }
 
 // decide reads what the key holds and decides; nothing changes yet.
 func (q *quotaClause) decide(c *Call, key int) (err ErrorCode) {
-	if q.state, err = quotaState(&c.Keys[key]); err == NoError {
-		q.next, q.v = funnel.Quota(c.Now, q.state, q.QuotaParams)
+	if q.state, err = quotaState(&c.Keys[key]); err != NoError {
+		return err
 	}
-	return err
+	if q.next, q.v = funnel.Quota(c.Now, q.state, q.QuotaParams); q.v.TooMuch {
+		return ErrTooMuchInUse
+	}
+	return NoError
 }
 
 // peek decides again for quantity 0.
@@ -117,7 +121,7 @@ func quotaState(k *Key) (s funnel.QuotaState, err ErrorCode) {
 		return s, ErrForeignString
 	}
 	used, ok := canonicalInt(k.Text[:at])
-	if !ok || used < 1 || used > maxLimit {
+	if !ok || used < 1 || used > funnel.MaxInUse {
 		return s, ErrForeignString
 	}
 	end, digits := uint64(0), k.Text[at+1:]

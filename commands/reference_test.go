@@ -82,6 +82,7 @@ func TestReference_numbers(t *testing.T) {
 			fmt.Sprintf("with a limit up to %d every call has its entry", funnel.WindowParts),
 			fmt.Sprintf("there are at most %d entries: the calls in the same %dth part of a period share one", funnel.WindowParts+1, funnel.WindowParts),
 			fmt.Sprintf("up to 1/%d of a period longer", funnel.WindowParts),
+			fmt.Sprintf("up to %d units may be in use", int64(funnel.MaxInUse)),
 			fmt.Sprintf("at most %d entries that do not count any more", clearMost),
 			fmt.Sprintf("A window of more than %d entries that is full again stays", clearMost),
 		},
@@ -90,8 +91,8 @@ func TestReference_numbers(t *testing.T) {
 		"Effects":  {fmt.Sprintf("`ZREM` of at most %d lapsed slots", clearMost)},
 		"Errors":   {fmt.Sprintf("cut at %d bytes", maxErrorWord)},
 		"State": {
-			fmt.Sprintf("Cell i, from 0 to %d, has the fields %di to %di + %d.", MaxCells-1, MaxFields, MaxFields, MaxFields-1),
-			fmt.Sprintf("The second cell has the fields `%d` to `%d`, the third `%d` to `%d`", MaxFields, 2*MaxFields-1, 2*MaxFields, 3*MaxFields-1),
+			fmt.Sprintf("Cell i, from 0 to %d, has the fields %di to %di + %d, and %d + i.", MaxCells-1, fieldLocked, fieldLocked, fieldCount, fieldLocked*MaxCells),
+			fmt.Sprintf("The second cell has the fields `%d` to `%d` and `%d`, the third `%d` to `%d` and `%d`", 4, 7, 129, 8, 11, 130),
 			fmt.Sprintf("A member is the byte %#02x and then, with colons between, these numbers of base %d:", windowPrefix, base),
 			fmt.Sprintf("A member is the byte %#02x and the id.", leasePrefix),
 			fmt.Sprintf("a string of %d decimal digits: a TAT in ns, not before %s, which is 10^18 ns", AdoptedLen,
@@ -115,8 +116,8 @@ func TestReference_numbers(t *testing.T) {
 func TestReference_state(t *testing.T) {
 	section := reference(t).section(t, "State")
 	fields := section.tables("field")
-	for i, want := range [MaxFields]string{fieldTAT: "TAT", fieldPeriod: "the period", fieldFrac: "the fraction", fieldCount: "the count"} {
-		if len(fields) != MaxFields || fields[i][0] != fmt.Sprintf("`%d`", i) || !strings.HasPrefix(fields[i][1], want) {
+	for i, want := range [MaxFields]string{fieldTAT: "TAT", fieldPeriod: "the period", fieldFrac: "the fraction", fieldCount: "the count", fieldLocked: "the end of the lockout"} {
+		if len(fields) != MaxFields || fields[i][0] != "`"+fieldName(i, 0)+"`" || !strings.HasPrefix(fields[i][1], want) {
 			t.Errorf("field %d, %s: the reference has %q", i, want, fields)
 		}
 	}

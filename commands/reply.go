@@ -2,15 +2,20 @@ package commands
 
 import "gothrottle/funnel"
 
-// reply fills in what all limiters reply: five integers, and with UPTO a sixth.
+// reply fills in what all limiters reply: five integers, and with UPTO or RESERVE a sixth.
 func (c *Call) reply(v *funnel.Verdict, limit, quantity int64, opts option) {
 	c.count(quantity > 0, v.Limited)
-	c.Replies = 5
-	if opts&optUpTo != 0 {
-		c.Replies = 6
-	}
 	putReply(&c.Reply, v, limit, opts.unit())
-	c.Reply[5] = v.Granted
+	c.Replies = 5
+	switch {
+	case opts&optUpTo != 0:
+		c.Replies, c.Reply[5] = 6, v.Granted
+	case opts&optReserve != 0:
+		c.Replies, c.Reply[5] = 6, inUnits(v.Wait, opts.unit())
+		if v.Limited {
+			c.Reply[5] = -1
+		}
+	}
 }
 
 // count tells INFO how the call ended.

@@ -231,7 +231,12 @@ func (v *value) cell(index int32) Cell {
 	return cell
 }
 
-func fieldName(field, index int) string { return fmt.Sprint(MaxFields*index + field) }
+func fieldName(field, index int) string {
+	if field == fieldLocked {
+		return fmt.Sprint(128 + index)
+	}
+	return fmt.Sprint(4*index + field)
+}
 
 // apply does what a handler wants of one key, in the host's order.
 func (s *store) apply(c *Call, k *Key) {

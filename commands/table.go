@@ -55,13 +55,27 @@ var (
 	argID = Arg{Name: "id", Type: ArgString, Bounds: idBounds, Summary: "Who holds the slot."}
 	argMS = Arg{Name: "MS", Type: ArgToken, Optional: true,
 		Summary: "The period and the times of the reply are milliseconds."}
-	argUpTo = Arg{Name: "UPTO", Type: ArgToken, Optional: true,
+	argUpTo = Arg{Name: "UPTO", Type: ArgToken,
 		Summary: "Take what is left, if that is less than the quantity."}
-	argExact = Arg{Name: "EXACT", Type: ArgToken, Optional: true,
+	argForce = Arg{Name: "FORCE", Type: ArgToken,
+		Summary: "Charge the quantity, past the limit if need be."}
+	argReserve = Arg{Name: "maxwait", Token: "RESERVE", Type: ArgInteger, Bounds: "0 to " + yearsBound,
+		Summary: "Take a slot in the future, if it comes within this time, in the period's unit."}
+	argLockout = Arg{Name: "time", Token: "LOCKOUT", Type: ArgInteger, Bounds: "1 to " + yearsBound,
+		Summary: "After a denial nothing is admitted for this time, in the period's unit."}
+	argThrottleMode = mode(argUpTo, argForce, argReserve, argLockout)
+	argMode         = mode(argUpTo, argForce)
+	argForceAll     = Arg{Name: "FORCE", Type: ArgToken, Optional: true, Summary: "Charge all clauses, past their limits if need be."}
+	argExact        = Arg{Name: "EXACT", Type: ArgToken, Optional: true,
 		Summary: "Every microsecond with calls has an entry of its own, whatever the limit."}
 	argAlign = Arg{Name: "offset", Token: "ALIGN", Type: ArgInteger, Optional: true, Bounds: yearsBound + " either way",
 		Summary: "Windows end at multiples of the period since the Unix epoch, plus this offset in the period's unit."}
 )
+
+// mode is an optional argument: one of the arguments sub.
+func mode(sub ...Arg) Arg {
+	return Arg{Name: "mode", Type: ArgOneOf, Optional: true, Summary: "At most one of these.", Sub: sub}
+}
 
 // Command is one row of the table: what the server is told of a command, what the host
 // loads for it, and the calls that tests make of it.
@@ -149,8 +163,11 @@ func (c *Command) Syntax() string { return c.Name + synopsis(c.Args) }
 func synopsis(args []Arg) (s string) {
 	for _, a := range args {
 		word := a.Name
-		if a.Type == ArgBlock {
+		switch {
+		case a.Type == ArgBlock:
 			word = synopsis(a.Sub)[1:]
+		case a.Type == ArgOneOf && a.Optional:
+			word = alternatives(a.Sub)
 		}
 		if a.Token != "" {
 			word = a.Token + " " + word
@@ -166,6 +183,15 @@ func synopsis(args []Arg) (s string) {
 		s += " " + word
 	}
 	return s
+}
+
+// alternatives returns the synopsis of arguments of which one may stand.
+func alternatives(args []Arg) string {
+	words := make([]string, len(args))
+	for i := range args {
+		words[i] = synopsis(args[i : i+1])[1:]
+	}
+	return strings.Join(words, " | ")
 }
 
 // InfoName returns the command's name as the fields of INFO have it: "throttle" of GO.THROTTLE,

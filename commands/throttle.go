@@ -2,7 +2,7 @@ package commands
 
 import "gothrottle/funnel"
 
-var throttleArgs = []Arg{argKey, argMaxBurst, argCount, argPeriod, argQuantity, argMS, argUpTo}
+var throttleArgs = []Arg{argKey, argMaxBurst, argCount, argPeriod, argQuantity, argMS, argThrottleMode}
 
 var throttle = Command{
 	Name:       "GO.THROTTLE",
@@ -13,7 +13,7 @@ var throttle = Command{
 	Arity:      -5,
 	Args:       throttleArgs,
 	State:      KindHash,
-	Handler:    func(c *Call) ErrorCode { return runThrottle(c, optMS|optUpTo, false) },
+	Handler:    func(c *Call) ErrorCode { return runThrottle(c, optMS|exclusive, false) },
 	Sample:     Sample{"GO.THROTTLE KEY 15 30 108000", "[0 16 15 -1 3600]", "[0 16 14 -1 7200]", "HSET"},
 	Wrong: []WrongCall{
 		{"GO.THROTTLE KEY x 30 60", ErrMaxBurstNotInteger},
@@ -64,6 +64,9 @@ func runThrottle(c *Call, allowed option, slow bool) ErrorCode {
 	}
 	cell := &c.Cells[0]
 	next, v := funnel.Throttle(c.Now.Nanos(), cell.state, t.ThrottleParams)
+	if v.TooMuch {
+		return ErrDebtTooLong
+	}
 	if v.Change != funnel.Keep {
 		k.setCell(cell, next, t.slackBase())
 		c.settleCells(k)
@@ -88,7 +91,8 @@ func (t *throttleClause) parse(maxBurst, count string, r *request) (err ErrorCod
 		return err
 	}
 	t.Rate.Period = r.period
-	t.Quantity, t.UpTo = r.quantity, r.opts&optUpTo != 0
+	t.Quantity, t.UpTo, t.Force = r.quantity, r.opts&optUpTo != 0, r.opts&optForce != 0
+	t.Reserve, t.MaxWait, t.Lockout = r.opts&optReserve != 0, r.maxWait, r.lockout
 	if t.drain = t.Rate.Drain(t.Limit); t.drain > maxPeriod {
 		return ErrWindowTooLong
 	}

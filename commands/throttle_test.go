@@ -17,7 +17,7 @@ func hash(fields ...int64) *value {
 	v := &value{kind: KindHash, fields: map[string]string{}, expire: math.MaxInt64}
 	for i, n := range fields {
 		if n != none {
-			v.fields[fieldName(i, 0)] = fmt.Sprint(n)
+			v.fields[fieldName(i%4, i/4)] = fmt.Sprint(n)
 		}
 	}
 	return v
@@ -61,13 +61,13 @@ func (s *store) effect() string {
 	}
 	var parts []string
 	for _, cell := range s.call.cells(k) {
-		for i, name := range [MaxFields]string{fieldTAT: "t", fieldPeriod: "p", fieldFrac: "f", fieldCount: "c"} {
+		for i, name := range [MaxFields]string{fieldTAT: "t", fieldPeriod: "p", fieldFrac: "f", fieldCount: "c", fieldLocked: "l"} {
 			if cell.Index > 0 {
 				name = fmt.Sprint(name, cell.Index)
 			}
 			if cell.Set>>i&1 != 0 {
 				v := cell.Value[i]
-				if i == fieldTAT {
+				if i == fieldTAT || i == fieldLocked {
 					v -= inMillis(0)
 				}
 				parts = append(parts, fmt.Sprintf("%s=%d", name, v))

@@ -9,7 +9,7 @@ var window = Command{
 	Since:      "0.1.0",
 	Flags:      writeFast,
 	Arity:      -4,
-	Args:       []Arg{argKey, argLimit, argPeriod, argQuantity, argMS, argUpTo, argExact},
+	Args:       []Arg{argKey, argLimit, argPeriod, argQuantity, argMS, argMode, argExact},
 	State:      KindZset,
 	Handler:    runWindow,
 	Sample:     Sample{"GO.WINDOW KEY 16 3600", "[0 16 15 -1 3600]", "[0 16 14 -1 3600]", "ZADD"},
@@ -22,7 +22,7 @@ var window = Command{
 var windowRO = window.readOnly("Tells what GO.WINDOW would reply; changes nothing.")
 
 func runWindow(c *Call) ErrorCode {
-	r, err := c.request(2, optMS|optUpTo|optExact)
+	r, err := c.request(2, optMS|optUpTo|optForce|optExact)
 	if err != NoError {
 		return err
 	}
@@ -52,7 +52,7 @@ type windowClause struct {
 func (w *windowClause) parse(limit string, r *request) (err ErrorCode) {
 	w.Limit, err = limitArg(limit)
 	w.Period, w.Quantity = r.period.Micros(), r.quantity
-	w.UpTo, w.Exact = r.opts&optUpTo != 0, r.opts&optExact != 0
+	w.UpTo, w.Force, w.Exact = r.opts&optUpTo != 0, r.opts&optForce != 0, r.opts&optExact != 0
 	return err
 }
 
@@ -62,7 +62,10 @@ func (w *windowClause) decide(c *Call, key int) (err ErrorCode) {
 		return err
 	}
 	w.next, w.v = funnel.Window(c.Now, w.state, w.WindowParams)
-	if !w.v.Wait {
+	if w.v.TooMuch {
+		return ErrTooMuchInUse
+	}
+	if !w.v.Await {
 		return NoError
 	}
 	lapse := w.next.Time

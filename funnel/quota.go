@@ -13,6 +13,7 @@ type QuotaParams struct {
 	Period   Micros // 1000 to MaxPeriod
 	Quantity int64  // at most MaxLimit + 1 either way; 0 peeks, a negative quantity refunds
 	UpTo     bool   // take what is left if that is less than Quantity
+	Force    bool   // charge Quantity, past the limit if need be; excludes UpTo
 	Align    bool   // windows end at multiples of Period since the Unix epoch, plus Offset
 	Offset   Micros // at most MaxPeriod either way; only with Align
 }
@@ -21,6 +22,9 @@ type QuotaParams struct {
 // a new window starts. A window is over at the instant of its end. A window starts at the first
 // admitted call; with Align it ends at the next multiple of Period. A changed period takes
 // effect with the next window.
+//
+// With Force every call is admitted, a peek too. The verdict is TooMuch if more than MaxInUse
+// would be in use.
 //
 // A fixed window admits up to twice the limit around its end.
 func Quota(now Micros, s QuotaState, p QuotaParams) (next QuotaState, v Verdict) {
@@ -39,9 +43,11 @@ func Quota(now Micros, s QuotaState, p QuotaParams) (next QuotaState, v Verdict)
 		if next.Used == 0 {
 			v.Change = Forget
 		}
-	case quantity > p.Limit:
+	case p.Force && quantity > 0 && quantity > MaxInUse-s.Used:
+		v.TooMuch = true
+	case quantity > p.Limit && !p.Force:
 		v.Limited, v.RetryAfter = true, Never
-	case quantity > left:
+	case quantity > left && !p.Force:
 		v.Limited, v.RetryAfter = true, (s.End - now).Nanos()
 	case quantity > 0:
 		if s.Used == 0 {

@@ -11,6 +11,9 @@ const (
 	MaxLimit = 1_000_000_000_000
 	// MaxPeriod bounds a period and limit x period / count: 100 years of 365 days.
 	MaxPeriod Nanos = 100 * 365 * 24 * 3600 * Second
+	// MaxInUse bounds the units in use in a sliding or fixed window, which Force may take past
+	// its limit.
+	MaxInUse = 1_000_000_000_000_000
 )
 
 // Rate is a sustained rate of Count units per Period. The interval, which is the time that

@@ -15,11 +15,13 @@ const (
 // until one more unit is. It is rounded up. It is 0 if there is nothing to wait for.
 type Verdict struct {
 	Limited    bool
+	TooMuch    bool // more would be in use than can be: the call is an error and changes nothing
+	Change     Change
 	Remaining  int64 // whole units left after the call, 0 to limit
 	RetryAfter Nanos // or Never
-	ResetAfter Nanos // until nothing is in use, rounded up; 0 if nothing is
+	ResetAfter Nanos // until nothing is in use and no lockout stands, rounded up; 0 if neither is
 	Granted    int64 // units taken; negative: given back
-	Change     Change
+	Wait       Nanos // with Reserve: until the caller may act, rounded up; 0: at once, or Limited
 }
 
 // Never is the RetryAfter of a call that can never be admitted.

@@ -27,6 +27,7 @@ type WindowParams struct {
 	Period   Micros // 1000 to MaxPeriod
 	Quantity int64  // at most MaxLimit + 1 either way; 0 peeks, a negative quantity refunds
 	UpTo     bool   // take what is left if that is less than Quantity
+	Force    bool   // charge Quantity, past the limit if need be; excludes UpTo
 	Exact    bool   // each microsecond with calls has an entry of its own, whatever the limit
 }
 
@@ -57,17 +58,17 @@ type WindowVerdict struct {
 	Verdict
 	// Share says that the new entry takes the newest entry's place. Otherwise it is added.
 	Share bool
-	// Wait says that RetryAfter depends on an entry that the caller of Window must find:
+	// Await says that RetryAfter depends on an entry that the caller of Window must find:
 	// the first entry with Total >= Lapse, modulo 2^64, in the log after the call.
 	// RetryAfter is then a period after that entry's Time.
-	Wait  bool
+	Await bool
 	Lapse uint64
 }
 
 // Window decides one call by a sliding window log: in any span (t - Period, t] at most
 // Limit units are admitted. A denied call leaves no trace.
 //
-// Each call has an entry of its own if Exact or Limit <= WindowParts. Otherwise the calls in
+// Each call has an entry of its own if Exact, or if Limit <= WindowParts and not Force. Otherwise the calls in
 // the same part of a period share an entry, which leaves when its newest call does: that
 // never admits too much, and it makes a call wait at most a part longer. Calls at the same
 // instant always share. A refund takes from the oldest units. That is safe whichever call the
@@ -75,6 +76,9 @@ type WindowVerdict struct {
 //
 // With UpTo a call takes min(Quantity, what is left) and is limited only if nothing is left.
 // If less than Quantity was granted, RetryAfter is the wait for one more unit.
+//
+// With Force every call is admitted, a peek too. The units count like any others. The verdict
+// is TooMuch if more than MaxInUse would be in use.
 func Window(now Micros, s WindowState, p WindowParams) (next WindowEntry, v WindowVerdict) {
 	used, quantity := s.inUse(), p.Quantity
 	if p.UpTo && quantity > 0 {
@@ -89,17 +93,19 @@ func Window(now Micros, s WindowState, p WindowParams) (next WindowEntry, v Wind
 		if used == 0 {
 			v.Change = Forget
 		}
-	case quantity > p.Limit:
+	case p.Force && quantity > 0 && quantity > MaxInUse-used:
+		v.TooMuch = true
+	case quantity > p.Limit && !p.Force:
 		v.Limited, v.RetryAfter = true, Never
-	case quantity > p.Limit-used:
+	case quantity > p.Limit-used && !p.Force:
 		v.Limited = true
-		v.Wait, v.Lapse = true, s.Newest.Total+uint64(quantity-p.Limit)
+		v.Await, v.Lapse = true, s.Newest.Total+uint64(quantity-p.Limit)
 	case quantity > 0:
 		next, v.Share = s.append(max(now, s.Newest.Time), used, quantity, p)
 		used += quantity
 		v.Granted, v.Change = quantity, Store
 		if quantity < p.Quantity {
-			v.Wait, v.Lapse = true, next.Total+uint64(1-p.Limit)
+			v.Await, v.Lapse = true, next.Total+uint64(1-p.Limit)
 		}
 	}
 	v.Remaining = max(p.Limit-used, 0)
@@ -116,7 +122,7 @@ func (s *WindowState) append(time Micros, used, quantity int64, p WindowParams) 
 	if used < s.logged() {
 		e.Cap, e.Capped = used+quantity, true
 	}
-	own := p.Exact || p.Limit <= WindowParts
+	own := p.Exact || p.Limit <= WindowParts && !p.Force
 	share := s.Newest.Weight > 0 && (time == s.Newest.Time ||
 		!own && part(time, p.Period) == part(s.Newest.Time, p.Period))
 	if share {

@@ -74,7 +74,7 @@ func (l *windowLog) decide(t testing.TB, c windowCall) (windowLog, funnel.Window
 	}
 	next, v := funnel.Window(c.now, s, c.WindowParams)
 	after := l.after(t, c, s, next, v)
-	if v.Wait {
+	if v.Await {
 		i := max(after.firstLive(c.now-c.Period), 0)
 		for i < len(after.entries) && int64(after.entries[i].Total-v.Lapse) < 0 {
 			i++

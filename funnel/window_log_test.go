@@ -178,10 +178,10 @@ func TestWindow_saturates(t *testing.T) {
 // known here.
 func windowInRange(t testing.TB, p funnel.WindowParams, next funnel.WindowEntry, v funnel.WindowVerdict) {
 	t.Helper()
-	if v.Wait && v.RetryAfter != 0 {
+	if v.Await && v.RetryAfter != 0 {
 		t.Fatalf("two waits: %+v", v)
 	}
-	if v.Wait {
+	if v.Await {
 		v.RetryAfter = 1
 	}
 	inRange(t, p.Limit, p.Quantity, p.UpTo, v.Verdict)

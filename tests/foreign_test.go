@@ -252,7 +252,7 @@ func TestForeign_valuesAreErrorsForEveryCommand(t *testing.T) {
 		{"SET KEY 1@@" + end, quotaCalls, commands.ErrForeignString},
 		{"SET KEY 1@" + end[:18] + "x", quotaCalls, commands.ErrForeignString},
 		{"SET KEY 1@9007199254740993000", quotaCalls, commands.ErrForeignString},
-		{"SET KEY 1000000000001@" + end, quotaCalls, commands.ErrForeignString},
+		{"SET KEY 1000000000000001@" + end, quotaCalls, commands.ErrForeignString},
 		{"SET KEY 18446744073709551617@" + later, quotaCalls, commands.ErrForeignString},
 		{"SETBIT KEY 0 0", quotaCalls, commands.ErrForeignString},
 		{"SETBIT KEY 80000 1", quotaCalls, commands.ErrForeignString},
