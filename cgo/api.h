@@ -168,6 +168,9 @@ typedef struct api_command_info {
     X(REQUIRED, "4.0", int, ReplyWithError, (RedisModuleCtx *, const char *))                     \
     X(REQUIRED, "4.0", int, ReplyWithArray, (RedisModuleCtx *, long))                             \
     X(REQUIRED, "4.0", int, ReplyWithLongLong, (RedisModuleCtx *, long long))                     \
+    X(REQUIRED, "7.0", int, ReplyWithMap, (RedisModuleCtx *, long))                               \
+    X(REQUIRED, "4.0", int, ReplyWithString, (RedisModuleCtx *, RedisModuleString *))             \
+    X(REQUIRED, "4.0", int, ReplyWithNull, (RedisModuleCtx *))                                    \
     X(REQUIRED, "6.0", int, RegisterInfoFunc, (RedisModuleCtx *, RedisModuleInfoFunc))            \
     X(REQUIRED, "6.0", int, InfoAddSection, (RedisModuleInfoCtx *, const char *))                 \
     X(REQUIRED, "6.0", int, InfoAddFieldCString,                                                  \

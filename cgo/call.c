@@ -28,6 +28,8 @@ static void start(shim_call *call, RedisModuleCtx *ctx, int room, shim_key *keys
     call->replies = 0;
     memset(call->reply, 0, sizeof call->reply);
     call->error[0] = '\0';
+    call->items.at = NULL;
+    call->items.len = call->items.cap = 0;
 }
 
 /* Fills in the words. Returns memory that the caller frees, or NULL. */
@@ -70,6 +72,10 @@ static void reply(RedisModuleCtx *ctx, const shim_call *call) {
         api.ReplyWithLongLong(ctx, call->reply[0]);
         return;
     }
+    if (call->shape == SHIM_ITEMS) {
+        shim_reply_items(ctx, call);
+        return;
+    }
     int nested = call->shape == SHIM_NESTED ? (int)call->clauses.len : 0;
     api.ReplyWithArray(ctx, call->replies + nested);
     for (int i = 0; i < call->replies; i++) api.ReplyWithLongLong(ctx, call->reply[i]);
@@ -87,7 +93,8 @@ static void load(RedisModuleCtx *ctx, const shim_command *command, shim_call *ca
     for (int64_t k = 0; k < call->keys.len; k++) {
         shim_key *key = &call->keys.at[k];
         shim_open_key(ctx, command, key, argv[key->word + 1], entries[k]);
-        if (key->wants == SHIM_HASH) shim_load_cells(call, key, stack_cells);
+        if (key->wants == SHIM_HASH || (key->wants == SHIM_ANY && key->kind == SHIM_HASH))
+            shim_load_cells(call, key, stack_cells);
     }
 }
 
@@ -150,7 +157,7 @@ static inline __attribute__((always_inline)) int run(RedisModuleCtx *ctx, RedisM
         call.keys.len = 1;
         keys[0].word = 0;
         keys[0].wants = command->state;
-        keys[0].asked = command->state == SHIM_HASH;
+        keys[0].asked = command->state == SHIM_HASH || command->state == SHIM_ANY;
     }
     if (!error) {
         load(ctx, command, &call, argv, entries);
@@ -160,6 +167,7 @@ static inline __attribute__((always_inline)) int run(RedisModuleCtx *ctx, RedisM
     count(command, &call, error);
     finish(ctx, command, &call, error);
     if (call.cells.cap > room) api.Free(call.cells.at);
+    if (call.items.at != NULL) shim_free_items(&call);
     if (owned_args != NULL) api.Free(owned_args);
     return API_OK;
 }

@@ -17,6 +17,7 @@ void shim_open_key(RedisModuleCtx *ctx, const shim_command *command, shim_key *k
                    RedisModuleString *name, shim_entry *entries) {
     key->kind = SHIM_ABSENT;
     key->length = 0;
+    key->expires_at = -1;
     key->text = (shim_text){"", 0};
     key->first_cell = key->num_cells = 0;
     key->entries.at = entries;
@@ -33,6 +34,7 @@ void shim_open_key(RedisModuleCtx *ctx, const shim_command *command, shim_key *k
     if (key->kind == SHIM_ABSENT) return;
     key->length = (int64_t)api.ValueLength(key->handle);
     if (key->kind == SHIM_STRING) shim_load_string(key);
+    if (key->wants == SHIM_ANY) key->expires_at = api.GetAbsExpire(key->handle);
 }
 
 int shim_set_expiry(shim_key *key) {

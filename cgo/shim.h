@@ -42,7 +42,7 @@ typedef struct shim_text {
     size_t len;
 } shim_text;
 
-enum { SHIM_ABSENT, SHIM_STRING, SHIM_HASH, SHIM_ZSET, SHIM_OTHER }; /* commands.Kind */
+enum { SHIM_ABSENT, SHIM_STRING, SHIM_HASH, SHIM_ZSET, SHIM_OTHER, SHIM_ANY }; /* commands.Kind */
 enum {                                                               /* commands.Becomes */
     SHIM_BECOMES_UNCHANGED,
     SHIM_BECOMES_ABSENT,
@@ -50,7 +50,8 @@ enum {                                                               /* commands
     SHIM_BECOMES_ZSET,
     SHIM_BECOMES_STRING
 };
-enum { SHIM_INTEGERS, SHIM_INTEGER, SHIM_NESTED };              /* commands.Shape */
+enum { SHIM_INTEGERS, SHIM_INTEGER, SHIM_NESTED, SHIM_ITEMS };  /* commands.Shape */
+enum { SHIM_ITEM_MAP, SHIM_ITEM_ARRAY, SHIM_ITEM_INTEGER, SHIM_ITEM_TEXT, SHIM_ITEM_NULL }; /* commands.ItemKind */
 enum { SHIM_COUNT_OTHER, SHIM_COUNT_ADMITTED, SHIM_COUNT_LIMITED }; /* commands.Outcome */
 
 typedef struct shim_entry {
@@ -65,6 +66,7 @@ typedef struct shim_key {
     int32_t word, wants, asked; /* C writes, or Go in goPlan */
     int32_t kind;               /* C writes this and all fields before becomes */
     int64_t length;             /* the number of elements or bytes */
+    int64_t expires_at;         /* ms, -1 if never; only if wants is SHIM_ANY */
     shim_text text;             /* a string that may be ours: the server's memory, valid until the key changes */
     int32_t first_cell, num_cells;
     struct { shim_entry *at; int64_t len, cap; } entries; /* C writes, on Go's asking */
@@ -97,6 +99,13 @@ typedef struct shim_clause {
     int64_t own[SHIM_CLAUSE_OWN]; /* Go's own */
 } shim_clause;
 
+/* A part of a reply of the shape SHIM_ITEMS. */
+typedef struct shim_item {
+    int32_t kind;
+    int64_t n;
+    RedisModuleString *text; /* of SHIM_ITEM_TEXT: ours to free */
+} shim_item;
+
 typedef struct shim_call {
     struct { shim_text *at; int64_t len, cap; } args;       /* C writes; the bytes are the server's */
     struct { shim_key *at; int64_t len, cap; } keys;        /* C writes, or Go in goPlan */
@@ -110,7 +119,8 @@ typedef struct shim_call {
     int64_t reply[6];
     /* Not part of commands.Call: */
     char error[SHIM_ERROR_TEXT]; /* Go writes: the text of an error that names a word; "" if none does */
-    RedisModuleCtx *ctx;         /* C writes; for zset.c */
+    RedisModuleCtx *ctx;         /* C writes; for zset.c and items.c */
+    struct { shim_item *at; int64_t len, cap; } items; /* items.c writes, on Go's asking; run frees them */
 } shim_call;
 
 /* One command. goLoad makes it once, of malloc'ed memory that lives as long as the process.
@@ -215,6 +225,13 @@ int64_t shim_zset_count_after(shim_call *call, int64_t key, int64_t after_us);
 void shim_release_entries(shim_call *call, int64_t key, int64_t keep);
 void shim_free_entries(shim_key *key); /* all that these functions appended */
 void shim_apply_zset(RedisModuleCtx *ctx, shim_call *call, shim_key *key);
+
+/* items.c. Go gives a reply of the shape SHIM_ITEMS part by part; the text is copied. The parts are
+ * sent by shim_reply_items: after Go has returned, so that a panic or an error in the middle leaves
+ * no half reply. */
+void shim_put_item(shim_call *call, int32_t kind, int64_t n, const char *text, size_t len);
+void shim_reply_items(RedisModuleCtx *ctx, const shim_call *call);
+void shim_free_items(shim_call *call);
 
 /* string.c */
 void shim_load_string(shim_key *key);

@@ -6,10 +6,10 @@
 /* StringDMA makes the server store a short or numeric string in another way. So only a string of
  * a length that ours have is looked at. */
 void shim_load_string(shim_key *key) {
-    int may_be_ours = key->wants == SHIM_STRING
-                          ? key->length >= SHIM_MIN_QUOTA_LEN && key->length <= SHIM_MAX_QUOTA_LEN
-                          : key->wants == SHIM_HASH && key->length == SHIM_ADOPTED_LEN;
-    if (may_be_ours) key->text.bytes = api.StringDMA(key->handle, &key->text.len, KEY_READ);
+    int quota = key->length >= SHIM_MIN_QUOTA_LEN && key->length <= SHIM_MAX_QUOTA_LEN;
+    int adopted = key->length == SHIM_ADOPTED_LEN;
+    if ((quota && (key->wants == SHIM_STRING || key->wants == SHIM_ANY)) ||
+        (adopted && (key->wants == SHIM_HASH || key->wants == SHIM_ANY))) key->text.bytes = api.StringDMA(key->handle, &key->text.len, KEY_READ);
 }
 
 /* Writes the string and sets the expiry. One command replicates both. */

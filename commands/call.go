@@ -12,6 +12,7 @@ const (
 	KindHash
 	KindZset
 	KindOther
+	KindAny // of Key.Wants only: whatever stands at the key is loaded
 )
 
 // Becomes says what is to become of a key.
@@ -33,6 +34,18 @@ const (
 	Integers Shape = iota // an array of the first Replies integers of Reply
 	Integer               // Reply[0] alone
 	Nested                // as Integers, then an array of integers for each of Clauses
+	Items                 // what the handler gave to Host.Reply
+)
+
+// ItemKind says what one part of a reply of the shape Items is.
+type ItemKind int32
+
+const (
+	ItemMap     ItemKind = iota // a map of n pairs of the items that follow; an array in RESP2
+	ItemArray                   // an array of n of the items that follow
+	ItemInteger                 // the integer n
+	ItemText                    // the text
+	ItemNull
 )
 
 // Outcome says how INFO counts a call.
@@ -51,7 +64,8 @@ const (
 //   - It reads Args, Keys, Cells and Now, and asks TheHost for entries of sorted sets.
 //   - It returns an error code, or NoError. After an error the host changes nothing.
 //   - It sets Outcome, Shape, Replies and Reply for a call that is no error. All four are 0
-//     before the handler runs, and so is ErrWord.
+//     before the handler runs, and so is ErrWord. A reply of the shape Items is what the handler
+//     gave to TheHost.
 //   - It sets Becomes of every key that changes, with the fields that Becomes names, and the
 //     expiry. Before the handler runs, Becomes is Unchanged, and all other fields that handlers
 //     set in a key, a cell or an entry are 0. Two are undefined: Key.NewText, and Cell.Value of
@@ -86,12 +100,13 @@ type Call struct {
 type Key struct {
 	// Set by the command's Plan, or by the host from the command's row.
 	Word  int32 // the index in Args of the key's name
-	Wants Kind  // what the key must hold, unless absent
+	Wants Kind  // what the key must hold, unless absent; KindAny: anything
 	Asked int32 // how many cells the call asks for; only if Wants is KindHash
 
 	// Set by the host.
 	Kind      Kind
 	Length    int64 // the number of elements, or of a string's bytes
+	ExpiresAt int64 // ms since the Unix epoch, -1 if never; only if Wants is KindAny
 	Text      string
 	FirstCell int32 // the key's cells are Cells[FirstCell:][:NumCells]
 	NumCells  int32 // first the cells asked for, then further cells of the hash
@@ -148,8 +163,8 @@ type Entry struct {
 	_ uintptr // the host's own
 }
 
-// Host is what a handler may ask of the sorted set at a key of the call, given by its index
-// in Call.Keys. What is found is appended to Key.Entries. No question costs more than
+// Host is what a handler may ask of the server. A key is given by its index in Call.Keys, and holds
+// a sorted set. What is found is appended to Key.Entries. No question costs more than
 // O(log N + what it appends) with N the members.
 type Host interface {
 	Newest(c *Call, key, most int)                          // up to most entries, the newest first
@@ -159,6 +174,10 @@ type Host interface {
 	Find(c *Call, key int, prefix byte, id string) bool     // the member prefix + id
 	CountAfter(c *Call, key int, after funnel.Micros) int64 // how many have Time > after; appends none
 	Release(c *Call, key, keep int)                         // cuts Key.Entries to the first keep entries
+
+	// Reply appends an item to the reply of the shape Items. The text is copied. Nothing is sent
+	// if the handler returns an error.
+	Reply(c *Call, kind ItemKind, n int64, text string)
 }
 
 // TheHost is set by whoever runs handlers, before the first call.

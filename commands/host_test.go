@@ -72,6 +72,10 @@ func (s *store) CountAfter(c *Call, key int, after funnel.Micros) (n int64) {
 	return n
 }
 
+func (s *store) Reply(c *Call, kind ItemKind, n int64, text string) {
+	s.items = append(s.items, item{kind, n, text})
+}
+
 func (s *store) Release(c *Call, key, keep int) {
 	_, k := s.zset(c, key)
 	k.Entries = k.Entries[:keep]

@@ -25,6 +25,14 @@ type store struct {
 
 	calls   int
 	clauses []Clause // see poisonedCall
+	items   []item   // what the last call gave to Reply
+}
+
+// item is one part of a reply of the shape Items.
+type item struct {
+	kind ItemKind
+	n    int64
+	text string
 }
 
 // value is what a key holds.
@@ -88,7 +96,32 @@ func (s *store) must(line string) []int64 {
 func (s *store) told(line string) string {
 	s.t.Helper()
 	c, err := s.run(strings.Fields(line)...)
+	if err == NoError && c.Shape == Items {
+		text, _ := itemsText(s.items)
+		return text
+	}
 	return replyText(c, err)
+}
+
+// itemsText writes the first item, with the items inside it, and returns the items after it. Maps
+// are written as arrays.
+func itemsText(items []item) (string, []item) {
+	first, rest := items[0], items[1:]
+	switch first.kind {
+	case ItemInteger:
+		return fmt.Sprint(first.n), rest
+	case ItemText:
+		return first.text, rest
+	case ItemNull:
+		return "(nil)", rest
+	case ItemMap:
+		first.n *= 2
+	}
+	parts := make([]string, first.n)
+	for i := range parts {
+		parts[i], rest = itemsText(rest)
+	}
+	return "[" + strings.Join(parts, " ") + "]", rest
 }
 
 // replyText writes a reply with brackets and blanks, as [Sample] has it.
@@ -142,7 +175,7 @@ func (s *store) run(words ...string) (*Call, ErrorCode) {
 		s.t.Fatalf("no command %s", words[0])
 	}
 	c := s.poisonedCall(words[1:])
-	s.call = c
+	s.call, s.items = c, nil
 	if n := len(words); n < command.Least() || command.MaxArity > 0 && n > command.MaxArity {
 		c.Keys = nil
 		return c, ErrArity
@@ -156,7 +189,7 @@ func (s *store) run(words ...string) (*Call, ErrorCode) {
 	} else {
 		key := poisonedKey
 		key.Word, key.Wants, key.Asked = 0, command.State, 0
-		if command.State == KindHash {
+		if command.State == KindHash || command.State == KindAny {
 			key.Asked = 1
 		}
 		c.Keys = append(c.Keys, key)

@@ -21,6 +21,25 @@ int fake_ReplyWithArray(RedisModuleCtx *ctx, long len) {
     return put_number(&ctx->reply, '*', len);
 }
 
+/* A map is an array of keys and values, as a server sends it in RESP2. */
+int fake_ReplyWithMap(RedisModuleCtx *ctx, long len) {
+    CALLED(ReplyWithMap);
+    return put_number(&ctx->reply, '*', 2 * len);
+}
+
+int fake_ReplyWithString(RedisModuleCtx *ctx, RedisModuleString *string) {
+    CALLED(ReplyWithString);
+    put_number(&ctx->reply, '$', (long long)string->len);
+    fake_append(&ctx->reply, string->bytes, string->len);
+    fake_append(&ctx->reply, "\r\n", 2);
+    return API_OK;
+}
+
+int fake_ReplyWithNull(RedisModuleCtx *ctx) {
+    CALLED(ReplyWithNull);
+    return put_number(&ctx->reply, '$', -1);
+}
+
 int fake_ReplyWithError(RedisModuleCtx *ctx, const char *text) {
     CALLED(ReplyWithError);
     if (strpbrk(text, "\r\n") != NULL) fake_fault("an error reply of several lines: %s", text);

@@ -15,6 +15,8 @@ package cgo
 // #cgo nocallback shim_zset_count_after
 // #cgo noescape shim_release_entries
 // #cgo nocallback shim_release_entries
+// #cgo noescape shim_put_item
+// #cgo nocallback shim_put_item
 import "C"
 
 import (
@@ -30,7 +32,7 @@ import (
 
 func init() { commands.TheHost = host{} }
 
-// host answers what a handler asks of a sorted set. The call is C's record: see goCall.
+// host answers what a handler asks of the server. The call is C's record: see goCall.
 type host struct{}
 
 func record(c *commands.Call) *C.shim_call { return (*C.shim_call)(unsafe.Pointer(c)) }
@@ -63,4 +65,8 @@ func (host) CountAfter(c *commands.Call, key int, after funnel.Micros) int64 {
 
 func (host) Release(c *commands.Call, key, keep int) {
 	C.shim_release_entries(record(c), C.int64_t(key), C.int64_t(keep))
+}
+
+func (host) Reply(c *commands.Call, kind commands.ItemKind, n int64, text string) {
+	C.shim_put_item(record(c), C.int32_t(kind), C.int64_t(n), (*C.char)(unsafe.Pointer(unsafe.StringData(text))), C.size_t(len(text)))
 }

@@ -1,0 +1,39 @@
+/* Replies of any form: Go gives them part by part. */
+#include "shim.h"
+
+#include <string.h>
+
+void shim_put_item(shim_call *call, int32_t kind, int64_t n, const char *text, size_t len) {
+    if (call->items.len == call->items.cap) {
+        int64_t cap = call->items.cap > 0 ? call->items.cap * 2 : 32;
+        shim_item *at = api.Alloc(sizeof *at * (size_t)cap);
+        if (call->items.len > 0) memcpy(at, call->items.at, sizeof *at * (size_t)call->items.len);
+        if (call->items.at != NULL) api.Free(call->items.at);
+        call->items.at = at;
+        call->items.cap = cap;
+    }
+    shim_item *item = &call->items.at[call->items.len++];
+    item->kind = kind;
+    item->n = n;
+    item->text = kind == SHIM_ITEM_TEXT ? api.CreateString(NULL, text, len) : NULL;
+}
+
+void shim_reply_items(RedisModuleCtx *ctx, const shim_call *call) {
+    for (int64_t i = 0; i < call->items.len; i++) {
+        const shim_item *item = &call->items.at[i];
+        switch (item->kind) {
+        case SHIM_ITEM_MAP: api.ReplyWithMap(ctx, (long)item->n); break;
+        case SHIM_ITEM_ARRAY: api.ReplyWithArray(ctx, (long)item->n); break;
+        case SHIM_ITEM_INTEGER: api.ReplyWithLongLong(ctx, item->n); break;
+        case SHIM_ITEM_TEXT: api.ReplyWithString(ctx, item->text); break;
+        default: api.ReplyWithNull(ctx);
+        }
+    }
+}
+
+void shim_free_items(shim_call *call) {
+    for (int64_t i = 0; i < call->items.len; i++) {
+        if (call->items.at[i].text != NULL) api.FreeString(NULL, call->items.at[i].text);
+    }
+    api.Free(call->items.at);
+}
