@@ -1,0 +1,50 @@
+package commands
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"gothrottle/funnel"
+)
+
+// Policies are the limits that the configuration gives to keys. A value of this type does not
+// change. The zero value has no policies.
+type Policies struct {
+	text   string   // what ParsePolicies read, in its canonical form
+	byName []Policy // sorted by name
+}
+
+// Policy is the limits of all keys whose names begin with the policy's name and a colon.
+type Policy struct {
+	name    string
+	shadow  bool // a denial is told by the inner replies only
+	clauses []policyClause
+}
+
+// policyClause is one limit of a policy. It holds the parameters of one kind, with quantity 1.
+type policyClause struct {
+	kind     clauseKind
+	throttle throttleClause
+	lockout  funnel.Nanos // 0: a denial begins no lockout
+	window   funnel.WindowParams
+	quota    funnel.QuotaParams
+}
+
+// Text returns the policies as one line. ParsePolicies reads the same policies from it.
+func (p *Policies) Text() string { return p.text }
+
+// find returns the policy of a key, or nil if there is none. The part of the key before the first
+// colon is the policy's name.
+func (p *Policies) find(key string) *Policy {
+	colon := strings.IndexByte(key, ':')
+	if colon < 0 {
+		return nil
+	}
+	i, found := slices.BinarySearchFunc(p.byName, key[:colon],
+		func(policy Policy, name string) int { return cmp.Compare(policy.name, name) })
+	if !found {
+		return nil
+	}
+	return &p.byName[i]
+}

@@ -1,0 +1,268 @@
+package commands
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gothrottle/funnel"
+)
+
+// maxPolicyName bounds the name of a policy, in bytes.
+const maxPolicyName = 64
+
+// ParsePolicies reads the value of the configuration "policies":
+//
+//	name [SHADOW] clause [, clause ...] [; name [SHADOW] clause [, clause ...] ...] [;]
+//
+// White space separates words. Keywords may be in any case. A text without a word is no
+// policies. The error of a wrong text is a sentence of printable ASCII that names the place. It has
+// at most maxPolicyError bytes.
+func ParsePolicies(text string) (*Policies, error) {
+	p := &Policies{text: strings.Join(strings.Fields(text), " ")}
+	if p.text == "" {
+		return p, nil
+	}
+	entries := strings.Split(p.text, ";")
+	if last := len(entries) - 1; strings.TrimSpace(entries[last]) == "" {
+		entries = entries[:last] // what follows a semicolon at the end
+	}
+	numbers := map[string]int{}
+	for i, entry := range entries {
+		at := policyPlace{number: i + 1}
+		policy, err := parsePolicy(&at, entry)
+		if err != nil {
+			return nil, err
+		}
+		if before := numbers[policy.name]; before != 0 {
+			return nil, at.fail("policy %d has the same name", before)
+		}
+		numbers[policy.name] = at.number
+		p.byName = append(p.byName, policy)
+	}
+	slices.SortFunc(p.byName, func(a, b Policy) int { return cmp.Compare(a.name, b.name) })
+	return p, nil
+}
+
+// policyPlace is where an error is.
+type policyPlace struct {
+	number int    // of the policy, from 1
+	name   string // of the policy; "" if not known yet
+	clause int    // from 1; told if it is not the first
+}
+
+// maxPolicyError bounds the text of an error: the server keeps 255 bytes of it.
+const maxPolicyError = 255
+
+func (at *policyPlace) fail(format string, args ...any) error {
+	place := fmt.Sprintf("policy %d", at.number)
+	if at.name != "" {
+		place += fmt.Sprintf(" (%s)", at.name)
+	}
+	if at.clause > 1 {
+		place += fmt.Sprintf(", clause %d", at.clause)
+	}
+	return errors.New(place + ": " + fmt.Sprintf(format, args...))
+}
+
+// failCode returns the error of a code that names no word in its text, with the word after it.
+func (at *policyPlace) failCode(code ErrorCode, word string) error {
+	return at.fail("%s: '%s'", strings.TrimPrefix(code.Text(), "ERR "), printable(word))
+}
+
+// printable cuts a word and replaces its unprintable bytes by question marks.
+func printable(word string) string {
+	return string(AppendError(nil, NoError, word))
+}
+
+func parsePolicy(at *policyPlace, entry string) (p Policy, err error) {
+	for i, text := range strings.Split(entry, ",") {
+		words := strings.Fields(text)
+		if i == 0 {
+			if words, err = p.parseName(at, words); err != nil {
+				return p, err
+			}
+		}
+		at.clause = i + 1
+		clause, err := parsePolicyClause(at, words)
+		if err != nil {
+			return p, err
+		}
+		p.clauses = append(p.clauses, clause)
+		if len(p.clauses) > 1 && (clause.kind != throttleKind || p.clauses[0].kind != throttleKind) {
+			return p, at.fail("a WINDOW or QUOTA clause must be the only one")
+		}
+		if len(p.clauses) > MaxClauses {
+			return p, at.fail("at most %d clauses", MaxClauses)
+		}
+	}
+	at.clause = 0
+	return p, nil
+}
+
+// parseName reads the words before the first clause and returns the others.
+func (p *Policy) parseName(at *policyPlace, words []string) ([]string, error) {
+	if len(words) == 0 {
+		return nil, at.fail("the name is missing")
+	}
+	if p.name = words[0]; !isPolicyName(p.name) {
+		return nil, at.fail("a name must be 1 to %d of a-z 0-9 _ - . and not '%s'", maxPolicyName, printable(p.name))
+	}
+	at.name = p.name
+	words = words[1:]
+	if p.shadow = len(words) > 0 && isWord(words[0], "SHADOW"); p.shadow {
+		words = words[1:]
+	}
+	return words, nil
+}
+
+func isPolicyName(name string) bool {
+	for i := range len(name) {
+		c := name[i]
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' && c != '-' && c != '.' {
+			return false
+		}
+	}
+	return len(name) <= maxPolicyName
+}
+
+// parsePolicyClause reads all words of a clause.
+func parsePolicyClause(at *policyPlace, words []string) (clause policyClause, err error) {
+	if len(words) == 0 {
+		return clause, at.fail("a clause is missing")
+	}
+	clause.kind = findClause(words[0])
+	if clause.kind == noClause || clause.kind == leaseKind {
+		return clause, at.fail("a clause must begin with THROTTLE, WINDOW or QUOTA, not '%s'", printable(words[0]))
+	}
+	form := &clauseForms[clause.kind]
+	if len(words) <= form.words {
+		needs := "limit and period"
+		if clause.kind == throttleKind {
+			needs = "max_burst, count and period"
+		}
+		return clause, at.fail("'%s' needs %s", form.keyword, needs)
+	}
+	r := request{quantity: 1}
+	if r.period, err = at.span("period", words[1+form.period]); err != nil {
+		return clause, err
+	}
+	if err = clause.parseOption(at, words[1+form.words:], &r); err != nil {
+		return clause, err
+	}
+	return clause, clause.parseNumbers(at, words[1:], &r)
+}
+
+// parseOption reads the only option that a kind of clause can have.
+func (clause *policyClause) parseOption(at *policyPlace, words []string, r *request) (err error) {
+	if len(words) == 0 {
+		return nil
+	}
+	option := [...]string{throttleKind: "LOCKOUT", windowKind: "EXACT", quotaKind: "ALIGN"}[clause.kind]
+	if !isWord(words[0], option) {
+		return at.fail("unknown option '%s'", printable(words[0]))
+	}
+	rest := words[1:]
+	if clause.kind == windowKind {
+		r.opts |= optExact
+	} else {
+		if len(rest) == 0 {
+			return at.fail("'%s' needs a time", option)
+		}
+		if clause.kind == quotaKind {
+			r.opts |= optAlign
+			r.offset, err = at.offset(rest[0])
+		} else {
+			clause.lockout, err = at.span("lockout", rest[0])
+		}
+		rest = rest[1:]
+	}
+	switch {
+	case err != nil:
+		return err
+	case len(rest) == 0:
+		return nil
+	case isWord(rest[0], option):
+		return at.fail("option '%s' given more than once", option)
+	}
+	return at.fail("unknown option '%s'", printable(rest[0]))
+}
+
+// parseNumbers reads the words before the period, as the commands do.
+func (clause *policyClause) parseNumbers(at *policyPlace, words []string, r *request) error {
+	var code ErrorCode
+	switch clause.kind {
+	case throttleKind:
+		code = clause.throttle.parse(words[0], words[1], r)
+	case windowKind:
+		var w windowClause
+		code = w.parse(words[0], r)
+		clause.window = w.WindowParams
+	case quotaKind:
+		var q quotaClause
+		code = q.parse(words[0], r)
+		clause.quota = q.QuotaParams
+	}
+	switch code {
+	case NoError:
+		return nil
+	case ErrWindowTooLong:
+		return at.failCode(code, strings.Join(words[:3], " "))
+	case ErrCountNotInteger, ErrCountRange:
+		return at.failCode(code, words[1])
+	}
+	return at.failCode(code, words[0])
+}
+
+// timeUnits are the units of a time. A unit stands before its own last letters: ms before s.
+var timeUnits = [...]struct {
+	suffix string
+	length funnel.Nanos
+}{
+	{"ms", funnel.Millisecond},
+	{"s", funnel.Second},
+	{"m", 60 * funnel.Second},
+	{"h", 3600 * funnel.Second},
+	{"d", 86400 * funnel.Second},
+}
+
+// splitTime splits a time into a number and its unit.
+func splitTime(word string) (n int64, form number, unit funnel.Nanos) {
+	for _, u := range timeUnits {
+		if digits, found := strings.CutSuffix(word, u.suffix); found {
+			n, form = parseInt(digits)
+			return n, form, u.length
+		}
+	}
+	return 0, notInteger, 0
+}
+
+// span reads a length of time with its unit, 1 ms to maxPeriod.
+func (at *policyPlace) span(name, word string) (funnel.Nanos, error) {
+	n, form, unit := splitTime(word)
+	switch {
+	case form == notInteger:
+		return 0, at.noTime(name, word)
+	case form == tooLarge || n < 1 || n > int64(maxPeriod/unit):
+		return 0, at.fail("%s must be between 1ms and %dd: '%s'", name, maxPeriod/(86400*funnel.Second), printable(word))
+	}
+	return funnel.Nanos(n) * unit, nil
+}
+
+// offset reads the time after ALIGN, at most maxPeriod either way.
+func (at *policyPlace) offset(word string) (funnel.Nanos, error) {
+	n, form, unit := splitTime(word)
+	switch {
+	case form == notInteger:
+		return 0, at.noTime("offset", word)
+	case form == tooLarge || n < -int64(maxPeriod/unit) || n > int64(maxPeriod/unit):
+		return 0, at.failCode(ErrOffsetRange, word)
+	}
+	return funnel.Nanos(n) * unit, nil
+}
+
+func (at *policyPlace) noTime(name, word string) error {
+	return at.fail("%s must be an integer with a unit, ms s m h or d: '%s'", name, printable(word))
+}

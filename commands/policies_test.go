@@ -1,0 +1,264 @@
+package commands
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"gothrottle/funnel"
+)
+
+const day = 86400 * funnel.Second
+
+func throttlePolicy(limit, count int64, period, lockout funnel.Nanos) policyClause {
+	t := throttleClause{ThrottleParams: funnel.ThrottleParams{Limit: limit, Rate: funnel.Rate{Period: period, Count: count}, Quantity: 1}}
+	t.drain = t.Rate.Drain(limit)
+	return policyClause{kind: throttleKind, throttle: t, lockout: lockout}
+}
+
+func windowPolicy(limit int64, period funnel.Nanos, exact bool) policyClause {
+	return policyClause{kind: windowKind, window: funnel.WindowParams{Limit: limit, Period: period.Micros(), Quantity: 1, Exact: exact}}
+}
+
+func quotaPolicy(limit int64, period funnel.Nanos, align bool, offset funnel.Nanos) policyClause {
+	return policyClause{kind: quotaKind, quota: funnel.QuotaParams{
+		Limit: limit, Period: period.Micros(), Quantity: 1, Align: align, Offset: offset.Micros()}}
+}
+
+func TestParsePolicies(t *testing.T) {
+	const minute, hour = 60 * funnel.Second, 3600 * funnel.Second
+	a := func(clauses ...policyClause) []Policy { return []Policy{{"a", false, clauses}} }
+	for _, row := range []struct {
+		text string
+		want []Policy
+	}{
+		// No policies.
+		{"", nil},
+		{" \t\r\n ", nil},
+		// Each kind of clause, with and without its option.
+		{"a THROTTLE 4 5 300s", a(throttlePolicy(5, 5, 300*funnel.Second, 0))},
+		{"a THROTTLE 4 5 300s LOCKOUT 15m", a(throttlePolicy(5, 5, 300*funnel.Second, 15*minute))},
+		{"a WINDOW 100 1m", a(windowPolicy(100, minute, false))},
+		{"a WINDOW 100 1m EXACT", a(windowPolicy(100, minute, true))},
+		{"a QUOTA 20 1d", a(quotaPolicy(20, day, false, 0))},
+		{"a QUOTA 20 1d ALIGN -1h", a(quotaPolicy(20, day, true, -hour))},
+		{"a QUOTA 20 1d ALIGN 0s", a(quotaPolicy(20, day, true, 0))},
+		// Keywords in any case, numbers as in the commands, and all units.
+		{"a shadow throttle +4 05 300000ms lockOut 0900s", []Policy{{"a", true, []policyClause{
+			throttlePolicy(5, 5, 300*funnel.Second, 15*minute)}}}},
+		{"a quota 1 1ms align -0d", a(quotaPolicy(1, funnel.Millisecond, true, 0))},
+		{"a window 1 2h exact", a(windowPolicy(1, 2*hour, true))},
+		// The bounds.
+		{"a THROTTLE 999999999999 1000000000000 36500d LOCKOUT 36500d", a(throttlePolicy(1e12, 1e12, 36500*day, 36500*day))},
+		{"a THROTTLE 0 1 3153600000s LOCKOUT 1ms", a(throttlePolicy(1, 1, 36500*day, funnel.Millisecond))},
+		{"a WINDOW 1000000000000 3153600000000ms", a(windowPolicy(1e12, 36500*day, false))},
+		{"a QUOTA 1 1s ALIGN -36500d", a(quotaPolicy(1, funnel.Second, true, -36500*day))},
+		{"a QUOTA 1 1s ALIGN 876000h", a(quotaPolicy(1, funnel.Second, true, 36500*day))},
+		// Commas and semicolons may touch words, and one semicolon may stand at the end.
+		{"a THROTTLE 0 1 1s,THROTTLE 9 1 1h;", a(throttlePolicy(1, 1, funnel.Second, 0), throttlePolicy(10, 1, hour, 0))},
+		{" b\tQUOTA 1 1s \n;\r\n a SHADOW WINDOW 1 1s ; ", []Policy{
+			{"a", true, []policyClause{windowPolicy(1, funnel.Second, false)}},
+			{"b", false, []policyClause{quotaPolicy(1, funnel.Second, false, 0)}}}},
+		// Names may be keywords, and as long as 64 bytes.
+		{"shadow SHADOW QUOTA 1 1s", []Policy{{"shadow", true, []policyClause{quotaPolicy(1, funnel.Second, false, 0)}}}},
+		{strings.Repeat("x", 61) + "_-. QUOTA 1 1s", []Policy{{strings.Repeat("x", 61) + "_-.", false,
+			[]policyClause{quotaPolicy(1, funnel.Second, false, 0)}}}},
+		{"a THROTTLE 0 1 1s" + strings.Repeat(", THROTTLE 0 1 1s", 31),
+			a(slices.Repeat([]policyClause{throttlePolicy(1, 1, funnel.Second, 0)}, 32)...)},
+	} {
+		p, err := ParsePolicies(row.text)
+		if err != nil || !reflect.DeepEqual(p.byName, row.want) {
+			t.Errorf("%q:\n%+v, %v; want\n%+v", row.text, p, err, row.want)
+			continue
+		}
+		checkCanonical(t, row.text, p)
+	}
+}
+
+// checkCanonical makes sure that the policies' own text is one line of the same words, and means
+// the same policies.
+func checkCanonical(t *testing.T, text string, p *Policies) {
+	t.Helper()
+	if want := strings.Join(strings.Fields(text), " "); p.Text() != want {
+		t.Errorf("%q is shown as %q", text, p.Text())
+	}
+	again, err := ParsePolicies(p.Text())
+	if err != nil || !reflect.DeepEqual(again, p) {
+		t.Errorf("%q, read again: %+v, %v; want %+v", p.Text(), again, err, p)
+	}
+}
+
+// The examples in the errors are a promise: an operator finds the place by them.
+func TestParsePolicies_errors(t *testing.T) {
+	long := strings.Repeat("x", 65)
+	for _, row := range []struct{ text, want string }{
+		// Names.
+		{";", "policy 1: the name is missing"},
+		{"; a QUOTA 1 1s", "policy 1: the name is missing"},
+		{"a QUOTA 1 1s;;", "policy 2: the name is missing"},
+		{"a QUOTA 1 1s;; b QUOTA 1 1s", "policy 2: the name is missing"},
+		{",", "policy 1: the name is missing"},
+		{"Login QUOTA 1 1s", "policy 1: a name must be 1 to 64 of a-z 0-9 _ - . and not 'Login'"},
+		{"a:b QUOTA 1 1s", "policy 1: a name must be 1 to 64 of a-z 0-9 _ - . and not 'a:b'"},
+		{"a QUOTA 1 1s; \xff\x00 QUOTA 1 1s", "policy 2: a name must be 1 to 64 of a-z 0-9 _ - . and not '??'"},
+		{long + " QUOTA 1 1s", "policy 1: a name must be 1 to 64 of a-z 0-9 _ - . and not '" + long[:64] + "'"},
+		{"a QUOTA 1 1s; b QUOTA 1 1s; a QUOTA 1 1s", "policy 3 (a): policy 1 has the same name"},
+		{"a QUOTA 1 1s; a THROTTLE 0 1 1s, THROTTLE 0 1 1s", "policy 2 (a): policy 1 has the same name"},
+		// Clauses.
+		{"login", "policy 1 (login): a clause is missing"},
+		{"login SHADOW", "policy 1 (login): a clause is missing"},
+		{"login, QUOTA 1 1s", "policy 1 (login): a clause is missing"},
+		{"a THROTTLE 1 1 1s,", "policy 1 (a), clause 2: a clause is missing"},
+		{"a THROTTLE 1 1 1s,;", "policy 1 (a), clause 2: a clause is missing"},
+		{"a QUOTAS 1 1s", "policy 1 (a): a clause must begin with THROTTLE, WINDOW or QUOTA, not 'QUOTAS'"},
+		{"a LEASE 1 1s x", "policy 1 (a): a clause must begin with THROTTLE, WINDOW or QUOTA, not 'LEASE'"},
+		{"a SHADOW SHADOW QUOTA 1 1s", "policy 1 (a): a clause must begin with THROTTLE, WINDOW or QUOTA, not 'SHADOW'"},
+		{"a QUOTA 1 1s, QUOTA 1 1s", "policy 1 (a), clause 2: a WINDOW or QUOTA clause must be the only one"},
+		{"a THROTTLE 1 1 1s, WINDOW 1 1s", "policy 1 (a), clause 2: a WINDOW or QUOTA clause must be the only one"},
+		{"a WINDOW 1 1s, THROTTLE 1 1 1s", "policy 1 (a), clause 2: a WINDOW or QUOTA clause must be the only one"},
+		{"a THROTTLE 0 1 1s" + strings.Repeat(", THROTTLE 0 1 1s", 32), "policy 1 (a), clause 33: at most 32 clauses"},
+		// Words that are missing or too many.
+		{"login QUOTA 1 1s; api THROTTLE 1 1", "policy 2 (api): 'THROTTLE' needs max_burst, count and period"},
+		{"a throttle", "policy 1 (a): 'THROTTLE' needs max_burst, count and period"},
+		{"a WINDOW 1", "policy 1 (a): 'WINDOW' needs limit and period"},
+		{"a QUOTA 1", "policy 1 (a): 'QUOTA' needs limit and period"},
+		{"a THROTTLE 1 1 1s, THROTTLE 2", "policy 1 (a), clause 2: 'THROTTLE' needs max_burst, count and period"},
+		{"a THROTTLE 1 1 1s 5", "policy 1 (a): unknown option '5'"},
+		{"a THROTTLE 1 1 1s UPTO", "policy 1 (a): unknown option 'UPTO'"},
+		{"a WINDOW 1 1s ALIGN 0s", "policy 1 (a): unknown option 'ALIGN'"},
+		{"a QUOTA 1 1s b QUOTA 1 1s", "policy 1 (a): unknown option 'b'"},
+		{"a WINDOW 1 1s EXACT exact", "policy 1 (a): option 'EXACT' given more than once"},
+		{"a QUOTA 1 1s ALIGN 0s ALIGN 0s", "policy 1 (a): option 'ALIGN' given more than once"},
+		{"a THROTTLE 1 1 1s LOCKOUT 1s LOCKOUT 1s", "policy 1 (a): option 'LOCKOUT' given more than once"},
+		{"a WINDOW 1 1s EXACT 1", "policy 1 (a): unknown option '1'"},
+		{"a QUOTA 1 1s ALIGN", "policy 1 (a): 'ALIGN' needs a time"},
+		{"a THROTTLE 1 1 1s LOCKOUT, THROTTLE 1 1 1s", "policy 1 (a): 'LOCKOUT' needs a time"},
+		// Numbers.
+		{"a THROTTLE x 1 1s", "policy 1 (a): max_burst is not an integer: 'x'"},
+		{"a THROTTLE -1 1 1s", "policy 1 (a): max_burst must be between 0 and 999999999999: '-1'"},
+		{"a THROTTLE 1000000000000 1 1s", "policy 1 (a): max_burst must be between 0 and 999999999999: '1000000000000'"},
+		{"a THROTTLE 1 1.5 1s", "policy 1 (a): count is not an integer: '1.5'"},
+		{"a THROTTLE 1 0 1s", "policy 1 (a): count must be between 1 and 1000000000000: '0'"},
+		{"a WINDOW x 1s", "policy 1 (a): limit is not an integer: 'x'"},
+		{"a QUOTA 0 1s", "policy 1 (a): limit must be between 1 and 1000000000000: '0'"},
+		{"a QUOTA 99999999999999999999 1s", "policy 1 (a): limit must be between 1 and 1000000000000: '99999999999999999999'"},
+		{"a THROTTLE 1 1 36500d", "policy 1 (a): (max_burst + 1) x period / count must not exceed 100 years: '1 1 36500d'"},
+		// Times.
+		{"a QUOTA 1 60", "policy 1 (a): period must be an integer with a unit, ms s m h or d: '60'"},
+		{"a QUOTA 1 60S", "policy 1 (a): period must be an integer with a unit, ms s m h or d: '60S'"},
+		{"a QUOTA 1 s", "policy 1 (a): period must be an integer with a unit, ms s m h or d: 's'"},
+		{"a QUOTA 1 1.5h", "policy 1 (a): period must be an integer with a unit, ms s m h or d: '1.5h'"},
+		{"a QUOTA 1 1w", "policy 1 (a): period must be an integer with a unit, ms s m h or d: '1w'"},
+		{"a QUOTA 1 0ms", "policy 1 (a): period must be between 1ms and 36500d: '0ms'"},
+		{"a QUOTA 1 -1s", "policy 1 (a): period must be between 1ms and 36500d: '-1s'"},
+		{"a QUOTA 1 3153600000001ms", "policy 1 (a): period must be between 1ms and 36500d: '3153600000001ms'"},
+		{"a QUOTA 1 36501d", "policy 1 (a): period must be between 1ms and 36500d: '36501d'"},
+		{"a QUOTA 1 18446744073709551617s", "policy 1 (a): period must be between 1ms and 36500d: '18446744073709551617s'"},
+		{"a QUOTA 1 9223372036854775807d", "policy 1 (a): period must be between 1ms and 36500d: '9223372036854775807d'"},
+		{"a THROTTLE 1 1 1s LOCKOUT 15", "policy 1 (a): lockout must be an integer with a unit, ms s m h or d: '15'"},
+		{"a THROTTLE 1 1 1s LOCKOUT 0s", "policy 1 (a): lockout must be between 1ms and 36500d: '0s'"},
+		{"a THROTTLE 1 1 1s LOCKOUT 36501d", "policy 1 (a): lockout must be between 1ms and 36500d: '36501d'"},
+		{"a QUOTA 1 1s ALIGN 0", "policy 1 (a): offset must be an integer with a unit, ms s m h or d: '0'"},
+		{"a QUOTA 1 1s ALIGN 36501d", "policy 1 (a): offset must be within 100 years either way: '36501d'"},
+		{"a QUOTA 1 1s ALIGN -3153600000001ms", "policy 1 (a): offset must be within 100 years either way: '-3153600000001ms'"},
+	} {
+		p, err := ParsePolicies(row.text)
+		if err == nil || err.Error() != row.want || p != nil {
+			t.Errorf("%q: %v, %v; want\n%s", row.text, p, err, row.want)
+		}
+	}
+}
+
+// The server cuts the text of an error. The longest texts have a long name, a late clause and a
+// long word.
+func TestParsePolicies_errorLength(t *testing.T) {
+	name, zeros := strings.Repeat("n", 64), strings.Repeat("0", 100)
+	first := name + strings.Repeat(" THROTTLE 0 1 1s,", 31)
+	many := ""
+	for i := range 100 {
+		many += fmt.Sprintf("%d QUOTA 1 1s;", i)
+	}
+	longest := 0
+	for _, clause := range []string{"X" + zeros, "WINDOW x" + zeros, "THROTTLE x 1 1s", "THROTTLE 0 x" + zeros + " 1s",
+		"THROTTLE " + zeros + "1 1 36500d", "THROTTLE 0 " + zeros + " 1s", "THROTTLE " + zeros + "- 1 1s",
+		"THROTTLE 1 1 " + zeros, "THROTTLE 1 1 " + zeros + "s", "THROTTLE 1 1 1s LOCKOUT " + zeros,
+		"THROTTLE 1 1 1s " + zeros, "QUOTA 1 1s ALIGN 9" + zeros + "d"} {
+		_, err := ParsePolicies(many + first + clause)
+		if err == nil {
+			t.Fatalf("%q is accepted", clause)
+		}
+		longest = max(longest, len(err.Error()))
+	}
+	if longest > maxPolicyError || longest < 200 {
+		t.Errorf("an error of %d bytes", longest)
+	}
+}
+
+func TestPolicies_find(t *testing.T) {
+	p, err := ParsePolicies("b QUOTA 2 1s; a.b QUOTA 4 1s; a QUOTA 1 1s; ab QUOTA 3 1s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]string{
+		"a:":    "a",
+		"a:b":   "a",
+		"a:b:c": "a",
+		"b::":   "b",
+		"ab:x":  "ab",
+		"a.b:x": "a.b",
+		"":      "",
+		"a":     "",
+		":a":    "",
+		"A:x":   "",
+		"abc:x": "",
+		" a:x":  "",
+		"c:x":   "",
+		"{a}:x": "",
+	} {
+		got := ""
+		if policy := p.find(key); policy != nil {
+			got = policy.name
+		}
+		if got != want {
+			t.Errorf("the policy of %q is %q, want %q", key, got, want)
+		}
+	}
+	if new(Policies).find("a:x") != nil {
+		t.Error("a policy of no policies")
+	}
+	if n := testing.AllocsPerRun(100, func() { p.find("ab:x") }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// Any text is either an error of bounded length or policies that their own text tells again.
+func FuzzPolicies(f *testing.F) {
+	for _, text := range []string{
+		"",
+		"login THROTTLE 4 5 300s LOCKOUT 15m; api THROTTLE 9 10 1s, THROTTLE 999 1000 1h; export QUOTA 20 1d ALIGN -1h; beta SHADOW WINDOW 100 1m",
+		"a window 1 1ms exact;b quota 2 3m align 0d;",
+		"a QUOTA 1 1s;;", "a QUOTA\u00a01 1s", "a:b QUOTA 1 1s", "a QUOTA 1 99999999999d", "\xff;\x00,",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := ParsePolicies(text)
+		if err != nil {
+			if p != nil || len(err.Error()) > maxPolicyError || strings.ContainsFunc(err.Error(), func(r rune) bool { return r < ' ' || r > '~' }) {
+				t.Fatalf("%q: %v, %q", text, p, err)
+			}
+			return
+		}
+		checkCanonical(t, text, p)
+		for i, policy := range p.byName {
+			if got := p.find(policy.name + ":x"); got != &p.byName[i] {
+				t.Errorf("%q: %q is found as %v", text, policy.name, got)
+			}
+			if len(policy.clauses) == 0 || len(policy.clauses) > MaxClauses {
+				t.Errorf("%q: %d clauses", text, len(policy.clauses))
+			}
+		}
+	})
+}
