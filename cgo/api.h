@@ -19,6 +19,10 @@ typedef struct RedisModuleCallReply RedisModuleCallReply;
 typedef struct RedisModuleUser RedisModuleUser;
 typedef int (*RedisModuleCmdFunc)(RedisModuleCtx *, RedisModuleString **, int);
 typedef void (*RedisModuleInfoFunc)(RedisModuleInfoCtx *, int for_crash_report);
+typedef RedisModuleString *(*RedisModuleConfigGetStringFunc)(const char *name, void *data);
+typedef int (*RedisModuleConfigSetStringFunc)(const char *name, RedisModuleString *value, void *data,
+                                              RedisModuleString **error);
+typedef int (*RedisModuleConfigApplyFunc)(RedisModuleCtx *, void *data, RedisModuleString **error);
 
 /* Values fixed by the server. */
 enum { API_OK = 0, API_ERR = 1, API_VERSION = 1 };
@@ -36,6 +40,7 @@ enum {
 enum { ZADD_ADDED = 1 << 2, ZADD_UPDATED = 1 << 3 };
 enum { CTX_FLAGS_CLUSTER = 1 << 5 };
 enum { ACL_LOG_KEY = 2 };
+enum { CONFIG_DEFAULT = 0 };
 #define HASH_FIELD_DELETE ((RedisModuleString *)1)
 
 /* What SetCommandInfo reads; the layout is the server's (version 1). */
@@ -171,6 +176,10 @@ typedef struct api_command_info {
     X(REQUIRED, "7.0", int, ReplyWithMap, (RedisModuleCtx *, long))                               \
     X(REQUIRED, "4.0", int, ReplyWithString, (RedisModuleCtx *, RedisModuleString *))             \
     X(REQUIRED, "4.0", int, ReplyWithNull, (RedisModuleCtx *))                                    \
+    X(REQUIRED, "7.0", int, RegisterStringConfig,                                                 \
+      (RedisModuleCtx *, const char *, const char *, unsigned, RedisModuleConfigGetStringFunc,    \
+       RedisModuleConfigSetStringFunc, RedisModuleConfigApplyFunc, void *))                       \
+    X(REQUIRED, "7.0", int, LoadConfigs, (RedisModuleCtx *))                                      \
     X(REQUIRED, "6.0", int, RegisterInfoFunc, (RedisModuleCtx *, RedisModuleInfoFunc))            \
     X(REQUIRED, "6.0", int, InfoAddSection, (RedisModuleInfoCtx *, const char *))                 \
     X(REQUIRED, "6.0", int, InfoAddFieldCString,                                                  \

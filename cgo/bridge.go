@@ -69,11 +69,16 @@ func guard(row *commands.Command, run func(*commands.Call) commands.ErrorCode, c
 	defer func() {
 		if reason := recover(); reason != nil {
 			err, call.ErrWord = commands.ErrInternal, 0
-			C.shim_panics++
-			logPanic(fmt.Sprintf("panic in %s: %v\n%s", row.Name, reason, debug.Stack()))
+			logCaught(row.Name, reason)
 		}
 	}()
 	return run(call)
+}
+
+// logCaught counts and logs a panic that a barrier has caught.
+func logCaught(where string, reason any) {
+	C.shim_panics++
+	logPanic(fmt.Sprintf("panic in %s: %v\n%s", where, reason, debug.Stack()))
 }
 
 // logPanic writes to the server's log, line by line: the server cuts an entry at 1024

@@ -61,3 +61,16 @@ func TestGuard_allocations(t *testing.T) {
 		t.Errorf("%v allocations per call", n)
 	}
 }
+
+// A panic while policies are read is an error of the configuration.
+func TestSetPolicies_panic(t *testing.T) {
+	log := listen(t)
+	parsePolicies = func(string) (*commands.Policies, error) { panic("out of cheese") }
+	t.Cleanup(func() { parsePolicies = commands.ParsePolicies })
+	if text, ok := setPolicies("a QUOTA 1 1s"); ok || text != "internal error, see the server's log" {
+		t.Errorf("%q, %t", text, ok)
+	}
+	if len(*log) != 1 || !strings.HasPrefix((*log)[0], "panic in the configuration policies: out of cheese\n") {
+		t.Errorf("log %q", *log)
+	}
+}

@@ -323,6 +323,7 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) 
         }
         if (register_command(ctx, c, i, has_category) != API_OK) return API_ERR;
     }
+    if (shim_load_config(ctx) != API_OK) return API_ERR;
     return api.RegisterInfoFunc(ctx, info);
 }
 

@@ -153,7 +153,7 @@ typedef struct shim_clock_state {
 } shim_clock_state;
 extern shim_clock_state shim_clock;
 
-extern int64_t shim_panics; /* how many panics the barrier of goCall has caught */
+extern int64_t shim_panics; /* how many panics the barriers around Go have caught */
 
 /* A monotonic clock in microseconds; the fake host puts its own here. */
 extern int64_t (*shim_monotonic_us)(void);
@@ -179,6 +179,9 @@ extern const shim_module *shim_loaded;
 extern int shim_server_asks; /* the server asks a command that plans for its keys: see load.c */
 extern RedisModuleString *shim_fields[SHIM_CELLS][SHIM_FIELDS]; /* kept for the process's life */
 int64_t shim_wall_us(void);
+
+/* config.c: registers the configurations, and sets them to the values that the server has for them. */
+int shim_load_config(RedisModuleCtx *ctx);
 
 /* key.c: opening a key, and doing what Go said. entries has room for SHIM_STACK_ENTRIES. */
 void shim_open_key(RedisModuleCtx *ctx, const shim_command *command, shim_key *key,

@@ -48,3 +48,9 @@ func (p *Policies) find(key string) *Policy {
 	}
 	return &p.byName[i]
 }
+
+// policies are those in force.
+var policies = new(Policies)
+
+// UsePolicies makes these policies those of all calls from now on.
+func UsePolicies(p *Policies) { policies = p }

@@ -63,8 +63,12 @@ func launchProcess(t testing.TB, o options, args []string) (instance, string) {
 	require.NoError(t, err)
 	p.out = out.Name()
 	// The arguments of the test come last. The server uses the last value of a repeated
-	// setting.
-	p.cmd = exec.Command(env.server, append([]string{"--bind", "127.0.0.1", "--port", p.port}, args...)...)
+	// setting. A configuration file must be the first argument.
+	args = append([]string{"--bind", "127.0.0.1", "--port", p.port}, args...)
+	if o.config != "" {
+		args = append([]string{o.config}, args...)
+	}
+	p.cmd = exec.Command(env.server, args...)
 	p.cmd.Stdout, p.cmd.Stderr = out, out
 	p.cmd.Dir = o.data.inside
 	if o.clock != nil {

@@ -18,6 +18,7 @@ type options struct {
 	module  string   // another module file (local servers only)
 	modArgs []string // load arguments of the module
 	args    []string // more arguments of the server
+	config  string   // path of a configuration file (local servers only)
 	data    *data    // an existing folder, to start on the data of another server
 	net     string   // Docker network (containers only)
 	clock   *clock   // the wall clock of the server (local servers only)

@@ -7,10 +7,6 @@
 #include <string.h>
 #include <strings.h>
 
-/* A function that begins with MAY_FAIL returns an error if the test has called Host.Fail for it. */
-#define MAY_FAIL \
-    if (fake_has(&fake.list[FAKE_FAILING], __func__ + strlen("fake_"))) return API_ERR
-
 /* Tells whether word is in list, whose words are separated by blanks. */
 static int among(const char *list, const char *word, size_t len) {
     for (const char *at = list; *at != '\0';) {

@@ -29,6 +29,8 @@ void fake_word(fake_list *list, const char *bytes, size_t len);
 void fake_end(fake_list *list);
 int fake_has(const fake_list *list, const char *word); /* ignores case */
 int fake_holds(const fake_list *list, const char *bytes, size_t len); /* the same bytes */
+/* Finds the last record of two words whose first word is name. Returns whether there is one. */
+int fake_find_pair(const fake_list *list, const char *name, const char **value, size_t *value_len);
 
 /* The lists of a host. The host writes those up to FAKE_FAULTS, the test writes the others. */
 enum {
@@ -49,6 +51,7 @@ enum {
     FAKE_CATEGORIES, /* ACL categories beyond the server's own; AddACLCategory adds to them, too */
     FAKE_FORBIDDEN, /* keys that the user may not use */
     FAKE_ELSEWHERE, /* keys that another node of the cluster holds */
+    FAKE_SETTINGS, /* configurations as a configuration file gives them: full name, value */
     FAKE_LISTS
 };
 void fake_fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -130,7 +133,23 @@ typedef struct fake_module {
     char name[64];
     int version, options;
     RedisModuleInfoFunc info;
+    int configs, configured; /* how many configurations it has; LoadConfigs was called */
 } fake_module;
+
+/* A configuration of a module. */
+typedef struct fake_config {
+    struct fake_config *next;
+    fake_module *module;
+    char *full_name, *initial;
+    const char *name; /* the end of full_name */
+    RedisModuleConfigGetStringFunc get;
+    RedisModuleConfigSetStringFunc set;
+    void *data;
+} fake_config;
+fake_config *fake_find_config(const char *full_name);
+void fake_forget_configs(fake_module *module);
+int fake_config_set(const char *full_name, const char *bytes, size_t len, fake_text *error);
+int fake_config_get(const char *full_name, fake_text *value); /* API_ERR: there is none of this name */
 
 struct RedisModuleCommand {
     struct RedisModuleCommand *next;
@@ -174,6 +193,10 @@ typedef struct fake_words {
 
 enum { FAKE_DEPTH = 8 }; /* how deep calls may nest */
 
+/* A function that begins with MAY_FAIL returns an error if the test has called Host.Fail for it. */
+#define MAY_FAIL \
+    if (fake_has(&fake.list[FAKE_FAILING], __func__ + strlen("fake_"))) return API_ERR
+
 /* One counter per function of the API. A function of the API begins with CALLED, and the host
  * itself never calls such a function. */
 enum {
@@ -190,6 +213,7 @@ typedef struct fake_host {
     fake_list list[FAKE_LISTS];
     fake_entry *buckets[FAKE_BUCKETS];
     RedisModuleCommand *commands;
+    fake_config *configs;
     fake_module *module;
     RedisModuleCtx contexts[FAKE_DEPTH]; /* those below depth are running, the one at depth ran last */
     int depth;

@@ -8,6 +8,7 @@ package fakehost
 
 /*
 #cgo CFLAGS: -std=gnu11 -O2 -Wall -Wextra -Wno-unused-parameter
+#include <stdlib.h>
 #include "fake.h"
 */
 import "C"
@@ -110,7 +111,8 @@ func (h *Host) Advance(micros int64) {
 // Hide removes a function from the server's module API.
 func (h *Host) Hide(function string) { add(C.FAKE_HIDDEN, function) }
 
-// Fail makes an API function return an error. Only functions that register commands can fail so.
+// Fail makes an API function return an error. Only functions that register commands and
+// configurations can fail so.
 func (h *Host) Fail(function string) { add(C.FAKE_FAILING, function) }
 
 // Take makes another module have a command of this name.
@@ -165,6 +167,37 @@ func (h *Host) LeaveArity() { C.fake.skip_arity = 1 }
 // PoisonStack overwrites the stack before each command, so that the module cannot find zeros where it
 // sets nothing. Each command takes a few µs longer.
 func (h *Host) PoisonStack() { C.fake.poisons = 1 }
+
+// Configure gives the configuration of this full name a value, as a configuration file does before
+// the load. The last value counts.
+func (h *Host) Configure(name, value string) {
+	list := &C.fake.list[C.FAKE_SETTINGS]
+	C.fake_word(list, chars(name), C.size_t(len(name)))
+	C.fake_word(list, chars(value), C.size_t(len(value)))
+	C.fake_end(list)
+}
+
+// ConfigSet sets a configuration by its full name and returns the error's text, "" if there is none.
+func (h *Host) ConfigSet(name, value string) string {
+	full := C.CString(name)
+	defer C.free(unsafe.Pointer(full))
+	var text C.fake_text
+	defer C.fake_drop(&text)
+	if C.fake_config_set(full, chars(value), C.size_t(len(value)), &text) == C.API_OK {
+		return ""
+	}
+	return textOf(&text)
+}
+
+// ConfigGet returns the value of a configuration, and whether there is one of this full name.
+func (h *Host) ConfigGet(name string) (value string, found bool) {
+	full := C.CString(name)
+	defer C.free(unsafe.Pointer(full))
+	var text C.fake_text
+	defer C.fake_drop(&text)
+	found = C.fake_config_get(full, &text) == C.API_OK
+	return textOf(&text), found
+}
 
 // Restore undoes Hide, Fail, Take, BusyName and RenameAway.
 func (h *Host) Restore() {

@@ -84,6 +84,7 @@ void fake_be_toy(void) {
 static void forget(fake_module *module) {
     if (module == NULL) return;
     fake_forget_commands(module);
+    fake_forget_configs(module);
     free(module);
 }
 
@@ -153,6 +154,7 @@ int fake_load(const fake_words *args) {
         fake.list[FAKE_CATEGORIES].len = categories;
         return result;
     }
+    if (ctx->module->configs > 0 && !ctx->module->configured) fake_fault("loaded without LoadConfigs");
     if (fake_name_is_busy(ctx->module->name)) fake_fault("loaded as %s, a name that is busy", ctx->module->name);
     forget(fake.module);
     fake.module = ctx->module;

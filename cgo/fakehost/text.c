@@ -93,6 +93,32 @@ int fake_holds(const fake_list *list, const char *bytes, size_t len) {
     return 0;
 }
 
+/* Reads one word, and nothing at the end of a record. Returns whether there was a word. */
+static int next_word(const fake_list *list, size_t *at, const char **bytes, size_t *len) {
+    uint32_t n;
+    memcpy(&n, list->bytes + *at, sizeof n);
+    *at += sizeof n;
+    if (n == FAKE_END) return 0;
+    *bytes = list->bytes + *at;
+    *len = n;
+    *at += n;
+    return 1;
+}
+
+int fake_find_pair(const fake_list *list, const char *name, const char **value, size_t *value_len) {
+    int found = 0;
+    for (size_t at = 0; at < list->len;) {
+        const char *first = "", *second = "";
+        size_t first_len = 0, len = 0;
+        while (next_word(list, &at, *first == '\0' ? &first : &second, *first == '\0' ? &first_len : &len)) {}
+        if (first_len != strlen(name) || memcmp(first, name, first_len) != 0) continue;
+        *value = second;
+        *value_len = len;
+        found = 1;
+    }
+    return found;
+}
+
 void fake_fault(const char *format, ...) {
     fake_text text = {0};
     va_list args;

@@ -1,0 +1,47 @@
+/* The module's configurations. The server reads and sets them through CONFIG, its configuration
+ * file and MODULE LOADEX. It prefixes their names with the module's name and a dot. */
+#include "shim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "_cgo_export.h"
+
+/* The text of the policies that are in force. It is ours; the server copies what it reads. It
+ * outlives an unload: the next load sets the policies again. */
+static RedisModuleString *policies;
+
+static RedisModuleString *get_policies(const char *name, void *data) {
+    (void)name, (void)data;
+    return policies;
+}
+
+/* The server owns the value, and frees the error. It cuts an error at a zero. */
+static int set_policies(const char *name, RedisModuleString *value, void *data, RedisModuleString **error) {
+    (void)name, (void)data;
+    size_t len;
+    const char *bytes = api.StringPtrLen(value, &len);
+    struct goSetPolicies_return set = goSetPolicies((char *)bytes, len);
+    RedisModuleString *text = api.CreateString(NULL, set.r0, strlen(set.r0));
+    free(set.r0);
+    if (!set.r1) {
+        *error = text;
+        return API_ERR;
+    }
+    if (policies != NULL) api.FreeString(NULL, policies);
+    policies = text;
+    return API_OK;
+}
+
+int shim_load_config(RedisModuleCtx *ctx) {
+    /* Without a default value Redis 7.0 reads through NULL. */
+    if (api.RegisterStringConfig(ctx, "policies", "", CONFIG_DEFAULT, get_policies, set_policies, NULL, NULL) != API_OK) {
+        api.Log(ctx, "warning", "gothrottle not loaded: the server refused its configuration");
+        return API_ERR;
+    }
+    if (api.LoadConfigs(ctx) != API_OK) { /* the server has logged why */
+        api.Log(ctx, "warning", "gothrottle not loaded: a value of its configuration is wrong");
+        return API_ERR;
+    }
+    return API_OK;
+}

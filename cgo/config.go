@@ -1,0 +1,36 @@
+package cgo
+
+// #include <stdlib.h>
+// #include "shim.h"
+import "C"
+
+import "gothrottle/commands"
+
+// goSetPolicies reads and uses policies. It returns their text if they are right, else the text of
+// the error. The caller frees the text.
+//
+//export goSetPolicies
+func goSetPolicies(bytes *C.char, size C.size_t) (text *C.char, ok C.int) {
+	told, right := setPolicies(C.GoStringN(bytes, C.int(size)))
+	return C.CString(told), C.int(boolInt(right))
+}
+
+// setPolicies is goSetPolicies behind a barrier: no panic leaves Go, and after a panic the old
+// policies stay.
+func setPolicies(value string) (text string, ok bool) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			logCaught("the configuration policies", reason)
+			text, ok = "internal error, see the server's log", false
+		}
+	}()
+	p, err := parsePolicies(value)
+	if err != nil {
+		return err.Error(), false
+	}
+	commands.UsePolicies(p)
+	return p.Text(), true
+}
+
+// parsePolicies is a variable so that a test can make it panic.
+var parsePolicies = commands.ParsePolicies

@@ -1,0 +1,106 @@
+package cgo_test
+
+import (
+	"slices"
+	"testing"
+)
+
+// wantConfig compares the value of a configuration.
+func wantConfig(t *testing.T, h interface{ ConfigGet(string) (string, bool) }, name, want string) {
+	t.Helper()
+	if got, found := h.ConfigGet(name); !found || got != want {
+		t.Errorf("%s is %q, %t; want %q", name, got, found, want)
+	}
+}
+
+// The server shows the policies as one line. A wrong value changes nothing, and its error tells the
+// place.
+func TestConfig_policies(t *testing.T) {
+	h := loaded(t)
+	const name = "gothrottle.policies"
+	wantConfig(t, h, name, "")
+	for _, row := range []struct{ value, err, want string }{
+		{"api THROTTLE 9 10 1s,\n\tTHROTTLE 999 1000 1h ;\r\n", "", "api THROTTLE 9 10 1s, THROTTLE 999 1000 1h ;"},
+		{"api THROTTLE 9 10", "policy 1 (api): 'THROTTLE' needs max_burst, count and period", "api THROTTLE 9 10 1s, THROTTLE 999 1000 1h ;"},
+		{"new QUOTA 1 1s; api QUOTA 1 1s; x\x00y QUOTA 1 1s", "policy 3: a name must be 1 to 64 of a-z 0-9 _ - . and not 'x?y'",
+			"api THROTTLE 9 10 1s, THROTTLE 999 1000 1h ;"},
+		{" login QUOTA 20 1d ALIGN -1h", "", "login QUOTA 20 1d ALIGN -1h"},
+		{"login QUOTA 20 1d ALIGN -1h", "", "login QUOTA 20 1d ALIGN -1h"},
+		{"%s%n", "policy 1: a name must be 1 to 64 of a-z 0-9 _ - . and not '%s%n'", "login QUOTA 20 1d ALIGN -1h"},
+		{" ", "", ""},
+	} {
+		if got := h.ConfigSet(name, row.value); got != row.err {
+			t.Errorf("%q: error %q, want %q", row.value, got, row.err)
+		}
+		wantConfig(t, h, name, row.want)
+	}
+	if h.Log() != nil {
+		t.Errorf("log %q", h.Log())
+	}
+}
+
+// A load takes the policies of the configuration file, whatever policies an undone load had.
+func TestConfig_load(t *testing.T) {
+	h := newHost(t)
+	h.Configure("gothrottle.policies", "a QUOTA 1 1s")
+	h.Configure("gothrottle.policies", "b  QUOTA 2 1s;")
+	if !h.LoadThenUnload() {
+		t.Fatalf("log %q", h.Log())
+	}
+	if _, found := h.ConfigGet("gothrottle.policies"); found {
+		t.Error("the configuration outlived the module")
+	}
+	if !h.Load() {
+		t.Fatalf("the second load: log %q", h.Log())
+	}
+	wantConfig(t, h, "gothrottle.policies", "b QUOTA 2 1s;")
+	h = loaded(t)
+	wantConfig(t, h, "gothrottle.policies", "")
+}
+
+// The name of the module is the first part of a configuration's name.
+func TestConfig_moduleName(t *testing.T) {
+	h := newHost(t)
+	h.Configure("gothrottle.policies", "a QUOTA 1 1s")
+	h.Configure("redis-cell.policies", "b QUOTA 1 1s")
+	if !h.Load("module-name", "redis-cell") {
+		t.Fatalf("log %q", h.Log())
+	}
+	wantConfig(t, h, "redis-cell.policies", "b QUOTA 1 1s")
+	if _, found := h.ConfigGet("gothrottle.policies"); found {
+		t.Error("there is a configuration of the other name")
+	}
+}
+
+// The module refuses to load with a wrong value. It then loads with a right one.
+func TestConfig_refusedLoad(t *testing.T) {
+	const refused = "warning: <gothrottle> gothrottle not loaded: "
+	for _, row := range []struct {
+		value, fail string
+		log         []string
+	}{
+		{"a QUOTA 1 1s; b QUOTA 1", "", []string{
+			"warning: Issue during loading of configuration gothrottle.policies : policy 2 (b): 'QUOTA' needs limit and period",
+			refused + "a value of its configuration is wrong"}},
+		{"", "LoadConfigs", []string{refused + "a value of its configuration is wrong"}},
+		{"", "RegisterStringConfig", []string{refused + "the server refused its configuration"}},
+	} {
+		h := newHost(t)
+		h.Configure("gothrottle.policies", row.value)
+		if row.fail != "" {
+			h.Fail(row.fail)
+		}
+		if h.Load() || !slices.Equal(h.Log(), row.log) {
+			t.Errorf("%q: log %q", row.value, h.Log())
+		}
+		if h.Command("GO.THROTTLE") != nil {
+			t.Error("a command was left behind")
+		}
+		h.Restore()
+		h.Configure("gothrottle.policies", "a QUOTA 1 1s")
+		if !h.Load() {
+			t.Errorf("the second load: log %q", h.Log())
+		}
+		wantConfig(t, h, "gothrottle.policies", "a QUOTA 1 1s")
+	}
+}

@@ -1,0 +1,150 @@
+package tests
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const policiesName = "gothrottle.policies"
+
+// policies returns the value of the configuration.
+func (s *server) policies() string {
+	s.t.Helper()
+	values, err := s.ConfigGet(ctx, policiesName).Result()
+	require.NoError(s.t, err)
+	require.Contains(s.t, values, policiesName)
+	return values[policiesName]
+}
+
+// setPolicies sets the configuration.
+func (s *server) setPolicies(value string) {
+	s.t.Helper()
+	require.NoError(s.t, s.ConfigSet(ctx, policiesName, value).Err(), value)
+}
+
+// configFile returns options for a server with these lines in its configuration file. LOAD stands for
+// the directive that loads the module.
+func configFile(t *testing.T, lines ...string) options {
+	t.Helper()
+	if env.image != "" {
+		t.Skip("a container has no configuration file of the test; the run with local servers has this test")
+	}
+	file := filepath.Join(t.TempDir(), "server.conf")
+	text := strings.ReplaceAll(strings.Join(lines, "\n")+"\n", "LOAD", "loadmodule "+env.module)
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	return options{bare: true, config: file}
+}
+
+// The policies of a configuration file are a quoted value, or the words of the rest of the line. The
+// line may stand before or after the directive that loads the module.
+func TestPolicies_configFile(t *testing.T) {
+	const line = "gothrottle.policies "
+	const two = "login THROTTLE 4 5 300s LOCKOUT 15m; api QUOTA 9 1d ALIGN -1h"
+	for _, row := range []struct {
+		lines []string
+		want  string
+	}{
+		{[]string{"LOAD"}, ""},
+		{[]string{"LOAD", line + `""`}, ""},
+		{[]string{line + `"` + two + `"`, "LOAD"}, two},
+		{[]string{"LOAD", line + `"` + two + `"`}, two},
+		{[]string{"LOAD", line + `'` + two + `'`}, two},
+		{[]string{"LOAD", line + two}, two},
+		{[]string{"LOAD", line + `"  login   THROTTLE 4 5 300s\tLOCKOUT 15m;\r\n  api QUOTA 9 1d ALIGN -1h  "`}, two},
+		{[]string{"LOAD", line + `"a WINDOW 1 1s,;"`}, "refused: policy 1 (a), clause 2: a clause is missing"},
+		{[]string{"LOAD", line + `"a WINDOW 1 1s ;"`}, "a WINDOW 1 1s ;"},
+		{[]string{"LOAD", line + `"b WINDOW 1 1s"`, line + `"a WINDOW 1 1s"`}, "a WINDOW 1 1s"}, // the server takes the last line
+		{[]string{"LOAD", line + `"` + two + `; api WINDOW 1 1s"`}, "refused: policy 3 (api): policy 2 has the same name"},
+		{[]string{line + "a", "LOAD"}, "refused: policy 1 (a): a clause is missing"},
+	} {
+		o := configFile(t, row.lines...)
+		if text, refused := strings.CutPrefix(row.want, "refused: "); refused {
+			log := refuse(t, o)
+			assert.Contains(t, log, text)
+			assert.Contains(t, log, "gothrottle not loaded: a value of its configuration is wrong")
+			continue
+		}
+		assert.Equal(t, row.want, start(t, o).policies(), "%q", row.lines)
+	}
+}
+
+// CONFIG REWRITE writes the policies as one line, which a restart reads again.
+func TestPolicies_configRewrite(t *testing.T) {
+	o := configFile(t, "LOAD")
+	s := start(t, o)
+	const want = "a THROTTLE 4 5 300s, THROTTLE 9 1 1h; b QUOTA 20 1d;"
+	s.setPolicies("a THROTTLE 4 5 300s,\n  THROTTLE 9 1 1h;\n\tb QUOTA 20 1d;\n")
+	require.Equal(t, want, s.policies())
+	require.NoError(t, s.ConfigRewrite(ctx).Err())
+	text, err := os.ReadFile(o.config)
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "\ngothrottle.policies \""+want+"\"\n")
+	s = s.restart(o)
+	assert.Equal(t, want, s.policies())
+	// No policies are the default value.
+	s.setPolicies("")
+	require.NoError(t, s.ConfigRewrite(ctx).Err())
+	assert.Empty(t, s.restart(o).policies())
+}
+
+// A wrong value changes nothing: neither the policies nor what is set by the same command.
+func TestPolicies_configSet(t *testing.T) {
+	s := start(t, options{})
+	const old = "a QUOTA 1 1s"
+	s.setPolicies(old)
+	samples := s.ConfigGet(ctx, "maxmemory-samples").Val()
+	for _, row := range []struct {
+		words []any
+		want  string
+	}{
+		{[]any{policiesName, "a QUOTA 1 1s; b QUOTA"}, "policy 2 (b): 'QUOTA' needs limit and period"},
+		{[]any{policiesName, "b QUOTA 1 1s; b\r\nQUOTA 1 1"}, "policy 2 (b): period must be an integer with a unit, ms s m h or d: '1'"},
+		{[]any{"maxmemory-samples", 7, policiesName, "b"}, "policy 1 (b): a clause is missing"},
+		{[]any{policiesName, "b QUOTA 1 1s", "maxmemory-samples", -1}, "maxmemory-samples"},
+	} {
+		err := s.Do(ctx, append([]any{"CONFIG", "SET"}, row.words...)...).Err()
+		require.ErrorContains(t, err, row.want)
+		assert.Equal(t, old, s.policies(), row.words)
+		assert.Equal(t, samples, s.ConfigGet(ctx, "maxmemory-samples").Val(), row.words)
+	}
+	require.NoError(t, s.Do(ctx, "CONFIG", "SET", policiesName, "c QUOTA 1 1s", "maxmemory-samples", 7).Err())
+	assert.Equal(t, "c QUOTA 1 1s", s.policies())
+	assert.Contains(t, s.ConfigGet(ctx, "*policies*").Val(), policiesName)
+}
+
+// MODULE LOADEX takes the policies, and refuses the load if they are wrong. A load without policies
+// has none, whatever an earlier load had.
+func TestPolicies_loadex(t *testing.T) {
+	s := startBare(t)
+	loadex := func(words ...any) error {
+		return s.Do(ctx, append([]any{"MODULE", "LOADEX", env.module}, words...)...).Err()
+	}
+	for range 2 {
+		require.Error(t, loadex("CONFIG", policiesName, "a QUOTA 1"))
+		assert.Contains(t, s.log(), "policy 1 (a): 'QUOTA' needs limit and period")
+		require.NotContains(t, s.modules(), "gothrottle")
+		require.Error(t, loadex("CONFIG", policiesName, "a QUOTA 1 1s", "CONFIG", "foo.bar", 1))
+		require.NotContains(t, s.modules(), "gothrottle")
+		require.NoError(t, loadex("CONFIG", policiesName, "b  QUOTA 1 1s", "ARGS", "cl-throttle", "no"))
+		assert.Equal(t, "b QUOTA 1 1s", s.policies())
+		require.NoError(t, s.Do(ctx, "MODULE", "UNLOAD", "gothrottle").Err())
+		assert.Empty(t, s.ConfigGet(ctx, policiesName).Val())
+		require.NoError(t, loadex())
+		assert.Empty(t, s.policies())
+		require.NoError(t, s.Do(ctx, "MODULE", "UNLOAD", "gothrottle").Err())
+	}
+}
+
+// The name of the module is the first part of the name of the configuration. A server does not start
+// with a configuration of a module that it has not.
+func TestPolicies_moduleName(t *testing.T) {
+	s := start(t, configFile(t, `redis-cell.policies "a QUOTA 1 1s"`, "LOAD module-name redis-cell"))
+	assert.Equal(t, map[string]string{"redis-cell.policies": "a QUOTA 1 1s"}, s.ConfigGet(ctx, "*.policies").Val())
+	require.NoError(t, s.ConfigSet(ctx, "redis-cell.policies", "b QUOTA 1 1s").Err())
+	refuse(t, configFile(t, `gothrottle.policies "a QUOTA 1 1s"`, "LOAD module-name redis-cell"))
+}
