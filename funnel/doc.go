@@ -2,8 +2,8 @@
 // (now, state, parameters) to (next state, verdict).
 //
 // No function here reads a clock, takes a lock or touches a server. Every function is
-// safe for concurrent use, because no function keeps state. [Clock] is the only type with state;
-// one goroutine owns it.
+// safe for concurrent use, because no function keeps state. Only [Clock] and [Top] are types with
+// state; one goroutine at a time owns each.
 //
 // This package is no API: it may change with every version. Programs use the commands.
 //
@@ -24,6 +24,12 @@
 //
 // A "funnel" is a leaky bucket used as a meter. GCRA, the generic cell rate algorithm
 // (ITU-T I.371, Annex A), is the same meter kept as a single time.
+//
+// # Keys denied most often
+//
+// [Top] decides nothing. It counts denials by key in a table of fixed size, and it tells for each
+// count by how much the count may be too high. The unit is one denial: a call that asks for five
+// units and is limited counts once.
 //
 // # Units of time
 //
