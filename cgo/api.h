@@ -22,6 +22,9 @@ typedef void (*RedisModuleInfoFunc)(RedisModuleInfoCtx *, int for_crash_report);
 typedef RedisModuleString *(*RedisModuleConfigGetStringFunc)(const char *name, void *data);
 typedef int (*RedisModuleConfigSetStringFunc)(const char *name, RedisModuleString *value, void *data,
                                               RedisModuleString **error);
+typedef long long (*RedisModuleConfigGetNumericFunc)(const char *name, void *data);
+typedef int (*RedisModuleConfigSetNumericFunc)(const char *name, long long value, void *data,
+                                               RedisModuleString **error);
 typedef int (*RedisModuleConfigApplyFunc)(RedisModuleCtx *, void *data, RedisModuleString **error);
 
 /* Values fixed by the server. */
@@ -179,6 +182,11 @@ typedef struct api_command_info {
     X(REQUIRED, "7.0", int, RegisterStringConfig,                                                 \
       (RedisModuleCtx *, const char *, const char *, unsigned, RedisModuleConfigGetStringFunc,    \
        RedisModuleConfigSetStringFunc, RedisModuleConfigApplyFunc, void *))                       \
+    X(REQUIRED, "7.0", int, RegisterNumericConfig,                                                \
+      (RedisModuleCtx *, const char *, long long, unsigned, long long, long long,                 \
+       RedisModuleConfigGetNumericFunc, RedisModuleConfigSetNumericFunc,                          \
+       RedisModuleConfigApplyFunc, void *))                                                       \
+    X(REQUIRED, "4.0", int, GetSelectedDb, (RedisModuleCtx *))                                    \
     X(REQUIRED, "7.0", int, LoadConfigs, (RedisModuleCtx *))                                      \
     X(REQUIRED, "6.0", int, RegisterInfoFunc, (RedisModuleCtx *, RedisModuleInfoFunc))            \
     X(REQUIRED, "6.0", int, InfoAddSection, (RedisModuleInfoCtx *, const char *))                 \

@@ -34,7 +34,7 @@ func goCall(record *C.shim_call, command C.int) C.int {
 	clock := (*funnel.Clock)(unsafe.Pointer(&C.shim_clock))
 	call.Now = clock.Now(call.Now, monotonic)
 	row := &commands.Table[command]
-	err := guard(row, row.Handler, call)
+	err := guard(row, row.Run, call)
 	if err != commands.NoError && call.ErrWord > 0 {
 		writeError(record, call, err)
 	}

@@ -22,6 +22,7 @@ static void start(shim_call *call, RedisModuleCtx *ctx, int room, shim_key *keys
     call->keys.cap = call->clauses.cap = room;
     call->cells.cap = cells != NULL ? room : 0;
     call->now_us = 0;
+    call->db = 0;
     call->err_word = 0;
     call->outcome = SHIM_COUNT_OTHER;
     call->shape = SHIM_INTEGERS;
@@ -154,7 +155,7 @@ static inline __attribute__((always_inline)) int run(RedisModuleCtx *ctx, RedisM
         }
         if (error) call.keys.len = 0; /* no key is open, so finish closes none */
     } else {
-        call.keys.len = 1;
+        call.keys.len = !command->no_key;
         keys[0].word = 0;
         keys[0].wants = command->state;
         keys[0].asked = command->state == SHIM_HASH || command->state == SHIM_ANY;
@@ -162,6 +163,7 @@ static inline __attribute__((always_inline)) int run(RedisModuleCtx *ctx, RedisM
     if (!error) {
         load(ctx, command, &call, argv, entries);
         call.now_us = shim_wall_us();
+        if (shim_top_keys > 0) call.db = api.GetSelectedDb(ctx);
         error = goCall(&call, index);
     }
     count(command, &call, error);

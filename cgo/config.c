@@ -33,9 +33,26 @@ static int set_policies(const char *name, RedisModuleString *value, void *data, 
     return API_OK;
 }
 
+long long shim_top_keys;
+
+static long long get_top_keys(const char *name, void *data) {
+    (void)name, (void)data;
+    return shim_top_keys;
+}
+
+/* The server has checked the range. */
+static int set_top_keys(const char *name, long long value, void *data, RedisModuleString **error) {
+    (void)name, (void)data, (void)error;
+    if (value != shim_top_keys) goCountDenials((int)value);
+    shim_top_keys = value;
+    return API_OK;
+}
+
 int shim_load_config(RedisModuleCtx *ctx) {
     /* Without a default value Redis 7.0 reads through NULL. */
-    if (api.RegisterStringConfig(ctx, "policies", "", CONFIG_DEFAULT, get_policies, set_policies, NULL, NULL) != API_OK) {
+    if (api.RegisterStringConfig(ctx, "policies", "", CONFIG_DEFAULT, get_policies, set_policies, NULL, NULL) != API_OK ||
+        api.RegisterNumericConfig(ctx, "top-keys", SHIM_DEFAULT_TOP_KEYS, CONFIG_DEFAULT, 0, SHIM_MAX_TOP_KEYS,
+                                  get_top_keys, set_top_keys, NULL, NULL) != API_OK) {
         api.Log(ctx, "warning", "gothrottle not loaded: the server refused its configuration");
         return API_ERR;
     }

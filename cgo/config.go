@@ -34,3 +34,8 @@ func setPolicies(value string) (text string, ok bool) {
 
 // parsePolicies is a variable so that a test can make it panic.
 var parsePolicies = commands.ParsePolicies
+
+// goCountDenials sets how many keys GO.TOP counts, and forgets what was counted.
+//
+//export goCountDenials
+func goCountDenials(keys C.int) { commands.CountDenials(int(keys)) }

@@ -83,7 +83,12 @@ func describeCommand(command *commands.Command, c *C.shim_command) {
 	c.info.complexity = C.CString(command.Complexity)
 	c.info.since = C.CString(command.Since)
 	c.info.arity = C.int(command.Arity)
-	c.info.tips = C.CString(commands.Tips)
+	c.info.tips = C.CString(strings.TrimSpace(commands.Tips + " " + command.FurtherTip))
+	c.info.args = describeArgs(command.Args)
+	if command.NoKey {
+		c.no_key = 1
+		return
+	}
 
 	// A zeroed element ends both lists, as the server wants.
 	spec := newC[C.api_key_spec](2)
@@ -97,7 +102,6 @@ func describeCommand(command *commands.Command, c *C.shim_command) {
 	spec.find_keys_type = C.FIND_KEYS_RANGE
 	*(*[3]C.int)(unsafe.Pointer(&spec.find_keys)) = [3]C.int{0, 1, 0} // range: lastkey, keystep, limit
 	c.info.key_specs = spec
-	c.info.args = describeArgs(command.Args)
 }
 
 // describeArgs returns the arguments and a zeroed one, which ends the list.

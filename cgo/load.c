@@ -224,6 +224,7 @@ static int asks_on_main_thread(RedisModuleCtx *ctx) {
 static void ask_for_keys(const shim_command *c, char *flags, size_t size) {
     int asks = c->plans && shim_server_asks;
     snprintf(flags, size, "%s%s", c->flags, asks ? " getkeys-api" : "");
+    if (c->no_key) return;
     c->info.key_specs->flags &= ~(uint64_t)KEYSPEC_INCOMPLETE; /* an earlier OnLoad may have set it */
     if (asks) c->info.key_specs->flags |= KEYSPEC_INCOMPLETE;
 }
@@ -231,7 +232,8 @@ static void ask_for_keys(const shim_command *c, char *flags, size_t size) {
 static int register_command(RedisModuleCtx *ctx, const shim_command *c, int index, int has_category) {
     char flags[64];
     ask_for_keys(c, flags, sizeof flags);
-    if (api.CreateCommand(ctx, c->name, shim_trampolines[index], flags, 1, 1, 1) != API_OK) {
+    int key = !c->no_key; /* the position of the first key and of the last one, and the step */
+    if (api.CreateCommand(ctx, c->name, shim_trampolines[index], flags, key, key, key) != API_OK) {
         if (c->only_if_free) {
             api.Log(ctx, "notice", "%s is taken, probably by redis-cell: left as it is", c->name);
             return API_OK;
@@ -247,8 +249,8 @@ static int register_command(RedisModuleCtx *ctx, const shim_command *c, int inde
     }
     if (api.SetCommandACLCategories != NULL) {
         char categories[64];
-        snprintf(categories, sizeof categories, "%s %s%s%s", c->writes ? "write" : "read",
-                 strstr(c->flags, "fast") ? "fast" : "slow",
+        snprintf(categories, sizeof categories, "%s %s%s%s%s", c->writes ? "write" : "read",
+                 strstr(c->flags, "fast") ? "fast" : "slow", strstr(c->flags, "admin") ? " admin dangerous" : "",
                  has_category ? " " : "", has_category ? acl_category : "");
         if (api.SetCommandACLCategories(command, categories) != API_OK)
             api.Log(ctx, "warning", "no ACL categories for %s: grant it by name", c->name);

@@ -34,9 +34,14 @@ func TestLoad(t *testing.T) {
 			flags = map[string]string{"0x11": "0x211", "0x32": "0x232"}[flags] // INCOMPLETE: the command itself tells its keys
 			commandFlags += " getkeys-api"
 		}
+		keys := fmt.Sprintf("\nkeys: flags=%s index=1 range=0,1,0\n", flags)
+		if row.Name == "GO.TOP" {
+			keys = " request_policy:all_shards\n"
+			categories = "read fast admin dangerous throttle"
+		}
 		want := fmt.Sprintf("summary: %s\ncomplexity: %s\nsince: %s\narity: %d\n"+
-			"tips: dont_cache nondeterministic_output\nkeys: flags=%s index=1 range=0,1,0\n",
-			row.Summary, row.Complexity, row.Since, row.Arity, flags) + describe(row.Args, "")
+			"tips: dont_cache nondeterministic_output",
+			row.Summary, row.Complexity, row.Since, row.Arity) + keys + describe(row.Args, "")
 		if c.Info != want {
 			t.Errorf("%s is described as\n%s\nwant\n%s", row.Name, c.Info, want)
 		}

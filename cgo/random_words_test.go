@@ -32,7 +32,10 @@ func TestRandom_words(t *testing.T) {
 		h.PutZset("leases", fakehost.Member{Score: -float64(h.Now() + r.Int64N(1e8)), Text: "\x02x"})
 		h.PutZset("window", fakehost.Member{Score: -float64(h.Now() - r.Int64N(1e8)), Text: "\x013:2"})
 		command := pick(r, commands.Table...)
-		call := []string{pick(r, command.Name, strings.ToLower(command.Name)), pick(r, keys...)}
+		call := []string{pick(r, command.Name, strings.ToLower(command.Name))}
+		if !command.NoKey {
+			call = append(call, pick(r, keys...))
+		}
 		likely, more := pick(r, 2, 10), 7
 		if command.Plan != nil {
 			call = append(call, randomClauses(r, words, keys)...)

@@ -31,6 +31,8 @@
 #define SHIM_MIN_QUOTA_LEN 21 /* commands.MinQuotaLen, MaxQuotaLen: the lengths of our strings */
 #define SHIM_MAX_QUOTA_LEN 36
 #define SHIM_MAX_MEMBER 513   /* commands.MaxMemberLen: the length of our longest member */
+#define SHIM_MAX_TOP_KEYS 10000    /* commands.MaxTopKeys, DefaultTopKeys */
+#define SHIM_DEFAULT_TOP_KEYS 1000
 #define SHIM_ERROR_TEXT 192   /* commands.MaxErrorText */
 #define SHIM_STACK_ENTRIES 8  /* the first entries of a key are on the stack of run */
 #define SHIM_INTERNAL 1       /* commands.ErrInternal */
@@ -112,6 +114,7 @@ typedef struct shim_call {
     struct { shim_cell *at; int64_t len, cap; } cells;      /* C writes */
     struct { shim_clause *at; int64_t len, cap; } clauses;  /* Go writes */
     int64_t now_us; /* C writes the wall clock, Go the time that it decided by */
+    int32_t db;       /* C writes, if shim_top_keys is not 0 */
     int32_t err_word; /* Go's own */
     int32_t outcome;  /* Go writes this and the next three */
     int32_t shape;
@@ -131,6 +134,7 @@ typedef struct shim_command {
     int32_t max_arity;     /* 0: no bound */
     int32_t min_arity;
     int32_t writes;        /* 0: keys are opened for reading only */
+    int32_t no_key;
     int32_t plans;         /* goPlan names the keys; 0: the first word is the only key */
     int32_t state;         /* the kind that the only key must have */
     int32_t only_if_free;  /* a taken name is no error */
@@ -182,6 +186,7 @@ int64_t shim_wall_us(void);
 
 /* config.c: registers the configurations, and sets them to the values that the server has for them. */
 int shim_load_config(RedisModuleCtx *ctx);
+extern long long shim_top_keys; /* how many keys GO.TOP counts */
 
 /* key.c: opening a key, and doing what Go said. entries has room for SHIM_STACK_ENTRIES. */
 void shim_open_key(RedisModuleCtx *ctx, const shim_command *command, shim_key *key,

@@ -87,6 +87,7 @@ type Call struct {
 	Cells   []Cell        // of hashes: the cells of each key, key after key
 	Clauses []Clause      // room for the clauses of a Plan
 	Now     funnel.Micros // since the Unix epoch; never runs backward
+	DB      int32         // the number of the database; 0 if GO.TOP counts nothing
 
 	// Set by the handler.
 	ErrWord int32 // the index in Args, plus 1, of the word that the error names; 0: none

@@ -41,12 +41,32 @@ func (s *store) checkReply(command *Command, c *Call) {
 		for _, clause := range c.Clauses {
 			bad = bad || clause.Replies < 5 || int(clause.Replies) > len(clause.Reply)
 		}
+	case Items:
+		bad = bad || c.Replies != 0 || !oneItem(s.items)
 	default:
 		bad = true
 	}
 	if bad {
 		s.t.Errorf("%s %q: no reply: %+v", command.Name, c.Args, c)
 	}
+}
+
+// oneItem reports whether the items are one item, with the items inside it.
+func oneItem(items []item) bool {
+	open := int64(1) // how many items must still come
+	for _, it := range items {
+		if open == 0 {
+			return false
+		}
+		open--
+		switch it.kind {
+		case ItemArray:
+			open += it.n
+		case ItemMap:
+			open += 2 * it.n
+		}
+	}
+	return open == 0
 }
 
 // check makes sure that a handler set what belongs to Becomes, and nothing else.
@@ -85,7 +105,7 @@ func (s *store) check(c *Call, k *Key) {
 
 // poisonedKey has rubbish in every field.
 var poisonedKey = Key{
-	Word: -77, Wants: -77, Asked: -77, Kind: -77, Length: -77, Text: "rubbish", FirstCell: -77, NumCells: -77,
+	Word: -77, Wants: -77, Asked: -77, Kind: -77, Length: -77, Text: "rubbish", ExpiresAt: -77, FirstCell: -77, NumCells: -77,
 	Becomes: -77, NewLen: -77, AddPrefix: -77, AddWord: -77, AddTime: -77, ExpireFrom: -77, ExpireTo: -77,
 	slackBase: -77, NewText: [48]byte{0: 0xa5, 17: 0xa5, 33: 0xa5, 47: 0xa5},
 }
@@ -129,7 +149,7 @@ func (s *store) poisonedCall(words []string) *Call {
 func snapshot(c *Call) string {
 	b := fmt.Sprintf("%q %d %d keys %d cells %d clauses", c.Args, c.Now, len(c.Keys), len(c.Cells), len(c.Clauses))
 	for _, k := range c.Keys {
-		b += fmt.Sprintf("; %d %d %d %d %d %q %d %d", k.Word, k.Wants, k.Asked, k.Kind, k.Length, k.Text, k.FirstCell, k.NumCells)
+		b += fmt.Sprintf("; %d %d %d %d %d %d %q %d %d", k.Word, k.Wants, k.Asked, k.Kind, k.Length, k.ExpiresAt, k.Text, k.FirstCell, k.NumCells)
 	}
 	for _, cell := range c.Cells {
 		b += fmt.Sprintf("; %d %b %b", cell.Index, cell.Found, cell.Bad)

@@ -63,6 +63,9 @@ const (
 	ErrKeyRepeated
 	ErrKeyShared
 	ErrForceLease
+	ErrTopCountNotInteger
+	ErrTopCountRange
+	ErrTopOff
 	NumErrors
 )
 
@@ -118,6 +121,9 @@ var errorTexts = [NumErrors]string{
 	ErrKeyRepeated:           "ERR a key may be named only once",
 	ErrKeyShared:             "ERR a WINDOW, QUOTA or LEASE clause must have its key alone",
 	ErrForceLease:            "ERR FORCE cannot be combined with a LEASE clause",
+	ErrTopCountNotInteger:    "ERR the count of keys is not an integer",
+	ErrTopCountRange:         fmt.Sprintf("ERR the count of keys must be between 1 and %d", MaxTopKeys),
+	ErrTopOff:                "ERR no denials are counted: the configuration top-keys is 0",
 }
 
 // Text returns the reply's text: an upper-case code and a plain sentence.

@@ -37,6 +37,7 @@ func TestErrors(t *testing.T) {
 	seen := map[ErrorCode]bool{NoError: true, ErrInternal: true}
 	s := foreignKeys(t)
 	before := s.dump()
+	CountDenials(0)
 	ids := func(n int) string { return strings.Repeat(" a", n) }
 	clauses := func(n int) string { return strings.Repeat(" THROTTLE 1 1 1", n) }
 	for _, row := range []struct {
@@ -79,6 +80,9 @@ func TestErrors(t *testing.T) {
 		{"GO.THROTTLE k 15 30 60 RESERVE", ErrReserveWithoutMaxWait},
 		{"GO.THROTTLE k 15 30 60 LOCKOUT", ErrLockoutWithoutTime},
 		{"GO.ALL k THROTTLE 1 1 1 KEY l LEASE 1 1 a FORCE", ErrForceLease},
+		{"GO.TOP 1x", ErrTopCountNotInteger},
+		{"GO.TOP 10001", ErrTopCountRange},
+		{"GO.TOP", ErrTopOff},
 		{"GO.WINDOW k x 60", ErrLimitNotInteger},
 		{"GO.WINDOW k 0 60", ErrLimitRange},
 		{"GO.WINDOW k 1000000000001 60", ErrLimitRange},

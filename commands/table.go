@@ -84,12 +84,14 @@ type Command struct {
 	Summary    string
 	Complexity string
 	Since      string // the version of the module that brought it
+	FurtherTip string // a tip besides Tips
 	Flags      string // the server's command flags
 	Arity      int    // as the server counts, with the name; negative: at least
 	MinArity   int    // the least number of words, with the name; 0 if Arity says it
 	MaxArity   int    // the greatest number of words, with the name; 0: no bound, the handler decides
 	Args       []Arg
 	State      Kind // what the only key holds, which is the first word; not set if there is a Plan
+	NoKey      bool // the command has no key
 
 	// Plan, if not nil, says which keys a call has and what they must hold. It appends to
 	// Call.Keys and Call.Clauses. It runs before any key is opened, and also when the server asks
@@ -136,6 +138,7 @@ var Table = []Command{
 	quotaRO,
 	leaseRO,
 	allRO,
+	top,
 }
 
 // readOnly returns the row of a command's twin, which replies the same and changes nothing:

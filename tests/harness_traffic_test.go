@@ -310,7 +310,7 @@ func (tr *traffic) byHand() []any {
 // sampled returns the sample of any command of the table, or one of its wrong calls.
 func (tr *traffic) sampled() []any {
 	row := commands.Table[tr.r.IntN(len(commands.Table))]
-	if len(row.Wrong) > 0 && tr.oneIn(10) {
+	if row.NoKey || len(row.Wrong) > 0 && tr.oneIn(10) {
 		return fields(row.Wrong[tr.r.IntN(len(row.Wrong))].Call)
 	}
 	return on(row.Sample.Call, fmt.Sprint("sample:", row.Name, ":", tr.r.IntN(3)))

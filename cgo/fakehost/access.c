@@ -25,6 +25,12 @@ int fake_GetServerVersion(void) {
     return fake.version;
 }
 
+int fake_GetSelectedDb(RedisModuleCtx *ctx) {
+    CALLED(GetSelectedDb);
+    (void)ctx;
+    return fake.database;
+}
+
 int fake_GetContextFlags(RedisModuleCtx *ctx) {
     CALLED(GetContextFlags);
     (void)ctx;

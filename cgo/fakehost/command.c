@@ -91,8 +91,9 @@ int fake_CreateCommand(RedisModuleCtx *ctx, const char *name, RedisModuleCmdFunc
     MAY_FAIL;
     if (!fake.loading) fake_fault("CreateCommand outside of OnLoad");
     if (!all_among(command_flags, flags) || fake_knows(name)) return API_ERR;
-    if (first_key != 1 || last_key < first_key || step < 1)
-        fake_fault("%s: keys %d, %d, %d", name, first_key, last_key, step);
+    if (first_key != 0 || last_key != 0 || step != 0) /* else the command has no key */
+        if (first_key != 1 || last_key < first_key || step < 1)
+            fake_fault("%s: keys %d, %d, %d", name, first_key, last_key, step);
     RedisModuleCommand *command = calloc(1, sizeof *command);
     if (command == NULL) abort();
     command->module = ctx->module;

@@ -30,37 +30,77 @@ void fake_forget_configs(fake_module *module) {
     }
 }
 
-int fake_RegisterStringConfig(RedisModuleCtx *ctx, const char *name, const char *initial, unsigned flags,
-                              RedisModuleConfigGetStringFunc get, RedisModuleConfigSetStringFunc set,
-                              RedisModuleConfigApplyFunc apply, void *data) {
-    CALLED(RegisterStringConfig);
-    MAY_FAIL;
+/* Makes a configuration, or returns NULL if the server would refuse it. */
+static fake_config *add_config(RedisModuleCtx *ctx, const char *name, const char *initial, unsigned flags,
+                               RedisModuleConfigApplyFunc apply, void *data) {
     fake_text full = {0};
     fake_printf(&full, "%s.%s", ctx->module->name, name);
     if (!fake.loading || !is_name(name) || fake_find_config(full.bytes) != NULL) {
         fake_drop(&full);
-        return API_ERR;
+        return NULL;
     }
-    if (initial == NULL) fake_fault("%s has no default value: the server would read through NULL", full.bytes);
     if (flags != CONFIG_DEFAULT || apply != NULL) fake_fault("%s: the fake host has no flags and no apply", full.bytes);
     fake_config *config = calloc(1, sizeof *config);
     if (config == NULL) abort();
     config->module = ctx->module;
     config->name = full.bytes + strlen(ctx->module->name) + 1;
     config->full_name = full.bytes;
-    config->initial = strdup(initial != NULL ? initial : "");
-    config->get = get;
-    config->set = set;
+    config->initial = strdup(initial);
     config->data = data;
     config->next = fake.configs;
     fake.configs = config;
     ctx->module->configs++;
+    return config;
+}
+
+int fake_RegisterStringConfig(RedisModuleCtx *ctx, const char *name, const char *initial, unsigned flags,
+                              RedisModuleConfigGetStringFunc get, RedisModuleConfigSetStringFunc set,
+                              RedisModuleConfigApplyFunc apply, void *data) {
+    CALLED(RegisterStringConfig);
+    MAY_FAIL;
+    if (initial == NULL) fake_fault("%s has no default value: the server would read through NULL", name);
+    fake_config *config = add_config(ctx, name, initial != NULL ? initial : "", flags, apply, data);
+    if (config == NULL) return API_ERR;
+    config->get = get;
+    config->set = set;
     return API_OK;
+}
+
+int fake_RegisterNumericConfig(RedisModuleCtx *ctx, const char *name, long long initial, unsigned flags,
+                               long long least, long long most, RedisModuleConfigGetNumericFunc get,
+                               RedisModuleConfigSetNumericFunc set, RedisModuleConfigApplyFunc apply, void *data) {
+    CALLED(RegisterNumericConfig);
+    MAY_FAIL;
+    char text[FAKE_DECIMAL + 1] = {0};
+    fake_decimal(text, initial);
+    fake_config *config = add_config(ctx, name, text, flags, apply, data);
+    if (config == NULL) return API_ERR;
+    if (initial < least || initial > most) fake_fault("%s: the default value is out of range", name);
+    config->get_number = get;
+    config->set_number = set;
+    config->least = least;
+    config->most = most;
+    return API_OK;
+}
+
+/* Gives the module a number that is in range, as the server does. */
+static int set_number(const fake_config *config, const char *bytes, size_t len, fake_text *error) {
+    long long n;
+    error->len = 0;
+    if (fake_number(bytes, len, &n) != API_OK || n < config->least || n > config->most) {
+        fake_printf(error, "argument must be between %lld and %lld inclusive", config->least, config->most);
+        return API_ERR;
+    }
+    RedisModuleString *text = NULL;
+    int result = config->set_number(config->name, n, config->data, &text);
+    if (result != API_OK || text != NULL) fake_fault("%s: the fake host knows no refused numbers", config->full_name);
+    return result;
 }
 
 /* Gives the module a value and takes the error. The value is the host's and must stay so. A value
  * that the module keeps must take the place of the value before. */
 static int set(const fake_config *config, const char *bytes, size_t len, fake_text *error) {
+    if (config->set_number != NULL) return set_number(config, bytes, len, error);
     RedisModuleString *value = fake_new_string(bytes, len), *text = NULL;
     long strings = fake.strings;
     int had = config->get(config->name, config->data) != NULL;
@@ -85,7 +125,7 @@ int fake_config_set(const char *full_name, const char *bytes, size_t len, fake_t
         fake_printf(error, "no such configuration");
         return API_ERR;
     }
-    const RedisModuleString *now = config->get(config->name, config->data);
+    const RedisModuleString *now = config->get != NULL ? config->get(config->name, config->data) : NULL;
     if (now != NULL && now->len == len && memcmp(now->bytes, bytes, len) == 0) return API_OK;
     return set(config, bytes, len, error);
 }
@@ -93,6 +133,10 @@ int fake_config_set(const char *full_name, const char *bytes, size_t len, fake_t
 int fake_config_get(const char *full_name, fake_text *value) {
     const fake_config *config = fake_find_config(full_name);
     if (config == NULL) return API_ERR;
+    if (config->get_number != NULL) {
+        fake_printf(value, "%lld", config->get_number(config->name, config->data));
+        return API_OK;
+    }
     const RedisModuleString *now = config->get(config->name, config->data);
     if (now != NULL) fake_append(value, now->bytes, now->len);
     return API_OK;

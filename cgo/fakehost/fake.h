@@ -144,6 +144,9 @@ typedef struct fake_config {
     const char *name; /* the end of full_name */
     RedisModuleConfigGetStringFunc get;
     RedisModuleConfigSetStringFunc set;
+    RedisModuleConfigGetNumericFunc get_number; /* NULL for a configuration that is a text */
+    RedisModuleConfigSetNumericFunc set_number;
+    long long least, most;
     void *data;
 } fake_config;
 fake_config *fake_find_config(const char *full_name);
@@ -221,6 +224,7 @@ typedef struct fake_host {
     int version;         /* of the server: 0x00MMmmpp */
     int io_threads;      /* as CONFIG GET tells; 0: the server has no such setting */
     int cluster, no_user, forgot_user;
+    int database;        /* of all calls, as the module is told; there is one keyspace */
     int valkey;          /* each API function also has a name that begins with ValkeyModule_ */
     int loading;         /* OnLoad is running */
     int poisons;         /* the stack is overwritten before each command */

@@ -199,6 +199,9 @@ func (h *Host) ConfigGet(name string) (value string, found bool) {
 	return textOf(&text), found
 }
 
+// SelectDB sets the number of the database that the module is told. The keys stay the same.
+func (h *Host) SelectDB(n int) { C.fake.database = C.int(n) }
+
 // Restore undoes Hide, Fail, Take, BusyName and RenameAway.
 func (h *Host) Restore() {
 	for _, list := range []int{C.FAKE_HIDDEN, C.FAKE_FAILING, C.FAKE_TAKEN, C.FAKE_RENAMED, C.FAKE_BUSY} {

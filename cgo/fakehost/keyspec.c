@@ -24,6 +24,7 @@ static int follow_spec(const RedisModuleCommand *command, int argc, fake_keys *k
     long long last;
     keys->num = 0;
     if (spec->begin_search_type == 0 && fake_has_flag(command, "getkeys-api")) return 0;
+    if (first == 0) return 1; /* no key */
     find_range(spec, argc, first, &last, &step);
     if (first >= argc || last >= argc || last < first || spec->flags & KEYSPEC_INCOMPLETE) return 0;
     for (int i = first; i <= last; i += step) fake_add_key(keys, i);

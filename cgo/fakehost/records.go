@@ -168,13 +168,15 @@ type Reply struct {
 	Err   string  // the text of an error; "" if the reply is not an error
 	Int   int64   // an integer
 	Array []Reply // an array; nil if the reply is not an array
+	Text  *string // a string; nil if the reply is not a string
+	Null  bool    // null
 }
 
 // Ints returns the elements of an array of integers, nil if the reply is anything else.
 func (r Reply) Ints() []int64 {
 	var ints []int64
 	for _, element := range r.Array {
-		if element.Err != "" || element.Array != nil {
+		if element.Err != "" || element.Array != nil || element.Text != nil || element.Null {
 			return nil
 		}
 		ints = append(ints, element.Int)
@@ -186,6 +188,10 @@ func (r Reply) String() string {
 	switch {
 	case r.Err != "":
 		return r.Err
+	case r.Null:
+		return "(nil)"
+	case r.Text != nil:
+		return *r.Text
 	case r.Array == nil:
 		return strconv.FormatInt(r.Int, 10)
 	}
@@ -216,11 +222,16 @@ func parseReply(wire string) (Reply, string) {
 		return Reply{Err: line[1:]}, rest
 	}
 	n, err := strconv.ParseInt(line[1:], 10, 64)
-	if err != nil || line[0] != ':' && line[0] != '*' {
+	switch {
+	case err != nil || !strings.Contains(":*$", line[:1]):
 		panic("fakehost: no reply: " + strconv.Quote(line))
-	}
-	if line[0] == ':' {
+	case line[0] == ':':
 		return Reply{Int: n}, rest
+	case line[0] == '$' && n < 0:
+		return Reply{Null: true}, rest
+	case line[0] == '$':
+		text := rest[:n]
+		return Reply{Text: &text}, rest[n+2:]
 	}
 	array := make([]Reply, n)
 	for i := range array {

@@ -1,0 +1,46 @@
+package cgo_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// The configuration top-keys says how many keys are counted. A changed value empties the table. The
+// name of a key begins with the number of the database.
+func TestTop(t *testing.T) {
+	h := loaded(t)
+	const name = "gothrottle.top-keys"
+	wantConfig(t, h, name, "1000")
+	size := func(value, err string) {
+		t.Helper()
+		if got := h.ConfigSet(name, value); got != err {
+			t.Errorf("%s: %q, want %q", value, got, err)
+		}
+	}
+	deny := func(key string, times int) {
+		for range times {
+			call(h, "GO.QUOTA "+key+" 1 60 9")
+		}
+	}
+	long := strings.Repeat("x", 200)
+	size("2", "")
+	deny("a", 3)
+	h.SelectDB(7)
+	deny(long, 2)
+	counted := "[[0:a 3 0] [7:" + x126 + " 2 0]]"
+	wantReply(t, h, "GO.TOP", counted)
+	size("2", "")
+	size("-1", "argument must be between 0 and 10000 inclusive")
+	size("10001", "argument must be between 0 and 10000 inclusive")
+	wantReply(t, h, "GO.TOP", counted)
+	deny("b", 1)
+	wantReply(t, h, "GO.TOP", "[[0:a 3 0] [7:b 3 2]]")
+	size("0", "")
+	deny("b", 1)
+	wantReply(t, h, "GO.TOP", "ERR no denials are counted: the configuration top-keys is 0")
+	size("10000", "")
+	deny("b", 1)
+	wantReply(t, h, "GO.TOP", "[[7:b 1 0]]")
+}
+
+var x126 = strings.Repeat("x", 126)

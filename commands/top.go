@@ -1,0 +1,106 @@
+package commands
+
+import (
+	"fmt"
+
+	"gothrottle/funnel"
+)
+
+// Bounds and defaults of GO.TOP.
+const (
+	defaultTop     = 10
+	MaxTopKeys     = funnel.MaxTopSize
+	DefaultTopKeys = 1000 // of the configuration top-keys
+)
+
+var top = Command{
+	Name:       "GO.TOP",
+	Summary:    "Tells the keys whose calls this node denied most often.",
+	Complexity: "O(N*log(N)) with N the configuration top-keys",
+	Since:      "0.1.0",
+	Flags:      "admin readonly allow-loading allow-stale",
+	FurtherTip: "request_policy:all_shards",
+	Arity:      -1,
+	MaxArity:   3,
+	NoKey:      true,
+	Args: []Arg{
+		{Name: "count", Type: ArgInteger, Optional: true, Bounds: fmt.Sprintf("1 to %d", MaxTopKeys),
+			Summary: fmt.Sprintf("How many keys, %d if not given.", defaultTop)},
+		{Name: "RESET", Type: ArgToken, Optional: true, Summary: "Then count anew."},
+	},
+	Handler: runTop,
+	Sample:  Sample{"GO.TOP 1", "[]", "[]", ""},
+	Wrong: []WrongCall{
+		{"GO.TOP 1x", ErrTopCountNotInteger},
+		{"GO.TOP 0", ErrTopCountRange},
+		{"GO.TOP RESET 5", ErrUnknownOption},
+	},
+}
+
+// denials are the keys of denied calls; nil if top-keys is 0.
+var denials *funnel.Top
+
+// CountDenials sets how many keys GO.TOP counts, 0 to MaxTopKeys; 0 is none. What was counted is
+// forgotten.
+func CountDenials(keys int) {
+	denials = nil
+	if keys > 0 {
+		denials = funnel.NewTop(keys)
+	}
+}
+
+// Run runs the handler of the command and counts a denial. See Call for the contract.
+func (command *Command) Run(c *Call) ErrorCode {
+	err := command.Handler(c)
+	if c.Outcome == Limited && err == NoError && denials != nil && command.Writes() {
+		c.countDenial()
+	}
+	return err
+}
+
+// countDenial counts the keys of limited clauses, each key once. The clauses of one key stand
+// together.
+func (c *Call) countDenial() {
+	if c.Shape != Nested {
+		denials.Count(int(c.DB), c.Args[c.Keys[0].Word])
+		return
+	}
+	last := int32(-1)
+	for i := range c.Clauses {
+		cl := &c.Clauses[i]
+		if cl.Reply[0] != 0 && cl.Key != last {
+			last = cl.Key
+			denials.Count(int(c.DB), c.Args[c.Keys[last].Word])
+		}
+	}
+}
+
+func runTop(c *Call) (err ErrorCode) {
+	count, rest := int64(defaultTop), c.Args
+	if len(rest) > 0 && looksNumeric(rest[0]) {
+		if count, err = intArg(rest[0], 1, MaxTopKeys, ErrTopCountNotInteger, ErrTopCountRange); err != NoError {
+			return err
+		}
+		rest = rest[1:]
+	}
+	reset := len(rest) > 0
+	if reset && (!isWord(rest[0], "RESET") || len(rest) > 1) {
+		return c.fail(ErrUnknownOption, len(c.Args)-1)
+	}
+	if denials == nil {
+		return ErrTopOff
+	}
+	most := denials.Most(int(count))
+	TheHost.Reply(c, ItemArray, int64(len(most)), "")
+	for _, key := range most {
+		TheHost.Reply(c, ItemArray, 3, "")
+		TheHost.Reply(c, ItemText, 0, key.Name)
+		TheHost.Reply(c, ItemInteger, key.Denied, "")
+		TheHost.Reply(c, ItemInteger, key.Error, "")
+	}
+	if reset {
+		denials.Reset()
+	}
+	c.Shape = Items
+	return NoError
+}
