@@ -34,7 +34,7 @@ func goCall(record *C.shim_call, command C.int) C.int {
 	clock := (*funnel.Clock)(unsafe.Pointer(&C.shim_clock))
 	call.Now = clock.Now(call.Now, monotonic)
 	row := &commands.Table[command]
-	err := guard(row, row.Run, call)
+	err := guard(row, (*commands.Command).Run, call)
 	if err != commands.NoError && call.ErrWord > 0 {
 		writeError(record, call, err)
 	}
@@ -48,7 +48,7 @@ func goCall(record *C.shim_call, command C.int) C.int {
 func goPlan(record *C.shim_call, command C.int) C.int {
 	call := (*commands.Call)(unsafe.Pointer(record))
 	row := &commands.Table[command]
-	err := guard(row, row.Plan, call)
+	err := guard(row, (*commands.Command).FindKeys, call)
 	if err != commands.NoError && call.ErrWord > 0 {
 		writeError(record, call, err)
 	}
@@ -65,14 +65,14 @@ func writeError(record *C.shim_call, call *commands.Call, err commands.ErrorCode
 
 // guard runs a function of a row so that no panic leaves Go: a panic would end the server. A
 // call that panicked is an error and changes nothing.
-func guard(row *commands.Command, run func(*commands.Call) commands.ErrorCode, call *commands.Call) (err commands.ErrorCode) {
+func guard(row *commands.Command, run func(*commands.Command, *commands.Call) commands.ErrorCode, call *commands.Call) (err commands.ErrorCode) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			err, call.ErrWord = commands.ErrInternal, 0
 			logCaught(row.Name, reason)
 		}
 	}()
-	return run(call)
+	return run(row, call)
 }
 
 // logCaught counts and logs a panic that a barrier has caught.

@@ -37,7 +37,7 @@ func TestGuard(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			log := listen(t)
 			command := commands.Command{Name: "GO.TEST", Handler: row.handler}
-			if got := guard(&command, command.Handler, &commands.Call{}); got != row.want {
+			if got := guard(&command, (*commands.Command).Run, &commands.Call{}); got != row.want {
 				t.Errorf("error %d, want %d", got, row.want)
 			}
 			switch {
@@ -57,7 +57,7 @@ func TestGuard(t *testing.T) {
 func TestGuard_allocations(t *testing.T) {
 	command := commands.Command{Handler: func(*commands.Call) commands.ErrorCode { return commands.NoError }}
 	call := &commands.Call{}
-	if n := testing.AllocsPerRun(1000, func() { guard(&command, command.Handler, call) }); n != 0 {
+	if n := testing.AllocsPerRun(1000, func() { guard(&command, (*commands.Command).Run, call) }); n != 0 {
 		t.Errorf("%v allocations per call", n)
 	}
 }

@@ -203,6 +203,9 @@ func (c *Command) InfoName() string {
 	return strings.ReplaceAll(strings.TrimPrefix(strings.ToLower(c.Name), "go."), ".", "_")
 }
 
+// FindKeys runs the Plan of the command.
+func (c *Command) FindKeys(call *Call) ErrorCode { return c.Plan(call) }
+
 // Writes reports whether the command may change its keys.
 func (c *Command) Writes() bool { return strings.HasPrefix(c.Flags, "write") }
 
