@@ -28,7 +28,7 @@ func (o *Quota) Clone() *Quota {
 // Void reports whether nothing is in use at now.
 func (o *Quota) Void(now funnel.Micros) bool { return o.used == 0 || o.end <= now }
 
-// Call decides and applies one call.
+// Call decides and applies one call. A call with TooMuch gets no other answer.
 func (o *Quota) Call(now funnel.Micros, p funnel.QuotaParams) (v funnel.Verdict) {
 	used, end := o.used, o.end
 	if o.Void(now) {
@@ -44,9 +44,11 @@ func (o *Quota) Call(now funnel.Micros, p funnel.QuotaParams) (v funnel.Verdict)
 		if used += v.Granted; used == 0 {
 			end, v.Change = 0, funnel.Forget
 		}
-	case take > p.Limit:
+	case p.Force && take > 0 && used+take > mostInUse:
+		return funnel.Verdict{TooMuch: true}
+	case take > p.Limit && !p.Force:
 		v.Limited, v.RetryAfter = true, funnel.Never
-	case over:
+	case over && !p.Force:
 		v.Limited, v.RetryAfter = true, (end - now).Nanos()
 	case take > 0:
 		if used == 0 {

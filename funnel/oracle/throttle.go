@@ -11,23 +11,34 @@ import (
 const lastInstant funnel.Nanos = math.MaxInt64
 
 // Throttle models a GCRA limiter as a leaky bucket. The bucket holds an exact number of
-// units, which drain at a rate.
+// units, which drain at a rate. A lockout is an instant beside the bucket.
 type Throttle struct {
-	at    *big.Rat // an instant, in ns since the Unix epoch; nil: nothing is in use
-	units *big.Rat // the units in use at that instant
-	rate  *big.Rat // the units that drain in one ns; nil if unknown
+	at     *big.Rat     // an instant, in ns since the Unix epoch; nil: nothing is in use
+	units  *big.Rat     // the units in use at that instant
+	rate   *big.Rat     // the units that drain in one ns; nil if unknown
+	locked funnel.Nanos // when the lockout ends, in ns since the Unix epoch; 0: there is none
 }
 
 // NewThrottle returns a bucket that drains at rate and is empty at the instant empty, in ns
 // since the Unix epoch. The zero rate means unknown, as for an adopted redis-cell key: each
 // call then sees the usage that its own rate would drain until that instant.
 func NewThrottle(empty *big.Rat, rate funnel.Rate) *Throttle {
-	o := &Throttle{at: empty, units: new(big.Rat)}
+	return NewLockedThrottle(empty, rate, 0)
+}
+
+// NewLockedThrottle returns a bucket as NewThrottle does, with a lockout that ends at the
+// instant end, in ns since the Unix epoch. 0 means that there is no lockout.
+func NewLockedThrottle(empty *big.Rat, rate funnel.Rate, end funnel.Nanos) *Throttle {
+	o := &Throttle{at: empty, units: new(big.Rat), locked: end}
 	if rate.Count != 0 {
 		o.rate = perNano(rate)
 	}
 	return o
 }
+
+// Locked returns when the lockout ends, in ns since the Unix epoch, or 0 if there is none. A
+// lockout that has ended stays until a call changes the state.
+func (o *Throttle) Locked() funnel.Nanos { return o.locked }
 
 // State returns the instant at which the bucket is empty, in ns since the Unix epoch, and
 // its rate in lowest terms. The zero rate means that the rate is unknown.
@@ -48,66 +59,114 @@ func (o *Throttle) Clone() *Throttle {
 	return &c
 }
 
-// Void reports whether nothing is in use at now.
+// Void reports whether nothing is in use at now and no lockout stands.
 func (o *Throttle) Void(now funnel.Nanos) bool {
 	empty, _ := o.State()
-	return empty.Cmp(whole(now)) <= 0
+	return empty.Cmp(whole(now)) <= 0 && o.locked <= now
 }
 
-// Call decides and applies one call.
+// Call decides and applies one call. A call with TooMuch gets no other answer.
 //
 // Usage whose rate changes is rounded up to what drains in whole 1/Count ns, because
 // [funnel.ThrottleState] cannot hold more digits. Usage that would drain only at
 // 2^63-1 ns since the Unix epoch, in the year 2262, or later keeps its old rate.
 func (o *Throttle) Call(now funnel.Nanos, p funnel.ThrottleParams) (v funnel.Verdict) {
 	rate, limit := perNano(p.Rate), whole(p.Limit)
-	units := o.inUse(now, rate)
-	next := Throttle{at: whole(now), rate: rate}
-	changed := units.Sign() > 0 && o.rate != nil && o.rate.Cmp(rate) != 0
-	tooLong := false
-	if changed {
-		rounded := roundUp(units, rate)
-		if tooLong = add(whole(now), quo(rounded, rate)).Cmp(whole(lastInstant)) >= 0; tooLong {
-			next.rate = o.rate
-		} else {
-			units = rounded
-		}
-	}
-
+	next, changed := o.advanced(now, rate)
+	rest := max(next.locked-now, 0) // of the lockout
 	quantity := p.Quantity
 	if p.UpTo && quantity > 0 {
-		quantity = min(quantity, max(saturated(floor(sub(limit, units))), 1))
+		quantity = min(quantity, max(saturated(floor(sub(limit, next.units))), 1))
 	}
-	missing := sub(add(units, whole(quantity)), limit)
+	missing := sub(add(next.units, whole(quantity)), limit)
+	early := quo(missing, rate) // by how long the call comes too early; negative if it does not
+	if p.Reserve && quantity > 0 {
+		early = sub(early, whole(p.MaxWait))
+	}
+	wait := max(funnel.Nanos(saturated(ceil(early))), rest)
 	switch {
 	case quantity < 0:
-		v.Granted, v.Change = -min(-quantity, saturated(ceil(units))), funnel.Store
-		if units = add(units, whole(quantity)); units.Sign() <= 0 {
-			units, v.Change = new(big.Rat), funnel.Forget
+		v.Granted, v.Change = next.giveBack(-quantity), funnel.Store
+		if next.Void(now) {
+			v.Change = funnel.Forget
 		}
-	case quantity > p.Limit:
-		v.Limited, v.RetryAfter = true, funnel.Never
-	case missing.Sign() > 0:
-		v.Limited, v.RetryAfter = true, drain(missing, rate)
-		if changed && !tooLong && quantity > 0 {
-			v.Change = funnel.Store
+	case quantity == 0 && (wait <= 0 || p.Force): // a peek that is not limited
+	case quantity == 0:
+		v.Limited, v.RetryAfter = true, wait
+	case p.Force || quantity <= p.Limit && wait <= 0:
+		next.units, next.rate = add(next.units, whole(quantity)), rate
+		if next.tooMuch(now, p) {
+			return funnel.Verdict{TooMuch: true}
 		}
-	case quantity > 0:
-		units, next.rate = add(units, whole(quantity)), rate
 		v.Granted, v.Change = quantity, funnel.Store
 		if quantity < p.Quantity {
 			v.RetryAfter = drain(add(missing, whole(int64(1))), rate)
 		}
+		if p.Reserve {
+			v.Wait = max(drain(missing, rate), 0)
+		}
+	case quantity > p.Limit:
+		v.Limited, v.RetryAfter = true, funnel.Never
+	default:
+		if p.Lockout > 0 && rest == 0 {
+			next.locked = now + min(p.Lockout, lastInstant-now)
+			changed, wait = true, max(wait, p.Lockout)
+		}
+		v.Limited, v.RetryAfter = true, wait
+		if changed {
+			v.Change = funnel.Store
+		}
 	}
-	v.Remaining = max(saturated(floor(sub(limit, units))), 0)
-	v.ResetAfter = drain(units, rate)
-	switch next.units = units; v.Change {
+	v.Remaining = max(saturated(floor(sub(limit, next.units))), 0)
+	v.ResetAfter = drain(next.units, rate)
+	if next.locked > now {
+		v.Remaining, v.ResetAfter = 0, max(v.ResetAfter, next.locked-now)
+	}
+	switch v.Change {
 	case funnel.Store:
 		*o = next
 	case funnel.Forget:
 		*o = Throttle{}
 	}
 	return v
+}
+
+// advanced returns the bucket as a call at now and at rate would store it if the call took
+// nothing. A lockout that has ended is left out. changed reports whether what is in use has got
+// another rate.
+func (o *Throttle) advanced(now funnel.Nanos, rate *big.Rat) (next Throttle, changed bool) {
+	next = Throttle{at: whole(now), units: o.inUse(now, rate), rate: rate}
+	if o.locked > now {
+		next.locked = o.locked
+	}
+	if next.units.Sign() == 0 || o.rate == nil || o.rate.Cmp(rate) == 0 {
+		return next, false
+	}
+	rounded := roundUp(next.units, rate)
+	if add(whole(now), quo(rounded, rate)).Cmp(whole(lastInstant)) >= 0 {
+		next.rate = o.rate
+		return next, false
+	}
+	next.units = rounded
+	return next, true
+}
+
+// giveBack takes up to units out of the bucket. It returns how many it took, as a
+// negative number.
+func (o *Throttle) giveBack(units int64) (granted int64) {
+	granted = -min(units, saturated(ceil(o.units)))
+	if o.units = sub(o.units, whole(units)); o.units.Sign() < 0 {
+		o.units = new(big.Rat)
+	}
+	return granted
+}
+
+// tooMuch reports whether a call with FORCE or RESERVE must not leave the bucket as it is at now.
+// After FORCE all must drain within 100 years, after RESERVE by the last instant.
+func (o *Throttle) tooMuch(now funnel.Nanos, p funnel.ThrottleParams) bool {
+	empties := quo(o.units, o.rate)
+	return p.Force && empties.Cmp(whole(funnel.MaxPeriod)) > 0 ||
+		p.Reserve && empties.Cmp(whole(lastInstant-now)) > 0
 }
 
 // inUse returns the units in use at now, for a call at rate.

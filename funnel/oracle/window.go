@@ -14,6 +14,9 @@ type Window struct {
 	log []admission // by time; no admission without units
 }
 
+// mostInUse is how many units may be in use in a window after a call with FORCE.
+const mostInUse = 1_000_000_000_000_000
+
 // admission is units that leave together, a period after time.
 type admission struct {
 	time  funnel.Micros
@@ -36,8 +39,8 @@ func (o *Window) InUse(now, period funnel.Micros) (units int64) {
 	return units
 }
 
-// Call decides and applies one call. A refund of everything empties the log; a server may
-// keep the log's entries, which then count for nothing.
+// Call decides and applies one call. A call with TooMuch gets no other answer. A refund of
+// everything empties the log; a server may keep the log's entries, which then count for nothing.
 func (o *Window) Call(now funnel.Micros, p funnel.WindowParams) (v funnel.Verdict) {
 	used := o.InUse(now, p.Period)
 	quantity := p.Quantity
@@ -52,9 +55,11 @@ func (o *Window) Call(now funnel.Micros, p funnel.WindowParams) (v funnel.Verdic
 		if len(o.log) == 0 {
 			v.Change = funnel.Forget
 		}
-	case quantity > p.Limit:
+	case p.Force && used+quantity > mostInUse && quantity > 0:
+		return funnel.Verdict{TooMuch: true}
+	case quantity > p.Limit && !p.Force:
 		v.Limited, v.RetryAfter = true, funnel.Never
-	case used+quantity > p.Limit:
+	case used+quantity > p.Limit && !p.Force:
 		v.Limited, v.RetryAfter = true, o.wait(now, p.Period, p.Limit-quantity)
 	case quantity > 0:
 		v.Granted, v.Change = quantity, funnel.Store
@@ -88,7 +93,7 @@ func (o *Window) add(now funnel.Micros, units int64, p funnel.WindowParams) {
 	if last := len(o.log) - 1; last >= 0 {
 		newest := &o.log[last]
 		now = max(now, newest.time)
-		own := p.Exact || p.Limit <= 120
+		own := p.Exact || p.Limit <= 120 && !p.Force
 		if now == newest.time || !own && part(now, p.Period) == part(newest.time, p.Period) {
 			newest.time = now
 			newest.units += units
