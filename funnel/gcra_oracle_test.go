@@ -21,7 +21,7 @@ func limiterOf(s funnel.ThrottleState) *limiter {
 	if s.Frac > 0 {
 		empty.Add(empty, big.NewRat(s.Frac, s.Rate.Count))
 	}
-	return &limiter{s, oracle.NewThrottle(empty, s.Rate)}
+	return &limiter{s, oracle.NewLockedThrottle(empty, s.Rate, s.Locked)}
 }
 
 // stored returns the oracle's state as a ThrottleState. fits is false if no ThrottleState can
@@ -31,7 +31,9 @@ func (l *limiter) stored() (s funnel.ThrottleState, fits bool) {
 	ns, rest := new(big.Int).DivMod(empty.Num(), empty.Denom(), new(big.Int))
 	frac := new(big.Rat).SetFrac(rest, empty.Denom())
 	frac.Mul(frac, whole(rate.Count))
-	s = funnel.ThrottleState{TAT: funnel.Nanos(ns.Int64()), Frac: frac.Num().Int64(), Rate: rate}
+	s = funnel.ThrottleState{
+		TAT: funnel.Nanos(ns.Int64()), Frac: frac.Num().Int64(), Rate: rate, Locked: l.oracle.Locked(),
+	}
 	return s, ns.IsInt64() && frac.IsInt()
 }
 
@@ -41,10 +43,13 @@ func (l *limiter) call(t testing.TB, now funnel.Nanos, p funnel.ThrottleParams) 
 	before := l.state
 	next, v := funnel.Throttle(now, before, p)
 	l.state = apply(before, next, v)
-	if want := l.oracle.Call(now, p); v != want {
+	if want := l.oracle.Call(now, p); !agree(v, want) {
 		t.Fatalf("Throttle(%d, %+v, %+v) =\n%+v, want\n%+v", now, before, p, v, want)
 	}
-	inRange(t, p.Limit, p.Quantity, p.UpTo, v)
+	inRange(t, p.Limit, p.Quantity, p.UpTo || p.Force, v)
+	if p.Force && v.Limited || v.Wait != 0 && (!p.Reserve || v.Granted <= 0 || v.Wait < 0 || v.Wait > p.MaxWait) {
+		t.Fatalf("Throttle(%d, %+v, %+v) = %+v", now, before, p, v)
+	}
 	wellFormed(t, next) // also if next is not stored
 	stored, fits := l.stored()
 	if !fits && l.state.TAT == math.MaxInt64 && now > lastNow {
@@ -66,6 +71,15 @@ func wellFormed(t testing.TB, s funnel.ThrottleState) {
 	}
 }
 
+// agree reports whether a verdict is what the oracle wants. Of a call with TooMuch only
+// that it changes nothing is compared.
+func agree(v, want funnel.Verdict) bool {
+	if v.TooMuch && want.TooMuch {
+		return v.Change == funnel.Keep && v.Granted == 0 && !v.Limited
+	}
+	return v == want
+}
+
 func reducedOrZero(r funnel.Rate) funnel.Rate {
 	if r.Count == 0 {
 		return r
@@ -82,19 +96,23 @@ func tooLong(now funnel.Nanos, s funnel.ThrottleState, rate funnel.Rate) bool {
 
 func TestThrottle_agreesWithOracle(t *testing.T) {
 	adopted, tooLongs, partials := 0, 0, 0
+	var seen optionCount
 	eachWalk(t, 800, func(t *testing.T, w *walk) {
 		l := limiterOf(funnel.ThrottleState{})
 		if w.IntN(8) == 0 {
 			l = limiterOf(funnel.ThrottleState{TAT: w.now + logUniform[funnel.Nanos](w.Rand, 1<<60)})
 			adopted++
 		}
+		if w.IntN(4) == 0 {
+			w.now = edges[w.IntN(len(edges))]
+		}
 		for range 60 {
 			w.change(30)
 			w.wait()
 			if w.IntN(50) == 0 {
-				w.now -= logUniform[funnel.Nanos](w.Rand, 1<<40)
+				w.now = max(w.now-logUniform[funnel.Nanos](w.Rand, 1<<40), 1)
 			}
-			p := w.call()
+			p := w.anyCall()
 			if !l.state.Void(w.now) && tooLong(w.now, l.state, p.Rate) {
 				tooLongs++
 			}
@@ -102,10 +120,50 @@ func TestThrottle_agreesWithOracle(t *testing.T) {
 			if partial(p.Quantity, w.last) {
 				partials++
 			}
+			seen.count(w.now, l.state, p, w.last)
 		}
 	})
 	if !t.Failed() && (adopted < 50 || tooLongs < 200 || partials < 500) {
 		t.Errorf("%d adopted states, %d too long and %d partial grants prove nothing", adopted, tooLongs, partials)
+	}
+	if !t.Failed() && min(seen.forced, seen.tooMuch, seen.waits, seen.noSlot, seen.locks, seen.locked) < 200 {
+		t.Errorf("%+v proves nothing", seen)
+	}
+}
+
+// edges are first instants of walks: the epoch, the last instant at which no admitted unit is
+// cut off, 2^53 us, and a year before the last instant.
+var edges = []funnel.Nanos{
+	1, lastNow - 24*3600e9, lastNow, 1 << 53 * funnel.Microsecond, math.MaxInt64 - 365*24*3600e9,
+}
+
+// optionCount says how often the options mattered.
+type optionCount struct {
+	forced  int // calls with FORCE that left more than the limit in use
+	tooMuch int
+	waits   int // calls with RESERVE that must wait for their slots
+	noSlot  int // calls with RESERVE that got no slot
+	locks   int // lockouts that began
+	locked  int // calls that a lockout alone denied
+}
+
+// count counts one call that left the state s.
+func (o *optionCount) count(now funnel.Nanos, s funnel.ThrottleState, p funnel.ThrottleParams, v funnel.Verdict) {
+	began := p.Lockout > 0 && v.Change == funnel.Store && v.Limited && s.Locked == now+p.Lockout
+	for _, c := range []struct {
+		n     *int
+		count bool
+	}{
+		{&o.forced, p.Force && v.Granted > 0 && v.ResetAfter > p.Rate.Drain(p.Limit)},
+		{&o.tooMuch, v.TooMuch},
+		{&o.waits, v.Wait > 0},
+		{&o.noSlot, p.Reserve && v.Limited && p.Quantity > 0 && v.RetryAfter > 0},
+		{&o.locks, began},
+		{&o.locked, !began && v.Limited && v.RetryAfter == s.Locked-now},
+	} {
+		if c.count {
+			*c.n++
+		}
 	}
 }
 
@@ -222,8 +280,9 @@ func within[N ~int64](n, low, high N) N {
 // FuzzThrottle makes a call on any state, and the same call a while later.
 func FuzzThrottle(f *testing.F) {
 	seed := func(now, tat, frac, oldPeriod, oldCount, limit, period, count, quantity, wait int64) {
-		f.Add(now, tat, frac, oldPeriod, oldCount, limit, period, count, quantity, false, wait)
-		f.Add(now, tat, frac, oldPeriod, oldCount, limit, period, count, quantity, true, wait)
+		for option := range uint8(5) {
+			f.Add(now, tat, frac, oldPeriod, oldCount, now+wait/2, limit, period, count, quantity, option, wait, wait)
+		}
 	}
 	const start = int64(origin)
 	seed(start, 0, 0, 0, 0, 16, 60e9, 7, 1, 0)
@@ -231,10 +290,11 @@ func FuzzThrottle(f *testing.F) {
 	seed(start, start+36e12, 0, 3600e9, 1, 10, 1e9, 1, 1, 1e9)
 	seed(start, start+36e11, 0, 36e6, 1, 1, 86400e9, 1, -40, 1e9)
 	seed(start, start+90e9, 0, 0, 0, 5, 10e9, 1, 0, 40e9)
+	seed(start, start+90e9, 2, 10e9, 3, 5, 10e9, 3, 4, 90e9)
 	seed(math.MaxInt64-1, math.MaxInt64, 0, 1, 1, 1, int64(funnel.MaxPeriod), 1, 1, 1)
 	f.Fuzz(func(
-		t *testing.T,
-		now, tat, frac, oldPeriod, oldCount, limit, period, count, quantity int64, upTo bool, wait int64,
+		t *testing.T, now, tat, frac, oldPeriod, oldCount, locked, limit, period, count, quantity int64,
+		option uint8, length, wait int64,
 	) {
 		const last = funnel.Nanos(math.MaxInt64)
 		at := within(funnel.Nanos(now), 1, last)
@@ -242,12 +302,21 @@ func FuzzThrottle(f *testing.F) {
 			Limit:    within(limit, 1, funnel.MaxLimit),
 			Rate:     funnel.Rate{within(funnel.Nanos(period), 1, funnel.MaxPeriod), within(count, 1, funnel.MaxLimit)},
 			Quantity: within(quantity, -funnel.MaxLimit-1, funnel.MaxLimit+1),
-			UpTo:     upTo,
+		}
+		switch option % 5 {
+		case 1:
+			p.UpTo = true
+		case 2:
+			p.Force = true
+		case 3:
+			p.Reserve, p.MaxWait = true, within(funnel.Nanos(length), 0, funnel.MaxPeriod)
+		case 4:
+			p.Lockout = shortened(within(funnel.Nanos(length), funnel.Millisecond, funnel.MaxPeriod), at)
 		}
 		if !p.Rate.Fits(p.Limit) {
 			t.Skip()
 		}
-		s := funnel.ThrottleState{TAT: within(funnel.Nanos(tat), 0, last)}
+		s := funnel.ThrottleState{TAT: within(funnel.Nanos(tat), 0, last), Locked: within(funnel.Nanos(locked), 0, last)}
 		if oldCount != 0 {
 			rate := funnel.Rate{within(funnel.Nanos(oldPeriod), 1, funnel.MaxPeriod), within(oldCount, 1, funnel.MaxLimit)}
 			s.Rate = rate.Reduced()
@@ -255,7 +324,9 @@ func FuzzThrottle(f *testing.F) {
 		}
 		l := limiterOf(s)
 		l.retried(t, at, p, l.call(t, at, p))
-		l.call(t, at+within(funnel.Nanos(wait), 0, last-at), p)
+		at += within(funnel.Nanos(wait), 0, last-at)
+		p.Lockout = shortened(p.Lockout, at)
+		l.call(t, at, p)
 	})
 }
 
@@ -270,7 +341,7 @@ func (l *limiter) retried(t testing.TB, now funnel.Nanos, p funnel.ThrottleParam
 		return false
 	}
 	at := now + v.RetryAfter
-	if _, v := funnel.Throttle(at, l.state, p); v.Limited {
+	if _, v := funnel.Throttle(at, l.state, p); v.Limited || v.TooMuch && at <= lastNow-funnel.MaxPeriod {
 		t.Fatalf("Throttle(%d, %+v, %+v): waited, and %+v", at, l.state, p, v)
 	}
 	if _, v := funnel.Throttle(at-1, l.state, p); !v.Limited {

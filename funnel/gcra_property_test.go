@@ -91,24 +91,31 @@ func TestThrottle_exactlyLimitAtOneInstant(t *testing.T) {
 // A call sent retry_after later is admitted, one sent 1 ns sooner is not. After a partial
 // grant this holds for the wait for one more unit.
 func TestThrottle_retryAfterIsTight(t *testing.T) {
-	tried, partials := 0, 0
+	tried, partials, slots, locked := 0, 0, 0, 0
 	eachWalk(t, 400, func(t *testing.T, w *walk) {
 		l := limiterOf(funnel.ThrottleState{})
 		for range 60 {
 			w.change(20)
 			w.wait()
-			p := w.call()
+			p := w.anyCall()
 			w.last = l.call(t, w.now, p)
 			if l.retried(t, w.now, p, w.last) {
 				tried++
 				if partial(p.Quantity, w.last) {
 					partials++
 				}
+				if p.Reserve {
+					slots++
+				}
+				if l.state.Locked > w.now {
+					locked++
+				}
 			}
 		}
 	})
-	if !t.Failed() && (tried < 2000 || partials < 200) {
-		t.Errorf("%d waits, %d of them after partial grants, prove nothing", tried, partials)
+	if !t.Failed() && (tried < 2000 || min(partials, slots, locked) < 200) {
+		t.Errorf("%d waits, of them %d after partial grants, %d for slots and %d locked out, prove nothing",
+			tried, partials, slots, locked)
 	}
 }
 

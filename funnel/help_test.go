@@ -70,16 +70,17 @@ func partial(quantity int64, v funnel.Verdict) bool {
 	return v.Granted > 0 && v.Granted < quantity
 }
 
-// inRange checks what holds for every verdict on a call with limit and quantity.
-func inRange(t testing.TB, limit, quantity int64, upTo bool, v funnel.Verdict) {
+// inRange checks what holds for every verdict on a call with limit and quantity. anyQuantity says
+// that the call has UPTO or FORCE, so that no quantity is too large for ever.
+func inRange(t testing.TB, limit, quantity int64, anyQuantity bool, v funnel.Verdict) {
 	t.Helper()
 	wait := v.RetryAfter > 0
-	never := quantity > limit && !upTo
+	never := quantity > limit && !anyQuantity
 	switch {
 	case v.Remaining < 0 || v.Remaining > limit || v.ResetAfter < 0 || v.RetryAfter < funnel.Never,
 		(v.RetryAfter == funnel.Never) != never || never && !v.Limited,
 		wait != (v.Limited && !never || partial(quantity, v)),
-		v.Limited && v.Granted != 0, partial(quantity, v) && (!upTo || v.Remaining != 0):
-		t.Fatalf("out of range with limit %d, quantity %d, UPTO %v: %+v", limit, quantity, upTo, v)
+		v.Limited && v.Granted != 0, partial(quantity, v) && (!anyQuantity || v.Remaining != 0):
+		t.Fatalf("out of range with limit %d, quantity %d, UPTO or FORCE %v: %+v", limit, quantity, anyQuantity, v)
 	}
 }

@@ -181,10 +181,10 @@ func (q *quota) call(t testing.TB, now funnel.Micros, p funnel.QuotaParams) (v f
 	t.Helper()
 	before := q.state
 	q.state, v = q.decide(now, p)
-	if want := q.oracle.Call(now, p); v != want {
+	if want := q.oracle.Call(now, p); !agree(v, want) {
 		t.Fatalf("Quota(%d, %+v, %+v) =\n%+v, want\n%+v", now, before, p, v, want)
 	}
-	inRange(t, p.Limit, p.Quantity, p.UpTo, v)
+	inRange(t, p.Limit, p.Quantity, p.UpTo || p.Force, v)
 	used, end := q.oracle.State()
 	if stored := (funnel.QuotaState{Used: used, End: end}); q.state != stored {
 		t.Fatalf("Quota(%d, %+v, %+v) left %+v, want %+v", now, before, p, q.state, stored)
@@ -202,13 +202,19 @@ func (q *quota) call(t testing.TB, now funnel.Micros, p funnel.QuotaParams) (v f
 }
 
 func TestQuota_agreesWithOracle(t *testing.T) {
-	limited, forgotten, windows, partials := 0, 0, 0, 0
+	limited, forgotten, windows, partials, debts, tooMuch := 0, 0, 0, 0, 0, 0
 	eachSchedule(t, 600, func(t *testing.T, s *schedule) {
 		q := quotaOf(funnel.QuotaState{})
-		s.refundsToo, s.upTo, s.setsBack = s.IntN(4) > 0, true, s.IntN(3) == 0
+		s.refundsToo, s.upTo, s.setsBack, s.force = s.IntN(4) > 0, true, s.IntN(3) == 0, s.IntN(2) == 0
 		s.newPeriods, s.newLimits = s.IntN(3)*15, s.IntN(3)*10
 		if s.IntN(4) == 0 {
 			s.now = logUniform(s.Rand, originMicros) // in front of most offsets
+		} else if s.IntN(8) == 0 {
+			s.now = lastMicros - logUniform(s.Rand, maxPeriodMicros)
+		}
+		if s.force && s.IntN(2) == 0 {
+			used := funnel.MaxInUse - logUniform[int64](s.Rand, s.limit)
+			q = quotaOf(funnel.QuotaState{Used: used, End: s.now + 1 + s.below(s.period)})
 		}
 		align := s.IntN(2) == 0
 		for range 100 {
@@ -218,9 +224,14 @@ func TestQuota_agreesWithOracle(t *testing.T) {
 			}
 			end := q.state.End
 			s.last = q.call(t, c.now, funnel.QuotaParams{
-				Limit: c.Limit, Period: c.Period, Quantity: c.Quantity, UpTo: c.UpTo, Align: align, Offset: s.offset,
+				Limit: c.Limit, Period: c.Period, Quantity: c.Quantity, UpTo: c.UpTo, Force: c.Force,
+				Align: align, Offset: s.offset,
 			})
 			switch {
+			case s.last.TooMuch:
+				tooMuch++
+			case c.Force && q.state.Used > c.Limit && s.last.Granted > 0:
+				debts++
 			case s.last.Limited:
 				limited++
 			case partial(c.Quantity, s.last):
@@ -232,44 +243,46 @@ func TestQuota_agreesWithOracle(t *testing.T) {
 			}
 		}
 	})
-	if !t.Failed() && (min(limited, forgotten, windows) < 2000 || partials < 500) {
-		t.Errorf("%d limited calls, %d refunds of all, %d windows and %d partial grants prove nothing",
-			limited, forgotten, windows, partials)
+	if !t.Failed() && (min(limited, forgotten, windows) < 2000 || min(partials, debts) < 500 || tooMuch < 20) {
+		t.Errorf("%d limited calls, %d refunds of all, %d windows, %d partial grants, %d debts, %d of them too large prove nothing",
+			limited, forgotten, windows, partials, debts, tooMuch)
 	}
 }
 
 // FuzzQuota makes a call on any fixed window, and the same call a while later.
 func FuzzQuota(f *testing.F) {
 	seed := func(now, used, end, limit, period, quantity, offset int64, align bool, wait int64) {
-		f.Add(now, used, end, limit, period, quantity, offset, align, false, wait)
-		f.Add(now, used, end, limit, period, quantity, offset, align, true, wait)
+		for option := range uint8(3) {
+			f.Add(now, used, end, limit, period, quantity, offset, align, option, wait)
+		}
 	}
 	const start, years = int64(originMicros), int64(maxPeriodMicros)
 	seed(start, 0, 0, 10, 60e6, 1, 0, false, 60e6)
 	seed(start, 7, start+9, 10, 60e6, 4, 5, true, 8)
 	seed(start, 7, start, 10, 60e6, -4, -5, true, 0)
 	seed(1, 7, 9, 5, 1000, 0, years, true, 7)
+	seed(start, funnel.MaxInUse-4, start+9, 10, 60e6, 4, 5, true, 8)
 	seed(1<<52, 1, 1<<53, funnel.MaxLimit, years, funnel.MaxLimit+1, -years, true, 7)
 	f.Fuzz(func(
 		t *testing.T,
-		now, used, end, limit, period, quantity, offset int64, align, upTo bool, wait int64,
+		now, used, end, limit, period, quantity, offset int64, align bool, option uint8, wait int64,
 	) {
-		const lastTime = 1<<53 - maxPeriodMicros
 		var s funnel.QuotaState
 		if used != 0 {
-			s = funnel.QuotaState{Used: within(used, 1, funnel.MaxLimit), End: within(funnel.Micros(end), 1, 1<<53)}
+			s = funnel.QuotaState{Used: within(used, 1, funnel.MaxInUse), End: within(funnel.Micros(end), 1, 1<<53)}
 		}
-		at := within(funnel.Micros(now), 0, lastTime)
+		at := within(funnel.Micros(now), 0, lastMicros)
 		p := funnel.QuotaParams{
 			Limit:    within(limit, 1, funnel.MaxLimit),
 			Period:   within(funnel.Micros(period), 1000, maxPeriodMicros),
 			Quantity: within(quantity, -funnel.MaxLimit-1, funnel.MaxLimit+1),
-			UpTo:     upTo,
+			UpTo:     option%3 == 1,
+			Force:    option%3 == 2,
 			Align:    align,
 			Offset:   within(funnel.Micros(offset), -maxPeriodMicros, maxPeriodMicros),
 		}
 		q := quotaOf(s)
 		q.call(t, at, p)
-		q.call(t, at+within(funnel.Micros(wait), 0, lastTime-at), p)
+		q.call(t, at+within(funnel.Micros(wait), 0, lastMicros-at), p)
 	})
 }

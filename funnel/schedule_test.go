@@ -20,11 +20,15 @@ type schedule struct {
 
 	exact      bool
 	upTo       bool // some calls say UPTO
+	force      bool // some calls say FORCE
 	refundsToo bool // some calls give back
 	setsBack   bool // at times the clock is set back
 
 	newPeriods, newLimits, newExact int // each parameter changes once in this many calls; 0: never
 }
+
+// lastMicros is the last instant of a call for which a double holds every time that it stores.
+const lastMicros = 1<<53 - maxPeriodMicros
 
 // eachSchedule runs f on n reproducible schedules.
 func eachSchedule(t *testing.T, n uint64, f func(*testing.T, *schedule)) {
@@ -80,7 +84,7 @@ func (s *schedule) wait() {
 		part - s.now*funnel.WindowParts%s.period/funnel.WindowParts,
 	}
 	d := waits[s.IntN(len(waits))]
-	if d > 0 && s.now+d <= 1<<52 {
+	if d > 0 && s.now+d <= lastMicros {
 		s.now += d
 	}
 }

@@ -126,6 +126,38 @@ func (w *walk) wait() {
 	}
 }
 
+// anyCall returns the parameters of the next call, at times with an option.
+func (w *walk) anyCall() funnel.ThrottleParams {
+	p := w.call()
+	if p.UpTo {
+		return p
+	}
+	switch w.IntN(8) {
+	case 0, 1:
+		p.Force = true
+	case 2, 3:
+		p.Reserve, p.MaxWait = true, w.length()
+	case 4:
+		p.Lockout = shortened(max(w.length(), funnel.Millisecond), w.now)
+	}
+	return p
+}
+
+// shortened returns lockout, or what is left until the last instant of Nanos if that is less.
+func shortened(lockout, now funnel.Nanos) funnel.Nanos { return min(lockout, math.MaxInt64-now) }
+
+// length returns a length of time: what units take to drain, about the last wait, or at random.
+func (w *walk) length() funnel.Nanos {
+	lengths := []funnel.Nanos{
+		0, w.p.Rate.Drain(1), w.p.Rate.Drain(w.p.Limit), w.p.Rate.Drain(logUniform(w.Rand, 3*w.p.Limit)),
+		w.last.RetryAfter, w.last.RetryAfter - 1, w.last.ResetAfter, logUniform(w.Rand, funnel.MaxPeriod),
+	}
+	if w.IntN(20) == 0 {
+		return funnel.MaxPeriod
+	}
+	return min(max(lengths[w.IntN(len(lengths))], 0), funnel.MaxPeriod)
+}
+
 // call returns the parameters of the next call: a new quantity, at times with UPTO.
 func (w *walk) call() funnel.ThrottleParams {
 	w.p.Quantity, w.p.UpTo = randomQuantity(w.Rand, w.p.Limit, w.last), w.IntN(5) == 0

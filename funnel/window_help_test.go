@@ -59,10 +59,16 @@ func (l *windowLog) state(now, period funnel.Micros) (s funnel.WindowState) {
 	return s
 }
 
-// inUse returns the units in use. They must be at most MaxLimit.
-func (l *windowLog) inUse(now, period funnel.Micros) int64 {
-	_, v := funnel.Window(now, l.state(now, period), funnel.WindowParams{Limit: funnel.MaxLimit, Period: period})
-	return funnel.MaxLimit - v.Remaining
+// inUse returns the units in use.
+func (l *windowLog) inUse(now, period funnel.Micros) (units int64) {
+	s := l.state(now, period)
+	if s.Oldest.Weight > 0 {
+		units = int64(s.Newest.Total-s.Oldest.Total) + s.Oldest.Weight
+	}
+	if s.Newest.Capped {
+		units = min(units, s.Newest.Cap)
+	}
+	return units
 }
 
 // decide makes a call and returns the log that the call leaves. RetryAfter is set.
@@ -84,7 +90,7 @@ func (l *windowLog) decide(t testing.TB, c windowCall) (windowLog, funnel.Window
 		}
 		v.RetryAfter = (after.entries[i].Time + c.Period - c.now).Nanos()
 	}
-	inRange(t, c.Limit, c.Quantity, c.UpTo, v.Verdict)
+	inRange(t, c.Limit, c.Quantity, c.UpTo || c.Force, v.Verdict)
 	return after, v
 }
 

@@ -142,21 +142,20 @@ func TestWindowState_Sound(t *testing.T) {
 
 // The corners: nothing wraps, whatever entries a log may hold.
 func TestWindow_saturates(t *testing.T) {
-	const lastTime = 1<<53 - maxPeriodMicros
 	units := []int64{1, 2, funnel.WindowParts, funnel.MaxLimit, 1 << 62}
 	var calls []funnel.WindowParams
 	for _, period := range []funnel.Micros{1000, 60e6, maxPeriodMicros} {
 		for _, limit := range []int64{1, funnel.WindowParts + 1, funnel.MaxLimit} {
 			for _, quantity := range []int64{-funnel.MaxLimit - 1, -1, 0, 1, funnel.MaxLimit, funnel.MaxLimit + 1} {
 				p := funnel.WindowParams{Limit: limit, Period: period, Quantity: quantity}
-				upTo := p
-				upTo.UpTo = true
-				calls = append(calls, p, upTo)
+				upTo, force := p, p
+				upTo.UpTo, force.Force = true, true
+				calls = append(calls, p, upTo, force)
 			}
 		}
 	}
-	for _, now := range []funnel.Micros{0, originMicros, lastTime} {
-		for _, newest := range []funnel.Micros{0, now, lastTime} {
+	for _, now := range []funnel.Micros{0, originMicros, lastMicros} {
+		for _, newest := range []funnel.Micros{0, now, lastMicros} {
 			for _, weight := range units {
 				for _, most := range append(units, 0, -1) { // -1: no cap
 					e := funnel.WindowEntry{Time: newest, Total: 1<<62 + 5, Weight: weight, Cap: max(most, 0), Capped: most >= 0}
@@ -184,9 +183,10 @@ func windowInRange(t testing.TB, p funnel.WindowParams, next funnel.WindowEntry,
 	if v.Await {
 		v.RetryAfter = 1
 	}
-	inRange(t, p.Limit, p.Quantity, p.UpTo, v.Verdict)
+	inRange(t, p.Limit, p.Quantity, p.UpTo || p.Force, v.Verdict)
 	if v.Change == funnel.Store && (next.Time < 0 || next.Weight < 1 || next.Cap < 0 || next.Cap > 0 && !next.Capped) ||
-		v.Granted > 0 && (next.Weight > p.Limit || next.Capped && next.Cap > p.Limit) {
+		v.Granted > 0 && !p.Force && (next.Weight > p.Limit || next.Capped && next.Cap > p.Limit) ||
+		v.Granted > 0 && (next.Weight > funnel.MaxInUse || next.Capped && next.Cap > funnel.MaxInUse) {
 		t.Fatalf("malformed entry for %+v: %+v", p, next)
 	}
 }
