@@ -1,0 +1,248 @@
+package funnel_test
+
+import (
+	"testing"
+
+	"gothrottle/funnel"
+	"gothrottle/funnel/oracle"
+)
+
+// The units of forced calls are in use until they leave, at most a part of the period late.
+// While more than the limit is in use no plain call is admitted.
+func TestWindow_forcedUnitsLeave(t *testing.T) {
+	debts := 0
+	eachSchedule(t, 300, func(t *testing.T, s *schedule) {
+		s.force, s.newLimits, s.newExact = true, 20, 20
+		var l windowLog
+		var calls []admission
+		for range 100 {
+			c := s.call()
+			v := l.call(t, c)
+			s.last = v.Verdict
+			if v.Granted > 0 {
+				calls = append(calls, admission{time: c.now, units: v.Granted})
+			}
+			if c.Force && (v.Limited || v.Granted != c.Quantity) {
+				t.Fatalf("%+v: %+v", c, v)
+			}
+			part := (c.Period - 1) / funnel.WindowParts
+			used, least := l.inUse(c.now, c.Period), sumOf(after(calls, c.now-c.Period))
+			if most := sumOf(after(calls, c.now-c.Period-part)); used < least || used > most {
+				t.Fatalf("%+v leaves %d in use, want %d to %d: %s", c, used, least, most, &l)
+			}
+			if least > c.Limit {
+				debts++
+				if v.Remaining != 0 || !c.Force && v.Granted != 0 {
+					t.Fatalf("%+v with %d in use: %+v", c, least, v)
+				}
+			}
+			l.retried(t, c, v)
+		}
+	})
+	if !t.Failed() && debts < 1000 {
+		t.Errorf("%d debts prove nothing", debts)
+	}
+}
+
+// However many forced calls there are, they leave at most WindowParts + 1 entries, whatever the
+// limit. Plain calls and peeks in between are denied.
+func TestWindow_millionForcedCalls(t *testing.T) {
+	for _, c := range []struct {
+		limit        int64
+		period, step funnel.Micros
+		calls        int
+	}{
+		{1, 60e6, 150, 1_000_000}, {100, 60e6, 6007, 20_000}, {funnel.WindowParts, 1000, 1, 20_000},
+		{funnel.WindowParts + 1, 1007, 3, 20_000}, {1000, maxPeriodMicros, 1e12, 20_000},
+	} {
+		var l windowLog
+		most := 0
+		at := originMicros
+		for i := range c.calls {
+			p := funnel.WindowParams{Limit: c.limit, Period: c.period, Quantity: 7 + c.limit, Force: true}
+			if v := l.call(t, windowCall{at, p}); v.Granted != p.Quantity {
+				t.Fatalf("call %d under %+v: %+v", i, c, v)
+			}
+			if most = max(most, len(l.entries)); most > funnel.WindowParts+1 {
+				t.Fatalf("call %d under %+v leaves %d entries", i, c, most)
+			}
+			if p.Force, p.Quantity = false, int64(i%2); i%100 == 0 {
+				if v := l.call(t, windowCall{at, p}); !v.Limited {
+					t.Fatalf("a plain call after forced call %d under %+v: %+v", i, c, v)
+				}
+			}
+			at += c.step
+		}
+		if most != funnel.WindowParts+1 {
+			t.Errorf("%+v: %d entries at most, want %d", c, most, funnel.WindowParts+1)
+		}
+	}
+}
+
+// Forced calls with EXACT have an entry for each microsecond, also under a small limit.
+func TestWindow_forcedExact(t *testing.T) {
+	var l windowLog
+	for i := range funnel.Micros(500) {
+		l.call(t, windowCall{originMicros + i, funnel.WindowParams{Limit: 1, Period: 60e6, Quantity: 1, Force: true, Exact: true}})
+	}
+	if len(l.entries) != 500 {
+		t.Errorf("%d entries, want 500", len(l.entries))
+	}
+}
+
+// An estimate that is settled later leaves as many units in use as the right quantity would
+// have left, and never fewer afterwards.
+func TestWindow_settledEstimate(t *testing.T) {
+	more, less := 0, 0
+	eachSchedule(t, 400, func(t *testing.T, s *schedule) {
+		var before windowLog
+		for range 40 {
+			s.next()
+			p := funnel.WindowParams{Limit: s.limit, Period: s.period, Quantity: logUniform(s.Rand, s.limit)}
+			estimated, v := before.decide(t, windowCall{s.now, p})
+			s.last = v.Verdict
+			actual := p
+			actual.Quantity = logUniform(s.Rand, s.limit)
+			right, rightly := before.decide(t, windowCall{s.now, actual})
+			later := s.now + s.below(s.period)
+			if s.IntN(3) == 0 {
+				later = s.now
+			}
+			if p.Quantity, p.Force = actual.Quantity-p.Quantity, true; v.Limited || rightly.Limited || p.Quantity == 0 {
+				continue
+			}
+			estimated.call(t, windowCall{later, p})
+			for at := later; at < later+2*s.period; at += max(s.period/16, 1) {
+				got, want := estimated.inUse(at, s.period), right.inUse(at, s.period)
+				if at == later && got != want || got < want {
+					t.Fatalf("%+v settled by %d: %d in use %d us later, want %d", actual, p.Quantity, got, at-later, want)
+				}
+			}
+			if p.Quantity > 0 {
+				more++
+			} else {
+				less++
+			}
+			s.now, before = later, estimated
+		}
+	})
+	if !t.Failed() && min(more, less) < 1000 {
+		t.Errorf("%d estimates too low and %d too high prove nothing", more, less)
+	}
+}
+
+// MaxInUse units may be in use in a window, one more is too much. A peek and a refund go on.
+func TestWindow_largestDebt(t *testing.T) {
+	w := checkedWindow{oracle: new(oracle.Window)}
+	c := windowCall{originMicros, funnel.WindowParams{Limit: 5, Period: 60e6, Quantity: funnel.MaxLimit, Force: true}}
+	for range funnel.MaxInUse/funnel.MaxLimit - 1 {
+		w.call(t, c)
+		c.now += 50
+	}
+	for _, step := range []struct {
+		quantity int64
+		tooMuch  bool
+		inUse    int64
+	}{
+		{funnel.MaxLimit + 1, true, funnel.MaxInUse - funnel.MaxLimit},
+		{funnel.MaxLimit - 1, false, funnel.MaxInUse - 1},
+		{2, true, funnel.MaxInUse - 1},
+		{1, false, funnel.MaxInUse},
+		{1, true, funnel.MaxInUse},
+		{0, false, funnel.MaxInUse},
+		{-3, false, funnel.MaxInUse - 3},
+		{4, true, funnel.MaxInUse - 3},
+		{3, false, funnel.MaxInUse},
+	} {
+		c.Quantity = step.quantity
+		v := w.call(t, c)
+		if used := w.inUse(c.now, c.Period); v.TooMuch != step.tooMuch || v.Limited || used != step.inUse {
+			t.Errorf("%d more: %+v, %d in use", step.quantity, v, used)
+		}
+	}
+}
+
+// A debt of MaxInUse units is the most that a fixed window holds.
+func TestQuota_largestDebt(t *testing.T) {
+	p := funnel.QuotaParams{Limit: 5, Period: 60e6, Force: true}
+	for _, c := range []struct {
+		used, quantity int64
+		tooMuch        bool
+	}{
+		{funnel.MaxInUse - funnel.MaxLimit, funnel.MaxLimit, false},
+		{funnel.MaxInUse - funnel.MaxLimit, funnel.MaxLimit + 1, true},
+		{funnel.MaxInUse - 1, 1, false},
+		{funnel.MaxInUse, 1, true},
+		{funnel.MaxInUse, 0, false},
+		{funnel.MaxInUse, -1, false},
+	} {
+		q := quotaOf(funnel.QuotaState{Used: c.used, End: originMicros + 1})
+		p.Quantity = c.quantity
+		if v := q.call(t, originMicros, p); v.TooMuch != c.tooMuch || v.Limited {
+			t.Errorf("%d in use and %d more: %+v", c.used, c.quantity, v)
+		}
+		if want := (funnel.QuotaState{Used: c.used, End: originMicros + 1}); c.tooMuch && q.state != want {
+			t.Errorf("%d in use and %d more leave %+v", c.used, c.quantity, q.state)
+		}
+	}
+}
+
+// The first forced call starts a window. All units leave at its end.
+func TestQuota_forcedUnitsLeave(t *testing.T) {
+	q := quotaOf(funnel.QuotaState{})
+	p := funnel.QuotaParams{Limit: 10, Period: 60e6, Quantity: 25, Force: true}
+	call := func(second funnel.Micros, quantity int64, force bool) funnel.Verdict {
+		p.Quantity, p.Force = quantity, force
+		return q.call(t, originMicros+second*1e6, p)
+	}
+	for _, c := range []struct {
+		second   funnel.Micros
+		quantity int64
+		force    bool
+		want     funnel.Verdict
+	}{
+		{0, 25, true, funnel.Verdict{ResetAfter: 60e9, Granted: 25, Change: funnel.Store}},
+		{10, 1, false, funnel.Verdict{Limited: true, RetryAfter: 50e9, ResetAfter: 50e9}},
+		{10, 0, false, funnel.Verdict{Limited: true, RetryAfter: 50e9, ResetAfter: 50e9}},
+		{10, 0, true, funnel.Verdict{ResetAfter: 50e9}},
+		{20, -17, true, funnel.Verdict{Remaining: 2, ResetAfter: 40e9, Granted: -17, Change: funnel.Store}},
+		{20, 3, true, funnel.Verdict{ResetAfter: 40e9, Granted: 3, Change: funnel.Store}},
+		{60, 10, false, funnel.Verdict{ResetAfter: 60e9, Granted: 10, Change: funnel.Store}},
+	} {
+		if v := call(c.second, c.quantity, c.force); v != c.want {
+			t.Errorf("%+v: %+v", c, v)
+		}
+	}
+}
+
+// Within one fixed window a settled estimate leaves exactly what the right quantity would have
+// left.
+func TestQuota_settledEstimate(t *testing.T) {
+	tried := 0
+	eachSchedule(t, 300, func(t *testing.T, s *schedule) {
+		var before funnel.QuotaState
+		for range 40 {
+			s.next()
+			estimated, right := quotaOf(before), quotaOf(before)
+			p := funnel.QuotaParams{Limit: s.limit, Period: s.period, Quantity: logUniform(s.Rand, s.limit)}
+			actual := p
+			actual.Quantity = logUniform(s.Rand, s.limit)
+			v := estimated.call(t, s.now, p)
+			s.last = v
+			if v.Limited || right.call(t, s.now, actual).Limited || p.Quantity == actual.Quantity {
+				continue
+			}
+			p.Quantity, p.Force = actual.Quantity-p.Quantity, true
+			s.now += s.below(estimated.state.End - s.now)
+			estimated.call(t, s.now, p)
+			if estimated.state != right.state {
+				t.Fatalf("%+v settled by %d: %+v, want %+v", actual, p.Quantity, estimated.state, right.state)
+			}
+			before = estimated.state
+			tried++
+		}
+	})
+	if !t.Failed() && tried < 1000 {
+		t.Errorf("%d estimates prove nothing", tried)
+	}
+}
