@@ -90,11 +90,11 @@ func Throttle(now Nanos, s ThrottleState, p ThrottleParams) (next ThrottleState,
 	case quantity > p.Limit:
 		v.Limited, v.RetryAfter = true, Never
 	default:
-		wanted, room := rate.plus(used, rate.span(quantity)), capacity
+		fits := rate.minus(capacity, rate.span(quantity)) // the call fits if no more is in use
 		if p.Reserve && quantity > 0 {
-			room.ns += uint64(p.MaxWait)
+			fits.ns += uint64(p.MaxWait)
 		}
-		if locked > 0 || room.less(wanted) {
+		if locked > 0 || fits.less(used) {
 			v.Limited = true
 			if quantity > 0 {
 				if carry == carried {
@@ -104,15 +104,15 @@ func Throttle(now Nanos, s ThrottleState, p ThrottleParams) (next ThrottleState,
 					locked, v.Change = p.Lockout, Store
 				}
 			}
-			v.RetryAfter = max(rate.minus(wanted, room).ceil(), locked)
+			v.RetryAfter = max(rate.minus(used, fits).ceil(), locked)
 		} else if quantity > 0 {
-			after = wanted
+			after = rate.plus(used, rate.span(quantity))
 			v.Granted, v.Change = quantity, Store
 			if quantity < p.Quantity {
 				v.RetryAfter = rate.minus(rate.plus(after, rate.span(1)), capacity).ceil()
 			}
 			if p.Reserve {
-				if v.Wait = rate.minus(wanted, capacity).ceil(); wanted.ceil() > maxNanos-now {
+				if v.Wait = rate.minus(after, capacity).ceil(); after.ceil() > maxNanos-now {
 					return s, Verdict{TooMuch: true}
 				}
 			}
@@ -171,7 +171,7 @@ func (s *ThrottleState) set(now Nanos, used span, rate Rate) {
 func (s *ThrottleState) lock(now, locked Nanos) {
 	s.Locked = 0
 	if locked > 0 {
-		s.Locked = now + locked
+		s.Locked = now + min(locked, maxNanos-now)
 	}
 }
 

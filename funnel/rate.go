@@ -62,10 +62,9 @@ type span struct {
 // in a uint64.
 const maxSpan = math.MaxInt64
 
-// maxConverted is the longest span that convert returns, in ns. maxConverted + MaxPeriod fits
-// in a uint64. maxConverted - MaxPeriod does not fit in an int64, so a wait that is computed
-// from such a span saturates.
-const maxConverted = 3 << 62
+// maxConverted is the longest span that convert returns, in ns. maxConverted - 2 x MaxPeriod
+// does not fit in an int64, so a wait that is computed from such a span saturates.
+const maxConverted = 15 << 60
 
 // span returns the time that units take to drain, saturating at maxSpan.
 func (r Rate) span(units int64) span {
@@ -111,8 +110,7 @@ func (r Rate) units(s span) (whole int64, rest uint64) {
 	return int64(q), rem
 }
 
-// plus returns s + t. Neither may exceed maxSpan, except that s may be up to maxConverted if t
-// is up to MaxPeriod.
+// plus returns s + t. Neither may exceed maxSpan.
 func (r Rate) plus(s, t span) span {
 	s.ns += t.ns
 	s.frac += t.frac
