@@ -45,7 +45,7 @@ func wantAsked(t *testing.T, h *fakehost.Host, what string, asked bool) {
 			t.Errorf("%s: the server sees the keys %q of %s, want %q", what, got, row.name, keys)
 		}
 	}
-	for _, name := range []string{"GO.THROTTLE", "GO.QUOTA_RO"} {
+	for _, name := range []string{"GO.THROTTLE", "GO.QUOTA_RO", "GO.POLICY", "GO.POLICY_RO"} {
 		if c := h.Command(name); strings.Contains(c.Flags, "getkeys-api") {
 			t.Errorf("%s: %s has the flags %q", what, name, c.Flags)
 		}

@@ -3,6 +3,8 @@ package cgo_test
 import (
 	"slices"
 	"testing"
+
+	"gothrottle/cgo/fakehost"
 )
 
 // wantConfig compares the value of a configuration.
@@ -16,8 +18,12 @@ func wantConfig(t *testing.T, h interface{ ConfigGet(string) (string, bool) }, n
 // The server shows the policies as one line. A wrong value changes nothing, and its error tells the
 // place.
 func TestConfig_policies(t *testing.T) {
-	h := loaded(t)
+	h := newHost(t)
 	const name = "gothrottle.policies"
+	h.Configure(name, "")
+	if !h.Load() {
+		t.Fatalf("log %q", h.Log())
+	}
 	wantConfig(t, h, name, "")
 	for _, row := range []struct{ value, err, want string }{
 		{"api THROTTLE 9 10 1s,\n\tTHROTTLE 999 1000 1h ;\r\n", "", "api THROTTLE 9 10 1s, THROTTLE 999 1000 1h ;"},
@@ -54,7 +60,13 @@ func TestConfig_load(t *testing.T) {
 		t.Fatalf("the second load: log %q", h.Log())
 	}
 	wantConfig(t, h, "gothrottle.policies", "b QUOTA 2 1s;")
-	h = loaded(t)
+	// A server without the setting has no policies.
+	h.Close()
+	h = fakehost.New()
+	t.Cleanup(h.Close)
+	if !h.Load() {
+		t.Fatalf("log %q", h.Log())
+	}
 	wantConfig(t, h, "gothrottle.policies", "")
 }
 

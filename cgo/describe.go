@@ -71,6 +71,7 @@ func describeCommand(command *commands.Command, c *C.shim_command) {
 	c.writes = boolInt(command.Writes())
 	c.info_name = C.CString(command.InfoName())
 	c.plans = boolInt(command.Plan != nil)
+	c.one_key = boolInt(command.OneKey)
 	c.state = C.int32_t(command.State)
 
 	version := newC[C.api_info_version](1)

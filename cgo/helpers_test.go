@@ -10,17 +10,20 @@ import (
 
 	"gothrottle/cgo"
 	"gothrottle/cgo/fakehost"
+	"gothrottle/commands"
 )
 
 func init() { cgo.Version = "1.20.3" }
 
 const second = 1_000_000 // µs
 
-// newHost returns a server that has not loaded the module. The test fails if the server has
+// newHost returns a server that has not loaded the module. Its configuration has the policies of the
+// samples. The test fails if the server has
 // noticed a fault by the end.
 func newHost(t testing.TB) *fakehost.Host {
 	t.Helper()
 	h := fakehost.New()
+	h.Configure("gothrottle.policies", commands.SamplePolicies())
 	if _, test := t.(*testing.T); test { // a benchmark would measure it
 		h.PoisonStack()
 	}

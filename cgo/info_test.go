@@ -21,11 +21,11 @@ func field(t *testing.T, h *fakehost.Host, name string) string {
 	return ""
 }
 
-// counters returns how many calls of a command were admitted, were limited, asked for no units and
-// were errors.
-func counters(t *testing.T, h *fakehost.Host, command string) (n [4]int) {
+// counters returns how many calls of a command were admitted, were limited, asked for no units, were
+// errors and were limited by a SHADOW.
+func counters(t *testing.T, h *fakehost.Host, command string) (n [5]int) {
 	t.Helper()
-	for i, name := range []string{"admitted", "limited", "other", "errors"} {
+	for i, name := range []string{"admitted", "limited", "other", "errors", "shadowed"} {
 		n[i] = number(t, h, command+"_"+name)
 	}
 	return n
@@ -48,7 +48,7 @@ func TestInfo(t *testing.T) {
 }
 
 // Each field but the version is a number on a line of its own: exporters read only such fields.
-// Each command has its four counters.
+// Each command has its five counters.
 func TestInfo_flat(t *testing.T) {
 	h := loaded(t)
 	fields := map[string]bool{}
@@ -65,7 +65,7 @@ func TestInfo_flat(t *testing.T) {
 	names := []string{"version_number", "clock_lead_us", "panics"}
 	for _, row := range commands.Table {
 		name := strings.ReplaceAll(strings.TrimPrefix(strings.ToLower(row.Name), "go."), ".", "_")
-		names = append(names, name+"_admitted", name+"_limited", name+"_other", name+"_errors")
+		names = append(names, name+"_admitted", name+"_limited", name+"_other", name+"_errors", name+"_shadowed")
 	}
 	for _, name := range names {
 		if !fields["gothrottle_"+name] {
@@ -80,8 +80,9 @@ func TestInfo_flat(t *testing.T) {
 // Only calls that ask for units are admitted or limited. Peeks, refunds and releases are other
 // calls. A call with too few or too many words is an error, too. No other command counts a call.
 func TestInfo_counters(t *testing.T) {
-	const admitted, limited, other, errors = 0, 1, 2, 3
+	const admitted, limited, other, errors, shadowed = 0, 1, 2, 3, 4
 	h := loaded(t)
+	h.ConfigSet("gothrottle.policies", "p QUOTA 1 1s; s SHADOW QUOTA 1 1s")
 	h.LeaveArity()
 	for _, row := range []struct {
 		line string
@@ -101,13 +102,16 @@ func TestInfo_counters(t *testing.T) {
 		{"GO.ALL q QUOTA 1 1 0 KEY r QUOTA 1 1 -1", other}, {"GO.ALL q QUOTA 1 1 0 KEY r QUOTA 1 1 1", admitted},
 		{"GO.ALL q QUOTA 1 1 0 KEY r QUOTA 1 1 2", limited}, {"GO.ALL l LEASE 1 1 a", admitted}, {"GO.ALL q QUOTA 1 1 x", errors},
 		{"GO.ALL q LIMIT 1 1 1", errors}, {"GO.ALL k QUOTA 1 1", errors}, {"GO.ALL k", errors},
+		{"GO.POLICY p:k", admitted}, {"GO.POLICY p:k", limited}, {"GO.POLICY p:k 0", other}, {"GO.POLICY k", errors}, {"GO.POLICY p:k -1", errors},
+		{"GO.POLICY", errors}, {"GO.POLICY s:k", admitted}, {"GO.POLICY s:k", shadowed}, {"GO.POLICY s:k 0", other}, {"GO.POLICY s:k 2", shadowed},
+		{"GO.POLICY_RO s:k", shadowed}, {"GO.POLICY_RO p:k 0", other},
 		{"GO.THROTTLE_RO k 15 30 60", admitted}, {"GO.THROTTLE_RO k 15 30 60 17", limited}, {"GO.THROTTLE_RO k 15 30 60 0", other},
 		{"GO.WINDOW_RO w 15 30", admitted}, {"GO.QUOTA_RO q 15 30 16", limited}, {"GO.LEASE_RO l 1 60 b", limited},
 		{"GO.LEASE_RO l 2 60 b", admitted}, {"GO.ALL_RO r QUOTA 5 1", admitted}, {"GO.ALL_RO r", errors},
 	} {
 		name, _, _ := strings.Cut(row.line, " ")
 		name = strings.ReplaceAll(strings.TrimPrefix(strings.ToLower(name), "go."), ".", "_")
-		before := map[string][4]int{}
+		before := map[string][5]int{}
 		for _, c := range commands.Table {
 			c := strings.ReplaceAll(strings.TrimPrefix(strings.ToLower(c.Name), "go."), ".", "_")
 			before[c] = counters(t, h, c)

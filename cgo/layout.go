@@ -86,5 +86,5 @@ const (
 	_ = -uint(commands.ItemNull ^ C.SHIM_ITEM_NULL)
 	_ = -uint(commands.KindAny ^ C.SHIM_ANY)
 	_ = -uint(commands.String ^ C.SHIM_BECOMES_STRING)
-	_ = -uint(commands.Limited ^ C.SHIM_COUNT_LIMITED)
+	_ = -uint(commands.Shadowed ^ C.SHIM_COUNT_SHADOWED)
 )

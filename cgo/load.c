@@ -96,7 +96,7 @@ static void info(RedisModuleInfoCtx *ctx, int for_crash_report) {
     for (int i = 0; i < shim_loaded->num_commands; i++) {
         const shim_command *c = &shim_loaded->commands[i];
         const struct { const char *name; int64_t value; } counters[] = {
-            {"admitted", c->admitted}, {"limited", c->limited}, {"other", c->other}, {"errors", c->errors}};
+            {"admitted", c->admitted}, {"limited", c->limited}, {"other", c->other}, {"shadowed", c->shadowed}, {"errors", c->errors}};
         for (size_t j = 0; j < sizeof counters / sizeof *counters; j++) {
             char field[64];
             snprintf(field, sizeof field, "%s_%s", c->info_name, counters[j].name);
@@ -218,11 +218,11 @@ static int asks_on_main_thread(RedisModuleCtx *ctx) {
     return one;
 }
 
-/* Makes the server ask a command that plans for its keys, if it does so on its main thread:
+/* Makes the server ask a command of several keys for its keys, if it does so on its main thread:
  * COMMAND GETKEYS then tells them all, and the server checks them itself. Otherwise the server
  * sees only the first key, and access.c checks the others. */
 static void ask_for_keys(const shim_command *c, char *flags, size_t size) {
-    int asks = c->plans && shim_server_asks;
+    int asks = c->plans && !c->one_key && shim_server_asks;
     snprintf(flags, size, "%s%s", c->flags, asks ? " getkeys-api" : "");
     if (c->no_key) return;
     c->info.key_specs->flags &= ~(uint64_t)KEYSPEC_INCOMPLETE; /* an earlier OnLoad may have set it */

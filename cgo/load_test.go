@@ -30,7 +30,7 @@ func TestLoad(t *testing.T) {
 			categories = "write fast throttle"
 		}
 		commandFlags := row.Flags
-		if row.Plan != nil {
+		if row.Plan != nil && !row.OneKey {
 			flags = map[string]string{"0x11": "0x211", "0x32": "0x232"}[flags] // INCOMPLETE: the command itself tells its keys
 			commandFlags += " getkeys-api"
 		}

@@ -192,9 +192,15 @@ func TestRandom_all(t *testing.T) {
 // callReadOnly makes a call that must change nothing.
 func (w *walk) callReadOnly(want string, words []string) {
 	w.t.Helper()
-	if got := w.h.Call(words...).String(); got != want {
+	if got := w.tell(words); got != want {
 		w.t.Fatalf("seed %d, call %d: %q at %d: reply %s, want %s; %q", w.seed, w.calls, words, w.now, got, want, w.h.Dump())
 	}
+}
+
+// tell makes a call that must change nothing and returns its reply.
+func (w *walk) tell(words []string) string {
+	w.t.Helper()
+	reply := w.h.Call(words...).String()
 	for _, e := range w.h.Events() {
 		if e.Name != "expired" {
 			w.t.Fatalf("seed %d, call %d: %q: event %v", w.seed, w.calls, words, e)
@@ -203,6 +209,7 @@ func (w *walk) callReadOnly(want string, words []string) {
 	for _, effect := range w.h.EffectWords() { // the server removes a key that has expired
 		w.other.apply(effect)
 	}
+	return reply
 }
 
 // wantLimiters checks what the keys hold.

@@ -37,7 +37,10 @@ func TestRandom_words(t *testing.T) {
 			call = append(call, pick(r, keys...))
 		}
 		likely, more := pick(r, 2, 10), 7
-		if command.Plan != nil {
+		if command.OneKey && r.IntN(2) == 0 {
+			call[1] = pick(r, "sample:a", "sample:", "sample:b")
+		}
+		if command.Plan != nil && !command.OneKey {
 			call = append(call, randomClauses(r, words, keys)...)
 			more = 2
 		}

@@ -54,7 +54,7 @@ enum {                                                               /* commands
 };
 enum { SHIM_INTEGERS, SHIM_INTEGER, SHIM_NESTED, SHIM_ITEMS };  /* commands.Shape */
 enum { SHIM_ITEM_MAP, SHIM_ITEM_ARRAY, SHIM_ITEM_INTEGER, SHIM_ITEM_TEXT, SHIM_ITEM_NULL }; /* commands.ItemKind */
-enum { SHIM_COUNT_OTHER, SHIM_COUNT_ADMITTED, SHIM_COUNT_LIMITED }; /* commands.Outcome */
+enum { SHIM_COUNT_OTHER, SHIM_COUNT_ADMITTED, SHIM_COUNT_LIMITED, SHIM_COUNT_SHADOWED }; /* commands.Outcome */
 
 typedef struct shim_entry {
     int64_t time_us;           /* C writes */
@@ -136,10 +136,11 @@ typedef struct shim_command {
     int32_t writes;        /* 0: keys are opened for reading only */
     int32_t no_key;
     int32_t plans;         /* goPlan names the keys; 0: the first word is the only key */
+    int32_t one_key;       /* goPlan names the first word only: the server need not ask for the keys */
     int32_t state;         /* the kind that the only key must have */
     int32_t only_if_free;  /* a taken name is no error */
     api_command_info info;
-    int64_t admitted, limited, other, errors;
+    int64_t admitted, limited, other, shadowed, errors;
 } shim_command;
 
 /* All commands, and what else Go knows at load. */
@@ -180,7 +181,7 @@ extern int shim_has_run; /* a command of ours ran: the module can no longer be u
 
 /* load.c fills these in, before the first command can run. */
 extern const shim_module *shim_loaded;
-extern int shim_server_asks; /* the server asks a command that plans for its keys: see load.c */
+extern int shim_server_asks; /* the server asks a command of several keys for its keys: see load.c */
 extern RedisModuleString *shim_fields[SHIM_CELLS][SHIM_FIELDS]; /* kept for the process's life */
 int64_t shim_wall_us(void);
 

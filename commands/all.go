@@ -172,13 +172,17 @@ func (c *Call) addClause(w clauseWords, cell int32) {
 }
 
 func runAll(c *Call) ErrorCode {
-	asked := false
 	for i := range c.Clauses {
-		cl := &c.Clauses[i]
-		if err := cl.parse(c); err != NoError {
+		if err := c.Clauses[i].parse(c); err != NoError {
 			return err
 		}
 	}
+	return c.runClauses()
+}
+
+// runClauses decides for the clauses, whose parameters are set, and writes the reply.
+func (c *Call) runClauses() ErrorCode {
+	asked := false
 	for i := range c.Clauses {
 		cl := &c.Clauses[i]
 		if err := cl.decide(c); err != NoError {

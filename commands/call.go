@@ -55,6 +55,7 @@ const (
 	Other    Outcome = iota // the call asked for no units: a peek, a refund, a release
 	Admitted                // the call asked for units and got some
 	Limited                 // the call asked for units and got none
+	Shadowed                // the call asked for units, and would have got none if its policy were no SHADOW
 )
 
 // Call is one call of a command: what the host found, and what the handler wants.

@@ -44,6 +44,7 @@ type Clause struct {
 	clauseWords
 	limit    int64 // the limit of the reply
 	cell     int32 // a THROTTLE clause's position among the cells of its key
+	shadow   bool  // of the first clause: the call's policy is a SHADOW
 	throttle struct {
 		throttleClause
 		next funnel.ThrottleState

@@ -107,12 +107,48 @@ func TestDocs_calls(t *testing.T) {
 			return !isCall(call) || strings.Contains(call, " key ") || findCommand(call[:strings.Index(call, " ")]).Syntax() == call
 		})
 		for _, call := range calls {
-			if got := newStore(t).told(call); strings.HasPrefix(got, "[1") || strings.HasPrefix(got, "ERR") {
+			s := newStore(t)
+			s.setPolicies(examplePolicies(t))
+			if got := s.told(call); strings.HasPrefix(got, "[1") || strings.HasPrefix(got, "ERR") {
 				t.Errorf("%s: %s: %s", path, call, got)
 			}
 		}
 		if len(calls) < least {
 			t.Errorf("%s has %d calls", path, len(calls))
 		}
+	}
+}
+
+// examplePolicies returns the policies that the reference has as its example.
+func examplePolicies(t *testing.T) string {
+	t.Helper()
+	example := regexp.MustCompile(`(?m)^    gothrottle\.policies "(.*)"$`).FindStringSubmatch(string(reference(t).section(t, "Policies")))
+	if example == nil {
+		t.Fatal("the reference has no example of policies")
+	}
+	return example[1]
+}
+
+// The policies of the example are what the reference says of them.
+func TestReference_policies(t *testing.T) {
+	s := newStore(t)
+	s.setPolicies(examplePolicies(t))
+	if len(policies.byName) != 4 {
+		t.Errorf("%q: %d policies", policies.Text(), len(policies.byName))
+	}
+	section := reference(t).section(t, "Policies").prose()
+	_, err := ParsePolicies("login QUOTA 1 1s; api THROTTLE")
+	if err == nil || !strings.Contains(section, "`"+err.Error()+"`") {
+		t.Errorf("the reference lacks the error %q", err)
+	}
+	// GO.POLICY is GO.ALL with the clauses of the policy.
+	prose := reference(t).section(t, "GO.POLICY").prose()
+	same := regexp.MustCompile("with the policy `(.*?)`, the call `(.*?)` is `(.*?)`").FindStringSubmatch(prose)
+	if same == nil {
+		t.Fatal("the reference does not compare GO.POLICY with GO.ALL")
+	}
+	s.setPolicies(same[1])
+	if a, b := s.told(same[2]), newStore(t).told(same[3]); a != b {
+		t.Errorf("%s: %s, %s: %s", same[2], a, same[3], b)
 	}
 }

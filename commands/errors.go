@@ -41,6 +41,7 @@ const (
 	ErrPeriodRangeMillis
 	ErrQuantityNotInteger
 	ErrQuantityRange
+	ErrPolicyQuantityRange
 	ErrWindowTooLong
 	ErrRateTooHigh
 	ErrLimitNotInteger
@@ -63,6 +64,7 @@ const (
 	ErrKeyRepeated
 	ErrKeyShared
 	ErrForceLease
+	ErrNoPolicy
 	ErrTopCountNotInteger
 	ErrTopCountRange
 	ErrTopOff
@@ -99,6 +101,7 @@ var errorTexts = [NumErrors]string{
 	ErrPeriodRangeMillis:     fmt.Sprintf("ERR period must be between 1 and %d milliseconds", maxPeriod/funnel.Millisecond),
 	ErrQuantityNotInteger:    "ERR quantity is not an integer",
 	ErrQuantityRange:         fmt.Sprintf("ERR quantity must be between %d and %d", -maxQuantity, maxQuantity),
+	ErrPolicyQuantityRange:   fmt.Sprintf("ERR quantity must be between 0 and %d", maxQuantity),
 	ErrWindowTooLong:         "ERR (max_burst + 1) x period / count must not exceed 100 years",
 	ErrRateTooHigh:           "ERR the rate must not exceed one unit per nanosecond",
 	ErrLimitNotInteger:       "ERR limit is not an integer",
@@ -121,6 +124,7 @@ var errorTexts = [NumErrors]string{
 	ErrKeyRepeated:           "ERR a key may be named only once",
 	ErrKeyShared:             "ERR a WINDOW, QUOTA or LEASE clause must have its key alone",
 	ErrForceLease:            "ERR FORCE cannot be combined with a LEASE clause",
+	ErrNoPolicy:              "ERR no policy for the key '" + errorWord + "'",
 	ErrTopCountNotInteger:    "ERR the count of keys is not an integer",
 	ErrTopCountRange:         fmt.Sprintf("ERR the count of keys must be between 1 and %d", MaxTopKeys),
 	ErrTopOff:                "ERR no denials are counted: the configuration top-keys is 0",
@@ -135,11 +139,15 @@ const (
 	maxErrorWord = 64
 )
 
-// AppendError appends the text of an error that names a word. A reply must not hold line
-// ends or zeros, so unprintable bytes of the word become question marks.
+// AppendError appends the text of an error that names a word.
 func AppendError(b []byte, e ErrorCode, word string) []byte {
 	before, after, _ := strings.Cut(e.Text(), errorWord)
-	b = append(b, before...)
+	return append(appendWord(append(b, before...), word), after...)
+}
+
+// appendWord appends a word, cut at maxErrorWord bytes. A reply must not hold line ends or zeros,
+// so unprintable bytes become question marks.
+func appendWord(b []byte, word string) []byte {
 	for i := range min(len(word), maxErrorWord) {
 		if word[i] < ' ' || word[i] > '~' {
 			b = append(b, '?')
@@ -147,5 +155,5 @@ func AppendError(b []byte, e ErrorCode, word string) []byte {
 			b = append(b, word[i])
 		}
 	}
-	return append(b, after...)
+	return b
 }

@@ -60,6 +60,10 @@ func TestErrors(t *testing.T) {
 		{"GO.THROTTLE k 15 30 60 1x", ErrQuantityNotInteger},
 		{"GO.THROTTLE k 15 30 60 1000000000002", ErrQuantityRange},
 		{"GO.THROTTLE k 15 30 60 -1000000000002", ErrQuantityRange},
+		{"GO.POLICY sample:k -1", ErrPolicyQuantityRange},
+		{"GO.POLICY sample:k 1000000000002", ErrPolicyQuantityRange},
+		{"GO.POLICY sample:k 1x", ErrQuantityNotInteger},
+		{"GO.POLICY sample", ErrNoPolicy},
 		{"GO.THROTTLE k 1 1 3153600000", ErrWindowTooLong},
 		{"CL.THROTTLE k 15 1000000001 1", ErrRateTooHigh},
 		{"GO.THROTTLE k 15 30 60 RESERVE x", ErrMaxWaitNotInteger},
@@ -179,6 +183,7 @@ func TestErrors_bounds(t *testing.T) {
 		"GO.LEASE k 1 3153600000 " + strings.Repeat("x", 512),
 		"GO.RELEASE k" + strings.Repeat(" a", 1024),
 		"GO.ALL k" + strings.Repeat(" THROTTLE 1 1 1", 32),
+		"GO.POLICY sample:k 1000000000001",
 	} {
 		if _, err := newStore(t).do(line); err != NoError {
 			t.Errorf("%.60q: %q", line, err.Text())

@@ -26,7 +26,6 @@ type Policy struct {
 type policyClause struct {
 	kind     clauseKind
 	throttle throttleClause
-	lockout  funnel.Nanos // 0: a denial begins no lockout
 	window   funnel.WindowParams
 	quota    funnel.QuotaParams
 }

@@ -72,10 +72,8 @@ func (at *policyPlace) failCode(code ErrorCode, word string) error {
 	return at.fail("%s: '%s'", strings.TrimPrefix(code.Text(), "ERR "), printable(word))
 }
 
-// printable cuts a word and replaces its unprintable bytes by question marks.
-func printable(word string) string {
-	return string(AppendError(nil, NoError, word))
-}
+// printable cuts a word and replaces its unprintable bytes.
+func printable(word string) string { return string(appendWord(nil, word)) }
 
 func parsePolicy(at *policyPlace, entry string) (p Policy, err error) {
 	for i, text := range strings.Split(entry, ",") {
@@ -175,7 +173,7 @@ func (clause *policyClause) parseOption(at *policyPlace, words []string, r *requ
 			r.opts |= optAlign
 			r.offset, err = at.offset(rest[0])
 		} else {
-			clause.lockout, err = at.span("lockout", rest[0])
+			r.lockout, err = at.span("lockout", rest[0])
 		}
 		rest = rest[1:]
 	}

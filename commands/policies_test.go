@@ -13,9 +13,9 @@ import (
 const day = 86400 * funnel.Second
 
 func throttlePolicy(limit, count int64, period, lockout funnel.Nanos) policyClause {
-	t := throttleClause{ThrottleParams: funnel.ThrottleParams{Limit: limit, Rate: funnel.Rate{Period: period, Count: count}, Quantity: 1}}
+	t := throttleClause{ThrottleParams: funnel.ThrottleParams{Limit: limit, Rate: funnel.Rate{Period: period, Count: count}, Quantity: 1, Lockout: lockout}}
 	t.drain = t.Rate.Drain(limit)
-	return policyClause{kind: throttleKind, throttle: t, lockout: lockout}
+	return policyClause{kind: throttleKind, throttle: t}
 }
 
 func windowPolicy(limit int64, period funnel.Nanos, exact bool) policyClause {

@@ -54,11 +54,23 @@ func (v *value) clone() *value {
 	return &c
 }
 
+// newStore returns an empty store. The policies are those of the samples.
 func newStore(t testing.TB) *store {
+	t.Helper()
 	s := &store{t: t, now: nowMicros, keys: map[string]*value{}}
 	TheHost = s
 	CountDenials(DefaultTopKeys)
+	s.setPolicies(SamplePolicies())
 	return s
+}
+
+func (s *store) setPolicies(text string) {
+	s.t.Helper()
+	p, err := ParsePolicies(text)
+	if err != nil {
+		s.t.Fatalf("%q: %v", text, err)
+	}
+	UsePolicies(p)
 }
 
 func findCommand(name string) *Command {

@@ -94,14 +94,17 @@ type Command struct {
 	NoKey      bool // the command has no key
 
 	// Plan, if not nil, says which keys a call has and what they must hold. It appends to
-	// Call.Keys and Call.Clauses. It runs before any key is opened, and also when the server asks
-	// for the keys of a call that does not run. So it may use the words of the call and nothing else.
+	// Call.Keys and Call.Clauses. It runs before any key is opened, and unless OneKey also when the
+	// server asks for the keys of a call that does not run. So it may use the words of the call and
+	// nothing else; with OneKey also the policies.
 	Plan    func(*Call) ErrorCode
+	OneKey  bool                  // with a Plan: the first word is the only key
 	Handler func(*Call) ErrorCode // see Call for its contract
 
 	// What tests of every command call: see Sample.
-	Sample Sample
-	Wrong  []WrongCall
+	Sample         Sample
+	SamplePolicies string // the policies that the sample and the wrong calls need
+	Wrong          []WrongCall
 }
 
 // Sample is an admitted call of a command. In Call, KEY stands for the key; a reply is written
@@ -133,12 +136,24 @@ var Table = []Command{
 	lease,
 	release,
 	all,
+	policy,
 	throttleRO,
 	windowRO,
 	quotaRO,
 	leaseRO,
 	allRO,
+	policyRO,
 	top,
+}
+
+// SamplePolicies returns the policies that the samples of all commands need.
+func SamplePolicies() (text string) {
+	for i := range Table {
+		if Table[i].Writes() { // a twin has those of its command
+			text += Table[i].SamplePolicies
+		}
+	}
+	return text
 }
 
 // readOnly returns the row of a command's twin, which replies the same and changes nothing:

@@ -28,8 +28,8 @@ func TestACL_categories(t *testing.T) {
 			{"~* -@all +@read", api && !c.writes()},
 			{"~* -@all +@fast", api && c.fast()},
 			{"~* -@all +@slow", api && !c.fast()},
-			{"~user:* -@all +" + name, true},
-			{"~other:* -@all +" + name, false},
+			{"~*user:* -@all +" + name, true},
+			{"~*other:* -@all +" + name, false},
 			{"%R~* -@all +" + name, !c.writes()},
 			{"%W~* -@all +" + name, false},
 			{"%RW~* -@all +" + name, true},
@@ -43,7 +43,7 @@ func TestACL_categories(t *testing.T) {
 			w := s.as(fmt.Sprintf("user%d", user), row.rules)
 			mayOrNot(t, row.may, w.do(c.on("user:1")...), name+", "+row.rules)
 			w.conn.Close()
-			s.Del(ctx, "user:1")
+			s.Del(ctx, c.key("user:1"))
 		}
 	}
 }

@@ -17,11 +17,12 @@ func fields(line string) []any {
 	return all
 }
 
+// on returns the words of a call with key in place of KEY. A word of the call may end with KEY.
 func on(call, key string) []any {
 	words := fields(call)
 	for i := range words {
-		if words[i] == "KEY" {
-			words[i] = key
+		if before, found := strings.CutSuffix(words[i].(string), "KEY"); found && (before == "" || strings.HasSuffix(before, ":")) {
+			words[i] = before + key
 		}
 	}
 	return words

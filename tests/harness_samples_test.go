@@ -29,14 +29,20 @@ func (c sample) fast() bool { return strings.HasSuffix(c.Flags, " fast") }
 // flags returns the flags that COMMAND INFO must show.
 func (c sample) flags() []string {
 	all := append(strings.Fields(strings.ReplaceAll(c.Flags, "deny-oom", "denyoom")), "module")
-	if c.Plan != nil {
+	if c.asks() {
 		all = append(all, "movablekeys")
 	}
 	return all
 }
 
+// asks says whether the server must ask the command for its keys.
+func (c sample) asks() bool { return c.Plan != nil && !c.OneKey }
+
 // on returns the words of the call with key in place of KEY. The key may hold any bytes.
 func (c sample) on(key string) []any { return on(c.Sample.Call, key) }
+
+// key returns the key of the call that on returns: a command may want a prefix.
+func (c sample) key(key string) string { return c.on(key)[1].(string) }
 
 // infoField returns the beginning of the names that the command's counters have in INFO.
 func (c sample) infoField() string {

@@ -3,16 +3,20 @@ package tests
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 	"github.com/stretchr/testify/require"
+
+	"gothrottle/commands"
 )
 
 // options says how a server differs from the default. The default server has a free port and
-// an empty folder, saves nothing and loads the module without arguments.
+// an empty folder, saves nothing and loads the module without arguments and with the policies
+// of the samples.
 type options struct {
 	bare    bool     // without the module
 	module  string   // another module file (local servers only)
@@ -55,6 +59,10 @@ func launch(t testing.TB, o options) (i instance, addr string) {
 			module = o.module
 		}
 		args = append(append(args, "--loadmodule", module), o.modArgs...)
+		// With the load argument module-name the configuration has another name.
+		if !slices.Contains(o.modArgs, "redis-cell") {
+			args = append(args, "--gothrottle.policies", commands.SamplePolicies())
+		}
 	}
 	if env.image != "" {
 		return launchContainer(t, o, args)

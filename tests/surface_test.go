@@ -40,7 +40,7 @@ func TestSurface_commandInfo(t *testing.T) {
 		require.Len(t, specs, 1, row.Name)
 		spec := dict(t, specs[0])
 		flags := keyFlags(row)
-		if row.Plan != nil {
+		if row.asks() {
 			flags = append(flags, "incomplete") // COMMAND GETKEYS and ACL rules ask the module
 		}
 		assert.ElementsMatch(t, flags, wordsOf(spec["flags"]), row.Name)
@@ -116,7 +116,7 @@ func TestSurface_commandDocsOfNestedArguments(t *testing.T) {
 func TestSurface_commandGetKeys(t *testing.T) {
 	w := start(t, options{}).wire()
 	for name, c := range samples {
-		assert.Equal(t, []any{"the key"}, getKeys(t, w, c.on("the key"), keyFlags(c)), name)
+		assert.Equal(t, []any{c.key("the key")}, getKeys(t, w, c.on("the key"), keyFlags(c)), name)
 	}
 	for call, want := range map[string][]any{
 		"GO.ALL a THROTTLE 1 1 60":                                                 {"a"},
@@ -156,7 +156,10 @@ func TestSurface_commandGetKeys(t *testing.T) {
 // where the arity says so: such calls do not reach the module.
 func TestSurface_infoCounts(t *testing.T) {
 	s := start(t, options{})
+	s.setPolicies("p QUOTA 1 1h; s SHADOW QUOTA 1 1h")
 	for _, call := range []string{
+		"GO.POLICY p:k", "GO.POLICY p:k", "GO.POLICY p:k 0", "GO.POLICY k", "GO.POLICY p:k -1",
+		"GO.POLICY s:k", "GO.POLICY s:k", "GO.POLICY s:k 0", "GO.POLICY s:k 2", "GO.POLICY_RO s:k", "GO.POLICY_RO p:k",
 		"GO.THROTTLE k 1 1 3600", "GO.THROTTLE k 1 1 3600 1 UPTO", "GO.THROTTLE k 1 1 1800", // the last one is limited
 		"GO.THROTTLE k 1 1 3600 0", "GO.THROTTLE k 1 1 3600 -1", "GO.THROTTLE none 1 1 3600 -1", // a peek, refunds
 		"GO.THROTTLE k 1 1 3600 2", "GO.THROTTLE k 1 1 3600 3", // limited
@@ -184,18 +187,20 @@ func TestSurface_infoCounts(t *testing.T) {
 	_, _ = p.Exec(ctx)
 	s.Eval(ctx, "return redis.call('GO.QUOTA', 'q9', 1, 3600)", nil)
 	info := s.counters()
-	for name, want := range map[string][4]int{ // admitted, limited, other, errors
-		"throttle":    {2, 3, 3, 2},
-		"cl_throttle": {1, 1, 1, 5},
-		"window":      {1, 1, 2, 1},
-		"quota":       {2, 2, 1, 1},
-		"all":         {2, 1, 2, 4},
-		"lease":       {2, 1, 0, 1},
-		"release":     {0, 0, 2, 1},
-		"window_ro":   {1, 1, 1, 1},
-		"all_ro":      {1, 1, 1, 0},
+	for name, want := range map[string][5]int{ // admitted, limited, other, errors, shadowed
+		"throttle":    {2, 3, 3, 2, 0},
+		"cl_throttle": {1, 1, 1, 5, 0},
+		"window":      {1, 1, 2, 1, 0},
+		"quota":       {2, 2, 1, 1, 0},
+		"all":         {2, 1, 2, 4, 0},
+		"lease":       {2, 1, 0, 1, 0},
+		"release":     {0, 0, 2, 1, 0},
+		"window_ro":   {1, 1, 1, 1, 0},
+		"all_ro":      {1, 1, 1, 0, 0},
+		"policy":      {2, 1, 2, 2, 2},
+		"policy_ro":   {0, 1, 0, 0, 1},
 	} {
-		for i, counter := range []string{"admitted", "limited", "other", "errors"} {
+		for i, counter := range []string{"admitted", "limited", "other", "errors", "shadowed"} {
 			field := fmt.Sprintf("gothrottle_%s_%s", name, counter)
 			assert.Equal(t, fmt.Sprint(want[i]), info[field], field)
 		}
@@ -209,7 +214,7 @@ func TestSurface_infoFields(t *testing.T) {
 	want := []string{"gothrottle_version", "gothrottle_version_number", "gothrottle_clock_lead_us", "gothrottle_panics"}
 	for _, row := range commands.Table {
 		c := sample{row}
-		for _, counter := range []string{"admitted", "limited", "other", "errors"} {
+		for _, counter := range []string{"admitted", "limited", "other", "errors", "shadowed"} {
 			want = append(want, c.infoField()+"_"+counter)
 		}
 	}
@@ -257,7 +262,7 @@ func TestSurface_moduleList(t *testing.T) {
 // Every row of the command table has a sample, which the other tests call.
 func TestSamples_everyCommandHasOne(t *testing.T) {
 	for name, c := range samples {
-		assert.True(t, strings.HasPrefix(c.Sample.Call, name+" KEY "), name)
+		assert.Regexp(t, "^"+name+" (sample:)?KEY( |$)", c.Sample.Call)
 		assert.NotEmpty(t, c.Sample.First, name)
 		assert.NotEmpty(t, c.Sample.Second, name)
 	}

@@ -1,0 +1,128 @@
+package commands
+
+import "fmt"
+
+var policy = Command{
+	Name:       "GO.POLICY",
+	Summary:    "Takes units from the limits that the server's configuration gives to the key, from all of them or from none.",
+	Complexity: "O(N) with N the clauses of the policy; at most 32",
+	Since:      "0.1.0",
+	Flags:      "write deny-oom",
+	Arity:      -2,
+	Args: []Arg{
+		{Name: "key", Type: ArgKey, Bounds: "any bytes", Summary: "The limiter. Its policy is the part before the first colon."},
+		{Name: "quantity", Type: ArgInteger, Optional: true, Bounds: fmt.Sprintf("0 to %d", maxQuantity),
+			Summary: "Units to take from each limit, 1 if not given; 0 peeks."},
+		{Name: "MS", Type: ArgToken, Optional: true, Summary: "The times of the reply are milliseconds."}},
+	Plan:    planPolicy,
+	OneKey:  true,
+	Handler: runPolicy,
+	Sample: Sample{"GO.POLICY sample:KEY", "[0 2 1 -1 3600 1 [0 16 15 -1 3600] [0 2 1 -1 3600]]",
+		"[0 2 0 -1 7200 1 [0 16 14 -1 7200] [0 2 0 -1 7200]]", "HSET"},
+	SamplePolicies: "sample THROTTLE 15 30 108000s, THROTTLE 1 1 3600s;",
+	Wrong: []WrongCall{
+		{"GO.POLICY KEY", ErrNoPolicy},
+		{"GO.POLICY sample", ErrNoPolicy},
+		{"GO.POLICY sample:KEY -1", ErrPolicyQuantityRange},
+		{"GO.POLICY sample:KEY 1000000000002", ErrPolicyQuantityRange},
+		{"GO.POLICY sample:KEY 1.5", ErrQuantityNotInteger},
+		{"GO.POLICY sample:KEY 1 FORCE", ErrUnknownOption},
+	},
+}
+
+var policyRO = policy.readOnly("Tells what GO.POLICY would reply; changes nothing.")
+
+// planPolicy finds the policy of the key and makes the call's clauses of it. The clauses are
+// copies: the policies may change before the call has ended.
+func planPolicy(c *Call) ErrorCode {
+	p := policies.find(c.Args[0])
+	if p == nil {
+		return c.fail(ErrNoPolicy, 0)
+	}
+	if err := c.planKey(0); err != NoError {
+		return err
+	}
+	k := &c.Keys[0]
+	for i := range p.clauses {
+		from := &p.clauses[i]
+		c.addClause(clauseWords{kind: from.kind}, k.Asked)
+		c.Clauses[i].take(from)
+		k.Wants = clauseForms[from.kind].state
+		if from.kind == throttleKind {
+			k.Asked++
+		}
+	}
+	c.Clauses[0].shadow = p.shadow
+	return NoError
+}
+
+// take sets the parameters to those of a policy.
+func (cl *Clause) take(from *policyClause) {
+	switch from.kind {
+	case throttleKind:
+		cl.throttle.throttleClause, cl.limit = from.throttle, from.throttle.Limit
+	case windowKind:
+		cl.window.WindowParams, cl.limit = from.window, from.window.Limit
+	case quotaKind:
+		cl.quota.QuotaParams, cl.limit = from.quota, from.quota.Limit
+	}
+}
+
+// ask sets the quantity.
+func (cl *Clause) ask(quantity int64) {
+	switch cl.kind {
+	case throttleKind:
+		cl.throttle.Quantity = quantity
+	case windowKind:
+		cl.window.Quantity = quantity
+	case quotaKind:
+		cl.quota.Quantity = quantity
+	}
+}
+
+func runPolicy(c *Call) ErrorCode {
+	quantity, opts, err := c.policyWords()
+	if err != NoError {
+		return err
+	}
+	never := false
+	for i := range c.Clauses {
+		cl := &c.Clauses[i]
+		cl.ask(quantity)
+		cl.opts = opts
+		never = never || quantity > cl.limit
+	}
+	for i := range c.Clauses {
+		if never { // a call that no limiter could ever admit begins no lockout
+			c.Clauses[i].throttle.Lockout = 0
+		}
+	}
+	if err := c.runClauses(); err != NoError {
+		return err
+	}
+	if c.Clauses[0].shadow {
+		c.shadow()
+	}
+	return NoError
+}
+
+// policyWords reads what follows the key.
+func (c *Call) policyWords() (quantity int64, opts option, err ErrorCode) {
+	quantity, rest := 1, 1
+	if len(c.Args) > rest && looksNumeric(c.Args[rest]) {
+		if quantity, err = intArg(c.Args[rest], 0, maxQuantity, ErrQuantityNotInteger, ErrPolicyQuantityRange); err != NoError {
+			return 0, 0, err
+		}
+		rest++
+	}
+	opts, _, err = c.options(rest, optMS)
+	return quantity, opts, err
+}
+
+// shadow makes the front of a reply say that the call is admitted.
+func (c *Call) shadow() {
+	c.Reply[0], c.Reply[3] = 0, -1
+	if c.Outcome == Limited {
+		c.Outcome = Shadowed
+	}
+}
