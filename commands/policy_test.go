@@ -111,6 +111,12 @@ func TestPolicy(t *testing.T) {
 			{0, "policies a WINDOW 9 60s", ""},
 			{0, "GO.POLICY a:k", ErrWrongType.Text()},
 		},
+		"GO.TOP counts what a policy denies, and not what a SHADOW would": {
+			{0, "policies a QUOTA 1 60s; b SHADOW QUOTA 1 60s", ""},
+			{0, "GO.POLICY a:k 2", "1 1 1 -1 0 0 [1 1 1 -1 0]"},
+			{0, "GO.POLICY b:k 2", "0 1 1 -1 0 0 [1 1 1 -1 0]"},
+			{0, "GO.TOP", "[[0:a:k 1 0]]"},
+		},
 		"a lockout begins with the denial of its own clause": {
 			{0, "policies a THROTTLE 1 1 1s LOCKOUT 60s, THROTTLE 4 1 60s", ""},
 			{0, "GO.POLICY a:k 2", "0 2 0 -1 2 0 [0 2 0 -1 2] [0 5 3 -1 120]"},
