@@ -33,7 +33,7 @@ void shim_open_key(RedisModuleCtx *ctx, const shim_command *command, shim_key *k
     key->kind = kind_of(key->handle);
     if (key->kind == SHIM_ABSENT) return;
     key->length = (int64_t)api.ValueLength(key->handle);
-    if (key->kind == SHIM_STRING) shim_load_string(key);
+    if (key->kind == SHIM_STRING) shim_load_string(ctx, key);
     if (key->wants == SHIM_ANY) key->expires_at = api.GetAbsExpire(key->handle);
 }
 

@@ -69,7 +69,7 @@ typedef struct shim_key {
     int32_t kind;               /* C writes this and all fields before becomes */
     int64_t length;             /* the number of elements or bytes */
     int64_t expires_at;         /* ms, -1 if never; only if wants is SHIM_ANY */
-    shim_text text;             /* a string that may be ours: the server's memory, valid until the key changes */
+    shim_text text;             /* a string that may be ours: the server's memory, valid until the key changes, or new_text */
     int32_t first_cell, num_cells;
     struct { shim_entry *at; int64_t len, cap; } entries; /* C writes, on Go's asking */
     int32_t becomes;            /* Go writes this and all fields before slack_base */
@@ -83,7 +83,7 @@ typedef struct shim_key {
     RedisModuleString *name;    /* C's own: borrowed from argv */
     int32_t events;             /* C's own: the SHIM_EVENT_ bits that shim_notify sends */
     int32_t fields;             /* C's own: how many fields of a hash were read */
-    char new_text[48];          /* Go writes */
+    char new_text[48];          /* Go writes; C keeps a copy of the text here if wants is SHIM_ANY */
 } shim_key;
 
 typedef struct shim_cell {
@@ -243,7 +243,7 @@ void shim_reply_items(RedisModuleCtx *ctx, const shim_call *call);
 void shim_free_items(shim_call *call);
 
 /* string.c */
-void shim_load_string(shim_key *key);
+void shim_load_string(RedisModuleCtx *ctx, shim_key *key);
 void shim_apply_string(RedisModuleCtx *ctx, shim_key *key);
 
 #endif

@@ -3,13 +3,34 @@
 
 #include <string.h>
 
+/* Copies a string by GET into new_text, which has room for each string that may be ours. Unlike
+ * StringDMA, GET never makes the server store the string in another way. Returns 0 if there is no
+ * GET: an administrator may have renamed the command. */
+static int copy_string(RedisModuleCtx *ctx, shim_key *key) {
+    _Static_assert(sizeof key->new_text >= SHIM_MAX_QUOTA_LEN, "new_text is too short");
+    RedisModuleCallReply *reply = api.Call(ctx, "GET", "s", key->name);
+    size_t len = 0;
+    const char *bytes = NULL;
+    if (reply != NULL && api.CallReplyType(reply) == REPLY_STRING) bytes = api.CallReplyStringPtr(reply, &len);
+    int copied = bytes != NULL && len <= sizeof key->new_text;
+    if (copied) {
+        memcpy(key->new_text, bytes, len);
+        key->text = (shim_text){key->new_text, len};
+    }
+    if (reply != NULL) api.FreeCallReply(reply);
+    return copied;
+}
+
 /* StringDMA makes the server store a short or numeric string in another way. So only a string of
- * a length that ours have is looked at. */
-void shim_load_string(shim_key *key) {
+ * a length that ours have is looked at. A command that takes a key of any kind changes none, so it
+ * reads a copy. */
+void shim_load_string(RedisModuleCtx *ctx, shim_key *key) {
     int quota = key->length >= SHIM_MIN_QUOTA_LEN && key->length <= SHIM_MAX_QUOTA_LEN;
     int adopted = key->length == SHIM_ADOPTED_LEN;
-    if ((quota && (key->wants == SHIM_STRING || key->wants == SHIM_ANY)) ||
-        (adopted && (key->wants == SHIM_HASH || key->wants == SHIM_ANY))) key->text.bytes = api.StringDMA(key->handle, &key->text.len, KEY_READ);
+    int any = key->wants == SHIM_ANY;
+    if (!(quota && (any || key->wants == SHIM_STRING)) && !(adopted && (any || key->wants == SHIM_HASH))) return;
+    if (any && copy_string(ctx, key)) return;
+    key->text.bytes = api.StringDMA(key->handle, &key->text.len, KEY_READ);
 }
 
 /* Writes the string and sets the expiry. One command replicates both. */

@@ -12,7 +12,7 @@ const (
 	KindHash
 	KindZset
 	KindOther
-	KindAny // of Key.Wants only: whatever stands at the key is loaded
+	KindAny // of Key.Wants only: whatever stands at the key is loaded; the command must not write
 )
 
 // Becomes says what is to become of a key.
@@ -103,7 +103,7 @@ type Key struct {
 	// Set by the command's Plan, or by the host from the command's row.
 	Word  int32 // the index in Args of the key's name
 	Wants Kind  // what the key must hold, unless absent; KindAny: anything
-	Asked int32 // how many cells the call asks for; only if Wants is KindHash
+	Asked int32 // how many cells the call asks for; only if Wants is KindHash or KindAny
 
 	// Set by the host.
 	Kind      Kind

@@ -8,7 +8,7 @@
 // but entries of sorted sets, through [TheHost]. The contract of a handler stands on [Call].
 //
 // A new command takes three things: a file with its [Command] row and handler, a line in
-// [Table], and a section in docs/commands.md. The name of a command that does not write ends in
+// [Table], and a section in docs/commands.md. The name of a twin that does not write ends in
 // _RO. A row has a [Sample] and, unless the name ends in _RO, a [WrongCall]: tests of all commands
 // use them.
 //

@@ -22,6 +22,8 @@ const (
 	ErrForeignWindow
 	ErrForeignLeases
 	ErrForeignString
+	ErrForeignZset
+	ErrForeignText
 	ErrDamaged
 	ErrUnknownOption
 	ErrRepeatedOption
@@ -82,6 +84,8 @@ var errorTexts = [NumErrors]string{
 	ErrForeignWindow:         "ERR the sorted set at this key is not a sliding window",
 	ErrForeignLeases:         "ERR the sorted set at this key holds no leases",
 	ErrForeignString:         "ERR the string at this key is not a quota",
+	ErrForeignZset:           "ERR the sorted set at this key is not a rate limiter",
+	ErrForeignText:           "ERR the string at this key is not a rate limiter",
 	ErrDamaged:               "ERR the rate limiter at this key is damaged",
 	ErrUnknownOption:         "ERR unknown option '" + errorWord + "'",
 	ErrRepeatedOption:        "ERR option '" + errorWord + "' given more than once",

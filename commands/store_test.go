@@ -237,12 +237,16 @@ func (s *store) load(c *Call, k *Key) {
 	v := s.keys[name]
 	if v != nil {
 		k.Kind, k.Length = v.kind, int64(len(v.text)+len(v.fields)+len(v.set))
-		if k.Wants == KindString && k.Length >= MinQuotaLen && k.Length <= MaxQuotaLen ||
-			k.Wants == KindHash && k.Length == AdoptedLen {
+		if (k.Wants == KindString || k.Wants == KindAny) && k.Length >= MinQuotaLen && k.Length <= MaxQuotaLen ||
+			(k.Wants == KindHash || k.Wants == KindAny) && k.Length == AdoptedLen {
 			k.Text = v.text
 		}
 	}
-	if k.Wants != KindHash {
+	k.ExpiresAt = -1
+	if k.Wants == KindAny && v != nil && v.expire != 0 {
+		k.ExpiresAt = v.expire
+	}
+	if k.Wants != KindHash && (k.Wants != KindAny || k.Kind != KindHash) {
 		return
 	}
 	for index := int32(0); index < MaxCells; index++ {

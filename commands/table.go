@@ -143,6 +143,7 @@ var Table = []Command{
 	leaseRO,
 	allRO,
 	policyRO,
+	info,
 	top,
 }
 

@@ -39,8 +39,8 @@ func (s *WindowState) logged() int64 {
 	return int64(s.Newest.Total-s.Oldest.Total) + s.Oldest.Weight
 }
 
-// inUse returns the units in use: those in the live part of the log that were not given back.
-func (s *WindowState) inUse() int64 {
+// InUse returns the units in use: those in the live part of the log that were not given back.
+func (s *WindowState) InUse() int64 {
 	if s.Newest.Capped {
 		return min(s.logged(), s.Newest.Cap)
 	}
@@ -80,7 +80,7 @@ type WindowVerdict struct {
 // With Force every call is admitted, a peek too. The units count like any others. The verdict
 // is TooMuch if more than MaxInUse would be in use.
 func Window(now Micros, s WindowState, p WindowParams) (next WindowEntry, v WindowVerdict) {
-	used, quantity := s.inUse(), p.Quantity
+	used, quantity := s.InUse(), p.Quantity
 	if p.UpTo && quantity > 0 {
 		quantity = grantUpTo(quantity, p.Limit-used)
 	}

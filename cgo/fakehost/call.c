@@ -112,6 +112,18 @@ static RedisModuleCallReply *zrange(RedisModuleString **argv) {
     return reply;
 }
 
+enum { REPLY_NULL = 4 }; /* the module never asks for this type */
+
+/* The text's encoding stays. */
+static RedisModuleCallReply *get(RedisModuleString *key) {
+    fake_entry *entry = fake_look_up(key);
+    if (entry == NULL) return new_reply(REPLY_NULL);
+    if (entry->type != TYPE_STRING) return error_reply(wrong_type);
+    RedisModuleCallReply *reply = new_reply(REPLY_STRING);
+    put_text(reply, entry->text.bytes, entry->text.len);
+    return reply;
+}
+
 /* CONFIG GET io-threads. */
 static RedisModuleCallReply *config_get(const fake_words *words) {
     if (words->argc != 3 || strcasecmp(words->argv[1]->bytes, "GET") != 0 ||
@@ -201,6 +213,9 @@ static RedisModuleCallReply *run(RedisModuleCtx *ctx, const fake_words *words) {
         return config_get(words);
     } else if (strcasecmp(command, "EXISTS") == 0 && words->argc > 1) {
         return exists(ctx, words);
+    } else if (strcasecmp(command, "GET") == 0 && words->argc == 2) {
+        fake_check_declared(ctx, argv[1], command);
+        return get(argv[1]);
     } else if (!counts && !ranges) {
         fake_fault("Call: the fake host cannot run %s", command);
         errno = ENOENT;

@@ -1,0 +1,197 @@
+package commands
+
+import (
+	"fmt"
+
+	"gothrottle/funnel"
+)
+
+// maxHolders bounds the holders of leases that GO.INFO tells.
+const maxHolders = 128
+
+var info = Command{
+	Name:       "GO.INFO",
+	Summary:    "Tells what is at a key: the kind of limiter, what is in use, and until when.",
+	Complexity: fmt.Sprintf("O(log(N)) with N the entries or slots; at most %d holders are told", maxHolders),
+	Since:      "0.1.0",
+	Flags:      "readonly",
+	Arity:      2,
+	MaxArity:   2,
+	Args:       []Arg{argKey},
+	State:      KindAny,
+	Handler:    runInfo,
+	Sample:     Sample{"GO.INFO KEY", "(nil)", "(nil)", ""},
+	Wrong:      []WrongCall{{"GO.INFO KEY KEY", ErrArity}},
+}
+
+func runInfo(c *Call) ErrorCode {
+	c.Shape = Items
+	k := &c.Keys[0]
+	switch k.Kind {
+	case KindAbsent:
+		TheHost.Reply(c, ItemNull, 0, "")
+		return NoError
+	case KindHash:
+		return c.infoCells(k)
+	case KindString:
+		return c.infoString(k)
+	case KindZset:
+		return c.infoZset(k)
+	}
+	return ErrWrongType
+}
+
+// infoHead replies the pairs that all kinds have. pairs more must follow.
+func (c *Call) infoHead(kind string, pairs int64) {
+	TheHost.Reply(c, ItemMap, 2+pairs, "")
+	c.replyName("kind")
+	c.replyName(kind)
+	expires := int64(-1)
+	if at := c.Keys[0].ExpiresAt; at >= 0 {
+		expires = c.millisUntil(funnel.Nanos(min(at, maxMillis)) * funnel.Millisecond)
+	}
+	c.replyPair("expires_in_ms", expires)
+}
+
+// maxMillis is the last ms that funnel.Nanos can hold.
+const maxMillis = int64(maxTAT / funnel.Millisecond)
+
+// millisUntil returns how many ms from now on the instant at lies, rounded up; 0 if it is past.
+func (c *Call) millisUntil(at funnel.Nanos) int64 {
+	return ceilDiv(max(at-c.Now.Nanos(), 0), funnel.Millisecond)
+}
+
+func (c *Call) replyName(name string) { TheHost.Reply(c, ItemText, 0, name) }
+
+func (c *Call) replyPair(name string, n int64) {
+	c.replyName(name)
+	TheHost.Reply(c, ItemInteger, n, "")
+}
+
+// infoCells replies what the cells of a hash hold.
+func (c *Call) infoCells(k *Key) ErrorCode {
+	if err := c.loadHash(k); err != NoError {
+		return err
+	}
+	cells := c.cells(k)
+	for n := len(cells); cells[n-1].Found == 0; n-- { // the host may have looked for one more
+		cells = cells[:n-1]
+	}
+	c.infoThrottle(int64(len(cells)))
+	for i := range cells {
+		c.infoCell(&cells[i].state)
+	}
+	return NoError
+}
+
+// infoThrottle begins the reply for a number of cells, which must follow.
+func (c *Call) infoThrottle(cells int64) {
+	c.infoHead("throttle", 1)
+	c.replyName("cells")
+	TheHost.Reply(c, ItemArray, cells, "")
+}
+
+// infoCell replies a cell. The rate of an adopted cell is not known, nor how many units are in use.
+func (c *Call) infoCell(s *funnel.ThrottleState) {
+	now := c.Now.Nanos()
+	TheHost.Reply(c, ItemMap, 5, "")
+	if s.Rate.Count == 0 {
+		for _, name := range [...]string{"in_use", "count", "period_ms"} {
+			c.replyName(name)
+			TheHost.Reply(c, ItemNull, 0, "")
+		}
+	} else {
+		count, millis := s.Rate.PerMillis()
+		c.replyPair("in_use", s.InUse(now))
+		c.replyPair("count", count)
+		c.replyPair("period_ms", millis)
+	}
+	c.replyPair("empty_in_ms", ceilDiv(s.Drain(now), funnel.Millisecond))
+	c.replyPair("locked_for_ms", c.millisUntil(s.Locked))
+}
+
+// infoString replies what a string holds: redis-cell's cell, or a fixed window.
+func (c *Call) infoString(k *Key) ErrorCode {
+	if tat, ok := adopt(k.Text); ok {
+		c.infoThrottle(1)
+		c.infoCell(&funnel.ThrottleState{TAT: tat})
+		return NoError
+	}
+	s, err := quotaState(k)
+	if err != NoError {
+		return ErrForeignText
+	}
+	if s.End <= c.Now {
+		s = funnel.QuotaState{}
+	}
+	c.infoHead("quota", 2)
+	c.replyPair("used", s.Used)
+	c.replyPair("ends_in_ms", c.millisUntil(s.End.Nanos()))
+	return NoError
+}
+
+// infoZset replies what a sorted set holds. Its first and last member tell which kind it is.
+func (c *Call) infoZset(k *Key) ErrorCode {
+	TheHost.Newest(c, 0, 1)
+	TheHost.Oldest(c, 0, maxTime, 1)
+	if len(k.Entries) < 2 { // the time of the newest member is no time of ours
+		return ErrForeignZset
+	}
+	if checkLease(&k.Entries[0]) == NoError && checkLease(&k.Entries[1]) == NoError {
+		return c.infoLeases(k)
+	}
+	return c.infoWindow(k)
+}
+
+// infoWindow replies what a sliding window holds. Entries[0] is the newest entry, Entries[1] the
+// oldest. The period is not stored, so entries that no longer count are told, too.
+func (c *Call) infoWindow(k *Key) (err ErrorCode) {
+	var s funnel.WindowState
+	if s.Newest, err = windowEntry(&k.Entries[0]); err != NoError {
+		return ErrForeignZset
+	}
+	if s.Oldest, err = windowEntry(&k.Entries[1]); err != NoError {
+		return ErrForeignZset
+	}
+	if !s.Sound() {
+		return ErrDamaged
+	}
+	c.infoHead("window", 4)
+	c.replyPair("entries", k.Length)
+	c.replyPair("recorded", s.InUse())
+	c.replyPair("newest_age_ms", c.ageOf(s.Newest.Time))
+	c.replyPair("oldest_age_ms", c.ageOf(s.Oldest.Time))
+	return NoError
+}
+
+// ageOf returns how many whole ms have passed since an instant; 0 if it lies ahead.
+func (c *Call) ageOf(at funnel.Micros) int64 { return int64(max(c.Now-at, 0) / 1000) }
+
+// infoLeases replies how many slots are held, and the holders whose slots lapse last.
+func (c *Call) infoLeases(k *Key) ErrorCode {
+	TheHost.Release(c, 0, 0)
+	TheHost.Newest(c, 0, maxHolders)
+	told := 0
+	for i := range k.Entries {
+		e := &k.Entries[i]
+		if checkLease(e) != NoError {
+			return ErrForeignZset
+		}
+		if e.Time > c.Now {
+			told++
+		}
+	}
+	held := int64(told)
+	if told == maxHolders {
+		held = TheHost.CountAfter(c, 0, c.Now)
+	}
+	c.infoHead("lease", 2)
+	c.replyPair("held", held)
+	c.replyName("holders")
+	TheHost.Reply(c, ItemMap, int64(told), "")
+	for i := range told { // the newest come first
+		e := &k.Entries[i]
+		c.replyPair(e.Member[1:], c.millisUntil(e.Time.Nanos()))
+	}
+	return NoError
+}
