@@ -9,7 +9,7 @@
 //
 // A new command takes three things: a file with its [Command] row and handler, a line in
 // [Table], and a section in docs/commands.md. The name of a twin that does not write ends in
-// _RO. A row has a [Sample] and, unless the name ends in _RO, a [WrongCall]: tests of all commands
+// _RO. A row has a [Sample] and, if the command writes, a [WrongCall]: tests of all commands
 // use them.
 //
 // This package is no API: it may change with every version. Programs use the commands.

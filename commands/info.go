@@ -16,12 +16,10 @@ var info = Command{
 	Since:      "0.1.0",
 	Flags:      "readonly",
 	Arity:      2,
-	MaxArity:   2,
 	Args:       []Arg{argKey},
 	State:      KindAny,
 	Handler:    runInfo,
 	Sample:     Sample{"GO.INFO KEY", "(nil)", "(nil)", ""},
-	Wrong:      []WrongCall{{"GO.INFO KEY KEY", ErrArity}},
 }
 
 func runInfo(c *Call) ErrorCode {

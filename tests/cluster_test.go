@@ -37,7 +37,7 @@ func (c *cluster) testRouting(t *testing.T) {
 				assert.ErrorContains(t, err, "MOVED ", name)
 				moved++
 			} else {
-				assert.NoError(t, err, name)
+				assert.NoError(t, failure(err), name)
 			}
 		}
 	}
@@ -58,7 +58,7 @@ func (c *cluster) testRouting(t *testing.T) {
 	require.Equal(t, status("OK"), w.do("READONLY"))
 	assert.Equal(t, []any{int64(0), int64(5), int64(3), int64(-1), int64(3600)}, w.do("GO.WINDOW_RO", key, 5, 3600, 0))
 	for name, sample := range samples {
-		reply := fmt.Sprint(w.do(sample.on("{" + key + "}" + name)...))
+		reply := flat(w.do(sample.on("{"+key+"}"+name)...), nil)
 		if sample.writes() {
 			assert.Regexp(t, "^MOVED ", reply, name)
 		} else {
@@ -95,7 +95,7 @@ func (c *cluster) testNoRedirection(t *testing.T) {
 			assert.Regexp(t, `^\[0 3 2 -1 600 3 \[0 `, c.ask(call), call)
 		}
 		for name, sample := range samples {
-			assert.NoError(t, c.clients.Do(ctx, sample.on(tag+name)...).Err(), name)
+			assert.NoError(t, failure(c.clients.Do(ctx, sample.on(tag+name)...).Err()), name)
 		}
 	}
 	assert.Len(t, nodes, 3, "masters that were called")

@@ -1,10 +1,12 @@
 package tests
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 )
 
@@ -30,10 +32,21 @@ func on(call, key string) []any {
 
 // flat returns a reply, or an error, as text.
 func flat(v any, err error) string {
-	if err != nil {
+	switch {
+	case failure(err) != nil:
 		return err.Error()
+	case v == nil:
+		return "(nil)"
 	}
 	return fmt.Sprint(v)
+}
+
+// failure returns the error of a call. The client returns an error for a null reply, too, which is none.
+func failure(err error) error {
+	if errors.Is(err, redis.Nil) {
+		return nil
+	}
+	return err
 }
 
 // ask sends a line and returns the reply as text.

@@ -133,11 +133,14 @@ func (tr *traffic) sometimes(option string) string {
 	return ""
 }
 
-// call returns the words of one call, now and then under the name of the read-only twin.
+// call returns the words of one call, now and then under the name of the read-only twin, or a GO.INFO.
 func (tr *traffic) call() []any {
 	words := tr.writing()
 	if _, ok := samples[fmt.Sprint(words[0], "_RO")]; ok && tr.oneIn(15) {
 		words[0] = fmt.Sprint(words[0], "_RO")
+	}
+	if tr.oneIn(50) {
+		return []any{"GO.INFO", words[1]}
 	}
 	return words
 }

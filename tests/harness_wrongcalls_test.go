@@ -193,6 +193,13 @@ var wrongCalls = []struct {
 	{"GO.ALL k THROTTLE 15 30 60 KEY board LEASE 5 60 a", commands.ErrForeignLeases},
 	{"GO.ALL k THROTTLE 15 30 60 KEY text QUOTA 5 60", commands.ErrForeignString},
 	{"GO.ALL k THROTTLE 15 30 60 KEY log QUOTA 5 60", commands.ErrWrongType},
+	// GO.INFO.
+	{"GO.INFO list", commands.ErrWrongType},
+	{"GO.INFO profile", commands.ErrForeignHash},
+	{"GO.INFO damaged", commands.ErrDamaged},
+	{"GO.INFO backward", commands.ErrDamaged},
+	{"GO.INFO board", commands.ErrForeignZset},
+	{"GO.INFO text", commands.ErrForeignText},
 	// Leases.
 	{"GO.LEASE k 5 60 " + strings.Repeat("x", 513), commands.ErrIDTooLong},
 	{"GO.RELEASE k a " + strings.Repeat("x", 513), commands.ErrIDTooLong},
