@@ -64,6 +64,13 @@ func TestGoInfo(t *testing.T) {
 	}
 }
 
+// An entry of a server whose clock is ahead has the age 0.
+func TestGoInfo_future(t *testing.T) {
+	h := loaded(t)
+	zset(scored(5*second, "\x013"), scored(-5*second, "\x012"))(h)
+	wantInfo(t, h, "k", fmt.Sprintf(infoOfWindow, -1, 2, 2, 0, 5000))
+}
+
 // A lockout has a field of its own, of whichever cell.
 func TestGoInfo_lockouts(t *testing.T) {
 	for locked := range 3 {
@@ -119,6 +126,11 @@ func TestGoInfo_foreign(t *testing.T) {
 		{zset(scored(1, "\x011"), scored(0, "\x02a")), foreignZset},
 		{zset(scored(1, "\x02a"), scored(-1e15, "bob"), scored(2, "\x02b")), foreignZset},
 		{zset(scored(1, "\x02a"), scored(-1e16, "bob"), scored(2, "\x02b")), foreignZset},
+		{zset(scored(1, "\x02a"), scored(2, "bob"), scored(3, "\x02b")), foreignZset},
+		{func(h *fakehost.Host) { // the foreign member is the oldest, behind the leases that are told
+			liveLeases(h, 200)
+			h.PutMember("k", 5, "bob")
+		}, foreignZset},
 		{zset(scored(1, "\x02"+strings.Repeat("x", 513))), foreignZset},
 		{zset(scored(1, "\x014"), scored(0, "\x015")), damaged},
 		{text(""), foreignText},

@@ -128,13 +128,11 @@ func (c *Call) infoString(k *Key) ErrorCode {
 	return NoError
 }
 
-// infoZset replies what a sorted set holds. Its first and last member tell which kind it is.
+// infoZset replies what a sorted set holds. Its newest and oldest member tell which kind it is. If
+// the newest is ours, its time is at most maxTime, so there is an oldest one, too.
 func (c *Call) infoZset(k *Key) ErrorCode {
 	TheHost.Newest(c, 0, 1)
 	TheHost.Oldest(c, 0, maxTime, 1)
-	if len(k.Entries) < 2 { // the time of the newest member is no time of ours
-		return ErrForeignZset
-	}
 	if checkLease(&k.Entries[0]) == NoError && checkLease(&k.Entries[1]) == NoError {
 		return c.infoLeases(k)
 	}

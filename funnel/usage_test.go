@@ -32,6 +32,8 @@ func TestThrottleState_usage(t *testing.T) {
 		check(t, funnel.ThrottleState{TAT: tat, Rate: funnel.Rate{Period: funnel.Second, Count: 1}})
 		check(t, funnel.ThrottleState{TAT: tat, Rate: funnel.Rate{Period: funnel.MaxPeriod, Count: 7}, Frac: 6})
 	}
+	// 2^63-1 units and a half.
+	check(t, funnel.ThrottleState{TAT: now + math.MaxUint64/3, Rate: funnel.Rate{Period: 2, Count: 3}})
 	eachSeed(t, 400, func(t *testing.T, r *rand.Rand) {
 		for range 50 {
 			s := funnel.ThrottleState{TAT: now + logUniform[funnel.Nanos](r, math.MaxInt64-now),
