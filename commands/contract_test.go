@@ -90,8 +90,8 @@ func (s *store) check(c *Call, k *Key) {
 		ok = drops == 0 && sets == 0 && k.AddPrefix == 0 && k.NewLen == 0 && k.ExpireTo == 0
 	case Absent:
 		ok = drops == 0 && k.AddPrefix == 0 && k.NewLen == 0 && k.ExpireTo == 0
-	case Hash:
-		ok = sets > 0 && drops == 0 && k.AddPrefix == 0 && k.NewLen == 0 && k.ExpireTo > 0
+	case Hash: // perhaps for its expiry alone
+		ok = drops == 0 && k.AddPrefix == 0 && k.NewLen == 0 && k.ExpireTo > 0
 	case Zset:
 		ok = sets == 0 && (drops > 0 || k.AddPrefix > 0) && (k.AddPrefix == 0 || k.ExpireTo > 0) &&
 			(k.AddWord == 0 || int(k.AddWord) < len(c.Args) && k.NewLen == 0)

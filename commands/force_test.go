@@ -1,0 +1,240 @@
+package commands
+
+import (
+	"strings"
+	"testing"
+)
+
+// A forced call is admitted and charged, past the limit if need be. Other calls then wait until
+// the debt has drained at the rate.
+func TestForce_throttle(t *testing.T) {
+	s := converse(t, []step{
+		{0, "GO.THROTTLE k 15 30 60 10", "0 16 6 -1 20"},
+		{0, "GO.THROTTLE k 15 30 60 10 FORCE", "0 16 0 -1 40"},
+		{0, "GO.THROTTLE k 15 30 60", "1 16 0 10 40"},
+		{0, "GO.THROTTLE k 15 30 60 UPTO", "1 16 0 10 40 0"},
+		{0, "GO.THROTTLE k 15 30 60 1 RESERVE 9", "1 16 0 1 40 -1"},
+		{0, "GO.THROTTLE k 15 30 60 0", "1 16 0 8 40"},
+		{0, "GO.THROTTLE k 15 30 60 0 FORCE", "0 16 0 -1 40"},
+		{0, "GO.THROTTLE_RO k 15 30 60 3 FORCE", "0 16 0 -1 46"},
+		{0, "GO.THROTTLE_RO k 15 30 60 FORCE", "0 16 0 -1 42"},
+		// More than the limit is charged, too.
+		{0, "GO.THROTTLE k 15 30 60 17 FORCE", "0 16 0 -1 74"},
+		// A refund is a plain refund.
+		{0, "GO.THROTTLE k 15 30 60 -30 FORCE", "0 16 9 -1 14"},
+		{0, "GO.THROTTLE k 15 30 60 1 FORCE", "0 16 8 -1 16"},
+		{0, "GO.THROTTLE k 15 30 60 -99 FORCE", "0 16 16 -1 0"},
+		{0, "GO.THROTTLE k 15 30 60 -99 FORCE", "0 16 16 -1 0"},
+		// Four units of debt drain in 8 s.
+		{0, "GO.THROTTLE k 15 30 60000 20 force ms", "0 16 0 -1 40000"},
+		{7999, "GO.THROTTLE k 15 30 60000 0 MS", "1 16 0 1 32001"},
+		{1, "GO.THROTTLE k 15 30 60000 0 MS", "0 16 0 -1 32000"},
+		{0, "GO.THROTTLE k 15 30 60000 1 MS", "1 16 0 2000 32000"},
+		// Debt carries over to another rate.
+		{0, "GO.THROTTLE k 15 60 60 4 FORCE", "0 16 0 -1 20"},
+		{20_000, "GO.THROTTLE k 15 60 60 16 FORCE", "0 16 0 -1 16"},
+		{0, "GO.THROTTLE k 15 60 60 -16", "0 16 16 -1 0"},
+	})
+	if len(s.keys) != 0 {
+		t.Errorf("nothing is in use, and these are left: %s", s.dump())
+	}
+}
+
+// Forced units of a sliding window count like any others, and leave it with their entry.
+func TestForce_window(t *testing.T) {
+	s := converse(t, []step{
+		{0, "GO.WINDOW k 10 60 8", "0 10 2 -1 60"},
+		{30_000, "GO.WINDOW k 10 60 5 FORCE", "0 10 0 -1 60"},
+		{0, "GO.WINDOW k 10 60", "1 10 0 30 60"},
+		{0, "GO.WINDOW k 10 60 6", "1 10 0 60 60"},
+		{0, "GO.WINDOW k 10 60 6 UPTO", "1 10 0 30 60 0"},
+		{0, "GO.WINDOW k 10 60 0", "1 10 0 30 60"},
+		{0, "GO.WINDOW k 10 60 0 FORCE", "0 10 0 -1 60"},
+		{0, "GO.WINDOW_RO k 10 60 20 FORCE", "0 10 0 -1 60"},
+		{0, "GO.WINDOW k 10 60000 12 FORCE MS", "0 10 0 -1 60000"},
+		// A refund takes the oldest units: 12 of the 17 that came last are left.
+		{0, "GO.WINDOW k 10 60 -13 FORCE", "0 10 0 -1 60"},
+		{0, "GO.WINDOW k 10 60 0", "1 10 0 60 60"},
+		{0, "GO.WINDOW k 10 60 -2", "0 10 0 -1 60"},
+		{0, "GO.WINDOW k 10 60 0", "0 10 0 -1 60"},
+		{0, "GO.WINDOW k 10 60 5 FORCE", "0 10 0 -1 60"},
+		{59_999, "GO.WINDOW k 10 60000 0 MS", "1 10 0 1 1"},
+		{1, "GO.WINDOW k 10 60 0", "0 10 10 -1 0"},
+		{0, "GO.WINDOW k 10 60 3 FORCE", "0 10 7 -1 60"},
+		{0, "GO.WINDOW k 10 60 -3 FORCE", "0 10 10 -1 0"},
+	})
+	if len(s.keys) != 0 {
+		t.Errorf("nothing is in use, and these are left: %s", s.dump())
+	}
+}
+
+// Forced calls in the same 120th of a period share an entry, whatever the limit. With EXACT they
+// do not. A call that is not forced has an entry of its own if the limit is small.
+func TestForce_windowEntries(t *testing.T) {
+	s := newStore(t)
+	for _, row := range []struct {
+		line    string
+		entries int
+	}{
+		{"GO.WINDOW k 10 60 3 FORCE", 1},
+		{"GO.WINDOW k 10 60 3 FORCE", 1},
+		{"GO.WINDOW k 10 60 1", 2},
+		{"GO.WINDOW k 10 60 9 FORCE", 2},
+		{"GO.WINDOW k 10 60 3 FORCE EXACT", 3},
+		{"GO.WINDOW k 10 60 3 EXACT FORCE", 4},
+		{"GO.WINDOW k 10 60 3 FORCE", 4},
+		{"GO.ALL k WINDOW 10 60 3 FORCE", 4},
+		{"GO.ALL k WINDOW 10 60 3 EXACT FORCE", 5},
+	} {
+		s.must(row.line)
+		if got := len(s.keys["k"].set); got != row.entries {
+			t.Errorf("%s: %d entries, want %d", row.line, got, row.entries)
+		}
+		s.now += 1000
+	}
+	s.now += 500_000 // another 120th
+	s.must("GO.WINDOW k 10 60 3 FORCE")
+	if got := len(s.keys["k"].set); got != 6 {
+		t.Errorf("half a second later: %d entries, want 6", got)
+	}
+	if got := s.told("GO.WINDOW k 10 60 0 FORCE"); got != "[0 10 0 -1 60]" {
+		t.Errorf("a peek: %s", got)
+	}
+}
+
+// Forced units of a fixed window leave with the window. The first forced call starts a window, as
+// any admitted call does.
+func TestForce_quota(t *testing.T) {
+	s := converse(t, []step{
+		{0, "GO.QUOTA k 10 60 8", "0 10 2 -1 60"},
+		{20_000, "GO.QUOTA k 10 60 5 FORCE", "0 10 0 -1 40"},
+		{0, "GO.QUOTA k 10 60", "1 10 0 40 40"},
+		{0, "GO.QUOTA k 10 60 UPTO", "1 10 0 40 40 0"},
+		{0, "GO.QUOTA k 10 60 0", "1 10 0 40 40"},
+		{0, "GO.QUOTA k 10 60 0 FORCE", "0 10 0 -1 40"},
+		{0, "GO.QUOTA_RO k 10 60 25 FORCE", "0 10 0 -1 40"},
+		{0, "GO.QUOTA k 10 60 -2 FORCE", "0 10 0 -1 40"},
+		{0, "GO.QUOTA k 10 60 0", "1 10 0 40 40"},
+		{0, "GO.QUOTA k 10 60 -2", "0 10 1 -1 40"},
+		{0, "GO.QUOTA k 10 60 25 FORCE", "0 10 0 -1 40"},
+		{39_999, "GO.QUOTA k 10 60000 0 MS", "1 10 0 1 1"},
+		{1, "GO.QUOTA k 10 60 0", "0 10 10 -1 0"},
+		{0, "GO.QUOTA k 10 60000 25 FORCE MS", "0 10 0 -1 60000"},
+		{0, "GO.QUOTA k 10 3600 1 FORCE", "0 10 0 -1 60"},
+		{0, "GO.QUOTA k 10 60 -25", "0 10 9 -1 60"},
+		{0, "GO.QUOTA k 10 60 -25 FORCE", "0 10 10 -1 0"},
+		// With ALIGN the window ends at the calendar's end.
+		{0, "GO.QUOTA day 10 86400 11 FORCE ALIGN 0", "0 10 0 -1 57540"},
+		{0, "GO.QUOTA day 10 86400 ALIGN 0 FORCE", "0 10 0 -1 57540"},
+		{0, "GO.QUOTA day 10 86400 1 ALIGN 0", "1 10 0 57540 57540"},
+		{57_540_000, "GO.QUOTA day 10 86400 1 ALIGN 0", "0 10 9 -1 86400"},
+		{0, "GO.QUOTA day 10 86400 -1", "0 10 10 -1 0"},
+	})
+	if len(s.keys) != 0 {
+		t.Errorf("nothing is in use, and these are left: %s", s.dump())
+	}
+}
+
+// With FORCE every clause of GO.ALL admits and is charged or given back. So one call settles an
+// estimate over several limits, in both directions.
+func TestForce_all(t *testing.T) {
+	s := converse(t, []step{
+		{0, "GO.ALL r THROTTLE 9 1 1 9 KEY w WINDOW 5 60 4 KEY q QUOTA 10 60 9",
+			"[0 10 1 -1 9 0 [0 10 1 -1 9] [0 5 1 -1 60] [0 10 1 -1 60]]"},
+		{0, "GO.ALL r THROTTLE 9 1 1 9 KEY w WINDOW 5 60 4 KEY q QUOTA 10 60 -5",
+			"[1 5 1 60 60 1 [1 10 1 8 9] [1 5 1 60 60] [0 10 1 -1 60]]"},
+		{0, "GO.ALL_RO r THROTTLE 9 1 1 9 KEY w WINDOW 5 60 4 KEY q QUOTA 10 60 -5 FORCE",
+			"[0 10 0 -1 18 0 [0 10 0 -1 18] [0 5 0 -1 60] [0 10 6 -1 60]]"},
+		{0, "GO.ALL r THROTTLE 9 1 1 9 KEY w WINDOW 5 60 4 KEY q QUOTA 10 60 -5 FORCE",
+			"[0 10 0 -1 18 0 [0 10 0 -1 18] [0 5 0 -1 60] [0 10 6 -1 60]]"},
+		{0, "GO.ALL r THROTTLE 9 1 1 0 KEY w WINDOW 5 60 0 KEY q QUOTA 10 60 0",
+			"[1 5 0 60 60 1 [1 10 0 8 18] [1 5 0 60 60] [0 10 6 -1 60]]"},
+		{0, "GO.ALL r THROTTLE 9 1 1 0 KEY w WINDOW 5 60 0 KEY q QUOTA 10 60 0 FORCE",
+			"[0 10 0 -1 18 0 [0 10 0 -1 18] [0 5 0 -1 60] [0 10 6 -1 60]]"},
+		// Quantities above the limit, and MS.
+		{0, "GO.ALL r THROTTLE 9 1 1000 11 KEY w WINDOW 5 60000 6 KEY q QUOTA 10 60000 11 ALIGN 0 ms force",
+			"[0 10 0 -1 29000 0 [0 10 0 -1 29000] [0 5 0 -1 60000] [0 10 0 -1 60000]]"},
+		{0, "GO.ALL r THROTTLE 9 1 1 -20 KEY w WINDOW 5 60 -12 KEY q QUOTA 10 60 -14 FORCE",
+			"[0 10 1 -1 9 0 [0 10 1 -1 9] [0 5 3 -1 60] [0 10 9 -1 60]]"},
+		// Several cells of one key.
+		{0, "GO.ALL c THROTTLE 0 1 1 0 THROTTLE 1 1 1 5 THROTTLE 2 7 1 9 FORCE",
+			"[0 2 0 -1 5 1 [0 1 1 -1 0] [0 2 0 -1 5] [0 3 0 -1 2]]"},
+		{0, "GO.ALL c THROTTLE 0 1 1 THROTTLE 1 1 1", "[1 2 0 4 5 1 [0 1 1 -1 0] [1 2 0 4 5]]"},
+	})
+	if got := len(s.keys["c"].fields); got != 8 {
+		t.Errorf("%d fields, want those of three cells", got)
+	}
+}
+
+// INFO counts forced calls as any others.
+func TestForce_outcomes(t *testing.T) {
+	s := newStore(t)
+	for _, row := range []struct {
+		line string
+		want Outcome
+	}{
+		{"GO.THROTTLE k 0 1 60 9 FORCE", Admitted},
+		{"GO.THROTTLE k 0 1 60 0 FORCE", Other},
+		{"GO.THROTTLE k 0 1 60 -1 FORCE", Other},
+		{"GO.ALL k THROTTLE 0 1 60 0 THROTTLE 0 1 60 9 FORCE", Admitted},
+		{"GO.ALL k THROTTLE 0 1 60 0 THROTTLE 0 1 60 -9 FORCE", Other},
+	} {
+		s.must(row.line)
+		if s.call.Outcome != row.want {
+			t.Errorf("%s: outcome %d, want %d", row.line, s.call.Outcome, row.want)
+		}
+	}
+}
+
+// Usage that would drain only after 100 years, and more than 10^15 units in a window, are errors.
+// The bounds themselves are none. An error changes nothing, at no key of the call.
+func TestForce_bounds(t *testing.T) {
+	const century = "3153600000"
+	s := newStore(t)
+	// fails checks that a call is an error and changes nothing.
+	fails := func(line, want string) {
+		t.Helper()
+		before := s.dump()
+		if got := s.told(line); got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+		if after := s.dump(); after != before {
+			t.Errorf("%s: the keys were\n%s\nand are\n%s", line, before, after)
+		}
+	}
+	const tooLong = "ERR what is in use would take more than 100 years to drain"
+	if got, want := s.told("GO.THROTTLE k 0 1 "+century+" FORCE"), "[0 1 0 -1 "+century+"]"; got != want {
+		t.Errorf("100 years: %s, want %s", got, want)
+	}
+	fails("GO.THROTTLE k 0 1 "+century+" FORCE", tooLong)
+	fails("GO.THROTTLE_RO k 0 1 "+century+" FORCE", tooLong)
+	fails("GO.THROTTLE new 15 1 100000000 32 FORCE", tooLong)
+	fails("GO.THROTTLE new 15 30 60 1000000000001 FORCE", tooLong)
+	fails("GO.ALL l QUOTA 5 60 KEY k THROTTLE 0 1 "+century+" KEY w WINDOW 5 60 FORCE", tooLong)
+	fails("GO.THROTTLE k 0 1 "+century+" 0 FORCE", "[0 1 0 -1 "+century+"]") // a peek charges nothing
+
+	const trillion, tooMuch = "1000000000000", "ERR more than 1000000000000000 units would be in use"
+	for _, form := range []string{"WINDOW w 9 " + century, "QUOTA q 9 " + century} {
+		for range 1000 {
+			s.must("GO." + form + " " + trillion + " FORCE")
+		}
+		kind, rest, _ := strings.Cut(form, " ")
+		key, words, _ := strings.Cut(rest, " ")
+		fails("GO."+form+" FORCE", tooMuch)
+		fails("GO."+kind+"_RO "+rest+" 1 FORCE", tooMuch)
+		fails("GO.ALL l QUOTA 5 60 KEY "+key+" "+kind+" "+words+" KEY m THROTTLE 5 5 5 FORCE", tooMuch)
+		fails("GO."+form+" 0 FORCE", "[0 9 0 -1 "+century+"]")
+		for _, line := range []string{" -1", " 1 FORCE"} {
+			if got, want := s.told("GO."+form+line), "[0 9 0 -1 "+century+"]"; got != want {
+				t.Errorf("%s%s: %s, want %s", form, line, got, want)
+			}
+		}
+		fails("GO."+form+" FORCE", tooMuch)
+		for range 999 {
+			s.must("GO." + form + " -" + trillion)
+		}
+		if got, want := s.told("GO."+form+" -999999999991"), "[0 9 0 -1 "+century+"]"; got != want {
+			t.Errorf("%s: %s, want %s", form, got, want)
+		}
+	}
+}
