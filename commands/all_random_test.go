@@ -33,8 +33,8 @@ type modelClause struct {
 
 // A clause draws its own parameters. unit is a second or, with MS, a millisecond.
 
-func randomThrottle(r *rand.Rand, cell int, unit funnel.Nanos) modelClause {
-	p := funnel.ThrottleParams{Limit: 1 + r.Int64N(6), Quantity: randomQuantity(r)}
+func randomThrottle(r *rand.Rand, cell int, unit funnel.Nanos, force bool) modelClause {
+	p := funnel.ThrottleParams{Limit: 1 + r.Int64N(6), Quantity: randomQuantity(r), Force: force}
 	count, period := 1+r.Int64N(9), 1+r.Int64N(9)
 	p.Rate = funnel.Rate{Period: funnel.Nanos(period) * unit, Count: count}
 	return modelClause{
@@ -55,8 +55,8 @@ func randomThrottle(r *rand.Rand, cell int, unit funnel.Nanos) modelClause {
 }
 
 // randomWindow always has a period of 3 s: a window's callers must agree on the period.
-func randomWindow(r *rand.Rand, unit funnel.Nanos) modelClause {
-	p := funnel.WindowParams{Limit: 1 + r.Int64N(6), Period: 3_000_000, Quantity: randomQuantity(r), Exact: r.IntN(3) == 0}
+func randomWindow(r *rand.Rand, unit funnel.Nanos, force bool) modelClause {
+	p := funnel.WindowParams{Limit: 1 + r.Int64N(6), Period: 3_000_000, Quantity: randomQuantity(r), Exact: r.IntN(3) == 0, Force: force}
 	if r.IntN(4) == 0 {
 		p.Limit += 120 // calls may then share entries
 		p.Quantity *= 40
@@ -82,8 +82,8 @@ func randomWindow(r *rand.Rand, unit funnel.Nanos) modelClause {
 	}
 }
 
-func randomQuota(r *rand.Rand, unit funnel.Nanos) modelClause {
-	p := funnel.QuotaParams{Limit: 1 + r.Int64N(6), Quantity: randomQuantity(r), Align: r.IntN(2) == 0}
+func randomQuota(r *rand.Rand, unit funnel.Nanos, force bool) modelClause {
+	p := funnel.QuotaParams{Limit: 1 + r.Int64N(6), Quantity: randomQuantity(r), Align: r.IntN(2) == 0, Force: force}
 	period := 1 + r.Int64N(9)
 	p.Period = (funnel.Nanos(period) * unit).Micros()
 	words := fmt.Sprintf("QUOTA %d %d %d", p.Limit, period, p.Quantity)
@@ -173,12 +173,30 @@ func modelReply(m *allModel, now funnel.Micros, clauses []modelClause, unit funn
 	return "[" + b + "]", limited
 }
 
+// lock begins a lockout of a cell that is in use, as a denied call of a policy does.
+func (m *allModel) lock(s *store, r *rand.Rand) {
+	cell, end := r.IntN(len(m.cells)), s.now.Nanos()+funnel.Nanos(1+r.Int64N(3e9))
+	if m.cells[cell].Void(s.now.Nanos()) || m.cells[cell].Locked() > s.now.Nanos() {
+		return
+	}
+	empty, rate := m.cells[cell].State()
+	m.cells[cell] = *oracle.NewLockedThrottle(empty, rate, end)
+	key := s.keys["cells"]
+	key.fields[fieldName(fieldLocked, cell)] = fmt.Sprint(int64(end))
+	key.expire = max(key.expire, int64(end/funnel.Millisecond)+1)
+}
+
+// locked reports whether a lockout stands.
+func (m *allModel) locked(now funnel.Micros) bool {
+	return slices.ContainsFunc(m.cells[:], func(o oracle.Throttle) bool { return o.Locked() > now.Nanos() })
+}
+
 // told returns a length of time in units, rounded up.
 func told(t, unit funnel.Nanos) int64 { return int64((t + unit - 1) / unit) }
 
 // GO.ALL decides and replies as the models do, in random calls with all kinds of clauses.
 func TestAll_random(t *testing.T) {
-	outcomes := map[bool]int{}
+	outcomes, forced, locked := map[bool]int{}, 0, 0
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 8))
 		s, m := newStore(t), &allModel{}
@@ -187,18 +205,25 @@ func TestAll_random(t *testing.T) {
 			if r.IntN(3) == 0 {
 				unit = funnel.Millisecond
 			}
+			if r.IntN(8) == 0 {
+				m.lock(s, r)
+			}
 			var clauses []modelClause
-			for _, key := range r.Perm(4)[:1+r.IntN(4)] {
+			keys, force := r.Perm(4)[:1+r.IntN(4)], r.IntN(6) == 0
+			if force { // no lease
+				keys = r.Perm(3)[:1+r.IntN(3)]
+			}
+			for _, key := range keys {
 				first := len(clauses)
 				switch key {
 				case 0:
 					for cell := range 1 + r.IntN(len(m.cells)) {
-						clauses = append(clauses, randomThrottle(r, cell, unit))
+						clauses = append(clauses, randomThrottle(r, cell, unit, force))
 					}
 				case 1:
-					clauses = append(clauses, randomWindow(r, unit))
+					clauses = append(clauses, randomWindow(r, unit, force))
 				case 2:
-					clauses = append(clauses, randomQuota(r, unit))
+					clauses = append(clauses, randomQuota(r, unit, force))
 				case 3:
 					clauses = append(clauses, randomLease(r, unit))
 				}
@@ -213,6 +238,10 @@ func TestAll_random(t *testing.T) {
 			if unit == funnel.Millisecond {
 				line += " MS"
 			}
+			if force {
+				line += " FORCE"
+				forced++
+			}
 			before := s.dump()
 			would := s.told("GO.ALL_RO" + line[len("GO.ALL"):])
 			if after := s.dump(); after != before {
@@ -223,10 +252,13 @@ func TestAll_random(t *testing.T) {
 				t.Fatalf("seed %d, call %d: %s\n%s, the models say\n%s, GO.ALL_RO said\n%s", seed, i, line, got, want, would)
 			}
 			outcomes[limited]++
+			if limited && m.locked(s.now) {
+				locked++
+			}
 			s.now += []funnel.Micros{0, 0, 1, 137, 1000, 77_777, 500_000, 1_000_000, 2_345_678}[r.IntN(9)]
 		}
 	}
-	if min(outcomes[true], outcomes[false]) < 2000 {
-		t.Errorf("the calls test little: %v", outcomes)
+	if min(outcomes[true], outcomes[false]) < 2000 || min(forced, locked) < 1000 {
+		t.Errorf("the calls test little: %v, %d with FORCE, %d limited while a cell was locked", outcomes, forced, locked)
 	}
 }
