@@ -27,7 +27,9 @@ func TestAllocations(t *testing.T) {
 // slots or entries, and calls that remove old ones.
 func TestAllocations_changing(t *testing.T) {
 	for _, line := range []string{"GO.WINDOW k 10 1", "GO.WINDOW k 1000 1 2 EXACT", "GO.WINDOW k 1000 1 -3", "GO.QUOTA k 10 1", "GO.QUOTA k 10 1 -1",
-		"GO.THROTTLE k 9 7 1 3", "GO.THROTTLE k 9 7 1 -3", "GO.LEASE k 5 1 ", "GO.RELEASE k ", "GO.ALL k THROTTLE 9 7 1 THROTTLE 9 10 1 -1 KEY w WINDOW 9 1 KEY q QUOTA 9 1 KEY l LEASE 9 1 a", "GO.ALL k WINDOW 10 1 KEY l LEASE 1 1 a"} {
+		"GO.THROTTLE k 9 7 1 3", "GO.THROTTLE k 9 7 1 -3", "GO.THROTTLE k 9 7 1 3 FORCE", "GO.THROTTLE k 9 7 1 3 RESERVE 1",
+		"GO.THROTTLE k 9 7 1000 3 MS LOCKOUT 1", "GO.WINDOW k 10 1 3 FORCE", "GO.WINDOW k 10 1 3 EXACT FORCE", "GO.QUOTA k 10 1 3 FORCE",
+		"GO.ALL k THROTTLE 9 7 1 THROTTLE 9 10 1 3 KEY w WINDOW 9 1 KEY q QUOTA 9 1 FORCE", "GO.LEASE k 5 1 ", "GO.RELEASE k ", "GO.ALL k THROTTLE 9 7 1 THROTTLE 9 10 1 -1 KEY w WINDOW 9 1 KEY q QUOTA 9 1 KEY l LEASE 9 1 a", "GO.ALL k WINDOW 10 1 KEY l LEASE 1 1 a"} {
 		h := loaded(t)
 		var calls []fakehost.Prepared
 		for i := range 1000 {

@@ -18,6 +18,10 @@ var steady = []struct {
 	{"throttle/upto", "GO.THROTTLE k 999999999999 1000000000 1", "GO.THROTTLE k 999999999999 1000000000 1 UPTO", "[0 "},
 	{"throttle/denied", "GO.THROTTLE k 15 30 60 16", "GO.THROTTLE k 15 30 60", "[1 16 0 2 32]"},
 	{"throttle/peek", "GO.THROTTLE k 15 30 60", "GO.THROTTLE k 15 30 60 0", "[0 16 15 -1 2]"},
+	{"throttle/force", "GO.THROTTLE k 999999999999 1000000000 1", "GO.THROTTLE k 0 1000000000 1 1 FORCE", "[0 "},
+	{"throttle/reserve", "GO.THROTTLE k 999999999999 1000000000 1", "GO.THROTTLE k 0 1000000000 1 1 RESERVE 1000", "[0 "},
+	{"throttle/no_slot", "GO.THROTTLE k 15 30 60 16", "GO.THROTTLE k 15 30 60 1 RESERVE 1", "[1 16 0 1 32 -1]"},
+	{"throttle/locked", "LOCK", "GO.THROTTLE k 15 30 60 1 LOCKOUT 60", "[1 16 0 60 60]"},
 	{"throttle/ro", "GO.THROTTLE k 15 30 60", "GO.THROTTLE_RO k 15 30 60", "[0 16 14 -1 4]"},
 	{"throttle/error", "GO.THROTTLE k 15 30 60", "GO.THROTTLE k 15 30 60 1x", "ERR "},
 	{"throttle/foreign", "", "GO.THROTTLE list 15 30 60", "WRONGTYPE "},
@@ -27,12 +31,14 @@ var steady = []struct {
 	{"window/denied", "GO.WINDOW k 10 60 10", "GO.WINDOW k 10 60", "[1 10 0 60 60]"},
 	{"window/denied_100", "FILL", "GO.WINDOW k 100 60", "[1 100 0 60 60]"},
 	{"window/denied_100_bisected", "FILL", "GO.WINDOW k 100 60 50", "[1 100 0 60 60]"},
+	{"window/force", "GO.WINDOW k 10 60 10", "GO.WINDOW k 10 60 1 FORCE", "[0 10 0 -1 60]"},
 	{"window/ro", "FILL", "GO.WINDOW_RO k 101 60", "[0 101 0 -1 60]"},
 	{"window/error", "", "GO.WINDOW k 10 60 1x", "ERR "},
 	{"window/foreign", "", "GO.WINDOW list 10 60", "WRONGTYPE "},
 
 	{"quota/admitted", "GO.QUOTA k 1000000000000 60", "GO.QUOTA k 1000000000000 60", "[0 "},
 	{"quota/denied", "GO.QUOTA k 10 60 10", "GO.QUOTA k 10 60", "[1 10 0 60 60]"},
+	{"quota/force", "GO.QUOTA k 10 60 10", "GO.QUOTA k 10 60 1 FORCE", "[0 10 0 -1 60]"},
 	{"quota/ro", "GO.QUOTA k 10 60", "GO.QUOTA_RO k 10 60", "[0 10 8 -1 60]"},
 	{"quota/error", "", "GO.QUOTA k 10 60 ALIGN", "ERR "},
 	{"quota/foreign", "", "GO.QUOTA list 10 60", "WRONGTYPE "},
@@ -60,6 +66,7 @@ var steady = []struct {
 	{"all_4/mixed", "", mixed, "[0 "},
 	{"all_4/mixed_denied", "GO.QUOTA q 10 60 10", mixed, "[0 "},
 	{"all_4/mixed_ro", "", "GO.ALL_RO" + strings.TrimPrefix(mixed, "GO.ALL"), "[0 "},
+	{"all_4/force", "", strings.Replace(mixed, " KEY l LEASE 10 60 a", " FORCE", 1), "[0 "},
 	{"all_32/keys", "", "GO.ALL key0" + fast + manyKeys(1, 31, fast), "[0 "},
 	{"all_32/cells", "", "GO.ALL k" + strings.Repeat(fast, 32), "[0 "},
 }
@@ -81,6 +88,8 @@ func prepare(h *fakehost.Host, before, line string) fakehost.Prepared {
 	h.PutOther("list", "list")
 	switch before {
 	case "":
+	case "LOCK":
+		deny("60", 0)(h)
 	case "FILL":
 		for range 100 {
 			call(h, "GO.WINDOW k 100 60")

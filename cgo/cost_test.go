@@ -25,8 +25,9 @@ import (
 //     find the newest and the oldest entry, the id, and the rank,
 //   - 60 for the rest: open, type, length, expiry, replicate, signal, events, reply, close.
 //
-// A clause with cells has no entries. Each of at most 32 cells costs 22: two reads of two fields, two
-// calls for each of four numbers read, and three for each of four numbers written. That is less.
+// A clause with cells has no entries. Each of at most 32 cells costs 28: two reads of two fields and
+// one of the lockout, two calls for each of five numbers read, and three for each of five numbers
+// written. That is less.
 const (
 	callsPerWord   = 12
 	callsPerClause = 6*128 + 6*60 + 60
@@ -84,6 +85,26 @@ var hostiles = []hostile{
 	}, 10, []string{
 		"GO.THROTTLE key1 15 7 60", "GO.ALL key0" + strings.Repeat(" THROTTLE 15 7 60", 32), "GO.ALL key0 THROTTLE 15 7 60" + manyKeys(1, 31, " THROTTLE 15 7 60"),
 		"GO.ALL key0" + strings.Repeat(" THROTTLE 15 30 60", 32), "GO.ALL key0" + strings.Repeat(" THROTTLE 15 7 60 -1", 32)}, 0},
+	{"32 locked cells in each of 32 keys", func(h *fakehost.Host, size int) {
+		for i := range 32 {
+			h.PutHash(fmt.Sprint("key", i))
+			for cell := range 32 {
+				for field, value := range []string{tat(h, 1_000_000_000), "60", "1", "7"} {
+					h.PutField(fmt.Sprint("key", i), fmt.Sprint(4*cell+field), value)
+				}
+				h.PutField(fmt.Sprint("key", i), fmt.Sprint(128+cell), tat(h, 1_000_000_000))
+			}
+		}
+	}, 10, []string{
+		"GO.THROTTLE key1 15 7 60", "GO.THROTTLE key1 15 7 60 1 LOCKOUT 5", "GO.ALL key0" + strings.Repeat(" THROTTLE 15 7 60", 32),
+		"GO.ALL key0 THROTTLE 15 7 60" + manyKeys(1, 31, " THROTTLE 15 7 60"), "GO.ALL key0" + strings.Repeat(" THROTTLE 15 30 60", 32) + " FORCE",
+		"GO.ALL key0 THROTTLE 15 30 60" + manyKeys(1, 31, " THROTTLE 15 30 60") + " FORCE"}, 0},
+	{"a foreign hash of the names of lockouts", func(h *fakehost.Host, size int) {
+		h.PutHash("k")
+		for i := range size {
+			h.PutField("k", fmt.Sprint(128+i), tat(h, 1_000_000_000))
+		}
+	}, 10_000, hashCalls, 0},
 	{"new keys of 32 clauses", func(*fakehost.Host, int) {}, 10, []string{
 		"GO.ALL k" + strings.Repeat(" THROTTLE 15 7 60", 32), "GO.ALL key0 WINDOW 1 1" + manyKeys(1, 31, " WINDOW 1 1"),
 		"GO.ALL key0 LEASE 1 1 a" + manyKeys(1, 31, " LEASE 1 1 a"), "GO.ALL key0 QUOTA 1 1" + manyKeys(1, 31, " QUOTA 1 1")}, 0},
@@ -125,11 +146,12 @@ var windowCalls = []string{
 	"GO.WINDOW k SIZE 60", "GO.WINDOW k SIZE 60 HALF", "GO.WINDOW k SIZE 60 SIZE", "GO.WINDOW k 10 60", "GO.WINDOW k HALF 60 3 EXACT",
 	"GO.WINDOW k SIZE 60 HALF UPTO", "GO.WINDOW k 1000000000 60 1000000000 UPTO EXACT", "GO.WINDOW k SIZE 60 0",
 	"GO.WINDOW k SIZE 60 -1", "GO.WINDOW k SIZE 60 -HALF", "GO.WINDOW k SIZE 60 -SIZE", "GO.WINDOW k SIZE 60 -1000000000000",
+	"GO.WINDOW k SIZE 60 HALF FORCE", "GO.WINDOW k 1 60 SIZE FORCE EXACT", "GO.WINDOW k SIZE 1 1 MS FORCE",
 	"GO.WINDOW k SIZE 1 1 MS", "GO.WINDOW k SIZE 3153600000 HALF", "GO.WINDOW_RO k SIZE 60 HALF", "GO.WINDOW_RO k SIZE 60 -SIZE",
 	"GO.ALL k WINDOW SIZE 60 HALF", "GO.ALL k WINDOW SIZE 60 -SIZE", "GO.ALL k WINDOW SIZE 60 -SIZE KEY q QUOTA 1 1 2",
 }
 
-var hashCalls = []string{"GO.THROTTLE k 1 1 1", "GO.THROTTLE k 1 1 1 -5", "GO.THROTTLE_RO k 1 1 1", "GO.ALL k" + strings.Repeat(" THROTTLE 1 1 1", 32)}
+var hashCalls = []string{"GO.THROTTLE k 1 1 1", "GO.THROTTLE k 1 1 1 -5", "GO.THROTTLE k 1 1 1 1 LOCKOUT 5", "GO.THROTTLE k 1 1 1 5 FORCE", "GO.THROTTLE_RO k 1 1 1", "GO.ALL k" + strings.Repeat(" THROTTLE 1 1 1", 32)}
 
 func lapsedLeases(h *fakehost.Host, size int) {
 	h.FillZset("k", size, func(i int) member {

@@ -2,6 +2,7 @@ package cgo_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,7 +53,7 @@ func (d *decided) reply(v *funnel.Verdict, unit funnel.Nanos) []int64 {
 }
 
 // clause makes a random clause for a key, and decides it by the models. The lease is held by id.
-func (w *walk) clause(m *limiters, key string, cell int, unit funnel.Nanos) (words []string, d decided) {
+func (w *walk) clause(m *limiters, key string, cell int, unit funnel.Nanos, force bool) (words []string, d decided) {
 	d.limit = pick(w.Rand, 1, 5, 5, 16, 1+w.Int64N(300))
 	q := pick(w.Rand, 1, 1, 1, 1, 1, 1, 2, 0, 0, -1, -w.Int64N(20), d.limit, d.limit+w.Int64N(2))
 	number := func(span funnel.Nanos) string { return fmt.Sprint(int64(span / unit)) }
@@ -63,14 +64,14 @@ func (w *walk) clause(m *limiters, key string, cell int, unit funnel.Nanos) (wor
 		if w.IntN(30) == 0 {
 			rate = funnel.Rate{Count: pick[int64](w.Rand, 1, 11, 30), Period: funnel.Nanos(1+w.Int64N(1000)) * unit}
 		}
-		p := funnel.ThrottleParams{Limit: d.limit, Rate: rate, Quantity: q}
+		p := funnel.ThrottleParams{Limit: d.limit, Rate: rate, Quantity: q, Force: force}
 		next := m.cells[key][cell].Clone()
 		d.v = next.Call(w.now.Nanos(), p)
 		d.commit = func() { m.cells[key][cell] = next }
 		d.peek = func() funnel.Verdict { p.Quantity = 0; return m.cells[key][cell].Clone().Call(w.now.Nanos(), p) }
 		words = []string{"THROTTLE", fmt.Sprint(d.limit - 1), fmt.Sprint(rate.Count), number(rate.Period), fmt.Sprint(q)}
 	case 'w':
-		p := funnel.WindowParams{Limit: d.limit, Period: 10 * second, Quantity: q, Exact: w.IntN(4) == 0}
+		p := funnel.WindowParams{Limit: d.limit, Period: 10 * second, Quantity: q, Exact: w.IntN(4) == 0, Force: force}
 		next := m.windows[key].Clone()
 		d.v = next.Call(w.now, p)
 		d.commit = func() { m.windows[key] = next }
@@ -80,7 +81,7 @@ func (w *walk) clause(m *limiters, key string, cell int, unit funnel.Nanos) (wor
 			words = append(words, "exact")
 		}
 	case 'q':
-		p := funnel.QuotaParams{Limit: d.limit, Period: pick[funnel.Micros](w.Rand, 10, 10, 60) * second, Quantity: q, Align: w.IntN(3) == 0}
+		p := funnel.QuotaParams{Limit: d.limit, Period: pick[funnel.Micros](w.Rand, 10, 10, 60) * second, Quantity: q, Align: w.IntN(3) == 0, Force: force}
 		offset := funnel.Nanos(w.IntN(30) - 15)
 		words = []string{"QUOTA", fmt.Sprint(d.limit), number(p.Period.Nanos()), fmt.Sprint(q)}
 		if p.Align {
@@ -160,9 +161,16 @@ func TestRandom_all(t *testing.T) {
 		unit, options := w.unitOf()
 		var words []string
 		var clauses []decided
+		if w.IntN(20) == 0 {
+			w.lock(m)
+		}
+		force := w.IntN(8) == 0
 		w.Shuffle(len(w.keys), func(i, j int) { w.keys[i], w.keys[j] = w.keys[j], w.keys[i] })
-		for i, key := range w.keys[:pick(w.Rand, 1, 2, 2, 3, 4, 8)] {
-			if i > 0 {
+		for _, key := range w.keys[:pick(w.Rand, 1, 2, 2, 3, 4, 8)] {
+			if force && key[0] == 'l' {
+				continue
+			}
+			if len(words) > 0 {
 				words = append(words, pick(w.Rand, "KEY", "key"))
 			}
 			words = append(words, key)
@@ -171,22 +179,59 @@ func TestRandom_all(t *testing.T) {
 				n = pick(w.Rand, 1, 1, 2, 3, 4)
 			}
 			for cell := range n {
-				clause, d := w.clause(m, key, cell, unit)
+				clause, d := w.clause(m, key, cell, unit, force)
 				words, clauses = append(words, clause...), append(clauses, d)
 			}
 		}
+		if len(clauses) == 0 {
+			continue // FORCE, and leases alone
+		}
+		if force {
+			options = append(options, pick(w.Rand, "FORCE", "force"))
+			w.reply["forced"]++
+		}
+		locked := m.locked(w.now.Nanos())
 		want, limited := wantAll(clauses, unit)
 		words = append(words, options...)
 		w.callReadOnly(want, append([]string{"GO.ALL_RO"}, words...))
 		w.call(want, true, append([]string{"GO.ALL"}, words...)...)
 		if limited {
 			w.reply["limited"]++
+			if locked {
+				w.reply["limited while locked"]++
+			}
 		} else {
 			w.reply["admitted"]++
 		}
 		w.wantLimiters(m)
 	}
 	w.wantOutcomes(2000, "admitted", "limited")
+	w.wantOutcomes(500, "forced", "limited while locked")
+}
+
+// lock begins a lockout of a cell that is in use, as a denied call of a policy does.
+func (w *walk) lock(m *limiters) {
+	key, cell := pick(w.Rand, "t1", "t2"), w.IntN(4)
+	o, end := m.cells[key][cell], w.now.Nanos()+funnel.Nanos(1+w.Int64N(20e9))
+	if o.Void(w.now.Nanos()) || w.gone(key) {
+		return
+	}
+	empty, rate := o.State()
+	m.cells[key][cell] = oracle.NewLockedThrottle(empty, rate, end)
+	field, value, at := fmt.Sprint(128+cell), fmt.Sprint(int64(end)), max(w.h.ExpireOf(key), int64(end/funnel.Millisecond)+1)
+	w.h.PutField(key, field, value)
+	w.h.Expire(key, at)
+	w.other[key].fields[field], w.other[key].expire = value, at
+}
+
+// locked reports whether a lockout stands.
+func (m *limiters) locked(now funnel.Nanos) bool {
+	for _, cells := range m.cells {
+		if slices.ContainsFunc(cells, func(o *oracle.Throttle) bool { return o.Locked() > now }) {
+			return true
+		}
+	}
+	return false
 }
 
 // callReadOnly makes a call that must change nothing.

@@ -25,27 +25,37 @@ func TestRandom_quota(t *testing.T) {
 			Limit:    limit,
 			Period:   (funnel.Nanos(period) * unit).Micros(),
 			Quantity: pick(w.Rand, 1, 1, 1, 1, 0, 2, limit/2, limit, limit+1, -1, -w.Int64N(limit+1)),
-			UpTo:     w.IntN(6) == 0,
 			Align:    w.IntN(4) == 0,
 		}
-		if p.UpTo {
-			options = append(options, "UPTO")
-		}
+		options = append(options, w.upToOrForce(&p.UpTo, &p.Force, &p.Quantity)...)
 		if p.Align {
 			p.Offset = (funnel.Nanos(offset) * unit).Micros()
 			options = append(options, "ALIGN", fmt.Sprint(offset))
 		}
+		if w.IntN(300) == 0 {
+			models[key] = w.nearlyTooMuch(key)
+		}
 		v := models[key].Call(w.now, p)
-		want := told(&v, limit, unit)
-		if p.UpTo {
-			want = append(want, v.Granted)
+		if used, _ := models[key].State(); p.Force && v.Granted > 0 && used > limit {
+			w.reply["debt"]++
 		}
 		words := []string{"GO.QUOTA", key, fmt.Sprint(limit), fmt.Sprint(period), fmt.Sprint(p.Quantity)}
-		w.call(integers(want...), v.Change != funnel.Keep, append(words, options...)...)
+		w.call(windowReply(&v, limit, p.UpTo, unit), v.Change != funnel.Keep, append(words, options...)...)
 		w.outcome(&v)
 		w.wantQuota(key, models[key], v.Change, p.Period)
 	}
-	w.wantOutcomes(500, "admitted", "limited", "given back", "removed")
+	w.wantOutcomes(500, "admitted", "limited", "given back", "removed", "debt")
+	w.wantOutcomes(20, "too much")
+}
+
+// nearlyTooMuch replaces a key with a quota that has nearly as many units in use as there can be.
+func (w *walk) nearlyTooMuch(key string) *oracle.Quota {
+	used, end := funnel.MaxInUse-w.Int64N(10), w.now+funnel.Micros(1+w.Int64N(60*second))
+	text, at := fmt.Sprintf("%d@%019d", used, end.Nanos()), int64(end/1000)+1
+	w.h.PutString(key, text)
+	w.h.Expire(key, at)
+	w.other[key] = &replicaKey{text: text, expire: at}
+	return oracle.NewQuota(used, end)
 }
 
 // wantQuota checks the string of a fixed window after a call.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gothrottle/cgo/fakehost"
+	"gothrottle/commands"
 	"gothrottle/funnel"
 	"gothrottle/funnel/oracle"
 )
@@ -40,16 +41,15 @@ func TestRandom_throttle(t *testing.T) {
 			Limit:    limit,
 			Rate:     funnel.Rate{Count: pick(w.Rand, 1, 7, 30, 30, 30, 60, 1+w.Int64N(1000)), Period: funnel.Nanos(period) * unit},
 			Quantity: pick(w.Rand, 1, 1, 1, 1, 0, 2, 5, limit, limit+1, -1, -2, -w.Int64N(1000)),
-			UpTo:     w.IntN(6) == 0,
 		}
-		if p.UpTo {
-			options = append(options, "UPTO")
-		}
+		options = append(options, w.mode(&p, unit)...)
 		m := models[key]
 		if m == nil {
 			m = &modelKey{Throttle: new(oracle.Throttle), expire: fakehost.NoExpiry}
 		}
+		stood := m.Locked() > w.now.Nanos()
 		v := m.Call(w.now.Nanos(), p)
+		w.countMode(&p, &v, stood, m.Locked() > w.now.Nanos())
 		switch v.Change {
 		case funnel.Forget:
 			delete(models, key)
@@ -60,12 +60,8 @@ func TestRandom_throttle(t *testing.T) {
 			m.settle(p)
 			models[key] = m
 		}
-		want := told(&v, limit, unit)
-		if p.UpTo {
-			want = append(want, v.Granted)
-		}
 		words := []string{"GO.THROTTLE", key, fmt.Sprint(limit - 1), fmt.Sprint(p.Rate.Count), fmt.Sprint(period), fmt.Sprint(p.Quantity)}
-		w.call(integers(want...), v.Change != funnel.Keep, append(words, options...)...)
+		w.call(throttleReply(&v, &p, unit), v.Change != funnel.Keep, append(words, options...)...)
 		w.outcome(&v)
 		for _, key := range w.keys {
 			if got, want := contentOf(w.h, key), models[key].dump(); got != want {
@@ -74,6 +70,75 @@ func TestRandom_throttle(t *testing.T) {
 		}
 	}
 	w.wantOutcomes(500, "admitted", "limited", "given back", "removed")
+	w.wantOutcomes(200, "debt", "a slot", "no slot", "locked", "limited while locked", "given back while locked")
+	w.wantOutcomes(40, "forced while locked", "too much")
+}
+
+// mode gives a call one of the options that exclude each other, or none, and returns its words.
+func (w *walk) mode(p *funnel.ThrottleParams, unit funnel.Nanos) []string {
+	length := pick(w.Rand, 1, 2, 10, 1+w.Int64N(60))
+	if unit == funnel.Millisecond {
+		length = pick(w.Rand, 1, 1000, 1+w.Int64N(60_000))
+	}
+	switch w.IntN(12) {
+	case 0, 1:
+		p.UpTo = true
+		return []string{"UPTO"}
+	case 2, 7:
+		p.Force = true
+		if w.IntN(30) == 0 {
+			p.Quantity = funnel.MaxLimit
+		}
+		return []string{"FORCE"}
+	case 3, 4:
+		length -= w.Int64N(2)
+		p.Reserve, p.MaxWait = true, funnel.Nanos(length)*unit
+		return []string{"RESERVE", fmt.Sprint(length)}
+	case 5, 6:
+		length *= 5
+		p.Lockout = funnel.Nanos(length) * unit
+		return []string{"LOCKOUT", fmt.Sprint(length)}
+	}
+	return nil
+}
+
+// countMode counts what the options did. A lockout stood before the call, or stands after it.
+func (w *walk) countMode(p *funnel.ThrottleParams, v *funnel.Verdict, stood, stands bool) {
+	switch {
+	case stands && !stood:
+		w.reply["locked"]++
+	case stood && v.Limited:
+		w.reply["limited while locked"]++
+	case stood && v.Granted < 0:
+		w.reply["given back while locked"]++
+	case stood && v.Granted > 0:
+		w.reply["forced while locked"]++
+	}
+	switch {
+	case p.Force && v.Granted > 0 && v.ResetAfter > p.Rate.Drain(p.Limit):
+		w.reply["debt"]++
+	case p.Reserve && v.Wait > 0:
+		w.reply["a slot"]++
+	case p.Reserve && v.Limited && v.RetryAfter != funnel.Never:
+		w.reply["no slot"]++
+	}
+}
+
+// throttleReply returns the reply of GO.THROTTLE.
+func throttleReply(v *funnel.Verdict, p *funnel.ThrottleParams, unit funnel.Nanos) string {
+	if v.TooMuch {
+		return commands.ErrDebtTooLong.Text()
+	}
+	want := told(v, p.Limit, unit)
+	switch {
+	case p.UpTo:
+		want = append(want, v.Granted)
+	case p.Reserve && v.Limited:
+		want = append(want, -1)
+	case p.Reserve:
+		want = append(want, int64(roundUp(v.Wait, unit)))
+	}
+	return integers(want...)
 }
 
 // meddle changes a key as a user might between two calls.
@@ -107,12 +172,12 @@ func (m *modelKey) settle(p funnel.ThrottleParams) {
 	}
 }
 
-// endOf returns when nothing is in use, in ms since the Unix epoch, rounded up.
+// endOf returns when nothing is in use and no lockout stands, in ms since the Unix epoch, rounded up.
 func endOf(o *oracle.Throttle) int64 {
 	empty, _ := o.State()
 	millis := new(big.Rat).Quo(empty, big.NewRat(int64(funnel.Millisecond), 1))
 	end, rest := new(big.Int).QuoRem(millis.Num(), millis.Denom(), new(big.Int))
-	return end.Int64() + int64(rest.Sign())
+	return max(end.Int64()+int64(rest.Sign()), int64(roundUp(o.Locked(), funnel.Millisecond)))
 }
 
 // dump returns what the key must hold, in the form of contentOf.

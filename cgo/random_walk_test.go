@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gothrottle/cgo/fakehost"
+	"gothrottle/commands"
 	"gothrottle/funnel"
 	"gothrottle/funnel/oracle"
 )
@@ -120,6 +121,9 @@ func hashFields(cell int, o *oracle.Throttle) map[string]string {
 	if rate.Count != 1 {
 		fields[name(2)], fields[name(3)] = rest.RatString(), fmt.Sprint(rate.Count)
 	}
+	if o.Locked() != 0 {
+		fields[fmt.Sprint(128+cell)] = fmt.Sprint(int64(o.Locked()))
+	}
 	return fields
 }
 
@@ -143,9 +147,40 @@ func told(v *funnel.Verdict, limit int64, unit funnel.Nanos) []int64 {
 	return []int64{limited, limit, v.Remaining, retry, int64(roundUp(v.ResetAfter, unit))}
 }
 
+// upToOrForce gives a call UPTO or FORCE, or neither, and returns its word. Now and then a forced
+// call has the largest quantity.
+func (w *walk) upToOrForce(upTo, force *bool, quantity *int64) []string {
+	switch w.IntN(12) {
+	case 0, 1:
+		*upTo = true
+		return []string{"UPTO"}
+	case 2, 3:
+		*force = true
+		if w.IntN(300) == 0 {
+			*quantity = funnel.MaxLimit
+		}
+		return []string{"FORCE"}
+	}
+	return nil
+}
+
+// windowReply returns the reply of GO.WINDOW or GO.QUOTA.
+func windowReply(v *funnel.Verdict, limit int64, upTo bool, unit funnel.Nanos) string {
+	if v.TooMuch {
+		return commands.ErrTooMuchInUse.Text()
+	}
+	want := told(v, limit, unit)
+	if upTo {
+		want = append(want, v.Granted)
+	}
+	return integers(want...)
+}
+
 // outcome counts how a call ended.
 func (w *walk) outcome(v *funnel.Verdict) {
 	switch {
+	case v.TooMuch:
+		w.reply["too much"]++
 	case v.Limited:
 		w.reply["limited"]++
 	case v.Change == funnel.Forget:

@@ -32,27 +32,23 @@ func TestRandom_window(t *testing.T) {
 			Limit:    limit,
 			Period:   windowPeriods[key],
 			Quantity: pick(w.Rand, 1, 1, 1, 1, 0, 2, limit/3+1, limit/2, limit, limit+1, -1, -w.Int64N(limit+1)),
-			UpTo:     w.IntN(6) == 0,
 			Exact:    w.IntN(6) == 0,
 		}
-		if p.UpTo {
-			options = append(options, "UPTO")
-		}
+		options = append(options, w.upToOrForce(&p.UpTo, &p.Force, &p.Quantity)...)
 		if p.Exact {
 			options = append(options, "EXACT")
 		}
 		v := models[key].Call(w.now, p)
-		want := told(&v, limit, unit)
-		if p.UpTo {
-			want = append(want, v.Granted)
+		if p.Force && v.Granted > 0 && models[key].InUse(w.now, p.Period) > limit {
+			w.reply["debt"]++
 		}
 		period := fmt.Sprint(int64(p.Period.Nanos() / unit))
 		words := []string{"GO.WINDOW", key, fmt.Sprint(limit), period, fmt.Sprint(p.Quantity)}
-		w.call(integers(want...), v.Change != funnel.Keep, append(words, options...)...)
+		w.call(windowReply(&v, limit, p.UpTo, unit), v.Change != funnel.Keep, append(words, options...)...)
 		w.outcome(&v)
 		w.wantWindow(key, models[key], &v)
 	}
-	w.wantOutcomes(500, "admitted", "limited", "given back", "removed")
+	w.wantOutcomes(500, "admitted", "limited", "given back", "removed", "debt")
 }
 
 // wantWindow checks the key of a sliding window after a call. A window that is full again has no

@@ -19,14 +19,17 @@ func TestRandom_words(t *testing.T) {
 	h := loaded(t)
 	words := []string{"", "0", "1", "-1", "+5", "007", "-0", "15", "30", "60", "ms", "MS", "x", "1.5", "1e3", " 1", "1 ", "\x00", "\xff",
 		"999999999999", "1000000000000", "1000000000001", "-1000000000001", "9223372036854775807", "9223372036854775808",
-		"-9223372036854775808", "18446744073709551616", "3153600000", "3153600001", "3153600000000", "UPTO", "EXACT", "ALIGN", "KEY", "THROTTLE", "nan", "inf"}
-	keys := []string{"a", "b", "adopted", "list", "hash", "zset", "leases", "window", "quota", "string", ""}
+		"-9223372036854775808", "18446744073709551616", "3153600000", "3153600001", "3153600000000", "UPTO", "EXACT", "ALIGN", "FORCE", "RESERVE", "LOCKOUT", "KEY", "THROTTLE", "nan", "inf"}
+	keys := []string{"a", "b", "full", "locked", "adopted", "list", "hash", "zset", "leases", "window", "quota", "string", ""}
 	fine := map[string]int{}
+	used := map[string]int{} // the options of calls in order
 	for i := range rounds(30_000) {
 		h.PutString("adopted", tat(h, r.Int64N(1e11)))
 		h.PutString("string", "5@x")
 		h.PutString("quota", fmt.Sprintf("5@%019d", 1000*(h.Now()+r.Int64N(1e8))))
 		h.PutOther("list", "list")
+		h.PutHash("full", "0", tat(h, 1e17), "1", "60")
+		h.PutHash("locked", "0", tat(h, r.Int64N(1e11)), "1", "60", "128", tat(h, r.Int64N(1e11)))
 		h.PutHash("hash", "0", "1", "x", "2")
 		h.PutZset("zset", fakehost.Member{Score: 1, Text: "alice"})
 		h.PutZset("leases", fakehost.Member{Score: -float64(h.Now() + r.Int64N(1e8)), Text: "\x02x"})
@@ -51,6 +54,9 @@ func TestRandom_words(t *testing.T) {
 				call = append(call, pick(r, "1", "2", "60"))
 			}
 		}
+		if r.IntN(4) == 0 {
+			call = append(call, strings.Fields(pick(r, "UPTO", "force", "FORCE MS", "RESERVE 5", "LOCKOUT 5", "LOCKOUT x", "EXACT", "ALIGN 1"))...)
+		}
 		h.Advance(r.Int64N(second))
 		before, events := h.Dump(), 0
 		got := h.Call(call...)
@@ -61,6 +67,9 @@ func TestRandom_words(t *testing.T) {
 		}
 		if got.Err == "" {
 			fine[command.Name]++
+			for _, word := range call[2:] {
+				used[word]++
+			}
 		} else if events == 0 && (!slices.Equal(before, h.Dump()) || h.Effects() != nil) {
 			t.Fatalf("seed %d, call %d: %q: %v, but %q", seed, i, call, got, h.Effects())
 		}
@@ -80,11 +89,19 @@ func TestRandom_words(t *testing.T) {
 			t.Errorf("only %d calls of %s were in order", fine[command.Name], command.Name)
 		}
 	}
+	for _, option := range []string{"UPTO", "EXACT", "ALIGN", "FORCE", "RESERVE", "LOCKOUT"} {
+		if used[option] < least {
+			t.Errorf("only %d calls with %s were in order", used[option], option)
+		}
+	}
 }
 
 // randomClauses returns the words of one to three keys of GO.ALL after the first key. Now and then
 // a word is missing or wrong.
 func randomClauses(r *rand.Rand, words, keys []string) (call []string) {
+	if r.IntN(8) == 0 {
+		defer func() { call = append(call, "FORCE") }()
+	}
 	forms := []struct{ keyword, words string }{{"THROTTLE", "1 1 60"}, {"THROTTLE", "5 60 60 2"}, {"WINDOW", "5 60"}, {"WINDOW", "300 60 2 EXACT"},
 		{"QUOTA", "9 60"}, {"QUOTA", "9 60 0 ALIGN 1"}, {"LEASE", "5 60 a"}, {"LEASE", "1 60 x"}}
 	for n := range 1 + r.IntN(3) {
