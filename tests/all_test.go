@@ -173,7 +173,8 @@ func TestAll_atMost32Clauses(t *testing.T) {
 	}
 	_, err := p.Exec(ctx)
 	require.NoError(t, err)
-	assert.Equal(t, "ERR the hash at this key is not a rate limiter", s.ask("GO.ALL many THROTTLE 9 7 36000"))
+	// Fields 128 and 129, those of its last cell, are the lockouts of the first two cells.
+	assert.Equal(t, "ERR the rate limiter at this key is damaged", s.ask("GO.ALL many THROTTLE 9 7 36000"))
 	assert.EqualValues(t, 66, s.HLen(ctx, "many").Val())
 }
 
@@ -226,7 +227,7 @@ func TestAll_allOrNothing(t *testing.T) {
 		"moving": {{100, 1}, {700, 3}, {1_000_003, 2000}},
 	} {
 		require.NoError(t, s.FlushAll(ctx).Err())
-		m, denials, admissions, mixed := newModel(), 0, 0, 0
+		m, denials, admissions, mixed, lockedOut := newModel(), 0, 0, 0, 0
 		for i := range 12_000 {
 			if i%40 == 39 { // otherwise the window, the quota and the leases deny most calls
 				ids := fields("GO.RELEASE l")
@@ -237,12 +238,28 @@ func TestAll_allOrNothing(t *testing.T) {
 				require.NoError(t, s.Do(ctx, ids...).Err())
 				m.used["LEASE l 0"] = int64(len(m.held["LEASE l 0"]))
 			}
-			clauses, call := clausesOf(random, rates, true)
+			switch i % 200 { // denied calls of a and b begin lockouts, which stand until the keys are deleted
+			case 100, 120:
+				m.lockout(s, "a", rates)
+				m.lockout(s, "b", rates)
+			case 160:
+				require.NoError(t, s.Del(ctx, "a", "b").Err())
+				m.forget("a", "b")
+			}
+			force := i%9 == 0
+			clauses, call := clausesOf(random, rates, !force)
+			if force {
+				call = append(call, "FORCE")
+				for j := range clauses {
+					clauses[j].force = true
+				}
+			}
 			reply, err := s.EvalSha(ctx, sha, []string{"a", "b", "w", "q", "l"}, call...).Slice()
 			require.NoError(t, err)
 			got := reply[0].([]any)
 			if got[0] == int64(1) {
 				denials++
+				lockedOut += min(len(m.locked), 1)
 				require.Equal(t, int64(1), reply[1], "%v changed something: %v", call, got)
 			} else {
 				admissions++
@@ -264,9 +281,11 @@ func TestAll_allOrNothing(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("%s: %d admitted, %d of them with more than two clauses, %d denied", name, admissions, mixed, denials)
+		t.Logf("%s: %d admitted, %d of them with more than two clauses, %d denied, %d of them while a lockout stood",
+			name, admissions, mixed, denials, lockedOut)
 		assert.Greater(t, min(admissions, denials), 1500, name)
 		assert.Greater(t, mixed, 100, name)
+		assert.Greater(t, lockedOut, 1000, name)
 	}
 }
 

@@ -1,8 +1,10 @@
 package tests
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
@@ -21,6 +23,9 @@ func TestErrors_eachText(t *testing.T) {
 	s.must("GO.LEASE held 5 3600 a")
 	s.must("GO.WINDOW log 5 3600")
 	s.ZAdd(ctx, "backward", redis.Z{Score: -4e15, Member: "\x012"}, redis.Z{Score: -4e15 - 1, Member: "\x011"})
+	const most = 1_000_000_000_000_000
+	s.ZAdd(ctx, "fullwindow", redis.Z{Score: -float64(s.now() / 1000), Member: "\x01" + base36(most) + ":" + base36(most)})
+	s.Set(ctx, "fullquota", fmt.Sprintf("%d@%d000", most, s.now()/1000+3_600_000_000), time.Hour)
 	before := s.dataset()
 	changes := s.info("persistence", "rdb_changes_since_last_save")
 	provoked := map[commands.ErrorCode]bool{}

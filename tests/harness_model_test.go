@@ -2,6 +2,7 @@ package tests
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,6 +16,7 @@ type clause struct {
 	limit, quantity int64
 	rate            [2]int64 // of a THROTTLE clause: count and period
 	id              string   // of a LEASE clause
+	force           bool     // of a call with FORCE
 }
 
 // words returns the clause as text, without the key.
@@ -34,16 +36,24 @@ func (c clause) name() string { return fmt.Sprint(c.kind, " ", c.key, " ", c.cel
 type model struct {
 	used map[string]int64           // by clause.name
 	held map[string]map[string]bool // the ids of leases, by clause.name
+
+	locked map[string]bool // whether a lockout stands, by clause.name
 }
 
-func newModel() *model { return &model{map[string]int64{}, map[string]map[string]bool{}} }
+func newModel() *model {
+	return &model{map[string]int64{}, map[string]map[string]bool{}, map[string]bool{}}
+}
 
 // denies says whether a clause denies, as the clause's own command would.
 func (m *model) denies(c clause) bool {
 	used := m.used[c.name()]
 	switch {
+	case c.force:
+		return false
 	case c.kind == "LEASE":
 		return !m.held[c.name()][c.id] && used >= c.limit
+	case m.locked[c.name()] && c.quantity >= 0:
+		return true
 	case c.quantity == 0:
 		return used > c.limit
 	}
@@ -64,6 +74,29 @@ func (m *model) take(c clause) {
 	m.used[name] = int64(len(m.held[name]))
 }
 
+// lockout begins a lockout of the first cell of a key, if a call is denied.
+func (m *model) lockout(s *server, key string, rates [][2]int64) {
+	s.t.Helper()
+	c := clause{kind: "THROTTLE", key: key, limit: 5, quantity: 5, rate: rates[int(key[0])%len(rates)]}
+	reply := s.throttle(append(fields(key), fields(strings.TrimPrefix(c.words(), "THROTTLE ")+" LOCKOUT "+frozen)...)...)
+	if reply[0] == 1 {
+		m.locked[c.name()] = true
+	} else {
+		m.take(c)
+	}
+}
+
+// forget forgets the limiters of keys that were deleted.
+func (m *model) forget(keys ...string) {
+	for _, key := range keys {
+		for cell := range 3 {
+			name := clause{kind: "THROTTLE", key: key, cell: cell}.name()
+			delete(m.used, name)
+			delete(m.locked, name)
+		}
+	}
+}
+
 // call returns for each clause whether it denies, what is left in it after the call, and
 // whether a lease was held before. If no clause denies, call takes the units of all.
 func (m *model) call(clauses []clause) (denied []bool, left []int64, renewed []bool) {
@@ -76,6 +109,10 @@ func (m *model) call(clauses []clause) (denied []bool, left []int64, renewed []b
 	for _, c := range clauses {
 		if admitted {
 			m.take(c)
+		}
+		if m.locked[c.name()] {
+			left = append(left, 0)
+			continue
 		}
 		left = append(left, max(0, c.limit-m.used[c.name()]))
 	}

@@ -55,12 +55,12 @@ func slack(limit, count, periodMs int64) int64 {
 	return max(1000, limit*periodMs/count/4)
 }
 
-// lastsLongEnough checks that a key expires when its TAT has passed and at most slack ms
-// later.
+// lastsLongEnough checks that a key expires when its TAT and its lockout have passed, and at most
+// slack ms later.
 func (s *server) lastsLongEnough(key string, slack int64, what string) {
 	s.t.Helper()
 	st := s.state(key)
-	void := (st["0"] + min(st["2"], 1) + 999_999) / 1_000_000
+	void := (max(st["0"]+min(st["2"], 1), st["128"]) + 999_999) / 1_000_000
 	at := s.expiry(key)
 	assert.True(s.t, void <= at && at <= void+slack,
 		"%s: in use until %d, expires at %d, slack %d", what, void, at, slack)

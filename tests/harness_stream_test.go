@@ -103,7 +103,7 @@ func texts(effects []effect) []string {
 		for i := 2; i < len(words); i++ {
 			switch name, before := words[0], words[i-1]; {
 			case name == "PEXPIREAT", name == "ZADD" && i == 2, before == "PXAT",
-				name == "HSET" && i%2 == 1 && isTAT(before):
+				name == "HSET" && i%2 == 1 && isTime(before):
 				words[i] = "<time>"
 			case name == "SET" && i == 2:
 				used, _, _ := strings.Cut(words[i], "@")
@@ -115,10 +115,11 @@ func texts(effects []effect) []string {
 	return all
 }
 
-// isTAT says whether a field of a hash holds the TAT of a cell: 0, 4, 8 and so on.
-func isTAT(field string) bool {
+// isTime says whether a field of a hash holds the TAT of a cell (0, 4, 8 and so on to 124) or the
+// end of its lockout (128 and so on).
+func isTime(field string) bool {
 	n, err := strconv.Atoi(field)
-	return err == nil && n%4 == 0
+	return err == nil && (n >= 128 || n%4 == 0)
 }
 
 // admission is one admitted call: its time in µs and its units.

@@ -106,13 +106,18 @@ func (tr *traffic) quantity() int64 {
 }
 
 // inUnits appends a period, given in ms, and a quantity. It writes the period in seconds or
-// in ms.
+// in ms. RESERVE and LOCKOUT get a time: mostly a short one, else up to a period.
 func (tr *traffic) inUnits(words []any, period int64, options ...string) []any {
 	if period%1000 == 0 && !tr.oneIn(6) {
-		words = append(words, period/1000)
+		period /= 1000
 	} else {
-		words = append(words, period)
 		options = append(options, "ms")
+	}
+	words = append(words, period)
+	for i, option := range options {
+		if option == "RESERVE" || option == "LOCKOUT" {
+			options[i] = fmt.Sprint(option, " ", 1+tr.r.Int64N(min(period, tr.pick(3, 3, 3, period))))
+		}
 	}
 	if !tr.oneIn(6) {
 		words = append(words, tr.quantity())
@@ -131,6 +136,24 @@ func (tr *traffic) sometimes(option string) string {
 		return option
 	}
 	return ""
+}
+
+// mode returns one of the options that exclude each other, or "". Debt of a short-lived limiter
+// could outlive the test, so only a long-lived one gets into debt.
+func (tr *traffic) mode(long bool) string {
+	modes := []string{"UPTO", "UPTO", "UPTO", "RESERVE", "RESERVE", "LOCKOUT", "FORCE"}
+	if !long {
+		modes = modes[:6]
+	}
+	if tr.oneIn(3) {
+		return modes[tr.r.IntN(len(modes))]
+	}
+	return ""
+}
+
+// upToOrForce returns one of the options, or "".
+func (tr *traffic) upToOrForce() string {
+	return []string{"UPTO", "UPTO", "FORCE", "", "", "", "", "", "", ""}[tr.r.IntN(10)]
 }
 
 // call returns the words of one call, now and then under the name of the read-only twin, or a GO.INFO.
@@ -154,18 +177,18 @@ func (tr *traffic) writing() []any {
 		if rate[2]%1000 == 0 && tr.oneIn(6) {
 			return []any{"CL.THROTTLE", key, rate[0], rate[1], rate[2] / 1000, tr.quantity()}
 		}
-		return tr.inUnits([]any{"GO.THROTTLE", key, rate[0], rate[1]}, rate[2], tr.sometimes("UPTO"))
+		return tr.inUnits([]any{"GO.THROTTLE", key, rate[0], rate[1]}, rate[2], tr.mode(long))
 	case n < 12:
 		key, long := tr.key("log")
 		p := tr.window(key, long)
 		if tr.oneIn(20) {
 			p[1] = tr.period(false) // for this call alone: the call removes older entries
 		}
-		return tr.inUnits([]any{"GO.WINDOW", key, p[0]}, p[1], tr.sometimes("UPTO"), tr.sometimes("EXACT"))
+		return tr.inUnits([]any{"GO.WINDOW", key, p[0]}, p[1], tr.upToOrForce(), tr.sometimes("EXACT"))
 	case n < 15:
 		key, long := tr.key("quota")
 		p := tr.fixed(key, long)
-		return tr.inUnits([]any{"GO.QUOTA", key, p[0]}, p[1], tr.sometimes("UPTO"),
+		return tr.inUnits([]any{"GO.QUOTA", key, p[0]}, p[1], tr.upToOrForce(),
 			tr.sometimes(fmt.Sprint("ALIGN ", tr.r.IntN(100)-50)))
 	case n < 17:
 		return tr.several()
@@ -184,18 +207,25 @@ func (tr *traffic) writing() []any {
 func (tr *traffic) id() string { return fmt.Sprintf("\x00id\xff%d", tr.r.IntN(15)) }
 
 // several returns a call of GO.ALL: one to four keys of any kind, a hash with up to three
-// cells.
+// cells. Now and then FORCE charges them all. Then all are long-lived, and none is a lease.
 func (tr *traffic) several() []any {
 	var groups []string
+	force := tr.oneIn(10)
 	taken := map[string]bool{}
 	for range 1 + tr.r.IntN(4) {
 		kind := []string{"hash", "hash", "log", "quota", "lease"}[tr.r.IntN(5)]
 		key, long := tr.key(kind)
-		if taken[key] {
+		if taken[key] || force && (!long || kind == "lease") {
 			continue
 		}
 		taken[key] = true
 		groups = append(groups, key+" "+tr.clauses(kind, key, long))
+	}
+	if len(groups) == 0 {
+		return tr.several()
+	}
+	if force {
+		groups[len(groups)-1] += " FORCE"
 	}
 	return append(allOf(groups...), "MS")
 }
@@ -254,6 +284,17 @@ func farStates() (all [][]any) {
 	return all
 }
 
+// lockedStates returns valid states with lockouts in field 128, each as fields and values: ended
+// long ago, standing for some days, and the last that there can be.
+func lockedStates() (all [][]any) {
+	now := time.Now().UnixNano()
+	for _, locked := range []int64{1e18, now + 1e15, math.MaxInt64} {
+		all = append(all, []any{0, int64(1e18), 1, 3600, 128, locked},
+			[]any{0, now + 1e16, 1, 60, 2, 3, 3, 7, 128, locked}, []any{0, now + 1e16, 1, 3600, 4, now + 1e16, 5, 3600, 129, locked})
+	}
+	return all
+}
+
 // byHand returns a command that a user may send beside the calls of the module, mostly nil.
 func (tr *traffic) byHand() []any {
 	kinds := []string{"hash", "hash", "hash", "log", "quota", "lease"}
@@ -290,7 +331,7 @@ func (tr *traffic) byHand() []any {
 			return nil
 		}
 		delete(tr.limits, key)
-		states := farStates()
+		states := append(farStates(), lockedStates()...)
 		return append([]any{"EVAL", placeState, 1, key}, states[tr.r.IntN(len(states))]...)
 	case 13, 14:
 		return []any{"GO.THROTTLE", key, "x", 1, 1}

@@ -41,6 +41,9 @@ func TestReplication_everyCopyIsTheSame(t *testing.T) {
 	for _, v := range want {
 		kind, _, _ := strings.Cut(v, " ")
 		kinds[kind]++
+		if kind == "hash" && strings.Contains(v, `"128":`) {
+			kinds["lockout"]++
+		}
 	}
 	t.Logf("%d keys: %v", len(want), kinds)
 	info, sum := master.counters(), map[string]int{}
@@ -63,6 +66,7 @@ func TestReplication_everyCopyIsTheSame(t *testing.T) {
 	assert.Equal(t, "0", info["gothrottle_panics"])
 	require.Greater(t, tr.placed, 20, "too few states at the ends of their ranges")
 	require.Greater(t, kinds["hash"], longKeys["hash"]/3, "too few limiters, so the test proves nothing")
+	require.Greater(t, kinds["lockout"], 20, "too few lockouts")
 	require.Greater(t, kinds["zset"], longKeys["log"]/3, "too few windows and leases")
 	require.Greater(t, kinds["string"], longKeys["quota"]/3, "too few quotas")
 	same(t, want, replica.dataset(), "replica")

@@ -218,6 +218,19 @@ func TestState_valuesAtTheEndsOfTheirRangesAreAccepted(t *testing.T) {
 	}
 }
 
+// So is a state with a lockout. A call is limited while the lockout stands.
+func TestState_lockoutsAtTheEndsOfTheirRangeAreAccepted(t *testing.T) {
+	s := start(t, options{})
+	for _, state := range lockedStates() {
+		reply, err := s.Eval(ctx, placeState, []string{"k"}, state...).Int64Slice()
+		require.NoError(t, err, "%v", state)
+		inUse, stands := state[1] != int64(1e18), state[len(state)-1] != int64(1e18)
+		assert.Equal(t, inUse || stands, reply[0] == 1, "%v: %v", state, reply)
+		assert.Equal(t, inUse || stands, reply[4] > 0, "%v: %v", state, reply)
+		assert.NoError(t, s.Do(ctx, "GO.THROTTLE", "k", 9, 7, 60, 1, "FORCE").Err(), "%v", state)
+	}
+}
+
 // No call leaks memory of the server.
 func TestState_noCallLeaksMemory(t *testing.T) {
 	s := start(t, options{})
@@ -249,6 +262,9 @@ func TestState_noCallLeaksMemory(t *testing.T) {
 			"GO.ALL aw WINDOW 99 3600 -9 KEY aq QUOTA 99 3600 -9", "GO.RELEASE al a", "GO.LEASE_RO l 3 3600 a", "GO.ALL m THROTTLE 9 1 3600 -9 THROTTLE 9 1 3600 -9",
 			"GO.LEASE l 3 3600 a", "GO.LEASE l 3 3600 b", "GO.LEASE l 3 3600 c", "GO.LEASE l 3 3600 d", "GO.LEASE l 3 3600 a",
 			"GO.LEASE l 9 1 e MS", "GO.LEASE l 9 1 f MS", "GO.LEASE l x 1 f MS", "GO.LEASE w 1 1 f MS",
+			"GO.THROTTLE x 0 7 3600 9 FORCE", "GO.THROTTLE x 0 7 3600 1 RESERVE 99999", "GO.THROTTLE x 0 7 3600 1 LOCKOUT 99", "GO.THROTTLE x 0 7 3600", "GO.THROTTLE x 0 1 3600 1 LOCKOUT 9",
+			"GO.ALL x THROTTLE 0 1 60 THROTTLE 9 7 60 KEY w WINDOW 99 3600 9 FORCE", "GO.THROTTLE x 0 1 3153600000 9 FORCE", "HSET x 128 1000000000000000001", "GO.THROTTLE x 0 1 3600 -9", "HSET x 128 x", "GO.THROTTLE x 0 1 60",
+			"GO.ALL x THROTTLE 0 1 60 KEY l LEASE 1 60 a FORCE", "GO.THROTTLE x 0 1 60 FORCE UPTO", "GO.QUOTA q 9 3600 20 FORCE", "GO.WINDOW w 9 3600 20 FORCE EXACT", "DEL x q",
 			"GO.RELEASE l a a b x", "GO.RELEASE q a", "GO.LEASE l 99 60 g", "GO.LEASE l 99 60 h", "GO.LEASE l 99 60 i",
 			"GO.LEASE l 99 60 j", "GO.LEASE l 99 60 k", "GO.LEASE l 99 60 l", "GO.LEASE l 99 60 m", "GO.LEASE l 99 60 n",
 			"GO.LEASE l 99 60 o", "GO.LEASE l 99 60 p", "GO.RELEASE l a b c d e f g h i j k l m n o p q", "DEL w",

@@ -91,6 +91,24 @@ func TestSurface_commandDocsOfNestedArguments(t *testing.T) {
 	assert.Equal(t, "integer", offset["type"])
 	assert.Equal(t, []any{status("optional")}, offset["flags"])
 
+	for name, want := range map[string]map[string]string{ // the options of which a call has one
+		"GO.THROTTLE":    {"UPTO": "pure-token", "FORCE": "pure-token", "RESERVE": "integer", "LOCKOUT": "integer"},
+		"GO.THROTTLE_RO": {"UPTO": "pure-token", "FORCE": "pure-token", "RESERVE": "integer", "LOCKOUT": "integer"},
+		"GO.WINDOW":      {"UPTO": "pure-token", "FORCE": "pure-token"},
+		"GO.QUOTA":       {"UPTO": "pure-token", "FORCE": "pure-token"},
+	} {
+		mode := arguments(name)["mode"]
+		assert.Equal(t, "oneof", mode["type"], name)
+		assert.Equal(t, []any{status("optional")}, mode["flags"], name)
+		got := map[string]string{}
+		for _, arg := range mode["arguments"].([]any) {
+			a := dict(t, arg)
+			got[a["token"].(string)] = a["type"].(string)
+		}
+		assert.Equal(t, want, got, name)
+	}
+	assert.Equal(t, "FORCE", arguments("GO.ALL")["force"]["token"])
+
 	several := arguments("GO.ALL")
 	assert.Equal(t, "oneof", several["clause"]["type"])
 	assert.Equal(t, []any{status("multiple")}, several["clause"]["flags"])
