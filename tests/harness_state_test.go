@@ -1,8 +1,10 @@
 package tests
 
 import (
+	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -75,4 +77,38 @@ func (s *server) memory(key string) int64 {
 	n, err := s.MemoryUsage(ctx, key, 0).Result()
 	require.NoError(s.t, err)
 	return n
+}
+
+// placeState is a script that replaces a key with a state and peeks at the key. The script
+// fails if the module does not accept the state.
+const placeState = `redis.call('DEL', KEYS[1])
+	redis.call('HSET', KEYS[1], unpack(ARGV))
+	return redis.call('GO.THROTTLE_RO', KEYS[1], 9, 1, 3600, 0)`
+
+// farStates returns valid states at the ends of their ranges, each as fields and values.
+// Field 0 is the TAT in ns and field 1 the period: whole seconds, or ns as a negative
+// number. Field 2 is the fraction of the TAT and field 3 the count.
+func farStates() (all [][]any) {
+	for _, tat := range []int64{1e18, math.MaxInt64 - 1, math.MaxInt64} {
+		for _, period := range []int64{-1, 3_153_600_000} { // 1 ns, 100 years
+			all = append(all, []any{0, tat, 1, period})
+			for _, count := range []int64{2, 1e12} {
+				for _, frac := range []int64{0, 1, count - 1} {
+					all = append(all, []any{0, tat, 1, period, 2, frac, 3, count})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// lockedStates returns valid states with lockouts in field 128, each as fields and values: ended
+// long ago, standing for some days, and the last that there can be.
+func lockedStates() (all [][]any) {
+	now := time.Now().UnixNano()
+	for _, locked := range []int64{1e18, now + 1e15, math.MaxInt64} {
+		all = append(all, []any{0, int64(1e18), 1, 3600, 128, locked},
+			[]any{0, now + 1e16, 1, 60, 2, 3, 3, 7, 128, locked}, []any{0, now + 1e16, 1, 3600, 4, now + 1e16, 5, 3600, 129, locked})
+	}
+	return all
 }
