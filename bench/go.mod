@@ -2,7 +2,10 @@ module gothrottle/bench
 
 go 1.26.0
 
-require gonum.org/v1/plot v0.17.0
+require (
+	gonum.org/v1/plot v0.17.0
+	gothrottle v0.0.0
+)
 
 require (
 	codeberg.org/go-fonts/liberation v0.5.0 // indirect
@@ -14,3 +17,5 @@ require (
 	golang.org/x/image v0.30.0 // indirect
 	golang.org/x/text v0.28.0 // indirect
 )
+
+replace gothrottle => ../
