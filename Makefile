@@ -1,6 +1,6 @@
 # The logic is in build/*.sh. Make passes PORT=, IMAGE= and the like on; build/lib.sh and build/run.sh have the defaults.
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-unit test-server test-docker lint bench image clean
+.PHONY: help build run test test-unit test-server test-docker lint bench pictures image clean
 
 help: ## show this list
 	@echo 'gothrottle: rate limiting inside Redis and Valkey. Targets:'
@@ -29,6 +29,9 @@ lint: ## gofmt, go vet, go mod tidy, shell and C syntax
 
 bench: ## measure what calls cost: docs/benchmarks.md (SERVER="a b", ROUNDS=, ONLY=, QUICK=1, PEER=other.so, PEER_CMD=)
 	@build/bench.sh
+
+pictures: ## draw the pictures of docs/choosing.md
+	@go -C bench run ./choosing ../docs
 
 image: ## build the Docker image (IMAGE=gothrottle:dev, GO_IMAGE=, SERVER_IMAGE=)
 	@build/docker-engine.sh run build/image.sh

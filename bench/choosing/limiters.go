@@ -25,20 +25,23 @@ func throttle() *picture {
 	return p
 }
 
+var windowParams = funnel.WindowParams{Limit: limit, Quantity: 1, Period: at(period).Micros()}
+
 func window() *picture {
 	p := newPicture("window", "GO.WINDOW key 10 20: at most 10 in any 20 s")
-	l := &log{WindowParams: funnel.WindowParams{Limit: limit, Quantity: 1, Period: at(period).Micros()}}
+	l := &log{WindowParams: windowParams}
 	walk(p, nil, func(now funnel.Nanos) outcome { return outcomeOf(l.take(now.Micros())) },
 		func(now funnel.Nanos) float64 { return l.inUse(now.Micros()) })
 	return p
 }
 
+var quotaParams = funnel.QuotaParams{Limit: limit, Quantity: 1, Period: at(period).Micros(), Align: true}
+
 func quota() *picture {
 	p := newPicture("quota", "GO.QUOTA key 10 20 1 ALIGN 0: 10 in each 20 s, anew at every multiple of 20 s")
 	var state funnel.QuotaState
-	params := funnel.QuotaParams{Limit: limit, Quantity: 1, Period: at(period).Micros(), Align: true}
 	walk(p, nil, func(now funnel.Nanos) outcome {
-		next, v := funnel.Quota(now.Micros(), state, params)
+		next, v := funnel.Quota(now.Micros(), state, quotaParams)
 		state = next
 		return outcomeOf(v)
 	}, func(now funnel.Nanos) float64 {
