@@ -71,7 +71,8 @@ func TestPage_counts(t *testing.T) {
 		}
 		_, text, _ := strings.Cut(page, p.file+"-light.svg")
 		text, _, _ = strings.Cut(text, "\n## ")
-		want := fmt.Sprintf("Admitted: %d of the burst's %d calls, %d of the overload's %d.", burst, burstCalls, overload, overloadCalls)
+		want := fmt.Sprintf("Admitted: %d of the burst's %d calls, %d of the overload's %d.",
+			burst, burstCalls, overload, overloadCalls)
 		if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
 			t.Errorf("%s: the page does not say %q", p.file, want)
 		}

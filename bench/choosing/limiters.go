@@ -141,7 +141,8 @@ func force() *picture {
 const maxWait = 8 // seconds
 
 func reserve() *picture {
-	p := newPicture("reserve", fmt.Sprintf("GO.THROTTLE key 9 10 20000 MS RESERVE %d: a slot, at most %d s ahead", 1000*maxWait, maxWait))
+	p := newPicture("reserve", fmt.Sprintf(
+		"GO.THROTTLE key 9 10 20000 MS RESERVE %d: a slot, at most %d s ahead", 1000*maxWait, maxWait))
 	p.belowName, p.over = "callers act", delayed
 	c := newCell(limit, period)
 	c.Reserve, c.MaxWait = true, at(maxWait)
@@ -163,7 +164,8 @@ func reserve() *picture {
 const lockoutTime = 15 // seconds
 
 func lockout() *picture {
-	p := newPicture("lockout", fmt.Sprintf("GO.THROTTLE key 9 10 20 LOCKOUT %d: a denial locks for %d s", lockoutTime, lockoutTime))
+	p := newPicture("lockout", fmt.Sprintf(
+		"GO.THROTTLE key 9 10 20 LOCKOUT %d: a denial locks for %d s", lockoutTime, lockoutTime))
 	c := newCell(limit, period)
 	c.Lockout = at(lockoutTime)
 	walk(p, nil, func(now funnel.Nanos) outcome {

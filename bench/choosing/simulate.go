@@ -12,10 +12,9 @@ type outcome int
 const (
 	admitted outcome = iota
 	denied
-	delayed // admitted, for later
-	acted   // a caller that waited acts, or one that need not wait
-	charged // a unit that is charged afterwards, by FORCE
-	returned
+	delayed  // admitted, for later
+	charged  // a unit that is charged afterwards, by FORCE
+	returned // a unit that is given back afterwards
 )
 
 // event is one unit at one instant.
@@ -50,7 +49,7 @@ type picture struct {
 
 type span struct{ from, to funnel.Nanos }
 
-// steps are the instants at which a meter is read, besides those of calls.
+// step is the time between two readings of a meter. Everything happens at multiples of it.
 const step = 50 * funnel.Millisecond
 
 // cell is a GCRA limiter.
@@ -119,7 +118,8 @@ func (l *log) inUse(now funnel.Micros) float64 {
 
 // walk goes along the time axis. At each instant it runs tick, if that is not nil, and asks ask for
 // the outcome of each call that comes. It reads each meter before and after that.
-func walk(p *picture, tick func(now funnel.Nanos), ask func(now funnel.Nanos) outcome, read ...func(now funnel.Nanos) float64) {
+func walk(p *picture, tick func(now funnel.Nanos), ask func(now funnel.Nanos) outcome,
+	read ...func(now funnel.Nanos) float64) {
 	times := arrivals()
 	look := func(now funnel.Nanos) {
 		for i, r := range read {
