@@ -18,8 +18,8 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// theme has the colours of one background. Those of the outcomes are told apart by people who
-// are colour-blind, too; and what is denied is an outline, not an area.
+// theme has the colours of one background. Colours that meet in one picture differ also for people who
+// are colour-blind, and denied calls are outlines.
 type theme struct {
 	suffix                 string
 	back, ink, pale, zone  color.Color
@@ -30,11 +30,11 @@ type theme struct {
 var themes = []theme{
 	{
 		suffix: "light", back: rgb(0xffffff), ink: rgb(0x24292f), pale: rgb(0xd8dee4), zone: rgb(0xeaeef2),
-		admitted: rgb(0x0072b2), denied: rgb(0xd55e00), delayed: rgb(0x00a878), charged: rgb(0xb0518c), area: rgb(0xb9d7ea),
+		admitted: rgb(0x0072b2), denied: rgb(0xd55e00), delayed: rgb(0x35c08f), charged: rgb(0x7d2160), area: rgb(0xb9d7ea),
 	},
 	{
 		suffix: "dark", back: rgb(0x0d1117), ink: rgb(0xe6edf3), pale: rgb(0x343b44), zone: rgb(0x262c36),
-		admitted: rgb(0x56b4e9), denied: rgb(0xf0883e), delayed: rgb(0x3fd6a4), charged: rgb(0xdf8fc4), area: rgb(0x1f4a66),
+		admitted: rgb(0x4aa3df), denied: rgb(0xf0883e), delayed: rgb(0x7fe8bd), charged: rgb(0xf0b6dc), area: rgb(0x1f4a66),
 	},
 }
 
