@@ -32,7 +32,7 @@ func TestRandom_quota(t *testing.T) {
 			p.Offset = (funnel.Nanos(offset) * unit).Micros()
 			options = append(options, "ALIGN", fmt.Sprint(offset))
 		}
-		if w.IntN(300) == 0 {
+		if w.IntN(60) == 0 {
 			models[key] = w.nearlyTooMuch(key)
 		}
 		v := models[key].Call(w.now, p)
