@@ -50,7 +50,7 @@ func TestRandom_info(t *testing.T) {
 			w.wantInfo(key)
 		}
 	}
-	w.wantOutcomes(200, "no key", "in use", "nothing in use", "locked", "recorded", "dead", "ended", "held", "lapsed")
+	w.wantOutcomes(60, "no key", "in use", "nothing in use", "locked", "not locked", "recorded", "dead", "ended", "held", "lapsed")
 }
 
 // forget drops the model of a key that has expired.
@@ -87,11 +87,11 @@ func (w *infoWalk) callCell(key string) {
 	if standing {
 		count, period = w.rateOf(o)
 	}
-	p := funnel.ThrottleParams{Limit: pick[int64](w.Rand, 1, 5, 16),
+	p := funnel.ThrottleParams{Limit: pick[int64](w.Rand, 1, 1, 5, 16),
 		Rate: funnel.Rate{Count: count, Period: funnel.Nanos(period) * funnel.Millisecond}, Quantity: pick[int64](w.Rand, 1, 1, 2, 5, 0, -1, -3)}
 	options := ""
 	lockout := int64(0)
-	if w.IntN(8) == 0 {
+	if w.IntN(2) == 0 {
 		lockout = 1 + w.Int64N(60_000)
 		options = fmt.Sprint(" LOCKOUT ", lockout)
 	}
