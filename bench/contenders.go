@@ -42,6 +42,7 @@ type contender struct {
 	name   string
 	by     int    // the group: theFloor, ours, rival or peer
 	module string // the file that the server loads; "" for none
+	config string // a configuration of the module and its value, to be set first; "" for none
 	script string // the Lua script whose SHA1 replaces {sha}
 	text   string // the measured op: see compile
 	warm   string // the op that creates the state; text if ""
@@ -91,6 +92,9 @@ const (
 		" KEY {{key}}:calls LEASE 100 3600000 {slot} MS"
 )
 
+// topOff switches the counting of denials for GO.TOP off.
+const topOff = "gothrottle.top-keys 0"
+
 // multi is the sliding window of clients that use no script. It adds the entry before the
 // client sees the count, so denied calls count, too.
 const multi = "MULTI ; ZREMRANGEBYSCORE {key} -inf {old} ; ZCARD {key} ; ZADD {key} {now} {id} ; PEXPIRE {key} {period} ; EXEC"
@@ -121,6 +125,19 @@ func contenders(o *options) []*contender {
 			expect: admitted, aof: true, memory: true, filled: "GO.THROTTLE {key} 100 7 60 14"},
 		{name: "GO.THROTTLE hot key", text: "GO.THROTTLE {hot} " + hotRate, keys: 1, expect: admitted},
 		{name: "GO.THROTTLE denied", text: "GO.THROTTLE {hot} 0 1 3600", keys: 1, expect: denied, aof: true, pinned: true},
+		{name: "GO.THROTTLE denied, top-keys 0", config: topOff, text: "GO.THROTTLE {hot} 0 1 3600", keys: 1, expect: denied, onlyCPU: true},
+		{name: "GO.THROTTLE denied, all keys", text: "GO.THROTTLE {key} 0 1 3600", passes: 2, expect: denied, onlyCPU: true},
+		{name: "GO.THROTTLE denied, all keys, top-keys 0", config: topOff, text: "GO.THROTTLE {key} 0 1 3600", passes: 2, expect: denied, onlyCPU: true},
+		{name: "GO.THROTTLE locked out", text: "GO.THROTTLE {hot} 0 1 3600 1 LOCKOUT 3600", keys: 1, expect: denied, onlyCPU: true},
+		{name: "GO.THROTTLE with LOCKOUT", text: "GO.THROTTLE {key} " + rate + " 1 LOCKOUT 60", warm: warmGCRA("GO.THROTTLE", rate),
+			expect: admitted, onlyCPU: true},
+		{name: "GO.THROTTLE with RESERVE", text: "GO.THROTTLE {key} " + rate + " 1 RESERVE 60", warm: warmGCRA("GO.THROTTLE", rate),
+			expect: admitted, onlyCPU: true},
+		{name: "GO.THROTTLE with FORCE", text: "GO.THROTTLE {key} " + rate + " 1 FORCE", warm: warmGCRA("GO.THROTTLE", rate),
+			expect: admitted, onlyCPU: true},
+		{name: "GO.POLICY", config: "gothrottle.policies bench THROTTLE 1000000 60 3600s", text: "GO.POLICY bench:{key}",
+			warm: "GO.POLICY bench:{key} 1 ; GO.POLICY bench:{key} {phase}", expect: admitted, onlyCPU: true},
+		{name: "GO.INFO", text: "GO.INFO {key}", warm: "GO.THROTTLE {key} " + rate, onlyCPU: true},
 		{name: "GO.THROTTLE_RO", text: "GO.THROTTLE_RO {key} " + rate, warm: "GO.THROTTLE {key} " + rate, expect: admitted},
 		{name: "GO.WINDOW 100", text: "GO.WINDOW {key} 100 {period} MS", calls: 95, expect: nearlyFull,
 			aof: true, memory: true, pinned: true},

@@ -200,6 +200,8 @@ func (r *results) rows() []row {
 	cpu(0.92, "GO.THROTTLE denied", peerDenied)
 	cpu(0.63, "GO.ALL 3 cells", "3 x GO.THROTTLE pipelined")
 	cpu(1.20, "GO.WINDOW 10^6", "GO.WINDOW 100")
+	cpu(1.03, "GO.THROTTLE denied", "GO.THROTTLE denied, top-keys 0")
+	cpu(1.03, "GO.THROTTLE denied, all keys", "GO.THROTTLE denied, all keys, top-keys 0")
 	for _, c := range r.list {
 		if c.pinned && c.by == ours {
 			add("extra CPU on one CPU, "+c.name+" / SET PX", 1.15, "", func(on *figures) spread { return on.extra(c.name) })
@@ -216,6 +218,10 @@ func (r *results) rows() []row {
 	cpu(none, "GO.WINDOW 100", "zset window in Lua")
 	cpu(none, "GO.QUOTA", "INCR + EXPIRE in Lua")
 	cpu(none, "GO.QUOTA", "SET PX")
+	cpu(none, "GO.THROTTLE with LOCKOUT", "GO.THROTTLE")
+	cpu(none, "GO.THROTTLE locked out", "GO.THROTTLE denied")
+	cpu(none, "GO.THROTTLE with RESERVE", "GO.THROTTLE")
+	cpu(none, "GO.POLICY", "GO.THROTTLE")
 	cpu(none, "GO.ALL 3 keys", "3 x GO.THROTTLE pipelined")
 	add("p99, GO.THROTTLE / SET PX", none, "", func(on *figures) spread { return on.ratio("GO.THROTTLE", "SET PX", p99Of) })
 	bytes := func(what, name string, of func(*figures) map[string]float64) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -48,6 +49,12 @@ func (b *bench) stage(p product, c *contender, keys int64, cpus string, args ...
 	}
 	if c.calls > 0 {
 		st.keys = b.windowKeys * 95 / c.calls
+	}
+	if name, value, found := strings.Cut(c.config, " "); found {
+		if _, err = s.control.ask("CONFIG", "SET", name, value); err != nil {
+			st.leave()
+			return nil, err
+		}
 	}
 	if c.script != "" {
 		if st.sha, err = s.control.ask("SCRIPT", "LOAD", c.script); err != nil {
