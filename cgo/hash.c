@@ -14,26 +14,26 @@ static void put_field(shim_key *key, shim_cell *cell, int i, RedisModuleString *
     key->fields++;
 }
 
-/* Reads fields i and i+1 of a cell. */
-static void read_two_fields(shim_key *key, shim_cell *cell, int i) {
-    RedisModuleString *value[2];
-    RedisModuleString *const *name = &shim_fields[cell->index][i];
-    api.HashGet(key->handle, 0, name[0], &value[0], name[1], &value[1], NULL);
+/* Reads fields i and i+1 of a cell, and the field of its lockout if asked to. */
+static void read_fields(shim_key *key, shim_cell *cell, int i, int lock) {
+    RedisModuleString *value[3];
+    RedisModuleString *const *name = shim_fields[cell->index];
+    api.HashGet(key->handle, 0, name[i], &value[0], name[i + 1], &value[1], lock ? name[SHIM_LOCK] : NULL, &value[2],
+                NULL); /* the first NULL ends the list */
     put_field(key, cell, i, value[0]);
     put_field(key, cell, i + 1, value[1]);
+    if (lock) put_field(key, cell, SHIM_LOCK, value[2]);
 }
 
-/* Reads the fields of lockouts, from a cell of the key on. Returns the bad fields. */
-static uint32_t read_locks(shim_call *call, shim_key *key, int32_t from) {
-    uint32_t bad = 0;
-    for (int32_t i = from; i < key->num_cells && key->fields < key->length && !bad; i++) {
+/* Reads the fields of lockouts, from a cell of the key on. */
+static void read_locks(shim_call *call, shim_key *key, int32_t from) {
+    for (int32_t i = from; i < key->num_cells && key->fields < key->length; i++) {
         shim_cell *cell = &call->cells.at[key->first_cell + i];
         RedisModuleString *value;
         api.HashGet(key->handle, 0, shim_fields[cell->index][SHIM_LOCK], &value, NULL);
         put_field(key, cell, SHIM_LOCK, value);
-        bad = cell->bad;
+        if (cell->bad) return;
     }
-    return bad;
 }
 
 static shim_cell *append(shim_call *call, shim_key *key, int64_t stack_cells) {
@@ -58,34 +58,31 @@ static shim_cell *append(shim_call *call, shim_key *key, int64_t stack_cells) {
  * length. A value that is no integer makes the call an error, so nothing after it is read.
  *
  * The field of a lockout is read only if fields are left that no other reading explains. All other
- * fields come in pairs. So if their number is odd, the cells asked for are the first to look at. */
+ * fields come in pairs. So if the hash has an odd number of fields, the lockouts of the cells that
+ * the call asks for are read at once. */
 void shim_load_cells(shim_call *call, shim_key *key, int64_t stack_cells) {
     key->first_cell = (int32_t)call->cells.len;
     uint32_t bad = 0;
+    int odd = key->length % 2 != 0;
     while (key->num_cells < key->asked) {
         shim_cell *cell = append(call, key, stack_cells);
-        if (key->kind == SHIM_HASH && !bad) read_two_fields(key, cell, 0);
+        if (key->kind == SHIM_HASH && !bad) read_fields(key, cell, 0, odd);
         bad |= cell->bad;
     }
     if (bad || key->fields == 0 || key->fields == key->length) return;
-    int32_t locks_read = 0;
-    if (key->length % 2 != 0) {
-        bad = read_locks(call, key, 0);
-        locks_read = key->num_cells;
-    }
     for (int32_t i = 0; i < key->asked && !bad && key->fields < key->length; i++) {
         shim_cell *cell = &call->cells.at[key->first_cell + i];
-        if (cell->found) read_two_fields(key, cell, 2);
+        if (cell->found) read_fields(key, cell, 2, 0);
         bad |= cell->bad;
     }
     while (!bad && key->fields < key->length && key->num_cells < SHIM_CELLS) {
         shim_cell *cell = append(call, key, stack_cells);
-        read_two_fields(key, cell, 0);
+        read_fields(key, cell, 0, 0);
         if (!cell->found) break;
-        if (!cell->bad && key->fields < key->length) read_two_fields(key, cell, 2);
+        if (!cell->bad && key->fields < key->length) read_fields(key, cell, 2, 0);
         bad |= cell->bad;
     }
-    if (!bad) read_locks(call, key, locks_read);
+    if (!bad) read_locks(call, key, odd ? key->asked : 0);
 }
 
 /* Sets and removes fields. The value strings made here are ours: Replicate keeps references

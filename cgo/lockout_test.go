@@ -149,9 +149,9 @@ func TestLockout_cost(t *testing.T) {
 		{"two cells, one asked for", hash(cells(2)), "GO.THROTTLE k 15 30 60", 3},
 		{"32 cells, one asked for", hash(cells(32)), "GO.THROTTLE k 15 30 60", 63},
 
-		{"locked", deny("60", 0), "GO.THROTTLE k 15 30 60", 2},
-		{"locked, fraction", run(0, "GO.THROTTLE k 15 7 60 16", "GO.THROTTLE k 15 7 60 1 LOCKOUT 60"), "GO.THROTTLE k 15 7 60", 3},
-		{"locked, the first of two cells", hash(func(h *fakehost.Host) { cells(2)(h); h.PutField("k", "128", tat(h, second)) }), "GO.ALL k THROTTLE 0 30 60 THROTTLE 15 30 60", 3},
+		{"locked", deny("60", 0), "GO.THROTTLE k 15 30 60", 1},
+		{"locked, fraction", run(0, "GO.THROTTLE k 15 7 60 16", "GO.THROTTLE k 15 7 60 1 LOCKOUT 60"), "GO.THROTTLE k 15 7 60", 2},
+		{"locked, the first of two cells", hash(func(h *fakehost.Host) { cells(2)(h); h.PutField("k", "128", tat(h, second)) }), "GO.ALL k THROTTLE 0 30 60 THROTTLE 15 30 60", 2},
 		{"locked, both cells", hash(lockedCells(2)), "GO.ALL k THROTTLE 0 30 60 THROTTLE 15 30 60", 7},
 		{"locked, 32 cells", hash(lockedCells(32)), strings.ReplaceAll(all32, "15", "0"), 96},
 		{"locked, 32 cells, one asked for", hash(lockedCells(32)), "GO.THROTTLE k 0 30 60", 96},
