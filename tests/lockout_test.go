@@ -141,7 +141,6 @@ func TestLockout_survives(t *testing.T) {
 	master = master.restart(withAOF)
 	same(t, want, master.dataset(), "restarted from the append-only file")
 	master.staysLocked(keys, "restarted from the append-only file")
-	require.NoError(t, master.Do(ctx, "BGREWRITEAOF").Err())
 	master = master.restart(options{net: net})
 	same(t, want, master.dataset(), "restarted from the RDB")
 	master.staysLocked(keys, "restarted from the RDB")
