@@ -112,7 +112,7 @@ func TestThrottle_lockout(t *testing.T) {
 
 func eachLockouts(t *testing.T, changes int) {
 	var sum lockouts
-	eachWalk(t, 600, func(t *testing.T, w *walk) {
+	eachWalk(t, 300, func(t *testing.T, w *walk) {
 		for w.p.Rate.Drain(w.p.Limit) > funnel.MaxPeriod/100 {
 			w.newRate()
 		}
@@ -139,7 +139,7 @@ func eachLockouts(t *testing.T, changes int) {
 		sum.carried += l.carried
 		sum.after += l.after
 	})
-	if !t.Failed() && (min(sum.began, sum.forced, sum.refunds) < 500 || min(sum.held, sum.after) < 3000 || changes > 0 && sum.carried < 200) {
+	if !t.Failed() && (min(sum.began, sum.forced, sum.refunds) < 200 || min(sum.held, sum.after) < 1500 || changes > 0 && sum.carried < 100) {
 		sum.limiter, sum.twin = limiter{}, limiter{}
 		t.Errorf("%+v proves nothing", sum)
 	}

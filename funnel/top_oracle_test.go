@@ -166,7 +166,7 @@ func init() {
 }
 
 func TestTop_againstExactCounts(t *testing.T) {
-	const denials = 12_000
+	const denials = 6000
 	for name, stream := range topStreams {
 		for _, size := range []int{1, 2, 3, 10, 100, 1000} {
 			t.Run(fmt.Sprint(name, "/size=", size), func(t *testing.T) {

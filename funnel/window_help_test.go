@@ -72,65 +72,61 @@ func (l *windowLog) inUse(now, period funnel.Micros) (units int64) {
 }
 
 // decide makes a call and returns the log that the call leaves. RetryAfter is set.
-func (l *windowLog) decide(t testing.TB, c windowCall) (windowLog, funnel.WindowVerdict) {
+func (l *windowLog) decide(t testing.TB, c windowCall) (after windowLog, v funnel.WindowVerdict) {
+	t.Helper()
+	after = windowLog{slices.Clone(l.entries), l.keepsEmpty}
+	v = after.call(t, c)
+	return after, v
+}
+
+// call makes a call and applies what it changes. RetryAfter is set.
+func (l *windowLog) call(t testing.TB, c windowCall) funnel.WindowVerdict {
 	t.Helper()
 	s := l.state(c.now, c.Period)
 	if s.Oldest.Weight > 0 && !s.Sound() {
 		t.Fatalf("not sound: %+v of %s", s, l)
 	}
 	next, v := funnel.Window(c.now, s, c.WindowParams)
-	after := l.after(t, c, s, next, v)
+	l.apply(t, c, s, next, v)
 	if v.Await {
-		i := max(after.firstLive(c.now-c.Period), 0)
-		for i < len(after.entries) && int64(after.entries[i].Total-v.Lapse) < 0 {
+		i := max(l.firstLive(c.now-c.Period), 0)
+		for i < len(l.entries) && int64(l.entries[i].Total-v.Lapse) < 0 {
 			i++
 		}
-		if i == len(after.entries) {
-			t.Fatalf("%+v waits for what is not there: %+v of %s", c, v, l)
+		if i == len(l.entries) {
+			t.Fatalf("%+v waits for what is not there: %+v, left %s", c, v, l)
 		}
-		v.RetryAfter = (after.entries[i].Time + c.Period - c.now).Nanos()
+		v.RetryAfter = (l.entries[i].Time + c.Period - c.now).Nanos()
 	}
 	inRange(t, c.Limit, c.Quantity, c.UpTo || c.Force, v.Verdict)
-	return after, v
+	return v
 }
 
-// after returns the log that a verdict leaves.
-func (l *windowLog) after(
-	t testing.TB, c windowCall, s funnel.WindowState, next funnel.WindowEntry, v funnel.WindowVerdict,
-) windowLog {
+// apply does what a verdict says.
+func (l *windowLog) apply(t testing.TB, c windowCall, s funnel.WindowState, next funnel.WindowEntry, v funnel.WindowVerdict) {
 	t.Helper()
-	after := windowLog{keepsEmpty: l.keepsEmpty}
-	entries := slices.Clone(l.entries)
+	last := len(l.entries) - 1
 	switch {
-	case v.Change == funnel.Keep:
-		after.entries = entries
-	case v.Change == funnel.Forget && l.keepsEmpty && len(entries) > 0:
-		entries[len(entries)-1] = next
-		after.entries = entries
+	case v.Change == funnel.Forget && l.keepsEmpty && last >= 0:
+		l.entries[last] = next
+	case v.Change == funnel.Forget:
+		l.entries = nil
 	case v.Change == funnel.Store:
 		if v.Share {
-			if len(entries) == 0 {
+			if last < 0 {
 				t.Fatalf("%+v shares with none", c)
 			}
-			entries = entries[:len(entries)-1]
+			l.entries = l.entries[:last]
 		}
 		gone := 0
-		for gone < min(clearMost, len(entries)) && s.Gone(entries[gone], c.now, c.Period) {
+		for gone < min(clearMost, len(l.entries)) && s.Gone(l.entries[gone], c.now, c.Period) {
 			gone++
 		}
-		after.entries = append(entries[gone:], next)
-		if n := len(after.entries); n > 1 && after.entries[n-2].Time >= next.Time {
-			t.Fatalf("%+v leaves entries out of order: %s", c, &after)
+		l.entries = append(l.entries[gone:], next)
+		if n := len(l.entries); n > 1 && l.entries[n-2].Time >= next.Time {
+			t.Fatalf("%+v leaves entries out of order: %s", c, l)
 		}
 	}
-	return after
-}
-
-// call makes a call and applies what it changes.
-func (l *windowLog) call(t testing.TB, c windowCall) (v funnel.WindowVerdict) {
-	t.Helper()
-	*l, v = l.decide(t, c)
-	return v
 }
 
 // retried checks that the call c, which has got v, is admitted after RetryAfter and not a
