@@ -47,7 +47,7 @@ const fourLookups = 4 * 6
 
 var hostiles = []hostile{
 	{"nothing", func(*fakehost.Host, int) {}, 10, nil, 0},
-	{"lapsed leases", lapsedLeases, 100_000, []string{
+	{"lapsed leases", lapsedLeases, 20_000, []string{
 		"GO.LEASE k 1000000000 60 a", "GO.LEASE k 1 60 a", "GO.LEASE k 1 60 live", "GO.LEASE k 1 60 7", "GO.LEASE_RO k 1 60 a",
 		"GO.RELEASE k live", "GO.RELEASE k 1 2 3", "GO.ALL k LEASE 1 60 a", "GO.ALL_RO k LEASE 9 60 a",
 		"GO.ALL k LEASE 1000000000 60 a KEY l LEASE 1 60 a KEY q QUOTA 1 1 2"}, 0},
@@ -104,7 +104,7 @@ var hostiles = []hostile{
 		for i := range size {
 			h.PutField("k", fmt.Sprint(128+i), tat(h, 1_000_000_000))
 		}
-	}, 10_000, hashCalls, 0},
+	}, 3000, hashCalls, 0},
 	{"new keys of 32 clauses", func(*fakehost.Host, int) {}, 10, []string{
 		"GO.ALL k" + strings.Repeat(" THROTTLE 15 7 60", 32), "GO.ALL key0 WINDOW 1 1" + manyKeys(1, 31, " WINDOW 1 1"),
 		"GO.ALL key0 LEASE 1 1 a" + manyKeys(1, 31, " LEASE 1 1 a"), "GO.ALL key0 QUOTA 1 1" + manyKeys(1, 31, " QUOTA 1 1")}, 0},
@@ -123,10 +123,10 @@ var hostiles = []hostile{
 		for i := range size {
 			h.PutField("k", fmt.Sprint("field", i), "1")
 		}
-	}, 10_000, hashCalls, 0},
+	}, 3000, hashCalls, 0},
 	{"a foreign hash that begins like ours", func(h *fakehost.Host, size int) {
 		cells(size / 2)(h)
-	}, 10_000, hashCalls, 0},
+	}, 3000, hashCalls, 0},
 	{"a foreign sorted set", func(h *fakehost.Host, size int) {
 		h.FillZset("k", size, func(i int) member { return scored(float64(i), fmt.Sprint("player", i)) })
 	}, 10_000, append([]string{"GO.RELEASE k player1"}, windowCalls...), 0},

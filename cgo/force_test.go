@@ -73,7 +73,7 @@ func TestReserve_effects(t *testing.T) {
 // However many forced calls there are, a window has at most 121 entries, whatever its limit, and a
 // call costs no more than it does in a new window.
 func TestForce_bounded(t *testing.T) {
-	calls := rounds(300_000)
+	calls := rounds(100_000)
 	h := loaded(t)
 	forced := h.Prepare(strings.Fields("GO.WINDOW k 5 60 3 FORCE")...)
 	defer forced.Free()

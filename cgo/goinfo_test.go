@@ -228,7 +228,7 @@ func TestGoInfo_randomValues(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	h := loaded(t)
 	seen := map[string]int{}
-	for range rounds(50_000) {
+	for range rounds(15_000) {
 		h.Delete("k")
 		putRandom(r, h)
 		before, encoding := h.Dump(), h.Encoding("k")
