@@ -115,7 +115,7 @@ func TestReference_acl(t *testing.T) {
 	prose := reference(t).section(t, "ACL").prose()
 	category := regexp.MustCompile(`acl_category\[\] = "(\w+)"`).FindStringSubmatch(loadC(t))
 	for _, want := range []string{
-		"and `@fast` (" + strings.Join(slow, " and ") + " in `@slow`)",
+		"and `@fast` (" + strings.Join(slow, ", ") + " in `@slow`)",
 		"they have a category of their own, `@" + category[1] + "`.",
 		"the tips `" + strings.ReplaceAll(Tips, " ", "` and `") + "` for every command",
 	} {
