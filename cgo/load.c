@@ -96,7 +96,8 @@ static void info(RedisModuleInfoCtx *ctx, int for_crash_report) {
     for (int i = 0; i < shim_loaded->num_commands; i++) {
         const shim_command *c = &shim_loaded->commands[i];
         const struct { const char *name; int64_t value; } counters[] = {
-            {"admitted", c->admitted}, {"limited", c->limited}, {"other", c->other}, {"shadowed", c->shadowed}, {"errors", c->errors}};
+            {"admitted", c->admitted}, {"limited", c->limited},   {"other", c->other},
+            {"shadowed", c->shadowed}, {"errors", c->errors}};
         for (size_t j = 0; j < sizeof counters / sizeof *counters; j++) {
             char field[64];
             snprintf(field, sizeof field, "%s_%s", c->info_name, counters[j].name);
@@ -229,6 +230,17 @@ static void ask_for_keys(const shim_command *c, char *flags, size_t size) {
     if (asks) c->info.key_specs->flags |= KEYSPEC_INCOMPLETE;
 }
 
+/* A command for administrators is not in the category read, nor in ours: it shows what the key
+ * patterns of a user with +@read may hide. */
+static void put_categories(const shim_command *c, int has_category, char *categories, size_t size) {
+    if (strstr(c->flags, "admin")) {
+        snprintf(categories, size, "admin dangerous slow");
+        return;
+    }
+    snprintf(categories, size, "%s %s%s%s", c->writes ? "write" : "read", strstr(c->flags, "fast") ? "fast" : "slow",
+             has_category ? " " : "", has_category ? acl_category : "");
+}
+
 static int register_command(RedisModuleCtx *ctx, const shim_command *c, int index, int has_category) {
     char flags[64];
     ask_for_keys(c, flags, sizeof flags);
@@ -249,9 +261,7 @@ static int register_command(RedisModuleCtx *ctx, const shim_command *c, int inde
     }
     if (api.SetCommandACLCategories != NULL) {
         char categories[64];
-        snprintf(categories, sizeof categories, "%s %s%s%s%s", c->writes ? "write" : "read",
-                 strstr(c->flags, "fast") ? "fast" : "slow", strstr(c->flags, "admin") ? " admin dangerous" : "",
-                 has_category ? " " : "", has_category ? acl_category : "");
+        put_categories(c, has_category, categories, sizeof categories);
         if (api.SetCommandACLCategories(command, categories) != API_OK)
             api.Log(ctx, "warning", "no ACL categories for %s: grant it by name", c->name);
     }

@@ -37,7 +37,7 @@ func TestLoad(t *testing.T) {
 		keys := fmt.Sprintf("\nkeys: flags=%s index=1 range=0,1,0\n", flags)
 		if row.Name == "GO.TOP" {
 			keys = " request_policy:all_shards\n"
-			categories = "read fast admin dangerous throttle"
+			categories = "admin dangerous slow"
 		}
 		want := fmt.Sprintf("summary: %s\ncomplexity: %s\nsince: %s\narity: %d\n"+
 			"tips: dont_cache nondeterministic_output",

@@ -24,7 +24,10 @@ func TestTop_surface(t *testing.T) {
 	assert.ElementsMatch(t, []string{"admin", "readonly", "loading", "stale", "module"}, wordsOf(reply[2]))
 	assert.Equal(t, []any{int64(0), int64(0), int64(0)}, reply[3:6], "first key, last, step")
 	if s.hasACLAPI() {
-		assert.Subset(t, wordsOf(reply[6]), []string{"@read", "@slow", "@admin", "@dangerous"})
+		assert.ElementsMatch(t, []string{"@slow", "@admin", "@dangerous"}, wordsOf(reply[6]))
+		mayOrNot(t, false, s.as("reader", "~a:* -@all +@read").do("GO.TOP"), "+@read")
+		mayOrNot(t, false, s.as("safe", "~a:* +@all -@dangerous").do("GO.TOP"), "-@dangerous")
+		mayOrNot(t, true, s.as("admin", "~a:* -@all +@admin").do("GO.TOP"), "+@admin")
 	}
 	assert.ElementsMatch(t, []string{"dont_cache", "nondeterministic_output", "request_policy:all_shards"}, wordsOf(reply[7]))
 	assert.Empty(t, reply[8], "key specs")
