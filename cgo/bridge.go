@@ -65,7 +65,9 @@ func writeError(record *C.shim_call, call *commands.Call, err commands.ErrorCode
 
 // guard runs a function of a row so that no panic leaves Go: a panic would end the server. A
 // call that panicked is an error and changes nothing.
-func guard(row *commands.Command, run func(*commands.Command, *commands.Call) commands.ErrorCode, call *commands.Call) (err commands.ErrorCode) {
+func guard(
+	row *commands.Command, run func(*commands.Command, *commands.Call) commands.ErrorCode, call *commands.Call,
+) (err commands.ErrorCode) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			err, call.ErrWord = commands.ErrInternal, 0

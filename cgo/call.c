@@ -186,7 +186,8 @@ static __attribute__((noinline)) int run_plan(RedisModuleCtx *ctx, RedisModuleSt
 
 static int shim_run(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int index) {
     shim_command *command = &shim_loaded->commands[index];
-    if (command->plans && !command->one_key && api.IsKeysPositionRequest(ctx)) return tell_keys(ctx, argv, argc, index);
+    if (command->plans && !command->one_key && api.IsKeysPositionRequest(ctx))
+        return tell_keys(ctx, argv, argc, index);
     shim_has_run = 1;
     if (argc < command->min_arity || (command->max_arity && argc > command->max_arity)) {
         command->errors++;

@@ -7,8 +7,9 @@
 
 #include "_cgo_export.h"
 
-/* The text of the policies that are in force. It is ours; the server copies what it reads. It
- * outlives an unload: the next load sets the policies again. */
+/* The text of the policies that are in force; NULL before the first load. The string is ours: the
+ * server copies what it reads, and set_policies frees the old one. It outlives an unload; the next
+ * load sets the policies again. */
 static RedisModuleString *policies;
 
 static RedisModuleString *get_policies(const char *name, void *data) {
@@ -16,7 +17,8 @@ static RedisModuleString *get_policies(const char *name, void *data) {
     return policies;
 }
 
-/* The server owns the value, and frees the error. It cuts an error at a zero. */
+/* The server owns the value. The error becomes the server's, which frees it. The text that Go
+ * returns has no zero in it, and is freed here. */
 static int set_policies(const char *name, RedisModuleString *value, void *data, RedisModuleString **error) {
     (void)name, (void)data;
     size_t len;
@@ -50,7 +52,8 @@ static int set_top_keys(const char *name, long long value, void *data, RedisModu
 
 int shim_load_config(RedisModuleCtx *ctx) {
     /* Without a default value Redis 7.0 reads through NULL. */
-    if (api.RegisterStringConfig(ctx, "policies", "", CONFIG_DEFAULT, get_policies, set_policies, NULL, NULL) != API_OK ||
+    if (api.RegisterStringConfig(ctx, "policies", "", CONFIG_DEFAULT, get_policies, set_policies, NULL,
+                                 NULL) != API_OK ||
         api.RegisterNumericConfig(ctx, "top-keys", SHIM_DEFAULT_TOP_KEYS, CONFIG_DEFAULT, 0, SHIM_MAX_TOP_KEYS,
                                   get_top_keys, set_top_keys, NULL, NULL) != API_OK) {
         api.Log(ctx, "warning", "gothrottle not loaded: the server refused its configuration");

@@ -4,14 +4,20 @@ package cgo
 // #include "shim.h"
 import "C"
 
-import "gothrottle/commands"
+import (
+	"strings"
+	"unsafe"
 
-// goSetPolicies reads and uses policies. It returns their text if they are right, else the text of
-// the error. The caller frees the text.
+	"gothrottle/commands"
+)
+
+// goSetPolicies reads policies and puts them in force. It returns their text if they are right, else
+// the text of the error. The caller frees the text. bytes is the server's, valid for this call.
 //
 //export goSetPolicies
 func goSetPolicies(bytes *C.char, size C.size_t) (text *C.char, ok C.int) {
-	told, right := setPolicies(C.GoStringN(bytes, C.int(size)))
+	// GoStringN would cut the size to an int of C.
+	told, right := setPolicies(strings.Clone(unsafe.String((*byte)(unsafe.Pointer(bytes)), int(size))))
 	return C.CString(told), C.int(boolInt(right))
 }
 
@@ -35,7 +41,8 @@ func setPolicies(value string) (text string, ok bool) {
 // parsePolicies is a variable so that a test can make it panic.
 var parsePolicies = commands.ParsePolicies
 
-// goCountDenials sets how many keys GO.TOP counts, and forgets what was counted.
+// goCountDenials sets how many keys GO.TOP counts, 0 to commands.MaxTopKeys, and forgets what was
+// counted. It needs no barrier: a table of such a size is made without a panic.
 //
 //export goCountDenials
 func goCountDenials(keys C.int) { commands.CountDenials(int(keys)) }

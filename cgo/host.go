@@ -68,5 +68,7 @@ func (host) Release(c *commands.Call, key, keep int) {
 }
 
 func (host) Reply(c *commands.Call, kind commands.ItemKind, n int64, text string) {
-	C.shim_put_item(record(c), C.int32_t(kind), C.int64_t(n), (*C.char)(unsafe.Pointer(unsafe.StringData(text))), C.size_t(len(text)))
+	// C copies the text before it returns.
+	C.shim_put_item(record(c), C.int32_t(kind), C.int64_t(n),
+		(*C.char)(unsafe.Pointer(unsafe.StringData(text))), C.size_t(len(text)))
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+/* The array and its texts are ours until shim_free_items. */
 void shim_put_item(shim_call *call, int32_t kind, int64_t n, const char *text, size_t len) {
     if (call->items.len == call->items.cap) {
         int64_t cap = call->items.cap > 0 ? call->items.cap * 2 : 32;

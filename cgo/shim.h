@@ -69,7 +69,7 @@ typedef struct shim_key {
     int32_t kind;               /* C writes this and all fields before becomes */
     int64_t length;             /* the number of elements or bytes */
     int64_t expires_at;         /* ms, -1 if never; only if wants is SHIM_ANY */
-    shim_text text;             /* a string that may be ours: the server's memory, valid until the key changes, or new_text */
+    shim_text text;             /* a string that may be ours: the server's memory, valid until the key changes; or new_text */
     int32_t first_cell, num_cells;
     struct { shim_entry *at; int64_t len, cap; } entries; /* C writes, on Go's asking */
     int32_t becomes;            /* Go writes this and all fields before slack_base */

@@ -214,7 +214,8 @@ func (clause *policyClause) parseNumbers(at *policyPlace, words []string, r *req
 	return at.failCode(code, words[0])
 }
 
-// timeUnits are the units of a time. A unit stands before its own last letters: ms before s.
+// timeUnits are the units of a time. The first one that ends the word counts, so ms stands before
+// s, with which it ends.
 var timeUnits = [...]struct {
 	suffix string
 	length funnel.Nanos

@@ -84,9 +84,9 @@ func NewTop(size int) *Top {
 
 // Count counts one denial of key in database. It allocates nothing and keeps no reference to key.
 //
-// A key in the table costs the same at every size. So does a new key on average; a single call
-// can visit every counter. A visit moves a counter to a lower bucket, which can happen 63 times,
-// unless the counter was counted since it was moved last.
+// A key in the table costs the same at every size. A new key costs the same on average, but one
+// call can visit every counter. The average is bounded because a visit moves a counter to a lower
+// bucket, of which there are 64, or to the bucket of a count that has grown since the last visit.
 func (t *Top) Count(database int, key string) {
 	// The factor is odd, so the same key has another hash in each database.
 	hash := maphash.String(t.seed, key) ^ uint64(database)*0x9e3779b97f4a7c15

@@ -68,10 +68,10 @@ type WindowVerdict struct {
 // Window decides one call by a sliding window log: in any span (t - Period, t] at most
 // Limit units are admitted. A denied call leaves no trace.
 //
-// Each call has an entry of its own if Exact, or if Limit <= WindowParts and not Force. Otherwise the calls in
-// the same part of a period share an entry, which leaves when its newest call does: that
-// never admits too much, and it makes a call wait at most a part longer. Calls at the same
-// instant always share. A refund takes from the oldest units. That is safe whichever call the
+// Each call has an entry of its own if Exact, or if Limit <= WindowParts and not Force.
+// Otherwise the calls in the same part of a period share an entry, which leaves when its newest
+// call does: that never admits too much, and it makes a call wait at most a part longer. Calls at
+// the same instant always share. A refund takes from the oldest units. That is safe whichever call the
 // refund undoes: no span that a later call sees can then hold more than Limit.
 //
 // With UpTo a call takes min(Quantity, what is left) and is limited only if nothing is left.
