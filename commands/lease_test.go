@@ -136,3 +136,15 @@ func TestRelease_expiryAfterEqualTimes(t *testing.T) {
 		t.Errorf("the key expires after %d ms", at)
 	}
 }
+
+// If all slots that a release leaves have lapsed, the key goes within the least slack.
+func TestRelease_leavesLapsedSlots(t *testing.T) {
+	s := converse(t, []step{
+		{0, "GO.LEASE k 3 10 a", "0 3 2 -1 10 0"},
+		{0, "GO.LEASE k 3 1000000 b", "0 3 1 -1 1000000 0"},
+		{20_000, "GO.RELEASE k b", "1"},
+	})
+	if v, want := s.keys["k"], int64(s.now/1000)+1000; v == nil || v.expire != want {
+		t.Errorf("%+v, want an expiry at %d", v, want)
+	}
+}

@@ -55,7 +55,8 @@ func runRelease(c *Call) ErrorCode {
 	}
 	k.Becomes = Zset
 	end, err := c.latestKept(released)
-	if end > c.Now {
+	if end > 0 { // the slots that stay may all have lapsed
+		end = max(end, c.Now)
 		k.expire(end.Nanos(), (end - c.Now).Nanos())
 	}
 	return err
