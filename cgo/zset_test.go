@@ -101,6 +101,29 @@ func TestWindow_foreign(t *testing.T) {
 	}
 }
 
+// Lapsed entries whose totals do not grow make a call that adds an entry an error. Otherwise such a
+// call could add a member that it then removes. Without a member the key is gone, and Redis 8.6 crashes
+// when it is asked for the expiry.
+func TestWindow_deadTotals(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		before func(*fakehost.Host)
+		lines  []string
+	}{
+		{"the next total stands", zset(scored(-2e8, "\x016"), scored(-1e8, "\x015")),
+			[]string{"GO.WINDOW k 10 60", "GO.WINDOW k 1000 60 5", "GO.ALL k WINDOW 10 60"}},
+		{"at one instant", zset(scored(-1e8, "\x016"), scored(-1e8, "\x015")), []string{"GO.WINDOW k 10 60"}},
+		{"the same total", zset(scored(-1e8, "\x015:3:1"), scored(0, "\x015:3:2")), []string{"GO.WINDOW k 10 60 -1"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			h := loaded(t)
+			row.before(h)
+			h.Expire("k", h.Now()/1000+100_000)
+			wantUntouched(t, h, damaged, row.lines...)
+		})
+	}
+}
+
 // A refund of all units removes the key only if every member is an entry of the window.
 func TestWindow_refundForeign(t *testing.T) {
 	for _, n := range []int{0, 1, 127, 128, 129, 300} {

@@ -146,7 +146,8 @@ func (c *Call) findLapse(key int, s *funnel.WindowState, total uint64) (funnel.M
 }
 
 // clearWindow marks entries that no longer count for removal. Each entry is checked first: a
-// foreign member is not removed.
+// foreign member is not removed. An older entry has a lower total than the newest one. Otherwise the
+// member that the call adds could be one of those that it removes, and no member would be left.
 func (c *Call) clearWindow(key int, s *funnel.WindowState, period funnel.Micros) ErrorCode {
 	k := &c.Keys[key]
 	if k.Kind != KindZset {
@@ -162,6 +163,9 @@ func (c *Call) clearWindow(key int, s *funnel.WindowState, period funnel.Micros)
 		e, err := windowEntry(&k.Entries[i])
 		if err != NoError {
 			return err
+		}
+		if int64(s.Newest.Total-e.Total) <= 0 && k.Entries[i].Member != k.Entries[0].Member {
+			return ErrDamaged
 		}
 		if !s.Gone(e, c.Now, period) {
 			break
