@@ -80,7 +80,7 @@ func TestRandom_words(t *testing.T) {
 			t.Fatalf("seed %d, call %d: %q: log %q", seed, i, call, log)
 		}
 	}
-	const least = 20
+	const least = 5
 	if rounds(least) < least {
 		return // so few calls that a command may have no call in order
 	}
