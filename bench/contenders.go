@@ -92,8 +92,8 @@ const (
 		" KEY {{key}}:calls LEASE 100 3600000 {slot} MS"
 )
 
-// topOff switches the counting of denials for GO.TOP off.
-const topOff = "gothrottle.top-keys 0"
+// counted switches the counting of denials for GO.TOP on.
+const counted = "gothrottle.top-keys 1000"
 
 // multi is the sliding window of clients that use no script. It adds the entry before the
 // client sees the count, so denied calls count, too.
@@ -125,9 +125,9 @@ func contenders(o *options) []*contender {
 			expect: admitted, aof: true, memory: true, filled: "GO.THROTTLE {key} 100 7 60 14"},
 		{name: "GO.THROTTLE hot key", text: "GO.THROTTLE {hot} " + hotRate, keys: 1, expect: admitted},
 		{name: "GO.THROTTLE denied", text: "GO.THROTTLE {hot} 0 1 3600", keys: 1, expect: denied, aof: true, pinned: true},
-		{name: "GO.THROTTLE denied, top-keys 0", config: topOff, text: "GO.THROTTLE {hot} 0 1 3600", keys: 1, expect: denied, onlyCPU: true},
+		{name: "GO.THROTTLE denied, counted", config: counted, text: "GO.THROTTLE {hot} 0 1 3600", keys: 1, expect: denied, onlyCPU: true},
 		{name: "GO.THROTTLE denied, all keys", text: "GO.THROTTLE {key} 0 1 3600", passes: 2, expect: denied, onlyCPU: true},
-		{name: "GO.THROTTLE denied, all keys, top-keys 0", config: topOff, text: "GO.THROTTLE {key} 0 1 3600", passes: 2, expect: denied, onlyCPU: true},
+		{name: "GO.THROTTLE denied, all keys, counted", config: counted, text: "GO.THROTTLE {key} 0 1 3600", passes: 2, expect: denied, onlyCPU: true},
 		{name: "GO.THROTTLE locked out", text: "GO.THROTTLE {hot} 0 1 3600 1 LOCKOUT 3600", keys: 1, expect: denied, onlyCPU: true},
 		{name: "GO.THROTTLE with LOCKOUT", text: "GO.THROTTLE {key} " + rate + " 1 LOCKOUT 60", warm: warmGCRA("GO.THROTTLE", rate),
 			expect: admitted, onlyCPU: true},

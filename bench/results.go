@@ -200,8 +200,8 @@ func (r *results) rows() []row {
 	cpu(0.92, "GO.THROTTLE denied", peerDenied)
 	cpu(0.63, "GO.ALL 3 cells", "3 x GO.THROTTLE pipelined")
 	cpu(1.20, "GO.WINDOW 10^6", "GO.WINDOW 100")
-	cpu(1.03, "GO.THROTTLE denied", "GO.THROTTLE denied, top-keys 0")
-	cpu(1.03, "GO.THROTTLE denied, all keys", "GO.THROTTLE denied, all keys, top-keys 0")
+	cpu(1.03, "GO.THROTTLE denied, counted", "GO.THROTTLE denied")
+	cpu(1.03, "GO.THROTTLE denied, all keys, counted", "GO.THROTTLE denied, all keys")
 	for _, c := range r.list {
 		if c.pinned && c.by == ours {
 			add("extra CPU on one CPU, "+c.name+" / SET PX", 1.15, "", func(on *figures) spread { return on.extra(c.name) })

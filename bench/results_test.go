@@ -73,21 +73,21 @@ func TestRow_met(t *testing.T) {
 // The rows with targets are these, and no others.
 func TestRows_targets(t *testing.T) {
 	want := map[string]float64{
-		"CPU, GO.THROTTLE / any module: and write":                                     1.15,
-		"CPU, GO.THROTTLE denied / any module: and read, hot key":                      1.25,
-		"CPU, GO.THROTTLE / GCRA in Lua":                                               0.33,
-		"CPU, GO.THROTTLE / P of redis-cell":                                           0.78,
-		"CPU, GO.THROTTLE denied / P of redis-cell denied":                             0.92,
-		"CPU, GO.ALL 3 cells / 3 x GO.THROTTLE pipelined":                              0.63,
-		"CPU, GO.WINDOW 10^6 / GO.WINDOW 100":                                          1.20,
-		"CPU, GO.THROTTLE denied / GO.THROTTLE denied, top-keys 0":                     1.03,
-		"CPU, GO.THROTTLE denied, all keys / GO.THROTTLE denied, all keys, top-keys 0": 1.03,
-		"extra CPU on one CPU, GO.THROTTLE / SET PX":                                   1.15,
-		"extra CPU on one CPU, GO.THROTTLE denied / SET PX":                            1.15,
-		"extra CPU on one CPU, GO.WINDOW 100 / SET PX":                                 1.15,
-		"extra CPU on one CPU, GO.QUOTA / SET PX":                                      1.15,
-		"extra CPU on one CPU, GO.ALL 3 keys / SET PX":                                 1.15,
-		"Go allocations per call, the most of 0 benchmarks":                            0,
+		"CPU, GO.THROTTLE / any module: and write":                                  1.15,
+		"CPU, GO.THROTTLE denied / any module: and read, hot key":                   1.25,
+		"CPU, GO.THROTTLE / GCRA in Lua":                                            0.33,
+		"CPU, GO.THROTTLE / P of redis-cell":                                        0.78,
+		"CPU, GO.THROTTLE denied / P of redis-cell denied":                          0.92,
+		"CPU, GO.ALL 3 cells / 3 x GO.THROTTLE pipelined":                           0.63,
+		"CPU, GO.WINDOW 10^6 / GO.WINDOW 100":                                       1.20,
+		"CPU, GO.THROTTLE denied, counted / GO.THROTTLE denied":                     1.03,
+		"CPU, GO.THROTTLE denied, all keys, counted / GO.THROTTLE denied, all keys": 1.03,
+		"extra CPU on one CPU, GO.THROTTLE / SET PX":                                1.15,
+		"extra CPU on one CPU, GO.THROTTLE denied / SET PX":                         1.15,
+		"extra CPU on one CPU, GO.WINDOW 100 / SET PX":                              1.15,
+		"extra CPU on one CPU, GO.QUOTA / SET PX":                                   1.15,
+		"extra CPU on one CPU, GO.ALL 3 keys / SET PX":                              1.15,
+		"Go allocations per call, the most of 0 benchmarks":                         0,
 	}
 	for _, row := range measured(contenders(&options{peer: "libredis_cell.so", peerCmd: "P {key}", peerDenied: "P {hot}"})).rows() {
 		if math.IsNaN(row.target) {

@@ -54,7 +54,7 @@ int shim_load_config(RedisModuleCtx *ctx) {
     /* Without a default value Redis 7.0 reads through NULL. */
     if (api.RegisterStringConfig(ctx, "policies", "", CONFIG_DEFAULT, get_policies, set_policies, NULL,
                                  NULL) != API_OK ||
-        api.RegisterNumericConfig(ctx, "top-keys", SHIM_DEFAULT_TOP_KEYS, CONFIG_DEFAULT, 0, SHIM_MAX_TOP_KEYS,
+        api.RegisterNumericConfig(ctx, "top-keys", 0, CONFIG_DEFAULT, 0, SHIM_MAX_TOP_KEYS,
                                   get_top_keys, set_top_keys, NULL, NULL) != API_OK) {
         api.Log(ctx, "warning", "gothrottle not loaded: the server refused its configuration");
         return API_ERR;

@@ -40,6 +40,7 @@ func newHost(t testing.TB) *fakehost.Host {
 func loaded(t testing.TB, args ...string) *fakehost.Host {
 	t.Helper()
 	h := newHost(t)
+	h.Configure("gothrottle.top-keys", "1000")
 	if !h.Load(args...) {
 		t.Fatalf("load refused: %q", h.Log())
 	}

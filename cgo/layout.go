@@ -77,7 +77,6 @@ const (
 	_ = -uint(commands.MinQuotaLen ^ C.SHIM_MIN_QUOTA_LEN)
 	_ = -uint(commands.MaxQuotaLen ^ C.SHIM_MAX_QUOTA_LEN)
 	_ = -uint(commands.MaxTopKeys ^ C.SHIM_MAX_TOP_KEYS)
-	_ = -uint(commands.DefaultTopKeys ^ C.SHIM_DEFAULT_TOP_KEYS)
 	_ = -uint(commands.MaxErrorText ^ C.SHIM_ERROR_TEXT)
 	_ = -uint(commands.MaxMemberLen ^ C.SHIM_MAX_MEMBER)
 	_ = -uint(commands.ErrInternal ^ C.SHIM_INTERNAL)

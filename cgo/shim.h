@@ -31,8 +31,7 @@
 #define SHIM_MIN_QUOTA_LEN 21 /* commands.MinQuotaLen, MaxQuotaLen: the lengths of our strings */
 #define SHIM_MAX_QUOTA_LEN 36
 #define SHIM_MAX_MEMBER 513   /* commands.MaxMemberLen: the length of our longest member */
-#define SHIM_MAX_TOP_KEYS 10000    /* commands.MaxTopKeys, DefaultTopKeys */
-#define SHIM_DEFAULT_TOP_KEYS 1000
+#define SHIM_MAX_TOP_KEYS 10000    /* commands.MaxTopKeys */
 #define SHIM_ERROR_TEXT 192   /* commands.MaxErrorText */
 #define SHIM_STACK_ENTRIES 8  /* the first entries of a key are on the stack of run */
 #define SHIM_INTERNAL 1       /* commands.ErrInternal */

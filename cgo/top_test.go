@@ -8,9 +8,12 @@ import (
 // The configuration top-keys says how many keys are counted. A changed value empties the table. The
 // name of a key begins with the number of the database.
 func TestTop(t *testing.T) {
-	h := loaded(t)
 	const name = "gothrottle.top-keys"
-	wantConfig(t, h, name, "1000")
+	h := newHost(t)
+	if !h.Load() {
+		t.Fatalf("load refused: %q", h.Log())
+	}
+	wantConfig(t, h, name, "0")
 	size := func(value, err string) {
 		t.Helper()
 		if got := h.ConfigSet(name, value); got != err {

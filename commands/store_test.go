@@ -59,7 +59,7 @@ func newStore(t testing.TB) *store {
 	t.Helper()
 	s := &store{t: t, now: nowMicros, keys: map[string]*value{}}
 	TheHost = s
-	CountDenials(DefaultTopKeys)
+	CountDenials(1000)
 	s.setPolicies(SamplePolicies())
 	return s
 }

@@ -8,9 +8,8 @@ import (
 
 // Bounds and defaults of GO.TOP.
 const (
-	defaultTop     = 10
-	MaxTopKeys     = funnel.MaxTopSize
-	DefaultTopKeys = 1000 // of the configuration top-keys
+	defaultTop = 10
+	MaxTopKeys = funnel.MaxTopSize
 )
 
 var top = Command{

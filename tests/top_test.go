@@ -36,6 +36,8 @@ func TestTop_surface(t *testing.T) {
 // Denials count in each database, in transactions and in scripts. A replica counts its own.
 func TestTop_counts(t *testing.T) {
 	s := start(t, options{})
+	assert.ErrorContains(t, s.Do(ctx, "GO.TOP").Err(), "ERR no denials are counted")
+	require.NoError(t, s.ConfigSet(ctx, topKeys, "1000").Err())
 	assert.Equal(t, "[]", s.top())
 	call := []any{"GO.QUOTA", "k\x00\xff", 1, 60, 2}
 	for range 2 {
@@ -56,6 +58,7 @@ func TestTop_counts(t *testing.T) {
 
 	r := start(t, options{})
 	r.follow(s)
+	require.NoError(t, r.ConfigSet(ctx, topKeys, "1000").Err())
 	require.NoError(t, s.Do(ctx, call...).Err())
 	assert.Equal(t, "[[0:k\x00\xff 1 0]]", s.top())
 	assert.Equal(t, "[]", r.top())
