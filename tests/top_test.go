@@ -19,6 +19,7 @@ func (s *server) top(words ...any) string {
 
 func TestTop_surface(t *testing.T) {
 	s := start(t, options{})
+	require.NoError(t, s.ConfigSet(ctx, topKeys, "10").Err())
 	reply := s.wire().do("COMMAND", "INFO", "GO.TOP").([]any)[0].([]any)
 	assert.EqualValues(t, -1, reply[1])
 	assert.ElementsMatch(t, []string{"admin", "readonly", "loading", "stale", "module"}, wordsOf(reply[2]))
