@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Puts what HashGet found for field i into the cell. The value is a copy that is ours to free. */
-static void put_field(shim_key *key, shim_cell *cell, int i, RedisModuleString *value) {
+static inline __attribute__((always_inline)) void put_field(shim_key *key, shim_cell *cell, int i, RedisModuleString *value) {
     if (value == NULL) return;
     long long n = 0;
     if (api.StringToLongLong(value, &n) != API_OK) cell->bad |= 1u << i;

@@ -243,7 +243,7 @@ func (c *Call) fillGaps() {
 		for j := i - int(cl.cell); j < i; j++ { // the clauses of one key stand together
 			before := &c.Clauses[j]
 			if cell := &c.cells(k)[before.cell]; cell.Found|cell.Set == 0 {
-				k.setCell(cell, before.throttle.next, cl.throttle.slackBase())
+				k.setCell(cell, &before.throttle.next, cl.throttle.slackBase())
 			}
 		}
 	}

@@ -124,7 +124,7 @@ func (cl *Clause) decide(c *Call) (err ErrorCode) {
 			}
 		}
 		t := &cl.throttle
-		t.next, t.v = funnel.Throttle(c.Now.Nanos(), c.cells(k)[cl.cell].state, t.ThrottleParams)
+		t.next, t.v = funnel.Throttle(c.Now.Nanos(), c.cells(k)[cl.cell].state, &t.ThrottleParams)
 		if t.v.TooMuch {
 			err = ErrDebtTooLong
 		}
@@ -176,7 +176,7 @@ func (cl *Clause) apply(c *Call, limited bool) ErrorCode {
 	case throttleKind: // also a denied one whose rate changed, or that begins a lockout: see funnel.Throttle
 		if t := &cl.throttle; t.v.Change != funnel.Keep {
 			k := &c.Keys[key]
-			k.setCell(&c.cells(k)[cl.cell], t.next, t.slackBase())
+			k.setCell(&c.cells(k)[cl.cell], &t.next, t.slackBase())
 		}
 	case windowKind:
 		return cl.window.apply(c, key)
@@ -196,7 +196,7 @@ func (cl *Clause) peek(c *Call) {
 	case throttleKind:
 		t, k := &cl.throttle, &c.Keys[cl.Key]
 		t.Quantity = 0
-		t.next, t.v = funnel.Throttle(c.Now.Nanos(), c.cells(k)[cl.cell].state, t.ThrottleParams)
+		t.next, t.v = funnel.Throttle(c.Now.Nanos(), c.cells(k)[cl.cell].state, &t.ThrottleParams)
 	case windowKind:
 		cl.window.peek(c)
 	case quotaKind:

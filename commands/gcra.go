@@ -137,7 +137,7 @@ func adopt(text string) (tat funnel.Nanos, ok bool) {
 // setCell writes a state into a cell of a key and marks the fields that change. The key gets the
 // smallest slackBase of its changed cells. settleCells must be called for the key when all its
 // cells are set.
-func (k *Key) setCell(cell *Cell, s funnel.ThrottleState, slackBase funnel.Nanos) {
+func (k *Key) setCell(cell *Cell, s *funnel.ThrottleState, slackBase funnel.Nanos) {
 	value := [MaxFields]int64{int64(s.TAT), storedPeriod(s.Rate.Period), s.Frac, s.Rate.Count, int64(s.Locked)}
 	wanted := uint32(wholeFields)
 	if s.Rate.Count != 1 {
@@ -146,14 +146,15 @@ func (k *Key) setCell(cell *Cell, s funnel.ThrottleState, slackBase funnel.Nanos
 	if s.Locked != 0 {
 		wanted |= lockField
 	}
+	changed := ^cell.Found
 	for i := range value {
-		bit := uint32(1) << i
-		if wanted&bit != 0 && (cell.Found&bit == 0 || cell.Value[i] != value[i]) {
-			cell.Set |= bit
+		if cell.Value[i] != value[i] {
+			changed |= 1 << i
 		}
 	}
+	cell.Set = wanted & changed
 	cell.Unset = cell.Found &^ wanted
-	cell.Value, cell.state = value, s
+	cell.Value, cell.state = value, *s
 	if k.slackBase == 0 || slackBase < k.slackBase {
 		k.slackBase = slackBase
 	}

@@ -120,7 +120,8 @@ func spanArg(word string, unit funnel.Nanos, bad, outsideSeconds, outsideMillis 
 	if unit == funnel.Millisecond {
 		outside = outsideMillis
 	}
-	return timeArg(word, unit, 1, bad, outside)
+	n, err := intArg(word, 1, longest(unit), bad, outside)
+	return funnel.Nanos(n) * unit, err
 }
 
 // timeArg reads a length of time of at least least units.

@@ -262,7 +262,7 @@ func modelPolicy(cells *[4]funnel.ThrottleState, p *Policy, now funnel.Nanos, qu
 		if params.Quantity = quantity; never {
 			params.Lockout = 0
 		}
-		next[i], verdicts[i] = funnel.Throttle(now, cells[i], params)
+		next[i], verdicts[i] = funnel.Throttle(now, cells[i], &params)
 		limited = limited || verdicts[i].Limited
 	}
 	inner, deciding, decider := "", [5]int64{}, -1
@@ -271,7 +271,7 @@ func modelPolicy(cells *[4]funnel.ThrottleState, p *Policy, now funnel.Nanos, qu
 		if limited && !v.Limited { // what is left
 			params := clause.throttle.ThrottleParams
 			params.Quantity = 0
-			next[i], v = funnel.Throttle(now, cells[i], params)
+			next[i], v = funnel.Throttle(now, cells[i], &params)
 			v.Limited, v.RetryAfter = false, 0
 		}
 		if v.Change != funnel.Keep {

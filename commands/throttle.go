@@ -63,12 +63,12 @@ func runThrottle(c *Call, allowed option, slow bool) ErrorCode {
 		return err
 	}
 	cell := &c.Cells[0]
-	next, v := funnel.Throttle(c.Now.Nanos(), cell.state, t.ThrottleParams)
+	next, v := funnel.Throttle(c.Now.Nanos(), cell.state, &t.ThrottleParams)
 	if v.TooMuch {
 		return ErrDebtTooLong
 	}
 	if v.Change != funnel.Keep {
-		k.setCell(cell, next, t.slackBase())
+		k.setCell(cell, &next, t.slackBase())
 		c.settleCells(k)
 	}
 	c.reply(&v, t.Limit, r.quantity, r.opts)

@@ -56,7 +56,7 @@ func BenchmarkThrottle(b *testing.B) {
 			b.ReportAllocs()
 			var v funnel.Verdict
 			for b.Loop() {
-				_, v = funnel.Throttle(origin, c.state, c.params)
+				_, v = funnel.Throttle(origin, c.state, &c.params)
 			}
 			if v != c.want {
 				b.Errorf("%+v, want %+v", v, c.want)
@@ -92,7 +92,7 @@ func TestThrottle_allocatesNothing(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var v funnel.Verdict
 			n := testing.AllocsPerRun(100, func() {
-				_, v = funnel.Throttle(origin, c.state, c.params)
+				_, v = funnel.Throttle(origin, c.state, &c.params)
 			})
 			if n != 0 || v != c.want {
 				t.Errorf("%v allocations, %+v, want none, %+v", n, v, c.want)

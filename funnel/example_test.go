@@ -18,7 +18,7 @@ func Example() {
 
 	var state funnel.ThrottleState
 	call := func() funnel.Verdict {
-		next, verdict := funnel.Throttle(now, state, params)
+		next, verdict := funnel.Throttle(now, state, &params)
 		if verdict.Change != funnel.Keep {
 			state = next
 		}
@@ -38,7 +38,7 @@ func Example() {
 
 	now += 5 * funnel.Second
 	params.Quantity = 0
-	_, peek := funnel.Throttle(now, state, params)
+	_, peek := funnel.Throttle(now, state, &params)
 	fmt.Println("remaining:", peek.Remaining, "empty in:", time.Duration(peek.ResetAfter))
 	// Output:
 	// at once: 16

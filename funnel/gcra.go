@@ -61,7 +61,7 @@ func (s *ThrottleState) empty(now Nanos) bool {
 // nothing stored; usage above the limit drains at the rate.
 //
 // now is an instant since the Unix epoch, before 2162.
-func Throttle(now Nanos, s ThrottleState, p ThrottleParams) (next ThrottleState, v Verdict) {
+func Throttle(now Nanos, s ThrottleState, p *ThrottleParams) (next ThrottleState, v Verdict) {
 	used, rate, carry := s.inUse(now, p.Rate)
 	locked := max(s.Locked-now, 0)
 	if carry == tooLong && p.Quantity < 0 {
@@ -90,7 +90,8 @@ func Throttle(now Nanos, s ThrottleState, p ThrottleParams) (next ThrottleState,
 	case quantity > p.Limit:
 		v.Limited, v.RetryAfter = true, Never
 	default:
-		fits := rate.minus(capacity, rate.span(quantity)) // the call fits if no more is in use
+		asked := rate.span(quantity)
+		fits := rate.minus(capacity, asked) // the call fits if no more is in use
 		if p.Reserve && quantity > 0 {
 			fits.ns += uint64(p.MaxWait)
 		}
@@ -106,7 +107,7 @@ func Throttle(now Nanos, s ThrottleState, p ThrottleParams) (next ThrottleState,
 			}
 			v.RetryAfter = max(rate.minus(used, fits).ceil(), locked)
 		} else if quantity > 0 {
-			after = rate.plus(used, rate.span(quantity))
+			after = rate.plus(used, asked)
 			v.Granted, v.Change = quantity, Store
 			if quantity < p.Quantity {
 				v.RetryAfter = rate.minus(rate.plus(after, rate.span(1)), capacity).ceil()
@@ -178,7 +179,7 @@ func (s *ThrottleState) lock(now, locked Nanos) {
 // refundAtOwnRate gives units back to a state whose usage cannot be stored at the call's
 // rate, which is rate in lowest terms. The state keeps its own rate. The verdict's Remaining
 // and ResetAfter are those at the call's rate. locked is the rest of the lockout.
-func (s *ThrottleState) refundAtOwnRate(now Nanos, rate Rate, locked Nanos, p ThrottleParams) (next ThrottleState, v Verdict) {
+func (s *ThrottleState) refundAtOwnRate(now Nanos, rate Rate, locked Nanos, p *ThrottleParams) (next ThrottleState, v Verdict) {
 	own, used := s.Rate, span{uint64(s.TAT - now), uint64(s.Frac)}
 	after := own.minus(used, own.span(-p.Quantity))
 	v.Granted, v.Change = own.refund(used, -p.Quantity), Store

@@ -41,7 +41,7 @@ func (l *limiter) stored() (s funnel.ThrottleState, fits bool) {
 func (l *limiter) call(t testing.TB, now funnel.Nanos, p funnel.ThrottleParams) funnel.Verdict {
 	t.Helper()
 	before := l.state
-	next, v := funnel.Throttle(now, before, p)
+	next, v := funnel.Throttle(now, before, &p)
 	l.state = apply(before, next, v)
 	if want := l.oracle.Call(now, p); !agree(v, want) {
 		t.Fatalf("Throttle(%d, %+v, %+v) =\n%+v, want\n%+v", now, before, p, v, want)
@@ -341,10 +341,10 @@ func (l *limiter) retried(t testing.TB, now funnel.Nanos, p funnel.ThrottleParam
 		return false
 	}
 	at := now + v.RetryAfter
-	if _, v := funnel.Throttle(at, l.state, p); v.Limited || v.TooMuch && at <= lastNow-funnel.MaxPeriod {
+	if _, v := funnel.Throttle(at, l.state, &p); v.Limited || v.TooMuch && at <= lastNow-funnel.MaxPeriod {
 		t.Fatalf("Throttle(%d, %+v, %+v): waited, and %+v", at, l.state, p, v)
 	}
-	if _, v := funnel.Throttle(at-1, l.state, p); !v.Limited {
+	if _, v := funnel.Throttle(at-1, l.state, &p); !v.Limited {
 		t.Fatalf("Throttle(%d, %+v, %+v): 1 ns early, and %+v", at-1, l.state, p, v)
 	}
 	return true

@@ -35,7 +35,7 @@ func neverAdmitsMore(t *testing.T, changes int) {
 				leak = new(big.Rat).Add(leak, drained)
 			}
 			var next funnel.ThrottleState
-			next, w.last = funnel.Throttle(w.now, s, p)
+			next, w.last = funnel.Throttle(w.now, s, &p)
 			s = apply(s, next, w.last)
 			if s.TAT == math.MaxInt64 {
 				break // usage past the last instant is cut
@@ -74,7 +74,7 @@ func TestThrottle_exactlyLimitAtOneInstant(t *testing.T) {
 			if p.Limit > 100 {
 				p.Quantity = logUniform(w.Rand, left)
 			}
-			next, v := funnel.Throttle(w.now, s, p)
+			next, v := funnel.Throttle(w.now, s, &p)
 			left -= p.Quantity
 			if v.Limited || v.Remaining != left {
 				t.Fatalf("%+v with %d left: %+v", p, left+p.Quantity, v)
@@ -82,7 +82,7 @@ func TestThrottle_exactlyLimitAtOneInstant(t *testing.T) {
 			s = next
 		}
 		p.Quantity = 1
-		if _, v := funnel.Throttle(w.now, s, p); !v.Limited {
+		if _, v := funnel.Throttle(w.now, s, &p); !v.Limited {
 			t.Fatalf("%+v: one more is admitted: %+v", p, v)
 		}
 	})
@@ -130,7 +130,7 @@ func TestThrottle_deniedLeavesState(t *testing.T) {
 			w.wait()
 			p := w.call()
 			p.Quantity = max(p.Quantity, 0)
-			next, v := funnel.Throttle(w.now, s, p)
+			next, v := funnel.Throttle(w.now, s, &p)
 			w.last = v
 			changed := s.Rate.Count > 0 && s.Rate != p.Rate.Reduced() && !s.Void(w.now) && !tooLong(w.now, s, p.Rate)
 			asks := p.Quantity > 0 && (p.Quantity <= p.Limit || p.UpTo)

@@ -293,13 +293,13 @@ func TestThrottle_sevenPerMinute(t *testing.T) {
 	var s funnel.ThrottleState
 	p := funnel.ThrottleParams{Limit: 16, Rate: funnel.Rate{Period: 60e9, Count: 7}, Quantity: 1}
 	for want := int64(15); want >= 0; want-- {
-		next, v := funnel.Throttle(origin, s, p)
+		next, v := funnel.Throttle(origin, s, &p)
 		if v.Limited || v.Remaining != want {
 			t.Fatalf("limited %v with %d remaining, want %d", v.Limited, v.Remaining, want)
 		}
 		s = apply(s, next, v)
 	}
-	if _, v := funnel.Throttle(origin, s, p); !v.Limited {
+	if _, v := funnel.Throttle(origin, s, &p); !v.Limited {
 		t.Fatal("the seventeenth is admitted")
 	}
 }
@@ -309,10 +309,10 @@ func TestThrottle_sevenPerMinute(t *testing.T) {
 func TestThrottle_obedientClientAfterRaisedRate(t *testing.T) {
 	now := origin
 	p := funnel.ThrottleParams{Limit: 10, Rate: funnel.Rate{Period: 3600e9, Count: 1}, Quantity: 10}
-	s, _ := funnel.Throttle(now, funnel.ThrottleState{}, p)
+	s, _ := funnel.Throttle(now, funnel.ThrottleState{}, &p)
 	p.Rate, p.Quantity = funnel.Rate{Period: 1e9, Count: 1}, 1
 	for tries := 1; ; tries++ {
-		next, v := funnel.Throttle(now, s, p)
+		next, v := funnel.Throttle(now, s, &p)
 		if !v.Limited {
 			break
 		}

@@ -221,7 +221,7 @@ func TestThrottle_lockoutNeverWraps(t *testing.T) {
 	for _, now := range []funnel.Nanos{lastNow, lastNow + 1, lastNow + 2, 1<<63 - 2} {
 		s := funnel.ThrottleState{TAT: 1<<63 - 1, Rate: funnel.Rate{1, 1}}
 		p := funnel.ThrottleParams{Limit: 1, Rate: funnel.Rate{funnel.MaxPeriod, 1}, Quantity: 1, Lockout: funnel.MaxPeriod}
-		if next, _ := funnel.Throttle(now, s, p); next.Locked != now+shortened(funnel.MaxPeriod, now) {
+		if next, _ := funnel.Throttle(now, s, &p); next.Locked != now+shortened(funnel.MaxPeriod, now) {
 			t.Errorf("at %d: locked until %d", now, next.Locked)
 		}
 	}

@@ -115,7 +115,7 @@ func force() *picture {
 		for len(bills) > 0 && bills[0].due <= now {
 			settle := c.ThrottleParams
 			settle.Quantity, settle.Force = bills[0].units, bills[0].units > 0
-			next, v := funnel.Throttle(now, c.state, settle)
+			next, v := funnel.Throttle(now, c.state, &settle)
 			c.apply(next, v)
 			for range max(v.Granted, 0) {
 				p.below = append(p.below, event{now, charged})
@@ -191,7 +191,7 @@ func all() *picture {
 	cells := []*cell{newCell(limit, period), newCell(allLimit, allPeriod)}
 	walk(p, nil, func(now funnel.Nanos) outcome {
 		for _, c := range cells {
-			if _, v := funnel.Throttle(now, c.state, c.ThrottleParams); v.Limited {
+			if _, v := funnel.Throttle(now, c.state, &c.ThrottleParams); v.Limited {
 				return denied
 			}
 		}

@@ -64,7 +64,7 @@ func newCell(limit, period int64) *cell {
 }
 
 func (c *cell) take(now funnel.Nanos) funnel.Verdict {
-	next, v := funnel.Throttle(now, c.state, c.ThrottleParams)
+	next, v := funnel.Throttle(now, c.state, &c.ThrottleParams)
 	c.apply(next, v)
 	return v
 }
