@@ -15,7 +15,7 @@ func TestChoosing_figures(t *testing.T) {
 	}
 	prose := readPage(t, "../docs/choosing.md").prose()
 	figures := regexp.MustCompile(`([0-9.]+) µs[^("]*\("([^"]+)"\)`).FindAllStringSubmatch(prose, -1)
-	if len(figures) != 9 {
+	if len(figures) != 14 {
 		t.Errorf("the page has %d figures", len(figures))
 	}
 	for _, figure := range figures {
