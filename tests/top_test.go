@@ -36,7 +36,8 @@ func TestTop_surface(t *testing.T) {
 
 // Denials count in each database, in transactions and in scripts. A replica counts its own.
 func TestTop_counts(t *testing.T) {
-	s := start(t, options{})
+	net := newNetwork(t)
+	s := start(t, options{net: net})
 	assert.ErrorContains(t, s.Do(ctx, "GO.TOP").Err(), "ERR no denials are counted")
 	require.NoError(t, s.ConfigSet(ctx, topKeys, "1000").Err())
 	assert.Equal(t, "[]", s.top())
@@ -57,7 +58,7 @@ func TestTop_counts(t *testing.T) {
 	assert.Equal(t, "[[0:k\x00\xff 3 0]]", s.top(1, "RESET"))
 	assert.Equal(t, "[]", s.top())
 
-	r := start(t, options{})
+	r := start(t, options{net: net})
 	r.follow(s)
 	require.NoError(t, r.ConfigSet(ctx, topKeys, "1000").Err())
 	require.NoError(t, s.Do(ctx, call...).Err())
