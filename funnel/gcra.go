@@ -31,6 +31,11 @@ func (s *ThrottleState) empty(now Nanos) bool {
 	return s.TAT < now || s.TAT == now && s.Frac == 0
 }
 
+// left returns how long it takes from now until nothing is in use. Something must be in use.
+func (s *ThrottleState) left(now Nanos) span {
+	return span{uint64(s.TAT - now), uint64(s.Frac)}
+}
+
 // Throttle decides one call by GCRA (ITU-T I.371, Annex A).
 //
 // At most Limit units fit, and they drain at Rate. A call is admitted if its quantity fits.
@@ -156,11 +161,7 @@ func (r Rate) charge(used span, units int64) span {
 // refund returns how many units a refund gives back when s is in use and units are offered. The
 // result is negative or 0. A unit that has partly drained counts as one.
 func (r Rate) refund(s span, units int64) int64 {
-	whole, rest := r.units(s)
-	if rest > 0 && whole < units {
-		whole++
-	}
-	return -min(units, whole)
+	return -min(units, r.unitsUp(s))
 }
 
 // set makes used be in use at now.
@@ -180,7 +181,7 @@ func (s *ThrottleState) lock(now, locked Nanos) {
 // rate, which is rate in lowest terms. The state keeps its own rate. The verdict's Remaining
 // and ResetAfter are those at the call's rate. locked is the rest of the lockout.
 func (s *ThrottleState) refundAtOwnRate(now Nanos, rate Rate, locked Nanos, p *ThrottleParams) (next ThrottleState, v Verdict) {
-	own, used := s.Rate, span{uint64(s.TAT - now), uint64(s.Frac)}
+	own, used := s.Rate, s.left(now)
 	after := own.minus(used, own.span(-p.Quantity))
 	v.Granted, v.Change = own.refund(used, -p.Quantity), Store
 	if after == (span{}) && locked == 0 {
@@ -217,7 +218,7 @@ func (s *ThrottleState) inUse(now Nanos, rate Rate) (used span, r Rate, c carry)
 	if s.empty(now) {
 		return span{}, rate, ownRate
 	}
-	used = span{uint64(s.TAT - now), uint64(s.Frac)}
+	used = s.left(now)
 	if same || s.Rate.Count == 0 {
 		return used, rate, ownRate
 	}

@@ -34,11 +34,16 @@ func (r Rate) equal(o Rate) bool {
 
 // Reduced returns the rate in lowest terms, the form in which it is stored.
 func (r Rate) Reduced() Rate {
-	a, b := int64(r.Period), r.Count
+	a := gcd(int64(r.Period), r.Count)
+	return Rate{r.Period / Nanos(a), r.Count / a}
+}
+
+// gcd returns the greatest common divisor of two positive numbers (Euclid's algorithm).
+func gcd(a, b int64) int64 {
 	for b != 0 {
 		a, b = b, a%b
 	}
-	return Rate{r.Period / Nanos(a), r.Count / a}
+	return a
 }
 
 // Drain returns the time that units >= 0 take to drain, in ns, rounded up and
@@ -108,6 +113,15 @@ func (r Rate) units(s span) (whole int64, rest uint64) {
 		return math.MaxInt64, 0
 	}
 	return int64(q), rem
+}
+
+// unitsUp returns how many units drain in s, rounded up, saturating at 2^63-1.
+func (r Rate) unitsUp(s span) int64 {
+	whole, rest := r.units(s)
+	if rest > 0 && whole < math.MaxInt64 {
+		whole++
+	}
+	return whole
 }
 
 // plus returns s + t. Neither may exceed maxSpan.

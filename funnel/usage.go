@@ -1,7 +1,5 @@
 package funnel
 
-import "math"
-
 // This file tells what is in use, for someone who looks at a limiter without calling it.
 
 // Drain returns how long it takes from now until nothing is in use, in ns, rounded up. It is 0 if
@@ -10,7 +8,7 @@ func (s *ThrottleState) Drain(now Nanos) Nanos {
 	if s.empty(now) {
 		return 0
 	}
-	return span{uint64(s.TAT - now), uint64(s.Frac)}.ceil()
+	return s.left(now).ceil()
 }
 
 // InUse returns the units in use at now, saturating at 2^63-1. A unit that has partly drained
@@ -19,11 +17,7 @@ func (s *ThrottleState) InUse(now Nanos) int64 {
 	if s.empty(now) {
 		return 0
 	}
-	whole, rest := s.Rate.units(span{uint64(s.TAT - now), uint64(s.Frac)})
-	if rest > 0 && whole < math.MaxInt64 {
-		whole++
-	}
-	return whole
+	return s.Rate.unitsUp(s.left(now))
 }
 
 // PerMillis returns the rate as count units per period, with the shortest period of whole
@@ -31,9 +25,6 @@ func (s *ThrottleState) InUse(now Nanos) int64 {
 // lowest terms, neither number is larger than that of the rate that was given.
 func (r Rate) PerMillis() (count, millis int64) {
 	r = r.Reduced()
-	a, b := int64(r.Period), int64(Millisecond)
-	for b != 0 {
-		a, b = b, a%b
-	}
+	a := gcd(int64(r.Period), int64(Millisecond))
 	return r.Count * (int64(Millisecond) / a), int64(r.Period) / a
 }

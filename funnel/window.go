@@ -71,8 +71,8 @@ type WindowVerdict struct {
 // Each call has an entry of its own if Exact, or if Limit <= WindowParts and not Force.
 // Otherwise the calls in the same part of a period share an entry, which leaves when its newest
 // call does: that never admits too much, and it makes a call wait at most a part longer. Calls at
-// the same instant always share. A refund takes from the oldest units. That is safe whichever call the
-// refund undoes: no span that a later call sees can then hold more than Limit.
+// the same instant always share. A refund takes from the oldest units. That is safe whichever call
+// the refund undoes: no span that a later call sees can then hold more than Limit.
 //
 // With UpTo a call takes min(Quantity, what is left) and is limited only if nothing is left.
 // If less than Quantity was granted, RetryAfter is the wait for one more unit.
