@@ -109,9 +109,7 @@ func periodArg(word string, unit funnel.Nanos) (funnel.Nanos, ErrorCode) {
 
 // offsetArg reads the word after ALIGN, in units of unit.
 func offsetArg(word string, unit funnel.Nanos) (funnel.Nanos, ErrorCode) {
-	most := longest(unit)
-	n, err := intArg(word, -most, most, ErrOffsetNotInteger, ErrOffsetRange)
-	return funnel.Nanos(n) * unit, err
+	return timeArg(word, unit, -longest(unit), ErrOffsetNotInteger, ErrOffsetRange)
 }
 
 // spanArg reads a length of time in units of unit.
@@ -120,11 +118,10 @@ func spanArg(word string, unit funnel.Nanos, bad, outsideSeconds, outsideMillis 
 	if unit == funnel.Millisecond {
 		outside = outsideMillis
 	}
-	n, err := intArg(word, 1, longest(unit), bad, outside)
-	return funnel.Nanos(n) * unit, err
+	return timeArg(word, unit, 1, bad, outside)
 }
 
-// timeArg reads a length of time of at least least units.
+// timeArg reads a time in units of unit: least units to maxPeriod.
 func timeArg(word string, unit funnel.Nanos, least int64, bad, outside ErrorCode) (funnel.Nanos, ErrorCode) {
 	n, err := intArg(word, least, longest(unit), bad, outside)
 	return funnel.Nanos(n) * unit, err
