@@ -63,6 +63,15 @@ static int tell_keys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, in
     return API_OK;
 }
 
+void *shim_grow(void *at, size_t size, int64_t *cap, int64_t on_stack) {
+    int64_t old = *cap;
+    *cap = old < 8 ? 32 : old * 4;
+    void *larger = api.Alloc(size * (size_t)*cap);
+    if (old > 0) memcpy(larger, at, size * (size_t)old);
+    if (old > on_stack) api.Free(at);
+    return larger;
+}
+
 static int reply_error(RedisModuleCtx *ctx, const shim_call *call, int error) {
     if (error == SHIM_WRONG_ARITY) return api.WrongArity(ctx);
     return api.ReplyWithError(ctx, call->error[0] ? call->error : shim_loaded->errors[error]);

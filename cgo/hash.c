@@ -37,14 +37,8 @@ static void read_locks(shim_call *call, shim_key *key, int32_t from) {
 }
 
 static shim_cell *append(shim_call *call, shim_key *key, int64_t stack_cells) {
-    if (call->cells.len == call->cells.cap) {
-        int64_t cap = call->cells.cap * 2;
-        shim_cell *at = api.Alloc(sizeof *at * (size_t)cap);
-        memcpy(at, call->cells.at, sizeof *at * (size_t)call->cells.len);
-        if (call->cells.cap > stack_cells) api.Free(call->cells.at);
-        call->cells.at = at;
-        call->cells.cap = cap;
-    }
+    if (call->cells.len == call->cells.cap)
+        call->cells.at = shim_grow(call->cells.at, sizeof *call->cells.at, &call->cells.cap, stack_cells);
     shim_cell *cell = &call->cells.at[call->cells.len++];
     memset(cell, 0, sizeof *cell);
     cell->index = key->num_cells++;

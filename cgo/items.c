@@ -1,18 +1,10 @@
 /* Replies of any form: Go gives them part by part. */
 #include "shim.h"
 
-#include <string.h>
-
 /* The array and its texts are ours until shim_free_items. */
 void shim_put_item(shim_call *call, int32_t kind, int64_t n, const char *text, size_t len) {
-    if (call->items.len == call->items.cap) {
-        int64_t cap = call->items.cap > 0 ? call->items.cap * 2 : 32;
-        shim_item *at = api.Alloc(sizeof *at * (size_t)cap);
-        if (call->items.len > 0) memcpy(at, call->items.at, sizeof *at * (size_t)call->items.len);
-        if (call->items.at != NULL) api.Free(call->items.at);
-        call->items.at = at;
-        call->items.cap = cap;
-    }
+    if (call->items.len == call->items.cap)
+        call->items.at = shim_grow(call->items.at, sizeof *call->items.at, &call->items.cap, 0);
     shim_item *item = &call->items.at[call->items.len++];
     item->kind = kind;
     item->n = n;

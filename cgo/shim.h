@@ -188,6 +188,11 @@ int64_t shim_wall_us(void);
 int shim_load_config(RedisModuleCtx *ctx);
 extern long long shim_top_keys; /* how many keys GO.TOP counts */
 
+/* call.c: moves a full array of *cap elements to memory of the server's allocator with more room, and
+ * sets *cap. An array of up to on_stack elements is on the stack of run; the memory of a larger one is
+ * freed. run frees the last memory. */
+void *shim_grow(void *at, size_t size, int64_t *cap, int64_t on_stack);
+
 /* key.c: opening a key, and doing what Go said. entries has room for SHIM_STACK_ENTRIES. */
 void shim_open_key(RedisModuleCtx *ctx, const shim_command *command, shim_key *key,
                    RedisModuleString *name, shim_entry *entries);

@@ -12,14 +12,8 @@
 
 /* Appends an entry to those of a key and takes over the string. */
 static void append(shim_key *key, RedisModuleString *string, double score) {
-    if (key->entries.len == key->entries.cap) {
-        int64_t cap = key->entries.cap * 4;
-        shim_entry *at = api.Alloc(sizeof *at * (size_t)cap);
-        memcpy(at, key->entries.at, sizeof *at * (size_t)key->entries.len);
-        if (key->entries.cap > SHIM_STACK_ENTRIES) api.Free(key->entries.at);
-        key->entries.at = at;
-        key->entries.cap = cap;
-    }
+    if (key->entries.len == key->entries.cap)
+        key->entries.at = shim_grow(key->entries.at, sizeof *key->entries.at, &key->entries.cap, SHIM_STACK_ENTRIES);
     shim_entry *e = &key->entries.at[key->entries.len++];
     e->member.bytes = api.StringPtrLen(string, &e->member.len);
     e->string = string;

@@ -68,32 +68,7 @@ void fake_end(fake_list *list) {
     fake_append(list, &end, sizeof end);
 }
 
-int fake_has(const fake_list *list, const char *word) {
-    size_t wanted = strlen(word);
-    for (size_t at = 0; at < list->len;) {
-        uint32_t len;
-        memcpy(&len, list->bytes + at, sizeof len);
-        at += sizeof len;
-        if (len == FAKE_END) continue;
-        if (len == wanted && strncasecmp(list->bytes + at, word, len) == 0) return 1;
-        at += len;
-    }
-    return 0;
-}
-
-int fake_holds(const fake_list *list, const char *bytes, size_t len) {
-    for (size_t at = 0; at < list->len;) {
-        uint32_t n;
-        memcpy(&n, list->bytes + at, sizeof n);
-        at += sizeof n;
-        if (n == FAKE_END) continue;
-        if (n == len && memcmp(list->bytes + at, bytes, n) == 0) return 1;
-        at += n;
-    }
-    return 0;
-}
-
-/* Reads one word, and nothing at the end of a record. Returns whether there was a word. */
+/* Reads the next word of a list, and nothing at the end of a record. Returns whether there was a word. */
 static int next_word(const fake_list *list, size_t *at, const char **bytes, size_t *len) {
     uint32_t n;
     memcpy(&n, list->bytes + *at, sizeof n);
@@ -105,15 +80,34 @@ static int next_word(const fake_list *list, size_t *at, const char **bytes, size
     return 1;
 }
 
+int fake_has(const fake_list *list, const char *word) {
+    const char *bytes;
+    size_t len, wanted = strlen(word);
+    for (size_t at = 0; at < list->len;) {
+        if (next_word(list, &at, &bytes, &len) && len == wanted && strncasecmp(bytes, word, len) == 0) return 1;
+    }
+    return 0;
+}
+
+int fake_holds(const fake_list *list, const char *bytes, size_t len) {
+    const char *found;
+    size_t n;
+    for (size_t at = 0; at < list->len;) {
+        if (next_word(list, &at, &found, &n) && n == len && memcmp(found, bytes, n) == 0) return 1;
+    }
+    return 0;
+}
+
 int fake_find_pair(const fake_list *list, const char *name, const char **value, size_t *value_len) {
     int found = 0;
     for (size_t at = 0; at < list->len;) {
-        const char *first = "", *second = "";
-        size_t first_len = 0, len = 0;
-        while (next_word(list, &at, *first == '\0' ? &first : &second, *first == '\0' ? &first_len : &len)) {}
+        const char *first, *second, *none;
+        size_t first_len, second_len, no_len;
+        if (!next_word(list, &at, &first, &first_len) || !next_word(list, &at, &second, &second_len)) continue;
+        next_word(list, &at, &none, &no_len); /* the end of the record */
         if (first_len != strlen(name) || memcmp(first, name, first_len) != 0) continue;
         *value = second;
-        *value_len = len;
+        *value_len = second_len;
         found = 1;
     }
     return found;
