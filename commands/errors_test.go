@@ -217,7 +217,7 @@ func TestErrorTexts(t *testing.T) {
 // An error that names a word shows the word in full up to 64 bytes. Bytes that could break
 // the reply become question marks. The text fits in the host's memory.
 func TestAppendError(t *testing.T) {
-	for _, row := range []struct{ line, want string }{
+	wantTold(t, []toldRow{
 		{"GO.THROTTLE k 15 30 60 XX", "ERR unknown option 'XX'"},
 		{"GO.THROTTLE k 15 30 60 1 ms Ms", "ERR option 'Ms' given more than once"},
 		{"GO.THROTTLE k 15 30 60 \x00\a\x7f\xff'", "ERR unknown option '????''"},
@@ -228,11 +228,7 @@ func TestAppendError(t *testing.T) {
 		{"GO.ALL k QUOTA 5 60 MS MS", "ERR option 'MS' given more than once"},
 		{"GO.LEASE k 1 60 a " + strings.Repeat("x", 64), "ERR unknown option '" + strings.Repeat("x", 64) + "'"},
 		{"GO.LEASE k 1 60 a " + strings.Repeat("x", 65), "ERR unknown option '" + strings.Repeat("x", 64) + "'"},
-	} {
-		if got := newStore(t).told(row.line); got != row.want {
-			t.Errorf("%q: %q, want %q", row.line, got, row.want)
-		}
-	}
+	})
 	for e := range NumErrors {
 		if n := len(AppendError(nil, e, strings.Repeat("x", 1000))); n >= MaxErrorText { // the host adds a zero
 			t.Errorf("%q has up to %d bytes", e.Text(), n)

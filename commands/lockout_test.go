@@ -169,12 +169,7 @@ func TestLockout_effect(t *testing.T) {
 		{"GO.ALL drops a lockout that has ended", two.with("129", at(0)), "ALL k THROTTLE 15 30 60 THROTTLE 99 1 3",
 			"t=4000000000 t1=93000000000 -l1 expire+93000..94000"},
 	} {
-		s, err := onKey(t, row.key, "GO."+row.words)
-		if err != NoError {
-			t.Errorf("%s: %v", row.name, err.Text())
-		} else if got := s.effect(); got != row.want {
-			t.Errorf("%s: %q, want %q", row.name, got, row.want)
-		}
+		wantEffect(t, row.name, row.key, "GO."+row.words, row.want)
 	}
 }
 

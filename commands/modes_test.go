@@ -32,7 +32,7 @@ func TestModes_excludeEachOther(t *testing.T) {
 	all("GO.THROTTLE", "15 30 60")
 	all("GO.THROTTLE", "15 30 60 3")
 	all("GO.THROTTLE_RO", "15 30 60")
-	for _, row := range []struct{ line, want string }{
+	wantTold(t, []toldRow{
 		{"GO.WINDOW k 5 60 UPTO EXACT FORCE", "ERR option 'FORCE' cannot be combined with UPTO"},
 		{"GO.WINDOW k 5 60 force UpTo", "ERR option 'UpTo' cannot be combined with FORCE"},
 		{"GO.WINDOW_RO k 5 60 FORCE FORCE", "ERR option 'FORCE' given more than once"},
@@ -41,11 +41,7 @@ func TestModes_excludeEachOther(t *testing.T) {
 		{"GO.QUOTA_RO k 5 60 FORCE MS FORCE", "ERR option 'FORCE' given more than once"},
 		{"GO.ALL k QUOTA 5 60 FORCE FORCE", "ERR option 'FORCE' given more than once"},
 		{"GO.ALL k QUOTA 5 60 FORCE MS force", "ERR option 'force' given more than once"},
-	} {
-		if got := newStore(t).told(row.line); got != row.want {
-			t.Errorf("%s: %s, want %s", row.line, got, row.want)
-		}
-	}
+	})
 }
 
 // Options stand after the quantity in any order and any case, and each operand after its own word.
@@ -105,7 +101,7 @@ func TestModes_words(t *testing.T) {
 // A command knows its own options only. GO.ALL has FORCE after all clauses, for all of them, and
 // with no LEASE clause.
 func TestModes_ofEachCommand(t *testing.T) {
-	for _, row := range []struct{ line, want string }{
+	wantTold(t, []toldRow{
 		{"GO.WINDOW k 5 60 RESERVE 5", "ERR unknown option 'RESERVE'"},
 		{"GO.WINDOW k 5 60 LOCKOUT 5", "ERR unknown option 'LOCKOUT'"},
 		{"GO.QUOTA k 5 60 RESERVE 5", "ERR unknown option 'RESERVE'"},
@@ -125,11 +121,7 @@ func TestModes_ofEachCommand(t *testing.T) {
 		{"GO.ALL FORCE QUOTA 5 60 KEY k LEASE 5 60 FORCE", "[0 5 4 -1 60 0 [0 5 4 -1 60] [0 5 4 -1 60 0]]"},
 		{"GO.ALL k QUOTA 5 60000 force ms", "[0 5 4 -1 60000 0 [0 5 4 -1 60000]]"},
 		{"GO.ALL k WINDOW 5 60000 EXACT ms Force", "[0 5 4 -1 60000 0 [0 5 4 -1 60000]]"},
-	} {
-		if got := newStore(t).told(row.line); got != row.want {
-			t.Errorf("%s: %s, want %s", row.line, got, row.want)
-		}
-	}
+	})
 }
 
 // A read-only twin gives the reply that the call then gets, and changes nothing.

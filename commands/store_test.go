@@ -116,6 +116,19 @@ func (s *store) told(line string) string {
 	return replyText(c, err)
 }
 
+// toldRow is a command line and its whole reply on new keys.
+type toldRow struct{ line, want string }
+
+// wantTold runs each line on a store of its own.
+func wantTold(t *testing.T, rows []toldRow) {
+	t.Helper()
+	for _, row := range rows {
+		if got := newStore(t).told(row.line); got != row.want {
+			t.Errorf("%q: %q, want %q", row.line, got, row.want)
+		}
+	}
+}
+
 // itemsText writes the first item, with the items inside it, and returns the items after it. Maps
 // are written as arrays.
 func itemsText(items []item) (string, []item) {

@@ -49,6 +49,17 @@ func onKey(t *testing.T, v *value, line string) (*store, ErrorCode) {
 	return s, err
 }
 
+// wantEffect makes a call on a store whose key k holds v, and checks what becomes of the key.
+func wantEffect(t *testing.T, name string, v *value, line, want string) {
+	t.Helper()
+	s, err := onKey(t, v, line)
+	if err != NoError {
+		t.Errorf("%s: %v", name, err.Text())
+	} else if got := s.effect(); got != want {
+		t.Errorf("%s: %q, want %q", name, got, want)
+	}
+}
+
 // effect writes what the last call wants of its first key. The TAT and the expiry are
 // relative to now.
 func (s *store) effect() string {
@@ -82,7 +93,7 @@ func (s *store) effect() string {
 }
 
 func TestThrottle_reply(t *testing.T) {
-	for _, row := range []struct{ line, want string }{
+	wantTold(t, []toldRow{
 		// Seconds, rounded up.
 		{"GO.THROTTLE k 15 30 60", "[0 16 15 -1 2]"},
 		{"GO.THROTTLE k 15 7 60", "[0 16 15 -1 9]"},
@@ -99,11 +110,7 @@ func TestThrottle_reply(t *testing.T) {
 		{"GO.THROTTLE k 15 30 60 16 UPTO", "[0 16 0 -1 32 16]"},
 		{"GO.THROTTLE k 15 30 60 17 UPTO", "[0 16 0 2 32 16]"},
 		{"GO.THROTTLE k 15 7 60 99 UPTO", "[0 16 0 9 138 16]"},
-	} {
-		if got := newStore(t).told(row.line); got != row.want {
-			t.Errorf("%s: %s, want %s", row.line, got, row.want)
-		}
-	}
+	})
 }
 
 func TestThrottle_effect(t *testing.T) {
@@ -157,12 +164,7 @@ func TestThrottle_effect(t *testing.T) {
 		{"first of two", two, "15 30 60", "t=4000000000 expire+90000..98000"},
 		{"refund of the first", two, "15 30 60 -1", "t=0 expire+90000..98000"},
 	} {
-		s, err := onKey(t, row.key, "GO.THROTTLE k "+row.words)
-		if err != NoError {
-			t.Errorf("%s: %v", row.name, err.Text())
-		} else if got := s.effect(); got != row.want {
-			t.Errorf("%s: %q, want %q", row.name, got, row.want)
-		}
+		wantEffect(t, row.name, row.key, "GO.THROTTLE k "+row.words, row.want)
 	}
 }
 
@@ -256,16 +258,12 @@ func TestThrottle_clockBefore2001(t *testing.T) {
 
 // CL.THROTTLE takes redis-cell's arguments and no option.
 func TestCLThrottle(t *testing.T) {
-	for _, row := range []struct{ line, want string }{
+	wantTold(t, []toldRow{
 		{"CL.THROTTLE k 15 30 60 4", "[0 16 12 -1 8]"},
 		{"CL.THROTTLE k 15 30 60", "[0 16 15 -1 2]"},
 		{"CL.THROTTLE k 15 30 60 MS", "ERR quantity is not an integer"},
 		{"CL.THROTTLE k 15 30 60 1 MS", "ERR wrong number of arguments"},
-	} {
-		if got := newStore(t).told(row.line); got != row.want {
-			t.Errorf("%s: %s, want %s", row.line, got, row.want)
-		}
-	}
+	})
 }
 
 // A further cell whose TAT is the last that there can be keeps the key: its rest does not overflow.
