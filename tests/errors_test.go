@@ -225,10 +225,7 @@ func TestErrors_refusalsOfTheServer(t *testing.T) {
 	}
 
 	// A replica refuses commands that may write.
-	net := newNetwork(t)
-	master := start(t, options{net: net})
-	replica := start(t, options{net: net})
-	replica.follow(master)
+	master, replica := startReplica(t)
 	for name, c := range samples {
 		err := replica.Do(ctx, c.on("k")...).Err()
 		if c.writes() {

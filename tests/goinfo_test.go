@@ -198,10 +198,7 @@ func TestGoInfo_permissions(t *testing.T) {
 // A replica tells what its master tells, also of keys that lapsed but still stand, and after random
 // traffic. A key whose expiry is over is no key.
 func TestGoInfo_onAReplica(t *testing.T) {
-	net := newNetwork(t)
-	master := start(t, options{net: net})
-	replica := start(t, options{net: net})
-	replica.follow(master)
+	master, replica := startReplica(t)
 	master.fillInfo()
 	inStep(t, master, replica)
 	for _, state := range infoStates {

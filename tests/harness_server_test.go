@@ -142,6 +142,15 @@ func (s *server) follow(master *server) {
 	inStep(s.t, master, s)
 }
 
+// startReplica starts a server and a replica of it.
+func startReplica(t testing.TB) (master, replica *server) {
+	t.Helper()
+	net := newNetwork(t)
+	master, replica = start(t, options{net: net}), start(t, options{net: net})
+	replica.follow(master)
+	return master, replica
+}
+
 // info returns one field of an INFO section, "" if the field is absent.
 func (s *server) info(section, field string) string {
 	s.t.Helper()

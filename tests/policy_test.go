@@ -162,9 +162,7 @@ func TestPolicy_changesKeepUsage(t *testing.T) {
 // A replica gets the effects of calls, and no policies. After its promotion it needs the policies, and
 // then has the usage and the lockout.
 func TestPolicy_replica(t *testing.T) {
-	net := newNetwork(t)
-	master, replica := start(t, options{net: net}), start(t, options{net: net})
-	replica.follow(master)
+	master, replica := startReplica(t)
 	master.setPolicies(slowPolicies)
 	for _, name := range slowNames {
 		master.must("GO.POLICY " + name + ":bob 3")

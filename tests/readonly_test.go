@@ -51,10 +51,7 @@ func TestReadOnly_changesNothing(t *testing.T) {
 }
 
 func TestReadOnly_onAReplica(t *testing.T) {
-	net := newNetwork(t)
-	master := start(t, options{net: net})
-	replica := start(t, options{net: net})
-	replica.follow(master)
+	master, replica := startReplica(t)
 	master.fill()
 	inStep(t, master, replica)
 	before := replica.dataset()
