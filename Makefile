@@ -1,6 +1,6 @@
 # The logic is in build/*.sh. Make passes PORT=, IMAGE= and the like on; build/lib.sh and build/run.sh have the defaults.
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-unit test-server test-docker lint bench pictures image clean
+.PHONY: help build run test test-all test-unit test-server test-docker lint bench pictures image clean
 
 help: ## show this list
 	@echo 'gothrottle: rate limiting inside Redis and Valkey. Targets:'
@@ -14,6 +14,9 @@ run: ## start a server with the module on 127.0.0.1 (PORT=6379)
 
 test: ## lint, then the three test targets below
 	@build/test.sh
+
+test-all: ## make test, then what is slow: packages, arm64, what deploy/ ships (needs root and Debian)
+	@build/test-all.sh
 
 test-unit: ## tests of the Go packages, also with the race and address checkers
 	@build/test-unit.sh

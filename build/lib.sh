@@ -62,3 +62,24 @@ need_cc() {
   fi
   cc_works || die "a C compiler with the C library's headers is needed: please install gcc and libc6-dev."
 }
+
+# Debian's cross compiler for GOARCH becomes CC.
+need_cross_cc() {
+  local machine
+  case $GOARCH in
+  amd64) machine=x86-64-linux-gnu ;;
+  arm64) machine=aarch64-linux-gnu ;;
+  *) die "GOARCH must be amd64 or arm64, not '$GOARCH'." ;;
+  esac
+  export CC=${CC:-${machine/x86-64/x86_64}-gcc}
+  have "$CC" || ! can_install || apt_install "gcc-$machine" "libc6-dev-$GOARCH-cross" || true
+  have "$CC" || die "the cross compiler $CC is needed: please install gcc-$machine and libc6-dev-$GOARCH-cross."
+}
+
+# step NAME CMD ...  runs a part of the script that sources this file. If CMD fails, the script names the part and fails.
+step() {
+  local name=$1
+  shift
+  echo "== $name"
+  "$@" || die "FAILED in $name"
+}

@@ -7,8 +7,10 @@ unformatted=$(gofmt -l .)
 [ -z "$unformatted" ] || die "gofmt would change: $unformatted"
 go vet ./...
 go mod tidy -diff
-go -C bench vet ./...
-go -C bench mod tidy -diff
+for module in bench deploy; do
+  go -C "$module" vet ./...
+  go -C "$module" mod tidy -diff
+done
 for script in build/*.sh .ci/run; do bash -n "$script"; done
 # A file that includes cgo's generated header compiles only inside go build; go vet above has compiled those files.
 { grep -rL --include='*.c' '_cgo_export\.h' . || true; } | xargs -r ${CC:-$(go env CC)} -fsyntax-only -Wall -Wextra -Werror

@@ -1,10 +1,15 @@
 #!/bin/bash
-# Builds the module: build/out/gothrottle.so.
+# Builds the module: build/out/gothrottle.so. GOARCH=arm64 or amd64 on a machine of the other kind builds
+# build/out/GOARCH/gothrottle.so.
 . "$(dirname "$0")/lib.sh"
 need_go
+out=build/out
+if [ -n "${GOARCH:-}" ] && [ "$GOARCH" != "$(go env GOHOSTARCH)" ]; then
+  out=build/out/$GOARCH
+  need_cross_cc
+fi
 need_cc
 
-out=build/out
 mkdir -p "$out"
 # -buildvcs=false: git does not answer in a clone that another user owns, and then the build would fail.
 CGO_ENABLED=1 go build -buildmode=c-shared -buildvcs=false -trimpath -ldflags '-s -w' -o "$out/new.so" ./module

@@ -1,16 +1,6 @@
 #!/bin/bash
-# Everything, in order. The last line sums up.
+# What must pass, in order. The last line sums up.
 . "$(dirname "$0")/lib.sh"
-
-step() {
-  local name=$1
-  shift
-  echo "== $name"
-  "$@" || {
-    echo "make test: FAILED in $name"
-    exit 1
-  }
-}
 
 step lint build/lint.sh
 step test-unit build/test-unit.sh

@@ -101,7 +101,7 @@ func TestScript_testRunsEveryPart(t *testing.T) {
 		name := filepath.Base(part)
 		step := strings.Fields("lint test-unit test-server test-docker")[i]
 		calls, out, ok := s.run("build/test.sh", "CI=true", "FAILING="+name)
-		if ok || !slices.Equal(calls, all[:i+1]) || !strings.HasSuffix(out, "make test: FAILED in "+step+"\n") {
+		if ok || !slices.Equal(calls, all[:i+1]) || !strings.HasSuffix(out, "FAILED in "+step+"\n") {
 			t.Errorf("%s fails: %t, %q, %s", name, ok, calls, out)
 		}
 	}
@@ -149,7 +149,7 @@ func TestScript_lintRunsEachChecker(t *testing.T) {
 	if !ok || !strings.Contains(out, "nothing to complain about") {
 		t.Fatalf("%q, %s", calls, out)
 	}
-	for _, want := range []string{"gofmt -l .", "go vet ./...", "go mod tidy -diff", "go -C bench vet ./...", "go -C bench mod tidy -diff",
+	for _, want := range []string{"gofmt -l .", "go vet ./...", "go mod tidy -diff", "go -C bench vet ./...", "go -C bench mod tidy -diff", "go -C deploy vet ./...", "go -C deploy mod tidy -diff",
 		"compiler -fsyntax-only -Wall -Wextra -Werror ./cgo/plain.c"} {
 		if !slices.Contains(calls, want) {
 			t.Errorf("no %q in %q", want, calls)
@@ -295,11 +295,11 @@ func TestDockerfile_copiedScriptsMayBeExecuted(t *testing.T) {
 	}
 }
 
-// The run on a bare machine needs Docker and runs make test, with nothing to read from.
-func TestScript_ciRunsMakeTest(t *testing.T) {
+// The run on a bare machine needs Docker and runs make test-all, with nothing to read from.
+func TestScript_ciRunsMakeTestAll(t *testing.T) {
 	s := copyScripts(t, []string{".ci/run"}, []string{"gcc", "redis-server", "dockerd", "debootstrap", "apt-get"})
 	s.write("bin/make", "#!/bin/sh\necho \"make $* CI=$CI $(cat)\" >>\"$CALLS\"\n[ -z \"${FAILING-}\" ]\n")
-	if calls, out, ok := s.run(".ci/run"); !ok || !slices.Equal(calls, []string{"make test CI=true"}) {
+	if calls, out, ok := s.run(".ci/run"); !ok || !slices.Equal(calls, []string{"make test-all CI=true"}) {
 		t.Errorf("%t, %q, %s", ok, calls, out)
 	}
 	if _, out, ok := s.run(".ci/run", "FAILING=make"); ok {

