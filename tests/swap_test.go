@@ -51,11 +51,17 @@ func TestSwap_wayBack(t *testing.T) {
 	s := newSite(t, threeNodes)
 	c := s.startCaller()
 	s.swap(c, swapBlocks(t, "The swap", 3))
+	master := s.nodes["6380"]
+	master.must("GO.ALL two THROTTLE 9 1 3600 THROTTLE 99 1 60")
+	master.must("HSET book 0 1795302334193880144 1 7 title x")
 	for _, step := range swapBlocks(t, "The way back", 4)[1:] {
 		s.run(step)
 		c.proceed()
 	}
 	c.account(s.nodes["6379"], "READONLY")
+	for _, key := range []string{"two", "book"} {
+		assert.Equal(t, "hash", s.nodes["6379"].Type(ctx, key).Val(), "%s is no limiter of CL.THROTTLE", key)
+	}
 	s.inStepWith("6379")
 	for port, n := range s.nodes {
 		assert.Equal(t, "string", n.Type(ctx, "early:49").Val(), port)
@@ -231,4 +237,36 @@ func TestSwap_aReplicaWithoutTheCommandMissesUnits(t *testing.T) {
 	inStep(t, s.nodes["6379"], s.nodes["6380"])
 	assert.EqualValues(t, 0, s.nodes["6380"].Exists(ctx, "user:42").Val())
 	assert.Contains(t, s.nodes["6380"].log(), "unknown command")
+}
+
+// Why the swap of one server rewrites the append-only file first: without that the calls in the
+// file are decided again, at the time of the start.
+func TestSwap_callsInTheFileAreDecidedAgain(t *testing.T) {
+	s := newSite(t, threeNodes[:1], "appendonly yes")
+	block := swapBlocks(t, "The swap of one server", 1)[0]
+	rewrite, rest, found := strings.Cut(block, "redis-cli -p 6379 SHUTDOWN")
+	require.True(t, found)
+	for key, rewritten := range map[string]bool{"first": false, "second": true} {
+		s.nodes["6379"].must("CL.THROTTLE " + key + " 15 30 60000")
+		before := tatOfCell(t, s.nodes["6379"], key)
+		if rewritten {
+			s.run(rewrite)
+		}
+		s.run("redis-cli -p 6379 SHUTDOWN" + rest)
+		s.nodes["6379"].must("CL.THROTTLE " + key + " 15 30 60000 0")
+		if rewritten {
+			assert.Equal(t, before, tatOfCell(t, s.nodes["6379"], key), "the same state after the rewrite")
+		} else {
+			assert.Greater(t, s.nodes["6379"].state(key)["0"], before, "a later time without the rewrite")
+		}
+		s.run("redis-cli -p 6379 SHUTDOWN NOSAVE\nrm -rf /var/lib/redis/6379/appendonlydir /var/lib/redis/6379/dump.rdb\nsed -i 's|^loadmodule .*|loadmodule " + cellModule + "|' /etc/redis/6379.conf\nredis-server /etc/redis/6379.conf\n")
+	}
+}
+
+// tatOfCell returns the TAT that redis-cell keeps at a key.
+func tatOfCell(t *testing.T, n *server, key string) int64 {
+	t.Helper()
+	tat, err := n.Get(ctx, key).Int64()
+	require.NoError(t, err)
+	return tat
 }
