@@ -34,6 +34,7 @@ func newSite(t *testing.T, ports []string, lines ...string) *site {
 	if env.image != "" {
 		t.Skip("a swap restarts servers with other modules on the same files, by hand; the run with local servers has this test")
 	}
+	t.Parallel() // most of the time of a swap passes in waiting for links and failovers
 	s := &site{t: t, dir: t.TempDir(), ports: map[string]string{}, nodes: map[string]*server{}}
 	cell := redisCell(t)
 	pairs := []string{ourModule, env.module, cellModule, cell, "/etc/redis/", s.dir + "/etc/", "/var/lib/redis/", s.dir + "/lib/"}
