@@ -1,10 +1,10 @@
 # The logic is in build/*.sh. Make passes PORT=, IMAGE= and the like on; build/lib.sh and build/run.sh have the defaults.
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-all test-unit test-server test-docker lint bench pictures image clean
+.PHONY: help build run test test-all test-unit test-server test-docker lint bench bench-scaling pictures image clean
 
 help: ## show this list
 	@echo 'gothrottle: rate limiting inside Redis and Valkey. Targets:'
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r t h; do printf '  make %-12s %s\n' "$$t" "$$h"; done
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r t h; do printf '  make %-13s %s\n' "$$t" "$$h"; done
 
 build: ## build the module: build/out/gothrottle.so
 	@build/module.sh
@@ -32,6 +32,9 @@ lint: ## gofmt, go vet, go mod tidy, shell and C syntax
 
 bench: ## measure what calls cost: docs/benchmarks.md (SERVER="a b", ROUNDS=, ONLY=, QUICK=1, PEER=other.so, PEER_CMD=)
 	@build/bench.sh
+
+bench-scaling: ## measure clusters and I/O threads: the figures of docs/scaling.md (SERVER="a b", ROUNDS=, QUICK=1)
+	@SCALING=1 build/bench.sh
 
 pictures: ## draw the pictures of docs/choosing.md
 	@go -C bench run ./choosing ../docs

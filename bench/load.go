@@ -186,6 +186,17 @@ func (c *conn) exchange(t *traffic, depth int, sum *tally) error {
 	if _, err := c.Write(c.out); err != nil {
 		return err
 	}
+	if err := c.receive(t, depth, sum); err != nil {
+		return err
+	}
+	if depth == 1 {
+		sum.waits = append(sum.waits, time.Since(sent))
+	}
+	return nil
+}
+
+// receive reads the replies of a batch and adds them to sum.
+func (c *conn) receive(t *traffic, depth int, sum *tally) error {
 	var room [8]int64
 	ints := room[:0:0]
 	for i := range depth * t.op.replies {
@@ -198,9 +209,6 @@ func (c *conn) exchange(t *traffic, depth int, sum *tally) error {
 		}
 	}
 	sum.ops += int64(depth)
-	if depth == 1 {
-		sum.waits = append(sum.waits, time.Since(sent))
-	}
 	if t.judge != nil {
 		s := t.judge(ints)
 		sum.samples++

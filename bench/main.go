@@ -30,6 +30,7 @@ type options struct {
 	allocs                    string // a file with the output of go test -benchmem
 	only                      string
 	quick                     bool
+	scaling                   string // the page to write figures into; "" measures single calls
 
 	depth, conns, rounds         int
 	keys, windowKeys, memoryKeys int64
@@ -63,6 +64,7 @@ func parseOptions() (*options, error) {
 	flag.StringVar(&o.out, "out", ".", "the folder for benchmarks.md and the plots")
 	flag.StringVar(&o.command, "command", "make bench", "the command line that the report names")
 	flag.BoolVar(&o.quick, "quick", false, "shorter and less exact")
+	flag.StringVar(&o.scaling, "scaling", "", "measure clusters and I/O threads instead, and write the figures into this page")
 	flag.StringVar(&o.peer, "peer", "", "another module to compare with")
 	flag.StringVar(&o.peerCmd, "peer-cmd", "CL.THROTTLE {key} "+rate, "a call that the other module always admits")
 	flag.StringVar(&o.peerDenied, "peer-denied-cmd", "CL.THROTTLE {hot} 0 1 3600", "a call that the other module denies, except the first one")
@@ -110,6 +112,9 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	b := &bench{options: o, ctx: ctx, cpus: cpus}
+	if o.scaling != "" {
+		return b.scale()
+	}
 	list, worst, err := choose(contenders(o), worstCases(), o.only)
 	if err != nil {
 		return err

@@ -127,11 +127,17 @@ func (s *server) cpu() (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	user, err := strconv.ParseFloat(fields["used_cpu_user"], 64)
+	return cpuIn(fields, "")
+}
+
+// cpuIn adds up the processor time that the section cpu of INFO tells, in µs. The suffix
+// chooses the fields: "" is all threads, and "_main_thread" is the main thread.
+func cpuIn(fields map[string]string, suffix string) (float64, error) {
+	user, err := strconv.ParseFloat(fields["used_cpu_user"+suffix], 64)
 	if err != nil {
 		return 0, err
 	}
-	system, err := strconv.ParseFloat(fields["used_cpu_sys"], 64)
+	system, err := strconv.ParseFloat(fields["used_cpu_sys"+suffix], 64)
 	return (user + system) * 1e6, err
 }
 

@@ -2,6 +2,7 @@
 # Measures what calls of the module cost, on servers that it starts: docs/benchmarks.md and the plots beside it.
 # SERVER= names one or more servers, newer ones first. ROUNDS= sets the number of rounds. PEER=, PEER_CMD= and
 # PEER_DENIED_CMD= add another module. QUICK=1 (shorter, less exact) and ONLY= (a pattern of row names) leave docs/ alone.
+# SCALING=1 measures clusters and I/O threads instead: docs/scaling.md and bench/scaling.jsonl.
 . "$(dirname "$0")/lib.sh"
 build/module.sh
 
@@ -23,6 +24,9 @@ go test -run '^$' -bench Call -benchtime 1000x -benchmem ./cgo/... >"$out/allocs
 
 # The report names the command line without the folders of this machine.
 args=(-allocs "$out/allocs.txt") call='make bench'
+if [ "${SCALING:-}" = 1 ]; then
+  call='make bench-scaling'
+fi
 if [ ${#wanted[@]} -gt 0 ]; then
   call+=" SERVER='${wanted[*]##*/}'"
 fi
@@ -53,6 +57,12 @@ if [ -n "${PEER:-}" ]; then
     args+=(-peer-denied-cmd "$PEER_DENIED_CMD")
     call+=" PEER_DENIED_CMD='$PEER_DENIED_CMD'"
   fi
+fi
+if [ "${SCALING:-}" = 1 ]; then
+  if [ "$folder" != docs ]; then
+    cp docs/scaling.md "$folder"
+  fi
+  args+=(-scaling "$folder/scaling.md")
 fi
 # A comma between the servers, because a folder may have a space in its name.
 exec "$out/bench" -servers "$(IFS=,; echo "${servers[*]}")" -module "$PWD/build/out/gothrottle.so" \

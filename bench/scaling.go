@@ -1,0 +1,225 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// A place is servers on which loads are measured: a cluster, or one server.
+type place struct {
+	name    string
+	shards  int    // the masters of the cluster; 0 is one server without cluster mode
+	threads string // io-threads
+	pinned  bool   // all servers on one CPU, and the load generator on another
+	loads   []scaleLoad
+}
+
+// A scaleLoad is one kind of call on a number of keys.
+type scaleLoad struct {
+	name   string
+	text   string // see compile
+	keys   int64
+	expect int // admitted or denied
+}
+
+// The names of the loads and of the places that the report picks out.
+const (
+	manyKeys  = "many keys"
+	manyTags  = "GO.ALL, 10,000 hash tags"
+	fewTags   = "GO.ALL, 10 hash tags"
+	oneKey    = "one key"
+	oneDenied = "one key, denied"
+	splitKey  = "one key, split in 12"
+	batchOf10 = "one key, batches of 10"
+
+	alone = "1, no cluster mode"
+)
+
+func (b *bench) places() []place {
+	all := "GO.ALL {{key}}:a THROTTLE %[1]s KEY {{key}}:b THROTTLE %[1]s KEY {{key}}:c THROTTLE %[1]s"
+	many := scaleLoad{manyKeys, "GO.THROTTLE {key} " + rate, b.keys, admitted}
+	loads := []scaleLoad{many,
+		{manyTags, fmt.Sprintf(all, rate), b.keys / 10, admitted},
+		{fewTags, fmt.Sprintf(all, hotRate), 10, admitted},
+		{oneKey, "GO.THROTTLE {key} " + hotRate, 1, admitted},
+		{oneDenied, "GO.THROTTLE {key} 0 1 3600", 1, denied},
+		{splitKey, "GO.THROTTLE {key} " + hotRate, 12, admitted},
+		{batchOf10, "GO.THROTTLE {key} " + hotRate + " 10 UPTO", 1, admitted},
+	}
+	list := []place{{alone, 0, "1", true, loads}}
+	for n := 1; n <= 3; n++ {
+		list = append(list, place{fmt.Sprint(n), n, "1", true, loads})
+	}
+	for _, n := range []string{"1", "2", "4"} {
+		list = append(list, place{"io-threads " + n, 0, n, false, []scaleLoad{many}})
+	}
+	return list
+}
+
+// A scaleRow is what was measured of one load at one place, one entry for each round.
+type scaleRow struct {
+	Server, Place, Load string
+
+	CPU   []float64 // processor time of all threads of all servers per op, µs
+	Main  []float64 // processor time of the main threads of all servers per op, µs
+	Top   []float64 // processor time of the busiest main thread per op of the whole load, µs
+	Share []float64 // the largest share of the ops that one server got
+	Rate  []float64 // ops per second
+}
+
+// scalingAbout says how the rows were measured.
+type scalingAbout struct {
+	Command, Date, Machine, Load string
+	Servers                      []string
+	Rounds, Conns, Depth         int
+	Keys                         int64
+	Seconds                      float64
+}
+
+// scale measures all places and writes the page and its data.
+func (b *bench) scale() error {
+	first, second, ok := twoCPUs(b.cpus)
+	if !ok {
+		return errors.New("two CPUs are needed: one for the servers and one for the load generator")
+	}
+	m, err := describe()
+	if err != nil {
+		return err
+	}
+	products, err := b.products()
+	if err != nil {
+		return err
+	}
+	s := &scaling{scalingAbout: scalingAbout{Command: b.command, Date: m.date.UTC().Format("2006-01-02"), Machine: m.line(), Load: m.load,
+		Rounds: b.rounds, Conns: b.conns, Depth: b.depth, Keys: b.keys}}
+	for _, p := range products {
+		s.Servers = append(s.Servers, p.name)
+	}
+	fmt.Printf("%s\n%s\n%s\n", m.line(), strings.Join(s.Servers, ", "), b.command)
+	began := time.Now()
+	order := schedule(b.rounds, len(products), b.places())
+	shown := newProgress(len(order))
+	for _, o := range order {
+		p := products[o.server]
+		shown.step(fmt.Sprintf("round %d of %d: %s, %s", o.round+1, b.rounds, o.row.name, p.name))
+		if err := b.measurePlace(s, p, o.row, first, second); err != nil {
+			return fmt.Errorf("%s on %s: %w", o.row.name, p.name, err)
+		}
+		runtime.GC()
+	}
+	shown.end("scaling")
+	s.Seconds = math.Round(time.Since(began).Seconds())
+	return s.publish(b.scaling)
+}
+
+// measurePlace starts the servers of a place and measures its loads.
+func (b *bench) measurePlace(s *scaling, p product, at place, server, client string) error {
+	cpus := b.cpus
+	if at.pinned {
+		cpus = server
+	}
+	f, err := b.fleet(p.file, at.shards, cpus, "--io-threads", at.threads)
+	if err != nil {
+		return err
+	}
+	defer f.leave()
+	if at.pinned {
+		if err := pinSelf(client); err != nil {
+			return fmt.Errorf("taskset: %w", err)
+		}
+		defer pinSelf(b.cpus)
+	}
+	for _, l := range at.loads {
+		if err := b.measureLoad(f, l, s.row(p.name, at.name, l.name)); err != nil {
+			return fmt.Errorf("%s: %w", l.name, err)
+		}
+	}
+	return nil
+}
+
+// measureLoad measures one load on empty servers and adds its figures to a row.
+func (b *bench) measureLoad(f *fleet, l scaleLoad, row *scaleRow) error {
+	for _, s := range f.servers {
+		if _, err := s.control.ask("FLUSHALL", "SYNC"); err != nil {
+			return err
+		}
+	}
+	o, err := compile(l.text, nil)
+	if err != nil {
+		return err
+	}
+	t := &traffic{op: o, keys: l.keys, depth: b.depth, judge: judgeFlag}
+	owners := f.owners(l.keys)
+	for _, warm := range []time.Duration{0, b.settle} {
+		if _, err := f.run(t, owners, warm); err != nil {
+			return fmt.Errorf("warming up: %w", err)
+		}
+	}
+	before, err := f.reading()
+	if err != nil {
+		return err
+	}
+	sum, err := f.run(t, owners, b.cpuTime)
+	if err != nil {
+		return err
+	}
+	after, err := f.reading()
+	if err != nil {
+		return err
+	}
+	row.add(before, after, sum)
+	return (&contender{expect: l.expect}).check(sum)
+}
+
+// A reading is what one server has done so far.
+type reading struct {
+	cpu, main float64 // processor time of all threads and of the main thread, µs
+	ops       int64   // ops sent to the server
+}
+
+func (f *fleet) reading() ([]reading, error) {
+	var list []reading
+	for i, s := range f.servers {
+		fields, err := s.info("cpu")
+		if err != nil {
+			return nil, err
+		}
+		var r reading
+		if r.cpu, err = cpuIn(fields, ""); err != nil {
+			return nil, err
+		}
+		if r.main, err = cpuIn(fields, "_main_thread"); err != nil {
+			return nil, err
+		}
+		for _, client := range f.clients {
+			r.ops += client[i].ops
+		}
+		list = append(list, r)
+	}
+	return list, nil
+}
+
+// add appends the figures of one round.
+func (row *scaleRow) add(before, after []reading, sum tally) {
+	var cpu, main, top float64
+	var most int64
+	for i, r := range after {
+		cpu += r.cpu - before[i].cpu
+		main += r.main - before[i].main
+		top = max(top, r.main-before[i].main)
+		most = max(most, r.ops-before[i].ops)
+	}
+	ops := float64(sum.ops)
+	row.CPU = append(row.CPU, rounded(cpu/ops))
+	row.Main = append(row.Main, rounded(main/ops))
+	row.Top = append(row.Top, rounded(top/ops))
+	row.Share = append(row.Share, rounded(float64(most)/ops))
+	row.Rate = append(row.Rate, math.Round(ops/sum.took.Seconds()))
+}
+
+// rounded keeps four digits after the point.
+func rounded(v float64) float64 { return math.Round(v*1e4) / 1e4 }

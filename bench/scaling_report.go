@@ -1,0 +1,254 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// A scaling is what make bench-scaling measured.
+type scaling struct {
+	scalingAbout
+	rows []*scaleRow
+}
+
+// row returns the row of a load at a place. A row that is not there yet is added.
+func (s *scaling) row(server, place, load string) *scaleRow {
+	for _, r := range s.rows {
+		if r.Server == server && r.Place == place && r.Load == load {
+			return r
+		}
+	}
+	s.rows = append(s.rows, &scaleRow{Server: server, Place: place, Load: load})
+	return s.rows[len(s.rows)-1]
+}
+
+// scalingData is the file beside the page's folder that holds the figures: a line about the
+// run, then a line for each row.
+const scalingData = "scaling.jsonl"
+
+// publish writes the figures into the page, and the data into a file beside this program's
+// sources, or beside the page if that is a trial.
+func (s *scaling) publish(page string) error {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	filled, err := fillPage(string(text), s.blocks())
+	if err != nil {
+		return fmt.Errorf("%s: %w", page, err)
+	}
+	for name, block := range s.blocks() {
+		fmt.Printf("\n%s\n%s", name, block)
+	}
+	if err := os.WriteFile(page, []byte(filled), 0o644); err != nil {
+		return err
+	}
+	file, err := os.Create(dataOf(page))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	to := json.NewEncoder(file)
+	if err := to.Encode(s.scalingAbout); err != nil {
+		return err
+	}
+	for _, r := range s.rows {
+		if err := to.Encode(r); err != nil {
+			return err
+		}
+	}
+	fmt.Printf("\n%.0f s; written: %s and %s\n", s.Seconds, page, dataOf(page))
+	return nil
+}
+
+// dataOf returns the file with the figures of a page. Those of docs/scaling.md stand in bench.
+func dataOf(page string) string {
+	folder := filepath.Dir(page)
+	if filepath.Base(folder) == "docs" {
+		folder = filepath.Join(filepath.Dir(folder), "bench")
+	}
+	return filepath.Join(folder, scalingData)
+}
+
+// readScaling reads the file that publish wrote.
+func readScaling(name string) (*scaling, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	from, s := json.NewDecoder(file), &scaling{}
+	if err := from.Decode(&s.scalingAbout); err != nil {
+		return nil, err
+	}
+	for from.More() {
+		r := &scaleRow{}
+		if err := from.Decode(r); err != nil {
+			return nil, err
+		}
+		s.rows = append(s.rows, r)
+	}
+	return s, nil
+}
+
+const (
+	figuresBegin = "<!-- figures: "
+	figuresEnd   = "<!-- end of figures -->\n"
+)
+
+// fillPage puts each block between the two comments of its name. Every block must have its
+// place, and every place its block.
+func fillPage(page string, blocks map[string]string) (string, error) {
+	parts := strings.Split(page, figuresBegin)
+	for i, part := range parts[1:] {
+		name, _, found := strings.Cut(part, " -->\n")
+		_, after, ends := strings.Cut(part, figuresEnd)
+		block, known := blocks[name]
+		if !found || !ends || !known {
+			return "", fmt.Errorf("no block %q, or no end of it", name)
+		}
+		parts[i+1] = name + " -->\n" + block + figuresEnd + after
+	}
+	if len(parts)-1 != len(blocks) {
+		return "", fmt.Errorf("%d places for %d blocks of figures", len(parts)-1, len(blocks))
+	}
+	return strings.Join(parts, figuresBegin), nil
+}
+
+// blocks returns the text for each place of the page.
+func (s *scaling) blocks() map[string]string {
+	return map[string]string{
+		"run":      s.runText(),
+		"server":   s.serverText(),
+		"threads":  markdown(s.threadTable()),
+		"shards":   markdown(s.shardTable()) + "\n" + s.verdict(),
+		"shares":   markdown(s.shareTable()),
+		"hot":      markdown(s.hotTable()),
+		"remedies": markdown(remedyTable()),
+	}
+}
+
+func (s *scaling) runText() string {
+	return fmt.Sprintf("Written by `%s` on %s, in %.0f minutes. %s. Servers: %s.\nLoad average of the minute before: %s. "+
+		"%d rounds; the tables show medians. %d clients each send %d calls\nper server and wait for the replies. \"Many keys\" are %s.\n",
+		s.Command, s.Date, math.Ceil(s.Seconds/60), strings.ToUpper(s.Machine[:1])+s.Machine[1:], strings.Join(s.Servers, ", "),
+		s.Load, s.Rounds, s.Conns, s.Depth, thousands(s.Keys))
+}
+
+// perSecond tells how many ops per second a main thread can do that needs this many µs for
+// each, to two digits.
+func perSecond(micros float64) string {
+	rate := 1e6 / micros
+	digit := math.Pow(10, math.Floor(math.Log10(rate))-1)
+	return thousands(int64(math.Round(rate/digit) * digit))
+}
+
+// serverText tells what one server can do.
+func (s *scaling) serverText() string {
+	var parts []string
+	for _, server := range s.Servers {
+		parts = append(parts, fmt.Sprintf("**%s per second** on %s", perSecond(spreadOf(s.row(server, alone, manyKeys).Main).median), server))
+	}
+	return "One server decides about " + strings.Join(parts, ", ") + ",\npipelined, on this machine.\n"
+}
+
+// table returns a table with columns for each server.
+func (s *scaling) table(first string, columns []string, names []string, cells func(name, server string) []string) table {
+	t := table{{first}}
+	for _, server := range s.Servers {
+		for i, column := range columns {
+			if i == 0 {
+				column = server + ": " + column
+			}
+			t[0] = append(t[0], column)
+		}
+	}
+	for _, name := range names {
+		line := []string{name}
+		for _, server := range s.Servers {
+			line = append(line, cells(name, server)...)
+		}
+		t = append(t, line)
+	}
+	return t
+}
+
+func (s *scaling) threadTable() table {
+	return s.table("io-threads", []string{"CPU µs", "main thread µs", "seen/s", "possible/s"}, []string{"1", "2", "4"},
+		func(name, server string) []string {
+			r := s.row(server, "io-threads "+name, manyKeys)
+			main := spreadOf(r.Main).median
+			return []string{micros(r.CPU), micros([]float64{main}), thousands(int64(spreadOf(r.Rate).median)), perSecond(main)}
+		})
+}
+
+func micros(values []float64) string { return fmt.Sprintf("%.2f", spreadOf(values).median) }
+
+// byRound returns the spread of the rounds' ratios of two rows.
+func byRound(a, b []float64) spread {
+	var ratios []float64
+	for i := range min(len(a), len(b)) {
+		ratios = append(ratios, a[i]/b[i])
+	}
+	return spreadOf(ratios)
+}
+
+func (s *scaling) shardTable() table {
+	return s.table("shards", []string{"CPU µs", "to 1 shard", "min..max"}, []string{alone, "1", "2", "3"},
+		func(name, server string) []string {
+			r, one := s.row(server, name, manyKeys), s.row(server, "1", manyKeys)
+			return append([]string{micros(r.CPU)}, cells(byRound(r.CPU, one.CPU), "%.2f")...)
+		})
+}
+
+// shardTolerance is how much dearer or cheaper a decision of 2 or 3 shards may be than one
+// of 1 shard.
+const shardTolerance = 0.05
+
+// verdict tells whether a decision costs the same on 1, 2 and 3 shards.
+func (s *scaling) verdict() string {
+	farthest := 0.0
+	for _, server := range s.Servers {
+		for _, name := range []string{"2", "3"} {
+			ratio := byRound(s.row(server, name, manyKeys).CPU, s.row(server, "1", manyKeys).CPU).median
+			farthest = max(farthest, math.Abs(ratio-1))
+		}
+	}
+	met := "met"
+	if farthest > shardTolerance {
+		met = "missed"
+	}
+	return fmt.Sprintf("A decision on 2 or 3 shards costs what it costs on 1 shard, within %.0f %%. The target is %.0f %%: %s.\n",
+		math.Ceil(100*farthest), 100*shardTolerance, met)
+}
+
+func (s *scaling) shareTable() table {
+	return s.table("calls", []string{"busiest of 3", "possible/s, 1 shard", "3 shards"}, []string{manyKeys, manyTags, fewTags, splitKey, oneKey},
+		func(name, server string) []string {
+			one, three := s.row(server, "1", name), s.row(server, "3", name)
+			return []string{fmt.Sprintf("%.0f %%", 100*spreadOf(three.Share).median),
+				perSecond(spreadOf(one.Top).median), perSecond(spreadOf(three.Top).median)}
+		})
+}
+
+// units is how many units a call of a load takes.
+func units(load string) float64 {
+	if load == batchOf10 {
+		return 10
+	}
+	return 1
+}
+
+func (s *scaling) hotTable() table {
+	return s.table("calls", []string{"CPU µs per call", "µs per unit", "to one key"}, []string{oneKey, oneDenied, batchOf10},
+		func(name, server string) []string {
+			r, one := s.row(server, alone, name), s.row(server, alone, oneKey)
+			cpu := spreadOf(r.CPU).median
+			return []string{fmt.Sprintf("%.2f", cpu), fmt.Sprintf("%.2f", cpu/units(name)),
+				fmt.Sprintf("%.2f", byRound(r.CPU, one.CPU).median/units(name))}
+		})
+}
