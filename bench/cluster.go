@@ -33,13 +33,14 @@ func firstSlot(i, n int) int { return (i*slots + n - 1) / n }
 // A fleet is the masters of a cluster, or one server without cluster mode.
 type fleet struct {
 	servers []*server
+	cluster bool
 	clients [][]*conn // the connections of each client, one to each server
 }
 
 // fleet starts a cluster of masters that share the slots evenly, or one server without
-// cluster mode if shards is 0.
+// cluster mode if shards is 0. It does not wait for the cluster: see await.
 func (b *bench) fleet(file string, shards int, cpus string, args ...string) (*fleet, error) {
-	f := &fleet{}
+	f := &fleet{cluster: shards > 0}
 	err := b.start(f, file, shards, cpus, args)
 	for range b.conns {
 		if err == nil {
@@ -74,7 +75,7 @@ func (b *bench) start(f *fleet, file string, shards int, cpus string, args []str
 		}
 		f.servers, buses = append(f.servers, s), append(buses, bus)
 	}
-	return f.join(buses)
+	return join(f.servers, buses)
 }
 
 // freePort returns a port of 127.0.0.1 that nothing listened on a moment ago.
@@ -88,16 +89,16 @@ func freePort() (string, error) {
 	return port, err
 }
 
-// join makes the servers one cluster and returns when all of them serve their slots.
-func (f *fleet) join(buses []string) error {
-	n := len(f.servers)
-	for i, s := range f.servers {
+// join makes the servers one cluster. It does not wait until they know each other.
+func join(servers []*server, buses []string) error {
+	n := len(servers)
+	for i, s := range servers {
 		orders := [][]string{
 			{"CLUSTER", "SET-CONFIG-EPOCH", fmt.Sprint(i + 1)},
 			{"CLUSTER", "ADDSLOTSRANGE", fmt.Sprint(firstSlot(i, n)), fmt.Sprint(firstSlot(i+1, n) - 1)},
 		}
 		if i > 0 {
-			host, port, _ := net.SplitHostPort(f.servers[0].addr)
+			host, port, _ := net.SplitHostPort(servers[0].addr)
 			orders = append(orders, []string{"CLUSTER", "MEET", host, port, buses[0]})
 		}
 		for _, order := range orders {
@@ -106,11 +107,17 @@ func (f *fleet) join(buses []string) error {
 			}
 		}
 	}
+	return nil
+}
+
+// await returns when all masters of a cluster serve their slots. The first 2 s after its start
+// no master does.
+func (f *fleet) await() error {
 	deadline := time.Now().Add(20 * time.Second)
 	for _, s := range f.servers {
-		for !s.serves(n) {
+		for f.cluster && !s.serves(len(f.servers)) {
 			if time.Now().After(deadline) {
-				return fmt.Errorf("the cluster of %d masters does not come up", n)
+				return fmt.Errorf("the cluster of %d masters does not come up", len(f.servers))
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
@@ -149,42 +156,82 @@ func (f *fleet) leave() {
 	}
 }
 
-// owners returns the server of each key.
-func (f *fleet) owners(keys int64) []uint8 {
-	owners := make([]uint8, keys)
-	for key := range owners {
-		name := appendDigits([]byte(keyPrefix), int64(key), blanks["{key}"])
-		owners[key] = uint8(slotOf(name) * len(f.servers) / slots)
-	}
-	return owners
+// targets are the keys of a load. A pool is the keys that are drawn at the same time.
+type targets struct {
+	owners []uint8   // the server of each key
+	pools  [][]int64 // one after another: each gets its part of the time
 }
 
-// run sends ops for random keys for a time d, or one op for each key if d is 0. A client
-// draws depth keys for each server, sends each op to the server of its key, and waits for
-// all replies.
-func (f *fleet) run(t *traffic, owners []uint8, d time.Duration) (tally, error) {
+// targets makes one pool of all keys or, with inTurn, a pool of the keys of each server.
+func (f *fleet) targets(keys int64, inTurn bool) *targets {
+	to := &targets{pools: make([][]int64, 1)}
+	if inTurn {
+		to.pools = make([][]int64, len(f.servers))
+	}
+	for key := range keys {
+		name := appendDigits([]byte(keyPrefix), key, blanks["{key}"])
+		owner := slotOf(name) * len(f.servers) / slots
+		to.owners = append(to.owners, uint8(owner))
+		pool := owner % len(to.pools)
+		to.pools[pool] = append(to.pools[pool], key)
+	}
+	return to
+}
+
+// ownersOf returns how many servers own the keys of a pool.
+func (to *targets) ownersOf(pool []int64) int {
+	seen := map[uint8]bool{}
+	for _, key := range pool {
+		seen[to.owners[key]] = true
+	}
+	return len(seen)
+}
+
+// run sends ops for random keys for a time d. A client draws depth keys for each server that
+// owns any of the pool, sends each op to the server of its key, and waits for all replies.
+func (f *fleet) run(t *traffic, to *targets, d time.Duration) (sum tally, err error) {
+	for _, pool := range to.pools {
+		batch := t.depth * to.ownersOf(pool)
+		one, err := f.together(func(client []*conn, start time.Time) (one tally, err error) {
+			random := client[0].random
+			for err == nil && time.Since(start) < d/time.Duration(len(to.pools)) {
+				err = t.scatter(client, to.owners, batch, func(int) int64 { return pool[random.IntN(len(pool))] }, &one)
+			}
+			return one, err
+		})
+		sum.add(one)
+		sum.took += one.took
+		if err != nil {
+			return sum, err
+		}
+	}
+	return sum, nil
+}
+
+// fill sends one op for each key.
+func (f *fleet) fill(t *traffic, to *targets) error {
+	keys := int64(len(to.owners))
+	for at := int64(0); at < keys; at += 128 {
+		var sum tally
+		client := f.clients[at/128%int64(len(f.clients))]
+		if err := t.scatter(client, to.owners, int(min(128, keys-at)), func(j int) int64 { return at + int64(j) }, &sum); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// together runs work for all clients at once and adds up the tallies.
+func (f *fleet) together(work func(client []*conn, start time.Time) (tally, error)) (tally, error) {
 	var first []*conn
 	for _, client := range f.clients {
 		first = append(first, client[0])
 	}
-	batch := int64(t.depth * len(f.servers))
-	return together(first, func(i int, c *conn, start time.Time) (sum tally, err error) {
-		for at := int64(i) * batch; err == nil; at += batch * int64(len(f.clients)) {
-			switch {
-			case d > 0 && time.Since(start) >= d, d == 0 && at >= t.keys:
-				return sum, nil
-			case d > 0:
-				err = t.scatter(f.clients[i], owners, batch, func(int64) int64 { return c.random.Int64N(t.keys) }, &sum)
-			default:
-				err = t.scatter(f.clients[i], owners, min(batch, t.keys-at), func(j int64) int64 { return at + j }, &sum)
-			}
-		}
-		return sum, err
-	})
+	return together(first, func(i int, _ *conn, start time.Time) (tally, error) { return work(f.clients[i], start) })
 }
 
 // scatter sends n ops to the servers of their keys and reads the replies.
-func (t *traffic) scatter(client []*conn, owners []uint8, n int64, key func(j int64) int64, sum *tally) error {
+func (t *traffic) scatter(client []*conn, owners []uint8, n int, key func(j int) int64, sum *tally) error {
 	sent := make([]int, len(client))
 	for _, c := range client {
 		c.out = c.out[:0]

@@ -14,8 +14,16 @@ type place struct {
 	name    string
 	shards  int    // the masters of the cluster; 0 is one server without cluster mode
 	threads string // io-threads
-	pinned  bool   // all servers on one CPU, and the load generator on another
-	loads   []scaleLoad
+}
+
+// A scaleGroup is places that are compared with each other. Their servers run at the same
+// time. Each load is measured at all places, one after another. So a disturbance of the
+// machine meets all places alike.
+type scaleGroup struct {
+	name   string
+	places []place
+	loads  []scaleLoad
+	pinned bool // all servers on one CPU, and the load generator on another
 }
 
 // A scaleLoad is one kind of call on a number of keys.
@@ -23,12 +31,14 @@ type scaleLoad struct {
 	name   string
 	text   string // see compile
 	keys   int64
-	expect int // admitted or denied
+	expect int  // admitted or denied
+	inTurn bool // the servers are called one after another
 }
 
 // The names of the loads and of the places that the report picks out.
 const (
 	manyKeys  = "many keys"
+	inTurn    = "many keys, server after server"
 	manyTags  = "GO.ALL, 10,000 hash tags"
 	fewTags   = "GO.ALL, 10 hash tags"
 	oneKey    = "one key"
@@ -39,25 +49,22 @@ const (
 	alone = "1, no cluster mode"
 )
 
-func (b *bench) places() []place {
+func (b *bench) groups() []scaleGroup {
 	all := "GO.ALL {{key}}:a THROTTLE %[1]s KEY {{key}}:b THROTTLE %[1]s KEY {{key}}:c THROTTLE %[1]s"
-	many := scaleLoad{manyKeys, "GO.THROTTLE {key} " + rate, b.keys, admitted}
-	loads := []scaleLoad{many,
-		{manyTags, fmt.Sprintf(all, rate), b.keys / 10, admitted},
-		{fewTags, fmt.Sprintf(all, hotRate), 10, admitted},
-		{oneKey, "GO.THROTTLE {key} " + hotRate, 1, admitted},
-		{oneDenied, "GO.THROTTLE {key} 0 1 3600", 1, denied},
-		{splitKey, "GO.THROTTLE {key} " + hotRate, 12, admitted},
-		{batchOf10, "GO.THROTTLE {key} " + hotRate + " 10 UPTO", 1, admitted},
+	loads := []scaleLoad{
+		{manyKeys, "GO.THROTTLE {key} " + rate, b.keys, admitted, false},
+		{inTurn, "GO.THROTTLE {key} " + rate, b.keys, admitted, true},
+		{manyTags, fmt.Sprintf(all, rate), 10_000, admitted, false},
+		{fewTags, fmt.Sprintf(all, hotRate), 10, admitted, false},
+		{oneKey, "GO.THROTTLE {key} " + hotRate, 1, admitted, false},
+		{oneDenied, "GO.THROTTLE {key} 0 1 3600", 1, denied, false},
+		{splitKey, "GO.THROTTLE {key} " + hotRate, 12, admitted, false},
+		{batchOf10, "GO.THROTTLE {key} " + hotRate + " 10 UPTO", 1, admitted, false},
 	}
-	list := []place{{alone, 0, "1", true, loads}}
-	for n := 1; n <= 3; n++ {
-		list = append(list, place{fmt.Sprint(n), n, "1", true, loads})
+	return []scaleGroup{
+		{"shards", []place{{alone, 0, "1"}, {"1", 1, "1"}, {"2", 2, "1"}, {"3", 3, "1"}}, loads, true},
+		{"I/O threads", []place{{"io-threads 1", 0, "1"}, {"io-threads 2", 0, "2"}, {"io-threads 4", 0, "4"}}, loads[:1], false},
 	}
-	for _, n := range []string{"1", "2", "4"} {
-		list = append(list, place{"io-threads " + n, 0, n, false, []scaleLoad{many}})
-	}
-	return list
 }
 
 // A scaleRow is what was measured of one load at one place, one entry for each round.
@@ -101,12 +108,12 @@ func (b *bench) scale() error {
 	}
 	fmt.Printf("%s\n%s\n%s\n", m.line(), strings.Join(s.Servers, ", "), b.command)
 	began := time.Now()
-	order := schedule(b.rounds, len(products), b.places())
+	order := schedule(b.rounds, len(products), b.groups())
 	shown := newProgress(len(order))
 	for _, o := range order {
 		p := products[o.server]
 		shown.step(fmt.Sprintf("round %d of %d: %s, %s", o.round+1, b.rounds, o.row.name, p.name))
-		if err := b.measurePlace(s, p, o.row, first, second); err != nil {
+		if err := b.measureGroup(s, p, o.row, first, second); err != nil {
 			return fmt.Errorf("%s on %s: %w", o.row.name, p.name, err)
 		}
 		runtime.GC()
@@ -116,26 +123,37 @@ func (b *bench) scale() error {
 	return s.publish(b.scaling)
 }
 
-// measurePlace starts the servers of a place and measures its loads.
-func (b *bench) measurePlace(s *scaling, p product, at place, server, client string) error {
+// measureGroup starts the servers of a group and measures its loads.
+func (b *bench) measureGroup(s *scaling, p product, g scaleGroup, server, client string) error {
 	cpus := b.cpus
-	if at.pinned {
+	if g.pinned {
 		cpus = server
 	}
-	f, err := b.fleet(p.file, at.shards, cpus, "--io-threads", at.threads)
-	if err != nil {
-		return err
+	var fleets []*fleet
+	for _, at := range g.places {
+		f, err := b.fleet(p.file, at.shards, cpus, "--io-threads", at.threads)
+		if err != nil {
+			return err
+		}
+		defer f.leave()
+		fleets = append(fleets, f)
 	}
-	defer f.leave()
-	if at.pinned {
+	for _, f := range fleets {
+		if err := f.await(); err != nil {
+			return err
+		}
+	}
+	if g.pinned {
 		if err := pinSelf(client); err != nil {
 			return fmt.Errorf("taskset: %w", err)
 		}
 		defer pinSelf(b.cpus)
 	}
-	for _, l := range at.loads {
-		if err := b.measureLoad(f, l, s.row(p.name, at.name, l.name)); err != nil {
-			return fmt.Errorf("%s: %w", l.name, err)
+	for _, l := range g.loads {
+		for i, at := range g.places {
+			if err := b.measureLoad(fleets[i], l, s.row(p.name, at.name, l.name)); err != nil {
+				return fmt.Errorf("%s, %s: %w", at.name, l.name, err)
+			}
 		}
 	}
 	return nil
@@ -153,17 +171,18 @@ func (b *bench) measureLoad(f *fleet, l scaleLoad, row *scaleRow) error {
 		return err
 	}
 	t := &traffic{op: o, keys: l.keys, depth: b.depth, judge: judgeFlag}
-	owners := f.owners(l.keys)
-	for _, warm := range []time.Duration{0, b.settle} {
-		if _, err := f.run(t, owners, warm); err != nil {
-			return fmt.Errorf("warming up: %w", err)
-		}
+	to := f.targets(l.keys, l.inTurn)
+	if err := f.fill(t, to); err != nil {
+		return fmt.Errorf("warming up: %w", err)
+	}
+	if _, err := f.run(t, to, b.settle); err != nil {
+		return fmt.Errorf("warming up: %w", err)
 	}
 	before, err := f.reading()
 	if err != nil {
 		return err
 	}
-	sum, err := f.run(t, owners, b.cpuTime)
+	sum, err := f.run(t, to, b.cpuTime)
 	if err != nil {
 		return err
 	}
