@@ -74,6 +74,9 @@ func parseOptions() (*options, error) {
 	if *rounds < 0 {
 		return nil, fmt.Errorf("%d rounds: at least 1 is needed", *rounds)
 	}
+	if o.scaling != "" {
+		o.cpuTime = 400 * time.Millisecond // there are many more slices
+	}
 	if o.quick {
 		o.shorten()
 	}

@@ -17,11 +17,9 @@ const (
 	simulated    = 60 * funnel.Second
 	calmLoad     = 80   // requests per second
 	overload     = 1000 // requests per second
-	subLimits    = 4
 	batchSize    = 10
 	batchKeeps   = funnel.Second      // units of a batch that were not spent by then are lost
 	shareTTL     = 10 * funnel.Second // a process renews its lease twice in this time
-	bound        = 2 * hotLimit       // requests that one limiter admits within a second at most
 	startOfTimes = 1_800_000_000 * funnel.Second
 )
 
@@ -89,14 +87,21 @@ func remedies() []remedy {
 		{"batches of 10, denials remembered", func(calls *int) func(arrival) bool { return batches(calls, batchSize, untilRetry) }},
 		{"batches of 10, denials hold 100 ms", func(calls *int) func(arrival) bool { return batches(calls, batchSize, 100*funnel.Millisecond) }},
 		{"split in 4, at random", func(calls *int) func(arrival) bool {
-			random := rand.New(rand.NewPCG(1, 2))
-			return split(calls, subLimits, func(arrival) int { return random.IntN(subLimits) })
+			return split(calls, 4, atRandom(4))
+		}},
+		{"split in 20, at random", func(calls *int) func(arrival) bool {
+			return split(calls, 20, atRandom(20))
 		}},
 		{"split in 4, by user", func(calls *int) func(arrival) bool {
-			return split(calls, subLimits, func(r arrival) int { return r.user % subLimits })
+			return split(calls, 4, func(r arrival) int { return r.user % 4 })
 		}},
 		{"a tenth for each process, by lease", shares},
 	}
+}
+
+func atRandom(n int) func(arrival) int {
+	random := rand.New(rand.NewPCG(1, 2))
+	return func(arrival) int { return random.IntN(n) }
 }
 
 // split divides the limit by n. Each part is a limiter of its own.

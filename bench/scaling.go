@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -33,12 +34,14 @@ type scaleLoad struct {
 	keys   int64
 	expect int  // admitted or denied
 	inTurn bool // the servers are called one after another
+	depth  int  // calls that a client sends together; the run's number if 0
 }
 
 // The names of the loads and of the places that the report picks out.
 const (
 	manyKeys  = "many keys"
 	inTurn    = "many keys, server after server"
+	oneByOne  = "many keys, not pipelined"
 	manyTags  = "GO.ALL, 10,000 hash tags"
 	fewTags   = "GO.ALL, 10 hash tags"
 	oneKey    = "one key"
@@ -51,19 +54,21 @@ const (
 
 func (b *bench) groups() []scaleGroup {
 	all := "GO.ALL {{key}}:a THROTTLE %[1]s KEY {{key}}:b THROTTLE %[1]s KEY {{key}}:c THROTTLE %[1]s"
-	loads := []scaleLoad{
-		{manyKeys, "GO.THROTTLE {key} " + rate, b.keys, admitted, false},
-		{inTurn, "GO.THROTTLE {key} " + rate, b.keys, admitted, true},
-		{manyTags, fmt.Sprintf(all, rate), 10_000, admitted, false},
-		{fewTags, fmt.Sprintf(all, hotRate), 10, admitted, false},
-		{oneKey, "GO.THROTTLE {key} " + hotRate, 1, admitted, false},
-		{oneDenied, "GO.THROTTLE {key} 0 1 3600", 1, denied, false},
-		{splitKey, "GO.THROTTLE {key} " + hotRate, 12, admitted, false},
-		{batchOf10, "GO.THROTTLE {key} " + hotRate + " 10 UPTO", 1, admitted, false},
+	many := scaleLoad{name: manyKeys, text: "GO.THROTTLE {key} " + rate, keys: b.keys, expect: admitted}
+	turns, single := many, many
+	turns.name, turns.inTurn = inTurn, true
+	single.name, single.depth = oneByOne, 1
+	loads := []scaleLoad{many, turns,
+		{name: manyTags, text: fmt.Sprintf(all, rate), keys: 10_000, expect: admitted},
+		{name: fewTags, text: fmt.Sprintf(all, hotRate), keys: 10, expect: admitted},
+		{name: oneKey, text: "GO.THROTTLE {key} " + hotRate, keys: 1, expect: admitted},
+		{name: oneDenied, text: "GO.THROTTLE {key} 0 1 3600", keys: 1, expect: denied},
+		{name: splitKey, text: "GO.THROTTLE {key} " + hotRate, keys: 12, expect: admitted},
+		{name: batchOf10, text: "GO.THROTTLE {key} " + hotRate + " 10 UPTO", keys: 1, expect: admitted},
 	}
 	return []scaleGroup{
 		{"shards", []place{{alone, 0, "1"}, {"1", 1, "1"}, {"2", 2, "1"}, {"3", 3, "1"}}, loads, true},
-		{"I/O threads", []place{{"io-threads 1", 0, "1"}, {"io-threads 2", 0, "2"}, {"io-threads 4", 0, "4"}}, loads[:1], false},
+		{"I/O threads", []place{{"io-threads 1", 0, "1"}, {"io-threads 2", 0, "2"}, {"io-threads 4", 0, "4"}}, []scaleLoad{many, single}, false},
 	}
 }
 
@@ -170,7 +175,7 @@ func (b *bench) measureLoad(f *fleet, l scaleLoad, row *scaleRow) error {
 	if err != nil {
 		return err
 	}
-	t := &traffic{op: o, keys: l.keys, depth: b.depth, judge: judgeFlag}
+	t := &traffic{op: o, keys: l.keys, depth: cmp.Or(l.depth, b.depth), judge: judgeFlag}
 	to := f.targets(l.keys, l.inTurn)
 	if err := f.fill(t, to); err != nil {
 		return fmt.Errorf("warming up: %w", err)

@@ -133,8 +133,8 @@ func (s *scaling) blocks() map[string]string {
 }
 
 func (s *scaling) runText() string {
-	return fmt.Sprintf("Written by `%s` on %s, in %.0f minutes. %s. Servers: %s.\nLoad average of the minute before: %s. "+
-		"%d rounds; the tables show medians. %d clients each send %d calls\nper server and wait for the replies. \"Many keys\" are %s.\n",
+	return fmt.Sprintf("Written by `%s` on %s, in %.0f minutes.\n%s.\nServers: %s. Load average of the minute before: %s.\n"+
+		"%d rounds; the tables show medians. %d clients each send %d calls per server and wait for the replies.\n\"Many keys\" are %s.\n",
 		s.Command, s.Date, math.Ceil(s.Seconds/60), strings.ToUpper(s.Machine[:1])+s.Machine[1:], strings.Join(s.Servers, ", "),
 		s.Load, s.Rounds, s.Conns, s.Depth, thousands(s.Keys))
 }
@@ -149,11 +149,15 @@ func perSecond(micros float64) string {
 
 // serverText tells what one server can do.
 func (s *scaling) serverText() string {
-	var parts []string
+	var text strings.Builder
 	for _, server := range s.Servers {
-		parts = append(parts, fmt.Sprintf("**%s per second** on %s", perSecond(spreadOf(s.row(server, alone, manyKeys).Main).median), server))
+		possible := func(load string) string {
+			return perSecond(spreadOf(s.row(server, "io-threads 1", load).Main).median)
+		}
+		fmt.Fprintf(&text, "- One %s makes about **%s** decisions per second if the calls are pipelined, and %s if they are not.\n",
+			server, possible(manyKeys), possible(oneByOne))
 	}
-	return "One server decides about " + strings.Join(parts, ", ") + ",\npipelined, on this machine.\n"
+	return text.String()
 }
 
 // table returns a table with columns for each server.
@@ -178,9 +182,14 @@ func (s *scaling) table(first string, columns []string, names []string, cells fu
 }
 
 func (s *scaling) threadTable() table {
-	return s.table("io-threads", []string{"CPU µs", "main thread µs", "seen/s", "possible/s"}, []string{"1", "2", "4"},
+	return s.table("io-threads", []string{"CPU µs", "main thread µs", "seen/s", "possible/s"}, []string{"1", "2", "4", "1, not pipelined", "2, not pipelined", "4, not pipelined"},
 		func(name, server string) []string {
-			r := s.row(server, "io-threads "+name, manyKeys)
+			load := manyKeys
+			threads, _, single := strings.Cut(name, ", not")
+			if single {
+				load = oneByOne
+			}
+			r := s.row(server, "io-threads "+threads, load)
 			main := spreadOf(r.Main).median
 			return []string{micros(r.CPU), micros([]float64{main}), thousands(int64(spreadOf(r.Rate).median)), perSecond(main)}
 		})
@@ -216,7 +225,7 @@ func (s *scaling) verdict() string {
 	for _, server := range s.Servers {
 		for _, name := range []string{"2", "3"} {
 			ratio := byRound(s.row(server, name, inTurn).CPU, s.row(server, "1", inTurn).CPU).median
-			farthest = max(farthest, math.Abs(ratio-1))
+			farthest = max(farthest, rounded(math.Abs(ratio-1)))
 		}
 	}
 	met := "met"
@@ -224,7 +233,7 @@ func (s *scaling) verdict() string {
 		met = "missed"
 	}
 	return fmt.Sprintf("A decision on 2 or 3 shards costs what it costs on 1 shard, within %.0f %%. The target is %.0f %%: %s.\n",
-		math.Ceil(100*farthest), 100*shardTolerance, met)
+		math.Ceil(rounded(100*farthest)), 100*shardTolerance, met)
 }
 
 func (s *scaling) shareTable() table {
