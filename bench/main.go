@@ -75,7 +75,7 @@ func parseOptions() (*options, error) {
 		return nil, fmt.Errorf("%d rounds: at least 1 is needed", *rounds)
 	}
 	if o.scaling != "" {
-		o.cpuTime = 400 * time.Millisecond // there are many more slices
+		o.settle, o.cpuTime = 50*time.Millisecond, 300*time.Millisecond // there are many more slices
 	}
 	if o.quick {
 		o.shorten()
