@@ -1,0 +1,216 @@
+package tests
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// moduleFolder is where the pages say that the module is.
+const moduleFolder = "/usr/lib/redis/modules"
+
+// desk is where the shell lines, the configurations and the Go programs of the pages run: a copy of the repository
+// with the module built in it.
+type desk struct {
+	t      testing.TB
+	folder string  // the copy
+	server *server // with the module, for the lines that talk to a server
+}
+
+func newDesk(t testing.TB) *desk {
+	t.Helper()
+	d := &desk{t: t, folder: filepath.Join(t.TempDir(), "gothrottle")}
+	require.NoError(t, os.Mkdir(d.folder, 0o755))
+	out, err := exec.Command("sh", "-c", `tar -C .. --exclude=./.git --exclude=./build/out --exclude=./bench/out -c . | tar -C "$1" -x`, "sh", d.folder).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	for _, folder := range []string{d.modules(), filepath.Join(d.folder, "build/out")} {
+		d.install(folder)
+	}
+	d.server = start(t, options{args: []string{"--enable-module-command", "local"}})
+	return d
+}
+
+// modules returns the folder that stands for moduleFolder.
+func (d *desk) modules() string { return filepath.Join(filepath.Dir(d.folder), "modules") }
+
+func (d *desk) install(folder string) {
+	d.t.Helper()
+	module, err := os.ReadFile(env.module)
+	require.NoError(d.t, err)
+	require.NoError(d.t, os.MkdirAll(folder, 0o755))
+	require.NoError(d.t, os.WriteFile(filepath.Join(folder, "gothrottle.so"), module, 0o755))
+}
+
+// begin empties the server for a new section.
+func (d *desk) begin() {
+	d.server.must("FLUSHALL")
+	d.server.must("CONFIG RESETSTAT")
+	require.NoError(d.t, d.server.ConfigSet(ctx, "gothrottle.policies", pagePolicies).Err())
+	require.NoError(d.t, d.server.ConfigSet(ctx, "gothrottle.top-keys", "100").Err())
+}
+
+// here returns a text with the places of this machine in place of those of the pages.
+func (d *desk) here(text string) string {
+	return strings.NewReplacer(
+		moduleFolder, d.modules(),
+		"<this repository>", d.folder,
+		"127.0.0.1:6379", d.server.addr,
+	).Replace(text)
+}
+
+// The shell functions that stand for what a test cannot do as a user does it:
+//   - redis-cli, valkey-cli: the client of the server under test, with its port. An error reply is a failure.
+//   - git clone: copies the tree, because a test machine may have no git and no repository.
+//   - make run: another port; the server is stopped as soon as it answers a call.
+//
+// What changes the machine is refused: a test elsewhere must run such lines.
+const shellFunctions = `
+redis-cli() { "$CLI" -e -p "$SERVER_PORT" "$@" </dev/null; }
+valkey-cli() { redis-cli "$@"; }
+git() {
+  [ "$#$1" = 3clone ] && mkdir "$3" || exit 1
+  tar -C "$2" --exclude="./$3" --exclude=./build/out -c . | tar -C "$3" -x
+}
+make() {
+  [ "$1" = run ] || { command make "$@"; return; }
+  command make "$@" "PORT=$FREE_PORT" >run.log 2>&1 &
+  until grep -q ready run.log; do kill -0 $! || { cat run.log >&2; exit 1; }; sleep 0.1; done
+  "$CLI" -e -p "$FREE_PORT" GO.THROTTLE user:42 15 30 60
+  "$CLI" -p "$FREE_PORT" SHUTDOWN NOSAVE
+  wait $!
+}
+for name in apt apt-get dpkg rpm dnf systemctl service docker kubectl helm sudo git-push; do
+  eval "$name() { echo 'a test elsewhere must run: $name' >&2; exit 1; }"
+done
+`
+
+// shell runs lines by bash in the copy of the repository. promised are the words that the lines print, if any are
+// promised.
+func (d *desk) shell(lines, promised []string) error {
+	s := d.server
+	if slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, "MODULE LOAD") }) {
+		s = start(d.t, options{bare: true, args: []string{"--enable-module-command", "local"}})
+		defer s.terminate()
+	}
+	_, port, _ := net.SplitHostPort(s.addr)
+	free := freePort(d.t)
+	script := "set -euo pipefail\n" + shellFunctions
+	for _, line := range lines {
+		script += d.here(line) + "\n"
+		if strings.Contains(line, " && ") { // set -e ignores a failure before &&
+			script += "[ $? = 0 ] || exit 1\n"
+		}
+	}
+	cmd := exec.Command("bash", "-c", script)
+	cmd.Dir = d.folder
+	cmd.Env = append(os.Environ(), "CLI="+clientProgram(d.t), "SERVER_PORT="+port, "FREE_PORT="+free, "GOTHROTTLE_SERVER="+env.server)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	cmd.SysProcAttr = guardProcess()
+	if err := startPinned(cmd); err != nil {
+		return err
+	}
+	timer := time.AfterFunc(5*time.Minute, func() { _ = cmd.Process.Kill() })
+	defer timer.Stop()
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("%q: %w: %s%s", lines, err, out.String(), errs.String())
+	}
+	got, want := strings.Join(strings.Fields(out.String()), " "), strings.Join(promised, " ")
+	if promised != nil && got != want {
+		return fmt.Errorf("%q print %q, the page says %q", lines, got, want)
+	}
+	return nil
+}
+
+// clientProgram returns the command-line client beside the server under test, else the one on PATH.
+func clientProgram(t testing.TB) string {
+	t.Helper()
+	for _, name := range []string{"redis-cli", "valkey-cli"} {
+		for _, path := range []string{filepath.Join(filepath.Dir(env.server), name), name} {
+			if found, err := exec.LookPath(path); err == nil {
+				return found
+			}
+		}
+	}
+	t.Fatal("no redis-cli or valkey-cli")
+	return ""
+}
+
+// comment is a remark after a line of a configuration file. The server's own files have none.
+var comment = regexp.MustCompile(`\s+# .*$`)
+
+// config starts a server with lines of a configuration file and sees that each setting of the module is in force.
+func (d *desk) config(lines []string) error {
+	file := filepath.Join(d.t.TempDir(), "redis.conf")
+	text := ""
+	for _, line := range lines {
+		text += comment.ReplaceAllString(d.here(line), "") + "\n"
+	}
+	require.NoError(d.t, os.WriteFile(file, []byte(text), 0o644))
+	o := options{bare: true, config: file, data: newData(d.t)}
+	if !strings.Contains(text, "loadmodule ") {
+		o.args = []string{"--loadmodule", env.module}
+	}
+	i, addr := launch(d.t, o)
+	defer i.kill()
+	s := &server{t: d.t, addr: addr, data: o.data, instance: i}
+	s.Client = s.client(options3)
+	var answer error
+	eventually(d.t, "the server answers or ends", func() bool {
+		if i.exited() {
+			answer = fmt.Errorf("the server ends with the lines %q: %s", lines, tail(i.log(), 5))
+			return true
+		}
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			return false
+		}
+		conn.Close()
+		return s.Ping(ctx).Err() == nil
+	})
+	if answer != nil {
+		return answer
+	}
+	if list := s.must("MODULE LIST"); !strings.Contains(list, "gothrottle") {
+		return fmt.Errorf("the lines %q load %s", lines, list)
+	}
+	return nil
+}
+
+// goProgram compiles and runs a Go snippet that makes one call and has the variables reply and err.
+func (d *desk) goProgram(b *block) error {
+	top, body := "", ""
+	for _, paragraph := range strings.Split(d.here(b.text()), "\n\n") {
+		if regexp.MustCompile(`^(type|func|const|var) `).MatchString(paragraph) {
+			top += paragraph + "\n"
+		} else {
+			body += paragraph + "\n"
+		}
+	}
+	program := "package main\n\nimport (\n\"context\"\n\"fmt\"\n\"time\"\n\n\"github.com/redis/go-redis/v9\"\n)\n\n" +
+		top + "func main() {\nctx := context.Background()\n" + body +
+		"if err != nil {\npanic(err)\n}\nfmt.Println(reply)\n}\n\nvar _ = time.Now\n"
+	file := filepath.Join(d.t.TempDir(), "main.go")
+	require.NoError(d.t, os.WriteFile(file, []byte(program), 0o644))
+	var errs bytes.Buffer
+	cmd := exec.Command("go", "run", file)
+	cmd.Dir, cmd.Stderr = d.folder, &errs
+	out, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, errs.String())
+	}
+	if got := strings.TrimSpace(string(out)); got != "[0 16 15 -1 2]" {
+		return fmt.Errorf("the program prints %s", got)
+	}
+	return nil
+}
