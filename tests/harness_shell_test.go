@@ -36,12 +36,16 @@ func newDesk(t testing.TB) *desk {
 	for _, folder := range []string{d.modules(), filepath.Join(d.folder, "build/out")} {
 		d.install(folder)
 	}
+	writeStandIns(t, d.programs())
 	d.server = start(t, options{args: []string{"--enable-module-command", "local"}})
 	return d
 }
 
 // modules returns the folder that stands for moduleFolder.
 func (d *desk) modules() string { return filepath.Join(filepath.Dir(d.folder), "modules") }
+
+// programs returns the folder of the stand-ins.
+func (d *desk) programs() string { return filepath.Join(filepath.Dir(d.folder), "programs") }
 
 func (d *desk) install(folder string) {
 	d.t.Helper()
@@ -68,31 +72,34 @@ func (d *desk) here(text string) string {
 	).Replace(text)
 }
 
-// The shell functions that stand for what a test cannot do as a user does it:
-//   - redis-cli, valkey-cli: the client of the server under test, with its port. An error reply is a failure.
-//   - git clone: copies the tree, because a test machine may have no git and no repository.
-//   - make run: another port; the server is stopped as soon as it answers a call.
-//
+// The programs that stand for what a test cannot do as a user does it. In the shell lines they come first on PATH.
 // What changes the machine is refused: a test elsewhere must run such lines.
-const shellFunctions = `
-redis-cli() { "$CLI" -e -p "$SERVER_PORT" "$@" </dev/null; }
-valkey-cli() { redis-cli "$@"; }
-git() {
-  [ "$#$1" = 3clone ] && mkdir "$3" || exit 1
-  tar -C "$2" --exclude="./$3" --exclude=./build/out -c . | tar -C "$3" -x
+var standIns = map[string]string{
+	// The client of the server under test, with its port. An error reply is a failure.
+	"redis-cli valkey-cli": `exec "$CLI" -e -p "$SERVER_PORT" "$@"`,
+	// git clone copies the tree: a test machine may have no git and no repository.
+	"git": `[ "$#$1" = 3clone ] && mkdir "$3" || exit 1
+tar -C "$2" --exclude="./$3" --exclude=./build/out -c . | tar -C "$3" -x`,
+	// make run gets a port. As soon as the server is ready, it gets a call and stops.
+	"make": `[ "$1" = run ] || exec "$REAL_MAKE" "$@"
+"$REAL_MAKE" "$@" "PORT=$FREE_PORT" >run.log 2>&1 &
+until grep -q ready run.log; do kill -0 $! || { cat run.log >&2; exit 1; }; sleep 0.1; done
+"$CLI" -e -p "$FREE_PORT" GO.THROTTLE user:42 15 30 60
+"$CLI" -p "$FREE_PORT" SHUTDOWN NOSAVE
+wait $!`,
+	"apt apt-get dpkg rpm dnf systemctl service docker kubectl helm sudo": `echo "a test elsewhere must run: $0" >&2
+exit 1`,
 }
-make() {
-  [ "$1" = run ] || { command make "$@"; return; }
-  command make "$@" "PORT=$FREE_PORT" >run.log 2>&1 &
-  until grep -q ready run.log; do kill -0 $! || { cat run.log >&2; exit 1; }; sleep 0.1; done
-  "$CLI" -e -p "$FREE_PORT" GO.THROTTLE user:42 15 30 60
-  "$CLI" -p "$FREE_PORT" SHUTDOWN NOSAVE
-  wait $!
+
+func writeStandIns(t testing.TB, folder string) {
+	t.Helper()
+	require.NoError(t, os.Mkdir(folder, 0o755))
+	for names, script := range standIns {
+		for _, name := range strings.Fields(names) {
+			require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte("#!/bin/bash\n"+script+"\n"), 0o755))
+		}
+	}
 }
-for name in apt apt-get dpkg rpm dnf systemctl service docker kubectl helm sudo git-push; do
-  eval "$name() { echo 'a test elsewhere must run: $name' >&2; exit 1; }"
-done
-`
 
 // shell runs lines by bash in the copy of the repository. promised are the words that the lines print, if any are
 // promised.
@@ -104,7 +111,7 @@ func (d *desk) shell(lines, promised []string) error {
 	}
 	_, port, _ := net.SplitHostPort(s.addr)
 	free := freePort(d.t)
-	script := "set -euo pipefail\n" + shellFunctions
+	script := "set -euo pipefail\n"
 	for _, line := range lines {
 		script += d.here(line) + "\n"
 		if strings.Contains(line, " && ") { // set -e ignores a failure before &&
@@ -113,7 +120,11 @@ func (d *desk) shell(lines, promised []string) error {
 	}
 	cmd := exec.Command("bash", "-c", script)
 	cmd.Dir = d.folder
-	cmd.Env = append(os.Environ(), "CLI="+clientProgram(d.t), "SERVER_PORT="+port, "FREE_PORT="+free, "GOTHROTTLE_SERVER="+env.server)
+	realMake, err := exec.LookPath("make")
+	if err != nil {
+		return err
+	}
+	cmd.Env = append(os.Environ(), "PATH="+d.programs()+":"+os.Getenv("PATH"), "REAL_MAKE="+realMake, "CLI="+clientProgram(d.t), "SERVER_PORT="+port, "FREE_PORT="+free, "GOTHROTTLE_SERVER="+env.server)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	cmd.SysProcAttr = guardProcess()

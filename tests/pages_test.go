@@ -22,7 +22,7 @@ import (
 //	"> call"           a conversation: its replies stand below each call, and "10 seconds later:" moves the clock
 //	settings           a server starts with these lines of a configuration file
 //	Go                 a program that makes the call of README.md and prints its reply
-//	all other lines    bash runs them in a copy of the repository: see shellFunctions in harness_shell_test.go
+//	all other lines    bash runs them in a copy of the repository: see standIns in harness_shell_test.go
 //
 // Calls of one section share a server. elsewhere names the lines that another test runs.
 var elsewhere = []place{
@@ -30,8 +30,9 @@ var elsewhere = []place{
 	{"README.md", "docker run ", "tests/pages_test.go", "func TestPages_dockerLines("},
 }
 
-// place is a line of a page, by its beginning, and the test that runs the line. A test in Go is proved by its function
-// and must name the page. A script is proved by a text in it, and make test-all must run the script.
+// place is a line of a page, by its beginning, and the test that runs the line. A line that begins with "#" is a
+// heading: the test runs all blocks of that section. A test in Go is proved by its function; the file must name the
+// page, and the heading if there is one. A script is proved by a text in it, and make test-all must run the script.
 type place struct{ page, line, file, proof string }
 
 // Every block of every page runs. A block that no runner knows fails, as a block does that is broken.
@@ -96,6 +97,12 @@ var goLine = regexp.MustCompile(`(?m)^(package|import|type|func) | := `)
 
 // run runs a block. used gets the lines of the table elsewhere that the block has.
 func (r *runner) run(b *block, used map[int]bool) error {
+	for i, e := range elsewhere {
+		if heading := strings.TrimLeft(e.line, "#"); e.page == b.page && heading == " "+b.section {
+			used[i] = true
+			return proved(e)
+		}
+	}
 	switch {
 	case goLine.MatchString(b.text()):
 		return r.desk.goProgram(b)
@@ -160,6 +167,9 @@ func proved(e place) error {
 	if strings.HasSuffix(e.file, "_test.go") {
 		if !strings.HasPrefix(e.proof, "func Test") || !strings.Contains(string(text), e.page) {
 			return fmt.Errorf("%s must have a test that reads %s", e.file, e.page)
+		}
+		if heading, found := strings.CutPrefix(strings.TrimLeft(e.line, "#"), " "); found && !strings.Contains(string(text), heading) {
+			return fmt.Errorf("%s must have a test that reads the section %q", e.file, heading)
 		}
 		return nil
 	}
@@ -229,6 +239,7 @@ func TestPages_elsewhereIsTrue(t *testing.T) {
 		{"README.md", "x", "tests/none_test.go", "func TestPages_dockerLines("},
 		{"README.md", "x", "tests/pages_test.go", "func Test" + "Pages_none("},
 		{"README.md", "x", "tests/pages_test.go", "place"},
+		{"README.md", "## No such " + "section", "tests/pages_test.go", "func TestPages_dockerLines("},
 		{"docs/" + "none.md", "x", "tests/pages_test.go", "func TestPages_dockerLines("},
 		{"README.md", "x", "build/test-docker.sh", "build/none.sh"},
 		{"README.md", "x", "build/run.sh", "build/module.sh"},
