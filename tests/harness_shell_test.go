@@ -160,7 +160,7 @@ func clientProgram(t testing.TB) string {
 // comment is a remark after a line of a configuration file. The server's own files have none.
 var comment = regexp.MustCompile(`\s+# .*$`)
 
-// config starts a server with lines of a configuration file and sees that each setting of the module is in force.
+// config starts a server with lines of a configuration file. Without a loadmodule line the module is loaded as well.
 func (d *desk) config(lines []string) error {
 	file := filepath.Join(d.t.TempDir(), "redis.conf")
 	text := ""
@@ -187,15 +187,13 @@ func (d *desk) config(lines []string) error {
 			return false
 		}
 		conn.Close()
-		return s.Ping(ctx).Err() == nil
+		err = s.Ping(ctx).Err()
+		return err == nil || strings.HasPrefix(err.Error(), "NOAUTH ")
 	})
-	if answer != nil {
-		return answer
+	if answer == nil && !strings.Contains(i.log(), "Module 'gothrottle' loaded") {
+		answer = fmt.Errorf("the lines %q do not load the module", lines)
 	}
-	if list := s.must("MODULE LIST"); !strings.Contains(list, "gothrottle") {
-		return fmt.Errorf("the lines %q load %s", lines, list)
-	}
-	return nil
+	return answer
 }
 
 // goProgram compiles and runs a Go snippet that makes one call and has the variables reply and err.

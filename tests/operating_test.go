@@ -1,0 +1,273 @@
+package tests
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// What docs/operating.md says of a server's life is tried on real servers here. operating_page_test.go compares the
+// page with the sources.
+
+// CONFIG REWRITE writes the module into the main file, unless its line stands there. So a line in an included file or on
+// the command line loads the module twice at the next start, and the server ends.
+func TestOperating_loadmoduleBelongsInTheMainFile(t *testing.T) {
+	included := configFile(t, "LOAD").config
+	for _, row := range []struct {
+		where  string
+		o      options
+		starts bool
+	}{
+		{"main file", configFile(t, "LOAD"), true},
+		{"included file", configFile(t, "include "+included), false},
+		{"command line", options{config: configFile(t, "").config}, false},
+	} {
+		s := start(t, row.o)
+		require.NoError(t, s.ConfigRewrite(ctx).Err())
+		require.NoError(t, s.ConfigRewrite(ctx).Err())
+		text, err := os.ReadFile(row.o.config)
+		require.NoError(t, err)
+		assert.Equal(t, 1, strings.Count(string(text), "\nloadmodule ")+strings.Count(string(text[:10]), "loadmodule"), row.where)
+		if row.starts {
+			assert.Equal(t, int64(0), s.restart(row.o).throttle("k", 1, 1, 60)[0], row.where)
+			continue
+		}
+		s.terminate()
+		log := refuse(t, row.o)
+		assert.Contains(t, log, "a module named gothrottle is loaded", row.where)
+		assert.Contains(t, log, "server aborting", row.where)
+		// To mend it, one of the two lines is deleted.
+		require.NoError(t, os.WriteFile(row.o.config, []byte(strings.ReplaceAll(string(text), "\nloadmodule ", "\n# loadmodule ")), 0o600))
+		start(t, row.o)
+	}
+}
+
+// MODULE LOAD lasts until the server ends, or is saved by CONFIG REWRITE.
+func TestOperating_moduleLoadIsSavedByARewrite(t *testing.T) {
+	o := configFile(t, "enable-module-command yes")
+	s := start(t, o)
+	s.must("MODULE LOAD " + env.module)
+	s = s.restart(o)
+	assert.ErrorContains(t, s.Do(ctx, "GO.THROTTLE", "k", 1, 1, 60).Err(), "unknown command")
+	s.must("MODULE LOAD " + env.module)
+	require.NoError(t, s.ConfigRewrite(ctx).Err())
+	assert.Equal(t, int64(0), s.restart(o).throttle("k", 1, 1, 60)[0])
+}
+
+// CONFIG SET holds until the restart, CONFIG REWRITE saves it.
+func TestOperating_settings(t *testing.T) {
+	o := configFile(t, "LOAD")
+	s := start(t, o)
+	settings := func() map[string]string { return s.ConfigGet(ctx, "gothrottle.*").Val() }
+	defaults := map[string]string{"gothrottle.policies": "", "gothrottle.top-keys": "0"}
+	require.Equal(t, defaults, settings())
+	for _, rewrite := range []bool{false, true} {
+		s.setPolicies("a QUOTA 1 1d")
+		s.must("CONFIG SET gothrottle.top-keys 7")
+		if rewrite {
+			require.NoError(t, s.ConfigRewrite(ctx).Err())
+		}
+		s = s.restart(o)
+		if !rewrite {
+			assert.Equal(t, defaults, settings())
+		}
+	}
+	assert.Equal(t, map[string]string{"gothrottle.policies": "a QUOTA 1 1d", "gothrottle.top-keys": "7"}, settings())
+	// Without the module the line ends the start.
+	s.terminate()
+	refuse(t, configFile(t, `gothrottle.policies "a QUOTA 1 1d"`))
+}
+
+// A full server: which policy refuses, and which forgets limiters.
+func TestOperating_eviction(t *testing.T) {
+	for policy, row := range map[string]struct{ refused, dataStays bool }{
+		"noeviction":   {true, true},
+		"allkeys-lru":  {false, false},
+		"volatile-lru": {false, true},
+		"volatile-ttl": {false, true},
+	} {
+		s := start(t, options{args: []string{"--maxmemory-policy", policy}})
+		for i := range 2000 {
+			s.throttle("limiter:"+strconv.Itoa(i), 9, 1, 360000)
+			s.Set(ctx, "data:"+strconv.Itoa(i), "x", 0)
+		}
+		s.must("GO.LEASE slots 9 3600 a")
+		used, err := strconv.ParseInt(s.info("memory", "used_memory"), 10, 64)
+		require.NoError(t, err)
+		const room = 200_000 // bytes less than is used: some hundred keys must go
+		require.NoError(t, s.ConfigSet(ctx, "maxmemory", strconv.FormatInt(used-room, 10)).Err())
+		err = s.Do(ctx, "GO.THROTTLE", "another", 9, 1, 360000, 0).Err()
+		if row.refused {
+			assert.ErrorContains(t, err, "OOM ", policy)
+			s.must("GO.THROTTLE_RO another 9 1 360000")
+			assert.Equal(t, "1", s.must("GO.RELEASE slots a"), policy)
+			assert.Zero(t, s.count("limiter:*")-2000, policy)
+			continue
+		}
+		assert.NoError(t, err, policy)
+		assert.Less(t, s.count("limiter:*"), 2000, "%s: limiters were evicted", policy)
+		assert.Equal(t, row.dataStays, s.count("data:*") == 2000, "%s: %d keys of data", policy, s.count("data:*"))
+		assert.NotEqual(t, "0", s.info("stats", "evicted_keys"), policy)
+	}
+}
+
+// count returns the number of keys of a pattern.
+func (s *server) count(pattern string) int { return len(s.Keys(ctx, pattern).Val()) }
+
+// Usage after a crash, by how the server saves.
+func TestOperating_persistence(t *testing.T) {
+	if env.image != "" {
+		t.Skip("the run with local servers has this test")
+	}
+	for what, row := range map[string]struct {
+		args []string
+		used int64 // units that are in use after the crash, of 2: one before SAVE and one after
+	}{
+		"nothing":     {nil, 0},
+		"RDB":         {[]string{"--save", "3600 1"}, 1},
+		"each second": {[]string{"--appendonly", "yes", "--appendfsync", "everysec"}, 2}, // the kernel has it: the process crashes, not the machine
+		"always":      {[]string{"--appendonly", "yes", "--appendfsync", "always"}, 2},
+	} {
+		o := options{args: row.args, data: newData(t)}
+		s := start(t, o)
+		s.throttle("k", 9, 1, 360000)
+		if what != "nothing" {
+			s.must("SAVE")
+		}
+		s.throttle("k", 9, 1, 360000)
+		at := s.expiry("k")
+		s.kill()
+		s = start(t, o)
+		assert.Equal(t, 10-row.used, s.throttle("k", 9, 1, 360000, 0)[2], what)
+		if row.used == 2 {
+			assert.Equal(t, at, s.expiry("k"), what)
+		}
+	}
+}
+
+// A promoted replica knows the usage. It needs the policies: settings are not replicated.
+func TestOperating_failover(t *testing.T) {
+	master, replica := startReplica(t)
+	for _, s := range []*server{master, replica} {
+		s.setPolicies("")
+	}
+	master.setPolicies("api QUOTA 2 1d")
+	master.must("GO.POLICY api:bob 2")
+	master.must("GO.LEASE slots 1 3600 a")
+	inStep(t, master, replica)
+	assert.Equal(t, master.expiry("api:bob"), replica.expiry("api:bob"))
+	master.kill()
+	require.NoError(t, replica.SlaveOf(ctx, "NO", "ONE").Err())
+	assert.ErrorContains(t, replica.Do(ctx, "GO.POLICY", "api:bob").Err(), "ERR no policy for the key 'api:bob'")
+	replica.setPolicies("api QUOTA 2 1d")
+	assert.Regexp(t, `^\[1 2 0 `, replica.must("GO.POLICY api:bob"))
+	assert.Regexp(t, ` 1\]$`, replica.must("GO.LEASE slots 1 3600 a"), "the lease is renewed")
+	assert.Regexp(t, ` 0\]$`, replica.must("GO.LEASE others 1 3600 a"), "a lease that was not sent is new")
+}
+
+// The file of a running server is replaced by install. The server goes on, and its restart loads the new file. cp would
+// write into the file that the server executes.
+func TestOperating_upgrade(t *testing.T) {
+	if env.image != "" {
+		t.Skip("the run with local servers has this test")
+	}
+	folder := t.TempDir()
+	module := filepath.Join(folder, "gothrottle.so")
+	replace := func(program ...string) (same bool) {
+		before, err := os.Stat(module)
+		require.NoError(t, err)
+		out, err := exec.Command(program[0], append(program[1:], env.module, module)...).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		after, err := os.Stat(module)
+		require.NoError(t, err)
+		return os.SameFile(before, after)
+	}
+	require.NoError(t, os.WriteFile(module, nil, 0o755))
+	assert.True(t, replace("cp"), "cp writes into the file")
+	o := options{module: module}
+	s := start(t, o)
+	assert.False(t, replace("install", "-m", "0755"), "install makes a new file")
+	assert.Equal(t, int64(0), s.throttle("k", 1, 1, 60)[0])
+	assert.Error(t, s.Do(ctx, "MODULE", "UNLOAD", "gothrottle").Err())
+	assert.Equal(t, int64(0), s.restart(o).throttle("k", 1, 1, 60)[0])
+}
+
+// Without the module limiters are plain keys, with their expiry.
+func TestOperating_goingBackToNoModule(t *testing.T) {
+	s := start(t, options{args: []string{"--save", "3600 1"}})
+	kinds := map[string]string{
+		"GO.THROTTLE limits:h 9 1 3600": "hash", "GO.WINDOW limits:w 9 3600": "zset",
+		"GO.QUOTA limits:q 9 3600": "string", "GO.LEASE limits:l 9 3600 a": "zset",
+	}
+	for call := range kinds {
+		s.must(call)
+	}
+	s = s.restart(options{bare: true, args: []string{"--save", "3600 1"}})
+	for call, kind := range kinds {
+		key := strings.Fields(call)[1]
+		assert.Equal(t, kind, s.Type(ctx, key).Val(), key)
+		assert.Greater(t, s.TTL(ctx, key).Val(), time.Minute, key)
+		assert.Equal(t, int64(1), s.Unlink(ctx, key).Val(), key)
+	}
+}
+
+// Too small an address space ends the server at the load. The page names what is enough.
+func TestOperating_addressSpace(t *testing.T) {
+	if env.image != "" {
+		t.Skip("the run with local servers has this test")
+	}
+	server := env.server
+	defer func() { env.server = server }()
+	for _, limit := range []struct {
+		kilobytes string
+		starts    bool
+	}{{"500000", false}, {"2000000", true}} {
+		env.server = filepath.Join(t.TempDir(), "server")
+		script := "#!/bin/bash\nulimit -v " + limit.kilobytes + " && exec " + server + ` "$@"` + "\n"
+		require.NoError(t, os.WriteFile(env.server, []byte(script), 0o755))
+		if limit.starts {
+			s := start(t, options{})
+			assert.Equal(t, int64(0), s.throttle("k", 1, 1, 60)[0])
+			continue
+		}
+		assert.Contains(t, refuse(t, options{}), "fatal error:", limit.kilobytes)
+	}
+}
+
+// A crash report has INFO gothrottle, and its last lines if the memory test is off.
+func TestOperating_crashReport(t *testing.T) {
+	if env.image != "" {
+		t.Skip("the run with local servers has this test")
+	}
+	for _, memcheck := range []string{"yes", "no"} {
+		s := start(t, options{args: []string{"--crash-memcheck-enabled", memcheck}})
+		s.throttle("k", 1, 1, 60)
+		require.NoError(t, s.instance.(*process).cmd.Process.Signal(syscall.SIGSEGV))
+		eventually(t, "the server has ended", s.exited)
+		assert.Contains(t, s.log(), "gothrottle_throttle_admitted:1", memcheck)
+		assert.Equal(t, memcheck == "no", strings.Contains(s.log(), "--check-system"), "memory test %s: the report is whole", memcheck)
+	}
+}
+
+// A call that the server refuses is no error of the module's counters.
+func TestOperating_refusalsAreNotCounted(t *testing.T) {
+	s := start(t, options{})
+	nobody := s.as("nobody", "~* -@all")
+	mayOrNot(t, false, nobody.do("GO.THROTTLE", "k", 1, 1, 60), "no permission")
+	s.must("CONFIG SET maxmemory 1")
+	require.ErrorContains(t, s.Do(ctx, "GO.THROTTLE", "k", 1, 1, 60).Err(), "OOM ")
+	assert.Equal(t, "0", s.counters()["gothrottle_throttle_errors"])
+	s.must("CONFIG SET maxmemory 0")
+	require.Error(t, s.Do(ctx, "GO.THROTTLE", "k", "x", 1, 60).Err())
+	assert.Equal(t, "1", s.counters()["gothrottle_throttle_errors"])
+	assert.NotEmpty(t, s.info("errorstats", "errorstat_OOM"))
+	assert.NotEmpty(t, s.info("errorstats", "errorstat_NOPERM"))
+}
