@@ -55,12 +55,13 @@ func (d *desk) install(folder string) {
 	require.NoError(d.t, os.WriteFile(filepath.Join(folder, "gothrottle.so"), module, 0o755))
 }
 
-// begin empties the server for a new section.
+// begin empties the server for a new section. It then has one limiter, limits:bob.
 func (d *desk) begin() {
 	d.server.must("FLUSHALL")
 	d.server.must("CONFIG RESETSTAT")
 	require.NoError(d.t, d.server.ConfigSet(ctx, "gothrottle.policies", pagePolicies).Err())
 	require.NoError(d.t, d.server.ConfigSet(ctx, "gothrottle.top-keys", "100").Err())
+	d.server.throttle("limits:bob", 9, 1, 3600)
 }
 
 // here returns a text with the places of this machine in place of those of the pages.

@@ -106,8 +106,8 @@ func (r *runner) run(b *block, used map[int]bool) error {
 	switch {
 	case goLine.MatchString(b.text()):
 		return r.desk.goProgram(b)
-	case len(b.lines) == 1 && isSyntax(b):
-		return nil
+	case len(b.lines) == 1 && strings.HasPrefix(b.first(), b.section+" "):
+		return checkSyntax(b)
 	case strings.HasPrefix(b.first(), "> ") || commandLine.MatchString(b.first()):
 		return r.talk.run(b.lines, b.replies)
 	}
@@ -181,11 +181,14 @@ func proved(e place) error {
 	return fmt.Errorf("no script runs %s", e.file)
 }
 
-// isSyntax says whether a block is the syntax of the command that its section is about.
-func isSyntax(b *block) bool {
-	return slices.ContainsFunc(commands.Table, func(c commands.Command) bool {
-		return c.Name == b.section && c.Syntax() == b.first()
-	})
+// checkSyntax compares a block with the syntax of the command that its section is about.
+func checkSyntax(b *block) error {
+	for _, c := range commands.Table {
+		if c.Name == b.section && c.Syntax() != b.first() {
+			return fmt.Errorf("%q, the syntax is %q", b.first(), c.Syntax())
+		}
+	}
+	return nil
 }
 
 // A block with one fault fails, whatever its kind; without the fault it runs.
@@ -210,7 +213,7 @@ func TestPages_aBrokenBlockFails(t *testing.T) {
 		{"docs/x.md", "Fence", "```\nredis-cli PING\n```\n", []string{"PING => PINGU", "redis-cli => redis_cli"}},
 		{"docs/x.md", "Configuration", "    loadmodule /usr/lib/redis/modules/gothrottle.so cl-throttle no\n    gothrottle.policies \"a QUOTA 1 1s\"\n    maxmemory 100mb\n",
 			[]string{"cl-throttle no => cl-throttle maybe", "modules/ => module/", "QUOTA => QUOTE", ".policies => .policy", "100mb => much", "loadmodule => load-module"}},
-		{"docs/x.md", "GO.INFO", "    GO.INFO key\n", []string{"key => key [key ...]"}},
+		{"docs/x.md", "GO.RELEASE", "    GO.RELEASE key id [id ...]\n", []string{" [id ...] => "}},
 		{"docs/x.md", "Go", "    rdb := redis.NewClient(&redis.Options{Addr: \"127.0.0.1:6379\"})\n    reply, err := rdb.Do(ctx, \"GO.THROTTLE\", \"k\", 15, 30, 60).Int64Slice()\n",
 			[]string{"NewClient => NewClients", "15, 30 => 14, 30"}},
 		{"docs/x.md", "Drop-in", "", []string{" => [Service]\n    LimitAS=infinity\n"}},
