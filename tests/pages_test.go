@@ -28,6 +28,10 @@ import (
 var elsewhere = []place{
 	{"README.md", "make image ", "build/test-docker.sh", "build/image.sh"},
 	{"README.md", "docker run ", "tests/pages_test.go", "func TestPages_dockerLines("},
+	{"docs/migrating.md", "### The swap", "tests/swap_test.go", "func TestSwap("},
+	{"docs/migrating.md", "### The swap with Sentinel or in a cluster", "tests/swap_test.go", "func TestSwap_sentinel("},
+	{"docs/migrating.md", "### The swap of one server", "tests/swap_test.go", "func TestSwap_oneServer("},
+	{"docs/migrating.md", "### The way back", "tests/swap_test.go", "func TestSwap_wayBack("},
 }
 
 // place is a line of a page, by its beginning, and the test that runs the line. A line that begins with "#" is a
