@@ -19,7 +19,7 @@ var rules = map[string]struct{ allowed, forbidden []string }{
 	"commands":       {[]string{"gothrottle/funnel"}, []string{"C", "unsafe", "time", "sync"}},
 	"cgo":            {[]string{"gothrottle/commands", "gothrottle/funnel", "gothrottle/cgo"}, []string{"time", "sync"}},
 	"module":         {[]string{"gothrottle/cgo"}, []string{"C", "unsafe", "gothrottle/cgo/fakehost"}},
-	"bench":          {[]string{"gonum.org/v1/plot"}, []string{"C", "unsafe"}},
+	"bench":          {[]string{"gothrottle/funnel", "gonum.org/v1/plot"}, []string{"C", "unsafe"}},
 	"bench/choosing": {[]string{"gothrottle/funnel", "gonum.org/v1/plot"}, []string{"C", "unsafe"}},
 	"deploy":         {nil, []string{"C", "unsafe"}},
 	"tests":          {[]string{"gothrottle/commands", "github.com/redis/go-redis/v9", "github.com/stretchr/testify"}, []string{"C", "unsafe"}},
