@@ -77,7 +77,8 @@ func (d *desk) here(text string) string {
 // What changes the machine is refused: a test elsewhere must run such lines.
 var standIns = map[string]string{
 	// The client of the server under test, with its port. An error reply is a failure.
-	"redis-cli valkey-cli": `exec "$CLI" -e -p "$SERVER_PORT" "$@"`,
+	"redis-cli valkey-cli": `case " $* " in *" -p "*|*" -h "*|*" -u "*|*" -s "*|*" --cluster "*) echo "a test elsewhere must run: $*" >&2; exit 1 ;; esac
+exec "$CLI" -e -p "$SERVER_PORT" "$@"`,
 	// git clone copies the tree: a test machine may have no git and no repository.
 	"git": `[ "$#$1" = 3clone ] && mkdir "$3" || exit 1
 tar -C "$2" --exclude="./$3" --exclude=./build/out -c . | tar -C "$3" -x`,
@@ -88,7 +89,7 @@ until grep -q ready run.log; do kill -0 $! || { cat run.log >&2; exit 1; }; slee
 "$CLI" -e -p "$FREE_PORT" GO.THROTTLE user:42 15 30 60
 "$CLI" -p "$FREE_PORT" SHUTDOWN NOSAVE
 wait $!`,
-	"apt apt-get dpkg rpm dnf systemctl service docker kubectl helm sudo": `echo "a test elsewhere must run: $0" >&2
+	"redis-server valkey-server redis-sentinel apt apt-get dpkg rpm dnf systemctl service docker kubectl helm sudo": `echo "a test elsewhere must run: $0" >&2
 exit 1`,
 }
 
@@ -102,9 +103,17 @@ func writeStandIns(t testing.TB, folder string) {
 	}
 }
 
+// strangePath is an absolute path of this machine, or of a user's home.
+var strangePath = regexp.MustCompile(`(?m)(?:^|[\s'"=<>:])((?:/(?:etc|var|usr|opt|lib|root|home|tmp|srv|run|boot)\b|~/)[^\s'"|]*)`)
+
 // shell runs lines by bash in the copy of the repository. promised are the words that the lines print, if any are
 // promised.
 func (d *desk) shell(lines, promised []string) error {
+	for _, path := range strangePath.FindAllStringSubmatch(d.here(strings.Join(lines, "\n")), -1) {
+		if !strings.HasPrefix(path[1], filepath.Dir(d.folder)) {
+			return fmt.Errorf("a test elsewhere must run lines with the path %s: %q", path[1], lines)
+		}
+	}
 	s := d.server
 	if slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, "MODULE LOAD") }) {
 		s = start(d.t, options{bare: true, args: []string{"--enable-module-command", "local"}})
@@ -132,7 +141,7 @@ func (d *desk) shell(lines, promised []string) error {
 	if err := startPinned(cmd); err != nil {
 		return err
 	}
-	timer := time.AfterFunc(5*time.Minute, func() { _ = cmd.Process.Kill() })
+	timer := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
 	defer timer.Stop()
 	if err := cmd.Wait(); err != nil {
 		return fmt.Errorf("%q: %w: %s%s", lines, err, out.String(), errs.String())

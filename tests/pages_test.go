@@ -222,7 +222,7 @@ func TestPages_aBrokenBlockFails(t *testing.T) {
 			[]string{"NewClient => NewClients", "15, 30 => 14, 30"}},
 		{"docs/x.md", "Drop-in", "", []string{" => [Service]\n    LimitAS=infinity\n"}},
 		{"docs/x.md", "YAML", "", []string{" => services:\n      redis:\n        image: x\n"}},
-		{"docs/x.md", "Machine", "", []string{" => apt-get install nothing\n", " => systemctl restart nothing\n", " => docker run nothing\n"}},
+		{"docs/x.md", "Machine", "", []string{" => apt-get install nothing\n", " => systemctl restart nothing\n", " => redis-cli -p 6380 PING\n", " => rm /etc/redis/6380.conf\n", " => redis-server --port 6380\n", " => docker run nothing\n"}},
 	} {
 		assert.NoError(t, r.page(c.page, "## "+c.section+"\n\n"+c.good), c.section)
 		for _, fault := range c.faults {
