@@ -39,7 +39,7 @@ bench-scaling: ## measure clusters and I/O threads: the figures of docs/scaling.
 pictures: ## draw the pictures of docs/choosing.md
 	@go -C bench run ./choosing ../docs
 
-image: ## build the Docker image (IMAGE=gothrottle:dev, GO_IMAGE=, SERVER_IMAGE=)
+image: ## build the Docker images (IMAGE=gothrottle:dev, INIT=gothrottle-init:dev, GO_IMAGE=, SERVER_IMAGE=, INIT_IMAGE=)
 	@build/docker-engine.sh run build/image.sh
 
 clean: ## remove what was built

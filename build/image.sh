@@ -1,6 +1,12 @@
 #!/bin/bash
-# Builds the Docker image.
+# Builds the Docker images: the server with the module, and the init container that copies the module.
 . "$(dirname "$0")/lib.sh"
 if standins_wanted; then build/standin-images.sh; fi
-"$DOCKER" build --build-arg "GO_IMAGE=$GO_IMAGE" --build-arg "SERVER_IMAGE=$SERVER_IMAGE" --tag "$IMAGE" . ||
-  die 'the image was not built. Where no image registry is reached, STANDIN=1 makes base images from Debian packages.'
+
+build_image() {
+  "$DOCKER" build --build-arg "GO_IMAGE=$GO_IMAGE" --build-arg "SERVER_IMAGE=$SERVER_IMAGE" \
+    --build-arg "INIT_IMAGE=$INIT_IMAGE" "$@" . ||
+    die 'the image was not built. Where no image registry is reached, STANDIN=1 makes base images from Debian packages.'
+}
+build_image --tag "$IMAGE"
+build_image --target init --tag "$INIT"

@@ -3,9 +3,11 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 IMAGE=${IMAGE:-gothrottle:dev}
-# These repeat the Dockerfile's defaults: the tests need the server image's name, and the stand-ins need both names.
+INIT=${INIT:-gothrottle-init:dev}
+# These repeat the Dockerfile's defaults: the tests need the server image's name, and the stand-ins need all names.
 GO_IMAGE=${GO_IMAGE:-golang:1.26-bookworm}
 SERVER_IMAGE=${SERVER_IMAGE:-redis:8-trixie}
+INIT_IMAGE=${INIT_IMAGE:-busybox:1.37}
 # The distribution's client fits the distribution's engine. Another client on PATH may not fit.
 DOCKER=${DOCKER:-$([ -x /usr/bin/docker ] && echo /usr/bin/docker || echo docker)}
 

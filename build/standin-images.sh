@@ -65,3 +65,16 @@ SH
     'ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' \
     'WORKDIR /data' 'EXPOSE 6379' 'ENTRYPOINT ["docker-entrypoint.sh"]' 'CMD ["redis-server"]'
 fi
+
+# A busybox that needs no library, with a link for each of its commands.
+if ! have_image "$INIT_IMAGE"; then
+  suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
+  have_busybox() { (cd "$work" && apt-get download -qq busybox-static >/dev/null 2>&1); }
+  # A new machine has no package lists.
+  have_busybox || { apt-get update -qq >/dev/null && have_busybox; } || die 'apt-get does not get busybox-static.'
+  mkdir -p "$work/$suite/tmp" "$work/$suite/usr/bin" "$work/$suite/usr/sbin" "$work/$suite/sbin"
+  chmod 1777 "$work/$suite/tmp"
+  dpkg-deb -x "$work"/busybox-static_*.deb "$work/$suite"
+  chroot "$work/$suite" /bin/busybox --install -s
+  import "$suite" "$INIT_IMAGE" 'ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' 'CMD ["sh"]'
+fi

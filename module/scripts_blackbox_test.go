@@ -51,28 +51,24 @@ func TestScript_testDockerTestsTheBuiltImage(t *testing.T) {
 	}
 }
 
-// make image builds from the base images that were asked for. It makes stand-ins for them only if
-// that was asked for, too.
+// make image builds the server and the init container from the base images that were asked for. It
+// makes stand-ins for them only if that was asked for, too.
 func TestScript_imageTakesTheBaseImages(t *testing.T) {
 	s := copyScripts(t, []string{"build/image.sh"}, []string{"build/standin-images.sh", "docker"})
-	build := "docker build --build-arg GO_IMAGE=a --build-arg SERVER_IMAGE=b --tag c ."
-	images := []string{"GO_IMAGE=a", "SERVER_IMAGE=b", "IMAGE=c"}
-	for _, row := range []struct {
-		env  string
-		want []string
-	}{
-		{"", []string{build}}, {"CI=true", []string{"standin-images.sh", build}}, {"STANDIN=1", []string{"standin-images.sh", build}},
-	} {
-		env := images
-		if row.env != "" {
-			env = append(slices.Clone(images), row.env)
+	const from = "docker build --build-arg GO_IMAGE=a --build-arg SERVER_IMAGE=b --build-arg INIT_IMAGE=c "
+	builds := []string{from + "--tag d .", from + "--target init --tag e ."}
+	images := []string{"GO_IMAGE=a", "SERVER_IMAGE=b", "INIT_IMAGE=c", "IMAGE=d", "INIT=e"}
+	for _, env := range []string{"", "CI=true", "STANDIN=1"} {
+		want, all := builds, images
+		if env != "" {
+			want, all = append([]string{"standin-images.sh"}, builds...), append(slices.Clone(images), env)
 		}
-		if calls, out, ok := s.run("build/image.sh", env...); !ok || !slices.Equal(calls, row.want) {
-			t.Errorf("%q: %t, %q, %s", row.env, ok, calls, out)
+		if calls, out, ok := s.run("build/image.sh", all...); !ok || !slices.Equal(calls, want) {
+			t.Errorf("%q: %t, %q, %s", env, ok, calls, out)
 		}
 	}
-	if _, out, ok := s.run("build/image.sh", "FAILING=docker"); ok || !strings.Contains(out, "the image was not built") {
-		t.Errorf("a failing build: %t, %s", ok, out)
+	if calls, out, ok := s.run("build/image.sh", "FAILING=docker"); ok || len(calls) != 1 || !strings.Contains(out, "the image was not built") {
+		t.Errorf("a failing build: %t, %q, %s", ok, calls, out)
 	}
 }
 

@@ -45,7 +45,7 @@ func copyScripts(t *testing.T, copied, programs []string) *scripts {
 		s.write(name, writesDown)
 	}
 	s.env = append(os.Environ(), "PATH="+s.path("bin")+":"+os.Getenv("PATH"), "CALLS="+s.path("calls"), "DOCKER=docker",
-		"CI=", "REQUIRE_DOCKER=", "STANDIN=", "PORT=", "CGO_ENABLED=", "CC=", "IMAGE=", "GO_IMAGE=", "SERVER_IMAGE=",
+		"CI=", "REQUIRE_DOCKER=", "STANDIN=", "PORT=", "CGO_ENABLED=", "CC=", "IMAGE=", "INIT=", "GO_IMAGE=", "SERVER_IMAGE=", "INIT_IMAGE=",
 		"GOTHROTTLE_SERVER=", "GOTHROTTLE_MODULE=", "GOTHROTTLE_IMAGE=", "GOTHROTTLE_BASE_IMAGE=", "GOTHROTTLE_DOCKER_CLI=")
 	return s
 }
@@ -256,42 +256,6 @@ func TestScript_dockerPublishesLocally(t *testing.T) {
 	}
 	if started == 0 {
 		t.Error("no script starts an engine")
-	}
-}
-
-// The image's entrypoint adds the module to the server's arguments, unless the user named the module
-// or the server is a sentinel. It leaves other programs alone.
-func TestScript_entrypointLoadsTheModule(t *testing.T) {
-	s := copyScripts(t, []string{"build/image-entrypoint.sh"}, []string{"docker-entrypoint.sh", "redis-server"})
-	const load = " --loadmodule /usr/lib/redis/modules/gothrottle.so"
-	for args, want := range map[string]string{
-		"":                                "redis-server" + load,
-		"--maxmemory 1gb":                 "redis-server --maxmemory 1gb" + load,
-		"/etc/redis.conf":                 "redis-server /etc/redis.conf" + load,
-		"redis-server --appendonly yes":   "redis-server --appendonly yes" + load,
-		"valkey-server":                   "valkey-server" + load,
-		"redis-server" + load + " x y":    "redis-server" + load + " x y",
-		"redis-server /s.conf --sentinel": "redis-server /s.conf --sentinel",
-		"redis-cli ping":                  "redis-cli ping",
-	} {
-		s.write("start", "#!/bin/sh\nexec build/image-entrypoint.sh "+args+"\n")
-		if calls, out, ok := s.run("start"); !ok || !slices.Equal(calls, []string{"docker-entrypoint.sh " + want}) {
-			t.Errorf("%q: %q, %s", args, calls, out)
-		}
-	}
-}
-
-// A program that is copied into the image may be executed, whatever the mode in the clone was.
-func TestDockerfile_copiedScriptsMayBeExecuted(t *testing.T) {
-	text := strings.Join(readLines(t, "Dockerfile"), "\n")
-	copied := regexp.MustCompile(`COPY --from=build /src/(\S+\.sh) `).FindAllStringSubmatch(text, -1)
-	for _, m := range copied {
-		if !strings.Contains(text, "chmod 0755 "+m[1]) {
-			t.Errorf("%s has the mode that it has in the clone", m[1])
-		}
-	}
-	if len(copied) != 1 {
-		t.Errorf("%d scripts are copied", len(copied))
 	}
 }
 

@@ -66,7 +66,7 @@ func TestVersion_ofGoIsTheSameEverywhere(t *testing.T) {
 			t.Errorf("%s names Go %s, go.mod names Go %s", name, got, want)
 		}
 	}
-	for _, image := range []string{"GO_IMAGE", "SERVER_IMAGE"} {
+	for _, image := range []string{"GO_IMAGE", "SERVER_IMAGE", "INIT_IMAGE"} {
 		if a, b := find("Dockerfile", "ARG "+image+"=(.*)"), find("build/lib.sh", image+`=\$\{`+image+`:-(.*)\}`); a != b {
 			t.Errorf("%s is %s in the Dockerfile and %s in build/lib.sh", image, a, b)
 		}
