@@ -65,3 +65,30 @@ func TestImage_isHealthyAndNotRoot(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []int64{0, 2, 0, -1, 7200}, reply)
 }
+
+// CONFIG REWRITE writes a loadmodule line into the configuration file. The container starts again all
+// the same: the entrypoint does not add a second one.
+func TestImage_startsAgainAfterConfigRewrite(t *testing.T) {
+	if env.image == "" {
+		t.Skip("only with GOTHROTTLE_IMAGE")
+	}
+	volume := newVolume(t).volume + ":/data"
+	mustDocker(t, "run", "--rm", "--pull=never", "--label", env.label, "-v", volume, "--entrypoint", "/bin/sh", env.image,
+		"-c", "echo dir /data >/data/server.conf")
+	c := runContainer(t, []string{"-v", volume}, env.image, "/data/server.conf")
+	throttle := func() string {
+		out, err := docker("exec", c.name, "sh", "-c",
+			"$(command -v redis-cli || command -v valkey-cli) -e GO.THROTTLE k 1 1 3600")
+		require.False(t, c.exited(), c.log())
+		if err != nil {
+			return ""
+		}
+		return strings.Join(strings.Fields(out), " ")
+	}
+	eventually(t, "the server answers", func() bool { return strings.HasPrefix(throttle(), "0 2 1 ") })
+	mustDocker(t, "exec", c.name, "sh", "-c", "$(command -v redis-cli || command -v valkey-cli) -e CONFIG REWRITE")
+	mustDocker(t, "restart", c.name)
+	eventually(t, "the server answers again", func() bool { return strings.HasPrefix(throttle(), "0 2 0 ") })
+	file := mustDocker(t, "exec", c.name, "cat", "/data/server.conf")
+	assert.Equal(t, 1, strings.Count(file, "loadmodule "), file)
+}
