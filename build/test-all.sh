@@ -3,4 +3,5 @@
 . "$(dirname "$0")/lib.sh"
 
 step test build/test.sh
+step test-deploy build/docker-engine.sh run build/test-deploy.sh
 echo 'make test-all: passed'

@@ -72,6 +72,41 @@ func TestScript_imageTakesTheBaseImages(t *testing.T) {
 	}
 }
 
+// The tests of what deploy/ ships run the images that were just built. They pull the server image only
+// if it is absent. Without docker-compose they fail where Docker is required, and else say what is not
+// run.
+func TestScript_testDeployRunsTheBuiltImages(t *testing.T) {
+	s := copyScripts(t, []string{"build/test-deploy.sh"}, []string{"build/image.sh", "docker", "docker-compose"})
+	s.write("bin/go", goWithSettings+"echo \"COMPOSE=$GOTHROTTLE_COMPOSE\" >>\"$CALLS\"\n")
+	s.write("bin/id", "#!/bin/sh\necho 1000\n")
+	s.write("go.mod", "go 1.26.0\n")
+	tests := []string{"go -C deploy test -count=1 -timeout 10m .", "GOTHROTTLE_BASE_IMAGE=base", "GOTHROTTLE_COMPOSE=docker-compose",
+		"GOTHROTTLE_DOCKER_CLI=docker", "GOTHROTTLE_IMAGE=ours", "GOTHROTTLE_INIT=first", "COMPOSE=docker-compose"}
+	images := []string{"IMAGE=ours", "INIT=first", "SERVER_IMAGE=base"}
+	for _, absent := range []bool{false, true} {
+		want := []string{"go version", "COMPOSE=", "image.sh", "docker image inspect base"}
+		if absent {
+			s.write("bin/docker", writesDown+"[ \"$1\" != image ]\n")
+			want = append(want, "docker pull base")
+		}
+		if calls, out, ok := s.run("build/test-deploy.sh", images...); !ok || !slices.Equal(calls, append(want, tests...)) {
+			t.Errorf("%t, %q, %s", ok, calls, out)
+		}
+	}
+	if err := os.Remove(s.path("bin/docker-compose")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := exec.LookPath("docker-compose"); err == nil {
+		return // This machine has one on PATH, and the script finds it.
+	}
+	if calls, out, ok := s.run("build/test-deploy.sh", images...); !ok || calls[len(calls)-1] != "COMPOSE=" || !strings.Contains(out, "NOT run") {
+		t.Errorf("without docker-compose: %t, %q, %s", ok, calls, out)
+	}
+	if calls, out, ok := s.run("build/test-deploy.sh", append(images, "REQUIRE_DOCKER=1")...); ok || !strings.Contains(out, "docker-compose is needed") {
+		t.Errorf("docker-compose is required: %q, %s", calls, out)
+	}
+}
+
 // The service of a package that is installed must not start. The file that prevents this is there only
 // during the installation. A file of the machine's owner stays.
 func TestScript_installedServiceDoesNotStart(t *testing.T) {

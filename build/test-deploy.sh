@@ -1,0 +1,17 @@
+#!/bin/bash
+# Checks the compose file, the Kubernetes manifests and the Helm values, and runs them in Docker.
+# docker-engine.sh runs this script with a Docker engine.
+. "$(dirname "$0")/lib.sh"
+need_go
+build/image.sh
+# The tests pull no image.
+have_image "$SERVER_IMAGE" || "$DOCKER" pull "$SERVER_IMAGE"
+compose=docker-compose
+have "$compose" || ! can_install || apt_install "$compose" || true
+if ! have "$compose"; then
+  docker_required && die 'docker-compose is needed: please install it.'
+  echo 'gothrottle: there is no docker-compose: the compose file is checked and NOT run' >&2
+  compose=
+fi
+GOTHROTTLE_COMPOSE=$compose GOTHROTTLE_DOCKER_CLI=$DOCKER GOTHROTTLE_IMAGE=$IMAGE GOTHROTTLE_INIT=$INIT \
+  GOTHROTTLE_BASE_IMAGE=$SERVER_IMAGE go -C deploy test -count=1 -timeout 10m .
