@@ -6,11 +6,11 @@ need_go
 build/image.sh
 # The tests pull no image.
 have_image "$SERVER_IMAGE" || "$DOCKER" pull "$SERVER_IMAGE"
-compose=docker-compose
-have "$compose" || ! can_install || apt_install "$compose" || true
+compose=${COMPOSE:-docker-compose}
+have "$compose" || ! can_install || apt_install docker-compose || true
 if ! have "$compose"; then
-  docker_required && die 'docker-compose is needed: please install it.'
-  echo 'gothrottle: there is no docker-compose: the compose file is checked and NOT run' >&2
+  docker_required && die "$compose is needed: please install docker-compose."
+  echo "gothrottle: there is no $compose: the compose file is checked and NOT run" >&2
   compose=
 fi
 GOTHROTTLE_COMPOSE=$compose GOTHROTTLE_DOCKER_CLI=$DOCKER GOTHROTTLE_IMAGE=$IMAGE GOTHROTTLE_INIT=$INIT \

@@ -45,8 +45,8 @@ func copyScripts(t *testing.T, copied, programs []string) *scripts {
 		s.write(name, writesDown)
 	}
 	s.env = append(os.Environ(), "PATH="+s.path("bin")+":"+os.Getenv("PATH"), "CALLS="+s.path("calls"), "DOCKER=docker",
-		"CI=", "REQUIRE_DOCKER=", "STANDIN=", "PORT=", "CGO_ENABLED=", "CC=", "IMAGE=", "INIT=", "GO_IMAGE=", "SERVER_IMAGE=", "INIT_IMAGE=",
-		"GOTHROTTLE_SERVER=", "GOTHROTTLE_MODULE=", "GOTHROTTLE_IMAGE=", "GOTHROTTLE_BASE_IMAGE=", "GOTHROTTLE_DOCKER_CLI=")
+		"CI=", "COMPOSE=", "REQUIRE_DOCKER=", "STANDIN=", "PORT=", "CGO_ENABLED=", "CC=", "IMAGE=", "INIT=", "GO_IMAGE=", "SERVER_IMAGE=", "INIT_IMAGE=",
+		"GOTHROTTLE_SERVER=", "GOTHROTTLE_MODULE=", "GOTHROTTLE_IMAGE=", "GOTHROTTLE_INIT=", "GOTHROTTLE_BASE_IMAGE=", "GOTHROTTLE_COMPOSE=", "GOTHROTTLE_DOCKER_CLI=")
 	return s
 }
 
