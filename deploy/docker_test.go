@@ -113,15 +113,12 @@ func newPod(t *testing.T, i images, m manifests) *pod {
 			continue
 		}
 		folder := t.TempDir()
-		for _, open := range []string{filepath.Dir(folder), folder} {
-			if err := os.Chmod(open, 0o755); err != nil {
-				t.Fatal(err)
-			}
-		}
+		readable(t, folder, 0o755)
 		for name, text := range m.config.Data {
 			if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil {
 				t.Fatal(err)
 			}
+			readable(t, filepath.Join(folder, name), 0o644)
 		}
 		p.from[volume.Name] = folder
 	}
@@ -129,6 +126,14 @@ func newPod(t *testing.T, i images, m manifests) *pod {
 		empty(claim.Name)
 	}
 	return p
+}
+
+// readable sets the mode of a file or folder, whatever the umask is. The pod's user is another one.
+func readable(t *testing.T, path string, mode os.FileMode) {
+	t.Helper()
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // args returns the arguments of docker run for a container of the pod.
