@@ -60,11 +60,11 @@ func (c *clock) write(frozen, micros int64) {
 	require.NoError(c.t, err)
 }
 
-// compile makes a shared library of a C file in testdata.
+// compile makes a shared library for the server of a C file in testdata.
 func compile(t testing.TB, source string) string {
 	t.Helper()
 	library := filepath.Join(t.TempDir(), source+".so")
-	out, err := exec.Command("cc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-shared", "-fPIC", "-o", library,
+	out, err := exec.Command(env.cc, "-std=gnu11", "-O1", "-Wall", "-Wextra", "-shared", "-fPIC", "-o", library,
 		filepath.Join("testdata", source)).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return library

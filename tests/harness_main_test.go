@@ -7,6 +7,8 @@
 //
 //	GOTHROTTLE_MODULE      the shared object (default ../build/out/gothrottle.so)
 //	GOTHROTTLE_SERVER      the server (default redis-server, else valkey-server, on PATH)
+//	GOTHROTTLE_GOARCH      the server's architecture (default: that of this machine)
+//	GOTHROTTLE_CC          a C compiler for it (default cc)
 //	GOTHROTTLE_IMAGE       if set, servers are containers of this image instead
 //	GOTHROTTLE_BASE_IMAGE  the server image without the module, with GOTHROTTLE_IMAGE
 //	GOTHROTTLE_DOCKER_CLI  the docker command (default /usr/bin/docker, else on PATH)
@@ -21,6 +23,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 )
@@ -29,6 +32,8 @@ import (
 var env struct {
 	module    string // path of the module as the server sees it
 	server    string // server binary, on this machine or in the image
+	goarch    string // architecture of the server and of what it loads
+	cc        string // C compiler for goarch
 	image     string // image with the module; empty when servers are local processes
 	baseImage string // image without it
 	docker    string // docker CLI
@@ -75,6 +80,8 @@ func readEnv() error {
 		return fmt.Errorf("%s is not executable: the server would refuse to load it", module)
 	}
 	env.module = module
+	env.goarch = cmp.Or(os.Getenv("GOTHROTTLE_GOARCH"), runtime.GOARCH)
+	env.cc = cmp.Or(os.Getenv("GOTHROTTLE_CC"), "cc")
 	for _, name := range []string{os.Getenv("GOTHROTTLE_SERVER"), "redis-server", "valkey-server"} {
 		if name == "" {
 			continue

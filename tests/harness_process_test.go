@@ -162,7 +162,7 @@ func buildPanicking(t *testing.T) string {
 	module := filepath.Join(t.TempDir(), "gothrottle.so")
 	build := exec.Command("go", "build", "-buildmode=c-shared", "-buildvcs=false",
 		"-tags", "gothrottle_panic", "-o", module, "gothrottle/module")
-	build.Env = append(os.Environ(), "CGO_ENABLED=1")
+	build.Env = append(os.Environ(), "CGO_ENABLED=1", "GOARCH="+env.goarch, "CC="+env.cc)
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.NoError(t, os.Chmod(module, 0o755)) // the server loads only executable files
