@@ -1,0 +1,75 @@
+#!/bin/bash
+# The module for arm64 on a machine of another kind: the Go tests and all black-box tests, with arm64 programs under
+# qemu. The black-box tests, which replay the conformance cases of redis-cell too, run natively against a server of
+# Debian for arm64. qemu can do all that they need, so none is left out.
+. "$(dirname "$0")/lib.sh"
+need_go
+if [ "$(go env GOHOSTARCH)" = arm64 ]; then
+  echo 'test-arm64: nothing to do. This machine is arm64, so make test has tested the module for arm64.'
+  exit
+fi
+
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/gothrottle
+# Debian 12 has Redis 7.0, the oldest server that the module supports.
+suite=bookworm
+export QEMU_LD_PREFIX=$cache/arm64-$suite
+
+mirror() { apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Label: Debian' | head -n 1; }
+
+# Unpacks the server and its libraries. apt uses lists of its own, so the packages of this machine stay as they are.
+fetch_server() (
+  key=/usr/share/keyrings/debian-archive-keyring.gpg
+  { have apt-get && have dpkg-deb && [ -r "$key" ]; } || die 'an arm64 server is needed, and only Debian can unpack one.'
+  [ -n "$(mirror)" ] || ! can_install || apt-get update -qq >&2 || true
+  uri=$(mirror)
+  [ -n "$uri" ] || die "an arm64 server is needed, and apt knows no mirror of Debian: try 'apt-get update'."
+  mkdir -p "$cache"
+  work=$(mktemp -d -p "$cache")
+  trap 'rm -rf "$work"' EXIT
+  mkdir -p "$work/lists/partial" "$work/archives/partial" "$work/tree"
+  : >"$work/status"
+  echo "deb [signed-by=$key] $uri $suite main" >"$work/sources.list"
+  apt=(apt-get -qq -y -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o APT::Sandbox::User=root
+    -o Dir::State::Lists="$work/lists" -o Dir::State::status="$work/status" -o Dir::Cache="$work"
+    -o Dir::Etc::sourcelist="$work/sources.list" -o Dir::Etc::sourceparts=/dev/null
+    -o Dir::Etc::preferencesparts=/dev/null -o Acquire::Languages=none)
+  "${apt[@]}" update && "${apt[@]}" --no-install-recommends --download-only install redis-server >/dev/null ||
+    die 'the arm64 server could not be fetched: what apt says is above.'
+  for package in "$work"/archives/*.deb; do dpkg-deb -x "$package" "$work/tree"; done
+  mv -T "$work/tree" "$QEMU_LD_PREFIX"
+)
+
+have qemu-aarch64-static || ! can_install || apt_install qemu-user-static || true
+have qemu-aarch64-static || die 'qemu-aarch64-static is needed: please install qemu-user-static.'
+[ -d "$QEMU_LD_PREFIX" ] || fetch_server
+
+GOARCH=arm64 build/module.sh
+module=$PWD/build/out/arm64/gothrottle.so
+# Some arm64 kernels have pages of 64 KiB. They map no segment with a smaller alignment.
+readelf -lW "$module" | awk '$1 == "LOAD" { n++; small += $NF != "0x10000" } END { exit !n || small }' ||
+  die "a segment of $module is not aligned to 64 KiB."
+build/arm64-server.sh --version
+
+# Not exported: the black-box tests themselves are compiled for this machine.
+cc=$(GOARCH=arm64 && need_cross_cc && echo "$CC")
+
+# -short: a tenth of the random calls. They are decided by the Go code that runs in full on this machine.
+unit_tests() {
+  GOARCH=arm64 CGO_ENABLED=1 CC=$cc go test -count=1 -short -exec qemu-aarch64-static ./funnel/... ./commands ./cgo/...
+}
+# One core runs the Go tests meanwhile. set -m makes them a process group, so that none of them is left behind.
+log=$(mktemp)
+set -m
+unit_tests >"$log" 2>&1 &
+units=$!
+set +m
+trap 'kill -- "-$units" 2>/dev/null || true; rm -f "$log"' EXIT
+
+GOTHROTTLE_MODULE=$module GOTHROTTLE_SERVER=$PWD/build/arm64-server.sh GOTHROTTLE_GOARCH=arm64 GOTHROTTLE_CC=$cc \
+  go test -count=1 -timeout 15m ./tests/...
+wait "$units" || {
+  cat "$log"
+  die 'Go tests failed on arm64: their output is above.'
+}
+cat "$log"
+echo 'test-arm64: passed (Go tests and black-box tests on arm64)'
