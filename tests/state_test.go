@@ -233,7 +233,7 @@ func TestState_lockoutsAtTheEndsOfTheirRangeAreAccepted(t *testing.T) {
 
 // No call leaks memory of the server.
 func TestState_noCallLeaksMemory(t *testing.T) {
-	s := start(t, options{})
+	s := start(t, options{args: []string{"--slowlog-log-slower-than", "-1"}}) // its entries are memory in use
 	used := func() int {
 		n, err := strconv.Atoi(s.info("memory", "used_memory"))
 		require.NoError(t, err)

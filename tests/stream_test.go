@@ -133,8 +133,9 @@ func TestStream_expiredKeyIsDeletedByTheServer(t *testing.T) {
 	st := s.replicate()
 	require.NoError(t, s.Do(ctx, "DEBUG", "SET-ACTIVE-EXPIRE", 0).Err())
 	s.throttle("k", 0, 1, 3600)
-	s.PExpire(ctx, "k", time.Millisecond)
-	time.Sleep(5 * time.Millisecond)
+	// PEXPIRE itself deletes a key whose time is over before PEXPIRE has ended.
+	s.PExpire(ctx, "k", 50*time.Millisecond)
+	time.Sleep(55 * time.Millisecond)
 	st.since()
 	assert.Equal(t, []int64{0, 1, 1, -1, 0}, s.throttle("k", 0, 1, 3600, 0))
 	assert.Equal(t, []string{"DEL k"}, texts(st.since()))
