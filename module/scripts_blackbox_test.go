@@ -31,6 +31,34 @@ func TestScript_testServerTestsTheBuiltModule(t *testing.T) {
 	}
 }
 
+// make test-monitoring installs what is missing, builds the module and tests just this file. Its arguments reach the test.
+func TestScript_testMonitoringTestsTheBuiltModule(t *testing.T) {
+	programs := []string{"prometheus", "promtool", "prometheus-redis-exporter", "curl", "redis-cli"}
+	s := copyScripts(t, []string{"build/test-monitoring.sh"}, append(programs, "build/module.sh"))
+	s.write("bin/go", goWithSettings)
+	s.write("bin/id", "#!/bin/sh\necho 1000\n") // may install nothing
+	s.write("build/server.sh", "#!/bin/sh\necho some-server\n")
+	s.write("go.mod", "go 1.26.0\n")
+	s.write("start", "#!/bin/sh\nexec build/test-monitoring.sh -run X\n")
+	want := []string{"go version", "module.sh", "go -C deploy test -count=1 -timeout 10m ./monitoring/ -run X",
+		"GOTHROTTLE_MONITORED=build/out/gothrottle.so", "GOTHROTTLE_SERVER=some-server"}
+	if calls, out, ok := s.run("start"); !ok || !slices.Equal(calls, want) {
+		t.Errorf("%t, %q, %s", ok, calls, out)
+	}
+	text, _ := os.ReadFile(s.path("build/test-monitoring.sh"))
+	s.write("build/test-monitoring.sh", strings.NewReplacer("have curl", "have absent", "curl redis-cli", "absent redis-cli").Replace(string(text)))
+	if calls, out, ok := s.run("start"); ok || len(calls) > 1 || !strings.Contains(out, "absent is needed: please install the packages prometheus,") {
+		t.Errorf("without a program: %q, %s", calls, out)
+	}
+	lib, _ := os.ReadFile(s.path("build/lib.sh"))
+	s.write("build/lib.sh", strings.Replace(string(lib), "/usr/sbin/policy-rc.d", s.path("policy-rc.d"), 1))
+	s.write("bin/id", "#!/bin/sh\necho 0\n")
+	s.write("bin/apt-get", writesDown)
+	if calls, out, _ := s.run("start"); len(calls) != 3 || !strings.HasSuffix(calls[2], " prometheus prometheus-redis-exporter curl") {
+		t.Errorf("as root: %q, %s", calls, out)
+	}
+}
+
 // make test-docker builds the image and tests just this image. It pulls the server image only if the
 // server image is absent.
 func TestScript_testDockerTestsTheBuiltImage(t *testing.T) {

@@ -31,6 +31,8 @@ var elsewhere = []place{
 	{"docs/migrating.md", "### The swap", "tests/swap_test.go", "func TestSwap("},
 	{"docs/migrating.md", "### The swap with Sentinel or in a cluster", "tests/swap_test.go", "func TestSwap_sentinel("},
 	{"docs/migrating.md", "### The swap of one server", "tests/swap_test.go", "func TestSwap_oneServer("},
+	{"docs/monitoring.md", "# Set it up", "deploy/monitoring/panels_test.go", "func TestStack_everyPanelShowsTheTraffic("},
+	{"docs/monitoring.md", "# Without Prometheus", "deploy/monitoring/page_test.go", "func TestPage_withoutPrometheus("},
 	{"docs/migrating.md", "### The way back", "tests/swap_test.go", "func TestSwap_wayBack("},
 }
 
