@@ -14,7 +14,7 @@ import (
 // which dpkg-deb unpacks nothing. readelf shows one segment.
 func arm64Scripts(t *testing.T) *scripts {
 	s := copyScripts(t, []string{"build/test-arm64.sh", "build/arm64-server.sh"},
-		[]string{"build/module.sh", "qemu-aarch64-static", "aarch64-linux-gnu-gcc", "dpkg-deb"})
+		[]string{"qemu-aarch64-static", "aarch64-linux-gnu-gcc", "dpkg-deb"})
 	// Debian's keys need not be on the machine that runs this test.
 	text, err := os.ReadFile(s.path("build/test-arm64.sh"))
 	if err != nil {
@@ -35,6 +35,7 @@ test*)
   ;;
 esac
 `)
+	s.write("build/module.sh", strings.Replace(writesDown, "$*", "for ${GOARCH-}", 1))
 	s.write("bin/readelf", "#!/bin/sh\necho '  LOAD 0x0 0x0 0x0 0x1 0x1 R E' ${ALIGN:-0x10000}\n")
 	s.write("bin/apt-get", `#!/bin/sh
 for a; do
@@ -63,7 +64,7 @@ func TestScript_testArm64RunsBothKindsOfTests(t *testing.T) {
 		if !ok || !strings.Contains(out, "test-arm64: passed") {
 			t.Fatalf("%q, %s", calls, out)
 		}
-		for _, want := range []string{"module.sh", arm64Units, arm64BlackBox} {
+		for _, want := range []string{"module.sh for arm64", arm64Units, arm64BlackBox} {
 			if !slices.Contains(calls, want) {
 				t.Errorf("no %q in %q", want, calls)
 			}
