@@ -78,6 +78,17 @@ need_cross_cc() {
   have "$CC" || die "the cross compiler $CC is needed: please install gcc-$machine and libc6-dev-$GOARCH-cross."
 }
 
+# The module's version. module/main.go has it.
+module_version() { sed -n 's/^const version = "\(.*\)"$/\1/p' module/main.go; }
+
+# The time of all files in packages, in Unix seconds: SOURCE_DATE_EPOCH, else the date of the last commit, else, for
+# sources without git, the beginning of 2026.
+source_date() {
+  local git=(git -c safe.directory='*')
+  if [ -z "${SOURCE_DATE_EPOCH:-}" ] && [ -e .git ]; then SOURCE_DATE_EPOCH=$("${git[@]}" log -1 --format=%ct 2>/dev/null || true); fi
+  echo "${SOURCE_DATE_EPOCH:-1767225600}"
+}
+
 # step NAME CMD ...  runs a part of the script that sources this file. If CMD fails, the script names the part and fails.
 step() {
   local name=$1

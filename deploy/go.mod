@@ -4,6 +4,8 @@ go 1.26.0
 
 tool github.com/goreleaser/nfpm/v2/cmd/nfpm
 
+require github.com/CycloneDX/cyclonedx-go v0.12.0
+
 require (
 	github.com/compose-spec/compose-go/v2 v2.16.2
 	github.com/redis/go-redis/v9 v9.23.0

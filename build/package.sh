@@ -1,0 +1,68 @@
+#!/bin/bash
+# Builds the module for amd64 and arm64 and packs it into build/out/packages: .deb, .rpm and .tar.gz, an SBOM for each
+# architecture, SHA256SUMS. The same sources and the same tools give the same bytes.
+. "$(dirname "$0")/lib.sh"
+need_go
+
+VERSION=$(module_version)
+# The oldest C library that the module loads with. A test reads the true one from the module.
+GLIBC=2.34
+SOURCE_DATE_EPOCH=$(source_date)
+export VERSION GLIBC SOURCE_DATE_EPOCH
+
+out=$PWD/build/out/packages
+tools=$PWD/build/out/tools
+rm -rf "$out"
+mkdir -p "$out" "$tools"
+# TOOLS_GOCACHE: a test builds the module with an empty cache and need not build the tools anew.
+GOCACHE=${TOOLS_GOCACHE:-$(go env GOCACHE)} GOARCH='' \
+  go -C deploy build -buildvcs=false -o "$tools/" github.com/goreleaser/nfpm/v2/cmd/nfpm ./packaging/sbom
+
+# Debian's machine-readable form of the licences. The module holds Go's runtime and standard library.
+copyright() {
+  licence() { echo "License: $1" && sed 's/^$/./; s/^/ /' "$2"; }
+  echo 'Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/'
+  echo 'Upstream-Name: gothrottle'
+  printf '\nFiles: *\nCopyright: %s\n' "$(sed -n 's/^Copyright (c) //p' LICENSE)"
+  licence Expat LICENSE
+  printf '\nFiles: usr/lib/redis/modules/gothrottle.so\nCopyright: 2009 The Go Authors\n'
+  echo 'Comment: Go'\''s runtime and standard library are part of this file.'
+  licence BSD-3-clause "$(go env GOROOT)/LICENSE"
+}
+
+# install_files TREE SO  fills the tree that every package installs. The modes do not depend on the umask.
+install_files() {
+  local tree=$1 so=$2 doc=$1/usr/share/doc/gothrottle
+  install -D -m 0755 "$so" "$tree/usr/lib/redis/modules/gothrottle.so"
+  install -D -m 0644 deploy/packaging/gothrottle.conf "$tree/usr/share/gothrottle/gothrottle.conf"
+  install -D -m 0644 deploy/systemd/gothrottle.conf "$tree/usr/share/gothrottle/systemd-drop-in.conf"
+  install -D -m 0644 deploy/packaging/README "$doc/README"
+  copyright >"$doc/copyright"
+  gzip -9n <CHANGELOG.md >"$doc/changelog.gz"
+  chmod 0644 "$doc"/*
+  find "$tree" -type d -exec chmod 0755 {} +
+  find "$tree" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
+}
+
+pack() {
+  local tree=$work/$ARCH name=gothrottle-$VERSION-linux-$ARCH so kind
+  so=$(GOARCH=$ARCH build/module.sh | sed -n 's/^built //p')
+  install_files "$tree" "$so"
+  for kind in deb rpm; do
+    TREE=$tree "$tools/nfpm" package --config deploy/packaging/nfpm.yaml --packager "$kind" --target "$out/" >"$work/log" ||
+      die "$(cat "$work/log")"
+  done
+  # Without folders: the archive must not change the modes of folders that exist.
+  (cd "$tree" && find usr -type f | sort | tar --files-from=- --format=gnu --owner=0 --group=0 --numeric-owner -c) |
+    gzip -9n >"$out/$name.tar.gz"
+  "$tools/sbom" -module "$so" -version "$VERSION" >"$out/$name.cdx.json"
+}
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+for ARCH in amd64 arm64; do
+  export ARCH
+  pack
+done
+(cd "$out" && sha256sum -- * >"$work/sums" && mv "$work/sums" SHA256SUMS && chmod 0644 ./*)
+echo "packed $(cd "$out" && echo *)"
