@@ -89,6 +89,27 @@ source_date() {
   echo "${SOURCE_DATE_EPOCH:-1767225600}"
 }
 
+CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/gothrottle
+
+# A new folder for Debian trees. It is in the cache and not in /tmp: /tmp may be mounted nodev, and debootstrap makes
+# devices.
+work_folder() { mkdir -p "$CACHE" && mktemp -d -p "$CACHE"; }
+
+# bootstrap SUITE PACKAGES TREE  makes a Debian tree with these packages, which are separated by commas. The .deb files
+# are kept for the next time. They come from the mirror that this machine's apt uses, if it is Debian's.
+bootstrap() {
+  local suite=$1 packages=$2 tree=$3 debs=$CACHE/debs-$1 mirror
+  have debootstrap || apt_install debootstrap
+  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Label: Debian' | head -n 1)
+  mkdir -p "$debs"
+  debootstrap --variant=minbase --include="$packages" --cache-dir="$debs" "$suite" "$tree" \
+    ${mirror:+"$mirror"} >"$tree.log" 2>&1 || {
+    tail -n 20 "$tree.log" >&2
+    die "debootstrap of $suite failed: its last lines are above."
+  }
+  rm -f "$tree"/var/cache/apt/archives/*.deb
+}
+
 # step NAME CMD ...  runs a part of the script that sources this file. If CMD fails, the script names the part and fails.
 step() {
   local name=$1

@@ -4,26 +4,8 @@
 # gothrottle.standin, so that nobody takes it for the official image.
 . "$(dirname "$0")/lib.sh"
 
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/gothrottle
-# The folder is in the cache and not in /tmp: /tmp may be mounted nodev, and debootstrap makes devices.
-mkdir -p "$cache"
-work=$(mktemp -d -p "$cache")
+work=$(work_folder)
 trap 'rm -rf --one-file-system "$work"' EXIT
-
-# The mirror that this machine's apt uses, if it is Debian's.
-mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Label: Debian' | head -n 1)
-
-bootstrap() {
-  local suite=$1 packages=$2
-  have debootstrap || apt_install debootstrap
-  mkdir -p "$cache/debs-$suite"
-  debootstrap --variant=minbase --include="$packages" --cache-dir="$cache/debs-$suite" "$suite" "$work/$suite" \
-    ${mirror:+"$mirror"} >"$work/log" 2>&1 || {
-    tail -n 20 "$work/log" >&2
-    die "debootstrap of $suite failed: its last lines are above."
-  }
-  rm -f "$work/$suite"/var/cache/apt/archives/*.deb
-}
 
 # import SUITE IMAGE CHANGE ...  makes the image from the tree of the suite.
 import() {
@@ -38,7 +20,7 @@ import() {
 }
 
 if ! have_image "$GO_IMAGE"; then
-  bootstrap bookworm gcc,libc6-dev,make,ca-certificates
+  bootstrap bookworm gcc,libc6-dev,make,ca-certificates "$work/bookworm"
   cp -a "$(go env GOROOT)" "$work/bookworm/usr/local/go"
   cp -L /etc/ssl/certs/ca-certificates.crt "$work/bookworm/etc/ssl/certs/ca-certificates.crt"
   import bookworm "$GO_IMAGE" \
@@ -47,7 +29,7 @@ if ! have_image "$GO_IMAGE"; then
 fi
 
 if ! have_image "$SERVER_IMAGE"; then
-  bootstrap trixie redis-server
+  bootstrap trixie redis-server "$work/trixie"
   # As in the official image: user 999, /data, and no protected mode. A container publishes only the ports it is told to.
   chroot "$work/trixie" sh -c 'groupmod -g 999 redis && usermod -u 999 redis && install -d -o redis -g redis /data'
   cat >"$work/trixie/usr/local/bin/docker-entrypoint.sh" <<'SH'

@@ -22,7 +22,6 @@ var rules = map[string]struct{ allowed, forbidden []string }{
 	"bench":          {[]string{"gothrottle/funnel", "gonum.org/v1/plot"}, []string{"C", "unsafe"}},
 	"bench/choosing": {[]string{"gothrottle/funnel", "gonum.org/v1/plot"}, []string{"C", "unsafe"}},
 	"deploy":         {nil, []string{"C", "unsafe"}},
-	// What the bill of materials is written with.
 	"deploy/packaging/sbom": {[]string{"github.com/CycloneDX/cyclonedx-go"}, []string{"C", "unsafe"}},
 	"tests":                 {[]string{"gothrottle/commands", "github.com/redis/go-redis/v9", "github.com/stretchr/testify"}, []string{"C", "unsafe"}},
 }

@@ -1,0 +1,112 @@
+#!/bin/bash
+# package-trial.sh SERVER FOLDER  is what an operator does with the package, in a Debian tree that runs systemd.
+# in-tree.sh runs it. SERVER is redis-server or valkey-server. FOLDER has old.deb and new.deb, which differ in nothing but
+# the version.
+set -euo pipefail
+server=$1 folder=$2
+name=${server%-server}
+conf=/etc/$name/$name.conf
+so=/usr/lib/redis/modules/gothrottle.so
+dropins=/etc/systemd/system/$server.service.d
+
+fail() {
+  echo "gothrottle: $server: $*" >&2
+  tail -n 5 "/var/log/$name/$server.log" >&2 || true
+  exit 1
+}
+# want WHAT WANTED GOT
+want() { [ "$2" = "$3" ] || fail "$1: want '$2', got '$3'"; }
+call() { "$name-cli" "$@" 2>&1 | xargs; }
+replies() { want "$1" "0 16 15 -1 2" "$(call GO.THROTTLE "$1" 15 30 60)"; }
+apt_get() { DEBIAN_FRONTEND=noninteractive apt-get -y -qq "$@" 2>&1; }
+# A server that does not start is started again and again: stop ends that.
+refused() {
+  ! systemctl restart "$server" 2>/dev/null || fail "it starts $1"
+  systemctl stop "$server"
+  systemctl reset-failed "$server"
+}
+drop_in() {
+  mkdir -p "$dropins"
+  cat >"$dropins/$1"
+  systemctl daemon-reload
+}
+
+echo "== $server $("$server" --version | grep -o 'v=[0-9.]*')"
+cp -a "$conf" "$folder/conf"
+dpkg-deb --fsys-tarfile "$folder/old.deb" | tar -x -C "$folder" ".$so"
+install -m 0755 "$folder$so" /opt/gothrottle.so
+echo 'loadmodule /opt/gothrottle.so' >>"$conf"
+refused 'with a module under /opt, which the sandbox forbids'
+grep -q '/opt/gothrottle.so: failed to map segment' "/var/log/$name/$server.log" || fail 'it does not start for another reason'
+"$name-server" --bind 127.0.0.1 --save '' --loadmodule /opt/gothrottle.so --daemonize no >"$folder/log" 2>&1 &
+pid=$!
+until grep -q 'Module .gothrottle. loaded' "$folder/log" || ! kill -0 "$pid" 2>/dev/null; do sleep 0.1; done
+kill "$pid" && wait "$pid" || fail 'the module under /opt does not load without the sandbox'
+cat "$folder/conf" >"$conf"
+
+echo 'two commands from the package to the first reply'
+apt_get install "$folder/old.deb" >/dev/null
+cat /usr/share/gothrottle/gothrottle.conf >>"$conf" && systemctl restart "$server"
+replies first
+pid=$(systemctl show -P MainPID "$server")
+want 'system calls are filtered' 'Seccomp: 2' "$(grep -w Seccomp: "/proc/$pid/status" | xargs)"
+want 'the user' "$name" "$(stat -c %U "/proc/$pid")"
+
+# Before CONFIG REWRITE: that writes the unit's "daemonize no" into the file, and the script would wait for ever.
+echo 'the start script without systemd'
+systemctl stop "$server"
+SYSTEMCTL_SKIP_REDIRECT=1 "/etc/init.d/$server" restart >/dev/null 2>&1
+replies script
+SYSTEMCTL_SKIP_REDIRECT=1 "/etc/init.d/$server" stop >/dev/null
+systemctl start "$server"
+
+echo 'CONFIG REWRITE, which Sentinel sends at a failover'
+want 'CONFIG REWRITE' OK "$(call CONFIG REWRITE)"
+want 'loadmodule lines' 1 "$(grep -c '^loadmodule' "$conf")"
+systemctl restart "$server"
+replies rewritten
+
+echo 'the settings of the snippet'
+sed -i 's/^# \(gothrottle\.\)/\1/' "$conf"
+systemctl restart "$server"
+want 'the policy' '0 10 9 -1 1' "$(call GO.POLICY api:bob | cut -d' ' -f1-5)"
+want 'top-keys' 'gothrottle.top-keys 1000' "$(call CONFIG GET gothrottle.top-keys)"
+want 'CONFIG REWRITE with settings' OK "$(call CONFIG REWRITE)"
+systemctl restart "$server"
+want 'the policy after CONFIG REWRITE' '0 10 9 -1 1' "$(call GO.POLICY api:ann | cut -d' ' -f1-5)"
+
+echo 'a stricter unit, and the drop-in'
+for limit in LimitAS=300M "ExecPaths=
+ExecPaths=/usr/bin/$server /usr/lib/$(uname -m)-linux-gnu /usr/lib64 /lib64"; do
+  printf '[Service]\nTasksMax=8\n%s\n' "$limit" | drop_in 50-strict.conf
+  refused "with $limit"
+  drop_in gothrottle.conf </usr/share/gothrottle/systemd-drop-in.conf
+  want 'systemd-analyze verify' '' "$(systemd-analyze verify --man=no "$server.service" 2>&1)"
+  want TasksMax 256 "$(systemctl show -P TasksMax "$server")"
+  systemctl restart "$server"
+  replies "$limit"
+  rm "$dropins/gothrottle.conf"
+done
+rm -r "$dropins"
+systemctl daemon-reload
+
+echo 'upgrade: the running server keeps the old file until its restart'
+systemctl restart "$server"
+apt_get install "$folder/new.deb" >/dev/null
+grep -q "$so (deleted)" "/proc/$(systemctl show -P MainPID "$server")/maps" || fail 'the new file is in use already'
+replies upgraded
+systemctl restart "$server"
+replies upgraded-and-restarted
+
+echo 'removal'
+note=$(apt_get remove gothrottle)
+[[ $note == *"gothrottle: delete the loadmodule line"*" $conf"* ]] || fail "removal does not name $conf: $note"
+[ ! -e "$so" ] && [ ! -e /usr/share/gothrottle ] || fail 'files are left behind'
+replies removed
+refused 'without the module that it shall load'
+sed -i '/^loadmodule .*gothrottle/d; /^gothrottle\./d' "$conf"
+systemctl restart "$server"
+want 'a server without the module' PONG "$(call PING)"
+systemctl stop "$server"
+note=$(apt_get install "$folder/old.deb" && apt_get remove gothrottle)
+[[ $note != *'delete the loadmodule line'* ]] || fail "removal names a file that does not load the module: $note"
