@@ -1,6 +1,6 @@
 # The logic is in build/*.sh. Make passes PORT=, IMAGE= and the like on; build/lib.sh and build/run.sh have the defaults.
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-all test-unit test-server test-docker test-monitoring lint bench bench-scaling pictures image package test-packages clean
+.PHONY: help build run test test-all test-unit test-server test-docker test-monitoring lint bench bench-scaling pictures image package test-packages rename clean
 
 help: ## show this list
 	@echo 'gothrottle: rate limiting inside Redis and Valkey. Targets:'
@@ -50,6 +50,8 @@ package: ## build .deb, .rpm and .tar.gz for amd64 and arm64: build/out/packages
 
 test-packages: ## install the packages in trees of Debian 12 and 13 that run systemd (needs root)
 	@build/test-packages.sh
+rename: ## change the path of the Go modules (MODULE=example.com/x)
+	@build/rename.sh
 
 clean: ## remove what was built
 	rm -rf build/out

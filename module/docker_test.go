@@ -48,7 +48,7 @@ func TestDockerignore_listsWhatTheBuildNeeds(t *testing.T) {
 	}
 	needed := []string{"!go.mod", "!go.sum", "!build"}
 	for _, path := range strings.Fields(string(out)) {
-		folder, _, _ := strings.Cut(strings.TrimPrefix(path, "gothrottle/"), "/")
+		folder, _, _ := strings.Cut(strings.TrimPrefix(path, modulePath(t)+"/"), "/")
 		needed = append(needed, "!"+folder)
 	}
 	slices.Sort(needed)

@@ -11,26 +11,38 @@ import (
 	"testing"
 )
 
-// rules says what a folder may import beside the standard library. Only cgo says import "C" or
-// unsafe. Decisions read no clock. The fake host is for tests: the module must not hold it.
+// rules says what a folder may import beside the standard library; "./" begins a folder of this
+// repository. Only cgo says import "C" or unsafe. Decisions read no clock. The fake host is for
+// tests: the module must not hold it.
 var rules = map[string]struct{ allowed, forbidden []string }{
-	"funnel":         {nil, []string{"C", "unsafe", "time", "sync"}},
-	"funnel/oracle":  {[]string{"gothrottle/funnel"}, []string{"C", "unsafe", "time", "sync"}},
-	"commands":       {[]string{"gothrottle/funnel"}, []string{"C", "unsafe", "time", "sync"}},
-	"cgo":            {[]string{"gothrottle/commands", "gothrottle/funnel", "gothrottle/cgo"}, []string{"time", "sync"}},
-	"module":         {[]string{"gothrottle/cgo"}, []string{"C", "unsafe", "gothrottle/cgo/fakehost"}},
-	"bench":          {[]string{"gothrottle/funnel", "gonum.org/v1/plot"}, []string{"C", "unsafe"}},
-	"bench/choosing": {[]string{"gothrottle/funnel", "gonum.org/v1/plot"}, []string{"C", "unsafe"}},
-	"deploy":         {nil, []string{"C", "unsafe"}},
+	"funnel":                {nil, []string{"C", "unsafe", "time", "sync"}},
+	"funnel/oracle":         {[]string{"./funnel"}, []string{"C", "unsafe", "time", "sync"}},
+	"commands":              {[]string{"./funnel"}, []string{"C", "unsafe", "time", "sync"}},
+	"cgo":                   {[]string{"./commands", "./funnel", "./cgo"}, []string{"time", "sync"}},
+	"module":                {[]string{"./cgo"}, []string{"C", "unsafe", "./cgo/fakehost"}},
+	"bench":                 {[]string{"./funnel", "gonum.org/v1/plot"}, []string{"C", "unsafe"}},
+	"bench/choosing":        {[]string{"./funnel", "gonum.org/v1/plot"}, []string{"C", "unsafe"}},
+	"deploy":                {nil, []string{"C", "unsafe"}},
 	"deploy/packaging/sbom": {[]string{"github.com/CycloneDX/cyclonedx-go"}, []string{"C", "unsafe"}},
-	"tests":                 {[]string{"gothrottle/commands", "github.com/redis/go-redis/v9", "github.com/stretchr/testify"}, []string{"C", "unsafe"}},
+	"tests":                 {[]string{"./commands", "github.com/redis/go-redis/v9", "github.com/stretchr/testify"}, []string{"C", "unsafe"}},
 }
 
 // oracle is a package of models that only tests import.
-const oracle = "gothrottle/funnel/oracle"
+const oracle = "./funnel/oracle"
+
+// modulePath is the path that the imports of this repository's packages begin with.
+func modulePath(t *testing.T) string {
+	t.Helper()
+	path, found := strings.CutPrefix(readLines(t, "go.mod")[0], "module ")
+	if !found {
+		t.Fatal("go.mod does not begin with the module's path")
+	}
+	return path
+}
 
 func TestImports(t *testing.T) {
 	checked := map[string]int{}
+	own := modulePath(t) + "/"
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
 			return err
@@ -51,8 +63,11 @@ func TestImports(t *testing.T) {
 		}
 		for _, spec := range file.Imports {
 			name, _ := strconv.Unquote(spec.Path.Value)
+			if inner, found := strings.CutPrefix(name, own); found {
+				name = "./" + inner
+			}
 			first, _, _ := strings.Cut(name, "/")
-			standard := !strings.Contains(first, ".") && first != "gothrottle"
+			standard := !strings.Contains(first, ".")
 			test := strings.HasSuffix(path, "_test.go")
 			switch {
 			case test && standard:
