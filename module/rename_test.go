@@ -12,6 +12,17 @@ import (
 	"testing"
 )
 
+// mixedFile has imports that gofmt sorts in another way after a rename, and texts that are no paths of this module.
+const mixedFile = `package tests
+
+import (
+	_ "github.com/stretchr/testify/assert"
+	_ "OLD/commands"
+)
+
+var _ = []string{"gothrottle", "gothrottle/README.md", "exampleXcom/xYy/commands", "/usr/share/OLD/commands"}
+`
+
 // make rename changes every place that names the module's path, also a second time. The result
 // builds, and nothing names the old path.
 func TestRename(t *testing.T) {
@@ -21,6 +32,9 @@ func TestRename(t *testing.T) {
 	old := modulePath(t)
 	const first, second = "example.com/x.y", "other.example/gothrottle/z"
 	twice, once := copySources(t), copySources(t)
+	for _, folder := range []string{twice, once} {
+		change(t, folder, "tests/mixed_test.go", func(string) string { return strings.ReplaceAll(mixedFile, "OLD", old) })
+	}
 	rename(t, twice, first)
 	wantNoPath(t, twice, old)
 	for _, words := range [][]string{
