@@ -8,10 +8,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gothrottle/cgo"
 )
 
-// A new command takes three things: its file, its row in the table, its section in the
-// reference. This test adds a command so, to a copy of the sources, and runs the tests there.
+// A new command takes four things: its file, its row in the table, its section in the reference, and
+// its line in the changelog. This test adds a command so, to a copy of the sources, and runs the
+// tests there.
 
 const toyFile = `package commands
 
@@ -20,7 +23,7 @@ var toy = Command{
 	Name:       "GO.TOY",
 	Summary:    "Takes toys from a box.",
 	Complexity: "O(1)",
-	Since:      "0.1.0",
+	Since:      "VERSION",
 	Flags:      writeFast,
 	Arity:      -3,
 	Args:       []Arg{argKey, {Name: "toys", Type: ArgInteger, Bounds: "1 to 9", Summary: "How many toys."}, argMS},
@@ -67,7 +70,7 @@ Takes toys from a box.
 |---|---|---|
 | ` + "`toys`" + ` | How many toys. | 1 to 9 |
 
-Complexity: O(1). Since 0.1.0. Flags: write deny-oom fast.
+Complexity: O(1). Since VERSION. Flags: write deny-oom fast.
 `
 
 func TestNewCommand(t *testing.T) {
@@ -75,7 +78,7 @@ func TestNewCommand(t *testing.T) {
 		t.Skip("compiles the module again")
 	}
 	folder := copySources(t)
-	change(t, folder, "commands/toy.go", func(string) string { return toyFile })
+	change(t, folder, "commands/toy.go", func(string) string { return strings.Replace(toyFile, "VERSION", cgo.Version, 1) })
 	change(t, folder, "commands/table.go", func(old string) string {
 		const start = "var Table = []Command{\n"
 		return strings.Replace(old, start, start+"\ttoy,\n", 1)
@@ -83,7 +86,15 @@ func TestNewCommand(t *testing.T) {
 	if out, err := goIn(folder, "test", "./commands/"); err == nil || !strings.Contains(out, `no section "GO.TOY"`) {
 		t.Fatalf("without its section: %v\n%s", err, out)
 	}
-	change(t, folder, "docs/commands.md", func(old string) string { return old + toySection })
+	change(t, folder, "docs/commands.md", func(old string) string {
+		return old + strings.Replace(toySection, "VERSION", cgo.Version, 1)
+	})
+	if out, err := goIn(folder, "test", "-run", "TestVersion", "./module/"); err == nil || !strings.Contains(out, "the changelog does not name the command") {
+		t.Fatalf("without its line in the changelog: %v\n%s", err, out)
+	}
+	// The module's version may be a release by now: the line stands in every section.
+	const line = "\n- `GO.TOY` takes toys from a box.\n"
+	change(t, folder, "CHANGELOG.md", func(old string) string { return strings.ReplaceAll(old, "\n## ", line+"\n## ") + line })
 	for _, words := range [][]string{
 		{"vet", "./commands/...", "./cgo/...", "./module/..."},
 		{"test", "-short", "./commands/...", "./cgo/...", "./module/..."},
