@@ -4,6 +4,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -29,6 +30,24 @@ var rules = map[string]struct{ allowed, forbidden []string }{
 
 // oracle is a package of models that only tests import.
 const oracle = "./funnel/oracle"
+
+// The shared object holds no package but ours and the standard library's, so it has no other licences
+// than ours and Go's.
+func TestImports_theModuleHasNoDependencies(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages := strings.Fields(string(out))
+	for _, name := range packages {
+		if !strings.HasPrefix(name, modulePath(t)+"/") {
+			t.Errorf("the module holds %s", name)
+		}
+	}
+	if len(packages) < 4 {
+		t.Errorf("the module holds %q", packages)
+	}
+}
 
 // modulePath is the path that the imports of this repository's packages begin with.
 func modulePath(t *testing.T) string {

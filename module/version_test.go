@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"gothrottle/cgo"
-	"gothrottle/commands"
 )
 
 // section is a part of the changelog: what its "## " line says, and what stands below.
@@ -93,11 +92,7 @@ func wrongVersions(t *testing.T, version, changes string, since map[string]strin
 // The module's version is that of the newest release, or a later one that a new command names. The
 // changelog names each command in the release that brought it.
 func TestVersion_fitsChangelogAndCommands(t *testing.T) {
-	since := map[string]string{}
-	for _, row := range commands.Table {
-		since[row.Name] = row.Since
-	}
-	for _, wrong := range wrongVersions(t, cgo.Version, strings.Join(readLines(t, "CHANGELOG.md"), "\n"), since) {
+	for _, wrong := range wrongVersions(t, cgo.Version, strings.Join(readLines(t, "CHANGELOG.md"), "\n"), sinces()) {
 		t.Error(wrong)
 	}
 }
