@@ -261,7 +261,7 @@ func TestScript_dockerPublishesLocally(t *testing.T) {
 
 // The run on a bare machine needs Docker and runs make test-all, with nothing to read from.
 func TestScript_ciRunsMakeTestAll(t *testing.T) {
-	s := copyScripts(t, []string{".ci/run"}, []string{"gcc", "redis-server", "dockerd", "debootstrap", "apt-get"})
+	s := copyScripts(t, []string{".ci/run"}, []string{"gcc", "redis-server", "dockerd", "debootstrap", "git", "apt-get"})
 	s.write("bin/make", "#!/bin/sh\necho \"make $* CI=$CI $(cat)\" >>\"$CALLS\"\n[ -z \"${FAILING-}\" ]\n")
 	if calls, out, ok := s.run(".ci/run"); !ok || !slices.Equal(calls, []string{"make test-all CI=true"}) {
 		t.Errorf("%t, %q, %s", ok, calls, out)
