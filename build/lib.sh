@@ -78,9 +78,6 @@ need_cross_cc() {
   have "$CC" || die "the cross compiler $CC is needed: please install gcc-$machine and libc6-dev-$GOARCH-cross."
 }
 
-# The module's version. module/main.go has it.
-module_version() { sed -n 's/^const version = "\(.*\)"$/\1/p' module/main.go; }
-
 # The time of all files in packages, in Unix seconds: SOURCE_DATE_EPOCH, else the date of the last commit, else, for
 # sources without git, the beginning of 2026.
 source_date() {

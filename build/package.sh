@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 need_go
 
-VERSION=$(module_version)
+VERSION=$(build/version.sh)
 # The oldest C library that the module loads with. A test reads the true one from the module.
 GLIBC=2.34
 SOURCE_DATE_EPOCH=$(source_date)

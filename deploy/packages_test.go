@@ -61,7 +61,7 @@ func one(t *testing.T, pattern string) string {
 	return found[0]
 }
 
-func output(t *testing.T, name string, args ...string) string {
+func told(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	out, err := exec.Command(name, args...).CombinedOutput()
 	if err != nil {
@@ -149,11 +149,11 @@ func TestPackage_libraryVersion(t *testing.T) {
 		if newest != "2.34" {
 			t.Errorf("%s: the module needs version %s of the C library", arch, newest)
 		}
-		deb := output(t, "dpkg-deb", "-f", one(t, folder+"/gothrottle_*_"+arch+".deb"), "Depends", "Suggests", "Version")
+		deb := told(t, "dpkg-deb", "-f", one(t, folder+"/gothrottle_*_"+arch+".deb"), "Depends", "Suggests", "Version")
 		if !strings.Contains(deb, "Depends: libc6 (>= "+newest+")\n") || !strings.Contains(deb, "Suggests: redis-server (>= 5:7.0) | valkey-server\n") {
 			t.Errorf("%s: %s", arch, deb)
 		}
-		rpm := output(t, "rpm", "-qp", "--requires", one(t, folder+"/gothrottle-*."+name+".rpm"))
+		rpm := told(t, "rpm", "-qp", "--requires", one(t, folder+"/gothrottle-*."+name+".rpm"))
 		if !strings.Contains(rpm, "libc.so.6(GLIBC_"+newest+")(64bit)\n") {
 			t.Errorf("%s: %s", arch, rpm)
 		}
@@ -184,10 +184,10 @@ func TestPackage_version(t *testing.T) {
 	}
 	want := string(regexp.MustCompile(`const version = "(.*)"`).FindSubmatch(text)[1])
 	for arch, name := range rpmArch {
-		if got := strings.TrimSpace(output(t, "dpkg-deb", "-f", one(t, folder+"/gothrottle_*_"+arch+".deb"), "Version")); got != want {
+		if got := strings.TrimSpace(told(t, "dpkg-deb", "-f", one(t, folder+"/gothrottle_*_"+arch+".deb"), "Version")); got != want {
 			t.Errorf(".deb for %s: version %s, want %s", arch, got, want)
 		}
-		if got := output(t, "rpm", "-qp", "--qf", "%{VERSION}", one(t, folder+"/gothrottle-*."+name+".rpm")); got != want {
+		if got := told(t, "rpm", "-qp", "--qf", "%{VERSION}", one(t, folder+"/gothrottle-*."+name+".rpm")); got != want {
 			t.Errorf(".rpm for %s: version %s, want %s", arch, got, want)
 		}
 		one(t, folder+"/gothrottle-"+want+"-linux-"+arch+".tar.gz")
@@ -198,12 +198,12 @@ func TestPackage_version(t *testing.T) {
 func TestPackage_rpmInstalls(t *testing.T) {
 	folder := packages(t)
 	file := one(t, folder+"/gothrottle-*.x86_64.rpm")
-	if out := output(t, "rpm", "-K", file); !strings.Contains(out, "digests OK") {
+	if out := told(t, "rpm", "-K", file); !strings.Contains(out, "digests OK") {
 		t.Error(out)
 	}
 	root := t.TempDir()
 	rpm := func(args ...string) {
-		output(t, "rpm", append([]string{"--root", root, "--dbpath", "/db", "--nodeps", "--noscripts"}, args...)...)
+		told(t, "rpm", append([]string{"--root", root, "--dbpath", "/db", "--nodeps", "--noscripts"}, args...)...)
 	}
 	rpm("--ignorearch", "-i", file)
 	if _, err := os.Stat(filepath.Join(root, modulePath)); err != nil {
@@ -280,7 +280,7 @@ func TestPackage_billOfMaterials(t *testing.T) {
 		for _, part := range bom.Components {
 			parts[part.Name] = fmt.Sprint(part.Version, part.Properties)
 		}
-		built := strings.TrimPrefix(strings.Fields(strings.TrimPrefix(output(t, "go", "version", path), path+":"))[0], "go")
+		built := strings.TrimPrefix(strings.Fields(strings.TrimPrefix(told(t, "go", "version", path), path+":"))[0], "go")
 		if !strings.HasPrefix(parts["stdlib"], built) || !strings.Contains(parts["libc.so.6"], "GLIBC_2.34") {
 			t.Errorf("%s: %v, want Go %s", arch, parts, built)
 		}
