@@ -62,7 +62,7 @@ func TestInfo_flat(t *testing.T) {
 		}
 		fields[name] = true
 	}
-	names := []string{"version_number", "clock_lead_us", "panics"}
+	names := []string{"version_number", "clock_lead_us", "panics", "top_keys"}
 	for _, row := range commands.Table {
 		name := strings.ReplaceAll(strings.TrimPrefix(strings.ToLower(row.Name), "go."), ".", "_")
 		names = append(names, name+"_admitted", name+"_limited", name+"_other", name+"_errors", name+"_shadowed")

@@ -93,6 +93,7 @@ static void info(RedisModuleInfoCtx *ctx, int for_crash_report) {
     api.InfoAddFieldLongLong(ctx, "version_number", shim_loaded->version_number);
     api.InfoAddFieldLongLong(ctx, "clock_lead_us", clock_lead_us());
     api.InfoAddFieldLongLong(ctx, "panics", shim_panics);
+    api.InfoAddFieldLongLong(ctx, "top_keys", shim_top_keys);
     for (int i = 0; i < shim_loaded->num_commands; i++) {
         const shim_command *c = &shim_loaded->commands[i];
         const struct { const char *name; int64_t value; } counters[] = {

@@ -229,7 +229,7 @@ func TestSurface_infoCounts(t *testing.T) {
 func TestSurface_infoFields(t *testing.T) {
 	s := start(t, options{})
 	info := s.counters()
-	want := []string{"gothrottle_version", "gothrottle_version_number", "gothrottle_clock_lead_us", "gothrottle_panics"}
+	want := []string{"gothrottle_version", "gothrottle_version_number", "gothrottle_clock_lead_us", "gothrottle_panics", "gothrottle_top_keys"}
 	for _, row := range commands.Table {
 		c := sample{row}
 		for _, counter := range []string{"admitted", "limited", "other", "errors", "shadowed"} {

@@ -2,7 +2,7 @@
 -- For redis_exporter's --script: what INFO gothrottle tells, as one flat list of names and numbers. prometheus.yml, beside
 -- this file, turns the names into metrics with labels.
 --
--- One scrape costs one INFO of 80 to 90 lines. If the exporter's user may call GO.TOP, one GO.TOP 10 comes on top.
+-- One scrape costs one INFO of 80 to 90 lines. If keys are counted and the user may call GO.TOP, one GO.TOP 10 comes on top.
 -- The script writes nothing and names no keys, so it runs on replicas and in EVAL_RO.
 
 local reply = {}
@@ -19,17 +19,17 @@ end
 
 -- The load argument `module-name redis-cell` renames the section and its fields.
 local info = redis.call('INFO', 'gothrottle', 'redis-cell')
-local loaded = 0
+local loaded, top_keys = 0, 0
 for name, value in info:gmatch('([%w_-]+):(%d+)\r\n') do
   name = name:gsub('^redis%-cell_', 'gothrottle_')
   if name == 'gothrottle_panics' then loaded = 1 end
+  if name == 'gothrottle_top_keys' then top_keys = tonumber(value) end
   add(name, value)
 end
 add('gothrottle_loaded', loaded)
 
--- GO.TOP is an error while the configuration gothrottle.top-keys is 0. So give the exporter's user the permission only
--- if keys are counted. A user without the permission causes no error here.
-if loaded == 1 and redis.acl_check_cmd('GO.TOP', '10') then
+-- GO.TOP is an error while no keys are counted, and for a user without the permission.
+if top_keys > 0 and redis.acl_check_cmd('GO.TOP', '10') then
   local top = redis.pcall('GO.TOP', '10')
   local seen = {} -- GO.TOP cuts names, so two rows may have the same one
   for _, row in ipairs(top.err and {} or top) do

@@ -128,7 +128,7 @@ func TestScript_top(t *testing.T) {
 		t.Errorf("%q, want %q", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
 	}
 	admin.ConfigSet(ctx, "gothrottle.top-keys", "0")
-	if got := scrape(t, user, "EVAL"); got["gothrottle_loaded"] != "1" {
+	if got := scrape(t, user, "EVAL"); got["gothrottle_loaded"] != "1" || len(tops(user)) > 0 || got["gothrottle_top_errors"] != "0" {
 		t.Errorf("with top-keys 0: %v", got)
 	}
 }
