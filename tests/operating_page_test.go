@@ -219,3 +219,13 @@ func TestOperating_files(t *testing.T) {
 		assert.NoError(t, err)
 	}
 }
+
+// Each field of INFO gothrottle that the page names exists.
+func TestOperating_fields(t *testing.T) {
+	fields := start(t, options{}).counters()
+	named := regexp.MustCompile("`(gothrottle_\\w+)`").FindAllStringSubmatch(pages(t)[operatingPage], -1)
+	require.NotEmpty(t, named)
+	for _, field := range named {
+		assert.Contains(t, fields, field[1])
+	}
+}

@@ -37,8 +37,9 @@ var elsewhere = []place{
 }
 
 // place is a line of a page, by its beginning, and the test that runs the line. A line that begins with "#" is a
-// heading: the test runs all blocks of that section. A test in Go is proved by its function; the file must name the
-// page, and the heading if there is one. A script is proved by a text in it, and make test-all must run the script.
+// heading: the test runs all blocks of that section, or of the whole page if it is the page's title. A test in Go is
+// proved by its function, and its file must name the page and the heading of a section. A script is proved by a text in
+// it, and make test-all must run the script.
 type place struct{ page, line, file, proof string }
 
 // Every block of every page runs. A block that no runner knows fails, as a block does that is broken.
@@ -104,7 +105,7 @@ var goLine = regexp.MustCompile(`(?m)^(package|import|type|func) | := `)
 // run runs a block. used gets the lines of the table elsewhere that the block has.
 func (r *runner) run(b *block, used map[int]bool) error {
 	for i, e := range elsewhere {
-		if heading := strings.TrimLeft(e.line, "#"); e.page == b.page && heading == " "+b.section {
+		if heading := strings.TrimLeft(e.line, "#"); e.page == b.page && (heading == " "+b.section || strings.HasPrefix(e.line, "# ")) {
 			used[i] = true
 			return proved(e)
 		}
@@ -174,7 +175,7 @@ func proved(e place) error {
 		if !strings.HasPrefix(e.proof, "func Test") || !strings.Contains(string(text), e.page) {
 			return fmt.Errorf("%s must have a test that reads %s", e.file, e.page)
 		}
-		if heading, found := strings.CutPrefix(strings.TrimLeft(e.line, "#"), " "); found && !strings.Contains(string(text), heading) {
+		if heading, found := strings.CutPrefix(strings.TrimLeft(e.line, "#"), " "); found && strings.HasPrefix(e.line, "##") && !strings.Contains(string(text), heading) {
 			return fmt.Errorf("%s must have a test that reads the section %q", e.file, heading)
 		}
 		return nil
