@@ -196,11 +196,12 @@ func TestOperating_upgrade(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(module, nil, 0o755))
 	assert.True(t, replace("cp"), "cp writes into the file")
-	o := options{module: module}
+	o := options{module: module, args: []string{"--enable-module-command", "yes"}}
 	s := start(t, o)
 	assert.False(t, replace("install", "-m", "0755"), "install makes a new file")
 	assert.Equal(t, int64(0), s.throttle("k", 1, 1, 60)[0])
 	assert.Error(t, s.Do(ctx, "MODULE", "UNLOAD", "gothrottle").Err())
+	assert.Contains(t, s.log(), "gothrottle cannot be unloaded")
 	assert.Equal(t, int64(0), s.restart(o).throttle("k", 1, 1, 60)[0])
 }
 
