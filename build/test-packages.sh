@@ -47,6 +47,9 @@ trial() {
   build/in-tree.sh "$tree" sh -c 'for server; do bash /root/trial/package-trial.sh "$server" /root/trial || exit; done' trial "$@"
 }
 for pid in "${trees[@]}"; do wait "$pid"; done
-trial debian12 redis-server
+trial debian12 redis-server >"$work/debian12.out" 2>&1 &
+pid=$!
 trial debian13 redis-server valkey-server
+wait "$pid" || die "$(cat "$work/debian12.out")"
+cat "$work/debian12.out"
 echo 'make test-packages: passed'
