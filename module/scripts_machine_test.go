@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gothrottle/cgo"
 )
 
 // A Docker engine that a script has started ends with the command that needed it, also if the command
@@ -68,4 +70,25 @@ func TestScript_standinsAreLabelled(t *testing.T) {
 	if !strings.Contains(text, `for change in "LABEL gothrottle.standin=\"made from Debian $suite packages, not the official image\"" "$@"; do`) {
 		t.Error("a stand-in has no label")
 	}
+}
+
+// All times in packages are SOURCE_DATE_EPOCH, else the date of the last commit, else a fixed one. The
+// packages take the module's version from its source.
+func TestScript_packagesHaveADateAndAVersion(t *testing.T) {
+	s := copyScripts(t, []string{"module/main.go"}, nil)
+	s.env = append(s.env, "SOURCE_DATE_EPOCH=")
+	s.write("bin/git", "#!/bin/sh\ncase $* in *' log -1 --format=%ct') echo 7 ;; *) exit 1 ;; esac\n")
+	s.write("ask", "#!/bin/bash\n. build/lib.sh\necho $(source_date) $(module_version)\n")
+	check := func(want string, env ...string) {
+		t.Helper()
+		if _, out, ok := s.run("ask", env...); !ok || out != want+" "+cgo.Version+"\n" {
+			t.Errorf("%q: %t, %s, want %s", env, ok, out, want)
+		}
+	}
+	check("1767225600")
+	s.write(".git/HEAD", "")
+	check("7")
+	check("9", "SOURCE_DATE_EPOCH=9")
+	s.write("bin/git", "#!/bin/sh\nexit 1\n")
+	check("1767225600")
 }
