@@ -1,7 +1,7 @@
 #!/bin/bash
 # package-trial.sh SERVER FOLDER  is what an operator does with the package, in a Debian tree that runs systemd.
 # in-tree.sh runs it. SERVER is redis-server or valkey-server. FOLDER has old.deb and new.deb, which differ in nothing but
-# the version.
+# the version, and readme: the lines of README.md after the installation.
 set -euo pipefail
 server=$1 folder=$2
 name=${server%-server}
@@ -46,8 +46,7 @@ cat "$folder/conf" >"$conf"
 
 echo 'two commands from the package to the first reply'
 apt_get install "$folder/old.deb" >/dev/null
-cat /usr/share/gothrottle/gothrottle.conf >>"$conf" && systemctl restart "$server"
-replies first
+want 'the first reply' '0 16 15 -1 2' "$(bash -e <(sed "s/redis/$name/g" "$folder/readme") 2>&1 | xargs)"
 pid=$(systemctl show -P MainPID "$server")
 want 'system calls are filtered' 'Seccomp: 2' "$(grep -w Seccomp: "/proc/$pid/status" | xargs)"
 want 'the user' "$name" "$(stat -c %U "/proc/$pid")"

@@ -36,6 +36,9 @@ install_files() {
   install -D -m 0755 "$so" "$tree/usr/lib/redis/modules/gothrottle.so"
   install -D -m 0644 deploy/packaging/gothrottle.conf "$tree/usr/share/gothrottle/gothrottle.conf"
   install -D -m 0644 deploy/systemd/gothrottle.conf "$tree/usr/share/gothrottle/systemd-drop-in.conf"
+  for file in exporter.lua prometheus.yml alerts.yml dashboard.json; do
+    install -D -m 0644 "deploy/monitoring/$file" "$tree/usr/share/gothrottle/monitoring/$file"
+  done
   install -D -m 0644 deploy/packaging/README "$doc/README"
   copyright >"$doc/copyright"
   gzip -9n <CHANGELOG.md >"$doc/changelog.gz"

@@ -34,6 +34,7 @@ GOTHROTTLE_PACKAGES=$out go -C deploy test -count=1 -run Package .
 arch=$(dpkg --print-architecture)
 mkdir "$work/trial"
 cp build/package-trial.sh "$work/trial/"
+sed -n '/^    cat .*gothrottle.conf/p; /^    redis-cli GO.THROTTLE/p' README.md >"$work/trial/readme"
 cp "$out"/gothrottle_*_"$arch".deb "$work/trial/old.deb"
 dpkg-deb -R "$work/trial/old.deb" "$work/new"
 sed -i 's/^Version: .*/&+new/' "$work/new/DEBIAN/control"

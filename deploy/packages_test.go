@@ -24,12 +24,16 @@ const modulePath = "usr/lib/redis/modules/gothrottle.so"
 
 // installed has every file of a package with its mode.
 var installed = map[string]os.FileMode{
-	modulePath:                                  0o755,
-	"usr/share/gothrottle/gothrottle.conf":      0o644,
-	"usr/share/gothrottle/systemd-drop-in.conf": 0o644,
-	"usr/share/doc/gothrottle/README":           0o644,
-	"usr/share/doc/gothrottle/changelog.gz":     0o644,
-	"usr/share/doc/gothrottle/copyright":        0o644,
+	modulePath:                                       0o755,
+	"usr/share/gothrottle/gothrottle.conf":           0o644,
+	"usr/share/gothrottle/systemd-drop-in.conf":      0o644,
+	"usr/share/gothrottle/monitoring/alerts.yml":     0o644,
+	"usr/share/gothrottle/monitoring/dashboard.json": 0o644,
+	"usr/share/gothrottle/monitoring/exporter.lua":   0o644,
+	"usr/share/gothrottle/monitoring/prometheus.yml": 0o644,
+	"usr/share/doc/gothrottle/README":                0o644,
+	"usr/share/doc/gothrottle/changelog.gz":          0o644,
+	"usr/share/doc/gothrottle/copyright":             0o644,
 }
 
 // unpack gives the command that unpacks each kind of package in the current folder.

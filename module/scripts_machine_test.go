@@ -75,10 +75,10 @@ func TestScript_standinsAreLabelled(t *testing.T) {
 // All times in packages are SOURCE_DATE_EPOCH, else the date of the last commit, else a fixed one. The
 // packages take the module's version from its source.
 func TestScript_packagesHaveADateAndAVersion(t *testing.T) {
-	s := copyScripts(t, []string{"module/main.go"}, nil)
+	s := copyScripts(t, []string{"module/main.go", "build/version.sh"}, nil)
 	s.env = append(s.env, "SOURCE_DATE_EPOCH=")
 	s.write("bin/git", "#!/bin/sh\ncase $* in *' log -1 --format=%ct') echo 7 ;; *) exit 1 ;; esac\n")
-	s.write("ask", "#!/bin/bash\n. build/lib.sh\necho $(source_date) $(module_version)\n")
+	s.write("ask", "#!/bin/bash\n. build/lib.sh\necho $(source_date) $(build/version.sh)\n")
 	check := func(want string, env ...string) {
 		t.Helper()
 		if _, out, ok := s.run("ask", env...); !ok || out != want+" "+cgo.Version+"\n" {

@@ -27,12 +27,15 @@ import (
 // Calls of one section share a server. elsewhere names the lines that another test runs.
 var elsewhere = []place{
 	{"README.md", "make image ", "build/test-docker.sh", "build/image.sh"},
+	{"README.md", "make package ", "build/test-packages.sh", "build/package.sh"},
+	{"README.md", "apt-get install ./build/out/packages/", "build/test-packages.sh", "package-trial.sh"},
+	{"README.md", "cat /usr/share/gothrottle/", "build/test-packages.sh", "README.md"},
+	{"docs/releasing.md", "# Releasing", "module/releasing_test.go", "func TestReleasing_commands("},
 	{"README.md", "docker run ", "tests/pages_test.go", "func TestPages_dockerLines("},
 	{"docs/migrating.md", "### The swap", "tests/swap_test.go", "func TestSwap("},
 	{"docs/migrating.md", "### The swap with Sentinel or in a cluster", "tests/swap_test.go", "func TestSwap_sentinel("},
 	{"docs/migrating.md", "### The swap of one server", "tests/swap_test.go", "func TestSwap_oneServer("},
 	{"docs/monitoring.md", "# Set it up", "deploy/monitoring/panels_test.go", "func TestStack_everyPanelShowsTheTraffic("},
-	{"docs/monitoring.md", "# Without Prometheus", "deploy/monitoring/page_test.go", "func TestPage_withoutPrometheus("},
 	{"docs/migrating.md", "### The way back", "tests/swap_test.go", "func TestSwap_wayBack("},
 }
 
