@@ -85,17 +85,22 @@ func TestSwap_wayBackFromStep1(t *testing.T) {
 // Sentinel makes the failover.
 func TestSwap_sentinel(t *testing.T) {
 	s := newSite(t, threeNodes)
-	s.startSentinel()
+	sentinel := s.startSentinel()
 	c := s.startCaller()
 	steps := swapBlocks(t, "The swap", 3)
 	steps[1] = swapBlocks(t, "The swap with Sentinel or in a cluster", 2)[0]
 	s.swap(c, steps)
 	c.account(s.nodes["6380"], "READONLY", "EOF", "read", "write")
+	// Sentinel ends the connections of a node that it changes, and may do so at any time.
+	sentinel.terminate()
+	for _, n := range s.nodes {
+		n.Client = n.client(options3)
+	}
 	s.allTheSame("6380")
 }
 
 // startSentinel starts a Sentinel for the site and waits until it knows the replicas.
-func (s *site) startSentinel() {
+func (s *site) startSentinel() *server {
 	s.t.Helper()
 	require.NoError(s.t, os.MkdirAll(s.here("/var/lib/redis/26379"), 0o755))
 	conf := "port 26379\nsentinel monitor mymaster 127.0.0.1 6379 1\nsentinel down-after-milliseconds mymaster 60000\n"
@@ -108,6 +113,7 @@ func (s *site) startSentinel() {
 		return err == nil && len(replicas) == 2
 	})
 	delete(s.nodes, "26379")
+	return n
 }
 
 // without returns a block without the commands that contain a word.
