@@ -19,6 +19,7 @@ var rules = map[string]struct{ allowed, forbidden []string }{
 	"funnel":                {nil, []string{"C", "unsafe", "time", "sync"}},
 	"funnel/oracle":         {[]string{"./funnel"}, []string{"C", "unsafe", "time", "sync"}},
 	"commands":              {[]string{"./funnel"}, []string{"C", "unsafe", "time", "sync"}},
+	"commands/memory":       {[]string{"./commands", "./funnel"}, []string{"C", "unsafe", "time"}},
 	"cgo":                   {[]string{"./commands", "./funnel", "./cgo"}, []string{"time", "sync"}},
 	"module":                {[]string{"./cgo"}, []string{"C", "unsafe", "./cgo/fakehost"}},
 	"bench":                 {[]string{"./funnel", "gonum.org/v1/plot"}, []string{"C", "unsafe"}},

@@ -1,0 +1,20 @@
+package commands
+
+import (
+	"testing"
+
+	"gothrottle/funnel"
+)
+
+// Store is the keyspace of this package's tests, for tests of packages that import this one.
+type Store = store
+
+// NewStore returns an empty store. The policies are those of the samples.
+func NewStore(t testing.TB) *Store { return newStore(t) }
+
+// Told runs a command line at a time and returns the reply as text.
+func (s *store) Told(now funnel.Micros, line string) string {
+	s.now, TheHost = now, s
+	s.setPolicies(SamplePolicies())
+	return s.told(line)
+}
