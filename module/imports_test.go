@@ -20,6 +20,8 @@ var rules = map[string]struct{ allowed, forbidden []string }{
 	"funnel/oracle":         {[]string{"./funnel"}, []string{"C", "unsafe", "time", "sync"}},
 	"commands":              {[]string{"./funnel"}, []string{"C", "unsafe", "time", "sync"}},
 	"commands/memory":       {[]string{"./commands", "./funnel"}, []string{"C", "unsafe", "time"}},
+	"throttle":              {[]string{"./commands/memory", "./funnel", "github.com/redis/go-redis/v9"}, []string{"C", "unsafe"}},
+	"throttle/throttletest": {[]string{"./throttle", "./commands/memory", "./funnel", "github.com/redis/go-redis/v9"}, []string{"C", "unsafe"}},
 	"cgo":                   {[]string{"./commands", "./funnel", "./cgo"}, []string{"time", "sync"}},
 	"module":                {[]string{"./cgo"}, []string{"C", "unsafe", "./cgo/fakehost"}},
 	"bench":                 {[]string{"./funnel", "gonum.org/v1/plot"}, []string{"C", "unsafe"}},

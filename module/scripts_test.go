@@ -119,11 +119,12 @@ func TestScript_testUnitUsesTheCheckers(t *testing.T) {
 		t.Fatalf("%q, %s", calls, out)
 	}
 	for _, want := range []string{
-		"go cgo=0 vet ./funnel/... ./commands/...",
-		"go cgo=0 test -count=1 ./funnel/... ./commands/...",
+		"go cgo=0 vet ./funnel/... ./commands/... ./throttle/...",
+		"go cgo=0 test -count=1 ./funnel/... ./commands/... ./throttle/...",
 		"go cgo=1 vet ./cgo/... ./module/...",
 		"go cgo=1 test -count=1 ./cgo/... ./module/...",
 		"go cgo=1 test -count=1 -race ./funnel/... ./commands/... ./cgo/...",
+		"go cgo=1 test -count=1 -race -short ./throttle/...",
 		"go cgo=1 test -count=1 -asan ./cgo/...",
 		"go cgo=1 -C bench test -count=1 ./...",
 	} {

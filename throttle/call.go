@@ -1,0 +1,174 @@
+package throttle
+
+import (
+	"context"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// call is one command whose reply is an array of integers. Its arguments point into it, so sending it allocates little.
+type call struct {
+	*redis.IntSliceCmd
+	key      string
+	numbers  [5]int64 // the numbers that args point to
+	used     int
+	args     [10]any
+	argCount int
+}
+
+// NoRetry tells go-redis to send the command once: a limiter that is asked twice takes its units twice.
+func (*call) NoRetry() bool { return true }
+
+// generalCall is one command with a reply of any form, sent once.
+type generalCall struct{ *redis.Cmd }
+
+func (*generalCall) NoRetry() bool { return true }
+
+func newGeneralCall(ctx context.Context, args []any) *generalCall {
+	return &generalCall{redis.NewCmd(ctx, args...)}
+}
+
+func (c *call) word(w any) {
+	c.args[c.argCount] = w
+	c.argCount++
+}
+
+func (c *call) number(n int64) {
+	c.numbers[c.used] = n
+	c.word(&c.numbers[c.used])
+	c.used++
+}
+
+func (c *call) millis(d time.Duration) { c.number(int64(d / time.Millisecond)) }
+
+// Boxed once: a constant string in an interface does not allocate, but a variable does.
+var (
+	commandNames = [...][2]any{
+		rateKind:   {"GO.THROTTLE", "GO.THROTTLE_RO"},
+		windowKind: {"GO.WINDOW", "GO.WINDOW_RO"},
+		quotaKind:  {"GO.QUOTA", "GO.QUOTA_RO"},
+		policyKind: {"GO.POLICY", "GO.POLICY_RO"},
+	}
+	clauseNames = [...]any{rateKind: "THROTTLE", windowKind: "WINDOW", quotaKind: "QUOTA", slotsKind: "LEASE"}
+)
+
+// mode says how a quantity is taken.
+type mode uint8
+
+const (
+	take    mode = iota
+	upTo         // UPTO
+	force        // FORCE
+	reserve      // RESERVE
+	peek         // the read-only command, with quantity 0
+)
+
+// newCall makes the command of one decision. It keeps what lies less below the limit's units: see Budget.Clients.
+func newCall(ctx context.Context, key string, l *Limit, n int64, m mode, less int64, maxWait time.Duration) *call {
+	c := &call{key: key}
+	readOnly := 0
+	if m == peek {
+		readOnly = 1
+	}
+	c.word(commandNames[l.kind][readOnly])
+	c.word(&c.key)
+	switch l.kind {
+	case rateKind:
+		c.number(l.limit - 1 - less)
+		c.number(l.count)
+		c.millis(l.period)
+	case windowKind, quotaKind:
+		c.number(l.limit - less)
+		c.millis(l.period)
+	}
+	c.number(n)
+	switch {
+	case m == upTo:
+		c.word("UPTO")
+	case m == force:
+		c.word("FORCE")
+	case m == reserve:
+		c.word("RESERVE")
+		c.millis(maxWait)
+	case l.lockout != 0 && m == take && n > 0:
+		c.word("LOCKOUT")
+		c.millis(l.lockout)
+	}
+	if l.exact {
+		c.word("EXACT")
+	}
+	if l.aligned {
+		c.word("ALIGN")
+		c.millis(l.offset)
+	}
+	c.word("MS")
+	c.IntSliceCmd = redis.NewIntSliceCmd(ctx, c.args[:c.argCount]...)
+	return c
+}
+
+// newLease makes the command that takes or renews a slot.
+func newLease(ctx context.Context, key string, slots *Limit, holder string) *call {
+	c := &call{key: key}
+	c.word("GO.LEASE")
+	c.word(&c.key)
+	c.number(slots.limit)
+	c.millis(slots.period)
+	c.word(holder)
+	c.word("MS")
+	c.IntSliceCmd = redis.NewIntSliceCmd(ctx, c.args[:c.argCount]...)
+	return c
+}
+
+// words returns the arguments as text.
+func (c *call) words() []string {
+	words := make([]string, c.argCount)
+	for i, arg := range c.args[:c.argCount] {
+		switch arg := arg.(type) {
+		case string:
+			words[i] = arg
+		case *string:
+			words[i] = *arg
+		case *int64:
+			words[i] = strconv.FormatInt(*arg, 10)
+		}
+	}
+	return words
+}
+
+// readResult reads the integers of one reply.
+func readResult(ints []int64, l *Limit, n int64, m mode) (Result, error) {
+	if len(ints) < 5 {
+		return Result{}, errReply
+	}
+	r := Result{
+		Allowed: ints[0] == 0, Limit: ints[1], Remaining: ints[2], RetryAfter: millis(ints[3]), ResetAfter: millis(ints[4]),
+	}
+	if l.kind != policyKind {
+		r.Limit = l.limit
+	}
+	switch {
+	case m == upTo && len(ints) > 5:
+		r.Granted = ints[5]
+	case m == peek:
+	case r.Allowed:
+		r.Granted = n
+	}
+	if r.RetryAfter < 0 {
+		r.RetryAfter = Never
+		if r.Allowed {
+			r.RetryAfter = 0
+		}
+	}
+	return r, nil
+}
+
+// millis turns milliseconds into a Duration, the longest if it does not fit. A reply has up to 10^13 ms.
+func millis(n int64) time.Duration {
+	if n > math.MaxInt64/int64(time.Millisecond) {
+		return math.MaxInt64
+	}
+	return time.Duration(n) * time.Millisecond
+}

@@ -1,0 +1,364 @@
+package throttle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Processor sends one command. *redis.Client (also to Sentinel), *redis.ClusterClient and *redis.Ring are Processors.
+type Processor interface {
+	Process(ctx context.Context, cmd redis.Cmder) error
+}
+
+// Options of a Client. The zero Options are a good start.
+type Options struct {
+	// Timeout bounds every call, from the verb to its return: 50 ms if 0. A context that ends earlier ends the call.
+	Timeout time.Duration
+
+	// OnUnavailable says what a verb returns when the server does not decide: ReturnError if not set.
+	OnUnavailable Fallback
+
+	// LocalShare is the share of each limit that LimitLocally grants in this process, above 0 and up to 1. With n
+	// processes 1/n keeps the sum at the limit.
+	LocalShare float64
+
+	// KeyPrefix stands before every key.
+	KeyPrefix string
+
+	// NoCoalescing sends one command for each Allow. Otherwise concurrent calls of Allow for one key and limit become
+	// one command, and are granted first come first served.
+	NoCoalescing bool
+
+	// DenyCache makes Allow and AllowN deny in this process until the RetryAfter of a denial has passed, for the same
+	// key, limit and quantity. It is exact, except that refunds, a deleted key and other parameters are noticed late.
+	DenyCache bool
+
+	// Budget lets Allow spend units in this process: see Budget.
+	Budget Budget
+
+	// Observe, if not nil, is called after every decision, in the caller's goroutine. It must not block.
+	Observe func(Event)
+
+	// Logger gets one record when the server becomes unavailable, and one when it is back: slog.Default() if nil.
+	Logger *slog.Logger
+
+	// Now is the clock of the deny cache and of the budget: time.Now if nil. Tests may pass their own.
+	Now func() time.Time
+}
+
+// Fallback says what a verb returns when the server is unavailable. Other errors are always returned.
+type Fallback uint8
+
+const (
+	ReturnError  Fallback = iota // the zero Result, which denies, and an ErrUnavailable
+	FailOpen                     // a Result that admits, with the Source FailedOpen and the Cause; no error
+	FailClosed                   // a Result that denies, with the Source FailedClosed and the Cause; no error
+	LimitLocally                 // the decision of a limiter in this process: see Options.LocalShare; no error
+)
+
+// Event is what Options.Observe is told of a decision.
+type Event struct {
+	Verb   string // "Allow", "AllowN", "AllowAtMost", "Peek", "Refund", "Settle", "Reserve", "All", "Lease"
+	Key    string // without the prefix; "" of All
+	Limit  Limit  // the zero Limit of All and Lease
+	Result Result
+	Err    error         // what the verb returned
+	Took   time.Duration // from the verb to its return
+}
+
+// Client asks a server with gothrottle for decisions. Its methods may be called concurrently.
+type Client struct {
+	rdb     Processor
+	o       Options
+	lanes   []*lane
+	laneOf  func(key string) int
+	shards  [shardCount]shard
+	seed    maphash.Seed
+	base    time.Time // of the times that shards keep
+	local   *fallback // nil unless LimitLocally
+	closed  atomic.Bool
+	down    atomic.Int32   // how many circuits are open
+	running sync.WaitGroup // goroutines of the client, without those of leases
+
+	leasesMu sync.Mutex
+	leases   map[*Lease]bool // nil once the client is closed
+}
+
+// New returns a Client that asks rdb. It does not connect; Check does. New refuses a client of go-redis whose
+// ContextTimeoutEnabled is false, because such a client ignores time limits.
+func New(rdb Processor, o Options) (*Client, error) {
+	if rdb == nil {
+		return nil, params("New needs a client of go-redis")
+	}
+	if honours, known := honoursContexts(rdb); known && !honours {
+		return nil, params("set ContextTimeoutEnabled in the options of %T: without it no time limit holds", rdb)
+	}
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	c := &Client{rdb: rdb, o: o, seed: maphash.MakeSeed(), base: time.Now(), leases: map[*Lease]bool{}}
+	c.makeLanes()
+	for i := range c.shards {
+		c.shards[i].entries = map[entryKey]*entry{}
+	}
+	if o.OnUnavailable == LimitLocally {
+		c.local = newFallback(o.LocalShare)
+	}
+	if o.Budget.Clients > 0 {
+		o.Logger.Info("throttle: each client may hold units", "units", o.Budget.Units, "clients", o.Budget.Clients,
+			"note", "limits hold only if no more clients than these use them")
+	}
+	return c, nil
+}
+
+// check fills in what is not set.
+func (o *Options) check() error {
+	if o.Timeout == 0 {
+		o.Timeout = 50 * time.Millisecond
+	}
+	if o.Timeout < 0 {
+		return params("a time limit of %s", o.Timeout)
+	}
+	if o.OnUnavailable > LimitLocally {
+		return params("OnUnavailable is %d", o.OnUnavailable)
+	}
+	if (o.OnUnavailable == LimitLocally) != (o.LocalShare > 0) || o.LocalShare < 0 || !(o.LocalShare <= 1) {
+		return params("LocalShare must be above 0 and at most 1 with LimitLocally, and 0 without; it is %v", o.LocalShare)
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o.Budget.check()
+}
+
+// honoursContexts reports whether a client of go-redis ends a call when its context ends. known is false for other
+// types, which must do so.
+func honoursContexts(rdb Processor) (honours, known bool) {
+	switch rdb := rdb.(type) {
+	case interface{ Options() *redis.Options }:
+		return rdb.Options().ContextTimeoutEnabled, true
+	case interface{ Options() *redis.ClusterOptions }:
+		return rdb.Options().ContextTimeoutEnabled, true
+	case interface{ Options() *redis.RingOptions }:
+		return rdb.Options().ContextTimeoutEnabled, true
+	}
+	return false, false
+}
+
+// Check asks the server whether it has the module. It returns nil, ErrNoModule, ErrUnavailable or the server's error.
+// Call it when the program starts: with FailOpen a missing module would else be noticed late.
+func (c *Client) Check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
+	defer cancel()
+	cmd := newGeneralCall(ctx, []any{"COMMAND", "INFO", "GO.THROTTLE"})
+	err := classify(ctx, c.rdb.Process(ctx, cmd))
+	if rows, _ := cmd.Val().([]any); err == nil && (len(rows) == 0 || rows[0] == nil) {
+		return ErrNoModule
+	}
+	return err
+}
+
+// Close gives the units of budgets back, closes the leases, and waits until no goroutine of the client runs. It does not close the client of go-redis. Afterwards verbs return ErrClosed.
+func (c *Client) Close() error {
+	if c.closed.Swap(true) {
+		return nil
+	}
+	err := c.closeLeases()
+	for i := range c.shards {
+		err = errors.Join(err, c.closeShard(&c.shards[i]))
+	}
+	for _, l := range c.lanes {
+		l.mu.Lock()
+		l.closed = true
+		l.mu.Unlock()
+	}
+	c.running.Wait()
+	return err
+}
+
+// Allow asks for one unit.
+func (c *Client) Allow(ctx context.Context, key string, limit Limit) (Result, error) {
+	return c.AllowN(ctx, key, limit, 1)
+}
+
+// AllowN asks for n units, all or none; n is at least 1.
+func (c *Client) AllowN(ctx context.Context, key string, limit Limit, n int64) (Result, error) {
+	verb := "AllowN"
+	if n == 1 {
+		verb = "Allow"
+	}
+	return c.verb(ctx, verb, key, limit, n, take)
+}
+
+// AllowAtMost takes n units, or what is left. Allowed is false only if nothing is left; Granted tells how many were
+// taken. It needs a rate without Lockout, a Window or a Quota.
+func (c *Client) AllowAtMost(ctx context.Context, key string, limit Limit, n int64) (Result, error) {
+	return c.verb(ctx, "AllowAtMost", key, limit, n, upTo)
+}
+
+// Peek tells the state of a limiter and changes nothing, also when the server's memory is full. Allowed is false only
+// while more is in use than the limit, or a lockout stands.
+func (c *Client) Peek(ctx context.Context, key string, limit Limit) (Result, error) {
+	return c.verb(ctx, "Peek", key, limit, 0, peek)
+}
+
+// Refund gives n units back, at most what is in use; Granted is minus what was given back. It needs a rate, a Window or
+// a Quota.
+func (c *Client) Refund(ctx context.Context, key string, limit Limit, n int64) (Result, error) {
+	if n < 1 {
+		return Result{}, params("a refund of %d units", n)
+	}
+	return c.verb(ctx, "Refund", key, limit, -n, upTo)
+}
+
+// Settle corrects an estimate: a positive difference is charged, past the limit if need be, and a negative one is given
+// back. It needs a rate, a Window or a Quota.
+func (c *Client) Settle(ctx context.Context, key string, limit Limit, difference int64) (Result, error) {
+	m := force
+	if difference < 0 {
+		m = upTo
+	}
+	return c.verb(ctx, "Settle", key, limit, difference, m)
+}
+
+// verb checks the parameters, decides, applies the fallback and tells the observer.
+func (c *Client) verb(ctx context.Context, verb, key string, l Limit, n int64, m mode) (Result, error) {
+	if c.o.Observe == nil {
+		return c.decide(ctx, verb, key, &l, n, m)
+	}
+	began := time.Now()
+	r, err := c.decide(ctx, verb, key, &l, n, m)
+	c.o.Observe(Event{verb, key, l, r, err, time.Since(began)})
+	return r, err
+}
+
+func (c *Client) decide(ctx context.Context, verb, key string, l *Limit, n int64, m mode) (r Result, err error) {
+	if err := checkVerb(verb, l, n, m); err != nil {
+		return Result{}, err
+	}
+	if c.closed.Load() {
+		return Result{}, ErrClosed
+	}
+	key = c.o.KeyPrefix + key
+	less, err := c.o.Budget.less(l)
+	if err != nil {
+		return Result{}, err
+	}
+	switch {
+	case m == take && (c.o.DenyCache || n == 1 && l.coalesces() && (!c.o.NoCoalescing || c.o.Budget.Units > 0)):
+		r, err = c.shared(ctx, key, l, n, less)
+	default:
+		r, err = c.send(ctx, key, l, n, m, less)
+	}
+	if err != nil && errors.Is(err, ErrUnavailable) {
+		return c.unavailable(key, l, n, m, err)
+	}
+	return r, err
+}
+
+// checkVerb refuses a limit or a quantity that the verb cannot have.
+func checkVerb(verb string, l *Limit, n int64, m mode) error {
+	if err := l.check(); err != nil {
+		return err
+	}
+	if n > maxUnits+1 || n < -maxUnits-1 || n < 1 && m == take || n < 1 && m == upTo && verb == "AllowAtMost" {
+		return params("%s of %d units", verb, n)
+	}
+	if l.kind == policyKind && m != take && m != peek || l.kind == slotsKind {
+		return params("%s of %s", verb, l)
+	}
+	if l.lockout != 0 && verb == "AllowAtMost" {
+		return params("%s of a limit with a lockout", verb)
+	}
+	return nil
+}
+
+// coalesces reports whether calls can be merged by UPTO without changing what they are told.
+func (l *Limit) coalesces() bool { return l.kind != policyKind && l.lockout == 0 }
+
+// send asks the server in a call of its own.
+func (c *Client) send(ctx context.Context, key string, l *Limit, n int64, m mode, less int64) (Result, error) {
+	return c.exchange(ctx, key, l, n, m, less, 0)
+}
+
+// exchange asks the server, within the time limit.
+func (c *Client) exchange(
+	ctx context.Context, key string, l *Limit, n int64, m mode, less int64, maxWait time.Duration,
+) (Result, error) {
+	within, cancel := context.WithTimeout(ctx, c.o.Timeout)
+	defer cancel()
+	if l.kind == policyKind {
+		return c.askPolicy(ctx, within, key, l, n, m)
+	}
+	cmd := newCall(within, key, l, n, m, less, maxWait)
+	if err := c.do(ctx, within, key, cmd); err != nil {
+		return Result{}, err
+	}
+	return readResult(cmd.Val(), l, n, m)
+}
+
+// askPolicy asks for the decision of a policy, whose reply holds more than integers.
+func (c *Client) askPolicy(ctx, within context.Context, key string, l *Limit, n int64, m mode) (Result, error) {
+	name := commandNames[policyKind][0]
+	if m == peek {
+		name = commandNames[policyKind][1]
+	}
+	cmd := newGeneralCall(within, []any{name, key, n, "MS"})
+	if err := c.do(ctx, within, key, cmd); err != nil {
+		return Result{}, err
+	}
+	ints, _ := leadingInts(cmd.Val())
+	return readResult(ints, l, n, m)
+}
+
+// leadingInts splits a reply into its first integers and what follows them.
+func leadingInts(reply any) (ints []int64, rest []any) {
+	items, _ := reply.([]any)
+	for i, item := range items {
+		n, ok := item.(int64)
+		if !ok {
+			return ints, items[i:]
+		}
+		ints = append(ints, n)
+	}
+	return ints, nil
+}
+
+// do sends a command on the lane of its key, unless the lane's circuit is open. The caller's context is ctx, and within
+// ends at the time limit.
+func (c *Client) do(ctx, within context.Context, key string, cmd redis.Cmder) error {
+	l := c.lanes[c.laneOf(key)]
+	ok, trial := l.circuit.admits(c.base)
+	if !ok {
+		return fmt.Errorf("%w: its last calls failed, and it is asked again soon", ErrUnavailable)
+	}
+	var began time.Time
+	if ctx.Done() != nil {
+		began = time.Now()
+	}
+	err := classify(ctx, l.send(within, c, cmd))
+	switch {
+	case !errors.Is(err, ErrUnavailable):
+		if l.circuit.close() && c.down.Add(-1) == 0 {
+			c.o.Logger.Info("throttle: the server decides again")
+		}
+	case ctx.Err() != nil && time.Since(began) < c.o.Timeout/2:
+		// The caller's context ended early. That says nothing of the server.
+	default:
+		if l.circuit.fail(time.Since(c.base), trial) && c.down.Add(1) == 1 {
+			c.o.Logger.Warn("throttle: the server is unavailable", "error", err)
+		}
+	}
+	return err
+}

@@ -1,0 +1,287 @@
+package throttle_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"gothrottle/throttle"
+	"gothrottle/throttle/throttletest"
+)
+
+// slow delays every command of a server by one round trip.
+type slow struct {
+	*throttletest.Server
+	trip time.Duration
+}
+
+func (s slow) Process(ctx context.Context, cmd redis.Cmder) error {
+	select {
+	case <-time.After(s.trip):
+		return s.Server.Process(ctx, cmd)
+	case <-ctx.Done():
+		cmd.SetErr(ctx.Err())
+		return ctx.Err()
+	}
+}
+
+// newSlow returns a client whose server is one round trip away.
+func newSlow(t *testing.T, trip time.Duration, o throttle.Options) (*throttle.Client, *throttletest.Server) {
+	t.Helper()
+	s := throttletest.NewServer()
+	c, err := throttle.New(slow{s, trip}, o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c, s
+}
+
+// Concurrent callers share commands, are granted first come first served, and no more than the limit is admitted.
+func TestCoalescing_grantsInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := newSlow(t, time.Millisecond, throttle.Options{})
+		limit := throttle.PerHour(30)
+		allowed := make([]bool, 100)
+		var wg sync.WaitGroup
+		for i := range allowed {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i)) // one after another, all within the first round trip
+				r, err := c.Allow(background, "hot", limit)
+				require.NoError(t, err)
+				allowed[i] = r.Allowed
+				switch {
+				case i == 0:
+					require.Equal(t, throttle.FromServer, r.Source)
+				case r.Allowed:
+					require.Equal(t, throttle.Result{Allowed: true, Limit: 30, Granted: 1, ResetAfter: r.ResetAfter, Source: throttle.FromBatch}, r)
+				default:
+					require.InDelta(t, 2*time.Minute, r.RetryAfter, float64(time.Second))
+					require.Zero(t, r.Granted)
+				}
+			})
+		}
+		wg.Wait()
+		for i := range allowed {
+			require.Equal(t, i < 30, allowed[i], "caller %d", i)
+		}
+		require.EqualValues(t, 2, s.Calls())
+	})
+}
+
+// Each caller pays for a call of its own if coalescing is off.
+func TestCoalescing_off(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := newSlow(t, time.Millisecond, throttle.Options{NoCoalescing: true})
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() { _, _ = c.Allow(background, "hot", throttle.PerHour(3)) })
+		}
+		wg.Wait()
+		require.EqualValues(t, 10, s.Calls())
+	})
+}
+
+// A leader that is cancelled fails nobody, and a follower that is cancelled before the command is sent takes nothing.
+func TestCoalescing_cancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newSlow(t, 10*time.Millisecond, throttle.Options{})
+		limit := throttle.PerHour(10)
+		leader, cancelLeader := context.WithCancel(background)
+		follower, cancelFollower := context.WithCancel(background)
+		var wg sync.WaitGroup
+		ask := func(ctx context.Context, after time.Duration, check func(throttle.Result, error)) {
+			wg.Go(func() {
+				time.Sleep(after)
+				check(c.Allow(ctx, "hot", limit))
+			})
+		}
+		cancelled := func(r throttle.Result, err error) {
+			require.ErrorIs(t, err, context.Canceled)
+			require.False(t, r.Allowed)
+		}
+		admitted := func(r throttle.Result, err error) {
+			require.NoError(t, err)
+			require.True(t, r.Allowed)
+		}
+		ask(leader, 0, cancelled)
+		ask(follower, 1*time.Millisecond, cancelled)
+		ask(background, 2*time.Millisecond, admitted)
+		ask(background, 3*time.Millisecond, admitted)
+		time.Sleep(4 * time.Millisecond)
+		cancelFollower()
+		time.Sleep(time.Millisecond)
+		cancelLeader()
+		wg.Wait()
+		r, err := c.Peek(background, "hot", limit)
+		require.NoError(t, err)
+		require.EqualValues(t, 8, r.Remaining) // the leader's command was not executed, the follower was not in any
+	})
+}
+
+// A follower that gives up after the command was sent has its unit charged, and takes nobody's place.
+func TestCoalescing_cancelledAfterSending(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newSlow(t, 10*time.Millisecond, throttle.Options{})
+		limit := throttle.PerHour(3)
+		ctx, cancel := context.WithCancel(background)
+		var wg sync.WaitGroup
+		var admitted atomic.Int64
+		for i := range 4 {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * time.Millisecond)
+				caller := background
+				if i == 1 {
+					caller = ctx
+				}
+				if r, err := c.Allow(caller, "hot", limit); err == nil && r.Allowed {
+					admitted.Add(1)
+				}
+			})
+		}
+		time.Sleep(15 * time.Millisecond) // the batch of the last three is under way
+		cancel()
+		wg.Wait()
+		require.EqualValues(t, 2, admitted.Load())
+	})
+}
+
+// A failed command fails those who waited for it, each within the time limit.
+func TestCoalescing_failure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := newSlow(t, 10*time.Millisecond, throttle.Options{})
+		s.Fail(serverError("LOADING"))
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				began := time.Now()
+				_, err := c.Allow(background, "hot", throttle.PerHour(3))
+				require.ErrorIs(t, err, throttle.ErrUnavailable)
+				require.LessOrEqual(t, time.Since(began), 50*time.Millisecond)
+			})
+		}
+		wg.Wait()
+	})
+}
+
+// Nobody waits longer than the time limit, whatever the server does.
+func TestTimeout_holdsForFollowers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newSlow(t, time.Hour, throttle.Options{})
+		var wg sync.WaitGroup
+		for i := range 300 {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * time.Millisecond / 3)
+				began := time.Now()
+				_, err := c.Allow(background, "hot", throttle.PerHour(3))
+				require.ErrorIs(t, err, throttle.ErrUnavailable)
+				require.LessOrEqual(t, time.Since(began), 50*time.Millisecond)
+			})
+		}
+		wg.Wait()
+	})
+}
+
+// Calls for many keys wait for their turn in pipelines, and none waits longer than the time limit.
+func TestTimeout_holdsForManyKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := newSlow(t, 5*time.Millisecond, throttle.Options{Timeout: 20 * time.Millisecond})
+		var wg sync.WaitGroup
+		var admitted, failed atomic.Int64
+		for i := range 1000 {
+			wg.Go(func() {
+				began := time.Now()
+				r, err := c.Allow(background, "key"+string(rune('A'+i)), throttle.PerHour(3))
+				require.LessOrEqual(t, time.Since(began), 20*time.Millisecond)
+				if err == nil && r.Allowed {
+					admitted.Add(1)
+				} else {
+					failed.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		require.EqualValues(t, 1000, admitted.Load()+failed.Load())
+		require.GreaterOrEqual(t, int64(s.Keys()), admitted.Load()) // who gave up may have been charged
+	})
+}
+
+// A denial is remembered for its RetryAfter, for its own quantity, and no longer.
+func TestDenyCache(t *testing.T) {
+	c, s := throttletest.New(t, throttle.Options{DenyCache: true})
+	limit := throttle.PerMinute(1)
+	for range 2 {
+		_, err := c.Allow(background, "a", limit)
+		require.NoError(t, err)
+	}
+	s.Advance(20 * time.Second)
+	calls := s.Calls()
+	r, err := c.Allow(background, "a", limit)
+	require.NoError(t, err)
+	require.Equal(t, throttle.FromDenials, r.Source)
+	require.False(t, r.Allowed)
+	require.InDelta(t, 40*time.Second, r.RetryAfter, float64(100*time.Millisecond))
+	require.InDelta(t, 40*time.Second, r.ResetAfter, float64(100*time.Millisecond))
+	require.Equal(t, calls, s.Calls())
+	_, err = c.AllowN(background, "a", limit.Burst(2), 2)
+	require.NoError(t, err)
+	require.Equal(t, calls+1, s.Calls())
+	s.Advance(40 * time.Second)
+	r, err = c.Allow(background, "a", limit)
+	require.NoError(t, err)
+	require.Equal(t, throttle.FromServer, r.Source)
+}
+
+// A budget is spent in the process, is bounded, is forgotten after its time, and comes back at Close.
+func TestBudget(t *testing.T) {
+	c, s := throttletest.New(t, throttle.Options{Budget: throttle.Budget{Units: 20, Hold: 10 * time.Second}})
+	limit := throttle.PerHour(1000)
+	local := 0
+	for range 200 {
+		s.Advance(time.Millisecond)
+		r, err := c.Allow(background, "a", limit)
+		require.NoError(t, err)
+		require.True(t, r.Allowed)
+		if r.Source == throttle.FromBudget {
+			local++
+		}
+	}
+	require.Less(t, s.Calls(), int64(20))
+	require.EqualValues(t, 200, s.Calls()+int64(local))
+	r, err := c.Peek(background, "a", limit)
+	require.NoError(t, err)
+	require.LessOrEqual(t, r.Remaining, int64(800))
+	require.GreaterOrEqual(t, r.Remaining, int64(780))
+	s.Advance(11 * time.Second)
+	r, err = c.Allow(background, "a", limit)
+	require.NoError(t, err)
+	require.Equal(t, throttle.FromServer, r.Source)
+	before, err := c.Peek(background, "a", limit)
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+	other, err := throttle.New(s, throttle.Options{})
+	require.NoError(t, err)
+	after, err := other.Peek(background, "a", limit)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, after.Remaining, before.Remaining)
+	_, err = c.Allow(background, "a", limit)
+	require.ErrorIs(t, err, throttle.ErrClosed)
+}
+
+// A strict budget sends a smaller limit, and refuses limits that leave nothing.
+func TestBudget_strictLimits(t *testing.T) {
+	c, _ := throttletest.New(t, throttle.Options{Budget: throttle.Budget{Units: 5, Clients: 3}})
+	r, err := c.AllowN(background, "a", throttle.PerHour(20), 6)
+	require.NoError(t, err)
+	require.Equal(t, throttle.Never, r.RetryAfter)
+	require.EqualValues(t, 20, r.Limit)
+	r, err = c.AllowN(background, "a", throttle.PerHour(20), 5)
+	require.NoError(t, err)
+	require.True(t, r.Allowed)
+	_, err = c.Allow(background, "a", throttle.PerHour(15))
+	require.ErrorIs(t, err, throttle.ErrParams)
+}

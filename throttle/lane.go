@@ -1,0 +1,185 @@
+package throttle
+
+import (
+	"context"
+	"hash/maphash"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// A lane sends the calls of some keys. At most laneWidth commands and pipelines of a lane are under way at once. Calls
+// that come meanwhile wait, and go together in the next pipeline. So load makes pipelines longer instead of connections
+// more, and a call without company is sent at once in its caller's goroutine.
+type lane struct {
+	circuit circuit
+
+	mu       sync.Mutex
+	underWay int
+	queue    []*queued
+	closed   bool
+}
+
+// queued is a command that waits for its turn.
+type queued struct {
+	cmd  redis.Cmder
+	done chan struct{} // closed when the reply or an error is in cmd
+	left bool          // the caller has gone: the command is not sent
+}
+
+const (
+	laneWidth   = 4
+	maxPipeline = 512 // commands
+)
+
+// Lanes are there so that a dead node of a cluster does not hold up the calls to others: a lane of a cluster has 64 slots
+// in a row, which are mostly one node's. Where one server has all keys, one lane is best.
+const clusterLanes = 256
+
+func (c *Client) makeLanes() {
+	n := clusterLanes
+	switch c.rdb.(type) {
+	case *redis.Client:
+		n = 1
+		c.laneOf = func(string) int { return 0 }
+	case *redis.ClusterClient:
+		c.laneOf = func(key string) int { return int(slot(key)) / (slots / clusterLanes) }
+	default:
+		c.laneOf = func(key string) int { return int(maphash.String(c.seed, hashTag(key)) % clusterLanes) }
+	}
+	c.lanes = make([]*lane, n)
+	for i := range c.lanes {
+		c.lanes[i] = new(lane)
+	}
+}
+
+// send sends a command and waits for its reply, or until the context ends.
+func (l *lane) send(ctx context.Context, c *Client, cmd redis.Cmder) error {
+	l.mu.Lock()
+	if l.underWay < laneWidth {
+		l.underWay++
+		l.mu.Unlock()
+		defer l.next(c)
+		return c.rdb.Process(ctx, cmd)
+	}
+	if l.closed {
+		l.mu.Unlock()
+		return ErrClosed
+	}
+	q := &queued{cmd: cmd, done: make(chan struct{})}
+	l.queue = append(l.queue, q)
+	l.mu.Unlock()
+	select {
+	case <-q.done:
+		return cmd.Err()
+	case <-ctx.Done():
+		l.mu.Lock()
+		q.left = true
+		l.mu.Unlock()
+		return ctx.Err()
+	}
+}
+
+// next lets those go who wait, in the place of a command or pipeline that has ended.
+func (l *lane) next(c *Client) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	batch := l.take()
+	if len(batch) == 0 {
+		l.underWay--
+		return
+	}
+	if l.closed {
+		l.underWay--
+		for _, q := range batch {
+			q.cmd.SetErr(ErrClosed)
+			close(q.done)
+		}
+		return
+	}
+	c.running.Add(1)
+	go l.flush(c, batch)
+}
+
+// take removes the oldest commands from the queue, without those whose callers have gone.
+func (l *lane) take() (batch []*queued) {
+	for len(l.queue) > 0 && len(batch) == 0 {
+		n := min(len(l.queue), maxPipeline)
+		for _, q := range l.queue[:n] {
+			if !q.left {
+				batch = append(batch, q)
+			}
+		}
+		if n == len(l.queue) {
+			l.queue = nil
+		} else {
+			l.queue = l.queue[n:]
+		}
+	}
+	return batch
+}
+
+// flush sends commands in one pipeline, with a time limit of its own.
+func (l *lane) flush(c *Client, batch []*queued) {
+	defer c.running.Done()
+	defer l.next(c)
+	ctx, cancel := context.WithTimeout(context.Background(), c.o.Timeout)
+	defer cancel()
+	cmds := make([]redis.Cmder, len(batch))
+	for i, q := range batch {
+		cmds[i] = q.cmd
+	}
+	c.sendAll(ctx, cmds)
+	for _, q := range batch {
+		close(q.done)
+	}
+}
+
+// sendAll sends commands in one pipeline, if the client of go-redis has pipelines. Each command gets its own error.
+func (c *Client) sendAll(ctx context.Context, cmds []redis.Cmder) {
+	p, ok := c.rdb.(interface{ Pipeline() redis.Pipeliner })
+	if !ok || len(cmds) == 1 {
+		for _, cmd := range cmds {
+			if err := c.rdb.Process(ctx, cmd); err != nil {
+				cmd.SetErr(err)
+			}
+		}
+		return
+	}
+	pipe := p.Pipeline()
+	for _, cmd := range cmds {
+		_ = pipe.Process(ctx, cmd)
+	}
+	_, _ = pipe.Exec(ctx)
+}
+
+// slots is the number of hash slots of a cluster.
+const slots = 16384
+
+// slot returns the hash slot of a key: CRC16 (XMODEM) of its hash tag, as the cluster specification says.
+func slot(key string) uint16 {
+	var crc uint16
+	tag := hashTag(key)
+	for i := range len(tag) {
+		crc ^= uint16(tag[i]) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	return crc % slots
+}
+
+// hashTag returns what stands between the first brace and the next closing one, or the key if that is nothing.
+func hashTag(key string) string {
+	if from := strings.IndexByte(key, '{'); from >= 0 {
+		if to := strings.IndexByte(key[from+1:], '}'); to > 0 {
+			return key[from+1 : from+1+to]
+		}
+	}
+	return key
+}

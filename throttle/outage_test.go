@@ -1,0 +1,293 @@
+package throttle_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"gothrottle/throttle"
+	"gothrottle/throttle/throttletest"
+)
+
+// swallower is a server that answers the greeting of go-redis and swallows everything else.
+type swallower struct {
+	net.Listener
+	got atomic.Int64 // commands of gothrottle
+}
+
+func newSwallower(t *testing.T) *swallower {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s := &swallower{Listener: listener}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go s.serve(conn)
+		}
+	}()
+	return s
+}
+
+func (s *swallower) serve(conn net.Conn) {
+	defer conn.Close()
+	in := bufio.NewReader(conn)
+	for {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return
+		}
+		switch word := strings.ToUpper(strings.TrimSpace(line)); {
+		case word == "HELLO" || word == "CLIENT":
+			_, _ = io.WriteString(conn, "-ERR unknown command\r\n")
+		case strings.HasPrefix(word, "GO.") && !strings.HasSuffix(word, "_RO"):
+			s.got.Add(1)
+		}
+	}
+}
+
+// goRedis returns a client that honours contexts.
+func goRedis(t *testing.T, addr string) *redis.Client {
+	t.Helper()
+	rdb := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true})
+	t.Cleanup(func() { _ = rdb.Close() })
+	return rdb
+}
+
+// took calls f some times and returns the median duration.
+func took(f func()) time.Duration {
+	var all []time.Duration
+	for range 9 {
+		began := time.Now()
+		f()
+		all = append(all, time.Since(began))
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+// tolerance is what a call may take beyond its time limit: the median of some calls is compared.
+const tolerance = 10 * time.Millisecond
+
+// A command whose reply does not come is sent once, and the call ends at the time limit.
+func TestOutage_repliesAreSwallowed(t *testing.T) {
+	for name, verb := range map[string]func(*throttle.Client, context.Context) error{
+		"Allow": func(c *throttle.Client, ctx context.Context) error {
+			_, err := c.Allow(ctx, "a", throttle.PerHour(1))
+			return err
+		},
+		"AllowN": func(c *throttle.Client, ctx context.Context) error {
+			_, err := c.AllowN(ctx, "a", throttle.PerHour(1), 2)
+			return err
+		},
+		"Policy": func(c *throttle.Client, ctx context.Context) error {
+			_, err := c.Allow(ctx, "a:b", throttle.Policy())
+			return err
+		},
+		"Refund": func(c *throttle.Client, ctx context.Context) error {
+			_, err := c.Refund(ctx, "a", throttle.PerHour(1), 1)
+			return err
+		},
+		"Reserve": func(c *throttle.Client, ctx context.Context) error {
+			_, err := c.Reserve(ctx, "a", throttle.PerHour(1), 1, time.Second)
+			return err
+		},
+		"All": func(c *throttle.Client, ctx context.Context) error {
+			_, err := c.All(ctx, throttle.Take{Key: "a", Limit: throttle.PerHour(1), N: 1})
+			return err
+		},
+		"Lease": func(c *throttle.Client, ctx context.Context) error {
+			_, _, err := c.Lease(ctx, "a", throttle.Slots(1, time.Second))
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSwallower(t)
+			rdb := goRedis(t, s.Addr().String())
+			calls := int64(0)
+			median := took(func() {
+				c, err := throttle.New(rdb, throttle.Options{Logger: quiet}) // each has a circuit of its own
+				require.NoError(t, err)
+				require.ErrorIs(t, verb(c, background), throttle.ErrUnavailable)
+				require.NoError(t, c.Close())
+				calls++
+			})
+			require.LessOrEqual(t, median, 50*time.Millisecond+tolerance)
+			require.Equal(t, calls, s.got.Load())
+		})
+	}
+}
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+// A caller's own deadline holds too.
+func TestOutage_callersDeadline(t *testing.T) {
+	s := newSwallower(t)
+	rdb := goRedis(t, s.Addr().String())
+	median := took(func() {
+		c, err := throttle.New(rdb, throttle.Options{Timeout: time.Minute, Logger: quiet})
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(background, 20*time.Millisecond)
+		defer cancel()
+		_, err = c.Allow(ctx, "a", throttle.PerHour(1))
+		require.ErrorIs(t, err, throttle.ErrUnavailable)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	})
+	require.LessOrEqual(t, median, 20*time.Millisecond+tolerance)
+}
+
+// A server that accepts no connection, because its queue is full, ends calls in time.
+func TestOutage_fullAcceptQueue(t *testing.T) {
+	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = syscall.Close(socket) })
+	require.NoError(t, syscall.Bind(socket, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	require.NoError(t, syscall.Listen(socket, 0))
+	name, err := syscall.Getsockname(socket)
+	require.NoError(t, err)
+	addr := net.JoinHostPort("127.0.0.1", itoa(name.(*syscall.SockaddrInet4).Port))
+	for { // fill the queue
+		conn, err := net.DialTimeout("tcp", addr, 200*time.Millisecond)
+		if err != nil {
+			break
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+	}
+	rdb := goRedis(t, addr)
+	median := took(func() {
+		c, err := throttle.New(rdb, throttle.Options{Logger: quiet})
+		require.NoError(t, err)
+		_, err = c.Allow(background, "a", throttle.PerHour(1))
+		require.ErrorIs(t, err, throttle.ErrUnavailable)
+	})
+	require.LessOrEqual(t, median, 50*time.Millisecond+tolerance)
+}
+
+func itoa(n int) string { return (&net.TCPAddr{Port: n}).String()[1:] }
+
+// After some failures a dead server is not asked, one call tries it again after a pause, and the log tells of the outage
+// once and of its end once.
+func TestCircuit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		c, s := newSlow(t, 0, throttle.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		ask := func() error { _, err := c.Allow(background, "a", throttle.PerHour(1000)); return err }
+		require.NoError(t, ask())
+		s.Fail(io.ErrUnexpectedEOF)
+		for range 100 {
+			require.ErrorIs(t, ask(), throttle.ErrUnavailable)
+		}
+		require.EqualValues(t, 1+5, s.Calls())
+		asked := s.Calls()
+		for range 3000 { // of one second in all
+			time.Sleep(time.Second / 3000)
+			require.ErrorIs(t, ask(), throttle.ErrUnavailable)
+		}
+		require.InDelta(t, 3, float64(s.Calls()-asked), 1) // after 100, 200 and 400 ms
+		require.Equal(t, 1, strings.Count(log.String(), "WARN"), log.String())
+		s.Fail(nil)
+		time.Sleep(500 * time.Millisecond)
+		require.NoError(t, ask())
+		for range 100 {
+			require.NoError(t, ask())
+		}
+		require.Equal(t, 1, strings.Count(log.String(), "WARN"), log.String())
+		require.Equal(t, 1, strings.Count(log.String(), "INFO"), log.String())
+	})
+}
+
+// A trial that the server does not answer holds up no other call.
+func TestCircuit_oneTrialAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newSlow(t, time.Hour, throttle.Options{Logger: quiet, NoCoalescing: true})
+		for range 5 {
+			_, err := c.Allow(background, "a", throttle.PerHour(1))
+			require.ErrorIs(t, err, throttle.ErrUnavailable)
+		}
+		time.Sleep(100 * time.Millisecond)
+		var waited atomic.Int64
+		var wg sync.WaitGroup
+		for range 50 {
+			wg.Go(func() {
+				began := time.Now()
+				_, _ = c.Allow(background, "a", throttle.PerHour(1))
+				if time.Since(began) > 0 {
+					waited.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		require.EqualValues(t, 1, waited.Load())
+	})
+}
+
+// Hasty callers do not make a server look dead.
+func TestCircuit_callersInAHurry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := newSlow(t, 10*time.Millisecond, throttle.Options{Logger: quiet, NoCoalescing: true})
+		for range 50 {
+			ctx, cancel := context.WithTimeout(background, time.Millisecond)
+			_, err := c.Allow(ctx, "a", throttle.PerHour(1))
+			require.ErrorIs(t, err, throttle.ErrUnavailable)
+			cancel()
+		}
+		_, err := c.Allow(background, "a", throttle.PerHour(1))
+		require.NoError(t, err)
+		require.EqualValues(t, 1, s.Calls())
+	})
+}
+
+// New refuses clients of go-redis that ignore contexts.
+func TestNew_refusesClientsThatIgnoreContexts(t *testing.T) {
+	for _, honours := range []bool{false, true} {
+		single := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", ContextTimeoutEnabled: honours})
+		sentinel := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"127.0.0.1:1"}, ContextTimeoutEnabled: honours})
+		cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}, ContextTimeoutEnabled: honours})
+		ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}, ContextTimeoutEnabled: honours})
+		for _, rdb := range []redis.UniversalClient{single, sentinel, cluster, ring} {
+			_, err := throttle.New(rdb, throttle.Options{})
+			if honours {
+				require.NoError(t, err, "%T", rdb)
+			} else {
+				require.ErrorIs(t, err, throttle.ErrParams, "%T", rdb)
+			}
+			require.NoError(t, rdb.Close())
+		}
+	}
+	for name, o := range map[string]throttle.Options{
+		"negative": {Timeout: -1}, "share without fallback": {LocalShare: 0.5}, "fallback without share": {OnUnavailable: throttle.LimitLocally},
+		"share above 1": {OnUnavailable: throttle.LimitLocally, LocalShare: 1.5}, "budget": {Budget: throttle.Budget{Units: -1}},
+		"hold without units": {Budget: throttle.Budget{Hold: 1}}, "unknown fallback": {OnUnavailable: 9},
+	} {
+		_, err := throttle.New(throttletest.NewServer(), o)
+		require.ErrorIs(t, err, throttle.ErrParams, name)
+	}
+	_, err := throttle.New(nil, throttle.Options{})
+	require.ErrorIs(t, err, throttle.ErrParams)
+}
+
+// Check tells a server without the module from one with it.
+func TestCheck(t *testing.T) {
+	c, s := throttletest.New(t, throttle.Options{})
+	require.NoError(t, c.Check(background))
+	s.Fail(io.EOF)
+	require.ErrorIs(t, c.Check(background), throttle.ErrUnavailable)
+}

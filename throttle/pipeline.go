@@ -1,0 +1,52 @@
+package throttle
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Pending is a decision whose command stands in a pipeline.
+type Pending struct {
+	ctx   context.Context
+	cmd   redis.Cmder
+	limit Limit
+	n     int64
+	err   error
+}
+
+// Queue puts a call for n units into a pipeline of the caller. The decision is there when the pipeline was executed. The
+// pipeline's own time limit counts, and no fallback: its errors are the caller's. It is sent once.
+func (c *Client) Queue(ctx context.Context, pipe redis.Pipeliner, key string, limit Limit, n int64) *Pending {
+	p := &Pending{ctx: ctx, limit: limit, n: n}
+	less, err := c.o.Budget.less(&limit)
+	if p.err = checkVerb("Queue", &limit, n, take); p.err == nil {
+		p.err = err
+	}
+	if p.err != nil {
+		return p
+	}
+	key = c.o.KeyPrefix + key
+	if limit.kind == policyKind {
+		p.cmd = newGeneralCall(ctx, []any{commandNames[policyKind][0], key, n, "MS"})
+	} else {
+		p.cmd = newCall(ctx, key, &limit, n, take, less, 0)
+	}
+	p.err = pipe.Process(ctx, p.cmd)
+	return p
+}
+
+// Result returns the decision. Before the pipeline was executed it is the zero Result.
+func (p *Pending) Result() (Result, error) {
+	if p.err != nil {
+		return Result{}, p.err
+	}
+	if err := p.cmd.Err(); err != nil {
+		return Result{}, classify(p.ctx, err)
+	}
+	if cmd, ok := p.cmd.(*generalCall); ok {
+		ints, _ := leadingInts(cmd.Val())
+		return readResult(ints, &p.limit, p.n, take)
+	}
+	return readResult(p.cmd.(*call).Val(), &p.limit, p.n, take)
+}

@@ -1,0 +1,356 @@
+package throttle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// A shard keeps what concurrent and later callers of some limiters share: calls under way, denials, budgets.
+type shard struct {
+	mu      sync.Mutex
+	entries map[entryKey]*entry
+	sweepAt int           // sweep when there are this many entries
+	swept   time.Duration // when the shard was swept last
+	spare   *entry        // to be used again; nil: none
+	closed  bool
+}
+
+const (
+	shardCount = 64
+	sweepEvery = 10 * time.Second
+	leastSweep = 64 // entries
+)
+
+// entryKey is a limiter and a quantity.
+type entryKey struct {
+	key   string
+	limit Limit
+	n     int64
+}
+
+// entry is what is shared of one limiter. An entry that holds nothing is dropped.
+type entry struct {
+	busy bool   // a call is under way
+	next *batch // who waits for the next one; nil: nobody
+	*kept
+}
+
+// kept is what replies are good for later. An entry has it if the client has a deny cache or a budget.
+type kept struct {
+	denied      Result // the last denial
+	deniedUntil time.Duration
+	budget      budget
+}
+
+// batch is the callers that wait for one command. They are granted first come first served.
+type batch struct {
+	callers int
+	left    []int // the places of callers that went before the command was sent, ascending
+	sent    bool
+	until   time.Time     // when the callers give up: one time limit after the first came
+	done    chan struct{} // closed when the fields below are set
+	reply   Result        // to all callers together
+	err     error
+	rest    error // what those are told who are not granted; nil: that they are denied
+}
+
+func (c *Client) shardOf(key string) *shard {
+	return &c.shards[maphash.String(c.seed, key)%shardCount]
+}
+
+func (c *Client) now() time.Duration { return c.o.Now().Sub(c.base) }
+
+// shared asks for n units by what is shared: a denial that still stands, the local budget, a call together with others.
+func (c *Client) shared(ctx context.Context, key string, l *Limit, n, less int64) (Result, error) {
+	k := entryKey{key, *l, n}
+	s := c.shardOf(key)
+	merges := n == 1 && l.coalesces() && (!c.o.NoCoalescing || c.o.Budget.Units > 0)
+	var now time.Duration
+	if c.keeps() {
+		now = c.now()
+	}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return Result{}, ErrClosed
+	}
+	e := s.entries[k]
+	if e != nil && e.kept != nil {
+		if merges && e.budget.spend(now, 1, c.o.Budget.Hold) == 1 {
+			r := e.budget.result(now)
+			s.mu.Unlock()
+			return r, nil
+		}
+		if now < e.deniedUntil {
+			r := e.stillDenied(now)
+			s.mu.Unlock()
+			return r, nil
+		}
+	}
+	if !merges {
+		s.mu.Unlock()
+		r, err := c.send(ctx, key, l, n, take, less)
+		c.remember(s, k, r, err)
+		return r, err
+	}
+	if e == nil {
+		e = c.enter(s, k, now)
+	}
+	if e.busy {
+		return c.join(ctx, s, e)
+	}
+	e.busy = true
+	var more int64
+	if e.kept != nil {
+		more = e.budget.refill(now, &c.o.Budget)
+	}
+	s.mu.Unlock()
+	defer c.ended(s, k, e, less)
+	if more == 0 {
+		r, err := c.send(ctx, key, l, 1, take, less)
+		c.note(s, e, now, 0, r, err)
+		return r, err
+	}
+	r, err := c.send(ctx, key, l, 1+more, upTo, less)
+	c.note(s, e, now, r.Granted-1, r, err)
+	if err == nil {
+		r = share(r, 0, FromServer)
+	}
+	return r, err
+}
+
+// keeps reports whether replies are good for later.
+func (c *Client) keeps() bool { return c.o.DenyCache || c.o.Budget.Units > 0 }
+
+// stillDenied returns the last denial as it is now.
+func (e *entry) stillDenied(now time.Duration) Result {
+	r := e.denied
+	passed := r.RetryAfter - (e.deniedUntil - now)
+	r.RetryAfter, r.ResetAfter, r.Source = e.deniedUntil-now, max(r.ResetAfter-passed, 0), FromDenials
+	return r
+}
+
+// enter adds an entry. The shard is locked.
+func (c *Client) enter(s *shard, k entryKey, now time.Duration) *entry {
+	e := s.spare
+	if s.spare = nil; e == nil {
+		e = new(entry)
+	}
+	if c.keeps() {
+		if len(s.entries) >= max(s.sweepAt, leastSweep) || now-s.swept > sweepEvery {
+			s.sweep(now, c.o.Budget.Hold)
+		}
+		e.kept = new(kept)
+	}
+	s.entries[k] = e
+	return e
+}
+
+// sweep drops the entries that hold nothing any more.
+func (s *shard) sweep(now, hold time.Duration) {
+	for k, e := range s.entries {
+		if !e.holds(now, hold) {
+			delete(s.entries, k)
+		}
+	}
+	s.swept, s.sweepAt = now, 2*len(s.entries)
+}
+
+// holds reports whether the entry holds anything.
+func (e *entry) holds(now, hold time.Duration) bool {
+	return e.busy || e.kept != nil && (now < e.deniedUntil || e.budget.holds(now, hold))
+}
+
+// join waits for the next command. The shard is locked when join is called.
+func (c *Client) join(ctx context.Context, s *shard, e *entry) (Result, error) {
+	b := e.next
+	if b == nil {
+		b = &batch{until: time.Now().Add(c.o.Timeout), done: make(chan struct{})}
+		e.next = b
+	}
+	place := b.callers
+	b.callers++
+	s.mu.Unlock()
+	select {
+	case <-b.done:
+	case <-ctx.Done():
+		s.mu.Lock()
+		if !b.sent {
+			b.left = append(b.left, place)
+		}
+		s.mu.Unlock()
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return Result{}, fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
+		}
+		return Result{}, fmt.Errorf("throttle: %w", ctx.Err())
+	}
+	if b.err != nil {
+		return Result{}, b.err
+	}
+	for _, left := range b.left {
+		if left < place {
+			place--
+		}
+	}
+	if b.rest != nil && int64(place) >= b.reply.Granted {
+		return Result{}, b.rest
+	}
+	return share(b.reply, int64(place), FromBatch), nil
+}
+
+// share returns what the caller at a place is told of the reply to all: the first ones get what was granted.
+func share(r Result, place int64, source Source) Result {
+	r.Source = source
+	if r.Allowed = place < r.Granted; r.Allowed {
+		r.Granted, r.RetryAfter = 1, 0
+		return r
+	}
+	r.Granted = 0
+	return r
+}
+
+// ended is called when the command of an entry has ended: those go next who waited for it.
+func (c *Client) ended(s *shard, k entryKey, e *entry, less int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := e.next
+	if b != nil && b.callers > len(b.left) && !s.closed {
+		e.next = nil
+		c.running.Add(1)
+		go c.lead(s, k, e, b, less)
+		return
+	}
+	if b != nil {
+		e.next, b.sent, b.err = nil, true, ErrClosed
+		close(b.done)
+	}
+	e.busy = false
+	if e.kept == nil {
+		delete(s.entries, k)
+		s.spare = e
+	}
+}
+
+// lead decides for all callers of a batch, by units that are held and by one command for the rest. The command has a
+// context of its own: a caller that goes fails nobody.
+func (c *Client) lead(s *shard, k entryKey, e *entry, b *batch, less int64) {
+	defer c.running.Done()
+	defer c.ended(s, k, e, less)
+	defer close(b.done)
+	var now time.Duration
+	var held, more int64
+	s.mu.Lock()
+	b.sent = true
+	callers := int64(b.callers - len(b.left))
+	if e.kept != nil {
+		now = c.now()
+		if held = e.budget.spend(now, callers, c.o.Budget.Hold); held == callers {
+			b.reply = e.budget.result(now)
+			b.reply.Granted = callers
+			s.mu.Unlock()
+			return
+		}
+		more = e.budget.refill(now, &c.o.Budget)
+	}
+	s.mu.Unlock()
+	ctx, cancel := context.WithDeadline(context.Background(), b.until)
+	defer cancel()
+	b.reply, b.err = c.send(ctx, k.key, &k.limit, callers-held+more, upTo, less)
+	c.note(s, e, now, b.reply.Granted-(callers-held), b.reply, b.err)
+	b.reply.Granted += held
+	if b.err != nil && held > 0 {
+		// Those who come first have their units, whatever became of the rest.
+		b.reply, b.err, b.rest = Result{Granted: held, Limit: k.limit.limit}, nil, b.err
+	}
+}
+
+// note keeps what a reply is good for later: units beyond those of the callers, and a denial. The command was sent at the
+// time began.
+func (c *Client) note(s *shard, e *entry, began time.Duration, extra int64, r Result, err error) {
+	if err != nil || e.kept == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.noteDenial(e, r)
+	e.budget.granted(began, extra, r)
+}
+
+// noteDenial keeps a denial, also that of the callers behind a part that was granted.
+func (c *Client) noteDenial(e *entry, r Result) {
+	if c.o.DenyCache && r.RetryAfter > 0 && r.RetryAfter != Never {
+		r.Allowed, r.Granted = false, 0
+		e.denied, e.deniedUntil = r, c.now()+r.RetryAfter
+	}
+}
+
+// remember keeps the denial of a call that was sent alone.
+func (c *Client) remember(s *shard, k entryKey, r Result, err error) {
+	if err != nil || r.Allowed || !c.o.DenyCache || r.RetryAfter == Never {
+		return
+	}
+	now := c.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entries[k]
+	if e == nil {
+		e = c.enter(s, k, now)
+	}
+	c.noteDenial(e, r)
+}
+
+// closeShard gives the units of the shard's budgets back. No batch starts afterwards.
+func (c *Client) closeShard(s *shard) (err error) {
+	s.mu.Lock()
+	s.closed = true
+	entries := s.entries
+	s.entries = map[entryKey]*entry{}
+	now := c.now()
+	back := map[entryKey]int64{}
+	for k, e := range entries {
+		if e.kept == nil {
+			continue
+		}
+		if n := e.budget.giveBack(now, c.o.Budget.Hold); n > 0 {
+			back[k] = n
+		}
+	}
+	s.mu.Unlock()
+	return c.giveBack(back)
+}
+
+// giveBack refunds units, in pipelines. It stops when the server does not answer.
+func (c *Client) giveBack(back map[entryKey]int64) error {
+	cmds := make([]redis.Cmder, 0, min(len(back), maxPipeline))
+	send := func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), c.o.Timeout)
+		defer cancel()
+		c.sendAll(ctx, cmds)
+		for _, cmd := range cmds {
+			if err := classify(ctx, cmd.Err()); err != nil {
+				return err
+			}
+		}
+		cmds = cmds[:0]
+		return nil
+	}
+	for k, n := range back {
+		less, _ := c.o.Budget.less(&k.limit)
+		cmds = append(cmds, newCall(context.Background(), k.key, &k.limit, -n, upTo, less, 0))
+		if len(cmds) == maxPipeline {
+			if err := send(); err != nil {
+				return err
+			}
+		}
+	}
+	if len(cmds) == 0 {
+		return nil
+	}
+	return send()
+}

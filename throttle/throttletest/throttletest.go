@@ -1,0 +1,166 @@
+// Package throttletest runs the client of package throttle without a server: over the handlers of the module and a map.
+// So a test sees the decisions that the module makes. The clock is in the test's hand.
+package throttletest
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"gothrottle/commands/memory"
+	"gothrottle/funnel"
+	"gothrottle/throttle"
+)
+
+// Server stands in for a client of go-redis. Its methods may be called concurrently. The zero Server is not usable.
+type Server struct {
+	memory *memory.Server
+	calls  atomic.Int64
+
+	mu    sync.Mutex
+	ahead time.Duration
+	fail  error
+}
+
+// NewServer returns a server without keys. Its clock is time.Now, so inside testing/synctest it is the bubble's.
+func NewServer() *Server { return &Server{memory: memory.NewServer()} }
+
+// New returns a client of a new server, which share one clock: Options.Now is set. The client is closed when the test ends.
+func New(t testing.TB, o throttle.Options) (*throttle.Client, *Server) {
+	t.Helper()
+	s := NewServer()
+	if o.Now == nil {
+		o.Now = s.Now
+	}
+	c, err := throttle.New(s, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c, s
+}
+
+// Now returns the time of the server.
+func (s *Server) Now() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Now().Add(s.ahead)
+}
+
+// Advance sets the clock forward, or back if d is negative. Timers do not notice: Wait and leases follow time.Now.
+func (s *Server) Advance(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ahead += d
+}
+
+// Fail makes every call end with this error until Fail(nil). An error that is no redis.Error is an ErrUnavailable for the
+// client.
+func (s *Server) Fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail = err
+}
+
+// SetPolicies sets the policies as gothrottle.policies would have them.
+func (s *Server) SetPolicies(text string) error { return s.memory.SetPolicies(text) }
+
+// Delete deletes a key. It reports whether there was one.
+func (s *Server) Delete(key string) bool { return s.memory.Delete(key) }
+
+// Keys returns how many keys there are.
+func (s *Server) Keys() int { return s.memory.Len(funnel.Micros(s.Now().UnixMicro())) }
+
+// Calls returns how many commands the server got.
+func (s *Server) Calls() int64 { return s.calls.Load() }
+
+// Process runs a command of gothrottle, or DEL: see throttle.Processor.
+func (s *Server) Process(ctx context.Context, cmd redis.Cmder) error {
+	err := s.process(ctx, cmd)
+	cmd.SetErr(err)
+	return err
+}
+
+func (s *Server) process(ctx context.Context, cmd redis.Cmder) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.calls.Add(1)
+	s.mu.Lock()
+	err := s.fail
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	args := words(cmd.Args())
+	switch args[0] {
+	case "COMMAND": // throttle.Client.Check
+		return put(cmd, []any{[]any{args[len(args)-1]}})
+	case "DEL":
+		deleted := int64(0)
+		for _, key := range args[1:] {
+			if s.Delete(key) {
+				deleted++
+			}
+		}
+		return put(cmd, deleted)
+	}
+	reply, err := s.memory.Do(funnel.Micros(s.Now().UnixMicro()), args...)
+	if err != nil {
+		return err
+	}
+	return put(cmd, reply)
+}
+
+func words(args []any) []string {
+	words := make([]string, len(args))
+	for i, arg := range args {
+		switch arg := arg.(type) {
+		case string:
+			words[i] = arg
+		case *string:
+			words[i] = *arg
+		case int64:
+			words[i] = strconv.FormatInt(arg, 10)
+		case *int64:
+			words[i] = strconv.FormatInt(*arg, 10)
+		default:
+			words[i] = fmt.Sprint(arg)
+		}
+	}
+	return words
+}
+
+// put sets the reply of a command.
+func put(cmd redis.Cmder, reply any) error {
+	switch cmd := cmd.(type) {
+	case interface{ SetVal(any) }:
+		cmd.SetVal(reply)
+	case interface{ SetVal(int64) }:
+		n, ok := reply.(int64)
+		if !ok {
+			return fmt.Errorf("throttletest: the reply %v is no integer", reply)
+		}
+		cmd.SetVal(n)
+	case interface{ SetVal([]int64) }:
+		items, _ := reply.([]any)
+		ints := make([]int64, len(items))
+		for i, item := range items {
+			n, ok := item.(int64)
+			if !ok {
+				return fmt.Errorf("throttletest: the reply %v is no array of integers", reply)
+			}
+			ints[i] = n
+		}
+		cmd.SetVal(ints)
+	default:
+		return fmt.Errorf("throttletest: a command of the type %T", cmd)
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package throttletest_test
+
+import (
+	"context"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"gothrottle/throttle"
+	"gothrottle/throttle/throttletest"
+)
+
+var ctx = context.Background()
+
+// The clock is in the test's hand: what drains in an hour needs no hour.
+func TestServer_clock(t *testing.T) {
+	c, s := throttletest.New(t, throttle.Options{})
+	limit := throttle.PerHour(1)
+	for _, step := range []struct {
+		later time.Duration
+		want  bool
+	}{{0, true}, {0, false}, {59 * time.Minute, false}, {time.Minute, true}} {
+		s.Advance(step.later)
+		r, err := c.Allow(ctx, "a", limit)
+		require.NoError(t, err)
+		require.Equal(t, step.want, r.Allowed)
+	}
+	require.Equal(t, 1, s.Keys())
+	s.Advance(2 * time.Hour)
+	require.Zero(t, s.Keys())
+}
+
+// Inside a bubble of testing/synctest the server follows the bubble's clock.
+func TestServer_synctest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := throttletest.New(t, throttle.Options{})
+		began := time.Now()
+		for range 10 {
+			require.NoError(t, c.Wait(ctx, "a", throttle.PerHour(1)))
+		}
+		require.Equal(t, 9*time.Hour, time.Since(began))
+	})
+}
+
+// Failures, policies, counting and deleting.
+func TestServer_inHand(t *testing.T) {
+	c, s := throttletest.New(t, throttle.Options{})
+	s.Fail(io.EOF)
+	_, err := c.Allow(ctx, "a", throttle.PerHour(1))
+	require.ErrorIs(t, err, io.EOF)
+	s.Fail(nil)
+	require.Error(t, s.SetPolicies("nonsense"))
+	require.NoError(t, s.SetPolicies("api QUOTA 1 1h"))
+	r, err := c.Allow(ctx, "api:bob", throttle.Policy())
+	require.NoError(t, err)
+	require.True(t, r.Allowed)
+	require.EqualValues(t, 2, s.Calls())
+	require.True(t, s.Delete("api:bob"))
+	require.False(t, s.Delete("api:bob"))
+}
+
+// Commands of go-redis run, too, if their replies are numbers.
+func TestServer_process(t *testing.T) {
+	s := throttletest.NewServer()
+	general := redis.NewCmd(ctx, "GO.QUOTA", "q", 5, 60)
+	require.NoError(t, s.Process(ctx, general))
+	require.Equal(t, []any{int64(0), int64(5), int64(4), int64(-1), int64(60)}, general.Val())
+	require.Error(t, s.Process(ctx, redis.NewStringCmd(ctx, "GO.QUOTA", "q", 5, 60)))
+	require.Error(t, s.Process(ctx, redis.NewIntSliceCmd(ctx, "GO.ALL", "a", "QUOTA", 5, 60)))
+	require.Error(t, s.Process(ctx, redis.NewIntCmd(ctx, "GO.QUOTA", "q", 5, 60)))
+	deleted := redis.NewIntCmd(ctx, "DEL", "q", "r")
+	require.NoError(t, s.Process(ctx, deleted))
+	require.EqualValues(t, 1, deleted.Val())
+	unknown := redis.NewCmd(ctx, "GET", "q")
+	require.ErrorContains(t, s.Process(ctx, unknown), "unknown command")
+	require.Error(t, unknown.Err())
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	require.ErrorIs(t, s.Process(ended, general), context.Canceled)
+}

@@ -1,0 +1,124 @@
+package throttle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// ErrDenied: Wait was not admitted, because no slot comes in time.
+var ErrDenied = errors.New("throttle: no slot comes in time")
+
+// Reservation is a slot in the future.
+type Reservation struct {
+	Result Result        // Allowed: there is a slot
+	Wait   time.Duration // how long after the reply the slot comes; 0: at once
+	client *Client
+	key    string
+	limit  Limit
+	n      int64
+	at     time.Time // when the slot comes
+
+	mu        sync.Mutex
+	cancelled bool
+}
+
+// Reserve asks for n units that fit within maxWait. They are taken now; the caller acts after Wait. Callers get slots one
+// after another, by the server's clock. All callers of the key should reserve, with the same limit. It needs a rate
+// without Lockout. When the server is unavailable the slot is at once or never, as Options say.
+func (c *Client) Reserve(ctx context.Context, key string, limit Limit, n int64, maxWait time.Duration) (*Reservation, error) {
+	r, err := c.reserve(ctx, key, limit, n, maxWait)
+	if c.o.Observe != nil {
+		c.o.Observe(Event{"Reserve", key, limit, r.Result, err, 0})
+	}
+	return r, err
+}
+
+func (c *Client) reserve(ctx context.Context, key string, limit Limit, n int64, maxWait time.Duration) (*Reservation, error) {
+	res := &Reservation{client: c, key: key, limit: limit, n: n}
+	maxWait = maxWait.Truncate(time.Millisecond)
+	switch err := limit.check(); {
+	case err != nil:
+		return res, err
+	case limit.kind != rateKind || limit.lockout != 0:
+		return res, params("Reserve of %s", limit)
+	case n < 1 || n > maxUnits || maxWait < 0 || maxWait > maxPeriod:
+		return res, params("Reserve of %d units within %s", n, maxWait)
+	case c.closed.Load():
+		return res, ErrClosed
+	}
+	less, err := c.o.Budget.less(&limit)
+	if err != nil {
+		return res, err
+	}
+	within, cancel := context.WithTimeout(ctx, c.o.Timeout)
+	defer cancel()
+	cmd := newCall(within, c.o.KeyPrefix+key, &limit, n, reserve, less, maxWait)
+	err = c.do(ctx, within, c.o.KeyPrefix+key, cmd)
+	if errors.Is(err, ErrUnavailable) {
+		res.Result, err = c.unavailable(c.o.KeyPrefix+key, &limit, n, take, err)
+		res.at = time.Now()
+		return res, err
+	}
+	if err != nil {
+		return res, err
+	}
+	ints := cmd.Val()
+	if res.Result, err = readResult(ints, &limit, n, take); err != nil || len(ints) < 6 {
+		return res, errors.Join(err, errReply)
+	}
+	if res.Result.Allowed {
+		res.Wait = millis(ints[5])
+		res.at = time.Now().Add(res.Wait)
+	}
+	return res, nil
+}
+
+// Cancel gives the units back, if the slot has not come yet; after it nothing. It may be called more than once. The
+// error tells why they were not given back.
+func (r *Reservation) Cancel(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.cancelled || !r.Result.Allowed || r.Result.Source != FromServer || !time.Now().Before(r.at) {
+		return nil
+	}
+	r.cancelled = true
+	less, _ := r.client.o.Budget.less(&r.limit)
+	_, err := r.client.send(ctx, r.client.o.KeyPrefix+r.key, &r.limit, -r.n, upTo, less)
+	return err
+}
+
+// Wait reserves one unit and returns when its slot comes. It returns ErrDenied if the slot would come after the end of
+// the context, without waiting. If the context is cancelled meanwhile, the slot is cancelled.
+func (c *Client) Wait(ctx context.Context, key string, limit Limit) error {
+	return c.WaitN(ctx, key, limit, 1)
+}
+
+// WaitN is Wait for n units.
+func (c *Client) WaitN(ctx context.Context, key string, limit Limit, n int64) error {
+	maxWait := maxPeriod
+	if end, ok := ctx.Deadline(); ok {
+		maxWait = max(time.Until(end), 0)
+	}
+	r, err := c.Reserve(ctx, key, limit, n, maxWait)
+	switch {
+	case err != nil:
+		return err
+	case !r.Result.Allowed && r.Result.Cause != nil:
+		return r.Result.Cause
+	case !r.Result.Allowed:
+		return fmt.Errorf("%w: the next one comes in %s", ErrDenied, r.Result.RetryAfter)
+	case r.Wait == 0:
+		return nil
+	}
+	timer := time.NewTimer(time.Until(r.at))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return errors.Join(fmt.Errorf("throttle: %w", ctx.Err()), r.Cancel(context.WithoutCancel(ctx)))
+	}
+}

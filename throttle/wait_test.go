@@ -1,0 +1,233 @@
+package throttle_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gothrottle/throttle"
+	"gothrottle/throttle/throttletest"
+)
+
+// Callers that wait act one after another, at the rate.
+func TestWait_callersQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := throttletest.New(t, throttle.Options{})
+		began := time.Now()
+		var mu sync.Mutex
+		var acted []time.Duration
+		var wg sync.WaitGroup
+		for range 5 {
+			wg.Go(func() {
+				require.NoError(t, c.Wait(background, "crawl", throttle.PerSecond(10).Burst(2)))
+				mu.Lock()
+				defer mu.Unlock()
+				acted = append(acted, time.Since(began))
+			})
+		}
+		wg.Wait()
+		const ms = time.Millisecond
+		require.Equal(t, []time.Duration{0, 0, 100 * ms, 200 * ms, 300 * ms}, acted)
+	})
+}
+
+// A caller whose context ends before its slot learns so at once, and takes nothing.
+func TestWait_deadlineBeforeTheSlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := throttletest.New(t, throttle.Options{})
+		limit := throttle.PerSecond(1)
+		require.NoError(t, c.Wait(background, "a", limit))
+		ctx, cancel := context.WithTimeout(background, 500*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		require.ErrorIs(t, c.Wait(ctx, "a", limit), throttle.ErrDenied)
+		require.Zero(t, time.Since(began))
+		r, err := c.Peek(background, "a", limit)
+		require.NoError(t, err)
+		require.Equal(t, time.Second, r.ResetAfter)
+	})
+}
+
+// A caller that is cancelled while it waits gives its slot back.
+func TestWait_cancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := throttletest.New(t, throttle.Options{})
+		limit := throttle.PerSecond(1)
+		require.NoError(t, c.Wait(background, "a", limit))
+		ctx, cancel := context.WithCancel(background)
+		go func() {
+			time.Sleep(300 * time.Millisecond)
+			cancel()
+		}()
+		require.ErrorIs(t, c.Wait(ctx, "a", limit), context.Canceled)
+		r, err := c.Peek(background, "a", limit)
+		require.NoError(t, err)
+		require.Equal(t, 700*time.Millisecond, r.ResetAfter)
+	})
+}
+
+// A reservation that is cancelled before its slot gives its whole quantity back, after it nothing, and only once.
+func TestReserve_cancel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := throttletest.New(t, throttle.Options{})
+		limit := throttle.PerSecond(1).Burst(5)
+		_, err := c.AllowN(background, "a", limit, 5)
+		require.NoError(t, err)
+		early, err := c.Reserve(background, "a", limit, 3, time.Minute)
+		require.NoError(t, err)
+		require.Equal(t, 3*time.Second, early.Wait)
+		late, err := c.Reserve(background, "a", limit, 1, time.Minute)
+		require.NoError(t, err)
+		require.Equal(t, 4*time.Second, late.Wait)
+		used := func() time.Duration {
+			r, err := c.Peek(background, "a", limit)
+			require.NoError(t, err)
+			return r.ResetAfter
+		}
+		require.Equal(t, 9*time.Second, used())
+		for range 2 {
+			require.NoError(t, early.Cancel(background))
+			require.Equal(t, 6*time.Second, used())
+		}
+		time.Sleep(4 * time.Second)
+		require.NoError(t, late.Cancel(background))
+		require.Equal(t, 2*time.Second, used())
+		denied, err := c.Reserve(background, "a", limit, 5, time.Second)
+		require.NoError(t, err)
+		require.False(t, denied.Result.Allowed)
+		require.NoError(t, denied.Cancel(background))
+		require.Equal(t, 2*time.Second, used())
+	})
+}
+
+// Without a server Wait returns the error, or what the options say.
+func TestWait_serverIsAway(t *testing.T) {
+	for fallback, want := range map[throttle.Fallback]error{
+		throttle.ReturnError: throttle.ErrUnavailable, throttle.FailOpen: nil, throttle.FailClosed: throttle.ErrUnavailable,
+	} {
+		c, s := throttletest.New(t, throttle.Options{OnUnavailable: fallback, Logger: quiet})
+		s.Fail(io.EOF)
+		require.ErrorIs(t, c.Wait(background, "a", throttle.PerSecond(1)), want)
+	}
+}
+
+// A lease renews itself, so nobody else gets its slot; Close frees the slot at once.
+func TestLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := throttletest.New(t, throttle.Options{})
+		slots := throttle.Slots(1, 3*time.Second)
+		lease, r, err := c.Lease(background, "jobs", slots)
+		require.NoError(t, err)
+		require.True(t, r.Allowed)
+		for range 20 {
+			time.Sleep(time.Second)
+			other, r, err := c.Lease(background, "jobs", slots)
+			require.NoError(t, err)
+			require.Nil(t, other)
+			require.False(t, r.Allowed)
+			require.LessOrEqual(t, r.RetryAfter, 3*time.Second)
+			require.NoError(t, lease.Context().Err())
+		}
+		require.NoError(t, lease.Close())
+		require.ErrorIs(t, lease.Context().Err(), context.Canceled)
+		require.NotErrorIs(t, context.Cause(lease.Context()), throttle.ErrLost)
+		require.NoError(t, lease.Close())
+		other, _, err := c.Lease(background, "jobs", slots)
+		require.NoError(t, err)
+		require.NotNil(t, other)
+	})
+}
+
+// A lease that is lost tells so through its context: when somebody released it, and when the server is away for its time.
+func TestLease_lost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := throttletest.New(t, throttle.Options{Logger: quiet})
+		slots := throttle.Slots(1, 3*time.Second)
+		lease, _, err := c.Lease(background, "jobs", slots)
+		require.NoError(t, err)
+		s.Delete("jobs")
+		<-lease.Context().Done()
+		require.ErrorIs(t, context.Cause(lease.Context()), throttle.ErrLost)
+		require.NoError(t, lease.Close())
+
+		lease, _, err = c.Lease(background, "jobs", slots)
+		require.NoError(t, err)
+		time.Sleep(1500 * time.Millisecond)
+		s.Fail(errors.New("no route to host"))
+		began := time.Now()
+		<-lease.Context().Done()
+		require.ErrorIs(t, context.Cause(lease.Context()), throttle.ErrLost)
+		require.Equal(t, 2500*time.Millisecond, time.Since(began)) // 3 s after the renewal that succeeded at 1 s
+		require.NoError(t, lease.Close())
+	})
+}
+
+// A short outage loses no lease.
+func TestLease_survivesAShortOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := throttletest.New(t, throttle.Options{Logger: quiet})
+		lease, _, err := c.Lease(background, "jobs", throttle.Slots(1, 3*time.Second))
+		require.NoError(t, err)
+		for range 5 {
+			s.Fail(io.EOF)
+			time.Sleep(1500 * time.Millisecond)
+			s.Fail(nil)
+			time.Sleep(1500 * time.Millisecond)
+		}
+		require.NoError(t, lease.Context().Err())
+	})
+}
+
+// Close of the client closes its leases, and no goroutine is left.
+func TestClose_closesLeases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := throttletest.NewServer()
+		c, err := throttle.New(s, throttle.Options{})
+		require.NoError(t, err)
+		lease, _, err := c.Lease(background, "jobs", throttle.Slots(1, time.Minute))
+		require.NoError(t, err)
+		require.NoError(t, c.Close())
+		require.Error(t, lease.Context().Err())
+		require.Zero(t, s.Keys())
+		require.NoError(t, c.Close())
+		_, _, err = c.Lease(background, "jobs", throttle.Slots(1, time.Minute))
+		require.ErrorIs(t, err, throttle.ErrClosed)
+		_, err = c.All(background, throttle.Take{Key: "a", Limit: throttle.PerSecond(1)})
+		require.ErrorIs(t, err, throttle.ErrClosed)
+	})
+}
+
+// The observer is told of every verb once.
+func TestObserve(t *testing.T) {
+	var events []throttle.Event
+	c, s := throttletest.New(t, throttle.Options{KeyPrefix: "p:", Observe: func(e throttle.Event) { events = append(events, e) }})
+	limit := throttle.PerSecond(2)
+	_, _ = c.Allow(background, "a", limit)
+	_, _ = c.AllowN(background, "a", limit, 2)
+	_, _ = c.AllowAtMost(background, "a", limit, 2)
+	_, _ = c.Peek(background, "a", limit)
+	_, _ = c.Refund(background, "a", limit, 1)
+	_, _ = c.Settle(background, "a", limit, 1)
+	_, _ = c.Reserve(background, "a", limit, 1, 0)
+	_, _ = c.All(background, throttle.Take{Key: "b", Limit: limit, N: 1})
+	lease, _, _ := c.Lease(background, "l", throttle.Slots(1, time.Minute))
+	_, _ = c.Allow(background, "l", limit)
+	require.NoError(t, lease.Close())
+	var verbs []string
+	for _, e := range events {
+		verbs = append(verbs, e.Verb)
+	}
+	require.Equal(t, []string{"Allow", "AllowN", "AllowAtMost", "Peek", "Refund", "Settle", "Reserve", "All", "Lease", "Allow"}, verbs)
+	require.Equal(t, "a", events[0].Key)
+	require.Equal(t, limit, events[0].Limit)
+	require.True(t, events[0].Result.Allowed)
+	require.False(t, events[1].Result.Allowed)
+	require.ErrorIs(t, events[9].Err, throttle.ErrWrongKey)
+	require.EqualValues(t, 11, s.Calls())
+}

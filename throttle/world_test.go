@@ -1,0 +1,274 @@
+package throttle
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"gothrottle/funnel"
+)
+
+// A world is some clients with a budget each, and one limiter on the server that drains one unit per tick. All that can
+// happen in it is explored: every order of takes, spends, give-backs, crashes, lost replies and ticks.
+type world struct {
+	limit, units, clients, hold int64
+	givesBack                   bool
+	strict                      bool
+	declared                    int64 // how many clients a strict client was told of; 0: the right number
+	alone                       bool  // a client may take units without spending one at once, which ours never does
+}
+
+// The most clients of a world.
+const mostClients = 3
+
+// worldState is what the future of a world depends on.
+type worldState struct {
+	used     int8 // units in use on the server
+	admitted int8 // the most that was admitted in a span that ends now, less what drains in it
+	clients  [mostClients]worldClient
+}
+
+type worldClient struct {
+	held, age     int8 // units held, and the ticks since they were sent for
+	coming, since int8 // the same of units whose reply has not come
+	waits         bool
+}
+
+// excess explores a world and returns the most that was admitted above limit + rate x t in any span, and the number of
+// states.
+func (w world) excess() (most int64, states int) {
+	seen := map[worldState]bool{{}: true}
+	queue := []worldState{{}}
+	for len(queue) > 0 {
+		s := queue[len(queue)-1]
+		queue = queue[:len(queue)-1]
+		most = max(most, int64(s.admitted)-w.limit)
+		w.next(s, func(n worldState) {
+			slices.SortFunc(n.clients[:w.clients], worldClient.compare)
+			if !seen[n] {
+				seen[n] = true
+				queue = append(queue, n)
+			}
+		})
+	}
+	return most, len(seen)
+}
+
+// next calls visit with every state that can follow.
+func (w world) next(s worldState, visit func(worldState)) {
+	visit(w.tick(s))
+	for i := range w.clients {
+		c := s.clients[i]
+		b := c.budget()
+		if c.held > 0 {
+			n, spending := s, b
+			if spending.spend(now, 1, time.Duration(w.hold)) == 1 {
+				n.admitted++
+				n.clients[i] = c.with(spending)
+				visit(n)
+			}
+			n = s // a crash
+			n.clients[i].held, n.clients[i].age = 0, 0
+			visit(n)
+			if w.givesBack {
+				n, giving := s, b
+				n.used = max(n.used-int8(giving.giveBack(now, time.Duration(w.hold))), 0)
+				n.clients[i] = c.with(giving)
+				visit(n)
+			}
+		}
+		if c.waits {
+			n := s // the reply comes
+			got := budget{since: now - time.Duration(c.since)}
+			got.granted(got.since, int64(c.coming), Result{Allowed: true})
+			n.clients[i] = worldClient{}.with(got)
+			visit(n)
+			n.clients[i] = worldClient{} // the reply is lost, or the client crashed
+			visit(n)
+			continue
+		}
+		if c.held > 0 {
+			continue // a client takes when it has nothing to spend
+		}
+		own := int64(1)
+		if w.alone {
+			own = 0
+		}
+		for more := range w.units + 1 {
+			n, granted := w.take(s, own+more)
+			if granted == 0 {
+				continue
+			}
+			n.admitted += int8(own)
+			n.clients[i] = worldClient{waits: true, coming: int8(granted - own)}
+			visit(n)
+		}
+	}
+}
+
+// now is the time of a state. Ages count back from it.
+const now = time.Duration(100)
+
+func (c worldClient) number() int {
+	n := (int(c.held)*64+int(c.age))*64*64 + int(c.coming)*64 + int(c.since)
+	if c.waits {
+		n += 1 << 30
+	}
+	return n
+}
+
+func (c worldClient) compare(d worldClient) int { return c.number() - d.number() }
+
+func (c worldClient) budget() budget {
+	return budget{held: int64(c.held), since: now - time.Duration(c.age)}
+}
+
+func (c worldClient) with(b budget) worldClient {
+	c.held, c.age = int8(b.held), int8(now-b.since)
+	if c.held == 0 {
+		c.age = 0
+	}
+	return c
+}
+
+// take asks the server for up to n units.
+func (w world) take(s worldState, n int64) (worldState, int64) {
+	limit := w.limit
+	if w.strict {
+		declared := w.declared
+		if declared == 0 {
+			declared = w.clients
+		}
+		less, err := (&Budget{Units: w.units, Clients: declared}).less(&Limit{kind: rateKind, limit: limit})
+		if err != nil {
+			return s, 0
+		}
+		limit -= less
+	}
+	rate := funnel.Rate{Period: funnel.Second, Count: 1}
+	state := funnel.ThrottleState{}
+	at := funnel.Nanos(1e18)
+	if s.used > 0 {
+		state = funnel.ThrottleState{TAT: at + funnel.Nanos(s.used)*funnel.Second, Rate: rate}
+	}
+	_, v := funnel.Throttle(at, state, &funnel.ThrottleParams{Limit: limit, Rate: rate, Quantity: n, UpTo: true})
+	s.used += int8(v.Granted)
+	return s, v.Granted
+}
+
+// tick lets one unit drain, and drops what is too old to be spent, so that the states are finite.
+func (w world) tick(s worldState) worldState {
+	s.used, s.admitted = max(s.used-1, 0), max(s.admitted-1, 0)
+	for i := range w.clients {
+		c := &s.clients[i]
+		if c.held > 0 {
+			if c.age++; int64(c.age) > w.hold {
+				c.held, c.age = 0, 0
+			}
+		}
+		if c.waits {
+			if c.since++; int64(c.since) > w.hold {
+				c.coming, c.since = 0, int8(w.hold)+1
+			}
+		}
+	}
+	return s
+}
+
+// largest bounds clients x units x hold. With -short a tenth of the states is explored.
+func largest() int64 {
+	if testing.Short() {
+		return 18
+	}
+	return 36
+}
+
+// worlds returns all small worlds of this kind. The limit is never what bounds the excess.
+func worlds(kind world) (all []world) {
+	for clients := int64(1); clients <= mostClients; clients++ {
+		for units := int64(1); units <= 3; units++ {
+			for hold := int64(1); hold <= 8 && clients*units*hold <= largest(); hold++ {
+				w := kind
+				w.limit, w.clients, w.units, w.hold = clients*units+2, clients, units, hold
+				all = append(all, w)
+			}
+		}
+	}
+	return all
+}
+
+// bound is the excess that the documentation of Budget states.
+func (w world) bound() int64 {
+	if w.givesBack {
+		return min(w.clients*w.units, w.hold+(w.clients-1)*w.units)
+	}
+	return min(w.clients*w.units, w.hold)
+}
+
+// The bounds in the documentation of Budget are never passed, in any order of events. They are reached by clients that
+// take units without spending one at once, so no smaller bound holds for all clients.
+func TestBudget_bounds(t *testing.T) {
+	states := 0
+	for _, givesBack := range []bool{false, true} {
+		for _, w := range worlds(world{givesBack: givesBack, alone: true}) {
+			excess, n := w.excess()
+			if states += n; excess != w.bound() {
+				t.Errorf("%+v: at most %d above the limit, the bound is %d", w, excess, w.bound())
+			}
+		}
+	}
+	t.Logf("%d states", states)
+	if !testing.Short() && states < 1_000_000 {
+		t.Errorf("only %d states were explored", states)
+	}
+}
+
+// This client spends a unit of every take at once. So k clients that hold units have used k units in the same time, and
+// the excess is smaller.
+func TestBudget_boundsOfThisClient(t *testing.T) {
+	for _, w := range worlds(world{}) {
+		if w.clients*w.units*w.hold > 24 {
+			continue
+		}
+		exact := int64(0)
+		for k := int64(1); k <= w.clients; k++ {
+			exact = max(exact, min(k*w.units, w.hold-k))
+		}
+		if excess, _ := w.excess(); excess != exact || exact > w.bound() {
+			t.Errorf("%+v: at most %d above the limit, want %d, the bound is %d", w, excess, exact, w.bound())
+		}
+		w.givesBack = true
+		if excess, _ := w.excess(); excess > w.bound() {
+			t.Errorf("%+v: at most %d above the limit, the bound is %d", w, excess, w.bound())
+		}
+	}
+}
+
+// Giving back voids the bound rate x hold: another client takes what comes back, while units that were taken earlier are
+// still spent.
+func TestBudget_givingBackVoidsTheBoundByTime(t *testing.T) {
+	w := world{limit: 6, clients: 2, units: 2, hold: 1, alone: true}
+	if excess, _ := w.excess(); excess != w.hold {
+		t.Errorf("without giving back: %d above the limit, want %d", excess, w.hold)
+	}
+	w.givesBack = true
+	if excess, _ := w.excess(); excess <= w.hold {
+		t.Errorf("with giving back: %d above the limit, want more than %d", excess, w.hold)
+	}
+}
+
+// In strict mode the limit is never passed. One client more than was declared voids that.
+func TestBudget_strict(t *testing.T) {
+	for _, w := range worlds(world{strict: true, givesBack: true, alone: true}) {
+		if w.clients*w.units*w.hold > 24 {
+			continue
+		}
+		if excess, _ := w.excess(); excess > 0 {
+			t.Errorf("%+v: %d above the limit", w, excess)
+		}
+	}
+	w := world{strict: true, alone: true, limit: 4, clients: 2, declared: 1, units: 2, hold: 8}
+	if excess, _ := w.excess(); excess <= 0 {
+		t.Errorf("%+v: a client more than declared passes no limit", w)
+	}
+}
