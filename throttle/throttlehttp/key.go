@@ -1,0 +1,85 @@
+package throttlehttp
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// ByIP names the limiter after the client's address: an IPv4 address, or the /64 network of an IPv6 address, because one
+// host has all addresses of such a network. Without trusted proxies the address is that of the connection. If the
+// connection comes from a trusted proxy, the address is the last one in X-Forwarded-For that no trusted proxy has: what
+// stands before it was written by the client and may be anything.
+func ByIP(trusted ...netip.Prefix) func(*http.Request) string {
+	return func(r *http.Request) string {
+		host, _, err := net.SplitHostPort(r.RemoteAddr)
+		if err != nil {
+			host = r.RemoteAddr
+		}
+		address, ok := parseAddress(host)
+		if !ok {
+			return "ip:" + host // a Unix socket, or a test
+		}
+		if contains(trusted, address) {
+			address = forwarded(r, trusted, address)
+		}
+		return "ip:" + network(address)
+	}
+}
+
+// forwarded returns the last address in X-Forwarded-For that is not trusted. If there is none, or a word that is no
+// address stands before it, the answer is the last trusted address that was seen.
+func forwarded(r *http.Request, trusted []netip.Prefix, from netip.Addr) netip.Addr {
+	words := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for i := len(words) - 1; i >= 0; i-- {
+		address, ok := parseAddress(strings.TrimSpace(words[i]))
+		if !ok {
+			return from
+		}
+		if from = address; !contains(trusted, address) {
+			return from
+		}
+	}
+	return from
+}
+
+// parseAddress reads an address, also with a port, in brackets, or with a zone. Some proxies write a port.
+func parseAddress(text string) (netip.Addr, bool) {
+	if pair, err := netip.ParseAddrPort(text); err == nil {
+		return clean(pair.Addr()), true
+	}
+	address, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"))
+	return clean(address), err == nil
+}
+
+// clean drops the zone, and the prefix of an IPv4 address that is written as IPv6.
+func clean(address netip.Addr) netip.Addr { return address.Unmap().WithZone("") }
+
+func contains(prefixes []netip.Prefix, address netip.Addr) bool {
+	for _, prefix := range prefixes {
+		if prefix.Contains(address) {
+			return true
+		}
+	}
+	return false
+}
+
+// network returns an IPv4 address, or the /64 network of an IPv6 address.
+func network(address netip.Addr) string {
+	if address.Is4() {
+		return address.String()
+	}
+	prefix, _ := address.Prefix(64)
+	return prefix.String()
+}
+
+// ByHeader names the limiter after a header, as for API keys. All requests without the header share one limiter.
+func ByHeader(name string) func(*http.Request) string {
+	return func(r *http.Request) string { return "header:" + r.Header.Get(name) }
+}
+
+// ByUser names the limiter after what user returns. All requests without a user share one limiter.
+func ByUser(user func(*http.Request) string) func(*http.Request) string {
+	return func(r *http.Request) string { return "user:" + user(r) }
+}

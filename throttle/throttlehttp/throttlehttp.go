@@ -1,0 +1,213 @@
+// Package throttlehttp limits the requests of net/http handlers by package throttle. Frameworks that take
+// func(http.Handler) http.Handler take it as it is: chi's Use, echo's WrapMiddleware.
+package throttlehttp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"gothrottle/throttle"
+)
+
+// Rule is one limit of requests.
+type Rule struct {
+	Name  string                     // in headers and in the body of a denial: letters, digits, '-', '_'; "default" if ""
+	Limit throttle.Limit             // not Slots
+	Key   func(*http.Request) string // names the limiter: ByIP() if nil
+	Cost  func(*http.Request) int64  // units that a request takes: 1 if nil. 0 only looks
+}
+
+// Options of the middleware.
+type Options struct {
+	// Skip says which requests are not limited; none if nil.
+	Skip func(*http.Request) bool
+
+	// Headers says which headers are set: RateLimit and RateLimit-Policy if not set.
+	Headers Headers
+
+	// Denied writes the response of a denied request. The status 429 with a problem+json body if nil. The headers,
+	// Retry-After among them, are set before.
+	Denied func(http.ResponseWriter, *http.Request, throttle.Result)
+
+	// Failed is called if there was no decision, and says whether the request goes on. If nil the request goes on if the
+	// server is unavailable, and everything else, such as a missing module, is a status 500. A client with a fallback
+	// decides by itself when the server is unavailable.
+	Failed func(http.ResponseWriter, *http.Request, error) (goOn bool)
+}
+
+// Headers says which headers tell the state of a limiter. Retry-After is always set on a denial that a wait would cure.
+type Headers uint8
+
+const (
+	RateLimit  Headers = iota // RateLimit and RateLimit-Policy, as draft-ietf-httpapi-ratelimit-headers-11 has them
+	XRateLimit                // X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset: seconds until nothing is in use
+	NoHeaders
+)
+
+// New returns a middleware that asks client before each request. With more than one rule a request is admitted by all of
+// them or takes nothing (GO.ALL): in a cluster their keys need one hash tag. A policy must be the only rule.
+func New(client *throttle.Client, o Options, rules ...Rule) (func(http.Handler) http.Handler, error) {
+	if client == nil || len(rules) == 0 {
+		return nil, errors.New("throttlehttp: New needs a client and a rule")
+	}
+	l := &limiter{client: client, o: o}
+	for _, r := range rules {
+		if r.Name == "" {
+			r.Name = "default"
+		}
+		if strings.Trim(r.Name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" {
+			return nil, fmt.Errorf("throttlehttp: the name %q has other characters than letters, digits, '-' and '_'", r.Name)
+		}
+		if r.Key == nil {
+			r.Key = ByIP()
+		}
+		if r.Cost == nil {
+			r.Cost = func(*http.Request) int64 { return 1 }
+		}
+		l.rules = append(l.rules, r)
+		l.policies = append(l.policies, policy(&r))
+	}
+	return l.middleware, nil
+}
+
+type limiter struct {
+	client   *throttle.Client
+	o        Options
+	rules    []Rule
+	policies []string // the items of RateLimit-Policy
+}
+
+func (l *limiter) middleware(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if l.o.Skip != nil && l.o.Skip(r) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		all, err := l.decide(r)
+		if err != nil {
+			if l.failed(w, r, err) {
+				next.ServeHTTP(w, r)
+			}
+			return
+		}
+		l.setHeaders(w.Header(), all)
+		if !all.Allowed {
+			l.denied(w, r, all)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// decide asks for all rules.
+func (l *limiter) decide(r *http.Request) (throttle.AllResult, error) {
+	if len(l.rules) > 1 {
+		parts := make([]throttle.Take, len(l.rules))
+		for i := range l.rules {
+			rule := &l.rules[i]
+			parts[i] = throttle.Take{Key: rule.Key(r), Limit: rule.Limit, N: max(rule.Cost(r), 0)}
+		}
+		return l.client.All(r.Context(), parts...)
+	}
+	rule := &l.rules[0]
+	var one throttle.Result
+	var err error
+	if cost := rule.Cost(r); cost > 0 {
+		one, err = l.client.AllowN(r.Context(), rule.Key(r), rule.Limit, cost)
+	} else {
+		one, err = l.client.Peek(r.Context(), rule.Key(r), rule.Limit)
+	}
+	return throttle.AllResult{Result: one, Each: []throttle.Result{one}}, err
+}
+
+// failed says whether a request goes on without a decision.
+func (l *limiter) failed(w http.ResponseWriter, r *http.Request, err error) bool {
+	switch {
+	case l.o.Failed != nil:
+		return l.o.Failed(w, r, err)
+	case errors.Is(err, throttle.ErrUnavailable):
+		return true
+	case r.Context().Err() != nil:
+		return false // nobody waits for the response
+	}
+	http.Error(w, "the rate limiter does not work", http.StatusInternalServerError)
+	return false
+}
+
+func (l *limiter) setHeaders(h http.Header, all throttle.AllResult) {
+	if !all.Allowed && all.RetryAfter > 0 && all.RetryAfter != throttle.Never {
+		h.Set("Retry-After", strconv.FormatInt(seconds(all.RetryAfter), 10))
+	}
+	if all.Source == throttle.FailedOpen || all.Source == throttle.FailedClosed {
+		return // nothing is known of the limiter
+	}
+	switch l.o.Headers {
+	case RateLimit:
+		states := make([]string, len(all.Each))
+		for i := range all.Each {
+			states[i] = state(&l.rules[i], &all.Each[i])
+		}
+		h.Set("RateLimit-Policy", strings.Join(l.policies, ", "))
+		h.Set("RateLimit", strings.Join(states, ", "))
+	case XRateLimit:
+		h.Set("X-RateLimit-Limit", strconv.FormatInt(all.Limit, 10))
+		h.Set("X-RateLimit-Remaining", strconv.FormatInt(all.Remaining, 10))
+		h.Set("X-RateLimit-Reset", strconv.FormatInt(seconds(all.ResetAfter), 10))
+	}
+}
+
+// policy returns a rule's item of RateLimit-Policy: q is how many units fit at once, w the time in which that many drain.
+func policy(r *Rule) string {
+	item := strconv.Quote(r.Name)
+	if units := r.Limit.Units(); units > 0 {
+		item += fmt.Sprintf(";q=%d;w=%d", units, seconds(r.Limit.Span()))
+	}
+	return item
+}
+
+// state returns a rule's item of RateLimit: r is what remains. t is the time until there is more, where that is known.
+func state(rule *Rule, r *throttle.Result) string {
+	item := fmt.Sprintf("%q;r=%d", rule.Name, r.Remaining)
+	switch more := rule.Limit.NextUnit(); {
+	case r.RetryAfter > 0 && r.RetryAfter != throttle.Never:
+		return item + fmt.Sprintf(";t=%d", seconds(r.RetryAfter))
+	case r.ResetAfter > 0 && more > 0:
+		return item + fmt.Sprintf(";t=%d", seconds(min(more, r.ResetAfter)))
+	}
+	return item
+}
+
+// seconds rounds up.
+func seconds(d time.Duration) int64 { return int64(math.Ceil(d.Seconds())) }
+
+// problem is the body of a denial: RFC 9457, with the type that the draft of RateLimit registers.
+type problem struct {
+	Type     string   `json:"type"`
+	Title    string   `json:"title"`
+	Status   int      `json:"status"`
+	Violated []string `json:"violated-policies"`
+}
+
+func (l *limiter) denied(w http.ResponseWriter, r *http.Request, all throttle.AllResult) {
+	if l.o.Denied != nil {
+		l.o.Denied(w, r, all.Result)
+		return
+	}
+	p := problem{Type: "https://iana.org/assignments/http-problem-types#quota-exceeded",
+		Title: "Too many requests", Status: http.StatusTooManyRequests, Violated: []string{}}
+	for i := range all.Each {
+		if !all.Each[i].Allowed {
+			p.Violated = append(p.Violated, l.rules[i].Name)
+		}
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusTooManyRequests)
+	_ = json.NewEncoder(w).Encode(p)
+}

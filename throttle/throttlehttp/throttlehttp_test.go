@@ -1,0 +1,227 @@
+package throttlehttp_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gothrottle/throttle"
+	"gothrottle/throttle/throttlehttp"
+	"gothrottle/throttle/throttletest"
+)
+
+// fixed names the same limiter for all requests.
+func fixed(*http.Request) string { return "all" }
+
+// serve returns a handler behind the middleware.
+func serve(t *testing.T, c *throttle.Client, o throttlehttp.Options, rules ...throttlehttp.Rule) http.Handler {
+	t.Helper()
+	limit, err := throttlehttp.New(c, o, rules...)
+	require.NoError(t, err)
+	return limit(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("served")) }))
+}
+
+// get sends one request.
+func get(h http.Handler, change ...func(*http.Request)) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	for _, f := range change {
+		f(r)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// A denied request is a 429 that says when to come again, in headers and in the body of the draft's problem type.
+func TestMiddleware_denies(t *testing.T) {
+	c, _ := throttletest.New(t, throttle.Options{})
+	h := serve(t, c, throttlehttp.Options{}, throttlehttp.Rule{Name: "burst", Limit: throttle.PerMinute(30).Burst(2), Key: fixed})
+	w := get(h)
+	require.Equal(t, "served", w.Body.String())
+	require.Equal(t, `"burst";q=2;w=4`, w.Header().Get("RateLimit-Policy"))
+	require.Equal(t, `"burst";r=1;t=2`, w.Header().Get("RateLimit"))
+	require.Empty(t, w.Header().Get("Retry-After"))
+	get(h)
+	w = get(h)
+	require.Equal(t, http.StatusTooManyRequests, w.Code)
+	require.Equal(t, "2", w.Header().Get("Retry-After"))
+	require.Equal(t, `"burst";r=0;t=2`, w.Header().Get("RateLimit"))
+	require.Equal(t, "application/problem+json", w.Header().Get("Content-Type"))
+	var body map[string]any
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &body))
+	require.Equal(t, []any{"burst"}, body["violated-policies"])
+	require.EqualValues(t, 429, body["status"])
+	require.Equal(t, "https://iana.org/assignments/http-problem-types#quota-exceeded", body["type"])
+}
+
+// The older headers have whole seconds until nothing is in use.
+func TestMiddleware_olderHeaders(t *testing.T) {
+	c, _ := throttletest.New(t, throttle.Options{})
+	h := serve(t, c, throttlehttp.Options{Headers: throttlehttp.XRateLimit}, throttlehttp.Rule{Limit: throttle.PerMinute(30).Burst(2), Key: fixed})
+	get(h)
+	w := get(h)
+	require.Equal(t, "2", w.Header().Get("X-RateLimit-Limit"))
+	require.Equal(t, "0", w.Header().Get("X-RateLimit-Remaining"))
+	require.Equal(t, "4", w.Header().Get("X-RateLimit-Reset"))
+	require.Empty(t, w.Header().Get("RateLimit"))
+	require.Equal(t, "2", get(h).Header().Get("Retry-After"))
+	h = serve(t, c, throttlehttp.Options{Headers: throttlehttp.NoHeaders}, throttlehttp.Rule{Limit: throttle.PerMinute(30).Burst(2), Key: fixed})
+	w = get(h)
+	require.Equal(t, "2", w.Header().Get("Retry-After"))
+	require.Empty(t, w.Header().Get("X-RateLimit-Limit"))
+	require.Empty(t, w.Header().Get("RateLimit"))
+}
+
+// Several rules admit together or take nothing, and the body names those that deny.
+func TestMiddleware_severalRules(t *testing.T) {
+	c, _ := throttletest.New(t, throttle.Options{})
+	h := serve(t, c, throttlehttp.Options{},
+		throttlehttp.Rule{Name: "burst", Limit: throttle.PerSecond(10), Key: fixed},
+		throttlehttp.Rule{Name: "day", Limit: throttle.Quota(1, 24*time.Hour), Key: func(*http.Request) string { return "day" }})
+	w := get(h)
+	require.Equal(t, http.StatusOK, w.Code)
+	require.Equal(t, `"burst";q=10;w=1, "day";q=1;w=86400`, w.Header().Get("RateLimit-Policy"))
+	require.Equal(t, `"burst";r=9;t=1, "day";r=0;t=86400`, w.Header().Get("RateLimit"))
+	w = get(h)
+	require.Equal(t, http.StatusTooManyRequests, w.Code)
+	require.Contains(t, w.Body.String(), `"violated-policies":["day"]`)
+	require.Equal(t, "86400", w.Header().Get("Retry-After"))
+}
+
+// A policy of the server, a cost, a request that is skipped, and a cost of 0, which only looks.
+func TestMiddleware_policyCostSkip(t *testing.T) {
+	c, s := throttletest.New(t, throttle.Options{})
+	require.NoError(t, s.SetPolicies("api THROTTLE 4 1 60s"))
+	cost := int64(3)
+	h := serve(t, c, throttlehttp.Options{Skip: func(r *http.Request) bool { return r.URL.Path == "/health" }},
+		throttlehttp.Rule{Limit: throttle.Policy(), Key: func(*http.Request) string { return "api:bob" }, Cost: func(*http.Request) int64 { return cost }})
+	w := get(h)
+	require.Equal(t, `"default";r=2`, w.Header().Get("RateLimit"))
+	require.Equal(t, http.StatusTooManyRequests, get(h).Code)
+	require.Equal(t, http.StatusOK, get(h, func(r *http.Request) { r.URL.Path = "/health" }).Code)
+	cost = 0
+	w = get(h)
+	require.Equal(t, http.StatusOK, w.Code)
+	require.Equal(t, `"default";r=2`, w.Header().Get("RateLimit"))
+}
+
+// A request that can never be admitted has no Retry-After.
+func TestMiddleware_never(t *testing.T) {
+	c, _ := throttletest.New(t, throttle.Options{})
+	h := serve(t, c, throttlehttp.Options{}, throttlehttp.Rule{Limit: throttle.PerSecond(2), Key: fixed, Cost: func(*http.Request) int64 { return 3 }})
+	w := get(h)
+	require.Equal(t, http.StatusTooManyRequests, w.Code)
+	require.Empty(t, w.Header().Get("Retry-After"))
+}
+
+// Without the server requests go on, unless told otherwise. Without the module they do not.
+func TestMiddleware_serverIsAway(t *testing.T) {
+	rule := throttlehttp.Rule{Limit: throttle.PerSecond(2), Key: fixed}
+	away := errors.New("no route to host")
+	c, s := throttletest.New(t, throttle.Options{})
+	s.Fail(away)
+	w := get(serve(t, c, throttlehttp.Options{}, rule))
+	require.Equal(t, "served", w.Body.String())
+	require.Empty(t, w.Header().Get("RateLimit"))
+	closed := throttlehttp.Options{Failed: func(w http.ResponseWriter, _ *http.Request, err error) bool {
+		require.ErrorIs(t, err, throttle.ErrUnavailable)
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return false
+	}}
+	require.Equal(t, http.StatusServiceUnavailable, get(serve(t, c, closed, rule)).Code)
+
+	c, s = throttletest.New(t, throttle.Options{OnUnavailable: throttle.FailClosed})
+	s.Fail(away)
+	w = get(serve(t, c, throttlehttp.Options{}, rule))
+	require.Equal(t, http.StatusTooManyRequests, w.Code)
+	require.Equal(t, "1", w.Header().Get("Retry-After"))
+
+	c, s = throttletest.New(t, throttle.Options{})
+	s.Fail(errReply("ERR unknown command 'GO.THROTTLE'"))
+	require.Equal(t, http.StatusInternalServerError, get(serve(t, c, throttlehttp.Options{}, rule)).Code)
+}
+
+type errReply string
+
+func (e errReply) Error() string { return string(e) }
+func (errReply) RedisError()     {}
+
+// A response of one's own replaces the problem, and has the headers.
+func TestMiddleware_deniedByHand(t *testing.T) {
+	c, _ := throttletest.New(t, throttle.Options{})
+	h := serve(t, c, throttlehttp.Options{Denied: func(w http.ResponseWriter, _ *http.Request, r throttle.Result) {
+		w.WriteHeader(http.StatusTeapot)
+		fmt.Fprint(w, r.RetryAfter.Round(time.Second))
+	}}, throttlehttp.Rule{Limit: throttle.PerMinute(1), Key: fixed})
+	get(h)
+	w := get(h)
+	require.Equal(t, http.StatusTeapot, w.Code)
+	require.Equal(t, "1m0s", w.Body.String())
+	require.Equal(t, "60", w.Header().Get("Retry-After"))
+}
+
+// Names of rules go into headers, so they may not break them.
+func TestNew_errors(t *testing.T) {
+	c, _ := throttletest.New(t, throttle.Options{})
+	for _, err := range []error{
+		func() error { _, err := throttlehttp.New(nil, throttlehttp.Options{}, throttlehttp.Rule{}); return err }(),
+		func() error { _, err := throttlehttp.New(c, throttlehttp.Options{}); return err }(),
+		func() error {
+			_, err := throttlehttp.New(c, throttlehttp.Options{}, throttlehttp.Rule{Name: "a\"b", Limit: throttle.PerSecond(1)})
+			return err
+		}(),
+	} {
+		require.Error(t, err)
+	}
+}
+
+// The client's address is the connection's, or what trusted proxies say of it. IPv6 addresses count by network.
+func TestByIP(t *testing.T) {
+	proxies := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
+	for _, row := range []struct{ remote, forwarded, untrusting, trusting string }{
+		{"192.0.2.1:80", "", "ip:192.0.2.1", "ip:192.0.2.1"},
+		{"192.0.2.1:80", "198.51.100.7", "ip:192.0.2.1", "ip:192.0.2.1"},
+		{"10.0.0.1:80", "198.51.100.7", "ip:10.0.0.1", "ip:198.51.100.7"},
+		{"10.0.0.1:80", "1.2.3.4, 198.51.100.7", "ip:10.0.0.1", "ip:198.51.100.7"},
+		{"10.0.0.1:80", "1.2.3.4, 198.51.100.7, 10.9.9.9", "ip:10.0.0.1", "ip:198.51.100.7"},
+		{"10.0.0.1:80", "1.2.3.4, nonsense, 10.9.9.9", "ip:10.0.0.1", "ip:10.9.9.9"},
+		{"10.0.0.1:80", "", "ip:10.0.0.1", "ip:10.0.0.1"},
+		{"10.0.0.1:80", "198.51.100.7:4711", "ip:10.0.0.1", "ip:198.51.100.7"},
+		{"10.0.0.1:80", "[2001:db8:1:2:3::4]:4711", "ip:10.0.0.1", "ip:2001:db8:1:2::/64"},
+		{"[2001:db8:1:2:3::4]:80", "", "ip:2001:db8:1:2::/64", "ip:2001:db8:1:2::/64"},
+		{"[2001:db8:1:2:ffff::9]:80", "", "ip:2001:db8:1:2::/64", "ip:2001:db8:1:2::/64"},
+		{"[::ffff:192.0.2.1]:80", "", "ip:192.0.2.1", "ip:192.0.2.1"},
+		{"[::ffff:10.0.0.1]:80", "::ffff:198.51.100.7", "ip:10.0.0.1", "ip:198.51.100.7"},
+		{"[fd00::1]:80", "fe80::1%eth0", "ip:fd00::/64", "ip:fe80::/64"},
+		{"@", "", "ip:@", "ip:@"},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.RemoteAddr = row.remote
+		if row.forwarded != "" {
+			r.Header.Set("X-Forwarded-For", row.forwarded)
+		}
+		require.Equal(t, row.untrusting, throttlehttp.ByIP()(r), row.remote)
+		require.Equal(t, row.trusting, throttlehttp.ByIP(proxies...)(r), "%s %s", row.remote, row.forwarded)
+	}
+	// Proxies may add a line of their own instead of a word.
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.RemoteAddr = "10.0.0.1:80"
+	r.Header.Add("X-Forwarded-For", "1.2.3.4")
+	r.Header.Add("X-Forwarded-For", "198.51.100.7")
+	require.Equal(t, "ip:198.51.100.7", throttlehttp.ByIP(proxies...)(r))
+}
+
+func TestByHeader_andByUser(t *testing.T) {
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.Header.Set("X-Api-Key", "k")
+	r.SetBasicAuth("bob", "secret")
+	require.Equal(t, "header:k", throttlehttp.ByHeader("x-api-key")(r))
+	require.Equal(t, "user:bob", throttlehttp.ByUser(func(r *http.Request) string { user, _, _ := r.BasicAuth(); return user })(r))
+}
