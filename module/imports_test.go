@@ -21,6 +21,7 @@ var rules = map[string]struct{ allowed, forbidden []string }{
 	"commands":              {[]string{"./funnel"}, []string{"C", "unsafe", "time", "sync"}},
 	"commands/memory":       {[]string{"./commands", "./funnel"}, []string{"C", "unsafe", "time"}},
 	"throttle":              {[]string{"./commands/memory", "./funnel", "github.com/redis/go-redis/v9"}, []string{"C", "unsafe"}},
+	"throttle/redisrate":    {[]string{"./throttle", "github.com/redis/go-redis/v9"}, []string{"C", "unsafe"}},
 	"throttle/throttlehttp": {[]string{"./throttle"}, []string{"C", "unsafe"}},
 	"throttle/throttletest": {[]string{"./throttle", "./commands/memory", "./funnel", "github.com/redis/go-redis/v9"}, []string{"C", "unsafe"}},
 	"cgo":                   {[]string{"./commands", "./funnel", "./cgo"}, []string{"time", "sync"}},

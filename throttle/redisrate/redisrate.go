@@ -1,0 +1,154 @@
+// Package redis_rate has the API of github.com/go-redis/redis_rate/v10 over package throttle: after a swap of the import
+// a program compiles, and its calls are decided by gothrottle.
+//
+// What differs: keys have the prefix "redisrate:", so that the old and the new version of a program can run side by side
+// while it is deployed, each with limiters of its own. Concurrent calls of Allow for one key and limit share commands.
+// Remaining and times are exact; times are rounded up to milliseconds. A call is sent once.
+package redis_rate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"gothrottle/throttle"
+)
+
+const keyPrefix = "redisrate:"
+
+// timeout bounds a call whose context has no deadline: the read timeout that go-redis has if nothing is set.
+const timeout = 3 * time.Second
+
+// Limit is a rate: Rate events per Period, of which Burst may happen at once. If Burst is below 1 nothing is allowed.
+type Limit struct {
+	Rate   int
+	Burst  int
+	Period time.Duration
+}
+
+// PerSecond allows rate events a second, all of them at once.
+func PerSecond(rate int) Limit { return Limit{rate, rate, time.Second} }
+
+// PerMinute allows rate events a minute, all of them at once.
+func PerMinute(rate int) Limit { return Limit{rate, rate, time.Minute} }
+
+// PerHour allows rate events an hour, all of them at once.
+func PerHour(rate int) Limit { return Limit{rate, rate, time.Hour} }
+
+// IsZero reports whether the limit is the zero Limit.
+func (l Limit) IsZero() bool { return l == Limit{} }
+
+// String tells the limit: "10 req/s (burst 10)".
+func (l Limit) String() string {
+	period := map[time.Duration]string{time.Second: "s", time.Minute: "m", time.Hour: "h"}[l.Period]
+	if period == "" {
+		period = l.Period.String()
+	}
+	return fmt.Sprintf("%d req/%s (burst %d)", l.Rate, period, l.Burst)
+}
+
+// Result is a decision.
+type Result struct {
+	Limit      Limit         // as given
+	Allowed    int           // how many events may happen now
+	Remaining  int           // how many more may happen at once; 0 if the call was denied
+	RetryAfter time.Duration // how long until the call is allowed; -1 if it was
+	ResetAfter time.Duration // how long until the limiter is as new
+}
+
+// Limiter asks a server with gothrottle.
+type Limiter struct {
+	rdb    throttle.Processor
+	client *throttle.Client
+	err    error // why there is no client
+}
+
+// NewLimiter returns a Limiter over a client of go-redis: *redis.Client, *redis.ClusterClient, *redis.Ring. Without
+// ContextTimeoutEnabled in its options a call may last as long as go-redis waits, whatever its context says.
+func NewLimiter(rdb throttle.Processor) *Limiter {
+	options := throttle.Options{KeyPrefix: keyPrefix, Timeout: timeout}
+	client, err := throttle.New(rdb, options)
+	if errors.Is(err, throttle.ErrParams) && rdb != nil {
+		client, err = throttle.New(ignorant{rdb}, options)
+	}
+	return &Limiter{rdb, client, err}
+}
+
+// ignorant is a client of go-redis that ignores time limits. The type hides its options.
+type ignorant struct{ throttle.Processor }
+
+// Pipeline returns a pipeline of the client, which all clients of go-redis have.
+func (i ignorant) Pipeline() redis.Pipeliner {
+	return i.Processor.(interface{ Pipeline() redis.Pipeliner }).Pipeline()
+}
+
+// Allow is AllowN for one event.
+func (l Limiter) Allow(ctx context.Context, key string, limit Limit) (*Result, error) {
+	return l.AllowN(ctx, key, limit, 1)
+}
+
+// AllowN reports whether n events may happen now. With n = 0 it tells the state and changes nothing.
+func (l Limiter) AllowN(ctx context.Context, key string, limit Limit, n int) (*Result, error) {
+	return l.ask(ctx, key, limit, n, (*throttle.Client).AllowN)
+}
+
+// AllowAtMost allows up to n events, as many as may happen now.
+func (l Limiter) AllowAtMost(ctx context.Context, key string, limit Limit, n int) (*Result, error) {
+	return l.ask(ctx, key, limit, n, (*throttle.Client).AllowAtMost)
+}
+
+// Reset makes the limiter as new.
+func (l *Limiter) Reset(ctx context.Context, key string) error {
+	return l.rdb.Process(ctx, redis.NewIntCmd(ctx, "DEL", keyPrefix+key))
+}
+
+type verb func(*throttle.Client, context.Context, string, throttle.Limit, int64) (throttle.Result, error)
+
+func (l Limiter) ask(ctx context.Context, key string, limit Limit, n int, ask verb) (*Result, error) {
+	if l.err != nil {
+		return nil, l.err
+	}
+	if limit.Burst < 1 && limit.Rate > 0 {
+		return &Result{Limit: limit, RetryAfter: limit.interval(1)}, nil
+	}
+	var r throttle.Result
+	var err error
+	if n == 0 {
+		r, err = l.client.Peek(ctx, key, limit.exact())
+	} else {
+		r, err = ask(l.client, ctx, key, limit.exact(), int64(n))
+	}
+	if err != nil {
+		return nil, err
+	}
+	result := &Result{Limit: limit, Allowed: int(r.Granted), Remaining: int(r.Remaining), RetryAfter: -1, ResetAfter: r.ResetAfter}
+	if !r.Allowed && n != 0 {
+		result.Remaining, result.RetryAfter = 0, r.RetryAfter
+		if r.RetryAfter == throttle.Never {
+			result.RetryAfter = r.ResetAfter + limit.interval(n-limit.Burst)
+		}
+	}
+	return result, nil
+}
+
+// interval returns the time in which n events drain.
+func (l Limit) interval(n int) time.Duration {
+	return time.Duration(float64(n) * float64(l.Period) / float64(l.Rate))
+}
+
+// exact returns the limit as package throttle has it, whose periods are whole milliseconds: 3 per 1.5 ms is 6 per 3 ms.
+func (l Limit) exact() throttle.Limit {
+	times := int64(time.Millisecond) / gcd(int64(l.Period), int64(time.Millisecond))
+	return throttle.Per(int64(l.Rate)*times, l.Period*time.Duration(times)).Burst(int64(l.Burst))
+}
+
+// gcd returns the greatest common divisor; b is above 0.
+func gcd(a, b int64) int64 {
+	for a > 0 {
+		a, b = b%a, a
+	}
+	return b
+}

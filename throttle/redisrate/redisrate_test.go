@@ -1,0 +1,99 @@
+package redis_rate_test
+
+import (
+	"context"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	redis_rate "gothrottle/throttle/redisrate"
+	"gothrottle/throttle/throttletest"
+)
+
+var ctx = context.Background()
+
+// result is what a test looks at, times in ms; RetryAfter -1 stays -1.
+type result struct {
+	allowed, remaining int
+	retry, reset       time.Duration
+}
+
+func wantResult(t *testing.T, want result) func(*redis_rate.Result, error) {
+	return func(r *redis_rate.Result, err error) {
+		t.Helper()
+		require.NoError(t, err)
+		got := result{r.Allowed, r.Remaining, r.RetryAfter, r.ResetAfter}
+		for _, d := range []*time.Duration{&got.retry, &got.reset} {
+			if *d > 0 {
+				*d = d.Round(10 * time.Millisecond) // the clock runs
+			}
+		}
+		require.Equal(t, want, got)
+	}
+}
+
+const ms = time.Millisecond
+
+// Results are those of redis_rate: times, what remains, and -1 for what was allowed.
+func TestLimiter(t *testing.T) {
+	s := throttletest.NewServer()
+	l := redis_rate.NewLimiter(s)
+	limit := redis_rate.PerSecond(10)
+	wantResult(t, result{0, 10, -1, 0})(l.AllowN(ctx, "a", limit, 0))
+	wantResult(t, result{1, 9, -1, 100 * ms})(l.Allow(ctx, "a", limit))
+	wantResult(t, result{2, 7, -1, 300 * ms})(l.AllowN(ctx, "a", limit, 2))
+	wantResult(t, result{0, 0, 100 * ms, 300 * ms})(l.AllowN(ctx, "a", limit, 8))
+	wantResult(t, result{0, 0, 99300 * ms, 300 * ms})(l.AllowN(ctx, "a", limit, 1000))
+	wantResult(t, result{7, 0, -1, time.Second})(l.AllowAtMost(ctx, "a", limit, 9))
+	wantResult(t, result{0, 0, 100 * ms, time.Second})(l.AllowAtMost(ctx, "a", limit, 9))
+	require.NoError(t, l.Reset(ctx, "a"))
+	wantResult(t, result{1, 9, -1, 100 * ms})(l.Allow(ctx, "a", limit))
+	require.True(t, s.Delete("redisrate:a"))
+}
+
+// Limits may have any period, and a burst of 0 allows nothing.
+func TestLimiter_oddLimits(t *testing.T) {
+	l := redis_rate.NewLimiter(throttletest.NewServer())
+	odd := redis_rate.Limit{Rate: 3, Burst: 6, Period: 1500 * time.Microsecond}
+	for range 6 {
+		r, err := l.Allow(ctx, "odd", odd)
+		require.NoError(t, err)
+		require.Equal(t, 1, r.Allowed)
+	}
+	wantResult(t, result{0, 0, time.Minute, 0})(l.Allow(ctx, "none", redis_rate.Limit{Rate: 1, Period: time.Minute}))
+	for _, wrong := range []redis_rate.Limit{{}, {Rate: 1, Burst: 1}, {Rate: 1, Burst: 1, Period: -time.Second}, {Burst: 1, Period: time.Second}} {
+		_, err := l.Allow(ctx, "wrong", wrong)
+		require.Error(t, err, wrong)
+	}
+	_, err := l.AllowN(ctx, "a", redis_rate.PerSecond(1), -1)
+	require.Error(t, err)
+}
+
+func TestLimit(t *testing.T) {
+	require.Equal(t, "10 req/s (burst 10)", redis_rate.PerSecond(10).String())
+	require.Equal(t, "10 req/m (burst 10)", redis_rate.PerMinute(10).String())
+	require.Equal(t, "10 req/h (burst 10)", redis_rate.PerHour(10).String())
+	require.Equal(t, "1 req/1.5s (burst 2)", redis_rate.Limit{Rate: 1, Burst: 2, Period: 1500 * time.Millisecond}.String())
+	require.True(t, redis_rate.Limit{}.IsZero())
+	require.False(t, redis_rate.PerHour(1).IsZero())
+}
+
+// Clients of go-redis with default options are taken, as redis_rate takes them. Errors are returned.
+func TestNewLimiter(t *testing.T) {
+	single := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, DialerRetries: 1})
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}, MaxRetries: -1})
+	for _, rdb := range []redis.UniversalClient{single, ring} {
+		_, err := redis_rate.NewLimiter(rdb).Allow(ctx, "a", redis_rate.PerSecond(1))
+		require.Error(t, err)
+		require.NoError(t, rdb.Close())
+	}
+	_, err := redis_rate.NewLimiter(nil).Allow(ctx, "a", redis_rate.PerSecond(1))
+	require.Error(t, err)
+	s := throttletest.NewServer()
+	s.Fail(io.EOF)
+	_, err = redis_rate.NewLimiter(s).Allow(ctx, "a", redis_rate.PerSecond(1))
+	require.ErrorIs(t, err, io.EOF)
+}
