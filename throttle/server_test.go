@@ -1,0 +1,330 @@
+package throttle_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"gothrottle/throttle"
+)
+
+// realServer is a server process with the module.
+type realServer struct {
+	addr string
+	args []string
+	cmd  *exec.Cmd
+	done chan struct{}
+}
+
+// startServer starts a server with the module of GOTHROTTLE_MODULE.
+func startServer(t *testing.T, args ...string) *realServer {
+	t.Helper()
+	module, program := os.Getenv("GOTHROTTLE_MODULE"), os.Getenv("GOTHROTTLE_SERVER")
+	if module == "" || program == "" {
+		t.Skip("make test-server runs this test: GOTHROTTLE_MODULE and GOTHROTTLE_SERVER name the module and the server")
+	}
+	s := &realServer{addr: freeAddr(t)}
+	_, port, _ := net.SplitHostPort(s.addr)
+	s.args = append([]string{program, "--bind", "127.0.0.1", "--port", port, "--dir", t.TempDir(), "--save", "", "--loadmodule", module}, args...)
+	s.start(t)
+	t.Cleanup(func() { s.kill() })
+	return s
+}
+
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// start starts the process, also again after kill, and waits until it answers.
+func (s *realServer) start(t *testing.T) {
+	t.Helper()
+	s.cmd = exec.Command(s.args[0], s.args[1:]...)
+	s.cmd.Stdout, s.cmd.Stderr = io.Discard, io.Discard
+	require.NoError(t, s.cmd.Start())
+	s.done = make(chan struct{})
+	go func(cmd *exec.Cmd, done chan struct{}) {
+		_ = cmd.Wait()
+		close(done)
+	}(s.cmd, s.done)
+	rdb := redis.NewClient(&redis.Options{Addr: s.addr, MaxRetries: -1, DialerRetries: 1})
+	defer rdb.Close()
+	require.Eventually(t, func() bool { return rdb.Ping(background).Err() == nil }, 10*time.Second, 10*time.Millisecond)
+}
+
+func (s *realServer) kill() {
+	_ = s.cmd.Process.Kill()
+	<-s.done
+}
+
+// newReal returns a client of a server.
+func newReal(t *testing.T, rdb throttle.Processor, o throttle.Options) *throttle.Client {
+	t.Helper()
+	if o.Logger == nil {
+		o.Logger = quiet
+	}
+	c, err := throttle.New(rdb, o)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// patient is the time limit of tests in which nothing is to fail, on a machine that may be busy.
+const patient = 5 * time.Second
+
+// Every verb reads the replies of a real server, in RESP2 and RESP3.
+func TestServer_everyVerb(t *testing.T) {
+	s := startServer(t, "--gothrottle.policies", "api THROTTLE 1 1 60s, THROTTLE 9 1 60s")
+	for _, protocol := range []int{2, 3} {
+		t.Run(fmt.Sprint("RESP", protocol), func(t *testing.T) {
+			rdb := redis.NewClient(&redis.Options{Addr: s.addr, ContextTimeoutEnabled: true, Protocol: protocol})
+			t.Cleanup(func() { _ = rdb.Close() })
+			require.NoError(t, rdb.FlushAll(background).Err())
+			c := newReal(t, rdb, throttle.Options{Timeout: patient, KeyPrefix: "p:"})
+			require.NoError(t, c.Check(background))
+			limit := throttle.PerMinute(30).Burst(5)
+			r, err := c.AllowN(background, "a", limit, 2)
+			require.NoError(t, err)
+			require.Equal(t, throttle.Result{Allowed: true, Limit: 5, Remaining: 3, Granted: 2, ResetAfter: 4 * time.Second}, r)
+			r, err = c.AllowAtMost(background, "a", limit, 9)
+			require.NoError(t, err)
+			require.EqualValues(t, 3, r.Granted)
+			r, err = c.Refund(background, "a", limit, 1)
+			require.NoError(t, err)
+			require.EqualValues(t, -1, r.Granted)
+			r, err = c.Settle(background, "a", limit, 10)
+			require.NoError(t, err)
+			require.True(t, r.Allowed)
+			r, err = c.Peek(background, "a", limit)
+			require.NoError(t, err)
+			require.False(t, r.Allowed)
+			reservation, err := c.Reserve(background, "a", limit, 1, time.Minute)
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, reservation.Wait, 19*time.Second)
+			require.NoError(t, reservation.Cancel(background))
+			r, err = c.Allow(background, "w", throttle.Window(5, time.Hour).Exact())
+			require.NoError(t, err)
+			require.EqualValues(t, 4, r.Remaining)
+			all, err := c.All(background,
+				throttle.Take{Key: "q", Limit: throttle.Quota(5, time.Hour).Align(time.Minute), N: 2},
+				throttle.Take{Key: "jobs", Limit: throttle.Slots(2, time.Minute), Holder: "me"})
+			require.NoError(t, err)
+			require.True(t, all.Allowed)
+			require.EqualValues(t, []int64{3, 1}, []int64{all.Each[0].Remaining, all.Each[1].Remaining})
+			lease, r, err := c.Lease(background, "jobs", throttle.Slots(2, time.Minute))
+			require.NoError(t, err)
+			require.Zero(t, r.Remaining)
+			require.NoError(t, lease.Close())
+			_, err = c.Allow(background, "w", limit)
+			require.ErrorIs(t, err, throttle.ErrWrongKey)
+
+			plain := newReal(t, rdb, throttle.Options{Timeout: patient})
+			r, err = plain.Allow(background, "api:bob", throttle.Policy())
+			require.NoError(t, err)
+			require.EqualValues(t, []int64{2, 1}, []int64{r.Limit, r.Remaining})
+			_, err = plain.Allow(background, "none:bob", throttle.Policy())
+			require.ErrorIs(t, err, throttle.ErrParams)
+
+			pipe := rdb.Pipeline()
+			pending := plain.Queue(background, pipe, "piped", limit, 2)
+			policy := plain.Queue(background, pipe, "api:bob", throttle.Policy(), 1)
+			wrong := plain.Queue(background, pipe, "piped", throttle.Limit{}, 1)
+			_, err = pending.Result()
+			require.Error(t, err)
+			_, err = pipe.Exec(background)
+			require.NoError(t, err)
+			r, err = pending.Result()
+			require.NoError(t, err)
+			require.EqualValues(t, 3, r.Remaining)
+			r, err = policy.Result()
+			require.NoError(t, err)
+			require.Zero(t, r.Remaining)
+			_, err = wrong.Result()
+			require.ErrorIs(t, err, throttle.ErrParams)
+		})
+	}
+}
+
+// A server without the module, or of another kind, is told apart.
+func TestServer_withoutTheModule(t *testing.T) {
+	s := startServer(t)
+	s.kill()
+	i := slices.Index(s.args, "--loadmodule")
+	s.args = slices.Delete(s.args, i, i+2)
+	s.start(t)
+	c := newReal(t, goRedis(t, s.addr), throttle.Options{Timeout: patient, OnUnavailable: throttle.FailOpen})
+	require.ErrorIs(t, c.Check(background), throttle.ErrNoModule)
+	_, err := c.Allow(background, "a", throttle.PerSecond(1))
+	require.ErrorIs(t, err, throttle.ErrNoModule)
+}
+
+// Of many concurrent callers, on few keys, exactly the limit is admitted, whether calls are merged or not.
+func TestServer_admitsExactlyTheLimit(t *testing.T) {
+	s := startServer(t)
+	for name, o := range map[string]throttle.Options{
+		"merged": {}, "plain": {NoCoalescing: true}, "denials": {DenyCache: true},
+		"strict budget": {Budget: throttle.Budget{Units: 10, Clients: 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o.Timeout, o.KeyPrefix = patient, name
+			clients := []*throttle.Client{newReal(t, goRedis(t, s.addr), o), newReal(t, goRedis(t, s.addr), o)}
+			var admitted [5]atomic.Int64
+			var wg sync.WaitGroup
+			for i := range 200 {
+				wg.Go(func() {
+					for j := range 50 {
+						key := (i + j) % 5
+						r, err := clients[i%2].Allow(background, fmt.Sprint(key), throttle.Quota(300, 24*time.Hour))
+						require.NoError(t, err)
+						if r.Allowed {
+							admitted[key].Add(1)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			for key := range admitted {
+				if o.Budget.Units > 0 {
+					require.LessOrEqual(t, admitted[key].Load(), int64(300))
+					require.GreaterOrEqual(t, admitted[key].Load(), int64(300-2*10-2*10))
+					continue
+				}
+				require.EqualValues(t, 300, admitted[key].Load())
+			}
+		})
+	}
+}
+
+// While a server is stopped or killed under load no call lasts longer than its limit, nothing is admitted beyond the
+// limit, and calls succeed soon after the server is back.
+func TestServer_stoppedAndKilledUnderLoad(t *testing.T) {
+	s := startServer(t, "--appendonly", "yes", "--appendfsync", "always")
+	const limit, timeout = 300, 100 * time.Millisecond
+	c := newReal(t, goRedis(t, s.addr), throttle.Options{Timeout: timeout})
+	var admitted, succeeded atomic.Int64
+	var longest atomic.Int64
+	ctx, stop := context.WithCancel(background)
+	var wg sync.WaitGroup
+	for i := range 256 {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				began := time.Now()
+				r, err := c.Allow(background, fmt.Sprint(i%4), throttle.Quota(limit, 24*time.Hour))
+				for took := int64(time.Since(began)); ; {
+					if old := longest.Load(); took <= old || longest.CompareAndSwap(old, took) {
+						break
+					}
+				}
+				if err != nil {
+					require.ErrorIs(t, err, throttle.ErrUnavailable)
+					time.Sleep(time.Millisecond)
+					continue
+				}
+				succeeded.Add(1)
+				if r.Allowed {
+					admitted.Add(1)
+				}
+			}
+		})
+	}
+	works := func() {
+		before := succeeded.Load()
+		require.Eventually(t, func() bool { return succeeded.Load() > before+100 }, 10*time.Second, time.Millisecond)
+	}
+	works()
+	for range 3 {
+		require.NoError(t, s.cmd.Process.Signal(syscall.SIGSTOP))
+		time.Sleep(300 * time.Millisecond)
+		require.NoError(t, s.cmd.Process.Signal(syscall.SIGCONT))
+		began := time.Now()
+		works()
+		t.Logf("back %s after SIGCONT", time.Since(began))
+		s.kill()
+		time.Sleep(300 * time.Millisecond)
+		s.start(t)
+		began = time.Now()
+		works()
+		t.Logf("back %s after the start", time.Since(began))
+	}
+	stop()
+	wg.Wait()
+	t.Logf("%d calls succeeded, %d admitted, the longest took %s", succeeded.Load(), admitted.Load(), time.Duration(longest.Load()))
+	require.LessOrEqual(t, admitted.Load(), int64(4*limit))
+	// On a busy machine a goroutine may wait for a processor. The tests of outages hold the limit to 10 ms.
+	require.Less(t, time.Duration(longest.Load()), timeout+time.Second)
+}
+
+// In a cluster calls go to the node of their key, and a dead node holds up only its own keys.
+func TestServer_cluster(t *testing.T) {
+	nodes := make([]*realServer, 3)
+	for i := range nodes {
+		_, port, _ := net.SplitHostPort(freeAddr(t))
+		nodes[i] = startServer(t, "--cluster-enabled", "yes", "--cluster-port", port, "--cluster-require-full-coverage", "no",
+			"--cluster-node-timeout", "60000")
+		rdb := goRedis(t, nodes[i].addr)
+		require.NoError(t, rdb.ClusterAddSlotsRange(background, i*16384/3, (i+1)*16384/3-1).Err())
+		if i > 0 {
+			host, first, _ := net.SplitHostPort(nodes[0].addr)
+			bus := nodes[0].args[slices.Index(nodes[0].args, "--cluster-port")+1]
+			require.NoError(t, rdb.Do(background, "CLUSTER", "MEET", host, first, bus).Err())
+		}
+	}
+	for _, n := range nodes {
+		rdb := goRedis(t, n.addr)
+		require.Eventually(t, func() bool {
+			info := rdb.ClusterInfo(background).Val()
+			return strings.Contains(info, "cluster_slots_assigned:16384") && strings.Contains(info, "cluster_state:ok")
+		}, 20*time.Second, 20*time.Millisecond)
+	}
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].addr}, ContextTimeoutEnabled: true})
+	t.Cleanup(func() { _ = cluster.Close() })
+	c := newReal(t, cluster, throttle.Options{Timeout: patient})
+	require.NoError(t, c.Check(background))
+	var wg sync.WaitGroup
+	for i := range 300 {
+		wg.Go(func() {
+			r, err := c.Allow(background, fmt.Sprint("key", i), throttle.PerHour(2))
+			require.NoError(t, err)
+			require.True(t, r.Allowed)
+		})
+	}
+	wg.Wait()
+	_, err := c.All(background, throttle.Take{Key: "{a}1", Limit: throttle.PerHour(2), N: 1}, throttle.Take{Key: "{a}2", Limit: throttle.Quota(2, time.Hour), N: 1})
+	require.NoError(t, err)
+
+	quick := newReal(t, cluster, throttle.Options{Timeout: 200 * time.Millisecond})
+	require.NoError(t, nodes[2].cmd.Process.Signal(syscall.SIGSTOP))
+	t.Cleanup(func() { _ = nodes[2].cmd.Process.Signal(syscall.SIGCONT) })
+	var failed, admitted atomic.Int64
+	for i := range 300 {
+		wg.Go(func() {
+			r, err := quick.Allow(background, fmt.Sprint("key", i), throttle.PerHour(2))
+			if err != nil {
+				require.ErrorIs(t, err, throttle.ErrUnavailable)
+				failed.Add(1)
+			} else if r.Allowed {
+				admitted.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d admitted, %d failed", admitted.Load(), failed.Load())
+	require.InDelta(t, 100, failed.Load(), 40)
+	require.EqualValues(t, 300, admitted.Load()+failed.Load())
+}
