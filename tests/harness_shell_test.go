@@ -206,19 +206,15 @@ func (d *desk) config(lines []string) error {
 	return answer
 }
 
-// goProgram compiles and runs a Go snippet that makes one call and has the variables reply and err.
+// goProgram compiles and runs a Go snippet that makes one call with the Go client and has the variables result and err.
 func (d *desk) goProgram(b *block) error {
-	top, body := "", ""
-	for _, paragraph := range strings.Split(d.here(b.text()), "\n\n") {
-		if regexp.MustCompile(`^(type|func|const|var) `).MatchString(paragraph) {
-			top += paragraph + "\n"
-		} else {
-			body += paragraph + "\n"
-		}
-	}
-	program := "package main\n\nimport (\n\"context\"\n\"fmt\"\n\"time\"\n\n\"github.com/redis/go-redis/v9\"\n)\n\n" +
-		top + "func main() {\nctx := context.Background()\n" + body +
-		"if err != nil {\npanic(err)\n}\nfmt.Println(reply)\n}\n\nvar _ = time.Now\n"
+	mod, err := os.ReadFile("../go.mod")
+	require.NoError(d.t, err)
+	path, _, _ := strings.Cut(strings.TrimPrefix(string(mod), "module "), "\n")
+	program := "package main\n\nimport (\n\"context\"\n\"fmt\"\n\n\"github.com/redis/go-redis/v9\"\n\n\"" + path + "/throttle\"\n)\n\n" +
+		"func main() {\nif err := run(context.Background()); err != nil {\npanic(err)\n}\n}\n\n" +
+		"func run(ctx context.Context) error {\n" + d.here(b.text()) +
+		"\nfmt.Println(result.Allowed, result.Limit, result.Remaining, result.ResetAfter, result.Source)\nreturn err\n}\n"
 	file := filepath.Join(d.t.TempDir(), "main.go")
 	require.NoError(d.t, os.WriteFile(file, []byte(program), 0o644))
 	var errs bytes.Buffer
@@ -228,7 +224,7 @@ func (d *desk) goProgram(b *block) error {
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, errs.String())
 	}
-	if got := strings.TrimSpace(string(out)); got != "[0 16 15 -1 2]" {
+	if got := strings.TrimSpace(string(out)); got != "true 16 15 2s server" {
 		return fmt.Errorf("the program prints %s", got)
 	}
 	return nil

@@ -1,0 +1,140 @@
+package throttle_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// blocksOfPage returns the Go programs and the Go snippets of docs/go.md.
+func blocksOfPage(t *testing.T) (programs, snippets []string) {
+	t.Helper()
+	page, err := os.ReadFile("../docs/go.md")
+	require.NoError(t, err)
+	for _, m := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
+		if strings.HasPrefix(m[1], "package main\n") {
+			programs = append(programs, m[1])
+		} else {
+			snippets = append(snippets, m[1])
+		}
+	}
+	require.NotEmpty(t, programs)
+	require.Greater(t, len(snippets), 5)
+	require.Equal(t, strings.Count(string(page), "\n```go\n"), strings.Count(string(page), "\n```\n"), "a block is not Go")
+	return programs, snippets
+}
+
+// newModule makes a Go module that uses this repository, with one file, and returns its folder.
+func newModule(t *testing.T, file, text string) string {
+	t.Helper()
+	root, err := filepath.Abs("..")
+	require.NoError(t, err)
+	mod, err := os.ReadFile("../go.mod")
+	require.NoError(t, err)
+	path, _, _ := strings.Cut(strings.TrimPrefix(string(mod), "module "), "\n")
+	own := strings.Replace(string(mod), "module "+path, "module page", 1) +
+		fmt.Sprintf("\nrequire %s v0.0.0\nreplace %s => %s\n", path, path, root)
+	sum, err := os.ReadFile("../go.sum")
+	require.NoError(t, err)
+	folder := t.TempDir()
+	for name, text := range map[string]string{"go.mod": own, "go.sum": string(sum), file: strings.ReplaceAll(text, "PATH", path)} {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644))
+	}
+	return folder
+}
+
+func runGo(t *testing.T, folder string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("go", args...)
+	cmd.Dir = folder
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return string(out)
+}
+
+// Each snippet of docs/go.md compiles and runs, on a server in memory.
+func TestPage_snippets(t *testing.T) {
+	_, snippets := blocksOfPage(t)
+	text := `package page
+
+import (
+	"context"
+	"errors"
+	"expvar"
+	"fmt"
+	"testing"
+	"time"
+
+	"PATH/throttle"
+	"PATH/throttle/throttletest"
+)
+
+var (
+	counts = expvar.NewMap("counts")
+	work   = func(context.Context) error { return nil }
+	_      = errors.Is
+	_      = time.Now
+)
+`
+	for i, snippet := range snippets {
+		// rdb is the server in memory. Go refuses variables that nobody uses.
+		used := ""
+		for _, m := range regexp.MustCompile(`(?m)^(\w+(?:, \w+)*) :=`).FindAllStringSubmatch(snippet, -1) {
+			for _, name := range strings.Split(m[1], ", ") {
+				if name != "_" {
+					used += "_ = " + name + "\n"
+				}
+			}
+		}
+		text += fmt.Sprintf("\nfunc TestSnippet%d(t *testing.T) {\n\tctx := context.Background()\n\trdb := throttletest.NewServer()\n"+
+			"\tclient, _ := throttle.New(rdb, throttle.Options{})\n\trun := func() error {\n\t\t_, _, _ = ctx, rdb, client\n%s\n%s\nreturn nil\n\t}\n"+
+			"\tif err := run(); err != nil {\n\t\tt.Error(err)\n\t}\n}\n", i, snippet, used)
+	}
+	out := runGo(t, newModule(t, "page_test.go", text), "test", "-v", "./...")
+	require.Equal(t, len(snippets), strings.Count(out, "--- PASS: TestSnippet"))
+	for _, m := range regexp.MustCompile(`fmt\.Println\(.*\) // (.*)`).FindAllStringSubmatch(strings.Join(snippets, ""), -1) {
+		require.Contains(t, out, m[1]+"\n")
+	}
+}
+
+// The program of docs/go.md limits requests on a real server as the page says.
+func TestServer_programOfThePage(t *testing.T) {
+	s := startServer(t)
+	programs, _ := blocksOfPage(t)
+	for _, program := range programs {
+		addr := freeAddr(t)
+		program = strings.NewReplacer("127.0.0.1:6379", s.addr, "127.0.0.1:8080", addr, `"gothrottle/`, `"PATH/`).Replace(program)
+		folder := newModule(t, "main.go", program)
+		runGo(t, folder, "build", "-o", "program", ".")
+		cmd := exec.Command(filepath.Join(folder, "program"))
+		require.NoError(t, cmd.Start())
+		t.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		})
+		var codes []int
+		var retry string
+		require.Eventually(t, func() bool {
+			response, err := http.Get("http://" + addr)
+			if err != nil {
+				return false
+			}
+			_ = response.Body.Close()
+			codes, retry = append(codes, response.StatusCode), response.Header.Get("Retry-After")
+			return len(codes) == 16
+		}, 20*time.Second, time.Millisecond)
+		for i, code := range codes[:15] {
+			require.Equal(t, http.StatusOK, code, "request %d", i)
+		}
+		require.Equal(t, http.StatusTooManyRequests, codes[15])
+		require.Contains(t, []string{"1", "2"}, retry)
+	}
+}
