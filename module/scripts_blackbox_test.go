@@ -22,7 +22,8 @@ func TestScript_testServerTestsTheBuiltModule(t *testing.T) {
 	calls, out, ok := s.run("build/test-server.sh")
 	want := []string{"module.sh", "some-server --version",
 		"go test -count=1 -timeout 15m ./tests/...", "GOTHROTTLE_MODULE=build/out/gothrottle.so", "GOTHROTTLE_SERVER=some-server",
-		"go test -count=1 -timeout 5m -run Server_ ./throttle", "GOTHROTTLE_MODULE=build/out/gothrottle.so", "GOTHROTTLE_SERVER=some-server"}
+		"go test -count=1 -timeout 5m -run Server_ ./throttle", "GOTHROTTLE_MODULE=build/out/gothrottle.so", "GOTHROTTLE_SERVER=some-server",
+		"go test -count=1 -timeout 5m -run ^TestGoGet$ ./module", "GOTHROTTLE_MODULE=build/out/gothrottle.so", "GOTHROTTLE_SERVER=some-server"}
 	if !ok || !slices.Equal(calls, want) {
 		t.Errorf("%t, %q, %s", ok, calls, out)
 	}
