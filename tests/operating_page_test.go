@@ -229,3 +229,18 @@ func TestOperating_fields(t *testing.T) {
 		assert.Contains(t, fields, field[1])
 	}
 }
+
+// The commands of an installation are those of README.md, which the test of the packages runs.
+func TestOperating_install(t *testing.T) {
+	snippet := regexp.MustCompile(`(?m)^ {4}(cat /usr/share/gothrottle/.*)$`).FindStringSubmatch(pages(t)["README.md"])
+	require.NotNil(t, snippet)
+	table := section(t, operatingPage, "## Install")
+	assert.Contains(t, table, "`"+snippet[1]+"`")
+	assert.Contains(t, table, "`apt-get install ./gothrottle_VERSION_amd64.deb`")
+	packed, err := os.ReadFile("../deploy/packaging/README")
+	if os.IsNotExist(err) {
+		t.Skip("the packages are not in this tree")
+	}
+	require.NoError(t, err)
+	assert.Contains(t, string(packed), "\n    "+snippet[1]+"\n    redis-cli GO.THROTTLE user:42 15 30 60\n")
+}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -48,6 +49,28 @@ func TestOperating_loadmoduleBelongsInTheMainFile(t *testing.T) {
 		require.NoError(t, os.WriteFile(row.o.config, []byte(strings.ReplaceAll(string(text), "\nloadmodule ", "\n# loadmodule ")), 0o600))
 		start(t, row.o)
 	}
+}
+
+// A server that does not start writes the line that the page names.
+func TestOperating_doesNotStart(t *testing.T) {
+	plain := filepath.Join(t.TempDir(), "gothrottle.so")
+	require.NoError(t, os.WriteFile(plain, nil, 0o644))
+	logs := map[string]string{ // by a text of the page
+		"a module named gothrottle is loaded":                        refuse(t, configFile(t, "LOAD", "LOAD")),
+		"cannot open shared object file":                             refuse(t, configFile(t, "loadmodule /nowhere/gothrottle.so")),
+		"does not have execute permissions":                          refuse(t, configFile(t, "loadmodule "+plain)),
+		"Module Configuration detected without loadmodule directive": refuse(t, configFile(t, "gothrottle.top-keys 1")),
+	}
+	elsewhere := []string{"failed to map segment from shared object", "fatal error:", "gothrottle not loaded:"}
+	for _, row := range rows(section(t, operatingPage, "## The server does not start")) {
+		text, _, _ := strings.Cut(strings.TrimPrefix(row[0], "`"), "`")
+		if slices.Contains(elsewhere, text) {
+			continue
+		}
+		assert.Contains(t, logs[text], text)
+		delete(logs, text)
+	}
+	assert.Empty(t, logs, "the page does not name these")
 }
 
 // MODULE LOAD lasts until the server ends, or is saved by CONFIG REWRITE.
