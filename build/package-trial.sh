@@ -1,7 +1,7 @@
 #!/bin/bash
 # package-trial.sh SERVER FOLDER  is what an operator does with the package, in a Debian tree that runs systemd.
 # in-tree.sh runs it. SERVER is redis-server or valkey-server. FOLDER has old.deb and new.deb, which differ in nothing but
-# the version, and readme: the lines of README.md after the installation.
+# the version; readme: the lines of README.md from the package to the first reply; and build/out/packages for these.
 set -euo pipefail
 server=$1 folder=$2
 name=${server%-server}
@@ -45,8 +45,9 @@ kill "$pid" && wait "$pid" || fail 'the module under /opt does not load without 
 cat "$folder/conf" >"$conf"
 
 echo 'two commands from the package to the first reply'
-apt_get install "$folder/old.deb" >/dev/null
-want 'the first reply' '0 16 15 -1 2' "$(bash -e <(sed "s/redis/$name/g" "$folder/readme") 2>&1 | xargs)"
+sed "s/redis/$name/g" "$folder/readme" >"$folder/lines"
+printed=$(cd "$folder" && DEBIAN_FRONTEND=noninteractive bash -e lines 2>&1) || fail "the lines of README.md: $printed"
+want 'the first reply' '0 16 15 -1 2' "$(tail -n 5 <<<"$printed" | xargs)"
 pid=$(systemctl show -P MainPID "$server")
 want 'system calls are filtered' 'Seccomp: 2' "$(grep -w Seccomp: "/proc/$pid/status" | xargs)"
 want 'the user' "$name" "$(stat -c %U "/proc/$pid")"

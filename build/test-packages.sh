@@ -34,7 +34,10 @@ GOTHROTTLE_PACKAGES=$out go -C deploy test -count=1 -run Package .
 arch=$(dpkg --print-architecture)
 mkdir "$work/trial"
 cp build/package-trial.sh "$work/trial/"
-sed -n '/^    cat .*gothrottle.conf/p; /^    redis-cli GO.THROTTLE/p' README.md >"$work/trial/readme"
+sed -n '/^    apt-get install/p; /^    cat .*gothrottle.conf/p; /^    redis-cli GO.THROTTLE/p' README.md |
+  sed "s/_amd64/_$arch/" >"$work/trial/readme"
+mkdir -p "$work/trial/build/out/packages"
+cp "$out"/gothrottle_*_"$arch".deb "$work/trial/build/out/packages/"
 cp "$out"/gothrottle_*_"$arch".deb "$work/trial/old.deb"
 dpkg-deb -R "$work/trial/old.deb" "$work/new"
 sed -i 's/^Version: .*/&+new/' "$work/new/DEBIAN/control"
