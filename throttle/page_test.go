@@ -105,6 +105,39 @@ var (
 	}
 }
 
+// The names that docs/go.md has in its text and tables are in the sources. The names of frameworks are not ours.
+func TestPage_namesInTheText(t *testing.T) {
+	page, err := os.ReadFile("../docs/go.md")
+	require.NoError(t, err)
+	mod, err := os.ReadFile("../go.mod")
+	require.NoError(t, err)
+	path, _, _ := strings.Cut(strings.TrimPrefix(string(mod), "module "), "\n")
+	require.Contains(t, string(page), "\n    go get "+path+"/throttle\n")
+	sources := ""
+	for _, pattern := range []string{"*.go", "*/*.go"} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, file := range files {
+			if !strings.HasSuffix(file, "_test.go") {
+				text, err := os.ReadFile(file)
+				require.NoError(t, err)
+				sources += string(text)
+			}
+		}
+	}
+	before, rest, _ := strings.Cut(string(page), "\n## Frameworks\n")
+	_, after, _ := strings.Cut(rest, "\n`throttlehttp.")
+	text := regexp.MustCompile("(?s)```go\n.*?```").ReplaceAllString(before+"\n`throttlehttp."+after, "")
+	found := 0
+	for _, span := range regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(text, -1) {
+		for _, name := range regexp.MustCompile(`\b[A-Z]\w+`).FindAllString(span[1], -1) {
+			found++
+			require.Regexp(t, `\b`+name+`\b`, sources, span[1])
+		}
+	}
+	require.Greater(t, found, 40)
+}
+
 // The program of docs/go.md limits requests on a real server as the page says.
 func TestServer_programOfThePage(t *testing.T) {
 	s := startServer(t)
