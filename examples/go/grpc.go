@@ -1,0 +1,58 @@
+package examples
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"gothrottle/throttle"
+)
+
+// GRPC limits the calls of a gRPC server. A stream counts as one call.
+type GRPC struct {
+	Client *throttle.Client
+	Limit  throttle.Limit
+	Key    func(context.Context) string // ByPeer, ByMetadata or your own
+}
+
+// Unary is for grpc.ChainUnaryInterceptor.
+func (g GRPC) Unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	if err := g.admit(ctx); err != nil {
+		return nil, err
+	}
+	return next(ctx, req)
+}
+
+// Stream is for grpc.ChainStreamInterceptor.
+func (g GRPC) Stream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	if err := g.admit(stream.Context()); err != nil {
+		return err
+	}
+	return next(srv, stream)
+}
+
+// admit returns the status of a denial. Calls go on while the server is unavailable, unless the client has a fallback.
+func (g GRPC) admit(ctx context.Context) error {
+	result, err := g.Client.Allow(ctx, g.Key(ctx), g.Limit)
+	switch {
+	case errors.Is(err, throttle.ErrUnavailable) || err == nil && result.Allowed:
+		return nil
+	case ctx.Err() != nil:
+		return status.FromContextError(ctx.Err()).Err()
+	case err != nil:
+		return status.Error(codes.Internal, "the rate limiter does not work")
+	}
+	denial := status.New(codes.ResourceExhausted, "too many calls")
+	if result.RetryAfter > 0 && result.RetryAfter != throttle.Never {
+		detailed, err := denial.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(result.RetryAfter)})
+		if err == nil {
+			denial = detailed
+		}
+	}
+	return denial.Err()
+}

@@ -1,0 +1,108 @@
+package examples
+
+import (
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"gothrottle/throttle"
+	"gothrottle/throttle/throttletest"
+)
+
+// serveGRPC serves gRPC's health service behind a limit, and returns a client of it.
+func serveGRPC(t *testing.T, g GRPC) grpc_health_v1.HealthClient {
+	t.Helper()
+	server := grpc.NewServer(grpc.ChainUnaryInterceptor(g.Unary), grpc.ChainStreamInterceptor(g.Stream))
+	grpc_health_v1.RegisterHealthServer(server, health.NewServer())
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	return grpc_health_v1.NewHealthClient(conn)
+}
+
+// requireDenied requires a denial that tells how long to wait; 0: that no wait is told.
+func requireDenied(t *testing.T, err error, wait time.Duration) {
+	t.Helper()
+	denial := status.Convert(err)
+	require.Equal(t, codes.ResourceExhausted, denial.Code(), "%v", err)
+	if wait == 0 {
+		require.Empty(t, denial.Details())
+		return
+	}
+	require.Len(t, denial.Details(), 1)
+	told := denial.Details()[0].(*errdetails.RetryInfo).RetryDelay.AsDuration()
+	require.InDelta(t, wait, told, float64(10*time.Second))
+}
+
+// The connection's host names the limiter: calls and streams of one host share it.
+func TestGRPC_byPeer(t *testing.T) {
+	client, server := throttletest.New(t, throttle.Options{Logger: quiet})
+	service := serveGRPC(t, GRPC{client, throttle.PerHour(2), ByPeer})
+	_, err := service.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+	require.NoError(t, err)
+	stream, err := service.Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+	require.NoError(t, err)
+	_, err = stream.Recv()
+	require.NoError(t, err)
+	_, err = service.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+	requireDenied(t, err, 30*time.Minute)
+	stream, err = service.Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+	require.NoError(t, err)
+	_, err = stream.Recv()
+	requireDenied(t, err, 30*time.Minute)
+	state, err := client.Peek(t.Context(), "peer:127.0.0.1", throttle.PerHour(2))
+	require.NoError(t, err)
+	require.Zero(t, state.Remaining)
+	server.Advance(30 * time.Minute)
+	_, err = service.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+	require.NoError(t, err)
+}
+
+// Metadata names the limiter: each API key has its own.
+func TestGRPC_byMetadata(t *testing.T) {
+	client, _ := throttletest.New(t, throttle.Options{Logger: quiet})
+	service := serveGRPC(t, GRPC{client, throttle.PerHour(1), ByMetadata("api-key")})
+	for _, key := range []string{"a", "b"} {
+		ctx := metadata.AppendToOutgoingContext(t.Context(), "api-key", key)
+		_, err := service.Check(ctx, &grpc_health_v1.HealthCheckRequest{})
+		require.NoError(t, err)
+		_, err = service.Check(ctx, &grpc_health_v1.HealthCheckRequest{})
+		requireDenied(t, err, time.Hour)
+	}
+}
+
+// While the server is away calls go on. A client that fails closed denies them. Other errors are internal.
+func TestGRPC_withoutDecision(t *testing.T) {
+	for _, row := range []struct {
+		fallback throttle.Fallback
+		limit    throttle.Limit
+		want     codes.Code
+	}{
+		{throttle.ReturnError, throttle.PerHour(1), codes.OK},
+		{throttle.FailClosed, throttle.PerHour(1), codes.ResourceExhausted},
+		{throttle.ReturnError, throttle.Limit{}, codes.Internal},
+	} {
+		client, server := throttletest.New(t, throttle.Options{OnUnavailable: row.fallback, Logger: quiet})
+		server.Fail(errors.New("away"))
+		service := serveGRPC(t, GRPC{client, row.limit, ByPeer})
+		for range 2 {
+			_, err := service.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+			require.Equal(t, row.want, status.Code(err), "%v", err)
+		}
+	}
+}

@@ -1,0 +1,20 @@
+package examples
+
+import (
+	"errors"
+
+	"gothrottle/throttle"
+)
+
+// outcome returns the labels of a decision. They have few values: keys and limits would make a time series each.
+func outcome(e throttle.Event) (verb, result, source string) {
+	switch {
+	case errors.Is(e.Err, throttle.ErrUnavailable):
+		return e.Verb, "unavailable", "none"
+	case e.Err != nil:
+		return e.Verb, "error", "none"
+	case e.Result.Allowed:
+		return e.Verb, "allowed", e.Result.Source.String()
+	}
+	return e.Verb, "denied", e.Result.Source.String()
+}

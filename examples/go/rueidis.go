@@ -1,0 +1,79 @@
+package examples
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+)
+
+// Rueidis is a throttle.Processor over a client of rueidis, for programs that use no other. rueidis ends a call when its
+// context ends, and sends a command once if the command is not marked read-only: this one marks none.
+type Rueidis struct{ Client rueidis.Client }
+
+// Process sends a command and sets its reply.
+func (r Rueidis) Process(ctx context.Context, cmd redis.Cmder) error {
+	args := words(cmd.Args())
+	built := r.Client.B().Arbitrary(args[0])
+	if len(args) > 1 { // the first argument is a key, so that a cluster client finds the node
+		built = built.Keys(args[1]).Args(args[2:]...)
+	}
+	err := setReply(cmd, r.Client.Do(ctx, built.Build()))
+	cmd.SetErr(err)
+	return err
+}
+
+func words(args []any) []string {
+	words := make([]string, len(args))
+	for i, arg := range args {
+		switch arg := arg.(type) {
+		case *string:
+			words[i] = *arg
+		case *int64:
+			words[i] = strconv.FormatInt(*arg, 10)
+		default: // string, int64
+			words[i] = fmt.Sprint(arg)
+		}
+	}
+	return words
+}
+
+func setReply(cmd redis.Cmder, reply rueidis.RedisResult) (err error) {
+	switch cmd := cmd.(type) {
+	case interface{ SetVal(any) }:
+		var value any
+		value, err = reply.ToAny()
+		cmd.SetVal(value)
+	case interface{ SetVal([]int64) }:
+		var ints []int64
+		ints, err = reply.AsIntSlice()
+		cmd.SetVal(ints)
+	case interface{ SetVal(int64) }:
+		var n int64
+		n, err = reply.AsInt64()
+		cmd.SetVal(n)
+	default:
+		err = fmt.Errorf("a command of the type %T", cmd)
+	}
+	if refused, ok := rueidis.IsRedisErr(err); ok {
+		return replyError(refused.Error())
+	}
+	return err
+}
+
+// replyError is an error reply as go-redis has it: with its code, of which rueidis drops ERR.
+type replyError string
+
+func (e replyError) Error() string {
+	code, _, _ := strings.Cut(string(e), " ")
+	if strings.ToUpper(code) != code {
+		return "ERR " + string(e)
+	}
+	return string(e)
+}
+
+// RedisError makes it a redis.Error.
+func (replyError) RedisError() {}

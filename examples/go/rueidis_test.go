@@ -1,0 +1,186 @@
+package examples
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"gothrottle/throttle"
+)
+
+// patient is the time limit of tests in which nothing is to fail, on a machine that may be busy.
+const patient = 5 * time.Second
+
+// newRueidis returns a client over rueidis.
+func newRueidis(t *testing.T, addr string, resp2 bool, timeout time.Duration) *throttle.Client {
+	t.Helper()
+	rdb, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, AlwaysRESP2: resp2, DisableCache: resp2})
+	require.NoError(t, err)
+	t.Cleanup(rdb.Close)
+	client, err := throttle.New(Rueidis{rdb}, throttle.Options{Timeout: timeout, Logger: quiet})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// The verbs with each form of arguments and replies work over rueidis, in RESP2 and RESP3.
+func TestRueidis_verbs(t *testing.T) {
+	addr, rdb := startServer(t)
+	for _, resp2 := range []bool{false, true} {
+		t.Run(fmt.Sprint("RESP2 ", resp2), func(t *testing.T) {
+			require.NoError(t, rdb.FlushAll(t.Context()).Err())
+			client, ctx := newRueidis(t, addr, resp2, patient), t.Context()
+			require.NoError(t, client.Check(ctx))
+			limit := throttle.PerMinute(30).Burst(5)
+			r, err := client.AllowN(ctx, "a", limit, 2)
+			require.NoError(t, err)
+			require.Equal(t, throttle.Result{Allowed: true, Limit: 5, Remaining: 3, Granted: 2, ResetAfter: 4 * time.Second}, r)
+			r, err = client.AllowAtMost(ctx, "a", limit, 9)
+			require.NoError(t, err)
+			require.EqualValues(t, 3, r.Granted)
+			r, err = client.Allow(ctx, "a", limit)
+			require.NoError(t, err)
+			require.False(t, r.Allowed)
+			r, err = client.Allow(ctx, "api:bob", throttle.Policy())
+			require.NoError(t, err)
+			require.EqualValues(t, []int64{2, 1}, []int64{r.Limit, r.Remaining})
+			all, err := client.All(ctx, throttle.Take{Key: "q", Limit: throttle.Quota(5, time.Hour), N: 2},
+				throttle.Take{Key: "w", Limit: throttle.Window(3, time.Hour), N: 1})
+			require.NoError(t, err)
+			require.EqualValues(t, []int64{3, 2}, []int64{all.Each[0].Remaining, all.Each[1].Remaining})
+			lease, _, err := client.Lease(ctx, "jobs", throttle.Slots(1, time.Minute))
+			require.NoError(t, err)
+			require.NoError(t, lease.Close())
+			require.Zero(t, rdb.Exists(ctx, "jobs").Val())
+		})
+	}
+}
+
+// The client tells the errors of the server apart, although rueidis drops the code ERR.
+func TestRueidis_errors(t *testing.T) {
+	addr, rdb := startServer(t)
+	client := newRueidis(t, addr, false, patient)
+	require.NoError(t, rdb.LPush(t.Context(), "list", 1).Err())
+	require.NoError(t, rdb.HSet(t.Context(), "hash", "a", 1).Err())
+	for _, key := range []string{"list", "hash"} {
+		_, err := client.Allow(t.Context(), key, throttle.PerHour(1))
+		require.ErrorIs(t, err, throttle.ErrWrongKey, key)
+	}
+	_, err := client.Allow(t.Context(), "nobody:1", throttle.Policy())
+	require.ErrorIs(t, err, throttle.ErrParams)
+	require.ErrorContains(t, err, "ERR no policy for the key 'nobody:1'")
+	addr, _ = startPlainServer(t)
+	plain := newRueidis(t, addr, false, patient)
+	require.ErrorIs(t, plain.Check(t.Context()), throttle.ErrNoModule)
+	_, err = plain.Allow(t.Context(), "a", throttle.PerHour(1))
+	require.ErrorIs(t, err, throttle.ErrNoModule)
+}
+
+// A server that does not answer holds a call no longer than its time limit.
+func TestRueidis_timeLimit(t *testing.T) {
+	addr, rdb := startServer(t)
+	client := newRueidis(t, addr, false, 50*time.Millisecond)
+	require.NoError(t, rdb.Do(t.Context(), "CLIENT", "PAUSE", 60_000, "ALL").Err())
+	began := time.Now()
+	_, err := client.Allow(t.Context(), "a", throttle.PerHour(1))
+	require.ErrorIs(t, err, throttle.ErrUnavailable)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Less(t, time.Since(began), patient)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = client.Allow(ctx, "a", throttle.PerHour(1))
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// cutter forwards connections to a server, and cuts each that sends a command of gothrottle.
+func cutter(t *testing.T, addr string) (string, *atomic.Int64) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	sends := new(atomic.Int64)
+	var running sync.WaitGroup
+	t.Cleanup(func() {
+		_ = listener.Close()
+		running.Wait()
+	})
+	forward := func(conn net.Conn) {
+		defer conn.Close()
+		server, err := net.Dial("tcp", addr)
+		if err != nil {
+			return
+		}
+		defer server.Close()
+		go func() { _, _ = io.Copy(conn, server) }()
+		for buffer := make([]byte, 4096); ; {
+			n, err := conn.Read(buffer)
+			found := bytes.Count(buffer[:n], []byte("GO.THROTTLE"))
+			sends.Add(int64(found))
+			if _, failed := server.Write(buffer[:n]); err != nil || failed != nil || found > 0 {
+				return
+			}
+		}
+	}
+	running.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			running.Go(func() { forward(conn) })
+		}
+	})
+	return listener.Addr().String(), sends
+}
+
+// A command whose connection breaks is not sent again.
+func TestRueidis_sendsOnce(t *testing.T) {
+	addr, _ := startServer(t)
+	cut, sends := cutter(t, addr)
+	client := newRueidis(t, cut, false, patient)
+	_, err := client.Allow(t.Context(), "a", throttle.PerHour(1))
+	require.ErrorIs(t, err, throttle.ErrUnavailable)
+	require.EqualValues(t, 1, sends.Load())
+}
+
+// Calls for many keys at once are all decided, and one hot key is limited exactly.
+func TestRueidis_concurrent(t *testing.T) {
+	addr, _ := startServer(t)
+	client := newRueidis(t, addr, false, patient)
+	var calls sync.WaitGroup
+	var allowed atomic.Int64
+	failures := make(chan error, 512)
+	for i := range 512 {
+		key := "hot"
+		if i%2 == 0 {
+			key = fmt.Sprint("key", i)
+		}
+		calls.Go(func() {
+			r, err := client.Allow(t.Context(), key, throttle.PerHour(10))
+			if err != nil {
+				failures <- err
+			}
+			if r.Allowed && strings.HasPrefix(key, "hot") {
+				allowed.Add(1)
+			}
+		})
+	}
+	calls.Wait()
+	close(failures)
+	var all []error
+	for err := range failures {
+		all = append(all, err)
+	}
+	require.NoError(t, errors.Join(all...))
+	require.EqualValues(t, 10, allowed.Load())
+}
