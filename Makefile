@@ -1,6 +1,6 @@
 # The logic is in build/*.sh. Make passes PORT=, IMAGE= and the like on; build/lib.sh and build/run.sh have the defaults.
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-all test-unit test-server test-docker test-monitoring lint bench bench-scaling pictures image package test-packages rename clean
+.PHONY: help build run test test-all test-unit test-server test-docker test-monitoring test-examples lint bench bench-scaling pictures image package test-packages rename clean
 
 help: ## show this list
 	@echo 'gothrottle: rate limiting inside Redis and Valkey. Targets:'
@@ -26,6 +26,9 @@ test-server: ## black-box tests against a local redis-server or valkey-server
 
 test-docker: ## the same tests against the Docker image (needs a Docker engine)
 	@build/docker-engine.sh run build/test-docker.sh
+
+test-examples: ## the examples of the Go client, also against a local server
+	@build/test-examples.sh
 
 test-monitoring: ## what Prometheus and Grafana load, with real programs (needs Debian's prometheus and exporter)
 	@build/test-monitoring.sh

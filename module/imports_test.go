@@ -30,7 +30,10 @@ var rules = map[string]struct{ allowed, forbidden []string }{
 	"bench/choosing":        {[]string{"./funnel", "gonum.org/v1/plot"}, []string{"C", "unsafe"}},
 	"deploy":                {nil, []string{"C", "unsafe"}},
 	"deploy/packaging/sbom": {[]string{"github.com/CycloneDX/cyclonedx-go"}, []string{"C", "unsafe"}},
-	"tests":                 {[]string{"./commands", "github.com/redis/go-redis/v9", "github.com/stretchr/testify"}, []string{"C", "unsafe"}},
+	"examples": {[]string{"./throttle", "github.com/redis/go-redis/v9", "github.com/redis/rueidis", "github.com/go-chi/chi/v5", "github.com/gin-gonic/gin",
+		"github.com/labstack/echo/v4", "github.com/prometheus/client_golang", "go.opentelemetry.io/otel", "google.golang.org/genproto/googleapis/rpc",
+		"google.golang.org/grpc", "google.golang.org/protobuf"}, []string{"C", "unsafe"}},
+	"tests": {[]string{"./commands", "github.com/redis/go-redis/v9", "github.com/stretchr/testify"}, []string{"C", "unsafe"}},
 }
 
 // oracle is a package of models that only tests import.

@@ -40,7 +40,7 @@ func TestRename(t *testing.T) {
 	for _, words := range [][]string{
 		{"vet", "./..."}, {"mod", "tidy", "-diff"},
 		{"-C", "bench", "vet", "./..."}, {"-C", "bench", "mod", "tidy", "-diff"},
-		{"-C", "deploy", "mod", "tidy", "-diff"},
+		{"-C", "deploy", "mod", "tidy", "-diff"}, {"-C", "examples/go", "mod", "tidy", "-diff"},
 		{"test", "-run", "^(TestImports|TestDockerignore_.*)$", "./module"},
 	} {
 		if out, err := goIn(twice, words...); err != nil {

@@ -33,6 +33,24 @@ func TestScript_testServerTestsTheBuiltModule(t *testing.T) {
 	}
 }
 
+// make test-examples builds the module and tests just this file, with the server that was found.
+func TestScript_testExamplesTestsTheBuiltModule(t *testing.T) {
+	s := copyScripts(t, []string{"build/test-examples.sh"}, []string{"build/module.sh"})
+	s.write("bin/go", goWithSettings)
+	s.write("build/server.sh", "#!/bin/sh\necho some-server\n")
+	s.write("go.mod", "go 1.26.0\n")
+	settings := []string{"GOTHROTTLE_MODULE=build/out/gothrottle.so", "GOTHROTTLE_SERVER=some-server"}
+	want := append([]string{"go version", "module.sh", "go -C examples/go vet ./..."}, settings...)
+	want = append(append(want, "go -C examples/go test -count=1 -timeout 5m ./..."), settings...)
+	if calls, out, ok := s.run("build/test-examples.sh"); !ok || !slices.Equal(calls, want) {
+		t.Errorf("%t, %q, %s", ok, calls, out)
+	}
+	s.write("build/server.sh", "#!/bin/sh\nexit 1\n")
+	if calls, out, ok := s.run("build/test-examples.sh"); ok || !strings.Contains(out, "no server to test against") {
+		t.Errorf("without a server: %q, %s", calls, out)
+	}
+}
+
 // make test-monitoring installs what is missing, builds the module and tests just this file. Its arguments reach the test.
 func TestScript_testMonitoringTestsTheBuiltModule(t *testing.T) {
 	programs := []string{"prometheus", "promtool", "prometheus-redis-exporter", "curl", "redis-cli"}

@@ -151,6 +151,7 @@ func TestScript_lintRunsEachChecker(t *testing.T) {
 		t.Fatalf("%q, %s", calls, out)
 	}
 	for _, want := range []string{"gofmt -l .", "go vet ./...", "go mod tidy -diff", "go -C bench vet ./...", "go -C bench mod tidy -diff", "go -C deploy vet ./...", "go -C deploy mod tidy -diff",
+		"go -C examples/go vet ./...", "go -C examples/go mod tidy -diff",
 		"compiler -fsyntax-only -Wall -Wextra -Werror ./cgo/plain.c"} {
 		if !slices.Contains(calls, want) {
 			t.Errorf("no %q in %q", want, calls)

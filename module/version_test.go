@@ -193,10 +193,11 @@ func TestVersion_ofGoIsTheSameEverywhere(t *testing.T) {
 	}
 	want := find("go.mod", `(?m)^go (\d+\.\d+)`)
 	for name, pattern := range map[string]string{
-		"bench/go.mod":  `(?m)^go (\d+\.\d+)`,
-		"deploy/go.mod": `(?m)^go (\d+\.\d+)`,
-		"README.md":     `needs Go (\d+\.\d+) and gcc`,
-		"Dockerfile":    `GO_IMAGE=golang:(\d+\.\d+)-`,
+		"bench/go.mod":       `(?m)^go (\d+\.\d+)`,
+		"deploy/go.mod":      `(?m)^go (\d+\.\d+)`,
+		"examples/go/go.mod": `(?m)^go (\d+\.\d+)`,
+		"README.md":          `needs Go (\d+\.\d+) and gcc`,
+		"Dockerfile":         `GO_IMAGE=golang:(\d+\.\d+)-`,
 	} {
 		if got := find(name, pattern); got != want {
 			t.Errorf("%s names Go %s, go.mod names Go %s", name, got, want)
