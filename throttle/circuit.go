@@ -20,23 +20,28 @@ const (
 	longestPause    = 500 * time.Millisecond
 )
 
-// admits reports whether a call may be sent now, and whether it is the one that tries a failing server again.
-func (c *circuit) admits(base time.Time) (ok, trial bool) {
+// admits reports whether a call may be sent now. If the call tries a failing server again, trial is not 0, and names it.
+// No other call is sent until the trial has ended, which it does within the time limit.
+func (c *circuit) admits(base time.Time, limit time.Duration) (ok bool, trial int64) {
 	until := c.until.Load()
 	if until == 0 {
-		return true, false
+		return true, 0
 	}
-	now := time.Since(base)
-	ok = int64(now) >= until && c.until.CompareAndSwap(until, int64(now)+c.pause.Load())
-	return ok, ok
+	now := int64(time.Since(base))
+	if now < until {
+		return false, 0
+	}
+	trial = now + int64(limit) + c.pause.Load()
+	return c.until.CompareAndSwap(until, trial), trial
 }
 
 // fail notes that a call failed. It reports whether the circuit opened.
-func (c *circuit) fail(now time.Duration, trial bool) (opened bool) {
-	if trial {
-		pause := min(2*c.pause.Load(), int64(longestPause))
-		c.pause.Store(pause)
-		c.until.Store(int64(now) + pause)
+func (c *circuit) fail(now time.Duration, trial int64) (opened bool) {
+	if trial != 0 {
+		pause := max(min(2*c.pause.Load(), int64(longestPause)), int64(shortestPause))
+		if c.until.CompareAndSwap(trial, int64(now)+pause) { // otherwise another call succeeded meanwhile
+			c.pause.Store(pause)
+		}
 		return false
 	}
 	if c.failures.Add(1) < circuitFailures || c.until.Load() != 0 {
@@ -44,6 +49,13 @@ func (c *circuit) fail(now time.Duration, trial bool) (opened bool) {
 	}
 	c.pause.Store(int64(shortestPause))
 	return c.until.CompareAndSwap(0, int64(now+shortestPause))
+}
+
+// undecided notes that a call ended without telling anything of the server. The next call may try it.
+func (c *circuit) undecided(now time.Duration, trial int64) {
+	if trial != 0 {
+		c.until.CompareAndSwap(trial, int64(now))
+	}
 }
 
 // close notes that a call succeeded. It reports whether the circuit was open.

@@ -93,13 +93,13 @@ type Client struct {
 }
 
 // New returns a Client that asks rdb. It does not connect; Check does. New refuses a client of go-redis whose
-// ContextTimeoutEnabled is false, because such a client ignores time limits.
+// ContextTimeoutEnabled is false, or whose ReadTimeout or WriteTimeout is -2, because such a client ignores time limits.
 func New(rdb Processor, o Options) (*Client, error) {
 	if rdb == nil {
 		return nil, params("New needs a client of go-redis")
 	}
 	if honours, known := honoursContexts(rdb); known && !honours {
-		return nil, params("set ContextTimeoutEnabled in the options of %T: without it no time limit holds", rdb)
+		return nil, params("no time limit holds for this %T: its options need ContextTimeoutEnabled, and no timeout of -2", rdb)
 	}
 	if err := o.check(); err != nil {
 		return nil, err
@@ -142,16 +142,20 @@ func (o *Options) check() error {
 	return o.Budget.check()
 }
 
-// honoursContexts reports whether a client of go-redis ends a call when its context ends. known is false for other
-// types, which must do so.
+// honoursContexts reports whether a client of go-redis ends a call when its context ends. A timeout of -2 means that no
+// deadline is ever set: Ring keeps the number, the others turn -1 into 0 and a negative one is left. known is false for
+// other types, which must end calls by themselves.
 func honoursContexts(rdb Processor) (honours, known bool) {
 	switch rdb := rdb.(type) {
 	case interface{ Options() *redis.Options }:
-		return rdb.Options().ContextTimeoutEnabled, true
+		o := rdb.Options()
+		return o.ContextTimeoutEnabled && o.ReadTimeout >= 0 && o.WriteTimeout >= 0, true
 	case interface{ Options() *redis.ClusterOptions }:
-		return rdb.Options().ContextTimeoutEnabled, true
+		o := rdb.Options()
+		return o.ContextTimeoutEnabled && o.ReadTimeout >= 0 && o.WriteTimeout >= 0, true
 	case interface{ Options() *redis.RingOptions }:
-		return rdb.Options().ContextTimeoutEnabled, true
+		o := rdb.Options()
+		return o.ContextTimeoutEnabled && o.ReadTimeout >= -1 && o.WriteTimeout >= -1, true
 	}
 	return false, false
 }
@@ -339,7 +343,7 @@ func leadingInts(reply any) (ints []int64, rest []any) {
 // ends at the time limit.
 func (c *Client) do(ctx, within context.Context, key string, cmd redis.Cmder) error {
 	l := c.lanes[c.laneOf(key)]
-	ok, trial := l.circuit.admits(c.base)
+	ok, trial := l.circuit.admits(c.base, c.o.Timeout)
 	if !ok {
 		return fmt.Errorf("%w: its last calls failed, and it is asked again soon", ErrUnavailable)
 	}
@@ -349,12 +353,15 @@ func (c *Client) do(ctx, within context.Context, key string, cmd redis.Cmder) er
 	}
 	err := classify(ctx, l.send(within, c, cmd))
 	switch {
+	case errors.Is(err, ErrClosed) || errors.Is(err, context.Canceled) && !errors.Is(err, ErrUnavailable):
+		l.circuit.undecided(time.Since(c.base), trial)
 	case !errors.Is(err, ErrUnavailable):
 		if l.circuit.close() && c.down.Add(-1) == 0 {
 			c.o.Logger.Info("throttle: the server decides again")
 		}
 	case ctx.Err() != nil && time.Since(began) < c.o.Timeout/2:
 		// The caller's context ended early. That says nothing of the server.
+		l.circuit.undecided(time.Since(c.base), trial)
 	default:
 		if l.circuit.fail(time.Since(c.base), trial) && c.down.Add(1) == 1 {
 			c.o.Logger.Warn("throttle: the server is unavailable", "error", err)

@@ -3,6 +3,7 @@ package throttle_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -184,11 +185,15 @@ func TestErrors_ofTheServer(t *testing.T) {
 	for text, want := range map[string]error{
 		"ERR unknown command 'GO.THROTTLE'": throttle.ErrNoModule, "LOADING Redis is loading": throttle.ErrUnavailable,
 		"OOM command not allowed": throttle.ErrUnavailable, "READONLY You can't write": throttle.ErrUnavailable,
+		"CROSSSLOT Keys in request": throttle.ErrParams,
 	} {
-		s.Fail(serverError(text))
-		_, err = c.Allow(background, "b", throttle.PerSecond(1))
-		require.ErrorIs(t, err, want)
-		require.ErrorContains(t, err, text)
+		c, s := throttletest.New(t, throttle.Options{})
+		for _, reply := range []error{serverError(text), fmt.Errorf("from a hook: %w", serverError(text))} {
+			s.Fail(reply)
+			_, err := c.Allow(background, "b", throttle.PerSecond(1))
+			require.ErrorIs(t, err, want)
+			require.ErrorContains(t, err, text)
+		}
 	}
 	s.Fail(serverError("NOPERM no"))
 	_, err = c.Allow(background, "b", throttle.PerSecond(1))

@@ -31,6 +31,7 @@ var replyErrors = []struct {
 	{"MISCONF", ErrUnavailable},
 	{"BUSY", ErrUnavailable},
 	{"READONLY", ErrUnavailable},
+	{"CROSSSLOT", ErrParams},
 	{"MASTERDOWN", ErrUnavailable},
 	{"NOREPLICAS", ErrUnavailable},
 	{"CLUSTERDOWN", ErrUnavailable},
@@ -43,7 +44,7 @@ var replyErrors = []struct {
 func classify(ctx context.Context, err error) error {
 	var reply redis.Error
 	switch {
-	case err == nil || errors.Is(err, ErrUnavailable) || errors.Is(err, errReply):
+	case err == nil || errors.Is(err, ErrUnavailable) || errors.Is(err, errReply) || errors.Is(err, ErrClosed):
 		return err
 	case context.Cause(ctx) != nil && errors.Is(ctx.Err(), context.Canceled):
 		return fmt.Errorf("throttle: %w", ctx.Err())
@@ -51,7 +52,7 @@ func classify(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	case errors.As(err, &reply):
 		for _, known := range replyErrors {
-			if strings.HasPrefix(err.Error(), known.prefix) {
+			if strings.HasPrefix(reply.Error(), known.prefix) {
 				if known.means == nil {
 					return fmt.Errorf("throttle: %w", err)
 				}

@@ -255,6 +255,33 @@ func TestCircuit_callersInAHurry(t *testing.T) {
 	})
 }
 
+// A caller that cancels its call tells nothing of the server: the outage goes on, and the log tells of it once.
+func TestCircuit_cancelledCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		c, s := newSlow(t, 10*time.Millisecond, throttle.Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), NoCoalescing: true})
+		s.Fail(io.ErrUnexpectedEOF)
+		cancelled := func() {
+			ctx, cancel := context.WithCancel(background)
+			time.AfterFunc(time.Millisecond, cancel)
+			_, err := c.Allow(ctx, "a", throttle.PerHour(1))
+			require.ErrorIs(t, err, context.Canceled)
+		}
+		for range 5 {
+			_, err := c.Allow(background, "a", throttle.PerHour(1))
+			require.ErrorIs(t, err, throttle.ErrUnavailable)
+			if s.Calls() < 5 {
+				cancelled()
+			}
+		}
+		require.Equal(t, 1, strings.Count(log.String(), "WARN"), log.String())
+		time.Sleep(100 * time.Millisecond)
+		cancelled()
+		cancelled() // the first one left the trial to it
+		require.Zero(t, strings.Count(log.String(), "INFO"), log.String())
+	})
+}
+
 // New refuses clients of go-redis that ignore contexts.
 func TestNew_refusesClientsThatIgnoreContexts(t *testing.T) {
 	for _, honours := range []bool{false, true} {
@@ -272,6 +299,21 @@ func TestNew_refusesClientsThatIgnoreContexts(t *testing.T) {
 			require.NoError(t, rdb.Close())
 		}
 	}
+	for _, o := range []redis.UniversalOptions{{ReadTimeout: -2}, {WriteTimeout: -2}} {
+		read, write, addrs := o.ReadTimeout, o.WriteTimeout, map[string]string{"a": "127.0.0.1:1"}
+		single := redis.NewClient(&redis.Options{ReadTimeout: read, WriteTimeout: write, ContextTimeoutEnabled: true})
+		cluster := redis.NewClusterClient(&redis.ClusterOptions{ReadTimeout: read, WriteTimeout: write, ContextTimeoutEnabled: true})
+		ring := redis.NewRing(&redis.RingOptions{Addrs: addrs, ReadTimeout: read, WriteTimeout: write, ContextTimeoutEnabled: true})
+		for _, rdb := range []redis.UniversalClient{single, cluster, ring} {
+			_, err := throttle.New(rdb, throttle.Options{})
+			require.ErrorIs(t, err, throttle.ErrParams, "%T %+v", rdb, o)
+			require.NoError(t, rdb.Close())
+		}
+	}
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}, ReadTimeout: -1, ContextTimeoutEnabled: true})
+	_, err := throttle.New(ring, throttle.Options{})
+	require.NoError(t, err)
+	require.NoError(t, ring.Close())
 	for name, o := range map[string]throttle.Options{
 		"negative": {Timeout: -1}, "share without fallback": {LocalShare: 0.5}, "fallback without share": {OnUnavailable: throttle.LimitLocally},
 		"share above 1": {OnUnavailable: throttle.LimitLocally, LocalShare: 1.5}, "budget": {Budget: throttle.Budget{Units: -1}},
@@ -280,7 +322,7 @@ func TestNew_refusesClientsThatIgnoreContexts(t *testing.T) {
 		_, err := throttle.New(throttletest.NewServer(), o)
 		require.ErrorIs(t, err, throttle.ErrParams, name)
 	}
-	_, err := throttle.New(nil, throttle.Options{})
+	_, err = throttle.New(nil, throttle.Options{})
 	require.ErrorIs(t, err, throttle.ErrParams)
 }
 
