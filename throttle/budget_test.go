@@ -1,0 +1,59 @@
+package throttle
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A budget never asks for more than Units, and spends and gives back only units of the last reply that are not too old,
+// each once. The clock may jump.
+func TestBudget_spendsWhatWasGranted(t *testing.T) {
+	o := Budget{Units: 7, Hold: 100 * time.Millisecond}
+	most := int64(0)
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		var b budget
+		var left int64 // units of the last reply that may still be spent
+		var sent, now time.Duration
+		for range 300 {
+			now += time.Duration(random.Int64N(int64(o.Hold) / 10))
+			if random.IntN(50) == 0 {
+				now += time.Duration(random.Int64N(int64(4*o.Hold))) - 2*o.Hold
+			}
+			may := left
+			if now < sent || now-sent > o.Hold {
+				may = 0
+			}
+			n := 1 + random.Int64N(3)
+			got := b.spend(now, n, o.Hold)
+			require.Equal(t, min(n, may), got)
+			if left -= got; got == n {
+				continue
+			}
+			if random.IntN(20) == 0 {
+				require.LessOrEqual(t, b.giveBack(now, o.Hold), may-got)
+				left = 0
+				continue
+			}
+			more := b.refill(now, &o)
+			require.LessOrEqual(t, more, o.Units)
+			require.GreaterOrEqual(t, more, int64(0))
+			most = max(most, more)
+			if left = 0; random.IntN(10) == 0 {
+				continue // the reply is lost
+			}
+			extra := random.Int64N(more + 1)
+			r := Result{Allowed: true}
+			if extra < more {
+				r.RetryAfter = 1
+			}
+			b.granted(now, extra, r)
+			left, sent = extra, now
+			now += time.Duration(random.Int64N(int64(o.Hold) / 10)) // until the reply is there
+		}
+	}
+	require.Equal(t, o.Units, most) // else the schedules were too tame to tell
+}
