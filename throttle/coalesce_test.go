@@ -285,3 +285,76 @@ func TestBudget_strictLimits(t *testing.T) {
 	_, err = c.Allow(background, "a", throttle.PerHour(15))
 	require.ErrorIs(t, err, throttle.ErrParams)
 }
+
+// slowReply delays every reply.
+type slowReply struct{ *throttletest.Server }
+
+func (s slowReply) Process(ctx context.Context, cmd redis.Cmder) error {
+	err := s.Server.Process(ctx, cmd)
+	time.Sleep(20 * time.Millisecond)
+	return err
+}
+
+// A denial is not remembered longer than the server denies: a slow reply, and a clock that is set back.
+func TestDenyCache_notLongerThanTheServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := throttletest.NewServer()
+		c, err := throttle.New(slowReply{s}, throttle.Options{DenyCache: true, Now: s.Now})
+		require.NoError(t, err)
+		began := time.Now()
+		for _, n := range []int64{1, 2} {
+			limit := throttle.PerSecond(n).Burst(n)
+			key := string(rune('a' + n))
+			for range 2 {
+				_, err = c.AllowN(background, key, limit, n)
+				require.NoError(t, err)
+			}
+		}
+		time.Sleep(time.Until(began.Add(time.Second)))
+		r, err := c.AllowN(background, "b", throttle.PerSecond(1), 1)
+		require.NoError(t, err)
+		require.True(t, r.Allowed)
+		time.Sleep(20 * time.Millisecond)
+		r, err = c.AllowN(background, "c", throttle.PerSecond(2).Burst(2), 2)
+		require.NoError(t, err)
+		require.True(t, r.Allowed)
+		r, err = c.AllowN(background, "b", throttle.PerSecond(1), 1)
+		require.NoError(t, err)
+		require.False(t, r.Allowed)
+		s.Advance(-time.Hour)
+		r, err = c.AllowN(background, "b", throttle.PerSecond(1), 1)
+		require.NoError(t, err)
+		require.Equal(t, throttle.FromServer, r.Source)
+	})
+}
+
+// Callers that wait together and get units of the budget are told so.
+func TestBudget_sourceOfABatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := newSlow(t, time.Millisecond, throttle.Options{Budget: throttle.Budget{Units: 20, Hold: time.Second}})
+		limit := throttle.PerHour(1000)
+		for range 60 { // so that the client knows that the limiter is busy
+			_, err := c.Allow(background, "a", limit)
+			require.NoError(t, err)
+		}
+		time.Sleep(2 * time.Second) // nothing is held any more
+		var wg sync.WaitGroup
+		calls := s.Calls()
+		var fromBudget atomic.Int64
+		for i := range 5 {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i))
+				r, err := c.Allow(background, "a", limit)
+				require.NoError(t, err)
+				require.True(t, r.Allowed)
+				require.EqualValues(t, 1, r.Granted)
+				if r.Source == throttle.FromBudget {
+					fromBudget.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		require.EqualValues(t, 1, s.Calls()-calls)
+		require.EqualValues(t, 4, fromBudget.Load())
+	})
+}

@@ -92,9 +92,11 @@ func (l *lane) next(c *Client) {
 	}
 	if l.closed {
 		l.underWay--
-		for _, q := range batch {
-			q.cmd.SetErr(ErrClosed)
-			close(q.done)
+		for ; len(batch) > 0; batch = l.take() {
+			for _, q := range batch {
+				q.cmd.SetErr(ErrClosed)
+				close(q.done)
+			}
 		}
 		return
 	}

@@ -30,9 +30,8 @@ type Lease struct {
 }
 
 // Lease asks for one of some Slots. If none is free, or the server is unavailable, the Lease is nil, and the Result or
-// the error tells why. The slot is renewed every third of its time, and every tenth while
-// the server is away. With FailOpen, and no server, the Lease holds
-// nothing. Close must be called.
+// the error tells why. The slot is renewed every third of its time, and every tenth while the server is away. With
+// FailOpen, and no server, the Lease holds nothing. Close must be called.
 func (c *Client) Lease(ctx context.Context, key string, slots Limit) (*Lease, Result, error) {
 	began := time.Now()
 	lease, r, err := c.lease(ctx, key, slots)
@@ -63,9 +62,13 @@ func (c *Client) lease(ctx context.Context, key string, slots Limit) (*Lease, Re
 		return nil, r, err
 	}
 	l.ctx, l.lose = context.WithCancelCause(ctx)
-	if r.Source != FromServer || !c.adopt(l) {
+	if r.Source != FromServer {
 		close(l.stopped)
 		return l, r, nil
+	}
+	if !c.adopt(l) { // the client was closed meanwhile
+		close(l.stopped)
+		return nil, Result{}, errors.Join(ErrClosed, l.Close())
 	}
 	go l.renew(sent)
 	return l, r, nil
@@ -115,7 +118,9 @@ func (l *Lease) renew(sent time.Time) {
 			l.lose(fmt.Errorf("%w: it could not be renewed within %s", ErrLost, ttl))
 			return
 		}
-		_, renewed, err := l.ask(context.Background())
+		ctx, cancel := context.WithDeadline(context.Background(), lapses)
+		_, renewed, err := l.ask(ctx)
+		cancel()
 		switch {
 		case err == nil && renewed:
 			sent, pause = now, ttl/3

@@ -333,3 +333,31 @@ func TestCheck(t *testing.T) {
 	s.Fail(io.EOF)
 	require.ErrorIs(t, c.Check(background), throttle.ErrUnavailable)
 }
+
+// Close ends calls that wait for their turn, however many, with ErrClosed, and tells of no outage.
+func TestClose_callsInTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		o := throttle.Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), NoCoalescing: true, OnUnavailable: throttle.FailOpen}
+		c, err := throttle.New(slow{throttletest.NewServer(), 10 * time.Millisecond}, o)
+		require.NoError(t, err)
+		var closed atomic.Int64
+		var wg sync.WaitGroup
+		for range 4000 {
+			wg.Go(func() {
+				if _, err := c.Allow(background, "a", throttle.PerHour(1)); err != nil {
+					require.ErrorIs(t, err, throttle.ErrClosed)
+					require.NotErrorIs(t, err, throttle.ErrUnavailable)
+					closed.Add(1)
+				}
+			})
+		}
+		synctest.Wait()
+		began := time.Now()
+		require.NoError(t, c.Close())
+		wg.Wait()
+		require.Equal(t, 10*time.Millisecond, time.Since(began))
+		require.EqualValues(t, 4000-4, closed.Load())
+		require.Empty(t, log.String())
+	})
+}

@@ -55,6 +55,7 @@ type batch struct {
 	sent    bool
 	until   time.Time     // when the callers give up: one time limit after the first came
 	done    chan struct{} // closed when the fields below are set
+	held    int64         // how many callers get units of the budget: the first ones
 	reply   Result        // to all callers together
 	err     error
 	rest    error // what those are told who are not granted; nil: that they are denied
@@ -71,14 +72,14 @@ func (c *Client) shared(ctx context.Context, key string, l *Limit, n, less int64
 	k := entryKey{key, *l, n}
 	s := c.shardOf(key)
 	merges := n == 1 && l.coalesces() && (!c.o.NoCoalescing || c.o.Budget.Units > 0)
-	var now time.Duration
-	if c.keeps() {
-		now = c.now()
-	}
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
 		return Result{}, ErrClosed
+	}
+	var now time.Duration
+	if c.keeps() {
+		now = c.now() // under the lock, so that no reply that was noted before seems to be of the future
 	}
 	e := s.entries[k]
 	if e != nil && e.kept != nil {
@@ -87,7 +88,7 @@ func (c *Client) shared(ctx context.Context, key string, l *Limit, n, less int64
 			s.mu.Unlock()
 			return r, nil
 		}
-		if now < e.deniedUntil {
+		if e.denies(now) {
 			r := e.stillDenied(now)
 			s.mu.Unlock()
 			return r, nil
@@ -96,7 +97,7 @@ func (c *Client) shared(ctx context.Context, key string, l *Limit, n, less int64
 	if !merges {
 		s.mu.Unlock()
 		r, err := c.send(ctx, key, l, n, take, less)
-		c.remember(s, k, r, err)
+		c.remember(s, k, now, r, err)
 		return r, err
 	}
 	if e == nil {
@@ -127,6 +128,11 @@ func (c *Client) shared(ctx context.Context, key string, l *Limit, n, less int64
 
 // keeps reports whether replies are good for later.
 func (c *Client) keeps() bool { return c.o.DenyCache || c.o.Budget.Units > 0 }
+
+// denies reports whether the last denial still stands. The clock may jump: before the denial it tells nothing.
+func (e *entry) denies(now time.Duration) bool {
+	return now < e.deniedUntil && e.deniedUntil-now <= e.denied.RetryAfter
+}
 
 // stillDenied returns the last denial as it is now.
 func (e *entry) stillDenied(now time.Duration) Result {
@@ -164,7 +170,7 @@ func (s *shard) sweep(now, hold time.Duration) {
 
 // holds reports whether the entry holds anything.
 func (e *entry) holds(now, hold time.Duration) bool {
-	return e.busy || e.kept != nil && (now < e.deniedUntil || e.budget.holds(now, hold))
+	return e.busy || e.kept != nil && (e.denies(now) || e.budget.holds(now, hold))
 }
 
 // join waits for the next command. The shard is locked when join is called.
@@ -200,6 +206,9 @@ func (c *Client) join(ctx context.Context, s *shard, e *entry) (Result, error) {
 	}
 	if b.rest != nil && int64(place) >= b.reply.Granted {
 		return Result{}, b.rest
+	}
+	if int64(place) < b.held {
+		return share(b.reply, int64(place), FromBudget), nil
 	}
 	return share(b.reply, int64(place), FromBatch), nil
 }
@@ -252,7 +261,7 @@ func (c *Client) lead(s *shard, k entryKey, e *entry, b *batch, less int64) {
 		now = c.now()
 		if held = e.budget.spend(now, callers, c.o.Budget.Hold); held == callers {
 			b.reply = e.budget.result(now)
-			b.reply.Granted = callers
+			b.held, b.reply.Granted = callers, callers
 			s.mu.Unlock()
 			return
 		}
@@ -263,6 +272,7 @@ func (c *Client) lead(s *shard, k entryKey, e *entry, b *batch, less int64) {
 	defer cancel()
 	b.reply, b.err = c.send(ctx, k.key, &k.limit, callers-held+more, upTo, less)
 	c.note(s, e, now, b.reply.Granted-(callers-held), b.reply, b.err)
+	b.held = held
 	b.reply.Granted += held
 	if b.err != nil && held > 0 {
 		// Those who come first have their units, whatever became of the rest.
@@ -278,31 +288,34 @@ func (c *Client) note(s *shard, e *entry, began time.Duration, extra int64, r Re
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.noteDenial(e, r)
+	c.noteDenial(e, began, r)
 	e.budget.granted(began, extra, r)
 }
 
-// noteDenial keeps a denial, also that of the callers behind a part that was granted.
-func (c *Client) noteDenial(e *entry, r Result) {
+// noteDenial keeps a denial, also that of the callers behind a part that was granted. It stands for its RetryAfter from
+// when the command was sent: from when the reply came it would stand longer than the server's.
+func (c *Client) noteDenial(e *entry, began time.Duration, r Result) {
 	if c.o.DenyCache && r.RetryAfter > 0 && r.RetryAfter != Never {
 		r.Allowed, r.Granted = false, 0
-		e.denied, e.deniedUntil = r, c.now()+r.RetryAfter
+		e.denied, e.deniedUntil = r, began+r.RetryAfter
 	}
 }
 
-// remember keeps the denial of a call that was sent alone.
-func (c *Client) remember(s *shard, k entryKey, r Result, err error) {
+// remember keeps the denial of a call that was sent alone at the time began.
+func (c *Client) remember(s *shard, k entryKey, began time.Duration, r Result, err error) {
 	if err != nil || r.Allowed || !c.o.DenyCache || r.RetryAfter == Never {
 		return
 	}
-	now := c.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
 	e := s.entries[k]
 	if e == nil {
-		e = c.enter(s, k, now)
+		e = c.enter(s, k, began)
 	}
-	c.noteDenial(e, r)
+	c.noteDenial(e, began, r)
 }
 
 // closeShard gives the units of the shard's budgets back. No batch starts afterwards.

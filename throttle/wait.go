@@ -23,15 +23,17 @@ type Reservation struct {
 
 	mu        sync.Mutex
 	cancelled bool
+	cancelErr error // of the first Cancel
 }
 
 // Reserve asks for n units that fit within maxWait. They are taken now; the caller acts after Wait. Callers get slots one
 // after another, by the server's clock. All callers of the key should reserve, with the same limit. It needs a rate
 // without Lockout. When the server is unavailable the slot is at once or never, as Options say.
 func (c *Client) Reserve(ctx context.Context, key string, limit Limit, n int64, maxWait time.Duration) (*Reservation, error) {
+	began := time.Now()
 	r, err := c.reserve(ctx, key, limit, n, maxWait)
 	if c.o.Observe != nil {
-		c.o.Observe(Event{"Reserve", key, limit, r.Result, err, 0})
+		c.o.Observe(Event{"Reserve", key, limit, r.Result, err, time.Since(began)})
 	}
 	return r, err
 }
@@ -76,18 +78,21 @@ func (c *Client) reserve(ctx context.Context, key string, limit Limit, n int64, 
 	return res, nil
 }
 
-// Cancel gives the units back, if the slot has not come yet; after it nothing. It may be called more than once. The
-// error tells why they were not given back.
+// Cancel gives the units back, if the slot has not come yet; after it nothing. It is sent once, and later calls
+// return the same error: why the units were perhaps not given back.
 func (r *Reservation) Cancel(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.cancelled || !r.Result.Allowed || r.Result.Source != FromServer || !time.Now().Before(r.at) {
+	if r.cancelled {
+		return r.cancelErr
+	}
+	if !r.Result.Allowed || r.Result.Source != FromServer || !time.Now().Before(r.at) {
 		return nil
 	}
 	r.cancelled = true
 	less, _ := r.client.o.Budget.less(&r.limit)
-	_, err := r.client.send(ctx, r.client.o.KeyPrefix+r.key, &r.limit, -r.n, upTo, less)
-	return err
+	_, r.cancelErr = r.client.send(ctx, r.client.o.KeyPrefix+r.key, &r.limit, -r.n, upTo, less)
+	return r.cancelErr
 }
 
 // Wait reserves one unit and returns when its slot comes. It returns ErrDenied if the slot would come after the end of
@@ -108,6 +113,8 @@ func (c *Client) WaitN(ctx context.Context, key string, limit Limit, n int64) er
 		return err
 	case !r.Result.Allowed && r.Result.Cause != nil:
 		return r.Result.Cause
+	case r.Result.RetryAfter == Never:
+		return fmt.Errorf("%w: %d units never fit into %s", ErrDenied, n, limit)
 	case !r.Result.Allowed:
 		return fmt.Errorf("%w: the next one comes in %s", ErrDenied, r.Result.RetryAfter)
 	case r.Wait == 0:

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"gothrottle/throttle"
@@ -230,4 +232,67 @@ func TestObserve(t *testing.T) {
 	require.False(t, events[1].Result.Allowed)
 	require.ErrorIs(t, events[9].Err, throttle.ErrWrongKey)
 	require.EqualValues(t, 11, s.Calls())
+}
+
+// A lease is lost when its time is over, also while a renewal waits for a server that does not answer.
+func TestLease_lostInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := newSwitch(t, throttle.Options{Logger: quiet, Timeout: 10 * time.Second})
+		began := time.Now()
+		lease, _, err := c.Lease(background, "jobs", throttle.Slots(1, 3*time.Second))
+		require.NoError(t, err)
+		s.silent.Store(true)
+		<-lease.Context().Done()
+		require.Equal(t, 3*time.Second, time.Since(began))
+		s.silent.Store(false)
+		require.NoError(t, lease.Close())
+	})
+}
+
+// silencer is a server that can be told not to answer.
+type silencer struct {
+	*throttletest.Server
+	silent atomic.Bool
+}
+
+func (s *silencer) Process(ctx context.Context, cmd redis.Cmder) error {
+	if s.silent.Load() {
+		<-ctx.Done()
+	}
+	return s.Server.Process(ctx, cmd)
+}
+
+func newSwitch(t *testing.T, o throttle.Options) (*throttle.Client, *silencer) {
+	s := &silencer{Server: throttletest.NewServer()}
+	c, err := throttle.New(s, o)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return c, s
+}
+
+// A client that is closed while a lease is asked for returns no lease, and leaves no slot taken.
+func TestLease_whileTheClientCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := newSlow(t, 10*time.Millisecond, throttle.Options{})
+		time.AfterFunc(5*time.Millisecond, func() { _ = c.Close() })
+		lease, _, err := c.Lease(background, "jobs", throttle.Slots(1, time.Minute))
+		require.ErrorIs(t, err, throttle.ErrClosed)
+		require.Nil(t, lease)
+		require.Zero(t, s.Keys())
+	})
+}
+
+// A cancellation whose reply is lost is not sent again, and tells its error again.
+func TestReserve_cancelFails(t *testing.T) {
+	c, s := throttletest.New(t, throttle.Options{Logger: quiet})
+	limit := throttle.PerHour(1)
+	_, err := c.Allow(background, "a", limit)
+	require.NoError(t, err)
+	r, err := c.Reserve(background, "a", limit, 1, 2*time.Hour)
+	require.NoError(t, err)
+	s.Fail(io.EOF)
+	for range 2 {
+		require.ErrorIs(t, r.Cancel(background), throttle.ErrUnavailable)
+	}
+	require.EqualValues(t, 3, s.Calls())
 }
