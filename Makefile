@@ -1,6 +1,6 @@
 # The logic is in build/*.sh. Make passes PORT=, IMAGE= and the like on; build/lib.sh and build/run.sh have the defaults.
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-all test-unit test-server test-docker test-monitoring test-examples lint bench bench-scaling pictures image package test-packages rename clean
+.PHONY: help build run test test-all test-unit test-server test-docker test-examples test-monitoring lint bench bench-scaling bench-client pictures image package test-packages rename clean
 
 help: ## show this list
 	@echo 'gothrottle: rate limiting inside Redis and Valkey. Targets:'
@@ -41,6 +41,9 @@ bench: ## measure what calls cost: docs/benchmarks.md (SERVER="a b", ROUNDS=, ON
 
 bench-scaling: ## measure clusters and I/O threads: the figures of docs/scaling.md (SERVER="a b", ROUNDS=, QUICK=1)
 	@SCALING=1 build/bench.sh
+
+bench-client: ## measure the Go client beside others: the figures of docs/go.md (SERVER=, ROUNDS=, QUICK=1)
+	@CLIENT=1 build/bench.sh
 
 pictures: ## draw the pictures of docs/choosing.md
 	@go -C bench run ./choosing ../docs

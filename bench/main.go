@@ -30,13 +30,14 @@ type options struct {
 	allocs                    string // a file with the output of go test -benchmem
 	only                      string
 	quick                     bool
-	scaling                   string // the page to write figures into; "" measures single calls
+	scaling, client           string // the page to write figures into; "" for both measures single calls
 
 	depth, conns, rounds         int
 	keys, windowKeys, memoryKeys int64
 
 	period                                            time.Duration // the period of the windows
 	settle, cpuTime, latencyTime, pinnedTime, aofTime time.Duration
+	singleTime                                        time.Duration // of all contenders that one goroutine compares
 	pause                                             time.Duration // after a disturbance
 }
 
@@ -52,7 +53,7 @@ func newOptions() *options {
 func (o *options) shorten() {
 	o.rounds, o.keys, o.windowKeys = 2, 20_000, 200
 	o.period, o.settle, o.cpuTime, o.latencyTime = 250*time.Millisecond, 50*time.Millisecond, 200*time.Millisecond, 150*time.Millisecond
-	o.pinnedTime, o.aofTime = 100*time.Millisecond, 100*time.Millisecond
+	o.pinnedTime, o.aofTime, o.singleTime = 100*time.Millisecond, 100*time.Millisecond, 300*time.Millisecond
 }
 
 func parseOptions() (*options, error) {
@@ -65,6 +66,7 @@ func parseOptions() (*options, error) {
 	flag.StringVar(&o.command, "command", "make bench", "the command line that the report names")
 	flag.BoolVar(&o.quick, "quick", false, "shorter and less exact")
 	flag.StringVar(&o.scaling, "scaling", "", "measure clusters and I/O threads instead, and write the figures into this page")
+	flag.StringVar(&o.client, "client", "", "measure the Go client instead, and write the figures into this page")
 	flag.StringVar(&o.peer, "peer", "", "another module to compare with")
 	flag.StringVar(&o.peerCmd, "peer-cmd", "CL.THROTTLE {key} "+rate, "a call that the other module always admits")
 	flag.StringVar(&o.peerDenied, "peer-denied-cmd", "CL.THROTTLE {hot} 0 1 3600", "a call that the other module denies, except the first one")
@@ -76,6 +78,9 @@ func parseOptions() (*options, error) {
 	}
 	if o.scaling != "" {
 		o.settle, o.cpuTime = 50*time.Millisecond, 300*time.Millisecond // there are many more slices
+	}
+	if o.client != "" {
+		o.settle, o.cpuTime, o.singleTime = 100*time.Millisecond, 400*time.Millisecond, 2*time.Second
 	}
 	if o.quick {
 		o.shorten()
@@ -117,6 +122,9 @@ func run(ctx context.Context, o *options) error {
 	b := &bench{options: o, ctx: ctx, cpus: cpus}
 	if o.scaling != "" {
 		return b.scale()
+	}
+	if o.client != "" {
+		return b.measureClient()
 	}
 	list, worst, err := choose(contenders(o), worstCases(), o.only)
 	if err != nil {

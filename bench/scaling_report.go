@@ -1,11 +1,8 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 )
 
@@ -26,97 +23,19 @@ func (s *scaling) row(server, place, load string) *scaleRow {
 	return s.rows[len(s.rows)-1]
 }
 
-// scalingData is the file beside the page's folder that holds the figures: a line about the
-// run, then a line for each row.
+// scalingData is the file with the figures of docs/scaling.md.
 const scalingData = "scaling.jsonl"
 
-// publish writes the figures into the page, and the data into a file beside this program's
-// sources, or beside the page if that is a trial.
 func (s *scaling) publish(page string) error {
-	text, err := os.ReadFile(page)
-	if err != nil {
-		return err
-	}
-	filled, err := fillPage(string(text), s.blocks())
-	if err != nil {
-		return fmt.Errorf("%s: %w", page, err)
-	}
-	for name, block := range s.blocks() {
-		fmt.Printf("\n%s\n%s", name, block)
-	}
-	if err := os.WriteFile(page, []byte(filled), 0o644); err != nil {
-		return err
-	}
-	file, err := os.Create(dataOf(page))
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	to := json.NewEncoder(file)
-	if err := to.Encode(s.scalingAbout); err != nil {
-		return err
-	}
-	for _, r := range s.rows {
-		if err := to.Encode(r); err != nil {
-			return err
-		}
-	}
-	fmt.Printf("\n%.0f s; written: %s and %s\n", s.Seconds, page, dataOf(page))
-	return nil
-}
-
-// dataOf returns the file with the figures of a page. Those of docs/scaling.md stand in bench.
-func dataOf(page string) string {
-	folder := filepath.Dir(page)
-	if filepath.Base(folder) == "docs" {
-		folder = filepath.Join(filepath.Dir(folder), "bench")
-	}
-	return filepath.Join(folder, scalingData)
+	return publish(page, scalingData, s.scalingAbout, s.rows, s.blocks(), s.Seconds)
 }
 
 // readScaling reads the file that publish wrote.
 func readScaling(name string) (*scaling, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	from, s := json.NewDecoder(file), &scaling{}
-	if err := from.Decode(&s.scalingAbout); err != nil {
-		return nil, err
-	}
-	for from.More() {
-		r := &scaleRow{}
-		if err := from.Decode(r); err != nil {
-			return nil, err
-		}
-		s.rows = append(s.rows, r)
-	}
-	return s, nil
-}
-
-const (
-	figuresBegin = "<!-- figures: "
-	figuresEnd   = "<!-- end of figures -->\n"
-)
-
-// fillPage puts each block between the two comments of its name. Every block must have its
-// place, and every place its block.
-func fillPage(page string, blocks map[string]string) (string, error) {
-	parts := strings.Split(page, figuresBegin)
-	for i, part := range parts[1:] {
-		name, _, found := strings.Cut(part, " -->\n")
-		_, after, ends := strings.Cut(part, figuresEnd)
-		block, known := blocks[name]
-		if !found || !ends || !known {
-			return "", fmt.Errorf("no block %q, or no end of it", name)
-		}
-		parts[i+1] = name + " -->\n" + block + figuresEnd + after
-	}
-	if len(parts)-1 != len(blocks) {
-		return "", fmt.Errorf("%d places for %d blocks of figures", len(parts)-1, len(blocks))
-	}
-	return strings.Join(parts, figuresBegin), nil
+	s := &scaling{}
+	var err error
+	s.rows, err = readFigures[scaleRow](name, &s.scalingAbout)
+	return s, err
 }
 
 // blocks returns the text for each place of the page.

@@ -127,7 +127,7 @@ func TestScaling_publish(t *testing.T) {
 	if err := s.publish(page); err != nil {
 		t.Fatal(err)
 	}
-	read, err := readScaling(dataOf(page))
+	read, err := readScaling(dataOf(page, scalingData))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestScaling_publish(t *testing.T) {
 	if want, err := fillPage(string(got), read.blocks()); err != nil || want != string(got) {
 		t.Errorf("%v: the data that was read gives another page", err)
 	}
-	if got := dataOf("docs/scaling.md"); got != "bench/scaling.jsonl" {
+	if got := dataOf("docs/scaling.md", scalingData); got != "bench/scaling.jsonl" {
 		t.Error(got)
 	}
 }

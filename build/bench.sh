@@ -3,6 +3,7 @@
 # SERVER= names one or more servers, newer ones first. ROUNDS= sets the number of rounds. PEER=, PEER_CMD= and
 # PEER_DENIED_CMD= add another module. QUICK=1 (shorter, less exact) and ONLY= (a pattern of row names) leave docs/ alone.
 # SCALING=1 measures clusters and I/O threads instead: docs/scaling.md and bench/scaling.jsonl.
+# CLIENT=1 measures the Go client instead: docs/go.md and bench/client.jsonl.
 . "$(dirname "$0")/lib.sh"
 build/module.sh
 
@@ -26,6 +27,8 @@ go test -run '^$' -bench Call -benchtime 1000x -benchmem ./cgo/... >"$out/allocs
 args=(-allocs "$out/allocs.txt") call='make bench'
 if [ "${SCALING:-}" = 1 ]; then
   call='make bench-scaling'
+elif [ "${CLIENT:-}" = 1 ]; then
+  call='make bench-client'
 fi
 if [ ${#wanted[@]} -gt 0 ]; then
   call+=" SERVER='${wanted[*]##*/}'"
@@ -63,6 +66,11 @@ if [ "${SCALING:-}" = 1 ]; then
     cp docs/scaling.md "$folder"
   fi
   args+=(-scaling "$folder/scaling.md")
+elif [ "${CLIENT:-}" = 1 ]; then
+  if [ "$folder" != docs ]; then
+    cp docs/go.md "$folder"
+  fi
+  args+=(-client "$folder/go.md")
 fi
 # A comma between the servers, because a folder may have a space in its name.
 exec "$out/bench" -servers "$(IFS=,; echo "${servers[*]}")" -module "$PWD/build/out/gothrottle.so" \
