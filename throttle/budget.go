@@ -39,7 +39,7 @@ func (b *Budget) less(l *Limit) (int64, error) {
 		return 0, nil
 	}
 	if (l.limit-1)/b.Clients < b.Units {
-		return 0, params("%d clients that hold %d units each leave nothing of %s", b.Clients, b.Units, l)
+		return 0, params("%d clients that hold %d units each leave nothing of %s", b.Clients, b.Units, *l)
 	}
 	return b.Clients * b.Units, nil
 }

@@ -280,7 +280,7 @@ func checkVerb(verb string, l *Limit, n int64, m mode) error {
 		return params("%s of %d units", verb, n)
 	}
 	if l.kind == policyKind && m != take && m != peek || l.kind == slotsKind {
-		return params("%s of %s", verb, l)
+		return params("%s of %s", verb, *l)
 	}
 	if l.lockout != 0 && verb == "AllowAtMost" {
 		return params("%s of a limit with a lockout", verb)

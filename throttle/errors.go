@@ -42,9 +42,12 @@ var replyErrors = []struct {
 
 // classify wraps an error of go-redis so that errors.Is tells its kind. The caller's own cancellation stays as it is.
 func classify(ctx context.Context, err error) error {
-	var reply redis.Error
+	if err == nil {
+		return nil
+	}
+	var reply redis.Error // after the return for nil, because reply is allocated
 	switch {
-	case err == nil || errors.Is(err, ErrUnavailable) || errors.Is(err, errReply) || errors.Is(err, ErrClosed):
+	case errors.Is(err, ErrUnavailable) || errors.Is(err, errReply) || errors.Is(err, ErrClosed):
 		return err
 	case context.Cause(ctx) != nil && errors.Is(ctx.Err(), context.Canceled):
 		return fmt.Errorf("throttle: %w", ctx.Err())

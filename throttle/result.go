@@ -62,7 +62,8 @@ var (
 	ErrClosed = errors.New("throttle: the client is closed")
 )
 
-// params returns an ErrParams with a reason.
+// params returns an ErrParams with a reason. Pass a Limit by value: a pointer would make the limit of every call an
+// allocation.
 func params(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrParams, fmt.Sprintf(format, args...))
 }
