@@ -11,7 +11,7 @@ import (
 
 // call is one command whose reply is an array of integers. Its arguments point into it, so sending it allocates little.
 type call struct {
-	*redis.IntSliceCmd
+	redis.IntSliceCmd
 	key      string
 	numbers  [5]int64 // the numbers that args point to
 	used     int
@@ -105,7 +105,7 @@ func newCall(ctx context.Context, key string, l *Limit, n int64, m mode, less in
 		c.millis(l.offset)
 	}
 	c.word("MS")
-	c.IntSliceCmd = redis.NewIntSliceCmd(ctx, c.args[:c.argCount]...)
+	c.IntSliceCmd = *redis.NewIntSliceCmd(ctx, c.args[:c.argCount]...)
 	return c
 }
 
@@ -118,7 +118,7 @@ func newLease(ctx context.Context, key string, slots *Limit, holder string) *cal
 	c.millis(slots.period)
 	c.word(holder)
 	c.word("MS")
-	c.IntSliceCmd = redis.NewIntSliceCmd(ctx, c.args[:c.argCount]...)
+	c.IntSliceCmd = *redis.NewIntSliceCmd(ctx, c.args[:c.argCount]...)
 	return c
 }
 
