@@ -294,8 +294,8 @@ func (b *bench) singles(run *clientRun, list []*clientContender, limiters []limi
 				at := time.Now()
 				a := limiters[i].ask(context.Background(), keys)
 				took[i] = append(took[i], float64(time.Since(at))/1e3)
-				if a.admitted != 1 {
-					return fmt.Errorf("%s was not admitted", list[i].name)
+				if a.denied > 0 { // on a busy machine a call may also end at its time limit
+					return fmt.Errorf("%s was denied", list[i].name)
 				}
 			}
 		}
