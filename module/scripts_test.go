@@ -280,6 +280,7 @@ func TestMakefile_targetsRunTheirScripts(t *testing.T) {
 		"help": "", "clean": "",
 		"build":         "build/module.sh",
 		"bench-scaling": "SCALING=1 build/bench.sh",
+		"bench-client":  "CLIENT=1 build/bench.sh",
 		"pictures":      "go -C bench run ./choosing ../docs",
 		"test-docker":   "build/docker-engine.sh run build/test-docker.sh",
 		"image":         "build/docker-engine.sh run build/image.sh",
