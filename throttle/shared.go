@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"runtime"
 	"sync"
 	"time"
 
@@ -251,6 +252,7 @@ func (c *Client) ended(s *shard, k entryKey, e *entry, less int64) {
 func (c *Client) lead(s *shard, k entryKey, e *entry, b *batch, less int64) {
 	defer c.running.Done()
 	defer c.ended(s, k, e, less)
+	defer regroup(b.callers)
 	defer close(b.done)
 	var now time.Duration
 	var held, more int64
@@ -277,6 +279,14 @@ func (c *Client) lead(s *shard, k entryKey, e *entry, b *batch, less int64) {
 	if b.err != nil && held > 0 {
 		// Those who come first have their units, whatever became of the rest.
 		b.reply, b.err, b.rest = Result{Granted: held, Limit: k.limit.limit}, nil, b.err
+	}
+}
+
+// regroup lets callers run who were told their share, so that they join the next batch. Otherwise that batch would leave
+// with the first few of them. The scheduler comes back to a goroutine that yields after about 60 others.
+func regroup(callers int) {
+	for range min(callers/32+1, 8) {
+		runtime.Gosched()
 	}
 }
 
