@@ -20,7 +20,8 @@ type Processor interface {
 
 // Options of a Client. The zero Options are a good start.
 type Options struct {
-	// Timeout bounds every call, from the verb to its return: 50 ms if 0. A context that ends earlier ends the call.
+	// Timeout bounds every call, from the verb to its return: 50 ms if 0. An earlier deadline of the context
+	// ends it too. A cancelled context ends a call that waits for its turn; what was sent ends with its reply.
 	Timeout time.Duration
 
 	// OnUnavailable says what a verb returns when the server does not decide: ReturnError if not set.
@@ -34,7 +35,7 @@ type Options struct {
 	KeyPrefix string
 
 	// NoCoalescing sends one command for each Allow. Otherwise concurrent calls of Allow for one key and limit become
-	// one command, and are granted first come first served.
+	// one command, and are granted first come first served. A Budget coalesces in any case.
 	NoCoalescing bool
 
 	// DenyCache makes Allow and AllowN deny in this process until the RetryAfter of a denial has passed, for the same
@@ -58,10 +59,10 @@ type Options struct {
 type Fallback uint8
 
 const (
-	ReturnError  Fallback = iota // the zero Result, which denies, and an ErrUnavailable
+	ReturnError  Fallback = iota // a Result that denies and has the Cause, and an ErrUnavailable
 	FailOpen                     // a Result that admits, with the Source FailedOpen and the Cause; no error
 	FailClosed                   // a Result that denies, with the Source FailedClosed and the Cause; no error
-	LimitLocally                 // the decision of a limiter in this process: see Options.LocalShare; no error
+	LimitLocally                 // the decision of a limiter in this process: see Options.LocalShare. A policy, All and Lease: as ReturnError
 )
 
 // Event is what Options.Observe is told of a decision.
@@ -173,7 +174,8 @@ func (c *Client) Check(ctx context.Context) error {
 	return err
 }
 
-// Close gives the units of budgets back, closes the leases, and waits until no goroutine of the client runs. It does not close the client of go-redis. Afterwards verbs return ErrClosed.
+// Close gives the units of budgets back, closes the leases, and waits until no goroutine of the client runs. It does not
+// close the client of go-redis. Afterwards verbs return ErrClosed.
 func (c *Client) Close() error {
 	if c.closed.Swap(true) {
 		return nil

@@ -17,7 +17,7 @@ import (
 
 // Rule is one limit of requests.
 type Rule struct {
-	Name  string                     // in headers and in the body of a denial: letters, digits, '-', '_'; "default" if ""
+	Name  string                     // in headers and in the body of a denial: letters, digits, '-', '_'; "default" if "". Each rule has its own
 	Limit throttle.Limit             // not Slots
 	Key   func(*http.Request) string // names the limiter: ByIP() if nil
 	Cost  func(*http.Request) int64  // units that a request takes: 1 if nil. 0 only looks
@@ -52,17 +52,28 @@ const (
 
 // New returns a middleware that asks client before each request. With more than one rule a request is admitted by all of
 // them or takes nothing (GO.ALL): in a cluster their keys need one hash tag. A policy must be the only rule.
+//
+// Rules of the same key share its limiter, also those of other middlewares: give rules with different limits a Key
+// function each, for example one that puts a word before what ByIP returns. Only rates of one New may share a key.
 func New(client *throttle.Client, o Options, rules ...Rule) (func(http.Handler) http.Handler, error) {
 	if client == nil || len(rules) == 0 {
 		return nil, errors.New("throttlehttp: New needs a client and a rule")
 	}
 	l := &limiter{client: client, o: o}
+	named := map[string]bool{}
 	for _, r := range rules {
 		if r.Name == "" {
 			r.Name = "default"
 		}
 		if strings.Trim(r.Name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" {
 			return nil, fmt.Errorf("throttlehttp: the name %q has other characters than letters, digits, '-' and '_'", r.Name)
+		}
+		if named[r.Name] {
+			return nil, fmt.Errorf("throttlehttp: two rules have the name %q", r.Name)
+		}
+		named[r.Name] = true
+		if r.Limit.Units() == 0 && (len(rules) > 1 || r.Limit != throttle.Policy()) {
+			return nil, fmt.Errorf("throttlehttp: the rule %q has no limit, or is a policy beside other rules", r.Name)
 		}
 		if r.Key == nil {
 			r.Key = ByIP()
@@ -134,7 +145,8 @@ func (l *limiter) failed(w http.ResponseWriter, r *http.Request, err error) bool
 	case errors.Is(err, throttle.ErrUnavailable):
 		return true
 	case r.Context().Err() != nil:
-		return false // nobody waits for the response
+		w.WriteHeader(http.StatusServiceUnavailable) // for the log: nobody waits for the response
+		return false
 	}
 	http.Error(w, "the rate limiter does not work", http.StatusInternalServerError)
 	return false
@@ -153,13 +165,21 @@ func (l *limiter) setHeaders(h http.Header, all throttle.AllResult) {
 		for i := range all.Each {
 			states[i] = state(&l.rules[i], &all.Each[i])
 		}
-		h.Set("RateLimit-Policy", strings.Join(l.policies, ", "))
+		h.Set("RateLimit-Policy", l.policyHeader(&all))
 		h.Set("RateLimit", strings.Join(states, ", "))
 	case XRateLimit:
 		h.Set("X-RateLimit-Limit", strconv.FormatInt(all.Limit, 10))
 		h.Set("X-RateLimit-Remaining", strconv.FormatInt(all.Remaining, 10))
 		h.Set("X-RateLimit-Reset", strconv.FormatInt(seconds(all.ResetAfter), 10))
 	}
+}
+
+// policyHeader returns RateLimit-Policy. What a policy of the server admits is known from the reply only.
+func (l *limiter) policyHeader(all *throttle.AllResult) string {
+	if l.rules[0].Limit.Units() == 0 {
+		return fmt.Sprintf("%s;q=%d", l.policies[0], all.Limit)
+	}
+	return strings.Join(l.policies, ", ")
 }
 
 // policy returns a rule's item of RateLimit-Policy: q is how many units fit at once, w the time in which that many drain.

@@ -1,6 +1,7 @@
 package throttlehttp_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -104,6 +105,7 @@ func TestMiddleware_policyCostSkip(t *testing.T) {
 		throttlehttp.Rule{Limit: throttle.Policy(), Key: func(*http.Request) string { return "api:bob" }, Cost: func(*http.Request) int64 { return cost }})
 	w := get(h)
 	require.Equal(t, `"default";r=2`, w.Header().Get("RateLimit"))
+	require.Equal(t, `"default";q=5`, w.Header().Get("RateLimit-Policy")) // the draft requires q
 	require.Equal(t, http.StatusTooManyRequests, get(h).Code)
 	require.Equal(t, http.StatusOK, get(h, func(r *http.Request) { r.URL.Path = "/health" }).Code)
 	cost = 0
@@ -224,4 +226,32 @@ func TestByHeader_andByUser(t *testing.T) {
 	r.SetBasicAuth("bob", "secret")
 	require.Equal(t, "header:k", throttlehttp.ByHeader("x-api-key")(r))
 	require.Equal(t, "user:bob", throttlehttp.ByUser(func(r *http.Request) string { user, _, _ := r.BasicAuth(); return user })(r))
+}
+
+// New refuses rules that no request could be decided by.
+func TestNew_refusesRules(t *testing.T) {
+	c, _ := throttletest.New(t, throttle.Options{})
+	rate := throttle.PerSecond(1)
+	for name, rules := range map[string][]throttlehttp.Rule{
+		"no limit":                 {{}},
+		"a policy beside a rate":   {{Name: "a", Limit: throttle.Policy()}, {Name: "b", Limit: rate}},
+		"two rules without a name": {{Limit: rate}, {Limit: rate}},
+		"two rules with one name":  {{Name: "a", Limit: rate}, {Name: "a", Limit: rate}},
+	} {
+		_, err := throttlehttp.New(c, throttlehttp.Options{}, rules...)
+		require.Error(t, err, name)
+	}
+}
+
+// A request whose context was cancelled is no success in the log.
+func TestMiddleware_cancelledRequest(t *testing.T) {
+	c, _ := throttletest.New(t, throttle.Options{})
+	h := serve(t, c, throttlehttp.Options{}, throttlehttp.Rule{Limit: throttle.PerSecond(1)})
+	w := get(h, func(r *http.Request) {
+		ctx, cancel := context.WithCancel(r.Context())
+		cancel()
+		*r = *r.WithContext(ctx)
+	})
+	require.Equal(t, http.StatusServiceUnavailable, w.Code)
+	require.Empty(t, w.Body.String())
 }
