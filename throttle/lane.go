@@ -5,6 +5,7 @@ import (
 	"hash/maphash"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -34,23 +35,43 @@ const (
 )
 
 // Lanes are there so that a dead node of a cluster does not hold up the calls to others: a lane of a cluster has 64 slots
-// in a row, which are mostly one node's. Where one server has all keys, one lane is best.
+// in a row, which are mostly one node's. Each shard of a ring has a lane. Where one server has all keys, one lane is best.
 const clusterLanes = 256
 
 func (c *Client) makeLanes() {
 	n := clusterLanes
-	switch c.rdb.(type) {
+	switch rdb := c.rdb.(type) {
 	case *redis.Client:
 		n = 1
 		c.laneOf = func(string) int { return 0 }
 	case *redis.ClusterClient:
 		c.laneOf = func(key string) int { return int(slot(key)) / (slots / clusterLanes) }
+	case *redis.Ring:
+		c.laneOf = ringLane(rdb)
 	default:
 		c.laneOf = func(key string) int { return int(maphash.String(c.seed, hashTag(key)) % clusterLanes) }
 	}
 	c.lanes = make([]*lane, n)
 	for i := range c.lanes {
 		c.lanes[i] = new(lane)
+	}
+}
+
+// ringLane returns the lane of a key: each shard has its own, up to the number of lanes.
+func ringLane(ring *redis.Ring) func(key string) int {
+	var lanes sync.Map // from an address to a lane
+	var used atomic.Int64
+	return func(key string) int {
+		shard, err := ring.GetShardClientForKey(key)
+		if err != nil {
+			return 0 // no shard is there: the call fails anyway
+		}
+		addr := shard.Options().Addr
+		n, ok := lanes.Load(addr)
+		if !ok {
+			n, _ = lanes.LoadOrStore(addr, int(used.Add(1)%clusterLanes))
+		}
+		return n.(int)
 	}
 }
 

@@ -1,0 +1,79 @@
+package throttle_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"gothrottle/throttle"
+)
+
+// newAdmitter listens as a server that admits every call.
+func newAdmitter(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go admit(conn)
+		}
+	}()
+	return listener.Addr().String()
+}
+
+func admit(conn net.Conn) {
+	defer conn.Close()
+	in := bufio.NewReader(conn)
+	for {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return
+		}
+		switch word := strings.ToUpper(strings.TrimSpace(line)); {
+		case word == "HELLO" || word == "CLIENT":
+			_, _ = io.WriteString(conn, "-ERR unknown command\r\n")
+		case word == "PING":
+			_, _ = io.WriteString(conn, "+PONG\r\n")
+		case strings.HasPrefix(word, "GO."):
+			_, _ = io.WriteString(conn, "*5\r\n:0\r\n:9\r\n:8\r\n:-1\r\n:1\r\n")
+		}
+	}
+}
+
+// A dead shard of a ring opens no circuit of another one.
+func TestRing_deadShard(t *testing.T) {
+	alive, dead := newAdmitter(t), newSwallower(t)
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"alive": alive, "dead": dead.Addr().String()},
+		ContextTimeoutEnabled: true, HeartbeatFrequency: time.Hour})
+	t.Cleanup(func() { _ = ring.Close() })
+	c := newReal(t, ring, throttle.Options{Timeout: 50 * time.Millisecond})
+	isDead := func(key string) bool {
+		shard, err := ring.GetShardClientForKey(key)
+		require.NoError(t, err)
+		return shard.Options().Addr == dead.Addr().String()
+	}
+	for i := range 400 {
+		if key := fmt.Sprint(i); isDead(key) {
+			_, err := c.Allow(background, key, throttle.PerSecond(9))
+			require.ErrorIs(t, err, throttle.ErrUnavailable)
+		}
+	}
+	for i := range 400 {
+		if key := fmt.Sprint(i); !isDead(key) {
+			_, err := c.Allow(background, key, throttle.PerSecond(9))
+			require.NoError(t, err)
+		}
+	}
+}
