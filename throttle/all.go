@@ -13,7 +13,7 @@ type Take struct {
 	Key    string
 	Limit  Limit
 	N      int64  // units; not of Slots. 0 peeks, and a negative number gives back
-	Holder string // of Slots: who holds the slot, at most 512 bytes
+	Holder string // of Slots: who holds the slot, 1 to 512 bytes. One holder has one slot, so each needs a name of its own
 }
 
 // AllResult is the decision of All. The embedded Result is that of the part that decides: of a denied call the one with
@@ -114,7 +114,7 @@ func (c *Client) appendClause(words []any, verb string, p *Take) ([]any, error) 
 		return nil, err
 	case l.kind == policyKind || l.lockout != 0 || l.kind == slotsKind && verb == "SettleAll":
 		return nil, params("%s of %s", verb, l)
-	case l.kind == slotsKind && (p.N != 0 || len(p.Holder) > maxHolder), l.kind != slotsKind && p.Holder != "":
+	case l.kind == slotsKind && (p.N != 0 || p.Holder == "" || len(p.Holder) > maxHolder), l.kind != slotsKind && p.Holder != "":
 		return nil, params("a part with %d units of %s, and a holder of %d bytes", p.N, l, len(p.Holder))
 	case p.N > maxUnits+1 || p.N < -maxUnits-1:
 		return nil, params("%s of %d units", verb, p.N)

@@ -162,8 +162,12 @@ func TestErrParams(t *testing.T) {
 		"allow of slots":       func() error { _, err := c.Allow(background, "a", throttle.Slots(1, time.Second)); return err },
 		"all of nothing":       func() error { _, err := c.All(background); return err },
 		"all of a policy":      func() error { _, err := c.All(background, throttle.Take{Key: "a", Limit: policy}); return err },
+		"slot without a holder": func() error {
+			_, err := c.All(background, throttle.Take{Key: "a", Limit: throttle.Slots(1, time.Second)})
+			return err
+		},
 		"units of a slot": func() error {
-			_, err := c.All(background, throttle.Take{Key: "a", Limit: throttle.Slots(1, time.Second), N: 1})
+			_, err := c.All(background, throttle.Take{Key: "a", Limit: throttle.Slots(1, time.Second), Holder: "me", N: 1})
 			return err
 		},
 	}
