@@ -35,7 +35,8 @@ type Options struct {
 	KeyPrefix string
 
 	// NoCoalescing sends one command for each Allow. Otherwise concurrent calls of Allow for one key and limit become
-	// one command, and are granted first come first served. A Budget coalesces in any case.
+	// one command, and are granted first come first served. A Budget coalesces in any case. A caller may wait for the
+	// command under way and then for its own: so Timeout should be longer than two round trips, or set NoCoalescing.
 	NoCoalescing bool
 
 	// DenyCache makes Allow and AllowN deny in this process until the RetryAfter of a denial has passed, for the same
