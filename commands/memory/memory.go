@@ -189,18 +189,19 @@ func (s *Server) alive(key string, now funnel.Micros) *value {
 	return v
 }
 
+// kinds says what a key holds that a handler changed.
+var kinds = [...]commands.Kind{commands.Hash: commands.KindHash, commands.Zset: commands.KindZset, commands.String: commands.KindString}
+
 // apply does to a key what the handler said.
 func (s *Server) apply(c *commands.Call, k *commands.Key) {
-	becomes := map[commands.Becomes]commands.Kind{
-		commands.Hash: commands.KindHash, commands.Zset: commands.KindZset, commands.String: commands.KindString}
 	name := strings.Clone(c.Args[k.Word])
 	if k.Becomes == commands.Unchanged {
 		return
 	}
 	v := s.keys[name]
-	if v == nil || v.kind != becomes[k.Becomes] {
+	if v == nil || v.kind != kinds[k.Becomes] {
 		delete(s.keys, name)
-		v = &value{kind: becomes[k.Becomes]}
+		v = &value{kind: kinds[k.Becomes]}
 	}
 	switch k.Becomes {
 	case commands.Absent:
