@@ -30,9 +30,16 @@ type swallower struct {
 
 func newSwallower(t *testing.T) *swallower {
 	t.Helper()
+	s := new(swallower)
+	s.Listener = listen(t, s.serve)
+	return s
+}
+
+// listen serves each connection to a free port of 127.0.0.1 until the test ends.
+func listen(t *testing.T, serve func(net.Conn)) net.Listener {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	s := &swallower{Listener: listener}
 	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
 		for {
@@ -40,10 +47,10 @@ func newSwallower(t *testing.T) *swallower {
 			if err != nil {
 				return
 			}
-			go s.serve(conn)
+			go serve(conn)
 		}
 	}()
-	return s
+	return listener
 }
 
 func (s *swallower) serve(conn net.Conn) {

@@ -18,19 +18,7 @@ import (
 // newAdmitter listens as a server that admits every call.
 func newAdmitter(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go admit(conn)
-		}
-	}()
-	return listener.Addr().String()
+	return listen(t, admit).Addr().String()
 }
 
 func admit(conn net.Conn) {
