@@ -31,6 +31,11 @@ func newGeneralCall(ctx context.Context, args []any) *generalCall {
 	return &generalCall{redis.NewCmd(ctx, args...)}
 }
 
+// newPolicyCall makes the command that asks a policy.
+func newPolicyCall(ctx context.Context, key string, n int64, m mode) *generalCall {
+	return newGeneralCall(ctx, []any{policyKind.command(m), key, n, "MS"})
+}
+
 func (c *call) word(w any) {
 	c.args[c.argCount] = w
 	c.argCount++
@@ -55,6 +60,14 @@ var (
 	clauseNames = [...]any{rateKind: "THROTTLE", windowKind: "WINDOW", quotaKind: "QUOTA", slotsKind: "LEASE"}
 )
 
+// command returns the name of the command that decides in this mode.
+func (k kind) command(m mode) any {
+	if m == peek {
+		return commandNames[k][1]
+	}
+	return commandNames[k][0]
+}
+
 // mode says how a quantity is taken.
 type mode uint8
 
@@ -69,11 +82,7 @@ const (
 // newCall makes the command of one decision. It keeps what lies less below the limit's units: see Budget.Clients.
 func newCall(ctx context.Context, key string, l *Limit, n int64, m mode, less int64, maxWait time.Duration) *call {
 	c := &call{key: key}
-	readOnly := 0
-	if m == peek {
-		readOnly = 1
-	}
-	c.word(commandNames[l.kind][readOnly])
+	c.word(l.kind.command(m))
 	c.word(&c.key)
 	switch l.kind {
 	case rateKind:

@@ -68,9 +68,9 @@ const (
 
 // Event is what Options.Observe is told of a decision.
 type Event struct {
-	Verb   string // "Allow", "AllowN", "AllowAtMost", "Peek", "Refund", "Settle", "Reserve", "All", "Lease"
-	Key    string // without the prefix; "" of All
-	Limit  Limit  // the zero Limit of All and Lease
+	Verb   string // "Allow", "AllowN", "AllowAtMost", "Peek", "Refund", "Settle", "Reserve", "All", "SettleAll", "Lease"
+	Key    string // without the prefix; "" of All and SettleAll
+	Limit  Limit  // the zero Limit of All and SettleAll
 	Result Result
 	Err    error         // what the verb returned
 	Took   time.Duration // from the verb to its return
@@ -181,10 +181,12 @@ func (c *Client) Close() error {
 	if c.closed.Swap(true) {
 		return nil
 	}
+	back := map[entryKey]int64{}
 	err := c.closeLeases()
 	for i := range c.shards {
-		err = errors.Join(err, c.closeShard(&c.shards[i]))
+		c.closeShard(&c.shards[i], back)
 	}
+	err = errors.Join(err, c.giveBack(back))
 	for _, l := range c.lanes {
 		l.mu.Lock()
 		l.closed = true
@@ -263,7 +265,7 @@ func (c *Client) decide(ctx context.Context, verb, key string, l *Limit, n int64
 		return Result{}, err
 	}
 	switch {
-	case m == take && (c.o.DenyCache || n == 1 && l.coalesces() && (!c.o.NoCoalescing || c.o.Budget.Units > 0)):
+	case m == take && (c.o.DenyCache || c.merges(l, n)):
 		r, err = c.shared(ctx, key, l, n, less)
 	default:
 		r, err = c.send(ctx, key, l, n, m, less)
@@ -291,24 +293,20 @@ func checkVerb(verb string, l *Limit, n int64, m mode) error {
 	return nil
 }
 
-// coalesces reports whether calls can be merged by UPTO without changing what they are told.
-func (l *Limit) coalesces() bool { return l.kind != policyKind && l.lockout == 0 }
-
-// send asks the server in a call of its own.
-func (c *Client) send(ctx context.Context, key string, l *Limit, n int64, m mode, less int64) (Result, error) {
-	return c.exchange(ctx, key, l, n, m, less, 0)
+// merges reports whether a call is merged with others by UPTO. That changes what it is told if it asks for more than one
+// unit, of a policy, or of a limit with a lockout.
+func (c *Client) merges(l *Limit, n int64) bool {
+	return n == 1 && l.kind != policyKind && l.lockout == 0 && (!c.o.NoCoalescing || c.o.Budget.Units > 0)
 }
 
-// exchange asks the server, within the time limit.
-func (c *Client) exchange(
-	ctx context.Context, key string, l *Limit, n int64, m mode, less int64, maxWait time.Duration,
-) (Result, error) {
+// send asks the server in a call of its own, within the time limit.
+func (c *Client) send(ctx context.Context, key string, l *Limit, n int64, m mode, less int64) (Result, error) {
 	within, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
 	if l.kind == policyKind {
 		return c.askPolicy(ctx, within, key, l, n, m)
 	}
-	cmd := newCall(within, key, l, n, m, less, maxWait)
+	cmd := newCall(within, key, l, n, m, less, 0)
 	if err := c.do(ctx, within, key, cmd); err != nil {
 		return Result{}, err
 	}
@@ -317,11 +315,7 @@ func (c *Client) exchange(
 
 // askPolicy asks for the decision of a policy, whose reply holds more than integers.
 func (c *Client) askPolicy(ctx, within context.Context, key string, l *Limit, n int64, m mode) (Result, error) {
-	name := commandNames[policyKind][0]
-	if m == peek {
-		name = commandNames[policyKind][1]
-	}
-	cmd := newGeneralCall(within, []any{name, key, n, "MS"})
+	cmd := newPolicyCall(within, key, n, m)
 	if err := c.do(ctx, within, key, cmd); err != nil {
 		return Result{}, err
 	}

@@ -28,7 +28,7 @@ func (c *Client) Queue(ctx context.Context, pipe redis.Pipeliner, key string, li
 	}
 	key = c.o.KeyPrefix + key
 	if limit.kind == policyKind {
-		p.cmd = newGeneralCall(ctx, []any{commandNames[policyKind][0], key, n, "MS"})
+		p.cmd = newPolicyCall(ctx, key, n, take)
 	} else {
 		p.cmd = newCall(ctx, key, &limit, n, take, less, 0)
 	}

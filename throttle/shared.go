@@ -72,7 +72,7 @@ func (c *Client) now() time.Duration { return c.o.Now().Sub(c.base) }
 func (c *Client) shared(ctx context.Context, key string, l *Limit, n, less int64) (Result, error) {
 	k := entryKey{key, *l, n}
 	s := c.shardOf(key)
-	merges := n == 1 && l.coalesces() && (!c.o.NoCoalescing || c.o.Budget.Units > 0)
+	merges := c.merges(l, n)
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -328,14 +328,14 @@ func (c *Client) remember(s *shard, k entryKey, began time.Duration, r Result, e
 	c.noteDenial(e, began, r)
 }
 
-// closeShard gives the units of the shard's budgets back. No batch starts afterwards.
-func (c *Client) closeShard(s *shard) (err error) {
+// closeShard notes how many units of each of the shard's budgets go back. No batch starts afterwards.
+func (c *Client) closeShard(s *shard, back map[entryKey]int64) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.closed = true
 	entries := s.entries
 	s.entries = map[entryKey]*entry{}
 	now := c.now()
-	back := map[entryKey]int64{}
 	for k, e := range entries {
 		if e.kept == nil {
 			continue
@@ -344,8 +344,6 @@ func (c *Client) closeShard(s *shard) (err error) {
 			back[k] = n
 		}
 	}
-	s.mu.Unlock()
-	return c.giveBack(back)
 }
 
 // giveBack refunds units, in pipelines. It stops when the server does not answer.
