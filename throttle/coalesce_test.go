@@ -358,3 +358,45 @@ func TestBudget_sourceOfABatch(t *testing.T) {
 		require.EqualValues(t, 4, fromBudget.Load())
 	})
 }
+
+// Close gives back what is held: afterwards just what was admitted is in use.
+func TestBudget_closeGivesBack(t *testing.T) {
+	c, s := throttletest.New(t, throttle.Options{Budget: throttle.Budget{Units: 20, Hold: time.Minute}})
+	other, err := throttle.New(s, throttle.Options{})
+	require.NoError(t, err)
+	limit := throttle.Quota(1000, time.Hour)
+	used := func() int64 {
+		r, err := other.Peek(background, "a", limit)
+		require.NoError(t, err)
+		return 1000 - r.Remaining
+	}
+	admitted := int64(0)
+	for admitted < 3 || used() == admitted {
+		s.Advance(time.Millisecond)
+		r, err := c.Allow(background, "a", limit)
+		require.NoError(t, err)
+		require.True(t, r.Allowed)
+		admitted++
+	}
+	require.NoError(t, c.Close())
+	require.Equal(t, admitted, used())
+}
+
+// A caller that leaves the queue of a lane before its command is sent takes nothing.
+func TestLane_whoLeavesTakesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := newSlow(t, 10*time.Millisecond, throttle.Options{})
+		var wg sync.WaitGroup
+		for _, key := range []string{"{x}a", "{x}b", "{x}c", "{x}d"} { // one lane; as many as are under way at once
+			wg.Go(func() { _, _ = c.Allow(background, key, throttle.PerHour(1)) })
+		}
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(background, 5*time.Millisecond)
+		defer cancel()
+		_, err := c.Allow(ctx, "{x}late", throttle.PerHour(1))
+		require.ErrorIs(t, err, throttle.ErrUnavailable)
+		wg.Wait()
+		time.Sleep(time.Second)
+		require.Equal(t, 4, s.Keys())
+	})
+}
