@@ -55,10 +55,9 @@ func (c *Client) decideAll(ctx context.Context, verb string, parts []Take, settl
 	if c.closed.Load() {
 		return AllResult{}, ErrClosed
 	}
-	within, cancel := context.WithTimeout(ctx, c.o.Timeout)
-	defer cancel()
-	cmd := newGeneralCall(within, words)
-	err = c.do(ctx, within, words[1].(string), cmd)
+	limited := c.limit(ctx)
+	cmd := newGeneralCall(&limited, words)
+	err = c.do(&limited, words[1].(string), cmd)
 	if errors.Is(err, ErrUnavailable) {
 		return c.allUnavailable(parts, err)
 	}

@@ -12,6 +12,7 @@ import (
 // call is one command whose reply is an array of integers. Its arguments point into it, so sending it allocates little.
 type call struct {
 	redis.IntSliceCmd
+	within   within
 	key      string
 	numbers  [5]int64 // the numbers that args point to
 	used     int
@@ -80,8 +81,8 @@ const (
 )
 
 // newCall makes the command of one decision. It keeps what lies less below the limit's units: see Budget.Clients.
-func newCall(ctx context.Context, key string, l *Limit, n int64, m mode, less int64, maxWait time.Duration) *call {
-	c := &call{key: key}
+func newCall(ctx within, key string, l *Limit, n int64, m mode, less int64, maxWait time.Duration) *call {
+	c := &call{key: key, within: ctx}
 	c.word(l.kind.command(m))
 	c.word(&c.key)
 	switch l.kind {
@@ -114,20 +115,20 @@ func newCall(ctx context.Context, key string, l *Limit, n int64, m mode, less in
 		c.millis(l.offset)
 	}
 	c.word("MS")
-	c.IntSliceCmd = *redis.NewIntSliceCmd(ctx, c.args[:c.argCount]...)
+	c.IntSliceCmd = *redis.NewIntSliceCmd(&c.within, c.args[:c.argCount]...)
 	return c
 }
 
 // newLease makes the command that takes or renews a slot.
-func newLease(ctx context.Context, key string, slots *Limit, holder string) *call {
-	c := &call{key: key}
+func newLease(ctx within, key string, slots *Limit, holder string) *call {
+	c := &call{key: key, within: ctx}
 	c.word("GO.LEASE")
 	c.word(&c.key)
 	c.number(slots.limit)
 	c.millis(slots.period)
 	c.word(holder)
 	c.word("MS")
-	c.IntSliceCmd = *redis.NewIntSliceCmd(ctx, c.args[:c.argCount]...)
+	c.IntSliceCmd = *redis.NewIntSliceCmd(&c.within, c.args[:c.argCount]...)
 	return c
 }
 

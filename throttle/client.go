@@ -20,8 +20,9 @@ type Processor interface {
 
 // Options of a Client. The zero Options are a good start.
 type Options struct {
-	// Timeout bounds every call, from the verb to its return: 50 ms if 0. An earlier deadline of the context
-	// ends it too. A cancelled context ends a call that waits for its turn; what was sent ends with its reply.
+	// Timeout bounds every call, from the verb to its return: 50 ms if 0. A call may end a sixteenth of that earlier,
+	// because calls share timers. An earlier deadline of the context ends it too. A cancelled context ends a call that
+	// waits for other calls; what is on its way to the server ends with its reply.
 	Timeout time.Duration
 
 	// OnUnavailable says what a verb returns when the server does not decide: ReturnError if not set.
@@ -87,6 +88,7 @@ type Client struct {
 	base    time.Time // of the times that shards keep
 	local   *fallback // nil unless LimitLocally
 	closed  atomic.Bool
+	latest  atomic.Pointer[deadline]
 	down    atomic.Int32   // how many circuits are open
 	running sync.WaitGroup // goroutines of the client, without those of leases
 
@@ -165,10 +167,9 @@ func honoursContexts(rdb Processor) (honours, known bool) {
 // Check asks the server whether it has the module. It returns nil, ErrNoModule, ErrUnavailable or the server's error.
 // Call it when the program starts: with FailOpen a missing module would else be noticed late.
 func (c *Client) Check(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
-	defer cancel()
-	cmd := newGeneralCall(ctx, []any{"COMMAND", "INFO", "GO.THROTTLE"})
-	err := classify(ctx, c.rdb.Process(ctx, cmd))
+	limited := c.limit(ctx)
+	cmd := newGeneralCall(&limited, []any{"COMMAND", "INFO", "GO.THROTTLE"})
+	err := classify(ctx, c.rdb.Process(&limited, cmd))
 	if rows, _ := cmd.Val().([]any); err == nil && (len(rows) == 0 || rows[0] == nil) {
 		return ErrNoModule
 	}
@@ -207,19 +208,19 @@ func (c *Client) AllowN(ctx context.Context, key string, limit Limit, n int64) (
 	if n == 1 {
 		verb = "Allow"
 	}
-	return c.verb(ctx, verb, key, limit, n, take)
+	return c.verb(ctx, verb, key, &limit, n, take)
 }
 
 // AllowAtMost takes n units, or what is left. Allowed is false only if nothing is left; Granted tells how many were
 // taken. It needs a rate without Lockout, a Window or a Quota.
 func (c *Client) AllowAtMost(ctx context.Context, key string, limit Limit, n int64) (Result, error) {
-	return c.verb(ctx, "AllowAtMost", key, limit, n, upTo)
+	return c.verb(ctx, "AllowAtMost", key, &limit, n, upTo)
 }
 
 // Peek tells the state of a limiter and changes nothing, also when the server's memory is full. Allowed is false only
 // while more is in use than the limit, or a lockout stands.
 func (c *Client) Peek(ctx context.Context, key string, limit Limit) (Result, error) {
-	return c.verb(ctx, "Peek", key, limit, 0, peek)
+	return c.verb(ctx, "Peek", key, &limit, 0, peek)
 }
 
 // Refund gives n units back, at most what is in use; Granted is minus what was given back. It needs a rate, a Window or
@@ -228,7 +229,7 @@ func (c *Client) Refund(ctx context.Context, key string, limit Limit, n int64) (
 	if n < 1 {
 		return Result{}, params("a refund of %d units", n)
 	}
-	return c.verb(ctx, "Refund", key, limit, -n, upTo)
+	return c.verb(ctx, "Refund", key, &limit, -n, upTo)
 }
 
 // Settle corrects an estimate: a positive difference is charged, past the limit if need be, and a negative one is given
@@ -238,42 +239,43 @@ func (c *Client) Settle(ctx context.Context, key string, limit Limit, difference
 	if difference < 0 {
 		m = upTo
 	}
-	return c.verb(ctx, "Settle", key, limit, difference, m)
+	return c.verb(ctx, "Settle", key, &limit, difference, m)
 }
 
 // verb checks the parameters, decides, applies the fallback and tells the observer.
-func (c *Client) verb(ctx context.Context, verb, key string, l Limit, n int64, m mode) (Result, error) {
+func (c *Client) verb(ctx context.Context, verb, key string, l *Limit, n int64, m mode) (r Result, err error) {
 	if c.o.Observe == nil {
-		return c.decide(ctx, verb, key, &l, n, m)
+		err = c.decide(ctx, verb, key, l, n, m, &r)
+		return r, err
 	}
 	began := time.Now()
-	r, err := c.decide(ctx, verb, key, &l, n, m)
-	c.o.Observe(Event{verb, key, l, r, err, time.Since(began)})
+	err = c.decide(ctx, verb, key, l, n, m, &r)
+	c.o.Observe(Event{verb, key, *l, r, err, time.Since(began)})
 	return r, err
 }
 
-func (c *Client) decide(ctx context.Context, verb, key string, l *Limit, n int64, m mode) (r Result, err error) {
+// decide sets r, which is the zero Result.
+func (c *Client) decide(ctx context.Context, verb, key string, l *Limit, n int64, m mode, r *Result) error {
 	if err := checkVerb(verb, l, n, m); err != nil {
-		return Result{}, err
+		return err
 	}
 	if c.closed.Load() {
-		return Result{}, ErrClosed
+		return ErrClosed
 	}
 	key = c.o.KeyPrefix + key
 	less, err := c.o.Budget.less(l)
 	if err != nil {
-		return Result{}, err
+		return err
 	}
-	switch {
-	case m == take && (c.o.DenyCache || c.merges(l, n)):
-		r, err = c.shared(ctx, key, l, n, less)
-	default:
-		r, err = c.send(ctx, key, l, n, m, less)
+	if m == take && (c.o.DenyCache || c.merges(l, n)) {
+		err = c.shared(ctx, key, l, n, less, r)
+	} else {
+		*r, err = c.send(ctx, key, l, n, m, less)
 	}
 	if err != nil && errors.Is(err, ErrUnavailable) {
-		return c.unavailable(key, l, n, m, err)
+		*r, err = c.unavailable(key, l, n, m, err)
 	}
-	return r, err
+	return err
 }
 
 // checkVerb refuses a limit or a quantity that the verb cannot have.
@@ -301,22 +303,21 @@ func (c *Client) merges(l *Limit, n int64) bool {
 
 // send asks the server in a call of its own, within the time limit.
 func (c *Client) send(ctx context.Context, key string, l *Limit, n int64, m mode, less int64) (Result, error) {
-	within, cancel := context.WithTimeout(ctx, c.o.Timeout)
-	defer cancel()
 	if l.kind == policyKind {
-		return c.askPolicy(ctx, within, key, l, n, m)
+		return c.askPolicy(ctx, key, l, n, m)
 	}
-	cmd := newCall(within, key, l, n, m, less, 0)
-	if err := c.do(ctx, within, key, cmd); err != nil {
+	cmd := newCall(c.limit(ctx), key, l, n, m, less, 0)
+	if err := c.do(&cmd.within, key, cmd); err != nil {
 		return Result{}, err
 	}
 	return readResult(cmd.Val(), l, n, m)
 }
 
 // askPolicy asks for the decision of a policy, whose reply holds more than integers.
-func (c *Client) askPolicy(ctx, within context.Context, key string, l *Limit, n int64, m mode) (Result, error) {
-	cmd := newPolicyCall(within, key, n, m)
-	if err := c.do(ctx, within, key, cmd); err != nil {
+func (c *Client) askPolicy(ctx context.Context, key string, l *Limit, n int64, m mode) (Result, error) {
+	limited := c.limit(ctx)
+	cmd := newPolicyCall(&limited, key, n, m)
+	if err := c.do(&limited, key, cmd); err != nil {
 		return Result{}, err
 	}
 	ints, _ := leadingInts(cmd.Val())
@@ -336,19 +337,21 @@ func leadingInts(reply any) (ints []int64, rest []any) {
 	return ints, nil
 }
 
-// do sends a command on the lane of its key, unless the lane's circuit is open. The caller's context is ctx, and within
-// ends at the time limit.
-func (c *Client) do(ctx, within context.Context, key string, cmd redis.Cmder) error {
+// do sends a command on the lane of its key, unless the lane's circuit is open.
+func (c *Client) do(ctx *within, key string, cmd redis.Cmder) error {
+	if err := ctx.caller.Err(); err != nil {
+		return classify(ctx.caller, err)
+	}
 	l := c.lanes[c.laneOf(key)]
 	ok, trial := l.circuit.admits(c.base, c.o.Timeout)
 	if !ok {
 		return fmt.Errorf("%w: its last calls failed, and it is asked again soon", ErrUnavailable)
 	}
 	var began time.Time
-	if ctx.Done() != nil {
+	if ctx.caller.Done() != nil {
 		began = time.Now()
 	}
-	err := classify(ctx, l.send(within, c, cmd))
+	err := classify(ctx.caller, l.send(ctx, c, cmd))
 	switch {
 	case errors.Is(err, ErrClosed) || errors.Is(err, context.Canceled) && !errors.Is(err, ErrUnavailable):
 		l.circuit.undecided(time.Since(c.base), trial)
@@ -356,7 +359,7 @@ func (c *Client) do(ctx, within context.Context, key string, cmd redis.Cmder) er
 		if l.circuit.close() && c.down.Add(-1) == 0 {
 			c.o.Logger.Info("throttle: the server decides again")
 		}
-	case ctx.Err() != nil && time.Since(began) < c.o.Timeout/2:
+	case ctx.caller.Err() != nil && time.Since(began) < c.o.Timeout/2:
 		// The caller's context ended early. That says nothing of the server.
 		l.circuit.undecided(time.Since(c.base), trial)
 	default:

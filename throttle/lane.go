@@ -75,8 +75,8 @@ func ringLane(ring *redis.Ring) func(key string) int {
 	}
 }
 
-// send sends a command and waits for its reply, or until the context ends.
-func (l *lane) send(ctx context.Context, c *Client, cmd redis.Cmder) error {
+// send sends a command and waits for its reply, or until its turn comes too late for the time limit or for the caller.
+func (l *lane) send(ctx *within, c *Client, cmd redis.Cmder) error {
 	l.mu.Lock()
 	if l.underWay < laneWidth {
 		l.underWay++
@@ -95,11 +95,15 @@ func (l *lane) send(ctx context.Context, c *Client, cmd redis.Cmder) error {
 	case <-q.done:
 		return cmd.Err()
 	case <-ctx.Done():
-		l.mu.Lock()
-		q.left = true
-		l.mu.Unlock()
-		return ctx.Err()
+	case <-ctx.caller.Done():
 	}
+	l.mu.Lock()
+	q.left = true
+	l.mu.Unlock()
+	if err := ctx.caller.Err(); err != nil {
+		return err
+	}
+	return ctx.Err()
 }
 
 // next lets those go who wait, in the place of a command or pipeline that has ended.
@@ -147,13 +151,11 @@ func (l *lane) take() (batch []*queued) {
 func (l *lane) flush(c *Client, batch []*queued) {
 	defer c.running.Done()
 	defer l.next(c)
-	ctx, cancel := context.WithTimeout(context.Background(), c.o.Timeout)
-	defer cancel()
 	cmds := make([]redis.Cmder, len(batch))
 	for i, q := range batch {
 		cmds[i] = q.cmd
 	}
-	c.sendAll(ctx, cmds)
+	c.sendAll(c.deadline(), cmds)
 	for _, q := range batch {
 		close(q.done)
 	}

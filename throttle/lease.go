@@ -87,10 +87,8 @@ func (c *Client) adopt(l *Lease) bool {
 
 // ask takes or renews the slot. It reports whether the slot was held before.
 func (l *Lease) ask(ctx context.Context) (r Result, renewed bool, err error) {
-	within, cancel := context.WithTimeout(ctx, l.client.o.Timeout)
-	defer cancel()
-	cmd := newLease(within, l.key, &l.slots, l.holder)
-	if err := l.client.do(ctx, within, l.key, cmd); err != nil {
+	cmd := newLease(l.client.limit(ctx), l.key, &l.slots, l.holder)
+	if err := l.client.do(&cmd.within, l.key, cmd); err != nil {
 		return Result{}, false, err
 	}
 	ints := cmd.Val()
@@ -157,10 +155,9 @@ func (l *Lease) Close() error {
 		l.client.forget(l)
 		lost := errors.Is(context.Cause(l.ctx), ErrLost)
 		l.lose(context.Canceled)
-		within, cancel := context.WithTimeout(context.Background(), l.client.o.Timeout)
-		defer cancel()
-		cmd := newGeneralCall(within, []any{"GO.RELEASE", l.key, l.holder})
-		if err := l.client.do(within, within, l.key, cmd); err != nil && !lost {
+		limited := l.client.limit(context.Background())
+		cmd := newGeneralCall(&limited, []any{"GO.RELEASE", l.key, l.holder})
+		if err := l.client.do(&limited, l.key, cmd); err != nil && !lost {
 			l.err = err
 		}
 	})

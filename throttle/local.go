@@ -1,7 +1,6 @@
 package throttle
 
 import (
-	"context"
 	"math"
 	"time"
 
@@ -42,7 +41,7 @@ func newFallback(share float64) *fallback { return &fallback{memory.NewServer(),
 // decide asks the limiter in this process.
 func (f *fallback) decide(key string, l *Limit, n int64, m mode, cause error) (Result, error) {
 	scaled := f.scale(*l)
-	cmd := newCall(context.Background(), key, &scaled, n, m, 0, 0)
+	cmd := newCall(background, key, &scaled, n, m, 0, 0)
 	reply, err := f.server.Do(funnel.Micros(time.Now().UnixMicro()), cmd.words()...)
 	if err != nil {
 		return Result{Cause: cause}, cause

@@ -30,7 +30,7 @@ func (c *Client) Queue(ctx context.Context, pipe redis.Pipeliner, key string, li
 	if limit.kind == policyKind {
 		p.cmd = newPolicyCall(ctx, key, n, take)
 	} else {
-		p.cmd = newCall(ctx, key, &limit, n, take, less, 0)
+		p.cmd = newCall(within{ctx, ctx}, key, &limit, n, take, less, 0)
 	}
 	p.err = pipe.Process(ctx, p.cmd)
 	return p

@@ -54,7 +54,7 @@ type batch struct {
 	callers int
 	left    []int // the places of callers that went before the command was sent, ascending
 	sent    bool
-	until   time.Time     // when the callers give up: one time limit after the first came
+	within  *deadline     // of the first caller
 	done    chan struct{} // closed when the fields below are set
 	held    int64         // how many callers get units of the budget: the first ones
 	reply   Result        // to all callers together
@@ -69,14 +69,15 @@ func (c *Client) shardOf(key string) *shard {
 func (c *Client) now() time.Duration { return c.o.Now().Sub(c.base) }
 
 // shared asks for n units by what is shared: a denial that still stands, the local budget, a call together with others.
-func (c *Client) shared(ctx context.Context, key string, l *Limit, n, less int64) (Result, error) {
+// It sets r, which is the zero Result.
+func (c *Client) shared(ctx context.Context, key string, l *Limit, n, less int64, r *Result) (err error) {
 	k := entryKey{key, *l, n}
 	s := c.shardOf(key)
 	merges := c.merges(l, n)
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
-		return Result{}, ErrClosed
+		return ErrClosed
 	}
 	var now time.Duration
 	if c.keeps() {
@@ -85,27 +86,27 @@ func (c *Client) shared(ctx context.Context, key string, l *Limit, n, less int64
 	e := s.entries[k]
 	if e != nil && e.kept != nil {
 		if merges && e.budget.spend(now, 1, c.o.Budget.Hold) == 1 {
-			r := e.budget.result(now)
+			*r = e.budget.result(now)
 			s.mu.Unlock()
-			return r, nil
+			return nil
 		}
 		if e.denies(now) {
-			r := e.stillDenied(now)
+			*r = e.stillDenied(now)
 			s.mu.Unlock()
-			return r, nil
+			return nil
 		}
 	}
 	if !merges {
 		s.mu.Unlock()
-		r, err := c.send(ctx, key, l, n, take, less)
-		c.remember(s, k, now, r, err)
-		return r, err
+		*r, err = c.send(ctx, key, l, n, take, less)
+		c.remember(s, k, now, *r, err)
+		return err
 	}
 	if e == nil {
 		e = c.enter(s, k, now)
 	}
 	if e.busy {
-		return c.join(ctx, s, e)
+		return c.join(ctx, s, e, r)
 	}
 	e.busy = true
 	var more int64
@@ -113,16 +114,22 @@ func (c *Client) shared(ctx context.Context, key string, l *Limit, n, less int64
 		more = e.budget.refill(now, &c.o.Budget)
 	}
 	s.mu.Unlock()
+	*r, err = c.ask(ctx, s, k, e, now, more, less)
+	return err
+}
+
+// ask asks for one unit of a caller that nobody waits with, and for more units of the budget.
+func (c *Client) ask(ctx context.Context, s *shard, k entryKey, e *entry, now time.Duration, more, less int64) (Result, error) {
 	defer c.ended(s, k, e, less)
 	if more == 0 {
-		r, err := c.send(ctx, key, l, 1, take, less)
+		r, err := c.send(ctx, k.key, &k.limit, 1, take, less)
 		c.note(s, e, now, 0, r, err)
 		return r, err
 	}
-	r, err := c.send(ctx, key, l, 1+more, upTo, less)
+	r, err := c.send(ctx, k.key, &k.limit, 1+more, upTo, less)
 	c.note(s, e, now, r.Granted-1, r, err)
 	if err == nil {
-		r = share(r, 0, FromServer)
+		r.only(0)
 	}
 	return r, err
 }
@@ -175,30 +182,22 @@ func (e *entry) holds(now, hold time.Duration) bool {
 }
 
 // join waits for the next command. The shard is locked when join is called.
-func (c *Client) join(ctx context.Context, s *shard, e *entry) (Result, error) {
+func (c *Client) join(ctx context.Context, s *shard, e *entry, r *Result) error {
 	b := e.next
 	if b == nil {
-		b = &batch{until: time.Now().Add(c.o.Timeout), done: make(chan struct{})}
+		b = &batch{within: c.deadline(), done: make(chan struct{})}
 		e.next = b
 	}
 	place := b.callers
 	b.callers++
 	s.mu.Unlock()
-	select {
-	case <-b.done:
-	case <-ctx.Done():
-		s.mu.Lock()
-		if !b.sent {
-			b.left = append(b.left, place)
-		}
-		s.mu.Unlock()
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return Result{}, fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
-		}
-		return Result{}, fmt.Errorf("throttle: %w", ctx.Err())
+	if ctx.Done() == nil {
+		<-b.done // a select would take twice as long
+	} else if err := b.wait(ctx, s, place); err != nil {
+		return err
 	}
 	if b.err != nil {
-		return Result{}, b.err
+		return b.err
 	}
 	for _, left := range b.left {
 		if left < place {
@@ -206,23 +205,42 @@ func (c *Client) join(ctx context.Context, s *shard, e *entry) (Result, error) {
 		}
 	}
 	if b.rest != nil && int64(place) >= b.reply.Granted {
-		return Result{}, b.rest
+		return b.rest
 	}
+	*r = b.reply
+	r.Source = FromBatch
 	if int64(place) < b.held {
-		return share(b.reply, int64(place), FromBudget), nil
+		r.Source = FromBudget
 	}
-	return share(b.reply, int64(place), FromBatch), nil
+	r.only(int64(place))
+	return nil
 }
 
-// share returns what the caller at a place is told of the reply to all: the first ones get what was granted.
-func share(r Result, place int64, source Source) Result {
-	r.Source = source
+// wait waits until the batch is done. If the caller goes before its command was sent, nothing is asked for its place.
+func (b *batch) wait(ctx context.Context, s *shard, place int) error {
+	select {
+	case <-b.done:
+		return nil
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	if !b.sent {
+		b.left = append(b.left, place)
+	}
+	s.mu.Unlock()
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
+	}
+	return fmt.Errorf("throttle: %w", ctx.Err())
+}
+
+// only makes of the reply to all callers what the caller at a place is told: the first ones get what was granted.
+func (r *Result) only(place int64) {
 	if r.Allowed = place < r.Granted; r.Allowed {
 		r.Granted, r.RetryAfter = 1, 0
-		return r
+		return
 	}
 	r.Granted = 0
-	return r
 }
 
 // ended is called when the command of an entry has ended: those go next who waited for it.
@@ -270,9 +288,7 @@ func (c *Client) lead(s *shard, k entryKey, e *entry, b *batch, less int64) {
 		more = e.budget.refill(now, &c.o.Budget)
 	}
 	s.mu.Unlock()
-	ctx, cancel := context.WithDeadline(context.Background(), b.until)
-	defer cancel()
-	b.reply, b.err = c.send(ctx, k.key, &k.limit, callers-held+more, upTo, less)
+	b.reply, b.err = c.send(b.within, k.key, &k.limit, callers-held+more, upTo, less)
 	c.note(s, e, now, b.reply.Granted-(callers-held), b.reply, b.err)
 	b.held = held
 	b.reply.Granted += held
@@ -350,8 +366,7 @@ func (c *Client) closeShard(s *shard, back map[entryKey]int64) {
 func (c *Client) giveBack(back map[entryKey]int64) error {
 	cmds := make([]redis.Cmder, 0, min(len(back), maxPipeline))
 	send := func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), c.o.Timeout)
-		defer cancel()
+		ctx := c.deadline()
 		c.sendAll(ctx, cmds)
 		for _, cmd := range cmds {
 			if err := classify(ctx, cmd.Err()); err != nil {
@@ -363,7 +378,7 @@ func (c *Client) giveBack(back map[entryKey]int64) error {
 	}
 	for k, n := range back {
 		less, _ := c.o.Budget.less(&k.limit)
-		cmds = append(cmds, newCall(context.Background(), k.key, &k.limit, -n, upTo, less, 0))
+		cmds = append(cmds, newCall(background, k.key, &k.limit, -n, upTo, less, 0))
 		if len(cmds) == maxPipeline {
 			if err := send(); err != nil {
 				return err

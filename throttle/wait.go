@@ -55,10 +55,8 @@ func (c *Client) reserve(ctx context.Context, key string, limit Limit, n int64, 
 	if err != nil {
 		return res, err
 	}
-	within, cancel := context.WithTimeout(ctx, c.o.Timeout)
-	defer cancel()
-	cmd := newCall(within, c.o.KeyPrefix+key, &limit, n, reserve, less, maxWait)
-	err = c.do(ctx, within, c.o.KeyPrefix+key, cmd)
+	cmd := newCall(c.limit(ctx), c.o.KeyPrefix+key, &limit, n, reserve, less, maxWait)
+	err = c.do(&cmd.within, c.o.KeyPrefix+key, cmd)
 	if errors.Is(err, ErrUnavailable) {
 		res.Result, err = c.unavailable(c.o.KeyPrefix+key, &limit, n, take, err)
 		res.at = time.Now()

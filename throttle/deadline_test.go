@@ -1,0 +1,100 @@
+package throttle
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+)
+
+// process is a Processor that is one function.
+type process func(ctx context.Context, cmd redis.Cmder) error
+
+func (p process) Process(ctx context.Context, cmd redis.Cmder) error { return p(ctx, cmd) }
+
+// The context of a call has the caller's values. It ends at the time limit, at most a sixteenth of the limit earlier, or
+// at an earlier deadline of the caller.
+func TestDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type name struct{}
+		var value any
+		hang := process(func(ctx context.Context, cmd redis.Cmder) error {
+			value = ctx.Value(name{})
+			if _, bounded := ctx.Deadline(); !bounded || ctx.Err() != nil {
+				t.Error("the context has no deadline, or has ended")
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		c, err := New(hang, Options{Timeout: 160 * time.Millisecond, NoCoalescing: true})
+		require.NoError(t, err)
+		ask := func(ctx context.Context) time.Duration {
+			began := time.Now()
+			_, err := c.Allow(context.WithValue(ctx, name{}, "span"), "k", PerSecond(10))
+			require.ErrorIs(t, err, ErrUnavailable)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.Equal(t, "span", value)
+			return time.Since(began)
+		}
+		require.Equal(t, 160*time.Millisecond, ask(context.Background()))
+		early, cancel := context.WithTimeout(context.Background(), 3*time.Millisecond)
+		defer cancel()
+		require.Equal(t, 3*time.Millisecond, ask(early))
+		time.Sleep(6 * time.Millisecond)
+		require.Equal(t, 151*time.Millisecond, ask(context.Background())) // begun 9 ms after the deadline was made
+		require.Equal(t, 160*time.Millisecond, ask(context.Background()))
+	})
+}
+
+// Calls share a deadline for a sixteenth of the time limit, and then get a new one.
+func TestDeadline_shared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := New(admitting{}, Options{Timeout: 160 * time.Millisecond})
+		require.NoError(t, err)
+		first := c.deadline()
+		time.Sleep(10*time.Millisecond - 1)
+		require.Same(t, first, c.deadline())
+		time.Sleep(1)
+		require.NotSame(t, first, c.deadline())
+	})
+}
+
+// A call whose context has ended is not sent.
+func TestDeadline_endedBefore(t *testing.T) {
+	sent := process(func(context.Context, redis.Cmder) error { t.Error("sent"); return nil })
+	c, err := New(sent, Options{})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err = c.Allow(ctx, "k", PerSecond(10))
+	require.ErrorIs(t, err, context.Canceled)
+	past, cancel := context.WithDeadline(context.Background(), time.Now().Add(-time.Second))
+	defer cancel()
+	_, err = c.Allow(past, "k", PerSecond(10))
+	require.ErrorIs(t, err, ErrUnavailable)
+}
+
+// A caller that is cancelled while all turns are taken goes at once.
+func TestDeadline_cancelledInTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hang := process(func(ctx context.Context, cmd redis.Cmder) error { <-ctx.Done(); return ctx.Err() })
+		c, err := New(hang, Options{NoCoalescing: true})
+		require.NoError(t, err)
+		var busy sync.WaitGroup
+		for range laneWidth {
+			busy.Go(func() { _, _ = c.Allow(context.Background(), "k", PerSecond(10)) })
+		}
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(5*time.Millisecond, cancel)
+		began := time.Now()
+		_, err = c.Allow(ctx, "k", PerSecond(10))
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, 5*time.Millisecond, time.Since(began))
+		busy.Wait()
+	})
+}
