@@ -245,6 +245,12 @@ func TestOnUnavailable(t *testing.T) {
 		require.ErrorIs(t, r.Cause, away)
 	}
 	require.InDelta(t, 24*time.Minute, r.RetryAfter, float64(time.Second)) // 10 per hour, a quarter of it: one in 24 minutes
+	r, err = c.AllowN(background, "a", limit, 10)                          // more than the share, but not more than the limit
+	require.NoError(t, err)
+	require.Equal(t, time.Second, r.RetryAfter)
+	r, err = c.AllowN(background, "a", limit, 11)
+	require.NoError(t, err)
+	require.Equal(t, throttle.Never, r.RetryAfter)
 	s.Fail(serverError("ERR unknown command"))
 	_, err = ask(throttle.Options{OnUnavailable: throttle.FailOpen})
 	require.NoError(t, err)

@@ -49,6 +49,9 @@ func (f *fallback) decide(key string, l *Limit, n int64, m mode, cause error) (R
 	ints, _ := leadingInts(reply)
 	r, err := readResult(ints, &scaled, n, m)
 	r.Source, r.Cause = FromLocal, cause
+	if r.RetryAfter == Never && n <= l.limit {
+		r.RetryAfter = retryUnavailable // more than the share, but the server may be back by then
+	}
 	return r, err
 }
 

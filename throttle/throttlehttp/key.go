@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -12,6 +13,12 @@ import (
 // connection comes from a trusted proxy, the address is the last one in X-Forwarded-For that no trusted proxy has: what
 // stands before it was written by the client and may be anything.
 func ByIP(trusted ...netip.Prefix) func(*http.Request) string {
+	trusted = slices.Clone(trusted)
+	for i, prefix := range trusted {
+		if in4 := prefix.Addr(); in4.Is4In6() && prefix.Bits() >= 96 {
+			trusted[i] = netip.PrefixFrom(in4.Unmap(), prefix.Bits()-96) // as addresses are compared
+		}
+	}
 	return func(r *http.Request) string {
 		host, _, err := net.SplitHostPort(r.RemoteAddr)
 		if err != nil {

@@ -19,7 +19,7 @@ import (
 type Rule struct {
 	Name  string                     // in headers and in the body of a denial: letters, digits, '-', '_'; "default" if "". Each rule has its own
 	Limit throttle.Limit             // not Slots
-	Key   func(*http.Request) string // names the limiter: ByIP() if nil
+	Key   func(*http.Request) string // names the limiter. If nil: ByIP(), and with several rules "{" + ByIP() + "}:" + Name
 	Cost  func(*http.Request) int64  // units that a request takes: 1 if nil. 0 only looks
 }
 
@@ -53,7 +53,7 @@ const (
 // New returns a middleware that asks client before each request. With more than one rule a request is admitted by all of
 // them or takes nothing (GO.ALL): in a cluster their keys need one hash tag. A policy must be the only rule.
 //
-// Rules of the same key share its limiter, also those of other middlewares: give rules with different limits a Key
+// Rules of the same key share its limiter, also those of other middlewares: give middlewares with different limits a Key
 // function each, for example one that puts a word before what ByIP returns. Only rates of one New may share a key.
 func New(client *throttle.Client, o Options, rules ...Rule) (func(http.Handler) http.Handler, error) {
 	if client == nil || len(rules) == 0 {
@@ -76,7 +76,7 @@ func New(client *throttle.Client, o Options, rules ...Rule) (func(http.Handler) 
 			return nil, fmt.Errorf("throttlehttp: the rule %q has no limit, or is a policy beside other rules", r.Name)
 		}
 		if r.Key == nil {
-			r.Key = ByIP()
+			r.Key = defaultKey(r.Name, len(rules) > 1)
 		}
 		if r.Cost == nil {
 			r.Cost = func(*http.Request) int64 { return 1 }
@@ -85,6 +85,16 @@ func New(client *throttle.Client, o Options, rules ...Rule) (func(http.Handler) 
 		l.policies = append(l.policies, policy(&r))
 	}
 	return l.middleware, nil
+}
+
+// defaultKey names the limiter of a rule without Key. Several rules need a key each, because their limits may be of
+// different kinds. The keys have one hash tag.
+func defaultKey(name string, several bool) func(*http.Request) string {
+	ip := ByIP()
+	if !several {
+		return ip
+	}
+	return func(r *http.Request) string { return "{" + ip(r) + "}:" + name }
 }
 
 type limiter struct {

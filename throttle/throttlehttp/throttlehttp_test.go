@@ -96,6 +96,19 @@ func TestMiddleware_severalRules(t *testing.T) {
 	require.Equal(t, "86400", w.Header().Get("Retry-After"))
 }
 
+// Rules without Key have a key each with one hash tag, so limits of all kinds go together, in a cluster as well.
+func TestMiddleware_severalRulesWithoutKey(t *testing.T) {
+	c, _ := throttletest.New(t, throttle.Options{})
+	h := serve(t, c, throttlehttp.Options{},
+		throttlehttp.Rule{Name: "burst", Limit: throttle.PerSecond(10)},
+		throttlehttp.Rule{Name: "day", Limit: throttle.Quota(1, 24*time.Hour)})
+	require.Equal(t, http.StatusOK, get(h).Code)
+	require.Equal(t, http.StatusTooManyRequests, get(h).Code)
+	r, err := c.Peek(t.Context(), "{ip:192.0.2.1}:day", throttle.Quota(1, 24*time.Hour))
+	require.NoError(t, err)
+	require.Zero(t, r.Remaining)
+}
+
 // A policy of the server, a cost, a request that is skipped, and a cost of 0, which only looks.
 func TestMiddleware_policyCostSkip(t *testing.T) {
 	c, s := throttletest.New(t, throttle.Options{})
@@ -186,7 +199,7 @@ func TestNew_errors(t *testing.T) {
 
 // The client's address is the connection's, or what trusted proxies say of it. IPv6 addresses count by network.
 func TestByIP(t *testing.T) {
-	proxies := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
+	proxies := []netip.Prefix{netip.MustParsePrefix("::ffff:10.0.0.0/104"), netip.MustParsePrefix("fd00::/8")}
 	for _, row := range []struct{ remote, forwarded, untrusting, trusting string }{
 		{"192.0.2.1:80", "", "ip:192.0.2.1", "ip:192.0.2.1"},
 		{"192.0.2.1:80", "198.51.100.7", "ip:192.0.2.1", "ip:192.0.2.1"},
@@ -218,6 +231,7 @@ func TestByIP(t *testing.T) {
 	r.Header.Add("X-Forwarded-For", "1.2.3.4")
 	r.Header.Add("X-Forwarded-For", "198.51.100.7")
 	require.Equal(t, "ip:198.51.100.7", throttlehttp.ByIP(proxies...)(r))
+	require.Equal(t, "ip:198.51.100.7", throttlehttp.ByIP(netip.MustParsePrefix("10.0.0.0/8"))(r))
 }
 
 func TestByHeader_andByUser(t *testing.T) {
