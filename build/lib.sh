@@ -109,8 +109,9 @@ bootstrap() {
 
 # step NAME CMD ...  runs a part of the script that sources this file. If CMD fails, the script names the part and fails.
 step() {
-  local name=$1
+  local name=$1 began=$SECONDS
   shift
   echo "== $name"
   "$@" || die "FAILED in $name"
+  echo "== $name: $((SECONDS - began)) s"
 }
