@@ -12,7 +12,11 @@ need_cc
 
 mkdir -p "$out"
 # -buildvcs=false: git does not answer in a clone that another user owns, and then the build would fail.
-CGO_ENABLED=1 go build -buildmode=c-shared -buildvcs=false -trimpath -ldflags '-s -w' -o "$out/new.so" ./module
+# All addresses are resolved at the load, and their table is read-only after it (BIND_NOW, RELRO).
+# -buildid=: Go's build id would depend on the path of exports.map, and so on the folder of the repository. The linker
+# still writes a build id, which depends on the contents only.
+CGO_ENABLED=1 go build -buildmode=c-shared -buildvcs=false -trimpath -ldflags "-s -w -buildid= \"-extldflags=\
+-Wl,-z,relro,-z,now,-z,noexecstack '-Wl,--version-script=$PWD/cgo/exports.map'\"" -o "$out/new.so" ./module
 rm -f "$out/new.h"
 # Go writes the file with mode 0644. The server loads only files that may be executed.
 chmod 0755 "$out/new.so"
