@@ -1,6 +1,6 @@
 # The logic is in build/*.sh. Make passes PORT=, IMAGE= and the like on; build/lib.sh and build/run.sh have the defaults.
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-all test-unit test-server test-docker test-examples test-monitoring lint bench bench-scaling bench-client pictures image package test-packages rename clean
+.PHONY: help build run test test-all test-unit test-server test-docker test-examples test-monitoring test-failover lint bench bench-scaling bench-client pictures image package test-packages rename clean
 
 help: ## show this list
 	@echo 'gothrottle: rate limiting inside Redis and Valkey. Targets:'
@@ -32,6 +32,9 @@ test-examples: ## the examples of the Go client, also against a local server
 
 test-monitoring: ## what Prometheus and Grafana load, with real programs (needs Debian's prometheus and exporter)
 	@build/test-monitoring.sh
+
+test-failover: ## failovers under load, with partitions (needs root; FAILOVERS=n, SEED=n)
+	@build/test-failover.sh
 
 lint: ## gofmt, go vet, go mod tidy, shell and C syntax
 	@build/lint.sh

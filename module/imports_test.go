@@ -33,7 +33,8 @@ var rules = map[string]struct{ allowed, forbidden []string }{
 	"examples": {[]string{"./throttle", "github.com/redis/go-redis/v9", "github.com/redis/rueidis", "github.com/go-chi/chi/v5", "github.com/gin-gonic/gin",
 		"github.com/labstack/echo/v4", "github.com/prometheus/client_golang", "go.opentelemetry.io/otel", "google.golang.org/genproto/googleapis/rpc",
 		"google.golang.org/grpc", "google.golang.org/protobuf"}, []string{"C", "unsafe"}},
-	"tests": {[]string{"./commands", "github.com/redis/go-redis/v9", "github.com/stretchr/testify"}, []string{"C", "unsafe"}},
+	"tests":          {[]string{"./commands", "github.com/redis/go-redis/v9", "github.com/stretchr/testify"}, []string{"C", "unsafe"}},
+	"tests/failover": {[]string{"./throttle", "github.com/redis/go-redis/v9", "github.com/stretchr/testify"}, []string{"C", "unsafe"}},
 }
 
 // oracle is a package of models that only tests import.

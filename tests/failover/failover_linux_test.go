@@ -1,0 +1,193 @@
+package failover
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+)
+
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
+
+// TestFailover makes FAILOVERS masters fail: two thirds in a cluster and one third under Sentinel, at the same time.
+// SEED chooses the order of the faults. FIGURES names a file for the figures.
+func TestFailover(t *testing.T) {
+	n, _ := strconv.Atoi(os.Getenv("FAILOVERS"))
+	if n < 3 {
+		t.Skip("make test-failover runs this test")
+	}
+	redis.SetLogger(silent{}) // it would log every attempt to reach a dead server
+	seed, err := strconv.ParseUint(os.Getenv("SEED"), 10, 64)
+	if err != nil {
+		seed = uint64(time.Now().UnixNano() % 1e6)
+	}
+	t.Logf("SEED=%d FAILOVERS=%d", seed, n)
+	parts := []struct {
+		d      *deployment
+		faults []*fault
+		count  int
+		sum    *summary
+	}{
+		{newCluster(t), clusterFaults, n - n/3, newSummary("cluster")},
+		{newSentinel(t), sentinelFaults, n / 3, newSummary("sentinel")},
+	}
+	var all []*row
+	t.Run("parts", func(t *testing.T) {
+		for i, p := range parts {
+			t.Run(p.d.kind, func(t *testing.T) {
+				t.Parallel()
+				p.d.t = t
+				p.d.run(rand.New(rand.NewPCG(seed, uint64(i))), p.faults, p.count, p.sum)
+			})
+		}
+	})
+	for _, p := range parts {
+		all = append(all, p.sum.rows...)
+	}
+	fmt.Println(table(all) + totals(all))
+	if file := os.Getenv("FIGURES"); file != "" && !t.Failed() {
+		text, err := json.MarshalIndent(all, "", "  ")
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(file, append(text, '\n'), 0o644))
+	}
+}
+
+// run makes failovers, one after the other, each kind as often as the others.
+func (d *deployment) run(random *rand.Rand, faults []*fault, count int, sum *summary) {
+	coast, island := d.newClients(d.coast), d.newClients(d.island)
+	masters := d.settle()
+	var order []*fault
+	for i := range count {
+		if i%len(faults) == 0 {
+			order = nil
+			for _, at := range random.Perm(len(faults)) {
+				order = append(order, faults[at])
+			}
+		}
+		s := random.IntN(len(d.shards))
+		e := &episode{d: d, t: d.t, number: i, fault: order[i%len(faults)], shard: d.shards[s], old: masters[s], random: random}
+		e.coast, e.island = coast, island
+		e.play()
+		masters = d.settle()
+		e.check(sum)
+		fmt.Fprintf(os.Stderr, "%-8s %3d of %d: %-34s excess %4d, %4d units after the fault, out %5d ms, back %4d ms\n", d.kind, i+1, count,
+			e.fault.name, e.result.excess, e.result.after, e.result.out.Milliseconds(), e.result.back.Milliseconds())
+		if d.t.Failed() {
+			d.t.Fatalf("failover %d of the %s (%s) broke a bound: see above", i+1, d.kind, e.fault.name)
+		}
+	}
+}
+
+// episode is one failover under load, with keys of its own.
+type episode struct {
+	d             *deployment
+	t             *testing.T
+	number        int
+	fault         *fault
+	shard         *shard
+	random        *rand.Rand
+	coast, island *clients
+	old, new      *server
+
+	big, small, steady *limited // keys of the shard that all ask
+	waited             *limited // the key of the shard whose units are acknowledged
+	others             []*limited
+	callers            []*caller
+	running            sync.WaitGroup
+
+	// Times: when the fault began, the new master served, a stopped master went on, the old master was no master any more.
+	failed, serves, resumed, demoted time.Duration
+	result                           result
+}
+
+func (e *episode) must(err error) {
+	e.t.Helper()
+	require.NoError(e.t, err, e.fault.name)
+}
+
+func (e *episode) someTime(most time.Duration) time.Duration {
+	return time.Duration(e.random.Int64N(int64(most)))
+}
+
+// play starts the load, lets the fault happen, and stops the load when the limits bite at the new master.
+func (e *episode) play() {
+	e.t.Helper()
+	if e.fault.fenced {
+		e.fence(1)
+		defer e.fence(0)
+	}
+	stop := make(chan struct{})
+	e.load()
+	for _, c := range e.callers {
+		e.running.Go(func() { c.run(stop) })
+	}
+	var once sync.Once
+	end := func() { once.Do(func() { close(stop); e.running.Wait() }) }
+	defer end()
+	time.Sleep(500*time.Millisecond + e.someTime(400*time.Millisecond))
+	e.fault.do(e)
+	eventually(e.t, "the limits bite at the new master", func() bool {
+		return e.big.lastDenied() > e.serves && e.small.lastDenied() > e.serves
+	})
+	end()
+}
+
+// fence sets min-replicas-to-write.
+func (e *episode) fence(replicas int) {
+	for _, n := range e.d.nodes {
+		e.must(n.ConfigSet(ctx, "min-replicas-max-lag", strconv.Itoa(fencedLag)).Err())
+		e.must(n.ConfigSet(ctx, "min-replicas-to-write", strconv.Itoa(replicas)).Err())
+	}
+}
+
+const ms = time.Millisecond
+
+// load makes the keys and their callers. The direct callers and the clients of the island are cut off with the master.
+func (e *episode) load() {
+	key := func(s *shard, name string) string { return fmt.Sprintf("%s%d-%s", s.tag, e.number, name) }
+	e.big, e.small = slowKey(key(e.shard, "big"), 1500), slowKey(key(e.shard, "small"), 100)
+	e.steady = &limited{key: key(e.shard, "steady"), pace: pace{50, 100}}
+	e.waited = slowKey(key(e.shard, "waited"), 100_000)
+	rdb := redis.NewClient(e.old.plain(e.d.island))
+	e.t.Cleanup(func() { rdb.Close() })
+	replicas := len(e.shard.nodes) - 1
+	e.callers = []*caller{
+		e.coast.plain(e.big, 3*ms), e.coast.typed(e.big, 4*ms), e.coast.typed(e.big, 4*ms),
+		direct(e.big, e.d.island, e.old, rdb, 3*ms), e.island.typed(e.big, 6*ms),
+		e.coast.plain(e.small, 10*ms), e.coast.typed(e.small, 10*ms), direct(e.small, e.d.island, e.old, rdb, 10*ms),
+		e.coast.typed(e.steady, 6*ms), direct(e.steady, e.d.island, e.old, rdb, 6*ms),
+		e.coast.waits(e.waited, replicas, 5*ms),
+		{key: e.waited, from: e.d.island, only: e.old, every: 10 * ms, ask: func() (bool, error) { return acknowledged(rdb, e.waited, replicas) }},
+	}
+	for _, s := range e.d.shards {
+		if s != e.shard {
+			other := slowKey(key(s, "other"), 150)
+			e.others = append(e.others, other)
+			e.callers = append(e.callers, e.coast.plain(other, 20*ms), e.coast.typed(other, 20*ms))
+		}
+	}
+}
+
+// used returns how many units of a slow key the shard's master counts.
+func (e *episode) used(l *limited) int64 {
+	e.t.Helper()
+	for _, s := range e.d.shards {
+		if strings.HasPrefix(l.key, s.tag) {
+			reply, err := s.master().Do(ctx, l.words("GO.THROTTLE_RO", 0)...).Int64Slice()
+			e.must(err)
+			return l.pace.burst - reply[2]
+		}
+	}
+	return 0
+}

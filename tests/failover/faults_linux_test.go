@@ -1,0 +1,127 @@
+package failover
+
+import (
+	"syscall"
+	"time"
+)
+
+// fault is a way in which a master stops being the master.
+type fault struct {
+	name string
+	do   func(*episode)
+	// lossless says that the old master hands over everything.
+	lossless bool
+	// ends is an upper bound of the time in which the old master goes on deciding after the fault began, or after SIGCONT;
+	// 0: until the fault ends, however long that is.
+	ends time.Duration
+	// fenced says that masters need a replica to write.
+	fenced bool
+}
+
+// slack is what a slow machine may add to a time.
+const slack = time.Second
+
+// A master that is cut off pings each node within half the node timeout, waits a node timeout for the answer, and looks
+// every 100 ms.
+const clusterStops = 1500*time.Millisecond + 200*time.Millisecond
+
+// fencedLag is min-replicas-max-lag in seconds. Times are whole seconds for the server, and it looks every second.
+const (
+	fencedLag   = 2
+	fencedStops = (fencedLag + 2) * time.Second
+)
+
+var clusterFaults = []*fault{
+	{name: "kill -9", do: (*episode).kill, ends: slack},
+	{name: "CLUSTER FAILOVER", do: (*episode).clusterFailover, lossless: true, ends: 5*time.Second + slack},
+	{name: "CLUSTER FAILOVER FORCE", do: (*episode).clusterForce, ends: 2*time.Second + slack},
+	{name: "CLUSTER FAILOVER TAKEOVER", do: (*episode).clusterTakeover, ends: slack},
+	{name: "SIGSTOP, SIGCONT", do: (*episode).stop, ends: slack},
+	{name: "partition", do: (*episode).partition, ends: clusterStops + slack},
+}
+
+var sentinelFaults = []*fault{
+	{name: "kill -9", do: (*episode).kill, ends: slack},
+	{name: "SENTINEL FAILOVER", do: (*episode).sentinelFailover},
+	{name: "SIGSTOP, SIGCONT", do: (*episode).stop},
+	{name: "partition", do: (*episode).partition},
+	{name: "partition, min-replicas-to-write", do: (*episode).partition, fenced: true, ends: fencedStops + slack},
+}
+
+func (e *episode) kill() {
+	e.fails()
+	e.old.kill()
+	e.demoted = now()
+	e.awaitNew()
+	if e.d.kind == "sentinel" {
+		e.old.start("--replicaof", e.new.ip, "6379")
+	} else {
+		e.old.start()
+	}
+}
+
+func (e *episode) clusterFailover() { e.clusterCommand() }
+func (e *episode) clusterForce()    { e.clusterCommand("FORCE") }
+func (e *episode) clusterTakeover() { e.clusterCommand("TAKEOVER") }
+
+func (e *episode) clusterCommand(option ...any) {
+	e.fails()
+	for _, n := range e.shard.nodes {
+		if n != e.old {
+			e.must(n.Do(ctx, append([]any{"CLUSTER", "FAILOVER"}, option...)...).Err())
+		}
+	}
+	e.awaitNew()
+	e.awaitDemotion()
+}
+
+func (e *episode) sentinelFailover() {
+	e.fails()
+	e.must(e.d.sentinels[e.random.IntN(3)].Do(ctx, "SENTINEL", "FAILOVER", "m").Err())
+	e.awaitNew()
+	e.awaitDemotion()
+}
+
+// stop stops the master until another one serves. Then there are two for a moment.
+func (e *episode) stop() {
+	e.fails()
+	e.old.signal(syscall.SIGSTOP)
+	e.awaitNew()
+	time.Sleep(e.someTime(300 * time.Millisecond))
+	e.resumed = now()
+	e.old.signal(syscall.SIGCONT)
+	e.awaitDemotion()
+}
+
+// partition cuts the master off together with the island, whose clients go on asking it.
+func (e *episode) partition() {
+	e.fails()
+	e.d.net.move("island", e.old.host, e.d.island)
+	e.awaitNew()
+	time.Sleep(2*time.Second + e.someTime(500*time.Millisecond))
+	e.d.net.move("main", e.old.host, e.d.island)
+	e.awaitDemotion()
+}
+
+func (e *episode) fails() { e.failed = now() }
+
+// awaitNew waits until another node of the shard decides.
+func (e *episode) awaitNew() {
+	e.t.Helper()
+	eventually(e.t, "a new master", func() bool {
+		for _, n := range e.shard.nodes {
+			if n != e.old && n.Do(ctx, "GO.THROTTLE", e.shard.tag+"probe", 0, 1, 1, 0).Err() == nil {
+				e.new, e.serves = n, now()
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// awaitDemotion waits until the old master knows that it is a replica.
+func (e *episode) awaitDemotion() {
+	e.t.Helper()
+	eventually(e.t, "the old master becomes a replica", func() bool { return e.old.replication("role") == "slave" })
+	e.demoted = now()
+}

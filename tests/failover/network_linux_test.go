@@ -1,0 +1,142 @@
+package failover
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// network is two bridges and some hosts. Each host has a network namespace of its own, and so have the bridges: nothing
+// reaches the machine's own network. All hosts begin at the bridge "main". Hosts at the bridge "island" are cut off from
+// the others: packets are lost, and no side is told.
+type network struct {
+	t     *testing.T
+	name  string
+	hosts []*host
+}
+
+// host is a namespace with one address.
+type host struct {
+	net  *network
+	name string
+	plug string   // the end of the host's cable that is in a bridge
+	ip   string   // its address
+	file *os.File // the namespace
+}
+
+// setNamespace is the number of the system call setns, which the package syscall lacks on amd64.
+var setNamespace = map[string]uintptr{"amd64": 308, "arm64": 268}[runtime.GOARCH]
+
+const namespacePrefix = "gothrottle-"
+
+// newNetwork makes a network without hosts. If the machine cannot have one, the test fails and says so: a run without
+// partitions proves too little.
+func newNetwork(t *testing.T, kind string) *network {
+	t.Helper()
+	removeStale()
+	n := &network{t: t, name: fmt.Sprintf("%s%d-%s", namespacePrefix, os.Getpid(), kind)}
+	t.Cleanup(func() {
+		for _, h := range n.hosts {
+			h.file.Close()
+			_ = ip("netns del " + h.name)
+		}
+		_ = ip("netns del " + n.name)
+	})
+	if err := ip("netns add " + n.name); err != nil || setNamespace == 0 {
+		t.Fatalf("NO NETWORK NAMESPACES, so no partitions: this test needs root, Linux on amd64 or arm64, and the program ip: %v", err)
+	}
+	require.NoError(t, ip("-n "+n.name+" link add main type bridge", "-n "+n.name+" link add island type bridge",
+		"-n "+n.name+" link set main up", "-n "+n.name+" link set island up"))
+	return n
+}
+
+// ip runs lines of arguments of the program ip.
+func ip(lines ...string) error {
+	for _, line := range lines {
+		if out, err := exec.Command("ip", strings.Fields(line)...).CombinedOutput(); err != nil {
+			return fmt.Errorf("ip %s: %w: %s", line, err, out)
+		}
+	}
+	return nil
+}
+
+// removeStale removes the namespaces of runs that were killed.
+func removeStale() {
+	files, _ := filepath.Glob("/var/run/netns/" + namespacePrefix + "*")
+	for _, file := range files {
+		var pid int
+		name := filepath.Base(file)
+		if _, err := fmt.Sscanf(name, namespacePrefix+"%d-", &pid); err == nil && syscall.Kill(pid, 0) == syscall.ESRCH {
+			_ = ip("netns del " + name)
+		}
+	}
+}
+
+// host adds a host to the bridge main.
+func (n *network) host(name string) *host {
+	n.t.Helper()
+	h := &host{net: n, name: n.name + "-" + name, plug: fmt.Sprintf("p%d", len(n.hosts)), ip: fmt.Sprintf("10.77.0.%d", 10+len(n.hosts))}
+	require.NoError(n.t, ip("netns add "+h.name))
+	file, err := os.Open("/var/run/netns/" + h.name)
+	require.NoError(n.t, err)
+	h.file = file
+	n.hosts = append(n.hosts, h)
+	require.NoError(n.t, ip(fmt.Sprintf("link add %s netns %s type veth peer name eth0 netns %s", h.plug, n.name, h.name),
+		"-n "+h.name+" addr add "+h.ip+"/24 dev eth0", "-n "+h.name+" link set eth0 up", "-n "+h.name+" link set lo up",
+		"-n "+n.name+" link set "+h.plug+" master main", "-n "+n.name+" link set "+h.plug+" up"))
+	return h
+}
+
+// move puts hosts at a bridge.
+func (n *network) move(bridge string, hosts ...*host) {
+	n.t.Helper()
+	for _, h := range hosts {
+		require.NoError(n.t, ip("-n "+n.name+" link set "+h.plug+" master "+bridge))
+	}
+}
+
+var own = sync.OnceValues(func() (*os.File, error) { return os.Open("/proc/self/ns/net") })
+
+// inside calls f on a thread that is in the host's namespace. Sockets and processes that f makes stay there.
+func (h *host) inside(f func() error) error {
+	back, err := own()
+	if err != nil {
+		return err
+	}
+	runtime.LockOSThread()
+	if err := enter(h.file); err != nil {
+		return err
+	}
+	err = f()
+	if e := enter(back); e != nil {
+		return e // the goroutine stays locked, so its thread ends with it
+	}
+	runtime.UnlockOSThread()
+	return err
+}
+
+func enter(namespace *os.File) error {
+	if _, _, errno := syscall.RawSyscall(setNamespace, namespace.Fd(), syscall.CLONE_NEWNET, 0); errno != 0 {
+		return fmt.Errorf("setns: %w", errno)
+	}
+	return nil
+}
+
+// dial connects from the host. Go-redis calls it.
+func (h *host) dial(ctx context.Context, network, addr string) (conn net.Conn, err error) {
+	err = h.inside(func() error {
+		conn, err = new(net.Dialer).DialContext(ctx, network, addr)
+		return err
+	})
+	return conn, err
+}
