@@ -366,6 +366,15 @@ func (c *Client) do(ctx *within, key string, cmd redis.Cmder) error {
 		if l.circuit.fail(time.Since(c.base), trial) && c.down.Add(1) == 1 {
 			c.o.Logger.Warn("throttle: the server is unavailable", "error", err)
 		}
+		c.lookForMasters()
 	}
 	return err
+}
+
+// lookForMasters makes a cluster client ask for the masters again. By itself it does so when it tries a call on another
+// node, but calls of this package are sent once. It asks in the background, at most five times a second.
+func (c *Client) lookForMasters() {
+	if rdb, ok := c.rdb.(interface{ ReloadState(context.Context) }); ok {
+		rdb.ReloadState(context.Background())
+	}
 }

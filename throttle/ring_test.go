@@ -30,7 +30,7 @@ func admit(conn net.Conn) {
 			return
 		}
 		switch word := strings.ToUpper(strings.TrimSpace(line)); {
-		case word == "HELLO" || word == "CLIENT":
+		case word == "HELLO" || word == "CLIENT" || word == "COMMAND":
 			_, _ = io.WriteString(conn, "-ERR unknown command\r\n")
 		case word == "PING":
 			_, _ = io.WriteString(conn, "+PONG\r\n")

@@ -1,0 +1,35 @@
+package throttle_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"gothrottle/throttle"
+)
+
+// A failed call makes the cluster client look for the new master. The client's own interval never comes here.
+func TestCluster_looksForTheNewMaster(t *testing.T) {
+	alive := newAdmitter(t)
+	var master atomic.Value
+	master.Store("127.0.0.1:1") // nobody listens there
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{
+		ContextTimeoutEnabled: true, DialerRetries: 1, ClusterStateReloadInterval: time.Hour,
+		ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+			return []redis.ClusterSlot{{Start: 0, End: 16383, Nodes: []redis.ClusterNode{{Addr: master.Load().(string)}}}}, nil
+		},
+	})
+	t.Cleanup(func() { _ = rdb.Close() })
+	c := newReal(t, rdb, throttle.Options{Timeout: patient})
+	_, err := c.Allow(background, "a", throttle.PerHour(1))
+	require.ErrorIs(t, err, throttle.ErrUnavailable)
+	master.Store(alive)
+	require.Eventually(t, func() bool {
+		r, err := c.Allow(background, "a", throttle.PerHour(1))
+		return err == nil && r.Allowed
+	}, 20*time.Second, 10*time.Millisecond, "a call reaches the new master")
+}
