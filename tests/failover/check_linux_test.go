@@ -139,6 +139,8 @@ func (e *episode) checkClients() {
 
 // add adds a failover to its row.
 func (s *summary) add(f *fault, r result) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	row := s.row(f.name)
 	row.Failovers++
 	row.Excess, row.Held, row.Longest = max(row.Excess, r.excess), max(row.Held, r.held.Milliseconds()), max(row.Longest, r.longest.Milliseconds())

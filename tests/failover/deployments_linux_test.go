@@ -48,7 +48,7 @@ const slots = 16384
 
 // newCluster makes three masters with a replica each.
 func newCluster(t *testing.T) *deployment {
-	d := &deployment{t: t, kind: "cluster", net: newNetwork(t, "c"), nodeTimeout: time.Second}
+	d := &deployment{t: t, kind: "cluster", net: newNetwork(t, "cluster"), nodeTimeout: time.Second}
 	d.coast, d.island = d.net.host("coast"), d.net.host("isle")
 	for i := range 6 {
 		d.nodes = append(d.nodes, newServer(d.net, fmt.Sprint("n", i), "--cluster-enabled", "yes",
@@ -89,8 +89,8 @@ func (d *deployment) everyInfo(texts ...string) bool {
 }
 
 // newSentinel makes a master, two replicas and three Sentinels that watch them.
-func newSentinel(t *testing.T) *deployment {
-	d := &deployment{t: t, kind: "sentinel", net: newNetwork(t, "s"), nodeTimeout: time.Second}
+func newSentinel(t *testing.T, name string) *deployment {
+	d := &deployment{t: t, kind: "sentinel", net: newNetwork(t, "sentinel-"+name), nodeTimeout: time.Second}
 	d.coast, d.island = d.net.host("coast"), d.net.host("isle")
 	for i := range 3 {
 		n := newServer(d.net, fmt.Sprint("n", i))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // row is the figures of one kind of failover. Times are in milliseconds.
@@ -27,6 +28,7 @@ type row struct {
 // summary is the rows of one deployment.
 type summary struct {
 	servers string
+	mu      sync.Mutex
 	rows    []*row
 }
 
