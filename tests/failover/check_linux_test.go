@@ -1,7 +1,9 @@
 package failover
 
 import (
+	"fmt"
 	"math"
+	"os"
 	"slices"
 	"time"
 
@@ -16,7 +18,7 @@ type result struct {
 	acknowledged int64         // units that the replicas acknowledged
 	lost         int64         // of these, those that the new master does not know
 	out          time.Duration // the longest time without a decision for the throttle.Clients of the coast
-	back         time.Duration // from the new master's first decision to theirs
+	back         time.Duration // from when they could find the new master
 	calls        int           // of throttle.Clients
 	failed       int
 	over         int           // calls that took more than limit + tolerance
@@ -46,6 +48,8 @@ func (e *episode) check(sum *summary) {
 	assert.Zero(e.t, r.lost, "%s: lost units that all replicas had acknowledged", e.fault.name)
 	e.checkClients()
 	sum.add(e.fault, *r)
+	fmt.Fprintf(os.Stderr, "%s %d: %s: excess %d, %d units in %d ms after the fault, no decision for %d ms, %d ms with a new master\n", e.d.kind,
+		e.number, e.fault.name, r.excess, r.after, r.held.Milliseconds(), r.out.Milliseconds(), r.back.Milliseconds())
 }
 
 // checkSlow checks that no span of time has more units than the burst and the units that the new master has forgotten. It
@@ -130,8 +134,8 @@ func (e *episode) checkClients() {
 			r.out = max(r.out, at-decided[i-1])
 		}
 	}
-	if i, _ := slices.BinarySearch(decided, e.serves); assert.Less(e.t, i, len(decided), "no decisions after the failover") {
-		r.back = decided[i] - e.serves
+	if i, _ := slices.BinarySearch(decided, e.named); assert.Less(e.t, i, len(decided), "no decisions after the failover") {
+		r.back = decided[i] - e.named
 	}
 	assert.Less(e.t, r.longest, throttleTimeout+time.Second, "%s: the longest call", e.fault.name)
 	assert.Less(e.t, r.back, 10*time.Second, "%s: decisions come back", e.fault.name)

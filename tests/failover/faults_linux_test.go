@@ -1,6 +1,7 @@
 package failover
 
 import (
+	"slices"
 	"syscall"
 	"time"
 )
@@ -105,7 +106,7 @@ func (e *episode) partition() {
 
 func (e *episode) fails() { e.failed = now() }
 
-// awaitNew waits until another node of the shard decides.
+// awaitNew waits until another node of the shard decides, and can be found: Sentinels name it a moment later.
 func (e *episode) awaitNew() {
 	e.t.Helper()
 	eventually(e.t, "a new master", func() bool {
@@ -117,6 +118,13 @@ func (e *episode) awaitNew() {
 		}
 		return false
 	})
+	eventually(e.t, "the new master has a name", func() bool {
+		return e.d.kind == "cluster" || slices.ContainsFunc(e.d.sentinels, func(s *server) bool {
+			name, _ := s.Do(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", "m").StringSlice()
+			return len(name) == 2 && name[0] == e.new.ip
+		})
+	})
+	e.named = now()
 }
 
 // awaitDemotion waits until the old master knows that it is a replica.

@@ -17,7 +17,7 @@ type row struct {
 	Acknowledged int64   // units with WAIT
 	Lost         int64   // of these
 	Out          []int64 // without decisions: the median and the longest
-	Back         []int64 // from the new master's first decision: the median and the longest
+	Back         []int64 // of Out, with a new master: the median and the longest
 	Calls        int     // of throttle.Clients
 	Over         int     // of these, longer than the time limit + 10 ms
 	Longest      int64   // of these calls
@@ -54,7 +54,7 @@ func middle(list []int64) []int64 {
 // table returns the rows as a table of Markdown.
 func table(rows []*row) string {
 	var b strings.Builder
-	b.WriteString("| servers | fault | failovers | largest excess, units | old master admits for, ms | lost of acknowledged units | no decision for, ms | of that after the new master, ms |\n" +
+	b.WriteString("| servers | fault | failovers | largest excess, units | old master admits for, ms | lost of acknowledged units | no decision for, ms | of that with a new master, ms |\n" +
 		"|---|---|---:|---:|---:|---:|---:|---:|\n")
 	for _, r := range rows {
 		fmt.Fprintf(&b, "| %s | %s | %d | %d | %d | %d of %d | %d..%d | %d..%d |\n", r.Servers, r.Fault, r.Failovers, r.Excess, r.Held,
