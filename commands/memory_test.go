@@ -90,3 +90,52 @@ func TestMemory_errors(t *testing.T) {
 		t.Error("nonsense is a policy")
 	}
 }
+
+// A server that applies the effects of another one holds the same, with the same expiries, after every call.
+func TestMemory_effectsMakeAReplica(t *testing.T) {
+	master, replica := memory.NewServer(), memory.NewServer()
+	if err := master.SetPolicies(commands.SamplePolicies()); err != nil {
+		t.Fatal(err)
+	}
+	effects := map[string]int{}
+	var told [][]string
+	master.Replicate(func(words []string) { told = append(told, words) })
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 2))
+	now := funnel.Micros(1_800_000_000_000_000)
+	for i := range 50_000 {
+		now += funnel.Micros(r.Int64N(400_000)) / max(1, funnel.Micros(r.Int64N(1000)))
+		line := randomCall(r)
+		told = told[:0]
+		_, _ = master.Do(now, strings.Fields(line)...)
+		for _, words := range told {
+			effects[words[0]]++
+			if err := replica.Apply(words...); err != nil {
+				t.Fatalf("seed %d, call %d: %s: %v", seed, i, line, err)
+			}
+		}
+		for _, key := range append(master.Keys(), replica.Keys()...) {
+			if !master.SameAs(replica, key) {
+				a, at := master.State(key)
+				b, bt := replica.State(key)
+				t.Fatalf("seed %d, call %d: %s: %q: %q until %d, and %q until %d", seed, i, line, told, a, at, b, bt)
+			}
+		}
+	}
+	for _, name := range strings.Fields("HSET HDEL ZADD ZREM SET DEL PEXPIREAT") {
+		if effects[name] == 0 {
+			t.Errorf("no call had the effect %s: %v", name, effects)
+		}
+	}
+}
+
+// What is no effect of the module is refused.
+func TestMemory_applyRefuses(t *testing.T) {
+	s := memory.NewServer()
+	for _, line := range []string{"DEL", "INCR a", "HSET a x 1", "HSET a 0", "HSET a 0 x", "ZADD a x 1", "ZADD a 1", "SET a 1", "PEXPIREAT a"} {
+		_ = s.Apply("HSET", "a", "0", "1")
+		if err := s.Apply(strings.Fields(line)...); err == nil {
+			t.Errorf("%s is applied", line)
+		}
+	}
+}

@@ -6,7 +6,6 @@
 package memory
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -19,7 +18,8 @@ import (
 type Server struct {
 	keys     map[string]*value
 	policies *commands.Policies
-	sweepAt  int // drop expired keys when there are this many keys
+	sweepAt  int                  // drop expired keys when there are this many keys
+	effect   func(words []string) // gets what a server replicates; nil: nobody does
 }
 
 // leastSweep is how many keys are kept before the expired ones are looked for.
@@ -44,7 +44,14 @@ type cell struct {
 var (
 	mu      sync.Mutex
 	running *Server // the server whose call runs
+	record  commands.Call
 )
+
+// The room of the record. Nobody keeps a pointer into it, so one is enough for all calls.
+func init() {
+	record.Keys = make([]commands.Key, 0, commands.MaxClauses)
+	record.Clauses = make([]commands.Clause, 0, commands.MaxClauses)
+}
 
 // NewServer returns a server without keys and policies.
 func NewServer() *Server {
@@ -68,7 +75,7 @@ func (s *Server) Delete(key string) bool {
 	mu.Lock()
 	defer mu.Unlock()
 	_, found := s.keys[key]
-	delete(s.keys, key)
+	s.remove(key)
 	return found
 }
 
@@ -105,8 +112,9 @@ func (s *Server) Do(now funnel.Micros, words ...string) (any, error) {
 	defer mu.Unlock()
 	running, commands.TheHost = s, host{}
 	commands.UsePolicies(s.policies)
-	c := &commands.Call{Args: words[1:], Now: now,
-		Keys: make([]commands.Key, 0, commands.MaxClauses), Clauses: make([]commands.Clause, 0, commands.MaxClauses)}
+	c := &record
+	*c = commands.Call{Args: words[1:], Now: now, Keys: c.Keys[:0], Cells: c.Cells[:0], Clauses: c.Clauses[:0]}
+	defer func() { c.Args = nil }()
 	if code := s.run(row, c); code != commands.NoError {
 		if c.ErrWord > 0 {
 			return nil, Error(commands.AppendError(nil, code, c.Args[c.ErrWord-1]))
@@ -153,7 +161,8 @@ func (s *Server) run(row *commands.Command, c *commands.Call) commands.ErrorCode
 
 // load tells the call what a key holds.
 func (s *Server) load(c *commands.Call, k *commands.Key) {
-	k.Kind, k.ExpiresAt, k.FirstCell = commands.KindAbsent, -1, int32(len(c.Cells))
+	*k = commands.Key{Word: k.Word, Wants: k.Wants, Asked: k.Asked, Entries: k.Entries[:0], Kind: commands.KindAbsent,
+		ExpiresAt: -1, FirstCell: int32(len(c.Cells))}
 	v := s.alive(c.Args[k.Word], c.Now)
 	if v != nil {
 		k.Kind, k.Text = v.kind, v.text
@@ -182,43 +191,54 @@ func (s *Server) load(c *commands.Call, k *commands.Key) {
 // alive returns what a key holds, or nil. A key has expired when the time is past its expiry.
 func (s *Server) alive(key string, now funnel.Micros) *value {
 	v := s.keys[key]
-	if v != nil && v.expire != 0 && int64(now)/1000 > v.expire {
-		delete(s.keys, key)
+	if v != nil && v.expired(now) {
+		s.remove(key)
 		return nil
 	}
 	return v
 }
 
+func (v *value) expired(now funnel.Micros) bool { return v.expire != 0 && int64(now)/1000 > v.expire }
+
 // kinds says what a key holds that a handler changed.
 var kinds = [...]commands.Kind{commands.Hash: commands.KindHash, commands.Zset: commands.KindZset, commands.String: commands.KindString}
 
-// apply does to a key what the handler said.
+// apply does to a key what the handler said, and tells the effects in the order in which the module replicates them.
 func (s *Server) apply(c *commands.Call, k *commands.Key) {
-	name := strings.Clone(c.Args[k.Word])
 	if k.Becomes == commands.Unchanged {
 		return
 	}
+	name := strings.Clone(c.Args[k.Word])
 	v := s.keys[name]
-	if v == nil || v.kind != kinds[k.Becomes] {
-		delete(s.keys, name)
+	if v != nil && v.kind != kinds[k.Becomes] {
+		s.remove(name)
+		v = nil
+	}
+	if k.Becomes == commands.Absent {
+		return
+	}
+	if v == nil {
 		v = &value{kind: kinds[k.Becomes]}
 	}
+	expires := k.ExpireFrom != 0 && (v.expire < k.ExpireFrom || v.expire > k.ExpireTo)
+	if expires {
+		v.expire = k.ExpireTo
+	}
 	switch k.Becomes {
-	case commands.Absent:
-		return
 	case commands.Hash:
-		v.applyCells(c.Cells[k.FirstCell:][:k.Asked])
+		s.applyCells(name, v, c.Cells[k.FirstCell:][:k.Asked])
 	case commands.Zset:
-		v.applyEntries(c, k)
+		s.applyEntries(name, v, c, k)
 	case commands.String:
 		v.text = string(k.NewText[:k.NewLen])
+		s.tellString(name, v, expires)
 	}
 	if v.empty() {
 		delete(s.keys, name)
 		return
 	}
-	if k.ExpireFrom != 0 && (v.expire < k.ExpireFrom || v.expire > k.ExpireTo) {
-		v.expire = k.ExpireTo
+	if expires && k.Becomes != commands.String {
+		s.tellExpiry(name, v)
 	}
 	if len(s.keys) >= s.sweepAt {
 		s.sweep(c.Now)
@@ -229,10 +249,15 @@ func (s *Server) apply(c *commands.Call, k *commands.Key) {
 
 // sweep drops the keys that have expired.
 func (s *Server) sweep(now funnel.Micros) {
-	maps.DeleteFunc(s.keys, func(_ string, v *value) bool { return v.expire != 0 && int64(now)/1000 > v.expire })
+	for key, v := range s.keys {
+		if v.expired(now) {
+			s.remove(key)
+		}
+	}
 }
 
-func (v *value) applyCells(cells []commands.Cell) {
+func (s *Server) applyCells(name string, v *value, cells []commands.Cell) {
+	s.tellCells(name, cells)
 	for i := range cells {
 		from := &cells[i]
 		if len(v.cells) == i {
@@ -248,21 +273,30 @@ func (v *value) applyCells(cells []commands.Cell) {
 			}
 		}
 	}
+	v.trimCells()
+}
+
+// trimCells drops the cells at the end that have no fields.
+func (v *value) trimCells() {
 	for len(v.cells) > 0 && v.cells[len(v.cells)-1].found == 0 {
 		v.cells = v.cells[:len(v.cells)-1]
 	}
 }
 
-func (v *value) applyEntries(c *commands.Call, k *commands.Key) {
+func (s *Server) applyEntries(name string, v *value, c *commands.Call, k *commands.Key) {
 	if k.AddPrefix != 0 {
 		text := string(k.NewText[:k.NewLen])
 		if k.AddWord != 0 {
 			text = c.Args[k.AddWord]
 		}
-		member := string([]byte{byte(k.AddPrefix)}) + text
-		v.drop(member)
-		v.add(commands.Entry{Time: k.AddTime, Member: member})
+		e := commands.Entry{Time: k.AddTime, Member: string([]byte{byte(k.AddPrefix)}) + text}
+		if !slices.Contains(v.set, e) { // a lease that is renewed at the same instant changes nothing
+			v.drop(e.Member)
+			v.add(e)
+			s.tellAdded(name, e)
+		}
 	}
+	s.tellDropped(name, k.Entries)
 	for _, e := range k.Entries {
 		if e.Drop != 0 {
 			v.drop(e.Member)
