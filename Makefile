@@ -1,6 +1,6 @@
 # The logic is in build/*.sh. Make passes PORT=, IMAGE= and the like on; build/lib.sh and build/run.sh have the defaults.
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-all test-unit test-server test-docker test-examples test-monitoring test-failover lint bench bench-scaling bench-client pictures image package test-packages rename clean
+.PHONY: help build run test test-all test-unit test-server test-docker test-examples test-sim test-monitoring test-failover lint bench bench-scaling bench-client pictures image package test-packages rename clean
 
 help: ## show this list
 	@echo 'gothrottle: rate limiting inside Redis and Valkey. Targets:'
@@ -29,6 +29,9 @@ test-docker: ## the same tests against the Docker image (needs a Docker engine)
 
 test-examples: ## the examples of the Go client, also against a local server
 	@build/test-examples.sh
+
+test-sim: ## simulate a master, replicas and clients in one process (SEED=, STEPS=)
+	@build/test-sim.sh
 
 test-monitoring: ## what Prometheus and Grafana load, with real programs (needs Debian's prometheus and exporter)
 	@build/test-monitoring.sh

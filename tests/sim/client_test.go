@@ -1,0 +1,397 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"gothrottle/throttle"
+)
+
+// message is a request, and later its reply.
+type message struct {
+	limiter *limiter
+	words   []string
+	to      int    // the node
+	plain   *plain // who waits for the reply; nil: nobody, or a user
+	user    *user
+	cmd     redis.Cmder
+	back    chan error // of a user: ends its wait
+	orphan  bool       // nobody waits any more
+	giver   *user      // who gives units back
+
+	executed bool
+	decided  int64 // when it was decided, µs of true time
+	sent     int64
+	serial   int // how many calls of users began before it was sent
+	reply    []int64
+	err      error
+}
+
+var (
+	errLost     = errors.New("the reply is lost")
+	errReadOnly = errors.New("READONLY You can't write against a read only replica.")
+)
+
+// plain is a client that sends words and waits for the reply. If none comes, it may send them again.
+type plain struct {
+	id       int
+	retries  bool
+	believes int // the node that it takes for the master
+	waits    bool
+}
+
+func (p *plain) send(w *world) bool {
+	if p.waits {
+		return false
+	}
+	l := w.limiters[w.random.IntN(limiters)]
+	if l.budgeted { // of users only
+		return false
+	}
+	p.waits = true
+	w.put(&message{limiter: l, words: l.call(w.random), to: p.believes, plain: p})
+	return true
+}
+
+func (w *world) put(m *message) {
+	m.sent = w.now
+	w.wire = append(w.wire, m)
+	w.note("send", m.to, m.from(), m.words)
+}
+
+func (m *message) from() int {
+	switch {
+	case m.plain != nil:
+		return m.plain.id
+	case m.user != nil:
+		return 10 + m.user.id
+	}
+	return -1
+}
+
+// arrive lets a message arrive: a request at its node, or a reply at its client. Either may be lost.
+func (w *world) arrive() bool {
+	if len(w.wire) == 0 {
+		return false
+	}
+	i := w.random.IntN(len(w.wire))
+	m := w.wire[i]
+	lost := w.random.Int64N(60) < w.faulty
+	if lost && !m.executed && w.random.IntN(2) == 0 { // the client gives up, and the request arrives later
+		w.answer(m, nil, errLost)
+		m.orphan, m.plain, m.user = true, nil, nil
+		return true
+	}
+	if !m.executed && !lost {
+		m.executed = true
+		m.reply, m.err = w.execute(w.nodes[m.to], m)
+		if !m.orphan {
+			return true
+		}
+	}
+	w.wire[i] = w.wire[len(w.wire)-1]
+	w.wire = w.wire[:len(w.wire)-1]
+	if m.orphan {
+		return true
+	}
+	if lost {
+		m.err = errLost
+		w.failedTake(m)
+	}
+	w.answer(m, m.reply, m.err)
+	return true
+}
+
+// answer tells a client how its call ended.
+func (w *world) answer(m *message, reply []int64, err error) {
+	e := w.note("reply", m.to, m.from(), m.words)
+	e.reply, e.err = reply, err
+	if m.plain != nil {
+		m.plain.waits = false
+		if err != nil {
+			m.plain.believes = w.learns(m.plain.believes)
+			if m.plain.retries {
+				m.plain.waits = true
+				w.put(&message{limiter: m.limiter, words: m.words, to: m.plain.believes, plain: m.plain})
+			}
+		}
+		return
+	}
+	if m.user == nil {
+		return
+	}
+	if err != nil {
+		m.user.believes = w.learns(m.user.believes)
+	} else {
+		m.cmd.(interface{ SetVal([]int64) }).SetVal(reply)
+		m.user.ledger[m.limiter] += grantedTo(m)
+	}
+	u := m.user
+	u.open = slices.DeleteFunc(u.open, func(o *message) bool { return o == m })
+	m.back <- err
+	w.settle(m)
+}
+
+// learns returns the node that a client turns to after an error: mostly the master.
+func (w *world) learns(believes int) int {
+	if w.random.IntN(4) == 0 {
+		return w.random.IntN(len(w.nodes))
+	}
+	return w.master
+}
+
+// user is a client of package throttle.
+type user struct {
+	id       int
+	world    *world
+	client   *throttle.Client
+	believes int
+	open     []*message // what waits for a reply
+	started  time.Time
+	dead     bool
+	closing  bool
+	ledger   map[*limiter]int64 // units that were granted, less those that callers got or that were given back
+}
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+func (w *world) newUser(id int) *user {
+	u := &user{id: id, world: w, believes: w.master, started: time.Now(), ledger: map[*limiter]int64{}}
+	o := throttle.Options{Timeout: 1000 * time.Hour, DenyCache: w.denies, Budget: w.budget, Logger: quiet, Now: w.clockOf(u)}
+	c, err := throttle.New(u, o)
+	if err != nil {
+		panic(err)
+	}
+	u.client = c
+	return u
+}
+
+// Process sends a command of the user and waits for its reply. It runs in a goroutine of the user.
+func (u *user) Process(_ context.Context, cmd redis.Cmder) error {
+	w := u.world
+	words := wordsOf(cmd.Args())
+	m := &message{limiter: w.byKey[words[1]], words: words, user: u, cmd: cmd, back: make(chan error)}
+	w.mu.Lock()
+	if u.dead {
+		w.mu.Unlock()
+		cmd.SetErr(errLost)
+		return errLost
+	}
+	if u.closing && isGiveBack(words) {
+		// Nobody waits for these, so that the order in which they are sent does not matter.
+		m.user, m.giver, m.orphan = nil, u, true
+		w.arrived = append(w.arrived, m)
+		w.mu.Unlock()
+		cmd.(interface{ SetVal([]int64) }).SetVal([]int64{0, 1, 1, -1, 0, -1})
+		return nil
+	}
+	w.arrived = append(w.arrived, m)
+	w.mu.Unlock()
+	err := <-m.back
+	cmd.SetErr(err)
+	return err
+}
+
+// grantedTo returns how many units a user got by the reply to a message.
+func grantedTo(m *message) int64 {
+	a := parse(m.limiter.kind, m.words)
+	switch {
+	case a.sixth:
+		return m.reply[5]
+	case m.reply[0] == 0:
+		return a.n
+	}
+	return 0
+}
+
+func wordsOf(args []any) []string {
+	words := make([]string, len(args))
+	for i, arg := range args {
+		switch arg := arg.(type) {
+		case string:
+			words[i] = arg
+		case *string:
+			words[i] = *arg
+		case *int64:
+			words[i] = number(*arg)
+		default:
+			panic(fmt.Sprintf("a word of the type %T", arg))
+		}
+	}
+	return words
+}
+
+// isGiveBack reports whether a command of a user gives units back.
+func isGiveBack(words []string) bool {
+	return slices.ContainsFunc(words[3:], func(s string) bool { return s[0] == '-' })
+}
+
+// outcome is what a caller of Allow was told.
+type outcome struct {
+	user    *user
+	limiter *limiter
+	serial  int // how many calls began before
+	result  throttle.Result
+	err     error
+}
+
+// allow lets a caller ask for one unit, or a few callers at once.
+func (u *user) allow(w *world) bool {
+	l := w.limiters[w.random.IntN(limiters)]
+	if w.budget.Units > 0 {
+		l = w.limiters[w.random.IntN(limiters/2)]
+	}
+	if l.kind == leaseKind || l.mixed {
+		return false
+	}
+	w.note("allow", u.believes, 10+u.id, []string{l.key})
+	for range 1 + w.random.IntN(4) {
+		serial := w.serial
+		w.serial++
+		go func() {
+			r, err := u.client.Allow(context.Background(), l.key, l.value)
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if !u.dead {
+				w.results = append(w.results, outcome{u, l, serial, r, err})
+			}
+		}()
+		synctest.Wait() // else who comes first would not be up to the seed
+	}
+	w.settle(nil)
+	return true
+}
+
+// settle takes over what users have sent and were told, after the reply to a message if it is not nil.
+func (w *world) settle(after *message) {
+	synctest.Wait()
+	w.mu.Lock()
+	arrived, results := w.arrived, w.results
+	w.arrived, w.results = nil, nil
+	w.mu.Unlock()
+	if len(arrived) > 1 {
+		slices.SortFunc(arrived, func(a, b *message) int {
+			return cmp.Or(a.from()-b.from(), strings.Compare(strings.Join(a.words, " "), strings.Join(b.words, " ")))
+		})
+	}
+	for _, m := range arrived {
+		m.serial, m.sent = w.serial, w.now
+		if m.user != nil {
+			m.to = m.user.believes
+			m.user.open = append(m.user.open, m)
+		} else {
+			m.to = w.master
+		}
+		w.put(m)
+		w.giveBack(m)
+	}
+	for _, o := range results {
+		w.admitted(after, o)
+	}
+	w.checkSpent()
+}
+
+// admitted notes a unit that a caller was admitted. It counts when it was decided, or taken from a budget.
+func (w *world) admitted(after *message, o outcome) {
+	if o.err != nil && !errors.Is(o.err, throttle.ErrUnavailable) && !errors.Is(o.err, throttle.ErrClosed) {
+		w.fail("user %d: %s: %v", o.user.id, o.limiter.key, o.err)
+	}
+	if !o.result.Allowed {
+		return
+	}
+	if o.user.ledger[o.limiter]--; o.user.ledger[o.limiter] < 0 {
+		w.fail("%s: callers of user %d got more units than the user (%s)", o.limiter.key, o.user.id, o.result.Source)
+	}
+	if !o.limiter.budgeted {
+		return
+	}
+	at := w.now
+	if after != nil && after.limiter == o.limiter && after.user == o.user && o.serial < after.serial {
+		if at = after.decided; o.result.Source == throttle.FromBudget {
+			at = after.sent
+		}
+	}
+	o.limiter.spent.later(at, 1)
+}
+
+// checkSpent holds what callers were admitted against the bounds that the documentation of throttle.Budget states.
+func (w *world) checkSpent() {
+	for _, l := range w.limiters {
+		if len(l.spent.waiting) == 0 {
+			continue
+		}
+		upTo := w.now
+		for _, u := range w.users {
+			for _, m := range u.open {
+				if m.limiter == l {
+					upTo = min(upTo, m.sent)
+				}
+			}
+		}
+		if over := l.spent.settle(upTo, w.excess(l)); over > 0 {
+			w.fail("%s (%s): callers were admitted %d units more than the bound: %d beyond the limit, credit %d", l.key, l.value, over, w.excess(l), l.spent.credit)
+		}
+	}
+}
+
+// excess is the bound of what budgets admit beyond the limit.
+func (w *world) excess(l *limiter) int64 {
+	all := users * w.budget.Units
+	if w.budget.Clients > 0 {
+		return 0
+	}
+	if l.kind != rateKind {
+		return all
+	}
+	hold := (w.hold()*l.count + l.period*1000 - 1) / (l.period * 1000)
+	if w.closes {
+		hold += (users - 1) * w.budget.Units
+	}
+	return min(all, hold)
+}
+
+// crash ends a user as a killed process ends. What it sent may still arrive.
+func (w *world) crash(u *user) {
+	w.mu.Lock()
+	u.dead = true
+	w.mu.Unlock()
+	for _, m := range u.open {
+		m.orphan, m.user = true, nil
+		m.back <- errLost
+	}
+	u.open = nil
+	synctest.Wait()
+	w.mu.Lock()
+	w.arrived = nil
+	w.mu.Unlock()
+}
+
+// replaceUser lets a user crash or close, and puts a new one in its place.
+func (w *world) replaceUser(i int) bool {
+	u := w.users[i]
+	if w.closes && w.random.IntN(4) > 0 {
+		w.note("close", -1, 10+i)
+		w.seen.closes++
+		w.mu.Lock()
+		u.closing = true
+		w.mu.Unlock()
+		go u.client.Close()
+		w.settle(nil)
+	} else {
+		w.note("crash", -1, 10+i)
+		w.seen.crashes++
+	}
+	w.crash(u)
+	w.users[i] = w.newUser(i)
+	return true
+}

@@ -1,0 +1,168 @@
+package sim
+
+import (
+	"slices"
+
+	"gothrottle/commands/memory"
+	"gothrottle/funnel"
+)
+
+func newServer() *memory.Server { return memory.NewServer() }
+
+// execute runs a request at a node and holds the reply and the state against the oracle.
+func (w *world) execute(n *node, m *message) ([]int64, error) {
+	e := w.note("run", n.id, m.from(), m.words)
+	master := n.id == w.master
+	if !n.alive {
+		return nil, errLost
+	}
+	if !master && !n.deposed {
+		return nil, errReadOnly
+	}
+	l, now := m.limiter, w.told(n)
+	g := group{limiter: l, before: n.models[l.at].clone(l.kind)}
+	model := &n.models[l.at]
+	w.checkExpired(n, l, now)
+	w.effects = nil
+	a := parse(l.kind, m.words)
+	got, err := n.server.Do(now, m.words...)
+	want, length, granted, wrong := model.decide(l.kind, now, &a)
+	reply := integers(got)
+	m.decided = w.now
+	e.reply, e.err = reply, err
+	if (err != nil) != (wrong != nil) || err == nil && !slices.Equal(reply, want[:length]) {
+		w.fail("%q at %d: the reply is %v, %v; the oracle has %v, %v", m.words, now, reply, err, want[:length], wrong)
+		return reply, err
+	}
+	w.checkState(n, l, now)
+	g.granted, g.effects = granted, w.effects
+	if l.kind == leaseKind && !a.release && granted > 0 {
+		g.holder = a.ids[0]
+	}
+	w.count(m, &a, &g, reply, master)
+	if master && len(g.effects) > 0 {
+		w.publish(g)
+	}
+	return reply, err
+}
+
+func integers(reply any) (ints []int64) {
+	switch reply := reply.(type) {
+	case int64:
+		return []int64{reply}
+	case []any:
+		for _, n := range reply {
+			ints = append(ints, n.(int64))
+		}
+	}
+	return ints
+}
+
+// checkExpired makes sure that a key that has expired held nothing that is in use. The server forgets it now.
+func (w *world) checkExpired(n *node, l *limiter, now funnel.Micros) {
+	at := n.server.Expiry(l.key)
+	if at <= 0 || int64(now)/1000 <= at {
+		return
+	}
+	if m := &n.models[l.at]; !m.void(l.kind, now) {
+		w.fail("%s expired at node %d at %d ms while units are in use", l.key, n.id, at)
+	}
+	n.models[l.at] = newModel(l)
+	w.seen.expired++
+}
+
+// checkState makes sure that what is in use has a key, and each key an expiry that is not too early.
+func (w *world) checkState(n *node, l *limiter, now funnel.Micros) {
+	at := n.server.Expiry(l.key)
+	if at == 0 {
+		w.fail("%s has no expiry at node %d", l.key, n.id)
+	}
+	gone := now
+	if at > 0 {
+		gone = max(now, funnel.Micros(at+1)*1000)
+	}
+	if (at < 0 || w.random.IntN(8) == 0) && !n.models[l.at].void(l.kind, gone) {
+		w.fail("%s is in use at node %d when it expires at %d ms", l.key, n.id, at)
+	}
+}
+
+// count notes what was granted, and holds it against the bounds.
+func (w *world) count(m *message, a *ask, g *group, reply []int64, master bool) {
+	l := m.limiter
+	if l.kind == leaseKind {
+		w.slots(l, a, g, master)
+		return
+	}
+	if u := m.giver; u != nil && a.n < 0 {
+		if u.ledger[l] += a.n; u.ledger[l] < 0 {
+			w.fail("%s: user %d gives back %d units more than it has", l.key, u.id, -u.ledger[l])
+		}
+	}
+	if g.granted < 0 && reply[2] > reply[1] {
+		w.fail("%s: after a refund %d of %d units are left", l.key, reply[2], reply[1])
+	}
+	w.tally(a, g, reply)
+	if l.mixed {
+		return
+	}
+	if !master {
+		w.seen.lost += max(g.granted, 0)
+		l.spent.lose(w.now, g.granted, w.hold())
+		return
+	}
+	if over := l.charged.admit(w.now, g.granted, 0); over > 0 {
+		w.fail("%s: masters granted %d units too many in the last period, with a credit of %d", l.key, over, l.charged.credit)
+	}
+}
+
+// tally counts what happened, for the summary.
+func (w *world) tally(a *ask, g *group, reply []int64) {
+	switch {
+	case a.n < 0:
+		w.seen.refunds++
+	case reply[0] == 0:
+		w.seen.admitted++
+	default:
+		w.seen.denied++
+	}
+	for _, n := range reply {
+		w.digest = w.digest*1099511628211 ^ uint64(n)
+	}
+}
+
+// slots notes who holds slots, and makes sure that no more slots are held than there are.
+func (w *world) slots(l *limiter, a *ask, g *group, master bool) {
+	for _, id := range a.ids {
+		if a.release {
+			if master {
+				delete(l.holders, id)
+			}
+		} else if g.granted > 0 {
+			l.holders[id] = &holder{until: w.now + l.period*1000 - 2*w.skew, lost: !master}
+		}
+	}
+	held := int64(0)
+	for _, h := range l.holders {
+		if h.until > w.now && !h.lost {
+			held++
+		}
+	}
+	if held > l.limit {
+		w.fail("%s: %d holders of %d slots", l.key, held, l.limit)
+	}
+}
+
+// sweep lets a master delete what has expired.
+func (w *world) sweep(n *node) {
+	now := w.told(n)
+	w.note("sweep", n.id, -1)
+	for _, l := range w.limiters {
+		before := n.models[l.at]
+		w.checkExpired(n, l, now)
+		w.effects = nil
+		n.server.Expire(l.key, now)
+		if len(w.effects) > 0 {
+			w.publish(group{limiter: l, before: before, effects: w.effects})
+		}
+	}
+}

@@ -1,0 +1,294 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
+
+	"gothrottle/funnel"
+	"gothrottle/funnel/oracle"
+	"gothrottle/throttle"
+)
+
+type kind int
+
+const (
+	rateKind kind = iota
+	windowKind
+	quotaKind
+	leaseKind
+	kinds
+)
+
+// limiter is one key with its parameters, and what was admitted of it. Times are in milliseconds.
+type limiter struct {
+	at       int
+	key      string
+	kind     kind
+	limit    int64
+	count    int64
+	period   int64
+	words    []string // of its command, up to the quantity
+	options  []string
+	mixed    bool // callers use two rates, FORCE and RESERVE: only the oracle tells what is right
+	budgeted bool // the callers are clients with budgets
+	value    throttle.Limit
+	charged  meter // what masters granted
+	spent    meter // what callers were admitted, of a limiter with budgets
+	holders  map[string]*holder
+}
+
+// holder is somebody who was granted a slot.
+type holder struct {
+	until int64 // in µs of true time
+	lost  bool  // the grant or its renewal is not replicated
+}
+
+// newLimiter makes a limiter at random. Budgets need one of the kinds that users merge, and enough units.
+func newLimiter(r *rand.Rand, at int, c *config, budgeted bool) *limiter {
+	l := &limiter{at: at, kind: kind(r.IntN(int(kinds))), limit: 1 + r.Int64N(30), count: 1 + r.Int64N(200), period: 1000 * (1 + r.Int64N(3))}
+	if budgeted {
+		l.kind, l.limit, l.budgeted = kind(r.IntN(3)), 5+int64(users)*c.budget.Units+r.Int64N(20), true
+		if r.IntN(2) == 0 {
+			l.kind = rateKind
+		}
+	}
+	l.key = fmt.Sprintf("{s}%d", at)
+	millis := time.Duration(l.period) * time.Millisecond
+	text := func(n int64) string { return strconv.FormatInt(n, 10) }
+	switch l.kind {
+	case rateKind:
+		l.words = []string{"GO.THROTTLE", l.key, text(l.limit - 1), text(l.count), text(l.period)}
+		l.value = throttle.Per(l.count, millis).Burst(l.limit)
+		if l.mixed = !budgeted && r.IntN(4) == 0; !budgeted && !l.mixed && r.IntN(4) == 0 {
+			l.options = []string{"LOCKOUT", text(1 + r.Int64N(500))}
+		}
+	case windowKind:
+		l.words = []string{"GO.WINDOW", l.key, text(l.limit), text(l.period)}
+		l.value = throttle.Window(l.limit, millis)
+		if r.IntN(4) == 0 {
+			l.options, l.value = []string{"EXACT"}, l.value.Exact()
+		}
+	case quotaKind:
+		l.words = []string{"GO.QUOTA", l.key, text(l.limit), text(l.period)}
+		l.value = throttle.Quota(l.limit, millis)
+		if r.IntN(2) == 0 {
+			l.options, l.value = []string{"ALIGN", "7"}, l.value.Align(7*time.Millisecond)
+		}
+	case leaseKind:
+		l.limit = min(l.limit, 8)
+		l.words = []string{"GO.LEASE", l.key, text(l.limit), text(l.period)}
+		l.holders = map[string]*holder{}
+	}
+	l.charged, l.spent = newMeter(l, c.skew), newMeter(l, c.skew)
+	return l
+}
+
+// call makes the words of a call of one unit or more, or of a refund.
+func (l *limiter) call(r *rand.Rand) []string {
+	if l.kind == leaseKind {
+		id := "h" + strconv.Itoa(r.IntN(holders))
+		if r.IntN(4) == 0 {
+			return []string{"GO.RELEASE", l.key, id}
+		}
+		return append(slices.Clone(l.words), id, "MS")
+	}
+	n, mode := int64(1), ""
+	switch r.IntN(12) {
+	case 0:
+		n = -1 - r.Int64N(l.limit)
+	case 1:
+		n = 1 + r.Int64N(l.limit+1)
+	case 2:
+		n, mode = 1+r.Int64N(l.limit), "UPTO"
+	}
+	words := slices.Clone(l.words)
+	if l.mixed && r.IntN(5) == 0 {
+		words[3] = strconv.FormatInt(1+r.Int64N(100), 10)
+	}
+	words = append(words, strconv.FormatInt(n, 10))
+	switch {
+	case l.mixed && r.IntN(20) == 0:
+		words = append(words, "FORCE")
+	case l.mixed && r.IntN(10) == 0:
+		words = append(words, "RESERVE", strconv.Itoa(r.IntN(1000)))
+	case mode != "" && (len(l.options) == 0 || l.options[0] != "LOCKOUT"):
+		words = append(words, mode)
+		words = append(words, l.options...)
+	case n > 0 || len(l.options) == 0 || l.options[0] != "LOCKOUT":
+		words = append(words, l.options...)
+	}
+	return append(words, "MS")
+}
+
+// ask is what the words of a call mean.
+type ask struct {
+	release bool
+	ids     []string
+	limit   int64
+	n       int64
+	rate    funnel.ThrottleParams
+	window  funnel.WindowParams
+	quota   funnel.QuotaParams
+	lease   funnel.LeaseParams
+	sixth   bool
+}
+
+// parse reads the words of a call for a limiter of this kind. Times are in milliseconds: each call ends with MS.
+func parse(k kind, words []string) (a ask) {
+	number := func(i int) int64 {
+		n, err := strconv.ParseInt(words[i], 10, 64)
+		if err != nil {
+			panic(err)
+		}
+		return n
+	}
+	if words[0] == "GO.RELEASE" {
+		return ask{release: true, ids: words[2:]}
+	}
+	a.limit = number(2)
+	period := number(3)
+	at := 4
+	switch k {
+	case leaseKind:
+		a.ids, a.lease = words[4:5], funnel.LeaseParams{Limit: a.limit, TTL: micros(period)}
+		return a
+	case rateKind:
+		a.limit++
+		a.rate.Rate = funnel.Rate{Count: period, Period: micros(number(4)).Nanos()}
+		at = 5
+	}
+	a.n = number(at)
+	upTo, force := false, false
+	for at++; at < len(words)-1; at++ {
+		switch words[at] {
+		case "UPTO":
+			upTo, a.sixth = true, true
+		case "FORCE":
+			force = true
+		case "EXACT":
+			a.window.Exact = true
+		case "RESERVE":
+			at++
+			a.rate.Reserve, a.rate.MaxWait, a.sixth = true, micros(number(at)).Nanos(), true
+		case "LOCKOUT":
+			at++
+			a.rate.Lockout = micros(number(at)).Nanos()
+		case "ALIGN":
+			at++
+			a.quota.Align, a.quota.Offset = true, micros(number(at))
+		}
+	}
+	a.rate.Limit, a.rate.Quantity, a.rate.UpTo, a.rate.Force = a.limit, a.n, upTo, force
+	a.window.Limit, a.window.Period, a.window.Quantity, a.window.UpTo, a.window.Force = a.limit, micros(period), a.n, upTo, force
+	a.quota.Limit, a.quota.Period, a.quota.Quantity, a.quota.UpTo, a.quota.Force = a.limit, micros(period), a.n, upTo, force
+	return a
+}
+
+func micros(millis int64) funnel.Micros { return funnel.Micros(millis * 1000) }
+
+// model is the oracle of one limiter.
+type model struct {
+	rate   oracle.Throttle
+	window *oracle.Window
+	quota  oracle.Quota
+	lease  *oracle.Lease
+	period funnel.Micros
+}
+
+func newModel(l *limiter) model {
+	return model{window: new(oracle.Window), lease: new(oracle.Lease), period: micros(l.period)}
+}
+
+func (m model) clone(k kind) model {
+	switch k {
+	case rateKind:
+		m.rate = *m.rate.Clone()
+	case windowKind:
+		m.window = m.window.Clone()
+	case leaseKind:
+		m.lease = m.lease.Clone()
+	}
+	return m
+}
+
+// void reports whether nothing is in use at a time.
+func (m *model) void(k kind, now funnel.Micros) bool {
+	switch k {
+	case rateKind:
+		return m.rate.Void(now.Nanos())
+	case windowKind:
+		return m.window.Void(now, m.period)
+	case quotaKind:
+		return m.quota.Void(now)
+	}
+	return m.lease.Void(now)
+}
+
+var errTooMuch = errors.New("too much would be in use")
+
+// decide returns the reply that a call must get, and how many units it was granted.
+func (m *model) decide(k kind, now funnel.Micros, a *ask) (reply [6]int64, n int, granted int64, err error) {
+	var v funnel.Verdict
+	switch {
+	case a.release:
+		for _, id := range a.ids {
+			if m.lease.Release(now, id) {
+				reply[0]++
+			}
+		}
+		return reply, 1, 0, nil
+	case k == rateKind:
+		v = m.rate.Call(now.Nanos(), a.rate)
+	case k == windowKind:
+		v = m.window.Call(now, a.window)
+	case k == quotaKind:
+		v = m.quota.Call(now, a.quota)
+	default:
+		lease := m.lease.Call(now, a.ids[0], a.lease)
+		v, n = lease.Verdict, 6
+		if lease.Renewed {
+			reply[5] = 1
+		}
+		m.forgetLapsed(now)
+	}
+	if v.TooMuch {
+		return reply, 0, 0, errTooMuch
+	}
+	if v.Limited {
+		reply[0] = 1
+	}
+	reply[1], reply[2], reply[3], reply[4] = a.limit, v.Remaining, -1, millis(v.ResetAfter)
+	if v.RetryAfter > 0 {
+		reply[3] = millis(v.RetryAfter)
+	}
+	if n == 0 {
+		n = 5
+	}
+	if a.sixth {
+		n, reply[5] = 6, v.Granted
+		if a.rate.Reserve {
+			reply[5] = millis(v.Wait)
+			if v.Limited {
+				reply[5] = -1
+			}
+		}
+	}
+	return reply, n, v.Granted, nil
+}
+
+// forgetLapsed drops the slots that have lapsed, as every call of the server does. That makes a difference if the next
+// master's clock is behind.
+func (m *model) forgetLapsed(now funnel.Micros) {
+	held := m.lease.Held(now)
+	for i := range holders {
+		if id := "h" + strconv.Itoa(i); held[id] == 0 {
+			m.lease.Release(now, id)
+		}
+	}
+}
+
+func millis(t funnel.Nanos) int64 { return int64((t + funnel.Millisecond - 1) / funnel.Millisecond) }

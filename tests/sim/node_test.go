@@ -1,0 +1,173 @@
+package sim
+
+import (
+	"slices"
+
+	"gothrottle/commands/memory"
+	"gothrottle/funnel"
+)
+
+// node is one server. It is the master, a replica, a deposed master that still takes calls, or dead.
+type node struct {
+	id      int
+	server  *memory.Server
+	offset  int64 // µs: how far its wall clock is ahead of the true time
+	clock   funnel.Clock
+	applied int // how many groups of the log it has
+	alive   bool
+	deposed bool
+	models  []model // of a master, also of a deposed one: by limiter
+}
+
+// group is the effects of one call, which a replica gets together.
+type group struct {
+	limiter *limiter
+	effects [][]string
+	before  model  // before the call
+	granted int64  // units
+	holder  string // who was granted a slot
+}
+
+func (w *world) told(n *node) funnel.Micros {
+	return n.clock.Now(funnel.Micros(w.now+n.offset), func() funnel.Micros { return funnel.Micros(w.now) })
+}
+
+// end is the length of the log. The groups before first have been applied everywhere, and are gone.
+func (w *world) end() int { return w.first + len(w.log) }
+
+// listen makes the effects of a node go to w.effects.
+func (w *world) listen(n *node) {
+	n.server.Replicate(func(words []string) { w.effects = append(w.effects, words) })
+}
+
+// publish appends what the master did to the log.
+func (w *world) publish(g group) {
+	g.effects = w.corrupt(g.effects, g.limiter)
+	if len(g.effects) > 0 {
+		w.log = append(w.log, g)
+	}
+	w.nodes[w.master].applied = w.end()
+}
+
+// deliver applies the next group at a replica.
+func (w *world) deliver(n *node) bool {
+	if !n.alive || n.deposed || n.id == w.master || n.applied == w.end() {
+		return false
+	}
+	g := &w.log[n.applied-w.first]
+	w.note("apply", n.id, -1, g.effects...)
+	if !w.misdeliver(n) {
+		w.apply(n, g)
+		n.applied++
+	}
+	w.checkKey(n, g.limiter)
+	if n.applied == w.end() {
+		w.checkSame(n, g.limiter)
+	}
+	w.trim()
+	return true
+}
+
+func (w *world) apply(n *node, g *group) {
+	for _, words := range g.effects {
+		if err := n.server.Apply(words...); err != nil {
+			w.fail("node %d: %v", n.id, err)
+		}
+	}
+}
+
+// trim drops the groups that all nodes have.
+func (w *world) trim() {
+	if len(w.log) < 64 {
+		return
+	}
+	least := w.end()
+	for _, n := range w.nodes {
+		if n.alive && !n.deposed {
+			least = min(least, n.applied)
+		}
+	}
+	w.log = slices.Delete(w.log, 0, least-w.first)
+	w.first = least
+}
+
+// checkSame holds a replica that has applied everything against the master.
+func (w *world) checkSame(n *node, l *limiter) {
+	master := w.nodes[w.master]
+	if !master.server.SameAs(n.server, l.key) {
+		a, at := master.server.State(l.key)
+		b, bt := n.server.State(l.key)
+		w.fail("%s: the master holds %q until %d, replica %d has %q until %d", l.key, a, at, n.id, b, bt)
+	}
+}
+
+// checkKey makes sure that a key has an expiry.
+func (w *world) checkKey(n *node, l *limiter) {
+	if n.server.Expiry(l.key) == 0 {
+		w.fail("%s has no expiry at node %d", l.key, n.id)
+	}
+}
+
+// failover makes a replica the master, whatever it has applied. The old master is dead, or lives on.
+func (w *world) failover() bool {
+	old, next := w.nodes[w.master], w.pickReplica()
+	if next == nil {
+		return false
+	}
+	lives := w.random.IntN(2) == 0
+	w.note("failover", next.id, -1, []string{"behind by", number(int64(w.end() - next.applied)), "the old master lives", number(btoi(lives))})
+	w.promote(next)
+	next.models = slices.Clone(old.models)
+	for i := len(w.log) - 1; i >= next.applied-w.first; i-- {
+		g := &w.log[i]
+		next.models[g.limiter.at] = g.before
+		w.lose(g)
+	}
+	w.log = w.log[:next.applied-w.first]
+	for i := range next.models {
+		next.models[i] = next.models[i].clone(w.limiters[i].kind)
+	}
+	old.alive, old.deposed = lives, lives
+	w.master = next.id
+	w.seen.failovers++
+	w.listen(next)
+	for _, n := range w.nodes {
+		if n.alive && !n.deposed && n != next && n.applied > w.end() {
+			w.resync(n)
+		}
+	}
+	return true
+}
+
+func (w *world) pickReplica() *node {
+	for range 6 {
+		if n := w.nodes[w.random.IntN(len(w.nodes))]; n.alive && !n.deposed && n.id != w.master {
+			return n
+		}
+	}
+	return nil
+}
+
+// lose notes what the next master does not know of.
+func (w *world) lose(g *group) {
+	l := g.limiter
+	w.seen.lost += max(g.granted, 0)
+	l.charged.lose(w.now, g.granted, 0)
+	l.spent.lose(w.now, g.granted, w.hold())
+	if h := l.holders[g.holder]; h != nil {
+		h.lost = true
+	}
+}
+
+// resync gives a node all that the master has.
+func (w *world) resync(n *node) bool {
+	w.note("resync", n.id, -1)
+	w.seen.resyncs++
+	if !n.alive {
+		n.clock = funnel.Clock{}
+	}
+	n.alive, n.deposed = true, false
+	n.server, n.applied, n.models = w.nodes[w.master].server.Clone(), w.end(), nil
+	w.damageCopy(n)
+	return true
+}

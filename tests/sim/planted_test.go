@@ -1,0 +1,186 @@
+package sim
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"gothrottle/commands/memory"
+)
+
+// planted is a fault that is built into a world. Each hook that is not nil takes the place of what a right world does.
+type planted struct {
+	name    string
+	effects func(w *world, words [][]string) [][]string                   // what is replicated of a call
+	deliver func(w *world, n *node, next []group) (applied int, did bool) // what a replica does with the next groups
+	promote func(w *world, n *node)                                       // before a replica becomes the master
+	resync  func(w *world, n *node)                                       // after a full synchronisation
+	frozen  bool                                                          // the clocks of users stand still
+	giving  func(w *world, m *message)                                    // when a user gives back
+	lost    func(w *world, m *message)                                    // when the reply to a user is lost
+}
+
+// one reports whether a fault that strikes now and then does so now.
+func (w *world) one(in int) bool { return w.random.IntN(in) == 0 }
+
+func (w *world) corrupt(effects [][]string, l *limiter) [][]string {
+	if w.planted != nil && w.planted.effects != nil && w.one(10) {
+		return w.planted.effects(w, slices.Clone(effects))
+	}
+	return effects
+}
+
+func (w *world) misdeliver(n *node) bool {
+	if w.planted == nil || w.planted.deliver == nil || !w.one(10) {
+		return false
+	}
+	applied, did := w.planted.deliver(w, n, w.log[n.applied-w.first:])
+	n.applied += applied
+	return did
+}
+
+func (w *world) promote(n *node) {
+	if w.planted != nil && w.planted.promote != nil {
+		w.planted.promote(w, n)
+	}
+}
+
+func (w *world) damageCopy(n *node) {
+	if w.planted != nil && w.planted.resync != nil {
+		w.planted.resync(w, n)
+	}
+}
+
+func (w *world) clockOf(u *user) func() time.Time {
+	if w.planted != nil && w.planted.frozen {
+		return func() time.Time { return u.started }
+	}
+	return time.Now
+}
+
+func (w *world) giveBack(m *message) {
+	if w.planted != nil && w.planted.giving != nil && isGiveBack(m.words) {
+		w.planted.giving(w, m)
+	}
+}
+
+func (w *world) failedTake(m *message) {
+	if w.planted != nil && w.planted.lost != nil && m.user != nil && m.limiter.budgeted {
+		w.planted.lost(w, m)
+	}
+}
+
+// refund puts a refund of n units on the wire, which nobody waits for.
+func (w *world) refund(m *message, n int64) {
+	words := slices.Clone(m.words)
+	words[quantityAt(m.limiter)] = number(-n)
+	w.put(&message{limiter: m.limiter, words: words, to: w.master, orphan: true, giver: m.giver})
+}
+
+func quantityAt(l *limiter) int {
+	if l.kind == rateKind {
+		return 5
+	}
+	return 4
+}
+
+// drop returns the effects without those of this name.
+func drop(effects [][]string, name string) [][]string {
+	return slices.DeleteFunc(effects, func(words []string) bool { return words[0] == name })
+}
+
+// faults are the faults that the simulation must find.
+var faults = []planted{
+	{name: "effects: two effects of a call in the wrong order", effects: func(_ *world, effects [][]string) [][]string {
+		slices.Reverse(effects)
+		return effects
+	}},
+	{name: "effects: one effect is lost", effects: func(w *world, effects [][]string) [][]string {
+		i := w.random.IntN(len(effects))
+		return slices.Delete(effects, i, i+1)
+	}},
+	{name: "effects: an expiry is lost", effects: func(_ *world, effects [][]string) [][]string {
+		return drop(effects, "PEXPIREAT")
+	}},
+	{name: "effects: members that go are kept", effects: func(_ *world, effects [][]string) [][]string {
+		return drop(effects, "ZREM")
+	}},
+	{name: "effects: a deleted key is kept", effects: func(_ *world, effects [][]string) [][]string {
+		return drop(effects, "DEL")
+	}},
+	{name: "effects: a field is stale", effects: func(_ *world, effects [][]string) [][]string {
+		for i, words := range effects {
+			if words[0] == "HSET" && words[2] == "0" {
+				tat, _ := strconv.ParseInt(words[3], 10, 64)
+				effects[i] = append([]string{"HSET", words[1], "0", number(tat - 1)}, words[4:]...)
+			}
+		}
+		return effects
+	}},
+	{name: "effects: calls arrive in the wrong order", deliver: func(w *world, n *node, next []group) (int, bool) {
+		if len(next) < 2 {
+			return 0, false
+		}
+		w.apply(n, &next[1])
+		w.apply(n, &next[0])
+		return 2, true
+	}},
+	{name: "effects: a call arrives again, late", deliver: func(w *world, n *node, next []group) (int, bool) {
+		if len(next) < 2 {
+			return 0, false
+		}
+		w.apply(n, &next[0])
+		w.apply(n, &next[1])
+		w.apply(n, &next[0])
+		return 2, true
+	}},
+	{name: "effects: a replica decides by itself", effects: func(w *world, effects [][]string) [][]string {
+		for i, words := range effects {
+			if words[0] == "PEXPIREAT" {
+				at, _ := strconv.ParseInt(words[2], 10, 64)
+				effects[i] = []string{"PEXPIREAT", words[1], number(at + 1)}
+			}
+		}
+		return effects
+	}},
+	{name: "failover: half of a call is applied", promote: func(w *world, n *node) {
+		for i := n.applied; i < w.end(); i++ {
+			if g := &w.log[i-w.first]; len(g.effects) > 1 {
+				_ = n.server.Apply(g.effects[0]...)
+				return
+			}
+		}
+	}},
+	{name: "failover: the expiry is lost", promote: func(_ *world, n *node) {
+		for _, key := range n.server.Keys() {
+			_ = n.server.Apply("PEXPIREAT", key, "0")
+		}
+	}},
+	{name: "failover: the new master keeps its wrong clock", promote: func(w *world, n *node) {
+		n.offset = 500_000 + w.random.Int64N(1_000_000)
+	}},
+	{name: "failover: a replica says that it has more than it has", promote: func(w *world, n *node) {
+		n.applied = min(n.applied+1, w.end())
+	}},
+	{name: "failover: the state is lost", promote: func(_ *world, n *node) { n.server = memory.NewServer() }},
+	{name: "failover: a copy lacks a key", resync: func(_ *world, n *node) {
+		if keys := n.server.Keys(); len(keys) > 0 {
+			n.server.Delete(keys[0])
+		}
+	}},
+	{name: "budget: units are given back twice", giving: func(w *world, m *message) {
+		n, _ := strconv.ParseInt(m.words[quantityAt(m.limiter)], 10, 64)
+		w.refund(m, -n)
+	}},
+	{name: "budget: units are given back after a lost reply", lost: func(w *world, m *message) {
+		n, _ := strconv.ParseInt(m.words[quantityAt(m.limiter)], 10, 64)
+		w.refund(m, n)
+	}},
+	{name: "budget: units are spent after Hold", frozen: true},
+	{name: "budget: more is given back than was left", giving: func(w *world, m *message) {
+		at := quantityAt(m.limiter)
+		n, _ := strconv.ParseInt(m.words[at], 10, 64)
+		m.words = slices.Clone(m.words)
+		m.words[at] = number(n - 1)
+	}},
+}

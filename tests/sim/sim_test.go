@@ -1,0 +1,119 @@
+// Package sim simulates a master, its replicas and their clients in one process. The servers are those of package
+// commands/memory, which run the module's handlers. The clients are those of package throttle, and simpler ones. A seed
+// decides all that happens, so each run can be repeated.
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// stepsOfWorld is how many steps a world has. Then the next one begins, with other limiters and clients.
+const stepsOfWorld = 20_000
+
+// seedOf returns the seed and the number of the only world that is to run, -1 for all. They are in SEED, as "7" or "7/12".
+func seedOf(t *testing.T) (seed uint64, only int64) {
+	text, only := os.Getenv("SEED"), int64(-1)
+	if text == "" {
+		return rand.Uint64N(1_000_000_000), only
+	}
+	text, world, found := strings.Cut(text, "/")
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err == nil && found {
+		only, err = strconv.ParseInt(world, 10, 64)
+	}
+	if err != nil {
+		t.Fatalf("SEED is %q, and must be a number, or two with a slash between", os.Getenv("SEED"))
+	}
+	return seed, only
+}
+
+// stepsOf returns how many steps to make: STEPS, or a small number.
+func stepsOf(t *testing.T) int {
+	text := os.Getenv("STEPS")
+	if text == "" {
+		return 200_000
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// simulate runs one world and returns it.
+func simulate(t *testing.T, seed, index uint64, p *planted) (w *world) {
+	synctest.Test(t, func(*testing.T) {
+		w = newWorld(seed, index, p)
+		w.run(stepsOfWorld)
+	})
+	return w
+}
+
+// In no order of events is an invariant violated.
+func TestSim(t *testing.T) {
+	seed, only := seedOf(t)
+	fmt.Printf("simulation: SEED=%d\n", seed)
+	steps, all, began := 0, seen{}, time.Now()
+	for index := range uint64(max(stepsOf(t)/stepsOfWorld, 1)) {
+		if only >= 0 {
+			index = uint64(only)
+		}
+		w := simulate(t, seed, index, nil)
+		steps += w.step
+		all.add(w.seen)
+		if w.broken != "" {
+			t.Fatalf("SEED=%d/%d, step %d: %s", seed, index, w.step, w.report())
+		}
+		if only >= 0 {
+			break
+		}
+	}
+	took := time.Since(began)
+	fmt.Printf("simulation: %d steps in %.1f s: %.1f million a minute\n%+v\n", steps, took.Seconds(), float64(steps)/took.Minutes()/1e6, all)
+}
+
+// The same seed brings about the same events.
+func TestSim_repeats(t *testing.T) {
+	seed, _ := seedOf(t)
+	different := map[uint64]bool{}
+	for index := range uint64(5) {
+		a, b := simulate(t, seed, index, nil), simulate(t, seed, index, nil)
+		if a.digest != b.digest || a.seen != b.seen || a.now-trueTime == 0 {
+			t.Errorf("SEED=%d/%d: %d and %d: %+v, then %+v", seed, index, a.digest, b.digest, a.seen, b.seen)
+		}
+		different[a.digest] = true
+	}
+	if len(different) != 5 {
+		t.Errorf("SEED=%d: five worlds have %d digests", seed, len(different))
+	}
+}
+
+// mostSteps is within how many steps a planted fault must be found: those of half a minute.
+const mostSteps = 5_000_000
+
+// Each planted fault is found.
+func TestSim_findsPlantedFaults(t *testing.T) {
+	seed, _ := seedOf(t)
+	for i := range faults {
+		p := &faults[i]
+		t.Run(p.name, func(t *testing.T) {
+			steps := 0
+			for index := uint64(0); steps < mostSteps; index++ {
+				w := simulate(t, seed, index, p)
+				if steps += w.step; w.broken != "" {
+					what, _, _ := strings.Cut(w.broken, "\n")
+					t.Logf("found after %d steps: %s", steps, what)
+					return
+				}
+			}
+			t.Errorf("SEED=%d: not found in %d steps", seed, steps)
+		})
+	}
+}
