@@ -1,6 +1,6 @@
 # The logic is in build/*.sh. Make passes PORT=, IMAGE= and the like on; build/lib.sh and build/run.sh have the defaults.
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-all test-unit test-server test-docker test-examples test-sim test-monitoring test-failover lint bench bench-scaling bench-client pictures image package test-packages rename clean
+.PHONY: help build run test test-all test-unit test-server test-docker test-examples test-sim test-languages test-monitoring test-failover lint bench bench-scaling bench-client pictures image package test-packages rename clean
 
 help: ## show this list
 	@echo 'gothrottle: rate limiting inside Redis and Valkey. Targets:'
@@ -32,6 +32,8 @@ test-examples: ## the examples of the Go client, also against a local server
 
 test-sim: ## simulate a master, replicas and clients in one process (SEED=, STEPS=)
 	@build/test-sim.sh
+test-languages: ## the examples in other languages, against a local server (needs Debian's packages of them)
+	@build/test-languages.sh
 
 test-monitoring: ## what Prometheus and Grafana load, with real programs (needs Debian's prometheus and exporter)
 	@build/test-monitoring.sh

@@ -7,6 +7,7 @@ step test-deploy build/docker-engine.sh run build/test-deploy.sh
 step test-arm64 build/test-arm64.sh
 step test-examples build/test-examples.sh
 step test-sim build/test-sim.sh
+step test-languages build/test-languages.sh
 step test-monitoring build/test-monitoring.sh
 step test-failover build/test-failover.sh
 step test-packages build/test-packages.sh

@@ -1,0 +1,23 @@
+#!/bin/bash
+# The examples in other languages than Go, against a local server that is stopped and killed under them.
+# Arguments are passed on to the test: -run TestExamples/python runs some of them.
+. "$(dirname "$0")/lib.sh"
+need_go
+
+installed() { dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed; }
+
+# The release of Debian pins the versions of these packages.
+missing=()
+for package in python3-flask python3-redis; do
+  installed "$package" || missing+=("$package")
+done
+if [ ${#missing[@]} -gt 0 ]; then
+  can_install || die "these packages of Debian are needed: please install ${missing[*]}."
+  apt_install "${missing[@]}"
+fi
+
+build/module.sh
+server=$(build/server.sh) || die 'no server to test against: please install redis-server (7.0 or newer) or valkey-server.'
+# The examples wait for clocks, not for the processor: more of them can run at once than there are processors.
+GOTHROTTLE_MODULE=$PWD/build/out/gothrottle.so GOTHROTTLE_SERVER=$server \
+  go test -count=1 -parallel 6 -timeout 10m ./examples "$@"

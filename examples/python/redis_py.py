@@ -1,0 +1,39 @@
+"""Flask with redis-py: 5 requests per user and minute. Requests go on while the server is away (fail open).
+   ADDR=127.0.0.1:6379 PORT=8000 python3 redis_py.py"""
+import os, random, sys, time
+import redis
+from flask import Flask, request
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+host, port = os.environ["ADDR"].rsplit(":", 1)
+# No retries: a call that timed out may have taken its units, and sent again takes them twice.
+server = redis.Redis(host, int(port), socket_timeout=0.25, socket_connect_timeout=0.25, retry=Retry(NoBackoff(), 0))
+if server.execute_command("COMMAND INFO", "GO.THROTTLE")[0] is None:
+    sys.exit("the server does not know GO.THROTTLE: load the module gothrottle")
+app = Flask(__name__)
+
+def take(user, units=1):
+    """limited, limit, remaining, retry_after, reset_after: see docs/commands.md. Times are seconds."""
+    return server.execute_command("GO.THROTTLE", f"user:{user}", 4, 5, 60, units)
+
+def take_and_wait(user, units=1, tries=3):
+    """For jobs: waits as long as the server says, and up to a tenth longer, so that not all jobs come at once."""
+    while (reply := take(user, units))[3] > 0 and (tries := tries - 1):  # -1: admitted, or it never will be
+        time.sleep(reply[3] * random.uniform(1, 1.1))
+    return reply
+
+@app.route("/")
+@app.route("/wait")
+def hello():
+    try:
+        ask = take_and_wait if request.path == "/wait" else take
+        limited, limit, remaining, retry, reset = ask(request.args["user"], int(request.args.get("units", 1)))
+    except (redis.ConnectionError, redis.TimeoutError):
+        return "hello, not counted\n"  # fail closed: return "try again\n", 503
+    headers = {"RateLimit-Policy": f'"user";q={limit};w=60', "RateLimit": f'"user";r={remaining};t={max(retry, 0) or min(reset, 12)}'}
+    if retry > 0:
+        headers["Retry-After"] = str(retry)
+    return ("too many requests\n", 429, headers) if limited else ("hello\n", 200, headers)
+
+app.run("127.0.0.1", int(os.environ["PORT"]), threaded=True)
