@@ -8,7 +8,7 @@ installed() { dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null | grep -qx
 
 # The release of Debian pins the versions of these packages.
 missing=()
-for package in python3-flask python3-redis; do
+for package in python3-fastapi python3-flask python3-redis python3-uvicorn; do
   installed "$package" || missing+=("$package")
 done
 if [ ${#missing[@]} -gt 0 ]; then

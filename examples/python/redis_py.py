@@ -1,5 +1,4 @@
-"""Flask with redis-py: 5 requests per user and minute. Requests go on while the server is away (fail open).
-   ADDR=127.0.0.1:6379 PORT=8000 python3 redis_py.py"""
+"""Flask with redis-py: 5 requests per user and minute. Requests go on while the server is away (fail open)."""
 import os, random, sys, time
 import redis
 from flask import Flask, request
@@ -26,12 +25,13 @@ def take_and_wait(user, units=1, tries=3):
 @app.route("/")
 @app.route("/wait")
 def hello():
+    ask = take_and_wait if request.path == "/wait" else take
     try:
-        ask = take_and_wait if request.path == "/wait" else take
         limited, limit, remaining, retry, reset = ask(request.args["user"], int(request.args.get("units", 1)))
     except (redis.ConnectionError, redis.TimeoutError):
         return "hello, not counted\n"  # fail closed: return "try again\n", 503
-    headers = {"RateLimit-Policy": f'"user";q={limit};w=60', "RateLimit": f'"user";r={remaining};t={max(retry, 0) or min(reset, 12)}'}
+    more = retry if retry > 0 else min(reset, 12)  # seconds until there is more: a unit drains in 12
+    headers = {"RateLimit-Policy": f'"user";q={limit};w=60', "RateLimit": f'"user";r={remaining};t={more}'}
     if retry > 0:
         headers["Retry-After"] = str(retry)
     return ("too many requests\n", 429, headers) if limited else ("hello\n", 200, headers)
