@@ -6,14 +6,24 @@ need_go
 
 installed() { dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed; }
 
-# The release of Debian pins the versions of these packages.
+# The release of Debian pins the versions of these packages. Any npm will do.
 missing=()
+have npm || missing+=(nodejs npm)
 for package in python3-fastapi python3-flask python3-redis python3-uvicorn; do
   installed "$package" || missing+=("$package")
 done
 if [ ${#missing[@]} -gt 0 ]; then
   can_install || die "these packages of Debian are needed: please install ${missing[*]}."
   apt_install "${missing[@]}"
+fi
+
+# The packages of Node, and Node itself, are those of package-lock.json. They are not installed in the tree of sources.
+node=build/out/node
+mkdir -p $node
+cp examples/node/*.js* examples/node/.npmrc $node/
+if ! cmp -s $node/package-lock.json $node/node_modules/installed; then
+  npm --prefix $node ci --no-audit --no-fund --loglevel=error
+  cp $node/package-lock.json $node/node_modules/installed
 fi
 
 build/module.sh

@@ -2,6 +2,7 @@ package examples
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"net"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -68,7 +70,8 @@ func (s *server) connect() {
 	s.t.Helper()
 	_ = s.rdb.Close()
 	s.rdb = redis.NewClient(&redis.Options{Addr: s.addr, MaxRetries: -1})
-	require.Eventually(s.t, func() bool { return s.rdb.Ping(context.Background()).Err() == nil }, time.Minute, 10*time.Millisecond)
+	answers := func() bool { return s.rdb.Ping(context.Background()).Err() == nil }
+	require.Eventually(s.t, answers, time.Minute, 10*time.Millisecond)
 }
 
 func (s *server) stop() { require.NoError(s.t, s.cmd.Process.Signal(syscall.SIGSTOP)) }
@@ -119,7 +122,7 @@ type answer struct {
 
 // prepare returns the example's process, which has not started.
 func (e example) prepare(ctx context.Context, addr, port string, args ...string) (*exec.Cmd, *bytes.Buffer) {
-	words := append(append(append([]string{}, e.runner...), e.file), args...)
+	words := slices.Concat(e.runner, []string{cmp.Or(e.built, e.file)}, args)
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	cmd.Env = append(os.Environ(), "ADDR="+addr, "PORT="+port)
 	said := new(bytes.Buffer)
@@ -196,7 +199,8 @@ func (p *program) wait(user string, units int) answer {
 func (p *program) get(limit time.Duration, path string, query url.Values) answer {
 	ctx, cancel := context.WithTimeout(p.t.Context(), limit)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:"+p.port+path+"?"+query.Encode(), nil)
+	address := "http://127.0.0.1:" + p.port + path + "?" + query.Encode()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if !assert.NoError(p.t, err) {
 		return answer{}
 	}

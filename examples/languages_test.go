@@ -8,12 +8,12 @@
 // missing, the service exits with a status above 0 and a message that names GO.THROTTLE.
 //
 // A command takes ADDR from the environment, and NAME and the units (1 if not given) as arguments. It prints "admitted"
-// and exits with 0, or prints "denied RETRY_AFTER" and exits with 1. If there is no decision, or if the module is missing
-// (then the message names GO.THROTTLE), it exits with 2.
+// and exits with 0, or prints "denied RETRY_AFTER" and exits with 1. If there is no decision, it exits with 2, also if the
+// module is missing; then a message names GO.THROTTLE. To fail open is to print "admitted" while the server is away.
 //
 // Both kinds have a time limit far below patience, send a call once, and have a policy for a server that is away. Both
 // have a helper that waits as long as retry_after says: GET /wait?user=NAME&units=N, or WAIT=1 in the environment of a
-// command. The helper sends once more after the wait, and never waits on -1.
+// command. The helper sends again after the wait, three times at most, and never waits on -1.
 package examples
 
 import (
@@ -35,10 +35,11 @@ const (
 
 // example is one row of the table.
 type example struct {
-	file    string   // the last word of the command line
-	runner  []string // what comes before the file
+	file    string
+	runner  []string // the first words of the command line
+	built   string   // the last word of the command line, if that is not the file itself
 	away    int      // the policy: open or closed
-	command bool     // a command, not a service
+	command bool     // a command, not a service; away is closed if it exits with 2 while the server is away
 	adapter bool     // a store of a framework: the framework names the key, sets the headers, and does not wait
 	calls   int      // calls to the server per request; 1 if 0
 }
@@ -46,7 +47,13 @@ type example struct {
 var table = []example{
 	{file: "python/redis_py.py", runner: []string{"/usr/bin/python3"}, away: open},
 	{file: "python/redis_py_asyncio.py", runner: []string{"/usr/bin/python3"}, away: closed},
+	{file: "node/node_redis.js", runner: node, built: "../build/out/node/node_redis.js", away: open},
+	{file: "node/ioredis.js", runner: node, built: "../build/out/node/ioredis.js", away: closed},
 }
+
+// node is the program that package-lock.json pins. The packages are beside it, and a copy of the examples, because a
+// program finds packages in its own folder.
+var node = []string{"../build/out/node/node_modules/.bin/node"}
 
 // patience is how long a request may take: far above the time limits of the examples, below the time after which
 // clients without limits give up.
@@ -103,7 +110,7 @@ func (e example) waits(t *testing.T, s *server, p *program) {
 	s.do("GO.THROTTLE", "user:cleo", 4, 5, 60, 5)
 	before := s.calls()
 	require.Equal(t, http.StatusOK, p.wait("cleo", 1).status)
-	require.LessOrEqual(t, s.calls()-before, 3, "calls of a request that waits") // 3: a wait can end early by the server's clock
+	require.LessOrEqual(t, s.calls()-before, 3, "calls of a request that waits") // the clocks of a wait may differ
 	before = s.calls()
 	never := p.wait("dan", 6)
 	require.Equal(t, http.StatusTooManyRequests, never.status)
