@@ -9,7 +9,9 @@ installed() { dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null | grep -qx
 # The release of Debian pins the versions of these packages. Any npm will do.
 missing=()
 have npm || missing+=(nodejs npm)
-for package in python3-fastapi python3-flask python3-redis python3-uvicorn; do
+for package in default-jdk-headless gcc libc6-dev libhiredis-dev php-cli php-predis php-redis redis-tools \
+  ruby ruby-connection-pool ruby-redis ruby-webrick \
+  python3-fastapi python3-flask python3-redis python3-uvicorn; do
   installed "$package" || missing+=("$package")
 done
 if [ ${#missing[@]} -gt 0 ]; then
@@ -25,6 +27,10 @@ if ! cmp -s $node/package-lock.json $node/node_modules/installed; then
   npm --prefix $node ci --no-audit --no-fund --loglevel=error
   cp $node/package-lock.json $node/node_modules/installed
 fi
+
+mkdir -p build/out/languages
+cc -Wall -Wextra -Werror -o build/out/languages/hiredis examples/c/hiredis.c -lhiredis
+javac -d build/out/languages examples/java/*.java
 
 build/module.sh
 server=$(build/server.sh) || die 'no server to test against: please install redis-server (7.0 or newer) or valkey-server.'

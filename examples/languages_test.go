@@ -45,6 +45,12 @@ type example struct {
 }
 
 var table = []example{
+	{file: "c/hiredis.c", built: "../build/out/languages/hiredis", away: closed, command: true},
+	{file: "java/Limit.java", built: "Limit", runner: []string{"java", "-cp", "../build/out/languages"}, away: open},
+	{file: "php/phpredis.php", runner: []string{"php"}, away: open},
+	{file: "php/predis.php", runner: []string{"php"}, away: closed},
+	{file: "ruby/redis_rb.rb", runner: []string{"ruby"}, away: open},
+	{file: "shell/limit.sh", runner: []string{"bash"}, away: open, command: true},
 	{file: "python/redis_py.py", runner: []string{"/usr/bin/python3"}, away: open},
 	{file: "python/redis_py_asyncio.py", runner: []string{"/usr/bin/python3"}, away: closed},
 	{file: "node/node_redis.js", runner: node, built: "../build/out/node/node_redis.js", away: open},

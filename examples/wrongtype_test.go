@@ -1,0 +1,28 @@
+package examples
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A key of another type is an error that the policy for a server that is away does not hide.
+func TestExamples_wrongType(t *testing.T) {
+	for _, e := range table {
+		if e.adapter {
+			continue // its framework decides what an error is
+		}
+		t.Run(e.file, func(t *testing.T) {
+			t.Parallel()
+			s := startServer(t, moduleArgs...)
+			p := e.start(t, s.addr)
+			s.do("LPUSH", "user:eve", "x")
+			want := http.StatusInternalServerError
+			if e.command {
+				want = http.StatusServiceUnavailable // the exit status 2
+			}
+			require.Equal(t, want, p.ask("eve").status)
+		})
+	}
+}
