@@ -21,7 +21,7 @@ func TestScript_testServerTestsTheBuiltModule(t *testing.T) {
 	s.write("build/server.sh", "#!/bin/sh\necho some-server\n")
 	calls, out, ok := s.run("build/test-server.sh")
 	want := []string{"module.sh", "some-server --version",
-		"go test -count=1 -timeout 15m ./tests/...", "GOTHROTTLE_MODULE=build/out/gothrottle.so", "GOTHROTTLE_SERVER=some-server",
+		"go test -count=1 -timeout 15m ./tests", "GOTHROTTLE_MODULE=build/out/gothrottle.so", "GOTHROTTLE_SERVER=some-server",
 		"go test -count=1 -timeout 5m -run Server_ ./throttle", "GOTHROTTLE_MODULE=build/out/gothrottle.so", "GOTHROTTLE_SERVER=some-server",
 		"go test -count=1 -timeout 5m -run ^TestGoGet$ ./module", "GOTHROTTLE_MODULE=build/out/gothrottle.so", "GOTHROTTLE_SERVER=some-server"}
 	if !ok || !slices.Equal(calls, want) {
@@ -85,7 +85,7 @@ func TestScript_testDockerTestsTheBuiltImage(t *testing.T) {
 	s := copyScripts(t, []string{"build/test-docker.sh"}, []string{"build/image.sh", "docker"})
 	s.write("bin/go", goWithSettings)
 	s.write("go.mod", "go 1.26.0\n")
-	tests := []string{"go test -count=1 -timeout 15m ./tests/...", "GOTHROTTLE_BASE_IMAGE=base", "GOTHROTTLE_DOCKER_CLI=docker", "GOTHROTTLE_IMAGE=ours"}
+	tests := []string{"go test -count=1 -timeout 15m ./tests", "GOTHROTTLE_BASE_IMAGE=base", "GOTHROTTLE_DOCKER_CLI=docker", "GOTHROTTLE_IMAGE=ours"}
 	for _, absent := range []bool{false, true} {
 		want := []string{"go version", "image.sh", "docker image inspect base"}
 		if absent {
