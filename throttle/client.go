@@ -81,6 +81,7 @@ type Event struct {
 type Client struct {
 	rdb     Processor
 	o       Options
+	cold    cold
 	lanes   []*lane
 	laneOf  func(key string) int
 	shards  [shardCount]shard
@@ -109,6 +110,7 @@ func New(rdb Processor, o Options) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{rdb: rdb, o: o, seed: maphash.MakeSeed(), base: time.Now(), leases: map[*Lease]bool{}}
+	c.cold.init(rdb)
 	c.makeLanes()
 	for i := range c.shards {
 		c.shards[i].entries = map[entryKey]*entry{}
@@ -169,7 +171,7 @@ func honoursContexts(rdb Processor) (honours, known bool) {
 func (c *Client) Check(ctx context.Context) error {
 	limited := c.limit(ctx)
 	cmd := newGeneralCall(&limited, []any{"COMMAND", "INFO", "GO.THROTTLE"})
-	err := classify(ctx, c.rdb.Process(&limited, cmd))
+	err := classify(ctx, c.process(&limited, cmd))
 	if rows, _ := cmd.Val().([]any); err == nil && (len(rows) == 0 || rows[0] == nil) {
 		return ErrNoModule
 	}
@@ -193,6 +195,7 @@ func (c *Client) Close() error {
 		l.closed = true
 		l.mu.Unlock()
 	}
+	c.cold.close()
 	c.running.Wait()
 	return err
 }

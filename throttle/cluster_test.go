@@ -33,3 +33,25 @@ func TestCluster_looksForTheNewMaster(t *testing.T) {
 		return err == nil && r.Allowed
 	}, 20*time.Second, 10*time.Millisecond, "a call reaches the new master")
 }
+
+// The first call ends at its time limit, and so does Check, although a cluster client that has had no reply yet looks at no
+// context: here it would take 3 s.
+func TestCluster_firstCallsEndInTime(t *testing.T) {
+	silent := newSwallower(t).Addr().String()
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{
+		ContextTimeoutEnabled: true, ReadTimeout: 3 * time.Second,
+		ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+			return []redis.ClusterSlot{{Start: 0, End: 16383, Nodes: []redis.ClusterNode{{Addr: silent}}}}, nil
+		},
+	})
+	t.Cleanup(func() { _ = rdb.Close() })
+	for name, ask := range map[string]func(*throttle.Client) error{
+		"Allow": func(c *throttle.Client) error { _, err := c.Allow(background, "a", throttle.PerHour(1)); return err },
+		"Check": func(c *throttle.Client) error { return c.Check(background) },
+	} {
+		c := newReal(t, rdb, throttle.Options{})
+		began := time.Now()
+		require.ErrorIs(t, ask(c), throttle.ErrUnavailable, name)
+		require.Less(t, time.Since(began), 2*time.Second, name)
+	}
+}

@@ -82,7 +82,7 @@ func (l *lane) send(ctx *within, c *Client, cmd redis.Cmder) error {
 		l.underWay++
 		l.mu.Unlock()
 		defer l.next(c)
-		return c.rdb.Process(ctx, cmd)
+		return c.process(ctx, cmd)
 	}
 	if l.closed {
 		l.mu.Unlock()
@@ -166,7 +166,7 @@ func (c *Client) sendAll(ctx context.Context, cmds []redis.Cmder) {
 	p, ok := c.rdb.(interface{ Pipeline() redis.Pipeliner })
 	if !ok || len(cmds) == 1 {
 		for _, cmd := range cmds {
-			if err := c.rdb.Process(ctx, cmd); err != nil {
+			if err := c.process(ctx, cmd); err != nil {
 				cmd.SetErr(err)
 			}
 		}

@@ -1,0 +1,74 @@
+package throttle
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// cold is a cluster client of go-redis that has not had a reply yet. Before its first command such a client asks for the
+// commands of the server, takes up to 5 s for that, and looks at no context. So its first commands run in a goroutine
+// that may outlast them, one at a time.
+type cold struct {
+	turn   chan struct{} // has one element while a command runs; nil for clients that are never cold
+	warm   atomic.Bool
+	mu     sync.Mutex
+	closed bool
+}
+
+func (c *cold) init(rdb Processor) {
+	if _, cluster := rdb.(*redis.ClusterClient); cluster {
+		c.turn = make(chan struct{}, 1)
+	}
+}
+
+// begin counts a goroutine that Close waits for, unless the client is closed.
+func (c *cold) begin(running *sync.WaitGroup) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return ErrClosed
+	}
+	running.Add(1)
+	return nil
+}
+
+func (c *cold) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+}
+
+// process sends a command and returns when its context ends, even if go-redis does not.
+func (c *Client) process(ctx context.Context, cmd redis.Cmder) error {
+	if c.cold.turn == nil || c.cold.warm.Load() {
+		return c.rdb.Process(ctx, cmd)
+	}
+	select {
+	case c.cold.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	replied := make(chan error, 1)
+	if err := c.cold.begin(&c.running); err != nil {
+		<-c.cold.turn
+		return err
+	}
+	go func() {
+		defer c.running.Done()
+		defer func() { <-c.cold.turn }()
+		err := c.rdb.Process(ctx, cmd)
+		if err == nil {
+			c.cold.warm.Store(true)
+		}
+		replied <- err
+	}()
+	select {
+	case err := <-replied:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
