@@ -61,15 +61,20 @@ void shim_log(const char *level, const char *text) {
 #define GO_TIMER_SLACK_NS 10000000ul
 static unsigned long timer_slack_ns; /* of the server's main thread; 0: nothing to put back */
 
+/* prctl passes five arguments on to the kernel, so none of them is left out. */
+static void set_timer_slack(unsigned long ns) {
+    prctl(PR_SET_TIMERSLACK, ns, 0ul, 0ul, 0ul);
+}
+
 __attribute__((constructor(101))) static void before_go(void) {
     long slack = syscall(SYS_prctl, PR_GET_TIMERSLACK); /* prctl() would cut it to an int */
     if (slack <= 0 || (unsigned long)slack >= GO_TIMER_SLACK_NS) return;
     timer_slack_ns = (unsigned long)slack;
-    prctl(PR_SET_TIMERSLACK, GO_TIMER_SLACK_NS);
+    set_timer_slack(GO_TIMER_SLACK_NS);
 }
 
 static void restore_timer_slack(void) {
-    if (timer_slack_ns > 0) prctl(PR_SET_TIMERSLACK, timer_slack_ns);
+    if (timer_slack_ns > 0) set_timer_slack(timer_slack_ns);
 }
 
 /* By how much the module's clock is ahead of the server's: the time that funnel.Clock would tell

@@ -154,14 +154,17 @@ func freePort(t testing.TB) string {
 
 // buildPanicking builds the module with one more command, GO.PANIC. Its handler calls panic,
 // or dereferences nil if the argument says so.
-func buildPanicking(t *testing.T) string {
+func buildPanicking(t *testing.T) string { return buildModule(t, "-tags", "gothrottle_panic") }
+
+// buildModule builds the module with further arguments of go build, and returns the file.
+func buildModule(t *testing.T, args ...string) string {
 	t.Helper()
 	if env.image != "" {
-		t.Skip("the image has no module with GO.PANIC; the run with local servers has this test")
+		t.Skip("the image has the released module only; the run with local servers has this test")
 	}
 	module := filepath.Join(t.TempDir(), "gothrottle.so")
-	build := exec.Command("go", "build", "-buildmode=c-shared", "-buildvcs=false",
-		"-tags", "gothrottle_panic", "-o", module, "gothrottle/module")
+	build := exec.Command("go", append(append([]string{"build", "-buildmode=c-shared", "-buildvcs=false", "-o", module}, args...),
+		"gothrottle/module")...)
 	build.Env = append(os.Environ(), "CGO_ENABLED=1", "GOARCH="+env.goarch, "CC="+env.cc)
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
