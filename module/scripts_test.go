@@ -111,10 +111,11 @@ func TestScript_testRunsEveryPart(t *testing.T) {
 // with the race checker and the address checker.
 func TestScript_testUnitUsesTheCheckers(t *testing.T) {
 	s := copyScripts(t, []string{"build/test-unit.sh"}, []string{"go"})
-	s.write("bin/go", writesDown+"[ \"$1\" != version ] || echo go version go1.99.0 linux/amd64\n")
+	s.write("bin/go", writesDown+"[ \"$1\" != version ] || echo go version go1.99.0 linux/amd64\n"+
+		"[ -z \"${CGO_CFLAGS-}\" ] || echo \"$CGO_CFLAGS $CGO_LDFLAGS\" >>\"$CALLS\"\n")
 	s.write("bin/compiler", "#!/bin/sh\ncat >/dev/null\n")
 	s.write("go.mod", "go 1.26.0\n")
-	calls, out, ok := s.run("build/test-unit.sh", "CC=compiler")
+	calls, out, ok := s.run("build/test-unit.sh", "CC=compiler", "CGO_CFLAGS=", "CGO_LDFLAGS=")
 	if !ok {
 		t.Fatalf("%q, %s", calls, out)
 	}
@@ -126,6 +127,7 @@ func TestScript_testUnitUsesTheCheckers(t *testing.T) {
 		"go cgo=1 test -count=1 -race ./funnel/... ./commands/... ./cgo/...",
 		"go cgo=1 test -count=1 -race -short ./throttle/...",
 		"go cgo=1 test -count=1 -asan ./cgo/...",
+		"-g -O2 -fsanitize=undefined -fno-sanitize-recover=all -fsanitize=undefined",
 		"go cgo=1 -C bench test -count=1 ./...",
 	} {
 		if !slices.Contains(calls, want) {
