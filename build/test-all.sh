@@ -10,5 +10,6 @@ step test-sim build/test-sim.sh
 step test-languages build/test-languages.sh
 step test-monitoring build/test-monitoring.sh
 step test-failover build/test-failover.sh
+step test-memory build/test-memory.sh
 step test-packages build/test-packages.sh
 echo 'make test-all: passed'

@@ -79,6 +79,30 @@ func TestScript_testMonitoringTestsTheBuiltModule(t *testing.T) {
 	}
 }
 
+// make test-memory tests the built module. LONG=1 makes the run long, and each part can be set by itself.
+func TestScript_testMemoryIsShortUnlessAsked(t *testing.T) {
+	s := copyScripts(t, []string{"build/test-memory.sh"}, []string{"build/module.sh", "some-server", "valgrind"})
+	s.write("bin/go", goWithSettings+"[ \"$1\" != test ] || echo \"${MINUTES-} ${FORKS-} ${PIPELINES-} ${VALGRIND_CALLS-}\" >>\"$CALLS\"\n")
+	s.write("bin/id", "#!/bin/sh\necho 1000\n") // may install nothing
+	s.write("build/server.sh", "#!/bin/sh\necho some-server\n")
+	s.write("go.mod", "go 1.26.0\n")
+	empty := []string{"LONG=", "MINUTES=", "FORKS=", "PIPELINES=", "VALGRIND_CALLS="}
+	for _, c := range []struct{ set, timeout, sizes string }{
+		{"LONG=", "15m", ""}, {"LONG=1", "135m", "60 200 100 50000"}, {"MINUTES=3", "21m", "3"},
+	} {
+		want := []string{"go version", "module.sh", "some-server --version", "go test -count=1 -v -timeout " + c.timeout + " -run ^TestMemory_ ./tests",
+			"GOTHROTTLE_MEMORY=1", "GOTHROTTLE_MODULE=build/out/gothrottle.so", "GOTHROTTLE_SERVER=some-server", c.sizes}
+		if calls, out, ok := s.run("build/test-memory.sh", append(empty, c.set)...); !ok || !slices.Equal(calls, want) {
+			t.Errorf("%s: %t, %q, %s", c.set, ok, calls, out)
+		}
+	}
+	text, _ := os.ReadFile(s.path("build/test-memory.sh"))
+	s.write("build/test-memory.sh", strings.ReplaceAll(string(text), "have valgrind", "have absent"))
+	if calls, out, ok := s.run("build/test-memory.sh"); ok || len(calls) > 1 || !strings.Contains(out, "valgrind is needed") {
+		t.Errorf("without valgrind: %q, %s", calls, out)
+	}
+}
+
 // make test-docker builds the image and tests just this image. It pulls the server image only if the
 // server image is absent.
 func TestScript_testDockerTestsTheBuiltImage(t *testing.T) {

@@ -34,8 +34,13 @@ func (s *server) wireFor(t testing.TB) *wire {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.addr)
 	require.NoError(t, err)
+	return newWire(t, conn, 1<<16)
+}
+
+// newWire reads through a buffer of this many bytes. The end of t closes the connection.
+func newWire(t testing.TB, conn net.Conn, buffer int) *wire {
 	t.Cleanup(func() { conn.Close() })
-	return &wire{t: t, conn: conn, in: bufio.NewReaderSize(conn, 1<<16)}
+	return &wire{t: t, conn: conn, in: bufio.NewReaderSize(conn, buffer)}
 }
 
 // do sends one command and returns its reply: status, wireError, int64, string, nil, bool or

@@ -1,0 +1,76 @@
+package tests
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// goFunctions are names of functions of Go. Memcheck reports errors in them wrongly: Go's assembly reads strings in
+// steps, and so past their end, and memcheck takes the switch from one goroutine's stack to another for the end of
+// what lies between. C functions of the module have none of these names. So errors of C code are reported, also where
+// Go calls it.
+var goFunctions = []string{"*body", "runtime.*", "runtime/*", "internal/*", "gothrottle/*", "str*.*", "sync*.*", "unicode/*",
+	"math/*", "slices.*", "sort.*", "errors.*", "reflect.*", "fmt.*"}
+
+// suppressions returns goFunctions in the form of valgrind. Leaks are not in it.
+func suppressions() (text string) {
+	for _, function := range goFunctions {
+		for _, kind := range []string{"Addr1", "Addr2", "Addr4", "Addr8", "Addr16", "Addr32", "Cond", "Value1", "Value2", "Value4", "Value8", "Value16"} {
+			text += fmt.Sprintf("{\n%s in %s\nMemcheck:%s\nfun:%s\n}\n", kind, function, kind, function)
+		}
+	}
+	return text
+}
+
+// memcheck makes start run servers under valgrind until the test ends. It returns the file of the report.
+func memcheck(t *testing.T) (report string) {
+	t.Helper()
+	_, err := exec.LookPath("valgrind")
+	require.NoError(t, err)
+	server, folder := env.server, t.TempDir()
+	t.Cleanup(func() { env.server = server })
+	report, env.server = filepath.Join(folder, "report"), filepath.Join(folder, "server")
+	suppressed := filepath.Join(folder, "suppressed")
+	require.NoError(t, os.WriteFile(suppressed, []byte(suppressions()), 0o644))
+	script := "#!/bin/sh\nexec valgrind -s --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite" +
+		" --num-callers=20 --suppressions=" + suppressed + " --log-file=" + report + " " + server + ` "$@"` + "\n"
+	require.NoError(t, os.WriteFile(env.server, []byte(script), 0o755))
+	return report
+}
+
+// Valgrind sees no error and no leak of the module's C code in a real server. The module has its symbols here, so
+// that errors inside the Go runtime can be told from others.
+func TestMemory_valgrind(t *testing.T) {
+	memoryOnly(t)
+	module := buildModule(t, "-ldflags=-w") // -w: valgrind cannot read what Go writes for debuggers
+	report := memcheck(t)
+	s := start(t, options{module: module})
+	newTraffic(s, 5).run(setting(t, "VALGRIND_CALLS", 5000))
+	for _, c := range allWrongCalls() {
+		_ = s.Do(ctx, fields(c.Call)...)
+	}
+	for n := range 20 {
+		s.setPolicies(manyPolicies(n))
+		s.must("CONFIG SET gothrottle.top-keys 10")
+		_ = s.Do(ctx, "GO.POLICY", "api:bob")
+		s.must("GO.TOP 5")
+		s.must("CONFIG SET gothrottle.top-keys 0")
+		s.counters()
+	}
+	s.terminate()
+	text, err := os.ReadFile(report)
+	require.NoError(t, err)
+	clean := strings.Contains(string(text), " definitely lost: 0 bytes in 0 blocks\n") &&
+		strings.Contains(string(text), " ERROR SUMMARY: 0 errors from 0 contexts ")
+	if assert.True(t, clean, "valgrind reports errors or leaks") {
+		text = []byte(tail(string(text), 20))
+	}
+	t.Logf("%s", text[:min(len(text), 10_000)])
+}
