@@ -134,7 +134,10 @@ func (w *world) answer(m *message, reply []int64, err error) {
 		m.user.believes = w.learns(m.user.believes)
 	} else {
 		m.cmd.(interface{ SetVal([]int64) }).SetVal(reply)
-		m.user.ledger[m.limiter] += grantedTo(m)
+		k := m.user.of(m.limiter)
+		if k.units += grantedTo(m); grantedTo(m) > 0 {
+			k.taken = m.sent
+		}
 	}
 	u := m.user
 	u.open = slices.DeleteFunc(u.open, func(o *message) bool { return o == m })
@@ -160,13 +163,27 @@ type user struct {
 	started  time.Time
 	dead     bool
 	closing  bool
-	ledger   map[*limiter]int64 // units that were granted, less those that callers got or that were given back
+	kept     map[*limiter]*kept
+}
+
+// kept is what a user must account for.
+type kept struct {
+	units int64 // that were granted, less those that callers got or that were given back
+	taken int64 // when the command was sent that took units last, µs
+	asks  int64 // callers that no command was sent for; only if users neither spend nor deny by themselves
+}
+
+func (u *user) of(l *limiter) *kept {
+	if u.kept[l] == nil {
+		u.kept[l] = new(kept)
+	}
+	return u.kept[l]
 }
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
 func (w *world) newUser(id int) *user {
-	u := &user{id: id, world: w, believes: w.master, started: time.Now(), ledger: map[*limiter]int64{}}
+	u := &user{id: id, world: w, believes: w.master, started: time.Now(), kept: map[*limiter]*kept{}}
 	o := throttle.Options{Timeout: 1000 * time.Hour, DenyCache: w.denies, Budget: w.budget, Logger: quiet, Now: w.clockOf(u)}
 	c, err := throttle.New(u, o)
 	if err != nil {
@@ -251,11 +268,16 @@ func (u *user) allow(w *world) bool {
 	if w.budget.Units > 0 {
 		l = w.limiters[w.random.IntN(limiters/2)]
 	}
+	return u.allowOf(w, l)
+}
+
+func (u *user) allowOf(w *world, l *limiter) bool {
 	if l.kind == leaseKind || l.mixed {
 		return false
 	}
 	w.note("allow", u.believes, 10+u.id, []string{l.key})
 	for range 1 + w.random.IntN(4) {
+		u.of(l).asks++
 		serial := w.serial
 		w.serial++
 		go func() {
@@ -270,6 +292,32 @@ func (u *user) allow(w *world) bool {
 	}
 	w.settle(nil)
 	return true
+}
+
+// rush lets all users ask for units of one limiter, then some time pass, and then all ask again and again at once. So
+// budgets are full and units have drained when the rush begins.
+func (w *world) rush() bool {
+	l := w.limiters[w.random.IntN(limiters/2)]
+	for range 3 {
+		for _, u := range w.users {
+			w.step++
+			u.allowOf(w, l)
+		}
+		w.arriveSome(4 * users)
+	}
+	w.sleep(w.random.Int64N(w.hold() + 1))
+	for range 30 {
+		w.step++
+		w.users[w.random.IntN(users)].allowOf(w, l)
+		w.arriveSome(2)
+	}
+	return true
+}
+
+func (w *world) arriveSome(n int) {
+	for ; n > 0 && w.arrive(); n-- {
+		w.step++
+	}
 }
 
 // settle takes over what users have sent and were told, after the reply to a message if it is not nil.
@@ -289,6 +337,7 @@ func (w *world) settle(after *message) {
 		if m.user != nil {
 			m.to = m.user.believes
 			m.user.open = append(m.user.open, m)
+			w.checkAsked(m)
 		} else {
 			m.to = w.master
 		}
@@ -301,6 +350,15 @@ func (w *world) settle(after *message) {
 	w.checkSpent()
 }
 
+// checkAsked makes sure that a user that keeps nothing asks for each caller once.
+func (w *world) checkAsked(m *message) {
+	k := m.user.of(m.limiter)
+	k.asks -= parse(m.limiter.kind, m.words).n
+	if k.asks < 0 && w.budget.Units == 0 {
+		w.fail("%s: user %d asks for %d units more than it has callers", m.limiter.key, m.user.id, -k.asks)
+	}
+}
+
 // admitted notes a unit that a caller was admitted. It counts when it was decided, or taken from a budget.
 func (w *world) admitted(after *message, o outcome) {
 	if o.err != nil && !errors.Is(o.err, throttle.ErrUnavailable) && !errors.Is(o.err, throttle.ErrClosed) {
@@ -309,7 +367,8 @@ func (w *world) admitted(after *message, o outcome) {
 	if !o.result.Allowed {
 		return
 	}
-	if o.user.ledger[o.limiter]--; o.user.ledger[o.limiter] < 0 {
+	k := o.user.of(o.limiter)
+	if k.units--; k.units < 0 {
 		w.fail("%s: callers of user %d got more units than the user (%s)", o.limiter.key, o.user.id, o.result.Source)
 	}
 	if !o.limiter.budgeted {

@@ -94,8 +94,12 @@ func (w *world) count(m *message, a *ask, g *group, reply []int64, master bool) 
 		return
 	}
 	if u := m.giver; u != nil && a.n < 0 {
-		if u.ledger[l] += a.n; u.ledger[l] < 0 {
-			w.fail("%s: user %d gives back %d units more than it has", l.key, u.id, -u.ledger[l])
+		k := u.of(l)
+		if k.units += a.n; k.units < 0 {
+			w.fail("%s: user %d gives back %d units more than it has", l.key, u.id, -k.units)
+		}
+		if m.sent-k.taken > w.hold() {
+			w.fail("%s: user %d gives back units that it took %d µs before", l.key, u.id, m.sent-k.taken)
 		}
 	}
 	if g.granted < 0 && reply[2] > reply[1] {
@@ -138,7 +142,7 @@ func (w *world) slots(l *limiter, a *ask, g *group, master bool) {
 				delete(l.holders, id)
 			}
 		} else if g.granted > 0 {
-			l.holders[id] = &holder{until: w.now + l.period*1000 - 2*w.skew, lost: !master}
+			l.holders[id] = &holder{until: w.now + int64(a.lease.TTL) - 2*w.skew, lost: !master}
 		}
 	}
 	held := int64(0)

@@ -94,7 +94,11 @@ func (l *limiter) call(r *rand.Rand) []string {
 		if r.IntN(4) == 0 {
 			return []string{"GO.RELEASE", l.key, id}
 		}
-		return append(slices.Clone(l.words), id, "MS")
+		words := append(slices.Clone(l.words), id, "MS")
+		if r.IntN(4) == 0 {
+			words[3] = strconv.FormatInt(1+r.Int64N(2*l.period), 10)
+		}
+		return words
 	}
 	n, mode := int64(1), ""
 	switch r.IntN(12) {

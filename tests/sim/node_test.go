@@ -28,8 +28,14 @@ type group struct {
 	holder  string // who was granted a slot
 }
 
+// told returns the time that a node decides by.
 func (w *world) told(n *node) funnel.Micros {
-	return n.clock.Now(funnel.Micros(w.now+n.offset), func() funnel.Micros { return funnel.Micros(w.now) })
+	last := n.clock.Last
+	now := n.clock.Now(funnel.Micros(w.now+n.offset), func() funnel.Micros { return funnel.Micros(w.now) })
+	if now < last {
+		w.fail("the clock of node %d runs back from %d to %d", n.id, last, now)
+	}
+	return now
 }
 
 // end is the length of the log. The groups before first have been applied everywhere, and are gone.

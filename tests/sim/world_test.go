@@ -111,7 +111,7 @@ func newWorld(seed, index uint64, p *planted) *world {
 	w.skew = []int64{0, 3000, 100_000}[r.IntN(3)]
 	w.denies = r.IntN(3) == 0
 	if r.IntN(4) > 0 {
-		w.budget = throttle.Budget{Units: 1 + r.Int64N(6), Hold: time.Duration(5+r.IntN(200)) * time.Millisecond}
+		w.budget = throttle.Budget{Units: 1 + r.Int64N(6), Hold: time.Duration(5<<r.IntN(9)) * time.Millisecond}
 		w.closes = r.IntN(2) == 0
 		if r.IntN(3) == 0 {
 			w.budget.Clients = users
@@ -189,15 +189,22 @@ func (w *world) pass() bool {
 	case 4, 5, 6, 7, 8, 9, 10, 11, 12:
 		d = 1000 // a whole ms brings about the instants at which things end
 	}
+	w.sleep(d)
+	return true
+}
+
+// sleep lets µs pass.
+func (w *world) sleep(d int64) {
 	time.Sleep(time.Duration(d) * time.Microsecond)
 	w.now += d
-	return true
 }
 
 // rare is what happens now and then.
 func (w *world) rare() bool {
 	n := w.nodes[w.random.IntN(len(w.nodes))]
-	switch w.random.IntN(10) {
+	switch w.random.IntN(11) {
+	case 10:
+		return w.one(5) && w.rush()
 	case 0:
 		return w.fails && w.one(4) && w.failover()
 	case 1, 2, 3:
@@ -241,8 +248,7 @@ func (w *world) finish() {
 		}
 	}
 	w.catchUp()
-	time.Sleep(time.Hour)
-	w.now += time.Hour.Microseconds()
+	w.sleep(time.Hour.Microseconds())
 	w.sweep(w.nodes[w.master])
 	w.catchUp()
 	for _, n := range w.nodes {
