@@ -52,7 +52,8 @@ func TestLoad_undoneLoad(t *testing.T) {
 		for name := range samples { // not GO.TOP
 			names = append(names, strings.ToLower(name))
 		}
-		assert.ElementsMatch(t, names, wordsOf(s.wire().do("ACL", "CAT", "throttle")))
+		// ACL CAT leaves out the commands of modules on Redis 7.4 and Valkey 8.0.
+		assert.ElementsMatch(t, names, wordsOf(s.wire().do("COMMAND", "LIST", "FILTERBY", "ACLCAT", "throttle")))
 	}
 	// From the first command on an unload is refused.
 	require.Error(t, s.Do(ctx, "MODULE", "UNLOAD", "gothrottle").Err())
