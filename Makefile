@@ -1,6 +1,6 @@
 # The logic is in build/*.sh. Make passes PORT=, IMAGE= and the like on; build/lib.sh and build/run.sh have the defaults.
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-all test-unit test-server test-docker test-examples test-sim test-languages test-monitoring test-failover test-memory lint bench bench-scaling bench-client pictures image package test-packages rename clean
+.PHONY: help build run test test-all test-unit test-server test-docker test-examples test-sim test-languages test-monitoring test-failover test-memory test-servers lint bench bench-scaling bench-client pictures image package test-packages rename clean
 
 help: ## show this list
 	@echo 'gothrottle: rate limiting inside Redis and Valkey. Targets:'
@@ -42,6 +42,8 @@ test-failover: ## failovers under load, with partitions (needs root; FAILOVERS=n
 	@build/test-failover.sh
 test-memory: ## memory, threads and forks of a real server, under valgrind too (LONG=1 for the long run, MINUTES=60, CALLS=2000, FORKS=200)
 	@build/test-memory.sh
+test-servers: ## the tests of test-server on all servers of build/servers.txt (needs Debian)
+	@build/test-servers.sh
 
 lint: ## gofmt, go vet, go mod tidy, shell and C syntax
 	@build/lint.sh

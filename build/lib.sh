@@ -92,12 +92,47 @@ CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/gothrottle
 # devices.
 work_folder() { mkdir -p "$CACHE" && mktemp -d -p "$CACHE"; }
 
+# The mirror of Debian that this machine's apt uses; nothing if apt uses none.
+debian_mirror() { apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Label: Debian' | head -n 1; }
+
+# unpack_package ARCHITECTURE SUITE MORE PACKAGE TREE  unpacks a package and what it depends on into TREE. MORE is "-" or
+# a suite whose packages are preferred. apt uses lists of its own, so the packages of this machine stay as they are.
+unpack_package() (
+  arch=$1 suites=$2 prefer=() package=$4 tree=$5 key=/usr/share/keyrings/debian-archive-keyring.gpg
+  [ "$3" = - ] || suites="$2 $3" prefer=(-t "$3")
+  { have apt-get && have dpkg-deb && [ -r "$key" ]; } || die "$package of $suites for $arch is needed, and only Debian can unpack it."
+  [ -n "$(debian_mirror)" ] || ! can_install || apt-get update -qq >&2 || true
+  uri=$(debian_mirror)
+  [ -n "$uri" ] || die "$package of $suites for $arch is needed, and apt knows no mirror of Debian: try 'apt-get update'."
+  work=$(work_folder)
+  trap 'rm -rf "$work"' EXIT
+  mkdir -p "$work/lists/partial" "$work/archives/partial" "$work/tree"
+  : >"$work/status"
+  for suite in $suites; do echo "deb [signed-by=$key] $uri $suite main"; done >"$work/sources.list"
+  apt=(apt-get -qq -y -o APT::Architecture="$arch" -o APT::Architectures="$arch" -o APT::Sandbox::User=root
+    -o Dir::State::Lists="$work/lists" -o Dir::State::status="$work/status" -o Dir::Cache="$work"
+    -o Dir::Etc::sourcelist="$work/sources.list" -o Dir::Etc::sourceparts=/dev/null
+    -o Dir::Etc::preferencesparts=/dev/null -o Acquire::Languages=none -o Acquire::Retries=3)
+  # apt takes old lists for an update that failed, unless it is told that any error is one.
+  for try in 1 2 3; do
+    [ "$try" = 1 ] || sleep 5
+    "${apt[@]}" -o APT::Update::Error-Mode=any update &&
+      "${apt[@]}" "${prefer[@]}" --no-install-recommends --download-only install "$package" >/dev/null && break
+    [ "$try" != 3 ] || die "$package of $suites for $arch could not be fetched: what apt says is above."
+  done >&2
+  for deb in "$work"/archives/*.deb; do dpkg-deb -x "$deb" "$work/tree"; done
+  rm -rf "$tree"
+  mkdir -p "$(dirname "$tree")"
+  # The cache may be on another file system than the tree.
+  mv -T "$work/tree" "$tree"
+)
+
 # bootstrap SUITE PACKAGES TREE  makes a Debian tree with these packages, which are separated by commas. The .deb files
 # are kept for the next time. They come from the mirror that this machine's apt uses, if it is Debian's.
 bootstrap() {
   local suite=$1 packages=$2 tree=$3 debs=$CACHE/debs-$1 mirror
   have debootstrap || apt_install debootstrap
-  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Label: Debian' | head -n 1)
+  mirror=$(debian_mirror)
   mkdir -p "$debs"
   debootstrap --variant=minbase --include="$packages" --cache-dir="$debs" "$suite" "$tree" \
     ${mirror:+"$mirror"} >"$tree.log" 2>&1 || {
@@ -115,3 +150,12 @@ step() {
   "$@" || die "FAILED in $name"
   echo "== $name: $((SECONDS - began)) s"
 }
+
+# The rows of build/servers.txt, without comments.
+server_rows() { grep -v '^#' build/servers.txt; }
+
+# server_version PROGRAM  prints the version of a Redis or Valkey program, as in 8.1.2.
+server_version() { "$1" --version | sed -n 's/^[A-Z][a-z]* server v=\([0-9.]*\).*/\1/p'; }
+
+# is_version FOUND BEGINNING  says whether 8.1.2 begins with 8.1. 8.10.2 does not.
+is_version() { [[ $1. == "$2".* ]]; }

@@ -9,39 +9,13 @@ if [ "$(go env GOHOSTARCH)" = arm64 ]; then
   exit
 fi
 
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/gothrottle
 # Debian 12 has Redis 7.0, the oldest server that the module supports.
 suite=bookworm
-export QEMU_LD_PREFIX=$cache/arm64-$suite
-
-mirror() { apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Label: Debian' | head -n 1; }
-
-# Unpacks the server and its libraries. apt uses lists of its own, so the packages of this machine stay as they are.
-fetch_server() (
-  key=/usr/share/keyrings/debian-archive-keyring.gpg
-  { have apt-get && have dpkg-deb && [ -r "$key" ]; } || die 'an arm64 server is needed, and only Debian can unpack one.'
-  [ -n "$(mirror)" ] || ! can_install || apt-get update -qq >&2 || true
-  uri=$(mirror)
-  [ -n "$uri" ] || die "an arm64 server is needed, and apt knows no mirror of Debian: try 'apt-get update'."
-  mkdir -p "$cache"
-  work=$(mktemp -d -p "$cache")
-  trap 'rm -rf "$work"' EXIT
-  mkdir -p "$work/lists/partial" "$work/archives/partial" "$work/tree"
-  : >"$work/status"
-  echo "deb [signed-by=$key] $uri $suite main" >"$work/sources.list"
-  apt=(apt-get -qq -y -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o APT::Sandbox::User=root
-    -o Dir::State::Lists="$work/lists" -o Dir::State::status="$work/status" -o Dir::Cache="$work"
-    -o Dir::Etc::sourcelist="$work/sources.list" -o Dir::Etc::sourceparts=/dev/null
-    -o Dir::Etc::preferencesparts=/dev/null -o Acquire::Languages=none)
-  "${apt[@]}" update && "${apt[@]}" --no-install-recommends --download-only install redis-server >/dev/null ||
-    die 'the arm64 server could not be fetched: what apt says is above.'
-  for package in "$work"/archives/*.deb; do dpkg-deb -x "$package" "$work/tree"; done
-  mv -T "$work/tree" "$QEMU_LD_PREFIX"
-)
+export QEMU_LD_PREFIX=$CACHE/arm64-$suite
 
 have qemu-aarch64-static || ! can_install || apt_install qemu-user-static || true
 have qemu-aarch64-static || die 'qemu-aarch64-static is needed: please install qemu-user-static.'
-[ -d "$QEMU_LD_PREFIX" ] || fetch_server
+[ -d "$QEMU_LD_PREFIX" ] || unpack_package arm64 "$suite" - redis-server "$QEMU_LD_PREFIX"
 
 GOARCH=arm64 build/module.sh
 module=$PWD/build/out/arm64/gothrottle.so
