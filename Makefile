@@ -1,6 +1,6 @@
 # The logic is in build/*.sh. Make passes PORT=, IMAGE= and the like on; build/lib.sh and build/run.sh have the defaults.
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-all test-unit test-server test-docker test-examples test-sim test-languages test-monitoring test-failover test-memory test-servers lint bench bench-scaling bench-client pictures image package test-packages rename clean
+.PHONY: help build run test test-all test-unit test-server test-chaos soak test-docker test-examples test-sim test-languages test-monitoring test-failover test-memory test-servers lint bench bench-scaling bench-client pictures image package test-packages rename clean
 
 help: ## show this list
 	@echo 'gothrottle: rate limiting inside Redis and Valkey. Targets:'
@@ -23,6 +23,12 @@ test-unit: ## tests of the Go packages, also with the race and address checkers
 
 test-server: ## black-box tests against a local redis-server or valkey-server
 	@build/test-server.sh
+
+test-chaos: ## random calls, clocks and faults, held to exact models (CHAOS_SECONDS=150, SERVER="a b", SEED=)
+	@build/test-chaos.sh
+
+soak: ## the same for MINUTES=60, with a table at the end (SERVER=, SEED=)
+	@build/soak.sh
 
 test-docker: ## the same tests against the Docker image (needs a Docker engine)
 	@build/docker-engine.sh run build/test-docker.sh

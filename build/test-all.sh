@@ -5,6 +5,7 @@
 step test build/test.sh
 step test-deploy build/docker-engine.sh run build/test-deploy.sh
 step test-servers build/test-servers.sh
+step test-chaos build/test-chaos.sh
 step test-arm64 build/test-arm64.sh
 step test-examples build/test-examples.sh
 step test-sim build/test-sim.sh

@@ -1,0 +1,13 @@
+#!/bin/bash
+# Random calls, clocks and faults on real servers, held to exact models. The servers share CHAOS_SECONDS. SERVER names
+# one or more servers; SEED is the seed of the first run.
+. "$(dirname "$0")/lib.sh"
+build/module.sh
+servers=${SERVER:-$(build/server.sh)} || die 'no server to test against: please install redis-server (7.0 or newer) or valkey-server.'
+read -ra each <<<"$servers"
+mkdir -p build/out
+go build -o build/out/chaos-program ./tests/chaos
+for server in "${each[@]}"; do
+  "$server" --version
+  build/out/chaos-program -server "$server" -time $((${CHAOS_SECONDS:-150} / ${#each[@]}))s -seed "${SEED:-0}"
+done

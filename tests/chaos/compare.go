@@ -1,0 +1,353 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"gothrottle/funnel/oracle"
+)
+
+// value is what a key holds.
+type value struct {
+	typ    string
+	expire int64 // ms since the Unix epoch; -1: none
+	text   string
+	fields map[string]string  // of a hash
+	scores map[string]float64 // of a sorted set
+}
+
+func (v *value) String() string { return fmt.Sprintf("%s until %d: %s", v.typ, v.expire, v.text) }
+
+// dataset returns every key of a server, by database and name.
+func (r *run) dataset(s *server) map[string]*value {
+	all := map[string]*value{}
+	for db := range databases {
+		p := s.client.Pipeline()
+		p.Do(ctx, "SELECT", db)
+		keys := p.Keys(ctx, "*")
+		p.Do(ctx, "SELECT", 0)
+		_, _ = p.Exec(ctx)
+		names := keys.Val()
+		p = s.client.Pipeline()
+		p.Do(ctx, "SELECT", db)
+		for _, name := range names {
+			p.Type(ctx, name)
+			p.Do(ctx, "PEXPIRETIME", name)
+			p.HGetAll(ctx, name)
+			p.Get(ctx, name)
+			p.ZRangeWithScores(ctx, name, 0, -1)
+		}
+		p.Do(ctx, "SELECT", 0)
+		cmds, _ := p.Exec(ctx) // most reads give an error: each value has one type only
+		for i, name := range names {
+			one := cmds[1+5*i : 1+5*i+5]
+			v := &value{typ: one[0].(*redis.StatusCmd).Val()}
+			v.expire, _ = one[1].(*redis.Cmd).Int64()
+			switch v.typ {
+			case "hash":
+				v.fields = one[2].(*redis.MapStringStringCmd).Val()
+				v.text = fmt.Sprintf("%q", v.fields) // in the order of names
+			case "string":
+				v.text = one[3].(*redis.StringCmd).Val()
+			case "zset":
+				v.scores = map[string]float64{}
+				for _, z := range one[4].(*redis.ZSliceCmd).Val() {
+					v.scores[z.Member.(string)] = z.Score
+					v.text += fmt.Sprintf("%.17g %q, ", z.Score, z.Member)
+				}
+			}
+			if v.typ != "none" {
+				all[fmt.Sprintf("%d %s", db, name)] = v
+			}
+		}
+	}
+	return all
+}
+
+// alike compares two data sets. A key whose expiry is near may be in one of them only if the clock
+// runs.
+func (r *run) alike(what string, want, got map[string]*value) error {
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		a, b := want[key], got[key]
+		switch {
+		case key == "0 "+probeKey, r.expires(a):
+		case b == nil:
+			return r.differ("%s: %s is gone, it was %v", what, key, a)
+		case a.String() != b.String():
+			return r.differ("%s: %s is %v, want %v", what, key, b, a)
+		}
+	}
+	for key, b := range got {
+		if want[key] == nil && key != "0 "+probeKey && !r.expires(b) {
+			return r.differ("%s: %s is there: %v", what, key, b)
+		}
+	}
+	return nil
+}
+
+// expires reports whether a key expires about now.
+func (r *run) expires(v *value) bool {
+	return v.expire > 0 && v.expire <= int64(r.m.wall/1000)+2000 && (r.runs || v.expire <= int64(r.m.wall/1000)+1)
+}
+
+// attach makes the other servers replicas of the master.
+func (r *run) attach() error {
+	for _, s := range []*server{r.twin, r.plain} {
+		if reply := s.ask("REPLICAOF", "127.0.0.1", r.master.port); !strings.HasPrefix(reply, "OK") {
+			return r.differ("REPLICAOF: %s", reply)
+		}
+	}
+	return nil
+}
+
+// inStep waits until the replicas have received everything.
+func (r *run) inStep() error {
+	return r.eventually("the replicas have received everything", func() bool {
+		for _, s := range []*server{r.twin, r.plain} {
+			if s.info("replication", "master_link_status") != "up" ||
+				s.info("replication", "slave_repl_offset") != r.master.info("replication", "master_repl_offset") {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// compare checks what must hold at all times.
+func (r *run) compare() error {
+	if err := r.inStep(); err != nil {
+		return err
+	}
+	all := r.dataset(r.master)
+	if err := r.inStep(); err != nil { // keys that a look found expired
+		return err
+	}
+	if err := r.alike("the replica with the module", all, r.dataset(r.twin)); err != nil {
+		return err
+	}
+	if err := r.alike("the replica without the module", all, r.dataset(r.plain)); err != nil {
+		return err
+	}
+	if err := r.holds(all); err != nil {
+		return err
+	}
+	for _, s := range []*server{r.master, r.twin} {
+		if n := s.info("gothrottle", "gothrottle_panics"); n != "0" {
+			return r.differ("the module's panics: %q", n)
+		}
+		if line := warning(s.log); line != "" {
+			return r.differ("the log of the %s: %s", s.name, line)
+		}
+	}
+	r.stats.compared += len(all)
+	r.stats.sample(r.master)
+	return r.effects.check(r, filepath.Join(r.master.folder, "appendonlydir"))
+}
+
+var warningLine = regexp.MustCompile(`(?m)^.*(?:# <(?:gothrottle|module)>|=== REDIS BUG REPORT|=== VALKEY BUG REPORT).*$`)
+
+// warning returns a line of the log in which the module warns.
+func warning(file string) string {
+	b, _ := os.ReadFile(file)
+	return string(warningLine.Find(b))
+}
+
+// holds checks that the keys hold the states of the model, and that each has an expiry.
+func (r *run) holds(all map[string]*value) error {
+	for db := range r.m.dbs {
+		for name := range r.m.dbs[db] {
+			e, v := r.m.at(db, name), all[fmt.Sprintf("%d %s", db, name)]
+			if e == nil || e.kind == 'u' || r.m.void(e) || v != nil && r.expires(v) {
+				continue
+			}
+			if v == nil {
+				return r.differ("the limiter %s of database %d is gone", name, db)
+			}
+			if v.expire < 0 && !e.free {
+				return r.differ("%s has no expiry: %v", name, v)
+			}
+			if what := r.state(e, v); what != "" {
+				return r.differ("%s of database %d: %s; it is %v", name, db, what, v)
+			}
+		}
+	}
+	return nil
+}
+
+// state returns what is wrong with the value of a key.
+func (r *run) state(e *entry, v *value) string {
+	end := int64(0) // until when the key is needed, in ms
+	switch {
+	case e.kind == 'f' || e.tainted || e.adopted:
+		return ""
+	case e.kind == 't':
+		for i, o := range e.cells {
+			if o.Void(r.m.now.Nanos()) {
+				continue
+			}
+			if what := cellState(i, o, v.fields); what != "" {
+				return what
+			}
+			empty, _ := o.State()
+			whole, _ := empty.Float64()
+			end = max(end, int64(whole/1e6)-1, int64(o.Locked())/1e6)
+		}
+	case e.kind == 'q':
+		used, at := e.quota.State()
+		end = int64(at / 1000)
+		if want := fmt.Sprintf("%d@%019d", used, at.Nanos()); v.text != want {
+			return "want " + want
+		}
+	case e.kind == 'l':
+		held, n := e.lease.Held(r.m.now), 0
+		for member, score := range v.scores {
+			if int64(-score) > int64(r.m.now) {
+				n++
+				if member == "" || int64(held[member[1:]]) != int64(-score) {
+					return fmt.Sprintf("want %v", held)
+				}
+			}
+		}
+		if n != len(held) {
+			return fmt.Sprintf("want %v", held)
+		}
+		for _, at := range held {
+			end = max(end, int64(at/1000))
+		}
+	}
+	if e.expire == 0 && !e.free && v.expire < end {
+		return fmt.Sprintf("it expires before %d", end)
+	}
+	return ""
+}
+
+// cellState returns what is wrong with the fields of a cell.
+func cellState(i int, o *oracle.Throttle, fields map[string]string) string {
+	want := fieldsOf(i, o)
+	for _, n := range []int{4 * i, 4*i + 1, 4*i + 2, 4*i + 3, 128 + i} {
+		name := strconv.Itoa(n)
+		if got, there := fields[name]; got != want[name] || there != (want[name] != "") {
+			return fmt.Sprintf("field %s is %q, want %q", name, got, want[name])
+		}
+	}
+	return ""
+}
+
+// dataBytes is the memory of the data, without that of clients and buffers.
+func dataBytes(s *server) int64 {
+	return s.number("memory", "used_memory") - s.number("memory", "used_memory_overhead")
+}
+
+// mostLeft bounds the memory that may be in use after FLUSHALL beyond that of the start, in bytes.
+const mostLeft = 2 << 20
+
+// emptied checks that FLUSHALL gives all memory back.
+func (r *run) emptied() error {
+	r.master.ask("FLUSHALL", "SYNC")
+	r.m.clear()
+	r.master.ask("SCRIPT", "FLUSH", "SYNC")
+	var left int64
+	for range 50 {
+		if left = dataBytes(r.master) - r.memory; left <= mostLeft {
+			return nil
+		}
+		r.master.ask("PING")
+	}
+	return r.differ("%d bytes are left after FLUSHALL", left)
+}
+
+// effects reads what the server appends to its AOF: the effects of calls.
+type effects struct {
+	read map[string]int64 // how far each file was read
+}
+
+// forget makes the next check begin at the end of the files.
+func (e *effects) forget() { e.read = nil }
+
+// check reads what was appended and looks for an effect that comes twice in one transaction.
+func (e *effects) check(r *run, folder string) error {
+	files, _ := filepath.Glob(filepath.Join(folder, "*.incr.aof"))
+	first := e.read == nil
+	if first {
+		e.read = map[string]int64{}
+	}
+	for _, name := range files {
+		f, err := os.Open(name)
+		if err != nil {
+			continue // a rewrite has removed it
+		}
+		_, _ = f.Seek(e.read[name], io.SeekStart)
+		b, _ := io.ReadAll(f)
+		f.Close()
+		n, twice := twiceIn(b)
+		e.read[name] += int64(n)
+		if twice != "" && !first {
+			return r.differ("this effect stands twice in the AOF: %s", twice)
+		}
+	}
+	return nil
+}
+
+var effectNames = map[string]bool{"HSET": true, "HDEL": true, "ZADD": true, "ZREM": true, "SET": true, "PEXPIREAT": true, "DEL": true}
+
+// twiceIn reads commands. It returns how many bytes were read, and an effect that comes twice in a
+// row within a transaction.
+func twiceIn(b []byte) (n int, twice string) {
+	in := bufio.NewReader(bytes.NewReader(b))
+	inside, last := false, ""
+	for {
+		words, size := command(in)
+		if words == nil {
+			return n, twice
+		}
+		n += size
+		name := strings.ToUpper(words[0])
+		line := fmt.Sprintf("%q", words)
+		switch {
+		case name == "MULTI":
+			inside = true
+		case name == "EXEC":
+			inside = false
+		case inside && effectNames[name] && line == last:
+			twice = line
+		}
+		last = line
+	}
+}
+
+// command reads a command in the form of the protocol; nil at the end.
+func command(in *bufio.Reader) (words []string, size int) {
+	number := func(mark byte) int {
+		line, err := in.ReadString('\n')
+		size += len(line)
+		if err != nil || len(line) < 3 || line[0] != mark {
+			return -1
+		}
+		n, err := strconv.Atoi(strings.TrimSpace(line[1:]))
+		if err != nil {
+			return -1
+		}
+		return n
+	}
+	n := number('*')
+	for range n {
+		b := make([]byte, max(number('$'), 0)+2)
+		if _, err := io.ReadFull(in, b); err != nil {
+			return nil, 0
+		}
+		size += len(b)
+		words = append(words, string(b[:len(b)-2]))
+	}
+	return words, size
+}

@@ -1,0 +1,416 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// fault is something that happens to a server. After each fault the run compares all data.
+type fault struct {
+	name   string
+	weight int // how often it comes, beside the others
+	run    func(r *run, st *step) error
+	amid   bool     // it comes in the midst of the calls of its step
+	texts  []string // one of them is the Text of the step
+}
+
+// faults is the table of all faults. A new fault is a new row.
+var faults []fault
+
+func init() {
+	faults = []fault{
+		{name: "bgsave", weight: 6, run: inBackground("BGSAVE")},
+		{name: "aof-rewrite", weight: 6, run: inBackground("BGREWRITEAOF")},
+		{name: "reload", weight: 6, run: (*run).reload},
+		{name: "restart-aof", weight: 4, run: (*run).restartAOF},
+		{name: "restart-rdb", weight: 4, run: (*run).restartRDB},
+		{name: "kill-9", weight: 6, run: (*run).killed, amid: true},
+		{name: "sigstop", weight: 4, run: (*run).stopped, amid: true},
+		{name: "client-kill", weight: 5, run: (*run).clientsKilled, amid: true},
+		{name: "client-pause", weight: 4, run: (*run).paused, amid: true},
+		{name: "blocked", weight: 4, run: (*run).blocked, amid: true},
+		{name: "flushall", weight: 3, run: (*run).flushed},
+		{name: "evict", weight: 4, run: (*run).evicted, amid: true, texts: []string{"noeviction", "allkeys-random", "allkeys-lru", "volatile-ttl"}},
+		{name: "replica-killed", weight: 4, run: (*run).linkCut},
+		{name: "resync", weight: 4, run: (*run).resynced},
+		{name: "promote", weight: 4, run: (*run).promoted},
+		{name: "policies", weight: 6, run: (*run).setPolicies, texts: policyTexts},
+		{name: "defrag", weight: 2, run: (*run).defragment},
+		{name: "purge", weight: 2, run: func(r *run, _ *step) error { r.master.ask("MEMORY", "PURGE"); return nil }},
+		{name: "del-foreign", weight: 6, run: (*run).deleteForeign},
+	}
+}
+
+// inBackground starts a child process. The calls after it run beside the child.
+func inBackground(name string) func(*run, *step) error {
+	return func(r *run, _ *step) error {
+		if reply := r.master.ask(name); strings.HasPrefix(reply, "-") && !strings.Contains(reply, "progress") && !strings.Contains(reply, "can't") {
+			return r.differ("%s: %s", name, reply)
+		}
+		return nil
+	}
+}
+
+// quiet waits until no child process runs.
+func (r *run) quiet(s *server) error {
+	return r.eventually("no child process runs", func() bool {
+		all, _ := s.client.Info(ctx, "persistence").Result()
+		return strings.Contains(all, "rdb_bgsave_in_progress:0") && strings.Contains(all, "aof_rewrite_in_progress:0") &&
+			strings.Contains(all, "aof_rewrite_scheduled:0") && !strings.Contains(all, "loading:1")
+	})
+}
+
+func (r *run) eventually(what string, ok func() bool) error {
+	for end := time.Now().Add(patience); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			return r.differ("never seen: %s; master: %s; replica: %s", what, r.master.tail(), r.twin.tail())
+		}
+	}
+	return nil
+}
+
+func (r *run) reload(*step) error {
+	if err := r.quiet(r.master); err != nil {
+		return err
+	}
+	return r.same("DEBUG RELOAD", func() error {
+		if reply := r.master.ask("DEBUG", "RELOAD"); reply != "OK" {
+			return r.differ("DEBUG RELOAD: %s", reply)
+		}
+		return nil
+	})
+}
+
+// same checks that a fault leaves all data as it was.
+func (r *run) same(what string, fault func() error) error {
+	before := r.dataset(r.master)
+	if err := fault(); err != nil {
+		return err
+	}
+	return r.alike(what, before, r.dataset(r.master))
+}
+
+func (r *run) restartAOF(*step) error {
+	if err := r.catchUp(); err != nil {
+		return err
+	}
+	return r.same("a restart with the AOF", func() error {
+		r.master.stop(syscall.SIGTERM)
+		return r.again()
+	})
+}
+
+// again starts the master on its data and connects everything to it.
+func (r *run) again() error {
+	r.hangUp()
+	if err := r.master.launch(r.clock); err != nil {
+		return r.differ("the server does not start: %v", err)
+	}
+	r.prepare(r.master)
+	r.setAgain(r.master)
+	r.effects.forget()
+	if err := r.tick(); err != nil {
+		return err
+	}
+	return r.attach()
+}
+
+func (r *run) restartRDB(*step) error {
+	if err := r.catchUp(); err != nil {
+		return err
+	}
+	if err := r.quiet(r.master); err != nil {
+		return err
+	}
+	return r.same("a restart with the RDB file", func() error {
+		if reply := r.master.ask("SAVE"); reply != "OK" {
+			return r.differ("SAVE: %s", reply)
+		}
+		r.master.stop(os.Kill)
+		if err := os.RemoveAll(filepath.Join(r.master.folder, "appendonlydir")); err != nil {
+			return err
+		}
+		args := r.master.args
+		r.master.args = append(append([]string{}, args...), "--appendonly", "no")
+		err := r.again()
+		r.master.args = args
+		if err != nil {
+			return err
+		}
+		r.master.ask("CONFIG", "SET", "appendonly", "yes")
+		return r.quiet(r.master)
+	})
+}
+
+// amid makes the calls of a step while a fault runs.
+func (r *run) amid(st *step, fault func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- r.calls(&step{Conn: st.Conn, DB: st.DB, Via: amidVia(st.Via), Calls: st.Calls}) }()
+	time.Sleep(time.Duration(st.N) * time.Microsecond)
+	err := fault()
+	if e := <-done; e != nil {
+		return e
+	}
+	return err
+}
+
+func amidVia(via string) string {
+	if via == "replica" || via == "parallel" {
+		return "plain"
+	}
+	return via
+}
+
+// killed ends the master at once. All calls that were replied to are in the AOF.
+func (r *run) killed(st *step) error {
+	if err := r.catchUp(); err != nil {
+		return err
+	}
+	if err := r.amid(st, func() error { r.master.stop(os.Kill); return nil }); err != nil {
+		return err
+	}
+	return r.again()
+}
+
+func (r *run) stopped(st *step) error {
+	pid := r.master.cmd.Process
+	if err := pid.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	return r.amid(st, func() error { return pid.Signal(syscall.SIGCONT) })
+}
+
+func (r *run) clientsKilled(st *step) error {
+	err := r.amid(st, func() error {
+		r.master.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+		return nil
+	})
+	r.hangUp()
+	return err
+}
+
+func (r *run) paused(st *step) error {
+	r.conn(st.Conn).Ping(ctx)
+	r.master.ask("CLIENT", "PAUSE", "1000000000", "WRITE")
+	return r.amid(st, func() error {
+		if reply := r.master.ask("CLIENT", "UNPAUSE"); reply != "OK" {
+			return r.differ("CLIENT UNPAUSE: %s", reply)
+		}
+		return nil
+	})
+}
+
+// blocked makes calls while another client waits in BLPOP.
+func (r *run) blocked(st *step) error {
+	waits := r.master.connect(3)
+	defer waits.Close()
+	done := make(chan string, 1)
+	go func() { done <- replyText(waits.Do(ctx, "BLPOP", "waiting", "0")) }()
+	err := r.eventually("a client waits", func() bool { return r.master.info("clients", "blocked_clients") != "0" })
+	if err != nil {
+		return err
+	}
+	err = r.amid(st, func() error { return nil })
+	r.master.ask("LPUSH", "waiting", "x")
+	if got := <-done; err == nil && got != "[waiting x]" {
+		return r.differ("BLPOP: %s", got)
+	}
+	return err
+}
+
+func (r *run) flushed(*step) error {
+	r.master.ask("FLUSHALL")
+	r.m.clear()
+	return r.emptied()
+}
+
+// evicted makes calls while memory is short. Limiters may be gone afterwards.
+func (r *run) evicted(st *step) error {
+	limit := r.master.number("memory", "used_memory") - st.N
+	r.master.ask("CONFIG", "SET", "maxmemory-policy", st.Text)
+	r.master.ask("CONFIG", "SET", "maxmemory", limit)
+	r.evicts = true
+	err := r.calls(&step{Conn: st.Conn, DB: st.DB, Via: "plain", Calls: st.Calls})
+	r.master.ask("CONFIG", "SET", "maxmemory", 0)
+	r.master.ask("CONFIG", "SET", "maxmemory-policy", "noeviction")
+	r.evicts = false
+	if st.Text != "noeviction" {
+		r.master.ask("FLUSHALL")
+		r.m.clear()
+	}
+	return err
+}
+
+// linkCut closes the connections of the replicas, which come back and resynchronise in part.
+func (r *run) linkCut(*step) error {
+	r.master.ask("CLIENT", "KILL", "TYPE", "replica")
+	return nil
+}
+
+// resynced makes a replica go astray for a moment and then load everything anew.
+func (r *run) resynced(*step) error {
+	for _, s := range []*server{r.twin, r.plain} {
+		s.ask("REPLICAOF", "NO", "ONE")
+		s.ask("SET", "astray", "1")
+	}
+	return r.attach()
+}
+
+// promoted makes the replica with the module the master.
+func (r *run) promoted(*step) error {
+	if err := r.inStep(); err != nil {
+		return err
+	}
+	if reply := r.twin.ask("REPLICAOF", "NO", "ONE"); reply != "OK" {
+		return r.differ("REPLICAOF NO ONE: %s", reply)
+	}
+	r.master, r.twin = r.twin, r.master
+	r.hangUp()
+	r.effects.forget()
+	r.prepare(r.master)
+	r.setAgain(r.master)
+	if err := r.attach(); err != nil {
+		return err
+	}
+	return r.tick()
+}
+
+func (r *run) setPolicies(st *step) error {
+	r.m.rules = parsePolicies(st.Text)
+	r.policies = st.Text
+	for _, s := range []*server{r.master, r.twin} {
+		if reply := s.ask("CONFIG", "SET", "gothrottle.policies", st.Text); reply != "OK" {
+			return r.differ("CONFIG SET gothrottle.policies: %s", reply)
+		}
+	}
+	return nil
+}
+
+// setAgain gives a server that has just started the policies.
+func (r *run) setAgain(s *server) { s.ask("CONFIG", "SET", "gothrottle.policies", r.policies) }
+
+func (r *run) defragment(*step) error {
+	reply := r.master.ask("CONFIG", "SET", "activedefrag", "yes")
+	if strings.HasPrefix(reply, "-") {
+		r.stats.noDefrag = strings.TrimPrefix(reply, "-")
+		return nil
+	}
+	for _, c := range []string{"active-defrag-ignore-bytes", "active-defrag-threshold-lower"} {
+		r.master.ask("CONFIG", "SET", c, "1")
+	}
+	return nil
+}
+
+// deleteForeign deletes the keys that are no limiters, or of which the model knows nothing.
+func (r *run) deleteForeign(*step) error { return r.deleteKeys("uf") }
+
+// deleteKeys deletes the keys of these kinds.
+func (r *run) deleteKeys(kinds string) error {
+	for db := range r.m.dbs {
+		p := r.master.client.Pipeline()
+		p.Do(ctx, "SELECT", db)
+		for name, e := range r.m.dbs[db] {
+			if strings.ContainsRune(kinds, rune(e.kind)) {
+				p.Do(ctx, "DEL", name)
+				delete(r.m.dbs[db], name)
+			}
+		}
+		p.Do(ctx, "SELECT", 0)
+		if _, err := p.Exec(ctx); err != nil {
+			return r.differ("DEL: %v", err)
+		}
+	}
+	return nil
+}
+
+// dump is what a DUMP replied, and the model of it.
+type dump struct {
+	payload string
+	at      int64 // the expiry; 0: none
+	entry   *entry
+}
+
+// foreignStep makes a command of the server at a key of a limiter.
+func (r *run) foreignStep(st *step) error {
+	w := append(words{}, st.Calls[0]...)
+	switch w[0] {
+	case "DUMP":
+		return r.dumpKey(st, w[1])
+	case "RESTORE":
+		return r.restoreKey(st, w)
+	case "MOVE":
+		w[2] = fmt.Sprint(1 - st.DB)
+	}
+	if r.runs {
+		r.m.wall = r.runningWall()
+	}
+	p := r.conn(st.Conn).Pipeline()
+	p.Do(ctx, "SELECT", st.DB)
+	c := p.Do(ctx, anys(w)...)
+	_, _ = p.Exec(ctx)
+	reply := replyText(c)
+	if reply == lost {
+		return r.differ("%q: no reply", w)
+	}
+	r.stats.foreign++
+	if what := r.m.foreign(st.DB, w, reply); what != "" {
+		return r.differ("%q in database %d: %s", []string(w), st.DB, what)
+	}
+	return nil
+}
+
+func (r *run) dumpKey(st *step, key string) error {
+	p := r.conn(st.Conn).Pipeline()
+	p.Do(ctx, "SELECT", st.DB)
+	d, at := p.Do(ctx, "DUMP", key), p.Do(ctx, "PEXPIRETIME", key)
+	_, _ = p.Exec(ctx)
+	e := r.m.at(st.DB, key)
+	if d.Err() != nil {
+		if e != nil && e.kind != 'u' && !r.m.void(e) {
+			return r.differ("DUMP of %s: %s", key, replyText(d))
+		}
+		return nil
+	}
+	r.dump = dump{payload: d.Val().(string), entry: nil}
+	if n, _ := at.Int64(); n > 0 {
+		r.dump.at = n
+	}
+	if e != nil {
+		r.dump.entry = e.clone()
+	}
+	return nil
+}
+
+func (r *run) restoreKey(st *step, w words) error {
+	payload := []byte(r.dump.payload)
+	if len(payload) == 0 {
+		return nil
+	}
+	if w[2] == "damaged" {
+		payload[len(payload)/2] ^= 0x55
+	}
+	p := r.conn(st.Conn).Pipeline()
+	p.Do(ctx, "SELECT", st.DB)
+	c := p.Do(ctx, "RESTORE", w[1], r.dump.at, payload, "REPLACE", "ABSTTL")
+	_, _ = p.Exec(ctx)
+	reply := replyText(c)
+	switch {
+	case w[2] == "damaged" && !strings.HasPrefix(reply, "-"):
+		return r.differ("RESTORE of damaged data: %s", reply)
+	case w[2] == "damaged":
+		return nil
+	case reply != "OK":
+		return r.differ("RESTORE: %s", reply)
+	}
+	e := r.dump.entry
+	if e != nil {
+		e = e.clone()
+		e.expire, e.free = r.dump.at, r.dump.at == 0
+	}
+	r.m.put(st.DB, w[1], e)
+	return nil
+}

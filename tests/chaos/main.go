@@ -1,0 +1,122 @@
+// Program chaos runs random schedules of calls, foreign commands, clock steps and faults against
+// servers with the module. It compares every reply with exact models (package oracle), the data of
+// a master with that of its replicas, and the data before and after restarts.
+//
+// A difference ends the program. The program then makes the schedule shorter, writes it to a file,
+// and prints the command that runs it again.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+var (
+	serverFlag  = flag.String("server", "redis-server", "the server's program")
+	moduleFlag  = flag.String("module", "build/out/gothrottle.so", "the module")
+	clockFlag   = flag.String("clock", "tests/testdata/clock.c", "the source of the servers' clock")
+	seedFlag    = flag.Uint64("seed", 0, "the seed of the first run; 0: a random one")
+	timeFlag    = flag.Duration("time", 150*time.Second, "when to end")
+	stepsFlag   = flag.Int("steps", 250, "the steps of one run")
+	replayFlag  = flag.String("replay", "", "a file with a schedule, to run it instead")
+	keepFlag    = flag.String("out", "build/out/chaos", "the folder for the schedule of a failing run")
+	shrinkFlag  = flag.Duration("shrink", 90*time.Second, "how long to make a failing schedule shorter")
+	verboseFlag = flag.Bool("v", false, "print each step")
+)
+
+func main() {
+	flag.Parse()
+	module, err := filepath.Abs(*moduleFlag)
+	if err == nil {
+		_, err = os.Stat(module)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "chaos: no module:", err)
+		os.Exit(2)
+	}
+	l, err := newLab(*serverFlag, module, *clockFlag)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "chaos:", err)
+		os.Exit(2)
+	}
+	ok := false
+	if *replayFlag != "" {
+		ok = replay(l, *replayFlag)
+	} else {
+		ok = search(l)
+	}
+	os.RemoveAll(l.folder)
+	if !ok {
+		os.Exit(1)
+	}
+}
+
+func replay(l *lab, file string) bool {
+	s, err := readSchedule(file)
+	if err == nil {
+		err = perform(l, &s, newStats(), time.Now().Add(time.Hour))
+	}
+	if err != nil {
+		fmt.Println("chaos:", err)
+		return false
+	}
+	fmt.Println("chaos: no difference")
+	return true
+}
+
+// search runs schedules of one seed after the other until the time is over.
+func search(l *lab) bool {
+	seed := *seedFlag
+	if seed == 0 {
+		seed = rand.Uint64()>>32 + 1
+	}
+	fmt.Printf("chaos: the first seed is %d\n", seed)
+	st, end := newStats(), time.Now().Add(*timeFlag)
+	told := time.Now()
+	for ; time.Now().Before(end); seed++ {
+		s := generate(seed, *stepsFlag)
+		if err := perform(l, &s, st, end); err != nil {
+			st.differences++
+			fmt.Printf("chaos: seed %d: %v\n", seed, err)
+			report(l, s, err)
+			fmt.Print(st.table())
+			return false
+		}
+		if time.Since(told) > 10*time.Second {
+			fmt.Println(st.line(seed))
+			told = time.Now()
+		}
+	}
+	fmt.Printf("chaos: no difference; the next seed is %d\n%s", seed, st.table())
+	return true
+}
+
+// report makes a failing schedule shorter and writes it.
+func report(l *lab, s schedule, err error) {
+	fmt.Printf("chaos: the schedule has %d steps; it is being made shorter for at most %v\n", len(s.Steps), *shrinkFlag)
+	end := time.Now().Add(*shrinkFlag)
+	last := err
+	s = shrink(s, stepOf(err), func(s *schedule) bool {
+		err := perform(l, s, newStats(), end)
+		if stepOf(err) < 0 {
+			return false
+		}
+		last = err
+		return true
+	}, func() bool { return time.Now().After(end) })
+	file := filepath.Join(*keepFlag, fmt.Sprintf("seed-%d.json", s.Seed))
+	if err := os.MkdirAll(*keepFlag, 0o755); err != nil {
+		fmt.Println("chaos:", err)
+		return
+	}
+	if err := s.write(file); err != nil {
+		fmt.Println("chaos:", err)
+		return
+	}
+	fmt.Printf("chaos: %d steps are left: %v\n", len(s.Steps), last)
+	fmt.Printf("chaos: to run them again: go run ./tests/chaos -server %s -replay %s\n", *serverFlag, file)
+}

@@ -1,0 +1,533 @@
+package main
+
+import (
+	"fmt"
+	"math/big"
+	"strings"
+
+	"gothrottle/funnel"
+	"gothrottle/funnel/oracle"
+)
+
+// model holds what the databases of a server must hold, as exact models of package oracle.
+type model struct {
+	dbs   []map[string]*entry
+	now   funnel.Micros // the module's clock
+	wall  funnel.Micros // the server's clock
+	rules policies
+}
+
+const databases = 2
+
+func newModel() *model {
+	m := &model{rules: policies{}}
+	m.clear()
+	return m
+}
+
+func (m *model) clear() {
+	m.dbs = nil
+	for range databases {
+		m.dbs = append(m.dbs, map[string]*entry{})
+	}
+}
+
+// entry is what a key holds.
+type entry struct {
+	kind    byte // t, w, q, l: a limiter; f: something else; u: not known
+	cells   []*oracle.Throttle
+	adopted bool // the cell is redis-cell's string
+	tainted bool // a hash that has a foreign field as well
+	window  *oracle.Window
+	period  funnel.Micros // of the window
+	quota   *oracle.Quota
+	lease   *oracle.Lease
+	typ     string // of kind f
+	expire  int64  // the expiry that a user set, ms since the Unix epoch; 0: none is known
+	free    bool   // the key may have no expiry
+}
+
+func (e *entry) clone() *entry {
+	c := *e
+	c.cells = nil
+	for _, o := range e.cells {
+		c.cells = append(c.cells, o.Clone())
+	}
+	switch e.kind {
+	case 'w':
+		c.window = e.window.Clone()
+	case 'q':
+		c.quota = e.quota.Clone()
+	case 'l':
+		c.lease = e.lease.Clone()
+	}
+	return &c
+}
+
+func newEntry(kind byte) *entry {
+	return &entry{kind: kind, window: new(oracle.Window), quota: new(oracle.Quota), lease: new(oracle.Lease)}
+}
+
+// void reports whether the key need not exist.
+func (m *model) void(e *entry) bool {
+	if e == nil {
+		return true
+	}
+	switch e.kind {
+	case 't':
+		for _, o := range e.cells {
+			if !o.Void(m.now.Nanos()) {
+				return false
+			}
+		}
+		return !e.tainted
+	case 'w':
+		return e.window.Void(m.now, e.period)
+	case 'q':
+		return e.quota.Void(m.now)
+	case 'l':
+		return e.lease.Void(m.now)
+	}
+	return false
+}
+
+// at returns what a key holds, nil if the key is absent or a limiter with nothing in use.
+func (m *model) at(db int, name string) *entry {
+	e := m.dbs[db][name]
+	if e == nil {
+		return nil
+	}
+	if e.expire > 0 && int64(m.wall/1000) > e.expire {
+		delete(m.dbs[db], name)
+		return nil
+	}
+	if e.tainted && !e.free && m.cellsVoid(e) { // the key may have expired
+		m.forget(db, name)
+		return m.dbs[db][name]
+	}
+	return e
+}
+
+func (m *model) cellsVoid(e *entry) bool {
+	c := *e
+	c.tainted = false
+	return m.void(&c)
+}
+
+// forget says that nothing is known of a key.
+func (m *model) forget(db int, name string) {
+	m.dbs[db][name] = &entry{kind: 'u', free: true}
+}
+
+// want is what a reply must be.
+type want struct {
+	any    bool   // anything but an internal error
+	text   string // of a reply that is no error
+	err    string // the first word of an error
+	inside string // of a reply that is no error: it contains this
+	commit func() // the model takes what the call does
+}
+
+func (w *want) String() string {
+	if w.any {
+		return "anything"
+	}
+	if w.err != "" {
+		return w.err + " .."
+	}
+	return w.text + w.inside
+}
+
+// fits reports whether a reply is what is wanted. Errors begin with a minus sign.
+func (w *want) fits(reply string) bool {
+	switch {
+	case strings.Contains(reply, "internal error"):
+		return false
+	case w.any:
+		return true
+	case w.err != "":
+		return strings.HasPrefix(reply, "-"+w.err)
+	case w.inside != "":
+		return strings.Contains(reply, w.inside)
+	}
+	return reply == w.text
+}
+
+func wrong(err string) want { return want{err: err, commit: func() {}} }
+
+// call decides a call of one of the module's commands. If fresh is set, the keys of the call are
+// taken to be absent.
+func (m *model) call(db int, words []string, fresh bool) want {
+	c, ok := parse(words, m.rules)
+	switch {
+	case !ok:
+		return wrong("ERR")
+	case c.name == "GO.TOP":
+		return want{any: true, commit: func() {}}
+	case fresh && c.name == "GO.INFO":
+		return m.info(nil)
+	case fresh && c.name == "GO.RELEASE":
+		return want{text: "0", commit: func() { delete(m.dbs[db], c.key) }}
+	case c.name == "GO.INFO":
+		return m.info(m.at(db, c.key))
+	case c.name == "GO.RELEASE":
+		return m.release(db, &c)
+	}
+	return m.decide(db, &c, fresh)
+}
+
+// keyed is a key of a call: the entry before the call, and a copy that takes the call.
+type keyed struct {
+	before, after *entry
+	changed       bool
+}
+
+func (m *model) decide(db int, c *call, fresh bool) want {
+	keys := map[string]*keyed{}
+	for i := range c.clauses {
+		cl := &c.clauses[i]
+		k := keys[cl.key]
+		if k == nil {
+			k = &keyed{before: m.at(db, cl.key)}
+			if fresh {
+				k.before = nil
+			}
+			keys[cl.key] = k
+		}
+		if m.vague(k.before, cl) {
+			return m.unclear(db, c)
+		}
+	}
+	all := make([]decision, len(c.clauses))
+	for i := range c.clauses {
+		cl := &c.clauses[i]
+		k := keys[cl.key]
+		if err := mismatch(k.before, cl.kind); err != "" {
+			return wrong(err)
+		}
+		if k.after == nil {
+			k.after = newEntry(cl.kind)
+			if k.before != nil {
+				k.after = k.before.clone()
+			}
+		}
+		if all[i] = m.clause(k, cl); all[i].v.TooMuch {
+			return wrong("ERR")
+		}
+	}
+	w := want{}
+	if c.nested {
+		w.text = m.settleAll(c, all)
+	} else {
+		w.text = m.settleOne(c, &all[0])
+	}
+	w.commit = func() {
+		for name, k := range keys {
+			if k.changed && !c.ro {
+				k.after.expire, k.after.free = 0, false
+				m.dbs[db][name] = k.after
+			}
+		}
+	}
+	return w
+}
+
+// unclear is the answer to a call of which the outcome is not known.
+func (m *model) unclear(db int, c *call) want {
+	return want{any: true, commit: func() {
+		for i := range c.clauses {
+			if !c.ro {
+				m.forget(db, c.clauses[i].key)
+			}
+		}
+	}}
+}
+
+// vague reports whether it is not known what a clause finds at a key.
+func (m *model) vague(e *entry, cl *clause) bool {
+	switch {
+	case e == nil:
+		return false
+	case e.kind == 'u':
+		return true
+	case e.kind == 'w' && cl.kind == 'w':
+		return e.period != cl.window.Period && !(e.period == 0)
+	}
+	return e.kind != 'f' && e.kind != cl.kind && m.void(e)
+}
+
+// mismatch returns the error of a clause of this kind at a key that holds something else, "" if
+// there is none.
+func mismatch(e *entry, kind byte) string {
+	if e == nil || e.kind == kind && !e.tainted {
+		return ""
+	}
+	holds := e.typ
+	switch {
+	case e.adopted, e.kind == 'q':
+		holds = "string"
+	case e.kind == 't':
+		holds = "hash"
+	case e.kind == 'w', e.kind == 'l':
+		holds = "zset"
+	}
+	if holds == map[byte]string{'t': "hash", 'w': "zset", 'l': "zset", 'q': "string"}[kind] {
+		return "ERR"
+	}
+	return "WRONGTYPE"
+}
+
+// decision is what one clause alone says.
+type decision struct {
+	v       funnel.Verdict
+	renewed int64
+	take    func()                // the key takes the verdict
+	peek    func() funnel.Verdict // what the clause has left if another clause denies
+}
+
+func (m *model) clause(k *keyed, cl *clause) decision {
+	switch cl.kind {
+	case 't':
+		return m.cell(k, cl)
+	case 'w':
+		return m.window(k, cl)
+	case 'q':
+		return m.quota(k, cl)
+	}
+	return m.slot(k, cl)
+}
+
+func (m *model) cell(k *keyed, cl *clause) decision {
+	e, now := k.after, m.now.Nanos()
+	for len(e.cells) <= cl.cell {
+		e.cells = append(e.cells, new(oracle.Throttle))
+	}
+	next, p := e.cells[cl.cell].Clone(), cl.throttle
+	d := decision{v: next.Call(now, p)}
+	d.take = func() {
+		if d.v.Change == funnel.Keep {
+			return
+		}
+		k.changed = true
+		if e.adopted && cl.cell > 0 { // the first cell gets a rate
+			empty, rate := e.cells[0].State()
+			if rate.Count == 0 {
+				e.cells[0] = oracle.NewThrottle(empty, cl.throttle.Rate)
+			}
+		}
+		e.adopted = false
+		e.cells[cl.cell] = next
+	}
+	d.peek = func() funnel.Verdict {
+		p.Quantity = 0
+		return e.cells[cl.cell].Clone().Call(now, p)
+	}
+	return d
+}
+
+func (m *model) window(k *keyed, cl *clause) decision {
+	e := k.after
+	next, p := e.window.Clone(), cl.window
+	d := decision{v: next.Call(m.now, p)}
+	d.take = func() {
+		if d.v.Change != funnel.Keep {
+			k.changed, e.window, e.period = true, next, p.Period
+		}
+	}
+	d.peek = func() funnel.Verdict {
+		p.Quantity = 0
+		return e.window.Clone().Call(m.now, p)
+	}
+	return d
+}
+
+func (m *model) quota(k *keyed, cl *clause) decision {
+	e := k.after
+	next, p := e.quota.Clone(), cl.quota
+	d := decision{v: next.Call(m.now, p)}
+	d.take = func() {
+		if d.v.Change != funnel.Keep {
+			k.changed, e.quota = true, next
+		}
+	}
+	d.peek = func() funnel.Verdict {
+		p.Quantity = 0
+		return e.quota.Clone().Call(m.now, p)
+	}
+	return d
+}
+
+func (m *model) slot(k *keyed, cl *clause) decision {
+	e, p := k.after, cl.lease
+	next := e.lease.Clone()
+	v := next.Call(m.now, cl.id, p)
+	d := decision{v: v.Verdict}
+	if v.Renewed {
+		d.renewed = 1
+	}
+	d.take = func() {
+		if !v.Limited {
+			k.changed, e.lease = true, next
+		}
+	}
+	d.peek = func() (v funnel.Verdict) {
+		held := e.lease.Held(m.now)
+		v.Remaining = max(p.Limit-int64(len(held)), 0)
+		for _, lapse := range held {
+			v.ResetAfter = max(v.ResetAfter, (lapse - m.now).Nanos())
+		}
+		return v
+	}
+	return d
+}
+
+// integers returns the integers of a clause's reply.
+func integers(cl *clause, d *decision, v *funnel.Verdict, unit funnel.Nanos) []int64 {
+	limited, retry := int64(0), int64(-1)
+	if v.Limited {
+		limited = 1
+	}
+	if v.RetryAfter > 0 {
+		retry = inUnits(v.RetryAfter, unit)
+	}
+	all := []int64{limited, cl.limit(), v.Remaining, retry, inUnits(v.ResetAfter, unit)}
+	if cl.kind == 'l' {
+		all = append(all, d.renewed)
+	}
+	return all
+}
+
+// inUnits rounds up.
+func inUnits(t, unit funnel.Nanos) int64 {
+	n, rest := t/unit, t%unit
+	return int64(n + min(rest, 1))
+}
+
+func (m *model) settleOne(c *call, d *decision) string {
+	reply := integers(&c.clauses[0], d, &d.v, c.unit)
+	switch {
+	case c.sixth == "UPTO":
+		reply = append(reply, d.v.Granted)
+	case c.sixth == "RESERVE" && d.v.Limited:
+		reply = append(reply, -1)
+	case c.sixth == "RESERVE":
+		reply = append(reply, inUnits(d.v.Wait, c.unit))
+	}
+	d.take()
+	return fmt.Sprint(reply)
+}
+
+// settleAll settles a call of several clauses and returns its reply.
+func (m *model) settleAll(c *call, all []decision) string {
+	limited := false
+	for i := range all {
+		limited = limited || all[i].v.Limited
+	}
+	inner := make([][]int64, len(all))
+	for i := range all {
+		v := all[i].v
+		if limited && !v.Limited {
+			v = all[i].peek()
+			v.Limited, v.RetryAfter = false, 0
+		}
+		inner[i] = integers(&c.clauses[i], &all[i], &v, c.unit)
+	}
+	for i := range all {
+		if !limited || all[i].v.Limited {
+			all[i].take()
+		}
+	}
+	decider := deciderOf(all, c.unit)
+	front := append([]int64{}, inner[decider][:5]...)
+	if c.shadow {
+		front[0], front[3] = 0, -1
+	}
+	five := strings.Trim(fmt.Sprint(front), "[]")
+	return fmt.Sprintf("[%s %d %s", five, decider, fmt.Sprint(inner)[1:])
+}
+
+// deciderOf returns the clause that decides: the limited one with the longest wait, or if none is
+// limited, the one with the least remaining.
+func deciderOf(all []decision, unit funnel.Nanos) (decider int) {
+	longer := func(a, b *funnel.Verdict) bool {
+		if a.RetryAfter == funnel.Never || b.RetryAfter == funnel.Never {
+			return b.RetryAfter != funnel.Never
+		}
+		return inUnits(a.RetryAfter, unit) > inUnits(b.RetryAfter, unit)
+	}
+	for i := range all {
+		v, best := &all[i].v, &all[decider].v
+		switch {
+		case v.Limited && (!best.Limited || longer(v, best)):
+			decider = i
+		case !v.Limited && !best.Limited && v.Remaining < best.Remaining:
+			decider = i
+		}
+	}
+	return decider
+}
+
+func (m *model) release(db int, c *call) want {
+	e := m.at(db, c.key)
+	switch {
+	case e == nil:
+		return want{text: "0", commit: func() {}}
+	case e.kind == 'u', e.kind != 'f' && e.kind != 'l' && m.void(e), e.kind == 'l' && (e.expire > 0 || e.free):
+		return want{any: true, commit: func() { m.forget(db, c.key) }}
+	}
+	if err := mismatch(e, 'l'); err != "" {
+		return wrong(err)
+	}
+	after, n := e.clone(), 0
+	for _, id := range c.ids {
+		if after.lease.Release(m.now, id) {
+			n++
+		}
+	}
+	return want{text: fmt.Sprint(n), commit: func() { m.dbs[db][c.key] = after }}
+}
+
+// info is what GO.INFO must tell.
+func (m *model) info(e *entry) want {
+	w := want{any: true, commit: func() {}}
+	switch {
+	case e == nil:
+		w.any, w.text = false, "<nil>"
+	case e.kind == 'u' || m.void(e):
+	case e.tainted, e.kind == 'f':
+		w.any, w.err = false, "ERR"
+		if e.typ == "list" {
+			w.err = "WRONGTYPE"
+		}
+	case e.kind == 'q':
+		used, _ := e.quota.State()
+		w.any, w.inside = false, fmt.Sprintf(" used:%d ", used)
+	case e.kind == 'l':
+		w.any, w.inside = false, fmt.Sprintf(" held:%d ", len(e.lease.Held(m.now)))
+	default:
+		w.any, w.inside = false, "kind:"+map[byte]string{'t': "throttle", 'w': "window"}[e.kind]
+	}
+	return w
+}
+
+// fieldsOf returns the fields and values that a hash holds for one cell. A period of whole seconds
+// is stored in seconds. Any other period is stored in ns, with a minus sign.
+func fieldsOf(cell int, o *oracle.Throttle) map[string]string {
+	empty, rate := o.State()
+	whole := new(big.Int).Div(empty.Num(), empty.Denom())
+	rest := new(big.Rat).Sub(empty, new(big.Rat).SetInt(whole))
+	rest.Mul(rest, big.NewRat(rate.Count, 1))
+	period := -int64(rate.Period)
+	if rate.Period%funnel.Second == 0 {
+		period = int64(rate.Period / funnel.Second)
+	}
+	name := func(field int) string { return fmt.Sprint(4*cell + field) }
+	fields := map[string]string{name(0): whole.String(), name(1): fmt.Sprint(period)}
+	if rate.Count != 1 {
+		fields[name(2)], fields[name(3)] = rest.RatString(), fmt.Sprint(rate.Count)
+	}
+	if o.Locked() != 0 {
+		fields[fmt.Sprint(128+cell)] = fmt.Sprint(int64(o.Locked()))
+	}
+	return fields
+}

@@ -1,0 +1,317 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"gothrottle/funnel"
+)
+
+// numConns is how many clients make calls. Half of them speak RESP3. One of those tracks keys.
+const numConns = 4
+
+// run is one schedule at work: a master, a replica with the module, a replica without it.
+type run struct {
+	lab      *lab
+	folder   string
+	options  []string
+	stats    *stats
+	clock    *clock
+	runs     bool // the wall clock runs: the server's clock does not stand still with a frozen one
+	master   *server
+	twin     *server // a replica with the module
+	plain    *server // a replica without it
+	conns    [numConns]*redis.Client
+	m        *model
+	told     funnel.Micros // what the master's module was last seen to tell, if the clock runs
+	evicts   bool          // keys may be gone
+	memory   int64         // used_memory without overhead at the start
+	dump     dump
+	policies string // their text
+	effects  effects
+	number   int // of the step
+	starts   int
+}
+
+// difference is what a run finds.
+type difference struct {
+	step int
+	what string
+}
+
+func (d *difference) Error() string { return fmt.Sprintf("step %d: %s", d.step, d.what) }
+
+func (r *run) differ(format string, args ...any) error {
+	return &difference{r.number, fmt.Sprintf(format, args...)}
+}
+
+// perform runs a schedule on new servers. It returns the first difference, or nil.
+func perform(l *lab, s *schedule, st *stats, until time.Time) error {
+	st.runs++
+	r := &run{lab: l, folder: filepath.Join(l.folder, fmt.Sprint("run", st.runs)), options: s.Options, stats: st, m: newModel()}
+	defer r.end()
+	err := r.begin()
+	for i := 0; i < len(s.Steps) && err == nil; i++ {
+		if time.Now().After(until) {
+			break
+		}
+		r.number = i
+		err = r.do(&s.Steps[i])
+		st.steps++
+	}
+	if err == nil {
+		err = r.compare()
+	}
+	if err == nil {
+		err = r.emptied()
+	}
+	if err != nil && r.master != nil && !r.master.loaded() {
+		err = fmt.Errorf("%w; the master has ended: %s", err, r.master.tail())
+	}
+	return err
+}
+
+func (r *run) begin() (err error) {
+	if err = os.MkdirAll(r.folder, 0o755); err != nil {
+		return err
+	}
+	file, err := os.Create(filepath.Join(r.folder, "clock"))
+	if err != nil {
+		return err
+	}
+	r.clock = &clock{file: file, frozen: true, wall: begin, mono: 1e12}
+	if err = r.clock.write(); err != nil {
+		return err
+	}
+	withModule := append([]string{"--loadmodule", r.lab.module}, r.arguments()...)
+	if r.master, err = r.lab.start("master", filepath.Join(r.folder, "a"), r.clock, append(withModule, "--appendonly", "yes")...); err != nil {
+		return err
+	}
+	if r.twin, err = r.lab.start("replica", filepath.Join(r.folder, "b"), r.clock, append(withModule, "--appendonly", "yes")...); err != nil {
+		return err
+	}
+	if r.plain, err = r.lab.start("bare replica", filepath.Join(r.folder, "c"), r.clock, r.arguments()...); err != nil {
+		return err
+	}
+	r.stats.servers(r.master)
+	if err = r.findClock(); err != nil {
+		return err
+	}
+	if err = r.attach(); err != nil {
+		return err
+	}
+	r.prepare(r.master)
+	r.memory = dataBytes(r.master)
+	return r.tick()
+}
+
+// arguments are those of all servers. The clocks jump, so nothing may depend on time that passed.
+func (r *run) arguments() []string {
+	return append([]string{"--save", "", "--appendfsync", "always", "--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0",
+		"--repl-timeout", "1000000000", "--loglevel", "notice", "--databases", fmt.Sprint(databases)}, r.options...)
+}
+
+func (r *run) end() {
+	for _, c := range r.conns {
+		if c != nil {
+			c.Close()
+		}
+	}
+	for _, s := range []*server{r.master, r.twin, r.plain} {
+		if s != nil {
+			s.stop(os.Kill)
+			if s.client != nil {
+				s.client.Close()
+			}
+		}
+	}
+	if r.clock != nil {
+		r.clock.file.Close()
+	}
+	os.RemoveAll(r.folder)
+}
+
+// findClock finds out whether the server's clock stands still. If it does not, the wall clock runs,
+// and each call is asked when it was made.
+func (r *run) findClock() error {
+	for range 20 {
+		time.Sleep(time.Millisecond)
+		if now, err := r.master.client.Time(ctx).Result(); err != nil || now.UnixMicro() != r.clock.wall {
+			r.runs = true
+		}
+	}
+	r.m.wall, r.m.now = begin, begin
+	if r.runs {
+		r.clock.frozen, r.clock.wall = false, begin-time.Now().UnixMicro()
+	}
+	return r.clock.write()
+}
+
+// prepare gives a server that has just started what is not in its data.
+func (r *run) prepare(s *server) {
+	s.ask("FUNCTION", "LOAD", "REPLACE", library)
+	s.ask("CONFIG", "SET", "gothrottle.top-keys", "100")
+}
+
+// conn returns a client, and connects it if need be.
+func (r *run) conn(i int) *redis.Client {
+	if r.conns[i] == nil {
+		r.conns[i] = r.master.connect(2 + i%2)
+		if i == 3 {
+			r.conns[i].Do(ctx, "CLIENT", "TRACKING", "ON", "BCAST")
+		}
+	}
+	return r.conns[i]
+}
+
+// hangUp closes the clients. They connect again with the next call.
+func (r *run) hangUp() {
+	for i, c := range r.conns {
+		if c != nil {
+			c.Close()
+		}
+		r.conns[i] = nil
+	}
+}
+
+func (r *run) do(st *step) error {
+	if !r.master.loaded() {
+		return r.differ("the master has ended")
+	}
+	switch st.Do {
+	case "calls":
+		return r.calls(st)
+	case "clock":
+		return r.move(st.N, st.Mono)
+	case "foreign":
+		return r.foreignStep(st)
+	}
+	i := slices.IndexFunc(faults, func(f fault) bool { return f.name == st.Do })
+	if i < 0 {
+		return r.differ("no fault has the name %s", st.Do)
+	}
+	r.stats.faults[st.Do]++
+	if err := faults[i].run(r, st); err != nil {
+		return err
+	}
+	return r.compare()
+}
+
+// move moves the wall clock by n µs and the module's monotonic clock by mono µs.
+func (r *run) move(n, mono int64) error {
+	r.clock.wall += n
+	r.clock.mono += mono
+	if n < 0 {
+		r.m.steppedBack(r.m.wall + funnel.Micros(n))
+	} else {
+		r.m.wall += funnel.Micros(n)
+	}
+	if err := r.clock.write(); err != nil {
+		return err
+	}
+	return r.tick()
+}
+
+// catchUp sets the wall clock forward until it agrees with the module's clock. A server that starts
+// does not know what the module's clock told before.
+func (r *run) catchUp() error {
+	if r.runs {
+		r.m.wall = r.runningWall()
+	}
+	if lead := int64(r.m.now - r.m.wall); lead > 0 {
+		return r.move(lead+second, lead+second)
+	}
+	return nil
+}
+
+func (r *run) runningWall() funnel.Micros {
+	return funnel.Micros(time.Now().UnixMicro() + r.clock.wall)
+}
+
+// tick makes the modules see the time, and checks what the module's clock tells.
+func (r *run) tick() error {
+	if r.runs {
+		r.m.wall = r.runningWall()
+	} else {
+		for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+			now, err := r.master.client.Time(ctx).Result()
+			if err == nil && now.UnixMicro() == r.clock.wall {
+				break
+			}
+			if time.Now().After(end) {
+				return r.differ("the server tells the time %v, want %d: %v", now, r.clock.wall, err)
+			}
+		}
+	}
+	if r.twin != nil {
+		r.twin.ask("GO.QUOTA_RO", probeKey, "1", "1")
+		r.twin.module.tell(r.m.wall, r.clock.mono)
+	}
+	c := r.master.client.TxPipeline()
+	r.ask(c)
+	cmds, err := c.Exec(ctx)
+	if err != nil {
+		return r.differ("the clock's key: %v", err)
+	}
+	told := probed(cmds[2].(*redis.Cmd))
+	want := r.master.module.tell(r.m.wall, r.clock.mono)
+	if told != want && !r.runs {
+		return r.differ("the module's clock tells %d, want %d, with the server's clock at %d", told, want, r.m.wall)
+	}
+	r.m.now = told
+	return nil
+}
+
+// probeKey is a quota by which the module's clock is read.
+const (
+	probeKey    = "clock"
+	probePeriod = maxSeconds * second
+)
+
+// ask adds commands that read the module's clock. The third one tells it.
+func (r *run) ask(p redis.Pipeliner) {
+	p.Do(ctx, "DEL", probeKey)
+	p.Do(ctx, "GO.QUOTA", probeKey, 1, maxSeconds)
+	p.Do(ctx, "GET", probeKey)
+}
+
+// probed returns the time that the module's clock told, 0 if it is not known.
+func probed(c *redis.Cmd) funnel.Micros {
+	_, end, _ := strings.Cut(replyText(c), "@")
+	n, err := strconv.ParseInt(end, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return funnel.Micros(n/1000) - probePeriod
+}
+
+// moduleClock is what the reference says of the module's clock: it never runs backward; after the
+// server's clock was set back it goes on at half speed until the two agree.
+type moduleClock struct {
+	told, base funnel.Micros
+	mono       int64
+	behind     bool
+}
+
+func (c *moduleClock) tell(wall funnel.Micros, mono int64) funnel.Micros {
+	if !c.behind && wall < c.told {
+		c.behind, c.base, c.mono = true, c.told, mono
+	}
+	if c.behind {
+		slow := max(c.told, c.base+funnel.Micros((mono-c.mono)/2))
+		if wall < slow {
+			c.told = slow
+			return slow
+		}
+		c.behind = false
+	}
+	c.told = wall
+	return wall
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// words are the words of one command. In a file they are quoted, so that they hold any bytes.
+type words []string
+
+// MarshalText writes the words with quotes and blanks between them.
+func (w words) MarshalText() ([]byte, error) {
+	all := make([]string, len(w))
+	for i := range w {
+		all[i] = strconv.QuoteToASCII(w[i])
+	}
+	return []byte(strings.Join(all, " ")), nil
+}
+
+// UnmarshalText reads what MarshalText wrote.
+func (w *words) UnmarshalText(text []byte) error {
+	*w = nil
+	for rest := strings.TrimSpace(string(text)); rest != ""; rest = strings.TrimSpace(rest) {
+		quoted, err := strconv.QuotedPrefix(rest)
+		if err != nil {
+			return fmt.Errorf("%q: %w", rest, err)
+		}
+		word, err := strconv.Unquote(quoted)
+		if err != nil {
+			return err
+		}
+		*w, rest = append(*w, word), rest[len(quoted):]
+	}
+	return nil
+}
+
+// step is one part of a schedule. It needs nothing of the steps before it, so steps can be left out.
+type step struct {
+	Do    string  `json:"do"` // calls, foreign, clock, or the name of a fault
+	Conn  int     `json:"conn,omitempty"`
+	DB    int     `json:"db,omitempty"`
+	Via   string  `json:"via,omitempty"`   // how calls are sent: plain, multi, eval, fcall, replica, parallel
+	N     int64   `json:"n,omitempty"`     // of calls: 1 if unknown keys are deleted first; of a clock: µs that the wall clock is moved
+	Mono  int64   `json:"mono,omitempty"`  // of a clock: µs that pass
+	Text  string  `json:"text,omitempty"`  // an argument of a fault
+	Calls []words `json:"calls,omitempty"` // of calls, and of faults in the midst of calls
+}
+
+// schedule is what a run does.
+type schedule struct {
+	Seed    uint64   `json:"seed"`
+	Server  string   `json:"server"`  // the version of the server that it was made for; for readers
+	Options []string `json:"options"` // more arguments of the servers
+	Steps   []step   `json:"steps"`
+}
+
+func readSchedule(file string) (s schedule, err error) {
+	b, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(b, &s)
+	}
+	return s, err
+}
+
+// write writes one step per line, so that a reader sees the order.
+func (s *schedule) write(file string) error {
+	head, err := json.Marshal(schedule{Seed: s.Seed, Server: s.Server, Options: s.Options})
+	if err != nil {
+		return err
+	}
+	b := strings.TrimSuffix(string(head), `"steps":null}`) + "\"steps\":[\n"
+	for i := range s.Steps {
+		line, err := json.Marshal(s.Steps[i])
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			b += ",\n"
+		}
+		b += string(line)
+	}
+	return os.WriteFile(file, []byte(b+"\n]}\n"), 0o644)
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// stats is what a program did.
+type stats struct {
+	began                  time.Time
+	version                string
+	runs, steps, starts    int
+	calls, checks, foreign int
+	compared               int // keys
+	differences            int
+	faults                 map[string]int
+	times                  []time.Duration // of calls that were sent alone
+	firstRSS, lastRSS      int64           // bytes, of the master
+	firstUsed, lastUsed    int64
+	noDefrag               string // why there was no active defragmentation
+}
+
+func newStats() *stats { return &stats{began: time.Now(), faults: map[string]int{}} }
+
+func (s *stats) servers(master *server) {
+	s.version = master.info("server", "valkey_version")
+	if s.version == "" {
+		s.version = master.info("server", "redis_version")
+	}
+	if s.firstRSS == 0 {
+		s.firstRSS, s.firstUsed = master.number("memory", "used_memory_rss"), master.number("memory", "used_memory")
+	}
+}
+
+func (s *stats) sample(master *server) {
+	s.lastRSS, s.lastUsed = master.number("memory", "used_memory_rss"), master.number("memory", "used_memory")
+}
+
+// mostTimes bounds the memory of the measured times.
+const mostTimes = 1_000_000
+
+func (s *stats) took(d time.Duration) {
+	if len(s.times) < mostTimes {
+		s.times = append(s.times, d)
+	}
+}
+
+// quantile returns the time that the share q of the calls did not exceed.
+func (s *stats) quantile(q float64) time.Duration {
+	if len(s.times) == 0 {
+		return 0
+	}
+	all := slices.Sorted(slices.Values(s.times))
+	return all[min(int(q*float64(len(all))), len(all)-1)]
+}
+
+func (s *stats) line(seed uint64) string {
+	took := time.Since(s.began)
+	return fmt.Sprintf("%4.0f s: seed %d, %d runs, %d calls (%.0f/s), %d checked, %d faults, %d differences",
+		took.Seconds(), seed, s.runs, s.calls, float64(s.calls)/took.Seconds(), s.checks, s.sum(), s.differences)
+}
+
+func (s *stats) sum() (n int) {
+	for _, k := range s.faults {
+		n += k
+	}
+	return n
+}
+
+// table sums up.
+func (s *stats) table() string {
+	b := &strings.Builder{}
+	row := func(name string, value any) { fmt.Fprintf(b, "  %-28s %v\n", name, value) }
+	row("server", s.version)
+	row("time", time.Since(s.began).Round(time.Second))
+	row("runs", s.runs)
+	row("steps", s.steps)
+	row("calls", s.calls)
+	row("replies that were checked", s.checks)
+	row("foreign commands", s.foreign)
+	row("keys that were compared", s.compared)
+	for _, name := range slices.Sorted(maps.Keys(s.faults)) {
+		row("fault "+name, s.faults[name])
+	}
+	row("p50, p99 of a call", fmt.Sprint(s.quantile(0.5), ", ", s.quantile(0.99)))
+	row("RSS, begin and end", fmt.Sprintf("%.1f, %.1f MB", float64(s.firstRSS)/1e6, float64(s.lastRSS)/1e6))
+	row("used_memory, begin and end", fmt.Sprintf("%.1f, %.1f MB", float64(s.firstUsed)/1e6, float64(s.lastUsed)/1e6))
+	if s.noDefrag != "" {
+		row("active defragmentation", "refused: "+s.noDefrag)
+	}
+	row("differences", s.differences)
+	return b.String()
+}
