@@ -11,7 +11,7 @@ missing=()
 have npm || missing+=(nodejs npm)
 for package in default-jdk-headless gcc libc6-dev libhiredis-dev php-cli php-predis php-redis redis-tools \
   ruby ruby-connection-pool ruby-redis ruby-webrick \
-  python3-fastapi python3-flask python3-redis python3-uvicorn; do
+  python3-fastapi python3-flask python3-flask-limiter python3-limits python3-redis python3-uvicorn; do
   installed "$package" || missing+=("$package")
 done
 if [ ${#missing[@]} -gt 0 ]; then

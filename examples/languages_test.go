@@ -57,6 +57,7 @@ var table = []example{
 	{file: "shell/limit.sh", runner: []string{"bash"}, away: open, command: true},
 	{file: "python/redis_py.py", runner: []string{"/usr/bin/python3"}, away: open},
 	{file: "python/redis_py_asyncio.py", runner: []string{"/usr/bin/python3"}, away: closed},
+	{file: "python/flask_limiter_app.py", runner: []string{"/usr/bin/python3"}, away: open, adapter: true, calls: 2},
 	onNode("node_redis.js", example{away: open}),
 	onNode("ioredis.js", example{away: closed}),
 	onNode("express-rate-limit.js", example{away: open, adapter: true}),
