@@ -1,6 +1,6 @@
 # The logic is in build/*.sh. Make passes PORT=, IMAGE= and the like on; build/lib.sh and build/run.sh have the defaults.
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-all test-unit test-server test-chaos soak test-docker test-examples test-sim test-languages test-monitoring test-failover test-memory test-servers lint bench bench-scaling bench-client pictures image package test-packages rename clean
+.PHONY: help build run test test-all test-unit test-server test-chaos soak test-docker test-examples test-sim test-languages test-monitoring test-failover test-memory test-servers lint bench bench-scaling bench-client pictures image package test-packages playground test-playground playground-pictures rename clean
 
 help: ## show this list
 	@echo 'gothrottle: rate limiting inside Redis and Valkey. Targets:'
@@ -74,6 +74,15 @@ package: ## build .deb, .rpm and .tar.gz for amd64 and arm64: build/out/packages
 
 test-packages: ## install the packages in trees of Debian 12 and 13 that run systemd (needs root)
 	@build/test-packages.sh
+playground: ## serve a page that shows limiters at work, on 127.0.0.1 (LISTEN=, ADDR=host:port to watch a server, ARGS=)
+	@build/playground.sh
+
+test-playground: ## the playground, in headless Chromium (needs chromium and npm)
+	@build/test-playground.sh
+
+playground-pictures: ## draw the pictures of docs/playground.md
+	@build/test-playground.sh -run Pictures -pictures ../docs
+
 rename: ## change the path of the Go modules (MODULE=example.com/x)
 	@build/rename.sh
 

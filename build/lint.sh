@@ -7,7 +7,7 @@ unformatted=$(gofmt -l .)
 [ -z "$unformatted" ] || die "gofmt would change: $unformatted"
 go vet ./...
 go mod tidy -diff
-for module in bench deploy examples/go; do
+for module in bench deploy examples/go playground; do
   go -C "$module" vet ./...
   go -C "$module" mod tidy -diff
 done

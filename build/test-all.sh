@@ -10,6 +10,7 @@ step test-arm64 build/test-arm64.sh
 step test-examples build/test-examples.sh
 step test-sim build/test-sim.sh
 step test-languages build/test-languages.sh
+step test-playground build/test-playground.sh
 step test-monitoring build/test-monitoring.sh
 step test-failover build/test-failover.sh
 step test-memory build/test-memory.sh

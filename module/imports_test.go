@@ -37,6 +37,7 @@ var rules = map[string]struct{ allowed, forbidden []string }{
 	"tests/failover": {[]string{"./throttle", "github.com/redis/go-redis/v9", "github.com/stretchr/testify"}, []string{"C", "unsafe"}},
 	"tests/sim":      {[]string{"./commands/memory", "./funnel", "./funnel/oracle", "./throttle", "github.com/redis/go-redis/v9"}, []string{"C", "unsafe"}},
 	"tests/chaos":    {[]string{"./funnel", "github.com/redis/go-redis/v9"}, []string{"C", "unsafe"}},
+	"playground":     {[]string{"./throttle", "github.com/redis/go-redis/v9"}, []string{"C", "unsafe"}},
 }
 
 // oracle is a package of models that only tests import, and the program of make test-chaos.

@@ -41,6 +41,7 @@ func TestRename(t *testing.T) {
 		{"vet", "./..."}, {"mod", "tidy", "-diff"},
 		{"-C", "bench", "vet", "./..."}, {"-C", "bench", "mod", "tidy", "-diff"},
 		{"-C", "deploy", "mod", "tidy", "-diff"}, {"-C", "examples/go", "mod", "tidy", "-diff"},
+		{"-C", "playground", "mod", "tidy", "-diff"},
 		{"test", "-run", "^(TestImports|TestDockerignore_.*)$", "./module"},
 	} {
 		if out, err := goIn(twice, words...); err != nil {

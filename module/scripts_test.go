@@ -154,6 +154,7 @@ func TestScript_lintRunsEachChecker(t *testing.T) {
 	}
 	for _, want := range []string{"gofmt -l .", "go vet ./...", "go mod tidy -diff", "go -C bench vet ./...", "go -C bench mod tidy -diff", "go -C deploy vet ./...", "go -C deploy mod tidy -diff",
 		"go -C examples/go vet ./...", "go -C examples/go mod tidy -diff",
+		"go -C playground vet ./...", "go -C playground mod tidy -diff",
 		"compiler -fsyntax-only -Wall -Wextra -Werror ./cgo/plain.c"} {
 		if !slices.Contains(calls, want) {
 			t.Errorf("no %q in %q", want, calls)
@@ -287,6 +288,8 @@ func TestMakefile_targetsRunTheirScripts(t *testing.T) {
 		"pictures":      "go -C bench run ./choosing ../docs",
 		"test-docker":   "build/docker-engine.sh run build/test-docker.sh",
 		"image":         "build/docker-engine.sh run build/image.sh",
+
+		"playground-pictures": "build/test-playground.sh -run Pictures -pictures ../docs",
 	}
 	targets := regexp.MustCompile(`(?m)^([a-z-]+): ## .*\n\t(.*)`).FindAllStringSubmatch(text, -1)
 	for _, m := range targets {

@@ -195,6 +195,7 @@ func TestVersion_ofGoIsTheSameEverywhere(t *testing.T) {
 	for name, pattern := range map[string]string{
 		"bench/go.mod":       `(?m)^go (\d+\.\d+)`,
 		"deploy/go.mod":      `(?m)^go (\d+\.\d+)`,
+		"playground/go.mod":  `(?m)^go (\d+\.\d+)`,
 		"examples/go/go.mod": `(?m)^go (\d+\.\d+)`,
 		"README.md":          `needs Go (\d+\.\d+) and gcc`,
 		"Dockerfile":         `GO_IMAGE=golang:(\d+\.\d+)-`,

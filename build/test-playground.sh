@@ -1,0 +1,19 @@
+#!/bin/bash
+# The playground's tests: with a local server, and with a headless Chromium that uses the page as a person would.
+# Arguments are passed on to the tests: -run Pictures -pictures ../docs draws the pictures of docs/playground.md.
+. "$(dirname "$0")/lib.sh"
+need_go
+
+have chromium && have npm || ! can_install || apt_install chromium fonts-dejavu-core nodejs npm
+for program in chromium npm; do
+  have "$program" || die "$program is needed: please install the packages chromium and npm."
+done
+build/module.sh
+server=$(build/server.sh) || die 'no server to test against: please install redis-server (7.0 or newer) or valkey-server.'
+axe=build/out/axe
+mkdir -p "$axe"
+cp playground/axe/package.json playground/axe/package-lock.json playground/axe/.npmrc "$axe/"
+(cd "$axe" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
+export GOTHROTTLE_MODULE=$PWD/build/out/gothrottle.so GOTHROTTLE_SERVER=$server
+export GOTHROTTLE_CHROMIUM=chromium GOTHROTTLE_AXE=$PWD/$axe/node_modules/axe-core/axe.min.js
+go -C playground test -count=1 -timeout 10m ./... "$@"

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A page of another site can neither use a name of its own for this address, nor send what changes something.
+func TestGuard(t *testing.T) {
+	h := guard([]string{"box.lan"}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	for _, c := range []struct {
+		method, host, origin, site string
+		want                       int
+	}{
+		{"GET", "127.0.0.1:8080", "", "", http.StatusTeapot},
+		{"GET", "localhost:8080", "", "", http.StatusTeapot},
+		{"GET", "[::1]:8080", "", "", http.StatusTeapot},
+		{"GET", "box.lan", "", "", http.StatusTeapot},
+		{"GET", "evil.example:8080", "", "", http.StatusForbidden},
+		{"GET", "127.0.0.1.evil.example", "", "", http.StatusForbidden},
+		{"GET", "", "", "", http.StatusForbidden},
+		{"POST", "127.0.0.1:8080", "http://127.0.0.1:8080", "same-origin", http.StatusTeapot},
+		{"POST", "127.0.0.1:8080", "http://127.0.0.1:8080", "", http.StatusTeapot},
+		{"POST", "127.0.0.1:8080", "http://evil.example", "cross-site", http.StatusForbidden},
+		{"POST", "127.0.0.1:8080", "http://evil.example", "", http.StatusForbidden},
+		{"POST", "127.0.0.1:8080", "http://127.0.0.1:9999", "same-site", http.StatusForbidden},
+		{"POST", "127.0.0.1:8080", "null", "", http.StatusForbidden},
+	} {
+		r := httptest.NewRequest(c.method, "/api/sessions", strings.NewReader("{}"))
+		r.Host = c.host
+		for name, value := range map[string]string{"Origin": c.origin, "Sec-Fetch-Site": c.site} {
+			if value != "" {
+				r.Header.Set(name, value)
+			}
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		require.Equal(t, c.want, w.Code, "%+v", c)
+		if c.want == http.StatusTeapot {
+			require.Contains(t, w.Header().Get("Content-Security-Policy"), "frame-ancestors 'none'")
+		}
+	}
+}
+
+// Only loopback is listened on, unless the flag says otherwise.
+func TestCheckListen(t *testing.T) {
+	for listen, want := range map[string]bool{
+		"127.0.0.1:8080": true, "localhost:0": true, "[::1]:8080": true, "127.9.9.9:1": true,
+		"0.0.0.0:8080": false, ":8080": false, "[::]:8080": false, "192.0.2.1:8080": false, "box.lan:8080": false, "8080": false,
+	} {
+		require.Equal(t, want, checkListen(listen, false), listen)
+	}
+	require.True(t, checkListen("0.0.0.0:8080", true))
+	require.False(t, checkListen("8080", true))
+}
+
+// The flags of the connection reach it. A password comes from the environment, and never stands in a shown line.
+func TestFlags(t *testing.T) {
+	env := func(name string) string { return map[string]string{"REDISCLI_AUTH": "secret"}[name] }
+	s, err := readFlags([]string{"--addr", "db.example:6380", "--user", "watcher", "-n", "3", "--tls", "--insecure"}, env)
+	require.NoError(t, err)
+	o, err := s.options()
+	require.NoError(t, err)
+	require.Equal(t, "watcher", o.Username)
+	require.Equal(t, "secret", o.Password)
+	require.Equal(t, 3, o.DB)
+	require.Equal(t, "db.example", o.TLSConfig.ServerName)
+	require.True(t, o.TLSConfig.InsecureSkipVerify)
+	require.Equal(t, "redis-cli -h db.example -p 6380 -n 3 --user watcher --tls", s.cli())
+	s, err = readFlags([]string{"--pass", "other"}, env)
+	require.NoError(t, err)
+	require.Equal(t, "other", s.pass)
+	require.False(t, s.play)
+	require.Equal(t, "redis-cli", s.cli())
+	for _, wrong := range [][]string{{"--listen", "0.0.0.0:80"}, {"word"}, {"--what"}} {
+		_, err := readFlags(wrong, env)
+		require.Error(t, err)
+	}
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+)
+
+const policies = "playground-api THROTTLE 4 5 1s, THROTTLE 29 30 1m; playground-login THROTTLE 4 5 60s LOCKOUT 10s; other THROTTLE 1 1 1s"
+
+// patience is how long a test waits for something that must come. It is long, because machines may be slow.
+const patience = 30 * time.Second
+
+// startServer starts a server with the module of GOTHROTTLE_MODULE, and returns its address and a client.
+func startServer(t *testing.T, args ...string) (string, *redis.Client) {
+	t.Helper()
+	program := os.Getenv("GOTHROTTLE_SERVER")
+	if os.Getenv("GOTHROTTLE_MODULE") == "" || program == "" {
+		t.Skip("make test-playground runs this test: GOTHROTTLE_MODULE and GOTHROTTLE_SERVER name the module and the server")
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	addr := listener.Addr().String()
+	require.NoError(t, listener.Close())
+	_, port, _ := net.SplitHostPort(addr)
+	args = append([]string{"--bind", "127.0.0.1", "--port", port, "--dir", t.TempDir(), "--save", "", "--loadmodule", os.Getenv("GOTHROTTLE_MODULE"),
+		"--gothrottle.top-keys", "100", "--gothrottle.policies", policies}, args...)
+	cmd := exec.Command(program, args...)
+	cmd.Stdout, cmd.Stderr = io.Discard, io.Discard
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	rdb := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true, MaxRetries: -1})
+	t.Cleanup(func() { _ = rdb.Close() })
+	require.Eventually(t, func() bool { return rdb.Ping(t.Context()).Err() == nil }, patience, 10*time.Millisecond)
+	return addr, rdb
+}
+
+// startPage serves the page of a server, and returns its address.
+func startPage(t *testing.T, addr string, rdb *redis.Client, play bool) (string, *app) {
+	t.Helper()
+	about, err := settings{addr: addr, play: play}.ask(t.Context(), rdb)
+	require.NoError(t, err)
+	a := newApp(rdb, about)
+	server := httptest.NewServer(guard(nil, a.handler()))
+	t.Cleanup(func() {
+		a.close()
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return server.URL, a
+}
+
+// counts returns the counters of a command.
+func counts(t *testing.T, rdb *redis.Client, command string) Counter {
+	t.Helper()
+	for _, c := range newWatcher(rdb).ask(context.Background()).Commands {
+		if c.Name == command {
+			return c
+		}
+	}
+	t.Fatalf("INFO has no %s", command)
+	return Counter{}
+}
