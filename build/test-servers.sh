@@ -5,7 +5,12 @@
 out=$PWD/build/out/servers
 work=$(mktemp -d)
 # Each run is a process group, so that no test is left behind.
-trap 'for group in $(jobs -p); do kill -- "-$group" 2>/dev/null || true; done; rm -rf "$work"' EXIT
+cleanup() {
+  for group in $(jobs -pr); do kill -- "-$group" 2>/dev/null || true; done
+  rm -rf "$work"
+}
+trap cleanup EXIT
+trap 'exit 143' TERM INT HUP
 build/module.sh
 mkdir -p "$out"
 for package in tests throttle; do go test -c -o "$work/$package.test" "./$package"; done

@@ -23,7 +23,7 @@ func TestPages_namesInTheText(t *testing.T) {
 	target := regexp.MustCompile(`^make ([a-z][a-z-]*)`)
 	argument := regexp.MustCompile(`--build-arg (\w+)=`)
 	installed := regexp.MustCompile(`/usr/lib/redis/[\w./]*\w|/usr/share/gothrottle\b[\w./-]*|build/out/[\w.]+`)
-	known := regexp.MustCompile(`^(/usr/lib/redis/modules(/gothrottle\.so)?|/usr/share/gothrottle(/gothrottle\.conf|/systemd-drop-in\.conf|/monitoring)?|build/out/(gothrottle\.so|packages|bench))$`)
+	known := regexp.MustCompile(`^(/usr/lib/redis/modules(/gothrottle\.so)?|/usr/share/gothrottle(/gothrottle\.conf|/systemd-drop-in\.conf|/monitoring)?|build/out/(gothrottle\.so|packages|bench|servers))$`)
 	s, found := start(t, options{}), 0
 	for page, text := range pages(t) {
 		for _, m := range span.FindAllStringSubmatch(text, -1) {
