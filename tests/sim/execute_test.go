@@ -9,7 +9,7 @@ import (
 
 func newServer() *memory.Server { return memory.NewServer() }
 
-// execute runs a request at a node and holds the reply and the state against the oracle.
+// execute runs a request at a node and holds the reply and the state against the oracles.
 func (w *world) execute(n *node, m *message) ([]int64, error) {
 	e := w.note("run", n.id, m.from(), m.words)
 	master := n.id == w.master
@@ -19,43 +19,99 @@ func (w *world) execute(n *node, m *message) ([]int64, error) {
 	if !master && !n.deposed {
 		return nil, errReadOnly
 	}
-	l, now := m.limiter, w.told(n)
-	g := group{limiter: l, before: n.models[l.at].clone(l.kind)}
-	model := &n.models[l.at]
-	w.checkExpired(n, l, now)
+	now := w.told(n)
+	limiters := append([]*limiter{m.limiter}, m.further...)
+	var g group
+	for _, l := range limiters {
+		g.parts = append(g.parts, part{limiter: l, before: n.models[l.at].clone(l.kind)})
+		w.checkExpired(n, l, now)
+	}
 	w.effects = nil
-	a := parse(l.kind, m.words)
 	got, err := n.server.Do(now, m.words...)
-	want, length, granted, wrong := model.decide(l.kind, now, &a)
-	reply := integers(got)
+	reply := integers(nil, got)
 	m.decided = w.now
 	e.reply, e.err = reply, err
-	if (err != nil) != (wrong != nil) || err == nil && !slices.Equal(reply, want[:length]) {
-		w.fail("%q at %d: the reply is %v, %v; the oracle has %v, %v", m.words, now, reply, err, want[:length], wrong)
+	if m.further != nil {
+		w.checkAll(n, m, now, &g, reply, err, master)
+	} else {
+		w.checkOne(n, m, now, &g, reply, err, master)
+	}
+	if w.broken != "" {
 		return reply, err
 	}
-	w.checkState(n, l, now)
-	g.granted, g.effects = granted, w.effects
-	if l.kind == leaseKind && !a.release && granted > 0 {
-		g.holder = a.ids[0]
+	for _, l := range limiters {
+		w.checkState(n, l, now)
 	}
-	w.count(m, &a, &g, reply, master)
-	if master && len(g.effects) > 0 {
+	if g.effects = w.effects; master && len(g.effects) > 0 {
 		w.publish(g)
 	}
 	return reply, err
 }
 
-func integers(reply any) (ints []int64) {
+// checkOne holds a call of one limiter against its oracle.
+func (w *world) checkOne(n *node, m *message, now funnel.Micros, g *group, reply []int64, err error, master bool) {
+	l := m.limiter
+	a := parse(l.kind, m.words)
+	want, length, granted, wrong := n.models[l.at].decide(l.kind, now, &a)
+	if (err != nil) != (wrong != nil) || err == nil && !slices.Equal(reply, want[:length]) {
+		w.fail("%q at %d: the reply is %v, %v; the oracle has %v, %v", m.words, now, reply, err, want[:length], wrong)
+		return
+	}
+	w.count(m, &a, &g.parts[0], granted, reply, master)
+}
+
+// checkAll holds a GO.ALL against the oracles: all admit, or nothing is taken.
+func (w *world) checkAll(n *node, m *message, now funnel.Micros, g *group, reply []int64, err error, master bool) {
+	if err != nil {
+		w.fail("%q: %v", m.words, err)
+		return
+	}
+	limited, told := false, reply[6:]
+	asks, trials, grants := make([]ask, len(g.parts)), make([]model, len(g.parts)), make([]int64, len(g.parts))
+	wants := make([][]int64, len(g.parts))
+	for i := range g.parts {
+		l := g.parts[i].limiter
+		asks[i], trials[i] = parse(l.kind, m.clauses[i]), n.models[l.at].clone(l.kind)
+		want, length, granted, _ := trials[i].decide(l.kind, now, &asks[i])
+		wants[i], grants[i] = want[:length], granted
+		limited = limited || want[0] != 0
+	}
+	for i, want := range wants {
+		// What a clause that admits replies when another one denies is not held against anything.
+		if (!limited || want[0] != 0) && !slices.Equal(told[:len(want)], want) || told[0] != want[0] {
+			w.fail("%q at %d: clause %d of the reply %v is not %v", m.words, now, i, reply, want)
+			return
+		}
+		told = told[len(want):]
+	}
+	if (reply[0] != 0) != limited {
+		w.fail("%q at %d: the reply is %v, and the oracles have %v", m.words, now, reply, wants)
+	}
+	if w.seen.all++; limited {
+		w.seen.allDenied++
+	}
+	for i := range g.parts {
+		l := g.parts[i].limiter
+		if limited {
+			n.models[l.at].forgetLapsed(now)
+			continue
+		}
+		n.models[l.at] = trials[i]
+		w.count(&message{limiter: l}, &asks[i], &g.parts[i], grants[i], wants[i], master)
+	}
+}
+
+// integers appends the integers of a reply, which may be nested.
+func integers(to []int64, reply any) []int64 {
 	switch reply := reply.(type) {
 	case int64:
-		return []int64{reply}
+		to = append(to, reply)
 	case []any:
 		for _, n := range reply {
-			ints = append(ints, n.(int64))
+			to = integers(to, n)
 		}
 	}
-	return ints
+	return to
 }
 
 // checkExpired makes sure that a key that has expired held nothing that is in use. The server forgets it now.
@@ -87,8 +143,11 @@ func (w *world) checkState(n *node, l *limiter, now funnel.Micros) {
 }
 
 // count notes what was granted, and holds it against the bounds.
-func (w *world) count(m *message, a *ask, g *group, reply []int64, master bool) {
+func (w *world) count(m *message, a *ask, g *part, granted int64, reply []int64, master bool) {
 	l := m.limiter
+	if g.granted = granted; l.kind == leaseKind && !a.release && granted > 0 {
+		g.holder = a.ids[0]
+	}
 	if l.kind == leaseKind {
 		w.slots(l, a, g, master)
 		return
@@ -105,7 +164,7 @@ func (w *world) count(m *message, a *ask, g *group, reply []int64, master bool) 
 	if g.granted < 0 && reply[2] > reply[1] {
 		w.fail("%s: after a refund %d of %d units are left", l.key, reply[2], reply[1])
 	}
-	w.tally(a, g, reply)
+	w.tally(a, reply)
 	if l.mixed {
 		return
 	}
@@ -120,7 +179,7 @@ func (w *world) count(m *message, a *ask, g *group, reply []int64, master bool) 
 }
 
 // tally counts what happened, for the summary.
-func (w *world) tally(a *ask, g *group, reply []int64) {
+func (w *world) tally(a *ask, reply []int64) {
 	switch {
 	case a.n < 0:
 		w.seen.refunds++
@@ -135,7 +194,7 @@ func (w *world) tally(a *ask, g *group, reply []int64) {
 }
 
 // slots notes who holds slots, and makes sure that no more slots are held than there are.
-func (w *world) slots(l *limiter, a *ask, g *group, master bool) {
+func (w *world) slots(l *limiter, a *ask, g *part, master bool) {
 	for _, id := range a.ids {
 		if a.release {
 			if master {
@@ -166,7 +225,7 @@ func (w *world) sweep(n *node) {
 		w.effects = nil
 		n.server.Expire(l.key, now)
 		if len(w.effects) > 0 {
-			w.publish(group{limiter: l, before: before, effects: w.effects})
+			w.publish(group{[]part{{limiter: l, before: before}}, w.effects})
 		}
 	}
 }

@@ -128,6 +128,20 @@ func (l *limiter) call(r *rand.Rand) []string {
 	return append(words, "MS")
 }
 
+// clause returns the words of a call as those of a clause of GO.ALL, without its options at the end.
+func (l *limiter) clause(r *rand.Rand) []string {
+	names := [...]string{rateKind: "THROTTLE", windowKind: "WINDOW", quotaKind: "QUOTA", leaseKind: "LEASE"}
+	words := append([]string{names[l.kind]}, l.words[1:]...)
+	if l.kind == leaseKind {
+		return append(words, "h"+strconv.Itoa(r.IntN(holders)))
+	}
+	n := 1 + r.Int64N(2)
+	if r.IntN(6) == 0 {
+		n = -1 - r.Int64N(3)
+	}
+	return append(append(words, strconv.FormatInt(n, 10)), l.options...)
+}
+
 // ask is what the words of a call mean.
 type ask struct {
 	release bool
@@ -285,7 +299,7 @@ func (m *model) decide(k kind, now funnel.Micros, a *ask) (reply [6]int64, n int
 }
 
 // forgetLapsed drops the slots that have lapsed, as every call of the server does. That makes a difference if the next
-// master's clock is behind.
+// master's clock is behind. Other limiters have no slots.
 func (m *model) forgetLapsed(now funnel.Micros) {
 	held := m.lease.Held(now)
 	for i := range holders {

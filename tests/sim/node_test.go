@@ -21,8 +21,13 @@ type node struct {
 
 // group is the effects of one call, which a replica gets together.
 type group struct {
-	limiter *limiter
+	parts   []part
 	effects [][]string
+}
+
+// part is what a call did at one limiter.
+type part struct {
+	limiter *limiter
 	before  model  // before the call
 	granted int64  // units
 	holder  string // who was granted a slot
@@ -48,7 +53,7 @@ func (w *world) listen(n *node) {
 
 // publish appends what the master did to the log.
 func (w *world) publish(g group) {
-	g.effects = w.corrupt(g.effects, g.limiter)
+	g.effects = w.corrupt(g.effects)
 	if len(g.effects) > 0 {
 		w.log = append(w.log, g)
 	}
@@ -66,9 +71,11 @@ func (w *world) deliver(n *node) bool {
 		w.apply(n, g)
 		n.applied++
 	}
-	w.checkKey(n, g.limiter)
-	if n.applied == w.end() {
-		w.checkSame(n, g.limiter)
+	for i := range g.parts {
+		w.checkKey(n, g.parts[i].limiter)
+		if n.applied == w.end() {
+			w.checkSame(n, g.parts[i].limiter)
+		}
 	}
 	w.trim()
 	return true
@@ -125,9 +132,11 @@ func (w *world) failover() bool {
 	w.promote(next)
 	next.models = slices.Clone(old.models)
 	for i := len(w.log) - 1; i >= next.applied-w.first; i-- {
-		g := &w.log[i]
-		next.models[g.limiter.at] = g.before
-		w.lose(g)
+		for j := range w.log[i].parts {
+			p := &w.log[i].parts[j]
+			next.models[p.limiter.at] = p.before
+			w.lose(p)
+		}
 	}
 	w.log = w.log[:next.applied-w.first]
 	for i := range next.models {
@@ -155,12 +164,12 @@ func (w *world) pickReplica() *node {
 }
 
 // lose notes what the next master does not know of.
-func (w *world) lose(g *group) {
-	l := g.limiter
-	w.seen.lost += max(g.granted, 0)
-	l.charged.lose(w.now, g.granted, 0)
-	l.spent.lose(w.now, g.granted, w.hold())
-	if h := l.holders[g.holder]; h != nil {
+func (w *world) lose(p *part) {
+	l := p.limiter
+	w.seen.lost += max(p.granted, 0)
+	l.charged.lose(w.now, p.granted, 0)
+	l.spent.lose(w.now, p.granted, w.hold())
+	if h := l.holders[p.holder]; h != nil {
 		h.lost = true
 	}
 }

@@ -23,7 +23,7 @@ type planted struct {
 // one reports whether a fault that strikes now and then does so now.
 func (w *world) one(in int) bool { return w.random.IntN(in) == 0 }
 
-func (w *world) corrupt(effects [][]string, l *limiter) [][]string {
+func (w *world) corrupt(effects [][]string) [][]string {
 	if w.planted != nil && w.planted.effects != nil && w.one(10) {
 		return w.planted.effects(w, slices.Clone(effects))
 	}

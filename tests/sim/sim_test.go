@@ -76,6 +76,9 @@ func TestSim(t *testing.T) {
 			break
 		}
 	}
+	if only < 0 && all.least() < 10 {
+		t.Errorf("SEED=%d: the worlds were too tame: %+v", seed, all)
+	}
 	took := time.Since(began)
 	worked = cpuTime() - worked
 	fmt.Printf("simulation: %d steps in %.1f s: %.1f million a minute, %.1f million a minute of processor time\n%+v\n",

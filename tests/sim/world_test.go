@@ -3,8 +3,10 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing/synctest"
 	"time"
@@ -14,11 +16,12 @@ import (
 
 const (
 	limiters = 6
-	plains   = 4  // clients that send words
-	users    = 3  // clients of package throttle
-	holders  = 12 // who ask for slots
-	onWire   = 24 // messages; then some must arrive
-	history  = 40 // the last events that a failing run prints
+	plains   = 4    // clients that send words
+	users    = 3    // clients of package throttle
+	holders  = 12   // who ask for slots
+	onWire   = 24   // messages; then some must arrive
+	history  = 1000 // the last events that are kept
+	reported = 40   // of these a failing run prints so many
 )
 
 // config is what differs between worlds.
@@ -34,13 +37,15 @@ type config struct {
 
 // seen counts what happened.
 type seen struct {
-	admitted, denied, refunds, lost, expired int64
+	admitted, denied, refunds, lost, expired int64 // lost: units
+	all, allDenied                           int64 // calls of GO.ALL
 	failovers, resyncs, crashes, closes      int
 }
 
 func (s *seen) add(o seen) {
 	s.admitted, s.denied, s.refunds = s.admitted+o.admitted, s.denied+o.denied, s.refunds+o.refunds
 	s.lost, s.expired, s.failovers = s.lost+o.lost, s.expired+o.expired, s.failovers+o.failovers
+	s.all, s.allDenied = s.all+o.all, s.allDenied+o.allDenied
 	s.resyncs, s.crashes, s.closes = s.resyncs+o.resyncs, s.crashes+o.crashes, s.closes+o.closes
 }
 
@@ -103,6 +108,12 @@ func (w *world) fail(format string, args ...any) {
 
 // trueTime is how far the clock of a bubble is behind the true time: bubbles begin in 2000.
 const trueTime = 30 * 365 * 24 * 3600 * 1_000_000
+
+// least returns the least of the numbers.
+func (s *seen) least() int64 {
+	return min(s.admitted, s.denied, s.refunds, s.lost, s.expired, s.all, s.allDenied,
+		int64(min(s.failovers, s.resyncs, s.crashes, s.closes)))
+}
 
 // newWorld makes a world. It must be called in a bubble.
 func newWorld(seed, index uint64, p *planted) *world {
@@ -190,6 +201,7 @@ func (w *world) pass() bool {
 		d = 1000 // a whole ms brings about the instants at which things end
 	}
 	w.sleep(d)
+	w.note("time passes", -1, -1)
 	return true
 }
 
@@ -286,15 +298,45 @@ func btoi(b bool) int64 {
 	return 0
 }
 
-// report tells the last events.
+// report tells the last events at the key that the violation names, and those at no key.
 func (w *world) report() string {
-	text := w.broken + "\nthe last events:\n"
-	for i := 1; i <= history; i++ {
-		e := &w.last[(w.step+i)%history]
-		if e.what == "" || e.step > w.step {
-			continue
+	key := regexp.MustCompile(`\{s\}\d+`).FindString(w.broken)
+	var lines []string
+	for i := range history {
+		e := &w.last[(w.step+history-i)%history]
+		if e.what != "" && e.step == w.step-i && (len(e.words) == 0 || e.about(key)) {
+			lines = append(lines, e.String())
 		}
-		text += fmt.Sprintf("step %d, %d µs: %s node %d, client %d %q %v %v%s\n", e.step, e.now, e.what, e.node, e.from, e.words, e.reply, e.err, e.then)
+		if len(lines) == reported {
+			break
+		}
 	}
-	return text
+	slices.Reverse(lines)
+	return w.broken + "\nthe last events:\n" + strings.Join(lines, "\n")
+}
+
+func (e *event) about(key string) bool {
+	return slices.ContainsFunc(e.words, func(words []string) bool {
+		return slices.Contains(words, key) || !strings.Contains(strings.Join(words, " "), "{s}")
+	})
+}
+
+func (e *event) String() string {
+	text := fmt.Sprintf("step %d, %d µs: %s", e.step, e.now, e.what)
+	if e.node >= 0 {
+		text += fmt.Sprintf(", node %d", e.node)
+	}
+	if e.from >= 0 {
+		text += fmt.Sprintf(", client %d", e.from)
+	}
+	for _, words := range e.words {
+		text += fmt.Sprintf(" %q", words)
+	}
+	if e.reply != nil {
+		text += fmt.Sprint(": ", e.reply)
+	}
+	if e.err != nil {
+		text += fmt.Sprint(": ", e.err)
+	}
+	return text + e.then
 }
