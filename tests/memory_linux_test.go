@@ -183,11 +183,16 @@ func TestMemory_whatTheModuleTakes(t *testing.T) {
 	s.must("FLUSHALL SYNC")
 	eventually(t, "the files are as before", func() bool { return s.usage().files <= loaded.files })
 	after := s.usage()
-	t.Logf("without the module %+v, with it %+v, after load %+v", bare, loaded, after)
-	for what, one := range map[string]usage{"loaded": loaded, "after load": after} {
+	for n := range 300 {
+		s.setPolicies(manyPolicies(n))
+	}
+	changed := s.usage()
+	t.Logf("without the module %+v, with it %+v, after load %+v, after changes of policies %+v", bare, loaded, after, changed)
+	for what, one := range map[string]usage{"loaded": loaded, "after load": after, "after changes": changed} {
 		assert.InDelta(t, 6, one.threads-bare.threads, 3, "threads, %s", what)
-		assert.InDelta(t, 1.4e9, one.address-bare.address, 0.3e9, "bytes of address space, %s", what)
+		assert.InDelta(t, 1.55e9, one.address-bare.address, 0.25e9, "bytes of address space, %s", what)
 		assert.LessOrEqual(t, one.files, bare.files+4, "open files, %s", what)
 	}
 	assert.LessOrEqual(t, loaded.resident-bare.resident, int64(4<<20), "bytes of resident memory")
+	assert.LessOrEqual(t, changed.resident-bare.resident, int64(12<<20), "bytes of resident memory after changes of policies")
 }
