@@ -44,7 +44,7 @@ test-languages: ## the examples in other languages, against a local server (need
 test-monitoring: ## what Prometheus and Grafana load, with real programs (needs Debian's prometheus and exporter)
 	@build/test-monitoring.sh
 
-test-failover: ## failovers under load, with partitions (needs root; FAILOVERS=n, SEED=n)
+test-failover: ## failovers under load, with partitions (needs root; FAILOVERS=n, SEED=n, FIGURES=1)
 	@build/test-failover.sh
 test-memory: ## memory, threads and forks of a real server, under valgrind too (LONG=1 for the long run, MINUTES=60, CALLS=2000, FORKS=200)
 	@build/test-memory.sh

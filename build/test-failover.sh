@@ -1,6 +1,7 @@
 #!/bin/bash
 # Failovers under load, in a cluster and under Sentinel, with partitions. FAILOVERS=n makes n of them. SEED=n repeats the
-# order of a run. FIGURES=file keeps the figures. Root is needed, for network namespaces.
+# order of a run. ONLY=name makes one kind of them. FIGURES=1 writes the figures into docs/operating.md. Network namespaces
+# need root.
 . "$(dirname "$0")/lib.sh"
 have ip || ! can_install || apt_install iproute2
 build/module.sh

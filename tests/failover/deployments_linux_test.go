@@ -75,6 +75,14 @@ func newCluster(t *testing.T) *deployment {
 	return d
 }
 
+// use lets this test fail from now on.
+func (d *deployment) use(t *testing.T) {
+	d.t, d.net.t = t, t
+	for _, n := range append(d.nodes, d.sentinels...) {
+		n.t = t
+	}
+}
+
 // everyInfo reports whether CLUSTER INFO of each node has all texts.
 func (d *deployment) everyInfo(texts ...string) bool {
 	for _, n := range d.nodes {

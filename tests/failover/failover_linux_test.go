@@ -2,10 +2,10 @@ package failover
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,7 +22,8 @@ type silent struct{}
 func (silent) Printf(context.Context, string, ...any) {}
 
 // TestFailover makes FAILOVERS masters fail: three fifths in a cluster, the others in two deployments with Sentinel, all at
-// the same time. SEED chooses the order of the faults. FIGURES names a file for the figures.
+// the same time. SEED chooses the order of the faults, ONLY is the name of the one kind that is made. With FIGURES=1 the
+// figures are written into the page.
 func TestFailover(t *testing.T) {
 	n, _ := strconv.Atoi(os.Getenv("FAILOVERS"))
 	if n < 3 {
@@ -34,9 +35,10 @@ func TestFailover(t *testing.T) {
 		seed = uint64(time.Now().UnixNano() % 1e6)
 	}
 	t.Logf("SEED=%d FAILOVERS=%d", seed, n)
+	machine()
 	random := rand.New(rand.NewPCG(seed, 0))
 	cluster, sentinel := newSummary("cluster"), newSummary("sentinel")
-	ofCluster, ofSentinel := shuffled(random, clusterFaults, n-n*2/5), shuffled(random, sentinelFaults, n*2/5)
+	ofCluster, ofSentinel := shuffled(random, only(clusterFaults), n-n*2/5), shuffled(random, only(sentinelFaults), n*2/5)
 	parts := []struct {
 		d      *deployment
 		faults <-chan *fault
@@ -48,24 +50,36 @@ func TestFailover(t *testing.T) {
 		for i, p := range parts {
 			t.Run(p.d.kind, func(t *testing.T) {
 				t.Parallel()
-				p.d.t = t
+				p.d.use(t)
 				p.d.run(rand.New(rand.NewPCG(seed, uint64(i+1))), p.faults, p.sum)
 			})
 		}
 	})
-	all := append(cluster.rows, sentinel.rows...)
-	fmt.Println(table(all) + totals(all))
-	if file := os.Getenv("FIGURES"); file != "" && !t.Failed() {
-		text, err := json.MarshalIndent(all, "", "  ")
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(file, append(text, '\n'), 0o644))
+	version, err := exec.Command(os.Getenv("GOTHROTTLE_SERVER"), "--version").Output()
+	require.NoError(t, err)
+	require.NotEmpty(t, append(cluster.rows, sentinel.rows...), "ONLY=%s names no failure", os.Getenv("ONLY"))
+	name, _, _ := strings.Cut(string(version), " sha=")
+	all := &figures{name, append(cluster.rows, sentinel.rows...)}
+	fmt.Println(all.text())
+	if os.Getenv("FIGURES") == "1" && !t.Failed() {
+		require.NoError(t, all.write())
 	}
+}
+
+// only returns the faults whose name is that of ONLY, or all.
+func only(faults []*fault) (chosen []*fault) {
+	for _, f := range faults {
+		if name := os.Getenv("ONLY"); name == "" || name == f.name {
+			chosen = append(chosen, f)
+		}
+	}
+	return chosen
 }
 
 // shuffled returns a list of so many faults, each kind as often as the others.
 func shuffled(random *rand.Rand, faults []*fault, count int) <-chan *fault {
 	list := make(chan *fault, count)
-	for i, order := 0, []int(nil); i < count; i++ {
+	for i, order := 0, []int(nil); i < count && len(faults) > 0; i++ {
 		if i%len(faults) == 0 {
 			order = random.Perm(len(faults))
 		}
@@ -84,7 +98,7 @@ func (d *deployment) run(random *rand.Rand, faults <-chan *fault, sum *summary) 
 		for tries := 1; ; tries++ {
 			number++
 			s := random.IntN(len(d.shards))
-			e := &episode{d: d, t: d.t, number: number, fault: f, shard: d.shards[s], old: masters[s], random: random, coast: coast, island: island}
+			e := &episode{d: d, t: d.t, number: number, fault: f, shard: d.shards[s], old: masters[s], random: random, coast: coast, island: island, began: now()}
 			e.play()
 			want := slices.Clone(masters)
 			want[s] = e.new
@@ -118,10 +132,10 @@ type episode struct {
 	callers            []*caller
 	running            sync.WaitGroup
 
-	// Times: when the fault began, the new master decided, clients could find it, a stopped master went on, the old master
+	// Times: when the episode and the fault began, the master was cut off, the new master decided, clients could find it, a stopped master went on, the old master
 	// was no master any more.
-	failed, serves, named, resumed, demoted time.Duration
-	result                                  result
+	began, failed, cut, serves, named, resumed, demoted time.Duration
+	result                                              result
 }
 
 func (e *episode) must(err error) {
@@ -195,12 +209,24 @@ func (e *episode) load() {
 // used returns how many units of a slow key the shard's master counts.
 func (e *episode) used(l *limited) int64 {
 	e.t.Helper()
-	for _, s := range e.d.shards {
-		if strings.HasPrefix(l.key, s.tag) {
-			reply, err := s.master().Do(ctx, l.words("GO.THROTTLE_RO", 0)...).Int64Slice()
-			e.must(err)
-			return l.pace.burst - reply[2]
+	var used int64
+	var failure error
+	defer func() {
+		if e.t.Failed() && failure != nil {
+			e.t.Logf("%s: %v", l.key, failure)
 		}
-	}
-	return 0
+	}()
+	eventually(e.t, "a master tells the use of "+l.key, func() bool {
+		for _, s := range e.d.shards {
+			if m := s.master(); m != nil && strings.HasPrefix(l.key, s.tag) {
+				reply, err := m.Do(ctx, l.words("GO.THROTTLE_RO", 0)...).Int64Slice()
+				if failure = err; err == nil {
+					used = l.pace.burst - reply[2]
+				}
+				return err == nil
+			}
+		}
+		return false
+	})
+	return used
 }

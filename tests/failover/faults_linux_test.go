@@ -12,15 +12,15 @@ type fault struct {
 	do   func(*episode)
 	// lossless says that the old master hands over everything.
 	lossless bool
-	// ends is an upper bound of the time in which the old master goes on deciding after the fault began, or after SIGCONT;
-	// 0: until the fault ends, however long that is.
-	ends time.Duration
+	// bounded says that the old master stops deciding within this time after the fault began, or after SIGCONT. Otherwise
+	// it decides until the fault ends.
+	bounded bool
+	ends    time.Duration
+	// cutOff says that only the island can reach the old master.
+	cutOff bool
 	// fenced says that masters need a replica to write.
 	fenced bool
 }
-
-// slack is what a slow machine may add to a time.
-const slack = time.Second
 
 // A master that is cut off pings each node within half the node timeout, waits a node timeout for the answer, and looks
 // every 100 ms.
@@ -33,20 +33,20 @@ const (
 )
 
 var clusterFaults = []*fault{
-	{name: "kill -9", do: (*episode).kill, ends: slack},
-	{name: "CLUSTER FAILOVER", do: (*episode).clusterFailover, lossless: true, ends: 5*time.Second + slack},
-	{name: "CLUSTER FAILOVER FORCE", do: (*episode).clusterForce, ends: 2*time.Second + slack},
-	{name: "CLUSTER FAILOVER TAKEOVER", do: (*episode).clusterTakeover, ends: slack},
-	{name: "SIGSTOP, SIGCONT", do: (*episode).stop, ends: slack},
-	{name: "partition", do: (*episode).partition, ends: clusterStops + slack},
+	{name: "kill -9", do: (*episode).kill, bounded: true},
+	{name: "CLUSTER FAILOVER", do: (*episode).clusterFailover, lossless: true, bounded: true, ends: 5 * time.Second},
+	{name: "CLUSTER FAILOVER FORCE", do: (*episode).clusterForce, bounded: true, ends: 2 * time.Second},
+	{name: "CLUSTER FAILOVER TAKEOVER", do: (*episode).clusterTakeover, bounded: true},
+	{name: "SIGSTOP, SIGCONT", do: (*episode).stop, bounded: true},
+	{name: "partition", do: (*episode).partition, cutOff: true, bounded: true, ends: clusterStops},
 }
 
 var sentinelFaults = []*fault{
-	{name: "kill -9", do: (*episode).kill, ends: slack},
+	{name: "kill -9", do: (*episode).kill, bounded: true},
 	{name: "SENTINEL FAILOVER", do: (*episode).sentinelFailover},
 	{name: "SIGSTOP, SIGCONT", do: (*episode).stop},
-	{name: "partition", do: (*episode).partition},
-	{name: "partition, min-replicas-to-write", do: (*episode).partition, fenced: true, ends: fencedStops + slack},
+	{name: "partition", do: (*episode).partition, cutOff: true},
+	{name: "partition, min-replicas-to-write", do: (*episode).partition, cutOff: true, fenced: true, bounded: true, ends: fencedStops},
 }
 
 func (e *episode) kill() {
@@ -98,6 +98,7 @@ func (e *episode) stop() {
 func (e *episode) partition() {
 	e.fails()
 	e.d.net.move("island", e.old.host, e.d.island)
+	e.cut = now()
 	e.awaitNew()
 	time.Sleep(2*time.Second + e.someTime(500*time.Millisecond))
 	e.d.net.move("main", e.old.host, e.d.island)

@@ -139,7 +139,8 @@ const throttleTimeout = 50 * time.Millisecond
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-// clients are what callers share.
+// clients are what callers share. The throttle.Client has a client of go-redis of its own: after some refused connections
+// go-redis tries a server once a second only, and the plain calls would bring that about.
 type clients struct {
 	from     *host
 	rdb      universal
@@ -147,13 +148,13 @@ type clients struct {
 }
 
 func (d *deployment) newClients(from *host) *clients {
-	rdb := d.client(from)
+	rdb, plain := d.client(from), d.client(from)
 	c, err := throttle.New(rdb, throttle.Options{Timeout: throttleTimeout, Logger: quiet})
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	d.t.Cleanup(func() { c.Close(); rdb.Close() })
-	return &clients{from, rdb, c}
+	d.t.Cleanup(func() { c.Close(); rdb.Close(); plain.Close() })
+	return &clients{from, plain, c}
 }
 
 func (c *clients) typed(key *limited, every time.Duration) *caller {

@@ -97,12 +97,17 @@ func (n *network) host(name string) *host {
 	return h
 }
 
-// move puts hosts at a bridge.
+// move puts hosts at a bridge, all at once as nearly as can be.
 func (n *network) move(bridge string, hosts ...*host) {
 	n.t.Helper()
+	var lines strings.Builder
 	for _, h := range hosts {
-		require.NoError(n.t, ip("-n "+n.name+" link set "+h.plug+" master "+bridge))
+		fmt.Fprintf(&lines, "link set %s master %s\n", h.plug, bridge)
 	}
+	cmd := exec.Command("ip", "-n", n.name, "-batch", "-")
+	cmd.Stdin = strings.NewReader(lines.String())
+	out, err := cmd.CombinedOutput()
+	require.NoError(n.t, err, "%s", out)
 }
 
 var own = sync.OnceValues(func() (*os.File, error) { return os.Open("/proc/self/ns/net") })
