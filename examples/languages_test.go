@@ -126,6 +126,7 @@ func (e example) decides(t *testing.T, p *program) {
 	if e.block > 0 {
 		require.Equal(t, strconv.Itoa(e.block), last.header.Get("Retry-After"))
 	}
+	require.Contains(t, []string{"", "0"}, last.header.Get("X-RateLimit-Remaining"))
 	if !e.adapter && !e.command {
 		require.Equal(t, `"user";q=5;w=60`, last.header.Get("RateLimit-Policy"))
 		require.Regexp(t, `^"user";r=0;t=([1-9]|1[0-2])$`, last.header.Get("RateLimit"))

@@ -28,7 +28,7 @@ class RateLimiterGothrottle extends RateLimiterStoreAbstract {
   async _delete(key) { return await this.client.del(key) > 0; }
   _getRateLimiterRes(key, changed, [limited, limit, remaining, retry, reset]) {
     const consumed = limit - remaining + (limited ? Math.max(changed, 1) : 0);
-    return new RateLimiterRes(remaining, limited ? retry : reset, consumed, consumed === changed);
+    return new RateLimiterRes(remaining, retry > 0 ? retry : reset, consumed, consumed === changed);
   }
 }
 const limits = { points: 5, duration: 60, blockDuration: 30 };

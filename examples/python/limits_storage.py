@@ -35,7 +35,8 @@ class GothrottleStorage(Storage, MovingWindowSupport):
         return not self.server.execute_command("GO.WINDOW", key, limit, expiry, amount)[0]
 
     def get_moving_window(self, key, limit, expiry):
-        limited, _, remaining, retry, reset = self.server.execute_command("GO.WINDOW_RO", key, limit, expiry, 1, "MS")
+        reply = self.server.execute_command("GO.WINDOW_RO", key, limit, expiry * 1000, 1, "MS")
+        limited, _, remaining, retry, reset = reply
         end = time.time() + (retry if limited else reset) / 1000
         return math.ceil(end) - expiry, limit - remaining - (not limited)
 
