@@ -30,6 +30,7 @@ var elsewhere = []place{
 	{"README.md", "make package ", "build/test-packages.sh", "build/package.sh"},
 	{"README.md", "apt-get install ./build/out/packages/", "build/test-packages.sh", "package-trial.sh"},
 	{"README.md", "cat /usr/share/gothrottle/", "build/test-packages.sh", "README.md"},
+	{"docs/clients.md", "# Clients", "examples/page_test.go", "func TestClientsPage_blocksStandInPrograms("},
 	{"docs/go.md", "# The Go client", "throttle/page_test.go", "func TestPage_snippets("},
 	{"docs/releasing.md", "# Releasing", "module/releasing_test.go", "func TestReleasing_commands("},
 	{"README.md", "docker run ", "tests/pages_test.go", "func TestPages_dockerLines("},

@@ -21,10 +21,12 @@ func TestDropIn(t *testing.T) {
 	ctx := t.Context()
 	for name, take := range map[string]func(key string, units int64) ([]int64, error){
 		"rueidis": func(key string, units int64) ([]int64, error) {
-			return cell.Do(ctx, cell.B().ClThrottle().Key(key).MaxBurst(15).CountPerPeriod(30).Period(60).Quantity(units).Build()).AsIntSlice()
+			call := cell.B().ClThrottle().Key(key).MaxBurst(15).CountPerPeriod(30).Period(60).Quantity(units)
+			return cell.Do(ctx, call.Build()).AsIntSlice()
 		},
 		"valkey-go": func(key string, units int64) ([]int64, error) {
-			return valkeyCell.Do(ctx, valkeyCell.B().ClThrottle().Key(key).MaxBurst(15).CountPerPeriod(30).Period(60).Quantity(units).Build()).AsIntSlice()
+			call := valkeyCell.B().ClThrottle().Key(key).MaxBurst(15).CountPerPeriod(30).Period(60).Quantity(units)
+			return valkeyCell.Do(ctx, call.Build()).AsIntSlice()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
