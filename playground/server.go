@@ -24,7 +24,7 @@ const (
 	maxSessions  = 8
 	maxStreams   = 16
 	streamEvery  = 50 * time.Millisecond
-	idleAfter    = 10 * time.Minute
+	openWithin   = time.Minute // a session whose page has not come for its stream by then ends
 	deletionTime = 3 * time.Second
 )
 
@@ -126,6 +126,11 @@ func (a *app) keep(s *Session) error {
 		return fmt.Errorf("%d pages play already: close one of them", len(a.sessions))
 	}
 	a.sessions[s.ID] = s
+	time.AfterFunc(openWithin, func() {
+		if !s.streamed.Load() {
+			a.forget(s)
+		}
+	})
 	return nil
 }
 
@@ -173,10 +178,14 @@ func start(w http.ResponseWriter, r *http.Request, s *Session) {
 
 // stream sends what happens in a session until the page goes. Then the session ends.
 func (a *app) stream(w http.ResponseWriter, r *http.Request, s *Session) {
+	if !s.streamed.CompareAndSwap(false, true) {
+		http.Error(w, "another page has this session", http.StatusConflict)
+		return
+	}
 	defer a.forget(s)
 	a.events(w, r, streamEvery, func() (any, error) {
-		if s.Idle() > idleAfter {
-			return nil, errors.New("idle")
+		if s.Ended() {
+			return nil, errors.New("the session has ended")
 		}
 		return s.Take(r.Context()), nil
 	})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -28,6 +29,8 @@ type Session struct {
 	client *throttle.Client
 	cli    string // what stands before a command in a shell
 	began  time.Time
+
+	streamed atomic.Bool // a page reads what happens
 
 	mu       sync.Mutex
 	lanes    []*lane
@@ -256,11 +259,11 @@ func (s *Session) lookAtAll(ctx context.Context) {
 	}
 }
 
-// Idle reports how long no call was sent.
-func (s *Session) Idle() time.Duration {
+// Ended reports whether Close was called.
+func (s *Session) Ended() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return time.Since(s.lastUsed)
+	return s.closed
 }
 
 // Close stops the traffic and deletes the keys.

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
+	"flag"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -69,4 +72,43 @@ func TestWatch_onlyReads(t *testing.T) {
 	}
 	require.Empty(t, keys(t, rdb))
 	require.Equal(t, "CL.THROTTLE GO.THROTTLE_RO", strings.Join([]string{commandName("cl_throttle"), commandName("throttle_ro")}, " "))
+}
+
+var cost = flag.Int("cost", 0, "how many looks at a server: measure what one costs it")
+
+// What watching costs: the processor time of the server for one look, with a full table of GO.TOP. A look is due once a
+// second, so 100 microseconds are 0.01 % of a processor.
+func TestWatch_cost(t *testing.T) {
+	if *cost == 0 {
+		t.Skip("go -C playground test -run Watch_cost -cost 2000 measures it")
+	}
+	_, rdb := startServer(t, "--gothrottle.top-keys", "1000")
+	for i := range 3000 {
+		require.NoError(t, rdb.Do(t.Context(), "GO.QUOTA", i%1000, 1, 3600).Err())
+	}
+	before := processorTime(t, rdb)
+	time.Sleep(5 * time.Second)
+	idle := processorTime(t, rdb) - before
+	w := newWatcher(rdb)
+	before, began := processorTime(t, rdb), time.Now()
+	for range *cost {
+		require.Empty(t, w.ask(t.Context()).Error)
+	}
+	used := processorTime(t, rdb) - before - idle*time.Since(began)/(5*time.Second)
+	t.Logf("one look costs the server %s of processor time", used/time.Duration(*cost))
+}
+
+func processorTime(t *testing.T, rdb *redis.Client) (sum time.Duration) {
+	t.Helper()
+	text, err := rdb.Info(context.Background(), "cpu").Result()
+	require.NoError(t, err)
+	for line := range strings.SplitSeq(text, "\r\n") {
+		name, value, _ := strings.Cut(line, ":")
+		if name == "used_cpu_sys" || name == "used_cpu_user" {
+			d, err := time.ParseDuration(value + "s")
+			require.NoError(t, err)
+			sum += d
+		}
+	}
+	return sum
 }

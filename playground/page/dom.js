@@ -62,7 +62,7 @@ export function checkbox(label, checked, onchange) {
 
 // copyable is a line of code with a button that copies it.
 export function copyable(name) {
-  const code = h('code', { tabindex: 0, role: 'region', 'aria-label': name });
+  const code = h('code');
   const said = h('span', { role: 'status', class: 'hidden' });
   const button = h('button', { type: 'button', class: 'quiet small', 'aria-label': `Copy the line: ${name}`, onclick: async () => {
     await copy(code.textContent);

@@ -2,7 +2,7 @@
 
 async function post(path, body) {
   const response = await fetch(path, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: body === undefined ? undefined : JSON.stringify(body) });
-  if (!response.ok) throw new Error((await response.text()).trim() || response.statusText);
+  if (!response.ok) throw Object.assign(new Error((await response.text()).trim() || response.statusText), { ended: response.status === 404 });
   return response;
 }
 
@@ -18,7 +18,10 @@ export class Session {
 
   // do runs one action after another, so that they reach the server in the order of the clicks.
   do(action) {
-    this.queue = this.queue.then(action).then(() => this.onerror(''), (error) => this.onerror(error.message));
+    this.queue = this.queue.then(action).then(() => this.onerror(''), (error) => {
+      this.onerror(error.message);
+      if (error.ended) this.lost();
+    });
     return this.queue;
   }
 
@@ -35,9 +38,13 @@ export class Session {
   lost() {
     this.events?.close();
     this.id = undefined;
-    if (this.closed) return;
+    if (this.closed || this.trying) return;
     this.onerror('The connection is lost. The page tries again.');
-    setTimeout(() => this.do(() => this.open()).then(() => !this.id && !this.closed && this.lost()), 1500);
+    this.trying = setTimeout(async () => {
+      this.trying = undefined;
+      await this.do(() => this.open());
+      if (!this.id) this.lost();
+    }, 1500);
   }
 
   setLanes(lanes, traffic) {

@@ -11,8 +11,15 @@ export function watchView(about) {
   const totals = { calls: tile('calls per second'), denied: tile('denied per second'), rate: tile('deny rate'), errors: tile('errors since the start') };
   const rows = new Map();
   let before;
-  const events = new EventSource('/api/watch');
-  events.onmessage = (event) => {
+  let events;
+  const listen = () => {
+    events?.close();
+    if (document.hidden) return; // a page that nobody sees asks nothing
+    events = new EventSource('/api/watch');
+    events.onmessage = take;
+    events.onerror = () => setText(error, 'The connection is lost. The page tries again.');
+  };
+  const take = (event) => {
     const seen = JSON.parse(event.data);
     setText(error, seen.error ?? '');
     if (seen.error) return;
@@ -20,7 +27,8 @@ export function watchView(about) {
     showTop(top, seen);
     before = seen;
   };
-  events.onerror = () => setText(error, 'The connection is lost. The page tries again.');
+  document.addEventListener('visibilitychange', listen);
+  listen();
   const key = keyForm();
   return {
     element: h('div', { class: 'view' },
@@ -29,13 +37,13 @@ export function watchView(about) {
       error,
       h('section', { class: 'tiles', 'aria-label': 'All commands' }, ...Object.values(totals).map((t) => t.element)),
       h('section', { class: 'card', 'aria-labelledby': 'commands' }, h('h2', { id: 'commands' }, 'Commands'),
-        h('div', { class: 'table-box', tabindex: 0, role: 'region', 'aria-labelledby': 'commands' },
+        h('div', { class: 'table-box', tabindex: 0, role: 'region', 'aria-label': 'Counts of each command' },
           h('table', { class: 'watch' }, h('caption', { class: 'hidden' }, 'Calls of each command'),
             h('thead', {}, h('tr', {}, ...['Command', 'Per second', 'Last minute', 'Admitted', 'Denied', 'Deny rate', 'Errors'].map((text) => h('th', { scope: 'col' }, text)))), body))),
       h('div', { class: 'two' },
         h('section', { class: 'card', 'aria-labelledby': 'top' }, h('h2', { id: 'top' }, 'Keys that are denied most'), top),
         h('section', { class: 'card', 'aria-labelledby': 'key' }, h('h2', { id: 'key' }, 'What is at a key'), key.element))),
-    close: () => { events.close(); key.close(); },
+    close: () => { document.removeEventListener('visibilitychange', listen); events?.close(); key.close(); },
   };
 }
 

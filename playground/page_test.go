@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/require"
+)
+
+// A burst is sent by keyboard. The dots in the page are as many as the server's counters say.
+func TestPage_dotsAreTheServersCounts(t *testing.T) {
+	addr, rdb := startServer(t)
+	url, _ := startPage(t, addr, rdb, true)
+	ctx := browse(t, url+"/#try?pattern=bursts&size=15&every=600000&lane=throttle,limit:10,count:1,period:3600000&lane=window,limit:4,period:60000", looks[0])
+	wait(t, ctx, `document.querySelectorAll(".lane").length === 2`)
+	evaluate[bool](t, ctx, `document.querySelector(".primary").focus(), true`)
+	press(t, ctx, kb.Enter)
+	wait(t, ctx, `document.querySelectorAll(".dot").length === 30`)
+	dots := func(lane int, name string) int64 {
+		return evaluate[int64](t, ctx, fmt.Sprintf(`document.querySelectorAll(".lane")[%d].querySelectorAll(".dot.%s").length`, lane, name))
+	}
+	for lane, command := range []string{"GO.THROTTLE", "GO.WINDOW"} {
+		c := counts(t, rdb, command)
+		require.Equal(t, c.Admitted, dots(lane, "admitted"), command)
+		require.Equal(t, c.Limited, dots(lane, "denied"), command)
+		require.EqualValues(t, 15, c.Admitted+c.Limited, command)
+	}
+	require.EqualValues(t, 10, dots(0, "admitted"))
+	require.EqualValues(t, 4, dots(1, "admitted"))
+	wait(t, ctx, `document.querySelector(".count-admitted").textContent === "10" && document.querySelector(".count-denied").textContent === "5"`)
+	wait(t, ctx, `document.querySelector("#summary").textContent.includes("10 admitted, 5 denied")`)
+	require.Contains(t, evaluate[string](t, ctx, `document.querySelector(".lane .words").textContent`), "retry_after")
+	cli := evaluate[string](t, ctx, `document.querySelector(".lane code").textContent`)
+	require.Contains(t, cli, "GO.THROTTLE playground:")
+	wait(t, ctx, `document.querySelector(".lane .info").textContent.includes("in_use10")`)
+	// The command that the page shows asks the same limiter.
+	words := strings.Fields(cli)
+	reply, err := rdb.Do(t.Context(), anys(words[3:])...).Slice()
+	require.NoError(t, err, cli)
+	require.EqualValues(t, 1, reply[0])
+}
+
+func anys(words []string) (all []any) {
+	for _, w := range words {
+		all = append(all, w)
+	}
+	return all
+}
+
+// A setting has an address, which restores it.
+func TestPage_linkRestoresTheSetting(t *testing.T) {
+	addr, rdb := startServer(t)
+	url, _ := startPage(t, addr, rdb, true)
+	for _, fragment := range []string{
+		"#try?pattern=clients&rate=2&size=9&every=2500&own=true&lane=throttle,limit:7,count:3,period:1500,quantity:2,mode:lockout,time:4000&lane=quota,limit:5,period:2000,align:true&lane=all;throttle,limit:5,count:5,period:1000;window,limit:20,period:10000&lane=policy,policy:playground-login",
+		"#compare?limit=6&period=2000&pattern=bursts&rate=8&size=11&every=700",
+	} {
+		ctx := browse(t, url+"/"+fragment, looks[0])
+		copied := func(ctx context.Context) string {
+			evaluate[bool](t, ctx, `[...document.querySelectorAll("button")].find((b) => b.textContent === "Copy a link to this").click(), true`)
+			return evaluate[string](t, ctx, `location.hash`)
+		}
+		require.Equal(t, fragment, copied(ctx))
+		require.Equal(t, "", evaluate[string](t, ctx, `document.querySelector(".panel .error").textContent`))
+	}
+	// What is changed by hand stands in the address.
+	ctx := browse(t, url+"/#try", looks[0])
+	evaluate[bool](t, ctx, `document.querySelector(".lane input[type=number]").focus(), document.activeElement.select(), true`)
+	press(t, ctx, "23")
+	wait(t, ctx, `location.hash.includes("lane=throttle,limit:23,count:10,period:5000")`)
+	wait(t, ctx, `document.querySelector(".lane-title").textContent === "burst of 23, then 10 per 5 s"`)
+}
+
+// Under the attack on the boundary a fixed window admits twice its limit, and the others do not.
+func TestPage_compareFindsTwiceTheLimit(t *testing.T) {
+	addr, rdb := startServer(t)
+	url, _ := startPage(t, addr, rdb, true)
+	ctx := browse(t, url+"/#compare?limit=10&period=4000&pattern=boundary", looks[0])
+	verdicts := `[...document.querySelectorAll(".verdicts tbody td:last-child")].map((cell) => cell.textContent).join()`
+	wait(t, ctx, `document.querySelectorAll(".lane").length === 3`)
+	evaluate[bool](t, ctx, `document.querySelector(".primary").click(), true`)
+	wait(t, ctx, verdicts+` === "twice the limit,never above the limit,never above the limit"`)
+	wait(t, ctx, `document.querySelector(".lane .peak-text").textContent.startsWith("19 in ")`)
+	require.EqualValues(t, 1, evaluate[int](t, ctx, `document.querySelectorAll(".peak").length`))
+	require.EqualValues(t, 20, counts(t, rdb, "GO.QUOTA").Admitted)
+}
+
+// The page that watches shows the server's counters, its denied keys, and a key that is typed.
+func TestPage_watchShowsTheServer(t *testing.T) {
+	addr, rdb := startServer(t)
+	url, _ := startPage(t, addr, rdb, false)
+	for range 9 {
+		require.NoError(t, rdb.Do(t.Context(), "GO.QUOTA", "day:bob", 5, 3600).Err())
+	}
+	ctx := browse(t, url, looks[0])
+	wait(t, ctx, `document.querySelector(".watch tbody")?.textContent.includes("GO.QUOTA")`)
+	row := evaluate[[]string](t, ctx, `[...document.querySelectorAll(".watch tbody tr > *")].map((cell) => cell.textContent)`)
+	require.Equal(t, []string{"GO.QUOTA", "0", "", "5", "4", "44 %", "0"}, row)
+	require.Contains(t, evaluate[string](t, ctx, `document.querySelector(".top-keys").textContent`), "0:day:bob")
+	evaluate[bool](t, ctx, `document.querySelector(".key-form input").focus(), true`)
+	press(t, ctx, "day:bob"+kb.Enter)
+	wait(t, ctx, `document.querySelector(".info")?.textContent.includes("used5")`)
+	evaluate[bool](t, ctx, `location.hash = "#try", true`)
+	wait(t, ctx, `document.querySelector("h1").textContent === "This page only reads"`)
+}
+
+// When the program was started again, or a session ended, an open page opens a new session and goes on.
+func TestPage_comesBack(t *testing.T) {
+	addr, rdb := startServer(t)
+	url, a := startPage(t, addr, rdb, true)
+	ctx := browse(t, url+"/#try", looks[0])
+	sessions := func() int { a.mu.Lock(); defer a.mu.Unlock(); return len(a.sessions) }
+	require.Eventually(t, func() bool { return sessions() == 1 }, patience, 10*time.Millisecond)
+	a.close()
+	a.mu.Lock()
+	a.closed = false
+	a.mu.Unlock()
+	require.Eventually(t, func() bool { return sessions() == 1 }, patience, 10*time.Millisecond)
+	evaluate[bool](t, ctx, `[...document.querySelectorAll("button")].find((b) => b.textContent === "Send one call").click(), true`)
+	wait(t, ctx, `document.querySelector(".count-admitted").textContent === "1" && document.querySelector(".panel .error").textContent === ""`)
+}
