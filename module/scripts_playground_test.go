@@ -12,7 +12,7 @@ import (
 func playgroundScripts(t *testing.T) *scripts {
 	s := copyScripts(t, []string{"build/playground.sh"}, []string{"build/module.sh"})
 	s.write("go.mod", "go 1.26.0\n")
-	s.write("page", writesDown)
+	s.write("page", writesDown+"case $* in *--play*) until grep -q some-server \"$CALLS\"; do sleep 0.1; done ;; esac\n")
 	s.write("bin/go", `#!/bin/sh
 [ "$1" != version ] || { echo go version go1.99.0 linux/amd64; exit; }
 while [ $# -gt 1 ]; do [ "$1" != -o ] || cp page "$2"; shift; done
@@ -29,8 +29,9 @@ while [ $# -gt 1 ]; do [ "$1" != -o ] || cp page "$2"; shift; done
 // are removed.
 func TestScript_playgroundStopsItsServer(t *testing.T) {
 	s := playgroundScripts(t)
-	s.write("bin/some-server", writesDown+`trap 'echo stopped >>"$CALLS"; exit' TERM
-exec 4<>/dev/null
+	s.write("bin/some-server", `#!/bin/sh
+trap 'echo stopped >>"$CALLS"; exit' TERM
+echo "some-server $*" >>"$CALLS"
 while :; do sleep 0.1; done
 `)
 	// A port that something listens on already stands for the server that is ready.
