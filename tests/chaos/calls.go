@@ -49,12 +49,25 @@ func (r *run) calls(st *step) error {
 	if st.Via == "parallel" {
 		return r.parallel(st.DB, list)
 	}
+	if r.runs && (st.Via == "eval" || st.Via == "fcall") {
+		return r.shortScripts(st, list)
+	}
 	start := time.Now()
 	s := send(r.conn(st.Conn), st.DB, st.Via, list, r.runs)
 	if len(list) == 1 {
 		r.stats.took(time.Since(start))
 	}
 	return r.check(st.DB, s)
+}
+
+// shortScripts sends a few calls in each script: time may pass within a script.
+func (r *run) shortScripts(st *step, list [][]string) error {
+	for calls := range slices.Chunk(list, 3) {
+		if err := r.check(st.DB, send(r.conn(st.Conn), st.DB, st.Via, calls, true)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // parallel shares calls out to all clients by their keys: no two clients use the same key, so the
@@ -145,6 +158,9 @@ func send(c *redis.Client, db int, via string, calls [][]string, ask bool) (s se
 			p.Do(ctx, anys(words)...)
 		}
 	}
+	if ask {
+		(*run)(nil).ask(p)
+	}
 	if multi {
 		p.Do(ctx, "EXEC")
 	}
@@ -163,7 +179,7 @@ func (s *sent) read(cmds []redis.Cmder, via string, multi bool, before int) {
 		switch {
 		case replyText(last) == lost:
 			s.lose()
-		case err != nil || len(v) < before:
+		case err != nil || len(v) < 2*before:
 			s.failed = replyText(last)
 		default:
 			s.readTransaction(v, before, script)
@@ -180,13 +196,13 @@ func (s *sent) read(cmds []redis.Cmder, via string, multi bool, before int) {
 }
 
 func (s *sent) readTransaction(v []any, before int, script bool) {
-	if before > 0 {
+	if before > 0 && text(v[before-1]) == text(v[len(v)-1]) { // no time passed
 		_, end, _ := strings.Cut(text(v[before-1]), "@")
 		if n, err := strconv.ParseInt(end, 10, 64); err == nil {
 			s.now = funnel.Micros(n/1000) - probePeriod
 		}
 	}
-	rest := v[before:]
+	rest := v[before : len(v)-before]
 	if script && len(rest) == 1 {
 		inner, ok := rest[0].([]any)
 		if !ok {

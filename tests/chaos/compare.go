@@ -139,6 +139,7 @@ func (r *run) compare() error {
 	if err := r.alike("the replica without the module", all, r.dataset(r.plain)); err != nil {
 		return err
 	}
+	r.look()
 	if err := r.holds(all); err != nil {
 		return err
 	}
@@ -228,6 +229,9 @@ func (r *run) state(e *entry, v *value) string {
 	}
 	if e.expire == 0 && !e.free && v.expire < end {
 		return fmt.Sprintf("it expires before %d", end)
+	}
+	if e.expire == 0 && !e.free && e.latest > 0 && v.expire > e.latest {
+		return fmt.Sprintf("it expires after %d", e.latest)
 	}
 	return ""
 }

@@ -345,9 +345,7 @@ func (r *run) foreignStep(st *step) error {
 	case "MOVE":
 		w[2] = fmt.Sprint(1 - st.DB)
 	}
-	if r.runs {
-		r.m.wall = r.runningWall()
-	}
+	r.look()
 	p := r.conn(st.Conn).Pipeline()
 	p.Do(ctx, "SELECT", st.DB)
 	c := p.Do(ctx, anys(w)...)
@@ -368,6 +366,7 @@ func (r *run) dumpKey(st *step, key string) error {
 	p.Do(ctx, "SELECT", st.DB)
 	d, at := p.Do(ctx, "DUMP", key), p.Do(ctx, "PEXPIRETIME", key)
 	_, _ = p.Exec(ctx)
+	r.look()
 	e := r.m.at(st.DB, key)
 	if d.Err() != nil {
 		if e != nil && e.kind != 'u' && !r.m.void(e) {

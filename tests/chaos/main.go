@@ -7,12 +7,15 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 var (
@@ -30,6 +33,7 @@ var (
 
 func main() {
 	flag.Parse()
+	redis.SetLogger(silent{})
 	module, err := filepath.Abs(*moduleFlag)
 	if err == nil {
 		_, err = os.Stat(module)
@@ -54,6 +58,11 @@ func main() {
 		os.Exit(1)
 	}
 }
+
+// silent is a log for the clients: that a server which was killed does not answer is no news.
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
 
 func replay(l *lab, file string) bool {
 	s, err := readSchedule(file)

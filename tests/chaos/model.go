@@ -45,6 +45,7 @@ type entry struct {
 	typ     string // of kind f
 	expire  int64  // the expiry that a user set, ms since the Unix epoch; 0: none is known
 	free    bool   // the key may have no expiry
+	latest  int64  // the latest expiry that the last call may have left, ms since the Unix epoch; 0: not known
 }
 
 func (e *entry) clone() *entry {
@@ -180,6 +181,39 @@ func (m *model) call(db int, words []string, fresh bool) want {
 type keyed struct {
 	before, after *entry
 	changed       bool
+	rate          funnel.Rate  // of the clause for the first cell
+	slack         funnel.Nanos // four times the slack of the expiry; the least of the clauses that changed the key
+}
+
+// change says that a clause changed the key.
+func (k *keyed) change(slack funnel.Nanos) {
+	if !k.changed || slack < k.slack {
+		k.slack = slack
+	}
+	k.changed = true
+}
+
+// latest returns the latest expiry that a call may leave at a key that it changed.
+func (m *model) latest(k *keyed) int64 {
+	end, e := m.now, k.after
+	switch e.kind {
+	case 't':
+		for _, o := range e.cells {
+			empty, _ := o.State()
+			nanos := new(big.Int).Div(empty.Num(), empty.Denom())
+			end = max(end, funnel.Micros(nanos.Int64()/1000)+1, funnel.Micros(o.Locked()/1000)+1)
+		}
+	case 'w':
+		end += e.period
+	case 'q':
+		_, at := e.quota.State()
+		end = max(end, at)
+	case 'l':
+		for _, at := range e.lease.Held(m.now) {
+			end = max(end, at)
+		}
+	}
+	return int64(end/1000) + 1 + max(1000, int64(k.slack/funnel.Millisecond)/4)
 }
 
 func (m *model) decide(db int, c *call, fresh bool) want {
@@ -225,6 +259,7 @@ func (m *model) decide(db int, c *call, fresh bool) want {
 		for name, k := range keys {
 			if k.changed && !c.ro {
 				k.after.expire, k.after.free = 0, false
+				k.after.latest = m.latest(k)
 				m.dbs[db][name] = k.after
 			}
 		}
@@ -303,16 +338,21 @@ func (m *model) cell(k *keyed, cl *clause) decision {
 		e.cells = append(e.cells, new(oracle.Throttle))
 	}
 	next, p := e.cells[cl.cell].Clone(), cl.throttle
+	if cl.cell == 0 {
+		k.rate = p.Rate
+	}
 	d := decision{v: next.Call(now, p)}
 	d.take = func() {
 		if d.v.Change == funnel.Keep {
 			return
 		}
-		k.changed = true
+		drain := new(big.Int).Mul(big.NewInt(p.Limit), big.NewInt(int64(p.Rate.Period)))
+		drain.Div(drain, big.NewInt(p.Rate.Count))
+		k.change(min(p.Rate.Period, funnel.Nanos(drain.Int64())+1))
 		if e.adopted && cl.cell > 0 { // the first cell gets a rate
 			empty, rate := e.cells[0].State()
 			if rate.Count == 0 {
-				e.cells[0] = oracle.NewThrottle(empty, cl.throttle.Rate)
+				e.cells[0] = oracle.NewThrottle(empty, k.rate)
 			}
 		}
 		e.adopted = false
@@ -331,7 +371,8 @@ func (m *model) window(k *keyed, cl *clause) decision {
 	d := decision{v: next.Call(m.now, p)}
 	d.take = func() {
 		if d.v.Change != funnel.Keep {
-			k.changed, e.window, e.period = true, next, p.Period
+			k.change(p.Period.Nanos())
+			e.window, e.period = next, p.Period
 		}
 	}
 	d.peek = func() funnel.Verdict {
@@ -347,7 +388,8 @@ func (m *model) quota(k *keyed, cl *clause) decision {
 	d := decision{v: next.Call(m.now, p)}
 	d.take = func() {
 		if d.v.Change != funnel.Keep {
-			k.changed, e.quota = true, next
+			k.change(p.Period.Nanos())
+			e.quota = next
 		}
 	}
 	d.peek = func() funnel.Verdict {
@@ -367,7 +409,8 @@ func (m *model) slot(k *keyed, cl *clause) decision {
 	}
 	d.take = func() {
 		if !v.Limited {
-			k.changed, e.lease = true, next
+			k.change(p.TTL.Nanos())
+			e.lease = next
 		}
 	}
 	d.peek = func() (v funnel.Verdict) {
@@ -484,6 +527,7 @@ func (m *model) release(db int, c *call) want {
 			n++
 		}
 	}
+	after.latest = 0
 	return want{text: fmt.Sprint(n), commit: func() { m.dbs[db][c.key] = after }}
 }
 

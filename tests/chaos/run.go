@@ -138,15 +138,10 @@ func (r *run) end() {
 	os.RemoveAll(r.folder)
 }
 
-// findClock finds out whether the server's clock stands still. If it does not, the wall clock runs,
-// and each call is asked when it was made.
+// findClock sets the wall clock. Valkey advances a clock that stands still by the monotonic clock. So
+// its clock runs, and calls are made in transactions that also tell the time.
 func (r *run) findClock() error {
-	for range 20 {
-		time.Sleep(time.Millisecond)
-		if now, err := r.master.client.Time(ctx).Result(); err != nil || now.UnixMicro() != r.clock.wall {
-			r.runs = true
-		}
-	}
+	r.runs = r.master.info("server", "valkey_version") != ""
 	r.m.wall, r.m.now = begin, begin
 	if r.runs {
 		r.clock.frozen, r.clock.wall = false, begin-time.Now().UnixMicro()
@@ -222,9 +217,7 @@ func (r *run) move(n, mono int64) error {
 // catchUp sets the wall clock forward until it agrees with the module's clock. A server that starts
 // does not know what the module's clock told before.
 func (r *run) catchUp() error {
-	if r.runs {
-		r.m.wall = r.runningWall()
-	}
+	r.look()
 	if lead := int64(r.m.now - r.m.wall); lead > 0 {
 		return r.move(lead+second, lead+second)
 	}
@@ -233,6 +226,14 @@ func (r *run) catchUp() error {
 
 func (r *run) runningWall() funnel.Micros {
 	return funnel.Micros(time.Now().UnixMicro() + r.clock.wall)
+}
+
+// look brings the model's clocks up to date if the wall clock runs.
+func (r *run) look() {
+	if r.runs {
+		r.m.wall = r.runningWall()
+		r.m.now = max(r.m.now, r.m.wall)
+	}
 }
 
 // tick makes the modules see the time, and checks what the module's clock tells.
