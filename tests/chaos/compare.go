@@ -294,10 +294,10 @@ func (e *effects) check(r *run, folder string) error {
 		_, _ = f.Seek(e.read[name], io.SeekStart)
 		b, _ := io.ReadAll(f)
 		f.Close()
-		n, twice := twiceIn(b)
+		n, what := wrongEffect(b)
 		e.read[name] += int64(n)
-		if twice != "" && !first {
-			return r.differ("this effect stands twice in the AOF: %s", twice)
+		if what != "" && !first {
+			return r.differ("in the AOF: %s", what)
 		}
 	}
 	return nil
@@ -305,28 +305,31 @@ func (e *effects) check(r *run, folder string) error {
 
 var effectNames = map[string]bool{"HSET": true, "HDEL": true, "ZADD": true, "ZREM": true, "SET": true, "PEXPIREAT": true, "DEL": true}
 
-// twiceIn reads commands. It returns how many bytes were read, and an effect that comes twice in a
-// row within a transaction.
-func twiceIn(b []byte) (n int, twice string) {
+// wrongEffect reads commands. It returns how many bytes were read, and what is wrong with an effect
+// within a transaction: it comes twice in a row, or an entry of a window is removed before another one
+// is added.
+func wrongEffect(b []byte) (n int, what string) {
 	in := bufio.NewReader(bytes.NewReader(b))
-	inside, last := false, ""
+	inside, last := false, []string{""}
 	for {
 		words, size := command(in)
 		if words == nil {
-			return n, twice
+			return n, what
 		}
 		n += size
-		name := strings.ToUpper(words[0])
-		line := fmt.Sprintf("%q", words)
+		words[0] = upper(words[0])
 		switch {
-		case name == "MULTI":
+		case words[0] == "MULTI":
 			inside = true
-		case name == "EXEC":
+		case words[0] == "EXEC":
 			inside = false
-		case inside && effectNames[name] && line == last:
-			twice = line
+		case !inside:
+		case effectNames[words[0]] && slices.Equal(words, last):
+			what = fmt.Sprintf("%q stands twice", words)
+		case words[0] == "ZREM" && words[2][0] == 1 && (last[0] != "ZADD" || last[1] != words[1]):
+			what = fmt.Sprintf("%q stands before ZADD", words)
 		}
-		last = line
+		last = words
 	}
 }
 
