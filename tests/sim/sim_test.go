@@ -18,7 +18,7 @@ import (
 // stepsOfWorld is how many steps a world has. Then the next one begins, with other limiters and clients.
 const stepsOfWorld = 20_000
 
-// seedOf returns the seed and the number of the only world that is to run, -1 for all. They are in SEED, as "7" or "7/12".
+// seedOf returns the seed, and the number of the only world that is to run: -1 for all. SEED is "7" or "7/12".
 func seedOf(t *testing.T) (seed uint64, only int64) {
 	text, only := os.Getenv("SEED"), int64(-1)
 	if text == "" {

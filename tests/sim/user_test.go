@@ -128,7 +128,7 @@ type outcome struct {
 
 // allow lets a caller ask for one unit, or a few callers at once.
 func (u *user) allow(w *world) bool {
-	l := w.limiters[w.random.IntN(limiters)]
+	l := w.limiters[w.random.IntN(usersLimiters)]
 	if w.budget.Units > 0 {
 		l = w.limiters[w.random.IntN(limiters/2)]
 	}

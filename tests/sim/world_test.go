@@ -16,6 +16,10 @@ import (
 
 const (
 	limiters = 6
+	// Users ask for the first ones. A lane of the client sends four commands at once. With more, the Go scheduler would
+	// decide which one waits, and no run could be repeated.
+	usersLimiters = 4
+
 	plains   = 4    // clients that send words
 	users    = 3    // clients of package throttle
 	holders  = 12   // who ask for slots
