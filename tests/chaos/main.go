@@ -28,7 +28,7 @@ var (
 	replayFlag  = flag.String("replay", "", "a file with a schedule, to run it instead")
 	keepFlag    = flag.String("out", "build/out/chaos", "the folder for the schedule of a failing run")
 	shrinkFlag  = flag.Duration("shrink", 90*time.Second, "how long to make a failing schedule shorter")
-	verboseFlag = flag.Bool("v", false, "print each step")
+	verboseFlag = flag.Bool("v", false, "print each step and how long it took")
 )
 
 func main() {

@@ -63,7 +63,11 @@ func perform(l *lab, s *schedule, st *stats, until time.Time) error {
 			break
 		}
 		r.number = i
+		start := time.Now()
 		err = r.do(&s.Steps[i])
+		if *verboseFlag {
+			fmt.Printf("step %d: %s %s: %d calls, %v\n", i, s.Steps[i].Do, s.Steps[i].Via, len(s.Steps[i].Calls), time.Since(start).Round(time.Millisecond))
+		}
 		st.steps++
 	}
 	if err == nil {
