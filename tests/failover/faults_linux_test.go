@@ -105,9 +105,16 @@ func (e *episode) partition() {
 	e.awaitDemotion()
 }
 
-func (e *episode) fails() { e.failed = now() }
+// fails notes when the fault begins, and whether another node has become the master by itself already.
+func (e *episode) fails() {
+	for _, n := range e.shard.nodes {
+		e.early = e.early || n != e.old && n.replication("role") != "slave"
+	}
+	e.failed = now()
+}
 
-// awaitNew waits until another node of the shard decides, and can be found: Sentinels name it a moment later.
+// awaitNew waits until another node of the shard decides, and can be found: the Sentinels hear of it
+// from each other, within two seconds.
 func (e *episode) awaitNew() {
 	e.t.Helper()
 	eventually(e.t, "a new master", func() bool {
@@ -120,9 +127,9 @@ func (e *episode) awaitNew() {
 		return false
 	})
 	eventually(e.t, "the new master has a name", func() bool {
-		return e.d.kind == "cluster" || slices.ContainsFunc(e.d.sentinels, func(s *server) bool {
+		return !slices.ContainsFunc(e.d.sentinels, func(s *server) bool {
 			name, _ := s.Do(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", "m").StringSlice()
-			return len(name) == 2 && name[0] == e.new.ip
+			return len(name) != 2 || name[0] != e.new.ip
 		})
 	})
 	e.named = now()
