@@ -48,11 +48,14 @@ type example struct {
 	insured bool     // while the server is away it decides by itself
 }
 
+// php checks the server, and then serves the file.
+var php = []string{"sh", "-c", `php "$0" && exec php -S 127.0.0.1:$PORT "$0"`}
+
 var table = []example{
 	{file: "c/hiredis.c", built: "../build/out/languages/hiredis", away: closed, command: true},
 	{file: "java/Limit.java", built: "Limit", runner: []string{"java", "-cp", "../build/out/languages"}, away: open},
-	{file: "php/phpredis.php", runner: []string{"php"}, away: open},
-	{file: "php/predis.php", runner: []string{"php"}, away: closed},
+	{file: "php/phpredis.php", runner: php, away: open},
+	{file: "php/predis.php", runner: php, away: closed},
 	{file: "ruby/redis_rb.rb", runner: []string{"ruby"}, away: open},
 	{file: "shell/limit.sh", runner: []string{"bash"}, away: open, command: true},
 	{file: "python/redis_py.py", runner: []string{"/usr/bin/python3"}, away: open},

@@ -1,4 +1,5 @@
-<?php // phpredis: 5 requests per user and minute. ADDR=127.0.0.1:6379 PORT=8080 php phpredis.php, then GET /?user=bob
+<?php // phpredis: 5 requests per user and minute. ADDR=127.0.0.1:6379 php phpredis.php checks the server, and then
+// ADDR=127.0.0.1:6379 php -S 127.0.0.1:8080 phpredis.php answers GET /?user=bob
 const FAIL_OPEN = true; // while the server is away: true admits, false refuses
 
 function connect(): Redis {
@@ -20,12 +21,10 @@ function takeAndWait(Redis $redis, string $user, int $units, int $tries = 3): ar
     return $reply;
 }
 
-if (PHP_SAPI === 'cli') { // check the server, then serve this file
-    if (empty(connect()->rawCommand('COMMAND', 'INFO', 'GO.THROTTLE')[0])) {
-        fwrite(STDERR, "the server does not know GO.THROTTLE: load the module gothrottle\n");
-        exit(1);
-    }
-    pcntl_exec(PHP_BINARY, ['-S', '127.0.0.1:' . getenv('PORT'), __FILE__]);
+if (PHP_SAPI === 'cli') { // a check before the service starts
+    $missing = empty(connect()->rawCommand('COMMAND', 'INFO', 'GO.THROTTLE')[0]);
+    if ($missing) fwrite(STDERR, "the server does not know GO.THROTTLE: load the module gothrottle\n");
+    exit((int) $missing);
 }
 try {
     $ask = str_starts_with($_SERVER['REQUEST_URI'], '/wait') ? 'takeAndWait' : 'take';

@@ -1,4 +1,5 @@
-<?php // Predis: 5 requests per user and minute. ADDR=127.0.0.1:6379 PORT=8080 php predis.php, then GET /?user=bob
+<?php // Predis: 5 requests per user and minute. ADDR=127.0.0.1:6379 php predis.php checks the server, and then
+// ADDR=127.0.0.1:6379 php -S 127.0.0.1:8080 predis.php answers GET /?user=bob
 require 'Predis/Autoloader.php'; // Debian's; with Composer: vendor/autoload.php
 Predis\Autoloader::register();
 const FAIL_OPEN = false; // while the server is away: true admits, false refuses
@@ -20,12 +21,10 @@ function takeAndWait(Predis\Client $redis, string $user, int $units, int $tries 
     return $reply;
 }
 
-if (PHP_SAPI === 'cli') { // check the server, then serve this file
-    if (empty(call(connect(), 'COMMAND', 'INFO', 'GO.THROTTLE')[0])) {
-        fwrite(STDERR, "the server does not know GO.THROTTLE: load the module gothrottle\n");
-        exit(1);
-    }
-    pcntl_exec(PHP_BINARY, ['-S', '127.0.0.1:' . getenv('PORT'), __FILE__]);
+if (PHP_SAPI === 'cli') { // a check before the service starts
+    $missing = empty(call(connect(), 'COMMAND', 'INFO', 'GO.THROTTLE')[0]);
+    if ($missing) fwrite(STDERR, "the server does not know GO.THROTTLE: load the module gothrottle\n");
+    exit((int) $missing);
 }
 try {
     $tries = str_starts_with($_SERVER['REQUEST_URI'], '/wait') ? 3 : 1;
@@ -35,6 +34,6 @@ try {
     header("RateLimit-Policy: \"user\";q=$limit;w=60");
     header("RateLimit: \"user\";r=$remaining;t=" . ($retry > 0 ? $retry : min($reset, 12)));
     if ($retry > 0) header("Retry-After: $retry");
-} catch (Predis\Connection\ConnectionException) {
+} catch (Predis\PredisException) { // the server is away: its error replies are no exceptions here
     http_response_code(FAIL_OPEN ? 200 : 503);
 } // other errors, as of a key of the wrong type, end in the status 500
