@@ -132,8 +132,8 @@ type episode struct {
 	callers            []*caller
 	running            sync.WaitGroup
 
-	// Times: when the episode and the fault began, the master was cut off, the new master decided, clients could find it, a stopped master went on, the old master
-	// was no master any more.
+	// Times: when the episode and the fault began, the master was cut off, the new master decided, clients could find it,
+	// a stopped master went on, the old master was no master any more.
 	began, failed, cut, serves, named, resumed, demoted time.Duration
 
 	early  bool // another node was the master before the fault
