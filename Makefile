@@ -81,7 +81,7 @@ test-playground: ## the playground, in headless Chromium (needs chromium and npm
 	@build/test-playground.sh
 
 playground-pictures: ## draw the pictures of docs/playground.md
-	@build/test-playground.sh -run Pictures -pictures ../docs
+	@build/test-playground.sh -run Pictures -pictures pictures
 
 rename: ## change the path of the Go modules (MODULE=example.com/x)
 	@build/rename.sh

@@ -1,6 +1,6 @@
 #!/bin/bash
 # The playground's tests: with a local server, and with a headless Chromium that uses the page as a person would.
-# Arguments are passed on to the tests: -run Pictures -pictures ../docs draws the pictures of docs/playground.md.
+# Arguments are passed on to the tests: -run Pictures -pictures pictures draws the pictures of docs/playground.md.
 . "$(dirname "$0")/lib.sh"
 need_go
 

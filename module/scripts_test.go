@@ -289,7 +289,7 @@ func TestMakefile_targetsRunTheirScripts(t *testing.T) {
 		"test-docker":   "build/docker-engine.sh run build/test-docker.sh",
 		"image":         "build/docker-engine.sh run build/image.sh",
 
-		"playground-pictures": "build/test-playground.sh -run Pictures -pictures ../docs",
+		"playground-pictures": "build/test-playground.sh -run Pictures -pictures pictures",
 	}
 	targets := regexp.MustCompile(`(?m)^([a-z-]+): ## .*\n\t(.*)`).FindAllStringSubmatch(text, -1)
 	for _, m := range targets {

@@ -53,7 +53,7 @@ func newLane(spec Spec, session string, n int) *lane {
 	key := fmt.Sprintf("%s:%s:%d:%s", first, session, n+1, spec.Kind)
 	l := &lane{spec: spec, keys: [2]string{key, key + ":b"}}
 	for i := range l.peaks {
-		if spec.Kind != "all" && spec.Kind != "policy" {
+		if spec.Kind != "all" && spec.Kind != "policy" && spec.Mode != "reserve" { // a reserved unit counts later than its call
 			l.peaks[i].period = time.Duration(spec.Period) * time.Millisecond
 		}
 	}

@@ -26,7 +26,7 @@ func TestPictures(t *testing.T) {
 		wait(t, ctx, `document.querySelectorAll('.lane').length === 2`)
 		run(t, ctx, chromedp.Steps(chromedp.Click(`.primary`), chromedp.Sleep(14*time.Second)))
 		evaluate[bool](t, ctx, `scrollTo(0, document.documentElement.clientWidth < 500 ? document.querySelector(".lane").offsetTop - 70 : 0), true`)
-		take(t, ctx, "playground-"+l.name)
+		take(t, ctx, l.name)
 	}
 	for _, view := range []string{"compare", "watch"} {
 		ctx := browse(t, url+"/#"+view, looks[0])
@@ -35,7 +35,7 @@ func TestPictures(t *testing.T) {
 			run(t, ctx, chromedp.Click(`.primary`))
 		}
 		run(t, ctx, chromedp.Sleep(10*time.Second))
-		take(t, ctx, "playground-"+view)
+		take(t, ctx, view)
 	}
 }
 

@@ -106,7 +106,7 @@ func refuse(w http.ResponseWriter, err error) {
 }
 
 func (a *app) open(w http.ResponseWriter, r *http.Request) {
-	id := make([]byte, 8)
+	id := make([]byte, 4)
 	_, _ = rand.Read(id)
 	s, err := newSession(hex.EncodeToString(id), a.about.CLI, a.rdb, a.rdb)
 	if err == nil {

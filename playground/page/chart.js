@@ -54,6 +54,7 @@ export class Chart {
     this.hatch = `url(#${clip}-h)`;
     this.series = new Map();
     this.quotas = [];
+    this.lockedUntil = -Infinity;
     for (const p of this.points) this.place(p);
     this.drawCurves();
     this.drawPeak();
@@ -79,8 +80,9 @@ export class Chart {
       ticks.push(svg('line', { class: 'grid', x1: x, x2: x, y1: this.size.top, y2: this.curveBottom }),
         svg('text', { class: 'label', x, y: this.height - 5, 'text-anchor': i === parts ? 'end' : i ? 'middle' : 'start' }, i === parts ? 'now' : i ? `−${ago}` : `${ago} ago`));
     }
+    this.hint = svg('text', { class: 'hint', x: GUTTER + this.plot / 2, y: this.base - this.size.up / 2, 'text-anchor': 'middle' }, 'No call yet');
     this.full = label(this.curveTop + 9, 'full');
-    return [...ticks, line(this.base, 'base'), line(this.curveTop, 'grid'), line(this.curveBottom, 'base'),
+    return [...ticks, this.hint, line(this.base, 'base'), line(this.curveTop, 'grid'), line(this.curveBottom, 'base'),
       label(this.base - 10, 'admitted', 'good'), label(this.base + 18, 'denied', 'bad'),
       this.full, label((this.curveTop + this.curveBottom) / 2 + 7, 'left', 'curve-name'), label(this.curveBottom, '0')];
   }
@@ -93,7 +95,7 @@ export class Chart {
   place(p) {
     if (p.left?.length) this.addToCurve(p);
     if (p.ends) this.addQuota(p.ends);
-    if (p.locked) this.band(p.at, p.at + p.locked, 'locked', this.hatch);
+    if (p.locked) this.addLockout(p);
     if (p.call) this.addDot(p);
   }
 
@@ -104,6 +106,7 @@ export class Chart {
     const id = `${slot}${side}`;
     if (!this.columns.has(id)) this.columns.set(id, { side, x: slot * COLUMN, dots: [], at: p.at });
     const column = this.columns.get(id);
+    this.hint.textContent = '';
     const dot = shape(p);
     column.dots.push(dot);
     this.dots.append(dot);
@@ -145,6 +148,14 @@ export class Chart {
     const text = svg('text', { class: 'note', x: begins * this.scale + 6, y: this.size.top + 12 }, period * this.scale > 70 ? `a window` : '');
     text.until = ends;
     this.bands.append(line, text);
+  }
+
+  // addLockout draws a lockout, once: later denials tell the same end.
+  addLockout(p) {
+    const until = p.at + p.locked;
+    if (until < this.lockedUntil + 100) return;
+    this.lockedUntil = until;
+    this.band(p.at, until, 'locked', this.hatch);
   }
 
   band(from, until, name, paint) {

@@ -22,7 +22,8 @@ const specs = ({ limit, period }) => kinds.map((kind) => (kind === 'throttle' ? 
 export function verdict(units, limit) {
   if (!units) return ['', ''];
   if (units <= limit) return ['never above the limit', 'good'];
-  if (units >= 2 * limit - 1) return ['twice the limit', 'bad'];
+  if (units >= 2 * limit) return ['twice the limit', 'bad'];
+  if (units >= 2 * limit - 1) return ['almost twice the limit', 'bad'];
   return [`${(units / limit).toFixed(1)} × the limit`, 'warn'];
 }
 

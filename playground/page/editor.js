@@ -59,7 +59,7 @@ function replace(spec, by) {
 function numbers(spec, onchange) {
   const set = (name, factor = 1) => (value) => { spec[name] = Math.round(value * factor); onchange(); };
   const limit = field(spec.kind === 'throttle' ? 'Burst: units at once' : 'Limit: units', number(spec.limit, { min: 1, max: 1000 }, set('limit')));
-  const period = field(spec.kind === 'throttle' ? 'per seconds' : 'Period in seconds', number(spec.period / 1000, { min: 0.1, max: 3600, step: 0.1 }, set('period', 1000)));
+  const period = field(spec.kind === 'throttle' ? 'Per seconds' : 'Period in seconds', number(spec.period / 1000, { min: 0.1, max: 3600, step: 0.1 }, set('period', 1000)));
   if (spec.kind !== 'throttle') return [limit, period];
   return [limit, field('Then: units', number(spec.count, { min: 1, max: 1000 }, set('count'))), period];
 }

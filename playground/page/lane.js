@@ -52,7 +52,7 @@ export class Lane {
     // A burst and the rate that follows it are what a throttle promises. Only where limiters are compared it is marked.
     const marked = this.size === 'compact' || this.spec.kind !== 'throttle';
     if (marked) this.chart.mark(state.peak);
-    if (this.spec.limit) setText(this.most, state.peak.units ? `most in any ${span(this.spec.period)}: ${state.peak.units}` : '');
+    setText(this.most, state.peak.units ? `most in any ${span(this.spec.period)}: ${state.peak.units}` : '');
     this.most.classList.toggle('over', marked && state.peak.units > this.spec.limit);
     this.cli.set(state.cli || 'send a call to see its command');
     this.go.set(state.go);
@@ -92,7 +92,7 @@ function legend(spec) {
     lockout: 'Hatched: locked out after a denial.',
   };
   const several = spec.clauses?.length > 1 && `Curves, each as a share of its limit: ${spec.clauses.map((c, i) => `${commands[c.kind].slice(3)} ${['──', '╌╌', '┈┈'][i]}`).join(', ')}.`;
-  const shadow = spec.kind === 'policy' && '○ a policy in SHADOW would have denied the call.';
+  const shadow = spec.kind === 'policy' && '○ stands for a call that a policy in SHADOW would have denied.';
   return [lines[spec.mode], several, shadow].filter(Boolean).join(' ');
 }
 
