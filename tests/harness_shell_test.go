@@ -82,8 +82,18 @@ exec "$CLI" -e -p "$SERVER_PORT" "$@"`,
 	// git clone copies the tree: a test machine may have no git and no repository.
 	"git": `[ "$#$1" = 3clone ] && mkdir "$3" || exit 1
 tar -C "$2" --exclude="./$3" --exclude=./build/out -c . | tar -C "$3" -x`,
-	// make run gets a port. As soon as the server is ready, it gets a call and stops.
-	"make": `[ "$1" = run ] || exec "$REAL_MAKE" "$@"
+	// make run gets a port. As soon as the server is ready, it gets a call and stops. make playground gets two ports. As
+	// soon as the page is there, it is read, and the playground stops.
+	"make": `if [ "$1" = playground ]; then
+  "$REAL_MAKE" "$@" "PORT=$FREE_PORT" "LISTEN=127.0.0.1:$PAGE_PORT" >page.log 2>&1 &
+  until grep -q "http://127.0.0.1:$PAGE_PORT" page.log; do kill -0 $! || { cat page.log >&2; exit 1; }; sleep 0.1; done
+  exec 3<>"/dev/tcp/127.0.0.1/$PAGE_PORT"
+  printf 'GET / HTTP/1.0\r\nHost: 127.0.0.1:%s\r\n\r\n' "$PAGE_PORT" >&3
+  grep -q '200 OK' <&3
+  kill $!
+  wait $! || exit 0
+fi
+[ "$1" = run ] || exec "$REAL_MAKE" "$@"
 "$REAL_MAKE" "$@" "PORT=$FREE_PORT" >run.log 2>&1 &
 until grep -q ready run.log; do kill -0 $! || { cat run.log >&2; exit 1; }; sleep 0.1; done
 "$CLI" -e -p "$FREE_PORT" GO.THROTTLE user:42 15 30 60
@@ -134,7 +144,7 @@ func (d *desk) shell(lines, promised []string) error {
 	if err != nil {
 		return err
 	}
-	cmd.Env = append(os.Environ(), "PATH="+d.programs()+":"+os.Getenv("PATH"), "REAL_MAKE="+realMake, "CLI="+clientProgram(d.t), "SERVER_PORT="+port, "FREE_PORT="+free, "GOTHROTTLE_SERVER="+env.server)
+	cmd.Env = append(os.Environ(), "PATH="+d.programs()+":"+os.Getenv("PATH"), "REAL_MAKE="+realMake, "CLI="+clientProgram(d.t), "SERVER_PORT="+port, "FREE_PORT="+free, "PAGE_PORT="+freePort(d.t), "GOTHROTTLE_SERVER="+env.server)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	cmd.SysProcAttr = guardProcess()
