@@ -271,6 +271,9 @@ func (r *run) resynced(*step) error {
 
 // promoted makes the replica with the module the master.
 func (r *run) promoted(*step) error {
+	if err := r.catchUp(); err != nil {
+		return err
+	}
 	if err := r.inStep(); err != nil {
 		return err
 	}

@@ -218,11 +218,11 @@ func (r *run) move(n, mono int64) error {
 	return r.tick()
 }
 
-// catchUp sets the wall clock forward until it agrees with the module's clock. A server that starts
-// does not know what the module's clock told before.
+// catchUp sets the wall clock forward until it agrees with the clocks of the modules. A server that
+// starts, or becomes the master, does not know what another module's clock told before.
 func (r *run) catchUp() error {
 	r.look()
-	if lead := int64(r.m.now - r.m.wall); lead > 0 {
+	if lead := int64(max(r.m.now, r.twin.module.told) - r.m.wall); lead > 0 {
 		return r.move(lead+second, lead+second)
 	}
 	return nil
