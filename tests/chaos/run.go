@@ -37,7 +37,6 @@ type run struct {
 	policies string // their text
 	effects  effects
 	number   int // of the step
-	starts   int
 }
 
 // difference is what a run finds.
@@ -105,6 +104,7 @@ func (r *run) begin() (err error) {
 		return err
 	}
 	r.stats.servers(r.master)
+	r.twin.ask("CONFIG", "SET", "gothrottle.top-keys", "100")
 	if err = r.findClock(); err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 type stats struct {
 	began                  time.Time
 	version                string
-	runs, steps, starts    int
+	runs, steps            int
 	calls, checks, foreign int
 	compared               int // keys
 	differences            int
