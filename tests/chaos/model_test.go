@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -160,6 +162,24 @@ func TestWrongEffect(t *testing.T) {
 		n, what := wrongEffect([]byte(b + "*2\r\n$3\r\nDE"))
 		if n != len(b) || (what != "") != c.wrong {
 			t.Errorf("%q: %d of %d bytes, %q", c.commands, n, len(b), what)
+		}
+	}
+}
+
+// A warning of the module and a crash of the server are found in a log.
+func TestWarning(t *testing.T) {
+	for text, want := range map[string]string{
+		"1:M 1 Jan # Server initialized\n1:M 1 Jan * <gothrottle> fine": "",
+		"1:M 1 Jan # <gothrottle> x\ny":                                 "1:M 1 Jan # <gothrottle> x",
+		"a\n1:M # <gothrottle> gothrottle cannot be unloaded: a":        "",
+		"a\n=== REDIS BUG REPORT START: x\n":                            "=== REDIS BUG REPORT START: x",
+	} {
+		file := filepath.Join(t.TempDir(), "log")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := warning(file); got != want {
+			t.Errorf("%q: %q", text, got)
 		}
 	}
 }
