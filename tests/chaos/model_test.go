@@ -73,7 +73,10 @@ func TestModel(t *testing.T) {
 			SET t 1900000060000000000 = OK
 			GO.THROTTLE t 59 1 1 0 = [0 60 0 -1 60]
 			GO.THROTTLE t 60 1 1 = [0 61 0 -1 61]
-			GO.QUOTA t 1 1 = -WRONGTYPE`},
+			GO.QUOTA t 1 1 = -WRONGTYPE
+			SET u 1900000060000000000 = OK
+			GO.ALL u THROTTLE 99 1 1 0 THROTTLE 9 30 60 = [0 10 9 -1 2 1 [0 100 40 -1 60] [0 10 9 -1 2]]
+			GO.THROTTLE u 99 30 60 0 = [0 100 40 -1 120]`},
 		{"a user's expiry", `
 			GO.QUOTA q 2 100 = [0 2 1 -1 100]
 			EXPIRE q 10 = 1
