@@ -7,4 +7,4 @@ server=${SERVER:-$(build/server.sh)} || die 'no server to test against: please i
 mkdir -p build/out
 go build -o build/out/chaos-program ./tests/chaos
 "$server" --version
-build/out/chaos-program -server "$server" -time "${MINUTES:-60}m" -steps "${STEPS:-4000}" -seed "${SEED:-0}"
+build/out/chaos-program -server "$server" -time "${MINUTES:-60}m" -steps "${STEPS:-4000}" -shrink 20m -seed "${SEED:-0}"

@@ -28,7 +28,7 @@ func TestScript_testChaosAndSoak(t *testing.T) {
 		{"build/test-chaos.sh", nil, []string{"some-server --version", "chaos -server some-server -time 150s -seed 0"}},
 		{"build/test-chaos.sh", []string{"SERVER=some-server other-server", "CHAOS_SECONDS=60", "SEED=7"}, []string{"some-server --version",
 			"chaos -server some-server -time 30s -seed 7", "other-server --version", "chaos -server other-server -time 30s -seed 7"}},
-		{"build/soak.sh", []string{"MINUTES=5"}, []string{"some-server --version", "chaos -server some-server -time 5m -steps 4000 -seed 0"}},
+		{"build/soak.sh", []string{"MINUTES=5"}, []string{"some-server --version", "chaos -server some-server -time 5m -steps 4000 -shrink 20m -seed 0"}},
 	} {
 		calls, out, ok := s.run(c.script, c.settings...)
 		if !ok || !slices.Equal(calls, append(slices.Clone(built), c.want...)) {

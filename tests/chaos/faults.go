@@ -307,9 +307,10 @@ func (r *run) setAgain(s *server) { s.ask("CONFIG", "SET", "gothrottle.policies"
 func (r *run) defragment(*step) error {
 	reply := r.master.ask("CONFIG", "SET", "activedefrag", "yes")
 	if strings.HasPrefix(reply, "-") {
-		r.stats.noDefrag = strings.TrimPrefix(reply, "-")
+		r.stats.defrag = "refused: " + reply[1:]
 		return nil
 	}
+	r.stats.defrag = "on"
 	for _, c := range []string{"active-defrag-ignore-bytes", "active-defrag-threshold-lower"} {
 		r.master.ask("CONFIG", "SET", c, "1")
 	}

@@ -85,7 +85,7 @@ func search(l *lab) bool {
 	}
 	fmt.Printf("chaos: the first seed is %d\n", seed)
 	st, end := newStats(), time.Now().Add(*timeFlag)
-	told := time.Now()
+	st.told = time.Now()
 	for ; time.Now().Before(end); seed++ {
 		s := generate(seed, *stepsFlag)
 		if err := perform(l, &s, st, end); err != nil {
@@ -94,10 +94,6 @@ func search(l *lab) bool {
 			report(l, s, err)
 			fmt.Print(st.table())
 			return false
-		}
-		if time.Since(told) > 10*time.Second {
-			fmt.Println(st.line(seed))
-			told = time.Now()
 		}
 	}
 	fmt.Printf("chaos: no difference; the next seed is %d\n%s", seed, st.table())

@@ -68,6 +68,7 @@ func perform(l *lab, s *schedule, st *stats, until time.Time) error {
 			fmt.Printf("step %d: %s %s: %d calls, %v\n", i, s.Steps[i].Do, s.Steps[i].Via, len(s.Steps[i].Calls), time.Since(start).Round(time.Millisecond))
 		}
 		st.steps++
+		st.progress(s.Seed)
 	}
 	if err == nil {
 		err = r.compare()

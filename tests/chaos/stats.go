@@ -10,7 +10,7 @@ import (
 
 // stats is what a program did.
 type stats struct {
-	began                  time.Time
+	began, told            time.Time // told: when the last line was printed; zero if none is wanted
 	version                string
 	runs, steps            int
 	calls, checks, foreign int
@@ -20,7 +20,7 @@ type stats struct {
 	times                  []time.Duration // of calls that were sent alone
 	firstRSS, lastRSS      int64           // bytes, of the master
 	firstUsed, lastUsed    int64
-	noDefrag               string // why there was no active defragmentation
+	defrag                 string // whether there was active defragmentation
 }
 
 func newStats() *stats { return &stats{began: time.Now(), faults: map[string]int{}} }
@@ -63,6 +63,14 @@ func (s *stats) line(seed uint64) string {
 		took.Seconds(), seed, s.runs, s.calls, float64(s.calls)/took.Seconds(), s.checks, s.sum(), s.differences)
 }
 
+// progress prints a line now and then.
+func (s *stats) progress(seed uint64) {
+	if !s.told.IsZero() && time.Since(s.told) > 10*time.Second {
+		fmt.Println(s.line(seed))
+		s.told = time.Now()
+	}
+}
+
 func (s *stats) sum() (n int) {
 	for _, k := range s.faults {
 		n += k
@@ -88,8 +96,8 @@ func (s *stats) table() string {
 	row("p50, p99 of a call", fmt.Sprint(s.quantile(0.5), ", ", s.quantile(0.99)))
 	row("RSS, begin and end", fmt.Sprintf("%.1f, %.1f MB", float64(s.firstRSS)/1e6, float64(s.lastRSS)/1e6))
 	row("used_memory, begin and end", fmt.Sprintf("%.1f, %.1f MB", float64(s.firstUsed)/1e6, float64(s.lastUsed)/1e6))
-	if s.noDefrag != "" {
-		row("active defragmentation", "refused: "+s.noDefrag)
+	if s.defrag != "" {
+		row("active defragmentation", s.defrag)
 	}
 	row("differences", s.differences)
 	return b.String()
