@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 )
@@ -123,4 +124,31 @@ func TestPage_comesBack(t *testing.T) {
 	require.Eventually(t, func() bool { return sessions() == 1 }, patience, 10*time.Millisecond)
 	evaluate[bool](t, ctx, `[...document.querySelectorAll("button")].find((b) => b.textContent === "Send one call").click(), true`)
 	wait(t, ctx, `document.querySelector(".count-admitted").textContent === "1" && document.querySelector(".panel .error").textContent === ""`)
+}
+
+// With reduced motion the time line moves once a second.
+func TestPage_reducedMotion(t *testing.T) {
+	addr, rdb := startServer(t)
+	url, _ := startPage(t, addr, rdb, true)
+	ctx := browse(t, url+"/#try", looks[0])
+	// moves counts how often the time line moved in 60 frames, and how many seconds these took.
+	const moves = `new Promise((done) => {
+		const began = performance.now(), seen = new Set();
+		const frame = (left) => {
+			seen.add(document.querySelector(".chart > g:last-child > g").getAttribute("transform"));
+			if (left) requestAnimationFrame(() => frame(left - 1));
+			else done([seen.size, (performance.now() - began) / 1000]);
+		};
+		frame(60);
+	})`
+	wait(t, ctx, `document.querySelector(".chart > g:last-child > g")?.hasAttribute("transform")`)
+	count := func() []float64 {
+		got, err := chromedp.Run(ctx, chromedp.Evaluate[[]float64](moves, chromedp.EvalAwaitPromise))
+		require.NoError(t, err)
+		return got
+	}
+	require.Greater(t, count()[0], 10.0)
+	media(t, ctx, "prefers-reduced-motion", "reduce")
+	slow := count()
+	require.LessOrEqual(t, slow[0], slow[1]+2)
 }

@@ -184,8 +184,8 @@ export class Chart {
   }
 
   // draw moves the time line to now, in milliseconds of the session. With reduced motion it moves once a second.
-  draw(now, force) {
-    if (still.matches && !force && now - this.drawn < 1000 && now > this.drawn) return;
+  draw(now) {
+    if (still.matches && Math.abs(now - this.drawn) < 1000) return;
     this.drawn = now;
     const x = GUTTER + this.plot - (now - LATE) * this.scale;
     this.scrolled.setAttribute('transform', `translate(${x.toFixed(2)} 0)`);
