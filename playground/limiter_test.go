@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gothrottle/throttle"
 	"gothrottle/throttle/throttletest"
 )
 
@@ -131,5 +130,3 @@ func TestInWords(t *testing.T) {
 	require.Contains(t, says(Spec{}, 0, 1, 0, -1, 60_000), "reset_after: nothing is in use after 1 min")
 	require.Empty(t, says(Spec{}))
 }
-
-var _ throttle.Processor = (*throttletest.Server)(nil)
