@@ -52,27 +52,33 @@ func (r *run) dataset(s *server) map[string]*value {
 		cmds, _ := p.Exec(ctx) // most reads give an error: each value has one type only
 		for i, name := range names {
 			one := cmds[1+5*i : 1+5*i+5]
-			v := &value{typ: one[0].(*redis.StatusCmd).Val()}
-			v.expire, _ = one[1].(*redis.Cmd).Int64()
-			switch v.typ {
-			case "hash":
-				v.fields = one[2].(*redis.MapStringStringCmd).Val()
-				v.text = fmt.Sprintf("%q", v.fields) // in the order of names
-			case "string":
-				v.text = one[3].(*redis.StringCmd).Val()
-			case "zset":
-				v.scores = map[string]float64{}
-				for _, z := range one[4].(*redis.ZSliceCmd).Val() {
-					v.scores[z.Member.(string)] = z.Score
-					v.text += fmt.Sprintf("%.17g %q, ", z.Score, z.Member)
-				}
-			}
+			v := valueOf(one)
 			if v.typ != "none" {
 				all[fmt.Sprintf("%d %s", db, name)] = v
 			}
 		}
 	}
 	return all
+}
+
+// valueOf puts together what TYPE, PEXPIRETIME, HGETALL, GET and ZRANGE reply of a key.
+func valueOf(one []redis.Cmder) *value {
+	v := &value{typ: one[0].(*redis.StatusCmd).Val()}
+	v.expire, _ = one[1].(*redis.Cmd).Int64()
+	switch v.typ {
+	case "hash":
+		v.fields = one[2].(*redis.MapStringStringCmd).Val()
+		v.text = fmt.Sprintf("%q", v.fields) // in the order of names
+	case "string":
+		v.text = one[3].(*redis.StringCmd).Val()
+	case "zset":
+		v.scores = map[string]float64{}
+		for _, z := range one[4].(*redis.ZSliceCmd).Val() {
+			v.scores[z.Member.(string)] = z.Score
+			v.text += fmt.Sprintf("%.17g %q, ", z.Score, z.Member)
+		}
+	}
+	return v
 }
 
 // alike compares two data sets. A key whose expiry is near may be in one of them only if the clock

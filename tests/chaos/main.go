@@ -28,6 +28,7 @@ var (
 	replayFlag  = flag.String("replay", "", "a file with a schedule, to run it instead")
 	keepFlag    = flag.String("out", "build/out/chaos", "the folder for the schedule of a failing run")
 	shrinkFlag  = flag.Duration("shrink", 90*time.Second, "how long to make a failing schedule shorter")
+	clusterFlag = flag.Bool("cluster", false, "run a cluster whose slots move instead")
 	verboseFlag = flag.Bool("v", false, "print each step and how long it took")
 )
 
@@ -50,6 +51,8 @@ func main() {
 	ok := false
 	if *replayFlag != "" {
 		ok = replay(l, *replayFlag)
+	} else if *clusterFlag {
+		ok = searchCluster(l)
 	} else {
 		ok = search(l)
 	}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+var (
+	limiterName = regexp.MustCompile(`^[twql][0-4]$`)
+	policyName  = regexp.MustCompile(`^(api|login|win|quo|dim|none):([0-9])$`)
+)
+
+// tagged makes a call whose keys have a hash tag.
+func (c *clusterRun) tagged(tag string) words {
+	w := c.g.call()
+	for i, word := range w {
+		if i > 0 && limiterName.MatchString(word) {
+			w[i] = "{" + tag + "}" + word
+		}
+		if i > 0 {
+			w[i] = policyName.ReplaceAllString(w[i], "$1:{"+tag+"}$2")
+		}
+	}
+	return w
+}
+
+// keysOf returns the keys of a call. ok is false if the call is wrong, or a key does not have the tag.
+func (c *clusterRun) keysOf(tag string, w words) (keys []string, ok bool) {
+	parsed, ok := parse(w, c.m.rules)
+	if !ok {
+		return nil, false
+	}
+	if parsed.key != "" {
+		keys = append(keys, parsed.key)
+	}
+	for i := range parsed.clauses {
+		if !slices.Contains(keys, parsed.clauses[i].key) {
+			keys = append(keys, parsed.clauses[i].key)
+		}
+	}
+	for _, key := range keys {
+		ok = ok && strings.Contains(key, "{"+tag+"}")
+	}
+	return keys, ok && len(keys) > 0
+}
+
+// batch makes n calls at keys of one slot: each alone, as a pipeline, in a transaction or in a script.
+func (c *clusterRun) batch(tag string, n int) error {
+	via := pick(c.g.Rand, "alone", "pipeline", "multi", "eval")
+	var calls, keys []words
+	for range n {
+		w := c.tagged(tag)
+		k, ok := c.keysOf(tag, w)
+		if ok || via == "alone" || via == "pipeline" {
+			calls, keys = append(calls, w), append(keys, k)
+		}
+	}
+	conn := c.g.IntN(2)
+	switch {
+	case len(calls) == 0:
+		return nil
+	case via == "pipeline":
+		return c.pipeline(tag, conn, calls)
+	case via == "alone":
+		return c.alone(tag, conn, calls)
+	}
+	return c.together(tag, conn, via, calls, keys)
+}
+
+func (c *clusterRun) alone(tag string, conn int, calls []words) error {
+	for _, w := range calls {
+		if err := c.pipeline(tag, conn, []words{w}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *clusterRun) pipeline(tag string, conn int, calls []words) error {
+	at := c.owner[tag]
+	p := c.nodes[at].conns[conn].Pipeline()
+	for _, w := range calls {
+		p.Do(ctx, anys(w)...)
+	}
+	cmds, _ := p.Exec(ctx)
+	for i, w := range calls {
+		if err := c.take(tag, at, conn, w, reply(cmds[i].(*redis.Cmd), w), 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// together makes calls of which the server makes all or none. If it makes none, they are made alone.
+func (c *clusterRun) together(tag string, conn int, via string, calls, keys []words) error {
+	at := c.owner[tag]
+	var list [][]string
+	var all words
+	for i, w := range calls {
+		list = append(list, w)
+		for _, key := range keys[i] {
+			if !slices.Contains(all, key) {
+				all = append(all, key)
+			}
+		}
+	}
+	p := c.nodes[at].conns[conn].Pipeline()
+	if via == "eval" {
+		p.Do(ctx, append(append([]any{"EVAL", script, len(all)}, anys(all)...), flat(list)...)...)
+	} else {
+		p.Do(ctx, "MULTI")
+		for _, w := range calls {
+			p.Do(ctx, anys(w)...)
+		}
+		p.Do(ctx, "EXEC")
+	}
+	cmds, _ := p.Exec(ctx)
+	last := cmds[len(cmds)-1].(*redis.Cmd)
+	replies, failed := within(last, list)
+	c.tally["calls by "+via]++
+	if kind, _, _ := strings.Cut(failed, " "); failed != "" {
+		if !slices.Contains([]string{"-ASK", "-MOVED", "-TRYAGAIN", "-EXECABORT"}, kind) {
+			return c.differ("the calls %q got the reply %s", list, failed)
+		}
+		return c.alone(tag, conn, calls)
+	}
+	c.m.now = c.nodes[at].now
+	for i, w := range calls {
+		if err := c.checkOne(0, w, replies[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mostRedirects bounds how often one call is redirected.
+const mostRedirects = 5
+
+// take compares the reply of a node with the model, or follows it to another node.
+func (c *clusterRun) take(tag string, at, conn int, w words, got string, redirects int) error {
+	kind, rest, _ := strings.Cut(got, " ")
+	switch kind {
+	case "-MOVED", "-ASK":
+		_, port, _ := strings.Cut(rest, ":")
+		to := slices.IndexFunc(c.nodes[:], func(n *node) bool { return n.port == port })
+		if _, ok := c.keysOf(tag, w); !ok {
+			return nil // a wrong word was taken for a key of another node
+		}
+		if to < 0 || redirects == mostRedirects {
+			return c.differ("%q: %s", []string(w), got)
+		}
+		c.tally["replies "+kind[1:]]++
+		p := c.nodes[to].conns[conn].Pipeline()
+		if kind == "-ASK" {
+			p.Do(ctx, "ASKING")
+		} else {
+			c.owner[tag] = to
+		}
+		p.Do(ctx, anys(w)...)
+		cmds, _ := p.Exec(ctx)
+		return c.take(tag, to, conn, w, reply(cmds[len(cmds)-1].(*redis.Cmd), w), redirects+1)
+	case "-TRYAGAIN":
+		c.tally["replies TRYAGAIN"]++
+		c.later = append(c.later, w)
+		return nil
+	case "-CROSSSLOT":
+		if _, ok := c.keysOf(tag, w); !ok {
+			return nil
+		}
+	case lost:
+		return c.differ("%q: no reply", []string(w))
+	}
+	c.m.now = c.nodes[at].now
+	return c.checkOne(0, w, got)
+}
+
+// again makes the calls that got TRYAGAIN. Those that get it again wait on.
+func (c *clusterRun) again(tag string) error {
+	calls := c.later
+	c.later = nil
+	return c.alone(tag, c.g.IntN(2), calls)
+}
