@@ -76,6 +76,17 @@ func TestPage_linkRestoresTheSetting(t *testing.T) {
 	wait(t, ctx, `document.querySelector(".lane-title").textContent === "burst of 23, then 10 per 5 s"`)
 }
 
+// A link with a limiter that makes no sense shows why, and the form mends it.
+func TestPage_wrongLinkIsMended(t *testing.T) {
+	addr, rdb := startServer(t)
+	url, _ := startPage(t, addr, rdb, true)
+	ctx := browse(t, url+"/#try?lane=throttle,limit:2000,count:1,period:1000", looks[0])
+	wait(t, ctx, `document.querySelector(".panel .error").textContent === "limit must be between 1 and 1000"`)
+	evaluate[bool](t, ctx, `document.querySelector(".lane input[type=number]").focus(), document.activeElement.select(), true`)
+	press(t, ctx, "20")
+	wait(t, ctx, `document.querySelector(".lane-title").textContent === "burst of 20, then 1 per 1 s" && document.querySelector(".panel .error").textContent === ""`)
+}
+
 // Under the attack on the boundary a fixed window admits twice its limit but for the call that began the window, and the
 // others do not.
 func TestPage_compareFindsTwiceTheLimit(t *testing.T) {

@@ -28,10 +28,10 @@ export class Session {
   async open() {
     if (this.id || this.closed) return;
     this.id = (await (await post('/api/sessions')).json()).id;
-    if (this.lanes.length) await post(`/api/sessions/${this.id}/lanes`, this.lanes);
     this.events = new EventSource(`/api/sessions/${this.id}`);
     this.events.onmessage = (event) => this.onstate(JSON.parse(event.data));
     this.events.onerror = () => this.lost();
+    if (this.lanes.length) await post(`/api/sessions/${this.id}/lanes`, this.lanes);
   }
 
   // lost opens a new session in a while: the server may have been started again.
