@@ -55,3 +55,33 @@ func TestCluster_firstCallsEndInTime(t *testing.T) {
 		require.Less(t, time.Since(began), 2*time.Second, name)
 	}
 }
+
+// A client that is new to a cluster asks a silent node first. Meanwhile calls to other nodes are decided.
+func TestCluster_silentNodeHoldsUpNoOther(t *testing.T) {
+	alive, silent := newAdmitter(t), newSwallower(t).Addr().String()
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{
+		ContextTimeoutEnabled: true,
+		ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+			return []redis.ClusterSlot{{Start: 0, End: 8191, Nodes: []redis.ClusterNode{{Addr: silent}}},
+				{Start: 8192, End: 16383, Nodes: []redis.ClusterNode{{Addr: alive}}}}, nil
+		},
+	})
+	t.Cleanup(func() { _ = rdb.Close() })
+	require.Eventually(t, func() bool { return rdb.Do(background, "GO.THROTTLE", "a").Err() == nil }, 20*time.Second, time.Millisecond,
+		"go-redis knows the commands")
+	c := newReal(t, rdb, throttle.Options{Timeout: 3 * time.Second})
+	held := make(chan error, 1)
+	go func() { _, err := c.Allow(background, "b", throttle.PerHour(1)); held <- err }()
+	time.Sleep(20 * time.Millisecond) // so that the call to the silent node comes first
+	for range 10 {
+		r, err := c.Allow(background, "a", throttle.PerHour(1))
+		require.NoError(t, err)
+		require.True(t, r.Allowed)
+	}
+	select {
+	case err := <-held:
+		t.Fatal("the silent node replied", err)
+	default:
+	}
+	require.ErrorIs(t, <-held, throttle.ErrUnavailable)
+}

@@ -10,9 +10,9 @@ import (
 
 // cold is a cluster client of go-redis that has not had a reply yet. Before its first command such a client asks for the
 // commands of the server, takes up to 5 s for that, and looks at no context. So its first commands run in a goroutine
-// that may outlast them, one at a time.
+// that may outlast them.
 type cold struct {
-	turn   chan struct{} // has one element while a command runs; nil for clients that are never cold
+	turns  chan struct{} // has an element for each such command that runs; nil for clients that are never cold
 	warm   atomic.Bool
 	mu     sync.Mutex
 	closed bool
@@ -20,7 +20,7 @@ type cold struct {
 
 func (c *cold) init(rdb Processor) {
 	if _, cluster := rdb.(*redis.ClusterClient); cluster {
-		c.turn = make(chan struct{}, 1)
+		c.turns = make(chan struct{}, clusterLanes*laneWidth) // so that the commands to a silent node hold up no others
 	}
 }
 
@@ -43,22 +43,22 @@ func (c *cold) close() {
 
 // process sends a command and returns when its context ends, even if go-redis does not.
 func (c *Client) process(ctx context.Context, cmd redis.Cmder) error {
-	if c.cold.turn == nil || c.cold.warm.Load() {
+	if c.cold.turns == nil || c.cold.warm.Load() {
 		return c.rdb.Process(ctx, cmd)
 	}
 	select {
-	case c.cold.turn <- struct{}{}:
+	case c.cold.turns <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	replied := make(chan error, 1)
 	if err := c.cold.begin(&c.running); err != nil {
-		<-c.cold.turn
+		<-c.cold.turns
 		return err
 	}
 	go func() {
 		defer c.running.Done()
-		defer func() { <-c.cold.turn }()
+		defer func() { <-c.cold.turns }()
 		err := c.rdb.Process(ctx, cmd)
 		if err == nil {
 			c.cold.warm.Store(true)

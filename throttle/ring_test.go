@@ -30,7 +30,9 @@ func admit(conn net.Conn) {
 			return
 		}
 		switch word := strings.ToUpper(strings.TrimSpace(line)); {
-		case word == "HELLO" || word == "CLIENT" || word == "COMMAND":
+		case word == "COMMAND":
+			_, _ = io.WriteString(conn, "*0\r\n")
+		case word == "HELLO" || word == "CLIENT":
 			_, _ = io.WriteString(conn, "-ERR unknown command\r\n")
 		case word == "PING":
 			_, _ = io.WriteString(conn, "+PONG\r\n")
