@@ -1,13 +1,15 @@
 #!/bin/bash
-# Random calls, clocks and faults on real servers, held to exact models. The servers share CHAOS_SECONDS. SERVER names
-# one or more servers; SEED is the seed of the first run.
+# Random calls, clocks and faults on real servers, held to exact models. The servers share CHAOS_SECONDS. A tenth of the
+# time goes to clusters whose slots move. SERVER names one or more servers; SEED is the seed of the first run.
 . "$(dirname "$0")/lib.sh"
 build/module.sh
 servers=${SERVER:-$(build/server.sh)} || die 'no server to test against: please install redis-server (7.0 or newer) or valkey-server.'
 read -ra each <<<"$servers"
 mkdir -p build/out
 go build -o build/out/chaos-program ./tests/chaos
+seconds=$((${CHAOS_SECONDS:-150} / ${#each[@]}))
 for server in "${each[@]}"; do
   "$server" --version
-  build/out/chaos-program -server "$server" -time $((${CHAOS_SECONDS:-150} / ${#each[@]}))s -seed "${SEED:-0}"
+  build/out/chaos-program -server "$server" -time $((seconds - seconds / 10))s -seed "${SEED:-0}"
+  build/out/chaos-program -cluster -server "$server" -time $((seconds / 10))s -steps 60 -seed "${SEED:-0}"
 done

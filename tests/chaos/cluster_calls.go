@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -127,13 +128,21 @@ func (c *clusterRun) together(tag string, conn int, via string, calls, keys []wo
 		}
 		return c.alone(tag, conn, calls)
 	}
-	c.m.now = c.nodes[at].now
 	for i, w := range calls {
-		if err := c.checkOne(0, w, replies[i]); err != nil {
+		if err := c.made(at, w, replies[i]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// made compares the reply to a call that a node has made with the model.
+func (c *clusterRun) made(at int, w words, got string) error {
+	c.m.now = c.nodes[at].now
+	if *verboseFlag {
+		fmt.Printf("step %d: node %d at %d: %q: %s\n", c.number, at, c.m.now, []string(w), got)
+	}
+	return c.checkOne(0, w, got)
 }
 
 // mostRedirects bounds how often one call is redirected.
@@ -173,8 +182,7 @@ func (c *clusterRun) take(tag string, at, conn int, w words, got string, redirec
 	case lost:
 		return c.differ("%q: no reply", []string(w))
 	}
-	c.m.now = c.nodes[at].now
-	return c.checkOne(0, w, got)
+	return c.made(at, w, got)
 }
 
 // again makes the calls that got TRYAGAIN. Those that get it again wait on.

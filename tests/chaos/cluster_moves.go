@@ -24,6 +24,9 @@ func (c *clusterRun) move(tag string) error {
 		return err
 	}
 	c.tally["moves by "+kind]++
+	if *verboseFlag {
+		fmt.Printf("step %d: %s moved from node %d to node %d by %s\n", c.number, tag, from, to, kind)
+	}
 	c.owner[tag] = to
 	if err := c.again(tag); err != nil {
 		return err

@@ -65,3 +65,11 @@ time_t time(time_t *t) {
     if (t != NULL) *t = now.tv_sec;
     return now.tv_sec;
 }
+
+/* Valkey loads modules so that they look for functions in their own libraries first. The module must
+ * find those of this library. */
+void *dlopen(const char *name, int flags) {
+    static void *(*next)(const char *, int);
+    if (next == NULL) *(void **)&next = dlsym(RTLD_NEXT, "dlopen");
+    return next(name, set != NULL ? flags & ~RTLD_DEEPBIND : flags);
+}
