@@ -22,7 +22,8 @@ const numNodes = 3
 type node struct {
 	*server
 	id    string
-	probe string           // a key whose slot stays here
+	probe string // a key whose slot stays here
+	clock *clock
 	now   funnel.Micros    // what the module's clock tells
 	conns [2]*redis.Client // for calls; they speak RESP2 and RESP3
 }
@@ -32,6 +33,7 @@ type clusterRun struct {
 	*run   // the model and its checks; its three servers are the nodes
 	g      *generator
 	nodes  [numNodes]*node
+	clocks [numNodes]*clock
 	owner  map[string]int // the node that owns the slot of a tag
 	later  []words        // calls that got TRYAGAIN
 	tally  map[string]int
@@ -104,6 +106,11 @@ func (c *clusterRun) stop() {
 			n.conns[1].Close()
 		}
 	}
+	for _, clock := range c.clocks {
+		if clock != nil {
+			clock.file.Close()
+		}
+	}
 	c.run.end()
 }
 
@@ -111,21 +118,21 @@ func (c *clusterRun) begin() error {
 	if err := os.MkdirAll(c.folder, 0o755); err != nil {
 		return err
 	}
-	file, err := os.Create(filepath.Join(c.folder, "clock"))
-	if err != nil {
-		return err
-	}
-	c.clock = &clock{file: file, wall: begin - time.Now().UnixMicro(), mono: 1e12}
-	if err := c.clock.write(); err != nil {
-		return err
-	}
 	for i, to := range []**server{&c.master, &c.twin, &c.plain} {
+		file, err := os.Create(filepath.Join(c.folder, fmt.Sprint("clock", i)))
+		if err != nil {
+			return err
+		}
+		c.clocks[i] = &clock{file: file, wall: begin - time.Now().UnixMicro(), mono: 1e12}
+		if err := c.clocks[i].write(); err != nil {
+			return err
+		}
 		s, err := c.startNode(i)
 		*to = s
 		if err != nil {
 			return err
 		}
-		c.nodes[i] = &node{server: s, id: s.ask("CLUSTER", "MYID"), conns: [2]*redis.Client{s.connect(2), s.connect(3)}}
+		c.nodes[i] = &node{server: s, clock: c.clocks[i], id: s.ask("CLUSTER", "MYID"), conns: [2]*redis.Client{s.connect(2), s.connect(3)}}
 	}
 	c.stats.servers(c.master)
 	c.drifts = c.master.info("server", "valkey_version") != ""
@@ -142,7 +149,7 @@ func (c *clusterRun) begin() error {
 // startNode starts node i. It tries another port for the nodes' own connections if one is taken.
 func (c *clusterRun) startNode(i int) (s *server, err error) {
 	for range 3 {
-		s, err = c.lab.start(fmt.Sprint("node ", i), filepath.Join(c.folder, fmt.Sprint(i)), c.clock, "--loadmodule", c.lab.module,
+		s, err = c.lab.start(fmt.Sprint("node ", i), filepath.Join(c.folder, fmt.Sprint(i)), c.clocks[i], "--loadmodule", c.lab.module,
 			"--cluster-enabled", "yes", "--cluster-port", freePort(), "--save", "", "--hz", "100", "--repl-diskless-sync-delay", "0",
 			// The clocks jump, so nothing may depend on time that passed.
 			"--cluster-node-timeout", "1000000000", "--repl-timeout", "1000000000")
@@ -224,14 +231,10 @@ func (c *clusterRun) policies() error {
 // stands still. That holds for servers as well whose clock does not stand still.
 const behind = 3600 * second
 
-// pass moves the clocks of the modules by at least d µs. It learns what each of them tells.
+// pass moves the clocks of the modules by at least d µs. Afterwards they all tell the same.
 func (c *clusterRun) pass(d int64) error {
-	c.g.wall += d
-	for _, n := range c.nodes {
-		c.g.wall = max(c.g.wall, int64(n.now)+1)
-	}
-	c.clock.frozen, c.clock.wall = true, c.g.wall
-	if err := c.clock.write(); err != nil {
+	c.g.wall = max(c.g.wall+d, int64(c.m.now)+1)
+	if err := c.setClocks(c.g.wall); err != nil {
 		return err
 	}
 	for _, n := range c.nodes {
@@ -242,9 +245,7 @@ func (c *clusterRun) pass(d int64) error {
 			return c.differ("the clock of a module tells %d, want %d", n.now, c.g.wall)
 		}
 	}
-	c.clock.wall = c.g.wall - behind
-	c.m.wall = funnel.Micros(c.clock.wall)
-	if err := c.clock.write(); err != nil {
+	if err := c.setClocks(c.g.wall - behind); err != nil {
 		return err
 	}
 	for _, n := range c.nodes {
@@ -253,6 +254,28 @@ func (c *clusterRun) pass(d int64) error {
 			return cached < c.g.wall && n.tell() == n.tell()
 		})
 		if err != nil {
+			return err
+		}
+		c.m.now = max(c.m.now, n.now)
+	}
+	for _, n := range c.nodes { // behind the server's clock, the module's runs at half speed
+		n.clock.mono += 2 * int64(c.m.now-n.now)
+		if err := n.clock.write(); err != nil {
+			return err
+		}
+		if told := n.tell(); told != c.m.now {
+			return c.differ("the clock of a module tells %d, want %d", told, c.m.now)
+		}
+	}
+	return nil
+}
+
+// setClocks makes the servers' clocks stand still at a time.
+func (c *clusterRun) setClocks(wall int64) error {
+	c.m.wall = funnel.Micros(wall)
+	for _, clock := range c.clocks {
+		clock.frozen, clock.wall = true, wall
+		if err := clock.write(); err != nil {
 			return err
 		}
 	}
@@ -270,19 +293,14 @@ func (n *node) tell() funnel.Micros {
 	return n.now
 }
 
-// letClocksRun makes the servers' clocks run, or stand still, from where they are.
-func (c *clusterRun) letClocksRun(run bool) error {
-	if c.clock.frozen != run {
-		return nil
-	}
+// letClocksRun makes the servers' clocks run from where they stand.
+func (c *clusterRun) letClocksRun() error {
 	now := time.Now().UnixMicro()
-	if run {
-		now = -now
+	for _, clock := range c.clocks {
+		clock.frozen, clock.wall = false, int64(c.m.wall)-now
+		if err := clock.write(); err != nil {
+			return err
+		}
 	}
-	c.clock.frozen = !run
-	c.clock.wall += now
-	if !run {
-		c.m.wall = funnel.Micros(c.clock.wall)
-	}
-	return c.clock.write()
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -110,7 +111,7 @@ func (c *clusterRun) atomicKind() string {
 // moveAtomic lets the servers move a slot. Their clocks run meanwhile.
 func (c *clusterRun) moveAtomic(tag, kind string, from, to *node) error {
 	slot := c.slot(tag)
-	if err := c.letClocksRun(true); err != nil {
+	if err := c.letClocksRun(); err != nil {
 		return err
 	}
 	run := func(calls bool) error {
@@ -146,7 +147,7 @@ func (c *clusterRun) moveAtomic(tag, kind string, from, to *node) error {
 	if err != nil {
 		return err
 	}
-	return c.letClocksRun(false)
+	return c.setClocks(c.clocks[0].wall + time.Now().UnixMicro())
 }
 
 // union returns every key of the cluster, but for those of the clocks. A key is at one node, and once
@@ -230,7 +231,6 @@ func (c *clusterRun) compare() error {
 		}
 	}
 	for _, n := range c.nodes {
-		c.m.now = max(c.m.now, n.now)
 		if panics := n.info("gothrottle", "gothrottle_panics"); panics != "0" {
 			return c.differ("the module's panics: %q", panics)
 		}
