@@ -18,10 +18,11 @@ import (
 // newAdmitter listens as a server that admits every call.
 func newAdmitter(t *testing.T) string {
 	t.Helper()
-	return listen(t, admit).Addr().String()
+	return listen(t, func(conn net.Conn) { answer(conn, "*5\r\n:0\r\n:9\r\n:8\r\n:-1\r\n:1\r\n") }).Addr().String()
 }
 
-func admit(conn net.Conn) {
+// answer answers what go-redis asks when it connects, and each call of the module by a reply.
+func answer(conn net.Conn, reply string) {
 	defer conn.Close()
 	in := bufio.NewReader(conn)
 	for {
@@ -37,7 +38,7 @@ func admit(conn net.Conn) {
 		case word == "PING":
 			_, _ = io.WriteString(conn, "+PONG\r\n")
 		case strings.HasPrefix(word, "GO."):
-			_, _ = io.WriteString(conn, "*5\r\n:0\r\n:9\r\n:8\r\n:-1\r\n:1\r\n")
+			_, _ = io.WriteString(conn, reply)
 		}
 	}
 }
