@@ -66,10 +66,10 @@ time_t time(time_t *t) {
     return now.tv_sec;
 }
 
-/* Valkey loads modules so that they look for functions in their own libraries first. The module must
- * find those of this library. */
+/* Valkey loads modules so that they look for functions in their own libraries first. If
+ * GOTHROTTLE_CLOCK_BOUND is set, the module finds those of this library there as well. */
 void *dlopen(const char *name, int flags) {
     static void *(*next)(const char *, int);
     if (next == NULL) *(void **)&next = dlsym(RTLD_NEXT, "dlopen");
-    return next(name, set != NULL ? flags & ~RTLD_DEEPBIND : flags);
+    return next(name, getenv("GOTHROTTLE_CLOCK_BOUND") != NULL ? flags & ~RTLD_DEEPBIND : flags);
 }
