@@ -23,13 +23,19 @@ type call struct {
 // NoRetry tells go-redis to send the command once: a limiter that is asked twice takes its units twice.
 func (*call) NoRetry() bool { return true }
 
+// keyStep is how many words after a key the next one may stand. A cluster client that is not told asks for the list of
+// commands before its first command, takes up to 5 s for that, and looks at no context.
+const keyStep = 1
+
 // generalCall is one command with a reply of any form, sent once.
 type generalCall struct{ *redis.Cmd }
 
 func (*generalCall) NoRetry() bool { return true }
 
 func newGeneralCall(ctx context.Context, args []any) *generalCall {
-	return &generalCall{redis.NewCmd(ctx, args...)}
+	c := &generalCall{redis.NewCmd(ctx, args...)}
+	c.SetStepCount(keyStep)
+	return c
 }
 
 // newPolicyCall makes the command that asks a policy.
@@ -116,6 +122,7 @@ func newCall(ctx within, key string, l *Limit, n int64, m mode, less int64, maxW
 	}
 	c.word("MS")
 	c.IntSliceCmd = *redis.NewIntSliceCmd(&c.within, c.args[:c.argCount]...)
+	c.SetStepCount(keyStep)
 	return c
 }
 
@@ -129,6 +136,7 @@ func newLease(ctx within, key string, slots *Limit, holder string) *call {
 	c.word(holder)
 	c.word("MS")
 	c.IntSliceCmd = *redis.NewIntSliceCmd(&c.within, c.args[:c.argCount]...)
+	c.SetStepCount(keyStep)
 	return c
 }
 

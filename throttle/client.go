@@ -179,7 +179,8 @@ func (c *Client) Check(ctx context.Context) error {
 }
 
 // Close gives the units of budgets back, closes the leases, and waits until no goroutine of the client runs. It does not
-// close the client of go-redis. Afterwards verbs return ErrClosed.
+// close the client of go-redis. Afterwards verbs return ErrClosed. Over a ReadOnly cluster client that has not had a reply
+// yet, Close may wait 5 s for it.
 func (c *Client) Close() error {
 	if c.closed.Swap(true) {
 		return nil

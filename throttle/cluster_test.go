@@ -35,17 +35,35 @@ func TestCluster_looksForTheNewMaster(t *testing.T) {
 	}, 20*time.Second, 10*time.Millisecond, "a call reaches the new master")
 }
 
-// The first call ends at its time limit, and so does Check, although a cluster client that has had no reply yet looks at no
-// context: here it would take 3 s.
-func TestCluster_firstCallsEndInTime(t *testing.T) {
-	silent := newSwallower(t).Addr().String()
+// newSilent returns a cluster client whose only node swallows commands.
+func newSilent(t *testing.T, readOnly bool) (*redis.ClusterClient, *swallower) {
+	t.Helper()
+	silent := newSwallower(t)
 	rdb := redis.NewClusterClient(&redis.ClusterOptions{
-		ContextTimeoutEnabled: true, ReadTimeout: 3 * time.Second,
+		ContextTimeoutEnabled: true, ReadTimeout: 3 * time.Second, ReadOnly: readOnly,
 		ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
-			return []redis.ClusterSlot{{Start: 0, End: 16383, Nodes: []redis.ClusterNode{{Addr: silent}}}}, nil
+			return []redis.ClusterSlot{{Start: 0, End: 16383, Nodes: []redis.ClusterNode{{Addr: silent.Addr().String()}}}}, nil
 		},
 	})
 	t.Cleanup(func() { _ = rdb.Close() })
+	return rdb, silent
+}
+
+// A cluster client does not ask for the list of commands before a call: it would ask for up to 5 s, whatever the call's
+// time limit.
+func TestCluster_asksForNoList(t *testing.T) {
+	rdb, silent := newSilent(t, false)
+	c := newReal(t, rdb, throttle.Options{Timeout: patient / 10})
+	_, err := c.Allow(background, "a", throttle.PerHour(1))
+	require.ErrorIs(t, err, throttle.ErrUnavailable)
+	require.EqualValues(t, 1, silent.got.Load())
+	require.Zero(t, silent.listing.Load())
+}
+
+// The first call ends at its time limit, and so does Check, although a ReadOnly cluster client that has had no reply yet
+// looks at no context: here it would take 3 s.
+func TestCluster_firstCallsEndInTime(t *testing.T) {
+	rdb, _ := newSilent(t, true)
 	for name, ask := range map[string]func(*throttle.Client) error{
 		"Allow": func(c *throttle.Client) error { _, err := c.Allow(background, "a", throttle.PerHour(1)); return err },
 		"Check": func(c *throttle.Client) error { return c.Check(background) },
@@ -62,7 +80,7 @@ func TestCluster_silentNodeHoldsUpNoOther(t *testing.T) {
 	alive := newAdmitter(t)
 	silent := listen(t, func(conn net.Conn) { answer(conn, "") }).Addr().String()
 	rdb := redis.NewClusterClient(&redis.ClusterOptions{
-		ContextTimeoutEnabled: true,
+		ContextTimeoutEnabled: true, ReadOnly: true,
 		ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
 			return []redis.ClusterSlot{{Start: 0, End: 8191, Nodes: []redis.ClusterNode{{Addr: silent}}},
 				{Start: 8192, End: 16383, Nodes: []redis.ClusterNode{{Addr: alive}}}}, nil

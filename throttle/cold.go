@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// cold is a cluster client of go-redis that has not had a reply yet. Before its first command such a client asks for the
-// commands of the server, takes up to 5 s for that, and looks at no context. So its first commands run in a goroutine
+// cold is a ReadOnly cluster client of go-redis that has not had a reply yet. Before its first command such a client asks
+// for the list of commands, takes up to 5 s for that, and looks at no context. So its first commands run in a goroutine
 // that may outlast them.
 type cold struct {
 	turns  chan struct{} // has an element for each such command that runs; nil for clients that are never cold
@@ -19,7 +19,7 @@ type cold struct {
 }
 
 func (c *cold) init(rdb Processor) {
-	if _, cluster := rdb.(*redis.ClusterClient); cluster {
+	if cluster, ok := rdb.(*redis.ClusterClient); ok && cluster.Options().ReadOnly {
 		c.turns = make(chan struct{}, clusterLanes*laneWidth) // so that the commands to a silent node hold up no others
 	}
 }

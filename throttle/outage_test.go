@@ -25,7 +25,8 @@ import (
 // swallower is a server that answers the greeting of go-redis and swallows everything else.
 type swallower struct {
 	net.Listener
-	got atomic.Int64 // commands of gothrottle
+	got     atomic.Int64 // commands of gothrottle
+	listing atomic.Int64 // commands that ask for the list of commands
 }
 
 func newSwallower(t *testing.T) *swallower {
@@ -66,6 +67,8 @@ func (s *swallower) serve(conn net.Conn) {
 			_, _ = io.WriteString(conn, "-ERR unknown command\r\n")
 		case strings.HasPrefix(word, "GO.") && !strings.HasSuffix(word, "_RO"):
 			s.got.Add(1)
+		case word == "COMMAND":
+			s.listing.Add(1)
 		}
 	}
 }
