@@ -172,10 +172,13 @@ func (c *Client) Check(ctx context.Context) error {
 	limited := c.limit(ctx)
 	cmd := newGeneralCall(&limited, []any{"COMMAND", "INFO", "GO.THROTTLE"})
 	err := classify(ctx, c.process(&limited, cmd))
-	if rows, _ := cmd.Val().([]any); err == nil && (len(rows) == 0 || rows[0] == nil) {
+	if err != nil {
+		return err
+	}
+	if rows, _ := cmd.Val().([]any); len(rows) == 0 || rows[0] == nil {
 		return ErrNoModule
 	}
-	return err
+	return nil
 }
 
 // Close gives the units of budgets back, closes the leases, and waits until no goroutine of the client runs. It does not

@@ -24,6 +24,8 @@ func (c *cold) init(rdb Processor) {
 	}
 }
 
+func (c *cold) is() bool { return c.turns != nil && !c.warm.Load() }
+
 // begin counts a goroutine that Close waits for, unless the client is closed.
 func (c *cold) begin(running *sync.WaitGroup) error {
 	c.mu.Lock()
@@ -41,9 +43,10 @@ func (c *cold) close() {
 	c.closed = true
 }
 
-// process sends a command and returns when its context ends, even if go-redis does not.
+// process sends a command and returns when its context ends, even if go-redis does not. After an error go-redis may still
+// use the command.
 func (c *Client) process(ctx context.Context, cmd redis.Cmder) error {
-	if c.cold.turns == nil || c.cold.warm.Load() {
+	if !c.cold.is() {
 		return c.rdb.Process(ctx, cmd)
 	}
 	select {

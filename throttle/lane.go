@@ -25,7 +25,8 @@ type lane struct {
 // queued is a command that waits for its turn.
 type queued struct {
 	cmd  redis.Cmder
-	done chan struct{} // closed when the reply or an error is in cmd
+	done chan struct{} // closed when the reply is in cmd, or err is set
+	err  error         // not in cmd, which go-redis may still use
 	left bool          // the caller has gone: the command is not sent
 }
 
@@ -93,7 +94,7 @@ func (l *lane) send(ctx *within, c *Client, cmd redis.Cmder) error {
 	l.mu.Unlock()
 	select {
 	case <-q.done:
-		return cmd.Err()
+		return q.err
 	case <-ctx.Done():
 	case <-ctx.caller.Done():
 	}
@@ -119,7 +120,7 @@ func (l *lane) next(c *Client) {
 		l.underWay--
 		for ; len(batch) > 0; batch = l.take() {
 			for _, q := range batch {
-				q.cmd.SetErr(ErrClosed)
+				q.err = ErrClosed
 				close(q.done)
 			}
 		}
@@ -155,28 +156,34 @@ func (l *lane) flush(c *Client, batch []*queued) {
 	for i, q := range batch {
 		cmds[i] = q.cmd
 	}
-	c.sendAll(c.deadline(), cmds)
-	for _, q := range batch {
+	errs := c.sendAll(c.deadline(), cmds)
+	for i, q := range batch {
+		q.err = errs[i]
 		close(q.done)
 	}
 }
 
-// sendAll sends commands in one pipeline, if the client of go-redis has pipelines. Each command gets its own error.
-func (c *Client) sendAll(ctx context.Context, cmds []redis.Cmder) {
+// sendAll sends commands in one pipeline, if the client of go-redis has pipelines, and returns the error of each. While the
+// client is cold they are sent one by one, because its pipelines look at no context.
+func (c *Client) sendAll(ctx context.Context, cmds []redis.Cmder) []error {
+	errs := make([]error, 0, len(cmds))
 	p, ok := c.rdb.(interface{ Pipeline() redis.Pipeliner })
-	if !ok || len(cmds) == 1 {
-		for _, cmd := range cmds {
-			if err := c.process(ctx, cmd); err != nil {
-				cmd.SetErr(err)
-			}
-		}
-		return
+	for len(errs) < len(cmds) && (!ok || len(cmds)-len(errs) == 1 || c.cold.is()) {
+		errs = append(errs, c.process(ctx, cmds[len(errs)]))
+	}
+	rest := cmds[len(errs):]
+	if len(rest) == 0 {
+		return errs
 	}
 	pipe := p.Pipeline()
-	for _, cmd := range cmds {
+	for _, cmd := range rest {
 		_ = pipe.Process(ctx, cmd)
 	}
 	_, _ = pipe.Exec(ctx)
+	for _, cmd := range rest {
+		errs = append(errs, cmd.Err())
+	}
+	return errs
 }
 
 // slots is the number of hash slots of a cluster.

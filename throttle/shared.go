@@ -367,9 +367,8 @@ func (c *Client) giveBack(back map[entryKey]int64) error {
 	cmds := make([]redis.Cmder, 0, min(len(back), maxPipeline))
 	send := func() error {
 		ctx := c.deadline()
-		c.sendAll(ctx, cmds)
-		for _, cmd := range cmds {
-			if err := classify(ctx, cmd.Err()); err != nil {
+		for _, err := range c.sendAll(ctx, cmds) {
+			if err := classify(ctx, err); err != nil {
 				return err
 			}
 		}

@@ -1,0 +1,53 @@
+package throttle
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+)
+
+// stuck is a hook that looks at no context: commands and pipelines end when it is closed.
+type stuck chan struct{}
+
+func (s stuck) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+func (s stuck) ProcessHook(redis.ProcessHook) redis.ProcessHook {
+	return func(_ context.Context, cmd redis.Cmder) error { <-s; cmd.SetErr(redis.Nil); return redis.Nil }
+}
+
+func (s stuck) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(context.Context, []redis.Cmder) error { <-s; return redis.Nil }
+}
+
+// Commands that were queued end in time too while a cluster client is cold. Their errors are not in the commands, which
+// go-redis still uses.
+func TestCold_queuedCommands(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		rdb := redis.NewClusterClient(&redis.ClusterOptions{ContextTimeoutEnabled: true, ReadOnly: true, Addrs: []string{"127.0.0.1:1"}})
+		t.Cleanup(func() { _ = rdb.Close() })
+		hook := make(stuck)
+		rdb.AddHook(hook)
+		c, err := New(rdb, Options{})
+		require.NoError(t, err)
+		var cmds []redis.Cmder
+		for range n {
+			cmds = append(cmds, newGeneralCall(context.Background(), []any{"GO.THROTTLE", "k"}))
+		}
+		// The race detector finds a use of the commands that nothing orders before the late end of the hook.
+		time.AfterFunc(time.Second, func() { close(hook) })
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+		errs := c.sendAll(ctx, cmds)
+		cancel()
+		require.Len(t, errs, n)
+		for _, err := range errs {
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+		}
+		require.NoError(t, c.Close())
+	}
+}
