@@ -85,6 +85,13 @@ func (i ignorant) Pipeline() redis.Pipeliner {
 	return i.Processor.(interface{ Pipeline() redis.Pipeliner }).Pipeline()
 }
 
+// ReloadState makes a cluster client look for new masters. The others have none.
+func (i ignorant) ReloadState(ctx context.Context) {
+	if cluster, ok := i.Processor.(interface{ ReloadState(context.Context) }); ok {
+		cluster.ReloadState(ctx)
+	}
+}
+
 // Allow is AllowN for one event.
 func (l Limiter) Allow(ctx context.Context, key string, limit Limit) (*Result, error) {
 	return l.AllowN(ctx, key, limit, 1)
