@@ -77,7 +77,8 @@ type Event struct {
 	Took   time.Duration // from the verb to its return
 }
 
-// Client asks a server with gothrottle for decisions. Its methods may be called concurrently.
+// Client asks a server with gothrottle for decisions. Its methods may be called concurrently. Hooks of its client of
+// go-redis and the handler of its Logger must not call them: such a call may wait for itself.
 type Client struct {
 	rdb     Processor
 	o       Options
@@ -169,6 +170,9 @@ func honoursContexts(rdb Processor) (honours, known bool) {
 // Check asks the server whether it has the module. It returns nil, ErrNoModule, ErrUnavailable or the server's error.
 // Call it when the program starts: with FailOpen a missing module would else be noticed late.
 func (c *Client) Check(ctx context.Context) error {
+	if c.closed.Load() {
+		return ErrClosed
+	}
 	limited := c.limit(ctx)
 	cmd := newGeneralCall(&limited, []any{"COMMAND", "INFO", "GO.THROTTLE"})
 	err := classify(ctx, c.process(&limited, cmd))

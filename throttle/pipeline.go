@@ -23,6 +23,9 @@ func (c *Client) Queue(ctx context.Context, pipe redis.Pipeliner, key string, li
 	if p.err = checkVerb("Queue", &limit, n, take); p.err == nil {
 		p.err = err
 	}
+	if p.err == nil && c.closed.Load() {
+		p.err = ErrClosed
+	}
 	if p.err != nil {
 		return p
 	}

@@ -52,7 +52,7 @@ type kept struct {
 // batch is the callers that wait for one command. They are granted first come first served.
 type batch struct {
 	callers int
-	left    []int // the places of callers that went before the command was sent, ascending
+	left    []int // the places of callers that went before the command was sent
 	sent    bool
 	within  *deadline     // of the first caller
 	done    chan struct{} // closed when the fields below are set
@@ -363,29 +363,29 @@ func (c *Client) closeShard(s *shard, back map[entryKey]int64) {
 }
 
 // giveBack refunds units, in pipelines. It stops when the server does not answer.
-func (c *Client) giveBack(back map[entryKey]int64) error {
+func (c *Client) giveBack(back map[entryKey]int64) (failed error) {
 	cmds := make([]redis.Cmder, 0, min(len(back), maxPipeline))
-	send := func() error {
+	send := func() {
 		ctx := c.deadline()
 		for _, err := range c.sendAll(ctx, cmds) {
-			if err := classify(ctx, err); err != nil {
-				return err
+			if err := classify(ctx, err); failed == nil || errors.Is(err, ErrUnavailable) {
+				failed = err
 			}
 		}
 		cmds = cmds[:0]
-		return nil
 	}
 	for k, n := range back {
 		less, _ := c.o.Budget.less(&k.limit)
 		cmds = append(cmds, newCall(background, k.key, &k.limit, -n, upTo, less, 0))
 		if len(cmds) == maxPipeline {
-			if err := send(); err != nil {
-				return err
-			}
+			send()
+		}
+		if errors.Is(failed, ErrUnavailable) {
+			return failed
 		}
 	}
-	if len(cmds) == 0 {
-		return nil
+	if len(cmds) > 0 {
+		send()
 	}
-	return send()
+	return failed
 }
