@@ -103,7 +103,7 @@ func (c *Client) Wait(ctx context.Context, key string, limit Limit) error {
 func (c *Client) WaitN(ctx context.Context, key string, limit Limit, n int64) error {
 	maxWait := maxPeriod
 	if end, ok := ctx.Deadline(); ok {
-		maxWait = max(time.Until(end), 0)
+		maxWait = min(max(time.Until(end), 0), maxPeriod)
 	}
 	r, err := c.Reserve(ctx, key, limit, n, maxWait)
 	switch {

@@ -56,6 +56,16 @@ func TestWait_deadlineBeforeTheSlot(t *testing.T) {
 	})
 }
 
+// A deadline may be further away than the server can count.
+func TestWait_distantDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := throttletest.New(t, throttle.Options{})
+		ctx, cancel := context.WithTimeout(background, 150*365*24*time.Hour)
+		defer cancel()
+		require.NoError(t, c.Wait(ctx, "a", throttle.PerSecond(1)))
+	})
+}
+
 // A caller that is cancelled while it waits gives its slot back.
 func TestWait_cancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
