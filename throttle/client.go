@@ -22,7 +22,8 @@ type Processor interface {
 type Options struct {
 	// Timeout bounds every call, from the verb to its return: 50 ms if 0. A call may end a sixteenth of that earlier,
 	// because calls share timers. An earlier deadline of the context ends it too. A cancelled context ends a call that
-	// waits for other calls; what is on its way to the server ends with its reply.
+	// waits for other calls of the Client. A call that go-redis has, even if it waits for a connection, ends with its
+	// reply or at the time limit.
 	Timeout time.Duration
 
 	// OnUnavailable says what a verb returns when the server does not decide: ReturnError if not set.
@@ -383,7 +384,7 @@ func (c *Client) do(ctx *within, key string, cmd redis.Cmder) error {
 }
 
 // lookForMasters makes a cluster client ask for the masters again. By itself it does so when it tries a call on another
-// node, but calls of this package are sent once. It asks in the background, at most five times a second.
+// node, but calls of this package are sent once. It asks in the background, once at a time.
 func (c *Client) lookForMasters() {
 	if rdb, ok := c.rdb.(interface{ ReloadState(context.Context) }); ok {
 		rdb.ReloadState(context.Background())
