@@ -115,8 +115,9 @@ func (c *clusterRun) moveAtomic(tag, kind string, from, to *node) error {
 		return err
 	}
 	run := func(calls bool) error {
-		asked, words, done := to, []any{"CLUSTER", "MIGRATION", "STATUS", "ID", ""}, "state completed"
+		asked, words, done, earlier := to, []any{"CLUSTER", "MIGRATION", "STATUS", "ID", ""}, "state completed", 0
 		if kind == "MIGRATESLOTS" {
+			earlier = strings.Count(from.ask("CLUSTER", "GETSLOTMIGRATIONS"), "state success") // its reply lists all moves
 			if err := c.accept(from, "CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", to.id); err != nil {
 				return err
 			}
@@ -131,7 +132,7 @@ func (c *clusterRun) moveAtomic(tag, kind string, from, to *node) error {
 				err = c.batch(tag, 1+c.g.IntN(30))
 			}
 			last = asked.ask(words...)
-			return err != nil || strings.Contains(last, done) && from.client.ClusterCountKeysInSlot(ctx, slot).Val() == 0
+			return err != nil || strings.Count(last, done) > earlier && from.client.ClusterCountKeysInSlot(ctx, slot).Val() == 0
 		})
 		if err == nil && e != nil {
 			err = fmt.Errorf("%w; %v: %s", e, words, last)
