@@ -75,9 +75,13 @@ func readFlags(args []string, env func(string) string) (s settings, err error) {
 	return s, nil
 }
 
+// serverTimeout is how long a page waits for a server that is stopped.
+const serverTimeout = 500 * time.Millisecond
+
 // options returns how to connect.
 func (s settings) options() (*redis.Options, error) {
-	o := &redis.Options{Addr: s.addr, Username: s.user, Password: s.pass, DB: s.db, ContextTimeoutEnabled: true, MaxRetries: -1}
+	o := &redis.Options{Addr: s.addr, Username: s.user, Password: s.pass, DB: s.db, ContextTimeoutEnabled: true, MaxRetries: -1,
+		DialTimeout: serverTimeout, ReadTimeout: serverTimeout, WriteTimeout: serverTimeout}
 	if !s.tls {
 		return o, nil
 	}

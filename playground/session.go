@@ -18,7 +18,8 @@ const (
 	maxPending  = 5000
 	lookEvery   = 200 * time.Millisecond
 	infoEvery   = time.Second
-	callTimeout = time.Second
+	callTimeout = 250 * time.Millisecond
+	mostLate    = 100 * time.Millisecond // a call that comes later puts the rest of the schedule off
 )
 
 // Session is one page that sends traffic. Its methods may be called concurrently; its calls go one after another.
@@ -147,6 +148,9 @@ func (s *Session) run(ctx context.Context, number int, steps iter.Seq[step], wai
 	for st := range steps {
 		if !sleep(ctx, time.Until(began.Add(st.at))) {
 			return
+		}
+		if late := time.Since(began.Add(st.at)); late > mostLate {
+			began = began.Add(late) // otherwise all calls that are due would come at once
 		}
 		s.Call(ctx, st.client)
 	}

@@ -8,10 +8,13 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
+
+	"gothrottle/throttle/throttletest"
 )
 
 // post sends a request that changes something, as the page does.
@@ -164,3 +167,33 @@ func TestSession_refuses(t *testing.T) {
 	code, _ := post(t, url+"/api/sessions/none/call", "")
 	require.Equal(t, http.StatusNotFound, code)
 }
+
+// After a call that took long, calls go on at the traffic's rate. Those that were due meanwhile do not come at once.
+func TestSession_noBurstAfterAStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := throttletest.NewServer()
+		var at []time.Time
+		s, err := newSession("playground:x", "redis-cli", nil, processor(func(ctx context.Context, cmd redis.Cmder) error {
+			if name := cmd.Name(); !strings.HasSuffix(name, "_ro") {
+				if at = append(at, time.Now()); len(at) == 1 {
+					time.Sleep(200 * time.Millisecond)
+				}
+			}
+			return server.Process(ctx, cmd)
+		}))
+		require.NoError(t, err)
+		require.NoError(t, s.SetLanes(t.Context(), []Spec{{Kind: "throttle", Limit: 9, Count: 9, Period: 60000, Quantity: 1}}))
+		require.NoError(t, s.Start(Traffic{Pattern: "steady", Rate: 20}))
+		time.Sleep(time.Second)
+		s.Stop()
+		require.Greater(t, len(at), 10)
+		for i := 2; i < len(at); i++ {
+			require.GreaterOrEqual(t, at[i].Sub(at[i-1]), 49*time.Millisecond)
+		}
+	})
+}
+
+// processor is a throttle.Processor that is one function.
+type processor func(ctx context.Context, cmd redis.Cmder) error
+
+func (p processor) Process(ctx context.Context, cmd redis.Cmder) error { return p(ctx, cmd) }

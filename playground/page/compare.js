@@ -21,7 +21,7 @@ const specs = ({ limit, period }) => kinds.map((kind) => (kind === 'throttle' ? 
 // verdict tells in words how the most that was admitted in one period compares with the limit.
 export function verdict(units, limit) {
   if (!units) return ['', ''];
-  if (units <= limit) return ['never above the limit', 'good'];
+  if (units <= limit) return ['not above the limit', 'good'];
   if (units >= 2 * limit) return ['twice the limit', 'bad'];
   if (units >= 2 * limit - 1) return ['almost twice the limit', 'bad'];
   return [`${(units / limit).toFixed(1)} × the limit`, 'warn'];
