@@ -7,7 +7,7 @@ servers=${SERVER:-$(build/server.sh)} || die 'no server to test against: please 
 read -ra each <<<"$servers"
 mkdir -p build/out
 go build -o build/out/chaos-program ./tests/chaos
-seconds=$((${CHAOS_SECONDS:-150} / ${#each[@]}))
+seconds=$((${CHAOS_SECONDS:-120} / ${#each[@]}))
 for server in "${each[@]}"; do
   "$server" --version
   build/out/chaos-program -server "$server" -time $((seconds - seconds / 10))s -seed "${SEED:-0}"
