@@ -1,5 +1,5 @@
 // The view Compare: the same calls for three algorithms.
-import { h, field, number, copy, setText, span } from './dom.js';
+import { h, field, number, linkButton, setText, span } from './dom.js';
 import { Player } from './player.js';
 import { trafficForm } from './traffic.js';
 import { params, readTraffic, clean, readable, setLink } from './link.js';
@@ -54,19 +54,12 @@ export function compareView() {
     clearTimeout(timer);
     timer = setTimeout(() => (player.running ? begin() : player.change(specs(setting))), 300);
   };
-  const copied = h('span', { role: 'status' });
-  const share = h('button', { type: 'button', class: 'quiet', onclick: async () => {
-    link();
-    await copy(location.href);
-    copied.textContent = 'Copied';
-    setTimeout(() => { copied.textContent = ''; }, 2000);
-  } }, 'Copy a link to this');
   const panel = h('section', { class: 'card panel', 'aria-labelledby': 'setting' }, h('h2', { id: 'setting' }, 'Setting'),
     h('div', { class: 'buttons' }, run), player.error, player.note,
     h('div', { class: 'editor' }, field('Limit: units', number(setting.limit, { min: 1, max: 50 }, (value) => { setting.limit = value; change(); })),
       field('Period in seconds', number(setting.period / 1000, { min: 1, max: 60, step: 0.1 }, (value) => { setting.period = Math.round(value * 1000); change(); }))),
     trafficForm(setting.traffic, change, ['boundary', 'steady', 'bursts']),
-    share, copied);
+    ...linkButton(link));
   const table = h('table', { class: 'verdicts' }, h('caption', { class: 'hidden' }, 'What each algorithm admitted'),
     h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'Algorithm'), h('th', { scope: 'col' }, 'Admitted'), h('th', { scope: 'col' }, 'Denied'), header, h('th', { scope: 'col' }, 'Verdict'))),
     h('tbody', {}, ...rows.map((row, i) => h('tr', {}, h('th', { scope: 'row' }, row.name, h('small', {}, commands[i])), row.admitted, row.denied, row.most, row.verdict))));

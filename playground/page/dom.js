@@ -74,6 +74,19 @@ export function copyable(name) {
   return { element, set: (text) => setText(code, text) };
 }
 
+// linkButton returns a button that copies the page's address, and the word that tells so. link writes the setting into
+// the address.
+export function linkButton(link) {
+  const copied = h('span', { role: 'status' });
+  const button = h('button', { type: 'button', class: 'quiet', onclick: async () => {
+    link();
+    await copy(location.href);
+    copied.textContent = 'Copied';
+    setTimeout(() => { copied.textContent = ''; }, 2000);
+  } }, 'Copy a link to this');
+  return [button, copied];
+}
+
 // copy works without the clipboard's permission too: on other addresses than loopback browsers refuse it.
 export async function copy(text) {
   try {

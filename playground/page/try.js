@@ -1,5 +1,5 @@
 // The view Try: limiters of one's own choice, and traffic for them.
-import { h, copy } from './dom.js';
+import { h, linkButton } from './dom.js';
 import { Player } from './player.js';
 import { editor, fresh } from './editor.js';
 import { trafficForm, usual } from './traffic.js';
@@ -38,19 +38,12 @@ export function tryView(about) {
     link();
     show(lanes.length - 1);
   } }, 'Add a limiter');
-  const copied = h('span', { role: 'status' });
-  const share = h('button', { type: 'button', class: 'quiet', onclick: async () => {
-    link();
-    await copy(location.href);
-    copied.textContent = 'Copied';
-    setTimeout(() => { copied.textContent = ''; }, 2000);
-  } }, 'Copy a link to this');
 
   const panel = h('section', { class: 'card panel', 'aria-labelledby': 'traffic' }, h('h2', { id: 'traffic' }, 'Traffic'),
     h('div', { class: 'buttons' }, start,
       h('button', { type: 'button', onclick: () => player.session.send('call') }, 'Send one call'),
       h('button', { type: 'button', class: 'quiet', onclick: () => player.reset() }, 'Reset')),
-    player.error, player.note, trafficForm(traffic, changeTraffic), share, copied);
+    player.error, player.note, trafficForm(traffic, changeTraffic), ...linkButton(link));
   show();
   return {
     element: h('div', { class: 'view' },
