@@ -267,9 +267,9 @@ func (w *walk) wantLimiters(m *limiters) {
 			if o.Void(w.now.Nanos()) {
 				continue // the fields may be absent, or hold a state that is void
 			}
-			for name, value := range hashFields(i, o) {
+			for name, value := range o.Fields(i) {
 				if fields[name] != value {
-					fail(key, hashFields(i, o))
+					fail(key, o.Fields(i))
 				}
 			}
 			if w.h.ExpireOf(key) < endOf(o) {

@@ -189,7 +189,7 @@ func (m *modelKey) dump() string {
 		empty, _ := m.State()
 		return fmt.Sprint("string ", empty.RatString(), " until ", m.expire)
 	}
-	return fmt.Sprint("hash ", hashFields(0, m.Throttle), " until ", m.expire)
+	return fmt.Sprint("hash ", m.Throttle.Fields(0), " until ", m.expire)
 }
 
 // contentOf returns what a string or a hash holds, and until when.

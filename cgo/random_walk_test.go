@@ -2,14 +2,12 @@ package cgo_test
 
 import (
 	"fmt"
-	"math/big"
 	"math/rand/v2"
 	"testing"
 
 	"gothrottle/cgo/fakehost"
 	"gothrottle/commands"
 	"gothrottle/funnel"
-	"gothrottle/funnel/oracle"
 )
 
 // fewer divides the number of random calls. It is more than 1 in builds where calls are slow.
@@ -103,28 +101,6 @@ func (w *walk) wantOutcomes(least int, outcomes ...string) {
 			w.t.Errorf("seed %d: only %d of %d calls were %s", w.seed, w.reply[o], w.calls, o)
 		}
 	}
-}
-
-// hashFields returns the fields and values that a hash holds for one cell. A period of whole
-// seconds is stored in seconds. Any other period is stored in ns, with a minus sign.
-func hashFields(cell int, o *oracle.Throttle) map[string]string {
-	empty, rate := o.State()
-	whole := new(big.Int).Div(empty.Num(), empty.Denom())
-	rest := new(big.Rat).Sub(empty, new(big.Rat).SetInt(whole))
-	rest.Mul(rest, big.NewRat(rate.Count, 1))
-	period := -int64(rate.Period)
-	if rate.Period%funnel.Second == 0 {
-		period = int64(rate.Period / funnel.Second)
-	}
-	name := func(field int) string { return fmt.Sprint(4*cell + field) }
-	fields := map[string]string{name(0): whole.String(), name(1): fmt.Sprint(period)}
-	if rate.Count != 1 {
-		fields[name(2)], fields[name(3)] = rest.RatString(), fmt.Sprint(rate.Count)
-	}
-	if o.Locked() != 0 {
-		fields[fmt.Sprint(128+cell)] = fmt.Sprint(int64(o.Locked()))
-	}
-	return fields
 }
 
 // unitOf returns the unit of time of a call, and the option that asks for it.

@@ -250,7 +250,7 @@ func (r *run) state(e *entry, v *value) string {
 
 // cellState returns what is wrong with the fields of a cell.
 func cellState(i int, o *oracle.Throttle, fields map[string]string) string {
-	want := fieldsOf(i, o)
+	want := o.Fields(i)
 	for _, n := range []int{4 * i, 4*i + 1, 4*i + 2, 4*i + 3, 128 + i} {
 		name := strconv.Itoa(n)
 		if got, there := fields[name]; got != want[name] || there != (want[name] != "") {
