@@ -24,7 +24,7 @@ test-unit: ## tests of the Go packages, also with the race and address checkers
 test-server: ## black-box tests against a local redis-server or valkey-server
 	@build/test-server.sh
 
-test-chaos: ## random calls, clocks and faults, held to exact models (CHAOS_SECONDS=150, SERVER="a b", SEED=)
+test-chaos: ## random calls, clocks and faults, held to exact models (CHAOS_SECONDS=120, SERVER="a b", SEED=1)
 	@build/test-chaos.sh
 
 soak: ## the same for MINUTES=60, with a table at the end (SERVER=, SEED=)

@@ -1,6 +1,6 @@
 #!/bin/bash
 # make test-chaos for MINUTES, with longer runs: their memory and times tell whether a server stays as it is. SEED is the
-# seed of the first run; the last lines tell the next one.
+# seed of the first run, which is random without it; the last lines tell the next one.
 . "$(dirname "$0")/lib.sh"
 build/module.sh
 server=${SERVER:-$(build/server.sh)} || die 'no server to test against: please install redis-server (7.0 or newer) or valkey-server.'

@@ -25,8 +25,8 @@ func TestScript_testChaosAndSoak(t *testing.T) {
 		settings []string
 		want     []string
 	}{
-		{"build/test-chaos.sh", nil, []string{"some-server --version", "chaos -server some-server -time 108s -seed 0",
-			"chaos -cluster -server some-server -time 12s -steps 60 -seed 0"}},
+		{"build/test-chaos.sh", nil, []string{"some-server --version", "chaos -server some-server -time 108s -seed 1",
+			"chaos -cluster -server some-server -time 12s -steps 60 -seed 1"}},
 		{"build/test-chaos.sh", []string{"SERVER=some-server other-server", "CHAOS_SECONDS=60", "SEED=7"}, []string{"some-server --version",
 			"chaos -server some-server -time 27s -seed 7", "chaos -cluster -server some-server -time 3s -steps 60 -seed 7",
 			"other-server --version", "chaos -server other-server -time 27s -seed 7", "chaos -cluster -server other-server -time 3s -steps 60 -seed 7"}},

@@ -54,9 +54,9 @@ func searchCluster(l *lab) bool {
 	st, tally, end := newStats(), map[string]int{}, time.Now().Add(*timeFlag)
 	for ; time.Now().Before(end); seed++ {
 		if err := performCluster(l, seed, st, tally, end); err != nil {
+			fmt.Print(clusterTable(st, tally))
 			fmt.Printf("chaos: seed %d: %v\n", seed, err)
 			fmt.Printf("chaos: to run it again: go run ./tests/chaos -cluster -server %s -steps %d -seed %d\n", *serverFlag, *stepsFlag, seed)
-			fmt.Print(clusterTable(st, tally))
 			return false
 		}
 	}

@@ -61,6 +61,9 @@ func (m *model) foreign(db int, words []string, reply string) string {
 		}
 		if e != nil && reply == "1" {
 			m.userExpiry(e, name, words)
+			if e.expire > 0 && e.expire <= int64(m.wall/1000) { // the server deletes such a key at once
+				delete(m.dbs[db], key)
+			}
 		}
 	case "RENAME":
 		if failed {

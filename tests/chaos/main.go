@@ -93,9 +93,9 @@ func search(l *lab) bool {
 		s := generate(seed, *stepsFlag)
 		if err := perform(l, &s, st, end); err != nil {
 			st.differences++
+			fmt.Print(st.table())
 			fmt.Printf("chaos: seed %d: %v\n", seed, err)
 			report(l, s, err)
-			fmt.Print(st.table())
 			return false
 		}
 	}

@@ -83,7 +83,10 @@ func TestModel(t *testing.T) {
 			later 10000
 			GO.QUOTA_RO q 2 100 = [0 2 0 -1 90]
 			later 1
-			GO.QUOTA_RO q 2 100 = [0 2 1 -1 100]`},
+			GO.QUOTA_RO q 2 100 = [0 2 1 -1 100]
+			GO.QUOTA q 2 100 = [0 2 1 -1 100]
+			EXPIRE q 0 = 1
+			GO.QUOTA q 2 100 = [0 2 1 -1 100]`},
 		{"keys that move", `
 			GO.QUOTA q 2 100 = [0 2 1 -1 100]
 			RENAME q r = OK

@@ -219,12 +219,13 @@ func (r *run) move(n, mono int64) error {
 	return r.tick()
 }
 
-// catchUp sets the wall clock forward until it agrees with the clocks of the modules. A server that
-// starts, or becomes the master, does not know what another module's clock told before.
+// catchUp sets the wall clock forward, past what the clocks of the modules tell. A server that starts,
+// or becomes the master, does not know what another module's clock told before. The monotonic clock
+// stands still meanwhile: a module's clock that is ahead would go on at half its speed.
 func (r *run) catchUp() error {
 	r.look()
 	if lead := int64(max(r.m.now, r.twin.module.told) - r.m.wall); lead > 0 {
-		return r.move(lead+second, lead+second)
+		return r.move(lead+second, 0)
 	}
 	return nil
 }
@@ -270,6 +271,9 @@ func (r *run) tick() error {
 	want := r.master.module.tell(r.m.wall, r.clock.mono)
 	if told != want && !r.runs {
 		return r.differ("the module's clock tells %d, want %d, with the server's clock at %d", told, want, r.m.wall)
+	}
+	if told < r.m.now && !r.runs {
+		return r.differ("the module's clock tells %d after %d", told, r.m.now)
 	}
 	r.m.now = told
 	return nil
