@@ -241,11 +241,11 @@ func (r *run) evicted(st *step) error {
 	limit := r.master.number("memory", "used_memory") - st.N
 	r.master.ask("CONFIG", "SET", "maxmemory-policy", st.Text)
 	r.master.ask("CONFIG", "SET", "maxmemory", limit)
-	r.evicts = true
+	r.evicts = st.Text
 	err := r.calls(&step{Conn: st.Conn, DB: st.DB, Via: "plain", Calls: st.Calls})
 	r.master.ask("CONFIG", "SET", "maxmemory", 0)
 	r.master.ask("CONFIG", "SET", "maxmemory-policy", "noeviction")
-	r.evicts = false
+	r.evicts = ""
 	if st.Text != "noeviction" {
 		r.master.ask("FLUSHALL")
 		r.m.clear()

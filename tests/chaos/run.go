@@ -31,7 +31,7 @@ type run struct {
 	conns    [numConns]*redis.Client
 	m        *model
 	told     funnel.Micros // what the master's module was last seen to tell, if the clock runs
-	evicts   bool          // keys may be gone
+	evicts   string        // maxmemory-policy while memory is short, else ""
 	memory   int64         // used_memory without overhead at the start
 	dump     dump
 	policies string // their text
