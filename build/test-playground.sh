@@ -4,7 +4,11 @@
 . "$(dirname "$0")/lib.sh"
 need_go
 
-have chromium && have npm || ! can_install || apt_install chromium fonts-dejavu-core nodejs npm
+# A Node that is not Debian's may bring its npm along, and conflicts with the package npm.
+missing=()
+have chromium || missing+=(chromium fonts-dejavu-core)
+have npm || missing+=(nodejs npm)
+[ ${#missing[@]} = 0 ] || ! can_install || apt_install "${missing[@]}"
 for program in chromium npm; do
   have "$program" || die "$program is needed: please install the packages chromium and npm."
 done
