@@ -20,6 +20,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"gothrottle/tests/ports"
 )
 
 var moduleArgs = []string{"--loadmodule", os.Getenv("GOTHROTTLE_MODULE")}
@@ -39,21 +41,11 @@ func startServer(t *testing.T, args ...string) *server {
 	if os.Getenv("GOTHROTTLE_MODULE") == "" || os.Getenv("GOTHROTTLE_SERVER") == "" {
 		t.Skip("make test-languages runs this test: GOTHROTTLE_MODULE and GOTHROTTLE_SERVER name the module and the server")
 	}
-	s := &server{t: t, addr: "127.0.0.1:" + freePort(t), args: args, rdb: redis.NewClient(&redis.Options{})}
+	s := &server{t: t, addr: "127.0.0.1:" + ports.Free(), args: args, rdb: redis.NewClient(&redis.Options{})}
 	t.Cleanup(func() { _ = s.rdb.Close() })
 	t.Cleanup(s.kill)
 	s.start()
 	return s
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, listener.Close())
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	require.NoError(t, err)
-	return port
 }
 
 func (s *server) start() {
@@ -144,7 +136,7 @@ func (e example) start(t *testing.T, addr string) *program {
 	t.Helper()
 	p := &program{t: t, e: e, addr: addr}
 	require.True(t, e.command || tried(func(int) bool {
-		p.port = freePort(t)
+		p.port = ports.Free()
 		return p.listens()
 	}), "the example does not listen")
 	return p
@@ -185,7 +177,7 @@ func (e example) run(t *testing.T, addr string) (string, int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cmd, said := e.prepare(ctx, addr, freePort(t), "ann")
+	cmd, said := e.prepare(ctx, addr, ports.Free(), "ann")
 	var exit *exec.ExitError
 	require.ErrorAs(t, cmd.Run(), &exit, "it goes on without the module")
 	return said.String(), exit.ExitCode()

@@ -15,17 +15,16 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
+
+	"gothrottle/tests/ports"
 )
 
 // A server is watched by TLS with the flags of redis-cli. A certificate that is not known is refused.
 func TestWatch_byTLS(t *testing.T) {
 	folder := t.TempDir()
 	cert, key := selfSigned(t, folder)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	addr := listener.Addr().String()
-	_, port, _ := net.SplitHostPort(addr)
-	require.NoError(t, listener.Close())
+	port := ports.Free()
+	addr := "127.0.0.1:" + port
 	startServer(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert)
 	look := func(flags ...string) string {
 		s, err := readFlags(append([]string{"--addr", addr}, flags...), func(string) string { return "" })

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"io"
-	"net"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -12,12 +11,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
+
+	"gothrottle/tests/ports"
 )
 
 const policies = "playground-api THROTTLE 4 5 1s, THROTTLE 29 30 1m; playground-login THROTTLE 4 5 60s LOCKOUT 10s; other THROTTLE 1 1 1s"
 
 // patience is how long a test waits for something that must come. It is long, because machines may be slow.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // startServer starts a server with the module of GOTHROTTLE_MODULE, and returns its address and a client.
 func startServer(t *testing.T, args ...string) (string, *redis.Client) {
@@ -26,11 +27,8 @@ func startServer(t *testing.T, args ...string) (string, *redis.Client) {
 	if os.Getenv("GOTHROTTLE_MODULE") == "" || program == "" {
 		t.Skip("make test-playground runs this test: GOTHROTTLE_MODULE and GOTHROTTLE_SERVER name the module and the server")
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	addr := listener.Addr().String()
-	require.NoError(t, listener.Close())
-	_, port, _ := net.SplitHostPort(addr)
+	port := ports.Free()
+	addr := "127.0.0.1:" + port
 	args = append([]string{"--bind", "127.0.0.1", "--port", port, "--dir", t.TempDir(), "--save", "", "--loadmodule", os.Getenv("GOTHROTTLE_MODULE"),
 		"--gothrottle.top-keys", "100", "--gothrottle.policies", policies}, args...)
 	cmd := exec.Command(program, args...)

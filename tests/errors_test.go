@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gothrottle/commands"
+	"gothrottle/tests/ports"
 )
 
 func TestErrors_eachText(t *testing.T) {
@@ -237,7 +238,7 @@ func TestErrors_refusalsOfTheServer(t *testing.T) {
 	assert.ErrorContains(t, replica.Do(ctx, "GO.THROTTLE", "k", 15, 30, 60, 0).Err(), "READONLY ")
 
 	// A cluster refuses a key whose slot no node serves.
-	cluster := start(t, options{args: []string{"--cluster-enabled", "yes", "--cluster-port", freePort(t),
+	cluster := start(t, options{args: []string{"--cluster-enabled", "yes", "--cluster-port", ports.Free(),
 		"--cluster-require-full-coverage", "no"}})
 	assert.ErrorContains(t, cluster.Do(ctx, call...).Err(), "CLUSTERDOWN ")
 	require.NoError(t, cluster.Do(ctx, "CLUSTER", "ADDSLOTSRANGE", 0, 16383).Err())

@@ -6,13 +6,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"gothrottle/tests/ports"
 )
 
 // data is the folder of a server.
@@ -58,7 +59,7 @@ type process struct {
 func launchProcess(t testing.TB, o options, args []string) (instance, string) {
 	t.Helper()
 	require.Empty(t, o.net)
-	p := &process{port: freePort(t), done: make(chan struct{})}
+	p := &process{port: ports.Free(), done: make(chan struct{})}
 	out, err := os.CreateTemp(t.TempDir(), "log")
 	require.NoError(t, err)
 	p.out = out.Name()
@@ -134,23 +135,6 @@ var startPinned = func() func(*exec.Cmd) error {
 		return <-j.err
 	}
 }()
-
-// taken holds the ports that freePort has returned. Two servers that start at the same time
-// must not get the same port.
-var taken sync.Map
-
-func freePort(t testing.TB) string {
-	t.Helper()
-	for {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		port := l.Addr().(*net.TCPAddr).Port
-		l.Close()
-		if _, seen := taken.LoadOrStore(port, true); !seen {
-			return strconv.Itoa(port)
-		}
-	}
-}
 
 // buildPanicking builds the module with one more command, GO.PANIC. Its handler calls panic,
 // or dereferences nil if the argument says so.

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"gothrottle/tests/ports"
 )
 
 // moduleFolder is where the pages say that the module is.
@@ -130,7 +132,7 @@ func (d *desk) shell(lines, promised []string) error {
 		defer s.terminate()
 	}
 	_, port, _ := net.SplitHostPort(s.addr)
-	free := freePort(d.t)
+	free := ports.Free()
 	script := "set -euo pipefail\n"
 	for _, line := range lines {
 		script += d.here(line) + "\n"
@@ -144,7 +146,7 @@ func (d *desk) shell(lines, promised []string) error {
 	if err != nil {
 		return err
 	}
-	cmd.Env = append(os.Environ(), "PATH="+d.programs()+":"+os.Getenv("PATH"), "REAL_MAKE="+realMake, "CLI="+clientProgram(d.t), "SERVER_PORT="+port, "FREE_PORT="+free, "PAGE_PORT="+freePort(d.t), "GOTHROTTLE_SERVER="+env.server)
+	cmd.Env = append(os.Environ(), "PATH="+d.programs()+":"+os.Getenv("PATH"), "REAL_MAKE="+realMake, "CLI="+clientProgram(d.t), "SERVER_PORT="+port, "FREE_PORT="+free, "PAGE_PORT="+ports.Free(), "GOTHROTTLE_SERVER="+env.server)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	cmd.SysProcAttr = guardProcess()

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"gothrottle/tests/ports"
 )
 
 // site is the machine of docs/migrating.md: servers with a configuration file and a folder each.
@@ -29,7 +31,7 @@ const (
 
 // newSite writes a configuration file for each port. The module is redis-cell. The first port is
 // the master of the others, unless lines has cluster-enabled.
-func newSite(t *testing.T, ports []string, lines ...string) *site {
+func newSite(t *testing.T, named []string, lines ...string) *site {
 	t.Helper()
 	if env.image != "" {
 		t.Skip("a swap restarts servers with other modules on the same files, by hand; the run with local servers has this test")
@@ -38,23 +40,23 @@ func newSite(t *testing.T, ports []string, lines ...string) *site {
 	s := &site{t: t, dir: t.TempDir(), ports: map[string]string{}, nodes: map[string]*server{}}
 	cell := redisCell(t)
 	pairs := []string{ourModule, env.module, cellModule, cell, "/etc/redis/", s.dir + "/etc/", "/var/lib/redis/", s.dir + "/lib/"}
-	for _, port := range append([]string{"26379"}, ports...) {
-		s.ports[port] = freePort(t)
+	for _, port := range append([]string{"26379"}, named...) {
+		s.ports[port] = ports.Free()
 		pairs = append(pairs, port, s.ports[port])
 	}
 	s.paths = strings.NewReplacer(pairs...)
 	require.NoError(t, os.Mkdir(s.dir+"/etc", 0o755))
 	require.NoError(t, os.Mkdir(s.dir+"/bin", 0o755))
 	require.NoError(t, os.Symlink(redisCLI(t), s.dir+"/bin/redis-cli"))
-	for i, port := range ports {
+	for i, port := range named {
 		folder := s.here("/var/lib/redis/" + port)
 		require.NoError(t, os.MkdirAll(folder, 0o755))
 		conf := append([]string{"port " + s.ports[port], "dir " + folder, `save ""`, "repl-diskless-sync-delay 0",
 			"loadmodule " + cell}, lines...)
 		if strings.Contains(strings.Join(lines, " "), "cluster-enabled") {
-			conf = append(conf, "cluster-port "+freePort(t))
+			conf = append(conf, "cluster-port "+ports.Free())
 		} else if i > 0 {
-			conf = append(conf, "replicaof 127.0.0.1 "+s.ports[ports[0]])
+			conf = append(conf, "replicaof 127.0.0.1 "+s.ports[named[0]])
 		}
 		require.NoError(t, os.WriteFile(s.here("/etc/redis/"+port+".conf"), []byte(strings.Join(conf, "\n")+"\n"), 0o644))
 		s.start(port)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"gothrottle/tests/ports"
 )
 
 // admitted returns how many of some calls are admitted, and the sum of their sixth integers.
@@ -50,7 +52,7 @@ func TestScaling_splitReachesEveryShard(t *testing.T) {
 	if env.image != "" {
 		t.Skip("the slots do not depend on the image; the run with local servers has this test")
 	}
-	s := start(t, options{args: []string{"--cluster-enabled", "yes", "--cluster-port", freePort(t)}})
+	s := start(t, options{args: []string{"--cluster-enabled", "yes", "--cluster-port", ports.Free()}})
 	shards := map[int64]int{}
 	for i := range 12 {
 		slot, err := s.ClusterKeySlot(ctx, fmt.Sprintf("hot:%d", i)).Result()

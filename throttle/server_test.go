@@ -18,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"gothrottle/tests/ports"
 	"gothrottle/throttle"
 )
 
@@ -36,20 +37,12 @@ func startServer(t *testing.T, args ...string) *realServer {
 	if module == "" || program == "" {
 		t.Skip("make test-server runs this test: GOTHROTTLE_MODULE and GOTHROTTLE_SERVER name the module and the server")
 	}
-	s := &realServer{addr: freeAddr(t)}
-	_, port, _ := net.SplitHostPort(s.addr)
+	port := ports.Free()
+	s := &realServer{addr: "127.0.0.1:" + port}
 	s.args = append([]string{program, "--bind", "127.0.0.1", "--port", port, "--dir", t.TempDir(), "--save", "", "--loadmodule", module}, args...)
 	s.start(t)
 	t.Cleanup(func() { s.kill() })
 	return s
-}
-
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer listener.Close()
-	return listener.Addr().String()
 }
 
 // start starts the process, also again after kill, and waits until it answers.
@@ -274,8 +267,7 @@ func TestServer_stoppedAndKilledUnderLoad(t *testing.T) {
 func TestServer_cluster(t *testing.T) {
 	nodes := make([]*realServer, 3)
 	for i := range nodes {
-		_, port, _ := net.SplitHostPort(freeAddr(t))
-		nodes[i] = startServer(t, "--cluster-enabled", "yes", "--cluster-port", port, "--cluster-require-full-coverage", "no",
+		nodes[i] = startServer(t, "--cluster-enabled", "yes", "--cluster-port", ports.Free(), "--cluster-require-full-coverage", "no",
 			"--cluster-node-timeout", "60000")
 		rdb := goRedis(t, nodes[i].addr)
 		require.NoError(t, rdb.ClusterAddSlotsRange(background, i*16384/3, (i+1)*16384/3-1).Err())

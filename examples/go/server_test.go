@@ -3,7 +3,6 @@ package examples
 import (
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"os/exec"
 	"testing"
@@ -11,6 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
+
+	"gothrottle/tests/ports"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -28,11 +29,8 @@ func startPlainServer(t *testing.T, args ...string) (string, *redis.Client) {
 	if os.Getenv("GOTHROTTLE_MODULE") == "" || program == "" {
 		t.Skip("make test-examples runs this test: GOTHROTTLE_MODULE and GOTHROTTLE_SERVER name the module and the server")
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	addr := listener.Addr().String()
-	require.NoError(t, listener.Close())
-	_, port, _ := net.SplitHostPort(addr)
+	port := ports.Free()
+	addr := "127.0.0.1:" + port
 	cmd := exec.Command(program, append([]string{"--bind", "127.0.0.1", "--port", port, "--dir", t.TempDir(), "--save", ""}, args...)...)
 	cmd.Stdout, cmd.Stderr = io.Discard, io.Discard
 	require.NoError(t, cmd.Start())
@@ -42,6 +40,6 @@ func startPlainServer(t *testing.T, args ...string) (string, *redis.Client) {
 	})
 	rdb := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true})
 	t.Cleanup(func() { _ = rdb.Close() })
-	require.Eventually(t, func() bool { return rdb.Ping(t.Context()).Err() == nil }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return rdb.Ping(t.Context()).Err() == nil }, time.Minute, 10*time.Millisecond)
 	return addr, rdb
 }

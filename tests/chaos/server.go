@@ -16,6 +16,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"gothrottle/tests/ports"
 )
 
 // patience bounds every wait for something that usually happens at once.
@@ -92,7 +94,7 @@ func (l *lab) start(name, folder string, c *clock, args ...string) (*server, err
 func (s *server) launch(c *clock) error {
 	for attempt := 0; ; attempt++ {
 		if s.port == "" || attempt > 3 {
-			s.port = freePort()
+			s.port = ports.Free()
 		}
 		err := s.try(c)
 		if err == nil || attempt == 6 || s.loaded() {
@@ -201,15 +203,6 @@ func (s *server) tail() string {
 	b, _ := os.ReadFile(s.log)
 	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
 	return strings.Join(lines[max(0, len(lines)-15):], "\n")
-}
-
-func freePort() string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic(err)
-	}
-	defer l.Close()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
 var starts = make(chan func())
