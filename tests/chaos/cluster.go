@@ -138,7 +138,9 @@ func (c *clusterRun) begin() error {
 	}
 	c.stats.servers(c.master)
 	c.drifts = c.master.info("server", "valkey_version") != ""
-	c.runs = c.drifts
+	if c.runs = c.drifts; c.drifts {
+		c.m.blur = blurred
+	}
 	if err := c.meet(); err != nil {
 		return err
 	}

@@ -99,7 +99,9 @@ func (r *run) same(what string, fault func() error) error {
 	if err := fault(); err != nil {
 		return err
 	}
-	return r.alike(what, before, r.dataset(r.master))
+	after := r.dataset(r.master)
+	r.look()
+	return r.alike(what, before, after)
 }
 
 func (r *run) restartAOF(*step) error {

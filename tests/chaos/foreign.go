@@ -173,7 +173,7 @@ func (m *model) typed(db int, name, key string, e *entry, failed bool) {
 func (m *model) steppedBack(wall funnel.Micros) {
 	for db := range m.dbs {
 		for name, e := range m.dbs[db] {
-			if e.expire > 0 && e.expire <= int64(m.wall/1000)+1 {
+			if e.expire > 0 && e.expire <= int64(m.wall/1000)+1+m.blur {
 				m.forget(db, name)
 			}
 		}

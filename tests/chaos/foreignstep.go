@@ -12,6 +12,19 @@ type dump struct {
 	entry   *entry
 }
 
+// restored follows RESTORE with REPLACE. The server makes no key if the expiry is over.
+func (m *model) restored(db int, key string, d *dump) {
+	e := d.entry
+	if e != nil {
+		e = e.clone()
+		e.expire, e.free = d.at, d.at == 0
+	}
+	m.put(db, key, e)
+	if d.at > 0 && d.at <= int64(m.wall/1000) {
+		delete(m.dbs[db], key)
+	}
+}
+
 // foreignStep makes a command of the server at a key of a limiter.
 func (r *run) foreignStep(st *step) error {
 	w := append(words{}, st.Calls[0]...)
@@ -83,11 +96,6 @@ func (r *run) restoreKey(st *step, w words) error {
 	case reply != "OK":
 		return r.differ("RESTORE: %s", reply)
 	}
-	e := r.dump.entry
-	if e != nil {
-		e = e.clone()
-		e.expire, e.free = r.dump.at, r.dump.at == 0
-	}
-	r.m.put(st.DB, w[1], e)
+	r.m.restored(st.DB, w[1], &r.dump)
 	return nil
 }

@@ -14,6 +14,7 @@ type model struct {
 	dbs   []map[string]*entry
 	now   funnel.Micros // the module's clock
 	wall  funnel.Micros // the server's clock
+	blur  int64         // how far the server's clock may be from wall, in ms
 	rules policies
 }
 
@@ -98,9 +99,13 @@ func (m *model) at(db int, name string) *entry {
 	if e == nil {
 		return nil
 	}
-	if e.expire > 0 && int64(m.wall/1000) > e.expire {
-		delete(m.dbs[db], name)
-		return nil
+	switch past := int64(m.wall/1000) - e.expire; {
+	case e.expire == 0 || past < -m.blur:
+	case past > m.blur:
+		return nil // the entry stays: if the clock is set back, the key may be there again
+	case m.blur > 0:
+		m.forget(db, name)
+		return m.dbs[db][name]
 	}
 	if e.tainted && !e.free && m.cellsVoid(e) { // the key may have expired
 		m.forget(db, name)

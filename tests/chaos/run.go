@@ -150,9 +150,14 @@ func (r *run) findClock() error {
 	r.m.wall, r.m.now = begin, begin
 	if r.runs {
 		r.clock.frozen, r.clock.wall = false, begin-time.Now().UnixMicro()
+		r.m.blur = blurred
 	}
 	return r.clock.write()
 }
+
+// blurred is how far the model may be from a server's clock that runs, in ms: it reads the time before or after a
+// command. A busy machine makes the difference longer.
+const blurred = 5000
 
 // prepare gives a server that has just started what is not in its data.
 func (r *run) prepare(s *server) {
@@ -206,6 +211,7 @@ func (r *run) do(st *step) error {
 
 // move moves the wall clock by n µs and the module's monotonic clock by mono µs.
 func (r *run) move(n, mono int64) error {
+	r.look()
 	r.clock.wall += n
 	r.clock.mono += mono
 	if n < 0 {
