@@ -213,78 +213,84 @@ func TestTimeout_holdsForManyKeys(t *testing.T) {
 
 // A denial is remembered for its RetryAfter, for its own quantity, and no longer.
 func TestDenyCache(t *testing.T) {
-	c, s := throttletest.New(t, throttle.Options{DenyCache: true})
-	limit := throttle.PerMinute(1)
-	for range 2 {
-		_, err := c.Allow(background, "a", limit)
+	synctest.Test(t, func(t *testing.T) {
+		c, s := throttletest.New(t, throttle.Options{DenyCache: true})
+		limit := throttle.PerMinute(1)
+		for range 2 {
+			_, err := c.Allow(background, "a", limit)
+			require.NoError(t, err)
+		}
+		s.Advance(20 * time.Second)
+		calls := s.Calls()
+		r, err := c.Allow(background, "a", limit)
 		require.NoError(t, err)
-	}
-	s.Advance(20 * time.Second)
-	calls := s.Calls()
-	r, err := c.Allow(background, "a", limit)
-	require.NoError(t, err)
-	require.Equal(t, throttle.FromDenials, r.Source)
-	require.False(t, r.Allowed)
-	require.InDelta(t, 40*time.Second, r.RetryAfter, float64(100*time.Millisecond))
-	require.InDelta(t, 40*time.Second, r.ResetAfter, float64(100*time.Millisecond))
-	require.Equal(t, calls, s.Calls())
-	_, err = c.AllowN(background, "a", limit.Burst(2), 2)
-	require.NoError(t, err)
-	require.Equal(t, calls+1, s.Calls())
-	s.Advance(40 * time.Second)
-	r, err = c.Allow(background, "a", limit)
-	require.NoError(t, err)
-	require.Equal(t, throttle.FromServer, r.Source)
+		require.Equal(t, throttle.FromDenials, r.Source)
+		require.False(t, r.Allowed)
+		require.InDelta(t, 40*time.Second, r.RetryAfter, float64(100*time.Millisecond))
+		require.InDelta(t, 40*time.Second, r.ResetAfter, float64(100*time.Millisecond))
+		require.Equal(t, calls, s.Calls())
+		_, err = c.AllowN(background, "a", limit.Burst(2), 2)
+		require.NoError(t, err)
+		require.Equal(t, calls+1, s.Calls())
+		s.Advance(40 * time.Second)
+		r, err = c.Allow(background, "a", limit)
+		require.NoError(t, err)
+		require.Equal(t, throttle.FromServer, r.Source)
+	})
 }
 
 // A budget is spent in the process, is bounded, is forgotten after its time, and comes back at Close.
 func TestBudget(t *testing.T) {
-	c, s := throttletest.New(t, throttle.Options{Budget: throttle.Budget{Units: 20, Hold: 10 * time.Second}})
-	limit := throttle.PerHour(1000)
-	local := 0
-	for range 200 {
-		s.Advance(time.Millisecond)
-		r, err := c.Allow(background, "a", limit)
-		require.NoError(t, err)
-		require.True(t, r.Allowed)
-		if r.Source == throttle.FromBudget {
-			local++
+	synctest.Test(t, func(t *testing.T) {
+		c, s := throttletest.New(t, throttle.Options{Budget: throttle.Budget{Units: 20, Hold: 10 * time.Second}})
+		limit := throttle.PerHour(1000)
+		local := 0
+		for range 200 {
+			s.Advance(time.Millisecond)
+			r, err := c.Allow(background, "a", limit)
+			require.NoError(t, err)
+			require.True(t, r.Allowed)
+			if r.Source == throttle.FromBudget {
+				local++
+			}
 		}
-	}
-	require.Less(t, s.Calls(), int64(20))
-	require.EqualValues(t, 200, s.Calls()+int64(local))
-	r, err := c.Peek(background, "a", limit)
-	require.NoError(t, err)
-	require.LessOrEqual(t, r.Remaining, int64(800))
-	require.GreaterOrEqual(t, r.Remaining, int64(780))
-	s.Advance(11 * time.Second)
-	r, err = c.Allow(background, "a", limit)
-	require.NoError(t, err)
-	require.Equal(t, throttle.FromServer, r.Source)
-	before, err := c.Peek(background, "a", limit)
-	require.NoError(t, err)
-	require.NoError(t, c.Close())
-	other, err := throttle.New(s, throttle.Options{})
-	require.NoError(t, err)
-	after, err := other.Peek(background, "a", limit)
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, after.Remaining, before.Remaining)
-	_, err = c.Allow(background, "a", limit)
-	require.ErrorIs(t, err, throttle.ErrClosed)
+		require.Less(t, s.Calls(), int64(20))
+		require.EqualValues(t, 200, s.Calls()+int64(local))
+		r, err := c.Peek(background, "a", limit)
+		require.NoError(t, err)
+		require.LessOrEqual(t, r.Remaining, int64(800))
+		require.GreaterOrEqual(t, r.Remaining, int64(780))
+		s.Advance(11 * time.Second)
+		r, err = c.Allow(background, "a", limit)
+		require.NoError(t, err)
+		require.Equal(t, throttle.FromServer, r.Source)
+		before, err := c.Peek(background, "a", limit)
+		require.NoError(t, err)
+		require.NoError(t, c.Close())
+		other, err := throttle.New(s, throttle.Options{})
+		require.NoError(t, err)
+		after, err := other.Peek(background, "a", limit)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, after.Remaining, before.Remaining)
+		_, err = c.Allow(background, "a", limit)
+		require.ErrorIs(t, err, throttle.ErrClosed)
+	})
 }
 
 // A strict budget sends a smaller limit, and refuses limits that leave nothing.
 func TestBudget_strictLimits(t *testing.T) {
-	c, _ := throttletest.New(t, throttle.Options{Budget: throttle.Budget{Units: 5, Clients: 3}})
-	r, err := c.AllowN(background, "a", throttle.PerHour(20), 6)
-	require.NoError(t, err)
-	require.Equal(t, throttle.Never, r.RetryAfter)
-	require.EqualValues(t, 20, r.Limit)
-	r, err = c.AllowN(background, "a", throttle.PerHour(20), 5)
-	require.NoError(t, err)
-	require.True(t, r.Allowed)
-	_, err = c.Allow(background, "a", throttle.PerHour(15))
-	require.ErrorIs(t, err, throttle.ErrParams)
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := throttletest.New(t, throttle.Options{Budget: throttle.Budget{Units: 5, Clients: 3}})
+		r, err := c.AllowN(background, "a", throttle.PerHour(20), 6)
+		require.NoError(t, err)
+		require.Equal(t, throttle.Never, r.RetryAfter)
+		require.EqualValues(t, 20, r.Limit)
+		r, err = c.AllowN(background, "a", throttle.PerHour(20), 5)
+		require.NoError(t, err)
+		require.True(t, r.Allowed)
+		_, err = c.Allow(background, "a", throttle.PerHour(15))
+		require.ErrorIs(t, err, throttle.ErrParams)
+	})
 }
 
 // slowReply delays every reply.
@@ -362,25 +368,27 @@ func TestBudget_sourceOfABatch(t *testing.T) {
 
 // Close gives back what is held: afterwards just what was admitted is in use.
 func TestBudget_closeGivesBack(t *testing.T) {
-	c, s := throttletest.New(t, throttle.Options{Budget: throttle.Budget{Units: 20, Hold: time.Minute}})
-	other, err := throttle.New(s, throttle.Options{})
-	require.NoError(t, err)
-	limit := throttle.Quota(1000, time.Hour)
-	used := func() int64 {
-		r, err := other.Peek(background, "a", limit)
+	synctest.Test(t, func(t *testing.T) {
+		c, s := throttletest.New(t, throttle.Options{Budget: throttle.Budget{Units: 20, Hold: time.Minute}})
+		other, err := throttle.New(s, throttle.Options{})
 		require.NoError(t, err)
-		return 1000 - r.Remaining
-	}
-	admitted := int64(0)
-	for admitted < 3 || used() == admitted {
-		s.Advance(time.Millisecond)
-		r, err := c.Allow(background, "a", limit)
-		require.NoError(t, err)
-		require.True(t, r.Allowed)
-		admitted++
-	}
-	require.NoError(t, c.Close())
-	require.Equal(t, admitted, used())
+		limit := throttle.Quota(1000, time.Hour)
+		used := func() int64 {
+			r, err := other.Peek(background, "a", limit)
+			require.NoError(t, err)
+			return 1000 - r.Remaining
+		}
+		admitted := int64(0)
+		for admitted < 3 || used() == admitted {
+			s.Advance(time.Millisecond)
+			r, err := c.Allow(background, "a", limit)
+			require.NoError(t, err)
+			require.True(t, r.Allowed)
+			admitted++
+		}
+		require.NoError(t, c.Close())
+		require.Equal(t, admitted, used())
+	})
 }
 
 // A caller that leaves the queue of a lane before its command is sent takes nothing.

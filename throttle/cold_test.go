@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"testing"
 	"time"
@@ -29,25 +30,28 @@ func (s stuck) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipel
 // go-redis still uses.
 func TestCold_queuedCommands(t *testing.T) {
 	for _, n := range []int{1, 3} {
-		rdb := redis.NewClusterClient(&redis.ClusterOptions{ContextTimeoutEnabled: true, ReadOnly: true, Addrs: []string{"127.0.0.1:1"}})
-		t.Cleanup(func() { _ = rdb.Close() })
-		hook := make(stuck)
-		rdb.AddHook(hook)
-		c, err := New(rdb, Options{})
-		require.NoError(t, err)
-		var cmds []redis.Cmder
-		for range n {
-			cmds = append(cmds, newGeneralCall(context.Background(), []any{"GO.THROTTLE", "k"}))
-		}
-		// The race detector finds a use of the commands that nothing orders before the late end of the hook.
-		time.AfterFunc(time.Second, func() { close(hook) })
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
-		errs := c.sendAll(ctx, cmds)
-		cancel()
-		require.Len(t, errs, n)
-		for _, err := range errs {
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-		}
-		require.NoError(t, c.Close())
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			rdb := redis.NewClusterClient(&redis.ClusterOptions{ContextTimeoutEnabled: true, ReadOnly: true, Addrs: []string{"127.0.0.1:1"}})
+			t.Cleanup(func() { _ = rdb.Close() })
+			hook := make(stuck)
+			rdb.AddHook(hook)
+			c, err := New(rdb, Options{})
+			require.NoError(t, err)
+			var cmds []redis.Cmder
+			for range n {
+				cmds = append(cmds, newGeneralCall(context.Background(), []any{"GO.THROTTLE", "k"}))
+			}
+			// The race detector finds a use of the commands that nothing orders before the late end of the hook.
+			time.AfterFunc(3*time.Second, func() { close(hook) })
+			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+			errs := c.sendAll(ctx, cmds)
+			cancel()
+			require.Len(t, errs, n)
+			for _, err := range errs {
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+			}
+			require.NoError(t, c.Close())
+		})
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -81,21 +80,24 @@ func goRedis(t *testing.T, addr string) *redis.Client {
 	return rdb
 }
 
-// took calls f some times and returns the duration that a quarter of the calls did not exceed: on a busy machine the
-// others may have waited for a processor.
-func took(f func()) time.Duration {
-	var all []time.Duration
-	for range 9 {
-		began := time.Now()
-		f()
-		all = append(all, time.Since(began))
-	}
-	slices.Sort(all)
-	return all[len(all)/4]
-}
-
 // tolerance is what a call may take beyond its time limit.
 const tolerance = 10 * time.Millisecond
+
+// endsInTime calls f until three calls have ended within the limit. Others may have waited for a processor: on a machine
+// that is too busy, many calls are needed.
+func endsInTime(t *testing.T, limit time.Duration, f func()) {
+	t.Helper()
+	quickest := time.Hour
+	for inTime, calls := 0, 0; inTime < 3; calls++ {
+		require.Less(t, calls, 300, "calls; the quickest took %v, and the limit is %v", quickest, limit)
+		began := time.Now()
+		f()
+		took := time.Since(began)
+		if quickest = min(quickest, took); took <= limit+tolerance {
+			inTime++
+		}
+	}
+}
 
 // A command whose reply does not come is sent once, and the call ends at the time limit.
 func TestOutage_repliesAreSwallowed(t *testing.T) {
@@ -134,15 +136,16 @@ func TestOutage_repliesAreSwallowed(t *testing.T) {
 			s := newSwallower(t)
 			rdb := goRedis(t, s.Addr().String())
 			calls := int64(0)
-			quick := took(func() {
+			endsInTime(t, 50*time.Millisecond, func() {
 				c, err := throttle.New(rdb, throttle.Options{Logger: quiet}) // each has a circuit of its own
 				require.NoError(t, err)
 				require.ErrorIs(t, verb(c, background), throttle.ErrUnavailable)
 				require.NoError(t, c.Close())
 				calls++
 			})
-			require.LessOrEqual(t, quick, 50*time.Millisecond+tolerance)
-			require.Equal(t, calls, s.got.Load())
+			// On a busy machine a time limit may be over before the command is sent.
+			require.LessOrEqual(t, s.got.Load(), calls)
+			require.Positive(t, s.got.Load())
 		})
 	}
 }
@@ -153,7 +156,7 @@ var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 func TestOutage_callersDeadline(t *testing.T) {
 	s := newSwallower(t)
 	rdb := goRedis(t, s.Addr().String())
-	quick := took(func() {
+	endsInTime(t, 20*time.Millisecond, func() {
 		c, err := throttle.New(rdb, throttle.Options{Timeout: time.Minute, Logger: quiet})
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(background, 20*time.Millisecond)
@@ -162,7 +165,6 @@ func TestOutage_callersDeadline(t *testing.T) {
 		require.ErrorIs(t, err, throttle.ErrUnavailable)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	})
-	require.LessOrEqual(t, quick, 20*time.Millisecond+tolerance)
 }
 
 // A server that accepts no connection, because its queue is full, ends calls in time.
@@ -183,13 +185,12 @@ func TestOutage_fullAcceptQueue(t *testing.T) {
 		t.Cleanup(func() { _ = conn.Close() })
 	}
 	rdb := goRedis(t, addr)
-	quick := took(func() {
+	endsInTime(t, 50*time.Millisecond, func() {
 		c, err := throttle.New(rdb, throttle.Options{Logger: quiet})
 		require.NoError(t, err)
 		_, err = c.Allow(background, "a", throttle.PerHour(1))
 		require.ErrorIs(t, err, throttle.ErrUnavailable)
 	})
-	require.LessOrEqual(t, quick, 50*time.Millisecond+tolerance)
 }
 
 func itoa(n int) string { return (&net.TCPAddr{Port: n}).String()[1:] }

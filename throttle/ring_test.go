@@ -4,12 +4,15 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"gothrottle/throttle"
@@ -49,17 +52,25 @@ func TestRing_deadShard(t *testing.T) {
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"alive": alive, "dead": dead.Addr().String()},
 		ContextTimeoutEnabled: true, HeartbeatFrequency: time.Hour})
 	t.Cleanup(func() { _ = ring.Close() })
-	c := newReal(t, ring, throttle.Options{Timeout: 50 * time.Millisecond})
+	var log strings.Builder
+	c := newReal(t, ring, throttle.Options{Timeout: 2 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	isDead := func(key string) bool {
 		shard, err := ring.GetShardClientForKey(key)
 		require.NoError(t, err)
 		return shard.Options().Addr == dead.Addr().String()
 	}
-	for i := range 400 {
-		if key := fmt.Sprint(i); isDead(key) {
-			_, err := c.Allow(background, key, throttle.PerSecond(9))
-			require.ErrorIs(t, err, throttle.ErrUnavailable)
+	for n := 0; !strings.Contains(log.String(), "WARN"); n++ {
+		require.Less(t, n, 10, "rounds of calls that open no circuit")
+		var calls sync.WaitGroup
+		for i := range 400 {
+			if key := fmt.Sprint(i); isDead(key) {
+				calls.Go(func() {
+					_, err := c.Allow(background, key, throttle.PerSecond(9))
+					assert.ErrorIs(t, err, throttle.ErrUnavailable)
+				})
+			}
 		}
+		calls.Wait()
 	}
 	for i := range 400 {
 		if key := fmt.Sprint(i); !isDead(key) {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"gothrottle/tests/ports"
@@ -41,7 +42,6 @@ func startServer(t *testing.T, args ...string) *realServer {
 	s := &realServer{addr: "127.0.0.1:" + port}
 	s.args = append([]string{program, "--bind", "127.0.0.1", "--port", port, "--dir", t.TempDir(), "--save", "", "--loadmodule", module}, args...)
 	s.start(t)
-	t.Cleanup(func() { s.kill() })
 	return s
 }
 
@@ -56,9 +56,10 @@ func (s *realServer) start(t *testing.T) {
 		_ = cmd.Wait()
 		close(done)
 	}(s.cmd, s.done)
+	t.Cleanup(s.kill)
 	rdb := redis.NewClient(&redis.Options{Addr: s.addr, MaxRetries: -1, DialerRetries: 1})
 	defer rdb.Close()
-	require.Eventually(t, func() bool { return rdb.Ping(background).Err() == nil }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return rdb.Ping(background).Err() == nil }, time.Minute, 10*time.Millisecond)
 }
 
 func (s *realServer) kill() {
@@ -79,7 +80,7 @@ func newReal(t *testing.T, rdb throttle.Processor, o throttle.Options) *throttle
 }
 
 // patient is the time limit of tests in which nothing is to fail, on a machine that may be busy.
-const patient = 5 * time.Second
+const patient = time.Minute
 
 // Every verb reads the replies of a real server, in RESP2 and RESP3.
 func TestServer_everyVerb(t *testing.T) {
@@ -204,26 +205,21 @@ func TestServer_admitsExactlyTheLimit(t *testing.T) {
 	}
 }
 
-// While a server is stopped or killed under load no call lasts longer than its limit, nothing is admitted beyond the
-// limit, and calls succeed soon after the server is back.
+// While a server is stopped or killed under load calls end, nothing is admitted beyond the limit, and calls succeed when
+// the server is back.
 func TestServer_stoppedAndKilledUnderLoad(t *testing.T) {
 	s := startServer(t, "--appendonly", "yes", "--appendfsync", "always")
 	const limit, timeout = 300, 100 * time.Millisecond
 	c := newReal(t, goRedis(t, s.addr), throttle.Options{Timeout: timeout})
 	var admitted, succeeded atomic.Int64
-	var longest atomic.Int64
+	var ended [256]atomic.Int64 // calls of each caller
 	ctx, stop := context.WithCancel(background)
 	var wg sync.WaitGroup
-	for i := range 256 {
+	for i := range ended {
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				began := time.Now()
 				r, err := c.Allow(background, fmt.Sprint(i%4), throttle.Quota(limit, 24*time.Hour))
-				for took := int64(time.Since(began)); ; {
-					if old := longest.Load(); took <= old || longest.CompareAndSwap(old, took) {
-						break
-					}
-				}
+				ended[i].Add(1)
 				if err != nil {
 					require.ErrorIs(t, err, throttle.ErrUnavailable)
 					time.Sleep(time.Millisecond)
@@ -238,17 +234,34 @@ func TestServer_stoppedAndKilledUnderLoad(t *testing.T) {
 	}
 	works := func() {
 		before := succeeded.Load()
-		require.Eventually(t, func() bool { return succeeded.Load() > before+100 }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return succeeded.Load() > before+100 }, time.Minute, time.Millisecond)
+	}
+	// Each caller's call ends, and the next one too, while the server is away. How soon, tell the tests of outages.
+	callsEnd := func() {
+		var before [len(ended)]int64
+		for i := range ended {
+			before[i] = ended[i].Load()
+		}
+		require.Eventually(t, func() bool {
+			for i := range ended {
+				if ended[i].Load() < before[i]+2 {
+					return false
+				}
+			}
+			return true
+		}, time.Minute, time.Millisecond)
 	}
 	works()
 	for range 3 {
 		require.NoError(t, s.cmd.Process.Signal(syscall.SIGSTOP))
+		callsEnd()
 		time.Sleep(300 * time.Millisecond)
 		require.NoError(t, s.cmd.Process.Signal(syscall.SIGCONT))
 		began := time.Now()
 		works()
 		t.Logf("back %s after SIGCONT", time.Since(began))
 		s.kill()
+		callsEnd()
 		time.Sleep(300 * time.Millisecond)
 		s.start(t)
 		began = time.Now()
@@ -257,10 +270,8 @@ func TestServer_stoppedAndKilledUnderLoad(t *testing.T) {
 	}
 	stop()
 	wg.Wait()
-	t.Logf("%d calls succeeded, %d admitted, the longest took %s", succeeded.Load(), admitted.Load(), time.Duration(longest.Load()))
+	t.Logf("%d calls succeeded, %d admitted", succeeded.Load(), admitted.Load())
 	require.LessOrEqual(t, admitted.Load(), int64(4*limit))
-	// On a busy machine a goroutine may wait for a processor. The tests of outages hold the limit to 10 ms.
-	require.Less(t, time.Duration(longest.Load()), timeout+time.Second)
 }
 
 // In a cluster calls go to the node of their key, and a dead node holds up only its own keys.
@@ -282,7 +293,7 @@ func TestServer_cluster(t *testing.T) {
 		require.Eventually(t, func() bool {
 			info := rdb.ClusterInfo(background).Val()
 			return strings.Contains(info, "cluster_slots_assigned:16384") && strings.Contains(info, "cluster_state:ok")
-		}, 20*time.Second, 20*time.Millisecond)
+		}, time.Minute, 20*time.Millisecond)
 	}
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].addr}, ContextTimeoutEnabled: true})
 	t.Cleanup(func() { _ = cluster.Close() })
@@ -300,23 +311,28 @@ func TestServer_cluster(t *testing.T) {
 	_, err := c.All(background, throttle.Take{Key: "{a}1", Limit: throttle.PerHour(2), N: 1}, throttle.Take{Key: "{a}2", Limit: throttle.Quota(2, time.Hour), N: 1})
 	require.NoError(t, err)
 
-	quick := newReal(t, cluster, throttle.Options{Timeout: 200 * time.Millisecond})
+	quick := newReal(t, cluster, throttle.Options{Timeout: 5 * time.Second})
 	require.NoError(t, nodes[2].cmd.Process.Signal(syscall.SIGSTOP))
 	t.Cleanup(func() { _ = nodes[2].cmd.Process.Signal(syscall.SIGCONT) })
-	var failed, admitted atomic.Int64
+	failed, first := 0, goRedis(t, nodes[0].addr)
 	for i := range 300 {
+		key := fmt.Sprint("key", i)
+		slot, err := first.ClusterKeySlot(background, key).Result()
+		require.NoError(t, err)
+		dead := slot >= 2*16384/3
+		if dead {
+			failed++
+		}
 		wg.Go(func() {
-			r, err := quick.Allow(background, fmt.Sprint("key", i), throttle.PerHour(2))
-			if err != nil {
-				require.ErrorIs(t, err, throttle.ErrUnavailable)
-				failed.Add(1)
-			} else if r.Allowed {
-				admitted.Add(1)
+			r, err := quick.Allow(background, key, throttle.PerHour(2))
+			if dead {
+				assert.ErrorIs(t, err, throttle.ErrUnavailable)
+				return
 			}
+			assert.NoError(t, err)
+			assert.True(t, r.Allowed)
 		})
 	}
 	wg.Wait()
-	t.Logf("%d admitted, %d failed", admitted.Load(), failed.Load())
-	require.InDelta(t, 100, failed.Load(), 40)
-	require.EqualValues(t, 300, admitted.Load()+failed.Load())
+	require.InDelta(t, 100, failed, 40)
 }

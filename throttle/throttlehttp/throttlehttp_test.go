@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -42,98 +43,110 @@ func get(h http.Handler, change ...func(*http.Request)) *httptest.ResponseRecord
 
 // A denied request is a 429 that says when to come again, in headers and in the body of the draft's problem type.
 func TestMiddleware_denies(t *testing.T) {
-	c, _ := throttletest.New(t, throttle.Options{})
-	h := serve(t, c, throttlehttp.Options{}, throttlehttp.Rule{Name: "burst", Limit: throttle.PerMinute(30).Burst(2), Key: fixed})
-	w := get(h)
-	require.Equal(t, "served", w.Body.String())
-	require.Equal(t, `"burst";q=2;w=4`, w.Header().Get("RateLimit-Policy"))
-	require.Equal(t, `"burst";r=1;t=2`, w.Header().Get("RateLimit"))
-	require.Empty(t, w.Header().Get("Retry-After"))
-	get(h)
-	w = get(h)
-	require.Equal(t, http.StatusTooManyRequests, w.Code)
-	require.Equal(t, "2", w.Header().Get("Retry-After"))
-	require.Equal(t, `"burst";r=0;t=2`, w.Header().Get("RateLimit"))
-	require.Equal(t, "application/problem+json", w.Header().Get("Content-Type"))
-	var body map[string]any
-	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &body))
-	require.Equal(t, []any{"burst"}, body["violated-policies"])
-	require.EqualValues(t, 429, body["status"])
-	require.Equal(t, "https://iana.org/assignments/http-problem-types#quota-exceeded", body["type"])
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := throttletest.New(t, throttle.Options{})
+		h := serve(t, c, throttlehttp.Options{}, throttlehttp.Rule{Name: "burst", Limit: throttle.PerMinute(30).Burst(2), Key: fixed})
+		w := get(h)
+		require.Equal(t, "served", w.Body.String())
+		require.Equal(t, `"burst";q=2;w=4`, w.Header().Get("RateLimit-Policy"))
+		require.Equal(t, `"burst";r=1;t=2`, w.Header().Get("RateLimit"))
+		require.Empty(t, w.Header().Get("Retry-After"))
+		get(h)
+		w = get(h)
+		require.Equal(t, http.StatusTooManyRequests, w.Code)
+		require.Equal(t, "2", w.Header().Get("Retry-After"))
+		require.Equal(t, `"burst";r=0;t=2`, w.Header().Get("RateLimit"))
+		require.Equal(t, "application/problem+json", w.Header().Get("Content-Type"))
+		var body map[string]any
+		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &body))
+		require.Equal(t, []any{"burst"}, body["violated-policies"])
+		require.EqualValues(t, 429, body["status"])
+		require.Equal(t, "https://iana.org/assignments/http-problem-types#quota-exceeded", body["type"])
+	})
 }
 
 // The older headers have whole seconds until nothing is in use.
 func TestMiddleware_olderHeaders(t *testing.T) {
-	c, _ := throttletest.New(t, throttle.Options{})
-	h := serve(t, c, throttlehttp.Options{Headers: throttlehttp.XRateLimit}, throttlehttp.Rule{Limit: throttle.PerMinute(30).Burst(2), Key: fixed})
-	get(h)
-	w := get(h)
-	require.Equal(t, "2", w.Header().Get("X-RateLimit-Limit"))
-	require.Equal(t, "0", w.Header().Get("X-RateLimit-Remaining"))
-	require.Equal(t, "4", w.Header().Get("X-RateLimit-Reset"))
-	require.Empty(t, w.Header().Get("RateLimit"))
-	require.Equal(t, "2", get(h).Header().Get("Retry-After"))
-	h = serve(t, c, throttlehttp.Options{Headers: throttlehttp.NoHeaders}, throttlehttp.Rule{Limit: throttle.PerMinute(30).Burst(2), Key: fixed})
-	w = get(h)
-	require.Equal(t, "2", w.Header().Get("Retry-After"))
-	require.Empty(t, w.Header().Get("X-RateLimit-Limit"))
-	require.Empty(t, w.Header().Get("RateLimit"))
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := throttletest.New(t, throttle.Options{})
+		h := serve(t, c, throttlehttp.Options{Headers: throttlehttp.XRateLimit}, throttlehttp.Rule{Limit: throttle.PerMinute(30).Burst(2), Key: fixed})
+		get(h)
+		w := get(h)
+		require.Equal(t, "2", w.Header().Get("X-RateLimit-Limit"))
+		require.Equal(t, "0", w.Header().Get("X-RateLimit-Remaining"))
+		require.Equal(t, "4", w.Header().Get("X-RateLimit-Reset"))
+		require.Empty(t, w.Header().Get("RateLimit"))
+		require.Equal(t, "2", get(h).Header().Get("Retry-After"))
+		h = serve(t, c, throttlehttp.Options{Headers: throttlehttp.NoHeaders}, throttlehttp.Rule{Limit: throttle.PerMinute(30).Burst(2), Key: fixed})
+		w = get(h)
+		require.Equal(t, "2", w.Header().Get("Retry-After"))
+		require.Empty(t, w.Header().Get("X-RateLimit-Limit"))
+		require.Empty(t, w.Header().Get("RateLimit"))
+	})
 }
 
 // Several rules admit together or take nothing, and the body names those that deny.
 func TestMiddleware_severalRules(t *testing.T) {
-	c, _ := throttletest.New(t, throttle.Options{})
-	h := serve(t, c, throttlehttp.Options{},
-		throttlehttp.Rule{Name: "burst", Limit: throttle.PerSecond(10), Key: fixed},
-		throttlehttp.Rule{Name: "day", Limit: throttle.Quota(1, 24*time.Hour), Key: func(*http.Request) string { return "day" }})
-	w := get(h)
-	require.Equal(t, http.StatusOK, w.Code)
-	require.Equal(t, `"burst";q=10;w=1, "day";q=1;w=86400`, w.Header().Get("RateLimit-Policy"))
-	require.Equal(t, `"burst";r=9;t=1, "day";r=0;t=86400`, w.Header().Get("RateLimit"))
-	w = get(h)
-	require.Equal(t, http.StatusTooManyRequests, w.Code)
-	require.Contains(t, w.Body.String(), `"violated-policies":["day"]`)
-	require.Equal(t, "86400", w.Header().Get("Retry-After"))
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := throttletest.New(t, throttle.Options{})
+		h := serve(t, c, throttlehttp.Options{},
+			throttlehttp.Rule{Name: "burst", Limit: throttle.PerSecond(10), Key: fixed},
+			throttlehttp.Rule{Name: "day", Limit: throttle.Quota(1, 24*time.Hour), Key: func(*http.Request) string { return "day" }})
+		w := get(h)
+		require.Equal(t, http.StatusOK, w.Code)
+		require.Equal(t, `"burst";q=10;w=1, "day";q=1;w=86400`, w.Header().Get("RateLimit-Policy"))
+		require.Equal(t, `"burst";r=9;t=1, "day";r=0;t=86400`, w.Header().Get("RateLimit"))
+		w = get(h)
+		require.Equal(t, http.StatusTooManyRequests, w.Code)
+		require.Contains(t, w.Body.String(), `"violated-policies":["day"]`)
+		require.Equal(t, "86400", w.Header().Get("Retry-After"))
+	})
 }
 
 // Rules without Key have a key each with one hash tag, so limits of all kinds go together, in a cluster as well.
 func TestMiddleware_severalRulesWithoutKey(t *testing.T) {
-	c, _ := throttletest.New(t, throttle.Options{})
-	h := serve(t, c, throttlehttp.Options{},
-		throttlehttp.Rule{Name: "burst", Limit: throttle.PerSecond(10)},
-		throttlehttp.Rule{Name: "day", Limit: throttle.Quota(1, 24*time.Hour)})
-	require.Equal(t, http.StatusOK, get(h).Code)
-	require.Equal(t, http.StatusTooManyRequests, get(h).Code)
-	r, err := c.Peek(t.Context(), "{ip:192.0.2.1}:day", throttle.Quota(1, 24*time.Hour))
-	require.NoError(t, err)
-	require.Zero(t, r.Remaining)
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := throttletest.New(t, throttle.Options{})
+		h := serve(t, c, throttlehttp.Options{},
+			throttlehttp.Rule{Name: "burst", Limit: throttle.PerSecond(10)},
+			throttlehttp.Rule{Name: "day", Limit: throttle.Quota(1, 24*time.Hour)})
+		require.Equal(t, http.StatusOK, get(h).Code)
+		require.Equal(t, http.StatusTooManyRequests, get(h).Code)
+		r, err := c.Peek(t.Context(), "{ip:192.0.2.1}:day", throttle.Quota(1, 24*time.Hour))
+		require.NoError(t, err)
+		require.Zero(t, r.Remaining)
+	})
 }
 
 // A policy of the server, a cost, a request that is skipped, and a cost of 0, which only looks.
 func TestMiddleware_policyCostSkip(t *testing.T) {
-	c, s := throttletest.New(t, throttle.Options{})
-	require.NoError(t, s.SetPolicies("api THROTTLE 4 1 60s"))
-	cost := int64(3)
-	h := serve(t, c, throttlehttp.Options{Skip: func(r *http.Request) bool { return r.URL.Path == "/health" }},
-		throttlehttp.Rule{Limit: throttle.Policy(), Key: func(*http.Request) string { return "api:bob" }, Cost: func(*http.Request) int64 { return cost }})
-	w := get(h)
-	require.Equal(t, `"default";r=2`, w.Header().Get("RateLimit"))
-	require.Equal(t, `"default";q=5`, w.Header().Get("RateLimit-Policy")) // the draft requires q
-	require.Equal(t, http.StatusTooManyRequests, get(h).Code)
-	require.Equal(t, http.StatusOK, get(h, func(r *http.Request) { r.URL.Path = "/health" }).Code)
-	cost = 0
-	w = get(h)
-	require.Equal(t, http.StatusOK, w.Code)
-	require.Equal(t, `"default";r=2`, w.Header().Get("RateLimit"))
+	synctest.Test(t, func(t *testing.T) {
+		c, s := throttletest.New(t, throttle.Options{})
+		require.NoError(t, s.SetPolicies("api THROTTLE 4 1 60s"))
+		cost := int64(3)
+		h := serve(t, c, throttlehttp.Options{Skip: func(r *http.Request) bool { return r.URL.Path == "/health" }},
+			throttlehttp.Rule{Limit: throttle.Policy(), Key: func(*http.Request) string { return "api:bob" }, Cost: func(*http.Request) int64 { return cost }})
+		w := get(h)
+		require.Equal(t, `"default";r=2`, w.Header().Get("RateLimit"))
+		require.Equal(t, `"default";q=5`, w.Header().Get("RateLimit-Policy")) // the draft requires q
+		require.Equal(t, http.StatusTooManyRequests, get(h).Code)
+		require.Equal(t, http.StatusOK, get(h, func(r *http.Request) { r.URL.Path = "/health" }).Code)
+		cost = 0
+		w = get(h)
+		require.Equal(t, http.StatusOK, w.Code)
+		require.Equal(t, `"default";r=2`, w.Header().Get("RateLimit"))
+	})
 }
 
 // A request that can never be admitted has no Retry-After.
 func TestMiddleware_never(t *testing.T) {
-	c, _ := throttletest.New(t, throttle.Options{})
-	h := serve(t, c, throttlehttp.Options{}, throttlehttp.Rule{Limit: throttle.PerSecond(2), Key: fixed, Cost: func(*http.Request) int64 { return 3 }})
-	w := get(h)
-	require.Equal(t, http.StatusTooManyRequests, w.Code)
-	require.Empty(t, w.Header().Get("Retry-After"))
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := throttletest.New(t, throttle.Options{})
+		h := serve(t, c, throttlehttp.Options{}, throttlehttp.Rule{Limit: throttle.PerSecond(2), Key: fixed, Cost: func(*http.Request) int64 { return 3 }})
+		w := get(h)
+		require.Equal(t, http.StatusTooManyRequests, w.Code)
+		require.Empty(t, w.Header().Get("Retry-After"))
+	})
 }
 
 // Without the server requests go on, unless told otherwise. Without the module they do not.
@@ -170,16 +183,18 @@ func (errReply) RedisError()     {}
 
 // A response of one's own replaces the problem, and has the headers.
 func TestMiddleware_deniedByHand(t *testing.T) {
-	c, _ := throttletest.New(t, throttle.Options{})
-	h := serve(t, c, throttlehttp.Options{Denied: func(w http.ResponseWriter, _ *http.Request, r throttle.Result) {
-		w.WriteHeader(http.StatusTeapot)
-		fmt.Fprint(w, r.RetryAfter.Round(time.Second))
-	}}, throttlehttp.Rule{Limit: throttle.PerMinute(1), Key: fixed})
-	get(h)
-	w := get(h)
-	require.Equal(t, http.StatusTeapot, w.Code)
-	require.Equal(t, "1m0s", w.Body.String())
-	require.Equal(t, "60", w.Header().Get("Retry-After"))
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := throttletest.New(t, throttle.Options{})
+		h := serve(t, c, throttlehttp.Options{Denied: func(w http.ResponseWriter, _ *http.Request, r throttle.Result) {
+			w.WriteHeader(http.StatusTeapot)
+			fmt.Fprint(w, r.RetryAfter.Round(time.Second))
+		}}, throttlehttp.Rule{Limit: throttle.PerMinute(1), Key: fixed})
+		get(h)
+		w := get(h)
+		require.Equal(t, http.StatusTeapot, w.Code)
+		require.Equal(t, "1m0s", w.Body.String())
+		require.Equal(t, "60", w.Header().Get("Retry-After"))
+	})
 }
 
 // Names of rules go into headers, so they may not break them.

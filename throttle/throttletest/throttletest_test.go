@@ -18,20 +18,22 @@ var ctx = context.Background()
 
 // The clock is in the test's hand: what drains in an hour needs no hour.
 func TestServer_clock(t *testing.T) {
-	c, s := throttletest.New(t, throttle.Options{})
-	limit := throttle.PerHour(1)
-	for _, step := range []struct {
-		later time.Duration
-		want  bool
-	}{{0, true}, {0, false}, {59 * time.Minute, false}, {time.Minute, true}} {
-		s.Advance(step.later)
-		r, err := c.Allow(ctx, "a", limit)
-		require.NoError(t, err)
-		require.Equal(t, step.want, r.Allowed)
-	}
-	require.Equal(t, 1, s.Keys())
-	s.Advance(2 * time.Hour)
-	require.Zero(t, s.Keys())
+	synctest.Test(t, func(t *testing.T) {
+		c, s := throttletest.New(t, throttle.Options{})
+		limit := throttle.PerHour(1)
+		for _, step := range []struct {
+			later time.Duration
+			want  bool
+		}{{0, true}, {0, false}, {59 * time.Minute, false}, {time.Minute, true}} {
+			s.Advance(step.later)
+			r, err := c.Allow(ctx, "a", limit)
+			require.NoError(t, err)
+			require.Equal(t, step.want, r.Allowed)
+		}
+		require.Equal(t, 1, s.Keys())
+		s.Advance(2 * time.Hour)
+		require.Zero(t, s.Keys())
+	})
 }
 
 // Inside a bubble of testing/synctest the server follows the bubble's clock.
@@ -48,19 +50,21 @@ func TestServer_synctest(t *testing.T) {
 
 // Failures, policies, counting and deleting.
 func TestServer_inHand(t *testing.T) {
-	c, s := throttletest.New(t, throttle.Options{})
-	s.Fail(io.EOF)
-	_, err := c.Allow(ctx, "a", throttle.PerHour(1))
-	require.ErrorIs(t, err, io.EOF)
-	s.Fail(nil)
-	require.Error(t, s.SetPolicies("nonsense"))
-	require.NoError(t, s.SetPolicies("api QUOTA 1 1h"))
-	r, err := c.Allow(ctx, "api:bob", throttle.Policy())
-	require.NoError(t, err)
-	require.True(t, r.Allowed)
-	require.EqualValues(t, 2, s.Calls())
-	require.True(t, s.Delete("api:bob"))
-	require.False(t, s.Delete("api:bob"))
+	synctest.Test(t, func(t *testing.T) {
+		c, s := throttletest.New(t, throttle.Options{})
+		s.Fail(io.EOF)
+		_, err := c.Allow(ctx, "a", throttle.PerHour(1))
+		require.ErrorIs(t, err, io.EOF)
+		s.Fail(nil)
+		require.Error(t, s.SetPolicies("nonsense"))
+		require.NoError(t, s.SetPolicies("api QUOTA 1 1h"))
+		r, err := c.Allow(ctx, "api:bob", throttle.Policy())
+		require.NoError(t, err)
+		require.True(t, r.Allowed)
+		require.EqualValues(t, 2, s.Calls())
+		require.True(t, s.Delete("api:bob"))
+		require.False(t, s.Delete("api:bob"))
+	})
 }
 
 // Commands of go-redis run, too, if their replies are numbers.
