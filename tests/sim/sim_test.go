@@ -18,10 +18,14 @@ import (
 // stepsOfWorld is how many steps a world has. Then the next one begins, with other limiters and clients.
 const stepsOfWorld = 20_000
 
-// seedOf returns the seed, and the number of the only world that is to run: -1 for all. SEED is "7" or "7/12".
+// seedOf returns the seed, and the number of the only world that is to run: -1 for all. SEED is "7" or "7/12", or "0" for
+// a random one. Without it everybody runs the same worlds.
 func seedOf(t *testing.T) (seed uint64, only int64) {
 	text, only := os.Getenv("SEED"), int64(-1)
-	if text == "" {
+	switch text {
+	case "":
+		return 1, only
+	case "0":
 		return rand.Uint64N(1_000_000_000), only
 	}
 	text, world, found := strings.Cut(text, "/")
