@@ -13,7 +13,7 @@ import (
 )
 
 func TestAll_replies(t *testing.T) {
-	s := start(t, options{})
+	s := startStill(t)
 	for i, c := range []struct{ call, want string }{
 		// Two limits on one user: two cells of one key.
 		{"GO.ALL u THROTTLE 9 10 360000 THROTTLE 999 1 3600 1", "[0 10 9 -1 36000 0 [0 10 9 -1 36000] [0 1000 999 -1 3600]]"},
@@ -88,7 +88,7 @@ func TestAll_replies(t *testing.T) {
 // A gateway to a language model limits requests per minute, tokens per minute, money per day
 // and concurrent calls. A refused request costs nothing, whichever limit refuses it.
 func TestAll_gateway(t *testing.T) {
-	s := start(t, options{})
+	s := startStill(t)
 	const day = 86_400
 	call := func(tokens, cents int, id string) string {
 		return s.ask(fmt.Sprintf("GO.ALL {bob}rpm THROTTLE 59 1 %[1]s KEY {bob}tpm THROTTLE 9999 10000 3000000000 %[2]d "+
@@ -139,7 +139,7 @@ func TestAll_gateway(t *testing.T) {
 }
 
 func TestAll_atMost32Clauses(t *testing.T) {
-	s := start(t, options{})
+	s := startStill(t)
 	for _, keys := range []int{1, 32} { // 32 cells of one key, or 32 keys
 		call := func(n int) string {
 			all := make([]string, min(n, keys))

@@ -56,7 +56,7 @@ func (c *cluster) testRouting(t *testing.T) {
 	w := c.nodes[owner+3].wire()
 	assert.Regexp(t, "^MOVED ", w.do("GO.WINDOW_RO", key, 5, 3600, 0))
 	require.Equal(t, status("OK"), w.do("READONLY"))
-	assert.Equal(t, []any{int64(0), int64(5), int64(3), int64(-1), int64(3600)}, w.do("GO.WINDOW_RO", key, 5, 3600, 0))
+	assert.Regexp(t, `^\[0 5 3 -1 3[56]..]$`, fmt.Sprint(w.do("GO.WINDOW_RO", key, 5, 3600, 0)))
 	for name, sample := range samples {
 		reply := flat(w.do(sample.on("{"+key+"}"+name)...), nil)
 		if sample.writes() {
@@ -67,7 +67,7 @@ func (c *cluster) testRouting(t *testing.T) {
 	}
 	// Several keys of one slot, also at a replica.
 	call := fmt.Sprintf("GO.ALL_RO {%[1]s}x THROTTLE 9 1 60 KEY %[1]s WINDOW 5 3600 0 KEY {%[1]s}y QUOTA 9 60", key)
-	assert.Equal(t, "[0 5 3 -1 3600 1 [0 10 9 -1 60] [0 5 3 -1 3600] [0 9 8 -1 60]]", fmt.Sprint(w.do(fields(call)...)))
+	assert.Regexp(t, `^\[0 5 3 -1 3[56].. 1 \[0 10 9 -1 60] \[0 5 3 -1 3[56]..] \[0 9 8 -1 60]]$`, fmt.Sprint(w.do(fields(call)...)))
 	require.Equal(t, status("OK"), w.do("READWRITE"))
 	assert.Regexp(t, "^MOVED ", w.do(fields(call)...))
 }
@@ -247,6 +247,9 @@ func (c *cluster) testFailover(t *testing.T) {
 	before := c.peeks(tag)
 	inStep(t, c.nodes[0], c.nodes[3])
 	want, expiries := states(t, c.nodes[0], keys)
+	for _, n := range c.nodes { // until now a busy machine must not look like a failure
+		require.NoError(t, n.ConfigSet(ctx, "cluster-node-timeout", "2000").Err())
+	}
 	redis.SetLogger(quiet{}) // the client would log every attempt to reach the killed node
 	c.nodes[0].kill()
 	eventually(t, "the replica serves the slots", func() bool {

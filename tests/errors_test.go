@@ -114,7 +114,7 @@ func TestErrors_form(t *testing.T) {
 
 // Numbers at their bounds are accepted by the other commands too.
 func TestErrors_boundsOfTheOtherCommandsAreAccepted(t *testing.T) {
-	s := start(t, options{})
+	s := startStill(t)
 	for _, c := range []struct{ call, want string }{
 		{"GO.WINDOW w1 1000000000000 3153600000 1000000000000", "[0 1000000000000 0 -1 3153600000]"},
 		{"GO.WINDOW w2 1 3153600000000 1 MS EXACT", "[0 1 0 -1 3153600000000]"},

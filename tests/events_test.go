@@ -132,6 +132,7 @@ func TestEvents(t *testing.T) {
 		{"GO.LEASE l3 1 1 a MS", "GO.LEASE_RO l3 1 3600 b", "GO.ALL l3 LEASE 2 3600 c KEY q3 QUOTA 1 60"},
 	} {
 		s.must(c.fill)
+		s.Persist(ctx, strings.Fields(c.fill)[1]) // otherwise the key expires about a second after its entry
 		eventually(t, "the entry has lapsed", func() bool {
 			reply := s.must(c.lapsed)
 			return strings.HasPrefix(reply, "[0 5 5 ") || strings.HasPrefix(reply, "[0 1 ")

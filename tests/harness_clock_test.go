@@ -34,6 +34,18 @@ func newClock(t testing.TB) *clock {
 	return c
 }
 
+// startStill starts a server whose clock stands still, so that nothing drains while a test compares replies, however slow
+// the machine is. The clock of a container runs.
+func startStill(t testing.TB) *server {
+	t.Helper()
+	if env.image != "" {
+		return start(t, options{})
+	}
+	c := newClock(t)
+	c.freeze(time.Now())
+	return start(t, options{clock: c})
+}
+
 // Valkey 9.1 advances a wall clock that stands still by the monotonic clock. So tests read
 // states half a second away from the instants at which replies change.
 const halfSecond = 500 * time.Millisecond

@@ -36,7 +36,7 @@ func startCluster(t *testing.T, args ...string) *cluster {
 	c := &cluster{t: t}
 	for range 6 {
 		c.nodes = append(c.nodes, start(t, options{args: append([]string{"--cluster-enabled", "yes",
-			"--cluster-port", ports.Free(), "--cluster-node-timeout", "1000", "--cluster-replica-validity-factor", "0",
+			"--cluster-port", ports.Free(), "--cluster-node-timeout", "10000", "--cluster-replica-validity-factor", "0",
 			"--repl-diskless-sync", "yes"}, args...)}))
 	}
 	var addrs []string

@@ -40,8 +40,8 @@ var env struct {
 	label     string // of all that this run creates in Docker
 }
 
-// patience bounds every wait for something that usually happens at once.
-const patience = 20 * time.Second
+// patience bounds every wait for something that usually happens at once. The machine may be busy.
+const patience = 60 * time.Second
 
 func TestMain(m *testing.M) {
 	os.Exit(run(m))

@@ -102,7 +102,7 @@ func (r *recorded) sleeps() bool {
 }
 
 // hold replays a case and fails if a reply differs. Replies depend on the time between steps.
-// If a busy machine made the case take too long, hold replays the case, at most five times.
+// If a busy machine made the case take too long, hold replays the case, at most 30 times.
 func (r *recorded) hold(t *testing.T, s *server, name string) {
 	t.Helper()
 	const stretched = 60 * time.Millisecond
@@ -116,7 +116,7 @@ func (r *recorded) hold(t *testing.T, s *server, name string) {
 		if err == nil {
 			return
 		}
-		if late := time.Since(began) - nominal; late < stretched || attempt == 5 {
+		if late := time.Since(began) - nominal; late < stretched || attempt == 30 {
 			t.Fatal(err)
 		}
 	}

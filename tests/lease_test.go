@@ -12,7 +12,7 @@ import (
 )
 
 func TestLease_replies(t *testing.T) {
-	s := start(t, options{})
+	s := startStill(t)
 	for i, c := range []struct{ call, want string }{
 		{"GO.LEASE k 2 3600 a", "[0 2 1 -1 3600 0]"},
 		{"GO.LEASE k 2 7200 b", "[0 2 0 -1 7200 0]"},

@@ -13,7 +13,7 @@ import (
 
 // Conversations with a server. Nothing drains while the test runs.
 func TestModes_replies(t *testing.T) {
-	s := start(t, options{})
+	s := startStill(t)
 	for i, c := range []struct{ call, want string }{
 		// Debt.
 		{"GO.THROTTLE f 1 1 3600 2", "[0 2 0 -1 7200]"},
@@ -180,7 +180,7 @@ func TestLockout_ends(t *testing.T) {
 	for _, pause := range []int64{1, 3} { // the part of retry_after after which a client asks again
 		key := fmt.Sprint("k", pause)
 		s.throttle(key, 9, 1, 3_600_000, 10, "MS")
-		require.Equal(t, int64(1), s.throttle(key, 9, 1, 3_600_000, 10, "MS", "LOCKOUT", 600)[0])
+		require.Equal(t, int64(1), s.throttle(key, 9, 1, 3_600_000, 10, "MS", "LOCKOUT", 2000)[0])
 		end := s.state(key)["128"]
 		s.throttle(key, 9, 1, 3_600_000, -99, "MS")
 		wg.Go(func() {
@@ -206,18 +206,18 @@ func TestForce_memory(t *testing.T) {
 	s := start(t, options{})
 	p, from := s.Pipeline(), s.now()
 	for i := range 50_000 {
-		p.Do(ctx, "GO.WINDOW", "w", 5, 600, 3, "MS", "FORCE")
+		p.Do(ctx, "GO.WINDOW", "w", 5, 2000, 3, "MS", "FORCE")
 		if i%1000 == 999 {
 			_, err := p.Exec(ctx)
 			require.NoError(t, err)
 		}
 	}
-	for s.now()-from < 700_000_000 { // more than a period
-		s.must("GO.WINDOW w 5 600 3 MS FORCE")
+	for s.now()-from < 2_100_000_000 { // more than a period
+		s.must("GO.WINDOW w 5 2000 3 MS FORCE")
 	}
 	assert.LessOrEqual(t, s.ZCard(ctx, "w").Val(), int64(121))
 	assert.LessOrEqual(t, s.memory("w"), int64(4096))
-	assert.True(t, strings.HasPrefix(s.must("GO.WINDOW w 5 600 1 MS"), "[1 5 0 "))
+	assert.True(t, strings.HasPrefix(s.must("GO.WINDOW w 5 2000 1 MS"), "[1 5 0 "))
 }
 
 // Callers that reserve at the same time get different slots, none of them later than maxwait.

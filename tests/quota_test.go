@@ -13,7 +13,7 @@ import (
 )
 
 func TestQuota_replies(t *testing.T) {
-	s := start(t, options{})
+	s := startStill(t)
 	for i, c := range []struct{ call, want string }{
 		{"10 3600 0", "[0 10 10 -1 0]"},
 		{"10 3600 11", "[1 10 10 -1 0]"},

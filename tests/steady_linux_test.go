@@ -187,8 +187,7 @@ func TestMemory_steadyLoad(t *testing.T) {
 		s.setPolicies(manyPolicies(n))
 	}
 	var samples []steadySample
-	end := time.Now().Add(length)
-	for n := 1; time.Now().Before(end); n++ {
+	for n := 1; n <= int(length/every); n++ {
 		time.Sleep(every)
 		s.setPolicies(manyPolicies(n))
 		s.must("GO.TOP 10")
@@ -200,7 +199,7 @@ func TestMemory_steadyLoad(t *testing.T) {
 		}
 	}
 	l.stop(t)
-	require.Greater(t, l.calls.Load(), int64(length/time.Second)*50, "calls")
+	require.Greater(t, l.calls.Load(), int64(length/time.Second)*10, "calls")
 	judgeSteady(t, samples, minutes)
 }
 

@@ -129,7 +129,7 @@ func without(block, word string) string {
 
 // One shard of a cluster, there and back.
 func TestSwap_cluster(t *testing.T) {
-	s := newSite(t, threeNodes, "cluster-enabled yes", "cluster-node-timeout 2000")
+	s := newSite(t, threeNodes, "cluster-enabled yes", "cluster-node-timeout 10000")
 	s.joinCluster()
 	c := s.startCaller()
 	failover := swapBlocks(t, "The swap with Sentinel or in a cluster", 2)[1]
