@@ -51,7 +51,7 @@ func requireDenied(t *testing.T, err error, wait time.Duration) {
 
 // The connection's host names the limiter: calls and streams of one host share it.
 func TestGRPC_byPeer(t *testing.T) {
-	client, server := throttletest.New(t, throttle.Options{Logger: quiet})
+	client, server := throttletest.New(t, throttle.Options{Timeout: patient, Logger: quiet})
 	service := serveGRPC(t, GRPC{client, throttle.PerHour(2), ByPeer})
 	_, err := service.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
 	require.NoError(t, err)
@@ -75,7 +75,7 @@ func TestGRPC_byPeer(t *testing.T) {
 
 // Metadata names the limiter: each API key has its own.
 func TestGRPC_byMetadata(t *testing.T) {
-	client, _ := throttletest.New(t, throttle.Options{Logger: quiet})
+	client, _ := throttletest.New(t, throttle.Options{Timeout: patient, Logger: quiet})
 	service := serveGRPC(t, GRPC{client, throttle.PerHour(1), ByMetadata("api-key")})
 	for _, key := range []string{"a", "b"} {
 		ctx := metadata.AppendToOutgoingContext(t.Context(), "api-key", key)
@@ -97,7 +97,7 @@ func TestGRPC_withoutDecision(t *testing.T) {
 		{throttle.FailClosed, throttle.PerHour(1), codes.ResourceExhausted},
 		{throttle.ReturnError, throttle.Limit{}, codes.Internal},
 	} {
-		client, server := throttletest.New(t, throttle.Options{OnUnavailable: row.fallback, Logger: quiet})
+		client, server := throttletest.New(t, throttle.Options{Timeout: patient, OnUnavailable: row.fallback, Logger: quiet})
 		server.Fail(errors.New("away"))
 		service := serveGRPC(t, GRPC{client, row.limit, ByPeer})
 		for range 2 {

@@ -25,7 +25,7 @@ func TestHTTP_frameworks(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client, _ := throttletest.New(t, throttle.Options{Logger: quiet})
+			client, _ := throttletest.New(t, throttle.Options{Timeout: patient, Logger: quiet})
 			limit, err := throttlehttp.New(client, throttlehttp.Options{}, throttlehttp.Rule{Limit: throttle.PerHour(2)})
 			require.NoError(t, err)
 			server := httptest.NewServer(serve(limit))

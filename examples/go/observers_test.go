@@ -18,7 +18,7 @@ import (
 // decide makes decisions of each outcome, for two keys.
 func decide(t *testing.T, observe func(throttle.Event)) {
 	t.Helper()
-	client, server := throttletest.New(t, throttle.Options{Observe: observe, NoCoalescing: true, Logger: quiet})
+	client, server := throttletest.New(t, throttle.Options{Timeout: patient, Observe: observe, NoCoalescing: true, Logger: quiet})
 	for _, key := range []string{"a", "b"} {
 		for range 3 { // the third is denied
 			_, err := client.Allow(t.Context(), key, throttle.PerHour(2))
