@@ -57,14 +57,14 @@ trap end EXIT
 # Until systemd has the tree for its root, a command would run on this machine. -ef compares the two folders.
 enter() {
   nsenter --target "$init" --mount --pid --net --uts --ipc --cgroup --root --wd -- \
-    timeout 300 env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"
+    timeout 1500 env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"
 }
 up() {
   init=$(cat "/proc/$pid/task/$pid/children" 2>/dev/null)
   init=${init%% *}
   [ -n "$init" ] && [ "/proc/$init/root" -ef "$tree" ] && [[ $(enter systemctl is-system-running 2>/dev/null) =~ running|degraded ]]
 }
-for _ in {1..300}; do
+for _ in {1..900}; do
   if up; then
     enter "$@"
     exit

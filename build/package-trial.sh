@@ -57,7 +57,7 @@ echo 'the start script without systemd'
 systemctl stop "$server"
 SYSTEMCTL_SKIP_REDIRECT=1 "/etc/init.d/$server" restart >/dev/null 2>&1
 # The script does not wait until the server listens.
-for _ in {1..100}; do [ "$(call PING)" = PONG ] && break || sleep 0.1; done
+for _ in {1..600}; do [ "$(call PING)" = PONG ] && break || sleep 0.1; done
 replies script
 SYSTEMCTL_SKIP_REDIRECT=1 "/etc/init.d/$server" stop >/dev/null
 systemctl start "$server"

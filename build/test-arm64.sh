@@ -46,7 +46,7 @@ trap 'kill -- "-$units" 2>/dev/null || true; rm -f "$log"' EXIT
 
 skip='^(TestCluster_ioThreads$|TestPages_(aBroken|every)Block|TestSwap_|TestState_noCallLeaksMemory$)'
 GOTHROTTLE_MODULE=$module GOTHROTTLE_SERVER=$PWD/build/arm64-server.sh GOTHROTTLE_GOARCH=arm64 GOTHROTTLE_CC=$cc \
-  go test -count=1 -timeout 15m -skip "$skip" ./tests
+  go test -count=1 -timeout 40m -skip "$skip" ./tests
 wait "$units" || {
   cat "$log"
   die 'Go tests failed on arm64: their output is above.'

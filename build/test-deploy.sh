@@ -14,4 +14,4 @@ if ! have "$compose"; then
   compose=
 fi
 GOTHROTTLE_COMPOSE=$compose GOTHROTTLE_DOCKER_CLI=$DOCKER GOTHROTTLE_IMAGE=$IMAGE GOTHROTTLE_INIT=$INIT \
-  GOTHROTTLE_BASE_IMAGE=$SERVER_IMAGE go -C deploy test -count=1 -timeout 10m .
+  GOTHROTTLE_BASE_IMAGE=$SERVER_IMAGE go -C deploy test -count=1 -timeout 30m .

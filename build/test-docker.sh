@@ -6,4 +6,4 @@ build/image.sh
 # The tests pull no image. The replication tests need the server image without the module.
 have_image "$SERVER_IMAGE" || "$DOCKER" pull "$SERVER_IMAGE"
 GOTHROTTLE_DOCKER_CLI=$DOCKER GOTHROTTLE_IMAGE=$IMAGE GOTHROTTLE_BASE_IMAGE=$SERVER_IMAGE \
-  go test -count=1 -timeout 15m ./tests
+  go test -count=1 -timeout 40m ./tests

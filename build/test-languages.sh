@@ -36,4 +36,4 @@ build/module.sh
 server=$(build/server.sh) || die 'no server to test against: please install redis-server (7.0 or newer) or valkey-server.'
 # The examples wait for clocks, not for the processor: more of them can run at once than there are processors.
 GOTHROTTLE_MODULE=$PWD/build/out/gothrottle.so GOTHROTTLE_SERVER=$server \
-  go test -count=1 -parallel 6 -timeout 10m ./examples "$@"
+  go test -count=1 -parallel 6 -timeout 30m ./examples "$@"

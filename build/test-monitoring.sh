@@ -12,4 +12,4 @@ done
 build/module.sh
 server=$(build/server.sh) || die 'no server to test against: please install redis-server (7.0 or newer) or valkey-server.'
 GOTHROTTLE_MONITORED=$PWD/build/out/gothrottle.so GOTHROTTLE_SERVER=$server \
-  go -C deploy test -count=1 -timeout 10m ./monitoring/ "$@"
+  go -C deploy test -count=1 -timeout 30m ./monitoring/ "$@"

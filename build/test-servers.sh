@@ -42,7 +42,7 @@ run_tests() {
   export GOTHROTTLE_MODULE=$PWD/build/out/gothrottle.so GOTHROTTLE_SERVER=$2
   for package in tests throttle; do
     logs+=("$out/$name.$package.log")
-    options=(-test.v -test.timeout 15m)
+    options=(-test.v -test.timeout 40m)
     [ "$package" = tests ] || options+=(-test.run Server_)
     (cd "$package" && "${network[@]}" "$work/$package.test" "${options[@]}") >"$out/$name.$package.log" 2>&1 || result=FAILED
   done

@@ -21,9 +21,9 @@ func TestScript_testServerTestsTheBuiltModule(t *testing.T) {
 	s.write("build/server.sh", "#!/bin/sh\necho some-server\n")
 	calls, out, ok := s.run("build/test-server.sh")
 	want := []string{"module.sh", "some-server --version",
-		"go test -count=1 -timeout 15m ./tests", "GOTHROTTLE_MODULE=build/out/gothrottle.so", "GOTHROTTLE_SERVER=some-server",
-		"go test -count=1 -timeout 5m -run Server_ ./throttle", "GOTHROTTLE_MODULE=build/out/gothrottle.so", "GOTHROTTLE_SERVER=some-server",
-		"go test -count=1 -timeout 5m -run ^TestGoGet$ ./module", "GOTHROTTLE_MODULE=build/out/gothrottle.so", "GOTHROTTLE_SERVER=some-server"}
+		"go test -count=1 -timeout 40m ./tests", "GOTHROTTLE_MODULE=build/out/gothrottle.so", "GOTHROTTLE_SERVER=some-server",
+		"go test -count=1 -timeout 20m -run Server_ ./throttle", "GOTHROTTLE_MODULE=build/out/gothrottle.so", "GOTHROTTLE_SERVER=some-server",
+		"go test -count=1 -timeout 20m -run ^TestGoGet$ ./module", "GOTHROTTLE_MODULE=build/out/gothrottle.so", "GOTHROTTLE_SERVER=some-server"}
 	if !ok || !slices.Equal(calls, want) {
 		t.Errorf("%t, %q, %s", ok, calls, out)
 	}
@@ -41,7 +41,7 @@ func TestScript_testExamplesTestsTheBuiltModule(t *testing.T) {
 	s.write("go.mod", "go 1.26.0\n")
 	settings := []string{"GOTHROTTLE_MODULE=build/out/gothrottle.so", "GOTHROTTLE_SERVER=some-server"}
 	want := append([]string{"go version", "module.sh", "go -C examples/go vet ./..."}, settings...)
-	want = append(append(want, "go -C examples/go test -count=1 -timeout 5m ./..."), settings...)
+	want = append(append(want, "go -C examples/go test -count=1 -timeout 20m ./..."), settings...)
 	if calls, out, ok := s.run("build/test-examples.sh"); !ok || !slices.Equal(calls, want) {
 		t.Errorf("%t, %q, %s", ok, calls, out)
 	}
@@ -60,7 +60,7 @@ func TestScript_testMonitoringTestsTheBuiltModule(t *testing.T) {
 	s.write("build/server.sh", "#!/bin/sh\necho some-server\n")
 	s.write("go.mod", "go 1.26.0\n")
 	s.write("start", "#!/bin/sh\nexec build/test-monitoring.sh -run X\n")
-	want := []string{"go version", "module.sh", "go -C deploy test -count=1 -timeout 10m ./monitoring/ -run X",
+	want := []string{"go version", "module.sh", "go -C deploy test -count=1 -timeout 30m ./monitoring/ -run X",
 		"GOTHROTTLE_MONITORED=build/out/gothrottle.so", "GOTHROTTLE_SERVER=some-server"}
 	if calls, out, ok := s.run("start"); !ok || !slices.Equal(calls, want) {
 		t.Errorf("%t, %q, %s", ok, calls, out)
@@ -109,7 +109,7 @@ func TestScript_testDockerTestsTheBuiltImage(t *testing.T) {
 	s := copyScripts(t, []string{"build/test-docker.sh"}, []string{"build/image.sh", "docker"})
 	s.write("bin/go", goWithSettings)
 	s.write("go.mod", "go 1.26.0\n")
-	tests := []string{"go test -count=1 -timeout 15m ./tests", "GOTHROTTLE_BASE_IMAGE=base", "GOTHROTTLE_DOCKER_CLI=docker", "GOTHROTTLE_IMAGE=ours"}
+	tests := []string{"go test -count=1 -timeout 40m ./tests", "GOTHROTTLE_BASE_IMAGE=base", "GOTHROTTLE_DOCKER_CLI=docker", "GOTHROTTLE_IMAGE=ours"}
 	for _, absent := range []bool{false, true} {
 		want := []string{"go version", "image.sh", "docker image inspect base"}
 		if absent {
@@ -152,7 +152,7 @@ func TestScript_testDeployRunsTheBuiltImages(t *testing.T) {
 	s.write("bin/go", goWithSettings+"echo \"COMPOSE=$GOTHROTTLE_COMPOSE\" >>\"$CALLS\"\n")
 	s.write("bin/id", "#!/bin/sh\necho 1000\n")
 	s.write("go.mod", "go 1.26.0\n")
-	tests := []string{"go -C deploy test -count=1 -timeout 10m .", "GOTHROTTLE_BASE_IMAGE=base", "GOTHROTTLE_COMPOSE=docker-compose",
+	tests := []string{"go -C deploy test -count=1 -timeout 30m .", "GOTHROTTLE_BASE_IMAGE=base", "GOTHROTTLE_COMPOSE=docker-compose",
 		"GOTHROTTLE_DOCKER_CLI=docker", "GOTHROTTLE_IMAGE=ours", "GOTHROTTLE_INIT=first", "COMPOSE=docker-compose"}
 	images := []string{"IMAGE=ours", "INIT=first", "SERVER_IMAGE=base"}
 	for _, absent := range []bool{false, true} {

@@ -52,7 +52,7 @@ case "$*" in *download-only*) touch "$cache/archives/server.deb" ;; esac
 
 const (
 	arm64Units    = "arm64 CC=aarch64-linux-gnu-gcc: test -count=1 -short -exec qemu-aarch64-static ./funnel/... ./commands ./cgo/..."
-	arm64BlackBox = "native: test -count=1 -timeout 15m -skip ^(TestCluster_ioThreads$|TestPages_(aBroken|every)Block|TestSwap_|TestState_noCallLeaksMemory$) ./tests  build/out/arm64/gothrottle.so build/arm64-server.sh arm64 aarch64-linux-gnu-gcc"
+	arm64BlackBox = "native: test -count=1 -timeout 40m -skip ^(TestCluster_ioThreads$|TestPages_(aBroken|every)Block|TestSwap_|TestState_noCallLeaksMemory$) ./tests  build/out/arm64/gothrottle.so build/arm64-server.sh arm64 aarch64-linux-gnu-gcc"
 )
 
 // The Go tests run as arm64 programs. The black-box tests run natively and get the arm64 module, the arm64

@@ -73,7 +73,7 @@ func TestScript_testPlayground(t *testing.T) {
 		}
 		s.write("playground/axe/"+name, text)
 	}
-	want := []string{"go version", "module.sh", "npm ci --ignore-scripts --no-audit --no-fund --loglevel=error", "go -C playground test -count=1 -timeout 10m ./... -run X",
+	want := []string{"go version", "module.sh", "npm ci --ignore-scripts --no-audit --no-fund --loglevel=error", "go -C playground test -count=1 -timeout 30m ./... -run X",
 		"GOTHROTTLE_AXE=build/out/axe/node_modules/axe-core/axe.min.js", "GOTHROTTLE_CHROMIUM=chromium", "GOTHROTTLE_MODULE=build/out/gothrottle.so", "GOTHROTTLE_SERVER=some-server"}
 	text, err := os.ReadFile(s.path("build/test-playground.sh"))
 	if err != nil {

@@ -64,8 +64,8 @@ func TestScript_testServersTestsAll(t *testing.T) {
 		calls, out, ok := s.run("build/test-servers.sh")
 		wanted := []string{"module.sh"}
 		for _, server := range []string{"new80", "next91"} {
-			wanted = append(wanted, network+" tests "+server+" -test.v -test.timeout 15m",
-				network+" throttle "+server+" -test.v -test.timeout 15m -test.run Server_")
+			wanted = append(wanted, network+" tests "+server+" -test.v -test.timeout 40m",
+				network+" throttle "+server+" -test.v -test.timeout 40m -test.run Server_")
 		}
 		slices.Sort(calls)
 		slices.Sort(wanted)
