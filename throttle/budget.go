@@ -33,9 +33,10 @@ func (b *Budget) check() error {
 	return nil
 }
 
-// less returns how many units below the limit are sent.
+// less returns how many units below the limit are sent. Of a policy the client knows no limit, and slots are never held in
+// a budget.
 func (b *Budget) less(l *Limit) (int64, error) {
-	if b.Clients == 0 || l.kind == policyKind {
+	if b.Clients == 0 || l.kind == policyKind || l.kind == slotsKind {
 		return 0, nil
 	}
 	if (l.limit-1)/b.Clients < b.Units {

@@ -290,6 +290,9 @@ func TestBudget_strictLimits(t *testing.T) {
 		require.True(t, r.Allowed)
 		_, err = c.Allow(background, "a", throttle.PerHour(15))
 		require.ErrorIs(t, err, throttle.ErrParams)
+		all, err := c.All(background, throttle.Take{Key: "jobs", Limit: throttle.Slots(15, time.Minute), Holder: "me"})
+		require.NoError(t, err) // no budget holds slots
+		require.True(t, all.Allowed)
 	})
 }
 
