@@ -42,3 +42,14 @@ func TestClose_checkAndQueue(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 	require.Zero(t, pipe.Len())
 }
+
+// A decision is asked for before its pipeline was executed: the error says so, of every limit.
+func TestQueue_notExecuted(t *testing.T) {
+	c, err := New(admitting{}, Options{})
+	require.NoError(t, err)
+	for _, limit := range []Limit{PerHour(1), Policy()} {
+		r, err := c.Queue(context.Background(), new(redis.Pipeline), "a:b", limit, 1).Result()
+		require.ErrorIs(t, err, errNotExecuted)
+		require.Zero(t, r)
+	}
+}

@@ -2,9 +2,12 @@ package throttle
 
 import (
 	"context"
+	"errors"
 
 	"github.com/redis/go-redis/v9"
 )
+
+var errNotExecuted = errors.New("throttle: the pipeline was not executed")
 
 // Pending is a decision whose command stands in a pipeline.
 type Pending struct {
@@ -39,7 +42,7 @@ func (c *Client) Queue(ctx context.Context, pipe redis.Pipeliner, key string, li
 	return p
 }
 
-// Result returns the decision. Before the pipeline was executed it is the zero Result.
+// Result returns the decision. Before the pipeline was executed it returns an error.
 func (p *Pending) Result() (Result, error) {
 	if p.err != nil {
 		return Result{}, p.err
@@ -47,9 +50,17 @@ func (p *Pending) Result() (Result, error) {
 	if err := p.cmd.Err(); err != nil {
 		return Result{}, classify(p.ctx, err)
 	}
-	if cmd, ok := p.cmd.(*generalCall); ok {
-		ints, _ := leadingInts(cmd.Val())
-		return readResult(ints, &p.limit, p.n, take)
+	var ints []int64
+	var executed bool
+	switch cmd := p.cmd.(type) {
+	case *call:
+		ints, executed = cmd.Val(), cmd.Val() != nil
+	case *generalCall:
+		ints, _ = leadingInts(cmd.Val())
+		executed = cmd.Val() != nil
 	}
-	return readResult(p.cmd.(*call).Val(), &p.limit, p.n, take)
+	if !executed {
+		return Result{}, errNotExecuted
+	}
+	return readResult(ints, &p.limit, p.n, take)
 }
