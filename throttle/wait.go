@@ -26,8 +26,8 @@ type Reservation struct {
 	cancelErr error // of the first Cancel
 }
 
-// Reserve asks for n units that fit within maxWait. They are taken now; the caller acts after Wait. Callers get slots one
-// after another, by the server's clock. All callers of the key should reserve, with the same limit. It needs a rate
+// Reserve asks for n units that fit within maxWait: 0 to 100 years, in whole milliseconds, rounded down. They are taken
+// now; the caller acts after Wait. Callers get slots one after another, by the server's clock. All callers of the key should reserve, with the same limit. It needs a rate
 // without Lockout. When the server is unavailable the slot is at once or never, as Options say.
 func (c *Client) Reserve(ctx context.Context, key string, limit Limit, n int64, maxWait time.Duration) (*Reservation, error) {
 	began := time.Now()
@@ -94,15 +94,20 @@ func (r *Reservation) Cancel(ctx context.Context) error {
 }
 
 // Wait reserves one unit and returns when its slot comes. It returns ErrDenied if the slot would come after the end of
-// the context, without waiting. If the context is cancelled meanwhile, the slot is cancelled.
+// the context, without waiting. If the context is cancelled meanwhile, the slot is cancelled. If the context has ended
+// before the call, Wait returns the context's error, whatever OnUnavailable says.
 func (c *Client) Wait(ctx context.Context, key string, limit Limit) error {
 	return c.WaitN(ctx, key, limit, 1)
 }
 
 // WaitN is Wait for n units.
 func (c *Client) WaitN(ctx context.Context, key string, limit Limit, n int64) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("throttle: %w", err)
+	}
 	maxWait := maxPeriod
-	if end, ok := ctx.Deadline(); ok {
+	end, ends := ctx.Deadline()
+	if ends {
 		maxWait = min(max(time.Until(end), 0), maxPeriod)
 	}
 	r, err := c.Reserve(ctx, key, limit, n, maxWait)
@@ -117,6 +122,8 @@ func (c *Client) WaitN(ctx context.Context, key string, limit Limit, n int64) er
 		return fmt.Errorf("%w: the next one comes in %s", ErrDenied, r.Result.RetryAfter)
 	case r.Wait == 0:
 		return nil
+	case ends && r.at.After(end): // the reply took part of the time
+		return errors.Join(fmt.Errorf("%w: it would come after the end of the context", ErrDenied), r.Cancel(ctx))
 	}
 	timer := time.NewTimer(time.Until(r.at))
 	defer timer.Stop()

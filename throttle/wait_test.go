@@ -56,6 +56,35 @@ func TestWait_deadlineBeforeTheSlot(t *testing.T) {
 	})
 }
 
+// The reply takes part of the time: a slot that comes after the end of the context is not waited for, and is given back.
+func TestWait_slowReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := throttle.New(slowReply{throttletest.NewServer()}, throttle.Options{})
+		require.NoError(t, err)
+		limit := throttle.PerSecond(1)
+		require.NoError(t, c.Wait(background, "a", limit))
+		ctx, cancel := context.WithTimeout(background, 990*time.Millisecond) // the slot comes after 980 ms, the reply after 20
+		defer cancel()
+		began := time.Now()
+		require.ErrorIs(t, c.Wait(ctx, "a", limit), throttle.ErrDenied)
+		require.Equal(t, 40*time.Millisecond, time.Since(began)) // a reservation and its cancellation
+		r, err := c.Peek(background, "a", limit)
+		require.NoError(t, err)
+		require.Less(t, r.ResetAfter, time.Second)
+	})
+}
+
+// A context that has ended admits nobody, also where a server that is away would.
+func TestWait_contextHasEnded(t *testing.T) {
+	c, s := throttletest.New(t, throttle.Options{OnUnavailable: throttle.FailOpen})
+	ctx, cancel := context.WithTimeout(background, 0)
+	defer cancel()
+	err := c.Wait(ctx, "a", throttle.PerSecond(1))
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NotErrorIs(t, err, throttle.ErrUnavailable)
+	require.Zero(t, s.Calls())
+}
+
 // A deadline may be further away than the server can count.
 func TestWait_distantDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
