@@ -12,15 +12,23 @@ import (
 type Take struct {
 	Key    string
 	Limit  Limit
-	N      int64  // units; not of Slots. 0 peeks, and a negative number gives back
+	N      int64  // units; not of Slots. 0 peeks, and a negative number gives back at most what is in use; Granted is N then
 	Holder string // of Slots: who holds the slot, 1 to 512 bytes. One holder has one slot, so each needs a name of its own
+}
+
+// units returns how many units the part asks for: of Slots one.
+func (t *Take) units() int64 {
+	if t.Limit.kind == slotsKind {
+		return 1
+	}
+	return t.N
 }
 
 // AllResult is the decision of All. The embedded Result is that of the part that decides: of a denied call the one with
 // the longest wait, of an admitted call the one with the least remaining.
 type AllResult struct {
 	Result
-	Decider int      // the index of the part that decides
+	Decider int      // the index of the part that decides; 0 if the server did not decide
 	Each    []Result // of each part, in the order of the call. If the call is denied nothing was taken, whatever Allowed says
 }
 
@@ -148,11 +156,7 @@ func readAll(reply any, parts []Take, order []int, settles bool) (AllResult, err
 	all := AllResult{Decider: order[ints[5]], Each: make([]Result, len(parts))}
 	for i, at := range order {
 		numbers, _ := leadingInts(inner[i])
-		n := parts[at].N
-		if parts[at].Limit.kind == slotsKind {
-			n = 1
-		}
-		r, err := readResult(numbers, &parts[at].Limit, n, m)
+		r, err := readResult(numbers, &parts[at].Limit, parts[at].units(), m)
 		if err != nil {
 			return AllResult{}, err
 		}
@@ -180,10 +184,11 @@ func (c *Client) allUnavailable(parts []Take, cause error) (AllResult, error) {
 		one := r.Result
 		one.Limit = p.Limit.limit
 		if one.Allowed {
-			one.Granted = max(p.N, 0)
+			one.Granted = max(p.units(), 0)
 		}
 		r.Each = append(r.Each, one)
 	}
+	r.Result = r.Each[0]
 	return r, nil
 }
 

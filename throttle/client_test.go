@@ -273,6 +273,35 @@ func TestOnUnavailable(t *testing.T) {
 	})
 }
 
+// Lease and All tell the same as other verbs when the server is away: the cause, what was granted, the limit.
+func TestOnUnavailable_leaseAndAll(t *testing.T) {
+	slots, away := throttle.Slots(3, time.Minute), errors.New("no route to host")
+	parts := []throttle.Take{{Key: "a", Limit: throttle.PerHour(10), N: 2}, {Key: "b", Limit: slots, Holder: "me"}}
+	for _, o := range []throttle.Options{{}, {OnUnavailable: throttle.LimitLocally, LocalShare: 0.5}} {
+		c, s := throttletest.New(t, o)
+		s.Fail(away)
+		lease, r, err := c.Lease(background, "b", slots)
+		require.Nil(t, lease)
+		require.ErrorIs(t, err, throttle.ErrUnavailable)
+		require.ErrorIs(t, r.Cause, away)
+		all, err := c.All(background, parts...)
+		require.ErrorIs(t, err, throttle.ErrUnavailable)
+		require.ErrorIs(t, all.Cause, away)
+	}
+	c, s := throttletest.New(t, throttle.Options{OnUnavailable: throttle.FailOpen})
+	s.Fail(away)
+	lease, r, err := c.Lease(background, "b", slots)
+	require.NoError(t, err)
+	require.Equal(t, throttle.FailedOpen, r.Source)
+	require.ErrorIs(t, lease.Close(), away) // the slot may have been taken
+	all, err := c.All(background, parts...)
+	require.NoError(t, err)
+	require.Equal(t, all.Each[0], all.Result)
+	require.EqualValues(t, 2, all.Granted)
+	require.EqualValues(t, 10, all.Limit)
+	require.EqualValues(t, 1, all.Each[1].Granted)
+}
+
 // Only an unavailable server calls for the fallback.
 func TestOnUnavailable_otherErrorsAreReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -55,7 +55,7 @@ func (c *Client) lease(ctx context.Context, key string, slots Limit) (*Lease, Re
 		stop: make(chan struct{}), stopped: make(chan struct{})}
 	sent := time.Now()
 	r, _, err := l.ask(ctx)
-	if errors.Is(err, ErrUnavailable) && (c.o.OnUnavailable == FailOpen || c.o.OnUnavailable == FailClosed) {
+	if errors.Is(err, ErrUnavailable) {
 		r, err = c.unavailable(l.key, &slots, 1, take, err)
 	}
 	if err != nil || !r.Allowed {

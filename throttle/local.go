@@ -22,7 +22,7 @@ func (c *Client) unavailable(key string, l *Limit, n int64, m mode, cause error)
 		r.RetryAfter, r.Source = retryUnavailable, FailedClosed
 		return r, nil
 	case LimitLocally:
-		if l.kind != policyKind {
+		if l.kind != policyKind && l.kind != slotsKind {
 			return c.local.decide(key, l, n, m, cause)
 		}
 	}
