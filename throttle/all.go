@@ -36,7 +36,8 @@ type AllResult struct {
 const maxTakes = 32
 
 // All asks for all parts or none, in one call (GO.ALL): at most 32, of any kind but policies and rates with Lockout. Several
-// rates may have one key; a Window, a Quota or Slots has its key alone. In a cluster the keys need one hash tag.
+// rates may have one key; a Window, a Quota or Slots has its key alone. The keys need one hash tag in a cluster and over a
+// Ring.
 func (c *Client) All(ctx context.Context, parts ...Take) (AllResult, error) {
 	return c.all(ctx, "All", parts, false)
 }
@@ -82,10 +83,15 @@ func (c *Client) allWords(verb string, parts []Take, settles bool) (words []any,
 	}
 	words = []any{"GO.ALL"}
 	named := map[string]bool{}
+	_, ring := c.rdb.(*redis.Ring)
 	for i := range parts {
 		key := parts[i].Key
 		if named[key] {
 			continue
+		}
+		if ring && hashTag(c.o.KeyPrefix+key) != hashTag(c.o.KeyPrefix+parts[0].Key) {
+			// The shard of the first key would decide for all keys, and nobody would notice.
+			return nil, nil, params("%s over a Ring: the keys need one hash tag", verb)
 		}
 		if len(named) > 0 {
 			words = append(words, "KEY")

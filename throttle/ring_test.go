@@ -79,3 +79,24 @@ func TestRing_deadShard(t *testing.T) {
 		}
 	}
 }
+
+// All over a ring refuses keys of several hash tags: the shards of the later keys would not be asked.
+func TestRing_allNeedsOneHashTag(t *testing.T) {
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}, ContextTimeoutEnabled: true,
+		HeartbeatFrequency: time.Hour})
+	t.Cleanup(func() { _ = ring.Close() })
+	for _, row := range []struct {
+		prefix, first, second string
+		want                  error
+	}{
+		{"", "user:1", "org:1", throttle.ErrParams},
+		{"", "{1}:user", "{2}:org", throttle.ErrParams},
+		{"", "{1}:user", "{1}:org", throttle.ErrUnavailable}, // sent
+		{"{app}:", "user:1", "org:1", throttle.ErrUnavailable},
+	} {
+		c := newReal(t, ring, throttle.Options{KeyPrefix: row.prefix, Logger: quiet})
+		limit := throttle.PerSecond(9)
+		_, err := c.All(background, throttle.Take{Key: row.first, Limit: limit, N: 1}, throttle.Take{Key: row.second, Limit: limit, N: 1})
+		require.ErrorIs(t, err, row.want, "%+v", row)
+	}
+}
