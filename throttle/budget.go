@@ -4,7 +4,7 @@ import "time"
 
 // Budget makes Allow take up to Units units more than it needs, and spend them in this process. Units are taken from the
 // server before they are spent, so a crash admits nothing; what a crash or a lost reply loses is at most Units. The zero
-// Budget takes none.
+// Budget takes none. A limiter that is remembered takes about 400 bytes, and is dropped when its units are too old.
 //
 // With C clients, in any length of time t, at most burst + rate x t + excess units are admitted of a rate. The excess is
 // at most C x Units and at most rate x Hold. Close gives units back, which others may take while older ones are still

@@ -43,6 +43,8 @@ type Options struct {
 
 	// DenyCache makes Allow and AllowN deny in this process until the RetryAfter of a denial has passed, for the same
 	// key, limit and quantity. It is exact, except that refunds, a deleted key and other parameters are noticed late.
+	// A denial that is remembered takes about 400 bytes. While the client decides anything, what has passed is dropped
+	// about every 10 s.
 	DenyCache bool
 
 	// Budget lets Allow spend units in this process: see Budget.
@@ -81,19 +83,21 @@ type Event struct {
 // Client asks a server with gothrottle for decisions. Its methods may be called concurrently. Hooks of its client of
 // go-redis and the handler of its Logger must not call them: such a call may wait for itself.
 type Client struct {
-	rdb     Processor
-	o       Options
-	cold    cold
-	lanes   []*lane
-	laneOf  func(key string) int
-	shards  [shardCount]shard
-	seed    maphash.Seed
-	base    time.Time // of the times that shards keep
-	local   *fallback // nil unless LimitLocally
-	closed  atomic.Bool
-	latest  atomic.Pointer[deadline]
-	down    atomic.Int32   // how many circuits are open
-	running sync.WaitGroup // goroutines of the client, without those of leases
+	rdb      Processor
+	o        Options
+	cold     cold
+	lanes    []*lane
+	laneOf   func(key string) int
+	shards   [shardCount]shard
+	sweeps   atomic.Uint64 // how many shards were swept in their turn
+	sweepDue atomic.Int64  // when the next one is; since base
+	seed     maphash.Seed
+	base     time.Time // of the times that shards keep
+	local    *fallback // nil unless LimitLocally
+	closed   atomic.Bool
+	latest   atomic.Pointer[deadline]
+	down     atomic.Int32   // how many circuits are open
+	running  sync.WaitGroup // goroutines of the client, without those of leases
 
 	leasesMu sync.Mutex
 	leases   map[*Lease]bool // nil once the client is closed

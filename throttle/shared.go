@@ -16,17 +16,13 @@ import (
 type shard struct {
 	mu      sync.Mutex
 	entries map[entryKey]*entry
-	sweepAt int           // sweep when there are this many entries
-	swept   time.Duration // when the shard was swept last
-	spare   *entry        // to be used again; nil: none
+	sweepAt int    // sweep when there are this many entries
+	most    int    // entries, since the map was made
+	spare   *entry // to be used again; nil: none
 	closed  bool
 }
 
-const (
-	shardCount = 64
-	sweepEvery = 10 * time.Second
-	leastSweep = 64 // entries
-)
+const shardCount = 64
 
 // entryKey is a limiter and a quantity.
 type entryKey struct {
@@ -82,6 +78,7 @@ func (c *Client) shared(ctx context.Context, key string, l *Limit, n, less int64
 	var now time.Duration
 	if c.keeps() {
 		now = c.now() // under the lock, so that no reply that was noted before seems to be of the future
+		c.sweepInTurn(s, now)
 	}
 	e := s.entries[k]
 	if e != nil && e.kept != nil {
@@ -157,28 +154,13 @@ func (c *Client) enter(s *shard, k entryKey, now time.Duration) *entry {
 		e = new(entry)
 	}
 	if c.keeps() {
-		if len(s.entries) >= max(s.sweepAt, leastSweep) || now-s.swept > sweepEvery {
+		if len(s.entries) >= max(s.sweepAt, leastSweep) {
 			s.sweep(now, c.o.Budget.Hold)
 		}
 		e.kept = new(kept)
 	}
 	s.entries[k] = e
 	return e
-}
-
-// sweep drops the entries that hold nothing any more.
-func (s *shard) sweep(now, hold time.Duration) {
-	for k, e := range s.entries {
-		if !e.holds(now, hold) {
-			delete(s.entries, k)
-		}
-	}
-	s.swept, s.sweepAt = now, 2*len(s.entries)
-}
-
-// holds reports whether the entry holds anything.
-func (e *entry) holds(now, hold time.Duration) bool {
-	return e.busy || e.kept != nil && (e.denies(now) || e.budget.holds(now, hold))
 }
 
 // join waits for the next command. The shard is locked when join is called.
