@@ -3,7 +3,6 @@ package throttle
 import (
 	"context"
 	"errors"
-	"fmt"
 	"hash/maphash"
 	"log/slog"
 	"sync"
@@ -26,11 +25,13 @@ type Options struct {
 	// reply or at the time limit.
 	Timeout time.Duration
 
-	// OnUnavailable says what a verb returns when the server does not decide: ReturnError if not set.
+	// OnUnavailable says what a verb returns when the server does not decide: ReturnError if not set. A deadline of the
+	// context that ends the call counts as well, a cancelled context does not. So with FailOpen do not let a remote caller
+	// choose the deadline, or refuse its request once the context has ended.
 	OnUnavailable Fallback
 
-	// LocalShare is the share of each limit that LimitLocally grants in this process, above 0 and up to 1. With n
-	// processes 1/n keeps the sum at the limit.
+	// LocalShare is the share of each limit that LimitLocally grants in this process, above 0 and up to 1, but at least
+	// one unit at once. With n processes 1/n keeps the sum at the limit, if the limit is n units or more.
 	LocalShare float64
 
 	// KeyPrefix stands before every key.
@@ -50,7 +51,8 @@ type Options struct {
 	// Budget lets Allow spend units in this process: see Budget.
 	Budget Budget
 
-	// Observe, if not nil, is called after every decision, in the caller's goroutine. It must not block.
+	// Observe, if not nil, is called after every decision, in the caller's goroutine. It must not block. Queue, and the
+	// renewals of a Lease, are not told.
 	Observe func(Event)
 
 	// Logger gets one record when the server becomes unavailable, and one when it is back: slog.Default() if nil.
@@ -81,7 +83,9 @@ type Event struct {
 }
 
 // Client asks a server with gothrottle for decisions. Its methods may be called concurrently. Hooks of its client of
-// go-redis and the handler of its Logger must not call them: such a call may wait for itself.
+// go-redis and the handler of its Logger must not call them: such a call may wait for itself. Hooks must not panic: a panic
+// in a caller's goroutine is the caller's, but merged calls, pipelines and leases run in goroutines of the Client, where a
+// panic ends the program.
 type Client struct {
 	rdb      Processor
 	o        Options
@@ -190,9 +194,9 @@ func (c *Client) Check(ctx context.Context) error {
 	return nil
 }
 
-// Close gives the units of budgets back, closes the leases, and waits until no goroutine of the client runs. It does not
-// close the client of go-redis. Afterwards verbs return ErrClosed. Over a ReadOnly cluster client that has not had a reply
-// yet, Close may wait 5 s for it.
+// Close gives the units of budgets back, without those of calls under way, closes the leases, and waits until no goroutine
+// of the client runs. It does not close the client of go-redis. Afterwards verbs return ErrClosed. Over a ReadOnly cluster
+// client that has not had a reply yet, Close may wait 5 s for it.
 func (c *Client) Close() error {
 	if c.closed.Swap(true) {
 		return nil
@@ -351,46 +355,4 @@ func leadingInts(reply any) (ints []int64, rest []any) {
 		ints = append(ints, n)
 	}
 	return ints, nil
-}
-
-// do sends a command on the lane of its key, unless the lane's circuit is open.
-func (c *Client) do(ctx *within, key string, cmd redis.Cmder) error {
-	if err := ctx.caller.Err(); err != nil {
-		return classify(ctx.caller, err)
-	}
-	l := c.lanes[c.laneOf(key)]
-	ok, trial := l.circuit.admits(c.base, c.o.Timeout)
-	if !ok {
-		return fmt.Errorf("%w: its last calls failed, and it is asked again soon", ErrUnavailable)
-	}
-	var began time.Time
-	if ctx.caller.Done() != nil {
-		began = time.Now()
-	}
-	err := classify(ctx.caller, l.send(ctx, c, cmd))
-	switch {
-	case errors.Is(err, ErrClosed) || errors.Is(err, context.Canceled) && !errors.Is(err, ErrUnavailable):
-		l.circuit.undecided(time.Since(c.base), trial)
-	case !errors.Is(err, ErrUnavailable):
-		if l.circuit.close() && c.down.Add(-1) == 0 {
-			c.o.Logger.Info("throttle: the server decides again")
-		}
-	case ctx.caller.Err() != nil && time.Since(began) < c.o.Timeout/2:
-		// The caller's context ended early. That says nothing of the server.
-		l.circuit.undecided(time.Since(c.base), trial)
-	default:
-		if l.circuit.fail(time.Since(c.base), trial) && c.down.Add(1) == 1 {
-			c.o.Logger.Warn("throttle: the server is unavailable", "error", err)
-		}
-		c.lookForMasters()
-	}
-	return err
-}
-
-// lookForMasters makes a cluster client ask for the masters again. By itself it does so when it tries a call on another
-// node, but calls of this package are sent once. It asks in the background, once at a time.
-func (c *Client) lookForMasters() {
-	if rdb, ok := c.rdb.(interface{ ReloadState(context.Context) }); ok {
-		rdb.ReloadState(context.Background())
-	}
 }

@@ -2,10 +2,13 @@ package throttle
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"hash/maphash"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -73,6 +76,48 @@ func ringLane(ring *redis.Ring) func(key string) int {
 			n, _ = lanes.LoadOrStore(addr, int(used.Add(1)%clusterLanes))
 		}
 		return n.(int)
+	}
+}
+
+// do sends a command on the lane of its key, unless the lane's circuit is open.
+func (c *Client) do(ctx *within, key string, cmd redis.Cmder) error {
+	if err := ctx.caller.Err(); err != nil {
+		return classify(ctx.caller, err)
+	}
+	l := c.lanes[c.laneOf(key)]
+	ok, trial := l.circuit.admits(c.base, c.o.Timeout)
+	if !ok {
+		return fmt.Errorf("%w: its last calls failed, and it is asked again soon", ErrUnavailable)
+	}
+	var began time.Time
+	if ctx.caller.Done() != nil {
+		began = time.Now()
+	}
+	err := classify(ctx.caller, l.send(ctx, c, cmd))
+	switch {
+	case errors.Is(err, ErrClosed) || errors.Is(err, context.Canceled) && !errors.Is(err, ErrUnavailable):
+		l.circuit.undecided(time.Since(c.base), trial)
+	case !errors.Is(err, ErrUnavailable):
+		if l.circuit.close() && c.down.Add(-1) == 0 {
+			c.o.Logger.Info("throttle: the server decides again")
+		}
+	case ctx.caller.Err() != nil && time.Since(began) < c.o.Timeout/2:
+		// The caller's context ended early. That says nothing of the server.
+		l.circuit.undecided(time.Since(c.base), trial)
+	default:
+		if l.circuit.fail(time.Since(c.base), trial) && c.down.Add(1) == 1 {
+			c.o.Logger.Warn("throttle: the server is unavailable", "error", err)
+		}
+		c.lookForMasters()
+	}
+	return err
+}
+
+// lookForMasters makes a cluster client ask for the masters again. By itself it does so when it tries a call on another
+// node, but calls of this package are sent once. It asks in the background, once at a time.
+func (c *Client) lookForMasters() {
+	if rdb, ok := c.rdb.(interface{ ReloadState(context.Context) }); ok {
+		rdb.ReloadState(context.Background())
 	}
 }
 
