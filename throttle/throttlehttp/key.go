@@ -81,9 +81,11 @@ func network(address netip.Addr) string {
 	return prefix.String()
 }
 
-// ByHeader names the limiter after a header, as for API keys. All requests without the header share one limiter.
+// ByHeader names the limiter after a header and its value, as for API keys. All requests without the header share one
+// limiter. A client may send any value: check it before, or each new value is a new limiter.
 func ByHeader(name string) func(*http.Request) string {
-	return func(r *http.Request) string { return "header:" + r.Header.Get(name) }
+	prefix := "header:" + strings.ToLower(name) + ":"
+	return func(r *http.Request) string { return prefix + r.Header.Get(name) }
 }
 
 // ByUser names the limiter after what user returns. All requests without a user share one limiter.

@@ -253,7 +253,10 @@ func TestByHeader_andByUser(t *testing.T) {
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	r.Header.Set("X-Api-Key", "k")
 	r.SetBasicAuth("bob", "secret")
-	require.Equal(t, "header:k", throttlehttp.ByHeader("x-api-key")(r))
+	require.Equal(t, "header:x-api-key:k", throttlehttp.ByHeader("X-Api-Key")(r))
+	require.Equal(t, "header:x-api-key:k", throttlehttp.ByHeader("x-api-key")(r))
+	r.Header.Set("X-Tenant", "k") // the same value of another header names another limiter
+	require.Equal(t, "header:x-tenant:k", throttlehttp.ByHeader("X-Tenant")(r))
 	require.Equal(t, "user:bob", throttlehttp.ByUser(func(r *http.Request) string { user, _, _ := r.BasicAuth(); return user })(r))
 }
 
