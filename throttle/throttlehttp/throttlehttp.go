@@ -18,7 +18,7 @@ import (
 // Rule is one limit of requests.
 type Rule struct {
 	Name  string                     // in headers and in the body of a denial: letters, digits, '-', '_'; "default" if "". Each rule has its own
-	Limit throttle.Limit             // not Slots
+	Limit throttle.Limit             // not Slots; with several rules no Lockout
 	Key   func(*http.Request) string // names the limiter. If nil: ByIP(), and with several rules "{" + ByIP() + "}:" + Name
 	Cost  func(*http.Request) int64  // units that a request takes: 1 if nil. 0 only looks
 }
@@ -72,8 +72,11 @@ func New(client *throttle.Client, o Options, rules ...Rule) (func(http.Handler) 
 			return nil, fmt.Errorf("throttlehttp: two rules have the name %q", r.Name)
 		}
 		named[r.Name] = true
-		if r.Limit.Units() == 0 && (len(rules) > 1 || r.Limit != throttle.Policy()) {
-			return nil, fmt.Errorf("throttlehttp: the rule %q has no limit, or is a policy beside other rules", r.Name)
+		switch policy := r.Limit == throttle.Policy(); {
+		case policy && len(rules) > 1:
+			return nil, fmt.Errorf("throttlehttp: the rule %q is a policy beside other rules", r.Name)
+		case !policy && r.Limit.NextUnit() == 0: // 0 of Slots, and of what no verb takes
+			return nil, fmt.Errorf("throttlehttp: the rule %q has no limit for requests: %s", r.Name, r.Limit)
 		}
 		if r.Key == nil {
 			r.Key = defaultKey(r.Name, len(rules) > 1)

@@ -266,6 +266,11 @@ func TestNew_refusesRules(t *testing.T) {
 	rate := throttle.PerSecond(1)
 	for name, rules := range map[string][]throttlehttp.Rule{
 		"no limit":                 {{}},
+		"slots":                    {{Limit: throttle.Slots(5, time.Minute)}},
+		"a rate of 0":              {{Limit: throttle.PerSecond(0)}},
+		"a burst below 0":          {{Limit: rate.Burst(-1)}},
+		"half a millisecond":       {{Limit: throttle.Window(1, 500*time.Microsecond)}},
+		"slots beside a rate":      {{Name: "a", Limit: throttle.Slots(5, time.Minute)}, {Name: "b", Limit: rate}},
 		"a policy beside a rate":   {{Name: "a", Limit: throttle.Policy()}, {Name: "b", Limit: rate}},
 		"two rules without a name": {{Limit: rate}, {Limit: rate}},
 		"two rules with one name":  {{Name: "a", Limit: rate}, {Name: "a", Limit: rate}},
