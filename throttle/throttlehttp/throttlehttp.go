@@ -36,12 +36,13 @@ type Options struct {
 	Denied func(http.ResponseWriter, *http.Request, throttle.Result)
 
 	// Failed is called if there was no decision, and says whether the request goes on. If nil the request goes on if the
-	// server is unavailable, and everything else, such as a missing module, is a status 500. A client with a fallback
-	// decides by itself when the server is unavailable.
+	// server is unavailable. A request whose context has ended is a status 503, and everything else, such as a missing
+	// module, a status 500. A client with a fallback decides by itself when the server is unavailable.
 	Failed func(http.ResponseWriter, *http.Request, error) (goOn bool)
 }
 
-// Headers says which headers tell the state of a limiter. Retry-After is always set on a denial that a wait would cure.
+// Headers says which headers tell the state of a limiter. Retry-After is always set on a denial that a wait would cure. If
+// one middleware is inside another, the headers are those of the last one that decided.
 type Headers uint8
 
 const (
@@ -155,11 +156,11 @@ func (l *limiter) failed(w http.ResponseWriter, r *http.Request, err error) bool
 	switch {
 	case l.o.Failed != nil:
 		return l.o.Failed(w, r, err)
-	case errors.Is(err, throttle.ErrUnavailable):
-		return true
 	case r.Context().Err() != nil:
 		w.WriteHeader(http.StatusServiceUnavailable) // for the log: nobody waits for the response
 		return false
+	case errors.Is(err, throttle.ErrUnavailable):
+		return true
 	}
 	http.Error(w, "the rate limiter does not work", http.StatusInternalServerError)
 	return false
@@ -219,21 +220,26 @@ func state(rule *Rule, r *throttle.Result) string {
 // seconds rounds up.
 func seconds(d time.Duration) int64 { return int64(math.Ceil(d.Seconds())) }
 
-// problem is the body of a denial: RFC 9457, with the type that the draft of RateLimit registers.
+// problem is the body of a denial: RFC 9457, with a type that the draft of RateLimit registers.
 type problem struct {
 	Type     string   `json:"type"`
 	Title    string   `json:"title"`
 	Status   int      `json:"status"`
-	Violated []string `json:"violated-policies"`
+	Violated []string `json:"violated-policies,omitempty"`
 }
+
+const problemTypes = "https://iana.org/assignments/http-problem-types#"
 
 func (l *limiter) denied(w http.ResponseWriter, r *http.Request, all throttle.AllResult) {
 	if l.o.Denied != nil {
 		l.o.Denied(w, r, all.Result)
 		return
 	}
-	p := problem{Type: "https://iana.org/assignments/http-problem-types#quota-exceeded",
-		Title: "Too many requests", Status: http.StatusTooManyRequests, Violated: []string{}}
+	p := problem{Type: problemTypes + "quota-exceeded", Title: "Too many requests", Status: http.StatusTooManyRequests}
+	if all.Source == throttle.FailedClosed { // nobody knows whether a limit was exceeded
+		p.Type, p.Title = problemTypes+"temporary-reduced-capacity", "The rate limiter is unavailable"
+		all.Each = nil
+	}
 	for i := range all.Each {
 		if !all.Each[i].Allowed {
 			p.Violated = append(p.Violated, l.rules[i].Name)

@@ -170,6 +170,8 @@ func TestMiddleware_serverIsAway(t *testing.T) {
 	w = get(serve(t, c, throttlehttp.Options{}, rule))
 	require.Equal(t, http.StatusTooManyRequests, w.Code)
 	require.Equal(t, "1", w.Header().Get("Retry-After"))
+	require.Contains(t, w.Body.String(), "#temporary-reduced-capacity")
+	require.NotContains(t, w.Body.String(), "violated-policies")
 
 	c, s = throttletest.New(t, throttle.Options{})
 	s.Fail(errReply("ERR unknown command 'GO.THROTTLE'"))
@@ -280,15 +282,17 @@ func TestNew_refusesRules(t *testing.T) {
 	}
 }
 
-// A request whose context was cancelled is no success in the log.
-func TestMiddleware_cancelledRequest(t *testing.T) {
+// A request whose context has ended is not served, and is no success in the log.
+func TestMiddleware_requestHasEnded(t *testing.T) {
 	c, _ := throttletest.New(t, throttle.Options{})
 	h := serve(t, c, throttlehttp.Options{}, throttlehttp.Rule{Limit: throttle.PerSecond(1)})
-	w := get(h, func(r *http.Request) {
-		ctx, cancel := context.WithCancel(r.Context())
-		cancel()
-		*r = *r.WithContext(ctx)
-	})
-	require.Equal(t, http.StatusServiceUnavailable, w.Code)
-	require.Empty(t, w.Body.String())
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	late, cancel := context.WithTimeout(t.Context(), 0)
+	cancel()
+	for _, ctx := range []context.Context{cancelled, late} {
+		w := get(h, func(r *http.Request) { *r = *r.WithContext(ctx) })
+		require.Equal(t, http.StatusServiceUnavailable, w.Code)
+		require.Empty(t, w.Body.String())
+	}
 }
