@@ -3,7 +3,8 @@
 //
 // What differs: keys have the prefix "redisrate:", so that the old and the new version of a program can run side by side
 // while it is deployed, each with limiters of its own. Concurrent calls of Allow for one key and limit share commands.
-// Remaining and times are exact; times are rounded up to milliseconds. A call is sent once.
+// Remaining and times are exact; times are rounded up to milliseconds. A call is sent once. AllowAtMost takes whole events
+// only. A negative n, which gives events back in redis_rate, is an error: package throttle has Refund.
 package redis_rate
 
 import (
@@ -99,12 +100,12 @@ func (l Limiter) Allow(ctx context.Context, key string, limit Limit) (*Result, e
 
 // AllowN reports whether n events may happen now. With n = 0 it tells the state and changes nothing.
 func (l Limiter) AllowN(ctx context.Context, key string, limit Limit, n int) (*Result, error) {
-	return l.ask(ctx, key, limit, n, (*throttle.Client).AllowN)
+	return l.ask(ctx, key, limit, n, n, (*throttle.Client).AllowN)
 }
 
-// AllowAtMost allows up to n events, as many as may happen now.
+// AllowAtMost allows up to n events, as many as may happen now. With n = 0 it changes nothing, and tells when one may.
 func (l Limiter) AllowAtMost(ctx context.Context, key string, limit Limit, n int) (*Result, error) {
-	return l.ask(ctx, key, limit, n, (*throttle.Client).AllowAtMost)
+	return l.ask(ctx, key, limit, n, 1, (*throttle.Client).AllowAtMost)
 }
 
 // Reset makes the limiter as new.
@@ -114,12 +115,17 @@ func (l *Limiter) Reset(ctx context.Context, key string) error {
 
 type verb func(*throttle.Client, context.Context, string, throttle.Limit, int64) (throttle.Result, error)
 
-func (l Limiter) ask(ctx context.Context, key string, limit Limit, n int, ask verb) (*Result, error) {
+// ask asks for n events. The call is denied if fewer than least fit.
+func (l Limiter) ask(ctx context.Context, key string, limit Limit, n, least int, ask verb) (*Result, error) {
 	if l.err != nil {
 		return nil, l.err
 	}
-	if limit.Burst < 1 && limit.Rate > 0 {
-		return &Result{Limit: limit, RetryAfter: limit.interval(1)}, nil
+	if limit.Burst < 1 && limit.Rate > 0 && n >= 0 {
+		result := &Result{Limit: limit, RetryAfter: -1}
+		if least > limit.Burst {
+			result.RetryAfter = limit.interval(least - limit.Burst)
+		}
+		return result, nil
 	}
 	var r throttle.Result
 	var err error
@@ -132,10 +138,10 @@ func (l Limiter) ask(ctx context.Context, key string, limit Limit, n int, ask ve
 		return nil, err
 	}
 	result := &Result{Limit: limit, Allowed: int(r.Granted), Remaining: int(r.Remaining), RetryAfter: -1, ResetAfter: r.ResetAfter}
-	if !r.Allowed && n != 0 {
+	if !r.Allowed || n == 0 && r.Remaining < int64(least) {
 		result.Remaining, result.RetryAfter = 0, r.RetryAfter
-		if r.RetryAfter == throttle.Never {
-			result.RetryAfter = r.ResetAfter + limit.interval(n-limit.Burst)
+		if n == 0 || r.RetryAfter == throttle.Never {
+			result.RetryAfter = r.ResetAfter + limit.interval(least-limit.Burst)
 		}
 	}
 	return result, nil

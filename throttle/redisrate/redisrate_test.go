@@ -47,6 +47,13 @@ func TestLimiter(t *testing.T) {
 		wantResult(t, result{0, 0, 99300 * ms, 300 * ms})(l.AllowN(ctx, "a", limit, 1000))
 		wantResult(t, result{7, 0, -1, time.Second})(l.AllowAtMost(ctx, "a", limit, 9))
 		wantResult(t, result{0, 0, 100 * ms, time.Second})(l.AllowAtMost(ctx, "a", limit, 9))
+		wantResult(t, result{0, 0, 100 * ms, time.Second})(l.AllowAtMost(ctx, "a", limit, 0))
+		wantResult(t, result{0, 0, -1, time.Second})(l.AllowN(ctx, "a", limit, 0))
+		lower := redis_rate.Limit{Rate: 10, Burst: 4, Period: time.Second} // less than what is in use
+		wantResult(t, result{0, 0, 600 * ms, time.Second})(l.AllowN(ctx, "a", lower, 0))
+		wantResult(t, result{0, 0, 700 * ms, time.Second})(l.AllowAtMost(ctx, "a", lower, 0))
+		wantResult(t, result{0, 0, 700 * ms, time.Second})(l.AllowAtMost(ctx, "a", lower, 2))
+		wantResult(t, result{0, 0, 800 * ms, time.Second})(l.AllowN(ctx, "a", lower, 2))
 		require.NoError(t, l.Reset(ctx, "a"))
 		wantResult(t, result{1, 9, -1, 100 * ms})(l.Allow(ctx, "a", limit))
 		require.True(t, s.Delete("redisrate:a"))
@@ -62,13 +69,19 @@ func TestLimiter_oddLimits(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, r.Allowed)
 	}
-	wantResult(t, result{0, 0, time.Minute, 0})(l.Allow(ctx, "none", redis_rate.Limit{Rate: 1, Period: time.Minute}))
+	none := redis_rate.Limit{Rate: 1, Period: time.Minute}
+	wantResult(t, result{0, 0, time.Minute, 0})(l.Allow(ctx, "none", none))
+	wantResult(t, result{0, 0, 3 * time.Minute, 0})(l.AllowN(ctx, "none", none, 3))
+	wantResult(t, result{0, 0, time.Minute, 0})(l.AllowAtMost(ctx, "none", none, 3))
+	wantResult(t, result{0, 0, -1, 0})(l.AllowN(ctx, "none", none, 0))
 	for _, wrong := range []redis_rate.Limit{{}, {Rate: 1, Burst: 1}, {Rate: 1, Burst: 1, Period: -time.Second}, {Burst: 1, Period: time.Second}} {
 		_, err := l.Allow(ctx, "wrong", wrong)
 		require.Error(t, err, wrong)
 	}
-	_, err := l.AllowN(ctx, "a", redis_rate.PerSecond(1), -1)
-	require.Error(t, err)
+	for _, limit := range []redis_rate.Limit{redis_rate.PerSecond(1), none} {
+		_, err := l.AllowN(ctx, "a", limit, -1)
+		require.Error(t, err)
+	}
 }
 
 func TestLimit(t *testing.T) {
