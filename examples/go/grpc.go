@@ -36,14 +36,15 @@ func (g GRPC) Stream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo
 	return next(srv, stream)
 }
 
-// admit returns the status of a denial. Calls go on while the server is unavailable, unless the client has a fallback.
+// admit returns the status of a denial. Calls go on while the server is unavailable, unless the client has a fallback. A
+// call whose context has ended does not: the caller chooses the deadline, and a short one would pass the limiter.
 func (g GRPC) admit(ctx context.Context) error {
 	result, err := g.Client.Allow(ctx, g.Key(ctx), g.Limit)
 	switch {
-	case errors.Is(err, throttle.ErrUnavailable) || err == nil && result.Allowed:
-		return nil
 	case ctx.Err() != nil:
 		return status.FromContextError(ctx.Err()).Err()
+	case errors.Is(err, throttle.ErrUnavailable) || err == nil && result.Allowed:
+		return nil
 	case err != nil:
 		return status.Error(codes.Internal, "the rate limiter does not work")
 	}

@@ -1,6 +1,7 @@
 package examples
 
 import (
+	"context"
 	"errors"
 	"net"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"gothrottle/throttle"
@@ -71,6 +73,36 @@ func TestGRPC_byPeer(t *testing.T) {
 	server.Advance(30 * time.Minute)
 	_, err = service.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
 	require.NoError(t, err)
+}
+
+// An IPv6 host has all addresses of its network, so they share a limiter.
+func TestByPeer(t *testing.T) {
+	for addr, want := range map[string]string{
+		"192.0.2.1:80": "peer:192.0.2.1", "[::ffff:192.0.2.1]:80": "peer:192.0.2.1", "[2001:db8:1:2:3::4]:80": "peer:2001:db8:1:2::/64",
+		"[fe80::1%lo]:80": "peer:fe80::/64",
+	} {
+		tcp, err := net.ResolveTCPAddr("tcp", addr)
+		require.NoError(t, err)
+		require.Equal(t, want, ByPeer(peer.NewContext(t.Context(), &peer.Peer{Addr: tcp})))
+	}
+	unix := &net.UnixAddr{Name: "@", Net: "unix"}
+	require.Equal(t, "peer:@", ByPeer(peer.NewContext(t.Context(), &peer.Peer{Addr: unix})))
+	require.Equal(t, "peer:", ByPeer(t.Context()))
+}
+
+// A caller whose deadline passes while the limiter is asked is not served, also by a client that fails open.
+func TestGRPC_deadlineHasPassed(t *testing.T) {
+	for _, fallback := range []throttle.Fallback{throttle.ReturnError, throttle.FailOpen} {
+		client, _ := throttletest.New(t, throttle.Options{OnUnavailable: fallback, Logger: quiet})
+		g := GRPC{client, throttle.PerHour(1), ByPeer}
+		ctx, cancel := context.WithTimeout(t.Context(), 0)
+		defer cancel()
+		_, err := g.Unary(ctx, nil, nil, func(context.Context, any) (any, error) {
+			t.Error("served")
+			return nil, nil
+		})
+		require.Equal(t, codes.DeadlineExceeded, status.Code(err))
+	}
 }
 
 // Metadata names the limiter: each API key has its own.
