@@ -38,6 +38,17 @@ func newGeneralCall(ctx context.Context, args []any) *generalCall {
 	return c
 }
 
+// answered reports whether a command of this package has a reply that is no error.
+func answered(cmd redis.Cmder) bool {
+	switch cmd := cmd.(type) {
+	case *call:
+		return cmd.Val() != nil
+	case *generalCall:
+		return cmd.Val() != nil
+	}
+	return true
+}
+
 // newPolicyCall makes the command that asks a policy.
 func newPolicyCall(ctx context.Context, key string, n int64, m mode) *generalCall {
 	return newGeneralCall(ctx, []any{policyKind.command(m), key, n, "MS"})

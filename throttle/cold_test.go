@@ -3,6 +3,7 @@ package throttle
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"testing"
 	"time"
@@ -53,5 +54,26 @@ func TestCold_queuedCommands(t *testing.T) {
 			}
 			require.NoError(t, c.Close())
 		})
+	}
+}
+
+// refusing is a hook that sends nothing and sets no error of a command.
+type refusing struct{ stuck }
+
+func (refusing) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(context.Context, []redis.Cmder) error { return io.ErrUnexpectedEOF }
+}
+
+// A hook that sends no pipeline fails its commands. The server did not decide them.
+func TestSendAll_hookRefuses(t *testing.T) {
+	rdb := redis.NewClient(&redis.Options{ContextTimeoutEnabled: true, Addr: "127.0.0.1:1"})
+	t.Cleanup(func() { _ = rdb.Close() })
+	rdb.AddHook(refusing{})
+	c, err := New(rdb, Options{})
+	require.NoError(t, err)
+	limit := PerHour(1)
+	cmds := []redis.Cmder{newCall(background, "k", &limit, 1, take, 0, 0), newPolicyCall(context.Background(), "a:b", 1, take)}
+	for _, err := range c.sendAll(c.deadline(), cmds) {
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	}
 }

@@ -224,9 +224,13 @@ func (c *Client) sendAll(ctx context.Context, cmds []redis.Cmder) []error {
 	for _, cmd := range rest {
 		_ = pipe.Process(ctx, cmd)
 	}
-	_, _ = pipe.Exec(ctx)
+	_, failed := pipe.Exec(ctx)
 	for _, cmd := range rest {
-		errs = append(errs, cmd.Err())
+		err := cmd.Err()
+		if err == nil && !answered(cmd) {
+			err = failed // of a hook that sent nothing
+		}
+		errs = append(errs, err)
 	}
 	return errs
 }

@@ -50,17 +50,12 @@ func (p *Pending) Result() (Result, error) {
 	if err := p.cmd.Err(); err != nil {
 		return Result{}, classify(p.ctx, err)
 	}
-	var ints []int64
-	var executed bool
-	switch cmd := p.cmd.(type) {
-	case *call:
-		ints, executed = cmd.Val(), cmd.Val() != nil
-	case *generalCall:
-		ints, _ = leadingInts(cmd.Val())
-		executed = cmd.Val() != nil
-	}
-	if !executed {
+	if !answered(p.cmd) {
 		return Result{}, errNotExecuted
 	}
-	return readResult(ints, &p.limit, p.n, take)
+	if cmd, ok := p.cmd.(*generalCall); ok {
+		ints, _ := leadingInts(cmd.Val())
+		return readResult(ints, &p.limit, p.n, take)
+	}
+	return readResult(p.cmd.(*call).Val(), &p.limit, p.n, take)
 }
