@@ -48,7 +48,7 @@ type Headers uint8
 const (
 	RateLimit  Headers = iota // RateLimit and RateLimit-Policy, as draft-ietf-httpapi-ratelimit-headers-11 has them
 	XRateLimit                // X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset: seconds until nothing is in use
-	NoHeaders
+	NoHeaders                 // none of them
 )
 
 // New returns a middleware that asks client before each request. With more than one rule a request is admitted by all of
