@@ -18,6 +18,7 @@ const (
 	circuitFailures = 5
 	shortestPause   = 100 * time.Millisecond
 	longestPause    = 500 * time.Millisecond
+	untried         = 10 * time.Second // after its pause an open circuit counts for the log this long, if nobody tries it
 )
 
 // admits reports whether a call may be sent now. If the call tries a failing server again, trial is not 0, and names it.

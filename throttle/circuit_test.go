@@ -1,9 +1,16 @@
 package throttle
 
 import (
+	"context"
+	"io"
+	"log/slog"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 )
 
@@ -51,4 +58,77 @@ func TestCircuit_trialWithoutAnswer(t *testing.T) {
 	ok, trial = c.admits(base, time.Hour)
 	require.True(t, ok)
 	require.NotZero(t, trial)
+}
+
+// A circuit stays open if nobody uses its keys any more. The log tells of the end of the outage all the same, and of the
+// next outage.
+func TestCircuit_keysThatNobodyUsesAnyMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		var fails atomic.Bool
+		server := process(func(ctx context.Context, cmd redis.Cmder) error {
+			if fails.Load() {
+				return io.ErrUnexpectedEOF
+			}
+			return admitting{}.Process(ctx, cmd)
+		})
+		c, err := New(server, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		require.NoError(t, err)
+		used, unused := "a", "b"
+		for c.laneOf(unused) == c.laneOf(used) {
+			unused += "b"
+		}
+		ask := func(key string) { _, _ = c.Allow(context.Background(), key, PerHour(1)) }
+		for outage := 1; outage <= 2; outage++ {
+			fails.Store(true)
+			for range circuitFailures {
+				ask(used)
+				if outage == 1 {
+					ask(unused)
+				}
+			}
+			require.Equal(t, outage, strings.Count(log.String(), "WARN"), log.String())
+			fails.Store(false)
+			for range 100 {
+				time.Sleep(200 * time.Millisecond)
+				ask(used)
+			}
+			require.Equal(t, outage, strings.Count(log.String(), "INFO"), log.String())
+		}
+		require.NotZero(t, c.lanes[c.laneOf(unused)].circuit.until.Load())
+	})
+}
+
+// While a circuit is open whose keys are used, the log does not tell that the server decides again.
+func TestCircuit_oneOfTwoFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		fails := map[string]bool{"a": true}
+		server := process(func(ctx context.Context, cmd redis.Cmder) error {
+			if key := cmd.(*call).key; fails[key] {
+				return io.ErrUnexpectedEOF
+			}
+			return admitting{}.Process(ctx, cmd)
+		})
+		c, err := New(server, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		require.NoError(t, err)
+		other := "b"
+		for c.laneOf(other) == c.laneOf("a") {
+			other += "b"
+		}
+		fails[other] = true
+		ask := func(key string) { _, _ = c.Allow(context.Background(), key, PerHour(1)) }
+		for i := range 100 {
+			time.Sleep(200 * time.Millisecond)
+			fails[other] = i < 20
+			ask("a")
+			ask(other)
+		}
+		require.Equal(t, 1, strings.Count(log.String(), "WARN"), log.String())
+		require.Zero(t, strings.Count(log.String(), "INFO"), log.String())
+		fails["a"] = false
+		time.Sleep(time.Second)
+		ask("a")
+		require.Equal(t, 1, strings.Count(log.String(), "INFO"), log.String())
+	})
 }

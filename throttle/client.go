@@ -100,7 +100,7 @@ type Client struct {
 	local    *fallback // nil unless LimitLocally
 	closed   atomic.Bool
 	latest   atomic.Pointer[deadline]
-	down     atomic.Int32   // how many circuits are open
+	away     atomic.Bool    // the log was told that the server is unavailable
 	running  sync.WaitGroup // goroutines of the client, without those of leases
 
 	leasesMu sync.Mutex

@@ -98,19 +98,32 @@ func (c *Client) do(ctx *within, key string, cmd redis.Cmder) error {
 	case errors.Is(err, ErrClosed) || errors.Is(err, context.Canceled) && !errors.Is(err, ErrUnavailable):
 		l.circuit.undecided(time.Since(c.base), trial)
 	case !errors.Is(err, ErrUnavailable):
-		if l.circuit.close() && c.down.Add(-1) == 0 {
+		l.circuit.close()
+		if c.away.Load() && !c.anyFails() && c.away.Swap(false) {
 			c.o.Logger.Info("throttle: the server decides again")
 		}
 	case ctx.caller.Err() != nil && time.Since(began) < c.o.Timeout/2:
 		// The caller's context ended early. That says nothing of the server.
 		l.circuit.undecided(time.Since(c.base), trial)
 	default:
-		if l.circuit.fail(time.Since(c.base), trial) && c.down.Add(1) == 1 {
+		if l.circuit.fail(time.Since(c.base), trial) && !c.away.Swap(true) {
 			c.o.Logger.Warn("throttle: the server is unavailable", "error", err)
 		}
 		c.lookForMasters()
 	}
 	return err
+}
+
+// anyFails reports whether a circuit is open. One that was not tried of late does not count: perhaps nobody uses its keys
+// any more, and it stays open.
+func (c *Client) anyFails() bool {
+	now := time.Since(c.base)
+	for _, l := range c.lanes {
+		if until := l.circuit.until.Load(); until != 0 && now < time.Duration(until)+untried {
+			return true
+		}
+	}
+	return false
 }
 
 // lookForMasters makes a cluster client ask for the masters again. By itself it does so when it tries a call on another
