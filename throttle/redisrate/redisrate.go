@@ -4,7 +4,8 @@
 // What differs: keys have the prefix "redisrate:", so that the old and the new version of a program can run side by side
 // while it is deployed, each with limiters of its own. Concurrent calls of Allow for one key and limit share commands.
 // Remaining and times are exact; times are rounded up to milliseconds. A call is sent once. AllowAtMost takes whole events
-// only. A negative n, which gives events back in redis_rate, is an error: package throttle has Refund.
+// only. With a Burst below 1 the server is not asked, and ResetAfter is 0. A negative n, which gives events back in
+// redis_rate, is an error: package throttle has Refund.
 package redis_rate
 
 import (
