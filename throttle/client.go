@@ -34,7 +34,7 @@ type Options struct {
 	// one unit at once. With n processes 1/n keeps the sum at the limit, if the limit is n units or more.
 	LocalShare float64
 
-	// KeyPrefix stands before every key.
+	// KeyPrefix stands before every key. The part before its first colon names the policy, where the limit is Policy.
 	KeyPrefix string
 
 	// NoCoalescing sends one command for each Allow. Otherwise concurrent calls of Allow for one key and limit become

@@ -31,7 +31,8 @@ type Lease struct {
 
 // Lease asks for one of some Slots. If none is free, or the server is unavailable, the Lease is nil, and the Result or
 // the error tells why. The slot is renewed every third of its time, and every tenth while the server is away. With
-// FailOpen, and no server, the Lease holds nothing. Close must be called.
+// FailOpen, and no server, the Lease holds nothing. Close must be called. If the reply of the server is lost, a slot may
+// stay taken until it lapses.
 func (c *Client) Lease(ctx context.Context, key string, slots Limit) (*Lease, Result, error) {
 	began := time.Now()
 	lease, r, err := c.lease(ctx, key, slots)

@@ -59,7 +59,7 @@ func Quota(limit int64, period time.Duration) Limit {
 }
 
 // Policy leaves the limits to the server's configuration (GO.POLICY). The key's part before the first colon names the
-// policy. The limits cannot be given back to, settled, reserved or combined by All.
+// policy; Options.KeyPrefix belongs to the key. The limits cannot be given back to, settled, reserved or combined by All.
 func Policy() Limit { return Limit{kind: policyKind} }
 
 // Slots are limit concurrent holders (GO.LEASE), for Lease and All. A slot that is not renewed lapses after ttl.
