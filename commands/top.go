@@ -82,9 +82,12 @@ func runTop(c *Call) (err ErrorCode) {
 		}
 		rest = rest[1:]
 	}
-	reset := len(rest) > 0
-	if reset && (!isWord(rest[0], "RESET") || len(rest) > 1) {
-		return c.fail(ErrUnknownOption, len(c.Args)-1)
+	reset := len(rest) > 0 && isWord(rest[0], "RESET")
+	if reset {
+		rest = rest[1:]
+	}
+	if len(rest) > 0 {
+		return c.fail(ErrUnknownOption, len(c.Args)-len(rest))
 	}
 	if denials == nil {
 		return ErrTopOff

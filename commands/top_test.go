@@ -30,6 +30,8 @@ func TestTop(t *testing.T) {
 		{"GO.TOP", "[]"},
 		{"GO.TOP RESET RESET", "ERR unknown option 'RESET'"},
 		{"GO.TOP 1 2", "ERR unknown option '2'"},
+		{"GO.TOP all RESET", "ERR unknown option 'all'"},
+		{"GO.TOP RESET 5", "ERR unknown option '5'"},
 		{"GO.TOP +010", "[]"},
 	} {
 		if got := s.told(row.line); got != row.want {
