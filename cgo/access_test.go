@@ -149,23 +149,38 @@ func TestAccess_forbidden(t *testing.T) {
 	}
 }
 
-// The module asks for the permissions that the key spec names: to read, and for GO.ALL also to write.
-// It does not ask for the first key, which the server has checked.
-func TestAccess_flags(t *testing.T) {
-	for command, want := range map[string][]string{"GO.ALL": {"b 0x30", "c 0x30"}, "GO.ALL_RO": {"b 0x10", "c 0x10"}} {
-		h := unasked(t)
+// The module asks whether the user may run the command on each further key: the host knows no other
+// question. It does not ask for the first key, which the server has checked.
+func TestAccess_furtherKeys(t *testing.T) {
+	want := []string{"b", "c"}
+	for _, row := range []struct{ command, server string }{
+		{"GO.ALL", "Redis"}, {"go.all_ro", "Redis"}, {"GO.ALL", "Valkey 8.1"}, {"GO.ALL", "Valkey 9.1"}, {"GO.ALL_RO", "Valkey 9.1"},
+	} {
+		h := newHost(t)
+		h.IOThreads(4)
+		h.SelectDB(3)
+		if row.server != "Redis" {
+			h.BeValkey()
+		}
+		if row.server == "Valkey 8.1" {
+			h.Hide("ACLCheckPermissions")
+		}
+		if !h.Load() {
+			t.Fatalf("load refused: %q", h.Log())
+		}
 		h.Forbid("a") // the server would have refused the call
-		if got := h.Call(keysOf(command, "a", "b", "c")...); got.Err != "" {
-			t.Errorf("%s: %v", command, got)
+		if got := h.Call(keysOf(row.command, "a", "b", "c")...); got.Err != "" {
+			t.Errorf("%v: %v", row, got)
 		}
 		if got := h.ACLChecks(); !slices.Equal(got, want) || h.ACLLog() != nil {
-			t.Errorf("%s: checks %q, want %q; ACL log %q", command, got, want, h.ACLLog())
+			t.Errorf("%v: checks %q, want %q; ACL log %q", row, got, want, h.ACLLog())
 		}
 	}
 }
 
 // aclFunctions are the functions by which the module checks access, besides Call.
-var aclFunctions = []string{"GetCurrentUserName", "GetModuleUserFromUserName", "ACLCheckKeyPermissions", "ACLAddLogEntry", "GetContextFlags"}
+var aclFunctions = []string{"GetCurrentUserName", "GetModuleUserFromUserName", "ACLCheckCommandPermissions", "ACLCheckPermissions", "ACLAddLogEntry",
+	"GetContextFlags"}
 
 // wantNoCheck runs a command and checks that the module checks no access.
 func wantNoCheck(t *testing.T, h *fakehost.Host, words ...string) {

@@ -169,7 +169,11 @@ typedef struct api_command_info {
     X(REQUIRED, "7.0", RedisModuleString *, GetCurrentUserName, (RedisModuleCtx *))               \
     X(REQUIRED, "7.0", RedisModuleUser *, GetModuleUserFromUserName, (RedisModuleString *))       \
     X(REQUIRED, "6.0", int, FreeModuleUser, (RedisModuleUser *))                                  \
-    X(REQUIRED, "7.0", int, ACLCheckKeyPermissions, (RedisModuleUser *, RedisModuleString *, int)) \
+    X(REQUIRED, "7.0", int, ACLCheckCommandPermissions,                                           \
+      (RedisModuleUser *, RedisModuleString **, int))                                             \
+    /* Valkey's; used on no other server. */                                                      \
+    X(OPTIONAL, "9.1", int, ACLCheckPermissions,                                                  \
+      (RedisModuleUser *, RedisModuleString **, int, int, int *))                                 \
     X(REQUIRED, "7.0", int, ACLAddLogEntry,                                                       \
       (RedisModuleCtx *, RedisModuleUser *, RedisModuleString *, int))                            \
     X(REQUIRED, "4.0", int, WrongArity, (RedisModuleCtx *))                                       \

@@ -189,3 +189,43 @@ func TestAll_permissionsWithIOThreads(t *testing.T) {
 	}
 	assert.EqualValues(t, 3, s.Exists(ctx, "a1", "a2", "a3").Val())
 }
+
+// A selector permits its own commands on its own keys, and no other. A further key that only the
+// selector of another command permits is refused, as the server refuses it in the first place.
+func TestAll_selectorsWithIOThreads(t *testing.T) {
+	t.Run("one thread", func(t *testing.T) { testSelectors(t, start(t, options{})) })
+	t.Run("I/O threads", func(t *testing.T) { testSelectors(t, start(t, options{args: ioThreads})) })
+}
+
+func testSelectors(t *testing.T, s *server) {
+	t.Helper()
+	require.NoError(t, s.Do(ctx, "ACL", "SETUSER", "al", "on", "nopass", "-@all", "+auth", "~a*", "+go.all", "+go.all_ro",
+		"(+get +set ~b*)", "(+go.all_ro ~c*)", "(+go.quota ~d*)").Err())
+	user := s.wire()
+	require.Equal(t, status("OK"), user.do("AUTH", "al", "x"))
+	mayOrNot(t, true, user.do("SET", "b1", "1"), "SET")
+	for _, key := range []string{"a2", "b2", "c2", "d2"} {
+		first := fields("GO.ALL " + key + " QUOTA 9 60")
+		further := fields("GO.ALL a1 QUOTA 9 60 KEY " + key + " QUOTA 9 60")
+		mayOrNot(t, key == "a2", user.do(first...), key+" first")
+		mayOrNot(t, key == "a2", user.do(further...), key+" further")
+		first[0], further[0] = "GO.ALL_RO", "GO.ALL_RO"
+		mayOrNot(t, key == "a2" || key == "c2", user.do(first...), key+" first, read only")
+		if key != "c2" { // one selector permits one key, another one the other key
+			mayOrNot(t, key == "a2", user.do(further...), key+" further, read only")
+		}
+	}
+	assert.Zero(t, s.Exists(ctx, "b2", "c2", "d2").Val())
+}
+
+// Valkey since 9.1 can permit some databases only. In a permitted one all keys of a call are.
+func TestAll_databasesWithIOThreads(t *testing.T) {
+	s := start(t, options{args: ioThreads})
+	if s.Do(ctx, "ACL", "SETUSER", "al", "db=1").Err() != nil {
+		return // a server without such rules
+	}
+	user := s.as("al", "~a* -@all +go.all +select resetdbs db=1")
+	require.Equal(t, status("OK"), user.do("SELECT", 1))
+	mayOrNot(t, true, user.do(fields("GO.ALL a1 QUOTA 9 60 KEY a2 QUOTA 9 60")...), "db=1")
+	mayOrNot(t, false, user.do(fields("GO.ALL a1 QUOTA 9 60 KEY b QUOTA 9 60")...), "another key")
+}

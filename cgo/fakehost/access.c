@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static const char user_name[] = "alice";
 
@@ -61,25 +62,37 @@ int fake_FreeModuleUser(RedisModuleUser *user) {
     return API_OK;
 }
 
-/* The server does not tell which command asks. The host remembers the check for the call that runs
- * now: the innermost one. */
-int fake_ACLCheckKeyPermissions(RedisModuleUser *user, RedisModuleString *key, int flags) {
-    CALLED(ACLCheckKeyPermissions);
-    const int access_insert_delete_update = 0xf0;
-    if (user == NULL || key == NULL || flags == 0 || flags & ~access_insert_delete_update)
-        fake_fault("ACLCheckKeyPermissions with the flags 0x%x", (unsigned)flags);
-    fake_text number = {0};
-    fake_printf(&number, "0x%x", (unsigned)flags);
-    fake_word(&fake.list[FAKE_CHECKS], key->bytes, key->len);
-    fake_word(&fake.list[FAKE_CHECKS], number.bytes, number.len);
-    fake_end(&fake.list[FAKE_CHECKS]);
-    fake_drop(&number);
+/* The question must be about the command that runs now, with a word for each word that the command
+ * needs. The host remembers the key for the call that runs now: the innermost one. */
+static int check(RedisModuleUser *user, RedisModuleString **argv, int argc) {
+    RedisModuleCtx *ctx = fake.depth > 0 ? &fake.contexts[fake.depth - 1] : NULL;
+    const RedisModuleCommand *command = ctx != NULL ? ctx->command : NULL;
+    if (user == NULL || command == NULL || argc < abs(command->arity) || strcasecmp(command->name, argv[0]->bytes) != 0) {
+        fake_fault("a permission of %s with %d words", argv[0]->bytes, argc);
+        return API_ERR;
+    }
+    const RedisModuleString *key = argv[1];
+    fill(&fake.list[FAKE_CHECKS], key);
     if (holds(&fake.list[FAKE_FORBIDDEN], key)) {
         errno = EACCES;
         return API_ERR;
     }
-    if (fake.depth > 0) fill(&fake.contexts[fake.depth - 1].permitted, key);
+    fill(&ctx->permitted, key);
     return API_OK;
+}
+
+/* As Valkey 9.1 for a user who may use some databases only. */
+int fake_ACLCheckCommandPermissions(RedisModuleUser *user, RedisModuleString **argv, int argc) {
+    CALLED(ACLCheckCommandPermissions);
+    if (!fake.valkey || fake_has(&fake.list[FAKE_HIDDEN], "ACLCheckPermissions")) return check(user, argv, argc);
+    errno = EACCES;
+    return API_ERR;
+}
+
+int fake_ACLCheckPermissions(RedisModuleUser *user, RedisModuleString **argv, int argc, int database, int *reason) {
+    CALLED(ACLCheckPermissions);
+    if (!fake.valkey || database != fake.database || reason != NULL) fake_fault("ACLCheckPermissions of database %d", database);
+    return check(user, argv, argc);
 }
 
 int fake_ACLAddLogEntry(RedisModuleCtx *ctx, RedisModuleUser *user, RedisModuleString *object, int reason) {

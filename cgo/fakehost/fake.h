@@ -38,7 +38,7 @@ enum {
     FAKE_EFFECTS, /* replicated commands */
     FAKE_EVENTS,  /* class, event, key */
     FAKE_SIGNALS, /* keys whose watchers were told of a change */
-    FAKE_CHECKS,  /* keys whose permission was asked for, and the flags */
+    FAKE_CHECKS,  /* keys whose permission was asked for */
     /* Of the host's whole life: */
     FAKE_LOG,     /* level, text */
     FAKE_ACL_LOG, /* user, key */

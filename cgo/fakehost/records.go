@@ -39,8 +39,7 @@ func (h *Host) Events() []Event {
 // Signals returns the keys whose watchers the latest call told of a change.
 func (h *Host) Signals() []string { return lines(C.FAKE_SIGNALS) }
 
-// ACLChecks returns the keys whose permission the module asked for in the latest call, each with the
-// flags of the question, as "key 0x10".
+// ACLChecks returns the keys whose permission the module asked for in the latest call.
 func (h *Host) ACLChecks() []string { return lines(C.FAKE_CHECKS) }
 
 // ACLLog returns the entries that the module has added to the ACL log, each as "user key".
