@@ -165,10 +165,11 @@ static int parse_load_args(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
 }
 
 /* Refuses a server that lacks a command of ours: replicas would drift in silence if an effect
- * could not be replicated. ZCOUNT and ZRANGE are no effects: zset.c reads by them. */
+ * could not be replicated. The last three are no effects: zset.c reads by ZCOUNT and ZRANGE,
+ * access.c by EXISTS. */
 static int check_needed_commands(RedisModuleCtx *ctx) {
-    static const char *const needed[] = {"HSET", "HDEL", "ZADD",      "ZREM",   "SET",
-                                         "DEL",  "PEXPIREAT", "ZCOUNT", "ZRANGE"};
+    static const char *const needed[] = {"HSET", "HDEL",      "ZADD",   "ZREM",   "SET",
+                                         "DEL",  "PEXPIREAT", "ZCOUNT", "ZRANGE", "EXISTS"};
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
         RedisModuleString *name = api.CreateString(NULL, needed[i], strlen(needed[i]));
         int num_keys;

@@ -211,7 +211,7 @@ func stderr(t *testing.T, f func()) string {
 // The module refuses a server that has renamed a command that the module replicates or reads with:
 // replicas would drift without a message.
 func TestLoad_commandRenamed(t *testing.T) {
-	for _, name := range []string{"HSET", "HDEL", "ZADD", "ZREM", "SET", "DEL", "PEXPIREAT", "ZCOUNT", "ZRANGE"} {
+	for _, name := range []string{"HSET", "HDEL", "ZADD", "ZREM", "SET", "DEL", "PEXPIREAT", "ZCOUNT", "ZRANGE", "EXISTS"} {
 		h := newHost(t)
 		h.RenameAway(name)
 		want := "warning: <gothrottle> gothrottle not loaded: it needs the command " + name +
