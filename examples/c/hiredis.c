@@ -23,6 +23,7 @@ int main(int argc, char **argv) {
     if (!info) return away(c);
     int known = info->elements && info->element[0]->type == REDIS_REPLY_ARRAY;
     if (!known) return stop("the server does not know GO.THROTTLE: load the module gothrottle");
+    freeReplyObject(info);
     srand48(getpid());
     for (int tries = getenv("WAIT") ? 3 : 1;;) {
         const char *units = argc > 2 ? argv[2] : "1"; /* words of users stand in %s or %b, never in the format */

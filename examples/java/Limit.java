@@ -1,17 +1,15 @@
 // JDK alone: 5 requests per user and minute. javac -d out *.java && ADDR=127.0.0.1:6379 PORT=8080 java -cp out Limit
 import com.sun.net.httpserver.*;
 import java.io.IOException;
-import java.net.InetSocketAddress;
+import java.net.*;
+import java.nio.charset.StandardCharsets;
 class Limit {
     static final boolean FAIL_OPEN = true; // while the server is away: true admits, false refuses
 
     public static void main(String[] args) throws Exception {
-        if (Throttle.call("COMMAND", "INFO", "GO.THROTTLE")[0] < 0) {
-            System.err.println("the server does not know GO.THROTTLE: load the module gothrottle");
-            System.exit(1);
-        }
-        var address = new InetSocketAddress("127.0.0.1", Integer.parseInt(System.getenv("PORT")));
-        HttpServer server = HttpServer.create(address, 0);
+        if (Throttle.call("COMMAND", "INFO", "GO.THROTTLE")[0] < 0)
+            throw new IllegalStateException("the server does not know GO.THROTTLE: load the module gothrottle");
+        var server = HttpServer.create(new InetSocketAddress("127.0.0.1", Integer.parseInt(System.getenv("PORT"))), 0);
         server.setExecutor(java.util.concurrent.Executors.newCachedThreadPool()); // else all wait for a slow one
         server.createContext("/", Limit::handle);
         server.start();
@@ -20,10 +18,11 @@ class Limit {
     static void handle(HttpExchange exchange) throws IOException {
         int status = 500; // other errors, as of a key of the wrong type
         try {
-            String query = "&" + exchange.getRequestURI().getQuery() + "&units=1&";
-            String user = query.split("&user=")[1].split("&")[0], units = query.split("&units=")[1].split("&")[0];
-            int tries = exchange.getRequestURI().getPath().equals("/wait") ? 3 : 1;
-            long[] reply = Throttle.takeAndWait(user, units, tries);
+            URI uri = exchange.getRequestURI();
+            String query = "&" + uri.getRawQuery() + "&units=1&";
+            String user = URLDecoder.decode(query.split("&user=")[1].split("&")[0], StandardCharsets.UTF_8);
+            long units = Math.max(1, Long.parseLong(query.split("&units=")[1].split("&")[0]));
+            long[] reply = Throttle.takeAndWait(user, units, uri.getPath().equals("/wait") ? 3 : 1);
             status = reply[0] == 1 ? 429 : 200;
             Headers headers = exchange.getResponseHeaders();
             long more = reply[3] > 0 ? reply[3] : Math.min(reply[4], 12);
@@ -31,6 +30,7 @@ class Limit {
             headers.set("RateLimit", String.format("\"user\";r=%d;t=%d", reply[2], more));
             if (reply[3] > 0) headers.set("Retry-After", "" + reply[3]);
         } catch (IOException away) {
+            System.err.println(away);
             status = FAIL_OPEN ? 200 : 503;
         } catch (Exception error) {
             error.printStackTrace();

@@ -6,11 +6,11 @@ import java.net.*;
 
 class Throttle {
     /** Returns limited, limit, remaining, retry_after, reset_after: times are seconds. The limit is 5 per minute. */
-    static long[] take(String user, String units) throws IOException {
-        return call("GO.THROTTLE", "user:" + user, "4", "5", "60", units);
+    static long[] take(String user, long units) throws IOException {
+        return call("GO.THROTTLE", "user:" + user, "4", "5", "60", "" + units);
     }
 
-    static long[] takeAndWait(String user, String units, int tries) throws Exception {
+    static long[] takeAndWait(String user, long units, int tries) throws Exception {
         long[] reply;
         while ((reply = take(user, units))[3] > 0 && --tries > 0) { // -1: admitted, or it never will be
             Thread.sleep((long) (reply[3] * 1000 * (1 + Math.random() / 10))); // the jitter spreads callers
@@ -18,7 +18,7 @@ class Throttle {
         return reply;
     }
 
-    /** Sends a call whose reply is an array. An error reply is an IllegalStateException, a null in the array -1. */
+    /** Sends a call whose reply is an array. A fault of ours is an IllegalStateException, a null in the array -1. */
     static long[] call(String... words) throws IOException {
         String text = "*" + words.length + "\r\n";
         for (String word : words) text += "$" + word.getBytes(UTF_8).length + "\r\n" + word + "\r\n";
@@ -30,7 +30,8 @@ class Throttle {
             BufferedReader in = new BufferedReader(new InputStreamReader(socket.getInputStream(), UTF_8));
             String line = in.readLine();
             if (line == null) throw new EOFException("the server closed the connection");
-            if (line.charAt(0) != '*') throw new IllegalStateException(line);
+            if (line.matches("-(ERR (?!max)|WRONG|NOAUTH|NOPERM).*")) throw new IllegalStateException(line);
+            if (line.charAt(0) != '*') throw new IOException(line); // the server cannot decide now
             long[] reply = new long[Integer.parseInt(line.substring(1))];
             for (int i = 0; i < reply.length; i++) reply[i] = Long.parseLong(in.readLine().substring(1));
             return reply;

@@ -1,7 +1,7 @@
 // Express with ioredis: 5 requests per user and minute. Requests are refused while the server is away (fail closed).
 import { setTimeout as sleep } from 'node:timers/promises';
 import express from 'express';
-import { Redis, ReplyError } from 'ioredis';
+import { Redis } from 'ioredis';
 
 const [host, port] = process.env.ADDR.split(':');
 const server = new Redis(Number(port), host, {
@@ -13,12 +13,12 @@ server.on('error', (err) => console.error(err.message));
 server.defineCommand('throttle', { numberOfKeys: 1, lua: "return redis.call('GO.THROTTLE', KEYS[1], unpack(ARGV))" });
 await server.connect();
 if (!(await server.call('COMMAND', 'INFO', 'GO.THROTTLE'))[0]) {
-  console.error('the server does not know GO.THROTTLE: load the module gothrottle');
-  process.exit(1);
+  throw new Error('the server does not know GO.THROTTLE: load the module gothrottle');
 }
-
+// Logs that the server cannot decide now. Other errors are faults of this program, as a key of the wrong type.
+const away = (err) => { if (/^(ERR|WRONG|NOAUTH|NOPERM)/.test(err.message)) throw err; console.error(err.message); };
 // limited, limit, remaining, retry_after, reset_after: see docs/commands.md. Times are seconds.
-const take = (user, units = 1) => server.throttle(user, 4, 5, 60, units);
+const take = (user, units = 1) => server.throttle(String(user), 4, 5, 60, units); // arrays would be more arguments
 
 // For jobs: waits as long as the server says, and up to a tenth longer, so that not all jobs come at once.
 async function takeAndWait(user, units, tries = 3) {
@@ -29,7 +29,7 @@ async function takeAndWait(user, units, tries = 3) {
 }
 
 const hello = (ask) => async (req, res) => {
-  const reply = await ask(req.query.user, req.query.units).catch((e) => { if (e instanceof ReplyError) throw e; });
+  const reply = await ask(req.query.user, Math.max(1, req.query.units ?? 1)).catch(away);
   if (!reply) return res.status(503).send('try again\n'); // fail open: res.send('hello, not counted\n')
   const [limited, limit, remaining, retry, reset] = reply;
   const more = retry > 0 ? retry : Math.min(reset, 12); // seconds until there is more: a unit drains in 12

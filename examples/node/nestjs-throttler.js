@@ -3,15 +3,14 @@ import 'reflect-metadata';
 import { Controller, Get, Module } from '@nestjs/common';
 import { APP_GUARD, NestFactory } from '@nestjs/core';
 import { ThrottlerGuard, ThrottlerModule } from '@nestjs/throttler';
-import { ReplyError } from 'ioredis';
 import server from './server.js';
 
 class GothrottleStorage {
   async increment(key, ttl, limit, blockDuration) {
     const block = blockDuration > 0 ? ['LOCKOUT', blockDuration] : [];
     const reply = await server.call('GO.THROTTLE', key, limit - 1, limit, ttl, 1, 'MS', ...block).catch((err) => {
-      if (err instanceof ReplyError) throw err;
-      return [0, limit, limit, -1, 0]; // fail open
+      if (/^(ERR|WRONG|NOAUTH|NOPERM)/.test(err.message)) throw err; // a fault of this program
+      return [0, limit, limit, -1, 0]; // fail open: the server cannot decide now
     });
     const [limited, , remaining] = reply;
     const [timeToBlockExpire, timeToExpire] = reply.slice(3).map((ms) => Math.ceil(ms / 1000));

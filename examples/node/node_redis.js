@@ -1,7 +1,7 @@
 // Express with node-redis: 5 requests per user and minute. Requests go on while the server is away (fail open).
 import { setTimeout as sleep } from 'node:timers/promises';
 import express from 'express';
-import { createClient, ErrorReply } from 'redis';
+import { createClient } from 'redis';
 
 const server = createClient({
   url: `redis://${process.env.ADDR}`,
@@ -11,15 +11,15 @@ const server = createClient({
 server.on('error', (err) => console.error(err.message));
 await server.connect();
 if (!(await server.sendCommand(['COMMAND', 'INFO', 'GO.THROTTLE']))[0]) {
-  console.error('the server does not know GO.THROTTLE: load the module gothrottle');
-  process.exit(1);
+  throw new Error('the server does not know GO.THROTTLE: load the module gothrottle');
 }
+// Logs that the server cannot decide now. Other errors are faults of this program, as a key of the wrong type.
+const away = (err) => { if (/^(ERR|WRONG|NOAUTH|NOPERM)/.test(err.message)) throw err; console.error(err.message); };
 // limited, limit, remaining, retry_after, reset_after: see docs/commands.md. Times are seconds.
 const take = (user, units = 1) => Promise.race([
   server.sendCommand(['GO.THROTTLE', `user:${user}`, '4', '5', '60', String(units)]),
   sleep(250, null, { ref: false }).then(() => { throw new Error('no reply within 250 ms'); }),
 ]);
-
 // For jobs: waits as long as the server says, and up to a tenth longer, so that not all jobs come at once.
 async function takeAndWait(user, units, tries = 3) {
   const reply = await take(user, units);
@@ -29,7 +29,7 @@ async function takeAndWait(user, units, tries = 3) {
 }
 
 const hello = (ask) => async (req, res) => {
-  const reply = await ask(req.query.user, req.query.units).catch((e) => { if (e instanceof ErrorReply) throw e; });
+  const reply = await ask(req.query.user, Math.max(1, req.query.units ?? 1)).catch(away);
   if (!reply) return res.send('hello, not counted\n'); // fail closed: res.status(503).send('try again\n')
   const [limited, limit, remaining, retry, reset] = reply;
   const more = retry > 0 ? retry : Math.min(reset, 12); // seconds until there is more: a unit drains in 12

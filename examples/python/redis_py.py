@@ -1,21 +1,20 @@
 """Flask with redis-py: 5 requests per user and minute. Requests go on while the server is away (fail open)."""
-import os, random, sys, time
+import os, random, re, sys, time
 import redis
 from flask import Flask, request
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-host, port = os.environ["ADDR"].rsplit(":", 1)
 # No retries: a call that timed out may have taken its units, and sent again takes them twice.
-server = redis.Redis(host, int(port), socket_timeout=0.25, socket_connect_timeout=0.25, retry=Retry(NoBackoff(), 0))
+server = redis.Redis.from_url("redis://" + os.environ["ADDR"], socket_timeout=0.25, socket_connect_timeout=0.25,
+                              retry=Retry(NoBackoff(), 0))
+REFUSAL = re.compile("maxmemory|read only|MISCONF|NOREPLICAS|MASTERDOWN|BUSY")  # the server cannot write now
 if server.execute_command("COMMAND INFO", "GO.THROTTLE")[0] is None:
     sys.exit("the server does not know GO.THROTTLE: load the module gothrottle")
 app = Flask(__name__)
 
-def take(user, units=1):
-    """limited, limit, remaining, retry_after, reset_after: see docs/commands.md. Times are seconds."""
+def take(user, units=1):  # limited, limit, remaining, retry_after, reset_after: see docs/commands.md; in seconds
     return server.execute_command("GO.THROTTLE", f"user:{user}", 4, 5, 60, units)
-
 def take_and_wait(user, units=1, tries=3):
     """For jobs: waits as long as the server says, and up to a tenth longer, so that not all jobs come at once."""
     while (reply := take(user, units))[3] > 0 and (tries := tries - 1):  # -1: admitted, or it never will be
@@ -27,13 +26,15 @@ def take_and_wait(user, units=1, tries=3):
 def hello():
     ask = take_and_wait if request.path == "/wait" else take
     try:
-        limited, limit, remaining, retry, reset = ask(request.args["user"], int(request.args.get("units", 1)))
-    except (redis.ConnectionError, redis.TimeoutError):
+        limited, limit, remaining, retry, reset = ask(request.args["user"], max(1, int(request.args.get("units", 1))))
+    except (redis.ConnectionError, redis.TimeoutError, redis.ResponseError) as error:
+        if isinstance(error, redis.ResponseError) and not REFUSAL.search(str(error)):
+            raise  # a fault of this program, as a key of the wrong type
+        app.logger.warning("no decision: %s", error)
         return "hello, not counted\n"  # fail closed: return "try again\n", 503
     more = retry if retry > 0 else min(reset, 12)  # seconds until there is more: a unit drains in 12
     headers = {"RateLimit-Policy": f'"user";q={limit};w=60', "RateLimit": f'"user";r={remaining};t={more}'}
-    if retry > 0:
-        headers["Retry-After"] = str(retry)
+    headers |= {"Retry-After": str(retry)} if retry > 0 else {}
     return ("too many requests\n", 429, headers) if limited else ("hello\n", 200, headers)
 
 app.run("127.0.0.1", int(os.environ["PORT"]), threaded=True)

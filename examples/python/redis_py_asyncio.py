@@ -1,7 +1,7 @@
 """FastAPI with redis-py's asyncio: 5 requests per user and minute, refused while the server is away (fail closed)."""
-import asyncio, os, random, sys
+import asyncio, logging, os, random, re, sys
 import uvicorn
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI, Query, Request, Response
 from redis import asyncio as redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
@@ -10,13 +10,11 @@ from redis.backoff import NoBackoff
 # No asyncio.wait_for: before redis-py 4.5.5 a cancelled call leaves its reply to the next call.
 server = redis.Redis.from_url("redis://" + os.environ["ADDR"], socket_timeout=0.25, socket_connect_timeout=0.25,
                               retry=Retry(NoBackoff(), 0))
+REFUSAL = re.compile("maxmemory|read only|MISCONF|NOREPLICAS|MASTERDOWN|BUSY")  # the server cannot write now
 app = FastAPI()
-
-async def take(user, units=1):
-    """limited, limit, remaining, retry_after, reset_after: see docs/commands.md. Times are seconds."""
+async def take(user, units=1):  # limited, limit, remaining, retry_after, reset_after: see docs/commands.md; in seconds
     return await server.execute_command("GO.THROTTLE", f"user:{user}", 4, 5, 60, units)
-async def take_and_wait(user, units=1, tries=3):
-    """For jobs: waits as long as the server says, and up to a tenth longer, so that not all jobs come at once."""
+async def take_and_wait(user, units=1, tries=3):  # for jobs: up to a tenth longer, so that not all come at once
     while (reply := await take(user, units))[3] > 0 and (tries := tries - 1):  # -1: admitted, or it never will be
         await asyncio.sleep(reply[3] * random.uniform(1, 1.1))
     return reply
@@ -26,15 +24,17 @@ async def check():
         sys.exit("the server does not know GO.THROTTLE: load the module gothrottle")
 @app.get("/")
 @app.get("/wait")
-async def hello(request: Request, user: str, units: int = 1):
+async def hello(request: Request, user: str, units: int = Query(1, ge=1)):
     ask = take_and_wait if request.url.path == "/wait" else take
     try:
         limited, limit, remaining, retry, reset = await ask(user, units)
-    except (redis.ConnectionError, redis.TimeoutError):
+    except (redis.ConnectionError, redis.TimeoutError, redis.ResponseError) as error:
+        if isinstance(error, redis.ResponseError) and not REFUSAL.search(str(error)):
+            raise  # a fault of this program, as a key of the wrong type
+        logging.warning("no decision: %s", error)
         return Response("try again\n", 503)  # fail open: return Response("hello, not counted\n")
     more = retry if retry > 0 else min(reset, 12)  # seconds until there is more: a unit drains in 12
     headers = {"RateLimit-Policy": f'"user";q={limit};w=60', "RateLimit": f'"user";r={remaining};t={more}'}
     headers |= {"Retry-After": str(retry)} if retry > 0 else {}
     return Response("too many requests\n", 429, headers) if limited else Response("hello\n", 200, headers)
-
 uvicorn.run(app, host="127.0.0.1", port=int(os.environ["PORT"]))

@@ -25,14 +25,16 @@ abort "the server does not know GO.THROTTLE: load the module gothrottle" unless 
 
 server = WEBrick::HTTPServer.new(BindAddress: "127.0.0.1", Port: ENV.fetch("PORT").to_i, AccessLog: [])
 server.mount_proc "/" do |request, response|
-  user, units = request.query.values_at("user", "units")
-  reply = request.path == "/wait" ? take_and_wait(user, units || 1) : take(user, units || 1)
+  user, units = request.query["user"], [1, request.query["units"].to_i].max
+  reply = request.path == "/wait" ? take_and_wait(user, units) : take(user, units)
   limited, limit, remaining, retry_after, reset_after = reply
   response.status = limited == 1 ? 429 : 200
   response["RateLimit-Policy"] = "\"user\";q=#{limit};w=60"
   response["RateLimit"] = "\"user\";r=#{remaining};t=#{retry_after.positive? ? retry_after : [reset_after, 12].min}"
   response["Retry-After"] = retry_after if retry_after.positive?
-rescue Redis::BaseConnectionError, ConnectionPool::TimeoutError
+rescue Redis::BaseError, ConnectionPool::TimeoutError => error
+  raise if error.message.match?(/\A(ERR (?!max)|WRONG|NOAUTH|NOPERM)/) # a fault of this program: the status is 500
+  warn error.message
   response.status = FAIL_OPEN ? 200 : 503
-end # other errors, as of a key of the wrong type, end in the status 500
+end
 server.start

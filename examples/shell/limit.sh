@@ -12,10 +12,11 @@ stop() {
 # redis-cli has no time limit of its own for a reply. With -e an error reply is a failure. Each call is sent once.
 call() { timeout 1 redis-cli -h "${ADDR%:*}" -p "${ADDR##*:}" -e "$@" 2>&1; }
 
-# An error reply begins with a code in capitals. Else the server is away.
+# Stops after a fault of this script. After other errors the server is away, full, or a replica.
 failed() {
-  [[ $1 =~ ^[A-Z]+\  ]] && stop "$1"
-  [ $fail_open = yes ] || stop 'the server is away'
+  [[ $1 =~ ^(ERR|WRONG|NOAUTH|NOPERM|AUTH|timeout:) && $1 != *'max number'* ]] && stop "$1"
+  [ $fail_open = yes ] || stop "${1:-no reply in time}"
+  echo "${1:-no reply in time}" >&2
   echo admitted
   exit 0
 }
