@@ -5,7 +5,7 @@ import { APP_GUARD, NestFactory } from '@nestjs/core';
 import { ThrottlerGuard, ThrottlerModule } from '@nestjs/throttler';
 import server from './server.js';
 
-class GothrottleStorage {
+export class GothrottleStorage {
   async increment(key, ttl, limit, blockDuration) {
     const block = blockDuration > 0 ? ['LOCKOUT', blockDuration] : [];
     const reply = await server.call('GO.THROTTLE', key, limit - 1, limit, ttl, 1, 'MS', ...block).catch((err) => {

@@ -3,22 +3,22 @@ import express from 'express';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import RateLimiterStoreAbstract from 'rate-limiter-flexible/lib/RateLimiterStoreAbstract.js';
 import server from './server.js';
-class RateLimiterGothrottle extends RateLimiterStoreAbstract {
+export class RateLimiterGothrottle extends RateLimiterStoreAbstract {
   constructor(opts) { super(opts); this.client = opts.storeClient; }
   ask(key, ms, ...more) {
     return this.client.call('GO.THROTTLE', key, this.points - 1, this.points, ms, ...more, 'MS');
   }
-  async _upsert(key, points, ms, force) { // force: set() forgets what was
-    if (force) await this._delete(key);
+  async _upsert(key, points, ms, force) { // force: block() and set()
+    if (force && points > this.points) { // fills the limiter, then is denied. A block that stands keeps its end.
+      await this.ask(key, this.msDuration, this.points, 'LOCKOUT', ms);
+      return this.ask(key, this.msDuration, this.points, 'LOCKOUT', ms);
+    }
+    if (force) await this._delete(key); // set() forgets what was
     const block = this.blockDuration > 0 ? ['LOCKOUT', this.msBlockDuration] : [];
     return this.ask(key, ms, points, ...(force ? ['FORCE'] : block));
   }
   async _penalty(key, points = 1) {
     return this._getRateLimiterRes(key, points, await this.ask(this.getKey(key), this.msDuration, points, 'FORCE'));
-  }
-  async _block(key, points, ms) { // fills the limiter, then is denied. A block that stands keeps its end.
-    for (let i = 0; i < 2; i++) await this.ask(key, this.msDuration, this.points, 'LOCKOUT', ms);
-    return new RateLimiterRes(0, ms, points);
   }
   _crossedBlockThreshold() { return false; } // LOCKOUT has blocked already
   async _get(key) {
