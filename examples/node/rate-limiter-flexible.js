@@ -9,10 +9,8 @@ export class RateLimiterGothrottle extends RateLimiterStoreAbstract {
     return this.client.call('GO.THROTTLE', key, this.points - 1, this.points, ms, ...more, 'MS');
   }
   async _upsert(key, points, ms, force) { // force: block() and set()
-    if (force && points > this.points) { // fills the limiter, then is denied. A block that stands keeps its end.
-      await this.ask(key, this.msDuration, this.points, 'LOCKOUT', ms);
-      return this.ask(key, this.msDuration, this.points, 'LOCKOUT', ms);
-    }
+    const full = () => this.ask(key, this.msDuration, this.points, 'LOCKOUT', ms);
+    if (force && points > this.points) return full().then(full); // the second is denied. A block keeps its end.
     if (force) await this._delete(key); // set() forgets what was
     const block = this.blockDuration > 0 ? ['LOCKOUT', this.msBlockDuration] : [];
     return this.ask(key, ms, points, ...(force ? ['FORCE'] : block));
@@ -35,6 +33,7 @@ const limits = { points: 5, duration: 60, blockDuration: 30 };
 const insuranceLimiter = new RateLimiterMemory(limits); // decides while the server is away
 const limiter = new RateLimiterGothrottle({ ...limits, storeClient: server, insuranceLimiter });
 express().get('/', (req, res) => limiter.consume(req.query.user).then(() => res.send('hello\n'), (denial) => {
+  if (denial instanceof Error) throw denial; // without an insurance limiter
   if (denial.msBeforeNext > 0) res.set('Retry-After', String(Math.ceil(denial.msBeforeNext / 1000)));
   res.status(429).send('too many requests\n');
 })).listen(process.env.PORT, '127.0.0.1');
