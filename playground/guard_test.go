@@ -9,28 +9,38 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A page of another site can neither use a name of its own for this address, nor send what changes something.
+// A page of another site can neither use a name of its own for this address, nor send what changes something, nor make
+// the server ask for anything. It may link to the page.
 func TestGuard(t *testing.T) {
-	h := guard([]string{"box.lan"}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	teapot := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	h, unnamed := guard("box.lan, other.lan", teapot), guard("", teapot)
 	for _, c := range []struct {
 		method, host, origin, site string
 		want                       int
+		path                       string
 	}{
-		{"GET", "127.0.0.1:8080", "", "", http.StatusTeapot},
-		{"GET", "localhost:8080", "", "", http.StatusTeapot},
-		{"GET", "[::1]:8080", "", "", http.StatusTeapot},
-		{"GET", "box.lan", "", "", http.StatusTeapot},
-		{"GET", "evil.example:8080", "", "", http.StatusForbidden},
-		{"GET", "127.0.0.1.evil.example", "", "", http.StatusForbidden},
-		{"GET", "", "", "", http.StatusForbidden},
-		{"POST", "127.0.0.1:8080", "http://127.0.0.1:8080", "same-origin", http.StatusTeapot},
-		{"POST", "127.0.0.1:8080", "http://127.0.0.1:8080", "", http.StatusTeapot},
-		{"POST", "127.0.0.1:8080", "http://evil.example", "cross-site", http.StatusForbidden},
-		{"POST", "127.0.0.1:8080", "http://evil.example", "", http.StatusForbidden},
-		{"POST", "127.0.0.1:8080", "http://127.0.0.1:9999", "same-site", http.StatusForbidden},
-		{"POST", "127.0.0.1:8080", "null", "", http.StatusForbidden},
+		{method: "GET", host: "127.0.0.1:8080", site: "cross-site", path: "/", want: http.StatusTeapot},
+		{method: "GET", host: "127.0.0.1:8080", site: "cross-site", path: "/api/watch", want: http.StatusForbidden},
+		{method: "GET", host: "127.0.0.1:8080", site: "same-site", path: "/api/key", want: http.StatusForbidden},
+		{method: "GET", host: "127.0.0.1:8080", site: "same-origin", path: "/api/watch", want: http.StatusTeapot},
+		{method: "GET", host: "127.0.0.1:8080", site: "none", path: "/api/about", want: http.StatusTeapot},
+		{method: "GET", host: "127.0.0.1:8080", want: http.StatusTeapot},
+		{method: "GET", host: "localhost:8080", want: http.StatusTeapot},
+		{method: "GET", host: "[::1]:8080", want: http.StatusTeapot},
+		{method: "GET", host: "box.lan", want: http.StatusTeapot},
+		{method: "GET", host: "other.lan:8080", want: http.StatusTeapot},
+		{method: "GET", host: ":8080", want: http.StatusForbidden},
+		{method: "GET", host: "evil.example:8080", want: http.StatusForbidden},
+		{method: "GET", host: "127.0.0.1.evil.example", want: http.StatusForbidden},
+		{method: "GET", host: "", want: http.StatusForbidden},
+		{method: "POST", host: "127.0.0.1:8080", origin: "http://127.0.0.1:8080", site: "same-origin", want: http.StatusTeapot},
+		{method: "POST", host: "127.0.0.1:8080", origin: "http://127.0.0.1:8080", want: http.StatusTeapot},
+		{method: "POST", host: "127.0.0.1:8080", origin: "http://evil.example", site: "cross-site", want: http.StatusForbidden},
+		{method: "POST", host: "127.0.0.1:8080", origin: "http://evil.example", want: http.StatusForbidden},
+		{method: "POST", host: "127.0.0.1:8080", origin: "http://127.0.0.1:9999", site: "same-site", want: http.StatusForbidden},
+		{method: "POST", host: "127.0.0.1:8080", origin: "null", want: http.StatusForbidden},
 	} {
-		r := httptest.NewRequest(c.method, "/api/sessions", strings.NewReader("{}"))
+		r := httptest.NewRequest(c.method, pick(c.path == "", "/api/sessions", c.path), strings.NewReader("{}"))
 		r.Host = c.host
 		for name, value := range map[string]string{"Origin": c.origin, "Sec-Fetch-Site": c.site} {
 			if value != "" {
@@ -42,7 +52,12 @@ func TestGuard(t *testing.T) {
 		require.Equal(t, c.want, w.Code, "%+v", c)
 		if c.want == http.StatusTeapot {
 			require.Contains(t, w.Header().Get("Content-Security-Policy"), "frame-ancestors 'none'")
+			require.Equal(t, "same-origin", w.Header().Get("Cross-Origin-Resource-Policy"))
+			continue
 		}
+		w = httptest.NewRecorder()
+		unnamed.ServeHTTP(w, r)
+		require.Equal(t, http.StatusForbidden, w.Code, "without --name: %+v", c)
 	}
 }
 

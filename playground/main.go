@@ -148,7 +148,7 @@ func serve(s settings) error {
 	}
 	a := newApp(rdb, about)
 	defer a.close()
-	server := &http.Server{Handler: guard(strings.Split(s.names, ","), a.handler()), ReadHeaderTimeout: 5 * time.Second,
+	server := &http.Server{Handler: guard(s.names, a.handler()), ReadHeaderTimeout: 5 * time.Second,
 		BaseContext: func(net.Listener) context.Context { return ctx }}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()

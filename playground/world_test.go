@@ -50,7 +50,7 @@ func startPage(t *testing.T, addr string, rdb *redis.Client, play bool) (string,
 	about, err := settings{addr: addr, play: play}.ask(t.Context(), rdb)
 	require.NoError(t, err)
 	a := newApp(rdb, about)
-	server := httptest.NewServer(guard(nil, a.handler()))
+	server := httptest.NewServer(guard("", a.handler()))
 	t.Cleanup(func() {
 		a.close()
 		server.CloseClientConnections()
