@@ -85,13 +85,16 @@ func TestFlags(t *testing.T) {
 	require.Equal(t, 3, o.DB)
 	require.Equal(t, "db.example", o.TLSConfig.ServerName)
 	require.True(t, o.TLSConfig.InsecureSkipVerify)
-	require.Equal(t, "redis-cli -h db.example -p 6380 -n 3 --user watcher --tls", s.cli())
+	require.Equal(t, "redis-cli -h db.example -p 6380 -n 3 --user watcher --tls --insecure", s.cli())
+	s, err = readFlags([]string{"--addr", "[::1]:6379", "--user", "a b;c", "--tls", "--cacert", "/etc/my ca.crt", "--cert", "/c.crt", "--key", "/c.key", "--sni", "db"}, env)
+	require.NoError(t, err)
+	require.Equal(t, "redis-cli -h ::1 --user 'a b;c' --tls --cacert '/etc/my ca.crt' --cert /c.crt --key /c.key --sni db", s.cli())
 	s, err = readFlags([]string{"--pass", "other"}, env)
 	require.NoError(t, err)
 	require.Equal(t, "other", s.pass)
 	require.False(t, s.play)
 	require.Equal(t, "redis-cli", s.cli())
-	for _, wrong := range [][]string{{"--listen", "0.0.0.0:80"}, {"word"}, {"--what"}} {
+	for _, wrong := range [][]string{{"--listen", "0.0.0.0:80"}, {"word"}, {"--what"}, {"--cacert", "ca.crt"}, {"--insecure"}, {"--tls", "--cert", "c.crt"}, {"--tls", "--key", "c.key"}} {
 		_, err := readFlags(wrong, env)
 		require.Error(t, err)
 	}

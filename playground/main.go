@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
@@ -71,6 +70,10 @@ func readFlags(args []string, env func(string) string) (s settings, err error) {
 		return s, fmt.Errorf("unknown word %q", f.Arg(0))
 	case !checkListen(s.listen, s.anywhere):
 		return s, fmt.Errorf("--listen %s is not an address of this machine alone: use 127.0.0.1:8080, or add --listen-anywhere", s.listen)
+	case !s.tls && (s.insecure || s.caCert+s.cert+s.key+s.serverName != ""):
+		return s, errors.New("--cacert, --cert, --key, --sni and --insecure are of TLS: add --tls")
+	case (s.cert == "") != (s.key == ""):
+		return s, errors.New("--cert and --key belong together")
 	}
 	return s, nil
 }
@@ -110,27 +113,30 @@ func (s settings) options() (*redis.Options, error) {
 // cli returns how redis-cli reaches the server. A password is left out.
 func (s settings) cli() string {
 	host, port, _ := net.SplitHostPort(s.addr)
-	words := []string{"redis-cli"}
+	var words []string
 	for _, option := range []struct {
-		flag, value string
-		wanted      bool
+		wanted bool
+		words  []string
 	}{
-		{"-h", host, host != "127.0.0.1" && host != "localhost"}, {"-p", port, port != "6379"}, {"-n", fmt.Sprint(s.db), s.db != 0},
-		{"--user", s.user, s.user != ""}, {"--cacert", s.caCert, s.caCert != ""},
+		{host != "127.0.0.1" && host != "localhost", []string{"-h", host}}, {port != "6379", []string{"-p", port}},
+		{s.db != 0, []string{"-n", fmt.Sprint(s.db)}}, {s.user != "", []string{"--user", s.user}},
+		{s.tls, []string{"--tls"}}, {s.insecure, []string{"--insecure"}}, {s.caCert != "", []string{"--cacert", s.caCert}},
+		{s.cert != "", []string{"--cert", s.cert, "--key", s.key}}, {s.serverName != "", []string{"--sni", s.serverName}},
 	} {
 		if option.wanted {
-			words = append(words, option.flag, option.value)
+			words = append(words, option.words...)
 		}
 	}
-	if s.tls {
-		words = append(words, "--tls")
-	}
-	return strings.Join(words, " ")
+	return cliLine("redis-cli", words)
 }
 
 // serve serves the page until a signal comes. Then it deletes what the sessions have written.
 func serve(s settings) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	defer stop()
 	o, err := s.options()
 	if err != nil {
