@@ -75,10 +75,13 @@ func (l *lane) allKeys() []string {
 // call asks once and reads the reply.
 func (l *lane) call(ctx context.Context, s *Session, client int) Point {
 	key := l.key(client)
+	s.wire.forget()
 	sent := time.Since(s.began)
 	err := l.spec.ask(ctx, s.client, key)
 	replied := time.Since(s.began)
-	l.CLI, l.Go = cliLine(s.cli, s.wire.words), l.spec.goLine(key)
+	if l.Go = l.spec.goLine(key); s.wire.words != nil {
+		l.CLI = cliLine(s.cli, s.wire.words)
+	}
 	p := l.read(s, client, replied)
 	if l.Error = ""; err != nil {
 		l.Errors++
@@ -124,6 +127,7 @@ func (l *lane) outcome(r Reply) string {
 
 // look peeks, for the curve of what remains.
 func (l *lane) look(ctx context.Context, s *Session, client int) (Point, error) {
+	s.wire.forget()
 	err := l.spec.peek(ctx, s.client, l.key(client))
 	return l.read(s, client, time.Since(s.began)), err
 }

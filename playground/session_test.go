@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -191,6 +192,31 @@ func TestSession_noBurstAfterAStall(t *testing.T) {
 			require.GreaterOrEqual(t, at[i].Sub(at[i-1]), 49*time.Millisecond)
 		}
 	})
+}
+
+// While no server answers, the client sends nothing. A limiter then shows its own last command, and no point of another's
+// reply.
+func TestSession_serverIsGone(t *testing.T) {
+	server, gone := throttletest.NewServer(), false
+	s, err := newSession("5e55", "redis-cli", nil, processor(func(ctx context.Context, cmd redis.Cmder) error {
+		if gone && cmd.Name() != "go.throttle" {
+			return net.ErrClosed
+		}
+		return server.Process(ctx, cmd)
+	}))
+	require.NoError(t, err)
+	require.NoError(t, s.SetLanes(t.Context(), []Spec{{Kind: "throttle", Limit: 9, Count: 9, Period: 60000, Quantity: 1}, {Kind: "window", Limit: 9, Period: 60000, Quantity: 1}}))
+	s.Call(t.Context(), 0)
+	gone = true
+	for range 20 {
+		s.Call(t.Context(), 0)
+		require.Contains(t, s.lanes[0].CLI, "GO.THROTTLE ")
+		require.Contains(t, s.lanes[1].CLI, "GO.WINDOW ")
+		last := s.points[len(s.points)-1]
+		require.Equal(t, 1, last.Lane)
+		require.Empty(t, last.Left, "a point of another limiter's reply")
+	}
+	require.EqualValues(t, 20, s.lanes[1].Errors)
 }
 
 // processor is a throttle.Processor that is one function.

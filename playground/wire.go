@@ -24,6 +24,9 @@ type Reply struct {
 	Each [][]int64 `json:"each,omitempty"`
 }
 
+// forget leaves nothing to read: a client that has met no server for a while sends nothing.
+func (w *wire) forget() { w.words, w.reply = nil, Reply{} }
+
 // Process sends a command and keeps it.
 func (w *wire) Process(ctx context.Context, cmd redis.Cmder) error {
 	w.words, w.reply = words(cmd.Args()), Reply{}
