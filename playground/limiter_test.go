@@ -127,6 +127,8 @@ func TestInWords(t *testing.T) {
 	require.Contains(t, says(Spec{Mode: "upto"}, 0, 10, 0, 500, 90_000, 3), "granted: 3 units taken")
 	require.Contains(t, says(Spec{Mode: "reserve"}, 0, 1, 0, -1, 90_000, 700), "wait: act after 700 ms")
 	require.Contains(t, says(Spec{Kind: "all"}, 0, 1, 0, -1, 60_000, 1), "index: limiter 2 decides")
+	require.Contains(t, says(Spec{Kind: "window", Period: 1500}, 0, 4, 0, -1, 1500), "limit: 4 units in any 1.5 s")
+	require.Contains(t, says(Spec{Kind: "quota"}, 0, 1, 0, -1, 1500), "limit: 1 unit per window")
 	require.Contains(t, says(Spec{}, 0, 1, 0, -1, 60_000), "reset_after: nothing is in use after 1 min")
 	require.Empty(t, says(Spec{}))
 }

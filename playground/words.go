@@ -17,7 +17,7 @@ func (s *Spec) inWords(r Reply) []Word {
 	}
 	said := []Word{
 		{"limited", i[0], pick(i[0] == 0, "admitted", "denied")},
-		{"limit", i[1], units(i[1]) + " at once"},
+		{"limit", i[1], units(i[1]) + s.limitInWords()},
 		{"remaining", i[2], units(i[2]) + " left after this call"},
 		{"retry_after", i[3], retryInWords(i[0], i[3])},
 		{"reset_after", i[4], pick(i[4] == 0, "nothing is in use", "nothing is in use after "+span(i[4]))},
@@ -26,6 +26,18 @@ func (s *Spec) inWords(r Reply) []Word {
 		said = append(said, s.sixth(i[5]))
 	}
 	return said
+}
+
+func (s *Spec) limitInWords() string {
+	switch s.Kind {
+	case "window":
+		return " in any " + span(s.Period)
+	case "quota":
+		return " per window"
+	case "all", "policy":
+		return " of the limiter that decides"
+	}
+	return " at once"
 }
 
 func retryInWords(limited, retry int64) string {
