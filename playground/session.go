@@ -125,19 +125,15 @@ func (s *Session) Start(t Traffic) error {
 	if calls := t.Rate * float64(len(s.lanes)); t.Pattern != "bursts" && t.Pattern != "boundary" && calls > maxCallsPerSecond {
 		return fmt.Errorf("%d limiters get at most %d calls per second each", len(s.lanes), maxCallsPerSecond/len(s.lanes))
 	}
-	aim := s.lanes[0].spec
+	var specs []Spec
 	for _, l := range s.lanes {
 		l.own = t.Own && t.Pattern == "clients"
-		if l.spec.Kind == "quota" {
-			aim = l.spec
-		}
-	}
-	if aim.Period == 0 {
-		aim.Period, aim.Limit = 5000, 10
+		specs = append(specs, l.spec)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop, s.isRun = cancel, true
 	s.running++
+	aim := aimOf(specs)
 	go s.run(ctx, s.running, t.steps(aim), beforeAttack(t, aim, time.Now()))
 	return nil
 }

@@ -113,6 +113,22 @@ func merge(a, b iter.Seq[step]) iter.Seq[step] {
 	}
 }
 
+// aimOf returns the limiter that the attack on the boundary aims at: a fixed window, or else one whose period is known.
+func aimOf(specs []Spec) Spec {
+	aim := Spec{Limit: 10, Period: 5000}
+	for _, s := range specs {
+		for _, part := range append([]Spec{s}, s.Clauses...) {
+			switch {
+			case part.Kind == "quota":
+				return part
+			case part.Period > 0 && aim.Kind == "":
+				aim = part
+			}
+		}
+	}
+	return aim
+}
+
 // boundary returns the attack on a fixed window: one call begins a window, the rest of the limit comes just before its
 // end, and a whole limit just after it. Then all is quiet for a while, and the attack begins anew.
 func boundary(aim Spec) iter.Seq[step] {

@@ -56,6 +56,15 @@ func TestTraffic_waitsForAlignedWindows(t *testing.T) {
 	require.Zero(t, beforeAttack(Traffic{Pattern: "steady"}, Spec{Kind: "quota", Period: 5000, Align: true}, now))
 }
 
+// The attack aims at a fixed window, also at one among several limiters of one call.
+func TestTraffic_aimsAtTheFixedWindow(t *testing.T) {
+	throttle, quota := Spec{Kind: "throttle", Limit: 1, Count: 1, Period: 100}, Spec{Kind: "quota", Limit: 3, Period: 9000}
+	require.Equal(t, quota, aimOf([]Spec{throttle, quota}))
+	require.Equal(t, quota, aimOf([]Spec{{Kind: "all", Clauses: []Spec{throttle, quota}}}))
+	require.Equal(t, throttle, aimOf([]Spec{{Kind: "policy"}, throttle, {Kind: "window", Limit: 2, Period: 300}}))
+	require.Positive(t, aimOf([]Spec{{Kind: "policy"}}).Period)
+}
+
 func TestTraffic_checkRefuses(t *testing.T) {
 	good := Traffic{Pattern: "bursts", Rate: 4, Size: 10, Every: 1000}
 	require.NoError(t, good.check())
