@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"gothrottle/throttle"
 )
 
@@ -174,6 +176,22 @@ func (s *Spec) ask(ctx context.Context, c *throttle.Client, key string) (err err
 	}
 	return err
 }
+
+// words returns the command that ask sends, without sending it.
+func (s *Spec) words(key string) []string {
+	w := &wire{to: nowhere{}}
+	client, err := throttle.New(w, throttle.Options{NoCoalescing: true})
+	if err != nil {
+		return nil
+	}
+	_ = s.ask(context.Background(), client, key) // there is no reply to read
+	return w.words
+}
+
+// nowhere is a throttle.Processor without a server.
+type nowhere struct{}
+
+func (nowhere) Process(context.Context, redis.Cmder) error { return nil }
 
 // peek looks without taking.
 func (s *Spec) peek(ctx context.Context, c *throttle.Client, key string) (err error) {

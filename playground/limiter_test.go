@@ -38,8 +38,10 @@ func TestLane_asksEachKind(t *testing.T) {
 		require.NoError(t, spec.check(samplePolicies))
 		s, _ := openSession(t)
 		require.NoError(t, s.SetLanes(t.Context(), []Spec{spec}))
-		s.Call(t.Context(), 0)
 		l := s.lanes[0]
+		before := l.CLI
+		s.Call(t.Context(), 0)
+		require.Equal(t, l.CLI, before, "the line that was shown before the call")
 		require.Empty(t, l.Error, "%+v", spec)
 		require.EqualValues(t, 1, l.Admitted, "%+v", spec)
 		require.Contains(t, l.CLI, " "+command(spec)+" "+l.keys[0])

@@ -94,7 +94,7 @@ func (s *Session) anew(ctx context.Context) error {
 			return fmt.Errorf("limiter %d: %w", i+1, err)
 		}
 		s.add(i, p)
-		l.CLI, l.Go = "", l.spec.goLine(l.keys[0])
+		l.CLI, l.Go = cliLine(s.cli, l.spec.words(l.keys[0])), l.spec.goLine(l.keys[0])
 	}
 	return nil
 }

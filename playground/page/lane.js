@@ -54,7 +54,7 @@ export class Lane {
     if (marked) this.chart.mark(state.peak);
     setText(this.most, state.peak.units ? `most in any ${span(this.spec.period)}: ${state.peak.units}` : '');
     this.most.classList.toggle('over', marked && state.peak.units > this.spec.limit);
-    this.cli.set(state.cli || 'send a call to see its command');
+    this.cli.set(state.cli);
     this.go.set(state.go);
     this.showWords(state.words ?? []);
     this.state = state;
