@@ -87,6 +87,75 @@ func TestPage_wrongLinkIsMended(t *testing.T) {
 	wait(t, ctx, `document.querySelector(".lane-title").textContent === "burst of 20, then 1 per 1 s" && document.querySelector(".panel .error").textContent === ""`)
 }
 
+// A link can hold anything. What the page does not have is replaced, and told; a number that cannot be stands in its field
+// with its bounds beside it, and nothing starts before it is mended.
+func TestPage_strangeLinkIsTold(t *testing.T) {
+	addr, rdb := startServer(t)
+	url, _ := startPage(t, addr, rdb, true)
+	for _, fragment := range []string{"#try?lane=foo", "#try?lane=all,clauses:5", "#try?lane=policy,policy:other", "#try?lane=quota,mode:reserve",
+		"#try?pattern=flood&lane=throttle", "#try?rate=1e9&size=1.5&lane=throttle", "#compare?pattern=clients"} {
+		t.Run(fragment, func(t *testing.T) {
+			ctx := browse(t, url+"/"+fragment, looks[0])
+			wait(t, ctx, `document.querySelector(".lane-title")?.textContent !== ""`)
+			require.Contains(t, evaluate[string](t, ctx, `document.querySelector(".panel").textContent`), "not possible here")
+			evaluate[bool](t, ctx, `document.querySelector(".primary").click(), true`)
+			wait(t, ctx, `document.querySelectorAll(".dot").length > 0`)
+			require.Empty(t, evaluate[string](t, ctx, `document.querySelector(".panel .error").textContent`))
+		})
+	}
+	for fragment, beside := range map[string]string{
+		"#try?lane=throttle&lane=all;quota,limit:1.5":       "Limit: unitswhole, 1 to 1000",
+		"#try?lane=window,limit:x":                          "Limit: unitswhole, 1 to 1000",
+		"#try?lane=throttle&lane=quota,period:1e300":        "Period in seconds0.1 to 3600",
+		"#try?lane=throttle,mode:lockout,time:1":            "Pause in seconds0.1 to 3600",
+		"#compare?limit=1000":                               "Limit: unitswhole, 1 to 50",
+		"#compare?period=10&limit=0&pattern=steady&size=99": "Limit: unitswhole, 1 to 50",
+	} {
+		t.Run(fragment, func(t *testing.T) {
+			ctx := browse(t, url+"/"+fragment, looks[0])
+			evaluate[bool](t, ctx, `document.querySelector(".primary").click(), true`)
+			require.Equal(t, beside, evaluate[string](t, ctx, `document.activeElement.closest(".field").textContent`))
+			require.Equal(t, "true", evaluate[string](t, ctx, `document.activeElement.getAttribute("aria-invalid")`))
+			require.NotContains(t, evaluate[string](t, ctx, `document.body.innerText`), "json")
+		})
+	}
+}
+
+// The link to the content, and a look at another view, leave the setting as it is.
+func TestPage_keepsTheSetting(t *testing.T) {
+	addr, rdb := startServer(t)
+	url, _ := startPage(t, addr, rdb, true)
+	const setting = "#try?lane=quota,limit:5,period:2000"
+	ctx := browse(t, url+"/"+setting, looks[0])
+	press(t, ctx, kb.Tab+kb.Enter)
+	wait(t, ctx, `document.activeElement.id === "content"`)
+	require.Equal(t, setting, evaluate[string](t, ctx, `location.hash`))
+	evaluate[bool](t, ctx, `document.querySelector("[data-view=watch]").click(), true`)
+	wait(t, ctx, `document.querySelector("h1").textContent.startsWith("Watch")`)
+	evaluate[bool](t, ctx, `document.querySelector("[data-view=try]").click(), true`)
+	wait(t, ctx, `location.hash === "`+setting+`" && document.querySelector(".lane-title")?.textContent === "5 units per window of 2 s"`)
+}
+
+// A browser has few connections to one address. One tab too many is told so, hangs no other, and goes on when one is closed.
+func TestPage_oneTabTooMany(t *testing.T) {
+	addr, rdb := startServer(t)
+	url, _ := startPage(t, addr, rdb, true)
+	tabs := []context.Context{}
+	for range maxPages {
+		tabs = append(tabs, browse(t, url+"/#try", looks[0]))
+		wait(t, tabs[len(tabs)-1], `document.querySelector(".lane-title")?.textContent !== ""`)
+	}
+	for _, view := range []string{"try", "watch"} {
+		more := browse(t, url+"/#"+view, looks[0])
+		wait(t, more, `document.querySelector("main .error").textContent.startsWith("5 tabs show the playground")`)
+		evaluate[bool](t, tabs[1], `[...document.querySelectorAll("button")].find((b) => b.textContent === "Send one call").click(), true`)
+		wait(t, tabs[1], `document.querySelectorAll(".dot").length > 0`)
+		run(t, tabs[0], chromedp.Navigate("about:blank"))
+		wait(t, more, `document.querySelector("main .error").textContent === ""`)
+		tabs = append(tabs[1:], more)
+	}
+}
+
 // Under the attack on the boundary a fixed window admits twice its limit but for the call that began the window, and the
 // others do not.
 func TestPage_compareFindsTwiceTheLimit(t *testing.T) {
@@ -117,6 +186,13 @@ func TestPage_watchShowsTheServer(t *testing.T) {
 	evaluate[bool](t, ctx, `document.querySelector(".key-form input").focus(), true`)
 	press(t, ctx, "day:bob"+kb.Enter)
 	wait(t, ctx, `document.querySelector(".info")?.textContent.includes("used5")`)
+	said := evaluate[string](t, ctx, `document.querySelector(".info").previousElementSibling.textContent`)
+	require.Contains(t, said, "day:bob: kind quota, used 5")
+	// The key is looked at again, while another one is typed. That is not read out.
+	press(t, ctx, "x")
+	require.NoError(t, rdb.Do(t.Context(), "GO.QUOTA", "day:bob", 5, 3600, -1).Err())
+	wait(t, ctx, `document.querySelector(".info").textContent.includes("used4")`)
+	require.Equal(t, said, evaluate[string](t, ctx, `document.querySelector(".info").previousElementSibling.textContent`))
 	evaluate[bool](t, ctx, `location.hash = "#try", true`)
 	wait(t, ctx, `document.querySelector("h1").textContent === "This page only reads"`)
 }
@@ -128,13 +204,18 @@ func TestPage_comesBack(t *testing.T) {
 	ctx := browse(t, url+"/#try", looks[0])
 	sessions := func() int { a.mu.Lock(); defer a.mu.Unlock(); return len(a.sessions) }
 	require.Eventually(t, func() bool { return sessions() == 1 }, patience, 10*time.Millisecond)
+	const call = `[...document.querySelectorAll("button")].find((b) => b.textContent === "Send one call").click(), true`
+	evaluate[bool](t, ctx, call)
+	evaluate[bool](t, ctx, call)
+	wait(t, ctx, `document.querySelectorAll(".dot").length === 2`)
 	a.close()
 	a.mu.Lock()
 	a.closed = false
 	a.mu.Unlock()
 	require.Eventually(t, func() bool { return sessions() == 1 }, patience, 10*time.Millisecond)
-	evaluate[bool](t, ctx, `[...document.querySelectorAll("button")].find((b) => b.textContent === "Send one call").click(), true`)
+	evaluate[bool](t, ctx, call)
 	wait(t, ctx, `document.querySelector(".count-admitted").textContent === "1" && document.querySelector(".panel .error").textContent === ""`)
+	require.EqualValues(t, 1, evaluate[int](t, ctx, `document.querySelectorAll(".dot").length`), "dots of the session that is gone")
 }
 
 // With reduced motion the time line moves once a second.

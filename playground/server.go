@@ -21,10 +21,9 @@ import (
 var files embed.FS
 
 const (
-	maxSessions  = 8
-	maxStreams   = 16
+	maxPages     = 5 // a browser has 6 connections to one address: a stream for each page, and one for all else
 	streamEvery  = 50 * time.Millisecond
-	openWithin   = time.Minute // a session whose page has not come for its stream by then ends
+	openWithin   = 10 * time.Second // a session whose page has not come for its stream by then ends
 	deletionTime = 3 * time.Second
 )
 
@@ -33,7 +32,7 @@ type app struct {
 	rdb      *redis.Client
 	about    About
 	watcher  *watcher
-	streams  chan struct{} // holds one element for each open stream
+	pages    chan struct{} // holds one element for each session, and for each stream of Watch
 	mu       sync.Mutex
 	sessions map[string]*Session
 	closed   bool
@@ -68,7 +67,7 @@ func playgroundPolicies(value string) []Policy {
 }
 
 func newApp(rdb *redis.Client, about About) *app {
-	return &app{rdb: rdb, about: about, watcher: newWatcher(rdb), streams: make(chan struct{}, maxStreams), sessions: map[string]*Session{}}
+	return &app{rdb: rdb, about: about, watcher: newWatcher(rdb), pages: make(chan struct{}, maxPages), sessions: map[string]*Session{}}
 }
 
 func (a *app) handler() http.Handler {
@@ -105,6 +104,14 @@ func refuse(w http.ResponseWriter, err error) {
 	}
 }
 
+// readJSON reads what a page sends. A link can hold any number.
+func readJSON(r *http.Request, v any) error {
+	if json.NewDecoder(r.Body).Decode(v) != nil {
+		return errors.New("the setting cannot be read: its numbers must be whole, and not too large")
+	}
+	return nil
+}
+
 func (a *app) open(w http.ResponseWriter, r *http.Request) {
 	id := make([]byte, 4)
 	_, _ = rand.Read(id)
@@ -119,11 +126,26 @@ func (a *app) open(w http.ResponseWriter, r *http.Request) {
 	answer(w, map[string]string{"id": s.ID})
 }
 
+// enter counts one more page. The page must leave.
+func (a *app) enter() error {
+	select {
+	case a.pages <- struct{}{}:
+		return nil
+	default:
+		return fmt.Errorf("%d tabs show the playground, and more do not fit: close one, and this one goes on", maxPages)
+	}
+}
+
+func (a *app) leave() { <-a.pages }
+
 func (a *app) keep(s *Session) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.sessions) >= maxSessions || a.closed {
-		return fmt.Errorf("%d pages play already: close one of them", len(a.sessions))
+	if a.closed {
+		return errors.New("the playground ends")
+	}
+	if err := a.enter(); err != nil {
+		return err
 	}
 	a.sessions[s.ID] = s
 	time.AfterFunc(openWithin, func() {
@@ -149,13 +171,16 @@ func (a *app) with(do func(http.ResponseWriter, *http.Request, *Session)) http.H
 
 func (a *app) setLanes(w http.ResponseWriter, r *http.Request, s *Session) {
 	var specs []Spec
-	err := json.NewDecoder(r.Body).Decode(&specs)
+	err := readJSON(r, &specs)
 	if err == nil {
 		err = between("the number of limiters", int64(len(specs)), 1, maxLanes)
 	}
 	for i := range specs {
-		if err == nil {
-			err = specs[i].check(a.about.Policies)
+		if err != nil {
+			break
+		}
+		if err = specs[i].check(a.about.Policies); err != nil && len(specs) > 1 {
+			err = fmt.Errorf("limiter %d: %w", i+1, err)
 		}
 	}
 	if err == nil {
@@ -166,7 +191,7 @@ func (a *app) setLanes(w http.ResponseWriter, r *http.Request, s *Session) {
 
 func start(w http.ResponseWriter, r *http.Request, s *Session) {
 	var t Traffic
-	err := json.NewDecoder(r.Body).Decode(&t)
+	err := readJSON(r, &t)
 	if err == nil {
 		err = t.check()
 	}
@@ -183,7 +208,7 @@ func (a *app) stream(w http.ResponseWriter, r *http.Request, s *Session) {
 		return
 	}
 	defer a.forget(s)
-	a.events(w, r, streamEvery, func() (any, error) {
+	events(w, r, streamEvery, func() (any, error) {
 		if s.Ended() {
 			return nil, errors.New("the session has ended")
 		}
@@ -192,14 +217,7 @@ func (a *app) stream(w http.ResponseWriter, r *http.Request, s *Session) {
 }
 
 // events sends server-sent events until next fails or the page goes.
-func (a *app) events(w http.ResponseWriter, r *http.Request, every time.Duration, next func() (any, error)) {
-	select {
-	case a.streams <- struct{}{}:
-		defer func() { <-a.streams }()
-	default:
-		http.Error(w, "too many pages are open", http.StatusServiceUnavailable)
-		return
-	}
+func events(w http.ResponseWriter, r *http.Request, every time.Duration, next func() (any, error)) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -229,8 +247,12 @@ func (a *app) end(w http.ResponseWriter, r *http.Request, s *Session) { a.forget
 // forget ends a session and deletes its keys.
 func (a *app) forget(s *Session) {
 	a.mu.Lock()
+	_, open := a.sessions[s.ID]
 	delete(a.sessions, s.ID)
 	a.mu.Unlock()
+	if open {
+		a.leave()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), deletionTime)
 	defer cancel()
 	_ = s.Close(ctx)

@@ -18,6 +18,7 @@ const (
 	maxPending  = 5000
 	lookEvery   = 200 * time.Millisecond
 	infoEvery   = time.Second
+	idleEvery   = 5 * time.Second // both, after a minute without a call
 	callTimeout = 250 * time.Millisecond
 	mostLate    = 100 * time.Millisecond // a call that comes later puts the rest of the schedule off
 )
@@ -42,6 +43,7 @@ type Session struct {
 	stop     context.CancelFunc
 	running  int // grows with each run; a run that has ended does not end a later one
 	isRun    bool
+	era      int // grows when the limiters begin anew
 	lastUsed time.Time
 	looked   time.Time
 	infoed   time.Time
@@ -85,6 +87,7 @@ func (s *Session) Reset(ctx context.Context) error {
 // anew deletes what was written and looks once at each limiter: so the page knows the limits, and errors come early.
 func (s *Session) anew(ctx context.Context) error {
 	s.points, s.skipped, s.lastUsed = nil, 0, time.Now()
+	s.era++
 	if err := s.deleteKeys(ctx); err != nil {
 		return err
 	}
@@ -130,10 +133,10 @@ func (s *Session) Start(t Traffic) error {
 		l.own = t.Own && t.Pattern == "clients"
 		specs = append(specs, l.spec)
 	}
+	aim := aimOf(specs)
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop, s.isRun = cancel, true
 	s.running++
-	aim := aimOf(specs)
 	go s.run(ctx, s.running, t.steps(aim), beforeAttack(t, aim, time.Now()))
 	return nil
 }
@@ -211,6 +214,7 @@ func (s *Session) add(lane int, p Point) {
 // State is what the page is told, about twenty times a second.
 type State struct {
 	NowMS   float64  `json:"now"` // since the session began
+	Era     string   `json:"era"` // differs after the limiters have begun anew: what came before counts no more
 	Running bool     `json:"running"`
 	Skipped int64    `json:"skipped"`
 	Points  []Point  `json:"points"`
@@ -225,17 +229,21 @@ func (s *Session) Take(ctx context.Context) State {
 	defer s.mu.Unlock()
 	now := time.Now()
 	var infos [][]Info
-	if now.Sub(s.looked) >= lookEvery && now.Sub(s.lastUsed) < time.Minute {
+	look, ask := lookEvery, infoEvery
+	if now.Sub(s.lastUsed) >= time.Minute {
+		look, ask = idleEvery, idleEvery
+	}
+	if now.Sub(s.looked) >= look {
 		s.looked = now
 		s.lookAtAll(ctx)
 	}
-	if now.Sub(s.infoed) >= infoEvery && now.Sub(s.lastUsed) < time.Minute {
+	if now.Sub(s.infoed) >= ask {
 		s.infoed = now
 		for _, l := range s.lanes {
 			infos = append(infos, l.info(ctx, s.rdb))
 		}
 	}
-	state := State{Running: s.isRun, Skipped: s.skipped, Points: s.points, Infos: infos, Titles: []string{}}
+	state := State{Era: fmt.Sprint(s.ID, s.era), Running: s.isRun, Skipped: s.skipped, Points: s.points, Infos: infos, Titles: []string{}}
 	for _, l := range s.lanes {
 		shown := *l
 		state.Lanes = append(state.Lanes, &shown)

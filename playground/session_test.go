@@ -122,7 +122,7 @@ func TestSession_streams(t *testing.T) {
 	require.Eventually(t, func() bool { n, err := rdb.DBSize(context.Background()).Result(); return err == nil && n == 0 }, patience, 10*time.Millisecond)
 }
 
-// A session sends at most 200 calls per second, and a server has at most 8 sessions.
+// A session sends at most 200 calls per second, and at most 5 pages are open. One that closes makes room.
 func TestSession_isBounded(t *testing.T) {
 	s, server := openSession(t)
 	require.NoError(t, s.SetLanes(t.Context(), []Spec{{Kind: "quota", Limit: 1000, Period: 60_000, Quantity: 1}, {Kind: "quota", Limit: 1000, Period: 60_000, Quantity: 1}}))
@@ -138,12 +138,31 @@ func TestSession_isBounded(t *testing.T) {
 
 	addr, rdb := startServer(t)
 	url, _ := startPage(t, addr, rdb, true)
-	for range maxSessions {
-		newSessionOf(t, url)
+	var last string
+	for range maxPages {
+		last = newSessionOf(t, url)
 	}
 	code, text := post(t, url+"/api/sessions", "")
 	require.Equal(t, http.StatusBadRequest, code)
-	require.Contains(t, text, "8 pages play already")
+	require.Contains(t, text, "5 tabs show the playground")
+	require.Contains(t, firstEvent(t, url+"/api/watch"), "5 tabs show the playground")
+	post(t, last+"/end", "")
+	post(t, last+"/end", "")
+	require.Contains(t, firstEvent(t, url+"/api/watch"), `"GO.THROTTLE"`)
+	require.Eventually(t, func() bool { code, _ := post(t, url+"/api/sessions", ""); return code == http.StatusOK }, patience, 10*time.Millisecond)
+	code, _ = post(t, url+"/api/sessions", "")
+	require.Equal(t, http.StatusBadRequest, code)
+}
+
+// firstEvent returns the first event of a stream, and closes the stream.
+func firstEvent(t *testing.T, url string) string {
+	t.Helper()
+	response, err := http.Get(url)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	line, err := bufio.NewReader(response.Body).ReadString('\n')
+	require.NoError(t, err)
+	return line
 }
 
 // Traffic that would be too much is refused, and so are limiters that make no sense.
@@ -155,7 +174,10 @@ func TestSession_refuses(t *testing.T) {
 		{"/start", `{"pattern":"steady","rate":4,"size":1,"every":1000}`, "no limiter"},
 		{"/lanes", `[]`, "number of limiters"},
 		{"/lanes", `[{"kind":"policy","policy":"other"}]`, "no policy"},
-		{"/lanes", `{`, "unexpected EOF"},
+		{"/lanes", `{`, "cannot be read"},
+		{"/lanes", `[{"kind":"quota","limit":1,"period":1000},{"kind":"quota","period":1000}]`, "limiter 2: limit must be"},
+		{"/lanes", `[{"kind":"quota","limit":1.5,"period":1000}]`, "numbers must be whole"},
+		{"/lanes", `[{"kind":"quota","limit":1e30,"period":1000}]`, "numbers must be whole, and not too large"},
 		{"/lanes", lanes, ""},
 		{"/start", `{"pattern":"steady","rate":99,"size":1,"every":1000}`, "at most 66 calls per second"},
 		{"/start", `{"pattern":"steady","rate":66,"size":1,"every":1000}`, ""},

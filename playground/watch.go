@@ -65,7 +65,7 @@ func (w *watcher) read(ctx context.Context) Watched {
 		return w.last
 	}
 	w.asked = time.Now()
-	w.last = w.ask(ctx)
+	w.last = w.ask(context.WithoutCancel(ctx)) // other pages are told it too
 	return w.last
 }
 
@@ -146,7 +146,21 @@ func commandName(field string) string {
 	return "GO." + strings.ToUpper(field)
 }
 
-// watch sends the counters until the page goes.
+// watch sends the counters until the page goes. A page too many is told so, and its browser asks again by itself.
 func (a *app) watch(w http.ResponseWriter, r *http.Request) {
-	a.events(w, r, watchEvery, func() (any, error) { return a.watcher.read(r.Context()), nil })
+	full := a.enter()
+	if full == nil {
+		defer a.leave()
+	}
+	told := false
+	events(w, r, watchEvery, func() (any, error) {
+		switch {
+		case full == nil:
+			return a.watcher.read(r.Context()), nil
+		case told:
+			return nil, full
+		}
+		told = true
+		return Watched{Error: full.Error()}, nil
+	})
 }

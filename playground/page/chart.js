@@ -2,7 +2,8 @@
 // what the server replied and decides nothing.
 import { h, svg, span } from './dom.js';
 
-const GUTTER = 76;
+const em = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16; // above 1 if the reader wants larger letters
+const GUTTER = 76 * em;
 const RIGHT = 10;
 const COLUMN = 8; // px: calls that are nearer than this stand above each other
 const LATE = 120; // ms that the drawing is behind, so that no call comes in from the future
@@ -11,7 +12,7 @@ const still = matchMedia('(prefers-reduced-motion: reduce)');
 
 export class Chart {
   constructor(name, size = 'full') {
-    this.size = sizes[size];
+    this.size = Object.fromEntries(Object.entries(sizes[size]).map(([part, height]) => [part, height * em]));
     this.name = name;
     this.height = Object.values(this.size).reduce((a, b) => a + b);
     this.base = this.size.top + this.size.up;
@@ -27,6 +28,10 @@ export class Chart {
   configure({ spec, seconds }) {
     this.spec = spec;
     this.length = seconds * 1000;
+    this.clear();
+  }
+
+  clear() {
     this.points = [];
     this.peak = null;
     this.drawn = 0;
@@ -66,14 +71,14 @@ export class Chart {
     const width = Math.min(this.spec.period * this.scale, this.plot);
     const x = GUTTER + this.plot - width;
     return [svg('rect', { class: 'window', x, y: this.size.top, width, height: this.curveBottom - this.size.top }),
-      svg('text', { class: 'note', x: x + 6, y: this.size.top + 12 }, `the last ${span(this.spec.period)}`)];
+      svg('text', { class: 'note', x: x + 6, y: this.size.top + 12 * em }, `the last ${span(this.spec.period)}`)];
   }
 
   frame() {
     const line = (y, name) => svg('line', { class: name, x1: GUTTER, x2: GUTTER + this.plot, y1: y, y2: y });
     const label = (y, text, name = '') => svg('text', { class: `label ${name}`, x: GUTTER - 8, y, 'text-anchor': 'end' }, text);
     const ticks = [];
-    const parts = this.plot > 420 ? 4 : 2;
+    const parts = this.plot > 420 * em ? 4 : 2;
     for (let i = 0; i <= parts; i++) {
       const x = GUTTER + (this.plot * i) / parts;
       const ago = span((this.length * (parts - i)) / parts);
@@ -81,10 +86,10 @@ export class Chart {
         svg('text', { class: 'label', x, y: this.height - 5, 'text-anchor': i === parts ? 'end' : i ? 'middle' : 'start' }, i === parts ? 'now' : i ? `−${ago}` : `${ago} ago`));
     }
     this.hint = svg('text', { class: 'hint', x: GUTTER + this.plot / 2, y: this.base - this.size.up / 2, 'text-anchor': 'middle' }, 'No call yet');
-    this.full = label(this.curveTop + 9, 'full');
+    this.full = label(this.curveTop + 9 * em, 'full');
     return [...ticks, this.hint, line(this.base, 'base'), line(this.curveTop, 'grid'), line(this.curveBottom, 'base'),
-      label(this.base - 10, 'admitted', 'good'), label(this.base + 18, 'denied', 'bad'),
-      this.full, label((this.curveTop + this.curveBottom) / 2 + 7, 'left', 'curve-name'), label(this.curveBottom, '0')];
+      label(this.base - 10, 'admitted', 'good'), label(this.base + 18 * em, 'denied', 'bad'),
+      this.full, label((this.curveTop + this.curveBottom) / 2 + 7 * em, 'left', 'curve-name'), label(this.curveBottom, '0')];
   }
 
   push(point) {
@@ -145,7 +150,7 @@ export class Chart {
     const x = ends * this.scale;
     const line = svg('line', { class: 'edge', x1: x, x2: x, y1: this.size.top, y2: this.curveBottom });
     line.until = ends;
-    const text = svg('text', { class: 'note', x: begins * this.scale + 6, y: this.size.top + 12 }, period * this.scale > 70 ? `a window` : '');
+    const text = svg('text', { class: 'note', x: begins * this.scale + 6, y: this.size.top + 12 * em }, period * this.scale > 70 * em ? `a window` : '');
     text.until = ends;
     this.bands.append(line, text);
   }
@@ -180,7 +185,7 @@ export class Chart {
     const middle = ((from + to) / 2) * this.scale;
     const half = Math.max(((to - from) / 2) * this.scale, 6) + 4;
     this.marks.append(svg('path', { class: 'peak', d: `M${middle - half} ${this.size.top + 4}v-6h${2 * half}v6` }),
-      svg('text', { class: 'peak-text', x: middle, y: 11, 'text-anchor': 'middle' }, `${units} in ${span(Math.max(to - from, 1))}`));
+      svg('text', { class: 'peak-text', x: middle, y: 11 * em, 'text-anchor': 'middle' }, `${units} in ${span(Math.max(to - from, 1))}`));
   }
 
   // draw moves the time line to now, in milliseconds of the session. With reduced motion it moves once a second.

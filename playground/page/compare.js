@@ -1,19 +1,20 @@
 // The view Compare: the same calls for three algorithms.
-import { h, field, number, linkButton, setText, span } from './dom.js';
+import { h, field, number, linkButton, possible, setText, span, strangeLink } from './dom.js';
 import { Player } from './player.js';
 import { trafficForm } from './traffic.js';
-import { params, readTraffic, clean, readable, setLink } from './link.js';
+import { params, readNumber, readTraffic, clean, readable, setLink } from './link.js';
 
 const kinds = ['quota', 'throttle', 'window'];
 const names = ['Fixed window', 'Rate with a burst (GCRA)', 'Sliding window'];
+const patterns = ['boundary', 'steady', 'bursts'];
 const commands = ['GO.QUOTA', 'GO.THROTTLE', 'GO.WINDOW'];
 
 function readSetting() {
   const words = params(location.hash, 'compare');
   const setting = { limit: 10, period: 4000, traffic: { pattern: 'boundary', rate: 8, size: 15, every: 3000 } };
   if (!words) return setting;
-  for (const name of ['limit', 'period']) if (Number(words.get(name)) > 0) setting[name] = Number(words.get(name));
-  return { ...setting, traffic: readTraffic(words) };
+  const { traffic, strange } = readTraffic(words, patterns);
+  return { limit: readNumber(words, 'limit') ?? setting.limit, period: Math.round(readNumber(words, 'period') ?? setting.period), traffic, strange };
 }
 
 const specs = ({ limit, period }) => kinds.map((kind) => (kind === 'throttle' ? { kind, limit, count: limit, period } : { kind, limit, period }));
@@ -46,7 +47,7 @@ export function compareView() {
   const header = h('th', { scope: 'col' });
   const caption = () => setText(header, `Most in any ${span(setting.period)}`);
   // begin gives the limiters new keys and sends the traffic for some periods.
-  const begin = () => player.change(specs(setting), { ...setting.traffic, until: Math.min(setting.period * 4, 600000) });
+  const begin = () => possible() && player.change(specs(setting), { ...setting.traffic, until: Math.min(setting.period * 4, 600000) });
   let timer;
   const change = () => {
     link();
@@ -55,10 +56,10 @@ export function compareView() {
     timer = setTimeout(() => (player.running ? begin() : player.change(specs(setting))), 300);
   };
   const panel = h('section', { class: 'card panel', 'aria-labelledby': 'setting' }, h('h2', { id: 'setting' }, 'Setting'),
-    h('div', { class: 'buttons' }, run), player.error, player.note,
+    h('div', { class: 'buttons' }, run), strangeLink(setting.strange), player.error, player.note,
     h('div', { class: 'editor' }, field('Limit: units', number(setting.limit, { min: 1, max: 50 }, (value) => { setting.limit = value; change(); })),
-      field('Period in seconds', number(setting.period / 1000, { min: 1, max: 60, step: 0.1 }, (value) => { setting.period = Math.round(value * 1000); change(); }))),
-    trafficForm(setting.traffic, change, ['boundary', 'steady', 'bursts']),
+      field('Period in seconds', number(setting.period / 1000, { min: 1, max: 60, step: 'any' }, (value) => { setting.period = Math.round(value * 1000); change(); }))),
+    trafficForm(setting.traffic, change, patterns),
     ...linkButton(link));
   const table = h('table', { class: 'verdicts' }, h('caption', { class: 'hidden' }, 'What each algorithm admitted'),
     h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'Algorithm'), h('th', { scope: 'col' }, 'Admitted'), h('th', { scope: 'col' }, 'Denied'), header, h('th', { scope: 'col' }, 'Verdict'))),

@@ -34,12 +34,38 @@ export function span(ms) {
 
 let ids = 0;
 
-// field is a label with its control, and a hint if there is one.
+// field is a label with its control, and a hint if there is one. A number that cannot be is told beside it.
 export function field(label, control, hint) {
   control.id ||= `field-${++ids}`;
   const hinted = hint && h('small', { id: `${control.id}-hint` }, hint);
-  if (hinted) control.setAttribute('aria-describedby', hinted.id);
-  return h('div', { class: 'field' }, h('label', { for: control.id }, label), control, hinted);
+  const wrong = control.type === 'number' && h('small', { id: `${control.id}-wrong`, class: 'wrong', role: 'status' });
+  const described = [hinted, wrong].filter(Boolean).map((e) => e.id).join(' ');
+  if (described) control.setAttribute('aria-describedby', described);
+  if (wrong) {
+    const check = () => {
+      const ok = control.checkValidity();
+      setText(wrong, ok ? '' : `${control.step === 'any' ? '' : 'whole, '}${control.min} to ${control.max}`);
+      control.setAttribute('aria-invalid', !ok);
+    };
+    control.addEventListener('input', check);
+    check();
+  }
+  return h('div', { class: 'field' }, h('label', { for: control.id }, label), wrong, control, hinted);
+}
+
+// possible reports whether all numbers of the view can be. The first that cannot gets the focus.
+export function possible() {
+  const wrong = document.querySelector('main input:invalid');
+  if (!wrong) return true;
+  const fold = wrong.closest('details');
+  if (fold) fold.open = true;
+  wrong.focus();
+  return false;
+}
+
+// strangeLink tells that the page does not show what the link said.
+export function strangeLink(strange) {
+  return strange && h('p', { class: 'warn', role: 'status' }, 'The link holds something that is not possible here. What you see is shown instead.');
 }
 
 export function select(options, value, onchange) {
@@ -50,7 +76,7 @@ export function select(options, value, onchange) {
 
 // number is a box for a number. Only valid numbers reach onchange.
 export function number(value, { min, max, step = 1 }, onchange) {
-  const element = h('input', { type: 'number', inputmode: step < 1 ? 'decimal' : 'numeric', value, min, max, step, required: true,
+  const element = h('input', { type: 'number', inputmode: step === 'any' ? 'decimal' : 'numeric', value: Number.isFinite(value) ? value : undefined, min, max, step, required: true,
     oninput: () => element.checkValidity() && onchange(element.valueAsNumber) });
   return element;
 }

@@ -22,6 +22,30 @@ export function fresh(kind, policies = []) {
   return { kind, limit: 10, period: 5000 };
 }
 
+// known returns a limiter of a link with what the page has of it. Numbers are taken as they are: the form tells which
+// cannot be.
+export function known(spec, policies) {
+  const has = (kind) => kinds.some(([name]) => name === kind) && (kind !== 'policy' || policies.length);
+  const usual = fresh(has(spec.kind) ? spec.kind : 'throttle', policies);
+  const { kind } = usual;
+  const own = { kind };
+  for (const name of ['limit', 'count']) if (name in usual) own[name] = spec[name] ?? usual[name];
+  if (usual.period) own.period = Math.round(spec.period ?? usual.period);
+  if (kind === 'policy') own.policy = policies.some((p) => p.name === spec.policy) ? spec.policy : usual.policy;
+  if (spec.quantity !== undefined && kind !== 'all') own.quantity = spec.quantity;
+  if (spec.mode && options[kind]?.some(([name]) => name === spec.mode)) own.mode = spec.mode;
+  if (timed(own)) own.time = Math.round(spec.time ?? 3000);
+  if (kind === 'window' && spec.exact === true) own.exact = true;
+  if (kind === 'quota' && spec.align === true) own.align = true;
+  if (kind === 'all') own.clauses = Array.isArray(spec.clauses) ? spec.clauses.slice(0, 3).map(part) : usual.clauses;
+  return own;
+}
+
+// part returns a limiter of several. It is neither several itself nor a policy, and has no option.
+const part = (spec) => known({ ...spec, kind: spec.kind === 'all' ? 'throttle' : spec.kind, mode: undefined }, []);
+
+const timed = (spec) => spec.mode === 'reserve' || spec.mode === 'lockout';
+
 // editor returns the form. The limiter is changed in place, and onchange is told; again is told if the form's shape changed.
 export function editor(spec, policies, onchange) {
   const form = h('div', { class: 'editor' });
@@ -59,7 +83,7 @@ function replace(spec, by) {
 function numbers(spec, onchange) {
   const set = (name, factor = 1) => (value) => { spec[name] = Math.round(value * factor); onchange(); };
   const limit = field(spec.kind === 'throttle' ? 'Burst: units at once' : 'Limit: units', number(spec.limit, { min: 1, max: 1000 }, set('limit')));
-  const period = field(spec.kind === 'throttle' ? 'Per seconds' : 'Period in seconds', number(spec.period / 1000, { min: 0.1, max: 3600, step: 0.1 }, set('period', 1000)));
+  const period = field(spec.kind === 'throttle' ? 'Per seconds' : 'Period in seconds', number(spec.period / 1000, { min: 0.1, max: 3600, step: 'any' }, set('period', 1000)));
   if (spec.kind !== 'throttle') return [limit, period];
   return [limit, field('Then: units', number(spec.count, { min: 1, max: 1000 }, set('count'))), period];
 }
@@ -71,15 +95,15 @@ function quantity(spec, onchange) {
 function optionFields(spec, onchange, draw) {
   const mode = select(options[spec.kind], spec.mode ?? '', (value) => {
     spec.mode = value || undefined;
-    spec.time = value === 'reserve' || value === 'lockout' ? 3000 : undefined;
+    spec.time = timed(spec) ? 3000 : undefined;
     draw('mode');
     onchange();
   });
   mode.dataset.name = 'mode';
   const list = [field('Option', mode)];
-  if (spec.time) {
+  if (timed(spec)) {
     const label = spec.mode === 'reserve' ? 'Longest wait in seconds' : 'Pause in seconds';
-    list.push(field(label, number(spec.time / 1000, { min: 0.1, max: 3600, step: 0.1 }, (value) => { spec.time = Math.round(value * 1000); onchange(); })));
+    list.push(field(label, number(spec.time / 1000, { min: 0.1, max: 3600, step: 'any' }, (value) => { spec.time = Math.round(value * 1000); onchange(); })));
   }
   return list;
 }

@@ -3,6 +3,7 @@ import { h, setText } from './dom.js';
 import { tryView } from './try.js';
 import { compareView } from './compare.js';
 import { watchView } from './watch.js';
+import { setLink } from './link.js';
 
 const views = { try: tryView, compare: compareView, watch: watchView };
 const content = document.getElementById('content');
@@ -11,7 +12,7 @@ let about;
 
 function show(focus) {
   let name = location.hash.slice(1).split('?')[0];
-  if (!views[name]) name = about.play ? 'try' : 'watch';
+  if (!Object.hasOwn(views, name)) name = about.play ? 'try' : 'watch';
   shown?.close();
   shown = about.play || name === 'watch' ? views[name](about) : readOnly();
   content.replaceChildren(shown.element);
@@ -20,6 +21,7 @@ function show(focus) {
     if (link.dataset.view === name) link.setAttribute('aria-current', 'page');
     else link.removeAttribute('aria-current');
   }
+  if (location.hash.startsWith(`#${name}?`)) setLink(location.hash);
   if (focus) content.focus();
 }
 
@@ -46,6 +48,11 @@ button.addEventListener('click', () => {
 dark.addEventListener('change', () => theme(localStorage.getItem('theme')));
 theme(localStorage.getItem('theme'));
 
+// The fragment is the view, so the link to the content moves only the focus.
+document.querySelector('.skip').addEventListener('click', (event) => {
+  event.preventDefault();
+  content.focus();
+});
 addEventListener('hashchange', () => show(true));
 about = await (await fetch('/api/about')).json();
 setText(document.getElementById('about'), `gothrottle ${about.version} at ${about.addr}. ${about.play ? 'Try and Compare use keys that begin with “playground”, and delete them when the page closes.' : 'The page only reads from it.'}`);

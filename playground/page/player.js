@@ -20,24 +20,18 @@ export class Player {
   }
 
   // setLanes shows these limiters. Controls are the element that changes a limiter, if there is one.
-  setLanes(specs, names, controls = []) {
+  setLanes(specs, names, controls = [], traffic) {
     this.lanes = specs.map((spec, i) => new Lane({ name: names[i], size: this.size, controls: controls[i] }));
     this.element.replaceChildren(...this.lanes.map((lane) => lane.element));
-    return this.change(specs);
+    return this.change(specs, traffic);
   }
 
   // change gives the lanes other parameters. What was drawn is forgotten, because the limiters begin anew.
   change(specs, traffic) {
     const seconds = timeLine(specs);
     this.lanes.forEach((lane, i) => lane.configure(specs[i], seconds));
-    this.began = undefined;
-    this.waiting = true;
-    return this.session.setLanes(specs, traffic).then(() => { this.waiting = false; });
-  }
-
-  reset() {
-    this.lanes.forEach((lane) => lane.chart.configure({ spec: lane.spec, seconds: lane.chart.length / 1000 }));
-    return this.session.send('reset');
+    const change = this.waiting = {};
+    return this.session.setLanes(specs, traffic).then(() => { if (this.waiting === change) this.waiting = null; });
   }
 
   take(state) {
@@ -45,6 +39,10 @@ export class Player {
     if (this.running !== state.running) this.onrunning(this.running = state.running);
     setText(this.note, state.skipped ? `${state.skipped} calls were not sent: the playground sends at most 200 per second.` : '');
     if (this.waiting || state.lanes?.length !== this.lanes.length) return;
+    if (this.era !== state.era) {
+      this.era = state.era;
+      this.lanes.forEach((lane) => lane.chart.clear());
+    }
     for (const point of state.points ?? []) this.lanes[point.lane].chart.push(point);
     state.lanes.forEach((lane, i) => this.lanes[i].show(lane, state.titles[i]));
     state.infos?.forEach((infos, i) => this.lanes[i].showInfo(infos));
@@ -80,6 +78,6 @@ export class Player {
 
 // timeLine is how many seconds the charts show: some periods, but not too long to see a single call.
 function timeLine(specs) {
-  const periods = specs.flatMap((spec) => spec.clauses ?? [spec]).map((spec) => spec.period ?? 5000);
+  const periods = specs.flatMap((spec) => spec.clauses ?? [spec]).map((spec) => spec.period || 5000);
   return Math.min(Math.max(Math.ceil((Math.max(...periods) * 3) / 4000) * 4, 12), 60);
 }

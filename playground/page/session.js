@@ -1,7 +1,10 @@
 // A session with the server of this page: it sends traffic to limiters, and hears what came of it.
 
+const gone = 'The connection is lost. The page tries again.';
+
 async function post(path, body) {
-  const response = await fetch(path, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: body === undefined ? undefined : JSON.stringify(body) });
+  const response = await fetch(path, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: body === undefined ? undefined : JSON.stringify(body) })
+    .catch(() => { throw new Error(gone); });
   if (!response.ok) throw Object.assign(new Error((await response.text()).trim() || response.statusText), { ended: response.status === 404 });
   return response;
 }
@@ -18,32 +21,33 @@ export class Session {
 
   // do runs one action after another, so that they reach the server in the order of the clicks.
   do(action) {
-    this.queue = this.queue.then(action).then(() => this.onerror(''), (error) => {
-      this.onerror(error.message);
-      if (error.ended) this.lost();
+    this.queue = this.queue.then(() => (this.closed ? undefined : action())).then(() => this.onerror(''), (error) => {
+      if (error.ended || !this.id) this.lost(error.ended ? gone : error.message);
+      else this.onerror(error.message);
     });
     return this.queue;
   }
 
   async open() {
     if (this.id || this.closed) return;
-    this.id = (await (await post('/api/sessions')).json()).id;
+    const { id } = await (await post('/api/sessions')).json();
+    if (this.closed) return void post(`/api/sessions/${id}/end`).catch(() => {}); // the view was left meanwhile
+    this.id = id;
     this.events = new EventSource(`/api/sessions/${this.id}`);
     this.events.onmessage = (event) => this.onstate(JSON.parse(event.data));
     this.events.onerror = () => this.lost();
     if (this.lanes.length) await post(`/api/sessions/${this.id}/lanes`, this.lanes);
   }
 
-  // lost opens a new session in a while: the server may have been started again.
-  lost() {
+  // lost opens a new session in a while: the server may have been started again, or another tab was closed.
+  lost(why = gone) {
     this.events?.close();
     this.id = undefined;
-    if (this.closed || this.trying) return;
-    this.onerror('The connection is lost. The page tries again.');
-    this.trying = setTimeout(async () => {
+    if (this.closed) return;
+    this.onerror(why);
+    this.trying ??= setTimeout(() => {
       this.trying = undefined;
-      await this.do(() => this.open());
-      if (!this.id) this.lost();
+      this.do(() => this.open());
     }, 1500);
   }
 

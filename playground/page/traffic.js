@@ -32,7 +32,7 @@ function fieldsOf(traffic, onchange) {
   if (traffic.pattern === 'steady' || traffic.pattern === 'clients') list.push(slider(traffic, onchange));
   if (traffic.pattern === 'bursts' || traffic.pattern === 'clients') {
     list.push(field('Calls in a burst', number(traffic.size, { min: 1, max: 100 }, set('size'))),
-      field('Seconds between bursts', number(traffic.every / 1000, { min: 0.2, max: 600, step: 0.1 }, (value) => set('every')(Math.round(value * 1000)))));
+      field('Seconds between bursts', number(traffic.every / 1000, { min: 0.2, max: 600, step: 'any' }, (value) => set('every')(Math.round(value * 1000)))));
   }
   if (traffic.pattern === 'clients') list.push(checkbox('a key for each client', traffic.own, set('own')));
   return list;

@@ -8,7 +8,7 @@ export function watchView(about) {
   const body = h('tbody');
   const top = h('ol', { class: 'top-keys' });
   const error = h('p', { class: 'error', role: 'alert' });
-  const totals = { calls: tile('calls per second'), denied: tile('denied per second'), rate: tile('deny rate'), errors: tile('errors since the start') };
+  const totals = { calls: tile('calls per second'), denied: tile('denied per second'), rate: tile('deny rate now'), errors: tile('errors since the module was loaded') };
   const rows = new Map();
   let before;
   let events;
@@ -17,12 +17,12 @@ export function watchView(about) {
     if (document.hidden) return; // a page that nobody sees asks nothing
     events = new EventSource('/api/watch');
     events.onmessage = take;
-    events.onerror = () => setText(error, 'The connection is lost. The page tries again.');
+    events.onerror = () => { if (!error.textContent) setText(error, 'The connection is lost. The page tries again.'); };
   };
   const take = (event) => {
     const seen = JSON.parse(event.data);
     setText(error, seen.error ?? '');
-    if (seen.error) return;
+    if (seen.error || seen.at === before?.at) return; // pages share a look, and may be told it twice
     show(seen, before, { body, rows, totals });
     showTop(top, seen);
     before = seen;
@@ -33,15 +33,17 @@ export function watchView(about) {
   return {
     element: h('div', { class: 'view' },
       h('div', { class: 'lead' }, h('h1', {}, `Watch ${about.addr}`),
-        h('p', {}, h('b', {}, 'Reads only.'), ' Once a second the page’s server sends INFO and GO.TOP; GO.INFO is sent for the key that you type. None of them changes a limiter.')),
+        h('p', {}, h('b', {}, 'Reads only.'), ' Once a second the page’s server sends INFO and GO.TOP; every two seconds GO.INFO of the key that you type. None of them changes a limiter.')),
       error,
       h('section', { class: 'tiles', 'aria-label': 'All commands' }, ...Object.values(totals).map((t) => t.element)),
       h('section', { class: 'card', 'aria-labelledby': 'commands' }, h('h2', { id: 'commands' }, 'Commands'),
+        h('p', { class: 'quiet-text' }, 'Admitted, denied, deny rate and errors count since the module was loaded.'),
         h('div', { class: 'table-box', tabindex: 0, role: 'region', 'aria-label': 'Counts of each command' },
           h('table', { class: 'watch' }, h('caption', { class: 'hidden' }, 'Calls of each command'),
             h('thead', {}, h('tr', {}, ...['Command', 'Per second', 'Last minute', 'Admitted', 'Denied', 'Deny rate', 'Errors'].map((text) => h('th', { scope: 'col' }, text)))), body))),
       h('div', { class: 'two' },
-        h('section', { class: 'card', 'aria-labelledby': 'top' }, h('h2', { id: 'top' }, 'Keys that are denied most'), top),
+        h('section', { class: 'card', 'aria-labelledby': 'top' }, h('h2', { id: 'top' }, 'Keys that are denied most'),
+          h('p', { class: 'quiet-text' }, 'A key follows the number of its database: 0:login:bob is login:bob in database 0.'), top),
         h('section', { class: 'card', 'aria-labelledby': 'key' }, h('h2', { id: 'key' }, 'What is at a key'), key.element))),
     close: () => { document.removeEventListener('visibilitychange', listen); events?.close(); key.close(); },
   };
@@ -116,19 +118,34 @@ function showTop(list, seen) {
   else if (!seen.top?.length) list.replaceChildren(h('li', { class: 'quiet-text' }, 'No key was denied yet.'));
 }
 
-// keyForm asks GO.INFO of a key, and again every two seconds while there is an answer.
+// keyForm asks GO.INFO of a key, and again every two seconds. Only the first answer is read out.
 function keyForm() {
   const input = h('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', required: true });
-  const result = h('div', { class: 'info', 'aria-live': 'polite' });
+  const result = h('div', { class: 'info' });
+  const said = h('p', { class: 'hidden', role: 'status' });
   let timer;
-  const ask = async () => {
+  let asked = 0; // an answer to an earlier question is not shown
+  let shown;
+  const ask = async (key, aloud) => {
     clearTimeout(timer);
-    const response = await fetch(`/api/key?key=${encodeURIComponent(input.value)}`);
-    const info = await response.json();
-    if (info.fields || info.error) result.replaceChildren(infoList(info));
-    else result.replaceChildren(h('p', {}, 'There is no such key.'));
-    if (info.fields) timer = setTimeout(ask, 2000);
+    const question = ++asked;
+    if (aloud || !document.hidden) {
+      const info = await fetch(`/api/key?key=${encodeURIComponent(key)}`).then((response) => response.json())
+        .catch(() => ({ key, error: 'The connection is lost. The page tries again.' }));
+      if (question !== asked) return;
+      show(info);
+      if (aloud) said.textContent = info.error || (info.fields ? `${key}: ${info.fields.map((field) => `${field.name} ${field.value}`).join(', ')}` : missing);
+    }
+    timer = setTimeout(ask, 2000, key);
   };
-  const form = h('form', { class: 'key-form', onsubmit: (event) => { event.preventDefault(); ask(); } }, field('Key', input), h('button', {}, 'Ask GO.INFO'));
-  return { element: h('div', {}, form, result), close: () => clearTimeout(timer) };
+  const show = (info) => {
+    const text = JSON.stringify(info);
+    if (text === shown) return;
+    shown = text;
+    result.replaceChildren(info.fields || info.error ? infoList(info) : h('p', {}, missing));
+  };
+  const form = h('form', { class: 'key-form', onsubmit: (event) => { event.preventDefault(); ask(input.value, true); } }, field('Key', input), h('button', {}, 'Ask GO.INFO'));
+  return { element: h('div', {}, form, said, result), close: () => { asked++; clearTimeout(timer); } };
 }
+
+const missing = 'There is no such key: nothing is in use.';
