@@ -17,8 +17,8 @@ func quoted(text string) (words []string) {
 	return words
 }
 
-// The map in CONTRIBUTING.md has each folder of the repository and no other, and says of each what
-// the import rules say.
+// The map in CONTRIBUTING.md has each folder of the repository once and no other, and says of each
+// what the import rules say.
 func TestContributing_map(t *testing.T) {
 	rows := map[string]struct{ allowed, forbidden []string }{}
 	for _, line := range readLines(t, "CONTRIBUTING.md") {
@@ -27,6 +27,9 @@ func TestContributing_map(t *testing.T) {
 			continue
 		}
 		folder := quoted(cells[1])[0]
+		if _, found := rows[folder]; found {
+			t.Errorf("the map has %s twice", folder)
+		}
 		rows[folder] = struct{ allowed, forbidden []string }{quoted(cells[3]), quoted(cells[4])}
 		if info, err := os.Stat(filepath.Join("..", folder)); err != nil || !info.IsDir() {
 			t.Errorf("the map has %s, which is no folder", folder)
