@@ -60,8 +60,8 @@ static unsigned crc16(const char *bytes, size_t len) {
     return crc;
 }
 
-/* The slot of a key. If the name has a hash tag, which is the text in the first pair of braces unless
- * empty, only the tag counts. */
+/* The slot of a key, 0 to 16383. If the name has a hash tag, only the tag counts. The tag is the text
+ * between the first opening brace and the next closing one, unless that text is empty. */
 static unsigned slot_of(const shim_text *name) {
     enum { SLOTS = 16384 };
     const char *open = memchr(name->bytes, '{', name->len);
@@ -72,9 +72,9 @@ static unsigned slot_of(const shim_text *name) {
     return crc16(name->bytes, name->len) % SLOTS;
 }
 
-/* The server sent the call here by the first key. All keys must have its slot, and all must be here:
- * while a slot moves, some of them may be at another node. The server refuses a command of its own
- * for such keys, and EXISTS is one. */
+/* The server sent the call here by the first key. All keys must have the slot of that key, and all
+ * must be at this node: while a slot moves, some of them may be at another node. For such keys the
+ * server refuses its own commands, so EXISTS tells. */
 static const char *check_slot(RedisModuleCtx *ctx, const shim_call *call, RedisModuleString **argv) {
     RedisModuleString *names[SHIM_CLAUSES];
     unsigned first = slot_of(&call->args.at[call->keys.at[0].word]);

@@ -33,7 +33,8 @@ static void start(shim_call *call, RedisModuleCtx *ctx, int room, shim_key *keys
     call->items.len = call->items.cap = 0;
 }
 
-/* Fills in the words. Returns memory that the caller frees, or NULL. */
+/* Fills in the words: borrowed from argv. Up to STACK_ARGS of them are in stack. Returns NULL, or the
+ * memory of more words, which the caller frees by api.Free. */
 static shim_text *put_args(shim_call *call, shim_text *stack, RedisModuleString **argv, int argc) {
     int n = argc - 1;
     shim_text *args = stack, *owned = NULL;
@@ -45,7 +46,7 @@ static shim_text *put_args(shim_call *call, shim_text *stack, RedisModuleString 
 }
 
 /* Tells the server where the keys are, by the plan that a run of the call would use. If goPlan
- * returns an error there are no keys, and the call will be that error. */
+ * returns an error there are no keys, and the call will reply with that error. */
 static int tell_keys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int index) {
     const shim_command *command = &shim_loaded->commands[index];
     if (argc < command->min_arity) return API_OK;

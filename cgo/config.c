@@ -8,8 +8,8 @@
 #include "_cgo_export.h"
 
 /* The text of the policies that are in force; NULL before the first load. The string is ours: the
- * server copies what it reads, and set_policies frees the old one. It outlives an unload; the next
- * load sets the policies again. */
+ * server copies what it reads, and set_policies frees the old string. The string outlives an unload;
+ * the next load sets the policies again. */
 static RedisModuleString *policies;
 
 static RedisModuleString *get_policies(const char *name, void *data) {
@@ -17,8 +17,8 @@ static RedisModuleString *get_policies(const char *name, void *data) {
     return policies;
 }
 
-/* The server owns the value. The error becomes the server's, which frees it. The text that Go
- * returns has no zero in it, and is freed here. */
+/* The server owns the value. The error becomes the server's, and the server frees it. The text that
+ * Go returns has no zero in it, and is freed here. */
 static int set_policies(const char *name, RedisModuleString *value, void *data, RedisModuleString **error) {
     (void)name, (void)data;
     size_t len;

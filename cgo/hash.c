@@ -51,9 +51,9 @@ static shim_cell *append(shim_call *call, shim_key *key, int64_t stack_cells) {
  * ours: Go compares what was found with the length. The server copies each value, whatever its
  * length. A value that is no integer makes the call an error, so nothing after it is read.
  *
- * All fields come in pairs, except those of lockouts. So if the hash has an odd number of fields, a
- * lockout is likely, and those of the cells asked for are read at once. Otherwise they are read last,
- * if the hash has more fields than were found. */
+ * All fields come in pairs, except the fields of lockouts. So if the hash has an odd number of
+ * fields, a lockout is likely, and the lockouts of the cells asked for are read at once. Otherwise
+ * lockouts are read last, if the hash has more fields than were found. */
 void shim_load_cells(shim_call *call, shim_key *key, int64_t stack_cells) {
     key->first_cell = (int32_t)call->cells.len;
     uint32_t bad = 0;

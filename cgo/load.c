@@ -237,8 +237,8 @@ static void ask_for_keys(const shim_command *c, char *flags, size_t size) {
     if (asks) c->info.key_specs->flags |= KEYSPEC_INCOMPLETE;
 }
 
-/* A command for administrators is not in the category read, nor in ours: it shows what the key
- * patterns of a user with +@read may hide. */
+/* A command for administrators is neither in the category read nor in the module's category: the
+ * command shows what the key patterns of a user with +@read may hide. */
 static void put_categories(const shim_command *c, int has_category, char *categories, size_t size) {
     if (strstr(c->flags, "admin")) {
         snprintf(categories, size, "admin dangerous slow");
@@ -292,7 +292,7 @@ static int claim_process(RedisModuleCtx *ctx) {
     static const char variable[] = "GOTHROTTLE_RUNTIME";
     static int claimed; /* by this build */
     if (claimed) return API_OK;
-    /* Where the kernel put this process image: another place after an exec. */
+    /* Two addresses that the kernel chose for this process image. After an exec they differ. */
     char mark[64];
     snprintf(mark, sizeof mark, "%d-%lx", (int)getpid(), getauxval(AT_RANDOM) ^ getauxval(AT_SYSINFO_EHDR));
     const char *found = getenv(variable);

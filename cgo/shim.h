@@ -12,8 +12,9 @@
  *   4. run does what Go said, replicates it, replies, closes the keys and sends the events.
  *
  * Lifetimes: the record and its arrays live on the stack of run, or in memory that run frees
- * before it returns. The words belong to the server. So a call may run inside another call: a
- * keyspace event of ours may make another module call us. Go stores no pointer to the record.
+ * before it returns. The words belong to the server, which keeps them until run returns. Each call
+ * has a record of its own, so a call may run inside another call: a keyspace event of ours may
+ * make another module call us. Go stores no pointer to the record.
  *
  * The structs are laid out as the Go structs of package commands; layout.go checks that at
  * compile time. "C writes" means before goCall, "Go writes" means in goCall or goPlan. */
@@ -78,7 +79,7 @@ typedef struct shim_key {
     int64_t expire_from, expire_to; /* ms */
     int64_t slack_base;             /* Go's own */
     uint64_t checksum;              /* Go's own, of goPlan */
-    RedisModuleKey *handle;     /* C's own: opened and closed by shim_run; NULL if the key is absent and read only */
+    RedisModuleKey *handle;     /* C's own: shim_open_key opens it, run closes it; NULL if the key is absent and read only */
     RedisModuleString *name;    /* C's own: borrowed from argv */
     int32_t events;             /* C's own: the SHIM_EVENT_ bits that shim_notify sends */
     int32_t fields;             /* C's own: how many fields of a hash were read */
@@ -87,8 +88,8 @@ typedef struct shim_key {
 
 typedef struct shim_cell {
     int32_t index;              /* C writes */
-    uint32_t found, bad;        /* C writes */
-    uint32_t set, unset;        /* Go writes */
+    uint32_t found, bad;        /* C writes; bit i is of field i */
+    uint32_t set, unset;        /* Go writes; bit i is of field i */
     int32_t unused;
     int64_t value[SHIM_FIELDS]; /* C writes what it found, Go writes what is to be */
     int64_t own[5];             /* Go's own */
@@ -125,8 +126,8 @@ typedef struct shim_call {
     struct { shim_item *at; int64_t len, cap; } items; /* items.c writes, on Go's asking; run frees them */
 } shim_call;
 
-/* One command. goLoad makes it once, of malloc'ed memory that lives as long as the process.
- * C writes the counters, and OnLoad may clear only_if_free. */
+/* One command. goLoad makes it once, of malloc'ed memory that is never freed. C writes the
+ * counters, and OnLoad may clear only_if_free. */
 typedef struct shim_command {
     const char *name, *flags;
     const char *info_name; /* the name in INFO's fields */
@@ -142,13 +143,13 @@ typedef struct shim_command {
     int64_t admitted, limited, other, shadowed, errors;
 } shim_command;
 
-/* All commands, and what else Go knows at load. */
+/* All commands, and what else Go knows at load. Like the commands, its memory is never freed. */
 typedef struct shim_module {
     const char *version;
     int32_t version_number;
     int32_t num_commands;
     shim_command *commands;
-    const char *const *errors; /* by commands.ErrorCode */
+    const char *const *errors; /* the texts, by commands.ErrorCode */
 } shim_module;
 
 /* funnel.Clock. Only goCall changes it; INFO reads it. */
@@ -162,7 +163,8 @@ extern int64_t shim_panics; /* how many panics the barriers around Go have caugh
 /* A monotonic clock in microseconds; the fake host puts its own here. */
 extern int64_t (*shim_monotonic_us)(void);
 
-/* For Go, which cannot call through a pointer or a variadic function. */
+/* For Go, which cannot call through a pointer or a variadic function. shim_log keeps neither text:
+ * the caller frees both. */
 int64_t shim_call_monotonic_us(void);
 void shim_log(const char *level, const char *text);
 
@@ -181,8 +183,8 @@ extern int shim_has_run; /* a command of ours ran: the module can no longer be u
 /* load.c fills these in, before the first command can run. */
 extern const shim_module *shim_loaded;
 extern int shim_server_asks; /* the server asks a command of several keys for its keys: see load.c */
-extern RedisModuleString *shim_fields[SHIM_CELLS][SHIM_FIELDS]; /* kept for the process's life */
-int64_t shim_wall_us(void);
+extern RedisModuleString *shim_fields[SHIM_CELLS][SHIM_FIELDS]; /* names of fields; never freed */
+int64_t shim_wall_us(void); /* since the Unix epoch */
 
 /* config.c: registers the configurations, and sets them to the values that the server has for them. */
 int shim_load_config(RedisModuleCtx *ctx);
@@ -199,8 +201,8 @@ void shim_open_key(RedisModuleCtx *ctx, const shim_command *command, shim_key *k
 void shim_apply(RedisModuleCtx *ctx, shim_call *call, shim_key *key);
 void shim_notify(RedisModuleCtx *ctx, const shim_key *key);
 
-/* access.c: for the keys that the server does not see, the checks that it makes of those that it
- * sees. Returns NULL, or the text of an error. */
+/* access.c: checks the keys that the server does not see as the server checks those that it sees.
+ * Returns NULL, or the text of an error, which is static. */
 const char *shim_check_access(RedisModuleCtx *ctx, const shim_command *command, const shim_call *call,
                               RedisModuleString **argv);
 
@@ -216,8 +218,8 @@ enum {
     SHIM_EVENT_EMPTIED = 1 << 7
 };
 
-/* Sets the expiry that Go asked for and returns whether it had to: most calls find the
- * expiry good enough. Does not replicate. */
+/* Sets the expiry that Go asked for, unless the key's expiry is good enough, as in most calls.
+ * Returns whether it set the expiry. Does not replicate. */
 int shim_set_expiry(shim_key *key);
 
 /* hash.c. shim_load_cells appends the cells of one key to those of the keys before it. If the

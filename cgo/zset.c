@@ -2,7 +2,7 @@
  *
  * A score is a time with its sign turned, so the newest entry is the first. A sorted set of
  * up to 128 entries is one piece of memory that the server walks from its front. To add the newest
- * entry at the front costs nothing. At the other end it costs 1.4 us (25 % of a call of
+ * entry at the front takes no walk. At the other end the walk takes 1.4 us (25 % of a call of
  * "GO.WINDOW 100" in make bench). */
 #include "shim.h"
 

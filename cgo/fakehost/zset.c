@@ -73,7 +73,7 @@ static int is_zset(const RedisModuleKey *key) {
     return key->entry != NULL && key->entry->type == TYPE_ZSET;
 }
 
-/* A change may move the memory that the server's range points into. */
+/* A change may move the memory that a range of the server points into. */
 static int may_change(const RedisModuleKey *key, const char *what) {
     if (key->range.active) fake_fault("%s while a range of the key is open", what);
     return fake_may_write(key, what) && (key->entry == NULL || key->entry->type == TYPE_ZSET);
