@@ -3,18 +3,20 @@ package throttle
 import "time"
 
 // Budget makes Allow take up to Units units more than it needs, and spend them in this process. Units are taken from the
-// server before they are spent, so a crash admits nothing; what a crash or a lost reply loses is at most Units. The zero
-// Budget takes none. A limiter that is remembered takes about 400 bytes, and is dropped when its units are too old.
+// server before they are spent, so a crash admits no unit too many. A crash or a lost reply loses at most Units. The zero
+// Budget takes no units in advance. A limiter that is remembered takes about 400 bytes, and is dropped when its units are
+// too old.
 //
 // With C clients, in any length of time t, at most burst + rate x t + excess units are admitted of a rate. The excess is
-// at most C x Units and at most rate x Hold. Close gives units back, which others may take while older ones are still
-// spent: if clients close, the second bound is rate x Hold + (C - 1) x Units. A test explores all orders of events in
-// small worlds and finds no larger excess. Around the end of a window or a quota the excess is at most C x Units.
+// at most C x Units and at most rate x Hold. Close gives units back. Other clients may take these units while they still
+// spend units that they took before. So if clients close, the second bound is rate x Hold + (C - 1) x Units. A test
+// explores all orders of events in small worlds and finds no larger excess. Around the end of a window or a quota the
+// excess is at most C x Units.
 //
 // With Clients set there is no excess: the limits that are sent are lower by Clients x Units, which must be fewer than the
-// units of every limit that is used. One client more than Clients voids that.
+// units of every limit that is used. If more clients than Clients use a limit, there may be an excess.
 type Budget struct {
-	Units   int64         // the most that is kept per limiter; 0: no budget
+	Units   int64         // the most units that are kept per limiter; 0: no budget
 	Hold    time.Duration // units are spent this long and then forgotten; 1 s if 0
 	Clients int64         // strict: how many clients there are in all, with the same Units; 0: not strict
 }
@@ -70,8 +72,8 @@ func (b *budget) spend(now time.Duration, n int64, hold time.Duration) int64 {
 // fresh reports whether the units that are held may be spent.
 func (b *budget) fresh(now, hold time.Duration) bool { return now >= b.since && now-b.since <= hold }
 
-// refill returns how many units to ask for beyond those of the callers: what is spent in half of the hold at the rate of
-// late, none after a scarce reply. All that was held has been spent or forgotten.
+// refill returns how many units to ask for beyond those of the callers: what is spent in half of Hold at the rate of late.
+// After a scarce reply it returns 0. refill forgets the units that are still held.
 func (b *budget) refill(now time.Duration, o *Budget) int64 {
 	if o.Units == 0 {
 		return 0

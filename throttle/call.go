@@ -20,11 +20,11 @@ type call struct {
 	argCount int
 }
 
-// NoRetry tells go-redis to send the command once: a limiter that is asked twice takes its units twice.
+// NoRetry tells go-redis to send the command once: a call that is sent twice takes its units twice.
 func (*call) NoRetry() bool { return true }
 
-// keyStep is how many words after a key the next one may stand. A cluster client that is not told asks for the list of
-// commands before its first command, takes up to 5 s for that, and looks at no context.
+// keyStep is the number of words from one key to the next. A cluster client that is not told asks for the list of
+// commands before its first command. The client takes up to 5 s for that, whatever the context says.
 const keyStep = 1
 
 // generalCall is one command with a reply of any form, sent once.

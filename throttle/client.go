@@ -158,9 +158,10 @@ func (o *Options) check() error {
 	return o.Budget.check()
 }
 
-// honoursContexts reports whether a client of go-redis ends a call when its context ends. A timeout of -2 means that no
-// deadline is ever set: Ring keeps the number, the others turn -1 into 0 and a negative one is left. known is false for
-// other types, which must end calls by themselves.
+// honoursContexts reports whether a client of go-redis ends a call when its context ends. A timeout of -2 means that
+// go-redis never sets a deadline. -1 means that there is no timeout besides the context's. The options of a Ring tell
+// these numbers as they were set. In the options of the other clients -1 has become 0, and -2 is still negative. known is
+// false for other types, which must end calls by themselves.
 func honoursContexts(rdb Processor) (honours, known bool) {
 	switch rdb := rdb.(type) {
 	case interface{ Options() *redis.Options }:
@@ -177,7 +178,7 @@ func honoursContexts(rdb Processor) (honours, known bool) {
 }
 
 // Check asks the server whether it has the module. It returns nil, ErrNoModule, ErrUnavailable or the server's error.
-// Call it when the program starts: with FailOpen a missing module would else be noticed late.
+// Call it when the program starts: otherwise a missing module is noticed at the first decision.
 func (c *Client) Check(ctx context.Context) error {
 	if c.closed.Load() {
 		return ErrClosed
@@ -196,7 +197,7 @@ func (c *Client) Check(ctx context.Context) error {
 
 // Close gives the units of budgets back, without those of calls under way, closes the leases, and waits until no goroutine
 // of the client runs. It does not close the client of go-redis. Afterwards verbs return ErrClosed. Over a ReadOnly cluster
-// client that has not had a reply yet, Close may wait 5 s for it.
+// client that has not had a reply yet, Close may wait 5 s for that reply.
 func (c *Client) Close() error {
 	if c.closed.Swap(true) {
 		return nil
@@ -315,8 +316,8 @@ func checkVerb(verb string, l *Limit, n int64, m mode) error {
 	return nil
 }
 
-// merges reports whether a call is merged with others by UPTO. That changes what it is told if it asks for more than one
-// unit, of a policy, or of a limit with a lockout.
+// merges reports whether a call is merged with others by UPTO. A call for more than one unit, a call of a policy and a
+// call of a limit with a lockout would get another reply if they were merged.
 func (c *Client) merges(l *Limit, n int64) bool {
 	return n == 1 && l.kind != policyKind && l.lockout == 0 && (!c.o.NoCoalescing || c.o.Budget.Units > 0)
 }

@@ -9,8 +9,8 @@ import (
 )
 
 // cold is a ReadOnly cluster client of go-redis that has not had a reply yet. Before its first command such a client asks
-// for the list of commands, takes up to 5 s for that, and looks at no context. So its first commands run in a goroutine
-// that may outlast them.
+// for the list of commands, and takes up to 5 s for that, whatever the context says. So its first commands run in
+// goroutines that may outlast the verbs.
 type cold struct {
 	turns  chan struct{} // has an element for each such command that runs; nil for clients that are never cold
 	warm   atomic.Bool

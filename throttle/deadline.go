@@ -50,7 +50,8 @@ type within struct {
 
 func (w *within) Value(key any) any { return w.caller.Value(key) }
 
-// background is the context of commands that are not sent by themselves.
+// background is the context of commands in a pipeline, which has a context of its own, and of commands that a limiter in
+// this process decides.
 var background = within{context.Background(), context.Background()}
 
 // limit returns the context of one call.

@@ -15,13 +15,13 @@
 //
 // Each call ends within [Options].Timeout, and is sent once. A call whose reply is lost may have taken its units.
 // [Options].OnUnavailable says what a verb returns then: an error, a Result that admits or denies, or the decision of a
-// limiter in this process. [Result].Source and Cause tell which it was. After some failures in a row the server is not
-// asked for a while, and then tried by one call at a time.
+// limiter in this process. [Result].Source and Cause tell who decided, and why it was not the server. After some failures
+// in a row no call is sent for a pause. Then one call tries the server. If it fails, the next pause is longer.
 //
 // # Beyond one round trip
 //
-// Concurrent calls of Allow for one key and limit become one command; who waits is granted first come first served. So
-// the limit is exact, and a hot key costs the server one command per round trip. Calls for several keys share pipelines
-// when more than a few are under way. [Options].DenyCache and [Options].Budget go further and need no round trip at all;
+// Concurrent calls of Allow for one key and limit become one command. Its callers are granted units first come first
+// served. The limit stays exact, and a hot key costs the server one command per round trip. Calls for several keys share
+// pipelines when more than a few are under way. [Options].DenyCache and [Options].Budget go further and need no round trip at all;
 // the documentation of [Budget] states what they may admit too much.
 package throttle

@@ -14,8 +14,8 @@ import (
 )
 
 // A lane sends the calls of some keys. At most laneWidth commands and pipelines of a lane are under way at once. Calls
-// that come meanwhile wait, and go together in the next pipeline. So load makes pipelines longer instead of connections
-// more, and a call without company is sent at once in its caller's goroutine.
+// that come meanwhile wait, and go together in the next pipeline. So load makes pipelines longer, and the number of
+// connections does not grow. A call without company is sent at once in its caller's goroutine.
 type lane struct {
 	circuit circuit
 
@@ -165,7 +165,7 @@ func (l *lane) send(ctx *within, c *Client, cmd redis.Cmder) error {
 	return ctx.Err()
 }
 
-// next lets those go who wait, in the place of a command or pipeline that has ended.
+// next sends the commands that wait, after a command or a pipeline has ended. If none waits, one less is under way.
 func (l *lane) next(c *Client) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -18,9 +18,9 @@ type Pending struct {
 	err   error
 }
 
-// Queue puts a call for n units into a pipeline of the caller. The decision is there when the pipeline was executed. The
-// pipeline's own time limit counts, and no fallback: its errors are the caller's. The whole pipeline is sent once, with all
-// that the caller put into it.
+// Queue puts a call for n units into a pipeline of the caller. The decision is there after the pipeline was executed. The
+// time limit is the pipeline's own. There is no fallback: the caller gets the errors of the pipeline. The whole pipeline is
+// sent once, with all that the caller put into it.
 func (c *Client) Queue(ctx context.Context, pipe redis.Pipeliner, key string, limit Limit, n int64) *Pending {
 	p := &Pending{ctx: ctx, limit: limit, n: n}
 	less, err := c.o.Budget.less(&limit)

@@ -38,7 +38,7 @@ type entry struct {
 	*kept
 }
 
-// kept is what replies are good for later. An entry has it if the client has a deny cache or a budget.
+// kept is what later calls can use of earlier replies. An entry has it if the client has a deny cache or a budget.
 type kept struct {
 	denied      Result // the last denial
 	deniedUntil time.Duration
@@ -55,7 +55,7 @@ type batch struct {
 	held    int64         // how many callers get units of the budget: the first ones
 	reply   Result        // to all callers together
 	err     error
-	rest    error // what those are told who are not granted; nil: that they are denied
+	rest    error // the error of the callers that are granted nothing; nil: they are denied
 }
 
 func (c *Client) shardOf(key string) *shard {
@@ -131,7 +131,7 @@ func (c *Client) ask(ctx context.Context, s *shard, k entryKey, e *entry, now ti
 	return r, err
 }
 
-// keeps reports whether replies are good for later.
+// keeps reports whether later calls can use earlier replies.
 func (c *Client) keeps() bool { return c.o.DenyCache || c.o.Budget.Units > 0 }
 
 // denies reports whether the last denial still stands. The clock may jump: before the denial it tells nothing.
@@ -216,7 +216,7 @@ func (b *batch) wait(ctx context.Context, s *shard, place int) error {
 	return fmt.Errorf("throttle: %w", ctx.Err())
 }
 
-// only makes of the reply to all callers what the caller at a place is told: the first ones get what was granted.
+// only turns the reply to all callers into that of the caller at a place. The first callers get what was granted.
 func (r *Result) only(place int64) {
 	if r.Allowed = place < r.Granted; r.Allowed {
 		r.Granted, r.RetryAfter = 1, 0
@@ -225,7 +225,7 @@ func (r *Result) only(place int64) {
 	r.Granted = 0
 }
 
-// ended is called when the command of an entry has ended: those go next who waited for it.
+// ended is called when the command of an entry has ended. The callers that waited for that go next.
 func (c *Client) ended(s *shard, k entryKey, e *entry, less int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -248,7 +248,7 @@ func (c *Client) ended(s *shard, k entryKey, e *entry, less int64) {
 }
 
 // lead decides for all callers of a batch, by units that are held and by one command for the rest. The command has a
-// context of its own: a caller that goes fails nobody.
+// context of its own, so a caller that goes away does not fail the others.
 func (c *Client) lead(s *shard, k entryKey, e *entry, b *batch, less int64) {
 	defer c.running.Done()
 	defer c.ended(s, k, e, less)
@@ -275,21 +275,21 @@ func (c *Client) lead(s *shard, k entryKey, e *entry, b *batch, less int64) {
 	b.held = held
 	b.reply.Granted += held
 	if b.err != nil && held > 0 {
-		// Those who come first have their units, whatever became of the rest.
+		// The first callers have their units, whatever became of the command for the rest.
 		b.reply, b.err, b.rest = Result{Granted: held, Limit: k.limit.limit}, nil, b.err
 	}
 }
 
-// regroup lets callers run who were told their share, so that they join the next batch. Otherwise that batch would leave
-// with the first few of them. The scheduler comes back to a goroutine that yields after about 60 others.
+// regroup lets the callers run that have their results, so that they join the next batch. Otherwise the next batch would
+// be sent with only a few of them. The scheduler comes back to a goroutine that yields after about 60 others.
 func regroup(callers int) {
 	for range min(callers/32+1, 8) {
 		runtime.Gosched()
 	}
 }
 
-// note keeps what a reply is good for later: units beyond those of the callers, and a denial. The command was sent at the
-// time began.
+// note keeps what later calls can use of a reply: units beyond those of the callers, and a denial. The command was sent at
+// the time began.
 func (c *Client) note(s *shard, e *entry, began time.Duration, extra int64, r Result, err error) {
 	if err != nil || e.kept == nil {
 		return
@@ -300,8 +300,8 @@ func (c *Client) note(s *shard, e *entry, began time.Duration, extra int64, r Re
 	e.budget.granted(began, extra, r)
 }
 
-// noteDenial keeps a denial, also that of the callers behind a part that was granted. It stands for its RetryAfter from
-// when the command was sent: from when the reply came it would stand longer than the server's.
+// noteDenial keeps a denial, also that of the callers behind a part that was granted. The denial stands for its RetryAfter,
+// counted from when the command was sent. Counted from the reply, it would stand longer than on the server.
 func (c *Client) noteDenial(e *entry, began time.Duration, r Result) {
 	if c.o.DenyCache && r.RetryAfter > 0 && r.RetryAfter != Never {
 		r.Allowed, r.Granted = false, 0

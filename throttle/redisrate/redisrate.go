@@ -58,7 +58,7 @@ type Result struct {
 	Allowed    int           // how many events may happen now
 	Remaining  int           // how many more may happen at once; 0 if the call was denied
 	RetryAfter time.Duration // how long until the call is allowed; -1 if it was
-	ResetAfter time.Duration // how long until the limiter is as new
+	ResetAfter time.Duration // how long until nothing is in use
 }
 
 // Limiter asks a server with gothrottle.
@@ -87,7 +87,7 @@ func (i ignorant) Pipeline() redis.Pipeliner {
 	return i.Processor.(interface{ Pipeline() redis.Pipeliner }).Pipeline()
 }
 
-// ReloadState makes a cluster client look for new masters. The others have none.
+// ReloadState makes a cluster client look for new masters. For other clients it does nothing.
 func (i ignorant) ReloadState(ctx context.Context) {
 	if cluster, ok := i.Processor.(interface{ ReloadState(context.Context) }); ok {
 		cluster.ReloadState(ctx)
@@ -109,7 +109,7 @@ func (l Limiter) AllowAtMost(ctx context.Context, key string, limit Limit, n int
 	return l.ask(ctx, key, limit, n, 1, (*throttle.Client).AllowAtMost)
 }
 
-// Reset makes the limiter as new.
+// Reset deletes the limiter: nothing is in use afterwards.
 func (l *Limiter) Reset(ctx context.Context, key string) error {
 	return l.rdb.Process(ctx, redis.NewIntCmd(ctx, "DEL", keyPrefix+key))
 }

@@ -41,7 +41,7 @@ type Options struct {
 	Failed func(http.ResponseWriter, *http.Request, error) (goOn bool)
 }
 
-// Headers says which headers tell the state of a limiter. Retry-After is always set on a denial that a wait would cure. If
+// Headers says which headers tell the state of a limiter. Retry-After is set on every denial after which a wait helps. If
 // one middleware is inside another, the headers are those of the last one that decided.
 type Headers uint8
 
