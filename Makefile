@@ -12,7 +12,7 @@ build: ## build the module: build/out/gothrottle.so
 run: ## start a server with the module on 127.0.0.1 (PORT=6379)
 	@build/run.sh
 
-test: ## lint, then the three test targets below
+test: ## what must pass for a change: lint, test-unit, test-server, and test-docker if a Docker engine answers
 	@build/test.sh
 
 test-all: ## make test, then what is slow: packages, arm64, what deploy/ ships (needs root and Debian)
@@ -27,10 +27,10 @@ test-server: ## black-box tests against a local redis-server or valkey-server
 test-chaos: ## random calls, clocks and faults, held to exact models (CHAOS_SECONDS=120, SERVER="a b", SEED=1)
 	@build/test-chaos.sh
 
-soak: ## the same for MINUTES=60, with a table at the end (SERVER=, SEED=)
+soak: ## test-chaos for MINUTES=60, with a table at the end (SERVER=, SEED=)
 	@build/soak.sh
 
-test-docker: ## the same tests against the Docker image (needs a Docker engine)
+test-docker: ## the tests of test-server against the Docker image (needs a Docker engine)
 	@build/docker-engine.sh run build/test-docker.sh
 
 test-examples: ## the examples of the Go client, also against a local server
@@ -38,6 +38,7 @@ test-examples: ## the examples of the Go client, also against a local server
 
 test-sim: ## simulate a master, replicas and clients in one process (SEED=, STEPS=)
 	@build/test-sim.sh
+
 test-languages: ## the examples in other languages, against a local server (needs Debian's packages of them)
 	@build/test-languages.sh
 
@@ -46,8 +47,10 @@ test-monitoring: ## what Prometheus and Grafana load, with real programs (needs 
 
 test-failover: ## failovers under load, with partitions (needs root; FAILOVERS=n, SEED=n, FIGURES=1)
 	@build/test-failover.sh
+
 test-memory: ## memory, threads and forks of a real server, under valgrind too (LONG=1 for the long run, MINUTES=60, CALLS=2000, FORKS=200)
 	@build/test-memory.sh
+
 test-servers: ## the tests of test-server on all servers of build/servers.txt (needs Debian)
 	@build/test-servers.sh
 
@@ -74,6 +77,7 @@ package: ## build .deb, .rpm and .tar.gz for amd64 and arm64: build/out/packages
 
 test-packages: ## install the packages in trees of Debian 12 and 13 that run systemd (needs root)
 	@build/test-packages.sh
+
 playground: ## serve a page that shows limiters at work, on 127.0.0.1 (LISTEN=, ADDR=host:port to watch a server, ARGS=)
 	@build/playground.sh
 

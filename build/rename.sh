@@ -21,7 +21,7 @@ case ${new%%/*} in
 esac
 
 files() { find . \( -path ./.git -o -path ./build/out \) -prune -o -type f -name "$1" -print; }
-# A product name in quotation marks must stay, so only the folders that hold Go code are looked for after it.
+# The product's name in quotation marks must stay. So a path is renamed only if a folder with Go code follows it.
 folders=$(files '*.go' | cut -d / -f 2 | sort -u | paste -s -d '|')
 pattern=$(sed 's/[.+]/\\&/g' <<<"$old")
 

@@ -1,6 +1,7 @@
 #!/bin/bash
-# make test-chaos for MINUTES, with longer runs: their memory and times tell whether a server stays as it is. SEED is the
-# seed of the first run, which is random without it; the last lines tell the next one.
+# What make test-chaos does, for MINUTES (60 if not set) and in longer runs. The memory and the times of a long run tell
+# whether a server stays as it is. SEED is the seed of the first run; without SEED it is random. The last lines of the
+# output tell the seed of the next run.
 . "$(dirname "$0")/lib.sh"
 build/module.sh
 server=${SERVER:-$(build/server.sh)} || die 'no server to test against: please install redis-server (7.0 or newer) or valkey-server.'

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Random calls, clocks and faults on real servers, held to exact models. The servers share CHAOS_SECONDS. A tenth of the
-# time goes to clusters whose slots move. SERVER names one or more servers; SEED is the seed of the first run, or 0 for a random one.
+# Random calls, clocks and faults on real servers, held to exact models. SERVER names one or more servers, which share
+# CHAOS_SECONDS. A tenth of the time goes to clusters whose slots move. SEED is the seed of the first run: 1 if not set, and
+# 0 for a random one.
 . "$(dirname "$0")/lib.sh"
 build/module.sh
 servers=${SERVER:-$(build/server.sh)} || die 'no server to test against: please install redis-server (7.0 or newer) or valkey-server.'
