@@ -190,7 +190,7 @@ func (cl *Clause) apply(c *Call, limited bool) ErrorCode {
 	return NoError
 }
 
-// peek replies what a clause that admits has left, since nothing is taken.
+// peek writes the reply of a clause that admits in a call that is denied: what it has left, since nothing is taken.
 func (cl *Clause) peek(c *Call) {
 	switch cl.kind {
 	case throttleKind:
@@ -204,7 +204,7 @@ func (cl *Clause) peek(c *Call) {
 	case leaseKind:
 		cl.lease.peek(c)
 	}
-	// What the clause was asked for would fit, even where more than the limit is in use.
+	// The clause admits, so its reply says so. A peek would be limited while more than the limit is in use.
 	v := cl.verdict()
 	v.Limited, v.RetryAfter = false, 0
 	cl.reply()

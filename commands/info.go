@@ -72,7 +72,7 @@ func (c *Call) infoCells(k *Key) ErrorCode {
 		return err
 	}
 	cells := c.cells(k)
-	for n := len(cells); cells[n-1].Found == 0; n-- { // the host may have looked for one more
+	for n := len(cells); cells[n-1].Found == 0; n-- { // the host may have looked for one cell more
 		cells = cells[:n-1]
 	}
 	c.infoThrottle(int64(len(cells)))
