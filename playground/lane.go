@@ -43,8 +43,8 @@ type Point struct {
 	Shadow bool    `json:"shadow,omitempty"` // a policy in SHADOW would have denied the call
 }
 
-// newLane returns a lane whose keys begin with the prefix, as in "playground:1f2e3d4c". A policy finds itself by the part
-// of the key before the first colon.
+// newLane returns a lane whose keys begin with "playground" and the session, as in "playground:1f2e3d4c". The keys of a
+// policy begin with the policy's name and the session.
 func newLane(spec Spec, session string, n int) *lane {
 	first := "playground"
 	if spec.Kind == "policy" {

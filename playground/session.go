@@ -20,7 +20,7 @@ const (
 	infoEvery   = time.Second
 	idleEvery   = 5 * time.Second // both, after a minute without a call
 	callTimeout = 250 * time.Millisecond
-	mostLate    = 100 * time.Millisecond // a call that comes later puts the rest of the schedule off
+	mostLate    = 100 * time.Millisecond // a call that comes later delays the rest of the schedule
 )
 
 // Session is one page that sends traffic. Its methods may be called concurrently; its calls go one after another.
