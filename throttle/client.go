@@ -44,8 +44,8 @@ type Options struct {
 
 	// DenyCache makes Allow and AllowN deny in this process until the RetryAfter of a denial has passed, for the same
 	// key, limit and quantity. It is exact, except that refunds, a deleted key and other parameters are noticed late.
-	// A denial that is remembered takes about 400 bytes. While the client decides anything, what has passed is dropped
-	// about every 10 s.
+	// A denial that is remembered takes about 400 bytes. Denials that have passed are dropped about every 10 s, as long as
+	// the client decides anything.
 	DenyCache bool
 
 	// Budget lets Allow spend units in this process: see Budget.

@@ -26,9 +26,10 @@ type Reservation struct {
 	cancelErr error // of the first Cancel
 }
 
-// Reserve asks for n units that fit within maxWait: 0 to 100 years, in whole milliseconds, rounded down. They are taken
-// now; the caller acts after Wait. Callers get slots one after another, by the server's clock. All callers of the key should reserve, with the same limit. It needs a rate
-// without Lockout. When the server is unavailable the slot is at once or never, as Options say.
+// Reserve asks for n units that fit within maxWait: 0 to 100 years, in whole milliseconds, rounded down. The units are
+// taken now; the caller acts after Wait. Callers get slots one after another, by the server's clock. All callers of the key
+// should reserve, with the same limit. Reserve needs a rate without Lockout. When the server is unavailable the slot is at
+// once or never, as Options say.
 func (c *Client) Reserve(ctx context.Context, key string, limit Limit, n int64, maxWait time.Duration) (*Reservation, error) {
 	began := time.Now()
 	r, err := c.reserve(ctx, key, limit, n, maxWait)

@@ -82,7 +82,7 @@ func network(address netip.Addr) string {
 }
 
 // ByHeader names the limiter after a header and its value, as for API keys. All requests without the header share one
-// limiter. A client may send any value: check it before, or each new value is a new limiter.
+// limiter. A client may send any value: check the value first, or each new value is a new limiter.
 func ByHeader(name string) func(*http.Request) string {
 	prefix := "header:" + strings.ToLower(name) + ":"
 	return func(r *http.Request) string { return prefix + r.Header.Get(name) }
