@@ -126,7 +126,7 @@ func (a *app) open(w http.ResponseWriter, r *http.Request) {
 	answer(w, map[string]string{"id": s.ID})
 }
 
-// enter counts one more page. The page must leave.
+// enter counts one more page, or returns an error if there are too many. Without an error, leave must be called once.
 func (a *app) enter() error {
 	select {
 	case a.pages <- struct{}{}:

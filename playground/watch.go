@@ -146,7 +146,8 @@ func commandName(field string) string {
 	return "GO." + strings.ToUpper(field)
 }
 
-// watch sends the counters until the page goes. A page too many is told so, and its browser asks again by itself.
+// watch sends the counters until the page goes. If there are too many pages, the page is told so, and its browser asks again
+// by itself.
 func (a *app) watch(w http.ResponseWriter, r *http.Request) {
 	full := a.enter()
 	if full == nil {

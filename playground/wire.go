@@ -24,7 +24,7 @@ type Reply struct {
 	Each [][]int64 `json:"each,omitempty"`
 }
 
-// forget leaves nothing to read: a client that has met no server for a while sends nothing.
+// forget drops the last words and reply. A client whose server is away may send nothing, and then there is nothing to read.
 func (w *wire) forget() { w.words, w.reply = nil, Reply{} }
 
 // Process sends a command and keeps it.

@@ -34,7 +34,7 @@ export function span(ms) {
 
 let ids = 0;
 
-// field is a label with its control, and a hint if there is one. A number that cannot be is told beside it.
+// field is a label with its control, and a hint if there is one. An invalid number is told beside the control.
 export function field(label, control, hint) {
   control.id ||= `field-${++ids}`;
   const hinted = hint && h('small', { id: `${control.id}-hint` }, hint);
@@ -53,7 +53,7 @@ export function field(label, control, hint) {
   return h('div', { class: 'field' }, h('label', { for: control.id }, label), wrong, control, hinted);
 }
 
-// possible reports whether all numbers of the view can be. The first that cannot gets the focus.
+// possible reports whether all numbers of the view are valid. The first invalid number gets the focus.
 export function possible() {
   const wrong = document.querySelector('main input:invalid');
   if (!wrong) return true;

@@ -22,8 +22,8 @@ export function fresh(kind, policies = []) {
   return { kind, limit: 10, period: 5000 };
 }
 
-// known returns a limiter of a link with what the page has of it. Numbers are taken as they are: the form tells which
-// cannot be.
+// known returns a limiter of a link with what the page has of it. Numbers are taken as they are: the form tells which are
+// invalid.
 export function known(spec, policies) {
   const has = (kind) => kinds.some(([name]) => name === kind) && (kind !== 'policy' || policies.length);
   const usual = fresh(has(spec.kind) ? spec.kind : 'throttle', policies);
