@@ -4,7 +4,7 @@
 
 help: ## show this list
 	@echo 'gothrottle: rate limiting inside Redis and Valkey. Targets:'
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r t h; do printf '  make %-13s %s\n' "$$t" "$$h"; done
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r t h; do printf '  make %-19s %s\n' "$$t" "$$h"; done
 
 build: ## build the module: build/out/gothrottle.so
 	@build/module.sh
