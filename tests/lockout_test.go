@@ -185,7 +185,7 @@ func TestLockout_ends(t *testing.T) {
 		s.throttle(key, 9, 1, 3_600_000, -99, "MS")
 		wg.Go(func() {
 			for calls := 1; ; calls++ {
-				reply := s.throttle(key, 9, 1, 100, 1, "MS")
+				reply := s.throttle(key, 9, 1, 3_600_000, 1, "MS")
 				if reply[0] == 0 {
 					assert.LessOrEqual(t, end, s.now(), key)
 					assert.NotContains(t, s.state(key), "128", "the call that was admitted removed the field")
