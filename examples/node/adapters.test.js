@@ -76,6 +76,20 @@ for (const name of Object.keys(verbs)) {
   });
 }
 
+// A service that moves from a framework's own store to an adapter finds the keys of that store, of another type.
+test('keys of other stores', async () => {
+  await server.set('rl:bob', 3); // rate-limit-redis
+  const store = new ExpressStore((...words) => server.call(...words));
+  store.init({ windowMs: hour });
+  assert.equal((await store.increment('bob')).totalHits, 1);
+  const limits = { points: 5, duration: 3600, storeClient: server };
+  await new RateLimiterRedis(limits).consume('bob');
+  assert.equal((await new RateLimiterGothrottle(limits).consume('bob')).consumedPoints, 1);
+  await new GothrottleStorage().increment('bob', hour, 5, 0, 'default');
+  await new Promise((resolve) => { new FastifyStore().incr('bob', resolve, hour); });
+  assert.equal((await server.keys('gothrottle:*bob')).length, 4);
+});
+
 test('rate-limiter-flexible: the insurance also blocks', async () => {
   const limits = { points: 5, duration: 3600 };
   const away = { call: () => Promise.reject(new Error('away')), del: () => Promise.reject(new Error('away')) };

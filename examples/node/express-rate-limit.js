@@ -6,7 +6,7 @@ import server from './server.js';
 // The windows of the framework, which counts denied requests too and compares with the limit by itself. For GCRA use no
 // framework: see ioredis.js.
 export class GothrottleStore {
-  constructor(send, prefix = 'rl:') { Object.assign(this, { send, prefix }); }
+  constructor(send, prefix = 'gothrottle:rl:') { Object.assign(this, { send, prefix }); }
   init({ windowMs }) { this.windowMs = windowMs; }
   increment(key) { return this.count(key, 1); }
   decrement(key) { return this.count(key, -1); }

@@ -6,7 +6,7 @@ import server from './server.js';
 // The windows of the framework, which counts denied requests too and compares with the limit by itself.
 // continueExceeding and exponentialBackoff have no effect.
 export class GothrottleStore {
-  constructor(options, prefix = 'rl:') { this.prefix = prefix; }
+  constructor(options, prefix = 'gothrottle:fastify:') { this.prefix = prefix; }
   child({ routeInfo: { method = '', url = '' } }) { return new GothrottleStore({}, `${this.prefix}${method}${url}:`); }
   incr(key, callback, window) { this.count(key, window, 1).then((res) => callback(null, res), callback); }
   read(key, callback, window) { this.count(key, window, 0).then((res) => callback(null, res), callback); }

@@ -8,7 +8,8 @@ import server from './server.js';
 export class GothrottleStorage {
   async increment(key, ttl, limit, blockDuration) {
     const block = blockDuration > 0 ? ['LOCKOUT', blockDuration] : [];
-    const reply = await server.call('GO.THROTTLE', key, limit - 1, limit, ttl, 1, 'MS', ...block).catch((err) => {
+    const words = [`gothrottle:${key}`, limit - 1, limit, ttl, 1, 'MS', ...block];
+    const reply = await server.call('GO.THROTTLE', ...words).catch((err) => {
       if (/^(ERR|WRONG|NOAUTH|NOPERM)/.test(err.message)) throw err; // a fault of this program
       return [0, limit, limit, -1, 0]; // fail open: the server cannot decide now
     });

@@ -4,7 +4,7 @@ import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import RateLimiterStoreAbstract from 'rate-limiter-flexible/lib/RateLimiterStoreAbstract.js';
 import server from './server.js';
 export class RateLimiterGothrottle extends RateLimiterStoreAbstract {
-  constructor(opts) { super(opts); this.client = opts.storeClient; }
+  constructor(opts) { super({ keyPrefix: 'gothrottle:rlflx', ...opts }); this.client = opts.storeClient; }
   ask(key, ms, ...more) {
     return this.client.call('GO.THROTTLE', key, this.points - 1, this.points, ms, ...more, 'MS');
   }

@@ -16,8 +16,11 @@ class GothrottleStorage(Storage, MovingWindowSupport):
         self.server = redis.Redis.from_url("redis" + uri[len("gothrottle"):], socket_timeout=0.25,
                                            socket_connect_timeout=0.25, retry=Retry(NoBackoff(), 0))  # one send
 
+    def ask(self, command, key, *words):  # the keys of limits' own storages have other types, so ours begin otherwise
+        return self.server.execute_command(command, "gothrottle:" + key, *words)
+
     def count(self, command, key, period, units):  # limits compares with the limit by itself
-        _, limit, remaining, _, reset = self.server.execute_command(command, key, 10**12, period, units, "MS")
+        _, limit, remaining, _, reset = self.ask(command, key, 10**12, period, units, "MS")
         return limit - remaining, math.ceil(time.time() + reset / 1000)
 
     def incr(self, key, expiry, elastic_expiry=False, amount=1):
@@ -32,10 +35,10 @@ class GothrottleStorage(Storage, MovingWindowSupport):
         return self.count("GO.QUOTA_RO", key, 1000, 0)[1]
 
     def acquire_entry(self, key, limit, expiry, amount=1):
-        return not self.server.execute_command("GO.WINDOW", key, limit, expiry, amount)[0]
+        return not self.ask("GO.WINDOW", key, limit, expiry, amount)[0]
 
     def get_moving_window(self, key, limit, expiry):
-        reply = self.server.execute_command("GO.WINDOW_RO", key, limit, expiry * 1000, 1, "MS")
+        reply = self.ask("GO.WINDOW_RO", key, limit, expiry * 1000, 1, "MS")
         limited, _, remaining, retry, reset = reply
         end = time.time() + (retry if limited else reset) / 1000
         return math.ceil(end) - expiry, limit - remaining - (not limited)
@@ -47,7 +50,7 @@ class GothrottleStorage(Storage, MovingWindowSupport):
             return False
 
     def clear(self, key):
-        self.server.delete(key)
+        self.ask("DEL", key)
 
     def reset(self):
-        return sum(self.server.unlink(key) for key in self.server.scan_iter("LIMITER*"))
+        return sum(self.server.unlink(key) for key in self.server.scan_iter("gothrottle:LIMITER*"))

@@ -28,6 +28,11 @@ class Storage(unittest.TestCase):
                 self.assertEqual(told, life(strategy, MemoryStorage(), strategy.__name__)[0])
                 self.assertTrue(3500 < reset <= 3601, reset)
 
+    def test_keys_of_other_storages(self):
+        for strategy in FixedWindowRateLimiter, MovingWindowRateLimiter:
+            for storage in storage_from_string("redis://" + os.environ["ADDR"]), self.storage:
+                self.assertTrue(strategy(storage).hit(ITEM, "keys of", strategy.__name__))
+
     def test_reset(self):
         for user in "ann", "bob":
             FixedWindowRateLimiter(self.storage).hit(ITEM, user)
