@@ -6,11 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 )
 
-// axe finds no fault in any view, in light, in dark and on a phone. Nothing is wider than the phone.
+// axe finds no fault in any view, in light, in dark and on a phone. Nothing is wider than the phone, also with letters of
+// twice the size.
 func TestAxe(t *testing.T) {
 	if os.Getenv("GOTHROTTLE_AXE") == "" {
 		t.Skip("make test-playground runs this test: GOTHROTTLE_AXE names axe-core's file")
@@ -35,6 +38,12 @@ func findNoFault(t *testing.T, axe, url string, l look) {
 	evaluate[bool](t, ctx, `document.querySelectorAll("details").forEach((d) => { d.open = true; }), true`)
 	run(t, ctx, chromedp.Evaluate[chromedp.Void](axe))
 	require.Empty(t, violations(t, ctx))
+	require.LessOrEqual(t, evaluate[int64](t, ctx, `document.documentElement.scrollWidth`), l.width)
+	run(t, ctx, chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, page.SetFontSizes, page.SetFontSizesParams{FontSizes: &page.FontSizes{Standard: 32, Fixed: 26}})
+		return err
+	}))
+	wait(t, ctx, `getComputedStyle(document.body).fontSize === "32px"`)
 	require.LessOrEqual(t, evaluate[int64](t, ctx, `document.documentElement.scrollWidth`), l.width)
 }
 

@@ -32,6 +32,7 @@ export class Chart {
   }
 
   clear() {
+    this.shows = { several: false, second: false, shadow: false }; // what only some traffic or some policies have
     this.points = [];
     this.peak = null;
     this.drawn = 0;
@@ -70,8 +71,9 @@ export class Chart {
     if (this.spec.kind !== 'window') return [];
     const width = Math.min(this.spec.period * this.scale, this.plot);
     const x = GUTTER + this.plot - width;
+    const narrow = width < 90 * em; // then the text ends at the edge
     return [svg('rect', { class: 'window', x, y: this.size.top, width, height: this.curveBottom - this.size.top }),
-      svg('text', { class: 'note', x: x + 6, y: this.size.top + 12 * em }, `the last ${span(this.spec.period)}`)];
+      svg('text', { class: 'note', x: narrow ? x + width : x + 6, y: this.size.top + 12 * em, 'text-anchor': narrow ? 'end' : 'start' }, `the last ${span(this.spec.period)}`)];
   }
 
   frame() {
@@ -98,6 +100,9 @@ export class Chart {
   }
 
   place(p) {
+    if (p.left?.length > 1) this.shows.several = true;
+    if (p.key) this.shows.second = true;
+    if (p.shadow) this.shows.shadow = true;
     if (p.left?.length) this.addToCurve(p);
     if (p.ends) this.addQuota(p.ends);
     if (p.locked) this.addLockout(p);
@@ -150,7 +155,7 @@ export class Chart {
     const x = ends * this.scale;
     const line = svg('line', { class: 'edge', x1: x, x2: x, y1: this.size.top, y2: this.curveBottom });
     line.until = ends;
-    const text = svg('text', { class: 'note', x: begins * this.scale + 6, y: this.size.top + 12 * em }, period * this.scale > 70 * em ? `a window` : '');
+    const text = svg('text', { class: 'note', x: begins * this.scale + 6, y: this.size.top + 12 * em }, period * this.scale > 90 * em ? `a window` : '');
     text.until = ends;
     this.bands.append(line, text);
   }

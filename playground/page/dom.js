@@ -65,7 +65,7 @@ export function possible() {
 
 // strangeLink tells that the page does not show what the link said.
 export function strangeLink(strange) {
-  return strange && h('p', { class: 'warn', role: 'status' }, 'The link holds something that is not possible here. What you see is shown instead.');
+  return strange && h('p', { class: 'warn', role: 'status' }, 'The link holds a setting that is not possible here. The page shows the nearest one.');
 }
 
 export function select(options, value, onchange) {

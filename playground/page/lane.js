@@ -39,13 +39,13 @@ export class Lane {
   configure(spec, seconds) {
     this.spec = spec;
     if (this.size === 'full') setText(this.heading, `${this.name}: ${commands[spec.kind]}`);
-    setText(this.legend, legend(spec));
     this.chart.configure({ spec, seconds });
   }
 
   // show takes what the server told of this limiter.
   show(state, title) {
     setText(this.title, title);
+    setText(this.legend, legend(this.spec, this.chart.shows));
     setText(this.admitted, state.admitted);
     setText(this.denied, state.denied);
     setText(this.error, state.error ?? '');
@@ -85,15 +85,16 @@ export class Lane {
 const commands = { throttle: 'GO.THROTTLE', window: 'GO.WINDOW', quota: 'GO.QUOTA', all: 'GO.ALL', policy: 'GO.POLICY' };
 
 // legend explains what only some limiters show.
-function legend(spec) {
+function legend(spec, shows) {
   const lines = {
-    upto: '○ only a part of the quantity was granted.',
+    upto: '○ and □: only a part of the quantity was granted.',
     reserve: 'An arrow ends at the slot that the call got.',
     lockout: 'Hatched: locked out after a denial.',
   };
-  const several = spec.clauses?.length > 1 && `Curves, each as a share of its limit: ${spec.clauses.map((c, i) => `${commands[c.kind].slice(3)} ${['──', '╌╌', '┈┈'][i]}`).join(', ')}.`;
-  const shadow = spec.kind === 'policy' && '○ stands for a call that a policy in SHADOW would have denied.';
-  return [lines[spec.mode], several, shadow].filter(Boolean).join(' ');
+  const several = spec.kind === 'policy' ? shows.several && 'Curves, one for each limiter of the policy: each as a share of its limit.' : spec.clauses?.length > 1 && `Curves, each as a share of its limit: ${spec.clauses.map((c, i) => `${commands[c.kind].slice(3)} ${['──', '╌╌', '┈┈'][i]}`).join(', ')}.`;
+  const shadow = shows.shadow && '○ stands for a call that a policy in SHADOW would have denied.';
+  const second = shows.second && !several && 'Dashed: what is left for the second client (■).';
+  return [lines[spec.mode], several, second, shadow].filter(Boolean).join(' ');
 }
 
 // infoList shows what GO.INFO tells of a key.
