@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
 // settings are the flags. Those of the connection have the names that redis-cli gives them.
@@ -81,9 +82,10 @@ func readFlags(args []string, env func(string) string) (s settings, err error) {
 // serverTimeout is how long a page waits for a server that is stopped.
 const serverTimeout = 500 * time.Millisecond
 
-// options returns how to connect.
+// options returns how to connect. Nothing is sent that the user may have no right to: that would stand in the log of ACL.
 func (s settings) options() (*redis.Options, error) {
-	o := &redis.Options{Addr: s.addr, Username: s.user, Password: s.pass, DB: s.db, ContextTimeoutEnabled: true, MaxRetries: -1,
+	o := &redis.Options{Addr: s.addr, Username: s.user, Password: s.pass, DB: s.db, ContextTimeoutEnabled: true, MaxRetries: -1, DialerRetries: 1,
+		DisableIdentity: true, MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		DialTimeout: serverTimeout, ReadTimeout: serverTimeout, WriteTimeout: serverTimeout}
 	if !s.tls {
 		return o, nil
