@@ -9,8 +9,8 @@
 //
 // A new command takes three things: a file with its [Command] row and handler, a line in
 // [Table], and a section in docs/commands.md. The name of a twin that does not write ends in
-// _RO. A row has a [Sample] and, if the command writes, a [WrongCall]: tests of all commands
-// use them.
+// _RO. A row has a [Sample]. If the command writes and takes more than a key, the row has a
+// [WrongCall], too. Tests of all commands use them.
 //
 // This package is no API: it may change with every version. Programs use the commands.
 package commands

@@ -90,7 +90,7 @@ func TestTable_samples(t *testing.T) {
 // The wrong calls of a row are the errors that the row says.
 func TestTable_wrongCalls(t *testing.T) {
 	for _, c := range Table {
-		if len(c.Wrong) == 0 && c.Writes() {
+		if len(c.Wrong) == 0 && c.Writes() && len(c.Args) > 1 {
 			t.Errorf("%s: the row has no WrongCall", c.Name)
 		}
 		for _, wrong := range c.Wrong {
