@@ -68,7 +68,7 @@ type Fallback uint8
 const (
 	ReturnError  Fallback = iota // a Result that denies and has the Cause, and an ErrUnavailable
 	FailOpen                     // a Result that admits, with the Source FailedOpen and the Cause; no error
-	FailClosed                   // a Result that denies, with the Source FailedClosed and the Cause; no error
+	FailClosed                   // a Result that denies, with the Source FailedClosed, the Cause and a RetryAfter of 1 s; no error
 	LimitLocally                 // the decision of a limiter in this process: see Options.LocalShare. A policy, All and Lease: as ReturnError
 )
 

@@ -41,19 +41,19 @@ func PerHour(count int64) Limit { return Per(count, time.Hour) }
 
 // Per drains count units per period, decided by GCRA (GO.THROTTLE). In any length of time t at most
 // burst + t x count / period units are admitted. Count is 1 to 10^12, the period is a whole number of milliseconds up to
-// 100 years.
+// 100 years. A year is 365 days.
 func Per(count int64, period time.Duration) Limit {
 	return Limit{kind: rateKind, limit: count, count: count, period: period}
 }
 
 // Window admits at most limit units in any span of one period (GO.WINDOW). All callers of one key must use the same
-// period.
+// period. Both have the ranges that Per has.
 func Window(limit int64, period time.Duration) Limit {
 	return Limit{kind: windowKind, limit: limit, period: period}
 }
 
 // Quota admits limit units per fixed window (GO.QUOTA). A window begins with its first unit, unless Align says
-// otherwise. Up to twice the limit is admitted around the end of a window.
+// otherwise. Up to twice the limit is admitted around the end of a window. Both have the ranges that Per has.
 func Quota(limit int64, period time.Duration) Limit {
 	return Limit{kind: quotaKind, limit: limit, period: period}
 }
@@ -62,12 +62,14 @@ func Quota(limit int64, period time.Duration) Limit {
 // policy; Options.KeyPrefix belongs to the key. The limits cannot be given back to, settled, reserved or combined by All.
 func Policy() Limit { return Limit{kind: policyKind} }
 
-// Slots are limit concurrent holders (GO.LEASE), for Lease and All. A slot that is not renewed lapses after ttl.
+// Slots are limit concurrent holders (GO.LEASE), for Lease and All. A slot that is not renewed lapses after ttl. Both have
+// the ranges that Per has.
 func Slots(limit int64, ttl time.Duration) Limit {
 	return Limit{kind: slotsKind, limit: limit, period: ttl}
 }
 
-// Burst returns a rate of which units units fit at once, 1 to 10^12. On the wire max_burst is one less.
+// Burst returns a rate of which units units fit at once, 1 to 10^12. They must drain within 100 years. On the wire
+// max_burst is one less.
 func (l Limit) Burst(units int64) Limit {
 	l.must(rateKind)
 	l.limit = units
@@ -75,7 +77,7 @@ func (l Limit) Burst(units int64) Limit {
 }
 
 // Lockout returns a rate with which a denial begins a pause of this length: nothing is admitted meanwhile. It is a
-// whole number of milliseconds.
+// whole number of milliseconds, 1 ms to 100 years.
 func (l Limit) Lockout(pause time.Duration) Limit {
 	l.must(rateKind)
 	if l.lockout = pause; pause == 0 {
@@ -93,7 +95,8 @@ func (l Limit) Exact() Limit {
 }
 
 // Align returns a quota whose windows end at multiples of the period since the Unix epoch, plus this offset. The offset
-// is minus the UTC offset: days in UTC+1 have Align(-time.Hour).
+// is minus the UTC offset: days in UTC+1 have Align(-time.Hour). It is a whole number of milliseconds, up to 100 years either
+// way.
 func (l Limit) Align(offset time.Duration) Limit {
 	l.must(quotaKind)
 	l.aligned, l.offset = true, offset
