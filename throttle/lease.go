@@ -63,15 +63,15 @@ func (c *Client) lease(ctx context.Context, key string, slots Limit) (*Lease, Re
 		return nil, r, err
 	}
 	l.ctx, l.lose = context.WithCancelCause(ctx)
-	if r.Source != FromServer {
+	adopted := c.adopt(l)
+	if !adopted || r.Source != FromServer { // the client was closed meanwhile, or the lease holds nothing
 		close(l.stopped)
-		return l, r, nil
+	} else {
+		go l.renew(sent)
 	}
-	if !c.adopt(l) { // the client was closed meanwhile
-		close(l.stopped)
+	if !adopted {
 		return nil, Result{}, errors.Join(ErrClosed, l.Close())
 	}
-	go l.renew(sent)
 	return l, r, nil
 }
 

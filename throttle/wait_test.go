@@ -244,6 +244,18 @@ func TestClose_closesLeases(t *testing.T) {
 	})
 }
 
+// Close of the client ends the leases too that hold nothing because the server was away.
+func TestClose_leaseWithoutServer(t *testing.T) {
+	c, s := throttletest.New(t, throttle.Options{OnUnavailable: throttle.FailOpen, Logger: quiet})
+	s.Fail(io.EOF)
+	lease, r, err := c.Lease(background, "jobs", throttle.Slots(1, time.Minute))
+	require.NoError(t, err)
+	require.Equal(t, throttle.FailedOpen, r.Source)
+	s.Fail(nil)
+	require.NoError(t, c.Close())
+	require.ErrorIs(t, lease.Context().Err(), context.Canceled)
+}
+
 // The observer is told of every verb once.
 func TestObserve(t *testing.T) {
 	var events []throttle.Event

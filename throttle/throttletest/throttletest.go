@@ -1,6 +1,6 @@
 // Package throttletest runs the client of package throttle without a server: over the handlers of the module and a map.
-// So a test sees the decisions that the module makes. The clock is in the test's hand. There are no pipelines, so Queue needs
-// a server.
+// So a test sees the decisions that the module makes. The test sets the clock: see Server.Advance. There are no pipelines,
+// so Queue needs a server.
 package throttletest
 
 import (
