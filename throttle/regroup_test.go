@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -25,7 +26,7 @@ func (c *counting) Process(_ context.Context, cmd redis.Cmder) error {
 func TestCoalescing_callersRegroup(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	server := &counting{}
-	client, err := New(server, Options{})
+	client, err := New(server, Options{Timeout: time.Minute}) // on a busy machine too
 	require.NoError(t, err)
 	const goroutines, calls = 64, 200
 	var all sync.WaitGroup
