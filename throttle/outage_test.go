@@ -99,38 +99,41 @@ func endsInTime(t *testing.T, limit time.Duration, f func()) {
 	}
 }
 
+// verbsThatSend are calls that send one command each.
+var verbsThatSend = map[string]func(*throttle.Client, context.Context) error{
+	"Allow": func(c *throttle.Client, ctx context.Context) error {
+		_, err := c.Allow(ctx, "a", throttle.PerHour(1))
+		return err
+	},
+	"AllowN": func(c *throttle.Client, ctx context.Context) error {
+		_, err := c.AllowN(ctx, "a", throttle.PerHour(1), 2)
+		return err
+	},
+	"Policy": func(c *throttle.Client, ctx context.Context) error {
+		_, err := c.Allow(ctx, "a:b", throttle.Policy())
+		return err
+	},
+	"Refund": func(c *throttle.Client, ctx context.Context) error {
+		_, err := c.Refund(ctx, "a", throttle.PerHour(1), 1)
+		return err
+	},
+	"Reserve": func(c *throttle.Client, ctx context.Context) error {
+		_, err := c.Reserve(ctx, "a", throttle.PerHour(1), 1, time.Second)
+		return err
+	},
+	"All": func(c *throttle.Client, ctx context.Context) error {
+		_, err := c.All(ctx, throttle.Take{Key: "a", Limit: throttle.PerHour(1), N: 1})
+		return err
+	},
+	"Lease": func(c *throttle.Client, ctx context.Context) error {
+		_, _, err := c.Lease(ctx, "a", throttle.Slots(1, time.Second))
+		return err
+	},
+}
+
 // A command whose reply does not come is sent once, and the call ends at the time limit.
 func TestOutage_repliesAreSwallowed(t *testing.T) {
-	for name, verb := range map[string]func(*throttle.Client, context.Context) error{
-		"Allow": func(c *throttle.Client, ctx context.Context) error {
-			_, err := c.Allow(ctx, "a", throttle.PerHour(1))
-			return err
-		},
-		"AllowN": func(c *throttle.Client, ctx context.Context) error {
-			_, err := c.AllowN(ctx, "a", throttle.PerHour(1), 2)
-			return err
-		},
-		"Policy": func(c *throttle.Client, ctx context.Context) error {
-			_, err := c.Allow(ctx, "a:b", throttle.Policy())
-			return err
-		},
-		"Refund": func(c *throttle.Client, ctx context.Context) error {
-			_, err := c.Refund(ctx, "a", throttle.PerHour(1), 1)
-			return err
-		},
-		"Reserve": func(c *throttle.Client, ctx context.Context) error {
-			_, err := c.Reserve(ctx, "a", throttle.PerHour(1), 1, time.Second)
-			return err
-		},
-		"All": func(c *throttle.Client, ctx context.Context) error {
-			_, err := c.All(ctx, throttle.Take{Key: "a", Limit: throttle.PerHour(1), N: 1})
-			return err
-		},
-		"Lease": func(c *throttle.Client, ctx context.Context) error {
-			_, _, err := c.Lease(ctx, "a", throttle.Slots(1, time.Second))
-			return err
-		},
-	} {
+	for name, verb := range verbsThatSend {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSwallower(t)
@@ -146,6 +149,21 @@ func TestOutage_repliesAreSwallowed(t *testing.T) {
 			// On a busy machine a time limit may be over before the command is sent.
 			require.LessOrEqual(t, s.got.Load(), calls)
 			require.Positive(t, s.got.Load())
+		})
+	}
+}
+
+// A command is sent once also if go-redis gives up before the time limit, when it would send other commands again.
+func TestOutage_sentOnce(t *testing.T) {
+	for name, verb := range verbsThatSend {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSwallower(t)
+			rdb := redis.NewClient(&redis.Options{Addr: s.Addr().String(), ContextTimeoutEnabled: true, ReadTimeout: time.Second})
+			t.Cleanup(func() { _ = rdb.Close() })
+			c := newReal(t, rdb, throttle.Options{Timeout: time.Minute})
+			require.ErrorIs(t, verb(c, background), throttle.ErrUnavailable)
+			require.EqualValues(t, 1, s.got.Load())
 		})
 	}
 }
