@@ -13,7 +13,7 @@ import (
 )
 
 // axe finds no fault in any view, in light, in dark and on a phone. Nothing is wider than the phone, also with letters of
-// twice the size.
+// twice the size, and the verdicts of Compare are in sight.
 func TestAxe(t *testing.T) {
 	if os.Getenv("GOTHROTTLE_AXE") == "" {
 		t.Skip("make test-playground runs this test: GOTHROTTLE_AXE names axe-core's file")
@@ -39,6 +39,7 @@ func findNoFault(t *testing.T, axe, url string, l look) {
 	run(t, ctx, chromedp.Evaluate[chromedp.Void](axe))
 	require.Empty(t, violations(t, ctx))
 	require.LessOrEqual(t, evaluate[int64](t, ctx, `document.documentElement.scrollWidth`), l.width)
+	require.True(t, evaluate[bool](t, ctx, `[...document.querySelectorAll(".verdicts td:last-child")].every((cell) => cell.getBoundingClientRect().right <= innerWidth)`))
 	run(t, ctx, chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		_, err := cdp.Call(ctx, target, page.SetFontSizes, page.SetFontSizesParams{FontSizes: &page.FontSizes{Standard: 32, Fixed: 26}})
 		return err

@@ -197,6 +197,20 @@ func TestPage_watchShowsTheServer(t *testing.T) {
 	wait(t, ctx, `document.querySelector("h1").textContent === "This page only reads"`)
 }
 
+// The words below a chart explain what is drawn there, and nothing else.
+func TestPage_legend(t *testing.T) {
+	addr, rdb := startServer(t)
+	url, _ := startPage(t, addr, rdb, true)
+	ctx := browse(t, url+"/#try?pattern=clients&own=true&lane=policy,policy:playground-login&lane=policy,policy:playground-api", looks[0])
+	wait(t, ctx, `document.querySelectorAll(".lane-title")[1]?.textContent === "policy playground-api"`)
+	legends := `[...document.querySelectorAll(".chart-box + p")].map((p) => p.textContent).join("|")`
+	require.Eventually(t, func() bool {
+		return evaluate[string](t, ctx, legends) == "|Curves, one for each limiter of the policy: each as a share of its limit."
+	}, patience, 50*time.Millisecond)
+	evaluate[bool](t, ctx, `document.querySelector(".primary").click(), true`)
+	wait(t, ctx, legends+`.startsWith("Dashed: what is left for the second client (■).|Curves, one")`)
+}
+
 // When the program was started again, or a session ended, an open page opens a new session and goes on.
 func TestPage_comesBack(t *testing.T) {
 	addr, rdb := startServer(t)
