@@ -83,8 +83,8 @@ func goRedis(t *testing.T, addr string) *redis.Client {
 // tolerance is what a call may take beyond its time limit.
 const tolerance = 10 * time.Millisecond
 
-// endsInTime calls f until three calls have ended within the limit. Others may have waited for a processor: on a machine
-// that is too busy, many calls are needed.
+// endsInTime calls f until three calls have ended at the limit. Others may have waited for a processor: on a machine that
+// is too busy, many calls are needed. A call that ends before the limit tells nothing of it.
 func endsInTime(t *testing.T, limit time.Duration, f func()) {
 	t.Helper()
 	quickest := time.Hour
@@ -93,6 +93,9 @@ func endsInTime(t *testing.T, limit time.Duration, f func()) {
 		began := time.Now()
 		f()
 		took := time.Since(began)
+		if took < limit {
+			continue
+		}
 		if quickest = min(quickest, took); took <= limit+tolerance {
 			inTime++
 		}
@@ -202,9 +205,9 @@ func TestOutage_fullAcceptQueue(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = conn.Close() })
 	}
-	rdb := goRedis(t, addr)
 	endsInTime(t, 50*time.Millisecond, func() {
-		c, err := throttle.New(rdb, throttle.Options{Logger: quiet})
+		// After some failures a client of go-redis tries no more for a second. So each call has a new one.
+		c, err := throttle.New(goRedis(t, addr), throttle.Options{Logger: quiet})
 		require.NoError(t, err)
 		_, err = c.Allow(background, "a", throttle.PerHour(1))
 		require.ErrorIs(t, err, throttle.ErrUnavailable)
