@@ -4,8 +4,8 @@ import "time"
 
 // Budget makes Allow take up to Units units more than it needs, and spend them in this process. Units are taken from the
 // server before they are spent, so a crash admits no unit too many. A crash or a lost reply loses at most Units. The zero
-// Budget takes no units in advance. A limiter that is remembered takes about 400 bytes, and is dropped when its units are
-// too old.
+// Budget takes no units in advance. A limiter that is remembered takes about 400 bytes. An idle one is dropped 10 to 20 s
+// after its units are too old, as long as the client decides anything.
 //
 // With C clients, in any length of time t, at most burst + rate x t + excess units are admitted of a rate. The excess is
 // at most C x Units and at most rate x Hold. Close gives units back. Other clients may take these units while they still
@@ -78,6 +78,9 @@ func (b *budget) refill(now time.Duration, o *Budget) int64 {
 	if o.Units == 0 {
 		return 0
 	}
+	if !b.known(now, o.Hold) {
+		*b = budget{}
+	}
 	b.held = 0
 	passed := max(now-b.since, time.Millisecond).Seconds()
 	b.rate = (b.rate + float64(b.spent+1)/passed) / 2
@@ -102,8 +105,13 @@ func (b *budget) result(now time.Duration) Result {
 	return r
 }
 
-// holds reports whether the budget is worth keeping: units are held, or the rate of late is known.
-func (b *budget) holds(now, hold time.Duration) bool { return b.rate > 0 && b.fresh(now, hold) }
+// rateKnown is how long after the end of Hold the rate of late still counts.
+const rateKnown = 10 * time.Second
+
+// known reports whether the rate of late counts. If not, the budget is like a new one.
+func (b *budget) known(now, hold time.Duration) bool {
+	return b.rate > 0 && now >= b.since && now-b.since <= hold+rateKnown
+}
 
 // giveBack empties the budget and returns how many units the server may have back.
 func (b *budget) giveBack(now, hold time.Duration) (n int64) {

@@ -57,3 +57,19 @@ func TestBudget_spendsWhatWasGranted(t *testing.T) {
 	}
 	require.Equal(t, o.Units, most) // else the schedules were too tame to tell
 }
+
+// A budget that was idle for long asks for as much as a new one. So calls do not notice that idle limiters are dropped.
+func TestBudget_forgetsItsRate(t *testing.T) {
+	o := Budget{Units: 100, Hold: time.Second}
+	var b budget
+	now := time.Hour
+	for range 10 {
+		now += 10 * time.Millisecond
+		b.granted(now, b.refill(now, &o), Result{Allowed: true})
+	}
+	early, late, fresh := b, b, budget{}
+	require.NotZero(t, early.refill(now+o.Hold+rateKnown, &o))
+	now += o.Hold + rateKnown + 1
+	require.Equal(t, fresh.refill(now, &o), late.refill(now, &o))
+	require.Equal(t, fresh, late)
+}

@@ -28,7 +28,7 @@ func (c *Client) sweepInTurn(s *shard, now time.Duration) {
 	}
 }
 
-// sweep drops the entries that hold nothing any more.
+// sweep drops the entries that hold nothing any more. Calls do not notice: such an entry is like a new one.
 func (s *shard) sweep(now, hold time.Duration) {
 	s.most = max(s.most, len(s.entries))
 	for k, e := range s.entries {
@@ -44,5 +44,5 @@ func (s *shard) sweep(now, hold time.Duration) {
 
 // holds reports whether the entry holds anything.
 func (e *entry) holds(now, hold time.Duration) bool {
-	return e.busy || e.kept != nil && (e.denies(now) || e.budget.holds(now, hold))
+	return e.busy || e.kept != nil && (e.denies(now) || e.budget.known(now, hold))
 }

@@ -51,7 +51,7 @@ func TestIdleLimiters_areDropped(t *testing.T) {
 			}
 			require.Equal(t, keys, entries())
 			require.Less(t, heap()-before, int64(keys*bytesPerLimiter))
-			for range 100 {
+			for range 150 {
 				now = now.Add(200 * time.Millisecond)
 				ask("user:0")
 			}
