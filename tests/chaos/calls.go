@@ -75,8 +75,8 @@ func (r *run) shortScripts(st *step, list [][]string) error {
 func (r *run) parallel(db int, list [][]string) error {
 	var groups [numConns][][]string
 	for _, words := range list {
-		if strings.EqualFold(strings.TrimSuffix(strings.ToUpper(words[0]), "_RO"), "GO.ALL") {
-			groups[0] = append(groups[0], words) // names several keys
+		if isAll(words) {
+			groups[0] = append(groups[0], words)
 			continue
 		}
 		key := "0"
@@ -264,13 +264,13 @@ func (r *run) checkOne(db int, words []string, reply string) error {
 	return r.differ("%q in database %d, module's clock %d: reply %s, want %s%s", words, db, r.m.now, reply, want.String(), r.shown(db, words))
 }
 
-// checkEvicted compares a reply with the model while the server evicts keys. The keys of the call may be
-// gone, and a reply may fit both states of a key; then nothing is known of the key any more.
+// checkEvicted compares a reply with the model while the server evicts keys. A key of the call may be gone.
+// If the reply fits both states of the key, nothing is known of the key any more. Of a call with several
+// keys only some may be gone, so then nothing is known either.
 func (r *run) checkEvicted(db int, words []string, reply string, want *want) error {
 	fresh := r.m.call(db, words, true)
-	several := len(words) > 0 && strings.HasPrefix(strings.ToUpper(words[0]), "GO.ALL") // only some of them may be gone
 	switch {
-	case several && !strings.Contains(reply, "internal error"), want.fits(reply) && fresh.fits(reply):
+	case isAll(words) && !strings.Contains(reply, "internal error"), want.fits(reply) && fresh.fits(reply):
 		r.lostCall(db, words)
 	case want.fits(reply):
 		want.commit()

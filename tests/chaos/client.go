@@ -101,6 +101,11 @@ func anys(words []string) []any {
 // isInfo reports whether a call is GO.INFO, whose reply has another form in each protocol.
 func isInfo(words []string) bool { return strings.EqualFold(words[0], "GO.INFO") }
 
+// isAll reports whether a call may name several keys.
+func isAll(words []string) bool {
+	return strings.EqualFold(words[0], "GO.ALL") || strings.EqualFold(words[0], "GO.ALL_RO")
+}
+
 // reply is the reply to a call that was sent alone.
 func reply(c *redis.Cmd, words []string) string {
 	if v, err := c.Result(); err == nil && isInfo(words) {
