@@ -8,8 +8,7 @@ import (
 	"testing"
 
 	"gothrottle/commands"
-	"gothrottle/commands/memory"
-	"gothrottle/funnel"
+	"gothrottle/tests/corpus"
 )
 
 // anyCall returns a random call of a command that replies numbers.
@@ -33,11 +32,9 @@ func anyCall(r *rand.Rand) string {
 		key("t"), n(4), n(3), key("q"), n(3)-1, key("l"), n(6))
 }
 
-// The module replicates the same commands, in the same order, as package memory, on which the simulation stands.
+// The module replicates the same commands, in the same order, as package memory, which the simulation runs on.
 func TestEffects_asInMemory(t *testing.T) {
-	h, server := loaded(t), memory.NewServer()
-	var told [][]string
-	server.Replicate(func(words []string) { told = append(told, words) })
+	h, server := loaded(t), corpus.NewMemory()
 	host := commands.TheHost // each of the two has its own
 	defer func() { commands.TheHost = host }()
 	seed := rand.Uint64()
@@ -46,13 +43,10 @@ func TestEffects_asInMemory(t *testing.T) {
 	for i := range rounds(50_000) {
 		h.Advance(r.Int64N(400_000) / max(1, r.Int64N(1000)))
 		line := anyCall(r)
-		told = nil
-		reply, err := server.Do(funnel.Micros(h.Now()), strings.Fields(line)...)
+		server.Clock(h.Now())
+		reply, told := server.Call(strings.Fields(line))
 		commands.TheHost = host
 		want := fmt.Sprint(reply)
-		if err != nil {
-			want = err.Error()
-		}
 		if got := call(h, line).String(); got != want {
 			t.Fatalf("seed %d, call %d: %s: the module replies %s, package memory %s", seed, i, line, got, want)
 		}

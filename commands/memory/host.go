@@ -2,7 +2,6 @@ package memory
 
 import (
 	"slices"
-	"strings"
 
 	"gothrottle/commands"
 	"gothrottle/funnel"
@@ -11,19 +10,20 @@ import (
 // host answers what the handler of the running call asks of its server.
 type host struct{}
 
-// set returns the entries of a key, the newest first.
-func (host) set(c *commands.Call, key int) []commands.Entry {
-	if v := running.keys[c.Args[c.Keys[key].Word]]; v != nil {
-		return v.set
+// set returns the members of a key, the newest first.
+func (host) set(c *commands.Call, key int) []Member {
+	k := &c.Keys[key]
+	if k.Kind != commands.KindZset {
+		running.complain("%q: the handler asks for entries of key %d, which holds kind %d", c.Args, key, k.Kind)
+		return nil
 	}
-	return nil
+	return running.keys[c.Args[k.Word]].Set
 }
 
-// after returns how many entries are newer than a time.
-func (h host) after(c *commands.Call, key int, time funnel.Micros) int {
-	set := h.set(c, key)
-	n, _ := slices.BinarySearchFunc(set, time, func(e commands.Entry, time funnel.Micros) int {
-		if e.Time > time {
+// after returns how many members are newer than a time.
+func after(set []Member, time funnel.Micros) int {
+	n, _ := slices.BinarySearchFunc(set, -float64(time), func(m Member, score float64) int {
+		if m.Score < score {
 			return -1
 		}
 		return 1
@@ -31,56 +31,60 @@ func (h host) after(c *commands.Call, key int, time funnel.Micros) int {
 	return n
 }
 
-func (h host) put(c *commands.Call, key int, entries ...commands.Entry) {
-	c.Keys[key].Entries = append(c.Keys[key].Entries, entries...)
+func put(c *commands.Call, key int, members ...Member) {
+	for _, m := range members {
+		c.Keys[key].Entries = append(c.Keys[key].Entries, m.entry())
+	}
 }
 
 func (h host) Newest(c *commands.Call, key, most int) {
 	set := h.set(c, key)
-	h.put(c, key, set[:min(most, len(set))]...)
+	put(c, key, set[:min(most, len(set))]...)
 }
 
-func (h host) First(c *commands.Call, key int, after funnel.Micros) bool {
-	n := h.after(c, key, after)
-	if n == 0 {
-		return false
+func (h host) First(c *commands.Call, key int, time funnel.Micros) bool {
+	set := h.set(c, key)
+	n := after(set, time)
+	if n > 0 {
+		put(c, key, set[n-1])
 	}
-	h.put(c, key, h.set(c, key)[n-1])
-	return true
+	return n > 0
 }
 
 func (h host) Oldest(c *commands.Call, key int, upTo funnel.Micros, most int) {
-	old := h.set(c, key)[h.after(c, key, upTo):]
-	for i := len(old) - 1; i >= 0 && most > 0; i, most = i-1, most-1 {
-		h.put(c, key, old[i])
+	set := h.set(c, key)
+	for i := len(set) - 1; i >= after(set, upTo) && most > 0; i, most = i-1, most-1 {
+		put(c, key, set[i])
 	}
 }
 
 func (h host) Rank(c *commands.Call, key int, rank int64) bool {
 	set := h.set(c, key)
-	if rank < 0 || rank >= int64(len(set)) {
-		return false
+	found := rank >= 0 && rank < int64(len(set))
+	if found {
+		put(c, key, set[rank])
 	}
-	h.put(c, key, set[rank])
-	return true
+	return found
 }
 
 func (h host) Find(c *commands.Call, key int, prefix byte, id string) bool {
-	for _, e := range h.set(c, key) {
-		if e.Member[0] == prefix && strings.HasSuffix(e.Member, id) && len(e.Member) == len(id)+1 {
-			h.put(c, key, e)
+	for _, m := range h.set(c, key) {
+		if len(m.Text) == len(id)+1 && m.Text[0] == prefix && m.Text[1:] == id {
+			put(c, key, m)
 			return true
 		}
 	}
 	return false
 }
 
-func (h host) CountAfter(c *commands.Call, key int, after funnel.Micros) int64 {
-	return int64(h.after(c, key, after))
+func (h host) CountAfter(c *commands.Call, key int, time funnel.Micros) int64 {
+	return int64(after(h.set(c, key), time))
 }
 
 func (host) Release(c *commands.Call, key, keep int) {
-	c.Keys[key].Entries = c.Keys[key].Entries[:min(keep, len(c.Keys[key].Entries))]
+	c.Keys[key].Entries = c.Keys[key].Entries[:keep]
 }
 
-func (host) Reply(*commands.Call, commands.ItemKind, int64, string) {}
+func (host) Reply(_ *commands.Call, kind commands.ItemKind, n int64, text string) {
+	items = append(items, item{kind, n, text})
+}

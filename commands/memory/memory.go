@@ -6,6 +6,7 @@
 package memory
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -16,28 +17,15 @@ import (
 
 // Server holds keys. Its methods may be called concurrently.
 type Server struct {
-	keys     map[string]*value
+	keys     map[string]*Value
+	order    []string // the names of the keys, for the sweep
+	next     int      // the position in order at which the sweep goes on
+	most     int      // the greatest number of keys since the map was made
 	policies *commands.Policies
-	sweepAt  int                  // drop expired keys when there are this many keys
-	effect   func(words []string) // gets what a server replicates; nil: nobody does
-}
+	observe  func(key string, before, after *Value, dropped []string)
 
-// leastSweep is how many keys are kept before the expired ones are looked for.
-const leastSweep = 1024
-
-// value is what a key holds.
-type value struct {
-	kind   commands.Kind
-	cells  []cell           // of a hash
-	set    []commands.Entry // of a sorted set: the newest first, of equals by member
-	text   string           // of a string
-	expire int64            // ms since the Unix epoch; 0: none
-}
-
-// cell is the fields of one cell of a hash: bit i of found says that field i is there.
-type cell struct {
-	found uint32
-	value [commands.MaxFields]int64
+	complaint func(format string, args ...any) // see Check
+	rubbish   func(*commands.Call)
 }
 
 // mu guards all servers: what runs handlers is one for the whole process.
@@ -45,7 +33,15 @@ var (
 	mu      sync.Mutex
 	running *Server // the server whose call runs
 	record  commands.Call
+	items   []item // what the running call gave to Host.Reply
 )
+
+// item is one part of a reply of the shape Items.
+type item struct {
+	kind commands.ItemKind
+	n    int64
+	text string
+}
 
 // The room of the record. Nobody keeps a pointer into it, so one is enough for all calls.
 func init() {
@@ -55,7 +51,7 @@ func init() {
 
 // NewServer returns a server without keys and policies.
 func NewServer() *Server {
-	return &Server{keys: map[string]*value{}, policies: new(commands.Policies), sweepAt: leastSweep}
+	return &Server{keys: map[string]*Value{}, policies: new(commands.Policies)}
 }
 
 // SetPolicies makes the policies in the text those of all calls from now on: see docs/commands.md.
@@ -70,21 +66,110 @@ func (s *Server) SetPolicies(text string) error {
 	return nil
 }
 
+// Observe makes the server call f for each change of a key, in their order. before and after are nil if there is no key;
+// after is Empty if the last element went. dropped are the members that went, in the order in which they did. f keeps none
+// of these and does not call the server.
+func (s *Server) Observe(f func(key string, before, after *Value, dropped []string)) {
+	mu.Lock()
+	defer mu.Unlock()
+	s.observe = f
+}
+
+// Get returns a copy of what a key holds, even if it has expired; nil if there is no key.
+func (s *Server) Get(key string) *Value {
+	mu.Lock()
+	defer mu.Unlock()
+	return s.keys[key].Clone()
+}
+
+// Put makes a key hold a value. The value then belongs to the server. nil or an empty value deletes the key.
+func (s *Server) Put(key string, v *Value) {
+	mu.Lock()
+	defer mu.Unlock()
+	s.remove(key, false)
+	if v != nil && !v.Empty() {
+		s.insert(key, v)
+	}
+}
+
+// Keys returns the names of all keys, even of expired ones, in their order.
+func (s *Server) Keys() []string {
+	mu.Lock()
+	defer mu.Unlock()
+	return slices.Sorted(maps.Keys(s.keys))
+}
+
 // Delete deletes a key. It reports whether there was one.
 func (s *Server) Delete(key string) bool {
 	mu.Lock()
 	defer mu.Unlock()
-	_, found := s.keys[key]
-	s.remove(key)
-	return found
+	return s.remove(key, true)
+}
+
+// Expire deletes a key if it has expired, as servers do by themselves now and then.
+func (s *Server) Expire(key string, now funnel.Micros) {
+	mu.Lock()
+	defer mu.Unlock()
+	s.alive(key, now)
 }
 
 // Len returns how many keys there are at this time, without expired ones.
 func (s *Server) Len(now funnel.Micros) int {
 	mu.Lock()
 	defer mu.Unlock()
-	s.sweep(now)
+	s.sweep(now, len(s.keys))
 	return len(s.keys)
+}
+
+func (s *Server) insert(key string, v *Value) {
+	v.at = len(s.order)
+	s.order = append(s.order, key)
+	s.keys[key] = v
+	s.most = max(s.most, len(s.keys))
+}
+
+// remove deletes a key, which need not be there.
+func (s *Server) remove(key string, observed bool) bool {
+	v := s.keys[key]
+	if v == nil {
+		return false
+	}
+	last := len(s.order) - 1
+	s.order[v.at] = s.order[last]
+	s.keys[s.order[v.at]].at = v.at
+	s.order[last] = ""
+	s.order = s.order[:last]
+	delete(s.keys, key)
+	if observed && s.observe != nil {
+		s.observe(key, v, nil, nil)
+	}
+	return true
+}
+
+// sweep deletes those of the next few keys that have expired. A map keeps its room when its keys go, so a map that has
+// far more room than keys is made again.
+func (s *Server) sweep(now funnel.Micros, few int) {
+	for range few {
+		if s.next >= len(s.order) {
+			s.next = 0
+		}
+		if len(s.order) == 0 || s.alive(s.order[s.next], now) != nil {
+			s.next++
+		}
+	}
+	if s.most > 1024 && s.most/4 > len(s.keys) {
+		s.keys, s.order, s.most = maps.Collect(maps.All(s.keys)), slices.Clone(s.order), len(s.keys)
+	}
+}
+
+// alive returns what a key holds, or nil. A key that has expired is deleted.
+func (s *Server) alive(key string, now funnel.Micros) *Value {
+	v := s.keys[key]
+	if v != nil && v.Expired(now) {
+		s.remove(key, true)
+		return nil
+	}
+	return v
 }
 
 // Error is the text of an error reply.
@@ -95,8 +180,11 @@ func (e Error) Error() string { return string(e) }
 // RedisError marks the type as an error reply for go-redis.
 func (Error) RedisError() {}
 
-// Do runs a command line at a time. The reply is an int64 or a []any of such replies, as go-redis has them; an error is of
-// the type Error. Commands whose replies hold text are unknown here.
+// swept is how many keys each call looks at for expired ones: more than most calls make.
+const swept = 4
+
+// Do runs a command line at a time. The reply is an int64, a string, nil, or a []any of such replies, as go-redis has them
+// with RESP2; an error is of the type Error.
 func (s *Server) Do(now funnel.Micros, words ...string) (any, error) {
 	if len(words) == 0 {
 		return nil, Error("ERR empty command")
@@ -110,9 +198,13 @@ func (s *Server) Do(now funnel.Micros, words ...string) (any, error) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	running, commands.TheHost = s, host{}
+	running, items, commands.TheHost = s, items[:0], host{}
 	commands.UsePolicies(s.policies)
 	c := &record
+	if s.complaint != nil {
+		c = new(commands.Call)
+		s.rubbish(c)
+	}
 	*c = commands.Call{Args: words[1:], Now: now, Keys: c.Keys[:0], Cells: c.Cells[:0], Clauses: c.Clauses[:0]}
 	defer func() { c.Args = nil }()
 	if code := s.run(row, c); code != commands.NoError {
@@ -121,13 +213,15 @@ func (s *Server) Do(now funnel.Micros, words ...string) (any, error) {
 		}
 		return nil, Error(code.Text())
 	}
+	if s.observe == nil { // else it would see keys go that the call has nothing to do with
+		s.sweep(now, swept)
+	}
 	return reply(c), nil
 }
 
-// find returns the row of a command, or nil if it is not one that replies numbers.
 func find(name string) *commands.Command {
 	for i := range commands.Table {
-		if row := &commands.Table[i]; strings.EqualFold(row.Name, name) && row.State != commands.KindAny && !row.NoKey {
+		if row := &commands.Table[i]; strings.EqualFold(row.Name, name) {
 			return row
 		}
 	}
@@ -135,24 +229,32 @@ func find(name string) *commands.Command {
 }
 
 func (s *Server) run(row *commands.Command, c *commands.Call) commands.ErrorCode {
-	if row.Plan != nil {
+	switch {
+	case row.Plan != nil:
 		if code := row.FindKeys(c); code != commands.NoError {
 			return code
 		}
-	} else {
-		c.Keys = append(c.Keys, commands.Key{Wants: row.State})
-		if row.State == commands.KindHash {
-			c.Keys[0].Asked = 1
+		s.checkPlan(row, c)
+	case !row.NoKey:
+		c.Keys = c.Keys[:1]
+		k := &c.Keys[0]
+		k.Word, k.Wants, k.Asked = 0, row.State, 0
+		if row.State == commands.KindHash || row.State == commands.KindAny {
+			k.Asked = 1
 		}
 	}
 	for i := range c.Keys {
 		s.load(c, &c.Keys[i])
 	}
-	if code := row.Run(c); code != commands.NoError {
+	before := s.snapshot(c)
+	code := row.Run(c)
+	s.checkCall(row, c, before, code)
+	if code != commands.NoError {
 		return code
 	}
-	if row.Writes() {
-		for i := range c.Keys {
+	for i := range c.Keys {
+		s.checkKey(c, &c.Keys[i])
+		if row.Writes() {
 			s.apply(c, &c.Keys[i])
 		}
 	}
@@ -161,196 +263,75 @@ func (s *Server) run(row *commands.Command, c *commands.Call) commands.ErrorCode
 
 // load tells the call what a key holds.
 func (s *Server) load(c *commands.Call, k *commands.Key) {
-	*k = commands.Key{Word: k.Word, Wants: k.Wants, Asked: k.Asked, Entries: k.Entries[:0], Kind: commands.KindAbsent,
-		ExpiresAt: -1, FirstCell: int32(len(c.Cells))}
+	*k = commands.Key{Word: k.Word, Wants: k.Wants, Asked: k.Asked, Entries: k.Entries[:0], NewText: k.NewText, ExpiresAt: -1,
+		FirstCell: int32(len(c.Cells))}
+	any := k.Wants == commands.KindAny
 	v := s.alive(c.Args[k.Word], c.Now)
 	if v != nil {
-		k.Kind, k.Text = v.kind, v.text
-		k.Length = int64(len(v.text) + len(v.set))
+		k.Kind, k.Length = v.Kind, int64(len(v.Text)+len(v.Fields)+len(v.Set))
+		quota := k.Length >= commands.MinQuotaLen && k.Length <= commands.MaxQuotaLen
+		if (any || k.Wants == commands.KindString) && quota || (any || k.Wants == commands.KindHash) && k.Length == commands.AdoptedLen {
+			k.Text = v.Text
+		}
+		if any && v.Expire != 0 {
+			k.ExpiresAt = v.Expire
+		}
 	}
-	if k.Wants != commands.KindHash {
+	if k.Wants != commands.KindHash && (!any || k.Kind != commands.KindHash) {
 		return
 	}
-	n := int(k.Asked)
-	if v != nil {
-		n = max(n, len(v.cells))
-	}
-	for i := range n {
-		loaded := commands.Cell{Index: int32(i)}
-		if v != nil && i < len(v.cells) {
-			loaded.Found, loaded.Value = v.cells[i].found, v.cells[i].value
-			for found := loaded.Found; found != 0; found &= found - 1 {
-				k.Length++
-			}
+	for k.NumCells < commands.MaxCells {
+		cell := v.cell(int(k.NumCells))
+		if k.NumCells >= k.Asked && cell.Found == 0 {
+			break
 		}
-		c.Cells = append(c.Cells, loaded)
+		s.poison(&cell)
+		c.Cells = append(c.Cells, cell)
+		k.NumCells++
 	}
-	k.NumCells = int32(n)
-}
-
-// alive returns what a key holds, or nil. A key has expired when the time is past its expiry.
-func (s *Server) alive(key string, now funnel.Micros) *value {
-	v := s.keys[key]
-	if v != nil && v.expired(now) {
-		s.remove(key)
-		return nil
-	}
-	return v
-}
-
-func (v *value) expired(now funnel.Micros) bool { return v.expire != 0 && int64(now)/1000 > v.expire }
-
-// kinds says what a key holds that a handler changed.
-var kinds = [...]commands.Kind{commands.Hash: commands.KindHash, commands.Zset: commands.KindZset, commands.String: commands.KindString}
-
-// apply does to a key what the handler said, and tells the effects in the order in which the module replicates them.
-func (s *Server) apply(c *commands.Call, k *commands.Key) {
-	if k.Becomes == commands.Unchanged {
-		return
-	}
-	name := strings.Clone(c.Args[k.Word])
-	v := s.keys[name]
-	if v != nil && v.kind != kinds[k.Becomes] {
-		s.remove(name)
-		v = nil
-	}
-	if k.Becomes == commands.Absent {
-		return
-	}
-	if v == nil {
-		v = &value{kind: kinds[k.Becomes]}
-	}
-	expires := k.ExpireFrom != 0 && (v.expire < k.ExpireFrom || v.expire > k.ExpireTo)
-	if expires {
-		v.expire = k.ExpireTo
-	}
-	switch k.Becomes {
-	case commands.Hash:
-		s.applyCells(name, v, c.Cells[k.FirstCell:][:k.Asked])
-	case commands.Zset:
-		s.applyEntries(name, v, c, k)
-	case commands.String:
-		v.text = string(k.NewText[:k.NewLen])
-		s.tellString(name, v, expires)
-	}
-	if v.empty() {
-		delete(s.keys, name)
-		return
-	}
-	if expires && k.Becomes != commands.String {
-		s.tellExpiry(name, v)
-	}
-	if len(s.keys) >= s.sweepAt {
-		s.sweep(c.Now)
-		s.sweepAt = max(2*len(s.keys), leastSweep)
-	}
-	s.keys[name] = v
-}
-
-// sweep drops the keys that have expired.
-func (s *Server) sweep(now funnel.Micros) {
-	for key, v := range s.keys {
-		if v.expired(now) {
-			s.remove(key)
-		}
-	}
-}
-
-func (s *Server) applyCells(name string, v *value, cells []commands.Cell) {
-	s.tellCells(name, cells)
-	for i := range cells {
-		from := &cells[i]
-		if len(v.cells) == i {
-			v.cells = append(v.cells, cell{})
-		}
-		to := &v.cells[i]
-		for f := range commands.MaxFields {
-			switch bit := uint32(1) << f; {
-			case from.Set&bit != 0:
-				to.found, to.value[f] = to.found|bit, from.Value[f]
-			case from.Unset&bit != 0:
-				to.found, to.value[f] = to.found&^bit, 0
-			}
-		}
-	}
-	v.trimCells()
-}
-
-// trimCells drops the cells at the end that have no fields.
-func (v *value) trimCells() {
-	for len(v.cells) > 0 && v.cells[len(v.cells)-1].found == 0 {
-		v.cells = v.cells[:len(v.cells)-1]
-	}
-}
-
-func (s *Server) applyEntries(name string, v *value, c *commands.Call, k *commands.Key) {
-	if k.AddPrefix != 0 {
-		text := string(k.NewText[:k.NewLen])
-		if k.AddWord != 0 {
-			text = c.Args[k.AddWord]
-		}
-		e := commands.Entry{Time: k.AddTime, Member: string([]byte{byte(k.AddPrefix)}) + text}
-		if !slices.Contains(v.set, e) { // a lease that is renewed at the same instant changes nothing
-			v.drop(e.Member)
-			v.add(e)
-			s.tellAdded(name, e)
-		}
-	}
-	s.tellDropped(name, k.Entries)
-	for _, e := range k.Entries {
-		if e.Drop != 0 {
-			v.drop(e.Member)
-		}
-	}
-}
-
-func (v *value) add(e commands.Entry) {
-	at, _ := slices.BinarySearchFunc(v.set, e, inOrder)
-	v.set = slices.Insert(v.set, at, e)
-}
-
-func (v *value) drop(member string) {
-	v.set = slices.DeleteFunc(v.set, func(e commands.Entry) bool { return e.Member == member })
-}
-
-// inOrder compares entries as the server orders them: the newest first, of equals by member.
-func inOrder(a, b commands.Entry) int {
-	switch {
-	case a.Time > b.Time:
-		return -1
-	case a.Time < b.Time:
-		return 1
-	}
-	return strings.Compare(a.Member, b.Member)
-}
-
-func (v *value) empty() bool {
-	switch v.kind {
-	case commands.KindHash:
-		return !slices.ContainsFunc(v.cells, func(c cell) bool { return c.found != 0 })
-	case commands.KindZset:
-		return len(v.set) == 0
-	}
-	return false
 }
 
 func reply(c *commands.Call) any {
-	if c.Shape == commands.Integer {
+	switch c.Shape {
+	case commands.Integer:
 		return c.Reply[0]
+	case commands.Items:
+		item, _ := itemOf(items)
+		return item
 	}
-	items := integers(c.Reply[:c.Replies])
+	all := integers(c.Reply[:c.Replies])
 	if c.Shape == commands.Nested {
 		for i := range c.Clauses {
-			items = append(items, integers(c.Clauses[i].Reply[:c.Clauses[i].Replies]))
+			all = append(all, integers(c.Clauses[i].Reply[:c.Clauses[i].Replies]))
 		}
 	}
-	return items
+	return all
 }
 
 func integers(numbers []int64) []any {
-	items := make([]any, len(numbers))
+	all := make([]any, len(numbers))
 	for i, n := range numbers {
-		items[i] = n
+		all[i] = n
 	}
-	return items
+	return all
+}
+
+// itemOf returns the first item, with the items inside it, and the items after it.
+func itemOf(items []item) (any, []item) {
+	first, rest := items[0], items[1:]
+	switch first.kind {
+	case commands.ItemInteger:
+		return first.n, rest
+	case commands.ItemText:
+		return first.text, rest
+	case commands.ItemNull:
+		return nil, rest
+	case commands.ItemMap:
+		first.n *= 2
+	}
+	all := make([]any, first.n)
+	for i := range all {
+		all[i], rest = itemOf(rest)
+	}
+	return all, rest
 }

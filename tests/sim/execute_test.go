@@ -3,11 +3,8 @@ package sim
 import (
 	"slices"
 
-	"gothrottle/commands/memory"
 	"gothrottle/funnel"
 )
-
-func newServer() *memory.Server { return memory.NewServer() }
 
 // execute runs a request at a node and holds the reply and the state against the oracles.
 func (w *world) execute(n *node, m *message) ([]int64, error) {
@@ -116,7 +113,7 @@ func integers(to []int64, reply any) []int64 {
 
 // checkExpired makes sure that a key that has expired held nothing that is in use. The server forgets it now.
 func (w *world) checkExpired(n *node, l *limiter, now funnel.Micros) {
-	at := n.server.Expiry(l.key)
+	at := n.server.expiry(l.key)
 	if at <= 0 || int64(now)/1000 <= at {
 		return
 	}
@@ -129,7 +126,7 @@ func (w *world) checkExpired(n *node, l *limiter, now funnel.Micros) {
 
 // checkState makes sure that what is in use has a key, and each key an expiry that is not too early.
 func (w *world) checkState(n *node, l *limiter, now funnel.Micros) {
-	at := n.server.Expiry(l.key)
+	at := n.server.expiry(l.key)
 	if at == 0 {
 		w.fail("%s has no expiry at node %d", l.key, n.id)
 	}

@@ -3,14 +3,13 @@ package sim
 import (
 	"slices"
 
-	"gothrottle/commands/memory"
 	"gothrottle/funnel"
 )
 
 // node is one server. It is the master, a replica, a deposed master that still takes calls, or dead.
 type node struct {
 	id      int
-	server  *memory.Server
+	server  *server
 	offset  int64 // µs: how far its wall clock is ahead of the true time
 	clock   funnel.Clock
 	applied int // how many groups of the log it has
@@ -48,7 +47,7 @@ func (w *world) end() int { return w.first + len(w.log) }
 
 // listen makes the effects of a node go to w.effects.
 func (w *world) listen(n *node) {
-	n.server.Replicate(func(words []string) { w.effects = append(w.effects, words) })
+	n.server.replicate(func(words []string) { w.effects = append(w.effects, words) })
 }
 
 // publish appends what the master did to the log.
@@ -83,7 +82,7 @@ func (w *world) deliver(n *node) bool {
 
 func (w *world) apply(n *node, g *group) {
 	for _, words := range g.effects {
-		if err := n.server.Apply(words...); err != nil {
+		if err := n.server.apply(words...); err != nil {
 			w.fail("node %d: %v", n.id, err)
 		}
 	}
@@ -107,16 +106,14 @@ func (w *world) trim() {
 // checkSame holds a replica that has applied everything against the master.
 func (w *world) checkSame(n *node, l *limiter) {
 	master := w.nodes[w.master]
-	if !master.server.SameAs(n.server, l.key) {
-		a, at := master.server.State(l.key)
-		b, bt := n.server.State(l.key)
-		w.fail("%s: the master holds %q until %d, replica %d has %q until %d", l.key, a, at, n.id, b, bt)
+	if a, b := master.server.state(l.key), n.server.state(l.key); a != b {
+		w.fail("%s: the master holds %s, replica %d has %s", l.key, a, n.id, b)
 	}
 }
 
 // checkKey makes sure that a key has an expiry.
 func (w *world) checkKey(n *node, l *limiter) {
-	if n.server.Expiry(l.key) == 0 {
+	if n.server.expiry(l.key) == 0 {
 		w.fail("%s has no expiry at node %d", l.key, n.id)
 	}
 }
@@ -182,7 +179,7 @@ func (w *world) resync(n *node) bool {
 		n.clock = funnel.Clock{}
 	}
 	n.alive, n.deposed = true, false
-	n.server, n.applied, n.models = w.nodes[w.master].server.Clone(), w.end(), nil
+	n.server, n.applied, n.models = w.nodes[w.master].server.clone(), w.end(), nil
 	w.damageCopy(n)
 	return true
 }

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	"gothrottle/commands/memory"
 )
 
 // planted is a fault that is built into a world. Each hook that is not nil takes the place of what a right world does.
@@ -146,14 +144,14 @@ var faults = []planted{
 	{name: "failover: half of a call is applied", promote: func(w *world, n *node) {
 		for i := n.applied; i < w.end(); i++ {
 			if g := &w.log[i-w.first]; len(g.effects) > 1 {
-				_ = n.server.Apply(g.effects[0]...)
+				_ = n.server.apply(g.effects[0]...)
 				return
 			}
 		}
 	}},
 	{name: "failover: the expiry is lost", promote: func(_ *world, n *node) {
 		for _, key := range n.server.Keys() {
-			_ = n.server.Apply("PEXPIREAT", key, "0")
+			_ = n.server.apply("PEXPIREAT", key, "0")
 		}
 	}},
 	{name: "failover: the new master keeps its wrong clock", promote: func(w *world, n *node) {
@@ -162,7 +160,7 @@ var faults = []planted{
 	{name: "failover: a replica says that it has more than it has", promote: func(w *world, n *node) {
 		n.applied = min(n.applied+1, w.end())
 	}},
-	{name: "failover: the state is lost", promote: func(_ *world, n *node) { n.server = memory.NewServer() }},
+	{name: "failover: the state is lost", promote: func(_ *world, n *node) { n.server = newServer() }},
 	{name: "failover: a copy lacks a key", resync: func(_ *world, n *node) {
 		if keys := n.server.Keys(); len(keys) > 0 {
 			n.server.Delete(keys[0])

@@ -1,0 +1,249 @@
+// Package corpus reads the transcripts in this folder, and runs them on a host: package memory, the server made of C, or a
+// real server. A transcript says what calls reply and what they replicate:
+//
+//	# A denial begins a pause.
+//	> GO.THROTTLE k 4 5 300 5              0 5 0 -1 300
+//	  writes HSET k 0 T+300s/ns 1 60; PEXPIREAT k T+375s
+//	> GO.THROTTLE k 4 5 300 1 LOCKOUT 900  1 5 0 900 900
+//	  writes HSET k 128 T+900s/ns; PEXPIREAT k T+975s
+//	+100s
+//	> GO.THROTTLE k 4 5 300                1 5 0 800 800
+//
+// A blank line ends a case; the next one begins on an empty server without policies. Two blanks end a call. A call without
+// "writes" replicates nothing. "  replies" is a reply in a line of its own. T+900s is the time of the call and 900 s, in ms
+// since the Unix epoch; T+900s/us and T+900s/ns are in µs and ns. A word in quotes has Go's escapes. Calls of the server's
+// own commands prepare a case; they need no reply and have no "writes". A case with a line "@server" is for real servers.
+package corpus
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Case is the lines of a file up to a blank line.
+type Case struct {
+	Server bool // for real servers only
+	Moves  bool // the clock is moved
+	Steps  []*Step
+}
+
+// Step is one line of a file, with the lines that belong to it.
+type Step struct {
+	Line   int
+	Text   string        // a call or, if Call is false, any other line
+	Call   bool          //
+	Wait   time.Duration // how far the clock is moved
+	Reply  string
+	Writes string
+}
+
+// Own reports whether a call is one of gothrottle's commands.
+func (s *Step) Own() bool {
+	return s.Call && (strings.HasPrefix(s.Text, "GO.") || strings.HasPrefix(s.Text, "CL."))
+}
+
+var waitLine = regexp.MustCompile(`^\+(?:(\d+)d)?([0-9.a-z]+)?$`)
+
+// Parse reads the text of a file.
+func Parse(text string) (cases []*Case, err error) {
+	c := &Case{}
+	for i, line := range strings.Split(strings.TrimSuffix(text, "\n")+"\n\n", "\n") {
+		s := &Step{Line: i + 1, Text: line}
+		last := len(c.Steps) - 1
+		switch rest, wait := strings.TrimSpace(line), waitLine.FindStringSubmatch(line); {
+		case line == "":
+			if last >= 0 {
+				cases, c = append(cases, c), &Case{}
+			}
+			continue
+		case strings.HasPrefix(line, "> "):
+			s.Call = true
+			s.Text, s.Reply = cutCall(line[2:])
+		case strings.HasPrefix(line, "  writes ") && last >= 0 && c.Steps[last].Own():
+			c.Steps[last].Writes = join(c.Steps[last].Writes, rest[len("writes "):])
+			continue
+		case strings.HasPrefix(line, "  replies ") && last >= 0 && c.Steps[last].Call:
+			c.Steps[last].Reply = strings.TrimSpace(rest[len("replies "):])
+			continue
+		case wait != nil:
+			s.Wait, err = waitOf(wait[1], wait[2])
+			c.Moves = true
+		case line == "@server":
+			c.Server = true
+		case !strings.HasPrefix(line, "#"):
+			err = fmt.Errorf("neither a call, a comment, +time, writes nor replies")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %q: %w", i+1, line, err)
+		}
+		c.Steps = append(c.Steps, s)
+	}
+	return cases, nil
+}
+
+func waitOf(days, rest string) (d time.Duration, err error) {
+	if rest != "" {
+		d, err = time.ParseDuration(rest)
+	}
+	n, _ := strconv.Atoi("0" + days)
+	return d + time.Duration(n)*24*time.Hour, err
+}
+
+func join(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "; " + b
+}
+
+// cutCall cuts a line where two blanks stand outside quotes.
+func cutCall(line string) (call, reply string) {
+	quoted := false
+	for i := 0; i+1 < len(line); i++ {
+		switch {
+		case quoted && line[i] == '\\':
+			i++
+		case line[i] == '"':
+			quoted = !quoted
+		case !quoted && line[i] == ' ' && line[i+1] == ' ':
+			return line[:i], strings.TrimSpace(line[i:])
+		}
+	}
+	return strings.TrimSpace(line), ""
+}
+
+var aWord = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|\S+`)
+
+// Words returns the words of a call at a time, in µs since the Unix epoch.
+func Words(call string, now int64) (words []string, err error) {
+	for _, word := range aWord.FindAllString(call, -1) {
+		if word[0] == '"' {
+			if word, err = strconv.Unquote(word); err != nil {
+				return nil, err
+			}
+		}
+		words = append(words, relativeTime.ReplaceAllStringFunc(word, func(text string) string {
+			m := relativeTime.FindStringSubmatch(text)
+			n, e := absolute(m[1], m[2], now)
+			if e != nil {
+				err = e
+			}
+			return strconv.FormatInt(n, 10)
+		}))
+	}
+	return words, err
+}
+
+var (
+	relativeTime = regexp.MustCompile(`\bT([+-][0-9.]+s)(/us|/ns)?`)
+	longNumber   = regexp.MustCompile(`\b(?:\d{13}|\d{16}|\d{19})\b`)
+)
+
+// units are the lengths of the units of stored times in ns, by how many digits a time of our days has.
+var units = map[int]struct {
+	nanos int64
+	name  string
+}{13: {1e6, ""}, 16: {1e3, "/us"}, 19: {1, "/ns"}}
+
+func absolute(after, unit string, now int64) (int64, error) {
+	seconds, frac, _ := strings.Cut(strings.TrimSuffix(after[1:], "s"), ".")
+	nanos, err := strconv.ParseInt(seconds+(frac + "000000000")[:9], 10, 64)
+	if after[0] == '-' {
+		nanos = -nanos
+	}
+	for _, u := range units {
+		if u.name != unit {
+			continue
+		}
+		if sum := now%1_000_000*1000 + nanos; err == nil && len(frac) <= 9 && sum%u.nanos == 0 {
+			return now/1_000_000*(1e9/u.nanos) + sum/u.nanos, nil
+		}
+	}
+	return 0, fmt.Errorf("T%s%s is not exact in its unit", after, unit)
+}
+
+// Relative writes the times in a text relative to a time, in µs since the Unix epoch. Numbers that lie more than 20 years
+// before or 150 years after it are no times.
+func Relative(text string, now int64) string {
+	return longNumber.ReplaceAllStringFunc(text, func(digits string) string {
+		u := units[len(digits)]
+		n, _ := strconv.ParseInt(digits, 10, 64)
+		const year = 365 * 86400
+		second := 1e9 / u.nanos
+		if away := n/second - now/1_000_000; n == 1<<63-1 || away < -20*year || away > 150*year {
+			return digits
+		}
+		return "T" + seconds((n-now/1_000_000*second)*u.nanos-now%1_000_000*1000) + u.name
+	})
+}
+
+// seconds writes a length of time in ns as seconds, to the last digit.
+func seconds(nanos int64) string {
+	sign := "+"
+	if nanos < 0 {
+		sign, nanos = "-", -nanos
+	}
+	text := fmt.Sprintf("%s%d.%09d", sign, nanos/1e9, nanos%1e9)
+	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".") + "s"
+}
+
+var plainWord = regexp.MustCompile(`^[^\s";\[\]()\x00-\x1f\x7f-\xff]+$`)
+
+// Quote writes a word so that Words reads it.
+func Quote(word string) string {
+	if plainWord.MatchString(word) && isASCII(word) {
+		return word
+	}
+	return strconv.QuoteToASCII(word)
+}
+
+func isASCII(word string) bool {
+	return strings.IndexFunc(word, func(r rune) bool { return r > '~' }) < 0
+}
+
+// ReplyText writes a reply: an error's text to the end of the line; an array with brackets, but if it is the whole reply
+// and has several elements, without; null as (nil). A text that looks like an integer is in quotes.
+func ReplyText(reply any) string {
+	text := itemText(reply)
+	if all, _ := reply.([]any); len(all) > 1 {
+		return text[1 : len(text)-1]
+	}
+	return text
+}
+
+func itemText(reply any) string {
+	switch reply := reply.(type) {
+	case nil:
+		return "(nil)"
+	case error:
+		return reply.Error()
+	case string:
+		if _, err := strconv.ParseInt(reply, 10, 64); err == nil {
+			return strconv.Quote(reply)
+		}
+		return Quote(reply)
+	case []any:
+		var parts []string
+		for _, item := range reply {
+			parts = append(parts, itemText(item))
+		}
+		return "[" + strings.Join(parts, " ") + "]"
+	}
+	return fmt.Sprint(reply)
+}
+
+// EffectsText writes what was replicated.
+func EffectsText(effects [][]string, now int64) string {
+	var all []string
+	for _, words := range effects {
+		var parts []string
+		for _, word := range words {
+			parts = append(parts, Quote(Relative(word, now)))
+		}
+		all = append(all, strings.Join(parts, " "))
+	}
+	return strings.Join(all, "; ")
+}

@@ -1,0 +1,53 @@
+package sim
+
+import (
+	"fmt"
+
+	"gothrottle/commands/memory"
+	"gothrottle/tests/corpus"
+)
+
+// server is the keys of one node. It replicates plain commands, and does those that another node replicates.
+type server struct{ *memory.Server }
+
+func newServer() *server { return &server{memory.NewServer()} }
+
+// replicate makes the server call f with each command that it replicates.
+func (s *server) replicate(f func(words []string)) {
+	s.Observe(func(key string, before, after *memory.Value, dropped []string) {
+		for _, words := range corpus.Effects(key, before, after, dropped) {
+			f(words)
+		}
+	})
+}
+
+// apply does what another node replicates. An expired key stays until it is deleted.
+func (s *server) apply(words ...string) error {
+	reply, known := corpus.Plain(s.Server, words)
+	if err, failed := reply.(error); failed || !known {
+		return fmt.Errorf("%q: %w", words, err)
+	}
+	return nil
+}
+
+// clone returns a server with the same keys, as a full synchronisation makes one.
+func (s *server) clone() *server {
+	c := newServer()
+	for _, key := range s.Keys() {
+		c.Put(key, s.Get(key))
+	}
+	return c
+}
+
+// expiry returns when a key expires, in ms since the Unix epoch: 0 if it has no expiry, -1 if there is no key.
+func (s *server) expiry(key string) int64 {
+	if v := s.Get(key); v != nil {
+		return v.Expire
+	}
+	return -1
+}
+
+// state writes what a key holds.
+func (s *server) state(key string) string {
+	return corpus.Dump(map[string]*memory.Value{key: s.Get(key)}, 0)
+}
