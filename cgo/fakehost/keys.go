@@ -150,6 +150,15 @@ func (h *Host) Encoding(key string) string {
 	return ""
 }
 
+// Names returns the names of all keys.
+func (h *Host) Names() []string {
+	var names []string
+	for e := C.fake_walk(nil); e != nil; e = C.fake_walk(e) {
+		names = append(names, textOf(&e.name))
+	}
+	return names
+}
+
 // Dump returns the whole keyspace, one line per key: name, type, expiry, content.
 func (h *Host) Dump() []string {
 	var lines []string

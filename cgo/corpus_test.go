@@ -1,0 +1,133 @@
+package cgo_test
+
+import (
+	"errors"
+
+	"strings"
+	"testing"
+
+	"gothrottle/cgo/fakehost"
+	"gothrottle/commands"
+	"gothrottle/commands/memory"
+	"gothrottle/tests/corpus"
+)
+
+// The module replies and replicates what the transcripts say, and its events and signals match what it replicates.
+func TestCorpus(t *testing.T) {
+	h := loaded(t)
+	h.SetNow(0) // the module's clock never runs back
+	corpus.Run(t, &corpusHost{t: t, h: h}, "../tests/corpus", corpus.Options{})
+}
+
+// corpusHost is the server made of C as a host of the transcripts.
+type corpusHost struct {
+	t *testing.T
+	h *fakehost.Host
+}
+
+func (c *corpusHost) Begin(now int64) {
+	for _, key := range c.h.Names() {
+		c.h.Delete(key)
+	}
+	c.Clock(now)
+	if text := c.h.ConfigSet("gothrottle.policies", ""); text != "" {
+		c.t.Error(text)
+	}
+	c.h.Call("GO.TOP", "RESET")
+}
+
+func (c *corpusHost) Clock(now int64) { c.h.Advance(now - c.h.Now()) }
+
+func (c *corpusHost) Call(words []string) (any, [][]string) {
+	if name := words[0]; !strings.HasPrefix(name, "GO.") && !strings.HasPrefix(name, "CL.") {
+		return c.plain(words), nil
+	}
+	keys := c.h.Names()
+	r := copyOf(c.h, keys...)
+	reply := c.h.Call(words...)
+	for _, effect := range c.h.EffectWords() {
+		keys = append(keys, effect[1])
+	}
+	r.follow(c.t, c.h, strings.Join(words, " "), keys...)
+	return asAny(reply), c.h.EffectWords()
+}
+
+// plain runs one of the server's own commands on a copy in package memory, which then is what the server holds.
+func (c *corpusHost) plain(words []string) any {
+	if words[0] == "CONFIG" {
+		if text := c.h.ConfigSet(words[2], words[3]); text != "" {
+			return errors.New(text)
+		}
+		return "OK"
+	}
+	s := memory.NewServer()
+	for key, v := range c.Values() {
+		s.Put(key, v)
+		c.h.Delete(key)
+	}
+	reply, known := corpus.Plain(s, words)
+	if !known {
+		c.t.Fatalf("%q is unknown", words)
+	}
+	for _, key := range s.Keys() {
+		c.put(key, s.Get(key))
+	}
+	return reply
+}
+
+func (c *corpusHost) put(key string, v *memory.Value) {
+	switch v.Kind {
+	case commands.KindString:
+		c.h.PutString(key, v.Text)
+	case commands.KindHash:
+		c.h.PutHash(key)
+		for _, f := range v.Fields {
+			c.h.PutField(key, f.Name, f.Text)
+		}
+	case commands.KindZset:
+		c.h.PutZset(key)
+		for _, m := range v.Set {
+			c.h.PutMember(key, m.Score, m.Text)
+		}
+	default:
+		c.h.PutOther(key, "list")
+	}
+	if v.Expire != 0 {
+		c.h.Expire(key, v.Expire)
+	}
+}
+
+func (c *corpusHost) Values() map[string]*memory.Value {
+	kinds := map[string]commands.Kind{"string": commands.KindString, "hash": commands.KindHash, "zset": commands.KindZset, "list": commands.KindOther}
+	all := map[string]*memory.Value{}
+	for _, key := range c.h.Names() {
+		v := &memory.Value{Kind: kinds[c.h.TypeOf(key)], Text: c.h.StringOf(key), Expire: max(c.h.ExpireOf(key), 0)}
+		for name, text := range c.h.HashOf(key) {
+			v.SetField(name, text)
+		}
+		for _, m := range c.h.ZsetOf(key) {
+			v.Set = append(v.Set, memory.Member(m))
+		}
+		all[key] = v
+	}
+	return all
+}
+
+// asAny converts a reply.
+func asAny(r fakehost.Reply) any {
+	switch {
+	case r.Err != "":
+		return errors.New(r.Err)
+	case r.Null:
+		return nil
+	case r.Text != nil:
+		return *r.Text
+	case r.Array == nil:
+		return r.Int
+	}
+	all := []any{}
+	for _, element := range r.Array {
+		all = append(all, asAny(element))
+	}
+	return all
+}
