@@ -61,7 +61,8 @@ func (c *corpusHost) plain(words []string) any {
 		return "OK"
 	}
 	s := memory.NewServer()
-	for key, v := range c.Values() {
+	values, _ := c.Values(c.h.Names())
+	for key, v := range values {
 		s.Put(key, v)
 		c.h.Delete(key)
 	}
@@ -97,10 +98,13 @@ func (c *corpusHost) put(key string, v *memory.Value) {
 	}
 }
 
-func (c *corpusHost) Values() map[string]*memory.Value {
+func (c *corpusHost) Values(keys []string) (map[string]*memory.Value, int) {
 	kinds := map[string]commands.Kind{"string": commands.KindString, "hash": commands.KindHash, "zset": commands.KindZset, "list": commands.KindOther}
 	all := map[string]*memory.Value{}
-	for _, key := range c.h.Names() {
+	for _, key := range keys {
+		if c.h.TypeOf(key) == "none" {
+			continue
+		}
 		v := &memory.Value{Kind: kinds[c.h.TypeOf(key)], Text: c.h.StringOf(key), Expire: max(c.h.ExpireOf(key), 0)}
 		for name, text := range c.h.HashOf(key) {
 			v.SetField(name, text)
@@ -110,7 +114,7 @@ func (c *corpusHost) Values() map[string]*memory.Value {
 		}
 		all[key] = v
 	}
-	return all
+	return all, len(c.h.Names())
 }
 
 // asAny converts a reply.

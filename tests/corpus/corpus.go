@@ -26,7 +26,7 @@ import (
 // Case is the lines of a file up to a blank line.
 type Case struct {
 	Server bool // for real servers only
-	Moves  bool // the clock is moved
+	Timed  bool // the clock is moved, or a call names a time
 	Steps  []*Step
 }
 
@@ -62,6 +62,7 @@ func Parse(text string) (cases []*Case, err error) {
 		case strings.HasPrefix(line, "> "):
 			s.Call = true
 			s.Text, s.Reply = cutCall(line[2:])
+			c.Timed = c.Timed || relativeTime.MatchString(s.Text)
 		case strings.HasPrefix(line, "  writes ") && last >= 0 && c.Steps[last].Own():
 			c.Steps[last].Writes = join(c.Steps[last].Writes, rest[len("writes "):])
 			continue
@@ -70,7 +71,7 @@ func Parse(text string) (cases []*Case, err error) {
 			continue
 		case wait != nil:
 			s.Wait, err = waitOf(wait[1], wait[2])
-			c.Moves = true
+			c.Timed = true
 		case line == "@server":
 			c.Server = true
 		case !strings.HasPrefix(line, "#"):

@@ -31,7 +31,7 @@ func NewMemory() *Memory {
 // Begin empties the host.
 func (m *Memory) Begin(now int64) {
 	m.now = now
-	for _, key := range m.Server.Keys() {
+	for _, key := range m.Keys() {
 		m.Put(key, nil)
 	}
 	_ = m.SetPolicies("")
@@ -54,13 +54,21 @@ func (m *Memory) Call(words []string) (reply any, effects [][]string) {
 	return reply, m.effects
 }
 
-// Values returns what all keys hold.
-func (m *Memory) Values() map[string]*memory.Value {
+// Values returns what these keys hold, and how many keys there are.
+func (m *Memory) Values(keys []string) (map[string]*memory.Value, int) {
 	all := map[string]*memory.Value{}
-	for _, key := range m.Server.Keys() {
-		all[key] = m.Get(key)
+	for _, key := range keys {
+		if v := m.Get(key); v != nil {
+			all[key] = v
+		}
 	}
-	return all
+	return all, len(m.Keys())
+}
+
+// Dump writes what all keys hold that have not expired.
+func (m *Memory) Dump() string {
+	values, _ := m.Values(m.Keys())
+	return Dump(values, m.now)
 }
 
 // Effects returns what a server with the module replicates for a change of a key: plain commands, in their order. See
