@@ -15,12 +15,10 @@ import (
 )
 
 // A server replies what the transcripts say, a replica link shows what it replicates, and its keys hold what a replica
-// holds. See corpus.Options.Loose for clocks that do not stand still.
+// holds. On Valkey 9.1 and in a container, where the clock goes on, cases that set it are left out.
 func TestCorpus(t *testing.T) {
 	h := &corpusHost{t: t}
-	now := h.micros
 	if env.image == "" {
-		now = nil
 		h.clock = newClock(t)
 		h.clock.freeze(time.UnixMicro(corpus.Epoch))
 	}
@@ -28,7 +26,11 @@ func TestCorpus(t *testing.T) {
 	h.client2 = h.client(options2)
 	h.must("DEBUG SET-ACTIVE-EXPIRE 0") // a key goes when a call finds it
 	h.stream = h.replicate()
-	corpus.Run(t, h, "corpus", corpus.Options{Server: true, Now: now, Loose: h.runs()})
+	o := corpus.Options{Server: true}
+	if h.runs() {
+		h.clock, o.Now = nil, func() int64 { return h.now() / 1000 }
+	}
+	corpus.Run(t, h, "corpus", o)
 }
 
 // corpusHost is a server as a host of the transcripts.
@@ -40,11 +42,15 @@ type corpusHost struct {
 	stream  *stream
 }
 
-// runs reports whether the server's clock goes on.
+// runs reports whether the server's clock goes on. That of Valkey 9.1 goes on, and comes back.
 func (h *corpusHost) runs() bool {
 	before := h.now()
-	time.Sleep(20 * time.Millisecond)
-	return h.now() != before
+	for range 100 {
+		if h.now() != before {
+			return true
+		}
+	}
+	return h.clock == nil
 }
 
 func (h *corpusHost) Begin(now int64) {
@@ -61,8 +67,6 @@ func (h *corpusHost) Clock(now int64) {
 		h.sees(time.UnixMicro(now))
 	}
 }
-
-func (h *corpusHost) micros() int64 { return h.now() / 1000 }
 
 func (h *corpusHost) Call(words []string) (any, [][]string) {
 	args := make([]any, len(words))
