@@ -22,7 +22,7 @@ func TestMemory_repliesAsTheStore(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	now := funnel.Micros(1_800_000_000_000_000)
 	kinds := map[string]int{}
-	for i := range 5_000 {
+	for i := range 2_000 {
 		now += funnel.Micros(r.Int64N(400_000)) / max(1, funnel.Micros(r.Int64N(1000)))
 		line := randomCall(r)
 		want := store.Told(now, line)
@@ -102,7 +102,7 @@ func TestMemory_effectsMakeAReplica(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 2))
 	now := int64(1_800_000_000_000_000)
-	for i := range 5_000 {
+	for i := range 2_000 {
 		now += r.Int64N(400_000) / max(1, r.Int64N(1000))
 		line := randomCall(r)
 		master.Clock(now)
@@ -125,7 +125,7 @@ func TestMemory_effectsMakeAReplica(t *testing.T) {
 	}
 }
 
-// A server forgets limiters that have drained while calls at other keys go on, and the map gives its room back.
+// A server forgets limiters that have drained while calls at other keys go on.
 func TestMemory_forgetsWhatHasDrained(t *testing.T) {
 	server := memory.NewServer()
 	now := funnel.Micros(1_800_000_000_000_000)

@@ -46,7 +46,7 @@ func TestModes_excludeEachOther(t *testing.T) {
 
 // Options stand after the quantity in any order and any case, and each operand after its own word.
 func TestModes_words(t *testing.T) {
-	const force, reserve, lockout = "[0 16 15 -1 2000]", "[0 16 15 -1 2000 0]", "[0 16 15 -1 2000]"
+	const force, reserve = "[0 16 15 -1 2000]", "[0 16 15 -1 2000 0]"
 	for _, row := range []struct{ words, want string }{
 		{"15 30 60000 FORCE MS", force},
 		{"15 30 60000 ms Force", force},
@@ -56,35 +56,21 @@ func TestModes_words(t *testing.T) {
 		{"15 30 60000 1 rEserve +005 MS", reserve},
 		{"15 30 60000 MS RESERVE -0", reserve},
 		{"15 30 60000 MS RESERVE 3153600000000", reserve},
-		{"15 30 60000 LOCKOUT 1 MS", lockout},
-		{"15 30 60000 1 MS lockOut 0001", lockout},
-		{"15 30 60000 LOCKOUT 3153600000000 MS", lockout},
-		{"15 30 60 LOCKOUT 3153600000", "[0 16 15 -1 2]"},
 		{"15 30 60 RESERVE 3153600000", "[0 16 15 -1 2 0]"},
 
 		{"15 30 60 FORCE 1", "ERR unknown option '1'"},
 		{"15 30 60 RESERVE 5 1", "ERR unknown option '1'"},
 		{"15 30 60 FORCED", "ERR unknown option 'FORCED'"},
-		{"15 30 60 LOCK 5", "ERR unknown option 'LOCK'"},
 		{"15 30 60 5 5", "ERR unknown option '5'"},
 		{"15 30 60 RESERVE", "ERR RESERVE needs a maxwait"},
 		{"15 30 60 1 MS RESERVE", "ERR RESERVE needs a maxwait"},
-		{"15 30 60 LOCKOUT", "ERR LOCKOUT needs a time"},
 		{"15 30 60 RESERVE MS", "ERR maxwait is not an integer"},
 		{"15 30 60 RESERVE 1.5", "ERR maxwait is not an integer"},
 		{"15 30 60 RESERVE 5s", "ERR maxwait is not an integer"},
-		{"15 30 60 RESERVE LOCKOUT 5", "ERR unknown option '5'"},
-		{"15 30 60 LOCKOUT MS", "ERR the time of LOCKOUT is not an integer"},
-		{"15 30 60 LOCKOUT 15m", "ERR the time of LOCKOUT is not an integer"},
 		{"15 30 60 RESERVE -1", "ERR maxwait must be at least 0 and at most 100 years"},
 		{"15 30 60 RESERVE 3153600001", "ERR maxwait must be at least 0 and at most 100 years"},
 		{"15 30 60 MS RESERVE 3153600000001", "ERR maxwait must be at least 0 and at most 100 years"},
 		{"15 30 60 RESERVE 9223372036854775808", "ERR maxwait must be at least 0 and at most 100 years"},
-		{"15 30 60 LOCKOUT 0", "ERR the time of LOCKOUT must be at least 1 and at most 100 years"},
-		{"15 30 60 LOCKOUT -5", "ERR the time of LOCKOUT must be at least 1 and at most 100 years"},
-		{"15 30 60 LOCKOUT 3153600001", "ERR the time of LOCKOUT must be at least 1 and at most 100 years"},
-		{"15 30 60 MS LOCKOUT 3153600000001", "ERR the time of LOCKOUT must be at least 1 and at most 100 years"},
-		{"15 30 60 LOCKOUT -9223372036854775809", "ERR the time of LOCKOUT must be at least 1 and at most 100 years"},
 	} {
 		for _, name := range []string{"GO.THROTTLE", "GO.THROTTLE_RO"} {
 			s := newStore(t)
@@ -103,15 +89,12 @@ func TestModes_words(t *testing.T) {
 func TestModes_ofEachCommand(t *testing.T) {
 	wantTold(t, []toldRow{
 		{"GO.WINDOW k 5 60 RESERVE 5", "ERR unknown option 'RESERVE'"},
-		{"GO.WINDOW k 5 60 LOCKOUT 5", "ERR unknown option 'LOCKOUT'"},
 		{"GO.QUOTA k 5 60 RESERVE 5", "ERR unknown option 'RESERVE'"},
-		{"GO.QUOTA k 5 60 LOCKOUT 5", "ERR unknown option 'LOCKOUT'"},
 		{"GO.LEASE k 5 60 a FORCE", "ERR unknown option 'FORCE'"},
 		{"CL.THROTTLE k 15 30 60 FORCE", "ERR quantity is not an integer"},
 		{"CL.THROTTLE k 15 30 60 1 FORCE", "ERR wrong number of arguments"},
 		{"GO.ALL k THROTTLE 15 30 60 UPTO", "ERR unknown option 'UPTO'"},
 		{"GO.ALL k THROTTLE 15 30 60 RESERVE 5", "ERR unknown option 'RESERVE'"},
-		{"GO.ALL k THROTTLE 15 30 60 1 LOCKOUT 5", "ERR unknown option 'LOCKOUT'"},
 		{"GO.ALL k THROTTLE 15 30 60 FORCE KEY l QUOTA 5 60", "ERR unknown option 'KEY'"},
 		{"GO.ALL k THROTTLE 15 30 60 FORCE THROTTLE 15 30 60", "ERR unknown option 'THROTTLE'"},
 		{"GO.ALL k LEASE 5 60 a FORCE", "ERR FORCE cannot be combined with a LEASE clause"},

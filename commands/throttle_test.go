@@ -256,6 +256,17 @@ func TestThrottle_clockBefore2001(t *testing.T) {
 	}
 }
 
+// No transcript has a clock that starts in 1970: there a lockout may end before 2001.
+func TestLockout_clockBefore2001(t *testing.T) {
+	s := newStore(t)
+	s.now = 1_000_000
+	for _, want := range []string{"[0 1 0 -1 60]", "[1 1 0 90 90]", "[1 1 0 90 90]"} {
+		if got := s.told("GO.THROTTLE k 0 1 60 1 LOCKOUT 90"); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
 // CL.THROTTLE takes redis-cell's arguments and no option.
 func TestCLThrottle(t *testing.T) {
 	wantTold(t, []toldRow{

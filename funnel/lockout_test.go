@@ -101,7 +101,7 @@ func (l *lockouts) carry(t *testing.T, now funnel.Nanos, p funnel.ThrottleParams
 	}
 }
 
-// From the denial on nothing that asks for units without FORCE is admitted, whatever its
+// A property over random calls: from the denial on nothing that asks for units without FORCE is admitted, whatever its
 // limit, its rate and its options, until the end. Nothing moves the end, and a denied call writes
 // nothing more. Apart from the units that were not admitted, the limiter then is what it would
 // have been.
@@ -145,78 +145,7 @@ func eachLockouts(t *testing.T, changes int) {
 	}
 }
 
-// The instants around a lockout: it begins with the denial, it stands 1 ns before its end and
-// not at its end.
-func TestThrottle_lockoutEnds(t *testing.T) {
-	l := limiterOf(funnel.ThrottleState{})
-	rate := funnel.Rate{Period: 1e9, Count: 1}
-	const sec = funnel.Second
-	for _, c := range []struct {
-		name  string
-		at    funnel.Nanos
-		p     funnel.ThrottleParams
-		want  funnel.Verdict
-		state funnel.ThrottleState
-	}{
-		{"all that fits", 0, funnel.ThrottleParams{Limit: 5, Quantity: 5, Lockout: 60 * sec},
-			funnel.Verdict{ResetAfter: 5 * sec, Granted: 5, Change: funnel.Store}, funnel.ThrottleState{origin + 5e9, 0, rate, 0}},
-		{"a peek of a limiter in debt begins none", 0, funnel.ThrottleParams{Limit: 1, Quantity: 0, Lockout: 60 * sec},
-			funnel.Verdict{Limited: true, RetryAfter: 4 * sec, ResetAfter: 5 * sec}, funnel.ThrottleState{origin + 5e9, 0, rate, 0}},
-		{"more than the limit begins none", 0, funnel.ThrottleParams{Limit: 5, Quantity: 6, Lockout: 60 * sec},
-			funnel.Verdict{Limited: true, RetryAfter: funnel.Never, ResetAfter: 5 * sec}, funnel.ThrottleState{origin + 5e9, 0, rate, 0}},
-		{"the denial begins one", 2 * sec, funnel.ThrottleParams{Limit: 5, Quantity: 3, Lockout: 60 * sec},
-			funnel.Verdict{Limited: true, RetryAfter: 60 * sec, ResetAfter: 60 * sec, Change: funnel.Store}, funnel.ThrottleState{origin + 5e9, 0, rate, origin + 62e9}},
-		{"a plain call that would fit", 30 * sec, funnel.ThrottleParams{Limit: 5, Quantity: 1},
-			funnel.Verdict{Limited: true, RetryAfter: 32 * sec, ResetAfter: 32 * sec}, funnel.ThrottleState{origin + 5e9, 0, rate, origin + 62e9}},
-		{"a debt of 100 s", 31 * sec, funnel.ThrottleParams{Limit: 5, Quantity: 100, Force: true},
-			funnel.Verdict{ResetAfter: 100 * sec, Granted: 100, Change: funnel.Store}, funnel.ThrottleState{origin + 131e9, 0, rate, origin + 62e9}},
-		{"a call with a longer wait of its own", 32 * sec, funnel.ThrottleParams{Limit: 5, Quantity: 5, Lockout: 3600 * sec},
-			funnel.Verdict{Limited: true, RetryAfter: 99 * sec, ResetAfter: 99 * sec}, funnel.ThrottleState{origin + 131e9, 0, rate, origin + 62e9}},
-		{"a refund of all", 33 * sec, funnel.ThrottleParams{Limit: 5, Quantity: -100},
-			funnel.Verdict{ResetAfter: 29 * sec, Granted: -98, Change: funnel.Store}, funnel.ThrottleState{origin + 33e9, 0, rate, origin + 62e9}},
-		{"1 ns before the end", 62*sec - 1, funnel.ThrottleParams{Limit: 1000, Quantity: 1},
-			funnel.Verdict{Limited: true, RetryAfter: 1, ResetAfter: 1}, funnel.ThrottleState{origin + 33e9, 0, rate, origin + 62e9}},
-		{"a peek at the end", 62 * sec, funnel.ThrottleParams{Limit: 5},
-			funnel.Verdict{Remaining: 5}, funnel.ThrottleState{origin + 33e9, 0, rate, origin + 62e9}},
-		{"a call at the end", 62 * sec, funnel.ThrottleParams{Limit: 5, Quantity: 4},
-			funnel.Verdict{Remaining: 1, ResetAfter: 4 * sec, Granted: 4, Change: funnel.Store}, funnel.ThrottleState{origin + 66e9, 0, rate, 0}},
-		{"another denial begins another", 62 * sec, funnel.ThrottleParams{Limit: 5, Quantity: 2, Lockout: 1},
-			funnel.Verdict{Limited: true, RetryAfter: 1 * sec, ResetAfter: 4 * sec, Change: funnel.Store}, funnel.ThrottleState{origin + 66e9, 0, rate, origin + 62e9 + 1}},
-		{"a refund of all after the end", 63 * sec, funnel.ThrottleParams{Limit: 5, Quantity: -5},
-			funnel.Verdict{Remaining: 5, Granted: -3, Change: funnel.Forget}, funnel.ThrottleState{}},
-	} {
-		c.p.Rate = rate
-		if v := l.call(t, origin+c.at, c.p); v != c.want || l.state != c.state {
-			t.Errorf("%s:\n%+v, want\n%+v, left\n%+v, want\n%+v", c.name, v, c.want, l.state, c.state)
-		}
-	}
-}
-
-// A lockout begins on an adopted key, which gets the call's rate, and where usage cannot be
-// carried over, which keeps its own rate.
-func TestThrottle_lockoutWritesTheRate(t *testing.T) {
-	p := funnel.ThrottleParams{Limit: 1, Rate: funnel.Rate{Period: 3600e9, Count: 1}, Quantity: 1, Lockout: 60e9}
-	for _, c := range []struct {
-		name string
-		s    funnel.ThrottleState
-		want funnel.Rate
-	}{
-		{"adopted", funnel.ThrottleState{TAT: origin + 1e9}, p.Rate},
-		{"too long", funnel.ThrottleState{TAT: origin + 1e18, Rate: funnel.Rate{Period: 1e9, Count: 1}}, funnel.Rate{Period: 1e9, Count: 1}},
-	} {
-		l := limiterOf(c.s)
-		l.call(t, origin, p)
-		if want := (funnel.ThrottleState{c.s.TAT, 0, c.want, origin + 60e9}); l.state != want {
-			t.Errorf("%s: %+v, want %+v", c.name, l.state, want)
-		}
-		before := l.state
-		if v := l.call(t, origin+1, p); v.Change != funnel.Keep || l.state != before {
-			t.Errorf("%s, a second denial: %+v leaves %+v", c.name, v, l.state)
-		}
-	}
-}
-
-// The end of a lockout never wraps, not even where now is later than it may be.
+// No server has such times: the end of a lockout never wraps, not even where now is later than it may be.
 func TestThrottle_lockoutNeverWraps(t *testing.T) {
 	for _, now := range []funnel.Nanos{lastNow, lastNow + 1, lastNow + 2, 1<<63 - 2} {
 		s := funnel.ThrottleState{TAT: 1<<63 - 1, Rate: funnel.Rate{1, 1}}
@@ -227,7 +156,7 @@ func TestThrottle_lockoutNeverWraps(t *testing.T) {
 	}
 }
 
-// A state is void only if no lockout stands.
+// An exact model agrees to the ns: a state is void only if no lockout stands.
 func TestThrottleState_VoidLocked(t *testing.T) {
 	for _, c := range []struct {
 		tat, locked funnel.Nanos

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -42,23 +41,6 @@ func TestModes_replies(t *testing.T) {
 		{"GO.THROTTLE r 1 1 3600 0 RESERVE 3600", "[1 2 0 3600 10800 -1]"},
 		{"GO.THROTTLE r 1 1 3600 3 RESERVE 99999", "[1 2 0 -1 10800 -1]"},
 		{"GO.THROTTLE r 1 1 3600 -2 RESERVE 3600", "[0 2 1 -1 3600 0]"},
-		// A lockout.
-		{"GO.THROTTLE l 1 1 3600 2 LOCKOUT 36000", "[0 2 0 -1 7200]"},
-		{"GO.THROTTLE_RO l 1 1 3600 1 LOCKOUT 36000", "[1 2 0 36000 36000]"},
-		{"GO.THROTTLE l 1 1 3600", "[1 2 0 3600 7200]"},
-		{"GO.THROTTLE l 1 1 3600 1 LOCKOUT 36000", "[1 2 0 36000 36000]"},
-		{"GO.THROTTLE l 1 1 3600 1 LOCKOUT 99999", "[1 2 0 36000 36000]"},
-		{"GO.THROTTLE l 99 1 1", "[1 100 0 36000 36000]"},
-		{"GO.THROTTLE l 99 1 1 0", "[1 100 0 36000 36000]"},
-		{"GO.THROTTLE l 99 1 1 9 UPTO", "[1 100 0 36000 36000 0]"},
-		{"GO.THROTTLE l 99 1 1 9 RESERVE 999999", "[1 100 0 36000 36000 -1]"},
-		{"GO.THROTTLE l 99 1 1 -99", "[0 100 0 -1 36000]"},
-		{"CL.THROTTLE l 99 1 1", "[1 100 0 36000 36000]"},
-		{"GO.THROTTLE l 99 1 1 9 FORCE", "[0 100 0 -1 36000]"},
-		{"GO.ALL o QUOTA 5 3600 KEY l THROTTLE 99 1 1 0 THROTTLE 9 1 1", "[1 100 0 36000 36000 1 [0 5 5 -1 0] [1 100 0 36000 36000] [0 10 10 -1 0]]"},
-		{"EXISTS o", "0"},
-		{"DEL l", "1"},
-		{"GO.THROTTLE l 1 1 3600", "[0 2 1 -1 3600]"},
 	} {
 		assert.Equal(t, c.want, s.ask(c.call), "step %d: %s", i, c.call)
 	}
@@ -103,7 +85,7 @@ func (s *server) staysLocked(keys []string, where string) {
 	}
 }
 
-// A lockout survives restarts from the append-only file and the RDB, the promotion of a replica
+// A topology: a lockout survives restarts from the append-only file and the RDB, the promotion of a replica
 // and commands that move or copy keys.
 func TestLockout_survives(t *testing.T) {
 	net := newNetwork(t)
@@ -144,61 +126,6 @@ func TestLockout_survives(t *testing.T) {
 	master = master.restart(options{net: net})
 	same(t, want, master.dataset(), "restarted from the RDB")
 	master.staysLocked(keys, "restarted from the RDB")
-}
-
-// A lockout is written once, however many calls it denies, and no call without a lockout writes it.
-func TestLockout_isWrittenOnce(t *testing.T) {
-	s := start(t, options{args: []string{"--repl-diskless-sync", "no"}})
-	keys := s.lockedOut()
-	st := s.replicate()
-	before := s.dataset()
-	for range 20 {
-		for _, key := range keys {
-			s.throttle(key, 4, 5, 300000, 1, "LOCKOUT", 5)
-			s.throttle(key, 4, 5, 300000, 1)
-			s.throttle(key, 4, 5, 300000, 0, "LOCKOUT", 5)
-		}
-	}
-	// Cells whose rate changes are rewritten once, with the lockout as it was.
-	for _, text := range texts(st.since()) {
-		assert.Regexp(t, "^(MULTI|EXEC|HSET (fraction|adopted) |HDEL fraction |PEXPIREAT (fraction|adopted) )", text)
-		assert.NotContains(t, text, " 128 ")
-	}
-	after := s.dataset()
-	for key, value := range before {
-		if key != "0 fraction" && key != "0 adopted" {
-			assert.Equal(t, value, after[key], key)
-		}
-	}
-}
-
-// Nothing is admitted until the end of a lockout. A call that comes then is, and so is one that comes
-// after the retry_after of a denied call.
-func TestLockout_ends(t *testing.T) {
-	s := start(t, options{})
-	var wg sync.WaitGroup
-	for _, pause := range []int64{1, 3} { // the part of retry_after after which a client asks again
-		key := fmt.Sprint("k", pause)
-		s.throttle(key, 9, 1, 3_600_000, 10, "MS")
-		require.Equal(t, int64(1), s.throttle(key, 9, 1, 3_600_000, 10, "MS", "LOCKOUT", 2000)[0])
-		end := s.state(key)["128"]
-		s.throttle(key, 9, 1, 3_600_000, -99, "MS")
-		wg.Go(func() {
-			for calls := 1; ; calls++ {
-				reply := s.throttle(key, 9, 1, 3_600_000, 1, "MS")
-				if reply[0] == 0 {
-					assert.LessOrEqual(t, end, s.now(), key)
-					assert.NotContains(t, s.state(key), "128", "the call that was admitted removed the field")
-					assert.True(t, calls > 1, "no call was limited, so the test proves nothing")
-					return
-				}
-				assert.True(t, calls == 1 || pause > 1, "the call came %v ms later, the retry_after of the denied call", reply)
-				assert.Positive(t, reply[3])
-				time.Sleep(time.Duration(max(reply[3]/pause, 1)) * time.Millisecond)
-			}
-		})
-	}
-	wg.Wait()
 }
 
 // Many forced calls leave a window of at most 4 KB, also with a small limit.

@@ -258,6 +258,8 @@ void fake_put(const char *name, size_t len, int type, const char *text, size_t t
 void fake_info(const char *section, fake_text *text);
 const char *fake_function(int i, const char **release, int *required); /* NULL after the last one */
 
+void fake_forget_clock(void); /* the module's clock forgets the latest time */
+
 /* The toy module, for tests of the host itself. After fake_be_toy, loads load the toy module. */
 void fake_be_toy(void);
 int fake_toy_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);

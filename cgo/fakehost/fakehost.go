@@ -99,6 +99,12 @@ func (h *Host) Now() int64 { return int64(C.fake.now_us) }
 // not change.
 func (h *Host) SetNow(micros int64) { C.fake.now_us = C.int64_t(micros) }
 
+// Restart sets the server's wall clock as a new process has it: the module's clock forgets the latest time.
+func (h *Host) Restart(micros int64) {
+	C.fake_forget_clock()
+	h.SetNow(micros)
+}
+
 // AdvanceMono moves only the monotonic clock.
 func (h *Host) AdvanceMono(micros int64) { C.fake.mono_us += C.int64_t(micros) }
 

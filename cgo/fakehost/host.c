@@ -76,6 +76,8 @@ void fake_start(void) {
     fake.on_unload = RedisModule_OnUnload;
 }
 
+void fake_forget_clock(void) { shim_clock = (shim_clock_state){0}; }
+
 void fake_be_toy(void) {
     fake.on_load = fake_toy_load;
     fake.on_unload = fake_toy_unload;
