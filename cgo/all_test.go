@@ -56,6 +56,11 @@ func TestAll_throttle(t *testing.T) {
 			"[0 5 5 -1 0 1 [0 16 16 -1 0] [0 5 5 -1 0]]", "DEL k"},
 		{"nothing given back of nothing", nil, "GO.ALL k" + clauseA + " -1 KEY l" + clauseB + " -1",
 			"[0 10 10 -1 0 1 [0 16 16 -1 0] [0 10 10 -1 0]]", ""},
+		{"nothing given back of a cell that is absent", run(0, "GO.THROTTLE k 15 30 60"), "GO.ALL k" + clauseA + " 0" + clauseC + " -1",
+			"[0 5 5 -1 0 1 [0 16 15 -1 2] [0 5 5 -1 0]]", ""},
+		{"nothing given back of each kind", run(2*second, "GO.ALL k"+clauseA+clauseC+" KEY l QUOTA 9 1 KEY m WINDOW 9 1"),
+			"GO.ALL k" + clauseA + " -1" + clauseC + " 0 KEY l QUOTA 9 1 -1 KEY m WINDOW 9 1 -1",
+			"[0 5 4 -1 4 1 [0 16 16 -1 0] [0 5 4 -1 4] [0 9 9 -1 0] [0 9 9 -1 0]]", ""},
 		{"redis-cell's string among them", func(h *fakehost.Host) { h.PutString("k", tat(h, 2_500_000_000)) },
 			"GO.ALL k" + clauseA + " KEY l" + clauseB, "[0 10 9 -1 1 1 [0 16 13 -1 5] [0 10 9 -1 1]]",
 			"DEL k; HSET k 0 T+4500000000 1 2; PEXPIREAT k M+12500; HSET l 0 T+1000000000 1 1; PEXPIREAT l M+3500"},
@@ -199,13 +204,17 @@ func TestAll_expiry(t *testing.T) {
 			t.Fatalf("the key expires at %d, its second cell is in use until %d", at, latest)
 		}
 	}
-	// All three cells are void now. A refund to the first one removes the key.
+	// All three cells are void soon. Then a refund of nothing leaves the key, and a refund of all removes it.
 	h.Expire("k", latest+100_000)
 	h.Advance(50 * 36 * second)
 	wantReply(t, h, "GO.THROTTLE k 9 10 1 0", "[0 10 10 -1 0]")
 	if got := len(h.HashOf("k")); got != 6 {
 		t.Errorf("%d fields", got)
 	}
+	before := h.Dump()
+	wantReply(t, h, "GO.THROTTLE k 9 10 1 -1", "[0 10 10 -1 0]")
+	wantNothing(t, h, "a refund of nothing", before)
+	call(h, "GO.THROTTLE k 9 10 1")
 	wantReply(t, h, "GO.THROTTLE k 9 10 1 -1", "[0 10 10 -1 0]")
 	if h.TypeOf("k") != "none" {
 		t.Errorf("left %q", h.Dump())

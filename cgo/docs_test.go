@@ -23,18 +23,18 @@ func TestReference_effects(t *testing.T) {
 		before func(*fakehost.Host)
 		line   string
 	}{
-		"admitted, new key":                  {{nil, "GO.THROTTLE k 15 30 60"}},
-		"admitted, expiry still good":        {{run(0, "GO.THROTTLE k 15 30 60"), "GO.THROTTLE k 15 30 60"}},
-		"the rate changed":                   {{run(0, "GO.THROTTLE k 15 7 60 5"), "GO.THROTTLE k 15 30 60"}},
-		"denied, a lockout begins":           {{run(0, "GO.THROTTLE k 0 30 60"), "GO.THROTTLE k 0 30 60 LOCKOUT 60"}},
-		"admitted, a lockout has ended":      {{run(3*second, "GO.THROTTLE k 0 30 60", "GO.THROTTLE k 0 30 60 LOCKOUT 1"), "GO.THROTTLE k 0 30 60"}},
-		"refund to full, no lockout":         {{run(0, "GO.THROTTLE k 15 30 60"), "GO.THROTTLE k 15 30 60 -1"}, {run(0, "GO.QUOTA k 9 60"), "GO.QUOTA k 9 60 -1"}},
-		"redis-cell's string taken over":     {{cell, "GO.THROTTLE k 15 30 60"}},
-		"GO.WINDOW, GO.LEASE":                {{run(2*second, "GO.WINDOW k 9 1"), "GO.WINDOW k 9 1"}, {run(2*second, "GO.LEASE k 9 1 a"), "GO.LEASE k 9 1 b"}},
-		"GO.QUOTA":                           {{nil, "GO.QUOTA k 9 60"}, {run(0, "GO.QUOTA k 9 60"), "GO.QUOTA k 9 60"}},
-		"GO.RELEASE":                         {{run(0, "GO.LEASE k 9 60 a", "GO.LEASE k 9 9 b"), "GO.RELEASE k a"}, {run(0, "GO.LEASE k 9 60 a"), "GO.RELEASE k a"}},
-		"GO.LEASE denied, slots have lapsed": {{run(2*second, "GO.LEASE k 9 1 a", "GO.LEASE k 9 60 b"), "GO.LEASE k 1 60 c"}},
-		"otherwise denied, peek, error":      {{run(0, "GO.QUOTA k 1 60"), "GO.QUOTA k 1 60"}, {run(0, "GO.QUOTA k 1 60"), "GO.QUOTA k 1 60 0"}, {nil, "GO.QUOTA k x 1"}},
+		"admitted, new key":                                {{nil, "GO.THROTTLE k 15 30 60"}},
+		"admitted, expiry still good":                      {{run(0, "GO.THROTTLE k 15 30 60"), "GO.THROTTLE k 15 30 60"}},
+		"the rate changed":                                 {{run(0, "GO.THROTTLE k 15 7 60 5"), "GO.THROTTLE k 15 30 60"}},
+		"denied, a lockout begins":                         {{run(0, "GO.THROTTLE k 0 30 60"), "GO.THROTTLE k 0 30 60 LOCKOUT 60"}},
+		"admitted, a lockout has ended":                    {{run(3*second, "GO.THROTTLE k 0 30 60", "GO.THROTTLE k 0 30 60 LOCKOUT 1"), "GO.THROTTLE k 0 30 60"}},
+		"refund to full, no lockout":                       {{run(0, "GO.THROTTLE k 15 30 60"), "GO.THROTTLE k 15 30 60 -1"}, {run(0, "GO.QUOTA k 9 60"), "GO.QUOTA k 9 60 -1"}},
+		"redis-cell's string taken over":                   {{cell, "GO.THROTTLE k 15 30 60"}},
+		"GO.WINDOW, GO.LEASE":                              {{run(2*second, "GO.WINDOW k 9 1"), "GO.WINDOW k 9 1"}, {run(2*second, "GO.LEASE k 9 1 a"), "GO.LEASE k 9 1 b"}},
+		"GO.QUOTA":                                         {{nil, "GO.QUOTA k 9 60"}, {run(0, "GO.QUOTA k 9 60"), "GO.QUOTA k 9 60"}},
+		"GO.RELEASE":                                       {{run(0, "GO.LEASE k 9 60 a", "GO.LEASE k 9 9 b"), "GO.RELEASE k a"}, {run(0, "GO.LEASE k 9 60 a"), "GO.RELEASE k a"}},
+		"GO.LEASE denied, slots have lapsed":               {{run(2*second, "GO.LEASE k 9 1 a", "GO.LEASE k 9 60 b"), "GO.LEASE k 1 60 c"}},
+		"otherwise denied, peek, refund of nothing, error": {{run(0, "GO.QUOTA k 1 60"), "GO.QUOTA k 1 60"}, {run(0, "GO.QUOTA k 1 60"), "GO.QUOTA k 1 60 0"}, {run(2*second, "GO.ALL k THROTTLE 9 9 9 THROTTLE 1 1 9"), "GO.THROTTLE k 9 9 9 -1"}, {nil, "GO.QUOTA k x 1"}},
 	} {
 		_, rest, found := strings.Cut(section, "\n| "+row+" | ")
 		cells := strings.Split(rest, " | ")

@@ -52,7 +52,7 @@ func TestQuota_effects(t *testing.T) {
 		{"refund of more than is in use", run(second, "GO.QUOTA k 10 60 7"),
 			"GO.QUOTA k 10 60 -8 UPTO", "[0 10 10 -1 0 -7]", "DEL k"},
 		{"refund after the end", run(61*second, "GO.QUOTA k 10 60 7"),
-			"GO.QUOTA k 10 60 -1 UPTO", "[0 10 10 -1 0 0]", "DEL k"},
+			"GO.QUOTA k 10 60 -1 UPTO", "[0 10 10 -1 0 0]", ""},
 		{"refund of nothing", nil, "GO.QUOTA k 10 60 -1", "[0 10 10 -1 0]", ""},
 
 		{"denied", run(second, "GO.QUOTA k 10 60 8"), "GO.QUOTA k 10 60 3", "[1 10 2 59 59]", ""},

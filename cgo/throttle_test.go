@@ -29,6 +29,8 @@ func TestThrottle_effects(t *testing.T) {
 			"GO.THROTTLE k 15 7 60 -9", "[0 16 16 -1 0]", "DEL k"},
 		{"refund of nothing", nil,
 			"GO.THROTTLE k 15 30 60 -3", "[0 16 16 -1 0]", ""},
+		{"refund of nothing while another cell is in use", run(2*second, "GO.ALL k THROTTLE 15 30 60 THROTTLE 4 5 30"),
+			"GO.THROTTLE k 15 30 60 -3 UPTO", "[0 16 16 -1 0 0]", ""},
 
 		{"from a fraction to a whole interval", run(0, "GO.THROTTLE k 15 7 60"),
 			"GO.THROTTLE k 15 30 60", "[0 16 14 -1 4]", "HSET k 0 T+4000000000 1 2; HDEL k 2 3; PEXPIREAT k M+12000"},

@@ -147,10 +147,14 @@ func TestThrottle_effect(t *testing.T) {
 		{"admitted at another rate", one, "15 60 60", "p=1 expire+2000..6000"},
 		{"to a fraction", one, "15 7 60", "t=17142857142 p=60 f=6 c=7 expire+17143..32143"},
 		{"from a fraction", third, "15 30 60", "t=2466666667 p=2 -f -c expire+2467..10467"},
-		// A refund; back to full leaves nothing.
+		// A refund; back to full leaves nothing. A refund of nothing writes nothing.
 		{"refund", full, "15 30 60 -1", "t=30000000000 expire+30000..38000"},
 		{"refund to full", one, "15 30 60 -5", "absent"},
-		{"refund of nothing", nil, "15 30 60 -5", "absent"},
+		{"refund of nothing", nil, "15 30 60 -5", ""},
+		{"refund of nothing any more", hash(inMillis(0), 2), "15 30 60 -5", ""},
+		{"refund of nothing at another rate", hash(inMillis(-1), 2), "15 60 60 -5", ""},
+		{"refund of nothing, another cell is in use", hash(inMillis(0), 2, none, none, inMillis(90_000), 3), "15 30 60 -5", ""},
+		{"refund of nothing, the cell of redis-cell", text(fmt.Sprint(inMillis(-1))), "15 30 60 -5", ""},
 		// Usage that would drain after 2262 at the call's rate stays at its own rate.
 		{"denied, drains after 2262", hash(inMillis(3_600_000_000), 1), "0 1 3600", ""},
 		{"refund, drains after 2262", hash(inMillis(3_600_000_000), 1), "0 1 3600 -1", "t=3599999000000000 expire+3599999000..3600899000"},

@@ -95,9 +95,6 @@ func (w *windowClause) apply(c *Call, key int) ErrorCode {
 		// Before a key is deleted all its entries are checked. That would cost too much here,
 		// so the window stays, with nothing in use, until it expires.
 		change = funnel.Store
-		if w.v.Granted == 0 {
-			change = funnel.Keep
-		}
 	}
 	switch change {
 	case funnel.Store:

@@ -41,7 +41,7 @@ func (s *ThrottleState) left(now Nanos) span {
 // At most Limit units fit, and they drain at Rate. A call is admitted if its quantity fits.
 // Quantity 0 is a peek: it changes nothing, and it is limited only while more than Limit is in
 // use, or while a lockout stands. A negative quantity gives back up to what is in use and is
-// always admitted. In any length of time t at most Limit + t x Rate units are admitted.
+// always admitted; if nothing is in use it changes nothing. In any length of time t at most Limit + t x Rate units are admitted.
 //
 // With UpTo a call takes min(Quantity, what is left) and is limited only if nothing is left.
 // If less than Quantity was granted, RetryAfter is the wait for one more unit.
@@ -81,10 +81,8 @@ func Throttle(now Nanos, s ThrottleState, p *ThrottleParams) (next ThrottleState
 	switch {
 	case quantity < 0:
 		after = rate.minus(used, rate.span(-quantity))
-		v.Granted, v.Change = rate.refund(used, -quantity), Store
-		if after == (span{}) && locked == 0 {
-			v.Change = Forget
-		}
+		v.Granted = rate.refund(used, -quantity)
+		v.Change = refunded(v.Granted, after == (span{}) && locked == 0)
 	case p.Force:
 		if quantity > 0 {
 			if after = rate.charge(used, quantity); after.ceil() > MaxPeriod {
@@ -183,10 +181,8 @@ func (s *ThrottleState) lock(now, locked Nanos) {
 func (s *ThrottleState) refundAtOwnRate(now Nanos, rate Rate, locked Nanos, p *ThrottleParams) (next ThrottleState, v Verdict) {
 	own, used := s.Rate, s.left(now)
 	after := own.minus(used, own.span(-p.Quantity))
-	v.Granted, v.Change = own.refund(used, -p.Quantity), Store
-	if after == (span{}) && locked == 0 {
-		v.Change = Forget
-	}
+	v.Granted = own.refund(used, -p.Quantity)
+	v.Change = refunded(v.Granted, after == (span{}) && locked == 0)
 	told := convert(after, own, rate)
 	v.ResetAfter = max(told.ceil(), locked)
 	if locked == 0 {

@@ -80,7 +80,7 @@ var rules = []struct{ rule, steps string }{
 		5s   5  1/10s -2  ->  no  4  -  5s    -2  store
 		// Half a unit is in use: one more than fills it up.
 		5s   5  1/10s -1  ->  no  5  -  0s    -1  forget
-		5s   5  1/10s -1  ->  no  5  -  0s     0  forget
+		5s   5  1/10s -1  ->  no  5  -  0s     0  keep
 		5s   5  1/10s  5  ->  no  0  -  50s   5  store
 		5s   5  1/10s -1000000000001  ->  no  5  -  0s   -5  forget
 		5s   5  1/10s  5  ->  no  0  -  50s   5  store
@@ -138,7 +138,7 @@ var rules = []struct{ rule, steps string }{
 	{"Nothing in use, nothing to carry over", `
 		0s   10  1/1s  10  ->  no  0   -   10s  10  store
 		10s  10  1/1h  0   ->  no  10  -   0s    0  keep
-		10s  10  1/1h -1   ->  no  10  -   0s     0  forget
+		10s  10  1/1h -1   ->  no  10  -   0s     0  keep
 		10s  10  1/1h  10  ->  no  0   -   10h  10  store
 	`},
 	{"A fraction carried over is rounded up", `

@@ -74,7 +74,7 @@ func (l *lockouts) standing(t *testing.T, now funnel.Nanos, before funnel.Thrott
 		bad = bad || v.Limited || v.Granted != p.Quantity && p.Quantity >= 0
 	case p.Quantity < 0:
 		l.refunds++
-		bad = bad || v.Limited || v.Change != funnel.Store
+		bad = bad || v.Limited || (v.Change == funnel.Store) != (v.Granted < 0) || v.Change == funnel.Forget
 	default:
 		l.held++
 		bad = bad || !v.Limited || v.Granted != 0 || v.RetryAfter != funnel.Never && v.RetryAfter < rest ||

@@ -38,11 +38,9 @@ func Quota(now Micros, s QuotaState, p QuotaParams) (next QuotaState, v Verdict)
 	}
 	switch {
 	case quantity < 0:
-		v.Granted, v.Change = -min(-quantity, s.Used), Store
+		v.Granted = -min(-quantity, s.Used)
 		next.Used += v.Granted
-		if next.Used == 0 {
-			v.Change = Forget
-		}
+		v.Change = refunded(v.Granted, next.Used == 0)
 	case p.Force && quantity > 0 && quantity > MaxInUse-s.Used:
 		v.TooMuch = true
 	case quantity > p.Limit && !p.Force:

@@ -32,3 +32,15 @@ const Never Nanos = -1
 func grantUpTo(quantity, left int64) int64 {
 	return min(quantity, max(left, 1))
 }
+
+// refunded returns what a refund did to the state. granted is 0 or negative; void says that the
+// state is not needed after the refund. A refund of nothing leaves even a void state as it is.
+func refunded(granted int64, void bool) Change {
+	switch {
+	case granted == 0:
+		return Keep
+	case void:
+		return Forget
+	}
+	return Store
+}

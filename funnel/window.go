@@ -87,12 +87,10 @@ func Window(now Micros, s WindowState, p WindowParams) (next WindowEntry, v Wind
 	next = s.Newest
 	switch {
 	case quantity < 0:
-		v.Granted, v.Change, v.Share = -min(-quantity, used), Store, true
+		v.Granted, v.Share = -min(-quantity, used), true
 		used += v.Granted
 		next.Cap, next.Capped = used, true
-		if used == 0 {
-			v.Change = Forget
-		}
+		v.Change = refunded(v.Granted, used == 0)
 	case p.Force && quantity > 0 && quantity > MaxInUse-used:
 		v.TooMuch = true
 	case quantity > p.Limit && !p.Force:

@@ -110,13 +110,13 @@ var windowRules = []struct{ rule, steps string }{
 		60s  10/60s  1 ->  no   3  -    60s   1  store  30s+5 40s+1 1m0s+1
 	`},
 	{"A refund goes no further than full, and then nothing is left", `
-		0s   10/60s -1             ->  no  10  -  0s    0  forget
+		0s   10/60s -1             ->  no  10  -  0s    0  keep
 		0s   10/60s  3             ->  no   7  -  60s   3  store  0s+3
 		9s   10/60s -3             ->  no  10  -  0s   -3  forget
 		9s   10/60s  3             ->  no   7  -  60s   3  store  9s+3
 		9s   10/60s -1000000000001 ->  no  10  -  0s   -3  forget
 		9s   10/60s  3             ->  no   7  -  60s   3  store  9s+3
-		70s  10/60s -1             ->  no  10  -  0s    0  forget
+		70s  10/60s -1             ->  no  10  -  0s    0  keep
 	`},
 	{"A refund is admitted even if more than the limit is in use", `
 		0s   9/60s  9 ->  no   0  -    60s   9  store  0s+9
@@ -169,7 +169,9 @@ var windowRules = []struct{ rule, steps string }{
 		50s  10/60s  0 ->  no  4  -  55s  0  keep
 		50s  10/10s  3 ->  no  5  -  10s  3  store  45s+2 50s+3
 		50s  10/60s  0 ->  no  5  -  60s  0  keep
-		55s  10/5s  -1 ->  no 10  -  0s   0  forget
+		// A refund of nothing lets nothing go either.
+		55s  10/5s  -1 ->  no 10  -  0s   0  keep
+		55s  10/60s  0 ->  no  5  -  55s  0  keep
 	`},
 	{"A window whose clock was set back counts on from its newest call", `
 		100s  10/60s  4 ->  no   6  -    60s  4  store  1m40s+4
@@ -223,7 +225,7 @@ var windowRules = []struct{ rule, steps string }{
 		9s   10/60s -3 ->  no  10  -     0s   -3  forget  0s+3(0)
 		9s   10/60s  0 ->  no  10  -     0s    0  keep
 		9s   10/60s 11 ->  yes 10  never 0s    0  keep
-		9s   10/60s -1 ->  no  10  -     0s    0  forget  0s+3(0)
+		9s   10/60s -1 ->  no  10  -     0s    0  keep
 		20s  10/60s  4 ->  no   6  -     60s   4  store   20s+4(4)
 		21s  10/60s  2 ->  no   4  -     60s   2  store   20s+4 21s+2
 		22s  10/60s -9 ->  no  10  -     0s   -6  forget  20s+4 21s+2(0)
@@ -240,7 +242,7 @@ var windowRules = []struct{ rule, steps string }{
 	{"A log that is kept may have lapsed", `
 		keep the log
 		0s   10/60s  3 ->  no   7  -  60s   3  store   0s+3
-		70s  10/60s -1 ->  no  10  -  0s    0  forget  0s+3(0)
+		70s  10/60s -1 ->  no  10  -  0s    0  keep
 		80s  10/60s  2 ->  no   8  -  60s   2  store   1m20s+2
 	`},
 }

@@ -40,9 +40,13 @@ func (o *Quota) Call(now funnel.Micros, p funnel.QuotaParams) (v funnel.Verdict)
 	}
 	switch over := used+take > p.Limit; {
 	case take < 0:
-		v.Granted, v.Change = max(take, -used), funnel.Store
-		if used += v.Granted; used == 0 {
+		v.Granted = max(take, -used)
+		switch used += v.Granted; {
+		case v.Granted == 0:
+		case used == 0:
 			end, v.Change = 0, funnel.Forget
+		default:
+			v.Change = funnel.Store
 		}
 	case p.Force && take > 0 && used+take > mostInUse:
 		return funnel.Verdict{TooMuch: true}

@@ -86,9 +86,13 @@ func (o *Throttle) Call(now funnel.Nanos, p funnel.ThrottleParams) (v funnel.Ver
 	wait := max(funnel.Nanos(saturated(ceil(early))), rest)
 	switch {
 	case quantity < 0:
-		v.Granted, v.Change = next.giveBack(-quantity), funnel.Store
-		if next.Void(now) {
+		v.Granted = next.giveBack(-quantity)
+		switch {
+		case v.Granted == 0:
+		case next.Void(now):
 			v.Change = funnel.Forget
+		default:
+			v.Change = funnel.Store
 		}
 	case quantity == 0 && (wait <= 0 || p.Force): // a peek that is not limited
 	case quantity == 0:

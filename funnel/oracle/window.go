@@ -49,7 +49,10 @@ func (o *Window) Call(now funnel.Micros, p funnel.WindowParams) (v funnel.Verdic
 	}
 	switch {
 	case quantity < 0:
-		v.Granted, v.Change = max(quantity, -used), funnel.Store
+		if v.Granted = max(quantity, -used); v.Granted == 0 {
+			break
+		}
+		v.Change = funnel.Store
 		o.forget(now - p.Period)
 		o.giveBack(-v.Granted)
 		if len(o.log) == 0 {
