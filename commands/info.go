@@ -72,8 +72,8 @@ func (c *Call) infoCells(k *Key) ErrorCode {
 		return err
 	}
 	cells := c.cells(k)
-	for n := len(cells); cells[n-1].Found == 0; n-- { // the host may have looked for one cell more
-		cells = cells[:n-1]
+	for len(cells) > 0 && cells[len(cells)-1].Found == 0 { // the host may have looked for one cell more
+		cells = cells[:len(cells)-1]
 	}
 	c.infoThrottle(int64(len(cells)))
 	for i := range cells {
@@ -128,11 +128,14 @@ func (c *Call) infoString(k *Key) ErrorCode {
 	return NoError
 }
 
-// infoZset replies what a sorted set holds. Its newest and oldest member tell which kind it is. If
+// infoZset replies what a sorted set holds. Its newest and oldest member show which kind it is. If
 // the newest is ours, its time is at most maxTime, so there is an oldest one, too.
 func (c *Call) infoZset(k *Key) ErrorCode {
 	TheHost.Newest(c, 0, 1)
 	TheHost.Oldest(c, 0, maxTime, 1)
+	if len(k.Entries) < 2 {
+		return ErrForeignZset
+	}
 	if checkLease(&k.Entries[0]) == NoError && checkLease(&k.Entries[1]) == NoError {
 		return c.infoLeases(k)
 	}

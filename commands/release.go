@@ -45,8 +45,10 @@ func runRelease(c *Call) ErrorCode {
 	for _, id := range ids {
 		TheHost.Find(c, 0, leasePrefix, id)
 	}
-	if len(k.Entries) == 0 { // the newest member tells whether the sorted set holds leases at all
-		TheHost.Newest(c, 0, 1)
+	if len(k.Entries) == 0 { // the newest member shows whether the sorted set holds leases at all
+		if TheHost.Newest(c, 0, 1); len(k.Entries) == 0 {
+			return NoError
+		}
 		return checkLease(&k.Entries[0])
 	}
 	released, err := c.markReleased()

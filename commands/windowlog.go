@@ -91,7 +91,7 @@ func cutUnits(s string) (n int64, rest string, ok bool) {
 }
 
 // loadWindow reads the newest entry, as Entries[0], and the first entry after a time, as
-// Entries[1].
+// Entries[1]. There is no Entries[1] if no entry is newer than that time.
 func (c *Call) loadWindow(key int, after funnel.Micros) (s funnel.WindowState, err ErrorCode) {
 	k := &c.Keys[key]
 	switch k.Kind {
@@ -101,11 +101,15 @@ func (c *Call) loadWindow(key int, after funnel.Micros) (s funnel.WindowState, e
 	default:
 		return s, ErrWrongType
 	}
-	TheHost.Newest(c, key, 1)
+	if TheHost.Newest(c, key, 1); len(k.Entries) == 0 { // a sorted set without a member
+		return s, NoError
+	}
 	if s.Newest, err = windowEntry(&k.Entries[0]); err != NoError || s.Newest.Time <= after {
 		return s, err
 	}
-	TheHost.First(c, key, after)
+	if !TheHost.First(c, key, after) {
+		return s, ErrDamaged
+	}
 	if s.Oldest, err = windowEntry(&k.Entries[1]); err != NoError {
 		return s, err
 	}
@@ -130,7 +134,9 @@ func (c *Call) findLapse(key int, s *funnel.WindowState, total uint64) (funnel.M
 	for low < found {
 		// The first entry after the middle moves low up to it, or lapse down to it.
 		middle := low + (found-low)/2
-		TheHost.First(c, key, middle)
+		if !TheHost.First(c, key, middle) {
+			return 0, ErrDamaged
+		}
 		e, err := windowEntry(&k.Entries[keep])
 		TheHost.Release(c, key, keep)
 		if err != NoError {

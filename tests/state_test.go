@@ -10,6 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"gothrottle/commands"
 )
 
 func TestState_fields(t *testing.T) {
@@ -324,4 +326,45 @@ func TestState_memory(t *testing.T) {
 		eventually(t, c.name+": bytes a key", func() bool { each = (used() - before) / keys; return each <= c.most })
 		t.Logf("%s: %d bytes a key", c.name, each)
 	}
+}
+
+// In Valkey 9.1 HPEXPIRE and then COPY make a hash of length 0: COPY leaves out the fields that have
+// expired, and the server has not deleted their hash yet. For each command such a hash is a limiter with
+// nothing in use, or a key of another kind.
+func TestState_emptyHash(t *testing.T) {
+	s := start(t, options{})
+	if s.Do(ctx, "HPEXPIRE", "absent", 1, "FIELDS", 1, "f").Err() != nil {
+		t.Skip("the server has no HPEXPIRE")
+	}
+	empty := func(key string) bool {
+		for i := range 40 {
+			s.Del(ctx, "source", key)
+			s.HSet(ctx, "source", "f", 1)
+			require.NoError(t, s.Do(ctx, "HPEXPIRE", "source", 1+i%5, "FIELDS", 1, "f").Err())
+			time.Sleep(time.Duration(2+i%7) * time.Millisecond)
+			if s.Copy(ctx, "source", key, 0, true); s.HLen(ctx, key).Val() == 0 && s.Exists(ctx, key).Val() == 1 {
+				return true
+			}
+		}
+		return false
+	}
+	if !empty("k") {
+		t.Skip("COPY makes no hash of length 0 here")
+	}
+	assert.Regexp(t, `cells:\[\]`, s.look("k"))
+	for name, c := range samples {
+		require.True(t, empty(c.key(name)), name)
+		want := c.Sample.First
+		switch {
+		case name == "GO.INFO":
+			continue
+		case c.State != commands.KindHash && c.State != commands.KindAbsent:
+			want = commands.ErrWrongType.Text()
+		}
+		assert.Equal(t, want, flat(s.Do(ctx, c.on(name)...).Result()), name)
+		if c.writes() && want == c.Sample.First {
+			assert.Equal(t, c.Sample.Second, flat(s.Do(ctx, c.on(name)...).Result()), name)
+		}
+	}
+	assert.Equal(t, "0", s.counters()["gothrottle_panics"])
 }

@@ -1,0 +1,63 @@
+package cgo_test
+
+import (
+	"strings"
+	"testing"
+
+	"gothrottle/cgo/fakehost"
+)
+
+// A key may exist and hold nothing: in Valkey 9.1 HPEXPIRE and then COPY leave a hash of length 0. Such
+// a hash or sorted set is a limiter with nothing in use, whichever command asks.
+func TestEmpty(t *testing.T) {
+	hash := func(h *fakehost.Host) { h.PutHash("k") }
+	zset := func(h *fakehost.Host) { h.PutZset("k") }
+	for _, row := range []struct {
+		name  string
+		put   func(*fakehost.Host)
+		lines []string // reply as if there were no key
+	}{
+		{"hash", hash, []string{"GO.THROTTLE k 15 30 60", "GO.THROTTLE k 15 30 60 0", "GO.THROTTLE k 15 30 60 -1", "GO.THROTTLE k 15 30 60 17",
+			"GO.THROTTLE k 15 30 60 99 FORCE", "GO.THROTTLE k 15 30 60 99 UPTO", "GO.THROTTLE k 0 30 60 1 RESERVE 9", "GO.THROTTLE k 0 30 60 1 LOCKOUT 9",
+			"CL.THROTTLE k 15 30 60", "GO.THROTTLE_RO k 15 30 60", "GO.ALL k THROTTLE 15 30 60 THROTTLE 4 5 30 KEY l QUOTA 1 1",
+			"GO.ALL k THROTTLE 15 30 60 0 THROTTLE 4 5 30 -1 THROTTLE 4 5 30 KEY l QUOTA 1 1 2", "GO.ALL_RO k THROTTLE 15 30 60",
+			"GO.ALL k THROTTLE 15 30 60 FORCE"}},
+		{"zset", zset, []string{"GO.WINDOW k 10 60", "GO.WINDOW k 10 60 0", "GO.WINDOW k 10 60 -1", "GO.WINDOW k 10 60 11", "GO.WINDOW k 1000 60 99 FORCE",
+			"GO.WINDOW k 10 60 99 UPTO", "GO.WINDOW k 10 60 EXACT", "GO.WINDOW_RO k 10 60", "GO.LEASE k 1 60 a", "GO.LEASE_RO k 1 60 a", "GO.RELEASE k a b",
+			"GO.ALL k WINDOW 10 60 KEY l QUOTA 1 1", "GO.ALL k LEASE 1 60 a KEY l QUOTA 1 1 2", "GO.ALL_RO k LEASE 1 60 a", "GO.ALL_RO k WINDOW 10 60 11"}},
+	} {
+		for _, line := range row.lines {
+			h := loaded(t)
+			want := call(h, line).String()
+			h.Delete("l")
+			row.put(h)
+			r := copyOf(h, "k", "l")
+			wantReply(t, h, line, want)
+			r.follow(t, h, line, "k", "l")
+			if strings.Contains(want, "ERR") {
+				t.Errorf("%s: %s", line, want)
+			}
+		}
+	}
+}
+
+// A command of another kind refuses an empty key as it refuses any key of the wrong type, and GO.INFO
+// tells what is there.
+func TestEmpty_otherKinds(t *testing.T) {
+	const foreignString = "ERR the string at this key is not a quota"
+	h := loaded(t)
+	h.ConfigSet("gothrottle.policies", "k THROTTLE 9 1 1s, THROTTLE 9 1 1s; w WINDOW 9 1s; q QUOTA 9 1s")
+	h.PutHash("k:a")
+	h.PutZset("w:a")
+	h.PutString("q:a", "")
+	wantUntouched(t, h, "[kind throttle expires_in_ms -1 cells []]", "GO.INFO k:a")
+	wantUntouched(t, h, foreignZset, "GO.INFO w:a")
+	wantUntouched(t, h, foreignText, "GO.INFO q:a")
+	wantUntouched(t, h, foreignString, "GO.QUOTA q:a 1 1", "GO.QUOTA_RO q:a 1 1", "GO.ALL q:a QUOTA 1 1", "GO.POLICY q:a", "GO.POLICY_RO q:a")
+	wantUntouched(t, h, wrongType, "GO.THROTTLE w:a 1 1 1", "GO.THROTTLE q:a 1 1 1", "GO.WINDOW k:a 1 1", "GO.WINDOW q:a 1 1", "GO.QUOTA k:a 1 1",
+		"GO.QUOTA w:a 1 1", "GO.LEASE k:a 1 1 a", "GO.LEASE q:a 1 1 a", "GO.RELEASE k:a a", "GO.RELEASE q:a a")
+	for _, command := range []string{"GO.POLICY_RO", "GO.POLICY"} {
+		wantReply(t, h, command+" k:a", "[0 10 9 -1 1 0 [0 10 9 -1 1] [0 10 9 -1 1]]")
+		wantReply(t, h, command+" w:a", "[0 9 8 -1 1 0 [0 9 8 -1 1]]")
+	}
+}
