@@ -41,3 +41,9 @@ int api_resolve(RedisModuleCtx *ctx) {
     }
     return API_ERR;
 }
+
+RedisModuleCallReply *api_expect(RedisModuleCallReply *reply, int type) {
+    if (reply == NULL || api.CallReplyType(reply) == type) return reply;
+    api.FreeCallReply(reply);
+    return NULL;
+}

@@ -214,4 +214,8 @@ int api_resolve(RedisModuleCtx *ctx);
  * one begins with RedisModule_, the other with ValkeyModule_. */
 int api_has(RedisModuleCtx *ctx, const char *name);
 
+/* Returns the reply of a call of the server if it has this type, which is REPLY_STRING and so on.
+ * Otherwise frees the reply and returns NULL, as Call does if the server does not run the call. */
+RedisModuleCallReply *api_expect(RedisModuleCallReply *reply, int type);
+
 #endif

@@ -2,7 +2,6 @@ package cgo_test
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -230,20 +229,5 @@ func TestLease_renewed(t *testing.T) {
 	} {
 		h.Advance(row.pause)
 		wantReply(t, h, row.line, row.want)
-	}
-}
-
-// If the server cannot count, every lease counts as held, lapsed ones too: GO.LEASE must not
-// admit more holders than the limit.
-func TestLease_noCount(t *testing.T) {
-	const leases, limit = 300, 1000
-	h := loaded(t)
-	h.FillZset("k", leases, func(i int) fakehost.Member { // all have lapsed, the newest first
-		return scored(-float64(h.Now()-second-int64(i)), "\x02"+strconv.Itoa(i))
-	})
-	h.Expire("k", h.Now()/1000+1000)
-	h.RenameAway("ZCOUNT")
-	if got := call(h, "GO.LEASE_RO k 1000 60 new").Ints(); len(got) != 6 || got[2] != limit-leases-1 {
-		t.Errorf("%v, want %d remaining", got, limit-leases-1)
 	}
 }

@@ -4,20 +4,20 @@
 #include <string.h>
 
 /* Copies a string by GET into new_text, which has room for each string that may be ours. Unlike
- * StringDMA, GET never makes the server store the string in another way. Returns 0 if there is no
- * GET: an administrator may have renamed the command. */
+ * StringDMA, GET never makes the server store the string in another way. Returns 0 if the
+ * server does not run GET: an administrator may have renamed the command. */
 static int copy_string(RedisModuleCtx *ctx, shim_key *key) {
     _Static_assert(sizeof key->new_text >= SHIM_MAX_QUOTA_LEN, "new_text is too short");
-    RedisModuleCallReply *reply = api.Call(ctx, "GET", "s", key->name);
-    size_t len = 0;
-    const char *bytes = NULL;
-    if (reply != NULL && api.CallReplyType(reply) == REPLY_STRING) bytes = api.CallReplyStringPtr(reply, &len);
+    RedisModuleCallReply *reply = api_expect(api.Call(ctx, "GET", "s", key->name), REPLY_STRING);
+    if (reply == NULL) return 0;
+    size_t len;
+    const char *bytes = api.CallReplyStringPtr(reply, &len);
     int copied = bytes != NULL && len <= sizeof key->new_text;
     if (copied) {
         memcpy(key->new_text, bytes, len);
         key->text = (shim_text){key->new_text, len};
     }
-    if (reply != NULL) api.FreeCallReply(reply);
+    api.FreeCallReply(reply);
     return copied;
 }
 

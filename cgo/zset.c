@@ -57,22 +57,29 @@ void shim_zset_oldest(shim_call *call, int64_t k, int64_t up_to_us, int64_t most
     take(key, most, api.ZsetRangePrev);
 }
 
+/* Appends the member of a reply of ZRANGE WITHSCORES. Returns whether there is one. */
+static int append_ranked(shim_key *key, RedisModuleCallReply *reply) {
+    if (api.CallReplyLength(reply) != 2) return 0;
+    size_t len;
+    const char *bytes = api.CallReplyStringPtr(api.CallReplyArrayElement(reply, 0), &len);
+    if (bytes == NULL) return 0;
+    RedisModuleString *string = api.CreateString(NULL, bytes, len);
+    double score = NAN;
+    api.ZsetScore(key->handle, string, &score);
+    append(key, string, score);
+    return 1;
+}
+
 /* The module API can neither find a member by rank nor count a range. The server's own commands
- * do both in O(log N). The next two functions free their replies. */
+ * do both in O(log N). The server may refuse to run them. */
 int shim_zset_rank(shim_call *call, int64_t k, int64_t rank) {
     shim_key *key = &call->keys.at[k];
+    long long at = rank;
     RedisModuleCallReply *reply =
-        api.Call(call->ctx, "ZRANGE", "sllc", key->name, (long long)rank, (long long)rank, "WITHSCORES");
-    int found = reply != NULL && api.CallReplyType(reply) == REPLY_ARRAY && api.CallReplyLength(reply) == 2;
-    if (found) {
-        size_t len;
-        const char *bytes = api.CallReplyStringPtr(api.CallReplyArrayElement(reply, 0), &len);
-        RedisModuleString *string = api.CreateString(NULL, bytes, len);
-        double score = NAN;
-        api.ZsetScore(key->handle, string, &score);
-        append(key, string, score);
-    }
-    if (reply != NULL) api.FreeCallReply(reply);
+        api_expect(api.Call(call->ctx, "ZRANGE", "sllc", key->name, at, at, "WITHSCORES"), REPLY_ARRAY);
+    if (reply == NULL) return 0;
+    int found = append_ranked(key, reply);
+    api.FreeCallReply(reply);
     return found;
 }
 
@@ -80,10 +87,11 @@ int64_t shim_zset_count_after(shim_call *call, int64_t k, int64_t after_us) {
     shim_key *key = &call->keys.at[k];
     char bound[32];
     snprintf(bound, sizeof bound, "(%lld", -(long long)after_us);
-    RedisModuleCallReply *reply = api.Call(call->ctx, "ZCOUNT", "scc", key->name, "-inf", bound);
-    int64_t n = key->length; /* without a count all of them count: a limiter must not admit too much */
-    if (reply != NULL && api.CallReplyType(reply) == REPLY_INTEGER) n = api.CallReplyInteger(reply);
-    if (reply != NULL) api.FreeCallReply(reply);
+    RedisModuleCallReply *reply =
+        api_expect(api.Call(call->ctx, "ZCOUNT", "scc", key->name, "-inf", bound), REPLY_INTEGER);
+    if (reply == NULL) return -1;
+    int64_t n = api.CallReplyInteger(reply);
+    api.FreeCallReply(reply);
     return n;
 }
 

@@ -185,7 +185,12 @@ func (c *Call) infoLeases(k *Key) ErrorCode {
 		held = TheHost.CountAfter(c, 0, c.Now)
 	}
 	c.infoHead("lease", 2)
-	c.replyPair("held", held)
+	if held >= 0 {
+		c.replyPair("held", held)
+	} else {
+		c.replyName("held")
+		TheHost.Reply(c, ItemNull, 0, "")
+	}
 	c.replyName("holders")
 	TheHost.Reply(c, ItemMap, int64(told), "")
 	for i := range told { // the newest come first

@@ -83,18 +83,29 @@ func (l *leaseClause) decide(c *Call, key int) ErrorCode {
 	if l.v.Await == 0 {
 		return NoError
 	}
+	lapse, err := l.findLapse(c, key)
+	l.v.RetryAfter = (lapse - c.Now).Nanos()
+	return err
+}
+
+// findLapse returns when the verdict's Await-th slot lapses. If the server does not find it, or if slots
+// count as held that have lapsed, that is no later than the latest lapse.
+func (l *leaseClause) findLapse(c *Call, key int) (funnel.Micros, ErrorCode) {
 	k := &c.Keys[key]
 	i := len(k.Entries)
+	found := false
 	if l.v.Await == 1 {
-		TheHost.First(c, key, c.Now)
+		found = TheHost.First(c, key, c.Now)
 	} else {
-		TheHost.Rank(c, key, l.state.Used-l.v.Await)
+		found = TheHost.Rank(c, key, l.state.Used-l.v.Await)
 	}
-	if err := checkLease(&k.Entries[i]); err != NoError {
-		return err
+	if !found {
+		return l.state.Latest, NoError
 	}
-	l.v.RetryAfter = (k.Entries[i].Time - c.Now).Nanos()
-	return NoError
+	if err := checkLease(&k.Entries[i]); err != NoError || k.Entries[i].Time <= c.Now {
+		return l.state.Latest, err
+	}
+	return k.Entries[i].Time, NoError
 }
 
 // load finds the state of the leases at a key: the caller's own lease, the lease that
@@ -132,7 +143,8 @@ func (l *leaseClause) load(c *Call, key int) ErrorCode {
 	return l.countLeases(c, key)
 }
 
-// countLeases finds up to clearMost lapsed leases, and counts the leases that are held.
+// countLeases finds up to clearMost lapsed leases, and counts the leases that are held. If the server
+// does not count, further lapsed leases count as held: a limiter must not admit too much.
 func (l *leaseClause) countLeases(c *Call, key int) ErrorCode {
 	k := &c.Keys[key]
 	first := len(k.Entries)
@@ -143,10 +155,13 @@ func (l *leaseClause) countLeases(c *Call, key int) ErrorCode {
 			return err
 		}
 	}
-	if l.numLapsed < clearMost {
-		l.state.Used = k.Length - int64(l.numLapsed)
-	} else {
-		l.state.Used = TheHost.CountAfter(c, key, c.Now)
+	l.state.Used = k.Length - int64(l.numLapsed)
+	if l.state.Latest == 0 { // nobody else holds a slot
+		l.state.Used = boolInt(l.state.Own != 0)
+	} else if l.numLapsed == clearMost {
+		if n := TheHost.CountAfter(c, key, c.Now); n >= 0 {
+			l.state.Used = n
+		}
 	}
 	return NoError
 }

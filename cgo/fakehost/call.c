@@ -203,6 +203,35 @@ static fake_words *read_arguments(const char *command, const char *format, va_li
     return words;
 }
 
+/* How the call that is made now fails; 0 if it does not. */
+static int failure(void) {
+    int kind = fake.calls_fail;
+    if (kind == 0 || fake.fails_at == 0) return kind;
+    if (--fake.fails_at > 0) return 0;
+    fake.calls_fail = 0;
+    return kind;
+}
+
+static RedisModuleCallReply *fail(int kind, const char *command) {
+    int wants_integer = strcmp(command, "ZCOUNT") == 0 || strcmp(command, "EXISTS") == 0;
+    if (kind == FAKE_NO_REPLY) {
+        errno = EPERM;
+        return NULL;
+    }
+    if (kind == FAKE_ERROR) return error_reply("ERR failed, as the test wants");
+    if (kind == FAKE_OTHER_TYPE && !wants_integer) return new_reply(REPLY_INTEGER);
+    RedisModuleCallReply *reply = new_reply(kind == FAKE_INTEGERS ? REPLY_ARRAY : REPLY_STRING);
+    if (kind == FAKE_INTEGERS) {
+        reply->len = 2;
+        reply->elements = calloc(reply->len, sizeof *reply->elements);
+        if (reply->elements == NULL) abort();
+        reply->elements[0] = reply->elements[1] = (RedisModuleCallReply){.type = REPLY_INTEGER, .nested = 1};
+    } else {
+        put_text(reply, "7", 1);
+    }
+    return reply;
+}
+
 static RedisModuleCallReply *run(RedisModuleCtx *ctx, const fake_words *words) {
     RedisModuleString **argv = (RedisModuleString **)words->argv;
     const char *command = argv[0]->bytes;
@@ -213,6 +242,10 @@ static RedisModuleCallReply *run(RedisModuleCtx *ctx, const fake_words *words) {
         return config_get(words);
     } else if (strcasecmp(command, "EXISTS") == 0 && words->argc > 1) {
         return exists(ctx, words);
+    } else if (strcasecmp(command, "PING") == 0) {
+        RedisModuleCallReply *reply = new_reply(REPLY_STRING);
+        put_text(reply, "PONG", 4);
+        return reply;
     } else if (strcasecmp(command, "GET") == 0 && words->argc == 2) {
         fake_check_declared(ctx, argv[1], command);
         return get(argv[1]);
@@ -241,7 +274,8 @@ RedisModuleCallReply *fake_Call(RedisModuleCtx *ctx, const char *command, const 
         errno = EBADF;
         return NULL;
     }
-    RedisModuleCallReply *reply = run(ctx, words);
+    int kind = fake_knows(command) ? failure() : 0;
+    RedisModuleCallReply *reply = kind ? fail(kind, command) : run(ctx, words);
     fake_free_words(words);
     return reply;
 }

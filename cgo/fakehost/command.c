@@ -28,7 +28,7 @@ static int all_among(const char *list, const char *words) {
 }
 
 static const char server_commands[] =
-    "DEL UNLINK PERSIST PEXPIREAT SET HSET HDEL ZADD ZREM ZREMRANGEBYSCORE ZCOUNT ZRANGE GET MULTI EXEC CONFIG EXISTS";
+    "DEL UNLINK PERSIST PEXPIREAT SET HSET HDEL ZADD ZREM ZREMRANGEBYSCORE ZCOUNT ZRANGE GET MULTI EXEC CONFIG EXISTS PING";
 static const char command_flags[] =
     "write readonly admin deny-oom deny-script allow-loading pubsub allow-stale no-monitor no-slowlog "
     "fast getkeys-api no-cluster no-auth may-replicate no-mandatory-keys blocking allow-busy "

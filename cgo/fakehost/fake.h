@@ -196,6 +196,10 @@ typedef struct fake_words {
 
 enum { FAKE_DEPTH = 8 }; /* how deep calls may nest */
 
+/* How RedisModule_Call fails: without a reply, by an error, by a reply of another type, by an array
+ * of two integers. */
+enum { FAKE_NO_REPLY = 1, FAKE_ERROR, FAKE_OTHER_TYPE, FAKE_INTEGERS };
+
 /* A function that begins with MAY_FAIL returns an error if the test has called Host.Fail for it. */
 #define MAY_FAIL \
     if (fake_has(&fake.list[FAKE_FAILING], __func__ + strlen("fake_"))) return API_ERR
@@ -229,6 +233,8 @@ typedef struct fake_host {
     int loading;         /* OnLoad is running */
     int poisons;         /* the stack is overwritten before each command */
     int skip_arity;      /* the host does not check the number of words */
+    int calls_fail;      /* FAKE_NO_REPLY and so on: how RedisModule_Call fails; 0: it does not */
+    int fails_at;        /* which call fails, counted from now; 0: all */
     int listens, hears;  /* the test has a listener; the listener is running and hears nothing */
     long strings, handles, blocks, replies, users; /* alive, to be freed by the module; never reset */
     long calls[FAKE_CALLS], steps;          /* since the last reset: see Host.APICalls */

@@ -121,6 +121,18 @@ func (h *Host) Hide(function string) { add(C.FAKE_HIDDEN, function) }
 // configurations can fail so.
 func (h *Host) Fail(function string) { add(C.FAKE_FAILING, function) }
 
+// How a call fails that the module makes of the server.
+const (
+	NoReply    = C.FAKE_NO_REPLY
+	ErrorReply = C.FAKE_ERROR
+	OtherType  = C.FAKE_OTHER_TYPE // a reply of another type than the command has
+	Integers   = C.FAKE_INTEGERS   // an array of two integers
+)
+
+// CallsFail makes RedisModule_Call fail: the nth call from now, or every call if nth is 0. With kind 0
+// no call fails any more.
+func (h *Host) CallsFail(kind, nth int) { C.fake.calls_fail, C.fake.fails_at = C.int(kind), C.int(nth) }
+
 // Take makes another module have a command of this name.
 func (h *Host) Take(command string) { add(C.FAKE_TAKEN, command) }
 

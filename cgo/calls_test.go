@@ -1,0 +1,168 @@
+package cgo_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"gothrottle/cgo/fakehost"
+	"gothrottle/commands"
+	"gothrottle/funnel"
+	"gothrottle/funnel/oracle"
+)
+
+// callFailures are the ways in which a call of the server can fail that the module makes.
+var callFailures = []int{fakehost.NoReply, fakehost.ErrorReply, fakehost.OtherType, fakehost.Integers}
+
+// Every command's own example gets the same replies if the server runs no command for modules, also if it did
+// so when the module was loaded.
+func TestCalls_samples(t *testing.T) {
+	for _, kind := range callFailures {
+		h := newHost(t)
+		h.BeCluster()
+		h.CallsFail(kind, 0)
+		if !h.Load() {
+			t.Fatalf("load refused: %q", h.Log())
+		}
+		for _, row := range commands.Table {
+			if row.NoKey {
+				continue
+			}
+			line := strings.ReplaceAll(row.Sample.Call, "KEY", row.Name)
+			wantReply(t, h, line, row.Sample.First)
+			wantReply(t, h, line, row.Sample.Second)
+		}
+	}
+}
+
+// A denied GO.LEASE asks the server when enough slots lapse. Without an answer it replies the latest lapse, which
+// is never too early.
+func TestCalls_rank(t *testing.T) {
+	for _, row := range []struct{ line, want, failing string }{
+		{"GO.LEASE k 5 60 x", "[1 5 0 10 50 0]", "[1 5 0 10 50 0]"}, // no call is needed
+		{"GO.LEASE k 3 60 x", "[1 3 0 30 50 0]", "[1 3 0 50 50 0]"},
+		{"GO.LEASE k 1 60 x", "[1 1 0 50 50 0]", "[1 1 0 50 50 0]"},
+		{"GO.LEASE_RO k 3 60 x", "[1 3 0 30 50 0]", "[1 3 0 50 50 0]"},
+		{"GO.LEASE k 3 60 10", "[0 3 0 -1 60 1]", "[0 3 0 -1 60 1]"},
+		{"GO.ALL k LEASE 3 60 x", "[1 3 0 30 50 0 [1 3 0 30 50 0]]", "[1 3 0 50 50 0 [1 3 0 50 50 0]]"},
+	} {
+		for _, kind := range callFailures {
+			h := loaded(t)
+			for _, ttl := range []string{"10", "20", "30", "40", "50"} {
+				call(h, "GO.LEASE k 5 "+ttl+" "+ttl)
+			}
+			h.CallsFail(kind, 1)
+			wantReply(t, h, row.line, row.failing)
+			h.CallsFail(0, 0)
+			wantReply(t, h, row.line, row.want)
+		}
+	}
+}
+
+// If the server does not count, lapsed slots that a call does not reach may count as held. Each call removes 128 of
+// them, so no key is stuck.
+func TestCalls_lapsed(t *testing.T) {
+	for _, kind := range callFailures {
+		for _, lapsed := range []int{127, 128, 129, 1000} {
+			h := loaded(t)
+			fill := func() {
+				h.FillZset("k", lapsed, func(i int) member { return scored(-float64(h.Now()-int64(i)), fmt.Sprint("\x02", i)) })
+				h.Expire("k", h.Now()/1000+100_000)
+			}
+			fill()
+			h.CallsFail(kind, 0)
+			wantReply(t, h, "GO.LEASE_RO k 1 60 new", "[0 1 0 -1 60 0]") // the newest slot has lapsed, so all have
+			wantReply(t, h, "GO.LEASE k 1 60 new", "[0 1 0 -1 60 0]")
+			fill()
+			h.PutMember("k", -float64(h.Now()+30*second), "\x02held")
+			calls := 1
+			for got := ""; got != "[0 2 0 -1 60 0]"; calls++ {
+				if calls > 1+lapsed/128 {
+					t.Fatalf("%d lapsed: still %s", lapsed, got)
+				}
+				if got = call(h, "GO.LEASE k 2 60 new").String(); strings.HasPrefix(got, "[1") && got != "[1 2 0 30 30 0]" {
+					t.Fatal(got)
+				}
+			}
+			if got := call(h, "GO.LEASE k 2 60 held").String(); got != "[0 2 0 -1 60 1]" {
+				t.Error(got)
+			}
+		}
+	}
+}
+
+// GO.INFO replies null for the number of slots that only the server can count.
+func TestCalls_info(t *testing.T) {
+	h := loaded(t)
+	h.FillZset("k", 200, func(i int) member { return scored(-float64(h.Now()+second*int64(300-i)), fmt.Sprint("\x02", i)) })
+	held := func() string { return call(h, "GO.INFO k").Array[5].String() }
+	if got := held(); got != "200" {
+		t.Errorf("held %s", got)
+	}
+	for _, kind := range callFailures {
+		h.CallsFail(kind, 0)
+		if got := held(); got != "(nil)" {
+			t.Errorf("held %s", got)
+		}
+	}
+	for _, text := range []string{tat(h, 2_500_000_000), "7@" + tat(h, 60_000_000_000)} {
+		h.PutString("k", text)
+		h.CallsFail(0, 0)
+		want := call(h, "GO.INFO k").String()
+		for _, kind := range callFailures {
+			h.CallsFail(kind, 0)
+			wantReply(t, h, "GO.INFO k", want)
+		}
+	}
+}
+
+// Random calls of GO.LEASE while calls of the server fail now and then. Nothing is an error. No call is admitted that
+// the exact model denies, no slot is lost, and no wait is too short or longer than the latest lapse.
+func TestRandom_failingCalls(t *testing.T) {
+	w := newWalk(t, "a", "b")
+	models := map[string]*oracle.Lease{"a": {}, "b": {}}
+	for range rounds(800) {
+		key := pick(w.Rand, w.keys...)
+		w.pass(5 * second)
+		calls, limit, seconds := 5, pick[int64](w.Rand, 5, 20), pick[int64](w.Rand, 1, 5, 60)
+		if w.IntN(8) == 0 {
+			calls, limit, seconds = 200, 300, 1
+		}
+		for range calls {
+			w.h.CallsFail(pick(w.Rand, append(callFailures, 0)...), w.IntN(4))
+			w.failingLease(key, models[key], limit, seconds)
+		}
+		w.wantSlots(key, models[key])
+	}
+	w.wantOutcomes(20, "admitted", "limited", "limited, though a slot was free", "the wait is too long")
+}
+
+func (w *walk) failingLease(key string, o *oracle.Lease, limit, seconds int64) {
+	id := fmt.Sprint(w.IntN(1000))
+	exact := o.Clone()
+	v := exact.Call(w.now, id, funnel.LeaseParams{Limit: limit, TTL: funnel.Micros(seconds) * second})
+	want := told(&v.Verdict, limit, funnel.Second)
+	words := []string{"GO.LEASE", key, fmt.Sprint(limit), fmt.Sprint(seconds), id}
+	w.calls++
+	got := w.h.Call(words...).Ints()
+	bad := len(got) != 6
+	switch {
+	case bad:
+	case got[0] == 0:
+		w.reply["admitted"]++
+		bad = v.Limited || got[2] > want[2] || got[3] != -1 || got[4] != want[4] || got[5] != 0 != v.Renewed
+		*o = *exact
+	case v.Limited:
+		w.reply["limited"]++
+		bad = got[3] < want[3] || got[4] != want[4] || got[3] > got[4]
+		if got[3] > want[3] {
+			w.reply["the wait is too long"]++
+		}
+	default:
+		w.reply["limited, though a slot was free"]++
+		bad = v.Renewed || got[3] < 1 || got[3] > got[4]
+	}
+	if bad {
+		w.t.Fatalf("seed %d, call %d: %q at %d: %v, exact is %v", w.seed, w.calls, words, w.now, got, want)
+	}
+}
