@@ -368,3 +368,33 @@ func TestAccess_permissionFirst(t *testing.T) {
 		t.Errorf("ACL log %q", got)
 	}
 }
+
+// In a cluster EXISTS shows whether all keys are at this node. If it fails, the slot of the keys is moving. If no
+// call at all runs, that proves nothing about the slot: then the call goes on, after all other checks. The log
+// says so once.
+func TestAccess_callsFail(t *testing.T) {
+	const line, crossing = "GO.ALL a{s} QUOTA 9 60 0 KEY b{s} QUOTA 9 60 0", "GO.ALL a QUOTA 9 60 0 KEY b QUOTA 9 60 0"
+	const reply = "[0 9 9 -1 0 0 [0 9 9 -1 0] [0 9 9 -1 0]]"
+	for _, kind := range callFailures {
+		for _, both := range []string{line, strings.Replace(line, "GO.ALL", "GO.ALL_RO", 1)} {
+			h := clustered(t)
+			h.CallsFail(kind, 1)
+			wantUntouched(t, h, tryAgain, both)
+			wantUntouched(t, h, reply, both)
+			h.CallsFail(kind, 0)
+			wantUntouched(t, h, reply, both, both)
+			wantUntouched(t, h, crossSlot, strings.Replace(both, "b{s}", "b", 1), crossing)
+			h.RenameAway("PING") // nothing shows now that no call runs
+			wantUntouched(t, h, tryAgain, both)
+			h.Forbid("b{s}")
+			wantUntouched(t, h, noPermission, both)
+			if n := strings.Count(strings.Join(h.Log(), "\n"), "restart this node"); n != 1 {
+				t.Errorf("%d warnings in the log %q", n, h.Log())
+			}
+		}
+	}
+	h := clustered(t)
+	h.Elsewhere("b{s}")
+	h.RenameAway("PING")
+	wantUntouched(t, h, tryAgain, line)
+}

@@ -32,6 +32,7 @@ var elsewhere = []place{
 	{"README.md", "cat /usr/share/gothrottle/", "build/test-packages.sh", "README.md"},
 	{"docs/clients.md", "# Clients", "examples/page_test.go", "func TestClientsPage_blocksStandInPrograms("},
 	{"docs/go.md", "# The Go client", "throttle/page_test.go", "func TestPage_snippets("},
+	{"docs/upstream/valkey-rm-call.md", "# One cross-slot call makes all later RM_Calls fail", "tests/refused_test.go", "func TestRefusedCalls("},
 	{"docs/releasing.md", "# Releasing", "module/releasing_test.go", "func TestReleasing_commands("},
 	{"README.md", "docker run ", "tests/pages_test.go", "func TestPages_dockerLines("},
 	{"docs/migrating.md", "### The swap", "tests/swap_test.go", "func TestSwap("},
