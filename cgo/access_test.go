@@ -68,6 +68,8 @@ func TestAccess_asked(t *testing.T) {
 		{"Valkey, which tells a version of Redis, with four threads", func(h *fakehost.Host) { h.BeValkey(); h.ServerVersion(0x070204); h.IOThreads(4) }, false},
 		{"no such setting", func(h *fakehost.Host) { h.IOThreads(0) }, false},
 		{"CONFIG renamed", func(h *fakehost.Host) { h.RenameAway("CONFIG") }, false},
+		{"CONFIG refused", func(h *fakehost.Host) { h.CallsFail(fakehost.NoReply, 1) }, false},
+		{"no text for a value", func(h *fakehost.Host) { h.CallsFail(fakehost.Integers, 1) }, false},
 		{"Redis cluster", (*fakehost.Host).BeCluster, true},
 		{"Valkey", (*fakehost.Host).BeValkey, true},
 		{"Valkey with four threads", func(h *fakehost.Host) { h.BeValkey(); h.IOThreads(4) }, false},
