@@ -1,7 +1,9 @@
 package tests
 
 import (
+	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,5 +73,39 @@ func TestClock_setForward(t *testing.T) {
 		c.freeze(at.Add(step.after))
 		s.sees(at.Add(step.after))
 		assert.Equal(t, step.want, s.must(step.call), "after %v: %s", step.after, step.call)
+	}
+}
+
+// GothrottleClockLead of docs/operating.md: after a restart the lead is gone, but a limiter that was used while the
+// clock was ahead holds times of that clock, until it is deleted.
+func TestClock_leadAndRestart(t *testing.T) {
+	c := newClock(t)
+	s := start(t, options{clock: c})
+	const lead = 3 * time.Hour
+	calls := []string{"GO.THROTTLE k 9 10 60", "GO.WINDOW k 1 60", "GO.QUOTA k 1 60", "GO.LEASE k 1 60 ID"}
+	call := func(i int, id string) []int64 {
+		words := fields(strings.NewReplacer(" k ", fmt.Sprintf(" k%d ", i), "ID", id).Replace(calls[i]))
+		return ints(t, s.Do(ctx, words...))
+	}
+	var first [][]int64
+	c.shift(lead)
+	eventually(t, "the server's clock is ahead", func() bool { return s.now() > time.Now().Add(lead/2).UnixNano() })
+	for i := range calls {
+		first = append(first, call(i, "a"))
+	}
+	c.shift(0)
+	eventually(t, "the server's clock is set back", func() bool { return s.now() < time.Now().Add(lead/2).UnixNano() })
+	for i, line := range calls { // the module's clock is still ahead
+		assert.LessOrEqual(t, call(i, "b")[3], int64(60), line)
+	}
+	s.must("SAVE")
+	s = s.restart(options{clock: c})
+	assert.Equal(t, "0", s.counters()["gothrottle_clock_lead_us"])
+	for i, line := range calls {
+		reply := call(i, "c")
+		assert.Equal(t, int64(1), reply[0], "%s: %v", line, reply)
+		assert.InDelta(t, lead.Seconds(), reply[3], 90, "%s: %v", line, reply)
+		s.must(fmt.Sprint("DEL k", i))
+		assert.Equal(t, first[i], call(i, "a"), line)
 	}
 }
