@@ -38,14 +38,17 @@ func ByIP(trusted ...netip.Prefix) func(*http.Request) string {
 // forwarded returns the last address in X-Forwarded-For that is not trusted. If there is none, or a word that is no
 // address stands before it, the answer is the last trusted address that was seen.
 func forwarded(r *http.Request, trusted []netip.Prefix, from netip.Addr) netip.Addr {
-	words := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-	for i := len(words) - 1; i >= 0; i-- {
-		address, ok := parseAddress(strings.TrimSpace(words[i]))
-		if !ok {
-			return from
-		}
-		if from = address; !contains(trusted, address) {
-			return from
+	for _, line := range slices.Backward(r.Header.Values("X-Forwarded-For")) {
+		for more := true; more; { // word by word, without a list of them: the client may write a million
+			at := strings.LastIndexByte(line, ',')
+			address, ok := parseAddress(strings.TrimSpace(line[at+1:]))
+			if !ok {
+				return from
+			}
+			if from = address; !contains(trusted, address) {
+				return from
+			}
+			line, more = line[:max(at, 0)], at >= 0
 		}
 	}
 	return from

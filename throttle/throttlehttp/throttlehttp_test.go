@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -251,6 +253,13 @@ func TestByIP(t *testing.T) {
 	r.Header.Add("X-Forwarded-For", "198.51.100.7")
 	require.Equal(t, "ip:198.51.100.7", throttlehttp.ByIP(proxies...)(r))
 	require.Equal(t, "ip:198.51.100.7", throttlehttp.ByIP(netip.MustParsePrefix("10.0.0.0/8"))(r))
+	// What the client wrote before the address costs nothing, however much it is.
+	r.Header.Set("X-Forwarded-For", strings.Repeat("1.2.3.4,", 100_000)+"198.51.100.7, 10.9.9.9")
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	require.Equal(t, "ip:198.51.100.7", throttlehttp.ByIP(proxies...)(r))
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(100_000))
 }
 
 func TestByHeader_andByUser(t *testing.T) {
