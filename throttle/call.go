@@ -167,9 +167,9 @@ func (c *call) words() []string {
 	return words
 }
 
-// readResult reads the integers of one reply.
+// readResult reads the integers of one reply: five, or six with UPTO, with RESERVE and of a lease.
 func readResult(ints []int64, l *Limit, n int64, m mode) (Result, error) {
-	if len(ints) < 5 {
+	if len(ints) < 5 || len(ints) < 6 && (m == upTo || m == reserve || l.kind == slotsKind) {
 		return Result{}, errReply
 	}
 	r := Result{
@@ -179,7 +179,7 @@ func readResult(ints []int64, l *Limit, n int64, m mode) (Result, error) {
 		r.Limit = l.limit
 	}
 	switch {
-	case m == upTo && len(ints) > 5:
+	case m == upTo:
 		r.Granted = ints[5]
 	case m == peek:
 	case r.Allowed:

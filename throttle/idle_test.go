@@ -13,7 +13,7 @@ import (
 
 // denying denies every call for a second.
 func denying(_ context.Context, cmd redis.Cmder) error {
-	cmd.(interface{ SetVal([]int64) }).SetVal([]int64{1, 10, 0, 1000, 1000})
+	cmd.(interface{ SetVal([]int64) }).SetVal([]int64{1, 10, 0, 1000, 1000, 0})
 	return nil
 }
 

@@ -94,7 +94,7 @@ func (l *Lease) ask(ctx context.Context) (r Result, renewed bool, err error) {
 	}
 	ints := cmd.Val()
 	r, err = readResult(ints, &l.slots, 1, take)
-	return r, len(ints) > 5 && ints[5] == 1, err
+	return r, err == nil && ints[5] == 1, err
 }
 
 // Context ends when the lease is lost, with the cause ErrLost, when it is closed, or with the context that Lease was

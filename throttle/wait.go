@@ -67,8 +67,8 @@ func (c *Client) reserve(ctx context.Context, key string, limit Limit, n int64, 
 		return res, err
 	}
 	ints := cmd.Val()
-	if res.Result, err = readResult(ints, &limit, n, take); err != nil || len(ints) < 6 {
-		return res, errors.Join(err, errReply)
+	if res.Result, err = readResult(ints, &limit, n, reserve); err != nil {
+		return res, err
 	}
 	if res.Result.Allowed {
 		res.Wait = millis(ints[5])

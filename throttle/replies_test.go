@@ -1,0 +1,86 @@
+package throttle
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// replying answers every command with the same reply, whatever was asked.
+func replying(reply []any) process {
+	return func(_ context.Context, cmd redis.Cmder) error {
+		if cmd, ok := cmd.(interface{ SetVal([]int64) }); ok {
+			ints, _ := leadingInts(reply)
+			cmd.SetVal(ints)
+			return nil
+		}
+		cmd.(interface{ SetVal(any) }).SetVal(reply)
+		return nil
+	}
+}
+
+// A reply that lacks a part is an error, and admits nothing: neither a panic nor a guess at what is missing.
+func TestReplies_tooShort(t *testing.T) {
+	ctx, inner := context.Background(), []any{int64(0), int64(10), int64(9), int64(-1), int64(1000)}
+	rate, slots := PerSecond(10), Slots(10, time.Minute)
+	verbs := map[string]struct {
+		full []any
+		call func(*Client) (Result, error)
+	}{
+		"Allow":   {inner, func(c *Client) (Result, error) { return c.Allow(ctx, "k", rate) }},
+		"AllowN":  {inner, func(c *Client) (Result, error) { return c.AllowN(ctx, "k", rate, 3) }},
+		"Peek":    {inner, func(c *Client) (Result, error) { return c.Peek(ctx, "k", rate) }},
+		"Settle":  {inner, func(c *Client) (Result, error) { return c.Settle(ctx, "k", rate, 3) }},
+		"Policy":  {append(inner, int64(0), inner), func(c *Client) (Result, error) { return c.Allow(ctx, "k:a", Policy()) }},
+		"AtMost":  {append(inner, int64(3)), func(c *Client) (Result, error) { return c.AllowAtMost(ctx, "k", rate, 3) }},
+		"Refund":  {append(inner, int64(-3)), func(c *Client) (Result, error) { return c.Refund(ctx, "k", rate, 3) }},
+		"Reserve": {append(inner, int64(0)), func(c *Client) (Result, error) { r, err := c.Reserve(ctx, "k", rate, 3, 0); return r.Result, err }},
+		"Lease":   {append(inner, int64(0)), func(c *Client) (Result, error) { _, r, err := c.Lease(ctx, "k", slots); return r, err }},
+		"All": {append(inner, int64(0), inner), func(c *Client) (Result, error) {
+			r, err := c.All(ctx, Take{Key: "k", Limit: rate, N: 1})
+			return r.Result, err
+		}},
+		"AllSlots": {append(inner, int64(0), append(inner, int64(0))), func(c *Client) (Result, error) {
+			r, err := c.All(ctx, Take{Key: "k", Limit: slots, Holder: "h"})
+			return r.Result, err
+		}},
+	}
+	for name, verb := range verbs {
+		for n := range len(verb.full) {
+			if name == "Policy" && n >= 5 {
+				continue // what follows is not read
+			}
+			wantNoDecision(t, fmt.Sprintf("%s: %d of %d", name, n, len(verb.full)), replying(verb.full[:n:n]), verb.call)
+		}
+		c, err := New(replying(verb.full), Options{})
+		require.NoError(t, err)
+		r, err := verb.call(c)
+		assert.NoError(t, err, name)
+		assert.True(t, r.Allowed, name)
+	}
+	all := verbs["AllSlots"]
+	for _, index := range []int64{-1, 1, 1 << 40} {
+		wantNoDecision(t, "an index of no clause", replying(append(inner, index, append(inner, int64(0)))), all.call)
+	}
+	for _, each := range []any{nil, int64(1), "text", inner, []any{}, []any{"0", "1", "2", "3", "4", "5"}} {
+		wantNoDecision(t, fmt.Sprint("a clause of ", each), replying(append(inner, int64(0), each)), all.call)
+	}
+}
+
+func wantNoDecision(t *testing.T, what string, server Processor, call func(*Client) (Result, error)) {
+	t.Helper()
+	for _, o := range []Options{{}, {NoCoalescing: true}, {Budget: Budget{Units: 5}}, {DenyCache: true}, {OnUnavailable: FailOpen}} {
+		c, err := New(server, o)
+		require.NoError(t, err)
+		for range 2 {
+			r, err := call(c)
+			assert.ErrorIs(t, err, errReply, what)
+			assert.Equal(t, Result{}, r, what)
+		}
+	}
+}
