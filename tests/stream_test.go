@@ -245,7 +245,7 @@ func TestStream_effectsOfEveryCommand(t *testing.T) {
 		{"GO.THROTTLE t 0 1 18000", ""},
 		{"GO.ALL t THROTTLE 0 1 18000 0 THROTTLE 9 1 18000 KEY u WINDOW 9 3600", ""}, // denied by the lockout
 		{"GO.ALL t THROTTLE 0 1 18000 -1 THROTTLE 9 1 18000 KEY u QUOTA 9 36000",
-			"HSET t 0 <time> 4 <time> 5 18000|SET u 1@<time> PXAT <time>"},
+			"HSET t 4 <time> 5 18000|SET u 1@<time> PXAT <time>"},
 		{"DEL t", "DEL t"},
 		{"DEL u", "DEL u"},
 		{"SET t 4102444800000000000", "SET t 4102444800000000000@<time>"},
