@@ -75,7 +75,7 @@ static unsigned slot_of(const shim_text *name) {
 
 /* Whether the server refuses all commands of modules, also one without a key. Valkey 9.1 does so
  * until its restart after a script has made a call with keys of two slots: see
- * docs/upstream/valkey-rm-call.md. Without PING nobody can tell. */
+ * docs/upstream/valkey-rm-call.md. Without PING there is no way to know. */
 static int refuses_all(RedisModuleCtx *ctx) {
     errno = 0;
     RedisModuleCallReply *reply = api_expect(api.Call(ctx, "PING", ""), REPLY_STRING);

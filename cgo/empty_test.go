@@ -42,7 +42,7 @@ func TestEmpty(t *testing.T) {
 }
 
 // A command of another kind refuses an empty key as it refuses any key of the wrong type, and GO.INFO
-// tells what is there.
+// shows what is there.
 func TestEmpty_otherKinds(t *testing.T) {
 	const foreignString = "ERR the string at this key is not a quota"
 	h := loaded(t)
