@@ -194,8 +194,15 @@ static __attribute__((noinline)) int run_plan(RedisModuleCtx *ctx, RedisModuleSt
     return run(ctx, argv, argc, index, SHIM_CLAUSES);
 }
 
+/* Go must not run in a forked child. If the server asks for the keys there, it hears of none. */
+static int refuse_child(RedisModuleCtx *ctx) {
+    if (api.IsKeysPositionRequest(ctx)) return API_OK;
+    return api.ReplyWithError(ctx, shim_loaded->errors[SHIM_IN_CHILD]);
+}
+
 static int shim_run(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int index) {
     shim_command *command = &shim_loaded->commands[index];
+    if (shim_forked) return refuse_child(ctx);
     if (command->plans && !command->one_key && api.IsKeysPositionRequest(ctx))
         return tell_keys(ctx, argv, argc, index);
     shim_has_run = 1;

@@ -21,6 +21,11 @@ static RedisModuleString *get_policies(const char *name, void *data) {
  * Go returns has no zero in it, and is freed here. */
 static int set_policies(const char *name, RedisModuleString *value, void *data, RedisModuleString **error) {
     (void)name, (void)data;
+    if (shim_forked) {
+        static const char text[] = "a forked process cannot read policies";
+        *error = api.CreateString(NULL, text, strlen(text));
+        return API_ERR;
+    }
     size_t len;
     const char *bytes = api.StringPtrLen(value, &len);
     struct goSetPolicies_return set = goSetPolicies((char *)bytes, len);
@@ -45,7 +50,7 @@ static long long get_top_keys(const char *name, void *data) {
 /* The server has checked the range. */
 static int set_top_keys(const char *name, long long value, void *data, RedisModuleString **error) {
     (void)name, (void)data, (void)error;
-    if (value != shim_top_keys) goCountDenials((int)value);
+    if (value != shim_top_keys && !shim_forked) goCountDenials((int)value);
     shim_top_keys = value;
     return API_OK;
 }

@@ -81,6 +81,7 @@ const (
 	_ = -uint(commands.MaxMemberLen ^ C.SHIM_MAX_MEMBER)
 	_ = -uint(commands.ErrInternal ^ C.SHIM_INTERNAL)
 	_ = -uint(commands.ErrArity ^ C.SHIM_WRONG_ARITY)
+	_ = -uint(commands.ErrForked ^ C.SHIM_IN_CHILD)
 	_ = -uint(commands.Items ^ C.SHIM_ITEMS)
 	_ = -uint(commands.ItemNull ^ C.SHIM_ITEM_NULL)
 	_ = -uint(commands.KindAny ^ C.SHIM_ANY)

@@ -309,7 +309,8 @@ static int claim_process(RedisModuleCtx *ctx) {
 
 int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     restore_timer_slack();
-    if (api_resolve(ctx) != API_OK) return API_ERR;
+    shim_enter_process();
+    if (shim_forked || api_resolve(ctx) != API_OK) return API_ERR;
     if (claim_process(ctx) != API_OK) return API_ERR;
     shim_module *module = goLoad();
     shim_loaded = module;

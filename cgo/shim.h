@@ -37,6 +37,7 @@
 #define SHIM_STACK_ENTRIES 8  /* the first entries of a key are on the stack of run */
 #define SHIM_INTERNAL 1       /* commands.ErrInternal */
 #define SHIM_WRONG_ARITY 2    /* commands.ErrArity: the server has the text */
+#define SHIM_IN_CHILD 3       /* commands.ErrForked */
 
 /* A Go string over borrowed memory. */
 typedef struct shim_text {
@@ -185,6 +186,10 @@ extern const shim_module *shim_loaded;
 extern int shim_server_asks; /* the server asks a command of several keys for its keys: see load.c */
 extern RedisModuleString *shim_fields[SHIM_CELLS][SHIM_FIELDS]; /* names of fields; never freed */
 int64_t shim_wall_us(void); /* since the Unix epoch */
+
+/* process.c: OnLoad calls this function as soon as it begins. */
+void shim_enter_process(void);
+extern int shim_forked; /* this is a forked child: Go must not run */
 
 /* config.c: registers the configurations, and sets them to the values that the server has for them. */
 int shim_load_config(RedisModuleCtx *ctx);

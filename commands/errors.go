@@ -17,6 +17,7 @@ const (
 	NoError ErrorCode = iota
 	ErrInternal
 	ErrArity
+	ErrForked
 	ErrWrongType
 	ErrForeignHash
 	ErrForeignWindow
@@ -79,6 +80,7 @@ const errorWord = "<word>"
 var errorTexts = [NumErrors]string{
 	ErrInternal:              "ERR internal error, see the server's log",
 	ErrArity:                 "ERR wrong number of arguments", // the server adds the command's name
+	ErrForked:                "ERR a forked process cannot run this command: use SCRIPT DEBUG SYNC instead of YES",
 	ErrWrongType:             "WRONGTYPE Operation against a key holding the wrong kind of value",
 	ErrForeignHash:           "ERR the hash at this key is not a rate limiter",
 	ErrForeignWindow:         "ERR the sorted set at this key is not a sliding window",

@@ -33,8 +33,8 @@ func foreignKeys(t *testing.T) *store {
 // Every error has a call. A call that is an error changes nothing: neither a key of ours nor a
 // key of others.
 func TestErrors(t *testing.T) {
-	// ErrInternal is that of package cgo's barrier for panics.
-	seen := map[ErrorCode]bool{NoError: true, ErrInternal: true}
+	// ErrInternal and ErrForked are those of package cgo: of its barrier for panics, and of a forked child.
+	seen := map[ErrorCode]bool{NoError: true, ErrInternal: true, ErrForked: true}
 	s := foreignKeys(t)
 	before := s.dump()
 	CountDenials(0)

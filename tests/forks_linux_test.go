@@ -1,14 +1,64 @@
 package tests
 
 import (
+	"io"
 	"os"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"gothrottle/commands"
 )
+
+// SCRIPT DEBUG YES runs a script in a forked child, where Go cannot run: each command says so. GO.TOP would need memory
+// that Go must collect first. The server is unharmed.
+func TestFork_scriptDebug(t *testing.T) {
+	s := start(t, options{})
+	s.must("CONFIG SET gothrottle.top-keys 10000")
+	for n := range 10000 {
+		s.throttle("key:of:some:length:"+strconv.Itoa(n), 0, 1, 3600, 2)
+	}
+	require.NoError(t, s.Do(ctx, "GO.TOP", 10000).Err())
+	assert.Equal(t, commands.ErrForked.Text(), s.debugForked())
+	assert.Equal(t, []int64{0, 2, 1, -1, 1}, s.throttle("k", 1, 1, 1))
+	s.setPolicies(manyPolicies(1))
+	assert.Equal(t, "0", s.counters()["gothrottle_panics"])
+}
+
+// debugForked makes a call of each command, and then many of GO.TOP, in a script under SCRIPT DEBUG YES. It returns the
+// distinct error texts, and the calls that were no error.
+func (s *server) debugForked() string {
+	s.t.Helper()
+	const script = `local calls, seen, all = {}, {}, {}
+		for _, line in ipairs(ARGV) do calls[#calls + 1] = line end
+		for n = 1, 300 do calls[#calls + 1] = 'GO.TOP 10000' end
+		for _, line in ipairs(calls) do
+			local words = {}
+			for word in line:gmatch('%S+') do words[#words + 1] = word end
+			local reply = redis.pcall(unpack(words))
+			local text = type(reply) == 'table' and reply.err or line
+			if not seen[text] then all[#all + 1] = text end
+			seen[text] = true
+		end
+		return table.concat(all, '; ')`
+	eval := []any{"EVAL", script, 0}
+	for _, row := range commands.Table {
+		eval = append(eval, strings.ReplaceAll(row.Sample.Call, "KEY", "k"))
+	}
+	w := s.wire()
+	require.Equal(s.t, status("OK"), w.do("SCRIPT", "DEBUG", "YES"))
+	w.do(eval...) // the child stops at the first line
+	w.send("continue")
+	require.NoError(s.t, w.conn.SetReadDeadline(time.Now().Add(patience)))
+	out, err := io.ReadAll(w.in)
+	require.NoError(s.t, err, "the script has not ended: %s", out)
+	lines := strings.Split(strings.TrimSpace(string(out)), "\r\n")
+	return lines[len(lines)-1]
+}
 
 // The server forks again and again under load, while the Go runtime collects its garbage. Each child ends well, and
 // the server goes on. FORKS is the number of forks.
@@ -22,6 +72,7 @@ func TestMemory_forks(t *testing.T) {
 	for n := 0; s.forks() < before+forks; n++ {
 		require.Less(t, n, 2*forks, "calls that forked")
 		s.forkBesideGarbage([]string{"BGSAVE", "BGREWRITEAOF"}[n%2], n)
+		require.Equal(t, commands.ErrForked.Text(), s.debugForked())
 		if n%5 == 4 {
 			require.NoError(t, s.Do(ctx, "DEBUG", "RELOAD").Err())
 		}

@@ -151,6 +151,9 @@ func (h *Host) BeValkey() { C.fake.valkey = 1 }
 // BeCluster makes the server a node of a cluster.
 func (h *Host) BeCluster() { C.fake.cluster = 1 }
 
+// BeChild makes the server a forked child.
+func (h *Host) BeChild() { C.shim_forked = 1 }
+
 // ServerVersion makes the server Redis of this version: 0x00MMmmpp. A new host is 8.6.3.
 func (h *Host) ServerVersion(version int) { C.fake.version = C.int(version) }
 

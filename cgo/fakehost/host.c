@@ -10,6 +10,7 @@
 #pragma weak shim_monotonic_us
 #pragma weak shim_clock
 #pragma weak shim_has_run
+#pragma weak shim_forked
 
 fake_host fake;
 
@@ -69,7 +70,7 @@ void fake_start(void) {
     fake.mono_us = 1000000;
     fake.io_threads = 1;
     fake.version = 0x080603;
-    shim_has_run = 0; /* no command has run in a new server */
+    shim_has_run = shim_forked = 0; /* no command has run in a new server, and it is no child */
     real_monotonic_us = shim_monotonic_us;
     shim_monotonic_us = monotonic_us;
     fake.on_load = RedisModule_OnLoad;

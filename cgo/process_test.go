@@ -1,0 +1,34 @@
+package cgo_test
+
+import (
+	"strings"
+	"testing"
+
+	"gothrottle/commands"
+)
+
+// Nothing enters Go in a forked child.
+func TestForked(t *testing.T) {
+	h := loaded(t)
+	h.BeChild()
+	before := h.Dump()
+	for _, row := range commands.Table {
+		line := strings.ReplaceAll(row.Sample.Call, "KEY", "k")
+		wantReply(t, h, line, commands.ErrForked.Text())
+		wantNothing(t, h, line, before)
+	}
+	if keys := h.Keys("GO.ALL", "k", "QUOTA", "1", "1"); keys != nil {
+		t.Errorf("keys %q", keys)
+	}
+	if got := h.ConfigSet("gothrottle.policies", "a QUOTA 1 1s"); got != "a forked process cannot read policies" {
+		t.Errorf("error %q", got)
+	}
+}
+
+func TestForked_load(t *testing.T) {
+	h := newHost(t)
+	h.BeChild()
+	if h.Load() {
+		t.Error("the module was loaded")
+	}
+}
