@@ -25,6 +25,11 @@ typedef int (*RedisModuleConfigSetStringFunc)(const char *name, RedisModuleStrin
 typedef long long (*RedisModuleConfigGetNumericFunc)(const char *name, void *data);
 typedef int (*RedisModuleConfigSetNumericFunc)(const char *name, long long value, void *data,
                                                RedisModuleString **error);
+/* Passed by value, so its layout is the server's. */
+typedef struct api_event {
+    uint64_t id, data_version;
+} api_event;
+typedef void (*RedisModuleEventCallback)(RedisModuleCtx *, api_event, uint64_t subevent, void *data);
 typedef int (*RedisModuleConfigApplyFunc)(RedisModuleCtx *, void *data, RedisModuleString **error);
 
 /* Values fixed by the server. */
@@ -44,6 +49,7 @@ enum { ZADD_ADDED = 1 << 2, ZADD_UPDATED = 1 << 3 };
 enum { CTX_FLAGS_CLUSTER = 1 << 5 };
 enum { ACL_LOG_KEY = 2 };
 enum { CONFIG_DEFAULT = 0 };
+enum { EVENT_CRON_LOOP = 8, EVENT_CONFIG = 16 };
 #define HASH_FIELD_DELETE ((RedisModuleString *)1)
 
 /* What SetCommandInfo reads; the layout is the server's (version 1). */
@@ -192,6 +198,8 @@ typedef struct api_command_info {
        RedisModuleConfigApplyFunc, void *))                                                       \
     X(REQUIRED, "4.0", int, GetSelectedDb, (RedisModuleCtx *))                                    \
     X(REQUIRED, "7.0", int, LoadConfigs, (RedisModuleCtx *))                                      \
+    X(REQUIRED, "6.0", int, SubscribeToServerEvent,                                               \
+      (RedisModuleCtx *, api_event, RedisModuleEventCallback))                                    \
     X(REQUIRED, "6.0", int, RegisterInfoFunc, (RedisModuleCtx *, RedisModuleInfoFunc))            \
     X(REQUIRED, "6.0", int, InfoAddSection, (RedisModuleInfoCtx *, const char *))                 \
     X(REQUIRED, "6.0", int, InfoAddFieldCString,                                                  \

@@ -346,7 +346,9 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) 
         if (register_command(ctx, c, i, has_category) != API_OK) return API_ERR;
     }
     if (shim_load_config(ctx) != API_OK) return API_ERR;
-    return api.RegisterInfoFunc(ctx, info);
+    if (api.RegisterInfoFunc(ctx, info) != API_OK) return API_ERR;
+    shim_watch_handlers(ctx); /* at the end: Redis 7.0 does not undo it when a load fails */
+    return API_OK;
 }
 
 /* The server also unloads to undo a load: after MODULE LOADEX with a CONFIG that nobody knows.

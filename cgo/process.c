@@ -1,7 +1,8 @@
-/* What the module asks of the process: no Go in a forked child. */
+/* What the module asks of the process: no Go in a forked child, and the handlers of signals. */
 #include "shim.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stddef.h>
 
 /* A forked child has the thread that forked and no other: Go would wait for ever for its own threads, at the latest
@@ -12,9 +13,75 @@ static void in_child(void) {
     shim_forked = 1;
 }
 
+/* The faults that Go turns into panics. CONFIG SET crash-log-enabled replaces Go's handlers of them, so keep_handlers
+ * puts those back: otherwise a nil pointer in Go would end the server.
+ *
+ * Go calls the handler that it found when it started for each fault outside Go. It found pass_on, which leaves the fault
+ * to the handler that the server has set last, as if there were no module. */
+enum { FAULTS = 3 };
+static const int faults[FAULTS] = {SIGSEGV, SIGBUS, SIGFPE};
+static struct sigaction at_start[FAULTS], of_server[FAULTS], of_go[FAULTS];
+
+/* Puts the server's handler in place and returns. The fault then happens again, on its own stack. A signal that another
+ * process sent does not, so it is raised. The handler may also be that of another Go module, which comes back here: the
+ * next one is that from before Go's start, and the last one the default, which ends the process. */
+static void pass_on(int sig, siginfo_t *info, void *context) {
+    (void)context;
+    for (int i = 0; i < FAULTS; i++) {
+        if (faults[i] != sig) continue;
+        sigaction(sig, &of_server[i], NULL);
+        of_server[i] = at_start[i];
+        at_start[i] = (struct sigaction){.sa_handler = SIG_DFL};
+    }
+    if (info->si_code <= 0) raise(sig);
+}
+
+/* The constructor of the Go runtime has no priority, so it runs later. */
+__attribute__((constructor(101))) static void before_go(void) {
+    struct sigaction ours = {.sa_sigaction = pass_on, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    for (int i = 0; i < FAULTS; i++) {
+        sigaction(faults[i], &ours, &at_start[i]);
+        of_server[i] = at_start[i];
+    }
+}
+
+/* A goroutine's stack has no room for a handler of the server's, so the handler must run on the stack for signals. Go
+ * saw to that for the handlers that it found when it started. */
+static void use_signal_stack(int sig) {
+    struct sigaction now;
+    sigaction(sig, NULL, &now);
+    if (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN || now.sa_flags & SA_ONSTACK) return;
+    now.sa_flags |= SA_ONSTACK;
+    sigaction(sig, &now, NULL);
+}
+
+static void keep_handlers(RedisModuleCtx *ctx, api_event event, uint64_t subevent, void *data) {
+    (void)ctx, (void)event, (void)subevent, (void)data;
+    for (int i = 0; i < FAULTS; i++) {
+        struct sigaction now;
+        sigaction(faults[i], NULL, &now);
+        if (now.sa_sigaction == of_go[i].sa_sigaction) continue;
+        of_server[i] = now;
+        sigaction(faults[i], &of_go[i], NULL);
+    }
+    /* Redis 7.0 sets these, by crash-log-enabled and by watchdog-period. */
+    use_signal_stack(SIGTERM);
+    use_signal_stack(SIGINT);
+    use_signal_stack(SIGALRM);
+}
+
 void shim_enter_process(void) {
     static int entered;
     if (entered) return;
     entered = 1;
+    for (int i = 0; i < FAULTS; i++) sigaction(faults[i], NULL, &of_go[i]);
     pthread_atfork(NULL, NULL, in_child);
+}
+
+/* The server reports a CONFIG SET only if it succeeded. To undo one that failed, the server may have set handlers, too:
+ * its next cron loop finds them. */
+void shim_watch_handlers(RedisModuleCtx *ctx) {
+    keep_handlers(ctx, (api_event){0}, 0, NULL);
+    api.SubscribeToServerEvent(ctx, (api_event){EVENT_CONFIG, 1}, keep_handlers);
+    api.SubscribeToServerEvent(ctx, (api_event){EVENT_CRON_LOOP, 1}, keep_handlers);
 }

@@ -187,8 +187,9 @@ extern int shim_server_asks; /* the server asks a command of several keys for it
 extern RedisModuleString *shim_fields[SHIM_CELLS][SHIM_FIELDS]; /* names of fields; never freed */
 int64_t shim_wall_us(void); /* since the Unix epoch */
 
-/* process.c: OnLoad calls this function as soon as it begins. */
+/* process.c: OnLoad calls the first as soon as it begins, the second when nothing can fail any more. */
 void shim_enter_process(void);
+void shim_watch_handlers(RedisModuleCtx *ctx);
 extern int shim_forked; /* this is a forked child: Go must not run */
 
 /* config.c: registers the configurations, and sets them to the values that the server has for them. */

@@ -27,9 +27,15 @@ func runPanic(c *Call) ErrorCode {
 	c.Keys[0].Becomes = Absent
 	c.Cells[0].Set = wholeFields
 	c.Replies = 5
-	if len(c.Args) > 1 && c.Args[1] == "nil" {
+	switch {
+	case len(c.Args) < 2:
+	case c.Args[1] == "nil":
 		var nowhere *Call
 		c.Now = nowhere.Now
+	case c.Args[1] == "long":
+		for range 50_000_000 {
+			c.Replies ^= 1
+		}
 	}
 	panic("GO.PANIC was called")
 }

@@ -89,7 +89,7 @@ func TestLoad_unloadBeforeTheFirstCommand(t *testing.T) {
 // A Go runtime stays in its process after an unload. So another build of the module is refused,
 // with the reason in the log. The first build may be loaded again.
 func TestLoad_anotherBuildInTheSameProcessIsRefused(t *testing.T) {
-	s := startBare(t)
+	s := startBare(t, "--enable-debug-command", "yes")
 	b, err := os.ReadFile(env.module)
 	require.NoError(t, err)
 	other := filepath.Join(t.TempDir(), "other.so")
@@ -102,6 +102,10 @@ func TestLoad_anotherBuildInTheSameProcessIsRefused(t *testing.T) {
 	assert.NotContains(t, s.modules(), "gothrottle")
 	require.NoError(t, s.Do(ctx, "MODULE", "LOAD", env.module).Err())
 	assert.Equal(t, []int64{0, 16, 15, -1, 2}, s.throttle("k", 15, 30, 60))
+	// The Go runtime of the other build has set handlers of signals as well. A crash is still the server's.
+	require.Error(t, s.Do(ctx, "DEBUG", "SEGFAULT").Err())
+	eventually(t, "the server has ended", s.exited)
+	assert.Contains(t, s.log(), "gothrottle_throttle_admitted:1")
 }
 
 // Some clients look for a module named redis-cell. With a load argument the module has that

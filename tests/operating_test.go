@@ -273,18 +273,46 @@ func TestOperating_addressSpace(t *testing.T) {
 	}
 }
 
-// A crash report has INFO gothrottle, and its last lines if the memory test is off.
+// A server that crashes writes its report, with INFO gothrottle, if crash-log-enabled is yes at that time. The report is
+// whole if the memory test is off.
 func TestOperating_crashReport(t *testing.T) {
 	if env.image != "" {
 		t.Skip("the run with local servers has this test")
 	}
-	for _, memcheck := range []string{"yes", "no"} {
-		s := start(t, options{args: []string{"--crash-memcheck-enabled", memcheck}})
+	for _, row := range []struct {
+		crashLog []string // the setting at the start, and those by CONFIG SET
+		memcheck string
+		sent     bool // the signal comes from another process
+		has      string
+	}{
+		{[]string{"yes"}, "no", false, "whole"},
+		{[]string{"no"}, "no", false, "nothing"},
+		{[]string{"yes", "no"}, "no", false, "nothing"},
+		{[]string{"no", "yes"}, "no", false, "whole"},
+		{[]string{"yes", "no", "yes"}, "no", false, "whole"},
+		{[]string{"yes"}, "no", true, "whole"},
+		{[]string{"yes"}, "yes", false, "start"},
+	} {
+		s := start(t, options{args: []string{"--crash-log-enabled", row.crashLog[0], "--crash-memcheck-enabled", row.memcheck,
+			"--enable-debug-command", "yes"}})
+		for _, setting := range row.crashLog[1:] {
+			s.must("CONFIG SET crash-log-enabled " + setting)
+		}
 		s.throttle("k", 1, 1, 60)
-		require.NoError(t, s.instance.(*process).cmd.Process.Signal(syscall.SIGSEGV))
+		if p := s.instance.(*process).cmd.Process; row.sent {
+			require.NoError(t, p.Signal(syscall.SIGSEGV))
+		} else {
+			require.Error(t, s.Do(ctx, "DEBUG", "SEGFAULT").Err())
+		}
 		eventually(t, "the server has ended", s.exited)
-		assert.Contains(t, s.log(), "gothrottle_throttle_admitted:1", memcheck)
-		assert.Equal(t, memcheck == "no", strings.Contains(s.log(), "--check-system"), "memory test %s: the report is whole", memcheck)
+		assert.Equal(t, row.has != "nothing", strings.Contains(s.log(), "gothrottle_throttle_admitted:1"), "%+v", row)
+		if row.has == "start" {
+			continue
+		}
+		status := s.instance.(*process).cmd.ProcessState.Sys().(syscall.WaitStatus)
+		assert.Equal(t, syscall.SIGSEGV, status.Signal(), "%+v", row)
+		assert.Equal(t, row.has == "whole", strings.Contains(s.log(), "--check-system"), "%+v", row)
+		assert.NotContains(t, s.log(), "goroutine", "%+v: Go ended the server", row)
 	}
 }
 

@@ -22,6 +22,13 @@ int fake_RegisterInfoFunc(RedisModuleCtx *ctx, RedisModuleInfoFunc info) {
     return API_OK;
 }
 
+/* This host has no events of the server. */
+int fake_SubscribeToServerEvent(RedisModuleCtx *ctx, api_event event, RedisModuleEventCallback callback) {
+    CALLED(SubscribeToServerEvent);
+    (void)ctx, (void)event, (void)callback;
+    return API_OK;
+}
+
 int fake_InfoAddSection(RedisModuleInfoCtx *ctx, const char *name) {
     CALLED(InfoAddSection);
     fake_text full = {0};
