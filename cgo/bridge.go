@@ -77,10 +77,32 @@ func guard(
 	return run(row, call)
 }
 
-// logCaught counts and logs a panic that a barrier has caught.
+// lastPanic is the panic of a place that was logged last.
+type lastPanic struct {
+	logged funnel.Micros
+	since  int // panics there that were not logged
+}
+
+// lastPanics has an entry for each place that has panicked: the barriers name few.
+var lastPanics = map[string]lastPanic{}
+
+// logCaught counts a panic that a barrier has caught. It logs one a second of each place: whoever finds a call that
+// panics must not fill the disk.
 func logCaught(where string, reason any) {
 	C.shim_panics++
-	logPanic(fmt.Sprintf("panic in %s: %v\n%s", where, reason, debug.Stack()))
+	now, more := monotonic(), ""
+	if last, found := lastPanics[where]; found {
+		if now < last.logged+1_000_000 {
+			last.since++
+			lastPanics[where] = last
+			return
+		}
+		if last.since > 0 {
+			more = fmt.Sprintf("%d more panics in %s were not logged before this one\n", last.since, where)
+		}
+	}
+	lastPanics[where] = lastPanic{logged: now}
+	logPanic(fmt.Sprintf("panic in %s: %v\n%s%s", where, reason, more, debug.Stack()))
 }
 
 // logPanic writes to the server's log, line by line: the server cuts an entry at 1024

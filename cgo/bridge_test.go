@@ -8,9 +8,13 @@ import (
 	"gothrottle/commands"
 )
 
+// ForgetPanics makes the module log the next panic of each place.
+func ForgetPanics() { lastPanics = map[string]lastPanic{} }
+
 // listen has logPanic write to the returned slice until the test ends.
 func listen(t *testing.T) *[]string {
 	var lines []string
+	ForgetPanics()
 	was := logPanic
 	logPanic = func(text string) { lines = append(lines, text) }
 	t.Cleanup(func() { logPanic = was })

@@ -23,6 +23,7 @@ const second = 1_000_000 // µs
 func newHost(t testing.TB) *fakehost.Host {
 	t.Helper()
 	h := fakehost.New()
+	cgo.ForgetPanics()
 	h.Configure("gothrottle.policies", commands.SamplePolicies())
 	if _, test := t.(*testing.T); test { // a benchmark would measure it
 		h.PoisonStack()

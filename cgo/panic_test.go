@@ -83,6 +83,45 @@ func TestPanic(t *testing.T) {
 	}
 }
 
+// Each panic is counted. Of one place, one a second is logged, with the number of those that were not.
+func TestPanic_manyAreLoggedOnceASecond(t *testing.T) {
+	h := loaded(t)
+	for _, name := range []string{"GO.THROTTLE", "GO.QUOTA"} {
+		rowOf(t, name).Handler = func(*commands.Call) commands.ErrorCode { panic("out of cheese") }
+	}
+	panics := number(t, h, "panics")
+	var want []string
+	for _, step := range []struct {
+		line    string
+		advance int64 // µs before the call
+		logs    []string
+	}{
+		{"GO.THROTTLE k 1 1 1", 0, []string{"panic in GO.THROTTLE: out of cheese"}},
+		{"GO.THROTTLE l 1 1 1", 0, nil},
+		{"GO.QUOTA k 1 1", 0, []string{"panic in GO.QUOTA: out of cheese"}},
+		{"GO.THROTTLE k 1 1 1", 999_999, nil},
+		{"GO.THROTTLE k 1 1 1", 1, []string{"panic in GO.THROTTLE: out of cheese", "2 more panics in GO.THROTTLE were not logged before this one"}},
+		{"GO.THROTTLE k 1 1 1", 999_999, nil},
+		{"GO.QUOTA k 1 1", 1, []string{"panic in GO.QUOTA: out of cheese"}},
+	} {
+		h.Advance(step.advance)
+		wantReply(t, h, step.line, internalError)
+		want = append(want, step.logs...)
+	}
+	var got []string
+	for _, line := range h.Log() {
+		if text := strings.TrimPrefix(line, "warning: <module> "); strings.Contains(text, "panic in ") || strings.Contains(text, "panics in ") {
+			got = append(got, text)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("log %q, want %q", got, want)
+	}
+	if n := number(t, h, "panics") - panics; n != 7 {
+		t.Errorf("INFO counts %d panics", n)
+	}
+}
+
 // brokenThrottle asks for a change of everything that GO.THROTTLE may change.
 func brokenThrottle(c *commands.Call) {
 	c.Keys[0].Becomes = commands.Hash
