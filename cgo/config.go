@@ -5,7 +5,6 @@ package cgo
 import "C"
 
 import (
-	"strings"
 	"unsafe"
 
 	"gothrottle/commands"
@@ -17,7 +16,7 @@ import (
 //export goSetPolicies
 func goSetPolicies(bytes *C.char, size C.size_t) (text *C.char, ok C.int) {
 	// GoStringN would cut the size to an int of C.
-	told, right := setPolicies(strings.Clone(unsafe.String((*byte)(unsafe.Pointer(bytes)), int(size))))
+	told, right := setPolicies(unsafe.String((*byte)(unsafe.Pointer(bytes)), int(size)))
 	return C.CString(told), C.int(boolInt(right))
 }
 

@@ -10,6 +10,9 @@ import (
 	"gothrottle/funnel"
 )
 
+// maxPolicies bounds the text of all policies, in bytes: the server waits while it is parsed.
+const maxPolicies = 1 << 20
+
 // maxPolicyName bounds the name of a policy, in bytes.
 const maxPolicyName = 64
 
@@ -19,9 +22,12 @@ const maxPolicyName = 64
 //
 // White space separates words. Keywords may be in any case. A text without a word is no
 // policies. The error of a wrong text is a sentence of printable ASCII that names the place. It has
-// at most maxPolicyError bytes.
+// at most maxPolicyError bytes. The memory of text is the caller's again when ParsePolicies returns.
 func ParsePolicies(text string) (*Policies, error) {
-	p := &Policies{text: strings.Join(strings.Fields(text), " ")}
+	if len(text) > maxPolicies {
+		return nil, fmt.Errorf("the text has %d bytes; at most %d are allowed", len(text), maxPolicies)
+	}
+	p := &Policies{text: strings.Join(strings.Fields(strings.Clone(text)), " ")}
 	if p.text == "" {
 		return p, nil
 	}

@@ -171,6 +171,21 @@ func TestParsePolicies_errors(t *testing.T) {
 	}
 }
 
+// The bound of the text counts white space as well.
+func TestParsePolicies_length(t *testing.T) {
+	text := "a QUOTA 1 1s;" + strings.Repeat(" ", maxPolicies-len("a QUOTA 1 1s;"))
+	if p, err := ParsePolicies(text); err != nil || p.Text() != "a QUOTA 1 1s;" {
+		t.Errorf("at the bound: %v", err)
+	}
+	const want = "the text has 1048577 bytes; at most 1048576 are allowed"
+	if _, err := ParsePolicies(text + " "); err == nil || err.Error() != want {
+		t.Errorf("error %v, want %q", err, want)
+	}
+	if prose := reference(t).section(t, "Policies").prose(); !strings.Contains(prose, fmt.Sprintf("at most %d bytes", maxPolicies)) {
+		t.Error("the reference lacks the bound")
+	}
+}
+
 // The server cuts the text of an error. The longest texts have a long name, a late clause and a
 // long word.
 func TestParsePolicies_errorLength(t *testing.T) {

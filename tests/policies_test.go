@@ -104,6 +104,7 @@ func TestPolicies_configSet(t *testing.T) {
 	}{
 		{[]any{policiesName, "a QUOTA 1 1s; b QUOTA"}, "policy 2 (b): 'QUOTA' needs limit and period"},
 		{[]any{policiesName, "b QUOTA 1 1s; b\r\nQUOTA 1 1"}, "policy 2 (b): period must be an integer with a unit, ms s m h or d: '1'"},
+		{[]any{policiesName, old + strings.Repeat(" ", 40<<20)}, "the text has 41943052 bytes; at most 1048576 are allowed"},
 		{[]any{"maxmemory-samples", 7, policiesName, "b"}, "policy 1 (b): a clause is missing"},
 		{[]any{policiesName, "b QUOTA 1 1s", "maxmemory-samples", -1}, "maxmemory-samples"},
 	} {
@@ -112,7 +113,8 @@ func TestPolicies_configSet(t *testing.T) {
 		assert.Equal(t, old, s.policies(), row.words)
 		assert.Equal(t, samples, s.ConfigGet(ctx, "maxmemory-samples").Val(), row.words)
 	}
-	require.NoError(t, s.Do(ctx, "CONFIG", "SET", policiesName, "c QUOTA 1 1s", "maxmemory-samples", 7).Err())
+	longest := "c QUOTA 1 1s" + strings.Repeat(" ", 1<<20-len("c QUOTA 1 1s"))
+	require.NoError(t, s.Do(ctx, "CONFIG", "SET", policiesName, longest, "maxmemory-samples", 7).Err())
 	assert.Equal(t, "c QUOTA 1 1s", s.policies())
 	assert.Contains(t, s.ConfigGet(ctx, "*policies*").Val(), policiesName)
 }
