@@ -5,6 +5,6 @@ build/module.sh
 server=$(build/server.sh) || die 'no server to test against: please install redis-server (7.0 or newer) or valkey-server.'
 "$server" --version
 export GOTHROTTLE_MODULE=$PWD/build/out/gothrottle.so GOTHROTTLE_SERVER=$server
-go test -count=1 -timeout 40m ./tests
+go test -count=1 -timeout 40m ./tests/server ./tests
 go test -count=1 -timeout 20m -run Server_ ./throttle
 go test -count=1 -timeout 20m -run '^TestGoGet$' ./module

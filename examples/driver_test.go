@@ -21,7 +21,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"gothrottle/tests/ports"
+	servers "gothrottle/tests/server"
 )
 
 var moduleArgs = []string{"--loadmodule", os.Getenv("GOTHROTTLE_MODULE")}
@@ -41,7 +41,7 @@ func startServer(t *testing.T, args ...string) *server {
 	if os.Getenv("GOTHROTTLE_MODULE") == "" || os.Getenv("GOTHROTTLE_SERVER") == "" {
 		t.Skip("make test-languages runs this test: GOTHROTTLE_MODULE and GOTHROTTLE_SERVER name the module and the server")
 	}
-	s := &server{t: t, addr: "127.0.0.1:" + ports.Free(), args: args, rdb: redis.NewClient(&redis.Options{})}
+	s := &server{t: t, addr: "127.0.0.1:" + servers.FreePort(), args: args, rdb: redis.NewClient(&redis.Options{})}
 	t.Cleanup(func() { _ = s.rdb.Close() })
 	t.Cleanup(s.kill)
 	s.start()
@@ -136,7 +136,7 @@ func (e example) start(t *testing.T, addr string) *program {
 	t.Helper()
 	p := &program{t: t, e: e, addr: addr}
 	require.True(t, e.command || tried(func(int) bool {
-		p.port = ports.Free()
+		p.port = servers.FreePort()
 		return p.listens()
 	}), "the example does not listen")
 	return p
@@ -177,7 +177,7 @@ func (e example) run(t *testing.T, addr string) (string, int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cmd, said := e.prepare(ctx, addr, ports.Free(), "ann")
+	cmd, said := e.prepare(ctx, addr, servers.FreePort(), "ann")
 	var exit *exec.ExitError
 	require.ErrorAs(t, cmd.Run(), &exit, "it goes on without the module")
 	return said.String(), exit.ExitCode()

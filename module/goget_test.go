@@ -17,7 +17,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"gothrottle/tests/ports"
+	servers "gothrottle/tests/server"
 )
 
 const (
@@ -37,8 +37,8 @@ func TestGoGet(t *testing.T) {
 		rename(t, sources, publicPath)
 	}
 	command, program := firstSteps(t, filepath.Join(sources, "docs/go.md"))
-	port := ports.Free()
-	redisAddr, httpAddr := "127.0.0.1:"+port, "127.0.0.1:"+ports.Free()
+	port := servers.FreePort()
+	redisAddr, httpAddr := "127.0.0.1:"+port, "127.0.0.1:"+servers.FreePort()
 	program = strings.NewReplacer("127.0.0.1:6379", redisAddr, "127.0.0.1:8080", httpAddr).Replace(program)
 
 	user := newUser(t, writeProxy(t, sources))

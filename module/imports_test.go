@@ -33,12 +33,12 @@ var rules = map[string]struct{ allowed, forbidden []string }{
 	"examples": {[]string{"./throttle", "github.com/redis/go-redis/v9", "github.com/redis/rueidis", "github.com/go-chi/chi/v5", "github.com/gin-gonic/gin",
 		"github.com/labstack/echo/v4", "github.com/prometheus/client_golang", "go.opentelemetry.io/otel", "google.golang.org/genproto/googleapis/rpc",
 		"google.golang.org/grpc", "google.golang.org/protobuf"}, []string{"C", "unsafe"}},
-	"tests":          {[]string{"./commands", "./tests/corpus", "./tests/ports", "github.com/redis/go-redis/v9", "github.com/stretchr/testify"}, []string{"C", "unsafe"}},
+	"tests":          {[]string{"./commands", "./tests/corpus", "./tests/server", "github.com/redis/go-redis/v9", "github.com/stretchr/testify"}, []string{"C", "unsafe"}},
 	"tests/corpus":   {[]string{"./commands", "./commands/memory", "./funnel"}, []string{"C", "unsafe"}},
 	"tests/failover": {[]string{"./throttle", "github.com/redis/go-redis/v9", "github.com/stretchr/testify"}, []string{"C", "unsafe"}},
 	"tests/sim":      {[]string{"./commands/memory", "./funnel", "./funnel/oracle", "./tests/corpus", "./throttle", "github.com/redis/go-redis/v9"}, []string{"C", "unsafe"}},
-	"tests/chaos":    {[]string{"./funnel", "./tests/ports", "github.com/redis/go-redis/v9"}, []string{"C", "unsafe"}},
-	"tests/ports":    {[]string{}, []string{"C", "unsafe"}},
+	"tests/chaos":    {[]string{"./funnel", "./tests/server", "github.com/redis/go-redis/v9"}, []string{"C", "unsafe"}},
+	"tests/server":   {[]string{"github.com/redis/go-redis/v9"}, []string{"C", "unsafe"}},
 	"playground":     {[]string{"./throttle", "github.com/redis/go-redis/v9"}, []string{"C", "unsafe"}},
 }
 

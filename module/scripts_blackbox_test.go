@@ -21,7 +21,7 @@ func TestScript_testServerTestsTheBuiltModule(t *testing.T) {
 	s.write("build/server.sh", "#!/bin/sh\necho some-server\n")
 	calls, out, ok := s.run("build/test-server.sh")
 	want := []string{"module.sh", "some-server --version",
-		"go test -count=1 -timeout 40m ./tests", "GOTHROTTLE_MODULE=build/out/gothrottle.so", "GOTHROTTLE_SERVER=some-server",
+		"go test -count=1 -timeout 40m ./tests/server ./tests", "GOTHROTTLE_MODULE=build/out/gothrottle.so", "GOTHROTTLE_SERVER=some-server",
 		"go test -count=1 -timeout 20m -run Server_ ./throttle", "GOTHROTTLE_MODULE=build/out/gothrottle.so", "GOTHROTTLE_SERVER=some-server",
 		"go test -count=1 -timeout 20m -run ^TestGoGet$ ./module", "GOTHROTTLE_MODULE=build/out/gothrottle.so", "GOTHROTTLE_SERVER=some-server"}
 	if !ok || !slices.Equal(calls, want) {

@@ -16,14 +16,14 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"gothrottle/tests/ports"
+	servers "gothrottle/tests/server"
 )
 
 // A server is watched by TLS with the flags of redis-cli. A certificate that is not known is refused.
 func TestWatch_byTLS(t *testing.T) {
 	folder := t.TempDir()
 	cert, key := selfSigned(t, folder)
-	port := ports.Free()
+	port := servers.FreePort()
 	addr := "127.0.0.1:" + port
 	startServer(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert)
 	look := func(flags ...string) string {

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"gothrottle/tests/ports"
+	servers "gothrottle/tests/server"
 )
 
 const policies = "playground-api THROTTLE 4 5 1s, THROTTLE 29 30 1m; playground-login THROTTLE 4 5 60s LOCKOUT 10s; other THROTTLE 1 1 1s"
@@ -27,7 +27,7 @@ func startServer(t *testing.T, args ...string) (string, *redis.Client) {
 	if os.Getenv("GOTHROTTLE_MODULE") == "" || program == "" {
 		t.Skip("make test-playground runs this test: GOTHROTTLE_MODULE and GOTHROTTLE_SERVER name the module and the server")
 	}
-	port := ports.Free()
+	port := servers.FreePort()
 	addr := "127.0.0.1:" + port
 	args = append([]string{"--bind", "127.0.0.1", "--port", port, "--dir", t.TempDir(), "--save", "", "--loadmodule", os.Getenv("GOTHROTTLE_MODULE"),
 		"--gothrottle.top-keys", "100", "--gothrottle.policies", policies}, args...)

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gothrottle/commands"
-	"gothrottle/tests/ports"
 )
 
 func TestErrors_eachText(t *testing.T) {
@@ -239,8 +238,7 @@ func TestErrors_refusalsOfTheServer(t *testing.T) {
 	assert.ErrorContains(t, replica.Do(ctx, "GO.THROTTLE", "k", 15, 30, 60, 0).Err(), "READONLY ")
 
 	// A cluster refuses a key whose slot no node serves.
-	cluster := start(t, options{args: []string{"--cluster-enabled", "yes", "--cluster-port", ports.Free(),
-		"--cluster-require-full-coverage", "no"}})
+	cluster := start(t, options{cluster: true, args: []string{"--cluster-require-full-coverage", "no"}})
 	assert.ErrorContains(t, cluster.Do(ctx, call...).Err(), "CLUSTERDOWN ")
 	require.NoError(t, cluster.Do(ctx, "CLUSTER", "ADDSLOTSRANGE", 0, 16383).Err())
 	eventually(t, "the slots are served", func() bool { return cluster.Do(ctx, call...).Err() == nil })

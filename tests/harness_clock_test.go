@@ -1,22 +1,19 @@
 package tests
 
 import (
-	"encoding/binary"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	servers "gothrottle/tests/server"
 )
 
 // clock is the wall clock of a server that was started with it. The server's monotonic clock
-// stays the real one. See testdata/clock.c.
+// stays the real one.
 type clock struct {
-	t    testing.TB
-	file *os.File
-	env  []string
+	t testing.TB
+	*servers.Clock
 }
 
 // newClock returns a clock that shows the real time.
@@ -25,13 +22,10 @@ func newClock(t testing.TB) *clock {
 	if env.image != "" {
 		t.Skip("the clock of a container cannot be set; the run with local servers has this test")
 	}
-	library := compile(t, "clock.c")
-	file, err := os.Create(filepath.Join(t.TempDir(), "clock"))
+	c, err := servers.NewClock(t.TempDir())
 	require.NoError(t, err)
-	t.Cleanup(func() { file.Close() })
-	c := &clock{t: t, file: file, env: []string{"LD_PRELOAD=" + library, "GOTHROTTLE_CLOCK=" + file.Name()}}
-	c.shift(0)
-	return c
+	t.Cleanup(c.Close)
+	return &clock{t, c}
 }
 
 // startStill starts a server whose clock stands still, so that nothing drains while a test compares replies, however slow
@@ -60,24 +54,13 @@ func (s *server) sees(at time.Time) {
 }
 
 // shift makes the clock show the real time plus d.
-func (c *clock) shift(d time.Duration) { c.write(0, d.Microseconds()) }
-
-// freeze stops the clock at a time.
-func (c *clock) freeze(at time.Time) { c.write(1, at.UnixMicro()) }
-
-func (c *clock) write(frozen, micros int64) {
+func (c *clock) shift(d time.Duration) {
 	c.t.Helper()
-	b := binary.NativeEndian.AppendUint64(nil, uint64(frozen))
-	_, err := c.file.WriteAt(binary.NativeEndian.AppendUint64(b, uint64(micros)), 0)
-	require.NoError(c.t, err)
+	require.NoError(c.t, c.Shift(d))
 }
 
-// compile makes a shared library for the server of a C file in testdata.
-func compile(t testing.TB, source string) string {
-	t.Helper()
-	library := filepath.Join(t.TempDir(), source+".so")
-	out, err := exec.Command(env.cc, "-std=gnu11", "-O1", "-Wall", "-Wextra", "-shared", "-fPIC", "-o", library,
-		filepath.Join("testdata", source)).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	return library
+// freeze stops the clock at a time.
+func (c *clock) freeze(at time.Time) {
+	c.t.Helper()
+	require.NoError(c.t, c.Freeze(at))
 }

@@ -3,7 +3,6 @@ package tests
 import (
 	"context"
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -12,60 +11,33 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 	"github.com/stretchr/testify/require"
 
-	"gothrottle/tests/ports"
+	servers "gothrottle/tests/server"
 )
 
-const slots = 16384
+const slots = servers.Slots
 
 // cluster is three masters, three replicas and a client that knows all six.
 type cluster struct {
 	t       *testing.T
+	run     *servers.Cluster
 	nodes   []*server // nodes 0 to 2 start as masters, node 3+i as the replica of node i
 	ids     []string
 	clients *redis.ClusterClient
 }
 
-// startCluster creates a cluster with the same commands as redis-cli. The arguments are those of
-// every node, besides the usual ones.
+// startCluster creates a cluster. The arguments are those of every node, besides the usual ones.
 func startCluster(t *testing.T, args ...string) *cluster {
 	t.Helper()
 	if env.image != "" {
 		t.Skip("cluster nodes announce the addresses that they have inside their containers, and this process " +
 			"cannot reach those; the run with local servers has this test")
 	}
-	c := &cluster{t: t}
-	for range 6 {
-		c.nodes = append(c.nodes, start(t, options{args: append([]string{"--cluster-enabled", "yes",
-			"--cluster-port", ports.Free(), "--cluster-node-timeout", "10000", "--cluster-replica-validity-factor", "0",
-			"--repl-diskless-sync", "yes"}, args...)}))
-	}
+	c := &cluster{t: t, run: servers.NewCluster(t, 3, 1, options{args: append([]string{"--cluster-node-timeout", "10000",
+		"--cluster-replica-validity-factor", "0", "--repl-diskless-sync", "yes"}, args...)}.launch())}
+	c.ids = c.run.IDs
 	var addrs []string
-	for i, n := range c.nodes {
-		require.NoError(t, n.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", i+1).Err())
-		c.ids = append(c.ids, n.Do(ctx, "CLUSTER", "MYID").Val().(string))
-		addrs = append(addrs, n.addr)
-		if i < 3 {
-			require.NoError(t, n.Do(ctx, "CLUSTER", "ADDSLOTSRANGE", i*slots/3, (i+1)*slots/3-1).Err())
-		}
-	}
-	for _, n := range c.nodes[1:] {
-		host, port, _ := net.SplitHostPort(n.addr)
-		bus := n.ConfigGet(ctx, "cluster-port").Val()["cluster-port"]
-		require.NoError(t, c.nodes[0].Do(ctx, "CLUSTER", "MEET", host, port, bus).Err())
-	}
-	c.everyNode("knows six nodes and all slots", func(n *server) bool {
-		info := n.ClusterInfo(ctx).Val()
-		return strings.Contains(info, "cluster_known_nodes:6\r") && strings.Contains(info, "cluster_slots_ok:16384\r")
-	})
-	for i, n := range c.nodes[3:] {
-		eventually(t, "the node accepts REPLICATE", func() bool { return n.Do(ctx, "CLUSTER", "REPLICATE", c.ids[i]).Err() == nil })
-	}
-	c.everyNode("sees three replicas and the state ok", func(n *server) bool {
-		return strings.Contains(n.ClusterInfo(ctx).Val(), "cluster_state:ok\r") &&
-			strings.Count(n.ClusterNodes(ctx).Val(), " slave ")+strings.Count(n.ClusterNodes(ctx).Val(), "myself,slave ") == 3
-	})
-	for i, n := range c.nodes[3:] {
-		inStep(t, c.nodes[i], n)
+	for _, n := range c.run.Nodes {
+		c.nodes, addrs = append(c.nodes, connect(t, n)), append(addrs, n.Addr)
 	}
 	c.clients = redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, DisableIdentity: true,
 		MaxRedirects: 8, DialerRetries: 1, ClusterStateReloadInterval: 100 * time.Millisecond, ReadTimeout: patience,
@@ -73,16 +45,6 @@ func startCluster(t *testing.T, args ...string) *cluster {
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}})
 	t.Cleanup(func() { c.clients.Close() })
 	return c
-}
-
-// everyNode waits until ok is true for each node that runs.
-func (c *cluster) everyNode(what string, ok func(*server) bool) {
-	c.t.Helper()
-	for _, n := range c.nodes {
-		if !n.exited() {
-			eventually(c.t, "every node "+what, func() bool { return ok(n) })
-		}
-	}
 }
 
 // slot returns the hash slot of a key.

@@ -1,17 +1,15 @@
 // Package tests tests gothrottle as a black box: real servers load the built module, and
 // the tests talk to the servers over connections. The package imports nothing of the
-// project but the command table. Files named harness_*_test.go hold machinery, the other
+// project but the command table and the launcher of servers. Files named harness_*_test.go hold machinery, the other
 // files hold tests.
 //
 // Environment:
 //
-//	GOTHROTTLE_MODULE      the shared object (default ../build/out/gothrottle.so)
-//	GOTHROTTLE_SERVER      the server (default redis-server, else valkey-server, on PATH)
 //	GOTHROTTLE_GOARCH      the server's architecture (default: that of this machine)
-//	GOTHROTTLE_CC          a C compiler for it (default cc)
 //	GOTHROTTLE_IMAGE       if set, servers are containers of this image instead
 //	GOTHROTTLE_BASE_IMAGE  the server image without the module, with GOTHROTTLE_IMAGE
-//	GOTHROTTLE_DOCKER_CLI  the docker command (default /usr/bin/docker, else on PATH)
+//
+// Package server has more: the server, the module and the docker command.
 //
 // If something is missing, the run fails. It does not skip tests.
 package tests
@@ -21,11 +19,10 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime"
 	"testing"
-	"time"
+
+	servers "gothrottle/tests/server"
 )
 
 // env holds the settings of the whole run. readEnv fills it once.
@@ -33,15 +30,13 @@ var env struct {
 	module    string // path of the module as the server sees it
 	server    string // server binary, on this machine or in the image
 	goarch    string // architecture of the server and of what it loads
-	cc        string // C compiler for goarch
 	image     string // image with the module; empty when servers are local processes
 	baseImage string // image without it
-	docker    string // docker CLI
-	label     string // of all that this run creates in Docker
+	docker    *servers.Docker
 }
 
 // patience bounds every wait for something that usually happens at once. The machine may be busy.
-const patience = 60 * time.Second
+const patience = servers.Patience
 
 func TestMain(m *testing.M) {
 	os.Exit(run(m))
@@ -52,66 +47,34 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "tests:", err)
 		return 1
 	}
-	if env.image != "" {
-		stop, err := guardContainers()
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "tests:", err)
-			return 1
-		}
-		defer stop()
+	if env.docker != nil {
+		defer env.docker.Close()
 	}
 	return m.Run()
 }
 
-func readEnv() error {
+func readEnv() (err error) {
 	env.image = os.Getenv("GOTHROTTLE_IMAGE")
 	if env.image != "" {
 		return readDockerEnv()
 	}
-	module, err := filepath.Abs(cmp.Or(os.Getenv("GOTHROTTLE_MODULE"), "../build/out/gothrottle.so"))
-	if err != nil {
-		return err
-	}
-	info, err := os.Stat(module)
-	if err != nil {
-		return fmt.Errorf("no module: %w (make build creates it)", err)
-	}
-	if info.Mode()&0o111 == 0 {
-		return fmt.Errorf("%s is not executable: the server would refuse to load it", module)
-	}
-	env.module = module
 	env.goarch = cmp.Or(os.Getenv("GOTHROTTLE_GOARCH"), runtime.GOARCH)
-	env.cc = cmp.Or(os.Getenv("GOTHROTTLE_CC"), "cc")
-	for _, name := range []string{os.Getenv("GOTHROTTLE_SERVER"), "redis-server", "valkey-server"} {
-		if name == "" {
-			continue
-		}
-		if env.server, err = exec.LookPath(name); err == nil || name == os.Getenv("GOTHROTTLE_SERVER") {
-			break
-		}
+	if env.module, err = servers.Module(); err == nil {
+		env.server, err = servers.Program()
 	}
 	return err
 }
 
-func readDockerEnv() error {
-	env.module = "/usr/lib/redis/modules/gothrottle.so"
-	env.server = "redis-server"
-	env.label = fmt.Sprintf("gothrottle.tests=%d.%d", os.Getpid(), time.Now().UnixNano())
+func readDockerEnv() (err error) {
+	env.module, env.server = servers.ImageModule, "redis-server"
 	if env.baseImage = os.Getenv("GOTHROTTLE_BASE_IMAGE"); env.baseImage == "" {
 		return fmt.Errorf("GOTHROTTLE_IMAGE is set but GOTHROTTLE_BASE_IMAGE, an image without the module, is not")
 	}
-	// The client in /usr/bin fits the engine of the same distribution. A client elsewhere on
-	// PATH may not.
-	for _, name := range []string{os.Getenv("GOTHROTTLE_DOCKER_CLI"), "/usr/bin/docker", "docker"} {
-		if env.docker, _ = exec.LookPath(name); env.docker != "" {
-			break
-		}
-	}
-	if env.docker == "" {
-		return fmt.Errorf("GOTHROTTLE_IMAGE is set, but there is no docker")
+	if env.docker, err = servers.NewDocker(); err != nil {
+		return fmt.Errorf("GOTHROTTLE_IMAGE is set, but %w", err)
 	}
 	for _, image := range []string{env.image, env.baseImage} {
-		if _, err := docker("image", "inspect", image); err != nil {
+		if _, err := env.docker.Do("image", "inspect", image); err != nil {
 			return err
 		}
 	}
@@ -121,10 +84,8 @@ func readDockerEnv() error {
 // eventually waits until ok returns true. It fails the test after patience.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited %v, but never saw: %s", patience, what)
-		}
+	if err := servers.Await(what, ok); err != nil {
+		t.Fatal(err)
 	}
 }
 

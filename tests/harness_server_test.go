@@ -2,16 +2,15 @@ package tests
 
 import (
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 	"github.com/stretchr/testify/require"
 
 	"gothrottle/commands"
+	servers "gothrottle/tests/server"
 )
 
 // options says how a server differs from the default. The default server has a free port and
@@ -23,90 +22,69 @@ type options struct {
 	modArgs []string // load arguments of the module
 	args    []string // more arguments of the server
 	config  string   // path of a configuration file (local servers only)
-	data    *data    // an existing folder, to start on the data of another server
+	data    string   // an existing folder or volume, to start on the data of another server
 	net     string   // Docker network (containers only)
 	clock   *clock   // the wall clock of the server (local servers only)
+	cluster bool     // a node of a cluster (local servers only)
 }
 
 // server is one running server. The end of the test ends the server.
 type server struct {
 	t    testing.TB
 	addr string
-	data *data
-	instance
+	data string // its folder or volume
+	run  *servers.Server
 	*redis.Client
 }
 
-// instance is a running server: a process of this machine or a container.
-type instance interface {
-	log() string
-	exited() bool           // the server has ended
-	terminate()             // SIGTERM, and wait for the end
-	kill()                  // SIGKILL, and wait for the end
-	peer() (string, string) // IP or name, and port, under which another server reaches this one
-}
-
-// launch starts a server without waiting until it answers.
-func launch(t testing.TB, o options) (i instance, addr string) {
-	t.Helper()
-	if o.data == nil {
-		o.data = newData(t)
+// launch returns the options as package server has them.
+func (o options) launch() servers.Options {
+	l := servers.Options{Program: env.server, Module: env.module, Bare: o.bare, ModuleArgs: o.modArgs, Config: o.config, Folder: o.data, Cluster: o.cluster}
+	if o.module != "" {
+		l.Module = o.module
 	}
-	args := append([]string{"--save", "", "--dir", o.data.inside, "--repl-diskless-sync-delay", "0"}, o.args...)
-	if !o.bare {
-		module := env.module
-		if o.module != "" {
-			module = o.module
-		}
-		args = append(append(args, "--loadmodule", module), o.modArgs...)
-		// With the load argument module-name the configuration has another name.
-		if !slices.Contains(o.modArgs, "redis-cell") {
-			args = append(args, "--gothrottle.policies", commands.SamplePolicies())
+	// With the load argument module-name the configuration has another name.
+	if !o.bare && !slices.Contains(o.modArgs, "redis-cell") {
+		l.Args = []string{"--gothrottle.policies", commands.SamplePolicies()}
+	}
+	l.Args = append(l.Args, o.args...)
+	if o.clock != nil {
+		l.Clock = o.clock.Clock
+	}
+	if l.Docker = env.docker; l.Docker != nil {
+		l.Network, l.Image = o.net, env.image
+		if o.bare {
+			l.Image = env.baseImage
 		}
 	}
-	if env.image != "" {
-		return launchContainer(t, o, args)
-	}
-	return launchProcess(t, o, args)
+	return l
 }
 
 // start starts a server and returns when the server answers.
 func start(t testing.TB, o options) *server {
 	t.Helper()
-	if o.data == nil {
-		o.data = newData(t)
-	}
-	i, addr := launch(t, o)
-	s := &server{t: t, addr: addr, data: o.data, instance: i}
+	return connect(t, servers.New(t, o.launch()))
+}
+
+// connect returns a server that runs, with a client.
+func connect(t testing.TB, run *servers.Server) *server {
+	s := &server{t: t, addr: run.Addr, data: run.Folder, run: run}
 	s.Client = s.client(options3)
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("log of the server at %s:\n%s", s.addr, tail(i.log(), 60))
-		}
-	})
-	eventually(t, "the server answers", func() bool {
-		if i.exited() {
-			t.Fatal("the server did not start")
-		}
-		// go-redis would log every failed attempt, so Dial finds out first whether the port is
-		// open.
-		conn, err := net.Dial("tcp", addr)
-		if err != nil {
-			return false
-		}
-		conn.Close()
-		return s.Ping(ctx).Err() == nil
-	})
 	return s
 }
 
 // refuse starts a server, waits until it ends by itself and returns its log.
 func refuse(t testing.TB, o options) string {
 	t.Helper()
-	i, _ := launch(t, o)
-	eventually(t, "the server ends by itself", i.exited)
-	return i.log()
+	log, err := servers.Refused(o.launch())
+	require.NoError(t, err)
+	return log
 }
+
+func (s *server) log() string  { return s.run.Log() }
+func (s *server) exited() bool { return s.run.Exited() }
+func (s *server) terminate()   { s.run.Terminate() } // SIGTERM, and wait for the end
+func (s *server) kill()        { s.run.Kill() }      // SIGKILL, and wait for the end
 
 // restart ends the server with SIGTERM and starts a server with o on the same data.
 func (s *server) restart(o options) *server {
@@ -125,11 +103,7 @@ const (
 
 // client returns a new client. The client never repeats a call.
 func (s *server) client(protocol int) *redis.Client {
-	c := redis.NewClient(&redis.Options{
-		Addr: s.addr, Protocol: protocol, MaxRetries: -1, DisableIdentity: true, DialerRetries: 1,
-		ReadTimeout: patience, WriteTimeout: patience, PoolSize: 100,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
+	c := s.run.Client(func(o *redis.Options) { o.Protocol, o.PoolSize = protocol, 100 })
 	s.t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -137,9 +111,7 @@ func (s *server) client(protocol int) *redis.Client {
 // follow makes s a replica of master and waits until s has received everything.
 func (s *server) follow(master *server) {
 	s.t.Helper()
-	ip, port := master.peer()
-	require.NoError(s.t, s.SlaveOf(ctx, ip, port).Err())
-	inStep(s.t, master, s)
+	require.NoError(s.t, s.run.Follow(master.run))
 }
 
 // startReplica starts a server and a replica of it.
@@ -156,12 +128,7 @@ func (s *server) info(section, field string) string {
 	s.t.Helper()
 	text, err := s.Info(ctx, section).Result()
 	require.NoError(s.t, err)
-	for line := range strings.Lines(text) {
-		if value, ok := strings.CutPrefix(line, field+":"); ok {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
+	return servers.Field(text, field)
 }
 
 // counters returns the fields of the module's section of INFO.
@@ -206,10 +173,4 @@ func ints(t testing.TB, c *redis.Cmd) []int64 {
 	v, err := c.Int64Slice()
 	require.NoError(t, err, c.String())
 	return v
-}
-
-// tail returns the last n lines of text.
-func tail(text string, n int) string {
-	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
-	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }

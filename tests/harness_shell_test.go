@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gothrottle/tests/ports"
+	servers "gothrottle/tests/server"
 )
 
 // moduleFolder is where the pages say that the module is.
@@ -132,7 +132,7 @@ func (d *desk) shell(lines, promised []string) error {
 		defer s.terminate()
 	}
 	_, port, _ := net.SplitHostPort(s.addr)
-	free := ports.Free()
+	free := servers.FreePort()
 	script := "set -euo pipefail\n"
 	for _, line := range lines {
 		script += d.here(line) + "\n"
@@ -146,11 +146,10 @@ func (d *desk) shell(lines, promised []string) error {
 	if err != nil {
 		return err
 	}
-	cmd.Env = append(os.Environ(), "PATH="+d.programs()+":"+os.Getenv("PATH"), "REAL_MAKE="+realMake, "CLI="+clientProgram(d.t), "SERVER_PORT="+port, "FREE_PORT="+free, "PAGE_PORT="+ports.Free(), "GOTHROTTLE_SERVER="+env.server)
+	cmd.Env = append(os.Environ(), "PATH="+d.programs()+":"+os.Getenv("PATH"), "REAL_MAKE="+realMake, "CLI="+clientProgram(d.t), "SERVER_PORT="+port, "FREE_PORT="+free, "PAGE_PORT="+servers.FreePort(), "GOTHROTTLE_SERVER="+env.server)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	cmd.SysProcAttr = guardProcess()
-	if err := startPinned(cmd); err != nil {
+	if err := servers.StartGuarded(cmd); err != nil {
 		return err
 	}
 	timer := time.AfterFunc(10*time.Minute, func() { _ = cmd.Process.Kill() })
@@ -190,32 +189,19 @@ func (d *desk) config(lines []string) error {
 		text += comment.ReplaceAllString(d.here(line), "") + "\n"
 	}
 	require.NoError(d.t, os.WriteFile(file, []byte(text), 0o644))
-	o := options{bare: true, config: file, data: newData(d.t)}
+	o := options{bare: true, config: file}
 	if !strings.Contains(text, "loadmodule ") {
 		o.args = []string{"--loadmodule", env.module}
 	}
-	i, addr := launch(d.t, o)
-	defer i.kill()
-	s := &server{t: d.t, addr: addr, data: o.data, instance: i}
-	s.Client = s.client(options3)
-	var answer error
-	eventually(d.t, "the server answers or ends", func() bool {
-		if i.exited() {
-			answer = fmt.Errorf("the server ends with the lines %q: %s", lines, tail(i.log(), 5))
-			return true
-		}
-		conn, err := net.Dial("tcp", addr)
-		if err != nil {
-			return false
-		}
-		conn.Close()
-		err = s.Ping(ctx).Err()
-		return err == nil || strings.HasPrefix(err.Error(), "NOAUTH ")
-	})
-	if answer == nil && !strings.Contains(i.log(), "Module 'gothrottle' loaded") {
-		answer = fmt.Errorf("the lines %q do not load the module", lines)
+	s, err := servers.Start(o.launch())
+	if err != nil {
+		return fmt.Errorf("with the lines %q: %w", lines, err)
 	}
-	return answer
+	defer s.Close()
+	if !strings.Contains(s.Log(), "Module 'gothrottle' loaded") {
+		return fmt.Errorf("the lines %q do not load the module", lines)
+	}
+	return nil
 }
 
 // goProgram compiles and runs a Go snippet that makes one call with the Go client and has the variables result and err.

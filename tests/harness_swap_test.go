@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gothrottle/tests/ports"
+	servers "gothrottle/tests/server"
 )
 
 // site is the machine of docs/migrating.md: servers with a configuration file and a folder each.
@@ -41,7 +41,7 @@ func newSite(t *testing.T, named []string, lines ...string) *site {
 	cell := redisCell(t)
 	pairs := []string{ourModule, env.module, cellModule, cell, "/etc/redis/", s.dir + "/etc/", "/var/lib/redis/", s.dir + "/lib/"}
 	for _, port := range append([]string{"26379"}, named...) {
-		s.ports[port] = ports.Free()
+		s.ports[port] = servers.FreePort()
 		pairs = append(pairs, port, s.ports[port])
 	}
 	s.paths = strings.NewReplacer(pairs...)
@@ -54,7 +54,7 @@ func newSite(t *testing.T, named []string, lines ...string) *site {
 		conf := append([]string{"port " + s.ports[port], "dir " + folder, `save ""`, "repl-diskless-sync-delay 0",
 			"loadmodule " + cell}, lines...)
 		if strings.Contains(strings.Join(lines, " "), "cluster-enabled") {
-			conf = append(conf, "cluster-port "+ports.Free())
+			conf = append(conf, "cluster-port "+servers.FreePort())
 		} else if i > 0 {
 			conf = append(conf, "replicaof 127.0.0.1 "+s.ports[named[0]])
 		}
@@ -99,20 +99,10 @@ func (s *site) start(port string, args ...string) *server {
 	if old != nil {
 		eventually(s.t, "the server at port "+port+" has ended", old.exited)
 	}
-	o := options{config: s.here("/etc/redis/" + port + ".conf"), data: &data{inside: s.here("/var/lib/redis/" + port)}}
-	i, _ := launchProcess(s.t, o, append([]string{"--port", s.ports[port]}, args...))
-	n := &server{t: s.t, addr: "127.0.0.1:" + s.ports[port], data: o.data, instance: i}
-	n.Client = n.client(options3)
+	o := options{bare: true, config: s.here("/etc/redis/" + port + ".conf"), data: s.here("/var/lib/redis/" + port), args: args}.launch()
+	o.Port = s.ports[port]
+	n := connect(s.t, servers.New(s.t, o))
 	s.nodes[port] = n
-	s.t.Cleanup(func() {
-		if s.t.Failed() {
-			s.t.Logf("log of the server at %s, %s on the page:\n%s", n.addr, port, tail(i.log(), 40))
-		}
-	})
-	eventually(s.t, "the server at port "+port+" answers", func() bool {
-		require.False(s.t, i.exited(), "the server at port %s did not start: %s", port, tail(i.log(), 20))
-		return exec.Command(redisCLI(s.t), "-p", s.ports[port], "PING").Run() == nil && n.Ping(ctx).Err() == nil
-	})
 	return n
 }
 

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -25,13 +24,8 @@ func TestImage_asAUserRunsIt(t *testing.T) {
 		{[]string{env.server, "--loadmodule", env.module, "cl-throttle", "no"}, false},
 	} {
 		what := strings.Join(c.args, " ")
-		s := &server{t: t, instance: runContainer(t, nil, env.image, c.args...)}
-		s.addr = s.instance.(*container).published(t)
-		s.Client = s.client(options3)
-		eventually(t, "the server answers", func() bool {
-			require.False(t, s.exited(), "%s: %s", what, s.log())
-			return s.Ping(ctx).Err() == nil
-		})
+		s := connect(t, runContainer(t, append([]string{env.image}, c.args...)...))
+		require.NoError(t, s.run.Await(), what)
 		assert.Equal(t, []int64{0, 16, 15, -1, 2}, s.throttle("user:42", 15, 30, 60), what)
 		err := s.Do(ctx, "CL.THROTTLE", "user:43", 15, 30, 60).Err()
 		assert.Equal(t, c.cell, err == nil, "%s: %v", what, err)
@@ -42,28 +36,23 @@ func TestImage_isHealthyAndNotRoot(t *testing.T) {
 	if env.image == "" {
 		t.Skip("only with GOTHROTTLE_IMAGE")
 	}
-	c := runContainer(t, nil, env.image)
+	c := runContainer(t, env.image)
 	eventually(t, "the container is healthy", func() bool {
-		require.False(t, c.exited(), c.log())
-		out, err := docker("inspect", "-f", "{{.State.Health.Status}}", c.name)
+		require.False(t, c.Exited(), c.Log())
+		out, err := env.docker.Do("inspect", "-f", "{{.State.Health.Status}}", c.Name)
 		return err == nil && out == "healthy"
 	})
-	assert.NotEqual(t, "0", mustDocker(t, "exec", c.name, "id", "-u"))
-	assert.Equal(t, "0", lastLine(mustDocker(t, "exec", c.name, "sh", "-c",
+	assert.NotEqual(t, "0", mustDocker(t, "exec", c.Name, "id", "-u"))
+	assert.Equal(t, "0", lastLine(mustDocker(t, "exec", c.Name, "sh", "-c",
 		"test -w "+env.module+"; echo $((1 - $?))")), "the user of the server must not be able to replace the module")
 	// SIGTERM ends the container in good order. After a start the saved limiter is there.
-	call := []string{"exec", c.name, "sh", "-c",
+	call := []string{"exec", c.Name, "sh", "-c",
 		"$(command -v redis-cli || command -v valkey-cli) GO.THROTTLE k 1 1 3600"}
 	assert.Equal(t, "0 2 1 -1 3600", strings.Join(strings.Fields(mustDocker(t, call...)), " "))
-	c.terminate()
-	require.Equal(t, "0", mustDocker(t, "inspect", "-f", "{{.State.ExitCode}}", c.name))
-	mustDocker(t, "start", c.name)
-	again := redis.NewClient(&redis.Options{Addr: c.published(t), DisableIdentity: true})
-	defer again.Close()
-	eventually(t, "the server answers again", func() bool { return again.Ping(ctx).Err() == nil })
-	reply, err := again.Do(ctx, "GO.THROTTLE", "k", 1, 1, 3600).Int64Slice()
-	require.NoError(t, err)
-	assert.Equal(t, []int64{0, 2, 0, -1, 7200}, reply)
+	c.Terminate()
+	require.Equal(t, "0", mustDocker(t, "inspect", "-f", "{{.State.ExitCode}}", c.Name))
+	require.NoError(t, c.Restart())
+	assert.Equal(t, []int64{0, 2, 0, -1, 7200}, connect(t, c).throttle("k", 1, 1, 3600))
 }
 
 // CONFIG REWRITE writes a loadmodule line into the configuration file. The container starts again all
@@ -72,23 +61,23 @@ func TestImage_startsAgainAfterConfigRewrite(t *testing.T) {
 	if env.image == "" {
 		t.Skip("only with GOTHROTTLE_IMAGE")
 	}
-	volume := newVolume(t).volume + ":/data"
-	mustDocker(t, "run", "--rm", "--pull=never", "--label", env.label, "-v", volume, "--entrypoint", "/bin/sh", env.image,
+	volume := newVolume(t) + ":/data"
+	mustDocker(t, "run", "--rm", "--pull=never", "--label", env.docker.Label, "-v", volume, "--entrypoint", "/bin/sh", env.image,
 		"-c", "echo dir /data >/data/server.conf")
-	c := runContainer(t, []string{"-v", volume}, env.image, "/data/server.conf")
+	c := runContainer(t, "-v", volume, env.image, "/data/server.conf")
 	throttle := func() string {
-		out, err := docker("exec", c.name, "sh", "-c",
+		out, err := env.docker.Do("exec", c.Name, "sh", "-c",
 			"$(command -v redis-cli || command -v valkey-cli) -e GO.THROTTLE k 1 1 3600")
-		require.False(t, c.exited(), c.log())
+		require.False(t, c.Exited(), c.Log())
 		if err != nil {
 			return ""
 		}
 		return strings.Join(strings.Fields(out), " ")
 	}
 	eventually(t, "the server answers", func() bool { return strings.HasPrefix(throttle(), "0 2 1 ") })
-	mustDocker(t, "exec", c.name, "sh", "-c", "$(command -v redis-cli || command -v valkey-cli) -e CONFIG REWRITE")
-	mustDocker(t, "restart", c.name)
+	mustDocker(t, "exec", c.Name, "sh", "-c", "$(command -v redis-cli || command -v valkey-cli) -e CONFIG REWRITE")
+	mustDocker(t, "restart", c.Name)
 	eventually(t, "the server answers again", func() bool { return strings.HasPrefix(throttle(), "0 2 0 ") })
-	file := mustDocker(t, "exec", c.name, "cat", "/data/server.conf")
+	file := mustDocker(t, "exec", c.Name, "cat", "/data/server.conf")
 	assert.Equal(t, 1, strings.Count(file, "loadmodule "), file)
 }

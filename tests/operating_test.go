@@ -163,7 +163,7 @@ func TestOperating_persistence(t *testing.T) {
 		"each second": {[]string{"--appendonly", "yes", "--appendfsync", "everysec"}, 2}, // the kernel has it: the process crashes, not the machine
 		"always":      {[]string{"--appendonly", "yes", "--appendfsync", "always"}, 2},
 	} {
-		o := options{args: row.args, data: newData(t)}
+		o := options{args: row.args, data: t.TempDir()}
 		s := start(t, o)
 		s.throttle("k", 9, 1, 360000)
 		if what != "nothing" {
@@ -299,8 +299,8 @@ func TestOperating_crashReport(t *testing.T) {
 			s.must("CONFIG SET crash-log-enabled " + setting)
 		}
 		s.throttle("k", 1, 1, 60)
-		if p := s.instance.(*process).cmd.Process; row.sent {
-			require.NoError(t, p.Signal(syscall.SIGSEGV))
+if row.sent {
+			require.NoError(t, s.run.Signal(syscall.SIGSEGV))
 		} else {
 			require.Error(t, s.Do(ctx, "DEBUG", "SEGFAULT").Err())
 		}
@@ -309,8 +309,7 @@ func TestOperating_crashReport(t *testing.T) {
 		if row.has == "start" {
 			continue
 		}
-		status := s.instance.(*process).cmd.ProcessState.Sys().(syscall.WaitStatus)
-		assert.Equal(t, syscall.SIGSEGV, status.Signal(), "%+v", row)
+		assert.Equal(t, syscall.SIGSEGV, s.run.EndedBy(), "%+v", row)
 		assert.Equal(t, row.has == "whole", strings.Contains(s.log(), "--check-system"), "%+v", row)
 		assert.NotContains(t, s.log(), "goroutine", "%+v: Go ended the server", row)
 	}

@@ -287,13 +287,8 @@ func TestPages_dockerLines(t *testing.T) {
 	}
 	for _, line := range lines {
 		args := strings.Fields(comment.ReplaceAllString(line[1], ""))
-		s := &server{t: t, instance: runContainer(t, nil, env.image, args...)}
-		s.addr = s.instance.(*container).published(t)
-		s.Client = s.client(options3)
-		eventually(t, "the server answers", func() bool {
-			require.False(t, s.exited(), "%s: %s", line[0], s.log())
-			return s.Ping(ctx).Err() == nil
-		})
+		s := connect(t, runContainer(t, append([]string{env.image}, args...)...))
+		require.NoError(t, s.run.Await(), line[0])
 		assert.Equal(t, []int64{0, 16, 15, -1, 2}, s.throttle("user:42", 15, 30, 60), line[0])
 	}
 }

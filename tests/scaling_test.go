@@ -8,8 +8,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"gothrottle/tests/ports"
 )
 
 // admitted returns how many of some calls are admitted, and the sum of their sixth integers.
@@ -52,7 +50,7 @@ func TestScaling_splitReachesEveryShard(t *testing.T) {
 	if env.image != "" {
 		t.Skip("the slots do not depend on the image; the run with local servers has this test")
 	}
-	s := start(t, options{args: []string{"--cluster-enabled", "yes", "--cluster-port", ports.Free()}})
+	s := start(t, options{cluster: true})
 	shards := map[int64]int{}
 	for i := range 12 {
 		slot, err := s.ClusterKeySlot(ctx, fmt.Sprintf("hot:%d", i)).Result()

@@ -68,7 +68,8 @@ func TestStream_effectsOnly(t *testing.T) {
 	// The append-only file holds the same effects, and no calls of the module.
 	require.NotEmpty(t, inAOF)
 	s.terminate()
-	file := s.data.read(t, "appendonlydir/*.incr.aof")
+	file, err := s.run.Files("appendonlydir/*.incr.aof")
+	require.NoError(t, err)
 	var logged []string
 	for _, e := range effectsIn(t, file) {
 		if e.words[0] != "SELECT" {
@@ -288,7 +289,8 @@ func TestStream_effectsOfEveryCommand(t *testing.T) {
 
 	// The append-only file holds the same effects, and no calls of the module.
 	s.terminate()
-	file := s.data.read(t, "appendonlydir/*.incr.aof")
+	file, err := s.run.Files("appendonlydir/*.incr.aof")
+	require.NoError(t, err)
 	var logged []string
 	for _, text := range texts(effectsIn(t, file)) {
 		if name, _, _ := strings.Cut(text, " "); name != "SELECT" && name != "MULTI" && name != "EXEC" {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	servers "gothrottle/tests/server"
 )
 
 // goFunctions are names of functions of Go. Memcheck reports errors in them wrongly: Go's assembly reads strings in
@@ -71,7 +73,7 @@ func TestMemory_valgrind(t *testing.T) {
 	clean := strings.Contains(string(text), " definitely lost: 0 bytes in 0 blocks\n") &&
 		strings.Contains(string(text), " ERROR SUMMARY: 0 errors from 0 contexts ")
 	if assert.True(t, clean, "valgrind reports errors or leaks") {
-		text = []byte(tail(string(text), 20))
+		text = []byte(servers.Tail(string(text), 20))
 	}
 	t.Logf("%s", text[:min(len(text), 10_000)])
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gothrottle/tests/ports"
+	servers "gothrottle/tests/server"
 )
 
 // blocksOfPage returns the Go programs and the Go snippets of docs/go.md.
@@ -149,7 +149,7 @@ func TestServer_programOfThePage(t *testing.T) {
 	s := startServer(t)
 	programs, _ := blocksOfPage(t)
 	for _, program := range programs {
-		addr := "127.0.0.1:" + ports.Free()
+		addr := "127.0.0.1:" + servers.FreePort()
 		program = strings.NewReplacer("127.0.0.1:6379", s.addr, "127.0.0.1:8080", addr, `"gothrottle/`, `"PATH/`).Replace(program)
 		folder := newModule(t, "main.go", program)
 		runGo(t, folder, "build", "-o", "program", ".")

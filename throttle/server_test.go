@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"gothrottle/tests/ports"
+	servers "gothrottle/tests/server"
 	"gothrottle/throttle"
 )
 
@@ -38,7 +38,7 @@ func startServer(t *testing.T, args ...string) *realServer {
 	if module == "" || program == "" {
 		t.Skip("make test-server runs this test: GOTHROTTLE_MODULE and GOTHROTTLE_SERVER name the module and the server")
 	}
-	port := ports.Free()
+	port := servers.FreePort()
 	s := &realServer{addr: "127.0.0.1:" + port}
 	s.args = append([]string{program, "--bind", "127.0.0.1", "--port", port, "--dir", t.TempDir(), "--save", "", "--loadmodule", module}, args...)
 	s.start(t)
@@ -278,7 +278,7 @@ func TestServer_stoppedAndKilledUnderLoad(t *testing.T) {
 func TestServer_cluster(t *testing.T) {
 	nodes := make([]*realServer, 3)
 	for i := range nodes {
-		nodes[i] = startServer(t, "--cluster-enabled", "yes", "--cluster-port", ports.Free(), "--cluster-require-full-coverage", "no",
+		nodes[i] = startServer(t, "--cluster-enabled", "yes", "--cluster-port", servers.FreePort(), "--cluster-require-full-coverage", "no",
 			"--cluster-node-timeout", "60000")
 		rdb := goRedis(t, nodes[i].addr)
 		require.NoError(t, rdb.ClusterAddSlotsRange(background, i*16384/3, (i+1)*16384/3-1).Err())

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"gothrottle/tests/ports"
+	servers "gothrottle/tests/server"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -29,7 +29,7 @@ func startPlainServer(t *testing.T, args ...string) (string, *redis.Client) {
 	if os.Getenv("GOTHROTTLE_MODULE") == "" || program == "" {
 		t.Skip("make test-examples runs this test: GOTHROTTLE_MODULE and GOTHROTTLE_SERVER name the module and the server")
 	}
-	port := ports.Free()
+	port := servers.FreePort()
 	addr := "127.0.0.1:" + port
 	cmd := exec.Command(program, append([]string{"--bind", "127.0.0.1", "--port", port, "--dir", t.TempDir(), "--save", ""}, args...)...)
 	cmd.Stdout, cmd.Stderr = io.Discard, io.Discard

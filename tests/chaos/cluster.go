@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"gothrottle/funnel"
-	"gothrottle/tests/ports"
+	servers "gothrottle/tests/server"
 )
 
 // numNodes is how many masters a cluster has.
@@ -154,7 +154,7 @@ func (c *clusterRun) begin() error {
 func (c *clusterRun) startNode(i int) (s *server, err error) {
 	for range 3 {
 		s, err = c.lab.start(fmt.Sprint("node ", i), filepath.Join(c.folder, fmt.Sprint(i)), c.clocks[i], "--loadmodule", c.lab.module,
-			"--cluster-enabled", "yes", "--cluster-port", ports.Free(), "--save", "", "--hz", "100", "--repl-diskless-sync-delay", "0",
+			"--cluster-enabled", "yes", "--cluster-port", servers.FreePort(), "--save", "", "--hz", "100", "--repl-diskless-sync-delay", "0",
 			// The clocks jump, so nothing may depend on time that passed.
 			"--cluster-node-timeout", "1000000000", "--repl-timeout", "1000000000")
 		if err == nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"gothrottle/tests/ports"
+	servers "gothrottle/tests/server"
 )
 
 // patience bounds every wait for something that usually happens at once.
@@ -94,7 +94,7 @@ func (l *lab) start(name, folder string, c *clock, args ...string) (*server, err
 func (s *server) launch(c *clock) error {
 	for attempt := 0; ; attempt++ {
 		if s.port == "" || attempt > 3 {
-			s.port = ports.Free()
+			s.port = servers.FreePort()
 		}
 		err := s.try(c)
 		if err == nil || attempt == 6 || s.loaded() {

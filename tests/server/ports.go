@@ -1,5 +1,4 @@
-// Package ports finds ports for servers that tests start.
-package ports
+package server
 
 import (
 	"fmt"
@@ -9,7 +8,7 @@ import (
 )
 
 // Ports are taken from first on. The kernel gives ports from 32768 on to connections and to whoever asks for any port. So
-// neither can take a port between Free and the start of the server, nor while a server is down.
+// neither can take a port between FreePort and the start of the server, nor while a server is down.
 const (
 	first = 10_000
 	count = 22_000
@@ -20,9 +19,9 @@ var next atomic.Uint32
 // Processes begin far from each other, so that two of them rarely try the same port at the same time.
 func init() { next.Store(uint32(os.Getpid()%count) * 7919 % count) }
 
-// Free returns a port of 127.0.0.1 that nothing listens on. It returns each port once, until all have been tried. It
+// FreePort returns a port of 127.0.0.1 that nothing listens on. It returns each port once, until all have been tried. It
 // panics if none is free.
-func Free() string {
+func FreePort() string {
 	for range count {
 		port := fmt.Sprint(first + next.Add(1)%count)
 		if listener, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
@@ -30,5 +29,5 @@ func Free() string {
 			return port
 		}
 	}
-	panic("ports: no port is free")
+	panic("server: no port is free")
 }

@@ -1,4 +1,4 @@
-package ports
+package server
 
 import (
 	"net"
@@ -7,18 +7,18 @@ import (
 )
 
 // Ports are different, can be listened on, and are none of those that the kernel gives to anybody.
-func TestFree(t *testing.T) {
+func TestFreePort(t *testing.T) {
 	seen := map[string]bool{}
 	next.Store(count - 100) // the first port comes after the last
 	for range 200 {
-		port := Free()
+		port := FreePort()
 		n, err := strconv.Atoi(port)
 		if err != nil || n < 10_000 || n >= 32_000 || seen[port] {
 			t.Fatalf("port %q, after %d others", port, len(seen))
 		}
 		seen[port] = true
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:"+Free())
+	listener, err := net.Listen("tcp", "127.0.0.1:"+FreePort())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,15 +26,15 @@ func TestFree(t *testing.T) {
 }
 
 // A port that another program listens on is left out.
-func TestFree_taken(t *testing.T) {
-	port := Free()
+func TestFreePort_taken(t *testing.T) {
+	port := FreePort()
 	listener, err := net.Listen("tcp", "127.0.0.1:"+port)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer listener.Close()
 	next.Add(^uint32(0)) // the same port is tried again
-	if got := Free(); got == port {
+	if got := FreePort(); got == port {
 		t.Errorf("port %s is taken", got)
 	}
 }

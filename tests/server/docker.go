@@ -1,0 +1,171 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// ImageModule is the path of the module in an image.
+const ImageModule = "/usr/lib/redis/modules/gothrottle.so"
+
+// Docker runs the docker command. All that is created with its label is removed when this process ends, even if this
+// process is killed.
+type Docker struct {
+	Label   string
+	program string
+	serial  atomic.Int64
+	end     func()
+}
+
+// NewDocker finds the docker command. The client in /usr/bin fits the engine of the same distribution. A client elsewhere on
+// PATH may not.
+func NewDocker() (*Docker, error) {
+	d := &Docker{Label: fmt.Sprintf("gothrottle.tests=%d.%d", os.Getpid(), time.Now().UnixNano())}
+	for _, name := range []string{os.Getenv("GOTHROTTLE_DOCKER_CLI"), "/usr/bin/docker", "docker"} {
+		if d.program, _ = exec.LookPath(name); d.program != "" {
+			return d, d.guard()
+		}
+	}
+	return nil, errors.New("there is no docker command")
+}
+
+// guard starts a shell that waits until this process ends and then removes all that has the label.
+func (d *Docker) guard() error {
+	cmd := exec.Command("/bin/sh", "-c", `read -r line
+for kind in container network volume; do
+	flags=-q; [ "$kind" = container ] && flags=-aq
+	ids=$("$1" "$kind" ls $flags --filter "label=$2")
+	[ -z "$ids" ] || "$1" "$kind" rm -f $ids >/dev/null 2>&1
+done`, "sh", d.program, d.Label)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // ^C does not end it
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	d.end = func() {
+		in.Close()
+		_ = cmd.Wait()
+	}
+	return cmd.Start()
+}
+
+// Close removes all that has the label.
+func (d *Docker) Close() { d.end() }
+
+// Do runs the docker command and returns its output without surrounding space.
+func (d *Docker) Do(args ...string) (string, error) {
+	out, err := d.output(args...)
+	return strings.TrimSpace(out), err
+}
+
+func (d *Docker) output(args ...string) (string, error) {
+	var out, errs bytes.Buffer
+	cmd := exec.Command(d.program, args...)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		return out.String(), fmt.Errorf("docker %s: %w: %s", strings.Join(args, " "), err, errs.String())
+	}
+	return out.String(), nil
+}
+
+func (d *Docker) logs(name string) string {
+	out, _ := exec.Command(d.program, "logs", name).CombinedOutput()
+	return string(out)
+}
+
+// Create makes a volume or a network. On a network containers reach each other by name.
+func (d *Docker) Create(kind string) (name string, err error) {
+	return d.Do(kind, "create", "--label", d.Label, d.name())
+}
+
+// Remove removes what Create made.
+func (d *Docker) Remove(kind, name string) { _, _ = d.Do(kind, "rm", name) }
+
+func (d *Docker) name() string {
+	return fmt.Sprintf("%s-%d", strings.ReplaceAll(d.Label, "=", "-"), d.serial.Add(1))
+}
+
+// Run starts a container as a user does: the words are options of docker run, the image and its arguments. Run does not wait
+// until the server answers. The caller closes the server.
+func (d *Docker) Run(words ...string) (*Server, error) {
+	s := &Server{Options: Options{Docker: d}, Name: d.name()}
+	_, err := d.Do(append([]string{"run", "--detach", "--pull=never", "--name", s.Name, "--label", d.Label, "--publish", "127.0.0.1:0:6379"}, words...)...)
+	if err == nil {
+		err = s.publish()
+	}
+	return s, err
+}
+
+func (s *Server) launchContainer() (err error) {
+	if s.own = s.Folder == ""; s.own {
+		if s.Folder, err = s.Docker.Create("volume"); err != nil {
+			return err
+		}
+	}
+	if s.Program == "" {
+		s.Program = "redis-server"
+	}
+	if s.Module == "" {
+		s.Module = ImageModule
+	}
+	// The port is published on 127.0.0.1 only, so the server may listen on all addresses of its container.
+	words, err := s.words("--bind", "0.0.0.0", "--protected-mode", "no", "--dir", "/data")
+	if err != nil {
+		return err
+	}
+	run := []string{"--volume", s.Folder + ":/data"}
+	if s.Network != "" {
+		run = append(run, "--network", s.Network)
+	}
+	c, err := s.Docker.Run(append(append(run, s.Image, s.Program), words...)...)
+	s.Name, s.Addr = c.Name, c.Addr
+	return err
+}
+
+func (s *Server) startContainer(args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("a container starts again without %q", args)
+	}
+	if _, err := s.Docker.Do("start", s.Name); err != nil {
+		return err
+	}
+	return s.publish()
+}
+
+// publish finds out the address of the container on this machine. A container that has ended has none.
+func (s *Server) publish() error {
+	addr, err := s.Docker.Do("port", s.Name, "6379/tcp")
+	if err != nil && s.Exited() {
+		return nil
+	}
+	if host, _, _ := net.SplitHostPort(addr); err == nil && host != "127.0.0.1" {
+		err = fmt.Errorf("the port is published on %s", addr)
+	}
+	s.Addr = addr
+	return err
+}
+
+func (s *Server) containerExited() bool {
+	state, err := s.Docker.Do("inspect", "--format", "{{.State.Status}}", s.Name)
+	return err != nil || state == "exited" || state == "dead"
+}
+
+func (s *Server) removeContainer() {
+	_, _ = s.Docker.Do("rm", "--force", "--volumes", s.Name)
+	if s.own {
+		s.Docker.Remove("volume", s.Folder)
+	}
+}
+
+func (s *Server) readVolume(pattern string) (string, error) {
+	return s.Docker.output("run", "--rm", "--pull=never", "--label", s.Docker.Label, "--volume", s.Folder+":/data:ro",
+		"--entrypoint", "/bin/sh", s.Image, "-c", "cat /data/"+pattern)
+}

@@ -1,0 +1,137 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// Slots is how many hash slots a cluster has.
+const Slots = 16384
+
+// Peer returns the IP address or name, and the port, under which another server reaches this one.
+func (s *Server) Peer() (host, port string) {
+	if s.Docker != nil {
+		return s.Name, "6379"
+	}
+	return s.Host, s.Port
+}
+
+// Follow makes the server a replica of master and waits until it has received everything.
+func (s *Server) Follow(master *Server) error {
+	host, port := master.Peer()
+	if _, err := s.Do("REPLICAOF", host, port); err != nil {
+		return err
+	}
+	return Await(s.Addr+" has received everything", func() bool { return s.inStep(master) })
+}
+
+func (s *Server) inStep(master *Server) bool {
+	ours, _ := s.Do("INFO", "replication")
+	theirs, _ := master.Do("INFO", "replication")
+	return Field(fmt.Sprint(ours), "master_link_status") == "up" &&
+		Field(fmt.Sprint(ours), "slave_repl_offset") == Field(fmt.Sprint(theirs), "master_repl_offset")
+}
+
+// Cluster is nodes that share the slots.
+type Cluster struct {
+	Nodes []*Server
+	IDs   []string // of the nodes
+}
+
+// NewCluster starts a cluster that ends with the test: masters with as many replicas each. See Join.
+func NewCluster(tb testing.TB, masters, replicas int, o Options) *Cluster {
+	tb.Helper()
+	o.Cluster = true
+	var nodes []*Server
+	for range masters * (1 + replicas) {
+		nodes = append(nodes, New(tb, o))
+	}
+	c, err := Join(masters, nodes...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return c
+}
+
+// Join makes servers with the option Cluster a cluster, by the commands that redis-cli sends. Master i of n serves the slots
+// s with s x n / Slots = i. Each further node is a replica: node n + i is one of node i. Join returns when every node knows
+// the whole cluster, finds it in order, and has received everything.
+func Join(masters int, nodes ...*Server) (*Cluster, error) {
+	c := &Cluster{Nodes: nodes}
+	first := func(i int) int { return (i*Slots + masters - 1) / masters }
+	for i, n := range nodes {
+		id, err := n.Do("CLUSTER", "MYID")
+		if err != nil {
+			return nil, err
+		}
+		c.IDs = append(c.IDs, fmt.Sprint(id))
+		orders := [][]any{{"CLUSTER", "SET-CONFIG-EPOCH", i + 1}}
+		if i < masters {
+			orders = append(orders, []any{"CLUSTER", "ADDSLOTSRANGE", first(i), first(i+1) - 1})
+		}
+		if i > 0 {
+			orders = append(orders, []any{"CLUSTER", "MEET", nodes[0].Host, nodes[0].Port, nodes[0].bus})
+		}
+		for _, order := range orders {
+			if _, err := n.Do(order...); err != nil {
+				return nil, fmt.Errorf("%v: %w", order, err)
+			}
+		}
+	}
+	err := c.Await("knows all nodes and slots", func(n *Server) bool {
+		return n.clusterHas(fmt.Sprintf("cluster_known_nodes:%d\r", len(nodes)), fmt.Sprintf("cluster_slots_ok:%d\r", Slots))
+	})
+	for i := masters; i < len(nodes) && err == nil; i++ {
+		err = Await("a node becomes a replica", func() bool {
+			_, err := nodes[i].Do("CLUSTER", "REPLICATE", c.IDs[i%masters])
+			return err == nil
+		})
+	}
+	for i := masters; i < len(nodes) && err == nil; i++ {
+		err = Await("a replica has received everything", func() bool { return nodes[i].inStep(nodes[i%masters]) })
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c, c.Await("sees all replicas and the state ok", func(n *Server) bool {
+		list, _ := n.Do("CLUSTER", "NODES")
+		return n.clusterHas("cluster_state:ok\r") && strings.Count(fmt.Sprint(list), "slave ") == len(nodes)-masters
+	})
+}
+
+// clusterHas says whether CLUSTER INFO has all these texts.
+func (s *Server) clusterHas(texts ...string) bool {
+	info, _ := s.Do("CLUSTER", "INFO")
+	for _, text := range texts {
+		if !strings.Contains(fmt.Sprint(info), text) {
+			return false
+		}
+	}
+	return true
+}
+
+// Await waits until ok is true for each node that runs.
+func (c *Cluster) Await(what string, ok func(*Server) bool) error {
+	for _, n := range c.Nodes {
+		if err := Await("node "+n.Addr+" "+what, func() bool { return n.Exited() || ok(n) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AwaitOwner waits until each node that runs knows that owner serves a slot.
+func (c *Cluster) AwaitOwner(slot int, owner *Server) error {
+	return c.Await(fmt.Sprintf("knows that %s serves slot %d", owner.Addr, slot), func(n *Server) bool {
+		client := n.Client()
+		defer client.Close()
+		for _, r := range client.ClusterSlots(context.Background()).Val() {
+			if r.Start <= slot && slot <= r.End {
+				return len(r.Nodes) > 0 && r.Nodes[0].Addr == owner.Addr && n.clusterHas("cluster_state:ok\r")
+			}
+		}
+		return false
+	})
+}

@@ -1,0 +1,302 @@
+// Package server starts the servers of tests and measurements: processes of this machine or Docker containers, alone or in
+// networks. Nothing else in the repository starts one: see build/build_test.go. Servers listen on 127.0.0.1 only, have a
+// folder and a port of their own, save nothing by themselves, and end with the process that started them, even if that
+// process is killed.
+//
+// Environment:
+//
+//	GOTHROTTLE_SERVER      the server (default redis-server, else valkey-server, on PATH)
+//	GOTHROTTLE_MODULE      the shared object (default build/out/gothrottle.so)
+//	GOTHROTTLE_CC          a C compiler for the server's architecture (default cc)
+//	GOTHROTTLE_DOCKER_CLI  the docker command (default /usr/bin/docker, else on PATH)
+package server
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// Patience bounds every wait for something that usually happens at once. The machine may be busy.
+const Patience = 60 * time.Second
+
+// Options says how a server differs from the default, which loads the module without arguments.
+type Options struct {
+	Program    string   // default: what Program returns
+	Module     string   // default: what Module returns
+	Bare       bool     // without the module
+	ModuleArgs []string // load arguments of the module
+	Args       []string // more arguments of the server; of a repeated setting the last value counts
+	Config     string   // path of a configuration file
+	Sentinel   []string // lines of the configuration of a Sentinel, which takes the place of the server
+	Cluster    bool     // a node of a cluster: see Join
+	Folder     string   // the server's files; for a container, a volume. By default a new one, which Close removes
+	Host, Port string   // default: 127.0.0.1 and a free port; a container has its own
+	Before     []string // a command that starts the program, such as taskset -c 0
+	Clock      *Clock   // for processes
+	// Inside calls a function that starts the process or connects to it, for example in a network namespace.
+	Inside func(func() error) error
+
+	Docker         *Docker // if set, the server is a container
+	Image, Network string  // of the container; an image without the module needs Bare
+}
+
+// Server is a server that was started.
+type Server struct {
+	Options        // with the defaults filled in
+	Addr    string // under which this process reaches the server
+	Name    string // of the container
+	LogFile string // of the process
+	bus     string // port of a cluster's node for other nodes
+	own     bool   // the folder belongs to the server
+	cmd     *exec.Cmd
+	done    chan struct{} // closed when the process has ended
+}
+
+// Start starts a server and waits until it answers. The caller closes the server.
+func Start(o Options) (*Server, error) {
+	for attempt := 1; ; attempt++ {
+		s, err := launch(o)
+		if err == nil {
+			err = s.Await()
+		}
+		if err == nil {
+			return s, nil
+		}
+		s.Close()
+		if o.Port != "" || attempt == 4 || !strings.Contains(err.Error(), "Address already in use") {
+			return nil, err
+		}
+	}
+}
+
+// New starts a server that ends with the test. If the test fails, it shows the server's log.
+func New(tb testing.TB, o Options) *Server {
+	tb.Helper()
+	s, err := Start(o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s.closeWith(tb)
+	return s
+}
+
+func (s *Server) closeWith(tb testing.TB) {
+	tb.Cleanup(s.Close)
+	tb.Cleanup(func() {
+		if tb.Failed() {
+			tb.Logf("log of the server at %s:\n%s", s.Addr, Tail(s.Log(), 60))
+		}
+	})
+}
+
+// Refused starts a server that must end by itself, and returns its log.
+func Refused(o Options) (log string, err error) {
+	s, err := launch(o)
+	if err == nil {
+		err = Await("the server ends by itself", s.Exited)
+	}
+	defer s.Close()
+	return s.Log(), err
+}
+
+// launch starts a server without waiting until it answers. The server that it returns can be closed even after an error.
+func launch(o Options) (s *Server, err error) {
+	s = &Server{Options: o}
+	if s.Docker != nil {
+		return s, s.launchContainer()
+	}
+	if s.Program == "" {
+		if s.Program, err = Program(); err != nil {
+			return s, err
+		}
+	}
+	if s.Folder == "" {
+		s.own = true
+		if s.Folder, err = os.MkdirTemp("", "gothrottle-server-"); err != nil {
+			return s, err
+		}
+	}
+	if s.Host == "" {
+		s.Host = "127.0.0.1"
+	}
+	if s.Port == "" {
+		s.Port = FreePort()
+	}
+	s.Addr = net.JoinHostPort(s.Host, s.Port)
+	if len(s.Sentinel) > 0 {
+		s.Bare, s.Config, s.Args = true, filepath.Join(s.Folder, "sentinel.conf"), append([]string{"--sentinel"}, s.Args...)
+		if err := os.WriteFile(s.Config, []byte(strings.Join(s.Sentinel, "\n")+"\n"), 0o600); err != nil {
+			return s, err
+		}
+	}
+	log, err := os.CreateTemp(s.Folder, "*.log")
+	if err != nil {
+		return s, err
+	}
+	log.Close()
+	s.LogFile = log.Name()
+	if s.Cluster {
+		s.bus = FreePort()
+	}
+	return s, s.startProcess(nil)
+}
+
+// words returns the arguments of the program. A configuration file must be the first one.
+func (s *Server) words(bind ...string) (words []string, err error) {
+	if s.Config != "" {
+		words = []string{s.Config}
+	}
+	words = append(words, bind...)
+	words = append(words, "--save", "", "--repl-diskless-sync-delay", "0")
+	if s.Cluster {
+		words = append(words, "--cluster-enabled", "yes", "--cluster-port", s.bus)
+	}
+	if !s.Bare {
+		if s.Module == "" {
+			if s.Module, err = Module(); err != nil {
+				return nil, err
+			}
+		}
+		words = append(append(words, "--loadmodule", s.Module), s.ModuleArgs...)
+	}
+	return append(words, s.Args...), nil
+}
+
+// Await waits until the server answers and has loaded its data.
+func (s *Server) Await() error {
+	err := Await("the server at "+s.Addr+" answers", func() bool { return s.Exited() || s.answers() })
+	switch {
+	case s.Exited():
+		err = fmt.Errorf("the server at %s has ended", s.Addr)
+	case err == nil:
+		return nil
+	}
+	return fmt.Errorf("%w; the end of its log:\n%s", err, Tail(s.Log(), 20))
+}
+
+func (s *Server) answers() bool {
+	conn, err := s.dial(context.Background(), "tcp", s.Addr)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+	reply := make([]byte, 5)
+	if _, err := io.WriteString(conn, "PING\r\n"); err != nil {
+		return false
+	}
+	_, err = io.ReadFull(conn, reply)
+	return err == nil && (string(reply) == "+PONG" || string(reply) == "-NOAU")
+}
+
+func (s *Server) dial(ctx context.Context, network, addr string) (conn net.Conn, err error) {
+	dial := func() error {
+		conn, err = new(net.Dialer).DialContext(ctx, network, addr)
+		return err
+	}
+	if s.Inside != nil {
+		return conn, s.Inside(dial)
+	}
+	return conn, dial()
+}
+
+// Client returns a new client that never repeats a call. The caller closes it.
+func (s *Server) Client(changes ...func(*redis.Options)) *redis.Client {
+	o := &redis.Options{Addr: s.Addr, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true, ReadTimeout: Patience, WriteTimeout: Patience,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}}
+	if s.Inside != nil {
+		o.Dialer = s.dial
+	}
+	for _, change := range changes {
+		change(o)
+	}
+	return redis.NewClient(o)
+}
+
+// Do sends a command over a connection of its own.
+func (s *Server) Do(words ...any) (any, error) {
+	c := s.Client()
+	defer c.Close()
+	return c.Do(context.Background(), words...).Result()
+}
+
+// Kill ends the server at once.
+func (s *Server) Kill() { s.end(syscall.SIGKILL) }
+
+// Terminate lets the server end in good order.
+func (s *Server) Terminate() { s.end(syscall.SIGTERM) }
+
+func (s *Server) end(signal syscall.Signal) {
+	_ = s.Signal(signal)
+	if Await("the server ends", s.Exited) != nil {
+		_ = s.Signal(syscall.SIGKILL)
+	}
+}
+
+// Pause stops the process, as a machine that hangs does, and Resume lets it go on.
+func (s *Server) Pause() error  { return s.Signal(syscall.SIGSTOP) }
+func (s *Server) Resume() error { return s.Signal(syscall.SIGCONT) }
+
+// Restart starts a server that has ended again, at its address and on its files. The arguments are for this time only.
+func (s *Server) Restart(args ...string) error {
+	start := s.startProcess
+	if s.Docker != nil {
+		start = s.startContainer
+	}
+	if err := start(args); err != nil {
+		return err
+	}
+	return s.Await()
+}
+
+// Close ends the server and removes what belongs to it.
+func (s *Server) Close() {
+	if s.Docker != nil {
+		s.removeContainer()
+		return
+	}
+	if s.cmd != nil {
+		s.Kill()
+	}
+	if s.own {
+		os.RemoveAll(s.Folder)
+	}
+}
+
+// Await waits until ok returns true.
+func Await(what string, ok func() bool) error {
+	for end := time.Now().Add(Patience); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			return fmt.Errorf("waited %v, but never saw: %s", Patience, what)
+		}
+	}
+	return nil
+}
+
+// Tail returns the last n lines of text.
+func Tail(text string, n int) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+// Field returns a field of the text that INFO returns, "" if it is absent.
+func Field(info, field string) string {
+	for line := range strings.Lines(info) {
+		if value, ok := strings.CutPrefix(line, field+":"); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
