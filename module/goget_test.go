@@ -3,7 +3,6 @@ package main
 import (
 	"archive/zip"
 	"bytes"
-	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -14,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	servers "gothrottle/tests/server"
@@ -28,18 +26,14 @@ const (
 // A renamed copy of the repository, served by a Go module proxy, is all that a new Go module needs to
 // follow docs/go.md: its go get line, then its program. The program limits requests as the page says.
 func TestGoGet(t *testing.T) {
-	module, server := os.Getenv("GOTHROTTLE_MODULE"), os.Getenv("GOTHROTTLE_SERVER")
-	if module == "" || server == "" {
-		t.Skip("make test-server runs this test: GOTHROTTLE_MODULE and GOTHROTTLE_SERVER name the module and the server")
-	}
+	servers.Needed(t, "test-server")
 	sources := copySources(t)
 	if modulePath(t) != publicPath {
 		rename(t, sources, publicPath)
 	}
 	command, program := firstSteps(t, filepath.Join(sources, "docs/go.md"))
-	port := servers.FreePort()
-	redisAddr, httpAddr := "127.0.0.1:"+port, "127.0.0.1:"+servers.FreePort()
-	program = strings.NewReplacer("127.0.0.1:6379", redisAddr, "127.0.0.1:8080", httpAddr).Replace(program)
+	s, httpAddr := servers.New(t, servers.Options{}), "127.0.0.1:"+servers.FreePort()
+	program = strings.NewReplacer("127.0.0.1:6379", s.Addr, "127.0.0.1:8080", httpAddr).Replace(program)
 
 	user := newUser(t, writeProxy(t, sources))
 	user.run("go", "mod", "init", "service")
@@ -49,19 +43,20 @@ func TestGoGet(t *testing.T) {
 	user.run("go", "build", "-o", "service", ".")
 	user.wantOnlyGoRedis()
 
-	start(t, redisAddr, server, "--bind", "127.0.0.1", "--port", port, "--dir", t.TempDir(), "--save", "", "--loadmodule", module)
 	start(t, httpAddr, filepath.Join(user.folder, "service"))
-	wantLimited(t, "http://"+httpAddr, redisAddr)
+	wantLimited(t, "http://"+httpAddr, s)
 }
 
 // wantLimited fails if the program does not serve 15 requests and deny the next one. On a busy machine a
 // call may last longer than its limit, and then its request goes on and takes nothing: so there are several
 // attempts, each on an empty server.
-func wantLimited(t *testing.T, url, redisAddr string) {
+func wantLimited(t *testing.T, url string, s *servers.Server) {
 	t.Helper()
 	served := 0
 	for attempt := 0; attempt < 30 && served != 15; attempt++ {
-		flush(t, redisAddr)
+		if _, err := s.Do("FLUSHALL"); err != nil {
+			t.Fatal(err)
+		}
 		for served = 0; served < 30; served++ {
 			response, err := http.Get(url)
 			if err != nil {
@@ -75,23 +70,6 @@ func wantLimited(t *testing.T, url, redisAddr string) {
 	}
 	if served != 15 {
 		t.Errorf("the program serves %d requests at once, want 15", served)
-	}
-}
-
-// flush empties a server.
-func flush(t *testing.T, addr string) {
-	t.Helper()
-	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	reply := make([]byte, 5)
-	if _, err := io.WriteString(conn, "FLUSHALL\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.ReadFull(conn, reply); err != nil || string(reply) != "+OK\r\n" {
-		t.Fatalf("FLUSHALL: %q, %v", reply, err)
 	}
 }
 
@@ -227,33 +205,23 @@ func (u *user) wantOnlyGoRedis() {
 	}
 }
 
-// start starts a process and waits until it answers at addr. The process ends with the test.
-func start(t *testing.T, addr string, words ...string) {
+// start starts a program and waits until it listens at addr. The program ends with the test.
+func start(t *testing.T, addr, program string) {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), words[0], words[1:]...)
+	command := exec.CommandContext(t.Context(), program)
 	command.Stderr = t.Output()
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = command.Wait() })
-	for end := time.Now().Add(time.Minute); !answers(addr); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s does not answer", words[0])
+	err := servers.Await("the program listens", func() bool {
+		conn, err := net.Dial("tcp", addr)
+		if err == nil {
+			conn.Close()
 		}
-	}
-}
-
-// answers sends a line that Redis answers with PONG, and HTTP servers with the status 400.
-func answers(addr string) bool {
-	conn, err := net.Dial("tcp", addr)
+		return err == nil
+	})
 	if err != nil {
-		return false
+		t.Fatal(err)
 	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
-	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
-		return false
-	}
-	n, _ := conn.Read(make([]byte, 1))
-	return n == 1
 }

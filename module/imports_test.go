@@ -35,7 +35,7 @@ var rules = map[string]struct{ allowed, forbidden []string }{
 		"google.golang.org/grpc", "google.golang.org/protobuf"}, []string{"C", "unsafe"}},
 	"tests":          {[]string{"./commands", "./tests/corpus", "./tests/server", "github.com/redis/go-redis/v9", "github.com/stretchr/testify"}, []string{"C", "unsafe"}},
 	"tests/corpus":   {[]string{"./commands", "./commands/memory", "./funnel"}, []string{"C", "unsafe"}},
-	"tests/failover": {[]string{"./throttle", "github.com/redis/go-redis/v9", "github.com/stretchr/testify"}, []string{"C", "unsafe"}},
+	"tests/failover": {[]string{"./tests/server", "./throttle", "github.com/redis/go-redis/v9", "github.com/stretchr/testify"}, []string{"C", "unsafe"}},
 	"tests/sim":      {[]string{"./commands/memory", "./funnel", "./funnel/oracle", "./tests/corpus", "./throttle", "github.com/redis/go-redis/v9"}, []string{"C", "unsafe"}},
 	"tests/chaos":    {[]string{"./funnel", "./tests/server", "github.com/redis/go-redis/v9"}, []string{"C", "unsafe"}},
 	"tests/server":   {[]string{"github.com/redis/go-redis/v9"}, []string{"C", "unsafe"}},

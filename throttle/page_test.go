@@ -150,7 +150,7 @@ func TestServer_programOfThePage(t *testing.T) {
 	programs, _ := blocksOfPage(t)
 	for _, program := range programs {
 		addr := "127.0.0.1:" + servers.FreePort()
-		program = strings.NewReplacer("127.0.0.1:6379", s.addr, "127.0.0.1:8080", addr, `"gothrottle/`, `"PATH/`).Replace(program)
+		program = strings.NewReplacer("127.0.0.1:6379", s.Addr, "127.0.0.1:8080", addr, `"gothrottle/`, `"PATH/`).Replace(program)
 		folder := newModule(t, "main.go", program)
 		runGo(t, folder, "build", "-o", "program", ".")
 		cmd := exec.Command(filepath.Join(folder, "program"))
@@ -162,7 +162,7 @@ func TestServer_programOfThePage(t *testing.T) {
 		// On a busy machine a call may last longer than its limit. Then its request goes on and takes nothing.
 		served, retry := 0, ""
 		for attempt := 0; attempt < 30 && served != 15; attempt++ {
-			require.NoError(t, goRedis(t, s.addr).FlushAll(background).Err())
+			require.NoError(t, goRedis(t, s.Addr).FlushAll(background).Err())
 			served = 0
 			require.Eventually(t, func() bool {
 				response, err := http.Get("http://" + addr)

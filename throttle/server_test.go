@@ -3,15 +3,8 @@ package throttle_test
 import (
 	"context"
 	"fmt"
-	"io"
-	"net"
-	"os"
-	"os/exec"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -23,48 +16,11 @@ import (
 	"gothrottle/throttle"
 )
 
-// realServer is a server process with the module.
-type realServer struct {
-	addr string
-	args []string
-	cmd  *exec.Cmd
-	done chan struct{}
-}
-
 // startServer starts a server with the module of GOTHROTTLE_MODULE.
-func startServer(t *testing.T, args ...string) *realServer {
+func startServer(t *testing.T, args ...string) *servers.Server {
 	t.Helper()
-	module, program := os.Getenv("GOTHROTTLE_MODULE"), os.Getenv("GOTHROTTLE_SERVER")
-	if module == "" || program == "" {
-		t.Skip("make test-server runs this test: GOTHROTTLE_MODULE and GOTHROTTLE_SERVER name the module and the server")
-	}
-	port := servers.FreePort()
-	s := &realServer{addr: "127.0.0.1:" + port}
-	s.args = append([]string{program, "--bind", "127.0.0.1", "--port", port, "--dir", t.TempDir(), "--save", "", "--loadmodule", module}, args...)
-	s.start(t)
-	return s
-}
-
-// start starts the process, also again after kill, and waits until it answers.
-func (s *realServer) start(t *testing.T) {
-	t.Helper()
-	s.cmd = exec.Command(s.args[0], s.args[1:]...)
-	s.cmd.Stdout, s.cmd.Stderr = io.Discard, io.Discard
-	require.NoError(t, s.cmd.Start())
-	s.done = make(chan struct{})
-	go func(cmd *exec.Cmd, done chan struct{}) {
-		_ = cmd.Wait()
-		close(done)
-	}(s.cmd, s.done)
-	t.Cleanup(s.kill)
-	rdb := redis.NewClient(&redis.Options{Addr: s.addr, MaxRetries: -1, DialerRetries: 1})
-	defer rdb.Close()
-	require.Eventually(t, func() bool { return rdb.Ping(background).Err() == nil }, time.Minute, 10*time.Millisecond)
-}
-
-func (s *realServer) kill() {
-	_ = s.cmd.Process.Kill()
-	<-s.done
+	servers.Needed(t, "test-server")
+	return servers.New(t, servers.Options{Args: args})
 }
 
 // newReal returns a client of a server.
@@ -87,7 +43,7 @@ func TestServer_everyVerb(t *testing.T) {
 	s := startServer(t, "--gothrottle.policies", "api THROTTLE 1 1 60s, THROTTLE 9 1 60s")
 	for _, protocol := range []int{2, 3} {
 		t.Run(fmt.Sprint("RESP", protocol), func(t *testing.T) {
-			rdb := redis.NewClient(&redis.Options{Addr: s.addr, ContextTimeoutEnabled: true, Protocol: protocol})
+			rdb := redis.NewClient(&redis.Options{Addr: s.Addr, ContextTimeoutEnabled: true, Protocol: protocol})
 			t.Cleanup(func() { _ = rdb.Close() })
 			require.NoError(t, rdb.FlushAll(background).Err())
 			c := newReal(t, rdb, throttle.Options{Timeout: patient, KeyPrefix: "p:"})
@@ -157,12 +113,9 @@ func TestServer_everyVerb(t *testing.T) {
 
 // A server without the module, or of another kind, is told apart.
 func TestServer_withoutTheModule(t *testing.T) {
-	s := startServer(t)
-	s.kill()
-	i := slices.Index(s.args, "--loadmodule")
-	s.args = slices.Delete(s.args, i, i+2)
-	s.start(t)
-	c := newReal(t, goRedis(t, s.addr), throttle.Options{Timeout: patient, OnUnavailable: throttle.FailOpen})
+	servers.Needed(t, "test-server")
+	s := servers.New(t, servers.Options{Bare: true})
+	c := newReal(t, goRedis(t, s.Addr), throttle.Options{Timeout: patient, OnUnavailable: throttle.FailOpen})
 	require.ErrorIs(t, c.Check(background), throttle.ErrNoModule)
 	_, err := c.Allow(background, "a", throttle.PerSecond(1))
 	require.ErrorIs(t, err, throttle.ErrNoModule)
@@ -177,7 +130,7 @@ func TestServer_admitsExactlyTheLimit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o.Timeout, o.KeyPrefix = patient, name
-			clients := []*throttle.Client{newReal(t, goRedis(t, s.addr), o), newReal(t, goRedis(t, s.addr), o)}
+			clients := []*throttle.Client{newReal(t, goRedis(t, s.Addr), o), newReal(t, goRedis(t, s.Addr), o)}
 			var admitted [5]atomic.Int64
 			var wg sync.WaitGroup
 			for i := range 200 {
@@ -210,7 +163,7 @@ func TestServer_admitsExactlyTheLimit(t *testing.T) {
 func TestServer_stoppedAndKilledUnderLoad(t *testing.T) {
 	s := startServer(t, "--appendonly", "yes", "--appendfsync", "always")
 	const limit, timeout = 300, 100 * time.Millisecond
-	c := newReal(t, goRedis(t, s.addr), throttle.Options{Timeout: timeout})
+	c := newReal(t, goRedis(t, s.Addr), throttle.Options{Timeout: timeout})
 	var admitted, succeeded atomic.Int64
 	var ended [256]atomic.Int64 // calls of each caller
 	ctx, stop := context.WithCancel(background)
@@ -253,17 +206,17 @@ func TestServer_stoppedAndKilledUnderLoad(t *testing.T) {
 	}
 	works()
 	for range 3 {
-		require.NoError(t, s.cmd.Process.Signal(syscall.SIGSTOP))
+		require.NoError(t, s.Pause())
 		callsEnd()
 		time.Sleep(300 * time.Millisecond)
-		require.NoError(t, s.cmd.Process.Signal(syscall.SIGCONT))
+		require.NoError(t, s.Resume())
 		began := time.Now()
 		works()
 		t.Logf("back %s after SIGCONT", time.Since(began))
-		s.kill()
+		s.Kill()
 		callsEnd()
 		time.Sleep(300 * time.Millisecond)
-		s.start(t)
+		require.NoError(t, s.Restart())
 		began = time.Now()
 		works()
 		t.Logf("back %s after the start", time.Since(began))
@@ -276,26 +229,9 @@ func TestServer_stoppedAndKilledUnderLoad(t *testing.T) {
 
 // In a cluster calls go to the node of their key, and a dead node holds up only its own keys.
 func TestServer_cluster(t *testing.T) {
-	nodes := make([]*realServer, 3)
-	for i := range nodes {
-		nodes[i] = startServer(t, "--cluster-enabled", "yes", "--cluster-port", servers.FreePort(), "--cluster-require-full-coverage", "no",
-			"--cluster-node-timeout", "60000")
-		rdb := goRedis(t, nodes[i].addr)
-		require.NoError(t, rdb.ClusterAddSlotsRange(background, i*16384/3, (i+1)*16384/3-1).Err())
-		if i > 0 {
-			host, first, _ := net.SplitHostPort(nodes[0].addr)
-			bus := nodes[0].args[slices.Index(nodes[0].args, "--cluster-port")+1]
-			require.NoError(t, rdb.Do(background, "CLUSTER", "MEET", host, first, bus).Err())
-		}
-	}
-	for _, n := range nodes {
-		rdb := goRedis(t, n.addr)
-		require.Eventually(t, func() bool {
-			info := rdb.ClusterInfo(background).Val()
-			return strings.Contains(info, "cluster_slots_assigned:16384") && strings.Contains(info, "cluster_state:ok")
-		}, time.Minute, 20*time.Millisecond)
-	}
-	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].addr}, ContextTimeoutEnabled: true})
+	servers.Needed(t, "test-server")
+	nodes := servers.NewCluster(t, 3, 0, servers.Options{Args: []string{"--cluster-require-full-coverage", "no", "--cluster-node-timeout", "60000"}}).Nodes
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr}, ContextTimeoutEnabled: true})
 	t.Cleanup(func() { _ = cluster.Close() })
 	c := newReal(t, cluster, throttle.Options{Timeout: patient})
 	require.NoError(t, c.Check(background))
@@ -312,14 +248,13 @@ func TestServer_cluster(t *testing.T) {
 	require.NoError(t, err)
 
 	quick := newReal(t, cluster, throttle.Options{Timeout: 5 * time.Second})
-	require.NoError(t, nodes[2].cmd.Process.Signal(syscall.SIGSTOP))
-	t.Cleanup(func() { _ = nodes[2].cmd.Process.Signal(syscall.SIGCONT) })
-	failed, first := 0, goRedis(t, nodes[0].addr)
+	require.NoError(t, nodes[2].Pause())
+	failed, first := 0, goRedis(t, nodes[0].Addr)
 	for i := range 300 {
 		key := fmt.Sprint("key", i)
 		slot, err := first.ClusterKeySlot(background, key).Result()
 		require.NoError(t, err)
-		dead := slot >= 2*16384/3
+		dead := slot*3/servers.Slots == 2
 		if dead {
 			failed++
 		}

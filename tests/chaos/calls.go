@@ -284,7 +284,7 @@ func (r *run) checkEvicted(db int, words []string, reply string, want *want) err
 
 // shown tells what the first key of a call holds after the calls.
 func (r *run) shown(db int, words []string) (b string) {
-	if len(words) < 2 || !r.master.loaded() {
+	if len(words) < 2 || r.master.Exited() {
 		return ""
 	}
 	for _, s := range []*server{r.master, r.twin} {

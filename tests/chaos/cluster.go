@@ -24,7 +24,7 @@ type node struct {
 	*server
 	id    string
 	probe string // a key whose slot stays here
-	clock *clock
+	clock *servers.Clock
 	now   funnel.Micros    // what the module's clock tells
 	conns [2]*redis.Client // for calls; they speak RESP2 and RESP3
 }
@@ -34,7 +34,7 @@ type clusterRun struct {
 	*run   // the model and its checks; its three servers are the nodes
 	g      *generator
 	nodes  [numNodes]*node
-	clocks [numNodes]*clock
+	clocks [numNodes]*servers.Clock
 	owner  map[string]int // the node that owns the slot of a tag
 	later  []words        // calls that got TRYAGAIN
 	tally  map[string]int
@@ -94,7 +94,7 @@ func performCluster(l *lab, seed uint64, st *stats, tally map[string]int, until 
 		err = c.compare()
 	}
 	for _, n := range c.nodes {
-		if err != nil && n != nil && !n.loaded() {
+		if err != nil && n != nil && n.Exited() {
 			err = fmt.Errorf("%w; a node has ended: %s", err, n.tail())
 		}
 	}
@@ -110,93 +110,63 @@ func (c *clusterRun) stop() {
 	}
 	for _, clock := range c.clocks {
 		if clock != nil {
-			clock.file.Close()
+			clock.Close()
 		}
 	}
 	c.run.end()
 }
 
 func (c *clusterRun) begin() error {
-	if err := os.MkdirAll(c.folder, 0o755); err != nil {
+	var runs []*servers.Server
+	for i, to := range []**server{&c.master, &c.twin, &c.plain} {
+		clock, err := servers.NewClock(c.lab.folder)
+		if err != nil {
+			return err
+		}
+		c.clocks[i] = clock
+		clock.Wall, clock.Mono = begin-time.Now().UnixMicro(), 1e12
+		if err := clock.Write(); err != nil {
+			return err
+		}
+		s, err := c.lab.start(fmt.Sprint("node ", i), servers.Options{Cluster: true, Folder: filepath.Join(c.folder, fmt.Sprint(i)), Clock: clock,
+			Args: []string{"--hz", "100", "--cluster-node-timeout", "1000000000"}})
+		if err != nil {
+			return err
+		}
+		*to, runs = s, append(runs, s.Server)
+		c.nodes[i] = &node{server: s, clock: clock, conns: [2]*redis.Client{s.connect(2), s.connect(3)}}
+	}
+	joined, err := servers.Join(numNodes, runs...)
+	if err != nil {
 		return err
 	}
-	for i, to := range []**server{&c.master, &c.twin, &c.plain} {
-		file, err := os.Create(filepath.Join(c.folder, fmt.Sprint("clock", i)))
-		if err != nil {
-			return err
-		}
-		c.clocks[i] = &clock{file: file, wall: begin - time.Now().UnixMicro(), mono: 1e12}
-		if err := c.clocks[i].write(); err != nil {
-			return err
-		}
-		s, err := c.startNode(i)
-		*to = s
-		if err != nil {
-			return err
-		}
-		c.nodes[i] = &node{server: s, clock: c.clocks[i], id: s.ask("CLUSTER", "MYID"), conns: [2]*redis.Client{s.connect(2), s.connect(3)}}
+	for i, id := range joined.IDs {
+		c.nodes[i].id = id
 	}
 	c.stats.servers(c.master)
 	c.drifts = c.master.info("server", "valkey_version") != ""
 	if c.runs = c.drifts; c.drifts {
 		c.m.blur = blurred
 	}
-	if err := c.meet(); err != nil {
-		return err
-	}
+	c.nameSlots()
 	if err := c.policies(); err != nil {
 		return err
 	}
 	return c.pass(0)
 }
 
-// startNode starts node i. It tries another port for the nodes' own connections if one is taken.
-func (c *clusterRun) startNode(i int) (s *server, err error) {
-	for range 3 {
-		s, err = c.lab.start(fmt.Sprint("node ", i), filepath.Join(c.folder, fmt.Sprint(i)), c.clocks[i], "--loadmodule", c.lab.module,
-			"--cluster-enabled", "yes", "--cluster-port", servers.FreePort(), "--save", "", "--hz", "100", "--repl-diskless-sync-delay", "0",
-			// The clocks jump, so nothing may depend on time that passed.
-			"--cluster-node-timeout", "1000000000", "--repl-timeout", "1000000000")
-		if err == nil {
-			return s, nil
-		}
-	}
-	return s, err
-}
-
-// meet makes the nodes a cluster, with a third of the slots each.
-func (c *clusterRun) meet() error {
-	const slots = 16384
-	for i, n := range c.nodes {
-		n.ask("CLUSTER", "SET-CONFIG-EPOCH", i+1)
-		if reply := n.ask("CLUSTER", "ADDSLOTSRANGE", i*slots/numNodes, (i+1)*slots/numNodes-1); reply != "OK" {
-			return c.differ("CLUSTER ADDSLOTSRANGE: %s", reply)
-		}
-		if i > 0 {
-			bus := n.client.ConfigGet(ctx, "cluster-port").Val()["cluster-port"]
-			c.master.ask("CLUSTER", "MEET", "127.0.0.1", n.port, bus)
-		}
-	}
+// nameSlots finds the owners of the slots that move, and a key at each node whose slot does not move.
+func (c *clusterRun) nameSlots() {
 	for _, tag := range tags {
-		c.owner[tag] = c.slot(tag) * numNodes / slots
+		c.owner[tag] = c.slot(tag) * numNodes / servers.Slots
 	}
-	for i := 0; i < numNodes; i++ { // a key whose slot is none of those that move
+	for i := range c.nodes {
 		for k := 0; c.nodes[i].probe == ""; k++ {
-			if name := fmt.Sprint(probeKey, k); c.slot(name)*numNodes/slots == i && !c.moves(name) {
+			if name := fmt.Sprint(probeKey, k); c.slot(name)*numNodes/servers.Slots == i && !c.moves(name) {
 				c.nodes[i].probe = name
 			}
 		}
 	}
-	return c.eventually("each node knows the whole cluster", func() bool {
-		for _, n := range c.nodes {
-			info := n.client.ClusterInfo(ctx).Val()
-			if !strings.Contains(info, "cluster_known_nodes:3\r") || !strings.Contains(info, "cluster_state:ok\r") ||
-				!strings.Contains(info, "cluster_slots_ok:16384\r") {
-				return false
-			}
-		}
-		return true
-	})
 }
 
 func (c *clusterRun) slot(key string) int {
@@ -263,8 +233,8 @@ func (c *clusterRun) pass(d int64) error {
 		c.m.now = max(c.m.now, n.now)
 	}
 	for _, n := range c.nodes { // behind the server's clock, the module's runs at half speed
-		n.clock.mono += 2 * int64(c.m.now-n.now)
-		if err := n.clock.write(); err != nil {
+		n.clock.Mono += 2 * int64(c.m.now-n.now)
+		if err := n.clock.Write(); err != nil {
 			return err
 		}
 		if told := n.tell(); told != c.m.now {
@@ -278,8 +248,8 @@ func (c *clusterRun) pass(d int64) error {
 func (c *clusterRun) setClocks(wall int64) error {
 	c.m.wall = funnel.Micros(wall)
 	for _, clock := range c.clocks {
-		clock.frozen, clock.wall = true, wall
-		if err := clock.write(); err != nil {
+		clock.Frozen, clock.Wall = true, wall
+		if err := clock.Write(); err != nil {
 			return err
 		}
 	}
@@ -301,8 +271,8 @@ func (n *node) tell() funnel.Micros {
 func (c *clusterRun) letClocksRun() error {
 	now := time.Now().UnixMicro()
 	for _, clock := range c.clocks {
-		clock.frozen, clock.wall = false, int64(c.m.wall)-now
-		if err := clock.write(); err != nil {
+		clock.Frozen, clock.Wall = false, int64(c.m.wall)-now
+		if err := clock.Write(); err != nil {
 			return err
 		}
 	}

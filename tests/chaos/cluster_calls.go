@@ -166,7 +166,7 @@ func (c *clusterRun) take(tag string, at, conn int, w words, got string, redirec
 	switch kind {
 	case "-MOVED", "-ASK":
 		_, port, _ := strings.Cut(rest, ":")
-		to := slices.IndexFunc(c.nodes[:], func(n *node) bool { return n.port == port })
+		to := slices.IndexFunc(c.nodes[:], func(n *node) bool { return n.Port == port })
 		if _, ok := c.keysOf(tag, w); !ok {
 			return nil // a wrong word was taken for a key of another node
 		}

@@ -56,7 +56,7 @@ func (c *clusterRun) moveKeys(tag string, from, to *node) error {
 			break
 		}
 		err := c.unchanged("MIGRATE", func() error {
-			words := append([]any{"MIGRATE", "127.0.0.1", to.port, "", 0, patience.Milliseconds(), "KEYS"}, anys(names)...)
+			words := append([]any{"MIGRATE", "127.0.0.1", to.Port, "", 0, patience.Milliseconds(), "KEYS"}, anys(names)...)
 			c.tally["keys by MIGRATE"] += len(names)
 			return c.accept(from, words...)
 		})
@@ -148,7 +148,7 @@ func (c *clusterRun) moveAtomic(tag, kind string, from, to *node) error {
 	if err != nil {
 		return err
 	}
-	return c.setClocks(c.clocks[0].wall + time.Now().UnixMicro())
+	return c.setClocks(c.clocks[0].Wall + time.Now().UnixMicro())
 }
 
 // union returns every key of the cluster, but for those of the clocks. A key is at one node, and once
@@ -235,7 +235,7 @@ func (c *clusterRun) compare() error {
 		if panics := n.info("gothrottle", "gothrottle_panics"); panics != "0" {
 			return c.differ("the module's panics: %q", panics)
 		}
-		if line := warning(n.log); line != "" {
+		if line := warning(n.LogFile); line != "" {
 			return c.differ("the log of %s: %s", n.name, line)
 		}
 	}

@@ -114,7 +114,7 @@ func (r *run) expires(v *value) bool {
 // attach makes the other servers replicas of the master.
 func (r *run) attach() error {
 	for _, s := range []*server{r.twin, r.plain} {
-		if reply := s.ask("REPLICAOF", "127.0.0.1", r.master.port); !strings.HasPrefix(reply, "OK") {
+		if reply := s.ask("REPLICAOF", "127.0.0.1", r.master.Port); !strings.HasPrefix(reply, "OK") {
 			return r.differ("REPLICAOF: %s", reply)
 		}
 	}
@@ -158,13 +158,13 @@ func (r *run) compare() error {
 		if n := s.info("gothrottle", "gothrottle_panics"); n != "0" {
 			return r.differ("the module's panics: %q", n)
 		}
-		if line := warning(s.log); line != "" {
+		if line := warning(s.LogFile); line != "" {
 			return r.differ("the log of the %s: %s", s.name, line)
 		}
 	}
 	r.stats.compared += len(all)
 	r.stats.sample(r.master)
-	return r.effects.check(r, filepath.Join(r.master.folder, "appendonlydir"))
+	return r.effects.check(r, filepath.Join(r.master.Folder, "appendonlydir"))
 }
 
 var warningLine = regexp.MustCompile(`(?m)^.*(?:# <(?:gothrottle|module)>|=== REDIS BUG REPORT|=== VALKEY BUG REPORT).*$`)

@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -109,15 +108,15 @@ func (r *run) restartAOF(*step) error {
 		return err
 	}
 	return r.same("a restart with the AOF", func() error {
-		r.master.stop(syscall.SIGTERM)
+		r.master.Terminate()
 		return r.again()
 	})
 }
 
-// again starts the master on its data and connects everything to it.
-func (r *run) again() error {
+// again starts the master on its data, with further arguments, and connects everything to it.
+func (r *run) again(args ...string) error {
 	r.hangUp()
-	if err := r.master.launch(r.clock); err != nil {
+	if err := r.master.restart(args...); err != nil {
 		return r.differ("the server does not start: %v", err)
 	}
 	r.prepare(r.master)
@@ -140,15 +139,11 @@ func (r *run) restartRDB(*step) error {
 		if reply := r.master.ask("SAVE"); reply != "OK" {
 			return r.differ("SAVE: %s", reply)
 		}
-		r.master.stop(os.Kill)
-		if err := os.RemoveAll(filepath.Join(r.master.folder, "appendonlydir")); err != nil {
+		r.master.Kill()
+		if err := os.RemoveAll(filepath.Join(r.master.Folder, "appendonlydir")); err != nil {
 			return err
 		}
-		args := r.master.args
-		r.master.args = append(append([]string{}, args...), "--appendonly", "no")
-		err := r.again()
-		r.master.args = args
-		if err != nil {
+		if err := r.again("--appendonly", "no"); err != nil {
 			return err
 		}
 		r.master.ask("CONFIG", "SET", "appendonly", "yes")
@@ -180,18 +175,17 @@ func (r *run) killed(st *step) error {
 	if err := r.catchUp(); err != nil {
 		return err
 	}
-	if err := r.amid(st, func() error { r.master.stop(os.Kill); return nil }); err != nil {
+	if err := r.amid(st, func() error { r.master.Kill(); return nil }); err != nil {
 		return err
 	}
 	return r.again()
 }
 
 func (r *run) stopped(st *step) error {
-	pid := r.master.cmd.Process
-	if err := pid.Signal(syscall.SIGSTOP); err != nil {
+	if err := r.master.Pause(); err != nil {
 		return err
 	}
-	return r.amid(st, func() error { return pid.Signal(syscall.SIGCONT) })
+	return r.amid(st, r.master.Resume)
 }
 
 func (r *run) clientsKilled(st *step) error {

@@ -21,7 +21,6 @@ import (
 var (
 	serverFlag  = flag.String("server", "redis-server", "the server's program")
 	moduleFlag  = flag.String("module", "build/out/gothrottle.so", "the module")
-	clockFlag   = flag.String("clock", "tests/server/testdata/clock.c", "the source of the servers' clock")
 	seedFlag    = flag.Uint64("seed", 0, "the seed of the first run; 0: a random one")
 	timeFlag    = flag.Duration("time", 150*time.Second, "when to end")
 	stepsFlag   = flag.Int("steps", 250, "the steps of one run")
@@ -43,11 +42,12 @@ func main() {
 		fmt.Fprintln(os.Stderr, "chaos: no module:", err)
 		os.Exit(2)
 	}
-	l, err := newLab(*serverFlag, module, *clockFlag)
+	folder, err := os.MkdirTemp("", "gothrottle-chaos-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "chaos:", err)
 		os.Exit(2)
 	}
+	l := &lab{server: *serverFlag, module: module, folder: folder}
 	ok := false
 	if *replayFlag != "" {
 		ok = replay(l, *replayFlag)

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"gothrottle/funnel"
+	servers "gothrottle/tests/server"
 )
 
 // numConns is how many clients make calls. Half of them speak RESP3. One of those tracks keys.
@@ -23,7 +24,7 @@ type run struct {
 	folder   string
 	options  []string
 	stats    *stats
-	clock    *clock
+	clock    *servers.Clock
 	runs     bool // the wall clock runs: the server's clock does not stand still with a frozen one
 	master   *server
 	twin     *server // a replica with the module
@@ -76,32 +77,27 @@ func perform(l *lab, s *schedule, st *stats, until time.Time) error {
 	if err == nil {
 		err = r.emptied()
 	}
-	if err != nil && r.master != nil && !r.master.loaded() {
+	if err != nil && r.master != nil && r.master.Exited() {
 		err = fmt.Errorf("%w; the master has ended: %s", err, r.master.tail())
 	}
 	return err
 }
 
 func (r *run) begin() (err error) {
-	if err = os.MkdirAll(r.folder, 0o755); err != nil {
+	if r.clock, err = servers.NewClock(r.lab.folder); err != nil {
 		return err
 	}
-	file, err := os.Create(filepath.Join(r.folder, "clock"))
-	if err != nil {
+	r.clock.Frozen, r.clock.Wall, r.clock.Mono = true, begin, 1e12
+	if err = r.clock.Write(); err != nil {
 		return err
 	}
-	r.clock = &clock{file: file, frozen: true, wall: begin, mono: 1e12}
-	if err = r.clock.write(); err != nil {
+	if r.master, err = r.start("master", "a", false, "--appendonly", "yes"); err != nil {
 		return err
 	}
-	withModule := append([]string{"--loadmodule", r.lab.module}, r.arguments()...)
-	if r.master, err = r.lab.start("master", filepath.Join(r.folder, "a"), r.clock, append(withModule, "--appendonly", "yes")...); err != nil {
+	if r.twin, err = r.start("replica", "b", false, "--appendonly", "yes"); err != nil {
 		return err
 	}
-	if r.twin, err = r.lab.start("replica", filepath.Join(r.folder, "b"), r.clock, append(withModule, "--appendonly", "yes")...); err != nil {
-		return err
-	}
-	if r.plain, err = r.lab.start("bare replica", filepath.Join(r.folder, "c"), r.clock, r.arguments()...); err != nil {
+	if r.plain, err = r.start("bare replica", "c", true); err != nil {
 		return err
 	}
 	r.stats.servers(r.master)
@@ -117,10 +113,9 @@ func (r *run) begin() (err error) {
 	return r.tick()
 }
 
-// arguments are those of all servers. The clocks jump, so nothing may depend on time that passed.
-func (r *run) arguments() []string {
-	return append([]string{"--save", "", "--appendfsync", "always", "--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0",
-		"--repl-timeout", "1000000000", "--loglevel", "notice", "--databases", fmt.Sprint(databases)}, r.options...)
+func (r *run) start(name, folder string, bare bool, args ...string) (*server, error) {
+	args = append([]string{"--appendfsync", "always", "--enable-debug-command", "yes", "--loglevel", "notice", "--databases", fmt.Sprint(databases)}, args...)
+	return r.lab.start(name, servers.Options{Bare: bare, Folder: filepath.Join(r.folder, folder), Clock: r.clock, Args: append(args, r.options...)})
 }
 
 func (r *run) end() {
@@ -131,14 +126,12 @@ func (r *run) end() {
 	}
 	for _, s := range []*server{r.master, r.twin, r.plain} {
 		if s != nil {
-			s.stop(os.Kill)
-			if s.client != nil {
-				s.client.Close()
-			}
+			s.Close()
+			s.client.Close()
 		}
 	}
 	if r.clock != nil {
-		r.clock.file.Close()
+		r.clock.Close()
 	}
 	os.RemoveAll(r.folder)
 }
@@ -149,10 +142,10 @@ func (r *run) findClock() error {
 	r.runs = r.master.info("server", "valkey_version") != ""
 	r.m.wall, r.m.now = begin, begin
 	if r.runs {
-		r.clock.frozen, r.clock.wall = false, begin-time.Now().UnixMicro()
+		r.clock.Frozen, r.clock.Wall = false, begin-time.Now().UnixMicro()
 		r.m.blur = blurred
 	}
-	return r.clock.write()
+	return r.clock.Write()
 }
 
 // blurred is how far the model may be from a server's clock that runs, in ms: it reads the time before or after a
@@ -187,7 +180,7 @@ func (r *run) hangUp() {
 }
 
 func (r *run) do(st *step) error {
-	if !r.master.loaded() {
+	if r.master.Exited() {
 		return r.differ("the master has ended")
 	}
 	switch st.Do {
@@ -212,14 +205,14 @@ func (r *run) do(st *step) error {
 // move moves the wall clock by n µs and the module's monotonic clock by mono µs.
 func (r *run) move(n, mono int64) error {
 	r.look()
-	r.clock.wall += n
-	r.clock.mono += mono
+	r.clock.Wall += n
+	r.clock.Mono += mono
 	if n < 0 {
 		r.m.steppedBack(r.m.wall + funnel.Micros(n))
 	} else {
 		r.m.wall += funnel.Micros(n)
 	}
-	if err := r.clock.write(); err != nil {
+	if err := r.clock.Write(); err != nil {
 		return err
 	}
 	return r.tick()
@@ -237,7 +230,7 @@ func (r *run) catchUp() error {
 }
 
 func (r *run) runningWall() funnel.Micros {
-	return funnel.Micros(time.Now().UnixMicro() + r.clock.wall)
+	return funnel.Micros(time.Now().UnixMicro() + r.clock.Wall)
 }
 
 // look brings the model's clocks up to date if the wall clock runs.
@@ -255,17 +248,17 @@ func (r *run) tick() error {
 	} else {
 		for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 			now, err := r.master.client.Time(ctx).Result()
-			if err == nil && now.UnixMicro() == r.clock.wall {
+			if err == nil && now.UnixMicro() == r.clock.Wall {
 				break
 			}
 			if time.Now().After(end) {
-				return r.differ("the server tells the time %v, want %d: %v", now, r.clock.wall, err)
+				return r.differ("the server tells the time %v, want %d: %v", now, r.clock.Wall, err)
 			}
 		}
 	}
 	if r.twin != nil {
 		r.twin.ask("GO.QUOTA_RO", probeKey, "1", "1")
-		r.twin.module.tell(r.m.wall, r.clock.mono)
+		r.twin.module.tell(r.m.wall, r.clock.Mono)
 	}
 	c := r.master.client.TxPipeline()
 	r.ask(c)
@@ -274,7 +267,7 @@ func (r *run) tick() error {
 		return r.differ("the clock's key: %v", err)
 	}
 	told := probed(cmds[2].(*redis.Cmd))
-	want := r.master.module.tell(r.m.wall, r.clock.mono)
+	want := r.master.module.tell(r.m.wall, r.clock.Mono)
 	if told != want && !r.runs {
 		return r.differ("the module's clock tells %d, want %d, with the server's clock at %d", told, want, r.m.wall)
 	}

@@ -3,8 +3,6 @@ package failover
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	servers "gothrottle/tests/server"
 	"gothrottle/throttle"
 )
 
@@ -44,33 +43,24 @@ type universal interface {
 	Close() error
 }
 
-const slots = 16384
-
 // newCluster makes three masters with a replica each.
 func newCluster(t *testing.T) *deployment {
 	d := &deployment{t: t, kind: "cluster", net: newNetwork(t, "cluster"), nodeTimeout: time.Second}
 	d.coast, d.island = d.net.host("coast"), d.net.host("isle")
+	var runs []*servers.Server
 	for i := range 6 {
-		d.nodes = append(d.nodes, newServer(d.net, fmt.Sprint("n", i), "--cluster-enabled", "yes",
-			"--cluster-node-timeout", fmt.Sprint(d.nodeTimeout.Milliseconds()), "--cluster-replica-validity-factor", "0"))
+		n := newServer(d.net, fmt.Sprint("n", i), servers.Options{Port: "6379", Cluster: true, Args: []string{"--repl-diskless-sync", "yes",
+			"--cluster-node-timeout", fmt.Sprint(d.nodeTimeout.Milliseconds()), "--cluster-replica-validity-factor", "0"}})
+		d.nodes, runs = append(d.nodes, n), append(runs, n.run)
 	}
-	var ids []string
-	for i, n := range d.nodes {
-		require.NoError(t, n.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", i+1).Err())
-		ids = append(ids, n.Do(ctx, "CLUSTER", "MYID").Val().(string))
-		if i < 3 {
-			require.NoError(t, n.Do(ctx, "CLUSTER", "ADDSLOTSRANGE", i*slots/3, (i+1)*slots/3-1).Err())
-			d.shards = append(d.shards, &shard{nodes: []*server{n, d.nodes[i+3]}})
-		}
-		require.NoError(t, d.nodes[0].Do(ctx, "CLUSTER", "MEET", n.ip, 6379).Err())
-	}
-	eventually(t, "all know all", func() bool { return d.everyInfo("cluster_known_nodes:6\r", "cluster_slots_ok:16384\r") })
-	for i, n := range d.nodes[3:] {
-		eventually(t, "a node becomes a replica", func() bool { return n.Do(ctx, "CLUSTER", "REPLICATE", ids[i]).Err() == nil })
+	_, err := servers.Join(3, runs...)
+	require.NoError(t, err)
+	for i, n := range d.nodes[:3] {
+		d.shards = append(d.shards, &shard{nodes: []*server{n, d.nodes[i+3]}})
 	}
 	for i := 0; d.shards[0].tag == "" || d.shards[1].tag == "" || d.shards[2].tag == ""; i++ {
 		tag := fmt.Sprintf("{%d}", i)
-		d.shards[d.nodes[0].ClusterKeySlot(ctx, tag).Val()*3/slots].tag = tag
+		d.shards[d.nodes[0].ClusterKeySlot(ctx, tag).Val()*3/servers.Slots].tag = tag
 	}
 	return d
 }
@@ -101,32 +91,19 @@ func newSentinel(t *testing.T, name string) *deployment {
 	d := &deployment{t: t, kind: "sentinel", net: newNetwork(t, "sentinel-"+name), nodeTimeout: time.Second}
 	d.coast, d.island = d.net.host("coast"), d.net.host("isle")
 	for i := range 3 {
-		n := newServer(d.net, fmt.Sprint("n", i))
+		n := newServer(d.net, fmt.Sprint("n", i), servers.Options{Port: "6379", Args: []string{"--repl-diskless-sync", "yes"}})
 		d.nodes = append(d.nodes, n)
 		if i > 0 {
-			require.NoError(t, n.SlaveOf(ctx, d.nodes[0].ip, "6379").Err())
+			require.NoError(t, n.run.Follow(d.nodes[0].run))
 		}
 	}
 	d.shards = []*shard{{tag: "{0}", nodes: d.nodes}}
 	for i := range 3 {
-		d.sentinels = append(d.sentinels, d.newSentinel(i))
+		d.sentinels = append(d.sentinels, newServer(d.net, fmt.Sprint("s", i), servers.Options{Port: "26379", Sentinel: []string{
+			fmt.Sprintf("sentinel monitor m %s 6379 2", d.nodes[0].ip), "sentinel parallel-syncs m 2", "sentinel failover-timeout m 6000",
+			fmt.Sprintf("sentinel down-after-milliseconds m %d", d.nodeTimeout.Milliseconds())}}))
 	}
 	return d
-}
-
-func (d *deployment) newSentinel(i int) *server {
-	s := &server{host: d.net.host(fmt.Sprint("s", i)), t: d.t, folder: d.t.TempDir()}
-	s.addr = s.ip + ":26379"
-	file := filepath.Join(s.folder, "conf")
-	require.NoError(d.t, os.WriteFile(file, fmt.Appendf(nil, "bind %s\nport 26379\nprotected-mode no\nlogfile %q\n"+
-		"sentinel monitor m %s 6379 2\nsentinel down-after-milliseconds m %d\nsentinel failover-timeout m 6000\nsentinel parallel-syncs m 2\n",
-		s.ip, filepath.Join(s.folder, "log"), d.nodes[0].ip, d.nodeTimeout.Milliseconds()), 0o600))
-	s.args = []string{file, "--sentinel"}
-	s.Client = redis.NewClient(s.plain(s.host))
-	d.t.Cleanup(func() { s.Client.Close() })
-	d.t.Cleanup(s.kill)
-	s.start()
-	return s
 }
 
 // client returns a client that finds the masters.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
+
+	servers "gothrottle/tests/server"
 )
 
 type silent struct{}
@@ -55,10 +56,9 @@ func TestFailover(t *testing.T) {
 			})
 		}
 	})
-	version, err := exec.Command(os.Getenv("GOTHROTTLE_SERVER"), "--version").Output()
+	name, err := servers.Version(os.Getenv("GOTHROTTLE_SERVER"))
 	require.NoError(t, err)
 	require.NotEmpty(t, append(cluster.rows, sentinel.rows...), "ONLY=%s names no failure", os.Getenv("ONLY"))
-	name, _, _ := strings.Cut(string(version), " sha=")
 	all := &figures{name, append(cluster.rows, sentinel.rows...)}
 	fmt.Println(all.text())
 	if os.Getenv("FIGURES") == "1" && !t.Failed() {

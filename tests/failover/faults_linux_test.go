@@ -2,7 +2,6 @@ package failover
 
 import (
 	"slices"
-	"syscall"
 	"time"
 )
 
@@ -51,13 +50,13 @@ var sentinelFaults = []*fault{
 
 func (e *episode) kill() {
 	e.fails()
-	e.old.kill()
+	e.old.run.Kill()
 	e.demoted = now()
 	e.awaitNew()
 	if e.d.kind == "sentinel" {
-		e.old.start("--replicaof", e.new.ip, "6379")
+		e.must(e.old.run.Restart("--replicaof", e.new.ip, "6379"))
 	} else {
-		e.old.start()
+		e.must(e.old.run.Restart())
 	}
 }
 
@@ -86,11 +85,11 @@ func (e *episode) sentinelFailover() {
 // stop stops the master until another one serves. Then there are two for a moment.
 func (e *episode) stop() {
 	e.fails()
-	e.old.signal(syscall.SIGSTOP)
+	e.must(e.old.run.Pause())
 	e.awaitNew()
 	time.Sleep(e.someTime(300 * time.Millisecond))
 	e.resumed = now()
-	e.old.signal(syscall.SIGCONT)
+	e.must(e.old.run.Resume())
 	e.awaitDemotion()
 }
 

@@ -17,16 +17,22 @@ import (
 
 // Program returns the path of the server's program.
 func Program() (path string, err error) {
-	names := []string{"redis-server", "valkey-server"}
 	if named := os.Getenv("GOTHROTTLE_SERVER"); named != "" {
-		names = []string{named}
+		return find(named)
 	}
-	for _, name := range names {
-		if path, err = exec.LookPath(name); err == nil {
-			return filepath.Abs(path)
-		}
+	if path, err = find("redis-server"); err != nil {
+		path, err = find("valkey-server")
 	}
-	return "", err
+	return path, err
+}
+
+// find returns the absolute path of a program, because a server has another working folder than this process.
+func find(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(path)
 }
 
 // Module returns the path of the module.

@@ -118,9 +118,12 @@ func launch(o Options) (s *Server, err error) {
 		return s, s.launchContainer()
 	}
 	if s.Program == "" {
-		if s.Program, err = Program(); err != nil {
-			return s, err
-		}
+		s.Program, err = Program()
+	} else {
+		s.Program, err = find(s.Program)
+	}
+	if err != nil {
+		return s, err
 	}
 	if s.Folder == "" {
 		s.own = true
