@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	servers "gothrottle/tests/server"
 )
 
 // The loads of the Go client.
@@ -103,7 +105,7 @@ func (b *bench) measureClient() error {
 	if err != nil {
 		return err
 	}
-	s, err := launch(b.ctx, b.servers, b.cpus, "--loadmodule", b.module)
+	s, err := launch(b.ctx, b.servers, b.cpus, servers.Options{Module: b.module})
 	if err != nil {
 		return err
 	}
@@ -157,7 +159,7 @@ func (b *bench) with(s *server, c *clientContender, p pace, use func(limiter) er
 	if _, err := s.control.ask("FLUSHALL", "SYNC"); err != nil {
 		return err
 	}
-	rdb := redis.NewClient(&redis.Options{Addr: s.addr, ContextTimeoutEnabled: true})
+	rdb := redis.NewClient(&redis.Options{Addr: s.Addr, ContextTimeoutEnabled: true})
 	defer rdb.Close()
 	l, err := c.open(rdb, p)
 	if err != nil {
@@ -268,7 +270,7 @@ func (b *bench) measureSingles(run *clientRun, s *server) error {
 	}
 	limiters := make([]limiter, len(list))
 	for i, c := range list {
-		rdb := redis.NewClient(&redis.Options{Addr: s.addr, ContextTimeoutEnabled: true})
+		rdb := redis.NewClient(&redis.Options{Addr: s.Addr, ContextTimeoutEnabled: true})
 		defer rdb.Close()
 		var err error
 		if limiters[i], err = c.open(rdb, hotPace); err != nil {

@@ -1,14 +1,10 @@
 package main
 
 import (
-	"fmt"
-	"net"
-	"strings"
 	"time"
-)
 
-// slots is the number of hash slots of a cluster.
-const slots = 16384
+	servers "gothrottle/tests/server"
+)
 
 // slotOf returns the hash slot of a key without a hash tag: CRC-16 (XMODEM) of the key.
 func slotOf(key []byte) int {
@@ -23,12 +19,8 @@ func slotOf(key []byte) int {
 			}
 		}
 	}
-	return int(crc) % slots
+	return int(crc) % servers.Slots
 }
-
-// firstSlot returns the first slot of master i of n. Master i serves the slots s with
-// s x n / slots = i.
-func firstSlot(i, n int) int { return (i*slots + n - 1) / n }
 
 // A fleet is the masters of a cluster, or one server without cluster mode.
 type fleet struct {
@@ -38,7 +30,7 @@ type fleet struct {
 }
 
 // fleet starts a cluster of masters that share the slots evenly, or one server without
-// cluster mode if shards is 0. It does not wait for the cluster: see await.
+// cluster mode if shards is 0.
 func (b *bench) fleet(file string, shards int, cpus string, args ...string) (*fleet, error) {
 	f := &fleet{cluster: shards > 0}
 	err := b.start(f, file, shards, cpus, args)
@@ -55,81 +47,19 @@ func (b *bench) fleet(file string, shards int, cpus string, args ...string) (*fl
 }
 
 func (b *bench) start(f *fleet, file string, shards int, cpus string, args []string) error {
-	args = append(args, "--loadmodule", b.module)
-	if shards == 0 {
-		s, err := launch(b.ctx, file, cpus, args...)
-		if err == nil {
-			f.servers = append(f.servers, s)
-		}
-		return err
-	}
-	var buses []string
-	for range shards {
-		bus, err := freePort()
+	var nodes []*servers.Server
+	for range max(shards, 1) {
+		s, err := launch(b.ctx, file, cpus, servers.Options{Module: b.module, Cluster: f.cluster, Args: args})
 		if err != nil {
 			return err
 		}
-		s, err := launch(b.ctx, file, cpus, append([]string{"--cluster-enabled", "yes", "--cluster-port", bus}, args...)...)
-		if err != nil {
-			return err
-		}
-		f.servers, buses = append(f.servers, s), append(buses, bus)
+		f.servers, nodes = append(f.servers, s), append(nodes, s.Server)
 	}
-	return join(f.servers, buses)
-}
-
-// freePort returns a port of 127.0.0.1 that nothing listened on a moment ago.
-func freePort() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+	if !f.cluster {
+		return nil
 	}
-	defer listener.Close()
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	return port, err
-}
-
-// join makes the servers one cluster. It does not wait until they know each other.
-func join(servers []*server, buses []string) error {
-	n := len(servers)
-	for i, s := range servers {
-		orders := [][]string{
-			{"CLUSTER", "SET-CONFIG-EPOCH", fmt.Sprint(i + 1)},
-			{"CLUSTER", "ADDSLOTSRANGE", fmt.Sprint(firstSlot(i, n)), fmt.Sprint(firstSlot(i+1, n) - 1)},
-		}
-		if i > 0 {
-			host, port, _ := net.SplitHostPort(servers[0].addr)
-			orders = append(orders, []string{"CLUSTER", "MEET", host, port, buses[0]})
-		}
-		for _, order := range orders {
-			if _, err := s.control.ask(order...); err != nil {
-				return fmt.Errorf("%s: %w", strings.Join(order, " "), err)
-			}
-		}
-	}
-	return nil
-}
-
-// await returns when all masters of a cluster serve their slots. The first 2 s after its start
-// no master does.
-func (f *fleet) await() error {
-	deadline := time.Now().Add(20 * time.Second)
-	for _, s := range f.servers {
-		for f.cluster && !s.serves(len(f.servers)) {
-			if time.Now().After(deadline) {
-				return fmt.Errorf("the cluster of %d masters does not come up", len(f.servers))
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-	}
-	return nil
-}
-
-// serves says whether a server knows n nodes and finds the cluster in order.
-func (s *server) serves(n int) bool {
-	text, err := s.control.ask("CLUSTER", "INFO")
-	return err == nil && strings.Contains(text, "cluster_state:ok\r") &&
-		strings.Contains(text, fmt.Sprintf("cluster_known_nodes:%d\r", n))
+	_, err := servers.Join(shards, nodes...)
+	return err
 }
 
 // addClient connects one more client to each server.
@@ -137,7 +67,7 @@ func (f *fleet) addClient() error {
 	var client []*conn
 	f.clients = append(f.clients, nil)
 	for _, s := range f.servers {
-		conns, err := dial(s.addr, 1)
+		conns, err := dial(s.Addr, 1)
 		if err != nil {
 			return err
 		}
@@ -170,7 +100,7 @@ func (f *fleet) targets(keys int64, inTurn bool) *targets {
 	}
 	for key := range keys {
 		name := appendDigits([]byte(keyPrefix), key, blanks["{key}"])
-		owner := slotOf(name) * len(f.servers) / slots
+		owner := slotOf(name) * len(f.servers) / servers.Slots
 		to.owners = append(to.owners, uint8(owner))
 		pool := owner % len(to.pools)
 		to.pools[pool] = append(to.pools[pool], key)

@@ -3,6 +3,8 @@ package main
 import (
 	"slices"
 	"testing"
+
+	servers "gothrottle/tests/server"
 )
 
 // The slots are those that CLUSTER KEYSLOT tells.
@@ -10,22 +12,6 @@ func TestSlotOf(t *testing.T) {
 	for key, want := range map[string]int{"123456789": 12739, "foo": 12182, "bar": 5061} {
 		if got := slotOf([]byte(key)); got != want {
 			t.Errorf("%s: %d, want %d", key, got, want)
-		}
-	}
-}
-
-// Each slot has one master, which is the one that the load generator sends its keys to.
-func TestFirstSlot(t *testing.T) {
-	for n := 1; n <= 3; n++ {
-		for i := range n {
-			for slot := firstSlot(i, n); slot < firstSlot(i+1, n); slot++ {
-				if slot*n/slots != i {
-					t.Fatalf("slot %d of %d masters: %d serves it, %d gets its keys", slot, n, i, slot*n/slots)
-				}
-			}
-		}
-		if firstSlot(0, n) != 0 || firstSlot(n, n) != slots {
-			t.Errorf("%d masters do not serve all slots", n)
 		}
 	}
 }
@@ -47,7 +33,7 @@ func TestFleet_targets(t *testing.T) {
 			t.Errorf("in turn %v: %d keys", inTurn, len(all))
 		}
 	}
-	if to := f.targets(1, false); to.owners[0] != uint8(slotOf([]byte(hotKey))*3/slots) {
+	if to := f.targets(1, false); to.owners[0] != uint8(slotOf([]byte(hotKey))*3/servers.Slots) {
 		t.Error("the owner is not the server of the key's slot")
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	servers "gothrottle/tests/server"
 )
 
 // A machine describes where the figures come from.
@@ -60,7 +62,7 @@ type product struct {
 func (b *bench) products() ([]product, error) {
 	var list []product
 	for _, file := range strings.Split(b.servers, ",") {
-		s, err := launch(b.ctx, file, b.cpus)
+		s, err := launch(b.ctx, file, b.cpus, servers.Options{})
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}

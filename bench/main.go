@@ -90,9 +90,6 @@ func parseOptions() (*options, error) {
 }
 
 func main() {
-	// The kernel kills the servers when the thread that started them ends. The main
-	// thread starts them, and it lives as long as the process.
-	runtime.LockOSThread()
 	// The client uses one processor. The other one is for the server. The client makes
 	// little garbage and collects it between slices.
 	runtime.GOMAXPROCS(1)

@@ -143,11 +143,6 @@ func (b *bench) measureGroup(s *scaling, p product, g scaleGroup, server, client
 		defer f.leave()
 		fleets = append(fleets, f)
 	}
-	for _, f := range fleets {
-		if err := f.await(); err != nil {
-			return err
-		}
-	}
 	if g.pinned {
 		if err := pinSelf(client); err != nil {
 			return fmt.Errorf("taskset: %w", err)

@@ -2,108 +2,47 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
+
+	servers "gothrottle/tests/server"
 )
 
-// A server is a server process on a free port of 127.0.0.1 with an empty folder.
+// A server is a server process and a connection to it.
 type server struct {
-	addr    string
-	dir     string
-	process *exec.Cmd
-	ended   chan struct{}
+	*servers.Server
 	control *conn
 	forget  func() bool
 }
 
 // launch starts a server and returns when it answers. cpus lists the CPUs that it may run
-// on, in taskset's form. The server ends when ctx ends.
-func launch(ctx context.Context, binary, cpus string, args ...string) (*server, error) {
-	var err error
-	for range 3 { // another process may take the port in between
-		var s *server
-		if s, err = launchOnce(ctx, binary, cpus, args); err == nil {
-			return s, nil
-		}
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-	}
-	return nil, err
-}
-
-func launchOnce(ctx context.Context, binary, cpus string, args []string) (*server, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+// on, in taskset's form. Without a module in the options it has none. The server ends when ctx ends.
+func launch(ctx context.Context, binary, cpus string, o servers.Options) (*server, error) {
+	o.Program, o.Before, o.Bare = binary, []string{"taskset", "-c", cpus}, o.Module == ""
+	run, err := servers.Start(o)
 	if err != nil {
 		return nil, err
 	}
-	s := &server{addr: listener.Addr().String(), ended: make(chan struct{})}
-	listener.Close()
-	if s.dir, err = os.MkdirTemp("", "gothrottle-bench-"); err != nil {
-		return nil, err
-	}
-	_, port, _ := net.SplitHostPort(s.addr)
-	words := append([]string{"-c", cpus, binary, "--bind", "127.0.0.1", "--port", port, "--dir", s.dir,
-		"--save", "", "--logfile", filepath.Join(s.dir, "log")}, args...)
-	s.process = exec.Command("taskset", words...)
-	// The kernel kills the server when the thread that started it ends. So that thread
-	// must live as long as this process: see main.
-	s.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := s.process.Start(); err != nil {
-		os.RemoveAll(s.dir)
-		return nil, err
-	}
-	go func() {
-		s.process.Wait()
-		close(s.ended)
-	}()
-	s.forget = context.AfterFunc(ctx, func() { s.process.Process.Kill() })
-	if err := s.await(); err != nil {
-		log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
+	s := &server{Server: run, forget: context.AfterFunc(ctx, run.Kill)}
+	conns, err := dial(s.Addr, 1)
+	if err != nil {
 		s.stop()
-		return nil, fmt.Errorf("%w; its log:\n%s", err, log)
+		return nil, err
 	}
+	s.control = conns[0]
 	return s, nil
-}
-
-// await connects to the server and returns when it answers.
-func (s *server) await() error {
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(3 * time.Millisecond) {
-		select {
-		case <-s.ended:
-			return errors.New("the server did not start")
-		default:
-		}
-		conns, err := dial(s.addr, 1)
-		if err != nil {
-			continue
-		}
-		if _, err = conns[0].ask("PING"); err == nil {
-			s.control = conns[0]
-			return nil
-		}
-		hangUp(conns)
-	}
-	return errors.New("the server does not answer")
 }
 
 // stop ends the server and removes its folder.
 func (s *server) stop() {
 	s.forget()
-	s.process.Process.Kill()
-	<-s.ended
+	s.Close()
 	if s.control != nil {
 		s.control.Close()
 	}
-	os.RemoveAll(s.dir)
 }
 
 // info returns a section of INFO.

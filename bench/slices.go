@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	servers "gothrottle/tests/server"
 )
 
 // A figure is the result of one contender on one server in one round.
@@ -36,10 +38,7 @@ type stage struct {
 }
 
 func (b *bench) stage(p product, c *contender, keys int64, cpus string, args ...string) (*stage, error) {
-	if c.module != "" {
-		args = append(args, "--loadmodule", c.module)
-	}
-	s, err := launch(b.ctx, p.file, cpus, args...)
+	s, err := launch(b.ctx, p.file, cpus, servers.Options{Module: c.module, Args: args})
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +73,7 @@ func (st *stage) connect(n int) (err error) {
 	if st.c.calls > 0 {
 		n = min(n, 4) // each connection sends a batch of 32 every few ms
 	}
-	st.conns, err = dial(st.addr, n)
+	st.conns, err = dial(st.Addr, n)
 	return err
 }
 
@@ -149,7 +148,7 @@ const latencyPart = 4
 func (st *stage) latencySlice(d time.Duration, f *figure) error {
 	hangUp(st.conns)
 	var err error
-	if st.conns, err = dial(st.addr, st.o.conns); err != nil {
+	if st.conns, err = dial(st.Addr, st.o.conns); err != nil {
 		return err
 	}
 	lead := d / 10

@@ -1,78 +1,54 @@
 package deploy
 
 import (
-	"bytes"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
+
+	servers "gothrottle/tests/server"
 )
 
 // images are the images to run, by the names that the files have for them. build/test-deploy.sh sets
 // the variables.
 type images struct {
-	docker, server, init, plain string
+	*servers.Docker
+	server, init, plain string
 }
 
 func needDocker(t *testing.T) images {
 	t.Helper()
-	i := images{os.Getenv("GOTHROTTLE_DOCKER_CLI"), os.Getenv("GOTHROTTLE_IMAGE"), os.Getenv("GOTHROTTLE_INIT"), os.Getenv("GOTHROTTLE_BASE_IMAGE")}
-	if i.docker == "" {
+	if os.Getenv("GOTHROTTLE_DOCKER_CLI") == "" {
 		t.Skip("only with GOTHROTTLE_DOCKER_CLI, GOTHROTTLE_IMAGE, GOTHROTTLE_INIT and GOTHROTTLE_BASE_IMAGE")
 	}
-	return i
-}
-
-// try runs docker and returns its output without surrounding space.
-func (i images) try(args ...string) (string, error) { return output(exec.Command(i.docker, args...)) }
-
-func output(cmd *exec.Cmd) (string, error) {
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil {
-		return out.String(), fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, errs.String())
+	d, err := servers.NewDocker()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return strings.TrimSpace(out.String()), nil
+	t.Cleanup(d.Close)
+	return images{d, os.Getenv("GOTHROTTLE_IMAGE"), os.Getenv("GOTHROTTLE_INIT"), os.Getenv("GOTHROTTLE_BASE_IMAGE")}
 }
 
 func (i images) must(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := i.try(args...)
+	out, err := i.Do(args...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return out
 }
 
-// start runs a container in the background. The end of the test removes the container. If the test
-// fails, the container's log is shown.
-func (i images) start(t *testing.T, name string, args ...string) {
-	t.Helper()
-	i.must(t, append([]string{"run", "--pull=never", "--detach", "--name", name}, args...)...)
-	t.Cleanup(func() {
-		if t.Failed() {
-			log, _ := exec.Command(i.docker, "logs", name).CombinedOutput()
-			t.Logf("log of %s:\n%s", name, log)
-		}
-		_, _ = i.try("rm", "--force", "--volumes", name)
-	})
-}
-
-// eventually waits until done returns true, for at most a minute.
+// eventually waits until done returns true.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !done(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("never seen: %s", what)
-		}
+	if err := servers.Await(what, done); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -88,7 +64,6 @@ func (i images) throttled(t *testing.T, container string, left int) {
 // pod runs the containers of a pod in Docker.
 type pod struct {
 	images
-	name string
 	spec corev1.PodSpec
 	from map[string]string // by the volume's name: a folder of this machine, or a volume of Docker
 }
@@ -97,12 +72,13 @@ type pod struct {
 // folder of a ConfigMap holds its files.
 func newPod(t *testing.T, i images, m manifests) *pod {
 	t.Helper()
-	p := &pod{images: i, name: fmt.Sprintf("gothrottle-pod-%d", os.Getpid()), spec: m.set.Spec.Template.Spec, from: map[string]string{}}
+	p := &pod{images: i, spec: m.set.Spec.Template.Spec, from: map[string]string{}}
 	group := strconv.FormatInt(*p.spec.SecurityContext.FSGroup, 10)
 	empty := func(name string) {
-		volume := p.name + "-" + name
-		i.must(t, "volume", "create", volume)
-		t.Cleanup(func() { _, _ = i.try("volume", "rm", "--force", volume) })
+		volume, err := i.Create("volume")
+		if err != nil {
+			t.Fatal(err)
+		}
 		i.must(t, "run", "--rm", "--pull=never", "--user", "0", "--volume", volume+":/volume", "--entrypoint", "/bin/sh", i.plain,
 			"-c", "chgrp "+group+" /volume && chmod 2775 /volume")
 		p.from[name] = volume
@@ -180,22 +156,22 @@ func TestDocker_podOfTheManifests(t *testing.T) {
 	p := newPod(t, i, m)
 	first, redis := p.spec.InitContainers[0], p.spec.Containers[0]
 	i.must(t, append([]string{"run", "--rm", "--pull=never"}, p.args(first, i.init)...)...)
-	i.start(t, p.name, p.args(redis, i.plain)...)
+	name := i.Run(t, p.args(redis, i.plain)...).Name
 	probe := func(probe *corev1.Probe) func() bool {
 		return func() bool {
-			_, err := i.try(append([]string{"exec", p.name}, probe.Exec.Command...)...)
+			_, err := i.Do(append([]string{"exec", name}, probe.Exec.Command...)...)
 			return err == nil
 		}
 	}
 	eventually(t, "the server is ready", probe(redis.ReadinessProbe))
 	eventually(t, "the server is alive", probe(redis.LivenessProbe))
-	i.throttled(t, p.name, 1)
-	if out, err := i.try("exec", p.name, "redis-cli", "-e", "CONFIG", "REWRITE"); err == nil {
+	i.throttled(t, name, 1)
+	if out, err := i.Do("exec", name, "redis-cli", "-e", "CONFIG", "REWRITE"); err == nil {
 		t.Errorf("CONFIG REWRITE replies %s: the file says that it fails", out)
 	}
-	i.must(t, "restart", p.name)
+	i.must(t, "restart", name)
 	eventually(t, "the server is ready again", probe(redis.ReadinessProbe))
-	i.throttled(t, p.name, 0)
+	i.throttled(t, name, 0)
 }
 
 // The operator's command ends with the args of the manifest, and replaces the image's entrypoint.
@@ -205,26 +181,13 @@ func TestDocker_operatorsArguments(t *testing.T) {
 	if err := yaml.UnmarshalStrict([]byte(readFile(t, "kubernetes/valkey-operator.yaml")), &o); err != nil {
 		t.Fatal(err)
 	}
-	name := fmt.Sprintf("gothrottle-operated-%d", os.Getpid())
 	args := append([]string{"--entrypoint", "redis-server", i.server, "--cluster-announce-ip", "127.0.0.1"}, o.Spec.Containers[0].Args...)
-	i.start(t, name, args...)
+	name := i.Run(t, args...).Name
 	eventually(t, "the server answers", func() bool {
-		_, err := i.try("exec", name, "redis-cli", "-e", "ping")
+		_, err := i.Do("exec", name, "redis-cli", "-e", "ping")
 		return err == nil
 	})
 	i.throttled(t, name, 1)
-}
-
-// freePort returns a port of 127.0.0.1 that nothing listens on.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
 }
 
 // The compose file starts a healthy server with the module, on 127.0.0.1 only, and its data outlives
@@ -235,11 +198,13 @@ func TestDocker_composeFile(t *testing.T) {
 	if compose == "" {
 		t.Skip("only with GOTHROTTLE_COMPOSE, a docker-compose command")
 	}
-	project, port := fmt.Sprintf("gothrottle-compose-%d", os.Getpid()), freePort(t)
+	project, port := fmt.Sprintf("gothrottle-compose-%d", os.Getpid()), servers.FreePort()
 	run := func(args ...string) (string, error) {
 		cmd := exec.Command(compose, append([]string{"--file", "compose.yaml", "--project-name", project}, args...)...)
 		cmd.Env = append(os.Environ(), "IMAGE="+i.server, "PORT="+port)
-		return output(cmd)
+		cmd.Stderr = os.Stderr
+		out, err := cmd.Output()
+		return strings.TrimSpace(string(out)), err
 	}
 	t.Cleanup(func() {
 		if _, err := run("down", "--volumes", "--timeout", "5"); err != nil {

@@ -9,6 +9,7 @@ require github.com/CycloneDX/cyclonedx-go v0.12.0
 require (
 	github.com/compose-spec/compose-go/v2 v2.9.1
 	github.com/redis/go-redis/v9 v9.23.0
+	gothrottle v0.0.0
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
 	sigs.k8s.io/yaml v1.6.0
@@ -111,3 +112,5 @@ require (
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
 )
+
+replace gothrottle => ../

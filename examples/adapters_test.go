@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	servers "gothrottle/tests/server"
 )
 
 // The adapters do what their frameworks ask of a store, also what no request of TestExamples asks.
@@ -21,13 +23,13 @@ func TestAdapters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := startServer(t, moduleArgs...)
+			s := startServer(t, servers.Options{})
 			require.True(t, tried(func(int) bool { // on a slow machine the time limit of a call may end any attempt
 				s.do("FLUSHALL")
 				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 				defer cancel()
 				cmd := exec.CommandContext(ctx, suite.words[0], suite.words[1:]...)
-				cmd.Dir, cmd.Env = suite.dir, append(os.Environ(), "ADDR="+s.addr)
+				cmd.Dir, cmd.Env = suite.dir, append(os.Environ(), "ADDR="+s.Addr)
 				said, err := cmd.CombinedOutput()
 				t.Logf("%s", said)
 				return err == nil

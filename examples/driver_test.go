@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -24,66 +23,27 @@ import (
 	servers "gothrottle/tests/server"
 )
 
-var moduleArgs = []string{"--loadmodule", os.Getenv("GOTHROTTLE_MODULE")}
-
 // server is a server that can be stopped and killed. It comes back at the same address.
 type server struct {
-	t    *testing.T
-	addr string
-	args []string
-	cmd  *exec.Cmd
-	rdb  *redis.Client
+	*servers.Server
+	t   *testing.T
+	rdb *redis.Client
 }
 
-// startServer starts a server on a free port. The end of the test ends the server.
-func startServer(t *testing.T, args ...string) *server {
+// startServer starts a server. The end of the test ends the server.
+func startServer(t *testing.T, o servers.Options) *server {
 	t.Helper()
-	if os.Getenv("GOTHROTTLE_MODULE") == "" || os.Getenv("GOTHROTTLE_SERVER") == "" {
-		t.Skip("make test-languages runs this test: GOTHROTTLE_MODULE and GOTHROTTLE_SERVER name the module and the server")
-	}
-	s := &server{t: t, addr: "127.0.0.1:" + servers.FreePort(), args: args, rdb: redis.NewClient(&redis.Options{})}
+	servers.Needed(t, "test-languages")
+	run := servers.New(t, o)
+	s := &server{run, t, run.Client(func(o *redis.Options) { o.MaxRetries = 3 })}
 	t.Cleanup(func() { _ = s.rdb.Close() })
-	t.Cleanup(s.kill)
-	s.start()
 	return s
 }
 
-func (s *server) start() {
-	s.t.Helper()
-	_, port, _ := net.SplitHostPort(s.addr)
-	words := append([]string{"--bind", "127.0.0.1", "--port", port, "--dir", s.t.TempDir(), "--save", ""}, s.args...)
-	s.cmd = exec.Command(os.Getenv("GOTHROTTLE_SERVER"), words...)
-	require.NoError(s.t, s.cmd.Start())
-	s.connect()
-}
-
-// connect connects anew, and returns when the server answers.
-func (s *server) connect() {
-	s.t.Helper()
-	_ = s.rdb.Close()
-	s.rdb = redis.NewClient(&redis.Options{Addr: s.addr, MaxRetries: -1})
-	answers := func() bool {
-		conn, err := net.Dial("tcp", s.addr) // go-redis would log an attempt that fails
-		if err != nil {
-			return false
-		}
-		_ = conn.Close()
-		return s.rdb.Ping(context.Background()).Err() == nil
-	}
-	require.Eventually(s.t, answers, time.Minute, 10*time.Millisecond)
-}
-
-func (s *server) stop() { require.NoError(s.t, s.cmd.Process.Signal(syscall.SIGSTOP)) }
-
 // resume lets the server go on, and returns when the server has read what came before.
 func (s *server) resume() {
-	require.NoError(s.t, s.cmd.Process.Signal(syscall.SIGCONT))
-	s.connect() // a new connection queues behind those of the example
-}
-
-func (s *server) kill() {
-	_ = s.cmd.Process.Kill()
-	_ = s.cmd.Wait()
+	require.NoError(s.t, s.Resume())
+	require.NoError(s.t, s.Await()) // a new connection queues behind those of the example
 }
 
 func (s *server) do(words ...any) {

@@ -27,6 +27,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	servers "gothrottle/tests/server"
 )
 
 // The policies of an example: what it answers while the server is away.
@@ -86,25 +88,25 @@ func TestExamples(t *testing.T) {
 	for _, e := range table {
 		t.Run(e.file, func(t *testing.T) {
 			t.Parallel()
-			s := startServer(t, moduleArgs...)
-			p := e.start(t, s.addr)
+			s := startServer(t, servers.Options{})
+			p := e.start(t, s.Addr)
 			e.decides(t, p)
 			if !e.adapter {
 				e.waits(t, s, p)
 			}
 			before := s.calls()
-			s.stop()
+			require.NoError(t, s.Pause())
 			asked := e.survives(t, p, "stopped")
 			s.resume()
 			require.LessOrEqual(t, s.calls()-before, asked*e.perRequest(), "a call was sent again")
 			e.comesBack(t, s, p, "stopped")
-			s.kill()
+			s.Kill()
 			e.survives(t, p, "killed")
 			for n := 0; e.insured && n < 6; n++ {
 				want := map[bool]int{true: http.StatusOK, false: http.StatusTooManyRequests}[n < 5]
 				require.Equal(t, want, p.ask("insured").status, "request %d while the server is away", n)
 			}
-			s.start()
+			require.NoError(t, s.Restart())
 			e.comesBack(t, s, p, "killed")
 		})
 	}
@@ -202,11 +204,11 @@ func TestExamples_moduleMissing(t *testing.T) {
 	for _, e := range table {
 		t.Run(e.file, func(t *testing.T) {
 			t.Parallel()
-			s := startServer(t)
+			s := startServer(t, servers.Options{Bare: true})
 			var said string
 			require.True(t, tried(func(int) bool {
 				var status int
-				said, status = e.run(t, s.addr)
+				said, status = e.run(t, s.Addr)
 				return strings.Contains(said, "GO.THROTTLE") && (status == 2 || status > 0 && !e.command)
 			}), said)
 		})

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	servers "gothrottle/tests/server"
 )
 
 // refusals are states of a server that answers but cannot decide, and how they begin and end.
@@ -22,8 +24,8 @@ func TestExamples_refusal(t *testing.T) {
 	for _, e := range table {
 		t.Run(e.file, func(t *testing.T) {
 			t.Parallel()
-			s := startServer(t, moduleArgs...)
-			p := e.start(t, s.addr)
+			s := startServer(t, servers.Options{})
+			p := e.start(t, s.Addr)
 			for name, refusal := range refusals {
 				s.do(refusal.begin...)
 				require.Equal(t, e.away, p.ask("hal").status, name)
@@ -44,8 +46,8 @@ func TestExamples_wordsOfRequests(t *testing.T) {
 		}
 		t.Run(e.file, func(t *testing.T) {
 			t.Parallel()
-			s := startServer(t, moduleArgs...)
-			p := e.start(t, s.addr)
+			s := startServer(t, servers.Options{})
+			p := e.start(t, s.Addr)
 			const odd = "é b\r\n&units=9+%"
 			require.Eventually(t, func() bool {
 				p.ask(odd)

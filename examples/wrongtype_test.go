@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	servers "gothrottle/tests/server"
 )
 
 // A key of another type is an error that the policy for a server that is away does not hide.
@@ -16,8 +18,8 @@ func TestExamples_wrongType(t *testing.T) {
 		}
 		t.Run(e.file, func(t *testing.T) {
 			t.Parallel()
-			s := startServer(t, moduleArgs...)
-			p := e.start(t, s.addr)
+			s := startServer(t, servers.Options{})
+			p := e.start(t, s.Addr)
 			s.do("LPUSH", "user:eve", "x")
 			want := http.StatusInternalServerError
 			if e.command {

@@ -26,7 +26,7 @@ var rules = map[string]struct{ allowed, forbidden []string }{
 	"throttle/throttletest": {[]string{"./throttle", "./commands/memory", "./funnel", "github.com/redis/go-redis/v9"}, []string{"C", "unsafe"}},
 	"cgo":                   {[]string{"./commands", "./funnel", "./cgo"}, []string{"time", "sync"}},
 	"module":                {[]string{"./cgo"}, []string{"C", "unsafe", "./cgo/fakehost"}},
-	"bench":                 {[]string{"./funnel", "./throttle", "github.com/go-redis/redis_rate/v10", "github.com/redis/go-redis/v9", "github.com/throttled/throttled/v2", "gonum.org/v1/plot"}, []string{"C", "unsafe"}},
+	"bench":                 {[]string{"./funnel", "./tests/server", "./throttle", "github.com/go-redis/redis_rate/v10", "github.com/redis/go-redis/v9", "github.com/throttled/throttled/v2", "gonum.org/v1/plot"}, []string{"C", "unsafe"}},
 	"bench/choosing":        {[]string{"./funnel", "gonum.org/v1/plot"}, []string{"C", "unsafe"}},
 	"deploy":                {nil, []string{"C", "unsafe"}},
 	"deploy/packaging/sbom": {[]string{"github.com/CycloneDX/cyclonedx-go"}, []string{"C", "unsafe"}},

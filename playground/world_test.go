@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"io"
 	"net/http/httptest"
-	"os"
-	"os/exec"
 	"testing"
 	"time"
 
@@ -23,25 +20,11 @@ const patience = time.Minute
 // startServer starts a server with the module of GOTHROTTLE_MODULE, and returns its address and a client.
 func startServer(t *testing.T, args ...string) (string, *redis.Client) {
 	t.Helper()
-	program := os.Getenv("GOTHROTTLE_SERVER")
-	if os.Getenv("GOTHROTTLE_MODULE") == "" || program == "" {
-		t.Skip("make test-playground runs this test: GOTHROTTLE_MODULE and GOTHROTTLE_SERVER name the module and the server")
-	}
-	port := servers.FreePort()
-	addr := "127.0.0.1:" + port
-	args = append([]string{"--bind", "127.0.0.1", "--port", port, "--dir", t.TempDir(), "--save", "", "--loadmodule", os.Getenv("GOTHROTTLE_MODULE"),
-		"--gothrottle.top-keys", "100", "--gothrottle.policies", policies}, args...)
-	cmd := exec.Command(program, args...)
-	cmd.Stdout, cmd.Stderr = io.Discard, io.Discard
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	rdb := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true, MaxRetries: -1})
+	servers.Needed(t, "test-playground")
+	s := servers.New(t, servers.Options{Args: append([]string{"--gothrottle.top-keys", "100", "--gothrottle.policies", policies}, args...)})
+	rdb := redis.NewClient(&redis.Options{Addr: s.Addr, ContextTimeoutEnabled: true, MaxRetries: -1})
 	t.Cleanup(func() { _ = rdb.Close() })
-	require.Eventually(t, func() bool { return rdb.Ping(t.Context()).Err() == nil }, patience, 10*time.Millisecond)
-	return addr, rdb
+	return s.Addr, rdb
 }
 
 // startPage serves the page of a server, and returns its address.

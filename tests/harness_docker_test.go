@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	servers "gothrottle/tests/server"
 )
 
 func mustDocker(t testing.TB, args ...string) string {
@@ -35,16 +33,6 @@ func created(t testing.TB, kind string) string {
 	// Cleanups run last in, first out, so the containers are removed before.
 	t.Cleanup(func() { env.docker.Remove(kind, name) })
 	return name
-}
-
-// runContainer starts a container as a user does: the words are options of docker run, the image and its arguments. The end
-// of the test removes the container.
-func runContainer(t testing.TB, words ...string) *servers.Server {
-	t.Helper()
-	s, err := env.docker.Run(words...)
-	t.Cleanup(s.Close)
-	require.NoError(t, err)
-	return s
 }
 
 func lastLine(text string) string { return text[strings.LastIndex(text, "\n")+1:] }

@@ -24,7 +24,7 @@ func TestImage_asAUserRunsIt(t *testing.T) {
 		{[]string{env.server, "--loadmodule", env.module, "cl-throttle", "no"}, false},
 	} {
 		what := strings.Join(c.args, " ")
-		s := connect(t, runContainer(t, append([]string{env.image}, c.args...)...))
+		s := connect(t, env.docker.Run(t, append([]string{env.image}, c.args...)...))
 		require.NoError(t, s.run.Await(), what)
 		assert.Equal(t, []int64{0, 16, 15, -1, 2}, s.throttle("user:42", 15, 30, 60), what)
 		err := s.Do(ctx, "CL.THROTTLE", "user:43", 15, 30, 60).Err()
@@ -36,7 +36,7 @@ func TestImage_isHealthyAndNotRoot(t *testing.T) {
 	if env.image == "" {
 		t.Skip("only with GOTHROTTLE_IMAGE")
 	}
-	c := runContainer(t, env.image)
+	c := env.docker.Run(t, env.image)
 	eventually(t, "the container is healthy", func() bool {
 		require.False(t, c.Exited(), c.Log())
 		out, err := env.docker.Do("inspect", "-f", "{{.State.Health.Status}}", c.Name)
@@ -64,7 +64,7 @@ func TestImage_startsAgainAfterConfigRewrite(t *testing.T) {
 	volume := newVolume(t) + ":/data"
 	mustDocker(t, "run", "--rm", "--pull=never", "--label", env.docker.Label, "-v", volume, "--entrypoint", "/bin/sh", env.image,
 		"-c", "echo dir /data >/data/server.conf")
-	c := runContainer(t, "-v", volume, env.image, "/data/server.conf")
+	c := env.docker.Run(t, "-v", volume, env.image, "/data/server.conf")
 	throttle := func() string {
 		out, err := env.docker.Do("exec", c.Name, "sh", "-c",
 			"$(command -v redis-cli || command -v valkey-cli) -e GO.THROTTLE k 1 1 3600")

@@ -287,7 +287,7 @@ func TestPages_dockerLines(t *testing.T) {
 	}
 	for _, line := range lines {
 		args := strings.Fields(comment.ReplaceAllString(line[1], ""))
-		s := connect(t, runContainer(t, append([]string{env.image}, args...)...))
+		s := connect(t, env.docker.Run(t, append([]string{env.image}, args...)...))
 		require.NoError(t, s.run.Await(), line[0])
 		assert.Equal(t, []int64{0, 16, 15, -1, 2}, s.throttle("user:42", 15, 30, 60), line[0])
 	}

@@ -3,11 +3,13 @@ package monitoring
 import (
 	"strings"
 	"testing"
+
+	servers "gothrottle/tests/server"
 )
 
 // Each line under "Without Prometheus" of docs/monitoring.md tells of a call that was denied.
 func TestPage_withoutPrometheus(t *testing.T) {
-	port, client := startServer(t, "--loadmodule", moduleFile(t), "--gothrottle.top-keys", "10")
+	port, client := startServer(t, servers.Options{Module: moduleFile(t), Args: []string{"--gothrottle.top-keys", "10"}})
 	for range 2 {
 		client.Do(ctx, "GO.THROTTLE", "api:bob", 0, 1, 60)
 	}

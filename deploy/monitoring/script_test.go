@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	servers "gothrottle/tests/server"
 )
 
 // exporterUser makes the user of the page and returns a client of that user. more is what the page grants for GO.TOP.
@@ -53,7 +55,7 @@ func scrape(t *testing.T, client *redis.Client, eval string) map[string]string {
 func TestScript_tellsINFO(t *testing.T) {
 	for _, name := range []string{"gothrottle", "redis-cell"} {
 		t.Run(name, func(t *testing.T) {
-			port, admin := startServer(t, "--loadmodule", moduleFile(t), "module-name", name)
+			port, admin := startServer(t, servers.Options{Module: moduleFile(t), ModuleArgs: []string{"module-name", name}})
 			user := exporterUser(t, port, false)
 			for _, call := range []string{"GO.THROTTLE k 0 1 60", "GO.THROTTLE k 0 1 60", "CL.THROTTLE k 0 1 x", "GO.INFO k"} {
 				admin.Do(ctx, words(call)...)
@@ -77,7 +79,7 @@ func TestScript_tellsINFO(t *testing.T) {
 					}
 				}
 				admin.ConfigSet(ctx, "replica-serve-stale-data", "no")
-				admin.SlaveOf(ctx, "127.0.0.1", freePort(t))
+				admin.SlaveOf(ctx, "127.0.0.1", servers.FreePort())
 			}
 			if denials := admin.Do(ctx, "ACL", "LOG").Val().([]any); len(denials) > 0 {
 				t.Errorf("the user was denied %v", denials)
@@ -89,7 +91,7 @@ func TestScript_tellsINFO(t *testing.T) {
 // Without the module the script says so, and there is no error.
 func TestScript_notLoaded(t *testing.T) {
 	moduleFile(t)
-	port, admin := startServer(t)
+	port, admin := startServer(t, servers.Options{Bare: true})
 	if got := scrape(t, exporterUser(t, port, false), "EVAL"); !maps.Equal(got, map[string]string{"gothrottle_loaded": "0"}) {
 		t.Errorf("%v", got)
 	}
@@ -101,7 +103,7 @@ func TestScript_notLoaded(t *testing.T) {
 // The ten keys with the most denials are told if the user may call GO.TOP. Their names are printable and differ. If no
 // keys are counted, the rest is told all the same.
 func TestScript_top(t *testing.T) {
-	port, admin := startServer(t, "--loadmodule", moduleFile(t), "--gothrottle.top-keys", "100")
+	port, admin := startServer(t, servers.Options{Module: moduleFile(t), Args: []string{"--gothrottle.top-keys", "100"}})
 	long := strings.Repeat("x", 200)
 	for i, key := range []string{"once", "twice", "a", "b", "c", "d", "e", "f", "a b:[c]~", "é\\\n\x00\x7f\xff", long + "1", long + "2"} {
 		for range i + 1 {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +12,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	servers "gothrottle/tests/server"
 )
 
 var ctx = context.Background()
@@ -28,18 +29,6 @@ func moduleFile(t *testing.T) string {
 		t.Skip("build/test-monitoring.sh runs this test")
 	}
 	return file
-}
-
-// freePort returns a port of 127.0.0.1 that nothing listens on.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
 }
 
 // background starts a program that ends with the test. What the program prints is shown if the test fails.
@@ -71,20 +60,13 @@ func until(t *testing.T, wrong func() error) {
 	}
 }
 
-// startServer starts a server with these arguments and returns its port and a client.
-func startServer(t *testing.T, args ...string) (string, *redis.Client) {
+// startServer starts a server and returns its port and a client.
+func startServer(t *testing.T, o servers.Options) (string, *redis.Client) {
 	t.Helper()
-	server := os.Getenv("GOTHROTTLE_SERVER")
-	if server == "" {
-		server = "redis-server"
-	}
-	port := freePort(t)
-	args = append([]string{"--bind", "127.0.0.1", "--port", port, "--dir", t.TempDir(), "--save", ""}, args...)
-	background(t, exec.Command(server, args...))
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, Protocol: 2, DisableIdentity: true, MaxRetries: -1})
+	s := servers.New(t, o)
+	client := s.Client(func(o *redis.Options) { o.Protocol = 2 })
 	t.Cleanup(func() { client.Close() })
-	until(t, func() error { return client.Ping(ctx).Err() })
-	return port, client
+	return s.Port, client
 }
 
 // blocks returns the code blocks of docs/monitoring.md under a heading.

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	servers "gothrottle/tests/server"
 )
 
 // stack is a server with the module, an exporter and Prometheus, set up by the lines of the page. A second exporter asks a
@@ -35,10 +37,10 @@ func (s *stack) alertsFired() []string {
 // startStack runs each block of the page's section "Set it up".
 func startStack(t *testing.T) *stack {
 	t.Helper()
-	port, client := startServer(t, "--loadmodule", moduleFile(t), "--gothrottle.policies", policies)
+	port, client := startServer(t, servers.Options{Module: moduleFile(t), Args: []string{"--gothrottle.policies", policies}})
 	prepare(t, client)
-	without, _ := startServer(t)
-	address := func() string { return "127.0.0.1:" + freePort(t) }
+	without, _ := startServer(t, servers.Options{Bare: true})
+	address := func() string { return "127.0.0.1:" + servers.FreePort() }
 	s := &stack{t: t, redis: client, prometheus: address(), instance: address(), notLoaded: address(), noMetrics: address()}
 	folder := s.writeConfig()
 	sh := newShell(t, port, "127.0.0.1:9121", s.instance, "127.0.0.1:9090", s.prometheus,

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	servers "gothrottle/tests/server"
 	"gothrottle/throttle"
 )
 
@@ -80,7 +81,7 @@ func TestRueidis_errors(t *testing.T) {
 	_, err := client.Allow(t.Context(), "nobody:1", throttle.Policy())
 	require.ErrorIs(t, err, throttle.ErrParams)
 	require.ErrorContains(t, err, "ERR no policy for the key 'nobody:1'")
-	addr, _ = startPlainServer(t)
+	addr, _ = start(t, servers.Options{Bare: true})
 	plain := newRueidis(t, addr, false, patient)
 	require.ErrorIs(t, plain.Check(t.Context()), throttle.ErrNoModule)
 	_, err = plain.Allow(t.Context(), "a", throttle.PerHour(1))

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
+	"testing"
 	"time"
 )
 
@@ -93,9 +94,19 @@ func (d *Docker) name() string {
 	return fmt.Sprintf("%s-%d", strings.ReplaceAll(d.Label, "=", "-"), d.serial.Add(1))
 }
 
-// Run starts a container as a user does: the words are options of docker run, the image and its arguments. Run does not wait
-// until the server answers. The caller closes the server.
-func (d *Docker) Run(words ...string) (*Server, error) {
+// Run starts a container as a user does, which ends with the test: the words are options of docker run, the image and its
+// arguments. Run does not wait until the server answers.
+func (d *Docker) Run(tb testing.TB, words ...string) *Server {
+	tb.Helper()
+	s, err := d.run(words...)
+	s.closeWith(tb)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+func (d *Docker) run(words ...string) (*Server, error) {
 	s := &Server{Options: Options{Docker: d}, Name: d.name()}
 	_, err := d.Do(append([]string{"run", "--detach", "--pull=never", "--name", s.Name, "--label", d.Label, "--publish", "127.0.0.1:0:6379"}, words...)...)
 	if err == nil {
@@ -125,7 +136,7 @@ func (s *Server) launchContainer() (err error) {
 	if s.Network != "" {
 		run = append(run, "--network", s.Network)
 	}
-	c, err := s.Docker.Run(append(append(run, s.Image, s.Program), words...)...)
+	c, err := s.Docker.run(append(append(run, s.Image, s.Program), words...)...)
 	s.Name, s.Addr = c.Name, c.Addr
 	return err
 }

@@ -60,7 +60,6 @@ func NewCluster(tb testing.TB, masters, replicas int, o Options) *Cluster {
 // the whole cluster, finds it in order, and has received everything.
 func Join(masters int, nodes ...*Server) (*Cluster, error) {
 	c := &Cluster{Nodes: nodes}
-	first := func(i int) int { return (i*Slots + masters - 1) / masters }
 	for i, n := range nodes {
 		id, err := n.Do("CLUSTER", "MYID")
 		if err != nil {
@@ -69,7 +68,7 @@ func Join(masters int, nodes ...*Server) (*Cluster, error) {
 		c.IDs = append(c.IDs, fmt.Sprint(id))
 		orders := [][]any{{"CLUSTER", "SET-CONFIG-EPOCH", i + 1}}
 		if i < masters {
-			orders = append(orders, []any{"CLUSTER", "ADDSLOTSRANGE", first(i), first(i+1) - 1})
+			orders = append(orders, []any{"CLUSTER", "ADDSLOTSRANGE", firstSlot(i, masters), firstSlot(i+1, masters) - 1})
 		}
 		if i > 0 {
 			orders = append(orders, []any{"CLUSTER", "MEET", nodes[0].Host, nodes[0].Port, nodes[0].bus})
@@ -100,6 +99,9 @@ func Join(masters int, nodes ...*Server) (*Cluster, error) {
 		return n.clusterHas("cluster_state:ok\r") && strings.Count(fmt.Sprint(list), "slave ") == len(nodes)-masters
 	})
 }
+
+// firstSlot returns the first slot of master i of n.
+func firstSlot(i, n int) int { return (i*Slots + n - 1) / n }
 
 // clusterHas says whether CLUSTER INFO has all these texts.
 func (s *Server) clusterHas(texts ...string) bool {
