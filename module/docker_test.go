@@ -69,3 +69,13 @@ func TestDockerignore_listsWhatTheBuildNeeds(t *testing.T) {
 		}
 	}
 }
+
+// modulePath is the path that the imports of this repository's packages begin with.
+func modulePath(t *testing.T) string {
+	t.Helper()
+	path, found := strings.CutPrefix(readLines(t, "go.mod")[0], "module ")
+	if !found {
+		t.Fatal("go.mod does not begin with the module's path")
+	}
+	return path
+}

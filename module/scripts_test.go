@@ -122,8 +122,8 @@ func TestScript_testUnitUsesTheCheckers(t *testing.T) {
 	for _, want := range []string{
 		"go cgo=0 vet ./funnel/... ./commands/... ./throttle/...",
 		"go cgo=0 test -count=1 ./funnel/... ./commands/... ./throttle/...",
-		"go cgo=1 vet ./cgo/... ./module/...",
-		"go cgo=1 test -count=1 ./cgo/... ./module/...",
+		"go cgo=1 vet ./cgo/... ./module/... ./build",
+		"go cgo=1 test -count=1 ./cgo/... ./module/... ./build",
 		"go cgo=1 test -count=1 -race ./funnel/... ./commands/... ./cgo/...",
 		"go cgo=1 test -count=1 -race -short ./throttle/...",
 		"go cgo=1 test -count=1 -asan ./cgo/...",

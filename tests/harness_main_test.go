@@ -66,7 +66,7 @@ func readEnv() (err error) {
 }
 
 func readDockerEnv() (err error) {
-	env.module, env.server = servers.ImageModule, "redis-server"
+	env.module, env.server = servers.ImageModule, servers.ImageProgram
 	if env.baseImage = os.Getenv("GOTHROTTLE_BASE_IMAGE"); env.baseImage == "" {
 		return fmt.Errorf("GOTHROTTLE_IMAGE is set but GOTHROTTLE_BASE_IMAGE, an image without the module, is not")
 	}

@@ -57,7 +57,7 @@ func searchCluster(l *lab) bool {
 		if err := performCluster(l, seed, st, tally, end); err != nil {
 			fmt.Print(clusterTable(st, tally))
 			fmt.Printf("chaos: seed %d: %v\n", seed, err)
-			fmt.Printf("chaos: to run it again: go run ./tests/chaos -cluster -server %s -steps %d -seed %d\n", *serverFlag, *stepsFlag, seed)
+			fmt.Printf("chaos: to run it again: go run ./tests/chaos -cluster -server %s -steps %d -seed %d\n", l.server, *stepsFlag, seed)
 			return false
 		}
 	}

@@ -19,8 +19,7 @@ import (
 )
 
 var (
-	serverFlag  = flag.String("server", "redis-server", "the server's program")
-	moduleFlag  = flag.String("module", "build/out/gothrottle.so", "the module")
+	serverFlag  = flag.String("server", "", "the server's program, if it is another one than package server finds")
 	seedFlag    = flag.Uint64("seed", 0, "the seed of the first run; 0: a random one")
 	timeFlag    = flag.Duration("time", 150*time.Second, "when to end")
 	stepsFlag   = flag.Int("steps", 250, "the steps of one run")
@@ -34,20 +33,11 @@ var (
 func main() {
 	flag.Parse()
 	redis.SetLogger(silent{})
-	module, err := filepath.Abs(*moduleFlag)
-	if err == nil {
-		_, err = os.Stat(module)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "chaos: no module:", err)
-		os.Exit(2)
-	}
-	folder, err := os.MkdirTemp("", "gothrottle-chaos-")
+	l, err := newLab()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "chaos:", err)
 		os.Exit(2)
 	}
-	l := &lab{server: *serverFlag, module: module, folder: folder}
 	ok := false
 	if *replayFlag != "" {
 		ok = replay(l, *replayFlag)
@@ -126,5 +116,5 @@ func report(l *lab, s schedule, err error) {
 		return
 	}
 	fmt.Printf("chaos: %d steps are left: %v\n", len(s.Steps), last)
-	fmt.Printf("chaos: to run them again: go run ./tests/chaos -server %s -replay %s\n", *serverFlag, file)
+	fmt.Printf("chaos: to run them again: go run ./tests/chaos -server %s -replay %s\n", l.server, file)
 }

@@ -17,9 +17,21 @@ const patience = servers.Patience
 var ctx = context.Background()
 
 // lab is what all servers of a program share.
-type lab struct {
-	server, module string // paths
-	folder         string
+type lab struct{ server, folder string }
+
+// newLab makes the folder, which the caller removes.
+func newLab() (l *lab, err error) {
+	if _, err = servers.Module(); err != nil {
+		return nil, err
+	}
+	l = &lab{server: *serverFlag}
+	if l.server == "" {
+		if l.server, err = servers.Program(); err != nil {
+			return nil, err
+		}
+	}
+	l.folder, err = os.MkdirTemp("", "gothrottle-chaos-")
+	return l, err
 }
 
 // server is a process.
@@ -35,7 +47,7 @@ func (l *lab) start(name string, o servers.Options) (*server, error) {
 	if err := os.MkdirAll(o.Folder, 0o755); err != nil {
 		return nil, err
 	}
-	o.Program, o.Module = l.server, l.module
+	o.Program = l.server
 	o.Args = append([]string{"--repl-timeout", "1000000000"}, o.Args...) // the clocks jump, so nothing may depend on time that passed
 	run, err := servers.Start(o)
 	if err != nil {

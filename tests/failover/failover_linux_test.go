@@ -56,7 +56,7 @@ func TestFailover(t *testing.T) {
 			})
 		}
 	})
-	name, err := servers.Version(os.Getenv("GOTHROTTLE_SERVER"))
+	name, err := servers.Version(parts[0].d.nodes[0].run.Program)
 	require.NoError(t, err)
 	require.NotEmpty(t, append(cluster.rows, sentinel.rows...), "ONLY=%s names no failure", os.Getenv("ONLY"))
 	all := &figures{name, append(cluster.rows, sentinel.rows...)}

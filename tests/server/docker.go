@@ -14,8 +14,11 @@ import (
 	"time"
 )
 
-// ImageModule is the path of the module in an image.
-const ImageModule = "/usr/lib/redis/modules/gothrottle.so"
+// ImageProgram and ImageModule are the server and the module of an image.
+const (
+	ImageProgram = "redis-server"
+	ImageModule  = "/usr/lib/redis/modules/gothrottle.so"
+)
 
 // Docker runs the docker command. All that is created with its label is removed when this process ends, even if this
 // process is killed.
@@ -122,7 +125,7 @@ func (s *Server) launchContainer() (err error) {
 		}
 	}
 	if s.Program == "" {
-		s.Program = "redis-server"
+		s.Program = ImageProgram
 	}
 	if s.Module == "" {
 		s.Module = ImageModule

@@ -1,0 +1,203 @@
+// Package build_test holds the repository to its map in CONTRIBUTING.md: the folders, and what each may import. It also sees to
+// it that only tests/server starts servers.
+package build_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// rule says what a folder may import beside the standard library, and what it must not import. Packages of this repository
+// are named by their folder.
+type rule struct{ allowed, forbidden []string }
+
+// readMap returns the rules of CONTRIBUTING.md by folder.
+func readMap(t *testing.T) map[string]rule {
+	t.Helper()
+	rules, quoted := map[string]rule{}, regexp.MustCompile("`([^`]+)`")
+	words := func(cell string) (all []string) {
+		for _, m := range quoted.FindAllStringSubmatch(cell, -1) {
+			all = append(all, m[1])
+		}
+		return all
+	}
+	for line := range strings.Lines(read(t, "../CONTRIBUTING.md")) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 6 || !strings.HasPrefix(line, "| `") {
+			continue
+		}
+		folder := words(cells[1])[0]
+		if _, found := rules[folder]; found {
+			t.Errorf("the map has %s twice", folder)
+		}
+		rules[folder] = rule{words(cells[3]), words(cells[4])}
+	}
+	return rules
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// modulePath is the path that the imports of this repository's packages begin with.
+func modulePath(t *testing.T) string {
+	t.Helper()
+	path, found := strings.CutPrefix(strings.Split(read(t, "../go.mod"), "\n")[0], "module ")
+	if !found {
+		t.Fatal("go.mod does not begin with the module's path")
+	}
+	return path
+}
+
+// walk parses the Go files of the repository. Their names begin with their folder.
+func walk(t *testing.T, mode parser.Mode, visit func(name string, file *ast.File)) {
+	t.Helper()
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, mode)
+		if err == nil {
+			visit(strings.TrimPrefix(filepath.ToSlash(path), "../"), file)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The map has each folder of the repository, and no other.
+func TestMap(t *testing.T) {
+	rules := readMap(t)
+	for folder := range rules {
+		if info, err := os.Stat(filepath.Join("..", folder)); err != nil || !info.IsDir() {
+			t.Errorf("the map has %s, which is no folder", folder)
+		}
+	}
+	entries, err := os.ReadDir("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if _, found := rules[e.Name()]; e.IsDir() && !strings.HasPrefix(e.Name(), ".") && !found {
+			t.Errorf("the map lacks %s", e.Name())
+		}
+	}
+}
+
+// The shared object holds no package but ours and the standard library's, so it has no other licences than ours and Go's.
+func TestImports_theModuleHasNoDependencies(t *testing.T) {
+	list := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".")
+	list.Dir = "../module"
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages := strings.Fields(string(out))
+	for _, name := range packages {
+		if !strings.HasPrefix(name, modulePath(t)+"/") {
+			t.Errorf("the module holds %s", name)
+		}
+	}
+	if len(packages) < 4 {
+		t.Errorf("the module holds %q", packages)
+	}
+}
+
+// oracle is a package of models that only tests import, and the program of make test-chaos.
+const oracle = "funnel/oracle"
+
+// Each package imports what the map permits. Test files may import more; those in tests may not.
+func TestImports(t *testing.T) {
+	rules, checked, own := readMap(t), map[string]int{}, modulePath(t)+"/"
+	walk(t, parser.ImportsOnly, func(path string, file *ast.File) {
+		folder, _, _ := strings.Cut(path, "/")
+		if _, found := rules[filepath.ToSlash(filepath.Dir(path))]; found {
+			folder = filepath.ToSlash(filepath.Dir(path))
+		}
+		r := rules[folder]
+		if len(r.forbidden) == 0 {
+			t.Errorf("%s: the map has no rule for Go files in %s", path, folder)
+		}
+		checked[folder]++
+		test := strings.HasSuffix(path, "_test.go")
+		for _, spec := range file.Imports {
+			name, _ := strconv.Unquote(spec.Path.Value)
+			name, ours := strings.CutPrefix(name, own)
+			first, _, _ := strings.Cut(name, "/")
+			standard := !ours && !strings.Contains(first, ".")
+			within := func(a string) bool { return name == a || strings.HasPrefix(name, a+"/") }
+			switch {
+			case test && standard:
+			case slices.Contains(r.forbidden, name), !test && name == oracle && folder != "tests/chaos":
+				t.Errorf("%s must not import %s", path, name)
+			case !standard && name != folder && !slices.ContainsFunc(r.allowed, within):
+				if !test || strings.HasPrefix(folder, "tests") {
+					t.Errorf("%s must not import %s", path, name)
+				}
+			}
+		}
+	})
+	for folder, r := range rules {
+		if checked[folder] == 0 && len(r.forbidden) > 0 {
+			t.Errorf("the map has a rule for Go files in %s, which has none", folder)
+		}
+	}
+}
+
+// startsServer matches the strings by which a program starts a server: its name, the variable that names it, its arguments.
+var startsServer = regexp.MustCompile(`^((redis|valkey)-(server|sentinel)|GOTHROTTLE_SERVER|--port|--bind)$`)
+
+// otherwise has the files that may have such strings, by the beginning of their names, and why.
+var otherwise = map[string]string{
+	"tests/server/":          "the launcher",
+	"module/scripts_":        "scripts that run stand-ins",
+	"module/servers_test.go": "the list of servers",
+	"deploy/docker_test.go":  "words of a container that tests/server starts",
+}
+
+// Servers are started by tests/server only, which makes them listen on 127.0.0.1 alone and end with their tests.
+func TestServers_oneLauncher(t *testing.T) {
+	used := map[string]bool{}
+	walk(t, parser.SkipObjectResolution, func(path string, file *ast.File) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			l, ok := n.(*ast.BasicLit)
+			if !ok || l.Kind != token.STRING {
+				return true
+			}
+			word, _ := strconv.Unquote(l.Value)
+			if !startsServer.MatchString(word) {
+				return true
+			}
+			for begin := range otherwise {
+				if strings.HasPrefix(path, begin) {
+					used[begin] = true
+					return true
+				}
+			}
+			t.Errorf("%s has %q: start the server by tests/server", path, word)
+			return true
+		})
+	})
+	for begin, reason := range otherwise {
+		if !used[begin] {
+			t.Errorf("%s (%s) needs no exception", begin, reason)
+		}
+	}
+}
