@@ -252,10 +252,7 @@ func (c *cluster) testFailover(t *testing.T) {
 	}
 	redis.SetLogger(quiet{}) // the client would log every attempt to reach the killed node
 	c.nodes[0].kill()
-	eventually(t, "the replica serves the slots", func() bool {
-		return strings.Contains(c.nodes[3].ClusterNodes(ctx).Val(), "myself,master ") &&
-			c.nodes[3].Do(ctx, "GO.WINDOW", keys[2], 16, 3600, 0).Err() == nil
-	})
+	require.NoError(t, c.run.AwaitOwner(0, c.nodes[3].run))
 	got, same := states(t, c.nodes[3], keys)
 	assert.Equal(t, want, got)
 	assert.Equal(t, expiries, same)

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"os"
 	"path/filepath"
-	"time"
 )
 
 //go:embed testdata/clock.c
@@ -42,26 +41,15 @@ func NewClock(folder string) (*Clock, error) {
 
 // Write makes the servers see the fields.
 func (c *Clock) Write() error {
-	frozen := uint64(0)
+	words := [3]int64{0, c.Wall, c.Mono}
 	if c.Frozen {
-		frozen = 1
+		words[0] = 1
 	}
-	b := binary.NativeEndian.AppendUint64(nil, frozen)
-	b = binary.NativeEndian.AppendUint64(b, uint64(c.Wall))
-	_, err := c.file.WriteAt(binary.NativeEndian.AppendUint64(b, uint64(c.Mono)), 0)
+	b, err := binary.Append(nil, binary.NativeEndian, words)
+	if err == nil {
+		_, err = c.file.WriteAt(b, 0)
+	}
 	return err
-}
-
-// Shift makes the clock show the real time plus d.
-func (c *Clock) Shift(d time.Duration) error {
-	c.Frozen, c.Wall = false, d.Microseconds()
-	return c.Write()
-}
-
-// Freeze stops the clock at a time.
-func (c *Clock) Freeze(at time.Time) error {
-	c.Frozen, c.Wall = true, at.UnixMicro()
-	return c.Write()
 }
 
 // Close closes the clock's file. Servers that have the clock may go on.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -80,11 +81,6 @@ func (d *Docker) output(args ...string) (string, error) {
 	return out.String(), nil
 }
 
-func (d *Docker) logs(name string) string {
-	out, _ := exec.Command(d.program, "logs", name).CombinedOutput()
-	return string(out)
-}
-
 // Create makes a volume or a network. On a network containers reach each other by name.
 func (d *Docker) Create(kind string) (name string, err error) {
 	return d.Do(kind, "create", "--label", d.Label, d.name())
@@ -124,12 +120,7 @@ func (s *Server) launchContainer() (err error) {
 			return err
 		}
 	}
-	if s.Program == "" {
-		s.Program = ImageProgram
-	}
-	if s.Module == "" {
-		s.Module = ImageModule
-	}
+	s.Program, s.Module = cmp.Or(s.Program, ImageProgram), cmp.Or(s.Module, ImageModule)
 	// The port is published on 127.0.0.1 only, so the server may listen on all addresses of its container.
 	words, err := s.words("--bind", "0.0.0.0", "--protected-mode", "no", "--dir", "/data")
 	if err != nil {
@@ -144,10 +135,7 @@ func (s *Server) launchContainer() (err error) {
 	return err
 }
 
-func (s *Server) startContainer(args []string) error {
-	if len(args) > 0 {
-		return fmt.Errorf("a container starts again without %q", args)
-	}
+func (s *Server) startContainer([]string) error {
 	if _, err := s.Docker.Do("start", s.Name); err != nil {
 		return err
 	}
@@ -165,21 +153,4 @@ func (s *Server) publish() error {
 	}
 	s.Addr = addr
 	return err
-}
-
-func (s *Server) containerExited() bool {
-	state, err := s.Docker.Do("inspect", "--format", "{{.State.Status}}", s.Name)
-	return err != nil || state == "exited" || state == "dead"
-}
-
-func (s *Server) removeContainer() {
-	_, _ = s.Docker.Do("rm", "--force", "--volumes", s.Name)
-	if s.own {
-		s.Docker.Remove("volume", s.Folder)
-	}
-}
-
-func (s *Server) readVolume(pattern string) (string, error) {
-	return s.Docker.output("run", "--rm", "--pull=never", "--label", s.Docker.Label, "--volume", s.Folder+":/data:ro",
-		"--entrypoint", "/bin/sh", s.Image, "-c", "cat /data/"+pattern)
 }

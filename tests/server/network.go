@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -88,15 +89,14 @@ func Join(masters int, nodes ...*Server) (*Cluster, error) {
 			return err == nil
 		})
 	}
-	for i := masters; i < len(nodes) && err == nil; i++ {
-		err = Await("a replica has received everything", func() bool { return nodes[i].inStep(nodes[i%masters]) })
-	}
 	if err != nil {
 		return nil, err
 	}
-	return c, c.Await("sees all replicas and the state ok", func(n *Server) bool {
+	return c, c.Await("sees all replicas and the state ok, and has received everything", func(n *Server) bool {
 		list, _ := n.Do("CLUSTER", "NODES")
-		return n.clusterHas("cluster_state:ok\r") && strings.Count(fmt.Sprint(list), "slave ") == len(nodes)-masters
+		i := slices.Index(nodes, n)
+		return n.clusterHas("cluster_state:ok\r") && strings.Count(fmt.Sprint(list), "slave ") == len(nodes)-masters &&
+			(i < masters || n.inStep(nodes[i%masters]))
 	})
 }
 

@@ -2,7 +2,6 @@ package server
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,52 +15,32 @@ import (
 )
 
 // Program returns the path of the server's program.
-func Program() (path string, err error) {
-	if named := os.Getenv("GOTHROTTLE_SERVER"); named != "" {
-		return find(named)
-	}
-	if path, err = find("redis-server"); err != nil {
-		path, err = find("valkey-server")
-	}
-	return path, err
-}
+func Program() (string, error) { return program(os.Getenv("GOTHROTTLE_SERVER")) }
 
-// find returns the absolute path of a program, because a server has another working folder than this process.
-func find(name string) (string, error) {
-	path, err := exec.LookPath(name)
-	if err != nil {
-		return "", err
+// program returns an absolute path, because a server has another working folder than this process.
+func program(name string) (path string, err error) {
+	names := []string{name}
+	if name == "" {
+		names = []string{"redis-server", "valkey-server"}
 	}
-	return filepath.Abs(path)
-}
-
-// Module returns the path of the module.
-func Module() (string, error) {
-	file, err := filepath.Abs(os.Getenv("GOTHROTTLE_MODULE"))
-	if os.Getenv("GOTHROTTLE_MODULE") == "" {
-		file, err = built()
-	}
-	if err != nil {
-		return "", err
-	}
-	info, err := os.Stat(file)
-	if err != nil {
-		return "", fmt.Errorf("no module: %w (make build creates it)", err)
-	}
-	if info.Mode()&0o111 == 0 {
-		return "", fmt.Errorf("%s is not executable: the server would refuse to load it", file)
-	}
-	return file, nil
-}
-
-// built finds the module that make build writes, from any folder of the repository.
-func built() (string, error) {
-	for folder, err := os.Getwd(); ; folder = filepath.Dir(folder) {
-		file := filepath.Join(folder, "build/out/gothrottle.so")
-		if _, e := os.Stat(file); e == nil || err != nil || folder == filepath.Dir(folder) {
-			return file, err
+	for _, name := range names {
+		if path, err = exec.LookPath(name); err == nil {
+			return filepath.Abs(path)
 		}
 	}
+	return "", err
+}
+
+// Module returns the path of the module. Make build writes it where programs and tests, at most two folders deep, find it.
+func Module() (string, error) {
+	file, err := os.Getenv("GOTHROTTLE_MODULE"), error(nil)
+	for _, up := range []string{"", "../", "../../"} {
+		path := cmp.Or(file, up+"build/out/gothrottle.so")
+		if _, err = os.Stat(path); err == nil {
+			return filepath.Abs(path)
+		}
+	}
+	return "", fmt.Errorf("no module: %w (make build creates it)", err)
 }
 
 // Version returns the product and the version of a program, such as "Redis server v=7.0.15".
@@ -105,11 +84,7 @@ func (s *Server) startProcess(args []string) error {
 	if s.Clock != nil {
 		cmd.Env = append(os.Environ(), s.Clock.env...)
 	}
-	start := func() error { return cmd.Start() }
-	if s.Inside != nil {
-		start = func() error { return s.Inside(cmd.Start) }
-	}
-	if err := startGuarded(cmd, start); err != nil {
+	if err := startGuarded(cmd, func() error { return s.inside(cmd.Start) }); err != nil {
 		return err
 	}
 	s.cmd, s.done = cmd, done
@@ -123,7 +98,8 @@ func (s *Server) startProcess(args []string) error {
 // Exited says whether the server has ended.
 func (s *Server) Exited() bool {
 	if s.Docker != nil {
-		return s.containerExited()
+		state, err := s.Docker.Do("inspect", "--format", "{{.State.Status}}", s.Name)
+		return err != nil || state == "exited" || state == "dead"
 	}
 	select {
 	case <-s.done:
@@ -150,7 +126,8 @@ func (s *Server) EndedBy() syscall.Signal {
 // Log returns what the server has printed since it was started first.
 func (s *Server) Log() string {
 	if s.Docker != nil {
-		return s.Docker.logs(s.Name)
+		out, _ := exec.Command(s.Docker.program, "logs", s.Name).CombinedOutput()
+		return string(out)
 	}
 	b, _ := os.ReadFile(s.LogFile)
 	return string(b)
@@ -159,19 +136,11 @@ func (s *Server) Log() string {
 // Files returns the contents of all files of the server's folder that match a pattern, joined.
 func (s *Server) Files(pattern string) (string, error) {
 	if s.Docker != nil {
-		return s.readVolume(pattern)
+		return s.Docker.output("run", "--rm", "--pull=never", "--label", s.Docker.Label, "--volume", s.Folder+":/data:ro",
+			"--entrypoint", "/bin/sh", s.Image, "-c", "cat /data/"+pattern)
 	}
-	files, err := filepath.Glob(filepath.Join(s.Folder, pattern))
-	if len(files) == 0 {
-		err = errors.Join(err, fmt.Errorf("there is no file %s", pattern))
-	}
-	var all strings.Builder
-	for _, file := range files {
-		b, e := os.ReadFile(file)
-		err = errors.Join(err, e)
-		all.Write(b)
-	}
-	return all.String(), err
+	out, err := exec.Command("/bin/sh", "-c", `cd "$0" && cat `+pattern, s.Folder).Output()
+	return string(out), err
 }
 
 // StartGuarded starts a command that ends with this process, even if this process is killed.

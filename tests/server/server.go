@@ -12,9 +12,10 @@
 package server
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -117,26 +118,15 @@ func launch(o Options) (s *Server, err error) {
 	if s.Docker != nil {
 		return s, s.launchContainer()
 	}
-	if s.Program == "" {
-		s.Program, err = Program()
-	} else {
-		s.Program, err = find(s.Program)
-	}
-	if err != nil {
+	if s.Program, err = program(cmp.Or(s.Program, os.Getenv("GOTHROTTLE_SERVER"))); err != nil {
 		return s, err
 	}
-	if s.Folder == "" {
-		s.own = true
+	if s.own = s.Folder == ""; s.own {
 		if s.Folder, err = os.MkdirTemp("", "gothrottle-server-"); err != nil {
 			return s, err
 		}
 	}
-	if s.Host == "" {
-		s.Host = "127.0.0.1"
-	}
-	if s.Port == "" {
-		s.Port = FreePort()
-	}
+	s.Host, s.Port = cmp.Or(s.Host, "127.0.0.1"), cmp.Or(s.Port, FreePort())
 	s.Addr = net.JoinHostPort(s.Host, s.Port)
 	if len(s.Sentinel) > 0 {
 		s.Bare, s.Config, s.Args = true, filepath.Join(s.Folder, "sentinel.conf"), append([]string{"--sentinel"}, s.Args...)
@@ -149,10 +139,7 @@ func launch(o Options) (s *Server, err error) {
 		return s, err
 	}
 	log.Close()
-	s.LogFile = log.Name()
-	if s.Cluster {
-		s.bus = FreePort()
-	}
+	s.LogFile, s.bus = log.Name(), FreePort()
 	return s, s.startProcess(nil)
 }
 
@@ -180,48 +167,45 @@ func (s *Server) words(bind ...string) (words []string, err error) {
 // Await waits until the server answers and has loaded its data.
 func (s *Server) Await() error {
 	err := Await("the server at "+s.Addr+" answers", func() bool { return s.Exited() || s.answers() })
-	switch {
-	case s.Exited():
-		err = fmt.Errorf("the server at %s has ended", s.Addr)
-	case err == nil:
-		return nil
+	if s.Exited() {
+		err = errors.New("it has ended")
 	}
-	return fmt.Errorf("%w; the end of its log:\n%s", err, Tail(s.Log(), 20))
+	if err != nil {
+		return fmt.Errorf("the server at %s: %w; the end of its log:\n%s", s.Addr, err, Tail(s.Log(), 20))
+	}
+	return nil
 }
 
 func (s *Server) answers() bool {
-	conn, err := s.dial(context.Background(), "tcp", s.Addr)
+	conn, err := s.dial(context.Background(), "tcp", s.Addr) // go-redis would log an attempt that fails
 	if err != nil {
 		return false
 	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
-	reply := make([]byte, 5)
-	if _, err := io.WriteString(conn, "PING\r\n"); err != nil {
-		return false
-	}
-	_, err = io.ReadFull(conn, reply)
-	return err == nil && (string(reply) == "+PONG" || string(reply) == "-NOAU")
+	conn.Close()
+	_, err = s.Do("PING")
+	return err == nil || strings.HasPrefix(err.Error(), "NOAUTH")
 }
 
 func (s *Server) dial(ctx context.Context, network, addr string) (conn net.Conn, err error) {
-	dial := func() error {
+	err = s.inside(func() error {
 		conn, err = new(net.Dialer).DialContext(ctx, network, addr)
 		return err
+	})
+	return conn, err
+}
+
+func (s *Server) inside(f func() error) error {
+	if s.Inside == nil {
+		return f()
 	}
-	if s.Inside != nil {
-		return conn, s.Inside(dial)
-	}
-	return conn, dial()
+	return s.Inside(f)
 }
 
 // Client returns a new client that never repeats a call. The caller closes it.
 func (s *Server) Client(changes ...func(*redis.Options)) *redis.Client {
-	o := &redis.Options{Addr: s.Addr, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true, ReadTimeout: Patience, WriteTimeout: Patience,
+	o := &redis.Options{Addr: s.Addr, Dialer: s.dial, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true,
+		ReadTimeout: Patience, WriteTimeout: Patience,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}}
-	if s.Inside != nil {
-		o.Dialer = s.dial
-	}
 	for _, change := range changes {
 		change(o)
 	}
@@ -252,7 +236,8 @@ func (s *Server) end(signal syscall.Signal) {
 func (s *Server) Pause() error  { return s.Signal(syscall.SIGSTOP) }
 func (s *Server) Resume() error { return s.Signal(syscall.SIGCONT) }
 
-// Restart starts a server that has ended again, at its address and on its files. The arguments are for this time only.
+// Restart starts a server that has ended again, at its address and on its files. The arguments are for
+// this time, and not for containers.
 func (s *Server) Restart(args ...string) error {
 	start := s.startProcess
 	if s.Docker != nil {
@@ -266,11 +251,14 @@ func (s *Server) Restart(args ...string) error {
 
 // Close ends the server and removes what belongs to it.
 func (s *Server) Close() {
-	if s.Docker != nil {
-		s.removeContainer()
+	switch {
+	case s.Docker != nil:
+		_, _ = s.Docker.Do("rm", "--force", "--volumes", s.Name)
+		if s.own {
+			s.Docker.Remove("volume", s.Folder)
+		}
 		return
-	}
-	if s.cmd != nil {
+	case s.cmd != nil:
 		s.Kill()
 	}
 	if s.own {
