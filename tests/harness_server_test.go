@@ -63,6 +63,9 @@ func (o options) launch() servers.Options {
 // start starts a server and returns when the server answers.
 func start(t testing.TB, o options) *server {
 	t.Helper()
+	if env.docker != nil && o.data == "" {
+		o.data = newVolume(t)
+	}
 	return connect(t, servers.New(t, o.launch()))
 }
 

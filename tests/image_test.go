@@ -68,7 +68,6 @@ func TestImage_startsAgainAfterConfigRewrite(t *testing.T) {
 	throttle := func() string {
 		out, err := env.docker.Do("exec", c.Name, "sh", "-c",
 			"$(command -v redis-cli || command -v valkey-cli) -e GO.THROTTLE k 1 1 3600")
-		require.False(t, c.Exited(), c.Log())
 		if err != nil {
 			return ""
 		}

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -97,7 +96,7 @@ func (d *Docker) name() string {
 // arguments. Run does not wait until the server answers.
 func (d *Docker) Run(tb testing.TB, words ...string) *Server {
 	tb.Helper()
-	s, err := d.run(words...)
+	s, err := launch(Options{Docker: d, Run: words})
 	s.closeWith(tb)
 	if err != nil {
 		tb.Fatal(err)
@@ -105,52 +104,21 @@ func (d *Docker) Run(tb testing.TB, words ...string) *Server {
 	return s
 }
 
-func (d *Docker) run(words ...string) (*Server, error) {
-	s := &Server{Options: Options{Docker: d}, Name: d.name()}
-	_, err := d.Do(append([]string{"run", "--detach", "--pull=never", "--name", s.Name, "--label", d.Label, "--publish", "127.0.0.1:0:6379"}, words...)...)
-	if err == nil {
-		err = s.publish()
-	}
-	return s, err
-}
-
-func (s *Server) launchContainer() (err error) {
-	if s.own = s.Folder == ""; s.own {
-		if s.Folder, err = s.Docker.Create("volume"); err != nil {
-			return err
+// container sets the command of a container. Its port is published on 127.0.0.1 only, so the server may listen on all
+// addresses of the container.
+func (s *Server) container() {
+	run := s.Run
+	if run == nil {
+		if s.Folder != "" {
+			run = append(run, "--volume", s.Folder+":/data")
 		}
+		if s.Network != "" {
+			run = append(run, "--network", s.Network)
+		}
+		s.Program, s.Module = cmp.Or(s.Program, ImageProgram), cmp.Or(s.Module, ImageModule)
+		run = append(append(run, s.Image, s.Program), s.words("--bind", "0.0.0.0", "--protected-mode", "no", "--dir", "/data")...)
 	}
-	s.Program, s.Module = cmp.Or(s.Program, ImageProgram), cmp.Or(s.Module, ImageModule)
-	// The port is published on 127.0.0.1 only, so the server may listen on all addresses of its container.
-	words, err := s.words("--bind", "0.0.0.0", "--protected-mode", "no", "--dir", "/data")
-	if err != nil {
-		return err
-	}
-	run := []string{"--volume", s.Folder + ":/data"}
-	if s.Network != "" {
-		run = append(run, "--network", s.Network)
-	}
-	c, err := s.Docker.run(append(append(run, s.Image, s.Program), words...)...)
-	s.Name, s.Addr = c.Name, c.Addr
-	return err
-}
-
-func (s *Server) startContainer([]string) error {
-	if _, err := s.Docker.Do("start", s.Name); err != nil {
-		return err
-	}
-	return s.publish()
-}
-
-// publish finds out the address of the container on this machine. A container that has ended has none.
-func (s *Server) publish() error {
-	addr, err := s.Docker.Do("port", s.Name, "6379/tcp")
-	if err != nil && s.Exited() {
-		return nil
-	}
-	if host, _, _ := net.SplitHostPort(addr); err == nil && host != "127.0.0.1" {
-		err = fmt.Errorf("the port is published on %s", addr)
-	}
-	s.Addr = addr
-	return err
+	s.Name = s.Docker.name()
+	s.command = append([]string{s.Docker.program, "run", "--pull=never", "--name", s.Name, "--label", s.Docker.Label,
+		"--publish", s.Addr + ":6379"}, run...)
 }

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -68,19 +67,17 @@ func CompileC(source, library string) error {
 	return nil
 }
 
-func (s *Server) startProcess(args []string) error {
-	words, err := s.words("--bind", s.Host, "--port", s.Port)
-	if err != nil {
-		return err
-	}
-	words = slices.Concat(s.Before, []string{s.Program}, words, args)
-	log, err := os.OpenFile(s.LogFile, os.O_APPEND|os.O_WRONLY, 0)
+func (s *Server) start(words []string) error {
+	log, err := os.OpenFile(s.LogFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
 	cmd, done := exec.Command(words[0], words[1:]...), make(chan struct{})
-	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, s.Folder
+	cmd.Stdout, cmd.Stderr = log, log
+	if s.Docker == nil {
+		cmd.Dir = s.Folder
+	}
 	if s.Clock != nil {
 		cmd.Env = append(os.Environ(), s.Clock.env...)
 	}
@@ -97,10 +94,6 @@ func (s *Server) startProcess(args []string) error {
 
 // Exited says whether the server has ended.
 func (s *Server) Exited() bool {
-	if s.Docker != nil {
-		state, err := s.Docker.Do("inspect", "--format", "{{.State.Status}}", s.Name)
-		return err != nil || state == "exited" || state == "dead"
-	}
 	select {
 	case <-s.done:
 		return true
@@ -125,7 +118,7 @@ func (s *Server) EndedBy() syscall.Signal {
 
 // Log returns what the server has printed since it was started first.
 func (s *Server) Log() string {
-	if s.Docker != nil {
+	if s.Docker != nil { // the docker command that runs the container prints later
 		out, _ := exec.Command(s.Docker.program, "logs", s.Name).CombinedOutput()
 		return string(out)
 	}

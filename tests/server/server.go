@@ -20,6 +20,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -42,25 +43,27 @@ type Options struct {
 	Config     string   // path of a configuration file
 	Sentinel   []string // lines of the configuration of a Sentinel, which takes the place of the server
 	Cluster    bool     // a node of a cluster: see Join
-	Folder     string   // the server's files; for a container, a volume. By default a new one, which Close removes
-	Host, Port string   // default: 127.0.0.1 and a free port; a container has its own
+	Folder     string   // the server's files, by default a new one, which Close removes; for a container, a volume if it is to stay
+	Host, Port string   // default: 127.0.0.1 and a free port
 	Before     []string // a command that starts the program, such as taskset -c 0
 	Clock      *Clock   // for processes
 	// Inside calls a function that starts the process or connects to it, for example in a network namespace.
 	Inside func(func() error) error
 
-	Docker         *Docker // if set, the server is a container
-	Image, Network string  // of the container; an image without the module needs Bare
+	Docker         *Docker  // if set, the server is a container
+	Image, Network string   // of the container; an image without the module needs Bare
+	Run            []string // options of docker run, an image and its arguments, in place of all of the above
 }
 
 // Server is a server that was started.
 type Server struct {
-	Options        // with the defaults filled in
-	Addr    string // under which this process reaches the server
-	Name    string // of the container
-	LogFile string // of the process
-	bus     string // port of a cluster's node for other nodes
-	own     bool   // the folder belongs to the server
+	Options          // with the defaults filled in
+	Addr    string   // under which this process reaches the server
+	Name    string   // of the container
+	LogFile string   // what the server prints
+	bus     string   // port of a cluster's node for other nodes
+	home    string   // folder of the log and, if there is no other, of the server's files
+	command []string // starts the process, or the container, whose process is the docker command
 	cmd     *exec.Cmd
 	done    chan struct{} // closed when the process has ended
 }
@@ -76,7 +79,7 @@ func Start(o Options) (*Server, error) {
 			return s, nil
 		}
 		s.Close()
-		if o.Port != "" || attempt == 4 || !strings.Contains(err.Error(), "Address already in use") {
+		if o.Port != "" || attempt == 4 || !strings.Contains(err.Error(), "ddress already in use") {
 			return nil, err
 		}
 	}
@@ -114,54 +117,54 @@ func Refused(o Options) (log string, err error) {
 
 // launch starts a server without waiting until it answers. The server that it returns can be closed even after an error.
 func launch(o Options) (s *Server, err error) {
-	s = &Server{Options: o}
-	if s.Docker != nil {
-		return s, s.launchContainer()
-	}
-	if s.Program, err = program(cmp.Or(s.Program, os.Getenv("GOTHROTTLE_SERVER"))); err != nil {
+	s = &Server{Options: o, bus: FreePort()}
+	if s.home, err = os.MkdirTemp("", "gothrottle-server-"); err != nil {
 		return s, err
-	}
-	if s.own = s.Folder == ""; s.own {
-		if s.Folder, err = os.MkdirTemp("", "gothrottle-server-"); err != nil {
-			return s, err
-		}
 	}
 	s.Host, s.Port = cmp.Or(s.Host, "127.0.0.1"), cmp.Or(s.Port, FreePort())
-	s.Addr = net.JoinHostPort(s.Host, s.Port)
-	if len(s.Sentinel) > 0 {
-		s.Bare, s.Config, s.Args = true, filepath.Join(s.Folder, "sentinel.conf"), append([]string{"--sentinel"}, s.Args...)
-		if err := os.WriteFile(s.Config, []byte(strings.Join(s.Sentinel, "\n")+"\n"), 0o600); err != nil {
-			return s, err
-		}
-	}
-	log, err := os.CreateTemp(s.Folder, "*.log")
-	if err != nil {
+	s.Addr, s.LogFile = net.JoinHostPort(s.Host, s.Port), filepath.Join(s.home, "log")
+	if s.Docker != nil {
+		s.container()
+	} else if err = s.process(); err != nil {
 		return s, err
 	}
-	log.Close()
-	s.LogFile, s.bus = log.Name(), FreePort()
-	return s, s.startProcess(nil)
+	return s, s.start(s.command)
+}
+
+// process sets the command of a process.
+func (s *Server) process() (err error) {
+	if s.Program, err = program(cmp.Or(s.Program, os.Getenv("GOTHROTTLE_SERVER"))); err != nil {
+		return err
+	}
+	s.Folder = cmp.Or(s.Folder, s.home)
+	if len(s.Sentinel) > 0 {
+		s.Bare, s.Config, s.Args = true, filepath.Join(s.home, "sentinel.conf"), append([]string{"--sentinel"}, s.Args...)
+		if err := os.WriteFile(s.Config, []byte(strings.Join(s.Sentinel, "\n")+"\n"), 0o600); err != nil {
+			return err
+		}
+	}
+	if s.Module == "" && !s.Bare {
+		if s.Module, err = Module(); err != nil {
+			return err
+		}
+	}
+	s.command = slices.Concat(s.Before, []string{s.Program}, s.words("--bind", s.Host, "--port", s.Port))
+	return nil
 }
 
 // words returns the arguments of the program. A configuration file must be the first one.
-func (s *Server) words(bind ...string) (words []string, err error) {
+func (s *Server) words(bind ...string) (words []string) {
 	if s.Config != "" {
 		words = []string{s.Config}
 	}
-	words = append(words, bind...)
-	words = append(words, "--save", "", "--repl-diskless-sync-delay", "0")
+	words = append(append(words, bind...), "--save", "", "--repl-diskless-sync-delay", "0")
 	if s.Cluster {
 		words = append(words, "--cluster-enabled", "yes", "--cluster-port", s.bus)
 	}
 	if !s.Bare {
-		if s.Module == "" {
-			if s.Module, err = Module(); err != nil {
-				return nil, err
-			}
-		}
 		words = append(append(words, "--loadmodule", s.Module), s.ModuleArgs...)
 	}
-	return append(words, s.Args...), nil
+	return append(words, s.Args...)
 }
 
 // Await waits until the server answers and has loaded its data.
@@ -236,14 +239,14 @@ func (s *Server) end(signal syscall.Signal) {
 func (s *Server) Pause() error  { return s.Signal(syscall.SIGSTOP) }
 func (s *Server) Resume() error { return s.Signal(syscall.SIGCONT) }
 
-// Restart starts a server that has ended again, at its address and on its files. The arguments are for
-// this time, and not for containers.
+// Restart starts a server that has ended again, at its address and on its files. The arguments are for this time, and not
+// for containers.
 func (s *Server) Restart(args ...string) error {
-	start := s.startProcess
+	command := slices.Concat(s.command, args)
 	if s.Docker != nil {
-		start = s.startContainer
+		command = []string{s.Docker.program, "start", "--attach", s.Name}
 	}
-	if err := start(args); err != nil {
+	if err := s.start(command); err != nil {
 		return err
 	}
 	return s.Await()
@@ -251,19 +254,14 @@ func (s *Server) Restart(args ...string) error {
 
 // Close ends the server and removes what belongs to it.
 func (s *Server) Close() {
-	switch {
-	case s.Docker != nil:
+	if s.Docker != nil {
 		_, _ = s.Docker.Do("rm", "--force", "--volumes", s.Name)
-		if s.own {
-			s.Docker.Remove("volume", s.Folder)
-		}
-		return
-	case s.cmd != nil:
-		s.Kill()
 	}
-	if s.own {
-		os.RemoveAll(s.Folder)
+	if s.cmd != nil {
+		_ = s.cmd.Process.Kill()
+		<-s.done
 	}
+	os.RemoveAll(s.home)
 }
 
 // Await waits until ok returns true.
