@@ -14,13 +14,13 @@ import (
 func TestStart_killed(t *testing.T) {
 	const marker = "GOTHROTTLE_TEST_KILLED"
 	if os.Getenv(marker) != "" {
-		s, err := Start(Options{Bare: true, Folder: os.Getenv(marker)})
+		s, err := Start(Options{Bare: true})
 		fmt.Println(s.Addr, err)
 		select {}
 	}
 	Needed(t, "test-server")
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
-	cmd.Env = append(os.Environ(), marker+"="+t.TempDir())
+	cmd.Env = append(os.Environ(), marker+"=1", "TMPDIR="+t.TempDir()) // nobody removes the folder of its server
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
