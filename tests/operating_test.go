@@ -299,7 +299,7 @@ func TestOperating_crashReport(t *testing.T) {
 			s.must("CONFIG SET crash-log-enabled " + setting)
 		}
 		s.throttle("k", 1, 1, 60)
-if row.sent {
+		if row.sent {
 			require.NoError(t, s.run.Signal(syscall.SIGSEGV))
 		} else {
 			require.Error(t, s.Do(ctx, "DEBUG", "SEGFAULT").Err())
