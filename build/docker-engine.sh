@@ -23,11 +23,10 @@ remove_stale() {
 }
 
 stop() {
-  local i
   # A second signal must not leave the engine behind.
   trap '' INT TERM
   kill "$pid" 2>/dev/null || true
-  for i in {1..60}; do
+  for _ in {1..60}; do
     kill -0 "$pid" 2>/dev/null || break
     sleep 0.5
   done
@@ -36,7 +35,6 @@ stop() {
 }
 
 start() {
-  local i
   [ "$(id -u)" = 0 ] || die 'no Docker engine answers, and only root can start one.'
   if ! have dockerd && docker_required && can_install; then apt_install docker.io iptables; fi
   have dockerd || die 'no Docker engine answers and there is no dockerd to start: please install Docker.'
@@ -48,7 +46,7 @@ start() {
   dockerd --ip 127.0.0.1 --mtu 1400 >"$log" 2>&1 </dev/null &
   pid=$!
   trap stop EXIT
-  for i in {1..120}; do
+  for _ in {1..120}; do
     if answers; then return; fi
     kill -0 "$pid" 2>/dev/null || break
     sleep 0.5

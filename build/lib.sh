@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # What more than one script needs. The scripts beside this file source it, and they all run in the repository's root.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -1,4 +1,5 @@
 #!/bin/bash
+# The form of the code: gofmt, go vet, go.mod, shell scripts and C.
 . "$(dirname "$0")/lib.sh"
 need_go
 need_cc
@@ -11,8 +12,18 @@ for module in bench deploy examples/go playground; do
   go -C "$module" vet ./...
   go -C "$module" mod tidy -diff
 done
-for script in build/*.sh .ci/run; do bash -n "$script"; done
+have shellcheck || ! can_install || apt_install shellcheck || true
+scripts=$(find . \( -path ./build/out -o -name node_modules \) -prune -o -name '*.sh' -print)
+if have shellcheck; then
+  # shellcheck disable=SC2086 # one name after another
+  shellcheck $scripts .ci/run deploy/packaging/postrm
+elif [ "${CI:-}" = true ]; then
+  die 'shellcheck is needed: please install it.'
+else
+  echo 'lint: shell scripts were NOT checked: please install shellcheck.'
+fi
 # A file that includes cgo's generated header compiles only inside go build; go vet above has compiled those files. The
 # examples in C need libraries: make test-languages compiles them.
-{ grep -rL --include='*.c' --exclude-dir=examples '_cgo_export\.h' . || true; } | xargs -r ${CC:-$(go env CC)} -fsyntax-only -Wall -Wextra -Werror
+read -ra cc <<<"${CC:-$(go env CC)}"
+grep -rL --include='*.c' --exclude-dir=examples '_cgo_export\.h' . | xargs "${cc[@]}" -fsyntax-only -Wall -Wextra -Werror
 echo 'lint: nothing to complain about'

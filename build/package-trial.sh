@@ -41,7 +41,7 @@ grep -q '/opt/gothrottle.so: failed to map segment' "/var/log/$name/$server.log"
 "$name-server" --bind 127.0.0.1 --save '' --loadmodule /opt/gothrottle.so --daemonize no >"$folder/log" 2>&1 &
 pid=$!
 until grep -q 'Module .gothrottle. loaded' "$folder/log" || ! kill -0 "$pid" 2>/dev/null; do sleep 0.1; done
-kill "$pid" && wait "$pid" || fail 'the module under /opt does not load without the sandbox'
+{ kill "$pid" && wait "$pid"; } || fail 'the module under /opt does not load without the sandbox'
 cat "$folder/conf" >"$conf"
 
 echo 'two commands from the package to the first reply'
@@ -57,7 +57,7 @@ echo 'the start script without systemd'
 systemctl stop "$server"
 SYSTEMCTL_SKIP_REDIRECT=1 "/etc/init.d/$server" restart >/dev/null 2>&1
 # The script does not wait until the server listens.
-for _ in {1..600}; do [ "$(call PING)" = PONG ] && break || sleep 0.1; done
+for _ in {1..600}; do [ "$(call PING)" != PONG ] || break; sleep 0.1; done
 replies script
 SYSTEMCTL_SKIP_REDIRECT=1 "/etc/init.d/$server" stop >/dev/null
 systemctl start "$server"
@@ -103,7 +103,7 @@ replies upgraded-and-restarted
 echo 'removal'
 note=$(apt_get remove gothrottle)
 [[ $note == *"gothrottle: delete the loadmodule line"*" $conf"* ]] || fail "removal does not name $conf: $note"
-[ ! -e "$so" ] && [ ! -e /usr/share/gothrottle ] || fail 'files are left behind'
+if [ -e "$so" ] || [ -e /usr/share/gothrottle ]; then fail 'files are left behind'; fi
 replies removed
 refused 'without the module that it shall load'
 sed -i '/^loadmodule .*gothrottle/d; /^gothrottle\./d' "$conf"

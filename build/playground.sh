@@ -8,7 +8,7 @@ need_go
 read -r -a words <<<"${ARGS:-}"
 set -- "$@" "${words[@]}"
 work=$(mktemp -d)
-server_pid= page_pid=
+server_pid='' page_pid=''
 stop() {
   trap - INT TERM
   [ -z "$page_pid" ] || { kill "$page_pid" 2>/dev/null && wait "$page_pid"; } || true
@@ -42,5 +42,5 @@ fi
 page_pid=$!
 status=0
 wait "$page_pid" || status=$?
-page_pid=
+page_pid=''
 exit "$status"

@@ -23,7 +23,8 @@ esac
 files() { find . \( -path ./.git -o -path ./build/out \) -prune -o -type f -name "$1" -print; }
 # The product's name in quotation marks must stay. So a path is renamed only if a folder with Go code follows it.
 folders=$(files '*.go' | cut -d / -f 2 | sort -u | paste -s -d '|')
-pattern=$(sed 's/[.+]/\\&/g' <<<"$old")
+pattern=${old//./\\.}
+pattern=${pattern//+/\\+}
 
 files go.mod | while read -r file; do
   sed -E -i "s#(^|[[:space:]])$pattern(/|[[:space:]]|\$)#\1$new\2#" "$file"

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 
 port=${PORT:-6379}
-[[ $port =~ ^[1-9][0-9]{0,4}$ ]] && ((port <= 65535)) || die "PORT must be a number from 1 to 65535, not '$port'."
+{ [[ $port =~ ^[1-9][0-9]{0,4}$ ]] && ((port <= 65535)); } || die "PORT must be a number from 1 to 65535, not '$port'."
 connect() { exec 3<>"/dev/tcp/127.0.0.1/$port"; } 2>/dev/null
 pong() { connect && printf 'PING\r\n' >&3 && read -r -t 1 line <&3 && [[ $line == +PONG* ]]; }
 if (connect); then die "port $port on 127.0.0.1 is taken: choose another one, as in 'make run PORT=$((port % 65535 + 1))'."; fi

@@ -139,41 +139,6 @@ func TestScript_testUnitUsesTheCheckers(t *testing.T) {
 	}
 }
 
-// make lint runs each checker, also for the bench, and fails if gofmt would change a file or if a
-// script has a syntax error.
-func TestScript_lintRunsEachChecker(t *testing.T) {
-	s := copyScripts(t, []string{"build/lint.sh", ".ci/run"}, []string{"go", "gofmt"})
-	s.write("bin/go", writesDown+"[ \"$1\" != version ] || echo go version go1.99.0 linux/amd64\n")
-	s.write("bin/compiler", "#!/bin/sh\ncat >/dev/null\necho \"compiler $*\" >>\"$CALLS\"\n")
-	s.write("go.mod", "go 1.26.0\n")
-	s.write("cgo/plain.c", "")
-	s.write("cgo/bridged.c", `#include "_cgo_export.h"`)
-	calls, out, ok := s.run("build/lint.sh", "CC=compiler")
-	if !ok || !strings.Contains(out, "nothing to complain about") {
-		t.Fatalf("%q, %s", calls, out)
-	}
-	for _, want := range []string{"gofmt -l .", "go vet ./...", "go mod tidy -diff", "go -C bench vet ./...", "go -C bench mod tidy -diff", "go -C deploy vet ./...", "go -C deploy mod tidy -diff",
-		"go -C examples/go vet ./...", "go -C examples/go mod tidy -diff",
-		"go -C playground vet ./...", "go -C playground mod tidy -diff",
-		"compiler -fsyntax-only -Wall -Wextra -Werror ./cgo/plain.c"} {
-		if !slices.Contains(calls, want) {
-			t.Errorf("no %q in %q", want, calls)
-		}
-	}
-	for _, script := range []string{"build/broken.sh", ".ci/run"} {
-		text, _ := os.ReadFile(s.path(script))
-		s.write(script, "#!/bin/bash\nif\n")
-		if _, out, ok := s.run("build/lint.sh", "CC=compiler"); ok {
-			t.Errorf("%s may be broken: %s", script, out)
-		}
-		s.write(script, string(text))
-	}
-	s.write("bin/gofmt", "#!/bin/sh\necho file.go\n")
-	if _, out, ok := s.run("build/lint.sh", "CC=compiler"); ok || !strings.Contains(out, "gofmt would change: file.go") {
-		t.Errorf("an unformatted file: %t, %s", ok, out)
-	}
-}
-
 // The file that make build writes may be executed, whatever the umask: servers refuse other files.
 // It takes the place of the old file, which a running server has mapped, and does not change it.
 func TestScript_moduleMayBeExecuted(t *testing.T) {
