@@ -1,5 +1,5 @@
-// Package build_test holds the repository to its map in CONTRIBUTING.md: the folders, and what each may import. It also sees to
-// it that only tests/server starts servers.
+// Package build_test holds the rules of the repository: who imports whom, that only tests/server starts servers, and what
+// must be the same in two places.
 package build_test
 
 import (
@@ -24,44 +24,53 @@ type rule struct{ allowed, forbidden []string }
 // readMap returns the rules of CONTRIBUTING.md by folder.
 func readMap(t *testing.T) map[string]rule {
 	t.Helper()
-	rules, quoted := map[string]rule{}, regexp.MustCompile("`([^`]+)`")
-	words := func(cell string) (all []string) {
-		for _, m := range quoted.FindAllStringSubmatch(cell, -1) {
-			all = append(all, m[1])
-		}
-		return all
-	}
-	for line := range strings.Lines(read(t, "../CONTRIBUTING.md")) {
+	rules := map[string]rule{}
+	for line := range strings.Lines(read(t, "CONTRIBUTING.md")) {
 		cells := strings.Split(line, "|")
 		if len(cells) != 6 || !strings.HasPrefix(line, "| `") {
 			continue
 		}
-		folder := words(cells[1])[0]
+		folder := quoted(cells[1])[0]
 		if _, found := rules[folder]; found {
 			t.Errorf("the map has %s twice", folder)
 		}
-		rules[folder] = rule{words(cells[3]), words(cells[4])}
+		rules[folder] = rule{quoted(cells[3]), quoted(cells[4])}
 	}
 	return rules
 }
 
+// quoted returns the words between backquotes.
+func quoted(text string) (words []string) {
+	for _, m := range regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(text, -1) {
+		words = append(words, m[1])
+	}
+	return words
+}
+
+// read returns the text of a file of the repository.
 func read(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(name)
+	text, err := os.ReadFile(filepath.Join("..", name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(text)
 }
 
+// find returns the first group of the first match.
+func find(t *testing.T, text, pattern string) string {
+	t.Helper()
+	m := regexp.MustCompile(pattern).FindStringSubmatch(text)
+	if m == nil {
+		t.Fatalf("there is no %s", pattern)
+	}
+	return m[1]
+}
+
 // modulePath is the path that the imports of this repository's packages begin with.
 func modulePath(t *testing.T) string {
 	t.Helper()
-	path, found := strings.CutPrefix(strings.Split(read(t, "../go.mod"), "\n")[0], "module ")
-	if !found {
-		t.Fatal("go.mod does not begin with the module's path")
-	}
-	return path
+	return find(t, read(t, "go.mod"), `^module (\S+)\n`)
 }
 
 // walk parses the Go files of the repository. Their names begin with their folder.
@@ -103,9 +112,7 @@ func TestMap(t *testing.T) {
 
 // The shared object holds no package but ours and the standard library's, so it has no other licences than ours and Go's.
 func TestImports_theModuleHasNoDependencies(t *testing.T) {
-	list := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".")
-	list.Dir = "../module"
-	out, err := list.Output()
+	out, err := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "../module").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,10 +173,9 @@ var startsServer = regexp.MustCompile(`^((redis|valkey)-(server|sentinel)|GOTHRO
 
 // otherwise has the files that may have such strings, by the beginning of their names, and why.
 var otherwise = map[string]string{
-	"tests/server/":          "the launcher",
-	"module/scripts_":        "scripts that run stand-ins",
-	"module/servers_test.go": "the list of servers",
-	"deploy/docker_test.go":  "words of a container that tests/server starts",
+	"tests/server/":         "the launcher",
+	"build/image_test.go":   "words that the image's entrypoint gets",
+	"deploy/docker_test.go": "words of a container that tests/server starts",
 }
 
 // Servers are started by tests/server only, which makes them listen on 127.0.0.1 alone and end with their tests.
@@ -199,5 +205,26 @@ func TestServers_oneLauncher(t *testing.T) {
 		if !used[begin] {
 			t.Errorf("%s (%s) needs no exception", begin, reason)
 		}
+	}
+}
+
+// A server that lacks a function of the table cannot load the module, so the table holds no function that nobody calls.
+func TestAPI_everyFunctionIsUsed(t *testing.T) {
+	sources, err := filepath.Glob("../cgo/*.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := ""
+	for _, name := range sources {
+		calls += read(t, name[len("../"):])
+	}
+	rows := regexp.MustCompile(`X\((?:REQUIRED|OPTIONAL), "[0-9.]+", [\w *]+, (\w+),`).FindAllStringSubmatch(read(t, "cgo/api.h"), -1)
+	for _, m := range rows {
+		if !regexp.MustCompile(`\bapi\.` + m[1] + `\b`).MatchString(calls) {
+			t.Errorf("%s is not called", m[1])
+		}
+	}
+	if len(rows) < 40 {
+		t.Errorf("only %d functions found", len(rows))
 	}
 }

@@ -33,7 +33,7 @@ var elsewhere = []place{
 	{"docs/clients.md", "# Clients", "examples/page_test.go", "func TestClientsPage_blocksStandInPrograms("},
 	{"docs/go.md", "# The Go client", "throttle/page_test.go", "func TestPage_snippets("},
 	{"docs/upstream/valkey-rm-call.md", "# One cross-slot call makes all later RM_Calls fail", "tests/refused_test.go", "func TestRefusedCalls("},
-	{"docs/releasing.md", "# Releasing", "module/releasing_test.go", "func TestReleasing_commands("},
+	{"docs/releasing.md", "# Releasing", "build/versions_test.go", "func TestReleasing_setsTheVersion("},
 	{"README.md", "docker run ", "tests/pages_test.go", "func TestPages_dockerLines("},
 	{"docs/migrating.md", "### The swap", "tests/swap_test.go", "func TestSwap("},
 	{"docs/migrating.md", "### The swap with Sentinel or in a cluster", "tests/swap_test.go", "func TestSwap_sentinel("},

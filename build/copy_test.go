@@ -1,0 +1,144 @@
+package build_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// These tests change a copy of the sources.
+
+// copySources copies what git and make do not keep. It returns the copy's folder.
+func copySources(t *testing.T) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("compiles the sources again")
+	}
+	folder := t.TempDir()
+	runIn(t, "..", "sh", "-c", `tar -c --exclude=./.git --exclude=./build/out --exclude=node_modules . | tar -x -C "$1"`, "sh", folder)
+	return folder
+}
+
+// tryIn runs a command in a folder.
+func tryIn(folder string, words ...string) (string, error) {
+	command := exec.Command(words[0], words[1:]...)
+	command.Dir = folder
+	out, err := command.CombinedOutput()
+	return string(out), err
+}
+
+func runIn(t *testing.T, folder string, words ...string) string {
+	t.Helper()
+	out, err := tryIn(folder, words...)
+	if err != nil {
+		t.Fatalf("%q: %v\n%s", words, err, out)
+	}
+	return out
+}
+
+// edit replaces a text of a file, once.
+func edit(t *testing.T, path, from, to string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil || !strings.Contains(string(text), from) {
+		t.Fatalf("%s has no %q, %v", path, from, err)
+	}
+	write(t, path, strings.Replace(string(text), from, to, 1))
+}
+
+const toyFile = `package commands
+
+var toy = Command{
+	Name:       "GO.TOY",
+	Summary:    "Takes toys from a box.",
+	Complexity: "O(1)",
+	Since:      "VERSION",
+	Flags:      writeFast,
+	Arity:      -3,
+	Args:       []Arg{argKey, {Name: "toys", Type: ArgInteger, Bounds: "1 to 9", Summary: "How many toys."}, argMS},
+	State:      KindString,
+	Handler:    runToy,
+	Sample:     Sample{"GO.TOY KEY 5", "5", "0", "SET"},
+	Wrong:      []WrongCall{{"GO.TOY KEY x", ErrLimitNotInteger}, {"GO.TOY KEY 5 UPTO", ErrUnknownOption}},
+}
+
+// runToy empties the box for a minute.
+func runToy(c *Call) ErrorCode {
+	toys, err := intArg(c.Args[1], 1, 9, ErrLimitNotInteger, ErrLimitRange)
+	if err != NoError {
+		return err
+	}
+	opts, _, err := c.options(2, optMS)
+	if err != NoError {
+		return err
+	}
+	k := &c.Keys[0]
+	if k.Kind != KindAbsent && k.Kind != KindString {
+		return ErrWrongType
+	}
+	c.Shape = Integer
+	c.count(true, k.Kind == KindString)
+	if k.Kind == KindAbsent {
+		c.Reply[0] = toys
+		k.Becomes, k.NewLen = String, int32(copy(k.NewText[:], "empty"))
+		k.expire(c.Now.Nanos()+60*opts.unit(), 60*opts.unit())
+	}
+	return NoError
+}
+`
+
+const toySection = "\n## GO.TOY\n\n    GO.TOY key toys [MS]\n\nTakes toys from a box.\n\n| argument | meaning | bounds |\n|---|---|---|\n" +
+	"| `toys` | How many toys. | 1 to 9 |\n\nComplexity: O(1). Since VERSION. Flags: write deny-oom fast.\n"
+
+// A new command is a file, a row of the table, a section of the reference and a line of the changelog. The tests name what
+// is missing.
+func TestNewCommand(t *testing.T) {
+	folder, version := copySources(t), moduleVersion(t)
+	path := func(name string) string { return filepath.Join(folder, name) }
+	write(t, path("commands/toy.go"), strings.Replace(toyFile, "VERSION", version, 1))
+	edit(t, path("commands/table.go"), "var Table = []Command{\n", "var Table = []Command{\n\ttoy,\n")
+	if out, err := tryIn(folder, "go", "test", "./commands"); err == nil || !strings.Contains(out, `no section "GO.TOY"`) {
+		t.Fatalf("without its section: %v\n%s", err, out)
+	}
+	reference := read(t, "docs/commands.md") + strings.Replace(toySection, "VERSION", version, 1)
+	write(t, path("docs/commands.md"), reference)
+	if out, err := tryIn(folder, "go", "test", "-run", "TestVersion", "./build"); err == nil || !strings.Contains(out, "the changelog does not name the command") {
+		t.Fatalf("without its line in the changelog: %v\n%s", err, out)
+	}
+	// If the version is released already, the line belongs there.
+	changelog := strings.ReplaceAll(read(t, "CHANGELOG.md"), "\n## ", "\n- `GO.TOY`.\n\n## ")
+	write(t, path("CHANGELOG.md"), changelog+"\n- `GO.TOY`.\n")
+	runIn(t, folder, "go", "vet", "./commands/...", "./cgo/...", "./module")
+	runIn(t, folder, "go", "test", "-short", "./commands/...", "./cgo/...", "./build")
+}
+
+// make rename changes every place that names the module's path. The product's name stays.
+func TestRename(t *testing.T) {
+	folder, old := copySources(t), modulePath(t)
+	rename := func(module string) (string, error) {
+		return tryIn(folder, "env", "MODULE="+module, "bash", "build/rename.sh")
+	}
+	for _, module := range []string{"", old, "x", "example.com/a b", "example.com/x/v2", "https://a.example"} {
+		if out, err := rename(module); err == nil {
+			t.Errorf("%q: %s", module, out)
+		}
+	}
+	write(t, filepath.Join(folder, "funnel/names_test.go"), "package funnel\n\nvar _ = []string{\"gothrottle\", \"gothrottle/README.md\", \"/usr/share/"+old+"/funnel\"}\n")
+	const path = "example.com/x.y"
+	if out, err := rename(path); err != nil {
+		t.Fatal(out)
+	}
+	if out := runIn(t, folder, "grep", "-c", old, "funnel/names_test.go"); out != "1\n" {
+		t.Errorf("names of the product are renamed: %s", out)
+	}
+	if out := runIn(t, folder, "gofmt", "-l", "."); out != "" {
+		t.Errorf("gofmt would change %s", out)
+	}
+	for _, module := range []string{".", "bench", "deploy", "examples/go", "playground"} {
+		runIn(t, folder, "go", "-C", module, "mod", "tidy", "-diff")
+	}
+	runIn(t, folder, "go", "vet", "./...")
+	runIn(t, folder, "go", "test", "-run", "TestImports", "./build")
+}
