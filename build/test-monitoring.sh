@@ -1,6 +1,6 @@
 #!/bin/bash
 # The exporter script, Prometheus' rules and the dashboard, with a real server, exporter and Prometheus.
-# Arguments are passed on to the test: -picture FILE draws the picture of docs/monitoring.md.
+# Arguments are passed on to the test.
 . "$(dirname "$0")/lib.sh"
 need_go
 

@@ -15,8 +15,7 @@ import (
 	servers "gothrottle/tests/server"
 )
 
-// images are the images to run, by the names that the files have for them. build/test-deploy.sh sets
-// the variables.
+// images are the images to run. build/test-deploy.sh sets the variables.
 type images struct {
 	*servers.Docker
 	server, init, plain string
@@ -44,15 +43,19 @@ func (i images) must(t *testing.T, args ...string) string {
 	return out
 }
 
-// eventually waits until done returns true.
-func eventually(t *testing.T, what string, done func() bool) {
+// succeeds waits until a command in the container succeeds.
+func (i images) succeeds(t *testing.T, container string, command ...string) {
 	t.Helper()
-	if err := servers.Await(what, done); err != nil {
+	err := servers.Await(strings.Join(command, " ")+" succeeds", func() bool {
+		_, err := i.Do(append([]string{"exec", container}, command...)...)
+		return err == nil
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// throttled checks the first integers of a reply of GO.THROTTLE, which tell what is left of 2.
+// throttled makes a call of a limiter of 2, which must admit and have so many left.
 func (i images) throttled(t *testing.T, container string, left int) {
 	t.Helper()
 	out := i.must(t, "exec", container, "redis-cli", "-e", "GO.THROTTLE", "user:42", "1", "1", "3600")
@@ -61,120 +64,88 @@ func (i images) throttled(t *testing.T, container string, left int) {
 	}
 }
 
-// pod runs the containers of a pod in Docker.
-type pod struct {
-	images
-	spec corev1.PodSpec
-	from map[string]string // by the volume's name: a folder of this machine, or a volume of Docker
-}
-
-// newPod makes the volumes of a pod, as a node does: an empty folder belongs to the pod's group, and a
-// folder of a ConfigMap holds its files.
-func newPod(t *testing.T, i images, m manifests) *pod {
+// volumes makes the volumes of a pod, as a node does: an empty folder belongs to the pod's group, and a folder of a
+// ConfigMap has its files. It returns for each volume a folder of this machine, or a volume of Docker.
+func (i images) volumes(t *testing.T, m manifests) map[string]string {
 	t.Helper()
-	p := &pod{images: i, spec: m.set.Spec.Template.Spec, from: map[string]string{}}
-	group := strconv.FormatInt(*p.spec.SecurityContext.FSGroup, 10)
-	empty := func(name string) {
-		volume, err := i.Create("volume")
-		if err != nil {
-			t.Fatal(err)
-		}
-		i.must(t, "run", "--rm", "--pull=never", "--user", "0", "--volume", volume+":/volume", "--entrypoint", "/bin/sh", i.plain,
-			"-c", "chgrp "+group+" /volume && chmod 2775 /volume")
-		p.from[name] = volume
+	pod, from := m.set.Spec.Template.Spec, map[string]string{}
+	var empty []string
+	for _, claim := range m.set.Spec.VolumeClaimTemplates {
+		empty = append(empty, claim.Name)
 	}
-	for _, volume := range p.spec.Volumes {
+	for _, volume := range pod.Volumes {
 		if volume.EmptyDir != nil {
-			empty(volume.Name)
+			empty = append(empty, volume.Name)
 			continue
 		}
-		folder := t.TempDir()
-		readable(t, folder, 0o755)
-		for name, text := range m.config.Data {
-			if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil {
+		if volume.ConfigMap.Name != m.config.Name {
+			t.Fatalf("the pod has the ConfigMap %s", volume.ConfigMap.Name)
+		}
+		from[volume.Name] = t.TempDir()
+		for file, text := range m.config.Data {
+			if err := os.WriteFile(filepath.Join(from[volume.Name], file), []byte(text), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			readable(t, filepath.Join(folder, name), 0o644)
 		}
-		p.from[volume.Name] = folder
+		// The pod's user is another one.
+		if err := exec.Command("chmod", "-R", "a+rX", from[volume.Name]).Run(); err != nil {
+			t.Fatal(err)
+		}
 	}
-	for _, claim := range m.set.Spec.VolumeClaimTemplates {
-		empty(claim.Name)
+	for _, volume := range empty {
+		var err error
+		if from[volume], err = i.Create("volume"); err != nil {
+			t.Fatal(err)
+		}
+		i.must(t, "run", "--rm", "--pull=never", "--user", "0", "--volume", from[volume]+":/volume", "--entrypoint", "/bin/sh", i.plain,
+			"-c", fmt.Sprintf("chgrp %d /volume && chmod 2775 /volume", *pod.SecurityContext.FSGroup))
 	}
-	return p
+	return from
 }
 
-// readable sets the mode of a file or folder, whatever the umask is. The pod's user is another one.
-func readable(t *testing.T, path string, mode os.FileMode) {
-	t.Helper()
-	if err := os.Chmod(path, mode); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// args returns the arguments of docker run for a container of the pod.
-func (p *pod) args(c corev1.Container, image string) []string {
-	s := p.spec.SecurityContext
-	args := []string{"--user", fmt.Sprintf("%d:%d", *s.RunAsUser, *s.RunAsGroup), "--group-add", strconv.FormatInt(*s.FSGroup, 10)}
-	for _, drop := range c.SecurityContext.Capabilities.Drop {
-		args = append(args, "--cap-drop", string(drop))
-	}
-	if *c.SecurityContext.ReadOnlyRootFilesystem {
-		args = append(args, "--read-only")
-	}
-	if !*c.SecurityContext.AllowPrivilegeEscalation {
-		args = append(args, "--security-opt", "no-new-privileges")
-	}
-	args = append(args, "--memory", strconv.FormatInt(c.Resources.Limits.Memory().Value(), 10))
+// arguments returns the arguments of docker run for a container of the pod. TestFiles_fitTogether holds its rights.
+func arguments(pod corev1.PodSpec, c corev1.Container, image string, from map[string]string) []string {
+	s := pod.SecurityContext
+	args := []string{"--user", fmt.Sprintf("%d:%d", *s.RunAsUser, *s.RunAsGroup), "--group-add", strconv.FormatInt(*s.FSGroup, 10),
+		"--cap-drop", "ALL", "--read-only", "--security-opt", "no-new-privileges", "--memory", strconv.FormatInt(c.Resources.Limits.Memory().Value(), 10)}
 	for _, mount := range c.VolumeMounts {
-		mode := ":rw"
-		if mount.ReadOnly {
-			mode = ":ro"
-		}
-		// A node does not change a volume to what the image has at its path. Docker does, unless told not to.
-		if !filepath.IsAbs(p.from[mount.Name]) {
+		mode := map[bool]string{true: ":ro", false: ":rw"}[mount.ReadOnly]
+		// A node does not change a volume to what the image has at its path. Docker does, unless nocopy is set.
+		if !filepath.IsAbs(from[mount.Name]) {
 			mode += ",nocopy"
 		}
-		args = append(args, "--volume", p.from[mount.Name]+":"+mount.MountPath+mode)
+		args = append(args, "--volume", from[mount.Name]+":"+mount.MountPath+mode)
 	}
 	if len(c.Command) > 0 {
-		args = append(args, "--entrypoint", c.Command[0], image)
-		return append(append(args, c.Command[1:]...), c.Args...)
+		return append(append(args, "--entrypoint", c.Command[0], image), append(c.Command[1:], c.Args...)...)
 	}
 	return append(append(args, image), c.Args...)
 }
 
-// What the manifests ask for works in Docker: the init container copies the module, the plain server
-// loads it, the probes succeed, and the data outlives a restart. Docker is no node: the claim, the
-// Service and the scheduling are not tried.
+// What the manifests ask for works in Docker: the init container copies the module, the plain server loads it, the probes
+// succeed, and the data outlives a restart. The claim, the Service and the scheduling are not tried: Docker is no node.
 func TestDocker_podOfTheManifests(t *testing.T) {
 	i := needDocker(t)
-	m, err := decode(readFile(t, "kubernetes/gothrottle.yaml"))
+	m, err := decodeManifests(readFile(t, "kubernetes/gothrottle.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newPod(t, i, m)
-	first, redis := p.spec.InitContainers[0], p.spec.Containers[0]
-	i.must(t, append([]string{"run", "--rm", "--pull=never"}, p.args(first, i.init)...)...)
-	name := i.Run(t, p.args(redis, i.plain)...).Name
-	probe := func(probe *corev1.Probe) func() bool {
-		return func() bool {
-			_, err := i.Do(append([]string{"exec", name}, probe.Exec.Command...)...)
-			return err == nil
-		}
-	}
-	eventually(t, "the server is ready", probe(redis.ReadinessProbe))
-	eventually(t, "the server is alive", probe(redis.LivenessProbe))
+	pod, from := m.set.Spec.Template.Spec, i.volumes(t, m)
+	first, redis := pod.InitContainers[0], pod.Containers[0]
+	i.must(t, append([]string{"run", "--rm", "--pull=never"}, arguments(pod, first, i.init, from)...)...)
+	name := i.Run(t, arguments(pod, redis, i.plain, from)...).Name
+	i.succeeds(t, name, redis.ReadinessProbe.Exec.Command...)
+	i.succeeds(t, name, redis.LivenessProbe.Exec.Command...)
 	i.throttled(t, name, 1)
 	if out, err := i.Do("exec", name, "redis-cli", "-e", "CONFIG", "REWRITE"); err == nil {
-		t.Errorf("CONFIG REWRITE replies %s: the file says that it fails", out)
+		t.Errorf("CONFIG REWRITE replies %s, and the file says that it fails", out)
 	}
 	i.must(t, "restart", name)
-	eventually(t, "the server is ready again", probe(redis.ReadinessProbe))
+	i.succeeds(t, name, redis.ReadinessProbe.Exec.Command...)
 	i.throttled(t, name, 0)
 }
 
-// The operator's command ends with the args of the manifest, and replaces the image's entrypoint.
+// The operator's command ends with the args of its file, and replaces the image's entrypoint.
 func TestDocker_operatorsArguments(t *testing.T) {
 	i := needDocker(t)
 	var o operated
@@ -183,54 +154,44 @@ func TestDocker_operatorsArguments(t *testing.T) {
 	}
 	args := append([]string{"--entrypoint", "redis-server", i.server, "--cluster-announce-ip", "127.0.0.1"}, o.Spec.Containers[0].Args...)
 	name := i.Run(t, args...).Name
-	eventually(t, "the server answers", func() bool {
-		_, err := i.Do("exec", name, "redis-cli", "-e", "ping")
-		return err == nil
-	})
+	i.succeeds(t, name, "redis-cli", "-e", "ping")
 	i.throttled(t, name, 1)
 }
 
-// The compose file starts a healthy server with the module, on 127.0.0.1 only, and its data outlives
-// the container.
+// The compose file starts a confined and healthy server with the module, on 127.0.0.1 only, and its data outlives the
+// container.
 func TestDocker_composeFile(t *testing.T) {
 	i := needDocker(t)
 	compose := os.Getenv("GOTHROTTLE_COMPOSE")
 	if compose == "" {
 		t.Skip("only with GOTHROTTLE_COMPOSE, a docker-compose command")
 	}
-	project, port := fmt.Sprintf("gothrottle-compose-%d", os.Getpid()), servers.FreePort()
-	run := func(args ...string) (string, error) {
-		cmd := exec.Command(compose, append([]string{"--file", "compose.yaml", "--project-name", project}, args...)...)
+	port := servers.FreePort()
+	run := func(args ...string) string {
+		cmd := exec.Command(compose, append([]string{"--file", "compose.yaml", "--project-name", fmt.Sprintf("gothrottle-compose-%d", os.Getpid())}, args...)...)
 		cmd.Env = append(os.Environ(), "IMAGE="+i.server, "PORT="+port)
 		cmd.Stderr = os.Stderr
 		out, err := cmd.Output()
-		return strings.TrimSpace(string(out)), err
-	}
-	t.Cleanup(func() {
-		if _, err := run("down", "--volumes", "--timeout", "5"); err != nil {
-			t.Error(err)
-		}
-	})
-	up := func() string {
-		if _, err := run("up", "--detach", "--no-build"); err != nil {
-			t.Fatal(err)
-		}
-		id, err := run("ps", "--quiet", "gothrottle")
 		if err != nil {
+			t.Errorf("%q: %v", args, err)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	t.Cleanup(func() { run("down", "--volumes", "--timeout", "5") })
+	for left := 1; left >= 0; left-- {
+		run("up", "--detach", "--no-build")
+		id := run("ps", "--quiet", "gothrottle")
+		healthy := func() bool { return i.must(t, "inspect", "--format", "{{.State.Health.Status}}", id) == "healthy" }
+		if err := servers.Await("the server is healthy", healthy); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the server is healthy", func() bool {
-			return i.must(t, "inspect", "--format", "{{.State.Health.Status}}", id) == "healthy"
-		})
-		return id
+		i.throttled(t, id, left)
+		if got, want := i.must(t, "port", id, "6379/tcp"), "127.0.0.1:"+port; got != want {
+			t.Errorf("the port is published on %s, want %s", got, want)
+		}
+		if got, want := i.must(t, "inspect", "--format", "{{.HostConfig.ReadonlyRootfs}} {{.HostConfig.CapDrop}}", id), "true [ALL]"; got != want {
+			t.Errorf("the container has the rights %s, want %s", got, want)
+		}
+		run("down", "--timeout", "20")
 	}
-	id := up()
-	i.throttled(t, id, 1)
-	if got := i.must(t, "port", id, "6379/tcp"); got != "127.0.0.1:"+port {
-		t.Errorf("the port is published on %s", got)
-	}
-	if _, err := run("down", "--timeout", "20"); err != nil {
-		t.Fatal(err)
-	}
-	i.throttled(t, up(), 0)
 }

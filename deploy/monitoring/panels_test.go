@@ -1,217 +1,244 @@
 package monitoring
 
 import (
-	"errors"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
+
+	"sigs.k8s.io/yaml"
 )
 
-// window is the time over which the panels' rates are asked. It is longer than the test, so a rate times the window is
-// what was counted since the first scrape, when every counter was 0.
-const (
-	window        = "5m"
-	windowSeconds = 300
-)
-
-// want is what a panel shows, by legend. A rate is given as what was counted in the window. NaN stands for any number.
-type want struct {
-	isRate bool
-	values map[string]float64
+type panel struct {
+	Title, Type, Description string
+	GridPos                  struct{ H, W, X, Y int }
+	Targets                  []struct{ RefID, Expr, LegendFormat string }
+	FieldConfig              struct{ Defaults struct{ Unit string } }
 }
 
-// wanted returns what each panel must show, by its title.
-func (s *stack) wanted() map[string]want {
-	all, usec, p99 := map[string]want{}, s.infoField("commandstats", "usec="), s.infoField("latencystats", "p99=")
-	decisions, denials, errs := 0.0, 0.0, 0.0
-	panels := map[string]string{"Admitted": "admitted", "Denied": "limited", "Shadowed": "shadowed", "Errors by command": "errors", "Refused by the server": "refused"}
-	for title, outcome := range panels {
-		all[title] = want{true, map[string]float64{}}
-		for command, n := range counts() {
-			name := command
-			if outcome == "refused" {
-				name = wireName(command)
-			}
-			if n[outcome] > 0 {
-				all[title].values[name] = float64(n[outcome])
-			}
-		}
+func panels(t *testing.T) []panel {
+	t.Helper()
+	var d struct{ Panels []panel }
+	if err := json.Unmarshal([]byte(read(t, "dashboard.json")), &d); err != nil || len(d.Panels) < 15 {
+		t.Fatalf("%d panels, %v", len(d.Panels), err)
 	}
-	all["Admitted"].values["lease"]++ // the holder's
-	all["Refused by the server"].values["go.top"], all["Refused by the server"].values["cl.throttle"] = 0, 0
-	ratios, cpu, mean, since := map[string]float64{}, map[string]float64{}, map[string]float64{}, map[string]float64{}
-	for command, n := range counts() {
-		made := float64(all["Admitted"].values[command]) + float64(n["limited"]+n["shadowed"])
-		if made > 0 {
-			ratios[command] = float64(n["limited"]) / made
+	return d.Panels
+}
+
+// Each panel says what it shows and in which unit, and asks for what the variables choose. Panels fit into Grafana's 24
+// columns and do not overlap.
+func TestDashboard_panels(t *testing.T) {
+	taken := map[[2]int]string{}
+	for _, p := range panels(t) {
+		g := p.GridPos
+		if p.Title == "" || p.Description == "" || p.FieldConfig.Defaults.Unit == "" || len(p.Targets) == 0 || g.W < 1 || g.X+g.W > 24 {
+			t.Errorf("%q: something is missing, or it does not fit: %v", p.Title, g)
 		}
-		decisions, denials, errs = decisions+made, denials+float64(n["limited"]), errs+float64(n["errors"])
-		name := wireName(command)
-		cpu[name], mean[name] = usec[name]/1e6, usec[name]/1e6/(made+float64(n["errors"]+n["other"]))
-		for _, outcome := range []string{"admitted", "limited", "shadowed", "errors", "other"} {
-			if n[outcome] > 0 {
-				since[command+" "+outcome] = float64(n[outcome])
+		for at := range g.W * g.H {
+			cell := [2]int{g.X + at%g.W, g.Y + at/g.W}
+			if taken[cell] != "" {
+				t.Fatalf("%s is on top of %s", p.Title, taken[cell])
+			}
+			taken[cell] = p.Title
+		}
+		for _, q := range p.Targets {
+			if !strings.Contains(q.Expr, `job=~"$job",instance=~"$instance"`) || p.Type != "table" && q.LegendFormat == "" {
+				t.Errorf("%s: the target %q has no variables or no legend", p.Title, q.Expr)
 			}
 		}
 	}
-	since["lease admitted"]++
-	since["top other"] = math.NaN() // the scrapes'
-	cpu["go.top"] = math.NaN()
-	delete(p99, "go.top")
-	one := func(legend string, value float64) want { return want{values: map[string]float64{legend: value}} }
-	tops := map[string]float64{}
-	for key, command := range denied {
-		tops[key+" A"], tops[key+" B"] = float64(counts()[command]["limited"]), 0
+}
+
+// calls has calls of each outcome, whatever was called before. Call n is sent n + 1 times, so no panel can show one number
+// for another. % is a new key each time.
+var calls = strings.Split(`GO.THROTTLE a% 0 1 1000, GO.THROTTLE d:throttle 0 1 1000 2, GO.THROTTLE e 0 1 0, GO.THROTTLE o 0 1 1000 0,
+CL.THROTTLE b% 0 1 1000, CL.THROTTLE d:cl 0 1 1000 2, CL.THROTTLE e 0 1 0, GO.WINDOW w% 1 1000, GO.WINDOW d:window 1 1000 2,
+GO.QUOTA q% 1 1000, GO.QUOTA e 1 0, GO.LEASE l% 1 1000 me, GO.RELEASE o me, GO.ALL m% QUOTA 1 1000, GO.ALL d:all QUOTA 1 1000 2,
+GO.POLICY p:%, GO.POLICY s:d 2, GO.POLICY none:x, GO.POLICY_RO s:o 2, GO.THROTTLE_RO o 0 1 1000 2, GO.INFO o, GO.QUOTA`, ",")
+
+// traffic sends the calls, and makes the server evict keys and refuse a call for want of memory.
+func (s *stack) traffic() {
+	s.t.Helper()
+	for n, call := range calls {
+		for i := range n + 1 {
+			s.redis.Do(ctx, words(strings.ReplaceAll(call, "%", strconv.Itoa(i)))...)
+		}
 	}
-	all["Module"] = one("loaded", 1)
-	all["Decisions"] = want{true, map[string]float64{"decisions": decisions}}
-	all["Deny rate"] = one("denied", denials/decisions)
-	all["Errors"] = want{true, map[string]float64{"errors": errs}}
-	all["Panics"], all["Panics by server"] = one("panics", 0), one(s.instance, 0)
-	all["Clock lead"], all["Clock lead by server"] = one("lead", 0), one(s.instance, 0)
-	all["Deny rate by command"] = want{values: ratios}
-	all["CPU share"] = want{true, cpu}
-	all["Time per call"] = want{values: mean}
-	all["p99 since the start"] = want{values: p99}
-	all["Evicted keys"] = want{true, map[string]float64{s.instance: s.infoField("stats", "")["evicted_keys"] - 30}}
-	all["Keys denied most"] = want{values: tops}
-	all["Calls since the start"] = want{values: since}
+	for i := range 30 {
+		s.redis.Set(ctx, fmt.Sprint("evicted", i), "", 0)
+	}
+	s.redis.ConfigSet(ctx, "maxmemory-policy", "allkeys-random")
+	s.redis.ConfigSet(ctx, "maxmemory", "1")
+	until(s.t, func() error {
+		if err := s.redis.Set(ctx, "refused", "", 0).Err(); err == nil || !strings.HasPrefix(err.Error(), "OOM") {
+			return fmt.Errorf("with full memory: %v", err)
+		}
+		return nil
+	})
+	s.redis.ConfigSet(ctx, "maxmemory", "0")
+}
+
+// wanted returns what panels must show, by title and legend: what the server itself says.
+func (s *stack) wanted() map[string]map[string]float64 {
+	all := map[string]map[string]float64{}
+	add := func(panel, legend string, n float64) {
+		if all[panel] == nil {
+			all[panel] = map[string]float64{}
+		}
+		all[panel][legend] += n
+	}
+	made, of := map[string]float64{}, map[string]string{"admitted": "Admitted", "limited": "Denied", "shadowed": "Shadowed", "errors": "Errors by command"}
+	for _, m := range regexp.MustCompile(`gothrottle_(\w+)_(admitted|limited|shadowed|errors|other):(\d+)`).FindAllStringSubmatch(s.redis.Info(ctx, "gothrottle").Val(), -1) {
+		n, _ := strconv.ParseFloat(m[3], 64)
+		if n == 0 || m[1] == "top" {
+			continue
+		}
+		add("Calls since the start", m[1]+" "+m[2], n)
+		if of[m[2]] != "" {
+			add(of[m[2]], m[1], n)
+		}
+		if m[2] == "errors" {
+			add("Errors", "errors", n)
+		} else if m[2] != "other" {
+			made[m[1]] += n
+			add("Decisions", "decisions", n)
+		}
+	}
+	denied := 0.0
+	for command, n := range made {
+		denied += all["Denied"][command]
+		add("Deny rate by command", command, all["Denied"][command]/n)
+	}
+	add("Deny rate", "denied", denied/all["Decisions"]["decisions"])
+	for key, n := range map[string]float64{"0:d:throttle": 2, "0:d:cl": 6, "0:d:window": 9, "0:d:all": 15} {
+		add("Keys denied most", key+" A", n)
+		add("Keys denied most", key+" B", 0)
+	}
+	add("Refused by the server", "go.quota", float64(len(calls)))
+	add("Module", "loaded", 1)
+	add("Panics", "panics", 0)
 	return all
 }
 
-// infoField returns a number of each line of INFO of the module's commands: the one after the name.
-func (s *stack) infoField(section, name string) map[string]float64 {
-	numbers := map[string]float64{}
-	line := regexp.MustCompile(`(?m)^(?:cmdstat_|latency_percentiles_usec_)?([a-z_.]+):(?:.*[:,])?` + name + `([0-9.]+)`)
-	for _, m := range line.FindAllStringSubmatch(s.redis.Info(ctx, section).Val(), -1) {
-		if section == "stats" || strings.HasPrefix(m[1], "go.") || m[1] == "cl.throttle" {
-			numbers[m[1]], _ = strconv.ParseFloat(m[2], 64)
-		}
-	}
-	return numbers
+var counted = regexp.MustCompile(`(?:rate|increase)\(([^()]*)\[[$\w]+\]\)`)
+
+// totals turns the rates of an expression into what was counted since the start, which is exact.
+func (s *stack) totals(expr string) string {
+	return counted.ReplaceAllString(strings.NewReplacer("$job", "gothrottle", "$instance", strings.ReplaceAll(s.instance, ".", "[.]")).Replace(expr), "($1)")
 }
 
-var label = regexp.MustCompile(`\{\{(\w+)\}\}`)
-
-// legend is how Grafana names a result. In tables it is all labels and the target.
-func legend(p panel, q target, metric map[string]string) string {
-	if p.Type != "table" {
-		return label.ReplaceAllStringFunc(q.LegendFormat, func(name string) string { return metric[strings.Trim(name, "{}")] })
-	}
-	var words []string
-	for _, name := range []string{"limiter", "command", "outcome"} {
-		if metric[name] != "" {
-			words = append(words, metric[name])
-		}
-	}
-	if len(p.Targets) > 1 {
-		words = append(words, q.RefID)
-	}
-	return strings.Join(words, " ")
-}
-
-// compare tells how what a panel shows differs from what it must show.
-//
-// Prometheus extrapolates a rate at both ends of the window by at most 1.1 mean intervals between scrapes. So with n
-// scrapes a rate is never too low, and too high by at most 2.2 / (n - 1).
-func (s *stack) compare(p panel, w want, scrapes float64) error {
-	shown, high := map[string]float64{}, 1.0
+// shows returns what a panel shows, by legend. In tables the legend is all labels and the target.
+func (s *stack) shows(p panel) map[string]float64 {
+	shown := map[string]float64{}
 	for _, q := range p.Targets {
-		result, err := s.query(substitute(q.Expr, s.instance, window))
-		if err != nil {
-			return err
-		}
-		for _, one := range result {
-			shown[legend(p, q, one.Metric)] = one.Value.value
+		for _, r := range s.query(s.totals(q.Expr)) {
+			legend := regexp.MustCompile(`\{\{(\w+)\}\}`).ReplaceAllStringFunc(q.LegendFormat, func(name string) string { return r.Metric[strings.Trim(name, "{}")] })
+			if p.Type == "table" {
+				legend = strings.TrimSpace(r.Metric["command"] + " " + r.Metric["outcome"] + r.Metric["limiter"])
+				if len(p.Targets) > 1 {
+					legend += " " + q.RefID
+				}
+			}
+			shown[legend] = r.value()
 		}
 	}
-	if w.isRate {
-		high = 1 + 2.2/(scrapes-1)
-	}
-	var wrong []error
-	for name, value := range w.values {
-		got, found := shown[name]
-		if w.isRate {
-			got *= windowSeconds
-		}
-		if !found || !math.IsNaN(value) && (got < value*(1-1e-9) || got > value*high*(1+1e-9)) {
-			wrong = append(wrong, fmt.Errorf("%s: %s shows %v (%t), want %v", p.Title, name, got, found, value))
-		}
-		delete(shown, name)
-	}
-	if len(shown) > 0 {
-		wrong = append(wrong, fmt.Errorf("%s: nobody sent %v", p.Title, shown))
-	}
-	return errors.Join(wrong...)
+	maps.DeleteFunc(shown, func(name string, _ float64) bool { return strings.HasPrefix(name, "top ") }) // the scrapes' calls
+	return shown
 }
 
-// Each panel of the dashboard shows the numbers of the traffic that was sent, and the alerts fire that should: in a real
-// Prometheus, which scrapes a real redis_exporter. Both are started by the lines of docs/monitoring.md under "Set it up". The
-// picture shows that run.
+// A real Prometheus, which scrapes a real redis_exporter: both are started by the lines of docs/monitoring.md under "Set it
+// up". Each panel of the dashboard shows something, and those that count calls show what the server counted. The alerts
+// that should fire would: their expressions have results. Prometheus has the metrics of the page's table, and the exporter's
+// user is denied only what the page says.
 func TestStack_everyPanelShowsTheTraffic(t *testing.T) {
 	s := startStack(t)
-	from := time.Now()
 	s.traffic()
-	wanted, d := s.wanted(), readDashboard(t)
-	for _, p := range d.Panels {
-		w, known := wanted[p.Title]
-		if !known {
-			t.Errorf("nobody knows what %s must show", p.Title)
+	wanted := s.wanted()
+	for _, p := range panels(t) {
+		until(t, func() error {
+			got, want := s.shows(p), wanted[p.Title]
+			maps.DeleteFunc(got, func(name string, n float64) bool {
+				_, wanted := want[name]
+				return math.IsNaN(n) || n == 0 && want != nil && !wanted
+			})
+			if len(got) == 0 || want != nil && !maps.Equal(got, want) {
+				return fmt.Errorf("%s shows %v, want %v", p.Title, got, want)
+			}
+			return nil
+		})
+	}
+	for name, instance := range map[string]string{"GothrottleNoMetrics": s.noMetrics, "GothrottleNotLoaded": s.notLoaded,
+		"GothrottleErrors": s.instance, "GothrottleOOM": s.instance, "GothrottleEvictions": s.instance} {
+		result := s.query(s.totals(rules(t)[name].Expr))
+		if !slices.ContainsFunc(result, func(r sample) bool { return r.Metric["instance"] == instance }) {
+			t.Errorf("%s does not fire for %s: %v", name, instance, result)
 		}
-		delete(wanted, p.Title)
-		until(t, func() error { return s.compare(p, w, s.scrapes()) })
 	}
-	if len(wanted) > 0 {
-		t.Errorf("no panel shows %v", wanted)
-	}
-	until(t, s.alerts)
-	s.metricsOfThePage()
-	s.denialsOfTheUser()
-	s.draw(d, from)
-}
-
-// alerts tells whether the alerts that fire are those that should. GothrottleErrors fires, too: many calls are errors.
-// GothrottleSlow may fire on a slow machine.
-func (s *stack) alerts() error {
-	firing, err := s.firing()
-	firing = slices.DeleteFunc(firing, func(name string) bool { return strings.HasPrefix(name, "GothrottleSlow ") })
-	wanted := append(s.alertsFired(), "GothrottleErrors "+s.instance)
-	slices.Sort(wanted)
-	if err == nil && !slices.Equal(firing, wanted) {
-		err = fmt.Errorf("the alerts %q fire, want %q", firing, wanted)
-	}
-	return err
-}
-
-// metricsOfThePage compares the page's table of metrics with those that Prometheus has.
-func (s *stack) metricsOfThePage() {
-	s.t.Helper()
-	result, err := s.query(`count by (__name__) ({__name__=~"gothrottle_.+"})`)
 	var got, page []string
-	for _, one := range result {
-		got = append(got, one.Metric["__name__"])
+	for _, r := range s.query(`count by (__name__) ({__name__=~"gothrottle_.+"})`) {
+		got = append(got, r.Metric["__name__"])
 	}
-	for _, m := range regexp.MustCompile("(?m)^\\| `(gothrottle_\\w+)` \\|").FindAllStringSubmatch(read(s.t, "../../docs/monitoring.md"), -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `(gothrottle_\\w+)` \\|").FindAllStringSubmatch(read(t, "../../docs/monitoring.md"), -1) {
 		page = append(page, m[1])
 	}
-	slices.Sort(got)
-	slices.Sort(page)
-	if err != nil || !slices.Equal(got, page) {
-		s.t.Errorf("Prometheus has the metrics %q, the page names %q, %v", got, page, err)
+	if slices.Sort(got); !slices.Equal(got, slices.Sorted(slices.Values(page))) {
+		t.Errorf("Prometheus has the metrics %q, the page names %q", got, page)
+	}
+	for _, entry := range s.redis.Do(ctx, "ACL", "LOG").Val().([]any) {
+		if text := fmt.Sprint(entry); !strings.Contains(text, "object config|get ") {
+			t.Errorf("the exporter's user was denied %s", text)
+		}
 	}
 }
 
-// denialsOfTheUser checks that the page's user may do all that the exporter does, but for what the page says.
-func (s *stack) denialsOfTheUser() {
-	s.t.Helper()
-	for _, entry := range s.redis.Do(ctx, "ACL", "LOG").Val().([]any) {
-		if text := fmt.Sprint(entry); !strings.Contains(text, "object config|get ") {
-			s.t.Errorf("the exporter's user was denied %s", text)
+type alert struct {
+	Alert, Expr         string
+	Labels, Annotations map[string]string
+}
+
+// rules returns the alerts by name.
+func rules(t *testing.T) map[string]alert {
+	t.Helper()
+	var file struct{ Groups []struct{ Rules []alert } }
+	if err := yaml.Unmarshal([]byte(read(t, "alerts.yml")), &file); err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]alert{}
+	for _, rule := range file.Groups[0].Rules {
+		all[rule.Alert] = rule
+	}
+	return all
+}
+
+// promtool accepts the configuration and the rules, and each alert fires when it should and not before.
+func TestAlerts_promtool(t *testing.T) {
+	moduleFile(t)
+	for _, args := range []string{"check config prometheus.yml", "check rules alerts.yml", "test rules alerts_test.yml"} {
+		if out, err := exec.Command("promtool", strings.Fields(args)...).CombinedOutput(); err != nil {
+			t.Errorf("promtool %s: %v\n%s", args, err, out)
 		}
+	}
+}
+
+// Each alert has a unit test, a row with its severity in docs/monitoring.md, and a heading in docs/operating.md, where
+// runbook_url leads.
+func TestAlerts_areDescribed(t *testing.T) {
+	tests, page, operating := read(t, "alerts_test.yml"), read(t, "../../docs/monitoring.md"), read(t, "../../docs/operating.md")
+	for name, rule := range rules(t) {
+		row := regexp.MustCompile("(?m)^\\| `" + name + "` \\|.*\\| " + rule.Labels["severity"] + " \\|$")
+		heading := regexp.MustCompile(`(?m)^#+ ` + name + `$`)
+		if strings.Count(tests, `alertname="`+name+`"`) < 3 || !row.MatchString(page) || !heading.MatchString(operating) || rule.Annotations["summary"] == "" ||
+			rule.Annotations["description"] == "" || rule.Annotations["runbook_url"] != "docs/operating.md#"+strings.ToLower(name) {
+			t.Errorf("%s has no unit test, row, heading or annotation", name)
+		}
+	}
+	if n := strings.Count(page, "\n| `Gothrottle"); n != len(rules(t)) || n < 8 {
+		t.Errorf("the page has %d alerts, want %d", n, len(rules(t)))
 	}
 }

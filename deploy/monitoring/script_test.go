@@ -2,7 +2,6 @@ package monitoring
 
 import (
 	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,20 +11,13 @@ import (
 	servers "gothrottle/tests/server"
 )
 
-// exporterUser makes the user of the page and returns a client of that user. more is what the page grants for GO.TOP.
-func exporterUser(t *testing.T, port string, more bool) *redis.Client {
+// exporterUser makes the user of the page and returns a client of that user. top also grants GO.TOP, as the page does.
+func exporterUser(t *testing.T, port string, top bool) *redis.Client {
 	t.Helper()
-	sh, made := newShell(t, port), 0
-	for _, block := range blocks(t, "Set it up") {
-		for line := range strings.Lines(block) {
-			if strings.HasPrefix(line, "redis-cli ACL SETUSER exporter on ") || more && strings.HasPrefix(line, "redis-cli ACL SETUSER exporter +") {
-				sh.run(line, "OK")
-				made++
-			}
+	for _, line := range code(t, "Set it up") {
+		if strings.HasPrefix(line, "redis-cli ACL SETUSER exporter on ") || top && strings.HasPrefix(line, "redis-cli ACL SETUSER exporter +") {
+			prints(t, line, port, "OK")
 		}
-	}
-	if made != 1 && !more || made != 2 && more {
-		t.Fatalf("%d lines make the user", made)
 	}
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, Username: "exporter", Password: "change-me", Protocol: 2, DisableIdentity: true})
 	t.Cleanup(func() { client.Close() })
@@ -43,65 +35,64 @@ func scrape(t *testing.T, client *redis.Client, eval string) map[string]string {
 	for i := 0; i < len(list); i += 2 {
 		name, value := list[i].(string), list[i+1].(string)
 		if _, err := strconv.ParseInt(value, 10, 64); err != nil || values[name] != "" {
-			t.Errorf("%q = %q is no number, or the second one", name, value)
+			t.Errorf("%q = %q is not a number, or it comes twice", name, value)
 		}
 		values[name] = value
 	}
 	return values
 }
 
-// The script tells every number of INFO gothrottle, and nothing else but that the module is loaded. The user of the page
-// may run it, as EVAL or as EVAL_RO, on a master and on a replica without its master.
-func TestScript_tellsINFO(t *testing.T) {
-	for _, name := range []string{"gothrottle", "redis-cell"} {
-		t.Run(name, func(t *testing.T) {
-			port, admin := startServer(t, servers.Options{Module: moduleFile(t), ModuleArgs: []string{"module-name", name}})
-			user := exporterUser(t, port, false)
-			for _, call := range []string{"GO.THROTTLE k 0 1 60", "GO.THROTTLE k 0 1 60", "CL.THROTTLE k 0 1 x", "GO.INFO k"} {
-				admin.Do(ctx, words(call)...)
-			}
-			want := map[string]string{"gothrottle_loaded": "1"}
-			for line := range strings.Lines(admin.Info(ctx, name).Val()) {
-				field, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-				field = strings.Replace(field, "redis-cell_", "gothrottle_", 1)
-				if _, err := strconv.Atoi(value); err == nil {
-					want[field] = value
-				}
-			}
-			if want["gothrottle_throttle_limited"] != "1" || want["gothrottle_cl_throttle_errors"] != "1" || len(want) < 60 {
-				t.Fatalf("INFO tells %v", want)
-			}
-			admin.Do(ctx, "ACL", "SETUSER", "exporter", "+eval_ro")
-			for _, state := range []string{"master", "replica"} {
-				for _, eval := range []string{"EVAL", "EVAL_RO"} {
-					if got := scrape(t, user, eval); !maps.Equal(got, want) {
-						t.Errorf("%s on a %s tells %v, want %v", eval, state, got, want)
-					}
-				}
-				admin.ConfigSet(ctx, "replica-serve-stale-data", "no")
-				admin.SlaveOf(ctx, "127.0.0.1", servers.FreePort())
-			}
-			if denials := admin.Do(ctx, "ACL", "LOG").Val().([]any); len(denials) > 0 {
-				t.Errorf("the user was denied %v", denials)
-			}
-		})
+// words splits a call at blanks.
+func words(call string) (w []any) {
+	for _, word := range strings.Fields(call) {
+		w = append(w, word)
 	}
+	return w
 }
 
-// Without the module the script says so, and there is no error.
-func TestScript_notLoaded(t *testing.T) {
-	moduleFile(t)
+// The script returns every number of INFO gothrottle, and that the module is loaded. The user of the page may run it, as
+// EVAL or as EVAL_RO, on a master and on a replica without its master. Without the module it says so, and there is no error.
+func TestScript_returnsINFO(t *testing.T) {
+	for _, name := range []string{"gothrottle", "redis-cell"} {
+		port, admin := startServer(t, servers.Options{Module: moduleFile(t), ModuleArgs: []string{"module-name", name}})
+		user := exporterUser(t, port, false)
+		for _, call := range []string{"GO.THROTTLE k 0 1 60", "GO.THROTTLE k 0 1 60", "CL.THROTTLE k 0 1 x"} {
+			admin.Do(ctx, words(call)...)
+		}
+		want := map[string]string{"gothrottle_loaded": "1"}
+		for line := range strings.Lines(admin.Info(ctx, name).Val()) {
+			field, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+			if _, err := strconv.Atoi(value); err == nil {
+				want[strings.Replace(field, "redis-cell_", "gothrottle_", 1)] = value
+			}
+		}
+		if want["gothrottle_throttle_limited"] != "1" || want["gothrottle_cl_throttle_errors"] != "1" || len(want) < 60 {
+			t.Fatalf("INFO says %v", want)
+		}
+		admin.Do(ctx, "ACL", "SETUSER", "exporter", "+eval_ro")
+		for range []string{"master", "replica"} {
+			for _, eval := range []string{"EVAL", "EVAL_RO"} {
+				if got := scrape(t, user, eval); !maps.Equal(got, want) {
+					t.Errorf("%s returns %v, want %v", eval, got, want)
+				}
+			}
+			admin.ConfigSet(ctx, "replica-serve-stale-data", "no")
+			admin.SlaveOf(ctx, "127.0.0.1", servers.FreePort())
+		}
+		if denials := admin.Do(ctx, "ACL", "LOG").Val().([]any); len(denials) > 0 {
+			t.Errorf("the user was denied %v", denials)
+		}
+	}
 	port, admin := startServer(t, servers.Options{Bare: true})
 	if got := scrape(t, exporterUser(t, port, false), "EVAL"); !maps.Equal(got, map[string]string{"gothrottle_loaded": "0"}) {
-		t.Errorf("%v", got)
+		t.Errorf("without the module: %v", got)
 	}
 	if errors := admin.Info(ctx, "errorstats").Val(); strings.Contains(errors, "errorstat") {
-		t.Errorf("%s", errors)
+		t.Errorf("without the module: %s", errors)
 	}
 }
 
-// The ten keys with the most denials are told if the user may call GO.TOP. Their names are printable and differ. If no
-// keys are counted, the rest is told all the same.
+// The script returns the ten keys with the most denials if the user may call GO.TOP. Their names are printable and differ.
 func TestScript_top(t *testing.T) {
 	port, admin := startServer(t, servers.Options{Module: moduleFile(t), Args: []string{"--gothrottle.top-keys", "100"}})
 	long := strings.Repeat("x", 200)
@@ -112,33 +103,24 @@ func TestScript_top(t *testing.T) {
 	}
 	tops := func(client *redis.Client) map[string]string {
 		got := scrape(t, client, "EVAL")
-		maps.DeleteFunc(got, func(name, _ string) bool {
-			return !strings.HasPrefix(name, "gothrottle_top_denied:") && !strings.HasPrefix(name, "gothrottle_top_error:")
-		})
+		maps.DeleteFunc(got, func(name, _ string) bool { return !strings.HasPrefix(name, "gothrottle_top_denied:") })
 		return got
 	}
 	if got := tops(exporterUser(t, port, false)); len(got) > 0 {
 		t.Errorf("without the permission: %v", got)
 	}
-	user, want := exporterUser(t, port, true), map[string]string{}
-	for i, name := range []string{"a", "b", "c", "d", "e", "f", "a b:[c]~", `\xc3\xa9\x5c\x0a\x00\x7f\xff`} {
-		want["gothrottle_top_denied:0:"+name], want["gothrottle_top_error:0:"+name] = strconv.Itoa(i+3), "0"
+	if denials := admin.Do(ctx, "ACL", "LOG").Val().([]any); len(denials) > 0 {
+		t.Errorf("the user was denied %v", denials)
 	}
-	cut := long[:126]
-	want["gothrottle_top_denied:0:"+cut], want["gothrottle_top_error:0:"+cut] = "12", "0"
+	user, want := exporterUser(t, port, true), map[string]string{"gothrottle_top_denied:0:" + long[:126]: "12"}
+	for i, name := range []string{"a", "b", "c", "d", "e", "f", "a b:[c]~", `\xc3\xa9\x5c\x0a\x00\x7f\xff`} {
+		want["gothrottle_top_denied:0:"+name] = strconv.Itoa(i + 3)
+	}
 	if got := tops(user); !maps.Equal(got, want) {
-		t.Errorf("%q, want %q", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+		t.Errorf("%q, want %q", got, want)
 	}
 	admin.ConfigSet(ctx, "gothrottle.top-keys", "0")
-	if got := scrape(t, user, "EVAL"); got["gothrottle_loaded"] != "1" || len(tops(user)) > 0 || got["gothrottle_top_errors"] != "0" {
+	if got := tops(user); len(got) > 0 {
 		t.Errorf("with top-keys 0: %v", got)
 	}
-}
-
-// words splits a call at blanks.
-func words(call string) (w []any) {
-	for _, word := range strings.Fields(call) {
-		w = append(w, word)
-	}
-	return w
 }

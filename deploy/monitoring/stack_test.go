@@ -1,12 +1,18 @@
+// Package monitoring holds what Prometheus, redis_exporter and Grafana load, and the tests that run it: a server with the
+// module, an exporter and Prometheus, all on 127.0.0.1.
 package monitoring
 
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,9 +24,6 @@ import (
 
 var ctx = context.Background()
 
-// patience is how long a test waits for what must happen. It only bounds a test that fails.
-const patience = time.Minute
-
 // moduleFile returns the module's file. build/test-monitoring.sh names it; without it there is nothing to monitor.
 func moduleFile(t *testing.T) string {
 	t.Helper()
@@ -31,7 +34,7 @@ func moduleFile(t *testing.T) string {
 	return file
 }
 
-// background starts a program that ends with the test. What the program prints is shown if the test fails.
+// background starts a program that ends with the test.
 func background(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	var out bytes.Buffer
@@ -48,11 +51,11 @@ func background(t *testing.T, cmd *exec.Cmd) {
 	})
 }
 
-// until asks again and again until nothing is wrong any more.
+// until asks again until nothing is wrong, for at most a minute.
 func until(t *testing.T, wrong func() error) {
 	t.Helper()
 	err := wrong()
-	for end := time.Now().Add(patience); err != nil; err = wrong() {
+	for end := time.Now().Add(time.Minute); err != nil; err = wrong() {
 		if time.Now().After(end) {
 			t.Fatal(err)
 		}
@@ -69,24 +72,17 @@ func startServer(t *testing.T, o servers.Options) (string, *redis.Client) {
 	return s.Port, client
 }
 
-// blocks returns the code blocks of docs/monitoring.md under a heading.
-func blocks(t *testing.T, heading string) (blocks []string) {
+// code returns the lines of code of docs/monitoring.md under a heading.
+func code(t *testing.T, heading string) (lines []string) {
 	t.Helper()
-	text := read(t, "../../docs/monitoring.md")
-	_, section, found := strings.Cut(text, "\n## "+heading+"\n")
-	if !found {
-		t.Fatalf("no section %s", heading)
-	}
+	_, section, _ := strings.Cut(read(t, "../../docs/monitoring.md"), "\n## "+heading+"\n")
 	section, _, _ = strings.Cut(section, "\n## ")
-	block := ""
-	for line := range strings.Lines(section + "end") {
-		if code, indented := strings.CutPrefix(line, "    "); indented {
-			block += code
-		} else if block != "" {
-			blocks, block = append(blocks, block), ""
+	for line := range strings.Lines(section) {
+		if line, indented := strings.CutPrefix(line, "    "); indented {
+			lines = append(lines, strings.TrimSpace(line))
 		}
 	}
-	return blocks
+	return lines
 }
 
 func read(t *testing.T, file string) string {
@@ -98,64 +94,102 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-// shell runs lines of the page in the repository's root, with the ports and files of this test.
-type shell struct {
-	t        *testing.T
-	bin      string // has a redis-cli that asks the test's server
-	replaced *strings.Replacer
+// shell runs a line of the page in the repository's root. redis-cli asks the server at the port.
+func shell(line, port string) *exec.Cmd {
+	cmd := exec.Command("bash", "-euo", "pipefail", "-c", "redis-cli() { command redis-cli -p "+port+" \"$@\"; }; "+line)
+	cmd.Dir = "../.."
+	return cmd
 }
 
-func newShell(t *testing.T, serverPort string, replace ...string) *shell {
+// prints fails until the line succeeds and prints the text.
+func prints(t *testing.T, line, port, text string) {
 	t.Helper()
-	cli, err := exec.LookPath("redis-cli")
-	if err != nil {
-		t.Fatal(err)
+	until(t, func() error {
+		out, err := shell(line, port).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), text) {
+			return fmt.Errorf("%s prints %q, want %q, %v", line, out, text, err)
+		}
+		return nil
+	})
+}
+
+// stack is a server with the module, an exporter and Prometheus, set up by the lines of the page. A second exporter asks a
+// server without the module, and a third target answers nothing.
+type stack struct {
+	t                              *testing.T
+	redis                          *redis.Client
+	prometheus                     string // host and port
+	instance, notLoaded, noMetrics string // the targets
+}
+
+// startStack runs each line of the page's section "Set it up".
+func startStack(t *testing.T) *stack {
+	t.Helper()
+	port, client := startServer(t, servers.Options{Module: moduleFile(t), Args: []string{"--gothrottle.policies", "p QUOTA 1 1000s; s SHADOW QUOTA 1 1000s"}})
+	without, _ := startServer(t, servers.Options{Bare: true})
+	address := func() string { return "127.0.0.1:" + servers.FreePort() }
+	s := &stack{t: t, redis: client, prometheus: address(), instance: address(), notLoaded: address(), noMetrics: address()}
+	folder, done := t.TempDir(), 0
+	targets := fmt.Sprintf("- %s\n          - %s\n          - %s", s.instance, s.notLoaded, s.noMetrics)
+	for name, text := range map[string]string{"alerts.yml": read(t, "alerts.yml"),
+		"prometheus.yml": strings.NewReplacer("15s", "200ms", "- 127.0.0.1:9121", targets).Replace(read(t, "prometheus.yml"))} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
-	s := &shell{t: t, bin: t.TempDir(), replaced: strings.NewReplacer(append(replace, "127.0.0.1:6379", "127.0.0.1:"+serverPort)...)}
-	text := fmt.Sprintf("#!/bin/sh\nexec %s -p %s \"$@\"\n", cli, serverPort)
-	if err := os.WriteFile(filepath.Join(s.bin, "redis-cli"), []byte(text), 0o755); err != nil {
-		t.Fatal(err)
+	ours := strings.NewReplacer("127.0.0.1:9121", s.instance, "127.0.0.1:9090", s.prometheus, "127.0.0.1:6379", "127.0.0.1:"+port,
+		"deploy/monitoring/prometheus.yml", folder+"/prometheus.yml", "/var/tmp/gothrottle-metrics", t.TempDir())
+	for _, line := range code(t, "Set it up") {
+		line, done = ours.Replace(line), done+1
+		switch word, _, _ := strings.Cut(line, " "); word {
+		case "apt-get": // build/test-monitoring.sh installs what this line names
+		case "redis-cli":
+			prints(t, line, port, "OK")
+		case "prometheus-redis-exporter":
+			background(t, shell("exec "+line, port))
+			line = strings.NewReplacer("127.0.0.1:"+port, "127.0.0.1:"+without, s.instance, s.notLoaded, "-redis.user exporter -redis.password change-me ", "").Replace(line)
+			background(t, shell("exec "+line, port))
+		case "prometheus":
+			background(t, shell("exec "+line+" --log.level=warn", port))
+		case "curl":
+			prints(t, line, port, `gothrottle_loaded"} 1`)
+		case "promtool":
+			prints(t, line, port, map[bool]string{true: "SUCCESS", false: `{command="throttle", outcome="admitted"} => 0 @`}[strings.Contains(line, " check ")])
+		default:
+			t.Errorf("nobody runs %s", line)
+		}
+	}
+	if done < 9 {
+		t.Errorf("the page has %d lines only", done)
 	}
 	return s
 }
 
-func (s *shell) command(lines string) *exec.Cmd {
-	cmd := exec.Command("bash", "-euo", "pipefail", "-c", s.replaced.Replace(lines))
-	cmd.Dir, cmd.Env = "../..", append(os.Environ(), "PATH="+s.bin+":"+os.Getenv("PATH"))
-	return cmd
+// sample is one result of a query.
+type sample struct {
+	Metric map[string]string
+	Value  [2]any
 }
 
-// try runs lines and returns what they print.
-func (s *shell) try(lines string) (string, error) {
-	out, err := s.command(lines).CombinedOutput()
+func (s sample) value() float64 {
+	v, _ := strconv.ParseFloat(s.Value[1].(string), 64)
+	return v
+}
+
+// query asks Prometheus for the results of an expression now.
+func (s *stack) query(expr string) []sample {
+	s.t.Helper()
+	reply, err := http.Get("http://" + s.prometheus + "/api/v1/query?query=" + url.QueryEscape(expr))
 	if err != nil {
-		return "", fmt.Errorf("%s: %v: %s", lines, err, out)
+		s.t.Fatal(err)
 	}
-	return string(out), nil
-}
-
-// run runs lines that must succeed and print the text.
-func (s *shell) run(lines, text string) {
-	s.t.Helper()
-	if out, err := s.try(lines); err != nil || !strings.Contains(out, text) {
-		s.t.Fatalf("%s prints %q, want %q, %v", lines, out, text, err)
+	defer reply.Body.Close()
+	var answer struct {
+		Error string
+		Data  struct{ Result []sample }
 	}
-}
-
-// eventually runs lines until they print the text.
-func (s *shell) eventually(lines, text string) {
-	s.t.Helper()
-	until(s.t, func() error {
-		out, err := s.try(lines)
-		if err == nil && !strings.Contains(out, text) {
-			err = fmt.Errorf("%s prints %q, want %q", lines, out, text)
-		}
-		return err
-	})
-}
-
-// start starts the program of one line.
-func (s *shell) start(line string) {
-	s.t.Helper()
-	background(s.t, s.command("exec "+line))
+	if err := json.NewDecoder(reply.Body).Decode(&answer); err != nil || answer.Error != "" {
+		s.t.Fatalf("%s: %v %s", expr, err, answer.Error)
+	}
+	return answer.Data.Result
 }
