@@ -1,20 +1,8 @@
 #!/bin/bash
-# docker-engine.sh check        exit 0 if a Docker engine answers, else print why not and exit 1
-# docker-engine.sh run CMD ...  run CMD with a Docker engine; if none answers, one is started here and stopped afterwards
+# docker-engine.sh CMD ...  runs CMD with a Docker engine. If none answers, one is started here and stopped afterwards.
 . "$(dirname "$0")/lib.sh"
 
 answers() { "$DOCKER" version >/dev/null 2>&1; }
-
-check() {
-  if ! have "$DOCKER"; then
-    echo 'there is no docker command'
-    return 1
-  fi
-  if ! answers; then
-    echo 'no Docker engine answers'
-    return 1
-  fi
-}
 
 # A killed engine leaves a pid file, and another process may have that pid by now. dockerd would then refuse to start.
 remove_stale() {
@@ -55,13 +43,6 @@ start() {
   die 'dockerd does not start: its last lines are above.'
 }
 
-case ${1:-} in
-check) check ;;
-run)
-  shift
-  check >/dev/null || start
-  export DOCKER
-  "$@"
-  ;;
-*) die 'usage: docker-engine.sh check | run COMMAND [ARGUMENT ...]' ;;
-esac
+answers || start
+export DOCKER
+"$@"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Builds the Docker images: the server with the module, and the init container that copies the module.
 . "$(dirname "$0")/lib.sh"
+need_docker "$0"
 if standins_wanted; then build/standin-images.sh; fi
 
 build_image() {

@@ -79,6 +79,11 @@ need_cross_cc() {
   have "$CC" || die "the cross compiler $CC is needed: please install gcc-$machine and libc6-dev-$GOARCH-cross."
 }
 
+# need_docker SCRIPT  runs the script with a Docker engine, which may be started and stopped for it.
+need_docker() {
+  [ -n "${WITH_ENGINE:-}" ] || WITH_ENGINE=1 exec build/docker-engine.sh "build/${1##*/}"
+}
+
 # The time of all files in packages, in Unix seconds: SOURCE_DATE_EPOCH, else the date of the last commit, else, for
 # sources without git, the beginning of 2026.
 source_date() {
@@ -144,12 +149,21 @@ bootstrap() {
 }
 
 # step NAME CMD ...  runs a part of the script that sources this file. If CMD fails, the script names the part and fails.
+# took has how long each part took.
+took=()
 step() {
   local name=$1 began=$SECONDS
   shift
   echo "== $name"
   "$@" || die "FAILED in $name"
-  echo "== $name: $((SECONDS - began)) s"
+  took+=("$name $((SECONDS - began)) s,")
+}
+
+# lint_module FOLDER  checks the Go module in the folder. The script that tests the module does so, because vet compiles
+# what the module imports.
+lint_module() {
+  go -C "$1" vet ./...
+  go -C "$1" mod tidy -diff
 }
 
 # The rows of build/servers.txt, without comments.

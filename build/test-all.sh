@@ -1,18 +1,12 @@
 #!/bin/bash
-# make test, and after it what is slow. The last line sums up.
+# All tests, part by part. ONLY="chaos sim" runs these parts. The workflow ci.yml runs the parts in several jobs.
 . "$(dirname "$0")/lib.sh"
 
-step test build/test.sh
-step test-deploy build/docker-engine.sh run build/test-deploy.sh
-step test-servers build/test-servers.sh
-step test-chaos build/test-chaos.sh
-step test-arm64 build/test-arm64.sh
-step test-examples build/test-examples.sh
-step test-sim build/test-sim.sh
-step test-languages build/test-languages.sh
-step test-playground build/test-playground.sh
-step test-monitoring build/test-monitoring.sh
-step test-failover build/test-failover.sh
-step test-memory build/test-memory.sh
-step test-packages build/test-packages.sh
-echo 'make test-all: passed'
+parts=(lint unit checkers server docker deploy servers chaos arm64 examples sim languages playground monitoring failover
+  memory packages bench)
+read -ra only <<<"${ONLY:-${parts[*]}}"
+for part in "${only[@]}"; do
+  [[ " ${parts[*]} " == *" $part "* ]] || die "ONLY: '$part' is not one of the parts: ${parts[*]}."
+done
+for part in "${only[@]}"; do step "$part" "build/test-$part.sh"; done
+echo "make test-all: passed: ${took[*]} in all $SECONDS s"

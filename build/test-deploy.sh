@@ -1,8 +1,9 @@
 #!/bin/bash
 # Checks the compose file, the Kubernetes manifests and the Helm values, and runs them in Docker.
-# docker-engine.sh runs this script with a Docker engine.
 . "$(dirname "$0")/lib.sh"
+need_docker "$0"
 need_go
+lint_module deploy
 build/image.sh
 # The tests pull no image.
 have_image "$SERVER_IMAGE" || "$DOCKER" pull "$SERVER_IMAGE"

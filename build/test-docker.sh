@@ -1,9 +1,10 @@
 #!/bin/bash
-# The black-box tests against the image. docker-engine.sh runs this script with a Docker engine.
+# The short black-box tests against the image: its server is one of those that test-servers.sh tests in full.
 . "$(dirname "$0")/lib.sh"
+need_docker "$0"
 need_go
 build/image.sh
 # The tests pull no image. The replication tests need the server image without the module.
 have_image "$SERVER_IMAGE" || "$DOCKER" pull "$SERVER_IMAGE"
 GOTHROTTLE_DOCKER_CLI=$DOCKER GOTHROTTLE_IMAGE=$IMAGE GOTHROTTLE_BASE_IMAGE=$SERVER_IMAGE \
-  go test -count=1 -timeout 40m ./tests
+  go test -count=1 -timeout 40m -short ./tests

@@ -6,5 +6,5 @@ need_go
 build/module.sh
 server=$(build/server.sh) || die 'no server to test against: please install redis-server (7.0 or newer) or valkey-server.'
 export GOTHROTTLE_MODULE=$PWD/build/out/gothrottle.so GOTHROTTLE_SERVER=$server
-go -C examples/go vet ./...
+lint_module examples/go
 go -C examples/go test -count=1 -timeout 20m ./...

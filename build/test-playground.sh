@@ -20,4 +20,5 @@ cp playground/axe/package.json playground/axe/package-lock.json playground/axe/.
 (cd "$axe" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
 export GOTHROTTLE_MODULE=$PWD/build/out/gothrottle.so GOTHROTTLE_SERVER=$server
 export GOTHROTTLE_CHROMIUM=chromium GOTHROTTLE_AXE=$PWD/$axe/node_modules/axe-core/axe.min.js
+lint_module playground
 go -C playground test -count=1 -timeout 30m ./... "$@"

@@ -5,5 +5,7 @@ build/module.sh
 server=$(build/server.sh) || die 'no server to test against: please install redis-server (7.0 or newer) or valkey-server.'
 "$server" --version
 export GOTHROTTLE_MODULE=$PWD/build/out/gothrottle.so GOTHROTTLE_SERVER=$server
-go test -count=1 -timeout 40m ./tests/server ./tests
-go test -count=1 -timeout 20m -run Server_ ./throttle
+# shellcheck disable=SC2086 # SHORT is -short or nothing
+go test -count=1 -timeout 40m -vet=off ${SHORT:-} ./tests/server ./tests
+# shellcheck disable=SC2086
+go test -count=1 -timeout 20m -vet=off ${SHORT:-} -run Server_ ./throttle

@@ -1,18 +1,7 @@
 #!/bin/bash
-# Tests that need no server.
+# The tests that need no server, once. Lint has vetted the code.
 . "$(dirname "$0")/lib.sh"
 need_go
 need_cc
-
-# Without cgo: the decisions and the commands must build and pass as plain Go.
-CGO_ENABLED=0 go vet ./funnel/... ./commands/... ./throttle/...
-CGO_ENABLED=0 go test -count=1 ./funnel/... ./commands/... ./throttle/...
-export CGO_ENABLED=1
-go vet ./cgo/... ./module ./build
-go test -count=1 ./cgo/... ./build
-go test -count=1 -race ./funnel/... ./commands/... ./cgo/...
-go test -count=1 -race -short ./throttle/...
-# The address checker also reports leaks at the end. The undefined-behaviour checker looks at the C code only.
-CGO_CFLAGS='-g -O2 -fsanitize=undefined -fno-sanitize-recover=all' CGO_LDFLAGS='-fsanitize=undefined' \
-  go test -count=1 -asan ./cgo/...
-go -C bench test -count=1 ./...
+# shellcheck disable=SC2086 # SHORT is -short or nothing
+go test -count=1 -vet=off ${SHORT:-} ./funnel/... ./commands/... ./cgo/... ./throttle/... ./build

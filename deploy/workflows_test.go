@@ -2,7 +2,7 @@ package deploy
 
 import (
 	"io"
-	"os"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -12,151 +12,87 @@ import (
 	"github.com/rhysd/actionlint"
 )
 
-const workflowsFolder = "../.github/workflows"
-
-// readWorkflows returns GitHub's workflows by name of file. actionlint must not complain about one.
-func readWorkflows(t *testing.T) map[string]*actionlint.Workflow {
+// readWorkflow returns one of GitHub's workflows. actionlint must not complain about it.
+func readWorkflow(t *testing.T, name string) *actionlint.Workflow {
 	t.Helper()
-	files, err := filepath.Glob(workflowsFolder + "/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := filepath.Join("../.github/workflows", name)
 	linter, err := actionlint.NewLinter(io.Discard, &actionlint.LinterOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := map[string]*actionlint.Workflow{}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		found, err := linter.Lint(file, text, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		workflow, wrong := actionlint.Parse(text)
-		for _, w := range append(found, wrong...) {
-			t.Error(w)
-		}
-		if workflow == nil {
-			t.Fatalf("%s is no workflow", file)
-		}
-		all[filepath.Base(file)] = workflow
-	}
-	return all
-}
-
-// The workflows run .ci/run, build/version.sh and make package, and nothing of their own; GitHub's program makes the
-// draft of a release. Actions are GitHub's, pinned by commit.
-func TestWorkflows_runTheScripts(t *testing.T) {
-	const draft = `gh release create "$TAG" --draft --verify-tag --title "$TAG" --notes "See CHANGELOG.md." packages/*`
-	inDebian := "docker run --rm --init --privileged --cgroupns host --volume /var/lib/docker " +
-		`--volume "$PWD:/gothrottle" --workdir /gothrottle ` + goImage(t) + " .ci/run"
-	want := map[string][]string{"ci.yml": {inDebian}, "release.yml": {"build/version.sh", draft, "make package"}}
-	pinned := regexp.MustCompile(`^actions/[a-z-]+@[0-9a-f]{40}$`)
-	for name, workflow := range readWorkflows(t) {
-		var runs []string
-		for _, job := range workflow.Jobs {
-			for _, step := range job.Steps {
-				switch e := step.Exec.(type) {
-				case *actionlint.ExecRun:
-					runs = append(runs, strings.TrimSpace(e.Run.Value))
-				case *actionlint.ExecAction:
-					if !pinned.MatchString(e.Uses.Value) {
-						t.Errorf("%s uses %s", name, e.Uses.Value)
-					}
-				}
-			}
-		}
-		slices.Sort(runs)
-		if !slices.Equal(runs, want[name]) {
-			t.Errorf("%s runs %q, want %q", name, runs, want[name])
-		}
-		delete(want, name)
-	}
-	for name := range want {
-		t.Errorf("there is no %s", name)
-	}
-}
-
-// A workflow may read the repository, and only the job that makes the draft may write. Each job has a
-// time limit. The packages are built in the image that the Dockerfile builds in.
-func TestWorkflows_limits(t *testing.T) {
-	image := goImage(t)
-	for name, workflow := range readWorkflows(t) {
-		if got := scopes(workflow.Permissions); got != "contents: read" {
-			t.Errorf("%s has the permissions %q", name, got)
-		}
-		if workflow.Concurrency == nil {
-			t.Errorf("%s may run twice at once", name)
-		}
-		for id, job := range workflow.Jobs {
-			if job.TimeoutMinutes == nil || job.TimeoutMinutes.Value <= 0 {
-				t.Errorf("%s: %s has no time limit", name, id)
-			}
-			want := ""
-			if id == "draft" {
-				want = "contents: write"
-			}
-			if id == "package" && (job.Container == nil || job.Container.Image.Value != image) {
-				t.Errorf("%s: %s does not run in %s", name, id, image)
-			}
-			if got := scopes(job.Permissions); got != want {
-				t.Errorf("%s: %s has the permissions %q, want %q", name, id, got, want)
-			}
-		}
-	}
-}
-
-// goImage is the image with Go that the Dockerfile names.
-func goImage(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile("../Dockerfile")
+	text := []byte(readFile(t, file))
+	found, err := linter.Lint(file, text, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	image := regexp.MustCompile(`ARG GO_IMAGE=(\S+)`).FindStringSubmatch(string(text))
-	if image == nil {
-		t.Fatal("the Dockerfile names no image with Go")
+	workflow, wrong := actionlint.Parse(text)
+	if found = append(found, wrong...); len(found) > 0 {
+		t.Fatal(found[0])
 	}
-	return image[1]
+	return workflow
 }
 
-func scopes(p *actionlint.Permissions) string {
-	if p == nil {
-		return ""
+// The workflows run .ci/run, build/version.sh and make package, and nothing of their own, in the image that the Dockerfile
+// builds in. GitHub's program makes the draft of a release, in the only job that may write. Actions are GitHub's, pinned by
+// commit. Each job has a time limit.
+func TestWorkflows_runTheScripts(t *testing.T) {
+	image := nameOf(t, "GO_IMAGE")
+	want := map[string]string{
+		"test": "docker run --rm --init --privileged --cgroupns host --volume /var/lib/docker " +
+			`--volume "$PWD:/gothrottle" --workdir /gothrottle ` + image + " .ci/run ${{ matrix.parts }}",
+		"package": "build/version.sh\nmake package",
+		"draft":   `gh release create "$TAG" --draft --verify-tag --title "$TAG" --notes "See CHANGELOG.md." packages/*`,
 	}
-	var all []string
-	if p.All != nil {
-		all = append(all, p.All.Value)
-	}
-	for name, scope := range p.Scopes {
-		all = append(all, name+": "+scope.Value.Value)
-	}
-	slices.Sort(all)
-	return strings.Join(all, ", ")
-}
-
-// release.yml begins for the tags that build/version.sh accepts, and hands the tag to it.
-func TestWorkflows_releaseChecksTheTag(t *testing.T) {
-	workflow := readWorkflows(t)["release.yml"]
-	if len(workflow.On) != 1 {
-		t.Fatalf("%d events start a release", len(workflow.On))
-	}
-	event, ok := workflow.On[0].(*actionlint.WebhookEvent)
-	if !ok || event.Tags == nil || len(event.Tags.Values) != 1 || event.Tags.Values[0].Value != "v[0-9]+.[0-9]+.[0-9]+" || event.Branches != nil {
-		t.Errorf("a release begins for %+v", workflow.On[0])
-	}
-	for _, job := range workflow.Jobs {
+	jobs := maps.Clone(readWorkflow(t, "ci.yml").Jobs)
+	maps.Copy(jobs, readWorkflow(t, "release.yml").Jobs)
+	for id, job := range jobs {
+		var runs []string
 		for _, step := range job.Steps {
-			run, ok := step.Exec.(*actionlint.ExecRun)
-			if !ok || run.Run.Value == "make package" {
-				continue
-			}
-			if step.Env == nil || step.Env.Vars["tag"] == nil || step.Env.Vars["tag"].Value.Value != "${{ github.ref_name }}" {
-				t.Errorf("line %d does not get the tag", step.Pos.Line)
+			switch e := step.Exec.(type) {
+			case *actionlint.ExecRun:
+				runs = append(runs, strings.TrimSpace(e.Run.Value))
+			case *actionlint.ExecAction:
+				if !regexp.MustCompile(`^actions/[a-z-]+@[0-9a-f]{40}$`).MatchString(e.Uses.Value) {
+					t.Errorf("%s uses %s", id, e.Uses.Value)
+				}
 			}
 		}
+		if got := strings.Join(runs, "\n"); got != want[id] {
+			t.Errorf("%s runs %q, want %q", id, got, want[id])
+		}
+		if job.TimeoutMinutes == nil || (job.Permissions != nil) != (id == "draft") || id == "package" && job.Container.Image.Value != image {
+			t.Errorf("%s has no time limit, or other permissions or another image than it should", id)
+		}
+	}
+	if len(jobs) != len(want) {
+		t.Errorf("%d jobs, want %d", len(jobs), len(want))
+	}
+}
+
+// The workflows may read the repository and no more. ci.yml runs every part of make test-all. release.yml begins for the
+// tags that build/version.sh accepts, and hands the tag to it.
+func TestWorkflows_events(t *testing.T) {
+	ci, release := readWorkflow(t, "ci.yml"), readWorkflow(t, "release.yml")
+	for _, w := range []*actionlint.Workflow{ci, release} {
+		if w.Concurrency == nil || w.Permissions == nil || len(w.Permissions.Scopes) != 1 || w.Permissions.Scopes["contents"].Value.Value != "read" {
+			t.Errorf("%s may write, or run twice at once", w.Name.Value)
+		}
+	}
+	var parts []string
+	for _, value := range ci.Jobs["test"].Strategy.Matrix.Rows["parts"].Values {
+		parts = append(parts, strings.Fields(strings.Trim(value.String(), `"`))...)
+	}
+	all := strings.Fields(regexp.MustCompile(`parts=\(([^)]*)\)`).FindStringSubmatch(readFile(t, "../build/test-all.sh"))[1])
+	slices.Sort(parts)
+	slices.Sort(all)
+	if !slices.Equal(parts, all) || len(all) < 15 {
+		t.Errorf("ci.yml runs the parts %q, make test-all runs %q", parts, all)
+	}
+	event, ok := release.On[0].(*actionlint.WebhookEvent)
+	if !ok || len(release.On) != 1 || len(event.Tags.Values) != 1 || event.Tags.Values[0].Value != "v[0-9]+.[0-9]+.[0-9]+" || event.Branches != nil {
+		t.Errorf("a release begins for %+v", release.On[0])
+	}
+	if n := strings.Count(readFile(t, "../.github/workflows/release.yml"), "TAG: ${{ github.ref_name }}"); n != 2 {
+		t.Errorf("%d steps get the tag", n)
 	}
 }

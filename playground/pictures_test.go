@@ -17,7 +17,7 @@ var pictures = flag.String("pictures", "", "a folder: write the pictures of docs
 // The pictures of the documentation are those of a page that a person sees.
 func TestPictures(t *testing.T) {
 	if *pictures == "" {
-		t.Skip("make playground-pictures writes the pictures")
+		t.Skip("build/test-playground.sh -run Pictures -pictures pictures writes the pictures")
 	}
 	addr, rdb := startServer(t)
 	url, _ := startPage(t, addr, rdb, true)

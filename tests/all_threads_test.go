@@ -102,6 +102,7 @@ func (s *server) pipeline(t *testing.T, conn *redis.Conn, random *rand.Rand, m *
 // Eight connections send pipelines of GO.ALL. Every reply is right, the server lives, and the
 // append-only file holds every effect.
 func TestAll_pipelinesWithIOThreads(t *testing.T) {
+	lasts(t)
 	o := options{args: append([]string{"--appendonly", "yes"}, ioThreads...)}
 	s := start(t, o)
 	s.pipelines(t, []string{"a", "b", "c", "d", "e", "f", "g", "h"})

@@ -40,6 +40,7 @@ var exceptions = map[string]map[string]string{"GO.THROTTLE": {
 const checked = 213 - 50
 
 func TestConformance_redisCellCasesHold(t *testing.T) {
+	lasts(t)
 	cases := readRecorded(t, "redis-cell.jsonl", 213)
 	for _, name := range ourNames {
 		t.Run(name, func(t *testing.T) {

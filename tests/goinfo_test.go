@@ -198,6 +198,7 @@ func TestGoInfo_permissions(t *testing.T) {
 // A replica tells what its master tells, also of keys that lapsed but still stand, and after random
 // traffic. A key whose expiry is over is no key.
 func TestGoInfo_onAReplica(t *testing.T) {
+	lasts(t)
 	master, replica := startReplica(t)
 	master.fillInfo()
 	inStep(t, master, replica)
@@ -300,6 +301,7 @@ func TestGoInfo_foreign(t *testing.T) {
 
 // Random values never change by GO.INFO, and the server stays alive.
 func TestGoInfo_randomValues(t *testing.T) {
+	lasts(t)
 	s := start(t, options{})
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 0))

@@ -79,6 +79,7 @@ func (g *golden) run(t *testing.T, restore bool) *server {
 // element that has a Dump is never changed: other versions stored it. If a version stores a
 // state in a new way, remove Make from the old element and add a new one.
 func TestGolden_oldStatesAreRead(t *testing.T) {
+	lasts(t)
 	all := readGolden(t)
 	if os.Getenv("GOTHROTTLE_GOLDEN") == "update" {
 		updateGolden(t, all)
@@ -99,6 +100,7 @@ func TestGolden_oldStatesAreRead(t *testing.T) {
 
 // The module stores the same states today: as many fields or members, with the same numbers.
 func TestGolden_todaysStatesHaveTheSameFormat(t *testing.T) {
+	lasts(t)
 	for _, g := range readGolden(t) {
 		if len(g.Make) == 0 {
 			continue // an older format

@@ -28,6 +28,7 @@ type cluster struct {
 // startCluster creates a cluster. The arguments are those of every node, besides the usual ones.
 func startCluster(t *testing.T, args ...string) *cluster {
 	t.Helper()
+	lasts(t)
 	if env.image != "" {
 		t.Skip("cluster nodes announce the addresses that they have inside their containers, and this process " +
 			"cannot reach those; the run with local servers has this test")

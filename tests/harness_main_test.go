@@ -91,3 +91,11 @@ func eventually(t testing.TB, what string, ok func() bool) {
 
 // ctx is for all calls. The time-outs of the client bound how long they take.
 var ctx = context.Background()
+
+// lasts leaves a test that takes seconds out of the short run, which make test makes.
+func lasts(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("-short")
+	}
+}

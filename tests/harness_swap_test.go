@@ -33,6 +33,7 @@ const (
 // the master of the others, unless lines has cluster-enabled.
 func newSite(t *testing.T, named []string, lines ...string) *site {
 	t.Helper()
+	lasts(t)
 	if env.image != "" {
 		t.Skip("a swap restarts servers with other modules on the same files, by hand; the run with local servers has this test")
 	}

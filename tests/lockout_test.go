@@ -130,6 +130,7 @@ func TestLockout_survives(t *testing.T) {
 
 // Many forced calls leave a window of at most 4 KB, also with a small limit.
 func TestForce_memory(t *testing.T) {
+	lasts(t)
 	s := start(t, options{})
 	p, from := s.Pipeline(), s.now()
 	for i := range 50_000 {

@@ -10,27 +10,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What pages name within their sentences and tables exists: make targets, arguments of the image's build, installed
-// files, and ACL commands, which run.
+// What pages name within their sentences and tables exists: arguments of the image's build, installed files, and
+// ACL commands, which run.
 func TestPages_namesInTheText(t *testing.T) {
 	read := func(path string) string {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
 		return string(text)
 	}
-	makefile, dockerfile := read("../Makefile"), read("../Dockerfile")
+	dockerfile := read("../Dockerfile")
 	span := regexp.MustCompile("`([^`\n]+)`")
-	target := regexp.MustCompile(`^make ([a-z][a-z-]*)`)
 	argument := regexp.MustCompile(`--build-arg (\w+)=`)
 	installed := regexp.MustCompile(`/usr/lib/redis/[\w./]*\w|/usr/share/gothrottle\b[\w./-]*|build/out/[\w.]+`)
 	known := regexp.MustCompile(`^(/usr/lib/redis/modules(/gothrottle\.so)?|/usr/share/gothrottle(/gothrottle\.conf|/systemd-drop-in\.conf|/monitoring)?|build/out/(gothrottle\.so|packages|bench|servers))$`)
 	s, found := start(t, options{}), 0
 	for page, text := range pages(t) {
 		for _, m := range span.FindAllStringSubmatch(text, -1) {
-			if name := target.FindStringSubmatch(m[1]); name != nil {
-				found++
-				assert.Contains(t, makefile, "\n"+name[1]+":", "%s: %s", page, m[1])
-			}
 			for _, name := range argument.FindAllStringSubmatch(m[1], -1) {
 				found++
 				assert.Contains(t, dockerfile, "ARG "+name[1]+"=", "%s: %s", page, m[1])
@@ -45,5 +40,5 @@ func TestPages_namesInTheText(t *testing.T) {
 			}
 		}
 	}
-	assert.Greater(t, found, 20)
+	assert.Greater(t, found, 5)
 }

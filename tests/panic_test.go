@@ -14,6 +14,7 @@ import (
 )
 
 func TestPanic_repliesAnErrorAndTheServerGoesOn(t *testing.T) {
+	lasts(t)
 	s := start(t, options{module: buildPanicking(t)})
 	require.Equal(t, []int64{0, 2, 1, -1, 3600}, s.throttle("k", 1, 1, 3600))
 	state, at := s.state("k"), s.expiry("k")

@@ -13,6 +13,7 @@ import (
 // After random traffic all copies hold the same values and expiries: the master, replicas
 // with and without the module, and servers restarted from the append-only file or the RDB.
 func TestReplication_everyCopyIsTheSame(t *testing.T) {
+	lasts(t)
 	const calls = 100_000
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

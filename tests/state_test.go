@@ -236,6 +236,7 @@ func TestState_lockoutsAtTheEndsOfTheirRangeAreAccepted(t *testing.T) {
 
 // No call leaks memory of the server.
 func TestState_noCallLeaksMemory(t *testing.T) {
+	lasts(t)
 	s := start(t, options{args: []string{"--slowlog-log-slower-than", "-1"}}) // its entries are memory in use
 	used := func() int {
 		eventually(t, "the memory of other clients is free", func() bool { return s.info("clients", "connected_clients") == "1" })
@@ -295,6 +296,7 @@ func TestState_noCallLeaksMemory(t *testing.T) {
 // The bounds were measured on Redis 7.0 with a million keys of 13 bytes. With 100,000 keys
 // the tables of keys and expiries take 5 bytes a key more.
 func TestState_memory(t *testing.T) {
+	lasts(t)
 	s := start(t, options{})
 	for _, c := range []struct {
 		name, rate string

@@ -76,6 +76,7 @@ func TestWindow_deniedCallsLeaveNoTrace(t *testing.T) {
 // A window takes at most 4 KB, also with a limit of a million. In the common pipeline a
 // million calls are a million members.
 func TestWindow_memory(t *testing.T) {
+	lasts(t)
 	s := start(t, options{})
 	const most, entries = 4096, 121
 

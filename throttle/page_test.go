@@ -146,6 +146,9 @@ func TestPage_namesInTheText(t *testing.T) {
 
 // The program of docs/go.md limits requests on a real server as the page says.
 func TestServer_programOfThePage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles a program")
+	}
 	s := startServer(t)
 	programs, _ := blocksOfPage(t)
 	for _, program := range programs {

@@ -26,7 +26,7 @@ func TestPictures_committed(t *testing.T) {
 	}
 	for name, svg := range want {
 		if got, err := os.ReadFile(filepath.Join("../../docs", name)); err != nil || !bytes.Equal(got, svg) {
-			t.Errorf("docs/%s is not what the code draws (%v): run make pictures", name, err)
+			t.Errorf("docs/%s is not what the code draws (%v): run go -C bench run ./choosing ../docs", name, err)
 		}
 	}
 }

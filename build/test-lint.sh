@@ -1,17 +1,12 @@
 #!/bin/bash
-# The form of the code: gofmt, go vet, go.mod, shell scripts and C.
+# The form of the code: gofmt, shell scripts, C, and go vet of the root module. What tests another module also vets it.
 . "$(dirname "$0")/lib.sh"
 need_go
 need_cc
 
 unformatted=$(gofmt -l .)
 [ -z "$unformatted" ] || die "gofmt would change: $unformatted"
-go vet ./...
-go mod tidy -diff
-for module in bench deploy examples/go playground; do
-  go -C "$module" vet ./...
-  go -C "$module" mod tidy -diff
-done
+lint_module .
 have shellcheck || ! can_install || apt_install shellcheck || true
 scripts=$(find . \( -path ./build/out -o -name node_modules \) -prune -o -name '*.sh' -print)
 if have shellcheck; then
