@@ -6,14 +6,16 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"gothrottle/tests/server"
 )
 
 // network is two bridges and some hosts. Each host has a network namespace of its own, and so have the bridges: nothing
@@ -23,6 +25,11 @@ type network struct {
 	t     *testing.T
 	name  string
 	hosts []*host
+}
+
+// hostOf returns the host of a server.
+func hostOf(n *network, s *server.Server) *host {
+	return n.hosts[slices.IndexFunc(n.hosts, func(h *host) bool { return h.ip == s.Host })]
 }
 
 // host is a namespace with one address.
@@ -37,14 +44,11 @@ type host struct {
 // setNamespace is the number of the system call setns, which the package syscall lacks on amd64.
 var setNamespace = map[string]uintptr{"amd64": 308, "arm64": 268}[runtime.GOARCH]
 
-const namespacePrefix = "gothrottle-"
-
 // newNetwork makes a network without hosts. If the machine cannot have one, the test fails and says so: a run without
 // partitions proves too little.
 func newNetwork(t *testing.T, kind string) *network {
 	t.Helper()
-	removeStale()
-	n := &network{t: t, name: fmt.Sprintf("%s%d-%s", namespacePrefix, os.Getpid(), kind)}
+	n := &network{t: t, name: fmt.Sprintf("gothrottle-%d-%s", os.Getpid(), kind)}
 	t.Cleanup(func() {
 		for _, h := range n.hosts {
 			h.file.Close()
@@ -68,18 +72,6 @@ func ip(lines ...string) error {
 		}
 	}
 	return nil
-}
-
-// removeStale removes the namespaces of runs that were killed.
-func removeStale() {
-	files, _ := filepath.Glob("/var/run/netns/" + namespacePrefix + "*")
-	for _, file := range files {
-		var pid int
-		name := filepath.Base(file)
-		if _, err := fmt.Sscanf(name, namespacePrefix+"%d-", &pid); err == nil && syscall.Kill(pid, 0) == syscall.ESRCH {
-			_ = ip("netns del " + name)
-		}
-	}
 }
 
 // host adds a host to the bridge main.
