@@ -28,7 +28,67 @@ SOURCE_DATE_EPOCH=$(source_date) GOCACHE=$work/gocache TOOLS_GOCACHE=$(go env GO
 diff -r "$out" "$work/again/build/out/packages" || die 'two builds differ.'
 echo 'two builds in different folders are the same, byte by byte'
 
-GOTHROTTLE_PACKAGES=$out go -C deploy test -count=1 -run Package .
+# Every package installs these files with these modes, and the module of its architecture.
+so=usr/lib/redis/modules/gothrottle.so
+files="-rw-r--r-- usr/share/doc/gothrottle/README
+-rw-r--r-- usr/share/doc/gothrottle/changelog.gz
+-rw-r--r-- usr/share/doc/gothrottle/copyright
+-rw-r--r-- usr/share/gothrottle/gothrottle.conf
+-rw-r--r-- usr/share/gothrottle/monitoring/alerts.yml
+-rw-r--r-- usr/share/gothrottle/monitoring/dashboard.json
+-rw-r--r-- usr/share/gothrottle/monitoring/exporter.lua
+-rw-r--r-- usr/share/gothrottle/monitoring/prometheus.yml
+-rw-r--r-- usr/share/gothrottle/systemd-drop-in.conf
+-rwxr-xr-x $so"
+
+# same WHAT WANTED GOT
+same() { [ "$2" = "$3" ] || die "$1: want '$2', got '$3'"; }
+
+# look PACKAGE MACHINE COMMAND ...  unpacks a package by a command that writes a tar archive.
+look() {
+  local folder=$work/look/$1
+  mkdir -p "$folder"
+  "${@:3}" <"$out/$1" | tar -xp -C "$folder"
+  same "$1" "$files" "$(cd "$folder" && find . -type f -printf '%M %P\n' | LC_ALL=C sort)"
+  readelf -h "$folder/$so" | grep -q "Machine: .*$2" || die "$1: the module is not for $2."
+}
+
+# inspect ARCHITECTURE RPM'S-NAME MACHINE  looks into the packages of an architecture.
+inspect() {
+  local deb=gothrottle_${version}_$1.deb rpm=gothrottle-$version-1.$2.rpm name=gothrottle-$version-linux-$1 module glibc text
+  look "$deb" "$3" dpkg-deb --fsys-tarfile /dev/stdin
+  look "$rpm" "$3" sh -c 'rpm2archive - | gzip -d'
+  look "$name.tar.gz" "$3" gzip -d
+  module=$work/look/$deb/$so
+  # The packages demand exactly the C library that the module needs, and the module needs no other library.
+  same "$1 needs" '' "$(readelf -d "$module" | grep NEEDED | grep -Ev '\[(libc.so.6|libpthread.so.0|ld-linux-aarch64.so.1)\]')"
+  glibc=$(readelf -VW "$module" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)
+  same "$deb" "Version: $version"$'\n'"Depends: libc6 (>= ${glibc#GLIBC_})" "$(dpkg-deb -f "$out/$deb" Version Depends)"
+  rpm -qp --requires "$out/$rpm" | grep -qxF "libc.so.6($glibc)(64bit)" || die "$rpm does not need $glibc."
+  # The bill of materials has the module's checksum, the Go version that built it, and the C library.
+  text=$(go version "$module" | sed 's/.*: go//')
+  for text in "$(sha256sum <"$module" | cut -d ' ' -f 1)" "\"version\": \"$text\"" "$glibc"; do
+    grep -qF "$text" "$out/$name.cdx.json" || die "$name.cdx.json lacks $text."
+  done
+}
+version=$(build/version.sh)
+inspect amd64 x86_64 X86-64
+inspect arm64 aarch64 AArch64
+(cd "$out" && sha256sum --check --quiet SHA256SUMS)
+same 'files in SHA256SUMS' "$(find "$out" -type f | wc -l)" "$(($(wc -l <"$out/SHA256SUMS") + 1))"
+for text in Expat 'Permission is hereby granted' BSD-3-clause 'Redistributions of source code'; do
+  grep -q "$text" "$work/look/gothrottle_${version}_amd64.deb/usr/share/doc/gothrottle/copyright" || die "the licences lack '$text'."
+done
+
+# rpm installs its package in an empty folder, and removes it.
+file=$out/gothrottle-$version-1.x86_64.rpm
+rpm=(rpm --root "$work/rpm" --dbpath /db --nodeps --noscripts)
+mkdir "$work/rpm"
+rpm -K "$file" | grep -q 'digests OK' || die "$file is damaged."
+"${rpm[@]}" --ignorearch -i "$file"
+[ -x "$work/rpm/$so" ] || die 'rpm has not installed the module.'
+"${rpm[@]}" -e gothrottle
+[ ! -e "$work/rpm/$so" ] || die 'rpm has left the module behind.'
 
 # A package that differs from the first one in nothing but the version.
 arch=$(dpkg --print-architecture)

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
 
 	servers "gothrottle/tests/server"
 )
@@ -143,19 +142,6 @@ func TestDocker_podOfTheManifests(t *testing.T) {
 	i.must(t, "restart", name)
 	i.succeeds(t, name, redis.ReadinessProbe.Exec.Command...)
 	i.throttled(t, name, 0)
-}
-
-// The operator's command ends with the args of its file, and replaces the image's entrypoint.
-func TestDocker_operatorsArguments(t *testing.T) {
-	i := needDocker(t)
-	var o operated
-	if err := yaml.UnmarshalStrict([]byte(readFile(t, "kubernetes/valkey-operator.yaml")), &o); err != nil {
-		t.Fatal(err)
-	}
-	args := append([]string{"--entrypoint", "redis-server", i.server, "--cluster-announce-ip", "127.0.0.1"}, o.Spec.Containers[0].Args...)
-	name := i.Run(t, args...).Name
-	i.succeeds(t, name, "redis-cli", "-e", "ping")
-	i.throttled(t, name, 1)
 }
 
 // The compose file starts a confined and healthy server with the module, on 127.0.0.1 only, and its data outlives the

@@ -128,8 +128,14 @@ func TestFiles_fitTogether(t *testing.T) {
 		t.Errorf("the Service has the port %v", port)
 	}
 	var chart helmValues
-	if err := yaml.UnmarshalStrict([]byte(readFile(t, "helm/valkey-values.yaml")), &chart); err != nil {
-		t.Fatal(err)
+	var cluster operated
+	for file, into := range map[string]any{"helm/valkey-values.yaml": &chart, "kubernetes/valkey-operator.yaml": &cluster} {
+		if err := yaml.UnmarshalStrict([]byte(readFile(t, file)), into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c := cluster.Spec.Containers[0]; c.Name != "server" || strings.Join(c.Args, " ") != "--"+loadmodule {
+		t.Errorf("the operator's server %s has the arguments %q", c.Name, c.Args)
 	}
 	chartFirst := chart.ExtraInitContainers[0]
 	init, server := nameOf(t, "INIT"), nameOf(t, "SERVER_IMAGE")
