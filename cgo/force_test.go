@@ -20,15 +20,6 @@ func TestForce_effects(t *testing.T) {
 		{"debt given back", run(0, "GO.THROTTLE k 0 30 60 9 FORCE"), "GO.THROTTLE k 0 30 60 -9 FORCE", "[0 1 1 -1 0]", "DEL k"},
 		{"too long", run(0, "GO.THROTTLE k 0 30 60 9 FORCE"), "GO.THROTTLE k 0 1 3153600000 1 FORCE", "ERR what is in use would take more than 100 years to drain", ""},
 
-		{"window: debt in a new key", nil, "GO.WINDOW k 1 60 9 FORCE", "[0 1 0 -1 60]", "ZADD k -U+0 ^A9:9; PEXPIREAT k M+75000"},
-		{"window: forced calls share an entry", run(1, "GO.WINDOW k 1 60 9 FORCE"), "GO.WINDOW k 1 60 9 FORCE", "[0 1 0 -1 60]",
-			"ZADD k -U+0 ^Ai:i; ZREM k ^A9:9"},
-		{"window: EXACT", run(1, "GO.WINDOW k 1 60 9 FORCE"), "GO.WINDOW k 1 60 9 FORCE EXACT", "[0 1 0 -1 60]", "ZADD k -U+0 ^Ai:9"},
-		{"window: another part", run(second, "GO.WINDOW k 1 60 9 FORCE"), "GO.WINDOW k 1 60 9 FORCE", "[0 1 0 -1 60]", "ZADD k -U+0 ^Ai:9"},
-		{"window: given back", run(second, "GO.WINDOW k 1 60 9 FORCE"), "GO.WINDOW k 1 60 -8 FORCE", "[0 1 0 -1 59]", "ZADD k -U-1000000 ^A9:9:1; ZREM k ^A9:9"},
-		{"window: a peek in debt", run(second, "GO.WINDOW k 1 60 9 FORCE"), "GO.WINDOW k 1 60 0 FORCE", "[0 1 0 -1 59]", ""},
-		{"window: denied in debt", run(second, "GO.WINDOW k 1 60 9 FORCE"), "GO.WINDOW k 1 60", "[1 1 0 59 59]", ""},
-
 		{"quota: debt starts a window", nil, "GO.QUOTA k 1 60 9 FORCE", "[0 1 0 -1 60]", "SET k 9@T+60000000000 PXAT M+75000"},
 		{"quota: more debt", run(second, "GO.QUOTA k 1 60 9 FORCE"), "GO.QUOTA k 1 60 1000000000 FORCE", "[0 1 0 -1 59]", "SET k 1000000009@T+59000000000 KEEPTTL"},
 		{"quota: given back", run(second, "GO.QUOTA k 1 60 9 FORCE"), "GO.QUOTA k 1 60 -8 FORCE", "[0 1 0 -1 59]", "SET k 1@T+59000000000 KEEPTTL"},

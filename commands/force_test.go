@@ -40,68 +40,6 @@ func TestForce_throttle(t *testing.T) {
 	}
 }
 
-// Forced units of a sliding window count like any others, and leave it with their entry.
-func TestForce_window(t *testing.T) {
-	s := converse(t, []step{
-		{0, "GO.WINDOW k 10 60 8", "0 10 2 -1 60"},
-		{30_000, "GO.WINDOW k 10 60 5 FORCE", "0 10 0 -1 60"},
-		{0, "GO.WINDOW k 10 60", "1 10 0 30 60"},
-		{0, "GO.WINDOW k 10 60 6", "1 10 0 60 60"},
-		{0, "GO.WINDOW k 10 60 6 UPTO", "1 10 0 30 60 0"},
-		{0, "GO.WINDOW k 10 60 0", "1 10 0 30 60"},
-		{0, "GO.WINDOW k 10 60 0 FORCE", "0 10 0 -1 60"},
-		{0, "GO.WINDOW_RO k 10 60 20 FORCE", "0 10 0 -1 60"},
-		{0, "GO.WINDOW k 10 60000 12 FORCE MS", "0 10 0 -1 60000"},
-		// A refund takes the oldest units: 12 of the 17 that came last are left.
-		{0, "GO.WINDOW k 10 60 -13 FORCE", "0 10 0 -1 60"},
-		{0, "GO.WINDOW k 10 60 0", "1 10 0 60 60"},
-		{0, "GO.WINDOW k 10 60 -2", "0 10 0 -1 60"},
-		{0, "GO.WINDOW k 10 60 0", "0 10 0 -1 60"},
-		{0, "GO.WINDOW k 10 60 5 FORCE", "0 10 0 -1 60"},
-		{59_999, "GO.WINDOW k 10 60000 0 MS", "1 10 0 1 1"},
-		{1, "GO.WINDOW k 10 60 0", "0 10 10 -1 0"},
-		{0, "GO.WINDOW k 10 60 3 FORCE", "0 10 7 -1 60"},
-		{0, "GO.WINDOW k 10 60 -3 FORCE", "0 10 10 -1 0"},
-	})
-	if len(s.keys) != 0 {
-		t.Errorf("nothing is in use, and these are left: %s", s.dump())
-	}
-}
-
-// Forced calls in the same 120th of a period share an entry, whatever the limit. With EXACT they
-// do not. A call that is not forced has an entry of its own if the limit is small.
-func TestForce_windowEntries(t *testing.T) {
-	s := newStore(t)
-	for _, row := range []struct {
-		line    string
-		entries int
-	}{
-		{"GO.WINDOW k 10 60 3 FORCE", 1},
-		{"GO.WINDOW k 10 60 3 FORCE", 1},
-		{"GO.WINDOW k 10 60 1", 2},
-		{"GO.WINDOW k 10 60 9 FORCE", 2},
-		{"GO.WINDOW k 10 60 3 FORCE EXACT", 3},
-		{"GO.WINDOW k 10 60 3 EXACT FORCE", 4},
-		{"GO.WINDOW k 10 60 3 FORCE", 4},
-		{"GO.ALL k WINDOW 10 60 3 FORCE", 4},
-		{"GO.ALL k WINDOW 10 60 3 EXACT FORCE", 5},
-	} {
-		s.must(row.line)
-		if got := len(s.keys["k"].set); got != row.entries {
-			t.Errorf("%s: %d entries, want %d", row.line, got, row.entries)
-		}
-		s.now += 1000
-	}
-	s.now += 500_000 // another 120th
-	s.must("GO.WINDOW k 10 60 3 FORCE")
-	if got := len(s.keys["k"].set); got != 6 {
-		t.Errorf("half a second later: %d entries, want 6", got)
-	}
-	if got := s.told("GO.WINDOW k 10 60 0 FORCE"); got != "[0 10 0 -1 60]" {
-		t.Errorf("a peek: %s", got)
-	}
-}
-
 // Forced units of a fixed window leave with the window. The first forced call starts a window, as
 // any admitted call does.
 func TestForce_quota(t *testing.T) {

@@ -33,9 +33,6 @@ func TestModes_excludeEachOther(t *testing.T) {
 	all("GO.THROTTLE", "15 30 60 3")
 	all("GO.THROTTLE_RO", "15 30 60")
 	wantTold(t, []toldRow{
-		{"GO.WINDOW k 5 60 UPTO EXACT FORCE", "ERR option 'FORCE' cannot be combined with UPTO"},
-		{"GO.WINDOW k 5 60 force UpTo", "ERR option 'UpTo' cannot be combined with FORCE"},
-		{"GO.WINDOW_RO k 5 60 FORCE FORCE", "ERR option 'FORCE' given more than once"},
 		{"GO.QUOTA k 5 60 UPTO ALIGN 0 FORCE", "ERR option 'FORCE' cannot be combined with UPTO"},
 		{"GO.QUOTA k 5 60 FORCE UPTO", "ERR option 'UPTO' cannot be combined with FORCE"},
 		{"GO.QUOTA_RO k 5 60 FORCE MS FORCE", "ERR option 'FORCE' given more than once"},
@@ -88,7 +85,6 @@ func TestModes_words(t *testing.T) {
 // with no LEASE clause.
 func TestModes_ofEachCommand(t *testing.T) {
 	wantTold(t, []toldRow{
-		{"GO.WINDOW k 5 60 RESERVE 5", "ERR unknown option 'RESERVE'"},
 		{"GO.QUOTA k 5 60 RESERVE 5", "ERR unknown option 'RESERVE'"},
 		{"GO.LEASE k 5 60 a FORCE", "ERR unknown option 'FORCE'"},
 		{"CL.THROTTLE k 15 30 60 FORCE", "ERR quantity is not an integer"},

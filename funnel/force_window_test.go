@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"gothrottle/funnel"
-	"gothrottle/funnel/oracle"
 )
 
 // The units of forced calls are in use until they leave, at most a part of the period late.
@@ -128,37 +127,6 @@ func TestWindow_settledEstimate(t *testing.T) {
 	})
 	if !t.Failed() && min(more, less) < 1000 {
 		t.Errorf("%d estimates too low and %d too high prove nothing", more, less)
-	}
-}
-
-// MaxInUse units may be in use in a window, one more is too much. A peek and a refund go on.
-func TestWindow_largestDebt(t *testing.T) {
-	w := checkedWindow{oracle: new(oracle.Window)}
-	c := windowCall{originMicros, funnel.WindowParams{Limit: 5, Period: 60e6, Quantity: funnel.MaxLimit, Force: true}}
-	for range funnel.MaxInUse/funnel.MaxLimit - 1 {
-		w.call(t, c)
-		c.now += 50
-	}
-	for _, step := range []struct {
-		quantity int64
-		tooMuch  bool
-		inUse    int64
-	}{
-		{funnel.MaxLimit + 1, true, funnel.MaxInUse - funnel.MaxLimit},
-		{funnel.MaxLimit - 1, false, funnel.MaxInUse - 1},
-		{2, true, funnel.MaxInUse - 1},
-		{1, false, funnel.MaxInUse},
-		{1, true, funnel.MaxInUse},
-		{0, false, funnel.MaxInUse},
-		{-3, false, funnel.MaxInUse - 3},
-		{4, true, funnel.MaxInUse - 3},
-		{3, false, funnel.MaxInUse},
-	} {
-		c.Quantity = step.quantity
-		v := w.call(t, c)
-		if used := w.inUse(c.now, c.Period); v.TooMuch != step.tooMuch || v.Limited || used != step.inUse {
-			t.Errorf("%d more: %+v, %d in use", step.quantity, v, used)
-		}
 	}
 }
 

@@ -3,7 +3,6 @@ package tests
 import (
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Two calls at the same instant count twice. In the common pipeline with ZADD they are one
+// In scripts and MULTI, where the clock stands still, two calls count twice. In the common pipeline with ZADD they are one
 // member and count once.
 func TestWindow_everyCallCounts(t *testing.T) {
 	s := start(t, options{})
@@ -47,33 +46,7 @@ func TestWindow_everyCallCounts(t *testing.T) {
 	}
 }
 
-// Denied calls leave no trace. The common pipeline records them, so a client that goes on
-// calling may never be admitted again.
-func TestWindow_deniedCallsLeaveNoTrace(t *testing.T) {
-	s := start(t, options{})
-	for _, limit := range []int64{3, 500} {
-		call := []any{"GO.WINDOW", fmt.Sprint(limit), limit, 1000, limit, "MS"}
-		key := call[1].(string)
-		require.Equal(t, int64(0), ints(t, s.Do(ctx, call...))[0])
-		state, at := s.Dump(ctx, key).Val(), s.expiry(key)
-		denied := 0
-		eventually(t, "a client that goes on calling is admitted again", func() bool {
-			for range 50 {
-				if ints(t, s.Do(ctx, call...))[0] == 0 {
-					return true
-				}
-				if denied++; denied%50 == 1 {
-					require.Equal(t, state, s.Dump(ctx, key).Val())
-					require.Equal(t, at, s.expiry(key))
-				}
-			}
-			return false
-		})
-		assert.Positive(t, denied, "no call was denied, so the test proves nothing")
-	}
-}
-
-// A window takes at most 4 KB, also with a limit of a million. In the common pipeline a
+// MEMORY USAGE: a window takes at most 4 KB, also with a limit of a million. In the common pipeline a
 // million calls are a million members.
 func TestWindow_memory(t *testing.T) {
 	lasts(t)
@@ -97,25 +70,9 @@ func TestWindow_memory(t *testing.T) {
 	assert.LessOrEqual(t, s.ZCard(ctx, "minute").Val(), int64(entries))
 	assert.LessOrEqual(t, s.memory("minute"), int64(most))
 	t.Logf("60 s / 1,000,000: %d entries, %d bytes", s.ZCard(ctx, "minute").Val(), s.memory("minute"))
-
-	// Real traffic for three windows of 1200 ms. Calls use all 120 parts of a window, unless the machine is busy.
-	largest, bytes := int64(0), int64(0)
-	for began := s.now(); s.now()-began < 3*1200*1_000_000; {
-		p := s.Pipeline()
-		for range 20 {
-			p.Do(ctx, "GO.WINDOW", "fast", 1_000_000, 1200, 5, "MS")
-		}
-		_, err := p.Exec(ctx)
-		require.NoError(t, err)
-		largest, bytes = max(largest, s.ZCard(ctx, "fast").Val()), max(bytes, s.memory("fast"))
-	}
-	assert.Greater(t, largest, int64(10), "parts of a window")
-	assert.LessOrEqual(t, largest, int64(entries))
-	assert.LessOrEqual(t, bytes, int64(most))
-	t.Logf("1200 ms / 1,000,000: %d entries, %d bytes", largest, bytes)
 }
 
-// Check and record are one step. In the common pipeline they are two, so clients that call
+// Clients call at the same time: check and record are one step. In the common pipeline they are two, so clients that call
 // at the same time may exceed the limit.
 func TestWindow_manyClientsAreAdmittedExactlyTheLimit(t *testing.T) {
 	s := start(t, options{})
@@ -158,7 +115,7 @@ func TestWindow_manyClientsAreAdmittedExactlyTheLimit(t *testing.T) {
 	}
 }
 
-// No span of a period has more admitted units than the limit, by the recorded times of the
+// Under the load of many clients, no span of a period has more admitted units than the limit, by the recorded times of the
 // calls: under load, with quantities, with and without EXACT.
 func TestWindow_neverMoreThanTheLimitInAnySpan(t *testing.T) {
 	s := start(t, options{args: []string{"--repl-diskless-sync", "no", "--client-output-buffer-limit", "replica 0 0 0"}})
@@ -211,78 +168,4 @@ func TestWindow_neverMoreThanTheLimitInAnySpan(t *testing.T) {
 		assert.Positive(t, denied.Load())
 		st.w.conn.Close()
 	}
-}
-
-// A call counts correctly what calls with other parameters wrote.
-func TestWindow_changedParameters(t *testing.T) {
-	s := startStill(t)
-	for _, c := range []struct {
-		name  string
-		calls []string // a call and its reply, separated by a bar
-	}{
-		{"the limit raised and lowered", []string{
-			"100 3600 100|[0 100 0 -1 3600]",
-			"100 3600|[1 100 0 3600 3600]",
-			"10000 3600 0|[0 10000 9900 -1 3600]",
-			"10000 3600 9900|[0 10000 0 -1 3600]",
-			"10000 3600|[1 10000 0 3600 3600]",
-			"100 3600 0|[1 100 0 3600 3600]", // more than the limit is in use
-			"100 3600 1|[1 100 0 3600 3600]",
-			"10000 3600 -9950|[0 10000 9950 -1 3600]",
-			"100 3600 0|[0 100 50 -1 3600]",
-			"100 3600 51|[1 100 50 3600 3600]",
-			"100 3600 50|[0 100 0 -1 3600]",
-			"10001 3600 UPTO|[0 10001 9900 -1 3600 1]",
-		}},
-		{"EXACT on and off", []string{
-			"1000 3600 400|[0 1000 600 -1 3600]",
-			"1000 3600 100 EXACT|[0 1000 500 -1 3600]",
-			"1000 3600 100 EXACT|[0 1000 400 -1 3600]",
-			"1000 3600 100|[0 1000 300 -1 3600]",
-			"1000 3600 301 EXACT|[1 1000 300 3600 3600]",
-			"1000 3600 -250 EXACT|[0 1000 550 -1 3600]",
-			"1000 3600 551|[1 1000 550 3600 3600]",
-			"1000 3600 550|[0 1000 0 -1 3600]",
-			"1000 3600 1 EXACT|[1 1000 0 3600 3600]",
-			"120 3600 0|[1 120 0 3600 3600]",
-			"1000 3600 -1000|[0 1000 1000 -1 0]",
-		}},
-		{"the period changed, in s and ms", []string{
-			"10 36000 4|[0 10 6 -1 36000]",
-			"10 3600 3|[0 10 3 -1 3600]",
-			"10 36000 3|[0 10 0 -1 36000]",
-			"10 360000 0|[0 10 0 -1 360000]",
-			"10 360000 1|[1 10 0 360000 360000]",
-			"10 3600 0|[0 10 0 -1 3600]",
-			"10 3600 -2|[0 10 2 -1 3600]",
-			"10 7200 2|[0 10 0 -1 7200]",
-			"10 7200 1|[1 10 0 7200 7200]",
-		}},
-	} {
-		for i, line := range c.calls {
-			call, want, _ := strings.Cut(line, "|")
-			got := flat(s.Do(ctx, append([]any{"GO.WINDOW", c.name}, fields(call)...)...).Result())
-			assert.Equal(t, want, got, "%s: step %d, %s", c.name, i, call)
-		}
-	}
-	s = start(t, options{})
-	// With and without MS the window is the same if the period is the same.
-	s.must("GO.WINDOW ms 10 3600 4")
-	reply := ints(t, s.Do(ctx, fields("GO.WINDOW ms 10 3600000 7 MS")...))
-	assert.Equal(t, []int64{1, 10, 6}, reply[:3])
-	assert.True(t, reply[3] > 3_590_000 && reply[3] <= 3_600_000, "%v", reply)
-	s.must("GO.WINDOW ms 10 3600000 6 MS")
-	assert.Equal(t, "[1 10 0 3600 3600]", s.must("GO.WINDOW ms 10 3600"))
-	// A call with a shorter period removes older entries. A longer period counts what is left.
-	s.must("GO.WINDOW short 10 3600 10")
-	eventually(t, "the entry is older than 5 ms", func() bool { return s.must("GO.WINDOW_RO short 10 5 0 MS") == "[0 10 10 -1 0]" })
-	assert.Equal(t, "[1 10 0 3600 3600]", s.must("GO.WINDOW short 10 3600"), "a peek removes nothing")
-	assert.Regexp(t, `^\[0 10 9 -1 [1-5]\]$`, s.must("GO.WINDOW short 10 5 1 MS"))
-	assert.Equal(t, "[0 10 8 -1 3600]", s.must("GO.WINDOW short 10 3600"))
-	// After a raised limit, calls share entries, so the number of entries stays small.
-	for i := range 3000 {
-		s.must(fmt.Sprintf("GO.WINDOW many %d 3153600000 1", []int{100, 10_000}[min(1, i/90)]))
-	}
-	assert.Equal(t, "[0 10000 7000 -1 3153600000]", s.must("GO.WINDOW_RO many 10000 3153600000 0"))
-	assert.LessOrEqual(t, s.ZCard(ctx, "many").Val(), int64(90+2))
 }
