@@ -3,8 +3,6 @@ package cgo_test
 import (
 	"strings"
 	"testing"
-
-	"gothrottle/cgo/fakehost"
 )
 
 func TestForce_effects(t *testing.T) {
@@ -19,18 +17,6 @@ func TestForce_effects(t *testing.T) {
 		{"read-only in debt", run(0, "GO.THROTTLE k 0 30 60 9 FORCE"), "GO.THROTTLE_RO k 0 30 60 9 FORCE", "[0 1 0 -1 36]", ""},
 		{"debt given back", run(0, "GO.THROTTLE k 0 30 60 9 FORCE"), "GO.THROTTLE k 0 30 60 -9 FORCE", "[0 1 1 -1 0]", "DEL k"},
 		{"too long", run(0, "GO.THROTTLE k 0 30 60 9 FORCE"), "GO.THROTTLE k 0 1 3153600000 1 FORCE", "ERR what is in use would take more than 100 years to drain", ""},
-
-		{"quota: debt starts a window", nil, "GO.QUOTA k 1 60 9 FORCE", "[0 1 0 -1 60]", "SET k 9@T+60000000000 PXAT M+75000"},
-		{"quota: more debt", run(second, "GO.QUOTA k 1 60 9 FORCE"), "GO.QUOTA k 1 60 1000000000 FORCE", "[0 1 0 -1 59]", "SET k 1000000009@T+59000000000 KEEPTTL"},
-		{"quota: given back", run(second, "GO.QUOTA k 1 60 9 FORCE"), "GO.QUOTA k 1 60 -8 FORCE", "[0 1 0 -1 59]", "SET k 1@T+59000000000 KEEPTTL"},
-		{"quota: all given back", run(second, "GO.QUOTA k 1 60 9 FORCE"), "GO.QUOTA k 1 60 -9 FORCE", "[0 1 1 -1 0]", "DEL k"},
-		{"quota: a peek in debt", run(second, "GO.QUOTA k 1 60 9 FORCE"), "GO.QUOTA k 1 60 0 FORCE", "[0 1 0 -1 59]", ""},
-		{"quota: denied in debt", run(second, "GO.QUOTA k 1 60 9 FORCE"), "GO.QUOTA k 1 60", "[1 1 0 59 59]", ""},
-		{"quota: too much", func(h *fakehost.Host) {
-			h.PutString("k", "1000000000000000@"+tat(h, 60e9))
-			h.Expire("k", h.Now()/1000+60_000)
-		},
-			"GO.QUOTA k 1 60 1 FORCE", "ERR more than 1000000000000000 units would be in use", ""},
 
 		{"all: every limit is charged or given back", run(0, "GO.ALL k THROTTLE 0 30 60 KEY l WINDOW 1 60 KEY m QUOTA 5 60 5"),
 			"GO.ALL k THROTTLE 0 30 60 8 KEY l WINDOW 1 60 8 KEY m QUOTA 5 60 -3 FORCE", "[0 1 0 -1 18 0 [0 1 0 -1 18] [0 1 0 -1 60] [0 5 3 -1 60]]",

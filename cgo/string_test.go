@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The module does not look at a string whose length says that it is not the module's, so the server
+// Encodings and API calls: the module does not look at a string whose length says that it is not the module's, so the server
 // keeps the string's encoding.
 //
 // The module must look at strings of 21 to 36 bytes (GO.QUOTA) and of 19 bytes (GO.THROTTLE). The

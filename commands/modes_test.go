@@ -33,9 +33,6 @@ func TestModes_excludeEachOther(t *testing.T) {
 	all("GO.THROTTLE", "15 30 60 3")
 	all("GO.THROTTLE_RO", "15 30 60")
 	wantTold(t, []toldRow{
-		{"GO.QUOTA k 5 60 UPTO ALIGN 0 FORCE", "ERR option 'FORCE' cannot be combined with UPTO"},
-		{"GO.QUOTA k 5 60 FORCE UPTO", "ERR option 'UPTO' cannot be combined with FORCE"},
-		{"GO.QUOTA_RO k 5 60 FORCE MS FORCE", "ERR option 'FORCE' given more than once"},
 		{"GO.ALL k QUOTA 5 60 FORCE FORCE", "ERR option 'FORCE' given more than once"},
 		{"GO.ALL k QUOTA 5 60 FORCE MS force", "ERR option 'force' given more than once"},
 	})
@@ -85,7 +82,6 @@ func TestModes_words(t *testing.T) {
 // with no LEASE clause.
 func TestModes_ofEachCommand(t *testing.T) {
 	wantTold(t, []toldRow{
-		{"GO.QUOTA k 5 60 RESERVE 5", "ERR unknown option 'RESERVE'"},
 		{"GO.LEASE k 5 60 a FORCE", "ERR unknown option 'FORCE'"},
 		{"CL.THROTTLE k 15 30 60 FORCE", "ERR quantity is not an integer"},
 		{"CL.THROTTLE k 15 30 60 1 FORCE", "ERR wrong number of arguments"},

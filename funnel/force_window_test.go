@@ -130,59 +130,6 @@ func TestWindow_settledEstimate(t *testing.T) {
 	}
 }
 
-// A debt of MaxInUse units is the most that a fixed window holds.
-func TestQuota_largestDebt(t *testing.T) {
-	p := funnel.QuotaParams{Limit: 5, Period: 60e6, Force: true}
-	for _, c := range []struct {
-		used, quantity int64
-		tooMuch        bool
-	}{
-		{funnel.MaxInUse - funnel.MaxLimit, funnel.MaxLimit, false},
-		{funnel.MaxInUse - funnel.MaxLimit, funnel.MaxLimit + 1, true},
-		{funnel.MaxInUse - 1, 1, false},
-		{funnel.MaxInUse, 1, true},
-		{funnel.MaxInUse, 0, false},
-		{funnel.MaxInUse, -1, false},
-	} {
-		q := quotaOf(funnel.QuotaState{Used: c.used, End: originMicros + 1})
-		p.Quantity = c.quantity
-		if v := q.call(t, originMicros, p); v.TooMuch != c.tooMuch || v.Limited {
-			t.Errorf("%d in use and %d more: %+v", c.used, c.quantity, v)
-		}
-		if want := (funnel.QuotaState{Used: c.used, End: originMicros + 1}); c.tooMuch && q.state != want {
-			t.Errorf("%d in use and %d more leave %+v", c.used, c.quantity, q.state)
-		}
-	}
-}
-
-// The first forced call starts a window. All units leave at its end.
-func TestQuota_forcedUnitsLeave(t *testing.T) {
-	q := quotaOf(funnel.QuotaState{})
-	p := funnel.QuotaParams{Limit: 10, Period: 60e6, Quantity: 25, Force: true}
-	call := func(second funnel.Micros, quantity int64, force bool) funnel.Verdict {
-		p.Quantity, p.Force = quantity, force
-		return q.call(t, originMicros+second*1e6, p)
-	}
-	for _, c := range []struct {
-		second   funnel.Micros
-		quantity int64
-		force    bool
-		want     funnel.Verdict
-	}{
-		{0, 25, true, funnel.Verdict{ResetAfter: 60e9, Granted: 25, Change: funnel.Store}},
-		{10, 1, false, funnel.Verdict{Limited: true, RetryAfter: 50e9, ResetAfter: 50e9}},
-		{10, 0, false, funnel.Verdict{Limited: true, RetryAfter: 50e9, ResetAfter: 50e9}},
-		{10, 0, true, funnel.Verdict{ResetAfter: 50e9}},
-		{20, -17, true, funnel.Verdict{Remaining: 2, ResetAfter: 40e9, Granted: -17, Change: funnel.Store}},
-		{20, 3, true, funnel.Verdict{ResetAfter: 40e9, Granted: 3, Change: funnel.Store}},
-		{60, 10, false, funnel.Verdict{ResetAfter: 60e9, Granted: 10, Change: funnel.Store}},
-	} {
-		if v := call(c.second, c.quantity, c.force); v != c.want {
-			t.Errorf("%+v: %+v", c, v)
-		}
-	}
-}
-
 // Within one fixed window a settled estimate leaves exactly what the right quantity would have
 // left.
 func TestQuota_settledEstimate(t *testing.T) {
