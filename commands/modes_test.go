@@ -82,7 +82,6 @@ func TestModes_words(t *testing.T) {
 // with no LEASE clause.
 func TestModes_ofEachCommand(t *testing.T) {
 	wantTold(t, []toldRow{
-		{"GO.LEASE k 5 60 a FORCE", "ERR unknown option 'FORCE'"},
 		{"CL.THROTTLE k 15 30 60 FORCE", "ERR quantity is not an integer"},
 		{"CL.THROTTLE k 15 30 60 1 FORCE", "ERR wrong number of arguments"},
 		{"GO.ALL k THROTTLE 15 30 60 UPTO", "ERR unknown option 'UPTO'"},
