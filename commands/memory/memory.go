@@ -193,8 +193,9 @@ func (s *Server) Do(now funnel.Micros, words ...string) (any, error) {
 	if row == nil {
 		return nil, Error("ERR unknown command '" + words[0] + "'")
 	}
+	arity := Error("ERR wrong number of arguments for '" + strings.ToLower(row.Name) + "' command")
 	if n := len(words); n < row.Least() || row.MaxArity > 0 && n > row.MaxArity {
-		return nil, Error("ERR wrong number of arguments for '" + strings.ToLower(row.Name) + "' command")
+		return nil, arity
 	}
 	mu.Lock()
 	defer mu.Unlock()
@@ -207,10 +208,13 @@ func (s *Server) Do(now funnel.Micros, words ...string) (any, error) {
 	}
 	*c = commands.Call{Args: words[1:], Now: now, Keys: c.Keys[:0], Cells: c.Cells[:0], Clauses: c.Clauses[:0]}
 	defer func() { c.Args = nil }()
-	if code := s.run(row, c); code != commands.NoError {
-		if c.ErrWord > 0 {
-			return nil, Error(commands.AppendError(nil, code, c.Args[c.ErrWord-1]))
-		}
+	switch code := s.run(row, c); {
+	case code == commands.NoError:
+	case code == commands.ErrArity: // a clause ends too early
+		return nil, arity
+	case c.ErrWord > 0:
+		return nil, Error(commands.AppendError(nil, code, c.Args[c.ErrWord-1]))
+	default:
 		return nil, Error(code.Text())
 	}
 	if s.observe == nil { // else it would see keys go that the call has nothing to do with
