@@ -211,43 +211,6 @@ func TestParsePolicies_errorLength(t *testing.T) {
 	}
 }
 
-func TestPolicies_find(t *testing.T) {
-	p, err := ParsePolicies("b QUOTA 2 1s; a.b QUOTA 4 1s; a QUOTA 1 1s; ab QUOTA 3 1s")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for key, want := range map[string]string{
-		"a:":    "a",
-		"a:b":   "a",
-		"a:b:c": "a",
-		"b::":   "b",
-		"ab:x":  "ab",
-		"a.b:x": "a.b",
-		"":      "",
-		"a":     "",
-		":a":    "",
-		"A:x":   "",
-		"abc:x": "",
-		" a:x":  "",
-		"c:x":   "",
-		"{a}:x": "",
-	} {
-		got := ""
-		if policy := p.find(key); policy != nil {
-			got = policy.name
-		}
-		if got != want {
-			t.Errorf("the policy of %q is %q, want %q", key, got, want)
-		}
-	}
-	if new(Policies).find("a:x") != nil {
-		t.Error("a policy of no policies")
-	}
-	if n := testing.AllocsPerRun(100, func() { p.find("ab:x") }); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
-}
-
 // Any text is either an error of bounded length or policies that their own text tells again.
 func FuzzPolicies(f *testing.F) {
 	for _, text := range []string{

@@ -130,35 +130,6 @@ func TestPolicy_aclEveryWord(t *testing.T) {
 	}
 }
 
-// CONFIG SET with changed numbers and appended clauses loses no usage.
-func TestPolicy_changesKeepUsage(t *testing.T) {
-	s := start(t, options{})
-	s.setPolicies("a THROTTLE 9 1 35d; w WINDOW 9 35d; q QUOTA 9 35d")
-	for _, key := range []string{"a:k", "w:k", "q:k"} {
-		s.must("GO.POLICY " + key + " 4")
-	}
-	for _, row := range []struct {
-		value   string
-		a, w, q int64
-	}{
-		{"a THROTTLE 19 1 35d; w WINDOW 19 35d; q QUOTA 19 35d", 16, 15, 15},
-		{"a THROTTLE 4 1 35d; w WINDOW 5 35d; q QUOTA 5 35d", 1, 1, 1},
-		{"a THROTTLE 1 1 35d; w WINDOW 1 35d; q QUOTA 1 35d", 0, 0, 0},
-		{"a THROTTLE 19 1 30d; w WINDOW 19 30d EXACT; q QUOTA 19 30d ALIGN 1d", 16, 15, 15},
-		{"a THROTTLE 9 1 35d, THROTTLE 99 1 35d; w SHADOW WINDOW 9 35d; q WINDOW 1 1s", 6, 5, -1},
-		{"q QUOTA 9 35d; w WINDOW 9 35d; a THROTTLE 9 1 35d LOCKOUT 1d, THROTTLE 99 1 35d, THROTTLE 0 1 1s", 6, 5, 5},
-	} {
-		s.setPolicies(row.value)
-		assert.Equal(t, row.a, s.left("a:k"), row.value)
-		assert.Equal(t, row.w, s.left("w:k"), row.value)
-		if row.q < 0 {
-			assert.ErrorContains(t, s.Do(ctx, "GO.POLICY", "q:k").Err(), "WRONGTYPE ", row.value)
-		} else {
-			assert.Equal(t, row.q, s.left("q:k"), row.value)
-		}
-	}
-}
-
 // A replica gets the effects of calls, and no policies. After its promotion it needs the policies, and
 // then has the usage and the lockout.
 func TestPolicy_replica(t *testing.T) {
@@ -208,23 +179,6 @@ func TestPolicy_restart(t *testing.T) {
 		assert.Regexp(t, `^\[`, s.ask("GO.POLICY "+name+":bob"))
 	}
 	assert.Regexp(t, `^\[1 5 0 `, s.ask("GO.POLICY_RO login:ann"), "it is locked")
-}
-
-// A SHADOW admits in front, tells the truth behind, and counts as such.
-func TestPolicy_shadow(t *testing.T) {
-	s := start(t, options{})
-	s.setPolicies("a SHADOW QUOTA 2 35d ALIGN 0s; b QUOTA 2 35d ALIGN 0s")
-	for i, want := range []struct{ limited, left int64 }{{0, 1}, {0, 0}, {1, 0}, {1, 0}} {
-		shadow, err := s.Do(ctx, "GO.POLICY", "a:k").Slice()
-		require.NoError(t, err)
-		real, err := s.Do(ctx, "GO.POLICY", "b:k").Slice()
-		require.NoError(t, err)
-		assert.Equal(t, []any{int64(0), int64(2), want.left, int64(-1)}, shadow[:4], "call %d", i)
-		assert.Equal(t, real[0], want.limited)
-		assert.Equal(t, want.limited, shadow[6].([]any)[0], "call %d", i)
-	}
-	assert.Equal(t, []string{"4", "2", "2"}, []string{s.counters()["gothrottle_policy_admitted"],
-		s.counters()["gothrottle_policy_limited"], s.counters()["gothrottle_policy_shadowed"]})
 }
 
 // The server sees the key without asking the module, also on I/O threads.
