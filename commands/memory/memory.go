@@ -194,7 +194,7 @@ func (s *Server) Do(now funnel.Micros, words ...string) (any, error) {
 		return nil, Error("ERR unknown command '" + words[0] + "'")
 	}
 	arity := Error("ERR wrong number of arguments for '" + strings.ToLower(row.Name) + "' command")
-	if n := len(words); n < row.Least() || row.MaxArity > 0 && n > row.MaxArity {
+	if n := len(words); n < row.Least() || row.MaxArity > 0 && n > row.MaxArity || row.Arity > 0 && n > row.Arity {
 		return nil, arity
 	}
 	mu.Lock()
