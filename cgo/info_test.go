@@ -102,7 +102,7 @@ func TestInfo_counters(t *testing.T) {
 		{"GO.ALL q QUOTA 1 1 0 KEY r QUOTA 1 1 -1", other}, {"GO.ALL q QUOTA 1 1 0 KEY r QUOTA 1 1 1", admitted},
 		{"GO.ALL q QUOTA 1 1 0 KEY r QUOTA 1 1 2", limited}, {"GO.ALL l LEASE 1 1 a", admitted}, {"GO.ALL q QUOTA 1 1 x", errors},
 		{"GO.ALL q LIMIT 1 1 1", errors}, {"GO.ALL k QUOTA 1 1", errors}, {"GO.ALL k", errors},
-		{"GO.ALL v WINDOW 5 1 0", other}, {"GO.ALL v WINDOW 5 1 -1 KEY t THROTTLE 1 1 1 0", other}, {"GO.ALL v WINDOW 5 1 KEY t THROTTLE 1 1 1 0", admitted},
+		{"GO.INFO v", other}, {"GO.ALL v WINDOW 5 1 0", other}, {"GO.ALL v WINDOW 5 1 -1 KEY t THROTTLE 1 1 1 0", other}, {"GO.ALL v WINDOW 5 1 KEY t THROTTLE 1 1 1 0", admitted},
 		{"GO.POLICY p:k", admitted}, {"GO.POLICY p:k", limited}, {"GO.POLICY p:k 0", other}, {"GO.POLICY k", errors}, {"GO.POLICY p:k -1", errors},
 		{"GO.POLICY", errors}, {"GO.POLICY s:k", admitted}, {"GO.POLICY s:k", shadowed}, {"GO.POLICY s:k 0", other}, {"GO.POLICY s:k 2", shadowed},
 		{"GO.POLICY_RO s:k", shadowed}, {"GO.POLICY_RO p:k 0", other},

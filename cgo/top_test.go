@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The configuration top-keys says how many keys are counted. A changed value empties the table. The
+// A transcript always counts 1000 keys, in database 0. The configuration top-keys says how many are counted. A changed value empties the table. The
 // name of a key begins with the number of the database.
 func TestTop(t *testing.T) {
 	const name = "gothrottle.top-keys"
@@ -44,6 +44,22 @@ func TestTop(t *testing.T) {
 	size("10000", "")
 	deny("b", 1)
 	wantReply(t, h, "GO.TOP", "[[7:b 1 0]]")
+}
+
+// Go allocates no memory for a denial that is counted, even if a key takes the place of another.
+func TestTop_allocations(t *testing.T) {
+	h := loaded(t)
+	h.ConfigSet("gothrottle.top-keys", "1")
+	p, db := h.Prepare("GO.QUOTA", "q", "1", "60", "2"), 0
+	defer p.Free()
+	if n := testing.AllocsPerRun(100, func() {
+		db++
+		h.SelectDB(db)
+		p.Run()
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	wantReply(t, h, "GO.TOP", "[[101:q 101 100]]")
 }
 
 var x126 = strings.Repeat("x", 126)

@@ -241,6 +241,28 @@ func TestReference_info(t *testing.T) {
 	}
 }
 
+// The reference explains each field of GO.INFO's replies, and no other.
+func TestReference_goInfo(t *testing.T) {
+	source, err := os.ReadFile("info.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	exist, documented := []string{}, []string{}
+	for _, m := range regexp.MustCompile(`reply(?:Pair|Name)\("(\w+)"`).FindAllStringSubmatch(string(source), -1) {
+		if name := "`" + m[1] + "`"; !slices.Contains(exist, name) {
+			exist = append(exist, name)
+		}
+	}
+	section := reference(t).section(t, "GO.INFO")
+	for _, row := range section.tables("field") {
+		documented = append(documented, row[0])
+	}
+	same(t, "fields of GO.INFO", documented, exist)
+	if !strings.Contains(section.prose(), fmt.Sprintf("If more than %d slots are held, it has the %d that lapse last.", maxHolders, maxHolders)) {
+		t.Error("the reference does not say how many holders GO.INFO lists")
+	}
+}
+
 // The table of load arguments has the names and values that load.c takes.
 func TestReference_loadArguments(t *testing.T) {
 	source := loadC(t)

@@ -2,7 +2,6 @@ package tests
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"regexp"
 	"strings"
 	"testing"
@@ -11,8 +10,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"gothrottle/commands"
 )
 
 // looked returns a reply of GO.INFO, in whichever protocol, as text with sorted names. Times are in
@@ -250,92 +247,4 @@ func TestGoInfo_onAReplica(t *testing.T) {
 		assert.Greater(t, kinds[kind], 5, "%v", kinds)
 	}
 	same(t, before, master.dataset(), "after the calls")
-}
-
-// What is not ours, or damaged, is an error. Its value, its expiry and its encoding stay.
-func TestGoInfo_foreign(t *testing.T) {
-	s := start(t, options{})
-	for _, c := range []struct {
-		set  string
-		want commands.ErrorCode
-	}{
-		{"RPUSH KEY a", commands.ErrWrongType},
-		{"SADD KEY a", commands.ErrWrongType},
-		{"SADD KEY 1", commands.ErrWrongType},
-		{"XADD KEY * t 1", commands.ErrWrongType},
-		{"HSET KEY name Ann", commands.ErrForeignHash},
-		{"HSET KEY 0 4102444800000000000", commands.ErrForeignHash},
-		{"HSET KEY 0 4102444800000000000 1 60 name Ann", commands.ErrForeignHash},
-		{"HSET KEY 0 4102444800000000000 1 60 128 x", commands.ErrDamaged},
-		{"HSET KEY 0 4102444800000000000 1 -1000000000", commands.ErrDamaged},
-		{"HSET KEY 0 4102444800000000000 1 60 2 9 3 7", commands.ErrDamaged},
-		{"ZADD KEY 5 Ann 9 Bob", commands.ErrForeignZset},
-		{"ZADD KEY -4102444800000000 \x01a 1 Ann", commands.ErrForeignZset},
-		{"ZADD KEY -4102444800000000 \x02a 1 Ann", commands.ErrForeignZset},
-		{"ZADD KEY +inf \x01a", commands.ErrForeignZset},
-		{"ZADD KEY -inf \x02a", commands.ErrForeignZset},
-		{"GEOADD KEY 13 52 Berlin", commands.ErrForeignZset},
-		{"ZADD KEY -4102444800000000 \x01a -4102444800000001 \x015", commands.ErrDamaged},
-		{"SET KEY hello", commands.ErrForeignText},
-		{"SET KEY 5", commands.ErrForeignText},
-		{"SET KEY -1234567890123456789", commands.ErrForeignText},
-		{"SET KEY 0123456789012345678", commands.ErrForeignText},
-		{"SET KEY 999999999999999999", commands.ErrForeignText},
-		{"SET KEY 0@1795254135062003000", commands.ErrForeignText},
-		{"SET KEY 123456789012345678901", commands.ErrForeignText},
-		{"SET KEY " + strings.Repeat("x", 36), commands.ErrForeignText},
-		{"SETBIT KEY 151 1", commands.ErrForeignText},
-		{"SETBIT KEY 1000000 1", commands.ErrForeignText},
-		{"PFADD KEY a", commands.ErrForeignText},
-	} {
-		s.Del(ctx, "KEY")
-		s.must(c.set)
-		s.PExpire(ctx, "KEY", time.Hour)
-		dump, at, encoding := s.Dump(ctx, "KEY").Val(), s.expiry("KEY"), s.ObjectEncoding(ctx, "KEY").Val()
-		assert.Equal(t, c.want.Text(), s.look("KEY"), "%q", c.set)
-		assert.Equal(t, dump, s.Dump(ctx, "KEY").Val(), "%q", c.set)
-		assert.Equal(t, at, s.expiry("KEY"), "%q", c.set)
-		assert.Equal(t, encoding, s.ObjectEncoding(ctx, "KEY").Val(), "%q", c.set)
-	}
-}
-
-// Random values never change by GO.INFO, and the server stays alive.
-func TestGoInfo_randomValues(t *testing.T) {
-	lasts(t)
-	s := start(t, options{})
-	seed := uint64(time.Now().UnixNano())
-	r := rand.New(rand.NewPCG(seed, 0))
-	text := func() string {
-		number := fmt.Sprint([]any{r.IntN(100), s.now() + r.Int64N(1e12), r.Uint64(), int64(r.Uint64()), "1@" + fmt.Sprint(s.now()/1000*1000)}[r.IntN(5)])
-		odd := make([]byte, r.IntN(40))
-		for i := range odd {
-			odd[i] = byte(r.Uint32())
-		}
-		return []string{number, number, "\x01" + number, "\x02" + number, string(odd)}[r.IntN(5)]
-	}
-	kinds := map[string]int{}
-	for range 3000 {
-		s.Del(ctx, "k")
-		switch r.IntN(3) {
-		case 0:
-			s.Set(ctx, "k", text(), 0)
-		case 1:
-			for range 1 + r.IntN(6) {
-				s.HSet(ctx, "k", []string{"0", "1", "2", "3", "4", "5", "128", text()}[r.IntN(8)], text())
-			}
-		default:
-			for range 1 + r.IntN(4) {
-				s.ZAdd(ctx, "k", redis.Z{Score: []float64{-float64(s.now() / 1000), r.NormFloat64() * 1e16, 5}[r.IntN(3)], Member: text()})
-			}
-		}
-		dump, encoding := s.Dump(ctx, "k").Val(), s.ObjectEncoding(ctx, "k").Val()
-		got := s.look("k")
-		require.Equal(t, dump, s.Dump(ctx, "k").Val(), "seed %d", seed)
-		require.Equal(t, encoding, s.ObjectEncoding(ctx, "k").Val(), "seed %d", seed)
-		kinds[got[:4]]++
-	}
-	t.Logf("%v", kinds)
-	assert.Greater(t, kinds["map["], 50, "seed %d", seed)
-	assert.Greater(t, kinds["ERR "], 500, "seed %d", seed)
-	assert.Equal(t, "0", s.counters()["gothrottle_panics"], "seed %d", seed)
 }

@@ -42,8 +42,10 @@ type Step struct {
 
 // Own reports whether a call is one of gothrottle's commands.
 func (s *Step) Own() bool {
-	return s.Call && (strings.HasPrefix(s.Text, "GO.") || strings.HasPrefix(s.Text, "CL."))
+	return s.Call && own(s.Text)
 }
+
+func own(call string) bool { return strings.HasPrefix(call, "GO.") || strings.HasPrefix(call, "CL.") }
 
 var waitLine = regexp.MustCompile(`^\+(?:(\d+)d)?([0-9.a-z]+)?$`)
 
