@@ -17,16 +17,16 @@ int api_has(RedisModuleCtx *ctx, const char *name) {
     return get_api(ctx)(name, &found) == API_OK;
 }
 
-enum { OPTIONAL = 0, REQUIRED = 1 };
+enum { OPTIONAL = 0, REQUIRED = 1, VALKEY = 2 };
 
 int api_resolve(RedisModuleCtx *ctx) {
     get_api_func get = get_api(ctx);
     const char *missing = NULL, *since = NULL;
-#define API_RESOLVE(needed, release, result, name, parameters)             \
-    api.name = NULL;                                                       \
-    if (get("RedisModule_" #name, &api.name) != API_OK) {                  \
-        api.name = NULL;                                                   \
-        if (needed && missing == NULL) missing = #name, since = release;   \
+#define API_RESOLVE(needed, release, result, name, parameters)                                    \
+    api.name = NULL;                                                                              \
+    if (get(needed == VALKEY ? "ValkeyModule_" #name : "RedisModule_" #name, &api.name) != API_OK) { \
+        api.name = NULL;                                                                          \
+        if (needed == REQUIRED && missing == NULL) missing = #name, since = release;              \
     }
     API_FUNCTIONS(API_RESOLVE)
 #undef API_RESOLVE

@@ -110,7 +110,8 @@ typedef struct api_command_info {
     api_arg *args;
 } api_command_info;
 
-/* X(needed, first release, result, name, parameters) */
+/* X(needed, first release, result, name, parameters). A function that is VALKEY is used on Valkey only:
+ * in Redis another function may have its name. */
 #define API_FUNCTIONS(X)                                                                          \
     X(REQUIRED, "4.0", void, Log, (RedisModuleCtx *, const char *, const char *, ...))            \
     X(REQUIRED, "4.0", void, SetModuleAttribs, (RedisModuleCtx *, const char *, int, int))        \
@@ -177,8 +178,7 @@ typedef struct api_command_info {
     X(REQUIRED, "6.0", int, FreeModuleUser, (RedisModuleUser *))                                  \
     X(REQUIRED, "7.0", int, ACLCheckCommandPermissions,                                           \
       (RedisModuleUser *, RedisModuleString **, int))                                             \
-    /* Valkey's; used on no other server. */                                                      \
-    X(OPTIONAL, "9.1", int, ACLCheckPermissions,                                                  \
+    X(VALKEY, "9.1", int, ACLCheckPermissions,                                                    \
       (RedisModuleUser *, RedisModuleString **, int, int, int *))                                 \
     X(REQUIRED, "7.0", int, ACLAddLogEntry,                                                       \
       (RedisModuleCtx *, RedisModuleUser *, RedisModuleString *, int))                            \

@@ -329,8 +329,6 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) 
         /* Replicate then does not look its command up, which took 9 % of "GO.THROTTLE" in make
          * bench on Valkey 9.1. check_needed_commands has looked all of them up. */
         options |= OPTION_SKIP_COMMAND_VALIDATION | OPTION_HANDLE_ATOMIC_SLOT_MIGRATION;
-    } else {
-        api.ACLCheckPermissions = NULL; /* on Redis it would be another function */
     }
     api.SetModuleOptions(ctx, options);
 

@@ -143,6 +143,23 @@ func TestLoad_arguments(t *testing.T) {
 	}
 }
 
+// On Redis the module has no function of Valkey's, even if Redis has one of that name. Of all others
+// it has those that the server has.
+func TestLoad_functionsOfValkey(t *testing.T) {
+	for _, valkey := range []bool{false, true} {
+		h := newHost(t)
+		if valkey {
+			h.BeValkey()
+		}
+		h.Load("no such argument") // a load that ends early
+		for _, f := range fakehost.Functions() {
+			if want := valkey || !f.OfValkey; f.Given != want {
+				t.Errorf("Valkey %t: the module has %s: %t, want %t", valkey, f.Name, f.Given, want)
+			}
+		}
+	}
+}
+
 // The module refuses a server that lacks a required function, and logs the function's name. It
 // loads on a server that lacks any other function.
 func TestLoad_missingFunction(t *testing.T) {

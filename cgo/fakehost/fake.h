@@ -214,6 +214,12 @@ enum {
 };
 #define CALLED(name) (fake.calls[FAKE_CALL_##name]++)
 
+/* A function of the API: the release that brought it, and whether the module has it from this host. */
+typedef struct fake_about {
+    const char *release;
+    int required, of_valkey, given;
+} fake_about;
+
 typedef struct fake_host {
     int (*on_load)(RedisModuleCtx *ctx, RedisModuleString **argv, int argc); /* the module's entry points */
     int (*on_unload)(RedisModuleCtx *ctx);
@@ -237,6 +243,7 @@ typedef struct fake_host {
     int fails_at;        /* which call fails, counted from now; 0: all */
     int listens, hears;  /* the test has a listener; the listener is running and hears nothing */
     long strings, handles, blocks, replies, users; /* alive, to be freed by the module; never reset */
+    char given[FAKE_CALLS]; /* the functions that the module has asked for */
     long calls[FAKE_CALLS], steps;          /* since the last reset: see Host.APICalls */
     long opened, opened_to_write; /* keys, since the start */
 } fake_host;
@@ -262,7 +269,7 @@ void fake_free_words(fake_words *words);
 void fake_keys_of(const fake_words *words, fake_keys *keys);
 void fake_put(const char *name, size_t len, int type, const char *text, size_t text_len);
 void fake_info(const char *section, fake_text *text);
-const char *fake_function(int i, const char **release, int *required); /* NULL after the last one */
+const char *fake_function(int i, fake_about *about); /* NULL after the last one */
 
 void fake_forget_clock(void); /* the module's clock forgets the latest time */
 

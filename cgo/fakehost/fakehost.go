@@ -250,20 +250,21 @@ func fakeHear(event, key *C.char, keyLen C.size_t) {
 // Function is a function of the API that the module knows of.
 type Function struct {
 	Name     string
-	Since    string // the release of Redis that brought it
+	Since    string // the release that brought it
 	Required bool
+	OfValkey bool // a Redis may have another function of this name
+	Given    bool // the host has given it to the module
 }
 
 // Functions returns all functions of the API, in the order of api.h.
 func Functions() []Function {
 	var all []Function
 	for i := C.int(0); ; i++ {
-		var since *C.char
-		var required C.int
-		name := C.fake_function(i, &since, &required)
+		var f C.fake_about
+		name := C.fake_function(i, &f)
 		if name == nil {
 			return all
 		}
-		all = append(all, Function{C.GoString(name), C.GoString(since), required != 0})
+		all = append(all, Function{C.GoString(name), C.GoString(f.release), f.required != 0, f.of_valkey != 0, f.given != 0})
 	}
 }

@@ -14,10 +14,10 @@
 
 fake_host fake;
 
-enum { OPTIONAL = 0, REQUIRED = 1 };
+enum { OPTIONAL = 0, REQUIRED = 1, VALKEY = 2 };
 static const struct {
     const char *name, *release;
-    int required;
+    int needed;
     void *function;
 } functions[] = {
 #define ROW(needed, release, result, name, parameters) {#name, release, needed, (void *)fake_##name},
@@ -26,10 +26,9 @@ static const struct {
 };
 enum { NUM_FUNCTIONS = sizeof functions / sizeof *functions };
 
-const char *fake_function(int i, const char **release, int *required) {
+const char *fake_function(int i, fake_about *about) {
     if (i >= NUM_FUNCTIONS) return NULL;
-    *release = functions[i].release;
-    *required = functions[i].required;
+    *about = (fake_about){functions[i].release, functions[i].needed == REQUIRED, functions[i].needed == VALKEY, fake.given[i]};
     return functions[i].name;
 }
 
@@ -46,6 +45,7 @@ int fake_get_api(const char *name, void *pointer_to_function) {
     for (int i = 0; i < NUM_FUNCTIONS; i++) {
         if (strcmp(functions[i].name, name) != 0) continue;
         *(void **)pointer_to_function = functions[i].function;
+        fake.given[i] = 1;
         return API_OK;
     }
     return API_ERR;
