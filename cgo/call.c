@@ -97,16 +97,21 @@ static void reply(RedisModuleCtx *ctx, const shim_call *call) {
     }
 }
 
-/* Opens the keys and loads what they hold. */
-static void load(RedisModuleCtx *ctx, const shim_command *command, shim_call *call,
-                 RedisModuleString **argv, shim_entry (*entries)[SHIM_STACK_ENTRIES]) {
+/* Opens the keys and loads what they hold. Returns NULL, or the text of an error, which is static. */
+static inline __attribute__((always_inline)) const char *
+load(RedisModuleCtx *ctx, const shim_command *command, shim_call *call, RedisModuleString **argv,
+     shim_entry (*entries)[SHIM_STACK_ENTRIES], const int room) {
     int64_t stack_cells = call->cells.cap;
+    int several = room > 1 && call->keys.len > 1;
+    const char *refused = several ? shim_settle(ctx, command, call, argv) : NULL;
+    if (refused != NULL) return refused;
     for (int64_t k = 0; k < call->keys.len; k++) {
         shim_key *key = &call->keys.at[k];
-        shim_open_key(ctx, command, key, argv[key->word + 1], entries[k]);
+        shim_open_key(ctx, command, key, argv[key->word + 1], entries[k], several && key->kind == SHIM_ABSENT);
         if (key->wants == SHIM_HASH || (key->wants == SHIM_ANY && key->kind == SHIM_HASH))
             shim_load_cells(call, key, stack_cells);
     }
+    return NULL;
 }
 
 static void count(shim_command *command, const shim_call *call, int error) {
@@ -123,23 +128,44 @@ static void count(shim_command *command, const shim_call *call, int error) {
     }
 }
 
+/* Puts the keys into the order in which they change. To make a key sends the event new, so the keys
+ * that are there come first: another module that hears the event finds them as this call leaves them. */
+static void put_order(const shim_call *call, shim_key **order) {
+    for (int made = 0; made < 2; made++) {
+        for (int64_t k = 0; k < call->keys.len; k++)
+            if ((call->keys.at[k].kind == SHIM_ABSENT) == made) *order++ = &call->keys.at[k];
+    }
+}
+
+/* Does what Go said. Of several keys, no other one is open while one is made or deleted. */
+static inline void apply(RedisModuleCtx *ctx, const shim_command *command, shim_call *call, shim_key **order) {
+    int several = call->keys.len > 1;
+    for (int64_t k = 0; several && k < call->keys.len; k++) shim_close_key(order[k]);
+    for (int64_t k = 0; k < call->keys.len; k++) {
+        shim_apply(ctx, command, call, order[k]);
+        if (several) shim_close_key(order[k]);
+    }
+}
+
 /* Does what Go said, replies, and closes the keys. The keys are closed before the events are
  * sent: whoever hears an event may change the keys. */
-static void finish(RedisModuleCtx *ctx, const shim_command *command, shim_call *call, int error) {
+static inline __attribute__((always_inline)) void finish(RedisModuleCtx *ctx, const shim_command *command,
+                                                         shim_call *call, int error, const int room) {
+    shim_key *order[room];
+    order[0] = call->keys.at;
+    if (room > 1) put_order(call, order);
     if (error) {
         reply_error(ctx, call, error);
     } else {
-        for (int64_t k = 0; command->writes && k < call->keys.len; k++)
-            shim_apply(ctx, call, &call->keys.at[k]);
+        if (command->writes) apply(ctx, command, call, order);
         reply(ctx, call);
     }
     for (int64_t k = 0; k < call->keys.len; k++) {
-        shim_key *key = &call->keys.at[k];
-        shim_free_entries(key);
-        api.CloseKey(key->handle);
+        shim_free_entries(&call->keys.at[k]);
+        api.CloseKey(call->keys.at[k].handle); /* unless it is closed */
     }
     for (int64_t k = 0; k < call->keys.len; k++) {
-        if (call->keys.at[k].events) shim_notify(ctx, &call->keys.at[k]);
+        if (order[k]->events) shim_notify(ctx, order[k]);
     }
 }
 
@@ -158,28 +184,30 @@ static inline __attribute__((always_inline)) int run(RedisModuleCtx *ctx, RedisM
     shim_text *owned_args = put_args(&call, stack_args, argv, argc);
 
     int error = 0;
+    const char *refused = NULL;
     if (room > 1) {
         error = goPlan(&call, index);
-        const char *refused = error ? NULL : shim_check_access(ctx, command, &call, argv);
-        if (refused != NULL) {
-            error = SHIM_INTERNAL; /* the reply is call.error, so any error code will do */
-            memcpy(call.error, refused, strlen(refused) + 1);
-        }
-        if (error) call.keys.len = 0; /* no key is open, so finish closes none */
+        if (!error) refused = shim_check_access(ctx, command, &call, argv);
     } else {
         call.keys.len = !command->no_key;
         keys[0].word = 0;
         keys[0].wants = command->state;
         keys[0].asked = command->state == SHIM_HASH || command->state == SHIM_ANY;
     }
-    if (!error) {
-        load(ctx, command, &call, argv, entries);
+    if (!error && refused == NULL) refused = load(ctx, command, &call, argv, entries, room);
+    if (refused != NULL) {
+        error = SHIM_INTERNAL; /* the reply is call.error, so any error code will do */
+        memcpy(call.error, refused, strlen(refused) + 1);
+    }
+    if (error) {
+        call.keys.len = 0; /* no key is open */
+    } else {
         call.now_us = shim_wall_us();
         if (shim_top_keys > 0) call.db = api.GetSelectedDb(ctx);
         error = goCall(&call, index);
     }
     count(command, &call, error);
-    finish(ctx, command, &call, error);
+    finish(ctx, command, &call, error, room);
     if (call.cells.cap > room) api.Free(call.cells.at);
     if (call.items.at != NULL) shim_free_items(&call);
     if (owned_args != NULL) api.Free(owned_args);

@@ -103,9 +103,11 @@ void shim_apply_hash(RedisModuleCtx *ctx, shim_call *call, shim_key *key) {
         }
     }
     if (num_set > 1) {
-        api.Replicate(ctx, "HSET", "v", set, num_set);
+        if (shim_is_made(ctx, key, SHIM_HASH)) {
+            api.Replicate(ctx, "HSET", "v", set, num_set);
+            key->events |= SHIM_EVENT_HSET;
+        }
         for (size_t i = 2; i < num_set; i += 2) api.FreeString(NULL, set[i]);
-        key->events |= SHIM_EVENT_HSET;
     }
     if (num_unset > 1) {
         api.Replicate(ctx, "HDEL", "v", unset, num_unset);

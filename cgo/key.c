@@ -13,9 +13,48 @@ static int32_t kind_of(RedisModuleKey *handle) {
     }
 }
 
+/* Opens a key, and finds its kind. If the key has expired, or is absent and opened for reading, the
+ * server sends an event, and another module that hears it may change any key: no other handle may be
+ * open. That module may also make this key again, so a key that is absent is opened for writing once
+ * more. Returns whether the key was there at once: then there was no event. */
+static inline __attribute__((always_inline)) int open_key(RedisModuleCtx *ctx, const shim_command *command,
+                                                          shim_key *key) {
+    key->handle = api.OpenKey(ctx, key->name, command->writes ? KEY_READ | KEY_WRITE : KEY_READ);
+    key->kind = key->handle == NULL ? SHIM_ABSENT : kind_of(key->handle);
+    if (key->kind != SHIM_ABSENT) return 1;
+    if (key->handle != NULL) {
+        api.CloseKey(key->handle);
+        key->handle = api.OpenKey(ctx, key->name, KEY_READ | KEY_WRITE);
+        key->kind = kind_of(key->handle);
+    }
+    return 0;
+}
+
+void shim_close_key(shim_key *key) {
+    api.CloseKey(key->handle); /* unless it is NULL */
+    key->handle = NULL;
+}
+
+const char *shim_settle(RedisModuleCtx *ctx, const shim_command *command, shim_call *call, RedisModuleString **argv) {
+    for (int64_t k = 0; k < call->keys.len; k++) {
+        call->keys.at[k].name = argv[call->keys.at[k].word + 1];
+        call->keys.at[k].kind = SHIM_ANY;
+    }
+    for (int rounds = 0; rounds <= SHIM_CLAUSES; rounds++) {
+        int quiet = 1;
+        for (int64_t k = 0; k < call->keys.len; k++) {
+            shim_key *key = &call->keys.at[k];
+            if (key->kind == SHIM_ABSENT) continue;
+            quiet &= open_key(ctx, command, key);
+            shim_close_key(key);
+        }
+        if (quiet) return NULL;
+    }
+    return "ERR another module keeps changing the keys of this call";
+}
+
 void shim_open_key(RedisModuleCtx *ctx, const shim_command *command, shim_key *key,
-                   RedisModuleString *name, shim_entry *entries) {
-    key->kind = SHIM_ABSENT;
+                   RedisModuleString *name, shim_entry *entries, int absent) {
     key->length = 0;
     key->expires_at = -1;
     key->text = (shim_text){"", 0};
@@ -28,13 +67,31 @@ void shim_open_key(RedisModuleCtx *ctx, const shim_command *command, shim_key *k
     key->add_time_us = key->expire_from = key->expire_to = key->slack_base = 0;
     key->name = name;
     key->events = key->fields = 0;
-    key->handle = api.OpenKey(ctx, name, command->writes ? KEY_READ | KEY_WRITE : KEY_READ);
-    if (key->handle == NULL) return;
-    key->kind = kind_of(key->handle);
+    if (absent) {
+        key->handle = NULL;
+        return;
+    }
+    open_key(ctx, command, key);
     if (key->kind == SHIM_ABSENT) return;
     key->length = (int64_t)api.ValueLength(key->handle);
     if (key->kind == SHIM_STRING) shim_load_string(ctx, key);
     if (key->wants == SHIM_ANY) key->expires_at = api.GetAbsExpire(key->handle);
+}
+
+/* Opens a key again, to change it. Returns 0 if another module has changed it since it was loaded:
+ * then the key is left alone, as if that module had come after this call. */
+static int open_again(RedisModuleCtx *ctx, const shim_command *command, shim_key *key) {
+    int32_t kind = key->kind;
+    open_key(ctx, command, key);
+    return key->kind == kind && (kind == SHIM_ABSENT || (int64_t)api.ValueLength(key->handle) == key->length);
+}
+
+int shim_is_there(RedisModuleCtx *ctx, shim_key *key, int32_t kind) {
+    api.CloseKey(key->handle);
+    key->handle = api.OpenKey(ctx, key->name, KEY_READ | KEY_WRITE);
+    if (kind_of(key->handle) == kind) return 1;
+    key->expire_from = 0;
+    return 0;
 }
 
 int shim_set_expiry(shim_key *key) {
@@ -46,18 +103,18 @@ int shim_set_expiry(shim_key *key) {
     return 1;
 }
 
-void shim_apply(RedisModuleCtx *ctx, shim_call *call, shim_key *key) {
+static void change(RedisModuleCtx *ctx, shim_call *call, shim_key *key) {
     static const int32_t kinds[] = {
         [SHIM_BECOMES_ABSENT] = SHIM_ABSENT,
         [SHIM_BECOMES_HASH] = SHIM_HASH,
         [SHIM_BECOMES_ZSET] = SHIM_ZSET,
         [SHIM_BECOMES_STRING] = SHIM_STRING,
     };
-    if (key->becomes == SHIM_BECOMES_UNCHANGED) return;
     if (key->kind != SHIM_ABSENT && key->kind != kinds[key->becomes]) {
         api.DeleteKey(key->handle);
         api.Replicate(ctx, "DEL", "s", key->name);
         key->events |= SHIM_EVENT_DEL;
+        key->kind = SHIM_ABSENT;
     }
     switch (key->becomes) {
     case SHIM_BECOMES_HASH: shim_apply_hash(ctx, call, key); break;
@@ -66,6 +123,12 @@ void shim_apply(RedisModuleCtx *ctx, shim_call *call, shim_key *key) {
     }
     if (key->becomes != SHIM_BECOMES_STRING && shim_set_expiry(key))
         api.Replicate(ctx, "PEXPIREAT", "sl", key->name, (long long)key->expire_to);
+}
+
+void shim_apply(RedisModuleCtx *ctx, const shim_command *command, shim_call *call, shim_key *key) {
+    if (key->becomes == SHIM_BECOMES_UNCHANGED) return;
+    if (key->handle == NULL && !open_again(ctx, command, key)) return;
+    change(ctx, call, key);
     if (key->events) api.SignalModifiedKey(ctx, key->name);
 }
 

@@ -5,11 +5,13 @@
  *   1. run (call.c) fills a shim_call, the record, with the words. If a call may have several
  *      keys, goPlan (Go) names the keys in the record. Otherwise the first word is the key.
  *   2. run opens the keys and reads what they hold into the record (key.c, and hash.c,
- *      zset.c, string.c by what a key holds).
+ *      zset.c, string.c by what a key holds). Several keys are open at once only while the
+ *      server sends no event.
  *   3. goCall (Go) decides: it reads the record, and writes the reply and what becomes of
  *      each key into it. Which entries of a sorted set matter depends on the words, so Go
  *      asks for them through the shim_zset functions, which only read.
- *   4. run does what Go said, replicates it, replies, closes the keys and sends the events.
+ *   4. run does what Go said, replicates it, replies, closes the keys and sends the events. Of
+ *      several keys, only the one that changes is open.
  *
  * Lifetimes: the record and its arrays live on the stack of run, or in memory that run frees
  * before it returns. The words belong to the server, which keeps them until run returns. Each call
@@ -80,7 +82,7 @@ typedef struct shim_key {
     int64_t expire_from, expire_to; /* ms */
     int64_t slack_base;             /* Go's own */
     uint64_t checksum;              /* Go's own, of goPlan */
-    RedisModuleKey *handle;     /* C's own: shim_open_key opens it, run closes it; NULL if the key is absent and read only */
+    RedisModuleKey *handle;     /* C's own: shim_open_key opens it, run closes it; NULL if it is closed */
     RedisModuleString *name;    /* C's own: borrowed from argv */
     int32_t events;             /* C's own: the SHIM_EVENT_ bits that shim_notify sends */
     int32_t fields;             /* C's own: how many fields of a hash were read */
@@ -201,10 +203,35 @@ extern long long shim_top_keys; /* how many keys GO.TOP counts */
  * freed. run frees the last memory. */
 void *shim_grow(void *at, size_t size, int64_t *cap, int64_t on_stack);
 
-/* key.c: opening a key, and doing what Go said. entries has room for SHIM_STACK_ENTRIES. */
+/* key.c: opening keys, and doing what Go said.
+ *
+ * Another module may change any key whenever it hears an event. The server sends some events inside of
+ * API functions: expired and keymiss in OpenKey, new in the first write to an absent key, and from 7.2
+ * on a server event when a key is removed. A handle does not survive the removal of its key. So no
+ * handle is open meanwhile but that of the key that the event is about.
+ *
+ * shim_settle opens and closes the keys of a call that has several, until all those that are not absent
+ * are there at once. To open these then sends no event: time stands still in a call. A key that was absent
+ * once stays so for this call. Returns NULL, or the text of an error, which is static: another module makes
+ * keys that have expired again and again. */
+const char *shim_settle(RedisModuleCtx *ctx, const shim_command *command, shim_call *call, RedisModuleString **argv);
+
+/* Opens a key and reads what does not depend on the words. A key that is known to be absent is not
+ * opened. entries has room for SHIM_STACK_ENTRIES. */
 void shim_open_key(RedisModuleCtx *ctx, const shim_command *command, shim_key *key,
-                   RedisModuleString *name, shim_entry *entries);
-void shim_apply(RedisModuleCtx *ctx, shim_call *call, shim_key *key);
+                   RedisModuleString *name, shim_entry *entries, int absent);
+void shim_close_key(shim_key *key); /* unless it is closed */
+
+/* Does what Go said. Opens the key if it is closed. */
+void shim_apply(RedisModuleCtx *ctx, const shim_command *command, shim_call *call, shim_key *key);
+
+/* After the first write to a key: whether the key is there, of this kind. Another module may have moved a
+ * new key away. To set the expiry of an absent key would stop the server, so then none is set. */
+int shim_is_there(RedisModuleCtx *ctx, shim_key *key, int32_t kind);
+static inline int shim_is_made(RedisModuleCtx *ctx, shim_key *key, int32_t kind) {
+    return key->kind != SHIM_ABSENT || shim_is_there(ctx, key, kind);
+}
+
 void shim_notify(RedisModuleCtx *ctx, const shim_key *key);
 
 /* access.c: checks the keys that the server does not see as the server checks those that it sees.

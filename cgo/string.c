@@ -35,9 +35,12 @@ void shim_load_string(RedisModuleCtx *ctx, shim_key *key) {
 
 /* Writes the string and sets the expiry. One command replicates both. */
 void shim_apply_string(RedisModuleCtx *ctx, shim_key *key) {
-    size_t len = (size_t)key->new_len;
+    size_t len = (size_t)key->new_len, room;
     if (key->kind != SHIM_STRING || key->text.len != len) api.StringTruncate(key->handle, len);
-    memcpy(api.StringDMA(key->handle, &len, KEY_WRITE), key->new_text, len);
+    if (!shim_is_made(ctx, key, SHIM_STRING)) return;
+    char *bytes = api.StringDMA(key->handle, &room, KEY_WRITE);
+    if (room != len) return; /* another module has changed the key in its event new */
+    memcpy(bytes, key->new_text, len);
     key->events |= SHIM_EVENT_SET;
     if (shim_set_expiry(key)) {
         api.Replicate(ctx, "SET", "sbcl", key->name, key->new_text, len, "PXAT",

@@ -139,7 +139,7 @@ static void add_member(RedisModuleCtx *ctx, shim_call *call, shim_key *key) {
     int flags = 0;
     api.ZsetAdd(key->handle, -(double)key->add_time_us, member, &flags);
     /* A lease renewed at the same instant changes nothing. */
-    if (flags & (ZADD_ADDED | ZADD_UPDATED)) {
+    if (flags & (ZADD_ADDED | ZADD_UPDATED) && shim_is_made(ctx, key, SHIM_ZSET)) {
         api.Replicate(ctx, "ZADD", "sls", key->name, -(long long)key->add_time_us, member);
         key->events |= SHIM_EVENT_ZADD;
     }

@@ -61,6 +61,26 @@ int fake_SignalModifiedKey(RedisModuleCtx *ctx, RedisModuleString *key) {
     return API_OK;
 }
 
+static void hear(const char *event, const RedisModuleString *key) {
+    for (const RedisModuleKey *open = fake.open; open != NULL; open = open->next) {
+        const RedisModuleString *name = open->name;
+        if (open->ctx != &fake.contexts[fake.depth - 1]) continue; /* of an outer call */
+        if (name->len != key->len || memcmp(name->bytes, key->bytes, key->len) != 0)
+            fake_fault("the event %s of %s while %s is open", event, key->bytes, name->bytes);
+    }
+    if (!fake.listens || fake.hears) return;
+    fake.hears = 1;
+    fakeHear((char *)event, (char *)key->bytes, key->len);
+    fake.hears = 0;
+}
+
+void fake_inner_event(const char *event, const RedisModuleString *key) {
+    int listens = fake.listens;
+    if (listens < 2) fake.listens = 0;
+    hear(event, key);
+    fake.listens = listens;
+}
+
 void fake_event(int class, const char *event, const RedisModuleString *key) {
     char number[FAKE_DECIMAL];
     fake_list *list = &fake.list[FAKE_EVENTS];
@@ -68,10 +88,7 @@ void fake_event(int class, const char *event, const RedisModuleString *key) {
     fake_word(list, event, strlen(event));
     word_of(list, key);
     fake_end(list);
-    if (!fake.listens || fake.hears) return;
-    fake.hears = 1;
-    fakeHear((char *)event, (char *)key->bytes, key->len);
-    fake.hears = 0;
+    hear(event, key);
 }
 
 int fake_NotifyKeyspaceEvent(RedisModuleCtx *ctx, int class, const char *event, RedisModuleString *key) {

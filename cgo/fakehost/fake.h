@@ -104,6 +104,7 @@ typedef struct fake_range {
 } fake_range;
 
 struct RedisModuleKey {
+    RedisModuleKey *next; /* of all open handles */
     RedisModuleCtx *ctx;
     RedisModuleString *name; /* the handle holds a reference */
     fake_entry *entry;       /* NULL if the key does not exist */
@@ -114,8 +115,10 @@ struct RedisModuleKey {
 fake_entry *fake_find(const char *name, size_t len);
 fake_entry *fake_look_up(RedisModuleString *name); /* as fake_find, but deletes a key that has expired */
 void fake_delete(RedisModuleKey *key);             /* deletes an open key, if it exists */
+void fake_create(RedisModuleKey *key, int type, size_t len); /* makes an open key; len is of a string */
 fake_entry *fake_add(const char *name, size_t len, int type);
 void fake_remove(fake_entry *entry);
+void fake_rename(fake_entry *entry, const char *name, size_t len);
 fake_entry *fake_walk(const fake_entry *after); /* the next key; the first one for NULL */
 fake_field *fake_find_field(const fake_entry *entry, const char *name, size_t len);
 void fake_put_field(fake_entry *entry, const char *name, size_t name_len, const char *value,
@@ -124,8 +127,12 @@ void fake_put_member(fake_entry *entry, double score, const char *text, size_t l
 void fake_push_member(fake_entry *entry, double score, const char *text, size_t len); /* at the end, unchecked */
 int fake_may_write(const RedisModuleKey *key, const char *what); /* a fault if not */
 
-/* Records a keyspace event and calls the test's listener, if there is one. */
+/* Records a keyspace event and calls the test's listener, if there is one. Whoever hears an event may
+ * change any key, so a handle of another key that the running call has open is a fault. */
 void fake_event(int class, const char *event, const RedisModuleString *key);
+/* The same for events that only modules hear: new, keymiss, and unlink for the server event that a key
+ * is about to be removed. They are not recorded, and only a listener to all events hears them. */
+void fake_inner_event(const char *event, const RedisModuleString *key);
 void fake_signal(const RedisModuleString *key);
 
 /* A module. SetModuleAttribs makes it. The host keeps it if OnLoad succeeds. */
@@ -241,7 +248,8 @@ typedef struct fake_host {
     int skip_arity;      /* the host does not check the number of words */
     int calls_fail;      /* FAKE_NO_REPLY and so on: how RedisModule_Call fails; 0: it does not */
     int fails_at;        /* which call fails, counted from now; 0: all */
-    int listens, hears;  /* the test has a listener; the listener is running and hears nothing */
+    int listens, hears;  /* the test has a listener (2: to all events); it is running and hears nothing */
+    RedisModuleKey *open; /* the handles that are open */
     long strings, handles, blocks, replies, users; /* alive, to be freed by the module; never reset */
     char given[FAKE_CALLS]; /* the functions that the module has asked for */
     long calls[FAKE_CALLS], steps;          /* since the last reset: see Host.APICalls */

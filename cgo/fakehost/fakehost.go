@@ -242,6 +242,13 @@ func (h *Host) Listen(f func(Event)) {
 	C.fake.listens = 1
 }
 
+// ListenAll is Listen, also to the events that the server sends inside of an API function: new,
+// keymiss, and unlink for a key that is about to be removed.
+func (h *Host) ListenAll(f func(Event)) {
+	h.Listen(f)
+	C.fake.listens = 2
+}
+
 //export fakeHear
 func fakeHear(event, key *C.char, keyLen C.size_t) {
 	current.listener(Event{Name: C.GoString(event), Key: C.GoStringN(key, C.int(keyLen))})

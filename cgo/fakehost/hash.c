@@ -70,11 +70,7 @@ int fake_HashSet(RedisModuleKey *key, int flags, ...) {
         errno = EBADF;
         return 0;
     }
-    if (key->entry == NULL) {
-        if (fake_find(key->name->bytes, key->name->len) != NULL)
-            fake_fault("created a key that is there already: the server would stop");
-        key->entry = fake_add(key->name->bytes, key->name->len, TYPE_HASH);
-    }
+    if (key->entry == NULL) fake_create(key, TYPE_HASH, 0);
     int count = 0;
     va_list args;
     va_start(args, flags);

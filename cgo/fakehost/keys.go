@@ -85,6 +85,14 @@ func (h *Host) Delete(key string) {
 	}
 }
 
+// Append appends to a string, which stays where it is.
+func (h *Host) Append(key, text string) {
+	C.fake_append(&find(key).text, unsafe.Pointer(unsafe.StringData(text)), C.size_t(len(text)))
+}
+
+// Rename gives a key another name, which no key may have.
+func (h *Host) Rename(key, name string) { C.fake_rename(find(key), chars(name), C.size_t(len(name))) }
+
 func find(key string) *C.fake_entry { return C.fake_find(chars(key), C.size_t(len(key))) }
 
 // typeNames holds the name of each TYPE_ constant.

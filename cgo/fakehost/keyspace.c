@@ -31,10 +31,29 @@ fake_entry *fake_add(const char *name, size_t len, int type) {
     return entry;
 }
 
-void fake_remove(fake_entry *entry) {
+static void unlink_entry(fake_entry *entry) {
     fake_entry **link = bucket_of(entry->name.bytes, entry->name.len);
     while (*link != entry) link = &(*link)->next;
     *link = entry->next;
+}
+
+void fake_rename(fake_entry *entry, const char *name, size_t len) {
+    unlink_entry(entry);
+    entry->name.len = 0;
+    fake_append(&entry->name, name, len);
+    fake_entry **bucket = bucket_of(name, len);
+    entry->next = *bucket;
+    *bucket = entry;
+}
+
+/* A handle of the key would point to freed memory. */
+void fake_remove(fake_entry *entry) {
+    for (RedisModuleKey *open = fake.open; open != NULL; open = open->next) {
+        if (open->entry != entry) continue;
+        fake_fault("%s was removed while it was open", open->name->bytes);
+        open->entry = NULL;
+    }
+    unlink_entry(entry);
     for (size_t i = 0; i < entry->num_fields; i++) {
         fake_drop(&entry->fields[i].name);
         fake_drop(&entry->fields[i].value);
@@ -70,6 +89,7 @@ void fake_put(const char *name, size_t len, int type, const char *text, size_t t
 fake_entry *fake_look_up(RedisModuleString *name) {
     fake_entry *entry = fake_find(name->bytes, name->len);
     if (entry == NULL || entry->expire == NO_EXPIRE || fake.now_us / 1000 <= entry->expire) return entry;
+    fake_inner_event("unlink", name);
     fake_remove(entry);
     fake_event(1 << 8, "expired", name);
     fake_signal(name);
@@ -100,11 +120,15 @@ RedisModuleKey *fake_OpenKey(RedisModuleCtx *ctx, RedisModuleString *name, int m
     fake.opened++;
     if (mode & KEY_WRITE) fake.opened_to_write++;
     fake_entry *entry = fake_look_up(name);
-    if (entry == NULL && !(mode & KEY_WRITE)) return NULL;
+    if (entry == NULL && !(mode & KEY_WRITE)) {
+        fake_inner_event("keymiss", name);
+        return NULL;
+    }
     RedisModuleKey *key = malloc(sizeof *key);
     if (key == NULL) abort();
     name->refs++;
-    *key = (RedisModuleKey){.ctx = ctx, .name = name, .entry = entry, .mode = mode};
+    *key = (RedisModuleKey){.next = fake.open, .ctx = ctx, .name = name, .entry = entry, .mode = mode};
+    fake.open = key;
     fake.handles++;
     return key;
 }
@@ -112,11 +136,12 @@ RedisModuleKey *fake_OpenKey(RedisModuleCtx *ctx, RedisModuleString *name, int m
 void fake_CloseKey(RedisModuleKey *key) {
     CALLED(CloseKey);
     if (key == NULL) return;
-    if (fake_find(key->name->bytes, key->name->len) != key->entry)
-        fake_fault("closed a key that another call had changed meanwhile");
     int implicit = !(key->ctx->module->options & OPTION_NO_IMPLICIT_SIGNAL_MODIFIED);
     if (implicit && key->mode & KEY_WRITE) fake_signal(key->name);
     fake_release(key->name);
+    RedisModuleKey **link = &fake.open;
+    while (*link != key) link = &(*link)->next;
+    *link = key->next;
     free(key);
     fake.handles--;
 }
@@ -149,9 +174,24 @@ int fake_may_write(const RedisModuleKey *key, const char *what) {
 
 void fake_delete(RedisModuleKey *key) {
     if (key->entry == NULL) return;
-    fake.steps += (long)(key->entry->num_members + key->entry->num_fields);
-    fake_remove(key->entry);
+    fake_entry *entry = key->entry;
+    fake.steps += (long)(entry->num_members + entry->num_fields);
+    fake_inner_event("unlink", key->name);
     key->entry = NULL;
+    fake_remove(entry);
+}
+
+static void grow(fake_text *text, size_t len) {
+    static const char zero = '\0';
+    while (text->len < len) fake_append(text, &zero, 1);
+}
+
+void fake_create(RedisModuleKey *key, int type, size_t len) {
+    if (fake_find(key->name->bytes, key->name->len) != NULL)
+        fake_fault("created a key that is there already: the server would stop");
+    key->entry = fake_add(key->name->bytes, key->name->len, type);
+    grow(&key->entry->text, len);
+    fake_inner_event("new", key->name);
 }
 
 int fake_DeleteKey(RedisModuleKey *key) {
@@ -169,6 +209,8 @@ long long fake_GetAbsExpire(RedisModuleKey *key) {
 int fake_SetAbsExpire(RedisModuleKey *key, long long at) {
     CALLED(SetAbsExpire);
     if (!fake_may_write(key, "SetAbsExpire") || key->entry == NULL || (at < 0 && at != NO_EXPIRE)) return API_ERR;
+    if (fake_find(key->name->bytes, key->name->len) != key->entry)
+        fake_fault("SetAbsExpire of a key that is not there: the server would stop");
     key->entry->expire = at;
     return API_OK;
 }
@@ -198,16 +240,15 @@ char *fake_StringDMA(RedisModuleKey *key, size_t *len, int mode) {
 /* Creates the string if the key does not exist. Zeroes fill the new bytes. */
 int fake_StringTruncate(RedisModuleKey *key, size_t len) {
     CALLED(StringTruncate);
-    static const char zero = '\0';
     if (!fake_may_write(key, "StringTruncate")) return API_ERR;
     if (key->entry == NULL) {
-        if (len == 0) return API_OK;
-        key->entry = fake_add(key->name->bytes, key->name->len, TYPE_STRING);
+        if (len > 0) fake_create(key, TYPE_STRING, len);
+        return API_OK;
     }
     if (key->entry->type != TYPE_STRING) return API_ERR;
     make_raw(key->entry);
     fake_text *text = &key->entry->text;
-    while (text->len < len) fake_append(text, &zero, 1);
+    grow(text, len);
     text->len = len;
     text->bytes[len] = '\0';
     return API_OK;

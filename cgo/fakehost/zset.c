@@ -83,7 +83,7 @@ int fake_ZsetAdd(RedisModuleKey *key, double score, RedisModuleString *member, i
     CALLED(ZsetAdd);
     if (flags != NULL && *flags != 0) fake_fault("ZsetAdd: the fake host has no flags");
     if (!may_change(key, "ZsetAdd") || isnan(score)) return API_ERR;
-    if (key->entry == NULL) key->entry = fake_add(key->name->bytes, key->name->len, TYPE_ZSET);
+    if (key->entry == NULL) fake_create(key, TYPE_ZSET, 0);
     const fake_member *old = find_member(key->entry, member->bytes, member->len);
     if (flags != NULL) *flags = old == NULL ? ZADD_ADDED : old->score != score ? ZADD_UPDATED : 0;
     fake_put_member(key->entry, score, member->bytes, member->len);

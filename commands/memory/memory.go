@@ -256,10 +256,20 @@ func (s *Server) run(row *commands.Command, c *commands.Call) commands.ErrorCode
 	if code != commands.NoError {
 		return code
 	}
+<<<<<<< HEAD
 	for i := range c.Keys {
 		s.checkKey(c, &c.Keys[i])
 		if row.Writes() {
 			s.apply(c, &c.Keys[i])
+=======
+	if row.Writes() {
+		for _, made := range []bool{false, true} { // keys that are there change first
+			for i := range c.Keys {
+				if k := &c.Keys[i]; (k.Kind == commands.KindAbsent) == made {
+					s.apply(c, k)
+				}
+			}
+>>>>>>> 382fb5a (cgo: no handle of a key outlives an event)
 		}
 	}
 	return commands.NoError

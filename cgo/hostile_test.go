@@ -1,0 +1,187 @@
+package cgo_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"gothrottle/cgo/fakehost"
+)
+
+// hostileActions are what another module does to a key when it hears an event.
+var hostileActions = []struct {
+	name string
+	do   func(h *fakehost.Host, key string)
+}{
+	{"SET", func(h *fakehost.Host, key string) { h.PutString(key, "theirs") }},
+	{"HSET", func(h *fakehost.Host, key string) { h.PutHash(key, "theirs", "theirs") }},
+	{"DEL", func(h *fakehost.Host, key string) { h.Delete(key) }},
+	{"a key that has expired", func(h *fakehost.Host, key string) {
+		h.PutString(key, "theirs")
+		h.Expire(key, h.Now()/1000-1)
+	}},
+	{"a call", func(h *fakehost.Host, key string) { call(h, "GO.ALL "+key+" THROTTLE 3 1 60") }},
+	{"PEXPIRE", func(h *fakehost.Host, key string) {
+		if h.TypeOf(key) != "none" {
+			h.Expire(key, h.Now()/1000-1)
+		}
+	}},
+	{"RENAME", func(h *fakehost.Host, key string) {
+		if h.TypeOf(key) != "none" {
+			h.Delete("elsewhere")
+			h.Rename(key, "elsewhere")
+		}
+	}},
+}
+
+// hostileCalls have up to three keys, a to c, and the calls that make these keys.
+var hostileCalls = []struct{ line, makes string }{
+	{"GO.THROTTLE a 3 1 60", "GO.THROTTLE a 3 1 60"},
+	{"GO.THROTTLE a 3 1 60 -3", "GO.THROTTLE a 3 1 60"},
+	{"GO.WINDOW a 3 60", "GO.WINDOW a 3 60"},
+	{"GO.QUOTA a 3 60", "GO.QUOTA a 3 60"},
+	{"GO.LEASE a 3 60 x", "GO.LEASE a 3 60 y"},
+	{"GO.RELEASE a y", "GO.LEASE a 3 60 y"},
+	{"GO.INFO a", "GO.THROTTLE a 3 1 60"},
+	{"GO.ALL a THROTTLE 3 1 60 KEY b WINDOW 3 60 KEY c QUOTA 3 60", "GO.THROTTLE a 3 1 60; GO.WINDOW b 3 60; GO.QUOTA c 3 60"},
+	{"GO.ALL a LEASE 3 60 x KEY b THROTTLE 3 1 60 -3 KEY c WINDOW 3 60", "GO.LEASE a 3 60 y; GO.THROTTLE b 3 1 60; GO.WINDOW c 3 60"},
+	{"GO.ALL a QUOTA 3 60 -3 KEY b QUOTA 3 60 KEY c THROTTLE 3 1 60", "GO.QUOTA a 3 60; GO.QUOTA b 3 60; SET c"},
+	{"GO.ALL_RO a THROTTLE 3 1 60 KEY b WINDOW 3 60 KEY c QUOTA 3 60", "GO.THROTTLE a 3 1 60; GO.WINDOW b 3 60; GO.QUOTA c 3 60"},
+}
+
+// place puts each key of a call into the state that a digit says: absent, there, or expired.
+func place(h *fakehost.Host, makes, states string) {
+	for i, line := range strings.Split(makes, "; ") {
+		key := strings.Fields(line)[1]
+		switch h.Delete(key); {
+		case states[i] == '0':
+			continue
+		case strings.HasPrefix(line, "SET"): // as redis-cell
+			h.PutString(key, tat(h, 1e9))
+		default:
+			call(h, line)
+		}
+		if states[i] == '2' {
+			h.Expire(key, h.Now()/1000-1)
+		}
+	}
+}
+
+// Another module may change any key in any event, also in those that the server sends inside of the
+// API functions that the module calls. No handle is open then, and what the other module has written
+// stays. The fake host reports a fault for a handle that is open.
+func TestHostile(t *testing.T) {
+	h := loaded(t)
+	heard := map[string]int{}
+	for i := range len(hostileCalls) * 27 * 3 * len(hostileActions) * 3 {
+		c, i := hostileCalls[i%len(hostileCalls)], i/len(hostileCalls)
+		states, i := fmt.Sprint(i%3, i/3%3, i/9%3), i/27
+		event, i := []string{"expired", "keymiss", "new"}[i%3], i/3
+		action, target := hostileActions[i%len(hostileActions)], []string{"a", "b", "c"}[i/len(hostileActions)]
+		what := fmt.Sprintf("%s, states %s; %s %s in %s", c.line, states, action.name, target, event)
+		place(h, c.makes, strings.ReplaceAll(states, " ", ""))
+		wrote := false
+		h.ListenAll(func(e fakehost.Event) {
+			// A server's own command would not survive what removes a key that is being made. Nor would it
+			// survive a key that expired and is there again, if its module makes it again whenever it expires.
+			if e.Name != event || event == "new" && e.Key == target || e.Key == target && action.name == "a key that has expired" {
+				return
+			}
+			heard[event+" "+action.name]++
+			action.do(h, target)
+			wrote = true
+		})
+		reply := call(h, c.line)
+		h.ListenAll(func(fakehost.Event) {})
+		if reply.Err == "" && reply.Array == nil && !strings.HasPrefix(c.line, "GO.RELEASE") && !strings.HasPrefix(c.line, "GO.INFO") {
+			t.Errorf("%s: reply %v", what, reply)
+		}
+		if wrote && action.name == "SET" && h.StringOf(target) != "theirs" || wrote && action.name == "HSET" && len(h.HashOf(target)) != 1 {
+			t.Errorf("%s: not theirs: %q", what, h.Dump())
+		}
+		if faults := h.Faults(); len(faults) > 0 {
+			t.Fatalf("%s: %q", what, faults)
+		}
+	}
+	for _, action := range hostileActions {
+		for _, event := range []string{"expired", "keymiss", "new"} {
+			if heard[event+" "+action.name] == 0 {
+				t.Errorf("never did %s in %s", action.name, event)
+			}
+		}
+	}
+}
+
+// An absent key that is only read causes one event keymiss, even if there are several keys.
+func TestHostile_keymissOnce(t *testing.T) {
+	h := loaded(t)
+	call(h, "GO.QUOTA b 3 60")
+	var heard []string
+	h.ListenAll(func(e fakehost.Event) { heard = append(heard, e.String()) })
+	call(h, "GO.ALL_RO a QUOTA 3 60 KEY b QUOTA 3 60 KEY c QUOTA 3 60")
+	if want := []string{"keymiss a", "keymiss c"}; !slices.Equal(heard, want) {
+		t.Errorf("heard %q, want %q", heard, want)
+	}
+}
+
+// A module that makes an expired key again when it hears of it, by a call: both calls count.
+func TestHostile_madeAgain(t *testing.T) {
+	for _, line := range []string{"GO.THROTTLE k 3 1 60", "GO.ALL k THROTTLE 3 1 60 KEY l QUOTA 3 60"} {
+		h := loaded(t)
+		call(h, "GO.THROTTLE k 3 1 60")
+		h.Expire("k", h.Now()/1000-1)
+		h.ListenAll(func(e fakehost.Event) {
+			if e.Name == "expired" {
+				call(h, "GO.THROTTLE k 3 1 60")
+			}
+		})
+		if got := call(h, line).String(); !strings.Contains(got, "[0 4 2 -1 120") {
+			t.Errorf("%s: %s", line, got)
+		}
+	}
+}
+
+// A module that makes a key again when it expires, and lets another key of the call expire: the call
+// is an error.
+func TestHostile_neverStable(t *testing.T) {
+	h := loaded(t)
+	h.PutString("a", "theirs")
+	h.PutString("b", "theirs")
+	h.Expire("a", h.Now()/1000-1)
+	h.ListenAll(func(e fakehost.Event) {
+		if e.Name == "expired" {
+			h.PutString(e.Key, "theirs")
+			h.Expire(map[string]string{"a": "b", "b": "a"}[e.Key], h.Now()/1000-1)
+		}
+	})
+	wantReply(t, h, "GO.ALL a QUOTA 3 60 KEY b QUOTA 3 60", "ERR another module keeps changing the keys of this call")
+}
+
+// A module may move a key away while the key is being made, or append to it. The call then sets no
+// expiry and replicates nothing.
+func TestHostile_changedInNew(t *testing.T) {
+	for _, line := range []string{"GO.THROTTLE k 3 1 60", "GO.WINDOW k 3 60", "GO.LEASE k 3 60 a", "GO.QUOTA k 3 60",
+		"GO.ALL k QUOTA 3 60 KEY l QUOTA 3 60 0"} {
+		for name, action := range map[string]func(h *fakehost.Host){
+			"RENAME": func(h *fakehost.Host) { h.Rename("k", "elsewhere") },
+			"APPEND": func(h *fakehost.Host) { h.Append("k", "theirs") },
+		} {
+			if name == "APPEND" && !strings.Contains(line, "QUOTA") {
+				continue
+			}
+			h := loaded(t)
+			h.ListenAll(func(e fakehost.Event) {
+				if e.Name == "new" {
+					action(h)
+				}
+			})
+			if got := call(h, line); got.Array == nil {
+				t.Errorf("%s, %s: %v", line, name, got)
+			}
+			if h.Effects() != nil || h.ExpireOf("k") != fakehost.NoExpiry || h.ExpireOf("elsewhere") != fakehost.NoExpiry {
+				t.Errorf("%s, %s: effects %q; %q", line, name, h.Effects(), h.Dump())
+			}
+		}
+	}
+}
