@@ -1,0 +1,290 @@
+package tests
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// startHostile starts a server with testdata/hostile.c, a module that changes keys in keyspace events.
+func startHostile(t *testing.T) *server {
+	t.Helper()
+	if env.image != "" {
+		t.Skip("a container has no file of the other module; the run with local servers has this test")
+	}
+	s := start(t, options{args: []string{"--enable-debug-command", "yes", "--loadmodule", compile(t, "hostile.c")}})
+	require.NoError(t, s.Do(ctx, "DEBUG", "SET-ACTIVE-EXPIRE", 0).Err())
+	return s
+}
+
+// hostileActions are the actions of hostile.c.
+var hostileActions = strings.Fields("set hset zadd append del pexpire persist rename replace move delete expire " +
+	"throttle window quota lease all flushall swapdb")
+
+// hostileCall is a call of up to three keys, and for each key the call that makes it.
+type hostileCall struct {
+	line  string
+	makes []string
+}
+
+// key returns the name of a key of the call.
+func (c hostileCall) key(i int) string { return strings.Fields(c.makes[i])[1] }
+
+// hostileCalls returns a call of each command, and calls with several keys.
+func hostileCalls() (all []hostileCall) {
+	for name, c := range samples {
+		makes := strings.Replace(c.Sample.Call, "_RO", "", 1)
+		switch name {
+		case "GO.INFO":
+			makes = samples["GO.THROTTLE"].Sample.Call
+		case "GO.RELEASE":
+			makes = samples["GO.LEASE"].Sample.Call
+		}
+		all = append(all, hostileCall{strings.ReplaceAll(c.Sample.Call, "KEY", "a"), []string{strings.ReplaceAll(makes, "KEY", "a")}})
+	}
+	const t, w, q, l = "GO.THROTTLE %s 3 1 3600", "GO.WINDOW %s 3 3600", "GO.QUOTA %s 3 3600", "GO.LEASE %s 3 3600 x"
+	makes := func(forms ...string) (lines []string) {
+		for i, form := range forms {
+			lines = append(lines, fmt.Sprintf(form, "abc"[i:i+1]))
+		}
+		return lines
+	}
+	return append(all,
+		hostileCall{"GO.THROTTLE a 3 1 3600 -1", makes(t)},
+		hostileCall{"GO.WINDOW a 3 3600 -1", makes(w)},
+		hostileCall{"GO.THROTTLE a 3 1 3600", []string{"SET a 4611686018427387904"}}, // as redis-cell
+		hostileCall{"GO.ALL a THROTTLE 3 1 3600 KEY b WINDOW 3 3600", makes(t, w)},
+		hostileCall{"GO.ALL a QUOTA 3 3600 KEY b LEASE 3 3600 y KEY c THROTTLE 3 1 3600", makes(q, l, t)},
+		hostileCall{"GO.ALL a WINDOW 3 3600 -1 KEY b THROTTLE 3 1 3600 KEY c QUOTA 3 3600 -1", makes(w, t, q)},
+		hostileCall{"GO.ALL a THROTTLE 0 1 3600 KEY b QUOTA 3 3600", makes(t, q)}, // limited if a is there
+		hostileCall{"GO.ALL_RO a QUOTA 3 3600 KEY b WINDOW 3 3600 KEY c THROTTLE 3 1 3600", makes(q, w, t)},
+		hostileCall{"GO.ALL_RO a LEASE 3 3600 y KEY b THROTTLE 3 1 3600", makes(l, t)},
+	)
+}
+
+// hostileCase is a call, the state of each of its keys (absent, there, or expired), and what the other
+// module does. Without an action it only listens.
+type hostileCase struct {
+	call                  hostileCall
+	states                string // 0, 1, 2
+	event, action, target string
+	times                 int // do the action so often before the call, not in an event
+}
+
+// result is what came of a case.
+type result struct {
+	reply  string
+	events []string // that the other module heard
+	acted  int64    // how often it acted
+	left   string   // what is at the target then, as text
+}
+
+var longNumbers = regexp.MustCompile(`\d{4,}`)
+
+// run runs a case on an empty server.
+func (s *server) run(c hostileCase) result {
+	s.t.Helper()
+	pipe := s.Pipeline()
+	defer pipe.Discard()
+	pipe.Do(ctx, "FLUSHALL")
+	pipe.Do(ctx, "HSET", "theirs", "theirs", "theirs")
+	for i, state := range c.states {
+		if state != '0' {
+			pipe.Do(ctx, fields(c.call.makes[i])...)
+		}
+		if state == '2' {
+			pipe.Do(ctx, "HOSTILE.ACT", "expire", c.call.key(i))
+		}
+	}
+	for range c.times {
+		pipe.Do(ctx, "HOSTILE.ACT", c.action, c.target)
+	}
+	pipe.Do(ctx, "HOSTILE.DO", c.event, c.action, c.target)
+	call := pipe.Do(ctx, fields(c.call.line)...)
+	off := pipe.Do(ctx, "HOSTILE.OFF")
+	left := []*redis.Cmd{pipe.Do(ctx, "GET", c.target), pipe.Do(ctx, "HGET", c.target, "theirs"), pipe.Do(ctx, "PTTL", c.target)}
+	_, _ = pipe.Exec(ctx)
+	require.NoError(s.t, off.Err(), "%+v: the server ended", c)
+	told := off.Val().([]any)
+	r := result{reply: flat(call.Result()), acted: told[0].(int64), events: strings.Fields(told[1].(string))}
+	if strings.HasPrefix(c.call.line, "GO.INFO") {
+		r.reply = longNumbers.ReplaceAllString(r.reply, "N")
+	}
+	for _, cmd := range left {
+		r.left += flat(cmd.Result()) + " "
+	}
+	return r
+}
+
+// allowed returns the replies that are true at some time: as if the action came before the call, once
+// or for each key, or after it. An action may remove a key between two looks at the keys. Newer servers
+// let a module that hears an event use keys that have expired.
+func (s *server) allowed(c hostileCase, quiet map[string]result) map[string]bool {
+	all := map[string]bool{}
+	for states, r := range quiet {
+		possible := true
+		for i := range states {
+			possible = possible && (states[i] == c.states[i] || states[i] == '0' || c.states[i] == '2')
+		}
+		if possible {
+			all[r.reply] = true
+		}
+	}
+	revived := strings.Split(c.states, "")
+	for i := range revived {
+		if revived[i] == "2" && c.call.key(i) == c.target {
+			revived[i] = "1"
+		}
+	}
+	for _, c.states = range slices.Compact([]string{c.states, strings.Join(revived, "")}) {
+		for times := 1; times <= len(c.states); times++ {
+			c.times, c.event = times, "none"
+			all[s.run(c).reply] = true
+		}
+	}
+	return all
+}
+
+// Another module may do anything to any key of a call in any event that it hears. The server lives, the
+// reply is true before or after that, and what the other module has written stays.
+func TestHostile(t *testing.T) {
+	s := startHostile(t)
+	cases, acted := 0, map[string]int64{}
+	for _, call := range hostileCalls() {
+		quiet, states := map[string]result{}, []string{""}
+		for range call.makes {
+			var longer []string
+			for _, s := range states {
+				longer = append(longer, s+"0", s+"1", s+"2")
+			}
+			states = longer
+		}
+		for _, states := range states {
+			quiet[states] = s.run(hostileCase{call: call, states: states, event: "none", action: "del", target: "a"})
+		}
+		for _, states := range states {
+			for i := range len(hostileActions) * len(states) {
+				c := hostileCase{call: call, states: states, action: hostileActions[i/len(states)], target: call.key(i % len(states))}
+				var allowed map[string]bool
+				for _, c.event = range quiet[states].events {
+					r := s.run(c)
+					cases++
+					acted[c.event+" "+c.action] += r.acted
+					if r.acted == 0 {
+						continue
+					}
+					if allowed == nil {
+						allowed = s.allowed(c, quiet)
+					}
+					require.True(t, allowed[r.reply], "%+v: reply %s, want one of %v", c, r.reply, allowed)
+					if c.action == "set" {
+						require.Equal(t, "theirs WRONGTYPE Operation against a key holding the wrong kind of value -1 ", r.left, "%+v", c)
+					}
+					if makes := call.makes[i%len(states)]; c.action == "hset" && strings.HasPrefix(makes, "GO.THROTTLE") {
+						require.Contains(t, r.left, " theirs ", "%+v", c)
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d cases; acted: %v", cases, acted)
+	for i, action := range hostileActions {
+		for _, event := range []string{"expired", "keymiss", "new", "hset", "zadd", "set", "del", "expire"} {
+			if event != "new" || i < len(hostileActions)-2 {
+				assert.Positive(t, acted[event+" "+action], "%s in %s", action, event)
+			}
+		}
+	}
+	assert.Equal(t, "0", s.info("gothrottle", "gothrottle_panics"))
+}
+
+// Random calls, while another module does random things to their keys in random events: the server lives,
+// and each string that is not a limiter's is still what the other module has written.
+//
+// GOTHROTTLE_HOSTILE_CALLS is the number of calls.
+func TestHostile_random(t *testing.T) {
+	s := startHostile(t)
+	calls, seed := 20_000, rand.Uint64()
+	if text := os.Getenv("GOTHROTTLE_HOSTILE_CALLS"); text != "" {
+		calls, _ = strconv.Atoi(text)
+	}
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	pick := func(words ...string) string { return words[r.IntN(len(words))] }
+	clause := func(key string) string { // mostly of the kind that the key has
+		kind := map[string]string{"a": "THROTTLE 3 1", "b": "WINDOW 3", "c": "QUOTA 3", "d": "LEASE 3", "e": "THROTTLE 9 9"}
+		form := kind[pick(key, key, key, key, key, key, key, pick("a", "b", "c", "d"))]
+		if form == "LEASE 3" {
+			return form + " 60 " + pick("x", "y", "z", "theirs")
+		}
+		return form + " 60 " + pick("1", "1", "1", "2", "-9")
+	}
+	known := regexp.MustCompile(`^(\d+@\d+)?(theirs)*$`)
+	var acted int64
+	outcomes := map[string]int{}
+	for done := 0; done < calls; {
+		pipe := s.Pipeline()
+		pipe.Do(ctx, "HSET", "theirs", "theirs", "theirs")
+		pipe.Do(ctx, append([]any{"HOSTILE.RANDOM", r.Uint64() >> 1}, fields("a b c d e sample:a")...)...)
+		var cmds []*redis.Cmd
+		for range 500 {
+			key, line := pick("a", "b", "c", "d", "e"), ""
+			switch r.IntN(8) {
+			case 0:
+				pipe.Do(ctx, "HOSTILE.ACT", pick("expire", "expire", "expire", "del", "pexpire"), key)
+				continue
+			case 1:
+				line = pick("GO.INFO "+key, "GO.RELEASE d x", "CL.THROTTLE a 3 1 60", "GO.POLICY sample:a", "GO.POLICY_RO sample:a")
+			case 2, 3:
+				verb, rest, _ := strings.Cut(clause(key), " ")
+				line = "GO." + verb + pick("", "", "_RO") + " " + key + " " + rest
+			default:
+				line = "GO.ALL" + pick("", "", "_RO") + " " + key + " " + clause(key)
+				for _, other := range r.Perm(5)[:1+r.IntN(4)] {
+					if other := "abcde"[other : other+1]; other != key {
+						line += " KEY " + other + " " + clause(other)
+					}
+				}
+			}
+			cmds = append(cmds, pipe.Do(ctx, fields(line)...))
+		}
+		off := pipe.Do(ctx, "HOSTILE.OFF")
+		for _, key := range strings.Fields("a b c d e") {
+			cmds = append(cmds, pipe.Do(ctx, "GET", key))
+		}
+		pipe.Do(ctx, "FLUSHALL")
+		_, _ = pipe.Exec(ctx)
+		require.NoError(t, off.Err(), "seed %d, after %d calls: the server ended", seed, done)
+		acted += off.Val().([]any)[0].(int64)
+		for _, cmd := range cmds {
+			switch reply, err := cmd.Result(); {
+			case cmd.Args()[0] == "GET":
+				if text, ok := reply.(string); ok {
+					require.Regexp(t, known, text, "seed %d: %v", seed, cmd)
+				}
+				continue
+			case failure(err) != nil:
+				outcomes["error"]++
+			default:
+				outcomes["reply"]++
+				if list, ok := reply.([]any); ok && cmd.Args()[0] != "GO.INFO" {
+					require.GreaterOrEqual(t, len(list), 5, "seed %d: %v", seed, cmd)
+				}
+			}
+			done++
+		}
+	}
+	t.Logf("%v, %d actions", outcomes, acted)
+	assert.Greater(t, acted, int64(calls/20))
+	assert.Greater(t, outcomes["reply"], calls/4, "%v", outcomes)
+	assert.Equal(t, "0", s.info("gothrottle", "gothrottle_panics"))
+}
