@@ -13,20 +13,24 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	servers "gothrottle/tests/server"
 )
 
-// startHostile starts a server with testdata/hostile.c, a module that changes keys in keyspace events.
+// startHostile starts a server with a module that changes keys in keyspace events: see servers.Hostile.
 func startHostile(t *testing.T) *server {
 	t.Helper()
 	if env.image != "" {
 		t.Skip("a container has no file of the other module; the run with local servers has this test")
 	}
-	s := start(t, options{args: []string{"--enable-debug-command", "yes", "--loadmodule", compile(t, "hostile.c")}})
+	module, err := servers.Hostile(t.TempDir())
+	require.NoError(t, err)
+	s := start(t, options{args: []string{"--enable-debug-command", "yes", "--loadmodule", module}})
 	require.NoError(t, s.Do(ctx, "DEBUG", "SET-ACTIVE-EXPIRE", 0).Err())
 	return s
 }
 
-// hostileActions are the actions of hostile.c.
+// hostileActions are the actions of that module.
 var hostileActions = strings.Fields("set hset zadd append del pexpire persist rename replace move delete expire " +
 	"throttle window quota lease all flushall swapdb")
 
@@ -90,8 +94,8 @@ type result struct {
 
 var longNumbers = regexp.MustCompile(`\d{4,}`)
 
-// run runs a case on an empty server.
-func (s *server) run(c hostileCase) result {
+// runCase runs a case on an empty server.
+func (s *server) runCase(c hostileCase) result {
 	s.t.Helper()
 	pipe := s.Pipeline()
 	defer pipe.Discard()
@@ -148,7 +152,7 @@ func (s *server) allowed(c hostileCase, quiet map[string]result) map[string]bool
 	for _, c.states = range slices.Compact([]string{c.states, strings.Join(revived, "")}) {
 		for times := 1; times <= len(c.states); times++ {
 			c.times, c.event = times, "none"
-			all[s.run(c).reply] = true
+			all[s.runCase(c).reply] = true
 		}
 	}
 	return all
@@ -169,14 +173,14 @@ func TestHostile(t *testing.T) {
 			states = longer
 		}
 		for _, states := range states {
-			quiet[states] = s.run(hostileCase{call: call, states: states, event: "none", action: "del", target: "a"})
+			quiet[states] = s.runCase(hostileCase{call: call, states: states, event: "none", action: "del", target: "a"})
 		}
 		for _, states := range states {
 			for i := range len(hostileActions) * len(states) {
 				c := hostileCase{call: call, states: states, action: hostileActions[i/len(states)], target: call.key(i % len(states))}
 				var allowed map[string]bool
 				for _, c.event = range quiet[states].events {
-					r := s.run(c)
+					r := s.runCase(c)
 					cases++
 					acted[c.event+" "+c.action] += r.acted
 					if r.acted == 0 {

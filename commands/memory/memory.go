@@ -256,20 +256,16 @@ func (s *Server) run(row *commands.Command, c *commands.Call) commands.ErrorCode
 	if code != commands.NoError {
 		return code
 	}
-<<<<<<< HEAD
-	for i := range c.Keys {
-		s.checkKey(c, &c.Keys[i])
-		if row.Writes() {
-			s.apply(c, &c.Keys[i])
-=======
-	if row.Writes() {
-		for _, made := range []bool{false, true} { // keys that are there change first
-			for i := range c.Keys {
-				if k := &c.Keys[i]; (k.Kind == commands.KindAbsent) == made {
-					s.apply(c, k)
-				}
+	for _, made := range []bool{false, true} { // keys that are there change first
+		for i := range c.Keys {
+			k := &c.Keys[i]
+			if (k.Kind == commands.KindAbsent) != made {
+				continue
 			}
->>>>>>> 382fb5a (cgo: no handle of a key outlives an event)
+			s.checkKey(c, k)
+			if row.Writes() {
+				s.apply(c, k)
+			}
 		}
 	}
 	return commands.NoError

@@ -40,6 +40,7 @@ func init() {
 		{name: "defrag", weight: 2, run: (*run).defragment},
 		{name: "purge", weight: 2, run: func(r *run, _ *step) error { r.master.ask("MEMORY", "PURGE"); return nil }},
 		{name: "del-foreign", weight: 6, run: (*run).deleteForeign},
+		{name: "hostile", weight: 4, run: (*run).hostile, amid: true},
 	}
 }
 
@@ -247,6 +248,28 @@ func (r *run) evicted(st *step) error {
 		r.m.clear()
 	}
 	return err
+}
+
+// hostile makes calls while another module changes their keys in events. The server must live. The model
+// cannot know what comes of the keys, so they are deleted afterwards.
+func (r *run) hostile(st *step) error {
+	keys := anys(strings.Fields("t0 t1 t2 t3 w0 w1 w2 q0 q1 q2 l0 l1 l2"))
+	for i := range 20 {
+		p := r.conn(st.Conn).Pipeline()
+		p.Do(ctx, "SELECT", st.DB)
+		p.Do(ctx, append([]any{"HOSTILE.RANDOM", st.N + int64(i)}, keys...)...)
+		for j, words := range st.list() {
+			p.Do(ctx, "HOSTILE.ACT", "expire", keys[(i+j)%len(keys)]) // so that a call finds an expired key
+			p.Do(ctx, anys(words)...)
+		}
+		off := p.Do(ctx, "HOSTILE.OFF")
+		if _, _ = p.Exec(ctx); off.Err() != nil {
+			return r.differ("another module changed keys meanwhile: %q: %v", st.list(), off.Err())
+		}
+	}
+	r.look()
+	r.effects.forget() // they have those of the other module among them
+	return r.flushed(nil)
 }
 
 // linkCut closes the connections of the replicas, which come back and resynchronise in part.

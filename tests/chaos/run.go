@@ -114,6 +114,9 @@ func (r *run) begin() (err error) {
 }
 
 func (r *run) start(name, folder string, bare bool, args ...string) (*server, error) {
+	if !bare {
+		args = append(args, "--loadmodule", r.lab.hostile)
+	}
 	args = append([]string{"--appendfsync", "always", "--enable-debug-command", "yes", "--loglevel", "notice", "--databases", fmt.Sprint(databases)}, args...)
 	return r.lab.start(name, servers.Options{Bare: bare, Folder: filepath.Join(r.folder, folder), Clock: r.clock, Args: append(args, r.options...)})
 }

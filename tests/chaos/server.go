@@ -17,7 +17,7 @@ const patience = servers.Patience
 var ctx = context.Background()
 
 // lab is what all servers of a program share.
-type lab struct{ server, folder string }
+type lab struct{ server, hostile, folder string } // hostile is a module: see servers.Hostile
 
 // newLab makes the folder, which the caller removes.
 func newLab() (l *lab, err error) {
@@ -30,7 +30,9 @@ func newLab() (l *lab, err error) {
 			return nil, err
 		}
 	}
-	l.folder, err = os.MkdirTemp("", "gothrottle-chaos-")
+	if l.folder, err = os.MkdirTemp("", "gothrottle-chaos-"); err == nil {
+		l.hostile, err = servers.Hostile(l.folder)
+	}
 	return l, err
 }
 

@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"encoding/binary"
 	"os"
-	"path/filepath"
 )
 
 //go:embed testdata/clock.c
@@ -22,14 +21,9 @@ type Clock struct {
 // NewClock returns a clock that shows the real time. Its files are in the folder, which must stay. The caller closes the
 // clock. Clocks of one folder share a library.
 func NewClock(folder string) (*Clock, error) {
-	library, source := filepath.Join(folder, "clock.so"), filepath.Join(folder, "clock.c")
-	if _, err := os.Stat(library); err != nil {
-		if err := os.WriteFile(source, clockSource, 0o600); err != nil {
-			return nil, err
-		}
-		if err := CompileC(source, library); err != nil {
-			return nil, err
-		}
+	library, err := compiled(folder, "clock", clockSource)
+	if err != nil {
+		return nil, err
 	}
 	file, err := os.CreateTemp(folder, "clock")
 	if err != nil {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	_ "embed"
 	"fmt"
 	"os"
 	"os/exec"
@@ -65,6 +66,26 @@ func CompileC(source, library string) error {
 		return fmt.Errorf("%w: %s", err, out)
 	}
 	return nil
+}
+
+//go:embed testdata/hostile.c
+var hostileSource []byte
+
+// Hostile returns a module that changes keys in keyspace events: testdata/hostile.c says how. The file is in the folder.
+func Hostile(folder string) (module string, err error) {
+	return compiled(folder, "hostile", hostileSource)
+}
+
+// compiled returns a library of this name in the folder, and makes it if need be.
+func compiled(folder, name string, source []byte) (library string, err error) {
+	library, file := filepath.Join(folder, name+".so"), filepath.Join(folder, name+".c")
+	if _, err := os.Stat(library); err == nil {
+		return library, nil
+	}
+	if err := os.WriteFile(file, source, 0o600); err != nil {
+		return "", err
+	}
+	return library, CompileC(file, library)
 }
 
 func (s *Server) start(words []string) error {
