@@ -173,9 +173,8 @@ var startsServer = regexp.MustCompile(`^((redis|valkey)-(server|sentinel)|GOTHRO
 
 // otherwise has the files that may have such strings, by the beginning of their names, and why.
 var otherwise = map[string]string{
-	"tests/server/":         "the launcher",
-	"build/image_test.go":   "words that the image's entrypoint gets",
-	"deploy/docker_test.go": "words of a container that tests/server starts",
+	"tests/server/":       "the launcher",
+	"build/image_test.go": "words that the image's entrypoint gets",
 }
 
 // Servers are started by tests/server only, which makes them listen on 127.0.0.1 alone and end with their tests.
