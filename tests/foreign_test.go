@@ -15,107 +15,6 @@ import (
 	"gothrottle/commands"
 )
 
-// A foreign value is an error for every call of GO.THROTTLE and CL.THROTTLE. Its bytes and
-// its expiry stay the same.
-func TestForeign_valuesAreErrorsAndStayUnchanged(t *testing.T) {
-	s := start(t, options{})
-	const tat = "4102444800000000000" // 2100
-	for _, c := range []struct {
-		set  string // made with this command
-		want commands.ErrorCode
-	}{
-		// Other types.
-		{"RPUSH k a b", commands.ErrWrongType},
-		{"SADD k a", commands.ErrWrongType},
-		{"ZADD k 1 a", commands.ErrWrongType},
-		{"XADD k * t " + tat, commands.ErrWrongType},
-		{"PFADD k a", commands.ErrWrongType},
-		// Strings that are no TAT of redis-cell. Its TATs are canonical decimals from 10^18 to
-		// 2^63-1.
-		{"SET k hello", commands.ErrWrongType},
-		{"SET k 5", commands.ErrWrongType},
-		{"SET k 999999999999999999", commands.ErrWrongType},
-		{"SET k 0" + tat, commands.ErrWrongType},
-		{"SET k +" + tat, commands.ErrWrongType},
-		{"SET k -" + tat, commands.ErrWrongType},
-		{"SET k 9223372036854775808", commands.ErrWrongType},
-		{"SET k 18446744073709551615", commands.ErrWrongType},
-		{"SET k 410244480000000000x", commands.ErrWrongType},
-		{"SET k 410244480000000000.", commands.ErrWrongType},
-		{"SETBIT k 0 0", commands.ErrWrongType},
-		// Foreign hashes, some with fields of our names.
-		{"HSET k name Ann age 7", commands.ErrForeignHash},
-		{"HSET k 0 " + tat, commands.ErrForeignHash},
-		{"HSET k 1 -1000", commands.ErrForeignHash},
-		{"HSET k 2 1 3 7", commands.ErrForeignHash},
-		{"HSET k 0 " + tat + " name Ann", commands.ErrForeignHash},
-		{"HSET k 0 " + tat + " 1 -1000 name Ann", commands.ErrForeignHash},
-		{"HSET k 0 " + tat + " 1 -1000 2 1", commands.ErrForeignHash},
-		{"HSET k 0 " + tat + " 1 -1000 3 7", commands.ErrForeignHash},
-		{"HSET k 0 " + tat + " 1 -1000 2 1 3 7 name Ann", commands.ErrForeignHash},
-		{"HSET k t " + tat + " p 1000", commands.ErrForeignHash},
-		{"HSET k 4 " + tat + " 5 -1000", commands.ErrForeignHash},
-		{"HSET k 0 " + tat + " 1 -1000 8 " + tat + " 9 -1000", commands.ErrForeignHash},
-		// Hashes with our fields and numbers that the module never writes.
-		{"HSET k 0 soon 1 -1000", commands.ErrDamaged},
-		{"HSET k 0 -1 1 -1000", commands.ErrDamaged},
-		{"HSET k 0 999999999999999999 1 -1000", commands.ErrDamaged}, // before 2001
-		{"HSET k 0 17 1 4", commands.ErrDamaged},                     // someone's array
-		{"HSET k 0 4e18 1 -1000", commands.ErrDamaged},
-		{"HSET k 0 9223372036854775808 1 -1000", commands.ErrDamaged},
-		{"HSET k 0 " + tat + " 1 x", commands.ErrDamaged},
-		{"HSET k 0 " + tat + " 1 0", commands.ErrDamaged},
-		{"HSET k 0 " + tat + " 1 -1000000000", commands.ErrDamaged},
-		{"HSET k 0 " + tat + " 1 -3153600000000000001", commands.ErrDamaged},
-		{"HSET k 0 " + tat + " 1 3153601000", commands.ErrDamaged},
-		{"HSET k 0 " + tat + " 1 -9223372036854775808", commands.ErrDamaged},
-		{"HSET k 0 " + tat + " 1 -1000 2 7 3 7", commands.ErrDamaged},
-		{"HSET k 0 " + tat + " 1 -1000 2 8 3 7", commands.ErrDamaged},
-		{"HSET k 0 " + tat + " 1 -1000 2 -1 3 7", commands.ErrDamaged},
-		{"HSET k 0 " + tat + " 1 -1000 2 x 3 7", commands.ErrDamaged},
-		{"HSET k 0 " + tat + " 1 -1000 2 0 3 0", commands.ErrDamaged},
-		{"HSET k 0 " + tat + " 1 -1000 2 0 3 1", commands.ErrDamaged},
-		{"HSET k 0 " + tat + " 1 -1000 2 0 3 -7", commands.ErrDamaged},
-		{"HSET k 0 " + tat + " 1 -1000 2 0 3 1000000000001", commands.ErrDamaged},
-		{"HSET k 0 " + tat + " 1 -1000 4 soon 5 -1000", commands.ErrDamaged},
-		{"HSET k 0 " + tat + " 1 -1000 4 " + tat + " 5 0", commands.ErrDamaged},
-		{"HSET k 0 " + tat + " 1 -1000 4 " + tat + " 5 -1000 6 7 7 7", commands.ErrDamaged},
-	} {
-		for _, ttl := range []bool{false, true} {
-			s.Del(ctx, "k")
-			require.NoError(t, s.Do(ctx, fields(c.set)...).Err(), c.set)
-			if ttl {
-				s.PExpire(ctx, "k", time.Hour)
-			}
-			dump, at := s.Dump(ctx, "k").Val(), s.expiry("k")
-			changes := s.info("persistence", "rdb_changes_since_last_save")
-			for _, call := range []string{"15 30 60", "15 30 60 0", "15 30 60 -1", "15 30 60 17", "15 7 61 1"} {
-				for _, name := range ourNames {
-					err := s.Do(ctx, append([]any{name, "k"}, fields(call)...)...).Err()
-					assert.EqualError(t, err, c.want.Text(), "%s, %s %s", c.set, name, call)
-				}
-			}
-			assert.Equal(t, dump, s.Dump(ctx, "k").Val(), c.set)
-			assert.Equal(t, at, s.expiry("k"), c.set)
-			assert.Equal(t, changes, s.info("persistence", "rdb_changes_since_last_save"), c.set)
-		}
-	}
-}
-
-// Empty values and values with odd bytes are no numbers.
-func TestForeign_oddBytes(t *testing.T) {
-	s := start(t, options{})
-	for i, value := range []string{"", " 1", "1 ", "\x00", "1\x00", "+1", "1.0", "0x1", "\xff\xfe", "٣"} {
-		s.Del(ctx, "k", "str")
-		s.HSet(ctx, "k", "0", value, "1", 1000)
-		s.Set(ctx, "str", value, 0)
-		assert.EqualError(t, s.Do(ctx, "GO.THROTTLE", "k", 15, 30, 60).Err(), commands.ErrDamaged.Text(), "value %d", i)
-		assert.EqualError(t, s.Do(ctx, "GO.THROTTLE", "str", 15, 30, 60).Err(), commands.ErrWrongType.Text(), "value %d", i)
-		assert.Equal(t, value, s.HGet(ctx, "k", "0").Val())
-		assert.Equal(t, value, s.Get(ctx, "str").Val())
-	}
-}
-
 // The module adopts a redis-cell key with all units in use.
 func TestForeign_redisCellKeyIsAdopted(t *testing.T) {
 	s := start(t, options{})
@@ -194,27 +93,6 @@ func TestForeign_valuesAreErrorsForEveryCommand(t *testing.T) {
 		{"RPUSH KEY a", quotaCalls, commands.ErrWrongType},
 		{"ZADD KEY " + score + " \x011", quotaCalls, commands.ErrWrongType},
 		{"HSET KEY a 1", quotaCalls, commands.ErrWrongType},
-		{"ZADD KEY " + score + " \x011", gcraCalls, commands.ErrWrongType},
-		{"SET KEY 1@" + end, gcraCalls, commands.ErrWrongType},
-		{"XADD KEY * t 1", gcraCalls, commands.ErrWrongType},
-		{"HSET KEY name Ann", gcraCalls, commands.ErrForeignHash},
-		{"HSET KEY 0 4102444800000000000", gcraCalls, commands.ErrForeignHash},
-		// Lockouts of no cell, and lockouts that no call begins.
-		{"HSET KEY 128 4102444800000000000", gcraCalls, commands.ErrForeignHash},
-		{"HSET KEY 0 4102444800000000000 128 4102444800000000000", gcraCalls, commands.ErrForeignHash},
-		{"HSET KEY 0 4102444800000000000 1 3600 129 4102444800000000000", gcraCalls, commands.ErrForeignHash},
-		{"HSET KEY 0 4102444800000000000 1 3600 130 4102444800000000000", gcraCalls, commands.ErrForeignHash},
-		{"HSET KEY 0 4102444800000000000 1 3600 4 4102444800000000000 5 3600 130 4102444800000000000", gcraCalls, commands.ErrForeignHash},
-		{"HSET KEY 0 4102444800000000000 1 3600 128 4102444800000000000 129 4102444800000000000", gcraCalls, commands.ErrForeignHash},
-		{"HSET KEY 0 4102444800000000000 1 3600 160 4102444800000000000", gcraCalls, commands.ErrForeignHash},
-		{"HSET KEY 0 4102444800000000000 1 3600 128 4102444800000000000 name Ann", gcraCalls, commands.ErrForeignHash},
-		{"HSET KEY 0 4102444800000000000 1 3600 128 soon", gcraCalls, commands.ErrDamaged},
-		{"HSET KEY 0 4102444800000000000 1 3600 128 0", gcraCalls, commands.ErrDamaged},
-		{"HSET KEY 0 4102444800000000000 1 3600 128 -1", gcraCalls, commands.ErrDamaged},
-		{"HSET KEY 0 4102444800000000000 1 3600 128 999999999999999999", gcraCalls, commands.ErrDamaged},
-		{"HSET KEY 0 4102444800000000000 1 3600 128 9223372036854775808", gcraCalls, commands.ErrDamaged},
-		{"HSET KEY 0 4102444800000000000 1 3600 2 3 3 7 128 soon", gcraCalls, commands.ErrDamaged},
-		{"HSET KEY 0 4102444800000000000 1 3600 4 4102444800000000000 5 3600 129 soon", gcraCalls, commands.ErrDamaged},
 		// Foreign sorted sets.
 		{"ZADD KEY 5 Ann 9 Bob", windowCalls, commands.ErrForeignWindow},
 		{"ZADD KEY 5 Ann", windowCalls, commands.ErrForeignWindow},
