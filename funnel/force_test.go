@@ -161,19 +161,3 @@ func roomBefore(s funnel.ThrottleState, now funnel.Nanos, perNano *big.Rat) int6
 	left.Mul(left, perNano)
 	return new(big.Int).Div(left.Num(), left.Denom()).Int64()
 }
-
-// A forced peek is never limited, not even in debt or while a lockout stands. It changes
-// nothing.
-func TestThrottle_forcedPeek(t *testing.T) {
-	s := funnel.ThrottleState{TAT: origin + 100e9, Rate: funnel.Rate{Period: 1e9, Count: 1}, Locked: origin + 200e9}
-	p := funnel.ThrottleParams{Limit: 10, Rate: s.Rate, Force: true}
-	for _, c := range []struct {
-		locked, reset funnel.Nanos
-	}{{0, 100e9}, {origin + 50e9, 100e9}, {origin + 200e9, 200e9}} {
-		s.Locked = c.locked
-		l := limiterOf(s)
-		if v := l.call(t, origin, p); v != (funnel.Verdict{ResetAfter: c.reset}) {
-			t.Errorf("locked until %d: %+v", c.locked, v)
-		}
-	}
-}

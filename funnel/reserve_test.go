@@ -158,39 +158,6 @@ func TestThrottle_cancelledSlots(t *testing.T) {
 	t.Run("several limits", func(t *testing.T) { eachReserved(t, 80, true, true) })
 }
 
-// Callers get slots one after another, one interval apart. Callers that wait less long get none
-// while others queue, and a peek ignores how long it would wait.
-func TestThrottle_slotsOneAfterAnother(t *testing.T) {
-	l := limiterOf(funnel.ThrottleState{})
-	p := funnel.ThrottleParams{Limit: 3, Rate: funnel.Rate{Period: 10e9, Count: 3}, Quantity: 1, Reserve: true, MaxWait: 10e9}
-	for i, want := range []funnel.Nanos{0, 0, 0, 3_333_333_334, 6_666_666_667, 10e9} {
-		if v := l.call(t, origin, p); v.Limited || v.Wait != want {
-			t.Fatalf("caller %d: %+v, want a wait of %d", i, v, want)
-		}
-	}
-	const interval = 3_333_333_334
-	for _, c := range []struct {
-		name           string
-		quantity       int64
-		reserve        bool
-		maxWait, retry funnel.Nanos
-	}{
-		{"a seventh slot", 1, true, 10e9, interval},
-		{"a slot within 2 s", 1, true, 2e9, 8e9 + interval},
-		{"a slot at once", 1, true, 0, 10e9 + interval},
-		{"a plain call", 1, false, 0, 10e9 + interval},
-		{"more than the limit", 4, true, funnel.MaxPeriod, funnel.Never},
-		{"a peek", 0, true, 10e9, 10e9},
-	} {
-		p.Quantity, p.Reserve, p.MaxWait = c.quantity, c.reserve, c.maxWait
-		v := l.call(t, origin, p)
-		if want := (funnel.Verdict{Limited: true, RetryAfter: c.retry, ResetAfter: 20e9}); v != want {
-			t.Errorf("%s: %+v, want %+v", c.name, v, want)
-		}
-		l.retried(t, origin, p, v)
-	}
-}
-
 // Usage at a changed rate may be far longer than a slot may be away: the wait saturates.
 func TestThrottle_reserveSaturates(t *testing.T) {
 	const most = funnel.MaxPeriod

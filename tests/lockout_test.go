@@ -10,42 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Conversations with a server. Nothing drains while the test runs.
-func TestModes_replies(t *testing.T) {
-	s := startStill(t)
-	for i, c := range []struct{ call, want string }{
-		// Debt.
-		{"GO.THROTTLE f 1 1 3600 2", "[0 2 0 -1 7200]"},
-		{"GO.THROTTLE f 1 1 3600 3 FORCE", "[0 2 0 -1 18000]"},
-		{"GO.THROTTLE f 1 1 3600", "[1 2 0 14400 18000]"},
-		{"GO.THROTTLE f 1 1 3600 0", "[1 2 0 10800 18000]"},
-		{"GO.THROTTLE f 1 1 3600 0 FORCE", "[0 2 0 -1 18000]"},
-		{"GO.THROTTLE f 1 1 3600 -4 FORCE", "[0 2 1 -1 3600]"},
-		{"GO.THROTTLE f 1 1 3600 -4", "[0 2 2 -1 0]"},
-		{"GO.WINDOW w 2 3600 5 FORCE", "[0 2 0 -1 3600]"},
-		{"GO.WINDOW w 2 3600 -4", "[0 2 1 -1 3600]"},
-		{"GO.QUOTA q 2 3600 5 FORCE", "[0 2 0 -1 3600]"},
-		{"GO.QUOTA q 2 3600 -4", "[0 2 1 -1 3600]"},
-		// An estimate is settled over several limits, in both directions.
-		{"GO.ALL f THROTTLE 9 1 3600 8 KEY w WINDOW 9 3600 5 KEY q QUOTA 9 3600 6",
-			"[0 10 2 -1 28800 0 [0 10 2 -1 28800] [0 9 3 -1 3600] [0 9 2 -1 3600]]"},
-		{"GO.ALL f THROTTLE 9 1 3600 8 KEY w WINDOW 9 3600 5 KEY q QUOTA 9 3600 -6",
-			"[1 10 2 21600 28800 0 [1 10 2 21600 28800] [1 9 3 3600 3600] [0 9 2 -1 3600]]"},
-		{"GO.ALL f THROTTLE 9 1 3600 8 KEY w WINDOW 9 3600 5 KEY q QUOTA 9 3600 -6 FORCE",
-			"[0 10 0 -1 57600 0 [0 10 0 -1 57600] [0 9 0 -1 3600] [0 9 8 -1 3600]]"},
-		{"EXISTS f w q", "3"},
-		// Slots in the future.
-		{"GO.THROTTLE r 1 1 3600 2 RESERVE 3600", "[0 2 0 -1 7200 0]"},
-		{"GO.THROTTLE r 1 1 3600 1 RESERVE 3600", "[0 2 0 -1 10800 3600]"},
-		{"GO.THROTTLE r 1 1 3600 1 RESERVE 3600", "[1 2 0 3600 10800 -1]"},
-		{"GO.THROTTLE r 1 1 3600 0 RESERVE 3600", "[1 2 0 3600 10800 -1]"},
-		{"GO.THROTTLE r 1 1 3600 3 RESERVE 99999", "[1 2 0 -1 10800 -1]"},
-		{"GO.THROTTLE r 1 1 3600 -2 RESERVE 3600", "[0 2 1 -1 3600 0]"},
-	} {
-		assert.Equal(t, c.want, s.ask(c.call), "step %d: %s", i, c.call)
-	}
-}
-
 // lockedOut makes limiters with lockouts and returns the names of their keys: one cell, a rate with
 // a fraction, nothing in use any more, two cells, an adopted key of redis-cell, a key in debt.
 func (s *server) lockedOut() []string {
