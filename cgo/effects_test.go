@@ -51,38 +51,7 @@ func run(pause int64, lines ...string) func(*fakehost.Host) {
 	}
 }
 
-// expire makes the calls and then sets the expiry of k to millis from now, or to NoExpiry.
-func expire(millis int64, lines ...string) func(*fakehost.Host) {
-	return func(h *fakehost.Host) {
-		run(0, lines...)(h)
-		if millis != fakehost.NoExpiry {
-			millis += h.Now() / 1000
-		}
-		h.Expire("k", millis)
-	}
-}
-
-// A key's name may hold any bytes. The second of two calls at one instant has one effect and one
-// signal.
-func TestEffects_binaryKey(t *testing.T) {
-	h := loaded(t)
-	key := "a\x00b \r\n" + strings.Repeat("\xff", 100_000)
-	for range 2 {
-		r := copyOf(h, key)
-		if got := h.Call("GO.THROTTLE", key, "15", "30", "60"); got.Array == nil {
-			t.Fatal(got)
-		}
-		r.follow(t, h, "binary key", key)
-	}
-	if words := h.EffectWords(); len(words) != 1 || words[0][1] != key || len(h.Signals()) != 1 {
-		t.Errorf("%d effects, %d signals", len(words), len(h.Signals()))
-	}
-	if h.TypeOf("a") != "none" {
-		t.Error("the key was cut off at the zero byte")
-	}
-}
-
-// A listener that hears an event may make a call. This call runs inside the first one.
+// No transcript has listeners: one that hears an event may make a call, which runs inside the first one.
 func TestEffects_reentrance(t *testing.T) {
 	h := loaded(t)
 	for _, row := range []struct{ inner, reply string }{

@@ -2,6 +2,7 @@ package cgo_test
 
 import (
 	"fmt"
+	"maps"
 	"math/big"
 	"strconv"
 	"testing"
@@ -12,116 +13,77 @@ import (
 	"gothrottle/funnel/oracle"
 )
 
-// modelKey is what a key must hold: a limiter and an expiry.
-type modelKey struct {
-	*oracle.Throttle
-	expire  int64 // ms; NoExpiry after a user's PERSIST
-	adopted bool  // the key is still redis-cell's string
-}
-
-// Random calls of GO.THROTTLE on a few keys, through all of the module, give the replies and the
-// hashes of the exact model. A replica that hears the effects holds the same keys.
+// No transcript has the replies of the exact model to random calls, on keys that users change in between. What a call
+// stores is the model's state, and a replica that hears the effects holds the same keys.
 func TestRandom_throttle(t *testing.T) {
 	w := newWalk(t, "a", "b", "c", "d", "e", "f")
-	models := map[string]*modelKey{}
+	models := map[string]*oracle.Throttle{}
 	for range rounds(30_000) {
 		w.pass(20 * second)
 		key := pick(w.Rand, w.keys...)
 		w.meddle(key, models)
-		if w.gone(key) {
-			delete(models, key)
-		}
-		unit, options := w.unitOf()
-		period := pick[int64](w.Rand, 1, 60, 60, 60, 3600)
-		if unit == funnel.Millisecond {
-			period = pick[int64](w.Rand, 1, 1000, 60_000)
-		}
-		limit := pick(w.Rand, 1, 2, 3, 16, 1+w.Int64N(1000))
-		p := funnel.ThrottleParams{
-			Limit:    limit,
-			Rate:     funnel.Rate{Count: pick(w.Rand, 1, 7, 30, 30, 30, 60, 1+w.Int64N(1000)), Period: funnel.Nanos(period) * unit},
-			Quantity: pick(w.Rand, 1, 1, 1, 1, 0, 2, 5, limit, limit+1, -1, -2, -w.Int64N(1000)),
-		}
-		options = append(options, w.mode(&p, unit)...)
 		m := models[key]
-		if m == nil {
-			m = &modelKey{Throttle: new(oracle.Throttle), expire: fakehost.NoExpiry}
+		if m == nil || w.gone(key) {
+			m = new(oracle.Throttle)
 		}
 		stood := m.Locked() > w.now.Nanos()
+		words, p, unit := w.throttle(key)
 		v := m.Call(w.now.Nanos(), p)
-		w.countMode(&p, &v, stood, m.Locked() > w.now.Nanos())
+		w.call(throttleReply(&v, &p, unit), v.Change != funnel.Keep, words...)
 		switch v.Change {
-		case funnel.Forget:
-			delete(models, key)
 		case funnel.Store:
-			if m.adopted {
-				m.adopted, m.expire = false, fakehost.NoExpiry
+			if got, want := w.h.HashOf(key), m.Fields(0); !maps.Equal(got, want) {
+				t.Fatalf("seed %d, call %d: %s holds %v, want %v", w.seed, w.calls, key, got, want)
 			}
-			m.settle(p)
-			models[key] = m
+			w.wantExpiry(key, funnel.Micros(endOf(m)*1000), min(p.Rate.Drain(p.Limit), p.Rate.Period).Micros()/4)
+		case funnel.Forget:
+			m = nil
+			if kind := w.h.TypeOf(key); kind != "none" {
+				t.Fatalf("seed %d, call %d: %s is left, a %s", w.seed, w.calls, key, kind)
+			}
 		}
-		words := []string{"GO.THROTTLE", key, fmt.Sprint(limit - 1), fmt.Sprint(p.Rate.Count), fmt.Sprint(period), fmt.Sprint(p.Quantity)}
-		w.call(throttleReply(&v, &p, unit), v.Change != funnel.Keep, append(words, options...)...)
+		models[key] = m
 		w.outcome(&v)
-		for _, key := range w.keys {
-			if got, want := contentOf(w.h, key), models[key].dump(); got != want {
-				t.Fatalf("seed %d, call %d: %s holds %s, want %s", w.seed, w.calls, key, got, want)
-			}
+		w.reply[fmt.Sprint(append(words, "")[6], " ", v.Limited)]++
+		if stood {
+			w.reply[fmt.Sprint("locked ", v.Limited)]++
 		}
 	}
 	w.wantOutcomes(500, "admitted", "limited", "given back", "removed")
-	w.wantOutcomes(200, "debt", "a slot", "no slot", "locked", "limited while locked", "given back while locked")
-	w.wantOutcomes(40, "forced while locked", "too much")
+	w.wantOutcomes(200, "UPTO true", "FORCE false", "RESERVE true", "RESERVE false", "LOCKOUT true", "locked true", "locked false")
+	w.wantOutcomes(40, "too much")
 }
 
-// mode gives a call one of the options that exclude each other, or none, and returns its words.
-func (w *walk) mode(p *funnel.ThrottleParams, unit funnel.Nanos) []string {
-	length := pick(w.Rand, 1, 2, 10, 1+w.Int64N(60))
+// throttle returns the words of a random call and what they say.
+func (w *walk) throttle(key string) (words []string, p funnel.ThrottleParams, unit funnel.Nanos) {
+	unit, inMillis := w.unitOf()
+	period, length := pick[int64](w.Rand, 1, 60, 60, 60, 3600), pick(w.Rand, 1, 2, 10, 1+w.Int64N(60))
 	if unit == funnel.Millisecond {
-		length = pick(w.Rand, 1, 1000, 1+w.Int64N(60_000))
+		period, length = pick[int64](w.Rand, 1, 1000, 60_000), pick(w.Rand, 1, 1000, 1+w.Int64N(60_000))
 	}
+	p.Limit = pick(w.Rand, 1, 2, 3, 16, 1+w.Int64N(1000))
+	p.Rate = funnel.Rate{Count: pick(w.Rand, 1, 7, 30, 30, 30, 60, 1+w.Int64N(1000)), Period: funnel.Nanos(period) * unit}
+	p.Quantity = pick(w.Rand, 1, 1, 1, 1, 0, 2, 5, p.Limit, p.Limit+1, -1, -2, -w.Int64N(1000))
+	var mode []string
 	switch w.IntN(12) {
 	case 0, 1:
 		p.UpTo = true
-		return []string{"UPTO"}
+		mode = []string{"UPTO"}
 	case 2, 7:
 		p.Force = true
 		if w.IntN(30) == 0 {
 			p.Quantity = funnel.MaxLimit
 		}
-		return []string{"FORCE"}
+		mode = []string{"FORCE"}
 	case 3, 4:
-		length -= w.Int64N(2)
-		p.Reserve, p.MaxWait = true, funnel.Nanos(length)*unit
-		return []string{"RESERVE", fmt.Sprint(length)}
+		p.Reserve, p.MaxWait = true, funnel.Nanos(length-1)*unit
+		mode = []string{"RESERVE", fmt.Sprint(length - 1)}
 	case 5, 6:
-		length *= 5
-		p.Lockout = funnel.Nanos(length) * unit
-		return []string{"LOCKOUT", fmt.Sprint(length)}
+		p.Lockout = funnel.Nanos(5*length) * unit
+		mode = []string{"LOCKOUT", fmt.Sprint(5 * length)}
 	}
-	return nil
-}
-
-// countMode counts what the options did. A lockout stood before the call, or stands after it.
-func (w *walk) countMode(p *funnel.ThrottleParams, v *funnel.Verdict, stood, stands bool) {
-	switch {
-	case stands && !stood:
-		w.reply["locked"]++
-	case stood && v.Limited:
-		w.reply["limited while locked"]++
-	case stood && v.Granted < 0:
-		w.reply["given back while locked"]++
-	case stood && v.Granted > 0:
-		w.reply["forced while locked"]++
-	}
-	switch {
-	case p.Force && v.Granted > 0 && v.ResetAfter > p.Rate.Drain(p.Limit):
-		w.reply["debt"]++
-	case p.Reserve && v.Wait > 0:
-		w.reply["a slot"]++
-	case p.Reserve && v.Limited && v.RetryAfter != funnel.Never:
-		w.reply["no slot"]++
-	}
+	words = []string{"GO.THROTTLE", key, fmt.Sprint(p.Limit - 1), fmt.Sprint(p.Rate.Count), fmt.Sprint(period), fmt.Sprint(p.Quantity)}
+	return append(append(words, mode...), inMillis...), p, unit
 }
 
 // throttleReply returns the reply of GO.THROTTLE.
@@ -142,11 +104,11 @@ func throttleReply(v *funnel.Verdict, p *funnel.ThrottleParams, unit funnel.Nano
 }
 
 // meddle changes a key as a user might between two calls.
-func (w *walk) meddle(key string, models map[string]*modelKey) {
+func (w *walk) meddle(key string, models map[string]*oracle.Throttle) {
 	switch w.IntN(40) {
 	case 0:
 		at := w.h.Now()*1000 + w.Int64N(40_000_000_000)
-		models[key] = &modelKey{Throttle: oracle.NewThrottle(big.NewRat(at, 1), funnel.Rate{}), expire: fakehost.NoExpiry, adopted: true}
+		models[key] = oracle.NewThrottle(big.NewRat(at, 1), funnel.Rate{})
 		w.h.PutString(key, strconv.FormatInt(at, 10))
 		w.other[key] = &replicaKey{text: strconv.FormatInt(at, 10), expire: fakehost.NoExpiry}
 	case 1:
@@ -154,21 +116,10 @@ func (w *walk) meddle(key string, models map[string]*modelKey) {
 		delete(models, key)
 		delete(w.other, key)
 	case 2, 3:
-		if m := models[key]; m != nil && !w.gone(key) {
-			m.expire = pick(w.Rand, fakehost.NoExpiry, w.h.Now()/1000+w.Int64N(20_000))
-			w.h.Expire(key, m.expire)
-			w.other[key].expire = m.expire
+		if r := w.other[key]; r != nil && !w.gone(key) {
+			r.expire = pick(w.Rand, fakehost.NoExpiry, w.h.Now()/1000+w.Int64N(20_000))
+			w.h.Expire(key, r.expire)
 		}
-	}
-}
-
-// settle sets the expiry that a stored state gets. An expiry stays if it is neither before the end
-// of the state nor later than the slack allows.
-func (m *modelKey) settle(p funnel.ThrottleParams) {
-	from := endOf(m.Throttle)
-	to := from + max(1000, int64(min(p.Rate.Drain(p.Limit), p.Rate.Period)/4/funnel.Millisecond))
-	if m.expire < from || m.expire > to {
-		m.expire = to
 	}
 }
 
@@ -178,28 +129,4 @@ func endOf(o *oracle.Throttle) int64 {
 	millis := new(big.Rat).Quo(empty, big.NewRat(int64(funnel.Millisecond), 1))
 	end, rest := new(big.Int).QuoRem(millis.Num(), millis.Denom(), new(big.Int))
 	return max(end.Int64()+int64(rest.Sign()), int64(roundUp(o.Locked(), funnel.Millisecond)))
-}
-
-// dump returns what the key must hold, in the form of contentOf.
-func (m *modelKey) dump() string {
-	if m == nil {
-		return "none"
-	}
-	if m.adopted {
-		empty, _ := m.State()
-		return fmt.Sprint("string ", empty.RatString(), " until ", m.expire)
-	}
-	return fmt.Sprint("hash ", m.Throttle.Fields(0), " until ", m.expire)
-}
-
-// contentOf returns what a string or a hash holds, and until when.
-func contentOf(h *fakehost.Host, key string) string {
-	switch kind := h.TypeOf(key); kind {
-	case "string":
-		return fmt.Sprint(kind, " ", h.StringOf(key), " until ", h.ExpireOf(key))
-	case "hash":
-		return fmt.Sprint(kind, " ", h.HashOf(key), " until ", h.ExpireOf(key))
-	default:
-		return kind
-	}
 }

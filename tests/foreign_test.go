@@ -1,9 +1,7 @@
 package tests
 
 import (
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,62 +12,6 @@ import (
 
 	"gothrottle/commands"
 )
-
-// The module adopts a redis-cell key with all units in use.
-func TestForeign_redisCellKeyIsAdopted(t *testing.T) {
-	s := start(t, options{})
-	const interval = 3_600_000 // ms; 10 units
-	tat := s.cell("k", 7*interval-500)
-	at := s.expiry("k")
-
-	// Calls that do not write read the string and leave it unchanged, at any rate.
-	for _, c := range []struct {
-		call string
-		want []int64
-	}{
-		{"9 1 3600 0", []int64{0, 10, 3, -1, 25200}},
-		{"9 1 3600 4", []int64{1, 10, 3, 3600, 25200}},
-		{"9 1 3600 11", []int64{1, 10, 3, -1, 25200}},
-		{"0 1 3600 1", []int64{1, 1, 0, 25200, 25200}},
-		{"9 1 360 1", []int64{1, 10, 0, 21960, 25200}}, // the TAT of redis-cell has no rate of its own
-	} {
-		assert.Equal(t, c.want, s.throttle(append([]any{"k"}, fields(c.call)...)...), c.call)
-		assert.Equal(t, strconv.FormatInt(tat, 10), s.Get(ctx, "k").Val(), c.call)
-		assert.Equal(t, at, s.expiry("k"), c.call)
-	}
-	// The next write replaces the string with a hash.
-	assert.Equal(t, []int64{0, 10, 2, -1, 28800}, s.throttle("k", 9, 1, 3600))
-	assert.Equal(t, map[string]int64{"0": tat + interval*1_000_000, "1": interval / 1000}, s.state("k"))
-	s.lastsLongEnough("k", slack(10, 1, interval), "adopted")
-
-	// A refund writes too. A refund of everything deletes the key.
-	s.cell("k", 7*interval-500)
-	assert.Equal(t, []int64{0, 10, 5, -1, 18000}, s.throttle("k", 9, 1, 3600, -2))
-	s.state("k")
-	s.cell("k", 7*interval-500)
-	assert.Equal(t, []int64{0, 10, 10, -1, 0}, s.throttle("k", 9, 1, 3600, -8))
-	assert.Zero(t, s.Exists(ctx, "k").Val())
-
-	// A TAT in the past means a full limiter. A key without an expiry gets one.
-	s.cell("k", -interval)
-	assert.Equal(t, []int64{0, 10, 10, -1, 0}, s.throttle("k", 9, 1, 3600, 0))
-	assert.Equal(t, []int64{0, 10, 9, -1, 3600}, s.throttle("k", 9, 1, 3600))
-	s.cell("k", interval)
-	s.Persist(ctx, "k")
-	s.throttle("k", 9, 1, 3600, 0)
-	assert.EqualValues(t, -1, s.expiry("k"))
-	s.throttle("k", 9, 1, 3600)
-	s.lastsLongEnough("k", slack(10, 1, interval), "adopted without an expiry")
-
-	// The least and the greatest TAT.
-	for _, value := range []string{"1000000000000000000", "9223372036854775807"} {
-		s.Set(ctx, "k", value, 0)
-		reply := s.throttle("k", 9, 1, 3600, 0)
-		assert.Equal(t, value[0] == '9', reply[0] == 1, value)
-		assert.GreaterOrEqual(t, reply[4], int64(0), fmt.Sprint(value, reply))
-		assert.Equal(t, value, s.Get(ctx, "k").Val())
-	}
-}
 
 // A foreign value is an error for every call of every command. Its bytes and its expiry stay
 // the same.

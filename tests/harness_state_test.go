@@ -52,11 +52,6 @@ func (s *server) expiry(key string) int64 {
 	return at
 }
 
-// slack returns the longest time, in ms, for which a key may outlive its state.
-func slack(limit, count, periodMs int64) int64 {
-	return max(1000, limit*periodMs/count/4)
-}
-
 // lastsLongEnough checks that a key expires when its TAT and its lockout have passed, and at most
 // slack ms later.
 func (s *server) lastsLongEnough(key string, slack int64, what string) {

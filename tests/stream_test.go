@@ -3,84 +3,12 @@ package tests
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-func TestStream_effectsOnly(t *testing.T) {
-	s := start(t, options{args: []string{"--repl-diskless-sync", "no", "--appendonly", "yes",
-		"--shutdown-timeout", "0"}})
-	st := s.replicate()
-	var inAOF []string
-	for _, c := range []struct {
-		name, call string
-		want       []string
-	}{
-		// Calls that change nothing replicate nothing.
-		{"a peek of nothing", "k 99 100 360000 0", nil},
-		{"a refund of nothing", "k 99 100 360000 -1", nil},
-		{"above the limit", "k 99 100 360000 101", nil},
-		{"an error", "k x 100 360000", nil},
-		// The first call replicates the rate and the expiry, later calls the TAT alone.
-		{"a new key", "k 99 100 360000 1", []string{
-			"MULTI", "HSET k 0 <time> 1 3600", "PEXPIREAT k <time>", "EXEC"}},
-		{"admitted", "k 99 100 360000 1", []string{"HSET k 0 <time>"}},
-		{"admitted again", "k 99 100 360000 1", []string{"HSET k 0 <time>"}},
-		{"a peek", "k 99 100 360000 0", nil},
-		{"denied", "k 99 100 360000 98", nil},
-		{"denied with another burst", "k 1 100 360000 1", nil},
-		{"denied, can never be admitted", "k 99 100 360000 101", nil},
-		{"an error on a limiter", "k 99 100 360000 1 x", nil},
-		{"a refund", "k 99 100 360000 -1", []string{"HSET k 0 <time>"}},
-		{"a larger step moves the expiry", "k 99 100 360000 98", []string{
-			"MULTI", "HSET k 0 <time>", "PEXPIREAT k <time>", "EXEC"}},
-		{"denied at the end", "k 99 100 360000 1", nil},
-		// The first call with a new rate writes the rate, also if the call is denied. No
-		// other denied call writes.
-		{"denied with a new rate", "k 99 100 6000 1", []string{
-			"MULTI", "HSET k 0 <time> 1 60", "PEXPIREAT k <time>", "EXEC"}},
-		{"denied at this rate", "k 99 100 6000 1", nil},
-		{"a peek at yet another rate", "k 99 100 3000 0", nil},
-		{"a limited peek at yet another rate", "k 9 100 3000 0", nil},
-		// A refund of everything deletes the key.
-		{"a refund to full", "k 99 100 6000 -100", []string{"DEL k"}},
-		// A count that does not divide the period needs two more fields.
-		{"a fraction", "f 99 7 360000 1", []string{
-			"MULTI", "HSET f 0 <time> 1 360000 2 3 3 7", "PEXPIREAT f <time>", "EXEC"}},
-		{"a fraction, admitted", "f 99 7 360000 1", []string{"HSET f 0 <time> 2 6"}},
-		{"a fraction, denied", "f 99 7 360000 99", nil},
-		{"no fraction any more", "f 99 1 360000 1", []string{
-			"MULTI", "HSET f 0 <time>", "HDEL f 2 3", "PEXPIREAT f <time>", "EXEC"}},
-	} {
-		s.Do(ctx, append([]any{"GO.THROTTLE"}, fields(c.call)...)...)
-		got := st.since()
-		if c.want == nil {
-			c.want = []string{}
-		}
-		assert.Equal(t, c.want, texts(got), c.name)
-		for _, e := range got {
-			inAOF = append(inAOF, e.String())
-		}
-	}
-
-	// The append-only file holds the same effects, and no calls of the module.
-	require.NotEmpty(t, inAOF)
-	s.terminate()
-	file, err := s.run.Files("appendonlydir/*.incr.aof")
-	require.NoError(t, err)
-	var logged []string
-	for _, e := range effectsIn(t, file) {
-		if e.words[0] != "SELECT" {
-			logged = append(logged, e.String())
-		}
-	}
-	assert.Equal(t, inAOF, logged)
-	assert.NotContains(t, strings.ToUpper(file), "THROTTLE")
-}
-
-// A call in a transaction or a script adds its effect to the effects of the others.
+// No transcript has transactions: a call in one, or in a script, adds its effect to the effects of the others.
 func TestStream_withinTransactionsAndScripts(t *testing.T) {
 	s := start(t, options{args: []string{"--repl-diskless-sync", "no"}})
 	st := s.replicate()
@@ -105,41 +33,6 @@ func TestStream_withinTransactionsAndScripts(t *testing.T) {
 	}
 	s.Eval(ctx, script, []string{"k"}) // all denied
 	assert.Empty(t, texts(st.since()))
-}
-
-// In the steady state a call replicates one short command.
-func TestStream_steadyStateIsOneShortCommand(t *testing.T) {
-	s := start(t, options{args: []string{"--repl-diskless-sync", "no"}})
-	st := s.replicate()
-	for _, call := range [][]any{ // keys of 13 bytes
-		fields("user:12345678 999 1000 60"),
-		fields("user:87654321 999 700 60001"), // the count does not divide the period, so fields 0 and 2 change
-	} {
-		s.throttle(call...)
-		st.since()
-		for range 20 {
-			require.Equal(t, int64(0), s.throttle(call...)[0])
-			got := st.since()
-			require.Len(t, got, 1, "%v", got)
-			assert.Equal(t, "HSET", got[0].words[0])
-			assert.LessOrEqual(t, got[0].size, 90, "%q", got[0].words)
-		}
-	}
-}
-
-// The server itself deletes an expired key. The call then finds no key.
-func TestStream_expiredKeyIsDeletedByTheServer(t *testing.T) {
-	s := start(t, options{args: []string{"--repl-diskless-sync", "no", "--enable-debug-command", "yes",
-		"--lazyfree-lazy-expire", "no"}}) // with "yes", the default of Valkey, the server sends UNLINK
-	st := s.replicate()
-	require.NoError(t, s.Do(ctx, "DEBUG", "SET-ACTIVE-EXPIRE", 0).Err())
-	s.throttle("k", 0, 1, 3600)
-	// PEXPIRE itself deletes a key whose time is over before PEXPIRE has ended.
-	s.PExpire(ctx, "k", 50*time.Millisecond)
-	time.Sleep(55 * time.Millisecond)
-	st.since()
-	assert.Equal(t, []int64{0, 1, 1, -1, 0}, s.throttle("k", 0, 1, 3600, 0))
-	assert.Equal(t, []string{"DEL k"}, texts(st.since()))
 }
 
 // Calls of the other commands replicate their effects too, and nothing if there are none.
