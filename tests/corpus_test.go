@@ -22,7 +22,8 @@ func TestCorpus(t *testing.T) {
 		h.clock = newClock(t)
 		h.clock.freeze(time.UnixMicro(corpus.Epoch))
 	}
-	h.server = start(t, options{clock: h.clock, args: []string{"--repl-diskless-sync", "no", "--enable-debug-command", "yes", "--gothrottle.top-keys", "1000"}})
+	h.server = start(t, options{clock: h.clock, args: []string{"--repl-diskless-sync", "no", "--enable-debug-command", "yes", "--gothrottle.top-keys", "1000",
+		"--repl-timeout", "2147483647"}}) // weeks go by between cases
 	h.client2 = h.client(options2)
 	h.must("DEBUG SET-ACTIVE-EXPIRE 0") // a key goes when a call finds it
 	h.stream = h.replicate()
