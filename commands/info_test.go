@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"gothrottle/commands"
 	"gothrottle/commands/memory"
 	"gothrottle/funnel"
 	"gothrottle/tests/corpus"
@@ -32,6 +33,12 @@ func TestInfo_manyLeases(t *testing.T) {
 		if row.names == 128 && slices.Contains(holders, any("id171")) {
 			t.Errorf("%+v: it has a holder that lapses before others that it has not: %v", row, pairs)
 		}
+	}
+	v := s.Get("k").Clone()
+	v.Add(memory.Member{Score: 5, Text: "bob"}) // behind the leases that it lists
+	s.Put("k", v)
+	if _, err := s.Do(corpus.Epoch, "GO.INFO", "k"); err == nil || err.Error() != commands.ErrForeignZset.Text() {
+		t.Errorf("a foreign member is the oldest: %v", err)
 	}
 }
 
