@@ -3,7 +3,6 @@ package tests
 import (
 	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -17,18 +16,6 @@ func (s *server) cell(key string, ms int64) (tat int64) {
 	// The key expires at the TAT, as the keys of redis-cell do.
 	require.NoError(s.t, s.Do(ctx, "SET", key, tat, "PX", max(ms, 60_000)).Err())
 	return tat
-}
-
-// quota returns the units used in a fixed window and the end of the window, in µs since the
-// epoch. The key holds the end in ns.
-func (s *server) quota(key string) (used, end int64) {
-	s.t.Helper()
-	a, b, _ := strings.Cut(s.Get(ctx, key).Val(), "@")
-	used, err := strconv.ParseInt(a, 10, 64)
-	require.NoError(s.t, err)
-	end, err = strconv.ParseInt(b, 10, 64)
-	require.NoError(s.t, err)
-	return used, end / 1000
 }
 
 // state returns the fields of a limiter. A value that is no integer fails the test.
