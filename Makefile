@@ -1,6 +1,6 @@
 # The logic is in build/*.sh. Make passes PORT=, IMAGE= and the like on; build/lib.sh and build/run.sh have the defaults.
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-all lint bench bench-scaling bench-client image package playground rename clean
+.PHONY: help build run test test-all planted bench bench-scaling bench-client image package playground rename clean
 
 help: ## show this list
 	@echo 'gothrottle: rate limiting inside Redis and Valkey. Targets:'
@@ -21,8 +21,8 @@ test-all: ## all tests, in half an hour (ONLY="chaos sim": these parts)
 test-%: ## one part of test-all: build/test-PART.sh has its variables
 	@build/$@.sh
 
-lint: ## the form of Go, C and shell scripts
-	@build/test-lint.sh
+planted: ## put defects into copies, and show which tests find each (ONLY=)
+	@build/planted.sh
 
 bench: ## measure what calls cost: docs/benchmarks.md (QUICK=1)
 	@build/bench.sh

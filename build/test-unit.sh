@@ -4,4 +4,4 @@
 need_go
 need_cc
 # shellcheck disable=SC2086 # SHORT is -short or nothing
-go test -count=1 -vet=off ${SHORT:-} ./funnel/... ./commands/... ./cgo/... ./throttle/... ./build
+go test -count=1 -vet=off ${SHORT:-} ./funnel/... ./commands/... ./cgo/... ./throttle/... ./build ./tests/planted

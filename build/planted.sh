@@ -1,0 +1,12 @@
+#!/bin/bash
+# Puts the defects of tests/planted/defects.txt into copies of the repository, one at a time, and shows which lane of tests
+# finds each. It begins where an earlier run ended: build/out/planted/results.txt says what was found. Remove that file to
+# plant all defects again. ONLY is a pattern of names, LANES is names with commas between.
+. "$(dirname "$0")/lib.sh"
+need_go
+need_cc
+GOTHROTTLE_SERVER=$(build/server.sh) || die 'no server to test against: please install redis-server (7.0 or newer) or valkey-server.'
+export GOTHROTTLE_SERVER
+mkdir -p build/out/planted
+go build -o build/out/planted/program ./tests/planted
+exec build/out/planted/program -only "${ONLY:-}" -lanes "${LANES:-}" -workers "${WORKERS:-1}"

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Each defect can be planted: its old text occurs once in its file. No two have one name, and each has lanes.
+func TestTable(t *testing.T) {
+	text, err := os.ReadFile("defects.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defects, err := readTable(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := map[string]bool{}
+	for _, d := range defects {
+		code, err := os.ReadFile(filepath.Join("../..", d.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.plant(string(code)); err != nil {
+			t.Error(err)
+		}
+		if ids[d.id()] || tested[filepath.Dir(d.file)] == "" {
+			t.Errorf("%s: a second one of this name, or no tests of its folder", d.id())
+		}
+		ids[d.id()] = true
+	}
+	if len(defects) < 220 {
+		t.Errorf("%d defects, want 220", len(defects))
+	}
+}
+
+func TestReadTable(t *testing.T) {
+	const head = "// how it is made\n\na/b.go\n"
+	defects, err := readTable(head + "# one\n- old - text\n+ new\n# two\n- gone\n+\n\nc.go\n# three\n- x\n+ y\n")
+	want := []defect{{"a/b.go", "one", "old - text", "new"}, {"a/b.go", "two", "gone", ""}, {"c.go", "three", "x", "y"}}
+	if err != nil || len(defects) != 3 || defects[0] != want[0] || defects[1] != want[1] || defects[2] != want[2] {
+		t.Errorf("%q, %v, want %q", defects, err, want)
+	}
+	for _, wrong := range []string{"one\n- x\n+ y", "# one\n+ y\n- x", "# one\n- x", "# one\n- x\n+ y\n+ z", "# one\n- \n+y"} {
+		if defects, err := readTable(head + wrong); err == nil {
+			t.Errorf("%q was read as %q", wrong, defects)
+		}
+	}
+	for _, code := range []string{"", "gone gone"} {
+		if text, err := want[1].plant(code); err == nil {
+			t.Errorf("planted in %q: %q", code, text)
+		}
+	}
+	if text, err := want[0].plant("an old - text."); text != "an new." {
+		t.Errorf("planted: %q, %v", text, err)
+	}
+}
