@@ -126,7 +126,7 @@ int fake_config_set(const char *full_name, const char *bytes, size_t len, fake_t
         return API_ERR;
     }
     const RedisModuleString *now = config->get != NULL ? config->get(config->name, config->data) : NULL;
-    if (now != NULL && now->len == len && memcmp(now->bytes, bytes, len) == 0) return API_OK;
+    if (now != NULL && now->len == len && (len == 0 || memcmp(now->bytes, bytes, len) == 0)) return API_OK;
     return set(config, bytes, len, error);
 }
 
