@@ -156,6 +156,7 @@ step() {
   shift
   echo "== $name"
   "$@" || die "FAILED in $name"
+  echo "== $name: $((SECONDS - began)) s"
   took+=("$name $((SECONDS - began)) s,")
 }
 

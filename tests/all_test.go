@@ -41,6 +41,7 @@ func clausesOf(random *rand.Rand, rates [][2]int64, leases bool) (all []clause, 
 // Random calls at constant rates against a model, from a script. Decisions equal those of a model, and a denied call changes
 // no byte of its keys.
 func TestAll_allOrNothing(t *testing.T) {
+	lasts(t)
 	s := start(t, options{})
 	random := rand.New(rand.NewPCG(5, 6))
 	script := `

@@ -17,6 +17,7 @@ import (
 // SCRIPT DEBUG YES runs a script in a forked child, where Go cannot run: each command says so. GO.TOP would need memory
 // that Go must collect first. The server is unharmed.
 func TestFork_scriptDebug(t *testing.T) {
+	lasts(t)
 	s := start(t, options{})
 	s.must("CONFIG SET gothrottle.top-keys 10000")
 	for n := range 10000 {

@@ -276,6 +276,7 @@ func TestOperating_addressSpace(t *testing.T) {
 // A server that crashes writes its report, with INFO gothrottle, if crash-log-enabled is yes at that time. The report is
 // whole if the memory test is off.
 func TestOperating_crashReport(t *testing.T) {
+	lasts(t)
 	if env.image != "" {
 		t.Skip("the run with local servers has this test")
 	}

@@ -39,6 +39,7 @@ func TestPanic_repliesAnErrorAndTheServerGoesOn(t *testing.T) {
 
 // A nil pointer in Go stays an error whatever CONFIG SET has done to the handlers of signals, in any order.
 func TestPanic_signalSettings(t *testing.T) {
+	lasts(t)
 	module := buildPanicking(t)
 	s := start(t, options{bare: true, args: []string{"--enable-module-command", "yes"}})
 	s.must("MODULE LOAD " + module)
@@ -74,6 +75,7 @@ func TestPanic_signalSettings(t *testing.T) {
 // The server's watchdog interrupts Go, whose stack has no room for the watchdog's handler. A handler on that stack would
 // damage the memory below it, which ends about every other server at its first garbage collection.
 func TestPanic_watchdog(t *testing.T) {
+	lasts(t)
 	module := buildPanicking(t)
 	for range 6 {
 		s := start(t, options{module: module, args: []string{"--hz", "500"}})

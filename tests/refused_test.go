@@ -24,6 +24,7 @@ func startNode(t *testing.T) *server {
 // command of scripts and modules: the scripts are those of docs/upstream/valkey-rm-call.md. The limiters go on as
 // the section "Cluster and hot keys" of docs/operating.md says. On other servers nothing is refused.
 func TestRefusedCalls(t *testing.T) {
+	lasts(t)
 	s := startNode(t)
 	ping, crossing := "return redis.call('PING')", "return redis.pcall('MGET', 'a', 'b')"
 	page := pages(t)["docs/upstream/valkey-rm-call.md"]
