@@ -30,8 +30,8 @@ files go.mod | while read -r file; do
   sed -E -i "s#(^|[[:space:]])$pattern(/|[[:space:]]|\$)#\1$new\2#" "$file"
   go mod edit -fmt "$file"
 done
-{ files '*.go' && files '*.md'; } | { xargs grep -lE "([\"\`]|go get )$pattern/($folders)([\"\`/]|\$)" || true; } >"$scratch/files"
-xargs -r sed -E -i "s#([\"\`]|go get )$pattern/($folders)([\"\`/]|\$)#\1$new/\2\3#g" <"$scratch/files"
+{ files '*.go' && files '*.md'; } | { xargs grep -lE "([\"\`]|go get )$pattern/($folders)([\"\`/\\]|\$)" || true; } >"$scratch/files"
+xargs -r sed -E -i "s#([\"\`]|go get )$pattern/($folders)([\"\`/\\]|\$)#\1$new/\2\3#g" <"$scratch/files"
 # gofmt sorts imports by path.
 { grep '\.go$' "$scratch/files" || true; } | xargs -r gofmt -w
 echo "renamed $old to $new: see git diff"
