@@ -51,7 +51,7 @@ func TestEvents(t *testing.T) {
 		{"GO.WINDOW v 1 360000 -18 FORCE", "del v"},
 		{"GO.QUOTA v 1 360000 9 FORCE", "set v,expire v"},
 		{"GO.QUOTA v 1 360000 9 FORCE", "set v"},
-		{"GO.ALL k THROTTLE 0 1 36000 9 KEY v QUOTA 1 360000 -18 FORCE", "hset k,expire k,del v"},
+		{"GO.ALL k THROTTLE 0 1 36000 9 KEY v QUOTA 1 360000 -18 FORCE", "del v,hset k,expire k"},
 		{"GO.ALL k THROTTLE 0 1 36000 -9 KEY v QUOTA 1 360000 0 FORCE", "del k"},
 
 		{"GO.WINDOW w 100 360000 0", ""},
@@ -99,7 +99,7 @@ func TestEvents(t *testing.T) {
 		{"GO.ALL n THROTTLE 1 1 3600 0 THROTTLE 0 1 3600 -1 THROTTLE 9 1 3600 -1", "del n"},
 
 		{"GO.ALL t THROTTLE 9 1 3600 KEY w WINDOW 9 3600 2 KEY q QUOTA 9 3600 3 KEY l LEASE 2 3600 a",
-			"hset t,expire t,zadd w,expire w,set q,expire q,zadd l,expire l"},
+			"zadd w,expire w,hset t,expire t,set q,expire q,zadd l,expire l"},
 		{"GO.ALL t THROTTLE 9 1 3600 KEY w WINDOW 9 3600 2 KEY q QUOTA 9 3600 7 KEY l LEASE 2 3600 b", ""},
 		{"GO.ALL_RO t THROTTLE 9 1 3600 KEY w WINDOW 9 3600 2 KEY q QUOTA 9 3600 3 KEY l LEASE 2 3600 b", ""},
 		{"GO.ALL t THROTTLE 9 1 3600 -9 KEY w WINDOW 9 3600 -9 KEY q QUOTA 9 3600 -9", "del t,del w,del q"},
