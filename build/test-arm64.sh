@@ -1,12 +1,7 @@
 #!/bin/bash
-# The module for arm64 on a machine of another kind: the Go tests and the black-box tests, with arm64 programs under
-# qemu. The black-box tests, which replay the conformance cases of redis-cell too, run natively against a server of
-# Debian for arm64. Left out are, beside the folders in tests:
-#   TestCluster_ioThreads        I/O threads busy-wait. Six emulated servers with I/O threads keep each other from running
-#                                on two cores, and calls time out. TestAll_*IOThreads test one such server.
-#   TestPages_*Block*            the blocks of the documents run programs of this machine.
-#   TestSwap_*                   variants of TestSwap, which runs. They pass, but take 90 seconds.
-#   TestState_noCallLeaksMemory  takes 30 seconds, and does not depend on the processor.
+# The module for arm64 on a machine of another kind: the Go tests and the black-box tests, both -short, with arm64 programs
+# under qemu. The black-box tests run natively against a server of Debian for arm64. What -short leaves out needs many
+# emulated servers at once, which keep each other from running, or does not depend on the processor.
 . "$(dirname "$0")/lib.sh"
 need_go
 if [ "$(go env GOHOSTARCH)" = arm64 ]; then
@@ -32,7 +27,6 @@ build/arm64-server.sh --version
 # Not exported: the black-box tests themselves are compiled for this machine.
 cc=$(GOARCH=arm64 && need_cross_cc && echo "$CC")
 
-# -short: a tenth of the random calls. They are decided by the Go code that runs in full on this machine.
 unit_tests() {
   GOARCH=arm64 CGO_ENABLED=1 CC=$cc go test -count=1 -short -exec qemu-aarch64-static ./funnel/... ./commands ./cgo/...
 }
@@ -44,9 +38,8 @@ units=$!
 set +m
 trap 'kill -- "-$units" 2>/dev/null || true; rm -f "$log"' EXIT
 
-skip='^(TestCluster_ioThreads$|TestPages_(aBroken|every)Block|TestSwap_|TestState_noCallLeaksMemory$)'
 GOTHROTTLE_MODULE=$module GOTHROTTLE_SERVER=$PWD/build/arm64-server.sh GOTHROTTLE_GOARCH=arm64 GOTHROTTLE_CC=$cc \
-  go test -count=1 -timeout 40m -skip "$skip" ./tests
+  go test -count=1 -timeout 40m -short ./tests
 wait "$units" || {
   cat "$log"
   die 'Go tests failed on arm64: their output is above.'
