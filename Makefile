@@ -21,7 +21,7 @@ test-all: ## all tests, in half an hour (ONLY="chaos sim": these parts)
 test-%: ## one part of test-all: build/test-PART.sh has its variables
 	@build/$@.sh
 
-planted: ## put defects into copies, and show which tests find each (ONLY=)
+planted: ## put defects into copies, and show what finds them (ONLY=)
 	@build/planted.sh
 
 bench: ## measure what calls cost: docs/benchmarks.md (QUICK=1)
