@@ -26,7 +26,7 @@ import (
 // Case is the lines of a file up to a blank line.
 type Case struct {
 	Server bool // for real servers only
-	Timed  bool // the clock is moved, or a call names a time
+	Timed  bool // the clock is moved, or a call names a time or depends on the date
 	Steps  []*Step
 }
 
@@ -64,7 +64,7 @@ func Parse(text string) (cases []*Case, err error) {
 		case strings.HasPrefix(line, "> "):
 			s.Call = true
 			s.Text, s.Reply = cutCall(line[2:])
-			c.Timed = c.Timed || relativeTime.MatchString(s.Text)
+			c.Timed = c.Timed || relativeTime.MatchString(s.Text) || strings.Contains(strings.ToUpper(s.Text), "ALIGN")
 		case strings.HasPrefix(line, "  writes ") && last >= 0 && c.Steps[last].Own():
 			c.Steps[last].Writes = join(c.Steps[last].Writes, rest[len("writes "):])
 			continue
