@@ -8,37 +8,6 @@ import (
 	"gothrottle/cgo/fakehost"
 )
 
-// effectRow is one way in which a decision can end: what happens before the call, the call, its
-// reply and the commands that it replicates. Times in effects are written as in relative.
-type effectRow struct {
-	name    string
-	before  func(*fakehost.Host)
-	line    string
-	reply   string
-	effects string
-}
-
-// wantEffects runs each row on a new server. A replica of the keys k to n follows the server.
-func wantEffects(t *testing.T, rows []effectRow) {
-	for _, row := range rows {
-		t.Run(row.name, func(t *testing.T) {
-			h := loaded(t)
-			if row.before != nil {
-				row.before(h)
-			}
-			before, r := h.Dump(), copyOf(h, "k", "l", "m", "n")
-			wantReply(t, h, row.line, row.reply)
-			if got := effects(h); got != row.effects {
-				t.Errorf("effects %q, want %q", got, row.effects)
-			}
-			if row.effects == "" {
-				wantNothing(t, h, row.line, before)
-			}
-			r.follow(t, h, row.line, "k", "l", "m", "n")
-		})
-	}
-}
-
 // run makes these calls and then lets pause µs pass.
 func run(pause int64, lines ...string) func(*fakehost.Host) {
 	return func(h *fakehost.Host) {

@@ -1,8 +1,6 @@
 package cgo_test
 
 import (
-	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,29 +56,6 @@ func wantReply(t *testing.T, h *fakehost.Host, line, want string) {
 		t.Errorf("%s: reply %s, want %s", line, got, want)
 	}
 }
-
-var longNumber = regexp.MustCompile(`\b[0-9]{13,19}\b`)
-
-// relative writes the absolute times in a text as distances from now: T+ns for a TAT, U+µs for a
-// score or the end of a quota, M+ms for an expiry. It writes a member's first byte as ^A or ^B.
-func relative(h *fakehost.Host, text string) string {
-	text = strings.NewReplacer("\x01", "^A", "\x02", "^B").Replace(text)
-	return longNumber.ReplaceAllStringFunc(text, func(number string) string {
-		n, _ := strconv.ParseInt(number, 10, 64)
-		switch len(number) {
-		case 19:
-			return fmt.Sprintf("T%+d", n-h.Now()*1000)
-		case 16:
-			return fmt.Sprintf("U%+d", n-h.Now())
-		case 13:
-			return fmt.Sprintf("M%+d", n-h.Now()/1000)
-		}
-		return number
-	})
-}
-
-// effects returns the replicated commands of the latest call, with their times relative.
-func effects(h *fakehost.Host) string { return relative(h, strings.Join(h.Effects(), "; ")) }
 
 // tat returns the TAT that lies this many ns after now, as text.
 func tat(h *fakehost.Host, nanos int64) string { return strconv.FormatInt(h.Now()*1000+nanos, 10) }

@@ -14,13 +14,15 @@ func foreignKeys(t *testing.T) *store {
 	future := s.now + 1_000_000
 	put := func(name string, v *value) { v.expire = int64(future); s.keys[name] = v }
 	zset := func(entries ...Entry) *value { return &value{kind: KindZset, set: entries} } // the newest first
+	text := func(s string) *value { return &value{kind: KindString, text: s} }
+	hash := func(fields map[string]string) *value { return &value{kind: KindHash, fields: fields} }
 	put("string", text("hello"))
 	put("string21", text("x@1800000000000000000"))
 	put("full", zset(Entry{Time: future, Member: "\x01" + strconv.FormatInt(funnel.MaxInUse, 36) + ":" + strconv.FormatInt(funnel.MaxInUse, 36)}))
 	put("full2", text("1000000000000000@1800000060000000000"))
 	put("list", &value{kind: KindOther})
-	put("profile", hash().with("name", "bob"))
-	put("broken", hash(int64(future)*1000, 0))
+	put("profile", hash(map[string]string{"name": "bob"}))
+	put("broken", hash(map[string]string{"0": strconv.FormatInt(int64(future)*1000, 10), "1": "0"}))
 	put("board", zset(Entry{Time: future, Member: "ann"}))
 	put("badscore", zset(Entry{Bad: 1, Member: "\x015"}))
 	put("badlease", zset(Entry{Bad: 1, Member: "\x02a"}))

@@ -44,16 +44,6 @@ type value struct {
 	expire int64   // ms since the Unix epoch; 0: none
 }
 
-// clone returns a copy; nil of nil.
-func (v *value) clone() *value {
-	if v == nil {
-		return nil
-	}
-	c := *v
-	c.fields, c.set = maps.Clone(v.fields), slices.Clone(v.set)
-	return &c
-}
-
 // newStore returns an empty store. The policies are those of the samples.
 func newStore(t testing.TB) *store {
 	t.Helper()
@@ -170,27 +160,6 @@ func replyText(c *Call, err ErrorCode) string {
 		}
 	}
 	return "[" + strings.Join(parts, " ") + "]"
-}
-
-// step is one line of a conversation: after some ms, a command and its reply.
-type step struct {
-	wait  int64 // ms
-	line  string
-	reply string
-}
-
-// converse runs steps on a fresh store, and returns it. A reply of integers may lack its
-// brackets.
-func converse(t *testing.T, steps []step) *store {
-	t.Helper()
-	s := newStore(t)
-	for i, step := range steps {
-		s.now += funnel.Micros(step.wait) * 1000
-		if got := s.told(step.line); got != step.reply && got != "["+step.reply+"]" {
-			t.Errorf("step %d: %s: %s, want %s", i, step.line, got, step.reply)
-		}
-	}
-	return s
 }
 
 // run runs one call, and applies what the handler wants.
