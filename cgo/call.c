@@ -128,12 +128,16 @@ static void count(shim_command *command, const shim_call *call, int error) {
     }
 }
 
-/* Puts the keys into the order in which they change. To make a key sends the event new, so the keys
- * that are there come first: another module that hears the event finds them as this call leaves them. */
+static int is_to_be_made(const shim_key *key) {
+    return key->kind == SHIM_ABSENT || (key->becomes == SHIM_BECOMES_HASH && key->kind != SHIM_HASH);
+}
+
+/* Puts the keys into the order in which they change. To make a key sends the event new, so the others
+ * come first: another module that hears the event finds them as this call leaves them. */
 static void put_order(const shim_call *call, shim_key **order) {
     for (int made = 0; made < 2; made++) {
         for (int64_t k = 0; k < call->keys.len; k++)
-            if ((call->keys.at[k].kind == SHIM_ABSENT) == made) *order++ = &call->keys.at[k];
+            if (is_to_be_made(&call->keys.at[k]) == made) *order++ = &call->keys.at[k];
     }
 }
 

@@ -99,7 +99,7 @@ func (s *server) runCase(c hostileCase) result {
 	s.t.Helper()
 	pipe := s.Pipeline()
 	defer pipe.Discard()
-	pipe.Do(ctx, "FLUSHALL")
+	pipe.Do(ctx, "FLUSHALL", "SYNC")
 	pipe.Do(ctx, "HSET", "theirs", "theirs", "theirs")
 	for i, state := range c.states {
 		if state != '0' {

@@ -256,10 +256,10 @@ func (s *Server) run(row *commands.Command, c *commands.Call) commands.ErrorCode
 	if code != commands.NoError {
 		return code
 	}
-	for _, made := range []bool{false, true} { // keys that are there change first
+	for _, made := range []bool{false, true} { // the keys that are made come last
 		for i := range c.Keys {
 			k := &c.Keys[i]
-			if (k.Kind == commands.KindAbsent) != made {
+			if (k.Kind == commands.KindAbsent || k.Becomes == commands.Hash && k.Kind != commands.KindHash) != made {
 				continue
 			}
 			s.checkKey(c, k)
