@@ -251,8 +251,11 @@ func (r *run) evicted(st *step) error {
 }
 
 // hostile makes calls while another module changes their keys in events. The server must live. The model
-// cannot know what comes of the keys, so they are deleted afterwards.
+// cannot know what comes of the keys, so they are deleted afterwards. The server's own cycle that looks for expired
+// keys does not survive such a module (a segfault in activeExpireCycle of Redis 7.0), so it rests meanwhile.
 func (r *run) hostile(st *step) error {
+	r.master.ask("DEBUG", "SET-ACTIVE-EXPIRE", "0")
+	defer r.master.ask("DEBUG", "SET-ACTIVE-EXPIRE", "1")
 	keys := anys(strings.Fields("t0 t1 t2 t3 w0 w1 w2 q0 q1 q2 l0 l1 l2"))
 	for i := range 20 {
 		p := r.conn(st.Conn).Pipeline()
