@@ -161,6 +161,7 @@ func (s *server) allowed(c hostileCase, quiet map[string]result) map[string]bool
 // Another module may do anything to any key of a call in any event that it hears. The server lives, the
 // reply is true before or after that, and what the other module has written stays.
 func TestHostile(t *testing.T) {
+	lasts(t)
 	s := startHostile(t)
 	cases, acted := 0, map[string]int64{}
 	for _, call := range hostileCalls() {
