@@ -1,6 +1,6 @@
 # The logic is in build/*.sh. Make passes PORT=, IMAGE= and the like on; build/lib.sh and build/run.sh have the defaults.
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-all planted bench bench-scaling bench-client image package playground rename clean
+.PHONY: help build run test test-all planted lint bench bench-client image package playground rename clean
 
 help: ## show this list
 	@echo 'gothrottle: rate limiting inside Redis and Valkey. Targets:'
@@ -21,17 +21,17 @@ test-all: ## all tests, in half an hour (ONLY="chaos sim": these parts)
 test-%: ## one part of test-all: build/test-PART.sh has its variables
 	@build/$@.sh
 
+lint: ## the form of the code: the part of test-all that is quick
+	@build/test-lint.sh
+
 planted: ## put defects into copies, and show what finds them (ONLY=)
 	@build/planted.sh
 
 bench: ## measure what calls cost: docs/benchmarks.md (QUICK=1)
 	@build/bench.sh
 
-bench-scaling: ## measure clusters and I/O threads: docs/scaling.md
-	@SCALING=1 build/bench.sh
-
 bench-client: ## measure the Go client beside others: docs/go.md
-	@CLIENT=1 build/bench.sh
+	@build/bench.sh client
 
 image: ## build the Docker images (IMAGE=gothrottle:dev)
 	@build/image.sh

@@ -1,114 +1,131 @@
 package main
 
 import (
-	"context"
-	"os"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"runtime"
 	"slices"
-	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/go-redis/redis_rate/v10"
+	"github.com/redis/go-redis/v9"
+
+	"gothrottle/tests/server"
+	"gothrottle/throttle"
 )
 
-// The page shows the figures of the data beside this test.
-func TestClient_pageShowsTheData(t *testing.T) {
-	c, err := readClient(clientData)
-	if err != nil {
-		t.Fatal(err)
+const units = 1_000_000_000 // per minute and at once: the limit of all contenders admits all calls
+
+// An asker asks for a decision on a key. The time limit of calls is long, so that they do not fail on a busy machine.
+type asker func(key string) (admitted bool, err error)
+
+// contenders are the ways to ask, in the order of the tables.
+var contenders = []string{"go-redis Do", "plain", "coalesced", "budget 100", "redis_rate v10"}
+
+// openClient opens a contender.
+func openClient(name string, rdb *redis.Client) (asker, io.Closer, error) {
+	o := throttle.Options{Timeout: 10 * time.Second, NoCoalescing: name == "plain"}
+	switch name {
+	case "go-redis Do":
+		return func(key string) (bool, error) {
+			reply, err := rdb.Do(ctx, "GO.THROTTLE", key, units-1, units, "60").Int64Slice()
+			return err == nil && reply[0] == 0, err
+		}, rdb, nil
+	case "redis_rate v10":
+		limiter, limit := redis_rate.NewLimiter(rdb), redis_rate.Limit{Rate: units, Period: time.Minute, Burst: units}
+		return func(key string) (bool, error) {
+			r, err := limiter.Allow(ctx, key, limit)
+			return err == nil && r.Allowed > 0, err
+		}, rdb, nil
+	case "budget 100":
+		o.Budget.Units = 100
 	}
-	rows := len(c.rows)
-	page, err := os.ReadFile("../docs/go.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	filled, err := fillPage(string(page), c.blocks())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if filled != string(page) {
-		t.Error("docs/go.md does not show bench/client.jsonl: run make bench-client")
-	}
-	if strings.Contains(filled, "NaN") {
-		t.Error("a figure was not measured")
-	}
-	if len(c.rows) != rows {
-		t.Errorf("the report looks for %v, which was not measured", *c.rows[rows])
-	}
+	client, err := throttle.New(rdb, o)
+	limit := throttle.Per(units, time.Minute).Burst(units)
+	return func(key string) (bool, error) {
+		r, err := client.Allow(ctx, key, limit)
+		return r.Allowed, err
+	}, client, err
 }
 
-// The excess is that of the worst span of time, which need not be the whole time.
-func TestExcessOf(t *testing.T) {
-	p := pace{count: 10, period: time.Second, burst: 5}
-	at := func(ms int64, units int64) admission { return admission{time.Duration(ms) * time.Millisecond, units} }
-	for name, test := range map[string]struct {
-		list []admission
-		want float64
-	}{
-		"nothing":                  {nil, 0},
-		"the burst":                {[]admission{at(0, 5)}, 0},
-		"one above the burst":      {[]admission{at(0, 6)}, 1},
-		"burst and rate":           {[]admission{at(0, 5), at(100, 1), at(200, 1)}, 0},
-		"too early":                {[]admission{at(0, 5), at(50, 1)}, 0.5},
-		"idle time is not saved":   {[]admission{at(0, 1), at(10_000, 7)}, 2},
-		"the end of a long span":   {[]admission{at(0, 5), at(1000, 5), at(1000, 8)}, 8},
-		"the order does not count": {[]admission{at(200, 1), at(0, 5), at(100, 1)}, 0},
-	} {
-		if got := excessOf(test.list, p); rounded(got) != test.want {
-			t.Errorf("%s: %v, want %v", name, got, test.want)
+// BenchmarkClient asks by the Go client and others from 1, 16 and 256 goroutines for one key, and for many by Zipf's law. The
+// contenders of a load follow each other, so a disturbance of the machine meets them alike.
+func BenchmarkClient(b *testing.B) {
+	visits := map[string][]string{"one": slices.Repeat([]string{"k0"}, 1<<17)}
+	law := rand.NewZipf(rand.New(rand.NewPCG(1, 2)), 1.1, 1, 9_999)
+	for range 1 << 17 {
+		visits["Zipf"] = append(visits["Zipf"], fmt.Sprint("k", law.Uint64()))
+	}
+	for _, keys := range []string{"one", "Zipf"} {
+		for _, goroutines := range []int{1, 16, 256} {
+			b.Run(fmt.Sprintf("keys=%s/goroutines=%d", keys, goroutines), func(b *testing.B) {
+				var list []row
+				for _, name := range contenders {
+					list = append(list, row{name: name, call: "GO."})
+				}
+				each(b, list, func(b *testing.B, program string, r row) map[string]float64 {
+					s := open(b, program, r, 1, server.Options{})
+					rdb := redis.NewClient(&redis.Options{Addr: s.Addr, ContextTimeoutEnabled: true})
+					defer rdb.Close()
+					ask, closer, err := openClient(r.name, rdb)
+					s.no(err)
+					defer closer.Close()
+					asking(b, ask, goroutines, visits[keys], slice/4)
+					own, allocations := usage()
+					cpu, began := s.cpu(), time.Now()
+					calls, p50 := asking(b, ask, goroutines, visits[keys], slice)
+					took, cpuAfter := time.Since(began), s.cpu()
+					ownAfter, allocationsAfter := usage()
+					return map[string]float64{"client-ns/op": (ownAfter - own) / calls, "server-ns/op": (cpuAfter - cpu) / calls,
+						"allocations/op": (allocationsAfter - allocations) / calls, "ops/s": calls / took.Seconds(), "p50-ns": p50}
+				})
+			})
 		}
 	}
 }
 
-func TestTarget_met(t *testing.T) {
-	for _, test := range []struct {
-		median, bound float64
-		atLeast       bool
-		want          string
-	}{
-		{31, 30, true, "met"}, {30, 30, true, "met"}, {29.9, 30, true, "missed"},
-		{0.02, 0.03, false, "met"}, {0.03, 0.03, false, "met"}, {0.031, 0.03, false, "missed"},
-	} {
-		target := target{bound: test.bound, atLeast: test.atLeast, is: spread{median: test.median}}
-		if got := target.met(); got != test.want {
-			t.Errorf("%+v: %s", test, got)
-		}
+// asking lets goroutines ask for a while. It returns the calls, and the median of every eighth wait of the first one, in ns.
+func asking(b *testing.B, ask asker, goroutines int, visits []string, d time.Duration) (calls, p50 float64) {
+	waits := hdrhistogram.New(1, 1e11, 3)
+	var stop atomic.Bool
+	var sum atomic.Int64
+	var all sync.WaitGroup
+	for g := range goroutines {
+		all.Go(func() {
+			n, sent := 0, time.Time{}
+			for ; !stop.Load(); n++ {
+				timed := g == 0 && n%8 == 0
+				if timed {
+					sent = time.Now()
+				}
+				if admitted, err := ask(visits[(g*4099+n)%len(visits)]); !admitted {
+					b.Errorf("a call was not admitted: %v", err)
+					break
+				}
+				if timed {
+					_ = waits.RecordValue(int64(time.Since(sent)))
+				}
+			}
+			sum.Add(int64(n))
+		})
 	}
-	if got := (target{bound: 1, is: spreadOf(nil)}).met(); got != "missed" {
-		t.Errorf("a ratio that was not measured is %s", got)
-	}
+	time.Sleep(d)
+	stop.Store(true)
+	all.Wait()
+	return float64(sum.Load()), float64(waits.ValueAtQuantile(50))
 }
 
-// Each goroutine asks for as many keys as the limiter's depth, and all answers are counted.
-func TestAsks(t *testing.T) {
-	b := &bench{ctx: context.Background()}
-	l := limiter{ask: func(_ context.Context, keys []string) answer {
-		time.Sleep(time.Millisecond)
-		return answer{admitted: int64(len(keys)), failed: 1}
-	}}
-	told := make([]answer, 3)
-	sum, took := b.asks(l, 2, 3, []string{"a", "b", "c"}, 10*time.Millisecond, func(g int, a answer) { told[g].add(a) })
-	var want answer
-	for g, a := range told {
-		if a.failed == 0 || a.admitted != 2*a.failed {
-			t.Errorf("goroutine %d: %+v", g, a)
-		}
-		want.add(a)
-	}
-	if sum != want || took < 10*time.Millisecond {
-		t.Errorf("%+v in %s, want %+v", sum, took, want)
-	}
-}
-
-// The first key of Zipf's law is the one that is asked for most.
-func TestZipf(t *testing.T) {
-	counts := map[string]int{}
-	list := zipf(100)
-	for _, key := range list {
-		counts[key]++
-	}
-	if counts["k0"] < 2*counts["k2"] || counts["k99"] == 0 || len(counts) != 100 {
-		t.Error(counts)
-	}
-	if !slices.Equal(list, zipf(100)) {
-		t.Error("another order")
-	}
+// usage returns the processor time of this process in ns, and its allocations.
+func usage() (cpu, allocations float64) {
+	var own syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &own) // can only fail for wrong arguments
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	return float64(own.Utime.Nano() + own.Stime.Nano()), float64(memory.Mallocs)
 }

@@ -1,229 +1,187 @@
+// Program bench writes the figures of docs/benchmarks.md and docs/go.md, and the charts, from the samples in results.
+// build/bench.sh measures them, by the benchmarks beside this file and in client.
+//
+//	bench folder-of-samples folder-of-docs
 package main
 
 import (
-	_ "embed"
+	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
-	"unicode/utf8"
+
+	"gothrottle/bench/report"
 )
 
-//go:embed report.md
-var reportText string
+func main() {
+	err := write("bench.txt", "benchmarks.md", costs)
+	if err = errors.Join(err, write("client.txt", "go.md", clients)); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
 
-// report prints the tables and writes benchmarks.md and the plots.
-func (b *bench) report(r *results) error {
-	names := r.names()
-	ratios, cpu, worst := r.ratioTable(), r.cpuTable(), r.worstTable()
-	fmt.Printf("\n%s\n%s\n%s", plain(ratios), plain(cpu), plain(worst))
-	details := ""
-	for _, on := range r.on {
-		t := on.detailTable(r.list)
-		fmt.Printf("\n%s\n%s", on.name, plain(t))
-		details += fmt.Sprintf("### %s\n\n%s\n", on.name, markdown(t))
+// write fills a page, if there are samples for it.
+func write(samples, page string, blocks func(*report.Samples) map[string]string) error {
+	s, err := report.Read(filepath.Join(os.Args[1], samples))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
 	}
-	note := b.notes(r)
-	if note != "" {
-		fmt.Println("\n" + note)
+	file := filepath.Join(os.Args[2], page)
+	text, err := os.ReadFile(file)
+	filled, e := report.Fill(string(text), blocks(s))
+	if err = errors.Join(err, e); err != nil {
+		return err
 	}
+	return errors.Join(os.WriteFile(file, []byte(filled), 0o644), charts(s))
+}
 
-	if err := os.MkdirAll(b.out, 0o755); err != nil {
-		return err
+func origin(s *report.Samples) string {
+	return fmt.Sprintf("Written by `%s` on %s.\n%s. Load average of the minute before: %s.\nServers: %s.\n", s.About["command"], s.About["date"],
+		s.About["machine"], s.About["load"], strings.Join(s.Servers, ", "))
+}
+
+// A column is a figure of each row. $ in its heading is the server.
+type column struct {
+	heading, kind, unit, format string
+	per                         float64
+	spread                      bool // has one beside the median
+}
+
+func table(s *report.Samples, first string, servers, rows []string, columns ...column) string {
+	lines := [][]string{{first}}
+	for _, row := range rows {
+		lines = append(lines, []string{row})
 	}
-	text := strings.NewReplacer(
-		"{date}", r.machine.date.UTC().Format("2006-01-02"),
-		"{machine}", strings.ToUpper(r.machine.line()[:1])+r.machine.line()[1:],
-		"{servers}", r.serverNames(),
-		"{first}", names[0],
-		"{load}", r.machine.load,
-		"{command}", b.command,
-		"{minutes}", fmt.Sprintf("%.0f", math.Ceil(r.took.Minutes())),
-		"{rounds}", fmt.Sprint(b.rounds),
-		"{keys}", thousands(b.keys),
-		"{windows}", fmt.Sprint(b.windowKeys),
-		"{period}", fmt.Sprint(b.period.Milliseconds()),
-		"{calls}", thousands(int64(float64(b.windowKeys*95)/b.period.Seconds())),
-		"{fewercalls}", thousands(int64(float64(b.windowKeys*95/latencyPart)/b.period.Seconds())),
-		"{memorykeys}", thousands(b.memoryKeys),
-		"{note}", note,
-		"{peer}", b.peerNote(),
-		"{ratios}", markdown(ratios),
-		"{cpu}", markdown(cpu),
-		"{worst}", markdown(worst),
-		"{details}", details,
-	).Replace(reportText)
-	for strings.Contains(text, "\n\n\n") {
-		text = strings.ReplaceAll(text, "\n\n\n", "\n\n")
+	for _, server := range servers {
+		for _, c := range columns {
+			cells, n := [][]string{{strings.ReplaceAll(c.heading, "$", server), "spread"}}, 1
+			if c.spread {
+				n = 2
+			}
+			for _, row := range rows {
+				cells = append(cells, report.Sum(s.Of(server, c.kind, row, c.unit)).Cells(c.format, c.per))
+			}
+			for i := range lines {
+				lines[i] = append(lines[i], cells[i][:n]...)
+			}
+		}
 	}
-	file := filepath.Join(b.out, "benchmarks.md")
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		return err
+	return report.Table(lines...)
+}
+
+// costs returns the figures of docs/benchmarks.md. What was not measured keeps its place in the page.
+func costs(s *report.Samples) map[string]string {
+	blocks := map[string]string{}
+	if rows := s.Rows("CPU"); rows != nil {
+		blocks["run"], blocks["ratios"] = origin(s), ratios(s, s.Servers, costRatios)
+		blocks["cpu"] = table(s, "", s.Servers, rows, column{"$", "CPU", "cpu-ns/op", "%.2f", 1000, true})
+		for i, server := range s.Servers {
+			if set := report.Sum(s.Of(server, "CPU", "SET PX", "cpu-ns/op")); set.Hi > 1.15*set.Lo {
+				blocks["run"] += fmt.Sprintf("The machine was not quiet: on %s, SET took %.2f to %.2f µs.\n", server, set.Lo/1000, set.Hi/1000)
+			}
+			blocks["details"] += "\n### " + server + "\n\n" + table(s, "", s.Servers[i:i+1], rows, column{"ops/s", "CPU", "ops/s", "%.0f", 1, false},
+				column{"p50 µs", "CPU", "p50-ns", "%.0f", 1000, false}, column{"p99 µs", "CPU", "p99-ns", "%.0f", 1000, false},
+				column{"p99.9 µs", "CPU", "p99.9-ns", "%.0f", 1000, false}, column{"bytes per key", "Memory", "B/key", "%.0f", 1, false},
+				column{"AOF bytes per op", "File", "file-B/op", "%.0f", 1, false})
+		}
 	}
-	if err := r.plots(b.out); err != nil {
-		return err
+	if rows := s.Rows("Worst"); rows != nil {
+		blocks["worst"] = table(s, "", s.Servers, rows, column{"$", "Worst", "cpu-ns/op", "%.1f", 1000, true})
 	}
-	fmt.Printf("\n%.0f s; written: %s and the plots beside it\n", r.took.Seconds(), file)
+	if rows := s.Rows("Cachegrind"); rows != nil {
+		blocks["instructions"] = table(s, "", s.Servers, rows, column{"$: instructions", "Cachegrind", "instructions/op", "%.0f", 1, false},
+			column{"I1 misses", "Cachegrind", "I1-misses/op", "%.0f", 1, false}, column{"D1 misses", "Cachegrind", "D1-misses/op", "%.0f", 1, false})
+	}
+	return blocks
+}
+
+// clients returns the figures of docs/go.md.
+func clients(s *report.Samples) map[string]string {
+	loads := func(first, unit, format string, per float64) string {
+		var columns []column
+		for _, keys := range []string{"one", "Zipf"} {
+			for _, goroutines := range []string{"1", "16", "256"} {
+				columns = append(columns, column{keys + ": " + goroutines, "Client/keys=" + keys + "/goroutines=" + goroutines, unit, format, per, false})
+			}
+		}
+		return table(s, first, s.Servers[:1], s.Rows(columns[0].kind), columns...)
+	}
+	return map[string]string{"client run": origin(s), "client ratios": ratios(s, s.Servers, clientRatios), "client rates": loads("decisions/s", "ops/s", "%.0f", 1),
+		"client cpu": loads("server CPU, µs", "server-ns/op", "%.2f", 1000) + "\n" + loads("client CPU, µs", "client-ns/op", "%.2f", 1000) + "\n" +
+			loads("allocations", "allocations/op", "%.1f", 1) + "\n" + loads("p50, µs", "p50-ns", "%.1f", 1000)}
+}
+
+// ratios returns a table of ratios, round by round. A line of list is "what|kind|unit|row / row <= target; row / row; ...".
+func ratios(s *report.Samples, servers []string, list string) string {
+	var rows []string
+	for line := range strings.SplitSeq(strings.TrimSpace(list), "\n") {
+		f := strings.Split(line, "|")
+		for pair := range strings.SplitSeq(f[3], "; ") {
+			rows = append(rows, f[0]+", "+pair)
+			pair, _, _ = strings.Cut(pair, " <= ")
+			a, b, _ := strings.Cut(pair, " / ")
+			for _, server := range servers {
+				s.Set(server, "Ratio", rows[len(rows)-1], "", report.Ratios(s.Of(server, f[1], a, f[2]), s.Of(server, f[1], b, f[2])))
+			}
+		}
+	}
+	return table(s, "", servers, rows, column{"$", "Ratio", "", "%#.3g", 1, true})
+}
+
+const costRatios = `
+CPU|CPU|cpu-ns/op|GO.THROTTLE / any module: and write <= 1.15; GO.THROTTLE denied / any module: and read, hot key <= 1.25
+CPU|CPU|cpu-ns/op|GO.THROTTLE / GCRA in Lua <= 0.33; GO.THROTTLE / CL.THROTTLE of redis-cell <= 0.78
+CPU|CPU|cpu-ns/op|GO.THROTTLE denied / CL.THROTTLE of redis-cell denied <= 0.92; GO.ALL 3 cells / 3 x GO.THROTTLE pipelined <= 0.63
+CPU|CPU|cpu-ns/op|GO.WINDOW 10^6 / GO.WINDOW 100 <= 1.20; GO.THROTTLE denied, counted / GO.THROTTLE denied <= 1.03
+CPU|CPU|cpu-ns/op|GO.THROTTLE denied, all keys, counted / GO.THROTTLE denied, all keys <= 1.03
+extra CPU on one CPU|OneCPU|tied/free|GO.THROTTLE / SET PX <= 1.15; GO.THROTTLE denied / SET PX <= 1.15; GO.WINDOW 100 / SET PX <= 1.15
+extra CPU on one CPU|OneCPU|tied/free|GO.QUOTA / SET PX <= 1.15; GO.ALL 3 keys / SET PX <= 1.15
+CPU|CPU|cpu-ns/op|GO.THROTTLE / plain C module; GO.THROTTLE / SET PX; GO.THROTTLE denied / INCR hot key; GO.WINDOW 100 / zset window by MULTI
+CPU|CPU|cpu-ns/op|GO.WINDOW 100 / zset window in Lua; GO.QUOTA / INCR + EXPIRE in Lua; GO.QUOTA / SET PX
+CPU|CPU|cpu-ns/op|GO.THROTTLE with LOCKOUT / GO.THROTTLE; GO.THROTTLE locked out / GO.THROTTLE denied; GO.THROTTLE with RESERVE / GO.THROTTLE
+CPU|CPU|cpu-ns/op|GO.POLICY / GO.THROTTLE; GO.ALL 3 keys / 3 x GO.THROTTLE pipelined
+p99|CPU|p99-ns|GO.THROTTLE / SET PX
+`
+
+const clientRatios = `
+server CPU, one key, 256 goroutines|Client/keys=one/goroutines=256|server-ns/op|coalesced / go-redis Do; coalesced / plain
+server CPU, one key, 256 goroutines|Client/keys=one/goroutines=256|server-ns/op|budget 100 / go-redis Do; budget 100 / plain
+client CPU, one key, 256 goroutines|Client/keys=one/goroutines=256|client-ns/op|coalesced / go-redis Do; coalesced / redis_rate v10
+client CPU, one goroutine|Client/keys=one/goroutines=1|client-ns/op|plain / redis_rate v10
+allocations, one goroutine|Client/keys=one/goroutines=1|allocations/op|plain / redis_rate v10
+decisions/s, one key, 256 goroutines|Client/keys=one/goroutines=256|ops/s|coalesced / redis_rate v10
+decisions/s, Zipf keys, 256 goroutines|Client/keys=Zipf/goroutines=256|ops/s|coalesced / redis_rate v10
+p50, one goroutine|Client/keys=one/goroutines=1|p50-ns|coalesced / go-redis Do
+`
+
+// charts draws charts of the first server.
+func charts(s *report.Samples) error {
+	few := []string{"GO.THROTTLE", "GO.THROTTLE denied", "GO.WINDOW 100", "GO.QUOTA", "GCRA in Lua", "zset window in Lua", "zset window by MULTI", "CL.THROTTLE of redis-cell"}
+	for _, c := range []struct {
+		file, title, axis, kind, unit, format string
+		per                                   float64
+		rows                                  []string
+	}{
+		{"bench-cpu.svg", "Server CPU per call", "µs", "CPU", "cpu-ns/op", "%.2f", 1000, few},
+		{"bench-cpu-all.svg", "Server CPU per op", "µs, 32 ops in a pipeline; whiskers: the spread", "CPU", "cpu-ns/op", "%.2f", 1000, s.Rows("CPU")},
+		{"bench-latency.svg", "Latency, 99 % of the calls", "µs at 10,000 ops/s, not pipelined", "CPU", "p99-ns", "%.0f", 1000, s.Rows("CPU")},
+		{"bench-memory.svg", "Memory per key", "bytes, keys of 13 bytes; windows hold 95 calls", "Memory", "B/key", "%.0f", 1, s.Rows("Memory")},
+	} {
+		var bars []report.Bar
+		for _, row := range c.rows {
+			if sum := report.Sum(s.Of(s.Servers[0], c.kind, row, c.unit)); sum.Median > 0 {
+				bars = append(bars, report.Bar{Name: row, Label: sum.Cells(c.format, c.per)[0], Spread: report.Spread{Median: sum.Median / c.per, Lo: sum.Lo / c.per, Hi: sum.Hi / c.per}})
+			}
+		}
+		if bars != nil {
+			if err := report.Chart(c.title+", "+s.Servers[0], c.axis, bars).Save(filepath.Join(os.Args[2], c.file)); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
-}
-
-// thousands writes n with a comma between groups of three digits.
-func thousands(n int64) string {
-	if n < 1000 {
-		return fmt.Sprint(n)
-	}
-	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
-}
-
-// notes says whether something disturbed the run.
-func (b *bench) notes(r *results) string {
-	var notes []string
-	for _, on := range r.on {
-		if s := on.spread("SET PX", cpuOf); s.max/s.min >= 1.15 {
-			notes = append(notes, fmt.Sprintf("The machine was not quiet: on %s, SET took %.2f to %.2f µs.", on.name, s.min, s.max))
-		}
-	}
-	if len(notes) > 0 {
-		notes = append(notes, "Ratios suffer less than absolute figures.")
-	}
-	if b.disturbed > 0 {
-		notes = append(notes, fmt.Sprintf("%d slices were repeated, because the load generator was late.", b.disturbed))
-	}
-	return strings.Join(notes, "\n")
-}
-
-func (b *bench) peerNote() string {
-	if b.peer == "" {
-		return ""
-	}
-	return fmt.Sprintf("The other module is `%s`, called with `%s` and `%s`.", filepath.Base(b.peer), b.peerCmd, b.peerDenied)
-}
-
-// A table has a line of headings first.
-type table [][]string
-
-// newTable returns a table with the given headings around those of each server: its name
-// and the spread of its rounds.
-func (r *results) newTable(before, after []string) table {
-	headings := before
-	for _, name := range r.names() {
-		headings = append(headings, name, "min..max")
-	}
-	return table{append(headings, after...)}
-}
-
-// cells writes a median and a spread. A figure that was not measured becomes "-".
-func cells(s spread, format string) []string {
-	if math.IsNaN(s.median) {
-		return []string{"-", "-"}
-	}
-	return []string{fmt.Sprintf(format, s.median), fmt.Sprintf(format+".."+format, s.min, s.max)}
-}
-
-func (r *results) ratioTable() table {
-	t := r.newTable([]string{"", "target"}, []string{"met"})
-	for _, w := range r.rows() {
-		format := "%.2f"
-		if w.unit != "" {
-			format = "%.0f" + w.unit
-		}
-		target := ""
-		if !math.IsNaN(w.target) {
-			target = strings.TrimSpace("<= " + fmt.Sprintf(format, w.target))
-		}
-		line := []string{w.what, target}
-		for _, s := range w.is {
-			pair := cells(s, format)
-			if w.unit != "" {
-				pair[1] = "-" // measured once
-			}
-			line = append(line, strings.TrimSpace(pair[0]), pair[1])
-		}
-		t = append(t, append(line, w.met(r.names())))
-	}
-	return t
-}
-
-func (r *results) cpuTable() table {
-	t := r.newTable([]string{""}, nil)
-	for _, c := range r.list {
-		line := []string{c.name}
-		for _, on := range r.on {
-			line = append(line, cells(on.spread(c.name, cpuOf), "%.2f")...)
-		}
-		t = append(t, line)
-	}
-	return t
-}
-
-func (r *results) worstTable() table {
-	t := r.newTable([]string{""}, nil)
-	for _, w := range r.worst {
-		line := []string{w.name}
-		for _, on := range r.on {
-			line = append(line, cells(spreadOf(on.worst[w.name]), "%.1f")...)
-		}
-		t = append(t, line)
-	}
-	return t
-}
-
-// detailTable has the medians of what the other tables leave out.
-func (on *figures) detailTable(list []*contender) table {
-	t := table{{"", "ops/s", "p50 µs", "p99 µs", "p99.9 µs", "bytes per key", "AOF bytes per op"}}
-	for _, c := range list {
-		line := []string{c.name}
-		for _, of := range []func(figure) float64{rateOf, p50Of, p99Of, p999Of} {
-			cell := "-"
-			if v := on.spread(c.name, of).median; v > 0 {
-				cell = fmt.Sprintf("%.0f", v)
-			}
-			line = append(line, cell)
-		}
-		for _, values := range []map[string]float64{on.memory, on.aof} {
-			cell := "-"
-			if v, ok := values[c.name]; ok {
-				cell = fmt.Sprintf("%.0f", v)
-			}
-			line = append(line, cell)
-		}
-		t = append(t, line)
-	}
-	return t
-}
-
-// plain lays a table out for a terminal.
-func plain(t table) string {
-	widths := make([]int, len(t[0]))
-	for _, line := range t {
-		for i, cell := range line {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
-		}
-	}
-	var b strings.Builder
-	for _, line := range t {
-		for i, cell := range line {
-			space := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
-			if i == 0 {
-				b.WriteString(cell + space)
-			} else {
-				b.WriteString("  " + space + cell)
-			}
-		}
-		b.WriteByte('\n')
-	}
-	return b.String()
-}
-
-// markdown lays a table out for a file, with numbers aligned to the right.
-func markdown(t table) string {
-	var b strings.Builder
-	for i, line := range t {
-		b.WriteString("| " + strings.Join(line, " | ") + " |\n")
-		if i == 0 {
-			b.WriteString("|---|" + strings.Repeat("---:|", len(line)-1) + "\n")
-		}
-	}
-	return b.String()
 }

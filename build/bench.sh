@@ -1,77 +1,60 @@
 #!/bin/bash
-# Measures what calls of the module cost, on servers that it starts: docs/benchmarks.md and the plots beside it.
-# SERVER= names one or more servers, newer ones first. ROUNDS= sets the number of rounds. PEER=, PEER_CMD= and
-# PEER_DENIED_CMD= add another module. QUICK=1 (shorter, less exact) and ONLY= (a pattern of row names) leave docs/ alone.
-# SCALING=1 measures clusters and I/O threads instead: docs/scaling.md and bench/scaling.jsonl.
-# CLIENT=1 measures the Go client instead: docs/go.md and bench/client.jsonl.
+# bench.sh [client]  measures what calls of the module cost (docs/benchmarks.md and its charts), or what the Go client costs
+# (docs/go.md). The samples go into bench/results, in the Go benchmark format: benchstat reads them.
+# SERVER= names servers: rows of build/servers.txt, or programs. ROUNDS=5 is the number of rounds. PEER=, PEER_CMD= and
+# PEER_DENIED_CMD= add another module. QUICK=1 (shorter, less exact) and ONLY= (a pattern of row names, _ for a space) leave
+# docs/ and the results alone. PHASE= (a pattern: CPU, OneCPU, Worst, Memory, File, Cachegrind) measures less.
+# CHECK=1 counts instructions and cache misses again, and compares them with those in bench/results.
 . "$(dirname "$0")/lib.sh"
 build/module.sh
-
-servers=()
-list=${SERVER:-}
-read -ra wanted <<<"${list//,/ }"
-for name in "${wanted[@]}"; do
-  servers+=("$(command -v "$name")") || die "SERVER: '$name' is not a program that can be run."
+for tool in redis-benchmark:redis-tools taskset:util-linux valgrind:valgrind; do
+  have "${tool%:*}" || ! can_install || apt_install "${tool#*:}" || true
+  have "${tool%:*}" || die "${tool%:*} is needed: please install ${tool#*:}."
 done
-if [ ${#servers[@]} = 0 ]; then
-  servers=("$(build/server.sh)") || die 'no server to measure: please install redis-server (7.0 or newer) or valkey-server.'
-fi
 
-out=build/out/bench
+if [ "${1:-}" = client ]; then
+  wanted=("${SERVER:-redis-server}")
+else
+  read -ra wanted <<<"${SERVER:-redis86 valkey91 redis70}"
+fi
+servers=()
+for name in "${wanted[@]}"; do
+  if server_rows | grep -q "^$name "; then
+    servers+=("$(build/fetch-server.sh "$name" | tail -n 1)")
+  else
+    servers+=("$(command -v "$name")") || die "SERVER: '$name' is neither a program nor a row of build/servers.txt."
+  fi
+done
+
+out=build/out/bench samples=bench/results docs=docs
 mkdir -p "$out"
-${CC:-$(go env CC)} -O2 -shared -fPIC -o "$out/plain.so" bench/plain/plain.c cgo/api.c
-go build -C bench -buildvcs=false -trimpath -o "../$out/bench" .
-go test -run '^$' -bench Call -benchtime 1000x -benchmem ./cgo/... >"$out/allocs.txt" || die "$(cat "$out/allocs.txt")"
+if [ -n "${QUICK:-}${ONLY:-}${PHASE:-}" ]; then
+  samples=$out docs=$out
+  cp docs/benchmarks.md docs/go.md "$out"
+fi
+export SERVERS="${servers[*]}" PLAIN=$PWD/$out/plain.so PEER=${PEER:+$(realpath "$PEER")}
+${CC:-$(go env CC)} -O2 -shared -fPIC -o "$PLAIN" bench/plain/plain.c cgo/api.c
+if [ -n "${CHECK:-}" ]; then
+  exec go -C bench test -count=1 -timeout 0 -v -run '^TestCachegrind_bounds$' .
+fi
 
-# The report names the command line without the folders of this machine.
-args=(-allocs "$out/allocs.txt") call='make bench'
-if [ "${SCALING:-}" = 1 ]; then
-  call='make bench-scaling'
-elif [ "${CLIENT:-}" = 1 ]; then
-  call='make bench-client'
-fi
-if [ ${#wanted[@]} -gt 0 ]; then
-  call+=" SERVER='${wanted[*]##*/}'"
-fi
-if [ -n "${ROUNDS:-}" ]; then
-  args+=(-rounds "$ROUNDS")
-  call+=" ROUNDS=$ROUNDS"
-fi
-folder=docs
-if [ "${QUICK:-}" = 1 ]; then
-  args+=(-quick)
-  call+=' QUICK=1'
-  folder=$out
-fi
-if [ -n "${ONLY:-}" ]; then
-  args+=(-only "$ONLY")
-  call+=" ONLY='$ONLY'"
-  folder=$out
-fi
-if [ -n "${PEER:-}" ]; then
-  [ -x "$PEER" ] || die "PEER must be a module that may be executed, and '$PEER' is not."
-  args+=(-peer "$(realpath "$PEER")")
-  call+=" PEER=${PEER##*/}"
-  if [ -n "${PEER_CMD:-}" ]; then
-    args+=(-peer-cmd "$PEER_CMD")
-    call+=" PEER_CMD='$PEER_CMD'"
-  fi
-  if [ -n "${PEER_DENIED_CMD:-}" ]; then
-    args+=(-peer-denied-cmd "$PEER_DENIED_CMD")
-    call+=" PEER_DENIED_CMD='$PEER_DENIED_CMD'"
-  fi
-fi
-if [ "${SCALING:-}" = 1 ]; then
-  if [ "$folder" != docs ]; then
-    cp docs/scaling.md "$folder"
-  fi
-  args+=(-scaling "$folder/scaling.md")
-elif [ "${CLIENT:-}" = 1 ]; then
-  if [ "$folder" != docs ]; then
-    cp docs/go.md "$folder"
-  fi
-  args+=(-client "$folder/go.md")
-fi
-# A comma between the servers, because a folder may have a space in its name.
-exec "$out/bench" -servers "$(IFS=,; echo "${servers[*]}")" -module "$PWD/build/out/gothrottle.so" \
-  -plain "$PWD/$out/plain.so" -out "$folder" -command "$call" "${args[@]}"
+file=$PWD/$samples/${1:-bench}.txt
+{
+  printf 'command: make bench%s' "${1:+-$1}"
+  for name in SERVER ROUNDS QUICK ONLY PHASE PEER PEER_CMD PEER_DENIED_CMD; do
+    [ -z "${!name:-}" ] || printf " %s='%s'" "$name" "$(sed 's|[^ ]*/||g' <<<"${!name}")"
+  done
+  printf '\ndate: %s\nload: %s\n' "$(date -u +%F)" "$(cut -d' ' -f1 /proc/loadavg)"
+  printf 'machine: %s%s x %s, %s, Linux %s, %s\n' "$(grep -q ' hypervisor' /proc/cpuinfo && echo 'Virtual machine with ')" "$(nproc)" \
+    "$(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)" "$(. /etc/os-release && echo "$PRETTY_NAME")" "$(uname -r)" "$(go env GOVERSION)"
+} >"$file"
+go -C bench test -c -o "../$out/test" .
+phases=${PHASE:-CPU|OneCPU|Worst|Memory|File|Cachegrind} later=${PHASE:-CPU|OneCPU|Worst} # the others hardly vary
+[ "${1:-}" != client ] || phases=Client later=Client ONLY=
+for ((round = 1; round <= ${ROUNDS:-5}; round++)); do
+  echo "round $round"
+  (cd bench && "../$out/test" -test.run '^$' -test.bench "($phases)/${ONLY:-}" -test.benchtime 1x -test.timeout 0) | tee -a "$file"
+  phases=$later
+done
+go -C bench run . "$(dirname "$file")" "$PWD/$docs"
+echo "The samples are in $samples, the page is in $docs."

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gothrottle/commands/memory"
@@ -10,38 +11,26 @@ import (
 )
 
 // Times are in ms. begin is a multiple of every period, so the windows that GO.QUOTA aligns end at multiples on the axis.
-const (
-	begin   = 1_800_000_000_000
-	seconds = 90 // length of the time axis
-	tick    = 50 // everything happens at its multiples
+const begin, axis, tick = 1_800_000_000_000, 90_000, 50 // everything happens at multiples of tick
 
-	burstAt, burstCalls      = 24, 16
-	overloadAt, overloadEnds = 54, 74
-)
+const burstAt, overloadAt, overloadEnds = 24, 54, 74 // seconds
 
 // arrivals returns when the calls come: some below the rate, a burst at one instant, a pause, an overload of four times the
 // rate, and some below the rate again.
 func arrivals() (times []int) {
-	spread := func(from, to, gap int) {
-		for t := from; t < to; t += gap {
-			times = append(times, t)
+	for _, part := range [][3]int{{500, 20_000, 2500}, {overloadAt*1000 + 250, overloadEnds * 1000, 500}, {overloadEnds*1000 + 2500, axis, 2500}} {
+		for at := part[0]; at < part[1]; at += part[2] {
+			times = append(times, at)
 		}
 	}
-	spread(500, 20_000, 2500)
-	times = append(times, slices.Repeat([]int{burstAt*1000 + 500}, burstCalls)...)
-	spread(overloadAt*1000+250, overloadEnds*1000, 500)
-	spread(overloadEnds*1000+2500, seconds*1000, 2500)
+	times = append(times, slices.Repeat([]int{burstAt*1000 + 500}, 16)...)
+	slices.Sort(times)
 	return times
 }
 
-// The outcomes are the colours of the squares.
-const (
-	admitted = "blue"
-	denied   = "orange-line"
-	delayed  = "green"       // admitted, for later
-	charged  = "purple"      // a unit that is charged afterwards, by FORCE
-	returned = "purple-line" // a unit that is given back afterwards
-)
+// The outcomes are the colours of the squares: delayed is admitted, for later; charged and returned are units that are settled
+// afterwards.
+const admitted, denied, delayed, charged, returned = "blue", "orange-line", "green", "purple", "purple-line"
 
 type event struct {
 	at      int
@@ -58,24 +47,20 @@ type meter struct {
 
 // A picture is what one limiter made of the traffic.
 type picture struct {
-	file, title string
-	calls       []event  // what came
-	below       []event  // drawn below the calls: when callers act, or what was settled
-	belowName   string   // what those are
-	meters      []*meter // one for each limit
-	locked      [][2]int // lockouts
-	ends        []int    // ends of fixed windows
-	over        string   // what usage above the limit is: delayed or charged
-
-	server *memory.Server
-	now    int
+	file, title, belowName string
+	calls, below           []event // below the calls: when callers act, or what was settled
+	meters                 []*meter
+	locked                 [][2]int // lockouts
+	ends                   []int    // ends of fixed windows
+	over                   string   // what usage above the limit is: delayed or charged
+	server                 *memory.Server
+	now                    int
 }
 
-func newPicture(name, title string, meters ...*meter) *picture {
-	p := &picture{file: "choosing-" + name + ".svg", title: title, meters: meters, server: memory.NewServer()}
-	if meters == nil {
-		p.meters = []*meter{{limit: 10, name: "units in use", read: p.throttled}}
-	}
+func newPicture(name, title string) *picture {
+	p := &picture{file: "choosing-" + name + ".svg", title: title, server: memory.NewServer()}
+	throttled := func() float64 { return float64(p.do("GO.THROTTLE_RO k 9 10 20000 0 MS")[4]) / 2000 } // a unit drains in 2 s
+	p.meters = []*meter{{limit: 10, name: "units in use", read: throttled}}
 	return p
 }
 
@@ -85,53 +70,40 @@ func (p *picture) do(command string) (ints []int64) {
 	if err != nil {
 		panic(fmt.Sprintf("%s: %v", command, err)) // the commands of this file are right
 	}
-	var flatten func(any)
-	flatten = func(reply any) {
-		if n, ok := reply.(int64); ok {
-			ints = append(ints, n)
-			return
-		}
-		for _, r := range reply.([]any) {
-			flatten(r)
-		}
+	for _, word := range strings.FieldsFunc(fmt.Sprint(reply), func(r rune) bool { return strings.ContainsRune("[] ", r) }) {
+		n, _ := strconv.ParseInt(word, 10, 64)
+		ints = append(ints, n)
 	}
-	flatten(reply)
 	return ints
 }
 
-// throttled returns the units in use of the limit of most pictures. One drains in 2 s.
-func (p *picture) throttled() float64 {
-	return float64(p.do("GO.THROTTLE_RO k 9 10 20000 0 MS")[4]) / 2000
-}
-
-// left returns the units in use that a peek tells.
-func (p *picture) left(peek string) func() float64 {
-	return func() float64 {
-		reply := p.do(peek)
+// peek sets what the meter reads: the units that a peek does not leave.
+func (p *picture) peek(command string) *picture {
+	p.meters[0].read = func() float64 {
+		reply := p.do(command)
 		return float64(reply[1] - reply[2])
 	}
+	return p
 }
 
-func verdict(reply []int64) string {
-	if reply[0] != 0 {
+// ask is a call that is admitted or denied.
+func (p *picture) ask(command string) string {
+	if p.do(command)[0] != 0 {
 		return denied
 	}
 	return admitted
 }
 
-// run goes along the time axis. At each instant it runs before, if that is not nil, and then ask for each call that comes.
+// run goes along the time axis. At each instant it runs before, and then ask for each call that comes.
 func (p *picture) run(before func(), ask func() string) *picture {
-	times := arrivals()
 	look := func() {
 		for _, m := range p.meters {
 			m.use = append(m.use, [2]float64{float64(p.now), m.read()})
 		}
 	}
-	for ; p.now <= seconds*1000; p.now += tick {
+	for times := arrivals(); p.now <= axis; p.now += tick {
 		look()
-		if before != nil {
-			before()
-		}
+		before()
 		for ; len(times) > 0 && times[0] <= p.now; times = times[1:] {
 			p.calls = append(p.calls, event{p.now, ask()})
 		}
@@ -142,31 +114,24 @@ func (p *picture) run(before func(), ask func() string) *picture {
 
 // simple runs a limiter that only admits or denies.
 func (p *picture) simple(command string) *picture {
-	return p.run(nil, func() string { return verdict(p.do(command)) })
+	return p.run(func() {}, func() string { return p.ask(command) })
 }
 
 // pictures returns all pictures, in the order of the page.
 func pictures() []*picture {
-	throttle := newPicture("throttle", "GO.THROTTLE key 9 10 20: 10 at once, then one every 2 s").simple("GO.THROTTLE k 9 10 20")
-	window := newPicture("window", "GO.WINDOW key 10 20: at most 10 in any 20 s")
-	window.meters[0].read = window.left("GO.WINDOW_RO k 10 20 0")
-	quota := newPicture("quota", "GO.QUOTA key 10 20 1 ALIGN 0: 10 in each 20 s, anew at every multiple of 20 s")
-	quota.meters[0].read = quota.left("GO.QUOTA_RO k 10 20 0 ALIGN 0")
+	quota := newPicture("quota", "GO.QUOTA key 10 20 1 ALIGN 0: 10 in each 20 s, anew at every multiple of 20 s").peek("GO.QUOTA_RO k 10 20 0 ALIGN 0")
 	quota.ends = []int{20_000, 40_000, 60_000, 80_000}
-	all := newPicture("all", "GO.ALL key THROTTLE 9 10 20 THROTTLE 15 16 80: both limits, or nothing",
-		&meter{limit: 10, name: "of 10 per 20 s"}, &meter{limit: 16, name: "of 16 per 80 s"})
-	peek := func() []int64 { return all.do("GO.ALL_RO k THROTTLE 9 10 20000 0 THROTTLE 15 16 80000 0 MS") }
-	all.meters[0].read = func() float64 { return float64(peek()[10]) / 2000 }
-	all.meters[1].read = func() float64 { return float64(peek()[15]) / 5000 }
-	return []*picture{throttle, window.simple("GO.WINDOW k 10 20"), quota.simple("GO.QUOTA k 10 20 1 ALIGN 0"), lease(), force(),
-		reserve(), lockout(), all.simple("GO.ALL k THROTTLE 9 10 20 THROTTLE 15 16 80")}
+	return []*picture{
+		newPicture("throttle", "GO.THROTTLE key 9 10 20: 10 at once, then one every 2 s").simple("GO.THROTTLE k 9 10 20"),
+		newPicture("window", "GO.WINDOW key 10 20: at most 10 in any 20 s").peek("GO.WINDOW_RO k 10 20 0").simple("GO.WINDOW k 10 20"),
+		quota.simple("GO.QUOTA k 10 20 1 ALIGN 0"), lease(), force(), reserve(), lockout(), all()}
 }
 
 // A job takes 8 s. The tenth crashes: it never gives its slot back, which lapses after 20 s.
 func lease() *picture {
-	p := newPicture("lease", "GO.LEASE key 10 20 id: 10 jobs at once; each runs for 8 s, and one crashes",
-		&meter{limit: 10, name: "slots held"})
+	p := newPicture("lease", "GO.LEASE key 10 20 id: 10 jobs at once; each runs for 8 s, and one crashes")
 	var ends []int // of the jobs that were admitted; the id is the place
+	p.meters[0].name = "slots held"
 	p.meters[0].read = func() (held float64) {
 		for _, end := range ends {
 			if end > p.now {
@@ -182,11 +147,10 @@ func lease() *picture {
 			}
 		}
 	}, func() string {
-		outcome := verdict(p.do(fmt.Sprint("GO.LEASE k 10 20 ", len(ends))))
+		outcome := p.ask(fmt.Sprint("GO.LEASE k 10 20 ", len(ends)))
 		if outcome == admitted {
-			ends = append(ends, p.now+8000)
-			if len(ends) == 10 {
-				ends[9] = p.now + 20_000
+			if ends = append(ends, p.now+8000); len(ends) == 10 {
+				ends[9] += 12_000
 			}
 		}
 		return outcome
@@ -210,7 +174,7 @@ func force() *picture {
 			}
 		}
 	}, func() string {
-		outcome := verdict(p.do("GO.THROTTLE k 9 10 20"))
+		outcome := p.ask("GO.THROTTLE k 9 10 20")
 		if outcome == admitted {
 			due = append(due, p.now+3000)
 		}
@@ -221,14 +185,11 @@ func force() *picture {
 func reserve() *picture {
 	p := newPicture("reserve", "GO.THROTTLE key 9 10 20000 MS RESERVE 8000: a slot, at most 8 s ahead")
 	p.belowName, p.over = "callers act", delayed
-	return p.run(nil, func() string {
-		reply := p.do("GO.THROTTLE k 9 10 20000 MS RESERVE 8000")
-		outcome := verdict(reply)
-		if outcome == admitted && reply[5] > 0 {
-			outcome = delayed
-		}
+	return p.run(func() {}, func() string {
+		wait := p.do("GO.THROTTLE k 9 10 20000 MS RESERVE 8000")[5]
+		outcome := []string{denied, admitted, delayed}[min(wait, 1)+1]
 		if outcome != denied {
-			p.below = append(p.below, event{p.now + int(reply[5]), outcome})
+			p.below = append(p.below, event{p.now + int(wait), outcome})
 		}
 		return outcome
 	})
@@ -236,13 +197,21 @@ func reserve() *picture {
 
 func lockout() *picture {
 	p := newPicture("lockout", "GO.THROTTLE key 9 10 20 LOCKOUT 15: a denial locks for 15 s")
-	ends := 0
-	return p.run(nil, func() string {
-		outcome := verdict(p.do("GO.THROTTLE k 9 10 20 1 LOCKOUT 15"))
-		if outcome == denied && p.now >= ends {
-			ends = p.now + 15_000
-			p.locked = append(p.locked, [2]int{p.now, ends})
+	return p.run(func() {}, func() string {
+		outcome := p.ask("GO.THROTTLE k 9 10 20 1 LOCKOUT 15")
+		if n := len(p.locked); outcome == denied && (n == 0 || p.now >= p.locked[n-1][1]) {
+			p.locked = append(p.locked, [2]int{p.now, p.now + 15_000})
 		}
 		return outcome
 	})
+}
+
+func all() *picture {
+	p := newPicture("all", "GO.ALL key THROTTLE 9 10 20 THROTTLE 15 16 80: both limits, or nothing")
+	resetAfter := func(place int) float64 {
+		return float64(p.do("GO.ALL_RO k THROTTLE 9 10 20000 0 THROTTLE 15 16 80000 0 MS")[place])
+	}
+	p.meters = []*meter{{limit: 10, name: "of 10 per 20 s", read: func() float64 { return resetAfter(10) / 2000 }},
+		{limit: 16, name: "of 16 per 80 s", read: func() float64 { return resetAfter(15) / 5000 }}}
+	return p.simple("GO.ALL k THROTTLE 9 10 20 THROTTLE 15 16 80")
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"gothrottle/bench/report"
 )
@@ -21,45 +22,49 @@ func main() {
 }
 
 const (
-	width, left, right = 1040.0, 124.0, 24.0
-	square, stack      = 8.6, 9.8 // the side of a call's square, and from one to the next above it
-	meterHeight, gap   = 112.0, 22.0
-	head, foot         = 70.0, 48.0
+	left, right, square, stack  = 124.0, 1016.0, 8.6, 9.8 // a square is a call; stack is from one to the next above it
+	head, meterHeight, gap, end = 70.0, 112.0, 22.0, 48.0
 )
 
-func x(ms float64) float64 { return left + ms/1000/seconds*(width-left-right) }
+func x(ms float64) float64 { return left + ms/axis*(right-left) }
 
 func (p *picture) draw() *report.SVG {
-	up, down := deepest(p.calls), deepest(p.below)
-	line := head + stack*float64(up) + 3 // where the calls stand
-	top := line + stack*float64(down) + 3 + gap
-	s := report.NewSVG(width, top+(meterHeight+gap)*float64(len(p.meters))-gap+foot)
+	line := head + stack*squares(nil, p.calls, 0, 0) + 3 // below the calls
+	top := line + stack*squares(nil, p.below, 0, 0) + 3
+	s := report.NewSVG(right+24, top+(meterHeight+gap)*float64(len(p.meters))+end)
 	p.legend(s)
-	p.background(s, head, top-gap)
-	p.squares(s, p.calls, line-stack, -stack)
-	p.squares(s, p.below, line+stack-square, stack)
-	s.Path("ink-line", left, line, width-right, line)
+	p.background(s, head, top)
+	for _, e := range p.locked {
+		s.Text("ink middle", x(float64(e[0]+e[1])/2), head+12, "locked")
+	}
+	squares(s, p.calls, line-stack, -stack)
+	squares(s, p.below, line+stack-square, stack)
+	s.Path("ink-line", left, line, right, line)
 	s.Text("ink end", left-16, line-8, "calls")
 	s.Text("ink end", left-16, line+18, p.belowName)
 	for _, m := range p.meters {
-		p.background(s, top, top+meterHeight)
-		p.meter(s, m, top+meterHeight)
-		top += meterHeight + gap
+		p.background(s, top+gap, top+gap+meterHeight)
+		top += gap + meterHeight
+		p.meter(s, m, top)
 	}
-	for t := 0; t <= seconds; t += 10 {
-		s.Text("ink middle", x(float64(t*1000)), top-gap+18, fmt.Sprint(t))
+	for t := 0; t <= axis; t += 10_000 {
+		s.Text("ink middle", x(float64(t)), top+18, fmt.Sprint(t/1000))
 	}
-	s.Text("ink middle", (left+width-right)/2, top-gap+36, "seconds")
+	s.Text("ink middle", (left+right)/2, top+36, "seconds")
 	return s
 }
 
 // column is the second in which an event is drawn.
 func column(e event) int { return e.at / 1000 }
 
-// deepest returns how many events there are at most in one second.
-func deepest(events []event) (most int) {
-	in := map[int]int{}
+// squares draws events, those of one second on each other, and returns how many of them there are at most. Without a picture
+// it only counts.
+func squares(s *report.SVG, events []event, y, next float64) (most float64) {
+	in := map[int]float64{}
 	for _, e := range events {
+		if e.at < axis && s != nil { // callers act also after its end
+			s.Rect(e.outcome, x(float64(column(e)*1000+500))-square/2, y+next*in[column(e)], square, square)
+		}
 		in[column(e)]++
 		most = max(most, in[column(e)])
 	}
@@ -68,19 +73,14 @@ func deepest(events []event) (most int) {
 
 // legend writes the title and names the colours.
 func (p *picture) legend(s *report.SVG) {
-	entries := [][2]string{{admitted, "admitted"}}
-	switch p.over {
-	case delayed:
-		entries = append(entries, [2]string{delayed, "admitted, with a wait"})
-	case charged:
-		entries = append(entries, [2]string{charged, "charged by FORCE; debt"}, [2]string{returned, "given back"})
-	}
 	s.Text("ink title", left, 24, p.title)
 	at := left
-	for _, e := range append(entries, [2]string{denied, "denied"}) {
-		s.Rect(e[0], at, 44, square, square)
-		s.Text("ink", at+square+7, 53, e[1])
-		at += float64(len(e[1]))*7 + 46
+	for _, e := range [][2]string{{admitted, "admitted"}, {denied, "denied"}, {delayed, "admitted, with a wait"}, {charged, "charged by FORCE; debt"}, {returned, "given back"}} {
+		if e[0] == admitted || e[0] == denied || strings.HasPrefix(e[0], p.over) && p.over != "" {
+			s.Rect(e[0], at, 44, square, square)
+			s.Text("ink", at+square+7, 53, e[1])
+			at += float64(len(e[1]))*7 + 46
+		}
 	}
 }
 
@@ -88,25 +88,12 @@ func (p *picture) legend(s *report.SVG) {
 func (p *picture) background(s *report.SVG, top, bottom float64) {
 	for _, l := range p.locked {
 		s.Rect("zone", x(float64(l[0])), top, x(float64(l[1]))-x(float64(l[0])), bottom-top)
-		if top == head {
-			s.Text("ink middle", x(float64(l[0]+l[1])/2), top+12, "locked")
-		}
 	}
-	for t := 0.0; t <= seconds; t += 10 {
-		s.Path("pale-line", x(t*1000), top, x(t*1000), bottom)
+	for t := 0.0; t <= axis; t += 10_000 {
+		s.Path("pale-line", x(t), top, x(t), bottom)
 	}
-	for _, end := range p.ends {
-		s.Path("ink-line dashed", x(float64(end)), top, x(float64(end)), bottom)
-	}
-}
-
-func (p *picture) squares(s *report.SVG, events []event, y, next float64) {
-	in := map[int]float64{}
-	for _, e := range events {
-		if c := column(e); c < seconds { // callers act also after the end of the axis
-			s.Rect(e.outcome, x(float64(c*1000+500))-square/2, y+next*in[c], square, square)
-			in[c]++
-		}
+	for _, t := range p.ends {
+		s.Path("ink-line dashed", x(float64(t)), top, x(float64(t)), bottom)
 	}
 }
 
@@ -122,16 +109,16 @@ func (p *picture) meter(s *report.SVG, m *meter, zero float64) {
 		for _, u := range corners(m.use, least, most) {
 			points = append(points, x(u[0]), y(u[1]))
 		}
-		return append(points, x(seconds*1000), y(least))
+		return append(points, x(axis), y(least))
 	}
 	s.Path("sky", area(0, m.limit)...)
-	if highest > m.limit {
+	if p.over != "" {
 		s.Path(p.over, area(m.limit, highest)...)
 	}
 	curve := area(0, highest)
 	s.Path("blue-line", curve[2:len(curve)-2]...)
-	s.Path("ink-line", left, zero, width-right, zero)
-	s.Path("ink-line dashed", left, y(m.limit), width-right, y(m.limit))
+	s.Path("ink-line", left, zero, right, zero)
+	s.Path("ink-line dashed", left, y(m.limit), right, y(m.limit))
 	s.Text("ink end", left-16, y(m.limit)+4, fmt.Sprint("limit ", m.limit))
 	s.Text("ink end", left-16, y(m.limit/2)+4, m.name)
 	s.Text("ink end", left-16, zero+4, "0")

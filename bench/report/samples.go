@@ -1,12 +1,10 @@
-// Package report turns raw samples, kept in the Go benchmark format, into tables, charts and pages.
+// Package report turns raw samples in the Go benchmark format into tables, pages and charts.
 package report
 
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"math"
-	"os"
 	"slices"
 	"strings"
 
@@ -14,115 +12,73 @@ import (
 	"golang.org/x/perf/benchmath"
 )
 
-// Log writes samples as they are measured. A name is a kind and a row, as in "CPU/INCR hot key".
-type Log struct {
-	w     *benchfmt.Writer
-	about []benchfmt.Config
-}
-
-// NewLog returns a Log whose samples share what about says: pairs of a key and a text.
-func NewLog(w io.Writer, about ...string) *Log {
-	l := &Log{w: benchfmt.NewWriter(w)}
-	for pair := range slices.Chunk(about, 2) {
-		l.about = append(l.about, benchfmt.Config{Key: pair[0], Value: []byte(pair[1]), File: true})
-	}
-	return l
-}
-
-// Value is a figure and its unit, such as cpu-ns/op.
-type Value = benchfmt.Value
-
-// Add writes one sample: the means over n ops on a server.
-func (l *Log) Add(server, name string, n int, values ...Value) error {
-	for i := range values {
-		values[i].Value = round(values[i].Value)
-	}
-	config := append(slices.Clone(l.about), benchfmt.Config{Key: "server", Value: []byte(server), File: true})
-	return l.w.Write(&benchfmt.Result{Config: config, Name: benchfmt.Name(encode(name)), Iters: n, Values: values})
-}
-
-// encode makes a name one word, as the format wants it.
-func encode(name string) string { return strings.ReplaceAll(name, " ", "~") }
-
-// round keeps six digits.
-func round(v float64) float64 {
-	if v == 0 || math.IsNaN(v) {
-		return v
-	}
-	scale := math.Pow(10, 5-math.Floor(math.Log10(math.Abs(v))))
-	return math.Round(v*scale) / scale
-}
-
-// Samples are those of one file. The i-th samples of two names are of the same round.
+// Samples are those of one file. The i-th samples of two rows are of the same round.
 type Samples struct {
 	About   map[string]string
-	Servers []string // in the order of the file
-	names   []string
-	values  map[[3]string][]float64 // by server, name, unit
+	Servers []string
+	rows    map[string][]string     // by kind; in the order of the file, as the servers are
+	values  map[[4]string][]float64 // by server, kind, row, unit
 }
 
-// Read reads files that a Log, or go test -bench, has written.
-func Read(files ...string) (*Samples, error) {
-	s := &Samples{About: map[string]string{}, values: map[[3]string][]float64{}}
-	for _, name := range files {
-		file, err := os.Open(name)
-		if err != nil {
-			return nil, err
-		}
-		defer file.Close()
-		r := benchfmt.NewReader(file, name)
-		for r.Scan() {
-			switch result := r.Result().(type) {
-			case *benchfmt.SyntaxError:
-				return nil, result
-			case *benchfmt.Result:
-				s.add(result)
-			}
-		}
-		if r.Err() != nil {
-			return nil, r.Err()
+// Read reads what go test -bench has printed for names like
+// BenchmarkCPU/row=INCR_hot_key/server=Redis_8.6.3. A kind is CPU, or Client/keys=1 of BenchmarkClient/keys=1/row=x.
+func Read(file string) (*Samples, error) {
+	s := &Samples{About: map[string]string{}, rows: map[string][]string{}, values: map[[4]string][]float64{}}
+	files := benchfmt.Files{Paths: []string{file}}
+	for files.Scan() {
+		if result, ok := files.Result().(*benchfmt.Result); ok {
+			s.add(result)
 		}
 	}
-	return s, nil
+	return s, files.Err()
 }
 
 func (s *Samples) add(r *benchfmt.Result) {
 	for _, c := range r.Config {
 		s.About[c.Key] = string(c.Value)
 	}
-	server, name := r.GetConfig("server"), strings.ReplaceAll(string(r.Name), "~", " ")
-	if server != "" && !slices.Contains(s.Servers, server) {
+	base, parts := r.Name.Parts()
+	kind, row, server := string(base), "", ""
+	for _, part := range parts {
+		name := strings.NewReplacer("_RO", "_RO", "redis_rate", "redis_rate", "_", " ").Replace(string(part))
+		if value, ok := strings.CutPrefix(name, "/row="); ok {
+			row = value
+		} else if value, ok := strings.CutPrefix(name, "/server="); ok {
+			server = value
+		} else if strings.HasPrefix(name, "/") { // not the number of processors, as in -2
+			kind += name
+		}
+	}
+	if !slices.Contains(s.Servers, server) {
 		s.Servers = append(s.Servers, server)
 	}
-	if !slices.Contains(s.names, name) {
-		s.names = append(s.names, name)
+	if !slices.Contains(s.rows[kind], row) {
+		s.rows[kind] = append(s.rows[kind], row)
 	}
 	for _, v := range r.Values {
-		key := [3]string{server, name, cmp.Or(v.OrigUnit, v.Unit)}
-		if v.OrigUnit != "" {
-			v.Value = v.OrigValue
-		}
-		s.values[key] = append(s.values[key], v.Value)
+		key := [4]string{server, kind, row, cmp.Or(v.OrigUnit, v.Unit)} // the reader has converted ns
+		s.values[key] = append(s.values[key], cmp.Or(v.OrigValue, v.Value))
 	}
 }
 
-// Rows returns the rows of a kind, in the order of the file.
-func (s *Samples) Rows(kind string) (rows []string) {
-	for _, name := range s.names {
-		if row, ok := strings.CutPrefix(name, kind+"/"); ok {
-			rows = append(rows, row)
-		}
+// Rows returns the rows of a kind.
+func (s *Samples) Rows(kind string) []string { return s.rows[kind] }
+
+// Of returns the values of a row, one for each round.
+func (s *Samples) Of(server, kind, row, unit string) []float64 {
+	return s.values[[4]string{server, kind, row, unit}]
+}
+
+// Set adds values that were computed.
+func (s *Samples) Set(server, kind, row, unit string, values []float64) {
+	if s.values == nil {
+		s.values = map[[4]string][]float64{}
 	}
-	return rows
+	s.values[[4]string{server, kind, row, unit}] = values
 }
 
-// Of returns the values of a name, one for each round.
-func (s *Samples) Of(server, name, unit string) []float64 {
-	return s.values[[3]string{server, name, unit}]
-}
-
-// A Spread is a median and the interval that holds the true one with at least 90 % confidence. That of five rounds is from
-// the least to the greatest. Fewer rounds have no such interval, so theirs is the same.
+// A Spread is a median and the interval that holds the true one with 90 % confidence: of five rounds, and of fewer, from the
+// least to the greatest.
 type Spread struct{ Median, Lo, Hi float64 }
 
 // Sum sums up values: NaN if there are none.
@@ -149,4 +105,30 @@ func (s Spread) Cells(format string, per float64) []string {
 		return []string{"-", "-"}
 	}
 	return []string{fmt.Sprintf(format, s.Median/per), fmt.Sprintf(format+".."+format, s.Lo/per, s.Hi/per)}
+}
+
+// Table is a table in Markdown, its headings first. All columns but the first hold numbers.
+func Table(lines ...[]string) string {
+	var b strings.Builder
+	for i, line := range lines {
+		b.WriteString("| " + strings.Join(line, " | ") + " |\n")
+		if i == 0 {
+			b.WriteString("|---|" + strings.Repeat("---:|", len(line)-1) + "\n")
+		}
+	}
+	return b.String()
+}
+
+// Fill puts each block between the two comments of its name. A place without a block keeps its text.
+func Fill(page string, blocks map[string]string) (string, error) {
+	for name, block := range blocks {
+		begin, end := "<!-- figures: "+name+" -->\n", "<!-- end of figures -->\n"
+		before, rest, found := strings.Cut(page, begin)
+		_, after, ends := strings.Cut(rest, end)
+		if !found || !ends {
+			return "", fmt.Errorf("the page has no place for the block %q, or no end of it", name)
+		}
+		page = before + begin + block + end + after
+	}
+	return page, nil
 }

@@ -5,6 +5,7 @@ import (
 	"html"
 	"math"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -18,106 +19,92 @@ var colours = [][3]string{
 
 // SVG is a picture that follows the reader's light or dark scheme. A class is a colour: "blue" fills with it, and
 // "blue-line" draws with it.
-type SVG struct{ b strings.Builder }
+type SVG struct{ strings.Builder }
 
 // NewSVG returns an empty picture.
 func NewSVG(width, height float64) *SVG {
-	s := &SVG{}
-	var light, dark strings.Builder
+	light, dark := "", ""
 	for _, c := range colours {
 		const rule = ".%s{fill:#%s}.%[1]s-line{fill:none;stroke:#%[2]s}"
-		fmt.Fprintf(&light, rule, c[0], c[1])
-		fmt.Fprintf(&dark, rule, c[0], c[2])
+		light, dark = light+fmt.Sprintf(rule, c[0], c[1]), dark+fmt.Sprintf(rule, c[0], c[2])
 	}
-	fmt.Fprintf(&s.b, `<svg xmlns="http://www.w3.org/2000/svg" width="%g" height="%g" viewBox="0 0 %[1]g %[2]g">
+	s := &SVG{}
+	fmt.Fprintf(s, `<svg xmlns="http://www.w3.org/2000/svg" width="%g" height="%g" viewBox="0 0 %[1]g %[2]g">
 <style>text{font:13px 'Liberation Sans',Arial,Helvetica,sans-serif}.title{font-size:16px;font-weight:bold}
 rect{stroke-width:1.5}.end{text-anchor:end}.middle{text-anchor:middle}.dashed{stroke-dasharray:6 3}
 %s
 @media (prefers-color-scheme:dark){%s}</style>
-`, width, height, light.String(), dark.String())
+`, width, height, light, dark)
 	s.Rect("back", 0, 0, width, height)
 	return s
 }
 
 // Rect draws a rectangle.
 func (s *SVG) Rect(class string, x, y, width, height float64) {
-	fmt.Fprintf(&s.b, "<rect class=\"%s\" x=\"%.6g\" y=\"%.6g\" width=\"%.6g\" height=\"%.6g\"/>\n", class, x, y, width, height)
+	fmt.Fprintf(s, "<rect class=\"%s\" x=\"%.6g\" y=\"%.6g\" width=\"%.6g\" height=\"%.6g\"/>\n", class, x, y, width, height)
 }
 
 // Path draws lines from point to point; the first is x0, y0.
 func (s *SVG) Path(class string, points ...float64) {
-	fmt.Fprintf(&s.b, "<path class=\"%s\" d=\"M", class)
-	for _, p := range points {
-		fmt.Fprintf(&s.b, " %.6g", p)
-	}
-	s.b.WriteString("\"/>\n")
+	fmt.Fprintf(s, "<path class=\"%s\" d=\"M%s\"/>\n", class, strings.Trim(fmt.Sprintf("%.6g", points), "[]"))
 }
 
 // Text writes words. Without "end" or "middle" in its class they begin at x.
 func (s *SVG) Text(class string, x, y float64, words string) {
-	fmt.Fprintf(&s.b, "<text class=\"%s\" x=\"%.6g\" y=\"%.6g\">%s</text>\n", class, x, y, html.EscapeString(words))
+	fmt.Fprintf(s, "<text class=\"%s\" x=\"%.6g\" y=\"%.6g\">%s</text>\n", class, x, y, html.EscapeString(words))
 }
-
-// String returns the whole file.
-func (s *SVG) String() string { return s.b.String() + "</svg>\n" }
 
 // Save writes the file.
-func (s *SVG) Save(file string) error { return os.WriteFile(file, []byte(s.String()), 0o644) }
-
-// A Bar is a line of a chart: a bar as long as Value, a whisker from Lo to Hi, and words behind it.
-type Bar struct {
-	Name, Group, Label string
-	Value, Lo, Hi      float64
+func (s *SVG) Save(file string) error {
+	return os.WriteFile(file, []byte(s.String()+"</svg>\n"), 0o644)
 }
 
-// Groups are the groups of bars and their colours.
-var Groups = [][2]string{{"gothrottle", "blue"}, {"no limiter", "grey"}, {"other limiters", "orange"}, {"another module", "purple"}}
+// A Bar is a line of a chart: a bar as long as the median, a whisker, and words behind it.
+type Bar struct {
+	Name, Label string
+	Spread
+}
+
+// groups of bars, their colours, and how the names in them begin; the rest are other limiters.
+var groups = [][3]string{{"gothrottle", "blue", `^(3 x )?GO\.`}, {"no limiter", "grey", `^(PING|INCR$|INCR hot|SET|any)`}, {"another module", "purple", ` of `},
+	{"other limiters", "orange", ``}}
 
 // Chart draws bars, one below the other.
 func Chart(title, axis string, bars []Bar) *SVG {
-	const left, right, line, top, width = 250.0, 90.0, 26.0, 70.0, 1040.0
+	const left, right, line, top, width = 290.0, 90.0, 26.0, 70.0, 1040.0
 	longest, end := 0.0, 0.0
 	for _, b := range bars {
-		longest, end = max(longest, b.Value), max(end, b.Value, b.Hi)
+		longest, end = max(longest, b.Median), max(end, b.Hi)
 	}
 	end = min(end, 1.4*longest) // one disturbed round must not shorten all bars
 	bottom := top + line*float64(len(bars))
 	s := NewSVG(width, bottom+50)
 	s.Text("ink title middle", width/2, 24, title)
 	x := func(v float64) float64 { return left + min(v, end)/end*(width-left-right) }
-	for v := 0.0; v <= end; v += step(end) {
+	step := math.Pow(10, math.Floor(math.Log10(end))) / 2 // 2 to 20 steps
+	if end/step < 4 {
+		step /= 2.5
+	} else if end/step > 10 {
+		step *= 2
+	}
+	for v := 0.0; v <= end; v += step {
 		s.Path("pale-line", x(v), top, x(v), bottom)
 		s.Text("ink middle", x(v), bottom+18, fmt.Sprintf("%.6g", v))
 	}
 	s.Text("ink middle", (left+width-right)/2, bottom+38, axis)
-	at := left
-	for _, g := range Groups {
-		if slices.ContainsFunc(bars, func(b Bar) bool { return b.Group == g[0] }) {
-			s.Rect(g[1], at, 42, 12, 12)
-			s.Text("ink", at+18, 52, g[0])
-			at += 170
-		}
-	}
+	at, seen := left, map[string]bool{}
 	for i, b := range bars {
 		middle := top + line*(float64(i)+0.5)
-		colour := slices.IndexFunc(Groups, func(g [2]string) bool { return g[0] == b.Group })
-		s.Text("ink", 16, middle+4, b.Name)
-		s.Rect(Groups[colour][1], left, middle-8, x(b.Value)-left, 16)
-		if b.Hi > b.Lo {
-			s.Path("ink-line", x(b.Lo), middle-4, x(b.Lo), middle+4, x(b.Lo), middle, x(b.Hi), middle, x(b.Hi), middle-4, x(b.Hi), middle+4)
+		group := groups[slices.IndexFunc(groups, func(g [3]string) bool { return regexp.MustCompile(g[2]).MatchString(b.Name) })]
+		if !seen[group[0]] {
+			s.Rect(group[1], at, 42, 12, 12)
+			s.Text("ink", at+18, 52, group[0])
+			at, seen[group[0]] = at+170, true
 		}
-		s.Text("ink", x(max(b.Value, b.Hi))+7, middle+4, b.Label)
+		s.Text("ink", 16, middle+4, b.Name)
+		s.Rect(group[1], left, middle-8, x(b.Median)-left, 16)
+		s.Path("ink-line", x(b.Lo), middle-4, x(b.Lo), middle+4, x(b.Lo), middle, x(b.Hi), middle, x(b.Hi), middle-4, x(b.Hi), middle+4)
+		s.Text("ink", x(b.Hi)+7, middle+4, b.Label)
 	}
 	return s
-}
-
-// step returns 1, 2 or 5 times a power of ten, so that 4 to 10 steps make end.
-func step(end float64) float64 {
-	unit := math.Pow(10, math.Floor(math.Log10(end)))
-	for _, n := range []float64{0.1, 0.2, 0.5} {
-		if end/(n*unit) <= 10 {
-			return n * unit
-		}
-	}
-	return unit
 }

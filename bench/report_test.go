@@ -1,0 +1,41 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"gothrottle/bench/report"
+)
+
+// The pages show the samples in results.
+func TestPages(t *testing.T) {
+	for samples, page := range map[string]string{"bench": "benchmarks", "client": "go"} {
+		s, err := report.Read("results/" + samples + ".txt")
+		if os.IsNotExist(err) {
+			continue // the page has the figures of a run before there were files
+		}
+		text, err2 := os.ReadFile("../docs/" + page + ".md")
+		if err != nil || err2 != nil {
+			t.Fatal(err, err2)
+		}
+		filled, err := report.Fill(string(text), map[string]func(*report.Samples) map[string]string{"bench": costs, "client": clients}[samples](s))
+		if err != nil || filled != string(text) {
+			t.Errorf("docs/%s.md does not show results/%s.txt (%v): run build/bench.sh", page, samples, err)
+		}
+		if strings.Contains(filled, "NaN") {
+			t.Errorf("docs/%s.md has NaN", page)
+		}
+	}
+}
+
+// A ratio is that of each round, and its row names the target.
+func TestRatios(t *testing.T) {
+	s := &report.Samples{Servers: []string{"A"}}
+	s.Set("A", "CPU", "x", "ns", []float64{1, 9, 8})
+	s.Set("A", "CPU", "y", "ns", []float64{2, 3, 4})
+	want := "|  | A | spread |\n|---|---:|---:|\n| cost, x / y <= 1.5 | 2.00 | 0.500..3.00 |\n"
+	if got := ratios(s, s.Servers, "cost|CPU|ns|x / y <= 1.5"); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
