@@ -21,7 +21,7 @@ test-all: ## all tests, in half an hour (ONLY="chaos sim": these parts)
 test-%: ## one part of test-all: build/test-PART.sh has its variables
 	@build/$@.sh
 
-lint: ## the form of the code: the part of test-all that is quick
+lint: ## check the form of the code: gofmt, go vet, shellcheck, C
 	@build/test-lint.sh
 
 planted: ## put defects into copies, and show what finds them (ONLY=)

@@ -55,7 +55,7 @@ func TestCachegrind_bounds(t *testing.T) {
 	if os.Getenv("CHECK") != "1" {
 		t.Skip("make test-all counts")
 	}
-	committed, err := report.Read("results/bench.txt")
+	committed, err := report.Read("results/instructions.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestCachegrind_bounds(t *testing.T) {
 			}
 		}
 		if counted == 0 {
-			t.Errorf("results/bench.txt has no counts of %s", name)
+			t.Errorf("results/instructions.txt has no counts of %s", name)
 		}
 	}
 }

@@ -31,8 +31,9 @@ type stage struct {
 	*server.Server
 	*redis.Client
 	row
-	keys int
-	rate float64 // ops per second, if the row is paced
+	keys    int
+	rate    float64  // ops per second, if the row is paced
+	options []string // of redis-benchmark
 }
 
 // no ends the benchmark if there is an error.

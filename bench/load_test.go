@@ -77,13 +77,17 @@ func (s *stage) play(keys, batch, connections int, rate float64, d time.Duration
 	var next atomic.Int64
 	var lock sync.Mutex
 	failed := make(chan error, connections)
+	conns := make([]*redis.Conn, connections)
+	for i := range conns {
+		conns[i] = s.Conn()
+		defer conns[i].Close()
+		s.no(conns[i].Ping(ctx).Err()) // a connection is opened by its first command
+	}
 	start := time.Now().Add(10 * time.Millisecond)
-	for range connections {
+	for _, conn := range conns {
 		go func() {
 			runtime.LockOSThread()
 			err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // the thread wakes up within some µs, not within 50
-			conn := s.Conn()
-			defer conn.Close()
 			for err == nil {
 				i := int(next.Add(1)) - 1
 				due := start.Add(time.Duration(float64(i*batch) / rate * 1e9))
@@ -112,6 +116,7 @@ var perSecond = regexp.MustCompile(`([0-9.]+) requests per second`)
 // hammer lets redis-benchmark send n calls for random keys over 50 connections. It returns the calls per second.
 func (s *stage) hammer(n int, before ...string) float64 {
 	words := append(before, "redis-benchmark", "-p", s.Port, "-c", "50", "-P", fmt.Sprint(32*s.times), "-n", fmt.Sprint(n), "-r", fmt.Sprint(s.keys), "-q")
+	words = append(words, s.options...)
 	call := strings.NewReplacer("{n}", "__rand_int__", "{key}", "k__rand_int__").Replace(s.call)
 	words = append(words, strings.Fields(call)...)
 	out, err := exec.Command(words[0], words[1:]...).CombinedOutput()

@@ -1,5 +1,5 @@
 // Program bench writes the figures of docs/benchmarks.md and docs/go.md, and the charts, from the samples in results.
-// build/bench.sh measures them, by the benchmarks beside this file and in client.
+// build/bench.sh measures them, by the benchmarks beside this file.
 //
 //	bench folder-of-samples folder-of-docs
 package main
@@ -15,8 +15,9 @@ import (
 )
 
 func main() {
-	err := write("bench.txt", "benchmarks.md", costs)
-	if err = errors.Join(err, write("client.txt", "go.md", clients)); err != nil {
+	err := errors.Join(write("costs.txt", "benchmarks.md", costs), write("instructions.txt", "benchmarks.md", costs),
+		write("client.txt", "go.md", clients))
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}

@@ -10,7 +10,7 @@ import (
 
 // The pages show the samples in results.
 func TestPages(t *testing.T) {
-	for samples, page := range map[string]string{"bench": "benchmarks", "client": "go"} {
+	for samples, page := range map[string]string{"costs": "benchmarks", "instructions": "benchmarks", "client": "go"} {
 		s, err := report.Read("results/" + samples + ".txt")
 		if os.IsNotExist(err) {
 			continue // the page has the figures of a run before there were files
@@ -19,7 +19,7 @@ func TestPages(t *testing.T) {
 		if err != nil || err2 != nil {
 			t.Fatal(err, err2)
 		}
-		filled, err := report.Fill(string(text), map[string]func(*report.Samples) map[string]string{"bench": costs, "client": clients}[samples](s))
+		filled, err := report.Fill(string(text), map[string]func(*report.Samples) map[string]string{"benchmarks": costs, "go": clients}[page](s))
 		if err != nil || filled != string(text) {
 			t.Errorf("docs/%s.md does not show results/%s.txt (%v): run build/bench.sh", page, samples, err)
 		}

@@ -21,7 +21,7 @@ func TestPictures(t *testing.T) {
 	}
 	for _, p := range pictures() {
 		if svg, err := os.ReadFile("../../docs/" + p.file); err != nil || string(svg) != p.draw().String()+"</svg>\n" {
-			t.Errorf("docs/%s is not what the code draws (%v): run make pictures", p.file, err)
+			t.Errorf("docs/%s is not what the code draws (%v): run go -C bench run ./choosing ../docs", p.file, err)
 		}
 		burst, overload := 0, 0
 		for _, c := range p.calls {

@@ -119,7 +119,7 @@ func (p *picture) simple(command string) *picture {
 
 // pictures returns all pictures, in the order of the page.
 func pictures() []*picture {
-	quota := newPicture("quota", "GO.QUOTA key 10 20 1 ALIGN 0: 10 in each 20 s, anew at every multiple of 20 s").peek("GO.QUOTA_RO k 10 20 0 ALIGN 0")
+	quota := newPicture("quota", "GO.QUOTA key 10 20 1 ALIGN 0: 10 in each 20 s, from every multiple of 20 s").peek("GO.QUOTA_RO k 10 20 0 ALIGN 0")
 	quota.ends = []int{20_000, 40_000, 60_000, 80_000}
 	return []*picture{
 		newPicture("throttle", "GO.THROTTLE key 9 10 20: 10 at once, then one every 2 s").simple("GO.THROTTLE k 9 10 20"),
