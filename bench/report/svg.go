@@ -103,7 +103,9 @@ func Chart(title, axis string, bars []Bar) *SVG {
 		}
 		s.Text("ink", 16, middle+4, b.Name)
 		s.Rect(group[1], left, middle-8, x(b.Median)-left, 16)
-		s.Path("ink-line", x(b.Lo), middle-4, x(b.Lo), middle+4, x(b.Lo), middle, x(b.Hi), middle, x(b.Hi), middle-4, x(b.Hi), middle+4)
+		if b.Lo < b.Hi {
+			s.Path("ink-line", x(b.Lo), middle-4, x(b.Lo), middle+4, x(b.Lo), middle, x(b.Hi), middle, x(b.Hi), middle-4, x(b.Hi), middle+4)
+		}
 		s.Text("ink", x(b.Hi)+7, middle+4, b.Label)
 	}
 	return s
