@@ -145,3 +145,51 @@ func TestRename(t *testing.T) {
 	runIn(t, folder, "go", "vet", "./...")
 	runIn(t, folder, "go", "test", "-run", "TestImports", "./build")
 }
+
+const toyKind = `package commands
+
+import "gothrottle/funnel"
+
+var oddKind = clauseKind{
+	keyword: "ODD",
+	summary: "Admits odd quantities.",
+	args:    []Arg{argLimit, argPeriod, argQuantity},
+	words:   2,
+	state:   KindString,
+	units:   true,
+	new:     func() limiter { return new(oddLimiter) },
+}
+
+type oddLimiter struct{ v funnel.Verdict }
+
+func (o *oddLimiter) parse(words []string, r *request) (int64, ErrorCode) { return limitArg(words[0]) }
+
+func (o *oddLimiter) load(c *Call, key, cell int) ErrorCode { return NoError }
+
+func (o *oddLimiter) judge(c *Call, quantity int64, mayLock bool) (*funnel.Verdict, ErrorCode) {
+	o.v = funnel.Verdict{Limited: quantity != 0 && quantity%2 == 0}
+	return &o.v, NoError
+}
+
+func (o *oddLimiter) apply(c *Call, denied bool) ErrorCode { return NoError }
+`
+
+const toyTranscript = `> GO.ALL k ODD 9 60 3 KEY q QUOTA 5 60 2  0 9 0 -1 0 0 [0 9 0 -1 0] [0 5 3 -1 60]
+  writes SET q 2@T+60s/ns PXAT T+75s
+> GO.ALL q QUOTA 5 60 KEY k ODD 9 60 2   1 9 0 -1 0 1 [0 5 3 -1 60] [1 9 0 -1 0]
+> GO.ALL k ODD 9 60 QUOTA 5 60           ERR a WINDOW, QUOTA, LEASE or ODD clause must have its key alone
+> CONFIG SET gothrottle.policies "odd ODD 5 60s"
+> GO.POLICY odd:k 4                      1 5 0 -1 0 0 [1 5 0 -1 0]
+`
+
+// A new kind of limiter in GO.ALL and GO.POLICY is a file and a line of clauseKinds.
+func TestNewKind(t *testing.T) {
+	folder := copySources(t)
+	write(t, filepath.Join(folder, "commands/odd.go"), toyKind)
+	edit(t, filepath.Join(folder, "commands/clause.go"), "&leaseKind}", "&leaseKind, &oddKind}")
+	write(t, filepath.Join(folder, "tests/corpus/odd.txt"), toyTranscript)
+	out := runIn(t, folder, "go", "test", "-v", "-run", "^TestCorpus$/^odd$", "./commands")
+	if !strings.Contains(out, "--- PASS: TestCorpus/odd") {
+		t.Error(out)
+	}
+}

@@ -29,7 +29,6 @@
 #define SHIM_LOCK 4           /* the field of a lockout, after the other fields of a cell */
 #define SHIM_CELLS 32         /* commands.MaxCells */
 #define SHIM_CLAUSES 32       /* commands.MaxClauses; also bounds the keys of a call */
-#define SHIM_CLAUSE_OWN 81    /* the words of a clause that only Go uses */
 #define SHIM_ADOPTED_LEN 19   /* commands.AdoptedLen: the length of redis-cell's strings */
 #define SHIM_MIN_QUOTA_LEN 21 /* commands.MinQuotaLen, MaxQuotaLen: the lengths of our strings */
 #define SHIM_MAX_QUOTA_LEN 36
@@ -101,7 +100,7 @@ typedef struct shim_cell {
 typedef struct shim_clause {
     int32_t key, replies;      /* Go writes */
     int64_t reply[6];          /* Go writes */
-    int64_t own[SHIM_CLAUSE_OWN]; /* Go's own */
+    int64_t own[5];            /* Go's own: where its words are */
 } shim_clause;
 
 /* A part of a reply of the shape SHIM_ITEMS. */

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math"
+	"strings"
 )
 
 // MaxClauses bounds the clauses of one call, and so its keys.
@@ -36,58 +37,57 @@ var all = Command{
 var allRO = all.readOnly("Tells what GO.ALL would reply; changes nothing.")
 
 var argClause = Arg{Name: "clause", Type: ArgOneOf, Multiple: true, Bounds: fmt.Sprintf("1 to %d in one call", MaxClauses),
-	Summary: "A limiter's kind and its parameters.", Sub: []Arg{
-		{Name: "throttle", Type: ArgBlock, Token: "THROTTLE",
-			Summary: "A cell. The first THROTTLE clause of a key is GO.THROTTLE's limiter, the next ones are further cells of the same hash.",
-			Sub:     []Arg{argMaxBurst, argCount, argPeriod, argQuantity}},
-		{Name: "window", Type: ArgBlock, Token: "WINDOW", Summary: "GO.WINDOW's limiter.",
-			Sub: []Arg{argLimit, argPeriod, argQuantity, argExact}},
-		{Name: "quota", Type: ArgBlock, Token: "QUOTA", Summary: "GO.QUOTA's limiter.",
-			Sub: []Arg{argLimit, argPeriod, argQuantity, argAlign}},
-		{Name: "lease", Type: ArgBlock, Token: "LEASE", Summary: "GO.LEASE's slots.",
-			Sub: []Arg{argLimit, argTTL, argID}},
-	}}
+	Summary: "A limiter's kind and its parameters.", Sub: clauseArgs()}
+
+func clauseArgs() (args []Arg) {
+	for _, kind := range clauseKinds {
+		args = append(args, Arg{Name: strings.ToLower(kind.keyword), Type: ArgBlock, Token: kind.keyword,
+			Summary: kind.summary, Sub: kind.args})
+	}
+	return args
+}
 
 // planAll finds the keys and the clauses in the words: before a call runs, and when the server
 // asks for the keys of a call.
 func planAll(c *Call) ErrorCode {
-	i := 0
-	for {
-		if i == len(c.Args) {
-			return ErrArity
-		}
-		if err := c.planKey(i); err != NoError {
-			return err
-		}
-		if i++; i == len(c.Args) {
-			return ErrArity
-		}
-		kind := findClause(c.Args[i])
-		if kind == noClause {
-			return c.fail(ErrUnknownClause, i)
-		}
-		for kind != noClause {
-			next, err := c.planClause(kind, i+1)
-			if err != NoError {
-				return err
-			}
-			if i, kind = next, noClause; i < len(c.Args) {
-				kind = findClause(c.Args[i])
-			}
-		}
-		if i == len(c.Args) || !isWord(c.Args[i], "KEY") {
-			break
-		}
-		i++
+	i, err := c.planLimits(0)
+	for err == NoError && i < len(c.Args) && isWord(c.Args[i], "KEY") {
+		i, err = c.planLimits(i + 1)
+	}
+	if err != NoError {
+		return err
 	}
 	opts, _, err := c.options(i, optMS|optForce)
 	for j := range c.Clauses {
 		cl := &c.Clauses[j]
-		if cl.opts |= opts; opts&optForce != 0 && cl.kind == leaseKind {
+		if cl.opts |= opts; opts&optForce != 0 && !clauseKinds[cl.kind].units {
 			return ErrForceLease
 		}
 	}
 	return err
+}
+
+// planLimits adds the key Args[i] and its clauses. It returns the index of the word after them.
+func (c *Call) planLimits(i int) (next int, err ErrorCode) {
+	if i == len(c.Args) {
+		return 0, ErrArity
+	}
+	if err := c.planKey(i); err != NoError {
+		return 0, err
+	}
+	if i++; i == len(c.Args) {
+		return 0, ErrArity
+	}
+	kind := c.findClause(i)
+	if kind == noClause {
+		return 0, c.fail(ErrUnknownClause, i)
+	}
+	for ; kind != noClause; kind = c.findClause(i) {
+		if i, err = c.planClause(kind, i+1); err != NoError {
+			return 0, err
+		}
+	}
+	return i, NoError
 }
 
 // planKey adds Args[word] to the keys.
@@ -123,91 +123,104 @@ var checksumSeed = maphash.MakeSeed()
 
 // planClause adds the clause whose words begin at Args[i] to the last key. It returns the
 // index of the word after the clause.
-func (c *Call) planClause(kind clauseKind, i int) (next int, err ErrorCode) {
-	form := &clauseForms[kind]
+func (c *Call) planClause(index, i int) (next int, err ErrorCode) {
+	kind := clauseKinds[index]
 	k := &c.Keys[len(c.Keys)-1]
 	switch {
 	case len(c.Clauses) == MaxClauses:
 		return 0, ErrTooManyClauses
-	case k.Wants != KindAbsent && (kind != throttleKind || k.Wants != KindHash):
+	case k.Wants != KindAbsent && (!kind.cells || k.Wants != kind.state):
 		return 0, ErrKeyShared
-	case i+form.words > len(c.Args):
+	case i+kind.words > len(c.Args):
 		return 0, ErrArity
 	}
-	w := clauseWords{kind: kind, first: int32(i)}
-	i += form.words
-	if kind != leaseKind && i < len(c.Args) && looksNumeric(c.Args[i]) {
-		w.quantity = int32(i)
+	w := clauseWords{kind: int32(index), first: int32(i)}
+	i += kind.words
+	if kind.units && i < len(c.Args) && looksNumeric(c.Args[i]) {
+		w.quantityWord = int32(i)
 		i++
 	}
-	allowed := [...]option{windowKind: optExact, quotaKind: optAlign, leaseKind: 0}[kind]
+	allowed := kind.option &^ optLockout
 	for i < len(c.Args) && allowed&findOption(c.Args[i]) != 0 {
-		if w.opts&allowed != 0 {
+		if w.opts != 0 {
 			return 0, c.fail(ErrRepeatedOption, i)
 		}
-		w.opts |= allowed
-		if i++; allowed == optAlign {
+		w.opts = allowed
+		if i++; allowed&operands != 0 {
 			if i == len(c.Args) {
-				return 0, ErrAlignWithoutOffset
+				return 0, withoutOperand(allowed)
 			}
-			w.align = int32(i)
+			w.operand = int32(i)
 			i++
 		}
 	}
-	c.addClause(w, k.Asked)
-	k.Wants = form.state
-	if kind == throttleKind {
-		k.Asked++
-	}
+	c.addClause(w)
 	return i, NoError
 }
 
-// addClause adds a clause to the last key. The rest of the clause is not cleared: parse and
-// decide set what they need.
-func (c *Call) addClause(w clauseWords, cell int32) {
-	n := len(c.Clauses)
+// addClause adds a clause to the last key. The rest of the clause is not cleared: parse and decide set it.
+func (c *Call) addClause(w clauseWords) {
+	n, last := len(c.Clauses), len(c.Keys)-1
 	c.Clauses = c.Clauses[:n+1]
-	cl := &c.Clauses[n]
-	cl.Key, cl.clauseWords, cl.cell = int32(len(c.Keys)-1), w, cell
+	cl, k, kind := &c.Clauses[n], &c.Keys[last], clauseKinds[w.kind]
+	cl.Key, cl.clauseWords, cl.cell = int32(last), w, k.Asked
+	k.Wants = kind.state
+	if kind.cells {
+		k.Asked++
+	}
 }
 
 func runAll(c *Call) ErrorCode {
 	for i := range c.Clauses {
-		if err := c.Clauses[i].parse(c); err != NoError {
+		cl := &c.Clauses[i]
+		limiters[i] = clauseKinds[cl.kind].rooms[i]
+		if err := cl.parse(c, limiters[i]); err != NoError {
 			return err
 		}
 	}
 	return c.runClauses()
 }
 
-// runClauses decides for the clauses, whose parameters are set, and writes the reply.
+// runClauses decides by the limiters, whose words are read, and writes the reply.
 func (c *Call) runClauses() ErrorCode {
-	asked := false
+	asked, never := false, false
 	for i := range c.Clauses {
 		cl := &c.Clauses[i]
-		if err := cl.decide(c); err != NoError {
+		asked = asked || cl.quantity > 0
+		never = never || cl.quantity > cl.limit
+	}
+	for i := range c.Clauses { // a call that no limiter could ever admit begins no lockout
+		if err := c.Clauses[i].decide(c, limiters[i], !never); err != NoError {
 			return err
 		}
-		asked = asked || cl.asks()
 	}
 	decider := c.decider()
-	limited := c.Clauses[decider].Reply[0] != 0
+	denied := c.Clauses[decider].Reply[0] != 0
 	for i := range c.Clauses {
-		if err := c.Clauses[i].apply(c, limited); err != NoError {
+		if err := c.Clauses[i].apply(c, limiters[i], denied); err != NoError {
 			return err
 		}
 	}
-	c.fillGaps()
+	c.finishCells()
+	c.count(asked, denied)
+	c.Shape, c.Replies = Nested, 6
+	c.Reply = c.Clauses[decider].Reply
+	c.Reply[5] = int64(decider)
+	return NoError
+}
+
+// finishCells completes what the limiters of cells began.
+func (c *Call) finishCells() {
+	for i := range c.Clauses {
+		if t, ok := limiters[i].(*throttleLimiter); ok {
+			t.fillGaps(c, limiters[:i])
+		}
+	}
 	for i := range c.Keys {
 		if k := &c.Keys[i]; k.Becomes == Hash {
 			c.settleCells(k)
 		}
 	}
-	c.count(asked, limited)
-	c.Shape, c.Replies = Nested, 6
-	c.Reply = c.Clauses[decider].Reply
-	c.Reply[5] = int64(decider)
-	return NoError
 }
 
 // decider returns the index of the clause that decides: of the limited clauses the one with
@@ -229,22 +242,4 @@ func (c *Call) decider() (decider int) {
 		}
 	}
 	return decider
-}
-
-// fillGaps writes each absent cell that stands before a cell that is set: loadHash refuses a
-// hash with a gap.
-func (c *Call) fillGaps() {
-	for i := range c.Clauses {
-		cl := &c.Clauses[i]
-		if cl.cell == 0 || c.cells(&c.Keys[cl.Key])[cl.cell].Set == 0 {
-			continue
-		}
-		k := &c.Keys[cl.Key]
-		for j := i - int(cl.cell); j < i; j++ { // the clauses of one key stand together
-			before := &c.Clauses[j]
-			if cell := &c.cells(k)[before.cell]; cell.Found|cell.Set == 0 {
-				k.setCell(cell, &before.throttle.next, cl.throttle.slackBase())
-			}
-		}
-	}
 }

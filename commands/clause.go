@@ -1,40 +1,125 @@
 package commands
 
-import "gothrottle/funnel"
+import (
+	"strings"
 
-type clauseKind int8
-
-const (
-	noClause clauseKind = iota
-	throttleKind
-	windowKind
-	quotaKind
-	leaseKind
+	"gothrottle/funnel"
 )
 
-// clauseForms tells the form of each kind of clause.
-var clauseForms = [...]struct {
-	keyword string
-	words   int  // how many words must follow the keyword
-	state   Kind // what the key holds
-	period  int  // which of the words is the period, from 0; unused for a lease
-}{
-	throttleKind: {"THROTTLE", 3, KindHash, 2},
-	windowKind:   {"WINDOW", 2, KindZset, 1},
-	quotaKind:    {"QUOTA", 2, KindString, 1},
-	leaseKind:    {"LEASE", 3, KindZset, 0},
+// limiter is one limit of the running call: what its words say, what its key holds, and the decision.
+type limiter interface {
+	// parse reads the words that must follow a clause's keyword, but the period, which the request has. It returns the limit.
+	parse(words []string, r *request) (limit int64, err ErrorCode)
+	// load reads what the key holds. cell is the clause's position among those of its key.
+	load(c *Call, key, cell int) ErrorCode
+	// judge decides for a quantity; 0 peeks. Nothing changes yet. No lockout begins unless mayLock.
+	judge(c *Call, quantity int64, mayLock bool) (*funnel.Verdict, ErrorCode)
+	// apply says what becomes of the key after judge. If the whole call is denied, nothing is taken.
+	apply(c *Call, denied bool) ErrorCode
 }
 
-func findClause(word string) clauseKind {
-	for kind := throttleKind; kind <= leaseKind; kind++ {
-		if isWord(word, clauseForms[kind].keyword) {
-			return kind
+// clauseKind is a kind of limiter. A further kind takes a file with a limiter and a row, and a line in clauseKinds.
+type clauseKind struct {
+	keyword string
+	summary string
+	args    []Arg
+	words   int    // how many words must follow the keyword: the first ones of args
+	state   Kind   // what the key holds
+	cells   bool   // clauses of this kind can share a key: each has a cell of its own
+	units   bool   // the last of the words is a period, and a quantity may follow; FORCE and policies are for such kinds
+	renews  bool   // a sixth integer says whether the slot was held already
+	option  option // the one that may follow; LOCKOUT in policies only
+	new     func() limiter
+
+	// rooms has a limiter for each clause that a call can have, so that calls allocate nothing. Handlers run one at a
+	// time, and nothing in here outlives its handler.
+	rooms [MaxClauses]limiter
+}
+
+var clauseKinds = [...]*clauseKind{&throttleKind, &windowKind, &quotaKind, &leaseKind}
+
+func init() {
+	for _, kind := range clauseKinds {
+		for i := range kind.rooms {
+			kind.rooms[i] = kind.new()
+		}
+	}
+}
+
+// limiters are those of the clauses of the running call.
+var limiters [MaxClauses]limiter
+
+// noClause is the kind of a word that begins no clause.
+const noClause = -1
+
+// findClause returns the kind of clause that a keyword begins: an index in clauseKinds.
+func findClause(word string) int {
+	for i, kind := range clauseKinds {
+		if isWord(word, kind.keyword) {
+			return i
 		}
 	}
 	return noClause
 }
 
-// Clause is one limit of a GO.ALL call.
+// findClause returns the kind of clause that begins at Args[i]; noClause if there is no such word.
+func (c *Call) findClause(i int) int {
+	if i == len(c.Args) {
+		return noClause
+	}
+	return findClause(c.Args[i])
+}
+
+// keywords lists kinds as an error text does.
+func keywords(listed func(*clauseKind) bool) string {
+	var words []string
+	for _, kind := range clauseKinds {
+		if listed(kind) {
+			words = append(words, kind.keyword)
+		}
+	}
+	return inWords(words, "or")
+}
+
+// inWords writes a list: "a, b and c".
+func inWords(words []string, and string) string {
+	last := len(words) - 1
+	if last == 0 {
+		return words[0]
+	}
+	return strings.Join(words[:last], ", ") + " " + and + " " + words[last]
+}
+
+// run runs a call of one limiter, which is at the first word.
+func (kind *clauseKind) run(c *Call, allowed option) ErrorCode {
+	r, err := c.request(kind, allowed)
+	if err != NoError {
+		return err
+	}
+	l := kind.rooms[0]
+	limit, err := l.parse(c.Args[1:], r)
+	if err != NoError {
+		return err
+	}
+	if err := l.load(c, 0, 0); err != NoError {
+		return err
+	}
+	v, err := l.judge(c, r.quantity, true)
+	if err != NoError {
+		return err
+	}
+	if err := l.apply(c, v.Limited); err != NoError {
+		return err
+	}
+	if k := &c.Keys[0]; k.Becomes == Hash {
+		c.settleCells(k)
+	}
+	c.count(r.quantity > 0, v.Limited)
+	c.Replies = kind.reply(&c.Reply, v, limit, r.opts)
+	return NoError
+}
+
+// Clause is one limit of a call of several.
 type Clause struct {
 	// Set by the Plan and the handler.
 	Key     int32 // index in Call.Keys
@@ -42,170 +127,72 @@ type Clause struct {
 	Reply   [6]int64
 
 	clauseWords
+	cell     int32 // the position among the clauses of its key
 	limit    int64 // the limit of the reply
-	cell     int32 // a THROTTLE clause's position among the cells of its key
-	shadow   bool  // of the first clause: the call's policy is a SHADOW
-	throttle struct {
-		throttleClause
-		next funnel.ThrottleState
-		v    funnel.Verdict
-	}
-	window windowClause
-	quota  quotaClause
-	lease  leaseClause
+	quantity int64
 }
 
 // clauseWords says where the words of a clause are: indexes in Call.Args.
 type clauseWords struct {
-	kind     clauseKind
-	opts     option
-	first    int32 // the word after the keyword
-	quantity int32 // 0: not given
-	align    int32 // the word after ALIGN
+	kind         int32 // index in clauseKinds
+	first        int32 // the word after the keyword
+	quantityWord int32 // 0: not given
+	operand      int32 // the word after the option; 0: none
+	opts         option
 }
 
 // parse reads the words of a clause.
-func (cl *Clause) parse(c *Call) (err ErrorCode) {
-	unit, at := cl.opts.unit(), int(cl.first)
-	if cl.kind == leaseKind {
-		err = cl.lease.parse(c, at, unit)
-		cl.limit = cl.lease.Limit
-		return err
-	}
-	r := request{quantity: 1, opts: cl.opts}
-	if cl.quantity > 0 {
-		if r.quantity, err = quantityArg(c.Args[cl.quantity]); err != NoError {
+func (cl *Clause) parse(c *Call, l limiter) (err ErrorCode) {
+	kind, unit := clauseKinds[cl.kind], cl.opts.unit()
+	r := newRequest(cl.first, cl.opts)
+	if cl.quantityWord > 0 {
+		if r.quantity, err = quantityArg(c.Args[cl.quantityWord]); err != NoError {
 			return err
 		}
 	}
-	if r.period, err = periodArg(c.Args[at+clauseForms[cl.kind].period], unit); err != NoError {
-		return err
-	}
-	switch cl.kind {
-	case throttleKind:
-		err = cl.throttle.parse(c.Args[at], c.Args[at+1], &r)
-		cl.limit = cl.throttle.Limit
-	case windowKind:
-		err = cl.window.parse(c.Args[at], &r)
-		cl.limit = cl.window.Limit
-	case quotaKind:
-		if cl.align > 0 {
-			if r.offset, err = offsetArg(c.Args[cl.align], unit); err != NoError {
-				return err
-			}
+	if kind.units {
+		if r.period, err = periodArg(c.Args[int(cl.first)+kind.words-1], unit); err != NoError {
+			return err
 		}
-		err = cl.quota.parse(c.Args[at], &r)
-		cl.limit = cl.quota.Limit
 	}
+	if cl.operand > 0 {
+		if err = r.readOperand(c.Args[cl.operand]); err != NoError {
+			return err
+		}
+	}
+	cl.quantity = r.quantity
+	cl.limit, err = l.parse(c.Args[cl.first:], r)
 	return err
-}
-
-// asks reports whether a clause asks for units.
-func (cl *Clause) asks() bool {
-	switch cl.kind {
-	case throttleKind:
-		return cl.throttle.Quantity > 0
-	case windowKind:
-		return cl.window.Quantity > 0
-	case quotaKind:
-		return cl.quota.Quantity > 0
-	}
-	return true
 }
 
 // decide decides for one clause alone and writes its reply; nothing changes yet.
-func (cl *Clause) decide(c *Call) (err ErrorCode) {
-	switch key := int(cl.Key); cl.kind {
-	case throttleKind:
-		k := &c.Keys[key]
-		if cl.cell == 0 {
-			if err = c.loadCells(k); err != NoError {
-				return err
-			}
-		}
-		t := &cl.throttle
-		t.next, t.v = funnel.Throttle(c.Now.Nanos(), c.cells(k)[cl.cell].state, &t.ThrottleParams)
-		if t.v.TooMuch {
-			err = ErrDebtTooLong
-		}
-	case windowKind:
-		err = cl.window.decide(c, key)
-	case quotaKind:
-		err = cl.quota.decide(c, key)
-	case leaseKind:
-		err = cl.lease.decide(c, key)
+func (cl *Clause) decide(c *Call, l limiter, mayLock bool) ErrorCode {
+	if err := l.load(c, int(cl.Key), int(cl.cell)); err != NoError {
+		return err
 	}
-	cl.reply()
+	v, err := l.judge(c, cl.quantity, mayLock)
+	if err == NoError {
+		cl.reply(v)
+	}
 	return err
 }
 
-// verdict returns the decision of a clause.
-func (cl *Clause) verdict() *funnel.Verdict {
-	switch cl.kind {
-	case throttleKind:
-		return &cl.throttle.v
-	case windowKind:
-		return &cl.window.v.Verdict
-	case quotaKind:
-		return &cl.quota.v
-	}
-	return &cl.lease.v.Verdict
-}
-
 // reply writes the reply of a clause: that of its own command.
-func (cl *Clause) reply() {
-	putReply(&cl.Reply, cl.verdict(), cl.limit, cl.opts.unit())
-	cl.Replies = 5
-	if cl.kind == leaseKind {
-		cl.Replies, cl.Reply[5] = 6, boolInt(cl.lease.v.Renewed)
-	}
+func (cl *Clause) reply(v *funnel.Verdict) {
+	cl.Replies = clauseKinds[cl.kind].reply(&cl.Reply, v, cl.limit, cl.opts)
 }
 
-// apply says what becomes of the clause's key. If the call is limited, nothing is taken, and a
-// clause that admits replies what it has left.
-func (cl *Clause) apply(c *Call, limited bool) ErrorCode {
-	key := int(cl.Key)
-	if limited && cl.kind == leaseKind {
-		cl.lease.apply(c, key, false) // lapsed leases are removed all the same
-	}
-	if limited && cl.Reply[0] == 0 {
-		cl.peek(c)
-		return NoError
-	}
-	switch cl.kind {
-	case throttleKind: // also a denied one whose rate changed, or that begins a lockout: see funnel.Throttle
-		if t := &cl.throttle; t.v.Change != funnel.Keep {
-			k := &c.Keys[key]
-			k.setCell(&c.cells(k)[cl.cell], &t.next, t.slackBase())
+// apply says what becomes of the clause's key. If the call is denied, nothing is taken, and a clause that admits replies
+// what it has left.
+func (cl *Clause) apply(c *Call, l limiter, denied bool) ErrorCode {
+	if denied && cl.Reply[0] == 0 {
+		v, err := l.judge(c, 0, false)
+		if err != NoError {
+			return err
 		}
-	case windowKind:
-		return cl.window.apply(c, key)
-	case quotaKind:
-		cl.quota.apply(c, key)
-	case leaseKind:
-		if !limited {
-			cl.lease.apply(c, key, true)
-		}
+		// The clause admits, so its reply says so. A peek would be limited while more than the limit is in use.
+		v.Limited, v.RetryAfter = false, 0
+		cl.reply(v)
 	}
-	return NoError
-}
-
-// peek writes the reply of a clause that admits in a call that is denied: what it has left, since nothing is taken.
-func (cl *Clause) peek(c *Call) {
-	switch cl.kind {
-	case throttleKind:
-		t, k := &cl.throttle, &c.Keys[cl.Key]
-		t.Quantity = 0
-		t.next, t.v = funnel.Throttle(c.Now.Nanos(), c.cells(k)[cl.cell].state, &t.ThrottleParams)
-	case windowKind:
-		cl.window.peek(c)
-	case quotaKind:
-		cl.quota.peek(c)
-	case leaseKind:
-		cl.lease.peek(c)
-	}
-	// The clause admits, so its reply says so. A peek would be limited while more than the limit is in use.
-	v := cl.verdict()
-	v.Limited, v.RetryAfter = false, 0
-	cl.reply()
+	return l.apply(c, denied)
 }

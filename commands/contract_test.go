@@ -3,8 +3,6 @@ package commands
 import (
 	"fmt"
 	"slices"
-
-	"gothrottle/funnel"
 )
 
 // By this file the store checks that handlers keep the contract of [Call].
@@ -111,24 +109,8 @@ var poisonedKey = Key{
 }
 
 // poisonedClause has rubbish in every field.
-var poisonedClause = func() (c Clause) {
-	verdict := funnel.Verdict{Limited: true, Remaining: -77, RetryAfter: -77, ResetAfter: -77, Granted: -77, Change: 77}
-	entry := funnel.WindowEntry{Time: 77, Total: 77, Weight: 77, Cap: 77, Capped: true}
-	c = Clause{Key: -77, Replies: -77, Reply: [6]int64{-77, -77, -77, -77, -77, -77}, limit: -77, cell: -77,
-		clauseWords: clauseWords{kind: -77, opts: 0xff, first: -77, quantity: -77, align: -77}}
-	c.throttle.ThrottleParams = funnel.ThrottleParams{Limit: -77, Rate: funnel.Rate{Period: -77, Count: -77}, Quantity: -77, UpTo: true}
-	c.throttle.drain, c.throttle.v = -77, verdict
-	c.throttle.next = funnel.ThrottleState{TAT: 77, Frac: 77, Rate: funnel.Rate{Period: 77, Count: 77}}
-	c.window = windowClause{state: funnel.WindowState{Newest: entry, Oldest: entry}, next: entry,
-		WindowParams: funnel.WindowParams{Limit: -77, Period: -77, Quantity: -77, UpTo: true, Exact: true},
-		v:            funnel.WindowVerdict{Verdict: verdict, Share: true, Await: true, Lapse: 77}}
-	c.quota = quotaClause{state: funnel.QuotaState{Used: 77, End: 77}, next: funnel.QuotaState{Used: 77, End: 77}, v: verdict,
-		QuotaParams: funnel.QuotaParams{Limit: -77, Period: -77, Quantity: -77, UpTo: true, Align: true, Offset: 77}}
-	c.lease = leaseClause{LeaseParams: funnel.LeaseParams{Limit: -77, TTL: -77}, word: -77, lapsed: 77, numLapsed: 77,
-		state: funnel.LeaseState{Used: 77, Own: 77, Latest: 77},
-		v:     funnel.LeaseVerdict{Verdict: verdict, Renewed: true, Lapse: 77, Await: 77}}
-	return c
-}()
+var poisonedClause = Clause{Key: -77, Replies: -77, Reply: [6]int64{-77, -77, -77, -77, -77, -77}, limit: -77, quantity: -77, cell: -77,
+	clauseWords: clauseWords{kind: -77, opts: 0xff, first: -77, quantityWord: -77, operand: -77}}
 
 // poisonedCall returns a call without keys, cells and clauses. The room for these holds rubbish.
 // In every second call the room for clauses holds what the call before left there.

@@ -22,7 +22,7 @@ var lease = Command{
 	Arity:      -5,
 	Args:       []Arg{argKey, argLimit, argTTL, argID, argMS},
 	State:      KindZset,
-	Handler:    runLease,
+	Handler:    func(c *Call) ErrorCode { return leaseKind.run(c, optMS) },
 	Sample:     Sample{"GO.LEASE KEY 16 3600 id", "[0 16 15 -1 3600 0]", "[0 16 15 -1 3600 1]", "ZADD"},
 	Wrong: []WrongCall{
 		{"GO.LEASE KEY 1 0 a", ErrTTLRangeSeconds},
@@ -32,72 +32,65 @@ var lease = Command{
 
 var leaseRO = lease.readOnly("Tells what GO.LEASE would reply; changes nothing.")
 
-func runLease(c *Call) ErrorCode {
-	opts, _, err := c.options(4, optMS)
-	if err != NoError {
-		return err
-	}
-	var l leaseClause
-	if err := l.parse(c, 1, opts.unit()); err != NoError {
-		return err
-	}
-	if err := l.decide(c, 0); err != NoError {
-		return err
-	}
-	l.apply(c, 0, !l.v.Limited)
-	c.count(true, l.v.Limited)
-	c.Replies = 6
-	l.reply(&c.Reply, opts.unit())
-	return NoError
+var leaseKind = clauseKind{
+	keyword: "LEASE",
+	summary: "GO.LEASE's slots.",
+	args:    []Arg{argLimit, argTTL, argID},
+	words:   3,
+	state:   KindZset,
+	renews:  true,
+	new:     func() limiter { return new(leaseLimiter) },
 }
 
-// leaseClause is a LEASE clause, or a GO.LEASE call: what its words say, and its decision.
-type leaseClause struct {
+// leaseLimiter decides about slots, which are members of a sorted set.
+type leaseLimiter struct {
 	funnel.LeaseParams
 	word  int32 // the index in Args of the id
+	key   int
 	state funnel.LeaseState
 	v     funnel.LeaseVerdict
 
 	lapsed, numLapsed int32 // Entries[lapsed:][:numLapsed] are lapsed leases, the oldest first
 }
 
-// parse reads limit, ttl and id at Args[at].
-func (l *leaseClause) parse(c *Call, at int, unit funnel.Nanos) (err ErrorCode) {
-	if l.Limit, err = limitArg(c.Args[at]); err != NoError {
-		return err
+// parse reads limit, ttl and id.
+func (l *leaseLimiter) parse(words []string, r *request) (limit int64, err ErrorCode) {
+	if l.Limit, err = limitArg(words[0]); err != NoError {
+		return 0, err
 	}
-	ttl, err := spanArg(c.Args[at+1], unit, ErrTTLNotInteger, ErrTTLRangeSeconds, ErrTTLRangeMillis)
-	l.TTL, l.word = ttl.Micros(), int32(at+2)
-	if err == NoError && len(c.Args[at+2]) > maxIDLen {
-		return ErrIDTooLong
+	ttl, err := spanArg(words[1], r.opts.unit(), ErrTTLNotInteger, ErrTTLRangeSeconds, ErrTTLRangeMillis)
+	l.TTL, l.word = ttl.Micros(), r.first+2
+	if err == NoError && len(words[2]) > maxIDLen {
+		return 0, ErrIDTooLong
 	}
-	return err
+	return l.Limit, err
 }
 
-// decide loads what the key holds and decides; nothing changes yet.
-func (l *leaseClause) decide(c *Call, key int) ErrorCode {
-	if err := l.load(c, key); err != NoError {
-		return err
+// judge decides for one slot. To peek is to reply what is left if nothing is taken, of a caller that would get its slot.
+func (l *leaseLimiter) judge(c *Call, quantity int64, _ bool) (_ *funnel.Verdict, err ErrorCode) {
+	if quantity == 0 {
+		l.v.Remaining = max(l.Limit-l.state.Used, 0)
+		l.v.ResetAfter = max(max(l.state.Latest, l.state.Own)-c.Now, 0).Nanos()
+		return &l.v.Verdict, NoError
 	}
-	l.v = funnel.Lease(c.Now, l.state, l.LeaseParams)
-	if l.v.Await == 0 {
-		return NoError
+	if l.v = funnel.Lease(c.Now, l.state, l.LeaseParams); l.v.Await > 0 {
+		var lapse funnel.Micros
+		lapse, err = l.findLapse(c)
+		l.v.RetryAfter = (lapse - c.Now).Nanos()
 	}
-	lapse, err := l.findLapse(c, key)
-	l.v.RetryAfter = (lapse - c.Now).Nanos()
-	return err
+	return &l.v.Verdict, err
 }
 
 // findLapse returns when the verdict's Await-th slot lapses. If the server does not find it, or if slots
 // count as held that have lapsed, that is no later than the latest lapse.
-func (l *leaseClause) findLapse(c *Call, key int) (funnel.Micros, ErrorCode) {
-	k := &c.Keys[key]
+func (l *leaseLimiter) findLapse(c *Call) (funnel.Micros, ErrorCode) {
+	k := &c.Keys[l.key]
 	i := len(k.Entries)
 	found := false
 	if l.v.Await == 1 {
-		found = TheHost.First(c, key, c.Now)
+		found = TheHost.First(c, l.key, c.Now)
 	} else {
-		found = TheHost.Rank(c, key, l.state.Used-l.v.Await)
+		found = TheHost.Rank(c, l.key, l.state.Used-l.v.Await)
 	}
 	if !found {
 		return l.state.Latest, NoError
@@ -110,8 +103,8 @@ func (l *leaseClause) findLapse(c *Call, key int) (funnel.Micros, ErrorCode) {
 
 // load finds the state of the leases at a key: the caller's own lease, the lease that
 // lapses last, and how many are held.
-func (l *leaseClause) load(c *Call, key int) ErrorCode {
-	l.state, l.numLapsed = funnel.LeaseState{}, 0
+func (l *leaseLimiter) load(c *Call, key, _ int) ErrorCode {
+	l.key, l.state, l.numLapsed = key, funnel.LeaseState{}, 0
 	if err := c.checkLeases(key); err != NoError || c.Keys[key].Kind == KindAbsent {
 		return err
 	}
@@ -140,15 +133,15 @@ func (l *leaseClause) load(c *Call, key int) ErrorCode {
 			break
 		}
 	}
-	return l.countLeases(c, key)
+	return l.countLeases(c)
 }
 
 // countLeases finds up to clearMost lapsed leases, and counts the leases that are held. If the server
 // does not count, further lapsed leases count as held: a limiter must not admit too much.
-func (l *leaseClause) countLeases(c *Call, key int) ErrorCode {
-	k := &c.Keys[key]
+func (l *leaseLimiter) countLeases(c *Call) ErrorCode {
+	k := &c.Keys[l.key]
 	first := len(k.Entries)
-	TheHost.Oldest(c, key, c.Now, clearMost)
+	TheHost.Oldest(c, l.key, c.Now, clearMost)
 	l.lapsed, l.numLapsed = int32(first), int32(len(k.Entries)-first)
 	for i := first; i < len(k.Entries); i++ {
 		if err := checkLease(&k.Entries[i]); err != NoError {
@@ -159,43 +152,29 @@ func (l *leaseClause) countLeases(c *Call, key int) ErrorCode {
 	if l.state.Latest == 0 { // nobody else holds a slot
 		l.state.Used = boolInt(l.state.Own != 0)
 	} else if l.numLapsed == clearMost {
-		if n := TheHost.CountAfter(c, key, c.Now); n >= 0 {
+		if n := TheHost.CountAfter(c, l.key, c.Now); n >= 0 {
 			l.state.Used = n
 		}
 	}
 	return NoError
 }
 
-// apply says what becomes of the key: lapsed leases are removed and, if take is set, the
-// caller's lease is added or renewed.
-func (l *leaseClause) apply(c *Call, key int, take bool) {
-	k := &c.Keys[key]
+// apply removes lapsed leases and, unless the call is denied, adds or renews the caller's lease.
+func (l *leaseLimiter) apply(c *Call, denied bool) ErrorCode {
+	k := &c.Keys[l.key]
 	for i := range l.numLapsed {
 		e := &k.Entries[l.lapsed+i]
-		if take && e.Member[1:] == c.Args[l.word] {
+		if !denied && e.Member[1:] == c.Args[l.word] {
 			continue // about to be renewed
 		}
 		e.Drop, k.Becomes = 1, Zset
 	}
-	if take {
+	if !denied {
 		k.Becomes = Zset
 		k.AddPrefix, k.AddWord, k.AddTime = leasePrefix, l.word, l.v.Lapse
 		k.expire(max(l.state.Latest, l.v.Lapse).Nanos(), l.TTL.Nanos())
 	}
-}
-
-// peek changes the verdict of a clause that admits to what is left when another clause denies and
-// nothing is taken.
-func (l *leaseClause) peek(c *Call) {
-	last := max(l.state.Latest, l.state.Own)
-	l.v.Remaining = max(l.Limit-l.state.Used, 0)
-	l.v.ResetAfter = max(last-c.Now, 0).Nanos()
-}
-
-// reply writes the six integers.
-func (l *leaseClause) reply(r *[6]int64, unit funnel.Nanos) {
-	putReply(r, &l.v.Verdict, l.Limit, unit)
-	r[5] = boolInt(l.v.Renewed)
+	return NoError
 }
 
 // checkLeases checks the type of a key. Each caller checks the leases that it reads.

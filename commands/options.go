@@ -1,6 +1,10 @@
 package commands
 
-import "gothrottle/funnel"
+import (
+	"math/bits"
+
+	"gothrottle/funnel"
+)
 
 // option is a set of the keywords that may follow the positional arguments.
 type option uint8
@@ -74,6 +78,14 @@ func isWord(word, keyword string) bool {
 	return true
 }
 
+// name returns the keyword of one option, or "" of none.
+func (o option) name() string {
+	if o == 0 {
+		return ""
+	}
+	return optionNames[bits.TrailingZeros8(uint8(o))]
+}
+
 func findOption(word string) option {
 	for i, name := range optionNames {
 		if isWord(word, name) {
@@ -117,23 +129,37 @@ func looksNumeric(word string) bool {
 	return word == "" || word[0] == '+' || word[0] == '-' || word[0] >= '0' && word[0] <= '9'
 }
 
-// request holds what the period and the words after it say.
+// request holds what the words of a call say, or of a clause, besides those that its limiter reads.
 type request struct {
-	period   funnel.Nanos
-	quantity int64
-	opts     option
-	offset   funnel.Nanos // the word after ALIGN
-	maxWait  funnel.Nanos // the word after RESERVE
-	lockout  funnel.Nanos // the word after LOCKOUT
+	period    funnel.Nanos
+	quantity  int64
+	opts      option
+	first     int32        // the index in Args of the limiter's first word
+	redisCell bool         // refuse rates of more than one unit per ns, as redis-cell does
+	offset    funnel.Nanos // the word after ALIGN
+	maxWait   funnel.Nanos // the word after RESERVE
+	lockout   funnel.Nanos // the word after LOCKOUT
 }
 
-// request reads a period at Args[at] and what follows: a quantity, which is 1 if it is not
-// given, then options. If no option is allowed, the word after the period is the quantity,
-// whatever the word is.
-func (c *Call) request(at int, allowed option) (r request, err ErrorCode) {
-	r.quantity = 1
-	rest := at + 1
-	if rest < len(c.Args) && (allowed == 0 || looksNumeric(c.Args[rest])) {
+// running is the request of the running call: see clauseKind.rooms.
+var running request
+
+// newRequest returns the request of the running call, which asks for one unit.
+func newRequest(first int32, opts option) *request {
+	running = request{quantity: 1, first: first, opts: opts}
+	return &running
+}
+
+// redisCellWords, in place of a set of options, allows none: the word after the period is the quantity, whatever the word is.
+const redisCellWords option = 0
+
+// request reads the words of a call of one limiter, but those that the limiter reads: the period, a quantity, which is 1
+// if it is not given, and options.
+func (c *Call) request(kind *clauseKind, allowed option) (r *request, err ErrorCode) {
+	r = newRequest(1, 0)
+	r.redisCell = allowed == redisCellWords
+	rest := 1 + kind.words
+	if kind.units && rest < len(c.Args) && (r.redisCell || looksNumeric(c.Args[rest])) {
 		if r.quantity, err = quantityArg(c.Args[rest]); err != NoError {
 			return r, err
 		}
@@ -145,16 +171,26 @@ func (c *Call) request(at int, allowed option) (r request, err ErrorCode) {
 			return r, err
 		}
 	}
-	if r.period, err = periodArg(c.Args[at], r.opts.unit()); err != NoError || operand == 0 {
-		return r, err
+	if kind.units {
+		if r.period, err = periodArg(c.Args[kind.words], r.opts.unit()); err != NoError {
+			return r, err
+		}
 	}
-	switch word, unit := c.Args[operand], r.opts.unit(); r.opts & operands {
+	if operand != 0 {
+		err = r.readOperand(c.Args[operand])
+	}
+	return r, err
+}
+
+// readOperand reads the word after ALIGN, RESERVE or LOCKOUT.
+func (r *request) readOperand(word string) (err ErrorCode) {
+	switch unit := r.opts.unit(); r.opts & operands {
 	case optAlign:
-		r.offset, err = offsetArg(word, unit)
+		r.offset, err = timeArg(word, unit, -longest(unit), ErrOffsetNotInteger, ErrOffsetRange)
 	case optReserve:
 		r.maxWait, err = timeArg(word, unit, 0, ErrMaxWaitNotInteger, ErrMaxWaitRange)
 	case optLockout:
 		r.lockout, err = timeArg(word, unit, 1, ErrLockoutNotInteger, ErrLockoutRange)
 	}
-	return r, err
+	return err
 }

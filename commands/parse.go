@@ -107,11 +107,6 @@ func periodArg(word string, unit funnel.Nanos) (funnel.Nanos, ErrorCode) {
 	return spanArg(word, unit, ErrPeriodNotInteger, ErrPeriodRangeSeconds, ErrPeriodRangeMillis)
 }
 
-// offsetArg reads the word after ALIGN, in units of unit.
-func offsetArg(word string, unit funnel.Nanos) (funnel.Nanos, ErrorCode) {
-	return timeArg(word, unit, -longest(unit), ErrOffsetNotInteger, ErrOffsetRange)
-}
-
 // spanArg reads a length of time in units of unit.
 func spanArg(word string, unit funnel.Nanos, bad, outsideSeconds, outsideMillis ErrorCode) (funnel.Nanos, ErrorCode) {
 	outside := outsideSeconds

@@ -4,12 +4,9 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-
-	"gothrottle/funnel"
 )
 
-// Policies are the limits that the configuration gives to keys. A value of this type does not
-// change. The zero value has no policies.
+// Policies are the limits that the configuration gives to keys. The zero value has no policies.
 type Policies struct {
 	text   string   // what ParsePolicies read, in its canonical form
 	byName []Policy // sorted by name
@@ -22,12 +19,11 @@ type Policy struct {
 	clauses []policyClause
 }
 
-// policyClause is one limit of a policy. It holds the parameters of one kind, with quantity 1.
+// policyClause is one limit of a policy. Its limiter also decides.
 type policyClause struct {
-	kind     clauseKind
-	throttle throttleClause
-	window   funnel.WindowParams
-	quota    funnel.QuotaParams
+	kind    int32 // index in clauseKinds
+	limit   int64
+	limiter limiter
 }
 
 // Text returns the policies as one line. ParsePolicies reads the same policies from it.

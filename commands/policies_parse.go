@@ -95,8 +95,8 @@ func parsePolicy(at *policyPlace, entry string) (p Policy, err error) {
 			return p, err
 		}
 		p.clauses = append(p.clauses, clause)
-		if len(p.clauses) > 1 && (clause.kind != throttleKind || p.clauses[0].kind != throttleKind) {
-			return p, at.fail("a WINDOW or QUOTA clause must be the only one")
+		if len(p.clauses) > 1 && (!clauseKinds[clause.kind].cells || clause.kind != p.clauses[0].kind) {
+			return p, at.fail("a %s clause must be the only one", keywords(aloneInPolicy))
 		}
 		if len(p.clauses) > MaxClauses {
 			return p, at.fail("at most %d clauses", MaxClauses)
@@ -137,46 +137,55 @@ func parsePolicyClause(at *policyPlace, words []string) (clause policyClause, er
 	if len(words) == 0 {
 		return clause, at.fail("a clause is missing")
 	}
-	clause.kind = findClause(words[0])
-	if clause.kind == noClause || clause.kind == leaseKind {
-		return clause, at.fail("a clause must begin with THROTTLE, WINDOW or QUOTA, not '%s'", printable(words[0]))
+	i := findClause(words[0])
+	if i == noClause || !clauseKinds[i].units {
+		return clause, at.fail("a clause must begin with %s, not '%s'", keywords(inPolicies), printable(words[0]))
 	}
-	form := &clauseForms[clause.kind]
-	if len(words) <= form.words {
-		needs := "limit and period"
-		if clause.kind == throttleKind {
-			needs = "max_burst, count and period"
-		}
-		return clause, at.fail("'%s' needs %s", form.keyword, needs)
+	kind := clauseKinds[i]
+	if words = words[1:]; len(words) < kind.words {
+		return clause, at.fail("'%s' needs %s", kind.keyword, kind.needs())
 	}
 	r := request{quantity: 1}
-	if r.period, err = at.span("period", words[1+form.period]); err != nil {
+	if r.period, err = at.span("period", words[kind.words-1]); err != nil {
 		return clause, err
 	}
-	if err = clause.parseOption(at, words[1+form.words:], &r); err != nil {
+	if err = kind.parseOption(at, words[kind.words:], &r); err != nil {
 		return clause, err
 	}
-	return clause, clause.parseNumbers(at, words[1:], &r)
+	clause.kind, clause.limiter = int32(i), kind.new()
+	limit, code := clause.limiter.parse(words, &r)
+	clause.limit = limit
+	return clause, at.wrongNumber(code, words)
+}
+
+func inPolicies(kind *clauseKind) bool    { return kind.units }
+func aloneInPolicy(kind *clauseKind) bool { return kind.units && !kind.cells }
+
+// needs lists the words that must follow the keyword.
+func (kind *clauseKind) needs() string {
+	names := make([]string, kind.words)
+	for i := range names {
+		names[i] = kind.args[i].Name
+	}
+	return inWords(names, "and")
 }
 
 // parseOption reads the only option that a kind of clause can have.
-func (clause *policyClause) parseOption(at *policyPlace, words []string, r *request) (err error) {
+func (kind *clauseKind) parseOption(at *policyPlace, words []string, r *request) (err error) {
 	if len(words) == 0 {
 		return nil
 	}
-	option := [...]string{throttleKind: "LOCKOUT", windowKind: "EXACT", quotaKind: "ALIGN"}[clause.kind]
-	if !isWord(words[0], option) {
+	name := kind.option.name()
+	if !isWord(words[0], name) {
 		return at.fail("unknown option '%s'", printable(words[0]))
 	}
+	r.opts |= kind.option
 	rest := words[1:]
-	if clause.kind == windowKind {
-		r.opts |= optExact
-	} else {
+	if kind.option&operands != 0 {
 		if len(rest) == 0 {
-			return at.fail("'%s' needs a time", option)
+			return at.fail("'%s' needs a time", name)
 		}
-		if clause.kind == quotaKind {
-			r.opts |= optAlign
+		if kind.option == optAlign {
 			r.offset, err = at.offset(rest[0])
 		} else {
 			r.lockout, err = at.span("lockout", rest[0])
@@ -188,27 +197,14 @@ func (clause *policyClause) parseOption(at *policyPlace, words []string, r *requ
 		return err
 	case len(rest) == 0:
 		return nil
-	case isWord(rest[0], option):
-		return at.fail("option '%s' given more than once", option)
+	case isWord(rest[0], name):
+		return at.fail("option '%s' given more than once", name)
 	}
 	return at.fail("unknown option '%s'", printable(rest[0]))
 }
 
-// parseNumbers reads the words before the period, as the commands do.
-func (clause *policyClause) parseNumbers(at *policyPlace, words []string, r *request) error {
-	var code ErrorCode
-	switch clause.kind {
-	case throttleKind:
-		code = clause.throttle.parse(words[0], words[1], r)
-	case windowKind:
-		var w windowClause
-		code = w.parse(words[0], r)
-		clause.window = w.WindowParams
-	case quotaKind:
-		var q quotaClause
-		code = q.parse(words[0], r)
-		clause.quota = q.QuotaParams
-	}
+// wrongNumber returns the error of the words before the period, which a limiter has read.
+func (at *policyPlace) wrongNumber(code ErrorCode, words []string) error {
 	switch code {
 	case NoError:
 		return nil

@@ -13,18 +13,19 @@ import (
 const day = 86400 * funnel.Second
 
 func throttlePolicy(limit, count int64, period, lockout funnel.Nanos) policyClause {
-	t := throttleClause{ThrottleParams: funnel.ThrottleParams{Limit: limit, Rate: funnel.Rate{Period: period, Count: count}, Quantity: 1, Lockout: lockout}}
+	t := throttleLimiter{ThrottleParams: funnel.ThrottleParams{Limit: limit, Rate: funnel.Rate{Period: period, Count: count}}, lockout: lockout}
 	t.drain = t.Rate.Drain(limit)
-	return policyClause{kind: throttleKind, throttle: t}
+	return policyClause{int32(findClause("THROTTLE")), limit, &t}
 }
 
 func windowPolicy(limit int64, period funnel.Nanos, exact bool) policyClause {
-	return policyClause{kind: windowKind, window: funnel.WindowParams{Limit: limit, Period: period.Micros(), Quantity: 1, Exact: exact}}
+	return policyClause{int32(findClause("WINDOW")), limit, &windowLimiter{WindowParams: funnel.WindowParams{
+		Limit: limit, Period: period.Micros(), Exact: exact}}}
 }
 
 func quotaPolicy(limit int64, period funnel.Nanos, align bool, offset funnel.Nanos) policyClause {
-	return policyClause{kind: quotaKind, quota: funnel.QuotaParams{
-		Limit: limit, Period: period.Micros(), Quantity: 1, Align: align, Offset: offset.Micros()}}
+	return policyClause{int32(findClause("QUOTA")), limit, &quotaLimiter{QuotaParams: funnel.QuotaParams{
+		Limit: limit, Period: period.Micros(), Align: align, Offset: offset.Micros()}}}
 }
 
 func TestParsePolicies(t *testing.T) {

@@ -1,6 +1,9 @@
 package commands
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 var policy = Command{
 	Name:       "GO.POLICY",
@@ -32,8 +35,7 @@ var policy = Command{
 
 var policyRO = policy.readOnly("Tells what GO.POLICY would reply; changes nothing.")
 
-// planPolicy finds the policy of the key and makes the call's clauses of it. The clauses are
-// copies: the policies may change before the call has ended.
+// planPolicy finds the policy of the key and makes the call's clauses of it.
 func planPolicy(c *Call) ErrorCode {
 	p := policies.find(c.Args[0])
 	if p == nil {
@@ -42,42 +44,10 @@ func planPolicy(c *Call) ErrorCode {
 	if err := c.planKey(0); err != NoError {
 		return err
 	}
-	k := &c.Keys[0]
 	for i := range p.clauses {
-		from := &p.clauses[i]
-		c.addClause(clauseWords{kind: from.kind}, k.Asked)
-		c.Clauses[i].take(from)
-		k.Wants = clauseForms[from.kind].state
-		if from.kind == throttleKind {
-			k.Asked++
-		}
+		c.addClause(clauseWords{kind: p.clauses[i].kind})
 	}
-	c.Clauses[0].shadow = p.shadow
 	return NoError
-}
-
-// take sets the parameters to those of a policy.
-func (cl *Clause) take(from *policyClause) {
-	switch from.kind {
-	case throttleKind:
-		cl.throttle.throttleClause, cl.limit = from.throttle, from.throttle.Limit
-	case windowKind:
-		cl.window.WindowParams, cl.limit = from.window, from.window.Limit
-	case quotaKind:
-		cl.quota.QuotaParams, cl.limit = from.quota, from.quota.Limit
-	}
-}
-
-// ask sets the quantity.
-func (cl *Clause) ask(quantity int64) {
-	switch cl.kind {
-	case throttleKind:
-		cl.throttle.Quantity = quantity
-	case windowKind:
-		cl.window.Quantity = quantity
-	case quotaKind:
-		cl.quota.Quantity = quantity
-	}
 }
 
 func runPolicy(c *Call) ErrorCode {
@@ -85,25 +55,27 @@ func runPolicy(c *Call) ErrorCode {
 	if err != NoError {
 		return err
 	}
-	never := false
-	for i := range c.Clauses {
-		cl := &c.Clauses[i]
-		cl.ask(quantity)
-		cl.opts = opts
-		never = never || quantity > cl.limit
+	p := policies.find(c.Args[0])
+	if !p.fits(c.Clauses) { // another module has changed the policies since planPolicy
+		return c.fail(ErrNoPolicy, 0)
 	}
 	for i := range c.Clauses {
-		if never { // a call that no limiter could ever admit begins no lockout
-			c.Clauses[i].throttle.Lockout = 0
-		}
+		cl, from := &c.Clauses[i], &p.clauses[i]
+		limiters[i] = from.limiter
+		cl.limit, cl.quantity, cl.opts = from.limit, quantity, opts
 	}
 	if err := c.runClauses(); err != NoError {
 		return err
 	}
-	if c.Clauses[0].shadow {
+	if p.shadow {
 		c.shadow()
 	}
 	return NoError
+}
+
+// fits reports whether the clauses can be those of the policy.
+func (p *Policy) fits(clauses []Clause) bool {
+	return p != nil && slices.EqualFunc(p.clauses, clauses, func(a policyClause, b Clause) bool { return a.kind == b.kind })
 }
 
 // policyWords reads what follows the key.

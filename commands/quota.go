@@ -15,7 +15,7 @@ var quota = Command{
 	Arity:      -4,
 	Args:       []Arg{argKey, argLimit, argPeriod, argQuantity, argMS, argMode, argAlign},
 	State:      KindString,
-	Handler:    runQuota,
+	Handler:    func(c *Call) ErrorCode { return quotaKind.run(c, optMS|optUpTo|optForce|optAlign) },
 	Sample:     Sample{"GO.QUOTA KEY 16 3600 1 UPTO", "[0 16 15 -1 3600 1]", "[0 16 14 -1 3600 1]", "SET"},
 	Wrong: []WrongCall{
 		{"GO.QUOTA KEY 5 60 ALIGN", ErrAlignWithoutOffset},
@@ -25,59 +25,50 @@ var quota = Command{
 
 var quotaRO = quota.readOnly("Tells what GO.QUOTA would reply; changes nothing.")
 
-func runQuota(c *Call) ErrorCode {
-	r, err := c.request(2, optMS|optUpTo|optForce|optAlign)
-	if err != NoError {
-		return err
-	}
-	var q quotaClause
-	if err := q.parse(c.Args[1], &r); err != NoError {
-		return err
-	}
-	if err := q.decide(c, 0); err != NoError {
-		return err
-	}
-	q.apply(c, 0)
-	c.reply(&q.v, q.Limit, r.quantity, r.opts)
-	return NoError
+var quotaKind = clauseKind{
+	keyword: "QUOTA",
+	summary: "GO.QUOTA's limiter.",
+	args:    []Arg{argLimit, argPeriod, argQuantity, argAlign},
+	words:   2,
+	state:   KindString,
+	units:   true,
+	option:  optAlign,
+	new:     func() limiter { return new(quotaLimiter) },
 }
 
-// quotaClause is a QUOTA clause, or a GO.QUOTA call: what its words say, and its decision.
-type quotaClause struct {
+// quotaLimiter decides by a fixed window, which is a string.
+type quotaLimiter struct {
 	funnel.QuotaParams
+	key         int
 	state, next funnel.QuotaState
 	v           funnel.Verdict
 }
 
-// parse reads the limit; the request has the rest.
-func (q *quotaClause) parse(limit string, r *request) (err ErrorCode) {
-	q.Limit, err = limitArg(limit)
-	q.Period, q.Quantity = r.period.Micros(), r.quantity
+// parse reads the limit.
+func (q *quotaLimiter) parse(words []string, r *request) (limit int64, err ErrorCode) {
+	q.Limit, err = limitArg(words[0])
+	q.Period = r.period.Micros()
 	q.UpTo, q.Force = r.opts&optUpTo != 0, r.opts&optForce != 0
 	q.Align, q.Offset = r.opts&optAlign != 0, r.offset.Micros()
+	return q.Limit, err
+}
+
+func (q *quotaLimiter) load(c *Call, key, _ int) (err ErrorCode) {
+	q.key = key
+	q.state, err = quotaState(&c.Keys[key])
 	return err
 }
 
-// decide reads what the key holds and decides; nothing changes yet.
-func (q *quotaClause) decide(c *Call, key int) (err ErrorCode) {
-	if q.state, err = quotaState(&c.Keys[key]); err != NoError {
-		return err
-	}
+func (q *quotaLimiter) judge(c *Call, quantity int64, _ bool) (*funnel.Verdict, ErrorCode) {
+	q.Quantity = quantity
 	if q.next, q.v = funnel.Quota(c.Now, q.state, q.QuotaParams); q.v.TooMuch {
-		return ErrTooMuchInUse
+		return nil, ErrTooMuchInUse
 	}
-	return NoError
+	return &q.v, NoError
 }
 
-// peek decides again for quantity 0.
-func (q *quotaClause) peek(c *Call) {
-	q.Quantity = 0
-	q.next, q.v = funnel.Quota(c.Now, q.state, q.QuotaParams)
-}
-
-// apply says what becomes of the key.
-func (q *quotaClause) apply(c *Call, key int) {
-	k := &c.Keys[key]
+func (q *quotaLimiter) apply(c *Call, _ bool) ErrorCode {
+	k := &c.Keys[q.key]
 	switch q.v.Change {
 	case funnel.Store:
 		k.Becomes, k.NewLen = String, putQuota(k.NewText[:0], q.next)
@@ -85,6 +76,7 @@ func (q *quotaClause) apply(c *Call, key int) {
 	case funnel.Forget:
 		k.Becomes = Absent
 	}
+	return NoError
 }
 
 // A fixed window is a string: the units used, '@' and the window's end in ns since the Unix

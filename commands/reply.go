@@ -2,20 +2,24 @@ package commands
 
 import "gothrottle/funnel"
 
-// reply fills in what all limiters reply: five integers, and with UPTO or RESERVE a sixth.
-func (c *Call) reply(v *funnel.Verdict, limit, quantity int64, opts option) {
-	c.count(quantity > 0, v.Limited)
-	putReply(&c.Reply, v, limit, opts.unit())
-	c.Replies = 5
+// reply writes a verdict: five integers, and with UPTO, with RESERVE or of a slot a sixth. It returns how many.
+func (kind *clauseKind) reply(r *[6]int64, v *funnel.Verdict, limit int64, opts option) int32 {
+	unit := opts.unit()
+	r[0], r[1], r[2] = boolInt(v.Limited), limit, v.Remaining
+	r[3], r[4] = waitOf(v, unit), inUnits(v.ResetAfter, unit)
 	switch {
 	case opts&optUpTo != 0:
-		c.Replies, c.Reply[5] = 6, v.Granted
+		r[5] = v.Granted
+	case opts&optReserve != 0 && v.Limited:
+		r[5] = -1
 	case opts&optReserve != 0:
-		c.Replies, c.Reply[5] = 6, inUnits(v.Wait, opts.unit())
-		if v.Limited {
-			c.Reply[5] = -1
-		}
+		r[5] = inUnits(v.Wait, unit)
+	case kind.renews:
+		r[5] = boolInt(v.Renewed)
+	default:
+		return 5
 	}
+	return 6
 }
 
 // count tells INFO how the call ended.
@@ -28,12 +32,6 @@ func (c *Call) count(asked, limited bool) {
 	default:
 		c.Outcome = Admitted
 	}
-}
-
-// putReply writes a verdict as the five integers of a reply, times in units of unit.
-func putReply(r *[6]int64, v *funnel.Verdict, limit int64, unit funnel.Nanos) {
-	r[0], r[1], r[2] = boolInt(v.Limited), limit, v.Remaining
-	r[3], r[4] = waitOf(v, unit), inUnits(v.ResetAfter, unit)
 }
 
 // waitOf returns a verdict's retry_after in units of unit. -1 means that there is no wait, or never.

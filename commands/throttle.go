@@ -13,7 +13,7 @@ var throttle = Command{
 	Arity:      -5,
 	Args:       throttleArgs,
 	State:      KindHash,
-	Handler:    func(c *Call) ErrorCode { return runThrottle(c, optMS|exclusive, false) },
+	Handler:    func(c *Call) ErrorCode { return throttleKind.run(c, optMS|exclusive) },
 	Sample:     Sample{"GO.THROTTLE KEY 15 30 108000", "[0 16 15 -1 3600]", "[0 16 14 -1 7200]", "HSET"},
 	Wrong: []WrongCall{
 		{"GO.THROTTLE KEY x 30 60", ErrMaxBurstNotInteger},
@@ -35,7 +35,7 @@ var clThrottle = Command{
 	MaxArity:   6,
 	Args:       throttleArgs[:5],
 	State:      KindHash,
-	Handler:    func(c *Call) ErrorCode { return runThrottle(c, 0, true) },
+	Handler:    func(c *Call) ErrorCode { return throttleKind.run(c, redisCellWords) },
 	Sample:     Sample{"CL.THROTTLE KEY 15 30 108000 1", "[0 16 15 -1 3600]", "[0 16 14 -1 7200]", "HSET"},
 	Wrong: []WrongCall{
 		{"CL.THROTTLE KEY 15 30", ErrArity},
@@ -44,61 +44,95 @@ var clThrottle = Command{
 	},
 }
 
-// runThrottle serves both commands. slow refuses rates of more than one unit per ns, as redis-cell
-// does.
-func runThrottle(c *Call, allowed option, slow bool) ErrorCode {
-	r, err := c.request(3, allowed)
-	if err != NoError {
-		return err
-	}
-	var t throttleClause
-	if err := t.parse(c.Args[1], c.Args[2], &r); err != NoError {
-		return err
-	}
-	if slow && t.Rate.Count > int64(t.Rate.Period) {
-		return ErrRateTooHigh
-	}
-	k := &c.Keys[0]
-	if err := c.loadCells(k); err != NoError {
-		return err
-	}
-	cell := &c.Cells[0]
-	next, v := funnel.Throttle(c.Now.Nanos(), cell.state, &t.ThrottleParams)
-	if v.TooMuch {
-		return ErrDebtTooLong
-	}
-	if v.Change != funnel.Keep {
-		k.setCell(cell, &next, t.slackBase())
-		c.settleCells(k)
-	}
-	c.reply(&v, t.Limit, r.quantity, r.opts)
-	return NoError
+var throttleKind = clauseKind{
+	keyword: "THROTTLE",
+	summary: "A cell. The first THROTTLE clause of a key is GO.THROTTLE's limiter, the next ones are further cells of the same hash.",
+	args:    []Arg{argMaxBurst, argCount, argPeriod, argQuantity},
+	words:   3,
+	state:   KindHash,
+	cells:   true,
+	units:   true,
+	option:  optLockout,
+	new:     func() limiter { return new(throttleLimiter) },
 }
 
-// throttleClause is what the words of a THROTTLE clause, or of a GO.THROTTLE call, say.
-type throttleClause struct {
+// throttleLimiter decides by GCRA about a cell of a hash.
+type throttleLimiter struct {
 	funnel.ThrottleParams
-	drain funnel.Nanos // how long a full limiter takes to drain
+	lockout   funnel.Nanos // Lockout, if one may begin
+	drain     funnel.Nanos // how long a full limiter takes to drain
+	key, cell int
+	next      funnel.ThrottleState
+	v         funnel.Verdict
 }
 
-// parse reads max_burst and count; the request has the rest.
-func (t *throttleClause) parse(maxBurst, count string, r *request) (err ErrorCode) {
-	if t.Limit, err = intArg(maxBurst, 0, maxLimit-1, ErrMaxBurstNotInteger, ErrMaxBurstRange); err != NoError {
-		return err
+// parse reads max_burst and count.
+func (t *throttleLimiter) parse(words []string, r *request) (limit int64, err ErrorCode) {
+	burst, err := intArg(words[0], 0, maxLimit-1, ErrMaxBurstNotInteger, ErrMaxBurstRange)
+	if err != NoError {
+		return 0, err
 	}
-	t.Limit++
-	if t.Rate.Count, err = intArg(count, 1, maxLimit, ErrCountNotInteger, ErrCountRange); err != NoError {
-		return err
+	if t.Rate.Count, err = intArg(words[1], 1, maxLimit, ErrCountNotInteger, ErrCountRange); err != NoError {
+		return 0, err
 	}
-	t.Rate.Period = r.period
-	t.Quantity, t.UpTo, t.Force = r.quantity, r.opts&optUpTo != 0, r.opts&optForce != 0
-	t.Reserve, t.MaxWait, t.Lockout = r.opts&optReserve != 0, r.maxWait, r.lockout
+	t.Limit, t.Rate.Period = burst+1, r.period
+	t.UpTo, t.Force, t.Reserve = r.opts&optUpTo != 0, r.opts&optForce != 0, r.opts&optReserve != 0
+	t.MaxWait, t.lockout = r.maxWait, r.lockout
 	if t.drain = t.Rate.Drain(t.Limit); t.drain > maxPeriod {
-		return ErrWindowTooLong
+		return 0, ErrWindowTooLong
+	}
+	if r.redisCell && t.Rate.Count > int64(t.Rate.Period) {
+		return 0, ErrRateTooHigh
+	}
+	return t.Limit, NoError
+}
+
+// load makes sure that the key holds limiters: of several clauses the first one does that for all.
+func (t *throttleLimiter) load(c *Call, key, cell int) ErrorCode {
+	t.key, t.cell = key, cell
+	if cell > 0 {
+		return NoError
+	}
+	return c.loadCells(&c.Keys[key])
+}
+
+func (t *throttleLimiter) judge(c *Call, quantity int64, mayLock bool) (*funnel.Verdict, ErrorCode) {
+	t.Quantity, t.Lockout = quantity, 0
+	if mayLock {
+		t.Lockout = t.lockout
+	}
+	t.next, t.v = funnel.Throttle(c.Now.Nanos(), c.cells(&c.Keys[t.key])[t.cell].state, &t.ThrottleParams)
+	if t.v.TooMuch {
+		return nil, ErrDebtTooLong
+	}
+	return &t.v, NoError
+}
+
+// apply also stores what a denied call changes: a changed rate, and a lockout that begins.
+func (t *throttleLimiter) apply(c *Call, _ bool) ErrorCode {
+	if t.v.Change != funnel.Keep {
+		k := &c.Keys[t.key]
+		k.setCell(&c.cells(k)[t.cell], &t.next, t.slackBase())
 	}
 	return NoError
+}
+
+// fillGaps writes each absent cell that stands before the one of this clause, if that one is set: loadHash refuses a hash
+// with a gap. before are the clauses before this one; those of one key stand together.
+func (t *throttleLimiter) fillGaps(c *Call, before []limiter) {
+	k := &c.Keys[t.key]
+	cells := c.cells(k)
+	if t.cell == 0 || cells[t.cell].Set == 0 {
+		return
+	}
+	for i := range t.cell {
+		if cell := &cells[i]; cell.Found|cell.Set == 0 {
+			earlier := before[len(before)-t.cell+i].(*throttleLimiter)
+			k.setCell(cell, &earlier.next, t.slackBase())
+		}
+	}
 }
 
 // slackBase is the time a full limiter takes to drain, or the period if that is shorter: see
 // Key.slackBase.
-func (t *throttleClause) slackBase() funnel.Nanos { return min(t.drain, t.Rate.Period) }
+func (t *throttleLimiter) slackBase() funnel.Nanos { return min(t.drain, t.Rate.Period) }

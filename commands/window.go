@@ -11,7 +11,7 @@ var window = Command{
 	Arity:      -4,
 	Args:       []Arg{argKey, argLimit, argPeriod, argQuantity, argMS, argMode, argExact},
 	State:      KindZset,
-	Handler:    runWindow,
+	Handler:    func(c *Call) ErrorCode { return windowKind.run(c, optMS|optUpTo|optForce|optExact) },
 	Sample:     Sample{"GO.WINDOW KEY 16 3600", "[0 16 15 -1 3600]", "[0 16 14 -1 3600]", "ZADD"},
 	Wrong: []WrongCall{
 		{"GO.WINDOW KEY 0 60", ErrLimitRange},
@@ -21,56 +21,57 @@ var window = Command{
 
 var windowRO = window.readOnly("Tells what GO.WINDOW would reply; changes nothing.")
 
-func runWindow(c *Call) ErrorCode {
-	r, err := c.request(2, optMS|optUpTo|optForce|optExact)
-	if err != NoError {
-		return err
-	}
-	var w windowClause
-	if err := w.parse(c.Args[1], &r); err != NoError {
-		return err
-	}
-	if err := w.decide(c, 0); err != NoError {
-		return err
-	}
-	if err := w.apply(c, 0); err != NoError {
-		return err
-	}
-	c.reply(&w.v.Verdict, w.Limit, r.quantity, r.opts)
-	return NoError
+var windowKind = clauseKind{
+	keyword: "WINDOW",
+	summary: "GO.WINDOW's limiter.",
+	args:    []Arg{argLimit, argPeriod, argQuantity, argExact},
+	words:   2,
+	state:   KindZset,
+	units:   true,
+	option:  optExact,
+	new:     func() limiter { return new(windowLimiter) },
 }
 
-// windowClause is a WINDOW clause, or a GO.WINDOW call: what its words say, and its decision.
-type windowClause struct {
+// windowLimiter decides by a sliding window, which is a sorted set.
+type windowLimiter struct {
 	funnel.WindowParams
+	key   int
 	state funnel.WindowState
 	next  funnel.WindowEntry
 	v     funnel.WindowVerdict
 }
 
-// parse reads the limit; the request has the rest.
-func (w *windowClause) parse(limit string, r *request) (err ErrorCode) {
-	w.Limit, err = limitArg(limit)
-	w.Period, w.Quantity = r.period.Micros(), r.quantity
+// parse reads the limit.
+func (w *windowLimiter) parse(words []string, r *request) (limit int64, err ErrorCode) {
+	w.Limit, err = limitArg(words[0])
+	w.Period = r.period.Micros()
 	w.UpTo, w.Force, w.Exact = r.opts&optUpTo != 0, r.opts&optForce != 0, r.opts&optExact != 0
+	return w.Limit, err
+}
+
+func (w *windowLimiter) load(c *Call, key, _ int) (err ErrorCode) {
+	w.key = key
+	w.state, err = c.loadWindow(key, c.Now-w.Period)
 	return err
 }
 
-// decide loads what the key holds and decides; nothing changes yet.
-func (w *windowClause) decide(c *Call, key int) (err ErrorCode) {
-	if w.state, err = c.loadWindow(key, c.Now-w.Period); err != NoError {
-		return err
-	}
+func (w *windowLimiter) judge(c *Call, quantity int64, _ bool) (_ *funnel.Verdict, err ErrorCode) {
+	w.Quantity = quantity
 	w.next, w.v = funnel.Window(c.Now, w.state, w.WindowParams)
-	if w.v.TooMuch {
-		return ErrTooMuchInUse
+	switch {
+	case w.v.TooMuch:
+		err = ErrTooMuchInUse
+	case w.v.Await:
+		err = w.await(c)
 	}
-	if !w.v.Await {
-		return NoError
-	}
+	return &w.v.Verdict, err
+}
+
+// await sets RetryAfter by the entry that must leave.
+func (w *windowLimiter) await(c *Call) (err ErrorCode) {
 	lapse := w.next.Time
 	if int64(w.state.Newest.Total-w.v.Lapse) >= 0 { // an entry from before this call
-		if lapse, err = c.findLapse(key, &w.state, w.v.Lapse); err != NoError {
+		if lapse, err = c.findLapse(w.key, &w.state, w.v.Lapse); err != NoError {
 			return err
 		}
 		if w.v.Share && lapse == w.state.Newest.Time {
@@ -81,15 +82,8 @@ func (w *windowClause) decide(c *Call, key int) (err ErrorCode) {
 	return NoError
 }
 
-// peek decides again for quantity 0.
-func (w *windowClause) peek(c *Call) {
-	w.Quantity = 0
-	w.next, w.v = funnel.Window(c.Now, w.state, w.WindowParams)
-}
-
-// apply says what becomes of the key.
-func (w *windowClause) apply(c *Call, key int) ErrorCode {
-	k := &c.Keys[key]
+func (w *windowLimiter) apply(c *Call, _ bool) ErrorCode {
+	k := &c.Keys[w.key]
 	change := w.v.Change
 	if change == funnel.Forget && k.Length > clearMost {
 		// Before a key is deleted all its entries are checked. That would cost too much here,
@@ -98,7 +92,7 @@ func (w *windowClause) apply(c *Call, key int) ErrorCode {
 	}
 	switch change {
 	case funnel.Store:
-		if err := c.clearWindow(key, &w.state, w.Period); err != NoError {
+		if err := c.clearWindow(w.key, &w.state, w.Period); err != NoError {
 			return err
 		}
 		if w.v.Share {
@@ -111,7 +105,7 @@ func (w *windowClause) apply(c *Call, key int) ErrorCode {
 		if k.Kind == KindAbsent {
 			return NoError
 		}
-		if err := c.checkWindow(key); err != NoError {
+		if err := c.checkWindow(w.key); err != NoError {
 			return err
 		}
 		k.Becomes = Absent

@@ -177,7 +177,7 @@ var leaseCases = []struct {
 	{"admitted", funnel.LeaseState{Used: 9, Latest: limitsNow + 1}, funnel.LeaseVerdict{
 		Verdict: funnel.Verdict{ResetAfter: 60e9, Granted: 1, Change: funnel.Store}, Lapse: limitsNow + 60e6}},
 	{"renewed", funnel.LeaseState{Used: 10, Own: limitsNow + 1, Latest: limitsNow + 90e6}, funnel.LeaseVerdict{
-		Verdict: funnel.Verdict{ResetAfter: 90e9, Granted: 1, Change: funnel.Store}, Renewed: true, Lapse: limitsNow + 60e6}},
+		Verdict: funnel.Verdict{ResetAfter: 90e9, Granted: 1, Change: funnel.Store, Renewed: true}, Lapse: limitsNow + 60e6}},
 	{"denied", funnel.LeaseState{Used: 10, Latest: limitsNow + 90e6}, funnel.LeaseVerdict{
 		Verdict: funnel.Verdict{Limited: true, ResetAfter: 90e9}, Await: 1}},
 }

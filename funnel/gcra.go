@@ -41,7 +41,8 @@ func (s *ThrottleState) left(now Nanos) span {
 // At most Limit units fit, and they drain at Rate. A call is admitted if its quantity fits.
 // Quantity 0 is a peek: it changes nothing, and it is limited only while more than Limit is in
 // use, or while a lockout stands. A negative quantity gives back up to what is in use and is
-// always admitted; if nothing is in use it changes nothing. In any length of time t at most Limit + t x Rate units are admitted.
+// always admitted; if nothing is in use it changes nothing. In any length of time t at most
+// Limit + t x Rate units are admitted.
 //
 // With UpTo a call takes min(Quantity, what is left) and is limited only if nothing is left.
 // If less than Quantity was granted, RetryAfter is the wait for one more unit.
@@ -67,93 +68,121 @@ func (s *ThrottleState) left(now Nanos) span {
 //
 // now is an instant since the Unix epoch, before 2162.
 func Throttle(now Nanos, s ThrottleState, p *ThrottleParams) (next ThrottleState, v Verdict) {
-	used, rate, carry := s.inUse(now, p.Rate)
-	locked := max(s.Locked-now, 0)
-	if carry == tooLong && p.Quantity < 0 {
-		return s.refundAtOwnRate(now, rate, locked, p)
-	}
-	capacity := rate.span(p.Limit)
-	quantity := p.Quantity
-	if p.UpTo && quantity > 0 {
-		quantity = rate.upTo(quantity, used, capacity, locked)
-	}
-	after := used
+	c := throttling{ThrottleParams: p, locked: max(s.Locked-now, 0)}
+	c.used, c.rate, c.carry = s.inUse(now, p.Rate)
+	c.after, c.capacity = c.used, c.rate.span(p.Limit)
 	switch {
-	case quantity < 0:
-		after = rate.minus(used, rate.span(-quantity))
-		v.Granted = rate.refund(used, -quantity)
-		v.Change = refunded(v.Granted, after == (span{}) && locked == 0)
+	case p.Quantity < 0 && c.carry == tooLong:
+		return s.refundAtOwnRate(now, c.rate, c.locked, p)
+	case p.Quantity < 0:
+		c.refund(&v)
 	case p.Force:
-		if quantity > 0 {
-			if after = rate.charge(used, quantity); after.ceil() > MaxPeriod {
-				return s, Verdict{TooMuch: true}
-			}
-			v.Granted, v.Change = quantity, Store
-		}
-	case quantity > p.Limit:
-		v.Limited, v.RetryAfter = true, Never
+		c.charge(&v)
+	case p.UpTo:
+		c.takeUpTo(&v)
+	case p.Reserve && p.Quantity > 0:
+		c.reserve(&v, now)
 	default:
-		asked := rate.span(quantity)
-		fits := rate.minus(capacity, asked) // the call fits if no more is in use
-		if p.Reserve && quantity > 0 {
-			fits.ns += uint64(p.MaxWait)
-		}
-		if locked > 0 || fits.less(used) {
-			v.Limited = true
-			if quantity > 0 {
-				if carry == carried {
-					v.Change = Store
-				}
-				if p.Lockout > 0 && locked == 0 {
-					locked, v.Change = p.Lockout, Store
-				}
-			}
-			v.RetryAfter = max(rate.minus(used, fits).ceil(), locked)
-		} else if quantity > 0 {
-			after = rate.plus(used, asked)
-			v.Granted, v.Change = quantity, Store
-			if quantity < p.Quantity {
-				v.RetryAfter = rate.minus(rate.plus(after, rate.span(1)), capacity).ceil()
-			}
-			if p.Reserve {
-				if v.Wait = rate.minus(after, capacity).ceil(); after.ceil() > maxNanos-now {
-					return s, Verdict{TooMuch: true}
-				}
-			}
-		}
+		c.take(&v, p.Quantity, 0)
 	}
-	v.ResetAfter = after.ceil()
-	if locked > 0 {
-		v.ResetAfter = max(v.ResetAfter, locked)
-	} else {
-		v.Remaining, _ = rate.units(rate.minus(capacity, after))
+	if v.TooMuch {
+		return s, Verdict{TooMuch: true}
 	}
-	if carry == tooLong && v.Granted == 0 { // nothing but the lockout may have changed
+	v.ResetAfter = max(c.after.ceil(), c.locked)
+	if c.locked == 0 {
+		v.Remaining, _ = c.rate.units(c.rate.minus(c.capacity, c.after))
+	}
+	if c.carry == tooLong && v.Granted == 0 { // nothing but the lockout may have changed
 		next = s
 	} else {
-		next.set(now, after, rate)
+		next.set(now, c.after, c.rate)
 	}
-	next.lock(now, locked)
+	next.lock(now, c.locked)
 	return next, v
 }
 
-// upTo returns the quantity that a call with UpTo asks for: what is left if that is less than
-// quantity, but at least 1. While a lockout stands nothing is left.
-func (r Rate) upTo(quantity int64, used, capacity span, locked Nanos) int64 {
-	if locked > 0 {
-		return 1
-	}
-	left, _ := r.units(r.minus(capacity, used))
-	return grantUpTo(quantity, left)
+// throttling is one call while it is decided: one method for each mode.
+type throttling struct {
+	*ThrottleParams
+	rate     Rate  // that of the call, in lowest terms; all spans are at this rate
+	capacity span  // the time that Limit units take to drain
+	used     span  // what is in use before the call
+	after    span  // and after it
+	locked   Nanos // the rest of the lockout; 0 if there is none
+	carry    carry
 }
 
-// charge returns what is in use after units more, however many. It is longer than MaxPeriod, and
-// not exact, if used or the units alone are.
-func (r Rate) charge(used span, units int64) span {
-	if used.ns > uint64(MaxPeriod) {
-		return used
+// take admits quantity >= 0 units if they fit within wait.
+func (c *throttling) take(v *Verdict, quantity int64, wait Nanos) {
+	if quantity > c.Limit {
+		v.Limited, v.RetryAfter = true, Never
+		return
 	}
-	return r.plus(used, r.span(units))
+	asked := c.rate.span(quantity)
+	fits := c.rate.minus(c.capacity, asked) // the call fits if no more is in use
+	fits.ns += uint64(wait)
+	if c.locked > 0 || fits.less(c.used) {
+		c.deny(v, quantity, fits)
+	} else if quantity > 0 {
+		c.after = c.rate.plus(c.used, asked)
+		v.Granted, v.Change = quantity, Store
+	}
+}
+
+// deny denies quantity units, which fit if no more than fits is in use and no lockout stands. It may begin a lockout.
+func (c *throttling) deny(v *Verdict, quantity int64, fits span) {
+	v.Limited = true
+	if quantity > 0 {
+		if c.carry == carried {
+			v.Change = Store
+		}
+		if c.Lockout > 0 && c.locked == 0 {
+			c.locked, v.Change = c.Lockout, Store
+		}
+	}
+	v.RetryAfter = max(c.rate.minus(c.used, fits).ceil(), c.locked)
+}
+
+// takeUpTo takes what is left, if that is less than Quantity. While a lockout stands nothing is left.
+func (c *throttling) takeUpTo(v *Verdict) {
+	left := int64(0)
+	if c.locked == 0 {
+		left, _ = c.rate.units(c.rate.minus(c.capacity, c.used))
+	}
+	quantity := grantUpTo(c.Quantity, left)
+	c.take(v, quantity, 0)
+	if v.Granted > 0 && quantity < c.Quantity {
+		v.RetryAfter = c.rate.minus(c.rate.plus(c.after, c.rate.span(1)), c.capacity).ceil()
+	}
+}
+
+// reserve takes units that may fit only later, at most MaxWait from now.
+func (c *throttling) reserve(v *Verdict, now Nanos) {
+	c.take(v, c.Quantity, c.MaxWait)
+	if v.Granted > 0 {
+		v.Wait = c.rate.minus(c.after, c.capacity).ceil()
+		v.TooMuch = c.after.ceil() > maxNanos-now
+	}
+}
+
+// charge takes units, past the limit if need be.
+func (c *throttling) charge(v *Verdict) {
+	if c.Quantity == 0 {
+		return
+	}
+	// Only spans of up to MaxPeriod may be added. A longer one is too much by itself.
+	if c.used.ns <= uint64(MaxPeriod) {
+		c.after = c.rate.plus(c.used, c.rate.span(c.Quantity))
+	}
+	v.TooMuch = c.after.ceil() > MaxPeriod
+	v.Granted, v.Change = c.Quantity, Store
+}
+
+// refund gives units back.
+func (c *throttling) refund(v *Verdict) {
+	c.after = c.rate.minus(c.used, c.rate.span(-c.Quantity))
+	v.Granted = c.rate.refund(c.used, -c.Quantity)
+	v.Change = refunded(v.Granted, c.after == (span{}) && c.locked == 0)
 }
 
 // refund returns how many units a refund gives back when s is in use and units are offered. The

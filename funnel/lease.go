@@ -16,8 +16,7 @@ type LeaseParams struct {
 // LeaseVerdict is the answer to a call for a slot.
 type LeaseVerdict struct {
 	Verdict
-	Renewed bool   // the caller already held its slot
-	Lapse   Micros // when the caller's slot lapses; 0 if the caller has none
+	Lapse Micros // when the caller's slot lapses; 0 if the caller has none
 	// Await is how many of the slots must lapse before this call is admitted, counted
 	// from the one that lapses first; 0 unless Limited. The caller of Lease finds that
 	// slot and sets RetryAfter.
@@ -28,7 +27,7 @@ type LeaseVerdict struct {
 // renews its slot, which is always admitted. ResetAfter is the time until the last slot
 // lapses.
 func Lease(now Micros, s LeaseState, p LeaseParams) LeaseVerdict {
-	v := LeaseVerdict{Renewed: s.Own != 0}
+	v := LeaseVerdict{Verdict: Verdict{Renewed: s.Own != 0}}
 	if !v.Renewed {
 		if s.Used >= p.Limit {
 			v.Limited, v.Await = true, s.Used-p.Limit+1

@@ -21,6 +21,7 @@ type Verdict struct {
 	RetryAfter Nanos // or Never
 	ResetAfter Nanos // until nothing is in use and no lockout stands, rounded up; 0 if neither is
 	Granted    int64 // units taken; negative: given back
+	Renewed    bool  // of a slot: the caller already held it
 	Wait       Nanos // with Reserve: until the caller may act, rounded up; 0: at once, or Limited
 }
 
@@ -28,7 +29,7 @@ type Verdict struct {
 const Never Nanos = -1
 
 // grantUpTo returns the quantity that a call with UpTo asks for: what is left if that is
-// less than quantity, but at least 1.
+// less than quantity, but at least 1 unless the call peeks.
 func grantUpTo(quantity, left int64) int64 {
 	return min(quantity, max(left, 1))
 }
