@@ -1,0 +1,219 @@
+package funnel_test
+
+// This file makes up random calls, which no transcript holds, and checks what every verdict promises.
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"gothrottle/funnel"
+)
+
+const (
+	// origin is the instant of the first call, unless a test says otherwise.
+	origin funnel.Nanos = 1_700_000_000_000_000_000
+	// originMicros is origin in the unit of windows, quotas and leases.
+	originMicros = funnel.Micros(origin / funnel.Microsecond)
+
+	maxPeriodMicros = funnel.Micros(funnel.MaxPeriod / funnel.Microsecond)
+	// lastMicros is the last instant of a call for which a double holds every time that it stores.
+	lastMicros = 1<<53 - maxPeriodMicros
+)
+
+// eachSeed runs f with n reproducible sources of random numbers. A failure's name has the seed.
+func eachSeed(t *testing.T, n uint64, f func(*testing.T, *rand.Rand)) {
+	for seed := range n {
+		r := rand.New(rand.NewPCG(seed, 0))
+		if !t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) { f(t, r) }) {
+			return
+		}
+	}
+}
+
+// logUniform returns 1 to top, each order of magnitude equally often.
+func logUniform[N ~int64](r *rand.Rand, top N) N {
+	n := N(math.Exp(r.Float64() * math.Log(float64(top))))
+	return min(max(n, 1), top)
+}
+
+// within returns n if n is in [low, high], else a number in these bounds that depends on n.
+func within[N ~int64](n, low, high N) N {
+	if n >= low && n <= high {
+		return n
+	}
+	return low + N((uint64(n)-uint64(low))%(uint64(high)-uint64(low)+1))
+}
+
+// randomQuantity makes up a quantity for a call with limit, after the verdict last.
+func randomQuantity(r *rand.Rand, limit int64, last funnel.Verdict) int64 {
+	switch r.IntN(12) {
+	case 0:
+		return 0
+	case 1:
+		return -logUniform(r, limit)
+	case 2:
+		return []int64{-funnel.MaxLimit - 1, funnel.MaxLimit + 1, limit + 1, -limit}[r.IntN(4)]
+	case 3:
+		return limit
+	case 4, 5:
+		return min(last.Remaining+r.Int64N(2), limit)
+	case 6, 7, 8:
+		return 1
+	}
+	return logUniform(r, limit)
+}
+
+// tally counts how often random calls did what a test is about.
+type tally map[string]int
+
+func (n tally) count(what string, when bool) {
+	if when {
+		n[what]++
+	}
+}
+
+// atLeast fails a test whose random calls prove nothing, because too few of them did what the test is about.
+func (n tally) atLeast(t *testing.T, least int, what ...string) {
+	t.Helper()
+	for _, w := range what {
+		if n[w] < least && !t.Failed() {
+			t.Errorf("only %d times %s: %v", n[w], w, n)
+		}
+	}
+}
+
+// partial reports whether a call with UPTO got a part of its quantity.
+func partial(quantity int64, v funnel.Verdict) bool {
+	return v.Granted > 0 && v.Granted < quantity
+}
+
+// inRange checks what holds for every verdict on a call with limit and quantity. anyQuantity says
+// that the call has UPTO or FORCE, so that no quantity is too large for ever.
+func inRange(t testing.TB, limit, quantity int64, anyQuantity bool, v funnel.Verdict) {
+	t.Helper()
+	wait := v.RetryAfter > 0
+	never := quantity > limit && !anyQuantity
+	switch {
+	case v.Remaining < 0 || v.Remaining > limit || v.ResetAfter < 0 || v.RetryAfter < funnel.Never,
+		(v.RetryAfter == funnel.Never) != never || never && !v.Limited,
+		wait != (v.Limited && !never || partial(quantity, v)),
+		v.Limited && v.Granted != 0, partial(quantity, v) && (!anyQuantity || v.Remaining != 0):
+		t.Fatalf("out of range with limit %d, quantity %d, UPTO or FORCE %v: %+v", limit, quantity, anyQuantity, v)
+	}
+}
+
+// agree reports whether a verdict is what the oracle wants. Of a call with TooMuch only
+// that it changes nothing is compared.
+func agree(v, want funnel.Verdict) bool {
+	if v.TooMuch && want.TooMuch {
+		return v.Change == funnel.Keep && v.Granted == 0 && !v.Limited
+	}
+	return v == want
+}
+
+// schedule makes up calls of limiters that count in microseconds: windows, quotas and leases.
+type schedule struct {
+	*rand.Rand
+	now      funnel.Micros
+	earliest funnel.Micros // the clock is never set back behind this
+	limit    int64
+	period   funnel.Micros
+	longest  funnel.Micros // what a period is at most
+	offset   funnel.Micros
+	last     funnel.Verdict // of the last call; the test sets it
+
+	exact, refunds, force bool // some calls are so
+	setsBack              bool // at times the clock is set back
+
+	newPeriods, newLimits, newExact int // each parameter changes once in this many calls; 0: never
+}
+
+// eachSchedule runs f on n reproducible schedules.
+func eachSchedule(t *testing.T, n uint64, f func(*testing.T, *schedule)) {
+	eachSeed(t, n, func(t *testing.T, r *rand.Rand) {
+		s := &schedule{Rand: r, now: originMicros + funnel.Micros(r.IntN(1_000_000)), longest: maxPeriodMicros}
+		s.refunds, s.setsBack, s.force = s.IntN(4) > 0, s.IntN(3) == 0, s.IntN(2) == 0
+		switch s.IntN(16) {
+		case 0, 1:
+			s.now = lastMicros - logUniform(r, maxPeriodMicros)
+		case 2, 3:
+			s.now = logUniform(r, originMicros) // in front of most offsets
+		case 4:
+			s.now = 0
+		}
+		s.newLimit()
+		s.newPeriod()
+		f(t, s)
+	})
+}
+
+// oneIn is true once in n times; never if n is 0.
+func (s *schedule) oneIn(n int) bool { return n > 0 && s.IntN(n) == 0 }
+
+// call makes up the next call: new parameters, time that passes, and a quantity.
+func (s *schedule) call() windowCall {
+	if s.oneIn(s.newPeriods) {
+		s.newPeriod()
+	}
+	if s.oneIn(s.newLimits) {
+		s.newLimit()
+	}
+	if s.oneIn(s.newExact) {
+		s.exact = !s.exact
+	}
+	s.wait()
+	if s.setsBack && s.oneIn(25) {
+		s.now = max(s.now-logUniform(s.Rand, 2*s.period), s.earliest)
+	}
+	c := windowCall{s.now, funnel.WindowParams{
+		Limit: s.limit, Period: s.period, Quantity: s.quantity(), Exact: s.exact, UpTo: s.IntN(3) == 0,
+	}}
+	c.Force = s.force && !c.UpTo && s.IntN(4) == 0
+	return c
+}
+
+func (s *schedule) newPeriod() {
+	usual := []funnel.Micros{1000, 1007, 1e6, 7_000_003, 60e6, 120e6, 3600e6, 86400e6, s.longest, logUniform(s.Rand, s.longest)}
+	s.period = min(max(usual[s.IntN(len(usual))], 1000), s.longest)
+	s.offset = logUniform(s.Rand, maxPeriodMicros) * funnel.Micros(1-2*s.IntN(2))
+}
+
+func (s *schedule) newLimit() {
+	usual := []int64{
+		1, 2, 100, funnel.WindowParts, funnel.WindowParts + 1, 150, 10_000, funnel.MaxLimit,
+		logUniform[int64](s.Rand, funnel.MaxLimit), logUniform[int64](s.Rand, 30),
+	}
+	s.limit = usual[s.IntN(len(usual))]
+}
+
+// wait lets time pass: by the last reply, by parts of the period, or at random.
+func (s *schedule) wait() {
+	retry, reset := s.last.RetryAfter.Micros(), s.last.ResetAfter.Micros()
+	part := max(s.period/funnel.WindowParts, 1)
+	waits := []funnel.Micros{
+		0, 0, 1, retry, retry - 1, reset - funnel.Micros(s.IntN(2)), part - 1, part, part + 1, logUniform(s.Rand, part),
+		s.below(3 * part), s.below(s.period), logUniform(s.Rand, 2*s.period),
+		part - s.now*funnel.WindowParts%s.period/funnel.WindowParts,
+	}
+	d := waits[s.IntN(len(waits))]
+	if d > 0 && s.now+d <= lastMicros {
+		s.now += d
+	}
+}
+
+// below returns 0 to n-1.
+func (s *schedule) below(n funnel.Micros) funnel.Micros { return funnel.Micros(s.Int64N(int64(n))) }
+
+// quantity is a random one, or a small part of the limit so that many calls fit.
+func (s *schedule) quantity() int64 {
+	quantity := randomQuantity(s.Rand, s.limit, s.last)
+	if s.IntN(3) == 0 {
+		quantity = max(s.Int64N(max(s.limit/20, 2)), 1)
+	}
+	if quantity < 0 && !s.refunds {
+		return -quantity
+	}
+	return quantity
+}
