@@ -66,7 +66,7 @@ for name in $what; do
   case ${ONLY:+only}$name in
   only*) measure "$name" "$rounds" "$ONLY" && break ;;
   costs) measure costs "$rounds" 'CPU|OneCPU|Worst' && measure costs 1 'Memory|File' ;; # these hardly vary
-  instructions) measure instructions 1 Cachegrind ;;
+  instructions) measure instructions "${ROUNDS:-3}" Cachegrind ;;
   client) measure client "$rounds" Client ;;
   scaling) measure scaling "$rounds" Scaling ;;
   *) die "'$name' is not one of: costs, instructions, client, scaling, check." ;;
