@@ -60,8 +60,6 @@ var toy = Command{
 	Args:       []Arg{argKey, {Name: "toys", Type: ArgInteger, Bounds: "1 to 9", Summary: "How many toys."}, argMS},
 	State:      KindString,
 	Handler:    runToy,
-	Sample:     Sample{"GO.TOY KEY 5", "5", "0", "SET"},
-	Wrong:      []WrongCall{{"GO.TOY KEY x", ErrLimitNotInteger}, {"GO.TOY KEY 5 UPTO", ErrUnknownOption}},
 }
 
 // runToy empties the box for a minute.
@@ -92,8 +90,19 @@ func runToy(c *Call) ErrorCode {
 const toySection = "\n## GO.TOY\n\n    GO.TOY key toys [MS]\n\nTakes toys from a box.\n\n| argument | meaning | bounds |\n|---|---|---|\n" +
 	"| `toys` | How many toys. | 1 to 9 |\n\nComplexity: O(1). Since VERSION. Flags: write deny-oom fast.\n"
 
-// A new command is a file, a row of the table, a section of the reference and a line of the changelog. The tests name what
-// is missing.
+const toyTranscript = `# GO.TOY: a box of toys.
+
+@sample
+> GO.TOY k 5  5
+  writes SET k empty PXAT T+75s
+> GO.TOY k 5  0
+
+> GO.TOY k x       ERR limit is not an integer
+> GO.TOY k 5 UPTO  ERR unknown option 'UPTO'
+`
+
+// A new command is a file, a row of the table, a section of the reference, a transcript and a line of the changelog. The
+// tests name what is missing.
 func TestNewCommand(t *testing.T) {
 	folder, version := copySources(t), moduleVersion(t)
 	path := func(name string) string { return filepath.Join(folder, name) }
@@ -107,6 +116,10 @@ func TestNewCommand(t *testing.T) {
 	if out, err := tryIn(folder, "go", "test", "-run", "TestVersion", "./build"); err == nil || !strings.Contains(out, "the changelog does not name the command") {
 		t.Fatalf("without its line in the changelog: %v\n%s", err, out)
 	}
+	if out, err := tryIn(folder, "go", "test", "./commands"); err == nil || !strings.Contains(out, "no transcript has a case with @sample of GO.TOY") {
+		t.Fatalf("without its transcript: %v\n%s", err, out)
+	}
+	write(t, path("tests/corpus/toy.txt"), toyTranscript)
 	// If the version is released already, the line belongs there.
 	changelog := strings.ReplaceAll(read(t, "CHANGELOG.md"), "\n## ", "\n- `GO.TOY`.\n\n## ")
 	write(t, path("CHANGELOG.md"), changelog+"\n- `GO.TOY`.\n")

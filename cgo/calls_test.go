@@ -9,6 +9,7 @@ import (
 	"gothrottle/commands"
 	"gothrottle/funnel"
 	"gothrottle/funnel/oracle"
+	"gothrottle/tests/corpus"
 )
 
 // callFailures are the ways in which a call of the server can fail that the module makes.
@@ -28,9 +29,9 @@ func TestCalls_samples(t *testing.T) {
 			if row.NoKey {
 				continue
 			}
-			line := strings.ReplaceAll(row.Sample.Call, "KEY", row.Name)
-			wantReply(t, h, line, row.Sample.First)
-			wantReply(t, h, line, row.Sample.Second)
+			line := strings.ReplaceAll(corpus.Samples[row.Name].Call, "KEY", row.Name)
+			wantReply(t, h, line, corpus.Samples[row.Name].First)
+			wantReply(t, h, line, corpus.Samples[row.Name].Second)
 		}
 	}
 }

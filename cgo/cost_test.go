@@ -8,6 +8,7 @@ import (
 
 	"gothrottle/cgo/fakehost"
 	"gothrottle/commands"
+	"gothrottle/tests/corpus"
 )
 
 // The bounds of this file, in calls of the server's API. They are derived as follows.
@@ -196,7 +197,7 @@ func TestCost(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			lines := s.lines
 			for _, c := range commands.Table {
-				lines = append(lines[:len(lines):len(lines)], strings.ReplaceAll(c.Sample.Call, "KEY", "k"))
+				lines = append(lines[:len(lines):len(lines)], strings.ReplaceAll(corpus.Samples[c.Name].Call, "KEY", "k"))
 			}
 			for _, line := range lines {
 				small, fewSteps := costOf(t, &s, line, s.size/10)

@@ -8,7 +8,7 @@ import (
 
 	"gothrottle/cgo"
 	"gothrottle/cgo/fakehost"
-	"gothrottle/commands"
+	"gothrottle/tests/corpus"
 )
 
 func init() { cgo.Version = "1.20.3" }
@@ -22,7 +22,7 @@ func newHost(t testing.TB) *fakehost.Host {
 	t.Helper()
 	h := fakehost.New()
 	cgo.ForgetPanics()
-	h.Configure("gothrottle.policies", commands.SamplePolicies())
+	h.Configure("gothrottle.policies", corpus.SamplePolicies)
 	if _, test := t.(*testing.T); test { // a benchmark would measure it
 		h.PoisonStack()
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"gothrottle/commands"
+	"gothrottle/tests/corpus"
 )
 
 // Nothing enters Go in a forked child.
@@ -13,7 +14,7 @@ func TestForked(t *testing.T) {
 	h.BeChild()
 	before := h.Dump()
 	for _, row := range commands.Table {
-		line := strings.ReplaceAll(row.Sample.Call, "KEY", "k")
+		line := strings.ReplaceAll(corpus.Samples[row.Name].Call, "KEY", "k")
 		wantReply(t, h, line, commands.ErrForked.Text())
 		wantNothing(t, h, line, before)
 	}

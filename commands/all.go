@@ -23,15 +23,6 @@ var all = Command{
 		argMS, argForceAll},
 	Plan:    planAll,
 	Handler: runAll,
-	Sample: Sample{"GO.ALL KEY THROTTLE 15 30 108000 THROTTLE 1 1 3600 1", "[0 2 1 -1 3600 1 [0 16 15 -1 3600] [0 2 1 -1 3600]]",
-		"[0 2 0 -1 7200 1 [0 16 14 -1 7200] [0 2 0 -1 7200]]", "HSET"},
-	Wrong: []WrongCall{
-		{"GO.ALL KEY MS THROTTLE 1 1 1", ErrUnknownClause},
-		{"GO.ALL KEY THROTTLE 1 1 1 KEY", ErrArity},
-		{"GO.ALL KEY QUOTA 1 1 MS QUOTA 1 1", ErrUnknownOption},
-		{"GO.ALL KEY QUOTA 1 1 KEY KEY QUOTA 1 1", ErrKeyRepeated},
-		{"GO.ALL KEY QUOTA 1 1 QUOTA 1 1", ErrKeyShared},
-	},
 }
 
 var allRO = all.readOnly("Tells what GO.ALL would reply; changes nothing.")

@@ -7,10 +7,9 @@
 // writes the reply and what is to become of the keys into the call. It asks the host for nothing
 // but entries of sorted sets, through [TheHost]. The contract of a handler stands on [Call].
 //
-// A new command takes three things: a file with its [Command] row and handler, a line in
-// [Table], and a section in docs/commands.md. The name of a twin that does not write ends in
-// _RO. A row has a [Sample]. If the command writes and takes more than a key, the row has a
-// [WrongCall], too. Tests of all commands use them.
+// A new command takes four things: a file with its [Command] row and handler, a line in
+// [Table], a section in docs/commands.md, and a transcript in tests/corpus. The name of a twin
+// that does not write ends in _RO.
 //
 // This package is no API: it may change with every version. Programs use the commands.
 package commands

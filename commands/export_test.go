@@ -15,7 +15,7 @@ func NewStore(t testing.TB) *Store { return newStore(t) }
 // Told runs a command line at a time and returns the reply as text.
 func (s *store) Told(now funnel.Micros, line string) string {
 	s.now, TheHost = now, s
-	s.setPolicies(SamplePolicies())
+	s.setPolicies(samplePolicies)
 	return s.told(line)
 }
 

@@ -19,7 +19,6 @@ var info = Command{
 	Args:       []Arg{argKey},
 	State:      KindAny,
 	Handler:    runInfo,
-	Sample:     Sample{"GO.INFO KEY", "(nil)", "(nil)", ""},
 }
 
 func runInfo(c *Call) ErrorCode {

@@ -23,11 +23,6 @@ var lease = Command{
 	Args:       []Arg{argKey, argLimit, argTTL, argID, argMS},
 	State:      KindZset,
 	Handler:    func(c *Call) ErrorCode { return leaseKind.run(c, optMS) },
-	Sample:     Sample{"GO.LEASE KEY 16 3600 id", "[0 16 15 -1 3600 0]", "[0 16 15 -1 3600 1]", "ZADD"},
-	Wrong: []WrongCall{
-		{"GO.LEASE KEY 1 0 a", ErrTTLRangeSeconds},
-		{"GO.LEASE KEY 1 60 a UPTO", ErrUnknownOption},
-	},
 }
 
 var leaseRO = lease.readOnly("Tells what GO.LEASE would reply; changes nothing.")

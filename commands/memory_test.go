@@ -15,7 +15,7 @@ import (
 // Package memory replies to random calls what this package's store replies, which checks every handler's contract.
 func TestMemory_repliesAsTheStore(t *testing.T) {
 	store, server := commands.NewStore(t), memory.NewServer()
-	if err := server.SetPolicies(commands.SamplePolicies()); err != nil {
+	if err := server.SetPolicies(corpus.SamplePolicies); err != nil {
 		t.Fatal(err)
 	}
 	seed := rand.Uint64()
@@ -95,7 +95,7 @@ func TestMemory_errors(t *testing.T) {
 // A server that applies the effects of another one holds the same, with the same expiries, after every call.
 func TestMemory_effectsMakeAReplica(t *testing.T) {
 	master, replica := corpus.NewMemory(), corpus.NewMemory()
-	if err := master.SetPolicies(commands.SamplePolicies()); err != nil {
+	if err := master.SetPolicies(corpus.SamplePolicies); err != nil {
 		t.Fatal(err)
 	}
 	effects := map[string]int{}

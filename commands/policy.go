@@ -20,17 +20,6 @@ var policy = Command{
 	Plan:    planPolicy,
 	OneKey:  true,
 	Handler: runPolicy,
-	Sample: Sample{"GO.POLICY sample:KEY", "[0 2 1 -1 3600 1 [0 16 15 -1 3600] [0 2 1 -1 3600]]",
-		"[0 2 0 -1 7200 1 [0 16 14 -1 7200] [0 2 0 -1 7200]]", "HSET"},
-	SamplePolicies: "sample THROTTLE 15 30 108000s, THROTTLE 1 1 3600s;",
-	Wrong: []WrongCall{
-		{"GO.POLICY KEY", ErrNoPolicy},
-		{"GO.POLICY sample", ErrNoPolicy},
-		{"GO.POLICY sample:KEY -1", ErrPolicyQuantityRange},
-		{"GO.POLICY sample:KEY 1000000000002", ErrPolicyQuantityRange},
-		{"GO.POLICY sample:KEY 1.5", ErrQuantityNotInteger},
-		{"GO.POLICY sample:KEY 1 FORCE", ErrUnknownOption},
-	},
 }
 
 var policyRO = policy.readOnly("Tells what GO.POLICY would reply; changes nothing.")

@@ -16,11 +16,6 @@ var quota = Command{
 	Args:       []Arg{argKey, argLimit, argPeriod, argQuantity, argMS, argMode, argAlign},
 	State:      KindString,
 	Handler:    func(c *Call) ErrorCode { return quotaKind.run(c, optMS|optUpTo|optForce|optAlign) },
-	Sample:     Sample{"GO.QUOTA KEY 16 3600 1 UPTO", "[0 16 15 -1 3600 1]", "[0 16 14 -1 3600 1]", "SET"},
-	Wrong: []WrongCall{
-		{"GO.QUOTA KEY 5 60 ALIGN", ErrAlignWithoutOffset},
-		{"GO.QUOTA KEY 5 60 EXACT", ErrUnknownOption},
-	},
 }
 
 var quotaRO = quota.readOnly("Tells what GO.QUOTA would reply; changes nothing.")

@@ -23,8 +23,6 @@ var release = Command{
 		Bounds: fmt.Sprintf("at most %d ids of %s", maxIDs, idBounds)}},
 	State:   KindZset,
 	Handler: runRelease,
-	Sample:  Sample{"GO.RELEASE KEY id other", "0", "0", ""},
-	Wrong:   []WrongCall{{"GO.RELEASE KEY id " + strings.Repeat("x", maxIDLen+1), ErrIDTooLong}},
 }
 
 func runRelease(c *Call) ErrorCode {

@@ -44,13 +44,15 @@ type value struct {
 	expire int64   // ms since the Unix epoch; 0: none
 }
 
+const samplePolicies = "sample THROTTLE 15 30 108000s, THROTTLE 1 1 3600s;"
+
 // newStore returns an empty store. The policies are those of the samples.
 func newStore(t testing.TB) *store {
 	t.Helper()
 	s := &store{t: t, now: nowMicros, keys: map[string]*value{}}
 	TheHost = s
 	CountDenials(1000)
-	s.setPolicies(SamplePolicies())
+	s.setPolicies(samplePolicies)
 	return s
 }
 

@@ -77,8 +77,8 @@ func mode(sub ...Arg) Arg {
 	return Arg{Name: "mode", Type: ArgOneOf, Optional: true, Summary: "At most one of these.", Sub: sub}
 }
 
-// Command is one row of the table: what the server is told of a command, what the host
-// loads for it, and the calls that tests make of it.
+// Command is one row of the table: what the server is told of a command, and what the host
+// loads for it.
 type Command struct {
 	Name       string
 	Summary    string
@@ -100,26 +100,6 @@ type Command struct {
 	Plan    func(*Call) ErrorCode
 	OneKey  bool                  // with a Plan: the first word is the only key
 	Handler func(*Call) ErrorCode // see Call for its contract
-
-	// What tests of every command call: see Sample.
-	Sample         Sample
-	SamplePolicies string // the policies that the sample and the wrong calls need
-	Wrong          []WrongCall
-}
-
-// Sample is an admitted call of a command. In Call, KEY stands for the key; a reply is written
-// with brackets and blanks.
-type Sample struct {
-	Call   string
-	First  string // the reply on a new key
-	Second string // the reply to the same call at the same time, after the first one
-	Effect string // the command that the call replicates; "" if none
-}
-
-// WrongCall is a call that provokes an error.
-type WrongCall struct {
-	Call string
-	Want ErrorCode
 }
 
 const writeFast = "write deny-oom fast"
@@ -147,16 +127,6 @@ var Table = []Command{
 	top,
 }
 
-// SamplePolicies returns the policies that the samples of all commands need.
-func SamplePolicies() (text string) {
-	for i := range Table {
-		if Table[i].Writes() { // a twin has those of its command
-			text += Table[i].SamplePolicies
-		}
-	}
-	return text
-}
-
 // readOnly returns the row of a command's twin, which replies the same and changes nothing:
 // the host opens its keys for reading and applies nothing.
 func (c Command) readOnly(summary string) Command {
@@ -167,9 +137,6 @@ func (c Command) readOnly(summary string) Command {
 		flags += " fast"
 	}
 	c.Flags = flags
-	name, call, _ := strings.Cut(c.Sample.Call, " ")
-	c.Sample = Sample{Call: name + "_RO " + call, First: c.Sample.First, Second: c.Sample.First}
-	c.Wrong = nil
 	return c
 }
 

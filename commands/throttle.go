@@ -14,12 +14,6 @@ var throttle = Command{
 	Args:       throttleArgs,
 	State:      KindHash,
 	Handler:    func(c *Call) ErrorCode { return throttleKind.run(c, optMS|exclusive) },
-	Sample:     Sample{"GO.THROTTLE KEY 15 30 108000", "[0 16 15 -1 3600]", "[0 16 14 -1 7200]", "HSET"},
-	Wrong: []WrongCall{
-		{"GO.THROTTLE KEY x 30 60", ErrMaxBurstNotInteger},
-		{"GO.THROTTLE KEY 15 30 60 1 EXACT", ErrUnknownOption},
-		{"GO.THROTTLE KEY 15 30 60 MS 1", ErrUnknownOption},
-	},
 }
 
 var throttleRO = throttle.readOnly("Tells what GO.THROTTLE would reply; changes nothing.")
@@ -36,12 +30,6 @@ var clThrottle = Command{
 	Args:       throttleArgs[:5],
 	State:      KindHash,
 	Handler:    func(c *Call) ErrorCode { return throttleKind.run(c, redisCellWords) },
-	Sample:     Sample{"CL.THROTTLE KEY 15 30 108000 1", "[0 16 15 -1 3600]", "[0 16 14 -1 7200]", "HSET"},
-	Wrong: []WrongCall{
-		{"CL.THROTTLE KEY 15 30", ErrArity},
-		{"CL.THROTTLE KEY 15 30 60 MS", ErrQuantityNotInteger},
-		{"CL.THROTTLE KEY 15 1000000001 1", ErrRateTooHigh},
-	},
 }
 
 var throttleKind = clauseKind{

@@ -28,12 +28,6 @@ var top = Command{
 		{Name: "RESET", Type: ArgToken, Optional: true, Summary: "Then count anew."},
 	},
 	Handler: runTop,
-	Sample:  Sample{"GO.TOP 1", "[]", "[]", ""},
-	Wrong: []WrongCall{
-		{"GO.TOP 1x", ErrTopCountNotInteger},
-		{"GO.TOP 0", ErrTopCountRange},
-		{"GO.TOP RESET 5", ErrUnknownOption},
-	},
 }
 
 // denials are the keys of denied calls; nil if top-keys is 0.

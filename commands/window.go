@@ -12,11 +12,6 @@ var window = Command{
 	Args:       []Arg{argKey, argLimit, argPeriod, argQuantity, argMS, argMode, argExact},
 	State:      KindZset,
 	Handler:    func(c *Call) ErrorCode { return windowKind.run(c, optMS|optUpTo|optForce|optExact) },
-	Sample:     Sample{"GO.WINDOW KEY 16 3600", "[0 16 15 -1 3600]", "[0 16 14 -1 3600]", "ZADD"},
-	Wrong: []WrongCall{
-		{"GO.WINDOW KEY 0 60", ErrLimitRange},
-		{"GO.WINDOW KEY 5 60 ALIGN 0", ErrUnknownOption},
-	},
 }
 
 var windowRO = window.readOnly("Tells what GO.WINDOW would reply; changes nothing.")

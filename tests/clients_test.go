@@ -232,7 +232,7 @@ func TestClients_anyKeyAndAnyIDForEveryCommand(t *testing.T) {
 		}
 		for i, key := range names {
 			assert.Equal(t, c.Sample.Second, flat(s.Do(ctx, c.on(key)...).Result()), "%s, key %d again", command, i)
-			assert.Equal(t, c.Sample.Effect != "", s.Exists(ctx, c.key(key)).Val() == 1, "%s, key %d", command, i)
+			assert.Equal(t, c.Sample.Writes, s.Exists(ctx, c.key(key)).Val() == 1, "%s, key %d", command, i)
 		}
 	}
 	// Keys with a common prefix are different keys, and the order of the keys is kept.

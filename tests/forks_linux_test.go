@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gothrottle/commands"
+	"gothrottle/tests/corpus"
 )
 
 // SCRIPT DEBUG YES runs a script in a forked child, where Go cannot run: each command says so. GO.TOP would need memory
@@ -48,7 +49,7 @@ func (s *server) debugForked() string {
 		return table.concat(all, '; ')`
 	eval := []any{"EVAL", script, 0}
 	for _, row := range commands.Table {
-		eval = append(eval, strings.ReplaceAll(row.Sample.Call, "KEY", "k"))
+		eval = append(eval, strings.ReplaceAll(corpus.Samples[row.Name].Call, "KEY", "k"))
 	}
 	w := s.wire()
 	require.Equal(s.t, status("OK"), w.do("SCRIPT", "DEBUG", "YES"))

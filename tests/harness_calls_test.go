@@ -12,9 +12,13 @@ import (
 
 // fields splits a line into words for a command.
 func fields(line string) []any {
-	var all []any
-	for _, f := range strings.Fields(line) {
-		all = append(all, f)
+	return anyOf(strings.Fields(line))
+}
+
+// anyOf returns words for a command.
+func anyOf(words []string) (all []any) {
+	for _, word := range words {
+		all = append(all, word)
 	}
 	return all
 }

@@ -4,17 +4,21 @@ import (
 	"strings"
 
 	"gothrottle/commands"
+	"gothrottle/tests/corpus"
 )
 
-// A sample is a row of the command table, with the call of that row that is admitted. Tests of
-// properties that every command has use the samples.
-type sample struct{ commands.Command }
+// A sample is a row of the command table, with a call that is admitted. Tests of properties that every command has use
+// the samples.
+type sample struct {
+	commands.Command
+	Sample *corpus.Sample
+}
 
 var samples = func() map[string]sample {
 	all := map[string]sample{}
 	for _, row := range commands.Table {
 		if !row.NoKey { // top_test.go has the tests of GO.TOP
-			all[row.Name] = sample{row}
+			all[row.Name] = sample{row, corpus.Samples[row.Name]}
 		}
 	}
 	return all

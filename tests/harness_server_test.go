@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"gothrottle/commands"
+	"gothrottle/tests/corpus"
 	servers "gothrottle/tests/server"
 )
 
@@ -45,7 +45,7 @@ func (o options) launch() servers.Options {
 	}
 	// With the load argument module-name the configuration has another name.
 	if !o.bare && !slices.Contains(o.modArgs, "redis-cell") {
-		l.Args = []string{"--gothrottle.policies", commands.SamplePolicies()}
+		l.Args = []string{"--gothrottle.policies", corpus.SamplePolicies}
 	}
 	l.Args = append(l.Args, o.args...)
 	if o.clock != nil {

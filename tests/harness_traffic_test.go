@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gothrottle/commands"
+	"gothrottle/tests/corpus"
 )
 
 // traffic sends random calls of every command, and commands that users send beside them. Its
@@ -320,10 +321,10 @@ func (tr *traffic) byHand() []any {
 // sampled returns the sample of any command of the table, or one of its wrong calls.
 func (tr *traffic) sampled() []any {
 	row := commands.Table[tr.r.IntN(len(commands.Table))]
-	if row.NoKey || len(row.Wrong) > 0 && tr.oneIn(10) {
-		return fields(row.Wrong[tr.r.IntN(len(row.Wrong))].Call)
+	if wrong := corpus.Wrong[row.Name]; row.NoKey || len(wrong) > 0 && tr.oneIn(10) {
+		return anyOf(wrong[tr.r.IntN(len(wrong))])
 	}
-	return on(row.Sample.Call, fmt.Sprint("sample:", row.Name, ":", tr.r.IntN(3)))
+	return on(corpus.Samples[row.Name].Call, fmt.Sprint("sample:", row.Name, ":", tr.r.IntN(3)))
 }
 
 // run sends n calls, in batches that are pipelines, transactions and scripts.

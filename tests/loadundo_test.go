@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gothrottle/commands"
+	"gothrottle/tests/corpus"
 )
 
 // startBare starts a server that may load modules while it runs, and has not loaded ours.
@@ -43,7 +44,7 @@ func TestLoad_undoneLoad(t *testing.T) {
 		require.ErrorContains(t, s.Do(ctx, "GO.THROTTLE", "k", 15, 30, 60).Err(), "unknown command")
 	}
 	require.NoError(t, s.Do(ctx, "MODULE", "LOAD", env.module).Err())
-	s.setPolicies(commands.SamplePolicies())
+	s.setPolicies(corpus.SamplePolicies)
 	for name, c := range samples {
 		assert.Equal(t, c.Sample.First, flat(s.Do(ctx, c.on(name)...).Result()), name)
 	}

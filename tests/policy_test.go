@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"gothrottle/commands"
+	"gothrottle/tests/corpus"
 )
 
 // slowPolicies are of every kind. Nothing of them drains while a test runs.
@@ -189,5 +189,5 @@ func TestPolicy_getKeysOnThreads(t *testing.T) {
 		assert.Equal(t, []any{c.key("k")}, getKeys(t, s.wire(), c.on("k"), keyFlags(c)), name)
 		assert.Equal(t, c.Sample.First, flat(s.Do(ctx, c.on(name)...).Result()), name)
 	}
-	assert.Equal(t, commands.SamplePolicies(), s.policies())
+	assert.Equal(t, corpus.SamplePolicies, s.policies())
 }

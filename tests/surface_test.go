@@ -231,7 +231,7 @@ func TestSurface_infoFields(t *testing.T) {
 	info := s.counters()
 	want := []string{"gothrottle_version", "gothrottle_version_number", "gothrottle_clock_lead_us", "gothrottle_panics", "gothrottle_top_keys"}
 	for _, row := range commands.Table {
-		c := sample{row}
+		c := sample{Command: row}
 		for _, counter := range []string{"admitted", "limited", "other", "errors", "shadowed"} {
 			want = append(want, c.infoField()+"_"+counter)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"gothrottle/tests/corpus"
 	servers "gothrottle/tests/server"
 )
 
@@ -55,8 +56,10 @@ func TestMemory_valgrind(t *testing.T) {
 	report := memcheck(t)
 	s := start(t, options{module: module})
 	newTraffic(s, 5).run(setting(t, "VALGRIND_CALLS", 5000))
-	for _, c := range allWrongCalls() {
-		_ = s.Do(ctx, fields(c.Call)...)
+	for _, calls := range corpus.Wrong {
+		for _, words := range calls {
+			_ = s.Do(ctx, anyOf(words)...)
+		}
 	}
 	for n := range 20 {
 		s.setPolicies(manyPolicies(n))

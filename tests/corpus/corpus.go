@@ -11,8 +11,10 @@
 //
 // A blank line ends a case; the next one begins on an empty server without policies. Two blanks end a call. A call without
 // "writes" replicates nothing. "  replies" is a reply in a line of its own. T+900s is the time of the call and 900 s, in ms
-// since the Unix epoch; T+900s/us and T+900s/ns are in µs and ns. A word in quotes has Go's escapes. Calls of the server's
-// own commands prepare a case; they need no reply and have no "writes". A case with a line "@server" is for real servers.
+// since the Unix epoch; T+900s/us and T+900s/ns are in µs and ns. A word in quotes has Go's escapes, 3*x is
+// xxx, and 2*(a b) is a b a b. Calls of the server's
+// own commands prepare a case; they need no reply and have no "writes". A case with a line "@server" is for real servers. One
+// with a line "@sample" calls a command twice: see Samples.
 package corpus
 
 import (
@@ -26,6 +28,7 @@ import (
 // Case is the lines of a file up to a blank line.
 type Case struct {
 	Server bool // for real servers only
+	Sample bool // see Samples
 	Timed  bool // the clock is moved, or a call names a time or depends on the date
 	Steps  []*Step
 }
@@ -76,6 +79,8 @@ func Parse(text string) (cases []*Case, err error) {
 			c.Timed = true
 		case line == "@server":
 			c.Server = true
+		case line == "@sample":
+			c.Sample = true
 		case !strings.HasPrefix(line, "#"):
 			err = fmt.Errorf("neither a call, a comment, +time, writes nor replies")
 		}
@@ -118,11 +123,26 @@ func cutCall(line string) (call, reply string) {
 	return strings.TrimSpace(line), ""
 }
 
-var aWord = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|\S+`)
+var (
+	aWord    = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|\S+`)
+	repeated = regexp.MustCompile(` (\d+)\*(?:\(([^)]*)\)|(\S))`)
+)
+
+// repeat writes repetitions in full.
+func repeat(call string) string {
+	return repeated.ReplaceAllStringFunc(call, func(text string) string {
+		m := repeated.FindStringSubmatch(text)
+		n, _ := strconv.Atoi(m[1])
+		if m[3] != "" {
+			return " " + strings.Repeat(m[3], n)
+		}
+		return strings.Repeat(" "+m[2], n)
+	})
+}
 
 // Words returns the words of a call at a time, in µs since the Unix epoch.
 func Words(call string, now int64) (words []string, err error) {
-	for _, word := range aWord.FindAllString(call, -1) {
+	for _, word := range aWord.FindAllString(repeat(call), -1) {
 		if word[0] == '"' {
 			if word, err = strconv.Unquote(word); err != nil {
 				return nil, err

@@ -1,0 +1,84 @@
+package corpus
+
+import (
+	"embed"
+	"strings"
+)
+
+//go:embed *.txt
+var texts embed.FS
+
+// Sample is an admitted call of a command.
+type Sample struct {
+	Call   string // KEY stands for the key
+	First  string // the reply on a new key; arrays are in brackets
+	Second string // the reply to the same call at the same time, after the first one
+	Writes bool   // the first call writes
+}
+
+// Tests of what all commands have in common make these calls, by the names of commands.
+var (
+	Samples        = map[string]*Sample{}    // those of the cases with a line @sample
+	SamplePolicies string                    // the policies that the samples need
+	Wrong          = map[string][][]string{} // the words of calls that are errors on a server without keys and policies
+)
+
+// Cases are all cases of all files.
+var Cases []*Case
+
+func init() {
+	files, _ := texts.ReadDir(".")
+	for _, file := range files {
+		text, _ := texts.ReadFile(file.Name())
+		cases, err := Parse(string(text))
+		if err != nil {
+			panic(file.Name() + ": " + err.Error())
+		}
+		Cases = append(Cases, cases...)
+	}
+	for _, c := range Cases {
+		if c.Sample {
+			c.sample()
+		} else {
+			c.wrong()
+		}
+	}
+}
+
+func (c *Case) sample() {
+	for _, s := range c.Steps {
+		name, rest, _ := strings.Cut(s.Text, " ")
+		switch sample := Samples[name]; {
+		case !s.Call:
+		case name == "CONFIG":
+			words, _ := Words(s.Text, 0)
+			SamplePolicies += words[3]
+		case sample == nil:
+			key, words, _ := strings.Cut(rest, " ")
+			if prefix, found := strings.CutSuffix(key, "k"); found {
+				key = prefix + "KEY"
+			}
+			Samples[name] = &Sample{strings.TrimSpace(name + " " + key + " " + words), bracketed(s.Reply), bracketed(s.Reply), s.Writes != ""}
+		default:
+			sample.Second = bracketed(s.Reply)
+		}
+	}
+}
+
+func bracketed(reply string) string {
+	if strings.Contains(reply, " ") {
+		return "[" + reply + "]"
+	}
+	return reply
+}
+
+func (c *Case) wrong() {
+	for _, s := range c.Steps {
+		if s.Call && (!s.Own() || s.Writes != "") {
+			return // the next errors may be for what this call made
+		}
+		if words, err := Words(s.Text, 0); err == nil && s.Call && strings.HasPrefix(s.Reply, "ERR ") {
+			Wrong[words[0]] = append(Wrong[words[0]], words)
+		}
+	}
+}
