@@ -90,7 +90,7 @@ func runToy(c *Call) ErrorCode {
 const toySection = "\n## GO.TOY\n\n    GO.TOY key toys [MS]\n\nTakes toys from a box.\n\n| argument | meaning | bounds |\n|---|---|---|\n" +
 	"| `toys` | How many toys. | 1 to 9 |\n\nComplexity: O(1). Since VERSION. Flags: write deny-oom fast.\n"
 
-const toyTranscript = `# GO.TOY: a box of toys.
+const toyCalls = `# GO.TOY: a box of toys.
 
 @sample
 > GO.TOY k 5  5
@@ -119,7 +119,7 @@ func TestNewCommand(t *testing.T) {
 	if out, err := tryIn(folder, "go", "test", "./commands"); err == nil || !strings.Contains(out, "no transcript has a case with @sample of GO.TOY") {
 		t.Fatalf("without its transcript: %v\n%s", err, out)
 	}
-	write(t, path("tests/corpus/toy.txt"), toyTranscript)
+	write(t, path("tests/corpus/toy.txt"), toyCalls)
 	// If the version is released already, the line belongs there.
 	changelog := strings.ReplaceAll(read(t, "CHANGELOG.md"), "\n## ", "\n- `GO.TOY`.\n\n## ")
 	write(t, path("CHANGELOG.md"), changelog+"\n- `GO.TOY`.\n")
