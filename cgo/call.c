@@ -117,14 +117,8 @@ load(RedisModuleCtx *ctx, const shim_command *command, shim_call *call, RedisMod
 static void count(shim_command *command, const shim_call *call, int error) {
     if (error) {
         command->errors++;
-    } else if (call->outcome == SHIM_COUNT_ADMITTED) {
-        command->admitted++;
-    } else if (call->outcome == SHIM_COUNT_LIMITED) {
-        command->limited++;
-    } else if (call->outcome == SHIM_COUNT_SHADOWED) {
-        command->shadowed++;
     } else {
-        command->other++;
+        command->outcomes[call->outcome]++;
     }
 }
 

@@ -3,15 +3,19 @@
 
 #include <string.h>
 
-/* Puts what HashGet found for field i into the cell. The value is a copy that is ours to free. */
+/* Puts what HashGet found for field i into the cell. The value is a copy that is ours to free. The server copies each
+ * value, whatever its length: one that is no integer makes the call an error, so nothing after it is read. */
 static inline __attribute__((always_inline)) void put_field(shim_key *key, shim_cell *cell, int i, RedisModuleString *value) {
     if (value == NULL) return;
     long long n = 0;
-    if (api.StringToLongLong(value, &n) != API_OK) cell->bad |= 1u << i;
+    key->unread--;
+    if (api.StringToLongLong(value, &n) != API_OK) {
+        cell->bad |= 1u << i;
+        key->unread = 0;
+    }
     api.FreeString(NULL, value);
     cell->value[i] = n;
     cell->found |= 1u << i;
-    key->fields++;
 }
 
 /* Reads fields i and i+1 of a cell, and the field of its lockout if asked to. */
@@ -25,17 +29,6 @@ static void read_fields(shim_key *key, shim_cell *cell, int i, int lock) {
     if (lock) put_field(key, cell, SHIM_LOCK, value[2]);
 }
 
-/* Reads the fields of lockouts, from a cell of the key on. */
-static void read_locks(shim_call *call, shim_key *key, int32_t from) {
-    for (int32_t i = from; i < key->num_cells && key->fields < key->length; i++) {
-        shim_cell *cell = &call->cells.at[key->first_cell + i];
-        RedisModuleString *value;
-        api.HashGet(key->handle, 0, shim_fields[cell->index][SHIM_LOCK], &value, NULL);
-        put_field(key, cell, SHIM_LOCK, value);
-        if (cell->bad) return;
-    }
-}
-
 static shim_cell *append(shim_call *call, shim_key *key, int64_t stack_cells) {
     if (call->cells.len == call->cells.cap)
         call->cells.at = shim_grow(call->cells.at, sizeof *call->cells.at, &call->cells.cap, stack_cells);
@@ -45,38 +38,43 @@ static shim_cell *append(shim_call *call, shim_key *key, int64_t stack_cells) {
     return cell;
 }
 
-/* Reads the first two fields of each cell that the call asks for. If the hash holds more fields,
- * the other fields of these cells are read, and then the cells that the call does not ask for: the
- * key's expiry depends on all cells. A field that belongs to no cell means that the hash is not
- * ours: Go compares what was found with the length. The server copies each value, whatever its
- * length. A value that is no integer makes the call an error, so nothing after it is read.
+/* Reads what shim_load_cells leaves: the other fields of the cells that the call asks for, then the cells that it does
+ * not ask for, then lockouts, from a cell of the key on. The key's expiry depends on all cells. */
+static __attribute__((cold)) void load_rest(shim_call *call, shim_key *key, int64_t stack_cells, int32_t first_lock) {
+    for (int32_t i = 0; key->unread > 0 && i < SHIM_CELLS; i++) {
+        shim_cell *cell = NULL;
+        if (i < key->asked) {
+            cell = &call->cells.at[key->first_cell + i];
+        } else {
+            cell = append(call, key, stack_cells);
+            read_fields(key, cell, 0, 0);
+            if (!cell->found) break;
+        }
+        if (cell->found && key->unread > 0) read_fields(key, cell, 2, 0);
+    }
+    for (int32_t i = first_lock; key->unread > 0 && i < key->num_cells; i++) {
+        shim_cell *cell = &call->cells.at[key->first_cell + i];
+        RedisModuleString *value;
+        api.HashGet(key->handle, 0, shim_fields[cell->index][SHIM_LOCK], &value, NULL);
+        put_field(key, cell, SHIM_LOCK, value);
+    }
+}
+
+/* Reads the first two fields of each cell that the call asks for, and the rest only if the hash has more fields. A
+ * field that belongs to no cell means that the hash is not ours: Go compares what was found with the length.
  *
  * All fields come in pairs, except the fields of lockouts. So if the hash has an odd number of
  * fields, a lockout is likely, and the lockouts of the cells asked for are read at once. Otherwise
- * lockouts are read last, if the hash has more fields than were found. */
+ * lockouts are read last. */
 void shim_load_cells(shim_call *call, shim_key *key, int64_t stack_cells) {
     key->first_cell = (int32_t)call->cells.len;
-    uint32_t bad = 0;
-    int odd = key->length % 2 != 0;
+    int32_t fields = key->unread = key->kind == SHIM_HASH ? (int32_t)key->length : 0;
+    int odd = fields % 2 != 0;
     while (key->num_cells < key->asked) {
         shim_cell *cell = append(call, key, stack_cells);
-        if (key->kind == SHIM_HASH && !bad) read_fields(key, cell, 0, odd);
-        bad |= cell->bad;
+        if (key->unread > 0) read_fields(key, cell, 0, odd);
     }
-    if (bad || key->fields == 0 || key->fields == key->length) return;
-    for (int32_t i = 0; i < key->asked && !bad && key->fields < key->length; i++) {
-        shim_cell *cell = &call->cells.at[key->first_cell + i];
-        if (cell->found) read_fields(key, cell, 2, 0);
-        bad |= cell->bad;
-    }
-    while (!bad && key->fields < key->length && key->num_cells < SHIM_CELLS) {
-        shim_cell *cell = append(call, key, stack_cells);
-        read_fields(key, cell, 0, 0);
-        if (!cell->found) break;
-        if (!cell->bad && key->fields < key->length) read_fields(key, cell, 2, 0);
-        bad |= cell->bad;
-    }
-    if (!bad) read_locks(call, key, odd ? key->asked : 0);
+    if (key->unread > 0 && key->unread < fields) load_rest(call, key, stack_cells, odd ? key->asked : 0);
 }
 
 /* Sets and removes fields. The value strings made here are ours: Replicate keeps references

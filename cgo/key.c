@@ -66,7 +66,7 @@ void shim_open_key(RedisModuleCtx *ctx, const shim_command *command, shim_key *k
     key->new_len = key->add_prefix = key->add_word = 0;
     key->add_time_us = key->expire_from = key->expire_to = key->slack_base = 0;
     key->name = name;
-    key->events = key->fields = 0;
+    key->events = 0;
     if (absent) {
         key->handle = NULL;
         return;

@@ -101,9 +101,10 @@ static void info(RedisModuleInfoCtx *ctx, int for_crash_report) {
     api.InfoAddFieldLongLong(ctx, "top_keys", shim_top_keys);
     for (int i = 0; i < shim_loaded->num_commands; i++) {
         const shim_command *c = &shim_loaded->commands[i];
+        const int64_t *n = c->outcomes;
         const struct { const char *name; int64_t value; } counters[] = {
-            {"admitted", c->admitted}, {"limited", c->limited},   {"other", c->other},
-            {"shadowed", c->shadowed}, {"errors", c->errors}};
+            {"admitted", n[SHIM_COUNT_ADMITTED]}, {"limited", n[SHIM_COUNT_LIMITED]}, {"other", n[SHIM_COUNT_OTHER]},
+            {"shadowed", n[SHIM_COUNT_SHADOWED]}, {"errors", c->errors}};
         for (size_t j = 0; j < sizeof counters / sizeof *counters; j++) {
             char field[64];
             snprintf(field, sizeof field, "%s_%s", c->info_name, counters[j].name);
@@ -205,6 +206,18 @@ static int is_valkey(RedisModuleCtx *ctx) {
 
 static const char acl_category[] = "throttle";
 
+/* Whether the configuration io-threads is 1. If CONFIG was renamed, nobody knows, and the answer is no. */
+static int has_one_thread(RedisModuleCtx *ctx) {
+    RedisModuleCallReply *reply = api_expect(api.Call(ctx, "CONFIG", "cc", "GET", "io-threads"), REPLY_ARRAY);
+    if (reply == NULL) return 0;
+    size_t len = 0;
+    const char *threads = NULL;
+    if (api.CallReplyLength(reply) == 2) threads = api.CallReplyStringPtr(api.CallReplyArrayElement(reply, 1), &len);
+    int one = threads != NULL && len == 1 && threads[0] == '1';
+    api.FreeCallReply(reply);
+    return one;
+}
+
 /* Whether a server that asks a command for its keys does so on its main thread only. An I/O thread
  * that asks runs into the main thread: the server's context for the question is part of what the
  * main thread propagates, and the server aborts (seen on Redis 8.6, and on Valkey 8.1 and 9.1 in a
@@ -212,18 +225,8 @@ static const char acl_category[] = "throttle";
 static int asks_on_main_thread(RedisModuleCtx *ctx) {
     /* Redis before 8 asks on its main thread only. The checks in access.c are not for it: its
      * GetCurrentUserName reads through NULL for a call without a user. */
-    if (!is_valkey(ctx) && api.GetServerVersion() < 0x080000) return 1;
-    if (is_valkey(ctx) && api.GetContextFlags(ctx) & CTX_FLAGS_CLUSTER) return 0;
-    RedisModuleCallReply *reply = api.Call(ctx, "CONFIG", "cc", "GET", "io-threads");
-    if (reply == NULL) return 0; /* renamed: nobody can tell */
-    int one = 0;
-    if (api.CallReplyType(reply) == REPLY_ARRAY && api.CallReplyLength(reply) == 2) {
-        size_t len;
-        const char *threads = api.CallReplyStringPtr(api.CallReplyArrayElement(reply, 1), &len);
-        one = threads != NULL && len == 1 && threads[0] == '1';
-    }
-    api.FreeCallReply(reply);
-    return one;
+    if (!is_valkey(ctx)) return api.GetServerVersion() < 0x080000 || has_one_thread(ctx);
+    return !(api.GetContextFlags(ctx) & CTX_FLAGS_CLUSTER) && has_one_thread(ctx);
 }
 
 /* Makes the server ask a command of several keys for its keys, if it does so on its main thread:

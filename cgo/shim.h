@@ -56,7 +56,7 @@ enum {                                                               /* commands
 };
 enum { SHIM_INTEGERS, SHIM_INTEGER, SHIM_NESTED, SHIM_ITEMS };  /* commands.Shape */
 enum { SHIM_ITEM_MAP, SHIM_ITEM_ARRAY, SHIM_ITEM_INTEGER, SHIM_ITEM_TEXT, SHIM_ITEM_NULL }; /* commands.ItemKind */
-enum { SHIM_COUNT_OTHER, SHIM_COUNT_ADMITTED, SHIM_COUNT_LIMITED, SHIM_COUNT_SHADOWED }; /* commands.Outcome */
+enum { SHIM_COUNT_OTHER, SHIM_COUNT_ADMITTED, SHIM_COUNT_LIMITED, SHIM_COUNT_SHADOWED, SHIM_OUTCOMES }; /* commands.Outcome */
 
 typedef struct shim_entry {
     int64_t time_us;           /* C writes */
@@ -84,7 +84,7 @@ typedef struct shim_key {
     RedisModuleKey *handle;     /* C's own: shim_open_key opens it, run closes it; NULL if it is closed */
     RedisModuleString *name;    /* C's own: borrowed from argv */
     int32_t events;             /* C's own: the SHIM_EVENT_ bits that shim_notify sends */
-    int32_t fields;             /* C's own: how many fields of a hash were read */
+    int32_t unread;             /* C's own: how many fields of a hash are still to be read */
     char new_text[48];          /* Go writes; C keeps a copy of the text here if wants is SHIM_ANY */
 } shim_key;
 
@@ -142,7 +142,7 @@ typedef struct shim_command {
     int32_t state;         /* the kind that the only key must have */
     int32_t only_if_free;  /* a taken name is no error */
     api_command_info info;
-    int64_t admitted, limited, other, shadowed, errors;
+    int64_t outcomes[SHIM_OUTCOMES], errors; /* how many calls, by SHIM_COUNT_ */
 } shim_command;
 
 /* All commands, and what else Go knows at load. Like the commands, its memory is never freed. */

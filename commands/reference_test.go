@@ -210,7 +210,7 @@ func TestReference_info(t *testing.T) {
 	for _, m := range regexp.MustCompile(`InfoAddField\w+\(ctx, "(\w+)"`).FindAllStringSubmatch(source, -1) {
 		exist = append(exist, "`gothrottle_"+m[1]+"`")
 	}
-	for _, m := range regexp.MustCompile(`\{"(\w+)", c->\w+\}`).FindAllStringSubmatch(source, -1) {
+	for _, m := range regexp.MustCompile(`\{"(\w+)", (?:c->|n\[)\w+\]?\}`).FindAllStringSubmatch(source, -1) {
 		exist = append(exist, "`gothrottle_<c>_"+m[1]+"`")
 	}
 	documented := []string{}

@@ -89,7 +89,7 @@ func (t *throttleLimiter) judge(c *Call, quantity int64, mayLock bool) (*funnel.
 	if mayLock {
 		t.Lockout = t.lockout
 	}
-	t.next, t.v = funnel.Throttle(c.Now.Nanos(), c.cells(&c.Keys[t.key])[t.cell].state, &t.ThrottleParams)
+	t.Throttle(c.Now.Nanos(), &c.cells(&c.Keys[t.key])[t.cell].state, &t.next, &t.v)
 	if t.v.TooMuch {
 		return nil, ErrDebtTooLong
 	}

@@ -68,37 +68,44 @@ func (s *ThrottleState) left(now Nanos) span {
 //
 // now is an instant since the Unix epoch, before 2162.
 func Throttle(now Nanos, s ThrottleState, p *ThrottleParams) (next ThrottleState, v Verdict) {
-	c := throttling{ThrottleParams: p, locked: max(s.Locked-now, 0)}
-	c.used, c.rate, c.carry = s.inUse(now, p.Rate)
-	c.after, c.capacity = c.used, c.rate.span(p.Limit)
+	p.Throttle(now, &s, &next, &v)
+	return next, v
+}
+
+// Throttle is the function Throttle without copies: it sets next and v. next is not s.
+func (p *ThrottleParams) Throttle(now Nanos, s, next *ThrottleState, v *Verdict) {
+	*v = Verdict{}
+	used, rate, carry := s.inUse(now, p.Rate)
+	c := throttling{p, rate, rate.span(p.Limit), used, used, max(s.Locked-now, 0), carry}
 	switch {
 	case p.Quantity < 0 && c.carry == tooLong:
-		return s.refundAtOwnRate(now, c.rate, c.locked, p)
+		c.refundAtOwnRate(now, s, next, v)
+		return
 	case p.Quantity < 0:
-		c.refund(&v)
+		c.refund(v)
 	case p.Force:
-		c.charge(&v)
+		c.charge(v)
 	case p.UpTo:
-		c.takeUpTo(&v)
+		c.takeUpTo(v)
 	case p.Reserve && p.Quantity > 0:
-		c.reserve(&v, now)
+		c.reserve(v, now)
 	default:
-		c.take(&v, p.Quantity, 0)
+		c.take(v, p.Quantity, 0)
 	}
 	if v.TooMuch {
-		return s, Verdict{TooMuch: true}
+		*next, *v = *s, Verdict{TooMuch: true}
+		return
 	}
 	v.ResetAfter = max(c.after.ceil(), c.locked)
 	if c.locked == 0 {
 		v.Remaining, _ = c.rate.units(c.rate.minus(c.capacity, c.after))
 	}
 	if c.carry == tooLong && v.Granted == 0 { // nothing but the lockout may have changed
-		next = s
+		*next = *s
 	} else {
 		next.set(now, c.after, c.rate)
 	}
 	next.lock(now, c.locked)
-	return next, v
 }
 
 // throttling is one call while it is decided: one method for each mode.
@@ -121,7 +128,7 @@ func (c *throttling) take(v *Verdict, quantity int64, wait Nanos) {
 	asked := c.rate.span(quantity)
 	fits := c.rate.minus(c.capacity, asked) // the call fits if no more is in use
 	fits.ns += uint64(wait)
-	if c.locked > 0 || fits.less(c.used) {
+	if c.locked > 0 || fits.shorter(c.used) {
 		c.deny(v, quantity, fits)
 	} else if quantity > 0 {
 		c.after = c.rate.plus(c.used, asked)
@@ -204,22 +211,20 @@ func (s *ThrottleState) lock(now, locked Nanos) {
 	}
 }
 
-// refundAtOwnRate gives units back to a state whose usage cannot be stored at the call's
-// rate, which is rate in lowest terms. The state keeps its own rate. The verdict's Remaining
-// and ResetAfter are those at the call's rate. locked is the rest of the lockout.
-func (s *ThrottleState) refundAtOwnRate(now Nanos, rate Rate, locked Nanos, p *ThrottleParams) (next ThrottleState, v Verdict) {
+// refundAtOwnRate gives units back to a state whose usage cannot be stored at the call's rate. The state keeps its own
+// rate. The verdict's Remaining and ResetAfter are those at the call's rate.
+func (c *throttling) refundAtOwnRate(now Nanos, s, next *ThrottleState, v *Verdict) {
 	own, used := s.Rate, s.left(now)
-	after := own.minus(used, own.span(-p.Quantity))
-	v.Granted = own.refund(used, -p.Quantity)
-	v.Change = refunded(v.Granted, after == (span{}) && locked == 0)
-	told := convert(after, own, rate)
-	v.ResetAfter = max(told.ceil(), locked)
-	if locked == 0 {
-		v.Remaining, _ = rate.units(rate.minus(rate.span(p.Limit), told))
+	after := own.minus(used, own.span(-c.Quantity))
+	v.Granted = own.refund(used, -c.Quantity)
+	v.Change = refunded(v.Granted, after == (span{}) && c.locked == 0)
+	converted := convert(after, own, c.rate)
+	v.ResetAfter = max(converted.ceil(), c.locked)
+	if c.locked == 0 {
+		v.Remaining, _ = c.rate.units(c.rate.minus(c.capacity, converted))
 	}
 	next.set(now, after, own)
-	next.lock(now, locked)
-	return next, v
+	next.lock(now, c.locked)
 }
 
 // carry says whether usage was converted from the state's rate to another one.

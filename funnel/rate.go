@@ -97,9 +97,7 @@ func (r Rate) span(units int64) span {
 // units returns how many whole units drain in s, and the rest of s in 1/Count ns. The number
 // saturates at 2^63-1; the rest is then 0.
 func (r Rate) units(s span) (whole int64, rest uint64) {
-	hi, lo := bits.Mul64(s.ns, uint64(r.Count))
-	lo, carry := bits.Add64(lo, s.frac, 0)
-	hi += carry
+	hi, lo := r.parts(s)
 	period := uint64(r.Period)
 	if hi == 0 {
 		q := lo / period
@@ -137,7 +135,7 @@ func (r Rate) plus(s, t span) span {
 
 // minus returns s - t, or zero if t is longer.
 func (r Rate) minus(s, t span) span {
-	if s.less(t) {
+	if s.shorter(t) {
 		return span{}
 	}
 	s.ns -= t.ns
@@ -149,7 +147,7 @@ func (r Rate) minus(s, t span) span {
 	return s
 }
 
-func (s span) less(t span) bool {
+func (s span) shorter(t span) bool {
 	return s.ns < t.ns || s.ns == t.ns && s.frac < t.frac
 }
 
@@ -165,30 +163,38 @@ func (s span) ceil() Nanos {
 // rate from. The result is rounded up by less than 1/to.Count ns, so rounding never makes room.
 // The result is exact if s is a whole number of units. It saturates at maxConverted.
 func convert(s span, from, to Rate) span {
-	// The result in 1/to.Count ns is s in 1/from.Count ns x to.Period / from.Period. The
-	// product has up to 192 bits; its top word stays below 2^38.
-	hi, lo := bits.Mul64(s.ns, uint64(from.Count))
-	lo, carry := bits.Add64(lo, s.frac, 0)
-	top, mid := bits.Mul64(hi+carry, uint64(to.Period))
-	over, lo := bits.Mul64(lo, uint64(to.Period))
-	mid, carry = bits.Add64(mid, over, 0)
-	top += carry
-
-	period, count := uint64(from.Period), uint64(to.Count)
-	top, rem := top/period, top%period
-	mid, rem = bits.Div64(rem, mid, period)
-	lo, rem = bits.Div64(rem, lo, period)
-	if rem > 0 {
-		lo, carry = bits.Add64(lo, 1, 0)
-		mid, carry = bits.Add64(mid, 0, carry)
-		top += carry
-	}
-	if top > 0 || mid >= count {
+	hi, lo := from.parts(s)
+	hi, lo = mulDivUp(hi, lo, uint64(to.Period), uint64(from.Period))
+	if hi >= uint64(to.Count) {
 		return span{maxConverted, 0}
 	}
-	ns, frac := bits.Div64(mid, lo, count)
+	ns, frac := bits.Div64(hi, lo, uint64(to.Count))
 	if ns >= maxConverted {
 		return span{maxConverted, 0}
 	}
 	return span{ns, frac}
+}
+
+// parts returns s in 1/Count ns, as a number of 128 bits.
+func (r Rate) parts(s span) (hi, lo uint64) {
+	hi, lo = bits.Mul64(s.ns, uint64(r.Count))
+	lo, carry := bits.Add64(lo, s.frac, 0)
+	return hi + carry, lo
+}
+
+// mulDivUp returns n x m / d for a number n of 128 bits, rounded up. The upper half of the result saturates.
+func mulDivUp(hi, lo, m, d uint64) (uint64, uint64) {
+	top, middle := bits.Mul64(hi, m)
+	over, bottom := bits.Mul64(lo, m)
+	middle, carry := bits.Add64(middle, over, 0)
+	if top += carry; top >= d {
+		return math.MaxUint64, 0
+	}
+	hi, rest := bits.Div64(top, middle, d)
+	lo, rest = bits.Div64(rest, bottom, d)
+	if rest > 0 {
+		lo, carry = bits.Add64(lo, 1, 0)
+		hi = max(hi, hi+carry)
+	}
+	return hi, lo
 }
