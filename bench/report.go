@@ -41,8 +41,8 @@ func write(samples, page string, blocks func(*report.Samples) map[string]string)
 }
 
 func origin(s *report.Samples) string {
-	return fmt.Sprintf("Written by `%s` on %s.\n%s. Load average of the minute before: %s.\nServers: %s.\n", s.About["command"], s.About["date"],
-		s.About["machine"], s.About["load"], strings.Join(s.Servers, ", "))
+	return fmt.Sprintf("Written by `%s` on %s.\n%s. Load average of the minute before: %s.\nServers: %s.\n",
+		s.About["command"], s.About["date"], s.About["machine"], s.About["load"], strings.Join(s.Servers, ", "))
 }
 
 // A column is a figure of each row. $ in its heading is the server.
@@ -64,7 +64,7 @@ func table(s *report.Samples, first string, servers, rows []string, columns ...c
 				n = 2
 			}
 			for _, row := range rows {
-				cells = append(cells, report.Sum(s.Of(server, c.kind, row, c.unit)).Cells(c.format, c.per))
+				cells = append(cells, report.Sum(s.Of(server, c.kind, row, c.unit)).Over(c.per).Cells(c.format))
 			}
 			for i := range lines {
 				lines[i] = append(lines[i], cells[i][:n]...)
@@ -84,8 +84,8 @@ func costs(s *report.Samples) map[string]string {
 			if set := report.Sum(s.Of(server, "CPU", "SET PX", "cpu-ns/op")); set.Hi > 1.15*set.Lo {
 				blocks["run"] += fmt.Sprintf("The machine was not quiet: on %s, SET took %.2f to %.2f µs.\n", server, set.Lo/1000, set.Hi/1000)
 			}
-			blocks["details"] += "\n### " + server + "\n\n" + table(s, "", s.Servers[i:i+1], rows, column{"ops/s", "CPU", "ops/s", "%.0f", 1, false},
-				column{"p50 µs", "CPU", "p50-ns", "%.0f", 1000, false}, column{"p99 µs", "CPU", "p99-ns", "%.0f", 1000, false},
+			blocks["details"] += "\n### " + server + "\n\n" + table(s, "", s.Servers[i:i+1], rows,
+				column{"ops/s", "CPU", "ops/s", "%.0f", 1, false}, column{"p50 µs", "CPU", "p50-ns", "%.0f", 1000, false}, column{"p99 µs", "CPU", "p99-ns", "%.0f", 1000, false},
 				column{"p99.9 µs", "CPU", "p99.9-ns", "%.0f", 1000, false}, column{"bytes per key", "Memory", "B/key", "%.0f", 1, false},
 				column{"AOF bytes per op", "File", "file-B/op", "%.0f", 1, false})
 		}
@@ -94,8 +94,10 @@ func costs(s *report.Samples) map[string]string {
 		blocks["worst"] = table(s, "", s.Servers, rows, column{"$", "Worst", "cpu-ns/op", "%.1f", 1000, true})
 	}
 	if rows := s.Rows("Cachegrind"); rows != nil {
-		blocks["instructions"] = table(s, "", s.Servers, rows, column{"$: instructions", "Cachegrind", "instructions/op", "%.0f", 1, false},
-			column{"I1 misses", "Cachegrind", "I1-misses/op", "%.0f", 1, false}, column{"D1 misses", "Cachegrind", "D1-misses/op", "%.0f", 1, false})
+		blocks["instructions"] = table(s, "", s.Servers, rows,
+			column{"$: instructions", "Cachegrind", "instructions/op", "%.0f", 1, false},
+			column{"I1 misses", "Cachegrind", "I1-misses/op", "%.0f", 1, false},
+			column{"D1 misses", "Cachegrind", "D1-misses/op", "%.0f", 1, false})
 	}
 	return blocks
 }
@@ -106,14 +108,20 @@ func clients(s *report.Samples) map[string]string {
 		var columns []column
 		for _, keys := range []string{"one", "Zipf"} {
 			for _, goroutines := range []string{"1", "16", "256"} {
-				columns = append(columns, column{keys + ": " + goroutines, "Client/keys=" + keys + "/goroutines=" + goroutines, unit, format, per, false})
+				kind := "Client/keys=" + keys + "/goroutines=" + goroutines
+				columns = append(columns, column{keys + ": " + goroutines, kind, unit, format, per, false})
 			}
 		}
 		return table(s, first, s.Servers[:1], s.Rows(columns[0].kind), columns...)
 	}
-	return map[string]string{"client run": origin(s), "client ratios": ratios(s, s.Servers, clientRatios), "client rates": loads("decisions/s", "ops/s", "%.0f", 1),
-		"client cpu": loads("server CPU, µs", "server-ns/op", "%.2f", 1000) + "\n" + loads("client CPU, µs", "client-ns/op", "%.2f", 1000) + "\n" +
-			loads("allocations", "allocations/op", "%.1f", 1) + "\n" + loads("p50, µs", "p50-ns", "%.1f", 1000)}
+	return map[string]string{
+		"client run":    origin(s),
+		"client ratios": ratios(s, s.Servers, clientRatios),
+		"client rates":  loads("decisions/s", "ops/s", "%.0f", 1),
+		"client cpu": loads("server CPU, µs", "server-ns/op", "%.2f", 1000) + "\n" +
+			loads("client CPU, µs", "client-ns/op", "%.2f", 1000) + "\n" +
+			loads("allocations", "allocations/op", "%.1f", 1) + "\n" + loads("p50, µs", "p50-ns", "%.1f", 1000),
+	}
 }
 
 // ratios returns a table of ratios, round by round. A line of list is "what|kind|unit|row / row <= target; row / row; ...".
@@ -161,7 +169,8 @@ p50, one goroutine|Client/keys=one/goroutines=1|p50-ns|coalesced / go-redis Do
 
 // charts draws charts of the first server.
 func charts(s *report.Samples) error {
-	few := []string{"GO.THROTTLE", "GO.THROTTLE denied", "GO.WINDOW 100", "GO.QUOTA", "GCRA in Lua", "zset window in Lua", "zset window by MULTI", "CL.THROTTLE of redis-cell"}
+	few := []string{"GO.THROTTLE", "GO.THROTTLE denied", "GO.WINDOW 100", "GO.QUOTA",
+		"GCRA in Lua", "zset window in Lua", "zset window by MULTI", "CL.THROTTLE of redis-cell"}
 	for _, c := range []struct {
 		file, title, axis, kind, unit, format string
 		per                                   float64
@@ -174,8 +183,8 @@ func charts(s *report.Samples) error {
 	} {
 		var bars []report.Bar
 		for _, row := range c.rows {
-			if sum := report.Sum(s.Of(s.Servers[0], c.kind, row, c.unit)); sum.Median > 0 {
-				bars = append(bars, report.Bar{Name: row, Label: sum.Cells(c.format, c.per)[0], Spread: report.Spread{Median: sum.Median / c.per, Lo: sum.Lo / c.per, Hi: sum.Hi / c.per}})
+			if sum := report.Sum(s.Of(s.Servers[0], c.kind, row, c.unit)).Over(c.per); sum.Median > 0 {
+				bars = append(bars, report.Bar{Name: row, Label: sum.Cells(c.format)[0], Spread: sum})
 			}
 		}
 		if bars != nil {

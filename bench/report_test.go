@@ -19,7 +19,8 @@ func TestPages(t *testing.T) {
 		if err != nil || err2 != nil {
 			t.Fatal(err, err2)
 		}
-		filled, err := report.Fill(string(text), map[string]func(*report.Samples) map[string]string{"benchmarks": costs, "go": clients}[page](s))
+		blocks := map[string]func(*report.Samples) map[string]string{"benchmarks": costs, "go": clients}[page](s)
+		filled, err := report.Fill(string(text), blocks)
 		if err != nil || filled != string(text) {
 			t.Errorf("docs/%s.md does not show results/%s.txt (%v): run build/bench.sh", page, samples, err)
 		}

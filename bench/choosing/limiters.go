@@ -18,7 +18,8 @@ const burstAt, overloadAt, overloadEnds = 24, 54, 74 // seconds
 // arrivals returns when the calls come: some below the rate, a burst at one instant, a pause, an overload of four times the
 // rate, and some below the rate again.
 func arrivals() (times []int) {
-	for _, part := range [][3]int{{500, 20_000, 2500}, {overloadAt*1000 + 250, overloadEnds * 1000, 500}, {overloadEnds*1000 + 2500, axis, 2500}} {
+	for _, part := range [][3]int{{500, 20_000, 2500}, {overloadAt*1000 + 250, overloadEnds * 1000, 500},
+		{overloadEnds*1000 + 2500, axis, 2500}} {
 		for at := part[0]; at < part[1]; at += part[2] {
 			times = append(times, at)
 		}

@@ -75,7 +75,8 @@ func squares(s *report.SVG, events []event, y, next float64) (most float64) {
 func (p *picture) legend(s *report.SVG) {
 	s.Text("ink title", left, 24, p.title)
 	at := left
-	for _, e := range [][2]string{{admitted, "admitted"}, {denied, "denied"}, {delayed, "admitted, with a wait"}, {charged, "charged by FORCE; debt"}, {returned, "given back"}} {
+	for _, e := range [][2]string{{admitted, "admitted"}, {denied, "denied"}, {delayed, "admitted, with a wait"},
+		{charged, "charged by FORCE; debt"}, {returned, "given back"}} {
 		if e[0] == admitted || e[0] == denied || strings.HasPrefix(e[0], p.over) && p.over != "" {
 			s.Rect(e[0], at, 44, square, square)
 			s.Text("ink", at+square+7, 53, e[1])

@@ -99,12 +99,15 @@ func Ratios(a, b []float64) (ratios []float64) {
 	return ratios
 }
 
-// Cells writes a median and its interval, divided by per; "-" if nothing was measured.
-func (s Spread) Cells(format string, per float64) []string {
+// Over returns the spread in a unit that is n times as large.
+func (s Spread) Over(n float64) Spread { return Spread{s.Median / n, s.Lo / n, s.Hi / n} }
+
+// Cells writes a median and its interval; "-" if nothing was measured.
+func (s Spread) Cells(format string) []string {
 	if math.IsNaN(s.Median) {
 		return []string{"-", "-"}
 	}
-	return []string{fmt.Sprintf(format, s.Median/per), fmt.Sprintf(format+".."+format, s.Lo/per, s.Hi/per)}
+	return []string{fmt.Sprintf(format, s.Median), fmt.Sprintf(format+".."+format, s.Lo, s.Hi)}
 }
 
 // Table is a table in Markdown, its headings first. All columns but the first hold numbers.

@@ -66,8 +66,8 @@ type Bar struct {
 }
 
 // groups of bars, their colours, and how the names in them begin; the rest are other limiters.
-var groups = [][3]string{{"gothrottle", "blue", `^(3 x )?GO\.`}, {"no limiter", "grey", `^(PING|INCR$|INCR hot|SET|any)`}, {"another module", "purple", ` of `},
-	{"other limiters", "orange", ``}}
+var groups = [][3]string{{"gothrottle", "blue", `^(3 x )?GO\.`}, {"no limiter", "grey", `^(PING|INCR$|INCR hot|SET|any)`},
+	{"another module", "purple", ` of `}, {"other limiters", "orange", ``}}
 
 // Chart draws bars, one below the other.
 func Chart(title, axis string, bars []Bar) *SVG {
