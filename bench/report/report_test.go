@@ -48,7 +48,9 @@ func TestFill(t *testing.T) {
 	if got, err := Fill(page, map[string]string{"x": "1\n"}); got != want || err != nil {
 		t.Errorf("%v\n%s", err, got)
 	}
-	if _, err := Fill(page, map[string]string{"z": "3\n"}); err == nil {
-		t.Error("no error for a block without a place")
+	for _, page := range []string{page, "<!-- figures: z -->\n"} {
+		if _, err := Fill(page, map[string]string{"z": "3\n"}); err == nil {
+			t.Errorf("no error for a block without a place or without its end in %q", page)
+		}
 	}
 }
