@@ -19,11 +19,9 @@ import (
 var counts = map[string]string{"instructions/op": `I\s+refs:`, "I1-misses/op": `I1\s+misses:`, "D1-misses/op": `D1\s+misses:`}
 
 // count returns what a call executes and misses: the difference between a server that gets 12,000 calls and one that gets 4,000.
-// Nothing leaves a window, because its period is an hour.
 func count[B testing.TB](b B, program string, r row) map[string]float64 {
 	figures := map[string]float64{}
-	defer func(p time.Duration) { period = p }(period)
-	period, r.paced = time.Hour, 0
+	r.paced = 0
 	for _, calls := range []int{-4000, 12_000} {
 		// What the server does from time to time would count more on a busy machine. So there is little of it.
 		s := open(b, program, r, 2000, server.Options{Before: []string{"valgrind", "--tool=cachegrind", "--cache-sim=yes", "--I1=32768,8,64",
@@ -48,7 +46,16 @@ func count[B testing.TB](b B, program string, r row) map[string]float64 {
 	return figures
 }
 
-func BenchmarkCachegrind(b *testing.B) { each(b, rows(""), count[*testing.B]) }
+func BenchmarkCachegrind(b *testing.B) {
+	longPeriod(b)
+	each(b, rows(""), count[*testing.B])
+}
+
+// longPeriod sees to it that nothing leaves a window.
+func longPeriod(b testing.TB) {
+	b.Cleanup(func() { period = time.Second })
+	period = time.Hour
+}
 
 // No count of gothrottle's rows is more than 10 % above the greatest one in results, for the same series of a server. Where the
 // server puts its data, and what else the machine does, add to a count, so the least of three is taken.
@@ -60,6 +67,7 @@ func TestCachegrind_bounds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	longPeriod(t)
 	for program := range strings.FieldsSeq(os.Getenv("SERVERS")) {
 		name, rowsCounted := serverName(t, program), 0
 		series := func(name string) string { return name[:strings.LastIndexByte(name, '.')] }
@@ -74,7 +82,10 @@ func TestCachegrind_bounds(t *testing.T) {
 			}
 			if strings.HasPrefix(r.name, "GO.") && len(bounds) > 0 {
 				rowsCounted++
-				within(t, program, r, bounds)
+				t.Run(r.name, func(t *testing.T) {
+					t.Parallel()
+					within(t, program, r, bounds)
+				})
 			}
 		}
 		if rowsCounted == 0 {
