@@ -1,23 +1,25 @@
-package commands
+package commands_test
 
 import (
 	"strings"
 	"testing"
+
+	"gothrottle/commands"
 )
 
 // A row is complete, and its arity says what its arguments say.
 func TestTable(t *testing.T) {
-	for i, c := range Table {
+	for i, c := range commands.Table {
 		if c.Summary == "" || c.Complexity == "" || c.Since == "" || c.Handler == nil || c.Name != strings.ToUpper(c.Name) {
 			t.Errorf("%s: incomplete row", c.Name)
 		}
-		if findCommand(c.Name) != &Table[i] {
+		if find(c.Name) != &commands.Table[i] {
 			t.Errorf("%s: two rows", c.Name)
 		}
-		if c.NoKey == (c.Args[0].Type == ArgKey) {
+		if c.NoKey == (c.Args[0].Type == commands.ArgKey) {
 			t.Errorf("%s: the first word must be a key", c.Name)
 		}
-		if (c.Plan == nil) == (c.State == KindAbsent) != c.NoKey {
+		if (c.Plan == nil) == (c.State == commands.KindAbsent) != c.NoKey {
 			t.Errorf("%s: a row has a Plan or a State, unless the command has no key", c.Name)
 		}
 		if strings.HasSuffix(c.Name, "_RO") && c.Writes() {
@@ -26,8 +28,8 @@ func TestTable(t *testing.T) {
 		if required := 1 + words(c.Args); c.Least() != required {
 			t.Errorf("%s: at least %d words, but its arguments need %d", c.Name, c.Least(), required)
 		}
-		eachArg(c.Args, func(a Arg) {
-			if a.Name == "" || a.Summary == "" || (len(a.Sub) > 0) != (a.Type == ArgBlock || a.Type == ArgOneOf) {
+		eachArg(c.Args, func(a commands.Arg) {
+			if a.Name == "" || a.Summary == "" || (len(a.Sub) > 0) != (a.Type == commands.ArgBlock || a.Type == commands.ArgOneOf) {
 				t.Errorf("%s: incomplete argument %+v", c.Name, a)
 			}
 		})
@@ -35,7 +37,7 @@ func TestTable(t *testing.T) {
 }
 
 // eachArg calls f for every argument, also for those within others.
-func eachArg(args []Arg, f func(Arg)) {
+func eachArg(args []commands.Arg, f func(commands.Arg)) {
 	for _, a := range args {
 		f(a)
 		eachArg(a.Sub, f)
@@ -43,7 +45,7 @@ func eachArg(args []Arg, f func(Arg)) {
 }
 
 // words returns the least number of words that arguments take.
-func words(args []Arg) (n int) {
+func words(args []commands.Arg) (n int) {
 	for _, a := range args {
 		if a.Optional {
 			continue
@@ -52,9 +54,9 @@ func words(args []Arg) (n int) {
 			n++
 		}
 		switch a.Type {
-		case ArgBlock:
+		case commands.ArgBlock:
 			n += words(a.Sub)
-		case ArgOneOf:
+		case commands.ArgOneOf:
 			least := words(a.Sub[:1])
 			for i := range a.Sub {
 				least = min(least, words(a.Sub[i:i+1]))
