@@ -12,7 +12,7 @@ import (
 // ACL rules grant a command by name, and by category where the server has the API.
 func TestACL_categories(t *testing.T) {
 	s := start(t, options{})
-	categories := wordsOf(s.wire().do("ACL", "CAT"))
+	categories := wordsOf(s.session().do("ACL", "CAT"))
 	api := s.hasACLAPI()
 	user := 0
 	for name, c := range samples {
@@ -42,7 +42,7 @@ func TestACL_categories(t *testing.T) {
 			user++
 			w := s.as(fmt.Sprintf("user%d", user), row.rules)
 			mayOrNot(t, row.may, w.do(c.on("user:1")...), name+", "+row.rules)
-			w.conn.Close()
+			w.Close()
 			s.Del(ctx, c.key("user:1"))
 		}
 	}
@@ -114,7 +114,7 @@ func testKeysOfSeveralLimits(t *testing.T, s *server) {
 	} {
 		for _, name := range []string{"GO.ALL ", "GO.ALL_RO "} {
 			reply := user.do(fields(name + groups)...)
-			assert.IsType(t, wireError(""), reply, "%s: %v", groups, reply)
+			assert.Implements(t, (*error)(nil), reply, groups)
 		}
 		assert.Zero(t, s.Exists(ctx, "b").Val(), groups)
 	}
@@ -137,7 +137,7 @@ func TestACL_inScripts(t *testing.T) {
 		{"GO.QUOTA a4 1 60", false},
 	} {
 		reply := user.do(append([]any{"EVAL", "return redis.call(unpack(ARGV))", 0}, fields(c.call)...)...)
-		_, isError := reply.(wireError)
+		_, isError := reply.(error)
 		assert.Equal(t, !c.may, isError, "%s: %v", c.call, reply)
 	}
 	assert.Zero(t, s.Exists(ctx, "b", "a4").Val())

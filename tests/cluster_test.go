@@ -53,9 +53,9 @@ func (c *cluster) testRouting(t *testing.T) {
 	owner := c.slot(key) * 3 / slots
 	require.NoError(t, c.clients.Do(ctx, "GO.WINDOW", key, 5, 3600, 2).Err())
 	inStep(t, c.nodes[owner], c.nodes[owner+3])
-	w := c.nodes[owner+3].wire()
+	w := c.nodes[owner+3].session()
 	assert.Regexp(t, "^MOVED ", w.do("GO.WINDOW_RO", key, 5, 3600, 0))
-	require.Equal(t, status("OK"), w.do("READONLY"))
+	require.Equal(t, "OK", w.do("READONLY"))
 	assert.Regexp(t, `^\[0 5 3 -1 3[56]..]$`, fmt.Sprint(w.do("GO.WINDOW_RO", key, 5, 3600, 0)))
 	for name, sample := range samples {
 		reply := flat(w.do(sample.on("{"+key+"}"+name)...), nil)
@@ -68,7 +68,7 @@ func (c *cluster) testRouting(t *testing.T) {
 	// Several keys of one slot, also at a replica.
 	call := fmt.Sprintf("GO.ALL_RO {%[1]s}x THROTTLE 9 1 60 KEY %[1]s WINDOW 5 3600 0 KEY {%[1]s}y QUOTA 9 60", key)
 	assert.Regexp(t, `^\[0 5 3 -1 3[56].. 1 \[0 10 9 -1 60] \[0 5 3 -1 3[56]..] \[0 9 8 -1 60]]$`, fmt.Sprint(w.do(fields(call)...)))
-	require.Equal(t, status("OK"), w.do("READWRITE"))
+	require.Equal(t, "OK", w.do("READWRITE"))
 	assert.Regexp(t, "^MOVED ", w.do(fields(call)...))
 }
 
@@ -131,7 +131,7 @@ func (c *cluster) testCrossSlot(t *testing.T) {
 	if c.nodes[0].asks() {
 		seen = append(seen, "bar")
 	}
-	w := c.nodes[0].wireFor(t)
+	w := c.nodes[0].session()
 	assert.Equal(t, seen, getKeys(t, w, fields("GO.ALL foo QUOTA 9 60 KEY bar QUOTA 9 60"), keyFlags(samples["GO.ALL"])))
 	// The same words as ids of leases are no keys.
 	assert.Equal(t, "[0 9 8 -1 60 0 [0 9 8 -1 60 0] [0 9 8 -1 60 0]]",
@@ -196,9 +196,9 @@ func (c *cluster) tryAgain(t *testing.T, from, to *server, gone, here string) {
 	}
 	assert.ErrorContains(t, from.Do(ctx, allOf(gone, here)...).Err(), want)
 	// Where a client comes to after ASK.
-	w := to.wireFor(t)
+	w := to.session()
 	for _, call := range [][]any{allOf(gone, here), allOf(here, gone)} {
-		require.Equal(t, status("OK"), w.do("ASKING"))
+		require.Equal(t, "OK", w.do("ASKING"))
 		assert.Regexp(t, "^TRYAGAIN ", w.do(call...), call)
 	}
 }
@@ -227,8 +227,8 @@ func (c *cluster) testPipelines(t *testing.T) {
 // contents returns the values and expiries of the keys that exist at a node, which may be a replica.
 func contents(t *testing.T, n *server, keys []string) map[string]string {
 	t.Helper()
-	w, all := n.wireFor(t), map[string]string{}
-	require.Equal(t, status("OK"), w.do("READONLY"))
+	w, all := n.session(), map[string]string{}
+	require.Equal(t, "OK", w.do("READONLY"))
 	for _, key := range keys {
 		if dump, ok := w.do("DUMP", key).(string); ok {
 			all[key] = fmt.Sprintf("%q %v", dump, w.do("PEXPIRETIME", key))
@@ -251,7 +251,7 @@ func (c *cluster) testFailover(t *testing.T) {
 		require.NoError(t, n.ConfigSet(ctx, "cluster-node-timeout", "2000").Err())
 	}
 	redis.SetLogger(quiet{}) // the client would log every attempt to reach the killed node
-	c.nodes[0].kill()
+	c.nodes[0].run.Kill()
 	require.NoError(t, c.run.AwaitOwner(0, c.nodes[3].run))
 	got, same := states(t, c.nodes[3], keys)
 	assert.Equal(t, want, got)

@@ -1,7 +1,10 @@
 package tests
 
 import (
+	"bufio"
+	"fmt"
 	"io"
+	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -51,12 +54,24 @@ func (s *server) debugForked() string {
 	for _, row := range commands.Table {
 		eval = append(eval, strings.ReplaceAll(corpus.Samples[row.Name].Call, "KEY", "k"))
 	}
-	w := s.wire()
-	require.Equal(s.t, status("OK"), w.do("SCRIPT", "DEBUG", "YES"))
-	w.do(eval...) // the child stops at the first line
-	w.send("continue")
-	require.NoError(s.t, w.conn.SetReadDeadline(time.Now().Add(patience)))
-	out, err := io.ReadAll(w.in)
+	conn, err := net.Dial("tcp", s.addr)
+	require.NoError(s.t, err)
+	defer conn.Close()
+	require.NoError(s.t, conn.SetDeadline(time.Now().Add(patience)))
+	text := fmt.Sprintf("SCRIPT DEBUG YES\r\n*%d\r\n", len(eval))
+	for _, word := range eval {
+		text += fmt.Sprintf("$%d\r\n%v\r\n", len(fmt.Sprint(word)), word)
+	}
+	_, err = conn.Write([]byte(text))
+	require.NoError(s.t, err)
+	in := bufio.NewReader(conn)
+	for line := ""; !strings.HasPrefix(line, "+-> 1"); { // the child stops at the first line
+		line, err = in.ReadString('\n')
+		require.NoError(s.t, err)
+	}
+	_, err = conn.Write([]byte("*1\r\n$8\r\ncontinue\r\n"))
+	require.NoError(s.t, err)
+	out, err := io.ReadAll(in)
 	require.NoError(s.t, err, "the script has not ended: %s", out)
 	lines := strings.Split(strings.TrimSpace(string(out)), "\r\n")
 	return lines[len(lines)-1]

@@ -43,8 +43,8 @@ func TestImage_isHealthyAndNotRoot(t *testing.T) {
 		return err == nil && out == "healthy"
 	})
 	assert.NotEqual(t, "0", mustDocker(t, "exec", c.Name, "id", "-u"))
-	assert.Equal(t, "0", lastLine(mustDocker(t, "exec", c.Name, "sh", "-c",
-		"test -w "+env.module+"; echo $((1 - $?))")), "the user of the server must not be able to replace the module")
+	assert.Equal(t, "safe", mustDocker(t, "exec", c.Name, "sh", "-c",
+		"test -w "+env.module+" || echo safe"), "the user of the server must not be able to replace the module")
 	// SIGTERM ends the container in good order. After a start the saved limiter is there.
 	call := []string{"exec", c.Name, "sh", "-c",
 		"$(command -v redis-cli || command -v valkey-cli) GO.THROTTLE k 1 1 3600"}

@@ -61,7 +61,7 @@ func TestLoad_arguments(t *testing.T) {
 		}
 		s := start(t, options{modArgs: c.args})
 		assert.Equal(t, []int64{0, 16, 15, -1, 2}, s.throttle("k", 15, 30, 60), "%v", c.args)
-		reply := s.wire().do("COMMAND", "INFO", "CL.THROTTLE").([]any)
+		reply := s.session().do("COMMAND", "INFO", "CL.THROTTLE").([]any)
 		assert.Equal(t, c.cell, reply[0] != nil, "%v", c.args)
 	}
 }

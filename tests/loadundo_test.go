@@ -26,7 +26,7 @@ func startBare(t *testing.T, args ...string) *server {
 // modules returns the names of the modules that a server has loaded.
 func (s *server) modules() (names []string) {
 	s.t.Helper()
-	for _, m := range s.wire().do("MODULE", "LIST").([]any) {
+	for _, m := range s.session().list("MODULE", "LIST") {
 		names = append(names, dict(s.t, m)["name"].(string))
 	}
 	return names
@@ -48,13 +48,13 @@ func TestLoad_undoneLoad(t *testing.T) {
 	for name, c := range samples {
 		assert.Equal(t, c.Sample.First, flat(s.Do(ctx, c.on(name)...).Result()), name)
 	}
-	if categories := wordsOf(s.wire().do("ACL", "CAT")); s.since(7, 4) || strings.Contains(strings.Join(categories, " "), "throttle") {
+	if categories := wordsOf(s.session().do("ACL", "CAT")); s.since(7, 4) || strings.Contains(strings.Join(categories, " "), "throttle") {
 		var names []string
 		for name := range samples { // not GO.TOP
 			names = append(names, strings.ToLower(name))
 		}
 		// ACL CAT leaves out the commands of modules on Redis 7.4 and Valkey 8.0.
-		assert.ElementsMatch(t, names, wordsOf(s.wire().do("COMMAND", "LIST", "FILTERBY", "ACLCAT", "throttle")))
+		assert.ElementsMatch(t, names, wordsOf(s.session().do("COMMAND", "LIST", "FILTERBY", "ACLCAT", "throttle")))
 	}
 	// From the first command on an unload is refused.
 	require.Error(t, s.Do(ctx, "MODULE", "UNLOAD", "gothrottle").Err())
@@ -78,7 +78,7 @@ func TestLoad_unloadBeforeTheFirstCommand(t *testing.T) {
 	} {
 		require.NoError(t, s.Do(ctx, append([]any{"MODULE", "LOAD", env.module}, c.args...)...).Err(), "%v", c.args)
 		assert.Contains(t, s.modules(), c.name, "%v", c.args)
-		reply := s.wire().do("COMMAND", "INFO", "CL.THROTTLE").([]any)
+		reply := s.session().do("COMMAND", "INFO", "CL.THROTTLE").([]any)
 		assert.Equal(t, c.cell, reply[0] != nil, "%v", c.args)
 		assert.Equal(t, "0", s.info(c.name, c.name+"_panics"), "%v", c.args)
 		require.NoError(t, s.Do(ctx, "MODULE", "UNLOAD", c.name).Err(), "%v", c.args)
@@ -119,7 +119,7 @@ func TestLoad_moduleNameRedisCell(t *testing.T) {
 	assert.Equal(t, "1", s.info("redis-cell", "redis-cell_cl_throttle_admitted"))
 	assert.Regexp(t, `^\d+\.\d+\.\d+$`, s.info("redis-cell", "redis-cell_version"))
 	assert.Empty(t, s.counters(), "INFO gothrottle")
-	listed := wordsOf(s.wire().do("COMMAND", "LIST", "FILTERBY", "MODULE", "redis-cell"))
+	listed := wordsOf(s.session().do("COMMAND", "LIST", "FILTERBY", "MODULE", "redis-cell"))
 	assert.Len(t, listed, len(commands.Table))
 }
 

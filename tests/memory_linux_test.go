@@ -1,11 +1,11 @@
 package tests
 
 import (
+	"bufio"
 	"fmt"
 	"net"
 	"os"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -14,16 +14,14 @@ import (
 )
 
 // pipeline sends n calls at once, and returns the number of replies that are errors. call returns the i-th.
-func (w *wire) pipeline(n int, call func(i int) string) (errors int) {
-	w.t.Helper()
-	var calls strings.Builder
+func (s *server) pipeline(n int, call func(i int) string) (errors int) {
+	p := s.Pipeline()
 	for i := range n {
-		calls.WriteString(call(i))
-		calls.WriteString("\r\n")
+		p.Do(ctx, fields(call(i))...)
 	}
-	w.sendRaw([]byte(calls.String()))
-	for range n {
-		if _, wrong := w.next().(wireError); wrong {
+	cmds, _ := p.Exec(ctx)
+	for _, cmd := range cmds {
+		if failure(cmd.Err()) != nil {
 			errors++
 		}
 	}
@@ -45,31 +43,6 @@ func openFiles(t *testing.T, n uint64) {
 	t.Cleanup(func() { _ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before) })
 }
 
-// dial opens n connections, some at a time.
-func (s *server) dial(n int) []*wire {
-	s.t.Helper()
-	all, jobs := make([]*wire, n), make(chan int)
-	var workers sync.WaitGroup
-	for range 8 {
-		workers.Go(func() {
-			for i := range jobs {
-				if conn, err := net.DialTimeout("tcp", s.addr, patience); err == nil {
-					all[i] = newWire(s.t, conn, 1<<10)
-				}
-			}
-		})
-	}
-	for i := range n {
-		jobs <- i
-	}
-	close(jobs)
-	workers.Wait()
-	for i, w := range all {
-		require.NotNil(s.t, w, "connection %d", i)
-	}
-	return all
-}
-
 // 10,000 clients are connected, and all of them ask at once.
 func TestMemory_connections(t *testing.T) {
 	memoryOnly(t)
@@ -78,15 +51,26 @@ func TestMemory_connections(t *testing.T) {
 	s := start(t, options{args: []string{"--maxclients", fmt.Sprint(clients + 100)}})
 	s.throttle("warm", 9, 1, 60)
 	before, used := s.usage(), s.usedMemory()
-	all := s.dial(clients)
+	conns, replies := make([]net.Conn, clients), make([]*bufio.Reader, clients)
+	for i := range conns {
+		conn, err := net.DialTimeout("tcp", s.addr, patience)
+		require.NoError(t, err)
+		defer conn.Close()
+		conns[i], replies[i] = conn, bufio.NewReaderSize(conn, 64)
+	}
 	for round := range rounds {
-		for i, w := range all {
-			w.send("GO.THROTTLE", fmt.Sprint("client:", i), 9, 1, 3600)
+		for i, conn := range conns {
+			_, err := fmt.Fprintf(conn, "GO.THROTTLE client:%d 9 1 3600\r\n", i)
+			require.NoError(t, err)
 		}
-		for i, w := range all {
-			reply, ok := w.next().([]any)
-			require.True(t, ok, "client %d", i)
-			require.Equal(t, []any{int64(0), int64(10), int64(9 - round)}, reply[:3], "client %d", i)
+		for i, in := range replies {
+			reply := ""
+			for range 6 {
+				line, err := in.ReadString('\n')
+				require.NoError(t, err)
+				reply += strings.TrimSpace(line)
+			}
+			require.Regexp(t, fmt.Sprintf(`^\*5:0:10:%d:-1:`, 9-round), reply, "client %d", i)
 		}
 	}
 	during := s.usage()
@@ -94,8 +78,8 @@ func TestMemory_connections(t *testing.T) {
 	assert.LessOrEqual(t, during.threads, before.threads+2, "connections take no thread")
 	require.EqualValues(t, clients+1, s.DBSize(ctx).Val())
 	t.Logf("%d bytes of resident memory per connection, its limiter included", (during.resident-before.resident)/clients)
-	for _, w := range all {
-		w.conn.Close()
+	for _, conn := range conns {
+		conn.Close()
 	}
 	s.must("FLUSHALL SYNC")
 	eventually(t, "the files are closed, and the memory is back", func() bool {
@@ -109,16 +93,15 @@ func TestMemory_millionKeys(t *testing.T) {
 	memoryOnly(t)
 	const keys, batch = 1_000_000, 10_000
 	s := start(t, options{})
-	w := s.wire()
 	call := func(first int) func(int) string {
 		return func(i int) string { return fmt.Sprintf("GO.THROTTLE user:%08d 99 1800 360000", first+i) }
 	}
-	require.Zero(t, w.pipeline(batch, call(0)))
+	require.Zero(t, s.pipeline(batch, call(0)))
 	s.must("FLUSHALL SYNC")
 	before, used := s.usage(), s.usedMemory()
 	for round, calls := range []int{keys, keys / 10} { // a second call on a key takes no memory
 		for first := 0; first < calls; first += batch {
-			require.Zero(t, w.pipeline(batch, call(first)))
+			require.Zero(t, s.pipeline(batch, call(first)))
 		}
 		require.EqualValues(t, keys, s.DBSize(ctx).Val())
 		each := int64(0)
@@ -138,14 +121,13 @@ func TestMemory_pipelines(t *testing.T) {
 	const calls = 10_000
 	s := start(t, options{args: []string{"--slowlog-log-slower-than", "-1"}})
 	s.must("CONFIG SET gothrottle.top-keys 100")
-	w := s.wire()
 	round := func() {
 		for _, row := range samples {
 			call := strings.TrimSpace(fmt.Sprintln(row.on("pipeline:" + row.Name)...))
-			errors := w.pipeline(calls, func(int) string { return call })
+			errors := s.pipeline(calls, func(int) string { return call })
 			require.Zero(t, errors, call)
 		}
-		require.Equal(t, calls, w.pipeline(calls, func(int) string { return "GO.ALL pipeline THROTTLE 9 x 60 KEY other WINDOW 1 1" }))
+		require.Equal(t, calls, s.pipeline(calls, func(int) string { return "GO.ALL pipeline THROTTLE 9 x 60 KEY other WINDOW 1 1" }))
 		s.must("FLUSHALL SYNC")
 	}
 	var samples []usage
@@ -175,11 +157,9 @@ func TestMemory_whatTheModuleTakes(t *testing.T) {
 	require.NoError(t, s.Do(ctx, "MODULE", "LOAD", env.module).Err())
 	s.throttle("k", 9, 1, 60)
 	loaded := s.usage()
-	w := s.wire()
 	for range 5 {
-		require.Zero(t, w.pipeline(10_000, func(i int) string { return fmt.Sprint("GO.THROTTLE k:", i%1000, " 9 1 60") }))
+		require.Zero(t, s.pipeline(10_000, func(i int) string { return fmt.Sprint("GO.THROTTLE k:", i%1000, " 9 1 60") }))
 	}
-	w.conn.Close()
 	s.must("FLUSHALL SYNC")
 	eventually(t, "the files are as before", func() bool { return s.usage().files <= loaded.files })
 	after := s.usage()

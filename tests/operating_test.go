@@ -1,10 +1,10 @@
 package tests
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -15,8 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What docs/operating.md says of a server's life is tried on real servers here. operating_page_test.go compares the
-// page with the sources.
+// What docs/operating.md says of a server's life is tried on real servers here: no transcript has restarts.
 
 // CONFIG REWRITE writes the module into the main file, unless its line stands there. So a line in an included file or on
 // the command line loads the module twice at the next start, and the server ends.
@@ -53,24 +52,20 @@ func TestOperating_loadmoduleBelongsInTheMainFile(t *testing.T) {
 
 // A server that does not start writes the line that the page names.
 func TestOperating_doesNotStart(t *testing.T) {
+	localOnly(t)
 	plain := filepath.Join(t.TempDir(), "gothrottle.so")
 	require.NoError(t, os.WriteFile(plain, nil, 0o644))
-	logs := map[string]string{ // by a text of the page
-		"a module named gothrottle is loaded":                        refuse(t, configFile(t, "LOAD", "LOAD")),
-		"cannot open shared object file":                             refuse(t, configFile(t, "loadmodule /nowhere/gothrottle.so")),
-		"does not have execute permissions":                          refuse(t, configFile(t, "loadmodule "+plain)),
-		"Module Configuration detected without loadmodule directive": refuse(t, configFile(t, "gothrottle.top-keys 1")),
+	page, err := os.ReadFile("../docs/operating.md")
+	require.NoError(t, err)
+	for text, line := range map[string]string{
+		"a module named gothrottle is loaded":                        "LOAD\nLOAD",
+		"cannot open shared object file":                             "loadmodule /nowhere/gothrottle.so",
+		"does not have execute permissions":                          "loadmodule " + plain,
+		"Module Configuration detected without loadmodule directive": "gothrottle.top-keys 1",
+	} {
+		assert.Contains(t, refuse(t, configFile(t, line)), text)
+		assert.Contains(t, string(page), "| `"+text)
 	}
-	elsewhere := []string{"failed to map segment from shared object", "fatal error:", "gothrottle not loaded:"}
-	for _, row := range rows(section(t, operatingPage, "## The server does not start")) {
-		text, _, _ := strings.Cut(strings.TrimPrefix(row[0], "`"), "`")
-		if slices.Contains(elsewhere, text) {
-			continue
-		}
-		assert.Contains(t, logs[text], text)
-		delete(logs, text)
-	}
-	assert.Empty(t, logs, "the page does not name these")
 }
 
 // MODULE LOAD lasts until the server ends, or is saved by CONFIG REWRITE.
@@ -151,9 +146,7 @@ func (s *server) count(pattern string) int { return len(s.Keys(ctx, pattern).Val
 
 // Usage after a crash, by how the server saves.
 func TestOperating_persistence(t *testing.T) {
-	if env.image != "" {
-		t.Skip("the run with local servers has this test")
-	}
+	localOnly(t)
 	for what, row := range map[string]struct {
 		args []string
 		used int64 // units that are in use after the crash, of 2: one before SAVE and one after
@@ -174,7 +167,7 @@ func TestOperating_persistence(t *testing.T) {
 		if what == "each second" { // until the disk has synced, the server may keep back what it writes
 			eventually(t, "an empty buffer of the append-only file", func() bool { return s.info("persistence", "aof_buffer_length") == "0" })
 		}
-		s.kill()
+		s.run.Kill()
 		s = start(t, o)
 		assert.Equal(t, 10-row.used, s.throttle("k", 9, 1, 360000, 0)[2], what)
 		if row.used == 2 {
@@ -194,7 +187,7 @@ func TestOperating_failover(t *testing.T) {
 	master.must("GO.LEASE slots 1 3600 a")
 	inStep(t, master, replica)
 	assert.Equal(t, master.expiry("api:bob"), replica.expiry("api:bob"))
-	master.kill()
+	master.run.Kill()
 	require.NoError(t, replica.SlaveOf(ctx, "NO", "ONE").Err())
 	assert.ErrorContains(t, replica.Do(ctx, "GO.POLICY", "api:bob").Err(), "ERR no policy for the key 'api:bob'")
 	replica.setPolicies("api QUOTA 2 1d")
@@ -206,9 +199,7 @@ func TestOperating_failover(t *testing.T) {
 // The file of a running server is replaced by install. The server goes on, and its restart loads the new file. cp would
 // write into the file that the server executes.
 func TestOperating_upgrade(t *testing.T) {
-	if env.image != "" {
-		t.Skip("the run with local servers has this test")
-	}
+	localOnly(t)
 	folder := t.TempDir()
 	module := filepath.Join(folder, "gothrottle.so")
 	replace := func(program ...string) (same bool) {
@@ -252,9 +243,7 @@ func TestOperating_goingBackToNoModule(t *testing.T) {
 
 // Too small an address space ends the server at the load. The page names what is enough.
 func TestOperating_addressSpace(t *testing.T) {
-	if env.image != "" {
-		t.Skip("the run with local servers has this test")
-	}
+	localOnly(t)
 	server := env.server
 	defer func() { env.server = server }()
 	for _, limit := range []struct {
@@ -277,9 +266,7 @@ func TestOperating_addressSpace(t *testing.T) {
 // whole if the memory test is off.
 func TestOperating_crashReport(t *testing.T) {
 	lasts(t)
-	if env.image != "" {
-		t.Skip("the run with local servers has this test")
-	}
+	localOnly(t)
 	for _, row := range []struct {
 		crashLog []string // the setting at the start, and those by CONFIG SET
 		memcheck string
@@ -329,4 +316,50 @@ func TestOperating_refusalsAreNotCounted(t *testing.T) {
 	assert.Equal(t, "1", s.counters()["gothrottle_throttle_errors"])
 	assert.NotEmpty(t, s.info("errorstats", "errorstat_OOM"))
 	assert.NotEmpty(t, s.info("errorstats", "errorstat_NOPERM"))
+}
+
+// The users of the page may do what the page says, and no more.
+func TestOperating_users(t *testing.T) {
+	s := start(t, options{})
+	users := 0
+	for _, b := range blocksOf(t, "docs/operating.md") {
+		for _, line := range b.lines {
+			if rule, found := strings.CutPrefix(line, "user "); found && !strings.HasPrefix(rule, "default") {
+				users++
+				require.NoError(t, s.Do(ctx, append([]any{"ACL", "SETUSER"}, fields(rule)...)...).Err(), rule)
+			}
+		}
+	}
+	require.Equal(t, 3, users)
+	script, err := os.ReadFile("../deploy/monitoring/exporter.lua")
+	require.NoError(t, err)
+	for _, row := range []struct {
+		user string
+		may  bool
+		call []any
+	}{
+		{"app", true, fields("GO.THROTTLE limits:k 1 1 60")},
+		{"app", true, fields("GO.THROTTLE_RO limits:k 1 1 60")},
+		{"app", false, fields("GO.THROTTLE other:k 1 1 60")},
+		{"app", false, fields("DEL limits:k")},
+		{"app", false, fields("GO.TOP")},
+		{"app", false, fields("CONFIG GET gothrottle.policies")},
+		{"exporter", true, []any{"EVAL", string(script), "0"}},
+		{"exporter", true, fields("INFO all")},
+		{"exporter", true, fields("SLOWLOG LEN")},
+		{"exporter", false, fields("CONFIG GET *")},
+		{"exporter", false, fields("GO.THROTTLE limits:k 1 1 60")},
+		{"exporter", false, fields("GO.INFO limits:k")},
+		{"exporter", false, fields("GO.TOP")},
+		{"exporter", false, fields("KEYS *")},
+		{"operator", true, fields("GO.INFO limits:k")},
+		{"operator", true, fields("DEL limits:k")},
+		{"operator", true, fields("CONFIG SET gothrottle.top-keys 9")},
+		{"operator", true, fields("GO.TOP")},
+		{"operator", false, fields("FLUSHALL")},
+	} {
+		w := s.session()
+		require.Equal(t, "OK", w.do("AUTH", row.user, "change-me"))
+		mayOrNot(t, row.may, w.do(row.call...), fmt.Sprint(row.user, row.call[0]))
+	}
 }

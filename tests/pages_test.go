@@ -4,292 +4,259 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"gothrottle/commands"
+	"gothrottle/tests/corpus"
+	servers "gothrottle/tests/server"
 )
 
-// Every code block of every page is run by a test. The kind of a block tells how:
-//
-//	calls              on an empty server at a frozen clock; "Replies:" after the block has the replies
-//	"> call"           a conversation: its replies stand below each call, and "10 seconds later:" moves the clock
-//	settings           a server starts with these lines of a configuration file
-//	Go                 a program that makes the call of README.md and prints its reply
-//	all other lines    bash runs them in a copy of the repository: see standIns in harness_shell_test.go
-//
-// Calls of one section share a server. elsewhere names the lines that another test runs.
-var elsewhere = []place{
-	{"README.md", "make image ", "build/test-docker.sh", "build/image.sh"},
-	{"README.md", "make package ", "build/test-packages.sh", "build/package.sh"},
-	{"README.md", "apt-get install ./build/out/packages/", "build/test-packages.sh", "package-trial.sh"},
-	{"README.md", "cat /usr/share/gothrottle/", "build/test-packages.sh", "README.md"},
-	{"docs/clients.md", "# Clients", "examples/page_test.go", "func TestClientsPage_blocksStandInPrograms("},
-	{"docs/go.md", "# The Go client", "throttle/page_test.go", "func TestPage_snippets("},
-	{"docs/upstream/valkey-rm-call.md", "# One cross-slot call makes all later RM_Calls fail", "tests/refused_test.go", "func TestRefusedCalls("},
-	{"docs/releasing.md", "# Releasing", "build/versions_test.go", "func TestReleasing_setsTheVersion("},
-	{"README.md", "docker run ", "tests/pages_test.go", "func TestPages_dockerLines("},
-	{"docs/migrating.md", "### The swap", "tests/swap_test.go", "func TestSwap("},
-	{"docs/migrating.md", "### The swap with Sentinel or in a cluster", "tests/swap_test.go", "func TestSwap_sentinel("},
-	{"docs/migrating.md", "### The swap of one server", "tests/swap_test.go", "func TestSwap_oneServer("},
-	{"docs/monitoring.md", "# Set it up", "deploy/monitoring/panels_test.go", "func TestStack_everyPanelShowsTheTraffic("},
-	{"docs/migrating.md", "### The way back", "tests/swap_test.go", "func TestSwap_wayBack("},
+// The code blocks of these pages run: calls and conversations as transcripts, in which "10 seconds later:" moves the clock;
+// lines of a configuration file; Go; and shell lines. Other pages have tests of their own: examples/page_test.go,
+// throttle/page_test.go, swap_test.go, and what build/test-packages.sh, build/test-docker.sh and build/test-monitoring.sh
+// run.
+var runPages = map[string]string{ // and the shell lines that need a machine of their own
+	"README.md":         `^(git clone|make|apt-get|cat|docker) `,
+	"docs/choosing.md":  "",
+	"docs/commands.md":  "",
+	"docs/migrating.md": ".", // swap_test.go runs its shell lines
+	"docs/operating.md": "",
+	"docs/scaling.md":   "",
 }
 
-// place is a line of a page, by its beginning, and the test that runs the line. A line that begins with "#" is a
-// heading: the test runs all blocks of that section, or of the whole page if it is the page's title. A test in Go is
-// proved by its function, and its file must name the page and the heading of a section. A script is proved by a text in
-// it, and make test-all must run the script.
-type place struct{ page, line, file, proof string }
+// pagePolicies are the policies that the calls of GO.POLICY on the pages have.
+const pagePolicies = "api THROTTLE 9 10 1s; login THROTTLE 4 5 300s"
 
-// Every block of every page runs. A block that no runner knows fails, as a block does that is broken.
-func TestPages_everyBlockRuns(t *testing.T) {
-	lasts(t)
-	r := newRunner(t)
-	used := map[int]bool{}
-	texts := pages(t)
-	for _, page := range slices.Sorted(maps.Keys(texts)) {
-		section := ""
-		for _, b := range blocksOf(page, texts[page]) {
-			if b.section != section {
-				section = b.section
-				r.begin()
-			}
-			assert.NoError(t, r.run(b, used), "%s:%d: %s", page, b.line, b.first())
-		}
-	}
-	for i, entry := range elsewhere {
-		assert.True(t, used[i], "no block has the line %v", entry)
-	}
+// block is one code block of a page: lines that are indented by four blanks or stand between fences.
+type block struct {
+	section string // the heading above the block
+	lines   []string
+	replies []string // what the line "Replies:" after the block says
 }
 
-// Every call within the text of a page works on a new key, and admits.
-func TestPages_everyCallInTheTextWorks(t *testing.T) {
-	r := newRunner(t)
-	inText := regexp.MustCompile("`((?:GO|CL)\\.[A-Z_]+ [^` ]+ [^`]*[0-9][^`]*)`")
-	for page, text := range pages(t) {
-		r.begin()
-		for _, call := range inText.FindAllStringSubmatch(text, -1) {
-			r.talk.must("FLUSHALL")
-			assert.Regexp(t, `^(\[0 [-0-9 \[\]]+\]|\d+|map\[.*\])$`, r.talk.ask(call[1]), "%s: %s", page, call[1])
-		}
-	}
-}
-
-// runner runs blocks of any kind.
-type runner struct {
-	t       testing.TB
-	talk    *talk
-	desk    *desk
-	configs []string // names of the server's configurations
-}
-
-func newRunner(t testing.TB) *runner {
-	clock := newClock(t)
-	day := time.Date(2027, 1, 15, 0, 0, 0, 0, time.UTC)
-	clock.freeze(day)
-	r := &runner{t: t, talk: &talk{server: start(t, options{clock: clock}), clock: clock, now: day}, desk: newDesk(t)}
-	all, err := r.talk.ConfigGet(ctx, "*").Result()
+func blocksOf(t *testing.T, page string) (blocks []*block) {
+	t.Helper()
+	text, err := os.ReadFile("../" + page)
 	require.NoError(t, err)
-	r.configs = append(slices.Collect(maps.Keys(all)), "loadmodule", "include", "user", "rename-command")
-	return r
+	section, fenced, open := "", false, false
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimRight(line, " \n")
+		code, indented := strings.CutPrefix(line, "    ")
+		switch {
+		case strings.HasPrefix(line, "```"):
+			fenced, open = !fenced, false
+			continue
+		case fenced:
+			code = line
+		case !indented:
+			if line == "" && open {
+				continue // the block may go on below
+			}
+			if promised, found := strings.CutPrefix(line, "Replies: "); found {
+				for _, reply := range regexp.MustCompile("`([^`]*)`").FindAllStringSubmatch(promised, -1) {
+					blocks[len(blocks)-1].replies = append(blocks[len(blocks)-1].replies, reply[1])
+				}
+			}
+			if strings.HasPrefix(line, "#") {
+				section = strings.TrimLeft(line, "# ")
+			}
+			open = false
+			continue
+		}
+		if !open {
+			blocks, open = append(blocks, &block{section: section}), true
+		}
+		last := blocks[len(blocks)-1]
+		last.lines = append(last.lines, code)
+	}
+	return blocks
 }
 
-// begin starts a section: the servers are empty.
-func (r *runner) begin() {
-	r.talk.begin()
-	r.desk.begin()
+var (
+	commandLine = regexp.MustCompile(`^(> )?[A-Z][A-Z.]*[A-Z](_RO)?( |$)`)
+	laterLine   = regexp.MustCompile(`^(\d+) (second|minute|hour)s? later:$`)
+	integerLine = regexp.MustCompile(`^\d+\) \(integer\) (-?\d+)`)
+	goLine      = regexp.MustCompile(`(?m)^(package|import|type|func) | := `)
+)
+
+// transcript returns a block of calls as lines of a transcript. A reply stands below its call, up to two blanks. A call goes
+// on in lines that begin with a blank. If the lines have no prompts, such lines explain.
+func (b *block) transcript() (text string, err error) {
+	var lines []string
+	prompts := slices.ContainsFunc(b.lines, func(line string) bool { return strings.HasPrefix(line, "> ") })
+	for _, line := range b.lines {
+		last := len(lines) - 1
+		later, integer := laterLine.FindStringSubmatch(line), integerLine.FindStringSubmatch(line)
+		switch {
+		case line == "", strings.HasPrefix(line, " ") && !prompts:
+		case commandLine.MatchString(line) && prompts == strings.HasPrefix(line, "> "):
+			lines = append(lines, "> "+strings.TrimPrefix(line, "> "))
+		case later != nil:
+			lines = append(lines, "+"+later[1]+later[2][:1])
+		case strings.HasPrefix(line, " "):
+			lines[last] += " " + strings.TrimSpace(line)
+		case integer != nil && strings.HasPrefix(lines[last], "  replies "):
+			lines[last] += " " + integer[1]
+		case integer != nil:
+			lines = append(lines, "  replies "+integer[1])
+		case last >= 0 && strings.HasPrefix(lines[last], "> INFO "): // the page shows one field of many
+		case last >= 0 && strings.HasPrefix(lines[last], "> "):
+			reply, _, _ := strings.Cut(line, "  ")
+			lines = append(lines, "  replies "+reply)
+		default:
+			return "", fmt.Errorf("neither a call nor a reply: %q", line)
+		}
+	}
+	if len(b.replies) > 0 && len(b.replies) != len(lines) {
+		return "", fmt.Errorf("%d lines have %d replies", len(lines), len(b.replies))
+	}
+	for i, reply := range b.replies {
+		lines[i] += "\n  replies " + reply
+	}
+	return strings.Join(lines, "\n") + "\n", nil
 }
 
-var goLine = regexp.MustCompile(`(?m)^(package|import|type|func) | := `)
+// A section's calls are one transcript. It begins at 18:00 UTC.
+func TestPages_calls(t *testing.T) {
+	folder, sections := t.TempDir(), map[string]string{}
+	for page := range runPages {
+		for _, b := range blocksOf(t, page) {
+			if !commandLine.MatchString(b.lines[0]) || len(b.lines) == 1 && strings.HasPrefix(b.lines[0], b.section+" ") { // a syntax
+				continue
+			}
+			text, err := b.transcript()
+			require.NoError(t, err, "%s: %s", page, b.lines[0])
+			sections[page+" "+b.section] += text
+		}
+	}
+	require.Greater(t, len(sections), 20)
+	for i, name := range slices.Sorted(maps.Keys(sections)) {
+		text := "# " + name + "\n+10h\n> CONFIG SET gothrottle.policies " + corpus.Quote(pagePolicies) + "\n" + sections[name]
+		require.NoError(t, os.WriteFile(filepath.Join(folder, fmt.Sprint(i, ".txt")), []byte(text), 0o600))
+	}
+	runTranscripts(t, folder, corpus.Options{Partial: true})
+}
 
-// run runs a block. used gets the lines of the table elsewhere that the block has.
-func (r *runner) run(b *block, used map[int]bool) error {
-	for i, e := range elsewhere {
-		if heading := strings.TrimLeft(e.line, "#"); e.page == b.page && (heading == " "+b.section || strings.HasPrefix(e.line, "# ")) {
-			used[i] = true
-			return proved(e)
+// Shell lines, Go and lines of a configuration file run as they are, but for paths and ports.
+func TestPages_blocks(t *testing.T) {
+	lasts(t)
+	localOnly(t)
+	s := start(t, options{args: []string{"--gothrottle.top-keys", "100"}})
+	settings := append(slices.Collect(maps.Keys(s.ConfigGet(ctx, "*").Val())), "loadmodule", "user")
+	for page, elsewhere := range runPages {
+		for _, b := range blocksOf(t, page) {
+			text := strings.NewReplacer("/usr/lib/redis/modules/gothrottle.so", env.module, "127.0.0.1:6379", s.addr).Replace(strings.Join(b.lines, "\n"))
+			word, _, _ := strings.Cut(text, " ")
+			var err error
+			switch {
+			case commandLine.MatchString(text):
+				continue
+			case goLine.MatchString(text):
+				err = s.runGo(text)
+			case slices.Contains(settings, word):
+				err = startWith(t, text)
+			default:
+				require.NoError(t, s.ConfigSet(ctx, "gothrottle.policies", pagePolicies).Err())
+				err = s.runShell(text, elsewhere)
+			}
+			assert.NoError(t, err, "%s: %s", page, text)
 		}
 	}
-	switch {
-	case goLine.MatchString(b.text()):
-		return r.desk.goProgram(b)
-	case len(b.lines) == 1 && strings.HasPrefix(b.first(), b.section+" "):
-		return checkSyntax(b)
-	case strings.HasPrefix(b.first(), "> ") || commandLine.MatchString(b.first()):
-		return r.talk.run(b.lines, b.replies)
-	}
-	kinds, groups, err := r.groups(b, used)
-	if err != nil {
-		return err
-	}
-	for i, lines := range groups {
-		if kinds[i] == "config" {
-			err = r.desk.config(lines)
-		} else {
-			err = r.desk.shell(lines, b.replies)
+}
+
+// runShell runs lines by bash, but for those that another test runs. redis-cli talks to the server, and fails if a reply is an
+// error.
+func (s *server) runShell(text, elsewhere string) error {
+	script := "set -euo pipefail\nredis-cli() { " + redisCLI(s.t) + " -e -p " + s.run.Port + ` "$@"; }; export -f redis-cli` + "\n"
+	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
+		if elsewhere == "" || !regexp.MustCompile(elsewhere).MatchString(line) {
+			script += strings.ReplaceAll(line, "xargs -r -n 100 redis-cli", "xargs -r -n 100 "+redisCLI(s.t)+" -e -p "+s.run.Port)
 		}
-		if err != nil {
-			return err
-		}
+	}
+	if out, err := exec.Command("bash", "-c", script).CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
 	}
 	return nil
 }
 
-// groups splits a block into runs of lines for the configuration file and runs of lines for the shell. Lines of the
-// table elsewhere are left out.
-func (r *runner) groups(b *block, used map[int]bool) (kinds []string, groups [][]string, err error) {
-	whole := strings.ReplaceAll(b.text(), "\\\n", "\\\x00")
-	for _, line := range strings.Split(strings.TrimSpace(whole), "\n") {
-		if i := slices.IndexFunc(elsewhere, func(e place) bool {
-			return e.page == b.page && strings.HasPrefix(line, e.line)
-		}); i >= 0 {
-			used[i] = true
-			if err := proved(elsewhere[i]); err != nil {
-				return nil, nil, err
-			}
-			continue
-		}
-		kind := "shell"
-		if word, _, _ := strings.Cut(line, " "); slices.Contains(r.configs, word) {
-			kind = "config"
-		}
-		if len(kinds) == 0 || kinds[len(kinds)-1] != kind {
-			kinds, groups = append(kinds, kind), append(groups, nil)
-		}
-		last := len(groups) - 1
-		groups[last] = append(groups[last], strings.ReplaceAll(line, "\x00", "\n"))
+// startWith starts a server with lines of a configuration file, and the module.
+func startWith(t *testing.T, text string) error {
+	if !strings.Contains(text, "loadmodule ") {
+		text = "loadmodule " + env.module + "\n" + text
 	}
-	return kinds, groups, nil
-}
-
-// proved says whether the test of a place exists and is about the page.
-func proved(e place) error {
-	text, err := os.ReadFile("../" + e.file)
-	if err != nil {
-		return err
-	}
-	if !strings.Contains(string(text), e.proof) {
-		return fmt.Errorf("%s lacks %q", e.file, e.proof)
-	}
-	if strings.HasSuffix(e.file, "_test.go") {
-		if !strings.HasPrefix(e.proof, "func Test") || !strings.Contains(string(text), e.page) {
-			return fmt.Errorf("%s must have a test that reads %s", e.file, e.page)
-		}
-		if heading, found := strings.CutPrefix(strings.TrimLeft(e.line, "#"), " "); found && strings.HasPrefix(e.line, "##") && !strings.Contains(string(text), heading) {
-			return fmt.Errorf("%s must have a test that reads the section %q", e.file, heading)
-		}
+	o := configFile(t, text).launch()
+	if strings.Contains(text, "user default off") {
+		o.Config = "" // nobody could ask whether the server is ready: TestOperating_users sets these users
 		return nil
 	}
-	part := regexp.MustCompile(`build/test-(\w+)\.sh`).FindStringSubmatch(e.file)
-	if text, err = os.ReadFile("../build/test-all.sh"); err == nil && (part == nil || !strings.Contains(string(text), " "+part[1]+" ")) {
-		err = fmt.Errorf("make test-all does not run %s", e.file)
+	s, err := servers.Start(o)
+	if err == nil {
+		s.Close()
 	}
 	return err
 }
 
-// checkSyntax compares a block with the syntax of the command that its section is about.
-func checkSyntax(b *block) error {
-	for _, c := range commands.Table {
-		if c.Name == b.section && c.Syntax() != b.first() {
-			return fmt.Errorf("%q, the syntax is %q", b.first(), c.Syntax())
+// runGo compiles and runs lines that make one call with the Go client and have the variable result.
+func (s *server) runGo(text string) error {
+	program := "package main\n\nimport (\n\"context\"\n\"fmt\"\n\n\"github.com/redis/go-redis/v9\"\n\n\"gothrottle/throttle\"\n)\n\n" +
+		"func main() {\nif err := run(context.Background()); err != nil {\npanic(err)\n}\n}\n\nfunc run(ctx context.Context) error {\n" +
+		text + "\nfmt.Println(result.Allowed, result.Limit, result.Remaining, result.ResetAfter)\nreturn err\n}\n"
+	file := filepath.Join(s.t.TempDir(), "main.go")
+	require.NoError(s.t, os.WriteFile(file, []byte(program), 0o600))
+	for attempt := 1; ; attempt++ {
+		s.must("FLUSHALL")
+		out, err := exec.Command("go", "run", file).CombinedOutput()
+		if err == nil && strings.HasPrefix(string(out), "true 16 15 2s") {
+			return nil
+		}
+		if attempt == 10 { // on a busy machine the call may last longer than its limit
+			return fmt.Errorf("%w: %s", err, out)
 		}
 	}
-	return nil
 }
 
-// A block with one fault fails, whatever its kind; without the fault it runs.
-func TestPages_aBrokenBlockFails(t *testing.T) {
+// Every call within the text of a page works on a new key, and admits.
+func TestPages_callsInTheText(t *testing.T) {
+	s := start(t, options{})
+	s.setPolicies(pagePolicies)
+	inText := regexp.MustCompile("`((?:GO|CL)\\.[A-Z_]+ [^` ]+ [^`]*[0-9][^`]*)`")
+	for page := range runPages {
+		text, err := os.ReadFile("../" + page)
+		require.NoError(t, err)
+		for _, call := range inText.FindAllStringSubmatch(string(text), -1) {
+			s.must("FLUSHALL")
+			assert.Regexp(t, `^(\[0 [-0-9 \[\]]+\]|\d+|map\[.*\])$`, s.ask(call[1]), "%s: %s", page, call[1])
+		}
+	}
+}
+
+// make run starts a server with the module.
+func TestPages_makeRun(t *testing.T) {
 	lasts(t)
-	r := newRunner(t)
-	for _, c := range []struct {
-		page, section, good string
-		faults              []string // each is "from => to"
-	}{
-		{"docs/x.md", "Calls", "    GO.QUOTA k 100 60\n    GO.QUOTA k 100 60 99\n\nReplies: `0 100 99 -1 60`, `0 100 0 -1 60`\n",
-			[]string{"QUOTA k 100 60 99 => QUOTE k 100 60 99", "-1 60`, => -1 61`,", ", `0 100 0 -1 60` => ", " 99\n => 99 SURPRISE\n", "100 60\n => 100\n"}},
-		{"docs/x.md", "Talk", "    > GO.THROTTLE k 0 1 60\n    0 1 0 -1 60\n    10 seconds later:\n    > GO.THROTTLE k 0 1 60\n    1 1 0 50 50\n",
-			[]string{"0 1 0 -1 60 => 0 1 0 -1 59", "10 seconds => 11 seconds", "10 seconds later: => soon:", "> GO.THROTTLE k 0 1 60\n    1 => > GO.THROTTLE k 0 1 61\n    1"}},
-		{"docs/x.md", "Fields", "    > GO.THROTTLE k 0 1 60\n    > INFO gothrottle\n    gothrottle_panics:0\n",
-			[]string{"_panics => _panic", ":0 => :1"}},
-		{"docs/x.md", "A call", "    GO.THROTTLE user:42 15 30 60\n        | drawn\n\n    1) (integer) 0  limited\n    2) (integer) 16\n    3) (integer) 15\n    4) (integer) -1\n    5) (integer) 2\n",
-			[]string{"(integer) 16 => (integer) 15", "5) (integer) 2\n => \n", "15 30 60 => 15 30"}},
-		{"docs/x.md", "Shell", "    redis-cli GO.THROTTLE k 1 1 60\n    test -x /usr/lib/redis/modules/gothrottle.so    # is there\n    ls README.md >/dev/null\n\nReplies: `0 2 1 -1 60`\n",
-			[]string{"redis-cli => rediscli", "1 1 60 => 1 1", "2 1 -1 60 => 2 1 -1 61", "gothrottle.so => throttle.so", "README => READYOU", "ls README => false && ls README", "redis-cli => git clone x redis-cli && redis-cli"}},
-		{"docs/x.md", "Load", "    redis-cli MODULE LOAD /usr/lib/redis/modules/gothrottle.so cl-throttle no\n",
-			[]string{"gothrottle.so => other.so", " no\n => maybe\n"}},
-		{"docs/x.md", "Fence", "```\nredis-cli PING\n```\n", []string{"PING => PINGU", "redis-cli => redis_cli"}},
-		{"docs/x.md", "Configuration", "    loadmodule /usr/lib/redis/modules/gothrottle.so cl-throttle no\n    gothrottle.policies \"a QUOTA 1 1s\"\n    maxmemory 100mb\n",
-			[]string{"cl-throttle no => cl-throttle maybe", "modules/ => module/", "QUOTA => QUOTE", ".policies => .policy", "100mb => much", "loadmodule => load-module"}},
-		{"docs/x.md", "GO.RELEASE", "    GO.RELEASE key id [id ...]\n", []string{" [id ...] => "}},
-		{"docs/x.md", "Go", "    rdb := redis.NewClient(&redis.Options{Addr: \"127.0.0.1:6379\", ContextTimeoutEnabled: true})\n    client, err := throttle.New(rdb, throttle.Options{})\n    result, err := client.Allow(ctx, \"k\", throttle.PerMinute(30).Burst(16))\n",
-			[]string{"NewClient => NewClients", "Burst(16) => Burst(15)", ", ContextTimeoutEnabled: true => "}},
-		{"docs/x.md", "Drop-in", "", []string{" => [Service]\n    LimitAS=infinity\n"}},
-		{"docs/x.md", "YAML", "", []string{" => services:\n      redis:\n        image: x\n"}},
-		{"docs/x.md", "Machine", "", []string{" => apt-get install nothing\n", " => systemctl restart nothing\n", " => redis-cli -p 6380 PING\n", " => rm /etc/redis/6380.conf\n", " => redis-server --port 6380\n", " => docker run nothing\n"}},
-	} {
-		assert.NoError(t, r.page(c.page, "## "+c.section+"\n\n"+c.good), c.section)
-		for _, fault := range c.faults {
-			from, to, _ := strings.Cut(fault, " => ")
-			require.Contains(t, c.good, from, "%s: %s", c.section, fault)
-			broken := strings.Replace(c.good, from, to, 1)
-			if c.good == "" {
-				broken = "    " + to
-			}
-			assert.Error(t, r.page(c.page, "## "+c.section+"\n\n"+broken), "%s: %s", c.section, fault)
-		}
+	localOnly(t)
+	port := servers.FreePort()
+	run := exec.Command("make", "-C", "..", "run", "PORT="+port)
+	run.Env = append(os.Environ(), "GOTHROTTLE_SERVER="+env.server)
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	require.NoError(t, err)
+	run.Stdout, run.Stderr = log, log
+	require.NoError(t, servers.StartGuarded(run))
+	eventually(t, "make run is ready", func() bool {
+		text, _ := os.ReadFile(log.Name())
+		return strings.Contains(string(text), "\nready, ")
+	})
+	ask := func(words ...string) string {
+		out, _ := exec.Command(redisCLI(t), append([]string{"-p", port}, words...)...).Output()
+		return strings.Join(strings.Fields(string(out)), " ")
 	}
-}
-
-// A line of elsewhere without its test fails.
-func TestPages_elsewhereIsTrue(t *testing.T) {
-	for _, e := range elsewhere {
-		assert.NoError(t, proved(e), "%v", e)
-	}
-	for _, lie := range []place{
-		{"README.md", "x", "tests/none_test.go", "func TestPages_dockerLines("},
-		{"README.md", "x", "tests/pages_test.go", "func Test" + "Pages_none("},
-		{"README.md", "x", "tests/pages_test.go", "place"},
-		{"README.md", "## No such " + "section", "tests/pages_test.go", "func TestPages_dockerLines("},
-		{"docs/" + "none.md", "x", "tests/pages_test.go", "func TestPages_dockerLines("},
-		{"README.md", "x", "build/test-docker.sh", "build/none.sh"},
-		{"README.md", "x", "build/run.sh", "build/module.sh"},
-	} {
-		assert.Error(t, proved(lie), "%v", lie)
-	}
-}
-
-// page runs the blocks of a page of one section.
-func (r *runner) page(page, text string) error {
-	r.begin()
-	for _, b := range blocksOf(page, text) {
-		if err := r.run(b, map[int]bool{}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// dockerLine is a line of a page that starts the image.
-var dockerLine = regexp.MustCompile(`(?m)^    docker run -p 127\.0\.0\.1:6379:6379 gothrottle:dev(.*)$`)
-
-// The lines of README.md that start the image do so, with another port.
-func TestPages_dockerLines(t *testing.T) {
-	lines := dockerLine.FindAllStringSubmatch(pages(t)["README.md"], -1)
-	require.NotEmpty(t, lines)
-	if env.image == "" {
-		t.Skip("only with GOTHROTTLE_IMAGE")
-	}
-	for _, line := range lines {
-		args := strings.Fields(comment.ReplaceAllString(line[1], ""))
-		s := connect(t, env.docker.Run(t, append([]string{env.image}, args...)...))
-		require.NoError(t, s.run.Await(), line[0])
-		assert.Equal(t, []int64{0, 16, 15, -1, 2}, s.throttle("user:42", 15, 30, 60), line[0])
-	}
+	assert.Equal(t, "0 16 15 -1 2", ask("GO.THROTTLE", "user:42", "15", "30", "60"))
+	ask("SHUTDOWN", "NOSAVE")
+	assert.NoError(t, run.Wait())
 }

@@ -1,22 +1,20 @@
 package tests
 
 import (
-	"strconv"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"gothrottle/tests/corpus"
 )
 
-// After random traffic all copies hold the same values and expiries: the master, replicas
-// with and without the module, and servers restarted from the append-only file or the RDB.
+// After random traffic all copies hold the same values and expiries: the master, replicas with and without the module, and
+// servers restarted from the append-only file or the RDB.
 func TestReplication_everyCopyIsTheSame(t *testing.T) {
 	lasts(t)
-	const calls = 100_000
+	const calls = 60_000
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	net := newNetwork(t)
@@ -26,21 +24,20 @@ func TestReplication_everyCopyIsTheSame(t *testing.T) {
 	plain := start(t, options{net: net, bare: true})
 
 	tr := newTraffic(master, seed)
-	tr.run(calls / 5) // the replicas receive this part in the snapshot
+	tr.run(calls / 4) // the replicas receive this part in the snapshot
 	replica.follow(master)
 	plain.follow(master)
-	tr.run(calls / 5)
-	rewrite(master)
-	tr.run(calls * 2 / 5)
-	rewrite(master)
-	tr.run(calls / 5)
-
+	for range 2 {
+		tr.run(calls / 4)
+		rewrite(master)
+	}
+	tr.run(calls / 4)
 	tr.settle()
 	for _, r := range []*server{replica, plain} {
 		inStep(t, master, r)
 	}
-	want := master.dataset()
-	kinds := map[string]int{}
+
+	want, kinds := master.dataset(), map[string]int{}
 	for _, v := range want {
 		kind, _, _ := strings.Cut(v, " ")
 		kinds[kind]++
@@ -48,37 +45,17 @@ func TestReplication_everyCopyIsTheSame(t *testing.T) {
 			kinds["lockout"]++
 		}
 	}
-	t.Logf("%d keys: %v", len(want), kinds)
-	info, sum := master.counters(), map[string]int{}
-	for name, c := range samples { // each command was called often enough
-		n := map[string]int{}
-		for _, what := range []string{"admitted", "limited", "other", "errors"} {
-			var err error
-			n[what], err = strconv.Atoi(info[c.infoField()+"_"+what])
-			require.NoError(t, err, name)
-			sum[what] += n[what]
-		}
-		t.Logf("%s: %v", name, n)
-		assert.Positive(t, n["admitted"]+n["other"], name)
-		assert.Greater(t, n["admitted"]+n["other"]+n["limited"], calls/2000, name)
-		assert.True(t, n["errors"] > 0 || len(corpus.Wrong[name]) == 0, "%s: %v", name, n)
+	counters := master.counters()
+	t.Logf("%d keys: %v; %v", len(want), kinds, counters)
+	for kind, least := range map[string]int{"hash": 500, "zset": 100, "string": 100, "lockout": 20} {
+		assert.Greater(t, kinds[kind], least, "keys of kind %s: with too few the test proves nothing", kind)
 	}
-	assert.Greater(t, sum["admitted"], calls/4, "%v", sum)
-	assert.Greater(t, sum["limited"], calls/10, "%v", sum)
-	assert.Greater(t, sum["other"], calls/50, "%v", sum)
-	assert.Equal(t, "0", info["gothrottle_panics"])
-	require.Greater(t, tr.placed, 20, "too few states at the ends of their ranges")
-	require.Greater(t, kinds["hash"], longKeys["hash"]/3, "too few limiters, so the test proves nothing")
-	require.Greater(t, kinds["lockout"], 20, "too few lockouts")
-	require.Greater(t, kinds["zset"], longKeys["log"]/3, "too few windows and leases")
-	require.Greater(t, kinds["string"], longKeys["quota"]/3, "too few quotas")
+	for name, c := range samples {
+		assert.NotEqual(t, "0 0", counters[c.infoField()+"_admitted"]+" "+counters[c.infoField()+"_other"], name)
+	}
+	assert.Equal(t, "0", counters["gothrottle_panics"])
 	same(t, want, replica.dataset(), "replica")
 	same(t, want, plain.dataset(), "replica without the module")
-
-	// The replica gives the replies of the master, also after its promotion.
-	sameAnswers(t, want, master, replica, "_RO")
-	require.NoError(t, replica.Do(ctx, "REPLICAOF", "NO", "ONE").Err())
-	sameAnswers(t, want, master, replica, "")
 
 	// The RDB is written first, while the append-only file goes on.
 	require.NoError(t, master.Do(ctx, "SAVE").Err())
@@ -88,4 +65,49 @@ func TestReplication_everyCopyIsTheSame(t *testing.T) {
 	same(t, want, master.dataset(), "restarted from the RDB")
 	master = master.restart(options{net: net, bare: true, args: []string{"--appendonly", "yes"}})
 	same(t, want, master.dataset(), "restarted from the append-only file without the module")
+}
+
+// A replica answers read-only calls as its master does, and refuses the others. After its promotion it knows the usage, and
+// so does a key that was moved or copied. The clock stands still, so that replies can be compared.
+func TestReplication_aReplicaAnswers(t *testing.T) {
+	c := newClock(t)
+	c.freeze(time.Now())
+	master, replica := start(t, options{clock: c}), start(t, options{clock: c, args: []string{"--repl-timeout", "1000000"}})
+	replica.follow(master)
+	calls := []string{"GO.INFO hash", "GO.THROTTLE_RO hash 9 1 360000 4", "GO.INFO locked", "GO.THROTTLE_RO locked 4 5 300000", "GO.INFO two",
+		"GO.WINDOW_RO log 9 360000 8", "GO.INFO log", "GO.QUOTA_RO quota 9 360000 7", "GO.INFO quota", "GO.LEASE_RO lease 1 360000 b", "GO.INFO lease",
+		"GO.ALL_RO two THROTTLE 4 5 300000 2 THROTTLE 9 1 60 KEY quota QUOTA 9 360000 7", "GO.POLICY_RO sample:key"}
+	for _, call := range []string{"GO.THROTTLE hash 9 1 360000 7", "GO.THROTTLE locked 4 5 300000 5", "GO.THROTTLE locked 4 5 300000 1 LOCKOUT 900000",
+		"GO.WINDOW log 9 360000 3", "GO.QUOTA quota 9 360000 3", "GO.LEASE lease 1 360000 a", "GO.ALL two THROTTLE 4 5 300000 5 THROTTLE 9 1 60 3",
+		"GO.POLICY sample:key"} {
+		master.must(call)
+		assert.Regexp(t, "^READONLY ", replica.ask(call), call)
+	}
+	inStep(t, master, replica)
+	// An expired key counts as absent, though the replica has not yet received its DEL.
+	master.must("GO.QUOTA short 9 360000 3")
+	master.must("PEXPIRE short 1")
+	inStep(t, master, replica)
+	c.freeze(time.UnixMicro(c.Wall).Add(10 * time.Millisecond))
+	eventually(t, "the key has expired", func() bool { return replica.must("GO.QUOTA_RO short 9 360000 0") == "[0 9 9 -1 0]" })
+	exact, want := func(reply string) string { return reply }, map[string]string{}
+	if master.clockRuns() {
+		times := regexp.MustCompile(`_ms:\d+|:?\d{4,}`)
+		exact = func(reply string) string { return times.ReplaceAllString(reply, "N") }
+	}
+	for _, call := range calls {
+		want[call] = exact(master.must(call))
+		assert.Equal(t, want[call], exact(replica.ask(call)), call)
+		inScript := flat(replica.EvalRO(ctx, "redis.setresp(3) return redis.call(unpack(ARGV))", nil, fields(call)...).Result())
+		assert.Equal(t, want[call], exact(inScript), call)
+	}
+	require.NoError(t, replica.SlaveOf(ctx, "NO", "ONE").Err())
+	for _, key := range []string{"hash", "locked", "two", "log", "quota", "lease"} {
+		require.NoError(t, replica.Copy(ctx, key, "copy", 0, true).Err())
+		require.NoError(t, replica.Rename(ctx, "copy", key).Err())
+		require.NoError(t, replica.Do(ctx, "RESTORE", key, replica.expiry(key), replica.Dump(ctx, key).Val(), "ABSTTL", "REPLACE").Err())
+	}
+	for _, call := range calls {
+		assert.Equal(t, want[call], exact(replica.ask(call)), "promoted, the keys moved: %s", call)
+	}
 }

@@ -89,7 +89,7 @@ func TestSharedObject_commands(t *testing.T) {
 		documented = append(documented, m[1])
 	}
 	s := start(t, options{})
-	registered := wordsOf(s.wire().do("COMMAND", "LIST", "FILTERBY", "MODULE", "gothrottle"))
+	registered := wordsOf(s.session().do("COMMAND", "LIST", "FILTERBY", "MODULE", "gothrottle"))
 	for i := range registered {
 		registered[i] = strings.ToUpper(registered[i])
 	}

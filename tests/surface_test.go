@@ -2,6 +2,7 @@ package tests
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,15 +12,15 @@ import (
 	"gothrottle/commands"
 )
 
-// COMMAND INFO says what the command table says. The first word of every call is a key, so
-// clients that look no further send the call to the right node.
+// What COMMAND, INFO and MODULE LIST show comes from the table, over structures of the server's API. So no transcript has it.
+
+// COMMAND INFO says what the command table says. The first word of every call is a key, so clients that look no further send
+// the call to the right node.
 func TestSurface_commandInfo(t *testing.T) {
 	s := start(t, options{})
-	w := s.wire()
+	c := s.session()
 	for _, row := range samples {
-		reply, ok := w.do("COMMAND", "INFO", row.Name).([]any)[0].([]any)
-		require.True(t, ok, row.Name)
-		assert.True(t, strings.EqualFold(row.Name, reply[0].(string)), "%s: %v", row.Name, reply[0])
+		reply := c.list("COMMAND", "INFO", row.Name)[0].([]any)
 		assert.EqualValues(t, row.Arity, reply[1], row.Name)
 		assert.ElementsMatch(t, row.flags(), wordsOf(reply[2]), row.Name)
 		assert.Equal(t, []any{int64(1), int64(1), int64(1)}, reply[3:6], "%s: first key, last, step", row.Name)
@@ -35,113 +36,83 @@ func TestSurface_commandInfo(t *testing.T) {
 		}
 		// A client that caches replies must not cache ours.
 		assert.ElementsMatch(t, []string{"dont_cache", "nondeterministic_output"}, wordsOf(reply[7]), "%s: tips", row.Name)
-
 		specs := reply[8].([]any)
 		require.Len(t, specs, 1, row.Name)
-		spec := dict(t, specs[0])
-		flags := keyFlags(row)
+		spec, flags := dict(t, specs[0]), keyFlags(row)
 		if row.asks() {
 			flags = append(flags, "incomplete") // COMMAND GETKEYS and ACL rules ask the module
 		}
 		assert.ElementsMatch(t, flags, wordsOf(spec["flags"]), row.Name)
-		begin, find := dict(t, spec["begin_search"]), dict(t, spec["find_keys"])
-		assert.Equal(t, "index", begin["type"], row.Name)
-		assert.Equal(t, map[string]any{"index": int64(1)}, dict(t, begin["spec"]), row.Name)
-		assert.Equal(t, "range", find["type"], row.Name)
-		assert.Equal(t, map[string]any{"lastkey": int64(0), "keystep": int64(1), "limit": int64(0)},
-			dict(t, find["spec"]), row.Name)
+		assert.Equal(t, "[type index spec [index 1]]", fmt.Sprint(spec["begin_search"]), row.Name)
+		assert.Equal(t, "[type range spec [lastkey 0 keystep 1 limit 0]]", fmt.Sprint(spec["find_keys"]), row.Name)
 	}
+	top := c.list("COMMAND", "INFO", "GO.TOP")[0].([]any)
+	assert.ElementsMatch(t, []string{"admin", "readonly", "loading", "stale", "module"}, wordsOf(top[2]))
+	assert.Equal(t, []any{int64(0), int64(0), int64(0)}, top[3:6], "GO.TOP has no key")
+	assert.ElementsMatch(t, []string{"dont_cache", "nondeterministic_output", "request_policy:all_shards"}, wordsOf(top[7]))
+	assert.Empty(t, top[8], "key specs")
+	if s.hasACLAPI() {
+		assert.ElementsMatch(t, []string{"@slow", "@admin", "@dangerous"}, wordsOf(top[6]))
+	}
+}
+
+// keyFlags returns the flags that the key spec of a command must have.
+func keyFlags(c sample) []string {
+	if c.writes() {
+		return []string{"RW", "access", "update"}
+	}
+	return []string{"RO", "access"}
 }
 
 func TestSurface_commandDocs(t *testing.T) {
-	s := start(t, options{})
-	w := s.wire()
+	c := start(t, options{}).session()
 	for _, row := range commands.Table {
-		reply := dict(t, w.do("COMMAND", "DOCS", row.Name))
-		require.Len(t, reply, 1, row.Name)
-		for name, docs := range reply {
-			assert.True(t, strings.EqualFold(row.Name, name), name)
-			got := dict(t, docs)
-			assert.Equal(t, row.Summary, got["summary"])
-			assert.Equal(t, row.Since, got["since"])
-			assert.Equal(t, row.Complexity, got["complexity"])
-			assert.Equal(t, "module", got["group"])
-			checkArgs(t, row.Name, row.Args, got["arguments"])
-		}
-		// The arity is the number of mandatory arguments, and one for the name.
-		assert.Equal(t, 1+wordsNeeded(row.Args), row.Least(), row.Name)
+		reply := c.list("COMMAND", "DOCS", row.Name)
+		require.Len(t, reply, 2, row.Name)
+		docs := dict(t, reply[1])
+		assert.Equal(t, []any{row.Summary, row.Since, row.Complexity, "module"},
+			[]any{docs["summary"], docs["since"], docs["complexity"], docs["group"]}, row.Name)
+		checkArguments(t, row.Name, row.Args, docs["arguments"])
 	}
 }
 
-// COMMAND DOCS shows a token with a value, and a block of arguments.
-func TestSurface_commandDocsOfNestedArguments(t *testing.T) {
-	w := start(t, options{}).wire()
-	arguments := func(name string) map[string]map[string]any {
-		byName := map[string]map[string]any{}
-		for _, docs := range dict(t, w.do("COMMAND", "DOCS", name)) {
-			for _, arg := range dict(t, docs)["arguments"].([]any) {
-				a := dict(t, arg)
-				byName[a["name"].(string)] = a
-			}
+func checkArguments(t *testing.T, where string, want []commands.Arg, got any) {
+	t.Helper()
+	all, _ := got.([]any)
+	require.Len(t, all, len(want), where)
+	for i, arg := range want {
+		where, got := where+" "+arg.Name, dict(t, all[i])
+		assert.True(t, strings.EqualFold(arg.Name, fmt.Sprint(got["name"])), "%s: %v", where, got["name"])
+		kind := map[commands.ArgType]string{commands.ArgKey: "key", commands.ArgInteger: "integer", commands.ArgString: "string",
+			commands.ArgToken: "pure-token", commands.ArgBlock: "block", commands.ArgOneOf: "oneof"}[arg.Type]
+		assert.Equal(t, []any{kind, arg.Summary}, []any{got["type"], got["summary"]}, where)
+		flags, _ := got["flags"].([]any)
+		assert.Equal(t, []bool{arg.Optional, arg.Multiple}, []bool{slices.Contains(flags, any("optional")), slices.Contains(flags, any("multiple"))}, where)
+		token, key := any(nil), any(nil)
+		if arg.Type == commands.ArgKey {
+			key = int64(0)
 		}
-		return byName
-	}
-	offset := arguments("GO.QUOTA")["offset"]
-	assert.Equal(t, "ALIGN", offset["token"])
-	assert.Equal(t, "integer", offset["type"])
-	assert.Equal(t, []any{status("optional")}, offset["flags"])
-
-	for name, want := range map[string]map[string]string{ // the options of which a call has one
-		"GO.THROTTLE":    {"UPTO": "pure-token", "FORCE": "pure-token", "RESERVE": "integer", "LOCKOUT": "integer"},
-		"GO.THROTTLE_RO": {"UPTO": "pure-token", "FORCE": "pure-token", "RESERVE": "integer", "LOCKOUT": "integer"},
-		"GO.WINDOW":      {"UPTO": "pure-token", "FORCE": "pure-token"},
-		"GO.QUOTA":       {"UPTO": "pure-token", "FORCE": "pure-token"},
-	} {
-		mode := arguments(name)["mode"]
-		assert.Equal(t, "oneof", mode["type"], name)
-		assert.Equal(t, []any{status("optional")}, mode["flags"], name)
-		got := map[string]string{}
-		for _, arg := range mode["arguments"].([]any) {
-			a := dict(t, arg)
-			got[a["token"].(string)] = a["type"].(string)
+		if arg.Type == commands.ArgToken {
+			token = arg.Name
+		} else if arg.Token != "" {
+			token = arg.Token
 		}
-		assert.Equal(t, want, got, name)
-	}
-	assert.Equal(t, "FORCE", arguments("GO.ALL")["force"]["token"])
-
-	several := arguments("GO.ALL")
-	assert.Equal(t, "oneof", several["clause"]["type"])
-	assert.Equal(t, []any{status("multiple")}, several["clause"]["flags"])
-	assert.Equal(t, "block", several["further"]["type"])
-	assert.ElementsMatch(t, []any{status("optional"), status("multiple")}, several["further"]["flags"])
-	blocks := map[string][]string{}
-	for _, kind := range several["clause"]["arguments"].([]any) {
-		block := dict(t, kind)
-		for _, arg := range block["arguments"].([]any) {
-			token := block["token"].(string)
-			blocks[token] = append(blocks[token], dict(t, arg)["name"].(string))
+		assert.Equal(t, []any{token, key}, []any{got["token"], got["key_spec_index"]}, where)
+		if len(arg.Sub) > 0 {
+			checkArguments(t, where, arg.Sub, got["arguments"])
 		}
 	}
-	assert.Equal(t, map[string][]string{
-		"THROTTLE": {"max_burst", "count", "period", "quantity"},
-		"WINDOW":   {"limit", "period", "quantity", "exact"},
-		"QUOTA":    {"limit", "period", "quantity", "offset"},
-		"LEASE":    {"limit", "ttl", "id"},
-	}, blocks)
-	assert.Equal(t, []any{status("multiple")}, arguments("GO.RELEASE")["id"]["flags"])
 }
 
 func TestSurface_commandGetKeys(t *testing.T) {
-	w := start(t, options{}).wire()
-	for name, c := range samples {
-		assert.Equal(t, []any{c.key("the key")}, getKeys(t, w, c.on("the key"), keyFlags(c)), name)
+	c := start(t, options{}).session()
+	for name, row := range samples {
+		assert.Equal(t, []any{row.key("the key")}, getKeys(t, c, row.on("the key"), keyFlags(row)), name)
 	}
 	for call, want := range map[string][]any{
-		"GO.ALL a THROTTLE 1 1 60":                                                 {"a"},
 		"GO.ALL a THROTTLE 1 1 60 THROTTLE 1 1 60 3 ms":                            {"a"},
 		"GO.ALL a WINDOW 1 60 1 EXACT KEY b QUOTA 1 60 ALIGN 3 key c LEASE 1 60 d": {"a", "b", "c"},
 		"GO.ALL KEY LEASE 1 60 KEY KEY MS LEASE 1 60 MS MS":                        {"KEY", "MS"},
-		"GO.ALL a LEASE 1 60 KEY KEY b QUOTA 1 60":                                 {"a", "b"},
 		"GO.ALL QUOTA QUOTA 1 60 KEY THROTTLE THROTTLE 1 1 60":                     {"QUOTA", "THROTTLE"},
 		// Numbers are not looked at, so a wrong number does not hide a key.
 		"GO.ALL a THROTTLE x y z KEY b WINDOW 0 -1 99": {"a", "b"},
@@ -149,140 +120,71 @@ func TestSurface_commandGetKeys(t *testing.T) {
 		for _, name := range []string{"GO.ALL", "GO.ALL_RO"} {
 			words := fields(call)
 			words[0] = name
-			assert.Equal(t, want, getKeys(t, w, words, keyFlags(samples[name])), call)
+			assert.Equal(t, want, getKeys(t, c, words, keyFlags(samples[name])), call)
 		}
 	}
 	// All keys of GO.ALL, up to the last one.
-	call, want := []any{"GO.ALL"}, []any{}
+	var groups []string
+	var want []any
 	for i := range 32 {
-		if i > 0 {
-			call = append(call, "KEY")
-		}
-		want = append(want, fmt.Sprintf("key %d", i))
-		call = append(call, want[i], "QUOTA", 1, 2, 3)
+		groups, want = append(groups, fmt.Sprint("k", i, " QUOTA 1 2 3")), append(want, fmt.Sprint("k", i))
 	}
-	assert.Equal(t, want, getKeys(t, w, call, keyFlags(samples["GO.ALL"])))
-	assert.Equal(t, want, getKeys(t, w, append(call, "MS"), keyFlags(samples["GO.ALL"])))
+	assert.Equal(t, want, getKeys(t, c, allOf(groups...), keyFlags(samples["GO.ALL"])))
 	// A call that is wrong has no keys.
 	for _, call := range []string{"GO.ALL a THROTTLE 1 1", "GO.ALL a b c d", "GO.ALL a QUOTA 1 60 KEY", "GO.ALL a QUOTA 1 60 KEY a QUOTA 1 60"} {
-		assert.IsType(t, wireError(""), w.do(append([]any{"COMMAND", "GETKEYS"}, fields(call)...)...), call)
+		assert.Error(t, c.Do(ctx, append([]any{"COMMAND", "GETKEYS"}, fields(call)...)...).Err(), call)
 	}
 }
 
-// INFO counts calls that ask for units as admitted or limited, calls that ask for none as
-// other, and calls that are wrong as errors. The server itself refuses calls with too few words,
-// where the arity says so: such calls do not reach the module.
-func TestSurface_infoCounts(t *testing.T) {
-	s := start(t, options{})
-	s.setPolicies("p QUOTA 1 1h; s SHADOW QUOTA 1 1h")
-	for _, call := range []string{
-		"GO.POLICY p:k", "GO.POLICY p:k", "GO.POLICY p:k 0", "GO.POLICY k", "GO.POLICY p:k -1",
-		"GO.POLICY s:k", "GO.POLICY s:k", "GO.POLICY s:k 0", "GO.POLICY s:k 2", "GO.POLICY_RO s:k", "GO.POLICY_RO p:k",
-		"GO.THROTTLE k 1 1 3600", "GO.THROTTLE k 1 1 3600 1 UPTO", "GO.THROTTLE k 1 1 1800", // the last one is limited
-		"GO.THROTTLE k 1 1 3600 0", "GO.THROTTLE k 1 1 3600 -1", "GO.THROTTLE none 1 1 3600 -1", // a peek, refunds
-		"GO.THROTTLE k 1 1 3600 2", "GO.THROTTLE k 1 1 3600 3", // limited
-		"GO.THROTTLE k x 1 3600", "GO.THROTTLE s 1 1 3600", // errors
-		"CL.THROTTLE c 0 1 3600", "CL.THROTTLE c 0 1 3600", "CL.THROTTLE c 0 1 3600 0", "CL.THROTTLE s 0 1 3600",
-		"CL.THROTTLE k 0 0 3600", "CL.THROTTLE k 0", // the module counts the words of CL.THROTTLE itself
-		"CL.THROTTLE k 0 1 3600 1 1",
-		"GO.WINDOW w 1 3600", "GO.WINDOW w 1 3600", "GO.WINDOW w 1 3600 0", "GO.WINDOW w 1 3600 -1", "GO.WINDOW s 1 3600",
-		"GO.QUOTA q 1 3600 2 UPTO", "GO.QUOTA q 1 3600 2 UPTO", "GO.QUOTA q 1 3600 -9", "GO.QUOTA q 1 3600 1 1",
-		"GO.ALL m THROTTLE 0 1 60 1 THROTTLE 0 1 60 1", "GO.ALL m THROTTLE 0 1 60 1", "GO.ALL m THROTTLE 0 1 60 0", "GO.ALL x m 1 1",
-		"GO.ALL m THROTTLE 0 1 60 -1 THROTTLE 0 1 60 0", "GO.ALL m THROTTLE 0 1 60 0 KEY n LEASE 1 60 a",
-		"GO.ALL m THROTTLE 0 1 60 0 KEY s THROTTLE 0 1 60 0", "GO.ALL m THROTTLE 0 1 60 KEY m THROTTLE 0 1 60", "GO.ALL m LEASE 1 60",
-		"GO.LEASE l 1 60 a", "GO.LEASE l 1 60 a", "GO.LEASE l 1 60 b", "GO.LEASE l 0 60 b",
-		"GO.RELEASE l b", "GO.RELEASE l a b", "GO.RELEASE s a",
-		"GO.WINDOW_RO w 1 3600", "GO.WINDOW_RO w 1 3600 2", "GO.WINDOW_RO s 1 3600", "GO.WINDOW_RO w 1 3600 0",
-		"GO.ALL_RO w WINDOW 1 3600", "GO.ALL_RO w WINDOW 1 3600 2", "GO.ALL_RO w WINDOW 1 3600 0",
-	} {
-		s.SAdd(ctx, "s", "a")
-		s.Do(ctx, fields(call)...)
+// getKeys returns the keys that the server finds in a call. COMMAND GETKEYS and COMMAND GETKEYSANDFLAGS must agree.
+func getKeys(t *testing.T, c session, call []any, flags []string) (keys []any) {
+	t.Helper()
+	keys = c.list(append([]any{"COMMAND", "GETKEYS"}, call...)...)
+	both := c.list(append([]any{"COMMAND", "GETKEYSANDFLAGS"}, call...)...)
+	require.Len(t, both, len(keys))
+	for i := range both {
+		assert.Equal(t, keys[i], both[i].([]any)[0], "%v", call)
+		assert.ElementsMatch(t, flags, wordsOf(both[i].([]any)[1]), "%v", call)
 	}
-	// Calls in EXEC and in scripts count too.
-	p := s.TxPipeline()
-	p.Do(ctx, "GO.QUOTA", "q9", 1, 3600)
-	p.Do(ctx, "CL.THROTTLE", "c9")
-	_, _ = p.Exec(ctx)
-	s.Eval(ctx, "return redis.call('GO.QUOTA', 'q9', 1, 3600)", nil)
-	info := s.counters()
-	for name, want := range map[string][5]int{ // admitted, limited, other, errors, shadowed
-		"throttle":    {2, 3, 3, 2, 0},
-		"cl_throttle": {1, 1, 1, 5, 0},
-		"window":      {1, 1, 2, 1, 0},
-		"quota":       {2, 2, 1, 1, 0},
-		"all":         {2, 1, 2, 4, 0},
-		"lease":       {2, 1, 0, 1, 0},
-		"release":     {0, 0, 2, 1, 0},
-		"window_ro":   {1, 1, 1, 1, 0},
-		"all_ro":      {1, 1, 1, 0, 0},
-		"policy":      {2, 1, 2, 2, 2},
-		"policy_ro":   {0, 1, 0, 0, 1},
-	} {
-		for i, counter := range []string{"admitted", "limited", "other", "errors", "shadowed"} {
-			field := fmt.Sprintf("gothrottle_%s_%s", name, counter)
-			assert.Equal(t, fmt.Sprint(want[i]), info[field], field)
-		}
-	}
+	return keys
 }
 
-// All fields of INFO but the version are flat integers, so that exporters can read them.
-func TestSurface_infoFields(t *testing.T) {
+// All fields of INFO but the version are flat integers, so that exporters can read them. INFO everything has them, INFO alone
+// does not.
+func TestSurface_info(t *testing.T) {
 	s := start(t, options{})
+	for _, call := range []string{"GO.QUOTA q 1 60", "GO.QUOTA q 1 60", "GO.QUOTA q 1 60 0", "GO.QUOTA q x 60"} {
+		s.ask(call)
+	}
 	info := s.counters()
 	want := []string{"gothrottle_version", "gothrottle_version_number", "gothrottle_clock_lead_us", "gothrottle_panics", "gothrottle_top_keys"}
 	for _, row := range commands.Table {
-		c := sample{Command: row}
 		for _, counter := range []string{"admitted", "limited", "other", "errors", "shadowed"} {
-			want = append(want, c.infoField()+"_"+counter)
+			want = append(want, sample{Command: row}.infoField()+"_"+counter)
 		}
 	}
-	var got []string
+	var got, sums []string
 	for field, value := range info {
 		got = append(got, field)
 		if field != "gothrottle_version" {
 			assert.Regexp(t, `^\d+$`, value, field)
 		}
-	}
-	assert.ElementsMatch(t, want, got)
-	assert.Equal(t, "0", info["gothrottle_clock_lead_us"])
-	assert.Equal(t, "0", info["gothrottle_panics"])
-	assert.Regexp(t, `^\d+\.\d+\.\d+$`, info["gothrottle_version"])
-	// INFO everything has the fields too. INFO alone does not.
-	assert.Contains(t, s.Info(ctx, "everything").Val(), "gothrottle_version:")
-	assert.NotContains(t, s.Info(ctx).Val(), "gothrottle_version:")
-}
-
-func TestSurface_moduleList(t *testing.T) {
-	s := start(t, options{})
-	var module map[string]any
-	for _, m := range s.wire().do("MODULE", "LIST").([]any) { // some servers come with other modules
-		if one := dict(t, m); one["name"] == "gothrottle" {
-			module = one
+		if strings.HasPrefix(field, "gothrottle_quota_") && !strings.Contains(field, "_ro_") {
+			sums = append(sums, strings.TrimPrefix(field, "gothrottle_quota_")+" "+value)
 		}
 	}
+	assert.ElementsMatch(t, want, got)
+	assert.ElementsMatch(t, []string{"admitted 1", "limited 1", "other 1", "errors 1", "shadowed 0"}, sums)
+	assert.Contains(t, s.Info(ctx, "everything").Val(), "gothrottle_version:")
+	assert.NotContains(t, s.Info(ctx).Val(), "gothrottle_version:")
+
 	var a, b, c int64
-	_, err := fmt.Sscanf(s.info("gothrottle", "gothrottle_version"), "%d.%d.%d", &a, &b, &c)
+	_, err := fmt.Sscanf(info["gothrottle_version"], "%d.%d.%d", &a, &b, &c)
 	require.NoError(t, err)
-	assert.Equal(t, a*10000+b*100+c, module["ver"])
-	assert.Equal(t, fmt.Sprint(module["ver"]), s.info("gothrottle", "gothrottle_version_number"))
-
-	var names []string
-	for _, row := range commands.Table {
-		names = append(names, strings.ToLower(row.Name))
+	for _, m := range s.session().list("MODULE", "LIST") { // some servers come with other modules
+		if one := dict(t, m); one["name"] == "gothrottle" {
+			assert.Equal(t, a*10000+b*100+c, one["ver"])
+			assert.Equal(t, fmt.Sprint(one["ver"]), info["gothrottle_version_number"])
+		}
 	}
-	listed := wordsOf(s.wire().do("COMMAND", "LIST", "FILTERBY", "MODULE", "gothrottle"))
-	for i := range listed {
-		listed[i] = strings.ToLower(listed[i])
-	}
-	assert.ElementsMatch(t, names, listed)
-}
-
-// Every row of the command table has a sample, which the other tests call.
-func TestSamples_everyCommandHasOne(t *testing.T) {
-	for name, c := range samples {
-		assert.Regexp(t, "^"+name+" (sample:)?KEY( |$)", c.Sample.Call)
-		assert.NotEmpty(t, c.Sample.First, name)
-		assert.NotEmpty(t, c.Sample.Second, name)
-	}
-	assert.Len(t, samples, len(commands.Table)-1)
 }

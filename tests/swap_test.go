@@ -13,7 +13,7 @@ var threeNodes = []string{"6379", "6380", "6381"}
 
 // The swap of docs/migrating.md, step by step, while a client calls.
 func TestSwap(t *testing.T) {
-	s := newSite(t, threeNodes)
+	s := newMachine(t, threeNodes)
 	c := s.startCaller()
 	s.swap(c, swapBlocks(t, "The swap", 3))
 	c.account(s.nodes["6380"], "READONLY")
@@ -21,7 +21,7 @@ func TestSwap(t *testing.T) {
 }
 
 // swap runs the three steps of the page.
-func (s *site) swap(c *caller, steps []string) {
+func (s *machine) swap(c *caller, steps []string) {
 	s.t.Helper()
 	for _, step := range steps {
 		s.run(step)
@@ -33,7 +33,7 @@ func (s *site) swap(c *caller, steps []string) {
 }
 
 // allTheSame checks that all nodes hold the data of the master.
-func (s *site) allTheSame(master string) {
+func (s *machine) allTheSame(master string) {
 	s.t.Helper()
 	m := s.nodes[master]
 	eventually(s.t, "limiters that live shortly have expired", func() bool { return len(m.Keys(ctx, "short:*").Val()) == 0 })
@@ -48,7 +48,7 @@ func (s *site) allTheSame(master string) {
 
 // The way back after the swap, while a client calls: no unit is forgotten.
 func TestSwap_wayBack(t *testing.T) {
-	s := newSite(t, threeNodes)
+	s := newMachine(t, threeNodes)
 	c := s.startCaller()
 	s.swap(c, swapBlocks(t, "The swap", 3))
 	master := s.nodes["6380"]
@@ -71,7 +71,7 @@ func TestSwap_wayBack(t *testing.T) {
 
 // The way back after step 1. Clients notice nothing.
 func TestSwap_wayBackFromStep1(t *testing.T) {
-	s := newSite(t, threeNodes)
+	s := newMachine(t, threeNodes)
 	c := s.startCaller()
 	s.run(swapBlocks(t, "The swap", 3)[0])
 	c.proceed()
@@ -84,7 +84,7 @@ func TestSwap_wayBackFromStep1(t *testing.T) {
 
 // Sentinel makes the failover.
 func TestSwap_sentinel(t *testing.T) {
-	s := newSite(t, threeNodes)
+	s := newMachine(t, threeNodes)
 	sentinel := s.startSentinel()
 	c := s.startCaller()
 	steps := swapBlocks(t, "The swap", 3)
@@ -99,8 +99,8 @@ func TestSwap_sentinel(t *testing.T) {
 	s.allTheSame("6380")
 }
 
-// startSentinel starts a Sentinel for the site and waits until it knows the replicas.
-func (s *site) startSentinel() *server {
+// startSentinel starts a Sentinel for the machine and waits until it knows the replicas.
+func (s *machine) startSentinel() *server {
 	s.t.Helper()
 	require.NoError(s.t, os.MkdirAll(s.here("/var/lib/redis/26379"), 0o755))
 	conf := "port 26379\nsentinel monitor mymaster 127.0.0.1 6379 1\nsentinel down-after-milliseconds mymaster 60000\n"
@@ -129,7 +129,7 @@ func without(block, word string) string {
 
 // One shard of a cluster, there and back.
 func TestSwap_cluster(t *testing.T) {
-	s := newSite(t, threeNodes, "cluster-enabled yes", "cluster-node-timeout 10000")
+	s := newMachine(t, threeNodes, "cluster-enabled yes", "cluster-node-timeout 10000")
 	s.joinCluster()
 	c := s.startCaller()
 	failover := swapBlocks(t, "The swap with Sentinel or in a cluster", 2)[1]
@@ -149,7 +149,7 @@ func TestSwap_cluster(t *testing.T) {
 }
 
 // inStepWith waits until all nodes have what the master has.
-func (s *site) inStepWith(master string) {
+func (s *machine) inStepWith(master string) {
 	s.t.Helper()
 	for port, n := range s.nodes {
 		if port != master {
@@ -159,7 +159,7 @@ func (s *site) inStepWith(master string) {
 }
 
 // joinCluster makes a shard of the three nodes: all slots, two replicas.
-func (s *site) joinCluster() {
+func (s *machine) joinCluster() {
 	s.t.Helper()
 	master := s.nodes["6379"]
 	require.NoError(s.t, master.Do(ctx, "CLUSTER", "ADDSLOTSRANGE", 0, slots-1).Err())
@@ -183,7 +183,7 @@ func (s *site) joinCluster() {
 
 // One server with an append-only file, there and back.
 func TestSwap_oneServer(t *testing.T) {
-	s := newSite(t, threeNodes[:1], "appendonly yes")
+	s := newMachine(t, threeNodes[:1], "appendonly yes")
 	c := s.startCaller()
 	block := swapBlocks(t, "The swap of one server", 1)[0]
 	was := s.nodes["6379"]
@@ -198,81 +198,4 @@ func TestSwap_oneServer(t *testing.T) {
 	c.proceed()
 	c.account(s.nodes["6379"], "EOF", "read", "write", "dial", "LOADING")
 	assert.Equal(t, "string", s.nodes["6379"].Type(ctx, "early:49").Val())
-}
-
-// The wrong order: with the master first, the next failover ends the new master.
-func TestSwap_masterFirstEndsAServer(t *testing.T) {
-	s := newSite(t, threeNodes)
-	s.inStepWith("6379")
-	require.Equal(t, "[0 16 15 -1 2]", s.nodes["6379"].ask("CL.THROTTLE user:42 15 30 60"))
-	s.run("redis-cli -p 6379 SHUTDOWN SAVE\nsed -i 's|^loadmodule .*|loadmodule " + ourModule + "|' /etc/redis/6379.conf\nredis-server /etc/redis/6379.conf\n")
-	s.inStepWith("6379")
-	s.nodes["6379"].must("CL.THROTTLE user:42 15 30 60")
-	inStep(t, s.nodes["6379"], s.nodes["6380"])
-	require.Equal(t, "hash", s.nodes["6380"].Type(ctx, "user:42").Val())
-	s.run("redis-cli -p 6379 FAILOVER TO 127.0.0.1 6380\nredis-cli -p 6380 ROLE | head -1\n# master\n")
-	assert.False(t, s.nodes["6380"].exited())
-	s.nodes["6380"].ask("CL.THROTTLE user:42 15 30 60")
-	eventually(t, "the new master has ended", s.nodes["6380"].exited)
-}
-
-// Why step 3 empties the folders: a node that keeps its folder differs from the master.
-func TestSwap_aKeptFolderDiffers(t *testing.T) {
-	s := newSite(t, threeNodes)
-	c := s.startCaller()
-	steps := swapBlocks(t, "The swap", 3)
-	steps[2] = strings.ReplaceAll(without(steps[2], "rm -rf"), "SHUTDOWN NOSAVE", "SHUTDOWN SAVE")
-	for _, step := range steps {
-		s.run(step)
-		c.proceed()
-	}
-	c.account(s.nodes["6380"], "READONLY")
-	inStep(t, s.nodes["6380"], s.nodes["6381"])
-	assert.Equal(t, "hash", s.nodes["6380"].Type(ctx, "user:42").Val())
-	assert.Equal(t, "string", s.nodes["6381"].Type(ctx, "user:42").Val())
-	assert.Contains(t, s.nodes["6381"].log(), "WRONGTYPE")
-}
-
-// A replica without CL.THROTTLE cannot apply the calls of redis-cell.
-func TestSwap_aReplicaWithoutTheCommandMissesUnits(t *testing.T) {
-	s := newSite(t, threeNodes)
-	step := swapBlocks(t, "The swap", 3)[0]
-	step, _, _ = strings.Cut(step, "redis-cli -p 6380 INFO modules")
-	s.run(strings.Replace(step, "sed -i 's|^loadmodule .*redis_cell.*|loadmodule "+ourModule+" module-name redis-cell|'", "sed -i '/^loadmodule/d'", 1))
-	s.nodes["6379"].must("CL.THROTTLE user:42 15 30 60")
-	inStep(t, s.nodes["6379"], s.nodes["6380"])
-	assert.EqualValues(t, 0, s.nodes["6380"].Exists(ctx, "user:42").Val())
-	assert.Contains(t, s.nodes["6380"].log(), "unknown command")
-}
-
-// Why the swap of one server rewrites the append-only file first: without that the calls in the
-// file are decided again, at the time of the start.
-func TestSwap_callsInTheFileAreDecidedAgain(t *testing.T) {
-	s := newSite(t, threeNodes[:1], "appendonly yes")
-	block := swapBlocks(t, "The swap of one server", 1)[0]
-	rewrite, rest, found := strings.Cut(block, "redis-cli -p 6379 SHUTDOWN")
-	require.True(t, found)
-	for key, rewritten := range map[string]bool{"first": false, "second": true} {
-		s.nodes["6379"].must("CL.THROTTLE " + key + " 15 30 60000")
-		before := tatOfCell(t, s.nodes["6379"], key)
-		if rewritten {
-			s.run(rewrite)
-		}
-		s.run("redis-cli -p 6379 SHUTDOWN" + rest)
-		s.nodes["6379"].must("CL.THROTTLE " + key + " 15 30 60000 0")
-		if rewritten {
-			assert.Equal(t, before, tatOfCell(t, s.nodes["6379"], key), "the same state after the rewrite")
-		} else {
-			assert.Greater(t, s.nodes["6379"].state(key)["0"], before, "a later time without the rewrite")
-		}
-		s.run("redis-cli -p 6379 SHUTDOWN NOSAVE\nrm -rf /var/lib/redis/6379/appendonlydir /var/lib/redis/6379/dump.rdb\nsed -i 's|^loadmodule .*|loadmodule " + cellModule + "|' /etc/redis/6379.conf\nredis-server /etc/redis/6379.conf\n")
-	}
-}
-
-// tatOfCell returns the TAT that redis-cell keeps at a key.
-func tatOfCell(t *testing.T, n *server, key string) int64 {
-	t.Helper()
-	tat, err := n.Get(ctx, key).Int64()
-	require.NoError(t, err)
-	return tat
 }

@@ -107,3 +107,15 @@ func (c *cluster) peeks(tag string) string {
 type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
+
+// states returns the values at keys of a node, and the times at which the keys expire.
+func states(t testing.TB, n *server, keys []string) (values map[string]string, expiries map[string]int64) {
+	t.Helper()
+	values, expiries = map[string]string{}, map[string]int64{}
+	for _, key := range keys {
+		dump, err := n.Dump(ctx, key).Result()
+		require.NoError(t, err, key)
+		values[key], expiries[key] = dump, n.expiry(key)
+	}
+	return values, expiries
+}

@@ -1,10 +1,13 @@
 package tests
 
 import (
-	"fmt"
+	"cmp"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -87,7 +90,6 @@ func refuse(t testing.TB, o options) string {
 func (s *server) log() string  { return s.run.Log() }
 func (s *server) exited() bool { return s.run.Exited() }
 func (s *server) terminate()   { s.run.Terminate() } // SIGTERM, and wait for the end
-func (s *server) kill()        { s.run.Kill() }      // SIGKILL, and wait for the end
 
 // restart ends the server with SIGTERM and starts a server with o on the same data.
 func (s *server) restart(o options) *server {
@@ -126,54 +128,113 @@ func startReplica(t testing.TB) (master, replica *server) {
 	return master, replica
 }
 
-// info returns one field of an INFO section, "" if the field is absent.
-func (s *server) info(section, field string) string {
-	s.t.Helper()
-	text, err := s.Info(ctx, section).Result()
-	require.NoError(s.t, err)
-	return servers.Field(text, field)
+// clock is the wall clock of a server that was started with it. The server's monotonic clock stays the real one.
+type clock struct {
+	t testing.TB
+	*servers.Clock
 }
 
-// counters returns the fields of the module's section of INFO.
-func (s *server) counters() map[string]string {
-	s.t.Helper()
-	all := map[string]string{}
-	for line := range strings.Lines(s.Info(ctx, "gothrottle").Val()) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
-			all[name] = value
+// newClock returns a clock that shows the real time.
+func newClock(t testing.TB) *clock {
+	t.Helper()
+	localOnly(t)
+	c, err := servers.NewClock(t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return &clock{t, c}
+}
+
+// halfSecond is how far from the instants at which replies change tests read states: Valkey 9.1 advances a wall clock that
+// is frozen by the monotonic clock.
+const halfSecond = 500 * time.Millisecond
+
+// clockRuns reports whether the server's clock goes on though it is frozen. That of Valkey 9.1 goes on, and comes back.
+func (s *server) clockRuns() bool {
+	before := s.now()
+	for range 100 {
+		if s.now() != before {
+			return true
 		}
 	}
-	return all
+	return false
 }
 
-// since says whether the server has the features of Redis major.minor. Valkey reports Redis
-// 7.2.4, so since says false for all that is newer.
-func (s *server) since(major, minor int) bool {
-	var a, b int
-	version := s.info("server", "redis_version")
-	_, err := fmt.Sscanf(version, "%d.%d", &a, &b)
-	require.NoError(s.t, err, version)
-	return a > major || a == major && b >= minor
-}
-
-// now returns the server's clock in ns.
-func (s *server) now() int64 {
+// sees waits until the server has seen the time of its clock.
+func (s *server) sees(at time.Time) {
 	s.t.Helper()
-	now, err := s.Time(ctx).Result()
-	require.NoError(s.t, err)
-	return now.UnixNano()
+	eventually(s.t, "the server has seen the time", func() bool {
+		late := s.now() - at.UnixNano()
+		return late >= 0 && late < halfSecond.Nanoseconds()
+	})
 }
 
-// throttle calls GO.THROTTLE and returns the integers of the reply. An error fails the test.
-func (s *server) throttle(words ...any) []int64 {
-	s.t.Helper()
-	return ints(s.t, s.Do(ctx, append([]any{"GO.THROTTLE"}, words...)...))
+// shift makes the clock show the real time plus d.
+func (c *clock) shift(d time.Duration) { c.set(false, d.Microseconds()) }
+
+// freeze stops the clock at a time.
+func (c *clock) freeze(at time.Time) { c.set(true, at.UnixMicro()) }
+
+func (c *clock) set(frozen bool, wall int64) {
+	c.t.Helper()
+	c.Frozen, c.Wall = frozen, wall
+	require.NoError(c.t, c.Write())
 }
 
-// ints returns a reply that is an array of integers. Anything else fails the test.
-func ints(t testing.TB, c *redis.Cmd) []int64 {
+// localOnly skips a test that needs a process of this machine, its files or its clock.
+func localOnly(t testing.TB) {
 	t.Helper()
-	v, err := c.Int64Slice()
-	require.NoError(t, err, c.String())
-	return v
+	if env.image != "" {
+		t.Skip("the run with local servers has this test")
+	}
+}
+
+func mustDocker(t testing.TB, args ...string) string {
+	t.Helper()
+	out, err := env.docker.Do(args...)
+	require.NoError(t, err)
+	return out
+}
+
+// newVolume creates a volume, and newNetwork a network on which containers reach each other by name. newNetwork returns ""
+// if servers are local processes.
+func newVolume(t testing.TB) string { return created(t, "volume") }
+
+func newNetwork(t testing.TB) string {
+	t.Helper()
+	if env.docker == nil {
+		return ""
+	}
+	return created(t, "network")
+}
+
+func created(t testing.TB, kind string) string {
+	t.Helper()
+	name, err := env.docker.Create(kind)
+	require.NoError(t, err)
+	// Cleanups run last in, first out, so the containers are removed before.
+	t.Cleanup(func() { env.docker.Remove(kind, name) })
+	return name
+}
+
+// buildModule builds the module with further arguments of go build, and returns the file. With -tags gothrottle_panic it has
+// one more command, GO.PANIC, whose handler calls panic, or dereferences nil if the argument says so.
+func buildModule(t *testing.T, args ...string) string {
+	t.Helper()
+	localOnly(t)
+	module := filepath.Join(t.TempDir(), "gothrottle.so")
+	build := exec.Command("go", append(append([]string{"build", "-buildmode=c-shared", "-buildvcs=false", "-o", module}, args...),
+		"gothrottle/module")...)
+	build.Env = append(os.Environ(), "CGO_ENABLED=1", "GOARCH="+env.goarch, "CC="+cmp.Or(os.Getenv("GOTHROTTLE_CC"), "cc"))
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.NoError(t, os.Chmod(module, 0o755)) // the server loads only executable files
+	return module
+}
+
+// compile makes a shared library for the server of a C file in testdata.
+func compile(t testing.TB, source string) string {
+	t.Helper()
+	library := filepath.Join(t.TempDir(), source+".so")
+	require.NoError(t, servers.CompileC(filepath.Join("testdata", source), library))
+	return library
 }

@@ -2,25 +2,12 @@ package tests
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
-
-// states returns the values at keys of a node, and the times at which the keys expire.
-func states(t *testing.T, n *server, keys []string) (values map[string]string, expiries map[string]int64) {
-	t.Helper()
-	values, expiries = map[string]string{}, map[string]int64{}
-	for _, key := range keys {
-		dump, err := n.Dump(ctx, key).Result()
-		require.NoError(t, err, key)
-		values[key], expiries[key] = dump, n.expiry(key)
-	}
-	return values, expiries
-}
 
 // dataset returns every key of databases 0 and 3 with its type, expiry and value.
 func (s *server) dataset() map[string]string {
@@ -80,55 +67,6 @@ func same(t testing.TB, want, got map[string]string, where string) {
 		}
 	}
 	assert.Zero(t, differ, "%s: number of keys that differ, of %d", where, len(want))
-}
-
-// alike checks that the two replies of ask are equal. A millisecond may pass between the two
-// calls, and more on a busy machine, so alike asks again, at most a hundred times.
-func alike(t *testing.T, what string, ask func() (a, b string)) {
-	t.Helper()
-	a, b := ask()
-	for range 100 {
-		if a == b {
-			return
-		}
-		a, b = ask()
-	}
-	assert.Equal(t, a, b, what)
-}
-
-// sameAnswers checks that a and b reply the same to a peek at every limiter of database 0.
-// The suffix of the commands is _RO or empty.
-func sameAnswers(t *testing.T, keys map[string]string, a, b *server, suffix string) {
-	t.Helper()
-	asked := map[string]int{}
-	for key := range keys {
-		name, ok := strings.CutPrefix(key, "0 ")
-		if !ok {
-			continue
-		}
-		kind := strings.Split(name, ":")[1]
-		call := map[string]string{"hash": "GO.THROTTLE%s %s 15 7 10000000 0", "log": "GO.WINDOW%s %s 1000 20000000 0",
-			"quota": "GO.QUOTA%s %s 100 20000000 0"}[kind]
-		switch {
-		case kind == "hash" && len(name)%2 == 1: // a peek at two cells
-			kind, call = "cells", "GO.ALL%s %s THROTTLE 15 7 10000000 0 THROTTLE 9 1 10000000 0"
-		case kind == "lease" && suffix == "_RO": // a GO.LEASE would take a slot
-			call = "GO.LEASE%s %s 10 1000 nobody"
-		case call == "":
-			continue
-		}
-		call = fmt.Sprintf(call, suffix, name)
-		before, there, after := a.ask(call), b.ask(call), a.ask(call)
-		if before == after { // otherwise a unit drained in between
-			require.Equal(t, before, there, call)
-			asked[kind]++
-		}
-	}
-	kinds := 4
-	if suffix == "_RO" {
-		kinds++
-	}
-	assert.Len(t, asked, kinds, "%v", asked)
 }
 
 // inStep waits until a replica has received everything that its master sent.

@@ -1,7 +1,6 @@
-// Package tests tests gothrottle as a black box: real servers load the built module, and
-// the tests talk to the servers over connections. The package imports nothing of the
-// project but the command table and the launcher of servers. Files named harness_*_test.go hold machinery, the other
-// files hold tests.
+// Package tests tests gothrottle as a black box: real servers load the built module, and the tests talk to the servers over
+// connections. What a call replies and writes is in the transcripts of tests/corpus. The tests in Go are about what no
+// transcript shows: replicas, clusters, users, loads, clocks, memory, threads, forks, containers.
 //
 // Environment:
 //

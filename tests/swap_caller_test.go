@@ -16,7 +16,7 @@ import (
 // caller is a client that keeps calling CL.THROTTLE on the node that is master. It counts the
 // units that it got and the errors.
 type caller struct {
-	s      *site
+	s      *machine
 	nodes  []*redis.Client
 	master *redis.Client
 	stop   chan struct{}
@@ -36,7 +36,7 @@ const (
 )
 
 // startCaller creates limiters of all kinds and then goes on calling until the test ends or calls end.
-func (s *site) startCaller() *caller {
+func (s *machine) startCaller() *caller {
 	s.t.Helper()
 	c := &caller{s: s, stop: make(chan struct{}), got: map[string]int64{}, errors: map[string]int{}}
 	for _, n := range s.nodes {

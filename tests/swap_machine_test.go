@@ -14,9 +14,9 @@ import (
 	servers "gothrottle/tests/server"
 )
 
-// site is the machine of docs/migrating.md: servers with a configuration file and a folder each.
+// machine is the one of docs/migrating.md: servers with a configuration file and a folder each.
 // The page names the servers by ports. Each of those ports stands for a free one here.
-type site struct {
+type machine struct {
 	t     *testing.T
 	dir   string // in place of / for the files of the page
 	paths *strings.Replacer
@@ -29,16 +29,14 @@ const (
 	cellModule = "/usr/lib/redis/modules/libredis_cell.so"
 )
 
-// newSite writes a configuration file for each port. The module is redis-cell. The first port is
+// newMachine writes a configuration file for each port. The module is redis-cell. The first port is
 // the master of the others, unless lines has cluster-enabled.
-func newSite(t *testing.T, named []string, lines ...string) *site {
+func newMachine(t *testing.T, named []string, lines ...string) *machine {
 	t.Helper()
 	lasts(t)
-	if env.image != "" {
-		t.Skip("a swap restarts servers with other modules on the same files, by hand; the run with local servers has this test")
-	}
+	localOnly(t)
 	t.Parallel() // most of the time of a swap passes in waiting for links and failovers
-	s := &site{t: t, dir: t.TempDir(), ports: map[string]string{}, nodes: map[string]*server{}}
+	s := &machine{t: t, dir: t.TempDir(), ports: map[string]string{}, nodes: map[string]*server{}}
 	cell := redisCell(t)
 	pairs := []string{ourModule, env.module, cellModule, cell, "/etc/redis/", s.dir + "/etc/", "/var/lib/redis/", s.dir + "/lib/"}
 	for _, port := range append([]string{"26379"}, named...) {
@@ -65,8 +63,8 @@ func newSite(t *testing.T, named []string, lines ...string) *site {
 	return s
 }
 
-// here returns a text of the page with the paths and ports of this site.
-func (s *site) here(text string) string { return s.paths.Replace(text) }
+// here returns a text of the page with the paths and ports of this machine.
+func (s *machine) here(text string) string { return s.paths.Replace(text) }
 
 // redisCell returns the path of redis-cell: GOTHROTTLE_REDIS_CELL, or else a stand-in.
 func redisCell(t *testing.T) string {
@@ -81,7 +79,7 @@ func redisCell(t *testing.T) string {
 }
 
 // redisCLI returns the path of the command-line client that belongs to the server.
-func redisCLI(t *testing.T) string {
+func redisCLI(t testing.TB) string {
 	t.Helper()
 	beside := filepath.Join(filepath.Dir(env.server), strings.Replace(filepath.Base(env.server), "-server", "-cli", 1))
 	for _, name := range []string{beside, "redis-cli", "valkey-cli"} {
@@ -94,7 +92,7 @@ func redisCLI(t *testing.T) string {
 }
 
 // start starts the server of a port on its configuration file and waits until the server answers.
-func (s *site) start(port string, args ...string) *server {
+func (s *machine) start(port string, args ...string) *server {
 	s.t.Helper()
 	old := s.nodes[port]
 	if old != nil {
@@ -109,7 +107,7 @@ func (s *site) start(port string, args ...string) *server {
 
 // run executes a block of the page, line by line. The lines with # after a command are what it
 // prints; run repeats the command until it does.
-func (s *site) run(block string) {
+func (s *machine) run(block string) {
 	s.t.Helper()
 	for _, c := range commandsOf(block) {
 		if conf, ok := strings.CutPrefix(c.text, "redis-server /etc/redis/"); ok {
@@ -134,7 +132,7 @@ func (s *site) run(block string) {
 	}
 }
 
-func (s *site) shell(command string) (string, error) {
+func (s *machine) shell(command string) (string, error) {
 	run := exec.Command("sh", "-c", s.here(command))
 	run.Dir = s.dir
 	run.Env = append(os.Environ(), "PATH="+s.dir+"/bin:"+os.Getenv("PATH"))

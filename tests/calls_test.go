@@ -1,0 +1,210 @@
+package tests
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	servers "gothrottle/tests/server"
+)
+
+// fields splits a line into words for a command.
+func fields(line string) []any {
+	return anyOf(strings.Fields(line))
+}
+
+// anyOf returns words for a command.
+func anyOf(words []string) (all []any) {
+	for _, word := range words {
+		all = append(all, word)
+	}
+	return all
+}
+
+// on returns the words of a call with key in place of KEY. A word of the call may end with KEY.
+func on(call, key string) []any {
+	words := fields(call)
+	for i := range words {
+		if before, found := strings.CutSuffix(words[i].(string), "KEY"); found && (before == "" || strings.HasSuffix(before, ":")) {
+			words[i] = before + key
+		}
+	}
+	return words
+}
+
+// flat returns a reply, or an error, as text.
+func flat(v any, err error) string {
+	switch {
+	case failure(err) != nil:
+		return err.Error()
+	case v == nil:
+		return "(nil)"
+	}
+	return fmt.Sprint(v)
+}
+
+// failure returns the error of a call. The client returns an error for a null reply, too, which is none.
+func failure(err error) error {
+	if errors.Is(err, redis.Nil) {
+		return nil
+	}
+	return err
+}
+
+// ask sends a line and returns the reply as text.
+func (s *server) ask(call string) string {
+	return flat(s.Do(ctx, fields(call)...).Result())
+}
+
+// must sends a line and returns the reply as text. An error fails the test.
+func (s *server) must(call string) string {
+	s.t.Helper()
+	v, err := s.Do(ctx, fields(call)...).Result()
+	require.NoError(s.t, err, call)
+	return flat(v, nil)
+}
+
+// allOf builds a GO.ALL call from groups, each a key and its clauses.
+func allOf(groups ...string) []any { return fields("GO.ALL " + strings.Join(groups, " KEY ")) }
+
+// session is one connection in RESP2.
+type session struct{ *redis.Conn }
+
+// session opens a connection, which the end of the test closes.
+func (s *server) session() session {
+	c := session{s.client(options2).Conn()}
+	s.t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// as creates a user with these rules and returns a connection of that user.
+func (s *server) as(user, rules string) session {
+	s.t.Helper()
+	set := append([]any{"ACL", "SETUSER", user, "on", "nopass"}, fields(rules)...)
+	require.NoError(s.t, s.Do(ctx, append(set, "+auth")...).Err(), rules)
+	c := s.session()
+	require.Equal(s.t, "OK", c.do("AUTH", user, "x"))
+	return c
+}
+
+// do sends a command and returns its reply, which may be an error.
+func (c session) do(words ...any) any {
+	v, err := c.Do(ctx, words...).Result()
+	if failure(err) != nil {
+		return err
+	}
+	return v
+}
+
+// list sends a command whose reply is an array.
+func (c session) list(words ...any) []any {
+	all, _ := c.do(words...).([]any)
+	return all
+}
+
+// mayOrNot checks that a call was permitted, or that the reply is NOPERM.
+func mayOrNot(t testing.TB, may bool, reply any, what string) {
+	t.Helper()
+	err, failed := reply.(error)
+	if may {
+		assert.False(t, failed, "%s: %v", what, reply)
+	} else if assert.True(t, failed, "%s: %v", what, reply) {
+		assert.Regexp(t, "^NOPERM ", err.Error(), what)
+	}
+}
+
+// dict turns a reply of alternating names and values, as RESP2 writes a map, into a map.
+func dict(t testing.TB, v any) map[string]any {
+	t.Helper()
+	all, ok := v.([]any)
+	require.True(t, ok, "%#v", v)
+	require.Zero(t, len(all)%2)
+	m := map[string]any{}
+	for i := 0; i < len(all); i += 2 {
+		m[fmt.Sprint(all[i])] = all[i+1]
+	}
+	return m
+}
+
+func wordsOf(v any) (all []string) {
+	for _, word := range v.([]any) {
+		all = append(all, fmt.Sprint(word))
+	}
+	return all
+}
+
+// info returns one field of an INFO section, "" if the field is absent.
+func (s *server) info(section, field string) string {
+	s.t.Helper()
+	text, err := s.Info(ctx, section).Result()
+	require.NoError(s.t, err)
+	return servers.Field(text, field)
+}
+
+// counters returns the fields of the module's section of INFO.
+func (s *server) counters() map[string]string {
+	s.t.Helper()
+	all := map[string]string{}
+	for line := range strings.Lines(s.Info(ctx, "gothrottle").Val()) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			all[name] = value
+		}
+	}
+	return all
+}
+
+// since says whether the server has the features of Redis major.minor. Valkey reports Redis
+// 7.2.4, so since says false for all that is newer.
+func (s *server) since(major, minor int) bool {
+	var a, b int
+	version := s.info("server", "redis_version")
+	_, err := fmt.Sscanf(version, "%d.%d", &a, &b)
+	require.NoError(s.t, err, version)
+	return a > major || a == major && b >= minor
+}
+
+// now returns the server's clock in ns.
+func (s *server) now() int64 {
+	s.t.Helper()
+	now, err := s.Time(ctx).Result()
+	require.NoError(s.t, err)
+	return now.UnixNano()
+}
+
+// throttle calls GO.THROTTLE and returns the integers of the reply. An error fails the test.
+func (s *server) throttle(words ...any) []int64 {
+	s.t.Helper()
+	return ints(s.t, s.Do(ctx, append([]any{"GO.THROTTLE"}, words...)...))
+}
+
+// ints returns a reply that is an array of integers. Anything else fails the test.
+func ints(t testing.TB, c *redis.Cmd) []int64 {
+	t.Helper()
+	v, err := c.Int64Slice()
+	require.NoError(t, err, c.String())
+	return v
+}
+
+// expiry returns the time at which a key expires, in ms since the epoch.
+func (s *server) expiry(key string) int64 {
+	s.t.Helper()
+	at, err := s.Do(ctx, "PEXPIRETIME", key).Int64()
+	require.NoError(s.t, err)
+	return at
+}
+
+// memory returns the bytes that a key takes, with all its entries.
+func (s *server) memory(key string) int64 {
+	s.t.Helper()
+	n, err := s.MemoryUsage(ctx, key, 0).Result()
+	require.NoError(s.t, err)
+	return n
+}
+
+// hasACLAPI says whether the server lets modules put commands into categories. Servers do since 7.2.
+func (s *server) hasACLAPI() bool { return s.since(7, 2) }
