@@ -117,8 +117,6 @@ func TestAll_reentrance(t *testing.T) {
 				t.Errorf("%s: %v", inner, err)
 			}
 		}
-		if got, want := fmt.Sprint(flat(r)), fmt.Sprint(flat(copyOf(h, all...))); got != want {
-			t.Errorf("%s: the replica holds %v, the server %v", inner, got, want)
-		}
+		r.wantSame(t, h, inner, all...)
 	}
 }

@@ -99,22 +99,7 @@ func (c *corpusHost) put(key string, v *memory.Value) {
 }
 
 func (c *corpusHost) Values(keys []string) (map[string]*memory.Value, int) {
-	kinds := map[string]commands.Kind{"string": commands.KindString, "hash": commands.KindHash, "zset": commands.KindZset, "list": commands.KindOther}
-	all := map[string]*memory.Value{}
-	for _, key := range keys {
-		if c.h.TypeOf(key) == "none" {
-			continue
-		}
-		v := &memory.Value{Kind: kinds[c.h.TypeOf(key)], Text: c.h.StringOf(key), Expire: max(c.h.ExpireOf(key), 0)}
-		for name, text := range c.h.HashOf(key) {
-			v.SetField(name, text)
-		}
-		for _, m := range c.h.ZsetOf(key) {
-			v.Set = append(v.Set, memory.Member(m))
-		}
-		all[key] = v
-	}
-	return all, len(c.h.Names())
+	return valuesOf(c.h, keys...), len(c.h.Names())
 }
 
 // asAny converts a reply.

@@ -1,7 +1,6 @@
 package cgo_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -32,7 +31,7 @@ func TestEffects_reentrance(t *testing.T) {
 	} {
 		h.Delete("k")
 		h.Delete("other")
-		r := replica{}
+		r := copyOf(h)
 		var heard []string
 		h.Listen(func(e fakehost.Event) {
 			heard = append(heard, e.String())
@@ -50,8 +49,6 @@ func TestEffects_reentrance(t *testing.T) {
 				t.Errorf("%s: %v", row.inner, err)
 			}
 		}
-		if got, want := fmt.Sprint(flat(r)), fmt.Sprint(flat(copyOf(h, "k", "other"))); got != want {
-			t.Errorf("%s: the replica holds %v, the server %v", row.inner, got, want)
-		}
+		r.wantSame(t, h, row.inner, "k", "other")
 	}
 }

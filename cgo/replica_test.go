@@ -4,119 +4,105 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"testing"
 
 	"gothrottle/cgo/fakehost"
+	"gothrottle/commands"
+	"gothrottle/commands/memory"
+	"gothrottle/tests/corpus"
 )
 
-// replica is the keyspace of another server. It executes effects and knows nothing of limiters.
-type replica map[string]*replicaKey
-
-// replicaKey is a string, or a hash if fields is not nil, or a sorted set if scores is not.
-type replicaKey struct {
-	text   string
-	fields map[string]string
-	scores map[string]float64
-	expire int64
+// valuesOf returns what keys of a server hold.
+func valuesOf(h *fakehost.Host, keys ...string) map[string]*memory.Value {
+	kinds := map[string]commands.Kind{"string": commands.KindString, "hash": commands.KindHash, "zset": commands.KindZset, "list": commands.KindOther}
+	all := map[string]*memory.Value{}
+	for _, key := range keys {
+		kind, there := kinds[h.TypeOf(key)]
+		if !there {
+			continue
+		}
+		v := &memory.Value{Kind: kind, Text: h.StringOf(key), Expire: max(h.ExpireOf(key), 0)}
+		for name, text := range h.HashOf(key) {
+			v.SetField(name, text)
+		}
+		for _, m := range h.ZsetOf(key) {
+			v.Set = append(v.Set, memory.Member(m))
+		}
+		if !v.Empty() {
+			all[key] = v
+		}
+	}
+	return all
 }
+
+// replica is the keyspace of another server. It executes effects and knows nothing of limiters.
+type replica struct{ *memory.Server }
 
 // copyOf returns a replica that holds what h holds now.
 func copyOf(h *fakehost.Host, keys ...string) replica {
-	r := replica{}
-	for _, key := range keys {
-		if h.TypeOf(key) == "none" {
-			continue
-		}
-		k := &replicaKey{text: h.StringOf(key), fields: h.HashOf(key), expire: h.ExpireOf(key)}
-		if h.TypeOf(key) == "zset" {
-			k.scores = map[string]float64{}
-			for _, m := range h.ZsetOf(key) {
-				k.scores[m.Text] = m.Score
-			}
-		}
-		r[key] = k
+	r := replica{memory.NewServer()}
+	for key, v := range valuesOf(h, keys...) {
+		r.Put(key, v)
 	}
 	return r
 }
 
+// effects are what the module replicates: the kind of key that the effect changes, and the event that the server must publish.
+var effects = map[string]struct {
+	kind  commands.Kind
+	makes bool // the key need not be there
+	class int
+	event string
+}{
+	"DEL":       {0, false, 1 << 2, "del"},
+	"PEXPIREAT": {0, false, 1 << 2, "expire"},
+	"SET":       {commands.KindString, true, 1 << 3, "set"},
+	"HSET":      {commands.KindHash, true, 1 << 6, "hset"},
+	"HDEL":      {commands.KindHash, false, 1 << 6, "hdel"},
+	"ZADD":      {commands.KindZset, true, 1 << 7, "zadd"},
+	"ZREM":      {commands.KindZset, false, 1 << 7, "zrem"},
+}
+
 // apply executes one effect. It returns the events that the server must publish for the effect.
 func (r replica) apply(words []string) (events []fakehost.Event, err error) {
-	const generic, text, hash, zset = 1 << 2, 1 << 3, 1 << 6, 1 << 7
 	name, key := words[0], words[1]
-	k := r[key]
-	bad := fmt.Errorf("unexpected effect %q on %+v", words, k)
-	event := func(class int, name string) {
-		events = append(events, fakehost.Event{Class: class, Name: name, Key: key})
-	}
-	if k == nil {
-		k = &replicaKey{expire: fakehost.NoExpiry}
-		switch name {
-		case "HSET":
-			k.fields = map[string]string{}
-		case "ZADD":
-			k.scores = map[string]float64{}
-		case "SET":
-		default:
-			return nil, bad
+	e, before := effects[name], r.Get(key)
+	_, known := corpus.Plain(r.Server, words)
+	after := r.Get(key)
+	elements := func(v *memory.Value) int {
+		if v == nil {
+			return 0
 		}
-		r[key] = k
+		return len(v.Fields) + len(v.Set)
 	}
+	removed := elements(before) - elements(after)
 	switch {
-	case name == "DEL" && len(words) == 2:
-		delete(r, key)
-		event(generic, "del")
-	case name == "HSET" && k.fields != nil && len(words) >= 4 && len(words)%2 == 0:
-		for i := 2; i < len(words); i += 2 {
-			k.fields[words[i]] = words[i+1]
-		}
-		event(hash, "hset")
-	case name == "HDEL" && len(words) >= 3:
-		for _, field := range words[2:] {
-			if _, there := k.fields[field]; !there {
-				return nil, bad
-			}
-			delete(k.fields, field)
-		}
-		event(hash, "hdel")
-	case name == "ZADD" && k.scores != nil && len(words) == 4:
-		score, err := strconv.ParseFloat(words[2], 64)
-		if err != nil {
-			return nil, err
-		}
-		if old, there := k.scores[words[3]]; there && old == score {
-			return nil, bad // the server publishes no event for a ZADD that changes nothing
-		}
-		k.scores[words[3]] = score
-		event(zset, "zadd")
-	case name == "ZREM" && len(words) >= 3:
-		for _, member := range words[2:] {
-			if _, there := k.scores[member]; !there {
-				return nil, bad
-			}
-			delete(k.scores, member)
-		}
-		event(zset, "zrem")
-		if len(k.scores) == 0 {
-			delete(r, key)
-			event(generic, "del")
-		}
-	case name == "SET" && k.fields == nil && k.scores == nil && len(words) >= 4:
-		k.text = words[2]
-		event(text, "set")
-		if words[3] == "PXAT" && len(words) == 5 {
-			event(generic, "expire")
-			k.expire, err = strconv.ParseInt(words[4], 10, 64)
-		} else if words[3] != "KEEPTTL" || len(words) != 4 || k.expire == fakehost.NoExpiry {
-			return nil, bad
-		}
-	case name == "PEXPIREAT" && len(words) == 3:
-		k.expire, err = strconv.ParseInt(words[2], 10, 64)
-		event(generic, "expire")
-	default:
-		return nil, bad
+	case !known, before == nil && !e.makes, before != nil && e.kind != 0 && e.kind != before.Kind,
+		(name == "HDEL" || name == "ZREM") && (removed == 0 || removed != len(words)-2),
+		name == "ZADD" && before != nil && slices.Equal(before.Set, after.Set), // the server publishes no event for that
+		name == "SET" && len(words) == 4 && (words[3] != "KEEPTTL" || after.Expire == 0):
+		return nil, fmt.Errorf("unexpected effect %q on %+v", words, before)
 	}
-	return events, err
+	events = []fakehost.Event{{Class: e.class, Name: e.event, Key: key}}
+	if name == "SET" && len(words) == 5 {
+		events = append(events, fakehost.Event{Class: 1 << 2, Name: "expire", Key: key})
+	}
+	if name == "ZREM" && after == nil {
+		events = append(events, fakehost.Event{Class: 1 << 2, Name: "del", Key: key})
+	}
+	return events, nil
+}
+
+// wantSame checks that the replica holds what the server holds.
+func (r replica) wantSame(t *testing.T, h *fakehost.Host, what string, keys ...string) {
+	t.Helper()
+	held := map[string]*memory.Value{}
+	for _, key := range r.Keys() {
+		held[key] = r.Get(key)
+	}
+	if got, want := corpus.Dump(held, 0), corpus.Dump(valuesOf(h, keys...), 0); got != want {
+		t.Errorf("%s: the replica holds\n%s\nthe server\n%s\neffects %q", what, got, want, h.Effects())
+	}
 }
 
 // follow applies the effects of the latest call to a replica. It checks that the replica then holds
@@ -124,7 +110,7 @@ func (r replica) apply(words []string) (events []fakehost.Event, err error) {
 func (r replica) follow(t *testing.T, h *fakehost.Host, what string, keys ...string) {
 	t.Helper()
 	var events []fakehost.Event
-	told, changed := map[string]bool{}, map[string]bool{}
+	signalled, changed, made := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, words := range h.EffectWords() {
 		owed, err := r.apply(words)
 		if err != nil {
@@ -136,31 +122,21 @@ func (r replica) follow(t *testing.T, h *fakehost.Host, what string, keys ...str
 		}
 		events = append(events, owed...)
 		changed[words[1]] = true
+		made[words[1]] = made[words[1]] || effects[words[0]].makes
 	}
 	if !slices.Equal(h.Events(), events) {
 		t.Errorf("%s: events %v, want %v", what, h.Events(), events)
 	}
 	for _, key := range h.Signals() {
-		told[key] = true
+		signalled[key] = true
 	}
-	if !maps.Equal(told, changed) {
-		t.Errorf("%s: signalled %v, changed %v", what, told, changed)
+	if !maps.Equal(signalled, changed) {
+		t.Errorf("%s: signalled %v, changed %v", what, signalled, changed)
 	}
-	if want, got := fmt.Sprint(flat(copyOf(h, keys...))), fmt.Sprint(flat(r)); want != got {
-		t.Errorf("%s: the replica holds %s, the server %s; effects %q", what, got, want, h.Effects())
-	}
-	for key, k := range r {
-		if k.expire == fakehost.NoExpiry && changed[key] {
+	r.wantSame(t, h, what, keys...)
+	for key := range made {
+		if v := r.Get(key); made[key] && v != nil && v.Expire == 0 {
 			t.Errorf("%s: %s has no expiry", what, key)
 		}
 	}
-}
-
-// flat makes replicas comparable as text. Package fmt prints maps in the order of their keys.
-func flat(r replica) map[string]replicaKey {
-	keys := map[string]replicaKey{}
-	for name, key := range r {
-		keys[name] = *key
-	}
-	return keys
 }
