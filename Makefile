@@ -39,7 +39,7 @@ image: ## build the Docker images (IMAGE=gothrottle:dev)
 package: ## build .deb, .rpm and .tar.gz: build/out/packages
 	@build/package.sh
 
-playground: ## serve a page that shows limiters at work (LISTEN=, ADDR=)
+playground: ## serve a page with limiters at work (LISTEN=127.0.0.1:8080)
 	@build/playground.sh
 
 rename: ## change the path of the Go modules (MODULE=example.com/x)

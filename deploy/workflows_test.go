@@ -32,9 +32,9 @@ func readWorkflow(t *testing.T, name string) *actionlint.Workflow {
 	return workflow
 }
 
-// The workflows run .ci/run, build/version.sh and make package, and nothing of their own, in the image that the Dockerfile
-// builds in. GitHub's program makes the draft of a release, in the only job that may write. Actions are GitHub's, pinned by
-// commit. Each job has a time limit.
+// The workflows run .ci/run, build/version.sh, make package and build/page.sh, and nothing of their own, in the image that
+// the Dockerfile builds in. GitHub's program makes the draft of a release, and GitHub's action publishes the page, in the
+// only jobs that may write. Actions are GitHub's, pinned by commit. Each job has a time limit.
 func TestWorkflows_runTheScripts(t *testing.T) {
 	image := nameOf(t, "GO_IMAGE")
 	want := map[string]string{
@@ -42,9 +42,12 @@ func TestWorkflows_runTheScripts(t *testing.T) {
 			`--volume "$PWD:/gothrottle" --workdir /gothrottle ` + image + " .ci/run ${{ matrix.parts }}",
 		"package": "build/version.sh\nmake package",
 		"draft":   `gh release create "$TAG" --draft --verify-tag --title "$TAG" --notes "See CHANGELOG.md." packages/*`,
+		"page":    "build/page.sh && tar -C build/out/playground --owner=0 --group=0 -cf artifact.tar .",
+		"publish": "",
 	}
 	jobs := maps.Clone(readWorkflow(t, "ci.yml").Jobs)
 	maps.Copy(jobs, readWorkflow(t, "release.yml").Jobs)
+	maps.Copy(jobs, readWorkflow(t, "pages.yml").Jobs)
 	for id, job := range jobs {
 		var runs []string
 		for _, step := range job.Steps {
@@ -60,7 +63,7 @@ func TestWorkflows_runTheScripts(t *testing.T) {
 		if got := strings.Join(runs, "\n"); got != want[id] {
 			t.Errorf("%s runs %q, want %q", id, got, want[id])
 		}
-		if job.TimeoutMinutes == nil || (job.Permissions != nil) != (id == "draft") || id == "package" && job.Container.Image.Value != image {
+		if job.TimeoutMinutes == nil || (job.Permissions != nil) != (id == "draft" || id == "publish") || (id == "package" || id == "page") && job.Container.Image.Value != image {
 			t.Errorf("%s has no time limit, or other permissions or another image than it should", id)
 		}
 	}
@@ -73,7 +76,7 @@ func TestWorkflows_runTheScripts(t *testing.T) {
 // tags that build/version.sh accepts, and hands the tag to it.
 func TestWorkflows_events(t *testing.T) {
 	ci, release := readWorkflow(t, "ci.yml"), readWorkflow(t, "release.yml")
-	for _, w := range []*actionlint.Workflow{ci, release} {
+	for _, w := range []*actionlint.Workflow{ci, release, readWorkflow(t, "pages.yml")} {
 		if w.Concurrency == nil || w.Permissions == nil || len(w.Permissions.Scopes) != 1 || w.Permissions.Scopes["contents"].Value.Value != "read" {
 			t.Errorf("%s may write, or run twice at once", w.Name.Value)
 		}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"sync"
 	"testing"
@@ -9,22 +11,25 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 )
+
+// patience is how long a test waits for something that must come. It is long, because machines may be slow.
+const patience = time.Minute
 
 // look is how the page is looked at.
 type look struct {
 	name          string
 	width, height int64
-	dark          bool
+	dark, still   bool
 }
 
-var looks = []look{
-	{name: "light", width: 1280, height: 900},
-	{name: "dark", width: 1280, height: 900, dark: true},
-	{name: "phone", width: 360, height: 800},
-}
+var (
+	light = look{name: "light", width: 1280, height: 900, still: true}
+	looks = []look{light, {"dark", 1280, 900, true, true}, {"phone", 390, 844, false, true}, {"narrow", 360, 800, true, true}}
+)
 
 // browser starts headless Chromium once, for all tests. It returns a context of the browser.
 var browser = sync.OnceValues(func() (context.Context, error) {
@@ -44,32 +49,47 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// browse opens a page in a new tab, until the test ends. A browser keeps few connections to one server, and each tab has
-// one: so a test with several pages has a subtest for each.
-func browse(t *testing.T, url string, l look) context.Context {
+// problems records what a browser's console would show in red, and counts the frames that the page asks for.
+const problems = `window.problems = []; window.framesAsked = 0;
+const ask = requestAnimationFrame;
+window.requestAnimationFrame = (f) => { window.framesAsked++; return ask(f); };
+for (const name of ["error", "unhandledrejection", "securitypolicyviolation"]) addEventListener(name, (e) => problems.push(name + ": " + (e.message ?? e.reason ?? e.blockedURI)), true);
+console.error = (...words) => problems.push("console: " + words.join(" "));`
+
+// browse opens a view in a new tab. The page comes from a server of files, below a path of its own. At the end of the test
+// nothing must be in the console.
+func browse(t *testing.T, view string, l look) context.Context {
 	t.Helper()
 	if os.Getenv("GOTHROTTLE_CHROMIUM") == "" {
 		t.Skip("make test-playground runs this test: GOTHROTTLE_CHROMIUM names the browser")
 	}
+	files := httptest.NewServer(http.StripPrefix("/some/path/", http.FileServer(http.Dir("../build/out/playground"))))
+	t.Cleanup(files.Close)
 	parent, err := browser()
 	require.NoError(t, err)
 	ctx, cancel := chromedp.NewContext(parent)
 	t.Cleanup(cancel)
 	require.NoError(t, chromedp.Do(ctx)) // opens the tab, which lives as long as the context of this call
-	media(t, ctx, "prefers-color-scheme", pick(l.dark, "dark", "light"))
+	call(t, ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: map[bool]string{true: "dark", false: "light"}[l.dark]},
+		{Name: "prefers-reduced-motion", Value: map[bool]string{true: "reduce", false: "no-preference"}[l.still]}}})
+	call(t, ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: problems})
 	run(t, ctx, chromedp.EmulateViewport(l.width, l.height))
-	run(t, ctx, chromedp.Navigate(url))
+	run(t, ctx, chromedp.Navigate(files.URL+"/some/path/"+view))
 	wait(t, ctx, `document.querySelector("main .view") !== null`)
+	t.Cleanup(func() {
+		if !t.Failed() {
+			require.Empty(t, evaluate[[]string](t, ctx, `problems`))
+		}
+	})
 	return ctx
 }
 
-// media sets what the page's system prefers.
-func media(t *testing.T, ctx context.Context, name, value string) {
+// call calls a method of the browser's protocol.
+func call[P, R any](t *testing.T, ctx context.Context, method cdp.Command[P, R], params P) {
 	t.Helper()
 	run(t, ctx, chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
-		_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-			Features: []*emulation.MediaFeature{{Name: name, Value: value}},
-		})
+		_, err := cdp.Call(ctx, target, method, params)
 		return err
 	}))
 }
@@ -93,17 +113,17 @@ func wait(t *testing.T, ctx context.Context, expression string) {
 	t.Helper()
 	for end := time.Now().Add(patience); !evaluate[bool](t, ctx, expression); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("the page did not come to this: %s\n%s", expression, evaluate[string](t, ctx, `document.body.innerText`))
+			t.Fatalf("the page did not come to this: %s\n%s", expression, evaluate[string](t, ctx, `document.body.innerText + problems.join()`))
 		}
 	}
 }
 
-// evaluate returns the value of an expression in the page.
+// evaluate returns the value of an expression in the page. A promise is waited for.
 func evaluate[T any](t *testing.T, ctx context.Context, expression string) T {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression))
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	require.NoError(t, err, expression)
 	return value
 }

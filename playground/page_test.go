@@ -1,260 +1,274 @@
 package main
 
 import (
-	"context"
+	"flag"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 )
 
-// A burst is sent by keyboard. The dots in the page are as many as the server's counters say.
-func TestPage_dotsAreTheServersCounts(t *testing.T) {
-	addr, rdb := startServer(t)
-	url, _ := startPage(t, addr, rdb, true)
-	ctx := browse(t, url+"/#try?pattern=bursts&size=15&every=600000&lane=throttle,limit:10,count:1,period:3600000&lane=window,limit:4,period:60000", looks[0])
-	wait(t, ctx, `document.querySelectorAll(".lane").length === 2`)
-	evaluate[bool](t, ctx, `document.querySelector(".primary").focus(), true`)
-	press(t, ctx, kb.Enter)
-	wait(t, ctx, `document.querySelectorAll(".dot").length === 30`)
-	dots := func(lane int, name string) int64 {
-		return evaluate[int64](t, ctx, fmt.Sprintf(`document.querySelectorAll(".lane")[%d].querySelectorAll(".dot.%s").length`, lane, name))
-	}
-	for lane, command := range []string{"GO.THROTTLE", "GO.WINDOW"} {
-		c := counts(t, rdb, command)
-		require.Equal(t, c.Admitted, dots(lane, "admitted"), command)
-		require.Equal(t, c.Limited, dots(lane, "denied"), command)
-		require.EqualValues(t, 15, c.Admitted+c.Limited, command)
-	}
-	require.EqualValues(t, 10, dots(0, "admitted"))
-	require.EqualValues(t, 4, dots(1, "admitted"))
-	wait(t, ctx, `document.querySelector(".count-admitted").textContent === "10" && document.querySelector(".count-denied").textContent === "5"`)
-	wait(t, ctx, `document.querySelector("#summary").textContent.includes("10 admitted, 5 denied")`)
-	require.Contains(t, evaluate[string](t, ctx, `document.querySelector(".lane .words").textContent`), "retry_after")
-	cli := evaluate[string](t, ctx, `document.querySelector(".lane code").textContent`)
-	require.Contains(t, cli, "GO.THROTTLE playground:")
-	wait(t, ctx, `document.querySelector(".lane .info").textContent.includes("in_use10")`)
-	// The command that the page shows asks the same limiter.
-	words := strings.Fields(cli)
-	reply, err := rdb.Do(t.Context(), anys(words[3:])...).Slice()
-	require.NoError(t, err, cli)
-	require.EqualValues(t, 1, reply[0])
-}
+// verdicts are the rows of the table: admitted, denied, most and the verdict.
+const verdicts = `[...document.querySelectorAll(".verdicts tbody tr")].map((row) => [...row.querySelectorAll("td")].map((cell) => cell.textContent).join()).join(" ")`
 
-func anys(words []string) (all []any) {
-	for _, w := range words {
-		all = append(all, w)
-	}
-	return all
-}
+const counts = `[...document.querySelectorAll(".counts")].map((c) => c.textContent).join()`
 
-// A setting has an address, which restores it.
-func TestPage_linkRestoresTheSetting(t *testing.T) {
-	addr, rdb := startServer(t)
-	url, _ := startPage(t, addr, rdb, true)
-	for _, fragment := range []string{
-		"#try?pattern=clients&rate=2&size=9&every=2500&own=true&lane=throttle,limit:7,count:3,period:1500,quantity:2,mode:lockout,time:4000&lane=quota,limit:5,period:2000,align:true&lane=all;throttle,limit:5,count:5,period:1000;window,limit:20,period:10000&lane=policy,policy:playground-login",
-		"#compare?limit=6&period=2000&pattern=bursts&rate=8&size=11&every=700",
+// Each step of the story shows what its words say. All calls are drawn, or counted above their column.
+func TestPage_story(t *testing.T) {
+	for step, c := range []struct{ counts, more string }{
+		{"30 admitted15 denied", `[...document.querySelectorAll(".said")].length === 1`},
+		{"20 admitted0 denied", `document.querySelector(".peak-text").textContent === "19 in 320 ms"`},
+		{"20 admitted0 denied,11 admitted9 denied,11 admitted9 denied", verdicts + ` === "20,0,19,almost twice the limit 11,9,10,not above the limit 11,9,10,not above the limit"`},
+		{"14 admitted10 denied,10 admitted14 denied", `document.querySelectorAll(".locked").length === 1`},
+		{"16 admitted12 denied", `[...document.querySelectorAll(".label.bad")].some((l) => l.textContent === "-280")`},
 	} {
-		ctx := browse(t, url+"/"+fragment, looks[0])
-		copied := func(ctx context.Context) string {
-			evaluate[bool](t, ctx, `[...document.querySelectorAll("button")].find((b) => b.textContent === "Copy a link to this").click(), true`)
-			return evaluate[string](t, ctx, `location.hash`)
+		ctx := browse(t, fmt.Sprintf("#story/%d", step+1), light)
+		require.Equal(t, c.counts, evaluate[string](t, ctx, counts))
+		require.True(t, evaluate[bool](t, ctx, c.more), step+1)
+		drawn := evaluate[int](t, ctx, `document.querySelectorAll(".dot").length + [...document.querySelectorAll(".more")].reduce((sum, m) => sum + Number(m.textContent), 0)`)
+		want := 0
+		for _, n := range strings.FieldsFunc(c.counts, func(r rune) bool { return r < '0' || r > '9' }) {
+			var calls int
+			_, _ = fmt.Sscan(n, &calls)
+			want += calls
 		}
-		require.Equal(t, fragment, copied(ctx))
-		require.Equal(t, "", evaluate[string](t, ctx, `document.querySelector(".panel .error").textContent`))
-	}
-	// What is changed by hand stands in the address.
-	ctx := browse(t, url+"/#try", looks[0])
-	evaluate[bool](t, ctx, `document.querySelector(".lane input[type=number]").focus(), document.activeElement.select(), true`)
-	press(t, ctx, "23")
-	wait(t, ctx, `location.hash.includes("lane=throttle,limit:23,count:10,period:5000")`)
-	wait(t, ctx, `document.querySelector(".lane-title").textContent === "burst of 23, then 10 per 5 s"`)
-}
-
-// A link with a limiter that makes no sense shows why, and the form mends it.
-func TestPage_wrongLinkIsMended(t *testing.T) {
-	addr, rdb := startServer(t)
-	url, _ := startPage(t, addr, rdb, true)
-	ctx := browse(t, url+"/#try?lane=throttle,limit:2000,count:1,period:1000", looks[0])
-	wait(t, ctx, `document.querySelector(".panel .error").textContent === "limit must be between 1 and 1000"`)
-	evaluate[bool](t, ctx, `document.querySelector(".lane input[type=number]").focus(), document.activeElement.select(), true`)
-	press(t, ctx, "20")
-	wait(t, ctx, `document.querySelector(".lane-title").textContent === "burst of 20, then 1 per 1 s" && document.querySelector(".panel .error").textContent === ""`)
-}
-
-// A link can hold anything. What the page does not have is replaced, and told; a number that cannot be stands in its field
-// with its bounds beside it, and nothing starts before it is mended.
-func TestPage_strangeLinkIsTold(t *testing.T) {
-	addr, rdb := startServer(t)
-	url, _ := startPage(t, addr, rdb, true)
-	for _, fragment := range []string{"#try?lane=foo", "#try?lane=all,clauses:5", "#try?lane=policy,policy:other", "#try?lane=quota,mode:reserve",
-		"#try?pattern=flood&lane=throttle", "#try?rate=1e9&size=1.5&lane=throttle", "#compare?pattern=clients"} {
-		t.Run(fragment, func(t *testing.T) {
-			ctx := browse(t, url+"/"+fragment, looks[0])
-			wait(t, ctx, `document.querySelector(".lane-title")?.textContent !== ""`)
-			require.Contains(t, evaluate[string](t, ctx, `document.querySelector(".panel").textContent`), "not possible here")
-			evaluate[bool](t, ctx, `document.querySelector(".primary").click(), true`)
-			wait(t, ctx, `document.querySelectorAll(".dot").length > 0`)
-			require.Empty(t, evaluate[string](t, ctx, `document.querySelector(".panel .error").textContent`))
-		})
-	}
-	for fragment, beside := range map[string]string{
-		"#try?lane=throttle&lane=all;quota,limit:1.5":       "Limit: unitswhole, 1 to 1000",
-		"#try?lane=window,limit:x":                          "Limit: unitswhole, 1 to 1000",
-		"#try?lane=throttle&lane=quota,period:1e300":        "Period in seconds0.1 to 3600",
-		"#try?lane=throttle,mode:lockout,time:1":            "Pause in seconds0.1 to 3600",
-		"#compare?limit=1000":                               "Limit: unitswhole, 1 to 50",
-		"#compare?period=10&limit=0&pattern=steady&size=99": "Limit: unitswhole, 1 to 50",
-	} {
-		t.Run(fragment, func(t *testing.T) {
-			ctx := browse(t, url+"/"+fragment, looks[0])
-			evaluate[bool](t, ctx, `document.querySelector(".primary").click(), true`)
-			require.Equal(t, beside, evaluate[string](t, ctx, `document.activeElement.closest(".field").textContent`))
-			require.Equal(t, "true", evaluate[string](t, ctx, `document.activeElement.getAttribute("aria-invalid")`))
-			require.NotContains(t, evaluate[string](t, ctx, `document.body.innerText`), "json")
-		})
+		require.Equal(t, want, drawn, step+1)
 	}
 }
 
-// The link to the content, and a look at another view, leave the setting as it is.
-func TestPage_keepsTheSetting(t *testing.T) {
-	addr, rdb := startServer(t)
-	url, _ := startPage(t, addr, rdb, true)
-	const setting = "#try?lane=quota,limit:5,period:2000"
-	ctx := browse(t, url+"/"+setting, looks[0])
-	press(t, ctx, kb.Tab+kb.Enter)
-	wait(t, ctx, `document.activeElement.id === "content"`)
-	require.Equal(t, setting, evaluate[string](t, ctx, `location.hash`))
-	evaluate[bool](t, ctx, `document.querySelector("[data-view=watch]").click(), true`)
-	wait(t, ctx, `document.querySelector("h1").textContent.startsWith("Watch")`)
-	evaluate[bool](t, ctx, `document.querySelector("[data-view=try]").click(), true`)
-	wait(t, ctx, `location.hash === "`+setting+`" && document.querySelector(".lane-title")?.textContent === "5 units per window of 2 s"`)
+// The page plays when it opens, and comes to its end. Then, and while it is paused, it asks for no frame.
+func TestPage_playsAndRests(t *testing.T) {
+	alive := light
+	alive.still = false
+	ctx := browse(t, "#try?c=GO.QUOTA+k+5+1&s=2&t=steady+4", alive)
+	frames := func() int {
+		return evaluate[int](t, ctx, `new Promise((done) => { const before = framesAsked; setTimeout(() => done(framesAsked - before), 300); })`)
+	}
+	require.Positive(t, frames())
+	wait(t, ctx, `document.querySelector(".bar .primary").textContent === "Play again"`)
+	require.Zero(t, frames())
+	require.Equal(t, "9 admitted0 denied", evaluate[string](t, ctx, counts))
+	wait(t, ctx, `document.querySelector("#summary").textContent === "Fixed window: 9 admitted, 0 denied."`)
+	evaluate[bool](t, ctx, `document.querySelector(".bar .primary").click(), true`)
+	require.Positive(t, frames())
+	evaluate[bool](t, ctx, `document.querySelector(".bar .primary").click(), true`)
+	require.Zero(t, frames())
 }
 
-// A browser has few connections to one address. One tab too many is told so, hangs no other, and goes on when one is closed.
-func TestPage_oneTabTooMany(t *testing.T) {
-	addr, rdb := startServer(t)
-	url, _ := startPage(t, addr, rdb, true)
-	tabs := []context.Context{}
-	for range maxPages {
-		tabs = append(tabs, browse(t, url+"/#try", looks[0]))
-		wait(t, tabs[len(tabs)-1], `document.querySelector(".lane-title")?.textContent !== ""`)
-	}
-	for _, view := range []string{"try", "watch"} {
-		more := browse(t, url+"/#"+view, looks[0])
-		wait(t, more, `document.querySelector("main .error").textContent.startsWith("5 tabs show the playground")`)
-		evaluate[bool](t, tabs[1], `[...document.querySelectorAll("button")].find((b) => b.textContent === "Send one call").click(), true`)
-		wait(t, tabs[1], `document.querySelectorAll(".dot").length > 0`)
-		run(t, tabs[0], chromedp.Navigate("about:blank"))
-		wait(t, more, `document.querySelector("main .error").textContent === ""`)
-		tabs = append(tabs[1:], more)
+// drag moves the time of the page.
+const drag = `((at) => { const range = document.querySelector(".bar input"); range.value = at; range.dispatchEvent(new Event("input")); return true; })`
+
+// The time goes back and forth, and what is shown depends on the calls alone. GO.INFO is that of the time shown.
+func TestPage_time(t *testing.T) {
+	ctx := browse(t, "#try?c=GO.THROTTLE+k+4+1+1&s=10&t=bursts+7+6", light)
+	for _, c := range []struct {
+		at           int
+		counts, info string
+	}{{10000, "10 admitted4 denied", "(integer) 2"}, {400, "0 admitted0 denied", "(nil)"}, {3000, "5 admitted2 denied", "(integer) 3"}, {10000, "10 admitted4 denied", "(integer) 2"}} {
+		evaluate[bool](t, ctx, fmt.Sprintf("%s(%d)", drag, c.at))
+		require.Equal(t, c.counts, evaluate[string](t, ctx, counts), c.at)
+		evaluate[bool](t, ctx, `document.querySelector(".folds details").open = true`)
+		wait(t, ctx, `document.querySelector(".folds code").textContent !== ""`)
+		require.Contains(t, evaluate[string](t, ctx, `document.querySelector(".folds code").textContent`), c.info, c.at)
 	}
 }
 
-// Under the attack on the boundary a fixed window admits twice its limit but for the call that began the window, and the
-// others do not. The limit is low and the period long, so that a call may be late by some 200 ms.
-func TestPage_compareFindsTwiceTheLimit(t *testing.T) {
-	addr, rdb := startServer(t)
-	url, _ := startPage(t, addr, rdb, true)
-	ctx := browse(t, url+"/#compare?limit=4&period=6000&pattern=boundary", looks[0])
-	verdicts := `[...document.querySelectorAll(".verdicts tbody td:last-child")].map((cell) => cell.textContent).join()`
-	wait(t, ctx, `document.querySelectorAll(".lane").length === 3`)
-	evaluate[bool](t, ctx, `document.querySelector(".primary").click(), true`)
-	wait(t, ctx, verdicts+` === "almost twice the limit,not above the limit,not above the limit"`)
-	wait(t, ctx, `document.querySelector(".lane .peak-text").textContent.startsWith("7 in ")`)
-	require.EqualValues(t, 1, evaluate[int](t, ctx, `document.querySelectorAll(".peak").length`))
-	require.EqualValues(t, 8, counts(t, rdb, "GO.QUOTA").Admitted)
+// The reader calls by a click into the chart and by keyboard, sees why a call was denied, and the link holds all of it.
+func TestPage_ownCalls(t *testing.T) {
+	ctx := browse(t, "#try?c=GO.THROTTLE+k+1+2+1000+MS&s=10&t=none", light)
+	evaluate[bool](t, ctx, drag+"(5000)")
+	evaluate[bool](t, ctx, `document.querySelector(".chart-box").focus(), true`)
+	press(t, ctx, kb.Enter+kb.Enter+kb.Enter)
+	wait(t, ctx, counts+` === "2 admitted1 denied"`)
+	require.Equal(t, "5.00 s: denied: 2 of 2 in use, 1 unit drains in 500 ms. GO.THROTTLE k 1 2 1000 MS limited 1, limit 2, remaining 0, retry_after 500, reset_after 1000",
+		evaluate[string](t, ctx, `document.querySelector(".said").textContent`))
+	press(t, ctx, kb.ArrowLeft)
+	require.Contains(t, evaluate[string](t, ctx, `document.querySelector(".said").textContent`), "admitted: 2 of 2 in use now")
+	evaluate[bool](t, ctx, `(() => {
+		const chart = document.querySelector(".chart"), box = chart.getBoundingClientRect();
+		for (const type of ["pointerdown", "pointerup"]) chart.dispatchEvent(new PointerEvent(type, { bubbles: true, clientX: box.left + 76 + (box.width - 86) * 0.8, clientY: box.top + 30 }));
+		return true;
+	})()`)
+	require.Equal(t, "3 admitted1 denied", evaluate[string](t, ctx, counts))
+	hash := evaluate[string](t, ctx, `location.hash`)
+	require.Regexp(t, `own=5000\+5000\+5000\+(7999|8000|8001)$`, hash)
+	again := browse(t, hash, light)
+	require.Equal(t, "3 admitted1 denied", evaluate[string](t, again, counts))
+	require.Equal(t, hash, evaluate[string](t, again, `location.hash || "`+hash+`"`))
 }
 
-// The page that watches shows the server's counters, its denied keys, and a key that is typed.
-func TestPage_watchShowsTheServer(t *testing.T) {
-	addr, rdb := startServer(t)
-	url, _ := startPage(t, addr, rdb, false)
-	for range 9 {
-		require.NoError(t, rdb.Do(t.Context(), "GO.QUOTA", "day:bob", 5, 3600).Err())
-	}
-	ctx := browse(t, url, looks[0])
-	wait(t, ctx, `document.querySelector(".watch tbody")?.textContent.includes("GO.QUOTA")`)
-	row := evaluate[[]string](t, ctx, `[...document.querySelectorAll(".watch tbody tr > *")].map((cell) => cell.textContent)`)
-	require.Equal(t, []string{"GO.QUOTA", "0", "", "5", "4", "44 %", "0"}, row)
-	require.Contains(t, evaluate[string](t, ctx, `document.querySelector(".top-keys").textContent`), "0:day:bob")
-	evaluate[bool](t, ctx, `document.querySelector(".key-form input").focus(), true`)
-	press(t, ctx, "day:bob"+kb.Enter)
-	wait(t, ctx, `document.querySelector(".info")?.textContent.includes("used5")`)
-	said := evaluate[string](t, ctx, `document.querySelector(".info").previousElementSibling.textContent`)
-	require.Contains(t, said, "day:bob: kind quota, used 5")
-	// The key is looked at again, while another one is typed. That is not read out.
+// A command is changed in place: the arrow keys change a number, Tab completes, and an error is the module's own.
+func TestPage_commands(t *testing.T) {
+	ctx := browse(t, "#try?c=GO.QUOTA+k+5+1000+MS&s=10&t=bursts+7+60", light)
+	evaluate[bool](t, ctx, `(() => { const line = document.querySelector(".command"); line.focus(); line.setSelectionRange(11, 11); return true; })()`)
+	press(t, ctx, kb.ArrowUp)
+	wait(t, ctx, counts+` === "6 admitted1 denied"`)
+	require.Contains(t, evaluate[string](t, ctx, `document.querySelector(".help").textContent`), "limit How many units fit at once. (1 to 1000000000000)")
+	evaluate[bool](t, ctx, `document.querySelector(".command").setSelectionRange(99, 99), true`)
+	press(t, ctx, " fo"+kb.Tab)
+	wait(t, ctx, counts+` === "7 admitted0 denied"`)
+	require.Equal(t, "GO.QUOTA k 6 1000 MS FORCE ", evaluate[string](t, ctx, `document.querySelector(".command").value`))
 	press(t, ctx, "x")
-	require.NoError(t, rdb.Do(t.Context(), "GO.QUOTA", "day:bob", 5, 3600, -1).Err())
-	wait(t, ctx, `document.querySelector(".info").textContent.includes("used4")`)
-	require.Equal(t, said, evaluate[string](t, ctx, `document.querySelector(".info").previousElementSibling.textContent`))
-	evaluate[bool](t, ctx, `location.hash = "#try", true`)
-	wait(t, ctx, `document.querySelector("h1").textContent === "This page only reads"`)
+	wait(t, ctx, `document.querySelector(".error").textContent === "ERR unknown option 'x'"`)
 }
 
-// The words below a chart explain what is drawn there, and nothing else.
-func TestPage_legend(t *testing.T) {
-	addr, rdb := startServer(t)
-	url, _ := startPage(t, addr, rdb, true)
-	ctx := browse(t, url+"/#try?pattern=clients&own=true&lane=policy,policy:playground-login&lane=policy,policy:playground-api", looks[0])
-	wait(t, ctx, `document.querySelectorAll(".lane-title")[1]?.textContent === "policy playground-api"`)
-	legends := `[...document.querySelectorAll(".chart-box + p")].map((p) => p.textContent).join("|")`
-	require.Eventually(t, func() bool {
-		return evaluate[string](t, ctx, legends) == "|Curves, one for each limiter of the policy: each as a share of its limit."
-	}, patience, 50*time.Millisecond)
-	evaluate[bool](t, ctx, `document.querySelector(".primary").click(), true`)
-	wait(t, ctx, legends+`.startsWith("Dashed: what is left for the second client (■).|Curves, one")`)
-}
-
-// When the program was started again, or a session ended, an open page opens a new session and goes on.
-func TestPage_comesBack(t *testing.T) {
-	addr, rdb := startServer(t)
-	url, a := startPage(t, addr, rdb, true)
-	ctx := browse(t, url+"/#try", looks[0])
-	sessions := func() int { a.mu.Lock(); defer a.mu.Unlock(); return len(a.sessions) }
-	require.Eventually(t, func() bool { return sessions() == 1 }, patience, 10*time.Millisecond)
-	const call = `[...document.querySelectorAll("button")].find((b) => b.textContent === "Send one call").click(), true`
-	evaluate[bool](t, ctx, call)
-	evaluate[bool](t, ctx, call)
-	wait(t, ctx, `document.querySelectorAll(".dot").length === 2`)
-	a.close()
-	a.mu.Lock()
-	a.closed = false
-	a.mu.Unlock()
-	require.Eventually(t, func() bool { return sessions() == 1 }, patience, 10*time.Millisecond)
-	evaluate[bool](t, ctx, call)
-	wait(t, ctx, `document.querySelector(".count-admitted").textContent === "1" && document.querySelector(".panel .error").textContent === ""`)
-	require.EqualValues(t, 1, evaluate[int](t, ctx, `document.querySelectorAll(".dot").length`), "dots of the session that is gone")
-}
-
-// With reduced motion the time line moves once a second.
-func TestPage_reducedMotion(t *testing.T) {
-	addr, rdb := startServer(t)
-	url, _ := startPage(t, addr, rdb, true)
-	ctx := browse(t, url+"/#try", looks[0])
-	// moves counts how often the time line moved in 60 frames, and how many seconds these took.
-	const moves = `new Promise((done) => {
-		const began = performance.now(), seen = new Set();
-		const frame = (left) => {
-			seen.add(document.querySelector(".chart > g:last-child > g").getAttribute("transform"));
-			if (left) requestAnimationFrame(() => frame(left - 1));
-			else done([seen.size, (performance.now() - began) / 1000]);
-		};
-		frame(60);
-	})`
-	wait(t, ctx, `document.querySelector(".chart > g:last-child > g")?.hasAttribute("transform")`)
-	count := func() []float64 {
-		got, err := chromedp.Run(ctx, chromedp.Evaluate[[]float64](moves, chromedp.EvalAwaitPromise))
-		require.NoError(t, err)
-		return got
+// A link or a number that cannot be gets one sentence, and the page goes on.
+func TestPage_strangeInput(t *testing.T) {
+	const mended = "The link holds a setting that is not possible here. The page shows the nearest one."
+	for view, want := range map[string]string{
+		"#nowhere": "The page has no such view: the link may be cut off. This is where it begins.", "#story/9": "The page has no such view: the link may be cut off. This is where it begins.",
+		"#try?t=flood":                                          mended,
+		"#try?c=GO.QUOTA+k+1+1&t=steady+1e300":                  mended,
+		"#try?c=GO.QUOTA+k+1+1&s=-5&own=x":                      mended,
+		"#try?c=%00%22%3Cb%3E":                                  "ERR quotes are not closed",
+		"#try?c=GO.THROTTLE+k+999999999999999999999+1+1":        "ERR max_burst must be between 0 and 999999999999",
+		"#try?c=GO.QUOTA+k+1000000000000+3153600000&t=bursts+1": "2000 admitted",
+		"#try?c=GO.WINDOW+k+0+1":                                "ERR limit must be between 1 and 1000000000000",
+		"#try?c=SET+k+v":                                        "this command calls no limiter",
+		"#try?c=GO.POLICY+api:bob&p=api+NEVER":                  "ERR CONFIG SET failed",
+		"#try?c=":                                               "ERR empty command",
+		"#try?c=GO.THROTTLE+k+5+1+1&t=steady+1000&s=86400":      "The traffic ends after 2,000 calls.",
+		"#console?l=%2B999999999d&l=%2B":                        "(error) the clock ends in 2127",
+	} {
+		ctx := browse(t, view, light)
+		require.Contains(t, evaluate[string](t, ctx, `document.querySelector("main").innerText`), want, view)
+		require.Empty(t, evaluate[[]string](t, ctx, `problems`), view)
 	}
-	require.Greater(t, count()[0], 10.0)
-	media(t, ctx, "prefers-reduced-motion", "reduce")
-	slow := count()
-	require.LessOrEqual(t, slow[0], slow[1]+2)
+}
+
+// A conversation in the console prints what redis-cli prints, completes words, and has a link.
+func TestPage_console(t *testing.T) {
+	ctx := browse(t, "#console", light)
+	evaluate[bool](t, ctx, `[...document.querySelectorAll("button")].find((b) => b.textContent === "Start again").click(), true`)
+	evaluate[bool](t, ctx, `document.querySelector(".terminal").replaceChildren(), document.querySelector(".command").focus(), true`)
+	press(t, ctx, "go.th"+kb.Tab+" ")
+	require.Equal(t, "GO.THROTTLE ", evaluate[string](t, ctx, `document.querySelector(".command").value`))
+	press(t, ctx, "k 4 5 10"+kb.Enter+"+1s"+kb.Enter+"GO.THROTTLE k 4 5 10 9"+kb.Enter+"GO.INFO k"+kb.Enter+kb.ArrowUp)
+	require.Equal(t, "GO.INFO k", evaluate[string](t, ctx, `document.querySelector(".command").value`))
+	require.Equal(t, `> GO.THROTTLE k 4 5 10
+1) (integer) 0
+2) (integer) 5
+3) (integer) 4
+4) (integer) -1
+5) (integer) 2
+> +1s
+> GO.THROTTLE k 4 5 10 9
+1) (integer) 1
+2) (integer) 5
+3) (integer) 4
+4) (integer) -1
+5) (integer) 1
+> GO.INFO k
+1# "kind" => "throttle"
+2# "expires_in_ms" => (integer) 3500
+3# "cells" => `+`
+   1) 1# "in_use" => (integer) 1
+      2# "count" => (integer) 1
+      3# "period_ms" => (integer) 2000
+      4# "empty_in_ms" => (integer) 1000
+      5# "locked_for_ms" => (integer) 0`, evaluate[string](t, ctx, `[...document.querySelectorAll(".terminal pre")].map((p) => p.textContent).join("\n")`))
+	again := browse(t, evaluate[string](t, ctx, `location.hash`), light)
+	wait(t, again, `document.querySelector(".terminal").textContent.includes("empty_in_ms")`)
+}
+
+// A log of a million lines is read and decided. What is no log is refused in one sentence.
+func TestPage_log(t *testing.T) {
+	ctx := browse(t, "#log", light)
+	done := `document.querySelector("[data-done]") !== null && document.querySelector(".panel [role=status]").textContent`
+	wait(t, ctx, done+`.startsWith("An example: 5,606 calls of 41 users in 30 min.")`)
+	require.Contains(t, evaluate[string](t, ctx, `document.querySelector(".verdict").textContent`), "With a burst of 12 and 10 per minute for each user")
+	drop := func(lines string) {
+		evaluate[bool](t, ctx, `(() => {
+			const data = new DataTransfer();
+			delete document.querySelector("[data-done]")?.dataset.done;
+			data.items.add(new File([`+lines+`], "access.log"));
+			window.began = performance.now();
+			document.querySelector(".drop").dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+			return true;
+		})()`)
+	}
+	drop(`"{\"json\": 1}\nnothing\n"`)
+	wait(t, ctx, `document.querySelector(".panel .error").textContent.startsWith("No line has a time that the page can read.")`)
+	drop(`"\"2027-01-15 09:00:00\";bob\n1800003600.5,bob\n1800003601000\tann\n\nhead,er\n"`)
+	wait(t, ctx, done+`.startsWith("access.log: 3 calls of 2 users in 1 s. 1 line without a time or past the bounds left out.")`)
+	drop(`Array.from({ length: 1000000 }, (_, i) => "10.0." + i % 7 + "." + i * i % 251 + " - - [10/Oct/2027:13:" + String(Math.floor(i / 60000) + 10) + ":" + String(Math.floor(i / 1000) % 60).padStart(2, "0") + " -0700] \"GET / HTTP/1.1\" 200 12\n").join("")`)
+	wait(t, ctx, done+`.startsWith("access.log: 1,000,000 calls of ")`)
+	t.Logf("a million lines: %.1f s", evaluate[float64](t, ctx, `(performance.now() - began) / 1000`))
+	require.Regexp(t, `CONFIG SET gothrottle.policies "api THROTTLE \d+ 10 1m"`, evaluate[string](t, ctx, `document.querySelector("pre").textContent`))
+}
+
+var picture = flag.String("picture", "", "a file: write the picture of README.md there")
+
+// The picture of README.md is what a reader of the story sees, in the colours that the reader's system prefers.
+func TestPicture(t *testing.T) {
+	if *picture == "" {
+		t.Skip("build/test-playground.sh -run Picture -picture picture.svg writes the picture")
+	}
+	ctx := browse(t, "#story/3", light)
+	text := evaluate[string](t, ctx, `(async () => {
+		const { svg } = await import("./dom.js");
+		const style = svg("style", {}, await (await fetch("chart.css")).text() + "text { font-family: system-ui, sans-serif; fill: var(--text); }");
+		let y = 8;
+		const lanes = [...document.querySelectorAll(".lane")].flatMap((lane) => {
+			const chart = lane.querySelector(".chart").cloneNode(true), [, , width, height] = chart.getAttribute("viewBox").split(" ");
+			for (const e of chart.querySelectorAll(".touch, .cursor, .window")) e.remove();
+			for (const [name, value] of Object.entries({ x: 12, y: y + 26, width, height })) chart.setAttribute(name, value);
+			y += 34 + Number(height);
+			return [svg("text", { x: 20, y: chart.getAttribute("y") - 6, "font-weight": 600 }, lane.querySelector("h2").textContent + ": " + lane.querySelector(".command").value),
+				svg("text", { x: Number(width), y: chart.getAttribute("y") - 6, "text-anchor": "end" }, [...lane.querySelectorAll(".counts span")].map((e) => e.textContent).join(", ")), chart];
+		});
+		const width = Number(document.querySelector(".chart").getAttribute("viewBox").split(" ")[2]) + 24;
+		return new XMLSerializer().serializeToString(svg("svg", { viewBox: "0 0 " + width + " " + (y + 8), width, height: y + 8 }, style, svg("rect", { width, height: y + 8, rx: 14, fill: "var(--card)" }), ...lanes));
+	})()`)
+	require.NoError(t, os.WriteFile(*picture, []byte(text+"\n"), 0o644))
+}
+
+// Where the focus is, and whether it can be seen.
+const focused = `(() => {
+	const e = document.activeElement, style = getComputedStyle(e);
+	e.dataset.reached = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2 ? "seen" : "unseen";
+	return e === document.body;
+})()`
+
+// What a person can use and was not reached, or was reached without showing it.
+const notReached = `[...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")]
+	.filter((e) => e.checkVisibility() && !e.disabled && e.dataset.reached !== "seen").map((e) => e.outerHTML.slice(0, 120))`
+
+var views = []string{"#story/3", "#try?c=GO.THROTTLE+k+4+1+1&c=GO.ALL+k:%24client+THROTTLE+4+5+1+QUOTA+9+9&own=500", "#log", "#console"}
+
+// Tab reaches every control of every view, and each shows that it has the focus.
+func TestKeyboard_reachesEveryControl(t *testing.T) {
+	for _, view := range views {
+		ctx := browse(t, view, light)
+		evaluate[bool](t, ctx, `document.querySelectorAll("details").forEach((d) => { d.open = true; }), true`)
+		for stop := 0; stop < 120; stop++ {
+			press(t, ctx, kb.Tab)
+			if evaluate[bool](t, ctx, focused) && stop > 5 {
+				break
+			}
+		}
+		require.Empty(t, evaluate[[]string](t, ctx, notReached), view)
+	}
+}
+
+// axe finds no fault in any view, in light, in dark and on a phone. Nothing is wider than the phone.
+func TestAxe(t *testing.T) {
+	if os.Getenv("GOTHROTTLE_AXE") == "" {
+		t.Skip("make test-playground runs this test: GOTHROTTLE_AXE names axe-core's file")
+	}
+	axe, err := os.ReadFile(os.Getenv("GOTHROTTLE_AXE"))
+	require.NoError(t, err)
+	for _, l := range looks {
+		for _, view := range views {
+			ctx := browse(t, view, l)
+			evaluate[bool](t, ctx, `document.querySelectorAll("details").forEach((d) => { d.open = true; }), document.querySelector(".command")?.focus(), true`)
+			evaluate[bool](t, ctx, string(axe)+";true")
+			require.Empty(t, evaluate[[]string](t, ctx, `axe.run(document, { resultTypes: ["violations"] })
+				.then((r) => r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html.slice(0, 200) + " " + n.any.map((a) => a.message).join()).join("\n")))`), l.name+view)
+			require.LessOrEqual(t, evaluate[int64](t, ctx, `document.documentElement.scrollWidth`), l.width, l.name+view)
+		}
+	}
 }

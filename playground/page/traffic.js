@@ -1,59 +1,60 @@
-// The form of the traffic.
-import { h, field, number, checkbox, setText } from './dom.js';
+// When calls come. The text of a pattern, as in "bursts 15 6", is its name and its numbers.
+export const most = 2000; // calls of a scene
 
 export const patterns = {
-  steady: ['Steady', 'one call after another, at one rate'],
-  bursts: ['Bursts', 'many calls at once, then a pause'],
-  clients: ['Two clients', 'one calls steadily (●), the other in bursts (■)'],
-  boundary: ['Boundary attack', 'a whole limit just before a fixed window ends, and another just after'],
+  steady: ['Steady', [['Calls per second', 0.001, 1000, 4]]],
+  bursts: ['Bursts', [['Calls in a burst', 1, 500, 15], ['Seconds between bursts', 0.01, 86400, 6]]],
+  clients: ['Two clients: one steady, one in bursts', [['Calls per second', 0.001, 1000, 2], ['Calls in a burst', 1, 500, 8], ['Seconds between bursts', 0.01, 86400, 5]]],
+  edge: ['Just before and after the end of a fixed window', []],
+  attack: ['A guesser for some seconds, then a person', [['Guesses per second', 0.1, 100, 4], ['Seconds', 0.5, 3600, 4]]],
+  budget: ['An estimate for each request, and its settlement', [['Estimated units', 1, 1e9, 300], ['Seconds between requests', 0.1, 3600, 1]]],
+  none: ['None: I call', []],
 };
 
-export const usual = { pattern: 'steady', rate: 4, size: 15, every: 4000, own: false };
-
-// trafficForm returns the fieldset of the pattern and the fields that it needs.
-export function trafficForm(traffic, onchange, names = Object.keys(patterns)) {
-  const fields = h('div', { class: 'editor' });
-  const draw = () => fields.replaceChildren(...fieldsOf(traffic, onchange));
-  const radios = names.map((name) => {
-    const radio = h('input', { type: 'radio', name: 'pattern', value: name, checked: traffic.pattern === name, onchange: () => {
-      traffic.pattern = name;
-      draw();
-      onchange();
-    } });
-    return h('label', { class: 'choice' }, radio, h('span', {}, h('b', {}, patterns[name][0]), h('small', {}, patterns[name][1])));
-  });
-  draw();
-  return h('div', {}, h('fieldset', { class: 'choices' }, h('legend', {}, 'Pattern'), ...radios), fields);
+// read returns the name and the numbers of a pattern's text, and whether all of them are possible.
+export function read(text) {
+  const [name, ...words] = text.trim().split(/\s+/);
+  const known = Object.hasOwn(patterns, name);
+  const [, fields] = patterns[known ? name : 'steady'];
+  const numbers = fields.map(([, low, high, usual], i) => (words[i] === undefined ? usual : Math.min(Math.max(Number(words[i]) || 0, low), high)));
+  return { name: known ? name : 'steady', numbers, ok: known && words.length <= fields.length && words.every((word, i) => Number(word) === numbers[i]) };
 }
 
-function fieldsOf(traffic, onchange) {
-  const set = (name) => (value) => { traffic[name] = value; onchange(); };
+// steps returns the calls of a pattern in order of time: at in ms, and who calls. aim is the limiter that the edge is for.
+export function steps(text, aim, end) {
+  const { name, numbers: [a, b, c] } = read(text);
   const list = [];
-  if (traffic.pattern === 'steady' || traffic.pattern === 'clients') list.push(slider(traffic, onchange));
-  if (traffic.pattern === 'bursts' || traffic.pattern === 'clients') {
-    list.push(field('Calls in a burst', number(traffic.size, { min: 1, max: 100 }, set('size'))),
-      field('Seconds between bursts', number(traffic.every / 1000, { min: 0.2, max: 600, step: 'any' }, (value) => set('every')(Math.round(value * 1000)))));
+  const add = (at, client = 0, more) => { if (at <= end && list.length < most) list.push({ at, client, ...more }); };
+  const steady = (rate, from = 0, client = 0) => { for (let i = 0; from + (i * 1000) / rate <= end && i < most; i++) add(from + (i * 1000) / rate, client); };
+  const bursts = (size, every, client) => { for (let at = 500; at <= end && list.length < most; at += every * 1000) for (let i = 0; i < size; i++) add(at, client); };
+  if (name === 'steady') steady(a);
+  if (name === 'bursts') bursts(a, b, 0);
+  if (name === 'clients') { bursts(b, c, 1); steady(a); }
+  if (name === 'attack') {
+    for (let i = 0; i < a * b; i++) add(1000 + (i * 1000) / a);
+    steady(0.5, 1000 + b * 1000 + 500, 1);
   }
-  if (traffic.pattern === 'clients') list.push(checkbox('a key for each client', traffic.own, set('own')));
-  return list;
+  if (name === 'edge') edge(aim, end, add);
+  if (name === 'budget') budget(a, b * 1000, end, add);
+  return list.sort((x, y) => x.at - y.at);
 }
 
-// slider sets the rate, in steps that feel even from 0.5 to 50 per second.
-function slider(traffic, onchange) {
-  const shown = h('output', {});
-  const tell = () => {
-    setText(shown, `${traffic.rate} per second`);
-    range.setAttribute('aria-valuetext', shown.textContent);
-  };
-  const range = h('input', { type: 'range', min: 0, max: 40, step: 1, value: Math.round(20 * Math.log10(traffic.rate * 2)), oninput: () => {
-    const rate = 10 ** (range.valueAsNumber / 20) / 2;
-    traffic.rate = rate < 2 ? Math.round(rate * 10) / 10 : Math.round(rate * (rate < 10 ? 2 : 1)) / (rate < 10 ? 2 : 1);
-    tell();
-    onchange();
-  } });
-  tell();
-  const element = field('Rate of calls', range);
-  element.classList.add('wide');
-  element.append(shown);
-  return element;
+// edge begins a fixed window with one call, sends the rest of the limit just before its end, and a whole limit just after.
+function edge({ limit = 10, period = 5000 }, end, add) {
+  const margin = Math.min(Math.max(period / 25, 1), 250);
+  const calls = Math.min(limit, 200);
+  for (let begin = 500; begin <= end; begin += 3 * period) {
+    for (let i = 0; i < 2 * calls; i++) add(begin + (i >= calls ? period + margin : i ? period - margin : 0));
+  }
+}
+
+// budget takes an estimate for each request. A while later the true cost is known: the rest is given back, or charged past
+// the limit.
+function budget(estimate, every, end, add) {
+  const costs = [0.6, 1.7, 0.9, 0.4, 2.2, 1.1];
+  for (let i = 0, at = 500; at <= end && i < 60; i++, at += every) {
+    const rest = Math.round(estimate * costs[i % costs.length]) - estimate;
+    add(at, 0, { quantity: estimate, id: i + 1 });
+    if (rest) add(at + every * 0.6, 0, { quantity: rest, option: rest > 0 ? 'FORCE' : undefined, settles: i + 1 });
+  }
 }

@@ -1,57 +1,55 @@
-// The view Try: limiters of one's own choice, and traffic for them.
-import { h, linkButton, possible, strangeLink } from './dom.js';
-import { Player } from './player.js';
-import { editor, fresh } from './editor.js';
-import { trafficForm, usual } from './traffic.js';
-import { readTry, writeTry, setLink } from './link.js';
+// The view Try: limiters and traffic of the reader's own choice.
+import { h, field, select, number, button, copyButton, setLink } from './dom.js';
+import { Stage } from './stage.js';
+import { read as readTraffic, patterns } from './traffic.js';
+import { read, length } from './scene.js';
+import { scene as readLink, write } from './link.js';
 
-export function tryView(about) {
-  const { lanes, traffic, strange } = readTry(location.hash, about.policies) ?? { lanes: [fresh('throttle')], traffic: { ...usual } };
-  const start = h('button', { type: 'button', class: 'primary', onclick: () => toggle() }, 'Start traffic');
-  const player = new Player({ size: 'full', onrunning: (running) => {
-    start.textContent = running ? 'Stop traffic' : 'Start traffic';
-    start.classList.toggle('stop', running);
-  } });
-  const link = () => setLink(writeTry({ lanes, traffic }));
-  const toggle = () => (player.running || possible()) && player.session.send(player.running ? 'stop' : 'start', player.running ? undefined : traffic);
-  let timer;
-  const later = (action) => {
-    link();
-    clearTimeout(timer);
-    timer = setTimeout(action, 300);
-  };
-  const change = () => later(() => player.change(lanes, player.running ? traffic : undefined));
-  const changeTraffic = () => later(() => player.running && player.session.send('start', traffic));
+const usual = { limiters: ['GO.THROTTLE api:$client 9 2 1000 MS', 'GO.WINDOW api:$client 10 5000 MS'], traffic: 'clients 2 8 5', policies: '' };
+const more = ['GO.QUOTA api 10 5000 MS', 'GO.ALL api THROTTLE 4 5 1 THROTTLE 19 20 10', 'GO.LEASE jobs 5 3000 job-$n MS'];
+const texts = { 'GO.THROTTLE': 'a burst, then a rate', 'GO.WINDOW': 'at most this many in any span', 'GO.QUOTA': 'at most this many in each window', 'GO.ALL': 'several limits at once', 'GO.LEASE': 'slots, each for a while', 'GO.POLICY': 'limits of the configuration' };
 
-  // show draws the cards anew, after a limiter came or went.
-  const show = (opened = 0) => {
-    const names = lanes.map((_, i) => `Limiter ${i + 1}`);
-    const forms = lanes.map((spec) => editor(spec, about.policies, change));
-    const controls = forms.map((form, i) => h('details', { class: 'change', open: (opened ? i === opened : lanes.length === 1) || form.querySelector(':invalid') !== null },
-      h('summary', {}, 'Change this limiter'), form,
-      lanes.length > 1 && h('button', { type: 'button', class: 'quiet small', onclick: () => { lanes.splice(i, 1); link(); show(); add.focus(); } }, `Remove limiter ${i + 1}`)));
-    add.disabled = lanes.length >= 4;
-    return player.setLanes(lanes, names, controls, player.running ? traffic : undefined);
-  };
-  const add = h('button', { type: 'button', onclick: () => {
-    const used = new Set(lanes.map((spec) => spec.kind));
-    lanes.push(fresh(['throttle', 'window', 'quota', 'all'].find((kind) => !used.has(kind)) ?? 'throttle'));
-    link();
-    show(lanes.length - 1);
-    player.element.lastElementChild.querySelector('[data-name=kind]').focus(); // Add may be disabled now
-  } }, 'Add a limiter');
-
-  const panel = h('section', { class: 'card panel', 'aria-labelledby': 'traffic' }, h('h2', { id: 'traffic' }, 'Traffic'),
-    h('div', { class: 'buttons' }, start,
-      h('button', { type: 'button', onclick: () => possible() && player.session.send('call') }, 'Send one call'),
-      h('button', { type: 'button', class: 'quiet', onclick: () => player.session.send('reset') }, 'Reset')),
-    strangeLink(strange), player.error, player.note, trafficForm(traffic, changeTraffic), ...linkButton(link));
-  show();
+export function tryView() {
+  const scene = readLink(location.hash, usual);
+  const stage = new Stage(scene, () => { setLink(write('try', scene)); add.disabled = scene.limiters.length >= 4; });
+  const restart = () => { stage.again(); stage.now = 0; stage.go(true); };
+  const add = button('Add a limiter', () => {
+    const used = scene.limiters.map((command) => read(command).kind);
+    scene.limiters.push(more.find((command) => !used.includes(read(command).kind)) ?? more[0]);
+    stage.build();
+    stage.cards.lastElementChild.querySelector('input').focus();
+  });
+  add.disabled = scene.limiters.length >= 4;
+  const policies = h('textarea', { rows: 3, spellcheck: 'false', placeholder: 'login THROTTLE 4 5 300s LOCKOUT 15m', oninput: () => { scene.policies = policies.value; stage.again(); } });
+  policies.value = scene.policies;
+  const panel = h('section', { class: 'card panel', 'aria-labelledby': 'traffic' }, h('h2', { id: 'traffic' }, 'Traffic'), trafficForm(scene, restart),
+    number('Seconds shown', length(scene) / 1000, 1, 31536000, (value) => { scene.length = value * 1000; stage.again(); }),
+    h('h2', {}, 'Limiters'), h('ul', { class: 'quiet-text kinds' }, ...Object.entries(texts).map(([name, text]) => h('li', {}, h('code', {}, name), ` ${text}`))),
+    h('p', { class: 'quiet-text' }, 'Each limiter is a command. Change its words; ↑ and ↓ change a number. ', h('code', {}, '$client'), ' in a key is who calls, ', h('code', {}, '$n'), ' the number of the call.'),
+    add, h('details', {}, h('summary', {}, 'Policies for GO.POLICY'), field('gothrottle.policies', policies)), ...copyButton('Copy a link to this', () => location.href));
   return {
     element: h('div', { class: 'view' },
-      h('div', { class: 'lead' }, h('h1', {}, 'See a rate limiter at work'),
-        h('p', {}, 'Every dot is one call. A real server with gothrottle decides it: ', h('span', { class: 'key-admitted' }, '● admitted'), ' above the line, ', h('span', { class: 'key-denied' }, '✕ denied'), ' below it. The curve shows how many units are left.')),
-      h('div', { class: 'columns' }, panel, h('section', { 'aria-label': 'Limiters' }, player.element, h('div', { class: 'after' }, add)))),
-    close: () => player.close(),
+      h('div', { class: 'lead' }, h('h1', {}, 'Try a rate limiter'),
+        h('p', {}, 'Every dot is one call: ', h('span', { class: 'key-admitted' }, '● admitted'), ' above the line, ', h('span', { class: 'key-denied' }, '✕ denied'), ' below it. The curve is what is left. Click into a chart to call, drag to move the time, point at a dot to see why.'),
+        scene.strange && h('p', { class: 'warn', role: 'status' }, 'The link holds a setting that is not possible here. The page shows the nearest one.')),
+      h('div', { class: 'columns' }, stage.element, panel)),
+    close: () => stage.close(),
   };
+}
+
+// trafficForm changes the traffic of a scene.
+function trafficForm(scene, onchange) {
+  const form = h('div', { class: 'editor' });
+  const draw = () => {
+    const { name, numbers } = readTraffic(scene.traffic);
+    const put = () => { scene.traffic = [name, ...numbers].join(' '); onchange(); };
+    form.replaceChildren(field('Pattern', select(Object.entries(patterns).map(([id, [text]]) => [id, text]), name, (value) => {
+      scene.traffic = value;
+      draw();
+      form.querySelector('select').focus();
+      onchange();
+    })), ...patterns[name][1].map(([label, low, high], i) => number(label, numbers[i], low, high, (value) => { numbers[i] = value; put(); })));
+  };
+  draw();
+  return form;
 }

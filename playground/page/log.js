@@ -1,0 +1,145 @@
+// The view Your log: who would have been denied at a limit.
+import { h, svg, field, select, number, button, copyButton, setText, span, count } from './dom.js';
+import { readLog, decideLog, smallestLimit } from './program.js';
+import { LogReader, mostLines, example } from './logfile.js';
+
+const pause = () => new Promise((done) => setTimeout(done));
+const percent = (part, all) => `${+((100 * part) / all).toPrecision(2)} %`;
+const periods = { 1000: 'second', 60000: 'minute', 3600000: 'hour' };
+const units = { 1000: '1s', 60000: '1m', 3600000: '1h' };
+const wrong = 'No line has a time that the page can read. It reads access logs in the common and the combined format, and lines such as 2027-01-15T09:00:00Z,bob or 1800000000,bob.';
+
+export function logView() {
+  const setting = { limit: 12, rate: { count: 10, period: 60000 }, share: 1 };
+  let log = null, job = 0, name = '';
+  const status = h('p', { role: 'status' });
+  const error = h('p', { class: 'error', role: 'alert' });
+  const file = h('input', { type: 'file', onchange: () => file.files[0] && readFile(file.files[0]) });
+  const paste = h('textarea', { rows: 4, spellcheck: 'false', placeholder: '2027-01-15T09:00:00Z,bob' });
+  const read = button('Read these lines', () => readParts('the lines', [paste.value]));
+  const drop = h('div', { class: 'drop', ondragover: (event) => { event.preventDefault(); drop.classList.add('over'); }, ondragleave: () => drop.classList.remove('over'), ondrop: (event) => {
+    event.preventDefault();
+    drop.classList.remove('over');
+    if (event.dataTransfer.files[0]) readFile(event.dataTransfer.files[0]);
+  } }, field('Drop an access log here, or a CSV of time and key', file));
+
+  const slider = h('input', { type: 'range', min: 0, max: 100, oninput: () => { setting.limit = Math.max(1, Math.round(log.top ** (slider.valueAsNumber / 100))); show(); } });
+  const shown = h('output');
+  const verdict = h('p', { class: 'verdict', 'aria-live': 'polite' });
+  const smallest = h('p');
+  const use = button('Use it', () => { setting.limit = log.smallest; show(); }, { class: 'quiet small' });
+  const worst = h('tbody');
+  const picture = svg('svg', { class: 'chart', role: 'img', viewBox: '0 0 640 190', 'aria-label': 'Denied calls and users by burst' });
+  const policy = h('code'), command = h('code');
+  const line = (text, code) => h('div', { class: 'line' }, h('div', { class: 'line-head' }, h('span', {}, text), ...copyButton('Copy', () => code.textContent, { class: 'quiet small', 'aria-label': `Copy: ${text}` })), h('pre', {}, code));
+  const results = h('section', { class: 'lanes', 'aria-label': 'Results', hidden: true }, h('article', { class: 'card lane' }, verdict, field('Burst: calls at once', slider), shown, picture,
+    h('p', { class: 'quiet-text' }, h('span', { class: 'curve-name' }, '── calls'), ' and ', h('span', { class: 'curve2-name' }, '╌╌ users'), ' of whom some are denied, by burst.'), h('div', { class: 'bar-buttons' }, smallest, use)),
+  h('article', { class: 'card lane' }, h('h2', {}, 'Denied most'), h('table', { class: 'verdicts' }, h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'Who'), h('th', { scope: 'col' }, 'Denied calls'))), worst)),
+  h('article', { class: 'card lane' }, h('h2', {}, 'To set this limit'), line('A policy, in redis-cli; callers then say GO.POLICY api:$user', policy), line('Or the command that callers send', command)));
+
+  async function readFile(blob) {
+    const decoder = new TextDecoder();
+    const reader = blob.stream().getReader();
+    await readParts(blob.name, (async function* parts() {
+      for (let part = await reader.read(); !part.done; part = await reader.read()) yield decoder.decode(part.value, { stream: true });
+    })());
+  }
+
+  async function readParts(from, parts) {
+    const mine = ++job;
+    name = from;
+    setText(error, '');
+    setText(status, `Reading ${name} …`);
+    const reader = new LogReader();
+    try {
+      for await (const part of parts) {
+        reader.add(part);
+        await pause();
+        if (mine !== job) return;
+        if (reader.full) break;
+      }
+      reader.end();
+    } catch {
+      return setText(error, 'The browser could not read the file: drop it again.');
+    }
+    if (!reader.times.length) {
+      setText(status, '');
+      results.hidden = true;
+      return setText(error, wrong);
+    }
+    log = { calls: reader.times.length, names: reader.names, skipped: reader.skipped, full: reader.full };
+    const [first, last] = reader.times.reduce(([a, b], at) => [Math.min(a, at), Math.max(b, at)], [Infinity, 0]);
+    log.top = Math.max(readLog(Float64Array.from(reader.times), Int32Array.from(reader.users), reader.names.length), 2);
+    setText(status, `${name}: ${count(log.calls, 'call')} of ${count(log.names.length, 'user')} in ${span(last - first)}.${log.skipped ? ` ${count(log.skipped, 'line')} without a time or past the bounds left out.` : ''}${log.full ? ` The page reads ${count(mostLines, 'call')}.` : ''}`);
+    results.hidden = false;
+    await again(mine);
+  }
+
+  // again finds the curve for the rate. Between its points the page stays alive.
+  async function again(mine = ++job) {
+    if (!log) return;
+    show();
+    log.points = [];
+    for (let limit = 1; ; limit = Math.min(Math.ceil(limit * 1.7), log.top)) {
+      const [denied, users] = decideLog(limit, setting.rate);
+      log.points.push([limit, denied / log.calls, users / log.names.length]);
+      await pause();
+      if (mine !== job) return;
+      if (!denied || limit >= log.top) break;
+    }
+    draw();
+    await least(mine);
+  }
+
+  async function least(mine = ++job) {
+    if (!log) return;
+    await pause();
+    if (mine !== job) return;
+    log.smallest = smallestLimit(Math.floor((log.calls * setting.share) / 100), setting.rate);
+    setText(smallest, `The smallest burst that denies at most ${setting.share} % of the calls is ${count(log.smallest, 'call')}.`);
+    show();
+    status.dataset.done = job;
+  }
+
+  // show decides the log at the limit of the setting.
+  function show() {
+    const { limit, rate } = setting;
+    const [denied, users, ...most] = decideLog(limit, rate);
+    slider.value = (100 * Math.log(limit)) / Math.log(log.top);
+    setText(shown, count(limit, 'call'));
+    slider.setAttribute('aria-valuetext', shown.textContent);
+    setText(verdict, `With a burst of ${limit.toLocaleString('en')} and ${rate.count} per ${periods[rate.period]} for each user, ${count(denied, 'call')} (${percent(denied, log.calls)}) of ${count(users, 'user')} (${percent(users, log.names.length)}) would have been denied.`);
+    worst.replaceChildren(...most.flatMap((user, i) => (i % 2 ? [] : [h('tr', {}, h('th', { scope: 'row' }, log.names[user] || '(no name)'), h('td', {}, most[i + 1].toLocaleString('en')))])));
+    if (!most.length) worst.replaceChildren(h('tr', {}, h('td', { colspan: 2 }, 'Nobody.')));
+    setText(policy, `CONFIG SET gothrottle.policies "api THROTTLE ${limit - 1} ${rate.count} ${units[rate.period]}"`);
+    setText(command, `GO.THROTTLE api:$user ${limit - 1} ${rate.count} ${rate.period / 1000}`);
+    if (log.points) draw();
+  }
+
+  function draw() {
+    const [left, right, top, bottom] = [52, 630, 12, 160];
+    const x = (limit) => left + ((right - left) * Math.log(limit)) / Math.log(log.top);
+    const high = Math.max(0.01, ...log.points.flatMap(([, calls, users]) => [calls, users]));
+    const y = (share) => bottom - ((bottom - top) * share) / high;
+    const path = (i) => log.points.map((p, n) => `${n ? 'L' : 'M'}${x(p[0]).toFixed(1)} ${y(p[i]).toFixed(1)}`).join('') + (log.points.at(-1)[1] ? '' : `H${right}`);
+    const ticks = [...new Set([1, 10, 100, 1000, 10000, 100000].filter((n) => n < log.top / 3).concat(log.top))];
+    const text = (at, height, words, anchor = 'end') => svg('text', { class: 'label', x: at, y: height, 'text-anchor': anchor }, words);
+    picture.replaceChildren(svg('line', { class: 'base', x1: left, x2: right, y1: bottom, y2: bottom }), text(left - 6, top + 5, percent(high, 1)), text(left - 6, bottom + 4, '0'),
+      ...ticks.map((n) => text(x(n), bottom + 18, n.toLocaleString('en'), n === 1 ? 'start' : n === log.top ? 'end' : 'middle')),
+      svg('path', { class: 'curve curve1', d: path(2) }), svg('path', { class: 'curve curve0', d: path(1) }),
+      svg('line', { class: 'cursor', x1: x(Math.min(setting.limit, log.top)), x2: x(Math.min(setting.limit, log.top)), y1: top, y2: bottom }));
+  }
+
+  const rate = (change) => { change(); again(); };
+  const panel = h('section', { class: 'card panel', 'aria-label': 'Traffic and rate' }, drop, h('details', {}, h('summary', {}, 'Or paste lines'), h('div', { class: 'editor' }, field('A time and who called, in each line', paste), read)), status, error,
+    h('h2', {}, 'The rate'), h('div', { class: 'editor' }, number('Calls', setting.rate.count, 1, 1000000, (value) => rate(() => { setting.rate.count = Math.max(1, Math.round(value)); })),
+      field('per', select(Object.entries(periods), setting.rate.period, (value) => rate(() => { setting.rate.period = Number(value); }))),
+      number('Deny at most this share of calls, in %', setting.share, 0, 100, (value) => { setting.share = value; least(); })));
+  readParts('An example', [example()]);
+  return {
+    element: h('div', { class: 'view' }, h('div', { class: 'lead' }, h('h1', {}, 'Your own traffic'),
+      h('p', {}, 'Who would have been denied? Drop a log, choose a rate, and move the burst. The log is read in this page and sent nowhere. Times of an access log are whole seconds, so the calls of one second count as calls at one instant.')),
+    h('div', { class: 'columns' }, results, panel)),
+    close: () => { job++; },
+  };
+}

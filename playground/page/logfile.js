@@ -1,0 +1,97 @@
+// Reads logs: the common and the combined format of access logs, and lines of a time and, after a comma, a semicolon or a
+// tab, who called. The text stays in this page.
+const months = Object.fromEntries(['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'].map((name, i) => [name, i]));
+export const mostLines = 5e6;
+
+export class LogReader {
+  constructor() {
+    this.times = [];
+    this.users = [];
+    this.names = [];
+    this.known = new Map();
+    this.skipped = 0;
+    this.rest = '';
+  }
+
+  // add takes a part of the text.
+  add(text) {
+    const lines = (this.rest + text).split('\n');
+    this.rest = lines.pop().slice(0, 100000);
+    for (const line of lines) this.line(line);
+  }
+
+  end() {
+    if (this.rest.trim()) this.line(this.rest);
+    this.rest = '';
+  }
+
+  get full() { return this.times.length >= mostLines; }
+
+  line(line) {
+    const open = line.indexOf('[');
+    const at = open > 0 && line[open + 12] === ':' ? this.accessTime(line, open + 1) : NaN;
+    if (at === at) this.call(at, line.slice(0, line.indexOf(' ')));
+    else this.fields(line);
+  }
+
+  // accessTime reads 10/Oct/2027:13:55:36 -0700. Most lines are of the same minute as the line before.
+  accessTime(line, from) {
+    const minute = line.slice(from, from + 17);
+    const zone = line.slice(from + 21, from + 26);
+    if (minute !== this.minute || zone !== this.zone) {
+      const [, day, month, year, hour, min] = /^(\d\d)\/(\w{3})\/(\d{4}):(\d\d):(\d\d)$/.exec(minute) ?? [];
+      const [, sign, hours, minutes] = /^([+-])(\d\d)(\d\d)$/.exec(zone) ?? [];
+      this.minute = minute;
+      this.zone = zone;
+      this.minuteAt = Date.UTC(year, months[month], day, hour, min) - (sign === '-' ? -1 : 1) * (hours * 60 + Number(minutes)) * 60000;
+    }
+    return this.minuteAt + Number(line.slice(from + 18, from + 20)) * 1000;
+  }
+
+  fields(line) {
+    if (!line.trim()) return;
+    const [time, who = ''] = line.split(/[,;\t]/, 2);
+    const at = timeOf(unquoted(time));
+    if (at === at) this.call(at, unquoted(who));
+    else this.skipped++;
+  }
+
+  call(at, who) {
+    if (!(at >= 0 && at < 4102444800000) || this.full) { this.skipped++; return; }
+    let user = this.known.get(who);
+    if (user === undefined) {
+      user = this.names.length;
+      this.names.push(who);
+      this.known.set(who, user);
+    }
+    this.times.push(at);
+    this.users.push(user);
+  }
+}
+
+const unquoted = (text) => text.trim().replace(/^"(.*)"$/, '$1');
+
+// timeOf returns ms since the Unix epoch of a date, or of a number of s, ms, us or ns since then.
+function timeOf(text) {
+  if (/^\d+(\.\d+)?$/.test(text)) {
+    const n = Number(text);
+    return n < 1e11 ? n * 1000 : n < 1e14 ? n : n < 1e17 ? n / 1000 : n / 1e6;
+  }
+  return /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text.replace(' ', 'T').replace(/ ?UTC$/, 'Z')) : NaN;
+}
+
+// example is a made-up day: 40 users, of whom some come in bursts and one is a program that never rests.
+export function example() {
+  let seed = 7;
+  const random = () => (seed = (seed * 48271) % 2147483647) / 2147483647;
+  const lines = [];
+  const begin = Date.UTC(2027, 0, 15, 9);
+  for (let user = 0; user < 40; user++) {
+    for (let at = random() * 60000; at < 1800000; at += -Math.log(random()) * 60000) {
+      const burst = 1 + Math.floor(random() ** 3 * 12);
+      for (let i = 0; i < burst; i++) lines.push(`${new Date(begin + at + i * 120).toISOString()},user-${user}`);
+    }
+  }
+  for (let at = 0; at < 600000; at += 400) lines.push(`${new Date(begin + 600000 + at).toISOString()},robot`);
+  return lines.join('\n');
+}

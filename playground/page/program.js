@@ -1,0 +1,31 @@
+// The program: the handlers of the module, compiled to WebAssembly. They decide every call; the page only draws. Times of
+// the page are ms since start, which is the instant at which every script begins.
+import './wasm_exec.js';
+
+const go = new globalThis.Go();
+const { instance } = await WebAssembly.instantiateStreaming(fetch(new URL('gothrottle.wasm', import.meta.url)), go.importObject);
+go.run(instance);
+const program = globalThis.gothrottle;
+
+export const start = Date.UTC(2027, 0, 15, 8);
+
+// A script has a line for each call. It always runs from its beginning, on a server without keys.
+const script = (calls) => calls.map(([at, call]) => `${Math.round((start + at) * 1000)} ${call.replaceAll('\n', ' ')}`).join('\n');
+
+// run returns the replies of calls, [time, text] each: integers, texts, null, arrays of these, or { error }.
+export const run = (calls) => JSON.parse(program.run(script(calls)));
+
+// print returns the last reply as redis-cli prints it. nested says that it is a map, as that of GO.INFO.
+export const print = (calls) => program.print(script(calls), /^\s*GO\.INFO\b/i.test(calls.at(-1)[1]));
+
+const argument = ([name, token, keyword, summary, bounds, sub]) => ({ name, token, keyword: keyword === 1, summary, bounds, sub: (sub ?? []).map(argument) });
+export const commands = JSON.parse(program.commands()).map(([name, summary, syntax, args]) => ({ name, summary, syntax, args: (args ?? []).map(argument) }));
+
+// readLog hands a log over: its times in ms since the Unix epoch, and who called. It returns the most calls of one user.
+export const readLog = (times, users, howMany) => program.read(new Uint8Array(times.buffer), new Uint8Array(users.buffer), howMany);
+
+// decideLog returns how many calls and users of the log this limit denies, and pairs of a user and its denied calls.
+export const decideLog = (limit, { count, period }) => JSON.parse(program.decide(limit, count, period));
+
+// smallestLimit returns the smallest limit that denies at most this many calls of the log.
+export const smallestLimit = (most, { count, period }) => program.smallest(most, count, period);

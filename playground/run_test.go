@@ -1,0 +1,151 @@
+package main
+
+import (
+	"compress/gzip"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gothrottle/commands/memory"
+	"gothrottle/funnel"
+	"gothrottle/tests/corpus"
+)
+
+// typed runs transcripts as the console would: each call is written as a line, and cut into words again.
+type typed struct {
+	*host
+	effects [][]string
+}
+
+func (h *typed) Begin(now int64) {
+	h.host = newHost()
+	h.now = funnel.Micros(now)
+	h.Observe(func(key string, before, after *memory.Value, dropped []string) {
+		h.effects = append(h.effects, corpus.Effects(key, before, after, dropped)...)
+	})
+}
+
+func (h *typed) Clock(now int64) { h.now = funnel.Micros(now) }
+
+func (h *typed) Call(words []string) (any, [][]string) {
+	line := ""
+	for _, word := range words {
+		line += " " + quote(word)
+	}
+	words, closed := split(line)
+	if !closed {
+		return memory.Error("quotes"), nil
+	}
+	h.effects = nil
+	if _, own := plain[words[0]]; (!own || words[0] == "SET") && words[0][2] != '.' {
+		if reply, known := corpus.Plain(h.Server, words); known {
+			return reply, nil
+		}
+	}
+	reply := h.call(h.now, words)
+	if s, ok := reply.(status); ok {
+		reply = string(s)
+	}
+	return reply, h.effects
+}
+
+func (h *typed) Values(keys []string) (map[string]*memory.Value, int) {
+	all := map[string]*memory.Value{}
+	for _, key := range keys {
+		if v := h.Get(key); v != nil {
+			all[key] = v
+		}
+	}
+	return all, len(h.Keys())
+}
+
+// What is typed into the console gets the replies that the transcripts promise, which real servers give.
+func TestConsole_repliesAsTheTranscripts(t *testing.T) {
+	corpus.Run(t, &typed{}, "../tests/corpus", corpus.Options{})
+}
+
+// A script replies to the server's own commands as a server does, and prints as redis-cli.
+func TestScript(t *testing.T) {
+	for _, c := range []struct{ script, want string }{
+		{"0 GO.QUOTA q 5 60 2\n1000000 TTL q", "(integer) 74"},
+		{"0 GO.QUOTA q 5 60 2\n74999999 EXISTS q q", "(integer) 2"},
+		{"0 GO.QUOTA q 5 60 2\n75001000 EXISTS q", "(integer) 0"},
+		{"0 SET s it\n0 EXPIRE s 9\n0 PERSIST s\n0 PTTL s", "(integer) -1"},
+		{"0 SET s it\n0 GO.WINDOW s 1 1", "(error) WRONGTYPE Operation against a key holding the wrong kind of value"},
+		{"5 SET s it\n0 TIME", "1) \"0\"\n2) \"5\""},
+		{"0 DEL", "(error) ERR wrong number of arguments for 'del' command"},
+		{"0 PEXPIRE s x", "(error) ERR value is not an integer or out of range"},
+		{"0 NO such", "(error) ERR unknown command 'NO'"},
+		{"0 DEL \"a", "(error) ERR quotes are not closed"},
+		{"0 CONFIG SET gothrottle.policies \"api QUOTA 5 1s\"\n0 GO.POLICY api:bob 3", "1) (integer) 0\n2) (integer) 5\n3) (integer) 2\n4) (integer) -1\n5) (integer) 1\n6) (integer) 0\n7) 1) (integer) 0\n   2) (integer) 5\n   3) (integer) 2\n   4) (integer) -1\n   5) (integer) 1"},
+		{"0 CONFIG SET gothrottle.top-keys 0\n0 GO.TOP", "(error) ERR no denials are counted: the configuration top-keys is 0"},
+		{"0 GO.LEASE l 5 60 \"\\x00\\\"b\"\n0 TYPE l", "zset"},
+		{"0 GO.LEASE l 5 60 \"\\x00\\\"b\"\n0 GO.INFO l", "1# \"kind\" => \"lease\"\n2# \"expires_in_ms\" => (integer) 75000\n3# \"held\" => (integer) 1\n4# \"holders\" => \n   1# \"\\x00\\\"b\" => (integer) 60000"},
+	} {
+		replies := runScript(c.script)
+		require.Equal(t, c.want, printed(replies[len(replies)-1], strings.Contains(c.script, "GO.INFO")), c.script)
+	}
+	require.Equal(t, `[-1,"\u0022\u000aé",null,[1],{"error":"no"}]`, string(appendJSON(nil, []any{int64(-1), "\"\né", nil, []any{int64(1)}, memory.Error("no")})))
+}
+
+// A log is decided as GO.THROTTLE decides its calls, and no smaller limit than the smallest denies as few. Made-up calls
+// are no transcript: there are too many.
+func TestTraffic_isDecidedAsCalls(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	var calls []logged
+	for range 3000 {
+		calls = append(calls, logged{funnel.Nanos(rnd.Int64N(60)) * funnel.Second, rnd.Int32N(9)})
+	}
+	traffic, rate := newTraffic(calls, 9), funnel.Rate{Count: 2, Period: funnel.Second}
+	h, hits := newHost(), make([]int64, 9)
+	for _, c := range calls { // in order of time by now
+		if h.call(c.at.Micros(), []string{"GO.THROTTLE", string('a' + c.user), "19", "2", "1"}).([]any)[0] == int64(1) {
+			hits[c.user]++
+		}
+	}
+	traffic.decide(20, rate)
+	require.Equal(t, hits, traffic.hits)
+	worst := traffic.worst(3)
+	require.Len(t, worst, 3)
+	require.GreaterOrEqual(t, hits[worst[0]], hits[worst[1]])
+	require.GreaterOrEqual(t, hits[worst[1]], hits[worst[2]])
+	for _, most := range []int64{0, 7, 300, 3000} {
+		limit := traffic.smallest(most, rate)
+		denied, _ := traffic.decide(limit, rate)
+		require.LessOrEqual(t, denied, most)
+		if limit > 1 {
+			denied, _ = traffic.decide(limit-1, rate)
+			require.Greater(t, denied, most)
+		}
+	}
+}
+
+// All files together are at most 1 MB compressed.
+func TestSize(t *testing.T) {
+	var size counter
+	files, err := filepath.Glob("../build/out/playground/*")
+	require.NoError(t, err)
+	if len(files) == 0 {
+		t.Skip("build/page.sh builds the page")
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		w, _ := gzip.NewWriterLevel(&size, gzip.BestCompression)
+		_, _ = w.Write(text)
+		require.NoError(t, w.Close())
+	}
+	require.Less(t, int64(size), int64(1_000_000))
+	t.Logf("%d bytes", size)
+}
+
+type counter int64
+
+func (c *counter) Write(b []byte) (int, error) {
+	*c += counter(len(b))
+	return len(b), nil
+}
