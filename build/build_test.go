@@ -127,7 +127,7 @@ func TestImports_theModuleHasNoDependencies(t *testing.T) {
 	}
 }
 
-// oracle is a package of models that only tests import, and the program of make test-chaos.
+// oracle is a package of models that only tests import.
 const oracle = "funnel/oracle"
 
 // Each package imports what the map permits. Test files may import more; those in tests may not.
@@ -152,7 +152,7 @@ func TestImports(t *testing.T) {
 			within := func(a string) bool { return name == a || strings.HasPrefix(name, a+"/") }
 			switch {
 			case test && standard:
-			case slices.Contains(r.forbidden, name), !test && name == oracle && folder != "tests/chaos":
+			case slices.Contains(r.forbidden, name), !test && name == oracle:
 				t.Errorf("%s must not import %s", path, name)
 			case !standard && name != folder && !slices.ContainsFunc(r.allowed, within):
 				if !test || strings.HasPrefix(folder, "tests") {

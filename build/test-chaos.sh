@@ -1,8 +1,8 @@
 #!/bin/bash
-# Random calls, clocks and faults on real servers, held to exact models. SERVER names one or more servers, which share
-# CHAOS_SECONDS. A tenth of the time goes to clusters whose slots move. SEED is the seed of the first run: 1 if not set, and
-# 0 for a random one. MINUTES=60 makes one run of longer schedules with a random seed instead, and ends with a table: its
-# memory and times show whether a server stays as it is.
+# Random calls, clocks and faults on real servers, held to package commands/memory. SERVER names one or more servers, which
+# share CHAOS_SECONDS. A tenth of the time goes to clusters whose slots move. SEED is the seed of the first run: 1 if not
+# set, and 0 for a random one. MINUTES=60 makes one run of longer schedules with a random seed instead, and ends with a
+# table: its memory and times show whether a server stays as it is.
 . "$(dirname "$0")/lib.sh"
 build/module.sh
 servers=${SERVER:-$(build/server.sh)} || die 'no server to test against: please install redis-server (7.0 or newer) or valkey-server.'

@@ -44,3 +44,16 @@ func TestMemory_forgetsWhatHasDrained(t *testing.T) {
 		t.Errorf("%d keys are left", keys)
 	}
 }
+
+// A key is there until the clock by which keys expire has passed its expiry, even if the clock of the calls has.
+func TestMemory_lag(t *testing.T) {
+	for lag, want := range map[funnel.Micros]bool{0: false, 5_000_000: true} {
+		server := memory.NewServer()
+		server.SetLag(lag)
+		now := funnel.Micros(1_800_000_000_000_000)
+		_, err := server.Do(now, "GO.QUOTA", "k", "5", "1")
+		if reply, _ := server.Do(now+3_000_000, "GO.INFO", "k"); err != nil || (reply != nil) != want {
+			t.Errorf("behind by %d µs: %v, %v", lag, reply, err)
+		}
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -165,52 +164,16 @@ func (h *corpusHost) since() (effects [][]string, events map[string][]string) {
 // unsaved returns how many changes count for the save points.
 func (h *corpusHost) unsaved() string { return h.info("persistence", "rdb_changes_since_last_save") }
 
-// readKeys is a script that returns what keys hold: type, expiry and content of each.
-const readKeys = `local all = {}
-for i, key in ipairs(KEYS) do
-	local kind, content = redis.call('TYPE', key).ok, {}
-	if kind == 'hash' then content = redis.call('HGETALL', key) end
-	if kind == 'zset' then content = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES') end
-	if kind == 'string' then content = {redis.call('GET', key)} end
-	all[i] = {kind, redis.call('PEXPIRETIME', key), content}
-end
-return all`
-
 func (h *corpusHost) Values(keys []string) (map[string]*memory.Value, int) {
 	all := map[string]*memory.Value{}
 	if len(keys) > 0 {
-		found, err := h.client2.Eval(ctx, readKeys, keys).Slice()
+		found, err := h.client2.Eval(ctx, corpus.ReadKeys, keys).Slice()
 		require.NoError(h.t, err)
 		for i, key := range keys {
-			if v := valueOf(h.t, found[i].([]any)); v != nil {
+			if v := corpus.Value(found[i].([]any)); v != nil {
 				all[key] = v
 			}
 		}
 	}
 	return all, int(h.DBSize(ctx).Val())
-}
-
-// valueOf converts what the script says of one key.
-func valueOf(t testing.TB, found []any) *memory.Value {
-	kinds := map[string]commands.Kind{"string": commands.KindString, "hash": commands.KindHash, "zset": commands.KindZset, "list": commands.KindOther}
-	v, content := &memory.Value{Kind: kinds[found[0].(string)]}, found[2].([]any)
-	if v.Kind == commands.KindAbsent {
-		return nil
-	}
-	v.Expire = max(found[1].(int64), 0)
-	if v.Kind == commands.KindString {
-		v.Text = content[0].(string)
-		return v
-	}
-	for i := 0; i < len(content); i += 2 {
-		first, second := content[i].(string), content[i+1].(string)
-		if v.Kind == commands.KindHash {
-			v.SetField(first, second)
-			continue
-		}
-		score, err := strconv.ParseFloat(second, 64)
-		require.NoError(t, err)
-		v.Set = append(v.Set, memory.Member{Score: score, Text: first})
-	}
-	return v
 }

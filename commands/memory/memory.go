@@ -22,6 +22,7 @@ type Server struct {
 	next     int      // the position in order at which the sweep goes on
 	most     int      // the greatest number of keys since the map was made
 	policies *commands.Policies
+	lag      funnel.Micros // see SetLag
 	observe  func(key string, before, after *Value, dropped []string)
 
 	complaint func(format string, args ...any) // see Check
@@ -64,6 +65,14 @@ func (s *Server) SetPolicies(text string) error {
 	defer mu.Unlock()
 	s.policies = p
 	return nil
+}
+
+// SetLag makes keys expire by a clock that is behind the times of the calls, as a server's is that was set back while the
+// module's runs on.
+func (s *Server) SetLag(lag funnel.Micros) {
+	mu.Lock()
+	defer mu.Unlock()
+	s.lag = lag
 }
 
 // Observe makes the server call f for each change of a key, in their order. before and after are nil if there is no key;
@@ -218,7 +227,7 @@ func (s *Server) Do(now funnel.Micros, words ...string) (any, error) {
 		return nil, Error(code.Text())
 	}
 	if s.observe == nil { // else it would see keys go that the call has nothing to do with
-		s.sweep(now, swept)
+		s.sweep(now-s.lag, swept)
 	}
 	return reply(c), nil
 }
@@ -276,7 +285,7 @@ func (s *Server) load(c *commands.Call, k *commands.Key) {
 	*k = commands.Key{Word: k.Word, Wants: k.Wants, Asked: k.Asked, Entries: k.Entries[:0], NewText: k.NewText, ExpiresAt: -1,
 		FirstCell: int32(len(c.Cells))}
 	any := k.Wants == commands.KindAny
-	v := s.alive(c.Args[k.Word], c.Now)
+	v := s.alive(c.Args[k.Word], c.Now-s.lag)
 	if v != nil {
 		k.Kind, k.Length = v.Kind, int64(len(v.Text)+len(v.Fields)+len(v.Set))
 		quota := k.Length >= commands.MinQuotaLen && k.Length <= commands.MaxQuotaLen

@@ -2,8 +2,8 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -11,14 +11,18 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"gothrottle/funnel"
+	servers "gothrottle/tests/server"
 )
 
 // sent is calls that one client sends together, and what came back.
 type sent struct {
+	db      int
 	calls   [][]string
 	replies []string
 	now     funnel.Micros // the module's clock, if it was asked; 0: not known
+	wall    funnel.Micros // the server's clock, if now is known
 	failed  string        // a reply that is not that of the calls
+	whole   bool          // the server makes all of the calls or none
 }
 
 func (st *step) list() (all [][]string) {
@@ -32,19 +36,19 @@ func (st *step) list() (all [][]string) {
 func (r *run) calls(st *step) error {
 	list := st.list()
 	if st.N == 1 {
-		if err := r.deleteKeys("u"); err != nil {
+		if err := r.deleteKeys(func(db int, name string) bool { return r.m.dbs[db].doubt[name] }); err != nil {
 			return err
 		}
 	}
 	// A limiter looks different to a module whose clock is behind. So the replica is asked while the
 	// two clocks agree.
-	if st.Via == "replica" && !r.runs && r.twin.module.told == r.m.now {
+	if st.Via == "replica" && !r.runs && r.twin.module.Last == r.m.now {
 		if err := r.inStep(); err != nil {
 			return err
 		}
 		c := r.twin.connect(2 + st.Conn%2)
 		defer c.Close()
-		return r.check(st.DB, send(c, st.DB, "plain", list, false))
+		return r.check(send(c, st.DB, "plain", list, false))
 	}
 	if st.Via == "parallel" {
 		return r.parallel(st.DB, list)
@@ -57,100 +61,77 @@ func (r *run) calls(st *step) error {
 	if len(list) == 1 {
 		r.stats.took(time.Since(start))
 	}
-	return r.check(st.DB, s)
+	return r.check(s)
 }
 
 // shortScripts sends a few calls in each script: time may pass within a script.
 func (r *run) shortScripts(st *step, list [][]string) error {
 	for calls := range slices.Chunk(list[:min(len(list), 30)], 3) { // such a transaction may take 100 ms
-		if err := r.check(st.DB, send(r.conn(st.Conn), st.DB, st.Via, calls, true)); err != nil {
+		if err := r.check(send(r.conn(st.Conn), st.DB, st.Via, calls, true)); err != nil || r.lost != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// parallel shares calls out to all clients by their keys: no two clients use the same key, so the
-// order of the clients does not matter.
+// parallel shares calls out to all clients. No two clients use the same key, so the order of the clients does not matter.
+// Calls with keys of two clients come last.
 func (r *run) parallel(db int, list [][]string) error {
-	var groups [numConns][][]string
-	for _, words := range list {
-		if isAll(words) {
-			groups[0] = append(groups[0], words)
-			continue
+	var groups [numConns + 1][][]string
+	owners := map[string]int{}
+	for i, words := range list {
+		var taken []int
+		for _, key := range keysOf(words) {
+			if owner, ok := owners[key]; ok && !slices.Contains(taken, owner) {
+				taken = append(taken, owner)
+			}
 		}
-		key := "0"
-		if len(words) > 1 && words[1] != "" {
-			key = words[1]
+		at := append(taken, i%numConns)[0]
+		if len(taken) > 1 {
+			at = numConns
 		}
-		groups[int(key[len(key)-1])%numConns] = append(groups[int(key[len(key)-1])%numConns], words)
+		for _, key := range keysOf(words) {
+			if _, ok := owners[key]; !ok {
+				owners[key] = at
+			}
+		}
+		groups[at] = append(groups[at], words)
 	}
-	groups = apart(groups)
 	var results [numConns]sent
 	var wait sync.WaitGroup
-	for i := range groups {
+	for i := range results {
 		c := r.conn(i)
-		wait.Add(1)
-		go func() {
-			defer wait.Done()
-			if len(groups[i]) > 0 {
-				results[i] = send(c, db, "plain", groups[i], r.runs)
-			}
-		}()
+		wait.Go(func() { results[i] = send(c, db, "plain", groups[i], r.runs) })
 	}
 	wait.Wait()
-	for i := range results {
-		if len(groups[i]) > 0 {
-			if err := r.check(db, results[i]); err != nil {
-				return err
-			}
+	for _, s := range append(results[:], send(r.conn(0), db, "plain", groups[numConns], r.runs)) {
+		if err := r.check(s); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// apart moves the calls whose keys a call of the first group names into the first group.
-func apart(groups [numConns][][]string) [numConns][][]string {
-	named := map[string]bool{}
-	for _, words := range groups[0] {
-		for _, word := range words {
-			named[word] = true
-		}
-	}
-	for i := 1; i < numConns; i++ {
-		groups[i] = slices.DeleteFunc(groups[i], func(words []string) bool {
-			if len(words) > 1 && named[words[1]] {
-				groups[0] = append(groups[0], words)
-				return true
-			}
-			return false
-		})
-	}
-	return groups
-}
-
-// send sends calls to a server. If ask is set, they are one transaction that also tells the time of
-// the module's clock.
+// send sends calls to a server. If ask is set, they are one transaction that also tells the times of
+// the module's clock and of the server's.
 func send(c *redis.Client, db int, via string, calls [][]string, ask bool) (s sent) {
-	s.calls = calls
 	p := c.Pipeline()
 	p.Do(ctx, "SELECT", db)
-	multi := via == "multi" || ask
-	if ask {
-		s.calls = slices.DeleteFunc(slices.Clone(calls), tooFew)
-		calls = s.calls
+	multi, script := via == "multi" || ask, via == "eval" || via == "fcall"
+	if s.whole = multi || script; ask {
+		calls = slices.DeleteFunc(slices.Clone(calls), tooFew)
 	}
+	s.db, s.calls = db, calls
 	if multi {
 		p.Do(ctx, "MULTI")
 	}
-	before := 0
 	if ask {
-		(*run)(nil).ask(p)
-		before = 3
+		askClock(p)
+		p.Do(ctx, "INFO", "server")
 	}
 	switch via {
 	case "eval":
-		p.Do(ctx, append([]any{"EVAL", script, 0}, flat(calls)...)...)
+		p.Do(ctx, append([]any{"EVAL", chaosScript, 0}, flat(calls)...)...)
 	case "fcall":
 		p.Do(ctx, append([]any{"FCALL", "chaos", 0}, flat(calls)...)...)
 	default:
@@ -159,86 +140,72 @@ func send(c *redis.Client, db int, via string, calls [][]string, ask bool) (s se
 		}
 	}
 	if ask {
-		(*run)(nil).ask(p)
+		askClock(p)
 	}
 	if multi {
 		p.Do(ctx, "EXEC")
 	}
 	cmds, _ := p.Exec(ctx)
-	s.read(cmds, via, multi, before)
+	last := cmds[len(cmds)-1].(*redis.Cmd)
+	if s.whole {
+		s.read(last, ask, multi && script)
+		return s
+	}
+	for i := range calls {
+		s.replies = append(s.replies, replyText(cmds[1+i].(*redis.Cmd)))
+	}
 	return s
 }
 
-// read takes the replies out of those of a pipeline.
-func (s *sent) read(cmds []redis.Cmder, via string, multi bool, before int) {
-	last := cmds[len(cmds)-1].(*redis.Cmd)
-	script := via == "eval" || via == "fcall"
+// read takes the replies out of the reply to a transaction or a script, or to a script in a transaction.
+func (s *sent) read(c *redis.Cmd, asked, nested bool) {
+	v, err := c.Slice()
 	switch {
-	case multi:
-		v, err := last.Slice()
-		switch {
-		case replyText(last) == lost:
-			s.lose()
-		case err != nil || len(v) < 2*before:
-			s.failed = replyText(last)
-		default:
-			s.readTransaction(v, before, script)
+	case replyText(c) == lost:
+		s.replies = slices.Repeat([]string{lost}, len(s.calls))
+		return
+	case err != nil:
+		s.failed = replyText(c)
+		return
+	case asked && len(v) >= 7:
+		if first, last := text(v[2]), text(v[len(v)-1]); first == last { // no time passed
+			s.now = probed(first)
+			s.wall = funnel.Micros(number(servers.Field(text(v[3]), "server_time_usec")))
 		}
-	case script && replyText(last) == lost:
-		s.lose()
-	case script:
-		s.replies, s.failed = within(last, s.calls)
-	default:
-		for i, words := range s.calls {
-			s.replies = append(s.replies, reply(cmds[1+i].(*redis.Cmd), words))
+		v = v[4 : len(v)-3]
+	}
+	if nested && len(v) == 1 {
+		if inner, ok := v[0].([]any); ok {
+			v = inner
 		}
 	}
+	s.replies, s.failed = each(v, s.calls)
 }
 
-func (s *sent) readTransaction(v []any, before int, script bool) {
-	if before > 0 && text(v[before-1]) == text(v[len(v)-1]) { // no time passed
-		_, end, _ := strings.Cut(text(v[before-1]), "@")
-		if n, err := strconv.ParseInt(end, 10, 64); err == nil {
-			s.now = funnel.Micros(n/1000) - probePeriod
-		}
-	}
-	rest := v[before : len(v)-before]
-	if script && len(rest) == 1 {
-		inner, ok := rest[0].([]any)
-		if !ok {
-			s.failed = text(rest[0])
-			return
-		}
-		rest = inner
-	}
-	s.replies, s.failed = each(rest, s.calls)
-}
-
-// lose says that no reply came.
-func (s *sent) lose() {
-	s.replies = slices.Repeat([]string{lost}, len(s.calls))
-}
-
-// check compares replies with the model, which takes the calls.
-func (r *run) check(db int, s sent) error {
-	if s.failed != "" && r.evicts != "" {
-		return nil
-	}
+// check compares replies with the model, which makes the calls.
+func (r *run) check(s sent) error {
 	if s.failed != "" {
+		if r.evicts != "" {
+			return nil
+		}
 		return r.differ("the calls %q got the reply %s", s.calls, s.failed)
 	}
 	if r.runs {
-		r.m.wall = r.runningWall()
-		if s.now != 0 {
-			r.m.now = s.now
+		if s.now == 0 {
+			if r.adopt(s) != nil {
+				r.lost = &s // the server is being killed
+			}
+			return nil
 		}
+		r.m.now, r.m.wall = s.now, s.wall
 	}
 	for i, words := range s.calls {
-		if s.replies[i] == lost || r.runs && s.now == 0 {
-			r.lostCall(db, words)
-			continue
+		if s.replies[i] == lost {
+			s.calls = s.calls[i:]
+			r.lost = &s
+			return nil
 		}
-		if err := r.checkOne(db, words, s.replies[i]); err != nil {
+		if err := r.checkOne(s.db, words, s.replies[i]); err != nil {
 			return err
 		}
 	}
@@ -247,60 +214,117 @@ func (r *run) check(db int, s sent) error {
 
 func (r *run) checkOne(db int, words []string, reply string) error {
 	r.stats.calls++
-	want := r.m.call(db, words, false)
-	fits := want.fits(reply)
-	if fits && !want.any {
-		r.stats.checks++
-	}
 	switch {
+	case strings.Contains(reply, "internal error"):
 	case r.evicts != "" && strings.HasPrefix(reply, "-OOM"):
 		return nil
+	case r.m.doubtful(db, words):
+		r.m.doubt(db, words)
+		return nil
 	case r.evicts != "" && r.evicts != "noeviction":
-		return r.checkEvicted(db, words, reply, &want)
-	case fits:
-		want.commit()
+		return r.checkEvicted(db, words, reply)
+	}
+	want := r.m.call(db, words)
+	if fits(words, reply, want) {
+		r.stats.checks++
 		return nil
 	}
-	return r.differ("%q in database %d, module's clock %d: reply %s, want %s%s", words, db, r.m.now, reply, want.String(), r.shown(db, words))
+	return r.differ("%q in database %d, module's clock %d: reply %s, want %s%s", words, db, r.m.now, reply, want, r.shown(db, words))
 }
 
-// checkEvicted compares a reply with the model while the server evicts keys. A key of the call may be gone.
-// If the reply fits both states of the key, nothing is known of the key any more. Of a call with several
-// keys only some may be gone, so then nothing is known either.
-func (r *run) checkEvicted(db int, words []string, reply string, want *want) error {
-	fresh := r.m.call(db, words, true)
+// fits reports whether a reply is what is wanted. A script may write more after an error, and the server itself replies to
+// a call with too few words. What GO.TOP counts is not known.
+func fits(words []string, reply, want string) bool {
 	switch {
-	case isAll(words) && !strings.Contains(reply, "internal error"), want.fits(reply) && fresh.fits(reply):
-		r.lostCall(db, words)
-	case want.fits(reply):
-		want.commit()
-	case fresh.fits(reply):
-		fresh.commit()
-	default:
-		return r.differ("%q in database %d, while keys are evicted: reply %s, want %s or %s", words, db, reply, want, &fresh)
+	case strings.Contains(reply, "internal error"):
+		return false
+	case command(words).NoKey && want[0] == '[':
+		return reply[0] == '['
+	case tooFew(words):
+		return strings.HasPrefix(reply, "-ERR")
+	}
+	return reply == want
+}
+
+// checkEvicted compares a reply with the model while the server evicts keys. A key of the call may be gone. If the reply
+// does not show that, or if the call has several keys, nothing is known of them any more.
+func (r *run) checkEvicted(db int, words []string, reply string) error {
+	before := r.m.values(db, words)
+	want := r.m.call(db, words)
+	there := r.m.values(db, words)
+	for key := range before {
+		r.m.dbs[db].Put(key, nil)
+	}
+	fresh := r.m.call(db, words)
+	gone := r.m.values(db, words)
+	switch {
+	case len(before) > 1, reply == want && reply == fresh && !maps.EqualFunc(there, gone, same):
+		r.m.put(db, there)
+		r.m.doubt(db, words)
+	case reply == want:
+		r.m.put(db, there)
+	case reply != fresh && !fits(words, reply, want):
+		return r.differ("%q in database %d, while keys are evicted: reply %s, want %s or %s", words, db, reply, want, fresh)
 	}
 	return nil
 }
 
 // shown tells what the first key of a call holds after the calls.
 func (r *run) shown(db int, words []string) (b string) {
-	if len(words) < 2 || r.master.Exited() {
-		return ""
-	}
-	for _, s := range []*server{r.master, r.twin} {
-		b += fmt.Sprintf("; now the %s holds %v", s.name, r.dataset(s)[fmt.Sprintf("%d %s", db, words[1])])
+	for _, key := range keysOf(words)[:min(1, len(keysOf(words)))] {
+		for _, s := range []*server{r.master, r.twin} {
+			values, err := s.read(db, key)
+			b += fmt.Sprintf("; now the %s holds %s", s.name, show(values[key], err))
+		}
+		b += "; the model holds " + show(r.m.dbs[db].Get(key), nil)
 	}
 	return b
 }
 
-// lostCall says that a call may have been made or not.
-func (r *run) lostCall(db int, words []string) {
-	c, ok := parse(words, r.m.rules)
-	if !ok || c.ro {
-		return
+// settle finds out which of the calls that got no reply were made. If time passed meanwhile, that cannot be seen from the
+// data, and any will do.
+func (r *run) settle() error {
+	s := r.lost
+	r.lost = nil
+	switch {
+	case s == nil:
+		return nil
+	case r.runs:
+		return r.adopt(*s)
 	}
-	if c.name == "GO.RELEASE" {
-		r.m.forget(db, c.key)
+	all, err := r.dataset(r.master)
+	if err != nil {
+		return err
 	}
-	r.m.unclear(db, &c).commit()
+	return r.m.makeUntil(*s, func() error { return r.holds(all) })
+}
+
+// makeUntil makes the first few calls until nothing differs, or all or none if the server makes them as a whole.
+func (m *model) makeUntil(s sent, differs func() error) error {
+	err := differs()
+	for i := 0; err != nil && i < len(s.calls); i++ {
+		if words := s.calls[i]; m.doubtful(s.db, words) {
+			m.doubt(s.db, words)
+		} else {
+			m.call(s.db, words)
+		}
+		if !s.whole || i == len(s.calls)-1 {
+			err = differs()
+		}
+	}
+	return err
+}
+
+// adopt makes the model hold what the server holds at the keys of calls.
+func (r *run) adopt(s sent) error {
+	var keys []string
+	for _, words := range s.calls {
+		keys = append(keys, keysOf(words)...)
+	}
+	values, err := r.master.read(s.db, keys...)
+	if err != nil {
+		return r.differ("the keys of %q: %v", s.calls, err)
+	}
+	r.m.put(s.db, values)
+	return nil
 }

@@ -3,16 +3,15 @@ package main
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// script calls each command of its arguments and returns the replies. Before the words of a command
+// chaosScript calls each command of its arguments and returns the replies. Before the words of a command
 // stands their number.
-const script = `local all, i = {}, 1
+const chaosScript = `local all, i = {}, 1
 while i <= #ARGV do
   local n = tonumber(ARGV[i])
   local words = {}
@@ -23,7 +22,7 @@ end
 return all`
 
 // library is the script as a function.
-var library = "#!lua name=chaos\nredis.register_function('chaos', function(KEYS, ARGV)\n" + script + "\nend)"
+var library = "#!lua name=chaos\nredis.register_function('chaos', function(KEYS, ARGV)\n" + chaosScript + "\nend)"
 
 // lost is the reply of a call whose reply did not arrive.
 const lost = "(lost)"
@@ -43,6 +42,7 @@ func replyText(c *redis.Cmd) string {
 	return text(v)
 }
 
+// text writes a reply. A map is the same in RESP3 as in RESP2, where it is an array of names and values.
 func text(v any) string {
 	switch v := v.(type) {
 	case error:
@@ -55,38 +55,37 @@ func text(v any) string {
 		for i := range v {
 			all[i] = text(v[i])
 		}
+		if named(v) {
+			return pairs(all)
+		}
 		return "[" + strings.Join(all, " ") + "]"
 	case map[any]any:
-		all := make([]string, 0, len(v))
+		var all []string
 		for key, value := range v {
-			all = append(all, text(key)+" "+text(value))
+			all = append(all, text(key), text(value))
 		}
-		slices.Sort(all)
-		return "[" + strings.Join(all, " ") + "]"
+		return pairs(all)
 	}
 	return fmt.Sprint(v)
 }
 
-// pairs writes what GO.INFO replies, a map or a flat array, as name:value and a blank for each pair.
-func pairs(v any) string {
-	all := map[string]string{}
-	switch v := v.(type) {
-	case map[any]any:
-		for key, value := range v {
-			all[text(key)] = text(value)
+// named reports whether the first element of an array, the third and so on are texts.
+func named(v []any) bool {
+	for i := 0; i < len(v); i += 2 {
+		if _, ok := v[i].(string); !ok {
+			return false
 		}
-	case []any:
-		for i := 0; i+1 < len(v); i += 2 {
-			all[text(v[i])] = text(v[i+1])
-		}
-	default:
-		return text(v)
 	}
-	b := " "
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		b += name + ":" + all[name] + " "
+	return len(v) > 0 && len(v)%2 == 0
+}
+
+func pairs(all []string) string {
+	lines := []string{}
+	for pair := range slices.Chunk(all, 2) {
+		lines = append(lines, pair[0]+":"+pair[1])
 	}
-	return b
+	slices.Sort(lines)
+	return "[" + strings.Join(lines, " ") + "]"
 }
 
 // anys returns words as arguments of a client.
@@ -98,41 +97,13 @@ func anys(words []string) []any {
 	return all
 }
 
-// isInfo reports whether a call is GO.INFO, whose reply has another form in each protocol.
-func isInfo(words []string) bool { return strings.EqualFold(words[0], "GO.INFO") }
-
-// isAll reports whether a call may name several keys.
-func isAll(words []string) bool {
-	return strings.EqualFold(words[0], "GO.ALL") || strings.EqualFold(words[0], "GO.ALL_RO")
-}
-
-// reply is the reply to a call that was sent alone.
-func reply(c *redis.Cmd, words []string) string {
-	if v, err := c.Result(); err == nil && isInfo(words) {
-		return pairs(v)
-	}
-	return replyText(c)
-}
-
-// within returns the replies to calls that came as one array.
-func within(c *redis.Cmd, calls [][]string) (replies []string, whole string) {
-	v, err := c.Slice()
-	if err != nil {
-		return nil, replyText(c)
-	}
-	return each(v, calls)
-}
-
+// each returns the replies to calls that came as one array.
 func each(v []any, calls [][]string) (replies []string, whole string) {
 	if len(v) != len(calls) {
 		return nil, text(v)
 	}
 	for i := range v {
-		if isInfo(calls[i]) && v[i] != nil {
-			replies = append(replies, pairs(v[i]))
-		} else {
-			replies = append(replies, text(v[i]))
-		}
+		replies = append(replies, text(v[i]))
 	}
 	return replies, ""
 }

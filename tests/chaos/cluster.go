@@ -2,16 +2,15 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"gothrottle/commands/memory"
 	"gothrottle/funnel"
 	servers "gothrottle/tests/server"
 )
@@ -37,58 +36,25 @@ type clusterRun struct {
 	clocks [numNodes]*servers.Clock
 	owner  map[string]int // the node that owns the slot of a tag
 	later  []words        // calls that got TRYAGAIN
-	tally  map[string]int
-	drifts bool // the servers' clocks do not stand still exactly: a monotonic clock moves them on
+	blank  *memory.Server // has no keys: only wrong words make a call fail
+	drifts bool           // the servers' clocks do not stand still exactly: a monotonic clock moves them on
 }
 
 // tags are hash tags of slots that move.
 var tags = []string{"a", "b", "c", "d"}
 
-// searchCluster runs one seed after the other until the time is over.
-func searchCluster(l *lab) bool {
-	seed := *seedFlag
-	if seed == 0 {
-		seed = rand.Uint64()>>32 + 1
-	}
-	fmt.Printf("chaos: slots of a cluster move; the first seed is %d\n", seed)
-	os.Setenv("GOTHROTTLE_CLOCK_BOUND", "1") // the modules' monotonic clocks stand still on all servers
-	st, tally, end := newStats(), map[string]int{}, time.Now().Add(*timeFlag)
-	for ; time.Now().Before(end); seed++ {
-		if err := performCluster(l, seed, st, tally, end); err != nil {
-			fmt.Print(clusterTable(st, tally))
-			fmt.Printf("chaos: seed %d: %v\n", seed, err)
-			fmt.Printf("chaos: to run it again: go run ./tests/chaos -cluster -server %s -steps %d -seed %d\n", l.server, *stepsFlag, seed)
-			return false
-		}
-	}
-	fmt.Printf("chaos: no difference; the next seed is %d\n%s", seed, clusterTable(st, tally))
-	return true
-}
-
-func clusterTable(st *stats, tally map[string]int) string {
-	b := &strings.Builder{}
-	row := func(name string, value any) { fmt.Fprintf(b, "  %-28s %v\n", name, value) }
-	row("server", st.version)
-	row("time", time.Since(st.began).Round(time.Second))
-	row("clusters", st.runs)
-	row("calls", st.calls)
-	row("replies that were checked", st.checks)
-	row("keys that were compared", st.compared)
-	for _, name := range slices.Sorted(maps.Keys(tally)) {
-		row(name, tally[name])
-	}
-	return b.String()
-}
-
 // performCluster makes the steps of a seed on a new cluster. It returns the first difference, or nil.
-func performCluster(l *lab, seed uint64, st *stats, tally map[string]int, until time.Time) error {
+func performCluster(l *lab, seed uint64, st *stats, until time.Time) error {
 	st.runs++
-	c := &clusterRun{tally: tally, owner: map[string]int{}, g: &generator{rand.New(rand.NewPCG(seed, 2)), begin, begin},
+	os.Setenv("GOTHROTTLE_CLOCK_BOUND", "1") // the modules' monotonic clocks stand still on all servers
+	c := &clusterRun{owner: map[string]int{}, blank: memory.NewServer(), g: &generator{rand.New(rand.NewPCG(seed, 2)), begin, begin},
 		run: &run{lab: l, folder: filepath.Join(l.folder, fmt.Sprint("cluster", st.runs)), stats: st, m: newModel()}}
 	defer c.stop()
 	err := c.begin()
 	for c.number = 0; c.number < *stepsFlag && err == nil && time.Now().Before(until); c.number++ {
 		err = c.step()
+		st.steps++
+		st.progress(seed)
 	}
 	if err == nil {
 		err = c.compare()
@@ -191,7 +157,8 @@ func (c *clusterRun) step() error {
 
 func (c *clusterRun) policies() error {
 	text := pick(c.g.Rand, policyTexts...)
-	c.m.rules = parsePolicies(text)
+	c.m.setPolicies(text)
+	_ = c.blank.SetPolicies(text)
 	for _, n := range c.nodes {
 		if reply := n.ask("CONFIG", "SET", "gothrottle.policies", text); reply != "OK" {
 			return c.differ("CONFIG SET gothrottle.policies: %s", reply)
@@ -241,7 +208,9 @@ func (c *clusterRun) pass(d int64) error {
 			return c.differ("the clock of a module tells %d, want %d", told, c.m.now)
 		}
 	}
-	return nil
+	all, _, err := c.union() // the servers may have deleted what had expired by the later time
+	c.takeExpired(all, int64(c.m.now)/1000)
+	return err
 }
 
 // setClocks makes the servers' clocks stand still at a time.
@@ -263,7 +232,7 @@ func (n *node) tell() funnel.Micros {
 	p.Do(ctx, "GO.QUOTA", n.probe, 1, maxSeconds)
 	told := p.Do(ctx, "GET", n.probe)
 	_, _ = p.Exec(ctx)
-	n.now = probed(told)
+	n.now = probed(replyText(told))
 	return n.now
 }
 

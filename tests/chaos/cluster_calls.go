@@ -28,41 +28,29 @@ func (c *clusterRun) tagged(tag string) words {
 	return w
 }
 
-// keysOf returns the keys of a call. ok is false if the call is wrong, or a key does not have the tag.
-func (c *clusterRun) keysOf(tag string, w words) (keys []string, ok bool) {
-	parsed, ok := parse(w, c.m.rules)
-	if !ok {
-		return nil, false
+// right reports whether a call is right and all its keys have the tag.
+func (c *clusterRun) right(tag string, w words) bool {
+	_, err := c.blank.Do(c.m.now, w...)
+	for _, key := range c.blank.Keys() {
+		c.blank.Delete(key)
 	}
-	if parsed.key != "" {
-		keys = append(keys, parsed.key)
-	}
-	for i := range parsed.clauses {
-		if !slices.Contains(keys, parsed.clauses[i].key) {
-			keys = append(keys, parsed.clauses[i].key)
-		}
-	}
-	for _, key := range keys {
-		ok = ok && strings.Contains(key, "{"+tag+"}")
-	}
-	return keys, ok && len(keys) > 0
+	keys := keysOf(w)
+	return err == nil && len(keys) > 0 && !slices.ContainsFunc(keys, func(key string) bool { return !strings.Contains(key, "{"+tag+"}") })
 }
 
 // batch makes n calls at keys of one slot: each alone, as a pipeline, in a transaction or in a script.
 func (c *clusterRun) batch(tag string, n int) error {
 	via := pick(c.g.Rand, "alone", "pipeline", "multi", "eval")
-	var calls, keys []words
+	var calls []words
 	for range n {
 		w := c.tagged(tag)
 		if strings.HasPrefix(w[0], "GO.TOP") {
 			continue // it has no key, and each node tells of its own keys
 		}
-		k, ok := c.keysOf(tag, w)
 		// In a cluster of Valkey the module itself replies TRYAGAIN, after other calls of a transaction were
 		// made. go-redis takes such an error within an array for the reply to all of them.
-		ok = ok && (len(k) == 1 || !c.drifts)
-		if ok || via == "alone" || via == "pipeline" {
-			calls, keys = append(calls, w), append(keys, k)
+		if via == "alone" || via == "pipeline" || c.right(tag, w) && (len(keysOf(w)) == 1 || !c.drifts) {
+			calls = append(calls, w)
 		}
 	}
 	conn := c.g.IntN(2)
@@ -74,7 +62,7 @@ func (c *clusterRun) batch(tag string, n int) error {
 	case via == "alone":
 		return c.alone(tag, conn, calls)
 	}
-	return c.together(tag, conn, via, calls, keys)
+	return c.together(tag, conn, via, calls)
 }
 
 func (c *clusterRun) alone(tag string, conn int, calls []words) error {
@@ -94,7 +82,7 @@ func (c *clusterRun) pipeline(tag string, conn int, calls []words) error {
 	}
 	cmds, _ := p.Exec(ctx)
 	for i, w := range calls {
-		if err := c.take(tag, at, conn, w, reply(cmds[i].(*redis.Cmd), w), 0); err != nil {
+		if err := c.follow(tag, at, conn, w, replyText(cmds[i].(*redis.Cmd)), 0); err != nil {
 			return err
 		}
 	}
@@ -102,21 +90,16 @@ func (c *clusterRun) pipeline(tag string, conn int, calls []words) error {
 }
 
 // together makes calls of which the server makes all or none. If it makes none, they are made alone.
-func (c *clusterRun) together(tag string, conn int, via string, calls, keys []words) error {
+func (c *clusterRun) together(tag string, conn int, via string, calls []words) error {
 	at := c.owner[tag]
 	var list [][]string
 	var all words
-	for i, w := range calls {
-		list = append(list, w)
-		for _, key := range keys[i] {
-			if !slices.Contains(all, key) {
-				all = append(all, key)
-			}
-		}
+	for _, w := range calls {
+		list, all = append(list, w), append(all, keysOf(w)...)
 	}
 	p := c.nodes[at].conns[conn].Pipeline()
 	if via == "eval" {
-		p.Do(ctx, append(append([]any{"EVAL", script, len(all)}, anys(all)...), flat(list)...)...)
+		p.Do(ctx, append(append([]any{"EVAL", chaosScript, len(all)}, anys(all)...), flat(list)...)...)
 	} else {
 		p.Do(ctx, "MULTI")
 		for _, w := range calls {
@@ -126,8 +109,12 @@ func (c *clusterRun) together(tag string, conn int, via string, calls, keys []wo
 	}
 	cmds, _ := p.Exec(ctx)
 	last := cmds[len(cmds)-1].(*redis.Cmd)
-	replies, failed := within(last, list)
-	c.tally["calls by "+via]++
+	var replies []string
+	failed := replyText(last)
+	if v, err := last.Slice(); err == nil {
+		replies, failed = each(v, list)
+	}
+	c.stats.tally["calls by "+via]++
 	if kind, _, _ := strings.Cut(failed, " "); failed != "" {
 		if !slices.Contains([]string{"-ASK", "-MOVED", "-TRYAGAIN", "-EXECABORT"}, kind) {
 			return c.differ("the calls %q got the reply %s", list, failed)
@@ -139,7 +126,7 @@ func (c *clusterRun) together(tag string, conn int, via string, calls, keys []wo
 	}
 	for i, w := range calls {
 		if via == "eval" && strings.Contains(replies[i], " non local key") {
-			c.tally["refused within a script"]++ // the script itself made a key of a slot that moves absent
+			c.stats.tally["refused within a script"]++ // the script itself made a key of a slot that moves absent
 			continue
 		}
 		if err := c.made(at, w, replies[i]); err != nil {
@@ -160,20 +147,20 @@ func (c *clusterRun) made(at int, w words, got string) error {
 // mostRedirects bounds how often one call is redirected.
 const mostRedirects = 5
 
-// take compares the reply of a node with the model, or follows it to another node.
-func (c *clusterRun) take(tag string, at, conn int, w words, got string, redirects int) error {
+// follow compares the reply of a node with the model, or follows it to another node.
+func (c *clusterRun) follow(tag string, at, conn int, w words, got string, redirects int) error {
 	kind, rest, _ := strings.Cut(got, " ")
 	switch kind {
 	case "-MOVED", "-ASK":
 		_, port, _ := strings.Cut(rest, ":")
 		to := slices.IndexFunc(c.nodes[:], func(n *node) bool { return n.Port == port })
-		if _, ok := c.keysOf(tag, w); !ok {
+		if !c.right(tag, w) {
 			return nil // a wrong word was taken for a key of another node
 		}
 		if to < 0 || redirects == mostRedirects {
 			return c.differ("%q: %s", []string(w), got)
 		}
-		c.tally["replies "+kind[1:]]++
+		c.stats.tally["replies "+kind[1:]]++
 		if *verboseFlag {
 			fmt.Printf("step %d: node %d: %q: %s\n", c.number, at, []string(w), got)
 		}
@@ -185,13 +172,13 @@ func (c *clusterRun) take(tag string, at, conn int, w words, got string, redirec
 		}
 		p.Do(ctx, anys(w)...)
 		cmds, _ := p.Exec(ctx)
-		return c.take(tag, to, conn, w, reply(cmds[len(cmds)-1].(*redis.Cmd), w), redirects+1)
+		return c.follow(tag, to, conn, w, replyText(cmds[len(cmds)-1].(*redis.Cmd)), redirects+1)
 	case "-TRYAGAIN":
-		c.tally["replies TRYAGAIN"]++
+		c.stats.tally["replies TRYAGAIN"]++
 		c.later = append(c.later, w)
 		return nil
 	case "-CROSSSLOT":
-		if _, ok := c.keysOf(tag, w); !ok {
+		if !c.right(tag, w) {
 			return nil
 		}
 	case lost:

@@ -2,12 +2,13 @@ package main
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"gothrottle/commands/memory"
+	"gothrottle/tests/corpus"
 )
 
 // move moves the slot of a tag to another node, while calls go on. Then it compares all data.
@@ -24,7 +25,7 @@ func (c *clusterRun) move(tag string) error {
 	if err != nil {
 		return err
 	}
-	c.tally["moves by "+kind]++
+	c.stats.tally["moves by "+kind]++
 	if *verboseFlag {
 		fmt.Printf("step %d: %s moved from node %d to node %d by %s\n", c.number, tag, from, to, kind)
 	}
@@ -55,12 +56,12 @@ func (c *clusterRun) moveKeys(tag string, from, to *node) error {
 		if len(names) == 0 {
 			break
 		}
-		err := c.unchanged("MIGRATE", func() error {
-			words := append([]any{"MIGRATE", "127.0.0.1", to.Port, "", 0, patience.Milliseconds(), "KEYS"}, anys(names)...)
-			c.tally["keys by MIGRATE"] += len(names)
-			return c.accept(from, words...)
-		})
-		if err != nil {
+		words := append([]any{"MIGRATE", "127.0.0.1", to.Port, "", 0, patience.Milliseconds(), "KEYS"}, anys(names)...)
+		if err := c.accept(from, words...); err != nil {
+			return err
+		}
+		c.stats.tally["keys by MIGRATE"] += len(names)
+		if _, err := c.whole(); err != nil {
 			return err
 		}
 	}
@@ -114,36 +115,27 @@ func (c *clusterRun) moveAtomic(tag, kind string, from, to *node) error {
 	if err := c.letClocksRun(); err != nil {
 		return err
 	}
-	run := func(calls bool) error {
-		asked, words, done, earlier := to, []any{"CLUSTER", "MIGRATION", "STATUS", "ID", ""}, "state completed", 0
-		if kind == "MIGRATESLOTS" {
-			earlier = strings.Count(from.ask("CLUSTER", "GETSLOTMIGRATIONS"), "state success") // its reply lists all moves
-			if err := c.accept(from, "CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", to.id); err != nil {
-				return err
-			}
-			asked, words, done = from, []any{"CLUSTER", "GETSLOTMIGRATIONS"}, "state success"
-		} else {
-			words[4] = to.ask("CLUSTER", "MIGRATION", "IMPORT", slot, slot)
+	asked, words, done, earlier := to, []any{"CLUSTER", "MIGRATION", "STATUS", "ID", ""}, "state:completed", 0
+	if kind == "MIGRATESLOTS" {
+		earlier = strings.Count(from.ask("CLUSTER", "GETSLOTMIGRATIONS"), "state:success") // its reply lists all moves
+		if err := c.accept(from, "CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", to.id); err != nil {
+			return err
 		}
-		var err error
-		last := ""
-		e := c.eventually("the slot has moved", func() bool {
-			if calls && err == nil {
-				err = c.batch(tag, 1+c.g.IntN(30))
-			}
-			last = asked.ask(words...)
-			return err != nil || strings.Count(last, done) > earlier && from.client.ClusterCountKeysInSlot(ctx, slot).Val() == 0
-		})
-		if err == nil && e != nil {
-			err = fmt.Errorf("%w; %v: %s", e, words, last)
-		}
-		return err
-	}
-	err := error(nil)
-	if c.g.IntN(3) == 0 {
-		err = c.unchanged(kind, func() error { return run(false) })
+		asked, words, done = from, []any{"CLUSTER", "GETSLOTMIGRATIONS"}, "state:success"
 	} else {
-		err = run(true)
+		words[4] = to.ask("CLUSTER", "MIGRATION", "IMPORT", slot, slot)
+	}
+	var err error
+	last, calls := "", c.g.IntN(3) > 0
+	e := c.eventually("the slot has moved", func() bool {
+		if calls && err == nil {
+			err = c.batch(tag, 1+c.g.IntN(30))
+		}
+		last = asked.ask(words...)
+		return err != nil || strings.Count(last, done) > earlier && from.client.ClusterCountKeysInSlot(ctx, slot).Val() == 0
+	})
+	if err == nil && e != nil {
+		err = fmt.Errorf("%w; %v: %s", e, words, last)
 	}
 	if err != nil {
 		return err
@@ -151,14 +143,31 @@ func (c *clusterRun) moveAtomic(tag, kind string, from, to *node) error {
 	return c.setClocks(c.clocks[0].Wall + time.Now().UnixMicro())
 }
 
-// union returns every key of the cluster, but for those of the clocks. A key is at one node, and once
-// its slot has moved, that node owns it.
-func (c *clusterRun) union() (all map[string]*value, at map[string]int, err error) {
-	all, at = map[string]*value{}, map[string]int{}
+// union returns every key of the cluster but for those of the clocks, and the node that each is at. A key is at one node,
+// and once its slot has moved, that node owns it. The node must not reply ASK for keys of slots that come to it, so ASKING
+// stands before each command.
+func (c *clusterRun) union() (all map[string]*memory.Value, at map[string]int, err error) {
+	all, at = map[string]*memory.Value{}, map[string]int{}
 	for i, n := range c.nodes {
-		for key, v := range n.dataset() {
-			if all[key] != nil {
-				return nil, nil, c.differ("%s is at two nodes: %v and %v", key, all[key], v)
+		p := n.client.Pipeline()
+		names := n.client.Keys(ctx, "*").Val()
+		found := make([]*redis.Cmd, len(names))
+		for j, name := range names {
+			p.Do(ctx, "ASKING")
+			found[j] = p.Eval(ctx, corpus.ReadKeys, []string{name})
+		}
+		_, _ = p.Exec(ctx)
+		for j, name := range names {
+			reply, err := found[j].Slice()
+			if err != nil {
+				return nil, nil, c.differ("%s at node %d: %v", name, i, err)
+			}
+			key, v := "0 "+name, corpus.Value(reply[0].([]any))
+			switch {
+			case v == nil || name == n.probe:
+				continue
+			case all[key] != nil:
+				return nil, nil, c.differ("%s is at two nodes: %s and %s", name, show(all[key], nil), show(v, nil))
 			}
 			all[key], at[key] = v, i
 		}
@@ -166,61 +175,30 @@ func (c *clusterRun) union() (all map[string]*value, at map[string]int, err erro
 	return all, at, nil
 }
 
-// dataset returns every key of the node, but for that of the clock. The node must not reply ASK for
-// keys of slots that come to it, so ASKING stands before each command.
-func (n *node) dataset() map[string]*value {
-	all := map[string]*value{}
-	names := n.client.Keys(ctx, "*").Val()
-	for _, name := range names {
-		p := n.client.Pipeline()
-		var one []redis.Cmder
-		for _, read := range []func() redis.Cmder{
-			func() redis.Cmder { return p.Type(ctx, name) },
-			func() redis.Cmder { return p.Do(ctx, "PEXPIRETIME", name) },
-			func() redis.Cmder { return p.HGetAll(ctx, name) },
-			func() redis.Cmder { return p.Get(ctx, name) },
-			func() redis.Cmder { return p.ZRangeWithScores(ctx, name, 0, -1) },
-		} {
-			p.Do(ctx, "ASKING")
-			one = append(one, read())
-		}
-		_, _ = p.Exec(ctx) // most reads give an error: each value has one type only
-		if v := valueOf(one); name != n.probe && v.typ != "none" {
-			all["0 "+name] = v
-		}
-	}
-	return all
-}
-
-// slackOfExpiry is how far apart two servers' clocks may be if they do not stand still, in ms.
+// slackOfExpiry is how far apart two servers' clocks may be if they do not stand still, in ms. MIGRATE sends the remaining
+// time.
 const slackOfExpiry = 2000
 
-// unchanged checks that a move of keys leaves values and expiries as they were.
-func (c *clusterRun) unchanged(what string, move func() error) error {
-	before, _, err := c.union()
+// whole checks that the cluster holds what the model holds, and returns the node that each key is at.
+func (c *clusterRun) whole() (map[string]int, error) {
+	all, at, err := c.union()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := move(); err != nil {
-		return err
-	}
-	after, _, err := c.union()
-	if err != nil {
-		return err
-	}
-	for _, key := range slices.Sorted(maps.Keys(after)) {
-		a, b := before[key], after[key]
-		if c.drifts && a != nil && a.expire > 0 && b.expire > 0 && a.expire-slackOfExpiry < b.expire && b.expire < a.expire+slackOfExpiry {
-			a.expire = b.expire
+	for key, v := range all {
+		want := c.m.dbs[0].Get(key[2:])
+		if c.drifts && want != nil && want.Expire > 0 && v.Expire > want.Expire-slackOfExpiry && v.Expire < want.Expire+slackOfExpiry {
+			want.Expire = v.Expire
+			c.m.dbs[0].Put(key[2:], want)
 		}
 	}
-	return c.alike(what, before, after)
+	c.stats.compared += len(all)
+	return at, c.holds(all)
 }
 
-// compare checks that the cluster holds what the model holds, and that each key is at the owner of its
-// slot only.
+// compare checks what must hold while no slot moves: each key is at the owner of its slot.
 func (c *clusterRun) compare() error {
-	all, at, err := c.union()
+	at, err := c.whole()
 	if err != nil {
 		return err
 	}
@@ -231,19 +209,5 @@ func (c *clusterRun) compare() error {
 			}
 		}
 	}
-	for _, n := range c.nodes {
-		if panics := n.info("gothrottle", "gothrottle_panics"); panics != "0" {
-			return c.differ("the module's panics: %q", panics)
-		}
-		if line := warning(n.LogFile); line != "" {
-			return c.differ("the log of %s: %s", n.name, line)
-		}
-	}
-	if c.drifts {
-		for _, e := range c.m.dbs[0] {
-			e.latest = 0 // MIGRATE sends the remaining time to a server whose clock is another one
-		}
-	}
-	c.stats.compared += len(all)
-	return c.holds(all)
+	return c.healthy(c.master, c.twin, c.plain)
 }

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -76,14 +79,8 @@ func (r *run) reload(*step) error {
 	if err := r.quiet(r.master); err != nil {
 		return err
 	}
-	err := r.same("DEBUG RELOAD", func() error {
-		if reply := r.master.ask("DEBUG", "RELOAD"); reply != "OK" {
-			return r.differ("DEBUG RELOAD: %s", reply)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
+	if reply := r.master.ask("DEBUG", "RELOAD"); reply != "OK" {
+		return r.differ("DEBUG RELOAD: %s", reply)
 	}
 	// The server tells neither its AOF nor its replicas of the expired keys that it left out.
 	r.master.ask("BGREWRITEAOF")
@@ -93,25 +90,12 @@ func (r *run) reload(*step) error {
 	return r.resynced(nil)
 }
 
-// same checks that a fault leaves all data as it was.
-func (r *run) same(what string, fault func() error) error {
-	before := r.dataset(r.master)
-	if err := fault(); err != nil {
-		return err
-	}
-	after := r.dataset(r.master)
-	r.look()
-	return r.alike(what, before, after)
-}
-
 func (r *run) restartAOF(*step) error {
 	if err := r.catchUp(); err != nil {
 		return err
 	}
-	return r.same("a restart with the AOF", func() error {
-		r.master.Terminate()
-		return r.again()
-	})
+	r.master.Terminate()
+	return r.again()
 }
 
 // again starts the master on its data, with further arguments, and connects everything to it.
@@ -122,7 +106,6 @@ func (r *run) again(args ...string) error {
 	}
 	r.prepare(r.master)
 	r.setAgain(r.master)
-	r.effects.forget()
 	if err := r.tick(); err != nil {
 		return err
 	}
@@ -136,20 +119,18 @@ func (r *run) restartRDB(*step) error {
 	if err := r.quiet(r.master); err != nil {
 		return err
 	}
-	return r.same("a restart with the RDB file", func() error {
-		if reply := r.master.ask("SAVE"); reply != "OK" {
-			return r.differ("SAVE: %s", reply)
-		}
-		r.master.Kill()
-		if err := os.RemoveAll(filepath.Join(r.master.Folder, "appendonlydir")); err != nil {
-			return err
-		}
-		if err := r.again("--appendonly", "no"); err != nil {
-			return err
-		}
-		r.master.ask("CONFIG", "SET", "appendonly", "yes")
-		return r.quiet(r.master)
-	})
+	if reply := r.master.ask("SAVE"); reply != "OK" {
+		return r.differ("SAVE: %s", reply)
+	}
+	r.master.Kill()
+	if err := os.RemoveAll(filepath.Join(r.master.Folder, "appendonlydir")); err != nil {
+		return err
+	}
+	if err := r.again("--appendonly", "no"); err != nil {
+		return err
+	}
+	r.master.ask("CONFIG", "SET", "appendonly", "yes")
+	return r.quiet(r.master)
 }
 
 // amid makes the calls of a step while a fault runs.
@@ -221,7 +202,7 @@ func (r *run) blocked(st *step) error {
 	}
 	err = r.amid(st, func() error { return nil })
 	r.master.ask("LPUSH", "waiting", "x")
-	if got := <-done; err == nil && got != "[waiting x]" {
+	if got := <-done; err == nil && got != "[waiting:x]" {
 		return r.differ("BLPOP: %s", got)
 	}
 	return err
@@ -271,7 +252,6 @@ func (r *run) hostile(st *step) error {
 		}
 	}
 	r.look()
-	r.effects.forget() // they have those of the other module among them
 	return r.flushed(nil)
 }
 
@@ -303,7 +283,6 @@ func (r *run) promoted(*step) error {
 	}
 	r.master, r.twin = r.twin, r.master
 	r.hangUp()
-	r.effects.forget()
 	r.prepare(r.master)
 	r.setAgain(r.master)
 	if err := r.attach(); err != nil {
@@ -313,8 +292,7 @@ func (r *run) promoted(*step) error {
 }
 
 func (r *run) setPolicies(st *step) error {
-	r.m.rules = parsePolicies(st.Text)
-	r.policies = st.Text
+	r.m.setPolicies(st.Text)
 	for _, s := range []*server{r.master, r.twin} {
 		if reply := s.ask("CONFIG", "SET", "gothrottle.policies", st.Text); reply != "OK" {
 			return r.differ("CONFIG SET gothrottle.policies: %s", reply)
@@ -324,7 +302,7 @@ func (r *run) setPolicies(st *step) error {
 }
 
 // setAgain gives a server that has just started the policies.
-func (r *run) setAgain(s *server) { s.ask("CONFIG", "SET", "gothrottle.policies", r.policies) }
+func (r *run) setAgain(s *server) { s.ask("CONFIG", "SET", "gothrottle.policies", r.m.policies) }
 
 func (r *run) defragment(*step) error {
 	reply := r.master.ask("CONFIG", "SET", "activedefrag", "yes")
@@ -339,18 +317,22 @@ func (r *run) defragment(*step) error {
 	return nil
 }
 
-// deleteForeign deletes the keys that are no limiters, or of which the model knows nothing.
-func (r *run) deleteForeign(*step) error { return r.deleteKeys("uf") }
+// deleteForeign deletes the keys that are no limiters, or of which nothing is known.
+func (r *run) deleteForeign(*step) error {
+	return r.deleteKeys(func(db int, name string) bool {
+		return r.m.dbs[db].doubt[name] || strings.HasPrefix(r.m.call(db, []string{"GO.INFO", name}), "-")
+	})
+}
 
-// deleteKeys deletes the keys of these kinds.
-func (r *run) deleteKeys(kinds string) error {
-	for db := range r.m.dbs {
+// deleteKeys deletes keys of which the model knows, or which are in doubt.
+func (r *run) deleteKeys(chosen func(db int, name string) bool) error {
+	for db, d := range r.m.dbs {
 		p := r.master.client.Pipeline()
 		p.Do(ctx, "SELECT", db)
-		for name, e := range r.m.dbs[db] {
-			if strings.ContainsRune(kinds, rune(e.kind)) {
+		for _, name := range slices.AppendSeq(d.Keys(), maps.Keys(d.doubt)) {
+			if chosen(db, name) {
 				p.Do(ctx, "DEL", name)
-				delete(r.m.dbs[db], name)
+				r.take(fmt.Sprintf("%d %s", db, name), nil, false)
 			}
 		}
 		p.Do(ctx, "SELECT", 0)

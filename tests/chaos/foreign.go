@@ -2,181 +2,128 @@ package main
 
 import (
 	"fmt"
-	"math/big"
-	"regexp"
-	"strconv"
+	"slices"
 	"strings"
 
-	"gothrottle/funnel"
-	"gothrottle/funnel/oracle"
+	"gothrottle/commands"
+	"gothrottle/commands/memory"
 )
 
-// foreign follows a command that is not one of the module's. The reply tells whether the key was
-// there. foreign returns what is wrong with the reply, "" if nothing is.
-func (m *model) foreign(db int, words []string, reply string) string {
-	name, key := strings.ToUpper(words[0]), ""
-	if len(words) > 1 {
-		key = words[1]
-	}
-	switch name {
-	case "SWAPDB":
-		m.dbs[0], m.dbs[1] = m.dbs[1], m.dbs[0]
-		return ""
-	case "FLUSHALL":
-		m.clear()
-		return ""
-	case "FLUSHDB":
-		m.dbs[db] = map[string]*entry{}
-		return ""
-	}
-	e := m.at(db, key)
-	known := e != nil && e.kind != 'u'
-	there := known && !m.void(e)
-	failed := strings.HasPrefix(reply, "-")
-	absent := func() string {
-		if there {
-			return fmt.Sprintf("%s should be there, but the reply is %s", key, reply)
-		}
-		delete(m.dbs[db], key)
-		return ""
-	}
-	switch name {
-	case "DEL", "UNLINK", "GETDEL":
-		if reply == "0" && there {
-			return absent()
-		}
-		if !failed {
-			delete(m.dbs[db], key)
-		}
-	case "SET":
-		if !failed {
-			m.dbs[db][key] = stringEntry(words[2])
-		}
-	case "PERSIST", "EXPIRE", "PEXPIREAT":
-		if reply == "0" && name != "PERSIST" {
-			return absent()
-		}
-		if e == nil && reply == "1" {
-			return "an absent key got an expiry"
-		}
-		if e != nil && reply == "1" {
-			m.userExpiry(e, name, words)
-			if e.expire > 0 && e.expire <= int64(m.wall/1000) { // the server deletes such a key at once
-				delete(m.dbs[db], key)
-			}
-		}
-	case "RENAME":
-		if failed {
-			return absent()
-		}
-		delete(m.dbs[db], key)
-		m.put(db, words[2], e)
-	case "COPY", "MOVE":
-		return m.copied(db, name, words, e, reply, there)
-	case "LPUSH", "HSET", "ZADD":
-		m.typed(db, name, key, e, failed)
-	case "HDEL":
-		switch {
-		case e == nil || failed:
-		case e.kind == 'f' && e.typ == "hash": // it had that field only
-			delete(m.dbs[db], key)
-		default:
-			e.tainted = false
-		}
-	case "HINCRBY", "APPEND", "ZREM", "HPEXPIRE", "SETRANGE", "RESTORE":
-		if !failed && (name != "HPEXPIRE" || e != nil) {
-			m.forget(db, key)
-		}
-	}
-	return ""
+// dump is what a DUMP replied, and when the key expires; 0: never.
+type dump struct {
+	payload string
+	at      int64
 }
 
-var adoptedForm = regexp.MustCompile(`^[1-9][0-9]{18}$`)
-
-// stringEntry is what a key holds after SET.
-func stringEntry(value string) *entry {
-	if n, err := strconv.ParseInt(value, 10, 64); err == nil && adoptedForm.MatchString(value) {
-		e := newEntry('t')
-		e.adopted, e.free = true, true
-		e.cells = []*oracle.Throttle{oracle.NewThrottle(big.NewRat(n, 1), funnel.Rate{})}
-		return e
+// foreignStep makes a command of the server at keys of limiters. Before it, these hold what the model holds. After it, the
+// model holds what they hold.
+func (r *run) foreignStep(st *step) error {
+	w, names := r.foreignWords(st)
+	if w == nil {
+		return nil
 	}
-	return &entry{kind: 'f', typ: "string", free: true}
-}
-
-func (m *model) userExpiry(e *entry, name string, words []string) {
-	e.expire, e.free = 0, true
-	switch n := int64(0); name {
-	case "EXPIRE":
-		n, _ = strconv.ParseInt(words[2], 10, 64)
-		e.expire = int64(m.wall/1000) + n*1000
-	case "PEXPIREAT":
-		e.expire, _ = strconv.ParseInt(words[2], 10, 64)
+	before, want, doubt, err := r.at(names)
+	if err == nil {
+		err = r.alike(fmt.Sprintf("before %q", st.Calls[0]), want, before)
 	}
-	if e.expire > 0 {
-		e.free = false
+	if err != nil {
+		return err
 	}
-}
-
-// put makes a key hold what another one held.
-func (m *model) put(db int, name string, e *entry) {
-	if e == nil {
-		m.forget(db, name) // the other key held a limiter with nothing in use
-		return
-	}
-	m.dbs[db][name] = e
-}
-
-// copied follows COPY key other REPLACE and MOVE key db.
-func (m *model) copied(db int, name string, words []string, e *entry, reply string, there bool) string {
-	to, other := db, words[2]
-	if name == "MOVE" {
-		to, other = 1-db, words[1]
-	}
-	target := m.at(to, other)
-	switch {
-	case reply == "0" && there && (name == "COPY" || target == nil):
-		return fmt.Sprintf("%s should be there, but the reply is 0", words[1])
-	case reply == "1" && name == "MOVE" && target != nil && target.kind != 'u' && !m.void(target):
-		return fmt.Sprintf("MOVE replaced %s", other)
-	case reply == "1" && name == "MOVE":
-		delete(m.dbs[db], words[1])
-		m.put(to, other, e)
-	case reply == "1":
-		if e != nil {
-			e = e.clone()
+	p := r.conn(st.Conn).Pipeline()
+	p.Do(ctx, "SELECT", st.DB)
+	c := p.Do(ctx, w...)
+	_, _ = p.Exec(ctx)
+	reply := replyText(c)
+	r.stats.foreign++
+	switch refused := strings.HasPrefix(reply, "-"); {
+	case reply == lost:
+		return r.differ("%q: no reply", st.Calls[0])
+	case w[0] == "RESTORE" && refused != (st.Calls[0][2] == "damaged"):
+		return r.differ("%q: %s", st.Calls[0], reply)
+	case w[0] == "SWAPDB":
+		slices.Reverse(r.m.dbs)
+	case w[0] == "FLUSHDB":
+		r.m.dbs[st.DB] = r.m.newDatabase()
+	case w[0] == "DUMP" && !refused && reply != "<nil>":
+		r.dump = dump{payload: reply}
+		if v := before[fmt.Sprintf("%d %s", st.DB, names[0])]; v != nil {
+			r.dump.at = v.Expire
 		}
-		m.put(to, other, e)
 	}
-	return ""
+	after, _, _, err := r.at(names)
+	for key, v := range after {
+		r.take(key, v, v != nil && v.Kind == commands.KindHash && (doubt || w[0] == "HPEXPIRE")) // fields may expire
+	}
+	return err
 }
 
-// typed follows a command that adds a foreign element to a value.
-func (m *model) typed(db int, name, key string, e *entry, failed bool) {
-	typ := map[string]string{"LPUSH": "list", "HSET": "hash", "ZADD": "zset"}[name]
-	switch {
-	case failed:
-	case e == nil:
-		m.dbs[db][key] = &entry{kind: 'f', typ: typ, free: true}
-	case e.kind == 'f':
-	case e.kind == 't' && name == "HSET" && !m.void(e) && !e.adopted:
-		e.tainted = true
-	case m.void(e) && name == "LPUSH":
-		m.dbs[db][key] = &entry{kind: 'f', typ: typ, free: true}
-	default:
-		m.forget(db, key)
+// foreignWords returns the words of a foreign command, and the names of the keys that it reads or writes.
+func (r *run) foreignWords(st *step) (w []any, names []string) {
+	w = anys(st.Calls[0])
+	switch w[0] {
+	case "SWAPDB", "FLUSHDB":
+		return w, nil
+	case "RENAME", "COPY":
+		return w, st.Calls[0][1:3]
+	case "MOVE":
+		w[2] = 1 - st.DB
+	case "RESTORE":
+		payload := []byte(r.dump.payload)
+		if len(payload) == 0 {
+			return nil, nil
+		}
+		if w[2] == "damaged" {
+			payload[len(payload)/2] ^= 0x55
+		}
+		w = []any{w[0], w[1], r.dump.at, payload, "REPLACE", "ABSTTL"}
 	}
+	return w, st.Calls[0][1:2]
 }
 
-// steppedBack says that the server's clock was set back. A key whose expiry was past may be gone or
-// not.
-func (m *model) steppedBack(wall funnel.Micros) {
-	for db := range m.dbs {
-		for name, e := range m.dbs[db] {
-			if e.expire > 0 && e.expire <= int64(m.wall/1000)+1+m.blur {
-				m.forget(db, name)
+// at returns what keys of these names hold in both databases, what they must hold, and whether one of them is in doubt.
+func (r *run) at(names []string) (got, want map[string]*memory.Value, doubt bool, err error) {
+	r.look()
+	got, want = map[string]*memory.Value{}, map[string]*memory.Value{}
+	for db, d := range r.m.dbs {
+		values, err := r.master.read(db, names...)
+		if err != nil {
+			return nil, nil, false, r.differ("%q: %v", names, err)
+		}
+		for name, v := range values {
+			key := fmt.Sprintf("%d %s", db, name)
+			got[key], want[key] = v, d.Get(name)
+			if d.doubt[name] {
+				want[key], doubt = v, true
+			} else if want[key] != nil && want[key].Expired(r.m.wall) {
+				want[key] = nil
 			}
 		}
 	}
-	m.wall = wall
+	return got, want, doubt, nil
+}
+
+// take makes the model hold a value at a key. The key begins with its database.
+func (r *run) take(key string, v *memory.Value, doubt bool) {
+	d, name := r.m.dbs[key[0]-'0'], key[2:]
+	d.Put(name, v)
+	if delete(d.doubt, name); doubt {
+		d.doubt[name] = true
+	}
+}
+
+// takeExpired makes the model hold what the server holds of the keys that had expired up to a time, in ms, before the clock
+// was set back. The server may have deleted them or not.
+func (r *run) takeExpired(all map[string]*memory.Value, upTo int64) {
+	for db, d := range r.m.dbs {
+		for _, name := range d.Keys() {
+			if at := d.Get(name).Expire; at > 0 && at <= upTo && !d.doubt[name] {
+				d.Put(name, all[fmt.Sprintf("%d %s", db, name)])
+			}
+		}
+	}
+	for key, v := range all {
+		if d, name := r.m.dbs[key[0]-'0'], key[2:]; v.Expire > 0 && v.Expire <= upTo && !d.doubt[name] {
+			d.Put(name, v)
+		}
+	}
 }

@@ -235,24 +235,21 @@ func (g *generator) throttle() words {
 	return append(append(w, g.mode(true)...), option...)
 }
 
-// windowMillis has the period of each window: callers of one key must agree on it.
-var windowMillis = []int64{60_000, 10_000, 1000, 3_600_000, 777}
-
-func (g *generator) windowNumbers(key string, ms bool) (numbers words, option words) {
-	millis := windowMillis[int(key[1]-'0')%5]
-	unit := int64(1000)
-	if ms || millis%1000 != 0 {
-		unit, option = 1, words{"MS"}
-	}
-	limit := []int64{10, 200, 3, 1000, 121}[int(key[1]-'0')%5]
+// windowNumbers makes the words of a window up to the quantity. Most callers of one key agree on its period.
+func (g *generator) windowNumbers(key string, unit int64) words {
+	i := int(key[1] - '0')
+	limit, millis := []int64{10, 200, 3, 1000, 121}[i], []int64{60_000, 10_000, 1000, 3_600_000, 7000}[i]
 	limit = pick(g.Rand, limit, limit, limit, limit*2, limit/2+1)
-	return words{g.text(limit), g.text(millis / unit), g.quantity(limit)}, option
+	if g.IntN(30) == 0 {
+		millis = pick[int64](g.Rand, 1, 5, 300) * unit
+	}
+	return words{g.text(limit), g.text(millis / unit), g.quantity(limit)}
 }
 
 func (g *generator) window() words {
 	key := g.name('w')
-	numbers, option := g.windowNumbers(key, g.IntN(4) == 0)
-	w := append(append(words{"GO.WINDOW", key}, numbers...), g.mode(false)...)
+	unit, option := g.unit()
+	w := append(append(words{"GO.WINDOW", key}, g.windowNumbers(key, unit)...), g.mode(false)...)
 	if g.IntN(6) == 0 {
 		w = append(w, "EXACT")
 	}
@@ -291,7 +288,7 @@ func (g *generator) all() words {
 	for range 1 + g.IntN(4) {
 		kind := pick[byte](g.Rand, 't', 't', 'w', 'q', 'l')
 		key := g.name(kind)
-		if kind == 'l' && force || slices.Contains(seen, key) || kind == 'w' && key[1] == '4' && !ms {
+		if kind == 'l' && force || slices.Contains(seen, key) {
 			continue
 		}
 		if len(seen) > 0 {
@@ -324,8 +321,7 @@ func (g *generator) clauses(kind byte, key string, ms bool) (w words) {
 			w = append(w, "THROTTLE", g.text(limit-1), g.text(count), g.text(millis/unit), g.quantity(limit))
 		}
 	case 'w':
-		numbers, _ := g.windowNumbers(key, ms)
-		w = append(words{"WINDOW"}, numbers...)
+		w = append(words{"WINDOW"}, g.windowNumbers(key, unit)...)
 		if g.IntN(6) == 0 {
 			w = append(w, "EXACT")
 		}

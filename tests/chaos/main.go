@@ -1,6 +1,6 @@
 // Program chaos runs random schedules of calls, foreign commands, clock steps and faults against
-// servers with the module. It compares every reply with exact models (package oracle), the data of
-// a master with that of its replicas, and the data before and after restarts.
+// servers with the module. It makes every call in memory as well (package commands/memory), and compares
+// the replies, and after faults what all keys of a master and its replicas hold.
 //
 // A difference ends the program. The program then makes the schedule shorter, writes it to a file,
 // and prints the command that runs it again.
@@ -8,6 +8,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -41,8 +42,6 @@ func main() {
 	ok := false
 	if *replayFlag != "" {
 		ok = replay(l, *replayFlag)
-	} else if *clusterFlag {
-		ok = searchCluster(l)
 	} else {
 		ok = search(l)
 	}
@@ -70,7 +69,7 @@ func replay(l *lab, file string) bool {
 	return true
 }
 
-// search runs schedules of one seed after the other until the time is over.
+// search runs one seed after the other until the time is over.
 func search(l *lab) bool {
 	seed := *seedFlag
 	if seed == 0 {
@@ -80,11 +79,17 @@ func search(l *lab) bool {
 	st, end := newStats(), time.Now().Add(*timeFlag)
 	st.told = time.Now()
 	for ; time.Now().Before(end); seed++ {
-		s := generate(seed, *stepsFlag)
-		if err := perform(l, &s, st, end); err != nil {
+		s := schedule{Seed: seed}
+		var err error
+		if *clusterFlag {
+			err = performCluster(l, seed, st, end)
+		} else {
+			s = generate(seed, *stepsFlag)
+			err = perform(l, &s, st, end)
+		}
+		if err != nil {
 			st.differences++
-			fmt.Print(st.table())
-			fmt.Printf("chaos: seed %d: %v\n", seed, err)
+			fmt.Printf("%schaos: seed %d: %v\n", st.table(), seed, err)
 			report(l, s, err)
 			return false
 		}
@@ -93,8 +98,13 @@ func search(l *lab) bool {
 	return true
 }
 
-// report makes a failing schedule shorter and writes it.
+// report makes a failing schedule shorter and writes it. What a cluster does is decided step by step, so its steps cannot be
+// left out.
 func report(l *lab, s schedule, err error) {
+	if *clusterFlag {
+		fmt.Printf("chaos: to run it again: go run ./tests/chaos -cluster -server %s -steps %d -seed %d\n", l.server, *stepsFlag, s.Seed)
+		return
+	}
 	fmt.Printf("chaos: the schedule has %d steps; it is being made shorter for at most %v\n", len(s.Steps), *shrinkFlag)
 	end := time.Now().Add(*shrinkFlag)
 	last := err
@@ -107,11 +117,7 @@ func report(l *lab, s schedule, err error) {
 		return true
 	}, func() bool { return time.Now().After(end) })
 	file := filepath.Join(*keepFlag, fmt.Sprintf("seed-%d.json", s.Seed))
-	if err := os.MkdirAll(*keepFlag, 0o755); err != nil {
-		fmt.Println("chaos:", err)
-		return
-	}
-	if err := s.write(file); err != nil {
+	if err := errors.Join(os.MkdirAll(*keepFlag, 0o755), s.write(file)); err != nil {
 		fmt.Println("chaos:", err)
 		return
 	}

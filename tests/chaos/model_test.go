@@ -1,173 +1,118 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
-	"gothrottle/funnel"
+	"gothrottle/commands"
+	"gothrottle/commands/memory"
 )
 
-// The model replies what the reference says. A line is a call and its reply, or "later" and the
-// time that passes in ms, or a foreign command and its reply.
-func TestModel(t *testing.T) {
-	for _, c := range []struct{ name, lines string }{
-		{"cells", `
-			GO.THROTTLE t 4 1 60 5 = [0 5 0 -1 300]
-			GO.THROTTLE t 4 1 60 = [1 5 0 60 300]
-			GO.THROTTLE t 4 1 60 9 UPTO = [1 5 0 60 300 0]
-			GO.THROTTLE t 4 1 60 2 FORCE = [0 5 0 -1 420]
-			GO.THROTTLE t 4 1 60 1 RESERVE 180 = [0 5 0 -1 480 180]
-			later 180500
-			GO.THROTTLE t 4 1 60000 -100 MS UPTO = [0 5 5 -1 0 -5]`},
-		{"lockout", `
-			GO.THROTTLE t 0 1 10 1 LOCKOUT 60 = [0 1 0 -1 10]
-			GO.THROTTLE t 0 1 10 1 LOCKOUT 60 = [1 1 0 60 60]
-			later 30000
-			GO.THROTTLE_RO t 0 1 10 1 = [1 1 0 30 30]
-			DEL t = 1
-			GO.THROTTLE t 0 1 10 1 = [0 1 0 -1 10]`},
-		{"window", `
-			GO.WINDOW w 3 10 2 = [0 3 1 -1 10]
-			later 4000
-			GO.WINDOW w 3 10 2 = [1 3 1 6 6]
-			GO.WINDOW w 3 10 2 UPTO = [0 3 0 6 10 1]
-			later 6000
-			GO.WINDOW_RO w 3 10 = [0 3 1 -1 10]
-			GO.WINDOW w 3 10 0 = [0 3 2 -1 4]`},
-		{"quota", `
-			GO.QUOTA q 2 10 2 ALIGN 5 = [0 2 0 -1 5]
-			GO.QUOTA q 2 10 = [1 2 0 5 5]
-			later 5000
-			GO.QUOTA q 2 10 = [0 2 1 -1 10]`},
-		{"leases", `
-			GO.LEASE l 1 10 a = [0 1 0 -1 10 0]
-			GO.LEASE l 1 10 a = [0 1 0 -1 10 1]
-			GO.LEASE l 1 10 b = [1 1 0 10 10 0]
-			GO.RELEASE l a a b = 1
-			GO.RELEASE l a = 0`},
-		{"all", `
-			GO.ALL t THROTTLE 4 1 60 5 KEY q QUOTA 9 60 = [0 5 0 -1 300 0 [0 5 0 -1 300] [0 9 8 -1 60]]
-			GO.ALL t THROTTLE 4 1 60 KEY q QUOTA 9 60 = [1 5 0 60 300 0 [1 5 0 60 300] [0 9 8 -1 60]]
-			GO.ALL q QUOTA 1 60 3 FORCE = [0 1 0 -1 60 0 [0 1 0 -1 60]]
-			GO.ALL q QUOTA 1 60 QUOTA 1 60 = -ERR
-			GO.ALL q QUOTA 1 60 KEY q QUOTA 1 60 = -ERR
-			GO.ALL l LEASE 1 10 KEY KEY t THROTTLE 4 1 60 0 = [0 1 0 -1 10 0 [0 1 0 -1 10 0] [0 5 0 -1 300]]`},
-		{"policies", `
-			GO.POLICY p:1 = [0 2 1 -1 60 0 [0 2 1 -1 60]]
-			GO.POLICY s:1 3 = [0 2 2 -1 0 0 [1 2 2 -1 0]]
-			GO.POLICY none:1 = -ERR
-			GO.POLICY p = -ERR`},
-		{"another kind", `
-			GO.QUOTA x 2 10 = [0 2 1 -1 10]
-			GO.THROTTLE x 1 1 1 = -WRONGTYPE
-			GO.WINDOW x 1 1 = -WRONGTYPE
-			GO.LEASE y 1 10 a = [0 1 0 -1 10 0]
-			GO.WINDOW y 1 1 = -ERR
-			LPUSH z a = 1
-			GO.QUOTA z 1 1 = -WRONGTYPE
-			SET z foreign = OK
-			GO.QUOTA z 1 1 = -ERR`},
-		{"a key of redis-cell", `
-			SET t 1900000060000000000 = OK
-			GO.THROTTLE t 59 1 1 0 = [0 60 0 -1 60]
-			GO.THROTTLE t 60 1 1 = [0 61 0 -1 61]
-			GO.QUOTA t 1 1 = -WRONGTYPE
-			SET u 1900000060000000000 = OK
-			GO.ALL u THROTTLE 99 1 1 0 THROTTLE 9 30 60 = [0 10 9 -1 2 1 [0 100 40 -1 60] [0 10 9 -1 2]]
-			GO.THROTTLE u 99 30 60 0 = [0 100 40 -1 120]`},
-		{"a user's expiry", `
-			GO.QUOTA q 2 100 = [0 2 1 -1 100]
-			EXPIRE q 10 = 1
-			later 10000
-			GO.QUOTA_RO q 2 100 = [0 2 0 -1 90]
-			later 1
-			GO.QUOTA_RO q 2 100 = [0 2 1 -1 100]
-			GO.QUOTA q 2 100 = [0 2 1 -1 100]
-			EXPIRE q 0 = 1
-			GO.QUOTA q 2 100 = [0 2 1 -1 100]`},
-		{"keys that move", `
-			GO.QUOTA q 2 100 = [0 2 1 -1 100]
-			RENAME q r = OK
-			COPY r s REPLACE = 1
-			GO.QUOTA r 2 100 = [0 2 0 -1 100]
-			GO.QUOTA s 2 100 0 = [0 2 1 -1 100]
-			GO.QUOTA q 2 100 0 = [0 2 2 -1 0]
-			SWAPDB 0 1 = OK
-			GO.INFO r = <nil>`},
-		{"a foreign field", `
-			GO.THROTTLE t 4 1 60 = [0 5 4 -1 60]
-			HSET t x 1 = 1
-			GO.THROTTLE t 4 1 60 = -ERR
-			HDEL t x = 1
-			GO.THROTTLE t 4 1 60 = [0 5 3 -1 120]`},
-	} {
-		m := newModel()
-		m.now, m.wall = begin, begin
-		m.rules = parsePolicies("p THROTTLE 1 1 60s; s SHADOW QUOTA 2 60s")
-		for line := range strings.Lines(strings.TrimSpace(c.lines)) {
-			call, reply, _ := strings.Cut(strings.TrimSpace(line), " = ")
-			w := strings.Fields(call)
-			switch {
-			case w[0] == "later":
-				n, _ := integer(w[1], 0, 1<<40)
-				m.now += funnel.Micros(n * millisecond)
-				m.wall = m.now
-			case strings.HasPrefix(w[0], "GO."):
-				want := m.call(0, w, false)
-				if !want.fits(reply) || want.any {
-					t.Errorf("%s: %s: %s, want %s", c.name, call, want.String(), reply)
-				}
-				want.commit()
-			default:
-				if what := m.foreign(0, w, reply); what != "" {
-					t.Errorf("%s: %s: %s", c.name, call, what)
-				}
-			}
-		}
-	}
-}
-
-// A wrong word is an error, whatever the key holds; nothing changes.
-func TestParse_wrongWords(t *testing.T) {
-	for _, call := range []string{"GO.THROTTLE k 1 1", "GO.THROTTLE k x 1 1", "GO.THROTTLE k -1 1 1", "GO.THROTTLE k 1 0 1", "GO.THROTTLE k 1 1 3153600001",
-		"GO.THROTTLE k 1 1 1 1 1", "GO.THROTTLE k 1 1 1 UPTO FORCE", "GO.THROTTLE k 1 1 1 MS MS", "GO.THROTTLE k 1 1 1 RESERVE", "GO.THROTTLE k 1 1 1 LOCKOUT 0",
-		"GO.THROTTLE k 999999999999 1 3153600000", "GO.THROTTLE k 1 1 1 EXACT", "CL.THROTTLE k 1 1 1 1 MS", "CL.THROTTLE k 1 1000000001 1",
-		"GO.WINDOW k 0 1", "GO.WINDOW k 1 1 RESERVE 1", "GO.QUOTA k 1 1 ALIGN", "GO.QUOTA k 1 1 ALIGN 3153600001", "GO.QUOTA k 1 1 9223372036854775808",
-		"GO.LEASE k 1 0 a", "GO.LEASE k 1 1 a UPTO", "GO.LEASE k 1 1 " + strings.Repeat("x", 513), "GO.RELEASE k " + strings.Repeat("x", 513),
-		"GO.ALL k MS THROTTLE 1 1 1", "GO.ALL k THROTTLE 1 1 1 KEY", "GO.ALL k LEASE 1 1 a FORCE", "GO.ALL k QUOTA 1 1 x", "GO.ALL k WINDOW 1 1 EXACT EXACT",
-		"GO.ALL k" + strings.Repeat(" THROTTLE 1 1 1", 33), "GO.POLICY p:1 -1", "GO.POLICY p:1 1 FORCE", "GO.TOP 0", "GO.TOP RESET 5", "GO.INFO a b"} {
-		if _, ok := parse(strings.Fields(call), parsePolicies("p QUOTA 1 1s")); ok {
-			t.Errorf("%s is in order", call)
-		}
-	}
-}
-
-// An effect that comes twice, or before its time, is found in an AOF.
-func TestWrongEffect(t *testing.T) {
+// A reply has the same text in RESP2, in RESP3 and in memory.
+func TestText(t *testing.T) {
 	for _, c := range []struct {
-		commands string
-		wrong    bool
+		v    any
+		want string
 	}{
-		{"MULTI;HSET k 0 1;PEXPIREAT k 5;EXEC", false},
-		{"MULTI;HSET k 0 1;HSET k 0 1;EXEC", true},
-		{"HSET k 0 1;HSET k 0 1", false},
-		{"MULTI;ZADD k 1 a;ZREM k \x01b;EXEC", false},
-		{"MULTI;ZREM k \x01b;ZADD k 1 a;EXEC", true},
-		{"MULTI;ZREM k \x02b;ZADD k 1 a;EXEC", false},
+		{[]any{int64(0), int64(5), []any{int64(1)}}, "[0 5 [1]]"},
+		{[]any{"kind", "lease", "held", int64(1), "holders", []any{"b", int64(2), "a", int64(3)}}, "[held:1 holders:[a:3 b:2] kind:lease]"},
+		{map[any]any{"kind": "lease", "held": int64(1), "holders": map[any]any{"b": int64(2), "a": int64(3)}}, "[held:1 holders:[a:3 b:2] kind:lease]"},
+		{[]any{"kind", "throttle", "cells", []any{[]any{"in_use", nil}}}, "[cells:[[in_use:<nil>]] kind:throttle]"},
+		{map[any]any{}, "[]"}, {[]any{}, "[]"}, {nil, "<nil>"},
 	} {
-		b := ""
-		for line := range strings.SplitSeq(c.commands, ";") {
-			w := strings.Fields(line)
-			b += "*" + string(rune('0'+len(w))) + "\r\n"
-			for _, word := range w {
-				b += "$" + string(rune('0'+len(word))) + "\r\n" + word + "\r\n"
+		if got := text(c.v); got != c.want {
+			t.Errorf("%v: %s, want %s", c.v, got, c.want)
+		}
+	}
+}
+
+func TestKeysOf(t *testing.T) {
+	for call, want := range map[string]string{
+		"go.throttle a 1 1 1": "a", "GO.RELEASE a KEY b": "a", "GO.POLICY p:1 KEY b": "p:1", "GO.TOP KEY": "", "GO.TOP": "",
+		"GO.ALL a QUOTA 1 1 key b QUOTA 1 1 KEY a QUOTA 1 1 MS": "a b", "GO.ALL_RO a LEASE 1 1 KEY KEY b": "a KEY b",
+	} {
+		if got := strings.Join(slices.Compact(keysOf(strings.Fields(call))), " "); got != want {
+			t.Errorf("%s: %s, want %s", call, got, want)
+		}
+	}
+}
+
+// The model keeps a key until the server's clock has passed the expiry. After the clock was set back, the server says which of
+// the keys are there.
+func TestModel_expiry(t *testing.T) {
+	r := &run{m: newModel()}
+	m := r.m
+	call := func(want string, words ...string) {
+		t.Helper()
+		if got := m.call(0, words); got != want {
+			t.Errorf("%q at %d, server's clock %d: %s, want %s", words, m.now, m.wall, got, want)
+		}
+	}
+	m.now, m.wall = begin+3600*second, begin
+	call("[0 5 4 -1 1]", "GO.QUOTA", "a", "5", "1")
+	call("[0 5 4 -1 1]", "GO.QUOTA", "b", "5", "1")
+	m.now += 60 * second
+	call("[ends_in_ms:0 expires_in_ms:0 kind:quota used:0]", "GO.INFO", "a")
+	server := map[string]*memory.Value{"0 b": m.dbs[0].Get("b"), "0 c": {Kind: commands.KindOther, Expire: 5}}
+	r.takeExpired(server, int64(m.now)/1000)
+	if m.dbs[0].Get("c") == nil {
+		t.Error("a key that the server holds is not taken over")
+	}
+	call("<nil>", "GO.INFO", "a")
+	call("[ends_in_ms:0 expires_in_ms:0 kind:quota used:0]", "GO.INFO", "b")
+	m.wall = m.now
+	call("<nil>", "GO.INFO", "b")
+}
+
+// Of calls that got no reply the first few were made, or all or none of a transaction.
+func TestModel_makeUntil(t *testing.T) {
+	calls := [][]string{{"GO.QUOTA", "a", "9", "60"}, {"GO.QUOTA", "b", "9", "60"}, {"GO.QUOTA", "a", "9", "60"}}
+	for made := range 5 {
+		for _, whole := range []bool{false, true} {
+			server, m := newModel(), newModel()
+			server.now, m.now = begin, begin
+			for i := range made {
+				server.call(0, append(slices.Clone(calls[i%3]), "2")[:4+i/3]) // the last one is another call
+			}
+			err := m.makeUntil(sent{calls: calls, whole: whole}, func() error {
+				if !same(server.dbs[0].Get("a"), m.dbs[0].Get("a")) || !same(server.dbs[0].Get("b"), m.dbs[0].Get("b")) {
+					return errors.New("different")
+				}
+				return nil
+			})
+			if want := made > 3 || whole && made%3 > 0; (err != nil) != want {
+				t.Errorf("%d calls were made, all or none is %v: %v", made, whole, err)
 			}
 		}
-		n, what := wrongEffect([]byte(b + "*2\r\n$3\r\nDE"))
-		if n != len(b) || (what != "") != c.wrong {
-			t.Errorf("%q: %d of %d bytes, %q", c.commands, n, len(b), what)
+	}
+}
+
+// A key of a call is there or gone while the server evicts keys.
+func TestCheckEvicted(t *testing.T) {
+	r := &run{m: newModel(), stats: newStats(), evicts: "allkeys-lru"}
+	r.m.now, r.m.wall = begin, begin
+	for _, c := range []struct {
+		call, reply string
+		fails       bool
+		doubt       int
+	}{
+		{"GO.QUOTA a 5 60 2", "[0 5 3 -1 60]", false, 0},
+		{"GO.QUOTA a 5 60 2", "[0 5 1 -1 60]", false, 0}, // it is there
+		{"GO.QUOTA a 5 60 1", "[0 5 4 -1 60]", false, 0}, // it is gone
+		{"GO.QUOTA_RO a 5 60 9", "[0 5 4 -1 60]", true, 0},
+		{"GO.QUOTA a 5 60 1", "-OOM command not allowed", false, 0},
+		{"GO.QUOTA a 5 60 -9", "[0 5 5 -1 0]", false, 0},
+		{"GO.QUOTA a 5 60 1", "[0 5 2 -1 60]", true, 0},
+		{"GO.ALL a QUOTA 5 60 KEY b QUOTA 5 60", "[0]", false, 2},
+		{"GO.QUOTA b 5 60", "[anything]", false, 2},
+	} {
+		err := r.checkOne(0, strings.Fields(c.call), c.reply)
+		if (err != nil) != c.fails || len(r.m.dbs[0].doubt) != c.doubt {
+			t.Errorf("%s: %s: %v, %d keys are in doubt", c.call, c.reply, err, len(r.m.dbs[0].doubt))
 		}
 	}
 }
@@ -186,20 +131,6 @@ func TestWarning(t *testing.T) {
 		}
 		if got := warning(file); got != want {
 			t.Errorf("%q: %q", text, got)
-		}
-	}
-}
-
-// The module's clock goes on at half speed after the server's was set back.
-func TestModuleClock(t *testing.T) {
-	var c moduleClock
-	for i, s := range []struct {
-		wall funnel.Micros
-		mono int64
-		want funnel.Micros
-	}{{1000, 0, 1000}, {2000, 10, 2000}, {500, 10, 2000}, {510, 30, 2010}, {2005, 40, 2015}, {2030, 50, 2030}, {2040, 60, 2040}} {
-		if got := c.tell(s.wall, s.mono); got != s.want {
-			t.Errorf("step %d: %d, want %d", i, got, s.want)
 		}
 	}
 }

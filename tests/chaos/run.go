@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -20,24 +19,22 @@ const numConns = 4
 
 // run is one schedule at work: a master, a replica with the module, a replica without it.
 type run struct {
-	lab      *lab
-	folder   string
-	options  []string
-	stats    *stats
-	clock    *servers.Clock
-	runs     bool // the wall clock runs: the server's clock does not stand still with a frozen one
-	master   *server
-	twin     *server // a replica with the module
-	plain    *server // a replica without it
-	conns    [numConns]*redis.Client
-	m        *model
-	told     funnel.Micros // what the master's module was last seen to tell, if the clock runs
-	evicts   string        // maxmemory-policy while memory is short, else ""
-	memory   int64         // used_memory without overhead at the start
-	dump     dump
-	policies string // their text
-	effects  effects
-	number   int // of the step
+	lab     *lab
+	folder  string
+	options []string
+	stats   *stats
+	clock   *servers.Clock
+	runs    bool // the wall clock runs: the server's clock does not stand still with a frozen one
+	master  *server
+	twin    *server // a replica with the module
+	plain   *server // a replica without it
+	conns   [numConns]*redis.Client
+	m       *model
+	evicts  string // maxmemory-policy while memory is short, else ""
+	memory  int64  // used_memory without overhead at the start
+	dump    dump
+	lost    *sent // calls that got no reply
+	number  int   // of the step
 }
 
 // difference is what a run finds.
@@ -188,7 +185,10 @@ func (r *run) do(st *step) error {
 	}
 	switch st.Do {
 	case "calls":
-		return r.calls(st)
+		if err := r.calls(st); err != nil {
+			return err
+		}
+		return r.settle()
 	case "clock":
 		return r.move(st.N, st.Mono)
 	case "foreign":
@@ -198,8 +198,11 @@ func (r *run) do(st *step) error {
 	if i < 0 {
 		return r.differ("no fault has the name %s", st.Do)
 	}
-	r.stats.faults[st.Do]++
+	r.stats.tally["fault "+st.Do]++
 	if err := faults[i].run(r, st); err != nil {
+		return err
+	}
+	if err := r.settle(); err != nil {
 		return err
 	}
 	return r.compare()
@@ -208,17 +211,19 @@ func (r *run) do(st *step) error {
 // move moves the wall clock by n µs and the module's monotonic clock by mono µs.
 func (r *run) move(n, mono int64) error {
 	r.look()
+	before := int64(r.m.wall / 1000)
 	r.clock.Wall += n
 	r.clock.Mono += mono
-	if n < 0 {
-		r.m.steppedBack(r.m.wall + funnel.Micros(n))
-	} else {
-		r.m.wall += funnel.Micros(n)
-	}
+	r.m.wall += funnel.Micros(n)
 	if err := r.clock.Write(); err != nil {
 		return err
 	}
-	return r.tick()
+	if err := r.tick(); err != nil || n >= 0 {
+		return err
+	}
+	all, err := r.dataset(r.master)
+	r.takeExpired(all, before+r.m.blur)
+	return err
 }
 
 // catchUp sets the wall clock forward, past what the clocks of the modules tell. A server that starts,
@@ -226,7 +231,7 @@ func (r *run) move(n, mono int64) error {
 // stands still meanwhile: a module's clock that is ahead would go on at half its speed.
 func (r *run) catchUp() error {
 	r.look()
-	if lead := int64(max(r.m.now, r.twin.module.told) - r.m.wall); lead > 0 {
+	if lead := int64(max(r.m.now, r.twin.module.Last) - r.m.wall); lead > 0 {
 		return r.move(lead+second, 0)
 	}
 	return nil
@@ -261,69 +266,46 @@ func (r *run) tick() error {
 	}
 	if r.twin != nil {
 		r.twin.ask("GO.QUOTA_RO", probeKey, "1", "1")
-		r.twin.module.tell(r.m.wall, r.clock.Mono)
+		r.tell(r.twin)
 	}
 	c := r.master.client.TxPipeline()
-	r.ask(c)
+	askClock(c)
 	cmds, err := c.Exec(ctx)
 	if err != nil {
 		return r.differ("the clock's key: %v", err)
 	}
-	told := probed(cmds[2].(*redis.Cmd))
-	want := r.master.module.tell(r.m.wall, r.clock.Mono)
+	told, want := probed(replyText(cmds[2].(*redis.Cmd))), r.tell(r.master)
 	if told != want && !r.runs {
 		return r.differ("the module's clock tells %d, want %d, with the server's clock at %d", told, want, r.m.wall)
-	}
-	if told < r.m.now && !r.runs {
-		return r.differ("the module's clock tells %d after %d", told, r.m.now)
 	}
 	r.m.now = told
 	return nil
 }
 
+// tell returns what the module's clock of a server tells.
+func (r *run) tell(s *server) funnel.Micros {
+	return s.module.Now(r.m.wall, func() funnel.Micros { return funnel.Micros(r.clock.Mono) })
+}
+
 // probeKey is a quota by which the module's clock is read.
 const (
 	probeKey    = "clock"
+	maxSeconds  = 3_153_600_000
 	probePeriod = maxSeconds * second
 )
 
-// ask adds commands that read the module's clock. The third one tells it.
-func (r *run) ask(p redis.Pipeliner) {
+// askClock adds commands that read the module's clock. The third one tells it.
+func askClock(p redis.Pipeliner) {
 	p.Do(ctx, "DEL", probeKey)
 	p.Do(ctx, "GO.QUOTA", probeKey, 1, maxSeconds)
 	p.Do(ctx, "GET", probeKey)
 }
 
 // probed returns the time that the module's clock told, 0 if it is not known.
-func probed(c *redis.Cmd) funnel.Micros {
-	_, end, _ := strings.Cut(replyText(c), "@")
-	n, err := strconv.ParseInt(end, 10, 64)
-	if err != nil {
-		return 0
+func probed(quota string) funnel.Micros {
+	_, end, _ := strings.Cut(quota, "@")
+	if n := number(end); n != 0 {
+		return funnel.Micros(n/1000) - probePeriod
 	}
-	return funnel.Micros(n/1000) - probePeriod
-}
-
-// moduleClock is what the reference says of the module's clock: it never runs backward; after the
-// server's clock was set back it goes on at half speed until the two agree.
-type moduleClock struct {
-	told, base funnel.Micros
-	mono       int64
-	behind     bool
-}
-
-func (c *moduleClock) tell(wall funnel.Micros, mono int64) funnel.Micros {
-	if !c.behind && wall < c.told {
-		c.behind, c.base, c.mono = true, c.told, mono
-	}
-	if c.behind {
-		slow := max(c.told, c.base+funnel.Micros((mono-c.mono)/2))
-		if wall < slow {
-			c.told = slow
-			return slow
-		}
-		c.behind = false
-	}
-	c.told = wall
-	return wall
+	return 0
 }

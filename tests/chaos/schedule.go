@@ -2,39 +2,28 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
-	"strconv"
 	"strings"
+
+	"gothrottle/tests/corpus"
 )
 
-// words are the words of one command. In a file they are quoted, so that they hold any bytes.
+// words are the words of one command. In a file they are quoted where need be, so that they hold any bytes.
 type words []string
 
-// MarshalText writes the words with quotes and blanks between them.
+// MarshalText writes the words with blanks between them.
 func (w words) MarshalText() ([]byte, error) {
 	all := make([]string, len(w))
 	for i := range w {
-		all[i] = strconv.QuoteToASCII(w[i])
+		all[i] = corpus.Quote(w[i])
 	}
 	return []byte(strings.Join(all, " ")), nil
 }
 
 // UnmarshalText reads what MarshalText wrote.
-func (w *words) UnmarshalText(text []byte) error {
-	*w = nil
-	for rest := strings.TrimSpace(string(text)); rest != ""; rest = strings.TrimSpace(rest) {
-		quoted, err := strconv.QuotedPrefix(rest)
-		if err != nil {
-			return fmt.Errorf("%q: %w", rest, err)
-		}
-		word, err := strconv.Unquote(quoted)
-		if err != nil {
-			return err
-		}
-		*w, rest = append(*w, word), rest[len(quoted):]
-	}
-	return nil
+func (w *words) UnmarshalText(text []byte) (err error) {
+	*w, err = corpus.Words(string(text), 0)
+	return err
 }
 
 // step is one part of a schedule. It needs nothing of the steps before it, so steps can be left out.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"gothrottle/funnel"
 	servers "gothrottle/tests/server"
 )
 
@@ -41,7 +42,7 @@ type server struct {
 	*servers.Server
 	name   string
 	client *redis.Client // for questions beside the calls
-	module moduleClock   // of the process
+	module funnel.Clock  // of the process
 }
 
 // start starts a server in a folder that stays.
@@ -63,7 +64,7 @@ func (l *lab) start(name string, o servers.Options) (*server, error) {
 // restart starts a server that has ended again.
 func (s *server) restart(args ...string) error {
 	s.client.Close()
-	s.client, s.module = s.connect(2), moduleClock{}
+	s.client, s.module = s.connect(2), funnel.Clock{}
 	return s.Restart(args...)
 }
 
@@ -81,7 +82,11 @@ func (s *server) info(section, field string) string {
 }
 
 func (s *server) number(section, field string) int64 {
-	n, _ := strconv.ParseInt(s.info(section, field), 10, 64)
+	return number(s.info(section, field))
+}
+
+func number(text string) int64 {
+	n, _ := strconv.ParseInt(text, 10, 64)
 	return n
 }
 

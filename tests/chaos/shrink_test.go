@@ -6,7 +6,10 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
+
+	"gothrottle/commands"
 )
 
 // needs returns a judge of schedules: a schedule fails if it has these calls in this order.
@@ -100,7 +103,7 @@ func TestGenerate(t *testing.T) {
 			seen[st.Do]++
 			seen["via "+st.Via]++
 			for _, w := range st.Calls {
-				seen[upper(w[0])]++
+				seen[strings.ToUpper(w[0])]++
 				if st.Via == "multi" && st.Do == "calls" && tooFew(w) {
 					t.Fatalf("seed %d: the server refuses %q in a transaction", seed, w)
 				}
@@ -111,8 +114,8 @@ func TestGenerate(t *testing.T) {
 	for _, f := range faults {
 		wanted = append(wanted, f.name)
 	}
-	for name := range leastWords {
-		wanted = append(wanted, name)
+	for _, c := range commands.Table {
+		wanted = append(wanted, c.Name)
 	}
 	for _, name := range wanted {
 		if seen[name] < 1 {

@@ -222,7 +222,7 @@ func Dump(values map[string]*memory.Value, now int64) string {
 		if v == nil || v.Expired(funnel.Micros(now)) {
 			continue
 		}
-		slices.SortFunc(v.Fields, func(a, b memory.Field) int { return strings.Compare(a.Name, b.Name) })
+		sortFields(v)
 		lines = append(lines, Relative(fmt.Sprintf("%q: kind %d, text %q, fields %q, set %s, expires %d",
 			key, v.Kind, v.Text, v.Fields, members(v.Set), v.Expire), now))
 	}

@@ -1,0 +1,51 @@
+package corpus
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"gothrottle/commands"
+	"gothrottle/commands/memory"
+)
+
+// ReadKeys is a Lua script that returns what keys of a server hold: see Value.
+const ReadKeys = `local all = {}
+for i, key in ipairs(KEYS) do
+	local kind, content = redis.call('TYPE', key).ok, {}
+	if kind == 'hash' then content = redis.call('HGETALL', key) end
+	if kind == 'zset' then content = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES') end
+	if kind == 'string' then content = {redis.call('GET', key)} end
+	all[i] = {kind, redis.call('PEXPIRETIME', key), content}
+end
+return all`
+
+var kinds = map[string]commands.Kind{"string": commands.KindString, "hash": commands.KindHash, "zset": commands.KindZset, "list": commands.KindOther}
+
+// Value converts what ReadKeys returns of one key, with RESP2. It is nil if there is no key, and for a hash whose fields have
+// all expired, which the server deletes at any time. Fields are in the order of their names.
+func Value(found []any) *memory.Value {
+	v, content := &memory.Value{Kind: kinds[found[0].(string)]}, found[2].([]any)
+	if v.Expire = max(found[1].(int64), 0); v.Kind == commands.KindString {
+		v.Text = content[0].(string)
+		return v
+	}
+	for i := 0; i < len(content); i += 2 {
+		first, second := content[i].(string), content[i+1].(string)
+		if v.Kind == commands.KindHash {
+			v.Fields = append(v.Fields, memory.Field{Name: first, Text: second})
+			continue
+		}
+		score, _ := strconv.ParseFloat(second, 64)
+		v.Set = append(v.Set, memory.Member{Score: score, Text: first})
+	}
+	if v.Kind == commands.KindAbsent || v.Empty() {
+		return nil
+	}
+	sortFields(v)
+	return v
+}
+
+func sortFields(v *memory.Value) {
+	slices.SortFunc(v.Fields, func(a, b memory.Field) int { return strings.Compare(a.Name, b.Name) })
+}
