@@ -59,7 +59,7 @@ func (r *run) calls(st *step) error {
 	start := time.Now()
 	s := send(r.conn(st.Conn), st.DB, st.Via, list, r.runs)
 	if len(list) == 1 {
-		r.stats.took(time.Since(start))
+		r.stats.times = append(r.stats.times, time.Since(start))
 	}
 	return r.check(s)
 }
@@ -74,26 +74,14 @@ func (r *run) shortScripts(st *step, list [][]string) error {
 	return nil
 }
 
-// parallel shares calls out to all clients. No two clients use the same key, so the order of the clients does not matter.
-// Calls with keys of two clients come last.
+// parallel shares calls out to all clients by their keys: no two clients use the same key, so the order of the clients does
+// not matter. Calls with several keys come last.
 func (r *run) parallel(db int, list [][]string) error {
 	var groups [numConns + 1][][]string
-	owners := map[string]int{}
-	for i, words := range list {
-		var taken []int
-		for _, key := range keysOf(words) {
-			if owner, ok := owners[key]; ok && !slices.Contains(taken, owner) {
-				taken = append(taken, owner)
-			}
-		}
-		at := append(taken, i%numConns)[0]
-		if len(taken) > 1 {
-			at = numConns
-		}
-		for _, key := range keysOf(words) {
-			if _, ok := owners[key]; !ok {
-				owners[key] = at
-			}
+	for _, words := range list {
+		at := numConns
+		if keys := keysOf(words); len(keys) == 1 && keys[0] != "" {
+			at = int(keys[0][len(keys[0])-1]) % numConns
 		}
 		groups[at] = append(groups[at], words)
 	}

@@ -49,7 +49,7 @@ func (c *clusterRun) batch(tag string, n int) error {
 		}
 		// In a cluster of Valkey the module itself replies TRYAGAIN, after other calls of a transaction were
 		// made. go-redis takes such an error within an array for the reply to all of them.
-		if via == "alone" || via == "pipeline" || c.right(tag, w) && (len(keysOf(w)) == 1 || !c.drifts) {
+		if via == "alone" || via == "pipeline" || c.right(tag, w) && (len(keysOf(w)) == 1 || !c.runs) {
 			calls = append(calls, w)
 		}
 	}

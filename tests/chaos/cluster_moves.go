@@ -187,7 +187,7 @@ func (c *clusterRun) whole() (map[string]int, error) {
 	}
 	for key, v := range all {
 		want := c.m.dbs[0].Get(key[2:])
-		if c.drifts && want != nil && want.Expire > 0 && v.Expire > want.Expire-slackOfExpiry && v.Expire < want.Expire+slackOfExpiry {
+		if c.runs && want != nil && want.Expire > 0 && v.Expire > want.Expire-slackOfExpiry && v.Expire < want.Expire+slackOfExpiry {
 			want.Expire = v.Expire
 			c.m.dbs[0].Put(key[2:], want)
 		}

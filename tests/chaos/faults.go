@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -105,7 +106,6 @@ func (r *run) again(args ...string) error {
 		return r.differ("the server does not start: %v", err)
 	}
 	r.prepare(r.master)
-	r.setAgain(r.master)
 	if err := r.tick(); err != nil {
 		return err
 	}
@@ -135,21 +135,14 @@ func (r *run) restartRDB(*step) error {
 
 // amid makes the calls of a step while a fault runs.
 func (r *run) amid(st *step, fault func() error) error {
-	done := make(chan error, 1)
-	go func() { done <- r.calls(&step{Conn: st.Conn, DB: st.DB, Via: amidVia(st.Via), Calls: st.Calls}) }()
+	calls, done := step{Conn: st.Conn, DB: st.DB, Via: st.Via, Calls: st.Calls}, make(chan error, 1)
+	if st.Via == "replica" || st.Via == "parallel" {
+		calls.Via = "plain"
+	}
+	go func() { done <- r.calls(&calls) }()
 	time.Sleep(time.Duration(st.N) * time.Microsecond)
 	err := fault()
-	if e := <-done; e != nil {
-		return e
-	}
-	return err
-}
-
-func amidVia(via string) string {
-	if via == "replica" || via == "parallel" {
-		return "plain"
-	}
-	return via
+	return cmp.Or(<-done, err)
 }
 
 // killed ends the master at once. All calls that were replied to are in the AOF.
@@ -284,7 +277,6 @@ func (r *run) promoted(*step) error {
 	r.master, r.twin = r.twin, r.master
 	r.hangUp()
 	r.prepare(r.master)
-	r.setAgain(r.master)
 	if err := r.attach(); err != nil {
 		return err
 	}
@@ -300,9 +292,6 @@ func (r *run) setPolicies(st *step) error {
 	}
 	return nil
 }
-
-// setAgain gives a server that has just started the policies.
-func (r *run) setAgain(s *server) { s.ask("CONFIG", "SET", "gothrottle.policies", r.m.policies) }
 
 func (r *run) defragment(*step) error {
 	reply := r.master.ask("CONFIG", "SET", "activedefrag", "yes")

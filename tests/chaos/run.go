@@ -155,7 +155,7 @@ const blurred = 5000
 // prepare gives a server that has just started what is not in its data.
 func (r *run) prepare(s *server) {
 	s.ask("FUNCTION", "LOAD", "REPLACE", library)
-	s.ask("CONFIG", "SET", "gothrottle.top-keys", "100")
+	s.ask("CONFIG", "SET", "gothrottle.top-keys", "100", "gothrottle.policies", r.m.policies)
 }
 
 // conn returns a client, and connects it if need be.
@@ -199,13 +199,12 @@ func (r *run) do(st *step) error {
 		return r.differ("no fault has the name %s", st.Do)
 	}
 	r.stats.tally["fault "+st.Do]++
-	if err := faults[i].run(r, st); err != nil {
-		return err
+	for _, next := range []func() error{func() error { return faults[i].run(r, st) }, r.settle, r.compare} {
+		if err := next(); err != nil {
+			return err
+		}
 	}
-	if err := r.settle(); err != nil {
-		return err
-	}
-	return r.compare()
+	return nil
 }
 
 // move moves the wall clock by n µs and the module's monotonic clock by mono µs.

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"strings"
 
@@ -43,33 +45,32 @@ type schedule struct {
 	Seed    uint64   `json:"seed"`
 	Server  string   `json:"server"`  // the version of the server that it was made for; for readers
 	Options []string `json:"options"` // more arguments of the servers
-	Steps   []step   `json:"steps"`
+	Steps   []step   `json:"-"`
 }
 
+// readSchedule reads what write wrote.
 func readSchedule(file string) (s schedule, err error) {
-	b, err := os.ReadFile(file)
-	if err == nil {
-		err = json.Unmarshal(b, &s)
+	f, err := os.Open(file)
+	if err != nil {
+		return s, err
+	}
+	defer f.Close()
+	d := json.NewDecoder(f)
+	for err = d.Decode(&s); err == nil && d.More(); {
+		s.Steps = append(s.Steps, step{})
+		err = d.Decode(&s.Steps[len(s.Steps)-1])
 	}
 	return s, err
 }
 
-// write writes one step per line, so that a reader sees the order.
+// write writes a line for the schedule, then one for each step, so that a reader sees the order.
 func (s *schedule) write(file string) error {
-	head, err := json.Marshal(schedule{Seed: s.Seed, Server: s.Server, Options: s.Options})
-	if err != nil {
-		return err
-	}
-	b := strings.TrimSuffix(string(head), `"steps":null}`) + "\"steps\":[\n"
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(s)
 	for i := range s.Steps {
-		line, err := json.Marshal(s.Steps[i])
-		if err != nil {
-			return err
-		}
-		if i > 0 {
-			b += ",\n"
-		}
-		b += string(line)
+		err = errors.Join(err, e.Encode(s.Steps[i]))
 	}
-	return os.WriteFile(file, []byte(b+"\n]}\n"), 0o644)
+	return errors.Join(err, os.WriteFile(file, b.Bytes(), 0o644))
 }

@@ -39,15 +39,6 @@ func (s *stats) sample(master *server) {
 	s.lastRSS, s.lastUsed = master.number("memory", "used_memory_rss"), master.number("memory", "used_memory")
 }
 
-// mostTimes bounds the memory of the measured times.
-const mostTimes = 1_000_000
-
-func (s *stats) took(d time.Duration) {
-	if len(s.times) < mostTimes {
-		s.times = append(s.times, d)
-	}
-}
-
 // quantile returns the time that the share q of the calls did not exceed.
 func (s *stats) quantile(q float64) time.Duration {
 	if len(s.times) == 0 {
@@ -57,18 +48,15 @@ func (s *stats) quantile(q float64) time.Duration {
 	return all[min(int(q*float64(len(all))), len(all)-1)]
 }
 
-func (s *stats) line(seed uint64) string {
-	took := time.Since(s.began)
-	return fmt.Sprintf("%4.0f s: seed %d, %d runs, %d calls (%.0f/s), %d checked, %d keys compared",
-		took.Seconds(), seed, s.runs, s.calls, float64(s.calls)/took.Seconds(), s.checks, s.compared)
-}
-
 // progress prints a line now and then.
 func (s *stats) progress(seed uint64) {
-	if !s.told.IsZero() && time.Since(s.told) > 10*time.Second {
-		fmt.Println(s.line(seed))
-		s.told = time.Now()
+	if s.told.IsZero() || time.Since(s.told) < 10*time.Second {
+		return
 	}
+	s.told = time.Now()
+	took := s.told.Sub(s.began).Seconds()
+	fmt.Printf("%4.0f s: seed %d, %d runs, %d calls (%.0f/s), %d checked, %d keys compared\n",
+		took, seed, s.runs, s.calls, float64(s.calls)/took, s.checks, s.compared)
 }
 
 // table sums up.
