@@ -101,7 +101,7 @@ func TestCheckEvicted(t *testing.T) {
 		doubt       int
 	}{
 		{"GO.QUOTA a 5 60 2", "[0 5 3 -1 60]", false, 0},
-		{"GO.QUOTA a 5 60 2", "[0 5 1 -1 60]", false, 0}, // it is there
+		{"GO.QUOTA a 5 60 2", "[0 5 1 -1 60]", false, 0},    // it is there
 		{"GO.QUOTA_RO a 5 60 -9", "[0 5 5 -1 0]", false, 0}, // no matter which
 		{"GO.QUOTA_RO a 5 60 0", "[0 5 1 -1 60]", false, 0},
 		{"GO.QUOTA a 5 60 1", "[0 5 4 -1 60]", false, 0}, // it is gone
