@@ -268,14 +268,16 @@ func TestRandom(t *testing.T) {
 		w.meddle()
 		w.call(w.words())
 	}
-	t.Logf("%v", w.seen)
+	if testing.Short() {
+		return // so few calls that a command may have none in order
+	}
 	for _, c := range commands.Table {
-		if w.seen[c.Name] < rounds(80) && !c.NoKey {
+		if w.seen[c.Name] < rounds(40) && !c.NoKey {
 			t.Errorf("seed %d: only %d calls of %s were in order", w.seed, w.seen[c.Name], c.Name)
 		}
 	}
 	for _, what := range []string{"errors", "limited", "replicated", "while the clock leads"} {
-		if w.seen[what] < rounds(400) {
+		if w.seen[what] < rounds(50) {
 			t.Errorf("seed %d: only %d calls: %s", w.seed, w.seen[what], what)
 		}
 	}

@@ -2,14 +2,12 @@
 #include "fake.h"
 
 #include <errno.h>
-#include <float.h>
 #include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 /* A reply and its elements are one block. Only the first reply of the block can be freed. */
 struct RedisModuleCallReply {
@@ -67,48 +65,33 @@ static RedisModuleCallReply *zcount(RedisModuleString **argv) {
     return reply;
 }
 
-/* All servers print an integer up to 2^53 without an exponent. They differ for other numbers: Redis
- * 7.0 prints 17 digits, Redis 8.6 and Valkey 9.1 print as few digits as read back the same and no
- * exponent for an integer below 2^62. The host prints few digits and may use an exponent. */
-static int print_score(char *text, size_t room, double score) {
-    const double exact = 9007199254740992.0;
-    if (isinf(score)) return snprintf(text, room, score < 0 ? "-inf" : "inf");
-    if (score == floor(score) && fabs(score) <= exact) return snprintf(text, room, "%.0f", score);
-    int len = 0;
-    for (int digits = 1; digits <= DBL_DECIMAL_DIG; digits++) {
-        len = snprintf(text, room, "%.*g", digits, score);
-        if (strtod(text, NULL) == score) break;
-    }
-    return len;
+/* Returns a reply of n elements of a type. */
+static RedisModuleCallReply *array_reply(size_t n, int type) {
+    RedisModuleCallReply *reply = new_reply(REPLY_ARRAY);
+    reply->len = n;
+    reply->elements = calloc(n + 1, sizeof *reply->elements);
+    if (reply->elements == NULL) abort();
+    for (size_t i = 0; i < n; i++) reply->elements[i] = (RedisModuleCallReply){.type = type, .nested = 1};
+    return reply;
 }
 
+/* One rank, counted from the start. The score is printed as Redis 7.0 does. */
 static RedisModuleCallReply *zrange(RedisModuleString **argv) {
     long long start, stop;
     if (fake_number(argv[2]->bytes, argv[2]->len, &start) != API_OK ||
-        fake_number(argv[3]->bytes, argv[3]->len, &stop) != API_OK)
+        fake_number(argv[3]->bytes, argv[3]->len, &stop) != API_OK || start < 0 || start != stop) {
+        fake_fault("Call: the fake host runs ZRANGE of one rank only");
         return error_reply("ERR value is not an integer or out of range");
+    }
     fake_entry *entry = fake_look_up(argv[1]);
     if (entry != NULL && entry->type != TYPE_ZSET) return error_reply(wrong_type);
-    RedisModuleCallReply *reply = new_reply(REPLY_ARRAY);
-    long long len = entry != NULL ? (long long)entry->num_members : 0;
-    if (start < 0) start = start < -len ? 0 : start + len;
-    if (stop < 0) stop = stop < -len ? -1 : stop + len;
-    if (stop >= len) stop = len - 1;
-    if (start > stop) return reply;
-    size_t n = (size_t)(stop - start + 1);
-    fake.steps += (long)n;
-    reply->len = 2 * n;
-    reply->elements = calloc(reply->len, sizeof *reply->elements);
-    if (reply->elements == NULL) abort();
-    for (size_t i = 0; i < n; i++) {
-        const fake_member *m = &entry->members[(size_t)start + i];
-        RedisModuleCallReply *pair = &reply->elements[2 * i];
-        char score[40];
-        int digits = print_score(score, sizeof score, m->score);
-        pair[0] = pair[1] = (RedisModuleCallReply){.type = REPLY_STRING, .nested = 1};
-        put_text(&pair[0], m->text.bytes, m->text.len);
-        put_text(&pair[1], score, (size_t)digits);
-    }
+    if (entry == NULL || (size_t)start >= entry->num_members) return array_reply(0, 0);
+    const fake_member *m = &entry->members[start];
+    RedisModuleCallReply *reply = array_reply(2, REPLY_STRING);
+    char score[40];
+    fake.steps++;
+    put_text(&reply->elements[0], m->text.bytes, m->text.len);
+    put_text(&reply->elements[1], score, (size_t)snprintf(score, sizeof score, "%.17g", m->score));
     return reply;
 }
 
@@ -132,13 +115,9 @@ static RedisModuleCallReply *config_get(const fake_words *words) {
         errno = EINVAL;
         return NULL;
     }
-    RedisModuleCallReply *reply = new_reply(REPLY_ARRAY);
-    if (fake.io_threads == 0) return reply;
+    if (fake.io_threads == 0) return array_reply(0, 0);
     char number[FAKE_DECIMAL];
-    reply->len = 2;
-    reply->elements = calloc(reply->len, sizeof *reply->elements);
-    if (reply->elements == NULL) abort();
-    reply->elements[0] = reply->elements[1] = (RedisModuleCallReply){.type = REPLY_STRING, .nested = 1};
+    RedisModuleCallReply *reply = array_reply(2, REPLY_STRING);
     put_text(&reply->elements[0], "io-threads", strlen("io-threads"));
     put_text(&reply->elements[1], number, fake_decimal(number, fake.io_threads));
     return reply;
@@ -188,9 +167,6 @@ static fake_words *read_arguments(const char *command, const char *format, va_li
         } else if (kind == 'c') {
             const char *text = va_arg(args, const char *);
             fake_set_word(words, i, text, strlen(text));
-        } else if (kind == 'b') {
-            const char *bytes = va_arg(args, const char *);
-            fake_set_word(words, i, bytes, va_arg(args, size_t));
         } else if (kind == 'l') {
             fake_set_word(words, i, number, fake_decimal(number, va_arg(args, long long)));
         } else {
@@ -220,47 +196,30 @@ static RedisModuleCallReply *fail(int kind, const char *command) {
     }
     if (kind == FAKE_ERROR) return error_reply("ERR failed, as the test wants");
     if (kind == FAKE_OTHER_TYPE && !wants_integer) return new_reply(REPLY_INTEGER);
-    RedisModuleCallReply *reply = new_reply(kind == FAKE_INTEGERS ? REPLY_ARRAY : REPLY_STRING);
-    if (kind == FAKE_INTEGERS) {
-        reply->len = 2;
-        reply->elements = calloc(reply->len, sizeof *reply->elements);
-        if (reply->elements == NULL) abort();
-        reply->elements[0] = reply->elements[1] = (RedisModuleCallReply){.type = REPLY_INTEGER, .nested = 1};
-    } else {
-        put_text(reply, "7", 1);
-    }
+    if (kind == FAKE_INTEGERS) return array_reply(2, REPLY_INTEGER);
+    RedisModuleCallReply *reply = new_reply(REPLY_STRING);
+    put_text(reply, "7", 1);
+    return reply;
+}
+
+static RedisModuleCallReply *ping(void) {
+    RedisModuleCallReply *reply = new_reply(REPLY_STRING);
+    put_text(reply, "PONG", 4);
     return reply;
 }
 
 static RedisModuleCallReply *run(RedisModuleCtx *ctx, const fake_words *words) {
     RedisModuleString **argv = (RedisModuleString **)words->argv;
     const char *command = argv[0]->bytes;
-    int counts = strcasecmp(command, "ZCOUNT") == 0, ranges = strcasecmp(command, "ZRANGE") == 0;
-    if (!fake_knows(command)) {
-        errno = ENOENT;
-    } else if (strcasecmp(command, "CONFIG") == 0) {
-        return config_get(words);
-    } else if (strcasecmp(command, "EXISTS") == 0 && words->argc > 1) {
-        return exists(ctx, words);
-    } else if (strcasecmp(command, "PING") == 0) {
-        RedisModuleCallReply *reply = new_reply(REPLY_STRING);
-        put_text(reply, "PONG", 4);
-        return reply;
-    } else if (strcasecmp(command, "GET") == 0 && words->argc == 2) {
-        fake_check_declared(ctx, argv[1], command);
-        return get(argv[1]);
-    } else if (!counts && !ranges) {
-        fake_fault("Call: the fake host cannot run %s", command);
-        errno = ENOENT;
-    } else if (counts ? words->argc != 4 : words->argc < 4) {
-        errno = EINVAL;
-    } else if (ranges && (words->argc != 5 || strcasecmp(argv[4]->bytes, "WITHSCORES") != 0)) {
-        fake_fault("Call: the fake host runs ZRANGE WITHSCORES only");
-        errno = EINVAL;
-    } else {
-        fake_check_declared(ctx, argv[1], command);
-        return counts ? zcount(argv) : zrange(argv);
-    }
+    if (strcmp(command, "CONFIG") == 0) return config_get(words);
+    if (strcmp(command, "EXISTS") == 0 && words->argc > 1) return exists(ctx, words);
+    if (strcmp(command, "PING") == 0) return ping();
+    if (words->argc > 1) fake_check_declared(ctx, argv[1], command);
+    if (strcmp(command, "GET") == 0 && words->argc == 2) return get(argv[1]);
+    if (strcmp(command, "ZCOUNT") == 0 && words->argc == 4) return zcount(argv);
+    if (strcmp(command, "ZRANGE") == 0 && words->argc == 5 && strcmp(argv[4]->bytes, "WITHSCORES") == 0) return zrange(argv);
+    fake_fault("Call: the fake host cannot run %s of %d words", command, words->argc);
+    errno = EINVAL;
     return NULL;
 }
 
@@ -274,8 +233,13 @@ RedisModuleCallReply *fake_Call(RedisModuleCtx *ctx, const char *command, const 
         errno = EBADF;
         return NULL;
     }
-    int kind = fake_knows(command) ? failure() : 0;
-    RedisModuleCallReply *reply = kind ? fail(kind, command) : run(ctx, words);
+    RedisModuleCallReply *reply = NULL;
+    if (!fake_knows(command)) {
+        errno = ENOENT;
+    } else {
+        int kind = failure();
+        reply = kind ? fail(kind, command) : run(ctx, words);
+    }
     fake_free_words(words);
     return reply;
 }

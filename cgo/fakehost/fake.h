@@ -228,8 +228,6 @@ typedef struct fake_about {
 } fake_about;
 
 typedef struct fake_host {
-    int (*on_load)(RedisModuleCtx *ctx, RedisModuleString **argv, int argc); /* the module's entry points */
-    int (*on_unload)(RedisModuleCtx *ctx);
     fake_list list[FAKE_LISTS];
     fake_entry *buckets[FAKE_BUCKETS];
     RedisModuleCommand *commands;
@@ -280,11 +278,6 @@ void fake_info(const char *section, fake_text *text);
 const char *fake_function(int i, fake_about *about); /* NULL after the last one */
 
 void fake_forget_clock(void); /* the module's clock forgets the latest time */
-
-/* The toy module, for tests of the host itself. After fake_be_toy, loads load the toy module. */
-void fake_be_toy(void);
-int fake_toy_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
-int fake_toy_unload(RedisModuleCtx *ctx);
 
 /* All functions of the API. */
 #define FAKE_DECLARE(needed, release, result, name, parameters) result fake_##name parameters;

@@ -73,16 +73,9 @@ void fake_start(void) {
     shim_has_run = shim_forked = 0; /* no command has run in a new server, and it is no child */
     real_monotonic_us = shim_monotonic_us;
     shim_monotonic_us = monotonic_us;
-    fake.on_load = RedisModule_OnLoad;
-    fake.on_unload = RedisModule_OnUnload;
 }
 
 void fake_forget_clock(void) { shim_clock = (shim_clock_state){0}; }
-
-void fake_be_toy(void) {
-    fake.on_load = fake_toy_load;
-    fake.on_unload = fake_toy_unload;
-}
 
 static void forget(fake_module *module) {
     if (module == NULL) return;
@@ -149,7 +142,7 @@ int fake_load(const fake_words *args) {
     size_t categories = fake.list[FAKE_CATEGORIES].len;
     fake.loading = 1;
     /* As in the server, the module gets the host's own vector. */
-    int result = fake.on_load(ctx, (RedisModuleString **)args->argv, args->argc);
+    int result = RedisModule_OnLoad(ctx, (RedisModuleString **)args->argv, args->argc);
     fake.loading = 0;
     fake.depth--;
     if (result != API_OK) {
@@ -169,7 +162,7 @@ int fake_load(const fake_words *args) {
 int fake_unload(void) {
     if (fake.module == NULL) return API_ERR;
     RedisModuleCtx *ctx = enter(fake.module);
-    int result = fake.on_unload(ctx);
+    int result = RedisModule_OnUnload(ctx);
     fake.depth--;
     if (result != API_OK) return result;
     forget(fake.module);
