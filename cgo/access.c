@@ -48,31 +48,6 @@ static int has_permission(RedisModuleCtx *ctx, const shim_command *command, cons
     return may;
 }
 
-/* CRC16 as clusters use it: polynomial 0x1021, start 0 (XMODEM). Two table look-ups a byte. */
-static unsigned crc16(const char *bytes, size_t len) {
-    static const uint16_t table[16] = {0x0000, 0x1021, 0x2042, 0x3063, 0x4084, 0x50a5, 0x60c6, 0x70e7,
-                                       0x8108, 0x9129, 0xa14a, 0xb16b, 0xc18c, 0xd1ad, 0xe1ce, 0xf1ef};
-    uint16_t crc = 0;
-    for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)bytes[i];
-        crc = (uint16_t)((crc << 4) ^ table[(crc >> 12) ^ (c >> 4)]);
-        crc = (uint16_t)((crc << 4) ^ table[(crc >> 12) ^ (c & 15)]);
-    }
-    return crc;
-}
-
-/* The slot of a key, 0 to 16383. If the name has a hash tag, only the tag counts. The tag is the text
- * between the first opening brace and the next closing one, unless that text is empty. */
-static unsigned slot_of(const shim_text *name) {
-    enum { SLOTS = 16384 };
-    const char *open = memchr(name->bytes, '{', name->len);
-    if (open != NULL) {
-        const char *tag = open + 1, *close = memchr(tag, '}', name->len - (size_t)(tag - name->bytes));
-        if (close != NULL && close > tag) return crc16(tag, (size_t)(close - tag)) % SLOTS;
-    }
-    return crc16(name->bytes, name->len) % SLOTS;
-}
-
 /* Whether the server refuses all commands of modules, also one without a key. Valkey 9.1 does so
  * until its restart after a script has made a call with keys of two slots: see
  * docs/upstream/valkey-rm-call.md. Without PING there is no way to know. */
@@ -90,11 +65,9 @@ static int refuses_all(RedisModuleCtx *ctx) {
  * goes on: otherwise no call of several keys would ever run again at this node. */
 static const char *check_slot(RedisModuleCtx *ctx, const shim_call *call, RedisModuleString **argv) {
     RedisModuleString *names[SHIM_CLAUSES];
-    unsigned first = slot_of(&call->args.at[call->keys.at[0].word]);
     for (int64_t k = 0; k < call->keys.len; k++) {
-        int32_t word = call->keys.at[k].word;
-        if (slot_of(&call->args.at[word]) != first) return cross_slot;
-        names[k] = argv[word + 1];
+        names[k] = argv[call->keys.at[k].word + 1];
+        if (api.ClusterKeySlot(names[k]) != api.ClusterKeySlot(names[0])) return cross_slot;
     }
     static int warned; /* since EXISTS worked last */
     RedisModuleCallReply *reply =

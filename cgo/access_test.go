@@ -3,7 +3,6 @@ package cgo_test
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -242,66 +241,6 @@ func clustered(t *testing.T) *fakehost.Host {
 	h := unasked(t)
 	h.BeCluster() // it counts for each call
 	return h
-}
-
-// slotOf computes a slot bit by bit, as the cluster specification describes it.
-func slotOf(key string) int {
-	if _, after, found := strings.Cut(key, "{"); found {
-		if tag, _, closed := strings.Cut(after, "}"); closed && tag != "" {
-			key = tag
-		}
-	}
-	crc := 0
-	for i := range len(key) {
-		crc ^= int(key[i]) << 8
-		for range 8 {
-			if crc <<= 1; crc&0x10000 != 0 {
-				crc ^= 0x11021
-			}
-		}
-	}
-	return crc % 16384
-}
-
-// keyIn returns a key of this slot that has no hash tag and is not the given one.
-func keyIn(t *testing.T, slot int, not string) string {
-	for i := range 1 << 20 {
-		if key := strconv.Itoa(i); key != not && slotOf(key) == slot {
-			return key
-		}
-	}
-	t.Fatalf("no key in slot %d", slot)
-	return ""
-}
-
-// The module finds the slots that clusters use. These slots are the server's.
-func TestAccess_slot(t *testing.T) {
-	h := clustered(t)
-	for _, row := range []struct {
-		key  string
-		slot int
-	}{
-		{"123456789", 0x31c3 % 16384}, {"foo", 12182}, {"bar", 5061}, {"hello", 866},
-		{"{user1000}.following", slotOf("user1000")}, {"foo{bar}{zap}", slotOf("bar")},
-		{"{foo}", 12182}, {"x{foo}y", 12182}, {"{}foo", slotOf("{}foo")}, {"foo{}{bar}", slotOf("foo{}{bar}")},
-		{"foo{{bar}}zap", slotOf("{bar")}, {"{foo", slotOf("{foo")}, {"foo}", slotOf("foo}")}, {"}foo{", slotOf("}foo{")},
-		{"", 0}, {"\x00", 0}, {"\xff\xfe", slotOf("\xff\xfe")}, {"{\x00}x", 0}, {strings.Repeat("long", 1000), slotOf(strings.Repeat("long", 1000))},
-	} {
-		if got := slotOf(row.key); got != row.slot {
-			t.Errorf("the test computes slot %d for %q, want %d", got, row.key, row.slot)
-		}
-		same, other := keyIn(t, row.slot, row.key), keyIn(t, (row.slot+1)%16384, row.key)
-		for _, keys := range [][]string{{row.key, same}, {same, row.key}} {
-			if got := h.Call(keysOf("GO.ALL", keys...)...); got.Err != "" {
-				t.Errorf("%q, both of slot %d: %v", keys, row.slot, got)
-			}
-		}
-		for _, keys := range [][]string{{row.key, other}, {other, row.key}} {
-			if got := h.Call(keysOf("GO.ALL", keys...)...); got.Err != crossSlot {
-				t.Errorf("%q, one of slot %d: %v", keys, row.slot, got)
-			}
-		}
-	}
 }
 
 // All keys of a call must have the slot of the first one. Only the text in the first pair of braces

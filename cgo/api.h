@@ -180,6 +180,7 @@ typedef struct api_command_info {
       (RedisModuleUser *, RedisModuleString **, int))                                             \
     X(VALKEY, "9.1", int, ACLCheckPermissions,                                                    \
       (RedisModuleUser *, RedisModuleString **, int, int, int *))                                 \
+    X(OPTIONAL, "7.4", unsigned, ClusterKeySlot, (RedisModuleString *))                           \
     X(REQUIRED, "7.0", int, ACLAddLogEntry,                                                       \
       (RedisModuleCtx *, RedisModuleUser *, RedisModuleString *, int))                            \
     X(REQUIRED, "4.0", int, WrongArity, (RedisModuleCtx *))                                       \

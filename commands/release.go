@@ -55,7 +55,7 @@ func runRelease(c *Call) ErrorCode {
 	}
 	k.Becomes = Zset
 	end, err := c.latestKept(released)
-	if end > 0 { // the slots that stay may all have lapsed
+	if end >= 0 { // the slots that stay may all have lapsed
 		end = max(end, c.Now)
 		k.expire(end.Nanos(), (end - c.Now).Nanos())
 	}
@@ -87,7 +87,7 @@ func (c *Call) markReleased() (n int, err ErrorCode) {
 	return n, NoError
 }
 
-// latestKept returns the latest expiry among the leases that stay, 0 if none stays. The first n
+// latestKept returns the latest expiry among the leases that stay, -1 if none stays. The first n
 // entries are the leases that go.
 func (c *Call) latestKept(n int) (funnel.Micros, ErrorCode) {
 	k := &c.Keys[0]
@@ -95,7 +95,7 @@ func (c *Call) latestKept(n int) (funnel.Micros, ErrorCode) {
 	TheHost.Newest(c, 0, n+1)
 	for i := range n + 1 {
 		if first+i == len(k.Entries) {
-			return 0, NoError
+			return -1, NoError
 		}
 		e := &k.Entries[first+i]
 		if i < n && e.Member == k.Entries[i].Member {
@@ -103,5 +103,5 @@ func (c *Call) latestKept(n int) (funnel.Micros, ErrorCode) {
 		}
 		return e.Time, checkLease(e)
 	}
-	return 0, NoError
+	return -1, NoError
 }

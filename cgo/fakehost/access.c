@@ -117,3 +117,24 @@ int fake_was_checked(const RedisModuleCtx *ctx, const RedisModuleString *key) {
     if (!fake.no_user && !holds(&ctx->permitted, key)) return 0;
     return !fake.cluster || fake.calls_fail || holds(&ctx->here, key);
 }
+
+static unsigned slot_of(const char *bytes, size_t len) {
+    unsigned crc = 0; /* CRC16, XMODEM */
+    for (size_t i = 0; i < len; i++) {
+        crc ^= (unsigned)(unsigned char)bytes[i] << 8;
+        for (int bit = 0; bit < 8; bit++) crc = crc & 0x8000 ? (crc << 1) ^ 0x11021 : crc << 1;
+    }
+    return crc % 16384;
+}
+
+/* If the name has a hash tag, only the tag counts: the text between the first opening brace and the next closing one,
+ * unless that text is empty. */
+unsigned fake_ClusterKeySlot(RedisModuleString *key) {
+    CALLED(ClusterKeySlot);
+    const char *open = memchr(key->bytes, '{', key->len);
+    if (open != NULL) {
+        const char *tag = open + 1, *close = memchr(tag, '}', key->len - (size_t)(tag - key->bytes));
+        if (close != NULL && close > tag) return slot_of(tag, (size_t)(close - tag));
+    }
+    return slot_of(key->bytes, key->len);
+}
