@@ -30,7 +30,7 @@ var contenders = []string{"go-redis Do", "plain", "coalesced", "budget 100", "re
 
 // openClient opens a contender.
 func openClient(name string, rdb *redis.Client) (asker, io.Closer, error) {
-	o := throttle.Options{Timeout: 10 * time.Second, NoCoalescing: name == "plain"}
+	options := []throttle.Option{throttle.Timeout(10 * time.Second), throttle.Coalesce(name != "plain")}
 	switch name {
 	case "go-redis Do":
 		return func(key string) (bool, error) {
@@ -44,14 +44,17 @@ func openClient(name string, rdb *redis.Client) (asker, io.Closer, error) {
 			return err == nil && r.Allowed > 0, err
 		}, rdb, nil
 	case "budget 100":
-		o.Budget.Units = 100
+		options = append(options, throttle.Budget(100, time.Second))
 	}
-	client, err := throttle.New(rdb, o)
-	limit := throttle.Per(units, time.Minute).Burst(units)
+	client, err := throttle.New(rdb, throttle.Options{}, options...)
+	if err != nil {
+		return nil, nil, err
+	}
+	rate := client.Rate("k", throttle.PerMinute(units))
 	return func(key string) (bool, error) {
-		r, err := client.Allow(ctx, key, limit)
+		r, err := rate.Allow(ctx, key)
 		return r.Allowed, err
-	}, client, err
+	}, client, nil
 }
 
 // BenchmarkClient asks by the Go client and others from 1, 16 and 256 goroutines for one key, and for many by Zipf's law. The

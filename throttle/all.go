@@ -8,20 +8,20 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Take is one part of a call of All.
-type Take struct {
-	Key    string
-	Limit  Limit
-	N      int64  // units; not of Slots. 0 peeks, and a negative number gives back at most what is in use; Granted is N then
-	Holder string // of Slots: who holds the slot, 1 to 512 bytes. One holder has one slot, so each needs a name of its own
+// Part is one part of a call of All: units of a limiter's key, or a slot.
+type Part struct {
+	l      *limiter
+	key    string
+	n      int64
+	holder string // of a slot
 }
 
-// units returns how many units the part asks for: of Slots one.
-func (t *Take) units() int64 {
-	if t.Limit.kind == slotsKind {
+// units returns how many units the part asks for: of a slot one.
+func (p *Part) units() int64 {
+	if p.l.kind == slotsKind {
 		return 1
 	}
-	return t.N
+	return p.n
 }
 
 // AllResult is the decision of All. The embedded Result is that of the part that decides: of a denied call the one with
@@ -32,170 +32,150 @@ type AllResult struct {
 	Each    []Result // of each part, in the order of the call. If the call is denied nothing was taken, whatever Allowed says
 }
 
-// maxTakes is how many clauses GO.ALL takes.
-const maxTakes = 32
+// maxParts is how many clauses GO.ALL takes.
+const maxParts = 32
 
-// All asks for all parts or none, in one call (GO.ALL): at most 32, of any kind but policies and rates with Lockout. Several
-// rates may have one key; a Window, a Quota or Slots has its key alone. The keys need one hash tag in a cluster and over a
-// Ring.
-func (c *Client) All(ctx context.Context, parts ...Take) (AllResult, error) {
-	return c.all(ctx, "All", parts, false)
+// All asks for all parts or none, in one call (GO.ALL): at most 32 parts of this client's limiters, without a Lockout. In a
+// cluster and over a Ring their keys need one hash tag. Time limit and fallback are the client's.
+func (c *Client) All(ctx context.Context, parts ...Part) (AllResult, error) {
+	return c.all(ctx, VerbAll, parts)
 }
 
-// SettleAll corrects estimates of several limiters in one call: it is Settle for each part, where N is the difference.
-func (c *Client) SettleAll(ctx context.Context, parts ...Take) (AllResult, error) {
-	return c.all(ctx, "SettleAll", parts, true)
+// SettleAll corrects estimates of several limiters in one call: it is Settle for each part, where the part's units are the
+// difference. It has no fallback.
+func (c *Client) SettleAll(ctx context.Context, parts ...Part) (AllResult, error) {
+	return c.all(ctx, VerbSettleAll, parts)
 }
 
-func (c *Client) all(ctx context.Context, verb string, parts []Take, settles bool) (AllResult, error) {
+func (c *Client) all(ctx context.Context, v Verb, parts []Part) (AllResult, error) {
 	began := time.Now()
-	r, err := c.decideAll(ctx, verb, parts, settles)
+	r, err := c.decideAll(ctx, v, parts)
 	if c.o.Observe != nil {
-		c.o.Observe(Event{verb, "", Limit{}, r.Result, err, time.Since(began)})
+		c.o.Observe(Event{v, "", "", r.Result, err, time.Since(began)})
 	}
 	return r, err
 }
 
-func (c *Client) decideAll(ctx context.Context, verb string, parts []Take, settles bool) (AllResult, error) {
-	words, order, err := c.allWords(verb, parts, settles)
-	if err != nil {
-		return AllResult{}, err
-	}
-	if c.closed.Load() {
-		return AllResult{}, ErrClosed
-	}
-	limited := c.limit(ctx)
-	cmd := newGeneralCall(&limited, words)
-	err = c.do(&limited, words[1].(string), cmd)
-	if errors.Is(err, ErrUnavailable) {
-		return c.allUnavailable(parts, err)
+func (c *Client) decideAll(ctx context.Context, v Verb, parts []Part) (AllResult, error) {
+	words, err := c.allWords(v, parts)
+	if err == nil {
+		err = c.openError()
 	}
 	if err != nil {
 		return AllResult{}, err
 	}
-	return readAll(cmd.Val(), parts, order, settles)
+	of := &limiter{c: c, settings: c.defaults}
+	w := &within{newDeadline(of.timeout), ctx}
+	cmd := newGeneralCall(w, words)
+	err = c.do(ctx, of, w, words[1].(string), cmd)
+	switch {
+	case errors.Is(err, ErrUnavailable):
+		return c.allUnavailable(v, parts, err)
+	case err != nil:
+		return AllResult{}, err
+	}
+	return readAll(cmd.Val(), parts, v)
 }
 
-// allWords returns the words of GO.ALL, and of each clause the index of its part: the parts of one key stand together.
-func (c *Client) allWords(verb string, parts []Take, settles bool) (words []any, order []int, err error) {
-	if len(parts) == 0 || len(parts) > maxTakes {
-		return nil, nil, params("%s of %d parts", verb, len(parts))
+// allWords returns the words of GO.ALL.
+func (c *Client) allWords(v Verb, parts []Part) (words []any, err error) {
+	if len(parts) == 0 || len(parts) > maxParts {
+		return nil, params("%s of %d parts", v, len(parts))
 	}
 	words = []any{"GO.ALL"}
 	named := map[string]bool{}
 	_, ring := c.rdb.(*redis.Ring)
 	for i := range parts {
-		key := parts[i].Key
-		if named[key] {
-			continue
+		p := &parts[i]
+		if err := c.checkPart(v, p); err != nil {
+			return nil, err
 		}
-		if ring && hashTag(c.o.KeyPrefix+key) != hashTag(c.o.KeyPrefix+parts[0].Key) {
+		key := p.l.prefix + p.key
+		switch {
+		case named[key]:
+			return nil, params("%s names the key %q twice", v, key)
+		case ring && i > 0 && hashTag(key) != hashTag(words[1].(string)):
 			// The shard of the first key would decide for all keys, and nobody would notice.
-			return nil, nil, params("%s over a Ring: the keys need one hash tag", verb)
-		}
-		if len(named) > 0 {
+			return nil, params("%s over a Ring: the keys need one hash tag", v)
+		case i > 0:
 			words = append(words, "KEY")
 		}
 		named[key] = true
-		words = append(words, c.o.KeyPrefix+key)
-		for j := i; j < len(parts); j++ {
-			if parts[j].Key != key {
-				continue
-			}
-			if words, err = c.appendClause(words, verb, &parts[j]); err != nil {
-				return nil, nil, err
-			}
-			order = append(order, j)
-		}
+		words = p.appendWords(append(words, key))
 	}
 	words = append(words, "MS")
-	if settles {
+	if v == VerbSettleAll {
 		words = append(words, "FORCE")
-	}
-	return words, order, nil
-}
-
-// appendClause appends the words of one part.
-func (c *Client) appendClause(words []any, verb string, p *Take) ([]any, error) {
-	l := &p.Limit
-	if err := l.check(); err != nil {
-		return nil, err
-	}
-	less, err := c.o.Budget.less(l)
-	switch {
-	case err != nil:
-		return nil, err
-	case l.kind == policyKind || l.lockout != 0 || l.kind == slotsKind && verb == "SettleAll":
-		return nil, params("%s of %s", verb, l)
-	case l.kind == slotsKind && (p.N != 0 || p.Holder == "" || len(p.Holder) > maxHolder), l.kind != slotsKind && p.Holder != "":
-		return nil, params("a part with %d units of %s, and a holder of %d bytes", p.N, l, len(p.Holder))
-	case p.N > maxUnits+1 || p.N < -maxUnits-1:
-		return nil, params("%s of %d units", verb, p.N)
-	}
-	words = append(words, clauseNames[l.kind])
-	switch l.kind {
-	case rateKind:
-		return append(words, l.limit-1-less, l.count, l.period.Milliseconds(), p.N), nil
-	case slotsKind:
-		return append(words, l.limit, l.period.Milliseconds(), p.Holder), nil
-	}
-	words = append(words, l.limit-less, l.period.Milliseconds(), p.N)
-	if l.exact {
-		words = append(words, "EXACT")
-	}
-	if l.aligned {
-		words = append(words, "ALIGN", l.offset.Milliseconds())
 	}
 	return words, nil
 }
 
+// checkPart refuses what GO.ALL does not take.
+func (c *Client) checkPart(v Verb, p *Part) error {
+	switch {
+	case p.l == nil || p.l.c != c:
+		return params("%s of a part that no limiter of this client has made", v)
+	case p.l.err != nil:
+		return p.l.err
+	case p.l.lockout != 0 || p.l.kind == slotsKind && v == VerbSettleAll:
+		return params("%s of %s", v, p.l.bounds)
+	case p.l.kind == slotsKind && (p.holder == "" || len(p.holder) > maxHolder):
+		return params("a holder of %d bytes: 1 to %d", len(p.holder), maxHolder)
+	case p.n > maxUnits+1 || p.n < -maxUnits-1:
+		return params("%s of %d units", v, p.n)
+	}
+	return nil
+}
+
+// appendWords appends the words of one part.
+func (p *Part) appendWords(words []any) []any {
+	b := &p.l.bounds
+	words = append(append(words, clauseNames[b.kind]), p.l.words[2:]...)
+	if b.kind == slotsKind {
+		return append(words, p.holder)
+	}
+	last := p.l.lastWords
+	return append(append(words, p.n), last[:len(last)-1]...) // without MS
+}
+
 // readAll reads the reply of GO.ALL.
-func readAll(reply any, parts []Take, order []int, settles bool) (AllResult, error) {
+func readAll(reply any, parts []Part, v Verb) (AllResult, error) {
 	ints, inner := leadingInts(reply)
-	if len(ints) != 6 || len(inner) != len(order) || ints[5] < 0 || ints[5] >= int64(len(order)) {
+	if len(ints) != 6 || len(inner) != len(parts) || ints[5] < 0 || ints[5] >= int64(len(parts)) {
 		return AllResult{}, errReply
 	}
 	m := take
-	if settles {
+	if v == VerbSettleAll {
 		m = force
 	}
-	all := AllResult{Decider: order[ints[5]], Each: make([]Result, len(parts))}
-	for i, at := range order {
+	all := AllResult{Decider: int(ints[5]), Each: make([]Result, len(parts))}
+	for i := range parts {
 		numbers, _ := leadingInts(inner[i])
-		r, err := readResult(numbers, &parts[at].Limit, parts[at].units(), m)
+		r, err := readResult(numbers, &parts[i].l.bounds, parts[i].units(), m)
 		if err != nil {
 			return AllResult{}, err
 		}
 		if ints[0] != 0 {
 			r.Granted = 0
 		}
-		all.Each[at] = r
+		all.Each[i] = r
 	}
 	all.Result = all.Each[all.Decider]
 	return all, nil
 }
 
-// allUnavailable is what All returns when the server did not decide. There is no limiter in this process for it.
-func (c *Client) allUnavailable(parts []Take, cause error) (AllResult, error) {
-	r := AllResult{Result: Result{Cause: cause}}
-	switch c.o.OnUnavailable {
-	case FailOpen:
-		r.Allowed, r.Source = true, FailedOpen
-	case FailClosed:
-		r.RetryAfter, r.Source = retryUnavailable, FailedClosed
-	default:
-		return r, cause
+// allUnavailable is what All returns if the server did not decide.
+func (c *Client) allUnavailable(v Verb, parts []Part, cause error) (AllResult, error) {
+	if v == VerbSettleAll || c.defaults.fallback == ReturnError {
+		return AllResult{Result: Result{Cause: cause}}, cause
 	}
-	for _, p := range parts {
-		one := r.Result
-		one.Limit = p.Limit.limit
-		if one.Allowed {
-			one.Granted = max(p.units(), 0)
-		}
-		r.Each = append(r.Each, one)
+	all := AllResult{Each: make([]Result, len(parts))}
+	for i := range parts {
+		of := limiter{bounds: parts[i].l.bounds, settings: c.defaults}
+		all.Each[i], _ = of.unavailable(v, max(parts[i].units(), 0), cause)
 	}
-	r.Result = r.Each[0]
-	return r, nil
+	all.Result = all.Each[0]
+	return all, nil
 }
 
 var _ redis.Cmder = (*generalCall)(nil)

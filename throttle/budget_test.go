@@ -11,7 +11,10 @@ import (
 // A budget never asks for more than Units, and spends and gives back only units of the last reply that are not too old,
 // each once. The clock may jump.
 func TestBudget_spendsWhatWasGranted(t *testing.T) {
-	o := Budget{Units: 7, Hold: 100 * time.Millisecond}
+	o := struct {
+		Units int64
+		Hold  time.Duration
+	}{7, 100 * time.Millisecond}
 	most := int64(0)
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -38,7 +41,7 @@ func TestBudget_spendsWhatWasGranted(t *testing.T) {
 				left = 0
 				continue
 			}
-			more := b.refill(now, &o)
+			more := b.refill(now, o.Units, 1000, o.Hold)
 			require.LessOrEqual(t, more, o.Units)
 			require.GreaterOrEqual(t, more, int64(0))
 			most = max(most, more)
@@ -46,11 +49,11 @@ func TestBudget_spendsWhatWasGranted(t *testing.T) {
 				continue // the reply is lost
 			}
 			extra := random.Int64N(more + 1)
-			r := Result{Allowed: true}
+			r := Result{Allowed: true, Remaining: 1000}
 			if extra < more {
 				r.RetryAfter = 1
 			}
-			b.granted(now, extra, r)
+			b.granted(now, extra, &r)
 			left, sent = extra, now
 			now += time.Duration(random.Int64N(int64(o.Hold) / 10)) // until the reply is there
 		}
@@ -60,16 +63,16 @@ func TestBudget_spendsWhatWasGranted(t *testing.T) {
 
 // A budget that was idle for long asks for as much as a new one. So calls do not notice that idle limiters are dropped.
 func TestBudget_forgetsItsRate(t *testing.T) {
-	o := Budget{Units: 100, Hold: time.Second}
+	const units, hold = 100, time.Second
 	var b budget
 	now := time.Hour
 	for range 10 {
 		now += 10 * time.Millisecond
-		b.granted(now, b.refill(now, &o), Result{Allowed: true})
+		b.granted(now, b.refill(now, units, 1000, hold), &Result{Allowed: true, Remaining: 1000})
 	}
 	early, late, fresh := b, b, budget{}
-	require.NotZero(t, early.refill(now+o.Hold+rateKnown, &o))
-	now += o.Hold + rateKnown + 1
-	require.Equal(t, fresh.refill(now, &o), late.refill(now, &o))
+	require.NotZero(t, early.refill(now+hold+rateKnown, units, 1000, hold))
+	now += hold + rateKnown + 1
+	require.Equal(t, fresh.refill(now, units, 1000, hold), late.refill(now, units, 1000, hold))
 	require.Equal(t, fresh, late)
 }

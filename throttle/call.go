@@ -3,28 +3,24 @@ package throttle
 import (
 	"context"
 	"math"
-	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// call is one command whose reply is an array of integers. Its arguments point into it, so sending it allocates little.
+// call is one command whose reply is an array of integers.
 type call struct {
 	redis.IntSliceCmd
-	within   within
-	key      string
-	numbers  [5]int64 // the numbers that args point to
-	used     int
-	args     [10]any
-	argCount int
+	within within
+	key    string
+	args   [11]any
 }
 
-// NoRetry tells go-redis to send the command once: a call that is sent twice takes its units twice.
+// NoRetry makes go-redis send the command once: a call that is sent twice takes its units twice.
 func (*call) NoRetry() bool { return true }
 
-// keyStep is the number of words from one key to the next. A cluster client that is not told asks for the list of
-// commands before its first command. The client takes up to 5 s for that, whatever the context says.
+// keyStep is the number of words from one key to the next. A cluster client that does not know it asks for the list of
+// commands before its first command, and takes up to 5 s for that, whatever the context says.
 const keyStep = 1
 
 // generalCall is one command with a reply of any form, sent once.
@@ -49,24 +45,6 @@ func answered(cmd redis.Cmder) bool {
 	return true
 }
 
-// newPolicyCall makes the command that asks a policy.
-func newPolicyCall(ctx context.Context, key string, n int64, m mode) *generalCall {
-	return newGeneralCall(ctx, []any{policyKind.command(m), key, n, "MS"})
-}
-
-func (c *call) word(w any) {
-	c.args[c.argCount] = w
-	c.argCount++
-}
-
-func (c *call) number(n int64) {
-	c.numbers[c.used] = n
-	c.word(&c.numbers[c.used])
-	c.used++
-}
-
-func (c *call) millis(d time.Duration) { c.number(int64(d / time.Millisecond)) }
-
 // Boxed once: a constant string in an interface does not allocate, but a variable does.
 var (
 	commandNames = [...][2]any{
@@ -74,6 +52,7 @@ var (
 		windowKind: {"GO.WINDOW", "GO.WINDOW_RO"},
 		quotaKind:  {"GO.QUOTA", "GO.QUOTA_RO"},
 		policyKind: {"GO.POLICY", "GO.POLICY_RO"},
+		slotsKind:  {"GO.LEASE", nil},
 	}
 	clauseNames = [...]any{rateKind: "THROTTLE", windowKind: "WINDOW", quotaKind: "QUOTA", slotsKind: "LEASE"}
 )
@@ -97,86 +76,65 @@ const (
 	peek         // the read-only command, with quantity 0
 )
 
-// newCall makes the command of one decision. It keeps what lies less below the limit's units: see Budget.Clients.
-func newCall(ctx within, key string, l *Limit, n int64, m mode, less int64, maxWait time.Duration) *call {
-	c := &call{key: key, within: ctx}
-	c.word(l.kind.command(m))
-	c.word(&c.key)
-	switch l.kind {
+// words returns the words of the limit's command before the quantity, with a place for the key, and those at its end.
+func (b *bounds) words() (first, last []any) {
+	first = []any{b.kind.command(take), nil}
+	switch b.kind {
 	case rateKind:
-		c.number(l.limit - 1 - less)
-		c.number(l.count)
-		c.millis(l.period)
-	case windowKind, quotaKind:
-		c.number(l.limit - less)
-		c.millis(l.period)
+		first = append(first, b.units-1, b.count)
+	case windowKind, quotaKind, slotsKind:
+		first = append(first, b.units)
 	}
-	c.number(n)
+	first = append(first, b.period.Milliseconds())
+	if b.exact {
+		last = append(last, "EXACT")
+	}
+	if b.aligned {
+		last = append(last, "ALIGN", b.offset.Milliseconds())
+	}
+	return first, append(last, "MS")
+}
+
+// newCall makes the command of one decision. The limiter's words are boxed once, so sending allocates little.
+func (l *limiter) newCall(ctx within, key string, n int64, m mode, maxWait time.Duration) *call {
+	c := &call{key: key, within: ctx}
+	args := append(c.args[:0], l.words...)
+	args[0], args[1] = l.kind.command(m), key
+	args = append(args, n)
 	switch {
 	case m == upTo:
-		c.word("UPTO")
+		args = append(args, "UPTO")
 	case m == force:
-		c.word("FORCE")
+		args = append(args, "FORCE")
 	case m == reserve:
-		c.word("RESERVE")
-		c.millis(maxWait)
+		args = append(args, "RESERVE", maxWait.Milliseconds())
 	case l.lockout != 0 && m == take && n > 0:
-		c.word("LOCKOUT")
-		c.millis(l.lockout)
+		args = append(args, "LOCKOUT", l.lockout.Milliseconds())
 	}
-	if l.exact {
-		c.word("EXACT")
-	}
-	if l.aligned {
-		c.word("ALIGN")
-		c.millis(l.offset)
-	}
-	c.word("MS")
-	c.IntSliceCmd = *redis.NewIntSliceCmd(&c.within, c.args[:c.argCount]...)
-	c.SetStepCount(keyStep)
-	return c
+	return c.with(append(args, l.lastWords...))
 }
 
 // newLease makes the command that takes or renews a slot.
-func newLease(ctx within, key string, slots *Limit, holder string) *call {
+func (l *limiter) newLease(ctx within, key, holder string) *call {
 	c := &call{key: key, within: ctx}
-	c.word("GO.LEASE")
-	c.word(&c.key)
-	c.number(slots.limit)
-	c.millis(slots.period)
-	c.word(holder)
-	c.word("MS")
-	c.IntSliceCmd = *redis.NewIntSliceCmd(&c.within, c.args[:c.argCount]...)
+	args := append(append(c.args[:0], l.words...), holder, "MS")
+	args[1] = key
+	return c.with(args)
+}
+
+func (c *call) with(args []any) *call {
+	c.IntSliceCmd = *redis.NewIntSliceCmd(&c.within, args...)
 	c.SetStepCount(keyStep)
 	return c
 }
 
-// words returns the arguments as text.
-func (c *call) words() []string {
-	words := make([]string, c.argCount)
-	for i, arg := range c.args[:c.argCount] {
-		switch arg := arg.(type) {
-		case string:
-			words[i] = arg
-		case *string:
-			words[i] = *arg
-		case *int64:
-			words[i] = strconv.FormatInt(*arg, 10)
-		}
-	}
-	return words
-}
-
 // readResult reads the integers of one reply: five, or six with UPTO, with RESERVE and of a lease.
-func readResult(ints []int64, l *Limit, n int64, m mode) (Result, error) {
-	if len(ints) < 5 || len(ints) < 6 && (m == upTo || m == reserve || l.kind == slotsKind) {
+func readResult(ints []int64, b *bounds, n int64, m mode) (Result, error) {
+	if len(ints) < 5 || len(ints) < 6 && (m == upTo || m == reserve || b.kind == slotsKind) {
 		return Result{}, errReply
 	}
 	r := Result{
 		Allowed: ints[0] == 0, Limit: ints[1], Remaining: ints[2], RetryAfter: millis(ints[3]), ResetAfter: millis(ints[4]),
-	}
-	if l.kind != policyKind {
-		r.Limit = l.limit
 	}
 	switch {
 	case m == upTo:

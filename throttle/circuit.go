@@ -21,15 +21,16 @@ const (
 	untried         = 10 * time.Second // after its pause an open circuit counts for the log this long, if nobody tries it
 )
 
-// admits reports whether a call may be sent now. If the call tries a failing server again, trial is not 0, and names it.
-// No other call is sent until the trial has ended, which it does within the time limit.
-func (c *circuit) admits(base time.Time, limit time.Duration) (ok bool, trial int64) {
+// admits reports whether a call with this time limit may be sent now. If the call tries a failing server again, trial is
+// not 0, and names it. No other call is sent until the trial has ended, which it does within the time limit. A clock that
+// was set back ends a pause.
+func (c *circuit) admits(clock func() time.Duration, limit time.Duration) (ok bool, trial int64) {
 	until := c.until.Load()
 	if until == 0 {
 		return true, 0
 	}
-	now := int64(time.Since(base))
-	if now < until {
+	now := int64(clock())
+	if now < until && until-now <= int64(limit)+2*int64(longestPause) {
 		return false, 0
 	}
 	trial = now + int64(limit) + c.pause.Load()
@@ -40,7 +41,7 @@ func (c *circuit) admits(base time.Time, limit time.Duration) (ok bool, trial in
 func (c *circuit) fail(now time.Duration, trial int64) (opened bool) {
 	if trial != 0 {
 		pause := max(min(2*c.pause.Load(), int64(longestPause)), int64(shortestPause))
-		if c.until.CompareAndSwap(trial, int64(now)+pause) { // otherwise another call succeeded meanwhile
+		if c.until.CompareAndSwap(trial, int64(now)+pause) { // otherwise another call succeeded in between
 			c.pause.Store(pause)
 		}
 		return false
@@ -52,7 +53,7 @@ func (c *circuit) fail(now time.Duration, trial int64) (opened bool) {
 	return c.until.CompareAndSwap(0, int64(now+shortestPause))
 }
 
-// undecided notes that a call ended without telling anything of the server. The next call may try it.
+// undecided notes that a call ended and nothing is known of the server. The next call may try it.
 func (c *circuit) undecided(now time.Duration, trial int64) {
 	if trial != 0 {
 		c.until.CompareAndSwap(trial, int64(now))

@@ -23,16 +23,20 @@ func opened(base time.Time) *circuit {
 	return c
 }
 
+func since(base time.Time) func() time.Duration {
+	return func() time.Duration { return time.Since(base) }
+}
+
 // A trial that fails after another call succeeded does not open the circuit again, unseen by those who count.
 func TestCircuit_lateFailureOfATrial(t *testing.T) {
 	base := time.Now().Add(-time.Hour)
 	c := opened(base)
-	ok, trial := c.admits(base, 0)
+	ok, trial := c.admits(since(base), 0)
 	require.True(t, ok)
 	require.NotZero(t, trial)
 	require.True(t, c.close())
 	require.False(t, c.fail(time.Since(base), trial))
-	ok, trial = c.admits(base, 0)
+	ok, trial = c.admits(since(base), 0)
 	require.True(t, ok)
 	require.Zero(t, trial)
 	require.False(t, c.close())
@@ -43,7 +47,7 @@ func TestCircuit_longTrial(t *testing.T) {
 	base := time.Now().Add(-time.Hour)
 	c := opened(base)
 	before := time.Since(base)
-	_, trial := c.admits(base, time.Hour)
+	_, trial := c.admits(since(base), time.Hour)
 	require.Greater(t, trial-int64(before), int64(time.Hour+shortestPause-1))
 }
 
@@ -51,11 +55,11 @@ func TestCircuit_longTrial(t *testing.T) {
 func TestCircuit_trialWithoutAnswer(t *testing.T) {
 	base := time.Now().Add(-time.Hour)
 	c := opened(base)
-	_, trial := c.admits(base, time.Hour)
-	ok, _ := c.admits(base, time.Hour)
+	_, trial := c.admits(since(base), time.Hour)
+	ok, _ := c.admits(since(base), time.Hour)
 	require.False(t, ok)
 	c.undecided(time.Since(base), trial)
-	ok, trial = c.admits(base, time.Hour)
+	ok, trial = c.admits(since(base), time.Hour)
 	require.True(t, ok)
 	require.NotZero(t, trial)
 }
@@ -75,10 +79,10 @@ func TestCircuit_keysThatNobodyUsesAnyMore(t *testing.T) {
 		c, err := New(server, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		require.NoError(t, err)
 		used, unused := "a", "b"
-		for c.laneOf(unused) == c.laneOf(used) {
+		for c.laneOf("t:"+unused) == c.laneOf("t:"+used) {
 			unused += "b"
 		}
-		ask := func(key string) { _, _ = c.Allow(context.Background(), key, PerHour(1)) }
+		ask := func(key string) { _, _ = c.Rate("t", PerHour(1)).Allow(context.Background(), key) }
 		for outage := 1; outage <= 2; outage++ {
 			fails.Store(true)
 			for range circuitFailures {
@@ -95,7 +99,7 @@ func TestCircuit_keysThatNobodyUsesAnyMore(t *testing.T) {
 			}
 			require.Equal(t, outage, strings.Count(log.String(), "INFO"), log.String())
 		}
-		require.NotZero(t, c.lanes[c.laneOf(unused)].circuit.until.Load())
+		require.NotZero(t, c.lanes[c.laneOf("t:"+unused)].circuit.until.Load())
 	})
 }
 
@@ -105,7 +109,7 @@ func TestCircuit_oneOfTwoFails(t *testing.T) {
 		var log strings.Builder
 		fails := map[string]bool{"a": true}
 		server := process(func(ctx context.Context, cmd redis.Cmder) error {
-			if key := cmd.(*call).key; fails[key] {
+			if key := cmd.(*call).key; fails[key[2:]] {
 				return io.ErrUnexpectedEOF
 			}
 			return admitting{}.Process(ctx, cmd)
@@ -113,11 +117,11 @@ func TestCircuit_oneOfTwoFails(t *testing.T) {
 		c, err := New(server, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		require.NoError(t, err)
 		other := "b"
-		for c.laneOf(other) == c.laneOf("a") {
+		for c.laneOf("t:"+other) == c.laneOf("t:a") {
 			other += "b"
 		}
 		fails[other] = true
-		ask := func(key string) { _, _ = c.Allow(context.Background(), key, PerHour(1)) }
+		ask := func(key string) { _, _ = c.Rate("t", PerHour(1)).Allow(context.Background(), key) }
 		for i := range 100 {
 			time.Sleep(200 * time.Millisecond)
 			fails[other] = i < 20

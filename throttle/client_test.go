@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"gothrottle/throttle"
@@ -22,36 +25,103 @@ func TestAllow_denial(t *testing.T) {
 		c, _ := throttletest.New(t, throttle.Options{})
 		require.False(t, throttle.Result{}.Allowed)
 		limit := throttle.PerMinute(30).Burst(2)
-		r, err := c.Allow(background, "a", limit)
+		r, err := c.Rate("a", limit).Allow(background, "")
 		require.NoError(t, err)
 		require.Equal(t, throttle.Result{Allowed: true, Limit: 2, Remaining: 1, Granted: 1, ResetAfter: 2 * time.Second}, r)
-		r, err = c.AllowN(background, "a", limit, 2)
+		r, err = c.Rate("a", limit).AllowN(background, "", 2)
 		require.NoError(t, err)
 		require.Equal(t, throttle.Result{Limit: 2, Remaining: 1, RetryAfter: 2 * time.Second, ResetAfter: 2 * time.Second}, r)
-		r, err = c.AllowN(background, "a", limit, 3)
+		r, err = c.Rate("a", limit).AllowN(background, "", 3)
 		require.NoError(t, err)
 		require.Equal(t, throttle.Never, r.RetryAfter)
 	})
 }
 
-// Each limit decides by its own command.
-func TestAllow_everyLimit(t *testing.T) {
-	c, s := throttletest.New(t, throttle.Options{})
-	require.NoError(t, s.SetPolicies("api THROTTLE 1 1 60s"))
-	for name, limit := range map[string]throttle.Limit{
-		"rate": throttle.PerHour(2), "lockout": throttle.PerHour(2).Lockout(time.Hour), "window": throttle.Window(2, time.Hour),
-		"exact": throttle.Window(2, time.Hour).Exact(), "quota": throttle.Quota(2, time.Hour),
-		"aligned": throttle.Quota(2, time.Hour).Align(-time.Minute), "api": throttle.Policy(),
+// Each kind decides by its own command, with its name before the key.
+func TestAllow_everyKind(t *testing.T) {
+	c, s := throttletest.New(t, throttle.Options{KeyPrefix: "p-"})
+	require.NoError(t, s.SetPolicies("p-api THROTTLE 1 1 60s"))
+	for _, limiter := range []interface {
+		throttle.Allower
+		Name() string
+	}{
+		c.Rate("rate", throttle.PerHour(2)), c.Rate("lockout", throttle.PerHour(2).Lockout(time.Hour)), c.Window("window", 2, time.Hour),
+		c.ExactWindow("exact", 2, time.Hour), c.Quota("quota", 2, time.Hour), c.AlignedQuota("aligned", 2, time.Hour, -time.Minute), c.Policy("api"),
 	} {
-		t.Run(name, func(t *testing.T) {
-			for _, want := range []bool{true, true, false} {
-				r, err := c.Allow(background, name+":bob", limit)
-				require.NoError(t, err)
-				require.Equal(t, want, r.Allowed)
-				require.EqualValues(t, 2, r.Limit)
-			}
-		})
+		for _, want := range []bool{true, true, false} {
+			r, err := limiter.Allow(background, "bob")
+			require.NoError(t, err, limiter.Name())
+			require.Equal(t, want, r.Allowed, limiter.Name())
+			require.EqualValues(t, 2, r.Limit, limiter.Name())
+		}
+		require.True(t, s.Delete("p-"+limiter.Name()+":bob"))
 	}
+}
+
+// Two limiters of one name are refused if they differ, at once: by the log, by Check, and by every verb.
+func TestLimiters_ofOneName(t *testing.T) {
+	var log strings.Builder
+	c, s := throttletest.New(t, throttle.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	first := c.Rate("a", throttle.PerHour(1))
+	require.NoError(t, c.Check(background))
+	calls := s.Calls()
+	_, err := first.Allow(background, "x")
+	require.NoError(t, err)
+	r, err := c.Rate("a", throttle.PerHour(1)).Allow(background, "x") // the same
+	require.NoError(t, err)
+	require.False(t, r.Allowed)
+	require.Empty(t, log.String())
+	calls += 2
+	for name, other := range map[string]throttle.Allower{
+		"limit": c.Rate("a", throttle.PerHour(2)), "kind": c.Window("a", 1, time.Hour), "options": c.Rate("a", throttle.PerHour(1), throttle.DenyCache(true)),
+		"a colon": c.Policy("a:b"), "no name": c.Policy(""), "a long name": c.Policy(strings.Repeat("a", 65)), "braces": c.Policy("{a}"),
+		"a bad option": c.Rate("b", throttle.PerHour(1), throttle.Timeout(0)),
+	} {
+		_, err := other.Allow(background, "x")
+		require.ErrorIs(t, err, throttle.ErrParams, name)
+	}
+	require.Equal(t, calls, s.Calls())
+	require.ErrorIs(t, c.Check(background), throttle.ErrParams)
+	require.Equal(t, 8, strings.Count(log.String(), "ERROR"))
+	colon, _ := throttletest.New(t, throttle.Options{KeyPrefix: "p:", Logger: quiet})
+	require.ErrorIs(t, colon.Policy("api").Err(), throttle.ErrParams)
+}
+
+// With makes limits that meet at the same keys.
+func TestRate_with(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := throttletest.New(t, throttle.Options{})
+		free := c.Rate("api", throttle.PerHour(2))
+		paid := free.With(throttle.PerHour(4))
+		for _, limiter := range []*throttle.Rate{free, free, paid, free.With(throttle.PerHour(4))} {
+			r, err := limiter.Allow(background, "bob")
+			require.NoError(t, err)
+			require.True(t, r.Allowed)
+		}
+		r, err := paid.Allow(background, "bob")
+		require.NoError(t, err)
+		require.False(t, r.Allowed)
+		require.ErrorIs(t, free.With(throttle.PerHour(0)).Err(), throttle.ErrParams)
+	})
+}
+
+// Reset lifts a lockout, and this process forgets its denials and its budget.
+func TestReset(t *testing.T) {
+	c, s := throttletest.New(t, throttle.Options{}, throttle.DenyCache(true), throttle.Budget(10, time.Second))
+	for _, limiter := range []interface {
+		throttle.Allower
+		Reset(context.Context, string) error
+	}{c.Rate("a", throttle.PerHour(1).Lockout(time.Hour)), c.Quota("b", 1, time.Hour), c.Rate("c", throttle.PerHour(1))} {
+		for range 3 {
+			for i, want := range []bool{true, false, false} {
+				r, err := limiter.Allow(background, "bob")
+				require.NoError(t, err)
+				require.Equal(t, want, r.Allowed, i)
+			}
+			require.NoError(t, limiter.Reset(background, "bob"))
+		}
+	}
+	require.Zero(t, s.Keys())
 }
 
 // A lockout denies also what the rate would admit.
@@ -60,11 +130,11 @@ func TestAllow_lockout(t *testing.T) {
 		c, s := throttletest.New(t, throttle.Options{})
 		limit := throttle.PerSecond(1).Lockout(time.Minute)
 		for range 2 {
-			_, err := c.Allow(background, "a", limit)
+			_, err := c.Rate("a", limit).Allow(background, "")
 			require.NoError(t, err)
 		}
 		s.Advance(30 * time.Second)
-		r, err := c.Allow(background, "a", limit)
+		r, err := c.Rate("a", limit).Allow(background, "")
 		require.NoError(t, err)
 		require.False(t, r.Allowed)
 		require.InDelta(t, 30*time.Second, r.RetryAfter, float64(time.Second))
@@ -74,13 +144,12 @@ func TestAllow_lockout(t *testing.T) {
 func TestAllowAtMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := throttletest.New(t, throttle.Options{})
-		limit := throttle.Window(5, time.Hour)
-		r, err := c.AllowAtMost(background, "a", limit, 7)
+		r, err := c.Window("a", 5, time.Hour).AllowAtMost(background, "", 7)
 		require.NoError(t, err)
 		require.True(t, r.Allowed)
 		require.EqualValues(t, 5, r.Granted)
 		require.Positive(t, r.RetryAfter)
-		r, err = c.AllowAtMost(background, "a", limit, 1)
+		r, err = c.Window("a", 5, time.Hour).AllowAtMost(background, "", 1)
 		require.NoError(t, err)
 		require.False(t, r.Allowed)
 		require.Zero(t, r.Granted)
@@ -92,19 +161,19 @@ func TestRefund_andSettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := throttletest.New(t, throttle.Options{})
 		limit := throttle.PerHour(5)
-		_, err := c.AllowN(background, "a", limit, 2)
+		_, err := c.Rate("a", limit).AllowN(background, "", 2)
 		require.NoError(t, err)
-		r, err := c.Refund(background, "a", limit, 3)
+		r, err := c.Rate("a", limit).Refund(background, "", 3)
 		require.NoError(t, err)
 		require.EqualValues(t, -2, r.Granted)
-		r, err = c.Settle(background, "a", limit, 9)
+		r, err = c.Rate("a", limit).Settle(background, "", 9)
 		require.NoError(t, err)
 		require.True(t, r.Allowed)
 		require.Zero(t, r.Remaining)
-		r, err = c.Peek(background, "a", limit)
+		r, err = c.Rate("a", limit).Peek(background, "")
 		require.NoError(t, err)
 		require.False(t, r.Allowed)
-		r, err = c.Settle(background, "a", limit, -5)
+		r, err = c.Rate("a", limit).Settle(background, "", -5)
 		require.NoError(t, err)
 		require.EqualValues(t, 1, r.Remaining)
 	})
@@ -114,7 +183,7 @@ func TestRefund_andSettle(t *testing.T) {
 func TestPeek(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := throttletest.New(t, throttle.Options{})
-		r, err := c.Peek(background, "a", throttle.PerHour(5))
+		r, err := c.Rate("a", throttle.PerHour(5)).Peek(background, "")
 		require.NoError(t, err)
 		require.True(t, r.Allowed)
 		require.EqualValues(t, 5, r.Remaining)
@@ -122,16 +191,12 @@ func TestPeek(t *testing.T) {
 	})
 }
 
-// All takes all parts or none. Parts of one key need not stand together.
+// All takes all parts or none.
 func TestAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := throttletest.New(t, throttle.Options{KeyPrefix: "p:"})
-		parts := []throttle.Take{
-			{Key: "rate", Limit: throttle.PerSecond(10), N: 1},
-			{Key: "day", Limit: throttle.Quota(3, 24*time.Hour).Align(0), N: 2},
-			{Key: "rate", Limit: throttle.PerHour(100), N: 1},
-			{Key: "jobs", Limit: throttle.Slots(2, time.Minute), Holder: "me"},
-		}
+		rate, day, jobs := c.Rate("rate", throttle.PerSecond(10)), c.AlignedQuota("day", 3, 24*time.Hour, 0), c.Slots("jobs", 2, time.Minute)
+		parts := []throttle.Part{rate.Part("a", 1), day.Part("a", 2), c.Rate("hour", throttle.PerHour(100)).Part("a", 1), jobs.Part("a", "me")}
 		r, err := c.All(background, parts...)
 		require.NoError(t, err)
 		require.True(t, r.Allowed)
@@ -144,82 +209,109 @@ func TestAll(t *testing.T) {
 		require.False(t, r.Allowed)
 		require.Equal(t, 1, r.Decider)
 		require.EqualValues(t, 99, r.Each[2].Remaining)
-		r, err = c.SettleAll(background, throttle.Take{Key: "day", Limit: parts[1].Limit, N: -1}, throttle.Take{Key: "rate", Limit: parts[0].Limit, N: 20})
+		require.Zero(t, r.Each[2].Granted)
+		r, err = c.SettleAll(background, day.Part("a", -1), rate.Part("a", 20))
 		require.NoError(t, err)
 		require.EqualValues(t, 2, r.Each[0].Remaining)
 		require.EqualValues(t, 0, r.Each[1].Remaining)
+		many := make([]throttle.Part, 33)
+		for i := range many {
+			many[i] = rate.Part(string(rune('A'+i)), 1)
+		}
+		_, err = c.All(background, many[1:]...)
+		require.NoError(t, err)
+		_, err = c.All(background, many...)
+		require.ErrorIs(t, err, throttle.ErrParams)
 	})
+}
+
+// All over a ring refuses keys of several hash tags: the shards of the later keys would not be asked.
+func TestAll_ringNeedsOneHashTag(t *testing.T) {
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}, ContextTimeoutEnabled: true, HeartbeatFrequency: time.Hour})
+	t.Cleanup(func() { _ = ring.Close() })
+	c := newReal(t, ring, throttle.Options{Logger: quiet})
+	a, b := c.Rate("a", throttle.PerSecond(9)), c.Rate("b", throttle.PerSecond(9))
+	for second, want := range map[string]error{"1": throttle.ErrParams, "{2}": throttle.ErrParams, "{1}x": throttle.ErrUnavailable} {
+		_, err := c.All(background, a.Part("{1}", 1), b.Part(second, 1))
+		require.ErrorIs(t, err, want, second)
+	}
 }
 
 // What makes no sense is an ErrParams, and is not sent.
 func TestErrParams(t *testing.T) {
-	c, s := throttletest.New(t, throttle.Options{})
-	rate, window, policy := throttle.PerSecond(1), throttle.Window(1, time.Second), throttle.Policy()
-	verbs := map[string]func() error{
-		"zero limit":           func() error { _, err := c.Allow(background, "a", throttle.Limit{}); return err },
-		"rate 0":               func() error { _, err := c.Allow(background, "a", throttle.PerSecond(0)); return err },
-		"half a millisecond":   func() error { _, err := c.Allow(background, "a", throttle.Per(1, 500*time.Microsecond)); return err },
-		"burst of a window":    func() error { _, err := c.Allow(background, "a", window.Burst(2)); return err },
-		"exact rate":           func() error { _, err := c.Allow(background, "a", rate.Exact()); return err },
-		"aligned window":       func() error { _, err := c.Allow(background, "a", window.Align(0)); return err },
-		"lockout 0":            func() error { _, err := c.Allow(background, "a", rate.Lockout(0)); return err },
-		"burst 0":              func() error { _, err := c.Allow(background, "a", rate.Burst(0)); return err },
-		"0 units":              func() error { _, err := c.AllowN(background, "a", rate, 0); return err },
-		"at most 0":            func() error { _, err := c.AllowAtMost(background, "a", rate, 0); return err },
-		"refund 0":             func() error { _, err := c.Refund(background, "a", rate, 0); return err },
-		"refund to a policy":   func() error { _, err := c.Refund(background, "a", policy, 1); return err },
-		"settle a policy":      func() error { _, err := c.Settle(background, "a", policy, 1); return err },
-		"at most of a lockout": func() error { _, err := c.AllowAtMost(background, "a", rate.Lockout(time.Second), 1); return err },
-		"reserve a window":     func() error { _, err := c.Reserve(background, "a", window, 1, time.Second); return err },
-		"lease of a rate":      func() error { _, _, err := c.Lease(background, "a", rate); return err },
-		"allow of slots":       func() error { _, err := c.Allow(background, "a", throttle.Slots(1, time.Second)); return err },
-		"all of nothing":       func() error { _, err := c.All(background); return err },
-		"all of a policy":      func() error { _, err := c.All(background, throttle.Take{Key: "a", Limit: policy}); return err },
-		"slot without a holder": func() error {
-			_, err := c.All(background, throttle.Take{Key: "a", Limit: throttle.Slots(1, time.Second)})
-			return err
-		},
-		"units of a slot": func() error {
-			_, err := c.All(background, throttle.Take{Key: "a", Limit: throttle.Slots(1, time.Second), Holder: "me", N: 1})
-			return err
-		},
-	}
-	for name, verb := range verbs {
-		require.ErrorIs(t, verb(), throttle.ErrParams, name)
+	c, s := throttletest.New(t, throttle.Options{Logger: quiet})
+	other, _ := throttletest.New(t, throttle.Options{})
+	rate, lockout := c.Rate("rate", throttle.PerSecond(1)), c.Rate("lockout", throttle.PerSecond(1).Lockout(time.Second))
+	jobs := c.Slots("jobs", 1, time.Second)
+	only := func(_ any, err error) error { return err }
+	for name, err := range map[string]error{
+		"zero limit":             c.Rate("a", throttle.Limit{}).Err(),
+		"rate 0":                 c.Rate("a", throttle.PerSecond(0)).Err(),
+		"half a millisecond":     c.Rate("a", throttle.Per(1, 500*time.Microsecond)).Err(),
+		"part of a millisecond":  c.Window("a", 1, 1500*time.Microsecond).Err(),
+		"lockout 0":              c.Rate("a", throttle.PerSecond(1).Lockout(0)).Err(),
+		"burst 0":                c.Rate("a", throttle.PerSecond(1).Burst(0)).Err(),
+		"offset":                 c.AlignedQuota("a", 1, time.Second, time.Microsecond).Err(),
+		"slots":                  only(c.Slots("a", 0, time.Second).Lease(background, "x")),
+		"0 units":                only(rate.AllowN(background, "a", 0)),
+		"at most 0":              only(rate.AllowAtMost(background, "a", 0)),
+		"too many":               only(rate.AllowN(background, "a", 1e12+2)),
+		"refund 0":               only(rate.Refund(background, "a", 0)),
+		"at most of a lockout":   only(lockout.AllowAtMost(background, "a", 1)),
+		"at most 2 of a lockout": only(lockout.AllowAtMost(background, "a", 2)),
+		"reserve of a lockout":   only(lockout.Reserve(background, "a", 1, time.Second)),
+		"reserve of the past":    only(rate.Reserve(background, "a", 1, -time.Second)),
+		"all of nothing":         only(c.All(background)),
+		"all of a lockout":       only(c.All(background, lockout.Part("a", 1))),
+		"all of no limiter":      only(c.All(background, throttle.Part{})),
+		"all of another client":  only(c.All(background, other.Rate("a", throttle.PerSecond(1)).Part("a", 1))),
+		"one key twice":          only(c.All(background, rate.Part("a", 1), rate.Part("a", 1))),
+		"slot without a holder":  only(c.All(background, jobs.Part("a", ""))),
+		"settled slot":           only(c.SettleAll(background, jobs.Part("a", "me"))),
+	} {
+		require.ErrorIs(t, err, throttle.ErrParams, name)
 	}
 	require.Zero(t, s.Calls())
 }
 
-// The server's error replies are told apart.
+// The server's error replies have a kind. Those that are not gothrottle's mean that nobody decided.
 func TestErrors_ofTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := throttletest.New(t, throttle.Options{})
-		_, err := c.Allow(background, "a", throttle.Window(1, time.Second))
+		_, err := c.Rate("other", throttle.PerSecond(1)).Allow(background, "a")
 		require.NoError(t, err)
-		_, err = c.Allow(background, "a", throttle.PerSecond(1))
+		require.NoError(t, s.Process(background, redis.NewCmd(background, "GO.WINDOW", "rate:a", 1, 1)))
+		_, err = c.Rate("rate", throttle.PerSecond(1)).Allow(background, "a")
 		require.ErrorIs(t, err, throttle.ErrWrongKey)
-		_, err = c.Allow(background, "a", throttle.Policy())
+		_, err = c.Policy("none").Allow(background, "a")
 		require.ErrorIs(t, err, throttle.ErrParams)
 		for text, want := range map[string]error{
 			"ERR unknown command 'GO.THROTTLE'": throttle.ErrNoModule, "LOADING Redis is loading": throttle.ErrUnavailable,
 			"OOM command not allowed": throttle.ErrUnavailable, "READONLY You can't write": throttle.ErrUnavailable,
-			"CROSSSLOT Keys in request": throttle.ErrParams,
+			"CROSSSLOT Keys in request": throttle.ErrParams, "NOAUTH Authentication required.": throttle.ErrUnavailable,
+			"WRONGPASS invalid": throttle.ErrUnavailable, "NOPERM no": throttle.ErrUnavailable, "ERR upstream failure": throttle.ErrUnavailable,
+			"ERR clause 3: count is not an integer": throttle.ErrParams,
 		} {
 			c, s := throttletest.New(t, throttle.Options{})
 			for _, reply := range []error{serverError(text), fmt.Errorf("from a hook: %w", serverError(text))} {
 				s.Fail(reply)
-				_, err := c.Allow(background, "b", throttle.PerSecond(1))
+				_, err := c.Rate("b", throttle.PerSecond(1)).Allow(background, "")
 				require.ErrorIs(t, err, want)
 				require.ErrorContains(t, err, text)
 			}
 		}
-		s.Fail(serverError("NOPERM no"))
-		_, err = c.Allow(background, "b", throttle.PerSecond(1))
-		require.ErrorContains(t, err, "NOPERM")
-		for _, kind := range []error{throttle.ErrNoModule, throttle.ErrUnavailable, throttle.ErrParams, throttle.ErrWrongKey} {
-			require.NotErrorIs(t, err, kind)
-		}
 	})
+}
+
+// A reply about one key, such as NOPERM, stops no calls for other keys.
+func TestErrors_ofOneKey(t *testing.T) {
+	c, s := throttletest.New(t, throttle.Options{})
+	s.Fail(serverError("NOPERM no"))
+	for range 100 {
+		_, err := c.Rate("b", throttle.PerSecond(1)).Allow(background, "")
+		require.ErrorIs(t, err, throttle.ErrUnavailable)
+	}
+	require.EqualValues(t, 100, s.Calls())
 }
 
 type serverError string
@@ -227,87 +319,70 @@ type serverError string
 func (e serverError) Error() string { return string(e) }
 func (serverError) RedisError()     {}
 
-// What the caller chose is returned when the server is away, and says so.
+// What the caller chose is returned when the server is unavailable, and says so. What is no decision is an error.
 func TestOnUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limit, away := throttle.PerHour(10), errors.New("no route to host")
-		ask := func(o throttle.Options) (throttle.Result, error) {
-			c, s := throttletest.New(t, o)
-			s.Fail(away)
-			return c.Allow(background, "a", limit)
-		}
-		r, err := ask(throttle.Options{})
+		away := errors.New("no route to host")
+		c, s := throttletest.New(t, throttle.Options{Logger: quiet}, throttle.OnUnavailable(throttle.FailOpen))
+		s.Fail(away)
+		failing := c.Rate("error", throttle.PerHour(10), throttle.OnUnavailable(throttle.ReturnError))
+		r, err := failing.Allow(background, "a")
 		require.ErrorIs(t, err, throttle.ErrUnavailable)
 		require.ErrorIs(t, err, away)
 		require.False(t, r.Allowed)
-		r, err = ask(throttle.Options{OnUnavailable: throttle.FailOpen})
+		open := c.Rate("open", throttle.PerHour(10))
+		r, err = open.AllowN(background, "a", 3)
 		require.NoError(t, err)
-		require.True(t, r.Allowed)
-		require.Equal(t, throttle.FailedOpen, r.Source)
 		require.ErrorIs(t, r.Cause, away)
-		r, err = ask(throttle.Options{OnUnavailable: throttle.FailClosed})
+		r.Cause = nil
+		require.Equal(t, throttle.Result{Allowed: true, Limit: 10, Granted: 3, Source: throttle.FailedOpen}, r)
+		closed := c.Rate("closed", throttle.PerHour(10), throttle.OnUnavailable(throttle.FailClosed))
+		r, err = closed.Allow(background, "a")
 		require.NoError(t, err)
 		require.False(t, r.Allowed)
 		require.Equal(t, throttle.FailedClosed, r.Source)
 		require.Equal(t, time.Second, r.RetryAfter)
-
-		c, s := throttletest.New(t, throttle.Options{OnUnavailable: throttle.LimitLocally, LocalShare: 0.25})
-		s.Fail(away)
-		for _, want := range []bool{true, true, false} {
-			r, err = c.Allow(background, "a", limit)
-			require.NoError(t, err)
-			require.Equal(t, want, r.Allowed)
-			require.Equal(t, throttle.FromLocal, r.Source)
-			require.ErrorIs(t, r.Cause, away)
+		only := func(r any, err error) error { return err }
+		for _, err := range []error{only(open.Refund(background, "a", 1)), only(open.Settle(background, "a", 500)), only(open.Settle(background, "a", -1)),
+			only(open.Peek(background, "a")), open.Reset(background, "a"), only(c.SettleAll(background, open.Part("a", 1)))} {
+			require.ErrorIs(t, err, throttle.ErrUnavailable)
 		}
-		require.InDelta(t, 24*time.Minute, r.RetryAfter, float64(time.Second)) // 10 per hour, a quarter of it: one in 24 minutes
-		r, err = c.AllowN(background, "a", limit, 10)                          // more than the share, but not more than the limit
-		require.NoError(t, err)
-		require.Equal(t, time.Second, r.RetryAfter)
-		r, err = c.AllowN(background, "a", limit, 11)
-		require.NoError(t, err)
-		require.Equal(t, throttle.Never, r.RetryAfter)
-		s.Fail(serverError("ERR unknown command"))
-		_, err = ask(throttle.Options{OnUnavailable: throttle.FailOpen})
-		require.NoError(t, err)
 	})
 }
 
-// Lease and All tell the same as other verbs when the server is away: the cause, what was granted, the limit.
+// Lease and All say the same as other verbs when the server is unavailable: the cause, what was granted, the limit.
 func TestOnUnavailable_leaseAndAll(t *testing.T) {
-	slots, away := throttle.Slots(3, time.Minute), errors.New("no route to host")
-	parts := []throttle.Take{{Key: "a", Limit: throttle.PerHour(10), N: 2}, {Key: "b", Limit: slots, Holder: "me"}}
-	for _, o := range []throttle.Options{{}, {OnUnavailable: throttle.LimitLocally, LocalShare: 0.5}} {
-		c, s := throttletest.New(t, o)
+	away := errors.New("no route to host")
+	for _, fallback := range []throttle.Fallback{throttle.ReturnError, throttle.FailClosed, throttle.FailOpen} {
+		c, s := throttletest.New(t, throttle.Options{Logger: quiet}, throttle.OnUnavailable(fallback))
+		jobs, rate := c.Slots("b", 3, time.Minute), c.Rate("a", throttle.PerHour(10))
 		s.Fail(away)
-		lease, r, err := c.Lease(background, "b", slots)
-		require.Nil(t, lease)
-		require.ErrorIs(t, err, throttle.ErrUnavailable)
-		require.ErrorIs(t, r.Cause, away)
-		all, err := c.All(background, parts...)
-		require.ErrorIs(t, err, throttle.ErrUnavailable)
+		lease, err := jobs.Lease(background, "x")
+		all, allErr := c.All(background, rate.Part("x", 2), jobs.Part("x", "me"), rate.Part("y", -1))
 		require.ErrorIs(t, all.Cause, away)
+		if fallback == throttle.FailOpen {
+			require.NoError(t, errors.Join(err, allErr))
+			require.Equal(t, throttle.FailedOpen, lease.Result.Source)
+			require.ErrorIs(t, lease.Close(), away) // the slot may have been taken
+			require.Equal(t, all.Each[0], all.Result)
+			require.Equal(t, []int64{2, 1, 0, 10}, []int64{all.Granted, all.Each[1].Granted, all.Each[2].Granted, all.Limit})
+			continue
+		}
+		require.Nil(t, lease)
+		require.NoError(t, lease.Close())
+		require.ErrorIs(t, err, throttle.ErrUnavailable)
+		require.Equal(t, fallback == throttle.FailClosed, errors.Is(err, throttle.ErrDenied))
+		require.Equal(t, fallback == throttle.FailClosed, allErr == nil)
+		require.False(t, all.Allowed)
 	}
-	c, s := throttletest.New(t, throttle.Options{OnUnavailable: throttle.FailOpen})
-	s.Fail(away)
-	lease, r, err := c.Lease(background, "b", slots)
-	require.NoError(t, err)
-	require.Equal(t, throttle.FailedOpen, r.Source)
-	require.ErrorIs(t, lease.Close(), away) // the slot may have been taken
-	all, err := c.All(background, parts...)
-	require.NoError(t, err)
-	require.Equal(t, all.Each[0], all.Result)
-	require.EqualValues(t, 2, all.Granted)
-	require.EqualValues(t, 10, all.Limit)
-	require.EqualValues(t, 1, all.Each[1].Granted)
 }
 
 // Only an unavailable server calls for the fallback.
 func TestOnUnavailable_otherErrorsAreReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, s := throttletest.New(t, throttle.Options{OnUnavailable: throttle.FailOpen})
+		c, s := throttletest.New(t, throttle.Options{}, throttle.OnUnavailable(throttle.FailOpen))
 		s.Fail(serverError("ERR unknown command 'GO.THROTTLE'"))
-		r, err := c.Allow(background, "a", throttle.PerSecond(1))
+		r, err := c.Rate("a", throttle.PerSecond(1)).Allow(background, "")
 		require.ErrorIs(t, err, throttle.ErrNoModule)
 		require.False(t, r.Allowed)
 	})
@@ -315,10 +390,10 @@ func TestOnUnavailable_otherErrorsAreReturned(t *testing.T) {
 
 // A cancelled caller gets its own error, and no fallback.
 func TestCancelled(t *testing.T) {
-	c, _ := throttletest.New(t, throttle.Options{OnUnavailable: throttle.FailOpen})
+	c, _ := throttletest.New(t, throttle.Options{}, throttle.OnUnavailable(throttle.FailOpen))
 	ctx, cancel := context.WithCancel(background)
 	cancel()
-	r, err := c.Allow(ctx, "a", throttle.PerSecond(1))
+	r, err := c.Rate("a", throttle.PerSecond(1)).Allow(ctx, "")
 	require.ErrorIs(t, err, context.Canceled)
 	require.NotErrorIs(t, err, throttle.ErrUnavailable)
 	require.False(t, r.Allowed)

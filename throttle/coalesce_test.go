@@ -32,10 +32,10 @@ func (s slow) Process(ctx context.Context, cmd redis.Cmder) error {
 }
 
 // newSlow returns a client whose server is one round trip away.
-func newSlow(t *testing.T, trip time.Duration, o throttle.Options) (*throttle.Client, *throttletest.Server) {
+func newSlow(t *testing.T, trip time.Duration, o throttle.Options, defaults ...throttle.Option) (*throttle.Client, *throttletest.Server) {
 	t.Helper()
 	s := throttletest.NewServer()
-	c, err := throttle.New(slow{s, trip}, o)
+	c, err := throttle.New(slow{s, trip}, o, defaults...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c, s
@@ -51,7 +51,7 @@ func TestCoalescing_grantsInOrder(t *testing.T) {
 		for i := range allowed {
 			wg.Go(func() {
 				time.Sleep(time.Duration(i)) // one after another, all within the first round trip
-				r, err := c.Allow(background, "hot", limit)
+				r, err := c.Rate("hot", limit).Allow(background, "")
 				require.NoError(t, err)
 				allowed[i] = r.Allowed
 				switch {
@@ -76,10 +76,10 @@ func TestCoalescing_grantsInOrder(t *testing.T) {
 // Each caller pays for a call of its own if coalescing is off.
 func TestCoalescing_off(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, s := newSlow(t, time.Millisecond, throttle.Options{NoCoalescing: true})
+		c, s := newSlow(t, time.Millisecond, throttle.Options{}, throttle.Coalesce(false))
 		var wg sync.WaitGroup
 		for range 10 {
-			wg.Go(func() { _, _ = c.Allow(background, "hot", throttle.PerHour(3)) })
+			wg.Go(func() { _, _ = c.Rate("hot", throttle.PerHour(3)).Allow(background, "") })
 		}
 		wg.Wait()
 		require.EqualValues(t, 10, s.Calls())
@@ -98,7 +98,7 @@ func TestCoalescing_cancelled(t *testing.T) {
 		ask := func(ctx context.Context, after time.Duration, check func(throttle.Result, error)) {
 			wg.Go(func() {
 				time.Sleep(after)
-				check(c.Allow(ctx, "hot", limit))
+				check(c.Rate("hot", limit).Allow(ctx, ""))
 			})
 		}
 		cancelled := func(r throttle.Result, err error) {
@@ -118,13 +118,13 @@ func TestCoalescing_cancelled(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		cancelLeader()
 		wg.Wait()
-		r, err := c.Peek(background, "hot", limit)
+		r, err := c.Rate("hot", limit).Peek(background, "")
 		require.NoError(t, err)
 		require.EqualValues(t, 7, r.Remaining) // the follower was in no command
 	})
 }
 
-// A follower that gives up after the command was sent has its unit charged, and takes nobody's place.
+// A follower that gives up after the command was sent takes nobody's place: others get its unit.
 func TestCoalescing_cancelledAfterSending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newSlow(t, 10*time.Millisecond, throttle.Options{})
@@ -139,7 +139,7 @@ func TestCoalescing_cancelledAfterSending(t *testing.T) {
 				if i == 1 {
 					caller = ctx
 				}
-				if r, err := c.Allow(caller, "hot", limit); err == nil && r.Allowed {
+				if r, err := c.Rate("hot", limit).Allow(caller, ""); err == nil && r.Allowed {
 					admitted.Add(1)
 				}
 			})
@@ -147,7 +147,7 @@ func TestCoalescing_cancelledAfterSending(t *testing.T) {
 		time.Sleep(15 * time.Millisecond) // the batch of the last three is under way
 		cancel()
 		wg.Wait()
-		require.EqualValues(t, 2, admitted.Load())
+		require.EqualValues(t, 3, admitted.Load())
 	})
 }
 
@@ -160,7 +160,7 @@ func TestCoalescing_failure(t *testing.T) {
 		for range 20 {
 			wg.Go(func() {
 				began := time.Now()
-				_, err := c.Allow(background, "hot", throttle.PerHour(3))
+				_, err := c.Rate("hot", throttle.PerHour(3)).Allow(background, "")
 				require.ErrorIs(t, err, throttle.ErrUnavailable)
 				require.LessOrEqual(t, time.Since(began), 50*time.Millisecond)
 			})
@@ -178,7 +178,7 @@ func TestTimeout_holdsForFollowers(t *testing.T) {
 			wg.Go(func() {
 				time.Sleep(time.Duration(i) * time.Millisecond / 3)
 				began := time.Now()
-				_, err := c.Allow(background, "hot", throttle.PerHour(3))
+				_, err := c.Rate("hot", throttle.PerHour(3)).Allow(background, "")
 				require.ErrorIs(t, err, throttle.ErrUnavailable)
 				require.LessOrEqual(t, time.Since(began), 50*time.Millisecond)
 			})
@@ -190,13 +190,13 @@ func TestTimeout_holdsForFollowers(t *testing.T) {
 // Calls for many keys wait for their turn in pipelines, and none waits longer than the time limit.
 func TestTimeout_holdsForManyKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, s := newSlow(t, 5*time.Millisecond, throttle.Options{Timeout: 20 * time.Millisecond})
+		c, s := newSlow(t, 5*time.Millisecond, throttle.Options{}, throttle.Timeout(20*time.Millisecond))
 		var wg sync.WaitGroup
 		var admitted, failed atomic.Int64
 		for i := range 1000 {
 			wg.Go(func() {
 				began := time.Now()
-				r, err := c.Allow(background, "key"+string(rune('A'+i)), throttle.PerHour(3))
+				r, err := c.Rate("t", throttle.PerHour(3)).Allow(background, "key"+string(rune('A'+i)))
 				require.LessOrEqual(t, time.Since(began), 20*time.Millisecond)
 				if err == nil && r.Allowed {
 					admitted.Add(1)
@@ -214,26 +214,26 @@ func TestTimeout_holdsForManyKeys(t *testing.T) {
 // A denial is remembered for its RetryAfter, for its own quantity, and no longer.
 func TestDenyCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, s := throttletest.New(t, throttle.Options{DenyCache: true})
+		c, s := throttletest.New(t, throttle.Options{}, throttle.DenyCache(true))
 		limit := throttle.PerMinute(1)
 		for range 2 {
-			_, err := c.Allow(background, "a", limit)
+			_, err := c.Rate("a", limit).Allow(background, "")
 			require.NoError(t, err)
 		}
 		s.Advance(20 * time.Second)
 		calls := s.Calls()
-		r, err := c.Allow(background, "a", limit)
+		r, err := c.Rate("a", limit).Allow(background, "")
 		require.NoError(t, err)
 		require.Equal(t, throttle.FromDenials, r.Source)
 		require.False(t, r.Allowed)
 		require.InDelta(t, 40*time.Second, r.RetryAfter, float64(100*time.Millisecond))
 		require.InDelta(t, 40*time.Second, r.ResetAfter, float64(100*time.Millisecond))
 		require.Equal(t, calls, s.Calls())
-		_, err = c.AllowN(background, "a", limit.Burst(2), 2)
+		_, err = c.Rate("a", limit).AllowN(background, "", 2)
 		require.NoError(t, err)
 		require.Equal(t, calls+1, s.Calls())
 		s.Advance(40 * time.Second)
-		r, err = c.Allow(background, "a", limit)
+		r, err = c.Rate("a", limit).Allow(background, "")
 		require.NoError(t, err)
 		require.Equal(t, throttle.FromServer, r.Source)
 	})
@@ -242,12 +242,12 @@ func TestDenyCache(t *testing.T) {
 // A budget is spent in the process, is bounded, is forgotten after its time, and comes back at Close.
 func TestBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, s := throttletest.New(t, throttle.Options{Budget: throttle.Budget{Units: 20, Hold: 10 * time.Second}})
-		limit := throttle.PerHour(1000)
+		c, s := throttletest.New(t, throttle.Options{}, throttle.Budget(20, 10*time.Second))
+		limit := throttle.PerSecond(10).Burst(1000)
 		local := 0
 		for range 200 {
 			s.Advance(time.Millisecond)
-			r, err := c.Allow(background, "a", limit)
+			r, err := c.Rate("a", limit).Allow(background, "")
 			require.NoError(t, err)
 			require.True(t, r.Allowed)
 			if r.Source == throttle.FromBudget {
@@ -256,43 +256,24 @@ func TestBudget(t *testing.T) {
 		}
 		require.Less(t, s.Calls(), int64(20))
 		require.EqualValues(t, 200, s.Calls()+int64(local))
-		r, err := c.Peek(background, "a", limit)
+		r, err := c.Rate("a", limit).Peek(background, "")
 		require.NoError(t, err)
-		require.LessOrEqual(t, r.Remaining, int64(800))
+		require.LessOrEqual(t, r.Remaining, int64(802))
 		require.GreaterOrEqual(t, r.Remaining, int64(780))
 		s.Advance(11 * time.Second)
-		r, err = c.Allow(background, "a", limit)
+		r, err = c.Rate("a", limit).Allow(background, "")
 		require.NoError(t, err)
 		require.Equal(t, throttle.FromServer, r.Source)
-		before, err := c.Peek(background, "a", limit)
+		before, err := c.Rate("a", limit).Peek(background, "")
 		require.NoError(t, err)
 		require.NoError(t, c.Close())
 		other, err := throttle.New(s, throttle.Options{})
 		require.NoError(t, err)
-		after, err := other.Peek(background, "a", limit)
+		after, err := other.Rate("a", limit).Peek(background, "")
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, after.Remaining, before.Remaining)
-		_, err = c.Allow(background, "a", limit)
+		_, err = c.Rate("a", limit).Allow(background, "")
 		require.ErrorIs(t, err, throttle.ErrClosed)
-	})
-}
-
-// A strict budget sends a smaller limit, and refuses limits that leave nothing.
-func TestBudget_strictLimits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := throttletest.New(t, throttle.Options{Budget: throttle.Budget{Units: 5, Clients: 3}})
-		r, err := c.AllowN(background, "a", throttle.PerHour(20), 6)
-		require.NoError(t, err)
-		require.Equal(t, throttle.Never, r.RetryAfter)
-		require.EqualValues(t, 20, r.Limit)
-		r, err = c.AllowN(background, "a", throttle.PerHour(20), 5)
-		require.NoError(t, err)
-		require.True(t, r.Allowed)
-		_, err = c.Allow(background, "a", throttle.PerHour(15))
-		require.ErrorIs(t, err, throttle.ErrParams)
-		all, err := c.All(background, throttle.Take{Key: "jobs", Limit: throttle.Slots(15, time.Minute), Holder: "me"})
-		require.NoError(t, err) // no budget holds slots
-		require.True(t, all.Allowed)
 	})
 }
 
@@ -309,30 +290,29 @@ func (s slowReply) Process(ctx context.Context, cmd redis.Cmder) error {
 func TestDenyCache_notLongerThanTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := throttletest.NewServer()
-		c, err := throttle.New(slowReply{s}, throttle.Options{DenyCache: true, Now: s.Now})
+		c, err := throttle.New(slowReply{s}, throttle.Options{Now: s.Now}, throttle.DenyCache(true))
 		require.NoError(t, err)
 		began := time.Now()
 		for _, n := range []int64{1, 2} {
-			limit := throttle.PerSecond(n).Burst(n)
-			key := string(rune('a' + n))
+			limiter := c.Rate(string(rune('a'+n)), throttle.PerSecond(n))
 			for range 2 {
-				_, err = c.AllowN(background, key, limit, n)
+				_, err = limiter.AllowN(background, "", n)
 				require.NoError(t, err)
 			}
 		}
 		time.Sleep(time.Until(began.Add(time.Second)))
-		r, err := c.AllowN(background, "b", throttle.PerSecond(1), 1)
+		r, err := c.Rate("b", throttle.PerSecond(1)).AllowN(background, "", 1)
 		require.NoError(t, err)
 		require.True(t, r.Allowed)
 		time.Sleep(20 * time.Millisecond)
-		r, err = c.AllowN(background, "c", throttle.PerSecond(2).Burst(2), 2)
+		r, err = c.Rate("c", throttle.PerSecond(2)).AllowN(background, "", 2)
 		require.NoError(t, err)
 		require.True(t, r.Allowed)
-		r, err = c.AllowN(background, "b", throttle.PerSecond(1), 1)
+		r, err = c.Rate("b", throttle.PerSecond(1)).AllowN(background, "", 1)
 		require.NoError(t, err)
 		require.False(t, r.Allowed)
 		s.Advance(-time.Hour)
-		r, err = c.AllowN(background, "b", throttle.PerSecond(1), 1)
+		r, err = c.Rate("b", throttle.PerSecond(1)).AllowN(background, "", 1)
 		require.NoError(t, err)
 		require.Equal(t, throttle.FromServer, r.Source)
 	})
@@ -341,10 +321,10 @@ func TestDenyCache_notLongerThanTheServer(t *testing.T) {
 // Callers that wait together and get units of the budget are told so.
 func TestBudget_sourceOfABatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, s := newSlow(t, time.Millisecond, throttle.Options{Budget: throttle.Budget{Units: 20, Hold: time.Second}})
-		limit := throttle.PerHour(1000)
+		c, s := newSlow(t, time.Millisecond, throttle.Options{}, throttle.Budget(20, time.Second))
+		limit := throttle.PerSecond(30).Burst(1000)
 		for range 60 { // so that the client knows that the limiter is busy
-			_, err := c.Allow(background, "a", limit)
+			_, err := c.Rate("a", limit).Allow(background, "")
 			require.NoError(t, err)
 		}
 		time.Sleep(2 * time.Second) // nothing is held any more
@@ -354,7 +334,7 @@ func TestBudget_sourceOfABatch(t *testing.T) {
 		for i := range 5 {
 			wg.Go(func() {
 				time.Sleep(time.Duration(i))
-				r, err := c.Allow(background, "a", limit)
+				r, err := c.Rate("a", limit).Allow(background, "")
 				require.NoError(t, err)
 				require.True(t, r.Allowed)
 				require.EqualValues(t, 1, r.Granted)
@@ -372,19 +352,19 @@ func TestBudget_sourceOfABatch(t *testing.T) {
 // Close gives back what is held: afterwards just what was admitted is in use.
 func TestBudget_closeGivesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, s := throttletest.New(t, throttle.Options{Budget: throttle.Budget{Units: 20, Hold: time.Minute}})
+		c, s := throttletest.New(t, throttle.Options{}, throttle.Budget(20, time.Minute))
 		other, err := throttle.New(s, throttle.Options{})
 		require.NoError(t, err)
-		limit := throttle.Quota(1000, time.Hour)
 		used := func() int64 {
-			r, err := other.Peek(background, "a", limit)
+			r, err := other.Quota("a", 10000, time.Hour).Peek(background, "")
 			require.NoError(t, err)
-			return 1000 - r.Remaining
+			return 10000 - r.Remaining
 		}
+		quota := c.Quota("a", 10000, time.Hour)
 		admitted := int64(0)
 		for admitted < 3 || used() == admitted {
 			s.Advance(time.Millisecond)
-			r, err := c.Allow(background, "a", limit)
+			r, err := quota.Allow(background, "")
 			require.NoError(t, err)
 			require.True(t, r.Allowed)
 			admitted++
@@ -400,13 +380,13 @@ func TestLane_whoLeavesTakesNothing(t *testing.T) {
 		c, s := newSlow(t, 10*time.Millisecond, throttle.Options{})
 		var wg sync.WaitGroup
 		for _, key := range []string{"{x}a", "{x}b", "{x}c", "{x}d"} { // one lane; as many as are under way at once
-			wg.Go(func() { _, _ = c.Allow(background, key, throttle.PerHour(1)) })
+			wg.Go(func() { _, _ = c.Rate("t", throttle.PerHour(1)).Allow(background, key) })
 		}
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(background, 5*time.Millisecond)
 		defer cancel()
-		_, err := c.Allow(ctx, "{x}late", throttle.PerHour(1))
-		require.ErrorIs(t, err, throttle.ErrUnavailable)
+		_, err := c.Rate("t", throttle.PerHour(1)).Allow(ctx, "{x}late")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
 		wg.Wait()
 		time.Sleep(time.Second)
 		require.Equal(t, 4, s.Keys())

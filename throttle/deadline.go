@@ -29,20 +29,25 @@ func (d *deadline) Err() error {
 	}
 }
 
-// deadline returns the end of the time limit of a call that begins now.
-func (c *Client) deadline() *deadline {
+func newDeadline(limit time.Duration) *deadline {
 	now := time.Now()
-	if d := c.latest.Load(); d != nil && now.Before(d.fresh) {
-		return d
-	}
-	d := &deadline{end: now.Add(c.o.Timeout), fresh: now.Add(c.o.Timeout / deadlineSteps), done: make(chan struct{})}
-	time.AfterFunc(c.o.Timeout, func() { close(d.done) })
-	c.latest.Store(d)
+	d := &deadline{end: now.Add(limit), fresh: now.Add(limit / deadlineSteps), done: make(chan struct{})}
+	time.AfterFunc(limit, func() { close(d.done) })
 	return d
 }
 
-// within is the context of one call: it has the values of the caller's context, and ends at the call's time limit or at
-// an earlier deadline of the caller. It does not end when the caller's context is cancelled.
+// deadline returns the end of the time limit of a call that begins now.
+func (l *limiter) deadline() *deadline {
+	if d := l.latest.Load(); d != nil && time.Now().Before(d.fresh) {
+		return d
+	}
+	d := newDeadline(l.timeout)
+	l.latest.Store(d)
+	return d
+}
+
+// within is the context of one command: it ends at the time limit and has the values of the caller's context. It does not
+// end with the caller's context, so a caller in a hurry costs no connection.
 type within struct {
 	context.Context
 	caller context.Context
@@ -50,15 +55,16 @@ type within struct {
 
 func (w *within) Value(key any) any { return w.caller.Value(key) }
 
-// background is the context of commands in a pipeline, which has a context of its own, and of commands that a limiter in
-// this process decides.
+// background is the context of commands in a pipeline, which has a context of its own.
 var background = within{context.Background(), context.Background()}
 
-// limit returns the context of one call.
-func (c *Client) limit(ctx context.Context) within {
-	d := c.deadline()
-	if end, ok := ctx.Deadline(); ok && end.Before(d.end) {
-		return within{ctx, ctx}
+// ended returns the error of a caller's context that has ended, even if its timer has not run yet.
+func ended(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
 	}
-	return within{d, ctx}
+	if end, ok := ctx.Deadline(); ok && !time.Now().Before(end) {
+		return context.DeadlineExceeded
+	}
+	return nil
 }

@@ -30,12 +30,11 @@ func TestDeadline(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		})
-		c, err := New(hang, Options{Timeout: 160 * time.Millisecond, NoCoalescing: true})
+		c, err := New(hang, Options{}, Timeout(160*time.Millisecond), Coalesce(false))
 		require.NoError(t, err)
 		ask := func(ctx context.Context) time.Duration {
 			began := time.Now()
-			_, err := c.Allow(context.WithValue(ctx, name{}, "span"), "k", PerSecond(10))
-			require.ErrorIs(t, err, ErrUnavailable)
+			_, err := c.Rate("k", PerSecond(10)).Allow(context.WithValue(ctx, name{}, "span"), "")
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.Equal(t, "span", value)
 			return time.Since(began)
@@ -53,13 +52,14 @@ func TestDeadline(t *testing.T) {
 // Calls share a deadline for a sixteenth of the time limit, and then get a new one.
 func TestDeadline_shared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, err := New(admitting{}, Options{Timeout: 160 * time.Millisecond})
+		c, err := New(admitting{}, Options{}, Timeout(160*time.Millisecond))
 		require.NoError(t, err)
-		first := c.deadline()
+		l := c.Rate("t", PerSecond(1)).l
+		first := l.deadline()
 		time.Sleep(10*time.Millisecond - 1)
-		require.Same(t, first, c.deadline())
+		require.Same(t, first, l.deadline())
 		time.Sleep(1)
-		require.NotSame(t, first, c.deadline())
+		require.NotSame(t, first, l.deadline())
 	})
 }
 
@@ -70,29 +70,30 @@ func TestDeadline_endedBefore(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err = c.Allow(ctx, "k", PerSecond(10))
+	_, err = c.Rate("k", PerSecond(10)).Allow(ctx, "")
 	require.ErrorIs(t, err, context.Canceled)
 	past, cancel := context.WithDeadline(context.Background(), time.Now().Add(-time.Second))
 	defer cancel()
-	_, err = c.Allow(past, "k", PerSecond(10))
-	require.ErrorIs(t, err, ErrUnavailable)
+	_, err = c.Rate("k", PerSecond(10)).Allow(past, "")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NotErrorIs(t, err, ErrUnavailable)
 }
 
 // A caller that is cancelled while all turns are taken goes at once.
 func TestDeadline_cancelledInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := process(func(ctx context.Context, cmd redis.Cmder) error { <-ctx.Done(); return ctx.Err() })
-		c, err := New(hang, Options{NoCoalescing: true})
+		c, err := New(hang, Options{}, Coalesce(false))
 		require.NoError(t, err)
 		var busy sync.WaitGroup
 		for range laneWidth {
-			busy.Go(func() { _, _ = c.Allow(context.Background(), "k", PerSecond(10)) })
+			busy.Go(func() { _, _ = c.Rate("k", PerSecond(10)).Allow(context.Background(), "") })
 		}
 		synctest.Wait()
 		ctx, cancel := context.WithCancel(context.Background())
 		time.AfterFunc(5*time.Millisecond, cancel)
 		began := time.Now()
-		_, err = c.Allow(ctx, "k", PerSecond(10))
+		_, err = c.Rate("k", PerSecond(10)).Allow(ctx, "")
 		require.ErrorIs(t, err, context.Canceled)
 		require.Equal(t, 5*time.Millisecond, time.Since(began))
 		busy.Wait()

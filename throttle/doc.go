@@ -3,25 +3,27 @@
 //
 //	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", ContextTimeoutEnabled: true})
 //	client, err := throttle.New(rdb, throttle.Options{})
-//	result, err := client.Allow(ctx, "user:42", throttle.PerMinute(30).Burst(15))
+//	login := client.Rate("login", throttle.PerMinute(5).Lockout(15*time.Minute))
+//	result, err := login.Allow(ctx, "bob") // the key is login:bob
 //
-// # Limits
+// # Limiters
 //
-// A [Limit] is a value: [PerMinute] and its like are rates (GCRA), [Window] is a sliding window, [Quota] a fixed window,
-// [Policy] what the server's configuration says, [Slots] a number of concurrent holders. Verbs take any of them, as far
-// as the verb makes sense for the limit; otherwise they return [ErrParams]. A denial is no error: see [Result].
+// A limiter is made once, with a name, a limit and its [Option] values. [Client.Rate] drains at a rate (GCRA),
+// [Client.Window] is a sliding window, [Client.Quota] a fixed window, [Client.Policy] what the server's configuration says,
+// [Client.Slots] a number of concurrent holders. Each has the verbs that make sense for it. They take the rest of the key.
+// A denial is no error: see [Result].
 //
-// # When the server is away
+// # When the server is unavailable
 //
-// Each call ends within [Options].Timeout, and is sent once. A call whose reply is lost may have taken its units.
-// [Options].OnUnavailable says what a verb returns then: an error, a Result that admits or denies, or the decision of a
-// limiter in this process. [Result].Source and Cause tell who decided, and why it was not the server. After some failures
-// in a row no call is sent for a pause. Then one call tries the server. If it fails, the next pause is longer.
+// Each call ends within its [Timeout], and is sent once. A call whose reply is lost may have taken its units.
+// [OnUnavailable] says what a decision is then: an error, a Result that admits, or one that denies. [Result].Source and
+// Cause say who decided, and why it was not the server. After some failures in a row no call is sent for a pause. Then one
+// call tries the server. If it fails, the next pause is longer.
 //
 // # Beyond one round trip
 //
-// Concurrent calls of Allow for one key and limit become one command. Its callers are granted units first come first
-// served. The limit stays exact, and a hot key costs the server one command per round trip. Calls for several keys share
-// pipelines when more than a few are under way. [Options].DenyCache and [Options].Budget go further and need no round trip at all;
-// the documentation of [Budget] states what they may admit too much.
+// Concurrent calls of Allow for one key become one command. Its callers are granted units first come first served. The
+// limit stays exact, and a hot key costs the server one command per round trip. Calls for several keys share pipelines when
+// more than a few are under way. [DenyCache] and [Budget] go further and need no round trip at all; the documentation of
+// Budget states what it may admit too much.
 package throttle

@@ -10,59 +10,126 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-var errReply = errors.New("throttle: a reply that this client does not know")
+// What errors.Is finds in the errors of this package.
+var (
+	// ErrUnavailable: nobody decided. There was no reply in time or no connection, the server cannot write (loading, out of
+	// memory, a replica, a cluster that is down), or it refuses this client (a changed password or permission). So is every
+	// error reply that is none of gothrottle's, such as a proxy's. A call that was sent may have taken its units.
+	ErrUnavailable = errors.New("throttle: the server is unavailable")
 
-// replyErrors says what the first words of an error reply mean. What is not listed is returned as it is.
-var replyErrors = []struct {
-	prefix string
-	means  error
-}{
-	{"ERR unknown command", ErrNoModule},
-	{"WRONGTYPE", ErrWrongKey},
-	{"ERR the hash at this key", ErrWrongKey},
-	{"ERR the string at this key", ErrWrongKey},
-	{"ERR the sorted set at this key", ErrWrongKey},
-	{"ERR the rate limiter at this key is damaged", ErrWrongKey},
-	{"ERR internal error", nil},
-	{"ERR max number of clients reached", ErrUnavailable},
-	{"ERR", ErrParams},
-	{"LOADING", ErrUnavailable},
-	{"OOM", ErrUnavailable},
-	{"MISCONF", ErrUnavailable},
-	{"BUSY", ErrUnavailable},
-	{"READONLY", ErrUnavailable},
-	{"CROSSSLOT", ErrParams},
-	{"MASTERDOWN", ErrUnavailable},
-	{"NOREPLICAS", ErrUnavailable},
-	{"CLUSTERDOWN", ErrUnavailable},
-	{"TRYAGAIN", ErrUnavailable},
-	{"MOVED", ErrUnavailable},
-	{"ASK", ErrUnavailable},
+	// ErrNoModule: the server does not know the command.
+	ErrNoModule = errors.New("throttle: the server has not loaded gothrottle")
+
+	// ErrParams: the limit, the quantity, or the verb and the limit together make no sense.
+	ErrParams = errors.New("throttle: bad parameters")
+
+	// ErrWrongKey: the key holds something that is not this kind of limiter.
+	ErrWrongKey = errors.New("throttle: the key holds something else")
+
+	// ErrClosed: the client was closed.
+	ErrClosed = errors.New("throttle: the client is closed")
+
+	// ErrDenied: Wait, WaitN, Lease or Acquire was not admitted. errors.As finds a *DeniedError.
+	ErrDenied = errors.New("throttle: denied")
+
+	// ErrLost is the cause of a lease's context that ended because the slot was lost.
+	ErrLost = errors.New("throttle: the lease was lost")
+)
+
+// DeniedError is an ErrDenied with its decision.
+type DeniedError struct{ Result Result }
+
+func (e *DeniedError) Error() string {
+	switch {
+	case e.Result.Cause != nil:
+		return fmt.Sprintf("%v: %v", ErrDenied, e.Result.Cause)
+	case e.Result.RetryAfter == Never:
+		return fmt.Sprintf("%v: no wait helps", ErrDenied)
+	}
+	return fmt.Sprintf("%v: try again in %s", ErrDenied, e.Result.RetryAfter)
 }
 
-// classify wraps an error of go-redis so that errors.Is tells its kind. The caller's own cancellation stays as it is.
-func classify(ctx context.Context, err error) error {
+// Unwrap returns ErrDenied, and the Cause if there is one.
+func (e *DeniedError) Unwrap() []error {
+	if e.Result.Cause != nil {
+		return []error{ErrDenied, e.Result.Cause}
+	}
+	return []error{ErrDenied}
+}
+
+// params returns an ErrParams with a reason.
+func params(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrParams, fmt.Sprintf(format, args...))
+}
+
+var errReply = errors.New("throttle: a reply that this client does not know")
+
+// replyErrors says what the first words of an error reply mean. ownErrors are those of gothrottle that follow "ERR ", or
+// "ERR clause N: ". What is not listed is ErrUnavailable.
+var (
+	replyErrors = []struct {
+		prefix string
+		means  error
+	}{
+		{"ERR unknown command", ErrNoModule},
+		{"WRONGTYPE", ErrWrongKey},
+		{"CROSSSLOT", ErrParams},
+		{"ERR the hash at this key", ErrWrongKey},
+		{"ERR the string at this key", ErrWrongKey},
+		{"ERR the sorted set at this key", ErrWrongKey},
+		{"ERR the rate limiter at this key is damaged", ErrWrongKey},
+	}
+	ownErrors = strings.Split("wrong number of arguments|unknown option|option '|RESERVE |LOCKOUT |ALIGN |FORCE |UPTO |MS |"+
+		"max_burst |count |period |quantity |(max_burst + 1)|the rate must|limit |ttl |offset |maxwait |the time of |"+
+		"what is in use|more than |an id |at most |a clause |a key |a further key|a WINDOW|no policy |the count of keys|usage would", "|")
+	// The server says these of itself, so that no other key would be decided either.
+	serverErrors = strings.Split("LOADING|OOM|MISCONF|BUSY|READONLY|MASTERDOWN|NOREPLICAS|CLUSTERDOWN|NOAUTH|WRONGPASS|ERR max number of clients", "|")
+)
+
+func hasPrefix(text string, prefixes []string) bool {
+	for _, prefix := range prefixes {
+		if strings.HasPrefix(text, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// meaning returns what an error reply means.
+func meaning(text string) error {
+	for _, known := range replyErrors {
+		if strings.HasPrefix(text, known.prefix) {
+			return known.means
+		}
+	}
+	if own, found := strings.CutPrefix(text, "ERR "); found {
+		if rest, of := strings.CutPrefix(own, "clause "); of {
+			_, own, _ = strings.Cut(rest, ": ")
+		}
+		if hasPrefix(own, ownErrors) {
+			return ErrParams
+		}
+	}
+	return ErrUnavailable
+}
+
+// failsAll reports whether an ErrUnavailable says that calls for other keys would fail, too.
+func failsAll(err error) bool {
+	var reply redis.Error
+	return !errors.As(err, &reply) || hasPrefix(reply.Error(), serverErrors)
+}
+
+// classify wraps an error of go-redis so that errors.Is finds its kind.
+func classify(err error) error {
 	if err == nil {
 		return nil
 	}
 	var reply redis.Error // after the return for nil, because reply is allocated
 	switch {
-	case errors.Is(err, ErrUnavailable) || errors.Is(err, errReply) || errors.Is(err, ErrClosed):
+	case errors.Is(err, ErrUnavailable) || errors.Is(err, errReply) || errors.Is(err, ErrClosed) || errors.Is(err, ErrNoModule):
 		return err
-	case context.Cause(ctx) != nil && errors.Is(ctx.Err(), context.Canceled):
-		return fmt.Errorf("throttle: %w", ctx.Err())
-	case errors.Is(err, redis.ErrClosed):
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	case errors.As(err, &reply):
-		for _, known := range replyErrors {
-			if strings.HasPrefix(reply.Error(), known.prefix) {
-				if known.means == nil {
-					return fmt.Errorf("throttle: %w", err)
-				}
-				return fmt.Errorf("%w: %w", known.means, err)
-			}
-		}
-		return fmt.Errorf("throttle: %w", err)
+		return fmt.Errorf("%w: %w", meaning(reply.Error()), err)
 	}
 	// Everything else happened on the way: a time-out, a refused or broken connection, an exhausted pool.
 	var network net.Error

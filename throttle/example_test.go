@@ -1,7 +1,6 @@
 package throttle_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -12,19 +11,27 @@ import (
 	"gothrottle/throttle/throttletest"
 )
 
+// newClient returns a client of a server in memory. In a program, give throttle.New a client of go-redis.
+func newClient() *throttle.Client {
+	client, err := throttle.New(throttletest.NewServer(), throttle.Options{})
+	if err != nil {
+		panic(err)
+	}
+	return client
+}
+
 func ExampleNew() {
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
 	defer rdb.Close()
 	_, err := throttle.New(rdb, throttle.Options{})
-	fmt.Println(errors.Is(err, throttle.ErrParams)) // no time limit holds without ContextTimeoutEnabled
+	fmt.Println(errors.Is(err, throttle.ErrParams)) // without ContextTimeoutEnabled go-redis ignores time limits
 	// Output: true
 }
 
-func ExampleClient_Allow() {
-	client, _ := throttle.New(throttletest.NewServer(), throttle.Options{}) // in a program: a client of go-redis
-	defer client.Close()
+func ExampleRate_Allow() {
+	login := newClient().Rate("login", throttle.PerMinute(30).Burst(2))
 	for range 3 {
-		result, err := client.Allow(context.Background(), "user:42", throttle.PerMinute(30).Burst(2))
+		result, err := login.Allow(background, "bob") // the key is login:bob
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -37,13 +44,30 @@ func ExampleClient_Allow() {
 	// false 0 2s
 }
 
+func ExampleRate_Reset() {
+	login := newClient().Rate("login", throttle.PerMinute(1).Lockout(15*time.Minute))
+	_, _ = login.Allow(background, "bob")
+	locked, _ := login.Allow(background, "bob")
+	_ = login.Reset(background, "bob")
+	free, _ := login.Allow(background, "bob")
+	fmt.Println(locked.Allowed, free.Allowed)
+	// Output: false true
+}
+
+func ExampleRate_With() {
+	free := newClient().Rate("api", throttle.PerHour(10))
+	paid := free.With(throttle.PerHour(1000)) // the same keys with another limit
+	before, _ := free.AllowN(background, "bob", 10)
+	after, _ := paid.Allow(background, "bob")
+	fmt.Println(before.Remaining, after.Remaining)
+	// Output: 0 989
+}
+
 func ExampleClient_All() {
-	client, _ := throttle.New(throttletest.NewServer(), throttle.Options{})
-	defer client.Close()
+	client := newClient()
+	rate, spend := client.Rate("rate", throttle.PerSecond(10)), client.AlignedQuota("spend", 1000, 24*time.Hour, 0)
 	for range 3 {
-		result, _ := client.All(context.Background(),
-			throttle.Take{Key: "{bob}:rate", Limit: throttle.PerSecond(10), N: 1},
-			throttle.Take{Key: "{bob}:spend", Limit: throttle.Quota(1000, 24*time.Hour).Align(0), N: 400})
+		result, _ := client.All(background, rate.Part("{bob}", 1), spend.Part("{bob}", 400))
 		fmt.Println(result.Allowed, result.Decider, result.Each[1].Remaining)
 	}
 	// Output:
@@ -52,46 +76,38 @@ func ExampleClient_All() {
 	// false 1 200
 }
 
-func ExampleClient_Settle() {
-	client, _ := throttle.New(throttletest.NewServer(), throttle.Options{})
-	defer client.Close()
-	tokens := throttle.Window(1000, time.Hour)
-	_, _ = client.AllowN(context.Background(), "tokens:bob", tokens, 300)       // an estimate
-	result, _ := client.Settle(context.Background(), "tokens:bob", tokens, 150) // it was 450
+func ExampleWindow_Settle() {
+	tokens := newClient().Window("tokens", 1000, time.Hour)
+	_, _ = tokens.AllowN(background, "bob", 300)       // an estimate
+	result, _ := tokens.Settle(background, "bob", 150) // it was 450
 	fmt.Println(result.Remaining)
 	// Output: 550
 }
 
-func ExampleOptions_onUnavailable() {
+func ExampleOnUnavailable() {
 	server := throttletest.NewServer()
-	client, _ := throttle.New(server, throttle.Options{OnUnavailable: throttle.LimitLocally, LocalShare: 0.5, Logger: quiet})
+	client, _ := throttle.New(server, throttle.Options{Logger: quiet}, throttle.OnUnavailable(throttle.FailOpen))
 	defer client.Close()
+	pages, login := client.Rate("pages", throttle.PerHour(4)), client.Rate("login", throttle.PerHour(4), throttle.OnUnavailable(throttle.FailClosed))
 	server.Fail(errors.New("connection refused"))
-	for range 3 {
-		result, _ := client.Allow(context.Background(), "user:42", throttle.PerHour(4))
+	for _, limiter := range []throttle.Allower{pages, login} {
+		result, _ := limiter.Allow(background, "bob")
 		fmt.Println(result.Allowed, result.Source)
 	}
 	// Output:
-	// true local
-	// true local
-	// false local
+	// true failed-open
+	// false failed-closed
 }
 
-func ExampleClient_Lease() {
-	client, _ := throttle.New(throttletest.NewServer(), throttle.Options{})
-	defer client.Close()
-	slots := throttle.Slots(1, time.Minute)
-	lease, _, err := client.Lease(context.Background(), "jobs", slots)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	_, result, _ := client.Lease(context.Background(), "jobs", slots)
-	fmt.Println(result.Allowed)
-	_ = lease.Close()
-	_, result, _ = client.Lease(context.Background(), "jobs", slots)
-	fmt.Println(result.Allowed)
+func ExampleSlots_Lease() {
+	jobs := newClient().Slots("jobs", 1, time.Minute)
+	lease, err := jobs.Lease(background, "thumbnails")
+	defer lease.Close() // even if it is nil
+	fmt.Println(err)
+	_, err = jobs.Lease(background, "thumbnails")
+	var denied *throttle.DeniedError
+	fmt.Println(errors.As(err, &denied), denied.Result.RetryAfter.Round(time.Minute))
 	// Output:
-	// false
-	// true
+	// <nil>
+	// true 1m0s
 }

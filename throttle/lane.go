@@ -7,7 +7,6 @@ import (
 	"hash/maphash"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -19,15 +18,17 @@ import (
 type lane struct {
 	circuit circuit
 
-	mu       sync.Mutex
-	underWay int
-	queue    []*queued
-	closed   bool
+	mu         sync.Mutex
+	underWay   int
+	connecting int // see Client.connect
+	queue      []*queued
+	closed     bool
 }
 
 // queued is a command that waits for its turn.
 type queued struct {
 	cmd  redis.Cmder
+	w    *within
 	done chan struct{} // closed when the reply is in cmd, or err is set
 	err  error         // not in cmd, which go-redis may still use
 	left bool          // the caller has gone: the command is not sent
@@ -39,21 +40,20 @@ const (
 )
 
 // Lanes are there so that a dead node of a cluster does not hold up the calls to others: a lane of a cluster has 64 slots
-// in a row, which are mostly one node's. Each shard of a ring has a lane. Where one server has all keys, one lane is best.
+// in a row, which are mostly one node's. Where one server has all keys, one lane is best.
 const clusterLanes = 256
 
 func (c *Client) makeLanes() {
 	n := clusterLanes
-	switch rdb := c.rdb.(type) {
+	seed := maphash.MakeSeed()
+	switch c.rdb.(type) {
 	case *redis.Client:
 		n = 1
 		c.laneOf = func(string) int { return 0 }
 	case *redis.ClusterClient:
 		c.laneOf = func(key string) int { return int(slot(key)) / (slots / clusterLanes) }
-	case *redis.Ring:
-		c.laneOf = ringLane(rdb)
 	default:
-		c.laneOf = func(key string) int { return int(maphash.String(c.seed, hashTag(key)) % clusterLanes) }
+		c.laneOf = func(key string) int { return int(maphash.String(seed, hashTag(key)) % clusterLanes) }
 	}
 	c.lanes = make([]*lane, n)
 	for i := range c.lanes {
@@ -61,63 +61,56 @@ func (c *Client) makeLanes() {
 	}
 }
 
-// ringLane returns the lane of a key: each shard has its own, up to the number of lanes.
-func ringLane(ring *redis.Ring) func(key string) int {
-	var lanes sync.Map // from an address to a lane
-	var used atomic.Int64
-	return func(key string) int {
-		shard, err := ring.GetShardClientForKey(key)
-		if err != nil {
-			return 0 // no shard is there: the call fails anyway
-		}
-		addr := shard.Options().Addr
-		n, ok := lanes.Load(addr)
-		if !ok {
-			n, _ = lanes.LoadOrStore(addr, int(used.Add(1)%clusterLanes))
-		}
-		return n.(int)
-	}
-}
-
-// do sends a command on the lane of its key, unless the lane's circuit is open.
-func (c *Client) do(ctx *within, key string, cmd redis.Cmder) error {
-	if err := ctx.caller.Err(); err != nil {
-		return classify(ctx.caller, err)
+// do sends a command of a limiter on the lane of its key, unless the lane's circuit is open. It returns when the caller's
+// context has a deadline that passes before the time limit, too: the command goes on then.
+func (c *Client) do(ctx context.Context, of *limiter, w *within, key string, cmd redis.Cmder) error {
+	if err := ended(ctx); err != nil {
+		return fmt.Errorf("throttle: %w", err)
 	}
 	l := c.lanes[c.laneOf(key)]
-	ok, trial := l.circuit.admits(c.base, c.o.Timeout)
+	ok, trial := l.circuit.admits(c.now, of.timeout)
 	if !ok {
 		return fmt.Errorf("%w: its last calls failed, and it is asked again soon", ErrUnavailable)
 	}
-	var began time.Time
-	if ctx.caller.Done() != nil {
-		began = time.Now()
+	err := classify(l.send(ctx, w, c, cmd))
+	if err == nil {
+		l.works(c)
+		return nil
 	}
-	err := classify(ctx.caller, l.send(ctx, c, cmd))
+	caller := ended(ctx)
 	switch {
-	case errors.Is(err, ErrClosed) || errors.Is(err, context.Canceled) && !errors.Is(err, ErrUnavailable):
-		l.circuit.undecided(time.Since(c.base), trial)
-	case !errors.Is(err, ErrUnavailable):
-		l.circuit.close()
-		if c.away.Load() && !c.anyFails() && c.away.Swap(false) {
-			c.o.Logger.Info("throttle: the server decides again")
-		}
-	case ctx.caller.Err() != nil && time.Since(began) < c.o.Timeout/2:
-		// The caller's context ended early. That says nothing of the server.
-		l.circuit.undecided(time.Since(c.base), trial)
+	case errors.Is(err, ErrClosed):
+		l.circuit.undecided(c.now(), trial)
+	case !errors.Is(err, ErrUnavailable) || !failsAll(err):
+		l.works(c)
+	case caller != nil && errors.Is(err, caller):
+		// Its own limit was not over: that says nothing of the server.
+		l.circuit.undecided(c.now(), trial)
 	default:
-		if l.circuit.fail(time.Since(c.base), trial) && !c.away.Swap(true) {
+		if l.circuit.fail(c.now(), trial) && !c.away.Swap(true) {
 			c.o.Logger.Warn("throttle: the server is unavailable", "error", err)
 		}
 		c.lookForMasters()
+		c.connect(l, key, err)
+	}
+	if caller != nil && errors.Is(err, ErrUnavailable) {
+		return fmt.Errorf("throttle: %w", caller)
 	}
 	return err
 }
 
-// anyFails reports whether a circuit is open. One that was not tried of late does not count: perhaps nobody uses its keys
+// works notes that the server decides.
+func (l *lane) works(c *Client) {
+	l.circuit.close()
+	if c.away.Load() && !c.anyFails() && c.away.Swap(false) {
+		c.o.Logger.Info("throttle: the server decides again")
+	}
+}
+
+// anyFails reports whether a circuit is open. One that was not tried recently does not count: perhaps nobody uses its keys
 // any more, and it stays open.
 func (c *Client) anyFails() bool {
-	now := time.Since(c.base)
+	now := c.now()
 	for _, l := range c.lanes {
 		if until := l.circuit.until.Load(); until != 0 && now < time.Duration(until)+untried {
 			return true
@@ -134,35 +127,86 @@ func (c *Client) lookForMasters() {
 	}
 }
 
-// send sends a command and waits for its reply, or until its turn comes too late for the time limit or for the caller.
-func (l *lane) send(ctx *within, c *Client, cmd redis.Cmder) error {
+// connectTimeout bounds how long go-redis may take to set up a connection. Close waits for it.
+const connectTimeout = 500 * time.Millisecond
+
+// pooled reports whether a client has connections that go-redis sets up within the time limit of a call.
+func pooled(rdb Processor) bool {
+	_, ok := rdb.(interface{ PoolStats() *redis.PoolStats })
+	return ok
+}
+
+// connect makes go-redis set a connection up after a call has failed at its time limit: if connections were set up within
+// the limits of calls only, a server whose round trips take a third of that would never be reached. It asks for the key in
+// the background, as often at once as a lane may.
+func (c *Client) connect(l *lane, key string, err error) {
+	if !errors.Is(err, context.DeadlineExceeded) || !pooled(c.rdb) {
+		return
+	}
 	l.mu.Lock()
-	if l.underWay < laneWidth {
+	defer l.mu.Unlock()
+	if l.closed || l.connecting >= laneWidth {
+		return
+	}
+	l.connecting++
+	c.running.Add(1)
+	go func() {
+		defer c.running.Done()
+		ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
+		defer cancel()
+		err := classify(c.rdb.Process(ctx, newGeneralCall(ctx, []any{"EXISTS", key})))
+		if err == nil || !failsAll(err) {
+			l.works(c)
+		}
+		l.mu.Lock()
+		l.connecting--
+		l.mu.Unlock()
+	}()
+}
+
+// send sends a command and waits for its reply, or until its turn comes too late for the time limit or for the caller.
+func (l *lane) send(ctx context.Context, w *within, c *Client, cmd redis.Cmder) error {
+	end, ends := ctx.Deadline()
+	limit, _ := w.Deadline()
+	hasty := ends && end.Before(limit)
+	l.mu.Lock()
+	turn := l.underWay < laneWidth
+	if turn {
 		l.underWay++
+	}
+	if turn && !hasty {
 		l.mu.Unlock()
 		defer l.next(c)
-		return c.process(ctx, cmd)
+		return c.rdb.Process(w, cmd)
 	}
 	if l.closed {
+		if turn {
+			l.underWay--
+		}
 		l.mu.Unlock()
 		return ErrClosed
 	}
-	q := &queued{cmd: cmd, done: make(chan struct{})}
-	l.queue = append(l.queue, q)
+	q := &queued{cmd: cmd, w: w, done: make(chan struct{})}
+	if turn { // a goroutine of its own: the caller may go before the reply comes
+		c.running.Add(1)
+		go l.flush(c, []*queued{q})
+	} else {
+		l.queue = append(l.queue, q)
+	}
 	l.mu.Unlock()
 	select {
 	case <-q.done:
 		return q.err
+	case <-w.Done():
 	case <-ctx.Done():
-	case <-ctx.caller.Done():
 	}
 	l.mu.Lock()
 	q.left = true
 	l.mu.Unlock()
-	if err := ctx.caller.Err(); err != nil {
+	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return ctx.Err()
+	return w.Err()
 }
 
 // next sends the commands that wait, after a command or a pipeline has ended. If none waits, one less is under way.
@@ -206,28 +250,32 @@ func (l *lane) take() (batch []*queued) {
 	return batch
 }
 
-// flush sends commands in one pipeline, with a time limit of its own.
+// flush sends commands in one pipeline. Its context is the first caller's, with the latest of all time limits.
 func (l *lane) flush(c *Client, batch []*queued) {
 	defer c.running.Done()
 	defer l.next(c)
 	cmds := make([]redis.Cmder, len(batch))
+	w := *batch[0].w
+	end, _ := w.Deadline()
 	for i, q := range batch {
 		cmds[i] = q.cmd
+		if later, _ := q.w.Deadline(); later.After(end) {
+			w.Context, end = q.w.Context, later
+		}
 	}
-	errs := c.sendAll(c.deadline(), cmds)
+	errs := c.sendAll(&w, cmds)
 	for i, q := range batch {
 		q.err = errs[i]
 		close(q.done)
 	}
 }
 
-// sendAll sends commands in one pipeline, if the client of go-redis has pipelines, and returns the error of each. While the
-// client is cold they are sent one by one, because its pipelines look at no context.
+// sendAll sends commands in one pipeline, if the client of go-redis has pipelines, and returns the error of each.
 func (c *Client) sendAll(ctx context.Context, cmds []redis.Cmder) []error {
 	errs := make([]error, 0, len(cmds))
 	p, ok := c.rdb.(interface{ Pipeline() redis.Pipeliner })
-	for len(errs) < len(cmds) && (!ok || len(cmds)-len(errs) == 1 || c.cold.is()) {
-		errs = append(errs, c.process(ctx, cmds[len(errs)]))
+	for len(errs) < len(cmds) && (!ok || len(cmds)-len(errs) == 1) {
+		errs = append(errs, c.rdb.Process(ctx, cmds[len(errs)]))
 	}
 	rest := cmds[len(errs):]
 	if len(rest) == 0 {

@@ -5,21 +5,19 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	mathrand "math/rand/v2"
 	"sync"
 	"time"
 )
-
-// ErrLost is the cause of a lease's context that ended because the slot was lost.
-var ErrLost = errors.New("throttle: the lease was lost")
 
 // maxHolder is how many bytes the name of a holder has at most.
 const maxHolder = 512
 
 // Lease is a slot that this process holds. The slot is renewed by itself until Close.
 type Lease struct {
-	client  *Client
-	key     string
-	slots   Limit
+	Result  Result // of the call that took the slot
+	l       *limiter
+	key     string // with the limiter's prefix
 	holder  string
 	ctx     context.Context
 	lose    context.CancelCauseFunc
@@ -29,56 +27,82 @@ type Lease struct {
 	err     error
 }
 
-// Lease asks for one of some Slots. If none is free, or the server is unavailable, the Lease is nil, and the Result or
-// the error tells why. The slot is renewed every third of its time, and every tenth while the server is away. With
-// FailOpen, and no server, the Lease holds nothing. Close must be called. If the reply of the server is lost, a slot may
-// stay taken until it lapses.
-func (c *Client) Lease(ctx context.Context, key string, slots Limit) (*Lease, Result, error) {
+// Name returns the limiter's name.
+func (s *Slots) Name() string { return s.l.name }
+
+// Part returns a part of All: a slot of this key. The holder is 1 to 512 bytes, and has one slot, so each needs a name of
+// its own. Nobody renews the slot.
+func (s *Slots) Part(key, holder string) Part { return Part{l: s.l, key: key, holder: holder} }
+
+// Reset frees all slots of the key. Leases are lost at their next renewal.
+func (s *Slots) Reset(ctx context.Context, key string) error { return s.l.reset(ctx, key) }
+
+// Lease takes a slot, or returns an ErrDenied at once if none is free. The slot is renewed every third of its time, and
+// every tenth while the server is unavailable, until Close, which must be called. The end of ctx does not end the lease.
+// With FailOpen, and no server, the Lease holds nothing. If the reply of the server is lost, a slot may stay taken until it
+// lapses.
+func (s *Slots) Lease(ctx context.Context, key string) (*Lease, error) {
 	began := time.Now()
-	lease, r, err := c.lease(ctx, key, slots)
-	if c.o.Observe != nil {
-		c.o.Observe(Event{"Lease", key, slots, r, err, time.Since(began)})
+	lease, r, err := s.l.lease(ctx, key)
+	s.l.observe(VerbLease, key, r, err, began)
+	if err == nil && lease == nil {
+		err = &DeniedError{r}
 	}
-	return lease, r, err
+	return lease, err
 }
 
-func (c *Client) lease(ctx context.Context, key string, slots Limit) (*Lease, Result, error) {
-	if err := slots.check(); err != nil {
+// Acquire is Lease that waits for a free slot until the end of ctx. It asks again after a twentieth of a slot's time, 10 ms
+// to 1 s, or when a slot lapses. Nobody is first in line: of several who wait, chance decides.
+func (s *Slots) Acquire(ctx context.Context, key string) (*Lease, error) {
+	for {
+		lease, err := s.Lease(ctx, key)
+		var denied *DeniedError
+		if !errors.As(err, &denied) || denied.Result.Cause != nil || denied.Result.RetryAfter == Never {
+			return lease, err
+		}
+		pause := min(max(s.l.period/20, 10*time.Millisecond), time.Second)
+		pause = min(pause/2+mathrand.N(pause), max(denied.Result.RetryAfter, time.Millisecond))
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, errors.Join(denied, ctx.Err())
+		}
+	}
+}
+
+func (l *limiter) lease(ctx context.Context, key string) (*Lease, Result, error) {
+	if err := l.check(VerbLease, 1, take); err != nil {
 		return nil, Result{}, err
 	}
-	if slots.kind != slotsKind {
-		return nil, Result{}, params("Lease of %s", slots)
-	}
-	if c.closed.Load() {
-		return nil, Result{}, ErrClosed
-	}
-	l := &Lease{client: c, key: c.o.KeyPrefix + key, slots: slots, holder: rand.Text(),
-		stop: make(chan struct{}), stopped: make(chan struct{})}
+	lease := &Lease{l: l, key: l.prefix + key, holder: rand.Text(), stop: make(chan struct{}), stopped: make(chan struct{})}
 	sent := time.Now()
-	r, _, err := l.ask(ctx)
+	r, _, err := lease.ask(ctx)
 	if errors.Is(err, ErrUnavailable) {
-		r, err = c.unavailable(l.key, &slots, 1, take, err)
+		r, err = l.unavailable(VerbLease, 1, err)
 	}
 	if err != nil || !r.Allowed {
 		return nil, r, err
 	}
-	l.ctx, l.lose = context.WithCancelCause(ctx)
-	adopted := c.adopt(l)
-	if !adopted || r.Source != FromServer { // the client was closed meanwhile, or the lease holds nothing
-		close(l.stopped)
+	lease.Result = r
+	lease.ctx, lease.lose = context.WithCancelCause(context.WithoutCancel(ctx))
+	adopted := l.c.adopt(lease)
+	if !adopted || r.Source != FromServer { // the client was closed in between, or the lease holds nothing
+		close(lease.stopped)
 	} else {
-		go l.renew(sent)
+		go lease.renew(sent)
 	}
 	if !adopted {
-		return nil, Result{}, errors.Join(ErrClosed, l.Close())
+		return nil, Result{}, errors.Join(ErrClosed, lease.Close())
 	}
-	return l, r, nil
+	return lease, r, nil
 }
 
 // adopt notes a lease, so that Close of the client closes it. It reports whether the client is open.
 func (c *Client) adopt(l *Lease) bool {
-	c.leasesMu.Lock()
-	defer c.leasesMu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.leases == nil {
 		return false
 	}
@@ -88,23 +112,23 @@ func (c *Client) adopt(l *Lease) bool {
 
 // ask takes or renews the slot. It reports whether the slot was held before.
 func (l *Lease) ask(ctx context.Context) (r Result, renewed bool, err error) {
-	cmd := newLease(l.client.limit(ctx), l.key, &l.slots, l.holder)
-	if err := l.client.do(&cmd.within, l.key, cmd); err != nil {
+	cmd := l.l.newLease(within{l.l.deadline(), ctx}, l.key, l.holder)
+	if err := l.l.c.do(ctx, l.l, &cmd.within, l.key, cmd); err != nil {
 		return Result{}, false, err
 	}
 	ints := cmd.Val()
-	r, err = readResult(ints, &l.slots, 1, take)
+	r, err = readResult(ints, &l.l.bounds, 1, take)
 	return r, err == nil && ints[5] == 1, err
 }
 
-// Context ends when the lease is lost, with the cause ErrLost, when it is closed, or with the context that Lease was
-// called with.
+// Context ends when the lease is lost, with the cause ErrLost, or when it is closed. It has the values of the context that
+// Lease was called with, and does not end with it.
 func (l *Lease) Context() context.Context { return l.ctx }
 
 // renew renews the slot until Close, or until it is lost. It was taken by a command sent at this time.
 func (l *Lease) renew(sent time.Time) {
 	defer close(l.stopped)
-	ttl := l.slots.period
+	ttl := l.l.period
 	pause := ttl / 3
 	for {
 		// Without a reply the slot is held for one ttl after the last command that got one.
@@ -126,7 +150,7 @@ func (l *Lease) renew(sent time.Time) {
 		case err == nil:
 			l.lose(fmt.Errorf("%w: it had lapsed, or was released", ErrLost))
 			return
-		case errors.Is(err, ErrUnavailable):
+		case errors.Is(err, ErrUnavailable) || errors.Is(err, context.DeadlineExceeded):
 			pause = ttl / 10
 		default:
 			l.lose(fmt.Errorf("%w: %w", ErrLost, err))
@@ -147,18 +171,21 @@ func (l *Lease) sleep(d time.Duration) bool {
 	}
 }
 
-// Close releases the slot and ends the lease's context. The error tells why the slot was not released; then it lapses by
-// itself.
+// Close releases the slot and ends the lease's context. The error says why the slot was not released; then it lapses by
+// itself. Close of a nil Lease does nothing.
 func (l *Lease) Close() error {
+	if l == nil {
+		return nil
+	}
 	l.once.Do(func() {
 		close(l.stop)
 		<-l.stopped
-		l.client.forget(l)
+		l.l.c.forget(l)
 		lost := errors.Is(context.Cause(l.ctx), ErrLost)
 		l.lose(context.Canceled)
-		limited := l.client.limit(context.Background())
-		cmd := newGeneralCall(&limited, []any{"GO.RELEASE", l.key, l.holder})
-		if err := l.client.do(&limited, l.key, cmd); err != nil && !lost {
+		w := &within{l.l.deadline(), l.ctx}
+		cmd := newGeneralCall(w, []any{"GO.RELEASE", l.key, l.holder})
+		if err := l.l.c.do(context.Background(), l.l, w, l.key, cmd); err != nil && !lost {
 			l.err = err
 		}
 	})
@@ -167,17 +194,17 @@ func (l *Lease) Close() error {
 
 // forget drops a lease that is closed.
 func (c *Client) forget(l *Lease) {
-	c.leasesMu.Lock()
-	defer c.leasesMu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	delete(c.leases, l)
 }
 
 // closeLeases closes all leases. Later ones are not renewed.
 func (c *Client) closeLeases() (err error) {
-	c.leasesMu.Lock()
+	c.mu.Lock()
 	leases := c.leases
 	c.leases = nil
-	c.leasesMu.Unlock()
+	c.mu.Unlock()
 	var wg sync.WaitGroup
 	errs := make(chan error, len(leases))
 	for l := range leases {

@@ -105,31 +105,31 @@ func endsInTime(t *testing.T, limit time.Duration, f func()) {
 // verbsThatSend are calls that send one command each.
 var verbsThatSend = map[string]func(*throttle.Client, context.Context) error{
 	"Allow": func(c *throttle.Client, ctx context.Context) error {
-		_, err := c.Allow(ctx, "a", throttle.PerHour(1))
+		_, err := c.Rate("a", throttle.PerHour(1)).Allow(ctx, "")
 		return err
 	},
 	"AllowN": func(c *throttle.Client, ctx context.Context) error {
-		_, err := c.AllowN(ctx, "a", throttle.PerHour(1), 2)
+		_, err := c.Rate("a", throttle.PerHour(1)).AllowN(ctx, "", 2)
 		return err
 	},
 	"Policy": func(c *throttle.Client, ctx context.Context) error {
-		_, err := c.Allow(ctx, "a:b", throttle.Policy())
+		_, err := c.Policy("a").Allow(ctx, "b")
 		return err
 	},
 	"Refund": func(c *throttle.Client, ctx context.Context) error {
-		_, err := c.Refund(ctx, "a", throttle.PerHour(1), 1)
+		_, err := c.Rate("a", throttle.PerHour(1)).Refund(ctx, "", 1)
 		return err
 	},
 	"Reserve": func(c *throttle.Client, ctx context.Context) error {
-		_, err := c.Reserve(ctx, "a", throttle.PerHour(1), 1, time.Second)
+		_, err := c.Rate("a", throttle.PerHour(1)).Reserve(ctx, "", 1, time.Second)
 		return err
 	},
 	"All": func(c *throttle.Client, ctx context.Context) error {
-		_, err := c.All(ctx, throttle.Take{Key: "a", Limit: throttle.PerHour(1), N: 1})
+		_, err := c.All(ctx, c.Rate("a", throttle.PerHour(1)).Part("", 1))
 		return err
 	},
 	"Lease": func(c *throttle.Client, ctx context.Context) error {
-		_, _, err := c.Lease(ctx, "a", throttle.Slots(1, time.Second))
+		_, err := c.Slots("a", 1, time.Second).Lease(ctx, "")
 		return err
 	},
 }
@@ -146,7 +146,7 @@ func TestOutage_repliesAreSwallowed(t *testing.T) {
 				c, err := throttle.New(rdb, throttle.Options{Logger: quiet}) // each has a circuit of its own
 				require.NoError(t, err)
 				require.ErrorIs(t, verb(c, background), throttle.ErrUnavailable)
-				require.NoError(t, c.Close())
+				t.Cleanup(func() { require.NoError(t, c.Close()) })
 				calls++
 			})
 			// On a busy machine a time limit may be over before the command is sent.
@@ -164,7 +164,7 @@ func TestOutage_sentOnce(t *testing.T) {
 			s := newSwallower(t)
 			rdb := redis.NewClient(&redis.Options{Addr: s.Addr().String(), ContextTimeoutEnabled: true, ReadTimeout: time.Second})
 			t.Cleanup(func() { _ = rdb.Close() })
-			c := newReal(t, rdb, throttle.Options{Timeout: time.Minute})
+			c := newReal(t, rdb, throttle.Options{}, throttle.Timeout(time.Minute))
 			require.ErrorIs(t, verb(c, background), throttle.ErrUnavailable)
 			require.EqualValues(t, 1, s.got.Load())
 		})
@@ -178,13 +178,13 @@ func TestOutage_callersDeadline(t *testing.T) {
 	s := newSwallower(t)
 	rdb := goRedis(t, s.Addr().String())
 	endsInTime(t, 20*time.Millisecond, func() {
-		c, err := throttle.New(rdb, throttle.Options{Timeout: time.Minute, Logger: quiet})
+		c, err := throttle.New(rdb, throttle.Options{Logger: quiet}, throttle.Timeout(time.Minute))
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(background, 20*time.Millisecond)
 		defer cancel()
-		_, err = c.Allow(ctx, "a", throttle.PerHour(1))
-		require.ErrorIs(t, err, throttle.ErrUnavailable)
+		_, err = c.Rate("a", throttle.PerHour(1)).Allow(ctx, "")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotErrorIs(t, err, throttle.ErrUnavailable)
 	})
 }
 
@@ -209,7 +209,7 @@ func TestOutage_fullAcceptQueue(t *testing.T) {
 		// After some failures a client of go-redis tries no more for a second. So each call has a new one.
 		c, err := throttle.New(goRedis(t, addr), throttle.Options{Logger: quiet})
 		require.NoError(t, err)
-		_, err = c.Allow(background, "a", throttle.PerHour(1))
+		_, err = c.Rate("a", throttle.PerHour(1)).Allow(background, "")
 		require.ErrorIs(t, err, throttle.ErrUnavailable)
 	})
 }
@@ -222,7 +222,7 @@ func TestCircuit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		c, s := newSlow(t, 0, throttle.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		ask := func() error { _, err := c.Allow(background, "a", throttle.PerHour(1000)); return err }
+		ask := func() error { _, err := c.Rate("a", throttle.PerHour(1000)).Allow(background, ""); return err }
 		require.NoError(t, ask())
 		s.Fail(io.ErrUnexpectedEOF)
 		for range 100 {
@@ -250,9 +250,9 @@ func TestCircuit(t *testing.T) {
 // A trial that the server does not answer holds up no other call.
 func TestCircuit_oneTrialAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, _ := newSlow(t, time.Hour, throttle.Options{Logger: quiet, NoCoalescing: true})
+		c, _ := newSlow(t, time.Hour, throttle.Options{Logger: quiet}, throttle.Coalesce(false))
 		for range 5 {
-			_, err := c.Allow(background, "a", throttle.PerHour(1))
+			_, err := c.Rate("a", throttle.PerHour(1)).Allow(background, "")
 			require.ErrorIs(t, err, throttle.ErrUnavailable)
 		}
 		time.Sleep(100 * time.Millisecond)
@@ -261,7 +261,7 @@ func TestCircuit_oneTrialAtATime(t *testing.T) {
 		for range 50 {
 			wg.Go(func() {
 				began := time.Now()
-				_, _ = c.Allow(background, "a", throttle.PerHour(1))
+				_, _ = c.Rate("a", throttle.PerHour(1)).Allow(background, "")
 				if time.Since(began) > 0 {
 					waited.Add(1)
 				}
@@ -272,46 +272,36 @@ func TestCircuit_oneTrialAtATime(t *testing.T) {
 	})
 }
 
-// Hasty callers do not make a server look dead.
+// Callers in a hurry do not make a server look dead, get their context's error whatever the fallback, and cost no
+// connection: their commands go on.
 func TestCircuit_callersInAHurry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, s := newSlow(t, 10*time.Millisecond, throttle.Options{Logger: quiet, NoCoalescing: true})
+		o := []throttle.Option{throttle.Coalesce(false), throttle.OnUnavailable(throttle.FailOpen)}
+		c, s := newSlow(t, 10*time.Millisecond, throttle.Options{Logger: quiet}, o...)
+		limiter := c.Rate("a", throttle.PerHour(100))
 		for range 50 {
 			ctx, cancel := context.WithTimeout(background, time.Millisecond)
-			_, err := c.Allow(ctx, "a", throttle.PerHour(1))
-			require.ErrorIs(t, err, throttle.ErrUnavailable)
+			_, err := limiter.Allow(ctx, "")
+			require.ErrorIs(t, err, context.DeadlineExceeded)
 			cancel()
 		}
-		_, err := c.Allow(background, "a", throttle.PerHour(1))
+		r, err := limiter.Allow(background, "")
 		require.NoError(t, err)
-		require.EqualValues(t, 1, s.Calls())
+		require.Equal(t, throttle.FromServer, r.Source)
+		require.Less(t, s.Calls(), int64(30)) // callers that go before their turn are not sent
 	})
 }
 
-// A caller that cancels its call tells nothing of the server: the outage goes on, and the log tells of it once.
+// A caller that cancels its call gets its context's error.
 func TestCircuit_cancelledCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log strings.Builder
-		c, s := newSlow(t, 10*time.Millisecond, throttle.Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), NoCoalescing: true})
+		c, s := newSlow(t, 10*time.Millisecond, throttle.Options{Logger: quiet}, throttle.Coalesce(false), throttle.OnUnavailable(throttle.FailOpen))
 		s.Fail(io.ErrUnexpectedEOF)
-		cancelled := func() {
-			ctx, cancel := context.WithCancel(background)
-			time.AfterFunc(time.Millisecond, cancel)
-			_, err := c.Allow(ctx, "a", throttle.PerHour(1))
-			require.ErrorIs(t, err, context.Canceled)
-		}
-		for range 5 {
-			_, err := c.Allow(background, "a", throttle.PerHour(1))
-			require.ErrorIs(t, err, throttle.ErrUnavailable)
-			if s.Calls() < 5 {
-				cancelled()
-			}
-		}
-		require.Equal(t, 1, strings.Count(log.String(), "WARN"), log.String())
-		time.Sleep(100 * time.Millisecond)
-		cancelled()
-		cancelled() // the first one left the trial to it
-		require.Zero(t, strings.Count(log.String(), "INFO"), log.String())
+		ctx, cancel := context.WithCancel(background)
+		time.AfterFunc(time.Millisecond, cancel)
+		_, err := c.Rate("a", throttle.PerHour(1)).Allow(ctx, "")
+		require.ErrorIs(t, err, context.Canceled)
+		require.NotErrorIs(t, err, throttle.ErrUnavailable)
 	})
 }
 
@@ -347,12 +337,11 @@ func TestNew_refusesClientsThatIgnoreContexts(t *testing.T) {
 	_, err := throttle.New(ring, throttle.Options{})
 	require.NoError(t, err)
 	require.NoError(t, ring.Close())
-	for name, o := range map[string]throttle.Options{
-		"negative": {Timeout: -1}, "share without fallback": {LocalShare: 0.5}, "fallback without share": {OnUnavailable: throttle.LimitLocally},
-		"share above 1": {OnUnavailable: throttle.LimitLocally, LocalShare: 1.5}, "budget": {Budget: throttle.Budget{Units: -1}},
-		"hold without units": {Budget: throttle.Budget{Hold: 1}}, "unknown fallback": {OnUnavailable: 9},
+	for name, o := range map[string]throttle.Option{
+		"negative": throttle.Timeout(-1), "budget": throttle.Budget(-1, time.Second), "hold without units": throttle.Budget(0, 1),
+		"units without hold": throttle.Budget(1, 0), "unknown fallback": throttle.OnUnavailable(9),
 	} {
-		_, err := throttle.New(throttletest.NewServer(), o)
+		_, err := throttle.New(throttletest.NewServer(), throttle.Options{}, o)
 		require.ErrorIs(t, err, throttle.ErrParams, name)
 	}
 	_, err = throttle.New(nil, throttle.Options{})
@@ -371,14 +360,14 @@ func TestCheck(t *testing.T) {
 func TestClose_callsInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
-		o := throttle.Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), NoCoalescing: true, OnUnavailable: throttle.FailOpen}
-		c, err := throttle.New(slow{throttletest.NewServer(), 10 * time.Millisecond}, o)
+		o := throttle.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		c, err := throttle.New(slow{throttletest.NewServer(), 10 * time.Millisecond}, o, throttle.Coalesce(false), throttle.OnUnavailable(throttle.FailOpen))
 		require.NoError(t, err)
 		var closed atomic.Int64
 		var wg sync.WaitGroup
 		for range 4000 {
 			wg.Go(func() {
-				if _, err := c.Allow(background, "a", throttle.PerHour(1)); err != nil {
+				if _, err := c.Rate("a", throttle.PerHour(1)).Allow(background, ""); err != nil {
 					require.ErrorIs(t, err, throttle.ErrClosed)
 					require.NotErrorIs(t, err, throttle.ErrUnavailable)
 					closed.Add(1)

@@ -67,7 +67,7 @@ func useClient(t *testing.T, c *throttle.Client, seed uint64, limit throttle.Lim
 					if random.IntN(10) == 0 {
 						time.AfterFunc(time.Millisecond, cancel)
 					}
-					if r, err := c.Allow(ctx, "hot", limit); err == nil && r.Allowed {
+					if r, err := c.Rate("hot", limit).Allow(ctx, ""); err == nil && r.Allowed {
 						m.admit()
 					}
 					cancel()
@@ -87,23 +87,22 @@ func TestProperty_neverAboveTheBound(t *testing.T) {
 	const burst, units, clients = 40, 5, 3
 	limit := throttle.PerSecond(100).Burst(burst)
 	for name, world := range map[string]struct {
-		o      throttle.Options
+		o      []throttle.Option
 		excess float64
 	}{
-		"merged":  {throttle.Options{}, 0},
-		"denials": {throttle.Options{DenyCache: true}, 0},
-		"budget":  {throttle.Options{Budget: throttle.Budget{Units: units, Hold: 100 * time.Millisecond}}, clients * units},
-		"strict":  {throttle.Options{Budget: throttle.Budget{Units: units, Hold: 100 * time.Millisecond, Clients: clients}, DenyCache: true}, 0},
+		"merged":  {nil, 0},
+		"denials": {[]throttle.Option{throttle.DenyCache(true)}, 0},
+		"budget":  {[]throttle.Option{throttle.Budget(units, 100*time.Millisecond)}, clients * units},
+		"both":    {[]throttle.Option{throttle.Budget(units, 100*time.Millisecond), throttle.DenyCache(true)}, clients * units},
 	} {
 		for seed := range uint64(3) {
 			t.Run(fmt.Sprint(name, seed), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := &unreliable{Server: throttletest.NewServer(), random: rand.New(rand.NewPCG(seed, 99))}
 					m := &meter{perNanosecond: 100e-9}
-					world.o.Logger = quiet
 					var wg sync.WaitGroup
 					for i := range uint64(clients) {
-						c, err := throttle.New(s, world.o)
+						c, err := throttle.New(s, throttle.Options{Logger: quiet}, world.o...)
 						require.NoError(t, err)
 						wg.Go(func() { useClient(t, c, seed*clients+i, limit, m, i > 0) })
 						defer c.Close()
@@ -119,19 +118,18 @@ func TestProperty_neverAboveTheBound(t *testing.T) {
 
 // Every unit that is admitted was charged before, and a client that closes gives back only what it did not spend.
 func TestProperty_chargedBeforeAdmitted(t *testing.T) {
-	c, s := throttletest.New(t, throttle.Options{Budget: throttle.Budget{Units: 5, Hold: 10 * time.Second}})
+	c, s := throttletest.New(t, throttle.Options{}, throttle.Budget(5, 10*time.Second))
 	looks, err := throttle.New(s, throttle.Options{})
 	require.NoError(t, err)
 	const all = 1_000_000
-	limit := throttle.Quota(all, 24*time.Hour)
 	charged := func() int64 {
-		r, err := looks.Peek(background, "a", limit)
+		r, err := looks.Quota("a", all, 24*time.Hour).Peek(background, "")
 		require.NoError(t, err)
 		return all - r.Remaining
 	}
 	for admitted := int64(1); admitted <= 300; admitted++ {
 		s.Advance(time.Millisecond)
-		_, err := c.Allow(background, "a", limit)
+		_, err := c.Quota("a", all, 24*time.Hour).Allow(background, "")
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, charged(), admitted)
 		require.LessOrEqual(t, charged(), admitted+5)

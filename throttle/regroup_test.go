@@ -26,14 +26,14 @@ func (c *counting) Process(_ context.Context, cmd redis.Cmder) error {
 func TestCoalescing_callersRegroup(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	server := &counting{}
-	client, err := New(server, Options{Timeout: time.Minute}) // on a busy machine too
+	client, err := New(server, Options{}, Timeout(time.Minute)) // on a busy machine too
 	require.NoError(t, err)
 	const goroutines, calls = 64, 200
 	var all sync.WaitGroup
 	for range goroutines {
 		all.Go(func() {
 			for range calls {
-				if r, err := client.Allow(context.Background(), "k", PerSecond(1<<20)); err != nil || !r.Allowed {
+				if r, err := client.Rate("k", PerSecond(1<<20)).Allow(context.Background(), ""); err != nil || !r.Allowed {
 					t.Error(r, err)
 				}
 			}

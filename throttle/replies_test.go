@@ -27,26 +27,36 @@ func replying(reply []any) process {
 // A reply that lacks a part is an error, and admits nothing: neither a panic nor a guess at what is missing.
 func TestReplies_tooShort(t *testing.T) {
 	ctx, inner := context.Background(), []any{int64(0), int64(10), int64(9), int64(-1), int64(1000)}
-	rate, slots := PerSecond(10), Slots(10, time.Minute)
+	rate := PerSecond(10)
 	verbs := map[string]struct {
 		full []any
 		call func(*Client) (Result, error)
 	}{
-		"Allow":   {inner, func(c *Client) (Result, error) { return c.Allow(ctx, "k", rate) }},
-		"AllowN":  {inner, func(c *Client) (Result, error) { return c.AllowN(ctx, "k", rate, 3) }},
-		"Peek":    {inner, func(c *Client) (Result, error) { return c.Peek(ctx, "k", rate) }},
-		"Settle":  {inner, func(c *Client) (Result, error) { return c.Settle(ctx, "k", rate, 3) }},
-		"Policy":  {append(inner, int64(0), inner), func(c *Client) (Result, error) { return c.Allow(ctx, "k:a", Policy()) }},
-		"AtMost":  {append(inner, int64(3)), func(c *Client) (Result, error) { return c.AllowAtMost(ctx, "k", rate, 3) }},
-		"Refund":  {append(inner, int64(-3)), func(c *Client) (Result, error) { return c.Refund(ctx, "k", rate, 3) }},
-		"Reserve": {append(inner, int64(0)), func(c *Client) (Result, error) { r, err := c.Reserve(ctx, "k", rate, 3, 0); return r.Result, err }},
-		"Lease":   {append(inner, int64(0)), func(c *Client) (Result, error) { _, r, err := c.Lease(ctx, "k", slots); return r, err }},
+		"Allow":  {inner, func(c *Client) (Result, error) { return c.Rate("k", rate).Allow(ctx, "") }},
+		"AllowN": {inner, func(c *Client) (Result, error) { return c.Rate("k", rate).AllowN(ctx, "", 3) }},
+		"Peek":   {inner, func(c *Client) (Result, error) { return c.Rate("k", rate).Peek(ctx, "") }},
+		"Settle": {inner, func(c *Client) (Result, error) { return c.Rate("k", rate).Settle(ctx, "", 3) }},
+		"Policy": {append(inner, int64(0), inner), func(c *Client) (Result, error) { return c.Policy("k").Allow(ctx, "a") }},
+		"AtMost": {append(inner, int64(3)), func(c *Client) (Result, error) { return c.Rate("k", rate).AllowAtMost(ctx, "", 3) }},
+		"Refund": {append(inner, int64(-3)), func(c *Client) (Result, error) { return c.Rate("k", rate).Refund(ctx, "", 3) }},
+		"Reserve": {append(inner, int64(0)), func(c *Client) (Result, error) {
+			r, err := c.Rate("k", rate).Reserve(ctx, "", 3, 0)
+			return r.Result, err
+		}},
+		"Lease": {append(inner, int64(0)), func(c *Client) (Result, error) {
+			lease, err := c.Slots("k", 10, time.Minute).Lease(ctx, "")
+			if lease == nil {
+				return Result{}, err
+			}
+			close(lease.stop) // nothing renews it
+			return lease.Result, err
+		}},
 		"All": {append(inner, int64(0), inner), func(c *Client) (Result, error) {
-			r, err := c.All(ctx, Take{Key: "k", Limit: rate, N: 1})
+			r, err := c.All(ctx, c.Rate("k", rate).Part("", 1))
 			return r.Result, err
 		}},
 		"AllSlots": {append(inner, int64(0), append(inner, int64(0))), func(c *Client) (Result, error) {
-			r, err := c.All(ctx, Take{Key: "k", Limit: slots, Holder: "h"})
+			r, err := c.All(ctx, c.Slots("k", 10, time.Minute).Part("", "h"))
 			return r.Result, err
 		}},
 	}
@@ -74,8 +84,8 @@ func TestReplies_tooShort(t *testing.T) {
 
 func wantNoDecision(t *testing.T, what string, server Processor, call func(*Client) (Result, error)) {
 	t.Helper()
-	for _, o := range []Options{{}, {NoCoalescing: true}, {Budget: Budget{Units: 5}}, {DenyCache: true}, {OnUnavailable: FailOpen}} {
-		c, err := New(server, o)
+	for _, o := range []Option{nil, Coalesce(false), Budget(5, time.Second), DenyCache(true), OnUnavailable(FailOpen)} {
+		c, err := New(server, Options{}, o)
 		require.NoError(t, err)
 		for range 2 {
 			r, err := call(c)

@@ -1,7 +1,6 @@
 package throttle
 
 import (
-	"errors"
 	"fmt"
 	"time"
 )
@@ -31,39 +30,13 @@ const (
 	FromBudget                 // the local budget: units that the server granted before
 	FailedOpen                 // nobody: the server is unavailable, and the client was told to admit
 	FailedClosed               // nobody: the server is unavailable, and the client was told to deny
-	FromLocal                  // the limiter in this process, which has a share of the limit
 )
 
 // String returns the source in one word, as metrics want it.
 func (s Source) String() string {
-	names := [...]string{"server", "batch", "denials", "budget", "failed-open", "failed-closed", "local"}
+	names := [...]string{"server", "batch", "denials", "budget", "failed-open", "failed-closed"}
 	if int(s) < len(names) {
 		return names[s]
 	}
 	return fmt.Sprintf("Source(%d)", uint8(s))
-}
-
-// What errors.Is tells of the errors of this package.
-var (
-	// ErrUnavailable: no reply in time, no connection, or the server refuses to write (loading, out of memory, a replica,
-	// a cluster that is down). A call that was sent may have taken its units.
-	ErrUnavailable = errors.New("throttle: the server is unavailable")
-
-	// ErrNoModule: the server does not know the command.
-	ErrNoModule = errors.New("throttle: the server has not loaded gothrottle")
-
-	// ErrParams: the limit, the quantity, or the verb and the limit together make no sense.
-	ErrParams = errors.New("throttle: bad parameters")
-
-	// ErrWrongKey: the key holds something that is not this kind of limiter.
-	ErrWrongKey = errors.New("throttle: the key holds something else")
-
-	// ErrClosed: the client was closed.
-	ErrClosed = errors.New("throttle: the client is closed")
-)
-
-// params returns an ErrParams with a reason. Pass a Limit by value: a pointer would make the limit of every call an
-// allocation.
-func params(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", ErrParams, fmt.Sprintf(format, args...))
 }

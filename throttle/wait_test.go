@@ -27,7 +27,7 @@ func TestWait_callersQueue(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 5 {
 			wg.Go(func() {
-				require.NoError(t, c.Wait(background, "crawl", throttle.PerSecond(10).Burst(2)))
+				require.NoError(t, c.Rate("crawl", throttle.PerSecond(10).Burst(2)).Wait(background, ""))
 				mu.Lock()
 				defer mu.Unlock()
 				acted = append(acted, time.Since(began))
@@ -44,13 +44,13 @@ func TestWait_deadlineBeforeTheSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := throttletest.New(t, throttle.Options{})
 		limit := throttle.PerSecond(1)
-		require.NoError(t, c.Wait(background, "a", limit))
+		require.NoError(t, c.Rate("a", limit).Wait(background, ""))
 		ctx, cancel := context.WithTimeout(background, 500*time.Millisecond)
 		defer cancel()
 		began := time.Now()
-		require.ErrorIs(t, c.Wait(ctx, "a", limit), throttle.ErrDenied)
+		require.ErrorIs(t, c.Rate("a", limit).Wait(ctx, ""), throttle.ErrDenied)
 		require.Zero(t, time.Since(began))
-		r, err := c.Peek(background, "a", limit)
+		r, err := c.Rate("a", limit).Peek(background, "")
 		require.NoError(t, err)
 		require.Equal(t, time.Second, r.ResetAfter)
 	})
@@ -62,13 +62,13 @@ func TestWait_slowReply(t *testing.T) {
 		c, err := throttle.New(slowReply{throttletest.NewServer()}, throttle.Options{})
 		require.NoError(t, err)
 		limit := throttle.PerSecond(1)
-		require.NoError(t, c.Wait(background, "a", limit))
+		require.NoError(t, c.Rate("a", limit).Wait(background, ""))
 		ctx, cancel := context.WithTimeout(background, 990*time.Millisecond) // the slot comes after 980 ms, the reply after 20
 		defer cancel()
 		began := time.Now()
-		require.ErrorIs(t, c.Wait(ctx, "a", limit), throttle.ErrDenied)
+		require.ErrorIs(t, c.Rate("a", limit).Wait(ctx, ""), throttle.ErrDenied)
 		require.Equal(t, 40*time.Millisecond, time.Since(began)) // a reservation and its cancellation
-		r, err := c.Peek(background, "a", limit)
+		r, err := c.Rate("a", limit).Peek(background, "")
 		require.NoError(t, err)
 		require.Less(t, r.ResetAfter, time.Second)
 	})
@@ -76,10 +76,10 @@ func TestWait_slowReply(t *testing.T) {
 
 // A context that has ended admits nobody, also where a server that is away would.
 func TestWait_contextHasEnded(t *testing.T) {
-	c, s := throttletest.New(t, throttle.Options{OnUnavailable: throttle.FailOpen})
+	c, s := throttletest.New(t, throttle.Options{}, throttle.OnUnavailable(throttle.FailOpen))
 	ctx, cancel := context.WithTimeout(background, 0)
 	defer cancel()
-	err := c.Wait(ctx, "a", throttle.PerSecond(1))
+	err := c.Rate("a", throttle.PerSecond(1)).Wait(ctx, "")
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.NotErrorIs(t, err, throttle.ErrUnavailable)
 	require.Zero(t, s.Calls())
@@ -91,7 +91,7 @@ func TestWait_distantDeadline(t *testing.T) {
 		c, _ := throttletest.New(t, throttle.Options{})
 		ctx, cancel := context.WithTimeout(background, 150*365*24*time.Hour)
 		defer cancel()
-		require.NoError(t, c.Wait(ctx, "a", throttle.PerSecond(1)))
+		require.NoError(t, c.Rate("a", throttle.PerSecond(1)).Wait(ctx, ""))
 	})
 }
 
@@ -100,14 +100,14 @@ func TestWait_cancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := throttletest.New(t, throttle.Options{})
 		limit := throttle.PerSecond(1)
-		require.NoError(t, c.Wait(background, "a", limit))
+		require.NoError(t, c.Rate("a", limit).Wait(background, ""))
 		ctx, cancel := context.WithCancel(background)
 		go func() {
 			time.Sleep(300 * time.Millisecond)
 			cancel()
 		}()
-		require.ErrorIs(t, c.Wait(ctx, "a", limit), context.Canceled)
-		r, err := c.Peek(background, "a", limit)
+		require.ErrorIs(t, c.Rate("a", limit).Wait(ctx, ""), context.Canceled)
+		r, err := c.Rate("a", limit).Peek(background, "")
 		require.NoError(t, err)
 		require.Equal(t, 700*time.Millisecond, r.ResetAfter)
 	})
@@ -118,16 +118,16 @@ func TestReserve_cancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := throttletest.New(t, throttle.Options{})
 		limit := throttle.PerSecond(1).Burst(5)
-		_, err := c.AllowN(background, "a", limit, 5)
+		_, err := c.Rate("a", limit).AllowN(background, "", 5)
 		require.NoError(t, err)
-		early, err := c.Reserve(background, "a", limit, 3, time.Minute)
+		early, err := c.Rate("a", limit).Reserve(background, "", 3, time.Minute)
 		require.NoError(t, err)
 		require.Equal(t, 3*time.Second, early.Wait)
-		late, err := c.Reserve(background, "a", limit, 1, time.Minute)
+		late, err := c.Rate("a", limit).Reserve(background, "", 1, time.Minute)
 		require.NoError(t, err)
 		require.Equal(t, 4*time.Second, late.Wait)
 		used := func() time.Duration {
-			r, err := c.Peek(background, "a", limit)
+			r, err := c.Rate("a", limit).Peek(background, "")
 			require.NoError(t, err)
 			return r.ResetAfter
 		}
@@ -139,7 +139,7 @@ func TestReserve_cancel(t *testing.T) {
 		time.Sleep(4 * time.Second)
 		require.NoError(t, late.Cancel(background))
 		require.Equal(t, 2*time.Second, used())
-		denied, err := c.Reserve(background, "a", limit, 5, time.Second)
+		denied, err := c.Rate("a", limit).Reserve(background, "", 5, time.Second)
 		require.NoError(t, err)
 		require.False(t, denied.Result.Allowed)
 		require.NoError(t, denied.Cancel(background))
@@ -152,9 +152,9 @@ func TestWait_serverIsAway(t *testing.T) {
 	for fallback, want := range map[throttle.Fallback]error{
 		throttle.ReturnError: throttle.ErrUnavailable, throttle.FailOpen: nil, throttle.FailClosed: throttle.ErrUnavailable,
 	} {
-		c, s := throttletest.New(t, throttle.Options{OnUnavailable: fallback, Logger: quiet})
+		c, s := throttletest.New(t, throttle.Options{Logger: quiet}, throttle.OnUnavailable(fallback))
 		s.Fail(io.EOF)
-		require.ErrorIs(t, c.Wait(background, "a", throttle.PerSecond(1)), want)
+		require.ErrorIs(t, c.Rate("a", throttle.PerSecond(1)).Wait(background, ""), want)
 	}
 }
 
@@ -162,42 +162,69 @@ func TestWait_serverIsAway(t *testing.T) {
 func TestLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := throttletest.New(t, throttle.Options{})
-		slots := throttle.Slots(1, 3*time.Second)
-		lease, r, err := c.Lease(background, "jobs", slots)
+		jobs := c.Slots("jobs", 1, 3*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithValue(background, key{}, "value"), time.Second)
+		defer cancel()
+		lease, err := jobs.Lease(ctx, "")
 		require.NoError(t, err)
-		require.True(t, r.Allowed)
+		require.True(t, lease.Result.Allowed)
+		require.Equal(t, "value", lease.Context().Value(key{}))
 		for range 20 {
 			time.Sleep(time.Second)
-			other, r, err := c.Lease(background, "jobs", slots)
-			require.NoError(t, err)
+			other, err := jobs.Lease(background, "")
 			require.Nil(t, other)
-			require.False(t, r.Allowed)
-			require.LessOrEqual(t, r.RetryAfter, 3*time.Second)
+			require.ErrorIs(t, err, throttle.ErrDenied)
+			var denied *throttle.DeniedError
+			require.ErrorAs(t, err, &denied)
+			require.LessOrEqual(t, denied.Result.RetryAfter, 3*time.Second)
 			require.NoError(t, lease.Context().Err())
 		}
 		require.NoError(t, lease.Close())
 		require.ErrorIs(t, lease.Context().Err(), context.Canceled)
 		require.NotErrorIs(t, context.Cause(lease.Context()), throttle.ErrLost)
 		require.NoError(t, lease.Close())
-		other, _, err := c.Lease(background, "jobs", slots)
+		other, err := c.Slots("jobs", 1, 3*time.Second).Lease(background, "")
 		require.NoError(t, err)
 		require.NotNil(t, other)
 	})
 }
 
-// A lease that is lost tells so through its context: when somebody released it, and when the server is away for its time.
+type key struct{}
+
+// Acquire waits for a slot until the end of its context.
+func TestAcquire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := throttletest.New(t, throttle.Options{})
+		jobs := c.Slots("jobs", 1, time.Minute)
+		lease, err := jobs.Acquire(background, "")
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(background, 10*time.Second)
+		defer cancel()
+		began := time.Now()
+		_, err = jobs.Acquire(ctx, "")
+		require.ErrorIs(t, err, throttle.ErrDenied)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, 10*time.Second, time.Since(began))
+		time.AfterFunc(5*time.Second, func() { _ = lease.Close() })
+		next, err := jobs.Acquire(background, "")
+		require.NoError(t, err)
+		require.NoError(t, next.Context().Err())
+		require.LessOrEqual(t, time.Since(began), 16500*time.Millisecond)
+	})
+}
+
+// A lease that is lost says so through its context: when somebody released it, and when the server is away for its time.
 func TestLease_lost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := throttletest.New(t, throttle.Options{Logger: quiet})
-		slots := throttle.Slots(1, 3*time.Second)
-		lease, _, err := c.Lease(background, "jobs", slots)
+		lease, err := c.Slots("jobs", 1, 3*time.Second).Lease(background, "")
 		require.NoError(t, err)
-		s.Delete("jobs")
+		s.Delete("jobs:")
 		<-lease.Context().Done()
 		require.ErrorIs(t, context.Cause(lease.Context()), throttle.ErrLost)
 		require.NoError(t, lease.Close())
 
-		lease, _, err = c.Lease(background, "jobs", slots)
+		lease, err = c.Slots("jobs", 1, 3*time.Second).Lease(background, "")
 		require.NoError(t, err)
 		time.Sleep(1500 * time.Millisecond)
 		s.Fail(errors.New("no route to host"))
@@ -213,7 +240,7 @@ func TestLease_lost(t *testing.T) {
 func TestLease_survivesAShortOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := throttletest.New(t, throttle.Options{Logger: quiet})
-		lease, _, err := c.Lease(background, "jobs", throttle.Slots(1, 3*time.Second))
+		lease, err := c.Slots("jobs", 1, 3*time.Second).Lease(background, "")
 		require.NoError(t, err)
 		for range 5 {
 			s.Fail(io.EOF)
@@ -231,26 +258,26 @@ func TestClose_closesLeases(t *testing.T) {
 		s := throttletest.NewServer()
 		c, err := throttle.New(s, throttle.Options{})
 		require.NoError(t, err)
-		lease, _, err := c.Lease(background, "jobs", throttle.Slots(1, time.Minute))
+		lease, err := c.Slots("jobs", 1, time.Minute).Lease(background, "")
 		require.NoError(t, err)
 		require.NoError(t, c.Close())
 		require.Error(t, lease.Context().Err())
 		require.Zero(t, s.Keys())
 		require.NoError(t, c.Close())
-		_, _, err = c.Lease(background, "jobs", throttle.Slots(1, time.Minute))
+		_, err = c.Slots("jobs", 1, time.Minute).Lease(background, "")
 		require.ErrorIs(t, err, throttle.ErrClosed)
-		_, err = c.All(background, throttle.Take{Key: "a", Limit: throttle.PerSecond(1)})
+		_, err = c.All(background, c.Rate("a", throttle.PerSecond(1)).Part("", 1))
 		require.ErrorIs(t, err, throttle.ErrClosed)
 	})
 }
 
 // Close of the client ends the leases too that hold nothing because the server was away.
 func TestClose_leaseWithoutServer(t *testing.T) {
-	c, s := throttletest.New(t, throttle.Options{OnUnavailable: throttle.FailOpen, Logger: quiet})
+	c, s := throttletest.New(t, throttle.Options{Logger: quiet}, throttle.OnUnavailable(throttle.FailOpen))
 	s.Fail(io.EOF)
-	lease, r, err := c.Lease(background, "jobs", throttle.Slots(1, time.Minute))
+	lease, err := c.Slots("jobs", 1, time.Minute).Lease(background, "")
 	require.NoError(t, err)
-	require.Equal(t, throttle.FailedOpen, r.Source)
+	require.Equal(t, throttle.FailedOpen, lease.Result.Source)
 	s.Fail(nil)
 	require.NoError(t, c.Close())
 	require.ErrorIs(t, lease.Context().Err(), context.Canceled)
@@ -260,37 +287,42 @@ func TestClose_leaseWithoutServer(t *testing.T) {
 func TestObserve(t *testing.T) {
 	var events []throttle.Event
 	c, s := throttletest.New(t, throttle.Options{KeyPrefix: "p:", Observe: func(e throttle.Event) { events = append(events, e) }})
-	limit := throttle.PerSecond(2)
-	_, _ = c.Allow(background, "a", limit)
-	_, _ = c.AllowN(background, "a", limit, 2)
-	_, _ = c.AllowAtMost(background, "a", limit, 2)
-	_, _ = c.Peek(background, "a", limit)
-	_, _ = c.Refund(background, "a", limit, 1)
-	_, _ = c.Settle(background, "a", limit, 1)
-	_, _ = c.Reserve(background, "a", limit, 1, 0)
-	_, _ = c.All(background, throttle.Take{Key: "b", Limit: limit, N: 1})
-	lease, _, _ := c.Lease(background, "l", throttle.Slots(1, time.Minute))
-	_, _ = c.Allow(background, "l", limit)
+	a := c.Rate("a", throttle.PerSecond(2))
+	_, _ = a.Allow(background, "bob")
+	_, _ = a.AllowN(background, "bob", 2)
+	_, _ = a.AllowAtMost(background, "bob", 2)
+	_, _ = a.Peek(background, "bob")
+	_, _ = a.Refund(background, "bob", 1)
+	_, _ = a.Settle(background, "bob", 1)
+	_, _ = a.Reserve(background, "bob", 1, 0)
+	_ = a.Reset(background, "bob")
+	_, _ = c.All(background, a.Part("amy", 1))
+	_, _ = c.SettleAll(background, a.Part("amy", 1))
+	lease, _ := c.Slots("l", 1, time.Minute).Lease(background, "")
+	s.Fail(serverError("WRONGTYPE"))
+	_, _ = a.Allow(background, "bob")
+	s.Fail(nil)
 	require.NoError(t, lease.Close())
-	var verbs []string
+	var verbs []throttle.Verb
 	for _, e := range events {
 		verbs = append(verbs, e.Verb)
 	}
-	require.Equal(t, []string{"Allow", "AllowN", "AllowAtMost", "Peek", "Refund", "Settle", "Reserve", "All", "Lease", "Allow"}, verbs)
-	require.Equal(t, "a", events[0].Key)
-	require.Equal(t, limit, events[0].Limit)
+	require.Equal(t, []throttle.Verb{throttle.VerbAllow, throttle.VerbAllow, throttle.VerbAllowAtMost, throttle.VerbPeek, throttle.VerbRefund,
+		throttle.VerbSettle, throttle.VerbReserve, throttle.VerbReset, throttle.VerbAll, throttle.VerbSettleAll, throttle.VerbLease, throttle.VerbAllow}, verbs)
+	require.Equal(t, "a", events[0].Name)
+	require.Equal(t, "bob", events[0].Key)
 	require.True(t, events[0].Result.Allowed)
 	require.False(t, events[1].Result.Allowed)
-	require.ErrorIs(t, events[9].Err, throttle.ErrWrongKey)
-	require.EqualValues(t, 11, s.Calls())
+	require.ErrorIs(t, events[11].Err, throttle.ErrWrongKey)
+	require.EqualValues(t, 13, s.Calls())
 }
 
 // A lease is lost when its time is over, also while a renewal waits for a server that does not answer.
 func TestLease_lostInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, s := newSwitch(t, throttle.Options{Logger: quiet, Timeout: 10 * time.Second})
+		c, s := newSwitch(t, throttle.Options{Logger: quiet}, throttle.Timeout(10*time.Second))
 		began := time.Now()
-		lease, _, err := c.Lease(background, "jobs", throttle.Slots(1, 3*time.Second))
+		lease, err := c.Slots("jobs", 1, 3*time.Second).Lease(background, "")
 		require.NoError(t, err)
 		s.silent.Store(true)
 		<-lease.Context().Done()
@@ -313,9 +345,9 @@ func (s *silencer) Process(ctx context.Context, cmd redis.Cmder) error {
 	return s.Server.Process(ctx, cmd)
 }
 
-func newSwitch(t *testing.T, o throttle.Options) (*throttle.Client, *silencer) {
+func newSwitch(t *testing.T, o throttle.Options, defaults ...throttle.Option) (*throttle.Client, *silencer) {
 	s := &silencer{Server: throttletest.NewServer()}
-	c, err := throttle.New(s, o)
+	c, err := throttle.New(s, o, defaults...)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c, s
@@ -326,7 +358,7 @@ func TestLease_whileTheClientCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := newSlow(t, 10*time.Millisecond, throttle.Options{})
 		time.AfterFunc(5*time.Millisecond, func() { _ = c.Close() })
-		lease, _, err := c.Lease(background, "jobs", throttle.Slots(1, time.Minute))
+		lease, err := c.Slots("jobs", 1, time.Minute).Lease(background, "")
 		require.ErrorIs(t, err, throttle.ErrClosed)
 		require.Nil(t, lease)
 		require.Zero(t, s.Keys())
@@ -337,9 +369,9 @@ func TestLease_whileTheClientCloses(t *testing.T) {
 func TestReserve_cancelFails(t *testing.T) {
 	c, s := throttletest.New(t, throttle.Options{Logger: quiet})
 	limit := throttle.PerHour(1)
-	_, err := c.Allow(background, "a", limit)
+	_, err := c.Rate("a", limit).Allow(background, "")
 	require.NoError(t, err)
-	r, err := c.Reserve(background, "a", limit, 1, 2*time.Hour)
+	r, err := c.Rate("a", limit).Reserve(background, "", 1, 2*time.Hour)
 	require.NoError(t, err)
 	s.Fail(io.EOF)
 	for range 2 {

@@ -13,9 +13,7 @@ import (
 type world struct {
 	limit, units, clients, hold int64
 	givesBack                   bool
-	strict                      bool
-	declared                    int64 // how many clients a strict client was told of; 0: the right number
-	alone                       bool  // a client may take units without spending one at once, which ours never does
+	alone                       bool // a client may take units without spending one at once, which ours never does
 }
 
 // The most clients of a world.
@@ -80,7 +78,7 @@ func (w world) next(s worldState, visit func(worldState)) {
 		if c.waits {
 			n := s // the reply comes
 			got := budget{since: now - time.Duration(c.since)}
-			got.granted(got.since, int64(c.coming), Result{Allowed: true})
+			got.granted(got.since, int64(c.coming), &Result{Allowed: true})
 			n.clients[i] = worldClient{}.with(got)
 			visit(n)
 			n.clients[i] = worldClient{} // the reply is lost, or the client crashed
@@ -120,11 +118,11 @@ func (c worldClient) number() int {
 func (c worldClient) compare(d worldClient) int { return c.number() - d.number() }
 
 func (c worldClient) budget() budget {
-	return budget{held: int64(c.held), since: now - time.Duration(c.age)}
+	return budget{units: int64(c.held), since: now - time.Duration(c.age)}
 }
 
 func (c worldClient) with(b budget) worldClient {
-	c.held, c.age = int8(b.held), int8(now-b.since)
+	c.held, c.age = int8(b.units), int8(now-b.since)
 	if c.held == 0 {
 		c.age = 0
 	}
@@ -134,17 +132,6 @@ func (c worldClient) with(b budget) worldClient {
 // take asks the server for up to n units.
 func (w world) take(s worldState, n int64) (worldState, int64) {
 	limit := w.limit
-	if w.strict {
-		declared := w.declared
-		if declared == 0 {
-			declared = w.clients
-		}
-		less, err := (&Budget{Units: w.units, Clients: declared}).less(&Limit{kind: rateKind, limit: limit})
-		if err != nil {
-			return s, 0
-		}
-		limit -= less
-	}
 	rate := funnel.Rate{Period: funnel.Second, Count: 1}
 	state := funnel.ThrottleState{}
 	at := funnel.Nanos(1e18)
@@ -254,21 +241,5 @@ func TestBudget_givingBackVoidsTheBoundByTime(t *testing.T) {
 	w.givesBack = true
 	if excess, _ := w.excess(); excess <= w.hold {
 		t.Errorf("with giving back: %d above the limit, want more than %d", excess, w.hold)
-	}
-}
-
-// In strict mode the limit is never passed. One client more than was declared voids that.
-func TestBudget_strict(t *testing.T) {
-	for _, w := range worlds(world{strict: true, givesBack: true, alone: true}) {
-		if w.clients*w.units*w.hold > 24 {
-			continue
-		}
-		if excess, _ := w.excess(); excess > 0 {
-			t.Errorf("%+v: %d above the limit", w, excess)
-		}
-	}
-	w := world{strict: true, alone: true, limit: 4, clients: 2, declared: 1, units: 2, hold: 8}
-	if excess, _ := w.excess(); excess <= 0 {
-		t.Errorf("%+v: a client more than declared passes no limit", w)
 	}
 }

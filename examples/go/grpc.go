@@ -15,9 +15,8 @@ import (
 
 // GRPC limits the calls of a gRPC server. A stream counts as one call.
 type GRPC struct {
-	Client *throttle.Client
-	Limit  throttle.Limit
-	Key    func(context.Context) string // ByPeer, ByMetadata or your own
+	Limiter throttle.Allower
+	Key     func(context.Context) string // ByPeer, ByMetadata or your own
 }
 
 // Unary is for grpc.ChainUnaryInterceptor.
@@ -36,10 +35,9 @@ func (g GRPC) Stream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo
 	return next(srv, stream)
 }
 
-// admit returns the status of a denial. Calls go on while the server is unavailable, unless the client has a fallback. A
-// call whose context has ended does not: the caller chooses the deadline, and a short one would pass the limiter.
+// admit returns the status of a denial. Calls go on while the server is unavailable, unless the limiter has a fallback.
 func (g GRPC) admit(ctx context.Context) error {
-	result, err := g.Client.Allow(ctx, g.Key(ctx), g.Limit)
+	result, err := g.Limiter.Allow(ctx, g.Key(ctx))
 	switch {
 	case ctx.Err() != nil:
 		return status.FromContextError(ctx.Err()).Err()

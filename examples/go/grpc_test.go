@@ -53,8 +53,8 @@ func requireDenied(t *testing.T, err error, wait time.Duration) {
 
 // The connection's host names the limiter: calls and streams of one host share it.
 func TestGRPC_byPeer(t *testing.T) {
-	client, server := throttletest.New(t, throttle.Options{Timeout: patient, Logger: quiet})
-	service := serveGRPC(t, GRPC{client, throttle.PerHour(2), ByPeer})
+	client, server := throttletest.New(t, throttle.Options{Logger: quiet}, throttle.Timeout(patient))
+	service := serveGRPC(t, GRPC{client.Rate("t", throttle.PerHour(2)), ByPeer})
 	_, err := service.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
 	require.NoError(t, err)
 	stream, err := service.Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
@@ -67,7 +67,7 @@ func TestGRPC_byPeer(t *testing.T) {
 	require.NoError(t, err)
 	_, err = stream.Recv()
 	requireDenied(t, err, 30*time.Minute)
-	state, err := client.Peek(t.Context(), "peer:127.0.0.1", throttle.PerHour(2))
+	state, err := client.Rate("t", throttle.PerHour(2)).Peek(t.Context(), "peer:127.0.0.1")
 	require.NoError(t, err)
 	require.Zero(t, state.Remaining)
 	server.Advance(30 * time.Minute)
@@ -93,8 +93,8 @@ func TestByPeer(t *testing.T) {
 // A caller whose deadline passes while the limiter is asked is not served, also by a client that fails open.
 func TestGRPC_deadlineHasPassed(t *testing.T) {
 	for _, fallback := range []throttle.Fallback{throttle.ReturnError, throttle.FailOpen} {
-		client, _ := throttletest.New(t, throttle.Options{OnUnavailable: fallback, Logger: quiet})
-		g := GRPC{client, throttle.PerHour(1), ByPeer}
+		client, _ := throttletest.New(t, throttle.Options{Logger: quiet}, throttle.OnUnavailable(fallback))
+		g := GRPC{client.Rate("t", throttle.PerHour(1)), ByPeer}
 		ctx, cancel := context.WithTimeout(t.Context(), 0)
 		defer cancel()
 		_, err := g.Unary(ctx, nil, nil, func(context.Context, any) (any, error) {
@@ -107,8 +107,8 @@ func TestGRPC_deadlineHasPassed(t *testing.T) {
 
 // Metadata names the limiter: each API key has its own.
 func TestGRPC_byMetadata(t *testing.T) {
-	client, _ := throttletest.New(t, throttle.Options{Timeout: patient, Logger: quiet})
-	service := serveGRPC(t, GRPC{client, throttle.PerHour(1), ByMetadata("api-key")})
+	client, _ := throttletest.New(t, throttle.Options{Logger: quiet}, throttle.Timeout(patient))
+	service := serveGRPC(t, GRPC{client.Rate("t", throttle.PerHour(1)), ByMetadata("api-key")})
 	for _, key := range []string{"a", "b"} {
 		ctx := metadata.AppendToOutgoingContext(t.Context(), "api-key", key)
 		_, err := service.Check(ctx, &grpc_health_v1.HealthCheckRequest{})
@@ -129,9 +129,9 @@ func TestGRPC_withoutDecision(t *testing.T) {
 		{throttle.FailClosed, throttle.PerHour(1), codes.ResourceExhausted},
 		{throttle.ReturnError, throttle.Limit{}, codes.Internal},
 	} {
-		client, server := throttletest.New(t, throttle.Options{Timeout: patient, OnUnavailable: row.fallback, Logger: quiet})
+		client, server := throttletest.New(t, throttle.Options{Logger: quiet}, throttle.Timeout(patient), throttle.OnUnavailable(row.fallback))
 		server.Fail(errors.New("away"))
-		service := serveGRPC(t, GRPC{client, row.limit, ByPeer})
+		service := serveGRPC(t, GRPC{client.Rate("t", row.limit), ByPeer})
 		for range 2 {
 			_, err := service.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
 			require.Equal(t, row.want, status.Code(err), "%v", err)

@@ -25,8 +25,8 @@ func TestHTTP_frameworks(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client, _ := throttletest.New(t, throttle.Options{Timeout: patient, Logger: quiet})
-			limit, err := throttlehttp.New(client, throttlehttp.Options{}, throttlehttp.Rule{Limit: throttle.PerHour(2)})
+			client, _ := throttletest.New(t, throttle.Options{Logger: quiet}, throttle.Timeout(patient))
+			limit, err := throttlehttp.New(client, throttlehttp.Options{}, throttlehttp.Rule{Limiter: client.Rate("t", throttle.PerHour(2))})
 			require.NoError(t, err)
 			server := httptest.NewServer(serve(limit))
 			t.Cleanup(server.Close)
@@ -37,7 +37,7 @@ func TestHTTP_frameworks(t *testing.T) {
 				n, _ := response.Body.Read(body)
 				require.NoError(t, response.Body.Close())
 				require.Equal(t, want, response.StatusCode, "request %d", i)
-				require.Equal(t, `"default";q=2;w=3600`, response.Header.Get("RateLimit-Policy"))
+				require.Equal(t, `"t";q=2;w=3600`, response.Header.Get("RateLimit-Policy"))
 				if want == http.StatusOK {
 					require.Equal(t, "hello\n", string(body[:n]))
 					continue

@@ -18,30 +18,30 @@ import (
 // decide makes decisions of each outcome, for two keys.
 func decide(t *testing.T, observe func(throttle.Event)) {
 	t.Helper()
-	client, server := throttletest.New(t, throttle.Options{Timeout: patient, Observe: observe, NoCoalescing: true, Logger: quiet})
+	client, server := throttletest.New(t, throttle.Options{Observe: observe, Logger: quiet}, throttle.Timeout(patient), throttle.Coalesce(false))
 	for _, key := range []string{"a", "b"} {
 		for range 3 { // the third is denied
-			_, err := client.Allow(t.Context(), key, throttle.PerHour(2))
+			_, err := client.Rate("t", throttle.PerHour(2)).Allow(t.Context(), key)
 			require.NoError(t, err)
 		}
 	}
-	_, err := client.Peek(t.Context(), "a", throttle.PerHour(2))
+	_, err := client.Rate("t", throttle.PerHour(2)).Peek(t.Context(), "")
 	require.NoError(t, err)
-	_, err = client.AllowN(t.Context(), "a", throttle.PerHour(2), 0)
+	_, err = client.Rate("t", throttle.PerHour(2)).AllowN(t.Context(), "", 0)
 	require.ErrorIs(t, err, throttle.ErrParams)
 	server.Fail(errors.New("away"))
-	_, err = client.Allow(t.Context(), "a", throttle.PerHour(2))
+	_, err = client.Rate("t", throttle.PerHour(2)).Allow(t.Context(), "")
 	require.ErrorIs(t, err, throttle.ErrUnavailable)
 }
 
 // decided are the counters after decide: verb, result, source.
 var decided = map[string]float64{
 	"Allow allowed server": 4, "Allow denied server": 2, "Allow unavailable none": 1,
-	"Peek allowed server": 1, "AllowN error none": 1,
+	"Peek allowed server": 1, "Allow error none": 1,
 }
 
 // timed are the numbers of decisions in the histograms after decide.
-var timed = map[string]uint64{"Allow": 7, "Peek": 1, "AllowN": 1}
+var timed = map[string]uint64{"Allow": 8, "Peek": 1}
 
 func TestPrometheusObserver(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()

@@ -10,11 +10,11 @@ import (
 func outcome(e throttle.Event) (verb, result, source string) {
 	switch {
 	case errors.Is(e.Err, throttle.ErrUnavailable):
-		return e.Verb, "unavailable", "none"
+		return string(e.Verb), "unavailable", "none"
 	case e.Err != nil:
-		return e.Verb, "error", "none"
+		return string(e.Verb), "error", "none"
 	case e.Result.Allowed:
-		return e.Verb, "allowed", e.Result.Source.String()
+		return string(e.Verb), "allowed", e.Result.Source.String()
 	}
-	return e.Verb, "denied", e.Result.Source.String()
+	return string(e.Verb), "denied", e.Result.Source.String()
 }

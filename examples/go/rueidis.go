@@ -3,7 +3,6 @@ package examples
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -29,14 +28,7 @@ func (r Rueidis) Process(ctx context.Context, cmd redis.Cmder) error {
 func words(args []any) []string {
 	words := make([]string, len(args))
 	for i, arg := range args {
-		switch arg := arg.(type) {
-		case *string:
-			words[i] = *arg
-		case *int64:
-			words[i] = strconv.FormatInt(*arg, 10)
-		default: // string, int64
-			words[i] = fmt.Sprint(arg)
-		}
+		words[i] = fmt.Sprint(arg)
 	}
 	return words
 }

@@ -29,7 +29,7 @@ func newRueidis(t *testing.T, addr string, resp2 bool, timeout time.Duration) *t
 	rdb, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, AlwaysRESP2: resp2, DisableCache: resp2})
 	require.NoError(t, err)
 	t.Cleanup(rdb.Close)
-	client, err := throttle.New(Rueidis{rdb}, throttle.Options{Timeout: timeout, Logger: quiet})
+	client, err := throttle.New(Rueidis{rdb}, throttle.Options{Logger: quiet}, throttle.Timeout(timeout))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	return client
@@ -44,23 +44,22 @@ func TestRueidis_verbs(t *testing.T) {
 			client, ctx := newRueidis(t, addr, resp2, patient), t.Context()
 			require.NoError(t, client.Check(ctx))
 			limit := throttle.PerMinute(30).Burst(5)
-			r, err := client.AllowN(ctx, "a", limit, 2)
+			r, err := client.Rate("a", limit).AllowN(ctx, "", 2)
 			require.NoError(t, err)
 			require.Equal(t, throttle.Result{Allowed: true, Limit: 5, Remaining: 3, Granted: 2, ResetAfter: 4 * time.Second}, r)
-			r, err = client.AllowAtMost(ctx, "a", limit, 9)
+			r, err = client.Rate("a", limit).AllowAtMost(ctx, "", 9)
 			require.NoError(t, err)
 			require.EqualValues(t, 3, r.Granted)
-			r, err = client.Allow(ctx, "a", limit)
+			r, err = client.Rate("a", limit).Allow(ctx, "")
 			require.NoError(t, err)
 			require.False(t, r.Allowed)
-			r, err = client.Allow(ctx, "api:bob", throttle.Policy())
+			r, err = client.Policy("api").Allow(ctx, "bob")
 			require.NoError(t, err)
 			require.EqualValues(t, []int64{2, 1}, []int64{r.Limit, r.Remaining})
-			all, err := client.All(ctx, throttle.Take{Key: "q", Limit: throttle.Quota(5, time.Hour), N: 2},
-				throttle.Take{Key: "w", Limit: throttle.Window(3, time.Hour), N: 1})
+			all, err := client.All(ctx, client.Quota("q", 5, time.Hour).Part("", 2), client.Window("w", 3, time.Hour).Part("", 1))
 			require.NoError(t, err)
 			require.EqualValues(t, []int64{3, 2}, []int64{all.Each[0].Remaining, all.Each[1].Remaining})
-			lease, _, err := client.Lease(ctx, "jobs", throttle.Slots(1, time.Minute))
+			lease, err := client.Slots("jobs", 1, time.Minute).Lease(ctx, "")
 			require.NoError(t, err)
 			require.NoError(t, lease.Close())
 			require.Zero(t, rdb.Exists(ctx, "jobs").Val())
@@ -72,19 +71,19 @@ func TestRueidis_verbs(t *testing.T) {
 func TestRueidis_errors(t *testing.T) {
 	addr, rdb := startServer(t)
 	client := newRueidis(t, addr, false, patient)
-	require.NoError(t, rdb.LPush(t.Context(), "list", 1).Err())
-	require.NoError(t, rdb.HSet(t.Context(), "hash", "a", 1).Err())
+	require.NoError(t, rdb.LPush(t.Context(), "t:list", 1).Err())
+	require.NoError(t, rdb.HSet(t.Context(), "t:hash", "a", 1).Err())
 	for _, key := range []string{"list", "hash"} {
-		_, err := client.Allow(t.Context(), key, throttle.PerHour(1))
+		_, err := client.Rate("t", throttle.PerHour(1)).Allow(t.Context(), key)
 		require.ErrorIs(t, err, throttle.ErrWrongKey, key)
 	}
-	_, err := client.Allow(t.Context(), "nobody:1", throttle.Policy())
+	_, err := client.Policy("nobody").Allow(t.Context(), "1")
 	require.ErrorIs(t, err, throttle.ErrParams)
 	require.ErrorContains(t, err, "ERR no policy for the key 'nobody:1'")
 	addr, _ = start(t, servers.Options{Bare: true})
 	plain := newRueidis(t, addr, false, patient)
 	require.ErrorIs(t, plain.Check(t.Context()), throttle.ErrNoModule)
-	_, err = plain.Allow(t.Context(), "a", throttle.PerHour(1))
+	_, err = plain.Rate("a", throttle.PerHour(1)).Allow(t.Context(), "")
 	require.ErrorIs(t, err, throttle.ErrNoModule)
 }
 
@@ -94,13 +93,13 @@ func TestRueidis_timeLimit(t *testing.T) {
 	client := newRueidis(t, addr, false, 50*time.Millisecond)
 	require.NoError(t, rdb.Do(t.Context(), "CLIENT", "PAUSE", 600_000, "ALL").Err())
 	began := time.Now()
-	_, err := client.Allow(t.Context(), "a", throttle.PerHour(1))
+	_, err := client.Rate("a", throttle.PerHour(1)).Allow(t.Context(), "")
 	require.ErrorIs(t, err, throttle.ErrUnavailable)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Less(t, time.Since(began), patient)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = client.Allow(ctx, "a", throttle.PerHour(1))
+	_, err = client.Rate("a", throttle.PerHour(1)).Allow(ctx, "")
 	require.ErrorIs(t, err, context.Canceled)
 }
 
@@ -152,7 +151,7 @@ func TestRueidis_sendsOnce(t *testing.T) {
 	addr, _ := startServer(t)
 	cut, sends := cutter(t, addr)
 	client := newRueidis(t, cut, false, patient)
-	_, err := client.Allow(t.Context(), "a", throttle.PerHour(1))
+	_, err := client.Rate("a", throttle.PerHour(1)).Allow(t.Context(), "")
 	require.ErrorIs(t, err, throttle.ErrUnavailable)
 	require.EqualValues(t, 1, sends.Load())
 }
@@ -170,7 +169,7 @@ func TestRueidis_concurrent(t *testing.T) {
 			key = fmt.Sprint("key", i)
 		}
 		calls.Go(func() {
-			r, err := client.Allow(t.Context(), key, throttle.PerHour(10))
+			r, err := client.Rate("t", throttle.PerHour(10)).Allow(t.Context(), key)
 			if err != nil {
 				failures <- err
 			}

@@ -54,10 +54,10 @@ func TestSideBySide_sharedKeysWouldFail(t *testing.T) {
 	_, rdb := startServer(t)
 	_, err := old.NewLimiter(rdb).Allow(t.Context(), "user:1", old.PerHour(3))
 	require.NoError(t, err)
-	client, err := throttle.New(rdb, throttle.Options{KeyPrefix: "rate:", Timeout: patient, Logger: quiet})
+	client, err := throttle.New(rdb, throttle.Options{Logger: quiet}, throttle.Timeout(patient))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = client.Close() })
-	_, err = client.Allow(t.Context(), "user:1", throttle.PerHour(3))
+	_, err = client.Rate("rate", throttle.PerHour(3)).Allow(t.Context(), "user:1")
 	require.ErrorIs(t, err, throttle.ErrWrongKey)
 	require.Contains(t, fmt.Sprint(err), "WRONGTYPE")
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -121,7 +120,7 @@ func every(pause time.Duration, stop <-chan struct{}, f func()) {
 // key returns a key of the first shard of a cluster.
 func (e *episode) key(name string) string {
 	for i := 0; ; i++ {
-		key := fmt.Sprintf("{%d}%s", i, name)
+		key := fmt.Sprintf("%s:{%d}", name, i)
 		if slot, err := e.old.Do("CLUSTER", "KEYSLOT", key); err != nil || slot.(int64) < server.Slots/3 {
 			return key
 		}
@@ -131,14 +130,16 @@ func (e *episode) key(name string) string {
 // load starts the callers. It returns a function that ends them.
 func (e *episode) load(key, safe string) (end func()) {
 	rdb := e.client()
-	client, err := throttle.New(rdb, throttle.Options{Timeout: timeout, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	client, err := throttle.New(rdb, throttle.Options{Logger: slog.New(slog.DiscardHandler)}, throttle.Timeout(timeout))
 	e.must(err)
+	name, rest, _ := strings.Cut(key, ":")
+	limiter := client.Rate(name, limit)
 	island := e.old.Client(func(o *redis.Options) {
 		o.Dialer, o.DialTimeout, o.ReadTimeout, o.ContextTimeoutEnabled = e.island.dial, callTimeout, callTimeout, true
 	})
 	stop, running := make(chan struct{}), sync.WaitGroup{}
 	for range 2 {
-		running.Go(func() { every(6*time.Millisecond, stop, func() { e.ask(client, key) }) })
+		running.Go(func() { every(6*time.Millisecond, stop, func() { e.ask(limiter, rest) }) })
 	}
 	running.Go(func() {
 		every(10*time.Millisecond, stop, func() { // the burst lasts longer than a master that must stop
@@ -164,9 +165,9 @@ func (e *episode) load(key, safe string) (end func()) {
 }
 
 // ask makes a call of the throttle.Client.
-func (e *episode) ask(client *throttle.Client, key string) {
+func (e *episode) ask(limiter throttle.Allower, key string) {
 	from := now()
-	result, err := client.Allow(ctx, key, limit)
+	result, err := limiter.Allow(ctx, key)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.longest = max(e.longest, now()-from)

@@ -23,6 +23,9 @@ const (
 	kinds
 )
 
+// rest is what follows the limiter's name in every key: all keys have one hash tag.
+const rest = "{s}"
+
 // limiter is one key with its parameters, and what was admitted of it. Times are in milliseconds.
 type limiter struct {
 	at       int
@@ -35,7 +38,7 @@ type limiter struct {
 	options  []string
 	mixed    bool // callers use two rates, FORCE and RESERVE: only the oracle tells what is right
 	budgeted bool // the callers are clients with budgets
-	value    throttle.Limit
+	value    func(*throttle.Client) throttle.Allower
 	charged  meter // what masters granted
 	spent    meter // what callers were admitted, of a limiter with budgets
 	holders  map[string]*holder
@@ -51,32 +54,39 @@ type holder struct {
 func newLimiter(r *rand.Rand, at int, c *config, budgeted bool) *limiter {
 	l := &limiter{at: at, kind: kind(r.IntN(int(kinds))), limit: 1 + r.Int64N(30), count: 1 + r.Int64N(200), period: 1000 * (1 + r.Int64N(3))}
 	if budgeted {
-		l.kind, l.limit, l.budgeted = kind(r.IntN(3)), 5+int64(users)*c.budget.Units+r.Int64N(20), true
+		l.kind, l.limit, l.budgeted = kind(r.IntN(3)), 5+int64(users)*c.units+r.Int64N(20), true
 		if r.IntN(2) == 0 {
 			l.kind = rateKind
 		}
 	}
-	l.key = fmt.Sprintf("{s}%d", at)
+	name := fmt.Sprintf("l%d", at)
+	l.key = name + ":" + rest
 	millis := time.Duration(l.period) * time.Millisecond
 	text := func(n int64) string { return strconv.FormatInt(n, 10) }
 	switch l.kind {
 	case rateKind:
 		l.words = []string{"GO.THROTTLE", l.key, text(l.limit - 1), text(l.count), text(l.period)}
-		l.value = throttle.Per(l.count, millis).Burst(l.limit)
+		l.value = func(c *throttle.Client) throttle.Allower {
+			return c.Rate(name, throttle.Per(l.count, millis).Burst(l.limit))
+		}
 		if l.mixed = !budgeted && r.IntN(4) == 0; !budgeted && !l.mixed && r.IntN(4) == 0 {
 			l.options = []string{"LOCKOUT", text(1 + r.Int64N(500))}
 		}
 	case windowKind:
 		l.words = []string{"GO.WINDOW", l.key, text(l.limit), text(l.period)}
-		l.value = throttle.Window(l.limit, millis)
+		l.value = func(c *throttle.Client) throttle.Allower { return c.Window(name, l.limit, millis) }
 		if r.IntN(4) == 0 {
-			l.options, l.value = []string{"EXACT"}, l.value.Exact()
+			l.options = []string{"EXACT"}
+			l.value = func(c *throttle.Client) throttle.Allower { return c.ExactWindow(name, l.limit, millis) }
 		}
 	case quotaKind:
 		l.words = []string{"GO.QUOTA", l.key, text(l.limit), text(l.period)}
-		l.value = throttle.Quota(l.limit, millis)
+		l.value = func(c *throttle.Client) throttle.Allower { return c.Quota(name, l.limit, millis) }
 		if r.IntN(2) == 0 {
-			l.options, l.value = []string{"ALIGN", "7"}, l.value.Align(7*time.Millisecond)
+			l.options = []string{"ALIGN", "7"}
+			l.value = func(c *throttle.Client) throttle.Allower {
+				return c.AlignedQuota(name, l.limit, millis, 7*time.Millisecond)
+			}
 		}
 	case leaseKind:
 		l.limit = min(l.limit, 8)

@@ -48,8 +48,8 @@ var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
 func (w *world) newUser(id int) *user {
 	u := &user{id: id, world: w, believes: w.master, started: time.Now(), kept: map[*limiter]*kept{}}
-	o := throttle.Options{Timeout: 1000 * time.Hour, DenyCache: w.denies, Budget: w.budget, Logger: quiet, Now: w.clockOf(u)}
-	c, err := throttle.New(u, o)
+	c, err := throttle.New(u, throttle.Options{Logger: quiet, Now: w.clockOf(u)}, throttle.Timeout(1000*time.Hour), throttle.DenyCache(w.denies),
+		throttle.Budget(w.units, w.keepsFor))
 	if err != nil {
 		panic(err)
 	}
@@ -101,10 +101,8 @@ func wordsOf(args []any) []string {
 		switch arg := arg.(type) {
 		case string:
 			words[i] = arg
-		case *string:
-			words[i] = *arg
-		case *int64:
-			words[i] = number(*arg)
+		case int64:
+			words[i] = number(arg)
 		default:
 			panic(fmt.Sprintf("a word of the type %T", arg))
 		}
@@ -129,7 +127,7 @@ type outcome struct {
 // allow lets a caller ask for one unit, or a few callers at once.
 func (u *user) allow(w *world) bool {
 	l := w.limiters[w.random.IntN(usersLimiters)]
-	if w.budget.Units > 0 {
+	if w.units > 0 {
 		l = w.limiters[w.random.IntN(limiters/2)]
 	}
 	return u.allowOf(w, l)
@@ -145,7 +143,7 @@ func (u *user) allowOf(w *world, l *limiter) bool {
 		serial := w.serial
 		w.serial++
 		go func() {
-			r, err := u.client.Allow(context.Background(), l.key, l.value)
+			r, err := l.value(u.client).Allow(context.Background(), rest)
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			if !u.dead {
@@ -218,7 +216,7 @@ func (w *world) settle(after *message) {
 func (w *world) checkAsked(m *message) {
 	k := m.user.of(m.limiter)
 	k.asks -= parse(m.limiter.kind, m.words).n
-	if k.asks < 0 && w.budget.Units == 0 {
+	if k.asks < 0 && w.units == 0 {
 		w.fail("%s: user %d asks for %d units more than it has callers", m.limiter.key, m.user.id, -k.asks)
 	}
 }
@@ -262,23 +260,20 @@ func (w *world) checkSpent() {
 			}
 		}
 		if over := l.spent.settle(upTo, w.excess(l)); over > 0 {
-			w.fail("%s (%s): callers were admitted %d units more than the bound: %d beyond the limit, credit %d", l.key, l.value, over, w.excess(l), l.spent.credit)
+			w.fail("%s: callers were admitted %d units more than the bound: %d beyond the limit, credit %d", l.key, over, w.excess(l), l.spent.credit)
 		}
 	}
 }
 
 // excess is the bound of what budgets admit beyond the limit.
 func (w *world) excess(l *limiter) int64 {
-	all := users * w.budget.Units
-	if w.budget.Clients > 0 {
-		return 0
-	}
+	all := users * w.units
 	if l.kind != rateKind {
 		return all
 	}
 	hold := (w.hold()*l.count + l.period*1000 - 1) / (l.period * 1000)
 	if w.closes {
-		hold += (users - 1) * w.budget.Units
+		hold += (users - 1) * w.units
 	}
 	return min(all, hold)
 }

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"testing/synctest"
 	"time"
-
-	"gothrottle/throttle"
 )
 
 const (
@@ -30,13 +28,14 @@ const (
 
 // config is what differs between worlds.
 type config struct {
-	skew   int64 // µs: no clock of a server is more wrong than that
-	budget throttle.Budget
-	closes bool  // users close, and give units back
-	denies bool  // users keep denials
-	faulty int64 // of 60 messages so many are lost
-	fails  bool  // masters fail
-	moves  bool  // users come and go all the time
+	skew     int64         // µs: no clock of a server is more wrong than that
+	units    int64         // of a budget
+	keepsFor time.Duration // the same
+	closes   bool          // users close, and give units back
+	denies   bool          // users keep denials
+	faulty   int64         // of 60 messages so many are lost
+	fails    bool          // masters fail
+	moves    bool          // users come and go all the time
 }
 
 // seen counts what happened.
@@ -126,15 +125,12 @@ func newWorld(seed, index uint64, p *planted) *world {
 	w.skew = []int64{0, 3000, 100_000}[r.IntN(3)]
 	w.denies = r.IntN(3) == 0
 	if r.IntN(4) > 0 {
-		w.budget = throttle.Budget{Units: 1 + r.Int64N(6), Hold: time.Duration(5<<r.IntN(9)) * time.Millisecond}
+		w.units, w.keepsFor = 1+r.Int64N(6), time.Duration(5<<r.IntN(9))*time.Millisecond
 		w.closes = r.IntN(2) == 0
-		if r.IntN(3) == 0 {
-			w.budget.Clients = users
-		}
 	}
 	w.faulty, w.fails, w.moves = r.Int64N(3), r.IntN(3) > 0, r.IntN(3) == 0
 	for i := range limiters {
-		l := newLimiter(r, i, &w.config, w.budget.Units > 0 && i < limiters/2)
+		l := newLimiter(r, i, &w.config, w.units > 0 && i < limiters/2)
 		w.limiters = append(w.limiters, l)
 		w.byKey[l.key] = l
 	}
@@ -156,7 +152,7 @@ func newWorld(seed, index uint64, p *planted) *world {
 
 func (w *world) anyOffset() int64 { return w.random.Int64N(2*w.skew+1) - w.skew }
 
-func (w *world) hold() int64 { return w.budget.Hold.Microseconds() }
+func (w *world) hold() int64 { return w.keepsFor.Microseconds() }
 
 // run makes steps until something is violated. Then it lets everything end.
 func (w *world) run(steps int) {

@@ -1,7 +1,7 @@
 // Package redis_rate has the API of github.com/go-redis/redis_rate/v10 over package throttle: after a swap of the import
 // a program compiles, and its calls are decided by gothrottle.
 //
-// What differs: keys have the prefix "redisrate:", so that the old and the new version of a program can run side by side
+// What differs: keys begin with "redisrate:", so that the old and the new version of a program can run side by side
 // while it is deployed, each with limiters of its own. Concurrent calls of Allow for one key and limit share commands.
 // Remaining and times are exact; times are rounded up to milliseconds. A call is sent once. AllowAtMost takes whole events
 // only. With a Burst below 1 the server is not asked, and ResetAfter is 0. A negative n, which gives events back in
@@ -14,12 +14,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"gothrottle/throttle"
 )
 
-const keyPrefix = "redisrate:"
+// name is that of the limiter, and begins its keys.
+const name = "redisrate"
 
 // timeout bounds a call whose context has no deadline: the read timeout that go-redis has if nothing is set.
 const timeout = 3 * time.Second
@@ -63,36 +62,28 @@ type Result struct {
 
 // Limiter asks a server with gothrottle.
 type Limiter struct {
-	rdb    throttle.Processor
-	client *throttle.Client
-	err    error // why there is no client
+	rate *throttle.Rate // every limit is made from it
+	err  error          // why there is none
 }
 
 // NewLimiter returns a Limiter over a client of go-redis: *redis.Client, *redis.ClusterClient, *redis.Ring. Without
 // ContextTimeoutEnabled in its options a call may last as long as go-redis waits, whatever its context says.
 func NewLimiter(rdb throttle.Processor) *Limiter {
-	options := throttle.Options{KeyPrefix: keyPrefix, Timeout: timeout}
-	client, err := throttle.New(rdb, options)
+	client, err := throttle.New(rdb, throttle.Options{}, throttle.Timeout(timeout))
 	if errors.Is(err, throttle.ErrParams) && rdb != nil {
-		client, err = throttle.New(ignorant{rdb}, options)
+		client, err = throttle.New(ignorant{rdb}, throttle.Options{}, throttle.Timeout(timeout))
 	}
-	return &Limiter{rdb, client, err}
+	if err != nil {
+		return &Limiter{err: err}
+	}
+	return &Limiter{rate: client.Rate(name, throttle.PerSecond(1))}
 }
 
 // ignorant is a client of go-redis that ignores time limits. The type hides its options.
 type ignorant struct{ throttle.Processor }
 
-// Pipeline returns a pipeline of the client, which all clients of go-redis have.
-func (i ignorant) Pipeline() redis.Pipeliner {
-	return i.Processor.(interface{ Pipeline() redis.Pipeliner }).Pipeline()
-}
-
-// ReloadState makes a cluster client look for new masters. For other clients it does nothing.
-func (i ignorant) ReloadState(ctx context.Context) {
-	if cluster, ok := i.Processor.(interface{ ReloadState(context.Context) }); ok {
-		cluster.ReloadState(ctx)
-	}
-}
+// Unwrap returns the client, for its pipelines.
+func (i ignorant) Unwrap() throttle.Processor { return i.Processor }
 
 // Allow is AllowN for one event.
 func (l Limiter) Allow(ctx context.Context, key string, limit Limit) (*Result, error) {
@@ -101,20 +92,23 @@ func (l Limiter) Allow(ctx context.Context, key string, limit Limit) (*Result, e
 
 // AllowN reports whether n events may happen now. With n = 0 it tells the state and changes nothing.
 func (l Limiter) AllowN(ctx context.Context, key string, limit Limit, n int) (*Result, error) {
-	return l.ask(ctx, key, limit, n, n, (*throttle.Client).AllowN)
+	return l.ask(ctx, key, limit, n, n, (*throttle.Rate).AllowN)
 }
 
 // AllowAtMost allows up to n events, as many as may happen now. With n = 0 it changes nothing, and tells when one may.
 func (l Limiter) AllowAtMost(ctx context.Context, key string, limit Limit, n int) (*Result, error) {
-	return l.ask(ctx, key, limit, n, 1, (*throttle.Client).AllowAtMost)
+	return l.ask(ctx, key, limit, n, 1, (*throttle.Rate).AllowAtMost)
 }
 
 // Reset deletes the limiter: nothing is in use afterwards.
-func (l *Limiter) Reset(ctx context.Context, key string) error {
-	return l.rdb.Process(ctx, redis.NewIntCmd(ctx, "DEL", keyPrefix+key))
+func (l Limiter) Reset(ctx context.Context, key string) error {
+	if l.err != nil {
+		return l.err
+	}
+	return l.rate.Reset(ctx, key)
 }
 
-type verb func(*throttle.Client, context.Context, string, throttle.Limit, int64) (throttle.Result, error)
+type verb func(*throttle.Rate, context.Context, string, int64) (throttle.Result, error)
 
 // ask asks for n events. The call is denied if fewer than least fit.
 func (l Limiter) ask(ctx context.Context, key string, limit Limit, n, least int, ask verb) (*Result, error) {
@@ -128,18 +122,23 @@ func (l Limiter) ask(ctx context.Context, key string, limit Limit, n, least int,
 		}
 		return result, nil
 	}
+	rate := l.rate.With(limit.exact())
 	var r throttle.Result
 	var err error
 	if n == 0 {
-		r, err = l.client.Peek(ctx, key, limit.exact())
+		r, err = rate.Peek(ctx, key)
 	} else {
-		r, err = ask(l.client, ctx, key, limit.exact(), int64(n))
+		r, err = ask(rate, ctx, key, int64(n))
 	}
 	if err != nil {
 		return nil, err
 	}
 	result := &Result{Limit: limit, Allowed: int(r.Granted), Remaining: int(r.Remaining), RetryAfter: -1, ResetAfter: r.ResetAfter}
-	if !r.Allowed || n == 0 && r.Remaining < int64(least) {
+	denied := !r.Allowed
+	if n == 0 { // a look
+		denied = r.RetryAfter > 0 || r.Remaining < int64(least)
+	}
+	if denied {
 		result.Remaining, result.RetryAfter = 0, r.RetryAfter
 		if n == 0 || r.RetryAfter == throttle.Never {
 			result.RetryAfter = r.ResetAfter + limit.interval(least-limit.Burst)

@@ -3,6 +3,7 @@
 package throttlehttp
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,10 +18,24 @@ import (
 
 // Rule is one limit of requests.
 type Rule struct {
-	Name  string                     // in headers and in the body of a denial: letters, digits, '-', '_'; "default" if "". Each rule has its own
-	Limit throttle.Limit             // not Slots; with several rules no Lockout
-	Key   func(*http.Request) string // names the limiter. If nil: ByIP(), and with several rules "{" + ByIP() + "}:" + Name
-	Cost  func(*http.Request) int64  // units that a request takes: 1 if nil. 0 only looks
+	Limiter Limiter                    // its name is in headers and in the body of a denial
+	Key     func(*http.Request) string // the rest of the limiter's key. If nil: ByIP(), in braces with several rules
+	Cost    func(*http.Request) int64  // units that a request takes: 1 if nil. 0 only looks
+}
+
+// Limiter is a *throttle.Rate, *throttle.Window, *throttle.Quota or *throttle.Policy. Several rules need limiters of one
+// Client, without policies and rates with a Lockout.
+type Limiter interface {
+	Name() string
+	Err() error
+	Bounds() (units int64, span, next time.Duration)
+	AllowN(ctx context.Context, key string, n int64) (throttle.Result, error)
+	Peek(ctx context.Context, key string) (throttle.Result, error)
+}
+
+// parted is a limiter that All takes.
+type parted interface {
+	Part(key string, n int64) throttle.Part
 }
 
 // Options of the middleware.
@@ -51,11 +66,9 @@ const (
 	NoHeaders                 // none of them
 )
 
-// New returns a middleware that asks client before each request. With more than one rule a request is admitted by all of
-// them or takes nothing (GO.ALL): in a cluster their keys need one hash tag. A policy must be the only rule.
-//
-// Rules of the same key share its limiter, also those of other middlewares: give middlewares with different limits a Key
-// function each, for example one that puts a word before what ByIP returns. Only rates of one New may share a key.
+// New returns a middleware that asks the limiters of the rules before each request. With more than one rule a request is
+// admitted by all of them or takes nothing (GO.ALL): client must be the client of their limiters, and in a cluster the keys
+// need one hash tag.
 func New(client *throttle.Client, o Options, rules ...Rule) (func(http.Handler) http.Handler, error) {
 	if client == nil || len(rules) == 0 {
 		return nil, errors.New("throttlehttp: New needs a client and a rule")
@@ -63,24 +76,19 @@ func New(client *throttle.Client, o Options, rules ...Rule) (func(http.Handler) 
 	l := &limiter{client: client, o: o}
 	named := map[string]bool{}
 	for _, r := range rules {
-		if r.Name == "" {
-			r.Name = "default"
+		if r.Limiter == nil {
+			return nil, errors.New("throttlehttp: a rule needs a limiter")
 		}
-		if strings.Trim(r.Name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" {
-			return nil, fmt.Errorf("throttlehttp: the name %q has other characters than letters, digits, '-' and '_'", r.Name)
+		name := r.Limiter.Name()
+		if err := r.Limiter.Err(); err != nil {
+			return nil, fmt.Errorf("throttlehttp: the limiter %q: %w", name, err)
 		}
-		if named[r.Name] {
-			return nil, fmt.Errorf("throttlehttp: two rules have the name %q", r.Name)
+		if _, ok := r.Limiter.(parted); len(rules) > 1 && (!ok || named[name]) {
+			return nil, fmt.Errorf("throttlehttp: the limiter %q cannot be combined with the others", name)
 		}
-		named[r.Name] = true
-		switch policy := r.Limit == throttle.Policy(); {
-		case policy && len(rules) > 1:
-			return nil, fmt.Errorf("throttlehttp: the rule %q is a policy beside other rules", r.Name)
-		case !policy && r.Limit.NextUnit() == 0: // 0 of Slots, and of what no verb takes
-			return nil, fmt.Errorf("throttlehttp: the rule %q has no limit for requests: %s", r.Name, r.Limit)
-		}
+		named[name] = true
 		if r.Key == nil {
-			r.Key = defaultKey(r.Name, len(rules) > 1)
+			r.Key = defaultKey(len(rules) > 1)
 		}
 		if r.Cost == nil {
 			r.Cost = func(*http.Request) int64 { return 1 }
@@ -91,14 +99,13 @@ func New(client *throttle.Client, o Options, rules ...Rule) (func(http.Handler) 
 	return l.middleware, nil
 }
 
-// defaultKey names the limiter of a rule without Key. Several rules need a key each, because their limits may be of
-// different kinds. The keys have one hash tag.
-func defaultKey(name string, several bool) func(*http.Request) string {
+// defaultKey is the Key of a rule without one. The keys of several rules have one hash tag.
+func defaultKey(several bool) func(*http.Request) string {
 	ip := ByIP()
 	if !several {
 		return ip
 	}
-	return func(r *http.Request) string { return "{" + ip(r) + "}:" + name }
+	return func(r *http.Request) string { return "{" + ip(r) + "}" }
 }
 
 type limiter struct {
@@ -133,10 +140,10 @@ func (l *limiter) middleware(next http.Handler) http.Handler {
 // decide asks for all rules.
 func (l *limiter) decide(r *http.Request) (throttle.AllResult, error) {
 	if len(l.rules) > 1 {
-		parts := make([]throttle.Take, len(l.rules))
+		parts := make([]throttle.Part, len(l.rules))
 		for i := range l.rules {
 			rule := &l.rules[i]
-			parts[i] = throttle.Take{Key: rule.Key(r), Limit: rule.Limit, N: max(rule.Cost(r), 0)}
+			parts[i] = rule.Limiter.(parted).Part(rule.Key(r), max(rule.Cost(r), 0))
 		}
 		return l.client.All(r.Context(), parts...)
 	}
@@ -144,9 +151,10 @@ func (l *limiter) decide(r *http.Request) (throttle.AllResult, error) {
 	var one throttle.Result
 	var err error
 	if cost := rule.Cost(r); cost > 0 {
-		one, err = l.client.AllowN(r.Context(), rule.Key(r), rule.Limit, cost)
+		one, err = rule.Limiter.AllowN(r.Context(), rule.Key(r), cost)
 	} else {
-		one, err = l.client.Peek(r.Context(), rule.Key(r), rule.Limit)
+		one, err = rule.Limiter.Peek(r.Context(), rule.Key(r))
+		one.Allowed = err == nil // a look takes nothing
 	}
 	return throttle.AllResult{Result: one, Each: []throttle.Result{one}}, err
 }
@@ -190,7 +198,7 @@ func (l *limiter) setHeaders(h http.Header, all throttle.AllResult) {
 
 // policyHeader returns RateLimit-Policy. What a policy of the server admits is known from the reply only.
 func (l *limiter) policyHeader(all *throttle.AllResult) string {
-	if l.rules[0].Limit.Units() == 0 {
+	if units, _, _ := l.rules[0].Limiter.Bounds(); units == 0 {
 		return fmt.Sprintf("%s;q=%d", l.policies[0], all.Limit)
 	}
 	return strings.Join(l.policies, ", ")
@@ -198,17 +206,17 @@ func (l *limiter) policyHeader(all *throttle.AllResult) string {
 
 // policy returns a rule's item of RateLimit-Policy: q is how many units fit at once, w the time in which that many drain.
 func policy(r *Rule) string {
-	item := strconv.Quote(r.Name)
-	if units := r.Limit.Units(); units > 0 {
-		item += fmt.Sprintf(";q=%d;w=%d", units, seconds(r.Limit.Span()))
+	item := strconv.Quote(r.Limiter.Name())
+	if units, span, _ := r.Limiter.Bounds(); units > 0 {
+		item += fmt.Sprintf(";q=%d;w=%d", units, seconds(span))
 	}
 	return item
 }
 
 // state returns a rule's item of RateLimit: r is what remains. t is the time until there is more, where that is known.
 func state(rule *Rule, r *throttle.Result) string {
-	item := fmt.Sprintf("%q;r=%d", rule.Name, r.Remaining)
-	switch more := rule.Limit.NextUnit(); {
+	item := fmt.Sprintf("%q;r=%d", rule.Limiter.Name(), r.Remaining)
+	switch _, _, more := rule.Limiter.Bounds(); {
 	case r.RetryAfter > 0 && r.RetryAfter != throttle.Never:
 		return item + fmt.Sprintf(";t=%d", seconds(r.RetryAfter))
 	case r.ResetAfter > 0 && more > 0:
@@ -242,7 +250,7 @@ func (l *limiter) denied(w http.ResponseWriter, r *http.Request, all throttle.Al
 	}
 	for i := range all.Each {
 		if !all.Each[i].Allowed {
-			p.Violated = append(p.Violated, l.rules[i].Name)
+			p.Violated = append(p.Violated, l.rules[i].Limiter.Name())
 		}
 	}
 	w.Header().Set("Content-Type", "application/problem+json")

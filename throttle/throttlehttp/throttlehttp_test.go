@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -47,7 +48,7 @@ func get(h http.Handler, change ...func(*http.Request)) *httptest.ResponseRecord
 func TestMiddleware_denies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := throttletest.New(t, throttle.Options{})
-		h := serve(t, c, throttlehttp.Options{}, throttlehttp.Rule{Name: "burst", Limit: throttle.PerMinute(30).Burst(2), Key: fixed})
+		h := serve(t, c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Rate("burst", throttle.PerMinute(30).Burst(2)), Key: fixed})
 		w := get(h)
 		require.Equal(t, "served", w.Body.String())
 		require.Equal(t, `"burst";q=2;w=4`, w.Header().Get("RateLimit-Policy"))
@@ -71,7 +72,7 @@ func TestMiddleware_denies(t *testing.T) {
 func TestMiddleware_olderHeaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := throttletest.New(t, throttle.Options{})
-		h := serve(t, c, throttlehttp.Options{Headers: throttlehttp.XRateLimit}, throttlehttp.Rule{Limit: throttle.PerMinute(30).Burst(2), Key: fixed})
+		h := serve(t, c, throttlehttp.Options{Headers: throttlehttp.XRateLimit}, throttlehttp.Rule{Limiter: c.Rate("a", throttle.PerMinute(30).Burst(2)), Key: fixed})
 		get(h)
 		w := get(h)
 		require.Equal(t, "2", w.Header().Get("X-RateLimit-Limit"))
@@ -79,7 +80,7 @@ func TestMiddleware_olderHeaders(t *testing.T) {
 		require.Equal(t, "4", w.Header().Get("X-RateLimit-Reset"))
 		require.Empty(t, w.Header().Get("RateLimit"))
 		require.Equal(t, "2", get(h).Header().Get("Retry-After"))
-		h = serve(t, c, throttlehttp.Options{Headers: throttlehttp.NoHeaders}, throttlehttp.Rule{Limit: throttle.PerMinute(30).Burst(2), Key: fixed})
+		h = serve(t, c, throttlehttp.Options{Headers: throttlehttp.NoHeaders}, throttlehttp.Rule{Limiter: c.Rate("a", throttle.PerMinute(30).Burst(2)), Key: fixed})
 		w = get(h)
 		require.Equal(t, "2", w.Header().Get("Retry-After"))
 		require.Empty(t, w.Header().Get("X-RateLimit-Limit"))
@@ -92,8 +93,8 @@ func TestMiddleware_severalRules(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := throttletest.New(t, throttle.Options{})
 		h := serve(t, c, throttlehttp.Options{},
-			throttlehttp.Rule{Name: "burst", Limit: throttle.PerSecond(10), Key: fixed},
-			throttlehttp.Rule{Name: "day", Limit: throttle.Quota(1, 24*time.Hour), Key: func(*http.Request) string { return "day" }})
+			throttlehttp.Rule{Limiter: c.Rate("burst", throttle.PerSecond(10)), Key: fixed},
+			throttlehttp.Rule{Limiter: c.Quota("day", 1, 24*time.Hour), Key: fixed})
 		w := get(h)
 		require.Equal(t, http.StatusOK, w.Code)
 		require.Equal(t, `"burst";q=10;w=1, "day";q=1;w=86400`, w.Header().Get("RateLimit-Policy"))
@@ -110,11 +111,11 @@ func TestMiddleware_severalRulesWithoutKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := throttletest.New(t, throttle.Options{})
 		h := serve(t, c, throttlehttp.Options{},
-			throttlehttp.Rule{Name: "burst", Limit: throttle.PerSecond(10)},
-			throttlehttp.Rule{Name: "day", Limit: throttle.Quota(1, 24*time.Hour)})
+			throttlehttp.Rule{Limiter: c.Rate("burst", throttle.PerSecond(10))},
+			throttlehttp.Rule{Limiter: c.Quota("day", 1, 24*time.Hour)})
 		require.Equal(t, http.StatusOK, get(h).Code)
 		require.Equal(t, http.StatusTooManyRequests, get(h).Code)
-		r, err := c.Peek(t.Context(), "{ip:192.0.2.1}:day", throttle.Quota(1, 24*time.Hour))
+		r, err := c.Quota("day", 1, 24*time.Hour).Peek(t.Context(), "{ip:192.0.2.1}")
 		require.NoError(t, err)
 		require.Zero(t, r.Remaining)
 	})
@@ -127,16 +128,16 @@ func TestMiddleware_policyCostSkip(t *testing.T) {
 		require.NoError(t, s.SetPolicies("api THROTTLE 4 1 60s"))
 		cost := int64(3)
 		h := serve(t, c, throttlehttp.Options{Skip: func(r *http.Request) bool { return r.URL.Path == "/health" }},
-			throttlehttp.Rule{Limit: throttle.Policy(), Key: func(*http.Request) string { return "api:bob" }, Cost: func(*http.Request) int64 { return cost }})
+			throttlehttp.Rule{Limiter: c.Policy("api"), Key: fixed, Cost: func(*http.Request) int64 { return cost }})
 		w := get(h)
-		require.Equal(t, `"default";r=2`, w.Header().Get("RateLimit"))
-		require.Equal(t, `"default";q=5`, w.Header().Get("RateLimit-Policy")) // the draft requires q
+		require.Equal(t, `"api";r=2`, w.Header().Get("RateLimit"))
+		require.Equal(t, `"api";q=5`, w.Header().Get("RateLimit-Policy")) // the draft requires q
 		require.Equal(t, http.StatusTooManyRequests, get(h).Code)
 		require.Equal(t, http.StatusOK, get(h, func(r *http.Request) { r.URL.Path = "/health" }).Code)
 		cost = 0
 		w = get(h)
 		require.Equal(t, http.StatusOK, w.Code)
-		require.Equal(t, `"default";r=2`, w.Header().Get("RateLimit"))
+		require.Equal(t, `"api";r=2`, w.Header().Get("RateLimit"))
 	})
 }
 
@@ -144,7 +145,7 @@ func TestMiddleware_policyCostSkip(t *testing.T) {
 func TestMiddleware_never(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := throttletest.New(t, throttle.Options{})
-		h := serve(t, c, throttlehttp.Options{}, throttlehttp.Rule{Limit: throttle.PerSecond(2), Key: fixed, Cost: func(*http.Request) int64 { return 3 }})
+		h := serve(t, c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Rate("a", throttle.PerSecond(2)), Key: fixed, Cost: func(*http.Request) int64 { return 3 }})
 		w := get(h)
 		require.Equal(t, http.StatusTooManyRequests, w.Code)
 		require.Empty(t, w.Header().Get("Retry-After"))
@@ -153,11 +154,13 @@ func TestMiddleware_never(t *testing.T) {
 
 // Without the server requests go on, unless told otherwise. Without the module they do not.
 func TestMiddleware_serverIsAway(t *testing.T) {
-	rule := throttlehttp.Rule{Limit: throttle.PerSecond(2), Key: fixed}
+	rule := func(c *throttle.Client) throttlehttp.Rule {
+		return throttlehttp.Rule{Limiter: c.Rate("a", throttle.PerSecond(2)), Key: fixed}
+	}
 	away := errors.New("no route to host")
 	c, s := throttletest.New(t, throttle.Options{})
 	s.Fail(away)
-	w := get(serve(t, c, throttlehttp.Options{}, rule))
+	w := get(serve(t, c, throttlehttp.Options{}, rule(c)))
 	require.Equal(t, "served", w.Body.String())
 	require.Empty(t, w.Header().Get("RateLimit"))
 	closed := throttlehttp.Options{Failed: func(w http.ResponseWriter, _ *http.Request, err error) bool {
@@ -165,11 +168,11 @@ func TestMiddleware_serverIsAway(t *testing.T) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return false
 	}}
-	require.Equal(t, http.StatusServiceUnavailable, get(serve(t, c, closed, rule)).Code)
+	require.Equal(t, http.StatusServiceUnavailable, get(serve(t, c, closed, rule(c))).Code)
 
-	c, s = throttletest.New(t, throttle.Options{OnUnavailable: throttle.FailClosed})
+	c, s = throttletest.New(t, throttle.Options{}, throttle.OnUnavailable(throttle.FailClosed))
 	s.Fail(away)
-	w = get(serve(t, c, throttlehttp.Options{}, rule))
+	w = get(serve(t, c, throttlehttp.Options{}, rule(c)))
 	require.Equal(t, http.StatusTooManyRequests, w.Code)
 	require.Equal(t, "1", w.Header().Get("Retry-After"))
 	require.Contains(t, w.Body.String(), "#temporary-reduced-capacity")
@@ -177,7 +180,7 @@ func TestMiddleware_serverIsAway(t *testing.T) {
 
 	c, s = throttletest.New(t, throttle.Options{})
 	s.Fail(errReply("ERR unknown command 'GO.THROTTLE'"))
-	require.Equal(t, http.StatusInternalServerError, get(serve(t, c, throttlehttp.Options{}, rule)).Code)
+	require.Equal(t, http.StatusInternalServerError, get(serve(t, c, throttlehttp.Options{}, rule(c))).Code)
 }
 
 type errReply string
@@ -192,28 +195,13 @@ func TestMiddleware_deniedByHand(t *testing.T) {
 		h := serve(t, c, throttlehttp.Options{Denied: func(w http.ResponseWriter, _ *http.Request, r throttle.Result) {
 			w.WriteHeader(http.StatusTeapot)
 			fmt.Fprint(w, r.RetryAfter.Round(time.Second))
-		}}, throttlehttp.Rule{Limit: throttle.PerMinute(1), Key: fixed})
+		}}, throttlehttp.Rule{Limiter: c.Rate("a", throttle.PerMinute(1)), Key: fixed})
 		get(h)
 		w := get(h)
 		require.Equal(t, http.StatusTeapot, w.Code)
 		require.Equal(t, "1m0s", w.Body.String())
 		require.Equal(t, "60", w.Header().Get("Retry-After"))
 	})
-}
-
-// Names of rules go into headers, so they may not break them.
-func TestNew_errors(t *testing.T) {
-	c, _ := throttletest.New(t, throttle.Options{})
-	for _, err := range []error{
-		func() error { _, err := throttlehttp.New(nil, throttlehttp.Options{}, throttlehttp.Rule{}); return err }(),
-		func() error { _, err := throttlehttp.New(c, throttlehttp.Options{}); return err }(),
-		func() error {
-			_, err := throttlehttp.New(c, throttlehttp.Options{}, throttlehttp.Rule{Name: "a\"b", Limit: throttle.PerSecond(1)})
-			return err
-		}(),
-	} {
-		require.Error(t, err)
-	}
 }
 
 // The client's address is the connection's, or what trusted proxies say of it. IPv6 addresses count by network.
@@ -275,28 +263,26 @@ func TestByHeader_andByUser(t *testing.T) {
 
 // New refuses rules that no request could be decided by.
 func TestNew_refusesRules(t *testing.T) {
-	c, _ := throttletest.New(t, throttle.Options{})
-	rate := throttle.PerSecond(1)
+	c, _ := throttletest.New(t, throttle.Options{Logger: slog.New(slog.DiscardHandler)})
+	rate := throttlehttp.Rule{Limiter: c.Rate("a", throttle.PerSecond(1))}
 	for name, rules := range map[string][]throttlehttp.Rule{
-		"no limit":                 {{}},
-		"slots":                    {{Limit: throttle.Slots(5, time.Minute)}},
-		"a rate of 0":              {{Limit: throttle.PerSecond(0)}},
-		"a burst below 0":          {{Limit: rate.Burst(-1)}},
-		"half a millisecond":       {{Limit: throttle.Window(1, 500*time.Microsecond)}},
-		"slots beside a rate":      {{Name: "a", Limit: throttle.Slots(5, time.Minute)}, {Name: "b", Limit: rate}},
-		"a policy beside a rate":   {{Name: "a", Limit: throttle.Policy()}, {Name: "b", Limit: rate}},
-		"two rules without a name": {{Limit: rate}, {Limit: rate}},
-		"two rules with one name":  {{Name: "a", Limit: rate}, {Name: "a", Limit: rate}},
+		"no rules":               {},
+		"no limiter":             {{}},
+		"a refused limiter":      {{Limiter: c.Rate("b", throttle.PerSecond(0))}},
+		"a policy beside a rate": {{Limiter: c.Policy("p")}, rate},
+		"one limiter twice":      {rate, rate},
 	} {
 		_, err := throttlehttp.New(c, throttlehttp.Options{}, rules...)
 		require.Error(t, err, name)
 	}
+	_, err := throttlehttp.New(nil, throttlehttp.Options{}, rate)
+	require.Error(t, err)
 }
 
 // A request whose context has ended is not served, and is no success in the log.
 func TestMiddleware_requestHasEnded(t *testing.T) {
 	c, _ := throttletest.New(t, throttle.Options{})
-	h := serve(t, c, throttlehttp.Options{}, throttlehttp.Rule{Limit: throttle.PerSecond(1)})
+	h := serve(t, c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Rate("a", throttle.PerSecond(1))})
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	late, cancel := context.WithTimeout(t.Context(), 0)

@@ -1,12 +1,10 @@
 // Package throttletest runs the client of package throttle without a server: over the handlers of the module and a map.
-// So a test sees the decisions that the module makes. The test sets the clock: see Server.Advance. There are no pipelines,
-// so Queue needs a server.
+// So a test sees the decisions that the module makes. The test sets the clock: see Server.Advance.
 package throttletest
 
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -33,13 +31,13 @@ type Server struct {
 func NewServer() *Server { return &Server{memory: memory.NewServer()} }
 
 // New returns a client of a new server, which share one clock: Options.Now is set. The client is closed when the test ends.
-func New(t testing.TB, o throttle.Options) (*throttle.Client, *Server) {
+func New(t testing.TB, o throttle.Options, defaults ...throttle.Option) (*throttle.Client, *Server) {
 	t.Helper()
 	s := NewServer()
 	if o.Now == nil {
 		o.Now = s.Now
 	}
-	c, err := throttle.New(s, o)
+	c, err := throttle.New(s, o, defaults...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,18 +120,7 @@ func (s *Server) process(ctx context.Context, cmd redis.Cmder) error {
 func words(args []any) []string {
 	words := make([]string, len(args))
 	for i, arg := range args {
-		switch arg := arg.(type) {
-		case string:
-			words[i] = arg
-		case *string:
-			words[i] = *arg
-		case int64:
-			words[i] = strconv.FormatInt(arg, 10)
-		case *int64:
-			words[i] = strconv.FormatInt(*arg, 10)
-		default:
-			words[i] = fmt.Sprint(arg)
-		}
+		words[i] = fmt.Sprint(arg)
 	}
 	return words
 }

@@ -26,7 +26,7 @@ func TestServer_clock(t *testing.T) {
 			want  bool
 		}{{0, true}, {0, false}, {59 * time.Minute, false}, {time.Minute, true}} {
 			s.Advance(step.later)
-			r, err := c.Allow(ctx, "a", limit)
+			r, err := c.Rate("a", limit).Allow(ctx, "")
 			require.NoError(t, err)
 			require.Equal(t, step.want, r.Allowed)
 		}
@@ -42,7 +42,7 @@ func TestServer_synctest(t *testing.T) {
 		c, _ := throttletest.New(t, throttle.Options{})
 		began := time.Now()
 		for range 10 {
-			require.NoError(t, c.Wait(ctx, "a", throttle.PerHour(1)))
+			require.NoError(t, c.Rate("a", throttle.PerHour(1)).Wait(ctx, ""))
 		}
 		require.Equal(t, 9*time.Hour, time.Since(began))
 	})
@@ -53,12 +53,12 @@ func TestServer_inHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := throttletest.New(t, throttle.Options{})
 		s.Fail(io.EOF)
-		_, err := c.Allow(ctx, "a", throttle.PerHour(1))
+		_, err := c.Rate("a", throttle.PerHour(1)).Allow(ctx, "")
 		require.ErrorIs(t, err, io.EOF)
 		s.Fail(nil)
 		require.Error(t, s.SetPolicies("nonsense"))
 		require.NoError(t, s.SetPolicies("api QUOTA 1 1h"))
-		r, err := c.Allow(ctx, "api:bob", throttle.Policy())
+		r, err := c.Policy("api").Allow(ctx, "bob")
 		require.NoError(t, err)
 		require.True(t, r.Allowed)
 		require.EqualValues(t, 2, s.Calls())

@@ -1,0 +1,309 @@
+package throttle
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+)
+
+// Allower is what most services need of a limiter: Rate, Window, Quota and Policy are Allowers. Take this type, and your
+// tests need neither a server nor this package's clients.
+type Allower interface {
+	Allow(ctx context.Context, key string) (Result, error)
+}
+
+// limiter is one name with its limit and options.
+type limiter struct {
+	c      *Client
+	name   string
+	prefix string // of its keys
+	bounds
+	settings
+	err       error // why every verb is refused
+	words     []any // of its command: name, place of the key, numbers
+	lastWords []any // after the quantity and its mode
+	latest    atomic.Pointer[deadline]
+
+	// Each is nil if the limiter does without it.
+	denials *denials
+	budgets *budgets
+	batches *batches
+	merges  bool
+}
+
+// Rate is a limiter that drains at a rate.
+type Rate struct{ counts }
+
+// Window is a limiter over a sliding window.
+type Window struct{ counts }
+
+// Quota is a limiter over fixed windows.
+type Quota struct{ counts }
+
+// Policy is a limiter whose limits the server's configuration says. Nothing can be given back to it, settled, or combined
+// by All.
+type Policy struct{ asks }
+
+// Slots is a limiter of concurrent holders.
+type Slots struct{ l *limiter }
+
+// asks has the verbs of all limiters but Slots.
+type asks struct{ l *limiter }
+
+// counts has the verbs of limiters whose units can be given back.
+type counts struct{ asks }
+
+// Name returns the limiter's name.
+func (a *asks) Name() string { return a.l.name }
+
+// Err returns why the limiter is refused, or nil.
+func (a *asks) Err() error { return a.l.err }
+
+// Bounds returns how many units fit at once, how long a full limiter takes to be empty, and the longest time until a
+// limiter in use has one more unit: of a Window or a Quota the period. All are 0 for a Policy.
+func (a *asks) Bounds() (units int64, span, next time.Duration) {
+	return a.l.bounds.units, a.l.span(), a.l.nextUnit()
+}
+
+// Allow asks for one unit.
+func (a *asks) Allow(ctx context.Context, key string) (Result, error) {
+	return a.l.verb(ctx, VerbAllow, key, 1, take)
+}
+
+// AllowN asks for n units, all or none; n is at least 1.
+func (a *asks) AllowN(ctx context.Context, key string, n int64) (Result, error) {
+	return a.l.verb(ctx, VerbAllow, key, n, take)
+}
+
+// Peek returns the state of a key and changes nothing, even if the server's memory is full. Allowed is false while
+// nothing remains; RetryAfter is known only while more is in use than the limit or a lockout runs.
+func (a *asks) Peek(ctx context.Context, key string) (Result, error) {
+	return a.l.verb(ctx, VerbPeek, key, 0, peek)
+}
+
+// Reset deletes the key: nothing is in use afterwards, and a lockout has ended. The user of the server needs the
+// permission for DEL. Other processes with a DenyCache notice it late.
+func (a *asks) Reset(ctx context.Context, key string) error { return a.l.reset(ctx, key) }
+
+// AllowAtMost takes n units, or what is left. Allowed is false only if nothing is left; Granted is how many were taken. A
+// Rate must have no Lockout.
+func (a *counts) AllowAtMost(ctx context.Context, key string, n int64) (Result, error) {
+	return a.l.verb(ctx, VerbAllowAtMost, key, n, upTo)
+}
+
+// Refund gives n units back, at most what is in use; Granted is minus what was given back.
+func (a *counts) Refund(ctx context.Context, key string, n int64) (Result, error) {
+	if n < 1 {
+		return Result{}, params("a refund of %d units", n)
+	}
+	return a.l.verb(ctx, VerbRefund, key, -n, upTo)
+}
+
+// Settle corrects an estimate: a positive difference is charged, past the limit if need be, and a negative one is given
+// back.
+func (a *counts) Settle(ctx context.Context, key string, difference int64) (Result, error) {
+	m := force
+	if difference < 0 {
+		m = upTo
+	}
+	return a.l.verb(ctx, VerbSettle, key, difference, m)
+}
+
+// Part returns a part of All: n units of this key. 0 peeks, and a negative number gives back at most what is in use; Granted
+// is n then.
+func (a *counts) Part(key string, n int64) Part { return Part{l: a.l, key: key, n: n} }
+
+// With returns the limiter of the same name and options with another limit, for limits that differ by user or change at
+// run time. The limits meet at the keys: usage carries over from one to the other, as docs/commands.md says of a changed
+// rate. The Client remembers every limit that it was given.
+func (r *Rate) With(limit Limit) *Rate {
+	l := r.l
+	if l.err != nil || limit.limit == l.bounds {
+		return r
+	}
+	if err := limit.limit.check(); err != nil {
+		return &Rate{counts{asks{&limiter{c: l.c, name: l.name, bounds: limit.limit, settings: l.settings, err: err}}}}
+	}
+	l.c.mu.Lock()
+	defer l.c.mu.Unlock()
+	for _, other := range l.c.limiters[l.name] {
+		if other.bounds == limit.limit {
+			return &Rate{counts{asks{other}}}
+		}
+	}
+	return &Rate{counts{asks{l.c.addLimiter(l.name, limit.limit, l.settings)}}}
+}
+
+// verb decides, applies the fallback and calls the observer.
+func (l *limiter) verb(ctx context.Context, v Verb, key string, n int64, m mode) (r Result, err error) {
+	if l.c.o.Observe == nil {
+		err = l.decide(ctx, v, key, n, m, &r)
+		return r, err
+	}
+	began := time.Now()
+	err = l.decide(ctx, v, key, n, m, &r)
+	l.observe(v, key, r, err, began)
+	return r, err
+}
+
+func (l *limiter) observe(v Verb, key string, r Result, err error, began time.Time) {
+	if l.c.o.Observe != nil {
+		l.c.o.Observe(Event{v, l.name, key, r, err, time.Since(began)})
+	}
+}
+
+// decide sets r, which is the zero Result.
+func (l *limiter) decide(ctx context.Context, v Verb, key string, n int64, m mode, r *Result) error {
+	if l.err != nil || l.c.closed.Load() || n != 1 || m != take {
+		if err := l.check(v, n, m); err != nil {
+			return err
+		}
+	}
+	err := l.ask(ctx, key, n, m, r)
+	if err != nil && errors.Is(err, ErrUnavailable) {
+		*r, err = l.unavailable(v, n, err)
+	}
+	if m == peek && l.kind != policyKind {
+		r.Allowed = r.Allowed && r.Remaining > 0
+	}
+	return err
+}
+
+// ask decides by what this process knows, or asks the server.
+func (l *limiter) ask(ctx context.Context, key string, n int64, m mode, r *Result) (err error) {
+	if m != take || l.denials == nil && (n != 1 || !l.merges) {
+		*r, err = l.send(ctx, key, n, m)
+		return err
+	}
+	var now time.Duration
+	if l.denials != nil || l.budgets != nil {
+		now = l.c.now()
+	}
+	if n == 1 && l.budgets != nil && l.budgets.spend(key, now, r) {
+		return nil
+	}
+	if l.denials != nil && l.denials.find(key, n, now, r) {
+		r.Limit = l.bounds.units
+		return nil
+	}
+	if n == 1 && l.merges {
+		return l.batches.ask(ctx, key, now, r)
+	}
+	*r, err = l.send(ctx, key, n, take)
+	l.noteDenial(key, n, now, *r, err)
+	return err
+}
+
+// noteDenial remembers a denial, if the limiter does. The command was sent at the time began.
+func (l *limiter) noteDenial(key string, n int64, began time.Duration, r Result, err error) {
+	if l.denials != nil && err == nil && r.RetryAfter > 0 && r.RetryAfter != Never {
+		l.denials.note(key, n, began, r)
+	}
+}
+
+// check refuses a limiter or a quantity that the verb cannot have.
+func (l *limiter) check(v Verb, n int64, m mode) error {
+	switch {
+	case l.err != nil:
+		return l.err
+	case l.c.closed.Load():
+		return ErrClosed
+	case n > maxUnits+1 || n < -maxUnits-1 || n < 1 && (m == take || v == VerbAllowAtMost):
+		return params("%s of %d units", v, n)
+	case l.lockout != 0 && v == VerbAllowAtMost:
+		return params("%s of a limit with a lockout", v)
+	}
+	return nil
+}
+
+// unavailable is what a verb returns if the server did not decide. Only decisions have a fallback.
+func (l *limiter) unavailable(v Verb, n int64, cause error) (Result, error) {
+	r := Result{Limit: l.bounds.units, Cause: cause}
+	switch {
+	case l.fallback == ReturnError || v == VerbPeek || v == VerbRefund || v == VerbSettle:
+		return Result{Cause: cause}, cause
+	case l.fallback == FailOpen:
+		r.Allowed, r.Granted, r.Source = true, n, FailedOpen
+	default:
+		r.RetryAfter, r.Source = retryUnavailable, FailedClosed
+	}
+	return r, nil
+}
+
+// retryUnavailable is the RetryAfter of calls that are denied because the server is unavailable.
+const retryUnavailable = time.Second
+
+// reset deletes a key, and what this process knows of it.
+func (l *limiter) reset(ctx context.Context, key string) error {
+	began := time.Now()
+	err := l.check(VerbReset, 1, peek)
+	if err == nil {
+		values := &within{l.deadline(), ctx}
+		cmd := newGeneralCall(values, []any{"DEL", l.prefix + key})
+		err = l.c.do(ctx, l, values, l.prefix+key, cmd)
+		for _, other := range l.c.named(l.name) {
+			other.forget(key)
+		}
+	}
+	l.observe(VerbReset, key, Result{}, err, began)
+	return err
+}
+
+// named returns the limiters of a name.
+func (c *Client) named(name string) []*limiter {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.limiters[name]
+}
+
+// forget drops what the limiter knows of a key.
+func (l *limiter) forget(key string) {
+	if l.denials != nil {
+		l.denials.forget(key)
+	}
+	if l.budgets != nil {
+		l.budgets.forget(key)
+	}
+}
+
+// send asks the server in a call of its own, within the time limit.
+func (l *limiter) send(ctx context.Context, key string, n int64, m mode) (Result, error) {
+	return l.sendWithin(ctx, l.deadline(), key, n, m)
+}
+
+// sendWithin is send with a time limit that ends at d.
+func (l *limiter) sendWithin(ctx context.Context, d *deadline, key string, n int64, m mode) (Result, error) {
+	if l.kind == policyKind {
+		return l.askPolicy(ctx, d, key, n, m)
+	}
+	cmd := l.newCall(within{d, ctx}, l.prefix+key, n, m, 0)
+	if err := l.c.do(ctx, l, &cmd.within, cmd.key, cmd); err != nil {
+		return Result{}, err
+	}
+	return readResult(cmd.Val(), &l.bounds, n, m)
+}
+
+// askPolicy asks for the decision of a policy, whose reply holds more than integers.
+func (l *limiter) askPolicy(ctx context.Context, d *deadline, key string, n int64, m mode) (Result, error) {
+	values := &within{d, ctx}
+	cmd := newGeneralCall(values, []any{policyKind.command(m), l.prefix + key, n, "MS"})
+	if err := l.c.do(ctx, l, values, l.prefix+key, cmd); err != nil {
+		return Result{}, err
+	}
+	ints, _ := leadingInts(cmd.Val())
+	return readResult(ints, &l.bounds, n, m)
+}
+
+// leadingInts splits a reply into its first integers and what follows them.
+func leadingInts(reply any) (ints []int64, rest []any) {
+	items, _ := reply.([]any)
+	for i, item := range items {
+		n, ok := item.(int64)
+		if !ok {
+			return ints, items[i:]
+		}
+		ints = append(ints, n)
+	}
+	return ints, nil
+}

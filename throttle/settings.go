@@ -1,0 +1,79 @@
+package throttle
+
+import "time"
+
+// Option sets how a limiter behaves. New takes the options of all limiters, and each limiter may have its own.
+type Option func(*settings)
+
+// settings is comparable: limiters of one name must have the same.
+type settings struct {
+	timeout  time.Duration
+	fallback Fallback
+	merges   bool
+	denies   bool
+	units    int64
+	hold     time.Duration
+}
+
+// Timeout bounds every call, from the verb to its return: 50 ms if not set. A call may end a sixteenth of that earlier,
+// because calls share timers. If the caller's context ends first, the call returns the context's error then. A cancelled
+// context ends a call that waits for other calls. A call that go-redis has ends with its reply or at the time limit.
+func Timeout(limit time.Duration) Option { return func(s *settings) { s.timeout = limit } }
+
+// OnUnavailable says what a verb that decides returns if the server does not decide: ReturnError if not set. If the
+// caller's context has ended, its error is returned, whatever the fallback.
+func OnUnavailable(fallback Fallback) Option { return func(s *settings) { s.fallback = fallback } }
+
+// Coalesce says whether concurrent calls of Allow for one key become one command, whose units are granted first come first
+// served: they do if not set. A caller may wait for the command under way and then for its own. So Timeout should be longer
+// than two round trips. A Budget coalesces in any case.
+func Coalesce(on bool) Option { return func(s *settings) { s.merges = on } }
+
+// DenyCache makes Allow and AllowN deny in this process until the RetryAfter of a denial has passed, for the same key and
+// quantity. It is exact, except that refunds and deleted keys of other processes are noticed late. A denial that is
+// remembered takes about 200 bytes. Denials that have passed are dropped about every 10 s while the limiter is used.
+func DenyCache(on bool) Option { return func(s *settings) { s.denies = on } }
+
+// Budget makes Allow take up to units units more than it needs, and spend them in this process for the time hold: 1 s is a
+// good start. Units are taken from the server before they are spent, so a crash admits no unit too many. A crash or a lost
+// reply loses at most units. Budget(0, 0) takes none.
+//
+// A call takes at most as many units in advance as the limit drains within hold, and an eighth of what remains. So a
+// budget leaves other clients room, and limits that drain slowly have none.
+//
+// With C clients, in any length of time t, at most burst + rate x t + excess units are admitted of a rate. The excess is at
+// most C x units and at most rate x hold. Close gives units back. Other clients may take these units while they still spend
+// units that they took before. So if clients close, the second bound is rate x hold + (C - 1) x units. A test explores all
+// orders of events in small worlds and finds no larger excess. Around the end of a window or a quota the excess is at most
+// C x units.
+func Budget(units int64, hold time.Duration) Option {
+	return func(s *settings) { s.units, s.hold = units, hold }
+}
+
+// Fallback says what a decision is when the server is unavailable. Other errors are always returned. Verbs that do not
+// decide, such as Refund, Settle and Peek, return ErrUnavailable.
+type Fallback uint8
+
+const (
+	ReturnError Fallback = iota // a Result that denies and has the Cause, and an ErrUnavailable
+	FailOpen                    // a Result that admits, with the Source FailedOpen and the Cause; no error
+	FailClosed                  // a Result that denies, with the Source FailedClosed, the Cause and a RetryAfter of 1 s; no error
+)
+
+// apply sets options and checks them.
+func (s *settings) apply(options []Option) error {
+	for _, option := range options {
+		if option != nil {
+			option(s)
+		}
+	}
+	switch {
+	case s.timeout <= 0:
+		return params("a time limit of %s", s.timeout)
+	case s.fallback > FailClosed:
+		return params("OnUnavailable(%d)", s.fallback)
+	case s.units < 0 || s.units > maxUnits || s.hold < 0 || (s.units > 0) != (s.hold > 0):
+		return params("a budget of %d units for %s", s.units, s.hold)
+	}
+	return nil
+}
