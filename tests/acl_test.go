@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// ACL rules grant a command by name, and by category where the server has the API.
+// No transcript has users. ACL rules grant a command by name, and by category where the server has the API.
 func TestACL_categories(t *testing.T) {
 	s := start(t, options{})
 	categories := wordsOf(s.session().do("ACL", "CAT"))

@@ -11,9 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// After the server's clock was set back, the module's clock does not go back: it runs at half
-// speed until the two agree. INFO tells by how much the module's clock is ahead, with calls and
-// without.
+// The clock of a transcript goes forward only. After the server's clock was set back, the module's clock does not go back: it
+// runs at half speed until the two agree. INFO shows by how much the module's clock is ahead, with calls and without.
 func TestClock_setBack(t *testing.T) {
 	c := newClock(t)
 	s := start(t, options{clock: c})
@@ -46,34 +45,6 @@ func TestClock_setBack(t *testing.T) {
 	assert.Zero(t, lead(), "no call since")
 	s.must("GO.QUOTA q 5 3600")
 	assert.Zero(t, lead())
-}
-
-// After the server's clock was set forward, the module follows it.
-func TestClock_setForward(t *testing.T) {
-	c := newClock(t)
-	at := time.Date(2090, 1, 1, 0, 0, 0, 0, time.UTC)
-	c.freeze(at)
-	s := start(t, options{clock: c})
-	for _, step := range []struct {
-		after time.Duration
-		call  string
-		want  string
-	}{
-		{0, "GO.THROTTLE k 4 1 3600 5", "[0 5 0 -1 18000]"},
-		{0, "GO.WINDOW w 5 3600 5", "[0 5 0 -1 3600]"},
-		{0, "GO.QUOTA q 5 3600 5", "[0 5 0 -1 3600]"},
-		{0, "GO.LEASE l 1 3600 a", "[0 1 0 -1 3600 0]"},
-		{3598*time.Second + halfSecond, "GO.ALL_RO k THROTTLE 4 1 3600 KEY w WINDOW 5 3600 KEY q QUOTA 5 3600 KEY l LEASE 1 3600 b",
-			"[1 5 0 2 14402 0 [1 5 0 2 14402] [1 5 0 2 2] [1 5 0 2 2] [1 1 0 2 2 0]]"},
-		{3600*time.Second + halfSecond, "GO.ALL_RO k THROTTLE 4 1 3600 KEY w WINDOW 5 3600 KEY q QUOTA 5 3600 KEY l LEASE 1 3600 b",
-			"[0 5 0 -1 18000 0 [0 5 0 -1 18000] [0 5 4 -1 3600] [0 5 4 -1 3600] [0 1 0 -1 3600 0]]"},
-		{5*time.Hour + halfSecond, "GO.THROTTLE_RO k 4 1 3600 0", "[0 5 5 -1 0]"},
-		{7 * time.Hour, "EXISTS k w q l", "0"},
-	} {
-		c.freeze(at.Add(step.after))
-		s.sees(at.Add(step.after))
-		assert.Equal(t, step.want, s.must(step.call), "after %v: %s", step.after, step.call)
-	}
 }
 
 // GothrottleClockLead of docs/operating.md: after a restart the lead is gone, but a limiter that was used while the

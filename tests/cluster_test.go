@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// A topology: three masters, three replicas, and a client that knows all six.
 func TestCluster(t *testing.T) { startCluster(t).test(t) }
 
 func TestCluster_ioThreads(t *testing.T) { startCluster(t, ioThreads...).test(t) }

@@ -29,10 +29,7 @@ type cluster struct {
 func startCluster(t *testing.T, args ...string) *cluster {
 	t.Helper()
 	lasts(t)
-	if env.image != "" {
-		t.Skip("cluster nodes announce the addresses that they have inside their containers, and this process " +
-			"cannot reach those; the run with local servers has this test")
-	}
+	localOnly(t)
 	c := &cluster{t: t, run: servers.NewCluster(t, 3, 1, options{args: append([]string{"--cluster-node-timeout", "10000",
 		"--cluster-replica-validity-factor", "0", "--repl-diskless-sync", "yes"}, args...)}.launch())}
 	c.ids = c.run.IDs

@@ -2,11 +2,8 @@ package tests
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"os"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -20,9 +17,7 @@ import (
 // startHostile starts a server with a module that changes keys in keyspace events: see servers.Hostile.
 func startHostile(t *testing.T) *server {
 	t.Helper()
-	if env.image != "" {
-		t.Skip("a container has no file of the other module; the run with local servers has this test")
-	}
+	localOnly(t)
 	module, err := servers.Hostile(t.TempDir())
 	require.NoError(t, err)
 	s := start(t, options{args: []string{"--enable-debug-command", "yes", "--loadmodule", module}})
@@ -158,7 +153,7 @@ func (s *server) allowed(c hostileCase, quiet map[string]result) map[string]bool
 	return all
 }
 
-// Another module may do anything to any key of a call in any event that it hears. The server lives, the
+// No transcript has another module, which may do anything to any key of a call in any event that it hears. The server lives, the
 // reply is true before or after that, and what the other module has written stays.
 func TestHostile(t *testing.T) {
 	lasts(t)
@@ -209,87 +204,5 @@ func TestHostile(t *testing.T) {
 			}
 		}
 	}
-	assert.Equal(t, "0", s.info("gothrottle", "gothrottle_panics"))
-}
-
-// Random calls, while another module does random things to their keys in random events: the server lives,
-// and each string that is not a limiter's is still what the other module has written.
-//
-// GOTHROTTLE_HOSTILE_CALLS is the number of calls.
-func TestHostile_random(t *testing.T) {
-	s := startHostile(t)
-	calls, seed := 20_000, rand.Uint64()
-	if text := os.Getenv("GOTHROTTLE_HOSTILE_CALLS"); text != "" {
-		calls, _ = strconv.Atoi(text)
-	}
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
-	pick := func(words ...string) string { return words[r.IntN(len(words))] }
-	clause := func(key string) string { // mostly of the kind that the key has
-		kind := map[string]string{"a": "THROTTLE 3 1", "b": "WINDOW 3", "c": "QUOTA 3", "d": "LEASE 3", "e": "THROTTLE 9 9"}
-		form := kind[pick(key, key, key, key, key, key, key, pick("a", "b", "c", "d"))]
-		if form == "LEASE 3" {
-			return form + " 60 " + pick("x", "y", "z", "theirs")
-		}
-		return form + " 60 " + pick("1", "1", "1", "2", "-9")
-	}
-	known := regexp.MustCompile(`^(\d+@\d+)?(theirs)*$`)
-	var acted int64
-	outcomes := map[string]int{}
-	for done := 0; done < calls; {
-		pipe := s.Pipeline()
-		pipe.Do(ctx, "HSET", "theirs", "theirs", "theirs")
-		pipe.Do(ctx, append([]any{"HOSTILE.RANDOM", r.Uint64() >> 1}, fields("a b c d e sample:a")...)...)
-		var cmds []*redis.Cmd
-		for range 500 {
-			key, line := pick("a", "b", "c", "d", "e"), ""
-			switch r.IntN(8) {
-			case 0:
-				pipe.Do(ctx, "HOSTILE.ACT", pick("expire", "expire", "expire", "del", "pexpire"), key)
-				continue
-			case 1:
-				line = pick("GO.INFO "+key, "GO.RELEASE d x", "CL.THROTTLE a 3 1 60", "GO.POLICY sample:a", "GO.POLICY_RO sample:a")
-			case 2, 3:
-				verb, rest, _ := strings.Cut(clause(key), " ")
-				line = "GO." + verb + pick("", "", "_RO") + " " + key + " " + rest
-			default:
-				line = "GO.ALL" + pick("", "", "_RO") + " " + key + " " + clause(key)
-				for _, other := range r.Perm(5)[:1+r.IntN(4)] {
-					if other := "abcde"[other : other+1]; other != key {
-						line += " KEY " + other + " " + clause(other)
-					}
-				}
-			}
-			cmds = append(cmds, pipe.Do(ctx, fields(line)...))
-		}
-		off := pipe.Do(ctx, "HOSTILE.OFF")
-		for _, key := range strings.Fields("a b c d e") {
-			cmds = append(cmds, pipe.Do(ctx, "GET", key))
-		}
-		pipe.Do(ctx, "FLUSHALL")
-		_, _ = pipe.Exec(ctx)
-		require.NoError(t, off.Err(), "seed %d, after %d calls: the server ended", seed, done)
-		acted += off.Val().([]any)[0].(int64)
-		for _, cmd := range cmds {
-			switch reply, err := cmd.Result(); {
-			case cmd.Args()[0] == "GET":
-				if text, ok := reply.(string); ok {
-					require.Regexp(t, known, text, "seed %d: %v", seed, cmd)
-				}
-				continue
-			case failure(err) != nil:
-				outcomes["error"]++
-			default:
-				outcomes["reply"]++
-				if list, ok := reply.([]any); ok && cmd.Args()[0] != "GO.INFO" {
-					require.GreaterOrEqual(t, len(list), 5, "seed %d: %v", seed, cmd)
-				}
-			}
-			done++
-		}
-	}
-	t.Logf("%v, %d actions", outcomes, acted)
-	assert.Greater(t, acted, int64(calls/20))
-	assert.Greater(t, outcomes["reply"], calls/4, "%v", outcomes)
 	assert.Equal(t, "0", s.info("gothrottle", "gothrottle_panics"))
 }

@@ -88,7 +88,7 @@ func TestOperating_settings(t *testing.T) {
 	defaults := map[string]string{"gothrottle.policies": "", "gothrottle.top-keys": "0"}
 	require.Equal(t, defaults, settings())
 	for _, rewrite := range []bool{false, true} {
-		s.setPolicies("a QUOTA 1 1d")
+		s.setPolicies("a THROTTLE 4 5 300s,\n  THROTTLE 9 1 1h;\n")
 		s.must("CONFIG SET gothrottle.top-keys 7")
 		if rewrite {
 			require.NoError(t, s.ConfigRewrite(ctx).Err())
@@ -98,7 +98,7 @@ func TestOperating_settings(t *testing.T) {
 			assert.Equal(t, defaults, settings())
 		}
 	}
-	assert.Equal(t, map[string]string{"gothrottle.policies": "a QUOTA 1 1d", "gothrottle.top-keys": "7"}, settings())
+	assert.Equal(t, map[string]string{"gothrottle.policies": "a THROTTLE 4 5 300s, THROTTLE 9 1 1h;", "gothrottle.top-keys": "7"}, settings())
 	// Without the module the line ends the start.
 	s.terminate()
 	refuse(t, configFile(t, `gothrottle.policies "a QUOTA 1 1d"`))

@@ -13,6 +13,7 @@ import (
 	"gothrottle/commands"
 )
 
+// No transcript has the command GO.PANIC, which panics: the reply is an error, and the server goes on.
 func TestPanic_repliesAnErrorAndTheServerGoesOn(t *testing.T) {
 	lasts(t)
 	s := start(t, options{module: buildModule(t, "-tags", "gothrottle_panic")})

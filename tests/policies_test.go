@@ -31,16 +31,14 @@ func (s *server) setPolicies(value string) {
 // the directive that loads the module.
 func configFile(t *testing.T, lines ...string) options {
 	t.Helper()
-	if env.image != "" {
-		t.Skip("a container has no configuration file of the test; the run with local servers has this test")
-	}
+	localOnly(t)
 	file := filepath.Join(t.TempDir(), "server.conf")
 	text := strings.ReplaceAll(strings.Join(lines, "\n")+"\n", "LOAD", "loadmodule "+env.module)
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	return options{bare: true, config: file}
 }
 
-// The policies of a configuration file are a quoted value, or the words of the rest of the line. The
+// Transcripts set policies by CONFIG SET. Those of a configuration file are a quoted value, or the words of the rest of the line. The
 // line may stand before or after the directive that loads the module.
 func TestPolicies_configFile(t *testing.T) {
 	const line = "gothrottle.policies "
@@ -50,9 +48,7 @@ func TestPolicies_configFile(t *testing.T) {
 		want  string
 	}{
 		{[]string{"LOAD"}, ""},
-		{[]string{"LOAD", line + `""`}, ""},
 		{[]string{line + `"` + two + `"`, "LOAD"}, two},
-		{[]string{"LOAD", line + `"` + two + `"`}, two},
 		{[]string{"LOAD", line + `'` + two + `'`}, two},
 		{[]string{"LOAD", line + two}, two},
 		{[]string{"LOAD", line + `"  login   THROTTLE 4 5 300s\tLOCKOUT 15m;\r\n  api QUOTA 9 1d ALIGN -1h  "`}, two},
@@ -71,25 +67,6 @@ func TestPolicies_configFile(t *testing.T) {
 		}
 		assert.Equal(t, row.want, start(t, o).policies(), "%q", row.lines)
 	}
-}
-
-// CONFIG REWRITE writes the policies as one line, which a restart reads again.
-func TestPolicies_configRewrite(t *testing.T) {
-	o := configFile(t, "LOAD")
-	s := start(t, o)
-	const want = "a THROTTLE 4 5 300s, THROTTLE 9 1 1h; b QUOTA 20 1d;"
-	s.setPolicies("a THROTTLE 4 5 300s,\n  THROTTLE 9 1 1h;\n\tb QUOTA 20 1d;\n")
-	require.Equal(t, want, s.policies())
-	require.NoError(t, s.ConfigRewrite(ctx).Err())
-	text, err := os.ReadFile(o.config)
-	require.NoError(t, err)
-	assert.Contains(t, string(text), "\ngothrottle.policies \""+want+"\"\n")
-	s = s.restart(o)
-	assert.Equal(t, want, s.policies())
-	// No policies are the default value.
-	s.setPolicies("")
-	require.NoError(t, s.ConfigRewrite(ctx).Err())
-	assert.Empty(t, s.restart(o).policies())
 }
 
 // A wrong value changes nothing: neither the policies nor what is set by the same command.
@@ -149,4 +126,63 @@ func TestPolicies_moduleName(t *testing.T) {
 	assert.Equal(t, map[string]string{"redis-cell.policies": "a QUOTA 1 1s"}, s.ConfigGet(ctx, "*.policies").Val())
 	require.NoError(t, s.ConfigSet(ctx, "redis-cell.policies", "b QUOTA 1 1s").Err())
 	refuse(t, configFile(t, `gothrottle.policies "a QUOTA 1 1s"`, "LOAD module-name redis-cell"))
+}
+
+// slowPolicies are of every kind. Nothing of them drains while a test runs.
+const slowPolicies = "login THROTTLE 4 1 35d LOCKOUT 30d; api THROTTLE 9 1 35d, THROTTLE 99 1 30d; " +
+	"win WINDOW 5 35d; export QUOTA 5 35d ALIGN 1h; beta SHADOW THROTTLE 4 1 35d LOCKOUT 30d"
+
+// left returns what remains at a key: the first inner array says it.
+func (s *server) left(key string) int64 {
+	s.t.Helper()
+	reply, err := s.Do(ctx, "GO.POLICY_RO", key, 0).Slice()
+	require.NoError(s.t, err, key)
+	return reply[6].([]any)[2].(int64)
+}
+
+// No transcript has users. Whatever words a user with nothing but +go.policy and a key pattern gives GO.POLICY, usage never
+// shrinks, no key of another pattern changes, and no limit but that of the policy decides.
+func TestPolicies_anyWordsOfAUser(t *testing.T) {
+	s := start(t, options{})
+	slowNames := []string{"login", "api", "win", "export", "beta"}
+	s.setPolicies(slowPolicies)
+	for _, name := range slowNames {
+		user := s.as("app-"+name, "~"+name+":* +go.policy")
+		key := name + ":bob"
+		require.NoError(t, s.Do(ctx, "GO.POLICY", key, 2).Err())
+		outside := s.dataset()
+		delete(outside, "0 "+key)
+		last := s.left(key)
+		for _, words := range []string{
+			"-1", "-2", "-0", "-1000000000001", "-9223372036854775808", "-99999999999999999999", "0", "+1", "0 MS", "1 FORCE", "1 UPTO",
+			"UPTO", "FORCE", "-1 FORCE", "-1 MS", "MS -1", "LOCKOUT 1", "1 LOCKOUT 1", "RESERVE 0", "EXACT", "ALIGN 0", "SHADOW", "99 1 1", "1 1",
+			"THROTTLE 99 1 1", "KEY api:eve", "1 KEY export:eve", "1000000000001", "1000000000002", "9223372036854775807", "x", "1.5", "1e3", "2",
+		} {
+			reply := user.do(append([]any{"GO.POLICY", key}, fields(words)...)...)
+			now := s.left(key)
+			assert.LessOrEqual(t, now, last, "%s %s: %v", key, words, reply)
+			if number, found := strings.CutPrefix(words, "-"); found && number != "0" {
+				assert.Implements(t, (*error)(nil), reply, "%s %s", key, words)
+				assert.Equal(t, last, now, "%s %s", key, words)
+			}
+			last = now
+		}
+		for _, other := range slowNames {
+			if other != name {
+				mayOrNot(t, false, user.do("GO.POLICY", other+":bob"), other)
+			}
+		}
+		mayOrNot(t, false, user.do("GO.POLICY", name), "a key outside the pattern")
+		// The user uses the limit up, and gets no unit more.
+		granted := int64(0)
+		for range 30 {
+			if reply, ok := user.do("GO.POLICY", key).([]any); ok && reply[6].([]any)[0] == int64(0) {
+				granted++
+			}
+		}
+		assert.LessOrEqual(t, granted, last, key)
+		after := s.dataset()
+		delete(after, "0 "+key)
+		same(t, outside, after, "keys of others")
+	}
 }

@@ -15,9 +15,7 @@ import (
 // The threads of the Go runtime have a large timer slack, so that they disturb the main
 // thread of the server less. No thread of the server has it.
 func TestLoad_onlyGoThreadsWakeLate(t *testing.T) {
-	if env.image != "" {
-		t.Skip("this process cannot see the threads of a container; the run with local servers has this test")
-	}
+	localOnly(t)
 	const late = "10000000"
 	for _, whileRunning := range []bool{false, true} {
 		s := start(t, options{bare: whileRunning, args: []string{"--enable-module-command", "yes"}})
