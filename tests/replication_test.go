@@ -76,10 +76,9 @@ func TestReplication_aReplicaAnswers(t *testing.T) {
 	replica.follow(master)
 	calls := []string{"GO.INFO hash", "GO.THROTTLE_RO hash 9 1 360000 4", "GO.INFO locked", "GO.THROTTLE_RO locked 4 5 300000", "GO.INFO two",
 		"GO.WINDOW_RO log 9 360000 8", "GO.INFO log", "GO.QUOTA_RO quota 9 360000 7", "GO.INFO quota", "GO.LEASE_RO lease 1 360000 b", "GO.INFO lease",
-		"GO.ALL_RO two THROTTLE 4 5 300000 2 THROTTLE 9 1 60 KEY quota QUOTA 9 360000 7", "GO.POLICY_RO sample:key"}
+		"GO.ALL_RO two THROTTLE 4 5 300000 2 THROTTLE 9 1 36000 KEY quota QUOTA 9 360000 7"}
 	for _, call := range []string{"GO.THROTTLE hash 9 1 360000 7", "GO.THROTTLE locked 4 5 300000 5", "GO.THROTTLE locked 4 5 300000 1 LOCKOUT 900000",
-		"GO.WINDOW log 9 360000 3", "GO.QUOTA quota 9 360000 3", "GO.LEASE lease 1 360000 a", "GO.ALL two THROTTLE 4 5 300000 5 THROTTLE 9 1 60 3",
-		"GO.POLICY sample:key"} {
+		"GO.WINDOW log 9 360000 3", "GO.QUOTA quota 9 360000 3", "GO.LEASE lease 1 360000 a", "GO.ALL two THROTTLE 4 5 300000 5 THROTTLE 9 1 36000 3"} {
 		master.must(call)
 		assert.Regexp(t, "^READONLY ", replica.ask(call), call)
 	}
