@@ -18,7 +18,7 @@ func (s *Server) apply(c *commands.Call, k *commands.Key) {
 	name := c.Args[k.Word]
 	v := s.keys[name]
 	if v != nil && v.Kind != kinds[k.Becomes] {
-		s.remove(name, true)
+		s.remove(name)
 		v = nil
 	}
 	if k.Becomes == commands.Absent {
@@ -29,7 +29,7 @@ func (s *Server) apply(c *commands.Call, k *commands.Key) {
 	if v == nil {
 		v = &Value{Kind: kinds[k.Becomes]}
 		name = strings.Clone(name)
-		s.insert(name, v)
+		s.keys[name] = v
 	} else if s.observe != nil {
 		before = v.Clone()
 	}
@@ -48,7 +48,7 @@ func (s *Server) apply(c *commands.Call, k *commands.Key) {
 		s.observe(name, before, v, dropped)
 	}
 	if v.Empty() {
-		s.remove(name, false)
+		delete(s.keys, name)
 	} else if v.Expire == 0 {
 		s.complain("%q: the key has no expiry", c.Args)
 	}

@@ -34,18 +34,16 @@ func (s *Server) checkPlan(row *commands.Command, c *commands.Call) {
 	if s.complaint == nil {
 		return
 	}
-	if len(c.Keys) == 0 || c.Keys[0].Word != 0 {
-		s.complain("%s %q: the first word must be the first key", row.Name, c.Args)
-	}
 	named := map[string]bool{}
 	for i, k := range c.Keys {
-		if k.Wants == commands.KindAbsent || (k.Wants == commands.KindHash) != (k.Asked > 0) || k.Asked > commands.MaxCells {
-			s.complain("%s %q: key %d wants %d with %d cells", row.Name, c.Args, i, k.Wants, k.Asked)
-		}
-		if named[c.Args[k.Word]] {
-			s.complain("%s %q: key %d is named twice", row.Name, c.Args, i)
+		hash := k.Wants == commands.KindHash
+		if (i == 0) != (k.Word == 0) || k.Wants == commands.KindAbsent || hash != (k.Asked > 0) || k.Asked > commands.MaxCells || named[c.Args[k.Word]] {
+			s.complain("%s %q: key %d: %+v", row.Name, c.Args, i, k)
 		}
 		named[c.Args[k.Word]] = true
+	}
+	if len(named) == 0 {
+		s.complain("%s %q: no key", row.Name, c.Args)
 	}
 }
 
@@ -82,7 +80,7 @@ func (s *Server) checkCall(row *commands.Command, c *commands.Call, before strin
 			ok = ok && clause.Replies >= 5 && int(clause.Replies) <= len(clause.Reply)
 		}
 	case commands.Items:
-		ok = c.Replies == 0 && oneItem()
+		ok = c.Replies == 0 && (code != commands.NoError || oneItem())
 	}
 	if code == commands.NoError && (!ok || c.ErrWord != 0) {
 		s.complain("%s %q: no reply: %+v", row.Name, c.Args, c)
@@ -90,21 +88,10 @@ func (s *Server) checkCall(row *commands.Command, c *commands.Call, before strin
 }
 
 // oneItem reports whether the items are one item, with the items inside it.
-func oneItem() bool {
-	open := int64(1) // how many items must still come
-	for _, it := range items {
-		if open == 0 {
-			return false
-		}
-		open--
-		switch it.kind {
-		case commands.ItemArray:
-			open += it.n
-		case commands.ItemMap:
-			open += 2 * it.n
-		}
-	}
-	return open == 0
+func oneItem() (ok bool) {
+	defer func() { ok = recover() == nil && ok }()
+	_, rest := itemOf(items)
+	return len(rest) == 0
 }
 
 // checkKey makes sure that a handler set what belongs to Becomes, and nothing else.
@@ -124,19 +111,20 @@ func (s *Server) checkKey(c *commands.Call, k *commands.Key) {
 			}
 		}
 	}
+	adds, expires := k.AddPrefix > 0, k.ExpireTo > 0
 	ok := true
 	switch k.Becomes {
 	case commands.Unchanged:
-		ok = drops == 0 && sets == 0 && k.AddPrefix == 0 && k.NewLen == 0 && k.ExpireTo == 0
+		ok = sets+drops == 0 && !adds && k.NewLen == 0 && !expires
 	case commands.Absent:
-		ok = drops == 0 && k.AddPrefix == 0 && k.NewLen == 0 && k.ExpireTo == 0
+		ok = drops == 0 && !adds && k.NewLen == 0 && !expires
 	case commands.Hash: // perhaps for its expiry alone
-		ok = drops == 0 && k.AddPrefix == 0 && k.NewLen == 0 && k.ExpireTo > 0
+		ok = drops == 0 && !adds && k.NewLen == 0 && expires
 	case commands.Zset:
-		ok = sets == 0 && (drops > 0 || k.AddPrefix > 0) && (k.AddPrefix == 0 || k.ExpireTo > 0) &&
-			(k.AddWord == 0 || int(k.AddWord) < len(c.Args) && k.NewLen == 0)
+		word := k.AddWord == 0 || int(k.AddWord) < len(c.Args) && k.NewLen == 0
+		ok = sets == 0 && (drops > 0 || adds) && (!adds || expires) && word
 	case commands.String:
-		ok = sets == 0 && drops == 0 && k.AddPrefix == 0 && k.NewLen > 0 && k.ExpireTo > 0
+		ok = sets+drops == 0 && !adds && k.NewLen > 0 && expires
 	}
 	if !ok || k.NewLen < 0 || int(k.NewLen) > len(k.NewText) || k.ExpireFrom > k.ExpireTo || k.ExpireFrom < 0 {
 		s.complain("%q: the key becomes %d with %+v and %d drops, %d cells set", c.Args, k.Becomes, *k, drops, sets)

@@ -43,12 +43,7 @@ func (h host) Newest(c *commands.Call, key, most int) {
 }
 
 func (h host) First(c *commands.Call, key int, time funnel.Micros) bool {
-	set := h.set(c, key)
-	n := after(set, time)
-	if n > 0 {
-		put(c, key, set[n-1])
-	}
-	return n > 0
+	return h.Rank(c, key, h.CountAfter(c, key, time)-1)
 }
 
 func (h host) Oldest(c *commands.Call, key int, upTo funnel.Micros, most int) {
@@ -60,21 +55,17 @@ func (h host) Oldest(c *commands.Call, key int, upTo funnel.Micros, most int) {
 
 func (h host) Rank(c *commands.Call, key int, rank int64) bool {
 	set := h.set(c, key)
-	found := rank >= 0 && rank < int64(len(set))
-	if found {
-		put(c, key, set[rank])
+	if rank < 0 || rank >= int64(len(set)) {
+		return false
 	}
-	return found
+	put(c, key, set[rank])
+	return true
 }
 
 func (h host) Find(c *commands.Call, key int, prefix byte, id string) bool {
-	for _, m := range h.set(c, key) {
-		if len(m.Text) == len(id)+1 && m.Text[0] == prefix && m.Text[1:] == id {
-			put(c, key, m)
-			return true
-		}
-	}
-	return false
+	set := h.set(c, key)
+	i := slices.IndexFunc(set, func(m Member) bool { return len(m.Text) == len(id)+1 && m.Text[0] == prefix && m.Text[1:] == id })
+	return h.Rank(c, key, int64(i))
 }
 
 func (h host) CountAfter(c *commands.Call, key int, time funnel.Micros) int64 {

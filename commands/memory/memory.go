@@ -18,9 +18,7 @@ import (
 // Server holds keys. Its methods may be called concurrently.
 type Server struct {
 	keys     map[string]*Value
-	order    []string // the names of the keys, for the sweep
-	next     int      // the position in order at which the sweep goes on
-	most     int      // the greatest number of keys since the map was made
+	most     int // the greatest number of keys since the map was made
 	policies *commands.Policies
 	lag      funnel.Micros // see SetLag
 	observe  func(key string, before, after *Value, dropped []string)
@@ -95,9 +93,9 @@ func (s *Server) Get(key string) *Value {
 func (s *Server) Put(key string, v *Value) {
 	mu.Lock()
 	defer mu.Unlock()
-	s.remove(key, false)
+	delete(s.keys, key)
 	if v != nil && !v.Empty() {
-		s.insert(key, v)
+		s.keys[key] = v
 	}
 }
 
@@ -112,7 +110,7 @@ func (s *Server) Keys() []string {
 func (s *Server) Delete(key string) bool {
 	mu.Lock()
 	defer mu.Unlock()
-	return s.remove(key, true)
+	return s.remove(key)
 }
 
 // Expire deletes a key if it has expired, as servers do by themselves now and then.
@@ -130,44 +128,28 @@ func (s *Server) Len(now funnel.Micros) int {
 	return len(s.keys)
 }
 
-func (s *Server) insert(key string, v *Value) {
-	v.at = len(s.order)
-	s.order = append(s.order, key)
-	s.keys[key] = v
-	s.most = max(s.most, len(s.keys))
-}
-
-// remove deletes a key, which need not be there.
-func (s *Server) remove(key string, observed bool) bool {
+// remove deletes a key. It reports whether there was one.
+func (s *Server) remove(key string) bool {
 	v := s.keys[key]
-	if v == nil {
-		return false
-	}
-	last := len(s.order) - 1
-	s.order[v.at] = s.order[last]
-	s.keys[s.order[v.at]].at = v.at
-	s.order[last] = ""
-	s.order = s.order[:last]
 	delete(s.keys, key)
-	if observed && s.observe != nil {
+	if v != nil && s.observe != nil {
 		s.observe(key, v, nil, nil)
 	}
-	return true
+	return v != nil
 }
 
-// sweep deletes those of the next few keys that have expired. A map keeps its room when its keys go, so a map that has
-// far more room than keys is made again.
+// sweep deletes those of a few keys that have expired. A map begins anywhere, so all keys have their turn. It keeps its room
+// when its keys go, so a map that has far more room than keys is made again.
 func (s *Server) sweep(now funnel.Micros, few int) {
-	for range few {
-		if s.next >= len(s.order) {
-			s.next = 0
+	s.most = max(s.most, len(s.keys))
+	for key := range s.keys {
+		if few--; few < 0 {
+			break
 		}
-		if len(s.order) == 0 || s.alive(s.order[s.next], now) != nil {
-			s.next++
-		}
+		s.alive(key, now)
 	}
 	if s.most > 1024 && s.most/4 > len(s.keys) {
-		s.keys, s.order, s.most = maps.Collect(maps.All(s.keys)), slices.Clone(s.order), len(s.keys)
+		s.keys, s.most = maps.Collect(maps.All(s.keys)), len(s.keys)
 	}
 }
 
@@ -175,7 +157,7 @@ func (s *Server) sweep(now funnel.Micros, few int) {
 func (s *Server) alive(key string, now funnel.Micros) *Value {
 	v := s.keys[key]
 	if v != nil && v.Expired(now) {
-		s.remove(key, true)
+		s.remove(key)
 		return nil
 	}
 	return v

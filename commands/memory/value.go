@@ -17,8 +17,6 @@ type Value struct {
 	Fields []Field  // of a hash, in any order
 	Set    []Member // of a sorted set, in the server's order
 	Expire int64    // ms since the Unix epoch; 0: none
-
-	at int // the position in Server.order
 }
 
 // Field is one field of a hash.
