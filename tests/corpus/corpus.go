@@ -14,12 +14,14 @@
 // since the Unix epoch; T+900s/us and T+900s/ns are in µs and ns. A word in quotes has Go's escapes, 3*x is
 // xxx, and 2*(a b) is a b a b. Calls of the server's
 // own commands prepare a case; they need no reply and have no "writes". A case with a line "@server" is for real servers. One
-// with a line "@sample" calls a command twice: see Samples.
+// with a line "@sample" calls a command twice: see Samples. A case with a line "@each" runs once for each of the server's own
+// calls in it, which begins it. "@or" begins another end of a case: what is above the first "@or" is run before each end.
 package corpus
 
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,6 +31,7 @@ import (
 type Case struct {
 	Server bool // for real servers only
 	Sample bool // see Samples
+	Each   bool // there is a line @each
 	Timed  bool // the clock is moved, or a call names a time or depends on the date
 	Steps  []*Step
 }
@@ -81,6 +84,9 @@ func Parse(text string) (cases []*Case, err error) {
 			c.Server = true
 		case line == "@sample":
 			c.Sample = true
+		case line == "@each":
+			c.Each = true
+		case line == "@or":
 		case !strings.HasPrefix(line, "#"):
 			err = fmt.Errorf("neither a call, a comment, +time, writes nor replies")
 		}
@@ -90,6 +96,30 @@ func Parse(text string) (cases []*Case, err error) {
 		c.Steps = append(c.Steps, s)
 	}
 	return cases, nil
+}
+
+// runs returns the lines that are run together, each time on an empty server.
+func (c *Case) runs() (all [][]*Step) {
+	var common, rest []*Step
+	for i, s := range c.Steps {
+		switch {
+		case c.Each && s.Call && !s.Own():
+			all = append(all, []*Step{s})
+			continue
+		case s.Text == "@or" && common == nil:
+			common, rest = c.Steps[:i:i], nil
+		case s.Text == "@or":
+			all, rest = append(all, slices.Concat(common, rest)), nil
+		}
+		rest = append(rest, s)
+	}
+	if !c.Each {
+		return append(all, slices.Concat(common, rest))
+	}
+	for i := range all {
+		all[i] = append(all[i], rest...)
+	}
+	return all
 }
 
 func waitOf(days, rest string) (d time.Duration, err error) {

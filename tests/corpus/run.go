@@ -70,12 +70,14 @@ func Run(t *testing.T, h Host, folder string, o Options) {
 				if c.Server && !o.Server || c.Timed && o.Now != nil {
 					continue
 				}
-				if now += week - (now-Epoch)%week; !o.Server {
-					now = Epoch
+				for _, steps := range c.runs() {
+					if now += week - (now-Epoch)%week; !o.Server {
+						now = Epoch
+					}
+					r := &run{t: t, h: h, o: o, file: file, now: now, replica: NewMemory()}
+					r.run(steps)
+					now = r.now
 				}
-				r := &run{t: t, h: h, o: o, file: file, now: now, replica: NewMemory()}
-				r.run(c)
-				now = r.now
 			}
 			if o.Rewrite {
 				if err := os.WriteFile(file, []byte(Format(cases)), 0o644); err != nil {
@@ -86,7 +88,7 @@ func Run(t *testing.T, h Host, folder string, o Options) {
 	}
 }
 
-// run is the run of one case.
+// run is the run of one case, or of one end of it.
 type run struct {
 	t       *testing.T
 	h       Host
@@ -96,13 +98,13 @@ type run struct {
 	replica *Memory // nil after a command that it does not know
 }
 
-func (r *run) run(c *Case) {
+func (r *run) run(steps []*Step) {
 	if r.o.Now != nil {
 		r.now = r.o.Now()
 	}
 	r.h.Begin(r.now)
 	r.replica.Begin(r.now)
-	for _, s := range c.Steps {
+	for _, s := range steps {
 		switch {
 		case s.Wait > 0:
 			r.now += s.Wait.Microseconds()
