@@ -175,7 +175,12 @@ var oddKind = clauseKind{
 
 type oddLimiter struct{ v funnel.Verdict }
 
-func (o *oddLimiter) parse(words []string, r *request) (int64, ErrorCode) { return limitArg(words[0]) }
+func (o *oddLimiter) parse(args []string, r *request) (limit int64, err ErrorCode) {
+	if limit, err = limitArg(args[r.first]); err == NoError {
+		err = r.read(args)
+	}
+	return limit, err
+}
 
 func (o *oddLimiter) load(c *Call, key, cell int) ErrorCode { return NoError }
 
@@ -190,7 +195,7 @@ func (o *oddLimiter) apply(c *Call, denied bool) ErrorCode { return NoError }
 const toyTranscript = `> GO.ALL k ODD 9 60 3 KEY q QUOTA 5 60 2  0 9 0 -1 0 0 [0 9 0 -1 0] [0 5 3 -1 60]
   writes SET q 2@T+60s/ns PXAT T+75s
 > GO.ALL q QUOTA 5 60 KEY k ODD 9 60 2   1 9 0 -1 0 1 [0 5 3 -1 60] [1 9 0 -1 0]
-> GO.ALL k ODD 9 60 QUOTA 5 60           ERR a WINDOW, QUOTA, LEASE or ODD clause must have its key alone
+> GO.ALL k ODD 9 60 QUOTA 5 60           ERR clause 2: a WINDOW, QUOTA, LEASE or ODD clause must have its key alone
 > CONFIG SET gothrottle.policies "odd ODD 5 60s"
 > GO.POLICY odd:k 4                      1 5 0 -1 0 0 [1 5 0 -1 0]
 `

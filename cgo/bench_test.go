@@ -55,7 +55,7 @@ var steady = []struct {
 	{"policy/denied", "GO.POLICY sample:k 2", "GO.POLICY sample:k", "[1 2 0 3600 7200 1 "},
 	{"policy/peek", "", "GO.POLICY sample:k 0 MS", "[0 2 2 -1 0 1 "},
 	{"policy/ro", "", "GO.POLICY_RO sample:k", "[0 2 1 -1 3600 1 "},
-	{"policy/none", "", "GO.POLICY k", "ERR no policy"},
+	{"policy/none", "", "GO.POLICY k", "ERR the key"},
 
 	{"all_2/admitted", "", "GO.ALL k" + fast + fast, "[0 "},
 	{"all_2/denied", "GO.THROTTLE k 15 30 60 16", "GO.ALL k THROTTLE 15 30 60 KEY l THROTTLE 15 30 60", "[1 "},

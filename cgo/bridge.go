@@ -35,7 +35,7 @@ func goCall(record *C.shim_call, command C.int) C.int {
 	call.Now = clock.Now(call.Now, monotonic)
 	row := &commands.Table[command]
 	err := guard(row, (*commands.Command).Run, call)
-	if err != commands.NoError && call.ErrWord > 0 {
+	if err != commands.NoError && call.Named() {
 		writeError(record, call, err)
 	}
 	return C.int(err)
@@ -49,17 +49,17 @@ func goPlan(record *C.shim_call, command C.int) C.int {
 	call := (*commands.Call)(unsafe.Pointer(record))
 	row := &commands.Table[command]
 	err := guard(row, (*commands.Command).FindKeys, call)
-	if err != commands.NoError && call.ErrWord > 0 {
+	if err != commands.NoError && call.Named() {
 		writeError(record, call, err)
 	}
 	return C.int(err)
 }
 
-// writeError writes the text of an error that names a word into the record, with a zero at
+// writeError writes the text of an error that names a word or a clause into the record, with a zero at
 // its end.
 func writeError(record *C.shim_call, call *commands.Call, err commands.ErrorCode) {
 	text := (*[commands.MaxErrorText]byte)(unsafe.Pointer(&record.error))
-	b := commands.AppendError(text[:0], err, call.Args[call.ErrWord-1])
+	b := call.AppendError(text[:0], err)
 	text[len(b)] = 0
 }
 
@@ -70,7 +70,7 @@ func guard(
 ) (err commands.ErrorCode) {
 	defer func() {
 		if reason := recover(); reason != nil {
-			err, call.ErrWord = commands.ErrInternal, 0
+			err, call.ErrWord, call.ErrClause = commands.ErrInternal, 0, 0
 			logCaught(row.Name, reason)
 		}
 	}()

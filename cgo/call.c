@@ -23,7 +23,7 @@ static void start(shim_call *call, RedisModuleCtx *ctx, int room, shim_key *keys
     call->cells.cap = cells != NULL ? room : 0;
     call->now_us = 0;
     call->db = 0;
-    call->err_word = 0;
+    call->err_word = call->err_clause = 0;
     call->outcome = SHIM_COUNT_OTHER;
     call->shape = SHIM_INTEGERS;
     call->replies = 0;

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gothrottle/cgo/fakehost"
+	"gothrottle/commands"
 )
 
 // hostileActions are what another module does to a key when it hears an event.
@@ -182,6 +183,42 @@ func TestHostile_changedInNew(t *testing.T) {
 			if h.Effects() != nil || h.ExpireOf("k") != fakehost.NoExpiry || h.ExpireOf("elsewhere") != fakehost.NoExpiry {
 				t.Errorf("%s, %s: effects %q; %q", line, name, h.Effects(), h.Dump())
 			}
+		}
+	}
+}
+
+// nestingHost makes a call whenever a handler asks for entries, as another module's command filter can.
+type nestingHost struct {
+	commands.Host
+	call func()
+}
+
+func (n *nestingHost) Find(c *commands.Call, key int, prefix byte, id string) bool {
+	n.call()
+	return n.Host.Find(c, key, prefix, id)
+}
+
+// A call inside a call leaves the outer one as it is.
+func TestHostile_callInsideCall(t *testing.T) {
+	host := commands.TheHost
+	defer func() { commands.TheHost = host }()
+	var replies []string
+	for _, inner := range []string{"", "GO.ALL d THROTTLE 8 1 60 THROTTLE 7 1 60 THROTTLE 6 1 60", "GO.ALL d THROTTLE 8 1 60 KEY e WINDOW 0 60", "GO.ALL d THROTTLE 8 1 60 UPTO"} {
+		h := loaded(t)
+		call(h, "GO.LEASE b 5 60 x")
+		commands.TheHost = &nestingHost{Host: host, call: func() {
+			if outer := commands.TheHost; inner != "" {
+				commands.TheHost = host
+				h.Call(strings.Fields(inner)...)
+				commands.TheHost = outer
+			}
+		}}
+		replies = append(replies, call(h, "GO.ALL a THROTTLE 3 1 60 KEY b LEASE 5 60 y KEY c WINDOW 9 60 2").String())
+		commands.TheHost = host
+	}
+	for _, reply := range replies {
+		if reply != replies[0] || strings.HasPrefix(reply, "ERR") {
+			t.Errorf("%s, without a call inside %s", reply, replies[0])
 		}
 	}
 }

@@ -29,6 +29,7 @@ const (
 	_ = -(unsafe.Offsetof(commands.Call{}.Now) ^ unsafe.Offsetof(C.shim_call{}.now_us))
 	_ = -(unsafe.Offsetof(commands.Call{}.DB) ^ unsafe.Offsetof(C.shim_call{}.db))
 	_ = -(unsafe.Offsetof(commands.Call{}.ErrWord) ^ unsafe.Offsetof(C.shim_call{}.err_word))
+	_ = -(unsafe.Offsetof(commands.Call{}.ErrClause) ^ unsafe.Offsetof(C.shim_call{}.err_clause))
 	_ = -(unsafe.Offsetof(commands.Call{}.Outcome) ^ unsafe.Offsetof(C.shim_call{}.outcome))
 	_ = -(unsafe.Offsetof(commands.Call{}.Shape) ^ unsafe.Offsetof(C.shim_call{}.shape))
 	_ = -(unsafe.Offsetof(commands.Call{}.Replies) ^ unsafe.Offsetof(C.shim_call{}.replies))

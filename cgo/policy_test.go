@@ -13,7 +13,7 @@ func TestPolicy_wrongValue(t *testing.T) {
 		t.Error(got)
 	}
 	wantReply(t, h, "GO.POLICY a:k", "[0 9 8 -1 60 0 [0 9 8 -1 60]]")
-	wantReply(t, h, "GO.POLICY b:k", "ERR no policy for the key 'b:k'")
+	wantReply(t, h, "GO.POLICY b:k", "ERR no policy for the key 'b:k': its name, up to the first colon, is not in gothrottle.policies")
 }
 
 // No reply shows it: the server sees the key, so it never asks the module for it.

@@ -100,7 +100,7 @@ typedef struct shim_cell {
 typedef struct shim_clause {
     int32_t key, replies;      /* Go writes */
     int64_t reply[6];          /* Go writes */
-    int64_t own[5];            /* Go's own: where its words are */
+    int64_t own[6];            /* Go's own: where its words are */
 } shim_clause;
 
 /* A part of a reply of the shape SHIM_ITEMS. */
@@ -117,7 +117,7 @@ typedef struct shim_call {
     struct { shim_clause *at; int64_t len, cap; } clauses;  /* Go writes */
     int64_t now_us; /* C writes the wall clock, Go the time that it decided by */
     int32_t db;       /* C writes, if shim_top_keys is not 0 */
-    int32_t err_word; /* Go's own */
+    int32_t err_word, err_clause; /* Go's own */
     int32_t outcome;  /* Go writes this and the next three */
     int32_t shape;
     int32_t replies;

@@ -40,7 +40,7 @@ func TestTop(t *testing.T) {
 	wantReply(t, h, "GO.TOP", "[[0:a 3 0] [7:b 3 2]]")
 	size("0", "")
 	deny("b", 1)
-	wantReply(t, h, "GO.TOP", "ERR no denials are counted: the configuration top-keys is 0")
+	wantReply(t, h, "GO.TOP", "ERR no denials are counted: set gothrottle.top-keys to more than 0")
 	size("10000", "")
 	deny("b", 1)
 	wantReply(t, h, "GO.TOP", "[[7:b 1 0]]")

@@ -41,6 +41,40 @@ func clauseArgs() (args []Arg) {
 // planAll finds the keys and the clauses in the words: before a call runs, and when the server
 // asks for the keys of a call.
 func planAll(c *Call) ErrorCode {
+	wrong := c.planWords()
+	if wrong == NoError {
+		return NoError
+	}
+	return c.leftmost(wrong)
+}
+
+// leftmost returns the error of the first wrong word: of a clause before the words that the error wrong is about, or wrong.
+func (c *Call) leftmost(wrong ErrorCode) ErrorCode {
+	if inside { // a call inside a call must leave the rooms alone
+		return wrong
+	}
+	opts := option(0)
+	if c.saysMS(0) {
+		opts = optMS
+	}
+	for i := range c.Clauses {
+		cl := &c.Clauses[i]
+		cl.opts |= opts
+		if err := cl.parse(c, clauseKinds[cl.kind].rooms[i]); err != NoError {
+			c.ErrWord, c.ErrClause = 0, int32(i)+1
+			return err
+		}
+	}
+	return wrong
+}
+
+// failClause returns an error of the clause that is being planned. It names Args[word].
+func (c *Call) failClause(code ErrorCode, word int) ErrorCode {
+	c.ErrClause = int32(len(c.Clauses)) + 1
+	return c.fail(code, word)
+}
+
+func (c *Call) planWords() ErrorCode {
 	i, err := c.planLimits(0)
 	for err == NoError && i < len(c.Args) && isWord(c.Args[i], "KEY") {
 		i, err = c.planLimits(i + 1)
@@ -49,26 +83,51 @@ func planAll(c *Call) ErrorCode {
 		return err
 	}
 	opts, _, err := c.options(i, optMS|optForce)
+	if err == ErrUnknownOption {
+		return c.unknownInAll(opts)
+	}
 	for j := range c.Clauses {
 		cl := &c.Clauses[j]
-		if cl.opts |= opts; opts&optForce != 0 && !clauseKinds[cl.kind].units {
+		switch {
+		case opts&optForce == 0:
+		case !clauseKinds[cl.kind].units:
 			return ErrForceLease
+		case cl.opts&optLockout != 0:
+			return ErrForceLockout
 		}
+		cl.opts |= opts
 	}
 	return err
 }
 
+// unknownInAll returns the error of the word that the call's error names, after the clauses and some options.
+func (c *Call) unknownInAll(opts option) ErrorCode {
+	word := c.Args[c.ErrWord-1]
+	last := len(c.Clauses) - 1
+	quantity := looksNumeric(word) && !clauseKinds[c.Clauses[last].kind].units
+	switch o := findOption(word); {
+	case opts == 0 && (quantity || o != 0 && o&(optUpTo|optReserve) == 0):
+		c.ErrClause = int32(last) + 1
+		return ErrNotOptionOfClause
+	case o != 0:
+		return ErrNotOptionOfAll
+	case looksNumeric(word):
+		return ErrQuantityLate
+	case opts != 0:
+		return ErrAfterOptions
+	}
+	return ErrBareKey
+}
+
 // planLimits adds the key Args[i] and its clauses. It returns the index of the word after them.
 func (c *Call) planLimits(i int) (next int, err ErrorCode) {
-	if i == len(c.Args) {
-		return 0, ErrArity
+	if i+1 >= len(c.Args) {
+		return 0, ErrKeyWithoutClause
 	}
 	if err := c.planKey(i); err != NoError {
 		return 0, err
 	}
-	if i++; i == len(c.Args) {
-		return 0, ErrArity
-	}
+	i++
 	kind := c.findClause(i)
 	if kind == noClause {
 		return 0, c.fail(ErrUnknownClause, i)
@@ -121,25 +180,26 @@ func (c *Call) planClause(index, i int) (next int, err ErrorCode) {
 	case len(c.Clauses) == MaxClauses:
 		return 0, ErrTooManyClauses
 	case k.Wants != KindAbsent && (!kind.cells || k.Wants != kind.state):
-		return 0, ErrKeyShared
+		return 0, c.failClause(ErrKeyShared, i-1)
 	case i+kind.words > len(c.Args):
-		return 0, ErrArity
+		return 0, c.failClause(ErrClauseShort, i-1)
 	}
 	w := clauseWords{kind: int32(index), first: int32(i)}
 	i += kind.words
+	w.period = int32(i) - 1
 	if kind.units && i < len(c.Args) && looksNumeric(c.Args[i]) {
 		w.quantityWord = int32(i)
 		i++
 	}
-	allowed := kind.option &^ optLockout
+	allowed := kind.option
 	for i < len(c.Args) && allowed&findOption(c.Args[i]) != 0 {
 		if w.opts != 0 {
-			return 0, c.fail(ErrRepeatedOption, i)
+			return 0, c.failClause(ErrRepeatedOption, i)
 		}
 		w.opts = allowed
 		if i++; allowed&operands != 0 {
 			if i == len(c.Args) {
-				return 0, withoutOperand(allowed)
+				return 0, c.failClause(withoutOperand(allowed), i-1)
 			}
 			w.operand = int32(i)
 			i++
@@ -162,14 +222,23 @@ func (c *Call) addClause(w clauseWords) {
 }
 
 func runAll(c *Call) ErrorCode {
+	if err := c.parseClauses(); err != NoError {
+		return err
+	}
+	return c.runClauses()
+}
+
+// parseClauses reads the words of the clauses.
+func (c *Call) parseClauses() ErrorCode {
 	for i := range c.Clauses {
 		cl := &c.Clauses[i]
 		limiters[i] = clauseKinds[cl.kind].rooms[i]
 		if err := cl.parse(c, limiters[i]); err != NoError {
+			c.ErrWord, c.ErrClause = 0, int32(i)+1
 			return err
 		}
 	}
-	return c.runClauses()
+	return NoError
 }
 
 // runClauses decides by the limiters, whose words are read, and writes the reply.

@@ -65,7 +65,7 @@ const (
 //   - It reads Args, Keys, Cells and Now, and asks TheHost for entries of sorted sets.
 //   - It returns an error code, or NoError. After an error the host changes nothing.
 //   - It sets Outcome, Shape, Replies and Reply for a call that is no error. All four are 0
-//     before the handler runs, and so is ErrWord. A reply of the shape Items is what the handler
+//     before the handler runs, and so are ErrWord and ErrClause. A reply of the shape Items is what the handler
 //     gave to TheHost.
 //   - It sets Becomes of every key that changes, with the fields that Becomes names, and the
 //     expiry. Before the handler runs, Becomes is Unchanged, and all other fields that handlers
@@ -91,11 +91,12 @@ type Call struct {
 	DB      int32         // the number of the database; 0 if GO.TOP counts nothing
 
 	// Set by the handler.
-	ErrWord int32 // the index in Args, plus 1, of the word that the error names; 0: none
-	Outcome Outcome
-	Shape   Shape
-	Replies int32
-	Reply   [6]int64
+	ErrWord   int32 // the index in Args, plus 1, of the word that the error names; 0: none
+	ErrClause int32 // the position of the clause that the error is about, from 1; 0: none
+	Outcome   Outcome
+	Shape     Shape
+	Replies   int32
+	Reply     [6]int64
 }
 
 // Key is one key, as found and as it is to become.

@@ -8,8 +8,9 @@ import (
 
 // limiter is one limit of the running call: what its words say, what its key holds, and the decision.
 type limiter interface {
-	// parse reads the words that must follow a clause's keyword, but the period, which the request has. It returns the limit.
-	parse(words []string, r *request) (limit int64, err ErrorCode)
+	// parse reads the words from args[r.first] on, from left to right; request.read reads those from the period on. It
+	// returns the limit.
+	parse(args []string, r *request) (limit int64, err ErrorCode)
 	// load reads what the key holds. cell is the clause's position among those of its key.
 	load(c *Call, key, cell int) ErrorCode
 	// judge decides for a quantity; 0 peeks. Nothing changes yet. No lockout begins unless mayLock.
@@ -28,17 +29,19 @@ type clauseKind struct {
 	cells   bool   // clauses of this kind can share a key: each has a cell of its own
 	units   bool   // the last of the words is a period, and a quantity may follow; FORCE and policies are for such kinds
 	renews  bool   // a sixth integer says whether the slot was held already
-	option  option // the one that may follow; LOCKOUT in policies only
+	option  option // the one that may follow
 	new     func() limiter
 
 	// rooms has a limiter for each clause that a call can have, so that calls allocate nothing. Handlers run one at a
-	// time, and nothing in here outlives its handler.
+	// time, but see setAside, and nothing in here outlives its handler.
 	rooms [MaxClauses]limiter
 }
 
 var clauseKinds = [...]*clauseKind{&throttleKind, &windowKind, &quotaKind, &leaseKind}
 
-func init() {
+func init() { makeRooms() }
+
+func makeRooms() {
 	for _, kind := range clauseKinds {
 		for i := range kind.rooms {
 			kind.rooms[i] = kind.new()
@@ -48,6 +51,28 @@ func init() {
 
 // limiters are those of the clauses of the running call.
 var limiters [MaxClauses]limiter
+
+// inside reports whether a handler runs. A handler asks the server for entries by commands, and then another module can
+// make the server run a further call: from a command filter, say.
+var inside bool
+
+func leave() { inside = false }
+
+// setAside gives a call inside a call limiters of its own. The function that it returns gives the outer call's back.
+func setAside() (giveBack func()) {
+	var rooms [len(clauseKinds)][MaxClauses]limiter
+	for i, kind := range clauseKinds {
+		rooms[i] = kind.rooms
+	}
+	request, outer := running, limiters
+	makeRooms()
+	return func() {
+		for i, kind := range clauseKinds {
+			kind.rooms = rooms[i]
+		}
+		running, limiters, inside = request, outer, true
+	}
+}
 
 // noClause is the kind of a word that begins no clause.
 const noClause = -1
@@ -92,14 +117,17 @@ func inWords(words []string, and string) string {
 
 // run runs a call of one limiter, which is at the first word.
 func (kind *clauseKind) run(c *Call, allowed option) ErrorCode {
-	r, err := c.request(kind, allowed)
-	if err != NoError {
-		return err
-	}
+	w, wrong := c.words(kind, allowed)
+	r := newRequest(w)
+	r.redisCell = allowed == redisCellWords
 	l := kind.rooms[0]
-	limit, err := l.parse(c.Args[1:], r)
-	if err != NoError {
+	limit, err := l.parse(c.Args, r)
+	switch {
+	case err != NoError: // the words from the left are judged first
+		c.ErrWord = 0
 		return err
+	case wrong != NoError:
+		return wrong
 	}
 	if err := l.load(c, 0, 0); err != NoError {
 		return err
@@ -136,6 +164,7 @@ type Clause struct {
 type clauseWords struct {
 	kind         int32 // index in clauseKinds
 	first        int32 // the word after the keyword
+	period       int32 // of a kind with units
 	quantityWord int32 // 0: not given
 	operand      int32 // the word after the option; 0: none
 	opts         option
@@ -143,25 +172,9 @@ type clauseWords struct {
 
 // parse reads the words of a clause.
 func (cl *Clause) parse(c *Call, l limiter) (err ErrorCode) {
-	kind, unit := clauseKinds[cl.kind], cl.opts.unit()
-	r := newRequest(cl.first, cl.opts)
-	if cl.quantityWord > 0 {
-		if r.quantity, err = quantityArg(c.Args[cl.quantityWord]); err != NoError {
-			return err
-		}
-	}
-	if kind.units {
-		if r.period, err = periodArg(c.Args[int(cl.first)+kind.words-1], unit); err != NoError {
-			return err
-		}
-	}
-	if cl.operand > 0 {
-		if err = r.readOperand(c.Args[cl.operand]); err != NoError {
-			return err
-		}
-	}
+	r := newRequest(cl.clauseWords)
+	cl.limit, err = l.parse(c.Args, r)
 	cl.quantity = r.quantity
-	cl.limit, err = l.parse(c.Args[cl.first:], r)
 	return err
 }
 

@@ -147,11 +147,11 @@ func TestDocs_calendar(t *testing.T) {
 			rows = append(rows, []string{row[1], "days in UTC"})
 		}
 	}
-	if len(rows) != 5 {
+	if len(rows) != 7 {
 		t.Fatalf("%d rows", len(rows))
 	}
 	for _, row := range rows {
-		m := regexp.MustCompile(`^(?:days|weeks from (\w+)) in UTC([+-]\d+)?$`).FindStringSubmatch(row[1])
+		m := regexp.MustCompile(`^(?:days|months|months from the 17th|weeks from (\w+)) in UTC([+-]\d+)?$`).FindStringSubmatch(row[1])
 		reply, err := memory.NewServer().Do(corpus.Epoch, strings.Fields(strings.Trim(row[0], "`"))...)
 		if m == nil || err != nil {
 			t.Errorf("%q: %v", row, err)

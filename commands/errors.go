@@ -2,6 +2,7 @@ package commands
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"gothrottle/funnel"
@@ -27,6 +28,7 @@ const (
 	ErrForeignText
 	ErrDamaged
 	ErrUnknownOption
+	ErrQuantityLate
 	ErrRepeatedOption
 	ErrWithUpTo
 	ErrWithForce
@@ -40,8 +42,12 @@ const (
 	ErrCountNotInteger
 	ErrCountRange
 	ErrPeriodNotInteger
-	ErrPeriodRangeSeconds
-	ErrPeriodRangeMillis
+	ErrPeriodNotTime
+	ErrPeriodRange
+	ErrMonthsRange
+	ErrMonthsNotQuota
+	ErrMonthsWithoutAlign
+	ErrMonthsOffsetRange
 	ErrQuantityNotInteger
 	ErrQuantityRange
 	ErrPolicyQuantityRange
@@ -49,25 +55,32 @@ const (
 	ErrRateTooHigh
 	ErrLimitNotInteger
 	ErrLimitRange
-	ErrTTLNotInteger
-	ErrTTLRangeSeconds
-	ErrTTLRangeMillis
-	ErrOffsetNotInteger
+	ErrTTLNotTime
+	ErrTTLRange
+	ErrOffsetNotTime
 	ErrOffsetRange
-	ErrMaxWaitNotInteger
+	ErrMaxWaitNotTime
 	ErrMaxWaitRange
-	ErrLockoutNotInteger
+	ErrLockoutNotTime
 	ErrLockoutRange
 	ErrDebtTooLong
 	ErrTooMuchInUse
 	ErrIDTooLong
 	ErrTooManyIDs
 	ErrUnknownClause
+	ErrClauseShort
+	ErrKeyWithoutClause
+	ErrNotOptionOfClause
+	ErrNotOptionOfAll
+	ErrAfterOptions
+	ErrBareKey
 	ErrTooManyClauses
 	ErrKeyRepeated
 	ErrKeyShared
 	ErrForceLease
+	ErrForceLockout
 	ErrNoPolicy
+	ErrNoPolicyName
 	ErrTopCountNotInteger
 	ErrTopCountRange
 	ErrTopOff
@@ -90,6 +103,7 @@ var errorTexts = [NumErrors]string{
 	ErrForeignText:           "ERR the string at this key is not a rate limiter",
 	ErrDamaged:               "ERR the rate limiter at this key is damaged",
 	ErrUnknownOption:         "ERR unknown option '" + errorWord + "'",
+	ErrQuantityLate:          "ERR '" + errorWord + "' is in the wrong place: quantity must come right after the period",
 	ErrRepeatedOption:        "ERR option '" + errorWord + "' given more than once",
 	ErrWithUpTo:              "ERR option '" + errorWord + "' cannot be combined with UPTO",
 	ErrWithForce:             "ERR option '" + errorWord + "' cannot be combined with FORCE",
@@ -103,8 +117,12 @@ var errorTexts = [NumErrors]string{
 	ErrCountNotInteger:       "ERR count is not an integer",
 	ErrCountRange:            fmt.Sprintf("ERR count must be between 1 and %d", maxLimit),
 	ErrPeriodNotInteger:      "ERR period is not an integer",
-	ErrPeriodRangeSeconds:    fmt.Sprintf("ERR period must be between 1 and %d seconds", maxPeriod/funnel.Second),
-	ErrPeriodRangeMillis:     fmt.Sprintf("ERR period must be between 1 and %d milliseconds", maxPeriod/funnel.Millisecond),
+	ErrPeriodNotTime:         "ERR period is not a time: use an integer, or one with a unit such as 250ms, 5s, 15m, 1h or 1d",
+	ErrPeriodRange:           "ERR period must be between 1 ms and 100 years",
+	ErrMonthsRange:           fmt.Sprintf("ERR period must be between 1mo and %dmo", funnel.MaxMonths),
+	ErrMonthsNotQuota:        "ERR only the period of a QUOTA can be in months: use days, such as 30d",
+	ErrMonthsWithoutAlign:    "ERR a period in months needs ALIGN: use ALIGN +00:00 for months of UTC",
+	ErrMonthsOffsetRange:     "ERR offset must be less than 28 days either way if the period is in months",
 	ErrQuantityNotInteger:    "ERR quantity is not an integer",
 	ErrQuantityRange:         fmt.Sprintf("ERR quantity must be between %d and %d", -maxQuantity, maxQuantity),
 	ErrPolicyQuantityRange:   fmt.Sprintf("ERR quantity must be between 0 and %d", maxQuantity),
@@ -112,28 +130,35 @@ var errorTexts = [NumErrors]string{
 	ErrRateTooHigh:           "ERR the rate must not exceed one unit per nanosecond",
 	ErrLimitNotInteger:       "ERR limit is not an integer",
 	ErrLimitRange:            fmt.Sprintf("ERR limit must be between 1 and %d", maxLimit),
-	ErrTTLNotInteger:         "ERR ttl is not an integer",
-	ErrTTLRangeSeconds:       fmt.Sprintf("ERR ttl must be between 1 and %d seconds", maxPeriod/funnel.Second),
-	ErrTTLRangeMillis:        fmt.Sprintf("ERR ttl must be between 1 and %d milliseconds", maxPeriod/funnel.Millisecond),
-	ErrOffsetNotInteger:      "ERR offset is not an integer",
+	ErrTTLNotTime:            "ERR ttl is not a time: use an integer, or one with a unit such as 250ms, 5s, 15m, 1h or 1d",
+	ErrTTLRange:              "ERR ttl must be between 1 ms and 100 years",
+	ErrOffsetNotTime:         "ERR offset is not a time: use one such as -1h, or a UTC offset such as +01:00",
 	ErrOffsetRange:           "ERR offset must be within 100 years either way",
-	ErrMaxWaitNotInteger:     "ERR maxwait is not an integer",
-	ErrMaxWaitRange:          "ERR maxwait must be at least 0 and at most 100 years",
-	ErrLockoutNotInteger:     "ERR the time of LOCKOUT is not an integer",
-	ErrLockoutRange:          "ERR the time of LOCKOUT must be at least 1 and at most 100 years",
+	ErrMaxWaitNotTime:        "ERR maxwait is not a time: use an integer, or one with a unit such as 500ms or 5s",
+	ErrMaxWaitRange:          "ERR maxwait must be between 0 and 100 years",
+	ErrLockoutNotTime:        "ERR the time of LOCKOUT is not a time: use an integer, or one with a unit such as 15m or 1h",
+	ErrLockoutRange:          "ERR the time of LOCKOUT must be between 1 ms and 100 years",
 	ErrDebtTooLong:           "ERR what is in use would take more than 100 years to drain",
 	ErrTooMuchInUse:          fmt.Sprintf("ERR more than %d units would be in use", funnel.MaxInUse),
 	ErrIDTooLong:             fmt.Sprintf("ERR an id must not exceed %d bytes", maxIDLen),
 	ErrTooManyIDs:            fmt.Sprintf("ERR at most %d ids can be released at once", maxIDs),
 	ErrUnknownClause:         "ERR a clause must begin with " + keywords(func(*clauseKind) bool { return true }) + ", not '" + errorWord + "'",
+	ErrClauseShort:           "ERR '" + errorWord + "' needs <args>", // AppendError names them
+	ErrKeyWithoutClause:      "ERR a key needs a clause after it, such as THROTTLE 4 5 1m",
+	ErrNotOptionOfClause:     "ERR '" + errorWord + "' is not an option of <kind>", /* AppendError names it */
+	ErrNotOptionOfAll:        "ERR '" + errorWord + "' is not an option of GO.ALL",
+	ErrAfterOptions:          "ERR '" + errorWord + "' must come before MS and FORCE",
+	ErrBareKey:               "ERR '" + errorWord + "' is neither a clause nor an option: write KEY before a further key",
 	ErrTooManyClauses:        fmt.Sprintf("ERR at most %d clauses", MaxClauses),
 	ErrKeyRepeated:           "ERR a key may be named only once",
 	ErrKeyShared:             fmt.Sprintf("ERR a %s clause must have its key alone", keywords(func(kind *clauseKind) bool { return !kind.cells })),
 	ErrForceLease:            fmt.Sprintf("ERR FORCE cannot be combined with a %s clause", keywords(func(kind *clauseKind) bool { return !kind.units })),
-	ErrNoPolicy:              "ERR no policy for the key '" + errorWord + "'",
+	ErrForceLockout:          "ERR FORCE cannot be combined with LOCKOUT",
+	ErrNoPolicy:              "ERR no policy for the key '" + errorWord + "': its name, up to the first colon, is not in gothrottle.policies",
+	ErrNoPolicyName:          "ERR the key '" + errorWord + "' must begin with the name of a policy and a colon, as in login:bob",
 	ErrTopCountNotInteger:    "ERR the count of keys is not an integer",
 	ErrTopCountRange:         fmt.Sprintf("ERR the count of keys must be between 1 and %d", MaxTopKeys),
-	ErrTopOff:                "ERR no denials are counted: the configuration top-keys is 0",
+	ErrTopOff:                "ERR no denials are counted: set gothrottle.top-keys to more than 0",
 }
 
 // Text returns the reply's text: an upper-case code and a plain sentence.
@@ -145,10 +170,29 @@ const (
 	maxErrorWord = 64
 )
 
-// AppendError appends the text of an error that names a word.
-func AppendError(b []byte, e ErrorCode, word string) []byte {
-	before, after, _ := strings.Cut(e.Text(), errorWord)
-	return append(appendWord(append(b, before...), word), after...)
+// Named reports whether the error of a call names a word or a clause, so that AppendError must write its text.
+func (c *Call) Named() bool { return c.ErrWord|c.ErrClause > 0 }
+
+// AppendError appends the text of the error of a call.
+func (c *Call) AppendError(b []byte, e ErrorCode) []byte {
+	text := e.Text()
+	if c.ErrClause > 0 {
+		text = strings.TrimPrefix(text, "ERR ")
+		b = append(strconv.AppendInt(append(b, "ERR clause "...), int64(c.ErrClause), 10), ": "...)
+	}
+	before, after, found := strings.Cut(text, errorWord)
+	b = append(b, before...)
+	if found && c.ErrWord > 0 {
+		word := c.Args[c.ErrWord-1]
+		switch e {
+		case ErrClauseShort:
+			after = "' needs " + clauseKinds[findClause(word)].needs()
+		case ErrNotOptionOfClause:
+			after = "' is not an option of " + clauseKinds[c.Clauses[c.ErrClause-1].kind].keyword
+		}
+		b = append(appendWord(b, word), after...)
+	}
+	return b
 }
 
 // appendWord appends a word, cut at maxErrorWord bytes. A reply must not hold line ends or zeros,

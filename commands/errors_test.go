@@ -19,7 +19,14 @@ func TestErrorTexts(t *testing.T) {
 			t.Errorf("error %d: %q", e, text)
 		}
 		seen[text] = true
-		if n := len(commands.AppendError(nil, e, strings.Repeat("x", 1000))); n >= commands.MaxErrorText { // the host adds a zero
+		call := commands.Call{Args: []string{strings.Repeat("x", 1000)}, ErrWord: 1, ErrClause: commands.MaxClauses}
+		switch e {
+		case commands.ErrClauseShort:
+			call.Args[0] = "throttle"
+		case commands.ErrNotOptionOfClause:
+			call.Clauses, call.ErrClause = make([]commands.Clause, 1), 1
+		}
+		if n := len(call.AppendError(nil, e)); n >= commands.MaxErrorText { // the host adds a zero
 			t.Errorf("%q has up to %d bytes", text, n)
 		}
 	}

@@ -49,13 +49,13 @@ type leaseLimiter struct {
 }
 
 // parse reads limit, ttl and id.
-func (l *leaseLimiter) parse(words []string, r *request) (limit int64, err ErrorCode) {
-	if l.Limit, err = limitArg(words[0]); err != NoError {
+func (l *leaseLimiter) parse(args []string, r *request) (limit int64, err ErrorCode) {
+	if l.Limit, err = limitArg(args[r.first]); err != NoError {
 		return 0, err
 	}
-	ttl, err := spanArg(words[1], r.opts.unit(), ErrTTLNotInteger, ErrTTLRangeSeconds, ErrTTLRangeMillis)
+	ttl, err := timeArg(args[r.first+1], r.unit, 1, ErrTTLNotTime, ErrTTLRange)
 	l.TTL, l.word = ttl.Micros(), r.first+2
-	if err == NoError && len(words[2]) > maxIDLen {
+	if err == NoError && len(args[l.word]) > maxIDLen {
 		return 0, ErrIDTooLong
 	}
 	return l.Limit, err

@@ -101,21 +101,31 @@ func (c *Call) fail(code ErrorCode, word int) ErrorCode {
 	return code
 }
 
+// saysMS reports whether MS is among the words from Args[from] on.
+func (c *Call) saysMS(from int) bool {
+	for _, word := range c.Args[min(from, len(c.Args)):] {
+		if isWord(word, "MS") {
+			return true
+		}
+	}
+	return false
+}
+
 // options reads the keywords from Args[from] to the end, in any order and any case. operand
-// is the index of the word after ALIGN, RESERVE or LOCKOUT.
+// is the index of the word after ALIGN, RESERVE or LOCKOUT. After an error, what was given before it is returned.
 func (c *Call) options(from int, allowed option) (given option, operand int, err ErrorCode) {
 	for i := from; i < len(c.Args); i++ {
 		o := findOption(c.Args[i]) & allowed
 		switch {
 		case o == 0:
-			return 0, 0, c.fail(ErrUnknownOption, i)
+			return given, operand, c.fail(ErrUnknownOption, i)
 		case given&o != 0:
-			return 0, 0, c.fail(ErrRepeatedOption, i)
+			return given, operand, c.fail(ErrRepeatedOption, i)
 		case o&exclusive != 0 && given&exclusive != 0:
-			return 0, 0, c.fail(withAnother(given), i)
+			return given, operand, c.fail(withAnother(given), i)
 		case o&operands != 0:
 			if i++; i == len(c.Args) {
-				return 0, 0, withoutOperand(o)
+				return given, operand, withoutOperand(o)
 			}
 			operand = i
 		}
@@ -131,11 +141,13 @@ func looksNumeric(word string) bool {
 
 // request holds what the words of a call say, or of a clause, besides those that its limiter reads.
 type request struct {
+	clauseWords
+	unit      funnel.Nanos // of times without one; 0: every time must have one
+	redisCell bool         // take integers only, and refuse rates of more than one unit per ns, as redis-cell does
+	calendar  bool         // the period may be in months
+	months    int16        // if not 0: the period is this many calendar months, of at least 28 days each
 	period    funnel.Nanos
 	quantity  int64
-	opts      option
-	first     int32        // the index in Args of the limiter's first word
-	redisCell bool         // refuse rates of more than one unit per ns, as redis-cell does
 	offset    funnel.Nanos // the word after ALIGN
 	maxWait   funnel.Nanos // the word after RESERVE
 	lockout   funnel.Nanos // the word after LOCKOUT
@@ -145,52 +157,75 @@ type request struct {
 var running request
 
 // newRequest returns the request of the running call, which asks for one unit.
-func newRequest(first int32, opts option) *request {
-	running = request{quantity: 1, first: first, opts: opts}
+func newRequest(w clauseWords) *request {
+	running = request{clauseWords: w, unit: w.opts.unit(), quantity: 1}
 	return &running
 }
 
 // redisCellWords, in place of a set of options, allows none: the word after the period is the quantity, whatever the word is.
 const redisCellWords option = 0
 
-// request reads the words of a call of one limiter, but those that the limiter reads: the period, a quantity, which is 1
-// if it is not given, and options.
-func (c *Call) request(kind *clauseKind, allowed option) (r *request, err ErrorCode) {
-	r = newRequest(1, 0)
-	r.redisCell = allowed == redisCellWords
+// words finds the words of a call of one limiter, but those that the limiter reads: a quantity, and options.
+func (c *Call) words(kind *clauseKind, allowed option) (w clauseWords, err ErrorCode) {
 	rest := 1 + kind.words
-	if kind.units && rest < len(c.Args) && (r.redisCell || looksNumeric(c.Args[rest])) {
-		if r.quantity, err = quantityArg(c.Args[rest]); err != NoError {
-			return r, err
-		}
+	w.first, w.period = 1, int32(kind.words)
+	if kind.units && rest < len(c.Args) && (allowed == redisCellWords || looksNumeric(c.Args[rest])) {
+		w.quantityWord = int32(rest)
 		rest++
 	}
-	operand := 0
 	if rest < len(c.Args) {
-		if r.opts, operand, err = c.options(rest, allowed); err != NoError {
-			return r, err
+		operand := 0
+		w.opts, operand, err = c.options(rest, allowed)
+		if w.operand = int32(operand); err == ErrUnknownOption && kind.units && looksNumeric(c.Args[c.ErrWord-1]) {
+			err = ErrQuantityLate
+		}
+		if err != NoError && c.saysMS(rest) {
+			w.opts |= optMS
 		}
 	}
-	if kind.units {
-		if r.period, err = periodArg(c.Args[kind.words], r.opts.unit()); err != NoError {
-			return r, err
+	return w, err
+}
+
+// read reads the period, the quantity and the word after an option.
+func (r *request) read(args []string) (err ErrorCode) {
+	if err = r.readPeriod(args[r.clauseWords.period]); err != NoError {
+		return err
+	}
+	if r.quantityWord > 0 {
+		if r.quantity, err = quantityArg(args[r.quantityWord]); err != NoError {
+			return err
 		}
 	}
-	if operand != 0 {
-		err = r.readOperand(c.Args[operand])
+	if r.operand > 0 {
+		err = r.readOperand(args[r.operand])
 	}
-	return r, err
+	return err
+}
+
+func (r *request) readPeriod(word string) (err ErrorCode) {
+	if r.redisCell {
+		n, err := intArg(word, 1, longest(funnel.Second), ErrPeriodNotInteger, ErrPeriodRange)
+		r.period = funnel.Nanos(n) * funnel.Second
+		return err
+	}
+	if r.period, err = timeArg(word, r.unit, 1, ErrPeriodNotTime, ErrPeriodRange); err == ErrPeriodNotTime {
+		if r.months, err = monthsArg(word); err == NoError && !r.calendar {
+			return ErrMonthsNotQuota
+		}
+		r.period = funnel.Nanos(r.months) * 28 * day
+	}
+	return err
 }
 
 // readOperand reads the word after ALIGN, RESERVE or LOCKOUT.
 func (r *request) readOperand(word string) (err ErrorCode) {
-	switch unit := r.opts.unit(); r.opts & operands {
+	switch r.opts & operands {
 	case optAlign:
-		r.offset, err = timeArg(word, unit, -longest(unit), ErrOffsetNotInteger, ErrOffsetRange)
+		r.offset, err = offsetArg(word, r.unit)
 	case optReserve:
-		r.maxWait, err = timeArg(word, unit, 0, ErrMaxWaitNotInteger, ErrMaxWaitRange)
+		r.maxWait, err = timeArg(word, r.unit, 0, ErrMaxWaitNotTime, ErrMaxWaitRange)
 	case optLockout:
-		r.lockout, err = timeArg(word, unit, 1, ErrLockoutNotInteger, ErrLockoutRange)
+		r.lockout, err = timeArg(word, r.unit, 1, ErrLockoutNotTime, ErrLockoutRange)
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"math"
+	"strings"
 
 	"gothrottle/funnel"
 )
@@ -103,29 +104,113 @@ func limitArg(word string) (int64, ErrorCode) {
 	return intArg(word, 1, maxLimit, ErrLimitNotInteger, ErrLimitRange)
 }
 
-func periodArg(word string, unit funnel.Nanos) (funnel.Nanos, ErrorCode) {
-	return spanArg(word, unit, ErrPeriodNotInteger, ErrPeriodRangeSeconds, ErrPeriodRangeMillis)
-}
-
-// spanArg reads a length of time in units of unit.
-func spanArg(word string, unit funnel.Nanos, bad, outsideSeconds, outsideMillis ErrorCode) (funnel.Nanos, ErrorCode) {
-	outside := outsideSeconds
-	if unit == funnel.Millisecond {
-		outside = outsideMillis
-	}
-	return timeArg(word, unit, 1, bad, outside)
-}
-
-// timeArg reads a time in units of unit: least units to maxPeriod.
+// timeArg reads a time: an integer with its unit, or an integer of units of unit; 0: it must have a unit. The time is
+// at least that many units, and at most maxPeriod.
 func timeArg(word string, unit funnel.Nanos, least int64, bad, outside ErrorCode) (funnel.Nanos, ErrorCode) {
-	n, err := intArg(word, least, longest(unit), bad, outside)
-	return funnel.Nanos(n) * unit, err
+	n, form := parseInt(word)
+	if form == notInteger {
+		n, form, unit = splitTime(word)
+	}
+	switch {
+	case form == notInteger || unit == 0:
+		return 0, bad
+	case form == tooLarge || n < least || n > longest(unit):
+		return 0, outside
+	}
+	return funnel.Nanos(n) * unit, NoError
 }
 
-// longest returns maxPeriod in units of unit, which is a second or a millisecond.
-func longest(unit funnel.Nanos) int64 {
-	if unit == funnel.Second {
-		return int64(maxPeriod / funnel.Second)
+// offsetArg reads the word after ALIGN: a time, at most maxPeriod either way, or a UTC offset.
+func offsetArg(word string, unit funnel.Nanos) (funnel.Nanos, ErrorCode) {
+	if offset, ok := utcOffset(word); ok {
+		return -offset, NoError
 	}
-	return int64(maxPeriod / funnel.Millisecond)
+	n, form := parseInt(word)
+	if form == notInteger {
+		n, form, unit = splitTime(word)
+	}
+	switch {
+	case form == notInteger || unit == 0:
+		return 0, ErrOffsetNotTime
+	case form == tooLarge || n < -longest(unit) || n > longest(unit):
+		return 0, ErrOffsetRange
+	}
+	return funnel.Nanos(n) * unit, NoError
+}
+
+// longest returns maxPeriod in units of unit.
+func longest(unit funnel.Nanos) int64 {
+	switch unit {
+	case funnel.Second:
+		return int64(maxPeriod / funnel.Second)
+	case funnel.Millisecond:
+		return int64(maxPeriod / funnel.Millisecond)
+	}
+	return int64(maxPeriod / unit)
+}
+
+// Lengths of time.
+const (
+	minute = 60 * funnel.Second
+	hour   = 60 * minute
+	day    = 24 * hour
+)
+
+// splitTime reads an integer with its unit: ms, s, m, h or d.
+func splitTime(word string) (n int64, form number, unit funnel.Nanos) {
+	if len(word) < 2 {
+		return 0, notInteger, funnel.Second
+	}
+	digits := word[:len(word)-1]
+	switch word[len(word)-1] {
+	case 's':
+		unit = funnel.Second
+		if last := len(digits) - 1; digits[last] == 'm' {
+			unit, digits = funnel.Millisecond, digits[:last]
+		}
+	case 'm':
+		unit = minute
+	case 'h':
+		unit = hour
+	case 'd':
+		unit = day
+	default:
+		return 0, notInteger, funnel.Second
+	}
+	n, form = parseInt(digits)
+	return n, form, unit
+}
+
+// monthsArg reads a number of calendar months, as in 1mo.
+func monthsArg(word string) (int16, ErrorCode) {
+	digits, found := strings.CutSuffix(word, "mo")
+	n, form := parseInt(digits)
+	switch {
+	case !found || form == notInteger:
+		return 0, ErrPeriodNotTime
+	case form == tooLarge || n < 1 || n > funnel.MaxMonths:
+		return 0, ErrMonthsRange
+	}
+	return int16(n), NoError
+}
+
+// utcOffset reads how far a clock is ahead of UTC, as in +01:00: at most 23:59 either way.
+func utcOffset(word string) (funnel.Nanos, bool) {
+	if len(word) != len("+hh:mm") || word[0] != '+' && word[0] != '-' || word[3] != ':' {
+		return 0, false
+	}
+	hours, ok := twoDigits(word[1:3], 23)
+	minutes, ok2 := twoDigits(word[4:], 59)
+	offset := funnel.Nanos(hours)*hour + funnel.Nanos(minutes)*minute
+	if word[0] == '-' {
+		offset = -offset
+	}
+	return offset, ok && ok2
+}
+
+// twoDigits reads two digits.
+func twoDigits(s string, most int64) (int64, bool) {
+	tens, ones := s[0]-'0', s[1]-'0'
+	n := int64(tens)*10 + int64(ones)
+	return n, tens <= 9 && ones <= 9 && n <= most
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"gothrottle/funnel"
 )
 
 // maxPolicies bounds the text of all policies, in bytes: the server waits while it is parsed.
@@ -145,17 +143,14 @@ func parsePolicyClause(at *policyPlace, words []string) (clause policyClause, er
 	if words = words[1:]; len(words) < kind.words {
 		return clause, at.fail("'%s' needs %s", kind.keyword, kind.needs())
 	}
-	r := request{quantity: 1}
-	if r.period, err = at.span("period", words[kind.words-1]); err != nil {
-		return clause, err
-	}
-	if err = kind.parseOption(at, words[kind.words:], &r); err != nil {
-		return clause, err
-	}
+	w := clauseWords{period: int32(kind.words) - 1}
+	wrong := kind.parseOption(at, words, &w)
 	clause.kind, clause.limiter = int32(i), kind.new()
-	limit, code := clause.limiter.parse(words, &r)
-	clause.limit = limit
-	return clause, at.wrongNumber(code, words)
+	limit, code := clause.limiter.parse(words, &request{clauseWords: w, quantity: 1})
+	if clause.limit = limit; code != NoError { // the words from the left are judged first
+		return clause, at.wrongWord(code, words, &w)
+	}
+	return clause, wrong
 }
 
 func inPolicies(kind *clauseKind) bool    { return kind.units }
@@ -170,31 +165,27 @@ func (kind *clauseKind) needs() string {
 	return inWords(names, "and")
 }
 
-// parseOption reads the only option that a kind of clause can have.
-func (kind *clauseKind) parseOption(at *policyPlace, words []string, r *request) (err error) {
-	if len(words) == 0 {
+// parseOption finds the only option that a kind of clause can have, and its time.
+func (kind *clauseKind) parseOption(at *policyPlace, words []string, w *clauseWords) error {
+	rest := words[kind.words:]
+	if len(rest) == 0 {
 		return nil
 	}
 	name := kind.option.name()
-	if !isWord(words[0], name) {
-		return at.fail("unknown option '%s'", printable(words[0]))
+	if !isWord(rest[0], name) {
+		return at.fail("unknown option '%s'", printable(rest[0]))
 	}
-	r.opts |= kind.option
-	rest := words[1:]
+	rest = rest[1:]
+	w.opts |= kind.option
 	if kind.option&operands != 0 {
 		if len(rest) == 0 {
+			w.opts = 0
 			return at.fail("'%s' needs a time", name)
 		}
-		if kind.option == optAlign {
-			r.offset, err = at.offset(rest[0])
-		} else {
-			r.lockout, err = at.span("lockout", rest[0])
-		}
+		w.operand = int32(kind.words) + 1
 		rest = rest[1:]
 	}
 	switch {
-	case err != nil:
-		return err
 	case len(rest) == 0:
 		return nil
 	case isWord(rest[0], name):
@@ -203,67 +194,26 @@ func (kind *clauseKind) parseOption(at *policyPlace, words []string, r *request)
 	return at.fail("unknown option '%s'", printable(rest[0]))
 }
 
-// wrongNumber returns the error of the words before the period, which a limiter has read.
-func (at *policyPlace) wrongNumber(code ErrorCode, words []string) error {
+// wrongWord returns the error of a word that a limiter has read.
+func (at *policyPlace) wrongWord(code ErrorCode, words []string, w *clauseWords) error {
+	noTime := func(name string, word int32) error {
+		return at.fail("%s must be an integer with a unit, such as 250ms, 5s, 15m, 1h or 1d: '%s'", name, printable(words[word]))
+	}
 	switch code {
-	case NoError:
-		return nil
+	case ErrPeriodNotTime:
+		return noTime("period", w.period)
+	case ErrOffsetNotTime:
+		return noTime("offset", w.operand)
+	case ErrLockoutNotTime:
+		return noTime("the time of LOCKOUT", w.operand)
 	case ErrWindowTooLong:
-		return at.failCode(code, strings.Join(words[:3], " "))
+		return at.failCode(code, strings.Join(words[:w.period+1], " "))
 	case ErrCountNotInteger, ErrCountRange:
 		return at.failCode(code, words[1])
+	case ErrPeriodRange, ErrMonthsRange, ErrMonthsNotQuota, ErrMonthsWithoutAlign:
+		return at.failCode(code, words[w.period])
+	case ErrOffsetRange, ErrMonthsOffsetRange, ErrLockoutRange:
+		return at.failCode(code, words[w.operand])
 	}
 	return at.failCode(code, words[0])
-}
-
-// timeUnits are the units of a time. The first one that ends the word counts, so ms stands before
-// s, with which it ends.
-var timeUnits = [...]struct {
-	suffix string
-	length funnel.Nanos
-}{
-	{"ms", funnel.Millisecond},
-	{"s", funnel.Second},
-	{"m", 60 * funnel.Second},
-	{"h", 3600 * funnel.Second},
-	{"d", 86400 * funnel.Second},
-}
-
-// splitTime splits a time into a number and its unit.
-func splitTime(word string) (n int64, form number, unit funnel.Nanos) {
-	for _, u := range timeUnits {
-		if digits, found := strings.CutSuffix(word, u.suffix); found {
-			n, form = parseInt(digits)
-			return n, form, u.length
-		}
-	}
-	return 0, notInteger, 0
-}
-
-// span reads a length of time with its unit, 1 ms to maxPeriod.
-func (at *policyPlace) span(name, word string) (funnel.Nanos, error) {
-	n, form, unit := splitTime(word)
-	switch {
-	case form == notInteger:
-		return 0, at.noTime(name, word)
-	case form == tooLarge || n < 1 || n > int64(maxPeriod/unit):
-		return 0, at.fail("%s must be between 1ms and %dd: '%s'", name, maxPeriod/(86400*funnel.Second), printable(word))
-	}
-	return funnel.Nanos(n) * unit, nil
-}
-
-// offset reads the time after ALIGN, at most maxPeriod either way.
-func (at *policyPlace) offset(word string) (funnel.Nanos, error) {
-	n, form, unit := splitTime(word)
-	switch {
-	case form == notInteger:
-		return 0, at.noTime("offset", word)
-	case form == tooLarge || n < -int64(maxPeriod/unit) || n > int64(maxPeriod/unit):
-		return 0, at.failCode(ErrOffsetRange, word)
-	}
-	return funnel.Nanos(n) * unit, nil
-}
-
-func (at *policyPlace) noTime(name, word string) error {
-	return at.fail("%s must be an integer with a unit, ms s m h or d: '%s'", name, printable(word))
 }

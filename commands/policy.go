@@ -3,6 +3,7 @@ package commands
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 var policy = Command{
@@ -27,7 +28,10 @@ var policyRO = policy.readOnly("Tells what GO.POLICY would reply; changes nothin
 // planPolicy finds the policy of the key and makes the call's clauses of it.
 func planPolicy(c *Call) ErrorCode {
 	p := policies.find(c.Args[0])
-	if p == nil {
+	switch {
+	case p == nil && !strings.Contains(c.Args[0], ":"):
+		return c.fail(ErrNoPolicyName, 0)
+	case p == nil:
 		return c.fail(ErrNoPolicy, 0)
 	}
 	if err := c.planKey(0); err != NoError {

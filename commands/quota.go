@@ -13,7 +13,7 @@ var quota = Command{
 	Since:      "0.1.0",
 	Flags:      writeFast,
 	Arity:      -4,
-	Args:       []Arg{argKey, argLimit, argPeriod, argQuantity, argMS, argMode, argAlign},
+	Args:       []Arg{argKey, argLimit, argCalendar, argQuantity, argMS, argMode, argAlign},
 	State:      KindString,
 	Handler:    func(c *Call) ErrorCode { return quotaKind.run(c, optMS|optUpTo|optForce|optAlign) },
 }
@@ -23,7 +23,7 @@ var quotaRO = quota.readOnly("Tells what GO.QUOTA would reply; changes nothing."
 var quotaKind = clauseKind{
 	keyword: "QUOTA",
 	summary: "GO.QUOTA's limiter.",
-	args:    []Arg{argLimit, argPeriod, argQuantity, argAlign},
+	args:    []Arg{argLimit, argCalendar, argQuantity, argAlign},
 	words:   2,
 	state:   KindString,
 	units:   true,
@@ -39,13 +39,25 @@ type quotaLimiter struct {
 	v           funnel.Verdict
 }
 
-// parse reads the limit.
-func (q *quotaLimiter) parse(words []string, r *request) (limit int64, err ErrorCode) {
-	q.Limit, err = limitArg(words[0])
-	q.Period = r.period.Micros()
+func (q *quotaLimiter) parse(args []string, r *request) (limit int64, err ErrorCode) {
+	if q.Limit, err = limitArg(args[r.first]); err != NoError {
+		return 0, err
+	}
+	r.calendar = true
+	if err = r.read(args); err != NoError {
+		return 0, err
+	}
+	q.Period, q.Months = r.period.Micros(), r.months
 	q.UpTo, q.Force = r.opts&optUpTo != 0, r.opts&optForce != 0
 	q.Align, q.Offset = r.opts&optAlign != 0, r.offset.Micros()
-	return q.Limit, err
+	switch {
+	case r.months == 0:
+	case !q.Align:
+		return 0, ErrMonthsWithoutAlign
+	case r.offset <= -28*day || r.offset >= 28*day:
+		return 0, ErrMonthsOffsetRange
+	}
+	return q.Limit, NoError
 }
 
 func (q *quotaLimiter) load(c *Call, key, _ int) (err ErrorCode) {

@@ -93,8 +93,8 @@ func TestReference_state(t *testing.T) {
 
 // A reply has as many integers as its table has rows.
 func TestReference_replies(t *testing.T) {
-	for _, name := range []string{"GO.THROTTLE", "GO.LEASE"} {
-		rows := readPage(t, reference).section(t, name).column("#", 0)
+	for section, name := range map[string]string{"Replies": "GO.THROTTLE", "GO.LEASE": "GO.LEASE"} {
+		rows := readPage(t, reference).section(t, section).column("#", 0)
 		for i := range strings.Fields(corpus.Samples[name].First) {
 			if i >= len(rows) || rows[i] != fmt.Sprint(i+1) {
 				t.Errorf("%s: %s, the reference has the integers %q", name, corpus.Samples[name].First, rows)

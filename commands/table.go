@@ -35,7 +35,7 @@ type Arg struct {
 var (
 	limitBounds = fmt.Sprintf("1 to %d", maxLimit)
 	yearsBound  = fmt.Sprintf("%d years", maxPeriod/(365*86400*funnel.Second))
-	spanBounds  = "1 to " + yearsBound + " of 365 days"
+	spanBounds  = "1 ms to " + yearsBound + " of 365 days"
 	idBounds    = fmt.Sprintf("at most %d bytes", maxIDLen)
 )
 
@@ -46,31 +46,40 @@ var (
 		Summary: "How many units beyond the first fit at once: the limit is max_burst + 1."}
 	argCount    = Arg{Name: "count", Type: ArgInteger, Bounds: limitBounds, Summary: "How many units drain per period."}
 	argLimit    = Arg{Name: "limit", Type: ArgInteger, Bounds: limitBounds, Summary: "How many units fit at once."}
-	argPeriod   = Arg{Name: "period", Type: ArgInteger, Bounds: spanBounds, Summary: "In seconds, or milliseconds with MS."}
+	argPeriod   = Arg{Name: "period", Type: ArgString, Bounds: spanBounds, Summary: "A time, such as 60, 250ms, 5s, 15m, 1h or 1d."}
+	argSeconds  = Arg{Name: "period", Type: ArgInteger, Bounds: "1 s to " + yearsBound, Summary: "A time in seconds."}
+	argCalendar = Arg{Name: "period", Type: ArgString, Bounds: spanBounds + "; 1mo to " + fmt.Sprint(funnel.MaxMonths) + "mo",
+		Summary: "A time, or with ALIGN a number of calendar months, such as 1mo."}
 	argQuantity = Arg{Name: "quantity", Type: ArgInteger, Optional: true,
 		Bounds:  fmt.Sprintf("%d to %d", -maxQuantity, maxQuantity),
 		Summary: "Units to take, 1 if not given; 0 peeks, a negative number gives back."}
-	argTTL = Arg{Name: "ttl", Type: ArgInteger, Bounds: spanBounds,
-		Summary: "How long the slot is held, in seconds, or milliseconds with MS."}
-	argID = Arg{Name: "id", Type: ArgString, Bounds: idBounds, Summary: "Who holds the slot."}
-	argMS = Arg{Name: "MS", Type: ArgToken, Optional: true,
-		Summary: "The period and the times of the reply are milliseconds."}
+	argTTL = Arg{Name: "ttl", Type: ArgString, Bounds: spanBounds, Summary: "How long the slot is held: a time."}
+	argID  = Arg{Name: "id", Type: ArgString, Bounds: idBounds, Summary: "Who holds the slot."}
+	argMS  = Arg{Name: "MS", Type: ArgToken, Optional: true,
+		Summary: "Times without a unit, and the times of the reply, are milliseconds."}
 	argUpTo = Arg{Name: "UPTO", Type: ArgToken,
 		Summary: "Take what is left, if that is less than the quantity."}
 	argForce = Arg{Name: "FORCE", Type: ArgToken,
 		Summary: "Charge the quantity, past the limit if need be."}
-	argReserve = Arg{Name: "maxwait", Token: "RESERVE", Type: ArgInteger, Bounds: "0 to " + yearsBound,
-		Summary: "Take a slot in the future, if it comes within this time, in the period's unit."}
-	argLockout = Arg{Name: "time", Token: "LOCKOUT", Type: ArgInteger, Bounds: "1 to " + yearsBound,
-		Summary: "After a denial nothing is admitted for this time, in the period's unit."}
-	argThrottleMode = mode(argUpTo, argForce, argReserve, argLockout)
-	argMode         = mode(argUpTo, argForce)
-	argForceAll     = Arg{Name: "FORCE", Type: ArgToken, Optional: true, Summary: "Charge all clauses, past their limits if need be."}
-	argExact        = Arg{Name: "EXACT", Type: ArgToken, Optional: true,
+	argReserve = Arg{Name: "maxwait", Token: "RESERVE", Type: ArgString, Bounds: "0 to " + yearsBound,
+		Summary: "Take a slot in the future, if it comes within this time."}
+	argLockout = Arg{Name: "time", Token: "LOCKOUT", Type: ArgString, Bounds: "1 ms to " + yearsBound,
+		Summary: "After a denial nothing is admitted for this time."}
+	argClauseLockout = optional(argLockout)
+	argThrottleMode  = mode(argUpTo, argForce, argReserve, argLockout)
+	argMode          = mode(argUpTo, argForce)
+	argForceAll      = Arg{Name: "FORCE", Type: ArgToken, Optional: true, Summary: "Charge all clauses, past their limits if need be."}
+	argExact         = Arg{Name: "EXACT", Type: ArgToken, Optional: true,
 		Summary: "Every microsecond with calls has an entry of its own, whatever the limit."}
-	argAlign = Arg{Name: "offset", Token: "ALIGN", Type: ArgInteger, Optional: true, Bounds: yearsBound + " either way",
-		Summary: "Windows end at multiples of the period since the Unix epoch, plus this offset in the period's unit."}
+	argAlign = Arg{Name: "offset", Token: "ALIGN", Type: ArgString, Optional: true,
+		Bounds:  yearsBound + " either way; with months less than 28 days; -23:59 to +23:59",
+		Summary: "Windows follow the calendar: a UTC offset, or a time by which they begin later than in UTC."}
 )
+
+func optional(a Arg) Arg {
+	a.Optional = true
+	return a
+}
 
 // mode is an optional argument: one of the arguments sub.
 func mode(sub ...Arg) Arg {

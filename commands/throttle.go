@@ -27,7 +27,7 @@ var clThrottle = Command{
 	Arity:      -1, // as redis-cell: a call with too few words fails in EXEC, not before
 	MinArity:   5,
 	MaxArity:   6,
-	Args:       throttleArgs[:5],
+	Args:       []Arg{argKey, argMaxBurst, argCount, argSeconds, argQuantity},
 	State:      KindHash,
 	Handler:    func(c *Call) ErrorCode { return throttleKind.run(c, redisCellWords) },
 }
@@ -35,7 +35,7 @@ var clThrottle = Command{
 var throttleKind = clauseKind{
 	keyword: "THROTTLE",
 	summary: "A cell. The first THROTTLE clause of a key is GO.THROTTLE's limiter, the next ones are further cells of the same hash.",
-	args:    []Arg{argMaxBurst, argCount, argPeriod, argQuantity},
+	args:    []Arg{argMaxBurst, argCount, argPeriod, argQuantity, argClauseLockout},
 	words:   3,
 	state:   KindHash,
 	cells:   true,
@@ -54,13 +54,15 @@ type throttleLimiter struct {
 	v         funnel.Verdict
 }
 
-// parse reads max_burst and count.
-func (t *throttleLimiter) parse(words []string, r *request) (limit int64, err ErrorCode) {
-	burst, err := intArg(words[0], 0, maxLimit-1, ErrMaxBurstNotInteger, ErrMaxBurstRange)
+func (t *throttleLimiter) parse(args []string, r *request) (limit int64, err ErrorCode) {
+	burst, err := intArg(args[r.first], 0, maxLimit-1, ErrMaxBurstNotInteger, ErrMaxBurstRange)
 	if err != NoError {
 		return 0, err
 	}
-	if t.Rate.Count, err = intArg(words[1], 1, maxLimit, ErrCountNotInteger, ErrCountRange); err != NoError {
+	if t.Rate.Count, err = intArg(args[r.first+1], 1, maxLimit, ErrCountNotInteger, ErrCountRange); err != NoError {
+		return 0, err
+	}
+	if err = r.read(args); err != NoError {
 		return 0, err
 	}
 	t.Limit, t.Rate.Period = burst+1, r.period

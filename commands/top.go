@@ -44,6 +44,11 @@ func CountDenials(keys int) {
 
 // Run runs the handler of the command and counts a denial. See Call for the contract.
 func (command *Command) Run(c *Call) ErrorCode {
+	if inside {
+		defer setAside()()
+	}
+	inside = true
+	defer leave()
 	err := command.Handler(c)
 	if c.Outcome == Limited && err == NoError && denials != nil && command.Writes() {
 		c.countDenial()

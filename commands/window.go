@@ -36,12 +36,16 @@ type windowLimiter struct {
 	v     funnel.WindowVerdict
 }
 
-// parse reads the limit.
-func (w *windowLimiter) parse(words []string, r *request) (limit int64, err ErrorCode) {
-	w.Limit, err = limitArg(words[0])
+func (w *windowLimiter) parse(args []string, r *request) (limit int64, err ErrorCode) {
+	if w.Limit, err = limitArg(args[r.first]); err != NoError {
+		return 0, err
+	}
+	if err = r.read(args); err != NoError {
+		return 0, err
+	}
 	w.Period = r.period.Micros()
 	w.UpTo, w.Force, w.Exact = r.opts&optUpTo != 0, r.opts&optForce != 0, r.opts&optExact != 0
-	return w.Limit, err
+	return w.Limit, NoError
 }
 
 func (w *windowLimiter) load(c *Call, key, _ int) (err ErrorCode) {

@@ -63,8 +63,9 @@ func (s *ThrottleState) left(now Nanos) span {
 // state is stored even if the call is denied: otherwise usage would go on draining at the old
 // rate and RetryAfter would be too short. Usage that would drain only after the year 2262
 // at the new rate cannot be stored. Then the state keeps its own rate: a denied call changes
-// nothing but the lockout, and a refund takes units off at the old rate. A changed limit needs
-// nothing stored; usage above the limit drains at the rate.
+// nothing but the lockout, and a refund takes units off at the old rate. A peek stores nothing either,
+// so its RetryAfter is the wait at the state's own rate. A changed limit needs nothing stored; usage above the limit
+// drains at the rate.
 //
 // now is an instant since the Unix epoch, before 2162.
 func Throttle(now Nanos, s ThrottleState, p *ThrottleParams) (next ThrottleState, v Verdict) {
@@ -95,6 +96,9 @@ func (p *ThrottleParams) Throttle(now Nanos, s, next *ThrottleState, v *Verdict)
 	if v.TooMuch {
 		*next, *v = *s, Verdict{TooMuch: true}
 		return
+	}
+	if v.Limited && p.Quantity == 0 && c.carry != ownRate { // nothing is stored, so usage drains at the state's own rate
+		v.RetryAfter = max(s.Rate.minus(s.left(now), s.Rate.span(p.Limit)).ceil(), c.locked)
 	}
 	v.ResetAfter = max(c.after.ceil(), c.locked)
 	if c.locked == 0 {

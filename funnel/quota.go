@@ -10,18 +10,22 @@ type QuotaState struct {
 // QuotaParams are the parameters of one call.
 type QuotaParams struct {
 	Limit    int64  // 1 to MaxLimit
-	Period   Micros // 1000 to MaxPeriod
+	Period   Micros // 1000 to MaxPeriod; ignored with Months
 	Quantity int64  // at most MaxLimit + 1 either way; 0 peeks, a negative quantity refunds
 	UpTo     bool   // take what is left if that is less than Quantity
 	Force    bool   // charge Quantity, past the limit if need be; excludes UpTo
 	Align    bool   // windows end at multiples of Period since the Unix epoch, plus Offset
-	Offset   Micros // at most MaxPeriod either way; only with Align
+	Months   int16  // if not 0: windows have 1 to MaxMonths calendar months; only with Align
+	Offset   Micros // at most MaxPeriod either way, with Months less than 28 days; only with Align
 }
+
+// MaxMonths bounds the calendar months of a window: 100 years.
+const MaxMonths = 1200
 
 // Quota decides one call by a fixed window: at most Limit units until the window ends, then
 // a new window starts. A window is over at the instant of its end. A window starts at the first
-// admitted call; with Align it ends at the next multiple of Period. A changed period takes
-// effect with the next window.
+// admitted call; with Align it ends at the next multiple of Period, or of Months counted from
+// January 1970, plus Offset. A changed period takes effect with the next window.
 //
 // With Force every call is admitted, a peek too. The verdict is TooMuch if more than MaxInUse
 // would be in use.
@@ -66,8 +70,11 @@ func Quota(now Micros, s QuotaState, p QuotaParams) (next QuotaState, v Verdict)
 
 // windowEnd returns when a window that starts at now ends.
 func (p *QuotaParams) windowEnd(now Micros) Micros {
-	if !p.Align {
+	switch {
+	case !p.Align:
 		return now + p.Period
+	case p.Months != 0:
+		return monthsEnd(now-p.Offset, int64(p.Months)) + p.Offset
 	}
 	since := (now - p.Offset) % p.Period
 	if since < 0 {

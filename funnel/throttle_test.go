@@ -52,8 +52,8 @@ func TestThrottle_agreesWithOracle(t *testing.T) {
 			seen.count("wait", v.RetryAfter > 0)
 		}
 	})
-	seen.atLeast(t, 50, "adopted")
-	seen.atLeast(t, 200, "partial grant", "debt", "debt that is too much", "slot to wait for", "no slot", "lockout that begins",
+	seen.atLeast(t, 50, "adopted", "debt that is too much")
+	seen.atLeast(t, 200, "partial grant", "debt", "slot to wait for", "no slot", "lockout that begins",
 		"call in a lockout", "carried by a denial", "too long to carry")
 	seen.atLeast(t, 2000, "refund", "wait")
 }

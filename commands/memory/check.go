@@ -82,7 +82,7 @@ func (s *Server) checkCall(row *commands.Command, c *commands.Call, before strin
 	case commands.Items:
 		ok = c.Replies == 0 && (code != commands.NoError || oneItem())
 	}
-	if code == commands.NoError && (!ok || c.ErrWord != 0) {
+	if code == commands.NoError && (!ok || c.Named()) {
 		s.complain("%s %q: no reply: %+v", row.Name, c.Args, c)
 	}
 }

@@ -201,12 +201,8 @@ func (s *Server) Do(now funnel.Micros, words ...string) (any, error) {
 	defer func() { c.Args = nil }()
 	switch code := s.run(row, c); {
 	case code == commands.NoError:
-	case code == commands.ErrArity: // a clause ends too early
-		return nil, arity
-	case c.ErrWord > 0:
-		return nil, Error(commands.AppendError(nil, code, c.Args[c.ErrWord-1]))
 	default:
-		return nil, Error(code.Text())
+		return nil, Error(c.AppendError(nil, code))
 	}
 	if s.observe == nil { // else it would see keys go that the call has nothing to do with
 		s.sweep(now-s.lag, swept)

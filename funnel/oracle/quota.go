@@ -77,11 +77,50 @@ func (o *Quota) Call(now funnel.Micros, p funnel.QuotaParams) (v funnel.Verdict)
 // endOfWindow returns when a window ends that starts at now: a period later, or with Align at
 // the first instant after now that is a multiple of the period, plus the offset.
 func endOfWindow(now funnel.Micros, p funnel.QuotaParams) funnel.Micros {
-	if !p.Align {
+	switch {
+	case !p.Align:
 		return now + p.Period
+	case p.Months != 0:
+		return endOfMonths(now-p.Offset, int(p.Months)) + p.Offset
 	}
 	period := big.NewInt(int64(p.Period))
 	n := new(big.Int).Div(big.NewInt(int64(now-p.Offset)), period) // Euclidean: rounds down
 	n.Add(n, big.NewInt(1)).Mul(n, period)
 	return funnel.Micros(n.Int64()) + p.Offset
+}
+
+// endOfMonths walks through the calendar in steps of n months, from or toward January 1970.
+func endOfMonths(t funnel.Micros, n int) (end funnel.Micros) {
+	month := 0
+	for ; end <= t; month++ {
+		end += lengthOfMonth(month)
+	}
+	for ; end-lengthOfMonth(month-1) > t; month-- {
+		end -= lengthOfMonth(month - 1)
+	}
+	for ; month%n != 0; month++ {
+		end += lengthOfMonth(month)
+	}
+	return end
+}
+
+// lengthOfMonth counts months from January 1970, which is 0.
+func lengthOfMonth(month int) funnel.Micros {
+	year, days := 1970, 31
+	for ; month < 0; month += 12 {
+		year--
+	}
+	for ; month >= 12; month -= 12 {
+		year++
+	}
+	switch month {
+	case 3, 5, 8, 10: // April, June, September, November
+		days = 30
+	case 1:
+		days = 28
+		if year%400 == 0 || year%4 == 0 && year%100 != 0 {
+			days = 29
+		}
+	}
+	return funnel.Micros(days) * 86_400_000_000
 }

@@ -95,8 +95,15 @@ func (o *Throttle) Call(now funnel.Nanos, p funnel.ThrottleParams) (v funnel.Ver
 			v.Change = funnel.Store
 		}
 	case quantity == 0 && (wait <= 0 || p.Force): // a peek that is not limited
-	case quantity == 0:
-		v.Limited, v.RetryAfter = true, wait
+	case quantity == 0: // nothing is stored, so the bucket drains on as it is
+		v.Limited, v.RetryAfter = true, rest
+		if o.rate != nil {
+			rate = o.rate
+		}
+		if over := sub(o.inUse(now, rate), limit); over.Sign() > 0 {
+			v.RetryAfter = max(drain(over, rate), rest)
+		}
+		rate = perNano(p.Rate)
 	case p.Force || quantity <= p.Limit && wait <= 0:
 		next.units, next.rate = add(next.units, whole(quantity)), rate
 		if next.tooMuch(now, p) {

@@ -16,6 +16,7 @@
 // own commands prepare a case; they need no reply and have no "writes". A case with a line "@server" is for real servers. One
 // with a line "@sample" calls a command twice: see Samples. A case with a line "@each" runs once for each of the server's own
 // calls in it, which begins it. "@or" begins another end of a case: what is above the first "@or" is run before each end.
+// A line "@2028-02-29T23:00:00Z" sets the clock, forward only: later cases and files name later times, or none.
 package corpus
 
 import (
@@ -42,6 +43,7 @@ type Step struct {
 	Text   string        // a call or, if Call is false, any other line
 	Call   bool          //
 	Wait   time.Duration // how far the clock is moved
+	At     time.Time     // if not zero: where the clock is set
 	Reply  string
 	Writes string
 }
@@ -87,6 +89,9 @@ func Parse(text string) (cases []*Case, err error) {
 		case line == "@each":
 			c.Each = true
 		case line == "@or":
+		case strings.HasPrefix(line, "@"):
+			s.At, err = time.Parse(time.RFC3339, line[1:])
+			c.Timed = true
 		case !strings.HasPrefix(line, "#"):
 			err = fmt.Errorf("neither a call, a comment, +time, writes nor replies")
 		}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"gothrottle/commands/memory"
 	"gothrottle/funnel"
@@ -107,13 +108,22 @@ func (r *run) run(steps []*Step) {
 	for _, s := range steps {
 		switch {
 		case s.Wait > 0:
-			r.now += s.Wait.Microseconds()
-			r.h.Clock(r.now)
-			r.replica.Clock(r.now)
+			r.clock(r.now + s.Wait.Microseconds())
+		case !s.At.IsZero():
+			r.clock(s.At.UnixMicro())
 		case s.Call:
 			r.call(s)
 		}
 	}
+}
+
+func (r *run) clock(now int64) {
+	if now < r.now {
+		r.t.Fatalf("%s: the clock cannot run back to %v", r.file, time.UnixMicro(now))
+	}
+	r.now = now
+	r.h.Clock(now)
+	r.replica.Clock(now)
 }
 
 func (r *run) call(s *Step) {

@@ -1,0 +1,56 @@
+package funnel
+
+// dayMicros is the length of a day of 24 hours. The Unix epoch counts no leap seconds.
+const dayMicros Micros = 86_400_000_000
+
+// The Gregorian calendar repeats after 400 years.
+const (
+	daysPerCycle   = 146_097
+	monthsPerCycle = 400 * 12
+	daysTo1970     = 719_162 // from January 1 of the year 1
+)
+
+// daysBeforeMonth is how many days of a year that is no leap year come before each month.
+var daysBeforeMonth = [12]int64{0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334}
+
+// MonthStart returns the instant at which a month begins in UTC. January 1970 is month 0. A month
+// before the year 1 isn't valid.
+func MonthStart(month int64) Micros { return Micros(monthDay(month)) * dayMicros }
+
+// monthDay returns the first day of a month. January 1, 1970 is day 0.
+func monthDay(month int64) int64 {
+	years := floorDiv(month, 12) + 1969 // the years before this one
+	inYear := month - floorDiv(month, 12)*12
+	leapDays := years/4 - years/100 + years/400
+	if year := years + 1; inYear >= 2 && year%4 == 0 && (year%100 != 0 || year%400 == 0) {
+		leapDays++
+	}
+	return years*365 + leapDays - daysTo1970 + daysBeforeMonth[inYear]
+}
+
+// monthOf returns the month that contains an instant.
+func monthOf(t Micros) int64 {
+	day := floorDiv(int64(t), int64(dayMicros))
+	month := floorDiv(day*monthsPerCycle, daysPerCycle) // right, or one too many or too few
+	for monthDay(month) > day {
+		month--
+	}
+	for monthDay(month+1) <= day {
+		month++
+	}
+	return month
+}
+
+// monthsEnd returns when the window that contains an instant ends. A window has n months, and the first
+// begins with January 1970.
+func monthsEnd(t Micros, n int64) Micros {
+	return MonthStart((floorDiv(monthOf(t), n) + 1) * n)
+}
+
+// floorDiv divides and rounds toward minus infinity. b > 0.
+func floorDiv(a, b int64) int64 {
+	if a < 0 {
+		return (a+1)/b - 1
+	}
+	return a / b
+}
