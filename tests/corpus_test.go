@@ -80,6 +80,12 @@ func (h *corpusHost) Call(words []string) (any, [][]string) {
 		effects, _ := h.since()
 		return reply, effects
 	}
+	if h.clock == nil { // the fewer commands in a case, the less its times differ
+		reply := h.result(args...)
+		effects, events := h.since()
+		h.consistent(words, effects, events)
+		return reply, effects
+	}
 	twin, unsaved := h.twin(args), h.unsaved()
 	require.NoError(h.t, h.watcher.Do(ctx, append([]any{"WATCH"}, args...)...).Err())
 	reply := h.result(args...)
@@ -123,7 +129,7 @@ func (h *corpusHost) consistent(words []string, effects [][]string, got map[stri
 // twin returns what the read-only twin of a call replies in a script that may not write, nil if there is no twin.
 func (h *corpusHost) twin(args []any) any {
 	name := fmt.Sprint(args[0], "_RO")
-	if !slices.ContainsFunc(commands.Table, func(c commands.Command) bool { return c.Name == name }) || h.clock == nil {
+	if !slices.ContainsFunc(commands.Table, func(c commands.Command) bool { return c.Name == name }) {
 		return nil
 	}
 	return h.result(append([]any{"EVAL_RO", "return redis.pcall(unpack(ARGV))", 0, name}, args[1:]...)...)

@@ -66,18 +66,14 @@ func (d *Docker) Close() { d.end() }
 
 // Do runs the docker command and returns its output without surrounding space.
 func (d *Docker) Do(args ...string) (string, error) {
-	out, err := d.output(args...)
-	return strings.TrimSpace(out), err
-}
-
-func (d *Docker) output(args ...string) (string, error) {
 	var out, errs bytes.Buffer
 	cmd := exec.Command(d.program, args...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil {
-		return out.String(), fmt.Errorf("docker %s: %w: %s", strings.Join(args, " "), err, errs.String())
+	err := cmd.Run()
+	if err != nil {
+		err = fmt.Errorf("docker %s: %w: %s", strings.Join(args, " "), err, errs.String())
 	}
-	return out.String(), nil
+	return strings.TrimSpace(out.String()), err
 }
 
 // Create makes a volume or a network. On a network containers reach each other by name.

@@ -11,17 +11,12 @@ import (
 // Slots is how many hash slots a cluster has.
 const Slots = 16384
 
-// Peer returns the IP address or name, and the port, under which another server reaches this one.
-func (s *Server) Peer() (host, port string) {
-	if s.Docker != nil {
-		return s.Name, "6379"
-	}
-	return s.Host, s.Port
-}
-
 // Follow makes the server a replica of master and waits until it has received everything.
 func (s *Server) Follow(master *Server) error {
-	host, port := master.Peer()
+	host, port := master.Host, master.Port
+	if master.Docker != nil { // the name and port under which another container reaches it
+		host, port = master.Name, "6379"
+	}
 	if _, err := s.Do("REPLICAOF", host, port); err != nil {
 		return err
 	}

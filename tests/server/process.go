@@ -147,16 +147,6 @@ func (s *Server) Log() string {
 	return string(b)
 }
 
-// Files returns the contents of all files of the server's folder that match a pattern, joined.
-func (s *Server) Files(pattern string) (string, error) {
-	if s.Docker != nil {
-		return s.Docker.output("run", "--rm", "--pull=never", "--label", s.Docker.Label, "--volume", s.Folder+":/data:ro",
-			"--entrypoint", "/bin/sh", s.Image, "-c", "cat /data/"+pattern)
-	}
-	out, err := exec.Command("/bin/sh", "-c", `cd "$0" && cat `+pattern, s.Folder).Output()
-	return string(out), err
-}
-
 // StartGuarded starts a command that ends with this process, even if this process is killed.
 func StartGuarded(cmd *exec.Cmd) error { return startGuarded(cmd, cmd.Start) }
 
