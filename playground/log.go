@@ -9,64 +9,114 @@ import (
 
 // traffic is the calls of a log.
 type traffic struct {
-	calls []logged // in order of time
-	users int
-	most  int64 // the greatest number of calls of one user
-	cells []funnel.ThrottleState
-	hits  []int64 // denied calls by user
+	calls  []logged // by user, then by time
+	first  []int    // of each user the place of the first call; one more for the end
+	rate   funnel.Rate
+	peaks  []int64         // of each user the smallest limit that denies no call at the rate
+	denied map[int64]int64 // denied calls by limit, as far as decided at the rate
+	hits   []int64         // denied calls by user, of the last limit that was decided
 }
 
 type logged struct {
 	at   funnel.Nanos
-	user int32 // 0 to users-1
+	user int32
 }
 
+// newTraffic takes calls, in any order, of the users 0 to users-1.
 func newTraffic(calls []logged, users int) *traffic {
-	t := &traffic{calls: calls, users: users, cells: make([]funnel.ThrottleState, users), hits: make([]int64, users)}
-	if byTime := func(a, b logged) int { return cmp.Compare(a.at, b.at) }; !slices.IsSortedFunc(calls, byTime) {
-		slices.SortStableFunc(calls, byTime)
-	}
+	t := &traffic{calls: make([]logged, len(calls)), first: make([]int, users+1), peaks: make([]int64, users), hits: make([]int64, users)}
 	for _, c := range calls {
-		t.hits[c.user]++
-		t.most = max(t.most, t.hits[c.user])
+		t.first[c.user+1]++
+	}
+	for user := range users {
+		t.first[user+1] += t.first[user]
+	}
+	place := slices.Clone(t.first)
+	for _, c := range calls {
+		t.calls[place[c.user]] = c
+		place[c.user]++
+	}
+	for user := range users {
+		byTime := func(a, b logged) int { return cmp.Compare(a.at, b.at) }
+		if own := t.calls[t.first[user]:t.first[user+1]]; !slices.IsSortedFunc(own, byTime) {
+			slices.SortFunc(own, byTime)
+		}
 	}
 	return t
 }
 
-// decide asks a limiter for each call, as GO.THROTTLE would at the call's time with a key for each user, and returns how
-// many calls and how many users were denied. hits has the denied calls of each user until the next decide.
-func (t *traffic) decide(limit int64, rate funnel.Rate) (denied, users int64) {
-	clear(t.cells)
-	clear(t.hits)
-	p := funnel.ThrottleParams{Limit: limit, Rate: rate, Quantity: 1}
-	for _, c := range t.calls {
-		next, v := funnel.Throttle(c.at, t.cells[c.user], &p)
-		if v.Change != funnel.Keep {
-			t.cells[c.user] = next
+// most is the greatest limit that GO.THROTTLE takes at a rate: a full limiter drains within 100 years.
+func most(rate funnel.Rate) int64 {
+	return int64(min(float64(funnel.MaxPeriod/rate.Period)*float64(rate.Count), funnel.MaxLimit))
+}
+
+// setRate makes a rate that of all that follows. It returns the smallest limit that denies no call.
+func (t *traffic) setRate(rate funnel.Rate) (limit int64) {
+	t.rate, t.denied = rate, map[int64]int64{}
+	limit = 1
+	for user := range t.peaks {
+		_, t.peaks[user] = t.ask(user, most(rate))
+		limit = max(limit, t.peaks[user])
+	}
+	return limit
+}
+
+// ask asks a limiter for the calls of one user, as GO.THROTTLE would at their times. It returns how many were denied, and the
+// most units in use. Calls at one instant are one call with UPTO, which grants what they would get one after another.
+func (t *traffic) ask(user int, limit int64) (denied, used int64) {
+	p := funnel.ThrottleParams{Limit: limit, Rate: t.rate, UpTo: true}
+	var cell funnel.ThrottleState
+	calls := t.calls[t.first[user]:t.first[user+1]]
+	for i := 0; i < len(calls); i += int(p.Quantity) {
+		for p.Quantity = 1; i+int(p.Quantity) < len(calls) && calls[i+int(p.Quantity)].at == calls[i].at; p.Quantity++ {
 		}
-		if v.Limited {
-			if denied++; t.hits[c.user] == 0 {
-				users++
-			}
-			t.hits[c.user]++
+		next, v := funnel.Throttle(calls[i].at, cell, &p)
+		if v.Change != funnel.Keep {
+			cell = next
+		}
+		denied += p.Quantity - v.Granted
+		used = max(used, limit-v.Remaining)
+	}
+	return denied, used
+}
+
+// decide returns how many calls and how many users a limit denies.
+func (t *traffic) decide(limit int64) (denied, users int64) {
+	limit = min(limit, most(t.rate))
+	for user, peak := range t.peaks {
+		t.hits[user] = 0
+		if peak > limit {
+			t.hits[user], _ = t.ask(user, limit)
+			denied += t.hits[user]
+			users++
 		}
 	}
+	t.denied[limit] = denied
 	return denied, users
 }
 
 // smallest returns the smallest limit that denies at most this many calls. A greater limit denies no more calls than a
-// smaller one.
-func (t *traffic) smallest(most int64, rate funnel.Rate) int64 {
-	low, high := int64(0), int64(1) // low denies too many
-	for denied, _ := t.decide(high, rate); denied > most; denied, _ = t.decide(high, rate) {
-		low, high = high, 2*high
+// smaller one. Limits in between are guessed in turn by the share of denied calls and by halves.
+func (t *traffic) smallest(allowed int64) int64 {
+	low, high := int64(0), max(slices.Max(t.peaks), 1) // low denies too many
+	tooMany, few := int64(len(t.calls)), int64(0)
+	for limit, denied := range t.denied {
+		if denied > allowed && limit > low {
+			low, tooMany = limit, denied
+		} else if denied <= allowed && limit < high {
+			high, few = limit, denied
+		}
 	}
-	for high-low > 1 {
-		middle := (low + high) / 2
-		if denied, _ := t.decide(middle, rate); denied > most {
-			low = middle
+	for halve := false; high-low > 1; halve = !halve {
+		guess := (low + high) / 2
+		if !halve {
+			guess = low + int64(float64(high-low)*float64(tooMany-allowed)/float64(tooMany-few+1))
+			guess = min(max(guess, low+1), high-1)
+		}
+		if denied, _ := t.decide(guess); denied > allowed {
+			low, tooMany = guess, denied
 		} else {
-			high = middle
+			high, few = guess, denied
 		}
 	}
 	return high
@@ -78,7 +128,7 @@ func (t *traffic) worst(few int) (users []int) {
 		if n == 0 {
 			continue
 		}
-		at, _ := slices.BinarySearchFunc(users, n, func(u int, n int64) int { return cmp.Compare(n-1, t.hits[u]-1) })
+		at, _ := slices.BinarySearchFunc(users, n, func(u int, n int64) int { return cmp.Compare(n, t.hits[u]) })
 		if at < few {
 			users = slices.Insert(users, at, user)
 			users = users[:min(few, len(users))]

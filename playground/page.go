@@ -19,8 +19,9 @@ func main() {
 		"print":    function(printLast),
 		"commands": function(func([]js.Value) any { return text(table()) }),
 		"read":     function(readLog),
-		"decide":   function(func(args []js.Value) any { return text(decide(int64(args[0].Int()), rateOf(args[1:]))) }),
-		"smallest": function(func(args []js.Value) any { return read.smallest(int64(args[0].Int()), rateOf(args[1:])) }),
+		"rate":     function(setRate),
+		"decide":   function(func(args []js.Value) any { return text(decide(int64(args[0].Int()))) }),
+		"smallest": function(func(args []js.Value) any { return read.smallest(int64(args[0].Int())) }),
 	})
 	select {}
 }
@@ -51,16 +52,16 @@ func readLog(args []js.Value) any {
 		calls[i] = logged{funnel.Nanos(ms*1000) * funnel.Microsecond, int32(binary.LittleEndian.Uint32(users[4*i:]))}
 	}
 	read = newTraffic(calls, args[2].Int())
-	return read.most
+	return nil
 }
 
-func rateOf(args []js.Value) funnel.Rate {
-	return funnel.Rate{Count: int64(args[0].Int()), Period: funnel.Nanos(args[1].Int()) * funnel.Millisecond}
+func setRate(args []js.Value) any {
+	return read.setRate(funnel.Rate{Count: int64(args[0].Int()), Period: funnel.Nanos(args[1].Int()) * funnel.Millisecond})
 }
 
 // decide returns the denied calls, the denied users, and pairs of a user and its denied calls.
-func decide(limit int64, rate funnel.Rate) []any {
-	denied, users := read.decide(limit, rate)
+func decide(limit int64) []any {
+	denied, users := read.decide(limit)
 	worst := []any{denied, users}
 	for _, user := range read.worst(5) {
 		worst = append(worst, int64(user), read.hits[user])

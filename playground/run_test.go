@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"compress/gzip"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -102,23 +104,28 @@ func TestTraffic_isDecidedAsCalls(t *testing.T) {
 	}
 	traffic, rate := newTraffic(calls, 9), funnel.Rate{Count: 2, Period: funnel.Second}
 	h, hits := newHost(), make([]int64, 9)
-	for _, c := range calls { // in order of time by now
+	slices.SortFunc(calls, func(a, b logged) int { return cmp.Compare(a.at, b.at) })
+	for _, c := range calls {
 		if h.call(c.at.Micros(), []string{"GO.THROTTLE", string('a' + c.user), "19", "2", "1"}).([]any)[0] == int64(1) {
 			hits[c.user]++
 		}
 	}
-	traffic.decide(20, rate)
+	none := traffic.setRate(rate)
+	denied, users := traffic.decide(20)
 	require.Equal(t, hits, traffic.hits)
+	require.Equal(t, int64(len(hits)), users)
+	require.Greater(t, denied, int64(1000))
 	worst := traffic.worst(3)
 	require.Len(t, worst, 3)
 	require.GreaterOrEqual(t, hits[worst[0]], hits[worst[1]])
 	require.GreaterOrEqual(t, hits[worst[1]], hits[worst[2]])
+	require.Equal(t, none, traffic.smallest(0))
 	for _, most := range []int64{0, 7, 300, 3000} {
-		limit := traffic.smallest(most, rate)
-		denied, _ := traffic.decide(limit, rate)
+		limit := traffic.smallest(most)
+		denied, _ := traffic.decide(limit)
 		require.LessOrEqual(t, denied, most)
 		if limit > 1 {
-			denied, _ = traffic.decide(limit-1, rate)
+			denied, _ = traffic.decide(limit - 1)
 			require.Greater(t, denied, most)
 		}
 	}

@@ -1,6 +1,6 @@
 // The view Your log: who would have been denied at a limit.
 import { h, svg, field, select, number, button, copyButton, setText, span, count } from './dom.js';
-import { readLog, decideLog, smallestLimit } from './program.js';
+import { readLog, setRate, decideLog, smallestLimit } from './program.js';
 import { LogReader, mostLines, example } from './logfile.js';
 
 const pause = () => new Promise((done) => setTimeout(done));
@@ -51,10 +51,14 @@ export function logView() {
     setText(error, '');
     setText(status, `Reading ${name} …`);
     const reader = new LogReader();
+    let rested = performance.now();
     try {
       for await (const part of parts) {
         reader.add(part);
-        await pause();
+        if (performance.now() - rested > 200) {
+          await pause();
+          rested = performance.now();
+        }
         if (mine !== job) return;
         if (reader.full) break;
       }
@@ -69,7 +73,7 @@ export function logView() {
     }
     log = { calls: reader.times.length, names: reader.names, skipped: reader.skipped, full: reader.full };
     const [first, last] = reader.times.reduce(([a, b], at) => [Math.min(a, at), Math.max(b, at)], [Infinity, 0]);
-    log.top = Math.max(readLog(Float64Array.from(reader.times), Int32Array.from(reader.users), reader.names.length), 2);
+    readLog(Float64Array.from(reader.times), Int32Array.from(reader.users), reader.names.length);
     setText(status, `${name}: ${count(log.calls, 'call')} of ${count(log.names.length, 'user')} in ${span(last - first)}.${log.skipped ? ` ${count(log.skipped, 'line')} without a time or past the bounds left out.` : ''}${log.full ? ` The page reads ${count(mostLines, 'call')}.` : ''}`);
     results.hidden = false;
     await again(mine);
@@ -78,16 +82,16 @@ export function logView() {
   // again finds the curve for the rate. Between its points the page stays alive.
   async function again(mine = ++job) {
     if (!log) return;
-    show();
+    const top = setRate(setting.rate);
+    log.top = Math.max(top, 2);
     log.points = [];
-    for (let limit = 1; ; limit = Math.min(Math.ceil(limit * 1.7), log.top)) {
-      const [denied, users] = decideLog(limit, setting.rate);
+    setting.limit = Math.min(setting.limit, log.top);
+    for (const limit of new Set(Array.from({ length: 9 }, (_, i) => Math.round(top ** (i / 8))))) {
+      const [denied, users] = decideLog(limit);
       log.points.push([limit, denied / log.calls, users / log.names.length]);
       await pause();
       if (mine !== job) return;
-      if (!denied || limit >= log.top) break;
     }
-    draw();
     await least(mine);
   }
 
@@ -95,7 +99,7 @@ export function logView() {
     if (!log) return;
     await pause();
     if (mine !== job) return;
-    log.smallest = smallestLimit(Math.floor((log.calls * setting.share) / 100), setting.rate);
+    log.smallest = smallestLimit(Math.floor((log.calls * setting.share) / 100));
     setText(smallest, `The smallest burst that denies at most ${setting.share} % of the calls is ${count(log.smallest, 'call')}.`);
     show();
     status.dataset.done = job;
@@ -104,7 +108,7 @@ export function logView() {
   // show decides the log at the limit of the setting.
   function show() {
     const { limit, rate } = setting;
-    const [denied, users, ...most] = decideLog(limit, rate);
+    const [denied, users, ...most] = decideLog(limit);
     slider.value = (100 * Math.log(limit)) / Math.log(log.top);
     setText(shown, count(limit, 'call'));
     slider.setAttribute('aria-valuetext', shown.textContent);
@@ -113,7 +117,7 @@ export function logView() {
     if (!most.length) worst.replaceChildren(h('tr', {}, h('td', { colspan: 2 }, 'Nobody.')));
     setText(policy, `CONFIG SET gothrottle.policies "api THROTTLE ${limit - 1} ${rate.count} ${units[rate.period]}"`);
     setText(command, `GO.THROTTLE api:$user ${limit - 1} ${rate.count} ${rate.period / 1000}`);
-    if (log.points) draw();
+    draw();
   }
 
   function draw() {

@@ -21,11 +21,14 @@ export const print = (calls) => program.print(script(calls), /^\s*GO\.INFO\b/i.t
 const argument = ([name, token, keyword, summary, bounds, sub]) => ({ name, token, keyword: keyword === 1, summary, bounds, sub: (sub ?? []).map(argument) });
 export const commands = JSON.parse(program.commands()).map(([name, summary, syntax, args]) => ({ name, summary, syntax, args: (args ?? []).map(argument) }));
 
-// readLog hands a log over: its times in ms since the Unix epoch, and who called. It returns the most calls of one user.
+// readLog hands a log over: its times in ms since the Unix epoch, and who called.
 export const readLog = (times, users, howMany) => program.read(new Uint8Array(times.buffer), new Uint8Array(users.buffer), howMany);
 
+// setRate makes a rate that of all that follows. It returns the smallest limit that denies no call of the log.
+export const setRate = ({ count, period }) => program.rate(count, period);
+
 // decideLog returns how many calls and users of the log this limit denies, and pairs of a user and its denied calls.
-export const decideLog = (limit, { count, period }) => JSON.parse(program.decide(limit, count, period));
+export const decideLog = (limit) => JSON.parse(program.decide(limit));
 
 // smallestLimit returns the smallest limit that denies at most this many calls of the log.
-export const smallestLimit = (most, { count, period }) => program.smallest(most, count, period);
+export const smallestLimit = (most) => program.smallest(most);
