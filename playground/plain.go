@@ -135,7 +135,10 @@ func (h *host) config(args []string) any {
 		h.policies = args[2]
 	case name == "gothrottle.top-keys":
 		n, err := strconv.ParseInt(args[2], 10, 64)
-		if err != nil || n < 0 || n > commands.MaxTopKeys {
+		if err != nil {
+			return refused(name, "argument couldn't be parsed into an integer")
+		}
+		if n < 0 || n > commands.MaxTopKeys {
 			return refused(name, "argument must be between 0 and "+strconv.Itoa(commands.MaxTopKeys)+" inclusive")
 		}
 		h.topKeys = n

@@ -59,10 +59,26 @@ func (h *host) call(now funnel.Micros, words []string) any {
 		}
 	}
 	reply, err := h.Do(now, words...)
-	if err != nil {
-		return err
+	switch {
+	case err == nil:
+		return reply
+	case strings.HasPrefix(err.Error(), "ERR unknown command"):
+		return unknown(words)
 	}
-	return reply
+	return err
+}
+
+// unknown is the server's own error text.
+func unknown(words []string) memory.Error {
+	text := "ERR unknown command '" + words[0][:min(len(words[0]), 128)] + "', with args beginning with: "
+	args := ""
+	for _, word := range words[1:] {
+		if len(args) >= 128 {
+			break
+		}
+		args += "'" + word[:min(len(word), 128-len(args))] + "' "
+	}
+	return memory.Error(text + args)
 }
 
 // split cuts a call into words as redis-cli does: 'it\'s', "a\x00b". It reports whether all quotes are closed, with a blank

@@ -81,7 +81,7 @@ func TestScript(t *testing.T) {
 		{"5 SET s it\n0 TIME", "1) \"0\"\n2) \"5\""},
 		{"0 DEL", "(error) ERR wrong number of arguments for 'del' command"},
 		{"0 PEXPIRE s x", "(error) ERR value is not an integer or out of range"},
-		{"0 NO such", "(error) ERR unknown command 'NO'"},
+		{"0 NO such thing", "(error) ERR unknown command 'NO', with args beginning with: 'such' 'thing' "},
 		{"0 DEL \"a", "(error) ERR quotes are not closed"},
 		{"0 CONFIG SET gothrottle.policies \"api QUOTA 5 1s\"\n0 GO.POLICY api:bob 3", "1) (integer) 0\n2) (integer) 5\n3) (integer) 2\n4) (integer) -1\n5) (integer) 1\n6) (integer) 0\n7) 1) (integer) 0\n   2) (integer) 5\n   3) (integer) 2\n   4) (integer) -1\n   5) (integer) 1"},
 		{"0 CONFIG SET gothrottle.top-keys 0\n0 GO.TOP", "(error) ERR no denials are counted: the configuration top-keys is 0"},

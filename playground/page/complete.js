@@ -11,7 +11,7 @@ export function hint(text) {
   const command = commands.find(({ name }) => name === words[0].toUpperCase());
   if (words.length === 1 || !command) {
     const names = commands.filter(({ name }) => name.startsWith(typed));
-    return { syntax: words.length > 1 ? '' : command?.syntax ?? '', args: [], words: words.length === 1 && typed ? names.map(({ name }) => name) : [], summary: command?.summary };
+    return { syntax: words.length > 1 ? '' : command?.syntax ?? '', args: [], words: words.length === 1 ? names.map(({ name }) => name) : [], summary: command?.summary };
   }
   const tokens = new Map();
   collect(command.args, tokens);
@@ -46,7 +46,7 @@ export function commandInput({ label, value = '', onchange = () => {}, onenter, 
   const before = () => input.value.slice(0, input.selectionStart ?? 0);
   const show = () => {
     if (document.activeElement !== input) return help.replaceChildren();
-    const { syntax, args, words, summary } = hint(before());
+    const { syntax, args, words, summary } = hint(before() + /^\S*/.exec(input.value.slice(before().length))[0]);
     const more = args.length || words.length < 2 ? args.slice(0, 6).map((arg) => h('span', {}, h('b', {}, arg.name), ` ${arg.summary}${arg.bounds ? ` (${arg.bounds})` : ''} `)) : [words.join('  ')];
     help.replaceChildren(h('code', {}, syntax), ' ', ...(args.length || !summary ? more : [summary]));
   };

@@ -35,7 +35,7 @@ export function consoleView() {
     }
     lines.push(line);
     setText(clock, `${new Date(start + now).toISOString().replace('T', ' ').replace('Z', '')} UTC`);
-    out.scrollTop = out.scrollHeight;
+    setTimeout(() => { out.scrollTop = out.scrollHeight; }); // at first it is not on the page yet
   };
   const link = () => {
     const said = new URLSearchParams();

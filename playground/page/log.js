@@ -29,7 +29,7 @@ export function logView() {
   const smallest = h('p');
   const use = button('Use it', () => { setting.limit = log.smallest; show(); }, { class: 'quiet small' });
   const worst = h('tbody');
-  const picture = svg('svg', { class: 'chart', role: 'img', viewBox: '0 0 640 190', 'aria-label': 'Denied calls and users by burst' });
+  const picture = svg('svg', { class: 'chart', role: 'img', height: 190, 'aria-label': 'Denied calls and users by burst' });
   const policy = h('code'), command = h('code');
   const line = (text, code) => h('div', { class: 'line' }, h('div', { class: 'line-head' }, h('span', {}, text), ...copyButton('Copy', () => code.textContent, { class: 'quiet small', 'aria-label': `Copy: ${text}` })), h('pre', {}, code));
   const results = h('section', { class: 'lanes', 'aria-label': 'Results', hidden: true }, h('article', { class: 'card lane' }, verdict, field('Burst: calls at once', slider), shown, picture,
@@ -75,7 +75,6 @@ export function logView() {
     const [first, last] = reader.times.reduce(([a, b], at) => [Math.min(a, at), Math.max(b, at)], [Infinity, 0]);
     readLog(Float64Array.from(reader.times), Int32Array.from(reader.users), reader.names.length);
     setText(status, `${name}: ${count(log.calls, 'call')} of ${count(log.names.length, 'user')} in ${span(last - first)}.${log.skipped ? ` ${count(log.skipped, 'line')} without a time or past the bounds left out.` : ''}${log.full ? ` The page reads ${count(mostLines, 'call')}.` : ''}`);
-    results.hidden = false;
     await again(mine);
   }
 
@@ -84,14 +83,15 @@ export function logView() {
     if (!log) return;
     const top = setRate(setting.rate);
     log.top = Math.max(top, 2);
-    log.points = [];
+    const points = [];
     setting.limit = Math.min(setting.limit, log.top);
     for (const limit of new Set(Array.from({ length: 9 }, (_, i) => Math.round(top ** (i / 8))))) {
       const [denied, users] = decideLog(limit);
-      log.points.push([limit, denied / log.calls, users / log.names.length]);
+      points.push([limit, denied / log.calls, users / log.names.length]);
       await pause();
       if (mine !== job) return;
     }
+    log.points = points;
     await least(mine);
   }
 
@@ -102,6 +102,7 @@ export function logView() {
     log.smallest = smallestLimit(Math.floor((log.calls * setting.share) / 100));
     setText(smallest, `The smallest burst that denies at most ${setting.share} % of the calls is ${count(log.smallest, 'call')}.`);
     show();
+    results.hidden = false;
     status.dataset.done = job;
   }
 
@@ -117,11 +118,11 @@ export function logView() {
     if (!most.length) worst.replaceChildren(h('tr', {}, h('td', { colspan: 2 }, 'Nobody.')));
     setText(policy, `CONFIG SET gothrottle.policies "api THROTTLE ${limit - 1} ${rate.count} ${units[rate.period]}"`);
     setText(command, `GO.THROTTLE api:$user ${limit - 1} ${rate.count} ${rate.period / 1000}`);
-    draw();
+    if (log.points) draw();
   }
 
   function draw() {
-    const [left, right, top, bottom] = [52, 630, 12, 160];
+    const [left, right, top, bottom] = [52, (picture.clientWidth || 640) - 10, 12, 160];
     const x = (limit) => left + ((right - left) * Math.log(limit)) / Math.log(log.top);
     const high = Math.max(0.01, ...log.points.flatMap(([, calls, users]) => [calls, users]));
     const y = (share) => bottom - ((bottom - top) * share) / high;
@@ -134,6 +135,7 @@ export function logView() {
       svg('line', { class: 'cursor', x1: x(Math.min(setting.limit, log.top)), x2: x(Math.min(setting.limit, log.top)), y1: top, y2: bottom }));
   }
 
+  new ResizeObserver(() => log?.points && draw()).observe(picture);
   const rate = (change) => { change(); again(); };
   const panel = h('section', { class: 'card panel', 'aria-label': 'Traffic and rate' }, drop, h('details', {}, h('summary', {}, 'Or paste lines'), h('div', { class: 'editor' }, field('A time and who called, in each line', paste), read)), status, error,
     h('h2', {}, 'The rate'), h('div', { class: 'editor' }, number('Calls', setting.rate.count, 1, 1000000, (value) => rate(() => { setting.rate.count = Math.max(1, Math.round(value)); })),

@@ -148,6 +148,7 @@ function see(drawn, { at, client, call }, reply) {
     case 'LEASE': left = [[reply[2] - room + (reply[0] ? 0 : 1), spec.limit]]; break;
     default: left = (reply?.slice(6) ?? []).map((inner) => [inner[2], inner[1]]);
   }
+  if (left.length > 1 && client) return; // one client's curves are enough
   left.forEach(([units, limit], i) => {
     const curve = drawn.curves[i + client] ??= [];
     curve.push([at, units, limit]);
@@ -204,7 +205,7 @@ const waits = { THROTTLE: 'drain', WINDOW: 'leave the window', QUOTA: 'the next 
 export function because({ spec }, call) {
   const [, limit, remaining, retry] = call.reply;
   const unit = (n) => count(n, 'unit');
-  const used = limit - (call.left ?? remaining);
+  const used = limit - (spec.limit ? call.left ?? remaining : remaining);
   const inUse = spec.kind === 'LEASE' ? `${used} of ${limit} slots held` : `${used.toLocaleString('en')} of ${limit.toLocaleString('en')} in use`;
   if (!call.denied) {
     if (call.units < 0) return `gave back ${unit(-call.units)}: ${inUse} now`;

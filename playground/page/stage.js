@@ -80,7 +80,7 @@ export class Stage {
     const periods = new Set(lanes.map((lane) => lane.spec.period));
     setText(this.most, periods.size === 1 && lanes[0].spec.period ? `Most in any ${span(lanes[0].spec.period)}` : 'Most in a period');
     this.table.hidden = lanes.length < 2;
-    this.rows = this.lanes.map((lane) => ({ name: h('th', { scope: 'row' }, lane.title.textContent, h('small', {}, lane.result.spec.words[0])), admitted: h('td'), denied: h('td'), most: h('td'), verdict: h('td') }));
+    this.rows = this.lanes.map((lane) => ({ name: h('th', { scope: 'row' }, lane.title.textContent, h('small', {}, lane.result.command)), admitted: h('td'), denied: h('td'), most: h('td'), verdict: h('td') }));
     this.body.replaceChildren(...this.rows.map((row) => h('tr', {}, row.name, row.admitted, row.denied, row.most, row.verdict)));
     this.move(Math.min(this.now, end));
     this.describe();

@@ -5,21 +5,21 @@ import { write } from './link.js';
 
 const steps = [
   { title: 'A burst', limiters: ['GO.THROTTLE api 9 2 1000 MS'], traffic: 'bursts 15 6', length: 14000,
-    text: ['Think of a funnel. Every admitted call puts one unit into it, and it leaks at a steady rate. A call that does not fit is denied.',
-      'This funnel holds 10 units and leaks 2 a second. Of 15 calls at one instant 10 are admitted. Five seconds later it is empty again, and the curve of what is left is back at 10. No counter is reset and no window ends: one stored instant, when the funnel will be empty, is the whole state. That is GCRA.',
+    text: ['Think of a funnel. Every admitted call puts one unit into it, and units drain at a steady rate. A call that does not fit is denied.',
+      'This funnel holds 10 units, and 2 a second drain. Of 15 calls at one instant 10 are admitted. Five seconds later it is empty again, and the curve of what is left is back at 10. No counter is reset and no window ends: one stored instant, when the funnel will be empty, is the whole state. That is GCRA.',
       'Point at a cross: the reply says how long to wait, to the millisecond. Click into the chart, and you call at that time.'] },
   { title: 'The edge of a fixed window', limiters: ['GO.QUOTA api 10 4000 MS'], traffic: 'edge', length: 12000,
     text: ['A fixed window counts to 10, and begins again every 4 seconds. It is simple, and good for “1,000 a day”.',
-      'But look at its edge. One call begins the window, 9 come just before it ends, and 10 just after. All are admitted: 19 within a third of a second, almost twice the limit. The bracket marks them. Who knows the edge can do this again and again.'] },
+      'But look at its edge. One call begins the window, 9 come just before it ends, and 10 just after. All are admitted: 19 within a third of a second, almost twice the limit. The bracket marks them. Anyone who knows the edge can do this again and again.'] },
   { title: 'The same calls, three algorithms', limiters: ['GO.QUOTA api 10 4000 MS', 'GO.WINDOW api 10 4000 MS', 'GO.THROTTLE api 9 10 4000 MS'], traffic: 'edge', length: 12000,
     text: ['The same calls at the same times. GO.WINDOW remembers each call for 4 seconds: in no span of 4 seconds does it admit more than 10. The shaded band is the span that it looks at.',
-      'GO.THROTTLE has no edge either: what the calls before the edge took has not leaked yet. It needs the least memory, and it lets waiting calls in one by one instead of all at once.'] },
+      'GO.THROTTLE has no edge either: what the calls before the edge took has not drained yet. It needs the least memory, and it lets waiting calls in one by one instead of all at once.'] },
   { title: 'A guesser at the login', limiters: ['GO.THROTTLE login:bob 4 5 10000 MS', 'GO.THROTTLE login:bob 4 5 10000 MS LOCKOUT 8000'], traffic: 'attack 4 4', length: 20000,
     text: ['Somebody guesses bob’s password, four times a second. The first limiter denies most of it, but every 2 seconds one more guess gets through, for as long as the guesser goes on.',
       'The second one has LOCKOUT 8000: the first denial begins a pause of 8 seconds (hatched), in which nothing is admitted. Later guesses do not extend it. Then bob himself (■) gets in. While it lasts bob waits too, so keep it short, and count per address as well as per name.'] },
   { title: 'A budget of tokens', limiters: ['GO.THROTTLE tokens:bob 999 100 1000 MS'], traffic: 'budget 300 1', length: 20000,
     text: ['Requests to a language model cost tokens, and only the end shows how many. So each request first takes an estimate of 300 (a large dot). If that does not fit, the request is denied before it costs anything.',
-      'Afterwards the account is settled. What was not used is given back (a ring). If the answer was longer, FORCE charges the rest, even past the limit: the curve goes below zero. That is debt, and it leaks at the same rate, here 100 a second, before anything else is admitted.'] },
+      'Afterwards the account is settled. What was not used is given back (a ring). If the answer was longer, FORCE charges the rest, even past the limit: the curve goes below zero. That is debt, and it drains at the same rate, here 100 a second, before anything else is admitted.'] },
 ];
 
 export function storyView(step) {

@@ -5,7 +5,7 @@ import { read as readTraffic, patterns } from './traffic.js';
 import { read, length } from './scene.js';
 import { scene as readLink, write } from './link.js';
 
-const usual = { limiters: ['GO.THROTTLE api:$client 9 2 1000 MS', 'GO.WINDOW api:$client 10 5000 MS'], traffic: 'clients 2 8 5', policies: '' };
+const usual = { limiters: ['GO.THROTTLE api 9 2 1000 MS', 'GO.WINDOW api 10 5000 MS'], traffic: 'clients 2 8 5', policies: '' };
 const more = ['GO.QUOTA api 10 5000 MS', 'GO.ALL api THROTTLE 4 5 1 THROTTLE 19 20 10', 'GO.LEASE jobs 5 3000 job-$n MS'];
 const texts = { 'GO.THROTTLE': 'a burst, then a rate', 'GO.WINDOW': 'at most this many in any span', 'GO.QUOTA': 'at most this many in each window', 'GO.ALL': 'several limits at once', 'GO.LEASE': 'slots, each for a while', 'GO.POLICY': 'limits of the configuration' };
 
