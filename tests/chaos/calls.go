@@ -100,7 +100,7 @@ func (r *run) parallel(db int, list [][]string) error {
 	return nil
 }
 
-// send sends calls to a server. If ask is set, they are one transaction that also tells the times of
+// send sends calls to a server. If ask is set, they are one transaction that also reports the times of
 // the module's clock and of the server's.
 func send(c *redis.Client, db int, via string, calls [][]string, ask bool) (s sent) {
 	p := c.Pipeline()
@@ -257,7 +257,7 @@ func (r *run) checkEvicted(db int, words []string, reply string) error {
 	return nil
 }
 
-// shown tells what the first key of a call holds after the calls.
+// shown says what the first key of a call holds after the calls.
 func (r *run) shown(db int, words []string) (b string) {
 	for _, key := range keysOf(words)[:min(1, len(keysOf(words)))] {
 		for _, s := range []*server{r.master, r.twin} {

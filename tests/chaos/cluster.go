@@ -24,7 +24,7 @@ type node struct {
 	id    string
 	probe string // a key whose slot stays here
 	clock *servers.Clock
-	now   funnel.Micros    // what the module's clock tells
+	now   funnel.Micros    // what the module's clock shows
 	conns [2]*redis.Client // for calls; they speak RESP2 and RESP3
 }
 
@@ -172,18 +172,18 @@ func (c *clusterRun) policies() error {
 // stands still. That holds for servers as well whose clock does not stand still.
 const behind = 3600 * second
 
-// pass moves the clocks of the modules by at least d µs. Afterwards they all tell the same.
+// pass moves the clocks of the modules by at least d µs. Afterwards they all show the same.
 func (c *clusterRun) pass(d int64) error {
 	c.g.wall = max(c.g.wall+d, int64(c.m.now)+1)
 	if err := c.setClocks(c.g.wall); err != nil {
 		return err
 	}
 	for _, n := range c.nodes {
-		if err := c.eventually("the module's clock moves", func() bool { return int64(n.tell()) >= c.g.wall }); err != nil {
+		if err := c.eventually("the module's clock moves", func() bool { return int64(n.readClock()) >= c.g.wall }); err != nil {
 			return err
 		}
 		if !c.runs && int64(n.now) != c.g.wall {
-			return c.differ("the clock of a module tells %d, want %d", n.now, c.g.wall)
+			return c.differ("the clock of a module shows %d, want %d", n.now, c.g.wall)
 		}
 	}
 	if err := c.setClocks(c.g.wall - behind); err != nil {
@@ -191,8 +191,8 @@ func (c *clusterRun) pass(d int64) error {
 	}
 	for _, n := range c.nodes {
 		err := c.eventually("the module's clock stands still", func() bool {
-			cached := n.number("server", "server_time_usec") // what the module reads; TIME tells a newer one
-			return cached < c.g.wall && n.tell() == n.tell()
+			cached := n.number("server", "server_time_usec") // what the module reads; TIME returns a newer one
+			return cached < c.g.wall && n.readClock() == n.readClock()
 		})
 		if err != nil {
 			return err
@@ -204,8 +204,8 @@ func (c *clusterRun) pass(d int64) error {
 		if err := n.clock.Write(); err != nil {
 			return err
 		}
-		if told := n.tell(); told != c.m.now {
-			return c.differ("the clock of a module tells %d, want %d", told, c.m.now)
+		if now := n.readClock(); now != c.m.now {
+			return c.differ("the clock of a module shows %d, want %d", now, c.m.now)
 		}
 	}
 	all, _, err := c.union() // the servers may have deleted what had expired by the later time
@@ -225,14 +225,14 @@ func (c *clusterRun) setClocks(wall int64) error {
 	return nil
 }
 
-// tell asks for the time of the module's clock.
-func (n *node) tell() funnel.Micros {
+// readClock asks for the time of the module's clock.
+func (n *node) readClock() funnel.Micros {
 	p := n.client.Pipeline()
 	p.Do(ctx, "DEL", n.probe)
 	p.Do(ctx, "GO.QUOTA", n.probe, 1, maxSeconds)
-	told := p.Do(ctx, "GET", n.probe)
+	quota := p.Do(ctx, "GET", n.probe)
 	_, _ = p.Exec(ctx)
-	n.now = probed(replyText(told))
+	n.now = probed(replyText(quota))
 	return n.now
 }
 

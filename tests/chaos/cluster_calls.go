@@ -45,7 +45,7 @@ func (c *clusterRun) batch(tag string, n int) error {
 	for range n {
 		w := c.tagged(tag)
 		if strings.HasPrefix(w[0], "GO.TOP") {
-			continue // it has no key, and each node tells of its own keys
+			continue // it has no key, and each node counts its own keys
 		}
 		// In a cluster of Valkey the module itself replies TRYAGAIN, after other calls of a transaction were
 		// made. go-redis takes such an error within an array for the reply to all of them.
@@ -58,32 +58,26 @@ func (c *clusterRun) batch(tag string, n int) error {
 	case len(calls) == 0:
 		return nil
 	case via == "pipeline":
-		return c.pipeline(tag, conn, calls)
+		return c.send(tag, conn, len(calls), calls)
 	case via == "alone":
-		return c.alone(tag, conn, calls)
+		return c.send(tag, conn, 1, calls)
 	}
 	return c.together(tag, conn, via, calls)
 }
 
-func (c *clusterRun) alone(tag string, conn int, calls []words) error {
-	for _, w := range calls {
-		if err := c.pipeline(tag, conn, []words{w}); err != nil {
-			return err
+// send sends calls, n at a time.
+func (c *clusterRun) send(tag string, conn, n int, calls []words) error {
+	for calls := range slices.Chunk(calls, n) {
+		at := c.owner[tag]
+		p := c.nodes[at].conns[conn].Pipeline()
+		for _, w := range calls {
+			p.Do(ctx, anys(w)...)
 		}
-	}
-	return nil
-}
-
-func (c *clusterRun) pipeline(tag string, conn int, calls []words) error {
-	at := c.owner[tag]
-	p := c.nodes[at].conns[conn].Pipeline()
-	for _, w := range calls {
-		p.Do(ctx, anys(w)...)
-	}
-	cmds, _ := p.Exec(ctx)
-	for i, w := range calls {
-		if err := c.follow(tag, at, conn, w, replyText(cmds[i].(*redis.Cmd)), 0); err != nil {
-			return err
+		cmds, _ := p.Exec(ctx)
+		for i, w := range calls {
+			if err := c.follow(tag, at, conn, w, replyText(cmds[i].(*redis.Cmd)), 0); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -122,7 +116,7 @@ func (c *clusterRun) together(tag string, conn int, via string, calls []words) e
 		if *verboseFlag {
 			fmt.Printf("step %d: node %d: %d calls by %s: %s\n", c.number, at, len(calls), via, failed)
 		}
-		return c.alone(tag, conn, calls)
+		return c.send(tag, conn, 1, calls)
 	}
 	for i, w := range calls {
 		if via == "eval" && strings.Contains(replies[i], " non local key") {
@@ -191,5 +185,5 @@ func (c *clusterRun) follow(tag string, at, conn int, w words, got string, redir
 func (c *clusterRun) again(tag string) error {
 	calls := c.later
 	c.later = nil
-	return c.alone(tag, c.g.IntN(2), calls)
+	return c.send(tag, c.g.IntN(2), 1, calls)
 }

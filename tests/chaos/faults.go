@@ -83,7 +83,7 @@ func (r *run) reload(*step) error {
 	if reply := r.master.ask("DEBUG", "RELOAD"); reply != "OK" {
 		return r.differ("DEBUG RELOAD: %s", reply)
 	}
-	// The server tells neither its AOF nor its replicas of the expired keys that it left out.
+	// Neither the AOF nor the replicas learn of the expired keys that the server left out.
 	r.master.ask("BGREWRITEAOF")
 	if err := r.quiet(r.master); err != nil {
 		return err
@@ -254,7 +254,7 @@ func (r *run) linkCut(*step) error {
 	return nil
 }
 
-// resynced makes a replica go astray for a moment and then load everything anew.
+// resynced makes a replica go astray for a moment and then load everything again.
 func (r *run) resynced(*step) error {
 	for _, s := range []*server{r.twin, r.plain} {
 		s.ask("REPLICAOF", "NO", "ONE")

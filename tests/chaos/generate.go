@@ -145,7 +145,7 @@ var policyTexts = []string{
 	"api THROTTLE 9 10 1s LOCKOUT 3s; login THROTTLE 1 5 300s; win SHADOW WINDOW 7 60s; quo SHADOW QUOTA 20 3600s",
 }
 
-// names of keys. The letter tells what most callers take the key for.
+// names of keys. The letter says what most callers take the key for.
 func (g *generator) name(kind byte) string {
 	if g.IntN(150) == 0 {
 		kind = pick[byte](g.Rand, 't', 'w', 'q', 'l')

@@ -77,7 +77,7 @@ func search(l *lab) bool {
 	}
 	fmt.Printf("chaos: the first seed is %d\n", seed)
 	st, end := newStats(), time.Now().Add(*timeFlag)
-	st.told = time.Now()
+	st.shown = time.Now()
 	for ; time.Now().Before(end); seed++ {
 		s := schedule{Seed: seed}
 		var err error

@@ -137,7 +137,7 @@ func (r *run) end() {
 }
 
 // findClock sets the wall clock. Valkey advances a clock that stands still by the monotonic clock. So
-// its clock runs, and calls are made in transactions that also tell the time.
+// its clock runs, and calls are made in transactions that also report the time.
 func (r *run) findClock() error {
 	r.runs = r.master.info("server", "valkey_version") != ""
 	r.m.wall, r.m.now = begin, begin
@@ -225,8 +225,8 @@ func (r *run) move(n, mono int64) error {
 	return err
 }
 
-// catchUp sets the wall clock forward, past what the clocks of the modules tell. A server that starts,
-// or becomes the master, does not know what another module's clock told before. The monotonic clock
+// catchUp sets the wall clock forward, past the clocks of the modules. A server that starts,
+// or becomes the master, does not know what another module's clock showed before. The monotonic clock
 // stands still meanwhile: a module's clock that is ahead would go on at half its speed.
 func (r *run) catchUp() error {
 	r.look()
@@ -248,7 +248,7 @@ func (r *run) look() {
 	}
 }
 
-// tick makes the modules see the time, and checks what the module's clock tells.
+// tick makes the modules see the time, and checks what the module's clock shows.
 func (r *run) tick() error {
 	if r.runs {
 		r.m.wall = r.runningWall()
@@ -259,13 +259,13 @@ func (r *run) tick() error {
 				break
 			}
 			if time.Now().After(end) {
-				return r.differ("the server tells the time %v, want %d: %v", now, r.clock.Wall, err)
+				return r.differ("the server's clock shows %v, want %d: %v", now, r.clock.Wall, err)
 			}
 		}
 	}
 	if r.twin != nil {
 		r.twin.ask("GO.QUOTA_RO", probeKey, "1", "1")
-		r.tell(r.twin)
+		r.shows(r.twin)
 	}
 	c := r.master.client.TxPipeline()
 	askClock(c)
@@ -273,16 +273,16 @@ func (r *run) tick() error {
 	if err != nil {
 		return r.differ("the clock's key: %v", err)
 	}
-	told, want := probed(replyText(cmds[2].(*redis.Cmd))), r.tell(r.master)
-	if told != want && !r.runs {
-		return r.differ("the module's clock tells %d, want %d, with the server's clock at %d", told, want, r.m.wall)
+	now, want := probed(replyText(cmds[2].(*redis.Cmd))), r.shows(r.master)
+	if now != want && !r.runs {
+		return r.differ("the module's clock shows %d, want %d, with the server's clock at %d", now, want, r.m.wall)
 	}
-	r.m.now = told
+	r.m.now = now
 	return nil
 }
 
-// tell returns what the module's clock of a server tells.
-func (r *run) tell(s *server) funnel.Micros {
+// shows returns what the module's clock of a server must show.
+func (r *run) shows(s *server) funnel.Micros {
 	return s.module.Now(r.m.wall, func() funnel.Micros { return funnel.Micros(r.clock.Mono) })
 }
 
@@ -293,14 +293,14 @@ const (
 	probePeriod = maxSeconds * second
 )
 
-// askClock adds commands that read the module's clock. The third one tells it.
+// askClock adds commands that read the module's clock. The third one returns it.
 func askClock(p redis.Pipeliner) {
 	p.Do(ctx, "DEL", probeKey)
 	p.Do(ctx, "GO.QUOTA", probeKey, 1, maxSeconds)
 	p.Do(ctx, "GET", probeKey)
 }
 
-// probed returns the time that the module's clock told, 0 if it is not known.
+// probed returns the time that the module's clock showed, 0 if it is not known.
 func probed(quota string) funnel.Micros {
 	_, end, _ := strings.Cut(quota, "@")
 	if n := number(end); n != 0 {

@@ -16,7 +16,7 @@ func stepOf(err error) int {
 
 // shrink returns a shorter schedule that fails as well: without the steps after number last, then
 // without chunks of steps, then without single steps, then with fewer calls. fails runs a schedule;
-// over tells when to end.
+// over says when to end.
 func shrink(s schedule, last int, fails func(*schedule) bool, over func() bool) schedule {
 	try := func(steps []step) bool {
 		shorter := s

@@ -65,7 +65,7 @@ func TestShrink_ends(t *testing.T) {
 	}
 }
 
-// Only a difference tells at which step a run failed.
+// Only a difference says at which step a run failed.
 func TestStepOf(t *testing.T) {
 	for _, c := range []struct {
 		err  error

@@ -10,7 +10,7 @@ import (
 
 // stats is what a program did.
 type stats struct {
-	began, told            time.Time // told: when the last line was printed; zero if none is wanted
+	began, shown           time.Time // shown: when the last line was printed; zero if none is wanted
 	version                string
 	runs, steps            int
 	calls, checks, foreign int
@@ -50,11 +50,11 @@ func (s *stats) quantile(q float64) time.Duration {
 
 // progress prints a line now and then.
 func (s *stats) progress(seed uint64) {
-	if s.told.IsZero() || time.Since(s.told) < 10*time.Second {
+	if s.shown.IsZero() || time.Since(s.shown) < 10*time.Second {
 		return
 	}
-	s.told = time.Now()
-	took := s.told.Sub(s.began).Seconds()
+	s.shown = time.Now()
+	took := s.shown.Sub(s.began).Seconds()
 	fmt.Printf("%4.0f s: seed %d, %d runs, %d calls (%.0f/s), %d checked, %d keys compared\n",
 		took, seed, s.runs, s.calls, float64(s.calls)/took, s.checks, s.compared)
 }
