@@ -9,7 +9,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,7 +64,7 @@ func simulate(t *testing.T, seed, index uint64, p *planted) (w *world) {
 func TestSim(t *testing.T) {
 	seed, only := seedOf(t)
 	fmt.Printf("simulation: SEED=%d\n", seed)
-	steps, all, began, worked := 0, seen{}, time.Now(), cpuTime()
+	steps, all, began := 0, seen{}, time.Now()
 	for index := range uint64(max(stepsOf(t)/stepsOfWorld, 1)) {
 		if only >= 0 {
 			index = uint64(only)
@@ -84,18 +83,7 @@ func TestSim(t *testing.T) {
 		t.Errorf("SEED=%d: the worlds were too tame: %+v", seed, all)
 	}
 	took := time.Since(began)
-	worked = cpuTime() - worked
-	fmt.Printf("simulation: %d steps in %.1f s: %.1f million a minute, %.1f million a minute of processor time\n%+v\n",
-		steps, took.Seconds(), float64(steps)/took.Minutes()/1e6, float64(steps)/worked.Minutes()/1e6, all)
-}
-
-// cpuTime returns how long this process has run on processors. Other processes do not change it much.
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	fmt.Printf("simulation: %d steps in %.1f s: %.1f million a minute\n%+v\n", steps, took.Seconds(), float64(steps)/took.Minutes()/1e6, all)
 }
 
 // The same seed brings about the same events.
