@@ -41,9 +41,6 @@ func (s *stats) sample(master *server) {
 
 // quantile returns the time that the share q of the calls did not exceed.
 func (s *stats) quantile(q float64) time.Duration {
-	if len(s.times) == 0 {
-		return 0
-	}
 	all := slices.Sorted(slices.Values(s.times))
 	return all[min(int(q*float64(len(all))), len(all)-1)]
 }
@@ -74,9 +71,11 @@ func (s *stats) table() string {
 	for _, name := range slices.Sorted(maps.Keys(s.tally)) {
 		row(name, s.tally[name])
 	}
-	row("p50, p99 of a call", fmt.Sprint(s.quantile(0.5), ", ", s.quantile(0.99)))
-	row("RSS, begin and end", fmt.Sprintf("%.1f, %.1f MB", float64(s.firstRSS)/1e6, float64(s.lastRSS)/1e6))
-	row("used_memory, begin and end", fmt.Sprintf("%.1f, %.1f MB", float64(s.firstUsed)/1e6, float64(s.lastUsed)/1e6))
+	if len(s.times) > 0 { // of a cluster they are not measured
+		row("p50, p99 of a call", fmt.Sprint(s.quantile(0.5), ", ", s.quantile(0.99)))
+		row("RSS, begin and end", fmt.Sprintf("%.1f, %.1f MB", float64(s.firstRSS)/1e6, float64(s.lastRSS)/1e6))
+		row("used_memory, begin and end", fmt.Sprintf("%.1f, %.1f MB", float64(s.firstUsed)/1e6, float64(s.lastUsed)/1e6))
+	}
 	if s.defrag != "" {
 		row("active defragmentation", s.defrag)
 	}
