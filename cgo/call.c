@@ -45,9 +45,9 @@ static shim_text *put_args(shim_call *call, shim_text *stack, RedisModuleString 
     return owned;
 }
 
-/* Tells the server where the keys are, by the plan that a run of the call would use. If goPlan
+/* Gives the server the positions of the keys, by the plan that a run of the call would use. If goPlan
  * returns an error there are no keys, and the call will reply with that error. */
-static int tell_keys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int index) {
+static int name_keys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int index) {
     const shim_command *command = &shim_loaded->commands[index];
     if (argc < command->min_arity) return API_OK;
     shim_text stack[STACK_ARGS];
@@ -230,7 +230,7 @@ static int shim_run(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int
     shim_command *command = &shim_loaded->commands[index];
     if (shim_forked) return refuse_child(ctx);
     if (command->plans && !command->one_key && api.IsKeysPositionRequest(ctx))
-        return tell_keys(ctx, argv, argc, index);
+        return name_keys(ctx, argv, argc, index);
     shim_has_run = 1;
     if (argc < command->min_arity || (command->max_arity && argc > command->max_arity)) {
         command->errors++;

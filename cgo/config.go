@@ -16,8 +16,8 @@ import (
 //export goSetPolicies
 func goSetPolicies(bytes *C.char, size C.size_t) (text *C.char, ok C.int) {
 	// GoStringN would cut the size to an int of C.
-	told, right := setPolicies(unsafe.String((*byte)(unsafe.Pointer(bytes)), int(size)))
-	return C.CString(told), C.int(boolInt(right))
+	answer, right := setPolicies(unsafe.String((*byte)(unsafe.Pointer(bytes)), int(size)))
+	return C.CString(answer), C.int(boolInt(right))
 }
 
 // setPolicies is goSetPolicies behind a barrier: no panic leaves Go, and after a panic the old

@@ -77,16 +77,16 @@ static void restore_timer_slack(void) {
     if (timer_slack_ns > 0) set_timer_slack(timer_slack_ns);
 }
 
-/* By how much the module's clock is ahead of the server's: the time that funnel.Clock would tell
+/* By how much the module's clock is ahead of the server's: the time that funnel.Clock would return
  * now, minus the wall clock. It is 0 unless the server's clock was set back. */
 static int64_t clock_lead_us(void) {
-    int64_t wall = shim_wall_us(), told = shim_clock.last_us;
-    if (!shim_clock.behind && wall >= told) return 0;
+    int64_t wall = shim_wall_us(), now = shim_clock.last_us;
+    if (!shim_clock.behind && wall >= now) return 0;
     if (shim_clock.behind) {
         int64_t slow = shim_clock.base_us + (shim_monotonic_us() - shim_clock.mono_us) / 2;
-        if (slow > told) told = slow;
+        if (slow > now) now = slow;
     }
-    return told > wall ? told - wall : 0;
+    return now > wall ? now - wall : 0;
 }
 
 /* INFO gothrottle. This function reads C counters only, takes no lock and allocates nothing: the
@@ -230,7 +230,7 @@ static int asks_on_main_thread(RedisModuleCtx *ctx) {
 }
 
 /* Makes the server ask a command of several keys for its keys, if it does so on its main thread:
- * COMMAND GETKEYS then tells them all, and the server checks them itself. Otherwise the server
+ * COMMAND GETKEYS then lists them all, and the server checks them itself. Otherwise the server
  * sees only the first key, and access.c checks the others. */
 static void ask_for_keys(const shim_command *c, char *flags, size_t size) {
     int asks = c->plans && !c->one_key && shim_server_asks;

@@ -176,7 +176,7 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
 int RedisModule_OnUnload(RedisModuleCtx *ctx);
 #pragma GCC visibility pop
 
-/* One trampoline per command: the server does not tell a handler which command it runs, and
+/* One trampoline per command: a handler does not learn from the server which command it runs, and
  * the name in argv[0] may have been changed by rename-command. */
 enum { SHIM_MAX_COMMANDS = 24 };
 extern const RedisModuleCmdFunc shim_trampolines[SHIM_MAX_COMMANDS];
@@ -210,7 +210,7 @@ void *shim_grow(void *at, size_t size, int64_t *cap, int64_t on_stack);
  * handle is open meanwhile but that of the key that the event is about.
  *
  * shim_settle opens and closes the keys of a call that has several, until all those that are not absent
- * are there at once. To open these then sends no event: time stands still in a call. A key that was absent
+ * are there at once. To open these then sends no event: the time of a call does not change. A key that was absent
  * once stays so for this call. Returns NULL, or the text of an error, which is static: another module makes
  * keys that have expired again and again. */
 const char *shim_settle(RedisModuleCtx *ctx, const shim_command *command, shim_call *call, RedisModuleString **argv);

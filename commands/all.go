@@ -25,7 +25,7 @@ var all = Command{
 	Handler: runAll,
 }
 
-var allRO = all.readOnly("Tells what GO.ALL would reply; changes nothing.")
+var allRO = all.readOnly("Replies what GO.ALL would reply; changes nothing.")
 
 var argClause = Arg{Name: "clause", Type: ArgOneOf, Multiple: true, Bounds: fmt.Sprintf("1 to %d in one call", MaxClauses),
 	Summary: "A limiter's kind and its parameters.", Sub: clauseArgs()}
@@ -272,8 +272,8 @@ func (c *Call) runClauses() ErrorCode {
 // finishCells completes what the limiters of cells began.
 func (c *Call) finishCells() {
 	for i := range c.Clauses {
-		if t, ok := limiters[i].(*throttleLimiter); ok {
-			t.fillGaps(c, limiters[:i])
+		if c.Clauses[i].cell > 0 {
+			limiters[i].(*throttleLimiter).fillGaps(c, limiters[:i])
 		}
 	}
 	for i := range c.Keys {

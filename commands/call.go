@@ -2,7 +2,7 @@ package commands
 
 import "gothrottle/funnel"
 
-// Kind says what stands at a key.
+// Kind says what a key holds.
 type Kind int32
 
 // The kinds of keys that limiters can be in. Everything else is KindOther.
@@ -12,7 +12,7 @@ const (
 	KindHash
 	KindZset
 	KindOther
-	KindAny // of Key.Wants only: whatever stands at the key is loaded; the command must not write
+	KindAny // of Key.Wants only: whatever the key holds is loaded; the command must not write
 )
 
 // Becomes says what is to become of a key.

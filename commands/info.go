@@ -6,13 +6,13 @@ import (
 	"gothrottle/funnel"
 )
 
-// maxHolders bounds the holders of leases that GO.INFO tells.
+// maxHolders bounds the holders of leases that GO.INFO lists.
 const maxHolders = 128
 
 var info = Command{
 	Name:       "GO.INFO",
-	Summary:    "Tells what is at a key: the kind of limiter, what is in use, and until when.",
-	Complexity: fmt.Sprintf("O(log(N)) with N the entries or slots; at most %d holders are told", maxHolders),
+	Summary:    "Shows what is at a key: the kind of limiter, what is in use, and until when.",
+	Complexity: fmt.Sprintf("O(log(N)) with N the entries or slots; at most %d holders are listed", maxHolders),
 	Since:      "0.1.0",
 	Flags:      "readonly",
 	Arity:      2,
@@ -142,7 +142,7 @@ func (c *Call) infoZset(k *Key) ErrorCode {
 }
 
 // infoWindow replies what a sliding window holds. Entries[0] is the newest entry, Entries[1] the
-// oldest. The period is not stored, so entries that no longer count are told, too.
+// oldest. The period is not stored, so entries that no longer count are shown, too.
 func (c *Call) infoWindow(k *Key) (err ErrorCode) {
 	var s funnel.WindowState
 	if s.Newest, err = windowEntry(&k.Entries[0]); err != NoError {
@@ -169,18 +169,18 @@ func (c *Call) ageOf(at funnel.Micros) int64 { return int64(max(c.Now-at, 0) / 1
 func (c *Call) infoLeases(k *Key) ErrorCode {
 	TheHost.Release(c, 0, 0)
 	TheHost.Newest(c, 0, maxHolders)
-	told := 0
+	listed := 0
 	for i := range k.Entries {
 		e := &k.Entries[i]
 		if checkLease(e) != NoError {
 			return ErrForeignZset
 		}
 		if e.Time > c.Now {
-			told++
+			listed++
 		}
 	}
-	held := int64(told)
-	if told == maxHolders {
+	held := int64(listed)
+	if listed == maxHolders {
 		held = TheHost.CountAfter(c, 0, c.Now)
 	}
 	c.infoHead("lease", 2)
@@ -191,8 +191,8 @@ func (c *Call) infoLeases(k *Key) ErrorCode {
 		TheHost.Reply(c, ItemNull, 0, "")
 	}
 	c.replyName("holders")
-	TheHost.Reply(c, ItemMap, int64(told), "")
-	for i := range told { // the newest come first
+	TheHost.Reply(c, ItemMap, int64(listed), "")
+	for i := range listed { // the newest come first
 		e := &k.Entries[i]
 		c.replyPair(e.Member[1:], c.millisUntil(e.Time.Nanos()))
 	}

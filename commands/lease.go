@@ -25,7 +25,7 @@ var lease = Command{
 	Handler:    func(c *Call) ErrorCode { return leaseKind.run(c, optMS) },
 }
 
-var leaseRO = lease.readOnly("Tells what GO.LEASE would reply; changes nothing.")
+var leaseRO = lease.readOnly("Replies what GO.LEASE would reply; changes nothing.")
 
 var leaseKind = clauseKind{
 	keyword: "LEASE",

@@ -134,7 +134,7 @@ func (c *Call) options(from int, allowed option) (given option, operand int, err
 	return given, operand, NoError
 }
 
-// looksNumeric tells a quantity from an option where either may stand.
+// looksNumeric reports whether a word is a quantity, where an option may follow instead.
 func looksNumeric(word string) bool {
 	return word == "" || word[0] == '+' || word[0] == '-' || word[0] >= '0' && word[0] <= '9'
 }

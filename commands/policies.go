@@ -15,7 +15,7 @@ type Policies struct {
 // Policy is the limits of all keys whose names begin with the policy's name and a colon.
 type Policy struct {
 	name    string
-	shadow  bool // a denial is told by the inner replies only
+	shadow  bool // only the inner replies show a denial
 	clauses []policyClause
 }
 

@@ -54,7 +54,7 @@ func ParsePolicies(text string) (*Policies, error) {
 type policyPlace struct {
 	number int    // of the policy, from 1
 	name   string // of the policy; "" if not known yet
-	clause int    // from 1; told if it is not the first
+	clause int    // from 1; named if it is not the first
 }
 
 // maxPolicyError bounds the text of an error: the server keeps 255 bytes of it.

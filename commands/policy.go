@@ -23,7 +23,7 @@ var policy = Command{
 	Handler: runPolicy,
 }
 
-var policyRO = policy.readOnly("Tells what GO.POLICY would reply; changes nothing.")
+var policyRO = policy.readOnly("Replies what GO.POLICY would reply; changes nothing.")
 
 // planPolicy finds the policy of the key and makes the call's clauses of it.
 func planPolicy(c *Call) ErrorCode {

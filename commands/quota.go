@@ -8,7 +8,7 @@ import (
 
 var quota = Command{
 	Name:       "GO.QUOTA",
-	Summary:    "Takes units from a fixed window and tells whether they were admitted.",
+	Summary:    "Takes units from a fixed window and reports whether they were admitted.",
 	Complexity: "O(1)",
 	Since:      "0.1.0",
 	Flags:      writeFast,
@@ -18,7 +18,7 @@ var quota = Command{
 	Handler:    func(c *Call) ErrorCode { return quotaKind.run(c, optMS|optUpTo|optForce|optAlign) },
 }
 
-var quotaRO = quota.readOnly("Tells what GO.QUOTA would reply; changes nothing.")
+var quotaRO = quota.readOnly("Replies what GO.QUOTA would reply; changes nothing.")
 
 var quotaKind = clauseKind{
 	keyword: "QUOTA",

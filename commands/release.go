@@ -14,7 +14,7 @@ const maxIDs = 1024
 
 var release = Command{
 	Name:       "GO.RELEASE",
-	Summary:    "Gives slots back and tells how many of them were held.",
+	Summary:    "Gives slots back and reports how many of them were held.",
 	Complexity: "O(M*log(N)) with N the slots and M the ids, at most 1024",
 	Since:      "0.1.0",
 	Flags:      "write fast",

@@ -22,7 +22,7 @@ func (kind *clauseKind) reply(r *[6]int64, v *funnel.Verdict, limit int64, opts 
 	return 6
 }
 
-// count tells INFO how the call ended.
+// count says how INFO counts the call.
 func (c *Call) count(asked, limited bool) {
 	switch {
 	case !asked:

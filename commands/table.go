@@ -14,7 +14,7 @@ const (
 	ArgKey ArgType = iota
 	ArgInteger
 	ArgString
-	ArgToken // a keyword that stands for itself
+	ArgToken // a keyword
 	ArgBlock // the arguments Sub, together
 	ArgOneOf // one of the arguments Sub
 )
@@ -22,7 +22,7 @@ const (
 // Arg documents one argument.
 type Arg struct {
 	Name     string // of a token: the keyword
-	Token    string // the keyword that stands before the argument
+	Token    string // the keyword before the argument
 	Type     ArgType
 	Optional bool
 	Multiple bool // may stand more than once
@@ -86,7 +86,7 @@ func mode(sub ...Arg) Arg {
 	return Arg{Name: "mode", Type: ArgOneOf, Optional: true, Summary: "At most one of these.", Sub: sub}
 }
 
-// Command is one row of the table: what the server is told of a command, and what the host
+// Command is one row of the table: what the server knows of a command, and what the host
 // loads for it.
 type Command struct {
 	Name       string
@@ -113,7 +113,7 @@ type Command struct {
 
 const writeFast = "write deny-oom fast"
 
-// Tips tell clients and proxies not to cache replies, and that replies differ by time.
+// Tips ask clients and proxies not to cache replies, and that replies differ by time.
 const Tips = "dont_cache nondeterministic_output"
 
 // Table lists every command.

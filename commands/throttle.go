@@ -6,7 +6,7 @@ var throttleArgs = []Arg{argKey, argMaxBurst, argCount, argPeriod, argQuantity, 
 
 var throttle = Command{
 	Name:       "GO.THROTTLE",
-	Summary:    "Takes units from a rate limiter (GCRA) and tells whether they were admitted.",
+	Summary:    "Takes units from a rate limiter (GCRA) and reports whether they were admitted.",
 	Complexity: "O(1)",
 	Since:      "0.1.0",
 	Flags:      writeFast,
@@ -16,7 +16,7 @@ var throttle = Command{
 	Handler:    func(c *Call) ErrorCode { return throttleKind.run(c, optMS|exclusive) },
 }
 
-var throttleRO = throttle.readOnly("Tells what GO.THROTTLE would reply; changes nothing.")
+var throttleRO = throttle.readOnly("Replies what GO.THROTTLE would reply; changes nothing.")
 
 var clThrottle = Command{
 	Name:       "CL.THROTTLE",
@@ -107,12 +107,12 @@ func (t *throttleLimiter) apply(c *Call, _ bool) ErrorCode {
 	return NoError
 }
 
-// fillGaps writes each absent cell that stands before the one of this clause, if that one is set: loadHash refuses a hash
-// with a gap. before are the clauses before this one; those of one key stand together.
+// fillGaps writes each absent cell before the one of this clause, if that one is set: loadHash refuses a hash
+// with a gap. before are the clauses before this one; those of one key are neighbours.
 func (t *throttleLimiter) fillGaps(c *Call, before []limiter) {
 	k := &c.Keys[t.key]
 	cells := c.cells(k)
-	if t.cell == 0 || cells[t.cell].Set == 0 {
+	if cells[t.cell].Set == 0 {
 		return
 	}
 	for i := range t.cell {

@@ -14,7 +14,7 @@ const (
 
 var top = Command{
 	Name:       "GO.TOP",
-	Summary:    "Tells the keys whose calls this node denied most often.",
+	Summary:    "Lists the keys whose calls this node denied most often.",
 	Complexity: "O(N*log(N)) with N the configuration top-keys",
 	Since:      "0.1.0",
 	Flags:      "admin readonly allow-loading allow-stale",
@@ -25,7 +25,7 @@ var top = Command{
 	Args: []Arg{
 		{Name: "count", Type: ArgInteger, Optional: true, Bounds: fmt.Sprintf("1 to %d", MaxTopKeys),
 			Summary: fmt.Sprintf("How many keys, %d if not given.", defaultTop)},
-		{Name: "RESET", Type: ArgToken, Optional: true, Summary: "Then count anew."},
+		{Name: "RESET", Type: ArgToken, Optional: true, Summary: "Then begin to count again."},
 	},
 	Handler: runTop,
 }
@@ -56,8 +56,8 @@ func (command *Command) Run(c *Call) ErrorCode {
 	return err
 }
 
-// countDenial counts the keys of limited clauses, each key once. The clauses of one key stand
-// together.
+// countDenial counts the keys of limited clauses, each key once. The clauses of one key are
+// neighbours.
 func (c *Call) countDenial() {
 	if c.Shape != Nested {
 		denials.Count(int(c.DB), c.Args[c.Keys[0].Word])

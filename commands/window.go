@@ -4,7 +4,7 @@ import "gothrottle/funnel"
 
 var window = Command{
 	Name:       "GO.WINDOW",
-	Summary:    "Takes units from a sliding window and tells whether they were admitted.",
+	Summary:    "Takes units from a sliding window and reports whether they were admitted.",
 	Complexity: "O(log(N)) with N the entries of the window: at most 121 unless EXACT",
 	Since:      "0.1.0",
 	Flags:      writeFast,
@@ -14,7 +14,7 @@ var window = Command{
 	Handler:    func(c *Call) ErrorCode { return windowKind.run(c, optMS|optUpTo|optForce|optExact) },
 }
 
-var windowRO = window.readOnly("Tells what GO.WINDOW would reply; changes nothing.")
+var windowRO = window.readOnly("Replies what GO.WINDOW would reply; changes nothing.")
 
 var windowKind = clauseKind{
 	keyword: "WINDOW",

@@ -13,7 +13,7 @@ import (
 //	the units of this entry, absent if 1 and nothing follows,
 //	in the newest entry after a refund, the units that are in use at most.
 //
-// Totals grow, so members are unique, and two entries tell the units between them.
+// Totals grow, so members are unique, and two entries show the units between them.
 const windowPrefix = '\x01'
 
 const base = 36

@@ -1,7 +1,7 @@
 package funnel
 
 // Clock turns a wall clock, which may be set back, into a clock that never runs
-// backward. While the wall clock is behind a time that was already told, the clock runs at
+// backward. While the wall clock is behind a time that it has already returned, the clock runs at
 // half speed by a monotonic clock, until both agree. A step forward is followed at once.
 // The zero value is ready.
 //
@@ -10,8 +10,8 @@ package funnel
 //
 // The fields are exported for package cgo, whose C side shows the lead in INFO.
 type Clock struct {
-	Last   Micros // the latest time told
-	Base   Micros // the time told when the wall clock was first seen behind
+	Last   Micros // the latest time returned
+	Base   Micros // the time returned when the wall clock was first seen behind
 	Mono   Micros // the monotonic time at that moment
 	Behind int64  // 1: the wall clock was behind at the last reading
 }
@@ -30,10 +30,10 @@ func (c *Clock) slow(wall, mono Micros) Micros {
 	if c.Behind == 0 {
 		c.Behind, c.Base, c.Mono = 1, c.Last, mono
 	}
-	told := max(c.Base+(mono-c.Mono)/2, c.Last)
-	if wall >= told {
-		told, c.Behind = wall, 0
+	time := max(c.Base+(mono-c.Mono)/2, c.Last)
+	if wall >= time {
+		time, c.Behind = wall, 0
 	}
-	c.Last = told
-	return told
+	c.Last = time
+	return time
 }

@@ -27,7 +27,7 @@
 //
 // # Keys denied most often
 //
-// [Top] decides nothing. It counts denials by key in a table of fixed size, and it tells for each
+// [Top] decides nothing. It counts denials by key in a table of fixed size, and it reports for each
 // count by how much the count may be too high. The unit is one denial: a call that asks for five
 // units and is limited counts once.
 //

@@ -23,7 +23,7 @@ type ThrottleParams struct {
 	Lockout  Nanos // how long nothing is admitted after a denial, up to MaxPeriod; 0: no lockout
 }
 
-// Void reports whether nothing is in use at now and no lockout stands.
+// Void reports whether nothing is in use at now and there is no lockout.
 func (s ThrottleState) Void(now Nanos) bool { return s.empty(now) && s.Locked <= now }
 
 // empty reports whether nothing is in use at now.
@@ -40,7 +40,7 @@ func (s *ThrottleState) left(now Nanos) span {
 //
 // At most Limit units fit, and they drain at Rate. A call is admitted if its quantity fits.
 // Quantity 0 is a peek: it changes nothing, and it is limited only while more than Limit is in
-// use, or while a lockout stands. A negative quantity gives back up to what is in use and is
+// use, or during a lockout. A negative quantity gives back up to what is in use and is
 // always admitted; if nothing is in use it changes nothing. In any length of time t at most
 // Limit + t x Rate units are admitted.
 //
@@ -51,11 +51,11 @@ func (s *ThrottleState) left(now Nanos) span {
 // Rate. The verdict is TooMuch if usage would then take longer than MaxPeriod to drain.
 //
 // With Reserve a call is admitted if it will fit within MaxWait. Its units are taken now, and
-// Wait tells when the caller may act. The verdict is TooMuch if usage would drain only after
+// Wait says when the caller may act. The verdict is TooMuch if usage would drain only after
 // the year 2262. Without refunds, calls that act at their slots take at most Limit + t x Rate
 // units in any length of time t.
 //
-// With Lockout a denial of 1 to Limit units begins a lockout, unless one stands. Until its end
+// With Lockout a denial of 1 to Limit units begins a lockout, unless there is one. Until its end
 // no call that asks for units is admitted, except with Force. Usage drains meanwhile.
 // Nothing moves the end of a lockout.
 //
@@ -140,7 +140,7 @@ func (c *throttling) take(v *Verdict, quantity int64, wait Nanos) {
 	}
 }
 
-// deny denies quantity units, which fit if no more than fits is in use and no lockout stands. It may begin a lockout.
+// deny denies quantity units, which fit if no more than fits is in use and there is no lockout. It may begin a lockout.
 func (c *throttling) deny(v *Verdict, quantity int64, fits span) {
 	v.Limited = true
 	if quantity > 0 {
@@ -154,7 +154,7 @@ func (c *throttling) deny(v *Verdict, quantity int64, fits span) {
 	v.RetryAfter = max(c.rate.minus(c.used, fits).ceil(), c.locked)
 }
 
-// takeUpTo takes what is left, if that is less than Quantity. While a lockout stands nothing is left.
+// takeUpTo takes what is left, if that is less than Quantity. During a lockout nothing is left.
 func (c *throttling) takeUpTo(v *Verdict) {
 	left := int64(0)
 	if c.locked == 0 {

@@ -26,7 +26,7 @@ const (
 // above all denials / size. Every key with more than (all denials / size) is in the table. Until
 // more than size keys were denied, all counts are exact.
 //
-// A key is told apart by a 64-bit hash of its database and its whole name. Each Top has a random
+// A key is identified by a 64-bit hash of its database and its whole name. Each Top has a random
 // seed for the hash. Two keys with the same hash count as one.
 //
 // A Top is not safe for concurrent use. [NewTop] allocates all memory: at most 185 bytes per key

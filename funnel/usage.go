@@ -1,6 +1,6 @@
 package funnel
 
-// This file tells what is in use, for someone who looks at a limiter without calling it.
+// This file shows what is in use, for someone who looks at a limiter without calling it.
 
 // Drain returns how long it takes from now until nothing is in use, in ns, rounded up. It is 0 if
 // nothing is in use.

@@ -19,7 +19,7 @@ type Verdict struct {
 	Change     Change
 	Remaining  int64 // whole units left after the call, 0 to limit
 	RetryAfter Nanos // or Never
-	ResetAfter Nanos // until nothing is in use and no lockout stands, rounded up; 0 if neither is
+	ResetAfter Nanos // until nothing is in use and there is no lockout, rounded up
 	Granted    int64 // units taken; negative: given back
 	Renewed    bool  // of a slot: the caller already held it
 	Wait       Nanos // with Reserve: until the caller may act, rounded up; 0: at once, or Limited
