@@ -1,5 +1,7 @@
 package cgo_test
 
+// No transcript measures time or counts allocations.
+
 import (
 	"fmt"
 	"strings"
@@ -8,65 +10,29 @@ import (
 	"gothrottle/cgo/fakehost"
 )
 
-// steady are calls that do the same work each time, as long as the clock stands still.
+// steady are calls that do the same work each time, as long as the clock stands still. The reply shows that a call took the path
+// that its name says.
 var steady = []struct {
 	name, before, line, reply string
 }{
 	// A unit drains in 1 ns, so the expiry stays good for a billion calls.
 	{"throttle/admitted", "GO.THROTTLE k 999999999999 1000000000 1", "GO.THROTTLE k 999999999999 1000000000 1", "[0 "},
 	{"throttle/admitted_fraction", "GO.THROTTLE k 999999999999 700000001 1", "GO.THROTTLE k 999999999999 700000001 1", "[0 "},
-	{"throttle/upto", "GO.THROTTLE k 999999999999 1000000000 1", "GO.THROTTLE k 999999999999 1000000000 1 UPTO", "[0 "},
 	{"throttle/denied", "GO.THROTTLE k 15 30 60 16", "GO.THROTTLE k 15 30 60", "[1 16 0 2 32]"},
-	{"throttle/peek", "GO.THROTTLE k 15 30 60", "GO.THROTTLE k 15 30 60 0", "[0 16 15 -1 2]"},
-	{"throttle/force", "GO.THROTTLE k 999999999999 1000000000 1", "GO.THROTTLE k 0 1000000000 1 1 FORCE", "[0 "},
-	{"throttle/reserve", "GO.THROTTLE k 999999999999 1000000000 1", "GO.THROTTLE k 0 1000000000 1 1 RESERVE 1000", "[0 "},
-	{"throttle/no_slot", "GO.THROTTLE k 15 30 60 16", "GO.THROTTLE k 15 30 60 1 RESERVE 1", "[1 16 0 1 32 -1]"},
 	{"throttle/locked", "LOCK", "GO.THROTTLE k 15 30 60 1 LOCKOUT 60", "[1 16 0 60 60]"},
-	{"throttle/ro", "GO.THROTTLE k 15 30 60", "GO.THROTTLE_RO k 15 30 60", "[0 16 14 -1 4]"},
 	{"throttle/error", "GO.THROTTLE k 15 30 60", "GO.THROTTLE k 15 30 60 1x", "ERR "},
-	{"throttle/foreign", "", "GO.THROTTLE list 15 30 60", "WRONGTYPE "},
-	{"throttle/arity", "", "CL.THROTTLE k 15 30 60 1 1", "ERR "},
-
 	{"window/admitted", "GO.WINDOW k 1000000000000 60", "GO.WINDOW k 1000000000000 60", "[0 "},
 	{"window/denied", "GO.WINDOW k 10 60 10", "GO.WINDOW k 10 60", "[1 10 0 60 60]"},
-	{"window/denied_100", "FILL", "GO.WINDOW k 100 60", "[1 100 0 60 60]"},
 	{"window/denied_100_bisected", "FILL", "GO.WINDOW k 100 60 50", "[1 100 0 60 60]"},
-	{"window/force", "GO.WINDOW k 10 60 10", "GO.WINDOW k 10 60 1 FORCE", "[0 10 0 -1 60]"},
-	{"window/ro", "FILL", "GO.WINDOW_RO k 101 60", "[0 101 0 -1 60]"},
-	{"window/error", "", "GO.WINDOW k 10 60 1x", "ERR "},
-	{"window/foreign", "", "GO.WINDOW list 10 60", "WRONGTYPE "},
-
 	{"quota/admitted", "GO.QUOTA k 1000000000000 60", "GO.QUOTA k 1000000000000 60", "[0 "},
 	{"quota/denied", "GO.QUOTA k 10 60 10", "GO.QUOTA k 10 60", "[1 10 0 60 60]"},
-	{"quota/force", "GO.QUOTA k 10 60 10", "GO.QUOTA k 10 60 1 FORCE", "[0 10 0 -1 60]"},
-	{"quota/ro", "GO.QUOTA k 10 60", "GO.QUOTA_RO k 10 60", "[0 10 8 -1 60]"},
-	{"quota/error", "", "GO.QUOTA k 10 60 ALIGN", "ERR "},
-	{"quota/foreign", "", "GO.QUOTA list 10 60", "WRONGTYPE "},
-
 	{"lease/renewed", "GO.LEASE k 10 60 a", "GO.LEASE k 10 60 a", "[0 10 9 -1 60 1]"},
 	{"lease/denied", "GO.LEASE k 1 60 a", "GO.LEASE k 1 60 b", "[1 1 0 60 60 0]"},
-	{"lease/ro", "GO.LEASE k 1 60 a", "GO.LEASE_RO k 1 60 b", "[1 1 0 60 60 0]"},
-	{"lease/error", "", "GO.LEASE k 1 60 b x", "ERR "},
-	{"lease/foreign", "", "GO.LEASE list 1 60 b", "WRONGTYPE "},
 	{"release/none", "GO.LEASE k 1 60 a", "GO.RELEASE k b", "0"},
-	{"release/absent", "", "GO.RELEASE k b", "0"},
-	{"release/foreign", "", "GO.RELEASE list b", "WRONGTYPE "},
-
 	{"policy/denied", "GO.POLICY sample:k 2", "GO.POLICY sample:k", "[1 2 0 3600 7200 1 "},
-	{"policy/peek", "", "GO.POLICY sample:k 0 MS", "[0 2 2 -1 0 1 "},
-	{"policy/ro", "", "GO.POLICY_RO sample:k", "[0 2 1 -1 3600 1 "},
-	{"policy/none", "", "GO.POLICY k", "ERR the key"},
-
 	{"all_2/admitted", "", "GO.ALL k" + fast + fast, "[0 "},
-	{"all_2/denied", "GO.THROTTLE k 15 30 60 16", "GO.ALL k THROTTLE 15 30 60 KEY l THROTTLE 15 30 60", "[1 "},
-	{"all_2/error", "", "GO.ALL k THROTTLE 15 30 60 KEY l THROTTLE 15 30 x", "ERR "},
-	{"all_2/foreign", "", "GO.ALL k THROTTLE 15 30 60 KEY list QUOTA 1 1", "WRONGTYPE "},
-	{"all_2/arity", "", "GO.ALL k THROTTLE 15 30 60 KEY l", "ERR "},
-	{"all_2/unknown", "", "GO.ALL k THROTTLE 15 30 60 KEY l LIMIT 1 1", "ERR "},
 	{"all_4/mixed", "", mixed, "[0 "},
 	{"all_4/mixed_denied", "GO.QUOTA q 10 60 10", mixed, "[0 "},
-	{"all_4/mixed_ro", "", "GO.ALL_RO" + strings.TrimPrefix(mixed, "GO.ALL"), "[0 "},
-	{"all_4/force", "", strings.Replace(mixed, " KEY l LEASE 10 60 a", " FORCE", 1), "[0 "},
 	{"all_32/keys", "", "GO.ALL key0" + fast + manyKeys(1, 31, fast), "[0 "},
 	{"all_32/cells", "", "GO.ALL k" + strings.Repeat(fast, 32), "[0 "},
 }
@@ -89,7 +55,7 @@ func prepare(h *fakehost.Host, before, line string) fakehost.Prepared {
 	switch before {
 	case "":
 	case "LOCK":
-		deny("60", 0)(h)
+		deny(h)
 	case "FILL":
 		for range 100 {
 			call(h, "GO.WINDOW k 100 60")
@@ -149,6 +115,31 @@ func BenchmarkCall_cycle(b *testing.B) {
 				h.Advance(row.pause)
 			}
 		})
+	}
+}
+
+// Go allocates no memory for any call, whether it is admitted, denied or an error, and whatever its key holds.
+func TestAllocations(t *testing.T) {
+	w := newWalk(t)
+	for range rounds(200) {
+		var calls []fakehost.Prepared
+		var lines []string
+		for range 50 {
+			words := w.words()
+			calls, lines = append(calls, w.h.Prepare(words...)), append(lines, strings.Join(words, " "))
+		}
+		w.meddle()
+		if n := testing.AllocsPerRun(1, func() { // runs them twice
+			for _, p := range calls {
+				p.Run()
+				w.h.Advance(9973)
+			}
+		}); n != 0 {
+			t.Fatalf("seed %d: %v allocations in the calls\n%s", w.seed, n, strings.Join(lines, "\n"))
+		}
+		for _, p := range calls {
+			p.Free()
+		}
 	}
 }
 

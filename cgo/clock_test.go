@@ -1,47 +1,12 @@
 package cgo_test
 
+// A transcript's clock only goes forward. TestRandom sets it back and compares replies; this is what INFO shows.
+
 import (
 	"strconv"
 	"testing"
 	"time"
 )
-
-// The module's clock follows the server's clock. When the server's clock is set forward, the
-// module's follows at once. When it is set back, the module's clock goes on at half the speed of
-// the monotonic clock until the server's has caught up.
-func TestClock(t *testing.T) {
-	h := loaded(t)
-	const inUse = 500_000 // ms
-	wantReply(t, h, "GO.THROTTLE k 999999 1 1 500000 MS", "[0 1000000 500000 -1 500000]")
-	start, mono := h.Now(), int64(0)
-	for _, step := range []struct {
-		what       string
-		wall, mono int64 // µs since the start
-		told       int64 // the module's clock, ms since the start
-	}{
-		{"a second passes", second, second, 1_000},
-		{"set forward", 101 * second, second, 101_000},
-		{"set back by 50 s", 51 * second, second, 101_000},
-		{"4 s later", 55 * second, 5 * second, 103_000},
-		{"set back again", 15 * second, 5 * second, 103_000},
-		{"100 s later", 115 * second, 105 * second, 153_000},
-		{"75 s later", 190 * second, 180 * second, 190_500},
-		{"the two agree", 191 * second, 181 * second, 191_000},
-		{"and go on together", 192 * second, 182 * second, 192_000},
-		{"the monotonic clock means nothing then", 193 * second, 900 * second, 193_000},
-	} {
-		h.SetNow(start + step.wall)
-		h.AdvanceMono(step.mono - mono)
-		mono = step.mono
-		if got := inUse - call(h, "GO.THROTTLE k 999999 1 1 0 MS").Ints()[4]; got != step.told {
-			t.Errorf("%s: the module's clock is %d ms after the start, want %d", step.what, got, step.told)
-		}
-		lead := max(0, step.told*1000-step.wall)
-		if got := field(t, h, "clock_lead_us"); got != strconv.FormatInt(lead, 10) {
-			t.Errorf("%s: a lead of %s µs, want %d", step.what, got, lead)
-		}
-	}
-}
 
 // INFO shows the lead that the next call has: with and without traffic, while the server's clock is
 // set back and forth, and however often INFO is read.
@@ -85,21 +50,5 @@ func TestClock_system(t *testing.T) {
 	lead, err := strconv.ParseInt(field(t, h, "clock_lead_us"), 10, 64)
 	if got := time.UnixMicro(last - lead); err != nil || time.Since(got).Abs() > time.Minute {
 		t.Errorf("by its lead of %d µs the module thinks it is %v", lead, got)
-	}
-}
-
-// All limiters work on a server whose clock starts in 1970.
-func TestClock_before2001(t *testing.T) {
-	h := loaded(t)
-	h.SetNow(3600 * second)
-	for _, row := range [][2]string{
-		{"GO.THROTTLE k 9 10 60", "[0 10 9 -1 6]"}, {"GO.THROTTLE k 9 10 60", "[0 10 8 -1 12]"},
-		{"GO.ALL m THROTTLE 9 10 60 THROTTLE 9 7 60", "[0 10 9 -1 6 0 [0 10 9 -1 6] [0 10 9 -1 9]]"},
-		{"GO.ALL m THROTTLE 9 10 60 THROTTLE 9 7 60", "[0 10 8 -1 12 0 [0 10 8 -1 12] [0 10 8 -1 18]]"},
-		{"GO.WINDOW w 9 10", "[0 9 8 -1 10]"}, {"GO.WINDOW w 9 10", "[0 9 7 -1 10]"},
-		{"GO.QUOTA q 9 10", "[0 9 8 -1 10]"}, {"GO.QUOTA q 9 10", "[0 9 7 -1 10]"},
-		{"GO.LEASE l 2 10 a", "[0 2 1 -1 10 0]"}, {"GO.LEASE l 2 10 b", "[0 2 0 -1 10 0]"},
-	} {
-		wantReply(t, h, row[0], row[1])
 	}
 }

@@ -55,25 +55,3 @@ func TestGoInfo_cost(t *testing.T) {
 		}
 	}
 }
-
-// Go allocates no memory for GO.INFO.
-func TestGoInfo_allocations(t *testing.T) {
-	for _, line := range []string{"GO.THROTTLE k 9 7 1 3", "GO.WINDOW k 10 1", "GO.QUOTA k 10 1", "GO.LEASE k 9 60 a", "SET", "LIST", "GO.PEEK"} {
-		h := loaded(t)
-		switch line {
-		case "SET":
-			h.PutString("k", tat(h, 1))
-		case "LIST":
-			h.PutOther("k", "list")
-		case "GO.PEEK":
-			liveLeases(h, 1000)
-		default:
-			call(h, line)
-		}
-		p := h.Prepare("GO.INFO", "k")
-		if allocs := testing.AllocsPerRun(100, p.Run); allocs != 0 {
-			t.Errorf("%s: %v allocations per call", line, allocs)
-		}
-		p.Free()
-	}
-}

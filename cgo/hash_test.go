@@ -1,5 +1,7 @@
 package cgo_test
 
+// No transcript shows API calls.
+
 import (
 	"strconv"
 	"strings"
@@ -14,41 +16,72 @@ const (
 	damaged   = "ERR the rate limiter at this key is damaged"
 )
 
-// hashOf makes the key k a hash. The value T is the TAT one second from now.
-func hashOf(fieldsAndValues ...string) func(*fakehost.Host) {
-	return func(h *fakehost.Host) {
-		words := make([]string, len(fieldsAndValues))
-		for i, word := range fieldsAndValues {
-			if i%2 == 1 && word == "T" {
-				word = tat(h, 1_000_000_000)
-			}
-			words[i] = word
-		}
-		h.PutHash("k", words...)
-	}
-}
-
 // cells makes the key k a hash of n cells. Each one is in use for one more second.
-func cells(n int) func(*fakehost.Host) {
+func cells(n int) func(*fakehost.Host) { return lockedCells(n, 0) }
+
+// lockedCells makes the key k a hash of n cells, the first of them with a lockout of one more second.
+func lockedCells(n, locked int) func(*fakehost.Host) {
 	return func(h *fakehost.Host) {
 		h.PutHash("k")
 		for i := range n {
 			h.PutField("k", strconv.Itoa(4*i), tat(h, 1_000_000_000))
 			h.PutField("k", strconv.Itoa(4*i+1), "2")
+			if i < locked {
+				h.PutField("k", strconv.Itoa(128+i), tat(h, 1_000_000_000))
+			}
+		}
+		h.Expire("k", h.Now()/1000+2000)
+	}
+}
+
+// fill makes the calls, of which the last may be denied.
+func fill(lines ...string) func(*fakehost.Host) { return run(0, lines...) }
+
+// A limiter without a lockout costs no look-up for one. A locked one costs a look-up for each lockout more, and few to find out
+// that there is nothing else. The module stops at the first cell that is absent, so a foreign hash costs no more.
+func TestHash_cost(t *testing.T) {
+	with := func(fields ...string) func(*fakehost.Host) {
+		return func(h *fakehost.Host) { h.PutHash("k", append([]string{"0", tat(h, 1000), "1", "2"}, fields...)...) }
+	}
+	all32 := "GO.ALL k" + strings.Repeat(" THROTTLE 15 30 60", 32)
+	for _, row := range []struct {
+		name    string
+		before  func(*fakehost.Host)
+		line    string
+		lookUps int
+	}{
+		{"new", fill(), "GO.THROTTLE k 15 30 60", 0},
+		{"admitted", fill("GO.THROTTLE k 15 30 60"), "GO.THROTTLE k 15 30 60", 1},
+		{"denied", fill("GO.THROTTLE k 15 30 60 16"), "GO.THROTTLE k 15 30 60", 1},
+		{"read-only", fill("GO.THROTTLE k 15 30 60 16"), "GO.THROTTLE_RO k 15 30 60", 1},
+		{"denied, fraction", fill("GO.THROTTLE k 15 7 60 16"), "GO.THROTTLE k 15 7 60", 2},
+		{"GO.ALL, two cells, fractions", fill("GO.ALL k THROTTLE 15 7 60 THROTTLE 15 7 60"), "GO.ALL k THROTTLE 15 7 60 THROTTLE 15 7 60", 4},
+		{"GO.ALL, 32 cells", cells(32), all32, 32},
+		{"two cells, one asked for", cells(2), "GO.THROTTLE k 15 30 60", 3},
+		{"32 cells, one asked for", cells(32), "GO.THROTTLE k 15 30 60", 63},
+
+		{"locked", deny, "GO.THROTTLE k 15 30 60", 1},
+		{"locked, fraction", fill("GO.THROTTLE k 15 7 60 16", "GO.THROTTLE k 15 7 60 1 LOCKOUT 60"), "GO.THROTTLE k 15 7 60", 2},
+		{"locked, the first of two cells", lockedCells(2, 1), "GO.ALL k THROTTLE 0 30 60 THROTTLE 15 30 60", 2},
+		{"locked, both cells", lockedCells(2, 2), "GO.ALL k THROTTLE 0 30 60 THROTTLE 15 30 60", 7},
+		{"locked, 32 cells", lockedCells(32, 32), strings.ReplaceAll(all32, "15", "0"), 96},
+		{"locked, 32 cells, one asked for", lockedCells(32, 32), "GO.THROTTLE k 0 30 60", 96},
+
+		{"foreign", with("x", "y"), "GO.THROTTLE k 15 30 60", 4},
+		{"foreign, a cell further on", with("x", "y", "40", "1"), "GO.THROTTLE k 15 30 60", 5},
+		{"foreign, half a cell", with("4", "1"), "GO.THROTTLE k 15 30 60", 3},
+	} {
+		h := loaded(t)
+		row.before(h)
+		h.ResetAPICalls()
+		got := call(h, row.line)
+		if n := h.APICallsOf("HashGet"); n != row.lookUps || (got.Err == foreign) != strings.HasPrefix(row.name, "foreign") {
+			t.Errorf("%s: %v with %d look-ups, want %d", row.name, got, n, row.lookUps)
 		}
 	}
 }
 
-// No transcript shows API calls: the module stops at the first cell that is absent, so a foreign hash costs no more
-// than a limiter.
-func TestHash_foreignCost(t *testing.T) {
-	for _, fields := range []string{"x y", "x y 40 1", "4 1", "8 1000 9 1"} {
-		h := loaded(t)
-		h.PutHash("k", append([]string{"0", tat(h, 1000), "1", "2"}, strings.Fields(fields)...)...)
-		h.ResetAPICalls()
-		wantReply(t, h, "GO.THROTTLE k 15 30 60", foreign)
-		if n := h.APICallsOf("HashGet"); n > 5 {
-			t.Errorf("%s: %d look-ups", fields, n)
-		}
-	}
+// deny fills k and denies a call, which begins a lockout.
+func deny(h *fakehost.Host) {
+	fill("GO.THROTTLE k 15 30 60 16", "GO.THROTTLE k 15 30 60 1 LOCKOUT 60")(h)
 }

@@ -1,0 +1,187 @@
+package cgo_test
+
+// Thousands of entries, ids of 512 bytes and times in 2255 would make a transcript long, or depend on its date.
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"gothrottle/cgo/fakehost"
+)
+
+const (
+	foreignWindow = "ERR the sorted set at this key is not a sliding window"
+	foreignLeases = "ERR the sorted set at this key holds no leases"
+)
+
+type member = fakehost.Member
+
+func scored(score float64, text string) member { return member{Score: score, Text: text} }
+
+// wantFollowed makes a call, and checks its reply and that a replica follows.
+func wantFollowed(t *testing.T, h *fakehost.Host, want string, words ...string) {
+	t.Helper()
+	r := copyOf(h, "k")
+	if got := h.Call(words...).String(); got != want {
+		t.Errorf("%.60q: reply %s, want %s", words, got, want)
+	}
+	r.follow(t, h, words[0], "k")
+}
+
+// Ids of up to 512 bytes, and ids that are members' prefixes. One byte more is an error wherever an id is.
+func TestLease_ids(t *testing.T) {
+	h := loaded(t)
+	ids := []string{"", "\x00\x01", "\x01", "\x02", strings.Repeat("\xff", 63), strings.Repeat("\xff", 64), strings.Repeat("x", 512)}
+	for i, id := range ids {
+		wantFollowed(t, h, fmt.Sprintf("[0 100 %d -1 60 0]", 99-i), "GO.LEASE", "k", "100", "60", id)
+	}
+	long := ids[len(ids)-1] + "x"
+	for _, words := range [][]string{
+		{"GO.LEASE", "k", "10", "60", long}, {"GO.LEASE_RO", "k", "10", "60", long}, {"GO.RELEASE", "k", "a", long},
+		{"GO.ALL", "k", "LEASE", "10", "60", long}, {"GO.ALL_RO", "k", "LEASE", "10", "60", long},
+	} {
+		before := h.Dump()
+		if got := h.Call(words...).String(); strings.Replace(got, "clause 1: ", "", 1) != "ERR an id must not exceed 512 bytes" {
+			t.Errorf("%.20q: %s", words, got)
+		}
+		wantNothing(t, h, words[0], before)
+	}
+	wantFollowed(t, h, "6", append([]string{"GO.RELEASE", "k"}, ids[1:]...)...)
+	h.PutZset("k", scored(-float64(h.Now()+second), "\x02"+long), scored(-float64(h.Now()-second), "\x02a"))
+	wantUntouched(t, h, foreignLeases, "GO.LEASE k 10 60 x", "GO.LEASE k 10 60 a")
+}
+
+// GO.RELEASE takes at most 1024 ids. An id may occur several times among them.
+func TestRelease_many(t *testing.T) {
+	const tooMany = "ERR at most 1024 ids can be released at once"
+	for _, row := range []struct {
+		held, ids, distinct int
+		lapse               int64 // µs after now
+		want                string
+	}{
+		{1024, 1024, 1024, second, "1024"}, {3000, 1024, 1024, second, "1024"}, {20, 1024, 1, second, "1"}, {9, 9, 9, second, "9"},
+		{2000, 1024, 1024, -second, "0"}, {1024, 1025, 1025, second, tooMany}, {0, 1025, 1025, second, tooMany},
+	} {
+		h := loaded(t)
+		if row.held > 0 {
+			h.FillZset("k", row.held, func(i int) member { return scored(-float64(h.Now()+row.lapse-int64(i)), fmt.Sprint("\x02", i)) })
+			h.Expire("k", h.Now()/1000+1000)
+		}
+		words := []string{"GO.RELEASE", "k"}
+		for i := range row.ids {
+			words = append(words, fmt.Sprint(i%row.distinct))
+		}
+		wantFollowed(t, h, row.want, words...)
+	}
+}
+
+// Each call that finds lapsed entries removes up to 128 of them, even a denied call for a slot, which then replicates nothing
+// else. Lapsed entries count for nothing.
+func TestLapsed_128(t *testing.T) {
+	const lapsed = 1000
+	for _, row := range []struct{ prefix, ro, line, want string }{
+		{"\x02", "GO.LEASE_RO k 2 60 x", "GO.LEASE k 1 60 x", "[1 1 0 1 1 0]"},
+		{"\x02", "GO.LEASE_RO k 2 60 x", "GO.LEASE k 1 1 live", "[0 1 0 -1 1 1]"},
+		{"\x01", "GO.WINDOW_RO k 1000 60", "GO.WINDOW k 1000 60", ""},
+	} {
+		h := loaded(t)
+		h.FillZset("k", lapsed, func(i int) member { return scored(-float64(h.Now()-61*second-int64(i)), row.prefix+fmt.Sprint(9000-i)) })
+		h.Expire("k", h.Now()/1000+2000)
+		if row.prefix == "\x02" {
+			h.PutMember("k", -float64(h.Now()+second), "\x02live")
+		}
+		if got := call(h, row.ro).Ints(); got[0] != 0 {
+			t.Errorf("%s: %v", row.ro, got)
+		}
+		for i := range 9 {
+			want := row.want
+			if want == "" {
+				want = fmt.Sprintf("[0 1000 %d -1 60]", 999-i)
+			}
+			wantFollowed(t, h, want, strings.Fields(row.line)...)
+			if left := len(h.ZsetOf("k")); left != 1+max(0, lapsed-128*(i+1)) {
+				t.Errorf("%s: %d entries are left after call %d", row.line, left, i)
+			}
+			if words := h.EffectWords(); strings.HasPrefix(want, "[1") && (len(words) > 1 || i == 8 && words != nil) {
+				t.Errorf("call %d: effects %.60q", i, words)
+			}
+		}
+	}
+}
+
+// A refund of everything leaves a window of more than 128 entries, with nothing in use, until it expires. The next call
+// that takes units clears 128 entries. A smaller window is deleted at once.
+func TestWindow_refundToNothing(t *testing.T) {
+	for _, n := range []int{128, 129, 300} {
+		h := loaded(t)
+		for range n {
+			call(h, "GO.WINDOW k 1000 60 EXACT")
+			h.Advance(100)
+		}
+		expiry, all := h.ExpireOf("k"), fmt.Sprintf("[0 1000 1000 -1 0 %d]", -n)
+		wantReply(t, h, "GO.WINDOW_RO k 1000 60 -5000 UPTO", all)
+		wantFollowed(t, h, all, "GO.WINDOW", "k", "1000", "60", "-5000", "UPTO")
+		if n <= 128 {
+			if h.TypeOf("k") != "none" {
+				t.Errorf("%d entries: left %d", n, len(h.ZsetOf("k")))
+			}
+			continue
+		}
+		if left := len(h.ZsetOf("k")); left != n || h.ExpireOf("k") != expiry {
+			t.Errorf("%d entries: left %d, until %d, was %d", n, left, h.ExpireOf("k"), expiry)
+		}
+		wantUntouched(t, h, "[0 1000 1000 -1 0 0]", "GO.WINDOW k 1000 60 -1 UPTO", "GO.WINDOW k 1000 60 0 UPTO")
+		wantFollowed(t, h, "[0 1000 0 -1 60]", "GO.WINDOW", "k", "1000", "60", "1000", "EXACT")
+		if left := len(h.ZsetOf("k")); left != n+1-128 {
+			t.Errorf("%d entries: left %d after the next call", n, left)
+		}
+	}
+}
+
+// A refund of all units removes the key only if every member is an entry of the window.
+func TestWindow_refundForeign(t *testing.T) {
+	for _, n := range []int{0, 1, 127, 128, 129, 300} {
+		for _, place := range []float64{-5e5, float64(n)*1e3 + 1, 1e15, math.Inf(1)} {
+			h := loaded(t)
+			h.PutZset("k")
+			for i := range n {
+				h.PutMember("k", -float64(h.Now()+int64(i)*1000), fmt.Sprintf("\x01%d", 1000+i))
+			}
+			// The total of the last entry does not fit the others. A refund does not read it.
+			h.PutMember("k", -float64(h.Now()+int64(n)*1000), "\x01zzz")
+			h.PutMember("k", -(float64(h.Now()) + place), "alice")
+			h.Expire("k", h.Now()/1000+100_000)
+			h.Advance(int64(n) * 1000)
+			wantUntouched(t, h, foreignWindow, "GO.WINDOW k 1000000 60 -100000")
+		}
+	}
+}
+
+// A key may hold times far ahead after a server's clock was wrong. No number overflows.
+func TestZset_farAhead(t *testing.T) {
+	for _, row := range []struct{ text, line string }{
+		{"\x015:5", "GO.WINDOW k 10 3153600000"}, {"\x015:5", "GO.WINDOW k 10 3153600000 -1"}, {"\x015:5", "GO.WINDOW k 10 3153600000 9"},
+		{"\x015:5", "GO.WINDOW k 10 3153600000000 MS"}, {"\x02a", "GO.LEASE k 2 3153600000 b"}, {"\x02a", "GO.LEASE k 1 3153600000 b"},
+	} {
+		h := loaded(t)
+		last := 1<<53 - 3_153_600_000_000_000 // the period of this entry ends at 2^53
+		if row.text[0] == 2 {
+			last = 1 << 53
+		}
+		h.PutZset("k", scored(-float64(last), row.text))
+		h.Expire("k", h.Now()/1000+100)
+		r := copyOf(h, "k")
+		got := call(h, row.line)
+		r.follow(t, h, row.line, "k")
+		for i, n := range got.Ints() {
+			if n < -1 {
+				t.Errorf("%s: reply %v: %d wrapped", row.line, got, i)
+			}
+		}
+		if at := h.ExpireOf("k"); got.Err != "" || at < h.Now()/1000 {
+			t.Errorf("%s: %v, an expiry %d", row.line, got, at)
+		}
+	}
+}
