@@ -11,13 +11,13 @@ import (
 // budgets has the budget of each key of a limiter: units that were granted and are not spent yet.
 type budgets struct {
 	*table[string, budget]
-	l      *limiter
-	drains int64 // units that drain within Hold
+	l    *limiter
+	most float64 // the part of what remains that is taken in advance at most
 }
 
 func newBudgets(l *limiter) *budgets {
 	idle := func(b *budget, now time.Duration) bool { return !b.known(now, l.hold) }
-	return &budgets{newTable[string](idle), l, l.drains(l.hold)}
+	return &budgets{newTable[string](idle), l, min(l.drains(l.hold)/float64(l.bounds.units), 1) / share}
 }
 
 // budget is the units of one key. The zero budget has none. Times are those of the client's clock, which may jump.
@@ -58,7 +58,7 @@ func (s *budgets) spendFor(key string, n int64, now time.Duration, r *Result) (s
 		r.Limit = s.l.bounds.units
 		return spent, 0
 	}
-	return spent, b.refill(now, s.l.settings.units, s.drains, s.l.hold)
+	return spent, b.refill(now, s.l.settings.units, s.most, s.l.hold)
 }
 
 // granted notes a reply to a command that was sent at the time sent.
@@ -90,13 +90,14 @@ func (b *budget) spend(now time.Duration, n int64, hold time.Duration) int64 {
 // fresh reports whether the units may be spent.
 func (b *budget) fresh(now, hold time.Duration) bool { return now >= b.since && now-b.since <= hold }
 
-// share is the part of what remains that is taken in advance at most, so that other clients find units.
+// share is the part of what remains that is taken in advance at most, so that other clients find units. If hold is shorter
+// than the limit takes to drain, it is less by that.
 const share = 8
 
 // refill returns how many units to ask for beyond those of the callers: what is spent in half of hold at the recent rate,
-// at most what drains within hold, and a share of what remains. After a scarce reply, and if nothing is known yet, it
-// returns 0. refill forgets the units that are left.
-func (b *budget) refill(now time.Duration, units, drains int64, hold time.Duration) int64 {
+// at most this part of what remains. After a scarce reply, and if nothing is known yet, it returns 0. refill forgets the
+// units that are left.
+func (b *budget) refill(now time.Duration, units int64, most float64, hold time.Duration) int64 {
 	if !b.known(now, hold) {
 		*b = budget{since: now, rate: tooSlow}
 		return 0
@@ -108,7 +109,7 @@ func (b *budget) refill(now time.Duration, units, drains int64, hold time.Durati
 	if b.scarce {
 		return 0
 	}
-	return int64(min(b.rate*hold.Seconds()/2, float64(min(units, drains, b.remaining/share))))
+	return int64(min(b.rate*hold.Seconds()/2, float64(units), float64(b.remaining)*most))
 }
 
 // tooSlow is the rate of a key that was asked for once.

@@ -41,7 +41,7 @@ func TestBudget_spendsWhatWasGranted(t *testing.T) {
 				left = 0
 				continue
 			}
-			more := b.refill(now, o.Units, 1000, o.Hold)
+			more := b.refill(now, o.Units, 1, o.Hold)
 			require.LessOrEqual(t, more, o.Units)
 			require.GreaterOrEqual(t, more, int64(0))
 			most = max(most, more)
@@ -68,11 +68,11 @@ func TestBudget_forgetsItsRate(t *testing.T) {
 	now := time.Hour
 	for range 10 {
 		now += 10 * time.Millisecond
-		b.granted(now, b.refill(now, units, 1000, hold), &Result{Allowed: true, Remaining: 1000})
+		b.granted(now, b.refill(now, units, 1, hold), &Result{Allowed: true, Remaining: 1000})
 	}
 	early, late, fresh := b, b, budget{}
-	require.NotZero(t, early.refill(now+hold+rateKnown, units, 1000, hold))
+	require.NotZero(t, early.refill(now+hold+rateKnown, units, 1, hold))
 	now += hold + rateKnown + 1
-	require.Equal(t, fresh.refill(now, units, 1000, hold), late.refill(now, units, 1000, hold))
+	require.Equal(t, fresh.refill(now, units, 1, hold), late.refill(now, units, 1, hold))
 	require.Equal(t, fresh, late)
 }

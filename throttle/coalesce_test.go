@@ -322,7 +322,7 @@ func TestDenyCache_notLongerThanTheServer(t *testing.T) {
 func TestBudget_sourceOfABatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := newSlow(t, time.Millisecond, throttle.Options{}, throttle.Budget(20, time.Second))
-		limit := throttle.PerSecond(30).Burst(1000)
+		limit := throttle.PerSecond(1000)
 		for range 60 { // so that the client knows that the limiter is busy
 			_, err := c.Rate("a", limit).Allow(background, "")
 			require.NoError(t, err)

@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -20,7 +21,8 @@ type lane struct {
 
 	mu         sync.Mutex
 	underWay   int
-	connecting int // see Client.connect
+	connecting bool      // see Client.connect
+	connected  time.Time // when it has succeeded
 	queue      []*queued
 	closed     bool
 }
@@ -91,7 +93,8 @@ func (c *Client) do(ctx context.Context, of *limiter, w *within, key string, cmd
 			c.o.Logger.Warn("throttle: the server is unavailable", "error", err)
 		}
 		c.lookForMasters()
-		c.connect(l, key, err)
+		end, _ := w.Deadline()
+		c.connect(l, key, end.Add(-of.timeout), err)
 	}
 	if caller != nil && errors.Is(err, ErrUnavailable) {
 		return fmt.Errorf("throttle: %w", caller)
@@ -136,31 +139,42 @@ func pooled(rdb Processor) bool {
 	return ok
 }
 
-// connect makes go-redis set a connection up after a call has failed at its time limit: if connections were set up within
-// the limits of calls only, a server whose round trips take a third of that would never be reached. It asks for the key in
-// the background, as often at once as a lane may.
-func (c *Client) connect(l *lane, key string, err error) {
+// connect makes go-redis set up as many connections as a lane uses, after a call has failed at its time limit: within the
+// limits of calls alone, a server would never be reached whose round trips take a third of that. It asks for the key in the
+// background, as often at once as a lane may. If all get a reply, calls are sent again. A call that began before is no
+// reason to try once more: the connections would be in use when the next call needs one.
+func (c *Client) connect(l *lane, key string, began time.Time, err error) {
 	if !errors.Is(err, context.DeadlineExceeded) || !pooled(c.rdb) {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed || l.connecting >= laneWidth {
+	if l.closed || l.connecting || began.Before(l.connected) {
 		return
 	}
-	l.connecting++
+	l.connecting = true
 	c.running.Add(1)
 	go func() {
 		defer c.running.Done()
 		ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
 		defer cancel()
-		err := classify(c.rdb.Process(ctx, newGeneralCall(ctx, []any{"EXISTS", key})))
-		if err == nil || !failsAll(err) {
+		var failed atomic.Bool
+		var all sync.WaitGroup
+		for range laneWidth {
+			all.Go(func() {
+				err := classify(c.rdb.Process(ctx, newGeneralCall(ctx, []any{"EXISTS", key})))
+				if err != nil && failsAll(err) {
+					failed.Store(true)
+				}
+			})
+		}
+		all.Wait()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.connecting = false; !failed.Load() {
+			l.connected = time.Now()
 			l.works(c)
 		}
-		l.mu.Lock()
-		l.connecting--
-		l.mu.Unlock()
 	}()
 }
 

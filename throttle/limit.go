@@ -88,17 +88,12 @@ func (b *bounds) nextUnit() time.Duration {
 }
 
 // drains returns how many units drain within a time.
-func (b *bounds) drains(within time.Duration) int64 {
+func (b *bounds) drains(within time.Duration) float64 {
 	count := b.units
 	if b.kind == rateKind {
 		count = b.count
 	}
-	hi, lo := bits.Mul64(uint64(count), uint64(within))
-	if hi >= uint64(b.period) {
-		return maxUnits
-	}
-	units, _ := bits.Div64(hi, lo, uint64(b.period))
-	return int64(min(units, maxUnits))
+	return float64(count) * float64(within) / float64(b.period)
 }
 
 // drain returns units x period / count, rounded up, at most the longest Duration.

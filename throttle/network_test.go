@@ -1,0 +1,228 @@
+package throttle_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"gothrottle/throttle"
+	"gothrottle/throttle/throttletest"
+)
+
+// far answers each command of a connection one round trip after it came.
+func far(conn net.Conn, trip time.Duration) {
+	defer conn.Close()
+	type reply struct {
+		due  time.Time
+		text string
+	}
+	replies := make(chan reply, 10_000)
+	defer close(replies)
+	go func() {
+		for r := range replies {
+			time.Sleep(time.Until(r.due))
+			_, _ = io.WriteString(conn, r.text)
+		}
+	}()
+	in := bufio.NewReader(conn)
+	asks := false // COMMAND INFO was read, whose last word is the name of a command
+	for {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return
+		}
+		text := ""
+		switch word := strings.ToUpper(strings.TrimSpace(line)); {
+		case word == "HELLO" || word == "CLIENT":
+			text = "-ERR unknown command\r\n"
+		case word == "EXISTS":
+			text = ":0\r\n"
+		case word == "COMMAND":
+			text, asks = "*1\r\n*0\r\n", true
+		case asks && strings.HasPrefix(word, "GO."):
+			asks = false
+		case strings.HasPrefix(word, "GO."):
+			text = "*6\r\n:0\r\n:9\r\n:8\r\n:-1\r\n:1\r\n:9\r\n"
+		}
+		if text != "" {
+			replies <- reply{time.Now().Add(trip), text}
+		}
+	}
+}
+
+// farClient returns a client of go-redis without connections, whose server is one round trip away.
+func farClient(t *testing.T, trip time.Duration) *redis.Client {
+	t.Helper()
+	addr := listen(t, func(conn net.Conn) { far(conn, trip) }).Addr().String()
+	rdb := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true,
+		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			select {
+			case <-time.After(trip):
+				return net.Dial(network, addr)
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}})
+	t.Cleanup(func() { _ = rdb.Close() })
+	return rdb
+}
+
+// A client without connections works within two seconds, although setting one up takes longer than the time limit.
+func TestNetwork_coldAndFar(t *testing.T) {
+	for goroutines, trips := range map[int][]time.Duration{
+		1:  {5 * time.Millisecond, 20 * time.Millisecond, 40 * time.Millisecond},
+		16: {5 * time.Millisecond, 20 * time.Millisecond}, // a call may wait for one before it
+	} {
+		for _, trip := range trips {
+			t.Run(fmt.Sprint(trip, goroutines), func(t *testing.T) {
+				t.Parallel()
+				c := newReal(t, farClient(t, trip), throttle.Options{})
+				limiter := c.Rate("t", throttle.PerHour(1e6))
+				var works atomic.Bool
+				var wg sync.WaitGroup
+				began := time.Now()
+				for i := range goroutines {
+					wg.Go(func() {
+						for inARow := 0; inARow < 3 && time.Since(began) < 2*time.Second; inARow++ {
+							if _, err := limiter.Allow(background, fmt.Sprint(i%4)); err != nil {
+								inARow = -1
+								time.Sleep(time.Millisecond)
+							}
+						}
+						if time.Since(began) < 2*time.Second {
+							works.Store(true)
+						}
+					})
+				}
+				wg.Wait()
+				require.True(t, works.Load(), "three calls in a row within two seconds")
+			})
+		}
+	}
+}
+
+// Check sets connections up, so the first call finds one.
+func TestNetwork_checkSetsUp(t *testing.T) {
+	const trip = 20 * time.Millisecond
+	c := newReal(t, farClient(t, trip), throttle.Options{})
+	require.ErrorIs(t, c.Check(background), nil)
+	failed := 0
+	for range 20 {
+		if _, err := c.Rate("t", throttle.PerHour(1e6)).Allow(background, "a"); err != nil {
+			failed++
+		}
+	}
+	require.Less(t, failed, 3) // of a busy machine
+}
+
+// stopped is a server that does not answer for a while, and a round trip away.
+type stopped struct {
+	*throttletest.Server
+	until time.Time
+}
+
+func (s stopped) Process(ctx context.Context, cmd redis.Cmder) error {
+	select {
+	case <-time.After(max(time.Until(s.until), 0) + time.Millisecond):
+		return s.Server.Process(ctx, cmd)
+	case <-ctx.Done():
+		cmd.SetErr(ctx.Err())
+		return ctx.Err()
+	}
+}
+
+// Nobody fails before 90 % of its own time limit because an earlier caller's limit is over.
+func TestBatch_everyCallerHasItsOwnLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := throttletest.NewServer()
+		c, err := throttle.New(stopped{s, time.Now().Add(60 * time.Millisecond)}, throttle.Options{Logger: quiet})
+		require.NoError(t, err)
+		defer c.Close()
+		limiter := c.Rate("hot", throttle.PerHour(1e6))
+		var failed atomic.Int64
+		var wg sync.WaitGroup
+		for i := range 600 {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * 100 * time.Microsecond)
+				began := time.Now()
+				_, err := limiter.Allow(background, "")
+				took := time.Since(began)
+				require.LessOrEqual(t, took, 50*time.Millisecond)
+				if err != nil {
+					failed.Add(1)
+					require.GreaterOrEqual(t, took, 45*time.Millisecond)
+				}
+			})
+		}
+		wg.Wait()
+		require.Positive(t, failed.Load())
+		require.Less(t, failed.Load(), int64(150))
+	})
+}
+
+// Callers that leave before the command is sent cost nobody a unit: whoever is left gets what was granted.
+func TestBatch_callersThatLeave(t *testing.T) {
+	for _, order := range [][]int{{0, 1}, {1, 0}, {0}, {1}, {2, 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			c, _ := newSlow(t, 10*time.Millisecond, throttle.Options{})
+			limiter := c.Rate("hot", throttle.PerHour(2))
+			go func() { _, _ = limiter.Allow(background, "") }()
+			synctest.Wait()
+			var cancels [3]context.CancelFunc
+			admitted := int64(0)
+			var wg sync.WaitGroup
+			for i := range cancels {
+				ctx, cancel := context.WithCancel(background)
+				defer cancel()
+				cancels[i] = cancel
+				wg.Go(func() {
+					if r, err := limiter.Allow(ctx, ""); err == nil && r.Allowed {
+						atomic.AddInt64(&admitted, 1)
+					}
+				})
+				synctest.Wait()
+			}
+			for _, i := range order {
+				cancels[i]()
+				synctest.Wait()
+			}
+			wg.Wait()
+			require.EqualValues(t, 1, admitted, order)
+		})
+	}
+}
+
+// Hooks see the words of a command, and the values of the caller's context, or of the first one of a batch.
+func TestCommand_whatHooksSee(t *testing.T) {
+	s := throttletest.NewServer()
+	var seen []string
+	var values []any
+	spy := processor(func(ctx context.Context, cmd redis.Cmder) error {
+		seen, values = append(seen, fmt.Sprint(cmd.Args())), append(values, ctx.Value(key{}))
+		seen[len(seen)-1] += " " + cmd.Name()
+		return s.Process(ctx, cmd)
+	})
+	c := newReal(t, spy, throttle.Options{KeyPrefix: "p:"})
+	_, err := c.Rate("login", throttle.PerMinute(5).Lockout(time.Second)).AllowN(context.WithValue(background, key{}, 7), "bob", 3)
+	require.NoError(t, err)
+	_, err = c.AlignedQuota("day", 5, time.Second, time.Millisecond).Refund(background, "bob", 3)
+	require.NoError(t, err)
+	require.Equal(t, []string{"[GO.THROTTLE p:login:bob 4 5 60000 3 LOCKOUT 1000 MS] go.throttle",
+		"[GO.QUOTA p:day:bob 5 1000 -3 UPTO ALIGN 1 MS] go.quota"}, seen)
+	require.Equal(t, []any{7, nil}, values)
+}
+
+type processor func(context.Context, redis.Cmder) error
+
+func (p processor) Process(ctx context.Context, cmd redis.Cmder) error { return p(ctx, cmd) }
