@@ -72,10 +72,12 @@ import (
 	"errors"
 	"expvar"
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
 	"PATH/throttle"
+	"PATH/throttle/throttlehttp"
 	"PATH/throttle/throttletest"
 )
 
@@ -84,6 +86,8 @@ var (
 	work   = func(context.Context) error { return nil }
 	_      = errors.Is
 	_      = time.Now
+	_      http.Handler
+	_      throttlehttp.Rule
 )
 `
 	for i, snippet := range snippets {

@@ -12,7 +12,11 @@ import (
 // host has all addresses of such a network. Without trusted proxies the address is that of the connection. If the
 // connection comes from a trusted proxy, the address is the last one in X-Forwarded-For that no trusted proxy has: what
 // stands before it was written by the client and may be anything.
-func ByIP(trusted ...netip.Prefix) func(*http.Request) string {
+func ByIP(trusted ...netip.Prefix) func(*http.Request) string { return ByNetwork(64, trusted...) }
+
+// ByNetwork is ByIP with networks of this many bits of IPv6 addresses, 1 to 128: a provider may give one customer a /56 or
+// a /48.
+func ByNetwork(bits int, trusted ...netip.Prefix) func(*http.Request) string {
 	trusted = slices.Clone(trusted)
 	for i, prefix := range trusted {
 		if in4 := prefix.Addr(); in4.Is4In6() && prefix.Bits() >= 96 {
@@ -31,7 +35,7 @@ func ByIP(trusted ...netip.Prefix) func(*http.Request) string {
 		if contains(trusted, address) {
 			address = forwarded(r, trusted, address)
 		}
-		return "ip:" + network(address)
+		return "ip:" + network(address, bits)
 	}
 }
 
@@ -75,12 +79,12 @@ func contains(prefixes []netip.Prefix, address netip.Addr) bool {
 	return false
 }
 
-// network returns an IPv4 address, or the /64 network of an IPv6 address.
-func network(address netip.Addr) string {
+// network returns an IPv4 address, or the network of an IPv6 address.
+func network(address netip.Addr, bits int) string {
 	if address.Is4() {
 		return address.String()
 	}
-	prefix, _ := address.Prefix(64)
+	prefix, _ := address.Prefix(min(max(bits, 1), 128))
 	return prefix.String()
 }
 

@@ -21,6 +21,18 @@ type Rule struct {
 	Limiter Limiter                    // its name is in headers and in the body of a denial
 	Key     func(*http.Request) string // the rest of the limiter's key. If nil: ByIP(), in braces with several rules
 	Cost    func(*http.Request) int64  // units that a request takes: 1 if nil. 0 only looks
+
+	// Charge, if not nil, returns the units of a request that was served, by its response: Cost was an estimate then, and
+	// the difference is settled, past the limit if need be. It needs a *throttle.Rate, Window or Quota. What an outage left
+	// open stays as estimated.
+	Charge func(*http.Request, Response) int64
+}
+
+// Response is what a Rule's Charge goes by.
+type Response struct {
+	Status int
+	Bytes  int64 // of the body
+	Header http.Header
 }
 
 // Limiter is a *throttle.Rate, *throttle.Window, *throttle.Quota or *throttle.Policy. Several rules need limiters of one
@@ -33,7 +45,7 @@ type Limiter interface {
 	Peek(ctx context.Context, key string) (throttle.Result, error)
 }
 
-// parted is a limiter that All takes.
+// parted is a limiter that All and SettleAll take.
 type parted interface {
 	Part(key string, n int64) throttle.Part
 }
@@ -43,11 +55,11 @@ type Options struct {
 	// Skip says which requests are not limited; none if nil.
 	Skip func(*http.Request) bool
 
-	// Headers says which headers are set: RateLimit and RateLimit-Policy if not set.
+	// Headers says which headers are set: Draft11 if not set.
 	Headers Headers
 
-	// Denied writes the response of a denied request. The status 429 with a problem+json body if nil. The headers,
-	// Retry-After among them, are set before.
+	// Denied writes the response of a denied request. If nil it is a problem+json body with the status 429, or 503 if nobody
+	// decided. The headers, Retry-After among them, are set before.
 	Denied func(http.ResponseWriter, *http.Request, throttle.Result)
 
 	// Failed is called if there was no decision, and says whether the request goes on. If nil the request goes on if the
@@ -61,7 +73,7 @@ type Options struct {
 type Headers uint8
 
 const (
-	RateLimit  Headers = iota // RateLimit and RateLimit-Policy, as draft-ietf-httpapi-ratelimit-headers-11 has them
+	Draft11    Headers = iota // RateLimit and RateLimit-Policy, as draft-ietf-httpapi-ratelimit-headers-11 has them
 	XRateLimit                // X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset: seconds until nothing is in use
 	NoHeaders                 // none of them
 )
@@ -83,8 +95,8 @@ func New(client *throttle.Client, o Options, rules ...Rule) (func(http.Handler) 
 		if err := r.Limiter.Err(); err != nil {
 			return nil, fmt.Errorf("throttlehttp: the limiter %q: %w", name, err)
 		}
-		if _, ok := r.Limiter.(parted); len(rules) > 1 && (!ok || named[name]) {
-			return nil, fmt.Errorf("throttlehttp: the limiter %q cannot be combined with the others", name)
+		if _, ok := r.Limiter.(parted); (len(rules) > 1 || r.Charge != nil) && !ok || named[name] {
+			return nil, fmt.Errorf("throttlehttp: the limiter %q cannot be combined with others, or be charged by responses", name)
 		}
 		named[name] = true
 		if r.Key == nil {
@@ -95,6 +107,7 @@ func New(client *throttle.Client, o Options, rules ...Rule) (func(http.Handler) 
 		}
 		l.rules = append(l.rules, r)
 		l.policies = append(l.policies, policy(&r))
+		l.charges = l.charges || r.Charge != nil
 	}
 	return l.middleware, nil
 }
@@ -113,6 +126,7 @@ type limiter struct {
 	o        Options
 	rules    []Rule
 	policies []string // the items of RateLimit-Policy
+	charges  bool     // a rule has Charge
 }
 
 func (l *limiter) middleware(next http.Handler) http.Handler {
@@ -121,7 +135,7 @@ func (l *limiter) middleware(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		all, err := l.decide(r)
+		all, asked, err := l.decide(r)
 		if err != nil {
 			if l.failed(w, r, err) {
 				next.ServeHTTP(w, r)
@@ -133,31 +147,88 @@ func (l *limiter) middleware(next http.Handler) http.Handler {
 			l.denied(w, r, all)
 			return
 		}
-		next.ServeHTTP(w, r)
+		if !l.charges {
+			next.ServeHTTP(w, r)
+			return
+		}
+		seen := &recorder{ResponseWriter: w}
+		next.ServeHTTP(seen, r)
+		l.settle(r, asked, seen)
 	})
 }
 
+// ask is what one rule asks for a request.
+type ask struct {
+	key  string
+	cost int64
+}
+
 // decide asks for all rules.
-func (l *limiter) decide(r *http.Request) (throttle.AllResult, error) {
+func (l *limiter) decide(r *http.Request) (throttle.AllResult, []ask, error) {
+	asked := make([]ask, len(l.rules))
+	for i := range l.rules {
+		asked[i] = ask{l.rules[i].Key(r), max(l.rules[i].Cost(r), 0)}
+	}
 	if len(l.rules) > 1 {
 		parts := make([]throttle.Part, len(l.rules))
-		for i := range l.rules {
-			rule := &l.rules[i]
-			parts[i] = rule.Limiter.(parted).Part(rule.Key(r), max(rule.Cost(r), 0))
+		for i, a := range asked {
+			parts[i] = l.rules[i].Limiter.(parted).Part(a.key, a.cost)
 		}
-		return l.client.All(r.Context(), parts...)
+		all, err := l.client.All(r.Context(), parts...)
+		return all, asked, err
 	}
-	rule := &l.rules[0]
 	var one throttle.Result
 	var err error
-	if cost := rule.Cost(r); cost > 0 {
-		one, err = rule.Limiter.AllowN(r.Context(), rule.Key(r), cost)
+	if a := asked[0]; a.cost > 0 {
+		one, err = l.rules[0].Limiter.AllowN(r.Context(), a.key, a.cost)
 	} else {
-		one, err = rule.Limiter.Peek(r.Context(), rule.Key(r))
+		one, err = l.rules[0].Limiter.Peek(r.Context(), a.key)
 		one.Allowed = err == nil // a look takes nothing
 	}
-	return throttle.AllResult{Result: one, Each: []throttle.Result{one}}, err
+	return throttle.AllResult{Result: one, Each: []throttle.Result{one}}, asked, err
 }
+
+// settle corrects the estimates of a request that was served. It goes on if the caller is gone.
+func (l *limiter) settle(r *http.Request, asked []ask, seen *recorder) {
+	response := Response{max(seen.status, http.StatusOK), seen.bytes, seen.Header()}
+	var parts []throttle.Part
+	for i, a := range asked {
+		if rule := &l.rules[i]; rule.Charge != nil {
+			if more := rule.Charge(r, response) - a.cost; more != 0 {
+				parts = append(parts, rule.Limiter.(parted).Part(a.key, more))
+			}
+		}
+	}
+	if len(parts) > 0 {
+		_, _ = l.client.SettleAll(context.WithoutCancel(r.Context()), parts...)
+	}
+}
+
+// recorder notes the status and the length of a response.
+type recorder struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+}
+
+// Unwrap lets http.ResponseController find the writer.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+func (r *recorder) WriteHeader(status int) {
+	if r.status == 0 && status >= 200 {
+		r.status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+func (r *recorder) Write(p []byte) (int, error) {
+	n, err := r.ResponseWriter.Write(p)
+	r.bytes += int64(n)
+	return n, err
+}
+
+// Flush is for handlers that look for an http.Flusher.
+func (r *recorder) Flush() { _ = http.NewResponseController(r.ResponseWriter).Flush() }
 
 // failed says whether a request goes on without a decision.
 func (l *limiter) failed(w http.ResponseWriter, r *http.Request, err error) bool {
@@ -182,7 +253,7 @@ func (l *limiter) setHeaders(h http.Header, all throttle.AllResult) {
 		return // nothing is known of the limiter
 	}
 	switch l.o.Headers {
-	case RateLimit:
+	case Draft11:
 		states := make([]string, len(all.Each))
 		for i := range all.Each {
 			states[i] = state(&l.rules[i], &all.Each[i])
@@ -245,7 +316,7 @@ func (l *limiter) denied(w http.ResponseWriter, r *http.Request, all throttle.Al
 	}
 	p := problem{Type: problemTypes + "quota-exceeded", Title: "Too many requests", Status: http.StatusTooManyRequests}
 	if all.Source == throttle.FailedClosed { // nobody knows whether a limit was exceeded
-		p.Type, p.Title = problemTypes+"temporary-reduced-capacity", "The rate limiter is unavailable"
+		p.Type, p.Title, p.Status = problemTypes+"temporary-reduced-capacity", "The rate limiter is unavailable", http.StatusServiceUnavailable
 		all.Each = nil
 	}
 	for i := range all.Each {
@@ -255,6 +326,6 @@ func (l *limiter) denied(w http.ResponseWriter, r *http.Request, all throttle.Al
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(http.StatusTooManyRequests)
+	w.WriteHeader(p.Status)
 	_ = json.NewEncoder(w).Encode(p)
 }

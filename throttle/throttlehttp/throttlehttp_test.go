@@ -141,6 +141,46 @@ func TestMiddleware_policyCostSkip(t *testing.T) {
 	})
 }
 
+// A response is charged by what it was: the estimate is settled, also past the limit, in one call for all rules.
+func TestMiddleware_charge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := throttletest.New(t, throttle.Options{})
+		bytes, faults, calls := c.Window("bytes", 1000, time.Hour), c.Quota("faults", 3, time.Hour), c.Rate("calls", throttle.PerHour(100))
+		limit, err := throttlehttp.New(c, throttlehttp.Options{},
+			throttlehttp.Rule{Limiter: bytes, Key: fixed, Cost: func(*http.Request) int64 { return 100 },
+				Charge: func(_ *http.Request, r throttlehttp.Response) int64 { return r.Bytes }},
+			throttlehttp.Rule{Limiter: faults, Key: fixed, Charge: func(_ *http.Request, r throttlehttp.Response) int64 {
+				if r.Status < 500 && r.Header.Get("X-Fault") == "" {
+					return 0
+				}
+				return 1
+			}},
+			throttlehttp.Rule{Limiter: calls, Key: fixed})
+		require.NoError(t, err)
+		h := limit(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/fails" {
+				w.WriteHeader(http.StatusBadGateway)
+			}
+			_, _ = w.Write(make([]byte, 300))
+			_, _ = w.Write(make([]byte, 400))
+			w.(http.Flusher).Flush()
+		}))
+		left := func(l interface {
+			Peek(context.Context, string) (throttle.Result, error)
+		}) int64 {
+			r, err := l.Peek(t.Context(), "all")
+			require.NoError(t, err)
+			return r.Remaining
+		}
+		require.True(t, get(h).Flushed)
+		require.EqualValues(t, 2, s.Calls())
+		require.Equal(t, []int64{300, 3, 99}, []int64{left(bytes), left(faults), left(calls)})
+		get(h, func(r *http.Request) { r.URL.Path = "/fails" })
+		require.Equal(t, []int64{0, 2, 98}, []int64{left(bytes), left(faults), left(calls)})
+		require.Equal(t, http.StatusTooManyRequests, get(h).Code)
+	})
+}
+
 // A request that can never be admitted has no Retry-After.
 func TestMiddleware_never(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -173,7 +213,7 @@ func TestMiddleware_serverIsAway(t *testing.T) {
 	c, s = throttletest.New(t, throttle.Options{}, throttle.OnUnavailable(throttle.FailClosed))
 	s.Fail(away)
 	w = get(serve(t, c, throttlehttp.Options{}, rule(c)))
-	require.Equal(t, http.StatusTooManyRequests, w.Code)
+	require.Equal(t, http.StatusServiceUnavailable, w.Code)
 	require.Equal(t, "1", w.Header().Get("Retry-After"))
 	require.Contains(t, w.Body.String(), "#temporary-reduced-capacity")
 	require.NotContains(t, w.Body.String(), "violated-policies")
@@ -233,6 +273,7 @@ func TestByIP(t *testing.T) {
 		}
 		require.Equal(t, row.untrusting, throttlehttp.ByIP()(r), row.remote)
 		require.Equal(t, row.trusting, throttlehttp.ByIP(proxies...)(r), "%s %s", row.remote, row.forwarded)
+		require.Equal(t, strings.Replace(row.untrusting, "1:2::/64", "1::/48", 1), strings.Replace(throttlehttp.ByNetwork(48)(r), "fd00::/48", "fd00::/64", 1))
 	}
 	// Proxies may add a line of their own instead of a word.
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
@@ -271,6 +312,7 @@ func TestNew_refusesRules(t *testing.T) {
 		"a refused limiter":      {{Limiter: c.Rate("b", throttle.PerSecond(0))}},
 		"a policy beside a rate": {{Limiter: c.Policy("p")}, rate},
 		"one limiter twice":      {rate, rate},
+		"a policy charged":       {{Limiter: c.Policy("p"), Charge: func(*http.Request, throttlehttp.Response) int64 { return 1 }}},
 	} {
 		_, err := throttlehttp.New(c, throttlehttp.Options{}, rules...)
 		require.Error(t, err, name)

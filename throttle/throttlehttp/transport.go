@@ -1,0 +1,103 @@
+package throttlehttp
+
+import (
+	"context"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"gothrottle/throttle"
+)
+
+// Transport is an http.RoundTripper that keeps all processes which share a limiter to its limit: a request waits for its
+// slot until the end of its context. If the other side answers 429 or 503, and says by Retry-After or by RateLimit how long
+// to wait, all processes wait that long. Its fields must not change once it is used.
+type Transport struct {
+	Limiter  *throttle.Rate             // without a Lockout
+	Base     http.RoundTripper          // http.DefaultTransport if nil
+	Key      func(*http.Request) string // the rest of the limiter's key: the host of the URL if nil
+	MaxPause time.Duration              // the other side may ask for no longer pause: 1 min if 0
+
+	mu sync.Mutex // one pause of this process is taken at a time
+}
+
+// RoundTrip waits and sends the request. It returns a throttle.ErrDenied at once if no slot comes before the end of the
+// context.
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	base, key := t.Base, r.URL.Host
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	if t.Key != nil {
+		key = t.Key(r)
+	}
+	if err := t.Limiter.Wait(r.Context(), key); err != nil {
+		if r.Body != nil {
+			_ = r.Body.Close()
+		}
+		return nil, err
+	}
+	response, err := base.RoundTrip(r)
+	if err == nil && (response.StatusCode == http.StatusTooManyRequests || response.StatusCode == http.StatusServiceUnavailable) {
+		if pause := wait(response.Header, time.Now()); pause > 0 {
+			t.pause(context.WithoutCancel(r.Context()), key, pause)
+		}
+	}
+	return response, err
+}
+
+// pause charges as many units as drain until the end of a pause, less what is in use. Processes that are told to wait at the
+// same moment may add their pauses up.
+func (t *Transport) pause(ctx context.Context, key string, pause time.Duration) {
+	longest := t.MaxPause
+	if longest == 0 {
+		longest = time.Minute
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now, err := t.Limiter.Peek(ctx, key)
+	if err != nil {
+		return
+	}
+	_, span, next := t.Limiter.Bounds()
+	more := min(pause, longest) + span - next - now.ResetAfter
+	if units := int64(math.Ceil(float64(more) / float64(next))); units > 0 {
+		_, _ = t.Limiter.Settle(ctx, key, units)
+	}
+}
+
+// wait returns how long a response asks to wait; 0 if it does not say.
+func wait(h http.Header, now time.Time) time.Duration {
+	after := h.Get("Retry-After")
+	if date, err := http.ParseTime(after); err == nil {
+		return max(date.Sub(now), 0)
+	}
+	if pause, ok := wholeSeconds(after); ok {
+		return pause
+	}
+	longest := time.Duration(0)
+	for _, item := range strings.Split(strings.Join(h.Values("RateLimit"), ","), ",") {
+		remains, pause := "", time.Duration(0)
+		for _, field := range strings.Split(item, ";") {
+			name, value, _ := strings.Cut(strings.TrimSpace(field), "=")
+			switch name {
+			case "r":
+				remains = value
+			case "t":
+				pause, _ = wholeSeconds(value)
+			}
+		}
+		if remains == "0" {
+			longest = max(longest, pause)
+		}
+	}
+	return longest
+}
+
+func wholeSeconds(text string) (time.Duration, bool) {
+	n, err := strconv.ParseUint(text, 10, 31)
+	return time.Duration(n) * time.Second, err == nil
+}

@@ -1,0 +1,110 @@
+package throttlehttp_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gothrottle/throttle"
+	"gothrottle/throttle/throttlehttp"
+	"gothrottle/throttle/throttletest"
+)
+
+type tripper func(*http.Request) (*http.Response, error)
+
+func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// Requests of two processes go one after another, and both wait when one is asked to: by Retry-After, by a date, or by
+// RateLimit. No pause is longer than MaxPause.
+func TestTransport(t *testing.T) {
+	for name, row := range map[string]struct {
+		header, value string
+		pause         time.Duration
+	}{
+		"seconds": {"Retry-After", "30", 30 * time.Second}, "too long": {"Retry-After", "9000", 40 * time.Second},
+		"date":    {"Retry-After", "Sat, 01 Jan 2000 00:00:32 GMT", 31 * time.Second}, // asked at 1 s
+		"fields":  {"RateLimit", `"day";r=5;t=3000, "burst";r=0;t=20`, 20 * time.Second},
+		"nothing": {"Retry-After", "soon", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := throttletest.NewServer()
+				var sent []time.Duration
+				began := time.Now()
+				upstream := tripper(func(r *http.Request) (*http.Response, error) {
+					sent = append(sent, time.Since(began))
+					w := httptest.NewRecorder()
+					if len(sent) == 2 {
+						w.Header().Set(row.header, row.value)
+						w.WriteHeader(http.StatusTooManyRequests)
+					}
+					return w.Result(), nil
+				})
+				var fleet []*throttlehttp.Transport
+				for range 2 {
+					c, err := throttle.New(s, throttle.Options{})
+					require.NoError(t, err)
+					defer c.Close()
+					fleet = append(fleet, &throttlehttp.Transport{Limiter: c.Rate("api", throttle.PerSecond(1)), Base: upstream, MaxPause: 40 * time.Second})
+				}
+				for i := range 4 {
+					r, err := fleet[i%2].RoundTrip(httptest.NewRequest(http.MethodGet, "http://example.com/", nil))
+					require.NoError(t, err)
+					require.NoError(t, r.Body.Close())
+				}
+				third := max(time.Second+row.pause, 2*time.Second)
+				require.Equal(t, []time.Duration{0, time.Second, third, third + time.Second}, sent)
+				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+				defer cancel()
+				body := &closing{Reader: strings.NewReader("x")}
+				_, err := fleet[0].RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodPost, "http://example.com/", body))
+				require.ErrorIs(t, err, throttle.ErrDenied)
+				require.True(t, body.closed)
+				require.Len(t, sent, 4)
+			})
+		})
+	}
+}
+
+type closing struct {
+	io.Reader
+	closed bool
+}
+
+func (c *closing) Close() error {
+	c.closed = true
+	return nil
+}
+
+// Many answers that ask for a pause make one pause.
+func TestTransport_onePause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := throttletest.New(t, throttle.Options{})
+		limiter := c.Rate("api", throttle.PerSecond(100))
+		transport := &throttlehttp.Transport{Limiter: limiter, Base: tripper(func(*http.Request) (*http.Response, error) {
+			w := httptest.NewRecorder()
+			w.Header().Set("Retry-After", "10")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return w.Result(), nil
+		})}
+		var wg sync.WaitGroup
+		for range 50 {
+			wg.Go(func() {
+				_, err := transport.RoundTrip(httptest.NewRequest(http.MethodGet, "http://example.com/", nil))
+				require.NoError(t, err)
+			})
+		}
+		wg.Wait()
+		r, err := limiter.Reserve(t.Context(), "example.com", 1, time.Hour)
+		require.NoError(t, err)
+		require.InDelta(t, 10*time.Second, r.Wait, float64(20*time.Millisecond))
+	})
+}
