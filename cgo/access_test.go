@@ -1,5 +1,7 @@
 package cgo_test
 
+// No transcript has users, clusters, or servers with threads.
+
 import (
 	"fmt"
 	"slices"

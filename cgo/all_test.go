@@ -1,5 +1,7 @@
 package cgo_test
 
+// No transcript has 32 clauses, shows which keys are opened, or has listeners.
+
 import (
 	"fmt"
 	"slices"

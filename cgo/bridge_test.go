@@ -1,5 +1,7 @@
 package cgo
 
+// A transcript has no handler that panics.
+
 import (
 	"errors"
 	"strings"

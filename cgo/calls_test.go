@@ -1,5 +1,7 @@
 package cgo_test
 
+// No transcript has a server that refuses the module's own calls.
+
 import (
 	"fmt"
 	"maps"

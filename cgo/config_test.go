@@ -1,5 +1,7 @@
 package cgo_test
 
+// Servers word a refused configuration in their own ways, and no transcript loads the module.
+
 import (
 	"slices"
 	"testing"

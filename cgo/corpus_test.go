@@ -1,5 +1,7 @@
 package cgo_test
 
+// This file makes the server made of C a host of the transcripts.
+
 import (
 	"errors"
 

@@ -1,5 +1,7 @@
 package cgo_test
 
+// No transcript shows calls of the server's API.
+
 import (
 	"fmt"
 	"strconv"

@@ -1,5 +1,7 @@
 package cgo_test
 
+// No transcript has the documents that these tests compare with the module.
+
 import (
 	"os"
 	"regexp"

@@ -1,5 +1,7 @@
 package cgo_test
 
+// No command that a transcript may use makes an empty hash or sorted set.
+
 import (
 	"strings"
 	"testing"

@@ -1,5 +1,7 @@
 package cgo_test
 
+// No transcript has another module in the server.
+
 import (
 	"fmt"
 	"slices"

@@ -1,5 +1,7 @@
 package cgo_test
 
+// No transcript shows INFO.
+
 import (
 	"strconv"
 	"strings"

@@ -1,5 +1,7 @@
 package cgo_test
 
+// No transcript loads the module.
+
 import (
 	"fmt"
 	"io"

@@ -1,5 +1,7 @@
 package cgo_test
 
+// No transcript has a handler that panics.
+
 import (
 	"slices"
 	"strconv"

@@ -1,5 +1,7 @@
 package cgo_test
 
+// No transcript forks the server.
+
 import (
 	"strings"
 	"testing"

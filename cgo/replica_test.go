@@ -1,5 +1,7 @@
 package cgo_test
 
+// This file follows a server as its replica does.
+
 import (
 	"fmt"
 	"maps"

@@ -1,5 +1,7 @@
 package cgo_test
 
+// No transcript unloads the module.
+
 import (
 	"slices"
 	"strings"

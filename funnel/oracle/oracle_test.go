@@ -1,5 +1,7 @@
 package oracle
 
+// The models are what package funnel is compared with. These tests are of what only their other users call.
+
 import (
 	"math/big"
 	"testing"
@@ -115,61 +117,6 @@ func TestState(t *testing.T) {
 	}
 	if used, end := NewQuota(7, start).State(); used != 7 || end != start {
 		t.Errorf("quota: %v %v", used, end)
-	}
-}
-
-// A lockout begins with a denial, keeps the bucket from being void and ends by itself. Clone
-// copies it.
-func TestThrottle_Locked(t *testing.T) {
-	var o Throttle
-	p := funnel.ThrottleParams{Limit: 1, Rate: funnel.Rate{Period: funnel.Second, Count: 1}, Quantity: 1, Lockout: 60 * funnel.Second}
-	now := start.Nanos()
-	o.Call(now, p)
-	if o.Locked() != 0 {
-		t.Errorf("locked until %d after an admitted call", o.Locked())
-	}
-	if v := o.Call(now, p); !v.Limited || v.RetryAfter != p.Lockout || o.Locked() != now+p.Lockout {
-		t.Errorf("locked until %d after a denied call: %+v", o.Locked(), v)
-	}
-	if v := o.Call(o.Locked()-1, p); !v.Limited || v.RetryAfter != 1 || v.Change != funnel.Keep {
-		t.Errorf("1 ns before the end: %+v", v)
-	}
-	c := o.Clone()
-	if end := c.Locked(); c.Void(end-1) || !c.Void(end) || end != o.Locked() {
-		t.Errorf("a copy is locked until %d and void %v, %v", end, c.Void(end-1), c.Void(end))
-	}
-	if v := c.Call(c.Locked(), p); v.Limited || c.Locked() != 0 || o.Locked() == 0 {
-		t.Errorf("at the end: %+v", v)
-	}
-	empty := big.NewRat(int64(now)*2+1, 2)
-	if at, rate := NewLockedThrottle(empty, p.Rate, 7).State(); at.Cmp(empty) != 0 || rate != p.Rate {
-		t.Errorf("a new one: %v %v", at, rate)
-	}
-}
-
-// FORCE is admitted past the limit up to the bound, and a call beyond changes nothing.
-func TestForce(t *testing.T) {
-	var w Window
-	q := NewQuota(mostInUse-5, start+second)
-	for range 1000 {
-		w.Call(start, funnel.WindowParams{Limit: 3, Period: second, Quantity: mostInUse/1000 - 1, Force: true})
-	}
-	w.Call(start, funnel.WindowParams{Limit: 3, Period: second, Quantity: 995, Force: true})
-	for _, c := range []struct {
-		quantity int64
-		want     funnel.Verdict
-	}{
-		{0, funnel.Verdict{ResetAfter: funnel.Second}},
-		{6, funnel.Verdict{TooMuch: true}},
-		{5, funnel.Verdict{Granted: 5, Change: funnel.Store, ResetAfter: funnel.Second}},
-		{1, funnel.Verdict{TooMuch: true}},
-	} {
-		if v := w.Call(start, funnel.WindowParams{Limit: 3, Period: second, Quantity: c.quantity, Force: true}); v != c.want {
-			t.Errorf("window: %d more: %+v", c.quantity, v)
-		}
-		if v := q.Call(start, funnel.QuotaParams{Limit: 3, Period: second, Quantity: c.quantity, Force: true}); v != c.want {
-			t.Errorf("quota: %d more: %+v", c.quantity, v)
-		}
 	}
 }
 
