@@ -15,7 +15,9 @@ import (
 
 // pipeline sends n calls at once, and returns the number of replies that are errors. call returns the i-th.
 func (s *server) pipeline(n int, call func(i int) string) (errors int) {
-	p := s.Pipeline()
+	c := s.client(options3)
+	defer c.Close()
+	p := c.Pipeline()
 	for i := range n {
 		p.Do(ctx, fields(call(i))...)
 	}
