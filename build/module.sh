@@ -11,15 +11,16 @@ fi
 need_cc
 
 mkdir -p "$out"
+new=$out/new.$$ # two builds may run at once
 # -buildvcs=false: git does not answer in a clone that another user owns, and then the build would fail.
 # All addresses are resolved at the load, and their table is read-only after it (BIND_NOW, RELRO).
 # -buildid=: Go's build id would depend on the path of exports.map, and so on the folder of the repository. The linker
 # still writes a build id, which depends on the contents only.
 CGO_ENABLED=1 go build -buildmode=c-shared -buildvcs=false -trimpath -ldflags "-s -w -buildid= \"-extldflags=\
--Wl,-z,relro,-z,now,-z,noexecstack '-Wl,--version-script=$PWD/cgo/exports.map'\"" -o "$out/new.so" ./module
-rm -f "$out/new.h"
+-Wl,-z,relro,-z,now,-z,noexecstack '-Wl,--version-script=$PWD/cgo/exports.map'\"" -o "$new.so" ./module
+rm -f "$new.h"
 # Go writes the file with mode 0644. The server loads only files that may be executed.
-chmod 0755 "$out/new.so"
+chmod 0755 "$new.so"
 # The file is renamed and never overwritten, because a running server has the old file mapped.
-mv -f "$out/new.so" "$out/gothrottle.so"
+mv -f "$new.so" "$out/gothrottle.so"
 echo "built $out/gothrottle.so"
