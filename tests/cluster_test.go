@@ -66,7 +66,7 @@ func (c *cluster) testRouting(t *testing.T) {
 			assert.Equal(t, sample.Sample.First, reply, name)
 		}
 	}
-	// Several keys of one slot, also at a replica.
+	// Several keys of one slot, even at a replica.
 	call := fmt.Sprintf("GO.ALL_RO {%[1]s}x THROTTLE 9 1 60 KEY %[1]s WINDOW 5 3600 0 KEY {%[1]s}y QUOTA 9 60", key)
 	assert.Regexp(t, `^\[0 5 3 -1 3[56].. 1 \[0 10 9 -1 60] \[0 5 3 -1 3[56]..] \[0 9 8 -1 60]]$`, fmt.Sprint(w.do(fields(call)...)))
 	require.Equal(t, "OK", w.do("READWRITE"))
@@ -127,7 +127,7 @@ func (c *cluster) testCrossSlot(t *testing.T) {
 			assert.ErrorContains(t, c.clients.Do(ctx, allOf(groups...)...).Err(), "CROSSSLOT ", keys)
 		}
 	}
-	// COMMAND GETKEYS tells the keys that the server sees.
+	// COMMAND GETKEYS shows the keys that the server sees.
 	seen := []any{"foo"}
 	if c.nodes[0].asks() {
 		seen = append(seen, "bar")

@@ -17,7 +17,7 @@ import (
 
 // What docs/operating.md says of a server's life is tried on real servers here: no transcript has restarts.
 
-// CONFIG REWRITE writes the module into the main file, unless its line stands there. So a line in an included file or on
+// CONFIG REWRITE writes the module into the main file, unless its line is there. So a line in an included file or on
 // the command line loads the module twice at the next start, and the server ends.
 func TestOperating_loadmoduleBelongsInTheMainFile(t *testing.T) {
 	included := configFile(t, "LOAD").config
@@ -303,7 +303,7 @@ func TestOperating_crashReport(t *testing.T) {
 	}
 }
 
-// A call that the server refuses is no error of the module's counters.
+// A call that the server refuses isn't an error in the module's counters.
 func TestOperating_refusalsAreNotCounted(t *testing.T) {
 	s := start(t, options{})
 	nobody := s.as("nobody", "~* -@all")

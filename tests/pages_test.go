@@ -34,7 +34,7 @@ var runPages = map[string]string{ // and the shell lines that need a machine of 
 // pagePolicies are the policies that the calls of GO.POLICY on the pages have.
 const pagePolicies = "api THROTTLE 9 10 1s; login THROTTLE 4 5 300s"
 
-// block is one code block of a page: lines that are indented by four blanks or stand between fences.
+// block is one code block of a page: lines that are indented by four blanks or lie between fences.
 type block struct {
 	section string // the heading above the block
 	lines   []string
@@ -86,7 +86,7 @@ var (
 	goLine      = regexp.MustCompile(`(?m)^(package|import|type|func) | := `)
 )
 
-// transcript returns a block of calls as lines of a transcript. A reply stands below its call, up to two blanks. A call goes
+// transcript returns a block of calls as lines of a transcript. A reply is below its call, up to two blanks. A call goes
 // on in lines that begin with a blank. If the lines have no prompts, such lines explain.
 func (b *block) transcript() (text string, err error) {
 	var lines []string

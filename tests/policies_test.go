@@ -27,7 +27,7 @@ func (s *server) setPolicies(value string) {
 	require.NoError(s.t, s.ConfigSet(ctx, policiesName, value).Err(), value)
 }
 
-// configFile returns options for a server with these lines in its configuration file. LOAD stands for
+// configFile returns options for a server with these lines in its configuration file. LOAD is
 // the directive that loads the module.
 func configFile(t *testing.T, lines ...string) options {
 	t.Helper()
@@ -39,7 +39,7 @@ func configFile(t *testing.T, lines ...string) options {
 }
 
 // Transcripts set policies by CONFIG SET. Those of a configuration file are a quoted value, or the words of the rest of the line. The
-// line may stand before or after the directive that loads the module.
+// line may be before or after the directive that loads the module.
 func TestPolicies_configFile(t *testing.T) {
 	const line = "gothrottle.policies "
 	const two = "login THROTTLE 4 5 300s LOCKOUT 15m; api QUOTA 9 1d ALIGN -1h"

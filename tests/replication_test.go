@@ -68,7 +68,7 @@ func TestReplication_everyCopyIsTheSame(t *testing.T) {
 }
 
 // A replica answers read-only calls as its master does, and refuses the others. After its promotion it knows the usage, and
-// so does a key that was moved or copied. The clock stands still, so that replies can be compared.
+// so does a key that was moved or copied. The clock is frozen, so that replies can be compared.
 func TestReplication_aReplicaAnswers(t *testing.T) {
 	c := newClock(t)
 	c.freeze(time.Now())

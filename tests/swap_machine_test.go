@@ -15,7 +15,7 @@ import (
 )
 
 // machine is the one of docs/migrating.md: servers with a configuration file and a folder each.
-// The page names the servers by ports. Each of those ports stands for a free one here.
+// The page names the servers by ports. Here each of those ports is a free one.
 type machine struct {
 	t     *testing.T
 	dir   string // in place of / for the files of the page
@@ -120,7 +120,7 @@ func (s *machine) run(block string) {
 			continue
 		}
 		got := ""
-		s.t.Cleanup(func() { // the last output tells more than the time-out of eventually
+		s.t.Cleanup(func() { // the last output says more than the time-out of eventually
 			if s.t.Failed() && got != c.want {
 				s.t.Logf("%s prints %q, and the page says %q", c.text, got, c.want)
 			}
@@ -168,7 +168,7 @@ func commandsOf(block string) (all []pageCommand) {
 	return all
 }
 
-// swapBlocks returns the blocks of docs/migrating.md that stand below a heading.
+// swapBlocks returns the blocks of docs/migrating.md below a heading.
 func swapBlocks(t *testing.T, heading string, want int) (all []string) {
 	t.Helper()
 	page, err := os.ReadFile("../docs/migrating.md")

@@ -17,7 +17,7 @@ import (
 
 // goFunctions are names of functions of Go. Memcheck reports errors in them wrongly: Go's assembly reads strings in
 // steps, and so past their end, and memcheck takes the switch from one goroutine's stack to another for the end of
-// what lies between. C functions of the module have none of these names. So errors of C code are reported, also where
+// what lies between. C functions of the module have none of these names. So errors of C code are reported, even where
 // Go calls it.
 var goFunctions = []string{"*body", "runtime.*", "runtime/*", "internal/*", "gothrottle/*", "str*.*", "sync*.*", "unicode/*",
 	"math/*", "slices.*", "sort.*", "errors.*", "reflect.*", "fmt.*"}
@@ -49,7 +49,7 @@ func memcheck(t *testing.T) (report string) {
 }
 
 // Valgrind sees no error and no leak of the module's C code in a real server. The module has its symbols here, so
-// that errors inside the Go runtime can be told from others.
+// that errors inside the Go runtime can be distinguished from others.
 func TestMemory_valgrind(t *testing.T) {
 	memoryOnly(t)
 	module := buildModule(t, "-ldflags=-w") // -w: valgrind cannot read what Go writes for debuggers
