@@ -197,6 +197,14 @@ func (g *generator) unit() (unit int64, option words) {
 	return 1000, nil
 }
 
+// span writes a length of time, mostly in the unit of the call.
+func (g *generator) span(millis, unit int64) string {
+	if g.IntN(8) == 0 {
+		return g.text(millis) + "ms"
+	}
+	return g.text(millis / unit)
+}
+
 func (g *generator) quantity(limit int64) string {
 	return g.text(pick(g.Rand, 1, 1, 1, 1, 1, 2, 5, 0, limit, limit+1, -1, -2, -g.Int64N(limit+10)))
 }
@@ -227,7 +235,7 @@ func (g *generator) throttle() words {
 	key, limit := g.name('t'), pick(g.Rand, 1, 2, 5, 16, 1+g.Int64N(1000))
 	count, millis := g.rate(int(key[1]))
 	unit, option := g.unit()
-	w := words{pick(g.Rand, "GO.THROTTLE", "GO.THROTTLE", "go.throttle"), key, g.text(limit - 1), g.text(count), g.text(millis / unit), g.quantity(limit)}
+	w := words{pick(g.Rand, "GO.THROTTLE", "GO.THROTTLE", "go.throttle"), key, g.text(limit - 1), g.text(count), g.span(millis, unit), g.quantity(limit)}
 	if g.IntN(8) == 0 {
 		w[0], w[4] = "CL.THROTTLE", g.text(millis/1000)
 		return w
@@ -235,7 +243,7 @@ func (g *generator) throttle() words {
 	return append(append(w, g.mode(true)...), option...)
 }
 
-// windowNumbers makes the words of a window up to the quantity. Most callers of one key agree on its period.
+// windowNumbers makes the words of a window from the limit on. Most callers of one key agree on its period.
 func (g *generator) windowNumbers(key string, unit int64) words {
 	i := int(key[1] - '0')
 	limit, millis := []int64{10, 200, 3, 1000, 121}[i], []int64{60_000, 10_000, 1000, 3_600_000, 7000}[i]
@@ -243,26 +251,30 @@ func (g *generator) windowNumbers(key string, unit int64) words {
 	if g.IntN(30) == 0 {
 		millis = pick[int64](g.Rand, 1, 5, 300) * unit
 	}
-	return words{g.text(limit), g.text(millis / unit), g.quantity(limit)}
+	w := words{g.text(limit), g.span(millis, unit), g.quantity(limit)}
+	if g.IntN(6) == 0 {
+		w = append(w, "EXACT")
+	}
+	return w
 }
 
 func (g *generator) window() words {
 	key := g.name('w')
 	unit, option := g.unit()
 	w := append(append(words{"GO.WINDOW", key}, g.windowNumbers(key, unit)...), g.mode(false)...)
-	if g.IntN(6) == 0 {
-		w = append(w, "EXACT")
-	}
 	return append(w, option...)
 }
 
 func (g *generator) quota() words {
 	unit, option := g.unit()
 	limit := pick(g.Rand, 10, 10, 5, 1+g.Int64N(1_000_000))
-	w := words{"GO.QUOTA", g.name('q'), g.text(limit), g.text(pick[int64](g.Rand, 60_000, 60_000, 1000, 3_600_000) / unit), g.quantity(limit)}
+	w := words{"GO.QUOTA", g.name('q'), g.text(limit), g.span(pick[int64](g.Rand, 60_000, 60_000, 1000, 3_600_000), unit), g.quantity(limit)}
 	w = append(w, g.mode(false)...)
 	if g.IntN(4) == 0 {
 		w = append(w, "ALIGN", g.text(g.Int64N(200)-100))
+		if g.IntN(4) == 0 {
+			w[3], w[len(w)-1] = "1mo", "+01:00"
+		}
 	}
 	return append(w, option...)
 }
@@ -277,7 +289,7 @@ func (g *generator) id() string {
 func (g *generator) lease() words {
 	unit, option := g.unit()
 	limit, ttl := pick[int64](g.Rand, 1, 5, 5, 10, 100), pick[int64](g.Rand, 1000, 10_000, 60_000, 600_000)
-	return append(words{"GO.LEASE", g.name('l'), g.text(limit), g.text(ttl / unit), g.id()}, option...)
+	return append(words{"GO.LEASE", g.name('l'), g.text(limit), g.span(ttl, unit), g.id()}, option...)
 }
 
 // all makes a call of GO.ALL with one to four keys.
@@ -318,13 +330,13 @@ func (g *generator) clauses(kind byte, key string, ms bool) (w words) {
 	case 't':
 		for cell := range pick(g.Rand, 1, 1, 2, 3) {
 			count, millis := g.rate(cell + int(key[1]))
-			w = append(w, "THROTTLE", g.text(limit-1), g.text(count), g.text(millis/unit), g.quantity(limit))
+			w = append(w, "THROTTLE", g.text(limit-1), g.text(count), g.span(millis, unit), g.quantity(limit))
+			if g.IntN(8) == 0 {
+				w = append(w, "LOCKOUT", g.span(1000*(1+g.Int64N(100)), unit))
+			}
 		}
 	case 'w':
 		w = append(words{"WINDOW"}, g.windowNumbers(key, unit)...)
-		if g.IntN(6) == 0 {
-			w = append(w, "EXACT")
-		}
 	case 'q':
 		w = words{"QUOTA", g.text(limit), g.text(60_000 / unit), g.quantity(limit)}
 		if g.IntN(4) == 0 {
@@ -350,7 +362,7 @@ func (g *generator) policy() words {
 var hostileWords = []string{"", "0", "-1", "+5", "007", "-0", "1.5", "1e3", " 1", "1 ", "\x00", "\xff\xfe", "nan", "x", "MS", "UPTO", "FORCE", "EXACT",
 	"ALIGN", "RESERVE", "LOCKOUT", "KEY", "THROTTLE", "LEASE", "999999999999", "1000000000000", "1000000000001", "-1000000000001",
 	"9223372036854775807", "9223372036854775808", "-9223372036854775808", "18446744073709551616", "3153600000", "3153600001",
-	"3153600000000", strings.Repeat("9", 400), strings.Repeat("k", 5000), "m\u017f"}
+	"3153600000000", strings.Repeat("9", 400), strings.Repeat("k", 5000), "m\u017f", "1h", "2mo", "1.5s"}
 
 // hostile leaves a word out, or puts a wrong one in. The name and the first key stay.
 func (g *generator) hostile(w words) words {
@@ -377,7 +389,7 @@ func (g *generator) foreign() words {
 	forms := []words{
 		{"DEL", key}, {"UNLINK", key}, {"DEL", key}, {"GETDEL", key},
 		{"SET", g.name('t'), g.text(g.wall*1000 + g.Int64N(100*second)*1000)}, {"SET", key, pick(g.Rand, "x", "5", strings.Repeat("y", 25))},
-		{"HSET", key, "x", "1"}, {"HDEL", key, "x"}, {"HDEL", g.name('t'), "x"}, {"ZADD", key, "1", "alice"}, {"LPUSH", key, "a"},
+		{"HSET", key, "x", "1"}, {"HSET", g.name('t'), "0", "1.5"}, {"HDEL", key, "x"}, {"HDEL", g.name('t'), "x"}, {"ZADD", key, "1", "alice"}, {"LPUSH", key, "a"},
 		{"EXPIRE", key, g.text(g.Int64N(60))}, {"PEXPIREAT", key, late}, {"PERSIST", key},
 		{"RENAME", key, other}, {"COPY", key, other, "REPLACE"}, {"MOVE", key, ""},
 		{"DUMP", key}, {"RESTORE", key, pick(g.Rand, "", "", "damaged")},

@@ -236,37 +236,27 @@ func (r *run) catchUp() error {
 	return nil
 }
 
-func (r *run) runningWall() funnel.Micros {
-	return funnel.Micros(time.Now().UnixMicro() + r.clock.Wall)
-}
-
 // look brings the model's clocks up to date if the wall clock runs.
 func (r *run) look() {
 	if r.runs {
-		r.m.wall = r.runningWall()
+		r.m.wall = funnel.Micros(time.Now().UnixMicro() + r.clock.Wall)
 		r.m.now = max(r.m.now, r.m.wall)
 	}
 }
 
 // tick makes the modules see the time, and checks what the module's clock shows.
 func (r *run) tick() error {
-	if r.runs {
-		r.m.wall = r.runningWall()
-	} else {
-		for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	if r.look(); !r.runs {
+		err := r.eventually("the server sees the time", func() bool {
 			now, err := r.master.client.Time(ctx).Result()
-			if err == nil && now.UnixMicro() == r.clock.Wall {
-				break
-			}
-			if time.Now().After(end) {
-				return r.differ("the server's clock shows %v, want %d: %v", now, r.clock.Wall, err)
-			}
+			return err == nil && now.UnixMicro() == r.clock.Wall
+		})
+		if err != nil {
+			return err
 		}
 	}
-	if r.twin != nil {
-		r.twin.ask("GO.QUOTA_RO", probeKey, "1", "1")
-		r.shows(r.twin)
-	}
+	r.twin.ask("GO.QUOTA_RO", probeKey, "1", "1")
+	r.shows(r.twin)
 	c := r.master.client.TxPipeline()
 	askClock(c)
 	cmds, err := c.Exec(ctx)
