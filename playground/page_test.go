@@ -39,6 +39,17 @@ func TestPage_story(t *testing.T) {
 	}
 }
 
+// The most in any period is exact to the microsecond, of each key alone, and not said of slots in the future.
+func TestPage_mostInAPeriod(t *testing.T) {
+	for limiters, want := range map[string]string{
+		"c=GO.WINDOW+w+10+5+3+UPTO&c=GO.LEASE+l+5+5+$n":                     "12,49,10,not above the limit 15,46,5,not above the limit",
+		"c=GO.WINDOW+w:$client+9+4000+MS&c=GO.THROTTLE+k+0+2+1+1+RESERVE+5": "52,9,9,not above the limit 35,26,,",
+	} {
+		ctx := browse(t, "#try?t=clients+3+8+5&s=12&"+limiters, light)
+		require.Equal(t, want, evaluate[string](t, ctx, verdicts))
+	}
+}
+
 // The page plays when it opens, and comes to its end. Then, and while it is paused, it asks for no frame.
 func TestPage_playsAndRests(t *testing.T) {
 	alive := light
@@ -192,8 +203,8 @@ func TestPage_log(t *testing.T) {
 	}
 	drop(`"{\"json\": 1}\nnothing\n"`)
 	wait(t, ctx, `document.querySelector(".panel .error").textContent.startsWith("No line has a time that the page can read.")`)
-	drop(`"\"2027-01-15 09:00:00\";bob\n1800003600.5,bob\n1800003601000\tann\n\nhead,er\n"`)
-	wait(t, ctx, done+`.startsWith("access.log: 3 calls of 2 users in 1 s. 1 line without a time or past the bounds left out.")`)
+	drop(`"\"2027-01-15 09:00:00\";bob\n1800003600.5,bob\n1800003601000\tann\n\nhead,er\n10.0.0.1 - - [15/Jan/2027:02:00:02 -0700] \"GET / HTTP/1.1\" 200 1"`)
+	wait(t, ctx, done+`.startsWith("access.log: 4 calls of 3 users in 2 s. 1 line without a time or past the bounds left out.")`)
 	drop(`Array.from({ length: 1000000 }, (_, i) => "10.0." + i % 7 + "." + i * i % 251 + " - - [10/Oct/2027:13:" + String(Math.floor(i / 60000) + 10) + ":" + String(Math.floor(i / 1000) % 60).padStart(2, "0") + " -0700] \"GET / HTTP/1.1\" 200 12\n").join("")`)
 	wait(t, ctx, done+`.startsWith("access.log: 1,000,000 calls of ")`)
 	t.Logf("a million lines: %.1f s", evaluate[float64](t, ctx, `(performance.now() - began) / 1000`))

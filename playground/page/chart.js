@@ -105,7 +105,7 @@ export class Chart {
       svg('text', { class: 'label', x: this.x((this.end * i) / parts), y: HEIGHT - 5, 'text-anchor': i === parts ? 'end' : i ? 'middle' : 'start' }, i ? span((this.end * i) / parts) : '0')]);
     const zero = this.y(0);
     return [...ticks.flat(), line(BASE, 'base'), line(CURVE_TOP, 'grid'), line(zero, 'base'), label(BASE - 10, 'admitted', 'good'), label(BASE + 18 * em, 'denied', 'bad'),
-      label(CURVE_TOP + 4 * em, this.lane.curves.length > 1 ? 'full' : (this.limit ?? '')), label(zero + (this.debt ? -2 : 4) * em, '0'),
+      ...(zero - CURVE_TOP > 24 * em ? [label(CURVE_TOP + 4 * em, this.lane.curves.length > 1 ? 'full' : (this.limit ?? ''))] : []), label(zero + (this.debt ? -2 : 4) * em, '0'),
       ...(zero - CURVE_TOP > 36 * em ? [label((CURVE_TOP + zero) / 2 + 4 * em, 'left', 'curve-name')] : []),
       ...(this.debt > 0 ? [label(BOTTOM + 4 * em, this.lane.curves.length > 1 ? 'debt' : -this.owed, 'bad')] : [])];
   }

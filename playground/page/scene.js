@@ -169,7 +169,8 @@ function take(drawn, call, reply) {
   call.denied = reply[0] === 1;
   call.units = /^[+-]?\d+$/.test(word) && spec.kind !== 'LEASE' ? Number(word) : 1;
   call.taken = call.denied ? 0 : /\bUPTO\b/i.test(call.line) ? reply[5] : call.units;
-  if (/\bRESERVE\b/i.test(call.line) && reply[5] > 0) call.slot = call.at + reply[5] * spec.ms;
+  call.later = /\bRESERVE\b/i.test(call.line); // it acts at its slot, not now
+  if (call.later && reply[5] > 0) call.slot = call.at + reply[5] * spec.ms;
 }
 
 // summed adds to each call what was admitted and denied up to it, and the most that was admitted within one period.
@@ -186,8 +187,8 @@ function summed(drawn) {
     keys.set(key, recent);
     if (call.taken) recent.calls.push(call);
     recent.sum += call.taken;
-    while (spec.period && recent.calls[0]?.at <= call.at - spec.period) recent.sum -= recent.calls.shift().taken;
-    if (recent.sum > peak.units) peak = { units: recent.sum, from: recent.calls[0].at, to: call.at };
+    while (recent.calls.length && Math.round((call.at - recent.calls[0].at) * 1000) >= spec.period * 1000) recent.sum -= recent.calls.shift().taken;
+    if (spec.period && !call.later && recent.sum > peak.units) peak = { units: recent.sum, from: recent.calls[0].at, to: call.at };
     call.so = { admitted, denied, peak };
   }
   return drawn;
@@ -216,7 +217,7 @@ export function because({ spec }, call) {
   if (retry < 0) return `denied: ${unit(call.units)} never fit into a limit of ${limit}`;
   const wait = span(retry * spec.ms);
   if (call.locked) return `denied: locked out, for ${span(call.locked)} more`;
-  const missing = Math.max(call.units - (limit - used), 1);
+  const missing = /\bUPTO\b/i.test(call.line) ? 1 : Math.max(call.units - (limit - used), 1);
   if (spec.kind === 'THROTTLE' || spec.kind === 'WINDOW') return `denied: ${inUse}, ${unit(missing)} ${missing === 1 ? waits[spec.kind].replace(/^\w+/, '$&s') : waits[spec.kind]} in ${wait}`;
   return `denied: ${inUse}, ${waits[spec.kind] ?? 'the call fits'} in ${wait}`;
 }

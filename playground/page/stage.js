@@ -140,7 +140,7 @@ export class Stage {
     const [text, name] = verdict(peak.units, limit);
     setText(row.admitted, admitted);
     setText(row.denied, denied);
-    setText(row.most, peak.units.toLocaleString('en'));
+    setText(row.most, peak.units ? peak.units.toLocaleString('en') : '');
     setText(row.verdict, text);
     row.verdict.className = name;
   }

@@ -24,7 +24,7 @@ export function read(text) {
 export function steps(text, aim, end) {
   const { name, numbers: [a, b, c] } = read(text);
   const list = [];
-  const add = (at, client = 0, more) => { if (at <= end && list.length < most) list.push({ at, client, ...more }); };
+  const add = (at, client = 0, more) => { if (at <= end && list.length < most) list.push({ at: Math.round(at * 1000) / 1000, client, ...more }); };
   const steady = (rate, from = 0, client = 0) => { for (let i = 0; from + (i * 1000) / rate <= end && i < most; i++) add(from + (i * 1000) / rate, client); };
   const bursts = (size, every, client) => { for (let at = 500; at <= end && list.length < most; at += every * 1000) for (let i = 0; i < size; i++) add(at, client); };
   if (name === 'steady') steady(a);
