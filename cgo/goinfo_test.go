@@ -10,7 +10,6 @@ import (
 const (
 	foreignZset = "ERR the sorted set at this key is not a rate limiter"
 	foreignText = "ERR the string at this key is not a rate limiter"
-	internal    = "ERR internal error, see the server's log"
 )
 
 // A transcript cannot rename commands. GO.INFO reads strings by GET, so the server keeps the encoding even of strings that are

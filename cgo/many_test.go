@@ -111,6 +111,22 @@ func TestLapsed_128(t *testing.T) {
 	}
 }
 
+// Slots that lapse at this instant are free, even if they are so many that only the server can count the others.
+func TestLease_lapsesNow(t *testing.T) {
+	h := loaded(t)
+	h.FillZset("k", 301, func(i int) member {
+		if i == 0 {
+			return scored(-float64(h.Now()+second), "\x02live")
+		}
+		return scored(-float64(h.Now()), fmt.Sprintf("\x02%03d", i))
+	})
+	h.Expire("k", h.Now()/1000+2000)
+	if got := call(h, "GO.INFO k").Array[5].String(); got != "1" {
+		t.Errorf("held %s", got)
+	}
+	wantReply(t, h, "GO.LEASE k 2 60 x", "[0 2 0 -1 60 0]")
+}
+
 // A refund of everything leaves a window of more than 128 entries, with nothing in use, until it expires. The next call
 // that takes units clears 128 entries. A smaller window is deleted at once.
 func TestWindow_refundToNothing(t *testing.T) {
