@@ -84,7 +84,7 @@ func TestScript(t *testing.T) {
 		{"0 NO such thing", "(error) ERR unknown command 'NO', with args beginning with: 'such' 'thing' "},
 		{"0 DEL \"a", "(error) ERR quotes are not closed"},
 		{"0 CONFIG SET gothrottle.policies \"api QUOTA 5 1s\"\n0 GO.POLICY api:bob 3", "1) (integer) 0\n2) (integer) 5\n3) (integer) 2\n4) (integer) -1\n5) (integer) 1\n6) (integer) 0\n7) 1) (integer) 0\n   2) (integer) 5\n   3) (integer) 2\n   4) (integer) -1\n   5) (integer) 1"},
-		{"0 CONFIG SET gothrottle.top-keys 0\n0 GO.TOP", "(error) ERR no denials are counted: the configuration top-keys is 0"},
+		{"0 CONFIG SET gothrottle.top-keys 0\n0 CONFIG GET gothrottle.top-keys", "1) \"gothrottle.top-keys\"\n2) \"0\""},
 		{"0 GO.LEASE l 5 60 \"\\x00\\\"b\"\n0 TYPE l", "zset"},
 		{"0 GO.LEASE l 5 60 \"\\x00\\\"b\"\n0 GO.INFO l", "1# \"kind\" => \"lease\"\n2# \"expires_in_ms\" => (integer) 75000\n3# \"held\" => (integer) 1\n4# \"holders\" => \n   1# \"\\x00\\\"b\" => (integer) 60000"},
 	} {

@@ -3,7 +3,9 @@
 import './wasm_exec.js';
 
 const go = new globalThis.Go();
-const { instance } = await WebAssembly.instantiateStreaming(fetch(new URL('gothrottle.wasm', import.meta.url)), go.importObject);
+const file = await fetch(new URL('gothrottle.wasm', import.meta.url));
+// Not all hosts send the type that instantiateStreaming wants.
+const { instance } = await WebAssembly.instantiate(await file.arrayBuffer(), go.importObject);
 go.run(instance);
 const program = globalThis.gothrottle;
 
