@@ -38,13 +38,13 @@ const maxParts = 32
 // All asks for all parts or none, in one call (GO.ALL): at most 32 parts of this client's limiters, without a Lockout. In a
 // cluster and over a Ring their keys need one hash tag. Time limit and fallback are the client's.
 func (c *Client) All(ctx context.Context, parts ...Part) (AllResult, error) {
-	return c.all(ctx, VerbAll, parts)
+	return c.all(ctx, verbAll, parts)
 }
 
 // SettleAll corrects estimates of several limiters in one call: it is Settle for each part, where the part's units are the
 // difference. It has no fallback.
 func (c *Client) SettleAll(ctx context.Context, parts ...Part) (AllResult, error) {
-	return c.all(ctx, VerbSettleAll, parts)
+	return c.all(ctx, verbSettleAll, parts)
 }
 
 func (c *Client) all(ctx context.Context, v Verb, parts []Part) (AllResult, error) {
@@ -104,7 +104,7 @@ func (c *Client) allWords(v Verb, parts []Part) (words []any, err error) {
 		words = p.appendWords(append(words, key))
 	}
 	words = append(words, "MS")
-	if v == VerbSettleAll {
+	if v == verbSettleAll {
 		words = append(words, "FORCE")
 	}
 	return words, nil
@@ -117,7 +117,7 @@ func (c *Client) checkPart(v Verb, p *Part) error {
 		return params("%s of a part that no limiter of this client has made", v)
 	case p.l.err != nil:
 		return p.l.err
-	case p.l.lockout != 0 || p.l.kind == slotsKind && v == VerbSettleAll:
+	case p.l.lockout != 0 || p.l.kind == slotsKind && v == verbSettleAll:
 		return params("%s of %s", v, p.l.bounds)
 	case p.l.kind == slotsKind && (p.holder == "" || len(p.holder) > maxHolder):
 		return params("a holder of %d bytes: 1 to %d", len(p.holder), maxHolder)
@@ -145,7 +145,7 @@ func readAll(reply any, parts []Part, v Verb) (AllResult, error) {
 		return AllResult{}, errReply
 	}
 	m := take
-	if v == VerbSettleAll {
+	if v == verbSettleAll {
 		m = force
 	}
 	all := AllResult{Decider: int(ints[5]), Each: make([]Result, len(parts))}
@@ -166,7 +166,7 @@ func readAll(reply any, parts []Part, v Verb) (AllResult, error) {
 
 // allUnavailable is what All returns if the server did not decide.
 func (c *Client) allUnavailable(v Verb, parts []Part, cause error) (AllResult, error) {
-	if v == VerbSettleAll || c.defaults.fallback == ReturnError {
+	if v == verbSettleAll || c.defaults.fallback == ReturnError {
 		return AllResult{Result: Result{Cause: cause}}, cause
 	}
 	all := AllResult{Each: make([]Result, len(parts))}

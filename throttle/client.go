@@ -35,20 +35,21 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Verb is the method that an Event is about.
+// Verb is the method that an Event is about: Allow (and AllowN), AllowAtMost, Peek, Refund, Settle, Reset, Reserve (and
+// Wait, WaitN), Lease (and Acquire), All or SettleAll.
 type Verb string
 
 const (
-	VerbAllow       Verb = "Allow" // and AllowN
-	VerbAllowAtMost Verb = "AllowAtMost"
-	VerbPeek        Verb = "Peek"
-	VerbRefund      Verb = "Refund"
-	VerbSettle      Verb = "Settle"
-	VerbReset       Verb = "Reset"
-	VerbReserve     Verb = "Reserve" // and Wait, WaitN
-	VerbLease       Verb = "Lease"   // and Acquire
-	VerbAll         Verb = "All"
-	VerbSettleAll   Verb = "SettleAll"
+	verbAllow       Verb = "Allow"
+	verbAllowAtMost Verb = "AllowAtMost"
+	verbPeek        Verb = "Peek"
+	verbRefund      Verb = "Refund"
+	verbSettle      Verb = "Settle"
+	verbReset       Verb = "Reset"
+	verbReserve     Verb = "Reserve"
+	verbLease       Verb = "Lease"
+	verbAll         Verb = "All"
+	verbSettleAll   Verb = "SettleAll"
 )
 
 // Event is one decision, for Options.Observe.
@@ -138,42 +139,42 @@ func (c *Client) now() time.Duration { return c.o.Now().Sub(c.base) }
 // client. The second limiter of a name, if it differs, and a limit that makes no sense are refused: the log and Check say
 // so, and every verb returns ErrParams.
 func (c *Client) Rate(name string, limit Limit, options ...Option) *Rate {
-	return &Rate{counts{asks{c.limiter(name, limit.limit, options)}}}
+	return &Rate{counts{asks{named{c.limiter(name, limit.limit, options)}}}}
 }
 
 // Window returns the limiter of this name: at most limit units in any span of one period (GO.WINDOW), 1 to 10^12 units
 // and 1 ms to 100 years. With a limit above 120 it may deny for up to 1/120 of its period longer than ExactWindow.
 func (c *Client) Window(name string, limit int64, period time.Duration, options ...Option) *Window {
-	return &Window{counts{asks{c.limiter(name, bounds{kind: windowKind, units: limit, period: period}, options)}}}
+	return &Window{counts{asks{named{c.limiter(name, bounds{kind: windowKind, units: limit, period: period}, options)}}}}
 }
 
 // ExactWindow is a Window that keeps an entry for each microsecond with calls, whatever its limit.
 func (c *Client) ExactWindow(name string, limit int64, period time.Duration, options ...Option) *Window {
-	return &Window{counts{asks{c.limiter(name, bounds{kind: windowKind, units: limit, period: period, exact: true}, options)}}}
+	return &Window{counts{asks{named{c.limiter(name, bounds{kind: windowKind, units: limit, period: period, exact: true}, options)}}}}
 }
 
 // Quota returns the limiter of this name: limit units per fixed window (GO.QUOTA), which begins with its first unit. Up to
 // twice the limit is admitted around the end of a window. The ranges are those of Window.
 func (c *Client) Quota(name string, limit int64, period time.Duration, options ...Option) *Quota {
-	return &Quota{counts{asks{c.limiter(name, bounds{kind: quotaKind, units: limit, period: period}, options)}}}
+	return &Quota{counts{asks{named{c.limiter(name, bounds{kind: quotaKind, units: limit, period: period}, options)}}}}
 }
 
 // AlignedQuota is a Quota whose windows end at multiples of the period since the Unix epoch, plus this offset: minus the
 // UTC offset, so days in UTC+1 have -time.Hour. It is a whole number of milliseconds, up to 100 years either way.
 func (c *Client) AlignedQuota(name string, limit int64, period, offset time.Duration, options ...Option) *Quota {
 	b := bounds{kind: quotaKind, units: limit, period: period, aligned: true, offset: offset}
-	return &Quota{counts{asks{c.limiter(name, b, options)}}}
+	return &Quota{counts{asks{named{c.limiter(name, b, options)}}}}
 }
 
 // Policy returns the limiter whose limits are in the server's configuration under this name (GO.POLICY).
 func (c *Client) Policy(name string, options ...Option) *Policy {
-	return &Policy{asks{c.limiter(name, bounds{kind: policyKind}, options)}}
+	return &Policy{asks{named{c.limiter(name, bounds{kind: policyKind}, options)}}}
 }
 
 // Slots returns the limiter of this name: limit concurrent holders (GO.LEASE). A slot that is not renewed lapses after
 // ttl. The ranges are those of Window.
 func (c *Client) Slots(name string, limit int64, ttl time.Duration, options ...Option) *Slots {
-	return &Slots{c.limiter(name, bounds{kind: slotsKind, units: limit, period: ttl}, options)}
+	return &Slots{named{c.limiter(name, bounds{kind: slotsKind, units: limit, period: ttl}, options)}}
 }
 
 // limiter returns the limiter of a name, or one that refuses every call.

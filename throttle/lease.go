@@ -27,15 +27,9 @@ type Lease struct {
 	err     error
 }
 
-// Name returns the limiter's name.
-func (s *Slots) Name() string { return s.l.name }
-
 // Part returns a part of All: a slot of this key. The holder is 1 to 512 bytes, and has one slot, so each needs a name of
 // its own. Nobody renews the slot.
 func (s *Slots) Part(key, holder string) Part { return Part{l: s.l, key: key, holder: holder} }
-
-// Reset frees all slots of the key. Leases are lost at their next renewal.
-func (s *Slots) Reset(ctx context.Context, key string) error { return s.l.reset(ctx, key) }
 
 // Lease takes a slot, or returns an ErrDenied at once if none is free. The slot is renewed every third of its time, and
 // every tenth while the server is unavailable, until Close, which must be called. The end of ctx does not end the lease.
@@ -44,7 +38,7 @@ func (s *Slots) Reset(ctx context.Context, key string) error { return s.l.reset(
 func (s *Slots) Lease(ctx context.Context, key string) (*Lease, error) {
 	began := time.Now()
 	lease, r, err := s.l.lease(ctx, key)
-	s.l.observe(VerbLease, key, r, err, began)
+	s.l.observe(verbLease, key, r, err, began)
 	if err == nil && lease == nil {
 		err = &DeniedError{r}
 	}
@@ -73,14 +67,14 @@ func (s *Slots) Acquire(ctx context.Context, key string) (*Lease, error) {
 }
 
 func (l *limiter) lease(ctx context.Context, key string) (*Lease, Result, error) {
-	if err := l.check(VerbLease, 1, take); err != nil {
+	if err := l.check(verbLease, 1, take); err != nil {
 		return nil, Result{}, err
 	}
 	lease := &Lease{l: l, key: l.prefix + key, holder: rand.Text(), stop: make(chan struct{}), stopped: make(chan struct{})}
 	sent := time.Now()
 	r, _, err := lease.ask(ctx)
 	if errors.Is(err, ErrUnavailable) {
-		r, err = l.unavailable(VerbLease, 1, err)
+		r, err = l.unavailable(verbLease, 1, err)
 	}
 	if err != nil || !r.Allowed {
 		return nil, r, err

@@ -46,19 +46,22 @@ type Quota struct{ counts }
 type Policy struct{ asks }
 
 // Slots is a limiter of concurrent holders.
-type Slots struct{ l *limiter }
+type Slots struct{ named }
+
+// named has what all limiters have.
+type named struct{ l *limiter }
 
 // asks has the verbs of all limiters but Slots.
-type asks struct{ l *limiter }
+type asks struct{ named }
 
 // counts has the verbs of limiters whose units can be given back.
 type counts struct{ asks }
 
 // Name returns the limiter's name.
-func (a *asks) Name() string { return a.l.name }
+func (a *named) Name() string { return a.l.name }
 
 // Err returns why the limiter is refused, or nil.
-func (a *asks) Err() error { return a.l.err }
+func (a *named) Err() error { return a.l.err }
 
 // Bounds returns how many units fit at once, how long a full limiter takes to be empty, and the longest time until a
 // limiter in use has one more unit: of a Window or a Quota the period. All are 0 for a Policy.
@@ -68,28 +71,28 @@ func (a *asks) Bounds() (units int64, span, next time.Duration) {
 
 // Allow asks for one unit.
 func (a *asks) Allow(ctx context.Context, key string) (Result, error) {
-	return a.l.verb(ctx, VerbAllow, key, 1, take)
+	return a.l.verb(ctx, verbAllow, key, 1, take)
 }
 
 // AllowN asks for n units, all or none; n is at least 1.
 func (a *asks) AllowN(ctx context.Context, key string, n int64) (Result, error) {
-	return a.l.verb(ctx, VerbAllow, key, n, take)
+	return a.l.verb(ctx, verbAllow, key, n, take)
 }
 
 // Peek returns the state of a key and changes nothing, even if the server's memory is full. Allowed is false while
 // nothing remains; RetryAfter is known only while more is in use than the limit or a lockout runs.
 func (a *asks) Peek(ctx context.Context, key string) (Result, error) {
-	return a.l.verb(ctx, VerbPeek, key, 0, peek)
+	return a.l.verb(ctx, verbPeek, key, 0, peek)
 }
 
-// Reset deletes the key: nothing is in use afterwards, and a lockout has ended. The user of the server needs the
+// Reset deletes the key: nothing is in use afterwards, a lockout has ended, and leases are lost at their next renewal. The user of the server needs the
 // permission for DEL. Other processes with a DenyCache notice it late.
-func (a *asks) Reset(ctx context.Context, key string) error { return a.l.reset(ctx, key) }
+func (a *named) Reset(ctx context.Context, key string) error { return a.l.reset(ctx, key) }
 
 // AllowAtMost takes n units, or what is left. Allowed is false only if nothing is left; Granted is how many were taken. A
 // Rate must have no Lockout.
 func (a *counts) AllowAtMost(ctx context.Context, key string, n int64) (Result, error) {
-	return a.l.verb(ctx, VerbAllowAtMost, key, n, upTo)
+	return a.l.verb(ctx, verbAllowAtMost, key, n, upTo)
 }
 
 // Refund gives n units back, at most what is in use; Granted is minus what was given back.
@@ -97,7 +100,7 @@ func (a *counts) Refund(ctx context.Context, key string, n int64) (Result, error
 	if n < 1 {
 		return Result{}, params("a refund of %d units", n)
 	}
-	return a.l.verb(ctx, VerbRefund, key, -n, upTo)
+	return a.l.verb(ctx, verbRefund, key, -n, upTo)
 }
 
 // Settle corrects an estimate: a positive difference is charged, past the limit if need be, and a negative one is given
@@ -107,7 +110,7 @@ func (a *counts) Settle(ctx context.Context, key string, difference int64) (Resu
 	if difference < 0 {
 		m = upTo
 	}
-	return a.l.verb(ctx, VerbSettle, key, difference, m)
+	return a.l.verb(ctx, verbSettle, key, difference, m)
 }
 
 // Part returns a part of All: n units of this key. 0 peeks, and a negative number gives back at most what is in use; Granted
@@ -123,16 +126,16 @@ func (r *Rate) With(limit Limit) *Rate {
 		return r
 	}
 	if err := limit.limit.check(); err != nil {
-		return &Rate{counts{asks{&limiter{c: l.c, name: l.name, bounds: limit.limit, settings: l.settings, err: err}}}}
+		return &Rate{counts{asks{named{&limiter{c: l.c, name: l.name, bounds: limit.limit, settings: l.settings, err: err}}}}}
 	}
 	l.c.mu.Lock()
 	defer l.c.mu.Unlock()
 	for _, other := range l.c.limiters[l.name] {
 		if other.bounds == limit.limit {
-			return &Rate{counts{asks{other}}}
+			return &Rate{counts{asks{named{other}}}}
 		}
 	}
-	return &Rate{counts{asks{l.c.addLimiter(l.name, limit.limit, l.settings)}}}
+	return &Rate{counts{asks{named{l.c.addLimiter(l.name, limit.limit, l.settings)}}}}
 }
 
 // verb decides, applies the fallback and calls the observer.
@@ -209,9 +212,9 @@ func (l *limiter) check(v Verb, n int64, m mode) error {
 		return l.err
 	case l.c.closed.Load():
 		return ErrClosed
-	case n > maxUnits+1 || n < -maxUnits-1 || n < 1 && (m == take || v == VerbAllowAtMost):
+	case n > maxUnits+1 || n < -maxUnits-1 || n < 1 && (m == take || v == verbAllowAtMost):
 		return params("%s of %d units", v, n)
-	case l.lockout != 0 && v == VerbAllowAtMost:
+	case l.lockout != 0 && v == verbAllowAtMost:
 		return params("%s of a limit with a lockout", v)
 	}
 	return nil
@@ -221,7 +224,7 @@ func (l *limiter) check(v Verb, n int64, m mode) error {
 func (l *limiter) unavailable(v Verb, n int64, cause error) (Result, error) {
 	r := Result{Limit: l.bounds.units, Cause: cause}
 	switch {
-	case l.fallback == ReturnError || v == VerbPeek || v == VerbRefund || v == VerbSettle:
+	case l.fallback == ReturnError || v == verbPeek || v == verbRefund || v == verbSettle:
 		return Result{Cause: cause}, cause
 	case l.fallback == FailOpen:
 		r.Allowed, r.Granted, r.Source = true, n, FailedOpen
@@ -237,7 +240,7 @@ const retryUnavailable = time.Second
 // reset deletes a key, and what this process knows of it.
 func (l *limiter) reset(ctx context.Context, key string) error {
 	began := time.Now()
-	err := l.check(VerbReset, 1, peek)
+	err := l.check(verbReset, 1, peek)
 	if err == nil {
 		values := &within{l.deadline(), ctx}
 		cmd := newGeneralCall(values, []any{"DEL", l.prefix + key})
@@ -246,7 +249,7 @@ func (l *limiter) reset(ctx context.Context, key string) error {
 			other.forget(key)
 		}
 	}
-	l.observe(VerbReset, key, Result{}, err, began)
+	l.observe(verbReset, key, Result{}, err, began)
 	return err
 }
 

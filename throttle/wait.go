@@ -29,14 +29,14 @@ type Reservation struct {
 func (r *Rate) Reserve(ctx context.Context, key string, n int64, maxWait time.Duration) (*Reservation, error) {
 	began := time.Now()
 	res, err := r.l.reserve(ctx, key, n, maxWait)
-	r.l.observe(VerbReserve, key, res.Result, err, began)
+	r.l.observe(verbReserve, key, res.Result, err, began)
 	return res, err
 }
 
 func (l *limiter) reserve(ctx context.Context, key string, n int64, maxWait time.Duration) (*Reservation, error) {
 	res := &Reservation{l: l, key: key, n: n}
 	maxWait = maxWait.Truncate(time.Millisecond)
-	if err := l.check(VerbReserve, n, take); err != nil {
+	if err := l.check(verbReserve, n, take); err != nil {
 		return res, err
 	}
 	if l.lockout != 0 || maxWait < 0 || maxWait > maxPeriod {
@@ -45,7 +45,7 @@ func (l *limiter) reserve(ctx context.Context, key string, n int64, maxWait time
 	cmd := l.newCall(within{l.deadline(), ctx}, l.prefix+key, n, reserve, maxWait)
 	err := l.c.do(ctx, l, &cmd.within, cmd.key, cmd)
 	if errors.Is(err, ErrUnavailable) {
-		res.Result, err = l.unavailable(VerbReserve, n, err)
+		res.Result, err = l.unavailable(verbReserve, n, err)
 		res.at = time.Now()
 		return res, err
 	}

@@ -307,8 +307,8 @@ func TestObserve(t *testing.T) {
 	for _, e := range events {
 		verbs = append(verbs, e.Verb)
 	}
-	require.Equal(t, []throttle.Verb{throttle.VerbAllow, throttle.VerbAllow, throttle.VerbAllowAtMost, throttle.VerbPeek, throttle.VerbRefund,
-		throttle.VerbSettle, throttle.VerbReserve, throttle.VerbReset, throttle.VerbAll, throttle.VerbSettleAll, throttle.VerbLease, throttle.VerbAllow}, verbs)
+	require.Equal(t, []throttle.Verb{"Allow", "Allow", "AllowAtMost", "Peek", "Refund",
+		"Settle", "Reserve", "Reset", "All", "SettleAll", "Lease", "Allow"}, verbs)
 	require.Equal(t, "a", events[0].Name)
 	require.Equal(t, "bob", events[0].Key)
 	require.True(t, events[0].Result.Allowed)
