@@ -349,6 +349,39 @@ func TestBudget_sourceOfABatch(t *testing.T) {
 	})
 }
 
+// A batch that gets a part of its units from the budget asks for the rest, and all are granted.
+func TestBudget_partOfABatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newSlow(t, time.Millisecond, throttle.Options{}, throttle.Budget(20, time.Second))
+		quota := c.Quota("a", 1e6, time.Hour)
+		for range 20 {
+			time.Sleep(100 * time.Millisecond)
+			_, err := quota.Allow(background, "")
+			require.NoError(t, err)
+		}
+		time.Sleep(2 * time.Second) // nothing is held any more
+		r, err := quota.Peek(background, "")
+		require.NoError(t, err)
+		_, err = quota.AllowN(background, "", r.Remaining-12)
+		require.NoError(t, err)
+		var fromBudget atomic.Int64
+		var wg sync.WaitGroup
+		for i := range 12 {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i))
+				r, err := quota.Allow(background, "")
+				require.NoError(t, err)
+				require.True(t, r.Allowed)
+				if r.Source == throttle.FromBudget {
+					fromBudget.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		require.EqualValues(t, 2, fromBudget.Load())
+	})
+}
+
 // Close gives back what is held: afterwards just what was admitted is in use.
 func TestBudget_closeGivesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

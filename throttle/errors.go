@@ -79,9 +79,9 @@ var (
 		{"ERR the sorted set at this key", ErrWrongKey},
 		{"ERR the rate limiter at this key is damaged", ErrWrongKey},
 	}
-	ownErrors = strings.Split("wrong number of arguments|unknown option|option '|RESERVE |LOCKOUT |ALIGN |FORCE |UPTO |MS |"+
+	ownErrors = strings.Split("wrong number of arguments|unknown option|option '|'|RESERVE |LOCKOUT |ALIGN |FORCE |UPTO |MS |"+
 		"max_burst |count |period |quantity |(max_burst + 1)|the rate must|limit |ttl |offset |maxwait |the time of |"+
-		"what is in use|more than |an id |at most |a clause |a key |a further key|a WINDOW|no policy |the count of keys|usage would", "|")
+		"what is in use|more than |an id |at most |a clause |a key |a period |only the |a WINDOW|the key '|no policy |the count of keys|no denials ", "|")
 	// The server says these of itself, so that no other key would be decided either.
 	serverErrors = strings.Split("LOADING|OOM|MISCONF|BUSY|READONLY|MASTERDOWN|NOREPLICAS|CLUSTERDOWN|NOAUTH|WRONGPASS|ERR max number of clients", "|")
 )

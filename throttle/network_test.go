@@ -171,6 +171,26 @@ func TestBatch_everyCallerHasItsOwnLimit(t *testing.T) {
 	})
 }
 
+// Units are granted first come first served also to callers whose time limits differ.
+func TestBatch_inOrderOfCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newSlow(t, 40*time.Millisecond, throttle.Options{}, throttle.Timeout(160*time.Millisecond))
+		limiter := c.Rate("hot", throttle.PerHour(3))
+		var admitted [5]bool
+		var wg sync.WaitGroup
+		for i := range admitted {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * 9 * time.Millisecond)
+				r, err := limiter.Allow(background, "")
+				require.NoError(t, err)
+				admitted[i] = r.Allowed
+			})
+		}
+		wg.Wait()
+		require.Equal(t, [5]bool{true, true, true, false, false}, admitted)
+	})
+}
+
 // Callers that leave before the command is sent cost nobody a unit: whoever is left gets what was granted.
 func TestBatch_callersThatLeave(t *testing.T) {
 	for _, order := range [][]int{{0, 1}, {1, 0}, {0}, {1}, {2, 0}} {

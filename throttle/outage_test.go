@@ -247,6 +247,21 @@ func TestCircuit(t *testing.T) {
 	})
 }
 
+// The pause of an outage goes by the clock that a test sets.
+func TestCircuit_clockOfTheTest(t *testing.T) {
+	c, s := throttletest.New(t, throttle.Options{Logger: quiet})
+	limiter := c.Rate("a", throttle.PerHour(1000))
+	s.Fail(io.ErrUnexpectedEOF)
+	for range 5 {
+		_, err := limiter.Allow(background, "")
+		require.ErrorIs(t, err, throttle.ErrUnavailable)
+	}
+	s.Fail(nil)
+	s.Advance(time.Second)
+	_, err := limiter.Allow(background, "")
+	require.NoError(t, err)
+}
+
 // A trial that the server does not answer holds up no other call.
 func TestCircuit_oneTrialAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -16,8 +16,8 @@ type settings struct {
 }
 
 // Timeout bounds every call, from the verb to its return: 50 ms if not set. A call may end a sixteenth of that earlier,
-// because calls share timers. If the caller's context ends first, the call returns the context's error then. A cancelled
-// context ends a call that waits for other calls. A call that go-redis has ends with its reply or at the time limit.
+// because calls share timers. An earlier deadline of the caller's context ends the call, too, with the context's error. A
+// cancelled context ends a call that waits for other calls. A call that go-redis has ends with its reply or in time.
 func Timeout(limit time.Duration) Option { return func(s *settings) { s.timeout = limit } }
 
 // OnUnavailable says what a verb that decides returns if the server does not decide: ReturnError if not set. If the
