@@ -1,7 +1,6 @@
 package tests
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -42,11 +41,6 @@ func TestTop(t *testing.T) {
 	assert.Equal(t, "[[0:k\x00\xff 4 0] [3:other 1 0]]", top(s))
 	assert.Equal(t, "[]", top(r))
 
-	for i := range 9 {
-		require.NoError(t, s.Do(ctx, "GO.QUOTA", fmt.Sprint("k", i), 1, 60, 2).Err())
-	}
-	require.NoError(t, s.ConfigSet(ctx, topKeys, "1000").Err())
-	assert.Len(t, s.Do(ctx, "GO.TOP", 100).Val(), 11, "a setting of the same value keeps the counts")
 	for _, value := range []string{"-1", "10001", "x"} {
 		assert.Error(t, s.ConfigSet(ctx, topKeys, value).Err(), value)
 	}
