@@ -30,6 +30,17 @@ type modelClause struct {
 	// call decides on a copy of the model, for a peek if asked, and returns the verdict and the copy's commit. A lease has
 	// renewed, others have -1.
 	call func(m *allModel, now funnel.Micros, peek bool) (v funnel.Verdict, renewed int64, commit func())
+
+	throttle *funnel.ThrottleParams // of a cell
+	quantity int64
+}
+
+// timeWord writes n units of time, with or without the unit.
+func timeWord(r *rand.Rand, n int64, unit funnel.Nanos) string {
+	if r.IntN(2) == 0 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprint(n, map[funnel.Nanos]string{funnel.Second: "s", funnel.Millisecond: "ms"}[unit])
 }
 
 // A clause draws its own parameters. unit is a second or, with MS, a millisecond.
@@ -38,18 +49,35 @@ func randomThrottle(r *rand.Rand, cell int, unit funnel.Nanos, force bool) model
 	p := funnel.ThrottleParams{Limit: 1 + r.Int64N(6), Quantity: randomQuantity(r), Force: force}
 	count, period := 1+r.Int64N(9), 1+r.Int64N(9)
 	p.Rate = funnel.Rate{Period: funnel.Nanos(period) * unit, Count: count}
-	return throttleClause(fmt.Sprintf("THROTTLE %d %d %d %d", p.Limit-1, count, period, p.Quantity), cell, p)
+	words := fmt.Sprintf("THROTTLE %d %d %s %d", p.Limit-1, count, timeWord(r, period, unit), p.Quantity)
+	if !force && r.IntN(4) == 0 {
+		lockout := 1 + r.Int64N(9)
+		p.Lockout = funnel.Nanos(lockout) * unit
+		words += " LOCKOUT " + timeWord(r, lockout, unit)
+	}
+	return throttleClause(words, cell, p)
 }
 
-func throttleClause(words string, cell int, p funnel.ThrottleParams) modelClause {
-	return modelClause{words, p.Limit, func(m *allModel, now funnel.Micros, peek bool) (funnel.Verdict, int64, func()) {
-		p := p
+func throttleClause(words string, cell int, params funnel.ThrottleParams) modelClause {
+	return modelClause{words, params.Limit, func(m *allModel, now funnel.Micros, peek bool) (funnel.Verdict, int64, func()) {
+		p := params
 		if peek {
 			p.Quantity = 0
 		}
 		next := m.cells[cell].Clone()
 		return next.Call(now.Nanos(), p), -1, func() { m.cells[cell] = *next }
-	}}
+	}, &params, params.Quantity}
+}
+
+// withoutLockouts lets no lockout begin if a clause can never admit.
+func withoutLockouts(clauses []modelClause) {
+	if slices.ContainsFunc(clauses, func(c modelClause) bool { return c.quantity > c.limit }) {
+		for _, c := range clauses {
+			if c.throttle != nil {
+				c.throttle.Lockout = 0
+			}
+		}
+	}
 }
 
 // randomWindow always has a period of 3 s: a window's callers must agree on the period.
@@ -59,7 +87,7 @@ func randomWindow(r *rand.Rand, unit funnel.Nanos, force bool) modelClause {
 		p.Limit += 120 // calls may then share entries
 		p.Quantity *= 40
 	}
-	words := fmt.Sprintf("WINDOW %d %d %d", p.Limit, 3*funnel.Second/unit, p.Quantity)
+	words := fmt.Sprintf("WINDOW %d %s %d", p.Limit, timeWord(r, int64(3*funnel.Second/unit), unit), p.Quantity)
 	if p.Exact {
 		words += " EXACT"
 	}
@@ -70,18 +98,21 @@ func randomWindow(r *rand.Rand, unit funnel.Nanos, force bool) modelClause {
 		}
 		next := m.window.Clone()
 		return next.Call(now, p), -1, func() { m.window = *next }
-	}}
+	}, nil, p.Quantity}
 }
 
 func randomQuota(r *rand.Rand, unit funnel.Nanos, force bool) modelClause {
 	p := funnel.QuotaParams{Limit: 1 + r.Int64N(6), Quantity: randomQuantity(r), Align: r.IntN(2) == 0, Force: force}
 	period := 1 + r.Int64N(9)
 	p.Period = (funnel.Nanos(period) * unit).Micros()
-	words := fmt.Sprintf("QUOTA %d %d %d", p.Limit, period, p.Quantity)
-	if p.Align {
-		offset := r.Int64N(19) - 9
+	words := fmt.Sprintf("QUOTA %d %s %d", p.Limit, timeWord(r, period, unit), p.Quantity)
+	switch offset := r.Int64N(19) - 9; {
+	case p.Align && r.IntN(20) == 0:
+		p.Months, p.Offset = int16(period), funnel.Micros(-offset*3600_000_000)
+		words = fmt.Sprintf("QUOTA %d %dmo %d ALIGN %+03d:00", p.Limit, period, p.Quantity, offset)
+	case p.Align:
 		p.Offset = (funnel.Nanos(offset) * unit).Micros()
-		words += fmt.Sprintf(" ALIGN %d", offset)
+		words += " ALIGN " + timeWord(r, offset, unit)
 	}
 	return modelClause{words, p.Limit, func(m *allModel, now funnel.Micros, peek bool) (funnel.Verdict, int64, func()) {
 		p := p
@@ -90,13 +121,13 @@ func randomQuota(r *rand.Rand, unit funnel.Nanos, force bool) modelClause {
 		}
 		next := m.quota.Clone()
 		return next.Call(now, p), -1, func() { m.quota = *next }
-	}}
+	}, nil, p.Quantity}
 }
 
 func randomLease(r *rand.Rand, unit funnel.Nanos) modelClause {
 	ttl, id := 1+r.Int64N(9), string(rune('a'+r.IntN(5)))
 	p := funnel.LeaseParams{Limit: 1 + r.Int64N(4), TTL: (funnel.Nanos(ttl) * unit).Micros()}
-	words := fmt.Sprintf("LEASE %d %d %s", p.Limit, ttl, id)
+	words := fmt.Sprintf("LEASE %d %s %s", p.Limit, timeWord(r, ttl, unit), id)
 	return modelClause{words, p.Limit, func(m *allModel, now funnel.Micros, peek bool) (funnel.Verdict, int64, func()) {
 		if peek {
 			last, held := now, m.lease.Held(now)
@@ -108,7 +139,7 @@ func randomLease(r *rand.Rand, unit funnel.Nanos) modelClause {
 		next := m.lease.Clone()
 		v := next.Call(now, id, p)
 		return v.Verdict, one(v.Renewed), func() { m.lease = *next }
-	}}
+	}, nil, 1}
 }
 
 func one(b bool) int64 {
@@ -157,14 +188,14 @@ func randomClauses(r *rand.Rand, unit funnel.Nanos, force bool) (line string, cl
 	if force {
 		line += " FORCE"
 	}
+	withoutLockouts(clauses)
 	return line, clauses
 }
 
 // randomPolicy draws a policy of THROTTLE clauses, mostly with parameters that interfere, and a call of it.
 func randomPolicy(r *rand.Rand, shadow bool) (text, line string, clauses []modelClause) {
-	quantity, never := r.Int64N(6), false
-	var params []funnel.ThrottleParams
-	for range 1 + r.IntN(4) {
+	quantity := r.Int64N(6)
+	for cell := range 1 + r.IntN(4) {
 		p := funnel.ThrottleParams{Limit: 1 + r.Int64N(5), Quantity: quantity, Lockout: funnel.Nanos(r.Int64N(2) * (1 + r.Int64N(6000)))}
 		count, millis := 1+r.Int64N(3), 1+r.Int64N(4000)
 		p.Rate = funnel.Rate{Period: funnel.Nanos(millis) * funnel.Millisecond, Count: count}
@@ -173,15 +204,9 @@ func randomPolicy(r *rand.Rand, shadow bool) (text, line string, clauses []model
 			text += fmt.Sprintf(" LOCKOUT %dms", p.Lockout)
 		}
 		p.Lockout *= funnel.Millisecond
-		params = append(params, p)
-		never = never || quantity > p.Limit
-	}
-	for cell, p := range params {
-		if never { // then no lockout begins
-			p.Lockout = 0
-		}
 		clauses = append(clauses, throttleClause("", cell, p))
 	}
+	withoutLockouts(clauses)
 	text = strings.TrimPrefix(text, ",")
 	if shadow {
 		text = " SHADOW" + text

@@ -22,11 +22,11 @@ func randomCall(r *rand.Rand) string {
 	switch n(7) {
 	case 0, 1:
 		return fmt.Sprintf("GO.THROTTLE%s %s %d %d %d %d MS %s", ro, key("t"), n(5), 1+n(3), 1+n(300), n(6)-2,
-			pick("", "", "UPTO", "FORCE", "RESERVE 500", "LOCKOUT 300"))
+			pick("", "", "UPTO", "FORCE", "RESERVE 500", "LOCKOUT 300", "LOCKOUT 1s"))
 	case 2:
 		return fmt.Sprintf("GO.WINDOW%s %s %d %d %d MS %s %s", ro, key("w"), 1+n(200), 200, n(60)-10, pick("", "UPTO", "FORCE"), pick("", "EXACT"))
 	case 3:
-		return fmt.Sprintf("GO.QUOTA%s %s %d %d %d MS %s %s", ro, key("q"), 1+n(9), 100+n(2), n(6)-2, pick("", "UPTO", "FORCE"), pick("", "ALIGN 7"))
+		return fmt.Sprintf("GO.QUOTA%s %s %d %d %d MS %s %s", ro, key("q"), 1+n(9), 100+n(2), n(6)-2, pick("", "UPTO", "FORCE"), pick("", "ALIGN 7", "ALIGN +00:00"))
 	case 4:
 		return fmt.Sprintf("GO.LEASE%s %s %d %d id%d MS", ro, key("l"), 1+n(4), 50+n(200), n(6))
 	case 5:
@@ -36,6 +36,7 @@ func randomCall(r *rand.Rand) string {
 		fmt.Sprintf("GO.POLICY%s sample:%d %d MS", ro, n(3), n(3)),
 		fmt.Sprintf("GO.ALL%s %s THROTTLE %d 1 100 %d THROTTLE 2 1 200 KEY %s QUOTA 5 100 %d KEY %s LEASE 3 100 id%d MS",
 			ro, key("t"), n(4), n(3), key("q"), n(3)-1, key("l"), n(6)),
+		fmt.Sprintf("GO.ALL %s THROTTLE 2 1 1s %d LOCKOUT 2s KEY %s QUOTA 9 1mo %d ALIGN 3h MS", key("t"), n(5)-1, key("q"), n(5)-2),
 		fmt.Sprintf("GO.ALL %s THROTTLE 3 1 100 %d KEY %s WINDOW 20 100 %d MS FORCE", key("t"), n(7)-3, key("w"), n(40)-20),
 	)
 }
