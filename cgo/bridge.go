@@ -68,8 +68,10 @@ func writeError(record *C.shim_call, call *commands.Call, err commands.ErrorCode
 func guard(
 	row *commands.Command, run func(*commands.Command, *commands.Call) commands.ErrorCode, call *commands.Call,
 ) (err commands.ErrorCode) {
+	depth := commands.Depth
 	defer func() {
 		if reason := recover(); reason != nil {
+			commands.Depth = depth
 			err, call.ErrWord, call.ErrClause = commands.ErrInternal, 0, 0
 			logCaught(row.Name, reason)
 		}

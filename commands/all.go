@@ -50,7 +50,7 @@ func planAll(c *Call) ErrorCode {
 
 // leftmost returns the error of the first wrong word: of a clause before the words that the error wrong is about, or wrong.
 func (c *Call) leftmost(wrong ErrorCode) ErrorCode {
-	if inside { // a call inside a call must leave the rooms alone
+	if Depth > 0 { // a call inside a call must leave the rooms alone
 		return wrong
 	}
 	opts := option(0)

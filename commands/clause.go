@@ -52,11 +52,10 @@ func makeRooms() {
 // limiters are those of the clauses of the running call.
 var limiters [MaxClauses]limiter
 
-// inside reports whether a handler runs. A handler asks the server for entries by commands, and then another module can
-// make the server run a further call: from a command filter, say.
-var inside bool
-
-func leave() { inside = false }
+// Depth is how many handlers run, one inside the other. A handler asks the server for entries by commands, and then another
+// module can make the server run a further call: from a command filter, say. Whoever recovers from a handler's panic sets
+// Depth to what it was before.
+var Depth int
 
 // setAside gives a call inside a call limiters of its own. The function that it returns gives the outer call's back.
 func setAside() (giveBack func()) {
@@ -70,7 +69,7 @@ func setAside() (giveBack func()) {
 		for i, kind := range clauseKinds {
 			kind.rooms = rooms[i]
 		}
-		running, limiters, inside = request, outer, true
+		running, limiters = request, outer
 	}
 }
 
@@ -117,9 +116,12 @@ func inWords(words []string, and string) string {
 
 // run runs a call of one limiter, which is at the first word.
 func (kind *clauseKind) run(c *Call, allowed option) ErrorCode {
-	w, wrong := c.words(kind, allowed)
-	r := newRequest(w)
+	r := newRequest(clauseWords{first: 1, period: int32(kind.words)})
 	r.redisCell = allowed == redisCellWords
+	wrong := NoError
+	if rest := 1 + kind.words; rest < len(c.Args) {
+		wrong = c.words(kind, rest, allowed, r)
+	}
 	l := kind.rooms[0]
 	limit, err := l.parse(c.Args, r)
 	switch {

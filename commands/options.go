@@ -165,25 +165,25 @@ func newRequest(w clauseWords) *request {
 // redisCellWords, in place of a set of options, allows none: the word after the period is the quantity, whatever the word is.
 const redisCellWords option = 0
 
-// words finds the words of a call of one limiter, but those that the limiter reads: a quantity, and options.
-func (c *Call) words(kind *clauseKind, allowed option) (w clauseWords, err ErrorCode) {
-	rest := 1 + kind.words
-	w.first, w.period = 1, int32(kind.words)
-	if kind.units && rest < len(c.Args) && (allowed == redisCellWords || looksNumeric(c.Args[rest])) {
-		w.quantityWord = int32(rest)
-		rest++
+// words finds a quantity and options among the words of a call of one limiter, from Args[rest] on.
+func (c *Call) words(kind *clauseKind, rest int, allowed option, r *request) (err ErrorCode) {
+	if kind.units && (allowed == redisCellWords || looksNumeric(c.Args[rest])) {
+		r.quantityWord = int32(rest)
+		if rest++; rest == len(c.Args) {
+			return NoError
+		}
 	}
-	if rest < len(c.Args) {
-		operand := 0
-		w.opts, operand, err = c.options(rest, allowed)
-		if w.operand = int32(operand); err == ErrUnknownOption && kind.units && looksNumeric(c.Args[c.ErrWord-1]) {
+	opts, operand, err := c.options(rest, allowed)
+	if err != NoError {
+		if err == ErrUnknownOption && kind.units && looksNumeric(c.Args[c.ErrWord-1]) {
 			err = ErrQuantityLate
 		}
-		if err != NoError && c.saysMS(rest) {
-			w.opts |= optMS
+		if c.saysMS(rest) {
+			opts |= optMS
 		}
 	}
-	return w, err
+	r.opts, r.operand, r.unit = opts, int32(operand), opts.unit()
+	return err
 }
 
 // read reads the period, the quantity and the word after an option.
@@ -202,10 +202,21 @@ func (r *request) read(args []string) (err ErrorCode) {
 	return err
 }
 
-func (r *request) readPeriod(word string) (err ErrorCode) {
+func (r *request) readPeriod(word string) ErrorCode {
+	n, form := parseInt(word)
+	if form != integer || n < 1 || r.unit == 0 || n > longest(r.unit) {
+		return r.readTime(word)
+	}
+	r.period = funnel.Nanos(n) * r.unit
+	return NoError
+}
+
+// readTime reads a period that is not an integer within its bounds.
+//
+//go:noinline
+func (r *request) readTime(word string) (err ErrorCode) {
 	if r.redisCell {
-		n, err := intArg(word, 1, longest(funnel.Second), ErrPeriodNotInteger, ErrPeriodRange)
-		r.period = funnel.Nanos(n) * funnel.Second
+		_, err := intArg(word, 1, longest(funnel.Second), ErrPeriodNotInteger, ErrPeriodRange)
 		return err
 	}
 	if r.period, err = timeArg(word, r.unit, 1, ErrPeriodNotTime, ErrPeriodRange); err == ErrPeriodNotTime {

@@ -44,12 +44,12 @@ func CountDenials(keys int) {
 
 // Run runs the handler of the command and counts a denial. See Call for the contract.
 func (command *Command) Run(c *Call) ErrorCode {
-	if inside {
+	if Depth > 0 {
 		defer setAside()()
 	}
-	inside = true
-	defer leave()
+	Depth++
 	err := command.Handler(c)
+	Depth--
 	if c.Outcome == Limited && err == NoError && denials != nil && command.Writes() {
 		c.countDenial()
 	}
