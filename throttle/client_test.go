@@ -188,6 +188,11 @@ func TestPeek(t *testing.T) {
 		require.True(t, r.Allowed)
 		require.EqualValues(t, 5, r.Remaining)
 		require.Zero(t, s.Keys())
+		_, err = c.Rate("a", throttle.PerHour(5)).AllowN(background, "", 5)
+		require.NoError(t, err)
+		r, err = c.Rate("a", throttle.PerHour(5)).Peek(background, "")
+		require.NoError(t, err)
+		require.False(t, r.Allowed) // nothing remains
 	})
 }
 
