@@ -3,6 +3,7 @@ package throttle
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,9 +22,9 @@ func (p process) Process(ctx context.Context, cmd redis.Cmder) error { return p(
 func TestDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type name struct{}
-		var value any
+		var value atomic.Value
 		hang := process(func(ctx context.Context, cmd redis.Cmder) error {
-			value = ctx.Value(name{})
+			value.Store(ctx.Value(name{}))
 			if _, bounded := ctx.Deadline(); !bounded || ctx.Err() != nil {
 				t.Error("the context has no deadline, or has ended")
 			}
@@ -36,7 +37,7 @@ func TestDeadline(t *testing.T) {
 			began := time.Now()
 			_, err := c.Rate("k", PerSecond(10)).Allow(context.WithValue(ctx, name{}, "span"), "")
 			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.Equal(t, "span", value)
+			require.Equal(t, "span", value.Load())
 			return time.Since(began)
 		}
 		require.Equal(t, 160*time.Millisecond, ask(context.Background()))
