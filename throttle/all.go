@@ -134,7 +134,7 @@ func (p *Part) appendWords(words []any) []any {
 	if b.kind == slotsKind {
 		return append(words, p.holder)
 	}
-	last := p.l.lastWords
+	last := p.l.last()
 	return append(append(words, p.n), last[:len(last)-1]...) // without MS
 }
 

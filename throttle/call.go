@@ -3,6 +3,7 @@ package throttle
 import (
 	"context"
 	"math"
+	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -85,7 +86,11 @@ func (b *bounds) words() (first, last []any) {
 	case windowKind, quotaKind, slotsKind:
 		first = append(first, b.units)
 	}
-	first = append(first, b.period.Milliseconds())
+	if b.months > 0 {
+		first = append(first, strconv.Itoa(b.months)+"mo")
+	} else {
+		first = append(first, b.period.Milliseconds())
+	}
 	if b.exact {
 		last = append(last, "EXACT")
 	}
@@ -93,6 +98,14 @@ func (b *bounds) words() (first, last []any) {
 		last = append(last, "ALIGN", b.offset.Milliseconds())
 	}
 	return first, append(last, "MS")
+}
+
+// last returns the words after the quantity and its mode.
+func (l *limiter) last() []any {
+	if l.zone == nil {
+		return l.lastWords
+	}
+	return []any{"ALIGN", l.c.o.Now().In(l.zone).Format("-07:00"), "MS"}
 }
 
 // newCall makes the command of one decision. The limiter's words are boxed once, so sending allocates little.
@@ -111,7 +124,7 @@ func (l *limiter) newCall(ctx within, key string, n int64, m mode, maxWait time.
 	case l.lockout != 0 && m == take && n > 0:
 		args = append(args, "LOCKOUT", l.lockout.Milliseconds())
 	}
-	return c.with(append(args, l.lastWords...))
+	return c.with(append(args, l.last()...))
 }
 
 // newLease makes the command that takes or renews a slot.

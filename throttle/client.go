@@ -166,6 +166,11 @@ func (c *Client) AlignedQuota(name string, limit int64, period, offset time.Dura
 	return &Quota{counts{asks{named{c.limiter(name, b, options)}}}}
 }
 
+// CalendarQuota is a Quota whose windows are days, months or years: see Daily, Monthly and Yearly.
+func (c *Client) CalendarQuota(name string, limit Calendar, options ...Option) *Quota {
+	return &Quota{counts{asks{named{c.limiter(name, limit.limit, options)}}}}
+}
+
 // Policy returns the limiter whose limits are in the server's configuration under this name (GO.POLICY).
 func (c *Client) Policy(name string, options ...Option) *Policy {
 	return &Policy{asks{named{c.limiter(name, bounds{kind: policyKind}, options)}}}

@@ -47,6 +47,7 @@ func TestAllow_everyKind(t *testing.T) {
 	}{
 		c.Rate("rate", throttle.PerHour(2)), c.Rate("lockout", throttle.PerHour(2).Lockout(time.Hour)), c.Window("window", 2, time.Hour),
 		c.ExactWindow("exact", 2, time.Hour), c.Quota("quota", 2, time.Hour), c.AlignedQuota("aligned", 2, time.Hour, -time.Minute), c.Policy("api"),
+		c.CalendarQuota("day", throttle.Daily(2)), c.CalendarQuota("month", throttle.Monthly(2)), c.CalendarQuota("year", throttle.Yearly(2).In(time.Local)),
 	} {
 		for _, want := range []bool{true, true, false} {
 			r, err := limiter.Allow(background, "bob")
@@ -55,6 +56,43 @@ func TestAllow_everyKind(t *testing.T) {
 			require.EqualValues(t, 2, r.Limit, limiter.Name())
 		}
 		require.True(t, s.Delete("p-"+limiter.Name()+":bob"))
+	}
+}
+
+// Days and months end at midnight of their zone, but for windows around a change of its clocks. No day of such a change
+// admits more than twice its limit.
+func TestCalendarQuota_inZones(t *testing.T) {
+	for _, name := range []string{"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu"} {
+		zone, err := time.LoadLocation(name)
+		require.NoError(t, err)
+		c, s := throttletest.New(t, throttle.Options{})
+		day, month := c.CalendarQuota("day", throttle.Daily(3).In(zone)), c.CalendarQuota("month", throttle.Monthly(1e6).In(zone))
+		s.Advance(s.Now().Truncate(30*time.Minute).Add(30 * time.Minute).Sub(s.Now()))
+		admitted := map[string]int{}
+		for range 400 * 48 {
+			now := s.Now().In(zone)
+			today := now.Format(time.DateOnly)
+			r, err := day.Allow(background, "bob")
+			require.NoError(t, err)
+			admitted[today] += int(r.Granted)
+			_, before := now.AddDate(0, 0, -1).Zone()
+			_, after := now.AddDate(0, 0, 2).Zone()
+			limit := 3
+			if before != after {
+				limit = 6
+			} else if end := now.Add(r.ResetAfter).Round(time.Second); r.ResetAfter > 0 {
+				require.Equal(t, "00:00:00", end.Format(time.TimeOnly), "%s: a day ends at %v", name, end)
+			}
+			require.LessOrEqual(t, admitted[today], limit, "%s: %s", name, today)
+			if now.Day() == 10 && now.Hour() == 12 {
+				r, err := month.Allow(background, "bob")
+				require.NoError(t, err)
+				end := now.Add(r.ResetAfter)
+				require.Equal(t, 1, end.Add(2*time.Hour).Day(), "%s: a month ends at %v", name, end)
+				require.LessOrEqual(t, end.Sub(time.Date(now.Year(), now.Month()+1, 1, 0, 0, 0, 0, zone)).Abs(), time.Hour+time.Second)
+			}
+			s.Advance(30 * time.Minute)
+		}
 	}
 }
 

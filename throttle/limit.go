@@ -19,6 +19,9 @@ type bounds struct {
 	period  time.Duration // more than 0, in whole milliseconds
 	offset  time.Duration // of an aligned quota
 	lockout time.Duration // of a rate; 0: none
+
+	months int            // of a quota: if not 0, the period is this many calendar months of at most 31 days each
+	zone   *time.Location // of an aligned quota: if not nil, its UTC offset is in place of the offset
 }
 
 type kind uint8
@@ -62,6 +65,34 @@ func (l Limit) Lockout(pause time.Duration) Limit {
 	}
 	return l
 }
+
+// Calendar is a number of units per day, month or year of the calendar, for Client.CalendarQuota. Calendars are values.
+type Calendar struct{ limit bounds }
+
+// Daily admits limit units per day in UTC.
+func Daily(limit int64) Calendar {
+	return Calendar{bounds{kind: quotaKind, aligned: true, units: limit, period: day}}
+}
+
+// Monthly admits limit units per calendar month in UTC.
+func Monthly(limit int64) Calendar { return months(limit, 1) }
+
+// Yearly admits limit units per calendar year in UTC.
+func Yearly(limit int64) Calendar { return months(limit, 12) }
+
+func months(limit int64, n int) Calendar {
+	return Calendar{bounds{kind: quotaKind, aligned: true, units: limit, months: n, period: time.Duration(n) * 31 * day}}
+}
+
+// In returns the calendar of a time zone. Each call sends the zone's UTC offset of now; a window that runs keeps its end.
+// So around the day on which clocks change, a window may end up to an hour early or late, and a short one follows: up to
+// twice the limit is admitted on that day. Load a location once: two limiters of one name need the same pointer.
+func (c Calendar) In(zone *time.Location) Calendar {
+	c.limit.zone = zone
+	return c
+}
+
+const day = 24 * time.Hour
 
 // String describes the limit as a person would: "30 per 1m0s, burst 15".
 func (l Limit) String() string { return l.limit.String() }
@@ -118,7 +149,12 @@ func (b bounds) String() string {
 	case windowKind:
 		return fmt.Sprintf("%d in any %s", b.units, b.period)
 	case quotaKind:
-		if b.aligned {
+		switch {
+		case b.months != 0:
+			return fmt.Sprintf("%d per %d months in %v", b.units, b.months, b.zone)
+		case b.zone != nil:
+			return fmt.Sprintf("%d per %s in %v", b.units, b.period, b.zone)
+		case b.aligned:
 			return fmt.Sprintf("%d per %s, aligned at %s", b.units, b.period, b.offset)
 		}
 		return fmt.Sprintf("%d per %s", b.units, b.period)
