@@ -27,7 +27,7 @@ int main(int argc, char **argv) {
     srand48(getpid());
     for (int tries = getenv("WAIT") ? 3 : 1;;) {
         const char *units = argc > 2 ? argv[2] : "1"; /* words of users stand in %s or %b, never in the format */
-        redisReply *reply = redisCommand(c, "GO.THROTTLE user:%s 4 5 60 %s", argv[1], units); /* is sent once */
+        redisReply *reply = redisCommand(c, "GO.THROTTLE user:%s 4 5 1m %s", argv[1], units); /* is sent once */
         if (!reply) return away(c);
         if (reply->type != REDIS_REPLY_ARRAY) return stop(reply->str);
         long long limited = reply->element[0]->integer, retry_after = reply->element[3]->integer;
