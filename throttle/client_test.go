@@ -19,20 +19,25 @@ import (
 
 var background = context.Background()
 
+// must returns what a call returned, which has to have no error.
+func must[T any](result T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return result
+}
+
 // A denial is no error, the zero Result denies, and Never is told of what no wait would admit.
 func TestAllow_denial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := throttletest.New(t, throttle.Options{})
 		require.False(t, throttle.Result{}.Allowed)
 		limit := throttle.PerMinute(30).Burst(2)
-		r, err := c.Rate("a", limit).Allow(background, "")
-		require.NoError(t, err)
+		r := must(c.Rate("a", limit).Allow(background, ""))
 		require.Equal(t, throttle.Result{Allowed: true, Limit: 2, Remaining: 1, Granted: 1, ResetAfter: 2 * time.Second}, r)
-		r, err = c.Rate("a", limit).AllowN(background, "", 2)
-		require.NoError(t, err)
+		r = must(c.Rate("a", limit).AllowN(background, "", 2))
 		require.Equal(t, throttle.Result{Limit: 2, Remaining: 1, RetryAfter: 2 * time.Second, ResetAfter: 2 * time.Second}, r)
-		r, err = c.Rate("a", limit).AllowN(background, "", 3)
-		require.NoError(t, err)
+		r = must(c.Rate("a", limit).AllowN(background, "", 3))
 		require.Equal(t, throttle.Never, r.RetryAfter)
 	})
 }
@@ -50,8 +55,7 @@ func TestAllow_everyKind(t *testing.T) {
 		c.CalendarQuota("day", throttle.Daily(2)), c.CalendarQuota("month", throttle.Monthly(2)), c.CalendarQuota("year", throttle.Yearly(2).In(time.Local)),
 	} {
 		for _, want := range []bool{true, true, false} {
-			r, err := limiter.Allow(background, "bob")
-			require.NoError(t, err, limiter.Name())
+			r := must(limiter.Allow(background, "bob"))
 			require.Equal(t, want, r.Allowed, limiter.Name())
 			require.EqualValues(t, 2, r.Limit, limiter.Name())
 		}
@@ -63,17 +67,15 @@ func TestAllow_everyKind(t *testing.T) {
 // admits more than twice its limit.
 func TestCalendarQuota_inZones(t *testing.T) {
 	for _, name := range []string{"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu"} {
-		zone, err := time.LoadLocation(name)
-		require.NoError(t, err)
+		zone := must(time.LoadLocation(name))
 		c, s := throttletest.New(t, throttle.Options{})
 		day, month := c.CalendarQuota("day", throttle.Daily(3).In(zone)), c.CalendarQuota("month", throttle.Monthly(1e6).In(zone))
-		s.Advance(s.Now().Truncate(30*time.Minute).Add(30 * time.Minute).Sub(s.Now()))
+		s.Advance(s.Now().Truncate(30 * time.Minute).Add(30 * time.Minute).Sub(s.Now()))
 		admitted := map[string]int{}
 		for range 400 * 48 {
 			now := s.Now().In(zone)
 			today := now.Format(time.DateOnly)
-			r, err := day.Allow(background, "bob")
-			require.NoError(t, err)
+			r := must(day.Allow(background, "bob"))
 			admitted[today] += int(r.Granted)
 			_, before := now.AddDate(0, 0, -1).Zone()
 			_, after := now.AddDate(0, 0, 2).Zone()
@@ -85,8 +87,7 @@ func TestCalendarQuota_inZones(t *testing.T) {
 			}
 			require.LessOrEqual(t, admitted[today], limit, "%s: %s", name, today)
 			if now.Day() == 10 && now.Hour() == 12 {
-				r, err := month.Allow(background, "bob")
-				require.NoError(t, err)
+				r := must(month.Allow(background, "bob"))
 				end := now.Add(r.ResetAfter)
 				require.Equal(t, 1, end.Add(2*time.Hour).Day(), "%s: a month ends at %v", name, end)
 				require.LessOrEqual(t, end.Sub(time.Date(now.Year(), now.Month()+1, 1, 0, 0, 0, 0, zone)).Abs(), time.Hour+time.Second)
@@ -103,10 +104,8 @@ func TestLimiters_ofOneName(t *testing.T) {
 	first := c.Rate("a", throttle.PerHour(1))
 	require.NoError(t, c.Check(background))
 	calls := s.Calls()
-	_, err := first.Allow(background, "x")
-	require.NoError(t, err)
-	r, err := c.Rate("a", throttle.PerHour(1)).Allow(background, "x") // the same
-	require.NoError(t, err)
+	must(first.Allow(background, "x"))
+	r := must(c.Rate("a", throttle.PerHour(1)).Allow(background, "x")) // the same
 	require.False(t, r.Allowed)
 	require.Empty(t, log.String())
 	calls += 2
@@ -132,12 +131,10 @@ func TestRate_with(t *testing.T) {
 		free := c.Rate("api", throttle.PerHour(2))
 		paid := free.With(throttle.PerHour(4))
 		for _, limiter := range []*throttle.Rate{free, free, paid, free.With(throttle.PerHour(4))} {
-			r, err := limiter.Allow(background, "bob")
-			require.NoError(t, err)
+			r := must(limiter.Allow(background, "bob"))
 			require.True(t, r.Allowed)
 		}
-		r, err := paid.Allow(background, "bob")
-		require.NoError(t, err)
+		r := must(paid.Allow(background, "bob"))
 		require.False(t, r.Allowed)
 		require.ErrorIs(t, free.With(throttle.PerHour(0)).Err(), throttle.ErrParams)
 	})
@@ -152,8 +149,7 @@ func TestReset(t *testing.T) {
 	}{c.Rate("a", throttle.PerHour(1).Lockout(time.Hour)), c.Quota("b", 1, time.Hour), c.Rate("c", throttle.PerHour(1))} {
 		for range 3 {
 			for i, want := range []bool{true, false, false} {
-				r, err := limiter.Allow(background, "bob")
-				require.NoError(t, err)
+				r := must(limiter.Allow(background, "bob"))
 				require.Equal(t, want, r.Allowed, i)
 			}
 			require.NoError(t, limiter.Reset(background, "bob"))
@@ -168,12 +164,10 @@ func TestAllow_lockout(t *testing.T) {
 		c, s := throttletest.New(t, throttle.Options{})
 		limit := throttle.PerSecond(1).Lockout(time.Minute)
 		for range 2 {
-			_, err := c.Rate("a", limit).Allow(background, "")
-			require.NoError(t, err)
+			must(c.Rate("a", limit).Allow(background, ""))
 		}
 		s.Advance(30 * time.Second)
-		r, err := c.Rate("a", limit).Allow(background, "")
-		require.NoError(t, err)
+		r := must(c.Rate("a", limit).Allow(background, ""))
 		require.False(t, r.Allowed)
 		require.InDelta(t, 30*time.Second, r.RetryAfter, float64(time.Second))
 	})
@@ -182,13 +176,11 @@ func TestAllow_lockout(t *testing.T) {
 func TestAllowAtMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := throttletest.New(t, throttle.Options{})
-		r, err := c.Window("a", 5, time.Hour).AllowAtMost(background, "", 7)
-		require.NoError(t, err)
+		r := must(c.Window("a", 5, time.Hour).AllowAtMost(background, "", 7))
 		require.True(t, r.Allowed)
 		require.EqualValues(t, 5, r.Granted)
 		require.Positive(t, r.RetryAfter)
-		r, err = c.Window("a", 5, time.Hour).AllowAtMost(background, "", 1)
-		require.NoError(t, err)
+		r = must(c.Window("a", 5, time.Hour).AllowAtMost(background, "", 1))
 		require.False(t, r.Allowed)
 		require.Zero(t, r.Granted)
 	})
@@ -199,20 +191,15 @@ func TestRefund_andSettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := throttletest.New(t, throttle.Options{})
 		limit := throttle.PerHour(5)
-		_, err := c.Rate("a", limit).AllowN(background, "", 2)
-		require.NoError(t, err)
-		r, err := c.Rate("a", limit).Refund(background, "", 3)
-		require.NoError(t, err)
+		must(c.Rate("a", limit).AllowN(background, "", 2))
+		r := must(c.Rate("a", limit).Refund(background, "", 3))
 		require.EqualValues(t, -2, r.Granted)
-		r, err = c.Rate("a", limit).Settle(background, "", 9)
-		require.NoError(t, err)
+		r = must(c.Rate("a", limit).Settle(background, "", 9))
 		require.True(t, r.Allowed)
 		require.Zero(t, r.Remaining)
-		r, err = c.Rate("a", limit).Peek(background, "")
-		require.NoError(t, err)
+		r = must(c.Rate("a", limit).Peek(background, ""))
 		require.False(t, r.Allowed)
-		r, err = c.Rate("a", limit).Settle(background, "", -5)
-		require.NoError(t, err)
+		r = must(c.Rate("a", limit).Settle(background, "", -5))
 		require.EqualValues(t, 1, r.Remaining)
 	})
 }
@@ -221,15 +208,12 @@ func TestRefund_andSettle(t *testing.T) {
 func TestPeek(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := throttletest.New(t, throttle.Options{})
-		r, err := c.Rate("a", throttle.PerHour(5)).Peek(background, "")
-		require.NoError(t, err)
+		r := must(c.Rate("a", throttle.PerHour(5)).Peek(background, ""))
 		require.True(t, r.Allowed)
 		require.EqualValues(t, 5, r.Remaining)
 		require.Zero(t, s.Keys())
-		_, err = c.Rate("a", throttle.PerHour(5)).AllowN(background, "", 5)
-		require.NoError(t, err)
-		r, err = c.Rate("a", throttle.PerHour(5)).Peek(background, "")
-		require.NoError(t, err)
+		must(c.Rate("a", throttle.PerHour(5)).AllowN(background, "", 5))
+		r = must(c.Rate("a", throttle.PerHour(5)).Peek(background, ""))
 		require.False(t, r.Allowed) // nothing remains
 	})
 }
@@ -240,30 +224,26 @@ func TestAll(t *testing.T) {
 		c, _ := throttletest.New(t, throttle.Options{KeyPrefix: "p:"})
 		rate, day, jobs := c.Rate("rate", throttle.PerSecond(10)), c.AlignedQuota("day", 3, 24*time.Hour, 0), c.Slots("jobs", 2, time.Minute)
 		parts := []throttle.Part{rate.Part("a", 1), day.Part("a", 2), c.Rate("hour", throttle.PerHour(100)).Part("a", 1), jobs.Part("a", "me")}
-		r, err := c.All(background, parts...)
-		require.NoError(t, err)
+		r := must(c.All(background, parts...))
 		require.True(t, r.Allowed)
 		require.Equal(t, 1, r.Decider)
 		require.EqualValues(t, 1, r.Remaining)
 		require.Equal(t, []int64{9, 1, 99, 1}, []int64{r.Each[0].Remaining, r.Each[1].Remaining, r.Each[2].Remaining, r.Each[3].Remaining})
 		require.Equal(t, []int64{1, 2, 1, 1}, []int64{r.Each[0].Granted, r.Each[1].Granted, r.Each[2].Granted, r.Each[3].Granted})
-		r, err = c.All(background, parts...)
-		require.NoError(t, err)
+		r = must(c.All(background, parts...))
 		require.False(t, r.Allowed)
 		require.Equal(t, 1, r.Decider)
 		require.EqualValues(t, 99, r.Each[2].Remaining)
 		require.Zero(t, r.Each[2].Granted)
-		r, err = c.SettleAll(background, day.Part("a", -1), rate.Part("a", 20))
-		require.NoError(t, err)
+		r = must(c.SettleAll(background, day.Part("a", -1), rate.Part("a", 20)))
 		require.EqualValues(t, 2, r.Each[0].Remaining)
 		require.EqualValues(t, 0, r.Each[1].Remaining)
 		many := make([]throttle.Part, 33)
 		for i := range many {
 			many[i] = rate.Part(string(rune('A'+i)), 1)
 		}
-		_, err = c.All(background, many[1:]...)
-		require.NoError(t, err)
-		_, err = c.All(background, many...)
+		must(c.All(background, many[1:]...))
+		_, err := c.All(background, many...)
 		require.ErrorIs(t, err, throttle.ErrParams)
 	})
 }
@@ -321,10 +301,9 @@ func TestErrParams(t *testing.T) {
 func TestErrors_ofTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := throttletest.New(t, throttle.Options{})
-		_, err := c.Rate("other", throttle.PerSecond(1)).Allow(background, "a")
-		require.NoError(t, err)
+		must(c.Rate("other", throttle.PerSecond(1)).Allow(background, "a"))
 		require.NoError(t, s.Process(background, redis.NewCmd(background, "GO.WINDOW", "rate:a", 1, 1)))
-		_, err = c.Rate("rate", throttle.PerSecond(1)).Allow(background, "a")
+		_, err := c.Rate("rate", throttle.PerSecond(1)).Allow(background, "a")
 		require.ErrorIs(t, err, throttle.ErrWrongKey)
 		_, err = c.Policy("none").Allow(background, "a")
 		require.ErrorIs(t, err, throttle.ErrParams)
@@ -374,14 +353,12 @@ func TestOnUnavailable(t *testing.T) {
 		require.ErrorIs(t, err, away)
 		require.False(t, r.Allowed)
 		open := c.Rate("open", throttle.PerHour(10))
-		r, err = open.AllowN(background, "a", 3)
-		require.NoError(t, err)
+		r = must(open.AllowN(background, "a", 3))
 		require.ErrorIs(t, r.Cause, away)
 		r.Cause = nil
 		require.Equal(t, throttle.Result{Allowed: true, Limit: 10, Granted: 3, Source: throttle.FailedOpen}, r)
 		closed := c.Rate("closed", throttle.PerHour(10), throttle.OnUnavailable(throttle.FailClosed))
-		r, err = closed.Allow(background, "a")
-		require.NoError(t, err)
+		r = must(closed.Allow(background, "a"))
 		require.False(t, r.Allowed)
 		require.Equal(t, throttle.FailedClosed, r.Source)
 		require.Equal(t, time.Second, r.RetryAfter)

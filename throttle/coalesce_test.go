@@ -35,8 +35,7 @@ func (s slow) Process(ctx context.Context, cmd redis.Cmder) error {
 func newSlow(t *testing.T, trip time.Duration, o throttle.Options, defaults ...throttle.Option) (*throttle.Client, *throttletest.Server) {
 	t.Helper()
 	s := throttletest.NewServer()
-	c, err := throttle.New(slow{s, trip}, o, defaults...)
-	require.NoError(t, err)
+	c := must(throttle.New(slow{s, trip}, o, defaults...))
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c, s
 }
@@ -51,8 +50,7 @@ func TestCoalescing_grantsInOrder(t *testing.T) {
 		for i := range allowed {
 			wg.Go(func() {
 				time.Sleep(time.Duration(i)) // one after another, all within the first round trip
-				r, err := c.Rate("hot", limit).Allow(background, "")
-				require.NoError(t, err)
+				r := must(c.Rate("hot", limit).Allow(background, ""))
 				allowed[i] = r.Allowed
 				switch {
 				case i == 0:
@@ -118,8 +116,7 @@ func TestCoalescing_cancelled(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		cancelLeader()
 		wg.Wait()
-		r, err := c.Rate("hot", limit).Peek(background, "")
-		require.NoError(t, err)
+		r := must(c.Rate("hot", limit).Peek(background, ""))
 		require.EqualValues(t, 7, r.Remaining) // the follower was in no command
 	})
 }
@@ -217,24 +214,20 @@ func TestDenyCache(t *testing.T) {
 		c, s := throttletest.New(t, throttle.Options{}, throttle.DenyCache(true))
 		limit := throttle.PerMinute(1)
 		for range 2 {
-			_, err := c.Rate("a", limit).Allow(background, "")
-			require.NoError(t, err)
+			must(c.Rate("a", limit).Allow(background, ""))
 		}
 		s.Advance(20 * time.Second)
 		calls := s.Calls()
-		r, err := c.Rate("a", limit).Allow(background, "")
-		require.NoError(t, err)
+		r := must(c.Rate("a", limit).Allow(background, ""))
 		require.Equal(t, throttle.FromDenials, r.Source)
 		require.False(t, r.Allowed)
 		require.InDelta(t, 40*time.Second, r.RetryAfter, float64(100*time.Millisecond))
 		require.InDelta(t, 40*time.Second, r.ResetAfter, float64(100*time.Millisecond))
 		require.Equal(t, calls, s.Calls())
-		_, err = c.Rate("a", limit).AllowN(background, "", 2)
-		require.NoError(t, err)
+		must(c.Rate("a", limit).AllowN(background, "", 2))
 		require.Equal(t, calls+1, s.Calls())
 		s.Advance(40 * time.Second)
-		r, err = c.Rate("a", limit).Allow(background, "")
-		require.NoError(t, err)
+		r = must(c.Rate("a", limit).Allow(background, ""))
 		require.Equal(t, throttle.FromServer, r.Source)
 	})
 }
@@ -247,8 +240,7 @@ func TestBudget(t *testing.T) {
 		local := 0
 		for range 200 {
 			s.Advance(time.Millisecond)
-			r, err := c.Rate("a", limit).Allow(background, "")
-			require.NoError(t, err)
+			r := must(c.Rate("a", limit).Allow(background, ""))
 			require.True(t, r.Allowed)
 			if r.Source == throttle.FromBudget {
 				local++
@@ -256,23 +248,18 @@ func TestBudget(t *testing.T) {
 		}
 		require.Less(t, s.Calls(), int64(20))
 		require.EqualValues(t, 200, s.Calls()+int64(local))
-		r, err := c.Rate("a", limit).Peek(background, "")
-		require.NoError(t, err)
+		r := must(c.Rate("a", limit).Peek(background, ""))
 		require.LessOrEqual(t, r.Remaining, int64(802))
 		require.GreaterOrEqual(t, r.Remaining, int64(780))
 		s.Advance(11 * time.Second)
-		r, err = c.Rate("a", limit).Allow(background, "")
-		require.NoError(t, err)
+		r = must(c.Rate("a", limit).Allow(background, ""))
 		require.Equal(t, throttle.FromServer, r.Source)
-		before, err := c.Rate("a", limit).Peek(background, "")
-		require.NoError(t, err)
+		before := must(c.Rate("a", limit).Peek(background, ""))
 		require.NoError(t, c.Close())
-		other, err := throttle.New(s, throttle.Options{})
-		require.NoError(t, err)
-		after, err := other.Rate("a", limit).Peek(background, "")
-		require.NoError(t, err)
+		other := must(throttle.New(s, throttle.Options{}))
+		after := must(other.Rate("a", limit).Peek(background, ""))
 		require.GreaterOrEqual(t, after.Remaining, before.Remaining)
-		_, err = c.Rate("a", limit).Allow(background, "")
+		_, err := c.Rate("a", limit).Allow(background, "")
 		require.ErrorIs(t, err, throttle.ErrClosed)
 	})
 }
@@ -290,30 +277,24 @@ func (s slowReply) Process(ctx context.Context, cmd redis.Cmder) error {
 func TestDenyCache_notLongerThanTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := throttletest.NewServer()
-		c, err := throttle.New(slowReply{s}, throttle.Options{Now: s.Now}, throttle.DenyCache(true))
-		require.NoError(t, err)
+		c := must(throttle.New(slowReply{s}, throttle.Options{Now: s.Now}, throttle.DenyCache(true)))
 		began := time.Now()
 		for _, n := range []int64{1, 2} {
 			limiter := c.Rate(string(rune('a'+n)), throttle.PerSecond(n))
 			for range 2 {
-				_, err = limiter.AllowN(background, "", n)
-				require.NoError(t, err)
+				must(limiter.AllowN(background, "", n))
 			}
 		}
 		time.Sleep(time.Until(began.Add(time.Second)))
-		r, err := c.Rate("b", throttle.PerSecond(1)).AllowN(background, "", 1)
-		require.NoError(t, err)
+		r := must(c.Rate("b", throttle.PerSecond(1)).AllowN(background, "", 1))
 		require.True(t, r.Allowed)
 		time.Sleep(20 * time.Millisecond)
-		r, err = c.Rate("c", throttle.PerSecond(2)).AllowN(background, "", 2)
-		require.NoError(t, err)
+		r = must(c.Rate("c", throttle.PerSecond(2)).AllowN(background, "", 2))
 		require.True(t, r.Allowed)
-		r, err = c.Rate("b", throttle.PerSecond(1)).AllowN(background, "", 1)
-		require.NoError(t, err)
+		r = must(c.Rate("b", throttle.PerSecond(1)).AllowN(background, "", 1))
 		require.False(t, r.Allowed)
 		s.Advance(-time.Hour)
-		r, err = c.Rate("b", throttle.PerSecond(1)).AllowN(background, "", 1)
-		require.NoError(t, err)
+		r = must(c.Rate("b", throttle.PerSecond(1)).AllowN(background, "", 1))
 		require.Equal(t, throttle.FromServer, r.Source)
 	})
 }
@@ -324,8 +305,7 @@ func TestBudget_sourceOfABatch(t *testing.T) {
 		c, s := newSlow(t, time.Millisecond, throttle.Options{}, throttle.Budget(20, time.Second))
 		limit := throttle.PerSecond(1000)
 		for range 60 { // so that the client knows that the limiter is busy
-			_, err := c.Rate("a", limit).Allow(background, "")
-			require.NoError(t, err)
+			must(c.Rate("a", limit).Allow(background, ""))
 		}
 		time.Sleep(2 * time.Second) // nothing is held any more
 		var wg sync.WaitGroup
@@ -334,8 +314,7 @@ func TestBudget_sourceOfABatch(t *testing.T) {
 		for i := range 5 {
 			wg.Go(func() {
 				time.Sleep(time.Duration(i))
-				r, err := c.Rate("a", limit).Allow(background, "")
-				require.NoError(t, err)
+				r := must(c.Rate("a", limit).Allow(background, ""))
 				require.True(t, r.Allowed)
 				require.EqualValues(t, 1, r.Granted)
 				if r.Source == throttle.FromBudget {
@@ -356,21 +335,17 @@ func TestBudget_partOfABatch(t *testing.T) {
 		quota := c.Quota("a", 1e6, time.Hour)
 		for range 20 {
 			time.Sleep(100 * time.Millisecond)
-			_, err := quota.Allow(background, "")
-			require.NoError(t, err)
+			must(quota.Allow(background, ""))
 		}
 		time.Sleep(2 * time.Second) // nothing is held any more
-		r, err := quota.Peek(background, "")
-		require.NoError(t, err)
-		_, err = quota.AllowN(background, "", r.Remaining-12)
-		require.NoError(t, err)
+		r := must(quota.Peek(background, ""))
+		must(quota.AllowN(background, "", r.Remaining-12))
 		var fromBudget atomic.Int64
 		var wg sync.WaitGroup
 		for i := range 12 {
 			wg.Go(func() {
 				time.Sleep(time.Duration(i))
-				r, err := quota.Allow(background, "")
-				require.NoError(t, err)
+				r := must(quota.Allow(background, ""))
 				require.True(t, r.Allowed)
 				if r.Source == throttle.FromBudget {
 					fromBudget.Add(1)
@@ -386,19 +361,16 @@ func TestBudget_partOfABatch(t *testing.T) {
 func TestBudget_closeGivesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := throttletest.New(t, throttle.Options{}, throttle.Budget(20, time.Minute))
-		other, err := throttle.New(s, throttle.Options{})
-		require.NoError(t, err)
+		other := must(throttle.New(s, throttle.Options{}))
 		used := func() int64 {
-			r, err := other.Quota("a", 10000, time.Hour).Peek(background, "")
-			require.NoError(t, err)
+			r := must(other.Quota("a", 10000, time.Hour).Peek(background, ""))
 			return 10000 - r.Remaining
 		}
 		quota := c.Quota("a", 10000, time.Hour)
 		admitted := int64(0)
 		for admitted < 3 || used() == admitted {
 			s.Advance(time.Millisecond)
-			r, err := quota.Allow(background, "")
-			require.NoError(t, err)
+			r := must(quota.Allow(background, ""))
 			require.True(t, r.Allowed)
 			admitted++
 		}

@@ -146,8 +146,7 @@ func (s stopped) Process(ctx context.Context, cmd redis.Cmder) error {
 func TestBatch_everyCallerHasItsOwnLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := throttletest.NewServer()
-		c, err := throttle.New(stopped{s, time.Now().Add(60 * time.Millisecond)}, throttle.Options{Logger: quiet})
-		require.NoError(t, err)
+		c := must(throttle.New(stopped{s, time.Now().Add(60 * time.Millisecond)}, throttle.Options{Logger: quiet}))
 		defer c.Close()
 		limiter := c.Rate("hot", throttle.PerHour(1e6))
 		var failed atomic.Int64
@@ -181,8 +180,7 @@ func TestBatch_inOrderOfCallers(t *testing.T) {
 		for i := range admitted {
 			wg.Go(func() {
 				time.Sleep(time.Duration(i) * 9 * time.Millisecond)
-				r, err := limiter.Allow(background, "")
-				require.NoError(t, err)
+				r := must(limiter.Allow(background, ""))
 				admitted[i] = r.Allowed
 			})
 		}
@@ -234,10 +232,8 @@ func TestCommand_whatHooksSee(t *testing.T) {
 		return s.Process(ctx, cmd)
 	})
 	c := newReal(t, spy, throttle.Options{KeyPrefix: "p:"})
-	_, err := c.Rate("login", throttle.PerMinute(5).Lockout(time.Second)).AllowN(context.WithValue(background, key{}, 7), "bob", 3)
-	require.NoError(t, err)
-	_, err = c.AlignedQuota("day", 5, time.Second, time.Millisecond).Refund(background, "bob", 3)
-	require.NoError(t, err)
+	must(c.Rate("login", throttle.PerMinute(5).Lockout(time.Second)).AllowN(context.WithValue(background, key{}, 7), "bob", 3))
+	must(c.AlignedQuota("day", 5, time.Second, time.Millisecond).Refund(background, "bob", 3))
 	require.Equal(t, []string{"[GO.THROTTLE p:login:bob 4 5 60000 3 LOCKOUT 1000 MS] go.throttle",
 		"[GO.QUOTA p:day:bob 5 1000 -3 UPTO ALIGN 1 MS] go.quota"}, seen)
 	require.Equal(t, []any{7, nil}, values)

@@ -38,8 +38,7 @@ func newSwallower(t *testing.T) *swallower {
 // listen serves each connection to a free port of 127.0.0.1 until the test ends.
 func listen(t *testing.T, serve func(net.Conn)) net.Listener {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))
 	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
 		for {
@@ -143,8 +142,7 @@ func TestOutage_repliesAreSwallowed(t *testing.T) {
 			rdb := goRedis(t, s.Addr().String())
 			calls := int64(0)
 			endsInTime(t, 50*time.Millisecond, func() {
-				c, err := throttle.New(rdb, throttle.Options{Logger: quiet}) // each has a circuit of its own
-				require.NoError(t, err)
+				c := must(throttle.New(rdb, throttle.Options{Logger: quiet})) // each has a circuit of its own
 				require.ErrorIs(t, verb(c, background), throttle.ErrUnavailable)
 				t.Cleanup(func() { require.NoError(t, c.Close()) })
 				calls++
@@ -178,11 +176,10 @@ func TestOutage_callersDeadline(t *testing.T) {
 	s := newSwallower(t)
 	rdb := goRedis(t, s.Addr().String())
 	endsInTime(t, 20*time.Millisecond, func() {
-		c, err := throttle.New(rdb, throttle.Options{Logger: quiet}, throttle.Timeout(time.Minute))
-		require.NoError(t, err)
+		c := must(throttle.New(rdb, throttle.Options{Logger: quiet}, throttle.Timeout(time.Minute)))
 		ctx, cancel := context.WithTimeout(background, 20*time.Millisecond)
 		defer cancel()
-		_, err = c.Rate("a", throttle.PerHour(1)).Allow(ctx, "")
+		_, err := c.Rate("a", throttle.PerHour(1)).Allow(ctx, "")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.NotErrorIs(t, err, throttle.ErrUnavailable)
 	})
@@ -190,13 +187,11 @@ func TestOutage_callersDeadline(t *testing.T) {
 
 // A server that accepts no connection, because its queue is full, ends calls in time.
 func TestOutage_fullAcceptQueue(t *testing.T) {
-	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
-	require.NoError(t, err)
+	socket := must(syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0))
 	t.Cleanup(func() { _ = syscall.Close(socket) })
 	require.NoError(t, syscall.Bind(socket, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
 	require.NoError(t, syscall.Listen(socket, 0))
-	name, err := syscall.Getsockname(socket)
-	require.NoError(t, err)
+	name := must(syscall.Getsockname(socket))
 	addr := net.JoinHostPort("127.0.0.1", itoa(name.(*syscall.SockaddrInet4).Port))
 	for { // fill the queue
 		conn, err := net.DialTimeout("tcp", addr, 200*time.Millisecond)
@@ -207,9 +202,8 @@ func TestOutage_fullAcceptQueue(t *testing.T) {
 	}
 	endsInTime(t, 50*time.Millisecond, func() {
 		// After some failures a client of go-redis tries no more for a second. So each call has a new one.
-		c, err := throttle.New(goRedis(t, addr), throttle.Options{Logger: quiet})
-		require.NoError(t, err)
-		_, err = c.Rate("a", throttle.PerHour(1)).Allow(background, "")
+		c := must(throttle.New(goRedis(t, addr), throttle.Options{Logger: quiet}))
+		_, err := c.Rate("a", throttle.PerHour(1)).Allow(background, "")
 		require.ErrorIs(t, err, throttle.ErrUnavailable)
 	})
 }
@@ -258,8 +252,7 @@ func TestCircuit_clockOfTheTest(t *testing.T) {
 	}
 	s.Fail(nil)
 	s.Advance(time.Second)
-	_, err := limiter.Allow(background, "")
-	require.NoError(t, err)
+	must(limiter.Allow(background, ""))
 }
 
 // A trial that the server does not answer holds up no other call.
@@ -300,8 +293,7 @@ func TestCircuit_callersInAHurry(t *testing.T) {
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			cancel()
 		}
-		r, err := limiter.Allow(background, "")
-		require.NoError(t, err)
+		r := must(limiter.Allow(background, ""))
 		require.Equal(t, throttle.FromServer, r.Source)
 		require.Less(t, s.Calls(), int64(30)) // callers that go before their turn are not sent
 	})
@@ -349,8 +341,7 @@ func TestNew_refusesClientsThatIgnoreContexts(t *testing.T) {
 		}
 	}
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}, ReadTimeout: -1, ContextTimeoutEnabled: true})
-	_, err := throttle.New(ring, throttle.Options{})
-	require.NoError(t, err)
+	must(throttle.New(ring, throttle.Options{}))
 	require.NoError(t, ring.Close())
 	for name, o := range map[string]throttle.Option{
 		"negative": throttle.Timeout(-1), "budget": throttle.Budget(-1, time.Second), "hold without units": throttle.Budget(0, 1),
@@ -359,7 +350,7 @@ func TestNew_refusesClientsThatIgnoreContexts(t *testing.T) {
 		_, err := throttle.New(throttletest.NewServer(), throttle.Options{}, o)
 		require.ErrorIs(t, err, throttle.ErrParams, name)
 	}
-	_, err = throttle.New(nil, throttle.Options{})
+	_, err := throttle.New(nil, throttle.Options{})
 	require.ErrorIs(t, err, throttle.ErrParams)
 }
 
@@ -376,8 +367,7 @@ func TestClose_callsInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		o := throttle.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}
-		c, err := throttle.New(slow{throttletest.NewServer(), 10 * time.Millisecond}, o, throttle.Coalesce(false), throttle.OnUnavailable(throttle.FailOpen))
-		require.NoError(t, err)
+		c := must(throttle.New(slow{throttletest.NewServer(), 10 * time.Millisecond}, o, throttle.Coalesce(false), throttle.OnUnavailable(throttle.FailOpen)))
 		var closed atomic.Int64
 		var wg sync.WaitGroup
 		for range 4000 {

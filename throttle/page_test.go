@@ -19,8 +19,7 @@ import (
 // blocksOfPage returns the Go programs and the Go snippets of docs/go.md.
 func blocksOfPage(t *testing.T) (programs, snippets []string) {
 	t.Helper()
-	page, err := os.ReadFile("../docs/go.md")
-	require.NoError(t, err)
+	page := must(os.ReadFile("../docs/go.md"))
 	for _, m := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
 		if strings.HasPrefix(m[1], "package main\n") {
 			programs = append(programs, m[1])
@@ -37,15 +36,12 @@ func blocksOfPage(t *testing.T) (programs, snippets []string) {
 // newModule makes a Go module that uses this repository, with one file, and returns its folder.
 func newModule(t *testing.T, file, text string) string {
 	t.Helper()
-	root, err := filepath.Abs("..")
-	require.NoError(t, err)
-	mod, err := os.ReadFile("../go.mod")
-	require.NoError(t, err)
+	root := must(filepath.Abs(".."))
+	mod := must(os.ReadFile("../go.mod"))
 	path, _, _ := strings.Cut(strings.TrimPrefix(string(mod), "module "), "\n")
 	own := strings.Replace(string(mod), "module "+path, "module page", 1) +
 		fmt.Sprintf("\nrequire %s v0.0.0\nreplace %s => %s\n", path, path, root)
-	sum, err := os.ReadFile("../go.sum")
-	require.NoError(t, err)
+	sum := must(os.ReadFile("../go.sum"))
 	folder := t.TempDir()
 	for name, text := range map[string]string{"go.mod": own, "go.sum": string(sum), file: strings.ReplaceAll(text, "PATH", path)} {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644))
@@ -57,8 +53,7 @@ func runGo(t *testing.T, folder string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("go", args...)
 	cmd.Dir = folder
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	out := must(cmd.CombinedOutput())
 	return string(out)
 }
 
@@ -113,20 +108,16 @@ var (
 
 // The names that docs/go.md has in its text and tables are in the sources. The names of frameworks are not ours.
 func TestPage_namesInTheText(t *testing.T) {
-	page, err := os.ReadFile("../docs/go.md")
-	require.NoError(t, err)
-	mod, err := os.ReadFile("../go.mod")
-	require.NoError(t, err)
+	page := must(os.ReadFile("../docs/go.md"))
+	mod := must(os.ReadFile("../go.mod"))
 	path, _, _ := strings.Cut(strings.TrimPrefix(string(mod), "module "), "\n")
 	require.Contains(t, string(page), "\n    go get "+path+"/throttle\n")
 	sources := ""
 	for _, pattern := range []string{"*.go", "*/*.go"} {
-		files, err := filepath.Glob(pattern)
-		require.NoError(t, err)
+		files := must(filepath.Glob(pattern))
 		for _, file := range files {
 			if !strings.HasSuffix(file, "_test.go") {
-				text, err := os.ReadFile(file)
-				require.NoError(t, err)
+				text := must(os.ReadFile(file))
 				sources += string(text)
 			}
 		}

@@ -34,8 +34,7 @@ func (s *panicking) Process(ctx context.Context, cmd redis.Cmder) error {
 func TestPanic_inTheCallersGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &panicking{Server: throttletest.NewServer()}
-		c, err := throttle.New(s, throttle.Options{})
-		require.NoError(t, err)
+		c := must(throttle.New(s, throttle.Options{}))
 		for range 10 { // more often than a lane has turns
 			synctest.Wait() // nothing is under way
 			s.panics.Store(true)
@@ -45,13 +44,11 @@ func TestPanic_inTheCallersGoroutine(t *testing.T) {
 			}()
 			synctest.Wait()
 			s.panics.Store(false)
-			r, err := c.Rate("hot", throttle.PerHour(100)).Allow(background, "")
-			require.NoError(t, err)
+			r := must(c.Rate("hot", throttle.PerHour(100)).Allow(background, ""))
 			require.True(t, r.Allowed)
 			require.Equal(t, throttle.FromBatch, r.Source)
 		}
-		r, err := c.Rate("hot", throttle.PerHour(100)).Allow(background, "")
-		require.NoError(t, err)
+		r := must(c.Rate("hot", throttle.PerHour(100)).Allow(background, ""))
 		require.EqualValues(t, 89, r.Remaining)
 		require.NoError(t, c.Close())
 	})

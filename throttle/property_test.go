@@ -102,8 +102,7 @@ func TestProperty_neverAboveTheBound(t *testing.T) {
 					m := &meter{perNanosecond: 100e-9}
 					var wg sync.WaitGroup
 					for i := range uint64(clients) {
-						c, err := throttle.New(s, throttle.Options{Logger: quiet}, world.o...)
-						require.NoError(t, err)
+						c := must(throttle.New(s, throttle.Options{Logger: quiet}, world.o...))
 						wg.Go(func() { useClient(t, c, seed*clients+i, limit, m, i > 0) })
 						defer c.Close()
 					}
@@ -119,18 +118,15 @@ func TestProperty_neverAboveTheBound(t *testing.T) {
 // Every unit that is admitted was charged before, and a client that closes gives back only what it did not spend.
 func TestProperty_chargedBeforeAdmitted(t *testing.T) {
 	c, s := throttletest.New(t, throttle.Options{}, throttle.Budget(5, 10*time.Second))
-	looks, err := throttle.New(s, throttle.Options{})
-	require.NoError(t, err)
+	looks := must(throttle.New(s, throttle.Options{}))
 	const all = 1_000_000
 	charged := func() int64 {
-		r, err := looks.Quota("a", all, 24*time.Hour).Peek(background, "")
-		require.NoError(t, err)
+		r := must(looks.Quota("a", all, 24*time.Hour).Peek(background, ""))
 		return all - r.Remaining
 	}
 	for admitted := int64(1); admitted <= 300; admitted++ {
 		s.Advance(time.Millisecond)
-		_, err := c.Quota("a", all, 24*time.Hour).Allow(background, "")
-		require.NoError(t, err)
+		must(c.Quota("a", all, 24*time.Hour).Allow(background, ""))
 		require.GreaterOrEqual(t, charged(), admitted)
 		require.LessOrEqual(t, charged(), admitted+5)
 	}

@@ -29,8 +29,7 @@ func newReal(t *testing.T, rdb throttle.Processor, o throttle.Options, defaults 
 	if o.Logger == nil {
 		o.Logger = quiet
 	}
-	c, err := throttle.New(rdb, o, defaults...)
-	require.NoError(t, err)
+	c := must(throttle.New(rdb, o, defaults...))
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -49,44 +48,34 @@ func TestServer_everyVerb(t *testing.T) {
 			c := newReal(t, rdb, throttle.Options{KeyPrefix: "p:"}, throttle.Timeout(patient))
 			require.NoError(t, c.Check(background))
 			limit := throttle.PerMinute(30).Burst(5)
-			r, err := c.Rate("a", limit).AllowN(background, "", 2)
-			require.NoError(t, err)
+			r := must(c.Rate("a", limit).AllowN(background, "", 2))
 			require.Equal(t, throttle.Result{Allowed: true, Limit: 5, Remaining: 3, Granted: 2, ResetAfter: 4 * time.Second}, r)
-			r, err = c.Rate("a", limit).AllowAtMost(background, "", 9)
-			require.NoError(t, err)
+			r = must(c.Rate("a", limit).AllowAtMost(background, "", 9))
 			require.EqualValues(t, 3, r.Granted)
-			r, err = c.Rate("a", limit).Refund(background, "", 1)
-			require.NoError(t, err)
+			r = must(c.Rate("a", limit).Refund(background, "", 1))
 			require.EqualValues(t, -1, r.Granted)
-			r, err = c.Rate("a", limit).Settle(background, "", 10)
-			require.NoError(t, err)
+			r = must(c.Rate("a", limit).Settle(background, "", 10))
 			require.True(t, r.Allowed)
-			r, err = c.Rate("a", limit).Peek(background, "")
-			require.NoError(t, err)
+			r = must(c.Rate("a", limit).Peek(background, ""))
 			require.False(t, r.Allowed)
-			reservation, err := c.Rate("a", limit).Reserve(background, "", 1, time.Minute)
-			require.NoError(t, err)
+			reservation := must(c.Rate("a", limit).Reserve(background, "", 1, time.Minute))
 			require.GreaterOrEqual(t, reservation.Wait, 19*time.Second)
 			require.NoError(t, reservation.Cancel(background))
-			r, err = c.ExactWindow("w", 5, time.Hour).Allow(background, "")
-			require.NoError(t, err)
+			r = must(c.ExactWindow("w", 5, time.Hour).Allow(background, ""))
 			require.EqualValues(t, 4, r.Remaining)
-			all, err := c.All(background,
-				c.AlignedQuota("q", 5, time.Hour, time.Minute).Part("", 2), c.Slots("jobs", 2, time.Minute).Part("", "me"))
-			require.NoError(t, err)
+			all := must(c.All(background,
+				c.AlignedQuota("q", 5, time.Hour, time.Minute).Part("", 2), c.Slots("jobs", 2, time.Minute).Part("", "me")))
 			require.True(t, all.Allowed)
 			require.EqualValues(t, []int64{3, 1}, []int64{all.Each[0].Remaining, all.Each[1].Remaining})
-			lease, err := c.Slots("jobs", 2, time.Minute).Lease(background, "")
-			require.NoError(t, err)
+			lease := must(c.Slots("jobs", 2, time.Minute).Lease(background, ""))
 			require.Zero(t, lease.Result.Remaining)
 			require.NoError(t, lease.Close())
 			require.NoError(t, rdb.LPush(background, "p:other:", 1).Err())
-			_, err = c.Rate("other", limit).Allow(background, "")
+			_, err := c.Rate("other", limit).Allow(background, "")
 			require.ErrorIs(t, err, throttle.ErrWrongKey)
 
 			plain := newReal(t, rdb, throttle.Options{}, throttle.Timeout(patient))
-			r, err = plain.Policy("api").Allow(background, "bob")
-			require.NoError(t, err)
+			r = must(plain.Policy("api").Allow(background, "bob"))
 			require.EqualValues(t, []int64{2, 1}, []int64{r.Limit, r.Remaining})
 			_, err = plain.Policy("none").Allow(background, "bob")
 			require.ErrorIs(t, err, throttle.ErrParams)
@@ -117,8 +106,7 @@ func TestServer_admitsExactlyTheLimit(t *testing.T) {
 				wg.Go(func() {
 					for j := range 50 {
 						key := (i + j) % 5
-						r, err := clients[i%2].Quota("t", 300, 24*time.Hour).Allow(background, fmt.Sprint(key))
-						require.NoError(t, err)
+						r := must(clients[i%2].Quota("t", 300, 24*time.Hour).Allow(background, fmt.Sprint(key)))
 						if r.Allowed {
 							admitted[key].Add(1)
 						}
@@ -213,22 +201,19 @@ func TestServer_cluster(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 300 {
 		wg.Go(func() {
-			r, err := c.Rate("t", throttle.PerHour(2)).Allow(background, fmt.Sprint("key", i))
-			require.NoError(t, err)
+			r := must(c.Rate("t", throttle.PerHour(2)).Allow(background, fmt.Sprint("key", i)))
 			require.True(t, r.Allowed)
 		})
 	}
 	wg.Wait()
-	_, err := c.All(background, c.Rate("rate", throttle.PerHour(2)).Part("{a}", 1), c.Quota("quota", 2, time.Hour).Part("{a}", 1))
-	require.NoError(t, err)
+	must(c.All(background, c.Rate("rate", throttle.PerHour(2)).Part("{a}", 1), c.Quota("quota", 2, time.Hour).Part("{a}", 1)))
 
 	quick := newReal(t, cluster, throttle.Options{}, throttle.Timeout(5*time.Second))
 	require.NoError(t, nodes[2].Pause())
 	failed, first := 0, goRedis(t, nodes[0].Addr)
 	for i := range 300 {
 		key := fmt.Sprint("key", i)
-		slot, err := first.ClusterKeySlot(background, "t:"+key).Result()
-		require.NoError(t, err)
+		slot := must(first.ClusterKeySlot(background, "t:"+key).Result())
 		dead := slot*3/servers.Slots == 2
 		if dead {
 			failed++

@@ -26,8 +26,7 @@ func admittedShare(t *testing.T, p pattern, load float64, clients int, o throttl
 	var limiters []throttle.Allower
 	s := throttletest.NewServer()
 	for range clients {
-		c, err := throttle.New(s, throttle.Options{Now: s.Now})
-		require.NoError(t, err)
+		c := must(throttle.New(s, throttle.Options{Now: s.Now}))
 		limiters = append(limiters, p.limit(c, o))
 		defer c.Close()
 	}
@@ -38,8 +37,7 @@ func admittedShare(t *testing.T, p pattern, load float64, clients int, o throttl
 		l := limiters[random.IntN(clients)]
 		for range p.burst {
 			time.Sleep(time.Millisecond)
-			r, err := l.Allow(background, "a")
-			require.NoError(t, err)
+			r := must(l.Allow(background, "a"))
 			if asked++; r.Allowed {
 				admitted++
 			}

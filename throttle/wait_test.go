@@ -50,8 +50,7 @@ func TestWait_deadlineBeforeTheSlot(t *testing.T) {
 		began := time.Now()
 		require.ErrorIs(t, c.Rate("a", limit).Wait(ctx, ""), throttle.ErrDenied)
 		require.Zero(t, time.Since(began))
-		r, err := c.Rate("a", limit).Peek(background, "")
-		require.NoError(t, err)
+		r := must(c.Rate("a", limit).Peek(background, ""))
 		require.Equal(t, time.Second, r.ResetAfter)
 	})
 }
@@ -59,8 +58,7 @@ func TestWait_deadlineBeforeTheSlot(t *testing.T) {
 // The reply takes part of the time: a slot that comes after the end of the context is not waited for, and is given back.
 func TestWait_slowReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, err := throttle.New(slowReply{throttletest.NewServer()}, throttle.Options{})
-		require.NoError(t, err)
+		c := must(throttle.New(slowReply{throttletest.NewServer()}, throttle.Options{}))
 		limit := throttle.PerSecond(1)
 		require.NoError(t, c.Rate("a", limit).Wait(background, ""))
 		ctx, cancel := context.WithTimeout(background, 990*time.Millisecond) // the slot comes after 980 ms, the reply after 20
@@ -68,8 +66,7 @@ func TestWait_slowReply(t *testing.T) {
 		began := time.Now()
 		require.ErrorIs(t, c.Rate("a", limit).Wait(ctx, ""), throttle.ErrDenied)
 		require.Equal(t, 40*time.Millisecond, time.Since(began)) // a reservation and its cancellation
-		r, err := c.Rate("a", limit).Peek(background, "")
-		require.NoError(t, err)
+		r := must(c.Rate("a", limit).Peek(background, ""))
 		require.Less(t, r.ResetAfter, time.Second)
 	})
 }
@@ -107,8 +104,7 @@ func TestWait_cancelled(t *testing.T) {
 			cancel()
 		}()
 		require.ErrorIs(t, c.Rate("a", limit).Wait(ctx, ""), context.Canceled)
-		r, err := c.Rate("a", limit).Peek(background, "")
-		require.NoError(t, err)
+		r := must(c.Rate("a", limit).Peek(background, ""))
 		require.Equal(t, 700*time.Millisecond, r.ResetAfter)
 	})
 }
@@ -118,17 +114,13 @@ func TestReserve_cancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := throttletest.New(t, throttle.Options{})
 		limit := throttle.PerSecond(1).Burst(5)
-		_, err := c.Rate("a", limit).AllowN(background, "", 5)
-		require.NoError(t, err)
-		early, err := c.Rate("a", limit).Reserve(background, "", 3, time.Minute)
-		require.NoError(t, err)
+		must(c.Rate("a", limit).AllowN(background, "", 5))
+		early := must(c.Rate("a", limit).Reserve(background, "", 3, time.Minute))
 		require.Equal(t, 3*time.Second, early.Wait)
-		late, err := c.Rate("a", limit).Reserve(background, "", 1, time.Minute)
-		require.NoError(t, err)
+		late := must(c.Rate("a", limit).Reserve(background, "", 1, time.Minute))
 		require.Equal(t, 4*time.Second, late.Wait)
 		used := func() time.Duration {
-			r, err := c.Rate("a", limit).Peek(background, "")
-			require.NoError(t, err)
+			r := must(c.Rate("a", limit).Peek(background, ""))
 			return r.ResetAfter
 		}
 		require.Equal(t, 9*time.Second, used())
@@ -139,8 +131,7 @@ func TestReserve_cancel(t *testing.T) {
 		time.Sleep(4 * time.Second)
 		require.NoError(t, late.Cancel(background))
 		require.Equal(t, 2*time.Second, used())
-		denied, err := c.Rate("a", limit).Reserve(background, "", 5, time.Second)
-		require.NoError(t, err)
+		denied := must(c.Rate("a", limit).Reserve(background, "", 5, time.Second))
 		require.False(t, denied.Result.Allowed)
 		require.NoError(t, denied.Cancel(background))
 		require.Equal(t, 2*time.Second, used())
@@ -165,8 +156,7 @@ func TestLease(t *testing.T) {
 		jobs := c.Slots("jobs", 1, 3*time.Second)
 		ctx, cancel := context.WithTimeout(context.WithValue(background, key{}, "value"), time.Second)
 		defer cancel()
-		lease, err := jobs.Lease(ctx, "")
-		require.NoError(t, err)
+		lease := must(jobs.Lease(ctx, ""))
 		require.True(t, lease.Result.Allowed)
 		require.Equal(t, "value", lease.Context().Value(key{}))
 		for range 20 {
@@ -183,8 +173,7 @@ func TestLease(t *testing.T) {
 		require.ErrorIs(t, lease.Context().Err(), context.Canceled)
 		require.NotErrorIs(t, context.Cause(lease.Context()), throttle.ErrLost)
 		require.NoError(t, lease.Close())
-		other, err := c.Slots("jobs", 1, 3*time.Second).Lease(background, "")
-		require.NoError(t, err)
+		other := must(c.Slots("jobs", 1, 3*time.Second).Lease(background, ""))
 		require.NotNil(t, other)
 	})
 }
@@ -196,18 +185,16 @@ func TestAcquire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := throttletest.New(t, throttle.Options{})
 		jobs := c.Slots("jobs", 1, time.Minute)
-		lease, err := jobs.Acquire(background, "")
-		require.NoError(t, err)
+		lease := must(jobs.Acquire(background, ""))
 		ctx, cancel := context.WithTimeout(background, 10*time.Second)
 		defer cancel()
 		began := time.Now()
-		_, err = jobs.Acquire(ctx, "")
+		_, err := jobs.Acquire(ctx, "")
 		require.ErrorIs(t, err, throttle.ErrDenied)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, 10*time.Second, time.Since(began))
 		time.AfterFunc(5*time.Second, func() { _ = lease.Close() })
-		next, err := jobs.Acquire(background, "")
-		require.NoError(t, err)
+		next := must(jobs.Acquire(background, ""))
 		require.NoError(t, next.Context().Err())
 		require.LessOrEqual(t, time.Since(began), 16500*time.Millisecond)
 	})
@@ -217,15 +204,13 @@ func TestAcquire(t *testing.T) {
 func TestLease_lost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := throttletest.New(t, throttle.Options{Logger: quiet})
-		lease, err := c.Slots("jobs", 1, 3*time.Second).Lease(background, "")
-		require.NoError(t, err)
+		lease := must(c.Slots("jobs", 1, 3*time.Second).Lease(background, ""))
 		s.Delete("jobs:")
 		<-lease.Context().Done()
 		require.ErrorIs(t, context.Cause(lease.Context()), throttle.ErrLost)
 		require.NoError(t, lease.Close())
 
-		lease, err = c.Slots("jobs", 1, 3*time.Second).Lease(background, "")
-		require.NoError(t, err)
+		lease = must(c.Slots("jobs", 1, 3*time.Second).Lease(background, ""))
 		time.Sleep(1500 * time.Millisecond)
 		s.Fail(errors.New("no route to host"))
 		began := time.Now()
@@ -240,8 +225,7 @@ func TestLease_lost(t *testing.T) {
 func TestLease_survivesAShortOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := throttletest.New(t, throttle.Options{Logger: quiet})
-		lease, err := c.Slots("jobs", 1, 3*time.Second).Lease(background, "")
-		require.NoError(t, err)
+		lease := must(c.Slots("jobs", 1, 3*time.Second).Lease(background, ""))
 		for range 5 {
 			s.Fail(io.EOF)
 			time.Sleep(1500 * time.Millisecond)
@@ -256,15 +240,13 @@ func TestLease_survivesAShortOutage(t *testing.T) {
 func TestClose_closesLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := throttletest.NewServer()
-		c, err := throttle.New(s, throttle.Options{})
-		require.NoError(t, err)
-		lease, err := c.Slots("jobs", 1, time.Minute).Lease(background, "")
-		require.NoError(t, err)
+		c := must(throttle.New(s, throttle.Options{}))
+		lease := must(c.Slots("jobs", 1, time.Minute).Lease(background, ""))
 		require.NoError(t, c.Close())
 		require.Error(t, lease.Context().Err())
 		require.Zero(t, s.Keys())
 		require.NoError(t, c.Close())
-		_, err = c.Slots("jobs", 1, time.Minute).Lease(background, "")
+		_, err := c.Slots("jobs", 1, time.Minute).Lease(background, "")
 		require.ErrorIs(t, err, throttle.ErrClosed)
 		_, err = c.All(background, c.Rate("a", throttle.PerSecond(1)).Part("", 1))
 		require.ErrorIs(t, err, throttle.ErrClosed)
@@ -275,8 +257,7 @@ func TestClose_closesLeases(t *testing.T) {
 func TestClose_leaseWithoutServer(t *testing.T) {
 	c, s := throttletest.New(t, throttle.Options{Logger: quiet}, throttle.OnUnavailable(throttle.FailOpen))
 	s.Fail(io.EOF)
-	lease, err := c.Slots("jobs", 1, time.Minute).Lease(background, "")
-	require.NoError(t, err)
+	lease := must(c.Slots("jobs", 1, time.Minute).Lease(background, ""))
 	require.Equal(t, throttle.FailedOpen, lease.Result.Source)
 	s.Fail(nil)
 	require.NoError(t, c.Close())
@@ -322,8 +303,7 @@ func TestLease_lostInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := newSwitch(t, throttle.Options{Logger: quiet}, throttle.Timeout(10*time.Second))
 		began := time.Now()
-		lease, err := c.Slots("jobs", 1, 3*time.Second).Lease(background, "")
-		require.NoError(t, err)
+		lease := must(c.Slots("jobs", 1, 3*time.Second).Lease(background, ""))
 		s.silent.Store(true)
 		<-lease.Context().Done()
 		require.Equal(t, 3*time.Second, time.Since(began))
@@ -347,8 +327,7 @@ func (s *silencer) Process(ctx context.Context, cmd redis.Cmder) error {
 
 func newSwitch(t *testing.T, o throttle.Options, defaults ...throttle.Option) (*throttle.Client, *silencer) {
 	s := &silencer{Server: throttletest.NewServer()}
-	c, err := throttle.New(s, o, defaults...)
-	require.NoError(t, err)
+	c := must(throttle.New(s, o, defaults...))
 	t.Cleanup(func() { _ = c.Close() })
 	return c, s
 }
@@ -369,10 +348,8 @@ func TestLease_whileTheClientCloses(t *testing.T) {
 func TestReserve_cancelFails(t *testing.T) {
 	c, s := throttletest.New(t, throttle.Options{Logger: quiet})
 	limit := throttle.PerHour(1)
-	_, err := c.Rate("a", limit).Allow(background, "")
-	require.NoError(t, err)
-	r, err := c.Rate("a", limit).Reserve(background, "", 1, 2*time.Hour)
-	require.NoError(t, err)
+	must(c.Rate("a", limit).Allow(background, ""))
+	r := must(c.Rate("a", limit).Reserve(background, "", 1, 2*time.Hour))
 	s.Fail(io.EOF)
 	for range 2 {
 		require.ErrorIs(t, r.Cancel(background), throttle.ErrUnavailable)
