@@ -1,6 +1,6 @@
 #!/bin/bash
 # The playground's tests, in a headless Chromium that uses the page as a person would. Arguments are passed on to the tests:
-# -run Picture -picture picture.svg draws the picture of README.md anew.
+# -run Picture -picture picture.svg draws the picture of docs/playground.md again.
 . "$(dirname "$0")/lib.sh"
 need_go
 

@@ -224,7 +224,7 @@ func TestSecurity_writers(t *testing.T) {
 // Each field of INFO that a page names is in the reference.
 func TestDocs_fields(t *testing.T) {
 	exist, named := readPage(t, reference).section(t, "INFO gothrottle").column("field", 0), 0
-	for _, path := range []string{"../README.md", "../SECURITY.md", "../docs/stability.md", "../docs/migrating.md"} {
+	for _, path := range []string{"../docs/operating.md", "../SECURITY.md", "../docs/stability.md", "../docs/migrating.md"} {
 		for _, span := range spans(readPage(t, path).prose()) {
 			if strings.HasPrefix(span, "gothrottle_") {
 				if named++; !slices.Contains(exist, "`"+span+"`") {

@@ -140,7 +140,7 @@ func TestReference_goInfo(t *testing.T) {
 	same(t, "fields of GO.INFO", readPage(t, reference).section(t, "GO.INFO").column("field", 0), slices.Compact(exist))
 }
 
-// The table of load arguments has the names and values that load.c takes, and so has the README's list.
+// The table of load arguments has the names and values that load.c takes.
 func TestReference_loadArguments(t *testing.T) {
 	section := readPage(t, reference).section(t, "Load arguments")
 	names := found(function(t, "../cgo/load.c", "static int parse_load_args("), `strcasecmp\(name, "(.*?)"\)`, "`%s`")
@@ -153,24 +153,13 @@ func TestReference_loadArguments(t *testing.T) {
 			t.Errorf("load.c takes no value %s", value)
 		}
 	}
-	_, list, _ := strings.Cut(string(readPage(t, "../README.md")), "Load arguments: ")
-	list, _, _ = strings.Cut(list, "\n")
-	for i, argument := range spans(list) {
-		row := section.tables("argument")[i]
-		name, values, _ := strings.Cut(argument, " ")
-		for value := range strings.SplitSeq(values, "|") {
-			if "`"+name+"`" != row[0] || !slices.Contains(spans(row[1]), value) {
-				t.Errorf("the README has the load argument %s, the reference %q", argument, row)
-			}
-		}
-	}
 }
 
-// The README lists the commands that must not be renamed: those that load.c looks for.
-func TestReadme_neededCommands(t *testing.T) {
+// docs/operating.md lists the commands that must not be renamed: those that load.c looks for.
+func TestOperating_neededCommands(t *testing.T) {
 	_, source, _ := strings.Cut(readFile(t, "../cgo/load.c"), "needed[] = {")
 	source, _, _ = strings.Cut(source, "};")
-	_, text, _ := strings.Cut(readPage(t, "../README.md").prose(), "Do not rename ")
+	_, text, _ := strings.Cut(readPage(t, "../docs/operating.md").prose(), "Do not rename ")
 	text, _, _ = strings.Cut(text, ":")
 	same(t, "commands that are needed", spans(text), found(source, `"([A-Z]+)"`, "%s"))
 }

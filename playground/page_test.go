@@ -211,9 +211,9 @@ func TestPage_log(t *testing.T) {
 	require.Regexp(t, `CONFIG SET gothrottle.policies "api THROTTLE \d+ 10 1m"`, evaluate[string](t, ctx, `document.querySelector("pre").textContent`))
 }
 
-var picture = flag.String("picture", "", "a file: write the picture of README.md there")
+var picture = flag.String("picture", "", "a file: write the picture of docs/playground.md there")
 
-// The picture of README.md is what a reader of the story sees, in the colours that the reader's system prefers.
+// The picture of docs/playground.md is what a reader of the story sees, in the colours that the reader's system prefers.
 func TestPicture(t *testing.T) {
 	if *picture == "" {
 		t.Skip("build/test-playground.sh -run Picture -picture picture.svg writes the picture")

@@ -19,11 +19,11 @@ import (
 )
 
 // The code blocks of these pages run: calls and conversations as transcripts, in which "10 seconds later:" moves the clock;
-// lines of a configuration file; Go; and shell lines. Other pages have tests of their own: examples/page_test.go,
+// lines of a configuration file; and shell lines. Other pages have tests of their own: examples/page_test.go,
 // throttle/page_test.go, swap_test.go, and what build/test-packages.sh, build/test-docker.sh and build/test-monitoring.sh
 // run.
 var runPages = map[string]string{ // and the shell lines that need a machine of their own
-	"README.md":         `^(git clone|make|apt-get|cat|docker) `,
+	"README.md":         `^(git clone|make|apt-get|cat) `,
 	"docs/choosing.md":  "",
 	"docs/commands.md":  "",
 	"docs/migrating.md": ".", // swap_test.go runs its shell lines
@@ -83,7 +83,6 @@ var (
 	commandLine = regexp.MustCompile(`^(> )?[A-Z][A-Z.]*[A-Z](_RO)?( |$)`)
 	laterLine   = regexp.MustCompile(`^(\d+) (second|minute|hour)s? later:$`)
 	integerLine = regexp.MustCompile(`^\d+\) \(integer\) (-?\d+)`)
-	goLine      = regexp.MustCompile(`(?m)^(package|import|type|func) | := `)
 )
 
 // transcript returns a block of calls as lines of a transcript. A reply is below its call, up to two blanks. A call goes
@@ -144,7 +143,7 @@ func TestPages_calls(t *testing.T) {
 	runTranscripts(t, folder, corpus.Options{Partial: true})
 }
 
-// Shell lines, Go and lines of a configuration file run as they are, but for paths and ports.
+// Shell lines and lines of a configuration file run as they are, but for paths and ports.
 func TestPages_blocks(t *testing.T) {
 	lasts(t)
 	localOnly(t)
@@ -158,8 +157,6 @@ func TestPages_blocks(t *testing.T) {
 			switch {
 			case commandLine.MatchString(text), word == "user": // TestPages_calls and TestOperating_users
 				continue
-			case goLine.MatchString(text):
-				err = s.runGo(text)
 			case slices.Contains(settings, word):
 				err = startWith(t, text)
 			default:
@@ -200,25 +197,6 @@ func startWith(t *testing.T, text string) error {
 		s.Close()
 	}
 	return err
-}
-
-// runGo compiles and runs lines that make one call with the Go client and have the variable result.
-func (s *server) runGo(text string) error {
-	program := "package main\n\nimport (\n\"context\"\n\"fmt\"\n\n\"github.com/redis/go-redis/v9\"\n\n\"gothrottle/throttle\"\n)\n\n" +
-		"func main() {\nif err := run(context.Background()); err != nil {\npanic(err)\n}\n}\n\nfunc run(ctx context.Context) error {\n" +
-		text + "\nfmt.Println(result.Allowed, result.Limit, result.Remaining, result.ResetAfter)\nreturn err\n}\n"
-	file := filepath.Join(s.t.TempDir(), "main.go")
-	require.NoError(s.t, os.WriteFile(file, []byte(program), 0o600))
-	for attempt := 1; ; attempt++ {
-		s.must("FLUSHALL")
-		out, err := exec.Command("go", "run", file).CombinedOutput()
-		if err == nil && strings.HasPrefix(string(out), "true 16 15 2s") {
-			return nil
-		}
-		if attempt == 10 { // on a busy machine the call may last longer than its limit
-			return fmt.Errorf("%w: %s", err, out)
-		}
-	}
 }
 
 // Every call within the text of a page works on a new key, and admits.
