@@ -158,32 +158,22 @@ func TestReset(t *testing.T) {
 	require.Zero(t, s.Keys())
 }
 
-// A lockout denies also what the rate would admit.
-func TestAllow_lockout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := throttletest.New(t, throttle.Options{})
-		limit := throttle.PerSecond(1).Lockout(time.Minute)
-		for range 2 {
-			must(c.Rate("a", limit).Allow(background, ""))
-		}
-		s.Advance(30 * time.Second)
-		r := must(c.Rate("a", limit).Allow(background, ""))
-		require.False(t, r.Allowed)
-		require.InDelta(t, 30*time.Second, r.RetryAfter, float64(time.Second))
-	})
-}
-
+// What is left is taken, and a peek changes nothing.
 func TestAllowAtMost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := throttletest.New(t, throttle.Options{})
-		r := must(c.Window("a", 5, time.Hour).AllowAtMost(background, "", 7))
-		require.True(t, r.Allowed)
-		require.EqualValues(t, 5, r.Granted)
-		require.Positive(t, r.RetryAfter)
-		r = must(c.Window("a", 5, time.Hour).AllowAtMost(background, "", 1))
-		require.False(t, r.Allowed)
-		require.Zero(t, r.Granted)
-	})
+	c, s := throttletest.New(t, throttle.Options{})
+	window := c.Window("a", 5, time.Hour)
+	r := must(window.Peek(background, ""))
+	require.True(t, r.Allowed)
+	require.EqualValues(t, 5, r.Remaining)
+	require.Zero(t, s.Keys())
+	r = must(window.AllowAtMost(background, "", 7))
+	require.True(t, r.Allowed)
+	require.EqualValues(t, 5, r.Granted)
+	require.Positive(t, r.RetryAfter)
+	r = must(window.AllowAtMost(background, "", 1))
+	require.False(t, r.Allowed)
+	require.Zero(t, r.Granted)
+	require.False(t, must(window.Peek(background, "")).Allowed) // nothing remains
 }
 
 // A refund tells what was given back, and Settle corrects in both directions.
@@ -201,20 +191,6 @@ func TestRefund_andSettle(t *testing.T) {
 		require.False(t, r.Allowed)
 		r = must(c.Rate("a", limit).Settle(background, "", -5))
 		require.EqualValues(t, 1, r.Remaining)
-	})
-}
-
-// A peek changes nothing.
-func TestPeek(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := throttletest.New(t, throttle.Options{})
-		r := must(c.Rate("a", throttle.PerHour(5)).Peek(background, ""))
-		require.True(t, r.Allowed)
-		require.EqualValues(t, 5, r.Remaining)
-		require.Zero(t, s.Keys())
-		must(c.Rate("a", throttle.PerHour(5)).AllowN(background, "", 5))
-		r = must(c.Rate("a", throttle.PerHour(5)).Peek(background, ""))
-		require.False(t, r.Allowed) // nothing remains
 	})
 }
 
@@ -346,13 +322,17 @@ func TestOnUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		away := errors.New("no route to host")
 		c, s := throttletest.New(t, throttle.Options{Logger: quiet}, throttle.OnUnavailable(throttle.FailOpen))
+		open := c.Rate("open", throttle.PerHour(10))
+		s.Fail(serverError("ERR unknown command 'GO.THROTTLE'"))
+		r, err := open.Allow(background, "a")
+		require.ErrorIs(t, err, throttle.ErrNoModule) // no outage
+		require.False(t, r.Allowed)
 		s.Fail(away)
 		failing := c.Rate("error", throttle.PerHour(10), throttle.OnUnavailable(throttle.ReturnError))
-		r, err := failing.Allow(background, "a")
+		r, err = failing.Allow(background, "a")
 		require.ErrorIs(t, err, throttle.ErrUnavailable)
 		require.ErrorIs(t, err, away)
 		require.False(t, r.Allowed)
-		open := c.Rate("open", throttle.PerHour(10))
 		r = must(open.AllowN(background, "a", 3))
 		require.ErrorIs(t, r.Cause, away)
 		r.Cause = nil
@@ -395,26 +375,4 @@ func TestOnUnavailable_leaseAndAll(t *testing.T) {
 		require.Equal(t, fallback == throttle.FailClosed, allErr == nil)
 		require.False(t, all.Allowed)
 	}
-}
-
-// Only an unavailable server calls for the fallback.
-func TestOnUnavailable_otherErrorsAreReturned(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := throttletest.New(t, throttle.Options{}, throttle.OnUnavailable(throttle.FailOpen))
-		s.Fail(serverError("ERR unknown command 'GO.THROTTLE'"))
-		r, err := c.Rate("a", throttle.PerSecond(1)).Allow(background, "")
-		require.ErrorIs(t, err, throttle.ErrNoModule)
-		require.False(t, r.Allowed)
-	})
-}
-
-// A cancelled caller gets its own error, and no fallback.
-func TestCancelled(t *testing.T) {
-	c, _ := throttletest.New(t, throttle.Options{}, throttle.OnUnavailable(throttle.FailOpen))
-	ctx, cancel := context.WithCancel(background)
-	cancel()
-	r, err := c.Rate("a", throttle.PerSecond(1)).Allow(ctx, "")
-	require.ErrorIs(t, err, context.Canceled)
-	require.NotErrorIs(t, err, throttle.ErrUnavailable)
-	require.False(t, r.Allowed)
 }

@@ -133,13 +133,7 @@ type stopped struct {
 }
 
 func (s stopped) Process(ctx context.Context, cmd redis.Cmder) error {
-	select {
-	case <-time.After(max(time.Until(s.until), 0) + time.Millisecond):
-		return s.Server.Process(ctx, cmd)
-	case <-ctx.Done():
-		cmd.SetErr(ctx.Err())
-		return ctx.Err()
-	}
+	return slow{s.Server, max(time.Until(s.until), 0) + time.Millisecond}.Process(ctx, cmd)
 }
 
 // Nobody fails before 90 % of its own time limit because an earlier caller's limit is over.

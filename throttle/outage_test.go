@@ -171,20 +171,6 @@ func TestOutage_sentOnce(t *testing.T) {
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-// A caller's own deadline holds too.
-func TestOutage_callersDeadline(t *testing.T) {
-	s := newSwallower(t)
-	rdb := goRedis(t, s.Addr().String())
-	endsInTime(t, 20*time.Millisecond, func() {
-		c := must(throttle.New(rdb, throttle.Options{Logger: quiet}, throttle.Timeout(time.Minute)))
-		ctx, cancel := context.WithTimeout(background, 20*time.Millisecond)
-		defer cancel()
-		_, err := c.Rate("a", throttle.PerHour(1)).Allow(ctx, "")
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.NotErrorIs(t, err, throttle.ErrUnavailable)
-	})
-}
-
 // A server that accepts no connection, because its queue is full, ends calls in time.
 func TestOutage_fullAcceptQueue(t *testing.T) {
 	socket := must(syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0))
@@ -296,19 +282,6 @@ func TestCircuit_callersInAHurry(t *testing.T) {
 		r := must(limiter.Allow(background, ""))
 		require.Equal(t, throttle.FromServer, r.Source)
 		require.Less(t, s.Calls(), int64(30)) // callers that go before their turn are not sent
-	})
-}
-
-// A caller that cancels its call gets its context's error.
-func TestCircuit_cancelledCallers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := newSlow(t, 10*time.Millisecond, throttle.Options{Logger: quiet}, throttle.Coalesce(false), throttle.OnUnavailable(throttle.FailOpen))
-		s.Fail(io.ErrUnexpectedEOF)
-		ctx, cancel := context.WithCancel(background)
-		time.AfterFunc(time.Millisecond, cancel)
-		_, err := c.Rate("a", throttle.PerHour(1)).Allow(ctx, "")
-		require.ErrorIs(t, err, context.Canceled)
-		require.NotErrorIs(t, err, throttle.ErrUnavailable)
 	})
 }
 

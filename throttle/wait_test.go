@@ -301,35 +301,22 @@ func TestObserve(t *testing.T) {
 // A lease is lost when its time is over, also while a renewal waits for a server that does not answer.
 func TestLease_lostInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, s := newSwitch(t, throttle.Options{Logger: quiet}, throttle.Timeout(10*time.Second))
+		s := throttletest.NewServer()
+		var silent atomic.Bool
+		c := newReal(t, processor(func(ctx context.Context, cmd redis.Cmder) error {
+			if silent.Load() {
+				<-ctx.Done()
+			}
+			return s.Process(ctx, cmd)
+		}), throttle.Options{}, throttle.Timeout(10*time.Second))
 		began := time.Now()
 		lease := must(c.Slots("jobs", 1, 3*time.Second).Lease(background, ""))
-		s.silent.Store(true)
+		silent.Store(true)
 		<-lease.Context().Done()
 		require.Equal(t, 3*time.Second, time.Since(began))
-		s.silent.Store(false)
+		silent.Store(false)
 		require.NoError(t, lease.Close())
 	})
-}
-
-// silencer is a server that can be told not to answer.
-type silencer struct {
-	*throttletest.Server
-	silent atomic.Bool
-}
-
-func (s *silencer) Process(ctx context.Context, cmd redis.Cmder) error {
-	if s.silent.Load() {
-		<-ctx.Done()
-	}
-	return s.Server.Process(ctx, cmd)
-}
-
-func newSwitch(t *testing.T, o throttle.Options, defaults ...throttle.Option) (*throttle.Client, *silencer) {
-	s := &silencer{Server: throttletest.NewServer()}
-	c := must(throttle.New(s, o, defaults...))
-	t.Cleanup(func() { _ = c.Close() })
-	return c, s
 }
 
 // A client that is closed while a lease is asked for returns no lease, and leaves no slot taken.

@@ -230,16 +230,3 @@ func TestBudget_boundsOfThisClient(t *testing.T) {
 		}
 	}
 }
-
-// Giving back voids the bound rate x hold: another client takes what comes back, while units that were taken earlier are
-// still spent.
-func TestBudget_givingBackVoidsTheBoundByTime(t *testing.T) {
-	w := world{limit: 6, clients: 2, units: 2, hold: 1, alone: true}
-	if excess, _ := w.excess(); excess != w.hold {
-		t.Errorf("without giving back: %d above the limit, want %d", excess, w.hold)
-	}
-	w.givesBack = true
-	if excess, _ := w.excess(); excess <= w.hold {
-		t.Errorf("with giving back: %d above the limit, want more than %d", excess, w.hold)
-	}
-}
