@@ -177,5 +177,3 @@ func (c *Client) allUnavailable(v Verb, parts []Part, cause error) (AllResult, e
 	all.Result = all.Each[0]
 	return all, nil
 }
-
-var _ redis.Cmder = (*generalCall)(nil)

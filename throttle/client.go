@@ -278,18 +278,22 @@ func (c *Client) checkOne(ctx context.Context, rdb Processor) error {
 	if pooled(rdb) {
 		times = laneWidth
 	}
+	return atOnce(times, func() error {
+		cmd := newGeneralCall(ctx, []any{"COMMAND", "INFO", "GO.THROTTLE"})
+		err := classify(rdb.Process(ctx, cmd))
+		if rows, _ := cmd.Val().([]any); err == nil && (len(rows) == 0 || rows[0] == nil) {
+			return ErrNoModule
+		}
+		return err
+	})
+}
+
+// atOnce asks several times at once and returns the first error.
+func atOnce(times int, ask func() error) (first error) {
 	errs := make(chan error, times)
 	for range times {
-		go func() {
-			cmd := newGeneralCall(ctx, []any{"COMMAND", "INFO", "GO.THROTTLE"})
-			err := classify(rdb.Process(ctx, cmd))
-			if rows, _ := cmd.Val().([]any); err == nil && (len(rows) == 0 || rows[0] == nil) {
-				err = ErrNoModule
-			}
-			errs <- err
-		}()
+		go func() { errs <- ask() }()
 	}
-	var first error
 	for range times {
 		if err := <-errs; first == nil {
 			first = err
@@ -322,9 +326,7 @@ func (c *Client) Close() error {
 		}
 	}
 	for _, l := range c.lanes {
-		l.mu.Lock()
-		l.closed = true
-		l.mu.Unlock()
+		l.close()
 	}
 	c.running.Wait()
 	return err

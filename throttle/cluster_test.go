@@ -1,11 +1,8 @@
 package throttle_test
 
 import (
-	"bufio"
 	"context"
-	"io"
 	"net"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,29 +16,10 @@ import (
 // newAdmitter listens as a server that admits every call.
 func newAdmitter(t *testing.T) string {
 	t.Helper()
-	return listen(t, func(conn net.Conn) { answer(conn, "*5\r\n:0\r\n:9\r\n:8\r\n:-1\r\n:1\r\n") }).Addr().String()
-}
-
-// answer answers what go-redis asks when it connects, and each call of the module by a reply.
-func answer(conn net.Conn, reply string) {
-	defer conn.Close()
-	in := bufio.NewReader(conn)
-	for {
-		line, err := in.ReadString('\n')
-		if err != nil {
-			return
-		}
-		switch word := strings.ToUpper(strings.TrimSpace(line)); {
-		case word == "COMMAND":
-			_, _ = io.WriteString(conn, "*0\r\n")
-		case word == "HELLO" || word == "CLIENT":
-			_, _ = io.WriteString(conn, "-ERR unknown command\r\n")
-		case word == "PING":
-			_, _ = io.WriteString(conn, "+PONG\r\n")
-		case strings.HasPrefix(word, "GO."):
-			_, _ = io.WriteString(conn, reply)
-		}
-	}
+	replies := map[string]string{"COMMAND": "*0\r\n", "PING": "+PONG\r\n", "GO.THROTTLE": "*5\r\n:0\r\n:9\r\n:8\r\n:-1\r\n:1\r\n"}
+	return listen(t, func(conn net.Conn) {
+		answer(conn, 0, func(word string) string { return replies[word] })
+	}).Addr().String()
 }
 
 // A failed call makes the cluster client look for the new master. The client's own interval never comes here.
@@ -66,9 +44,9 @@ func TestCluster_looksForTheNewMaster(t *testing.T) {
 	}, time.Minute, 10*time.Millisecond, "a call reaches the new master")
 }
 
-// newSilent returns a cluster client whose only node swallows commands.
-func newSilent(t *testing.T) (*redis.ClusterClient, *swallower) {
-	t.Helper()
+// A cluster client does not ask for the list of commands before a call: it would ask for up to 5 s, whatever the call's
+// time limit.
+func TestCluster_asksForNoList(t *testing.T) {
 	silent := newSwallower(t)
 	rdb := redis.NewClusterClient(&redis.ClusterOptions{
 		ContextTimeoutEnabled: true, ReadTimeout: 3 * time.Second,
@@ -77,13 +55,6 @@ func newSilent(t *testing.T) (*redis.ClusterClient, *swallower) {
 		},
 	})
 	t.Cleanup(func() { _ = rdb.Close() })
-	return rdb, silent
-}
-
-// A cluster client does not ask for the list of commands before a call: it would ask for up to 5 s, whatever the call's
-// time limit.
-func TestCluster_asksForNoList(t *testing.T) {
-	rdb, silent := newSilent(t)
 	c := newReal(t, rdb, throttle.Options{}, throttle.Timeout(2*time.Second))
 	_, err := c.Rate("a", throttle.PerHour(1)).Allow(background, "")
 	require.ErrorIs(t, err, throttle.ErrUnavailable)

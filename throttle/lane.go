@@ -7,7 +7,6 @@ import (
 	"hash/maphash"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -158,20 +157,16 @@ func (c *Client) connect(l *lane, key string, began time.Time, err error) {
 		defer c.running.Done()
 		ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
 		defer cancel()
-		var failed atomic.Bool
-		var all sync.WaitGroup
-		for range laneWidth {
-			all.Go(func() {
-				err := classify(c.rdb.Process(ctx, newGeneralCall(ctx, []any{"EXISTS", key})))
-				if err != nil && failsAll(err) {
-					failed.Store(true)
-				}
-			})
-		}
-		all.Wait()
+		failed := atOnce(laneWidth, func() error {
+			err := classify(c.rdb.Process(ctx, newGeneralCall(ctx, []any{"EXISTS", key})))
+			if err != nil && failsAll(err) {
+				return err
+			}
+			return nil
+		})
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.connecting = false; !failed.Load() {
+		if l.connecting = false; failed == nil {
 			l.connected = time.Now()
 			l.works(c)
 		}
@@ -232,18 +227,20 @@ func (l *lane) next(c *Client) {
 		l.underWay--
 		return
 	}
-	if l.closed {
-		l.underWay--
-		for ; len(batch) > 0; batch = l.take() {
-			for _, q := range batch {
-				q.err = ErrClosed
-				close(q.done)
-			}
-		}
-		return
-	}
 	c.running.Add(1)
 	go l.flush(c, batch)
+}
+
+// close ends the calls that wait for their turn. Later ones do not wait.
+func (l *lane) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	for _, q := range l.queue {
+		q.err = ErrClosed
+		close(q.done)
+	}
+	l.queue = nil
 }
 
 // take removes the oldest commands from the queue, without those whose callers have gone.

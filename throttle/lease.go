@@ -56,11 +56,7 @@ func (s *Slots) Acquire(ctx context.Context, key string) (*Lease, error) {
 		}
 		pause := min(max(s.l.period/20, 10*time.Millisecond), time.Second)
 		pause = min(pause/2+mathrand.N(pause), max(denied.Result.RetryAfter, time.Millisecond))
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !sleep(pause, ctx.Done()) {
 			return nil, errors.Join(denied, ctx.Err())
 		}
 	}
@@ -127,7 +123,7 @@ func (l *Lease) renew(sent time.Time) {
 	for {
 		// Without a reply the slot is held for one ttl after the last command that got one.
 		lapses := sent.Add(ttl)
-		if !l.sleep(min(pause, time.Until(lapses))) {
+		if !sleep(min(pause, time.Until(lapses)), l.stop) {
 			return
 		}
 		now := time.Now()
@@ -153,12 +149,12 @@ func (l *Lease) renew(sent time.Time) {
 	}
 }
 
-// sleep waits, and reports whether the lease is still wanted.
-func (l *Lease) sleep(d time.Duration) bool {
+// sleep waits, and reports whether the time has passed before stop was closed.
+func sleep(d time.Duration, stop <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
-	case <-l.stop:
+	case <-stop:
 		return false
 	case <-timer.C:
 		return true

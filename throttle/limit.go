@@ -94,9 +94,6 @@ func (c Calendar) In(zone *time.Location) Calendar {
 
 const day = 24 * time.Hour
 
-// String describes the limit as a person would: "30 per 1m0s, burst 15".
-func (l Limit) String() string { return l.limit.String() }
-
 // span returns how long a full limiter takes to be empty, if nobody takes more: of a rate burst x period / count, rounded
 // up to nanoseconds. 0 for a policy.
 func (b *bounds) span() time.Duration {
@@ -138,6 +135,7 @@ func drain(units int64, period time.Duration, count int64) time.Duration {
 	return time.Duration(min(span, 1<<63-1))
 }
 
+// String describes the limit as a person would: "30 per 1m0s, burst 15".
 func (b bounds) String() string {
 	switch b.kind {
 	case rateKind:

@@ -229,13 +229,10 @@ func (l *limiter) unavailable(v Verb, n int64, cause error) (Result, error) {
 	case l.fallback == FailOpen:
 		r.Allowed, r.Granted, r.Source = true, n, FailedOpen
 	default:
-		r.RetryAfter, r.Source = retryUnavailable, FailedClosed
+		r.RetryAfter, r.Source = time.Second, FailedClosed
 	}
 	return r, nil
 }
-
-// retryUnavailable is the RetryAfter of calls that are denied because the server is unavailable.
-const retryUnavailable = time.Second
 
 // reset deletes a key, and what this process knows of it.
 func (l *limiter) reset(ctx context.Context, key string) error {

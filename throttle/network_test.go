@@ -1,10 +1,8 @@
 package throttle_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"strings"
 	"sync"
@@ -20,51 +18,26 @@ import (
 	"gothrottle/throttle/throttletest"
 )
 
-// far answers each command of a connection one round trip after it came.
-func far(conn net.Conn, trip time.Duration) {
-	defer conn.Close()
-	type reply struct {
-		due  time.Time
-		text string
-	}
-	replies := make(chan reply, 10_000)
-	defer close(replies)
-	go func() {
-		for r := range replies {
-			time.Sleep(time.Until(r.due))
-			_, _ = io.WriteString(conn, r.text)
-		}
-	}()
-	in := bufio.NewReader(conn)
-	asks := false // COMMAND INFO was read, whose last word is the name of a command
-	for {
-		line, err := in.ReadString('\n')
-		if err != nil {
-			return
-		}
-		text := ""
-		switch word := strings.ToUpper(strings.TrimSpace(line)); {
-		case word == "HELLO" || word == "CLIENT":
-			text = "-ERR unknown command\r\n"
-		case word == "EXISTS":
-			text = ":0\r\n"
-		case word == "COMMAND":
-			text, asks = "*1\r\n*0\r\n", true
-		case asks && strings.HasPrefix(word, "GO."):
-			asks = false
-		case strings.HasPrefix(word, "GO."):
-			text = "*6\r\n:0\r\n:9\r\n:8\r\n:-1\r\n:1\r\n:9\r\n"
-		}
-		if text != "" {
-			replies <- reply{time.Now().Add(trip), text}
-		}
-	}
-}
-
 // farClient returns a client of go-redis without connections, whose server is one round trip away.
 func farClient(t *testing.T, trip time.Duration) *redis.Client {
 	t.Helper()
-	addr := listen(t, func(conn net.Conn) { far(conn, trip) }).Addr().String()
+	addr := listen(t, func(conn net.Conn) {
+		asks := false // COMMAND INFO was read, whose last word is the name of a command
+		answer(conn, trip, func(word string) string {
+			switch {
+			case word == "EXISTS":
+				return ":0\r\n"
+			case word == "COMMAND":
+				asks = true
+				return "*1\r\n*0\r\n"
+			case asks && strings.HasPrefix(word, "GO."):
+				asks = false
+			case strings.HasPrefix(word, "GO."):
+				return "*6\r\n:0\r\n:9\r\n:8\r\n:-1\r\n:1\r\n:9\r\n"
+			}
+			return ""
+		})
+	}).Addr().String()
 	rdb := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true,
 		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			select {

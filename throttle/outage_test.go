@@ -31,7 +31,17 @@ type swallower struct {
 func newSwallower(t *testing.T) *swallower {
 	t.Helper()
 	s := new(swallower)
-	s.Listener = listen(t, s.serve)
+	s.Listener = listen(t, func(conn net.Conn) {
+		answer(conn, 0, func(word string) string {
+			switch {
+			case strings.HasPrefix(word, "GO.") && !strings.HasSuffix(word, "_RO"):
+				s.got.Add(1)
+			case word == "COMMAND":
+				s.listing.Add(1)
+			}
+			return ""
+		})
+	})
 	return s
 }
 
@@ -52,22 +62,33 @@ func listen(t *testing.T, serve func(net.Conn)) net.Listener {
 	return listener
 }
 
-func (s *swallower) serve(conn net.Conn) {
+// answer reads words of a connection. It answers the greeting of go-redis, and each other word by what reply returns, one
+// round trip later.
+func answer(conn net.Conn, trip time.Duration, reply func(word string) string) {
 	defer conn.Close()
+	type answer struct {
+		due  time.Time
+		text string
+	}
+	answers := make(chan answer, 10_000)
+	defer close(answers)
+	go func() {
+		for a := range answers {
+			time.Sleep(time.Until(a.due))
+			_, _ = io.WriteString(conn, a.text)
+		}
+	}()
 	in := bufio.NewReader(conn)
 	for {
 		line, err := in.ReadString('\n')
 		if err != nil {
 			return
 		}
-		switch word := strings.ToUpper(strings.TrimSpace(line)); {
-		case word == "HELLO" || word == "CLIENT":
-			_, _ = io.WriteString(conn, "-ERR unknown command\r\n")
-		case strings.HasPrefix(word, "GO.") && !strings.HasSuffix(word, "_RO"):
-			s.got.Add(1)
-		case word == "COMMAND":
-			s.listing.Add(1)
+		text := "-ERR unknown command\r\n"
+		if word := strings.ToUpper(strings.TrimSpace(line)); word != "HELLO" && word != "CLIENT" {
+			text = reply(word)
 		}
+		answers <- answer{time.Now().Add(trip), text}
 	}
 }
 

@@ -107,12 +107,8 @@ func (r *Rate) WaitN(ctx context.Context, key string, n int64) error {
 		denied.Allowed, denied.Granted, denied.RetryAfter = false, 0, res.Wait
 		return errors.Join(&DeniedError{denied}, res.Cancel(ctx))
 	}
-	timer := time.NewTimer(time.Until(res.at))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
+	if !sleep(time.Until(res.at), ctx.Done()) {
 		return errors.Join(fmt.Errorf("throttle: %w", ctx.Err()), res.Cancel(context.WithoutCancel(ctx)))
 	}
+	return nil
 }

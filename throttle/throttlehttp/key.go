@@ -35,7 +35,11 @@ func ByNetwork(bits int, trusted ...netip.Prefix) func(*http.Request) string {
 		if contains(trusted, address) {
 			address = forwarded(r, trusted, address)
 		}
-		return "ip:" + network(address, bits)
+		if address.Is4() {
+			return "ip:" + address.String()
+		}
+		prefix, _ := address.Prefix(min(max(bits, 1), 128))
+		return "ip:" + prefix.String()
 	}
 }
 
@@ -71,21 +75,7 @@ func parseAddress(text string) (netip.Addr, bool) {
 func clean(address netip.Addr) netip.Addr { return address.Unmap().WithZone("") }
 
 func contains(prefixes []netip.Prefix, address netip.Addr) bool {
-	for _, prefix := range prefixes {
-		if prefix.Contains(address) {
-			return true
-		}
-	}
-	return false
-}
-
-// network returns an IPv4 address, or the network of an IPv6 address.
-func network(address netip.Addr, bits int) string {
-	if address.Is4() {
-		return address.String()
-	}
-	prefix, _ := address.Prefix(min(max(bits, 1), 128))
-	return prefix.String()
+	return slices.ContainsFunc(prefixes, func(prefix netip.Prefix) bool { return prefix.Contains(address) })
 }
 
 // ByHeader names the limiter after a header and its value, as for API keys. All requests without the header share one
