@@ -107,10 +107,8 @@ func (s *batches) join(ctx context.Context, p *part[string, queue], q *queue, r 
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	select {
-	case <-g.done:
+	if g.over() {
 		return g.result(place, r)
-	default:
 	}
 	g.gone = append(g.gone, place)
 	return fmt.Errorf("throttle: %w", ctx.Err())
@@ -133,10 +131,8 @@ func (b *batch) group(d *deadline, p *part[string, queue]) *group {
 
 // finish lets the callers go, unless their time was over before. The part is locked.
 func (g *group) finish(reply Result, err error) {
-	select {
-	case <-g.done:
+	if g.over() {
 		return
-	default:
 	}
 	g.reply, g.err = reply, err
 	g.timer.Stop()
@@ -145,13 +141,14 @@ func (g *group) finish(reply Result, err error) {
 
 // waiting returns how many callers still wait. The part is locked.
 func (g *group) waiting() int64 {
-	select {
-	case <-g.done:
+	if g.over() {
 		return 0
-	default:
-		return int64(g.callers - len(g.gone))
 	}
+	return int64(g.callers - len(g.gone))
 }
+
+// over reports whether the callers have their result.
+func (g *group) over() bool { return isClosed(g.done) }
 
 // result sets r for the caller at a place.
 func (g *group) result(place int, r *Result) error {

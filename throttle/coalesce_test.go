@@ -303,21 +303,29 @@ func TestBudget_ofABatch(t *testing.T) {
 	}
 }
 
-// A caller that leaves the queue of a lane before its command is sent takes nothing.
+// A caller that leaves the queue of a lane before its command is sent goes at once and takes nothing.
 func TestLane_whoLeavesTakesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := newSlow(t, 10*time.Millisecond, throttle.Options{})
-		var wg sync.WaitGroup
-		for _, key := range []string{"{x}a", "{x}b", "{x}c", "{x}d"} { // one lane; as many as are under way at once
-			wg.Go(func() { _, _ = c.Rate("t", throttle.PerHour(1)).Allow(background, key) })
-		}
-		synctest.Wait()
-		ctx, cancel := context.WithTimeout(background, 5*time.Millisecond)
-		defer cancel()
-		_, err := c.Rate("t", throttle.PerHour(1)).Allow(ctx, "{x}late")
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		wg.Wait()
-		time.Sleep(time.Second)
-		require.Equal(t, 4, s.Keys())
-	})
+	for _, want := range []error{context.DeadlineExceeded, context.Canceled} {
+		synctest.Test(t, func(t *testing.T) {
+			c, s := newSlow(t, 10*time.Millisecond, throttle.Options{})
+			var wg sync.WaitGroup
+			for _, key := range []string{"{x}a", "{x}b", "{x}c", "{x}d"} { // one lane; as many as are under way at once
+				wg.Go(func() { _, _ = c.Rate("t", throttle.PerHour(1)).Allow(background, key) })
+			}
+			synctest.Wait()
+			ctx, cancel := context.WithTimeout(background, 5*time.Millisecond)
+			if want == context.Canceled {
+				ctx, cancel = context.WithCancel(background)
+				time.AfterFunc(5*time.Millisecond, cancel)
+			}
+			defer cancel()
+			began := time.Now()
+			_, err := c.Rate("t", throttle.PerHour(1)).Allow(ctx, "{x}late")
+			require.ErrorIs(t, err, want)
+			require.Equal(t, 5*time.Millisecond, time.Since(began))
+			wg.Wait()
+			time.Sleep(time.Second)
+			require.Equal(t, 4, s.Keys())
+		})
+	}
 }

@@ -21,11 +21,18 @@ func (d *deadline) Done() <-chan struct{}       { return d.done }
 func (d *deadline) Value(any) any               { return nil }
 
 func (d *deadline) Err() error {
-	select {
-	case <-d.done:
+	if isClosed(d.done) {
 		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
 	default:
-		return nil
+		return false
 	}
 }
 

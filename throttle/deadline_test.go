@@ -2,7 +2,6 @@ package throttle
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -78,25 +77,4 @@ func TestDeadline_endedBefore(t *testing.T) {
 	_, err = c.Rate("k", PerSecond(10)).Allow(past, "")
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.NotErrorIs(t, err, ErrUnavailable)
-}
-
-// A caller that is cancelled while all turns are taken goes at once.
-func TestDeadline_cancelledInTheQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		hang := process(func(ctx context.Context, cmd redis.Cmder) error { <-ctx.Done(); return ctx.Err() })
-		c, err := New(hang, Options{}, Coalesce(false))
-		require.NoError(t, err)
-		var busy sync.WaitGroup
-		for range laneWidth {
-			busy.Go(func() { _, _ = c.Rate("k", PerSecond(10)).Allow(context.Background(), "") })
-		}
-		synctest.Wait()
-		ctx, cancel := context.WithCancel(context.Background())
-		time.AfterFunc(5*time.Millisecond, cancel)
-		began := time.Now()
-		_, err = c.Rate("k", PerSecond(10)).Allow(ctx, "")
-		require.ErrorIs(t, err, context.Canceled)
-		require.Equal(t, 5*time.Millisecond, time.Since(began))
-		busy.Wait()
-	})
 }

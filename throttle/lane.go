@@ -285,19 +285,18 @@ func (l *lane) flush(c *Client, batch []*queued) {
 func (c *Client) sendAll(ctx context.Context, cmds []redis.Cmder) []error {
 	errs := make([]error, 0, len(cmds))
 	p, ok := c.rdb.(interface{ Pipeline() redis.Pipeliner })
-	for len(errs) < len(cmds) && (!ok || len(cmds)-len(errs) == 1) {
-		errs = append(errs, c.rdb.Process(ctx, cmds[len(errs)]))
-	}
-	rest := cmds[len(errs):]
-	if len(rest) == 0 {
+	if !ok || len(cmds) == 1 {
+		for _, cmd := range cmds {
+			errs = append(errs, c.rdb.Process(ctx, cmd))
+		}
 		return errs
 	}
 	pipe := p.Pipeline()
-	for _, cmd := range rest {
+	for _, cmd := range cmds {
 		_ = pipe.Process(ctx, cmd)
 	}
 	_, failed := pipe.Exec(ctx)
-	for _, cmd := range rest {
+	for _, cmd := range cmds {
 		err := cmd.Err()
 		if err == nil && !answered(cmd) {
 			err = failed // of a hook that sent nothing

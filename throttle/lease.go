@@ -170,23 +170,19 @@ func (l *Lease) Close() error {
 	l.once.Do(func() {
 		close(l.stop)
 		<-l.stopped
-		l.l.c.forget(l)
+		c := l.l.c
+		c.mu.Lock()
+		delete(c.leases, l)
+		c.mu.Unlock()
 		lost := errors.Is(context.Cause(l.ctx), ErrLost)
 		l.lose(context.Canceled)
 		w := &within{l.l.deadline(), l.ctx}
 		cmd := newGeneralCall(w, []any{"GO.RELEASE", l.key, l.holder})
-		if err := l.l.c.do(context.Background(), l.l, w, l.key, cmd); err != nil && !lost {
+		if err := c.do(context.Background(), l.l, w, l.key, cmd); err != nil && !lost {
 			l.err = err
 		}
 	})
 	return l.err
-}
-
-// forget drops a lease that is closed.
-func (c *Client) forget(l *Lease) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.leases, l)
 }
 
 // closeLeases closes all leases. Later ones are not renewed.

@@ -38,9 +38,7 @@ func DenyCache(on bool) Option { return func(s *settings) { s.denies = on } }
 // good start. Units are taken from the server before they are spent, so a crash admits no unit too many. A crash or a lost
 // reply loses at most units. Budget(0, 0) takes none.
 //
-// A call takes in advance at most an eighth of what remains, and less of a limit that takes longer than hold to drain: with
-// 100 units an hour and 1 s nothing. So a budget costs next to no admissions: a test compares the share that is admitted
-// with and without one.
+// A call takes in advance at most an eighth of what remains, and less of a limit that takes longer than hold to drain.
 //
 // With C clients, in any length of time t, at most burst + rate x t + excess units are admitted of a rate. The excess is at
 // most C x units and at most rate x hold. Close gives units back. Other clients may take these units while they still spend

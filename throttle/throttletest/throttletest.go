@@ -97,7 +97,10 @@ func (s *Server) process(ctx context.Context, cmd redis.Cmder) error {
 	if err != nil {
 		return err
 	}
-	args := words(cmd.Args())
+	args := make([]string, len(cmd.Args()))
+	for i, arg := range cmd.Args() {
+		args[i] = fmt.Sprint(arg)
+	}
 	switch args[0] {
 	case "COMMAND": // throttle.Client.Check
 		return put(cmd, []any{[]any{args[len(args)-1]}})
@@ -115,14 +118,6 @@ func (s *Server) process(ctx context.Context, cmd redis.Cmder) error {
 		return err
 	}
 	return put(cmd, reply)
-}
-
-func words(args []any) []string {
-	words := make([]string, len(args))
-	for i, arg := range args {
-		words[i] = fmt.Sprint(arg)
-	}
-	return words
 }
 
 // put sets the reply of a command.
