@@ -34,6 +34,7 @@ func (r row) String() string { return "row=" + r.name }
 const (
 	rate     = "1000000 60 3600"
 	restRate = "1000000 61 3600"
+	unitRate = "1000000 60 1h"
 	hotRate  = "999999999 60 60"
 	fullRate = "100 30 60 60"
 	counted  = "gothrottle.top-keys 1000"
@@ -78,6 +79,7 @@ func rows(also string) []row {
 		throttle("GO.THROTTLE denied, all keys", "0 1 3600", row{verdict: denied}),
 		throttle("GO.THROTTLE denied, all keys, counted", "0 1 3600", row{verdict: denied, config: counted}),
 		throttle("GO.THROTTLE locked out", "0 1 3600 1 LOCKOUT 3600", one),
+		throttle("GO.THROTTLE with a unit", unitRate, row{}),
 		throttle("GO.THROTTLE with LOCKOUT", rate+" 1 LOCKOUT 60", row{}),
 		throttle("GO.THROTTLE with RESERVE", rate+" 1 RESERVE 60", row{}),
 		throttle("GO.THROTTLE with FORCE", rate+" 1 FORCE", row{}),
