@@ -107,12 +107,9 @@ func limitArg(word string) (int64, ErrorCode) {
 // timeArg reads a time: an integer with its unit, or an integer of units of unit; 0: it must have a unit. The time is
 // at least that many units, and at most maxPeriod.
 func timeArg(word string, unit funnel.Nanos, least int64, bad, outside ErrorCode) (funnel.Nanos, ErrorCode) {
-	n, form := parseInt(word)
-	if form == notInteger {
-		n, form, unit = splitTime(word)
-	}
+	n, form, unit := parseTime(word, unit)
 	switch {
-	case form == notInteger || unit == 0:
+	case form == notInteger:
 		return 0, bad
 	case form == tooLarge || n < least || n > longest(unit):
 		return 0, outside
@@ -125,12 +122,9 @@ func offsetArg(word string, unit funnel.Nanos) (funnel.Nanos, ErrorCode) {
 	if offset, ok := utcOffset(word); ok {
 		return -offset, NoError
 	}
-	n, form := parseInt(word)
-	if form == notInteger {
-		n, form, unit = splitTime(word)
-	}
+	n, form, unit := parseTime(word, unit)
 	switch {
-	case form == notInteger || unit == 0:
+	case form == notInteger:
 		return 0, ErrOffsetNotTime
 	case form == tooLarge || n < -longest(unit) || n > longest(unit):
 		return 0, ErrOffsetRange
@@ -155,6 +149,18 @@ const (
 	hour   = 60 * minute
 	day    = 24 * hour
 )
+
+// parseTime reads an integer of units of unit, or an integer with its unit. If unit is 0, there must be one.
+func parseTime(word string, unit funnel.Nanos) (n int64, form number, _ funnel.Nanos) {
+	n, form = parseInt(word)
+	switch {
+	case form == notInteger:
+		return splitTime(word)
+	case unit == 0:
+		form = notInteger
+	}
+	return n, form, unit
+}
 
 // splitTime reads an integer with its unit: ms, s, m, h or d.
 func splitTime(word string) (n int64, form number, unit funnel.Nanos) {
