@@ -380,23 +380,3 @@ func (g *generator) hostile(w words) words {
 	}
 	return w
 }
-
-// foreign makes a command of the server at a key of a limiter.
-func (g *generator) foreign() words {
-	kind := pick[byte](g.Rand, 't', 'w', 'q', 'l')
-	key, other := g.name(kind), g.name(kind)
-	late := g.text((max(g.wall, g.high) + g.Int64N(100*second)) / 1000)
-	forms := []words{
-		{"DEL", key}, {"UNLINK", key}, {"DEL", key}, {"GETDEL", key},
-		{"SET", g.name('t'), g.text(g.wall*1000 + g.Int64N(100*second)*1000)}, {"SET", key, pick(g.Rand, "x", "5", strings.Repeat("y", 25))},
-		{"HSET", key, "x", "1"}, {"HSET", g.name('t'), "0", "1.5"}, {"HDEL", key, "x"}, {"HDEL", g.name('t'), "x"}, {"ZADD", key, "1", "alice"}, {"LPUSH", key, "a"},
-		{"EXPIRE", key, g.text(g.Int64N(60))}, {"PEXPIREAT", key, late}, {"PERSIST", key},
-		{"RENAME", key, other}, {"COPY", key, other, "REPLACE"}, {"MOVE", key, ""},
-		{"DUMP", key}, {"RESTORE", key, pick(g.Rand, "", "", "damaged")},
-		{"HINCRBY", g.name('t'), "0", "1000000"}, {"APPEND", g.name('q'), "1"}, {"ZREM", key, "\x010"},
-		{"HPEXPIRE", g.name('t'), "5000", "FIELDS", "1", "0"},
-		{"TTL", key}, {"TYPE", key}, {"OBJECT", "ENCODING", key}, {"HGETALL", g.name('t')}, {"ZRANGE", g.name('w'), "0", "-1"},
-		{"SWAPDB", "0", "1"}, {"FLUSHDB"},
-	}
-	return pick(g.Rand, forms...)
-}
