@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// What a row's calls are told. Another answer ends the run.
+// The verdicts that a row's calls may get. Another one ends the run.
 const admitted, denied, anything = 0, 1, 2
 
 // A row is one kind of call and the way to measure it.

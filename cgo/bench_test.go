@@ -10,7 +10,7 @@ import (
 	"gothrottle/cgo/fakehost"
 )
 
-// steady are calls that do the same work each time, as long as the clock stands still. The reply shows that a call took the path
+// steady are calls that do the same work each time, as long as nobody moves the clock. The reply shows that a call took the path
 // that its name says.
 var steady = []struct {
 	name, before, line, reply string

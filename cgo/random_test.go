@@ -175,7 +175,7 @@ var wrongWords = []string{"", "0", "1", "-1", "+5", "007", "-0", "15", "ms", "x"
 	"1000000000001", "-1000000000001", "9223372036854775807", "9223372036854775808", "-9223372036854775808", "18446744073709551616", "3153600000",
 	"3153600001", "UPTO", "EXACT", "ALIGN", "FORCE", "RESERVE", "LOCKOUT", "KEY", "THROTTLE", "nan"}
 
-const empty = "EMPTY" // stands for the key of no bytes
+const empty = "EMPTY" // in a call: the key of no bytes
 
 // words makes up a call of any command but GO.TOP, mostly a right one on a key of its kind.
 func (w *walk) words() []string {

@@ -213,7 +213,7 @@ func TestSecurity_writers(t *testing.T) {
 			if name, found := strings.CutPrefix(span, "+"); found {
 				permitted = append(permitted, "-"+name)
 				if c := find(name); c == nil || !c.Writes() {
-					t.Errorf("%s is no writer", name)
+					t.Errorf("%s does not write", name)
 				}
 			}
 		}

@@ -269,7 +269,7 @@ func TestDenyCache_notLongerThanTheServer(t *testing.T) {
 	})
 }
 
-// Callers that wait together and get units of the budget are told so. If it has a part of the units, the batch asks for the
+// Callers that wait together and get units of the budget learn that. If it has a part of the units, the batch asks for the
 // rest, and all are granted.
 func TestBudget_ofABatch(t *testing.T) {
 	for _, row := range []struct{ left, callers, fromBudget, calls int64 }{{1e5, 3, 2, 1}, {12, 12, 2, 2}} {

@@ -11,7 +11,7 @@
 // A limiter is made once, with a name, a limit and its [Option] values. [Client.Rate] drains at a rate (GCRA),
 // [Client.Window] is a sliding window, [Client.Quota] a fixed window, [Client.Policy] what the server's configuration says,
 // [Client.Slots] a number of concurrent holders. Each has the verbs that make sense for it. They take the rest of the key.
-// A denial is no error: see [Result].
+// A denial isn't an error: see [Result].
 //
 // # When the server is unavailable
 //

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// docs has what the code draws and nothing else, and the page tells how many calls of the burst and of the overload each
+// docs has what the code draws and nothing else, and the page says how many calls of the burst and of the overload each
 // limiter admits.
 func TestPictures(t *testing.T) {
 	text, err := os.ReadFile("../../docs/choosing.md")

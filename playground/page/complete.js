@@ -27,7 +27,7 @@ export function hint(text) {
   return { syntax: command.syntax, summary: command.summary, args: [...(arg ? [arg] : []), ...(free ? next.map(([name, token]) => ({ name, summary: token.summary })) : [])], words: free || typed ? next.map(([name]) => name) : [] };
 }
 
-// plain is an argument that is told by its place.
+// plain is an argument that is known by its place.
 const plain = (arg) => !arg.keyword && !arg.token && !arg.sub.length;
 
 // collect finds the keywords, and the arguments that follow each.

@@ -1,5 +1,5 @@
 // A scene is what a link holds: limiters, each as the command that calls it, and traffic. play decides the whole scene at
-// once; what is then shown at a time is a part of it. In a command, $client stands for who calls and $n for the number of the
+// once; what is then shown at a time is a part of it. In a command, $client is who calls and $n for the number of the
 // call.
 import { run } from './program.js';
 import { count, span } from './dom.js';

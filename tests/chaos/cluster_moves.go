@@ -145,7 +145,7 @@ func (c *clusterRun) moveAtomic(tag, kind string, from, to *node) error {
 
 // union returns every key of the cluster but for those of the clocks, and the node that each is at. A key is at one node,
 // and once its slot has moved, that node owns it. The node must not reply ASK for keys of slots that come to it, so ASKING
-// stands before each command.
+// comes before each command.
 func (c *clusterRun) union() (all map[string]*memory.Value, at map[string]int, err error) {
 	all, at = map[string]*memory.Value{}, map[string]int{}
 	for i, n := range c.nodes {

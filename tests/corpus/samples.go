@@ -10,7 +10,7 @@ var texts embed.FS
 
 // Sample is an admitted call of a command.
 type Sample struct {
-	Call   string // KEY stands for the key
+	Call   string // with KEY in place of the key
 	First  string // the reply on a new key; arrays are in brackets
 	Second string // the reply to the same call at the same time, after the first one
 	Writes bool   // the first call writes

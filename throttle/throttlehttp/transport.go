@@ -49,7 +49,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// pause charges as many units as drain until the end of a pause, less what is in use. Processes that are told to wait at the
+// pause charges as many units as drain until the end of a pause, less what is in use. Processes that must wait at the
 // same moment may add their pauses up.
 func (t *Transport) pause(ctx context.Context, key string, pause time.Duration) {
 	longest := t.MaxPause
