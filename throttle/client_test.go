@@ -137,6 +137,13 @@ func TestRate_with(t *testing.T) {
 		r := must(paid.Allow(background, "bob"))
 		require.False(t, r.Allowed)
 		require.ErrorIs(t, free.With(throttle.PerHour(0)).Err(), throttle.ErrParams)
+
+		must(c.Window("window", 2, time.Hour).AllowN(background, "bob", 2))
+		r = must(c.Window("window", 2, time.Hour).With(5).Allow(background, "bob"))
+		require.EqualValues(t, 2, r.Remaining)
+		must(c.Quota("quota", 2, time.Hour).AllowN(background, "bob", 2))
+		r = must(c.Quota("quota", 2, time.Hour).With(5).Allow(background, "bob"))
+		require.EqualValues(t, 2, r.Remaining)
 	})
 }
 

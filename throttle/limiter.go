@@ -121,21 +121,39 @@ func (a *counts) Part(key string, n int64) Part { return Part{l: a.l, key: key, 
 // run time. The limits meet at the keys: usage carries over from one to the other, as docs/commands.md says of a changed
 // rate. The Client remembers every limit that it was given.
 func (r *Rate) With(limit Limit) *Rate {
-	l := r.l
-	if l.err != nil || limit.limit == l.bounds {
-		return r
+	return &Rate{counts{asks{named{r.l.with(limit.limit)}}}}
+}
+
+// With returns the limiter of the same name, period and options with another limit: see Rate.With.
+func (w *Window) With(limit int64) *Window {
+	b := w.l.bounds
+	b.units = limit
+	return &Window{counts{asks{named{w.l.with(b)}}}}
+}
+
+// With returns the limiter of the same name, period and options with another limit: see Rate.With.
+func (q *Quota) With(limit int64) *Quota {
+	b := q.l.bounds
+	b.units = limit
+	return &Quota{counts{asks{named{q.l.with(b)}}}}
+}
+
+// with returns the limiter of the same name and options with other bounds.
+func (l *limiter) with(b bounds) *limiter {
+	if l.err != nil || b == l.bounds {
+		return l
 	}
-	if err := limit.limit.check(); err != nil {
-		return &Rate{counts{asks{named{&limiter{c: l.c, name: l.name, bounds: limit.limit, settings: l.settings, err: err}}}}}
+	if err := b.check(); err != nil {
+		return &limiter{c: l.c, name: l.name, bounds: b, settings: l.settings, err: err}
 	}
 	l.c.mu.Lock()
 	defer l.c.mu.Unlock()
 	for _, other := range l.c.limiters[l.name] {
-		if other.bounds == limit.limit {
-			return &Rate{counts{asks{named{other}}}}
+		if other.bounds == b {
+			return other
 		}
 	}
-	return &Rate{counts{asks{named{l.c.addLimiter(l.name, limit.limit, l.settings)}}}}
+	return l.c.addLimiter(l.name, b, l.settings)
 }
 
 // verb decides, applies the fallback and calls the observer.
