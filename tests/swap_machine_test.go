@@ -14,7 +14,7 @@ import (
 	servers "gothrottle/tests/server"
 )
 
-// machine is the one of docs/migrating.md: servers with a configuration file and a folder each.
+// machine is the one of docs/swap.md: servers with a configuration file and a folder each.
 // The page names the servers by ports. Here each of those ports is a free one.
 type machine struct {
 	t     *testing.T
@@ -168,12 +168,12 @@ func commandsOf(block string) (all []pageCommand) {
 	return all
 }
 
-// swapBlocks returns the blocks of docs/migrating.md below a heading.
+// swapBlocks returns the blocks of docs/swap.md below a heading.
 func swapBlocks(t *testing.T, heading string, want int) (all []string) {
 	t.Helper()
-	page, err := os.ReadFile("../docs/migrating.md")
+	page, err := os.ReadFile("../docs/swap.md")
 	require.NoError(t, err)
-	_, section, found := strings.Cut(string(page), "\n### "+heading+"\n")
+	_, section, found := strings.Cut(string(page), "\n## "+heading+"\n")
 	require.True(t, found, heading)
 	section = regexp.MustCompile(`(?m)^##`).Split(section, 2)[0]
 	for _, m := range regexp.MustCompile("(?s)```sh\n(.*?)```\n").FindAllStringSubmatch(section, -1) {

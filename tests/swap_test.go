@@ -11,11 +11,11 @@ import (
 
 var threeNodes = []string{"6379", "6380", "6381"}
 
-// The swap of docs/migrating.md, step by step, while a client calls.
+// The swap of docs/swap.md, step by step, while a client calls.
 func TestSwap(t *testing.T) {
 	s := newMachine(t, threeNodes)
 	c := s.startCaller()
-	s.swap(c, swapBlocks(t, "The swap", 3))
+	s.swap(c, swapBlocks(t, "One master with replicas", 3))
 	c.account(s.nodes["6380"], "READONLY")
 	s.allTheSame("6380")
 }
@@ -50,7 +50,7 @@ func (s *machine) allTheSame(master string) {
 func TestSwap_wayBack(t *testing.T) {
 	s := newMachine(t, threeNodes)
 	c := s.startCaller()
-	s.swap(c, swapBlocks(t, "The swap", 3))
+	s.swap(c, swapBlocks(t, "One master with replicas", 3))
 	master := s.nodes["6380"]
 	master.must("GO.ALL two THROTTLE 9 1 3600 THROTTLE 99 1 60")
 	master.must("HSET book 0 1795302334193880144 1 7 title x")
@@ -73,7 +73,7 @@ func TestSwap_wayBack(t *testing.T) {
 func TestSwap_wayBackFromStep1(t *testing.T) {
 	s := newMachine(t, threeNodes)
 	c := s.startCaller()
-	s.run(swapBlocks(t, "The swap", 3)[0])
+	s.run(swapBlocks(t, "One master with replicas", 3)[0])
 	c.proceed()
 	s.run(swapBlocks(t, "The way back", 4)[0])
 	c.proceed()
@@ -87,8 +87,8 @@ func TestSwap_sentinel(t *testing.T) {
 	s := newMachine(t, threeNodes)
 	sentinel := s.startSentinel()
 	c := s.startCaller()
-	steps := swapBlocks(t, "The swap", 3)
-	steps[1] = swapBlocks(t, "The swap with Sentinel or in a cluster", 2)[0]
+	steps := swapBlocks(t, "One master with replicas", 3)
+	steps[1] = swapBlocks(t, "With Sentinel or in a cluster", 2)[0]
 	s.swap(c, steps)
 	c.account(s.nodes["6380"], "READONLY", "EOF", "read", "write")
 	// Sentinel ends the connections of a node that it changes, and may do so at any time.
@@ -132,8 +132,8 @@ func TestSwap_cluster(t *testing.T) {
 	s := newMachine(t, threeNodes, "cluster-enabled yes", "cluster-node-timeout 10000")
 	s.joinCluster()
 	c := s.startCaller()
-	failover := swapBlocks(t, "The swap with Sentinel or in a cluster", 2)[1]
-	steps := swapBlocks(t, "The swap", 3)
+	failover := swapBlocks(t, "With Sentinel or in a cluster", 2)[1]
+	steps := swapBlocks(t, "One master with replicas", 3)
 	steps[1], steps[2] = failover, without(steps[2], "replicaof")
 	s.swap(c, steps)
 	s.inStepWith("6380")
@@ -185,7 +185,7 @@ func (s *machine) joinCluster() {
 func TestSwap_oneServer(t *testing.T) {
 	s := newMachine(t, threeNodes[:1], "appendonly yes")
 	c := s.startCaller()
-	block := swapBlocks(t, "The swap of one server", 1)[0]
+	block := swapBlocks(t, "One server", 1)[0]
 	was := s.nodes["6379"]
 	s.run(block)
 	c.proceed()
