@@ -5,6 +5,7 @@ package cgo
 import "C"
 
 import (
+	"runtime"
 	"unsafe"
 
 	"gothrottle/commands"
@@ -33,8 +34,22 @@ func setPolicies(value string) (text string, ok bool) {
 	if err != nil {
 		return err.Error(), false
 	}
+	showPolicies(p.Count())
 	commands.UsePolicies(p)
 	return p.Text(), true
+}
+
+// shown are the counters that C reads.
+var shown runtime.Pinner
+
+// showPolicies hands the counters to C. A call may still count in the old ones.
+func showPolicies(counts []commands.PolicyCounts) {
+	C.shim_show_policies(nil, 0)
+	shown.Unpin()
+	if len(counts) > 0 {
+		shown.Pin(&counts[0])
+		C.shim_show_policies((*C.shim_policy)(unsafe.Pointer(&counts[0])), C.int64_t(len(counts)))
+	}
 }
 
 // parsePolicies is a variable so that a test can make it panic.

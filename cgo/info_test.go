@@ -3,6 +3,8 @@ package cgo_test
 // No transcript shows INFO.
 
 import (
+	"maps"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -65,6 +67,9 @@ func TestInfo_flat(t *testing.T) {
 		fields[name] = true
 	}
 	names := []string{"version_number", "clock_lead_us", "panics", "top_keys"}
+	for _, counter := range []string{"admitted", "limited", "shadowed", "near"} {
+		names = append(names, "policies_sample_"+counter)
+	}
 	for _, row := range commands.Table {
 		name := strings.ReplaceAll(strings.TrimPrefix(strings.ToLower(row.Name), "go."), ".", "_")
 		names = append(names, name+"_admitted", name+"_limited", name+"_other", name+"_errors", name+"_shadowed")
@@ -133,4 +138,40 @@ func TestInfo_counters(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Each policy has four counters. Its near calls are those admitted calls that left at most a tenth of the limit. A
+// change of the policies keeps the counters of a policy that keeps its name.
+func TestInfo_policies(t *testing.T) {
+	h := loaded(t)
+	longest := strings.Repeat("n", 64)
+	h.ConfigSet("gothrottle.policies", "b QUOTA 20 1h; a SHADOW QUOTA 1 1h; "+longest+" QUOTA 9 1h")
+	for _, line := range []string{"GO.POLICY b:k 17", "GO.POLICY b:k", "GO.POLICY b:k 3", "GO.POLICY_RO b:k 9", "GO.POLICY b:k 0", "GO.POLICY b:k x",
+		"GO.POLICY a:k", "GO.POLICY a:k", "GO.POLICY " + longest + ":k 9", "GO.POLICY " + longest + "n:k"} {
+		call(h, line)
+	}
+	want := map[string][4]int{"a": {1, 0, 1, 1}, "b": {2, 2, 0, 1}, longest: {1, 0, 0, 1}}
+	check := func() {
+		t.Helper()
+		got := map[string][4]int{}
+		for name := range want {
+			var n [4]int
+			for i, counter := range []string{"admitted", "limited", "shadowed", "near"} {
+				n[i] = number(t, h, "policies_"+name+"_"+counter)
+			}
+			got[name] = n
+		}
+		if fields := strings.Count(h.Info(""), "gothrottle_policies_"); !maps.Equal(got, want) || fields != 4*len(want) {
+			t.Errorf("%v, want %v; %d fields", got, want, fields)
+		}
+	}
+	check()
+	h.ConfigSet("gothrottle.policies", "a QUOTA 1 1h; c QUOTA 5 1h; b WINDOW 20 1h")
+	runtime.GC()
+	call(h, "GO.POLICY a:k")
+	want = map[string][4]int{"a": {1, 1, 1, 1}, "b": {2, 2, 0, 1}, "c": {}}
+	check()
+	want = nil
+	h.ConfigSet("gothrottle.policies", "")
+	check()
 }

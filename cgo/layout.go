@@ -20,6 +20,7 @@ const (
 	_ = -(unsafe.Sizeof(commands.Cell{}) ^ C.sizeof_shim_cell)
 	_ = -(unsafe.Sizeof(commands.Entry{}) ^ C.sizeof_shim_entry)
 	_ = -(unsafe.Sizeof(commands.Clause{}) ^ C.sizeof_shim_clause)
+	_ = -(unsafe.Sizeof(commands.PolicyCounts{}) ^ C.sizeof_shim_policy)
 	_ = -(unsafe.Sizeof("") ^ C.sizeof_shim_text)
 	_ = -(unsafe.Sizeof(funnel.Clock{}) ^ C.sizeof_shim_clock_state)
 
@@ -65,6 +66,9 @@ const (
 
 	_ = -(unsafe.Offsetof(commands.Clause{}.Replies) ^ unsafe.Offsetof(C.shim_clause{}.replies))
 	_ = -(unsafe.Offsetof(commands.Clause{}.Reply) ^ unsafe.Offsetof(C.shim_clause{}.reply))
+
+	_ = -(unsafe.Offsetof(commands.PolicyCounts{}.Calls) ^ unsafe.Offsetof(C.shim_policy{}.outcomes))
+	_ = -(unsafe.Offsetof(commands.PolicyCounts{}.Near) ^ unsafe.Offsetof(C.shim_policy{}.near))
 
 	_ = -(unsafe.Offsetof(funnel.Clock{}.Last) ^ unsafe.Offsetof(C.shim_clock_state{}.last_us))
 	_ = -(unsafe.Offsetof(funnel.Clock{}.Base) ^ unsafe.Offsetof(C.shim_clock_state{}.base_us))

@@ -89,6 +89,28 @@ static int64_t clock_lead_us(void) {
     return now > wall ? now - wall : 0;
 }
 
+static const shim_policy *volatile policies;
+static volatile int64_t num_policies;
+
+/* A crash report may read at any time. */
+void shim_show_policies(const shim_policy *of_go, int64_t n) {
+    num_policies = 0;
+    policies = of_go;
+    num_policies = n;
+}
+
+static void info_field(RedisModuleInfoCtx *ctx, const char *prefix, const char *name, const char *counter, int64_t n) {
+    char field[96]; /* the name of a policy has 64 bytes */
+    snprintf(field, sizeof field, "%s%s_%s", prefix, name, counter);
+    api.InfoAddFieldLongLong(ctx, field, n);
+}
+
+static void info_outcomes(RedisModuleInfoCtx *ctx, const char *prefix, const char *name, const int64_t *n) {
+    info_field(ctx, prefix, name, "admitted", n[SHIM_COUNT_ADMITTED]);
+    info_field(ctx, prefix, name, "limited", n[SHIM_COUNT_LIMITED]);
+    info_field(ctx, prefix, name, "shadowed", n[SHIM_COUNT_SHADOWED]);
+}
+
 /* INFO gothrottle. This function reads C counters only, takes no lock and allocates nothing: the
  * server also calls it in crash reports, where Go cannot be entered. */
 static void info(RedisModuleInfoCtx *ctx, int for_crash_report) {
@@ -101,15 +123,14 @@ static void info(RedisModuleInfoCtx *ctx, int for_crash_report) {
     api.InfoAddFieldLongLong(ctx, "top_keys", shim_top_keys);
     for (int i = 0; i < shim_loaded->num_commands; i++) {
         const shim_command *c = &shim_loaded->commands[i];
-        const int64_t *n = c->outcomes;
-        const struct { const char *name; int64_t value; } counters[] = {
-            {"admitted", n[SHIM_COUNT_ADMITTED]}, {"limited", n[SHIM_COUNT_LIMITED]}, {"other", n[SHIM_COUNT_OTHER]},
-            {"shadowed", n[SHIM_COUNT_SHADOWED]}, {"errors", c->errors}};
-        for (size_t j = 0; j < sizeof counters / sizeof *counters; j++) {
-            char field[64];
-            snprintf(field, sizeof field, "%s_%s", c->info_name, counters[j].name);
-            api.InfoAddFieldLongLong(ctx, field, counters[j].value);
-        }
+        info_outcomes(ctx, "", c->info_name, c->outcomes);
+        info_field(ctx, "", c->info_name, "other", c->outcomes[SHIM_COUNT_OTHER]);
+        info_field(ctx, "", c->info_name, "errors", c->errors);
+    }
+    for (int64_t i = 0; i < num_policies; i++) {
+        const shim_policy *p = &policies[i];
+        info_outcomes(ctx, "policies_", p->name, p->outcomes);
+        info_field(ctx, "policies_", p->name, "near", p->near);
     }
 }
 

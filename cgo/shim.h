@@ -197,6 +197,16 @@ extern int shim_forked; /* this is a forked child: Go must not run */
 int shim_load_config(RedisModuleCtx *ctx);
 extern long long shim_top_keys; /* how many keys GO.TOP counts */
 
+/* commands.PolicyCounts. */
+typedef struct shim_policy {
+    char name[72];
+    int64_t outcomes[SHIM_OUTCOMES], near;
+} shim_policy;
+
+/* load.c: INFO shows these counters from now on. The memory is Go's, which keeps it until the next call. Go must not
+ * write the pointer itself: its collector would follow the old one into memory that is free. */
+void shim_show_policies(const shim_policy *policies, int64_t n);
+
 /* call.c: moves a full array of *cap elements to memory of the server's allocator with more room, and
  * sets *cap. An array of up to on_stack elements is on the stack of run; the memory of a larger one is
  * freed. run frees the last memory. */

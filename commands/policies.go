@@ -17,6 +17,15 @@ type Policy struct {
 	name    string
 	shadow  bool // only the inner replies show a denial
 	clauses []policyClause
+	counts  *PolicyCounts // nil: nobody reads them
+}
+
+// PolicyCounts counts the calls of one policy. The host may read it while the policy is in force. It is laid out
+// as shim_policy.
+type PolicyCounts struct {
+	Name  [maxPolicyName + 8]byte // a zero follows it
+	Calls [Shadowed + 1]int64     // by Outcome
+	Near  int64                   // the admitted calls that left at most a tenth of the limit
 }
 
 // policyClause is one limit of a policy. Its limiter also decides.
@@ -28,6 +37,29 @@ type policyClause struct {
 
 // Text returns the policies as one line. ParsePolicies reads the same policies from it.
 func (p *Policies) Text() string { return p.text }
+
+// Count makes the policies count their calls, and returns the counters in the order of names. A policy that is in
+// force under the same name hands on its counters.
+func (p *Policies) Count() []PolicyCounts {
+	all := make([]PolicyCounts, len(p.byName))
+	for i := range p.byName {
+		policy := &p.byName[i]
+		copy(all[i].Name[:], policy.name)
+		if old := policies.find(policy.name + ":"); old != nil && old.counts != nil {
+			all[i] = *old.counts
+		}
+		policy.counts = &all[i]
+	}
+	return all
+}
+
+// count counts a call that is no error.
+func (n *PolicyCounts) count(c *Call) {
+	n.Calls[c.Outcome]++
+	if limit, remaining := c.Reply[1], c.Reply[2]; c.Outcome == Admitted && remaining <= limit/10 {
+		n.Near++
+	}
+}
 
 // find returns the policy of a key, or nil if there is none. The part of the key before the first
 // colon is the policy's name.

@@ -63,6 +63,9 @@ func runPolicy(c *Call) ErrorCode {
 	if p.shadow {
 		c.shadow()
 	}
+	if p.counts != nil {
+		p.counts.count(c)
+	}
 	return NoError
 }
 

@@ -119,7 +119,11 @@ func TestReference_info(t *testing.T) {
 	section := readPage(t, reference).section(t, "INFO gothrottle")
 	source := function(t, "../cgo/load.c", "static void info(")
 	exist := found(source, `InfoAddField\w+\(ctx, "(\w+)"`, "`gothrottle_%s`")
-	exist = append(exist, found(source, `\{"(\w+)", (?:c->|n\[)\w+\]?\}`, "`gothrottle_<c>_%s`")...)
+	both := function(t, "../cgo/load.c", "static void info_outcomes(")
+	for prefix, names := range map[string]string{`""`: "`gothrottle_<c>_%s`", `"policies_"`: "`gothrottle_policies_<p>_%s`"} {
+		exist = append(exist, found(both, `info_field\(ctx, prefix, name, "(\w+)"`, names)...)
+		exist = append(exist, found(source, `info_field\(ctx, `+prefix+`, .*, "(\w+)"`, names)...)
+	}
 	same(t, "fields of INFO", section.column("field", 0), exist)
 
 	examples := regexp.MustCompile("`(\\w+)` of ([A-Z]+\\.[A-Z_]+)").FindAllStringSubmatch(section.prose(), -1)

@@ -153,7 +153,8 @@ func getKeys(t *testing.T, c session, call []any, flags []string) (keys []any) {
 // does not.
 func TestSurface_info(t *testing.T) {
 	s := start(t, options{})
-	for _, call := range []string{"GO.QUOTA q 1 60", "GO.QUOTA q 1 60", "GO.QUOTA q 1 60 0", "GO.QUOTA q x 60"} {
+	s.setPolicies("a.b-c_d SHADOW QUOTA 1 1h")
+	for _, call := range []string{"GO.QUOTA q 1 60", "GO.QUOTA q 1 60", "GO.QUOTA q 1 60 0", "GO.QUOTA q x 60", "GO.POLICY a.b-c_d:k 2"} {
 		s.ask(call)
 	}
 	info := s.counters()
@@ -163,6 +164,10 @@ func TestSurface_info(t *testing.T) {
 			want = append(want, sample{Command: row}.infoField()+"_"+counter)
 		}
 	}
+	for _, counter := range []string{"admitted", "limited", "shadowed", "near"} {
+		want = append(want, "gothrottle_policies_a.b-c_d_"+counter)
+	}
+	assert.Equal(t, "1", info["gothrottle_policies_a.b-c_d_shadowed"])
 	var got, sums []string
 	for field, value := range info {
 		got = append(got, field)
