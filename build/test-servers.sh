@@ -1,6 +1,7 @@
 #!/bin/bash
-# The black-box tests and the tests of the Go client on every server of build/servers.txt. The kind of server that this
-# machine has is left to make test-server. The logs are in build/out/servers.
+# The black-box tests, random calls against exact models and the tests of the Go client, on every server of
+# build/servers.txt. The kind of server that this machine has is left to make test-server. The logs are in
+# build/out/servers.
 . "$(dirname "$0")/lib.sh"
 out=$PWD/build/out/servers
 work=$(mktemp -d)
@@ -13,7 +14,7 @@ trap cleanup EXIT
 trap 'exit 143' TERM INT HUP
 build/module.sh
 mkdir -p "$out"
-for package in tests throttle; do go test -c -o "$work/$package.test" "./$package"; done
+for package in tests throttle commands; do go test -c -o "$work/$package.test" "./$package"; done
 
 # A run spends half its time waiting, so two cores can do three. Each one has a network of its own with only 127.0.0.1:
 # they never ask for the same port.
@@ -40,7 +41,7 @@ count() { cat "${@:2}" | grep -c "^--- $1:" || true; }
 run_tests() {
   local name=$1 begin=$SECONDS result=passed package options=() logs=()
   export GOTHROTTLE_MODULE=$PWD/build/out/gothrottle.so GOTHROTTLE_SERVER=$2
-  for package in tests throttle; do
+  for package in tests throttle commands; do
     logs+=("$out/$name.$package.log")
     options=(-test.v -test.timeout 40m)
     [ "$package" = tests ] || options+=(-test.run Server_)
@@ -86,7 +87,7 @@ while read -r name _ _ _ expected kind; do
   cat "$work/$name.row"
   read -r _ version result _ <"$work/$name.row"
   [ "$result" = FAILED ] || continue
-  for package in tests throttle; do failures "$out/$name.$package.log"; done >>"$work/failures"
+  for package in tests throttle commands; do failures "$out/$name.$package.log"; done >>"$work/failures"
   if [ "$kind" = moving ] && ! is_version "$version" "$expected"; then
     echo "$name is newer than the $expected in build/servers.txt, so its failure does not count."
   else

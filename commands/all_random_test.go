@@ -265,38 +265,91 @@ func (m *allModel) locked(now funnel.Micros) bool {
 	return slices.ContainsFunc(m.cells[:], func(o oracle.Throttle) bool { return o.Locked() > now.Nanos() })
 }
 
+// allCall is a random call of GO.ALL, of GO.POLICY, or of the command of one limiter.
+type allCall struct {
+	policies      string // what gothrottle.policies must be; "": it does not matter
+	line          string
+	clauses       []modelClause
+	unit          funnel.Nanos
+	force, shadow bool
+	single        bool // the reply is that of the only clause
+}
+
+func randomAllCall(r *rand.Rand) (c allCall) {
+	c.unit = []funnel.Nanos{funnel.Second, funnel.Second, funnel.Millisecond}[r.IntN(3)]
+	c.force, c.shadow = r.IntN(6) == 0, r.IntN(4) == 0
+	c.line, c.clauses = randomClauses(r, c.unit, c.force)
+	switch policy := r.IntN(3) == 0; {
+	case policy:
+		c.unit, c.force = funnel.Millisecond, false
+		c.policies, c.line, c.clauses = randomPolicy(r, c.shadow)
+		return c
+	case len(c.clauses) == 1 && r.IntN(2) == 0: // "GO.ALL key QUOTA words" is "GO.QUOTA key words"
+		words := strings.Fields(c.line)
+		c.line = strings.Join(append([]string{"GO." + words[2], words[1]}, words[3:]...), " ")
+		c.single = true
+	}
+	c.shadow = false
+	return c
+}
+
+// reply returns what the models reply, and applies the call to them.
+func (c *allCall) reply(m *allModel, now funnel.Micros) (reply string, limited bool) {
+	reply, limited = modelReply(m, now, c.clauses, c.unit, c.shadow)
+	if c.single {
+		reply = strings.Trim(reply[strings.Index(reply, "["):], "[]")
+	}
+	return reply, limited
+}
+
+// randomStep draws how much later the next call comes. Months go by, too.
+func randomStep(r *rand.Rand) funnel.Micros {
+	if r.IntN(200) == 0 {
+		return funnel.Micros(r.Int64N(40 * 86_400_000_000))
+	}
+	return []funnel.Micros{0, 0, 1, 137, 1000, 77_777, 500_000, 1_000_000, 2_345_678}[r.IntN(9)]
+}
+
+// allTally counts what the calls test.
+type allTally struct {
+	outcomes       map[bool]int
+	forced, locked int
+}
+
+func (a *allTally) count(c *allCall, limited, locked bool) {
+	a.outcomes[limited]++
+	a.forced += int(one(c.force))
+	a.locked += int(one(limited && locked))
+}
+
+func (a *allTally) check(t *testing.T) {
+	t.Helper()
+	calls := a.outcomes[true] + a.outcomes[false]
+	if min(a.outcomes[true], a.outcomes[false]) < calls/6 || min(a.forced, a.locked) < calls/12 {
+		t.Errorf("the calls test little: %+v", a)
+	}
+}
+
 // GO.ALL and GO.POLICY, and their read-only twins, decide and reply as the models do.
 func TestAll_random(t *testing.T) {
-	outcomes, forced, locked := map[bool]int{}, 0, 0
+	tally := allTally{outcomes: map[bool]int{}}
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 8))
 		h, m, now := newTwins(t), &allModel{}, funnel.Micros(corpus.Epoch)
 		for i := range 300 {
-			unit := []funnel.Nanos{funnel.Second, funnel.Second, funnel.Millisecond}[r.IntN(3)]
-			force, shadow := r.IntN(6) == 0, r.IntN(4) == 0
-			line, clauses := randomClauses(r, unit, force)
-			if r.IntN(3) == 0 {
-				unit, force = funnel.Millisecond, false
-				var policy string
-				if policy, line, clauses = randomPolicy(r, shadow); h.SetPolicies(policy) != nil {
-					t.Fatal(policy)
-				}
-			} else {
-				shadow = false
+			c := randomAllCall(r)
+			if c.policies != "" && h.SetPolicies(c.policies) != nil {
+				t.Fatal(c.policies)
 			}
-			want, limited := modelReply(m, now, clauses, unit, shadow)
+			want, limited := c.reply(m, now)
 			h.Clock(int64(now))
-			reply, _ := h.Call(strings.Fields(line))
+			reply, _ := h.Call(strings.Fields(c.line))
 			if got := corpus.ReplyText(reply); got != want {
-				t.Fatalf("seed %d, call %d: %s\n%s, the models say\n%s", seed, i, line, got, want)
+				t.Fatalf("seed %d, call %d: %s\n%s, the models say\n%s", seed, i, c.line, got, want)
 			}
-			outcomes[limited]++
-			forced += int(one(force))
-			locked += int(one(limited && m.locked(now)))
-			now += []funnel.Micros{0, 0, 1, 137, 1000, 77_777, 500_000, 1_000_000, 2_345_678}[r.IntN(9)]
+			tally.count(&c, limited, m.locked(now))
+			now += randomStep(r)
 		}
 	}
-	if min(outcomes[true], outcomes[false]) < 1000 || min(forced, locked) < 500 {
-		t.Errorf("the calls test little: %v, %d with FORCE, %d limited while a cell was locked", outcomes, forced, locked)
-	}
+	tally.check(t)
 }
