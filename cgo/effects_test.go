@@ -27,7 +27,7 @@ func TestEffects_reentrance(t *testing.T) {
 		{"GO.THROTTLE other 15 7 60", "[0 16 15 -1 9]"}, // on another key
 		{"CL.THROTTLE k 15 30 60 99", "[1 16 15 -1 2]"}, // denied
 		{"GO.THROTTLE k 15 30 60 -1", "[0 16 16 -1 0]"}, // deletes the key
-		{"GO.THROTTLE k 1 2 3 4 x 6 7 8 9 10 11", "ERR unknown option 'x'"},
+		{"GO.THROTTLE k 1 2 3 4 x 6 7 8 9 10 11", "ERR unknown option 'x': only MS, UPTO, FORCE, RESERVE or LOCKOUT may follow"},
 	} {
 		h.Delete("k")
 		h.Delete("other")

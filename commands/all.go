@@ -109,6 +109,8 @@ func (c *Call) unknownInAll(opts option) ErrorCode {
 	case opts == 0 && (quantity || o != 0 && o&(optUpTo|optReserve) == 0):
 		c.ErrClause = int32(last) + 1
 		return ErrNotOptionOfClause
+	case o&(optExact|optAlign|optLockout) != 0: // of a clause
+		return ErrAfterOptions
 	case o != 0:
 		return ErrNotOptionOfAll
 	case looksNumeric(word):

@@ -83,6 +83,7 @@ const (
 	ErrNoPolicyName
 	ErrTopCountNotInteger
 	ErrTopCountRange
+	ErrTopOption
 	ErrTopOff
 	NumErrors
 )
@@ -102,22 +103,22 @@ var errorTexts = [NumErrors]string{
 	ErrForeignZset:           "ERR the sorted set at this key is not a rate limiter",
 	ErrForeignText:           "ERR the string at this key is not a rate limiter",
 	ErrDamaged:               "ERR the rate limiter at this key is damaged",
-	ErrUnknownOption:         "ERR unknown option '" + errorWord + "'",
+	ErrUnknownOption:         "ERR unknown option '" + errorWord + "': only <options> may follow", // AppendError names them
 	ErrQuantityLate:          "ERR '" + errorWord + "' is in the wrong place: quantity must come right after the period",
 	ErrRepeatedOption:        "ERR option '" + errorWord + "' given more than once",
 	ErrWithUpTo:              "ERR option '" + errorWord + "' cannot be combined with UPTO",
 	ErrWithForce:             "ERR option '" + errorWord + "' cannot be combined with FORCE",
 	ErrWithReserve:           "ERR option '" + errorWord + "' cannot be combined with RESERVE",
 	ErrWithLockout:           "ERR option '" + errorWord + "' cannot be combined with LOCKOUT",
-	ErrReserveWithoutMaxWait: "ERR RESERVE needs a maxwait",
-	ErrLockoutWithoutTime:    "ERR LOCKOUT needs a time",
-	ErrAlignWithoutOffset:    "ERR ALIGN needs an offset",
+	ErrReserveWithoutMaxWait: "ERR RESERVE needs a maxwait, such as 500ms",
+	ErrLockoutWithoutTime:    "ERR LOCKOUT needs a time, such as 15m",
+	ErrAlignWithoutOffset:    "ERR ALIGN needs an offset, such as -1h or +01:00",
 	ErrMaxBurstNotInteger:    "ERR max_burst is not an integer",
 	ErrMaxBurstRange:         fmt.Sprintf("ERR max_burst must be between 0 and %d", maxLimit-1),
 	ErrCountNotInteger:       "ERR count is not an integer",
 	ErrCountRange:            fmt.Sprintf("ERR count must be between 1 and %d", maxLimit),
-	ErrPeriodNotInteger:      "ERR period is not an integer",
-	ErrPeriodNotTime:         "ERR period is not a time: use an integer, or one with a unit such as 250ms, 5s, 15m, 1h or 1d",
+	ErrPeriodNotInteger:      "ERR period is not an integer: CL.THROTTLE takes seconds without a unit",
+	ErrPeriodNotTime:         "ERR period is not a time: use an integer, or one with a unit such as 250ms, 5s, 15m, 1h, 1d, or 1mo for a QUOTA",
 	ErrPeriodRange:           "ERR period must be between 1 ms and 100 years",
 	ErrMonthsRange:           fmt.Sprintf("ERR period must be between 1mo and %dmo", funnel.MaxMonths),
 	ErrMonthsNotQuota:        "ERR only the period of a QUOTA can be in months: use days, such as 30d",
@@ -151,13 +152,14 @@ var errorTexts = [NumErrors]string{
 	ErrBareKey:               "ERR '" + errorWord + "' is neither a clause nor an option: write KEY before a further key",
 	ErrTooManyClauses:        fmt.Sprintf("ERR at most %d clauses", MaxClauses),
 	ErrKeyRepeated:           "ERR a key may be named only once",
-	ErrKeyShared:             fmt.Sprintf("ERR a %s clause must have its key alone", keywords(func(kind *clauseKind) bool { return !kind.cells })),
+	ErrKeyShared:             fmt.Sprintf("ERR a %s clause must have its key alone: write KEY and a further key before it", keywords(func(kind *clauseKind) bool { return !kind.cells })),
 	ErrForceLease:            fmt.Sprintf("ERR FORCE cannot be combined with a %s clause", keywords(func(kind *clauseKind) bool { return !kind.units })),
 	ErrForceLockout:          "ERR FORCE cannot be combined with LOCKOUT",
 	ErrNoPolicy:              "ERR no policy for the key '" + errorWord + "': its name, up to the first colon, is not in gothrottle.policies",
 	ErrNoPolicyName:          "ERR the key '" + errorWord + "' must begin with the name of a policy and a colon, as in login:bob",
 	ErrTopCountNotInteger:    "ERR the count of keys is not an integer",
 	ErrTopCountRange:         fmt.Sprintf("ERR the count of keys must be between 1 and %d", MaxTopKeys),
+	ErrTopOption:             "ERR unknown option '" + errorWord + "': use GO.TOP [count] [RESET]",
 	ErrTopOff:                "ERR no denials are counted: set gothrottle.top-keys to more than 0",
 }
 
@@ -185,6 +187,9 @@ func (c *Call) AppendError(b []byte, e ErrorCode) []byte {
 	if found && c.ErrWord > 0 {
 		word := c.Args[c.ErrWord-1]
 		switch e {
+		case ErrUnknownOption:
+			b = refusing.appendList(append(appendWord(b, word), "': only "...))
+			return append(b, " may follow"...)
 		case ErrClauseShort:
 			after = "' needs " + clauseKinds[findClause(word)].needs()
 		case ErrNotOptionOfClause:

@@ -78,7 +78,21 @@ func isWord(word, keyword string) bool {
 	return true
 }
 
-// name returns the keyword of one option, or "" of none.
+// appendList appends the names of a set of options, as an error text lists them.
+func (o option) appendList(b []byte) []byte {
+	for o != 0 {
+		b = append(b, o.name()...)
+		switch o &= o - 1; {
+		case o&(o-1) != 0:
+			b = append(b, ", "...)
+		case o != 0:
+			b = append(b, " or "...)
+		}
+	}
+	return b
+}
+
+// name returns the keyword of the first option of a set, or "" of none.
 func (o option) name() string {
 	if o == 0 {
 		return ""
@@ -111,6 +125,9 @@ func (c *Call) saysMS(from int) bool {
 	return false
 }
 
+// refusing has the options of the last call that failed with ErrUnknownOption.
+var refusing option
+
 // options reads the keywords from Args[from] to the end, in any order and any case. operand
 // is the index of the word after ALIGN, RESERVE or LOCKOUT. After an error, what was given before it is returned.
 func (c *Call) options(from int, allowed option) (given option, operand int, err ErrorCode) {
@@ -118,6 +135,7 @@ func (c *Call) options(from int, allowed option) (given option, operand int, err
 		o := findOption(c.Args[i]) & allowed
 		switch {
 		case o == 0:
+			refusing = allowed
 			return given, operand, c.fail(ErrUnknownOption, i)
 		case given&o != 0:
 			return given, operand, c.fail(ErrRepeatedOption, i)

@@ -173,7 +173,7 @@ func (kind *clauseKind) parseOption(at *policyPlace, words []string, w *clauseWo
 	}
 	name := kind.option.name()
 	if !isWord(rest[0], name) {
-		return at.fail("unknown option '%s'", printable(rest[0]))
+		return kind.unknown(at, rest[0])
 	}
 	rest = rest[1:]
 	w.opts |= kind.option
@@ -191,7 +191,12 @@ func (kind *clauseKind) parseOption(at *policyPlace, words []string, w *clauseWo
 	case isWord(rest[0], name):
 		return at.fail("option '%s' given more than once", name)
 	}
-	return at.fail("unknown option '%s'", printable(rest[0]))
+	return kind.unknown(at, rest[0])
+}
+
+func (kind *clauseKind) unknown(at *policyPlace, word string) error {
+	return at.fail("unknown option '%s': a %s clause may have %s, and a comma comes before a further clause",
+		printable(word), kind.keyword, kind.option.name())
 }
 
 // wrongWord returns the error of a word that a limiter has read.
@@ -203,7 +208,7 @@ func (at *policyPlace) wrongWord(code ErrorCode, words []string, w *clauseWords)
 	case ErrPeriodNotTime:
 		return noTime("period", w.period)
 	case ErrOffsetNotTime:
-		return noTime("offset", w.operand)
+		return at.fail("offset must be a time such as -1h, or a UTC offset such as +01:00: '%s'", printable(words[w.operand]))
 	case ErrLockoutNotTime:
 		return noTime("the time of LOCKOUT", w.operand)
 	case ErrWindowTooLong:

@@ -86,7 +86,7 @@ func runTop(c *Call) (err ErrorCode) {
 		rest = rest[1:]
 	}
 	if len(rest) > 0 {
-		return c.fail(ErrUnknownOption, len(c.Args)-len(rest))
+		return c.fail(ErrTopOption, len(c.Args)-len(rest))
 	}
 	if denials == nil {
 		return ErrTopOff

@@ -123,7 +123,7 @@ func TestPage_commands(t *testing.T) {
 	wait(t, ctx, counts+` === "7 admitted0 denied"`)
 	require.Equal(t, "GO.QUOTA k 6 1000 MS FORCE ", evaluate[string](t, ctx, `document.querySelector(".command").value`))
 	press(t, ctx, "x")
-	wait(t, ctx, `document.querySelector(".error").textContent === "ERR unknown option 'x'"`)
+	wait(t, ctx, `document.querySelector(".error").textContent === "ERR unknown option 'x': only MS, UPTO, ALIGN or FORCE may follow"`)
 }
 
 // A link or a number that cannot be gets one sentence, and the page goes on.

@@ -34,7 +34,7 @@ func TestErrors_longWord(t *testing.T) {
 	s := start(t, options{})
 	long := strings.Repeat("x", 1<<20)
 	for want, call := range map[string][]any{
-		"ERR unknown option '" + long[:64] + "'":                                                 {"GO.LEASE", "k", 1, 60, "a", long},
+		"ERR unknown option '" + long[:64] + "': only MS may follow":                             {"GO.LEASE", "k", 1, 60, "a", long},
 		"ERR a clause must begin with THROTTLE, WINDOW, QUOTA or LEASE, not '" + long[:64] + "'": {"GO.ALL", "k", long, 1, 1, 1},
 	} {
 		assert.EqualError(t, s.Do(ctx, call...).Err(), want)
