@@ -4,7 +4,6 @@ package cgo_test
 
 import (
 	"fmt"
-	"maps"
 	"strings"
 	"testing"
 
@@ -107,77 +106,4 @@ func TestCalls_info(t *testing.T) {
 			t.Errorf("held %s", got)
 		}
 	}
-	for _, text := range []string{tat(h, 2_500_000_000), "7@" + tat(h, 60_000_000_000)} {
-		h.PutString("k", text)
-		h.CallsFail(0, 0)
-		want := call(h, "GO.INFO k").String()
-		for _, kind := range callFailures {
-			h.CallsFail(kind, 0)
-			wantReply(t, h, "GO.INFO k", want)
-		}
-	}
-}
-
-// Random calls of GO.LEASE while calls of the server fail now and then. Nothing is an error. No call is admitted that
-// should be denied, no slot is lost, and no wait is too short or longer than the latest lapse.
-func TestRandom_failingCalls(t *testing.T) {
-	w := newWalk(t)
-	for range rounds(300) {
-		w.pass()
-		key, calls, limit, seconds := pick(w.Rand, "l0", "l1"), 5, pick(w.Rand, 5, 20), pick(w.Rand, 1, 5, 60)
-		if w.IntN(8) == 0 {
-			calls, limit, seconds = 200, 300, 1
-		}
-		for range calls {
-			w.h.CallsFail(pick(w.Rand, append(callFailures, 0)...), w.IntN(4))
-			w.failingLease(key, fmt.Sprint(w.IntN(1000)), limit, seconds)
-		}
-	}
-	for _, what := range []string{"admitted", "limited", "the wait is too long"} {
-		if w.seen[what] == 0 && rounds(2) > 1 {
-			t.Errorf("no call: %s", what)
-		}
-	}
-}
-
-func (w *walk) failingLease(key, id string, limit, seconds int) {
-	words := []string{"GO.LEASE", key, fmt.Sprint(limit), fmt.Sprint(seconds), id}
-	held := w.slots(key)
-	reply, _ := w.expects(words, []string{key})
-	var want []int64
-	for _, n := range reply.([]any) {
-		want = append(want, n.(int64))
-	}
-	got := w.h.Call(words...).Ints()
-	bad := len(got) != 6
-	switch {
-	case bad:
-	case got[0] == 0:
-		w.seen["admitted"]++
-		bad = want[0] != 0 || got[2] > want[2] || got[3] != -1 || got[4] != want[4] || got[5] != want[5]
-		held[id] = int64(w.now) + int64(seconds)*second
-	case want[0] != 0:
-		w.seen["limited"]++
-		bad = got[3] < want[3] || got[4] != want[4] || got[3] > got[4]
-		if got[3] > want[3] {
-			w.seen["the wait is too long"]++
-		}
-	default:
-		w.seen["limited, though a slot was free"]++
-		bad = want[5] != 0 || got[3] < 1 || got[3] > got[4]
-	}
-	if now := w.slots(key); bad || !maps.Equal(now, held) {
-		w.t.Fatalf("seed %d: %q at %d: %v, without failures %v; held are %v, want %v", w.seed, words, w.now, got, want, now, held)
-	}
-}
-
-// slots returns when each slot lapses, without those that have.
-func (w *walk) slots(key string) map[string]int64 {
-	held := map[string]int64{}
-	for _, m := range w.h.ZsetOf(key) {
-		if lapse := -int64(m.Score); lapse > int64(w.now) {
-			held[m.Text[1:]] = lapse
-		}
-	}
-	return held
 }

@@ -47,21 +47,28 @@ func TestConfig_policies(t *testing.T) {
 	}
 }
 
-// A load takes the policies of the configuration file, whatever policies an undone load had.
+// A load takes the policies of the configuration file, whatever policies an undone load had. The name of the module is the
+// first part of a configuration's name.
 func TestConfig_load(t *testing.T) {
 	h := newHost(t)
 	h.Configure("gothrottle.policies", "a QUOTA 1 1s")
 	h.Configure("gothrottle.policies", "b  QUOTA 2 1s;")
+	h.Configure("redis-cell.policies", "c QUOTA 3 1s")
 	if !h.LoadThenUnload() {
 		t.Fatalf("log %q", h.Log())
 	}
 	if _, found := h.ConfigGet("gothrottle.policies"); found {
 		t.Error("the configuration outlived the module")
 	}
-	if !h.Load() {
-		t.Fatalf("the second load: log %q", h.Log())
+	for _, row := range []struct{ name, other, want string }{{"redis-cell", "gothrottle", "c QUOTA 3 1s"}, {"gothrottle", "redis-cell", "b QUOTA 2 1s;"}} {
+		if !h.Load("module-name", row.name) {
+			t.Fatalf("log %q", h.Log())
+		}
+		wantConfig(t, h, row.name+".policies", row.want)
+		if _, found := h.ConfigGet(row.other + ".policies"); found || !h.Unload() {
+			t.Errorf("as %s there is a configuration of %s: %t", row.name, row.other, found)
+		}
 	}
-	wantConfig(t, h, "gothrottle.policies", "b QUOTA 2 1s;")
 	// A server without the setting has no policies.
 	h.Close()
 	h = fakehost.New()
@@ -70,20 +77,6 @@ func TestConfig_load(t *testing.T) {
 		t.Fatalf("log %q", h.Log())
 	}
 	wantConfig(t, h, "gothrottle.policies", "")
-}
-
-// The name of the module is the first part of a configuration's name.
-func TestConfig_moduleName(t *testing.T) {
-	h := newHost(t)
-	h.Configure("gothrottle.policies", "a QUOTA 1 1s")
-	h.Configure("redis-cell.policies", "b QUOTA 1 1s")
-	if !h.Load("module-name", "redis-cell") {
-		t.Fatalf("log %q", h.Log())
-	}
-	wantConfig(t, h, "redis-cell.policies", "b QUOTA 1 1s")
-	if _, found := h.ConfigGet("gothrottle.policies"); found {
-		t.Error("there is a configuration of the other name")
-	}
 }
 
 // The module refuses to load with a wrong value. It then loads with a right one.

@@ -84,3 +84,15 @@ func wantUntouched(t *testing.T, h *fakehost.Host, want string, lines ...string)
 		wantNothing(t, h, line, before)
 	}
 }
+
+// run makes these calls and then lets pause µs pass.
+func run(pause int64, lines ...string) func(*fakehost.Host) {
+	return func(h *fakehost.Host) {
+		for _, line := range lines {
+			if got := call(h, line); got.Err != "" {
+				panic(line + ": " + got.Err)
+			}
+		}
+		h.Advance(pause)
+	}
+}

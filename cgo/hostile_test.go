@@ -4,7 +4,6 @@ package cgo_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -112,35 +111,6 @@ func TestHostile(t *testing.T) {
 			if heard[event+" "+action.name] == 0 {
 				t.Errorf("never did %s in %s", action.name, event)
 			}
-		}
-	}
-}
-
-// An absent key that is only read causes one event keymiss, even if there are several keys.
-func TestHostile_keymissOnce(t *testing.T) {
-	h := loaded(t)
-	call(h, "GO.QUOTA b 3 60")
-	var heard []string
-	h.ListenAll(func(e fakehost.Event) { heard = append(heard, e.String()) })
-	call(h, "GO.ALL_RO a QUOTA 3 60 KEY b QUOTA 3 60 KEY c QUOTA 3 60")
-	if want := []string{"keymiss a", "keymiss c"}; !slices.Equal(heard, want) {
-		t.Errorf("heard %q, want %q", heard, want)
-	}
-}
-
-// A module that makes an expired key again when it hears of it, by a call: both calls count.
-func TestHostile_madeAgain(t *testing.T) {
-	for _, line := range []string{"GO.THROTTLE k 3 1 60", "GO.ALL k THROTTLE 3 1 60 KEY l QUOTA 3 60"} {
-		h := loaded(t)
-		call(h, "GO.THROTTLE k 3 1 60")
-		h.Expire("k", h.Now()/1000-1)
-		h.ListenAll(func(e fakehost.Event) {
-			if e.Name == "expired" {
-				call(h, "GO.THROTTLE k 3 1 60")
-			}
-		})
-		if got := call(h, line).String(); !strings.Contains(got, "[0 4 2 -1 120") {
-			t.Errorf("%s: %s", line, got)
 		}
 	}
 }

@@ -35,26 +35,13 @@ func counters(t *testing.T, h *fakehost.Host, command string) (n [5]int) {
 	return n
 }
 
-func TestInfo(t *testing.T) {
-	h := loaded(t)
-	if got := field(t, h, "version"); got != "1.20.3" {
-		t.Errorf("version %s", got)
-	}
-	if got := number(t, h, "version_number"); got != 1_20_03 {
-		t.Errorf("version_number %d", got)
-	}
-	if got := h.Info("gothrottle"); !strings.HasPrefix(got, "# gothrottle\r\n") {
-		t.Errorf("INFO gothrottle: %q", got)
-	}
-	if got := h.Info("memory"); got != "" {
-		t.Errorf("INFO memory: %q", got)
-	}
-}
-
 // Each field but the version is a number on a line of its own: exporters read only such fields.
 // Each command has its five counters.
 func TestInfo_flat(t *testing.T) {
 	h := loaded(t)
+	if version, n := field(t, h, "version"), number(t, h, "version_number"); version != "1.20.3" || n != 1_20_03 || h.Version() != n {
+		t.Errorf("version %s, %d, %d", version, n, h.Version())
+	}
 	fields := map[string]bool{}
 	for line := range strings.SplitSeq(strings.TrimSuffix(h.Info(""), "\r\n"), "\r\n") {
 		name, value, found := strings.Cut(line, ":")

@@ -54,9 +54,6 @@ func TestLoad(t *testing.T) {
 			t.Errorf("%s: arity %d, flags %q, categories %q", row.Name, c.Arity, c.Flags, c.Categories)
 		}
 	}
-	if h.Version() != 1_20_03 {
-		t.Errorf("version %d", h.Version())
-	}
 	if h.Log() != nil {
 		t.Errorf("log %q", h.Log())
 	}
@@ -81,79 +78,83 @@ func describe(args []commands.Arg, indent string) (text string) {
 	return text
 }
 
-// The module signals changed keys itself and allows an asynchronous load. On Valkey it sets two
-// more options.
-func TestLoad_options(t *testing.T) {
-	const noImplicitSignal, asyncLoad, skipValidation, slotMigration = 1 << 1, 1 << 2, 1 << 4, 1 << 5
-	if got := loaded(t).Options(); got != noImplicitSignal|asyncLoad {
-		t.Errorf("options %#x", got)
-	}
-	h := newHost(t)
-	h.BeValkey()
-	if !h.Load() || h.Options() != noImplicitSignal|asyncLoad|skipValidation|slotMigration {
-		t.Errorf("options on Valkey %#x", h.Options())
-	}
-}
-
+// The load arguments are cl-throttle and module-name. The last of each counts. With redis-cell's name the module differs in
+// MODULE LIST and in INFO only.
 func TestLoad_arguments(t *testing.T) {
+	const refused = "warning: <module> gothrottle not loaded: "
+	loaded(t) // the first load keeps the names of the hash fields in memory, no other load keeps memory
 	for _, row := range []struct {
-		name  string
-		args  string
-		taken bool // another module has CL.THROTTLE
-		ok    bool
-		cell  bool // the module registers CL.THROTTLE
-		log   string
+		args, busy string // busy is the name of another module
+		taken      bool   // another module has CL.THROTTLE
+		name       string // the module's; "" if the load is refused
+		cell       bool   // the module registers CL.THROTTLE
+		log        string
 	}{
-		{"none", "", false, true, true, ""},
-		{"yes", "cl-throttle yes", false, true, true, ""},
-		{"no", "cl-throttle no", false, true, false, ""},
-		{"any case", "CL-Throttle NO", false, true, false, ""},
-		{"the last one counts", "cl-throttle no cl-throttle yes", false, true, true, ""},
-
-		{"taken", "", true, true, false, "notice: <gothrottle> cl.throttle is taken, probably by redis-cell: left as it is"},
-		{"taken and left out", "cl-throttle no", true, true, false, ""},
-		{"taken and forced", "cl-throttle yes", true, false, false, "warning: <gothrottle> gothrottle not loaded: the command name cl.throttle is taken"},
-
-		{"unknown", "cl-throtle yes", false, false, false, "warning: <module> gothrottle not loaded: unknown argument 'cl-throtle'"},
-		{"unknown after a known one", "cl-throttle no maxmemory 5", false, false, false, "warning: <module> gothrottle not loaded: unknown argument 'maxmemory'"},
-		{"format", "%s%n", false, false, false, "warning: <module> gothrottle not loaded: unknown argument '%s%n'"},
-		{"bad value", "cl-throttle maybe", false, false, false, "warning: <module> gothrottle not loaded: cl-throttle must be yes or no, not 'maybe'"},
-		{"no value", "cl-throttle", false, false, false, "warning: <module> gothrottle not loaded: cl-throttle must be yes or no, not ''"},
+		{"", "redis-cell", false, "gothrottle", true, ""},
+		{"CL-Throttle NO", "", false, "gothrottle", false, ""},
+		{"cl-throttle no cl-throttle yes", "", false, "gothrottle", true, ""},
+		{"", "", true, "gothrottle", false, "notice: <gothrottle> cl.throttle is taken, probably by redis-cell: left as it is"},
+		{"cl-throttle no", "", true, "gothrottle", false, ""},
+		{"cl-throttle yes", "", true, "", false, "warning: <gothrottle> gothrottle not loaded: the command name cl.throttle is taken"},
+		{"cl-throttle no maxmemory 5", "", false, "", false, refused + "unknown argument 'maxmemory'"},
+		{"%s%n", "", false, "", false, refused + "unknown argument '%s%n'"},
+		{"cl-throttle maybe", "", false, "", false, refused + "cl-throttle must be yes or no, not 'maybe'"},
+		{"cl-throttle", "", false, "", false, refused + "cl-throttle must be yes or no, not ''"},
+		{"Module-Name redis-cell cl-throttle no", "", false, "redis-cell", false, ""},
+		{"module-name redis-cell module-name gothrottle", "redis-cell", false, "gothrottle", true, ""},
+		{"module-name redis-cell", "redis-cell", false, "", false, refused + "a module named redis-cell is loaded"},
+		{"", "gothrottle", false, "", false, refused + "a module named gothrottle is loaded"},
+		{"module-name Redis-Cell", "", false, "", false, refused + "module-name must be gothrottle or redis-cell, not 'Redis-Cell'"},
+		{"module-name", "", false, "", false, refused + "module-name must be gothrottle or redis-cell, not ''"},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			h := newHost(t)
-			if row.taken {
-				h.Take("cl.throttle")
+		h := newHost(t)
+		if row.taken {
+			h.Take("cl.throttle")
+		}
+		if row.busy != "" {
+			h.BusyName(row.busy)
+		}
+		before := h.Alive()
+		if ok := h.Load(strings.Fields(row.args)...); ok != (row.name != "") || h.Alive() != before {
+			t.Errorf("%q: loaded: %t; alive %v, before %v", row.args, ok, h.Alive(), before)
+		}
+		if got := strings.Join(h.Log(), "\n"); got != row.log {
+			t.Errorf("%q: log %q, want %q", row.args, got, row.log)
+		}
+		if got := h.Command("CL.THROTTLE") != nil; got != row.cell {
+			t.Errorf("%q: CL.THROTTLE is ours: %t", row.args, got)
+		}
+		if row.name == "" {
+			if h.Command("GO.THROTTLE") != nil {
+				t.Errorf("%q: a command was left behind", row.args)
 			}
-			ok := h.Load(strings.Fields(row.args)...)
-			if ok != row.ok {
-				t.Errorf("loaded: %t, want %t", ok, row.ok)
-			}
-			if got := strings.Join(h.Log(), "\n"); got != row.log {
-				t.Errorf("log %q, want %q", got, row.log)
-			}
-			if got := h.Command("CL.THROTTLE") != nil; got != row.cell {
-				t.Errorf("CL.THROTTLE is ours: %t, want %t", got, row.cell)
-			}
-			if got := h.Command("GO.THROTTLE") != nil; got != row.ok {
-				t.Errorf("GO.THROTTLE is registered: %t, want %t", got, row.ok)
-			}
-			if row.cell {
-				wantReply(t, h, "CL.THROTTLE k 15 30 60", "[0 16 15 -1 2]")
-			}
-		})
+			continue
+		}
+		info := h.Info("")
+		if !strings.HasPrefix(info, "# "+row.name+"\r\n"+row.name+"_version:") || h.Info(row.name) != info || h.Info("memory") != "" {
+			t.Errorf("%q: INFO %q", row.args, info)
+		}
+		if n := strings.Count(info, "\r\n"+row.name+"_"); n != strings.Count(info, "\r\n")-1 {
+			t.Errorf("%q: %d fields have the prefix in %q", row.args, n, info)
+		}
+		wantReply(t, h, "GO.THROTTLE k 15 30 60", "[0 16 15 -1 2]")
 	}
 }
 
-// On Redis the module has no function of Valkey's, even if Redis has one of that name. Of all others
-// it has those that the server has.
-func TestLoad_functionsOfValkey(t *testing.T) {
+// The module signals changed keys itself and allows an asynchronous load. On Valkey it sets two more options, and has
+// functions of Valkey's. On Redis it has none of these, even if Redis has one of that name. Of all others it has those that the
+// server has.
+func TestLoad_valkey(t *testing.T) {
+	const noImplicitSignal, asyncLoad, skipValidation, slotMigration = 1 << 1, 1 << 2, 1 << 4, 1 << 5
 	for _, valkey := range []bool{false, true} {
-		h := newHost(t)
+		h, options := newHost(t), noImplicitSignal|asyncLoad
 		if valkey {
 			h.BeValkey()
+			options |= skipValidation | slotMigration
 		}
-		h.Load("no such argument") // a load that ends early
+		if !h.Load() || h.Options() != options {
+			t.Errorf("options %#x, want %#x", h.Options(), options)
+		}
 		for _, f := range fakehost.Functions() {
 			if want := valkey || !f.OfValkey; f.Given != want {
 				t.Errorf("Valkey %t: the module has %s: %t, want %t", valkey, f.Name, f.Given, want)
@@ -241,17 +242,19 @@ func TestLoad_commandRenamed(t *testing.T) {
 	}
 }
 
+// A refused load leaves no command behind. The next load is like a first one.
 func TestLoad_takenName(t *testing.T) {
-	h := newHost(t)
-	h.Take("Go.Throttle")
-	if h.Load() || !strings.Contains(strings.Join(h.Log(), "\n"), "the command name go.throttle is taken") {
-		t.Errorf("log %q", h.Log())
-	}
-	// A refused load leaves no command behind. The next load is like a first one.
-	h.Restore()
-	h.ClearLog()
-	if !h.Load("cl-throttle", "no") || h.Command("CL.THROTTLE") != nil || h.Log() != nil {
-		t.Errorf("the second load: log %q", h.Log())
+	for _, setup := range []func(*fakehost.Host){func(h *fakehost.Host) { h.Take("Go.Throttle") }, func(h *fakehost.Host) { h.Fail("SetCommandInfo") }} {
+		h := newHost(t)
+		setup(h)
+		if h.Load() || !strings.HasPrefix(h.Log()[0], "warning: <gothrottle> gothrottle not loaded: ") || !strings.Contains(h.Log()[0], " go.") || h.Command("GO.ALL") != nil {
+			t.Errorf("log %q", h.Log())
+		}
+		h.Restore()
+		h.ClearLog()
+		if !h.Load("cl-throttle", "no") || h.Command("CL.THROTTLE") != nil || h.Log() != nil {
+			t.Errorf("the second load: log %q", h.Log())
+		}
 	}
 }
 
@@ -299,33 +302,6 @@ func TestLoad_categories(t *testing.T) {
 		if got := slices.Contains(h.Log(), note); got != row.noted {
 			t.Errorf("%s: log %q", row.name, h.Log())
 		}
-	}
-}
-
-func TestLoad_descriptionRefused(t *testing.T) {
-	h := newHost(t)
-	h.Fail("SetCommandInfo")
-	want := "warning: <gothrottle> gothrottle not loaded: the server refused the description of " +
-		strings.ToLower(commands.Table[0].Name)
-	if h.Load() || !slices.Equal(h.Log(), []string{want}) {
-		t.Errorf("log %q", h.Log())
-	}
-}
-
-// The first load keeps the names of the hash fields in memory. No other load keeps memory.
-func TestLoad_leaks(t *testing.T) {
-	before := loaded(t).Alive()
-	for _, args := range [][]string{nil, {"cl-throttle", "no"}, {"x"}, {"cl-throttle"}} {
-		h := newHost(t)
-		h.Load(args...)
-		if after := h.Alive(); after != before {
-			t.Errorf("load %q: alive %v, before %v", args, after, before)
-		}
-	}
-	h := newHost(t)
-	h.RenameAway("DEL")
-	if h.Load(); h.Alive() != before {
-		t.Errorf("refused load: alive %v, before %v", h.Alive(), before)
 	}
 }
 

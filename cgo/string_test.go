@@ -3,62 +3,75 @@ package cgo_test
 import (
 	"strings"
 	"testing"
+
+	"gothrottle/commands"
 )
 
-// Encodings and API calls: the module does not look at a string whose length says that it is not the module's, so the server
-// keeps the string's encoding.
-//
-// The module must look at strings of 21 to 36 bytes (GO.QUOTA) and of 19 bytes (GO.THROTTLE). The
-// server then turns the string into a raw one. Its value stays.
+const (
+	foreignZset = "ERR the sorted set at this key is not a rate limiter"
+	foreignText = "ERR the string at this key is not a rate limiter"
+)
+
+// No transcript shows API calls: the module does not look at a string whose length says that it is not the module's, so the
+// server keeps the string's encoding. It must look at strings of 21 to 36 bytes (quotas) and of 19 bytes (redis-cell's).
 func TestString_encoding(t *testing.T) {
-	quota := []string{"GO.QUOTA k 1 1", "GO.QUOTA k 1 1 0", "GO.QUOTA k 1 1 -1", "GO.QUOTA_RO k 1 1", "GO.ALL k QUOTA 1 1", "GO.ALL_RO k QUOTA 1 1"}
-	throttle := []string{"GO.THROTTLE k 1 1 1", "CL.THROTTLE k 1 1 1", "GO.THROTTLE k 1 1 1 0", "GO.THROTTLE_RO k 1 1 1", "GO.ALL k THROTTLE 1 1 1"}
-	other := []string{"GO.WINDOW k 1 1", "GO.WINDOW_RO k 1 1", "GO.LEASE k 1 1 a", "GO.LEASE_RO k 1 1 a", "GO.RELEASE k a", "GO.ALL k WINDOW 1 1", "GO.ALL k LEASE 1 1 a"}
 	for _, row := range []struct {
-		text, encoding  string
+		text            string
 		quota, throttle bool // the length is that of a quota, of redis-cell's strings
 	}{
-		{"", "embstr", false, false},
-		{"5", "int", false, false},
-		{"-7", "int", false, false},
-		{"12345678901234567", "int", false, false},
-		{"some short text", "embstr", false, false},
-		{"1234567890123456789", "int", false, true},
-		{"-1234567890123456789", "int", false, false},
-		{strings.Repeat("x", 18), "embstr", false, false},
-		{strings.Repeat("x", 19), "embstr", false, true},
-		{strings.Repeat("x", 20), "embstr", false, false},
-		{strings.Repeat("x", 21), "embstr", true, false},
-		{strings.Repeat("x", 36), "embstr", true, false},
-		{strings.Repeat("x", 37), "embstr", false, false},
-		{strings.Repeat("x", 44), "embstr", false, false},
-		{strings.Repeat("x", 1000), "raw", false, false},
+		{"", false, false}, {"5", false, false}, {"-1234567890123456789", false, false}, {strings.Repeat("x", 18), false, false},
+		{strings.Repeat("x", 19), false, true}, {strings.Repeat("x", 20), false, false}, {strings.Repeat("x", 21), true, false},
+		{strings.Repeat("x", 36), true, false}, {strings.Repeat("x", 37), false, false}, {strings.Repeat("x", 1000), false, false},
 	} {
-		look := func(lines []string, looks bool) {
-			for _, line := range lines {
-				h := loaded(t)
-				h.PutString("k", row.text)
-				h.Expire("k", h.Now()/1000+1000)
-				h.ResetAPICalls()
-				before := h.Dump()
-				got := call(h, line)
-				if row.text == "1234567890123456789" && looks && strings.Contains(line, "THROTTLE") {
-					continue // redis-cell's: the call adopts it
-				}
-				if got.Err == "" {
-					t.Errorf("%s on %.20q: %v", line, row.text, got)
-				}
-				wantNothing(t, h, line, before)
-				if looks {
-					continue
-				}
-				if got := h.Encoding("k"); got != row.encoding || h.APICallsOf("StringDMA") != 0 {
-					t.Errorf("%s on %.20q: encoding %s, was %s", line, row.text, got, row.encoding)
-				}
+		for _, line := range []string{"GO.QUOTA k 1 1", "GO.QUOTA_RO k 1 1", "GO.ALL k QUOTA 1 1", "GO.THROTTLE k 1 1 1", "CL.THROTTLE k 1 1 1", "GO.ALL_RO k THROTTLE 1 1 1",
+			"GO.WINDOW k 1 1", "GO.LEASE k 1 1 a", "GO.RELEASE k a", "GO.ALL k LEASE 1 1 a"} {
+			h := loaded(t)
+			h.PutString("k", row.text)
+			h.ResetAPICalls()
+			before := h.Dump()
+			if got := call(h, line); got.Err == "" {
+				t.Errorf("%s on %.20q: %v", line, row.text, got)
+			}
+			wantNothing(t, h, line, before)
+			looks := row.quota && strings.Contains(line, "QUOTA") || row.throttle && strings.Contains(line, "THROTTLE")
+			if n := h.APICallsOf("StringDMA"); n != 0 && !looks {
+				t.Errorf("%s looks at %.20q", line, row.text)
 			}
 		}
-		look(quota, row.quota)
-		look(throttle, row.throttle)
-		look(other, false)
 	}
+}
+
+// GO.INFO reads strings by GET, so the server keeps the encoding even of strings that are ours. No transcript renames commands:
+// if an administrator has renamed GET, or GET fails, the strings are read where they are.
+func TestString_info(t *testing.T) {
+	for _, kind := range append(callFailures, -1, 0) {
+		h := loaded(t)
+		h.PutString("cell", tat(h, 7_000_000_001))
+		h.PutString("quota", "3@"+tat(h, 60_000_000_000))
+		if kind < 0 {
+			h.RenameAway("GET")
+		} else {
+			h.CallsFail(kind, 0)
+		}
+		h.ResetAPICalls()
+		wantReply(t, h, "GO.INFO cell", "[kind throttle expires_in_ms -1 cells [[in_use (nil) count (nil) period_ms (nil) empty_in_ms 7001 locked_for_ms 0]]]")
+		wantReply(t, h, "GO.INFO quota", "[kind quota expires_in_ms -1 used 3 ends_in_ms 60000]")
+		if n := h.APICallsOf("StringDMA"); kind == 0 && n != 0 {
+			t.Errorf("%d strings were looked at", n)
+		}
+	}
+}
+
+// Servers do not call a command with too few words, so no transcript can. The module refuses such a call too, and never reads a
+// missing word.
+func TestArity(t *testing.T) {
+	h := loaded(t)
+	h.LeaveArity()
+	for _, row := range commands.Table {
+		for n := 1; n < max(row.Arity, -row.Arity); n++ {
+			line := row.Name + strings.Repeat(" 1", n-1)
+			wantUntouched(t, h, "ERR wrong number of arguments for '"+strings.ToLower(row.Name)+"' command", line)
+		}
+	}
+	wantReply(t, h, "CL.THROTTLE k 15 30 60 1 1", "ERR wrong number of arguments for 'cl.throttle' command")
 }
