@@ -1,9 +1,9 @@
 #!lua flags=no-writes,allow-stale
--- For redis_exporter's --script: what INFO gothrottle tells, as one flat list of names and numbers. prometheus.yml, beside
+-- For redis_exporter's --script: what INFO gothrottle shows, as one flat list of names and numbers. prometheus.yml, beside
 -- this file, turns the names into metrics with labels.
 --
--- One scrape costs one INFO of 80 to 90 lines. If keys are counted and the user may call GO.TOP, one GO.TOP 10 comes on top.
--- The script writes nothing and names no keys, so it runs on replicas and in EVAL_RO.
+-- One scrape costs one INFO of 80 to 90 lines, and four for each policy. If keys are counted and the user may call
+-- GO.TOP, one GO.TOP 10 comes on top. The script writes nothing and names no keys, so it runs on replicas and in EVAL_RO.
 
 local reply = {}
 
@@ -20,7 +20,7 @@ end
 -- The load argument `module-name redis-cell` renames the section and its fields.
 local info = redis.call('INFO', 'gothrottle', 'redis-cell')
 local loaded, top_keys = 0, 0
-for name, value in info:gmatch('([%w_-]+):(%d+)\r\n') do
+for name, value in info:gmatch('([%w_.-]+):(%d+)\r\n') do
   name = name:gsub('^redis%-cell_', 'gothrottle_')
   if name == 'gothrottle_panics' then loaded = 1 end
   if name == 'gothrottle_top_keys' then top_keys = tonumber(value) end

@@ -20,28 +20,44 @@ type panel struct {
 	GridPos                  struct{ H, W, X, Y int }
 	Targets                  []struct{ RefID, Expr, LegendFormat string }
 	FieldConfig              struct{ Defaults struct{ Unit string } }
+	Collapsed                bool
+	Panels                   []panel // of a row
+	row                      int     // which row holds the panel
 }
 
-func panels(t *testing.T) []panel {
+func panels(t *testing.T) (all []panel) {
 	t.Helper()
 	var d struct{ Panels []panel }
-	if err := json.Unmarshal([]byte(read(t, "dashboard.json")), &d); err != nil || len(d.Panels) < 15 {
-		t.Fatalf("%d panels, %v", len(d.Panels), err)
+	if err := json.Unmarshal([]byte(read(t, "dashboard.json")), &d); err != nil {
+		t.Fatal(err)
 	}
-	return d.Panels
+	for i, p := range d.Panels {
+		if (i < 6) != (p.Type != "row") || p.Type == "row" && !p.Collapsed {
+			t.Errorf("%s: six panels come first, and all others are in rows, which are folded", p.Title)
+		}
+		for j := range p.Panels {
+			p.Panels[j].row = i
+		}
+		all = append(append(all, p), p.Panels...)
+	}
+	all = slices.DeleteFunc(all, func(p panel) bool { return p.Type == "row" })
+	if len(all) < 15 {
+		t.Fatalf("%d panels", len(all))
+	}
+	return all
 }
 
 // Each panel says what it shows and in which unit, and asks for what the variables choose. Panels fit into Grafana's 24
 // columns and do not overlap.
 func TestDashboard_panels(t *testing.T) {
-	taken := map[[2]int]string{}
+	taken := map[[3]int]string{}
 	for _, p := range panels(t) {
 		g := p.GridPos
 		if p.Title == "" || p.Description == "" || p.FieldConfig.Defaults.Unit == "" || len(p.Targets) == 0 || g.W < 1 || g.X+g.W > 24 {
 			t.Errorf("%q: something is missing, or it does not fit: %v", p.Title, g)
 		}
 		for at := range g.W * g.H {
-			cell := [2]int{g.X + at%g.W, g.Y + at/g.W}
+			cell := [3]int{p.row, g.X + at%g.W, g.Y + at/g.W}
 			if taken[cell] != "" {
 				t.Fatalf("%s is on top of %s", p.Title, taken[cell])
 			}
@@ -86,51 +102,56 @@ func (s *stack) traffic() {
 
 // wanted returns what panels must show, by title and legend: what the server itself says.
 func (s *stack) wanted() map[string]map[string]float64 {
-	all := map[string]map[string]float64{}
+	all, decisions := map[string]map[string]float64{}, 0.0
 	add := func(panel, legend string, n float64) {
 		if all[panel] == nil {
 			all[panel] = map[string]float64{}
 		}
 		all[panel][legend] += n
 	}
-	made, of := map[string]float64{}, map[string]string{"admitted": "Admitted", "limited": "Denied", "shadowed": "Shadowed", "errors": "Errors by command"}
-	for _, m := range regexp.MustCompile(`gothrottle_(\w+)_(admitted|limited|shadowed|errors|other):(\d+)`).FindAllStringSubmatch(s.redis.Info(ctx, "gothrottle").Val(), -1) {
+	made, of := map[string]float64{}, map[string]string{"admitted": "Admitted", "limited": "Denied", "shadowed": "Shadowed", "errors": "Errors"}
+	info := s.redis.Info(ctx, "gothrottle").Val()
+	for _, m := range regexp.MustCompile(`gothrottle_policies_(\w+)_(admitted|limited|shadowed):([1-9]\d*)`).FindAllStringSubmatch(info, -1) {
 		n, _ := strconv.ParseFloat(m[3], 64)
-		if n == 0 || m[1] == "top" {
+		add("Decisions by policy", m[1]+" "+m[2], n)
+	}
+	for _, m := range regexp.MustCompile(`gothrottle_(\w+)_(admitted|limited|shadowed|errors|other):(\d+)`).FindAllStringSubmatch(info, -1) {
+		n, _ := strconv.ParseFloat(m[3], 64)
+		if n == 0 || m[1] == "top" || strings.HasPrefix(m[1], "policies_") {
 			continue
 		}
 		add("Calls since the start", m[1]+" "+m[2], n)
 		if of[m[2]] != "" {
 			add(of[m[2]], m[1], n)
 		}
-		if m[2] == "errors" {
-			add("Errors", "errors", n)
-		} else if m[2] != "other" {
+		if m[2] != "errors" && m[2] != "other" {
 			made[m[1]] += n
-			add("Decisions", "decisions", n)
+			decisions += n
+			add("Decisions", m[2], n)
 		}
 	}
-	denied := 0.0
 	for command, n := range made {
-		denied += all["Denied"][command]
-		add("Deny rate by command", command, all["Denied"][command]/n)
+		add("Denied share by command", command, all["Denied"][command]/n)
 	}
-	add("Deny rate", "denied", denied/all["Decisions"]["decisions"])
+	add("Denied share", "denied", all["Decisions"]["limited"]/decisions)
+	for policy, denied := range map[string]float64{"p": 0, "s": 1} {
+		add("Share denied by policy", policy, denied)
+		add("Share near the limit by policy", policy, 1-denied)
+	}
 	for key, n := range map[string]float64{"0:d:throttle": 2, "0:d:cl": 6, "0:d:window": 9, "0:d:all": 15} {
 		add("Keys denied most", key+" A", n)
 		add("Keys denied most", key+" B", 0)
 	}
 	add("Refused by the server", "go.quota", float64(len(calls)))
 	add("Module", "loaded", 1)
-	add("Panics", "panics", 0)
 	return all
 }
 
-var counted = regexp.MustCompile(`(?:rate|increase)\(([^()]*)\[[$\w]+\]\)`)
+var counted = regexp.MustCompile(`(?:rate|increase)\(([^()]*)\[[$\w]+\]( offset \w+)?\)`)
 
 // totals turns the rates of an expression into what was counted since the start, which is exact.
 func (s *stack) totals(expr string) string {
-	return counted.ReplaceAllString(strings.NewReplacer("$job", "gothrottle", "$instance", strings.ReplaceAll(s.instance, ".", "[.]")).Replace(expr), "($1)")
+	return counted.ReplaceAllString(strings.NewReplacer("$job", "gothrottle", "$instance", strings.ReplaceAll(s.instance, ".", "[.]")).Replace(expr), "($1$2)")
 }
 
 // shows returns what a panel shows, by legend. In tables the legend is all labels and the target.
@@ -173,7 +194,7 @@ func TestStack_everyPanelShowsTheTraffic(t *testing.T) {
 			return nil
 		})
 	}
-	for name, instance := range map[string]string{"GothrottleNoMetrics": s.noMetrics, "GothrottleNotLoaded": s.notLoaded,
+	for name, instance := range map[string]string{"GothrottleDown": s.down, "GothrottleNotLoaded": s.notLoaded,
 		"GothrottleErrors": s.instance, "GothrottleOOM": s.instance, "GothrottleEvictions": s.instance} {
 		result := s.query(s.totals(rules(t)[name].Expr))
 		if !slices.ContainsFunc(result, func(r sample) bool { return r.Metric["instance"] == instance }) {
@@ -234,7 +255,7 @@ func TestAlerts_areDescribed(t *testing.T) {
 		row := regexp.MustCompile("(?m)^\\| `" + name + "` \\|.*\\| " + rule.Labels["severity"] + " \\|$")
 		heading := regexp.MustCompile(`(?m)^#+ ` + name + `$`)
 		if strings.Count(tests, `alertname="`+name+`"`) < 3 || !row.MatchString(page) || !heading.MatchString(operating) || rule.Annotations["summary"] == "" ||
-			rule.Annotations["description"] == "" || rule.Annotations["runbook_url"] != "docs/operating.md#"+strings.ToLower(name) {
+			rule.Annotations["description"] == "" || rule.Annotations["runbook_url"] != "{{ $externalLabels.runbooks }}/operating.md#"+strings.ToLower(name) {
 			t.Errorf("%s has no unit test, row, heading or annotation", name)
 		}
 	}

@@ -56,6 +56,7 @@ func TestScript_returnsINFO(t *testing.T) {
 	for _, name := range []string{"gothrottle", "redis-cell"} {
 		port, admin := startServer(t, servers.Options{Module: moduleFile(t), ModuleArgs: []string{"module-name", name}})
 		user := exporterUser(t, port, false)
+		admin.ConfigSet(ctx, name+".policies", "a.b-c_d QUOTA 1 1s")
 		for _, call := range []string{"GO.THROTTLE k 0 1 60", "GO.THROTTLE k 0 1 60", "CL.THROTTLE k 0 1 x"} {
 			admin.Do(ctx, words(call)...)
 		}
@@ -66,7 +67,7 @@ func TestScript_returnsINFO(t *testing.T) {
 				want[strings.Replace(field, "redis-cell_", "gothrottle_", 1)] = value
 			}
 		}
-		if want["gothrottle_throttle_limited"] != "1" || want["gothrottle_cl_throttle_errors"] != "1" || len(want) < 60 {
+		if want["gothrottle_throttle_limited"] != "1" || want["gothrottle_cl_throttle_errors"] != "1" || want["gothrottle_policies_a.b-c_d_near"] != "0" || len(want) < 60 {
 			t.Fatalf("INFO says %v", want)
 		}
 		admin.Do(ctx, "ACL", "SETUSER", "exporter", "+eval_ro")

@@ -116,10 +116,10 @@ func prints(t *testing.T, line, port, text string) {
 // stack is a server with the module, an exporter and Prometheus, set up by the lines of the page. A second exporter asks a
 // server without the module, and a third target answers nothing.
 type stack struct {
-	t                              *testing.T
-	redis                          *redis.Client
-	prometheus                     string // host and port
-	instance, notLoaded, noMetrics string // the targets
+	t                         *testing.T
+	redis                     *redis.Client
+	prometheus                string // host and port
+	instance, notLoaded, down string // the targets
 }
 
 // startStack runs each line of the page's section "Set it up".
@@ -128,9 +128,9 @@ func startStack(t *testing.T) *stack {
 	port, client := startServer(t, servers.Options{Module: moduleFile(t), Args: []string{"--gothrottle.policies", "p QUOTA 1 1000s; s SHADOW QUOTA 1 1000s"}})
 	without, _ := startServer(t, servers.Options{Bare: true})
 	address := func() string { return "127.0.0.1:" + servers.FreePort() }
-	s := &stack{t: t, redis: client, prometheus: address(), instance: address(), notLoaded: address(), noMetrics: address()}
+	s := &stack{t: t, redis: client, prometheus: address(), instance: address(), notLoaded: address(), down: address()}
 	folder, done := t.TempDir(), 0
-	targets := fmt.Sprintf("- %s\n          - %s\n          - %s", s.instance, s.notLoaded, s.noMetrics)
+	targets := fmt.Sprintf("- %s\n          - %s\n          - %s", s.instance, s.notLoaded, s.down)
 	for name, text := range map[string]string{"alerts.yml": read(t, "alerts.yml"),
 		"prometheus.yml": strings.NewReplacer("15s", "200ms", "- 127.0.0.1:9121", targets).Replace(read(t, "prometheus.yml"))} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil {
