@@ -40,7 +40,7 @@ count() { cat "${@:2}" | grep -c "^--- $1:" || true; }
 # run_tests NAME SERVER  runs all tests on a server, and writes the server's row of the table.
 run_tests() {
   local name=$1 begin=$SECONDS result=passed package options=() logs=()
-  export GOTHROTTLE_MODULE=$PWD/build/out/gothrottle.so GOTHROTTLE_SERVER=$2
+  export GOTHROTTLE_MODULE=$PWD/build/out/gothrottle.so GOTHROTTLE_SERVER=$2 GOTHROTTLE_OPERATIONS=10000
   for package in tests throttle commands; do
     logs+=("$out/$name.$package.log")
     options=(-test.v -test.timeout 40m)

@@ -91,14 +91,18 @@ func randomWindow(r *rand.Rand, unit funnel.Nanos, force bool) modelClause {
 	if p.Exact {
 		words += " EXACT"
 	}
-	return modelClause{words, p.Limit, func(m *allModel, now funnel.Micros, peek bool) (funnel.Verdict, int64, func()) {
-		p := p
+	return windowClause(words, p)
+}
+
+func windowClause(words string, params funnel.WindowParams) modelClause {
+	return modelClause{words, params.Limit, func(m *allModel, now funnel.Micros, peek bool) (funnel.Verdict, int64, func()) {
+		p := params
 		if peek {
 			p.Quantity = 0
 		}
 		next := m.window.Clone()
 		return next.Call(now, p), -1, func() { m.window = *next }
-	}, nil, p.Quantity}
+	}, nil, params.Quantity}
 }
 
 func randomQuota(r *rand.Rand, unit funnel.Nanos, force bool) modelClause {
@@ -114,14 +118,18 @@ func randomQuota(r *rand.Rand, unit funnel.Nanos, force bool) modelClause {
 		p.Offset = (funnel.Nanos(offset) * unit).Micros()
 		words += " ALIGN " + timeWord(r, offset, unit)
 	}
-	return modelClause{words, p.Limit, func(m *allModel, now funnel.Micros, peek bool) (funnel.Verdict, int64, func()) {
-		p := p
+	return quotaClause(words, p)
+}
+
+func quotaClause(words string, params funnel.QuotaParams) modelClause {
+	return modelClause{words, params.Limit, func(m *allModel, now funnel.Micros, peek bool) (funnel.Verdict, int64, func()) {
+		p := params
 		if peek {
 			p.Quantity = 0
 		}
 		next := m.quota.Clone()
 		return next.Call(now, p), -1, func() { m.quota = *next }
-	}, nil, p.Quantity}
+	}, nil, params.Quantity}
 }
 
 func randomLease(r *rand.Rand, unit funnel.Nanos) modelClause {

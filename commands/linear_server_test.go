@@ -1,0 +1,273 @@
+package commands_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"gothrottle/funnel"
+	"gothrottle/tests/corpus"
+	servers "gothrottle/tests/server"
+)
+
+// Calls of many clients at the same time reply as if they came one after the other: for each key they are linearizable. The
+// clock steps meanwhile, and servers are paused, killed, and fail over. A call whose reply is lost may have been made or
+// not. GOTHROTTLE_OPERATIONS is the number of calls, GOTHROTTLE_SEED the first seed. A seed decides
+// the calls and the faults, but not which client is faster.
+func TestServer_linearizable(t *testing.T) {
+	servers.Needed(t, "test-server")
+	operations := 100_000
+	if testing.Short() {
+		operations = 3000
+	}
+	operations, seed := number("GOTHROTTLE_OPERATIONS", operations), uint64(number("GOTHROTTLE_SEED", 1))
+	if version, _ := servers.Version(program(t)); strings.HasPrefix(version, "Valkey") {
+		t.Skip("Valkey's clock cannot be frozen, so no call's time is known")
+	}
+	l := newLinear(t)
+	lost, began := 0, time.Now()
+	for ; operations > 0; seed++ {
+		history := l.round(seed)
+		switch porcupine.CheckOperationsTimeout(linearModel(l.now), history, time.Minute) {
+		case porcupine.Illegal:
+			t.Fatalf("seed %d, with the fault %q: no order of the calls explains the replies:\n%s", seed, l.fault.name, show(history))
+		case porcupine.Unknown:
+			t.Fatalf("seed %d, with the fault %q: not decided within a minute:\n%s", seed, l.fault.name, show(history))
+		}
+		l.now, operations = l.after, operations-len(history)
+		for _, o := range history {
+			lost += int(one(o.Output == ""))
+		}
+	}
+	t.Logf("the next seed is %d; %d replies lost, %v, in %.0f s", seed, lost, l.tally, time.Since(began).Seconds())
+}
+
+func program(t *testing.T) string {
+	path, err := servers.Program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// linearState is what the keys of a round hold, and the clock.
+type linearState struct {
+	now   funnel.Micros
+	model *allModel
+}
+
+// The input of an operation is a call, or the time that the clock is set to. The output is a reply, "" if it was lost: then
+// the call was made or not.
+func linearModel(now funnel.Micros) porcupine.Model {
+	m := porcupine.NondeterministicModel{
+		Partition: byKey,
+		Init:      func() []any { return []any{linearState{now, &allModel{}}} },
+		Step: func(state, input, output any) []any {
+			s := state.(linearState)
+			if now, clock := input.(funnel.Micros); clock {
+				return []any{linearState{now, s.model}}
+			}
+			next := linearState{s.now, s.model.clone()}
+			switch reply, _ := input.(*allCall).reply(next.model, s.now); {
+			case output == "":
+				return []any{s, next}
+			case output == reply:
+				return []any{next}
+			}
+			return nil
+		},
+		Equal: func(a, b any) bool { return reflect.DeepEqual(a, b) },
+	}
+	return m.ToModel()
+}
+
+func (m *allModel) clone() *allModel {
+	c := &allModel{window: *m.window.Clone(), quota: *m.quota.Clone(), lease: *m.lease.Clone()}
+	for i := range m.cells {
+		c.cells[i] = *m.cells[i].Clone()
+	}
+	return c
+}
+
+func show(history []porcupine.Operation) (lines string) {
+	slices.SortFunc(history, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
+	for _, o := range history {
+		what := fmt.Sprint("the clock is set to ", o.Input)
+		if c, call := o.Input.(*allCall); call {
+			what = fmt.Sprintf("%s: %q", c.line, o.Output)
+		}
+		lines += fmt.Sprintf("%9.3f to %9.3f ms, client %d, %s\n", float64(o.Call)/1e6, float64(o.Return)/1e6, o.ClientId, what)
+	}
+	return lines
+}
+
+var linearKeys = []string{"p:k", "window", "quota", "lease"}
+
+const (
+	linearClients = 8
+	linearCalls   = 12 // of a client in a round
+	linearSteps   = 4  // of the clock in a round
+)
+
+// round makes the calls of one seed, on keys of its own.
+func (l *linear) round(seed uint64) (history []porcupine.Operation) {
+	r := rand.New(rand.NewPCG(seed, 9))
+	l.fault = pickFault(r)
+	l.tally[l.fault.name]++
+	l.suffix, l.after = fmt.Sprint(seed), l.now
+	l.made.Store(0)
+	l.ends = nil
+	l.breaks = int64(r.IntN(linearClients * linearCalls))
+	var calls [linearClients][linearCalls]allCall
+	for i := range calls {
+		for j := range calls[i] {
+			calls[i][j] = ofOneKey(r)
+		}
+	}
+	steps := make([]funnel.Micros, linearSteps)
+	for i := range steps {
+		l.after += randomStep(r)
+		steps[i] = l.after
+	}
+	var all [linearClients + 2][]porcupine.Operation
+	var wait sync.WaitGroup
+	for i := range calls {
+		wait.Go(func() { all[i] = l.client(i, calls[i][:]) })
+	}
+	wait.Go(func() { all[linearClients] = l.steps(steps) })
+	wait.Go(func() { all[linearClients+1] = l.breakDown() })
+	wait.Wait()
+	for id := range l.clients {
+		l.hangUp(id)
+	}
+	l.answered()
+	history = append(slices.Concat(all[:]...), l.observe()...)
+	for i := range history {
+		if o := &history[i]; o.Output == "" {
+			o.Return = l.latest(o)
+		}
+	}
+	return history
+}
+
+// latest returns until when a call was made whose reply was lost, if it was made. Its Return is when the client gave up.
+func (l *linear) latest(o *porcupine.Operation) int64 {
+	for _, end := range l.ends {
+		if end.killed && o.Call <= end.from || o.Return <= end.from {
+			return end.at
+		}
+	}
+	panic("a call after the end of the round")
+}
+
+// ofOneKey draws a call: porcupine decides for each key by itself, because no machine could for all keys at once.
+func ofOneKey(r *rand.Rand) (c allCall) {
+	for c = randomAllCall(r); c.policies != "" || strings.Contains(c.line, " KEY "); {
+		c = randomAllCall(r)
+	}
+	return c
+}
+
+// byKey has the operations of each key, and the steps of the clock in each part.
+func byKey(history []porcupine.Operation) (parts [][]porcupine.Operation) {
+	for _, key := range linearKeys {
+		parts = append(parts, slices.DeleteFunc(slices.Clone(history), func(o porcupine.Operation) bool {
+			c, call := o.Input.(*allCall)
+			return call && strings.Fields(c.line)[1] != key
+		}))
+	}
+	return parts
+}
+
+// client makes calls, one after the other.
+func (l *linear) client(id int, calls []allCall) (history []porcupine.Operation) {
+	for i := range calls {
+		c := &calls[i]
+		o := porcupine.Operation{ClientId: id, Input: c, Call: l.time()}
+		o.Output = l.call(id, l.words(c))
+		if o.Return = l.time(); o.Output != refused {
+			history = append(history, o)
+		}
+	}
+	return history
+}
+
+// words returns the words of a call, with the keys of the round.
+func (l *linear) words(c *allCall) []any {
+	var words []any
+	for _, word := range strings.Fields(c.line) {
+		if slices.Contains(linearKeys, word) {
+			word += l.suffix
+		}
+		words = append(words, word)
+	}
+	return words
+}
+
+// observe asks what is in use. So the checker knows early which of the calls were made whose replies were lost.
+func (l *linear) observe() (history []porcupine.Operation) {
+	rate := funnel.Rate{Period: funnel.Second, Count: 1}
+	cells := allCall{line: "GO.ALL p:k", unit: funnel.Millisecond}
+	for cell := range 4 {
+		cells.line += " THROTTLE 999 1 1s 0"
+		cells.clauses = append(cells.clauses, throttleClause("", cell, funnel.ThrottleParams{Limit: 1000, Rate: rate}))
+	}
+	cells.line += " MS"
+	quota := quotaClause("", funnel.QuotaParams{Limit: 1000, Period: 1_000_000})
+	window := windowClause("", funnel.WindowParams{Limit: 1000, Period: 3_000_000})
+	for _, c := range []allCall{cells,
+		{line: "GO.QUOTA quota 1000 1s 0 MS", clauses: []modelClause{quota}, unit: funnel.Millisecond, single: true},
+		{line: "GO.WINDOW window 1000 3s 0 MS", clauses: []modelClause{window}, unit: funnel.Millisecond, single: true}} {
+		o := porcupine.Operation{ClientId: linearClients + 1, Input: &c, Call: l.time()}
+		v, err := l.nodes[l.master].Do(l.words(&c)...)
+		l.check(err)
+		o.Output, o.Return = corpus.ReplyText(v), l.time()
+		history = append(history, o)
+	}
+	return history
+}
+
+// steps sets the clock forward while the clients make calls.
+func (l *linear) steps(to []funnel.Micros) (history []porcupine.Operation) {
+	for i, now := range to {
+		for l.made.Load() < int64((i+1)*linearClients*linearCalls/(linearSteps+1)) {
+			time.Sleep(50 * time.Microsecond)
+		}
+		o := porcupine.Operation{ClientId: linearClients, Input: now, Call: l.time()}
+		l.clock.Wall = int64(now)
+		if err := l.clock.Write(); err != nil {
+			l.t.Error(err)
+		}
+		o.Return = l.time()
+		history = append(history, o)
+	}
+	return history
+}
+
+func (l *linear) time() int64 { return time.Since(l.began).Nanoseconds() }
+
+func newLinear(t *testing.T) *linear {
+	clock, err := servers.NewClock(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { clock.Close() })
+	clock.Frozen, clock.Wall = true, corpus.Epoch
+	if err := clock.Write(); err != nil {
+		t.Fatal(err)
+	}
+	l := &linear{t: t, clock: clock, now: corpus.Epoch, began: time.Now(), tally: map[string]int{}}
+	for i := range l.nodes {
+		l.nodes[i] = servers.New(t, servers.Options{Clock: clock, Args: []string{"--appendonly", "yes", "--appendfsync", "always",
+			"--repl-timeout", "1000000000", "--repl-diskless-sync", "yes"}})
+	}
+	l.follow()
+	return l
+}
