@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // No transcript has users. ACL rules grant a command by name, and by category where the server has the API.
@@ -16,129 +17,135 @@ func TestACL_categories(t *testing.T) {
 	api := s.hasACLAPI()
 	user := 0
 	for name, c := range samples {
-		for _, row := range []struct {
-			rules string
-			may   bool
-		}{
-			{"~* -@all +" + strings.ToLower(name), true},
-			{"~* -@all +" + name, true},
-			{"~* +@all -" + name, false},
-			{"~* -@all +get +set", false},
-			{"~* -@all +@write", api && c.writes()},
-			{"~* -@all +@read", api && !c.writes()},
-			{"~* -@all +@fast", api && c.fast()},
-			{"~* -@all +@slow", api && !c.fast()},
-			{"~*user:* -@all +" + name, true},
-			{"~*other:* -@all +" + name, false},
-			{"%R~* -@all +" + name, !c.writes()},
-			{"%W~* -@all +" + name, false},
-			{"%RW~* -@all +" + name, true},
-			{"~* -@all +@throttle", true},
+		for rules, may := range map[string]bool{
+			"~* -@all +" + strings.ToLower(name): true,
+			"~* +@all -" + name:                  false,
+			"~* -@all +get +set":                 false,
+			"~* -@all +@write":                   api && c.writes(),
+			"~* -@all +@read":                    api && !c.writes(),
+			"~* -@all +@fast":                    api && c.fast(),
+			"~* -@all +@slow":                    api && !c.fast(),
+			"~*user:* -@all +" + name:            true,
+			"~*other:* -@all +" + name:           false,
+			"%R~* -@all +" + name:                !c.writes(),
+			"%W~* -@all +" + name:                false,
+			"~* -@all +@throttle":                true,
 		} {
-			if strings.Contains(row.rules, "@throttle") && !slices.Contains(categories, "throttle") {
+			if strings.Contains(rules, "@throttle") && !slices.Contains(categories, "throttle") {
 				assert.False(t, s.since(7, 4), "a server since 7.4 lets modules add a category")
 				continue
 			}
 			user++
-			w := s.as(fmt.Sprintf("user%d", user), row.rules)
-			mayOrNot(t, row.may, w.do(c.on("user:1")...), name+", "+row.rules)
+			w := s.as(fmt.Sprintf("user%d", user), rules)
+			mayOrNot(t, may, w.do(c.on("user:1")...), name+", "+rules)
 			w.Close()
 			s.Del(ctx, c.key("user:1"))
 		}
 	}
 }
 
-// A user with ~a* reaches no other key through GO.ALL, whatever the position of the key.
+// A user reaches the permitted keys through GO.ALL and no other, whatever the position of the key, directly, in scripts and
+// in transactions. With I/O threads the server sees the first key only, and the module refuses the others as the server
+// does. A selector permits its own commands on its own keys. The refusal is in the server's log of refusals.
 func TestACL_keysOfSeveralLimits(t *testing.T) {
-	t.Run("one thread", func(t *testing.T) { testKeysOfSeveralLimits(t, start(t, options{})) })
-	t.Run("I/O threads", func(t *testing.T) { testKeysOfSeveralLimits(t, start(t, options{args: ioThreads})) })
-}
-
-func testKeysOfSeveralLimits(t *testing.T, s *server) {
-	t.Helper()
-	user := s.as("a", "~a* -@all +go.all +go.all_ro")
-	reader := s.as("r", "~a* %R~* -@all +go.all +go.all_ro")
-	for _, row := range []struct {
-		groups   string // the words after GO.ALL
-		may      bool
-		readable bool // by the reader, with GO.ALL_RO
-	}{
-		{"a1 QUOTA 9 60", true, true},
-		{"a1 QUOTA 9 60 KEY a2 WINDOW 9 60", true, true},
-		{"a3 THROTTLE 9 1 60 THROTTLE 9 1 60 KEY a4 LEASE 9 60 b KEY a5 QUOTA 9 60 1 ALIGN 0 MS", true, true},
-		{"b QUOTA 9 60", false, true},
-		{"b QUOTA 9 60 KEY a1 QUOTA 9 60", false, true},
-		{"a1 QUOTA 9 60 KEY b QUOTA 9 60", false, true},
-		{"a1 QUOTA 9 60 KEY b WINDOW 9 60 KEY a6 QUOTA 9 60", false, true},
-		{"a1 QUOTA 9 60 KEY a2 WINDOW 9 60 1 EXACT KEY b WINDOW 9 60 EXACT", false, true},
-		{"a3 THROTTLE 9 1 60 1 THROTTLE 9 1 60 1 KEY b THROTTLE 9 1 60 1 MS", false, true},
-		{"A QUOTA 9 60 KEY a QUOTA 9 60", false, true},
-		{"a QUOTA 9 60 KEY ba QUOTA 9 60", false, true},
-		// Keys and ids that are named like words of the grammar.
-		{"a4 LEASE 9 60 KEY", true, true},
-		{"a4 LEASE 9 60 KEY KEY a1 QUOTA 9 60", true, true},
-		{"a4 LEASE 9 60 KEY KEY b QUOTA 9 60", false, true},
-		{"a4 LEASE 9 60 MS KEY KEY LEASE 9 60 a", false, true},
-		{"a4 LEASE 9 60 MS KEY MS QUOTA 9 60", false, true},
-		{"a4 LEASE 9 60 THROTTLE KEY THROTTLE THROTTLE 9 1 60", false, true},
-		{"KEY LEASE 9 60 KEY", false, true},
-		{"MS QUOTA 9 60 MS", false, true},
-		{"THROTTLE THROTTLE 9 1 60 KEY a1 QUOTA 9 60", false, true},
-	} {
-		mayOrNot(t, row.may, user.do(fields("GO.ALL "+row.groups)...), row.groups)
-		mayOrNot(t, row.may, user.do(fields("GO.ALL_RO "+row.groups)...), row.groups+", read only")
-		mayOrNot(t, row.may, reader.do(fields("GO.ALL "+row.groups)...), row.groups+", reader")
-		mayOrNot(t, row.readable, reader.do(fields("GO.ALL_RO "+row.groups)...), row.groups+", reader, read only")
-	}
-	// Each position of 32.
-	for i := range 32 {
-		all := make([]string, 32)
-		for j := range all {
-			all[j] = fmt.Sprintf("a.%d QUOTA 99 60", j)
+	for _, args := range [][]string{nil, ioThreads} {
+		s := start(t, options{args: args})
+		user := s.as("al", "~a* %R~r* -@all +go.all +go.all_ro +eval +multi +exec +discard (+get +set ~b*) (+go.all_ro ~c*) (+go.quota ~d*)")
+		for _, row := range []struct {
+			groups    string // the words after GO.ALL
+			write, ro string // the key that is refused
+		}{
+			{"a1 QUOTA 99 60", "", ""},
+			{"a1 QUOTA 99 60 KEY a2 WINDOW 99 60", "", ""},
+			{"a3 THROTTLE 99 1 60 THROTTLE 99 1 60 KEY a4 LEASE 99 60 b KEY a5 QUOTA 99 60 1 ALIGN 0 MS", "", ""},
+			{"b1 QUOTA 99 60", "b1", "b1"},
+			{"a1 QUOTA 99 60 KEY b1 QUOTA 99 60", "b1", "b1"},
+			{"a1 QUOTA 99 60 KEY b2 WINDOW 99 60 KEY a6 QUOTA 99 60", "b2", "b2"},
+			{"a1 QUOTA 99 60 KEY a2 WINDOW 99 60 1 EXACT KEY b3 WINDOW 99 60 EXACT", "b3", "b3"},
+			{"a3 THROTTLE 99 1 60 1 THROTTLE 99 1 60 1 KEY b4 THROTTLE 99 1 60 1 MS", "b4", "b4"},
+			{"A QUOTA 99 60 KEY a QUOTA 99 60", "A", "A"},
+			{"a QUOTA 99 60 KEY ba QUOTA 99 60", "ba", "ba"},
+			{"a1 QUOTA 99 60 KEY r1 WINDOW 99 60", "r1", ""}, // the user may only read it
+			{"r1 QUOTA 99 60 KEY a2 WINDOW 99 60 KEY r2 THROTTLE 99 1 60", "r1", ""},
+			{"r1 QUOTA 99 60 KEY r2 WINDOW 99 60 KEY b4 WINDOW 99 60", "r1", "b4"},
+			{"c1 QUOTA 99 60", "c1", ""}, // of a selector
+			{"d1 QUOTA 99 60", "d1", "d1"},
+			{"a1 QUOTA 99 60 KEY d1 QUOTA 99 60", "d1", "d1"},
+			// Keys and ids that are named like words of the grammar.
+			{"a4 LEASE 99 60 KEY", "", ""},
+			{"a4 LEASE 99 60 KEY KEY a1 QUOTA 99 60", "", ""},
+			{"a4 LEASE 99 60 KEY KEY b QUOTA 99 60", "b", "b"},
+			{"a4 LEASE 99 60 MS KEY KEY LEASE 99 60 a", "KEY", "KEY"},
+			{"a4 LEASE 99 60 MS KEY MS QUOTA 99 60", "MS", "MS"},
+			{"a4 LEASE 99 60 THROTTLE KEY THROTTLE THROTTLE 99 1 60", "THROTTLE", "THROTTLE"},
+			{"KEY LEASE 99 60 KEY", "KEY", "KEY"},
+			{"THROTTLE THROTTLE 99 1 60 KEY a1 QUOTA 99 60", "THROTTLE", "THROTTLE"},
+		} {
+			for how := range 3 {
+				s.refuses(user, row.write, how, "GO.ALL "+row.groups)
+				s.refuses(user, row.ro, how, "GO.ALL_RO "+row.groups)
+			}
 		}
-		mayOrNot(t, true, user.do(allOf(all...)...), "32 keys")
-		all[i] = "b QUOTA 99 60"
-		mayOrNot(t, false, user.do(allOf(all...)...), fmt.Sprintf("position %d", i))
-	}
-	for key := range s.dataset() {
-		assert.Regexp(t, "^0 a", key)
-	}
-
-	// A call that is wrong names no key, and it touches none.
-	for _, groups := range []string{
-		"b", "b QUOTA", "b QUOTA 9", "b KEY a1 QUOTA 9 60", "a1 QUOTA 9 60 KEY b", "a1 QUOTA 9 60 KEY", "a1 QUOTA 9 60 b QUOTA 9 60",
-		"a1 b QUOTA 9 60", "1 b QUOTA 9 60", "a1 QUOTA 9 60 1 1 KEY b QUOTA 9 60", "a1 QUOTA 9 60 MS KEY b QUOTA 9 60",
-		"a1 LEASE 9 60 KEY b QUOTA 9 60", "b QUOTA 9 60 KEY b QUOTA 9 60", "b QUOTA 9 60 QUOTA 9 60", "b QUOTA 9 60 ALIGN",
-		"b QUOTA 9 60 SURPRISE", "b QUOTA x 60", "b QUOTA 9 60 x",
-		"b QUOTA 9 60 " + strings.Repeat("KEY b QUOTA 9 60 ", 32), "b" + strings.Repeat(" THROTTLE 9 1 60", 33),
-	} {
-		for _, name := range []string{"GO.ALL ", "GO.ALL_RO "} {
-			reply := user.do(fields(name + groups)...)
-			assert.Implements(t, (*error)(nil), reply, groups)
+		for i := range 32 { // each position
+			all := slices.Repeat([]string{""}, 32)
+			for j := range all {
+				all[j] = fmt.Sprintf("a.%d QUOTA 99 60", j)
+			}
+			all[i] = "b QUOTA 99 60"
+			s.refuses(user, "b", 0, "GO.ALL "+strings.Join(all, " KEY "))
 		}
-		assert.Zero(t, s.Exists(ctx, "b").Val(), groups)
+		for _, groups := range []string{"b", "b QUOTA 9", "a1 QUOTA 9 60 KEY b", "a1 QUOTA 9 60 1 1 KEY b QUOTA 9 60", "b QUOTA x 60"} {
+			assert.Implements(t, (*error)(nil), user.do(fields("GO.ALL "+groups)...), "a call that is wrong: %s", groups)
+		}
+		for key := range s.dataset() {
+			assert.Regexp(t, "^0 a", key)
+		}
 	}
 }
 
-// A script reaches only the keys and commands that its user may use.
-func TestACL_inScripts(t *testing.T) {
-	s := start(t, options{})
-	user := s.as("a", "~a* -@all +eval +go.all +go.window")
-	for _, c := range []struct {
-		call string
-		may  bool
-	}{
-		{"GO.ALL a1 THROTTLE 1 1 60 1 KEY a2 THROTTLE 1 1 60 1", true},
-		{"GO.ALL a1 THROTTLE 1 1 60 1 KEY b THROTTLE 1 1 60 1", false},
-		{"GO.ALL b THROTTLE 1 1 60 1 KEY a1 THROTTLE 1 1 60 1", false},
-		{"GO.ALL a1 LEASE 1 60 KEY KEY b QUOTA 1 60", false},
-		{"GO.WINDOW a3 1 60", true},
-		{"GO.WINDOW b 1 60", false},
-		{"GO.QUOTA a4 1 60", false},
-	} {
-		reply := user.do(append([]any{"EVAL", "return redis.call(unpack(ARGV))", 0}, fields(c.call)...)...)
-		_, isError := reply.(error)
-		assert.Equal(t, !c.may, isError, "%s: %v", c.call, reply)
+// refuses makes a call directly, in a script or in a transaction. The server must refuse this key, or admit the call if the
+// key is "".
+func (s *server) refuses(user session, key string, how int, call string) {
+	s.t.Helper()
+	require.NoError(s.t, s.Do(ctx, "ACL", "LOG", "RESET").Err())
+	words := fields(call)
+	var reply any
+	switch how {
+	case 0:
+		reply = user.do(words...)
+	case 1:
+		reply = user.do(append([]any{"EVAL", "return redis.call(unpack(ARGV))", 0}, words...)...)
+	case 2:
+		require.Equal(s.t, "OK", user.do("MULTI"))
+		if reply = user.do(words...); reply != "QUEUED" {
+			user.do("DISCARD")
+		} else if reply = user.do("EXEC"); fmt.Sprint(reply) != "" {
+			if all, ok := reply.([]any); ok {
+				reply = all[0]
+			}
+		}
 	}
-	assert.Zero(t, s.Exists(ctx, "b", "a4").Val())
+	what, log := fmt.Sprintf("%s, way %d", call, how), s.session().list("ACL", "LOG")
+	if key == "" {
+		assert.IsType(s.t, []any{}, reply, what)
+		assert.Empty(s.t, log, what)
+		return
+	}
+	assert.Regexp(s.t, "^NOPERM|can.t access at least one of the keys", fmt.Sprint(reply), what)
+	if assert.Len(s.t, log, 1, what) {
+		entry := dict(s.t, log[0])
+		assert.Equal(s.t, []any{"key", key, "al"}, []any{entry["reason"], entry["object"], entry["username"]}, what)
+	}
+}
+
+// Valkey since 9.1 can permit some databases only. In a permitted one all keys of a call are.
+func TestACL_databases(t *testing.T) {
+	s := start(t, options{args: ioThreads})
+	if s.Do(ctx, "ACL", "SETUSER", "al", "db=1").Err() != nil {
+		return // a server without such rules
+	}
+	user := s.as("al", "~a* -@all +go.all +select resetdbs db=1")
+	require.Equal(t, "OK", user.do("SELECT", 1))
+	mayOrNot(t, true, user.do(fields("GO.ALL a1 QUOTA 9 60 KEY a2 QUOTA 9 60")...), "db=1")
+	mayOrNot(t, false, user.do(fields("GO.ALL a1 QUOTA 9 60 KEY b QUOTA 9 60")...), "another key")
 }

@@ -3,6 +3,7 @@ package tests
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"gothrottle/commands"
+	"gothrottle/tests/corpus"
 	servers "gothrottle/tests/server"
 )
 
@@ -68,9 +71,6 @@ func (s *server) must(call string) string {
 	require.NoError(s.t, err, call)
 	return flat(v, nil)
 }
-
-// allOf builds a GO.ALL call from groups, each a key and its clauses.
-func allOf(groups ...string) []any { return fields("GO.ALL " + strings.Join(groups, " KEY ")) }
 
 // session is one connection in RESP2.
 type session struct{ *redis.Conn }
@@ -198,13 +198,105 @@ func (s *server) expiry(key string) int64 {
 	return at
 }
 
-// memory returns the bytes that a key takes, with all its entries.
-func (s *server) memory(key string) int64 {
-	s.t.Helper()
-	n, err := s.MemoryUsage(ctx, key, 0).Result()
-	require.NoError(s.t, err)
-	return n
-}
-
 // hasACLAPI says whether the server lets modules put commands into categories. Servers do since 7.2.
 func (s *server) hasACLAPI() bool { return s.since(7, 2) }
+
+// limiters are one of every kind: a call that makes it, and one that reads it. {} is a tag.
+var limiters = []struct{ make, peek string }{
+	{"GO.THROTTLE {}hash 15 30 108000 3", "GO.THROTTLE_RO {}hash 15 30 108000 0"},
+	{"GO.THROTTLE {}frac 15 7 108000 3", "GO.THROTTLE_RO {}frac 15 7 108000 0"},
+	{"GO.THROTTLE {}locked 4 5 300000 5", "GO.THROTTLE_RO {}locked 4 5 300000"},
+	{"GO.THROTTLE {}locked 4 5 300000 1 LOCKOUT 900000", "GO.THROTTLE_RO {}locked 4 5 300000"},
+	{"GO.WINDOW {}log 16 3600 3", "GO.WINDOW_RO {}log 16 3600 0"},
+	{"GO.WINDOW {}parts 1000 3153600000 3", "GO.WINDOW_RO {}parts 1000 3153600000 0"},
+	{"GO.QUOTA {}quota 16 3600 3", "GO.QUOTA_RO {}quota 16 3600 0"},
+	{"GO.LEASE {}lease 3 3600 id", "GO.LEASE_RO {}lease 1 3600 other"},
+	{"GO.ALL {}cells THROTTLE 15 30 108000 3 THROTTLE 1 1 3600 1", "GO.ALL_RO {}cells THROTTLE 15 30 108000 0 THROTTLE 1 1 3600 0"},
+	{"GO.ALL {}rpm THROTTLE 59 1 3600 KEY {}spend QUOTA 99 3600 7 KEY {}calls LEASE 3 3600 id", "GO.THROTTLE_RO {}rpm 59 1 3600 0"},
+	{"GO.QUOTA_RO {}spend 99 3600", "GO.ALL_RO {}spend QUOTA 99 3600 0"},
+	{"GO.LEASE_RO {}calls 3 3600 id", "GO.LEASE_RO {}calls 1 3600 other"},
+}
+
+// makeLimiters makes the limiters and returns their keys.
+func makeLimiters(t testing.TB, ask func(string) string, tag string) (keys []string) {
+	t.Helper()
+	for _, l := range limiters {
+		words := strings.Fields(strings.ReplaceAll(l.make, "{}", tag))
+		require.Regexp(t, `^\[[01] `, ask(strings.Join(words, " ")), l.make)
+		for i, word := range words {
+			if (i == 0 || word == "KEY") && !slices.Contains(keys, words[i+1]) {
+				keys = append(keys, words[i+1])
+			}
+		}
+	}
+	return keys
+}
+
+// peekLimiters returns what each limiter replies, without the times, which change from call to call.
+func peekLimiters(ask func(string) string, tag string) (all string) {
+	for _, l := range limiters {
+		parts := strings.SplitN(ask(strings.ReplaceAll(l.peek, "{}", tag)), " ", 4)
+		all += fmt.Sprintln(l.peek, parts[:len(parts)-1])
+	}
+	return all
+}
+
+// A sample is a row of the command table, with a call that is admitted. Tests of properties that every command has use
+// the samples.
+type sample struct {
+	commands.Command
+	Sample *corpus.Sample
+}
+
+var samples = func() map[string]sample {
+	all := map[string]sample{}
+	for _, row := range commands.Table {
+		if !row.NoKey { // TestTop has the tests of GO.TOP
+			all[row.Name] = sample{row, corpus.Samples[row.Name]}
+		}
+	}
+	return all
+}()
+
+// writes says whether the command is one that may write.
+func (c sample) writes() bool { return c.Writes() }
+
+// fast says whether the command has the flag fast.
+func (c sample) fast() bool { return strings.HasSuffix(c.Flags, " fast") }
+
+// flags returns the flags that COMMAND INFO must show.
+func (c sample) flags() []string {
+	all := append(strings.Fields(strings.ReplaceAll(c.Flags, "deny-oom", "denyoom")), "module")
+	if c.asks() {
+		all = append(all, "movablekeys")
+	}
+	return all
+}
+
+// asks says whether the server must ask the command for its keys.
+func (c sample) asks() bool { return c.Plan != nil && !c.OneKey }
+
+// on returns the words of the call with key in place of KEY. The key may hold any bytes.
+func (c sample) on(key string) []any { return on(c.Sample.Call, key) }
+
+// key returns the key of the call that on returns: a command may want a prefix.
+func (c sample) key(key string) string { return c.on(key)[1].(string) }
+
+// infoField returns the beginning of the names that the command's counters have in INFO.
+func (c sample) infoField() string {
+	name := strings.TrimPrefix(strings.ToLower(c.Name), "go.")
+	return "gothrottle_" + strings.ReplaceAll(name, ".", "_")
+}
+
+// asks says whether the server asks the module for the keys of GO.ALL. If it does not, the server
+// sees the first key only, and the module checks the other keys.
+func (s *server) asks() bool {
+	s.t.Helper()
+	threads := s.ConfigGet(ctx, "io-threads").Val()["io-threads"]
+	require.NotEmpty(s.t, threads)
+	valkey := s.info("server", "valkey_version") != ""
+	if !valkey && !s.since(8, 0) { // these servers ask on their main thread only
+		return true
+	}
+	return threads == "1" && !(valkey && s.info("cluster", "cluster_enabled") == "1")
+}

@@ -85,7 +85,7 @@ func TestMemory_forks(t *testing.T) {
 	s := start(t, options{args: []string{"--appendonly", "yes", "--auto-aof-rewrite-percentage", "0", "--enable-debug-command", "yes"}})
 	eventually(t, "the server has no child", s.childless)
 	before := s.forks()
-	l := newSteadyLoad(s, 1000)
+	calls, stop := s.steadyLoad(1000)
 	for n := 0; s.forks() < before+forks; n++ {
 		require.Less(t, n, 2*forks, "calls that forked")
 		s.forkBesideGarbage([]string{"BGSAVE", "BGREWRITEAOF"}[n%2], n)
@@ -94,11 +94,11 @@ func TestMemory_forks(t *testing.T) {
 			require.NoError(t, s.Do(ctx, "DEBUG", "RELOAD").Err())
 		}
 	}
-	l.stop(t)
+	stop()
 	assert.Equal(t, "ok", s.info("persistence", "rdb_last_bgsave_status"))
 	assert.Equal(t, "ok", s.info("persistence", "aof_last_bgrewrite_status"))
 	used := s.usage()
-	t.Logf("%d forks, %d calls beside them; %+v", s.forks()-before, l.calls.Load(), used)
+	t.Logf("%d forks, %d calls beside them; %+v", s.forks()-before, calls.Load(), used)
 	assert.Equal(t, "0", s.counters()["gothrottle_panics"])
 }
 

@@ -119,6 +119,12 @@ func (s *server) follow(master *server) {
 	require.NoError(s.t, s.run.Follow(master.run))
 }
 
+// inStep waits until s has received everything that its master sent.
+func (s *server) inStep(master *server) {
+	s.t.Helper()
+	require.NoError(s.t, s.run.InStep(master.run))
+}
+
 // startReplica starts a server and a replica of it.
 func startReplica(t testing.TB) (master, replica *server) {
 	t.Helper()

@@ -40,7 +40,7 @@ func (s *machine) allTheSame(master string) {
 	want := m.dataset()
 	for port, n := range s.nodes {
 		if port != master {
-			inStep(s.t, m, n)
+			n.inStep(m)
 			same(s.t, want, n.dataset(), port)
 		}
 	}
@@ -78,7 +78,7 @@ func TestSwap_wayBackFromStep1(t *testing.T) {
 	s.run(swapBlocks(t, "The way back", 4)[0])
 	c.proceed()
 	c.account(s.nodes["6379"])
-	inStep(t, s.nodes["6379"], s.nodes["6380"])
+	s.nodes["6380"].inStep(s.nodes["6379"])
 	assert.Equal(t, "string", s.nodes["6380"].Type(ctx, "user:42").Val())
 }
 
@@ -153,7 +153,7 @@ func (s *machine) inStepWith(master string) {
 	s.t.Helper()
 	for port, n := range s.nodes {
 		if port != master {
-			inStep(s.t, s.nodes[master], n)
+			n.inStep(s.nodes[master])
 		}
 	}
 }
@@ -169,7 +169,7 @@ func (s *machine) joinCluster() {
 		require.NoError(s.t, n.Do(ctx, "CLUSTER", "MEET", "127.0.0.1", s.ports["6379"],
 			master.ConfigGet(ctx, "cluster-port").Val()["cluster-port"]).Err())
 		eventually(s.t, "the node accepts REPLICATE", func() bool { return n.Do(ctx, "CLUSTER", "REPLICATE", id).Err() == nil })
-		inStep(s.t, master, n)
+		n.inStep(master)
 	}
 	eventually(s.t, "the cluster is up", func() bool {
 		for _, n := range s.nodes {

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"gothrottle/tests/corpus"
 	servers "gothrottle/tests/server"
 )
 
@@ -54,13 +53,8 @@ func TestMemory_valgrind(t *testing.T) {
 	memoryOnly(t)
 	module := buildModule(t, "-ldflags=-w") // -w: valgrind cannot read what Go writes for debuggers
 	report := memcheck(t)
-	s := start(t, options{module: module})
-	newTraffic(s, 5).run(setting(t, "VALGRIND_CALLS", 5000))
-	for _, calls := range corpus.Wrong {
-		for _, words := range calls {
-			_ = s.Do(ctx, anyOf(words)...)
-		}
-	}
+	s := start(t, options{module: module, args: []string{"--databases", "1000"}})
+	s.makeCases(transcripts(t), 0)
 	for n := range 20 {
 		s.setPolicies(manyPolicies(n))
 		s.must("CONFIG SET gothrottle.top-keys 10")

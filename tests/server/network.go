@@ -20,6 +20,11 @@ func (s *Server) Follow(master *Server) error {
 	if _, err := s.Do("REPLICAOF", host, port); err != nil {
 		return err
 	}
+	return s.InStep(master)
+}
+
+// InStep waits until a replica has received everything that its master sent.
+func (s *Server) InStep(master *Server) error {
 	return Await(s.Addr+" has received everything", func() bool { return s.inStep(master) })
 }
 
