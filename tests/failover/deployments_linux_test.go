@@ -17,7 +17,7 @@ import (
 	"gothrottle/throttle"
 )
 
-// callTimeout is the time limit of connections and of go-redis. docs/operating.md advises half a second.
+// callTimeout is the time limit of connections and of go-redis. docs/failover.md advises half a second.
 const callTimeout = 500 * time.Millisecond
 
 // nodeTimeout is cluster-node-timeout and down-after-milliseconds.

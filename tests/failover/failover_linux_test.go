@@ -1,4 +1,4 @@
-// Package failover cuts off masters under load, and holds what clients are granted against the bounds that docs/operating.md
+// Package failover cuts off masters under load, and holds what clients are granted against the bounds that docs/failover.md
 // states. tests/sim proves the bounds in many worlds; this measures one failover of each kind of deployment.
 package failover
 
@@ -256,7 +256,7 @@ func after(times []time.Duration, from, to time.Duration) (n int64) {
 	return n
 }
 
-// checkExcess checks the bound of docs/operating.md: burst + U. U are units that the new master does not know; the old one
+// checkExcess checks the bound of docs/failover.md: burst + U. U are units that the new master does not know; the old one
 // can have kept to itself what it admitted since the fault, and shortly before.
 func (e *episode) checkExcess(used int64) {
 	e.t.Helper()
