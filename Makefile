@@ -1,6 +1,6 @@
 # The logic is in build/*.sh. Make passes PORT=, IMAGE= and the like on; build/lib.sh and build/run.sh have the defaults.
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-all planted lint bench bench-client image package playground rename clean
+.PHONY: help build run gateway test test-all planted bench bench-client image package playground rename clean
 
 help: ## show this list
 	@echo 'gothrottle: rate limiting inside Redis and Valkey. Targets:'
@@ -12,6 +12,9 @@ build: ## build the module: build/out/gothrottle.so
 run: ## start a server with the module on 127.0.0.1 (PORT=6379)
 	@build/run.sh
 
+gateway: ## start a server and the gateway for Envoy, nginx and others
+	@build/gateway.sh run
+
 test: ## what must pass for a change, in three minutes
 	@build/test.sh
 
@@ -20,9 +23,6 @@ test-all: ## all tests, in half an hour (ONLY="chaos sim": these parts)
 
 test-%: ## one part of test-all: build/test-PART.sh has its variables
 	@build/$@.sh
-
-lint: ## check the form of the code: gofmt, go vet, shellcheck, C
-	@build/test-lint.sh
 
 planted: ## put defects into copies, and show what finds them (ONLY=)
 	@build/planted.sh

@@ -150,7 +150,7 @@ func TestVersion_ofGoIsTheSameEverywhere(t *testing.T) {
 	const goMod = `(?m)^go (\d+\.\d+)`
 	want := find(t, read(t, "go.mod"), goMod)
 	for name, pattern := range map[string]string{"bench/go.mod": goMod, "deploy/go.mod": goMod, "playground/go.mod": goMod, "examples/go/go.mod": goMod,
-		"README.md": `needs Go (\d+\.\d+) and gcc`, "Dockerfile": `GO_IMAGE=golang:(\d+\.\d+)-`} {
+		"gateway/go.mod": goMod, "README.md": `needs Go (\d+\.\d+) and gcc`, "Dockerfile": `GO_IMAGE=golang:(\d+\.\d+)-`} {
 		if got := find(t, read(t, name), pattern); got != want {
 			t.Errorf("%s names Go %s, go.mod names Go %s", name, got, want)
 		}

@@ -1,0 +1,482 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"gothrottle/throttle"
+	"gothrottle/throttle/throttletest"
+)
+
+// engine decides: it asks the server, or does as a rule says while the server is away.
+type engine struct {
+	rdb     redis.UniversalClient
+	prefix  string
+	timeout time.Duration
+	remote  *limiters
+	local   *limiters // over memory: for on_failure: local
+	marks   marks
+	log     *slog.Logger
+	logged  atomic.Int64 // Unix seconds of the last error that was logged
+}
+
+// ask is one descriptor with a limit.
+type ask struct {
+	found
+	hits   int64 // 0 only looks
+	refund bool  // hits are given back
+	settle bool  // hits are charged, past the limit if need be, and admitted
+}
+
+// verdict is the decision of an ask.
+type verdict struct {
+	over      bool
+	remaining int64
+	reset     time.Duration
+	fallback  failure // "": the server has decided
+}
+
+// counter is what the limiters of package throttle have in common.
+type counter interface {
+	AllowN(ctx context.Context, key string, n int64) (throttle.Result, error)
+	AllowAtMost(ctx context.Context, key string, n int64) (throttle.Result, error)
+	Peek(ctx context.Context, key string) (throttle.Result, error)
+	Refund(ctx context.Context, key string, n int64) (throttle.Result, error)
+	Settle(ctx context.Context, key string, n int64) (throttle.Result, error)
+	Part(key string, n int64) throttle.Part
+}
+
+// limiters has the limiters of a client. Those of one algorithm and period share their name, so usage carries over when a
+// limit changes.
+type limiters struct {
+	client *throttle.Client
+	mu     sync.Mutex
+	all    map[spec]any // a counter or *throttle.Slots
+	first  map[string]any
+}
+
+// spec is what a limiter depends on.
+type spec struct {
+	algorithm            algorithm
+	units, burst         int64
+	period, lockout, ttl time.Duration
+}
+
+// maxHits is how many units a call may have.
+const maxHits = 1_000_000_000_000
+
+// maxLimiters bounds how many different limits requests may bring: each is remembered.
+const maxLimiters = 10_000
+
+var errLimiters = errors.New("more than 10,000 different limits: requests bring too many of their own")
+
+func (s spec) name() string {
+	if s.algorithm == concurrency {
+		return "slots"
+	}
+	return string(s.algorithm) + "." + s.period.String()
+}
+
+func (m *limit) spec() spec {
+	return spec{m.algorithm, max(m.units, 1), m.burst, m.period, m.lockout, m.hold}
+}
+
+func newEngine(rdb redis.UniversalClient, prefix string, timeout time.Duration, log *slog.Logger) (*engine, error) {
+	o := throttle.Options{KeyPrefix: prefix, Logger: log}
+	remote, err := throttle.New(rdb, o, throttle.Timeout(timeout))
+	if err != nil {
+		return nil, err
+	}
+	local, err := throttle.New(throttletest.NewServer(), o)
+	if err != nil {
+		return nil, err
+	}
+	return &engine{rdb: rdb, prefix: prefix, timeout: timeout, remote: newLimiters(remote), local: newLimiters(local), log: log}, nil
+}
+
+func newLimiters(c *throttle.Client) *limiters {
+	return &limiters{client: c, all: map[spec]any{}, first: map[string]any{}}
+}
+
+// get returns the limiter of a spec.
+func (l *limiters) get(s spec) (any, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if found := l.all[s]; found != nil {
+		return found, nil
+	}
+	if len(l.all) >= maxLimiters {
+		return nil, errLimiters
+	}
+	made, err := l.make(s)
+	if err != nil {
+		return nil, err
+	}
+	l.all[s] = made
+	if l.first[s.name()] == nil {
+		l.first[s.name()] = made
+	}
+	return made, nil
+}
+
+func (l *limiters) make(s spec) (any, error) {
+	name := s.name()
+	if s.algorithm == concurrency {
+		name += fmt.Sprintf(".%s.%d", s.ttl, s.units) // slots have no With
+		slots := l.client.Slots(name, s.units, s.ttl)
+		return slots, slots.Err()
+	}
+	rate := throttle.Per(s.units, s.period)
+	if s.burst > 0 {
+		rate = rate.Burst(s.burst)
+	}
+	if s.lockout > 0 {
+		rate = rate.Lockout(s.lockout)
+	}
+	switch first := l.first[name].(type) {
+	case *throttle.Rate:
+		made := first.With(rate)
+		return made, made.Err()
+	case *throttle.Window:
+		made := first.With(s.units)
+		return made, made.Err()
+	case *throttle.Quota:
+		made := first.With(s.units)
+		return made, made.Err()
+	}
+	switch s.algorithm {
+	case gcra:
+		made := l.client.Rate(name, rate)
+		return made, made.Err()
+	case slidingWindow:
+		made := l.client.Window(name, s.units, s.period)
+		return made, made.Err()
+	}
+	made := l.client.AlignedQuota(name, s.units, s.period, 0)
+	return made, made.Err()
+}
+
+// bind makes the limiters of rules, so that no decision has to look for them.
+func (e *engine) bind(r *rules) error {
+	for _, m := range r.limits() {
+		if m.unlimited {
+			continue
+		}
+		var err error
+		if m.bound, err = e.remote.get(m.spec()); err != nil {
+			return fmt.Errorf("%s: rule %s: %w", m.place, m.path, err)
+		}
+	}
+	return nil
+}
+
+func (e *engine) limiter(of *limiters, m *limit) (any, error) {
+	if of == e.remote && m.bound != nil {
+		return m.bound, nil
+	}
+	return of.get(m.spec())
+}
+
+// decide returns the verdict of each ask. Asks without a limit get the zero verdict. Those of one tag take from all limits
+// or from none. The others are decided at the same time, except that asks of one key keep their order.
+func (e *engine) decide(ctx context.Context, asks []ask) []verdict {
+	verdicts := make([]verdict, len(asks))
+	if len(asks) == 1 && asks[0].limit != nil {
+		e.decideGroup(ctx, asks, []int{0}, verdicts)
+		return verdicts
+	}
+	groups := group(asks)
+	var wg sync.WaitGroup
+	for i, members := range groups {
+		if i == len(groups)-1 {
+			e.decideGroup(ctx, asks, members, verdicts)
+			break
+		}
+		wg.Go(func() { e.decideGroup(ctx, asks, members, verdicts) })
+	}
+	wg.Wait()
+	return verdicts
+}
+
+// together says whether the ask is one of several that take all or nothing.
+func (a *ask) together() bool {
+	return a.tag != "" && a.hits > 0 && !a.refund && !a.settle && !a.limit.shadow && !a.limit.quota
+}
+
+func group(asks []ask) (groups [][]int) {
+	for i := range asks {
+		if asks[i].limit == nil {
+			continue
+		}
+		found := false
+		for g, members := range groups {
+			first := &asks[members[0]]
+			if found = first.same(&asks[i]); found {
+				groups[g] = append(members, i)
+				break
+			}
+		}
+		if !found {
+			groups = append(groups, []int{i})
+		}
+	}
+	return groups
+}
+
+func (a *ask) same(b *ask) bool {
+	if a.together() || b.together() {
+		return a.together() && b.together() && a.tag == b.tag
+	}
+	return a.key == b.key
+}
+
+func (e *engine) decideGroup(ctx context.Context, asks []ask, members []int, verdicts []verdict) {
+	if asks[members[0]].together() && len(members) > 1 {
+		e.decideAll(ctx, asks, members, verdicts)
+		return
+	}
+	for _, i := range members {
+		var err error
+		if verdicts[i], err = e.decideOne(ctx, e.remote, &asks[i]); err != nil {
+			verdicts[i] = e.fallback(ctx, &asks[i], err)
+		}
+	}
+}
+
+// fallback is the verdict if the server has not decided.
+func (e *engine) fallback(ctx context.Context, a *ask, cause error) verdict {
+	if !errors.Is(cause, throttle.ErrUnavailable) && ctx.Err() == nil {
+		if now := time.Now().Unix(); now-e.logged.Swap(now) > 10 {
+			e.log.Error("a decision failed, and the rule's on_failure decides", "rule", a.label, "error", cause)
+		}
+	}
+	v := verdict{fallback: a.limit.failure, remaining: a.limit.units}
+	switch a.limit.failure {
+	case failClosed:
+		return verdict{fallback: failClosed, over: a.hits > 0 && !a.refund && !a.settle, reset: time.Second}
+	case failLocal:
+		own, err := e.decideOne(ctx, e.local, a)
+		if own.fallback = failLocal; err == nil {
+			return own
+		}
+	}
+	return v
+}
+
+func (e *engine) decideOne(ctx context.Context, of *limiters, a *ask) (verdict, error) {
+	limiter, err := e.limiter(of, a.limit)
+	if err != nil {
+		return verdict{}, err
+	}
+	if slots, ok := limiter.(*throttle.Slots); ok {
+		return e.decideSlot(ctx, of, slots, a)
+	}
+	c := limiter.(counter)
+	var r throttle.Result
+	if late := e.marks.late(a); late > 0 {
+		if _, err := c.Settle(ctx, a.key, late); err != nil {
+			return verdict{}, err
+		}
+	}
+	switch {
+	case a.refund && a.hits > 0:
+		r, err = c.Refund(ctx, a.key, a.hits)
+		e.marks.forget(a.markKey())
+		return verdictOf(r, false), err
+	case a.settle && a.hits > 0:
+		r, err = c.Settle(ctx, a.key, a.hits)
+		return verdictOf(r, false), err
+	case a.hits == 0:
+		r, err = c.Peek(ctx, a.key)
+		return verdictOf(r, a.limit.exceeded(r)), err
+	case a.limit.charge:
+		return e.charge(ctx, c, a)
+	case a.limit.units == 0:
+		return verdict{over: true, reset: a.limit.period}, nil
+	}
+	r, err = c.AllowN(ctx, a.key, a.hits)
+	return verdictOf(r, !r.Allowed), err
+}
+
+// exceeded says whether a request that only looks finds the limit exceeded: more was used than the limit. If hits that are
+// refused do not count, that never happens, so it is enough that nothing is left.
+func (m *limit) exceeded(r throttle.Result) bool {
+	if m.units == 0 { // on the server it is 1
+		return !m.charge || r.Remaining == 0
+	}
+	return r.RetryAfter > 0 || !m.charge && r.Remaining == 0
+}
+
+// charge admits hits, or counts them past the limit, as envoyproxy/ratelimit does: a later request that only looks sees
+// that more was used than the limit. Of single hits that are refused the first one is counted, because the next ones change
+// nothing, unless a request with a limit of its own comes: see marks.
+func (e *engine) charge(ctx context.Context, c counter, a *ask) (verdict, error) {
+	var r throttle.Result
+	var err error
+	missing := a.hits
+	switch {
+	case a.limit.units == 0:
+	case a.hits == 1:
+		r, err = c.AllowN(ctx, a.key, 1)
+		missing -= r.Granted
+	default:
+		r, err = c.AllowAtMost(ctx, a.key, a.hits)
+		missing -= r.Granted
+	}
+	if err != nil || missing == 0 {
+		return verdictOf(r, false), err
+	}
+	if a.hits > 1 || !e.marks.note(a, missing) {
+		if r, err = c.Settle(ctx, a.key, missing); err != nil && !errors.Is(err, throttle.ErrParams) {
+			return verdict{}, err
+		}
+		e.marks.add(a, r.ResetAfter)
+	}
+	v := verdictOf(r, true)
+	v.remaining = 0
+	return v, nil
+}
+
+func (a *ask) markKey() string { return a.limit.spec().name() + ":" + a.key }
+
+func verdictOf(r throttle.Result, over bool) verdict {
+	v := verdict{over: over, remaining: r.Remaining, reset: r.ResetAfter}
+	if over && r.RetryAfter > 0 && r.RetryAfter != throttle.Never {
+		v.reset = r.RetryAfter
+	}
+	return v
+}
+
+// decideSlot takes a slot for the holder, renews it, or releases it.
+func (e *engine) decideSlot(ctx context.Context, of *limiters, s *throttle.Slots, a *ask) (verdict, error) {
+	if a.hits == 0 || a.refund {
+		if of == e.local {
+			return verdict{}, nil // the slot lapses
+		}
+		ctx, cancel := context.WithTimeout(ctx, e.timeout)
+		defer cancel()
+		if a.refund {
+			return verdict{remaining: a.limit.units}, e.rdb.Do(ctx, "GO.RELEASE", e.prefix+s.Name()+":"+a.key, a.holder).Err()
+		}
+		return verdict{remaining: a.limit.units}, nil
+	}
+	all, err := of.client.All(ctx, s.Part(a.key, a.holder))
+	return verdictOf(all.Result, !all.Allowed), err
+}
+
+// decideAll takes from the limits of all members, or from none.
+func (e *engine) decideAll(ctx context.Context, asks []ask, members []int, verdicts []verdict) {
+	all, place, err := e.takeAll(ctx, asks, members)
+	for m, i := range members {
+		if err != nil {
+			verdicts[i] = e.fallback(ctx, &asks[i], err)
+			continue
+		}
+		r := all.Each[place[m]]
+		verdicts[i] = verdictOf(r, !r.Allowed || asks[i].limit.units == 0)
+	}
+}
+
+// takeAll makes one call. Asks of one key are one part of it. It returns the place of each member's part.
+func (e *engine) takeAll(ctx context.Context, asks []ask, members []int) (all throttle.AllResult, place []int, err error) {
+	index, hits, first := map[string]int{}, []int64{}, []*ask{}
+	for _, i := range members {
+		a := &asks[i]
+		id := a.markKey() + " " + a.holder
+		at, found := index[id]
+		if !found {
+			at = len(first)
+			index[id], first, hits = at, append(first, a), append(hits, 0)
+		}
+		hits[at] += a.hits
+		place = append(place, at)
+	}
+	parts := make([]throttle.Part, len(first))
+	for at, a := range first {
+		limiter, err := e.limiter(e.remote, a.limit)
+		if err != nil {
+			return all, nil, err
+		}
+		switch of := limiter.(type) {
+		case *throttle.Slots:
+			parts[at] = of.Part(a.key, a.holder)
+		case counter:
+			if a.limit.units == 0 {
+				hits[at] = maxHits // more than the limit of 1 that it has on the server
+			}
+			parts[at] = of.Part(a.key, hits[at])
+		}
+	}
+	all, err = e.remote.client.All(ctx, parts...)
+	return all, place, err
+}
+
+// marks remembers which keys have a refused hit counted, until their window ends, and how many more were refused since.
+type marks struct {
+	mu    sync.Mutex
+	marks map[string]*mark
+	used  atomic.Bool
+}
+
+type mark struct {
+	until time.Time
+	late  int64  // hits that are not counted yet
+	limit *limit // that refused them
+}
+
+const maxMarks = 1 << 16
+
+// note adds hits to a mark. It returns false if there is none.
+func (m *marks) note(a *ask, hits int64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found := m.marks[a.markKey()]
+	if found == nil || time.Now().After(found.until) {
+		return false
+	}
+	found.late += hits
+	return true
+}
+
+func (m *marks) add(a *ask, d time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.marks == nil || len(m.marks) >= maxMarks {
+		m.marks = map[string]*mark{}
+	}
+	now := time.Now()
+	if found := m.marks[a.markKey()]; found != nil && now.Before(found.until) {
+		return
+	}
+	m.marks[a.markKey()] = &mark{until: now.Add(d), limit: a.limit}
+	m.used.Store(true)
+}
+
+// late returns the hits that must be counted before the ask is decided: those that another limit of the key has refused,
+// if one of both limits came with a request. A limit of the files that was raised admits at once.
+func (m *marks) late(a *ask) (hits int64) {
+	if !m.used.Load() || !a.limit.charge {
+		return 0
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found := m.marks[a.markKey()]
+	if found == nil || found.limit.units == a.limit.units || !found.limit.override && !a.limit.override || time.Now().After(found.until) {
+		return 0
+	}
+	hits, found.late = found.late, 0
+	return hits
+}
+
+func (m *marks) forget(key string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.marks, key)
+}

@@ -1,0 +1,157 @@
+// Gothrottle-gateway is a rate limit service over Redis or Valkey with gothrottle: for Envoy over gRPC, and for nginx,
+// Caddy, Traefik and HAProxy over HTTP. Its settings come from the environment, its rules from YAML files. It keeps no
+// state that counts, so any number of them may run. docs/gateway.md is its page.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"github.com/redis/go-redis/v9"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+
+	"gothrottle/throttle"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Getenv, os.Environ(), os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "gothrottle-gateway:", err)
+		os.Exit(1)
+	}
+}
+
+// run serves until the context ends.
+func run(ctx context.Context, get func(string) string, environment []string, out io.Writer) error {
+	set, err := readSettings(get)
+	if err != nil {
+		return err
+	}
+	log := newLogger(set, out)
+	for _, line := range unused(environment) {
+		log.Warn(line)
+	}
+	redis.SetLogger(quiet{})
+	rdb, err := set.redisClient()
+	if err != nil {
+		return err
+	}
+	defer rdb.Close()
+	e, err := newEngine(rdb, set.prefix, set.timeout, log)
+	if err != nil {
+		return err
+	}
+	s := &service{settings: set, engine: e, metrics: newMetrics(set.near), now: time.Now}
+	source := &source{service: s, log: log}
+	if err := source.load(); err != nil {
+		return err
+	}
+	if err := e.remote.client.Check(ctx); errors.Is(err, throttle.ErrNoModule) {
+		return fmt.Errorf("%w: load the module into %s", err, set.text("REDIS_URL", "127.0.0.1:6379"))
+	} else if err != nil {
+		log.Warn("the server is away: each rule's on_failure decides until it is back", "error", err)
+	}
+	if set.tracing {
+		end, err := startTracing(ctx)
+		if err != nil {
+			return err
+		}
+		defer end()
+	}
+	return s.serve(ctx, source, log)
+}
+
+// quiet drops what go-redis logs for each connection that fails. Package throttle logs once that the server is away.
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}
+
+func newLogger(s *settings, out io.Writer) *slog.Logger {
+	var level slog.Level // info
+	if err := level.UnmarshalText([]byte(strings.Replace(s.logLevel, "warning", "warn", 1))); err != nil {
+		level = slog.LevelInfo
+	}
+	o := &slog.HandlerOptions{Level: level}
+	if s.logJSON {
+		return slog.New(slog.NewJSONHandler(out, o))
+	}
+	return slog.New(slog.NewTextHandler(out, o))
+}
+
+// serve opens the three listeners and serves until the context ends. Then requests under way have 10 s to end.
+func (s *service) serve(ctx context.Context, source *source, log *slog.Logger) error {
+	network := "tcp"
+	if strings.HasPrefix(s.grpcAt, "/") {
+		network = "unix"
+	}
+	listeners := make([]net.Listener, 3)
+	for i, at := range [][2]string{{network, s.grpcAt}, {"tcp", s.httpAt}, {"tcp", s.debugAt}} {
+		l, err := net.Listen(at[0], at[1])
+		if err != nil {
+			return err
+		}
+		defer l.Close()
+		listeners[i] = l
+	}
+	server, alive := s.grpcServer()
+	web := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
+	debug := &http.Server{Handler: s.debugHandler(), ReadHeaderTimeout: 10 * time.Second}
+	failed := make(chan error, 4)
+	go func() { failed <- server.Serve(listeners[0]) }()
+	go func() { failed <- web.Serve(listeners[1]) }()
+	go func() { failed <- debug.Serve(listeners[2]) }()
+	go source.watch(ctx, time.Second)
+	log.Info("ready", "grpc", listeners[0].Addr(), "http", listeners[1].Addr(), "debug", listeners[2].Addr(), "rules", s.config)
+	var err error
+	select {
+	case err = <-failed:
+	case <-ctx.Done():
+	}
+	alive.Shutdown()
+	log.Info("stopping: requests under way have 10 s to end")
+	last, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	go func() {
+		<-last.Done()
+		server.Stop()
+	}()
+	_ = web.Shutdown(last)
+	server.GracefulStop()
+	_ = debug.Close()
+	return err
+}
+
+func (s *service) grpcServer() (*grpc.Server, *health.Server) {
+	o := []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(maxMessage),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: s.maxAge, MaxConnectionAgeGrace: s.grace}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+	}
+	if s.grpcTLS != nil {
+		o = append(o, grpc.Creds(credentials.NewTLS(s.grpcTLS)))
+	}
+	if s.tracing {
+		o = append(o, grpc.UnaryInterceptor(traced))
+	}
+	server, alive := grpc.NewServer(o...), health.NewServer()
+	pb.RegisterRateLimitServiceServer(server, s)
+	healthpb.RegisterHealthServer(server, alive)
+	alive.SetServingStatus("ratelimit", healthpb.HealthCheckResponse_SERVING) // the name that envoyproxy/ratelimit has
+	return server, alive
+}

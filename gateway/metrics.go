@@ -1,0 +1,66 @@
+package main
+
+import (
+	"math"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"net/http"
+)
+
+// metrics is what /metrics shows. The rule of a metric is its path in the files, and holds values of requests only if the
+// rule has detailed_metric or value_to_metric.
+type metrics struct {
+	registry          *prometheus.Registry
+	decisions         *prometheus.CounterVec
+	near, fallbacks   *prometheus.CounterVec
+	refused, noDomain prometheus.Counter
+	loads             *prometheus.CounterVec
+	took              prometheus.Histogram
+	nearRatio         float64
+}
+
+func newMetrics(nearRatio float64) *metrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "gothrottle_gateway", Name: name, Help: help}, labels)
+	}
+	m := &metrics{
+		registry:  prometheus.NewRegistry(),
+		decisions: counter("decisions_total", "Decisions by rule and outcome: ok, over_limit, shadow or unlimited.", "rule", "outcome"),
+		near:      counter("near_limit_total", "Admitted hits after which more than NEAR_LIMIT_RATIO of the limit was used.", "rule"),
+		fallbacks: counter("fallbacks_total", "Decisions that the server did not make, by rule and on_failure.", "rule", "policy"),
+		loads:     counter("loads_total", "Files of rules that were loaded or refused.", "outcome"),
+		took: prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "gothrottle_gateway", Name: "request_seconds",
+			Help: "Time from a request of the gRPC service to its response.", Buckets: prometheus.ExponentialBuckets(1e-4, 2, 12)}),
+		nearRatio: nearRatio,
+	}
+	unlabelled := counter("refused_requests_total", "Requests without a decision: invalid, or of a domain without rules.", "reason")
+	m.refused, m.noDomain = unlabelled.WithLabelValues("invalid"), unlabelled.WithLabelValues("no_domain")
+	m.registry.MustRegister(m.decisions, m.near, m.fallbacks, m.loads, m.took, unlabelled, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+func (m *metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+func (m *metrics) count(a *ask, outcome string) { m.decisions.WithLabelValues(a.label, outcome).Inc() }
+
+// decided counts a decision.
+func (m *metrics) decided(a *ask, v *verdict) {
+	outcome := "ok"
+	switch {
+	case v.over && a.limit.shadow:
+		outcome = "shadow"
+	case v.over:
+		outcome = "over_limit"
+	case float64(a.limit.units-v.remaining) > math.Floor(float64(a.limit.units)*m.nearRatio):
+		m.near.WithLabelValues(a.label).Inc()
+	}
+	m.count(a, outcome)
+	if v.fallback != "" {
+		m.fallbacks.WithLabelValues(a.label, string(v.fallback)).Inc()
+	}
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	"github.com/stretchr/testify/require"
+)
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }
+
+// Each file with a mistake is refused, with file, line and rule.
+func TestParse_mistakes(t *testing.T) {
+	const begin, rule = "domain: d\ndescriptors:\n- key: a\n  value: b\n", "  rate_limit:\n    unit: minute\n    requests_per_unit: 1\n"
+	for text, want := range map[string]string{
+		"":                                    "f.yaml:1: the file is empty",
+		"[1]":                                 "f.yaml:1: this must be a mapping",
+		"descriptors:":                        "f.yaml:1: the file has no domain",
+		"domain: d\nx: 1":                     "f.yaml:2: unknown key 'x'",
+		"domain: d\n1: 1":                     "f.yaml:2: the key 1 is no text",
+		"domain: d\ndomain: e":                "f.yaml:2: the key 'domain' is there twice",
+		"domain: d\ndescriptors: x":           "f.yaml:2: rule d: this must be a list",
+		"domain: d\ndescriptors:\n- x":        "f.yaml:3: rule d.: this must be a mapping",
+		"domain: d\ndescriptors:\n- value: x": "f.yaml:3: rule d: a descriptor has no key",
+		"domain: d\ndescriptors:\n- key: 1.5": "f.yaml:3: 1.5 is a number with a fraction",
+		begin + "- key: a\n  value: b\n":      "f.yaml:5: rule d.a_b: this key and value is there twice",
+		begin + "- key: a_b\n":                "f.yaml:5: rule d.a_b: this key and value is there twice",
+		begin + "  ratelimit: {}":             "f.yaml:5: rule d.a_b: unknown key 'ratelimit'",
+		begin + "  shadow_mode: 7":            "",
+		begin + "  share_threshold: true":     "f.yaml:3: rule d.a_b: share_threshold needs a value that ends with '*'",
+		begin + "  rate_limit: {}":            "f.yaml:5: rule d.a_b: invalid unit ''",
+		begin + "  rate_limit: {unit: foo}":   "f.yaml:5: rule d.a_b: invalid unit 'foo'",
+		begin + "  rate_limit: {unit: day, unlimited: true}":                            "f.yaml:5: rule d.a_b: a rule that is unlimited has no unit",
+		begin + "  rate_limit: {unit: day, requests_per_unit: -1}":                      `f.yaml:5: rule d.a_b: "-1" is no uint32`,
+		begin + rule + "    name: me\n    replaces: [{name: me}]":                       `f.yaml:9: rule d.a_b: replaces needs the name of another rule, not "me"`,
+		begin + rule + "    replaces: [{}]":                                             "f.yaml:8: rule d.a_b: replaces needs the name",
+		begin + rule + "    burst: 5":                                                   "f.yaml:6: rule d.a_b: burst and lockout need 'algorithm: gcra'",
+		begin + rule + "    algorithm: lucky":                                           `f.yaml:8: rule d.a_b: "lucky" is none of [fixed_window sliding_window gcra]`,
+		begin + rule + "    algorithm: gcra\n    lockout: 5":                            `f.yaml:9: rule d.a_b: "5" is no time of at least 1ms`,
+		begin + rule + "    concurrency: 5":                                             "f.yaml:6: rule d.a_b: concurrency stands alone",
+		begin + rule + "    hold: 5s":                                                   "f.yaml:6: rule d.a_b: hold needs concurrency",
+		begin + rule + "    excess: charge\nhash_tag: domain":                           "f.yaml:6: rule d.a_b: 'excess: charge' cannot be combined",
+		begin + rule + "hash_tag: all":                                                  `f.yaml:8: "all" is none of [none domain descriptor]`,
+		"domain: d\ndescriptors: &a\n- key: k\n  descriptors: *a":                       "more than 32 levels",
+		"domain: d\nhttp: {rules: [{name: a}]}":                                         "f.yaml:2: rule d.http.a: a rule needs a name and a rate_limit",
+		"domain: d\nhttp: {trusted_proxies: [x]}":                                       `f.yaml:2: rule d.http: "x" is no network`,
+		"domain: d\nhttp: {rules: [{name: a, by: foo, rate_limit: {unlimited: true}}]}": "f.yaml:2: rule d.http.a: by is a list of",
+		"domain: d\n- x": "f.yaml: yaml: line 1",
+	} {
+		_, err := parse([]file{{"f.yaml", text}}, false)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// Files may share a domain if they are to be merged. A known key at the wrong place is a warning, and an anchor is read.
+func TestParse_files(t *testing.T) {
+	one := file{"one.yaml", "domain: d\nunit: day\ndescriptors:\n- key: a\n  rate_limit: &limit {unit: Minute, requests_per_unit: 5}\n"}
+	two := file{"two.yaml", "domain: d\ndescriptors:\n- key: b\n  rate_limit: {unlimited: yes}"}
+	three := file{"three.yaml", "domain: e\ndescriptors:\n- key: a\n  rate_limit: &limit {unit: week, requests_per_unit: 1_000}\n- key: b\n  rate_limit: {<<: *limit, name: x}"}
+	_, err := parse([]file{one, two}, false)
+	require.ErrorContains(t, err, `two.yaml:1: the domain "d" is in another file, too`)
+	r, err := parse([]file{one, two, three}, true)
+	require.NoError(t, err)
+	require.Equal(t, []string{"one.yaml:2: 'unit' has no effect here"}, r.warnings)
+	var all []string
+	for _, m := range r.limits() {
+		all = append(all, m.path+" "+number(m.units)+" "+m.unit.String()+" "+m.name)
+	}
+	require.Equal(t, []string{"d.a 5 MINUTE ", "d.b 0 UNKNOWN ", "e.a 1000 WEEK ", "e.b 1000 WEEK x"}, all)
+}
+
+// The most specific rule of the descriptor's depth counts. Metrics name it as the file does, unless it asks for values.
+func TestMatch(t *testing.T) {
+	r, err := parse([]file{{"f.yaml", `
+domain: d
+descriptors:
+- {key: a, rate_limit: &l {unit: day, requests_per_unit: 1}}
+- {key: a, value: b, rate_limit: *l}
+- {key: a, value: b*, rate_limit: *l}
+- {key: a, value: free}
+- {key: w, value: x/*, share_threshold: true, rate_limit: *l, descriptors: [{key: v, detailed_metric: true, rate_limit: *l}]}
+- {key: p, value: y/*, value_to_metric: true, descriptors: [{key: q, rate_limit: *l}]}
+- {key: m, detailed_metric: true, rate_limit: *l}
+`}}, false)
+	require.NoError(t, err)
+	for descriptor, want := range map[string]string{
+		"a=zzz":                         "d.a d|a=zzz",
+		"a=b":                           "d.a_b d|a=b",
+		"a=bc":                          "d.a_b* d|a=bc",
+		"a=free":                        " ",
+		"a=b,c=d":                       " ",
+		"b=b":                           " ",
+		"w=x/1":                         "d.w_x/* d|w=x/*",
+		"w=x/1,v=2":                     "d.w_x/*.v_2 d|w=x/*|v=2",
+		"p=y/1,q=2":                     "d.p_y/1.q d|p=y/1|q=2",
+		"m=7":                           "d.m_7 d|m=7",
+		"a=1|b{}%":                      "d.a d|a=1%7Cb%7B%7D%25",
+		"a=" + strings.Repeat("x", 300): "d.a #",
+	} {
+		f := r.domains["d"].match(request("d", descriptor).Descriptors[0].Entries)
+		if got := f.label + " " + f.key; got != want && !(strings.HasSuffix(want, "#") && strings.HasPrefix(got, want) && len(f.key) == 44) {
+			t.Errorf("%s: %s, want %s", descriptor, got, want)
+		}
+	}
+	tagged := &domain{name: "d", tag: tagDescriptor}
+	long := &common.RateLimitDescriptor_Entry{Key: "k", Value: strings.Repeat("x", 300)}
+	require.Equal(t, "{d|u=bob}|u=bob|p=1", tagged.keyOf(request("d", "u=bob,p=1").Descriptors[0].Entries).key)
+	require.Len(t, tagged.keyOf([]*common.RateLimitDescriptor_Entry{long}).key, 2+44+44)
+}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"math"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// service is the rate limit service: version 3 of Envoy's protocol, and what the HTTP endpoints ask.
+type service struct {
+	pb.UnimplementedRateLimitServiceServer
+	*settings
+	engine  *engine
+	metrics *metrics
+	rules   atomic.Pointer[rules]
+	now     func() time.Time
+}
+
+// A request has at most this many descriptors, and a descriptor as many entries. A message has at most maxMessage bytes.
+const (
+	maxDescriptors = 128
+	maxEntries     = 32
+	maxMessage     = 256 << 10
+)
+
+// settleKey marks a descriptor whose hits have happened already: they are charged past the limit if need be. The entry is
+// no part of the descriptor that rules match.
+const settleKey = "gothrottle.settle"
+
+// ShouldRateLimit decides over a request of Envoy.
+func (s *service) ShouldRateLimit(ctx context.Context, req *pb.RateLimitRequest) (*pb.RateLimitResponse, error) {
+	began := time.Now()
+	if err := checkRequest(req); err != nil {
+		s.metrics.refused.Inc()
+		return nil, err
+	}
+	asks, err := s.asks(req)
+	if err != nil {
+		s.metrics.refused.Inc()
+		return nil, err
+	}
+	response := &pb.RateLimitResponse{OverallCode: pb.RateLimitResponse_OK, Statuses: make([]*pb.RateLimitResponse_DescriptorStatus, len(asks))}
+	unlimited := s.dropReplaced(asks)
+	verdicts := s.engine.decide(ctx, asks)
+	if err := ctx.Err(); err != nil {
+		return nil, status.FromContextError(err).Err()
+	}
+	s.fill(response, asks, verdicts, unlimited)
+	s.metrics.took.Observe(time.Since(began).Seconds())
+	return response, nil
+}
+
+func checkRequest(req *pb.RateLimitRequest) error {
+	switch {
+	case req.GetDomain() == "":
+		return status.Error(codes.InvalidArgument, "rate limit domain must not be empty")
+	case len(req.GetDescriptors()) == 0:
+		return status.Error(codes.InvalidArgument, "rate limit descriptor list must not be empty")
+	case len(req.GetDescriptors()) > maxDescriptors:
+		return status.Errorf(codes.InvalidArgument, "%d descriptors: at most %d", len(req.GetDescriptors()), maxDescriptors)
+	}
+	for _, d := range req.GetDescriptors() {
+		if len(d.GetEntries()) > maxEntries {
+			return status.Errorf(codes.InvalidArgument, "a descriptor of %d entries: at most %d", len(d.GetEntries()), maxEntries)
+		}
+	}
+	return nil
+}
+
+// asks finds the limit of each descriptor.
+func (s *service) asks(req *pb.RateLimitRequest) ([]ask, error) {
+	asks := make([]ask, len(req.GetDescriptors()))
+	d := s.rules.Load().domains[req.GetDomain()]
+	if d == nil {
+		s.metrics.noDomain.Inc()
+		return asks, nil
+	}
+	for i, descriptor := range req.GetDescriptors() {
+		a := &asks[i]
+		entries := descriptor.GetEntries()
+		if last := len(entries) - 1; last >= 0 && entries[last].GetKey() == settleKey {
+			entries, a.settle = entries[:last], true
+		}
+		if own := descriptor.GetLimit(); own != nil {
+			limit, err := overridden(d, entries, own)
+			if err != nil {
+				return nil, err
+			}
+			a.found = limit
+		} else {
+			a.found = d.match(entries)
+		}
+		if a.limit != nil && a.limit.algorithm == concurrency && a.holder == "" {
+			return nil, status.Errorf(codes.InvalidArgument, "rule %s: the last entry names the holder of a slot, and is empty", a.label)
+		}
+		a.hits, a.refund = hits(req, descriptor), descriptor.GetIsNegativeHits()
+	}
+	return asks, nil
+}
+
+// hits returns what a descriptor costs: 1 unless the request says otherwise. Only a descriptor may say 0.
+func hits(req *pb.RateLimitRequest, d *common.RateLimitDescriptor) int64 {
+	if own := d.GetHitsAddend(); own != nil {
+		return int64(min(own.GetValue(), maxHits))
+	}
+	return max(1, int64(req.GetHitsAddend()))
+}
+
+// overridden is the limit that a request brings. It counts at the keys of fixed windows of the same unit.
+func overridden(d *domain, entries []*common.RateLimitDescriptor_Entry, own *common.RateLimitDescriptor_RateLimitOverride) (f found, err error) {
+	unit := pb.RateLimitResponse_RateLimit_Unit(own.GetUnit())
+	period := periods[unit.String()]
+	if period == 0 {
+		return f, status.Errorf(codes.InvalidArgument, "a limit of the request has the unit %s", unit)
+	}
+	f = d.keyOf(entries)
+	f.limit = &limit{
+		path: d.name + ".override", units: int64(own.GetRequestsPerUnit()), unit: unit, period: period, algorithm: fixedWindow,
+		charge: d.tag == tagNone, failure: failOpen, override: true,
+		reply: &pb.RateLimitResponse_RateLimit{RequestsPerUnit: own.GetRequestsPerUnit(), Unit: unit},
+	}
+	f.label = f.limit.path
+	return f, nil
+}
+
+// dropReplaced takes the limits away that another limit of the request replaces, and those of rules without a limit. It
+// returns which these are.
+func (s *service) dropReplaced(asks []ask) (unlimited []bool) {
+	unlimited = make([]bool, len(asks))
+	var replaced map[string]bool
+	for i := range asks {
+		if asks[i].limit == nil {
+			continue
+		}
+		for _, name := range asks[i].limit.replaces {
+			if replaced == nil {
+				replaced = map[string]bool{}
+			}
+			replaced[name] = true
+		}
+		if asks[i].limit.unlimited {
+			s.metrics.count(&asks[i], "unlimited")
+			asks[i].limit, unlimited[i] = nil, true
+		}
+	}
+	for i := range asks {
+		if m := asks[i].limit; m != nil && replaced[m.name] && m.name != "" {
+			asks[i].limit = nil
+		}
+	}
+	return unlimited
+}
+
+// fill writes the statuses, the overall code and the headers. It returns which status the headers are about: the last one
+// over its limit, else the one with the least left, -1 if there is none.
+func (s *service) fill(response *pb.RateLimitResponse, asks []ask, verdicts []verdict, unlimited []bool) (tightest int) {
+	tightest = -1
+	least, over := uint32(math.MaxUint32), false
+	for i := range asks {
+		a, v := &asks[i], &verdicts[i]
+		st := &pb.RateLimitResponse_DescriptorStatus{Code: pb.RateLimitResponse_OK}
+		response.Statuses[i] = st
+		if unlimited[i] {
+			st.LimitRemaining = math.MaxUint32
+		}
+		if a.limit == nil {
+			continue
+		}
+		st.CurrentLimit, st.LimitRemaining = a.limit.reply, uint32(min(max(v.remaining, 0), math.MaxUint32))
+		if a.limit.units == 0 {
+			st.LimitRemaining = 0
+		}
+		st.DurationUntilReset = &durationpb.Duration{Seconds: s.untilReset(a.limit, v)}
+		s.metrics.decided(a, v)
+		if st.LimitRemaining < least {
+			tightest, least = i, st.LimitRemaining
+		}
+		if v.over && !a.limit.shadow && !a.limit.quota && !s.quotaMode {
+			st.Code = pb.RateLimitResponse_OVER_LIMIT
+			tightest, least, over = i, 0, true
+		}
+	}
+	if over && !s.shadowMode {
+		response.OverallCode = pb.RateLimitResponse_OVER_LIMIT
+	}
+	if s.headers && tightest >= 0 {
+		response.ResponseHeadersToAdd = s.responseHeaders(response.Statuses[tightest])
+	}
+	return tightest
+}
+
+// untilReset returns whole seconds, rounded up.
+func (s *service) untilReset(m *limit, v *verdict) int64 {
+	if v.reset > 0 {
+		return int64((v.reset + time.Second - 1) / time.Second)
+	}
+	if m.algorithm != fixedWindow {
+		return 0
+	}
+	period := int64(m.period / time.Second)
+	return period - s.now().Unix()%period
+}
+
+func (s *service) responseHeaders(st *pb.RateLimitResponse_DescriptorStatus) []*core.HeaderValue {
+	return []*core.HeaderValue{
+		{Key: s.limitHeader, Value: strconv.FormatUint(uint64(st.CurrentLimit.RequestsPerUnit), 10)},
+		{Key: s.remainingHeader, Value: strconv.FormatUint(uint64(st.LimitRemaining), 10)},
+		{Key: s.resetHeader, Value: strconv.FormatInt(st.DurationUntilReset.Seconds, 10)},
+	}
+}

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// settings come from the environment. The names are those of envoyproxy/ratelimit, where the meaning is the same.
+type settings struct {
+	get     func(name string) string
+	wrong   []error
+	httpAt  string
+	grpcAt  string // host:port, or the path of a socket
+	debugAt string
+
+	config                       string // a file or folder of rules
+	merge                        bool
+	logLevel                     string
+	logJSON                      bool
+	timeout                      time.Duration
+	prefix                       string
+	near                         float64
+	shadowMode                   bool
+	quotaMode                    bool
+	headers                      bool
+	limitHeader                  string
+	remainingHeader, resetHeader string
+	tracing                      bool
+	grpcTLS                      *tls.Config
+	maxAge, grace                time.Duration
+}
+
+// ignored are settings of envoyproxy/ratelimit that have no effect here. The log names each one that is set.
+var ignored = map[string]string{
+	"REDIS_PERSECOND": "one server counts for all units", "REDIS_PIPELINE_WINDOW": "calls share pipelines by themselves",
+	"REDIS_PIPELINE_LIMIT": "calls share pipelines by themselves", "REDIS_TIMEOUT": "use DECISION_TIMEOUT",
+	"REDIS_POOL_ON_EMPTY_BEHAVIOR":         "a call waits for a connection for DECISION_TIMEOUT at most",
+	"REDIS_HEALTH_CHECK_ACTIVE_CONNECTION": "rules say what happens while the server is away: on_failure",
+	"EXPIRATION_JITTER_MAX_SECONDS":        "keys need no jitter", "LOCAL_CACHE_SIZE_IN_BYTES": "concurrent calls for one key are one command",
+	"STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT": "use 'excess: refuse' or a hash_tag", "USE_STATSD": "metrics are for Prometheus: DEBUG_PORT",
+	"USE_DOG_STATSD": "metrics are for Prometheus: DEBUG_PORT", "USE_PROMETHEUS": "metrics are always on: DEBUG_PORT",
+	"PROMETHEUS_ADDR": "metrics are at DEBUG_PORT", "PROMETHEUS_PATH": "metrics are at /metrics", "EXTRA_TAGS": "set labels in Prometheus",
+	"RESPONSE_DYNAMIC_METADATA": "responses have no dynamic metadata", "RUNTIME_WATCH_ROOT": "files are compared every second",
+	"RUNTIME_IGNOREDOTFILES": "names that begin with a dot are always ignored", "FORCE_START_WITHOUT_INITIAL_CONFIG": "the start needs rules",
+	"HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED": "the start needs rules", "TRACING_EXPORTER_PROTOCOL": "traces are sent by OTLP over HTTP",
+}
+
+// refusedSettings would change what is decided, so the program does not start with them.
+var refusedSettings = map[string]string{"BACKEND_TYPE": "redis", "CONFIG_TYPE": "FILE"}
+
+func (s *settings) text(name, otherwise string) string {
+	if v := s.get(name); v != "" {
+		return v
+	}
+	return otherwise
+}
+
+// parsed reads a setting that is no text.
+func parsed[T any](s *settings, name string, otherwise T, parse func(string) (T, error)) T {
+	text := s.get(name)
+	if text == "" {
+		return otherwise
+	}
+	v, err := parse(text)
+	if err != nil {
+		s.wrong = append(s.wrong, fmt.Errorf("%s=%q: %w", name, text, err))
+	}
+	return v
+}
+
+func (s *settings) yes(name string) bool { return parsed(s, name, false, strconv.ParseBool) }
+
+func (s *settings) address(host, port, otherwise string) string {
+	return net.JoinHostPort(s.text(host, "0.0.0.0"), s.text(port, otherwise))
+}
+
+func positive(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err == nil && d <= 0 {
+		err = errors.New("a time is more than 0")
+	}
+	return d, err
+}
+
+// readSettings reads the environment. All that is wrong is in one error.
+func readSettings(get func(string) string) (*settings, error) {
+	s := &settings{get: get}
+	s.httpAt, s.debugAt = s.address("HOST", "PORT", "8080"), s.address("DEBUG_HOST", "DEBUG_PORT", "6070")
+	s.grpcAt = s.text("GRPC_UDS", s.address("GRPC_HOST", "GRPC_PORT", "8081"))
+	root := strings.TrimSuffix(s.text("RUNTIME_ROOT", "/srv/runtime_data/current"), "/")
+	for _, part := range []string{s.get("RUNTIME_SUBDIRECTORY"), s.text("RUNTIME_APPDIRECTORY", "config")} {
+		if part = strings.Trim(part, "/"); part != "" {
+			root += "/" + part
+		}
+	}
+	s.config, s.merge = s.text("CONFIG", root), s.yes("MERGE_DOMAIN_CONFIG")
+	s.logLevel, s.logJSON = s.text("LOG_LEVEL", "info"), s.get("LOG_FORMAT") == "json"
+	s.timeout = parsed(s, "DECISION_TIMEOUT", 50*time.Millisecond, positive)
+	s.prefix = s.get("CACHE_KEY_PREFIX")
+	s.near = parsed(s, "NEAR_LIMIT_RATIO", 0.8, func(t string) (float64, error) { return strconv.ParseFloat(t, 64) })
+	s.shadowMode, s.quotaMode, s.headers = s.yes("SHADOW_MODE"), s.yes("QUOTA_MODE"), s.yes("LIMIT_RESPONSE_HEADERS_ENABLED")
+	s.limitHeader, s.remainingHeader = s.text("LIMIT_LIMIT_HEADER", "RateLimit-Limit"), s.text("LIMIT_REMAINING_HEADER", "RateLimit-Remaining")
+	s.resetHeader = s.text("LIMIT_RESET_HEADER", "RateLimit-Reset")
+	s.tracing = s.yes("TRACING_ENABLED")
+	s.maxAge = parsed(s, "GRPC_MAX_CONNECTION_AGE", 24*time.Hour, positive)
+	s.grace = parsed(s, "GRPC_MAX_CONNECTION_AGE_GRACE", time.Hour, positive)
+	if s.yes("GRPC_SERVER_USE_TLS") {
+		s.grpcTLS = s.serverTLS()
+	}
+	for name, only := range refusedSettings {
+		if v := s.text(name, only); v != only {
+			s.wrong = append(s.wrong, fmt.Errorf("%s=%s is not supported: only %s is", name, v, only))
+		}
+	}
+	return s, errors.Join(s.wrong...)
+}
+
+// unused returns the settings that are set and have no effect.
+func unused(environment []string) (lines []string) {
+	for _, pair := range environment {
+		name, v, _ := strings.Cut(pair, "=")
+		why := ignored[name]
+		for _, prefix := range []string{"MEMCACHE_", "CONFIG_GRPC_XDS_", "XDS_CLIENT_", "REDIS_PERSECOND_"} {
+			if strings.HasPrefix(name, prefix) {
+				why = "there is no such backend or source here"
+			}
+		}
+		if why != "" && v != "" {
+			lines = append(lines, name+" has no effect: "+why)
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// serverTLS reads the certificate of the gRPC server at each new connection, so a renewed one is used. With a CA for
+// clients, a client needs a certificate of it, which has the name GRPC_CLIENT_TLS_SAN if that is set.
+func (s *settings) serverTLS() *tls.Config {
+	cert, key, san := s.get("GRPC_SERVER_TLS_CERT"), s.get("GRPC_SERVER_TLS_KEY"), s.get("GRPC_CLIENT_TLS_SAN")
+	load := func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		return &pair, err
+	}
+	c := &tls.Config{GetCertificate: load, MinVersion: tls.VersionTLS12}
+	if _, err := load(nil); err != nil {
+		s.wrong = append(s.wrong, fmt.Errorf("GRPC_SERVER_TLS_CERT and GRPC_SERVER_TLS_KEY: %w", err))
+	}
+	if ca := s.get("GRPC_CLIENT_TLS_CACERT"); ca != "" {
+		c.ClientCAs, c.ClientAuth = s.pool("GRPC_CLIENT_TLS_CACERT"), tls.RequireAndVerifyClientCert
+	}
+	if san != "" {
+		c.VerifyConnection = func(state tls.ConnectionState) error { return state.PeerCertificates[0].VerifyHostname(san) }
+		if c.ClientCAs == nil {
+			s.wrong = append(s.wrong, errors.New("GRPC_CLIENT_TLS_SAN needs GRPC_CLIENT_TLS_CACERT"))
+		}
+	}
+	return c
+}
+
+func (s *settings) pool(name string) *x509.CertPool {
+	text, err := os.ReadFile(s.get(name))
+	pool := x509.NewCertPool()
+	if err == nil && !pool.AppendCertsFromPEM(text) {
+		err = errors.New("the file has no certificate")
+	}
+	if err != nil {
+		s.wrong = append(s.wrong, fmt.Errorf("%s: %w", name, err))
+	}
+	return pool
+}
+
+// chainOnly verifies a certificate and not its name.
+func chainOnly(roots *x509.CertPool) func(tls.ConnectionState) error {
+	return func(state tls.ConnectionState) error {
+		o := x509.VerifyOptions{Roots: roots, Intermediates: x509.NewCertPool()}
+		for _, c := range state.PeerCertificates[1:] {
+			o.Intermediates.AddCert(c)
+		}
+		_, err := state.PeerCertificates[0].Verify(o)
+		return err
+	}
+}
+
+// redisClient makes the client of Redis or Valkey: REDIS_TYPE is SINGLE, SENTINEL or CLUSTER.
+func (s *settings) redisClient() (redis.UniversalClient, error) {
+	user, password, found := strings.Cut(s.get("REDIS_AUTH"), ":")
+	if !found {
+		user, password = "", user
+	}
+	var secure *tls.Config
+	if s.yes("REDIS_TLS") {
+		secure = &tls.Config{MinVersion: tls.VersionTLS12}
+		if s.get("REDIS_TLS_CACERT") != "" {
+			secure.RootCAs = s.pool("REDIS_TLS_CACERT")
+		}
+		if cert := s.get("REDIS_TLS_CLIENT_CERT"); cert != "" {
+			pair, err := tls.LoadX509KeyPair(cert, s.get("REDIS_TLS_CLIENT_KEY"))
+			secure.Certificates, s.wrong = []tls.Certificate{pair}, append(s.wrong, err)
+		}
+	}
+	if s.yes("REDIS_TLS_SKIP_HOSTNAME_VERIFICATION") && secure != nil {
+		secure.InsecureSkipVerify, secure.VerifyConnection = true, chainOnly(secure.RootCAs)
+	}
+	addresses := strings.Split(s.text("REDIS_URL", "127.0.0.1:6379"), ",")
+	o := &redis.UniversalOptions{
+		Addrs: addresses, Username: user, Password: password, TLSConfig: secure, ContextTimeoutEnabled: true,
+		PoolSize: parsed(s, "REDIS_POOL_SIZE", 0, strconv.Atoi),
+	}
+	if err := errors.Join(s.wrong...); err != nil {
+		return nil, err
+	}
+	switch kind := strings.ToUpper(s.text("REDIS_TYPE", "SINGLE")); kind {
+	case "SINGLE":
+		one := o.Simple()
+		if strings.Contains(addresses[0], "://") {
+			parsed, err := redis.ParseURL(addresses[0])
+			if err != nil {
+				return nil, fmt.Errorf("REDIS_URL: %w", err)
+			}
+			parsed.ContextTimeoutEnabled, parsed.PoolSize = true, o.PoolSize
+			one = parsed
+		}
+		return redis.NewClient(one), nil
+	case "SENTINEL":
+		if len(addresses) < 2 {
+			return nil, errors.New("REDIS_URL: for SENTINEL write the master's name, then the Sentinels: name,host:port,host:port")
+		}
+		o.MasterName, o.Addrs, o.SentinelPassword = addresses[0], addresses[1:], s.get("REDIS_SENTINEL_AUTH")
+		return redis.NewFailoverClient(o.Failover()), nil
+	case "CLUSTER":
+		return redis.NewClusterClient(o.Cluster()), nil
+	default:
+		return nil, fmt.Errorf("REDIS_TYPE=%s is none of SINGLE, SENTINEL, CLUSTER", kind)
+	}
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	servers "gothrottle/tests/server"
+)
+
+// theirs starts envoyproxy/ratelimit, the program of GOTHROTTLE_RATELIMIT, with these rules on a server.
+// It waits until the rules limit the probe.
+func theirs(t testing.TB, addr, rules, probe string, more ...string) (client pb.RateLimitServiceClient, grpcAt string) {
+	t.Helper()
+	program := os.Getenv("GOTHROTTLE_RATELIMIT")
+	if program == "" {
+		t.Skip("only with GOTHROTTLE_RATELIMIT: see make test-gateway")
+	}
+	root := t.TempDir()
+	folder := filepath.Join(root, "sub", "config")
+	require.NoError(t, os.MkdirAll(folder, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "rules.yaml"), []byte(rules), 0o600))
+	cmd := exec.Command(program)
+	cmd.Env = append(os.Environ(), append(more, "RUNTIME_ROOT="+root, "RUNTIME_SUBDIRECTORY=sub", "REDIS_SOCKET_TYPE=tcp", "DISABLE_STATS=true", "LOG_LEVEL=error", "LIMIT_RESPONSE_HEADERS_ENABLED=true")...)
+	env := environment(addr)
+	for name, v := range env {
+		cmd.Env = append(cmd.Env, name+"="+v)
+	}
+	require.NoError(t, servers.StartGuarded(cmd))
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	grpcAt = "127.0.0.1:" + env["GRPC_PORT"]
+	client = pb.NewRateLimitServiceClient(dial(t, grpcAt, insecure.NewCredentials()))
+	require.Eventually(t, func() bool {
+		r, err := client.ShouldRateLimit(t.Context(), costs(request("d", probe), 0))
+		return err == nil && r.Statuses[0].CurrentLimit != nil
+	}, time.Minute, 10*time.Millisecond)
+	return client, grpcAt
+}
+
+// examples are rules like those of the README of envoyproxy/ratelimit, in one domain. Their windows are days, so that no
+// window ends while a test runs.
+const examples = `
+domain: d
+descriptors:
+- {key: database, value: users, rate_limit: {unit: day, requests_per_unit: 5}}
+- {key: database, value: default, rate_limit: {unit: day, requests_per_unit: 7}}
+- {key: kind, value: marketing, descriptors: [{key: to, rate_limit: {unit: day, requests_per_unit: 3}}]}
+- {key: to, rate_limit: {unit: day, requests_per_unit: 6}}
+- {key: address, rate_limit: {unit: day, requests_per_unit: 9}}
+- {key: address, value: 50.0.0.5, rate_limit: {unit: day, requests_per_unit: 0}}
+- {key: k, value: v, rate_limit: {unit: day, requests_per_unit: 4}, descriptors: [{key: sub, rate_limit: {unit: day, requests_per_unit: 8}}]}
+- {key: ldap, rate_limit: {unlimited: true}}
+- {key: service, descriptors: [{key: user, value: a, shadow_mode: true, rate_limit: {unit: day, requests_per_unit: 2}}, {key: user, value: b, rate_limit: {unit: day, requests_per_unit: 4}}]}
+- {key: one, value: "1", descriptors: [{key: user, value: a, rate_limit: {name: small, unit: day, requests_per_unit: 3}}]}
+- {key: two, value: "2", descriptors: [{key: user, value: a, rate_limit: {replaces: [{name: small}], unit: day, requests_per_unit: 6}}]}
+- {key: detail, detailed_metric: true, rate_limit: {unit: day, requests_per_unit: 5}}
+- {key: path, value: /api*, rate_limit: {unit: day, requests_per_unit: 5}}
+- {key: path, value: /api/v2, rate_limit: {unit: day, requests_per_unit: 3}}
+- {key: route, value_to_metric: true, descriptors: [{key: method, rate_limit: {unit: day, requests_per_unit: 4}}]}
+- {key: files, value: f/*, share_threshold: true, rate_limit: {unit: day, requests_per_unit: 9}, descriptors: [{key: to, rate_limit: {unit: day, requests_per_unit: 5}}]}
+- {key: soft, quota_mode: true, rate_limit: {unit: day, requests_per_unit: 2}}
+- {key: free, value: x}
+`
+
+var vocabulary = []string{
+	"database=users", "database=default", "database=other", "kind=marketing,to=1", "kind=marketing,to=2", "to=1", "to=2", "to=", "address=50.0.0.5",
+	"address=50.0.0.6", "k=v", "k=v,sub=1", "k=v,sub=2", "k=w", "k=v,sub=1,more=1", "ldap=x", "service=s,user=a", "service=s,user=b", "one=1,user=a", "two=2,user=a",
+	"detail=a", "detail=b", "path=/api/v1", "path=/api/v2", "path=/apix", "route=r,method=GET", "route=q,method=GET", "files=f/1", "files=f/2", "files=f/1,to=1",
+	"files=f/2,to=1", "soft=a", "free=x", "free=y", "nothing=x",
+}
+
+// randomRequest is one to four descriptors, some with hits or a limit of their own.
+func randomRequest(r *rand.Rand) *pb.RateLimitRequest {
+	var names []string
+	for range 1 + r.IntN(4)*r.IntN(2) {
+		names = append(names, vocabulary[r.IntN(len(vocabulary))])
+	}
+	req := request("d", names...)
+	if r.IntN(3) == 0 {
+		req.HitsAddend = uint32(r.IntN(4))
+	}
+	for _, d := range req.Descriptors {
+		if r.IntN(4) == 0 {
+			d.HitsAddend = wrapperspb.UInt64(uint64(r.IntN(4)))
+		}
+		if r.IntN(8) == 0 {
+			d.Limit = &common.RateLimitDescriptor_RateLimitOverride{RequestsPerUnit: uint32(r.IntN(30)), Unit: typev3.RateLimitUnit_DAY}
+		}
+	}
+	return req
+}
+
+// answer is what both programs must agree on.
+func answer(r *pb.RateLimitResponse) string {
+	text := r.OverallCode.String()
+	for _, st := range r.Statuses {
+		text += fmt.Sprintf(" [%s %v %d]", st.Code, st.CurrentLimit, st.LimitRemaining)
+	}
+	for _, h := range r.ResponseHeadersToAdd[:min(2, len(r.ResponseHeadersToAdd))] {
+		text += " " + h.Key + "=" + h.Value
+	}
+	return text
+}
+
+// Random requests get the same codes, limits and remaining as from envoyproxy/ratelimit on the same server.
+func TestSideBySide(t *testing.T) {
+	s := server(t)
+	other, _ := theirs(t, s.Addr, examples, "to=1")
+	g := start(t, s.Addr, examples, "DECISION_TIMEOUT", patient, "LIMIT_RESPONSE_HEADERS_ENABLED", "true")
+	day := time.Now().Unix() / 86400
+	seed := uint64(1)
+	for range 12 {
+		_, err := s.Do("FLUSHALL")
+		require.NoError(t, err)
+		g.stop()
+		g = start(t, s.Addr, examples, "DECISION_TIMEOUT", patient, "LIMIT_RESPONSE_HEADERS_ENABLED", "true")
+		r := rand.New(rand.NewPCG(seed, 0))
+		var story []string
+		for range 200 {
+			req := randomRequest(r)
+			want, err := other.ShouldRateLimit(t.Context(), proto.Clone(req).(*pb.RateLimitRequest))
+			require.NoError(t, err)
+			got, err := g.ShouldRateLimit(t.Context(), req)
+			require.NoError(t, err)
+			if time.Now().Unix()/86400 != day {
+				t.Skip("a day has ended")
+			}
+			story = append(story, fmt.Sprint(req))
+			require.Equal(t, answer(want), answer(got), "seed %d, request %d:\n%s", seed, len(story), strings.Join(story[max(0, len(story)-40):], "\n"))
+			for i, st := range want.Statuses {
+				if st.DurationUntilReset == nil {
+					continue // theirs has none with quota_mode
+				}
+				require.InDelta(t, st.DurationUntilReset.GetSeconds(), got.Statuses[i].DurationUntilReset.GetSeconds(), 2)
+			}
+		}
+		seed++
+	}
+}
+
+// Windows of each unit end when theirs end.
+func TestSideBySide_units(t *testing.T) {
+	s := server(t)
+	var rules strings.Builder
+	rules.WriteString("domain: d\ndescriptors:\n")
+	units := []string{"second", "minute", "hour", "day", "week", "month", "year"}
+	for _, unit := range units {
+		fmt.Fprintf(&rules, "- {key: %s, rate_limit: {unit: %s, requests_per_unit: 5}}\n", unit, unit)
+	}
+	other, _ := theirs(t, s.Addr, rules.String(), "day=1")
+	g := start(t, s.Addr, rules.String(), "DECISION_TIMEOUT", patient)
+	for _, unit := range units {
+		require.Eventually(t, func() bool { // a window may end between the two
+			want, err := other.ShouldRateLimit(t.Context(), request("d", unit+"=x"))
+			require.NoError(t, err)
+			got, err := g.ShouldRateLimit(t.Context(), request("d", unit+"=x"))
+			require.NoError(t, err)
+			return want.Statuses[0].DurationUntilReset.Seconds == got.Statuses[0].DurationUntilReset.Seconds &&
+				proto.Equal(want.Statuses[0].CurrentLimit, got.Statuses[0].CurrentLimit)
+		}, time.Minute, 100*time.Millisecond, unit)
+	}
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// source reads the files of rules, and again when they have changed.
+type source struct {
+	*service
+	log  *slog.Logger
+	last []file
+}
+
+// read returns the files: one, or all in a folder and below it. A name that begins with a dot is no file of rules:
+// Kubernetes keeps the versions of a ConfigMap in such folders.
+func read(root string) (files []file, err error) {
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if path != root && strings.HasPrefix(d.Name(), ".") {
+			if d.IsDir() {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		info, err := os.Stat(path) // follows links, which a ConfigMap's files are
+		if err != nil || info.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		files = append(files, file{path, string(text)})
+		return err
+	})
+	if err == nil && len(files) == 0 {
+		err = fmt.Errorf("there is no file of rules in %s: set CONFIG to a file or folder", root)
+	}
+	return files, err
+}
+
+// load reads and parses the files, and puts their rules into force if all are right.
+func (s *source) load() error {
+	files, err := read(s.config)
+	if err == nil && slices.Equal(files, s.last) {
+		return nil
+	}
+	var r *rules
+	if err == nil {
+		s.last = files
+		if r, err = parse(files, s.merge); err == nil {
+			err = s.engine.bind(r)
+		}
+	}
+	if err != nil {
+		s.metrics.loads.WithLabelValues("refused").Inc()
+		return err
+	}
+	for _, line := range r.warnings {
+		s.log.Warn(line)
+	}
+	s.rules.Store(r)
+	s.metrics.loads.WithLabelValues("loaded").Inc()
+	s.log.Info("rules loaded", "files", len(files), "domains", len(r.domains), "limits", len(r.limits()))
+	return nil
+}
+
+// watch compares the files with those that were loaded. An error is logged once.
+func (s *source) watch(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	before := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		err := s.load()
+		text := fmt.Sprint(err)
+		if err != nil && text != before {
+			s.log.Error("the rules are refused, and the old ones stay in force", "error", err)
+		}
+		before = text
+	}
+}

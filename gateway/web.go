@@ -1,0 +1,82 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+)
+
+// handler serves what clients ask over HTTP.
+func (s *service) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/check", s.check)
+	mux.HandleFunc("/check/", s.check)
+	mux.HandleFunc("POST /json", s.json)
+	mux.HandleFunc("GET /healthcheck", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "OK") })
+	return mux
+}
+
+// json is ShouldRateLimit for clients without gRPC: 200 or 429, with the response as JSON.
+func (s *service) json(w http.ResponseWriter, r *http.Request) {
+	var req pb.RateLimitRequest
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
+	if err == nil {
+		err = protojson.Unmarshal(body, &req)
+	}
+	if err != nil {
+		s.metrics.refused.Inc()
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	response, err := s.ShouldRateLimit(r.Context(), &req)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	text, err := protojson.Marshal(response)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.OverallCode == pb.RateLimitResponse_OVER_LIMIT {
+		w.WriteHeader(http.StatusTooManyRequests)
+	}
+	_, _ = w.Write(text)
+}
+
+// debugHandler serves what operators ask.
+func (s *service) debugHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", s.metrics.handler())
+	mux.HandleFunc("GET /rules", s.showRules)
+	return mux
+}
+
+// shown is a rule as /rules shows it.
+type shown struct {
+	Rule      string    `json:"rule"`
+	Place     string    `json:"place"`
+	Units     int64     `json:"units"`
+	Unit      string    `json:"unit,omitempty"`
+	Algorithm algorithm `json:"algorithm"`
+	Unlimited bool      `json:"unlimited,omitempty"`
+	Shadow    bool      `json:"shadow,omitempty"`
+	OnFailure failure   `json:"on_failure"`
+}
+
+func (s *service) showRules(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	encoder := json.NewEncoder(w)
+	for _, m := range s.rules.Load().limits() {
+		unit := ""
+		if m.period > 0 {
+			unit = m.unit.String()
+		}
+		_ = encoder.Encode(shown{m.path, m.place, m.units, unit, m.algorithm, m.unlimited, m.shadow, m.failure})
+	}
+}
