@@ -5,14 +5,17 @@
 . "$(dirname "$0")/lib.sh"
 need_go
 program=$PWD/build/out/gothrottle-gateway
+[ -x "$program" ] || echo 'building the gateway: the first time takes minutes'
 CGO_ENABLED=0 go -C gateway build -buildvcs=false -trimpath -ldflags=-s -o "$program" .
 [ "${1:-}" = run ] || exit 0
 
 port=${PORT:-6379}
+connect() { exec 3<>"/dev/tcp/127.0.0.1/$port"; } 2>/dev/null
+if (connect); then die "port $port on 127.0.0.1 is taken: choose another one, as in 'make gateway PORT=6380'."; fi
 PORT=$port build/run.sh &
 server=$!
 trap 'kill "$server" 2>/dev/null; wait "$server"' EXIT
-until (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do
+until (connect); do
   kill -0 "$server" 2>/dev/null || exit 1
   sleep 0.1
 done

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Builds the Docker images: the server with the module, and the init container that copies the module.
+# Builds the Docker images: the server with the module, the init container that copies the module, and the gateway.
 . "$(dirname "$0")/lib.sh"
 need_docker "$0"
 if standins_wanted; then build/standin-images.sh; fi
@@ -11,3 +11,8 @@ build_image() {
 }
 build_image --tag "$IMAGE"
 build_image --target init --tag "$INIT"
+build/gateway.sh
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cp build/out/gothrottle-gateway deploy/gateway/Dockerfile "$folder"
+"$DOCKER" build --tag "$GATEWAY" "$folder"

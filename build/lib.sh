@@ -5,6 +5,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 IMAGE=${IMAGE:-gothrottle:dev}
 INIT=${INIT:-gothrottle-init:dev}
+GATEWAY=${GATEWAY:-gothrottle-gateway:dev}
 # These repeat the Dockerfile's defaults: the tests need the server image's name, and the stand-ins need all names.
 GO_IMAGE=${GO_IMAGE:-golang:1.26-bookworm}
 SERVER_IMAGE=${SERVER_IMAGE:-redis:8-trixie}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,11 +38,12 @@ func nameOf(t *testing.T, variable string) string {
 	return m[1]
 }
 
-// manifests is what kubernetes/gothrottle.yaml holds.
+// manifests is what kubernetes/gothrottle.yaml holds, and with a Deployment for the set kubernetes/gateway.yaml.
 type manifests struct {
-	config  *corev1.ConfigMap
-	service *corev1.Service
-	set     *appsv1.StatefulSet
+	config     *corev1.ConfigMap
+	service    *corev1.Service
+	set        *appsv1.StatefulSet
+	deployment *appsv1.Deployment
 }
 
 // decodeManifests decodes as kubectl does with strict validation: a kind or field that Kubernetes does not know, or a value
@@ -67,6 +69,8 @@ func decodeManifests(text string) (m manifests, err error) {
 			m.service = o
 		case *appsv1.StatefulSet:
 			m.set = o
+		case *appsv1.Deployment:
+			m.deployment = o
 		}
 	}
 	return m, nil
@@ -96,6 +100,7 @@ type operated struct {
 func TestFiles_followTheSchemas(t *testing.T) {
 	for file, decode := range map[string]func(text string) error{
 		"kubernetes/gothrottle.yaml":      func(text string) error { _, err := decodeManifests(text); return err },
+		"kubernetes/gateway.yaml":         func(text string) error { _, err := decodeManifests(text); return err },
 		"kubernetes/valkey-operator.yaml": func(text string) error { return yaml.UnmarshalStrict([]byte(text), &operated{}) },
 		"helm/valkey-values.yaml":         func(text string) error { return yaml.UnmarshalStrict([]byte(text), &helmValues{}) },
 	} {
@@ -165,4 +170,35 @@ func confined(pod *corev1.PodSecurityContext, c corev1.Container) error {
 		return fmt.Errorf("%s has no limit of memory, or requests more", c.Name)
 	}
 	return nil
+}
+
+// The gateway's Service finds its pods, which have the image that make image builds, no more rights than they need, and
+// the Service of the server.
+func TestFiles_gateway(t *testing.T) {
+	m, err := decodeManifests(readFile(t, "kubernetes/gateway.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := decodeManifests(readFile(t, "kubernetes/gothrottle.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod, labels := m.deployment.Spec.Template.Spec, m.deployment.Spec.Template.Labels
+	if !maps.Equal(labels, m.deployment.Spec.Selector.MatchLabels) || !maps.Equal(labels, m.service.Spec.Selector) {
+		t.Errorf("the Service or the Deployment selects other pods than %v", labels)
+	}
+	c := pod.Containers[0]
+	if err := confined(pod.SecurityContext, c); err != nil {
+		t.Error(err)
+	}
+	if c.Image != nameOf(t, "GATEWAY") || c.Env[0].Value != server.service.Name+":6379" || pod.Volumes[0].ConfigMap.Name != m.config.Name {
+		t.Errorf("the container has the image %s, the environment %v and the volume %v", c.Image, c.Env, pod.Volumes[0])
+	}
+	for _, port := range m.service.Spec.Ports {
+		if !slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool {
+			return p.Name == port.TargetPort.StrVal && p.ContainerPort == port.Port
+		}) {
+			t.Errorf("no container has the port %v", port)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -132,32 +133,11 @@ type subject struct {
 	header             http.Header
 }
 
-// first returns the first of some headers that is there.
-func first(h http.Header, names ...string) string {
-	for _, name := range names {
-		if v := h.Get(name); v != "" {
-			return v
-		}
-	}
-	return ""
-}
-
-// subjectOf reads what the proxy says about the request, in the headers that Caddy, Traefik and the snippets for nginx and
-// HAProxy send. The path has no query, no escapes, no empty parts and no dots, so it cannot be written to avoid a rule.
+// subjectOf reads what the proxy says about the request. The path has no query, no escapes, no empty parts and no dots, so it cannot be written to avoid a rule.
 func subjectOf(r *http.Request) (s subject, err error) {
-	s = subject{method: first(r.Header, "X-Forwarded-Method", "X-Original-Method"), host: first(r.Header, "X-Forwarded-Host"), header: r.Header}
-	if s.method == "" {
-		s.method = r.Method
-	}
-	if s.host == "" {
-		s.host = r.Host
-	}
-	s.host, _, _ = strings.Cut(strings.ToLower(s.host), ":")
-	target := first(r.Header, "X-Forwarded-Uri", "X-Original-Uri")
-	if target == "" {
-		target = "/"
-	}
-	raw, _, _ := strings.Cut(target, "?")
+	s = subject{method: cmp.Or(r.Header.Get("X-Forwarded-Method"), r.Method), header: r.Header}
+	s.host, _, _ = strings.Cut(strings.ToLower(cmp.Or(r.Header.Get("X-Forwarded-Host"), r.Host)), ":")
+	raw, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Uri"), "?")
 	decoded, err := url.PathUnescape(raw)
 	s.path = path.Clean("/" + decoded)
 	return s, err
@@ -229,16 +209,20 @@ func (r *httpRule) ask(d *domain, s *subject) ask {
 }
 
 // check answers a proxy: 200 lets the request through, and 429 refuses it. The path says which domain's rules count:
-// /check/NAME, or /check if only one domain has http rules.
+// /check/NAME, or /check if only one domain has http rules. ?deny=403 refuses with another status.
 func (s *service) check(w http.ResponseWriter, r *http.Request) {
 	h, err := s.rules.Load().httpRulesOf(strings.Trim(strings.TrimPrefix(r.URL.Path, "/check"), "/"))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return
 	}
-	sub, err := subjectOf(r)
-	if err != nil {
-		http.Error(w, "the path of the request has a wrong escape", http.StatusBadRequest)
+	deny := http.StatusTooManyRequests
+	if text := r.URL.Query().Get("deny"); text != "" {
+		deny, err = strconv.Atoi(text)
+	}
+	sub, wrong := subjectOf(r)
+	if err != nil || wrong != nil || deny < 400 || deny > 599 {
+		http.Error(w, "the path of the request has a wrong escape, or deny is not 400 to 599", http.StatusBadRequest)
 		return
 	}
 	sub.address = strings.TrimPrefix(h.address(r), "ip:")
@@ -259,7 +243,7 @@ func (s *service) check(w http.ResponseWriter, r *http.Request) {
 	}
 	if response.OverallCode == pb.RateLimitResponse_OVER_LIMIT {
 		w.Header().Set("Retry-After", strconv.FormatInt(max(1, response.Statuses[tightest].DurationUntilReset.Seconds), 10))
-		http.Error(w, "Too Many Requests", http.StatusTooManyRequests)
+		http.Error(w, "Too Many Requests", deny)
 	}
 }
 

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	servers "gothrottle/tests/server"
+)
+
+func page(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../docs/gateway.md")
+	require.NoError(t, err)
+	return string(text)
+}
+
+// blocks returns the code blocks of docs/gateway.md in a language.
+func blocks(t *testing.T, language string) (all []string) {
+	t.Helper()
+	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(page(t), -1) {
+		all = append(all, m[1])
+	}
+	require.NotEmpty(t, all, language)
+	return all
+}
+
+// proxies are the configurations of docs/gateway.md: how a file of them is completed, the program, and the status of a
+// request while the gateway is away.
+var proxies = map[string]struct {
+	program []string
+	away    int
+	file    func(t *testing.T, folder, port string) string
+}{
+	"nginx": {[]string{"nginx", "-p", ".", "-e", "stderr", "-c", "file"}, 200, func(t *testing.T, folder, port string) string {
+		temp := ""
+		for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
+			temp += fmt.Sprintf("%s_temp_path %s/%s; ", kind, folder, kind)
+		}
+		return "daemon off; master_process off; pid pid; events {}\nhttp { access_log off; " + temp +
+			strings.Replace(blocks(t, "nginx")[0], "listen 80", "listen 127.0.0.1:"+port, 1) + "}"
+	}},
+	"caddy": {[]string{"caddy", "run", "--adapter", "caddyfile", "--config", "file"}, 502, func(t *testing.T, _, port string) string {
+		return "{\n\tadmin off\n\tauto_https off\n}\n" + strings.Replace(blocks(t, "caddyfile")[0], ":80 {", "http://127.0.0.1:"+port+" {", 1)
+	}},
+	"haproxy": {[]string{"haproxy", "-db", "-f", "file"}, 200, func(t *testing.T, folder, port string) string {
+		return strings.NewReplacer("/etc/haproxy/gothrottle.lua", folder+"/lua", "bind :80", "bind 127.0.0.1:"+port).Replace(blocks(t, "haproxy")[0])
+	}},
+}
+
+// startProxy starts a proxy as docs/gateway.md configures it, before an app and behind a gateway. It returns its address.
+func startProxy(t *testing.T, name, app, gateway string) string {
+	t.Helper()
+	if _, err := exec.LookPath(proxies[name].program[0]); err != nil {
+		t.Skip(err)
+	}
+	folder, port := t.TempDir(), servers.FreePort()
+	there := strings.NewReplacer("127.0.0.1:3000", app, "127.0.0.1:8080", gateway)
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "file"), []byte(there.Replace(proxies[name].file(t, folder, port))), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "lua"), []byte(there.Replace(blocks(t, "lua")[0])), 0o600))
+	cmd := exec.Command(proxies[name].program[0], proxies[name].program[1:]...)
+	cmd.Dir, cmd.Env = folder, append(os.Environ(), "HOME="+folder)
+	log := &output{}
+	cmd.Stdout, cmd.Stderr = log, log
+	require.NoError(t, servers.StartGuarded(cmd))
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Log(log)
+		}
+	})
+	at := "http://127.0.0.1:" + port
+	require.Eventually(t, func() bool {
+		r, err := http.Get(at + "/free")
+		if err == nil {
+			_ = r.Body.Close()
+		}
+		return err == nil
+	}, time.Minute, 10*time.Millisecond, log)
+	return at
+}
+
+// Behind each proxy requests are admitted and refused, with the headers of the rule, whatever a client writes into headers.
+// While the server or the gateway is away each request is answered.
+func TestProxies(t *testing.T) {
+	for name, proxy := range proxies {
+		t.Run(name, func(t *testing.T) {
+			s := server(t)
+			app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "app") }))
+			defer app.Close()
+			g := start(t, s.Addr, "domain: web\nhttp:\n  trusted_proxies: [127.0.0.1]\n  rules:\n  - {name: few, match: {methods: [GET], path: /few/*}, "+
+				"rate_limit: {unit: hour, requests_per_unit: 2, algorithm: sliding_window}}\n", "DECISION_TIMEOUT", "150ms")
+			at := startProxy(t, name, strings.TrimPrefix(app.URL, "http://"), strings.TrimPrefix(g.web, "http://"))
+			spoofed := []string{"X-Forwarded-Uri", "/free", "X-Forwarded-Method", "POST", "X-Original-Uri", "/free"}
+			require.Equal(t, 200, get(t, at+"/few/1").StatusCode)
+			require.Equal(t, 200, get(t, at+"//few/./%31?x=y", spoofed...).StatusCode)
+			refused := get(t, at+"/few/1", spoofed...)
+			require.Equal(t, 429, refused.StatusCode)
+			require.Equal(t, `"few";r=0;t=`, refused.Header.Get("RateLimit")[:12])
+			require.NotEmpty(t, refused.Header.Get("Retry-After"))
+			require.Equal(t, 200, get(t, at+"/free").StatusCode)
+
+			require.NoError(t, s.Pause())
+			require.Equal(t, 200, get(t, at+"/few/1").StatusCode)
+			require.NoError(t, s.Resume())
+			require.Eventually(t, func() bool { return get(t, at+"/few/1").StatusCode == 429 }, time.Minute, 10*time.Millisecond)
+			require.NoError(t, g.stop())
+			began := time.Now()
+			require.Equal(t, proxy.away, get(t, at+"/few/1").StatusCode)
+			require.Less(t, time.Since(began), 5*time.Second)
+		})
+	}
+}
+
+// The rules of /check match what a request is, and count by what they say.
+func TestCheck(t *testing.T) {
+	g := start(t, server(t).Addr, blocks(t, "yaml")[0], "DECISION_TIMEOUT", patient)
+	name := func(headers ...string) string { // of the rule that the answer is about
+		r := get(t, g.web+"/check", headers...)
+		return fmt.Sprint(r.StatusCode, " ", strings.SplitN(r.Header.Get("RateLimit"), ";t", 2)[0])
+	}
+	from := func(address string, more ...string) []string { return append(more, "X-Forwarded-For", address) }
+	require.Equal(t, `200 "everybody";r=99`, name(from("203.0.113.1")...))
+	require.Equal(t, `200 "everybody";r=98`, name(from("198.51.100.7, 203.0.113.1, 10.1.2.3")...))
+	require.Equal(t, `200 "everybody";r=99`, name(from("2001:db8:0:1::1")...))
+	require.Equal(t, `200 "everybody";r=98`, name(from("2001:db8:0:1:ffff::2")...))
+	require.Equal(t, `200 "everybody";r=99`, name(from("2001:db8:0:2::1")...))
+	require.Equal(t, `200 `, name(from("192.0.2.9")...))
+	login := from("203.0.113.9", "X-Forwarded-Method", "POST", "X-Forwarded-Uri", "/x/../%6cogin?next=/")
+	require.Equal(t, `200 "login";r=4`, name(login...))
+	for range 4 {
+		name(login...)
+	}
+	require.Equal(t, `429 "login";r=0`, name(login...))
+	locked := get(t, g.web+"/check?deny=403", login...)
+	require.Equal(t, "403 900", fmt.Sprint(locked.StatusCode, " ", locked.Header.Get("Retry-After")))
+	require.Equal(t, `200 "everybody";r=92`, name(from("203.0.113.9", "X-Forwarded-Uri", "/login")...))
+	key := from("203.0.113.10", "X-Forwarded-Uri", "/api/x", "X-Api-Key", "k")
+	name(key...)
+	require.Equal(t, `"partners";q=5000;w=3600`, get(t, g.web+"/check", append(key, "X-Forwarded-For", "192.0.2.9")...).Header.Get("RateLimit-Policy"))
+	require.Equal(t, 400, get(t, g.web+"/check", "X-Forwarded-Uri", "/%zz").StatusCode)
+	require.Equal(t, 404, get(t, g.web+"/check/other").StatusCode)
+	require.Equal(t, 200, get(t, g.web+"/check/web").StatusCode)
+}
+
+// The rules of the page and of the sample load. The page names each setting that the program reads.
+func TestPage(t *testing.T) {
+	for _, block := range append(blocks(t, "yaml")[:3], readFile(t, "../deploy/gateway/rules.yaml")) {
+		_, err := parse([]file{{"page", block}}, false)
+		require.NoError(t, err, block)
+	}
+	_, manifests, _ := strings.Cut(readFile(t, "../deploy/kubernetes/gateway.yaml"), "rules.yaml: |\n")
+	_, err := parse([]file{{"ConfigMap", strings.Split(manifests, "---")[0]}}, false)
+	require.NoError(t, err)
+	text := page(t)
+	names := regexp.MustCompile(`"([A-Z]+_?[A-Z_]{2,})"`).FindAllStringSubmatch(readFile(t, "settings.go"), -1)
+	require.Greater(t, len(names), 60)
+	for _, m := range names {
+		if !strings.Contains(text, "`"+m[1]+"`") && !strings.Contains(text, "`"+m[1]+"*`") && !periodOrType(m[1]) {
+			t.Errorf("the page does not name %s", m[1])
+		}
+	}
+	for _, row := range regexp.MustCompile("(?m)^\\| (`[A-Z].*?) \\| (.*?) \\|$").FindAllStringSubmatch(text, -1) {
+		for _, m := range regexp.MustCompile("`([A-Z_]+)`").FindAllStringSubmatch(row[1], -1) {
+			none := strings.HasPrefix(row[2], "no effect")
+			if lines := unused([]string{m[1] + "=1"}); none != (len(lines) == 1) {
+				t.Errorf("the page says %q of %s, the log %q", row[2], m[1], lines)
+			}
+		}
+	}
+	require.NotEmpty(t, unused([]string{"MEMCACHE_SRV=x"}))
+}
+
+func periodOrType(word string) bool {
+	return strings.Contains("SINGLE SENTINEL CLUSTER FILE CERTIFICATE", word)
+}
+
+func readFile(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// Wrong settings are refused together, before anything listens.
+func TestSettings_mistakes(t *testing.T) {
+	wrong := map[string]string{"DECISION_TIMEOUT": "-1s", "BACKEND_TYPE": "memcache", "SHADOW_MODE": "maybe", "GRPC_SERVER_USE_TLS": "true"}
+	_, err := readSettings(func(name string) string { return wrong[name] })
+	for name := range wrong {
+		require.ErrorContains(t, err, strings.Replace(name, "USE_TLS", "TLS_CERT", 1))
+	}
+	for _, env := range []map[string]string{{"REDIS_TYPE": "odd"}, {"REDIS_TYPE": "sentinel"}, {"REDIS_URL": "redis://:x:y"}, {"REDIS_TLS": "true", "REDIS_TLS_CACERT": "none"}} {
+		s, err := readSettings(func(name string) string { return env[name] })
+		require.NoError(t, err)
+		_, err = s.redisClient()
+		require.Error(t, err, env)
+	}
+}
