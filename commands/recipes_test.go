@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,29 +69,6 @@ func TestRecipes_alike(t *testing.T) {
 		}
 		if min(counts[true], counts[false]) < 50 {
 			t.Errorf("%s: the schedule tests little: %v", row.command, counts)
-		}
-	}
-}
-
-// Many calls, against a model of redis-cell: all five integers are the same; also a live limiter's when it is taken over
-// halfway.
-func TestRecipes_redisCell(t *testing.T) {
-	for _, cell := range []*redisCell{
-		{maxBurst: 15, count: 30, period: 60}, {count: 1, period: 5}, {maxBurst: 9, count: 10, period: 1},
-	} {
-		h, now := corpus.NewMemory(), int64(corpus.Epoch)
-		h.Begin(now)
-		for i := range int64(400) {
-			n := i * 7 % 4
-			line := fmt.Sprintf("CL.THROTTLE k %d %d %d %d", cell.maxBurst, cell.count, cell.period, n)
-			h.Clock(now)
-			if got, want := integersOf(t, h, line), cell.call(now, n); !slices.Equal(got, want) {
-				t.Fatalf("call %d, %s: %v, redis-cell says %v", i, line, got, want)
-			}
-			if now += i * 131 % 977 * 1000; i == 200 {
-				h.Call([]string{"DEL", "k"})
-				h.Call([]string{"SET", "k", fmt.Sprint(cell.tat), "PXAT", fmt.Sprint(cell.expire)})
-			}
 		}
 	}
 }
@@ -181,61 +157,6 @@ func (c *counter) take(now, n int64) (bool, int64) {
 		c.expire = now/1000 + c.period
 	}
 	return c.value <= c.limit, max(c.limit-c.value, 0)
-}
-
-// redisCell is redis-cell 0.5.0: a TAT in ns, the key's expiry cut to ms.
-type redisCell struct {
-	maxBurst, count, period int64
-	tat, expire             int64
-}
-
-// call returns nil for an error.
-func (c *redisCell) call(now, n int64) (reply []int64) {
-	if c.expire < now/1000 {
-		c.tat = 0
-	}
-	now *= 1000
-	interval := c.period * 1e9 / c.count
-	if interval == 0 {
-		return nil
-	}
-	tolerance, increment := interval*(c.maxBurst+1), interval*n
-	tat := max(c.tat, now)
-	reply = []int64{0, c.maxBurst + 1, 0, -1, 0}
-	ends := tat + increment
-	if early := now - (ends - tolerance); early < 0 {
-		reply[0] = 1
-		if increment <= tolerance {
-			reply[3] = cellSeconds(-early)
-		}
-		ends = tat
-	} else {
-		c.tat, c.expire = ends, now/1e6+(ends-now)/1e6
-		if ends < now {
-			c.expire = math.MaxInt64 // written, but setting the expiry failed
-			return nil
-		}
-	}
-	if room := tolerance - (ends - now); room > -interval {
-		room /= 1000
-		if micros := interval / 1000; micros > 0 {
-			room /= micros
-		} else if room > 0 {
-			room = math.MaxInt64 // a division by 0
-		}
-		reply[2] = room
-	}
-	reply[4] = cellSeconds(ends - now)
-	return reply
-}
-
-// cellSeconds drops what is below a millisecond.
-func cellSeconds(ns int64) int64 {
-	s := ns / 1e9
-	if ns%1e9/1e6 > 0 {
-		s++
-	}
-	return s
 }
 
 func integersOf(t *testing.T, h *corpus.Memory, line string) (all []int64) {

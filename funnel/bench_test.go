@@ -112,14 +112,3 @@ func BenchmarkClock(b *testing.B) {
 		})
 	}
 }
-
-func TestClock_allocatesNothing(t *testing.T) {
-	var c funnel.Clock
-	mono := funnel.Micros(0)
-	monotonic := func() funnel.Micros { mono += 2; return mono }
-	for _, wall := range []funnel.Micros{1000, 500} {
-		if n := testing.AllocsPerRun(100, func() { c.Now(wall, monotonic) }); n != 0 {
-			t.Errorf("at %d: %v allocations", wall, n)
-		}
-	}
-}

@@ -126,32 +126,3 @@ func TestLease_agreesWithOracle(t *testing.T) {
 	})
 	seen.atLeast(t, 1000, "denial", "renewal", "slot in place of a lapsed one")
 }
-
-// FuzzLease makes calls for slots: of each step's three bytes, the first says who calls and
-// how, the second how much later and the third the limit or the TTL.
-func FuzzLease(f *testing.F) {
-	f.Add(int64(10e6), []byte{0, 0, 2, 1, 8, 2, 2, 9, 2, 0x42, 0, 0, 0x82, 0, 0, 0xc1, 0, 0})
-	f.Add(int64(1000), []byte{0, 0, 1, 0, 1, 1, 0x40, 1, 9, 0x81, 3, 3, 0xc0, 7, 200, 3, 1, 1})
-	f.Fuzz(func(t *testing.T, ttl int64, steps []byte) {
-		s, now := newSlots(), originMicros
-		p := funnel.LeaseParams{Limit: 1, TTL: within(funnel.Micros(ttl), 1000, maxPeriodMicros)}
-		var retry funnel.Micros
-		for steps = steps[:min(len(steps), 300)]; len(steps) >= 3; steps = steps[3:] {
-			id, how, later := string('a'+rune(steps[0]&15)), steps[0]>>4, funnel.Micros(steps[1])
-			d := []funnel.Micros{later * p.TTL / 64, later, retry, -later * p.TTL / 256}[how&3]
-			if at := now + d; at >= 0 && at <= 1<<52 {
-				now = at
-			}
-			switch how >> 2 {
-			case 1:
-				s.release(t, now, id)
-				continue
-			case 2:
-				p.TTL = within(funnel.Micros(steps[2])*p.TTL/64, 1000, maxPeriodMicros)
-			default:
-				p.Limit = 1 + int64(steps[2]%16)
-			}
-			retry = s.call(t, now, id, p).RetryAfter.Micros()
-		}
-	})
-}

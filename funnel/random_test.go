@@ -38,14 +38,6 @@ func logUniform[N ~int64](r *rand.Rand, top N) N {
 	return min(max(n, 1), top)
 }
 
-// within returns n if n is in [low, high], else a number in these bounds that depends on n.
-func within[N ~int64](n, low, high N) N {
-	if n >= low && n <= high {
-		return n
-	}
-	return low + N((uint64(n)-uint64(low))%(uint64(high)-uint64(low)+1))
-}
-
 // randomQuantity makes up a quantity for a call with limit, after the verdict last.
 func randomQuantity(r *rand.Rand, limit int64, last funnel.Verdict) int64 {
 	switch r.IntN(12) {

@@ -196,51 +196,6 @@ func TestThrottle_neverAdmitsMore(t *testing.T) {
 	}
 }
 
-// FuzzThrottle makes a call on any state, and the same call a while later.
-func FuzzThrottle(f *testing.F) {
-	seed := func(now, tat, frac, oldPeriod, oldCount, limit, period, count, quantity, wait int64) {
-		for option := range uint8(5) {
-			f.Add(now, tat, frac, oldPeriod, oldCount, now+wait/2, limit, period, count, quantity, option, wait, wait)
-		}
-	}
-	const start = int64(origin)
-	seed(start, 0, 0, 0, 0, 16, 60e9, 7, 1, 0)
-	seed(start, start+8e9, 3, 60e9, 7, 16, 60e9, 7, -2, 9e9)
-	seed(start, start+36e12, 0, 3600e9, 1, 10, 1e9, 1, 1, 1e9)
-	seed(start, start+36e11, 0, 36e6, 1, 1, 86400e9, 1, -40, 1e9)
-	seed(start, start+90e9, 0, 0, 0, 5, 10e9, 1, 0, 40e9)
-	seed(start, start+90e9, 2, 10e9, 3, 5, 10e9, 3, 4, 90e9)
-	seed(math.MaxInt64-1, math.MaxInt64, 0, 1, 1, 1, int64(funnel.MaxPeriod), 1, 1, 1)
-	f.Fuzz(func(
-		t *testing.T, now, tat, frac, oldPeriod, oldCount, locked, limit, period, count, quantity int64,
-		option uint8, length, wait int64,
-	) {
-		const last = funnel.Nanos(math.MaxInt64)
-		at := within(funnel.Nanos(now), 1, last)
-		p := funnel.ThrottleParams{
-			Limit:    within(limit, 1, funnel.MaxLimit),
-			Rate:     funnel.Rate{within(funnel.Nanos(period), 1, funnel.MaxPeriod), within(count, 1, funnel.MaxLimit)},
-			Quantity: within(quantity, -funnel.MaxLimit-1, funnel.MaxLimit+1),
-		}
-		if !p.Rate.Fits(p.Limit) {
-			t.Skip()
-		}
-		p = options(p, within(funnel.Nanos(length), funnel.Millisecond, funnel.MaxPeriod))[option%5]
-		p.Lockout = shortened(p.Lockout, at)
-		s := funnel.ThrottleState{TAT: within(funnel.Nanos(tat), 0, last), Locked: within(funnel.Nanos(locked), 0, last)}
-		if oldCount != 0 {
-			rate := funnel.Rate{within(funnel.Nanos(oldPeriod), 1, funnel.MaxPeriod), within(oldCount, 1, funnel.MaxLimit)}
-			s.Rate = rate.Reduced()
-			s.Frac = within(frac, 0, s.Rate.Count-1)
-		}
-		l := limiterOf(s)
-		l.call(t, at, p)
-		at += within(funnel.Nanos(wait), 0, last-at)
-		p.Lockout = shortened(p.Lockout, at)
-		l.call(t, at, p)
-	})
-}
-
 // options returns a call without an option and with each of them.
 func options(p funnel.ThrottleParams, length funnel.Nanos) []funnel.ThrottleParams {
 	all := []funnel.ThrottleParams{p, p, p, p, p}

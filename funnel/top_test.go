@@ -101,15 +101,6 @@ func zipf(r *rand.Rand, keys int, skew float64) func() int {
 // topStreams are streams of keys. Each takes the size of the table and the number of denials,
 // and returns a function that is called with 0, 1, 2 and so on.
 var topStreams = map[string]func(r *rand.Rand, size, denials int) func(i int) int{
-	"all distinct": func(*rand.Rand, int, int) func(int) int {
-		return func(i int) int { return i }
-	},
-	"one key more than fits, in turn": func(_ *rand.Rand, size, _ int) func(int) int {
-		return func(i int) int { return i % (size + 1) }
-	},
-	"heavy key last": func(_ *rand.Rand, size, denials int) func(int) int {
-		return func(i int) int { return min(i, max(denials-denials/size-1, 0)) }
-	},
 	"heavy key first, then distinct": func(_ *rand.Rand, size, denials int) func(int) int {
 		return func(i int) int { return max(0, i-denials/size-1) }
 	},
@@ -181,23 +172,15 @@ func TestTop_names(t *testing.T) {
 		key, name string
 	}{
 		{0, "", "0:"},
-		{1, "", "1:"},
-		{0, "1:", "0:1:"},
 		{0, "a", "0:a"},
 		{1, "a", "1:a"},
-		{10, "a", "10:a"},
 		{math.MaxInt32, "a", "2147483647:a"},
 		{0, "\x00", "0:\x00"},
 		{0, "\x00\x00", "0:\x00\x00"},
-		{0, "\xff\x00\r\n\"", "0:\xff\x00\r\n\""},
-		{0, "ключ", "0:ключ"},
 		{0, long[2:], "0:" + long[2:]}, // 128 bytes with the database
 		{0, long[1:], "0:" + long[2:]},
-		{0, long, "0:" + long[2:]},
-		{0, long + "a", "0:" + long[2:]},
 		{0, long + "b", "0:" + long[2:]},
 		{1, long + "b", "1:" + long[2:]},
-		{0, strings.Repeat(long, 4096) + "a", "0:" + long[2:]},
 		{0, strings.Repeat(long, 4096) + "b", "0:" + long[2:]},
 		{0, long[:125] + "é", "0:" + long[:125] + "\xc3"}, // the cut is by bytes
 	}
@@ -212,37 +195,6 @@ func TestTop_names(t *testing.T) {
 	got := top.Most(len(keys) + 1)
 	if !slices.Equal(got, want) {
 		t.Errorf("%+q\nwant %+q", fmt.Sprint(got), fmt.Sprint(want))
-	}
-}
-
-// A counter that is taken over has the name of its new key only.
-func TestTop_shorterName(t *testing.T) {
-	top := funnel.NewTop(1)
-	top.Count(123, strings.Repeat("long", 100))
-	top.Count(0, "")
-	if got := top.Most(1); got[0] != (funnel.TopKey{"0:", 2, 1}) {
-		t.Error(got)
-	}
-}
-
-// After a reset, counts are low again: nothing may be left of the least count before.
-func TestTop_resetAfterHighCounts(t *testing.T) {
-	top := funnel.NewTop(2)
-	count := func(key string, times int) {
-		for range times {
-			top.Count(0, key)
-		}
-	}
-	count("a", 1000)
-	count("b", 1000)
-	count("c", 1) // the search for the least count finds 1000
-	top.Reset()
-	count("a", 900)
-	count("b", 600)
-	count("c", 1)
-	want := []funnel.TopKey{{"0:a", 900, 0}, {"0:c", 601, 600}}
-	if got := top.Most(2); !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
 	}
 }
 
@@ -320,27 +272,4 @@ func BenchmarkTop(b *testing.B) {
 			}
 		})
 	}
-}
-
-// FuzzTop reads a stream from bytes: each byte is a database (the two low bits) and a key. The
-// byte 255 resets the table.
-func FuzzTop(f *testing.F) {
-	f.Add(uint8(2), "user:", []byte("abcabcabcaaaabdefg"))
-	f.Add(uint8(0), "", []byte{0, 1, 2, 3, 4, 255, 4, 3, 2, 1, 0, 0, 0})
-	f.Add(uint8(15), "\x00\xff", []byte(strings.Repeat("the quick brown fox jumps over the lazy dog", 20)))
-	f.Fuzz(func(t *testing.T, size uint8, prefix string, stream []byte) {
-		top := newCountedTop(1 + int(size%32))
-		prefix = prefix[:min(len(prefix), 100)]
-		for i, b := range stream {
-			if b == 255 {
-				top.Reset()
-			} else {
-				top.Count(int(b&3), prefix+string(rune(b>>2)))
-			}
-			if i < 32 || i%32 == 0 {
-				top.check(t)
-			}
-		}
-		top.check(t)
-	})
 }

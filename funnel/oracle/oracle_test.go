@@ -3,7 +3,6 @@ package oracle
 // The models are what package funnel is compared with. These tests are of what only their other users call.
 
 import (
-	"math/big"
 	"testing"
 
 	"gothrottle/funnel"
@@ -104,30 +103,4 @@ func TestVoid(t *testing.T) {
 			t.Errorf("void at: %v %v %v", m.void(start+5*second), m.void(empty-1), m.void(empty))
 		}
 	})
-}
-
-// State tells what the New function took.
-func TestState(t *testing.T) {
-	half, rate := big.NewRat(1<<62+1, 2), funnel.Rate{Period: 60 * funnel.Second, Count: 6}
-	if at, got := NewThrottle(half, rate).State(); at.Cmp(half) != 0 || got != rate.Reduced() {
-		t.Errorf("throttle: %v %v", at, got)
-	}
-	if at, got := NewThrottle(half, funnel.Rate{}).State(); at.Cmp(half) != 0 || got != (funnel.Rate{}) {
-		t.Errorf("adopted throttle: %v %v", at, got)
-	}
-	if used, end := NewQuota(7, start).State(); used != 7 || end != start {
-		t.Errorf("quota: %v %v", used, end)
-	}
-}
-
-func TestLease_Release(t *testing.T) {
-	var o Lease
-	o.Call(start, "a", funnel.LeaseParams{Limit: 1, TTL: second})
-	if o.Release(start, "b") || !o.Release(start, "a") || o.Release(start, "a") || !o.Void(start) {
-		t.Error("a slot can be given back by its holder only, and once")
-	}
-	o.Call(start, "a", funnel.LeaseParams{Limit: 1, TTL: second})
-	if o.Release(start+second, "a") {
-		t.Error("a slot that has lapsed is given back")
-	}
 }
