@@ -106,14 +106,14 @@ func TestAccess_furtherKeys(t *testing.T) {
 			h := unasked(t, row.server)
 			call(h, "GO.QUOTA a 9 60")
 			h.Forbid(row.forbidden...)
-			opened, _ := h.Opened()
+			opened := h.Count(fakehost.Opened)
 			before := h.Dump()
 			got := h.Call(keysOf(command, "a", "b", "c")...)
 			if row.log == nil {
 				if checked := h.ACLChecks(); got.Err != "" || !slices.Equal(checked, []string{"b", "c"}) {
 					t.Errorf("%s: %v, asked for %q", command, got, checked)
 				}
-			} else if now, _ := h.Opened(); got.Err != noPermission || now != opened {
+			} else if now := h.Count(fakehost.Opened); got.Err != noPermission || now != opened {
 				t.Errorf("%s without %q: %v, %d keys were opened", command, row.forbidden, got, now-opened)
 			}
 			if log := h.ACLLog(); !slices.Equal(log, row.log) {
@@ -129,9 +129,9 @@ func TestAccess_furtherKeys(t *testing.T) {
 func TestAccess_noCheck(t *testing.T) {
 	noCheck := func(h *fakehost.Host, words ...string) {
 		t.Helper()
-		h.ResetAPICalls()
-		if h.Call(words...); h.ACLChecks() != nil || h.APICallsOf("Call") != 0 {
-			t.Errorf("%q: asked for %q, made %d calls", words, h.ACLChecks(), h.APICallsOf("Call"))
+		h.ResetCounts()
+		if h.Call(words...); h.ACLChecks() != nil || h.Count(fakehost.Commands) != 0 {
+			t.Errorf("%q: asked for %q, made %d calls", words, h.ACLChecks(), h.Count(fakehost.Commands))
 		}
 	}
 	for _, server := range []func(*fakehost.Host){func(h *fakehost.Host) {}, (*fakehost.Host).BeCluster} {
@@ -187,11 +187,11 @@ func TestAccess_crossSlot(t *testing.T) {
 			}
 			continue
 		}
-		opened, _ := h.Opened()
+		opened := h.Count(fakehost.Opened)
 		errors := counters(t, h, "all")[3]
 		take := strings.ReplaceAll(strings.Join(words, " "), " 60 0", " 60 1")
 		wantUntouched(t, h, crossSlot, take, strings.Replace(take, "GO.ALL", "GO.ALL_RO", 1))
-		if now, _ := h.Opened(); now != opened || counters(t, h, "all")[3] != errors+1 {
+		if now := h.Count(fakehost.Opened); now != opened || counters(t, h, "all")[3] != errors+1 {
 			t.Errorf("%s: %d keys were opened, counters %v", row.keys, now-opened, counters(t, h, "all"))
 		}
 	}

@@ -69,9 +69,9 @@ func TestAll_keys(t *testing.T) {
 			if got := h.Keys(words...); !slices.Equal(got, row.want) {
 				t.Errorf("%q: keys %q, want %q", words, got, row.want)
 			}
-			before, _ := h.Opened()
+			before := h.Count(fakehost.Opened)
 			got := h.Call(words...)
-			opened, _ := h.Opened()
+			opened := h.Count(fakehost.Opened)
 			if n := opened - before; n < len(row.want) || row.want == nil && n > 0 {
 				t.Errorf("%q: reply %v, opened %d keys", words, got, n)
 			}
@@ -82,8 +82,8 @@ func TestAll_keys(t *testing.T) {
 		t.Errorf("keys %q", got)
 	}
 	for _, line := range []string{"GO.LEASE k 1 1 KEY", "GO.RELEASE k KEY l", "GO.POLICY k 1"} { // the server never asks the module for one key
-		h.ResetAPICalls()
-		if got := h.Keys(strings.Fields(line)...); !slices.Equal(got, []string{"k"}) || h.APICallsOf("IsKeysPositionRequest") != 0 {
+		h.ResetCounts()
+		if got := h.Keys(strings.Fields(line)...); !slices.Equal(got, []string{"k"}) || h.Count(fakehost.Asked) != 0 {
 			t.Errorf("%s: keys %q", line, got)
 		}
 	}

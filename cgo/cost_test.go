@@ -1,6 +1,6 @@
 package cgo_test
 
-// No transcript shows calls of the server's API.
+// No transcript shows what a call costs the server.
 
 import (
 	"fmt"
@@ -13,27 +13,23 @@ import (
 	"gothrottle/tests/corpus"
 )
 
-// The bounds of this file, in calls of the server's API. They are derived as follows.
+// The bounds of this file, in steps of the server: see fakehost.Steps. They are derived as follows.
 //
-// A word costs one call that reads it. An id of GO.RELEASE costs 11 more: make the member, look it up,
-// read its bytes, remove it, free it; and 5 to read an entry in the search for the latest lease that
-// stays; and one for its score.
+// A word that is an id of GO.RELEASE costs 2 steps, to look up and to remove its member, and 4 in the search for the latest
+// lease that stays: an entry is read, and the walk goes on. Of each id the score is read, too.
 //
 // A clause, or a call of a command with one key, costs at most
 //
-//   - 6 for each of the 128 entries that it reads and clears away: ask for the end, read the entry, read
-//     the entry's bytes, go on, remove the entry, free it,
-//   - 6 for each of the 60 look-ups by which it finds the entry that a wait depends on. A period has
-//     less than 2^52 microseconds, and each look-up halves the time that is left. The other look-ups
-//     find the newest and the oldest entry, the id, and the rank,
-//   - 60 for the rest: open, type, length, expiry, replicate, signal, events, reply, close.
+//   - 3 for each of the 128 entries that it reads and clears away: read the entry, go on, remove the entry,
+//   - 3 for each of the 60 look-ups by which it finds the entry that a wait depends on. A period has
+//     less than 2^52 microseconds, and each look-up halves the time that is left,
+//   - 60 for the rest: the key, the newest and the oldest entry, the id, the rank.
 //
-// A clause with cells has no entries. Each of at most 32 cells costs 28: two reads of two fields and
-// one of the lockout, two calls for each of five numbers read, and three for each of five numbers
-// written. That is less.
+// A clause with cells has no entries. Each of at most 32 cells costs 10: five fields are read and five written. That is less.
+// GO.INFO reads 32 cells, or 128 holders.
 const (
-	callsPerWord   = 12
-	callsPerClause = 6*128 + 6*60 + 60
+	stepsPerWord   = 7
+	stepsPerClause = 3*128 + 3*60 + 60
 )
 
 // hostile is a state that makes badly written code walk. size is about how many elements it has.
@@ -42,11 +38,11 @@ type hostile struct {
 	make  func(h *fakehost.Host, size int)
 	size  int      // the test also uses a tenth of it
 	lines []string // SIZE and HALF stand for numbers
-	more  int      // how many calls more a state of ten times the size may cost
+	more  int      // how many steps more a state of ten times the size may cost
 }
 
 // Four look-ups more find an entry among ten times as many: 2^4 > 10.
-const fourLookups = 4 * 6
+const fourLookups = 4 * 3
 
 var hostiles = []hostile{
 	{"nothing", func(*fakehost.Host, int) {}, 10, nil, 0},
@@ -172,9 +168,8 @@ func releaseOf(first, n int) string {
 	return line
 }
 
-// No call of any command costs more API calls than a small multiple of its words, whatever state the
-// call meets, and none costs more in a state of ten times the size. Steps, which API calls make
-// inside the server, are bounded in the same way.
+// No call of any command costs more steps than a small multiple of its words, whatever state the
+// call meets, and none costs more in a state of ten times the size.
 func TestCost(t *testing.T) {
 	for _, s := range hostiles {
 		t.Run(s.name, func(t *testing.T) {
@@ -183,10 +178,9 @@ func TestCost(t *testing.T) {
 				lines = append(lines[:len(lines):len(lines)], strings.ReplaceAll(corpus.Samples[c.Name].Call, "KEY", "k"))
 			}
 			for _, line := range lines {
-				small, fewSteps := costOf(t, &s, line, s.size/10)
-				large, steps := costOf(t, &s, line, s.size)
-				if large > small+s.more || steps > fewSteps+s.more {
-					t.Errorf("%.60s: %d API calls and %d steps, %d and %d in a state of a tenth of the size", line, large, steps, small, fewSteps)
+				small, large := costOf(t, &s, line, s.size/10), costOf(t, &s, line, s.size)
+				if large > small+s.more {
+					t.Errorf("%.60s: %d steps, %d in a state of a tenth of the size", line, large, small)
 				}
 				words := strings.Fields(line)
 				clauses := 0
@@ -195,12 +189,8 @@ func TestCost(t *testing.T) {
 						clauses++
 					}
 				}
-				clauses = max(clauses, 1)
-				if most := callsPerWord*len(words) + callsPerClause*clauses; large > most {
-					t.Errorf("%.60s: %d API calls, want at most %d", line, large, most)
-				}
-				if most := 2*len(words) + 3*128*clauses; steps > most {
-					t.Errorf("%.60s: %d steps, want at most %d", line, steps, most)
+				if most := stepsPerWord*len(words) + stepsPerClause*max(clauses, 1); large > most {
+					t.Errorf("%.60s: %d steps, want at most %d", line, large, most)
 				}
 			}
 		})
@@ -212,26 +202,27 @@ func TestCost(t *testing.T) {
 func TestCost_longForeign(t *testing.T) {
 	long := strings.Repeat("x", 1000)
 	for _, row := range []struct {
-		name, line, function string
-		fill                 func(h *fakehost.Host, i int)
-		most                 int // calls of function
+		name, line string
+		counted    int // what Count counts
+		fill       func(h *fakehost.Host, i int)
+		most       int
 	}{
-		{"members of a window", "GO.WINDOW k 1000 60", "ZsetRangeCurrentElement", func(h *fakehost.Host, i int) {
+		{"members of a window", "GO.WINDOW k 1000 60", fakehost.Read, func(h *fakehost.Host, i int) {
 			h.PutMember("k", float64(i), "\x01"+long+strconv.Itoa(i))
 			h.PutMember("k", -float64(h.Now()+int64(i)), "\x01"+strconv.Itoa(i))
 		}, 3},
-		{"values", "GO.ALL k" + strings.Repeat(" THROTTLE 1 1 1", 32), "HashGet", func(h *fakehost.Host, i int) {
+		{"values", "GO.ALL k" + strings.Repeat(" THROTTLE 1 1 1", 32), fakehost.LookUps, func(h *fakehost.Host, i int) {
 			h.PutField("k", strconv.Itoa(4*i), long)
 			h.PutField("k", strconv.Itoa(4*i+1), long)
 		}, 1},
-		{"values of cells that are not asked for", "GO.THROTTLE k 1 1 1", "HashGet", func(h *fakehost.Host, i int) {
+		{"values of cells that are not asked for", "GO.THROTTLE k 1 1 1", fakehost.LookUps, func(h *fakehost.Host, i int) {
 			h.PutField("k", strconv.Itoa(4*i), tat(h, 1_000_000_000))
 			h.PutField("k", strconv.Itoa(4*i+1), map[bool]string{true: "60", false: long}[i == 0])
 		}, 3},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			h := loaded(t)
-			if row.function == "HashGet" {
+			if row.counted == fakehost.LookUps {
 				h.PutHash("k")
 			} else {
 				h.PutZset("k")
@@ -241,21 +232,21 @@ func TestCost_longForeign(t *testing.T) {
 			}
 			p := h.Prepare(strings.Fields(row.line)...)
 			defer p.Free()
-			h.ResetAPICalls()
+			h.ResetCounts()
 			p.Run()
-			calls := h.APICallsOf(row.function)
+			n := h.Count(row.counted)
 			if got := h.Reply().String(); !strings.HasPrefix(got, "ERR ") {
 				t.Errorf("reply %s", got)
 			}
-			if calls > row.most {
-				t.Errorf("%d calls of %s, want at most %d", calls, row.function, row.most)
+			if n > row.most {
+				t.Errorf("read %d times, want at most %d", n, row.most)
 			}
 		})
 	}
 }
 
-// costOf returns the API calls and the steps of a call that meets a hostile state.
-func costOf(t *testing.T, s *hostile, line string, size int) (calls, steps int) {
+// costOf returns the steps of a call that meets a hostile state.
+func costOf(t *testing.T, s *hostile, line string, size int) int {
 	t.Helper()
 	h := loaded(t)
 	s.make(h, size)
@@ -265,9 +256,9 @@ func costOf(t *testing.T, s *hostile, line string, size int) (calls, steps int) 
 	line = strings.NewReplacer("SIZE", strconv.Itoa(size), "HALF", strconv.Itoa(size/2)).Replace(line)
 	p := h.Prepare(strings.Fields(line)...)
 	defer p.Free()
-	h.ResetAPICalls()
+	h.ResetCounts()
 	p.Run()
-	calls, steps = h.APICalls(), h.Steps()
+	steps := h.Count(fakehost.Steps)
 	h.Reply() // there is one
-	return calls, steps
+	return steps
 }

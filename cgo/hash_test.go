@@ -58,9 +58,9 @@ func TestHash_cost(t *testing.T) {
 	} {
 		h := loaded(t)
 		row.before(h)
-		h.ResetAPICalls()
+		h.ResetCounts()
 		got := call(h, row.line)
-		if n := h.APICallsOf("HashGet"); n != row.lookUps || (got.Err == foreign) != strings.HasPrefix(row.name, "foreign") {
+		if n := h.Count(fakehost.LookUps); n != row.lookUps || (got.Err == foreign) != strings.HasPrefix(row.name, "foreign") {
 			t.Errorf("%s: %v with %d look-ups, want %d", row.name, got, n, row.lookUps)
 		}
 	}

@@ -36,7 +36,7 @@ func TestLoad(t *testing.T) {
 			flags = map[string]string{"0x11": "0x211", "0x32": "0x232"}[flags] // INCOMPLETE: the command itself tells its keys
 			commandFlags += " getkeys-api"
 		}
-		keys := fmt.Sprintf("\nkeys: flags=%s index=1 range=0,1,0\n", flags)
+		keys := fmt.Sprintf("\nkeys: flags=%s\n", flags)
 		if row.Name == "GO.TOP" {
 			keys = " request_policy:all_shards\n"
 			categories = "admin dangerous slow"

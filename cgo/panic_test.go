@@ -136,10 +136,10 @@ func brokenThrottle(c *commands.Call) {
 func TestPanic_plan(t *testing.T) {
 	h := loaded(t)
 	rowOf(t, "GO.ALL").Plan = func(c *commands.Call) commands.ErrorCode { panic("no plan") }
-	opened, _ := h.Opened()
+	opened := h.Count(fakehost.Opened)
 	panics := number(t, h, "panics")
 	wantUntouched(t, h, internalError, "GO.ALL k THROTTLE 1 1 1 KEY l QUOTA 1 1")
-	if now, _ := h.Opened(); now != opened {
+	if now := h.Count(fakehost.Opened); now != opened {
 		t.Errorf("%d keys were opened", now-opened)
 	}
 	// The host asks for the keys before it runs the call.

@@ -125,14 +125,14 @@ func (w *walk) call(words []string) {
 			w.seed, w.calls, words, w.now, corpus.Dump(before, 0), what, got, want)
 	}
 	want, effects := w.expects(words, used)
-	_, toWrite := w.h.Opened()
+	toWrite := w.h.Count(fakehost.ForWriting)
 	got := asAny(w.h.Call(words...))
 	// Which of the two errors a hash deserves that is no limiter depends on the order of its fields.
 	if one := strings.NewReplacer(damaged, foreign); one.Replace(fmt.Sprint(got)) != one.Replace(fmt.Sprint(want)) {
 		fail("the reply is", fmt.Sprint(got), fmt.Sprint(want))
 	}
 	row := rowNamed(words[0])
-	if _, now := w.h.Opened(); now != toWrite && !row.Writes() {
+	if now := w.h.Count(fakehost.ForWriting); now != toWrite && !row.Writes() {
 		fail("keys opened for writing:", now, toWrite)
 	}
 	replicated := slices.DeleteFunc(w.h.EffectWords(), func(effect []string) bool {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"gothrottle/cgo/fakehost"
 	"gothrottle/commands"
 )
 
@@ -27,14 +28,14 @@ func TestString_encoding(t *testing.T) {
 			"GO.WINDOW k 1 1", "GO.LEASE k 1 1 a", "GO.RELEASE k a", "GO.ALL k LEASE 1 1 a"} {
 			h := loaded(t)
 			h.PutString("k", row.text)
-			h.ResetAPICalls()
+			h.ResetCounts()
 			before := h.Dump()
 			if got := call(h, line); got.Err == "" {
 				t.Errorf("%s on %.20q: %v", line, row.text, got)
 			}
 			wantNothing(t, h, line, before)
 			looks := row.quota && strings.Contains(line, "QUOTA") || row.throttle && strings.Contains(line, "THROTTLE")
-			if n := h.APICallsOf("StringDMA"); n != 0 && !looks {
+			if n := h.Count(fakehost.Looked); n != 0 && !looks {
 				t.Errorf("%s looks at %.20q", line, row.text)
 			}
 		}
@@ -53,10 +54,10 @@ func TestString_info(t *testing.T) {
 		} else {
 			h.CallsFail(kind, 0)
 		}
-		h.ResetAPICalls()
+		h.ResetCounts()
 		wantReply(t, h, "GO.INFO cell", "[kind throttle expires_in_ms -1 cells [[in_use (nil) count (nil) period_ms (nil) empty_in_ms 7001 locked_for_ms 0]]]")
 		wantReply(t, h, "GO.INFO quota", "[kind quota expires_in_ms -1 used 3 ends_in_ms 60000]")
-		if n := h.APICallsOf("StringDMA"); kind == 0 && n != 0 {
+		if n := h.Count(fakehost.Looked); kind == 0 && n != 0 {
 			t.Errorf("%d strings were looked at", n)
 		}
 	}

@@ -22,31 +22,26 @@ static int holds(const fake_list *list, const RedisModuleString *key) {
 }
 
 int fake_GetServerVersion(void) {
-    CALLED(GetServerVersion);
     return fake.version;
 }
 
 int fake_GetSelectedDb(RedisModuleCtx *ctx) {
-    CALLED(GetSelectedDb);
     (void)ctx;
     return fake.database;
 }
 
 int fake_GetContextFlags(RedisModuleCtx *ctx) {
-    CALLED(GetContextFlags);
     (void)ctx;
     const int master = 1 << 2; /* the module must look at its own bit only */
     return fake.cluster ? master | CTX_FLAGS_CLUSTER : master;
 }
 
 RedisModuleString *fake_GetCurrentUserName(RedisModuleCtx *ctx) {
-    CALLED(GetCurrentUserName);
     (void)ctx;
     return fake.no_user ? NULL : fake_give_string(user_name, strlen(user_name));
 }
 
 RedisModuleUser *fake_GetModuleUserFromUserName(RedisModuleString *name) {
-    CALLED(GetModuleUserFromUserName);
     if (fake.forgot_user || strcmp(name->bytes, user_name) != 0) return NULL;
     RedisModuleUser *user = calloc(1, sizeof *user);
     if (user == NULL) abort();
@@ -56,7 +51,6 @@ RedisModuleUser *fake_GetModuleUserFromUserName(RedisModuleString *name) {
 }
 
 int fake_FreeModuleUser(RedisModuleUser *user) {
-    CALLED(FreeModuleUser);
     free(user);
     fake.users--;
     return API_OK;
@@ -83,20 +77,17 @@ static int check(RedisModuleUser *user, RedisModuleString **argv, int argc) {
 
 /* As Valkey 9.1 for a user who may use some databases only. */
 int fake_ACLCheckCommandPermissions(RedisModuleUser *user, RedisModuleString **argv, int argc) {
-    CALLED(ACLCheckCommandPermissions);
     if (!fake.valkey || fake_has(&fake.list[FAKE_HIDDEN], "ACLCheckPermissions")) return check(user, argv, argc);
     errno = EACCES;
     return API_ERR;
 }
 
 int fake_ACLCheckPermissions(RedisModuleUser *user, RedisModuleString **argv, int argc, int database, int *reason) {
-    CALLED(ACLCheckPermissions);
     if (!fake.valkey || database != fake.database || reason != NULL) fake_fault("ACLCheckPermissions of database %d", database);
     return check(user, argv, argc);
 }
 
 int fake_ACLAddLogEntry(RedisModuleCtx *ctx, RedisModuleUser *user, RedisModuleString *object, int reason) {
-    CALLED(ACLAddLogEntry);
     (void)ctx;
     if (reason != ACL_LOG_KEY) fake_fault("ACLAddLogEntry with the reason %d", reason);
     fake_word(&fake.list[FAKE_ACL_LOG], user->name, strlen(user->name));
@@ -130,7 +121,6 @@ static unsigned slot_of(const char *bytes, size_t len) {
 /* If the name has a hash tag, only the tag counts: the text between the first opening brace and the next closing one,
  * unless that text is empty. */
 unsigned fake_ClusterKeySlot(RedisModuleString *key) {
-    CALLED(ClusterKeySlot);
     const char *open = memchr(key->bytes, '{', key->len);
     if (open != NULL) {
         const char *tag = open + 1, *close = memchr(tag, '}', key->len - (size_t)(tag - key->bytes));

@@ -38,29 +38,16 @@ static RedisModuleCallReply *error_reply(const char *text) {
     return reply;
 }
 
-static const char wrong_type[] = "WRONGTYPE Operation against a key holding the wrong kind of value";
-
-/* Reads a bound of a score range: a number, "inf", and "(" before the number to exclude it. */
-static int parse_bound(const RedisModuleString *s, double *value, int *excluded) {
-    const char *text = s->bytes;
+/* Counts the members above a bound, which "(" before it excludes. */
+static RedisModuleCallReply *zcount(const fake_entry *entry, const char *min, const char *max) {
     char *end;
-    *excluded = *text == '(';
-    *value = strtod(text + *excluded, &end);
-    return *end == '\0' && !isnan(*value);
-}
-
-static RedisModuleCallReply *zcount(RedisModuleString **argv) {
-    double min, max;
-    int min_excluded, max_excluded;
-    if (!parse_bound(argv[2], &min, &min_excluded) || !parse_bound(argv[3], &max, &max_excluded))
-        return error_reply("ERR min or max is not a float");
-    fake_entry *entry = fake_look_up(argv[1]);
-    if (entry != NULL && entry->type != TYPE_ZSET) return error_reply(wrong_type);
+    int excluded = *max == '(';
+    double bound = strtod(max + excluded, &end);
+    if (strcmp(min, "-inf") != 0 || *end != '\0' || isnan(bound)) fake_fault("ZCOUNT %s %s", min, max);
     RedisModuleCallReply *reply = new_reply(REPLY_INTEGER);
     for (size_t i = 0; entry != NULL && i < entry->num_members; i++) {
         double score = entry->members[i].score;
-        reply->integer += (min_excluded ? score > min : score >= min) &&
-                          (max_excluded ? score < max : score <= max);
+        reply->integer += excluded ? score < bound : score <= bound;
     }
     return reply;
 }
@@ -76,45 +63,30 @@ static RedisModuleCallReply *array_reply(size_t n, int type) {
 }
 
 /* One rank, counted from the start. The score is printed as Redis 7.0 does. */
-static RedisModuleCallReply *zrange(RedisModuleString **argv) {
+static RedisModuleCallReply *zrange(const fake_entry *entry, RedisModuleString **argv) {
     long long start, stop;
     if (fake_number(argv[2]->bytes, argv[2]->len, &start) != API_OK ||
-        fake_number(argv[3]->bytes, argv[3]->len, &stop) != API_OK || start < 0 || start != stop) {
+        fake_number(argv[3]->bytes, argv[3]->len, &stop) != API_OK || start < 0 || start != stop)
         fake_fault("Call: the fake host runs ZRANGE of one rank only");
-        return error_reply("ERR value is not an integer or out of range");
-    }
-    fake_entry *entry = fake_look_up(argv[1]);
-    if (entry != NULL && entry->type != TYPE_ZSET) return error_reply(wrong_type);
     if (entry == NULL || (size_t)start >= entry->num_members) return array_reply(0, 0);
     const fake_member *m = &entry->members[start];
     RedisModuleCallReply *reply = array_reply(2, REPLY_STRING);
     char score[40];
-    fake.steps++;
     put_text(&reply->elements[0], m->text.bytes, m->text.len);
     put_text(&reply->elements[1], score, (size_t)snprintf(score, sizeof score, "%.17g", m->score));
     return reply;
 }
 
-enum { REPLY_NULL = 4 }; /* the module never asks for this type */
-
-/* The text's encoding stays. */
-static RedisModuleCallReply *get(RedisModuleString *key) {
-    fake_entry *entry = fake_look_up(key);
-    if (entry == NULL) return new_reply(REPLY_NULL);
-    if (entry->type != TYPE_STRING) return error_reply(wrong_type);
+static RedisModuleCallReply *text_reply(const char *bytes, size_t len) {
     RedisModuleCallReply *reply = new_reply(REPLY_STRING);
-    put_text(reply, entry->text.bytes, entry->text.len);
+    put_text(reply, bytes, len);
     return reply;
 }
 
 /* CONFIG GET io-threads. */
 static RedisModuleCallReply *config_get(const fake_words *words) {
-    if (words->argc != 3 || strcasecmp(words->argv[1]->bytes, "GET") != 0 ||
-        strcmp(words->argv[2]->bytes, "io-threads") != 0) {
+    if (words->argc != 3 || strcmp(words->argv[1]->bytes, "GET") != 0 || strcmp(words->argv[2]->bytes, "io-threads") != 0)
         fake_fault("Call: the fake host runs CONFIG GET io-threads only");
-        errno = EINVAL;
-        return NULL;
-    }
     if (fake.io_threads == 0) return array_reply(0, 0);
     char number[FAKE_DECIMAL];
     RedisModuleCallReply *reply = array_reply(2, REPLY_STRING);
@@ -140,38 +112,32 @@ static RedisModuleCallReply *exists(RedisModuleCtx *ctx, const fake_words *words
     return reply;
 }
 
-/* Converts the one argument of the format "v" into words. */
-static fake_words *read_vector(const char *command, RedisModuleString **vector, size_t n) {
+fake_words *fake_read_words(const char *command, const char *format, va_list args) {
+    RedisModuleString **vector = NULL;
+    size_t n = strlen(format);
+    if (strcmp(format, "v") == 0) {
+        vector = va_arg(args, RedisModuleString **);
+        n = va_arg(args, size_t);
+    }
     fake_words *words = fake_new_words((int)n + 1);
     fake_set_word(words, 0, command, strlen(command));
-    for (size_t i = 0; i < n; i++) {
-        words->argv[i + 1] = vector[i];
-        vector[i]->refs++;
+    words->argc = 1;
+    for (; vector != NULL && words->argc <= (int)n; words->argc++) {
+        words->argv[words->argc] = vector[words->argc - 1];
+        vector[words->argc - 1]->refs++;
     }
-    return words;
-}
-
-/* Converts the arguments of a call into words. Returns NULL for a format that the host lacks. */
-static fake_words *read_arguments(const char *command, const char *format, va_list args) {
-    if (strcmp(format, "v") == 0) {
-        RedisModuleString **vector = va_arg(args, RedisModuleString **);
-        return read_vector(command, vector, va_arg(args, size_t));
-    }
-    fake_words *words = fake_new_words((int)strlen(format) + 1);
-    fake_set_word(words, 0, command, strlen(command));
-    for (int i = 1; i < words->argc; i++) {
-        char kind = format[i - 1], number[FAKE_DECIMAL];
-        if (kind == 's') {
-            words->argv[i] = va_arg(args, RedisModuleString *);
-            words->argv[i]->refs++;
-        } else if (kind == 'c') {
+    for (; vector == NULL && *format != '\0'; format++, words->argc++) {
+        char number[FAKE_DECIMAL];
+        if (*format == 's') {
+            words->argv[words->argc] = va_arg(args, RedisModuleString *);
+            words->argv[words->argc]->refs++;
+        } else if (*format == 'c' || *format == 'b') {
             const char *text = va_arg(args, const char *);
-            fake_set_word(words, i, text, strlen(text));
-        } else if (kind == 'l') {
-            fake_set_word(words, i, number, fake_decimal(number, va_arg(args, long long)));
+            fake_set_word(words, words->argc, text, *format == 'c' ? strlen(text) : va_arg(args, size_t));
+        } else if (*format == 'l') {
+            fake_set_word(words, words->argc, number, fake_decimal(number, va_arg(args, long long)));
         } else {
-            fake_fault("Call %s: the fake host has no format '%c'", command, kind);
-            words->argc = i;
+            fake_fault("%s: the fake host has no format '%c'", command, *format);
             fake_free_words(words);
             return NULL;
         }
@@ -197,42 +163,39 @@ static RedisModuleCallReply *fail(int kind, const char *command) {
     if (kind == FAKE_ERROR) return error_reply("ERR failed, as the test wants");
     if (kind == FAKE_OTHER_TYPE && !wants_integer) return new_reply(REPLY_INTEGER);
     if (kind == FAKE_INTEGERS) return array_reply(2, REPLY_INTEGER);
-    RedisModuleCallReply *reply = new_reply(REPLY_STRING);
-    put_text(reply, "7", 1);
-    return reply;
+    return text_reply("7", 1);
 }
 
-static RedisModuleCallReply *ping(void) {
-    RedisModuleCallReply *reply = new_reply(REPLY_STRING);
-    put_text(reply, "PONG", 4);
-    return reply;
-}
+enum { REPLY_NULL = 4 }; /* the module never asks for this type */
 
 static RedisModuleCallReply *run(RedisModuleCtx *ctx, const fake_words *words) {
     RedisModuleString **argv = (RedisModuleString **)words->argv;
     const char *command = argv[0]->bytes;
     if (strcmp(command, "CONFIG") == 0) return config_get(words);
-    if (strcmp(command, "EXISTS") == 0 && words->argc > 1) return exists(ctx, words);
-    if (strcmp(command, "PING") == 0) return ping();
-    if (words->argc > 1) fake_check_declared(ctx, argv[1], command);
-    if (strcmp(command, "GET") == 0 && words->argc == 2) return get(argv[1]);
-    if (strcmp(command, "ZCOUNT") == 0 && words->argc == 4) return zcount(argv);
-    if (strcmp(command, "ZRANGE") == 0 && words->argc == 5 && strcmp(argv[4]->bytes, "WITHSCORES") == 0) return zrange(argv);
-    fake_fault("Call: the fake host cannot run %s of %d words", command, words->argc);
-    errno = EINVAL;
-    return NULL;
+    if (strcmp(command, "EXISTS") == 0) return exists(ctx, words);
+    if (strcmp(command, "PING") == 0) return text_reply("PONG", 4);
+    fake_check_declared(ctx, argv[1], command);
+    const fake_entry *entry = fake_look_up(argv[1]);
+    int wanted = strcmp(command, "GET") == 0 ? TYPE_STRING : TYPE_ZSET;
+    if (entry != NULL && entry->type != wanted) return error_reply("WRONGTYPE Operation against a key holding the wrong kind of value");
+    if (wanted == TYPE_STRING) return entry != NULL ? text_reply(entry->text.bytes, entry->text.len) : new_reply(REPLY_NULL);
+    if (strcmp(command, "ZCOUNT") == 0) return zcount(entry, argv[2]->bytes, argv[3]->bytes);
+    if (strcmp(command, "ZRANGE") != 0 || words->argc != 5 || strcmp(argv[4]->bytes, "WITHSCORES") != 0)
+        fake_fault("Call: the fake host cannot run %s of %d words", command, words->argc);
+    return zrange(entry, argv);
 }
 
 RedisModuleCallReply *fake_Call(RedisModuleCtx *ctx, const char *command, const char *format, ...) {
-    CALLED(Call);
     va_list args;
     va_start(args, format);
-    fake_words *words = read_arguments(command, format, args);
+    fake_words *words = fake_read_words(command, format, args);
     va_end(args);
     if (words == NULL) {
         errno = EBADF;
         return NULL;
     }
+    fake.counts[FAKE_RUN]++;
+    fake.counts[FAKE_STEPS]++;
     RedisModuleCallReply *reply = NULL;
     if (!fake_knows(command)) {
         errno = ENOENT;
@@ -251,29 +214,24 @@ static int is_reply(const RedisModuleCallReply *reply, const char *function) {
 }
 
 int fake_CallReplyType(RedisModuleCallReply *reply) {
-    CALLED(CallReplyType);
     return reply == NULL ? REPLY_UNKNOWN : reply->type;
 }
 
 long long fake_CallReplyInteger(RedisModuleCallReply *reply) {
-    CALLED(CallReplyInteger);
     if (!is_reply(reply, "CallReplyInteger") || reply->type != REPLY_INTEGER) return LLONG_MIN;
     return reply->integer;
 }
 
 size_t fake_CallReplyLength(RedisModuleCallReply *reply) {
-    CALLED(CallReplyLength);
     return is_reply(reply, "CallReplyLength") ? reply->len : 0;
 }
 
 RedisModuleCallReply *fake_CallReplyArrayElement(RedisModuleCallReply *reply, size_t i) {
-    CALLED(CallReplyArrayElement);
     if (!is_reply(reply, "CallReplyArrayElement") || reply->type != REPLY_ARRAY || i >= reply->len) return NULL;
     return &reply->elements[i];
 }
 
 const char *fake_CallReplyStringPtr(RedisModuleCallReply *reply, size_t *len) {
-    CALLED(CallReplyStringPtr);
     if (!is_reply(reply, "CallReplyStringPtr")) return NULL;
     if (reply->type != REPLY_STRING && reply->type != REPLY_ERROR) return NULL;
     if (len != NULL) *len = reply->len;
@@ -282,7 +240,6 @@ const char *fake_CallReplyStringPtr(RedisModuleCallReply *reply, size_t *len) {
 
 /* The server ignores an element: the whole reply is freed at once. */
 void fake_FreeCallReply(RedisModuleCallReply *reply) {
-    CALLED(FreeCallReply);
     if (!is_reply(reply, "FreeCallReply") || reply->nested) return;
     for (size_t i = 0; reply->elements != NULL && i < reply->len; i++) fake_drop(&reply->elements[i].text);
     free(reply->elements);

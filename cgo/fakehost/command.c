@@ -71,7 +71,6 @@ void fake_forget_commands(fake_module *module) {
 }
 
 void fake_SetModuleAttribs(RedisModuleCtx *ctx, const char *name, int version, int api_version) {
-    CALLED(SetModuleAttribs);
     if (!fake.loading || ctx->module != NULL) return;
     if (api_version != API_VERSION) fake_fault("API version %d", api_version);
     ctx->module = calloc(1, sizeof *ctx->module);
@@ -81,19 +80,16 @@ void fake_SetModuleAttribs(RedisModuleCtx *ctx, const char *name, int version, i
 }
 
 void fake_SetModuleOptions(RedisModuleCtx *ctx, int options) {
-    CALLED(SetModuleOptions);
     ctx->module->options = options;
 }
 
 int fake_CreateCommand(RedisModuleCtx *ctx, const char *name, RedisModuleCmdFunc run, const char *flags,
                        int first_key, int last_key, int step) {
-    CALLED(CreateCommand);
     MAY_FAIL;
     if (!fake.loading) fake_fault("CreateCommand outside of OnLoad");
     if (!all_among(command_flags, flags) || fake_knows(name)) return API_ERR;
-    if (first_key != 0 || last_key != 0 || step != 0) /* else the command has no key */
-        if (first_key != 1 || last_key < first_key || step < 1)
-            fake_fault("%s: keys %d, %d, %d", name, first_key, last_key, step);
+    if (first_key != last_key || last_key != step || step < 0 || step > 1)
+        fake_fault("%s: keys %d, %d, %d: the fake host knows the first word as a key", name, first_key, last_key, step);
     RedisModuleCommand *command = calloc(1, sizeof *command);
     if (command == NULL) abort();
     command->module = ctx->module;
@@ -101,16 +97,13 @@ int fake_CreateCommand(RedisModuleCtx *ctx, const char *name, RedisModuleCmdFunc
     command->flags = strdup(flags);
     command->run = run;
     command->arity = -1;
-    command->spec.begin_search.index.pos = first_key;
-    command->spec.find_keys.range.lastkey = last_key - first_key;
-    command->spec.find_keys.range.keystep = step;
+    command->has_key = first_key;
     command->next = fake.commands;
     fake.commands = command;
     return API_OK;
 }
 
 RedisModuleCommand *fake_GetCommand(RedisModuleCtx *ctx, const char *name) {
-    CALLED(GetCommand);
     RedisModuleCommand *command = fake_find_command(name);
     return command != NULL && command->module == ctx->module ? command : NULL;
 }
@@ -122,12 +115,10 @@ int fake_name_is_busy(const char *name) {
 }
 
 int fake_IsModuleNameBusy(const char *name) {
-    CALLED(IsModuleNameBusy);
     return fake_name_is_busy(name);
 }
 
 int fake_AddACLCategory(RedisModuleCtx *ctx, const char *name) {
-    CALLED(AddACLCategory);
     (void)ctx;
     MAY_FAIL;
     if (!fake.loading) {
@@ -144,7 +135,6 @@ int fake_AddACLCategory(RedisModuleCtx *ctx, const char *name) {
 }
 
 int fake_SetCommandACLCategories(RedisModuleCommand *command, const char *categories) {
-    CALLED(SetCommandACLCategories);
     MAY_FAIL;
     char *words = strdup(categories), *rest = words, *word;
     int known = 1;
@@ -162,25 +152,16 @@ static const void *element(const void *first, size_t size, size_t i) {
     return (const char *)first + size * i;
 }
 
-static int one_bit(uint64_t bits) {
-    return bits != 0 && (bits & (bits - 1)) == 0;
-}
-
+/* The host follows one key spec, of the first word. */
 static const char *put_specs(RedisModuleCommand *command, const api_command_info *info) {
-    for (size_t i = 0;; i++) {
-        const api_key_spec *spec = element(info->key_specs, info->version->sizeof_keyspec, i);
-        if (spec->begin_search_type == 0) return NULL;
-        if (i > 0) return "the fake host follows one key spec only";
-        if (!one_bit(spec->flags & 0x0f)) return "a key spec needs one of RO, RW, OW, RM";
-        if ((spec->flags & 0xe0) != 0 && !one_bit(spec->flags & 0xe0)) return "INSERT, DELETE, UPDATE exclude another";
-        if (spec->begin_search_type != BEGIN_SEARCH_INDEX) return "a key spec that does not begin at an index";
-        command->spec = *spec;
-        fake_printf(&command->info, "keys: flags=0x%llx index=%d ", (unsigned long long)spec->flags,
-                    spec->begin_search.index.pos);
-        if (spec->find_keys_type != FIND_KEYS_RANGE) return "a key spec that is no range";
-        fake_printf(&command->info, "range=%d,%d,%d\n", spec->find_keys.range.lastkey,
-                    spec->find_keys.range.keystep, spec->find_keys.range.limit);
-    }
+    const api_key_spec *spec = info->key_specs, *next = element(spec, info->version->sizeof_keyspec, 1);
+    if (next->begin_search_type != 0 || spec->begin_search_type != BEGIN_SEARCH_INDEX || spec->begin_search.index.pos != 1 ||
+        spec->find_keys_type != FIND_KEYS_RANGE || spec->find_keys.range.lastkey != 0 ||
+        spec->find_keys.range.keystep != 1 || spec->find_keys.range.limit != 0)
+        return "a key spec that is not of the first word";
+    command->key_flags = spec->flags;
+    fake_printf(&command->info, "keys: flags=0x%llx\n", (unsigned long long)spec->flags);
+    return NULL;
 }
 
 static const char *put_args(fake_text *out, const api_command_info *info, const api_arg *first, int depth) {
@@ -192,13 +173,11 @@ static const char *put_args(fake_text *out, const api_command_info *info, const 
         if (arg->type < 0 || (size_t)arg->type >= sizeof types / sizeof *types) return "an argument's type";
         if (arg->type == ARG_PURE_TOKEN && arg->token == NULL) return "a token argument without token";
         if (arg->type == ARG_KEY ? arg->key_spec_index < 0 : arg->key_spec_index > 0) return "an argument's key spec";
-        if (arg->flags & ~7) return "an argument's flags";
         if ((arg->type >= ARG_BLOCK - 1) != (arg->subargs != NULL)) return "an argument's parts";
         fake_printf(out, "%*sarg: %s %s", 2 * depth, "", arg->name, types[arg->type]);
         if (arg->token != NULL) fake_printf(out, " %s", arg->token);
         if (arg->flags & ARG_OPTIONAL) fake_printf(out, " optional");
         if (arg->flags & ARG_MULTIPLE) fake_printf(out, " multiple");
-        if (arg->display_text != NULL) fake_printf(out, " shown as %s", arg->display_text);
         fake_printf(out, ": %s\n", arg->summary ? arg->summary : "-");
         const char *wrong = arg->subargs ? put_args(out, info, arg->subargs, depth + 1) : NULL;
         if (wrong) return wrong;
@@ -207,7 +186,6 @@ static const char *put_args(fake_text *out, const api_command_info *info, const 
 
 /* Copies the description as text, so that the module may free it. */
 int fake_SetCommandInfo(RedisModuleCommand *command, const api_command_info *info) {
-    CALLED(SetCommandInfo);
     MAY_FAIL;
     if (command->described) {
         errno = EEXIST;
@@ -234,7 +212,6 @@ int fake_SetCommandInfo(RedisModuleCommand *command, const api_command_info *inf
 
 /* In this host, the first key of each of the server's own commands is the first word. */
 int *fake_GetCommandKeys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int *num_keys) {
-    CALLED(GetCommandKeys);
     (void)ctx;
     if (!fake_knows(argv[0]->bytes)) {
         errno = ENOENT;

@@ -56,7 +56,6 @@ static fake_config *add_config(RedisModuleCtx *ctx, const char *name, const char
 int fake_RegisterStringConfig(RedisModuleCtx *ctx, const char *name, const char *initial, unsigned flags,
                               RedisModuleConfigGetStringFunc get, RedisModuleConfigSetStringFunc set,
                               RedisModuleConfigApplyFunc apply, void *data) {
-    CALLED(RegisterStringConfig);
     MAY_FAIL;
     if (initial == NULL) fake_fault("%s has no default value: the server would read through NULL", name);
     fake_config *config = add_config(ctx, name, initial != NULL ? initial : "", flags, apply, data);
@@ -69,7 +68,6 @@ int fake_RegisterStringConfig(RedisModuleCtx *ctx, const char *name, const char 
 int fake_RegisterNumericConfig(RedisModuleCtx *ctx, const char *name, long long initial, unsigned flags,
                                long long least, long long most, RedisModuleConfigGetNumericFunc get,
                                RedisModuleConfigSetNumericFunc set, RedisModuleConfigApplyFunc apply, void *data) {
-    CALLED(RegisterNumericConfig);
     MAY_FAIL;
     char text[FAKE_DECIMAL + 1] = {0};
     fake_decimal(text, initial);
@@ -162,7 +160,6 @@ static int load_config(const fake_config *config) {
 }
 
 int fake_LoadConfigs(RedisModuleCtx *ctx) {
-    CALLED(LoadConfigs);
     MAY_FAIL;
     if (!fake.loading) return API_ERR;
     for (const fake_config *config = fake.configs; config != NULL; config = config->next) {

@@ -13,39 +13,17 @@ static void word_of(fake_list *list, const RedisModuleString *s) {
 
 /* Copies the words at once, so that the module may free its strings. */
 int fake_Replicate(RedisModuleCtx *ctx, const char *command, const char *format, ...) {
-    CALLED(Replicate);
     if (!fake_knows(command)) return API_ERR;
     if (ctx->command == NULL) fake_fault("replicated %s outside of a command", command);
-    fake_list *list = &fake.list[FAKE_EFFECTS];
-    size_t start = list->len;
-    fake_word(list, command, strlen(command));
     va_list args;
     va_start(args, format);
-    for (const char *f = format; *f != '\0'; f++) {
-        if (*f == 's') {
-            word_of(list, va_arg(args, RedisModuleString *));
-        } else if (*f == 'c') {
-            const char *text = va_arg(args, const char *);
-            fake_word(list, text, strlen(text));
-        } else if (*f == 'b') {
-            const char *bytes = va_arg(args, const char *);
-            fake_word(list, bytes, va_arg(args, size_t));
-        } else if (*f == 'l') {
-            char text[FAKE_DECIMAL];
-            fake_word(list, text, fake_decimal(text, va_arg(args, long long)));
-        } else if (*f == 'v') {
-            RedisModuleString **vector = va_arg(args, RedisModuleString **);
-            size_t len = va_arg(args, size_t);
-            for (size_t i = 0; i < len; i++) word_of(list, vector[i]);
-        } else {
-            fake_fault("Replicate %s: unknown format '%c'", command, *f);
-            list->len = start;
-            va_end(args);
-            return API_ERR;
-        }
-    }
+    fake_words *words = fake_read_words(command, format, args);
     va_end(args);
+    if (words == NULL) return API_ERR;
+    fake_list *list = &fake.list[FAKE_EFFECTS];
+    for (int i = 0; i < words->argc; i++) word_of(list, words->argv[i]);
     fake_end(list);
+    fake_free_words(words);
     return API_OK;
 }
 
@@ -55,7 +33,6 @@ void fake_signal(const RedisModuleString *key) {
 }
 
 int fake_SignalModifiedKey(RedisModuleCtx *ctx, RedisModuleString *key) {
-    CALLED(SignalModifiedKey);
     (void)ctx;
     fake_signal(key);
     return API_OK;
@@ -92,7 +69,6 @@ void fake_event(int class, const char *event, const RedisModuleString *key) {
 }
 
 int fake_NotifyKeyspaceEvent(RedisModuleCtx *ctx, int class, const char *event, RedisModuleString *key) {
-    CALLED(NotifyKeyspaceEvent);
     if (ctx == NULL) return API_ERR;
     fake_event(class, event, key);
     return API_OK;
@@ -100,7 +76,6 @@ int fake_NotifyKeyspaceEvent(RedisModuleCtx *ctx, int class, const char *event, 
 
 /* The server cuts a line at 1024 bytes, including the module's name. */
 void fake_Log(RedisModuleCtx *ctx, const char *level, const char *format, ...) {
-    CALLED(Log);
     char line[1024];
     const char *name = ctx != NULL && ctx->module != NULL ? ctx->module->name : "module";
     int start = snprintf(line, sizeof line, "<%s> ", name);

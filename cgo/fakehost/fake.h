@@ -10,6 +10,8 @@
 
 #include "../shim.h"
 
+#include <stdarg.h>
+
 /* A growing buffer. A zero follows the bytes. Setting len to 0 empties the buffer. */
 typedef struct fake_text {
     char *bytes;
@@ -83,7 +85,6 @@ typedef struct fake_entry {
     fake_text name;
     int type;           /* TYPE_ */
     fake_text text;     /* TYPE_STRING */
-    int encoding;       /* FAKE_RAW, FAKE_EMBSTR or FAKE_INT; of text */
     fake_field *fields; /* TYPE_HASH, in the order of their creation */
     size_t num_fields, room;
     fake_member *members; /* TYPE_ZSET, sorted by score, then by bytes */
@@ -91,7 +92,6 @@ typedef struct fake_entry {
     long long expire; /* ms since the Unix epoch, or NO_EXPIRE */
 } fake_entry;
 enum { NO_EXPIRE = -1, FAKE_BUCKETS = 256 };
-enum { FAKE_RAW, FAKE_EMBSTR, FAKE_INT };
 
 /* A walk along a range of a sorted set. After its end the walk still stands on the last member of
  * the range. */
@@ -167,7 +167,8 @@ struct RedisModuleCommand {
     char *name, *flags, *categories; /* categories is NULL until it is set */
     RedisModuleCmdFunc run;
     int arity, described;
-    api_key_spec spec;
+    int has_key;        /* the first word is a key */
+    uint64_t key_flags; /* of its key spec */
     fake_text info;  /* the description given to SetCommandInfo, one line per item */
 };
 RedisModuleCommand *fake_find_command(const char *name);
@@ -211,15 +212,18 @@ enum { FAKE_NO_REPLY = 1, FAKE_ERROR, FAKE_OTHER_TYPE, FAKE_INTEGERS };
 #define MAY_FAIL \
     if (fake_has(&fake.list[FAKE_FAILING], __func__ + strlen("fake_"))) return API_ERR
 
-/* One counter per function of the API. A function of the API begins with CALLED, and the host
- * itself never calls such a function. */
+/* What the host counts: see Host.Count. */
 enum {
-#define FAKE_COUNTER(needed, release, result, name, parameters) FAKE_CALL_##name,
-    API_FUNCTIONS(FAKE_COUNTER)
-#undef FAKE_COUNTER
-    FAKE_CALLS
+    FAKE_OPENED,     /* keys */
+    FAKE_FOR_WRITING, /* keys that were opened for writing */
+    FAKE_ASKED,      /* IsKeysPositionRequest */
+    FAKE_RUN,        /* Call: commands of the server */
+    FAKE_LOOKED,     /* StringDMA */
+    FAKE_LOOKED_UP,  /* HashGet */
+    FAKE_READ,       /* ZsetRangeCurrentElement */
+    FAKE_STEPS,      /* elements that API functions have read, written or looked for, and commands */
+    FAKE_COUNTS
 };
-#define CALLED(name) (fake.calls[FAKE_CALL_##name]++)
 
 /* A function of the API: the release that brought it, and whether the module has it from this host. */
 typedef struct fake_about {
@@ -249,9 +253,8 @@ typedef struct fake_host {
     int listens, hears;  /* the test has a listener (2: to all events); it is running and hears nothing */
     RedisModuleKey *open; /* the handles that are open */
     long strings, handles, blocks, replies, users; /* alive, to be freed by the module; never reset */
-    char given[FAKE_CALLS]; /* the functions that the module has asked for */
-    long calls[FAKE_CALLS], steps;          /* since the last reset: see Host.APICalls */
-    long opened, opened_to_write; /* keys, since the start */
+    char given[128]; /* the functions that the module has asked for */
+    long counts[FAKE_COUNTS]; /* since the last reset */
 } fake_host;
 extern fake_host fake;
 
@@ -272,6 +275,8 @@ void fake_run(const fake_words *words);
 fake_words *fake_new_words(int argc);
 void fake_set_word(fake_words *words, int i, const char *bytes, size_t len);
 void fake_free_words(fake_words *words);
+/* Converts the arguments of a function with a format. Returns NULL for a format that the host lacks. */
+fake_words *fake_read_words(const char *command, const char *format, va_list args);
 void fake_keys_of(const fake_words *words, fake_keys *keys);
 void fake_put(const char *name, size_t len, int type, const char *text, size_t text_len);
 void fake_info(const char *section, fake_text *text);

@@ -17,20 +17,17 @@ void fake_info(const char *section, fake_text *text) {
 }
 
 int fake_RegisterInfoFunc(RedisModuleCtx *ctx, RedisModuleInfoFunc info) {
-    CALLED(RegisterInfoFunc);
     ctx->module->info = info;
     return API_OK;
 }
 
 /* This host has no events of the server. */
 int fake_SubscribeToServerEvent(RedisModuleCtx *ctx, api_event event, RedisModuleEventCallback callback) {
-    CALLED(SubscribeToServerEvent);
     (void)ctx, (void)event, (void)callback;
     return API_OK;
 }
 
 int fake_InfoAddSection(RedisModuleInfoCtx *ctx, const char *name) {
-    CALLED(InfoAddSection);
     fake_text full = {0};
     fake_printf(&full, "%s%s%s", ctx->module->name, *name ? "_" : "", name);
     ctx->in_section = ctx->wanted == NULL || strcasecmp(ctx->wanted, full.bytes) == 0 ||
@@ -41,14 +38,12 @@ int fake_InfoAddSection(RedisModuleInfoCtx *ctx, const char *name) {
 }
 
 int fake_InfoAddFieldCString(RedisModuleInfoCtx *ctx, const char *name, const char *value) {
-    CALLED(InfoAddFieldCString);
     if (!ctx->in_section) return API_ERR;
     fake_printf(ctx->text, "%s_%s:%s\r\n", ctx->module->name, name, value);
     return API_OK;
 }
 
 int fake_InfoAddFieldLongLong(RedisModuleInfoCtx *ctx, const char *name, long long value) {
-    CALLED(InfoAddFieldLongLong);
     if (!ctx->in_section) return API_ERR;
     fake_printf(ctx->text, "%s_%s:%lld\r\n", ctx->module->name, name, value);
     return API_OK;

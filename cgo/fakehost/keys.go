@@ -149,15 +149,6 @@ func (h *Host) StringOf(key string) string {
 	return ""
 }
 
-// Encoding returns the encoding of a string key: "int", "embstr" or "raw". The result is "" if the
-// key is not a string. StringDMA turns each string into a raw one, as in the server.
-func (h *Host) Encoding(key string) string {
-	if e := find(key); e != nil && e._type == C.TYPE_STRING {
-		return [...]string{C.FAKE_RAW: "raw", C.FAKE_EMBSTR: "embstr", C.FAKE_INT: "int"}[e.encoding]
-	}
-	return ""
-}
-
 // Names returns the names of all keys.
 func (h *Host) Names() []string {
 	var names []string

@@ -79,9 +79,6 @@ void fake_put(const char *name, size_t len, int type, const char *text, size_t t
     if (entry != NULL) fake_remove(entry);
     entry = fake_add(name, len, type);
     fake_append(&entry->text, text, text_len);
-    long long n; /* 44 bytes is Redis 7's limit. Newer servers count the key, too. */
-    int is_int = fake_number(text, text_len, &n) == API_OK;
-    entry->encoding = is_int ? FAKE_INT : text_len <= 44 ? FAKE_EMBSTR : FAKE_RAW;
 }
 
 /* A key still exists at the very millisecond of its expiry. Later, the first access to the key
@@ -115,10 +112,10 @@ void fake_check_declared(const RedisModuleCtx *ctx, const RedisModuleString *nam
 }
 
 RedisModuleKey *fake_OpenKey(RedisModuleCtx *ctx, RedisModuleString *name, int mode) {
-    CALLED(OpenKey);
     fake_check_declared(ctx, name, "OpenKey");
-    fake.opened++;
-    if (mode & KEY_WRITE) fake.opened_to_write++;
+    fake.counts[FAKE_OPENED]++;
+    fake.counts[FAKE_STEPS]++;
+    if (mode & KEY_WRITE) fake.counts[FAKE_FOR_WRITING]++;
     fake_entry *entry = fake_look_up(name);
     if (entry == NULL && !(mode & KEY_WRITE)) {
         fake_inner_event("keymiss", name);
@@ -134,7 +131,6 @@ RedisModuleKey *fake_OpenKey(RedisModuleCtx *ctx, RedisModuleString *name, int m
 }
 
 void fake_CloseKey(RedisModuleKey *key) {
-    CALLED(CloseKey);
     if (key == NULL) return;
     int implicit = !(key->ctx->module->options & OPTION_NO_IMPLICIT_SIGNAL_MODIFIED);
     if (implicit && key->mode & KEY_WRITE) fake_signal(key->name);
@@ -151,12 +147,10 @@ static int type_of(const RedisModuleKey *key) {
 }
 
 int fake_KeyType(RedisModuleKey *key) {
-    CALLED(KeyType);
     return type_of(key);
 }
 
 size_t fake_ValueLength(RedisModuleKey *key) {
-    CALLED(ValueLength);
     switch (type_of(key)) {
     case TYPE_EMPTY: return 0;
     case TYPE_STRING: return key->entry->text.len;
@@ -175,7 +169,7 @@ int fake_may_write(const RedisModuleKey *key, const char *what) {
 void fake_delete(RedisModuleKey *key) {
     if (key->entry == NULL) return;
     fake_entry *entry = key->entry;
-    fake.steps += (long)(entry->num_members + entry->num_fields);
+    fake.counts[FAKE_STEPS] += (long)(entry->num_members + entry->num_fields);
     fake_inner_event("unlink", key->name);
     key->entry = NULL;
     fake_remove(entry);
@@ -195,19 +189,16 @@ void fake_create(RedisModuleKey *key, int type, size_t len) {
 }
 
 int fake_DeleteKey(RedisModuleKey *key) {
-    CALLED(DeleteKey);
     if (!fake_may_write(key, "DeleteKey")) return API_ERR;
     fake_delete(key);
     return API_OK;
 }
 
 long long fake_GetAbsExpire(RedisModuleKey *key) {
-    CALLED(GetAbsExpire);
     return key->entry == NULL ? NO_EXPIRE : key->entry->expire;
 }
 
 int fake_SetAbsExpire(RedisModuleKey *key, long long at) {
-    CALLED(SetAbsExpire);
     if (!fake_may_write(key, "SetAbsExpire") || key->entry == NULL || (at < 0 && at != NO_EXPIRE)) return API_ERR;
     if (fake_find(key->name->bytes, key->name->len) != key->entry)
         fake_fault("SetAbsExpire of a key that is not there: the server would stop");
@@ -215,38 +206,36 @@ int fake_SetAbsExpire(RedisModuleKey *key, long long at) {
     return API_OK;
 }
 
-/* Makes a string raw and moves it to other memory, as the server may. A sanitizer then finds a
+/* Moves a string to other memory, as the server may when it makes the string raw. A sanitizer then finds a
  * module that uses a pointer to the old memory. */
-static void make_raw(fake_entry *entry) {
+static void move(fake_entry *entry) {
     fake_text moved = {0};
     fake_append(&moved, entry->text.bytes, entry->text.len);
     fake_drop(&entry->text);
     entry->text = moved;
-    entry->encoding = FAKE_RAW;
 }
 
 char *fake_StringDMA(RedisModuleKey *key, size_t *len, int mode) {
-    CALLED(StringDMA);
     static const char nothing[] = ""; /* read-only memory: a write stops the process */
     *len = 0;
     if (mode & KEY_WRITE && !fake_may_write(key, "StringDMA to write")) return NULL;
     if (key->entry == NULL) return (char *)nothing;
     if (key->entry->type != TYPE_STRING) return NULL;
-    if (mode & KEY_WRITE || key->entry->encoding != FAKE_RAW) make_raw(key->entry);
+    fake.counts[FAKE_LOOKED]++;
+    move(key->entry);
     *len = key->entry->text.len;
     return key->entry->text.bytes;
 }
 
 /* Creates the string if the key does not exist. Zeroes fill the new bytes. */
 int fake_StringTruncate(RedisModuleKey *key, size_t len) {
-    CALLED(StringTruncate);
     if (!fake_may_write(key, "StringTruncate")) return API_ERR;
     if (key->entry == NULL) {
         if (len > 0) fake_create(key, TYPE_STRING, len);
         return API_OK;
     }
     if (key->entry->type != TYPE_STRING) return API_ERR;
-    make_raw(key->entry);
+    move(key->entry);
     fake_text *text = &key->entry->text;
     grow(text, len);
     text->len = len;

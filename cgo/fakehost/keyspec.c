@@ -4,33 +4,6 @@
 
 #include <string.h>
 
-/* Finds the last key of a range and the step from key to key. */
-static void find_range(const api_key_spec *spec, int argc, int first, long long *last, int *step) {
-    int lastkey = spec->find_keys.range.lastkey, limit = spec->find_keys.range.limit;
-    *step = spec->find_keys.range.keystep;
-    if (lastkey >= 0) {
-        *last = first + lastkey;
-    } else if (limit == 0) {
-        *last = argc + lastkey;
-    } else {
-        *last = first + (argc - first) / limit + lastkey;
-    }
-}
-
-/* Returns 0 if the key spec cannot be relied upon: it is incomplete, or the words do not fit it. */
-static int follow_spec(const RedisModuleCommand *command, int argc, fake_keys *keys) {
-    const api_key_spec *spec = &command->spec;
-    int first = spec->begin_search.index.pos, step = 1;
-    long long last;
-    keys->num = 0;
-    if (spec->begin_search_type == 0 && fake_has_flag(command, "getkeys-api")) return 0;
-    if (first == 0) return 1; /* no key */
-    find_range(spec, argc, first, &last, &step);
-    if (first >= argc || last >= argc || last < first || spec->flags & KEYSPEC_INCOMPLETE) return 0;
-    for (int i = first; i <= last; i += step) fake_add_key(keys, i);
-    return 1;
-}
-
 void fake_add_key(fake_keys *keys, int position) {
     if (keys->num == FAKE_KEYS) {
         fake_fault("more keys than %d", FAKE_KEYS);
@@ -39,7 +12,7 @@ void fake_add_key(fake_keys *keys, int position) {
     keys->at[keys->num++] = position;
 }
 
-/* Runs the command so that it only tells where its keys are. */
+/* Runs the command so that it only names its keys. */
 static void ask(RedisModuleCommand *command, RedisModuleString *const *argv, int argc, fake_keys *told) {
     RedisModuleCtx ctx = {.get_api = fake_get_api, .module = command->module, .command = command, .asks_for_keys = 1};
     command->run(&ctx, (RedisModuleString **)argv, argc);
@@ -48,7 +21,7 @@ static void ask(RedisModuleCommand *command, RedisModuleString *const *argv, int
     told->num = 0;
     for (int i = 0; i < ctx.keys.num; i++) {
         if (ctx.keys.at[i] >= argc) {
-            fake_fault("%s told a key at %d of %d words", command->name, ctx.keys.at[i], argc);
+            fake_fault("%s named a key at %d of %d words", command->name, ctx.keys.at[i], argc);
         } else {
             fake_add_key(told, ctx.keys.at[i]);
         }
@@ -58,12 +31,13 @@ static void ask(RedisModuleCommand *command, RedisModuleString *const *argv, int
 /* ACL and COMMAND GETKEYS follow a complete key spec, while a cluster always asks a command with
  * the flag getkeys-api. Both must find the same keys. */
 void fake_find_keys(RedisModuleCommand *command, RedisModuleString *const *argv, int argc, fake_keys *keys) {
-    int found = follow_spec(command, argc, keys);
+    keys->num = 0;
+    if (command->has_key && argc > 1) fake_add_key(keys, 1);
     if (!fake_has_flag(command, "getkeys-api")) return;
     fake_keys told;
     ask(command, argv, argc, &told);
-    if (found && (told.num != keys->num || memcmp(told.at, keys->at, (size_t)told.num * sizeof *told.at) != 0))
-        fake_fault("%s told %d keys, not %d", command->name, told.num, keys->num);
+    if (!(command->key_flags & KEYSPEC_INCOMPLETE) && (told.num != keys->num || told.at[0] != keys->at[0]))
+        fake_fault("%s named %d keys, its key spec is complete", command->name, told.num);
     *keys = told;
 }
 
@@ -74,19 +48,15 @@ void fake_keys_of(const fake_words *words, fake_keys *keys) {
 }
 
 int fake_IsKeysPositionRequest(RedisModuleCtx *ctx) {
-    CALLED(IsKeysPositionRequest);
+    fake.counts[FAKE_ASKED]++;
     return ctx->asks_for_keys;
 }
 
+/* The server does not compare the flags. A module whose flags differ from its key spec is wrong. */
 void fake_KeyAtPosWithFlags(RedisModuleCtx *ctx, int position, int flags) {
-    CALLED(KeyAtPosWithFlags);
-    if (!ctx->asks_for_keys || position <= 0 || flags == 0) {
-        fake_fault("KeyAtPosWithFlags(%d, %d)", position, flags);
+    if (!ctx->asks_for_keys || position <= 0 || (uint64_t)flags != (ctx->command->key_flags & ~(uint64_t)KEYSPEC_INCOMPLETE)) {
+        fake_fault("KeyAtPosWithFlags(%d, 0x%x)", position, flags);
         return;
     }
-    /* The server does not compare the flags. A module that tells others than its key spec is wrong. */
-    const api_key_spec *spec = &ctx->command->spec;
-    if (spec->flags != 0 && (uint64_t)flags != (spec->flags & ~(uint64_t)KEYSPEC_INCOMPLETE))
-        fake_fault("%s told the key flags 0x%x", ctx->command->name, flags);
     fake_add_key(&ctx->keys, position);
 }

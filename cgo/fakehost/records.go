@@ -68,42 +68,23 @@ func (h *Host) Alive() [5]int {
 	return [5]int{int(C.fake.strings), int(C.fake.handles), int(C.fake.blocks), int(C.fake.replies), int(C.fake.users)}
 }
 
-// APICalls counts the calls of API functions that the module has made since the last reset.
-func (h *Host) APICalls() int {
-	sum := 0
-	for _, n := range C.fake.calls {
-		sum += int(n)
-	}
-	return sum
-}
+// What Count counts.
+const (
+	Opened     = C.FAKE_OPENED      // keys that the module has opened
+	ForWriting = C.FAKE_FOR_WRITING // those of them that it has opened for writing
+	Asked      = C.FAKE_ASKED       // calls of IsKeysPositionRequest
+	Commands   = C.FAKE_RUN         // calls of Call
+	Looked     = C.FAKE_LOOKED      // calls of StringDMA, for which the server changes how it keeps a string
+	LookUps    = C.FAKE_LOOKED_UP   // calls of HashGet
+	Read       = C.FAKE_READ        // members that were read
+	Steps      = C.FAKE_STEPS       // what takes a server time: elements read, written, deleted or looked for, keys opened, commands
+)
 
-// APICallsOf counts the calls of one API function since the last reset. It panics if the API has
-// no function of this name.
-func (h *Host) APICallsOf(name string) int {
-	for i, f := range Functions() {
-		if f.Name == name {
-			return int(C.fake.calls[i])
-		}
-	}
-	panic("fakehost: no function " + name)
-}
+// Count returns how often the module has done something since the last ResetCounts.
+func (h *Host) Count(what int) int { return int(C.fake.counts[what]) }
 
-// Steps counts the elements that API functions have visited since the last reset: each step along
-// a sorted set, each member in a reply to ZRANGE, each hash field that was read or set, each
-// element of a deleted key. An API call that visits many elements takes longer in a server, too.
-func (h *Host) Steps() int { return int(C.fake.steps) }
-
-// ResetAPICalls sets the counts of APICalls, APICallsOf and Steps to zero.
-func (h *Host) ResetAPICalls() {
-	C.fake.steps = 0
-	clear(C.fake.calls[:])
-}
-
-// Opened counts the keys that the module has opened since the host's start. The second result
-// counts those that were opened for writing.
-func (h *Host) Opened() (all, toWrite int) {
-	return int(C.fake.opened), int(C.fake.opened_to_write)
-}
+// ResetCounts sets all counts to zero.
+func (h *Host) ResetCounts() { clear(C.fake.counts[:]) }
 
 // Keys returns the keys that the server sees in a command's words, nil if it sees none. COMMAND
 // GETKEYS replies these keys. ACL and cluster check them.

@@ -12,23 +12,19 @@ static int put_number(fake_text *reply, char kind, long long n) {
 }
 
 int fake_ReplyWithLongLong(RedisModuleCtx *ctx, long long n) {
-    CALLED(ReplyWithLongLong);
     return put_number(&ctx->reply, ':', n);
 }
 
 int fake_ReplyWithArray(RedisModuleCtx *ctx, long len) {
-    CALLED(ReplyWithArray);
     return put_number(&ctx->reply, '*', len);
 }
 
 /* A map is an array of keys and values, as a server sends it in RESP2. */
 int fake_ReplyWithMap(RedisModuleCtx *ctx, long len) {
-    CALLED(ReplyWithMap);
     return put_number(&ctx->reply, '*', 2 * len);
 }
 
 int fake_ReplyWithString(RedisModuleCtx *ctx, RedisModuleString *string) {
-    CALLED(ReplyWithString);
     put_number(&ctx->reply, '$', (long long)string->len);
     fake_append(&ctx->reply, string->bytes, string->len);
     fake_append(&ctx->reply, "\r\n", 2);
@@ -36,12 +32,10 @@ int fake_ReplyWithString(RedisModuleCtx *ctx, RedisModuleString *string) {
 }
 
 int fake_ReplyWithNull(RedisModuleCtx *ctx) {
-    CALLED(ReplyWithNull);
     return put_number(&ctx->reply, '$', -1);
 }
 
 int fake_ReplyWithError(RedisModuleCtx *ctx, const char *text) {
-    CALLED(ReplyWithError);
     if (strpbrk(text, "\r\n") != NULL) fake_fault("an error reply of several lines: %s", text);
     fake_printf(&ctx->reply, "-%s\r\n", text);
     return API_OK;
@@ -52,7 +46,6 @@ void fake_wrong_arity(RedisModuleCtx *ctx) {
 }
 
 int fake_WrongArity(RedisModuleCtx *ctx) {
-    CALLED(WrongArity);
     fake_wrong_arity(ctx);
     return API_OK;
 }

@@ -30,20 +30,17 @@ RedisModuleString *fake_give_string(const char *bytes, size_t len) {
 }
 
 RedisModuleString *fake_CreateString(RedisModuleCtx *ctx, const char *bytes, size_t len) {
-    CALLED(CreateString);
     (void)ctx;
     return fake_give_string(bytes, len);
 }
 
 RedisModuleString *fake_CreateStringFromLongLong(RedisModuleCtx *ctx, long long n) {
-    CALLED(CreateStringFromLongLong);
     char text[FAKE_DECIMAL];
     (void)ctx;
     return fake_give_string(text, fake_decimal(text, n));
 }
 
 void fake_FreeString(RedisModuleCtx *ctx, RedisModuleString *s) {
-    CALLED(FreeString);
     (void)ctx;
     if (!s->counted && s->refs == 1) {
         fake_fault("freed a string of the server's: %s", s->bytes);
@@ -53,7 +50,6 @@ void fake_FreeString(RedisModuleCtx *ctx, RedisModuleString *s) {
 }
 
 const char *fake_StringPtrLen(const RedisModuleString *s, size_t *len) {
-    CALLED(StringPtrLen);
     if (len != NULL) *len = s->len;
     return s->bytes;
 }
@@ -80,7 +76,6 @@ int fake_number(const char *text, size_t len, long long *n) {
 }
 
 int fake_StringToLongLong(const RedisModuleString *s, long long *n) {
-    CALLED(StringToLongLong);
     return fake_number(s->bytes, s->len, n);
 }
 
@@ -93,12 +88,10 @@ void *fake_give_block(size_t size) {
 }
 
 void *fake_Alloc(size_t size) {
-    CALLED(Alloc);
     return fake_give_block(size);
 }
 
 void fake_Free(void *block) {
-    CALLED(Free);
     if (block == NULL) return;
     fake.blocks--;
     free(block);

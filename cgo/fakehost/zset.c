@@ -80,7 +80,7 @@ static int may_change(const RedisModuleKey *key, const char *what) {
 }
 
 int fake_ZsetAdd(RedisModuleKey *key, double score, RedisModuleString *member, int *flags) {
-    CALLED(ZsetAdd);
+    fake.counts[FAKE_STEPS]++;
     if (flags != NULL && *flags != 0) fake_fault("ZsetAdd: the fake host has no flags");
     if (!may_change(key, "ZsetAdd") || isnan(score)) return API_ERR;
     if (key->entry == NULL) fake_create(key, TYPE_ZSET, 0);
@@ -91,7 +91,7 @@ int fake_ZsetAdd(RedisModuleKey *key, double score, RedisModuleString *member, i
 }
 
 int fake_ZsetRem(RedisModuleKey *key, RedisModuleString *member, int *deleted) {
-    CALLED(ZsetRem);
+    fake.counts[FAKE_STEPS]++;
     if (!may_change(key, "ZsetRem")) return API_ERR;
     fake_member *m = key->entry ? find_member(key->entry, member->bytes, member->len) : NULL;
     if (m != NULL) remove_member(key->entry, m);
@@ -101,7 +101,7 @@ int fake_ZsetRem(RedisModuleKey *key, RedisModuleString *member, int *deleted) {
 }
 
 int fake_ZsetScore(RedisModuleKey *key, RedisModuleString *member, double *score) {
-    CALLED(ZsetScore);
+    fake.counts[FAKE_STEPS]++;
     if (!is_zset(key)) return API_ERR;
     const fake_member *m = find_member(key->entry, member->bytes, member->len);
     if (m == NULL) return API_ERR;
@@ -118,6 +118,7 @@ static int not_above(const fake_range *r, double score) {
 }
 
 static int start(RedisModuleKey *key, double min, double max, int min_excluded, int max_excluded, int last) {
+    fake.counts[FAKE_STEPS]++;
     if (!is_zset(key)) return API_ERR;
     fake_range *r = &key->range;
     *r = (fake_range){.active = 1, .min = min, .max = max, .min_excluded = min_excluded, .max_excluded = max_excluded};
@@ -145,17 +146,16 @@ static int start(RedisModuleKey *key, double min, double max, int min_excluded, 
 }
 
 int fake_ZsetFirstInScoreRange(RedisModuleKey *key, double min, double max, int min_excluded, int max_excluded) {
-    CALLED(ZsetFirstInScoreRange);
     return start(key, min, max, min_excluded, max_excluded, 0);
 }
 
 int fake_ZsetLastInScoreRange(RedisModuleKey *key, double min, double max, int min_excluded, int max_excluded) {
-    CALLED(ZsetLastInScoreRange);
     return start(key, min, max, min_excluded, max_excluded, 1);
 }
 
 RedisModuleString *fake_ZsetRangeCurrentElement(RedisModuleKey *key, double *score) {
-    CALLED(ZsetRangeCurrentElement);
+    fake.counts[FAKE_READ]++;
+    fake.counts[FAKE_STEPS]++;
     if (!is_zset(key) || !key->range.active || key->range.empty) return NULL;
     const fake_member *m = &key->entry->members[key->range.at];
     if (score != NULL) *score = m->score;
@@ -163,8 +163,7 @@ RedisModuleString *fake_ZsetRangeCurrentElement(RedisModuleKey *key, double *sco
 }
 
 int fake_ZsetRangeNext(RedisModuleKey *key) {
-    CALLED(ZsetRangeNext);
-    fake.steps++;
+    fake.counts[FAKE_STEPS]++;
     fake_range *r = &key->range;
     if (!is_zset(key) || !r->active || r->empty) return 0;
     r->ended = r->at + 1 == key->entry->num_members || !not_above(r, key->entry->members[r->at + 1].score);
@@ -173,8 +172,7 @@ int fake_ZsetRangeNext(RedisModuleKey *key) {
 }
 
 int fake_ZsetRangePrev(RedisModuleKey *key) {
-    CALLED(ZsetRangePrev);
-    fake.steps++;
+    fake.counts[FAKE_STEPS]++;
     fake_range *r = &key->range;
     if (!is_zset(key) || !r->active || r->empty) return 0;
     r->ended = r->at == 0 || !not_below(r, key->entry->members[r->at - 1].score);
@@ -183,11 +181,9 @@ int fake_ZsetRangePrev(RedisModuleKey *key) {
 }
 
 int fake_ZsetRangeEndReached(RedisModuleKey *key) {
-    CALLED(ZsetRangeEndReached);
     return !is_zset(key) || !key->range.active || key->range.ended;
 }
 
 void fake_ZsetRangeStop(RedisModuleKey *key) {
-    CALLED(ZsetRangeStop);
     key->range = (fake_range){0};
 }
