@@ -49,7 +49,7 @@ func TestACL_categories(t *testing.T) {
 // does. A selector permits its own commands on its own keys. The refusal is in the server's log of refusals.
 func TestACL_keysOfSeveralLimits(t *testing.T) {
 	for _, args := range [][]string{nil, ioThreads} {
-		s := start(t, options{args: args})
+		s := start(t, options{Args: args})
 		user := s.as("al", "~a* %R~r* -@all +go.all +go.all_ro +eval +multi +exec +discard (+get +set ~b*) (+go.all_ro ~c*) (+go.quota ~d*)")
 		for _, row := range []struct {
 			groups    string // the words after GO.ALL
@@ -140,7 +140,7 @@ func (s *server) refuses(user session, key string, how int, call string) {
 
 // Valkey since 9.1 can permit some databases only. In a permitted one all keys of a call are.
 func TestACL_databases(t *testing.T) {
-	s := start(t, options{args: ioThreads})
+	s := start(t, options{Args: ioThreads})
 	if s.Do(ctx, "ACL", "SETUSER", "al", "db=1").Err() != nil {
 		return // a server without such rules
 	}

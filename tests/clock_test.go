@@ -17,7 +17,7 @@ import (
 // until it is deleted.
 func TestClock_leadAndRestart(t *testing.T) {
 	c := newClock(t)
-	s := start(t, options{clock: c})
+	s := start(t, options{Clock: c.Clock})
 	const ahead = 3 * time.Hour
 	lead := func() float64 {
 		n, err := strconv.ParseInt(s.counters()["gothrottle_clock_lead_us"], 10, 64)
@@ -46,7 +46,7 @@ func TestClock_leadAndRestart(t *testing.T) {
 	}
 	assert.InDelta(t, ahead.Seconds(), lead(), 60, "after calls")
 	s.must("SAVE")
-	s = s.restart(options{clock: c})
+	s = s.restart(options{Clock: c.Clock})
 	assert.Zero(t, lead())
 	for i, line := range calls {
 		reply := call(i, "c")

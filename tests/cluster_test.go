@@ -1,7 +1,6 @@
 package tests
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"strings"
@@ -30,8 +29,8 @@ func startCluster(t *testing.T, args ...string) *cluster {
 	t.Helper()
 	lasts(t)
 	localOnly(t)
-	c := &cluster{run: servers.NewCluster(t, 3, 1, options{args: append([]string{"--cluster-node-timeout", "10000",
-		"--cluster-replica-validity-factor", "0", "--repl-diskless-sync", "yes"}, args...)}.launch())}
+	c := &cluster{run: servers.NewCluster(t, 3, 1, launch(options{Args: append([]string{"--cluster-node-timeout", "10000",
+		"--cluster-replica-validity-factor", "0", "--repl-diskless-sync", "yes"}, args...)}))}
 	var addrs []string
 	for _, n := range c.run.Nodes {
 		c.nodes, addrs = append(c.nodes, connect(t, n)), append(addrs, n.Addr)
@@ -216,11 +215,6 @@ func (c *cluster) testPipelines(t *testing.T) {
 	same(t, want, c.nodes[5].contents(keys), "replica")
 }
 
-// quiet is a logger that writes nothing.
-type quiet struct{}
-
-func (quiet) Printf(context.Context, string, ...any) {}
-
 func (c *cluster) testFailover(t *testing.T) {
 	tag := c.tag("failing", 2)
 	keys, before := makeLimiters(t, c.ask, tag), peekLimiters(c.ask, tag)
@@ -229,7 +223,6 @@ func (c *cluster) testFailover(t *testing.T) {
 	for _, n := range c.nodes { // until now a busy machine must not look like a failure
 		require.NoError(t, n.ConfigSet(ctx, "cluster-node-timeout", "2000").Err())
 	}
-	redis.SetLogger(quiet{}) // the client would log every attempt to reach the killed node
 	c.nodes[2].run.Kill()
 	require.NoError(t, c.run.AwaitOwner(slots-1, c.nodes[5].run))
 	same(t, want, c.nodes[5].contents(keys), "the new master")

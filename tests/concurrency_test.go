@@ -67,7 +67,7 @@ func (s *server) admitsExactly(t *testing.T, tag string) (keys []string) {
 // No transcript has clients that call at the same time. Afterwards the append-only file holds every effect.
 func TestConcurrency(t *testing.T) {
 	for _, args := range [][]string{nil, ioThreads} {
-		o := options{args: append([]string{"--appendonly", "yes"}, args...)}
+		o := options{Args: append([]string{"--appendonly", "yes"}, args...)}
 		s := start(t, o)
 		s.admitsExactly(t, "")
 		before := s.dataset()

@@ -25,13 +25,15 @@ func TestCorpus(t *testing.T) { runTranscripts(t, "corpus", corpus.Options{}) }
 // runTranscripts runs the transcripts of a folder on a server.
 func runTranscripts(t *testing.T, folder string, o corpus.Options) {
 	t.Helper()
-	h := &corpusHost{t: t}
+	h, set := &corpusHost{t: t}, options{}
 	if env.image == "" {
 		h.clock = newClock(t)
 		h.clock.freeze(time.UnixMicro(corpus.Epoch))
+		set.Clock = h.clock.Clock
 	}
-	h.server = start(t, options{clock: h.clock, args: []string{"--repl-diskless-sync", "no", "--enable-debug-command", "yes", "--gothrottle.top-keys", "1000",
-		"--notify-keyspace-events", "KA", "--repl-timeout", "2147483647"}}) // weeks go by between cases
+	set.Args = []string{"--repl-diskless-sync", "no", "--enable-debug-command", "yes", "--gothrottle.top-keys", "1000",
+		"--notify-keyspace-events", "KA", "--repl-timeout", "2147483647"} // weeks go by between cases
+	h.server = start(t, set)
 	h.client2, h.watcher, h.stream = h.client(options2), h.Conn(), h.replicate()
 	h.events = h.PSubscribe(ctx, "__keyspace@0__:*", "marks")
 	defer h.watcher.Close()

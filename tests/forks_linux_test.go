@@ -82,7 +82,7 @@ func (s *server) debugForked() string {
 func TestMemory_forks(t *testing.T) {
 	memoryOnly(t)
 	forks := setting(t, "FORKS", 20)
-	s := start(t, options{args: []string{"--appendonly", "yes", "--auto-aof-rewrite-percentage", "0", "--enable-debug-command", "yes"}})
+	s := start(t, options{Args: []string{"--appendonly", "yes", "--auto-aof-rewrite-percentage", "0", "--enable-debug-command", "yes"}})
 	eventually(t, "the server has no child", s.childless)
 	before := s.forks()
 	calls, stop := s.steadyLoad(1000)

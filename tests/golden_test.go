@@ -58,7 +58,7 @@ func TestGolden(t *testing.T) {
 func (g *golden) check(t *testing.T) {
 	c, now := newClock(t), goldenStart
 	c.freeze(now)
-	s := start(t, options{clock: c})
+	s := start(t, options{Clock: c.Clock})
 	for _, line := range append(g.Make, "+500ms") {
 		if text, ok := strings.CutPrefix(line, "+"); ok {
 			d, err := time.ParseDuration(text)

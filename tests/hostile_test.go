@@ -19,7 +19,7 @@ func startHostile(t *testing.T) *server {
 	localOnly(t)
 	module, err := servers.Hostile(t.TempDir())
 	require.NoError(t, err)
-	s := start(t, options{args: []string{"--enable-debug-command", "yes", "--loadmodule", module}})
+	s := start(t, options{Args: []string{"--enable-debug-command", "yes", "--loadmodule", module}})
 	require.NoError(t, s.Do(ctx, "DEBUG", "SET-ACTIVE-EXPIRE", 0).Err())
 	return s
 }

@@ -18,7 +18,7 @@ import (
 func startBare(t *testing.T, args ...string) *server {
 	t.Helper()
 	localOnly(t)
-	return start(t, options{bare: true, args: append([]string{"--enable-module-command", "yes"}, args...)})
+	return start(t, options{Bare: true, Args: append([]string{"--enable-module-command", "yes"}, args...)})
 }
 
 // modules returns the versions of the modules that a server has loaded, by their names.
@@ -67,9 +67,9 @@ func TestLoad_arguments(t *testing.T) {
 		{"cl-throttle yes", "ECHO>CL.THROTTLE", false, "(?i)not loaded: .*cl.throttle is taken"},
 		{"", "ECHO>GO.THROTTLE", false, "(?i)not loaded: .*go.throttle is taken"},
 	} {
-		o := options{modArgs: strings.Fields(c.args)}
+		o := options{ModuleArgs: strings.Fields(c.args)}
 		if command, to, found := strings.Cut(c.server, ">"); found {
-			o.args = []string{"--rename-command", command, to}
+			o.Args = []string{"--rename-command", command, to}
 		}
 		if strings.Contains(c.log, "not loaded") {
 			assert.Regexp(t, c.log, refuse(t, o), "%+v", c)
@@ -177,7 +177,7 @@ func TestLoad_moduleNamesThatAreTaken(t *testing.T) {
 // the module again.
 func TestLoad_restartWithinTheProcess(t *testing.T) {
 	localOnly(t)
-	s := start(t, options{args: []string{"--enable-debug-command", "yes"}})
+	s := start(t, options{Args: []string{"--enable-debug-command", "yes"}})
 	s.works()
 	if exec.Command(s.info("server", "executable"), "--version").Run() != nil {
 		t.Skip("the server's file does not run by itself, so the server cannot restart itself")

@@ -14,12 +14,12 @@
 package tests
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
-	"runtime"
 	"testing"
+
+	"github.com/redis/go-redis/v9"
 
 	servers "gothrottle/tests/server"
 )
@@ -28,7 +28,6 @@ import (
 var env struct {
 	module    string // path of the module as the server sees it
 	server    string // server binary, on this machine or in the image
-	goarch    string // architecture of the server and of what it loads
 	image     string // image with the module; empty when servers are local processes
 	baseImage string // image without it
 	docker    *servers.Docker
@@ -38,46 +37,37 @@ var env struct {
 const patience = servers.Patience
 
 func TestMain(m *testing.M) {
-	os.Exit(run(m))
+	err := readEnv()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "tests:", err)
+		os.Exit(1)
+	}
+	redis.SetLogger(quiet{})
+	code := m.Run()
+	if env.docker != nil {
+		env.docker.Close()
+	}
+	os.Exit(code)
 }
 
-func run(m *testing.M) int {
-	if err := readEnv(); err != nil {
-		fmt.Fprintln(os.Stderr, "tests:", err)
-		return 1
-	}
-	if env.docker != nil {
-		defer env.docker.Close()
-	}
-	return m.Run()
-}
+// quiet is a log for the clients: that a server which was killed does not answer is no news.
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}
 
 func readEnv() (err error) {
-	env.image = os.Getenv("GOTHROTTLE_IMAGE")
-	if env.image != "" {
-		return readDockerEnv()
+	if env.image = os.Getenv("GOTHROTTLE_IMAGE"); env.image == "" {
+		if env.module, err = servers.Module(); err == nil {
+			env.server, err = servers.Program()
+		}
+		return err
 	}
-	env.goarch = cmp.Or(os.Getenv("GOTHROTTLE_GOARCH"), runtime.GOARCH)
-	if env.module, err = servers.Module(); err == nil {
-		env.server, err = servers.Program()
-	}
-	return err
-}
-
-func readDockerEnv() (err error) {
-	env.module, env.server = servers.ImageModule, servers.ImageProgram
-	if env.baseImage = os.Getenv("GOTHROTTLE_BASE_IMAGE"); env.baseImage == "" {
-		return fmt.Errorf("GOTHROTTLE_IMAGE is set but GOTHROTTLE_BASE_IMAGE, an image without the module, is not")
-	}
+	env.module, env.server, env.baseImage = servers.ImageModule, servers.ImageProgram, os.Getenv("GOTHROTTLE_BASE_IMAGE")
 	if env.docker, err = servers.NewDocker(); err != nil {
 		return fmt.Errorf("GOTHROTTLE_IMAGE is set, but %w", err)
 	}
-	for _, image := range []string{env.image, env.baseImage} {
-		if _, err := env.docker.Do("image", "inspect", image); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err = env.docker.Do("image", "inspect", env.image, env.baseImage)
+	return err
 }
 
 // eventually waits until ok returns true. It fails the test after patience.

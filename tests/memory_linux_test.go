@@ -104,7 +104,7 @@ func TestMemory_connections(t *testing.T) {
 	memoryOnly(t)
 	const clients, rounds = 10_000, 3
 	openFiles(t, clients+1000)
-	s := start(t, options{args: []string{"--maxclients", fmt.Sprint(clients + 100)}})
+	s := start(t, options{Args: []string{"--maxclients", fmt.Sprint(clients + 100)}})
 	s.throttle("warm", 9, 1, 60)
 	before, used := s.usage(), s.usedMemory()
 	conns, replies := make([]net.Conn, clients), make([]*bufio.Reader, clients)
@@ -199,7 +199,7 @@ func TestMemory_window(t *testing.T) {
 // No call of the transcripts leaks memory.
 func TestMemory_noCallLeaks(t *testing.T) {
 	lasts(t)
-	s := start(t, options{args: []string{"--slowlog-log-slower-than", "-1"}}) // its entries are memory in use
+	s := start(t, options{Args: []string{"--slowlog-log-slower-than", "-1"}}) // its entries are memory in use
 	used := func() int64 {
 		eventually(t, "the memory of other clients is free", func() bool { return s.info("clients", "connected_clients") == "1" })
 		return s.usedMemory()
@@ -231,7 +231,7 @@ func TestMemory_noCallLeaks(t *testing.T) {
 // space, and SECURITY.md, under Loading.
 func TestMemory_whatTheModuleTakes(t *testing.T) {
 	memoryOnly(t)
-	s := start(t, options{bare: true, args: []string{"--enable-module-command", "yes", "--slowlog-log-slower-than", "-1"}})
+	s := start(t, options{Bare: true, Args: []string{"--enable-module-command", "yes", "--slowlog-log-slower-than", "-1"}})
 	s.must("PING")
 	bare := s.usage()
 	s.must("MODULE LOAD " + env.module)

@@ -19,7 +19,7 @@ import (
 // CONFIG REWRITE writes the module into the main file, unless its line is there. So a line in an included file or on
 // the command line loads the module twice at the next start, and the server ends.
 func TestOperating_loadmoduleBelongsInTheMainFile(t *testing.T) {
-	included := configFile(t, "LOAD").config
+	included := configFile(t, "LOAD").Config
 	for _, row := range []struct {
 		where  string
 		o      options
@@ -27,12 +27,12 @@ func TestOperating_loadmoduleBelongsInTheMainFile(t *testing.T) {
 	}{
 		{"main file", configFile(t, "LOAD"), true},
 		{"included file", configFile(t, "include "+included), false},
-		{"command line", options{config: configFile(t, "").config}, false},
+		{"command line", options{Config: configFile(t, "").Config}, false},
 	} {
 		s := start(t, row.o)
 		require.NoError(t, s.ConfigRewrite(ctx).Err())
 		require.NoError(t, s.ConfigRewrite(ctx).Err())
-		text, err := os.ReadFile(row.o.config)
+		text, err := os.ReadFile(row.o.Config)
 		require.NoError(t, err)
 		assert.Equal(t, 1, strings.Count(string(text), "\nloadmodule ")+strings.Count(string(text[:10]), "loadmodule"), row.where)
 		if row.starts {
@@ -44,7 +44,7 @@ func TestOperating_loadmoduleBelongsInTheMainFile(t *testing.T) {
 		assert.Contains(t, log, "a module named gothrottle is loaded", row.where)
 		assert.Contains(t, log, "server aborting", row.where)
 		// To mend it, one of the two lines is deleted.
-		require.NoError(t, os.WriteFile(row.o.config, []byte(strings.ReplaceAll(string(text), "\nloadmodule ", "\n# loadmodule ")), 0o600))
+		require.NoError(t, os.WriteFile(row.o.Config, []byte(strings.ReplaceAll(string(text), "\nloadmodule ", "\n# loadmodule ")), 0o600))
 		start(t, row.o)
 	}
 }
@@ -92,7 +92,7 @@ func TestOperating_settings(t *testing.T) {
 // A full server: which policy refuses, and which forgets limiters.
 func TestOperating_eviction(t *testing.T) {
 	for policy, dataStays := range map[string]bool{"noeviction": true, "allkeys-lru": false, "volatile-lru": true, "volatile-ttl": true} {
-		s := start(t, options{args: []string{"--maxmemory-policy", policy}})
+		s := start(t, options{Args: []string{"--maxmemory-policy", policy}})
 		const keys = 4000
 		p := s.Pipeline()
 		for i := range keys {
@@ -138,7 +138,7 @@ func TestOperating_upgrade(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(module, nil, 0o755))
 	assert.True(t, replace("cp"), "cp writes into the file")
-	o := options{module: module}
+	o := options{Module: module}
 	s := start(t, o)
 	assert.False(t, replace("install", "-m", "0755"), "install makes a new file")
 	s.works()
@@ -148,21 +148,16 @@ func TestOperating_upgrade(t *testing.T) {
 // Too small an address space ends the server at the load. The page names what is enough.
 func TestOperating_addressSpace(t *testing.T) {
 	localOnly(t)
-	server := env.server
-	defer func() { env.server = server }()
-	for _, limit := range []struct {
-		kilobytes string
-		starts    bool
-	}{{"500000", false}, {"2000000", true}} {
-		env.server = filepath.Join(t.TempDir(), "server")
-		script := "#!/bin/bash\nulimit -v " + limit.kilobytes + " && exec " + server + ` "$@"` + "\n"
-		require.NoError(t, os.WriteFile(env.server, []byte(script), 0o755))
-		if limit.starts {
-			start(t, options{}).works()
-			continue
-		}
-		assert.Contains(t, refuse(t, options{}), "fatal error:", limit.kilobytes)
-	}
+	start(t, options{Program: wrapped(t, "ulimit -v 2000000 && exec")}).works()
+	assert.Contains(t, refuse(t, options{Program: wrapped(t, "ulimit -v 500000 && exec")}), "fatal error:")
+}
+
+// wrapped returns a program that runs the server by a shell command.
+func wrapped(t *testing.T, command string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "server")
+	require.NoError(t, os.WriteFile(program, []byte("#!/bin/bash\n"+command+" "+env.server+` "$@"`+"\n"), 0o755))
+	return program
 }
 
 // A server that crashes writes its report, with INFO gothrottle, if crash-log-enabled is yes at that time. The report is
@@ -184,7 +179,7 @@ func TestOperating_crashReport(t *testing.T) {
 		{[]string{"yes"}, "no", true, "whole"},
 		{[]string{"yes"}, "yes", false, "start"},
 	} {
-		s := start(t, options{args: []string{"--crash-log-enabled", row.crashLog[0], "--crash-memcheck-enabled", row.memcheck,
+		s := start(t, options{Args: []string{"--crash-log-enabled", row.crashLog[0], "--crash-memcheck-enabled", row.memcheck,
 			"--enable-debug-command", "yes"}})
 		for _, setting := range row.crashLog[1:] {
 			s.must("CONFIG SET crash-log-enabled " + setting)

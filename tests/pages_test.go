@@ -148,7 +148,7 @@ func TestPages_calls(t *testing.T) {
 func TestPages_blocks(t *testing.T) {
 	lasts(t)
 	localOnly(t)
-	s := start(t, options{args: []string{"--gothrottle.top-keys", "100"}})
+	s := start(t, options{Args: []string{"--gothrottle.top-keys", "100"}})
 	settings := append(slices.Collect(maps.Keys(s.ConfigGet(ctx, "*").Val())), "loadmodule")
 	for page, elsewhere := range runPages {
 		for _, b := range blocksOf(t, page) {
@@ -193,7 +193,7 @@ func startWith(t *testing.T, text string) error {
 	if !strings.Contains(text, "loadmodule ") {
 		text = "LOAD\n" + text
 	}
-	s, err := servers.Start(configFile(t, text).launch())
+	s, err := servers.Start(launch(configFile(t, text)))
 	if err == nil {
 		s.Close()
 	}

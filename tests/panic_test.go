@@ -26,7 +26,7 @@ func (s *server) panics(call, after string) {
 func TestPanic(t *testing.T) {
 	lasts(t)
 	module := buildModule(t, "-tags", "gothrottle_panic")
-	s := start(t, options{module: module})
+	s := start(t, options{Module: module})
 	s.works()
 	before := s.dataset()
 	for _, call := range []string{"GO.PANIC k", "GO.PANIC k nil"} {
@@ -44,7 +44,7 @@ func TestPanic(t *testing.T) {
 	s.works()
 	t.Run("signal settings", func(t *testing.T) { testSignalSettings(t, module) })
 	for range 6 {
-		s := start(t, options{module: module, args: []string{"--hz", "500"}})
+		s := start(t, options{Module: module, Args: []string{"--hz", "500"}})
 		s.must("CONFIG SET watchdog-period 4")
 		for n := range 10 {
 			s.panics("GO.PANIC k long", "the watchdog")
@@ -58,7 +58,7 @@ func TestPanic(t *testing.T) {
 
 // A nil pointer in Go stays an error whatever CONFIG SET has done to the handlers of signals, in any order.
 func testSignalSettings(t *testing.T, module string) {
-	s := start(t, options{bare: true, args: []string{"--enable-module-command", "yes"}})
+	s := start(t, options{Bare: true, Args: []string{"--enable-module-command", "yes"}})
 	s.must("MODULE LOAD " + module)
 	s.must("MODULE UNLOAD gothrottle")
 	s.must("CONFIG SET crash-log-enabled no")

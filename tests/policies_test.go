@@ -30,7 +30,7 @@ func configFile(t *testing.T, lines ...string) options {
 	file := filepath.Join(t.TempDir(), "server.conf")
 	text := strings.ReplaceAll(strings.Join(lines, "\n")+"\n", "LOAD", "loadmodule "+env.module)
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-	return options{bare: true, config: file}
+	return options{Bare: true, Config: file}
 }
 
 // Transcripts set policies by CONFIG SET. Those of a configuration file are a quoted value, or the words of the rest of the

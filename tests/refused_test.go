@@ -16,7 +16,7 @@ import (
 // server have the replies.
 func TestRefusedCalls(t *testing.T) {
 	lasts(t)
-	s := start(t, options{args: []string{"--cluster-enabled", "yes"}})
+	s := start(t, options{Args: []string{"--cluster-enabled", "yes"}})
 	require.NoError(t, s.Do(ctx, "CLUSTER", "ADDSLOTSRANGE", 0, slots-1).Err())
 	eventually(t, "the node serves all slots", func() bool { return strings.Contains(s.ClusterInfo(ctx).Val(), "cluster_state:ok\r") })
 	require.Error(t, s.EvalRO(ctx, "return redis.pcall('MGET', 'a', 'b')", nil).Err())

@@ -60,7 +60,7 @@ func TestReplication_everyCopyIsTheSame(t *testing.T) {
 	lasts(t)
 	net, cases := newNetwork(t), transcripts(t)
 	o := func(bare bool, more ...string) options {
-		return options{net: net, bare: bare, args: append(more, "--databases", fmt.Sprint(len(cases)))}
+		return options{Network: net, Bare: bare, Args: append(more, "--databases", fmt.Sprint(len(cases)))}
 	}
 	withAOF := []string{"--appendonly", "yes", "--auto-aof-rewrite-percentage", "0"}
 	master, replica, plain := start(t, o(false, withAOF...)), start(t, o(false)), start(t, o(true))
@@ -112,7 +112,7 @@ func (s *server) keepKeys(databases int) {
 func TestReplication_aReplicaAnswers(t *testing.T) {
 	c := newClock(t)
 	c.freeze(time.Now())
-	master, replica := start(t, options{clock: c}), start(t, options{clock: c, args: []string{"--repl-timeout", "1000000"}})
+	master, replica := start(t, options{Clock: c.Clock}), start(t, options{Clock: c.Clock, Args: []string{"--repl-timeout", "1000000"}})
 	replica.follow(master)
 	keys := makeLimiters(t, master.ask, "")
 	for name, sample := range samples {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -16,65 +17,42 @@ import (
 	servers "gothrottle/tests/server"
 )
 
-// options says how a server differs from the default. The default server has a free port and
-// an empty folder, saves nothing and loads the module without arguments and with the policies
-// of the samples.
-type options struct {
-	bare    bool     // without the module
-	module  string   // another module file (local servers only)
-	modArgs []string // load arguments of the module
-	args    []string // more arguments of the server
-	config  string   // path of a configuration file (local servers only)
-	data    string   // an existing folder or volume, to start on the data of another server
-	net     string   // Docker network (containers only)
-	clock   *clock   // the wall clock of the server (local servers only)
-	cluster bool     // a node of a cluster (local servers only)
-}
+// options says how a server differs from the default, which has the policies of the samples.
+type options = servers.Options
 
 // server is one running server. The end of the test ends the server.
 type server struct {
 	t    testing.TB
 	addr string
-	data string // its folder or volume
 	run  *servers.Server
 	*redis.Client
 }
 
-// launch returns the options as package server has them.
-func (o options) launch() servers.Options {
-	l := servers.Options{Program: env.server, Module: env.module, Bare: o.bare, ModuleArgs: o.modArgs, Config: o.config, Folder: o.data, Cluster: o.cluster}
-	if o.module != "" {
-		l.Module = o.module
-	}
+// launch fills options in for this run.
+func launch(o options) options {
+	o.Program, o.Module = cmp.Or(o.Program, env.server), cmp.Or(o.Module, env.module)
 	// With the load argument module-name the configuration has another name.
-	if !o.bare && !slices.Contains(o.modArgs, "redis-cell") {
-		l.Args = []string{"--gothrottle.policies", corpus.SamplePolicies}
+	if !o.Bare && !slices.Contains(o.ModuleArgs, "redis-cell") {
+		o.Args = append([]string{"--gothrottle.policies", corpus.SamplePolicies}, o.Args...)
 	}
-	l.Args = append(l.Args, o.args...)
-	if o.clock != nil {
-		l.Clock = o.clock.Clock
+	if o.Docker = env.docker; o.Docker != nil {
+		o.Image = map[bool]string{false: env.image, true: env.baseImage}[o.Bare]
 	}
-	if l.Docker = env.docker; l.Docker != nil {
-		l.Network, l.Image = o.net, env.image
-		if o.bare {
-			l.Image = env.baseImage
-		}
-	}
-	return l
+	return o
 }
 
 // start starts a server and returns when the server answers.
 func start(t testing.TB, o options) *server {
 	t.Helper()
-	if env.docker != nil && o.data == "" {
-		o.data = newVolume(t)
+	if env.docker != nil && o.Folder == "" {
+		o.Folder = newVolume(t)
 	}
-	return connect(t, servers.New(t, o.launch()))
+	return connect(t, servers.New(t, launch(o)))
 }
 
 // connect returns a server that runs, with a client.
 func connect(t testing.TB, run *servers.Server) *server {
-	s := &server{t: t, addr: run.Addr, data: run.Folder, run: run}
+	s := &server{t: t, addr: run.Addr, run: run}
 	s.Client = s.client(options3)
 	return s
 }
@@ -82,7 +60,7 @@ func connect(t testing.TB, run *servers.Server) *server {
 // refuse starts a server, waits until it ends by itself and returns its log.
 func refuse(t testing.TB, o options) string {
 	t.Helper()
-	log, err := servers.Refused(o.launch())
+	log, err := servers.Refused(launch(o))
 	require.NoError(t, err)
 	return log
 }
@@ -96,7 +74,7 @@ func (s *server) restart(o options) *server {
 	s.t.Helper()
 	s.terminate()
 	require.True(s.t, s.exited())
-	o.data = s.data
+	o.Folder = s.run.Folder
 	return start(s.t, o)
 }
 
@@ -123,15 +101,6 @@ func (s *server) follow(master *server) {
 func (s *server) inStep(master *server) {
 	s.t.Helper()
 	require.NoError(s.t, s.run.InStep(master.run))
-}
-
-// startReplica starts a server and a replica of it.
-func startReplica(t testing.TB) (master, replica *server) {
-	t.Helper()
-	net := newNetwork(t)
-	master, replica = start(t, options{net: net}), start(t, options{net: net})
-	replica.follow(master)
-	return master, replica
 }
 
 // clock is the wall clock of a server that was started with it. The server's monotonic clock stays the real one.
@@ -230,12 +199,15 @@ func buildModule(t *testing.T, args ...string) string {
 	module := filepath.Join(t.TempDir(), "gothrottle.so")
 	build := exec.Command("go", append(append([]string{"build", "-buildmode=c-shared", "-buildvcs=false", "-o", module}, args...),
 		"gothrottle/module")...)
-	build.Env = append(os.Environ(), "CGO_ENABLED=1", "GOARCH="+env.goarch, "CC="+cmp.Or(os.Getenv("GOTHROTTLE_CC"), "cc"))
+	build.Env = append(os.Environ(), "CGO_ENABLED=1", "GOARCH="+goarch(), "CC="+cmp.Or(os.Getenv("GOTHROTTLE_CC"), "cc"))
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.NoError(t, os.Chmod(module, 0o755)) // the server loads only executable files
 	return module
 }
+
+// goarch is the architecture of the server and of what it loads.
+func goarch() string { return cmp.Or(os.Getenv("GOTHROTTLE_GOARCH"), runtime.GOARCH) }
 
 // compile makes a shared library for the server of a C file in testdata.
 func compile(t testing.TB, source string) string {

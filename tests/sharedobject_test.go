@@ -27,7 +27,7 @@ func openModule(t *testing.T) *elf.File {
 func TestSharedObject_symbols(t *testing.T) {
 	file := openModule(t)
 	machines := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
-	assert.Equal(t, machines[env.goarch], file.Machine)
+	assert.Equal(t, machines[goarch()], file.Machine)
 	assert.Equal(t, elf.ET_DYN, file.Type)
 	symbols, err := file.DynamicSymbols()
 	require.NoError(t, err)

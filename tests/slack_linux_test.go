@@ -18,7 +18,7 @@ import (
 func TestLoad_onlyGoThreadsWakeLate(t *testing.T) {
 	localOnly(t)
 	for _, later := range []bool{false, true} {
-		s := start(t, options{bare: later, args: []string{"--enable-module-command", "yes"}})
+		s := start(t, options{Bare: later, Args: []string{"--enable-module-command", "yes"}})
 		if later {
 			s.must("MODULE LOAD " + env.module)
 		}

@@ -81,7 +81,7 @@ func TestMemory_steadyLoad(t *testing.T) {
 		length = time.Duration(setting(t, "MINUTES", 1)) * time.Minute
 	}
 	every := max(time.Second, min(5*time.Second, length/60))
-	s := start(t, options{args: []string{"--slowlog-log-slower-than", "-1"}})
+	s := start(t, options{Args: []string{"--slowlog-log-slower-than", "-1"}})
 	s.must("CONFIG SET gothrottle.top-keys 100")
 	calls, stop := s.steadyLoad(setting(t, "CALLS", 2000))
 	for n := range 200 { // the Go runtime takes what it needs

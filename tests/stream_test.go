@@ -91,7 +91,7 @@ func (st *stream) since() (all [][]string) {
 
 // No transcript has transactions: a call in one, or in a script, adds its effect to the effects of the others.
 func TestStream_withinTransactionsAndScripts(t *testing.T) {
-	s := start(t, options{args: []string{"--repl-diskless-sync", "no"}})
+	s := start(t, options{Args: []string{"--repl-diskless-sync", "no"}})
 	st := s.replicate()
 	s.throttle("k", 99, 100, 360000)
 	st.since()

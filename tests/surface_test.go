@@ -68,7 +68,7 @@ func keyFlags(c sample) []string {
 // With several I/O threads newer servers see the first key of GO.ALL only, and say so.
 func TestSurface_commandGetKeys(t *testing.T) {
 	for _, args := range [][]string{nil, ioThreads} {
-		s := start(t, options{args: args})
+		s := start(t, options{Args: args})
 		c := s.session()
 		for name, row := range samples {
 			assert.Equal(t, []any{row.key("the key")}, getKeys(t, c, row.on("the key"), keyFlags(row)), name)
@@ -137,7 +137,7 @@ func TestSurface_info(t *testing.T) {
 // GO.TOP counts in each database and in transactions and scripts. A replica counts its own.
 func TestTop(t *testing.T) {
 	net := newNetwork(t)
-	s, r := start(t, options{net: net}), start(t, options{net: net})
+	s, r := start(t, options{Network: net}), start(t, options{Network: net})
 	assert.Contains(t, s.ask("GO.TOP"), "ERR no denials are counted")
 	for _, one := range []*server{s, r} {
 		one.must("CONFIG SET gothrottle.top-keys 1000")

@@ -1,26 +1,300 @@
 package tests
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	servers "gothrottle/tests/server"
+)
+
+// machine is the one of docs/swap.md: servers with a configuration file and a folder each.
+// The page names the servers by ports. Here each of those ports is a free one.
+type machine struct {
+	t       *testing.T
+	dir     string // in place of / for the files of the page
+	paths   *strings.Replacer
+	ports   map[string]string
+	cluster bool
+	nodes   map[string]*server // by the port of the page
+}
+
+const (
+	ourModule  = "/usr/lib/redis/modules/gothrottle.so"
+	cellModule = "/usr/lib/redis/modules/libredis_cell.so"
 )
 
 var threeNodes = []string{"6379", "6380", "6381"}
 
-// The swap of docs/swap.md, step by step, while a client calls.
-func TestSwap(t *testing.T) {
-	s := newMachine(t, threeNodes)
-	c := s.startCaller()
-	s.swap(c, swapBlocks(t, "One master with replicas", 3))
-	c.account(s.nodes["6380"], "READONLY")
-	s.allTheSame("6380")
+// newMachine writes a configuration file for each port and starts a server on it. The module is redis-cell. The first port is
+// the master of the others.
+func newMachine(t *testing.T, named []string, cluster bool, lines ...string) *machine {
+	t.Helper()
+	lasts(t)
+	localOnly(t)
+	t.Parallel() // most of the time of a swap passes in waiting for links and failovers
+	s := &machine{t: t, dir: t.TempDir(), ports: map[string]string{}, cluster: cluster, nodes: map[string]*server{}}
+	cell := redisCell(t)
+	pairs := []string{ourModule, env.module, cellModule, cell, "/etc/redis/", s.dir + "/etc/", "/var/lib/redis/", s.dir + "/lib/"}
+	for _, port := range append([]string{"26379"}, named...) {
+		s.ports[port], s.ports["bus "+port] = servers.FreePort(), servers.FreePort()
+		pairs = append(pairs, port, s.ports[port])
+	}
+	s.paths = strings.NewReplacer(pairs...)
+	for _, folder := range append([]string{"etc", "bin", "lib"}, strings.Fields(s.here("lib/"+strings.Join(named, " lib/")))...) {
+		require.NoError(t, os.Mkdir(filepath.Join(s.dir, folder), 0o755))
+	}
+	require.NoError(t, os.Symlink(redisCLI(t), s.dir+"/bin/redis-cli"))
+	for i, port := range named {
+		conf := append([]string{"loadmodule " + cell}, lines...)
+		if !cluster && i > 0 {
+			conf = append(conf, "replicaof 127.0.0.1 "+s.ports[named[0]])
+		}
+		require.NoError(t, os.WriteFile(s.here("/etc/redis/"+port+".conf"), []byte(strings.Join(conf, "\n")+"\n"), 0o644))
+		s.start(port)
+	}
+	if cluster {
+		_, err := servers.Join(1, s.nodes["6379"].run, s.nodes["6380"].run, s.nodes["6381"].run)
+		require.NoError(t, err)
+	}
+	return s
 }
 
-// swap runs the three steps of the page.
+// here returns a text of the page with the paths and ports of this machine.
+func (s *machine) here(text string) string { return s.paths.Replace(text) }
+
+// redisCell returns the path of redis-cell: GOTHROTTLE_REDIS_CELL, or else a stand-in.
+func redisCell(t *testing.T) string {
+	t.Helper()
+	if path := os.Getenv("GOTHROTTLE_REDIS_CELL"); path != "" {
+		return path
+	}
+	library := filepath.Join(t.TempDir(), filepath.Base(cellModule)) // the commands of the page look for this name
+	require.NoError(t, os.Rename(compile(t, "cell.c"), library))
+	require.NoError(t, os.Chmod(library, 0o755)) // the server loads only executable files
+	return library
+}
+
+// redisCLI returns the path of the command-line client that belongs to the server.
+func redisCLI(t testing.TB) string {
+	t.Helper()
+	beside := filepath.Join(filepath.Dir(env.server), strings.Replace(filepath.Base(env.server), "-server", "-cli", 1))
+	for _, name := range []string{beside, "redis-cli", "valkey-cli"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	t.Fatal("there is no redis-cli and no valkey-cli")
+	return ""
+}
+
+// start starts the server of a port on its configuration file, after the last one has ended.
+func (s *machine) start(port string) {
+	s.t.Helper()
+	if old := s.nodes[port]; old != nil {
+		eventually(s.t, "the server at port "+port+" has ended", old.exited)
+	}
+	s.nodes[port] = connect(s.t, servers.New(s.t, servers.Options{Program: env.server, Bare: true, Config: s.here("/etc/redis/" + port + ".conf"),
+		Folder: s.here("/var/lib/redis/" + port), Port: s.ports[port], Bus: s.ports["bus "+port], Cluster: s.cluster}))
+}
+
+// run executes a block of the page, line by line. The lines with # after a command are what it
+// prints; run repeats the command until it does.
+func (s *machine) run(block string) {
+	s.t.Helper()
+	for _, c := range commandsOf(block) {
+		if conf, ok := strings.CutPrefix(c.text, "redis-server /etc/redis/"); ok {
+			s.start(strings.TrimSuffix(conf, ".conf"))
+			continue
+		}
+		var got string
+		var err error
+		waited := servers.Await(c.text, func() bool {
+			got, err = s.shell(c.text)
+			return got == c.want || c.want == ""
+		})
+		require.NoError(s.t, waited, "it prints %q, and the page says %q", got, c.want)
+		if c.want == "" {
+			require.NoError(s.t, err, c.text)
+		}
+	}
+}
+
+func (s *machine) shell(command string) (string, error) {
+	run := exec.Command("sh", "-c", s.here(command))
+	run.Dir = s.dir
+	run.Env = append(os.Environ(), "PATH="+s.dir+"/bin:"+os.Getenv("PATH"))
+	out, err := run.CombinedOutput()
+	text := strings.TrimSpace(string(out))
+	if err == nil && regexp.MustCompile(`(?m)^(ERR|NOGOODSLAVE|Could not connect)`).MatchString(text) {
+		err = fmt.Errorf("%s", text)
+	}
+	return text, err
+}
+
+// pageCommand is one command of a block and what it prints, "" if the page does not say.
+type pageCommand struct{ text, want string }
+
+// commandsOf splits a block into commands. A command with <<'END' ends with the line END.
+func commandsOf(block string) (all []pageCommand) {
+	inside := false
+	for line := range strings.SplitSeq(block, "\n") {
+		printed, isOutput := strings.CutPrefix(line, "# ")
+		switch {
+		case inside:
+			all[len(all)-1].text += "\n" + line
+			inside = line != "END"
+		case isOutput:
+			last := &all[len(all)-1]
+			last.want = strings.TrimPrefix(last.want+"\n"+printed, "\n")
+		default:
+			all = append(all, pageCommand{text: line})
+			inside = strings.Contains(line, "<<'END'")
+		}
+	}
+	return all
+}
+
+// swapBlocks returns the blocks of docs/swap.md below a heading.
+func swapBlocks(t *testing.T, heading string, want int) (all []string) {
+	t.Helper()
+	for _, b := range blocksOf(t, "docs/swap.md") {
+		if b.section == heading {
+			all = append(all, strings.Join(b.lines, "\n"))
+		}
+	}
+	require.Len(t, all, want, "blocks below %q", heading)
+	return all
+}
+
+// caller is a client that keeps calling CL.THROTTLE on the node that is master. It counts the
+// units that it got and the errors.
+type caller struct {
+	s      *machine
+	nodes  []*redis.Client
+	master *redis.Client
+	ended  atomic.Bool
+	done   sync.WaitGroup
+	calls  atomic.Int64
+	got    map[string]int64 // admitted units by key
+	errors map[string]int   // errors by their first word
+}
+
+// The limits of the caller. A long limit drains one unit in 1000 seconds, so nothing of it drains
+// while a test runs.
+const (
+	longLimit = 1_000_000
+	long      = "999999 1 1000"
+)
+
+// startCaller makes limiters and then goes on calling until the test ends or account is called. Half of the keys early:N are
+// never called again.
+func (s *machine) startCaller() *caller {
+	s.t.Helper()
+	c := &caller{s: s, got: map[string]int64{}, errors: map[string]int{}}
+	for _, n := range s.nodes {
+		c.nodes = append(c.nodes, n.client(options3))
+	}
+	c.findMaster()
+	c.call("user:42", long, 1)
+	c.call("full", "2 1 360000", 3)
+	for i := range 50 {
+		c.call(fmt.Sprint("early:", i), long, 7)
+	}
+	c.done.Go(func() {
+		for n := 1; !c.ended.Load(); n++ {
+			switch {
+			case n%50 == 0:
+				c.call(fmt.Sprint("new:", n), long, 3)
+			case n%11 == 0:
+				c.call("full", "2 1 360000", 1)
+			case n%5 == 0:
+				c.call(fmt.Sprint("early:", rand.IntN(25)), long, 2)
+			default:
+				c.call("user:42", long, 1)
+			}
+			c.calls.Add(1)
+		}
+	})
+	s.t.Cleanup(c.end)
+	c.proceed()
+	return c
+}
+
+func (c *caller) call(key, limit string, quantity int64) {
+	reply, err := c.master.Do(ctx, fields(fmt.Sprint("CL.THROTTLE ", key, " ", limit, " ", quantity))...).Int64Slice()
+	if err != nil {
+		first, _, _ := strings.Cut(err.Error(), " ")
+		c.errors[first]++
+		c.findMaster()
+	} else if reply[0] == 0 {
+		c.got[key] += quantity
+	}
+}
+
+// findMaster turns to the node that says that it is master.
+func (c *caller) findMaster() {
+	for end := time.Now().Add(patience); time.Now().Before(end) && !c.ended.Load(); time.Sleep(time.Millisecond) {
+		for _, n := range c.nodes {
+			if role, err := n.Do(ctx, "ROLE").Slice(); err == nil && role[0] == "master" {
+				c.master = n
+				return
+			}
+		}
+	}
+}
+
+// proceed waits until the caller has made some hundred calls more.
+func (c *caller) proceed() {
+	c.s.t.Helper()
+	was := c.calls.Load()
+	eventually(c.s.t, "the caller makes calls", func() bool { return c.calls.Load() > was+300 })
+}
+
+// end stops the caller. After that its counts can be read.
+func (c *caller) end() {
+	c.ended.Store(true)
+	c.done.Wait()
+}
+
+// account ends the caller and checks that a node knows each unit that the caller got, that the caller saw no other errors than
+// the named ones, and that all nodes hold the same.
+func (c *caller) account(port string, errors ...string) {
+	t, n := c.s.t, c.s.nodes[port]
+	t.Helper()
+	c.end()
+	t.Logf("%d calls, errors %v, user:42 got %d", c.calls.Load(), c.errors, c.got["user:42"])
+	for code := range c.errors {
+		assert.Contains(t, errors, code)
+	}
+	assert.EqualValues(t, 3, c.got["full"], "an exhausted limiter stayed exhausted")
+	assert.Greater(t, len(c.got), 60)
+	for key, got := range c.got {
+		if key != "full" {
+			reply := ints(t, n.Do(ctx, fields("CL.THROTTLE "+key+" "+long+" 0")...))
+			require.Equal(t, got, longLimit-reply[2], "%s: the units that the caller got, and those that the server knows", key)
+		}
+	}
+	for other, node := range c.s.nodes {
+		if other != port {
+			node.inStep(n)
+		}
+	}
+}
+
+// swap runs steps of the page. No node with gothrottle fails to apply anything.
 func (s *machine) swap(c *caller, steps []string) {
 	s.t.Helper()
 	for _, step := range steps {
@@ -28,27 +302,13 @@ func (s *machine) swap(c *caller, steps []string) {
 		c.proceed()
 	}
 	for _, n := range s.nodes {
-		assert.NotContains(s.t, n.log(), "CRITICAL", "a node with gothrottle could apply everything")
+		assert.NotContains(s.t, n.log(), "CRITICAL")
 	}
 }
 
-// allTheSame checks that all nodes hold the data of the master.
-func (s *machine) allTheSame(master string) {
-	s.t.Helper()
-	m := s.nodes[master]
-	eventually(s.t, "limiters that live shortly have expired", func() bool { return len(m.Keys(ctx, "short:*").Val()) == 0 })
-	want := m.dataset()
-	for port, n := range s.nodes {
-		if port != master {
-			n.inStep(m)
-			same(s.t, want, n.dataset(), port)
-		}
-	}
-}
-
-// The way back after the swap, while a client calls: no unit is forgotten.
-func TestSwap_wayBack(t *testing.T) {
-	s := newMachine(t, threeNodes)
+// The swap of docs/swap.md, step by step, while a client calls, and the way back: no unit is forgotten.
+func TestSwap(t *testing.T) {
+	s := newMachine(t, threeNodes, false)
 	c := s.startCaller()
 	s.swap(c, swapBlocks(t, "One master with replicas", 3))
 	master := s.nodes["6380"]
@@ -58,144 +318,78 @@ func TestSwap_wayBack(t *testing.T) {
 		s.run(step)
 		c.proceed()
 	}
-	c.account(s.nodes["6379"], "READONLY")
+	c.account("6379", "READONLY")
 	for _, key := range []string{"two", "book"} {
 		assert.Equal(t, "hash", s.nodes["6379"].Type(ctx, key).Val(), "%s is no limiter of CL.THROTTLE", key)
 	}
-	s.inStepWith("6379")
 	for port, n := range s.nodes {
 		assert.Equal(t, "string", n.Type(ctx, "early:49").Val(), port)
-		assert.NotContains(t, n.ask("COMMAND INFO GO.THROTTLE"), "go.throttle", port)
+		assert.False(t, n.has("GO.THROTTLE"), port)
 	}
 }
 
 // The way back after step 1. Clients notice nothing.
 func TestSwap_wayBackFromStep1(t *testing.T) {
-	s := newMachine(t, threeNodes)
+	s := newMachine(t, threeNodes, false)
 	c := s.startCaller()
-	s.run(swapBlocks(t, "One master with replicas", 3)[0])
-	c.proceed()
-	s.run(swapBlocks(t, "The way back", 4)[0])
-	c.proceed()
-	c.account(s.nodes["6379"])
-	s.nodes["6380"].inStep(s.nodes["6379"])
+	s.swap(c, []string{swapBlocks(t, "One master with replicas", 3)[0], swapBlocks(t, "The way back", 4)[0]})
+	c.account("6379")
 	assert.Equal(t, "string", s.nodes["6380"].Type(ctx, "user:42").Val())
 }
 
 // Sentinel makes the failover.
 func TestSwap_sentinel(t *testing.T) {
-	s := newMachine(t, threeNodes)
-	sentinel := s.startSentinel()
+	s := newMachine(t, threeNodes, false)
+	sentinel := connect(t, servers.New(t, servers.Options{Program: env.server, Port: s.ports["26379"], Sentinel: strings.Split(s.here(
+		"sentinel monitor mymaster 127.0.0.1 6379 1\nsentinel down-after-milliseconds mymaster 60000"), "\n")}))
+	// Sentinel asks its nodes ten times as often as by default.
+	sentinel.must("SENTINEL DEBUG INFO-PERIOD 1000 PUBLISH-PERIOD 200")
+	eventually(t, "Sentinel knows both replicas", func() bool {
+		replicas, err := sentinel.Do(ctx, "SENTINEL", "REPLICAS", "mymaster").Slice()
+		return err == nil && len(replicas) == 2
+	})
 	c := s.startCaller()
 	steps := swapBlocks(t, "One master with replicas", 3)
 	steps[1] = swapBlocks(t, "With Sentinel or in a cluster", 2)[0]
 	s.swap(c, steps)
-	c.account(s.nodes["6380"], "READONLY", "EOF", "read", "write")
-	// Sentinel ends the connections of a node that it changes, and may do so at any time.
-	sentinel.terminate()
+	sentinel.terminate() // it ends the connections of a node that it changes, and may do so at any time
 	for _, n := range s.nodes {
 		n.Client = n.client(options3)
 	}
-	s.allTheSame("6380")
-}
-
-// startSentinel starts a Sentinel for the machine and waits until it knows the replicas.
-func (s *machine) startSentinel() *server {
-	s.t.Helper()
-	require.NoError(s.t, os.MkdirAll(s.here("/var/lib/redis/26379"), 0o755))
-	conf := "port 26379\nsentinel monitor mymaster 127.0.0.1 6379 1\nsentinel down-after-milliseconds mymaster 60000\n"
-	require.NoError(s.t, os.WriteFile(s.here("/etc/redis/26379.conf"), []byte(s.here(conf)), 0o644))
-	n := s.start("26379", "--sentinel")
-	// Sentinel asks its nodes ten times as often as by default.
-	require.NoError(s.t, n.Do(ctx, "SENTINEL", "DEBUG", "INFO-PERIOD", 1000, "PUBLISH-PERIOD", 200).Err())
-	eventually(s.t, "Sentinel knows both replicas", func() bool {
-		replicas, err := n.Do(ctx, "SENTINEL", "REPLICAS", "mymaster").Slice()
-		return err == nil && len(replicas) == 2
-	})
-	delete(s.nodes, "26379")
-	return n
-}
-
-// without returns a block without the commands that contain a word.
-func without(block, word string) string {
-	var kept []string
-	for line := range strings.Lines(block) {
-		if !strings.Contains(line, word) {
-			kept = append(kept, line)
-		}
-	}
-	return strings.Join(kept, "")
+	c.account("6380", "READONLY", "EOF", "read", "write")
+	want := s.nodes["6380"].dataset()
+	same(t, want, s.nodes["6379"].dataset(), "6379")
+	same(t, want, s.nodes["6381"].dataset(), "6381")
 }
 
 // One shard of a cluster, there and back.
 func TestSwap_cluster(t *testing.T) {
-	s := newMachine(t, threeNodes, "cluster-enabled yes", "cluster-node-timeout 10000")
-	s.joinCluster()
+	s := newMachine(t, threeNodes, true, "cluster-node-timeout 10000")
 	c := s.startCaller()
-	failover := swapBlocks(t, "With Sentinel or in a cluster", 2)[1]
-	steps := swapBlocks(t, "One master with replicas", 3)
-	steps[1], steps[2] = failover, without(steps[2], "replicaof")
-	s.swap(c, steps)
-	s.inStepWith("6380")
-
-	back := swapBlocks(t, "The way back", 4)[1:]
-	back[1] = strings.Replace(back[1], "redis-cli -p 6380 FAILOVER TO 127.0.0.1 6379\n", "redis-cli -p 6379 CLUSTER FAILOVER\n", 1)
-	require.Contains(t, back[1], "CLUSTER FAILOVER")
-	for _, step := range back {
-		s.run(without(step, "replicaof"))
+	steps, back := swapBlocks(t, "One master with replicas", 3), swapBlocks(t, "The way back", 4)
+	steps[1] = swapBlocks(t, "With Sentinel or in a cluster", 2)[1]
+	back[2] = strings.Replace(back[2], "redis-cli -p 6380 FAILOVER TO 127.0.0.1 6379\n", "redis-cli -p 6379 CLUSTER FAILOVER\n", 1)
+	require.Contains(t, back[2], "CLUSTER FAILOVER")
+	replicaof := regexp.MustCompile(`(?m)^.*replicaof.*\n?`)
+	for _, step := range append(steps, back[1:]...) {
+		s.run(strings.TrimSuffix(replicaof.ReplaceAllString(step, ""), "\n"))
 		c.proceed()
 	}
-	c.account(s.nodes["6379"], "READONLY", "MOVED", "CLUSTERDOWN")
-}
-
-// inStepWith waits until all nodes have what the master has.
-func (s *machine) inStepWith(master string) {
-	s.t.Helper()
-	for port, n := range s.nodes {
-		if port != master {
-			n.inStep(s.nodes[master])
-		}
-	}
-}
-
-// joinCluster makes a shard of the three nodes: all slots, two replicas.
-func (s *machine) joinCluster() {
-	s.t.Helper()
-	master := s.nodes["6379"]
-	require.NoError(s.t, master.Do(ctx, "CLUSTER", "ADDSLOTSRANGE", 0, slots-1).Err())
-	id := master.Do(ctx, "CLUSTER", "MYID").Val()
-	for _, port := range threeNodes[1:] {
-		n := s.nodes[port]
-		require.NoError(s.t, n.Do(ctx, "CLUSTER", "MEET", "127.0.0.1", s.ports["6379"],
-			master.ConfigGet(ctx, "cluster-port").Val()["cluster-port"]).Err())
-		eventually(s.t, "the node accepts REPLICATE", func() bool { return n.Do(ctx, "CLUSTER", "REPLICATE", id).Err() == nil })
-		n.inStep(master)
-	}
-	eventually(s.t, "the cluster is up", func() bool {
-		for _, n := range s.nodes {
-			if !strings.Contains(n.ClusterInfo(ctx).Val(), "cluster_state:ok\r") || strings.Count(n.ClusterNodes(ctx).Val(), "slave ") != 2 {
-				return false
-			}
-		}
-		return true
-	})
+	c.account("6379", "READONLY", "MOVED", "CLUSTERDOWN")
 }
 
 // One server with an append-only file, there and back.
 func TestSwap_oneServer(t *testing.T) {
-	s := newMachine(t, threeNodes[:1], "appendonly yes")
+	s := newMachine(t, threeNodes[:1], false, "appendonly yes")
 	c := s.startCaller()
-	block := swapBlocks(t, "One server", 1)[0]
 	was := s.nodes["6379"]
-	s.run(block)
-	c.proceed()
+	s.swap(c, swapBlocks(t, "One server", 1))
 	assert.True(t, was.exited())
-
-	script, _, found := strings.Cut(swapBlocks(t, "The way back", 4)[2], "redis-cli -p 6380 TYPE")
+	script, _, found := strings.Cut(swapBlocks(t, "The way back", 4)[2], "\nredis-cli -p 6380 TYPE")
 	require.True(t, found)
 	s.run(strings.ReplaceAll(script, "6380", "6379"))
-	s.run("redis-cli -p 6379 SHUTDOWN SAVE\nsed -i 's|^loadmodule .*|loadmodule " + cellModule + "|' /etc/redis/6379.conf\nredis-server /etc/redis/6379.conf\n")
+	s.run("redis-cli -p 6379 SHUTDOWN SAVE\nsed -i 's|^loadmodule .*|loadmodule " + cellModule + "|' /etc/redis/6379.conf\nredis-server /etc/redis/6379.conf")
 	c.proceed()
-	c.account(s.nodes["6379"], "EOF", "read", "write", "dial", "LOADING")
+	c.account("6379", "EOF", "read", "write", "dial", "LOADING")
 	assert.Equal(t, "string", s.nodes["6379"].Type(ctx, "early:49").Val())
 }

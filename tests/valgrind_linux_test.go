@@ -3,7 +3,6 @@ package tests
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -21,39 +20,21 @@ import (
 var goFunctions = []string{"*body", "runtime.*", "runtime/*", "internal/*", "gothrottle/*", "str*.*", "sync*.*", "unicode/*",
 	"math/*", "slices.*", "sort.*", "errors.*", "reflect.*", "fmt.*"}
 
-// suppressions returns goFunctions in the form of valgrind. Leaks are not in it.
-func suppressions() (text string) {
+// Valgrind sees no error and no leak of the module's C code in a real server, in the calls of all transcripts. The module has
+// its symbols here, so that errors inside the Go runtime can be distinguished from others.
+func TestMemory_valgrind(t *testing.T) {
+	memoryOnly(t)
+	folder, text := t.TempDir(), ""
 	for _, function := range goFunctions {
 		for _, kind := range []string{"Addr1", "Addr2", "Addr4", "Addr8", "Addr16", "Addr32", "Cond", "Value1", "Value2", "Value4", "Value8", "Value16"} {
 			text += fmt.Sprintf("{\n%s in %s\nMemcheck:%s\nfun:%s\n}\n", kind, function, kind, function)
 		}
 	}
-	return text
-}
-
-// memcheck makes start run servers under valgrind until the test ends. It returns the file of the report.
-func memcheck(t *testing.T) (report string) {
-	t.Helper()
-	_, err := exec.LookPath("valgrind")
-	require.NoError(t, err)
-	server, folder := env.server, t.TempDir()
-	t.Cleanup(func() { env.server = server })
-	report, env.server = filepath.Join(folder, "report"), filepath.Join(folder, "server")
-	suppressed := filepath.Join(folder, "suppressed")
-	require.NoError(t, os.WriteFile(suppressed, []byte(suppressions()), 0o644))
-	script := "#!/bin/sh\nexec valgrind -s --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite" +
-		" --num-callers=20 --suppressions=" + suppressed + " --log-file=" + report + " " + server + ` "$@"` + "\n"
-	require.NoError(t, os.WriteFile(env.server, []byte(script), 0o755))
-	return report
-}
-
-// Valgrind sees no error and no leak of the module's C code in a real server. The module has its symbols here, so
-// that errors inside the Go runtime can be distinguished from others.
-func TestMemory_valgrind(t *testing.T) {
-	memoryOnly(t)
-	module := buildModule(t, "-ldflags=-w") // -w: valgrind cannot read what Go writes for debuggers
-	report := memcheck(t)
-	s := start(t, options{module: module, args: []string{"--databases", "1000"}})
+	suppressed, report := filepath.Join(folder, "suppressed"), filepath.Join(folder, "report")
+	require.NoError(t, os.WriteFile(suppressed, []byte(text), 0o644))
+	s := start(t, options{Module: buildModule(t, "-ldflags=-w"), // valgrind cannot read what Go writes for debuggers
+		Program: wrapped(t, "exec valgrind -s --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --num-callers=20 "+
+			"--suppressions="+suppressed+" --log-file="+report), Args: []string{"--databases", "1000"}})
 	s.makeCases(transcripts(t), 0)
 	for n := range 20 {
 		s.setPolicies(manyPolicies(n))
@@ -64,13 +45,11 @@ func TestMemory_valgrind(t *testing.T) {
 		s.counters()
 	}
 	s.terminate()
-	text, err := os.ReadFile(report)
+	b, err := os.ReadFile(report)
 	require.NoError(t, err)
-	require.Contains(t, string(text), "LEAK SUMMARY", "valgrind cannot follow a server that a script starts")
-	clean := strings.Contains(string(text), " definitely lost: 0 bytes in 0 blocks\n") &&
-		strings.Contains(string(text), " ERROR SUMMARY: 0 errors from 0 contexts ")
-	if assert.True(t, clean, "valgrind reports errors or leaks") {
-		text = []byte(servers.Tail(string(text), 20))
-	}
-	t.Logf("%s", text[:min(len(text), 10_000)])
+	require.Contains(t, string(b), "LEAK SUMMARY", "valgrind cannot follow a server that a script starts")
+	clean := strings.Contains(string(b), " definitely lost: 0 bytes in 0 blocks\n") &&
+		strings.Contains(string(b), " ERROR SUMMARY: 0 errors from 0 contexts ")
+	assert.True(t, clean, "valgrind reports errors or leaks: %s", b[:min(len(b), 10_000)])
+	t.Log(servers.Tail(string(b), 20))
 }

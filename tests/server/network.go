@@ -72,7 +72,7 @@ func Join(masters int, nodes ...*Server) (*Cluster, error) {
 			orders = append(orders, []any{"CLUSTER", "ADDSLOTSRANGE", firstSlot(i, masters), firstSlot(i+1, masters) - 1})
 		}
 		if i > 0 {
-			orders = append(orders, []any{"CLUSTER", "MEET", nodes[0].Host, nodes[0].Port, nodes[0].bus})
+			orders = append(orders, []any{"CLUSTER", "MEET", nodes[0].Host, nodes[0].Port, nodes[0].Bus})
 		}
 		for _, order := range orders {
 			if _, err := n.Do(order...); err != nil {

@@ -45,6 +45,7 @@ type Options struct {
 	Cluster    bool     // a node of a cluster: see Join
 	Folder     string   // the server's files, by default a new one, which Close removes; for a container, a volume if it is to stay
 	Host, Port string   // default: 127.0.0.1 and a free port
+	Bus        string   // port of a cluster's node for other nodes, by default a free one
 	Before     []string // a command that starts the program, such as taskset -c 0
 	Clock      *Clock   // for processes
 	// Inside calls a function that starts the process or connects to it, for example in a network namespace.
@@ -61,7 +62,6 @@ type Server struct {
 	Addr    string   // under which this process reaches the server
 	Name    string   // of the container
 	LogFile string   // what the server prints
-	bus     string   // port of a cluster's node for other nodes
 	home    string   // folder of the log and, if there is no other, of the server's files
 	command []string // starts the process, or the container, whose process is the docker command
 	cmd     *exec.Cmd
@@ -117,11 +117,11 @@ func Refused(o Options) (log string, err error) {
 
 // launch starts a server without waiting until it answers. The server that it returns can be closed even after an error.
 func launch(o Options) (s *Server, err error) {
-	s = &Server{Options: o, bus: FreePort()}
+	s = &Server{Options: o}
 	if s.home, err = os.MkdirTemp("", "gothrottle-server-"); err != nil {
 		return s, err
 	}
-	s.Host, s.Port = cmp.Or(s.Host, "127.0.0.1"), cmp.Or(s.Port, FreePort())
+	s.Host, s.Port, s.Bus = cmp.Or(s.Host, "127.0.0.1"), cmp.Or(s.Port, FreePort()), cmp.Or(s.Bus, FreePort())
 	s.Addr, s.LogFile = net.JoinHostPort(s.Host, s.Port), filepath.Join(s.home, "log")
 	if s.Docker != nil {
 		s.container()
@@ -159,7 +159,7 @@ func (s *Server) words(bind ...string) (words []string) {
 	}
 	words = append(append(words, bind...), "--save", "", "--repl-diskless-sync-delay", "0")
 	if s.Cluster {
-		words = append(words, "--cluster-enabled", "yes", "--cluster-port", s.bus)
+		words = append(words, "--cluster-enabled", "yes", "--cluster-port", s.Bus)
 	}
 	if !s.Bare {
 		words = append(append(words, "--loadmodule", s.Module), s.ModuleArgs...)
