@@ -161,7 +161,7 @@ func TestLoad_anotherBuildInTheSameProcessIsRefused(t *testing.T) {
 // The module does not load if another module has its name.
 func TestLoad_moduleNamesThatAreTaken(t *testing.T) {
 	localOnly(t)
-	s := startBare(t, "--loadmodule", compile(t, "stranger.c")) // a module named redis-cell
+	s := startBare(t, "--loadmodule", redisCell(t))
 	require.Contains(t, s.modules(), "redis-cell")
 	require.Error(t, s.Do(ctx, "MODULE", "LOAD", env.module, "module-name", "redis-cell").Err())
 	assert.Contains(t, s.log(), "gothrottle not loaded: a module named redis-cell is loaded")

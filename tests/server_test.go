@@ -208,11 +208,3 @@ func buildModule(t *testing.T, args ...string) string {
 
 // goarch is the architecture of the server and of what it loads.
 func goarch() string { return cmp.Or(os.Getenv("GOTHROTTLE_GOARCH"), runtime.GOARCH) }
-
-// compile makes a shared library for the server of a C file in testdata.
-func compile(t testing.TB, source string) string {
-	t.Helper()
-	library := filepath.Join(t.TempDir(), source+".so")
-	require.NoError(t, servers.CompileC(filepath.Join("testdata", source), library))
-	return library
-}

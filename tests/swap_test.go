@@ -81,9 +81,10 @@ func redisCell(t *testing.T) string {
 	if path := os.Getenv("GOTHROTTLE_REDIS_CELL"); path != "" {
 		return path
 	}
-	library := filepath.Join(t.TempDir(), filepath.Base(cellModule)) // the commands of the page look for this name
-	require.NoError(t, os.Rename(compile(t, "cell.c"), library))
-	require.NoError(t, os.Chmod(library, 0o755)) // the server loads only executable files
+	source, err := os.ReadFile("testdata/cell.c")
+	require.NoError(t, err)
+	library, err := servers.Library(t.TempDir(), "libredis_cell", source) // the commands of the page look for this name
+	require.NoError(t, err)
 	return library
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -230,13 +231,16 @@ func (r *run) evicted(st *step) error {
 func (r *run) hostile(st *step) error {
 	r.master.ask("DEBUG", "SET-ACTIVE-EXPIRE", "0")
 	defer r.master.ask("DEBUG", "SET-ACTIVE-EXPIRE", "1")
-	keys := anys(strings.Fields("t0 t1 t2 t3 w0 w1 w2 q0 q1 q2 l0 l1 l2"))
-	for i := range 20 {
+	random := rand.New(rand.NewPCG(uint64(st.N), 0))
+	one := func(words string) string { return pick(random, strings.Fields(words)...) }
+	const keys = "t0 t1 t2 t3 w0 w1 w2 q0 q1 q2 l0 l1 l2"
+	for range 20 {
 		p := r.conn(st.Conn).Pipeline()
 		p.Do(ctx, "SELECT", st.DB)
-		p.Do(ctx, append([]any{"HOSTILE.RANDOM", st.N + int64(i)}, keys...)...)
-		for j, words := range st.list() {
-			p.Do(ctx, "HOSTILE.ACT", "expire", keys[(i+j)%len(keys)]) // so that a call finds an expired key
+		for _, words := range st.list() {
+			p.Do(ctx, "HOSTILE.DO", one("expired keymiss new hset zadd set del expire"), one("set hset zadd append del pexpire persist rename "+
+				"replace move delete expire throttle window quota lease all flushall swapdb"), one(keys))
+			p.Do(ctx, "HOSTILE.ACT", "expire", one(keys)) // so that a call finds an expired key
 			p.Do(ctx, anys(words)...)
 		}
 		off := p.Do(ctx, "HOSTILE.OFF")

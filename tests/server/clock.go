@@ -21,7 +21,7 @@ type Clock struct {
 // NewClock returns a clock that shows the real time. Its files are in the folder, which must stay. The caller closes the
 // clock. Clocks of one folder share a library.
 func NewClock(folder string) (*Clock, error) {
-	library, err := compiled(folder, "clock", clockSource)
+	library, err := Library(folder, "clock", clockSource)
 	if err != nil {
 		return nil, err
 	}

@@ -58,26 +58,16 @@ func Needed(tb testing.TB, target string) {
 	}
 }
 
-// CompileC makes a shared library for the server.
-func CompileC(source, library string) error {
-	out, err := exec.Command(cmp.Or(os.Getenv("GOTHROTTLE_CC"), "cc"), "-std=gnu11", "-O1", "-Wall", "-Wextra", "-shared", "-fPIC",
-		"-o", library, source, "-ldl").CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%w: %s", err, out)
-	}
-	return nil
-}
-
 //go:embed testdata/hostile.c
 var hostileSource []byte
 
 // Hostile returns a module that changes keys in keyspace events: testdata/hostile.c says how. The file is in the folder.
 func Hostile(folder string) (module string, err error) {
-	return compiled(folder, "hostile", hostileSource)
+	return Library(folder, "hostile", hostileSource)
 }
 
-// compiled returns a library of this name in the folder, and makes it if need be.
-func compiled(folder, name string, source []byte) (library string, err error) {
+// Library returns a shared library for the server, of this name, in the folder, and makes it of C if need be.
+func Library(folder, name string, source []byte) (library string, err error) {
 	library, file := filepath.Join(folder, name+".so"), filepath.Join(folder, name+".c")
 	if _, err := os.Stat(library); err == nil {
 		return library, nil
@@ -85,7 +75,12 @@ func compiled(folder, name string, source []byte) (library string, err error) {
 	if err := os.WriteFile(file, source, 0o600); err != nil {
 		return "", err
 	}
-	return library, CompileC(file, library)
+	out, err := exec.Command(cmp.Or(os.Getenv("GOTHROTTLE_CC"), "cc"), "-std=gnu11", "-O1", "-Wall", "-Wextra", "-shared", "-fPIC",
+		"-o", library, file, "-ldl").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return library, nil
 }
 
 func (s *Server) start(words []string) error {

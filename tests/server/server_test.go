@@ -74,19 +74,3 @@ func TestStart(t *testing.T) {
 		t.Errorf("left behind: %v", left)
 	}
 }
-
-// Each slot has one master, by a rule that tests and bench use.
-func TestFirstSlot(t *testing.T) {
-	for n := 1; n <= 3; n++ {
-		for i := range n {
-			for slot := firstSlot(i, n); slot < firstSlot(i+1, n); slot++ {
-				if slot*n/Slots != i {
-					t.Fatalf("slot %d of %d masters: %d serves it, %d gets its keys", slot, n, i, slot*n/Slots)
-				}
-			}
-		}
-		if firstSlot(0, n) != 0 || firstSlot(n, n) != Slots {
-			t.Errorf("%d masters do not serve all slots", n)
-		}
-	}
-}

@@ -179,8 +179,12 @@ const slowness = 20 * time.Millisecond
 
 func TestStorage_faults(t *testing.T) {
 	servers.Needed(t, "test-failover")
-	slow := filepath.Join(t.TempDir(), "slow.so")
-	if err := servers.CompileC("testdata/slow.c", slow); err != nil {
+	source, err := os.ReadFile("testdata/slow.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow, err := servers.Library(t.TempDir(), "slow", source)
+	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range faults {

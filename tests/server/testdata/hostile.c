@@ -1,7 +1,6 @@
 /* A module that changes keys in keyspace events, as no module should.
  *
  *   HOSTILE.DO event action key          does the action whenever it hears the event
- *   HOSTILE.RANDOM seed key [key ...]    does random actions to these keys, in a quarter of all events
  *   HOSTILE.OFF                          does nothing more; replies how many actions it has done, and the
  *                                        names of the events that it has heard, each once
  *   HOSTILE.ACT action key               does the action now
@@ -14,7 +13,7 @@
 
 typedef void *ptr;
 
-enum { WRITE = 3, ALL_EVENTS = 0x7ffc, MAX_KEYS = 16, MAX_NAME = 64, MAX_WORDS = 6 };
+enum { WRITE = 3, ALL_EVENTS = 0x7ffc, MAX_NAME = 64, MAX_WORDS = 6 };
 
 static const char *(*text_of)(ptr text, size_t *len);
 static ptr (*new_text)(ptr ctx, const char *bytes, size_t len);
@@ -63,15 +62,9 @@ static const struct {
 };
 enum { NUM_ACTIONS = sizeof actions / sizeof *actions };
 
-static char event[MAX_NAME], heard[1024] = " ", keys[MAX_KEYS][MAX_NAME];
-static int num_keys, action, is_random, busy;
+static char event[MAX_NAME], heard[1024] = " ", target[MAX_NAME];
+static int action, is_on, busy;
 static long long acted;
-static unsigned long long state;
-
-static unsigned next_random(unsigned n) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (unsigned)(state >> 33) % n;
-}
 
 static void act(ptr ctx, int which, ptr key) {
     const char *const *words = actions[which].words;
@@ -94,19 +87,9 @@ static void act(ptr ctx, int which, ptr key) {
 
 /* Whether the server's own HSET, ZADD and SET survive an action in the event new. They go on with the
  * value that they have added, so it must stay where it is. An expiry moves it in newer servers. */
-static int survives(const char *name, ptr key, int which, const char *target) {
-    if (strcmp(name, "new") != 0 || actions[which].how == ADDS) return 1;
-    return actions[which].how == REMOVES && strcmp(text_of(key, NULL), target) != 0;
-}
-
-static void act_on(ptr ctx, const char *name, ptr key, int which, const char *target) {
-    if (!survives(name, key, which, target)) return;
-    busy = 1;
-    ptr text = new_text(NULL, target, strlen(target));
-    act(ctx, which, text);
-    free_text(NULL, text);
-    busy = 0;
-    acted++;
+static int survives(const char *name, ptr key) {
+    if (strcmp(name, "new") != 0 || actions[action].how == ADDS) return 1;
+    return actions[action].how == REMOVES && strcmp(text_of(key, NULL), target) != 0;
 }
 
 static void note(const char *name) {
@@ -119,12 +102,13 @@ static int hear(ptr ctx, int type, const char *name, ptr key) {
     (void)type;
     if (busy) return 0;
     note(name);
-    if (is_random) {
-        int which = (int)next_random(NUM_ACTIONS);
-        if (next_random(4) == 0) act_on(ctx, name, key, which, keys[next_random((unsigned)num_keys)]);
-    } else if (num_keys > 0 && strcmp(name, event) == 0) {
-        act_on(ctx, name, key, action, keys[0]);
-    }
+    if (!is_on || strcmp(name, event) != 0 || !survives(name, key)) return 0;
+    busy = 1;
+    ptr text = new_text(NULL, target, strlen(target));
+    act(ctx, action, text);
+    free_text(NULL, text);
+    busy = 0;
+    acted++;
     return 0;
 }
 
@@ -141,7 +125,7 @@ static int off(ptr ctx, ptr *argv, int argc) {
     reply_array(ctx, 2);
     reply_integer(ctx, acted);
     reply_text(ctx, heard);
-    num_keys = is_random = heard[1] = 0;
+    is_on = heard[1] = 0;
     acted = 0;
     return 0;
 }
@@ -151,20 +135,8 @@ static int do_action(ptr ctx, ptr *argv, int argc) {
     off(ctx, argv, argc);
     put(event, argv[1]);
     action = find_action(argv[2]);
-    put(keys[0], argv[3]);
-    num_keys = 1;
-    return 0;
-}
-
-static int do_random(ptr ctx, ptr *argv, int argc) {
-    if (argc < 3 || argc > 2 + MAX_KEYS) return wrong_arity(ctx);
-    off(ctx, argv, argc);
-    state = strtoull(text_of(argv[1], NULL), NULL, 10);
-    while (num_keys < argc - 2) {
-        put(keys[num_keys], argv[num_keys + 2]);
-        num_keys++;
-    }
-    is_random = 1;
+    put(target, argv[3]);
+    is_on = 1;
     return 0;
 }
 
@@ -191,7 +163,7 @@ int RedisModule_OnLoad(ptr *ctx, ptr *argv, int argc) {
     }
     set_attribs(ctx, "hostile", 1, 1);
     const struct { const char *name; int (*run)(ptr, ptr *, int); } commands[] = {
-        {"hostile.do", do_action}, {"hostile.random", do_random}, {"hostile.off", off}, {"hostile.act", act_now}};
+        {"hostile.do", do_action}, {"hostile.off", off}, {"hostile.act", act_now}};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (create_command(ctx, commands[i].name, commands[i].run, "write", 0, 0, 0) != 0) return 1;
     return subscribe(ctx, ALL_EVENTS, hear);
