@@ -38,16 +38,16 @@ const maxParts = 32
 // All asks for all parts or none, in one call (GO.ALL): at most 32 parts of this client's limiters, without a Lockout. In a
 // cluster and over a Ring their keys need one hash tag. Time limit and fallback are the client's.
 func (c *Client) All(ctx context.Context, parts ...Part) (AllResult, error) {
-	return c.all(ctx, verbAll, parts)
+	return c.askAll(ctx, verbAll, parts)
 }
 
 // SettleAll corrects estimates of several limiters in one call: it is Settle for each part, where the part's units are the
 // difference. It has no fallback.
 func (c *Client) SettleAll(ctx context.Context, parts ...Part) (AllResult, error) {
-	return c.all(ctx, verbSettleAll, parts)
+	return c.askAll(ctx, verbSettleAll, parts)
 }
 
-func (c *Client) all(ctx context.Context, v Verb, parts []Part) (AllResult, error) {
+func (c *Client) askAll(ctx context.Context, v Verb, parts []Part) (AllResult, error) {
 	began := time.Now()
 	r, err := c.decideAll(ctx, v, parts)
 	if c.o.Observe != nil {
@@ -64,17 +64,14 @@ func (c *Client) decideAll(ctx context.Context, v Verb, parts []Part) (AllResult
 	if err != nil {
 		return AllResult{}, err
 	}
-	of := &limiter{c: c, settings: c.defaults}
-	w := &within{newDeadline(of.timeout), ctx}
-	cmd := newGeneralCall(w, words)
-	err = c.do(ctx, of, w, words[1].(string), cmd)
+	reply, err := c.all.general(ctx, words[1].(string), words...)
 	switch {
 	case errors.Is(err, ErrUnavailable):
 		return c.allUnavailable(v, parts, err)
 	case err != nil:
 		return AllResult{}, err
 	}
-	return readAll(cmd.Val(), parts, v)
+	return readAll(reply, parts, v)
 }
 
 // allWords returns the words of GO.ALL.

@@ -7,95 +7,72 @@ import (
 	"time"
 )
 
-// batches makes one command of concurrent calls for one unit of a key. The first call is sent at once. Callers that come
-// while a command is under way wait for the next one, and are granted units first come first served.
-type batches struct {
-	l *limiter
-	*table[string, queue]
-	closed bool // all parts are locked to set it
-}
-
-// queue is a key with a command under way.
-type queue struct{ next *batch }
-
-// batch is the callers that wait for one command.
-type batch struct {
-	first  context.Context // of the first caller, for its values
-	groups []*group
-}
-
-// group is the callers of a batch that began at the same time, and so have the same time limit.
+// group is callers of Allow for one key that wait for one command, because another one is under way. They are granted units
+// first come first served. They began within a sixteenth of the time limit of each other, and share a timer.
 type group struct {
-	callers int
-	gone    []int         // the places of callers that did not wait for the reply
-	limit   *deadline     // of all callers
-	timer   *time.Timer   // ends the wait
-	done    chan struct{} // closed when the fields below are set
-	before  int64         // callers of earlier groups
-	kept    int64         // how many callers of the batch get units of the budget: the first ones
-	reply   Result        // to all callers together
-	err     error
-	rest    error // the error of the callers that are granted nothing; nil: they are denied
+	first   context.Context // of the first caller, for its values
+	timer   *time.Timer
+	full    bool // later callers need another group
+	callers int64
+	gone    []int64 // the places of callers that did not wait for the reply
+
+	done   chan struct{} // closed when the fields below are set
+	before int64         // callers of earlier groups
+	kept   int64         // how many callers of all groups get units of the budget: the first ones
+	reply  Result        // to all callers together
+	err    error
+	rest   error // the error of the callers that are granted nothing; nil: they are denied
 }
 
-func newBatches(l *limiter) *batches {
-	return &batches{l: l, table: newTable[string](func(*queue, time.Duration) bool { return false })}
-}
-
-// ask asks for one unit, alone or with others. It sets r, which is the zero Result.
-func (s *batches) ask(ctx context.Context, key string, now time.Duration, r *Result) (err error) {
-	p := s.lock(key)
-	if s.closed {
-		p.mu.Unlock()
-		return ErrClosed
+// merge asks for one unit, alone or with others. The first call for a key is sent at once. It sets r, which is the zero
+// Result.
+func (l *limiter) merge(ctx context.Context, key string, s *state, r *Result) error {
+	s = l.lock(key, s)
+	if s.busy {
+		return l.join(ctx, s, r)
 	}
-	if q := p.values[key]; q != nil {
-		return s.join(ctx, p, q, r)
-	}
-	q := s.add(p, key, now)
-	p.mu.Unlock()
-	defer s.ended(key, p, q)
-	var kept int64
-	if *r, kept, _, err = s.send(ctx, s.l.deadline(), key, 1, now); err == nil && kept == 0 {
+	s.busy = true
+	s.mu.Unlock()
+	defer l.ended(key, s)
+	reply, kept, _, err := l.ask(ctx, l.deadline(), key, s, 1)
+	if *r = reply; err == nil && kept == 0 {
 		r.only(0)
 	}
 	return err
 }
 
-// send asks for the units of some callers and for more units of the budget. The first callers get units that are kept. If
+// ask asks for the units of some callers and for more units of the budget. The first callers get units that are kept. If
 // the command for the others fails, rest is its error.
-func (s *batches) send(ctx context.Context, d *deadline, key string, callers int64, now time.Duration) (r Result, kept int64, rest, err error) {
-	var more int64
-	if s.l.budgets != nil {
-		if kept, more = s.l.budgets.spendFor(key, callers, now, &r); kept == callers {
-			r.Granted = kept
-			return r, kept, nil, nil
-		}
+func (l *limiter) ask(ctx, limit context.Context, key string, s *state, callers int64) (r Result, kept int64, rest, err error) {
+	var now time.Duration
+	if l.remembers() {
+		now = l.c.now()
+	}
+	kept, more := l.take(s, callers, now, &r)
+	if kept == callers {
+		r.Granted = kept
+		return r, kept, nil, nil
 	}
 	n, m := callers-kept+more, upTo
 	if callers == 1 && more == 0 {
 		m = take
 	}
-	r, err = s.l.sendWithin(ctx, d, key, n, m)
-	if err == nil && s.l.budgets != nil {
-		s.l.budgets.granted(key, now, r.Granted-(callers-kept), &r)
+	if r, err = l.sendWithin(ctx, limit, key, n, m); err == nil {
+		l.keep(s, now, r.Granted-(callers-kept), &r)
+		l.noteDenial(key, 1, now, &r)
 	}
-	s.l.noteDenial(key, 1, now, r, err)
 	if r.Granted += kept; err != nil && kept > 0 { // the first callers have their units, whatever became of the command
-		return Result{Granted: kept, Limit: s.l.bounds.units}, kept, err, nil
+		return Result{Granted: kept, Limit: l.bounds.units}, kept, err, nil
 	}
 	return r, kept, nil, err
 }
 
-// join waits for the next command. The part p is locked when join is called.
-func (s *batches) join(ctx context.Context, p *part[string, queue], q *queue, r *Result) error {
-	if q.next == nil {
-		q.next = &batch{first: ctx}
-	}
-	g := q.next.group(s.l.deadline(), p)
+// join waits for the next command. s is locked when join is called.
+func (l *limiter) join(ctx context.Context, s *state, r *Result) error {
+	g := l.group(ctx, s)
 	place := g.callers
 	g.callers++
-	p.mu.Unlock()
+	s.mu.Unlock()
 	if ctx.Done() == nil {
 		<-g.done // a select would take twice as long
 		return g.result(place, r)
@@ -105,8 +82,8 @@ func (s *batches) join(ctx context.Context, p *part[string, queue], q *queue, r 
 		return g.result(place, r)
 	case <-ctx.Done():
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if g.over() {
 		return g.result(place, r)
 	}
@@ -114,22 +91,27 @@ func (s *batches) join(ctx context.Context, p *part[string, queue], q *queue, r 
 	return fmt.Errorf("throttle: %w", ctx.Err())
 }
 
-// group returns the group of callers with this time limit. The part p is locked.
-func (b *batch) group(d *deadline, p *part[string, queue]) *group {
-	if n := len(b.groups); n > 0 && b.groups[n-1].limit == d {
-		return b.groups[n-1]
+// group returns the group of a caller that begins now. s is locked.
+func (l *limiter) group(ctx context.Context, s *state) *group {
+	if n := len(s.waiting); n > 0 && !s.waiting[n-1].full {
+		return s.waiting[n-1]
 	}
-	g := &group{limit: d, done: make(chan struct{})}
-	g.timer = time.AfterFunc(time.Until(d.end), func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
+	g := &group{first: ctx, done: make(chan struct{})}
+	g.timer = time.AfterFunc(l.timeout/steps, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !g.full {
+			g.full = true
+			g.timer.Reset(l.timeout - l.timeout/steps)
+			return
+		}
 		g.finish(Result{}, fmt.Errorf("%w: %w", ErrUnavailable, context.DeadlineExceeded))
 	})
-	b.groups = append(b.groups, g)
+	s.waiting = append(s.waiting, g)
 	return g
 }
 
-// finish lets the callers go, unless their time was over before. The part is locked.
+// finish lets the callers go, unless their time was over before. The state is locked.
 func (g *group) finish(reply Result, err error) {
 	if g.over() {
 		return
@@ -139,23 +121,30 @@ func (g *group) finish(reply Result, err error) {
 	close(g.done)
 }
 
-// waiting returns how many callers still wait. The part is locked.
-func (g *group) waiting() int64 {
+// over reports whether the callers have their result.
+func (g *group) over() bool {
+	select {
+	case <-g.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// left returns how many callers still wait. The state is locked.
+func (g *group) left() int64 {
 	if g.over() {
 		return 0
 	}
-	return int64(g.callers - len(g.gone))
+	return g.callers - int64(len(g.gone))
 }
 
-// over reports whether the callers have their result.
-func (g *group) over() bool { return isClosed(g.done) }
-
 // result sets r for the caller at a place.
-func (g *group) result(place int, r *Result) error {
+func (g *group) result(place int64, r *Result) error {
 	if g.err != nil {
 		return g.err
 	}
-	at := g.before + int64(place)
+	at := g.before + place
 	for _, gone := range g.gone {
 		if gone < place {
 			at--
@@ -183,78 +172,48 @@ func (r *Result) only(place int64) {
 }
 
 // ended is called when the command of a key has ended. The callers that waited for that go next.
-func (s *batches) ended(key string, p *part[string, queue], q *queue) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	b := q.next
-	q.next = nil
-	if b != nil && !s.closed && b.waiting() > 0 {
-		s.l.c.running.Add(1)
-		go s.lead(key, p, q, b)
+func (l *limiter) ended(key string, s *state) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	groups := s.waiting
+	s.waiting = nil
+	callers := int64(0)
+	for _, g := range groups {
+		callers += g.left()
+	}
+	if callers > 0 && !l.c.closed.Load() && l.c.start(func() { l.lead(key, s, groups, callers) }) {
 		return
 	}
-	if b != nil {
-		b.finish(Result{}, ErrClosed)
+	for _, g := range groups {
+		g.finish(Result{}, ErrClosed)
 	}
-	delete(p.values, key)
+	if s.busy = false; !l.remembers() {
+		l.drop(key, s)
+	}
 }
 
-// waiting returns how many callers still wait. The part is locked.
-func (b *batch) waiting() (n int64) {
-	for _, g := range b.groups {
-		n += g.waiting()
-	}
-	return n
-}
-
-// finish lets all callers go that still wait. The part is locked.
-func (b *batch) finish(reply Result, err error) {
+// lead decides for all callers of some groups. Whose time limit is over before goes before. The command has a time limit of
+// its own, and the values of the first caller's context.
+func (l *limiter) lead(key string, s *state, groups []*group, callers int64) {
+	defer l.ended(key, s)
+	defer regroup(callers)
+	ctx := context.WithoutCancel(groups[0].first)
+	reply, kept, rest, err := l.ask(ctx, l.deadline(), key, s, callers)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	before := int64(0)
-	for _, g := range b.groups {
+	for _, g := range groups { // some callers have gone since the command was sent: others get their units
 		g.before = before
-		before += g.waiting()
+		before += g.left()
+		g.kept, g.rest = kept, rest
 		g.finish(reply, err)
 	}
 }
 
-// lead decides for all callers of a batch, within the latest of their time limits. Whose limit is over before goes before.
-// The command has the values of the first caller's context.
-func (s *batches) lead(key string, p *part[string, queue], q *queue, b *batch) {
-	defer s.l.c.running.Done()
-	defer s.ended(key, p, q)
-	p.mu.Lock()
-	callers := b.waiting()
-	p.mu.Unlock()
-	defer regroup(int(callers))
-	var now time.Duration
-	if s.l.denials != nil || s.l.budgets != nil {
-		now = s.l.c.now()
-	}
-	last := b.groups[len(b.groups)-1].limit
-	reply, kept, rest, err := s.send(context.WithoutCancel(b.first), last, key, callers, now)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, g := range b.groups {
-		g.kept, g.rest = kept, rest
-	}
-	b.finish(reply, err)
-}
-
 // regroup lets the callers run that have their results, so that they join the next batch. Otherwise the next batch would
 // be sent with only a few of them. The scheduler comes back to a goroutine that yields after about 60 others.
-func regroup(callers int) {
+func regroup(callers int64) {
 	for range min(callers/32+1, 8) {
 		runtime.Gosched()
-	}
-}
-
-// close ends the calls that wait for their turn. No command begins afterwards.
-func (s *batches) close() {
-	for i := range s.parts {
-		s.parts[i].mu.Lock()
-	}
-	s.closed = true
-	for i := range s.parts {
-		s.parts[i].mu.Unlock()
 	}
 }

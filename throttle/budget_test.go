@@ -1,78 +1,76 @@
 package throttle
 
 import (
-	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-// A budget never asks for more than Units, and spends and gives back only units of the last reply that are not too old,
-// each once. The clock may jump.
-func TestBudget_spendsWhatWasGranted(t *testing.T) {
-	o := struct {
-		Units int64
-		Hold  time.Duration
-	}{7, 100 * time.Millisecond}
-	most := int64(0)
-	for seed := range uint64(200) {
-		random := rand.New(rand.NewPCG(seed, 1))
-		var b budget
-		var left int64 // units of the last reply that may still be spent
-		var sent, now time.Duration
-		for range 300 {
-			now += time.Duration(random.Int64N(int64(o.Hold) / 10))
-			if random.IntN(50) == 0 {
-				now += time.Duration(random.Int64N(int64(4*o.Hold))) - 2*o.Hold
-			}
-			may := left
-			if now < sent || now-sent > o.Hold {
-				may = 0
-			}
-			n := 1 + random.Int64N(3)
-			got := b.spend(now, n, o.Hold)
-			require.Equal(t, min(n, may), got)
-			if left -= got; got == n {
-				continue
-			}
-			if random.IntN(20) == 0 {
-				require.LessOrEqual(t, b.giveBack(now, o.Hold), may-got)
-				left = 0
-				continue
-			}
-			more := b.refill(now, o.Units, 1, o.Hold)
-			require.LessOrEqual(t, more, o.Units)
-			require.GreaterOrEqual(t, more, int64(0))
-			most = max(most, more)
-			if left = 0; random.IntN(10) == 0 {
-				continue // the reply is lost
-			}
-			extra := random.Int64N(more + 1)
-			r := Result{Allowed: true, Remaining: 1000}
-			if extra < more {
-				r.RetryAfter = 1
-			}
-			b.granted(now, extra, &r)
-			left, sent = extra, now
-			now += time.Duration(random.Int64N(int64(o.Hold) / 10)) // until the reply is there
+// Units of a grant are spent once, whoever asks at the same time, and what is left when it ends is nobody's.
+func TestGrant_spentOnce(t *testing.T) {
+	for range 100 {
+		g := newGrant(1000, 0, &Result{})
+		var spent atomic.Int64
+		var wg sync.WaitGroup
+		for i := range int64(8) {
+			wg.Go(func() {
+				for range 200 {
+					spent.Add(g.spend(i%3 + 1))
+				}
+			})
 		}
+		left := g.end()
+		wg.Wait()
+		require.EqualValues(t, 1000, spent.Load()+left)
+		require.Equal(t, spent.Load(), g.units)
+		require.Zero(t, g.spend(5))
 	}
-	require.Equal(t, o.Units, most) // else the schedules were too tame to tell
 }
 
-// A budget that was idle for long asks for as much as a new one. So calls do not notice that idle limiters are dropped.
+// A key that was idle for long asks for as much as a new one. So calls do not notice that idle keys are dropped. A key of
+// which less was granted than asked takes nothing in advance.
 func TestBudget_forgetsItsRate(t *testing.T) {
 	const units, hold = 100, time.Second
-	var b budget
-	now := time.Hour
-	for range 10 {
-		now += 10 * time.Millisecond
-		b.granted(now, b.refill(now, units, 1, hold), &Result{Allowed: true, Remaining: 1000})
+	busy := func() *state {
+		s := new(state)
+		for i := range 10 {
+			sent := time.Hour + time.Duration(i)*10*time.Millisecond
+			s.granted(sent, s.refill(sent, units, 1, hold), &Result{Allowed: true, Remaining: 1000})
+		}
+		return s
 	}
-	early, late, fresh := b, b, budget{}
-	require.NotZero(t, early.refill(now+hold+rateKnown, units, 1, hold))
-	now += hold + rateKnown + 1
-	require.Equal(t, fresh.refill(now, units, 1, hold), late.refill(now, units, 1, hold))
-	require.Equal(t, fresh, late)
+	now := time.Hour + 90*time.Millisecond + hold + rateKnown
+	require.NotZero(t, busy().refill(now, units, 1, hold))
+	late, fresh := busy(), new(state)
+	require.Equal(t, fresh.refill(now+1, units, 1, hold), late.refill(now+1, units, 1, hold))
+	require.Equal(t, fresh.use, late.use)
+	scarce := busy()
+	scarce.granted(now, 0, &Result{Allowed: true, Remaining: 1000, RetryAfter: 1})
+	require.Zero(t, scarce.refill(now, units, 1, hold))
+}
+
+// Units are forgotten after their time: by a timer, and by a clock of the caller's, which may jump.
+func TestBudget_unitsGetOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ahead time.Duration
+		for _, now := range []func() time.Time{nil, func() time.Time { return time.Now().Add(ahead) }} {
+			c, err := New(admitting{}, Options{Now: now}, Budget(10, time.Second))
+			require.NoError(t, err)
+			l, s, r := c.Rate("t", PerSecond(100)).l, new(state), Result{}
+			l.keep(s, c.now(), 10, &r)
+			time.Sleep(time.Second - 1)
+			require.True(t, l.spend(s, &r))
+			for _, ahead = range []time.Duration{-time.Minute, time.Minute} {
+				require.Equal(t, now == nil, l.spend(s, &r))
+			}
+			ahead = 0
+			time.Sleep(2)
+			require.False(t, l.spend(s, &r))
+			require.NoError(t, c.Close())
+		}
+	})
 }

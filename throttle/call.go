@@ -105,12 +105,12 @@ func (l *limiter) last() []any {
 	if l.zone == nil {
 		return l.lastWords
 	}
-	return []any{"ALIGN", l.c.o.Now().In(l.zone).Format("-07:00"), "MS"}
+	return []any{"ALIGN", l.c.time().In(l.zone).Format("-07:00"), "MS"}
 }
 
 // newCall makes the command of one decision. The limiter's words are boxed once, so sending allocates little.
-func (l *limiter) newCall(ctx within, key string, n int64, m mode, maxWait time.Duration) *call {
-	c := &call{key: key, within: ctx}
+func (l *limiter) newCall(ctx, limit context.Context, key string, n int64, m mode, maxWait time.Duration) *call {
+	c := &call{key: key, within: within{limit, ctx}}
 	args := append(c.args[:0], l.words...)
 	args[0], args[1] = l.kind.command(m), key
 	args = append(args, n)
@@ -128,8 +128,8 @@ func (l *limiter) newCall(ctx within, key string, n int64, m mode, maxWait time.
 }
 
 // newLease makes the command that takes or renews a slot.
-func (l *limiter) newLease(ctx within, key, holder string) *call {
-	c := &call{key: key, within: ctx}
+func (l *limiter) newLease(ctx context.Context, key, holder string) *call {
+	c := &call{key: key, within: within{l.deadline(), ctx}}
 	args := append(append(c.args[:0], l.words...), holder, "MS")
 	args[1] = key
 	return c.with(args)
@@ -171,4 +171,46 @@ func millis(n int64) time.Duration {
 		return math.MaxInt64
 	}
 	return time.Duration(n) * time.Millisecond
+}
+
+// limited is the context of calls that begin within a short time of each other: it ends at their time limit. They share
+// it because a timer for each call would cost more than the call's own work.
+type limited struct {
+	context.Context
+	fresh time.Time // calls that begin earlier share it
+}
+
+// steps is how many contexts are made within one time limit, so a call may lose that part of its limit.
+const steps = 16
+
+// deadline returns a context that ends with the time limit of a call that begins now.
+func (l *limiter) deadline() context.Context {
+	now := time.Now()
+	if d := l.latest.Load(); d != nil && now.Before(d.fresh) {
+		return d.Context
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), now.Add(l.timeout))
+	context.AfterFunc(ctx, cancel)
+	l.latest.Store(&limited{ctx, now.Add(l.timeout / steps)})
+	return ctx
+}
+
+// within is the context of one command: it ends at the time limit and has the values of the caller's context. It does not
+// end with the caller's context, so a caller in a hurry costs no connection.
+type within struct {
+	context.Context
+	caller context.Context
+}
+
+func (w *within) Value(key any) any { return w.caller.Value(key) }
+
+// ended returns the error of a caller's context that has ended, even if its timer has not run yet.
+func ended(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if end, ok := ctx.Deadline(); ok && !time.Now().Before(end) {
+		return context.DeadlineExceeded
+	}
+	return nil
 }

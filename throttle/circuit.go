@@ -1,15 +1,17 @@
 package throttle
 
 import (
-	"sync/atomic"
+	"context"
 	"time"
 )
 
-// circuit stops asking a server that does not answer, and asks it again by itself. Times are since base.
+// circuit stops asking a server that does not answer, and asks it again by itself. The lane's lock guards it. Times are
+// those of the client's clock.
 type circuit struct {
-	failures atomic.Int32 // in a row
-	until    atomic.Int64 // the end of the pause; 0: no pause, the circuit is closed
-	pause    atomic.Int64 // its length
+	failures int           // in a row
+	tried    time.Duration // since when the calls are sent that may end the pause, or make it longer
+	until    time.Duration // the end of the pause
+	pause    time.Duration // its length
 }
 
 // After circuitFailures failures in a row no call is sent for a pause. Then one call is sent: if it fails, the next
@@ -21,53 +23,83 @@ const (
 	untried         = 10 * time.Second // after its pause an open circuit counts for the log this long, if nobody tries it
 )
 
-// admits reports whether a call with this time limit may be sent now. If the call tries a failing server again, trial is
-// not 0, and names it. No other call is sent until the trial has ended, which it does within the time limit. A clock that
-// was set back ends a pause.
-func (c *circuit) admits(clock func() time.Duration, limit time.Duration) (ok bool, trial int64) {
-	until := c.until.Load()
-	if until == 0 {
-		return true, 0
+func (c *circuit) open() bool { return c.failures >= circuitFailures }
+
+// admits reports whether a call with this time limit may be sent now. If it is the one that tries a failing server again,
+// no other is sent until it has ended, which it does within the time limit. A clock that was set back ends a pause.
+func (l *lane) admits(now, limit time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := &l.circuit
+	if !c.open() {
+		return true
 	}
-	now := int64(clock())
-	if now < until && until-now <= int64(limit)+2*int64(longestPause) {
-		return false, 0
+	if now < c.until && c.until-now <= limit+2*longestPause {
+		return false
 	}
-	trial = now + int64(limit) + c.pause.Load()
-	return c.until.CompareAndSwap(until, trial), trial
+	c.tried, c.until = now, now+limit+c.pause
+	return true
 }
 
-// fail notes that a call failed. It reports whether the circuit opened.
-func (c *circuit) fail(now time.Duration, trial int64) (opened bool) {
-	if trial != 0 {
-		pause := max(min(2*c.pause.Load(), int64(longestPause)), int64(shortestPause))
-		if c.until.CompareAndSwap(trial, int64(now)+pause) { // otherwise another call succeeded in between
-			c.pause.Store(pause)
+// fails notes that a call failed, which began at this time. If it began before the circuit opened, or was tried again, it
+// says nothing new.
+func (l *lane) fails(c *Client, began time.Duration, err error) {
+	now := c.now()
+	l.mu.Lock()
+	failed := !l.circuit.open() || began >= l.circuit.tried
+	if failed {
+		l.circuit.fail(now)
+	}
+	opened := failed && l.circuit.open()
+	l.mu.Unlock()
+	if opened && !c.away.Swap(true) {
+		c.o.Logger.Warn("throttle: the server is unavailable", "error", err)
+	}
+	// A cluster client asks for the masters again when it tries a call on another node, but calls of this package are sent
+	// once. It asks in the background, once at a time.
+	if rdb, ok := c.rdb.(interface{ ReloadState(context.Context) }); ok {
+		rdb.ReloadState(context.Background())
+	}
+}
+
+func (c *circuit) fail(now time.Duration) {
+	if c.failures++; c.open() {
+		c.pause = max(min(2*c.pause, longestPause), shortestPause)
+		c.tried, c.until = now, now+c.pause
+	}
+}
+
+// undecided notes that a call ended and nothing is known of the server. If it was to try the server, the next call may.
+func (l *lane) undecided(began time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.circuit.open() && began >= l.circuit.tried {
+		l.circuit.until = began
+	}
+}
+
+// works notes that the server decides.
+func (l *lane) works(c *Client) {
+	l.mu.Lock()
+	l.circuit = circuit{}
+	l.mu.Unlock()
+	if c.away.Load() && !c.anyFails() && c.away.Swap(false) {
+		c.o.Logger.Info("throttle: the server decides again")
+	}
+}
+
+// anyFails reports whether a circuit is open. One that was not tried recently does not count: perhaps nobody uses its keys
+// any more, and it stays open.
+func (c *Client) anyFails() bool {
+	now := c.now()
+	for i := range c.lanes {
+		l := &c.lanes[i]
+		l.mu.Lock()
+		fails := l.circuit.open() && now < l.circuit.until+untried
+		l.mu.Unlock()
+		if fails {
+			return true
 		}
-		return false
 	}
-	if c.failures.Add(1) < circuitFailures || c.until.Load() != 0 {
-		return false
-	}
-	c.pause.Store(int64(shortestPause))
-	return c.until.CompareAndSwap(0, int64(now+shortestPause))
-}
-
-// undecided notes that a call ended and nothing is known of the server. The next call may try it.
-func (c *circuit) undecided(now time.Duration, trial int64) {
-	if trial != 0 {
-		c.until.CompareAndSwap(trial, int64(now))
-	}
-}
-
-// close notes that a call succeeded. It reports whether the circuit was open.
-func (c *circuit) close() (closed bool) {
-	if c.failures.Load() != 0 {
-		c.failures.Store(0)
-	}
-	if c.until.Load() == 0 {
-		return false
-	}
-	c.pause.Store(0)
-	return c.until.Swap(0) != 0
+	return false
 }

@@ -14,54 +14,31 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// opened returns a circuit that opened at base, and whose pause has passed.
-func opened(base time.Time) *circuit {
-	c := new(circuit)
-	for range circuitFailures {
-		c.fail(time.Since(base)-time.Second, 0)
+// A call that began before the circuit opened, or before it was tried again, makes no pause longer, and does not end it.
+func TestCircuit_lateFailures(t *testing.T) {
+	var now time.Duration
+	c, err := New(admitting{}, Options{Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(0, int64(now)) }})
+	require.NoError(t, err)
+	c.base = time.Unix(0, 0)
+	l := &lane{}
+	for now = 1; now <= 20; now++ {
+		l.fails(c, 0, io.EOF)
 	}
-	return c
-}
-
-func since(base time.Time) func() time.Duration {
-	return func() time.Duration { return time.Since(base) }
-}
-
-// A trial that fails after another call succeeded does not open the circuit again, unseen by those who count.
-func TestCircuit_lateFailureOfATrial(t *testing.T) {
-	base := time.Now().Add(-time.Hour)
-	c := opened(base)
-	ok, trial := c.admits(since(base), 0)
-	require.True(t, ok)
-	require.NotZero(t, trial)
-	require.True(t, c.close())
-	require.False(t, c.fail(time.Since(base), trial))
-	ok, trial = c.admits(since(base), 0)
-	require.True(t, ok)
-	require.Zero(t, trial)
-	require.False(t, c.close())
-}
-
-// The next trial does not begin before the one under way has ended, also if the time limit is longer than the pause.
-func TestCircuit_longTrial(t *testing.T) {
-	base := time.Now().Add(-time.Hour)
-	c := opened(base)
-	before := time.Since(base)
-	_, trial := c.admits(since(base), time.Hour)
-	require.Greater(t, trial-int64(before), int64(time.Hour+shortestPause-1))
-}
-
-// A trial that tells nothing leaves the next call to try.
-func TestCircuit_trialWithoutAnswer(t *testing.T) {
-	base := time.Now().Add(-time.Hour)
-	c := opened(base)
-	_, trial := c.admits(since(base), time.Hour)
-	ok, _ := c.admits(since(base), time.Hour)
-	require.False(t, ok)
-	c.undecided(time.Since(base), trial)
-	ok, trial = c.admits(since(base), time.Hour)
-	require.True(t, ok)
-	require.NotZero(t, trial)
+	require.EqualValues(t, circuitFailures, l.circuit.failures)
+	require.Equal(t, shortestPause, l.circuit.pause)
+	require.False(t, l.admits(now, time.Hour))
+	now += shortestPause
+	require.True(t, l.admits(now, time.Hour))
+	require.False(t, l.admits(now+time.Hour, time.Hour), "the trial may last that long")
+	l.undecided(now - 1)
+	require.False(t, l.admits(now, time.Hour))
+	l.undecided(now) // the trial says nothing: the next call may try
+	require.True(t, l.admits(now, time.Hour))
+	l.fails(c, now, io.EOF)
+	require.Equal(t, 2*shortestPause, l.circuit.pause)
+	l.works(c)
+	l.fails(c, now, io.EOF) // of a trial, after another call has succeeded
+	require.True(t, l.admits(now, time.Hour))
 }
 
 // A circuit stays open if nobody uses its keys any more. The log tells of the end of the outage all the same, and of the
@@ -99,7 +76,7 @@ func TestCircuit_keysThatNobodyUsesAnyMore(t *testing.T) {
 			}
 			require.Equal(t, outage, strings.Count(log.String(), "INFO"), log.String())
 		}
-		require.NotZero(t, c.lanes[c.laneOf("t:"+unused)].circuit.until.Load())
+		require.True(t, c.lanes[c.laneOf("t:"+unused)].circuit.open())
 	})
 }
 

@@ -70,7 +70,8 @@ type Client struct {
 	rdb      Processor
 	o        Options
 	defaults settings
-	lanes    []*lane
+	all      *limiter // of All and SettleAll, which have the defaults
+	lanes    []lane
 	laneOf   func(key string) int
 	base     time.Time // of the times that limiters and circuits keep
 	closed   atomic.Bool
@@ -78,6 +79,7 @@ type Client struct {
 	running  sync.WaitGroup // goroutines of the client, without those of leases
 
 	mu       sync.Mutex
+	stopped  bool                  // no goroutine starts any more
 	limiters map[string][]*limiter // by name: more than one only by Rate.With
 	refused  error                 // why the first limiter was refused
 	leases   map[*Lease]bool       // nil once the client is closed
@@ -96,17 +98,16 @@ func New(rdb Processor, o Options, defaults ...Option) (*Client, error) {
 	if hides, ok := rdb.(interface{ Unwrap() Processor }); ok {
 		rdb = hides.Unwrap()
 	}
-	s := settings{timeout: 50 * time.Millisecond, merges: true}
+	s := settings{timeout: 50 * time.Millisecond, coalesce: true}
 	if err := s.apply(defaults); err != nil {
 		return nil, err
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	c := &Client{rdb: rdb, o: o, defaults: s, base: o.Now(), limiters: map[string][]*limiter{}, leases: map[*Lease]bool{}}
+	c := &Client{rdb: rdb, o: o, defaults: s, limiters: map[string][]*limiter{}, leases: map[*Lease]bool{}}
+	c.base = c.time()
+	c.all = &limiter{c: c, settings: s}
 	c.makeLanes()
 	return c, nil
 }
@@ -130,7 +131,15 @@ func honoursContexts(rdb Processor) (honours, known bool) {
 	return false, false
 }
 
-func (c *Client) now() time.Duration { return c.o.Now().Sub(c.base) }
+// time returns the time of the client's clock.
+func (c *Client) time() time.Time {
+	if c.o.Now != nil {
+		return c.o.Now()
+	}
+	return time.Now()
+}
+
+func (c *Client) now() time.Duration { return c.time().Sub(c.base) }
 
 // Rate returns the limiter of this name. It decides by GCRA (GO.THROTTLE).
 //
@@ -212,15 +221,10 @@ func (c *Client) limiter(name string, b bounds, options []Option) *limiter {
 func (c *Client) addLimiter(name string, b bounds, s settings) *limiter {
 	l := &limiter{c: c, name: name, prefix: c.o.KeyPrefix + name + ":", bounds: b, settings: s}
 	l.words, l.lastWords = b.words()
-	l.merges = s.merges && b.kind != policyKind && b.lockout == 0 // these would get another reply if they were merged
-	if s.denies {
-		l.denials = newDenials()
-	}
-	if s.units > 0 && b.kind != policyKind && b.lockout == 0 {
-		l.merges, l.budgets = true, newBudgets(l)
-	}
-	if l.merges {
-		l.batches = newBatches(l)
+	if b.kind != policyKind && b.lockout == 0 { // these would get another reply if they were merged
+		l.spends = s.units > 0
+		l.unseen = l.spends && c.o.Observe == nil
+		l.merges = l.spends || s.coalesce
 	}
 	c.limiters[name] = append(c.limiters[name], l)
 	return l
@@ -318,18 +322,23 @@ func (c *Client) Close() error {
 	}
 	err := c.closeLeases()
 	for _, l := range c.allLimiters() {
-		if l.batches != nil {
-			l.batches.close()
-		}
-		if l.budgets != nil {
-			err = errors.Join(err, l.budgets.close())
-		}
+		err = errors.Join(err, l.giveBack())
 	}
-	for _, l := range c.lanes {
-		l.close()
-	}
+	c.mu.Lock()
+	c.stopped = true
+	c.mu.Unlock()
 	c.running.Wait()
 	return err
+}
+
+// start starts a goroutine that Close waits for, and reports whether it did: once the client is closed it does not.
+func (c *Client) start(f func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.stopped {
+		c.running.Go(f)
+	}
+	return !c.stopped
 }
 
 func (c *Client) allLimiters() (all []*limiter) {

@@ -2,35 +2,21 @@ package throttle
 
 import "time"
 
-// denials remembers denials: the same call is denied again until the RetryAfter of its denial has passed.
-type denials struct{ *table[denialKey, denial] }
-
-type denialKey struct {
-	key string
-	n   int64
-}
-
-// denial is what a reply said. Times are those of the client's clock, which may jump.
+// denial is the last denial of a key: the same call is denied again until its RetryAfter has passed. Times are those of the
+// client's clock, which may jump.
 type denial struct {
+	n            int64
 	until        time.Duration
 	retry, reset time.Duration
 	remaining    int64
 }
 
-func newDenials() *denials {
-	return &denials{newTable[denialKey](func(d *denial, now time.Duration) bool { return !d.holds(now) })}
-}
-
 // holds reports whether the denial still applies. Before the denial, by a clock that was set back, it does not.
 func (d *denial) holds(now time.Duration) bool { return now < d.until && d.until-now <= d.retry }
 
-// find sets r if the call is still denied.
-func (s *denials) find(key string, n int64, now time.Duration, r *Result) bool {
-	s.sweepInTurn(now)
-	p := s.lock(key)
-	defer p.mu.Unlock()
-	d := p.values[denialKey{key, n}]
-	if d == nil || !d.holds(now) {
+// repeat sets r if a call for n units is still denied.
+func (d *denial) repeat(n int64, now time.Duration, r *Result) bool {
+	if d.n != n || !d.holds(now) {
 		return false
 	}
 	passed := d.retry - (d.until - now)
@@ -38,26 +24,13 @@ func (s *denials) find(key string, n int64, now time.Duration, r *Result) bool {
 	return true
 }
 
-// note remembers the denial of a command that was sent at the time began, also that of the callers behind a part that was
-// granted. It counts from then: counted from the reply, it would last longer than on the server.
-func (s *denials) note(key string, n int64, began time.Duration, r Result) {
-	p := s.lock(key)
-	defer p.mu.Unlock()
-	k := denialKey{key, n}
-	d := p.values[k]
-	if d == nil {
-		d = s.add(p, k, began)
+// noteDenial remembers a denial, if the limiter does, also that of the callers behind a part that was granted. It counts
+// from the time at which the command was sent: counted from the reply, it would last longer than on the server.
+func (l *limiter) noteDenial(key string, n int64, sent time.Duration, r *Result) {
+	if !l.denies || r.RetryAfter <= 0 || r.RetryAfter == Never {
+		return
 	}
-	*d = denial{until: began + r.RetryAfter, retry: r.RetryAfter, reset: r.ResetAfter, remaining: r.Remaining}
-}
-
-// forget drops the denials of a key.
-func (s *denials) forget(key string) {
-	p := s.lock(key)
-	defer p.mu.Unlock()
-	for k := range p.values {
-		if k.key == key {
-			delete(p.values, k)
-		}
-	}
+	s := l.lock(key, nil)
+	defer s.mu.Unlock()
+	s.denial.Store(&denial{n: n, until: sent + r.RetryAfter, retry: r.RetryAfter, reset: r.ResetAfter, remaining: r.Remaining})
 }

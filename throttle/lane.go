@@ -16,14 +16,12 @@ import (
 // that come meanwhile wait, and go together in the next pipeline. So load makes pipelines longer, and the number of
 // connections does not grow. A call without company is sent at once in its caller's goroutine.
 type lane struct {
-	circuit circuit
-
 	mu         sync.Mutex
+	circuit    circuit
 	underWay   int
+	queue      []*queued
 	connecting bool      // see Client.connect
 	connected  time.Time // when it has succeeded
-	queue      []*queued
-	closed     bool
 }
 
 // queued is a command that waits for its turn.
@@ -56,10 +54,7 @@ func (c *Client) makeLanes() {
 	default:
 		c.laneOf = func(key string) int { return int(maphash.String(seed, hashTag(key)) % clusterLanes) }
 	}
-	c.lanes = make([]*lane, n)
-	for i := range c.lanes {
-		c.lanes[i] = new(lane)
-	}
+	c.lanes = make([]lane, n)
 }
 
 // do sends a command of a limiter on the lane of its key, unless the lane's circuit is open. It returns when the caller's
@@ -68,9 +63,9 @@ func (c *Client) do(ctx context.Context, of *limiter, w *within, key string, cmd
 	if err := ended(ctx); err != nil {
 		return fmt.Errorf("throttle: %w", err)
 	}
-	l := c.lanes[c.laneOf(key)]
-	ok, trial := l.circuit.admits(c.now, of.timeout)
-	if !ok {
+	l := &c.lanes[c.laneOf(key)]
+	began := c.now()
+	if !l.admits(began, of.timeout) {
 		return fmt.Errorf("%w: its last calls failed, and it is asked again soon", ErrUnavailable)
 	}
 	err := classify(l.send(ctx, w, c, cmd))
@@ -80,18 +75,12 @@ func (c *Client) do(ctx context.Context, of *limiter, w *within, key string, cmd
 	}
 	caller := ended(ctx)
 	switch {
-	case errors.Is(err, ErrClosed):
-		l.circuit.undecided(c.now(), trial)
+	case errors.Is(err, ErrClosed) || caller != nil && errors.Is(err, caller):
+		l.undecided(began) // the command's own limit was not over: that says nothing of the server
 	case !errors.Is(err, ErrUnavailable) || !failsAll(err):
 		l.works(c)
-	case caller != nil && errors.Is(err, caller):
-		// Its own limit was not over: that says nothing of the server.
-		l.circuit.undecided(c.now(), trial)
 	default:
-		if l.circuit.fail(c.now(), trial) && !c.away.Swap(true) {
-			c.o.Logger.Warn("throttle: the server is unavailable", "error", err)
-		}
-		c.lookForMasters()
+		l.fails(c, began, err)
 		end, _ := w.Deadline()
 		c.connect(l, key, end.Add(-of.timeout), err)
 	}
@@ -99,34 +88,6 @@ func (c *Client) do(ctx context.Context, of *limiter, w *within, key string, cmd
 		return fmt.Errorf("throttle: %w", caller)
 	}
 	return err
-}
-
-// works notes that the server decides.
-func (l *lane) works(c *Client) {
-	l.circuit.close()
-	if c.away.Load() && !c.anyFails() && c.away.Swap(false) {
-		c.o.Logger.Info("throttle: the server decides again")
-	}
-}
-
-// anyFails reports whether a circuit is open. One that was not tried recently does not count: perhaps nobody uses its keys
-// any more, and it stays open.
-func (c *Client) anyFails() bool {
-	now := c.now()
-	for _, l := range c.lanes {
-		if until := l.circuit.until.Load(); until != 0 && now < time.Duration(until)+untried {
-			return true
-		}
-	}
-	return false
-}
-
-// lookForMasters makes a cluster client ask for the masters again. By itself it does so when it tries a call on another
-// node, but calls of this package are sent once. It asks in the background, once at a time.
-func (c *Client) lookForMasters() {
-	if rdb, ok := c.rdb.(interface{ ReloadState(context.Context) }); ok {
-		rdb.ReloadState(context.Background())
-	}
 }
 
 // connectTimeout bounds how long go-redis may take to set up a connection. Close waits for it.
@@ -148,13 +109,10 @@ func (c *Client) connect(l *lane, key string, began time.Time, err error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed || l.connecting || began.Before(l.connected) {
+	if l.connecting || began.Before(l.connected) {
 		return
 	}
-	l.connecting = true
-	c.running.Add(1)
-	go func() {
-		defer c.running.Done()
+	l.connecting = c.start(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
 		defer cancel()
 		failed := atOnce(laneWidth, func() error {
@@ -165,12 +123,15 @@ func (c *Client) connect(l *lane, key string, began time.Time, err error) {
 			return nil
 		})
 		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.connecting = false; failed == nil {
+		l.connecting = false
+		if failed == nil {
 			l.connected = time.Now()
+		}
+		l.mu.Unlock()
+		if failed == nil {
 			l.works(c)
 		}
-	}()
+	})
 }
 
 // send sends a command and waits for its reply, or until its turn comes too late for the time limit or for the caller.
@@ -188,21 +149,14 @@ func (l *lane) send(ctx context.Context, w *within, c *Client, cmd redis.Cmder) 
 		defer l.next(c)
 		return c.rdb.Process(w, cmd)
 	}
-	if l.closed {
-		if turn {
-			l.underWay--
-		}
-		l.mu.Unlock()
-		return ErrClosed
-	}
 	q := &queued{cmd: cmd, w: w, done: make(chan struct{})}
-	if turn { // a goroutine of its own: the caller may go before the reply comes
-		c.running.Add(1)
-		go l.flush(c, []*queued{q})
-	} else {
+	if !turn {
 		l.queue = append(l.queue, q)
 	}
 	l.mu.Unlock()
+	if turn { // a goroutine of its own: the caller may go before the reply comes
+		l.flush(c, []*queued{q})
+	}
 	select {
 	case <-q.done:
 		return q.err
@@ -221,26 +175,14 @@ func (l *lane) send(ctx context.Context, w *within, c *Client, cmd redis.Cmder) 
 // next sends the commands that wait, after a command or a pipeline has ended. If none waits, one less is under way.
 func (l *lane) next(c *Client) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	batch := l.take()
 	if len(batch) == 0 {
 		l.underWay--
-		return
 	}
-	c.running.Add(1)
-	go l.flush(c, batch)
-}
-
-// close ends the calls that wait for their turn. Later ones do not wait.
-func (l *lane) close() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.closed = true
-	for _, q := range l.queue {
-		q.err = ErrClosed
-		close(q.done)
+	l.mu.Unlock()
+	if len(batch) > 0 {
+		l.flush(c, batch)
 	}
-	l.queue = nil
 }
 
 // take removes the oldest commands from the queue, without those whose callers have gone.
@@ -261,10 +203,9 @@ func (l *lane) take() (batch []*queued) {
 	return batch
 }
 
-// flush sends commands in one pipeline. Its context is the first caller's, with the latest of all time limits.
+// flush sends commands in one pipeline, in a goroutine of its own. Its context is the first caller's, with the latest of
+// all time limits. Once the client is closed, the commands end unsent.
 func (l *lane) flush(c *Client, batch []*queued) {
-	defer c.running.Done()
-	defer l.next(c)
 	cmds := make([]redis.Cmder, len(batch))
 	w := *batch[0].w
 	end, _ := w.Deadline()
@@ -274,10 +215,19 @@ func (l *lane) flush(c *Client, batch []*queued) {
 			w.Context, end = q.w.Context, later
 		}
 	}
-	errs := c.sendAll(&w, cmds)
-	for i, q := range batch {
-		q.err = errs[i]
-		close(q.done)
+	finish := func(errs func(i int) error) {
+		for i, q := range batch {
+			q.err = errs(i)
+			close(q.done)
+		}
+	}
+	if !c.start(func() {
+		defer l.next(c)
+		errs := c.sendAll(&w, cmds)
+		finish(func(i int) error { return errs[i] })
+	}) {
+		finish(func(int) error { return ErrClosed })
+		l.next(c)
 	}
 }
 

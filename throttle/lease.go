@@ -102,7 +102,7 @@ func (c *Client) adopt(l *Lease) bool {
 
 // ask takes or renews the slot. It reports whether the slot was held before.
 func (l *Lease) ask(ctx context.Context) (r Result, renewed bool, err error) {
-	cmd := l.l.newLease(within{l.l.deadline(), ctx}, l.key, l.holder)
+	cmd := l.l.newLease(ctx, l.key, l.holder)
 	if err := l.l.c.do(ctx, l.l, &cmd.within, l.key, cmd); err != nil {
 		return Result{}, false, err
 	}
@@ -176,9 +176,7 @@ func (l *Lease) Close() error {
 		c.mu.Unlock()
 		lost := errors.Is(context.Cause(l.ctx), ErrLost)
 		l.lose(context.Canceled)
-		w := &within{l.l.deadline(), l.ctx}
-		cmd := newGeneralCall(w, []any{"GO.RELEASE", l.key, l.holder})
-		if err := c.do(context.Background(), l.l, w, l.key, cmd); err != nil && !lost {
+		if _, err := l.l.general(context.WithoutCancel(l.ctx), l.key, "GO.RELEASE", l.key, l.holder); !lost {
 			l.err = err
 		}
 	})

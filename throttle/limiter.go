@@ -3,6 +3,7 @@ package throttle
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -23,13 +24,12 @@ type limiter struct {
 	err       error // why every verb is refused
 	words     []any // of its command: name, place of the key, numbers
 	lastWords []any // after the quantity and its mode
-	latest    atomic.Pointer[deadline]
-
-	// Each is nil if the limiter does without it.
-	denials *denials
-	budgets *budgets
-	batches *batches
-	merges  bool
+	latest    atomic.Pointer[limited]
+	keys      sync.Map    // of each key a *state
+	sweeps    atomic.Bool // a sweep comes
+	merges    bool        // concurrent calls of Allow
+	spends    bool        // units of a budget
+	unseen    bool        // nobody observes how
 }
 
 // Rate is a limiter that drains at a rate.
@@ -70,19 +70,45 @@ func (a *asks) Bounds() (units int64, span, next time.Duration) {
 }
 
 // Allow asks for one unit.
-func (a *asks) Allow(ctx context.Context, key string) (Result, error) {
-	return a.l.verb(ctx, verbAllow, key, 1, take)
+func (a *asks) Allow(ctx context.Context, key string) (r Result, err error) {
+	if a.l.unseen && a.l.spend(a.l.find(key), &r) {
+		return r, nil
+	}
+	return a.l.verb(ctx, verbAllow, key, nil, 1, take)
 }
 
 // AllowN asks for n units, all or none; n is at least 1.
 func (a *asks) AllowN(ctx context.Context, key string, n int64) (Result, error) {
-	return a.l.verb(ctx, verbAllow, key, n, take)
+	return a.l.verb(ctx, verbAllow, key, nil, n, take)
+}
+
+// Key returns the limiter of one key. Its Allow spends units of a Budget without a look for the key.
+func (a *asks) Key(key string) *Key { return &Key{l: a.l, key: key} }
+
+// Key is a limiter of one key.
+type Key struct {
+	l     *limiter
+	key   string
+	state atomic.Pointer[state]
+}
+
+// Allow asks for one unit.
+func (k *Key) Allow(ctx context.Context) (r Result, err error) {
+	s := k.state.Load()
+	if k.l.unseen && k.l.spend(s, &r) {
+		return r, nil
+	}
+	r, err = k.l.verb(ctx, verbAllow, k.key, s, 1, take)
+	if s == nil || s.dropped.Load() {
+		k.state.Store(k.l.find(k.key))
+	}
+	return r, err
 }
 
 // Peek returns the state of a key and changes nothing, even if the server's memory is full. Allowed is false while
 // nothing remains; RetryAfter is known only while more is in use than the limit or a lockout runs.
 func (a *asks) Peek(ctx context.Context, key string) (Result, error) {
-	return a.l.verb(ctx, verbPeek, key, 0, peek)
+	return a.l.verb(ctx, verbPeek, key, nil, 0, peek)
 }
 
 // Reset deletes the key: nothing is in use afterwards, a lockout has ended, and leases are lost at their next renewal. The user of the server needs the
@@ -92,7 +118,7 @@ func (a *named) Reset(ctx context.Context, key string) error { return a.l.reset(
 // AllowAtMost takes n units, or what is left. Allowed is false only if nothing is left; Granted is how many were taken. A
 // Rate must have no Lockout.
 func (a *counts) AllowAtMost(ctx context.Context, key string, n int64) (Result, error) {
-	return a.l.verb(ctx, verbAllowAtMost, key, n, upTo)
+	return a.l.verb(ctx, verbAllowAtMost, key, nil, n, upTo)
 }
 
 // Refund gives n units back, at most what is in use; Granted is minus what was given back.
@@ -100,7 +126,7 @@ func (a *counts) Refund(ctx context.Context, key string, n int64) (Result, error
 	if n < 1 {
 		return Result{}, params("a refund of %d units", n)
 	}
-	return a.l.verb(ctx, verbRefund, key, -n, upTo)
+	return a.l.verb(ctx, verbRefund, key, nil, -n, upTo)
 }
 
 // Settle corrects an estimate: a positive difference is charged, past the limit if need be, and a negative one is given
@@ -110,7 +136,7 @@ func (a *counts) Settle(ctx context.Context, key string, difference int64) (Resu
 	if difference < 0 {
 		m = upTo
 	}
-	return a.l.verb(ctx, verbSettle, key, difference, m)
+	return a.l.verb(ctx, verbSettle, key, nil, difference, m)
 }
 
 // Part returns a part of All: n units of this key. 0 peeks, and a negative number gives back at most what is in use; Granted
@@ -156,14 +182,14 @@ func (l *limiter) with(b bounds) *limiter {
 	return l.c.addLimiter(l.name, b, l.settings)
 }
 
-// verb decides, applies the fallback and calls the observer.
-func (l *limiter) verb(ctx context.Context, v Verb, key string, n int64, m mode) (r Result, err error) {
+// verb decides, applies the fallback and calls the observer. The key's state may be s; nil is looked for.
+func (l *limiter) verb(ctx context.Context, v Verb, key string, s *state, n int64, m mode) (r Result, err error) {
 	if l.c.o.Observe == nil {
-		err = l.decide(ctx, v, key, n, m, &r)
+		err = l.decide(ctx, v, key, s, n, m, &r)
 		return r, err
 	}
 	began := time.Now()
-	err = l.decide(ctx, v, key, n, m, &r)
+	err = l.decide(ctx, v, key, s, n, m, &r)
 	l.observe(v, key, r, err, began)
 	return r, err
 }
@@ -175,13 +201,20 @@ func (l *limiter) observe(v Verb, key string, r Result, err error, began time.Ti
 }
 
 // decide sets r, which is the zero Result.
-func (l *limiter) decide(ctx context.Context, v Verb, key string, n int64, m mode, r *Result) error {
+func (l *limiter) decide(ctx context.Context, v Verb, key string, s *state, n int64, m mode, r *Result) (err error) {
 	if l.err != nil || l.c.closed.Load() || n != 1 || m != take {
 		if err := l.check(v, n, m); err != nil {
 			return err
 		}
 	}
-	err := l.ask(ctx, key, n, m, r)
+	if m == take && l.remembers() && l.recall(key, s, n, r) {
+		return nil
+	}
+	if m == take && n == 1 && l.merges {
+		err = l.merge(ctx, key, s, r)
+	} else {
+		*r, err = l.send(ctx, key, n, m)
+	}
 	if err != nil && errors.Is(err, ErrUnavailable) {
 		*r, err = l.unavailable(v, n, err)
 	}
@@ -191,36 +224,25 @@ func (l *limiter) decide(ctx context.Context, v Verb, key string, n int64, m mod
 	return err
 }
 
-// ask decides by what this process knows, or asks the server.
-func (l *limiter) ask(ctx context.Context, key string, n int64, m mode, r *Result) (err error) {
-	if m != take || l.denials == nil && (n != 1 || !l.merges) {
-		*r, err = l.send(ctx, key, n, m)
-		return err
-	}
-	var now time.Duration
-	if l.denials != nil || l.budgets != nil {
-		now = l.c.now()
-	}
-	if n == 1 && l.budgets != nil && l.budgets.spend(key, now, r) {
-		return nil
-	}
-	if l.denials != nil && l.denials.find(key, n, now, r) {
-		r.Limit = l.bounds.units
-		return nil
-	}
-	if n == 1 && l.merges {
-		return l.batches.ask(ctx, key, now, r)
-	}
-	*r, err = l.send(ctx, key, n, take)
-	l.noteDenial(key, n, now, *r, err)
-	return err
-}
+// remembers reports whether the limiter decides by what it knows of a key.
+func (l *limiter) remembers() bool { return l.denies || l.spends }
 
-// noteDenial remembers a denial, if the limiter does. The command was sent at the time began.
-func (l *limiter) noteDenial(key string, n int64, began time.Duration, r Result, err error) {
-	if l.denials != nil && err == nil && r.RetryAfter > 0 && r.RetryAfter != Never {
-		l.denials.note(key, n, began, r)
+// recall decides by what this process knows of a key.
+func (l *limiter) recall(key string, s *state, n int64, r *Result) bool {
+	if s == nil {
+		if s = l.find(key); s == nil {
+			return false
+		}
 	}
+	if n == 1 && l.spends && l.spend(s, r) {
+		return true
+	}
+	d := s.denial.Load()
+	if d == nil || !d.repeat(n, l.c.now(), r) {
+		return false
+	}
+	r.Limit = l.bounds.units
+	return true
 }
 
 // check refuses a limiter or a quantity that the verb cannot have.
@@ -257,11 +279,15 @@ func (l *limiter) reset(ctx context.Context, key string) error {
 	began := time.Now()
 	err := l.check(verbReset, 1, peek)
 	if err == nil {
-		values := &within{l.deadline(), ctx}
-		cmd := newGeneralCall(values, []any{"DEL", l.prefix + key})
-		err = l.c.do(ctx, l, values, l.prefix+key, cmd)
+		_, err = l.general(ctx, l.prefix+key, "DEL", l.prefix+key)
 		for _, other := range l.c.named(l.name) {
-			other.forget(key)
+			if s := other.find(key); s != nil {
+				s.mu.Lock()
+				s.denial.Store(nil)
+				s.grant.Store(nil)
+				s.use = use{}
+				s.mu.Unlock()
+			}
 		}
 	}
 	l.observe(verbReset, key, Result{}, err, began)
@@ -275,42 +301,41 @@ func (c *Client) named(name string) []*limiter {
 	return c.limiters[name]
 }
 
-// forget drops what the limiter knows of a key.
-func (l *limiter) forget(key string) {
-	if l.denials != nil {
-		l.denials.forget(key)
-	}
-	if l.budgets != nil {
-		l.budgets.forget(key)
-	}
-}
-
 // send asks the server in a call of its own, within the time limit.
-func (l *limiter) send(ctx context.Context, key string, n int64, m mode) (Result, error) {
-	return l.sendWithin(ctx, l.deadline(), key, n, m)
+func (l *limiter) send(ctx context.Context, key string, n int64, m mode) (r Result, err error) {
+	var sent time.Duration
+	if l.denies {
+		sent = l.c.now()
+	}
+	if r, err = l.sendWithin(ctx, l.deadline(), key, n, m); err == nil && m == take {
+		l.noteDenial(key, n, sent, &r)
+	}
+	return r, err
 }
 
-// sendWithin is send with a time limit that ends at d.
-func (l *limiter) sendWithin(ctx context.Context, d *deadline, key string, n int64, m mode) (Result, error) {
-	if l.kind == policyKind {
-		return l.askPolicy(ctx, d, key, n, m)
+// sendWithin is send with a time limit that a context has.
+func (l *limiter) sendWithin(ctx, limit context.Context, key string, n int64, m mode) (Result, error) {
+	if l.kind == policyKind { // its reply holds more than integers
+		reply, err := l.general(ctx, l.prefix+key, policyKind.command(m), l.prefix+key, n, "MS")
+		if err != nil {
+			return Result{}, err
+		}
+		ints, _ := leadingInts(reply)
+		return readResult(ints, &l.bounds, n, m)
 	}
-	cmd := l.newCall(within{d, ctx}, l.prefix+key, n, m, 0)
+	cmd := l.newCall(ctx, limit, l.prefix+key, n, m, 0)
 	if err := l.c.do(ctx, l, &cmd.within, cmd.key, cmd); err != nil {
 		return Result{}, err
 	}
 	return readResult(cmd.Val(), &l.bounds, n, m)
 }
 
-// askPolicy asks for the decision of a policy, whose reply holds more than integers.
-func (l *limiter) askPolicy(ctx context.Context, d *deadline, key string, n int64, m mode) (Result, error) {
-	values := &within{d, ctx}
-	cmd := newGeneralCall(values, []any{policyKind.command(m), l.prefix + key, n, "MS"})
-	if err := l.c.do(ctx, l, values, l.prefix+key, cmd); err != nil {
-		return Result{}, err
-	}
-	ints, _ := leadingInts(cmd.Val())
-	return readResult(ints, &l.bounds, n, m)
+// general sends any command within the time limit, and returns its reply.
+func (l *limiter) general(ctx context.Context, key string, words ...any) (any, error) {
+	w := &within{l.deadline(), ctx}
+	cmd := newGeneralCall(w, words)
+	err := l.c.do(ctx, l, w, key, cmd)
+	return cmd.Val(), err
 }
 
 // leadingInts splits a reply into its first integers and what follows them.

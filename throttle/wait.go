@@ -42,7 +42,7 @@ func (l *limiter) reserve(ctx context.Context, key string, n int64, maxWait time
 	if l.lockout != 0 || maxWait < 0 || maxWait > maxPeriod {
 		return res, params("Reserve of %d units of %s within %s", n, l.bounds, maxWait)
 	}
-	cmd := l.newCall(within{l.deadline(), ctx}, l.prefix+key, n, reserve, maxWait)
+	cmd := l.newCall(ctx, l.deadline(), l.prefix+key, n, reserve, maxWait)
 	err := l.c.do(ctx, l, &cmd.within, cmd.key, cmd)
 	if errors.Is(err, ErrUnavailable) {
 		res.Result, err = l.unavailable(verbReserve, n, err)

@@ -57,29 +57,28 @@ func (w world) next(s worldState, visit func(worldState)) {
 	visit(w.tick(s))
 	for i := range w.clients {
 		c := s.clients[i]
-		b := c.budget()
 		if c.held > 0 {
-			n, spending := s, b
-			if spending.spend(now, 1, time.Duration(w.hold)) == 1 {
+			n, g := s, c.grant()
+			if g.fresh(now, time.Duration(w.hold)) && g.spend(1) == 1 {
 				n.admitted++
-				n.clients[i] = c.with(spending)
+				n.clients[i] = c.with(g)
 				visit(n)
 			}
 			n = s // a crash
 			n.clients[i].held, n.clients[i].age = 0, 0
 			visit(n)
 			if w.givesBack {
-				n, giving := s, b
-				n.used = max(n.used-int8(giving.giveBack(now, time.Duration(w.hold))), 0)
-				n.clients[i] = c.with(giving)
+				n, g := s, c.grant()
+				if back := g.end(); g.fresh(now, time.Duration(w.hold)) {
+					n.used = max(n.used-int8(back), 0)
+				}
+				n.clients[i] = worldClient{}
 				visit(n)
 			}
 		}
 		if c.waits {
 			n := s // the reply comes
-			got := budget{since: now - time.Duration(c.since)}
-			got.granted(got.since, int64(c.coming), &Result{Allowed: true})
-			n.clients[i] = worldClient{}.with(got)
+			n.clients[i] = worldClient{}.with(newGrant(int64(c.coming), now-time.Duration(c.since), &Result{}))
 			visit(n)
 			n.clients[i] = worldClient{} // the reply is lost, or the client crashed
 			visit(n)
@@ -117,12 +116,12 @@ func (c worldClient) number() int {
 
 func (c worldClient) compare(d worldClient) int { return c.number() - d.number() }
 
-func (c worldClient) budget() budget {
-	return budget{units: int64(c.held), since: now - time.Duration(c.age)}
+func (c worldClient) grant() *grant {
+	return newGrant(int64(c.held), now-time.Duration(c.age), &Result{})
 }
 
-func (c worldClient) with(b budget) worldClient {
-	c.held, c.age = int8(b.units), int8(now-b.since)
+func (c worldClient) with(g *grant) worldClient {
+	c.held, c.age = int8(g.left.Load()), int8(now-g.since)
 	if c.held == 0 {
 		c.age = 0
 	}
