@@ -107,7 +107,7 @@ func TestAccess_furtherKeys(t *testing.T) {
 			call(h, "GO.QUOTA a 9 60")
 			h.Forbid(row.forbidden...)
 			opened := h.Count(fakehost.Opened)
-			before := h.Dump()
+			before := dump(h)
 			got := h.Call(keysOf(command, "a", "b", "c")...)
 			if row.log == nil {
 				if checked := h.ACLChecks(); got.Err != "" || !slices.Equal(checked, []string{"b", "c"}) {

@@ -23,8 +23,8 @@ func TestAll_32(t *testing.T) {
 		}
 		line := "GO.ALL " + strings.Join(keys, clauseA+" KEY ") + strings.Repeat(clauseA, 33-distinct)
 		wantReply(t, h, line, "[0 16 15 -1 2 0"+strings.Repeat(" [0 16 15 -1 2]", 32)+"]")
-		if wantReply(t, h, strings.ReplaceAll(line, clauseA, clauseA+" -1"), "[0 16 16 -1 0 0"+strings.Repeat(" [0 16 16 -1 0]", 32)+"]"); len(h.Dump()) != 0 {
-			t.Errorf("left %q", h.Dump())
+		if wantReply(t, h, strings.ReplaceAll(line, clauseA, clauseA+" -1"), "[0 16 16 -1 0 0"+strings.Repeat(" [0 16 16 -1 0]", 32)+"]"); dump(h) != "" {
+			t.Errorf("left %q", dump(h))
 		}
 	}
 }

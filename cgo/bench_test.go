@@ -51,7 +51,7 @@ func manyKeys(first, n int, clauses string) (words string) {
 }
 
 func prepare(h *fakehost.Host, before, line string) fakehost.Prepared {
-	h.PutOther("list", "list")
+	h.Put("list", list)
 	switch before {
 	case "":
 	case "LOCK":

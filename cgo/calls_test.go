@@ -67,7 +67,7 @@ func TestCalls_lapsed(t *testing.T) {
 		for _, lapsed := range []int{127, 128, 129, 1000} {
 			h := loaded(t)
 			fill := func() {
-				h.FillZset("k", lapsed, func(i int) member { return scored(-float64(h.Now()-int64(i)), fmt.Sprint("\x02", i)) })
+				h.Put("k", many(lapsed, func(i int) member { return scored(-float64(h.Now()-int64(i)), fmt.Sprint("\x02", i)) }))
 				h.Expire("k", h.Now()/1000+100_000)
 			}
 			fill()
@@ -95,7 +95,7 @@ func TestCalls_lapsed(t *testing.T) {
 // GO.INFO replies null for the number of slots that only the server can count.
 func TestCalls_info(t *testing.T) {
 	h := loaded(t)
-	h.FillZset("k", 200, func(i int) member { return scored(-float64(h.Now()+second*int64(300-i)), fmt.Sprint("\x02", i)) })
+	h.Put("k", many(200, func(i int) member { return scored(-float64(h.Now()+second*int64(300-i)), fmt.Sprint("\x02", i)) }))
 	held := func() string { return call(h, "GO.INFO k").Array[5].String() }
 	if got := held(); got != "200" {
 		t.Errorf("held %s", got)

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"gothrottle/cgo/fakehost"
-	"gothrottle/commands"
 	"gothrottle/commands/memory"
 	"gothrottle/tests/corpus"
 )
@@ -73,31 +72,9 @@ func (c *corpusHost) plain(words []string) any {
 		c.t.Fatalf("%q is unknown", words)
 	}
 	for _, key := range s.Keys() {
-		c.put(key, s.Get(key))
+		c.h.Put(key, s.Get(key))
 	}
 	return reply
-}
-
-func (c *corpusHost) put(key string, v *memory.Value) {
-	switch v.Kind {
-	case commands.KindString:
-		c.h.PutString(key, v.Text)
-	case commands.KindHash:
-		c.h.PutHash(key)
-		for _, f := range v.Fields {
-			c.h.PutField(key, f.Name, f.Text)
-		}
-	case commands.KindZset:
-		c.h.PutZset(key)
-		for _, m := range v.Set {
-			c.h.PutMember(key, m.Score, m.Text)
-		}
-	default:
-		c.h.PutOther(key, "list")
-	}
-	if v.Expire != 0 {
-		c.h.Expire(key, v.Expire)
-	}
 }
 
 func (c *corpusHost) Values(keys []string) (map[string]*memory.Value, int) {

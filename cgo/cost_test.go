@@ -64,13 +64,13 @@ var hostiles = []hostile{
 		h.Advance(61 * second)
 	}, 20_000, windowCalls, fourLookups},
 	{"many ids with one beginning", func(h *fakehost.Host, size int) {
-		h.FillZset("k", size, func(i int) member {
+		h.Put("k", many(size, func(i int) member {
 			return scored(-float64(h.Now()+1_000_000_000-int64(i)), "\x02"+longID(i))
-		})
+		}))
 	}, 20_000, []string{releaseOf(0, 1024), releaseOf(500, 1024), releaseOf(0, 1) + strings.Repeat(" "+longID(7), 1023)}, 0},
 	{"32 locked cells in each of 32 keys", func(h *fakehost.Host, size int) {
 		for i := range 32 {
-			h.PutHash(fmt.Sprint("key", i))
+			h.Put(fmt.Sprint("key", i), hashOf())
 			for cell := range 32 {
 				for field, value := range []string{tat(h, 1_000_000_000), "60", "1", "7"} {
 					h.PutField(fmt.Sprint("key", i), fmt.Sprint(4*cell+field), value)
@@ -83,7 +83,7 @@ var hostiles = []hostile{
 		"GO.ALL key0 THROTTLE 15 7 60" + manyKeys(1, 31, " THROTTLE 15 7 60"), "GO.ALL key0" + strings.Repeat(" THROTTLE 15 7 60 -1", 32),
 		"GO.ALL key0" + strings.Repeat(" THROTTLE 15 30 60", 32) + " FORCE", "GO.ALL key0 THROTTLE 15 30 60" + manyKeys(1, 31, " THROTTLE 15 30 60") + " FORCE"}, 0},
 	{"a foreign hash of the names of lockouts", func(h *fakehost.Host, size int) {
-		h.PutHash("k")
+		h.Put("k", hashOf())
 		for i := range size {
 			h.PutField("k", fmt.Sprint(128+i), tat(h, 1_000_000_000))
 		}
@@ -94,31 +94,31 @@ var hostiles = []hostile{
 	{"32 lapsed windows and leases", func(h *fakehost.Host, size int) {
 		for i := range 16 {
 			fillWindow(h, fmt.Sprint("key", i), size)
-			h.FillZset(fmt.Sprint("key", 16+i), size, func(i int) member {
+			h.Put(fmt.Sprint("key", 16+i), many(size, func(i int) member {
 				return scored(-float64(h.Now()+second-int64(i)), fmt.Sprint("\x02", i))
-			})
+			}))
 		}
 		h.Advance(61 * second)
 	}, 3000, []string{"GO.ALL key0 WINDOW 5 60" + manyKeys(1, 15, " WINDOW 5 60") + manyKeys(16, 16, " LEASE 5 60 a"),
 		"GO.ALL key0 WINDOW 5 60 -9" + manyKeys(1, 15, " WINDOW 5 60 -9") + manyKeys(16, 15, " LEASE 5 60 a") + " KEY q QUOTA 1 1 2"}, 0},
 	{"a foreign hash", func(h *fakehost.Host, size int) {
-		h.PutHash("k")
+		h.Put("k", hashOf())
 		for i := range size {
 			h.PutField("k", fmt.Sprint("field", i), "1")
 		}
 	}, 3000, hashCalls, 0},
 	{"a foreign sorted set", func(h *fakehost.Host, size int) {
-		h.FillZset("k", size, func(i int) member { return scored(float64(i), fmt.Sprint("player", i)) })
+		h.Put("k", many(size, func(i int) member { return scored(float64(i), fmt.Sprint("player", i)) }))
 	}, 10_000, append([]string{"GO.RELEASE k player1"}, windowCalls...), 0},
 	{"a foreign sorted set with one entry of ours in front", func(h *fakehost.Host, size int) {
-		h.FillZset("k", size, func(i int) member {
+		h.Put("k", many(size, func(i int) member {
 			if i == 0 {
 				return scored(-float64(h.Now()), "\x011")
 			}
 			return scored(float64(i), fmt.Sprint("player", i))
-		})
+		}))
 	}, 10_000, windowCalls, 0},
-	{"a foreign string", func(h *fakehost.Host, size int) { h.PutString("k", strings.Repeat("5", size)) }, 10_000_000,
+	{"a foreign string", func(h *fakehost.Host, size int) { h.Put("k", textOf(strings.Repeat("5", size))) }, 10_000_000,
 		[]string{"GO.QUOTA k 1 1", "GO.QUOTA_RO k 1 1", "GO.ALL k QUOTA 1 1", "GO.THROTTLE k 1 1 1", "GO.THROTTLE_RO k 1 1 1"}, 0},
 }
 
@@ -134,27 +134,27 @@ var windowCalls = []string{
 var hashCalls = []string{"GO.THROTTLE k 1 1 1", "GO.THROTTLE k 1 1 1 -5", "GO.THROTTLE k 1 1 1 1 LOCKOUT 5", "GO.THROTTLE k 1 1 1 5 FORCE", "GO.THROTTLE_RO k 1 1 1", "GO.ALL k" + strings.Repeat(" THROTTLE 1 1 1", 32)}
 
 func lapsedLeases(h *fakehost.Host, size int) {
-	h.FillZset("k", size, func(i int) member {
+	h.Put("k", many(size, func(i int) member {
 		if i == 0 {
 			return scored(-float64(h.Now()+1000*second), "\x02live")
 		}
 		return scored(-float64(h.Now()-int64(i)), fmt.Sprint("\x02", i))
-	})
+	}))
 }
 
 func liveLeases(h *fakehost.Host, size int) {
-	h.FillZset("k", size, func(i int) member {
+	h.Put("k", many(size, func(i int) member {
 		return scored(-float64(h.Now()+1000*second-int64(i)), fmt.Sprint("\x02", i))
-	})
+	}))
 }
 
 // fullWindow makes k a window of one unit in each of size entries, spread over half a minute.
 func fullWindow(h *fakehost.Host, size int) { fillWindow(h, "k", size) }
 
 func fillWindow(h *fakehost.Host, key string, size int) {
-	h.FillZset(key, size, func(i int) member {
+	h.Put(key, many(size, func(i int) member {
 		return scored(-float64(h.Now()-int64(i)*30*second/int64(size)), "\x01"+strconv.FormatInt(int64(size-i), 36))
-	})
+	}))
 }
 
 func longID(i int) string { return strings.Repeat("x", 506) + fmt.Sprintf("%06d", i) }
@@ -223,9 +223,9 @@ func TestCost_longForeign(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			h := loaded(t)
 			if row.counted == fakehost.LookUps {
-				h.PutHash("k")
+				h.Put("k", hashOf())
 			} else {
-				h.PutZset("k")
+				h.Put("k", zsetOf())
 			}
 			for i := range 32 {
 				row.fill(h, i)
@@ -250,7 +250,7 @@ func costOf(t *testing.T, s *hostile, line string, size int) int {
 	t.Helper()
 	h := loaded(t)
 	s.make(h, size)
-	if h.TypeOf("k") != "none" {
+	if h.Get("k") != nil {
 		h.Expire("k", h.Now()/1000+10_000_000)
 	}
 	line = strings.NewReplacer("SIZE", strconv.Itoa(size), "HALF", strconv.Itoa(size/2)).Replace(line)

@@ -20,7 +20,7 @@ func TestReference_effects(t *testing.T) {
 	}
 	_, section, _ := strings.Cut(string(text), "\n## Effects\n")
 	section, _, _ = strings.Cut(section, "\n## ")
-	cell := func(h *fakehost.Host) { h.PutString("k", tat(h, 2_500_000_000)) }
+	cell := func(h *fakehost.Host) { h.Put("k", textOf(tat(h, 2_500_000_000))) }
 	for row, calls := range map[string][]struct {
 		before func(*fakehost.Host)
 		line   string

@@ -16,10 +16,10 @@ func TestEmpty(t *testing.T) {
 		put   func(*fakehost.Host)
 		lines []string // reply as if there were no key
 	}{
-		{func(h *fakehost.Host) { h.PutHash("k") }, []string{"GO.THROTTLE k 15 30 60", "GO.THROTTLE k 15 30 60 0", "GO.THROTTLE k 15 30 60 -1", "GO.THROTTLE k 15 30 60 17",
+		{func(h *fakehost.Host) { h.Put("k", hashOf()) }, []string{"GO.THROTTLE k 15 30 60", "GO.THROTTLE k 15 30 60 0", "GO.THROTTLE k 15 30 60 -1", "GO.THROTTLE k 15 30 60 17",
 			"GO.THROTTLE k 0 30 60 1 LOCKOUT 9", "GO.THROTTLE_RO k 15 30 60", "GO.ALL k THROTTLE 15 30 60 0 THROTTLE 4 5 30 -1 THROTTLE 4 5 30 KEY l QUOTA 1 1 2",
 			"GO.ALL k THROTTLE 15 30 60 FORCE"}},
-		{func(h *fakehost.Host) { h.PutZset("k") }, []string{"GO.WINDOW k 10 60", "GO.WINDOW k 10 60 0", "GO.WINDOW k 10 60 -1", "GO.WINDOW k 10 60 11",
+		{func(h *fakehost.Host) { h.Put("k", zsetOf()) }, []string{"GO.WINDOW k 10 60", "GO.WINDOW k 10 60 0", "GO.WINDOW k 10 60 -1", "GO.WINDOW k 10 60 11",
 			"GO.WINDOW k 1000 60 99 FORCE", "GO.WINDOW_RO k 10 60", "GO.LEASE k 1 60 a", "GO.LEASE_RO k 1 60 a", "GO.RELEASE k a b",
 			"GO.ALL k LEASE 1 60 a KEY l QUOTA 1 1 2", "GO.ALL_RO k WINDOW 10 60 11"}},
 	} {
@@ -44,9 +44,9 @@ func TestEmpty_otherKinds(t *testing.T) {
 	const foreignString = "ERR the string at this key is not a quota"
 	h := loaded(t)
 	h.ConfigSet("gothrottle.policies", "k THROTTLE 9 1 1s, THROTTLE 9 1 1s; w WINDOW 9 1s; q QUOTA 9 1s")
-	h.PutHash("k:a")
-	h.PutZset("w:a")
-	h.PutString("q:a", "")
+	h.Put("k:a", hashOf())
+	h.Put("w:a", zsetOf())
+	h.Put("q:a", textOf(""))
 	wantUntouched(t, h, "[kind throttle expires_in_ms -1 cells []]", "GO.INFO k:a")
 	wantUntouched(t, h, foreignZset, "GO.INFO w:a")
 	wantUntouched(t, h, foreignText, "GO.INFO q:a")

@@ -19,7 +19,7 @@ const (
 // lockedCells makes the key k a hash of n cells, the first of them with a lockout of one more second.
 func lockedCells(n, locked int) func(*fakehost.Host) {
 	return func(h *fakehost.Host) {
-		h.PutHash("k")
+		h.Put("k", hashOf())
 		for i := range n {
 			h.PutField("k", strconv.Itoa(4*i), tat(h, 1_000_000_000))
 			h.PutField("k", strconv.Itoa(4*i+1), "2")
@@ -35,7 +35,9 @@ func lockedCells(n, locked int) func(*fakehost.Host) {
 // that there is nothing else. The module stops at the first cell that is absent, so a foreign hash costs no more.
 func TestHash_cost(t *testing.T) {
 	with := func(fields ...string) func(*fakehost.Host) {
-		return func(h *fakehost.Host) { h.PutHash("k", append([]string{"0", tat(h, 1000), "1", "2"}, fields...)...) }
+		return func(h *fakehost.Host) {
+			h.Put("k", hashOf(append([]string{"0", tat(h, 1000), "1", "2"}, fields...)...))
+		}
 	}
 	all32 := "GO.ALL k" + strings.Repeat(" THROTTLE 15 30 60", 32)
 	for _, row := range []struct {

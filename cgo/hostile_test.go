@@ -16,21 +16,21 @@ var hostileActions = []struct {
 	name string
 	do   func(h *fakehost.Host, key string)
 }{
-	{"SET", func(h *fakehost.Host, key string) { h.PutString(key, "theirs") }},
-	{"HSET", func(h *fakehost.Host, key string) { h.PutHash(key, "theirs", "theirs") }},
+	{"SET", func(h *fakehost.Host, key string) { h.Put(key, textOf("theirs")) }},
+	{"HSET", func(h *fakehost.Host, key string) { h.Put(key, hashOf("theirs", "theirs")) }},
 	{"DEL", func(h *fakehost.Host, key string) { h.Delete(key) }},
 	{"a key that has expired", func(h *fakehost.Host, key string) {
-		h.PutString(key, "theirs")
+		h.Put(key, textOf("theirs"))
 		h.Expire(key, h.Now()/1000-1)
 	}},
 	{"a call", func(h *fakehost.Host, key string) { call(h, "GO.ALL "+key+" THROTTLE 3 1 60") }},
 	{"PEXPIRE", func(h *fakehost.Host, key string) {
-		if h.TypeOf(key) != "none" {
+		if h.Get(key) != nil {
 			h.Expire(key, h.Now()/1000-1)
 		}
 	}},
 	{"RENAME", func(h *fakehost.Host, key string) {
-		if h.TypeOf(key) != "none" {
+		if h.Get(key) != nil {
 			h.Delete("elsewhere")
 			h.Rename(key, "elsewhere")
 		}
@@ -60,7 +60,7 @@ func place(h *fakehost.Host, makes, states string) {
 		case states[i] == '0':
 			continue
 		case strings.HasPrefix(line, "SET"): // as redis-cell
-			h.PutString(key, tat(h, 1e9))
+			h.Put(key, textOf(tat(h, 1e9)))
 		default:
 			call(h, line)
 		}
@@ -99,8 +99,8 @@ func TestHostile(t *testing.T) {
 		if reply.Err == "" && reply.Array == nil && !strings.HasPrefix(c.line, "GO.RELEASE") && !strings.HasPrefix(c.line, "GO.INFO") {
 			t.Errorf("%s: reply %v", what, reply)
 		}
-		if wrote && action.name == "SET" && h.StringOf(target) != "theirs" || wrote && action.name == "HSET" && len(h.HashOf(target)) != 1 {
-			t.Errorf("%s: not theirs: %q", what, h.Dump())
+		if v := h.Get(target); wrote && (action.name == "SET" && (v == nil || v.Text != "theirs") || action.name == "HSET" && (v == nil || len(v.Fields) != 1)) {
+			t.Errorf("%s: not theirs: %q", what, dump(h))
 		}
 		if faults := h.Faults(); len(faults) > 0 {
 			t.Fatalf("%s: %q", what, faults)
@@ -119,12 +119,12 @@ func TestHostile(t *testing.T) {
 // is an error.
 func TestHostile_neverStable(t *testing.T) {
 	h := loaded(t)
-	h.PutString("a", "theirs")
-	h.PutString("b", "theirs")
+	h.Put("a", textOf("theirs"))
+	h.Put("b", textOf("theirs"))
 	h.Expire("a", h.Now()/1000-1)
 	h.ListenAll(func(e fakehost.Event) {
 		if e.Name == "expired" {
-			h.PutString(e.Key, "theirs")
+			h.Put(e.Key, textOf("theirs"))
 			h.Expire(map[string]string{"a": "b", "b": "a"}[e.Key], h.Now()/1000-1)
 		}
 	})
@@ -152,8 +152,8 @@ func TestHostile_changedInNew(t *testing.T) {
 			if got := call(h, line); got.Array == nil {
 				t.Errorf("%s, %s: %v", line, name, got)
 			}
-			if h.Effects() != nil || h.ExpireOf("k") != fakehost.NoExpiry || h.ExpireOf("elsewhere") != fakehost.NoExpiry {
-				t.Errorf("%s, %s: effects %q; %q", line, name, h.Effects(), h.Dump())
+			if h.Effects() != nil || expiryOf(h, "k") != 0 || expiryOf(h, "elsewhere") != 0 {
+				t.Errorf("%s, %s: effects %q; %q", line, name, h.Effects(), dump(h))
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gothrottle/cgo/fakehost"
+	"gothrottle/commands/memory"
 )
 
 const (
@@ -16,7 +17,7 @@ const (
 	foreignLeases = "ERR the sorted set at this key holds no leases"
 )
 
-type member = fakehost.Member
+type member = memory.Member
 
 func scored(score float64, text string) member { return member{Score: score, Text: text} }
 
@@ -42,14 +43,14 @@ func TestLease_ids(t *testing.T) {
 		{"GO.LEASE", "k", "10", "60", long}, {"GO.LEASE_RO", "k", "10", "60", long}, {"GO.RELEASE", "k", "a", long},
 		{"GO.ALL", "k", "LEASE", "10", "60", long}, {"GO.ALL_RO", "k", "LEASE", "10", "60", long},
 	} {
-		before := h.Dump()
+		before := dump(h)
 		if got := h.Call(words...).String(); strings.Replace(got, "clause 1: ", "", 1) != "ERR an id must not exceed 512 bytes" {
 			t.Errorf("%.20q: %s", words, got)
 		}
 		wantNothing(t, h, words[0], before)
 	}
 	wantFollowed(t, h, "6", append([]string{"GO.RELEASE", "k"}, ids[1:]...)...)
-	h.PutZset("k", scored(-float64(h.Now()+second), "\x02"+long), scored(-float64(h.Now()-second), "\x02a"))
+	h.Put("k", zsetOf(scored(-float64(h.Now()+second), "\x02"+long), scored(-float64(h.Now()-second), "\x02a")))
 	wantUntouched(t, h, foreignLeases, "GO.LEASE k 10 60 x", "GO.LEASE k 10 60 a")
 }
 
@@ -66,7 +67,7 @@ func TestRelease_many(t *testing.T) {
 	} {
 		h := loaded(t)
 		if row.held > 0 {
-			h.FillZset("k", row.held, func(i int) member { return scored(-float64(h.Now()+row.lapse-int64(i)), fmt.Sprint("\x02", i)) })
+			h.Put("k", many(row.held, func(i int) member { return scored(-float64(h.Now()+row.lapse-int64(i)), fmt.Sprint("\x02", i)) }))
 			h.Expire("k", h.Now()/1000+1000)
 		}
 		words := []string{"GO.RELEASE", "k"}
@@ -87,7 +88,7 @@ func TestLapsed_128(t *testing.T) {
 		{"\x01", "GO.WINDOW_RO k 1000 60", "GO.WINDOW k 1000 60", ""},
 	} {
 		h := loaded(t)
-		h.FillZset("k", lapsed, func(i int) member { return scored(-float64(h.Now()-61*second-int64(i)), row.prefix+fmt.Sprint(9000-i)) })
+		h.Put("k", many(lapsed, func(i int) member { return scored(-float64(h.Now()-61*second-int64(i)), row.prefix+fmt.Sprint(9000-i)) }))
 		h.Expire("k", h.Now()/1000+2000)
 		if row.prefix == "\x02" {
 			h.PutMember("k", -float64(h.Now()+second), "\x02live")
@@ -101,7 +102,7 @@ func TestLapsed_128(t *testing.T) {
 				want = fmt.Sprintf("[0 1000 %d -1 60]", 999-i)
 			}
 			wantFollowed(t, h, want, strings.Fields(row.line)...)
-			if left := len(h.ZsetOf("k")); left != 1+max(0, lapsed-128*(i+1)) {
+			if left := entries(h); left != 1+max(0, lapsed-128*(i+1)) {
 				t.Errorf("%s: %d entries are left after call %d", row.line, left, i)
 			}
 			if words := h.EffectWords(); strings.HasPrefix(want, "[1") && (len(words) > 1 || i == 8 && words != nil) {
@@ -114,12 +115,12 @@ func TestLapsed_128(t *testing.T) {
 // Slots that lapse at this instant are free, even if they are so many that only the server can count the others.
 func TestLease_lapsesNow(t *testing.T) {
 	h := loaded(t)
-	h.FillZset("k", 301, func(i int) member {
+	h.Put("k", many(301, func(i int) member {
 		if i == 0 {
 			return scored(-float64(h.Now()+second), "\x02live")
 		}
 		return scored(-float64(h.Now()), fmt.Sprintf("\x02%03d", i))
-	})
+	}))
 	h.Expire("k", h.Now()/1000+2000)
 	if got := call(h, "GO.INFO k").Array[5].String(); got != "1" {
 		t.Errorf("held %s", got)
@@ -136,21 +137,21 @@ func TestWindow_refundToNothing(t *testing.T) {
 			call(h, "GO.WINDOW k 1000 60 EXACT")
 			h.Advance(100)
 		}
-		expiry, all := h.ExpireOf("k"), fmt.Sprintf("[0 1000 1000 -1 0 %d]", -n)
+		expiry, all := expiryOf(h, "k"), fmt.Sprintf("[0 1000 1000 -1 0 %d]", -n)
 		wantReply(t, h, "GO.WINDOW_RO k 1000 60 -5000 UPTO", all)
 		wantFollowed(t, h, all, "GO.WINDOW", "k", "1000", "60", "-5000", "UPTO")
 		if n <= 128 {
-			if h.TypeOf("k") != "none" {
-				t.Errorf("%d entries: left %d", n, len(h.ZsetOf("k")))
+			if h.Get("k") != nil {
+				t.Errorf("%d entries: left %d", n, entries(h))
 			}
 			continue
 		}
-		if left := len(h.ZsetOf("k")); left != n || h.ExpireOf("k") != expiry {
-			t.Errorf("%d entries: left %d, until %d, was %d", n, left, h.ExpireOf("k"), expiry)
+		if left := entries(h); left != n || expiryOf(h, "k") != expiry {
+			t.Errorf("%d entries: left %d, until %d, was %d", n, left, expiryOf(h, "k"), expiry)
 		}
 		wantUntouched(t, h, "[0 1000 1000 -1 0 0]", "GO.WINDOW k 1000 60 -1 UPTO", "GO.WINDOW k 1000 60 0 UPTO")
 		wantFollowed(t, h, "[0 1000 0 -1 60]", "GO.WINDOW", "k", "1000", "60", "1000", "EXACT")
-		if left := len(h.ZsetOf("k")); left != n+1-128 {
+		if left := entries(h); left != n+1-128 {
 			t.Errorf("%d entries: left %d after the next call", n, left)
 		}
 	}
@@ -161,7 +162,7 @@ func TestWindow_refundForeign(t *testing.T) {
 	for _, n := range []int{0, 1, 127, 128, 129, 300} {
 		for _, place := range []float64{-5e5, float64(n)*1e3 + 1, 1e15, math.Inf(1)} {
 			h := loaded(t)
-			h.PutZset("k")
+			h.Put("k", zsetOf())
 			for i := range n {
 				h.PutMember("k", -float64(h.Now()+int64(i)*1000), fmt.Sprintf("\x01%d", 1000+i))
 			}
@@ -186,7 +187,7 @@ func TestZset_farAhead(t *testing.T) {
 		if row.text[0] == 2 {
 			last = 1 << 53
 		}
-		h.PutZset("k", scored(-float64(last), row.text))
+		h.Put("k", zsetOf(scored(-float64(last), row.text)))
 		h.Expire("k", h.Now()/1000+100)
 		r := copyOf(h, "k")
 		got := call(h, row.line)
@@ -196,7 +197,7 @@ func TestZset_farAhead(t *testing.T) {
 				t.Errorf("%s: reply %v: %d wrapped", row.line, got, i)
 			}
 		}
-		if at := h.ExpireOf("k"); got.Err != "" || at < h.Now()/1000 {
+		if at := expiryOf(h, "k"); got.Err != "" || at < h.Now()/1000 {
 			t.Errorf("%s: %v, an expiry %d", row.line, got, at)
 		}
 	}

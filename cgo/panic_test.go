@@ -51,7 +51,7 @@ func TestPanic(t *testing.T) {
 		t.Run(row.reason, func(t *testing.T) {
 			h := loaded(t)
 			wantReply(t, h, "GO.THROTTLE k 15 30 60", "[0 16 15 -1 2]")
-			before, failed, panics := h.Dump(), number(t, h, "throttle_errors"), number(t, h, "panics")
+			before, failed, panics := dump(h), number(t, h, "throttle_errors"), number(t, h, "panics")
 
 			throttle := rowOf(t, "GO.THROTTLE")
 			was := throttle.Handler
@@ -159,7 +159,7 @@ func TestPanic_entries(t *testing.T) {
 		call(h, "GO.ALL k WINDOW 100 60 KEY l QUOTA 100 60")
 		h.Advance(1000)
 	}
-	before, alive := h.Dump(), h.Alive()
+	before, alive := dump(h), h.Alive()
 	row := rowOf(t, "GO.ALL")
 	was := row.Handler
 	for n := range 100 {
@@ -199,7 +199,7 @@ func TestCall_cleared(t *testing.T) {
 		}
 		other := number(t, h, strings.ToLower(name[3:])+"_other")
 		wantReply(t, h, name+" k 15 30 60", "[0 0 0 0 0 0]")
-		wantNothing(t, h, name, nil)
+		wantNothing(t, h, name, "")
 		if n := number(t, h, strings.ToLower(name[3:])+"_other") - other; n != 1 {
 			t.Errorf("%s: %d calls counted as other", name, n)
 		}

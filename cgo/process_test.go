@@ -14,7 +14,7 @@ import (
 func TestForked(t *testing.T) {
 	h := loaded(t)
 	h.BeChild()
-	before := h.Dump()
+	before := dump(h)
 	for _, row := range commands.Table {
 		line := strings.ReplaceAll(corpus.Samples[row.Name].Call, "KEY", "k")
 		wantReply(t, h, line, commands.ErrForked.Text())

@@ -79,15 +79,15 @@ func (w *walk) pass() {
 func (w *walk) meddle() {
 	switch key := pick(w.Rand, w.keys...); w.IntN(60) {
 	case 1, 2:
-		if w.h.TypeOf(key) != "none" {
-			w.h.Expire(key, pick(w.Rand, fakehost.NoExpiry, w.h.Now()/1000+w.Int64N(20_000)))
+		if w.h.Get(key) != nil {
+			w.h.Expire(key, pick(w.Rand, 0, w.h.Now()/1000+w.Int64N(20_000)))
 		}
 	case 3, 4:
 		putRandom(w.Rand, w.h, key)
 	case 5:
-		w.h.PutOther(key, "list")
+		w.h.Put(key, list)
 	case 6:
-		w.h.PutString(key, tat(w.h, w.Int64N(1e11))) // as redis-cell
+		w.h.Put(key, textOf(tat(w.h, w.Int64N(1e11)))) // as redis-cell
 	case 7, 8, 9, 10, 11, 12, 13, 14, 15, 16:
 		w.h.Delete(key)
 	}
@@ -292,9 +292,9 @@ func putRandom(r *rand.Rand, h *fakehost.Host, key string) {
 	switch r.IntN(3) {
 	case 0:
 		text := pick(r, number(), number()+"@"+number(), fmt.Sprintf("%d@%d", r.Int64N(1e16), h.Now()*1000+r.Int64N(1e9)*1000))
-		h.PutString(key, mutated(r, text))
+		h.Put(key, textOf(mutated(r, text)))
 	case 1:
-		h.PutHash(key)
+		h.Put(key, hashOf())
 		for i := range 1 + r.IntN(pick(r, 2, 3, 33)) {
 			h.PutField(key, strconv.Itoa(4*i), pick(r, tat(h, r.Int64N(1e10)), tat(h, r.Int64N(1e10)), tat(h, 0), number()))
 			h.PutField(key, strconv.Itoa(4*i+1), pick(r, "60", "1", "-7", number()))
@@ -310,7 +310,7 @@ func putRandom(r *rand.Rand, h *fakehost.Host, key string) {
 			h.PutField(key, mutated(r, number()), number())
 		}
 	default:
-		h.PutZset(key)
+		h.Put(key, zsetOf())
 		prefix := pick(r, "\x01", "\x02", "\x01", "\x02", "\x03", "")
 		for range 1 + r.IntN(pick(r, 1, 5, 300)) {
 			text := prefix + strconv.FormatUint(r.Uint64N(pick[uint64](r, 100, math.MaxUint64)), 36) + pick(r, "", "", ":2", ":7:3", ":zzzzzzzzzzzzz")

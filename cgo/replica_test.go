@@ -14,23 +14,11 @@ import (
 	"gothrottle/tests/corpus"
 )
 
-// valuesOf returns what keys of a server hold.
+// valuesOf returns what keys of a server hold, without empty ones.
 func valuesOf(h *fakehost.Host, keys ...string) map[string]*memory.Value {
-	kinds := map[string]commands.Kind{"string": commands.KindString, "hash": commands.KindHash, "zset": commands.KindZset, "list": commands.KindOther}
 	all := map[string]*memory.Value{}
 	for _, key := range keys {
-		kind, there := kinds[h.TypeOf(key)]
-		if !there {
-			continue
-		}
-		v := &memory.Value{Kind: kind, Text: h.StringOf(key), Expire: max(h.ExpireOf(key), 0)}
-		for name, text := range h.HashOf(key) {
-			v.SetField(name, text)
-		}
-		for _, m := range h.ZsetOf(key) {
-			v.Set = append(v.Set, memory.Member(m))
-		}
-		if !v.Empty() {
+		if v := h.Get(key); v != nil && !v.Empty() {
 			all[key] = v
 		}
 	}

@@ -27,9 +27,9 @@ func TestString_encoding(t *testing.T) {
 		for _, line := range []string{"GO.QUOTA k 1 1", "GO.QUOTA_RO k 1 1", "GO.ALL k QUOTA 1 1", "GO.THROTTLE k 1 1 1", "CL.THROTTLE k 1 1 1", "GO.ALL_RO k THROTTLE 1 1 1",
 			"GO.WINDOW k 1 1", "GO.LEASE k 1 1 a", "GO.RELEASE k a", "GO.ALL k LEASE 1 1 a"} {
 			h := loaded(t)
-			h.PutString("k", row.text)
+			h.Put("k", textOf(row.text))
 			h.ResetCounts()
-			before := h.Dump()
+			before := dump(h)
 			if got := call(h, line); got.Err == "" {
 				t.Errorf("%s on %.20q: %v", line, row.text, got)
 			}
@@ -47,8 +47,8 @@ func TestString_encoding(t *testing.T) {
 func TestString_info(t *testing.T) {
 	for _, kind := range append(callFailures, -1, 0) {
 		h := loaded(t)
-		h.PutString("cell", tat(h, 7_000_000_001))
-		h.PutString("quota", "3@"+tat(h, 60_000_000_000))
+		h.Put("cell", textOf(tat(h, 7_000_000_001)))
+		h.Put("quota", textOf("3@"+tat(h, 60_000_000_000)))
 		if kind < 0 {
 			h.RenameAway("GET")
 		} else {
