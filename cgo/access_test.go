@@ -29,25 +29,29 @@ func keysOf(command string, keys ...string) []string {
 // The module lets the server ask for keys only if the server does so on its main thread. The server can undo a load and load
 // the module again in another mode.
 func TestAccess_asked(t *testing.T) {
-	valkeyCluster := func(h *fakehost.Host) { h.BeValkey(); h.BeCluster() }
+	valkeyCluster := func(h *fakehost.Host) { h.Set(fakehost.Valkey, 1); h.Set(fakehost.Cluster, 1) }
 	for _, row := range []struct {
 		name  string
 		setup func(*fakehost.Host)
 		asked bool
 	}{
 		{"one thread", func(h *fakehost.Host) {}, true},
-		{"four threads", func(h *fakehost.Host) { h.IOThreads(4) }, false},
-		{"Redis 7.4.9 with four threads", func(h *fakehost.Host) { h.ServerVersion(0x070409); h.IOThreads(4) }, true},
-		{"Redis 8.0.0 with ten threads", func(h *fakehost.Host) { h.ServerVersion(0x080000); h.IOThreads(10) }, false},
-		{"Valkey, which has a version of Redis, with four threads", func(h *fakehost.Host) { h.BeValkey(); h.ServerVersion(0x070204); h.IOThreads(4) }, false},
-		{"no such setting", func(h *fakehost.Host) { h.IOThreads(0) }, false},
-		{"CONFIG renamed", func(h *fakehost.Host) { h.RenameAway("CONFIG") }, false},
+		{"four threads", func(h *fakehost.Host) { h.Set(fakehost.IOThreads, 4) }, false},
+		{"Redis 7.4.9 with four threads", func(h *fakehost.Host) { h.Set(fakehost.Version, 0x070409); h.Set(fakehost.IOThreads, 4) }, true},
+		{"Redis 8.0.0 with ten threads", func(h *fakehost.Host) { h.Set(fakehost.Version, 0x080000); h.Set(fakehost.IOThreads, 10) }, false},
+		{"Valkey, which has a version of Redis, with four threads", func(h *fakehost.Host) {
+			h.Set(fakehost.Valkey, 1)
+			h.Set(fakehost.Version, 0x070204)
+			h.Set(fakehost.IOThreads, 4)
+		}, false},
+		{"no such setting", func(h *fakehost.Host) { h.Set(fakehost.IOThreads, 0) }, false},
+		{"CONFIG renamed", func(h *fakehost.Host) { h.Add(fakehost.Renamed, "CONFIG") }, false},
 		{"CONFIG refused", func(h *fakehost.Host) { h.CallsFail(fakehost.NoReply, 1) }, false},
 		{"no text for a value", func(h *fakehost.Host) { h.CallsFail(fakehost.Integers, 1) }, false},
-		{"Redis cluster", (*fakehost.Host).BeCluster, true},
-		{"Valkey", (*fakehost.Host).BeValkey, true},
+		{"Redis cluster", func(h *fakehost.Host) { h.Set(fakehost.Cluster, 1) }, true},
+		{"Valkey", func(h *fakehost.Host) { h.Set(fakehost.Valkey, 1) }, true},
 		{"Valkey cluster", valkeyCluster, false},
-		{"another mode before", func(h *fakehost.Host) { h.IOThreads(4); h.LoadThenUnload(); h.IOThreads(1) }, true},
+		{"another mode before", func(h *fakehost.Host) { h.Set(fakehost.IOThreads, 4); h.LoadThenUnload(); h.Set(fakehost.IOThreads, 1) }, true},
 	} {
 		h := newHost(t)
 		row.setup(h)
@@ -78,7 +82,7 @@ func TestAccess_asked(t *testing.T) {
 func unasked(t *testing.T, setup ...func(*fakehost.Host)) *fakehost.Host {
 	t.Helper()
 	h := newHost(t)
-	h.IOThreads(4)
+	h.Set(fakehost.IOThreads, 4)
 	for _, f := range setup {
 		f(h)
 	}
@@ -97,15 +101,15 @@ func TestAccess_furtherKeys(t *testing.T) {
 		log       []string
 	}{
 		{func(h *fakehost.Host) {}, []string{"a"}, nil},
-		{func(h *fakehost.Host) { h.SelectDB(3) }, []string{"b"}, []string{"alice b"}},
-		{(*fakehost.Host).BeValkey, []string{"b", "c"}, []string{"alice b"}},
-		{func(h *fakehost.Host) { h.BeValkey(); h.SelectDB(3) }, []string{"c"}, []string{"alice c"}},
-		{func(h *fakehost.Host) { h.BeValkey(); h.Hide("ACLCheckPermissions") }, []string{"c"}, []string{"alice c"}}, // Valkey 8.1
+		{func(h *fakehost.Host) { h.Set(fakehost.Database, 3) }, []string{"b"}, []string{"alice b"}},
+		{func(h *fakehost.Host) { h.Set(fakehost.Valkey, 1) }, []string{"b", "c"}, []string{"alice b"}},
+		{func(h *fakehost.Host) { h.Set(fakehost.Valkey, 1); h.Set(fakehost.Database, 3) }, []string{"c"}, []string{"alice c"}},
+		{func(h *fakehost.Host) { h.Set(fakehost.Valkey, 1); h.Add(fakehost.Hidden, "ACLCheckPermissions") }, []string{"c"}, []string{"alice c"}}, // Valkey 8.1
 	} {
 		for _, command := range []string{"GO.ALL", "go.all_ro"} {
 			h := unasked(t, row.server)
 			call(h, "GO.QUOTA a 9 60")
-			h.Forbid(row.forbidden...)
+			h.Add(fakehost.Forbidden, row.forbidden...)
 			opened := h.Count(fakehost.Opened)
 			before := dump(h)
 			got := h.Call(keysOf(command, "a", "b", "c")...)
@@ -134,31 +138,31 @@ func TestAccess_noCheck(t *testing.T) {
 			t.Errorf("%q: asked for %q, made %d calls", words, h.ACLChecks(), h.Count(fakehost.Commands))
 		}
 	}
-	for _, server := range []func(*fakehost.Host){func(h *fakehost.Host) {}, (*fakehost.Host).BeCluster} {
+	for _, server := range []func(*fakehost.Host){func(h *fakehost.Host) {}, func(h *fakehost.Host) { h.Set(fakehost.Cluster, 1) }} {
 		h := unasked(t, server)
-		h.Elsewhere("a") // the server would have refused the call
+		h.Add(fakehost.Elsewhere, "a") // the server would have refused the call
 		noCheck(h, keysOf("GO.ALL", "a")...)
 		noCheck(h, "GO.ALL_RO", "a", "THROTTLE", "1", "1", "1", "THROTTLE", "2", "1", "1")
 		noCheck(h, append(keysOf("GO.ALL", "a", "b"), "wrong")...)
 	}
 	h := newHost(t)
-	h.BeCluster()
+	h.Set(fakehost.Cluster, 1)
 	if !h.Load() {
 		t.Fatal(h.Log())
 	}
-	h.Forbid("b")
-	h.Elsewhere("b")
+	h.Add(fakehost.Forbidden, "b")
+	h.Add(fakehost.Elsewhere, "b")
 	noCheck(h, keysOf("GO.ALL", "a", "b")...)
 }
 
 // A call without a user is the server's own and may use all keys. A user that was deleted may use none.
 func TestAccess_user(t *testing.T) {
 	h := unasked(t)
-	h.Forbid("b")
-	h.NoUser()
+	h.Add(fakehost.Forbidden, "b")
+	h.Set(fakehost.NoUser, 1)
 	wantReply(t, h, "GO.ALL a QUOTA 9 60 KEY b QUOTA 9 60", "[0 9 8 -1 60 0 [0 9 8 -1 60] [0 9 8 -1 60]]")
 	h = unasked(t)
-	h.ForgetUser()
+	h.Set(fakehost.Forgotten, 1)
 	wantUntouched(t, h, noPermission, "GO.ALL a QUOTA 9 60 KEY b QUOTA 9 60", "GO.ALL_RO a QUOTA 9 60 KEY b QUOTA 9 60")
 	wantReply(t, h, "GO.ALL a QUOTA 9 60", "[0 9 8 -1 60 0 [0 9 8 -1 60]]")
 }
@@ -166,7 +170,7 @@ func TestAccess_user(t *testing.T) {
 // clustered returns a node of a cluster that does not ask a command for its keys.
 func clustered(t *testing.T) *fakehost.Host {
 	t.Helper()
-	return unasked(t, (*fakehost.Host).BeCluster)
+	return unasked(t, func(h *fakehost.Host) { h.Set(fakehost.Cluster, 1) })
 }
 
 // All keys of a call must have the slot of the first one. Only the text in the first pair of braces
@@ -203,12 +207,12 @@ func TestAccess_tryAgain(t *testing.T) {
 	const line = "GO.ALL a{s} QUOTA 9 60 KEY b{s} QUOTA 9 60 KEY c{s} QUOTA 9 60"
 	for _, elsewhere := range []string{"a{s}", "b{s}", "c{s}"} {
 		h := clustered(t)
-		if h.Elsewhere("d{s}"); call(h, line).Err != "" {
+		if h.Add(fakehost.Elsewhere, "d{s}"); call(h, line).Err != "" {
 			t.Error(h.Reply())
 		}
-		h.Elsewhere(elsewhere)
+		h.Add(fakehost.Elsewhere, elsewhere)
 		wantUntouched(t, h, tryAgain, line, strings.Replace(line, "GO.ALL", "GO.ALL_RO", 1))
-		h.Forbid("b{s}", "b")
+		h.Add(fakehost.Forbidden, "b{s}", "b")
 		wantUntouched(t, h, noPermission, line, "GO.ALL a QUOTA 9 60 KEY b QUOTA 9 60")
 	}
 }
@@ -227,9 +231,9 @@ func TestAccess_callsFail(t *testing.T) {
 		h.CallsFail(kind, 0)
 		wantUntouched(t, h, reply, line, line)
 		wantUntouched(t, h, crossSlot, crossing)
-		h.RenameAway("PING") // nothing shows now that no call runs
+		h.Add(fakehost.Renamed, "PING") // nothing shows now that no call runs
 		wantUntouched(t, h, tryAgain, line)
-		h.Forbid("b{s}")
+		h.Add(fakehost.Forbidden, "b{s}")
 		wantUntouched(t, h, noPermission, line)
 		if n := strings.Count(strings.Join(h.Log(), "\n"), "restart this node"); n != 1 {
 			t.Errorf("%d warnings in the log %q", n, h.Log())

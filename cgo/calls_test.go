@@ -20,7 +20,7 @@ var callFailures = []int{fakehost.NoReply, fakehost.ErrorReply, fakehost.OtherTy
 func TestCalls_samples(t *testing.T) {
 	for _, kind := range callFailures {
 		h := newHost(t)
-		h.BeCluster()
+		h.Set(fakehost.Cluster, 1)
 		h.CallsFail(kind, 0)
 		if !h.Load() {
 			t.Fatalf("load refused: %q", h.Log())

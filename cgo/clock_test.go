@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"gothrottle/cgo/fakehost"
 )
 
 // INFO shows the lead that the next call has: with and without traffic, while the server's clock is
@@ -44,7 +46,7 @@ func TestClock_system(t *testing.T) {
 	call(h, "GO.THROTTLE k 1 1 1")
 	last := h.Now()
 	h = newHost(t)
-	h.Hide("CachedMicroseconds")
+	h.Add(fakehost.Hidden, "CachedMicroseconds")
 	h.Load()
 	wantReply(t, h, "GO.THROTTLE k 1 1 1 0", "[0 2 2 -1 0]")
 	lead, err := strconv.ParseInt(field(t, h, "clock_lead_us"), 10, 64)

@@ -95,7 +95,7 @@ func TestConfig_refusedLoad(t *testing.T) {
 		h := newHost(t)
 		h.Configure("gothrottle.policies", row.value)
 		if row.fail != "" {
-			h.Fail(row.fail)
+			h.Add(fakehost.Failing, row.fail)
 		}
 		if h.Load() || !slices.Equal(h.Log(), row.log) {
 			t.Errorf("%q: log %q", row.value, h.Log())

@@ -25,7 +25,7 @@ func newHost(t testing.TB) *fakehost.Host {
 	cgo.ForgetPanics()
 	h.Configure("gothrottle.policies", corpus.SamplePolicies)
 	if _, test := t.(*testing.T); test { // a benchmark would measure it
-		h.PoisonStack()
+		h.Set(fakehost.Poison, 1)
 	}
 	t.Cleanup(func() {
 		for _, fault := range h.Faults() {

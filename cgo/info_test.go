@@ -77,7 +77,7 @@ func TestInfo_counters(t *testing.T) {
 	const admitted, limited, other, errors, shadowed = 0, 1, 2, 3, 4
 	h := loaded(t)
 	h.ConfigSet("gothrottle.policies", "p QUOTA 1 1s; s SHADOW QUOTA 1 1s")
-	h.LeaveArity()
+	h.Set(fakehost.AnyArity, 1)
 	for _, row := range []struct {
 		line string
 		want int

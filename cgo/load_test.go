@@ -109,10 +109,10 @@ func TestLoad_arguments(t *testing.T) {
 	} {
 		h := newHost(t)
 		if row.taken {
-			h.Take("cl.throttle")
+			h.Add(fakehost.Taken, "cl.throttle")
 		}
 		if row.busy != "" {
-			h.BusyName(row.busy)
+			h.Add(fakehost.Busy, row.busy)
 		}
 		before := h.Alive()
 		if ok := h.Load(strings.Fields(row.args)...); ok != (row.name != "") || h.Alive() != before {
@@ -149,7 +149,7 @@ func TestLoad_valkey(t *testing.T) {
 	for _, valkey := range []bool{false, true} {
 		h, options := newHost(t), noImplicitSignal|asyncLoad
 		if valkey {
-			h.BeValkey()
+			h.Set(fakehost.Valkey, 1)
 			options |= skipValidation | slotMigration
 		}
 		if !h.Load() || h.Options() != options {
@@ -169,7 +169,7 @@ func TestLoad_missingFunction(t *testing.T) {
 	for _, f := range fakehost.Functions() {
 		t.Run(f.Name, func(t *testing.T) {
 			h := newHost(t)
-			h.Hide(f.Name)
+			h.Add(fakehost.Hidden, f.Name)
 			var ok bool
 			printed := stderr(t, func() { ok = h.Load() })
 			if ok == f.Required {
@@ -233,7 +233,7 @@ func stderr(t *testing.T, f func()) string {
 func TestLoad_commandRenamed(t *testing.T) {
 	for _, name := range []string{"HSET", "HDEL", "ZADD", "ZREM", "SET", "DEL", "PEXPIREAT", "ZCOUNT", "ZRANGE", "EXISTS"} {
 		h := newHost(t)
-		h.RenameAway(name)
+		h.Add(fakehost.Renamed, name)
 		want := "warning: <gothrottle> gothrottle not loaded: it needs the command " + name +
 			", and this server has no command of that name (see rename-command)"
 		if h.Load() || !slices.Equal(h.Log(), []string{want}) {
@@ -244,7 +244,7 @@ func TestLoad_commandRenamed(t *testing.T) {
 
 // A refused load leaves no command behind. The next load is like a first one.
 func TestLoad_takenName(t *testing.T) {
-	for _, setup := range []func(*fakehost.Host){func(h *fakehost.Host) { h.Take("Go.Throttle") }, func(h *fakehost.Host) { h.Fail("SetCommandInfo") }} {
+	for _, setup := range []func(*fakehost.Host){func(h *fakehost.Host) { h.Add(fakehost.Taken, "Go.Throttle") }, func(h *fakehost.Host) { h.Add(fakehost.Failing, "SetCommandInfo") }} {
 		h := newHost(t)
 		setup(h)
 		if h.Load() || !strings.HasPrefix(h.Log()[0], "warning: <gothrottle> gothrottle not loaded: ") || !strings.Contains(h.Log()[0], " go.") || h.Command("GO.ALL") != nil {
@@ -285,11 +285,11 @@ func TestLoad_categories(t *testing.T) {
 		noted bool
 	}{
 		{"7.4", func(h *fakehost.Host) {}, "write fast throttle", false},
-		{"7.2", func(h *fakehost.Host) { h.Hide("AddACLCategory") }, "write fast", false},
-		{"7.0", func(h *fakehost.Host) { h.Hide("SetCommandACLCategories") }, "", false},
-		{"an earlier load's category", func(h *fakehost.Host) { h.AddCategory("throttle") }, "write fast throttle", false},
-		{"no category left", func(h *fakehost.Host) { h.Fail("AddACLCategory") }, "write fast", false},
-		{"refused", func(h *fakehost.Host) { h.Fail("SetCommandACLCategories") }, "", true},
+		{"7.2", func(h *fakehost.Host) { h.Add(fakehost.Hidden, "AddACLCategory") }, "write fast", false},
+		{"7.0", func(h *fakehost.Host) { h.Add(fakehost.Hidden, "SetCommandACLCategories") }, "", false},
+		{"an earlier load's category", func(h *fakehost.Host) { h.Add(fakehost.Categories, "throttle") }, "write fast throttle", false},
+		{"no category left", func(h *fakehost.Host) { h.Add(fakehost.Failing, "AddACLCategory") }, "write fast", false},
+		{"refused", func(h *fakehost.Host) { h.Add(fakehost.Failing, "SetCommandACLCategories") }, "", true},
 	} {
 		h := newHost(t)
 		row.setup(h)

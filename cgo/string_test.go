@@ -50,7 +50,7 @@ func TestString_info(t *testing.T) {
 		h.Put("cell", textOf(tat(h, 7_000_000_001)))
 		h.Put("quota", textOf("3@"+tat(h, 60_000_000_000)))
 		if kind < 0 {
-			h.RenameAway("GET")
+			h.Add(fakehost.Renamed, "GET")
 		} else {
 			h.CallsFail(kind, 0)
 		}
@@ -67,7 +67,7 @@ func TestString_info(t *testing.T) {
 // missing word.
 func TestArity(t *testing.T) {
 	h := loaded(t)
-	h.LeaveArity()
+	h.Set(fakehost.AnyArity, 1)
 	for _, row := range commands.Table {
 		for n := 1; n < max(row.Arity, -row.Arity); n++ {
 			line := row.Name + strings.Repeat(" 1", n-1)

@@ -3,6 +3,8 @@ package cgo_test
 import (
 	"strings"
 	"testing"
+
+	"gothrottle/cgo/fakehost"
 )
 
 // A transcript always counts 1000 keys, in database 0. The configuration top-keys says how many are counted. A changed value empties the table. The
@@ -28,7 +30,7 @@ func TestTop(t *testing.T) {
 	long := strings.Repeat("x", 200)
 	size("2", "")
 	deny("a", 3)
-	h.SelectDB(7)
+	h.Set(fakehost.Database, 7)
 	deny(long, 2)
 	counted := "[[0:a 3 0] [7:" + x126 + " 2 0]]"
 	wantReply(t, h, "GO.TOP", counted)
@@ -54,7 +56,7 @@ func TestTop_allocations(t *testing.T) {
 	defer p.Free()
 	if n := testing.AllocsPerRun(100, func() {
 		db++
-		h.SelectDB(db)
+		h.Set(fakehost.Database, db)
 		p.Run()
 	}); n != 0 {
 		t.Errorf("%v allocations", n)

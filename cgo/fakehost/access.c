@@ -22,27 +22,27 @@ static int holds(const fake_list *list, const RedisModuleString *key) {
 }
 
 int fake_GetServerVersion(void) {
-    return fake.version;
+    return fake.is[FAKE_VERSION];
 }
 
 int fake_GetSelectedDb(RedisModuleCtx *ctx) {
     (void)ctx;
-    return fake.database;
+    return fake.is[FAKE_DATABASE];
 }
 
 int fake_GetContextFlags(RedisModuleCtx *ctx) {
     (void)ctx;
     const int master = 1 << 2; /* the module must look at its own bit only */
-    return fake.cluster ? master | CTX_FLAGS_CLUSTER : master;
+    return fake.is[FAKE_CLUSTER] ? master | CTX_FLAGS_CLUSTER : master;
 }
 
 RedisModuleString *fake_GetCurrentUserName(RedisModuleCtx *ctx) {
     (void)ctx;
-    return fake.no_user ? NULL : fake_give_string(user_name, strlen(user_name));
+    return fake.is[FAKE_NO_USER] ? NULL : fake_give_string(user_name, strlen(user_name));
 }
 
 RedisModuleUser *fake_GetModuleUserFromUserName(RedisModuleString *name) {
-    if (fake.forgot_user || strcmp(name->bytes, user_name) != 0) return NULL;
+    if (fake.is[FAKE_FORGOTTEN] || strcmp(name->bytes, user_name) != 0) return NULL;
     RedisModuleUser *user = calloc(1, sizeof *user);
     if (user == NULL) abort();
     user->name = user_name;
@@ -77,13 +77,13 @@ static int check(RedisModuleUser *user, RedisModuleString **argv, int argc) {
 
 /* As Valkey 9.1 for a user who may use some databases only. */
 int fake_ACLCheckCommandPermissions(RedisModuleUser *user, RedisModuleString **argv, int argc) {
-    if (!fake.valkey || fake_has(&fake.list[FAKE_HIDDEN], "ACLCheckPermissions")) return check(user, argv, argc);
+    if (!fake.is[FAKE_VALKEY] || fake_has(&fake.list[FAKE_HIDDEN], "ACLCheckPermissions")) return check(user, argv, argc);
     errno = EACCES;
     return API_ERR;
 }
 
 int fake_ACLCheckPermissions(RedisModuleUser *user, RedisModuleString **argv, int argc, int database, int *reason) {
-    if (!fake.valkey || database != fake.database || reason != NULL) fake_fault("ACLCheckPermissions of database %d", database);
+    if (!fake.is[FAKE_VALKEY] || database != fake.is[FAKE_DATABASE] || reason != NULL) fake_fault("ACLCheckPermissions of database %d", database);
     return check(user, argv, argc);
 }
 
@@ -105,8 +105,8 @@ void fake_note_here(RedisModuleCtx *ctx, const RedisModuleString *key) {
  * call of the server tells the place. */
 int fake_was_checked(const RedisModuleCtx *ctx, const RedisModuleString *key) {
     if (ctx->command == NULL || ctx->asks_for_keys || fake_has_flag(ctx->command, "getkeys-api")) return 0;
-    if (!fake.no_user && !holds(&ctx->permitted, key)) return 0;
-    return !fake.cluster || fake.calls_fail || holds(&ctx->here, key);
+    if (!fake.is[FAKE_NO_USER] && !holds(&ctx->permitted, key)) return 0;
+    return !fake.is[FAKE_CLUSTER] || fake.calls_fail || holds(&ctx->here, key);
 }
 
 static unsigned slot_of(const char *bytes, size_t len) {

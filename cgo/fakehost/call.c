@@ -87,11 +87,11 @@ static RedisModuleCallReply *text_reply(const char *bytes, size_t len) {
 static RedisModuleCallReply *config_get(const fake_words *words) {
     if (words->argc != 3 || strcmp(words->argv[1]->bytes, "GET") != 0 || strcmp(words->argv[2]->bytes, "io-threads") != 0)
         fake_fault("Call: the fake host runs CONFIG GET io-threads only");
-    if (fake.io_threads == 0) return array_reply(0, 0);
+    if (fake.is[FAKE_IO_THREADS] == 0) return array_reply(0, 0);
     char number[FAKE_DECIMAL];
     RedisModuleCallReply *reply = array_reply(2, REPLY_STRING);
     put_text(&reply->elements[0], "io-threads", strlen("io-threads"));
-    put_text(&reply->elements[1], number, fake_decimal(number, fake.io_threads));
+    put_text(&reply->elements[1], number, fake_decimal(number, fake.is[FAKE_IO_THREADS]));
     return reply;
 }
 

@@ -212,6 +212,12 @@ enum { FAKE_NO_REPLY = 1, FAKE_ERROR, FAKE_OTHER_TYPE, FAKE_INTEGERS };
 #define MAY_FAIL \
     if (fake_has(&fake.list[FAKE_FAILING], __func__ + strlen("fake_"))) return API_ERR
 
+/* What Host.Set sets. */
+enum {
+    FAKE_VERSION, FAKE_VALKEY, FAKE_CLUSTER, FAKE_IO_THREADS, FAKE_DATABASE, FAKE_NO_USER, FAKE_FORGOTTEN, FAKE_ANY_ARITY,
+    FAKE_POISON, FAKE_SETS
+};
+
 /* What the host counts: see Host.Count. */
 enum {
     FAKE_OPENED,     /* keys */
@@ -240,14 +246,8 @@ typedef struct fake_host {
     RedisModuleCtx contexts[FAKE_DEPTH]; /* those below depth are running, the one at depth ran last */
     int depth;
     int64_t now_us, mono_us;
-    int version;         /* of the server: 0x00MMmmpp */
-    int io_threads;      /* as CONFIG GET tells; 0: the server has no such setting */
-    int cluster, no_user, forgot_user;
-    int database;        /* of all calls, as the module is told; there is one keyspace */
-    int valkey;          /* each API function also has a name that begins with ValkeyModule_ */
+    int is[FAKE_SETS];   /* what Host.Set sets */
     int loading;         /* OnLoad is running */
-    int poisons;         /* the stack is overwritten before each command */
-    int skip_arity;      /* the host does not check the number of words */
     int calls_fail;      /* FAKE_NO_REPLY and so on: how RedisModule_Call fails; 0: it does not */
     int fails_at;        /* which call fails, counted from now; 0: all */
     int listens, hears;  /* the test has a listener (2: to all events); it is running and hears nothing */

@@ -111,12 +111,42 @@ func (h *Host) Advance(micros int64) {
 	C.fake.mono_us += C.int64_t(micros)
 }
 
-// Hide removes a function from the server's module API.
-func (h *Host) Hide(function string) { add(C.FAKE_HIDDEN, function) }
+// What Add adds to.
+const (
+	Hidden     = C.FAKE_HIDDEN     // API functions that the server lacks
+	Failing    = C.FAKE_FAILING    // API functions that return an error: some that register commands and configurations
+	Taken      = C.FAKE_TAKEN      // commands of another module
+	Renamed    = C.FAKE_RENAMED    // commands of the server that it has lost by rename-command
+	Busy       = C.FAKE_BUSY       // names of other modules
+	Categories = C.FAKE_CATEGORIES // ACL categories beyond the server's own
+	Forbidden  = C.FAKE_FORBIDDEN  // keys that the user may not use; the host does not check the keys that the server sees
+	Elsewhere  = C.FAKE_ELSEWHERE  // keys that another node of the cluster holds
+)
 
-// Fail makes an API function return an error. Only functions that register commands and
-// configurations can fail so.
-func (h *Host) Fail(function string) { add(C.FAKE_FAILING, function) }
+// Add adds names to a list.
+func (h *Host) Add(what int, names ...string) {
+	list := &C.fake.list[what] // as an argument of a call, cgo would copy the list
+	for _, name := range names {
+		C.fake_word(list, chars(name), C.size_t(len(name)))
+		C.fake_end(list)
+	}
+}
+
+// What Set sets.
+const (
+	Version   = C.FAKE_VERSION    // of Redis: 0x00MMmmpp; a new host is 8.6.3
+	Valkey    = C.FAKE_VALKEY     // 1: each API function has a second name, which begins with ValkeyModule_
+	Cluster   = C.FAKE_CLUSTER    // 1: the server is a node of a cluster
+	IOThreads = C.FAKE_IO_THREADS // 0: the server has no such setting; 1 at the start
+	Database  = C.FAKE_DATABASE   // the number that the module is told; the keys stay the same
+	NoUser    = C.FAKE_NO_USER    // 1: calls are the server's own
+	Forgotten = C.FAKE_FORGOTTEN  // 1: the user whose calls still run was deleted
+	AnyArity  = C.FAKE_ANY_ARITY  // 1: the server does not check the number of words
+	Poison    = C.FAKE_POISON     // 1: the stack is overwritten before each command, so the module finds no zeros where it sets nothing
+)
+
+// Set changes the server.
+func (h *Host) Set(what, n int) { C.fake.is[what] = C.int(n) }
 
 // How a call fails that the module makes of the server.
 const (
@@ -130,61 +160,8 @@ const (
 // no call fails any more.
 func (h *Host) CallsFail(kind, nth int) { C.fake.calls_fail, C.fake.fails_at = C.int(kind), C.int(nth) }
 
-// Take makes another module have a command of this name.
-func (h *Host) Take(command string) { add(C.FAKE_TAKEN, command) }
-
-// BusyName makes the server have another module of this name.
-func (h *Host) BusyName(name string) { add(C.FAKE_BUSY, name) }
-
-// RenameAway removes one of the server's own commands, as rename-command does.
-func (h *Host) RenameAway(command string) { add(C.FAKE_RENAMED, command) }
-
-// AddCategory makes the server have an ACL category of this name.
-func (h *Host) AddCategory(name string) { add(C.FAKE_CATEGORIES, name) }
-
-// BeValkey gives each API function a second name, which begins with ValkeyModule_.
-func (h *Host) BeValkey() { C.fake.valkey = 1 }
-
-// BeCluster makes the server a node of a cluster.
-func (h *Host) BeCluster() { C.fake.cluster = 1 }
-
 // BeChild makes the server a forked child.
 func (h *Host) BeChild() { C.shim_forked = 1 }
-
-// ServerVersion makes the server Redis of this version: 0x00MMmmpp. A new host is 8.6.3.
-func (h *Host) ServerVersion(version int) { C.fake.version = C.int(version) }
-
-// IOThreads sets the number of the server's I/O threads, which is 1 at the start. With 0 the server
-// has no such setting.
-func (h *Host) IOThreads(n int) { C.fake.io_threads = C.int(n) }
-
-// NoUser makes calls the server's own: they have no user.
-func (h *Host) NoUser() { C.fake.no_user = 1 }
-
-// ForgetUser deletes the user whose calls still run.
-func (h *Host) ForgetUser() { C.fake.forgot_user = 1 }
-
-// Forbid takes the permission for these keys from the user. The host does not check the keys that the
-// server sees.
-func (h *Host) Forbid(keys ...string) {
-	for _, key := range keys {
-		add(C.FAKE_FORBIDDEN, key)
-	}
-}
-
-// Elsewhere makes another node of the cluster hold these keys.
-func (h *Host) Elsewhere(keys ...string) {
-	for _, key := range keys {
-		add(C.FAKE_ELSEWHERE, key)
-	}
-}
-
-// LeaveArity stops the server from checking the number of words of a command.
-func (h *Host) LeaveArity() { C.fake.skip_arity = 1 }
-
-// PoisonStack overwrites the stack before each command, so that the module cannot find zeros where it
-// sets nothing. Each command takes a few µs longer.
-func (h *Host) PoisonStack() { C.fake.poisons = 1 }
 
 // Configure gives the configuration of this full name a value, as a configuration file does before
 // the load. The last value counts.
@@ -217,20 +194,11 @@ func (h *Host) ConfigGet(name string) (value string, found bool) {
 	return textOf(&text), found
 }
 
-// SelectDB sets the number of the database that the module is told. The keys stay the same.
-func (h *Host) SelectDB(n int) { C.fake.database = C.int(n) }
-
-// Restore undoes Hide, Fail, Take, BusyName and RenameAway.
+// Restore empties the lists of what the server lacks or refuses.
 func (h *Host) Restore() {
 	for _, list := range []int{C.FAKE_HIDDEN, C.FAKE_FAILING, C.FAKE_TAKEN, C.FAKE_RENAMED, C.FAKE_BUSY} {
 		C.fake.list[list].len = 0
 	}
-}
-
-func add(which C.int, word string) {
-	list := &C.fake.list[which] // as an argument of a call, cgo would copy the list
-	C.fake_word(list, chars(word), C.size_t(len(word)))
-	C.fake_end(list)
 }
 
 // Listen makes the host call f for each keyspace event, except for those that f itself causes.

@@ -25,6 +25,7 @@ static const struct {
 #undef ROW
 };
 enum { NUM_FUNCTIONS = sizeof functions / sizeof *functions };
+_Static_assert(NUM_FUNCTIONS <= sizeof fake.given, "fake.given is too small");
 
 const char *fake_function(int i, fake_about *about) {
     if (i >= NUM_FUNCTIONS) return NULL;
@@ -36,7 +37,7 @@ int fake_get_api(const char *name, void *pointer_to_function) {
     static const char redis[] = "RedisModule_", valkey[] = "ValkeyModule_";
     if (strncmp(name, redis, strlen(redis)) == 0) {
         name += strlen(redis);
-    } else if (fake.valkey && strncmp(name, valkey, strlen(valkey)) == 0) {
+    } else if (fake.is[FAKE_VALKEY] && strncmp(name, valkey, strlen(valkey)) == 0) {
         name += strlen(valkey);
     } else {
         return API_ERR;
@@ -67,8 +68,8 @@ void fake_start(void) {
     int64_t last = shim_clock.last_us;
     fake.now_us = last < first ? first : (last / hour + 1) * hour;
     fake.mono_us = 1000000;
-    fake.io_threads = 1;
-    fake.version = 0x080603;
+    fake.is[FAKE_IO_THREADS] = 1;
+    fake.is[FAKE_VERSION] = 0x080603;
     shim_has_run = shim_forked = 0; /* no command has run in a new server, and it is no child */
     real_monotonic_us = shim_monotonic_us;
     shim_monotonic_us = monotonic_us;
@@ -184,14 +185,14 @@ void fake_run(const fake_words *words) {
     ctx->argv = words->argv;
     if (command == NULL) {
         fake_printf(&ctx->reply, "-ERR unknown command '%s'\r\n", words->argv[0]->bytes);
-    } else if (!fake.skip_arity &&
+    } else if (!fake.is[FAKE_ANY_ARITY] &&
                (command->arity > 0 ? argc != command->arity : argc < -command->arity)) {
         fake_wrong_arity(ctx);
     } else {
         long strings = fake.strings, handles = fake.handles, blocks = fake.blocks, replies = fake.replies,
              users = fake.users;
         fake_find_keys(command, words->argv, argc, &ctx->keys);
-        if (fake.poisons) poison_stack();
+        if (fake.is[FAKE_POISON]) poison_stack();
         if (command->run(ctx, (RedisModuleString **)words->argv, argc) != API_OK)
             fake_fault("%s did not return OK", command->name);
         strings = fake.strings - strings;
