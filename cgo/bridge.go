@@ -68,15 +68,19 @@ func writeError(record *C.shim_call, call *commands.Call, err commands.ErrorCode
 func guard(
 	row *commands.Command, run func(*commands.Command, *commands.Call) commands.ErrorCode, call *commands.Call,
 ) (err commands.ErrorCode) {
-	depth := commands.Depth
+	depth, returned := commands.Depth, false
 	defer func() {
-		if reason := recover(); reason != nil {
-			commands.Depth = depth
-			err, call.ErrWord, call.ErrClause = commands.ErrInternal, 0, 0
-			logCaught(row.Name, reason)
+		if returned {
+			return
 		}
+		reason := recover()
+		commands.Depth = depth
+		err, call.ErrWord, call.ErrClause = commands.ErrInternal, 0, 0
+		logCaught(row.Name, reason)
 	}()
-	return run(row, call)
+	err = run(row, call)
+	returned = true
+	return err
 }
 
 // lastPanic is the panic of a place that was logged last.

@@ -10,17 +10,17 @@ enum { STACK_ARGS = 8 };
 
 int shim_has_run;
 
-/* Fills in a record that names no key and asks for nothing. Each of the arrays keys, cells and
- * clauses has room elements; cells may be NULL. */
-static void start(shim_call *call, RedisModuleCtx *ctx, int room, shim_key *keys, shim_cell *cells,
+/* Fills in a record that names no key and asks for nothing. keys and clauses have room for SHIM_CLAUSES,
+ * cells for SHIM_CLAUSES or none. */
+static void start(shim_call *call, RedisModuleCtx *ctx, shim_key *keys, shim_cell *cells, int room_cells,
                   shim_clause *clauses) {
     call->ctx = ctx;
     call->keys.at = keys;
     call->cells.at = cells;
     call->clauses.at = clauses;
     call->keys.len = call->cells.len = call->clauses.len = 0;
-    call->keys.cap = call->clauses.cap = room;
-    call->cells.cap = cells != NULL ? room : 0;
+    call->keys.cap = call->clauses.cap = SHIM_CLAUSES;
+    call->cells.cap = room_cells;
     call->now_us = 0;
     call->db = 0;
     call->err_word = call->err_clause = 0;
@@ -47,14 +47,14 @@ static shim_text *put_args(shim_call *call, shim_text *stack, RedisModuleString 
 
 /* Gives the server the positions of the keys, by the plan that a run of the call would use. If goPlan
  * returns an error there are no keys, and the call will reply with that error. */
-static int name_keys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int index) {
+static SHIM_RARE int name_keys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int index) {
     const shim_command *command = &shim_loaded->commands[index];
     if (argc < command->min_arity) return API_OK;
     shim_text stack[STACK_ARGS];
     shim_key keys[SHIM_CLAUSES];
     shim_clause clauses[SHIM_CLAUSES];
     shim_call call;
-    start(&call, ctx, SHIM_CLAUSES, keys, NULL, clauses);
+    start(&call, ctx, keys, NULL, 0, clauses);
     shim_text *owned = put_args(&call, stack, argv, argc);
     int flags = command->writes ? KEYSPEC_RW | KEYSPEC_ACCESS | KEYSPEC_UPDATE : KEYSPEC_RO | KEYSPEC_ACCESS;
     if (goPlan(&call, index) == 0) {
@@ -73,7 +73,7 @@ void *shim_grow(void *at, size_t size, int64_t *cap, int64_t on_stack) {
     return larger;
 }
 
-static int reply_error(RedisModuleCtx *ctx, const shim_call *call, int error) {
+static SHIM_RARE int reply_error(RedisModuleCtx *ctx, const shim_call *call, int error) {
     if (error == SHIM_WRONG_ARITY) return api.WrongArity(ctx);
     return api.ReplyWithError(ctx, call->error[0] ? call->error : shim_loaded->errors[error]);
 }
@@ -98,18 +98,16 @@ static void reply(RedisModuleCtx *ctx, const shim_call *call) {
 }
 
 /* Opens the keys and loads what they hold. Returns NULL, or the text of an error, which is static. */
-static inline __attribute__((always_inline)) const char *
-load(RedisModuleCtx *ctx, const shim_command *command, shim_call *call, RedisModuleString **argv,
-     shim_entry (*entries)[SHIM_STACK_ENTRIES], const int room) {
-    int64_t stack_cells = call->cells.cap;
-    int several = room > 1 && call->keys.len > 1;
+static const char *load(RedisModuleCtx *ctx, const shim_command *command, shim_call *call, RedisModuleString **argv,
+                        shim_entry (*entries)[SHIM_STACK_ENTRIES]) {
+    int several = call->keys.len > 1;
     const char *refused = several ? shim_settle(ctx, command, call, argv) : NULL;
     if (refused != NULL) return refused;
     for (int64_t k = 0; k < call->keys.len; k++) {
         shim_key *key = &call->keys.at[k];
         shim_open_key(ctx, command, key, argv[key->word + 1], entries[k], several && key->kind == SHIM_ABSENT);
         if (key->wants == SHIM_HASH || (key->wants == SHIM_ANY && key->kind == SHIM_HASH))
-            shim_load_cells(call, key, stack_cells);
+            shim_load_cells(call, key);
     }
     return NULL;
 }
@@ -128,7 +126,7 @@ static int is_to_be_made(const shim_key *key) {
 
 /* Puts the keys into the order in which they change. To make a key sends the event new, so the others
  * come first: another module that hears the event finds them as this call leaves them. */
-static void put_order(const shim_call *call, shim_key **order) {
+static SHIM_RARE void put_order(const shim_call *call, shim_key **order) {
     for (int made = 0; made < 2; made++) {
         for (int64_t k = 0; k < call->keys.len; k++)
             if (is_to_be_made(&call->keys.at[k]) == made) *order++ = &call->keys.at[k];
@@ -136,7 +134,7 @@ static void put_order(const shim_call *call, shim_key **order) {
 }
 
 /* Does what Go said. Of several keys, no other one is open while one is made or deleted. */
-static inline void apply(RedisModuleCtx *ctx, const shim_command *command, shim_call *call, shim_key **order) {
+static void apply(RedisModuleCtx *ctx, const shim_command *command, shim_call *call, shim_key **order) {
     int several = call->keys.len > 1;
     for (int64_t k = 0; several && k < call->keys.len; k++) shim_close_key(order[k]);
     for (int64_t k = 0; k < call->keys.len; k++) {
@@ -147,11 +145,10 @@ static inline void apply(RedisModuleCtx *ctx, const shim_command *command, shim_
 
 /* Does what Go said, replies, and closes the keys. The keys are closed before the events are
  * sent: whoever hears an event may change the keys. */
-static inline __attribute__((always_inline)) void finish(RedisModuleCtx *ctx, const shim_command *command,
-                                                         shim_call *call, int error, const int room) {
-    shim_key *order[room];
+static void finish(RedisModuleCtx *ctx, const shim_command *command, shim_call *call, int error) {
+    shim_key *order[SHIM_CLAUSES];
     order[0] = call->keys.at;
-    if (room > 1) put_order(call, order);
+    if (call->keys.len > 1) put_order(call, order);
     if (error) {
         reply_error(ctx, call, error);
     } else {
@@ -159,7 +156,7 @@ static inline __attribute__((always_inline)) void finish(RedisModuleCtx *ctx, co
         reply(ctx, call);
     }
     for (int64_t k = 0; k < call->keys.len; k++) {
-        shim_free_entries(&call->keys.at[k]);
+        if (call->keys.at[k].wants != SHIM_HASH) shim_free_entries(&call->keys.at[k]);
         api.CloseKey(call->keys.at[k].handle); /* unless it is closed */
     }
     for (int64_t k = 0; k < call->keys.len; k++) {
@@ -167,23 +164,22 @@ static inline __attribute__((always_inline)) void finish(RedisModuleCtx *ctx, co
     }
 }
 
-/* Runs a call with room for this many keys, cells and clauses. The function is inlined twice, for
- * room 1 and for SHIM_CLAUSES, so that a call of one key pays for one key. */
-static inline __attribute__((always_inline)) int run(RedisModuleCtx *ctx, RedisModuleString **argv,
-                                                     int argc, int index, const int room) {
+/* Runs a call. Its arrays have room for SHIM_CLAUSES keys and are not cleared, so a call of one key touches the memory
+ * of one key. */
+static void run(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int index) {
     shim_command *command = &shim_loaded->commands[index];
     shim_text stack_args[STACK_ARGS];
-    shim_key keys[room];
-    shim_cell cells[room];
-    shim_clause clauses[room];
-    shim_entry entries[room][SHIM_STACK_ENTRIES];
+    shim_key keys[SHIM_CLAUSES];
+    shim_cell cells[SHIM_CLAUSES];
+    shim_clause clauses[SHIM_CLAUSES];
+    shim_entry entries[SHIM_CLAUSES][SHIM_STACK_ENTRIES];
     shim_call call;
-    start(&call, ctx, room, keys, cells, clauses);
+    start(&call, ctx, keys, cells, SHIM_CLAUSES, clauses);
     shim_text *owned_args = put_args(&call, stack_args, argv, argc);
 
     int error = 0;
     const char *refused = NULL;
-    if (room > 1) {
+    if (command->plans) {
         error = goPlan(&call, index);
         if (!error) refused = shim_check_access(ctx, command, &call, argv);
     } else {
@@ -192,7 +188,7 @@ static inline __attribute__((always_inline)) int run(RedisModuleCtx *ctx, RedisM
         keys[0].wants = command->state;
         keys[0].asked = command->state == SHIM_HASH || command->state == SHIM_ANY;
     }
-    if (!error && refused == NULL) refused = load(ctx, command, &call, argv, entries, room);
+    if (!error && refused == NULL) refused = load(ctx, command, &call, argv, entries);
     if (refused != NULL) {
         error = SHIM_INTERNAL; /* the reply is call.error, so any error code will do */
         memcpy(call.error, refused, strlen(refused) + 1);
@@ -205,23 +201,14 @@ static inline __attribute__((always_inline)) int run(RedisModuleCtx *ctx, RedisM
         error = goCall(&call, index);
     }
     count(command, &call, error);
-    finish(ctx, command, &call, error, room);
-    if (call.cells.cap > room) api.Free(call.cells.at);
+    finish(ctx, command, &call, error);
+    if (call.cells.cap > SHIM_CLAUSES) api.Free(call.cells.at);
     if (call.items.at != NULL) shim_free_items(&call);
     if (owned_args != NULL) api.Free(owned_args);
-    return API_OK;
-}
-
-static int run_one_key(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int index) {
-    return run(ctx, argv, argc, index, 1);
-}
-
-static __attribute__((noinline)) int run_plan(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int index) {
-    return run(ctx, argv, argc, index, SHIM_CLAUSES);
 }
 
 /* Go must not run in a forked child. If the server asks for the keys there, it hears of none. */
-static int refuse_child(RedisModuleCtx *ctx) {
+static SHIM_RARE int refuse_child(RedisModuleCtx *ctx) {
     if (api.IsKeysPositionRequest(ctx)) return API_OK;
     return api.ReplyWithError(ctx, shim_loaded->errors[SHIM_IN_CHILD]);
 }
@@ -236,7 +223,8 @@ static int shim_run(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int
         command->errors++;
         return api.WrongArity(ctx);
     }
-    return command->plans ? run_plan(ctx, argv, argc, index) : run_one_key(ctx, argv, argc, index);
+    run(ctx, argv, argc, index);
+    return API_OK;
 }
 
 #define TRAMPOLINE(n)                                                             \

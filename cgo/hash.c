@@ -5,7 +5,7 @@
 
 /* Puts what HashGet found for field i into the cell. The value is a copy that is ours to free. The server copies each
  * value, whatever its length: one that is no integer makes the call an error, so nothing after it is read. */
-static inline __attribute__((always_inline)) void put_field(shim_key *key, shim_cell *cell, int i, RedisModuleString *value) {
+static __attribute__((noinline)) void put_field(shim_key *key, shim_cell *cell, int i, RedisModuleString *value) {
     if (value == NULL) return;
     long long n = 0;
     key->unread--;
@@ -24,14 +24,13 @@ static void read_fields(shim_key *key, shim_cell *cell, int i, int lock) {
     RedisModuleString *const *name = shim_fields[cell->index];
     api.HashGet(key->handle, 0, name[i], &value[0], name[i + 1], &value[1], lock ? name[SHIM_LOCK] : NULL, &value[2],
                 NULL); /* the first NULL ends the list */
-    put_field(key, cell, i, value[0]);
-    put_field(key, cell, i + 1, value[1]);
+    for (int f = 0; f < 2; f++) put_field(key, cell, i + f, value[f]);
     if (lock) put_field(key, cell, SHIM_LOCK, value[2]);
 }
 
-static shim_cell *append(shim_call *call, shim_key *key, int64_t stack_cells) {
+static shim_cell *append(shim_call *call, shim_key *key) {
     if (call->cells.len == call->cells.cap)
-        call->cells.at = shim_grow(call->cells.at, sizeof *call->cells.at, &call->cells.cap, stack_cells);
+        call->cells.at = shim_grow(call->cells.at, sizeof *call->cells.at, &call->cells.cap, SHIM_CLAUSES);
     shim_cell *cell = &call->cells.at[call->cells.len++];
     memset(cell, 0, sizeof *cell);
     cell->index = key->num_cells++;
@@ -40,13 +39,13 @@ static shim_cell *append(shim_call *call, shim_key *key, int64_t stack_cells) {
 
 /* Reads what shim_load_cells leaves: the other fields of the cells that the call asks for, then the cells that it does
  * not ask for, then lockouts, from a cell of the key on. The key's expiry depends on all cells. */
-static __attribute__((cold)) void load_rest(shim_call *call, shim_key *key, int64_t stack_cells, int32_t first_lock) {
+static SHIM_RARE void load_rest(shim_call *call, shim_key *key, int32_t first_lock) {
     for (int32_t i = 0; key->unread > 0 && i < SHIM_CELLS; i++) {
         shim_cell *cell = NULL;
         if (i < key->asked) {
             cell = &call->cells.at[key->first_cell + i];
         } else {
-            cell = append(call, key, stack_cells);
+            cell = append(call, key);
             read_fields(key, cell, 0, 0);
             if (!cell->found) break;
         }
@@ -66,26 +65,47 @@ static __attribute__((cold)) void load_rest(shim_call *call, shim_key *key, int6
  * All fields come in pairs, except the fields of lockouts. So if the hash has an odd number of
  * fields, a lockout is likely, and the lockouts of the cells asked for are read at once. Otherwise
  * lockouts are read last. */
-void shim_load_cells(shim_call *call, shim_key *key, int64_t stack_cells) {
+void shim_load_cells(shim_call *call, shim_key *key) {
     key->first_cell = (int32_t)call->cells.len;
     int32_t fields = key->unread = key->kind == SHIM_HASH ? (int32_t)key->length : 0;
     int odd = fields % 2 != 0;
     while (key->num_cells < key->asked) {
-        shim_cell *cell = append(call, key, stack_cells);
+        shim_cell *cell = append(call, key);
         if (key->unread > 0) read_fields(key, cell, 0, odd);
     }
-    if (key->unread > 0 && key->unread < fields) load_rest(call, key, stack_cells, odd ? key->asked : 0);
+    if (key->unread > 0 && key->unread < fields) load_rest(call, key, odd ? key->asked : 0);
 }
+
+/* Removes fields. */
+static SHIM_RARE void unset_fields(RedisModuleCtx *ctx, shim_call *call, shim_key *key) {
+    RedisModuleString *unset[1 + SHIM_FIELDS * SHIM_CELLS];
+    size_t num_unset = 1;
+    unset[0] = key->name;
+    for (int32_t c = 0; c < key->asked; c++) {
+        shim_cell *cell = &call->cells.at[key->first_cell + c];
+        for (uint32_t left = cell->unset; left != 0; left &= left - 1) {
+            RedisModuleString *name = shim_fields[cell->index][__builtin_ctz(left)];
+            api.HashSet(key->handle, 0, name, HASH_FIELD_DELETE, NULL);
+            unset[num_unset++] = name;
+        }
+    }
+    api.Replicate(ctx, "HDEL", "v", unset, num_unset);
+    key->events |= SHIM_EVENT_HDEL;
+}
+
+/* The server allocates twice for the format "v". So the words of up to three fields are passed one by one. */
+enum { FEW = 7 };
 
 /* Sets and removes fields. The value strings made here are ours: Replicate keeps references
  * of its own. */
 void shim_apply_hash(RedisModuleCtx *ctx, shim_call *call, shim_key *key) {
-    size_t most = 1 + 2 * SHIM_FIELDS * (size_t)key->asked;
-    RedisModuleString *set[most], *unset[most];
-    size_t num_set = 1, num_unset = 1;
-    set[0] = unset[0] = key->name;
+    RedisModuleString *set[1 + 2 * SHIM_FIELDS * SHIM_CELLS];
+    size_t num_set = 1;
+    uint32_t unset = 0;
+    set[0] = key->name;
     for (int32_t c = 0; c < key->asked; c++) {
         shim_cell *cell = &call->cells.at[key->first_cell + c];
+        unset |= cell->unset;
         for (uint32_t left = cell->set; left != 0; left &= left - 1) {
             int i = __builtin_ctz(left);
             RedisModuleString *name = shim_fields[cell->index][i];
@@ -94,21 +114,16 @@ void shim_apply_hash(RedisModuleCtx *ctx, shim_call *call, shim_key *key) {
             set[num_set++] = name;
             set[num_set++] = value;
         }
-        for (uint32_t left = cell->unset; left != 0; left &= left - 1) {
-            RedisModuleString *name = shim_fields[cell->index][__builtin_ctz(left)];
-            api.HashSet(key->handle, 0, name, HASH_FIELD_DELETE, NULL);
-            unset[num_unset++] = name;
-        }
     }
     if (num_set > 1) {
         if (shim_is_made(ctx, key, SHIM_HASH)) {
-            api.Replicate(ctx, "HSET", "v", set, num_set);
+            if (num_set <= FEW) /* the format says how many of these words are read */
+                api.Replicate(ctx, "HSET", &"sssssss"[FEW - num_set], set[0], set[1], set[2], set[3], set[4], set[5], set[6]);
+            else
+                api.Replicate(ctx, "HSET", "v", set, num_set);
             key->events |= SHIM_EVENT_HSET;
         }
         for (size_t i = 2; i < num_set; i += 2) api.FreeString(NULL, set[i]);
     }
-    if (num_unset > 1) {
-        api.Replicate(ctx, "HDEL", "v", unset, num_unset);
-        key->events |= SHIM_EVENT_HDEL;
-    }
+    if (unset) unset_fields(ctx, call, key);
 }

@@ -3,16 +3,6 @@
 
 #include <string.h>
 
-static int32_t kind_of(RedisModuleKey *handle) {
-    switch (api.KeyType(handle)) {
-    case TYPE_EMPTY: return SHIM_ABSENT;
-    case TYPE_STRING: return SHIM_STRING;
-    case TYPE_HASH: return SHIM_HASH;
-    case TYPE_ZSET: return SHIM_ZSET;
-    default: return SHIM_OTHER;
-    }
-}
-
 /* Opens a key, and finds its kind. If the key has expired, or is absent and opened for reading, the
  * server sends an event, and another module that hears it may change any key: no other handle may be
  * open. That module may also make this key again, so a key that is absent is opened for writing once
@@ -20,12 +10,12 @@ static int32_t kind_of(RedisModuleKey *handle) {
 static inline __attribute__((always_inline)) int open_key(RedisModuleCtx *ctx, const shim_command *command,
                                                           shim_key *key) {
     key->handle = api.OpenKey(ctx, key->name, command->writes ? KEY_READ | KEY_WRITE : KEY_READ);
-    key->kind = key->handle == NULL ? SHIM_ABSENT : kind_of(key->handle);
+    key->kind = api.KeyType(key->handle); /* of NULL, too */
     if (key->kind != SHIM_ABSENT) return 1;
     if (key->handle != NULL) {
         api.CloseKey(key->handle);
         key->handle = api.OpenKey(ctx, key->name, KEY_READ | KEY_WRITE);
-        key->kind = kind_of(key->handle);
+        key->kind = api.KeyType(key->handle);
     }
     return 0;
 }
@@ -57,7 +47,7 @@ void shim_open_key(RedisModuleCtx *ctx, const shim_command *command, shim_key *k
                    RedisModuleString *name, shim_entry *entries, int absent) {
     key->length = 0;
     key->expires_at = -1;
-    key->text = (shim_text){"", 0};
+    key->text = (shim_text){NULL, 0};
     key->first_cell = key->num_cells = 0;
     key->entries.at = entries;
     key->entries.len = 0;
@@ -89,7 +79,7 @@ static int open_again(RedisModuleCtx *ctx, const shim_command *command, shim_key
 int shim_is_there(RedisModuleCtx *ctx, shim_key *key, int32_t kind) {
     api.CloseKey(key->handle);
     key->handle = api.OpenKey(ctx, key->name, KEY_READ | KEY_WRITE);
-    if (kind_of(key->handle) == kind) return 1;
+    if (api.KeyType(key->handle) == kind) return 1;
     key->expire_from = 0;
     return 0;
 }
@@ -104,13 +94,7 @@ int shim_set_expiry(shim_key *key) {
 }
 
 static void change(RedisModuleCtx *ctx, shim_call *call, shim_key *key) {
-    static const int32_t kinds[] = {
-        [SHIM_BECOMES_ABSENT] = SHIM_ABSENT,
-        [SHIM_BECOMES_HASH] = SHIM_HASH,
-        [SHIM_BECOMES_ZSET] = SHIM_ZSET,
-        [SHIM_BECOMES_STRING] = SHIM_STRING,
-    };
-    if (key->kind != SHIM_ABSENT && key->kind != kinds[key->becomes]) {
+    if (key->kind != SHIM_ABSENT && key->kind != key->becomes - SHIM_BECOMES_ABSENT) {
         api.DeleteKey(key->handle);
         api.Replicate(ctx, "DEL", "s", key->name);
         key->events |= SHIM_EVENT_DEL;

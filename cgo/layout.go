@@ -90,6 +90,7 @@ const (
 	_ = -uint(commands.Items ^ C.SHIM_ITEMS)
 	_ = -uint(commands.ItemNull ^ C.SHIM_ITEM_NULL)
 	_ = -uint(commands.KindAny ^ C.SHIM_ANY)
-	_ = -uint(commands.String ^ C.SHIM_BECOMES_STRING)
+	_ = -uint(commands.KindZset ^ C.SHIM_ZSET)
+	_ = -uint(commands.Zset ^ C.SHIM_BECOMES_ZSET)
 	_ = -uint(commands.Shadowed ^ C.SHIM_COUNT_SHADOWED)
 )

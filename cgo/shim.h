@@ -40,20 +40,19 @@
 #define SHIM_WRONG_ARITY 2    /* commands.ErrArity: the server has the text */
 #define SHIM_IN_CHILD 3       /* commands.ErrForked */
 
+/* Code that few calls run, kept apart from the code of all calls, which hardly fits into the processor's cache. */
+#define SHIM_RARE __attribute__((cold, noinline))
+
 /* A Go string over borrowed memory. */
 typedef struct shim_text {
     const char *bytes;
     size_t len;
 } shim_text;
 
-enum { SHIM_ABSENT, SHIM_STRING, SHIM_HASH, SHIM_ZSET, SHIM_OTHER, SHIM_ANY }; /* commands.Kind */
-enum {                                                               /* commands.Becomes */
-    SHIM_BECOMES_UNCHANGED,
-    SHIM_BECOMES_ABSENT,
-    SHIM_BECOMES_HASH,
-    SHIM_BECOMES_ZSET,
-    SHIM_BECOMES_STRING
-};
+/* commands.Kind: the server's numbers. Any other number is a kind that no limiter has. */
+enum { SHIM_ABSENT = TYPE_EMPTY, SHIM_STRING = TYPE_STRING, SHIM_HASH = TYPE_HASH, SHIM_ZSET = TYPE_ZSET, SHIM_ANY = 255 };
+/* commands.Becomes: after the first one, the kinds plus 1. */
+enum { SHIM_BECOMES_UNCHANGED, SHIM_BECOMES_ABSENT, SHIM_BECOMES_STRING, SHIM_BECOMES_HASH = 4, SHIM_BECOMES_ZSET = 6 };
 enum { SHIM_INTEGERS, SHIM_INTEGER, SHIM_NESTED, SHIM_ITEMS };  /* commands.Shape */
 enum { SHIM_ITEM_MAP, SHIM_ITEM_ARRAY, SHIM_ITEM_INTEGER, SHIM_ITEM_TEXT, SHIM_ITEM_NULL }; /* commands.ItemKind */
 enum { SHIM_COUNT_OTHER, SHIM_COUNT_ADMITTED, SHIM_COUNT_LIMITED, SHIM_COUNT_SHADOWED, SHIM_OUTCOMES }; /* commands.Outcome */
@@ -265,9 +264,9 @@ enum {
 int shim_set_expiry(shim_key *key);
 
 /* hash.c. shim_load_cells appends the cells of one key to those of the keys before it. If the
- * array of stack_cells cells is full, it moves to memory of the server's allocator. run frees
+ * array of SHIM_CLAUSES cells is full, it moves to memory of the server's allocator. run frees
  * that memory. */
-void shim_load_cells(shim_call *call, shim_key *key, int64_t stack_cells);
+void shim_load_cells(shim_call *call, shim_key *key);
 void shim_apply_hash(RedisModuleCtx *ctx, shim_call *call, shim_key *key);
 
 /* zset.c. What Go may ask of the sorted set at a key: see commands.Host. key is an index in

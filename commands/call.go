@@ -5,14 +5,14 @@ import "gothrottle/funnel"
 // Kind says what a key holds.
 type Kind int32
 
-// The kinds of keys that limiters can be in. Everything else is KindOther.
+// The kinds of keys that limiters can be in, as the server numbers them. KindOther is one of those that no limiter is in.
 const (
-	KindAbsent Kind = iota
-	KindString
-	KindHash
-	KindZset
-	KindOther
-	KindAny // of Key.Wants only: whatever the key holds is loaded; the command must not write
+	KindAbsent Kind = 0
+	KindString Kind = 1
+	KindOther  Kind = 2
+	KindHash   Kind = 3
+	KindZset   Kind = 5
+	KindAny    Kind = 255 // of Key.Wants only: whatever the key holds is loaded; the command must not write
 )
 
 // Becomes says what is to become of a key.
@@ -20,11 +20,11 @@ type Becomes int32
 
 // The host does exactly this to the key. A key of another kind is deleted first.
 const (
-	Unchanged Becomes = iota // nothing at the key changes, not even the expiry
-	Absent                   // the key is deleted
-	Hash                     // the fields of Key's cells change: see Cell.Set, Cell.Unset
-	Zset                     // a member may be added, and entries removed: see Key.Add, Entry.Drop
-	String                   // the key holds Key.NewText[:NewLen]
+	Unchanged Becomes = 0                       // nothing at the key changes, not even the expiry
+	Absent            = 1 + Becomes(KindAbsent) // the key is deleted
+	Hash              = 1 + Becomes(KindHash)   // the fields of Key's cells change: see Cell.Set, Cell.Unset
+	Zset              = 1 + Becomes(KindZset)   // a member may be added, and entries removed: see Key.Add, Entry.Drop
+	String            = 1 + Becomes(KindString) // the key holds Key.NewText[:NewLen]
 )
 
 // Shape is the form of a reply.

@@ -1,8 +1,6 @@
 package commands
 
 import (
-	"math/bits"
-
 	"gothrottle/funnel"
 )
 
@@ -27,8 +25,9 @@ const (
 	lockField   = 1 << fieldLocked
 )
 
-// cells returns the cells of a key.
-func (c *Call) cells(k *Key) []Cell { return c.Cells[k.FirstCell:][:k.NumCells] }
+// cells returns the cells of a key, cell one of them.
+func (c *Call) cells(k *Key) []Cell      { return c.Cells[k.FirstCell:][:k.NumCells] }
+func (c *Call) cell(k *Key, i int) *Cell { return &c.Cells[int(k.FirstCell)+i] }
 
 // loadCells makes sure that a key holds limiters and nothing else, or nothing at all, and
 // decodes the cells.
@@ -38,7 +37,7 @@ func (c *Call) loadCells(k *Key) ErrorCode {
 		return NoError
 	case KindString: // redis-cell's keys have one cell
 		if tat, ok := adopt(k.Text); ok {
-			c.cells(k)[0].state.TAT = tat
+			c.cell(k, 0).state.TAT = tat
 			return NoError
 		}
 	case KindHash:
@@ -59,19 +58,25 @@ func (c *Call) loadHash(k *Key) ErrorCode {
 	cells := c.cells(k)
 	for i := range cells {
 		cell := &cells[i]
-		switch cell.Found {
+		switch cell.Found &^ lockField {
 		case 0:
-			continue
-		case wholeFields, wholeFields | lockField, wholeFields | fracFields, wholeFields | fracFields | lockField:
-			fields += int64(bits.OnesCount32(cell.Found))
+			if cell.Found == 0 {
+				continue
+			}
+			return ErrForeignHash
+		case wholeFields:
+			fields += 2
+		case wholeFields | fracFields:
+			fields += 4
 		default:
 			return ErrForeignHash
 		}
+		fields += int64(cell.Found / lockField)
 		if !cell.decode(least) {
 			return ErrDamaged
 		}
 		found++
-		last = max(last, cell.Index)
+		last = cell.Index
 	}
 	if fields != k.Length || last+1 != found {
 		return ErrForeignHash
@@ -149,12 +154,13 @@ func (k *Key) setCell(cell *Cell, s *funnel.ThrottleState, slackBase funnel.Nano
 	changed := ^cell.Found
 	for i := range value {
 		if cell.Value[i] != value[i] {
+			cell.Value[i] = value[i]
 			changed |= 1 << i
 		}
 	}
 	cell.Set = wanted & changed
 	cell.Unset = cell.Found &^ wanted
-	cell.Value, cell.state = value, *s
+	cell.state = *s
 	if k.slackBase == 0 || slackBase < k.slackBase {
 		k.slackBase = slackBase
 	}

@@ -176,8 +176,10 @@ var running request
 
 // newRequest returns the request of the running call, which asks for one unit.
 func newRequest(w clauseWords) *request {
-	running = request{clauseWords: w, unit: w.opts.unit(), quantity: 1}
-	return &running
+	r := &running
+	*r = request{}
+	r.clauseWords, r.unit, r.quantity = w, w.opts.unit(), 1
+	return r
 }
 
 // redisCellWords, in place of a set of options, allows none: the word after the period is the quantity, whatever the word is.

@@ -91,7 +91,7 @@ func (t *throttleLimiter) judge(c *Call, quantity int64, mayLock bool) (*funnel.
 	if mayLock {
 		t.Lockout = t.lockout
 	}
-	t.Throttle(c.Now.Nanos(), &c.cells(&c.Keys[t.key])[t.cell].state, &t.next, &t.v)
+	t.Throttle(c.Now.Nanos(), &c.cell(&c.Keys[t.key], t.cell).state, &t.next, &t.v)
 	if t.v.TooMuch {
 		return nil, ErrDebtTooLong
 	}
@@ -102,7 +102,7 @@ func (t *throttleLimiter) judge(c *Call, quantity int64, mayLock bool) (*funnel.
 func (t *throttleLimiter) apply(c *Call, _ bool) ErrorCode {
 	if t.v.Change != funnel.Keep {
 		k := &c.Keys[t.key]
-		k.setCell(&c.cells(k)[t.cell], &t.next, t.slackBase())
+		k.setCell(c.cell(k, t.cell), &t.next, t.slackBase())
 	}
 	return NoError
 }

@@ -45,7 +45,7 @@ func CountDenials(keys int) {
 // Run runs the handler of the command and counts a denial. See Call for the contract.
 func (command *Command) Run(c *Call) ErrorCode {
 	if Depth > 0 {
-		defer setAside()()
+		return command.runInside(c)
 	}
 	Depth++
 	err := command.Handler(c)
@@ -53,6 +53,16 @@ func (command *Command) Run(c *Call) ErrorCode {
 	if c.Outcome == Limited && err == NoError && denials != nil && command.Writes() {
 		c.countDenial()
 	}
+	return err
+}
+
+// runInside runs a call inside a call.
+func (command *Command) runInside(c *Call) (err ErrorCode) {
+	defer setAside()()
+	depth := Depth
+	Depth = 0
+	err = command.Run(c)
+	Depth = depth
 	return err
 }
 

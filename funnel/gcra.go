@@ -76,12 +76,43 @@ func Throttle(now Nanos, s ThrottleState, p *ThrottleParams) (next ThrottleState
 // Throttle is the function Throttle without copies: it sets next and v. next is not s.
 func (p *ThrottleParams) Throttle(now Nanos, s, next *ThrottleState, v *Verdict) {
 	*v = Verdict{}
-	used, rate, carry := s.inUse(now, p.Rate)
-	c := throttling{p, rate, rate.span(p.Limit), used, used, max(s.Locked-now, 0), carry}
+	var c throttling // a literal would be made twice: once to be copied
+	c.ThrottleParams = p
+	c.used, c.rate, c.carry = s.inUse(now, p.Rate)
+	c.capacity, c.after = c.rate.span(p.Limit), c.used
+	c.locked = max(s.Locked-now, 0)
+	if p.Quantity < 0 || p.Force || p.UpTo || p.Reserve {
+		if c.byMode(now, s, next, v) {
+			return
+		}
+	} else {
+		c.take(v, p.Quantity, 0)
+	}
+	if v.Limited && p.Quantity == 0 && c.carry != ownRate {
+		c.waitAtOwnRate(now, s, v)
+	}
+	v.ResetAfter = max(c.after.ceil(), c.locked)
+	if c.locked == 0 {
+		v.Remaining, _ = c.rate.units(c.rate.minus(c.capacity, c.after))
+	}
+	if c.carry == tooLong && v.Granted == 0 { // nothing but the lockout may have changed
+		*next = *s
+	} else {
+		next.set(now, c.after, c.rate)
+	}
+	next.lock(now, c.locked)
+}
+
+// byMode decides a refund or a call with a mode. It reports whether all is set. It is not inlined, as waitAtOwnRate: a call
+// without them is as short as it can be.
+//
+//go:noinline
+func (c *throttling) byMode(now Nanos, s, next *ThrottleState, v *Verdict) (done bool) {
+	p := c.ThrottleParams
 	switch {
 	case p.Quantity < 0 && c.carry == tooLong:
 		c.refundAtOwnRate(now, s, next, v)
-		return
+		return true
 	case p.Quantity < 0:
 		c.refund(v)
 	case p.Force:
@@ -95,21 +126,15 @@ func (p *ThrottleParams) Throttle(now Nanos, s, next *ThrottleState, v *Verdict)
 	}
 	if v.TooMuch {
 		*next, *v = *s, Verdict{TooMuch: true}
-		return
 	}
-	if v.Limited && p.Quantity == 0 && c.carry != ownRate { // nothing is stored, so usage drains at the state's own rate
-		v.RetryAfter = max(s.Rate.minus(s.left(now), s.Rate.span(p.Limit)).ceil(), c.locked)
-	}
-	v.ResetAfter = max(c.after.ceil(), c.locked)
-	if c.locked == 0 {
-		v.Remaining, _ = c.rate.units(c.rate.minus(c.capacity, c.after))
-	}
-	if c.carry == tooLong && v.Granted == 0 { // nothing but the lockout may have changed
-		*next = *s
-	} else {
-		next.set(now, c.after, c.rate)
-	}
-	next.lock(now, c.locked)
+	return v.TooMuch
+}
+
+// waitAtOwnRate sets how long a peek waits: nothing is stored, so usage drains at the state's own rate.
+//
+//go:noinline
+func (c *throttling) waitAtOwnRate(now Nanos, s *ThrottleState, v *Verdict) {
+	v.RetryAfter = max(s.Rate.minus(s.left(now), s.Rate.span(c.Limit)).ceil(), c.locked)
 }
 
 // throttling is one call while it is decided: one method for each mode.
