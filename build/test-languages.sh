@@ -1,5 +1,5 @@
 #!/bin/bash
-# The examples in other languages than Go, against a local server that is stopped and killed under them.
+# The examples in other languages than Go, and the adapters, against a local server that is stopped and killed under them.
 # Arguments are passed on to the test: -run TestExamples/python runs some of them.
 . "$(dirname "$0")/lib.sh"
 need_go
@@ -11,7 +11,8 @@ missing=()
 have npm || missing+=(nodejs npm)
 for package in default-jdk-headless gcc libc6-dev libhiredis-dev php-cli php-predis php-redis redis-tools \
   ruby ruby-connection-pool ruby-redis ruby-webrick \
-  python3-fastapi python3-flask python3-flask-limiter python3-limits python3-redis python3-uvicorn; do
+  openssl python3-fastapi python3-flask python3-flask-limiter python3-limits python3-redis python3-setuptools python3-uvicorn \
+  python3-venv python3-wheel; do
   installed "$package" || missing+=("$package")
 done
 if [ ${#missing[@]} -gt 0 ]; then
@@ -22,11 +23,30 @@ fi
 # The packages of Node, and Node itself, are those of package-lock.json. They are not installed in the tree of sources.
 node=build/out/node
 mkdir -p $node
-cp examples/node/*.js* examples/node/.npmrc $node/
-if ! cmp -s $node/package-lock.json $node/node_modules/installed; then
-  npm --prefix $node ci --no-audit --no-fund --loglevel=error
-  cp $node/package-lock.json $node/node_modules/installed
+cp examples/node/*.js adapters/node/test/*.* adapters/node/test/.npmrc $node/
+npm=(npm --prefix "$node" --no-audit --no-fund --loglevel=error)
+if ! cmp -s $node/package-lock.json $node/installed; then
+  "${npm[@]}" ci
+  cp $node/package-lock.json $node/installed
 fi
+
+# The adapters are installed as a user installs them: from a packed file, and also into an empty project.
+packed=$PWD/build/out/$(npm pack --silent --pack-destination build/out ./adapters/node)
+"${npm[@]}" install --no-save --offline "$packed"
+rm -rf build/out/empty
+mkdir -p build/out/empty
+(cd build/out/empty && npm init --yes >/dev/null && npm install --offline --no-audit --no-fund --loglevel=error "$packed")
+(cd $node && cp types.mts types.cts &&
+  node_modules/.bin/tsc --strict --noEmit --module nodenext --target es2022 --types node types.mts types.cts)
+
+# The wheel of the adapter for Python is built and installed in a venv, which also has the packages of Debian.
+venv=build/out/venv
+rm -rf build/out/wheel $venv
+mkdir -p build/out/wheel
+cp -r adapters/python/gothrottle_limits adapters/python/*.* build/out/wheel/
+/usr/bin/python3 -m venv --system-site-packages $venv
+$venv/bin/pip wheel --quiet --no-index --no-deps --no-build-isolation --wheel-dir build/out/wheel build/out/wheel
+$venv/bin/pip install --quiet --no-index --disable-pip-version-check build/out/wheel/*.whl
 
 mkdir -p build/out/languages
 cc -Wall -Wextra -Werror -o build/out/languages/hiredis examples/c/hiredis.c -lhiredis

@@ -1,7 +1,6 @@
 package examples
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"net"
@@ -9,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -53,11 +53,10 @@ func (s *server) do(words ...any) {
 var callCount = regexp.MustCompile(`cmdstat_go\.[a-z_.]+:calls=(\d+)`)
 
 // calls is how many calls of the module's commands the server has seen.
-func (s *server) calls() int {
+func (s *server) calls() (sum int) {
 	s.t.Helper()
 	info, err := s.rdb.Info(context.Background(), "commandstats").Result()
 	require.NoError(s.t, err)
-	sum := 0
 	for _, m := range callCount.FindAllStringSubmatch(info, -1) {
 		n, _ := strconv.Atoi(m[1])
 		sum += n
@@ -65,109 +64,93 @@ func (s *server) calls() int {
 	return sum
 }
 
-// program is a running service, or a command that runs anew for each request.
+// program is a running service, or a command that runs again for each request.
 type program struct {
+	example
 	t    *testing.T
-	e    example
 	addr string // of the server
 	port string
+	log  string // the file with all that a service wrote
 }
 
-// answer is what a request got. A command's answer is told in the words of HTTP.
+// answer is what a request got. A command's answer is in the words of HTTP.
 type answer struct {
 	status int
 	header http.Header
 }
 
 // prepare returns the example's process, which has not started.
-func (e example) prepare(ctx context.Context, addr, port string, args ...string) (*exec.Cmd, *bytes.Buffer) {
-	words := slices.Concat(e.runner, []string{cmp.Or(e.built, e.file)}, args)
+func (p *program) prepare(ctx context.Context, args ...string) *exec.Cmd {
+	words := slices.Concat(p.runner, []string{cmp.Or(p.built, p.file)}, args)
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
-	cmd.Env = append(os.Environ(), "ADDR="+addr, "PORT="+port)
-	said := new(bytes.Buffer)
-	cmd.Stdout, cmd.Stderr = said, said
+	cmd.Env = append(os.Environ(), "ADDR="+p.addr, "PORT="+p.port)
 	cmd.WaitDelay = time.Second
-	return cmd, said
+	return cmd
 }
 
-// start starts the example and waits until it listens. The end of the test ends it. An example that ends because its time
-// limit is too short for a slow machine is started again.
+// start starts the example and waits until it listens. The end of the test ends it.
 func (e example) start(t *testing.T, addr string) *program {
 	t.Helper()
-	p := &program{t: t, e: e, addr: addr}
-	require.True(t, e.command || tried(func(int) bool {
-		p.port = servers.FreePort()
-		return p.listens()
-	}), "the example does not listen")
-	return p
-}
-
-// listens starts the example, and tells whether it listens.
-func (p *program) listens() bool {
-	cmd, said := p.e.prepare(context.Background(), p.addr, p.port)
-	require.NoError(p.t, cmd.Start())
+	p := &program{example: e, t: t, addr: addr, port: servers.FreePort(), log: filepath.Join(t.TempDir(), "log")}
+	if e.command {
+		return p
+	}
+	said, err := os.Create(p.log)
+	require.NoError(t, err)
+	defer said.Close()
+	cmd := p.prepare(context.Background())
+	cmd.Stdout, cmd.Stderr = said, said
+	require.NoError(t, cmd.Start())
 	ended := make(chan struct{})
 	go func() {
 		_ = cmd.Wait()
 		close(ended)
 	}()
-	p.t.Cleanup(func() {
+	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		<-ended
-		if p.t.Failed() {
-			p.t.Log(said.String())
+		if t.Failed() {
+			t.Log(p.said())
 		}
 	})
-	for range 3000 {
-		select {
-		case <-ended:
-			return false
-		case <-time.After(20 * time.Millisecond):
-			if conn, err := net.Dial("tcp", "127.0.0.1:"+p.port); err == nil {
-				_ = conn.Close()
-				return true
-			}
+	require.Eventually(t, func() bool {
+		conn, err := net.Dial("tcp", "127.0.0.1:"+p.port)
+		if err == nil {
+			_ = conn.Close()
 		}
-	}
-	return false
+		return err == nil
+	}, time.Minute, 20*time.Millisecond, "the example does not listen")
+	return p
 }
 
-// run runs the example until it exits by itself, and returns what it said and its status.
-func (e example) run(t *testing.T, addr string) (string, int) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	cmd, said := e.prepare(ctx, addr, servers.FreePort(), "ann")
-	var exit *exec.ExitError
-	require.ErrorAs(t, cmd.Run(), &exit, "it goes on without the module")
-	return said.String(), exit.ExitCode()
+func (p *program) said() string {
+	text, err := os.ReadFile(p.log)
+	require.NoError(p.t, err)
+	return string(text)
 }
 
 // ask sends a request of a user.
-func (p *program) ask(user string) answer {
-	if p.e.command {
-		return p.call(patience, "", user)
-	}
-	return p.get(patience, "/", url.Values{"user": {user}})
-}
+func (p *program) ask(user string) answer { return p.send(patience, false, user, 1) }
 
-// wait sends a request that waits until it is admitted.
-func (p *program) wait(user string, units int) answer {
-	if p.e.command {
-		return p.call(time.Minute, "WAIT=1", user, strconv.Itoa(units))
+// send sends a request, which may wait until it is admitted.
+func (p *program) send(limit time.Duration, wait bool, user string, units int) answer {
+	path, env := "/", []string{}
+	if wait {
+		path, env = "/wait", []string{"WAIT=1"}
 	}
-	return p.get(time.Minute, "/wait", url.Values{"user": {user}, "units": {strconv.Itoa(units)}})
+	if p.command {
+		return p.call(limit, env, user, strconv.Itoa(units))
+	}
+	query := url.Values{"user": {user}}
+	if units > 1 {
+		query.Set("units", strconv.Itoa(units))
+	}
+	return p.get(limit, path, query)
 }
 
 func (p *program) get(limit time.Duration, path string, query url.Values) answer {
-	ctx, cancel := context.WithTimeout(p.t.Context(), limit)
-	defer cancel()
-	address := "http://127.0.0.1:" + p.port + path + "?" + query.Encode()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if !assert.NoError(p.t, err) {
-		return answer{}
-	}
-	response, err := http.DefaultClient.Do(request)
+	client := http.Client{Timeout: limit}
+	response, err := client.Get("http://127.0.0.1:" + p.port + path + "?" + query.Encode())
 	if !assert.NoError(p.t, err, "no answer in time") {
 		return answer{}
 	}
@@ -175,31 +158,24 @@ func (p *program) get(limit time.Duration, path string, query url.Values) answer
 	return answer{response.StatusCode, response.Header}
 }
 
-func (p *program) call(limit time.Duration, env string, args ...string) answer {
+func (p *program) call(limit time.Duration, env []string, args ...string) answer {
 	ctx, cancel := context.WithTimeout(p.t.Context(), limit)
 	defer cancel()
-	cmd, said := p.e.prepare(ctx, p.addr, "", args...)
-	cmd.Env = append(cmd.Env, env)
-	printed := new(bytes.Buffer)
-	cmd.Stdout = printed
-	if err := cmd.Run(); !assert.NoError(p.t, ctx.Err(), "no answer in time") || cmd.ProcessState == nil {
-		assert.NoError(p.t, err)
+	cmd := p.prepare(ctx, args...)
+	cmd.Env = append(cmd.Env, env...)
+	printed, err := cmd.Output()
+	if !assert.NoError(p.t, ctx.Err(), "no answer in time") || !assert.NotNil(p.t, cmd.ProcessState, err) {
 		return answer{}
 	}
-	a := answer{header: http.Header{}}
-	switch code := cmd.ProcessState.ExitCode(); code {
-	case 0:
-		assert.Equal(p.t, "admitted\n", printed.String())
-		a.status = http.StatusOK
-	case 1:
-		retry, found := strings.CutPrefix(strings.TrimSpace(printed.String()), "denied ")
-		assert.True(p.t, found, printed)
-		a.header.Set("Retry-After", retry)
-		a.status = http.StatusTooManyRequests
-	case 2:
-		a.status = http.StatusServiceUnavailable
-	default:
-		assert.Fail(p.t, "exit", "status %d: %s%s", code, printed, said)
+	retry, denied := strings.CutPrefix(strings.TrimSpace(string(printed)), "denied ")
+	switch code := cmd.ProcessState.ExitCode(); {
+	case code == 0 && string(printed) == "admitted\n":
+		return answer{status: http.StatusOK}
+	case code == 1 && denied:
+		return answer{http.StatusTooManyRequests, http.Header{"Retry-After": {retry}}}
+	case code == 2:
+		return answer{status: http.StatusServiceUnavailable}
 	}
-	return a
+	assert.Fail(p.t, "exit", "%v: %s", err, printed)
+	return answer{}
 }

@@ -4,19 +4,22 @@
 // a folder beside this file, with a row in the table below, and it is one of two kinds.
 //
 // A service takes ADDR (host:port of the server) and PORT (to listen on, at 127.0.0.1) from the environment. It answers
-// GET /?user=NAME with 200, or with 429 and the headers RateLimit, RateLimit-Policy and Retry-After. If the module is
-// missing, the service exits with a status above 0 and a message that names GO.THROTTLE.
+// GET /?user=NAME with 200, or with 429 and the headers RateLimit, RateLimit-Policy and Retry-After, and a request without
+// a user with 400. It also starts while the server is away, and logs "no decision" once for each time that the server is
+// away. If the module is missing, the service exits with a status above 0 and a message that names GO.THROTTLE.
 //
 // A command takes ADDR from the environment, and NAME and the units (1 if not given) as arguments. It prints "admitted"
 // and exits with 0, or prints "denied RETRY_AFTER" and exits with 1. Without a decision it exits with 2, also if the module
 // is missing; then a message names GO.THROTTLE. To fail open is to print "admitted" while the server is away.
 //
-// Both kinds have a time limit far below patience, send a call once, and have a policy for a server that is away. Both
-// have a helper that waits as long as retry_after says: GET /wait?user=NAME&units=N, or WAIT=1 in the environment of a
-// command. The helper sends again after the wait, three times at most, and never waits on -1.
+// Both kinds have a time limit far below patience, send a call once, and have a policy for a server that is away. With
+// GET /wait?user=NAME&units=N, or WAIT=1 in the environment of a command, they wait as long as retry_after says and send
+// again, three times at most, and never wait on -1.
 package examples
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -48,6 +51,7 @@ type example struct {
 	calls   int      // calls to the server per request; 1 if 0
 	block   int      // how many seconds a denial blocks its user; 0: it does not
 	insured bool     // while the server is away it decides by itself
+	says    string   // what it logs when the server goes away; "no decision" if empty
 }
 
 // php checks the server, and then serves the file.
@@ -62,20 +66,27 @@ var table = []example{
 	{file: "shell/limit.sh", runner: []string{"bash"}, away: open, command: true},
 	{file: "python/redis_py.py", runner: []string{"/usr/bin/python3"}, away: open},
 	{file: "python/redis_py_asyncio.py", runner: []string{"/usr/bin/python3"}, away: closed},
-	{file: "python/flask_limiter_app.py", runner: []string{"/usr/bin/python3"}, away: open, adapter: true, calls: 2},
+	{file: "python/flask_tutorial.py", runner: venv, away: open, adapter: true, calls: 2, insured: true, says: "storage unreachable"},
 	onNode("node_redis.js", example{away: open}),
 	onNode("ioredis.js", example{away: closed}),
-	onNode("express-rate-limit.js", example{away: open, adapter: true}),
-	onNode("fastify-rate-limit.js", example{away: open, adapter: true}),
-	onNode("nestjs-throttler.js", example{away: open, adapter: true, block: 60}),
-	onNode("rate-limiter-flexible.js", example{away: open, adapter: true, block: 30, insured: true}),
+	onNode("express_tutorial.js", example{away: open, adapter: true}),
+	onNode("fastify", example{away: closed, adapter: true}),
+	onNode("nestjs", example{away: open, adapter: true, block: 60}),
+	onNode("flexible", example{away: open, adapter: true, block: 30, insured: true}),
 }
 
-// onNode is a row for a file in node. Node and the packages are those of package-lock.json. They are in build/out, as is
-// the copy of the file that runs, because a program finds packages beside itself.
-func onNode(file string, e example) example {
+// venv runs a file with the packages of Debian and the packed adapter. The file must not find the adapter in its folder.
+var venv = []string{"../build/out/venv/bin/python", "-I"}
+
+// onNode is a row for a file in node, or for an app of adapters/node/test/apps.js. Node and the packages are those of
+// package-lock.json, and the packed adapters. They are in build/out, as is the copy of the file that runs, because a
+// program finds packages beside itself.
+func onNode(name string, e example) example {
 	const out = "../build/out/node/"
-	e.file, e.built, e.runner = "node/"+file, out+file, []string{out + "node_modules/.bin/node"}
+	e.file, e.built, e.runner = "node/"+name, out+name, []string{out + "node_modules/.bin/node"}
+	if !strings.Contains(name, ".") {
+		e.file, e.built, e.runner = "../adapters/node/test/apps.js "+name, name, append(e.runner, out+"apps.js")
+	}
 	return e
 }
 
@@ -90,24 +101,49 @@ func TestExamples(t *testing.T) {
 			t.Parallel()
 			s := startServer(t, servers.Options{})
 			p := e.start(t, s.Addr)
-			e.decides(t, p)
+			p.decides()
 			if !e.adapter {
-				e.waits(t, s, p)
+				p.waits(s)
 			}
 			before := s.calls()
 			require.NoError(t, s.Pause())
-			asked := e.survives(t, p, "stopped")
+			asked := p.survives("stopped")
 			s.resume()
-			require.LessOrEqual(t, s.calls()-before, asked*e.perRequest(), "a call was sent again")
-			e.comesBack(t, s, p, "stopped")
+			require.LessOrEqual(t, s.calls()-before, asked*max(e.calls, 1), "a call was sent again")
+			p.comesBack(s, "stopped")
 			s.Kill()
-			e.survives(t, p, "killed")
+			p.survives("killed")
 			for n := 0; e.insured && n < 6; n++ {
 				want := map[bool]int{true: http.StatusOK, false: http.StatusTooManyRequests}[n < 5]
 				require.Equal(t, want, p.ask("insured").status, "request %d while the server is away", n)
 			}
 			require.NoError(t, s.Restart())
-			e.comesBack(t, s, p, "killed")
+			p.comesBack(s, "killed")
+		})
+	}
+}
+
+// A service starts while the server is away, logs that once, and has decisions of the server as soon as it comes.
+func TestExamples_startWhileAway(t *testing.T) {
+	for _, e := range table {
+		if e.command {
+			continue // each call starts it
+		}
+		t.Run(e.file, func(t *testing.T) {
+			t.Parallel()
+			s := startServer(t, servers.Options{})
+			for how, away := range map[string]struct{ begin, end func() }{
+				"stopped": {func() { require.NoError(t, s.Pause()) }, s.resume},
+				"killed":  {s.Kill, func() { require.NoError(t, s.Restart()) }},
+			} {
+				away.begin()
+				p := e.start(t, s.Addr)
+				p.survives(how)
+				p.survives(how + " still")
+				require.Equal(t, 1, strings.Count(p.said(), cmp.Or(e.says, "no decision")), p.said())
+				away.end()
+				p.comesBack(s, how)
+			}
 		})
 	}
 }
@@ -115,56 +151,6 @@ func TestExamples(t *testing.T) {
 // attempts is how often a step of the test is tried. On a slow machine the time limit of an example may cut off any
 // request, and its answer is then that of the policy.
 const attempts = 5
-
-// decides wants 5 requests of each of two users admitted, and their next one denied.
-func (e example) decides(t *testing.T, p *program) {
-	var last answer
-	for good, n := 0, 0; good < 2; n++ {
-		var admitted int
-		admitted, last = e.exhaust(p, fmt.Sprint("ann", n))
-		if admitted == 5 {
-			good++
-		}
-		require.Less(t, n-good, attempts, "%d requests admitted, then %v", admitted, last)
-	}
-	require.Regexp(t, `^([1-9]|[1-5][0-9]|6[01])$`, last.header.Get("Retry-After")) // Flask-Limiter adds a second
-	if e.block > 0 {
-		require.Equal(t, strconv.Itoa(e.block), last.header.Get("Retry-After"))
-	}
-	require.Contains(t, []string{"", "0"}, last.header.Get("X-RateLimit-Remaining"))
-	if !e.adapter && !e.command {
-		require.Equal(t, `"user";q=5;w=60`, last.header.Get("RateLimit-Policy"))
-		require.Regexp(t, `^"user";r=0;t=([1-9]|1[0-2])$`, last.header.Get("RateLimit"))
-	}
-}
-
-// exhaust sends requests of a user until one is denied, and returns how many were not.
-func (e example) exhaust(p *program, user string) (admitted int, last answer) {
-	for admitted < 20 {
-		if last = p.ask(user); last.status == http.StatusTooManyRequests {
-			break
-		}
-		admitted++
-	}
-	return admitted, last
-}
-
-// waits wants a denied request admitted after the wait that the server told, by a second or third call, and a request
-// that can never be admitted denied at once, by one call.
-func (e example) waits(t *testing.T, s *server, p *program) {
-	require.True(t, tried(func(n int) bool {
-		user := fmt.Sprint("cleo", n)
-		s.do("GO.THROTTLE", "user:"+user, 4, 5, 60, 5)
-		before := s.calls()
-		return p.wait(user, 1).status == http.StatusOK && s.calls() > before+1 && s.calls() <= before+3
-	}), "a denied request waits")
-	require.True(t, tried(func(n int) bool {
-		before := s.calls()
-		never := p.wait(fmt.Sprint("dan", n), 6)
-		retry := never.header.Get("Retry-After")
-		return never.status == http.StatusTooManyRequests && (retry == "" || retry == "-1") && s.calls() == before+1
-	}), "a request that can never be admitted")
-}
 
 // tried tells whether an attempt succeeded.
 func tried(attempt func(n int) bool) bool {
@@ -176,43 +162,104 @@ func tried(attempt func(n int) bool) bool {
 	return false
 }
 
+// decides wants 5 requests of each of two users admitted, and their next one denied.
+func (p *program) decides() {
+	var last answer
+	for good, n := 0, 0; good < 2; n++ {
+		var admitted int
+		admitted, last = p.exhaust(fmt.Sprint("ann", n))
+		if admitted == 5 {
+			good++
+		}
+		require.Less(p.t, n-good, attempts, "%d requests admitted, then %v", admitted, last)
+	}
+	require.Regexp(p.t, `^([1-9]|[1-5][0-9]|6[01])$`, last.header.Get("Retry-After")) // Flask-Limiter adds a second
+	if p.block > 0 {
+		require.Equal(p.t, strconv.Itoa(p.block), last.header.Get("Retry-After"))
+	}
+	require.Contains(p.t, []string{"", "0"}, last.header.Get("X-RateLimit-Remaining"))
+	if !p.adapter && !p.command {
+		require.Equal(p.t, `"user";q=5;w=60`, last.header.Get("RateLimit-Policy"))
+		require.Regexp(p.t, `^"user";r=0;t=([1-9]|1[0-2])$`, last.header.Get("RateLimit"))
+	}
+}
+
+// exhaust sends requests of a user until one is denied, and returns how many were not.
+func (p *program) exhaust(user string) (admitted int, last answer) {
+	for admitted < 20 {
+		if last = p.ask(user); last.status == http.StatusTooManyRequests {
+			break
+		}
+		admitted++
+	}
+	return admitted, last
+}
+
+// waits wants a denied request admitted after the wait that the server told, by a second or third call, and a request
+// that can never be admitted denied at once, by one call.
+func (p *program) waits(s *server) {
+	require.True(p.t, tried(func(n int) bool {
+		user := fmt.Sprint("cleo", n)
+		s.do("GO.THROTTLE", "user:"+user, 4, 5, 60, 5)
+		before := s.calls()
+		return p.send(time.Minute, true, user, 1).status == http.StatusOK && s.calls() > before+1 && s.calls() <= before+3
+	}), "a denied request waits")
+	require.True(p.t, tried(func(n int) bool {
+		before := s.calls()
+		never := p.send(time.Minute, true, fmt.Sprint("dan", n), 6)
+		retry := never.header.Get("Retry-After")
+		return never.status == http.StatusTooManyRequests && (retry == "" || retry == "-1") && s.calls() == before+1
+	}), "a request that can never be admitted")
+}
+
 // survives wants answers of the policy in time, also for requests that come at once. It returns how many it sent.
-func (e example) survives(t *testing.T, p *program, how string) int {
+func (p *program) survives(how string) int {
 	const asked = 4
 	var all sync.WaitGroup
 	for i := range asked {
 		all.Go(func() {
-			assert.Equal(t, e.away, p.ask(fmt.Sprint(how, i)).status, how)
+			assert.Equal(p.t, p.away, p.ask(fmt.Sprint(how, i)).status, how)
 		})
 	}
 	all.Wait()
-	require.False(t, t.Failed())
+	require.False(p.t, p.t.Failed())
 	return asked
 }
 
 // comesBack wants decisions of the server again.
-func (e example) comesBack(t *testing.T, s *server, p *program, how string) {
-	user := "back" + how
-	require.Eventually(t, func() bool {
+func (p *program) comesBack(s *server, how string) {
+	require.Eventually(p.t, func() bool {
 		before := s.calls()
-		return p.ask(user).status == http.StatusTooManyRequests && s.calls() > before
+		return p.ask("back"+how).status == http.StatusTooManyRequests && s.calls() > before
 	}, time.Minute, time.Millisecond, "%s: no decisions of the server after it came back", how)
 }
 
-// Without the module an example says what is missing, and exits.
+// Without the module an example says what is missing, and exits if it has no framework.
 func TestExamples_moduleMissing(t *testing.T) {
 	for _, e := range table {
 		t.Run(e.file, func(t *testing.T) {
 			t.Parallel()
-			s := startServer(t, servers.Options{Bare: true})
-			var said string
+			addr := startServer(t, servers.Options{Bare: true}).Addr
+			if e.adapter { // an import ends no program: requests say it
+				p := e.start(t, addr)
+				require.Eventually(t, func() bool {
+					p.ask("ann")
+					return strings.Contains(p.said(), "load the module gothrottle")
+				}, time.Minute, 20*time.Millisecond)
+				return
+			}
+			p := &program{example: e, t: t, addr: addr}
+			var said []byte
 			require.True(t, tried(func(int) bool {
-				var status int
-				said, status = e.run(t, s.Addr)
-				return strings.Contains(said, "GO.THROTTLE") && (status == 2 || status > 0 && !e.command)
-			}), said)
+				p.port = servers.FreePort()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				cmd := p.prepare(ctx, "ann")
+				said, _ = cmd.CombinedOutput()
+				require.NoError(t, ctx.Err(), "it goes on without the module")
+				status := cmd.ProcessState.ExitCode()
+				return strings.Contains(string(said), "GO.THROTTLE") && (status == 2 || status > 0 && !e.command)
+			}), "%s", said)
 		})
 	}
 }
-
-func (e example) perRequest() int { return max(e.calls, 1) }

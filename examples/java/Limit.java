@@ -3,16 +3,29 @@ import com.sun.net.httpserver.*;
 import java.io.IOException;
 import java.net.*;
 import java.nio.charset.StandardCharsets;
+import java.util.concurrent.Executors;
+import java.util.concurrent.atomic.AtomicBoolean;
 class Limit {
     static final boolean FAIL_OPEN = true; // while the server is away: true admits, false refuses
 
     public static void main(String[] args) throws Exception {
-        if (Throttle.call("COMMAND", "INFO", "GO.THROTTLE")[0] < 0)
-            throw new IllegalStateException("the server does not know GO.THROTTLE: load the module gothrottle");
+        try {
+            if (Throttle.call("COMMAND", "INFO", "GO.THROTTLE")[0] < 0)
+                throw new IllegalStateException("the server does not know GO.THROTTLE: load the module gothrottle");
+        } catch (IOException error) {
+            log(error); // the service starts, and each request tries again
+        }
         var server = HttpServer.create(new InetSocketAddress("127.0.0.1", Integer.parseInt(System.getenv("PORT"))), 0);
-        server.setExecutor(java.util.concurrent.Executors.newCachedThreadPool()); // else all wait for a slow one
+        server.setExecutor(Executors.newCachedThreadPool()); // else all wait for a slow one
         server.createContext("/", Limit::handle);
         server.start();
+    }
+
+    static final AtomicBoolean AWAY = new AtomicBoolean();
+
+    static void log(IOException error) { // once, and not for each request; null: the server decided
+        if (AWAY.getAndSet(error != null) != (error != null))
+            System.err.println(error != null ? "no decision: " + error : "the server decides again");
     }
 
     static void handle(HttpExchange exchange) throws IOException {
@@ -23,14 +36,17 @@ class Limit {
             String user = URLDecoder.decode(query.split("&user=")[1].split("&")[0], StandardCharsets.UTF_8);
             long units = Math.max(1, Long.parseLong(query.split("&units=")[1].split("&")[0]));
             long[] reply = Throttle.takeAndWait(user, units, uri.getPath().equals("/wait") ? 3 : 1);
+            log(null);
             status = reply[0] == 1 ? 429 : 200;
             Headers headers = exchange.getResponseHeaders();
             long more = reply[3] > 0 ? reply[3] : Math.min(reply[4], 12);
             headers.set("RateLimit-Policy", String.format("\"user\";q=%d;w=60", reply[1]));
             headers.set("RateLimit", String.format("\"user\";r=%d;t=%d", reply[2], more));
             if (reply[3] > 0) headers.set("Retry-After", "" + reply[3]);
-        } catch (IOException away) {
-            System.err.println(away);
+        } catch (ArrayIndexOutOfBoundsException | NumberFormatException error) {
+            status = 400; // no user, or units that are no number
+        } catch (IOException error) {
+            log(error);
             status = FAIL_OPEN ? 200 : 503;
         } catch (Exception error) {
             error.printStackTrace();

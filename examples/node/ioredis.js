@@ -1,40 +1,15 @@
 // Express with ioredis: 5 requests per user and minute. Requests are refused while the server is away (fail closed).
-import { setTimeout as sleep } from 'node:timers/promises';
-import express from 'express';
 import { Redis } from 'ioredis';
+import { check, log, serve } from './app.js';
 
 const [host, port] = process.env.ADDR.split(':');
-const server = new Redis(Number(port), host, {
-  lazyConnect: true, keyPrefix: 'user:', commandTimeout: 250, connectTimeout: 250,
-  enableOfflineQueue: false, maxRetriesPerRequest: 0, autoResendUnfulfilledCommands: false, socketTimeout: 3000,
+const server = new Redis(Number(port), host, { // connects, and goes on trying while the server is away
+  keyPrefix: 'user:', commandTimeout: 250, connectTimeout: 250, enableOfflineQueue: false, maxRetriesPerRequest: 0,
+  autoResendUnfulfilledCommands: false, socketTimeout: 3000,
 });
-server.on('error', (err) => console.error(err.message));
+server.on('error', log);
+server.once('ready', () => check(server.call('COMMAND', 'INFO', 'GO.THROTTLE')));
 // call() ignores keyPrefix, and sends to any node of a cluster. A script's keys have the prefix, and find their node.
 server.defineCommand('throttle', { numberOfKeys: 1, lua: "return redis.call('GO.THROTTLE', KEYS[1], unpack(ARGV))" });
-await server.connect();
-if (!(await server.call('COMMAND', 'INFO', 'GO.THROTTLE'))[0]) {
-  throw new Error('the server does not know GO.THROTTLE: load the module gothrottle');
-}
-// Logs that the server cannot decide now. Other errors are faults of this program, as a key of the wrong type.
-const away = (err) => { if (/^(ERR|WRONG|NOAUTH|NOPERM)/.test(err.message)) throw err; console.error(err.message); };
-// limited, limit, remaining, retry_after, reset_after: see docs/commands.md. Times are seconds.
-const take = (user, units = 1) => server.throttle(String(user), 4, 5, 60, units); // arrays would be more arguments
-
-// For jobs: waits as long as the server says, and up to a tenth longer, so that not all jobs come at once.
-async function takeAndWait(user, units, tries = 3) {
-  const reply = await take(user, units);
-  if (reply[3] < 0 || tries === 1) return reply; // -1: admitted, or it never will be
-  await sleep(reply[3] * (1000 + 100 * Math.random()));
-  return takeAndWait(user, units, tries - 1);
-}
-
-const hello = (ask) => async (req, res) => {
-  const reply = await ask(req.query.user, Math.max(1, req.query.units ?? 1)).catch(away);
-  if (!reply) return res.status(503).send('try again\n'); // fail open: res.send('hello, not counted\n')
-  const [limited, limit, remaining, retry, reset] = reply;
-  const more = retry > 0 ? retry : Math.min(reset, 12); // seconds until there is more: a unit drains in 12
-  res.set({ 'RateLimit-Policy': `"user";q=${limit};w=60`, RateLimit: `"user";r=${remaining};t=${more}` });
-  if (retry > 0) res.set('Retry-After', String(retry));
-  return limited ? res.status(429).send('too many requests\n') : res.send('hello\n');
-};
-express().get('/', hello(take)).get('/wait', hello(takeAndWait)).listen(process.env.PORT, '127.0.0.1');
+const take = (user, units) => server.throttle(user, 4, 5, 60, units);
+serve(take, false); // true: fail open

@@ -9,10 +9,14 @@ from redis.retry import Retry
 server = redis.Redis.from_url("redis://" + os.environ["ADDR"], socket_timeout=0.25, socket_connect_timeout=0.25,
                               retry=Retry(NoBackoff(), 0))
 REFUSAL = re.compile("maxmemory|read only|MISCONF|NOREPLICAS|MASTERDOWN|BUSY")  # the server cannot write now
-if server.execute_command("COMMAND INFO", "GO.THROTTLE")[0] is None:
-    sys.exit("the server does not know GO.THROTTLE: load the module gothrottle")
 app = Flask(__name__)
+away = False
 
+def log(error):  # once, and not for each request; None: the server decided
+    global away
+    if away != bool(error):
+        app.logger.warning("no decision: %s" if error else "the server decides again", *filter(None, [error]))
+    away = bool(error)
 def take(user, units=1):  # limited, limit, remaining, retry_after, reset_after: see docs/commands.md; in seconds
     return server.execute_command("GO.THROTTLE", f"user:{user}", 4, 5, 60, units)
 def take_and_wait(user, units=1, tries=3):
@@ -25,16 +29,23 @@ def take_and_wait(user, units=1, tries=3):
 @app.route("/wait")
 def hello():
     ask = take_and_wait if request.path == "/wait" else take
+    user, units = request.args["user"], max(1, request.args.get("units", 1, int))  # without a user the status is 400
     try:
-        limited, limit, remaining, retry, reset = ask(request.args["user"], max(1, int(request.args.get("units", 1))))
+        limited, limit, remaining, retry, reset = ask(user, units)
     except (redis.ConnectionError, redis.TimeoutError, redis.ResponseError) as error:
         if isinstance(error, redis.ResponseError) and not REFUSAL.search(str(error)):
             raise  # a fault of this program, as a key of the wrong type
-        app.logger.warning("no decision: %s", error)
+        log(error)
         return "hello, not counted\n"  # fail closed: return "try again\n", 503
+    log(None)
     more = retry if retry > 0 else min(reset, 12)  # seconds until there is more: a unit drains in 12
     headers = {"RateLimit-Policy": f'"user";q={limit};w=60', "RateLimit": f'"user";r={remaining};t={more}'}
     headers |= {"Retry-After": str(retry)} if retry > 0 else {}
     return ("too many requests\n", 429, headers) if limited else ("hello\n", 200, headers)
 
+try:
+    if server.execute_command("COMMAND INFO", "GO.THROTTLE")[0] is None:
+        sys.exit("the server does not know GO.THROTTLE: load the module gothrottle")
+except (redis.ConnectionError, redis.TimeoutError) as error:
+    log(error)  # the service starts, and each request tries again
 app.run("127.0.0.1", int(os.environ["PORT"]), threaded=True)

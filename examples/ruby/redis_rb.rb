@@ -20,13 +20,25 @@ def take_and_wait(user, units, tries = 3)
   reply
 end
 
-known = POOL.with { |redis| redis.call("COMMAND", "INFO", "GO.THROTTLE") }.first
-abort "the server does not know GO.THROTTLE: load the module gothrottle" unless known
+$away = false
+def log(error) # once, and not for each request; nil: the server decided
+  warn error ? "no decision: #{error.message}" : "the server decides again" if $away != !error.nil?
+  $away = !error.nil?
+end
+
+begin
+  known = POOL.with { |redis| redis.call("COMMAND", "INFO", "GO.THROTTLE") }.first
+  abort "the server does not know GO.THROTTLE: load the module gothrottle" unless known
+rescue Redis::BaseError => error
+  log error # the service starts, and each request tries again
+end
 
 server = WEBrick::HTTPServer.new(BindAddress: "127.0.0.1", Port: ENV.fetch("PORT").to_i, AccessLog: [])
 server.mount_proc "/" do |request, response|
   user, units = request.query["user"], [1, request.query["units"].to_i].max
+  raise WEBrick::HTTPStatus::BadRequest, "?user= is missing" unless user
   reply = request.path == "/wait" ? take_and_wait(user, units) : take(user, units)
+  log nil
   limited, limit, remaining, retry_after, reset_after = reply
   response.status = limited == 1 ? 429 : 200
   response["RateLimit-Policy"] = "\"user\";q=#{limit};w=60"
@@ -34,7 +46,7 @@ server.mount_proc "/" do |request, response|
   response["Retry-After"] = retry_after if retry_after.positive?
 rescue Redis::BaseError, ConnectionPool::TimeoutError => error
   raise if error.message.match?(/\A(ERR (?!max)|WRONG|NOAUTH|NOPERM)/) # a fault of this program: the status is 500
-  warn error.message
+  log error
   response.status = FAIL_OPEN ? 200 : 503
 end
 server.start

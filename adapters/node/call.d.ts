@@ -1,0 +1,12 @@
+export interface Options {
+  /** Sends the words of one command, as in (...words) => client.sendCommand(words), and returns the reply. */
+  send: (...words: string[]) => unknown;
+  /** The name of the limiter. Limiters with one prefix share their counters. */
+  prefix: string;
+  /** How long a call may take, in milliseconds: 250 if not given. */
+  timeout?: number;
+  /** Whether requests go on while the server cannot decide. If not, they fail with the status 503. */
+  failOpen?: boolean;
+  /** Gets one line when the server goes away, and one when it decides again: console.error if not given. */
+  log?: (line: string) => void;
+}

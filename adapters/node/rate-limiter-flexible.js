@@ -1,0 +1,41 @@
+'use strict';
+const { RateLimiterRes } = require('rate-limiter-flexible');
+const RateLimiterStoreAbstract = require('rate-limiter-flexible/lib/RateLimiterStoreAbstract.js');
+const { caller } = require('./call.js');
+
+// GCRA: points come back one by one, and a denied call takes none. A denial begins blockDuration.
+exports.RateLimiterGothrottle = class RateLimiterGothrottle extends RateLimiterStoreAbstract {
+  constructor(options = {}) {
+    const { send, keyPrefix: prefix, timeout, log } = options;
+    super({ ...options, keyPrefix: `gothrottle:rlflx:${prefix}` });
+    this.client = caller({ send, prefix, timeout, log });
+  }
+
+  ask(key, ms, ...more) { return this.client('GO.THROTTLE', key, this.points - 1, this.points, ms, ...more, 'MS'); }
+
+  async _upsert(key, points, ms, force) { // force: block() and set()
+    const full = () => this.ask(key, this.msDuration, this.points, 'LOCKOUT', ms);
+    if (force && points > this.points) return full().then(full); // the second is denied. A block keeps its end.
+    if (force) await this._delete(key); // set() forgets what was
+    const block = this.blockDuration > 0 ? ['LOCKOUT', this.msBlockDuration] : [];
+    return this.ask(key, ms, points, ...(force ? ['FORCE'] : block));
+  }
+
+  async _penalty(key, points = 1) {
+    return this._getRateLimiterRes(key, points, await this.ask(this.getKey(key), this.msDuration, points, 'FORCE'));
+  }
+
+  _crossedBlockThreshold() { return false; } // LOCKOUT has blocked already
+
+  async _get(key) {
+    const reply = await this.client('GO.THROTTLE_RO', key, this.points - 1, this.points, this.msDuration, 0, 'MS');
+    return reply[4] > 0 ? reply : null;
+  }
+
+  async _delete(key) { return await this.client('DEL', key) > 0; }
+
+  _getRateLimiterRes(key, changed, [limited, limit, remaining, retry, reset]) {
+    const consumed = limit - remaining + (limited ? Math.max(changed, 1) : 0);
+    return new RateLimiterRes(remaining, retry > 0 ? retry : reset, consumed, consumed === changed);
+  }
+};

@@ -1,0 +1,156 @@
+// What a framework asks of a store, without requests: TestAdapters runs this file on a real server.
+import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
+import { test } from 'node:test';
+import { GothrottleStore } from 'gothrottle-adapters/express-rate-limit';
+import { gothrottleStore } from 'gothrottle-adapters/fastify-rate-limit';
+import { GothrottleStorage } from 'gothrottle-adapters/nestjs-throttler';
+import { RateLimiterGothrottle } from 'gothrottle-adapters/rate-limiter-flexible';
+import { Redis } from 'ioredis';
+import { RateLimiterMemory, RateLimiterRedis } from 'rate-limiter-flexible';
+import { createClient } from 'redis';
+
+const server = new Redis(`redis://${process.env.ADDR}`, { maxRetriesPerRequest: 0 });
+const send = (...words) => server.call(...words);
+const hour = 3_600_000;
+const expressStore = (options) => {
+  const store = new GothrottleStore({ send, prefix: 'test', ...options });
+  store.init({ windowMs: hour });
+  return store;
+};
+const hits = async (store, verb = 'increment') => (await store[verb]('bob')).totalHits;
+
+test('express-rate-limit', async () => {
+  const store = expressStore();
+  assert.deepEqual([await hits(store), await hits(store), await hits(store, 'get')], [1, 2, 2]);
+  const { resetTime } = await store.get('bob');
+  assert.ok(resetTime > Date.now() && resetTime <= Date.now() + hour + 1000, resetTime);
+  await store.decrement('bob');
+  assert.equal(await hits(store), 2);
+  await store.resetKey('bob');
+  assert.deepEqual([await hits(store, 'get'), await hits(store)], [0, 1]);
+  assert.equal(await server.exists(`${store.prefix}bob`), 1);
+});
+
+test('limiters do not share counters by accident', async () => {
+  const page = expressStore({ prefix: 'page' });
+  const login = expressStore({ prefix: 'login' });
+  assert.deepEqual([await hits(page), await hits(page), await hits(login)], [1, 2, 1]);
+  for (const Store of [GothrottleStore, gothrottleStore, GothrottleStorage, RateLimiterGothrottle]) {
+    const make = Store === gothrottleStore ? Store : (options) => new Store(options);
+    assert.throws(() => make({ send, points: 5, duration: 60 }), /prefix is missing/);
+    assert.throws(() => make({ prefix: 'a', keyPrefix: 'a', points: 5, duration: 60 }), /send is missing/);
+  }
+});
+
+test('require gives the same classes as import', () => {
+  assert.equal(createRequire(import.meta.url)('gothrottle-adapters/express-rate-limit').GothrottleStore, GothrottleStore);
+});
+
+test('any client: node-redis wants strings', async () => {
+  const client = await createClient({ url: `redis://${process.env.ADDR}` }).connect();
+  const store = expressStore({ prefix: 'node-redis', send: (...words) => client.sendCommand(words) });
+  assert.deepEqual([await hits(store), await hits(store)], [1, 2]);
+  client.destroy();
+});
+
+test('a server that cannot decide', async () => {
+  const lines = [];
+  let answer = () => new Promise(() => {}); // no reply
+  const options = { send: (...words) => answer(...words), timeout: 20, log: (line) => lines.push(line) };
+  const open = expressStore({ ...options, failOpen: true });
+  assert.equal(await hits(open), 1);
+  answer = () => { throw new Error('ECONNREFUSED'); };
+  assert.equal(await hits(open), 1);
+  answer = () => Promise.reject(new Error('OOM command not allowed'));
+  assert.equal(await hits(open), 1);
+  await assert.rejects(hits(expressStore(options)), { status: 503 });
+  const nest = new GothrottleStorage({ ...options, prefix: 'test', failOpen: true });
+  assert.equal((await nest.increment('bob', hour, 5, 0, 'default')).isBlocked, false);
+  const Fastify = gothrottleStore({ ...options, prefix: 'test', failOpen: true });
+  assert.equal((await new Fastify({}).count('bob', hour, 1)).current, 0);
+  answer = send;
+  assert.equal(await hits(open), 2);
+  assert.equal(lines.filter((line) => /no decision/.test(line)).length, 4, lines); // once for each limiter
+  assert.match(lines.at(-1), /decides again/);
+});
+
+test('faults of the program are errors, even if requests go on while the server is away', async () => {
+  const lines = [];
+  const log = (line) => lines.push(line);
+  const say = (text) => expressStore({ send: () => Promise.reject(new Error(text)), failOpen: true, log });
+  await assert.rejects(hits(say('WRONGTYPE Operation against a key')), /^Error: WRONGTYPE/);
+  await assert.rejects(hits(say("ERR unknown command 'GO.QUOTA'")), /unknown command/);
+  assert.match(lines.join(), /load the module gothrottle/);
+});
+
+test('@fastify/rate-limit', async () => {
+  const Store = gothrottleStore({ send, prefix: 'test' });
+  const root = new Store({});
+  const ask = (store, verb) => new Promise((resolve, reject) => {
+    store[verb]('bob', (err, reply) => (err ? reject(err) : resolve(reply)), hour, 5);
+  });
+  const child = root.child({ routeInfo: { method: 'GET', url: '/a' } });
+  assert.equal((await ask(root, 'incr')).current, 1);
+  const { current, ttl } = await ask(root, 'incr');
+  assert.ok(current === 2 && ttl > 0 && ttl <= hour, `${current} ${ttl}`);
+  assert.equal((await ask(root, 'read')).current, 2);
+  assert.equal((await ask(child, 'incr')).current, 1);
+  assert.equal((await ask(root.child({ routeInfo: { method: 'GET', url: '/b' } }), 'read')).current, 0);
+  assert.throws(() => root.child({ continueExceeding: true }), /continueExceeding/);
+});
+
+test('@nestjs/throttler', async () => {
+  const storage = new GothrottleStorage({ send, prefix: 'test' });
+  const hit = () => storage.increment('bob', hour, 2, 2 * hour, 'default');
+  assert.deepEqual(await hit(), { totalHits: 1, timeToExpire: 1800, isBlocked: false, timeToBlockExpire: 0 });
+  assert.equal((await hit()).totalHits, 2);
+  const { totalHits, isBlocked, timeToBlockExpire } = await hit();
+  assert.deepEqual([totalHits, isBlocked, timeToBlockExpire], [3, true, 7200]);
+});
+
+// The verbs do what they do with the store of the framework, but for the times, and for the points of denied calls.
+const verbs = {
+  consume: [['consume', 2], ['consume', 3], ['consume', 1], ['get'], ['delete'], ['delete'], ['get'], ['consume', 6]],
+  penalty: [['penalty', 2], ['get'], ['reward', 1], ['consume', 4], ['penalty', 3], ['reward', 3], ['consume', 1]],
+  block: [['consume', 2], ['block', 60], ['get'], ['consume'], ['delete'], ['consume'], ['block', 60], ['consume']],
+  set: [['consume'], ['set', 3, 60], ['get'], ['consume', 2], ['set', 9, 60], ['consume'], ['set', 0, 60], ['consume']],
+};
+
+async function life(Limiter, name) {
+  const limiter = new Limiter({ storeClient: server, send, points: 5, duration: 3600, keyPrefix: `test:${Limiter.name}` });
+  const told = [];
+  for (const [verb, ...args] of verbs[name]) {
+    const tell = (how) => (res) => {
+      if (res instanceof Error) throw res;
+      told.push([verb, how, res?.consumedPoints === undefined ? res : Math.min(res.consumedPoints, 5)]);
+    };
+    await limiter[verb](name, ...args).then(tell('resolved'), tell('rejected'));
+  }
+  return told;
+}
+
+for (const name of Object.keys(verbs)) {
+  test(`rate-limiter-flexible: ${name}`, async () => {
+    assert.deepEqual(await life(RateLimiterGothrottle, name), await life(RateLimiterRedis, name));
+  });
+}
+
+test('rate-limiter-flexible: the insurance also blocks', async () => {
+  const limits = { points: 5, duration: 3600, keyPrefix: 'away' };
+  const away = () => Promise.reject(new Error('away'));
+  const insuranceLimiter = new RateLimiterMemory(limits);
+  const limiter = new RateLimiterGothrottle({ ...limits, send: away, log() {}, insuranceLimiter });
+  assert.equal((await limiter.consume('bob')).remainingPoints, 4);
+  await limiter.block('bob', 60);
+  const denial = await limiter.consume('bob').catch((res) => res);
+  assert.ok(denial.msBeforeNext > 50_000 && denial.msBeforeNext <= 60_000, denial.msBeforeNext);
+  await limiter.delete('bob');
+  assert.equal((await limiter.consume('bob')).remainingPoints, 4);
+});
+
+// A service that moves from a framework's own store to an adapter finds the keys of that store, of another type.
+test('the keys are not those of other stores', async () => {
+  const keys = await server.keys('*');
+  assert.deepEqual(keys.filter((key) => !key.startsWith('gothrottle:') && !key.startsWith('test:RateLimiterRedis:')), []);
+});

@@ -1,0 +1,127 @@
+"""Storages for limits, on which Flask-Limiter and slowapi stand: storage_uri="gothrottle://127.0.0.1:6379".
+
+Importing this module makes the schemes known. Fixed windows are GO.QUOTA, moving windows are GO.WINDOW. A window that each
+hit extends is not supported.
+"""
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import time
+from typing import Any, Callable, Iterator
+
+import redis
+import redis.asyncio
+from limits.aio.storage import MovingWindowSupport as AsyncMovingWindowSupport
+from limits.aio.storage import Storage as AsyncStorage
+from limits.storage import MovingWindowSupport, Storage
+
+from ._connect import connect
+
+__all__ = ["GothrottleStorage", "AsyncGothrottleStorage"]
+
+SCHEMES = ["gothrottle", "gothrottles", "gothrottle+unix", "gothrottle+sentinel", "gothrottle+cluster"]
+MOST = 10**12  # limits compares with its limit by itself
+LOG = logging.getLogger("gothrottle")
+
+
+@contextlib.contextmanager
+def _explained() -> Iterator[None]:
+    """Logs that the module is missing: fallbacks in memory, and swallow_errors, hide the error itself."""
+    try:
+        yield
+    except redis.ResponseError as error:
+        if "unknown command" in str(error):
+            LOG.error("%s: load the module gothrottle", error)
+        raise
+
+
+def _hits(reply: Any) -> int:
+    return int(reply[1] - reply[2])
+
+
+def _expiry(reply: Any) -> int:
+    return math.ceil(time.time() + reply[4] / 1000)
+
+
+class _Calls:
+    """What both storages ask of the server, each in one call. _ask returns what read makes of the reply."""
+
+    base_exceptions = (redis.RedisError, redis.exceptions.RedisClusterException)
+    _ask: Callable[..., Any]
+
+    def incr(self, key: str, expiry: int, elastic_expiry: bool = False, amount: int = 1) -> Any:
+        if elastic_expiry:
+            raise NotImplementedError("gothrottle has no window that each hit extends: use fixed-window or moving-window")
+        return self._ask(_hits, "GO.QUOTA", key, MOST, expiry * 1000, amount, "MS")
+
+    def get(self, key: str) -> Any:
+        return self._ask(_hits, "GO.QUOTA_RO", key, MOST, 1000, 0, "MS")  # a window that runs keeps its own period
+
+    def get_expiry(self, key: str) -> Any:
+        return self._ask(_expiry, "GO.QUOTA_RO", key, MOST, 1000, 0, "MS")
+
+    def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> Any:
+        return self._ask(lambda reply: not reply[0], "GO.WINDOW", key, limit, expiry, amount)
+
+    def get_moving_window(self, key: str, limit: int, expiry: int) -> Any:
+        def window(reply: Any) -> tuple[int, int]:
+            limited, _, remaining, retry, reset = reply
+            end = time.time() + (retry if limited else reset) / 1000
+            return math.ceil(end) - expiry, limit - remaining - (not limited)
+
+        return self._ask(window, "GO.WINDOW_RO", key, limit, expiry * 1000, 1, "MS")
+
+    def clear(self, key: str) -> Any:
+        return self._ask(lambda reply: None, "DEL", key)
+
+
+class GothrottleStorage(_Calls, Storage, MovingWindowSupport):
+    """The storage of gothrottle://, gothrottles:// (TLS), gothrottle+unix://, +sentinel:// and +cluster://."""
+
+    STORAGE_SCHEME = SCHEMES
+
+    def __init__(self, uri: str, key_prefix: str = "gothrottle:limits:", wrap_exceptions: bool = False, **options: Any):
+        super().__init__(uri)
+        self.key_prefix, self.wrap_exceptions = key_prefix, wrap_exceptions
+        self._client = connect(redis, uri, options)
+
+    def _ask(self, read: Callable[[Any], Any], command: str, key: str, *words: Any) -> Any:
+        with _explained():
+            return read(self._client().execute_command(command, self.key_prefix + key, *words))
+
+    def check(self) -> bool:
+        try:
+            return bool(self.get("check") >= 0)
+        except self.base_exceptions:
+            return False
+
+    def reset(self) -> int:
+        client = self._client()
+        return sum(client.delete(key) for key in client.scan_iter(self.key_prefix + "*"))
+
+
+class AsyncGothrottleStorage(_Calls, AsyncStorage, AsyncMovingWindowSupport):
+    """The storage of async+gothrottle:// and the other schemes after async+."""
+
+    STORAGE_SCHEME = ["async+" + scheme for scheme in SCHEMES]
+
+    def __init__(self, uri: str, key_prefix: str = "gothrottle:limits:", wrap_exceptions: bool = False, **options: Any):
+        super().__init__(uri)
+        self.key_prefix, self.wrap_exceptions = key_prefix, wrap_exceptions
+        self._client = connect(redis.asyncio, uri[len("async+"):], options)
+
+    async def _ask(self, read: Callable[[Any], Any], command: str, key: str, *words: Any) -> Any:
+        with _explained():
+            return read(await self._client().execute_command(command, self.key_prefix + key, *words))
+
+    async def check(self) -> bool:
+        try:
+            return bool(await self.get("check") >= 0)
+        except self.base_exceptions:
+            return False
+
+    async def reset(self) -> int:
+        client = self._client()
+        return sum([await client.delete(key) async for key in client.scan_iter(self.key_prefix + "*")])

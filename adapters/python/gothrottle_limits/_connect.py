@@ -1,0 +1,65 @@
+"""Clients of redis-py for the URIs of the storages. All connect at the first call: a service starts while they cannot."""
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable
+from urllib.parse import unquote, urlsplit
+
+import redis
+import redis.asyncio.cluster
+import redis.asyncio.retry
+import redis.asyncio.sentinel
+import redis.cluster
+import redis.retry
+import redis.sentinel
+from limits.errors import ConfigurationError
+from redis.backoff import NoBackoff
+
+
+def connect(library: Any, uri: str, options: dict[str, Any]) -> Callable[[], Any]:
+    """Returns a function that returns the client. The library is redis or redis.asyncio."""
+    kind, _, rest = uri.partition("://")
+    # No retries: a call that timed out may have taken its units, and sent again takes them twice.
+    options = {"socket_timeout": 0.25, "socket_connect_timeout": 0.25, "retry": library.retry.Retry(NoBackoff(), 0), **options}
+    if kind == "gothrottle+cluster":
+        return _cluster(library, rest, options)
+    if kind == "gothrottle+sentinel":
+        return _sentinel(library, rest, options)
+    if "connection_pool" in options:
+        client = library.Redis(connection_pool=options["connection_pool"])
+    else:
+        scheme = {"gothrottle": "redis", "gothrottles": "rediss", "gothrottle+unix": "unix"}[kind]
+        if scheme == "unix":
+            del options["socket_connect_timeout"]  # its connections have no such option
+        client = library.Redis.from_url(f"{scheme}://{rest}", **options)
+    return lambda: client
+
+
+def _parts(rest: str, options: dict[str, Any]) -> tuple[list[tuple[str, int]], str, dict[str, Any]]:
+    """Returns the nodes, the path, and the options with the name and the password of user:password@host:port,host:port/path."""
+    user, _, nodes = urlsplit("//" + rest).netloc.rpartition("@")
+    name, _, password = user.partition(":")
+    account = {"username": unquote(name), "password": unquote(password)}
+    pairs = [node.rpartition(":") for node in nodes.split(",")]
+    path = urlsplit("//" + rest).path.strip("/")
+    return [(host, int(port)) for host, _, port in pairs], path, {**{k: v for k, v in account.items() if v}, **options}
+
+
+def _sentinel(library: Any, rest: str, options: dict[str, Any]) -> Callable[[], Any]:
+    nodes, path, options = _parts(rest, options)
+    service = options.pop("service_name", None) or path
+    if not service:
+        raise ConfigurationError("the name of the service is missing: gothrottle+sentinel://host:26379/name")
+    options.pop("use_replicas", None)  # replicas are behind: no decision reads them
+    times = {key: options[key] for key in ("socket_timeout", "socket_connect_timeout")}
+    kwargs = {**times, **options.pop("sentinel_kwargs", {})}
+    client = library.sentinel.Sentinel(nodes, sentinel_kwargs=kwargs, **options).master_for(service)
+    return lambda: client
+
+
+def _cluster(library: Any, rest: str, options: dict[str, Any]) -> Callable[[], Any]:
+    nodes, _, options = _parts(rest, options)
+    options = {"cluster_error_retry_attempts": int(redis.__version__ < "4.4"), **options}  # 4.3 counts the first attempt
+    nodes = [library.cluster.ClusterNode(*node) for node in nodes]
+    make = functools.partial(library.cluster.RedisCluster, startup_nodes=nodes, **options)
+    return functools.lru_cache(None)(make)  # does not remember an error: the next call tries again

@@ -1,0 +1,80 @@
+"""The strategies of limits answer the same over this storage as over its own. TestAdapters runs this file."""
+import asyncio, inspect, logging, os, time, unittest
+import redis
+from limits import parse
+from limits.aio import strategies as async_strategies
+from limits.storage import MemoryStorage, storage_from_string
+from limits.strategies import FixedWindowRateLimiter, MovingWindowRateLimiter
+import gothrottle_limits  # makes the schemes known
+
+ITEM = parse("5 per hour")
+ADDR, TLS, CA = os.environ["ADDR"], os.environ["TLS"], os.environ["CA"]
+STORAGES = {  # what they need beside the URI
+    f"gothrottle://{ADDR}/0": {},
+    f"gothrottles://{TLS}": {"ssl_ca_certs": CA},
+    f"gothrottle+sentinel://{os.environ['SENTINEL']}/main": {},
+    f"gothrottle+cluster://{os.environ['CLUSTER']}": {},
+}
+NAMES = "FixedWindowRateLimiter", "MovingWindowRateLimiter"
+
+
+async def done(result):  # of either kind of storage
+    return await result if inspect.isawaitable(result) else result
+
+
+async def life(limiter, user):
+    async def hit(cost=1, user=user):
+        return [await done(limiter.hit(ITEM, user, cost=cost)), await done(limiter.test(ITEM, user)),
+                (await done(limiter.get_window_stats(ITEM, user)))[1]]
+    told = [await hit(), await hit(2), await hit(), await hit(), await hit(), await hit(user="not " + user)]
+    reset = (await done(limiter.get_window_stats(ITEM, user)))[0] - time.time()
+    await done(limiter.clear(ITEM, user))
+    return told + [await done(limiter.test(ITEM, user)), await hit()], reset
+
+
+class Storage(unittest.TestCase):
+    def test_strategies(self):
+        for uri, options in STORAGES.items():
+            for prefix, module in ("", __import__("limits.strategies").strategies), ("async+", async_strategies):
+                with self.subTest(prefix + uri):
+                    asyncio.run(self.strategies(module, prefix + uri, options))
+
+    async def strategies(self, module, uri, options):
+        storage = storage_from_string(uri, **options)
+        await done(storage.reset())
+        for name in NAMES:
+            told, reset = await life(getattr(module, name)(storage), name)
+            like = FixedWindowRateLimiter if name == NAMES[0] else MovingWindowRateLimiter
+            self.assertEqual(told, (await life(like(MemoryStorage()), name))[0])
+            self.assertTrue(3500 < reset <= 3601, reset)
+        self.assertEqual(await done(storage.reset()), 4)
+        self.assertTrue(await done(storage.check()))
+
+    def test_keys_of_other_storages(self):
+        for strategy in FixedWindowRateLimiter, MovingWindowRateLimiter:
+            for uri in "redis", "gothrottle":
+                storage = storage_from_string(f"{uri}://{ADDR}")
+                self.assertTrue(strategy(storage).hit(ITEM, "keys of", strategy.__name__))
+
+    def test_options(self):
+        shop, blog = (storage_from_string(f"gothrottle://{ADDR}", key_prefix=name) for name in ("shop:", "blog:"))
+        self.assertEqual([shop.incr("bob", 60), blog.incr("bob", 60), shop.incr("bob", 60)], [1, 1, 2])
+        self.assertEqual([shop.reset(), shop.reset(), blog.get("bob")], [1, 0, 1])
+        with self.assertRaisesRegex(redis.RedisError, "AUTH"):  # so the password was sent
+            storage_from_string(f"gothrottle://{ADDR}", password="wrong").incr("bob", 60)
+        with self.assertRaises(TypeError):
+            storage_from_string(f"gothrottle://{ADDR}", sokcet_timeout=1).incr("bob", 60)
+        pool = redis.ConnectionPool.from_url(f"redis://{ADDR}/1")
+        storage_from_string("gothrottle://127.0.0.1:1", connection_pool=pool).incr("bob", 60)
+        self.assertEqual(storage_from_string(f"gothrottle://{ADDR}", db=1).get("bob"), 1)
+
+    def test_away(self):
+        for kind in "", "s", "+sentinel", "+cluster", "+unix":
+            for uri in f"gothrottle{kind}://127.0.0.1:1/main", f"async+gothrottle{kind}://127.0.0.1:1/main":
+                with self.subTest(uri):  # a storage of a server that is away can be made
+                    async def check(): return await done(storage_from_string(uri).check())
+                    self.assertFalse(asyncio.run(check()))
+
+
+logging.disable()
+unittest.main()

@@ -1,0 +1,20 @@
+// Express with express-rate-limit: 5 page views per user and minute, and 3 logins per user in 15 minutes.
+import express from 'express';
+import { rateLimit } from 'express-rate-limit';
+import { GothrottleStore } from 'gothrottle-adapters/express-rate-limit';
+import { createClient } from 'redis';
+
+const client = createClient({ url: `redis://${process.env.ADDR}`, disableOfflineQueue: true });
+client.on('error', () => {}); // the store logs when the server goes away, and when it decides again
+client.connect(); // is not awaited: the service starts while the server is away
+
+const limiter = (prefix, limit, windowMs) => rateLimit({
+  limit, windowMs, standardHeaders: 'draft-8', keyGenerator: (req) => req.query.user, // better: of the session
+  store: new GothrottleStore({ prefix, send: (...words) => client.sendCommand(words), failOpen: true }),
+});
+const user = (req, res, next) => (typeof req.query.user === 'string' ? next() : res.status(400).send('?user= is missing\n'));
+
+express()
+  .get('/', user, limiter('page', 5, 60_000), (req, res) => res.send('hello\n'))
+  .post('/login', user, limiter('login', 3, 15 * 60_000), (req, res) => res.send('welcome\n'))
+  .listen(process.env.PORT, '127.0.0.1');
