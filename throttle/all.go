@@ -50,17 +50,12 @@ func (c *Client) SettleAll(ctx context.Context, parts ...Part) (AllResult, error
 func (c *Client) askAll(ctx context.Context, v Verb, parts []Part) (AllResult, error) {
 	began := time.Now()
 	r, err := c.decideAll(ctx, v, parts)
-	if c.o.Observe != nil {
-		c.o.Observe(Event{v, "", "", r.Result, err, time.Since(began)})
-	}
+	c.all.observe(v, "", r.Result, err, began)
 	return r, err
 }
 
 func (c *Client) decideAll(ctx context.Context, v Verb, parts []Part) (AllResult, error) {
 	words, err := c.allWords(v, parts)
-	if err == nil {
-		err = c.openError()
-	}
 	if err != nil {
 		return AllResult{}, err
 	}
@@ -76,6 +71,9 @@ func (c *Client) decideAll(ctx context.Context, v Verb, parts []Part) (AllResult
 
 // allWords returns the words of GO.ALL.
 func (c *Client) allWords(v Verb, parts []Part) (words []any, err error) {
+	if c.closed.Load() {
+		return nil, ErrClosed
+	}
 	if len(parts) == 0 || len(parts) > maxParts {
 		return nil, params("%s of %d parts", v, len(parts))
 	}

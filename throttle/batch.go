@@ -154,7 +154,6 @@ func (g *group) result(place int64, r *Result) error {
 		return g.rest
 	}
 	*r = g.reply
-	r.Source = FromBatch
 	if at < g.kept {
 		r.Source = FromBudget
 	}

@@ -3,7 +3,6 @@ package throttle
 import (
 	"context"
 	"math"
-	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -86,8 +85,8 @@ func (b *bounds) words() (first, last []any) {
 	case windowKind, quotaKind, slotsKind:
 		first = append(first, b.units)
 	}
-	if b.months > 0 {
-		first = append(first, strconv.Itoa(b.months)+"mo")
+	if b.monthly {
+		first = append(first, "1mo")
 	} else {
 		first = append(first, b.period.Milliseconds())
 	}

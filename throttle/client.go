@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -117,16 +118,19 @@ func New(rdb Processor, o Options, defaults ...Option) (*Client, error) {
 // these numbers as they were set. In the options of the other clients -1 has become 0, and -2 is still negative. known is
 // false for other types, which must end calls by themselves.
 func honoursContexts(rdb Processor) (honours, known bool) {
+	check := func(enabled bool, least time.Duration, timeouts ...time.Duration) (bool, bool) {
+		return enabled && slices.Min(timeouts) >= least, true
+	}
 	switch rdb := rdb.(type) {
 	case interface{ Options() *redis.Options }:
 		o := rdb.Options()
-		return o.ContextTimeoutEnabled && o.ReadTimeout >= 0 && o.WriteTimeout >= 0, true
+		return check(o.ContextTimeoutEnabled, 0, o.ReadTimeout, o.WriteTimeout)
 	case interface{ Options() *redis.ClusterOptions }:
 		o := rdb.Options()
-		return o.ContextTimeoutEnabled && o.ReadTimeout >= 0 && o.WriteTimeout >= 0, true
+		return check(o.ContextTimeoutEnabled, 0, o.ReadTimeout, o.WriteTimeout)
 	case interface{ Options() *redis.RingOptions }:
 		o := rdb.Options()
-		return o.ContextTimeoutEnabled && o.ReadTimeout >= -1 && o.WriteTimeout >= -1, true
+		return check(o.ContextTimeoutEnabled, -1, o.ReadTimeout, o.WriteTimeout)
 	}
 	return false, false
 }
@@ -175,7 +179,7 @@ func (c *Client) AlignedQuota(name string, limit int64, period, offset time.Dura
 	return &Quota{counts{asks{named{c.limiter(name, b, options)}}}}
 }
 
-// CalendarQuota is a Quota whose windows are days, months or years: see Daily, Monthly and Yearly.
+// CalendarQuota is a Quota whose windows are days or months: see Daily and Monthly.
 func (c *Client) CalendarQuota(name string, limit Calendar, options ...Option) *Quota {
 	return &Quota{counts{asks{named{c.limiter(name, limit.limit, options)}}}}
 }
@@ -254,8 +258,11 @@ func (c *Client) Check(ctx context.Context) error {
 	c.mu.Lock()
 	refused := c.refused
 	c.mu.Unlock()
-	if refused != nil || c.closed.Load() {
-		return errors.Join(refused, c.openError())
+	if c.closed.Load() {
+		return ErrClosed
+	}
+	if refused != nil {
+		return refused
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -304,13 +311,6 @@ func atOnce(times int, ask func() error) (first error) {
 		}
 	}
 	return first
-}
-
-func (c *Client) openError() error {
-	if c.closed.Load() {
-		return ErrClosed
-	}
-	return nil
 }
 
 // Close gives the units of budgets back, without those of calls under way, closes the leases, and waits until no goroutine

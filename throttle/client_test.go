@@ -52,7 +52,7 @@ func TestAllow_everyKind(t *testing.T) {
 	}{
 		c.Rate("rate", throttle.PerHour(2)), c.Rate("lockout", throttle.PerHour(2).Lockout(time.Hour)), c.Window("window", 2, time.Hour),
 		c.ExactWindow("exact", 2, time.Hour), c.Quota("quota", 2, time.Hour), c.AlignedQuota("aligned", 2, time.Hour, -time.Minute), c.Policy("api"),
-		c.CalendarQuota("day", throttle.Daily(2)), c.CalendarQuota("month", throttle.Monthly(2)), c.CalendarQuota("year", throttle.Yearly(2).In(time.Local)),
+		c.CalendarQuota("day", throttle.Daily(2)), c.CalendarQuota("month", throttle.Monthly(2).In(time.Local)),
 	} {
 		for _, want := range []bool{true, true, false} {
 			r := must(limiter.Allow(background, "bob"))
@@ -122,6 +122,19 @@ func TestLimiters_ofOneName(t *testing.T) {
 	require.Equal(t, 8, strings.Count(log.String(), "ERROR"))
 	colon, _ := throttletest.New(t, throttle.Options{KeyPrefix: "p:", Logger: quiet})
 	require.ErrorIs(t, colon.Policy("api").Err(), throttle.ErrParams)
+}
+
+// Bounds are rounded up, and end at the longest time.
+func TestBounds(t *testing.T) {
+	c, _ := throttletest.New(t, throttle.Options{})
+	for limit, want := range map[throttle.Limit][2]time.Duration{
+		throttle.PerSecond(3): {time.Second, 333_333_334}, throttle.PerMinute(30).Burst(15): {30 * time.Second, 2 * time.Second},
+		throttle.Per(1, time.Hour).Burst(1e12): {1<<63 - 1, time.Hour},
+	} {
+		units, span, next := c.Rate("a", throttle.PerSecond(1)).With(limit).Bounds()
+		require.Positive(t, units)
+		require.Equal(t, want, [2]time.Duration{span, next})
+	}
 }
 
 // With makes limits that meet at the same keys.

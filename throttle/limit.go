@@ -2,7 +2,8 @@ package throttle
 
 import (
 	"fmt"
-	"math/bits"
+	"math"
+	"strings"
 	"time"
 )
 
@@ -20,8 +21,8 @@ type bounds struct {
 	offset  time.Duration // of an aligned quota
 	lockout time.Duration // of a rate; 0: none
 
-	months int            // of a quota: if not 0, the period is this many calendar months of at most 31 days each
-	zone   *time.Location // of an aligned quota: if not nil, its UTC offset is in place of the offset
+	monthly bool           // of a quota: the period is a calendar month
+	zone    *time.Location // of an aligned quota: if not nil, its UTC offset is in place of the offset
 }
 
 type kind uint8
@@ -66,7 +67,7 @@ func (l Limit) Lockout(pause time.Duration) Limit {
 	return l
 }
 
-// Calendar is a number of units per day, month or year of the calendar, for Client.CalendarQuota. Calendars are values.
+// Calendar is a number of units per day or month of the calendar, for Client.CalendarQuota. Calendars are values.
 type Calendar struct{ limit bounds }
 
 // Daily admits limit units per day in UTC.
@@ -75,13 +76,8 @@ func Daily(limit int64) Calendar {
 }
 
 // Monthly admits limit units per calendar month in UTC.
-func Monthly(limit int64) Calendar { return months(limit, 1) }
-
-// Yearly admits limit units per calendar year in UTC.
-func Yearly(limit int64) Calendar { return months(limit, 12) }
-
-func months(limit int64, n int) Calendar {
-	return Calendar{bounds{kind: quotaKind, aligned: true, units: limit, months: n, period: time.Duration(n) * 31 * day}}
+func Monthly(limit int64) Calendar {
+	return Calendar{bounds{kind: quotaKind, aligned: true, units: limit, monthly: true, period: 31 * day}}
 }
 
 // In returns the calendar of a time zone. Each call sends the zone's UTC offset of now; a window that runs keeps its end.
@@ -126,42 +122,24 @@ func (b *bounds) drains(within time.Duration) float64 {
 
 // drain returns units x period / count, rounded up, at most the longest Duration.
 func drain(units int64, period time.Duration, count int64) time.Duration {
-	hi, lo := bits.Mul64(uint64(units), uint64(period))
-	lo, carry := bits.Add64(lo, uint64(count-1), 0)
-	if hi += carry; hi >= uint64(count) {
-		return 1<<63 - 1
+	span := math.Ceil(float64(units) * float64(period) / float64(count))
+	if span >= math.MaxInt64 {
+		return math.MaxInt64
 	}
-	span, _ := bits.Div64(hi, lo, uint64(count))
-	return time.Duration(min(span, 1<<63-1))
+	return time.Duration(span)
 }
 
-// String describes the limit as a person would: "30 per 1m0s, burst 15".
+// String returns the words of the limit's command: "GO.THROTTLE 14 30 60000".
 func (b bounds) String() string {
-	switch b.kind {
-	case rateKind:
-		s := fmt.Sprintf("%d per %s, burst %d", b.count, b.period, b.units)
-		if b.lockout != 0 {
-			s += fmt.Sprintf(", lockout %s", b.lockout)
-		}
-		return s
-	case windowKind:
-		return fmt.Sprintf("%d in any %s", b.units, b.period)
-	case quotaKind:
-		switch {
-		case b.months != 0:
-			return fmt.Sprintf("%d per %d months in %v", b.units, b.months, b.zone)
-		case b.zone != nil:
-			return fmt.Sprintf("%d per %s in %v", b.units, b.period, b.zone)
-		case b.aligned:
-			return fmt.Sprintf("%d per %s, aligned at %s", b.units, b.period, b.offset)
-		}
-		return fmt.Sprintf("%d per %s", b.units, b.period)
-	case policyKind:
-		return "the server's policy"
-	case slotsKind:
-		return fmt.Sprintf("%d slots of %s", b.units, b.period)
+	first, last := b.words()
+	words := append(append(first[:1:1], first[2:]...), last[:len(last)-1]...)
+	if b.zone != nil {
+		words = append(words, b.zone)
 	}
-	return "no limit"
+	if b.lockout != 0 {
+		words = append(words, "LOCKOUT", b.lockout.Milliseconds())
+	}
+	return strings.TrimSuffix(fmt.Sprintln(words...), "\n")
 }
 
 // The bounds of the server: see docs/commands.md.
@@ -177,29 +155,16 @@ func (b *bounds) check() error {
 		return nil
 	case b.kind == noKind:
 		return params("a Limit must be made by Per, PerSecond, PerMinute or PerHour")
-	case b.units < 1 || b.units > maxUnits:
-		return params("a limit of %d units is not between 1 and 10^12", b.units)
-	case b.kind == rateKind && (b.count < 1 || b.count > maxUnits):
-		return params("a count of %d units is not between 1 and 10^12", b.count)
+	case b.units < 1 || b.units > maxUnits || b.kind == rateKind && (b.count < 1 || b.count > maxUnits):
+		return params("units or a count that are not between 1 and 10^12: %s", b)
 	}
-	if err := checkSpan("a period", b.period); err != nil {
-		return err
-	}
-	if b.lockout != 0 {
-		if err := checkSpan("a lockout", b.lockout); err != nil {
-			return err
+	for what, span := range map[string]time.Duration{"period": b.period, "lockout": b.lockout, "offset": b.offset.Abs()} {
+		if span == 0 && what != "period" {
+			continue // there is none
 		}
-	}
-	if b.offset != 0 {
-		return checkSpan("an offset", b.offset.Abs())
-	}
-	return nil
-}
-
-// checkSpan refuses a time that is not a whole number of milliseconds, or not in [1 ms, 100 years].
-func checkSpan(what string, span time.Duration) error {
-	if span < time.Millisecond || span > maxPeriod || span%time.Millisecond != 0 {
-		return params("%s of %s is not a whole number of milliseconds between 1ms and 100 years", what, span)
+		if span < time.Millisecond || span > maxPeriod || span%time.Millisecond != 0 {
+			return params("the %s %s is not a whole number of milliseconds between 1ms and 100 years", what, span)
+		}
 	}
 	return nil
 }

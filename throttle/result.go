@@ -1,9 +1,6 @@
 package throttle
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // Never is the RetryAfter of a call that no wait would admit: it asked for more than its limit.
 const Never time.Duration = 1<<63 - 1
@@ -21,22 +18,20 @@ type Result struct {
 }
 
 // Source says who decided.
-type Source uint8
+type Source string
 
 const (
-	FromServer   Source = iota // the server, in a call of its own
-	FromBatch                  // the server, in one call together with concurrent callers of the same limiter
-	FromDenials                // the deny cache: the server denied the same call, and its RetryAfter has not passed
-	FromBudget                 // the local budget: units that the server granted before
-	FailedOpen                 // nobody: the server is unavailable, and the client was told to admit
-	FailedClosed               // nobody: the server is unavailable, and the client was told to deny
+	FromServer   Source = ""              // the server, perhaps in one call for several callers
+	FromDenials  Source = "denials"       // the deny cache: the server denied the same call, and its RetryAfter has not passed
+	FromBudget   Source = "budget"        // the local budget: units that the server granted before
+	FailedOpen   Source = "failed-open"   // nobody: the server is unavailable, and the client was told to admit
+	FailedClosed Source = "failed-closed" // nobody: the server is unavailable, and the client was told to deny
 )
 
 // String returns the source in one word, as metrics want it.
 func (s Source) String() string {
-	names := [...]string{"server", "batch", "denials", "budget", "failed-open", "failed-closed"}
-	if int(s) < len(names) {
-		return names[s]
+	if s == FromServer {
+		return "server"
 	}
-	return fmt.Sprintf("Source(%d)", uint8(s))
+	return string(s)
 }
