@@ -1,6 +1,6 @@
 package cgo_test
 
-// Thousands of entries, ids of 512 bytes and times in 2255 would make a transcript long, or depend on its date.
+// Thousands of entries, and times in 2255, would make a transcript long, or depend on its date.
 
 import (
 	"fmt"
@@ -12,10 +12,7 @@ import (
 	"gothrottle/commands/memory"
 )
 
-const (
-	foreignWindow = "ERR the sorted set at this key is not a sliding window"
-	foreignLeases = "ERR the sorted set at this key holds no leases"
-)
+const foreignWindow = "ERR the sorted set at this key is not a sliding window"
 
 type member = memory.Member
 
@@ -29,29 +26,6 @@ func wantFollowed(t *testing.T, h *fakehost.Host, want string, words ...string) 
 		t.Errorf("%.60q: reply %s, want %s", words, got, want)
 	}
 	r.follow(t, h, words[0], "k")
-}
-
-// Ids of up to 512 bytes, and ids that are members' prefixes. One byte more is an error wherever an id is.
-func TestLease_ids(t *testing.T) {
-	h := loaded(t)
-	ids := []string{"", "\x00\x01", "\x01", "\x02", strings.Repeat("\xff", 63), strings.Repeat("\xff", 64), strings.Repeat("x", 512)}
-	for i, id := range ids {
-		wantFollowed(t, h, fmt.Sprintf("[0 100 %d -1 60 0]", 99-i), "GO.LEASE", "k", "100", "60", id)
-	}
-	long := ids[len(ids)-1] + "x"
-	for _, words := range [][]string{
-		{"GO.LEASE", "k", "10", "60", long}, {"GO.LEASE_RO", "k", "10", "60", long}, {"GO.RELEASE", "k", "a", long},
-		{"GO.ALL", "k", "LEASE", "10", "60", long}, {"GO.ALL_RO", "k", "LEASE", "10", "60", long},
-	} {
-		before := dump(h)
-		if got := h.Call(words...).String(); strings.Replace(got, "clause 1: ", "", 1) != "ERR an id must not exceed 512 bytes" {
-			t.Errorf("%.20q: %s", words, got)
-		}
-		wantNothing(t, h, words[0], before)
-	}
-	wantFollowed(t, h, "6", append([]string{"GO.RELEASE", "k"}, ids[1:]...)...)
-	h.Put("k", zsetOf(scored(-float64(h.Now()+second), "\x02"+long), scored(-float64(h.Now()-second), "\x02a")))
-	wantUntouched(t, h, foreignLeases, "GO.LEASE k 10 60 x", "GO.LEASE k 10 60 a")
 }
 
 // GO.RELEASE takes at most 1024 ids. An id may occur several times among them.
