@@ -44,6 +44,29 @@ func TestCluster_looksForTheNewMaster(t *testing.T) {
 	}, time.Minute, 10*time.Millisecond, "a call reaches the new master")
 }
 
+// Check asks every master: one without the module is noticed, whichever it is.
+func TestCluster_checkAsksAllMasters(t *testing.T) {
+	serve := func(list string) string {
+		return listen(t, func(conn net.Conn) {
+			answer(conn, 0, func(word string) string { return map[string]string{"COMMAND": list}[word] })
+		}).Addr().String()
+	}
+	with, without := serve("*1\r\n*0\r\n"), serve("*1\r\n*-1\r\n")
+	for _, row := range []struct {
+		masters []string
+		want    error
+	}{{[]string{with, with}, nil}, {[]string{with, without}, throttle.ErrNoModule}, {[]string{without, with}, throttle.ErrNoModule}} {
+		for range 5 { // a cluster client asks any node first
+			rdb := redis.NewClusterClient(&redis.ClusterOptions{ContextTimeoutEnabled: true, ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+				return []redis.ClusterSlot{{Start: 0, End: 8191, Nodes: []redis.ClusterNode{{Addr: row.masters[0]}}},
+					{Start: 8192, End: 16383, Nodes: []redis.ClusterNode{{Addr: row.masters[1]}}}}, nil
+			}})
+			t.Cleanup(func() { _ = rdb.Close() })
+			require.ErrorIs(t, newReal(t, rdb, throttle.Options{}).Check(background), row.want)
+		}
+	}
+}
+
 // A cluster client does not ask for the list of commands before a call: it would ask for up to 5 s, whatever the call's
 // time limit.
 func TestCluster_asksForNoList(t *testing.T) {
