@@ -50,6 +50,7 @@ func TestACL_categories(t *testing.T) {
 func TestACL_keysOfSeveralLimits(t *testing.T) {
 	for _, args := range [][]string{nil, ioThreads} {
 		s := start(t, options{Args: args})
+		admin := s.session()
 		user := s.as("al", "~a* %R~r* -@all +go.all +go.all_ro +eval +multi +exec +discard (+get +set ~b*) (+go.all_ro ~c*) (+go.quota ~d*)")
 		for _, row := range []struct {
 			groups    string // the words after GO.ALL
@@ -82,8 +83,8 @@ func TestACL_keysOfSeveralLimits(t *testing.T) {
 			{"THROTTLE THROTTLE 99 1 60 KEY a1 QUOTA 99 60", "THROTTLE", "THROTTLE"},
 		} {
 			for how := range 3 {
-				s.refuses(user, row.write, how, "GO.ALL "+row.groups)
-				s.refuses(user, row.ro, how, "GO.ALL_RO "+row.groups)
+				admin.refuses(t, user, row.write, how, "GO.ALL "+row.groups)
+				admin.refuses(t, user, row.ro, how, "GO.ALL_RO "+row.groups)
 			}
 		}
 		for i := range 32 { // each position
@@ -92,7 +93,7 @@ func TestACL_keysOfSeveralLimits(t *testing.T) {
 				all[j] = fmt.Sprintf("a.%d QUOTA 99 60", j)
 			}
 			all[i] = "b QUOTA 99 60"
-			s.refuses(user, "b", 0, "GO.ALL "+strings.Join(all, " KEY "))
+			admin.refuses(t, user, "b", 0, "GO.ALL "+strings.Join(all, " KEY "))
 		}
 		for _, groups := range []string{"b", "b QUOTA 9", "a1 QUOTA 9 60 KEY b", "a1 QUOTA 9 60 1 1 KEY b QUOTA 9 60", "b QUOTA x 60"} {
 			assert.Implements(t, (*error)(nil), user.do(fields("GO.ALL "+groups)...), "a call that is wrong: %s", groups)
@@ -103,11 +104,11 @@ func TestACL_keysOfSeveralLimits(t *testing.T) {
 	}
 }
 
-// refuses makes a call directly, in a script or in a transaction. The server must refuse this key, or admit the call if the
+// refuses makes a call of a user directly, in a script or in a transaction, and reads ACL LOG by its own connection. The server must refuse this key, or admit the call if the
 // key is "".
-func (s *server) refuses(user session, key string, how int, call string) {
-	s.t.Helper()
-	require.NoError(s.t, s.Do(ctx, "ACL", "LOG", "RESET").Err())
+func (c session) refuses(t *testing.T, user session, key string, how int, call string) {
+	t.Helper()
+	require.Equal(t, "OK", c.do("ACL", "LOG", "RESET"))
 	words := fields(call)
 	var reply any
 	switch how {
@@ -116,7 +117,7 @@ func (s *server) refuses(user session, key string, how int, call string) {
 	case 1:
 		reply = user.do(append([]any{"EVAL", "return redis.call(unpack(ARGV))", 0}, words...)...)
 	case 2:
-		require.Equal(s.t, "OK", user.do("MULTI"))
+		require.Equal(t, "OK", user.do("MULTI"))
 		if reply = user.do(words...); reply != "QUEUED" {
 			user.do("DISCARD")
 		} else if reply = user.do("EXEC"); fmt.Sprint(reply) != "" {
@@ -125,16 +126,16 @@ func (s *server) refuses(user session, key string, how int, call string) {
 			}
 		}
 	}
-	what, log := fmt.Sprintf("%s, way %d", call, how), s.session().list("ACL", "LOG")
+	what, log := fmt.Sprintf("%s, way %d", call, how), c.list("ACL", "LOG")
 	if key == "" {
-		assert.IsType(s.t, []any{}, reply, what)
-		assert.Empty(s.t, log, what)
+		assert.IsType(t, []any{}, reply, what)
+		assert.Empty(t, log, what)
 		return
 	}
-	assert.Regexp(s.t, "^NOPERM|can.t access at least one of the keys", fmt.Sprint(reply), what)
-	if assert.Len(s.t, log, 1, what) {
-		entry := dict(s.t, log[0])
-		assert.Equal(s.t, []any{"key", key, "al"}, []any{entry["reason"], entry["object"], entry["username"]}, what)
+	assert.Regexp(t, "^NOPERM|can.t access at least one of the keys|^ERR ACL failure in script", fmt.Sprint(reply), what)
+	if assert.Len(t, log, 1, what) {
+		entry := dict(t, log[0])
+		assert.Equal(t, []any{"key", key, "al"}, []any{entry["reason"], entry["object"], entry["username"]}, what)
 	}
 }
 

@@ -282,12 +282,6 @@ func (c sample) on(key string) []any { return on(c.Sample.Call, key) }
 // key returns the key of the call that on returns: a command may want a prefix.
 func (c sample) key(key string) string { return c.on(key)[1].(string) }
 
-// infoField returns the beginning of the names that the command's counters have in INFO.
-func (c sample) infoField() string {
-	name := strings.TrimPrefix(strings.ToLower(c.Name), "go.")
-	return "gothrottle_" + strings.ReplaceAll(name, ".", "_")
-}
-
 // asks says whether the server asks the module for the keys of GO.ALL. If it does not, the server
 // sees the first key only, and the module checks the other keys.
 func (s *server) asks() bool {

@@ -126,9 +126,14 @@ func (s *server) allowed(c hostileCase, quiet map[string]result) map[string]bool
 	for _, r := range quiet {
 		all[r.reply] = true
 	}
-	states := c.states
-	for _, c.states = range []string{states, strings.ReplaceAll(states, "2", "1")} {
-		for c.times = 1; c.times <= len(states); c.times++ {
+	revived := []byte(c.states)
+	for i := range revived {
+		if revived[i] == '2' && c.call.key(i) == c.target {
+			revived[i] = '1'
+		}
+	}
+	for _, c.states = range []string{c.states, string(revived)} {
+		for c.times = 1; c.times <= len(c.states); c.times++ {
 			c.event = "none"
 			all[s.runCase(c).reply] = true
 		}

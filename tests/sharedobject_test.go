@@ -2,10 +2,7 @@ package tests
 
 import (
 	"debug/elf"
-	"os"
-	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -76,20 +73,4 @@ func TestSharedObject_protection(t *testing.T) {
 		assert.False(t, p.Flags&elf.PF_W != 0 && p.Flags&elf.PF_X != 0, "writable and executable: %v", p.Type)
 	}
 	assert.Equal(t, 1, stack, "without this header the stack would be executable")
-}
-
-// A released module has the commands that the reference describes, and no other.
-func TestSharedObject_commands(t *testing.T) {
-	page, err := os.ReadFile("../docs/commands.md")
-	require.NoError(t, err)
-	var documented []string
-	for _, m := range regexp.MustCompile(`(?m)^## ((?:GO|CL)\.\w+)$`).FindAllStringSubmatch(string(page), -1) {
-		documented = append(documented, m[1])
-	}
-	s := start(t, options{})
-	registered := wordsOf(s.session().do("COMMAND", "LIST", "FILTERBY", "MODULE", "gothrottle"))
-	for i := range registered {
-		registered[i] = strings.ToUpper(registered[i])
-	}
-	assert.ElementsMatch(t, documented, registered)
 }

@@ -19,6 +19,7 @@ import (
 func TestSurface_commandInfo(t *testing.T) {
 	s := start(t, options{})
 	c := s.session()
+	assert.Len(t, c.list("COMMAND", "LIST", "FILTERBY", "MODULE", "gothrottle"), len(commands.Table))
 	for _, row := range samples {
 		reply := c.list("COMMAND", "INFO", row.Name)[0].([]any)
 		assert.EqualValues(t, row.Arity, reply[1], row.Name)

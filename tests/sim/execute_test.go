@@ -84,8 +84,8 @@ func (w *world) checkAll(n *node, m *message, now funnel.Micros, g *group, reply
 	if (reply[0] != 0) != limited {
 		w.fail("%q at %d: the reply is %v, and the oracles have %v", m.words, now, reply, wants)
 	}
-	if w.seen.all++; limited {
-		w.seen.allDenied++
+	if w.seen[all]++; limited {
+		w.seen[allDenied]++
 	}
 	for i := range g.parts {
 		l := g.parts[i].limiter
@@ -121,7 +121,7 @@ func (w *world) checkExpired(n *node, l *limiter, now funnel.Micros) {
 		w.fail("%s expired at node %d at %d ms while units are in use", l.key, n.id, at)
 	}
 	n.models[l.at] = newModel(l)
-	w.seen.expired++
+	w.seen[expired]++
 }
 
 // checkState makes sure that what is in use has a key, and each key an expiry that is not too early.
@@ -166,7 +166,7 @@ func (w *world) count(m *message, a *ask, g *part, granted int64, reply []int64,
 		return
 	}
 	if !master {
-		w.seen.lost += max(g.granted, 0)
+		w.seen[lost] += max(g.granted, 0)
 		l.spent.lose(w.now, g.granted, w.hold())
 		return
 	}
@@ -179,11 +179,11 @@ func (w *world) count(m *message, a *ask, g *part, granted int64, reply []int64,
 func (w *world) tally(a *ask, reply []int64) {
 	switch {
 	case a.n < 0:
-		w.seen.refunds++
+		w.seen[refunds]++
 	case reply[0] == 0:
-		w.seen.admitted++
+		w.seen[admitted]++
 	default:
-		w.seen.denied++
+		w.seen[denied]++
 	}
 	for _, n := range reply {
 		w.digest = w.digest*1099511628211 ^ uint64(n)

@@ -66,10 +66,12 @@ func (w *world) deliver(n *node) bool {
 	}
 	g := &w.log[n.applied-w.first]
 	w.note("apply", n.id, -1, g.effects...)
-	if !w.misdeliver(n) {
-		w.apply(n, g)
-		n.applied++
+	for _, words := range g.effects {
+		if err := n.server.apply(words...); err != nil {
+			w.fail("node %d: %v", n.id, err)
+		}
 	}
+	n.applied++
 	for i := range g.parts {
 		w.checkKey(n, g.parts[i].limiter)
 		if n.applied == w.end() {
@@ -78,14 +80,6 @@ func (w *world) deliver(n *node) bool {
 	}
 	w.trim()
 	return true
-}
-
-func (w *world) apply(n *node, g *group) {
-	for _, words := range g.effects {
-		if err := n.server.apply(words...); err != nil {
-			w.fail("node %d: %v", n.id, err)
-		}
-	}
 }
 
 // trim drops the groups that all nodes have.
@@ -141,7 +135,7 @@ func (w *world) failover() bool {
 	}
 	old.alive, old.deposed = lives, lives
 	w.master = next.id
-	w.seen.failovers++
+	w.seen[failovers]++
 	w.listen(next)
 	for _, n := range w.nodes {
 		if n.alive && !n.deposed && n != next && n.applied > w.end() {
@@ -163,7 +157,7 @@ func (w *world) pickReplica() *node {
 // lose notes what the next master does not know of.
 func (w *world) lose(p *part) {
 	l := p.limiter
-	w.seen.lost += max(p.granted, 0)
+	w.seen[lost] += max(p.granted, 0)
 	l.charged.lose(w.now, p.granted, 0)
 	l.spent.lose(w.now, p.granted, w.hold())
 	if h := l.holders[p.holder]; h != nil {
@@ -174,7 +168,7 @@ func (w *world) lose(p *part) {
 // resync gives a node all that the master has.
 func (w *world) resync(n *node) bool {
 	w.note("resync", n.id, -1)
-	w.seen.resyncs++
+	w.seen[resyncs]++
 	if !n.alive {
 		n.clock = funnel.Clock{}
 	}

@@ -9,13 +9,12 @@ import (
 // planted is a fault that is built into a world. Each hook that is not nil takes the place of what a right world does.
 type planted struct {
 	name    string
-	effects func(w *world, words [][]string) [][]string                   // what is replicated of a call
-	deliver func(w *world, n *node, next []group) (applied int, did bool) // what a replica does with the next groups
-	promote func(w *world, n *node)                                       // before a replica becomes the master
-	resync  func(w *world, n *node)                                       // after a full synchronisation
-	frozen  bool                                                          // the clocks of users stand still
-	giving  func(w *world, m *message)                                    // when a user gives back
-	lost    func(w *world, m *message)                                    // when the reply to a user is lost
+	effects func(w *world, words [][]string) [][]string // what is replicated of a call
+	promote func(w *world, n *node)                     // before a replica becomes the master
+	resync  func(w *world, n *node)                     // after a full synchronisation
+	frozen  bool                                        // the clocks of users stand still
+	giving  func(w *world, m *message)                  // when a user gives back
+	lost    func(w *world, m *message)                  // when the reply to a user is lost
 }
 
 // one reports whether a fault that strikes now and then does so now.
@@ -26,15 +25,6 @@ func (w *world) corrupt(effects [][]string) [][]string {
 		return w.planted.effects(w, slices.Clone(effects))
 	}
 	return effects
-}
-
-func (w *world) misdeliver(n *node) bool {
-	if w.planted == nil || w.planted.deliver == nil || !w.one(10) {
-		return false
-	}
-	applied, did := w.planted.deliver(w, n, w.log[n.applied-w.first:])
-	n.applied += applied
-	return did
 }
 
 func (w *world) promote(n *node) {
@@ -82,11 +72,6 @@ func quantityAt(l *limiter) int {
 	return 4
 }
 
-// drop returns the effects without those of this name.
-func drop(effects [][]string, name string) [][]string {
-	return slices.DeleteFunc(effects, func(words []string) bool { return words[0] == name })
-}
-
 // faults are the faults that the simulation must find.
 var faults = []planted{
 	{name: "effects: two effects of a call in the wrong order", effects: func(_ *world, effects [][]string) [][]string {
@@ -97,15 +82,6 @@ var faults = []planted{
 		i := w.random.IntN(len(effects))
 		return slices.Delete(effects, i, i+1)
 	}},
-	{name: "effects: an expiry is lost", effects: func(_ *world, effects [][]string) [][]string {
-		return drop(effects, "PEXPIREAT")
-	}},
-	{name: "effects: members that go are kept", effects: func(_ *world, effects [][]string) [][]string {
-		return drop(effects, "ZREM")
-	}},
-	{name: "effects: a deleted key is kept", effects: func(_ *world, effects [][]string) [][]string {
-		return drop(effects, "DEL")
-	}},
 	{name: "effects: a field is stale", effects: func(_ *world, effects [][]string) [][]string {
 		for i, words := range effects {
 			if words[0] == "HSET" && words[2] == "0" {
@@ -114,23 +90,6 @@ var faults = []planted{
 			}
 		}
 		return effects
-	}},
-	{name: "effects: calls arrive in the wrong order", deliver: func(w *world, n *node, next []group) (int, bool) {
-		if len(next) < 2 {
-			return 0, false
-		}
-		w.apply(n, &next[1])
-		w.apply(n, &next[0])
-		return 2, true
-	}},
-	{name: "effects: a call arrives again, late", deliver: func(w *world, n *node, next []group) (int, bool) {
-		if len(next) < 2 {
-			return 0, false
-		}
-		w.apply(n, &next[0])
-		w.apply(n, &next[1])
-		w.apply(n, &next[0])
-		return 2, true
 	}},
 	{name: "effects: a replica decides by itself", effects: func(w *world, effects [][]string) [][]string {
 		for i, words := range effects {
@@ -147,11 +106,6 @@ var faults = []planted{
 				_ = n.server.apply(g.effects[0]...)
 				return
 			}
-		}
-	}},
-	{name: "failover: the expiry is lost", promote: func(_ *world, n *node) {
-		for _, key := range n.server.Keys() {
-			_ = n.server.apply("PEXPIREAT", key, "0")
 		}
 	}},
 	{name: "failover: the new master keeps its wrong clock", promote: func(w *world, n *node) {

@@ -299,7 +299,7 @@ func (w *world) replaceUser(i int) bool {
 	u := w.users[i]
 	if w.closes && w.random.IntN(4) > 0 {
 		w.note("close", -1, 10+i)
-		w.seen.closes++
+		w.seen[closes]++
 		w.mu.Lock()
 		u.closing = true
 		w.mu.Unlock()
@@ -307,7 +307,7 @@ func (w *world) replaceUser(i int) bool {
 		w.settle(nil)
 	} else {
 		w.note("crash", -1, 10+i)
-		w.seen.crashes++
+		w.seen[crashes]++
 	}
 	w.crash(u)
 	w.users[i] = w.newUser(i)

@@ -39,18 +39,24 @@ type config struct {
 }
 
 // seen counts what happened.
-type seen struct {
-	admitted, denied, refunds, lost, expired int64 // lost: units
-	all, allDenied                           int64 // calls of GO.ALL
-	failovers, resyncs, crashes, closes      int
-}
+type seen [countedThings]int64
 
-func (s *seen) add(o seen) {
-	s.admitted, s.denied, s.refunds = s.admitted+o.admitted, s.denied+o.denied, s.refunds+o.refunds
-	s.lost, s.expired, s.failovers = s.lost+o.lost, s.expired+o.expired, s.failovers+o.failovers
-	s.all, s.allDenied = s.all+o.all, s.allDenied+o.allDenied
-	s.resyncs, s.crashes, s.closes = s.resyncs+o.resyncs, s.crashes+o.crashes, s.closes+o.closes
-}
+const (
+	admitted = iota
+	denied
+	refunds
+	lost // of units
+	expired
+	all // of GO.ALL
+	allDenied
+	failovers
+	resyncs
+	crashes
+	closes
+	countedThings
+)
+
+var things = strings.Fields("admitted denied refunds lost expired all allDenied failovers resyncs crashes closes")
 
 // world is a master, two replicas and their clients. One step is one event. All that happens is decided by the seed: a
 // goroutine of a user runs only when the scheduler lets one message go, and until it waits again.
@@ -111,12 +117,6 @@ func (w *world) fail(format string, args ...any) {
 
 // trueTime is how far the clock of a bubble is behind the true time: bubbles begin in 2000.
 const trueTime = 30 * 365 * 24 * 3600 * 1_000_000
-
-// least returns the least of the numbers.
-func (s *seen) least() int64 {
-	return min(s.admitted, s.denied, s.refunds, s.lost, s.expired, s.all, s.allDenied,
-		int64(min(s.failovers, s.resyncs, s.crashes, s.closes)))
-}
 
 // newWorld makes a world. It must be called in a bubble.
 func newWorld(seed, index uint64, p *planted) *world {
