@@ -8,6 +8,7 @@ build/module.sh
 servers=${SERVER:-$(build/server.sh)} || die 'no server to test against: please install redis-server (7.0 or newer) or valkey-server.'
 read -ra each <<<"$servers"
 mkdir -p build/out
+go test -count=1 ./tests/chaos
 go build -o build/out/chaos-program ./tests/chaos
 seconds=$((${CHAOS_SECONDS:-120} / ${#each[@]}))
 for server in "${each[@]}"; do

@@ -157,14 +157,8 @@ func (c *clusterRun) step() error {
 
 func (c *clusterRun) policies() error {
 	text := pick(c.g.Rand, policyTexts...)
-	c.m.setPolicies(text)
 	_ = c.blank.SetPolicies(text)
-	for _, n := range c.nodes {
-		if reply := n.ask("CONFIG", "SET", "gothrottle.policies", text); reply != "OK" {
-			return c.differ("CONFIG SET gothrottle.policies: %s", reply)
-		}
-	}
-	return nil
+	return c.configure(text, c.master, c.twin, c.plain)
 }
 
 // behind is how far the servers' clocks are behind those of their modules, in µs. A module's clock

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -113,9 +112,7 @@ func (c *clusterRun) together(tag string, conn int, via string, calls []words) e
 		if !slices.Contains([]string{"-ASK", "-MOVED", "-TRYAGAIN", "-EXECABORT"}, kind) {
 			return c.differ("the calls %q got the reply %s", list, failed)
 		}
-		if *verboseFlag {
-			fmt.Printf("step %d: node %d: %d calls by %s: %s\n", c.number, at, len(calls), via, failed)
-		}
+		c.say("node %d: %d calls by %s: %s", at, len(calls), via, failed)
 		return c.send(tag, conn, 1, calls)
 	}
 	for i, w := range calls {
@@ -132,9 +129,7 @@ func (c *clusterRun) together(tag string, conn int, via string, calls []words) e
 
 // made compares the reply to a call that a node has made with the model.
 func (c *clusterRun) made(at int, w words, got string) error {
-	if *verboseFlag {
-		fmt.Printf("step %d: node %d at %d: %q: %s\n", c.number, at, c.m.now, []string(w), got)
-	}
+	c.say("node %d at %d: %q: %s", at, c.m.now, []string(w), got)
 	return c.checkOne(0, w, got)
 }
 
@@ -155,9 +150,7 @@ func (c *clusterRun) follow(tag string, at, conn int, w words, got string, redir
 			return c.differ("%q: %s", []string(w), got)
 		}
 		c.stats.tally["replies "+kind[1:]]++
-		if *verboseFlag {
-			fmt.Printf("step %d: node %d: %q: %s\n", c.number, at, []string(w), got)
-		}
+		c.say("node %d: %q: %s", at, []string(w), got)
 		p := c.nodes[to].conns[conn].Pipeline()
 		if kind == "-ASK" {
 			p.Do(ctx, "ASKING")

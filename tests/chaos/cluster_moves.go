@@ -26,9 +26,7 @@ func (c *clusterRun) move(tag string) error {
 		return err
 	}
 	c.stats.tally["moves by "+kind]++
-	if *verboseFlag {
-		fmt.Printf("step %d: %s moved from node %d to node %d by %s\n", c.number, tag, from, to, kind)
-	}
+	c.say("%s moved from node %d to node %d by %s", tag, from, to, kind)
 	c.owner[tag] = to
 	if err := c.again(tag); err != nil {
 		return err
@@ -42,10 +40,10 @@ func (c *clusterRun) move(tag string) error {
 // moveKeys moves a slot by MIGRATE of a few keys at a time.
 func (c *clusterRun) moveKeys(tag string, from, to *node) error {
 	slot := c.slot(tag)
-	if err := c.accept(to, "CLUSTER", "SETSLOT", slot, "IMPORTING", from.id); err != nil {
+	if err := c.accept(to.server, "CLUSTER", "SETSLOT", slot, "IMPORTING", from.id); err != nil {
 		return err
 	}
-	if err := c.accept(from, "CLUSTER", "SETSLOT", slot, "MIGRATING", to.id); err != nil {
+	if err := c.accept(from.server, "CLUSTER", "SETSLOT", slot, "MIGRATING", to.id); err != nil {
 		return err
 	}
 	for {
@@ -57,7 +55,7 @@ func (c *clusterRun) moveKeys(tag string, from, to *node) error {
 			break
 		}
 		words := append([]any{"MIGRATE", "127.0.0.1", to.Port, "", 0, patience.Milliseconds(), "KEYS"}, anys(names)...)
-		if err := c.accept(from, words...); err != nil {
+		if err := c.accept(from.server, words...); err != nil {
 			return err
 		}
 		c.stats.tally["keys by MIGRATE"] += len(names)
@@ -66,7 +64,7 @@ func (c *clusterRun) moveKeys(tag string, from, to *node) error {
 		}
 	}
 	for _, n := range []*node{to, from, c.nodes[0], c.nodes[1], c.nodes[2]} {
-		if err := c.accept(n, "CLUSTER", "SETSLOT", slot, "NODE", to.id); err != nil {
+		if err := c.accept(n.server, "CLUSTER", "SETSLOT", slot, "NODE", to.id); err != nil {
 			return err
 		}
 		if err := c.inBetween(tag); err != nil {
@@ -90,14 +88,6 @@ func (c *clusterRun) inBetween(tag string) error {
 	return c.batch(tag, 1+c.g.IntN(12))
 }
 
-// accept sends a command that must be accepted.
-func (c *clusterRun) accept(n *node, words ...any) error {
-	if reply := n.ask(words...); reply != "OK" {
-		return c.differ("%v: %s", words, reply)
-	}
-	return nil
-}
-
 // atomicKind returns the command by which the server moves a slot as a whole, "" if it has none.
 func (c *clusterRun) atomicKind() string {
 	help := c.master.ask("CLUSTER", "HELP")
@@ -118,7 +108,7 @@ func (c *clusterRun) moveAtomic(tag, kind string, from, to *node) error {
 	asked, words, done, earlier := to, []any{"CLUSTER", "MIGRATION", "STATUS", "ID", ""}, "state:completed", 0
 	if kind == "MIGRATESLOTS" {
 		earlier = strings.Count(from.ask("CLUSTER", "GETSLOTMIGRATIONS"), "state:success") // its reply lists all moves
-		if err := c.accept(from, "CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", to.id); err != nil {
+		if err := c.accept(from.server, "CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", to.id); err != nil {
 			return err
 		}
 		asked, words, done = from, []any{"CLUSTER", "GETSLOTMIGRATIONS"}, "state:success"

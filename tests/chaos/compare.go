@@ -7,7 +7,6 @@ import (
 	"os"
 	"regexp"
 	"slices"
-	"strings"
 
 	"gothrottle/commands/memory"
 	"gothrottle/tests/corpus"
@@ -97,8 +96,8 @@ func (r *run) holds(all map[string]*memory.Value) error {
 // attach makes the other servers replicas of the master.
 func (r *run) attach() error {
 	for _, s := range []*server{r.twin, r.plain} {
-		if reply := s.ask("REPLICAOF", "127.0.0.1", r.master.Port); !strings.HasPrefix(reply, "OK") {
-			return r.differ("REPLICAOF: %s", reply)
+		if err := r.accept(s, "REPLICAOF", "127.0.0.1", r.master.Port); err != nil {
+			return err
 		}
 	}
 	return nil

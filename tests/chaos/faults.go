@@ -77,12 +77,20 @@ func (r *run) eventually(what string, ok func() bool) error {
 	return nil
 }
 
+// accept sends a command that must be accepted.
+func (r *run) accept(s *server, words ...any) error {
+	if reply := s.ask(words...); !strings.HasPrefix(reply, "OK") {
+		return r.differ("%v: %s", words, reply)
+	}
+	return nil
+}
+
 func (r *run) reload(*step) error {
 	if err := r.quiet(r.master); err != nil {
 		return err
 	}
-	if reply := r.master.ask("DEBUG", "RELOAD"); reply != "OK" {
-		return r.differ("DEBUG RELOAD: %s", reply)
+	if err := r.accept(r.master, "DEBUG", "RELOAD"); err != nil {
+		return err
 	}
 	// Neither the AOF nor the replicas learn of the expired keys that the server left out.
 	r.master.ask("BGREWRITEAOF")
@@ -120,8 +128,8 @@ func (r *run) restartRDB(*step) error {
 	if err := r.quiet(r.master); err != nil {
 		return err
 	}
-	if reply := r.master.ask("SAVE"); reply != "OK" {
-		return r.differ("SAVE: %s", reply)
+	if err := r.accept(r.master, "SAVE"); err != nil {
+		return err
 	}
 	r.master.Kill()
 	if err := os.RemoveAll(filepath.Join(r.master.Folder, "appendonlydir")); err != nil {
@@ -176,12 +184,7 @@ func (r *run) clientsKilled(st *step) error {
 func (r *run) paused(st *step) error {
 	r.conn(st.Conn).Ping(ctx)
 	r.master.ask("CLIENT", "PAUSE", "1000000000", "WRITE")
-	return r.amid(st, func() error {
-		if reply := r.master.ask("CLIENT", "UNPAUSE"); reply != "OK" {
-			return r.differ("CLIENT UNPAUSE: %s", reply)
-		}
-		return nil
-	})
+	return r.amid(st, func() error { return r.accept(r.master, "CLIENT", "UNPAUSE") })
 }
 
 // blocked makes calls while another client waits in BLPOP.
@@ -275,8 +278,8 @@ func (r *run) promoted(*step) error {
 	if err := r.inStep(); err != nil {
 		return err
 	}
-	if reply := r.twin.ask("REPLICAOF", "NO", "ONE"); reply != "OK" {
-		return r.differ("REPLICAOF NO ONE: %s", reply)
+	if err := r.accept(r.twin, "REPLICAOF", "NO", "ONE"); err != nil {
+		return err
 	}
 	r.master, r.twin = r.twin, r.master
 	r.hangUp()
@@ -288,10 +291,15 @@ func (r *run) promoted(*step) error {
 }
 
 func (r *run) setPolicies(st *step) error {
-	r.m.setPolicies(st.Text)
-	for _, s := range []*server{r.master, r.twin} {
-		if reply := s.ask("CONFIG", "SET", "gothrottle.policies", st.Text); reply != "OK" {
-			return r.differ("CONFIG SET gothrottle.policies: %s", reply)
+	return r.configure(st.Text, r.master, r.twin)
+}
+
+// configure sets the policies of servers and of the model.
+func (r *run) configure(policies string, all ...*server) error {
+	r.m.setPolicies(policies)
+	for _, s := range all {
+		if err := r.accept(s, "CONFIG", "SET", "gothrottle.policies", policies); err != nil {
+			return err
 		}
 	}
 	return nil

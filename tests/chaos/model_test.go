@@ -2,8 +2,6 @@ package main
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -11,35 +9,6 @@ import (
 	"gothrottle/commands"
 	"gothrottle/commands/memory"
 )
-
-// A reply has the same text in RESP2, in RESP3 and in memory.
-func TestText(t *testing.T) {
-	for _, c := range []struct {
-		v    any
-		want string
-	}{
-		{[]any{int64(0), int64(5), []any{int64(1)}}, "[0 5 [1]]"},
-		{[]any{"kind", "lease", "held", int64(1), "holders", []any{"b", int64(2), "a", int64(3)}}, "[held:1 holders:[a:3 b:2] kind:lease]"},
-		{map[any]any{"kind": "lease", "held": int64(1), "holders": map[any]any{"b": int64(2), "a": int64(3)}}, "[held:1 holders:[a:3 b:2] kind:lease]"},
-		{[]any{"kind", "throttle", "cells", []any{[]any{"in_use", nil}}}, "[cells:[[in_use:<nil>]] kind:throttle]"},
-		{map[any]any{}, "[]"}, {[]any{}, "[]"}, {nil, "<nil>"},
-	} {
-		if got := text(c.v); got != c.want {
-			t.Errorf("%v: %s, want %s", c.v, got, c.want)
-		}
-	}
-}
-
-func TestKeysOf(t *testing.T) {
-	for call, want := range map[string]string{
-		"go.throttle a 1 1 1": "a", "GO.RELEASE a KEY b": "a", "GO.POLICY p:1 KEY b": "p:1", "GO.TOP KEY": "", "GO.TOP": "",
-		"GO.ALL a QUOTA 1 1 key b QUOTA 1 1 KEY a QUOTA 1 1 MS": "a b", "GO.ALL_RO a LEASE 1 1 KEY KEY b": "a KEY b",
-	} {
-		if got := strings.Join(slices.Compact(keysOf(strings.Fields(call))), " "); got != want {
-			t.Errorf("%s: %s, want %s", call, got, want)
-		}
-	}
-}
 
 // The model keeps a key until the server's clock has passed the expiry. After the clock was set back, the server says which of
 // the keys are there.
@@ -115,24 +84,6 @@ func TestCheckEvicted(t *testing.T) {
 		err := r.checkOne(0, strings.Fields(c.call), c.reply)
 		if (err != nil) != c.fails || len(r.m.dbs[0].doubt) != c.doubt {
 			t.Errorf("%s: %s: %v, %d keys are in doubt", c.call, c.reply, err, len(r.m.dbs[0].doubt))
-		}
-	}
-}
-
-// A warning of the module and a crash of the server are found in a log.
-func TestWarning(t *testing.T) {
-	for text, want := range map[string]string{
-		"1:M 1 Jan # Server initialized\n1:M 1 Jan * <gothrottle> fine": "",
-		"1:M 1 Jan # <gothrottle> x\ny":                                 "1:M 1 Jan # <gothrottle> x",
-		"a\n1:M # <gothrottle> gothrottle cannot be unloaded: a":        "",
-		"a\n=== REDIS BUG REPORT START: x\n":                            "=== REDIS BUG REPORT START: x",
-	} {
-		file := filepath.Join(t.TempDir(), "log")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if got := warning(file); got != want {
-			t.Errorf("%q: %q", text, got)
 		}
 	}
 }

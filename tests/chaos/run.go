@@ -49,6 +49,13 @@ func (r *run) differ(format string, args ...any) error {
 	return &difference{r.number, fmt.Sprintf(format, args...)}
 }
 
+// say prints a line of a step, with the flag -v.
+func (r *run) say(format string, args ...any) {
+	if *verboseFlag {
+		fmt.Printf("step %d: %s\n", r.number, fmt.Sprintf(format, args...))
+	}
+}
+
 // perform runs a schedule on new servers. It returns the first difference, or nil.
 func perform(l *lab, s *schedule, st *stats, until time.Time) error {
 	st.runs++
@@ -62,9 +69,7 @@ func perform(l *lab, s *schedule, st *stats, until time.Time) error {
 		r.number = i
 		start := time.Now()
 		err = r.do(&s.Steps[i])
-		if *verboseFlag {
-			fmt.Printf("step %d: %s %s: %d calls, %v\n", i, s.Steps[i].Do, s.Steps[i].Via, len(s.Steps[i].Calls), time.Since(start).Round(time.Millisecond))
-		}
+		r.say("%s %s: %d calls, %v", s.Steps[i].Do, s.Steps[i].Via, len(s.Steps[i].Calls), time.Since(start).Round(time.Millisecond))
 		st.steps++
 		st.progress(s.Seed)
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"reflect"
@@ -52,27 +51,6 @@ func TestShrink(t *testing.T) {
 		}
 		if !slices.Equal(left, wanted) || runs > 600 {
 			t.Errorf("%q is left of %q, after %d runs", left, wanted, runs)
-		}
-	}
-}
-
-// Shrinking ends when the time is over, with what fails.
-func TestShrink_ends(t *testing.T) {
-	runs := 0
-	s := shrink(numbered(100, 1), 60, needs(&runs, "3.0", "60.0"), func() bool { return runs == 5 })
-	if runs != 5 || len(s.Steps) >= 61 || !needs(&runs, "3.0", "60.0")(&s) {
-		t.Errorf("%d steps are left after %d runs", len(s.Steps), runs)
-	}
-}
-
-// Only a difference says at which step a run failed.
-func TestStepOf(t *testing.T) {
-	for _, c := range []struct {
-		err  error
-		want int
-	}{{nil, -1}, {errors.New("x"), -1}, {&difference{7, "x"}, 7}, {fmt.Errorf("%w; more", &difference{0, "x"}), 0}} {
-		if got := stepOf(c.err); got != c.want {
-			t.Errorf("%v: %d", c.err, got)
 		}
 	}
 }
