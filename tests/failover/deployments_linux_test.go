@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gothrottle/tests/server"
-	"gothrottle/throttle"
 )
 
 // callTimeout is the time limit of connections and of go-redis. docs/failover.md advises half a second.
@@ -22,12 +21,6 @@ const callTimeout = 500 * time.Millisecond
 
 // nodeTimeout is cluster-node-timeout and down-after-milliseconds.
 const nodeTimeout = time.Second
-
-// universal is a client of go-redis that finds the master by itself.
-type universal interface {
-	throttle.Processor
-	Close() error
-}
 
 // deployment is servers that fail over, and two hosts with clients. The island is cut off together with the master, the
 // coast never is.
@@ -37,7 +30,7 @@ type deployment struct {
 	coast, island *host
 	nodes         []*server.Server // the first one is the master
 	sentinels     []*server.Server
-	client        func() universal         // at the coast
+	options       redis.UniversalOptions   // of clients at the coast, which find the master by themselves
 	promote       func(to *server.Server)  // nil: the deployment does so by itself
 	demote        func(old *server.Server) // after the partition
 	stops         time.Duration            // a master that is cut off decides at most so long; 0: until it is demoted
@@ -45,7 +38,10 @@ type deployment struct {
 
 func newDeployment(t *testing.T, name string) *deployment {
 	n := newNetwork(t, name)
-	return &deployment{name: name, net: n, coast: n.host("coast"), island: n.host("isle"), demote: func(*server.Server) {}}
+	d := &deployment{name: name, net: n, coast: n.host("coast"), island: n.host("isle"), demote: func(*server.Server) {}}
+	d.options = redis.UniversalOptions{Dialer: d.coast.dial, DialTimeout: callTimeout, ReadTimeout: callTimeout, DialerRetries: 1,
+		ContextTimeoutEnabled: true, DisableIdentity: true, MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}}
+	return d
 }
 
 // start starts a server on a host of its own.
@@ -75,10 +71,9 @@ func newReplica(t *testing.T) *deployment {
 	d.stops = (lag + 2) * time.Second
 	var addr atomic.Value
 	addr.Store(d.nodes[0].Addr)
-	d.client = func() universal {
-		return redis.NewClient(&redis.Options{Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return d.coast.dial(ctx, network, addr.Load().(string))
-		}, DialTimeout: callTimeout, ReadTimeout: callTimeout, DialerRetries: 1, ContextTimeoutEnabled: true, DisableIdentity: true, MaintNotificationsConfig: quiet})
+	d.options.Addrs = []string{"the master:6379"}
+	d.options.Dialer = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return d.coast.dial(ctx, network, addr.Load().(string))
 	}
 	d.promote = func(to *server.Server) {
 		_, err := to.Do("CONFIG", "SET", "min-replicas-to-write", "0")
@@ -98,11 +93,11 @@ func newReplica(t *testing.T) *deployment {
 func newSentinel(t *testing.T) *deployment {
 	d := newDeployment(t, "Sentinel")
 	d.replicated(t, 2)
-	var addrs []string
+	d.options.MasterName = "m"
 	for range 3 {
 		s := d.start(t, server.Options{Port: "26379", Sentinel: []string{fmt.Sprintf("sentinel monitor m %s 6379 2", d.nodes[0].Host),
 			"sentinel parallel-syncs m 2", "sentinel failover-timeout m 6000", fmt.Sprintf("sentinel down-after-milliseconds m %d", nodeTimeout.Milliseconds())}})
-		d.sentinels, addrs = append(d.sentinels, s), append(addrs, s.Addr)
+		d.sentinels, d.options.Addrs = append(d.sentinels, s), append(d.options.Addrs, s.Addr)
 	}
 	require.NoError(t, server.Await("the Sentinels know each other", func() bool {
 		for _, s := range d.sentinels {
@@ -112,32 +107,22 @@ func newSentinel(t *testing.T) *deployment {
 		}
 		return true
 	}))
-	d.client = func() universal {
-		return redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: addrs, Dialer: d.coast.dial, DialTimeout: callTimeout,
-			ReadTimeout: callTimeout, DialerRetries: 1, ContextTimeoutEnabled: true, DisableIdentity: true})
-	}
 	return d
 }
 
 // newCluster makes three masters with a replica each. The keys belong to the first one.
 func newCluster(t *testing.T) *deployment {
 	d := newDeployment(t, "cluster")
-	var addrs []string
+	d.options.IsClusterMode = true
 	for range 6 {
 		n := d.start(t, server.Options{Port: "6379", Cluster: true, Args: []string{"--cluster-node-timeout", fmt.Sprint(nodeTimeout.Milliseconds()),
 			"--cluster-replica-validity-factor", "0"}})
-		d.nodes, addrs = append(d.nodes, n), append(addrs, n.Addr)
+		d.nodes, d.options.Addrs = append(d.nodes, n), append(d.options.Addrs, n.Addr)
 	}
 	_, err := server.Join(3, d.nodes...)
 	require.NoError(t, err)
 	// A master that is cut off pings each node within half the node timeout, waits a node timeout for the answer, and looks
 	// every 100 ms.
 	d.nodes, d.stops = []*server.Server{d.nodes[0], d.nodes[3]}, nodeTimeout*3/2+200*time.Millisecond
-	d.client = func() universal {
-		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, Dialer: d.coast.dial, DialTimeout: callTimeout, ReadTimeout: callTimeout,
-			DialerRetries: 1, ContextTimeoutEnabled: true, DisableIdentity: true, MaintNotificationsConfig: quiet})
-	}
 	return d
 }
-
-var quiet = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}

@@ -129,7 +129,7 @@ func (e *episode) key(name string) string {
 
 // load starts the callers. It returns a function that ends them.
 func (e *episode) load(key, safe string) (end func()) {
-	rdb := e.client()
+	rdb := redis.NewUniversalClient(&e.options)
 	client, err := throttle.New(rdb, throttle.Options{Logger: slog.New(slog.DiscardHandler)}, throttle.Timeout(timeout))
 	e.must(err)
 	name, rest, _ := strings.Cut(key, ":")
