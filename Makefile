@@ -36,7 +36,7 @@ bench-client: ## measure the Go client beside others: docs/go.md
 image: ## build the Docker images (IMAGE=gothrottle:dev)
 	@build/image.sh
 
-package: ## build .deb, .rpm and .tar.gz: build/out/packages
+package: ## build .deb, .rpm, .tar.gz and .zip (ARCH=arm64)
 	@build/package.sh
 
 playground: ## serve a page with limiters at work (LISTEN=127.0.0.1:8080)

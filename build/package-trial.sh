@@ -48,6 +48,31 @@ echo 'two commands from the package to the first reply'
 sed "s/redis/$name/g" "$folder/readme" >"$folder/lines"
 printed=$(cd "$folder" && DEBIAN_FRONTEND=noninteractive bash -e lines 2>&1) || fail "the lines of README.md: $printed"
 want 'the first reply' '0 16 15 -1 2' "$(tail -n 5 <<<"$printed" | xargs)"
+echo 'gothrottle-enable changes nothing twice, and nothing that would not work'
+cp "$conf" "$folder/enabled"
+# same_as FILE WHAT COMMAND ...  runs a command that must leave the configuration as in the file, and says so.
+same_as() {
+  local said
+  said=$("${@:3}" 2>&1) || true
+  [[ $said == *"$2"* ]] || fail "${*:3} says $said"
+  cmp -s "$1" "$conf" || fail "${*:3} changes $conf"
+}
+same_as "$folder/enabled" "$conf loads gothrottle already" gothrottle-enable "$name"
+[[ $(gothrottle-disable "$name") == *"    loadmodule $so"* ]] || fail 'gothrottle-disable does not say what it took out'
+diff -B "$folder/conf" "$conf" >&2 || fail 'gothrottle-disable leaves something behind'
+cp "$conf" "$folder/disabled"
+same_as "$folder/disabled" 'does not load gothrottle' gothrottle-disable "$name"
+chmod 0644 "$so"
+same_as "$folder/disabled" 'does not load the module' gothrottle-enable "$name"
+chmod 0755 "$so"
+echo "loadmodule $so" >"$folder/included"
+echo "include $folder/included" >>"$conf"
+cp "$conf" "$folder/includes"
+same_as "$folder/includes" "$folder/included loads gothrottle" gothrottle-enable "$name"
+cat "$folder/disabled" >"$conf"
+gothrottle-enable "$name" >/dev/null
+want 'owner and mode' "$(stat -c '%U %a' "$folder/conf")" "$(stat -c '%U %a' "$conf")"
+
 pid=$(systemctl show -P MainPID "$server")
 want 'system calls are filtered' 'Seccomp: 2' "$(grep -w Seccomp: "/proc/$pid/status" | xargs)"
 want 'the user' "$name" "$(stat -c %U "/proc/$pid")"
@@ -102,13 +127,11 @@ replies upgraded-and-restarted
 
 echo 'removal'
 note=$(apt_get remove gothrottle)
-[[ $note == *"gothrottle: delete the loadmodule line"*" $conf"* ]] || fail "removal does not name $conf: $note"
+[[ $note == *"Took these lines out of $conf"*"loadmodule $so"*"gothrottle.policies"* ]] || fail "removal does not say what it took out: $note"
 if [ -e "$so" ] || [ -e /usr/share/gothrottle ]; then fail 'files are left behind'; fi
 replies removed
-refused 'without the module that it shall load'
-sed -i '/^loadmodule .*gothrottle/d; /^gothrottle\./d' "$conf"
 systemctl restart "$server"
 want 'a server without the module' PONG "$(call PING)"
 systemctl stop "$server"
 note=$(apt_get install "$folder/old.deb" && apt_get remove gothrottle)
-[[ $note != *'delete the loadmodule line'* ]] || fail "removal names a file that does not load the module: $note"
+[[ $note != *'Took these lines'* ]] || fail "removal changes a file that does not load the module: $note"

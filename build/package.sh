@@ -1,9 +1,11 @@
 #!/bin/bash
-# Builds the module for amd64 and arm64 and packs it into build/out/packages: .deb, .rpm and .tar.gz, an SBOM for each
-# architecture, SHA256SUMS. The same sources and the same tools give the same bytes.
+# Builds the module and packs it into build/out/packages: .deb, .rpm, .tar.gz, the .zip for Redis Software, an SBOM, and
+# SHA256SUMS. ARCH="amd64 arm64" packs for these; the default is the host's. The same sources and the same tools give
+# the same bytes.
 . "$(dirname "$0")/lib.sh"
 need_go
 
+archs=${ARCH:-$(go env GOHOSTARCH)}
 VERSION=$(build/version.sh)
 # The oldest C library that the module loads with. A test reads the true one from the module.
 GLIBC=2.34
@@ -16,7 +18,7 @@ rm -rf "$out"
 mkdir -p "$out" "$tools"
 # TOOLS_GOCACHE: a test builds the module with an empty cache and need not build the tools anew.
 GOCACHE=${TOOLS_GOCACHE:-$(go env GOCACHE)} GOARCH='' \
-  go -C deploy build -buildvcs=false -o "$tools/" github.com/goreleaser/nfpm/v2/cmd/nfpm ./packaging/sbom
+  go -C deploy build -buildvcs=false -o "$tools/" github.com/goreleaser/nfpm/v2/cmd/nfpm ./packaging/sbom ./packaging/redis-software
 
 # Debian's machine-readable form of the licences. The module holds Go's runtime and standard library.
 copyright() {
@@ -34,6 +36,8 @@ copyright() {
 install_files() {
   local tree=$1 so=$2 doc=$1/usr/share/doc/gothrottle
   install -D -m 0755 "$so" "$tree/usr/lib/redis/modules/gothrottle.so"
+  install -D -m 0755 deploy/packaging/gothrottle-enable "$tree/usr/sbin/gothrottle-enable"
+  ln -s gothrottle-enable "$tree/usr/sbin/gothrottle-disable"
   install -D -m 0644 deploy/packaging/gothrottle.conf "$tree/usr/share/gothrottle/gothrottle.conf"
   install -D -m 0644 deploy/systemd/gothrottle.conf "$tree/usr/share/gothrottle/systemd-drop-in.conf"
   for file in exporter.lua prometheus.yml alerts.yml dashboard.json; do
@@ -56,14 +60,15 @@ pack() {
       die "$(cat "$work/log")"
   done
   # Without folders: the archive must not change the modes of folders that exist.
-  (cd "$tree" && find usr -type f | sort | tar --files-from=- --format=gnu --owner=0 --group=0 --numeric-owner -c) |
+  (cd "$tree" && find usr ! -type d | sort | tar --files-from=- --format=gnu --owner=0 --group=0 --numeric-owner -c) |
     gzip -9n >"$out/$name.tar.gz"
+  "$tools/redis-software" -module "$so" -version "$VERSION" -out "$out/gothrottle-redis-software-$VERSION-linux-$ARCH.zip"
   "$tools/sbom" -module "$so" -version "$VERSION" >"$out/$name.cdx.json"
 }
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-for ARCH in amd64 arm64; do
+for ARCH in $archs; do
   export ARCH
   pack
 done

@@ -18,6 +18,7 @@ have debootstrap || apt_install debootstrap
 tree debian12 bookworm redis-server
 tree debian13 trixie redis-server,valkey-server
 
+export ARCH="amd64 arm64"
 build/package.sh
 out=$PWD/build/out/packages
 
@@ -39,7 +40,9 @@ files="-rw-r--r-- usr/share/doc/gothrottle/README
 -rw-r--r-- usr/share/gothrottle/monitoring/exporter.lua
 -rw-r--r-- usr/share/gothrottle/monitoring/prometheus.yml
 -rw-r--r-- usr/share/gothrottle/systemd-drop-in.conf
--rwxr-xr-x $so"
+-rwxr-xr-x $so
+-rwxr-xr-x usr/sbin/gothrottle-enable
+lrwxrwxrwx usr/sbin/gothrottle-disable"
 
 # same WHAT WANTED GOT
 same() { [ "$2" = "$3" ] || die "$1: want '$2', got '$3'"; }
@@ -49,7 +52,7 @@ look() {
   local folder=$work/look/$1
   mkdir -p "$folder"
   "${@:3}" <"$out/$1" | tar -xp -C "$folder"
-  same "$1" "$files" "$(cd "$folder" && find . -type f -printf '%M %P\n' | LC_ALL=C sort)"
+  same "$1" "$files" "$(cd "$folder" && find . ! -type d -printf '%M %P\n' | LC_ALL=C sort)"
   readelf -h "$folder/$so" | grep -q "Machine: .*$2" || die "$1: the module is not for $2."
 }
 
@@ -94,7 +97,7 @@ rpm -K "$file" | grep -q 'digests OK' || die "$file is damaged."
 arch=$(dpkg --print-architecture)
 mkdir "$work/trial"
 cp build/package-trial.sh "$work/trial/"
-sed -n '/^    apt-get install/p; /^    cat .*gothrottle.conf/p; /^    redis-cli GO.THROTTLE/p' README.md |
+sed -n '/^    apt-get install/p; /^    gothrottle-enable/p; /^    redis-cli GO.THROTTLE/p' README.md |
   sed "s/_amd64/_$arch/" >"$work/trial/readme"
 mkdir -p "$work/trial/build/out/packages"
 cp "$out"/gothrottle_*_"$arch".deb "$work/trial/build/out/packages/"
