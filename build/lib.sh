@@ -93,6 +93,12 @@ source_date() {
   echo "${SOURCE_DATE_EPOCH:-1767225600}"
 }
 
+# Helm comes from the proxy of Go modules. HELM names another one.
+HELM=${HELM:-$PWD/build/out/tools/helm-3.19.2/helm}
+install_helm() {
+  [ -x "$HELM" ] || GOBIN=${HELM%/*} GOFLAGS='' go install helm.sh/helm/v3/cmd/helm@v3.19.2
+}
+
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/gothrottle
 
 # A new folder for Debian trees. It is in the cache and not in /tmp: /tmp may be mounted nodev, and debootstrap makes

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Checks the compose file, the Kubernetes manifests and the Helm values, and runs them in Docker.
+# Checks the compose file, the Helm chart and the files for Valkey, and runs what they say in Docker.
 . "$(dirname "$0")/lib.sh"
 need_docker "$0"
 need_go
@@ -14,5 +14,6 @@ if ! have "$compose"; then
   echo "gothrottle: there is no $compose: the compose file is checked and NOT run" >&2
   compose=
 fi
-GOTHROTTLE_COMPOSE=$compose GOTHROTTLE_DOCKER_CLI=$DOCKER GOTHROTTLE_IMAGE=$IMAGE GOTHROTTLE_INIT=$INIT \
+install_helm
+GOTHROTTLE_HELM=$HELM GOTHROTTLE_COMPOSE=$compose GOTHROTTLE_DOCKER_CLI=$DOCKER GOTHROTTLE_IMAGE=$IMAGE GOTHROTTLE_INIT=$INIT \
   GOTHROTTLE_BASE_IMAGE=$SERVER_IMAGE go -C deploy test -count=1 -timeout 30m .

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	servers "gothrottle/tests/server"
@@ -64,24 +65,18 @@ func (i images) throttled(t *testing.T, container string, left int) {
 }
 
 // volumes makes the volumes of a pod, as a node does: an empty folder belongs to the pod's group, and a folder of a
-// ConfigMap has its files. It returns for each volume a folder of this machine, or a volume of Docker.
-func (i images) volumes(t *testing.T, m manifests) map[string]string {
+// ConfigMap or a Secret has its files. It returns for each volume a folder of this machine, or a volume of Docker.
+func (i images) volumes(t *testing.T, set *appsv1.StatefulSet, files map[string]map[string]string) map[string]string {
 	t.Helper()
-	pod, from := m.set.Spec.Template.Spec, map[string]string{}
-	var empty []string
-	for _, claim := range m.set.Spec.VolumeClaimTemplates {
-		empty = append(empty, claim.Name)
-	}
+	pod, from := set.Spec.Template.Spec, map[string]string{}
+	empty := []string{set.Spec.VolumeClaimTemplates[0].Name}
 	for _, volume := range pod.Volumes {
 		if volume.EmptyDir != nil {
 			empty = append(empty, volume.Name)
 			continue
 		}
-		if volume.ConfigMap.Name != m.config.Name {
-			t.Fatalf("the pod has the ConfigMap %s", volume.ConfigMap.Name)
-		}
 		from[volume.Name] = t.TempDir()
-		for file, text := range m.config.Data {
+		for file, text := range files[volume.Name] {
 			if err := os.WriteFile(filepath.Join(from[volume.Name], file), []byte(text), 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -102,7 +97,7 @@ func (i images) volumes(t *testing.T, m manifests) map[string]string {
 	return from
 }
 
-// arguments returns the arguments of docker run for a container of the pod. TestFiles_fitTogether holds its rights.
+// arguments returns the arguments of docker run for a container of the pod. TestChart_fitsTogether holds its rights.
 func arguments(pod corev1.PodSpec, c corev1.Container, image string, from map[string]string) []string {
 	s := pod.SecurityContext
 	args := []string{"--user", fmt.Sprintf("%d:%d", *s.RunAsUser, *s.RunAsGroup), "--group-add", strconv.FormatInt(*s.FSGroup, 10),
@@ -121,23 +116,36 @@ func arguments(pod corev1.PodSpec, c corev1.Container, image string, from map[st
 	return append(append(args, image), c.Args...)
 }
 
-// What the manifests ask for works in Docker: the init container copies the module, the plain server loads it, the probes
-// succeed, and the data outlives a restart. The claim, the Service and the scheduling are not tried: Docker is no node.
-func TestDocker_podOfTheManifests(t *testing.T) {
+// What the chart asks for works in Docker: the init container copies the module, the plain server loads it and wants the
+// password, the probes succeed, and the data outlives a restart. A second pod follows the first one. The claim, the
+// Services, the policies and the scheduling are not tried: Docker is no node.
+func TestDocker_podOfTheChart(t *testing.T) {
 	i := needDocker(t)
-	m, err := decodeManifests(readFile(t, "kubernetes/gothrottle.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pod, from := m.set.Spec.Template.Spec, i.volumes(t, m)
+	const password = `a b"c`
+	all := render(t, "--set", "password="+password)
+	set, secret := all["StatefulSet limits"].(*appsv1.StatefulSet), all["Secret limits"].(*corev1.Secret).StringData
+	files := map[string]map[string]string{"config": all["ConfigMap limits"].(*corev1.ConfigMap).Data, "auth": secret}
+	pod := set.Spec.Template.Spec
 	first, redis := pod.InitContainers[0], pod.Containers[0]
-	i.must(t, append([]string{"run", "--rm", "--pull=never"}, arguments(pod, first, i.init, from)...)...)
-	name := i.Run(t, arguments(pod, redis, i.plain, from)...).Name
-	i.succeeds(t, name, redis.ReadinessProbe.Exec.Command...)
-	i.succeeds(t, name, redis.LivenessProbe.Exec.Command...)
+	if ref := redis.Env[0].ValueFrom.SecretKeyRef; redis.Env[0].Name != "REDISCLI_AUTH" || ref.Name != "limits" || secret[ref.Key] != password {
+		t.Fatalf("the probes get their password from %v", ref)
+	}
+	started := map[string]string{}
+	for _, host := range []string{"limits-0", "limits-1"} {
+		from := i.volumes(t, set, files)
+		i.must(t, append([]string{"run", "--rm", "--pull=never"}, arguments(pod, first, i.init, from)...)...)
+		args := append([]string{"--env", "REDISCLI_AUTH=" + password, "--env", "HOSTNAME=" + host}, arguments(pod, redis, i.plain, from)...)
+		started[host] = i.Run(t, args...).Name
+		i.succeeds(t, started[host], redis.ReadinessProbe.Exec.Command...)
+		i.succeeds(t, started[host], redis.LivenessProbe.Exec.Command...)
+	}
+	name := started["limits-0"]
 	i.throttled(t, name, 1)
-	if out, err := i.Do("exec", name, "redis-cli", "-e", "CONFIG", "REWRITE"); err == nil {
-		t.Errorf("CONFIG REWRITE replies %s, and the file says that it fails", out)
+	if out := i.must(t, "exec", "--env", "REDISCLI_AUTH=", name, "redis-cli", "PING"); !strings.Contains(out, "NOAUTH") {
+		t.Errorf("without the password: %s", out)
+	}
+	if out := i.must(t, "exec", started["limits-1"], "redis-cli", "ROLE"); !strings.Contains(out, "limits-0.limits-nodes") {
+		t.Errorf("the second pod is %s", out)
 	}
 	i.must(t, "restart", name)
 	i.succeeds(t, name, redis.ReadinessProbe.Exec.Command...)

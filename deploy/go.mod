@@ -14,7 +14,10 @@ require (
 	sigs.k8s.io/yaml v1.6.0
 )
 
-require github.com/rhysd/actionlint v1.7.12
+require (
+	github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring v0.86.1
+	github.com/rhysd/actionlint v1.7.12
+)
 
 require (
 	dario.cat/mergo v1.0.2 // indirect

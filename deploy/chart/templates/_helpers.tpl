@@ -1,0 +1,9 @@
+{{- define "labels" -}}
+{app.kubernetes.io/name: gothrottle, app.kubernetes.io/instance: {{ .Release.Name }}}
+{{- end }}
+{{- define "secret" -}}
+{{ .Values.secret | default .Release.Name }}
+{{- end }}
+{{- define "confined" -}}
+{allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}
+{{- end }}
