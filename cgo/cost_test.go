@@ -200,7 +200,7 @@ func TestCost(t *testing.T) {
 // A server copies each value and member that a call reads, however long. A call reads no further
 // one after it has found one that cannot be ours.
 func TestCost_longForeign(t *testing.T) {
-	long := strings.Repeat("x", 1000)
+	long := strings.Repeat("x", 511) // two digits follow, and an id has at most 512 bytes
 	for _, row := range []struct {
 		name, line string
 		counted    int // what Count counts
@@ -208,7 +208,7 @@ func TestCost_longForeign(t *testing.T) {
 		most       int
 	}{
 		{"members of a window", "GO.WINDOW k 1000 60", fakehost.Read, func(h *fakehost.Host, i int) {
-			h.PutMember("k", float64(i), "\x01"+long+strconv.Itoa(i))
+			h.PutMember("k", float64(i), "\x01"+long+fmt.Sprintf("%02d", i))
 			h.PutMember("k", -float64(h.Now()+int64(i)), "\x01"+strconv.Itoa(i))
 		}, 3},
 		{"values", "GO.ALL k" + strings.Repeat(" THROTTLE 1 1 1", 32), fakehost.LookUps, func(h *fakehost.Host, i int) {
