@@ -122,33 +122,6 @@ func TestCoalescing_cancelled(t *testing.T) {
 	})
 }
 
-// A follower that gives up after the command was sent takes nobody's place: others get its unit.
-func TestCoalescing_cancelledAfterSending(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := newSlow(t, 10*time.Millisecond, throttle.Options{})
-		limit := throttle.PerHour(3)
-		ctx, cancel := context.WithCancel(background)
-		var wg sync.WaitGroup
-		var admitted atomic.Int64
-		for i := range 4 {
-			wg.Go(func() {
-				time.Sleep(time.Duration(i) * time.Millisecond)
-				caller := background
-				if i == 1 {
-					caller = ctx
-				}
-				if r, err := c.Rate("hot", limit).Allow(caller, ""); err == nil && r.Allowed {
-					admitted.Add(1)
-				}
-			})
-		}
-		time.Sleep(15 * time.Millisecond) // the batch of the last three is under way
-		cancel()
-		wg.Wait()
-		require.EqualValues(t, 3, admitted.Load())
-	})
-}
-
 // Nobody waits longer than the time limit, whatever the server does: callers of one key, and of many keys that wait for
 // their turn in pipelines.
 func TestTimeout_holdsForAll(t *testing.T) {

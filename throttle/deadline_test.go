@@ -49,20 +49,6 @@ func TestDeadline(t *testing.T) {
 	})
 }
 
-// Calls share a deadline for a sixteenth of the time limit, and then get a new one.
-func TestDeadline_shared(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, err := New(admitting{}, Options{}, Timeout(160*time.Millisecond))
-		require.NoError(t, err)
-		l := c.Rate("t", PerSecond(1)).l
-		first := l.deadline()
-		time.Sleep(10*time.Millisecond - 1)
-		require.Same(t, first, l.deadline())
-		time.Sleep(1)
-		require.NotSame(t, first, l.deadline())
-	})
-}
-
 // A call whose context has ended is not sent.
 func TestDeadline_endedBefore(t *testing.T) {
 	sent := process(func(context.Context, redis.Cmder) error { t.Error("sent"); return nil })

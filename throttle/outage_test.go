@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -191,62 +190,6 @@ func TestOutage_sentOnce(t *testing.T) {
 }
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
-
-// A server that accepts no connection, because its queue is full, ends calls in time.
-func TestOutage_fullAcceptQueue(t *testing.T) {
-	socket := must(syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0))
-	t.Cleanup(func() { _ = syscall.Close(socket) })
-	require.NoError(t, syscall.Bind(socket, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
-	require.NoError(t, syscall.Listen(socket, 0))
-	name := must(syscall.Getsockname(socket))
-	addr := net.JoinHostPort("127.0.0.1", itoa(name.(*syscall.SockaddrInet4).Port))
-	for { // fill the queue
-		conn, err := net.DialTimeout("tcp", addr, 200*time.Millisecond)
-		if err != nil {
-			break
-		}
-		t.Cleanup(func() { _ = conn.Close() })
-	}
-	endsInTime(t, 50*time.Millisecond, func() {
-		// After some failures a client of go-redis tries no more for a second. So each call has a new one.
-		c := must(throttle.New(goRedis(t, addr), throttle.Options{Logger: quiet}))
-		_, err := c.Rate("a", throttle.PerHour(1)).Allow(background, "")
-		require.ErrorIs(t, err, throttle.ErrUnavailable)
-	})
-}
-
-func itoa(n int) string { return (&net.TCPAddr{Port: n}).String()[1:] }
-
-// After some failures a dead server is not asked, one call tries it again after a pause, and the log tells of the outage
-// once and of its end once.
-func TestCircuit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log strings.Builder
-		c, s := newSlow(t, 0, throttle.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		ask := func() error { _, err := c.Rate("a", throttle.PerHour(1000)).Allow(background, ""); return err }
-		require.NoError(t, ask())
-		s.Fail(io.ErrUnexpectedEOF)
-		for range 100 {
-			require.ErrorIs(t, ask(), throttle.ErrUnavailable)
-		}
-		require.EqualValues(t, 1+5, s.Calls())
-		asked := s.Calls()
-		for range 3000 { // of one second in all
-			time.Sleep(time.Second / 3000)
-			require.ErrorIs(t, ask(), throttle.ErrUnavailable)
-		}
-		require.InDelta(t, 3, float64(s.Calls()-asked), 1) // after 100, 200 and 400 ms
-		require.Equal(t, 1, strings.Count(log.String(), "WARN"), log.String())
-		s.Fail(nil)
-		time.Sleep(500 * time.Millisecond)
-		require.NoError(t, ask())
-		for range 100 {
-			require.NoError(t, ask())
-		}
-		require.Equal(t, 1, strings.Count(log.String(), "WARN"), log.String())
-		require.Equal(t, 1, strings.Count(log.String(), "INFO"), log.String())
-	})
-}
 
 // The pause of an outage goes by the clock that a test sets.
 func TestCircuit_clockOfTheTest(t *testing.T) {

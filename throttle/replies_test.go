@@ -94,3 +94,9 @@ func wantNoDecision(t *testing.T, what string, server Processor, call func(*Clie
 		}
 	}
 }
+
+// A reply has up to 10^13 ms, which no Duration holds.
+func TestReplies_longTimes(t *testing.T) {
+	require.EqualValues(t, 1<<63-1, millis(1e13))
+	require.Equal(t, 100*365*24*time.Hour, millis(100*365*24*3600*1000))
+}

@@ -17,9 +17,8 @@ type Reservation struct {
 	n      int64
 	at     time.Time // when the slot comes
 
-	mu        sync.Mutex
-	cancelled bool
-	cancelErr error // of the first Cancel
+	cancel sync.Once
+	err    error // of Cancel
 }
 
 // Reserve asks for n units that fit within maxWait: 0 to 100 years, in whole milliseconds, rounded down. The units are
@@ -66,17 +65,12 @@ func (l *limiter) reserve(ctx context.Context, key string, n int64, maxWait time
 // Cancel gives the units back, if the slot has not come yet; after it nothing. It is sent once, and later calls
 // return the same error: why the units were perhaps not given back.
 func (r *Reservation) Cancel(ctx context.Context) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.cancelled {
-		return r.cancelErr
-	}
-	if !r.Result.Allowed || r.Result.Source != FromServer || !time.Now().Before(r.at) {
-		return nil
-	}
-	r.cancelled = true
-	_, r.cancelErr = r.l.send(ctx, r.key, -r.n, upTo)
-	return r.cancelErr
+	r.cancel.Do(func() {
+		if r.Result.Allowed && r.Result.Source == FromServer && time.Now().Before(r.at) {
+			_, r.err = r.l.send(ctx, r.key, -r.n, upTo)
+		}
+	})
+	return r.err
 }
 
 // Wait reserves one unit and returns when its slot comes. It returns an ErrDenied at once if the slot would come after the

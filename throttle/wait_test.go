@@ -82,16 +82,6 @@ func TestWait_contextHasEnded(t *testing.T) {
 	require.Zero(t, s.Calls())
 }
 
-// A deadline may be further away than the server can count.
-func TestWait_distantDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := throttletest.New(t, throttle.Options{})
-		ctx, cancel := context.WithTimeout(background, 150*365*24*time.Hour)
-		defer cancel()
-		require.NoError(t, c.Rate("a", throttle.PerSecond(1)).Wait(ctx, ""))
-	})
-}
-
 // A caller that is cancelled while it waits gives its slot back.
 func TestWait_cancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -251,17 +241,6 @@ func TestClose_closesLeases(t *testing.T) {
 		_, err = c.All(background, c.Rate("a", throttle.PerSecond(1)).Part("", 1))
 		require.ErrorIs(t, err, throttle.ErrClosed)
 	})
-}
-
-// Close of the client ends the leases too that hold nothing because the server was away.
-func TestClose_leaseWithoutServer(t *testing.T) {
-	c, s := throttletest.New(t, throttle.Options{Logger: quiet}, throttle.OnUnavailable(throttle.FailOpen))
-	s.Fail(io.EOF)
-	lease := must(c.Slots("jobs", 1, time.Minute).Lease(background, ""))
-	require.Equal(t, throttle.FailedOpen, lease.Result.Source)
-	s.Fail(nil)
-	require.NoError(t, c.Close())
-	require.ErrorIs(t, lease.Context().Err(), context.Canceled)
 }
 
 // The observer is told of every verb once.

@@ -3,7 +3,6 @@ package redis_rate_test
 import (
 	"context"
 	"io"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"gothrottle/throttle"
 	redis_rate "gothrottle/throttle/redisrate"
 	"gothrottle/throttle/throttletest"
 )
@@ -108,21 +106,4 @@ func TestNewLimiter(t *testing.T) {
 	s.Fail(io.EOF)
 	_, err = redis_rate.NewLimiter(s).Allow(ctx, "a", redis_rate.PerSecond(1))
 	require.ErrorIs(t, err, io.EOF)
-}
-
-// A failed call makes a cluster client without ContextTimeoutEnabled look for the new master.
-func TestLimiter_looksForTheNewMaster(t *testing.T) {
-	var looks atomic.Int64
-	rdb := redis.NewClusterClient(&redis.ClusterOptions{
-		DialerRetries: 1, ClusterStateReloadInterval: time.Hour,
-		ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
-			looks.Add(1)
-			return []redis.ClusterSlot{{Start: 0, End: 16383, Nodes: []redis.ClusterNode{{Addr: "127.0.0.1:1"}}}}, nil
-		},
-	})
-	t.Cleanup(func() { _ = rdb.Close() })
-	l := redis_rate.NewLimiter(rdb)
-	_, err := l.Allow(ctx, "a", redis_rate.PerSecond(1))
-	require.ErrorIs(t, err, throttle.ErrUnavailable)
-	require.Eventually(t, func() bool { return looks.Load() > 1 }, time.Minute, 10*time.Millisecond)
 }

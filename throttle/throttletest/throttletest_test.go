@@ -36,18 +36,6 @@ func TestServer_clock(t *testing.T) {
 	})
 }
 
-// Inside a bubble of testing/synctest the server follows the bubble's clock.
-func TestServer_synctest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := throttletest.New(t, throttle.Options{})
-		began := time.Now()
-		for range 10 {
-			require.NoError(t, c.Rate("a", throttle.PerHour(1)).Wait(ctx, ""))
-		}
-		require.Equal(t, 9*time.Hour, time.Since(began))
-	})
-}
-
 // Failures, policies, counting and deleting.
 func TestServer_inHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
