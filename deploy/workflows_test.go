@@ -33,30 +33,21 @@ func readWorkflow(t *testing.T, name string) *actionlint.Workflow {
 }
 
 // The workflows run .ci/run, make package and scripts of build, and nothing of their own, in the image that the Dockerfile
-// builds in. GitHub's program makes the draft of a release, and GitHub's action publishes the page, in the only jobs that
-// may write. Actions are GitHub's, pinned by commit. Each job has a time limit.
+// builds in. Two jobs may write: one makes the draft of a release, the other publishes the page. They run no code of the
+// repository. Actions are GitHub's, pinned by commit. Each job has a time limit.
 func TestWorkflows_runTheScripts(t *testing.T) {
 	image := nameOf(t, "GO_IMAGE")
-	want := map[string]string{
-		"test": "docker run --rm --init --privileged --cgroupns host --volume /var/lib/docker " +
-			`--volume "$PWD:/gothrottle" --workdir /gothrottle ` + image + " .ci/run ${{ matrix.parts }}",
-		"kind":    "build/test-kind.sh",
-		"package": "build/version.sh\nmake package ARCH='amd64 arm64'",
-		"image":   "build/image.sh && docker save --output images.tar gothrottle:dev gothrottle-init:dev",
-		"draft":   `gh release create "$TAG" --draft --verify-tag --title "$TAG" --notes "See CHANGELOG.md. The images are $IMAGES" packages/*`,
-		"page":    "build/page.sh && tar -C build/out/playground --owner=0 --group=0 -cf artifact.tar .",
-		"publish": "",
-	}
+	ours := regexp.MustCompile(`^(build/[a-z-]+\.sh|make package|docker run .* ` + image + ` \.ci/run )`)
 	jobs := maps.Clone(readWorkflow(t, "ci.yml").Jobs)
 	maps.Copy(jobs, readWorkflow(t, "release.yml").Jobs)
 	maps.Copy(jobs, readWorkflow(t, "pages.yml").Jobs)
 	for id, job := range jobs {
-		var runs []string
+		writes := id == "draft" || id == "publish"
 		for _, step := range job.Steps {
 			switch e := step.Exec.(type) {
 			case *actionlint.ExecRun:
-				if step.ID == nil { // the push of the images has an ID
-					runs = append(runs, strings.TrimSpace(e.Run.Value))
+				if run := e.Run.Value; ours.MatchString(run) == writes || writes && strings.Contains(run, "build/") {
+					t.Errorf("%s runs %s", id, run)
 				}
 			case *actionlint.ExecAction:
 				if !regexp.MustCompile(`^actions/[a-z-]+@[0-9a-f]{40}$`).MatchString(e.Uses.Value) {
@@ -64,15 +55,9 @@ func TestWorkflows_runTheScripts(t *testing.T) {
 				}
 			}
 		}
-		if got := strings.Join(runs, "\n"); got != want[id] {
-			t.Errorf("%s runs %q, want %q", id, got, want[id])
-		}
-		if job.TimeoutMinutes == nil || (job.Permissions != nil) != (id == "draft" || id == "publish") || (id == "package" || id == "page") && job.Container.Image.Value != image {
+		if job.TimeoutMinutes == nil || (job.Permissions != nil) != writes || (id == "package" || id == "page") && job.Container.Image.Value != image {
 			t.Errorf("%s has no time limit, or other permissions or another image than it should", id)
 		}
-	}
-	if len(jobs) != len(want) {
-		t.Errorf("%d jobs, want %d", len(jobs), len(want))
 	}
 }
 
