@@ -1,6 +1,6 @@
 #!/bin/bash
 # The gateway: its rules, decisions and answers on a local server, beside envoyproxy/ratelimit, and behind nginx, Caddy and
-# HAProxy. Arguments are passed on to the tests: -run Load -load shows the load test's figures.
+# HAProxy. Arguments are passed on to the tests: after build/gateway.sh, '-v -run Load -load 5s' compares the speed.
 . "$(dirname "$0")/lib.sh"
 need_go
 

@@ -111,19 +111,24 @@ func (l *loader) texts(at *yaml.Node, rule string) (all []string) {
 	return all
 }
 
-// prefixes reads networks such as 10.0.0.0/8. An address is a network of its own.
+// prefixes reads networks such as 10.0.0.0/8.
 func (l *loader) prefixes(at *yaml.Node, rule string) (all []netip.Prefix) {
 	for _, text := range l.texts(at, rule) {
-		prefix, err := netip.ParsePrefix(text)
-		if address, alone := netip.ParseAddr(text); alone == nil {
-			prefix, err = netip.PrefixFrom(address, address.BitLen()), nil
-		}
+		prefix, err := parsePrefix(text)
 		if err != nil {
 			l.fail(at, rule, "%q is no network: write 10.0.0.0/8 or ::1", text)
 		}
 		all = append(all, prefix)
 	}
 	return all
+}
+
+// parsePrefix reads a network, or an address as a network of its own.
+func parsePrefix(text string) (netip.Prefix, error) {
+	if address, err := netip.ParseAddr(text); err == nil {
+		return netip.PrefixFrom(address, address.BitLen()), nil
+	}
+	return netip.ParsePrefix(text)
 }
 
 // subject is the request that a proxy asks about.
@@ -166,27 +171,15 @@ func (r *httpRule) matches(s *subject) bool {
 			return false
 		}
 	}
-	if len(r.addresses) == 0 {
-		return true
-	}
-	network, err := netip.ParsePrefix(s.address)
-	if address, alone := netip.ParseAddr(s.address); alone == nil {
-		network, err = netip.PrefixFrom(address, address.BitLen()), nil
-	}
-	return err == nil && slices.ContainsFunc(r.addresses, func(p netip.Prefix) bool {
+	network, err := parsePrefix(s.address)
+	return len(r.addresses) == 0 || err == nil && slices.ContainsFunc(r.addresses, func(p netip.Prefix) bool {
 		return p.Contains(network.Addr()) && p.Bits() <= network.Bits()
 	})
 }
 
 // ask is what a request asks of the rule.
 func (r *httpRule) ask(d *domain, s *subject) ask {
-	var key []byte
-	switch d.tag {
-	case tagNone:
-		key = appendEscaped(key, d.name)
-	default:
-		key = append(appendEscaped(append(key, '{'), d.name), '}')
-	}
+	key := d.beginKey(nil, nil)
 	key = append(append(key, "|http="...), r.limit.path[len(d.name)+len(".http."):]...)
 	for _, by := range r.by {
 		value := ""

@@ -4,7 +4,10 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -231,6 +234,22 @@ descriptors:
 - {key: local, rate_limit: {unit: day, requests_per_unit: 5, on_failure: local}}
 `)
 	alone := func(key string) string { return g.ask(t, costs(request("d", key+"=1"), 4)) }
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	var calls, late atomic.Int64 // of others meanwhile
+	for i := range 32 {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				began := time.Now()
+				_, err := g.ShouldRateLimit(t.Context(), request("d", "open="+number(int64(i%4+2))))
+				calls.Add(1)
+				assert.NoError(t, err)
+				if time.Since(began) > 500*time.Millisecond {
+					late.Add(1)
+				}
+			}
+		})
+	}
 	for _, away := range []func(){func() { require.NoError(t, s.Pause()) }, s.Kill} {
 		away()
 		slowest := time.Duration(0)
@@ -254,6 +273,10 @@ descriptors:
 		}
 		require.Eventually(t, func() bool { return g.ask(t, costs(request("d", "closed=2"), 0)) == "OK o5" }, time.Minute, 10*time.Millisecond)
 	}
+	cancel()
+	wg.Wait()
+	t.Logf("of %d calls meanwhile %d took more than 500 ms", calls.Load(), late.Load())
+	require.LessOrEqual(t, late.Load(), calls.Load()/100) // the machine may be busy
 	require.Contains(t, body(t, g.debug+"/metrics"), `gothrottle_gateway_fallbacks_total{policy="local",rule="d.local"}`)
 	require.LessOrEqual(t, strings.Count(g.log.String(), "\n"), 8, g.log)
 }
@@ -281,4 +304,17 @@ func TestStop(t *testing.T) {
 		}
 	}
 	require.NoError(t, g.stop())
+}
+
+// With TRACING_ENABLED spans go to a collector.
+func TestTracing(t *testing.T) {
+	var paths sync.Map
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { paths.Store(r.URL.Path, true) }))
+	defer collector.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
+	g := start(t, server(t).Addr, ours, "DECISION_TIMEOUT", patient, "TRACING_ENABLED", "true")
+	require.Equal(t, "OK o4", g.ask(t, request("d", "fixed=a")))
+	require.NoError(t, g.stop())
+	_, found := paths.Load("/v1/traces")
+	require.True(t, found)
 }

@@ -67,14 +67,16 @@ func run(ctx context.Context, get func(string) string, environment []string, out
 	} else if err != nil {
 		log.Warn("the server is away: each rule's on_failure decides until it is back", "error", err)
 	}
+	var more []grpc.ServerOption
 	if set.tracing {
-		end, err := startTracing(ctx)
+		option, end, err := tracing(ctx)
 		if err != nil {
 			return err
 		}
 		defer end()
+		more = append(more, option)
 	}
-	return s.serve(ctx, source, log)
+	return s.serve(ctx, source, log, more)
 }
 
 // quiet drops what go-redis logs for each connection that fails. Package throttle logs once that the server is away.
@@ -95,7 +97,7 @@ func newLogger(s *settings, out io.Writer) *slog.Logger {
 }
 
 // serve opens the three listeners and serves until the context ends. Then requests under way have 10 s to end.
-func (s *service) serve(ctx context.Context, source *source, log *slog.Logger) error {
+func (s *service) serve(ctx context.Context, source *source, log *slog.Logger, more []grpc.ServerOption) error {
 	network := "tcp"
 	if strings.HasPrefix(s.grpcAt, "/") {
 		network = "unix"
@@ -109,7 +111,7 @@ func (s *service) serve(ctx context.Context, source *source, log *slog.Logger) e
 		defer l.Close()
 		listeners[i] = l
 	}
-	server, alive := s.grpcServer()
+	server, alive := s.grpcServer(more)
 	web := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
 	debug := &http.Server{Handler: s.debugHandler(), ReadHeaderTimeout: 10 * time.Second}
 	failed := make(chan error, 4)
@@ -137,7 +139,7 @@ func (s *service) serve(ctx context.Context, source *source, log *slog.Logger) e
 	return err
 }
 
-func (s *service) grpcServer() (*grpc.Server, *health.Server) {
+func (s *service) grpcServer(more []grpc.ServerOption) (*grpc.Server, *health.Server) {
 	o := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: s.maxAge, MaxConnectionAgeGrace: s.grace}),
@@ -146,10 +148,7 @@ func (s *service) grpcServer() (*grpc.Server, *health.Server) {
 	if s.grpcTLS != nil {
 		o = append(o, grpc.Creds(credentials.NewTLS(s.grpcTLS)))
 	}
-	if s.tracing {
-		o = append(o, grpc.UnaryInterceptor(traced))
-	}
-	server, alive := grpc.NewServer(o...), health.NewServer()
+	server, alive := grpc.NewServer(append(o, more...)...), health.NewServer()
 	pb.RegisterRateLimitServiceServer(server, s)
 	healthpb.RegisterHealthServer(server, alive)
 	alive.SetServingStatus("ratelimit", healthpb.HealthCheckResponse_SERVING) // the name that envoyproxy/ratelimit has

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -110,4 +111,24 @@ descriptors:
 	long := &common.RateLimitDescriptor_Entry{Key: "k", Value: strings.Repeat("x", 300)}
 	require.Equal(t, "{d|u=bob}|u=bob|p=1", tagged.keyOf(request("d", "u=bob,p=1").Descriptors[0].Entries).key)
 	require.Len(t, tagged.keyOf([]*common.RateLimitDescriptor_Entry{long}).key, 2+44+44)
+}
+
+// A folder of rules may be a link, as may its files, which is how Kubernetes mounts a ConfigMap.
+func TestRead(t *testing.T) {
+	folder := t.TempDir()
+	_, err := read(folder + "/none")
+	require.ErrorContains(t, err, "set CONFIG")
+	require.NoError(t, os.MkdirAll(folder+"/at/..1/", 0o700))
+	require.NoError(t, os.WriteFile(folder+"/at/..1/a.yaml", []byte("x"), 0o600))
+	for link, to := range map[string]string{"/at/..data": "..1", "/at/a.yaml": "..data/a.yaml", "/current": "at"} {
+		require.NoError(t, os.Symlink(to, folder+link))
+	}
+	files, err := read(folder + "/current")
+	require.NoError(t, err)
+	require.Equal(t, []file{{folder + "/at/a.yaml", "x"}}, files)
+	s, err := readSettings(func(name string) string {
+		return map[string]string{"RUNTIME_ROOT": "/r/", "RUNTIME_SUBDIRECTORY": "s"}[name]
+	})
+	require.NoError(t, err)
+	require.Equal(t, "/r/s/config", s.config)
 }

@@ -23,7 +23,7 @@ import (
 
 // theirs starts envoyproxy/ratelimit, the program of GOTHROTTLE_RATELIMIT, with these rules on a server.
 // It waits until the rules limit the probe.
-func theirs(t testing.TB, addr, rules, probe string, more ...string) (client pb.RateLimitServiceClient, grpcAt string) {
+func theirs(t testing.TB, addr, rules, probe string, more ...string) (client pb.RateLimitServiceClient, grpcAt string, pid int) {
 	t.Helper()
 	program := os.Getenv("GOTHROTTLE_RATELIMIT")
 	if program == "" {
@@ -50,7 +50,7 @@ func theirs(t testing.TB, addr, rules, probe string, more ...string) (client pb.
 		r, err := client.ShouldRateLimit(t.Context(), costs(request("d", probe), 0))
 		return err == nil && r.Statuses[0].CurrentLimit != nil
 	}, time.Minute, 10*time.Millisecond)
-	return client, grpcAt
+	return client, grpcAt, cmd.Process.Pid
 }
 
 // examples are rules like those of the README of envoyproxy/ratelimit, in one domain. Their windows are days, so that no
@@ -121,7 +121,7 @@ func answer(r *pb.RateLimitResponse) string {
 // Random requests get the same codes, limits and remaining as from envoyproxy/ratelimit on the same server.
 func TestSideBySide(t *testing.T) {
 	s := server(t)
-	other, _ := theirs(t, s.Addr, examples, "to=1")
+	other, _, _ := theirs(t, s.Addr, examples, "to=1")
 	g := start(t, s.Addr, examples, "DECISION_TIMEOUT", patient, "LIMIT_RESPONSE_HEADERS_ENABLED", "true")
 	day := time.Now().Unix() / 86400
 	seed := uint64(1)
@@ -163,7 +163,7 @@ func TestSideBySide_units(t *testing.T) {
 	for _, unit := range units {
 		fmt.Fprintf(&rules, "- {key: %s, rate_limit: {unit: %s, requests_per_unit: 5}}\n", unit, unit)
 	}
-	other, _ := theirs(t, s.Addr, rules.String(), "day=1")
+	other, _, _ := theirs(t, s.Addr, rules.String(), "day=1")
 	g := start(t, s.Addr, rules.String(), "DECISION_TIMEOUT", patient)
 	for _, unit := range units {
 		require.Eventually(t, func() bool { // a window may end between the two

@@ -22,6 +22,10 @@ type source struct {
 // read returns the files: one, or all in a folder and below it. A name that begins with a dot is no file of rules:
 // Kubernetes keeps the versions of a ConfigMap in such folders.
 func read(root string) (files []file, err error) {
+	root, err = filepath.EvalSymlinks(root) // WalkDir does not follow a link
+	if err != nil {
+		return nil, fmt.Errorf("no rules: set CONFIG to a file or folder: %w", err)
+	}
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
