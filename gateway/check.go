@@ -55,6 +55,9 @@ func (l *loader) loadHTTP(d *domain, at *yaml.Node) {
 		}
 	}
 	d.http = &httpRules{address: throttlehttp.ByNetwork(bits, l.prefixes(f["trusted_proxies"], rule)...), domain: d}
+	if f["trusted_proxies"] == nil {
+		l.warnings = append(l.warnings, l.place(at)+prefixed(rule)+"without trusted_proxies all requests count for the proxy's own address")
+	}
 	names := map[string]bool{}
 	for _, item := range l.items(f["rules"], rule) {
 		r := l.loadHTTPRule(item, rule, d.tag)

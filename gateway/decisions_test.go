@@ -59,7 +59,7 @@ descriptors:
 - {key: sliding, rate_limit: {unit: day, requests_per_unit: 5, algorithm: sliding_window}}
 - {key: tokens, rate_limit: {unit: day, requests_per_unit: 5, algorithm: sliding_window, excess: charge}}
 - {key: gcra, rate_limit: {unit: day, requests_per_unit: 5, algorithm: gcra, burst: 2}}
-- {key: lock, rate_limit: {unit: second, requests_per_unit: 1000, algorithm: gcra, burst: 1, lockout: 1h}}
+- {key: lock, rate_limit: {unit: minute, requests_per_unit: 1, algorithm: gcra, lockout: 1h}}
 - {key: user, descriptors: [{key: request, rate_limit: {concurrency: 2, hold: 1h}}]}
 - {key: shadow, shadow_mode: true, rate_limit: {unit: day, requests_per_unit: 1}}
 - {key: quota, quota_mode: true, rate_limit: {unit: day, requests_per_unit: 1}}

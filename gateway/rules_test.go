@@ -72,6 +72,9 @@ func TestParse_files(t *testing.T) {
 		all = append(all, m.path+" "+number(m.units)+" "+m.unit.String()+" "+m.name)
 	}
 	require.Equal(t, []string{"d.a 5 MINUTE ", "d.b 0 UNKNOWN ", "e.a 1000 WEEK ", "e.b 1000 WEEK x"}, all)
+	r, err = parse([]file{{"f.yaml", "domain: d\nhttp: {rules: []}"}}, false)
+	require.NoError(t, err)
+	require.Contains(t, r.warnings[0], "without trusted_proxies")
 }
 
 // The most specific rule of the descriptor's depth counts. Metrics name it as the file does, unless it asks for values.

@@ -57,26 +57,14 @@ func (s *service) debugHandler() http.Handler {
 	return mux
 }
 
-// shown is a rule as /rules shows it.
-type shown struct {
-	Rule      string    `json:"rule"`
-	Place     string    `json:"place"`
-	Units     int64     `json:"units"`
-	Unit      string    `json:"unit,omitempty"`
-	Algorithm algorithm `json:"algorithm"`
-	Unlimited bool      `json:"unlimited,omitempty"`
-	Shadow    bool      `json:"shadow,omitempty"`
-	OnFailure failure   `json:"on_failure"`
-}
-
+// showRules shows the limits in force, a line of JSON for each.
 func (s *service) showRules(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	encoder := json.NewEncoder(w)
 	for _, m := range s.rules.Load().limits() {
-		unit := ""
-		if m.period > 0 {
-			unit = m.unit.String()
-		}
-		_ = encoder.Encode(shown{m.path, m.place, m.units, unit, m.algorithm, m.unlimited, m.shadow, m.failure})
+		_ = encoder.Encode(map[string]any{
+			"rule": m.path, "place": m.place, "units": m.units, "period": m.period.String(), "algorithm": m.algorithm,
+			"unlimited": m.unlimited, "shadow": m.shadow, "on_failure": m.failure,
+		})
 	}
 }
