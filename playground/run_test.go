@@ -56,13 +56,7 @@ func (h *typed) Call(words []string) (any, [][]string) {
 }
 
 func (h *typed) Values(keys []string) (map[string]*memory.Value, int) {
-	all := map[string]*memory.Value{}
-	for _, key := range keys {
-		if v := h.Get(key); v != nil {
-			all[key] = v
-		}
-	}
-	return all, len(h.Keys())
+	return (&corpus.Memory{Server: h.Server}).Values(keys)
 }
 
 // What is typed into the console gets the replies that the transcripts promise, which real servers give.
