@@ -170,42 +170,59 @@ func (r *Result) only(place int64) {
 	r.Granted = 0
 }
 
-// ended is called when the command of a key has ended. The callers that waited for that go next.
+// ended is called when the command of the first caller has ended. Those who waited for that go next.
 func (l *limiter) ended(key string, s *state) {
+	groups, callers := l.next(key, s)
+	if callers > 0 && !l.c.start(func() { l.lead(key, s, groups, callers) }) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		l.release(key, s, groups)
+	}
+}
+
+// next returns the groups that wait, and how many callers they have. If there are none, no command is under way any more.
+func (l *limiter) next(key string, s *state) (groups []*group, callers int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	groups := s.waiting
-	s.waiting = nil
-	callers := int64(0)
+	groups, s.waiting = s.waiting, nil
 	for _, g := range groups {
 		callers += g.left()
 	}
-	if callers > 0 && !l.c.closed.Load() && l.c.start(func() { l.lead(key, s, groups, callers) }) {
-		return
+	if callers == 0 || l.c.closed.Load() {
+		l.release(key, s, groups)
+		return nil, 0
 	}
-	for _, g := range groups {
+	return groups, callers
+}
+
+// release ends all groups, and lets the next caller send a command at once. s is locked.
+func (l *limiter) release(key string, s *state, groups []*group) {
+	for _, g := range append(groups, s.waiting...) {
 		g.finish(Result{}, ErrClosed)
 	}
+	s.waiting = nil
 	if s.busy = false; !l.remembers() {
 		l.drop(key, s)
 	}
 }
 
-// lead decides for all callers of some groups. Whose time limit is over before goes before. The command has a time limit of
-// its own, and the values of the first caller's context.
+// lead decides for all callers of some groups, and then for those who came meanwhile. Whose time limit is over before goes
+// before. A command has a time limit of its own, and the values of the first caller's context.
 func (l *limiter) lead(key string, s *state, groups []*group, callers int64) {
-	defer l.ended(key, s)
-	defer regroup(callers)
-	ctx := context.WithoutCancel(groups[0].first)
-	reply, kept, rest, err := l.ask(ctx, l.deadline(), key, s, callers)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before := int64(0)
-	for _, g := range groups { // some callers have gone since the command was sent: others get their units
-		g.before = before
-		before += g.left()
-		g.kept, g.rest = kept, rest
-		g.finish(reply, err)
+	for callers > 0 {
+		ctx := context.WithoutCancel(groups[0].first)
+		reply, kept, rest, err := l.ask(ctx, l.deadline(), key, s, callers)
+		s.mu.Lock()
+		before := int64(0)
+		for _, g := range groups { // some callers have gone since the command was sent: others get their units
+			g.before = before
+			before += g.left()
+			g.kept, g.rest = kept, rest
+			g.finish(reply, err)
+		}
+		s.mu.Unlock()
+		regroup(callers)
+		groups, callers = l.next(key, s)
 	}
 }
 
