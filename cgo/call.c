@@ -10,24 +10,32 @@ enum { STACK_ARGS = 8 };
 
 int shim_has_run;
 
-/* Fills in a record that names no key and asks for nothing. keys and clauses have room for SHIM_CLAUSES,
- * cells for SHIM_CLAUSES or none. */
-static void start(shim_call *call, RedisModuleCtx *ctx, shim_key *keys, shim_cell *cells, int room_cells,
-                  shim_clause *clauses) {
+/* The memory of a call. The arrays are not cleared, so a call of one key touches the memory of one key. */
+typedef struct room {
+    shim_call call;
+    shim_text args[STACK_ARGS];
+    shim_key keys[SHIM_CLAUSES];
+    shim_cell cells[SHIM_CLAUSES];
+    shim_clause clauses[SHIM_CLAUSES];
+    shim_entry entries[SHIM_CLAUSES][SHIM_STACK_ENTRIES];
+} room;
+
+/* Fills in a record that names no key and asks for nothing. */
+static void start(room *r, RedisModuleCtx *ctx) {
+    shim_call *call = &r->call;
     call->ctx = ctx;
-    call->keys.at = keys;
-    call->cells.at = cells;
-    call->clauses.at = clauses;
+    call->keys.at = r->keys;
+    call->cells.at = r->cells;
+    call->clauses.at = r->clauses;
     call->keys.len = call->cells.len = call->clauses.len = 0;
-    call->keys.cap = call->clauses.cap = SHIM_CLAUSES;
-    call->cells.cap = room_cells;
+    call->keys.cap = call->cells.cap = call->clauses.cap = SHIM_CLAUSES;
     call->now_us = 0;
     call->db = 0;
     call->err_word = call->err_clause = 0;
     call->outcome = SHIM_COUNT_OTHER;
     call->shape = SHIM_INTEGERS;
     call->replies = 0;
-    memset(call->reply, 0, sizeof call->reply);
+    for (size_t i = 0; i < sizeof call->reply / sizeof *call->reply; i++) call->reply[i] = 0;
     call->error[0] = '\0';
     call->items.at = NULL;
     call->items.len = call->items.cap = 0;
@@ -50,15 +58,12 @@ static shim_text *put_args(shim_call *call, shim_text *stack, RedisModuleString 
 static SHIM_RARE int name_keys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int index) {
     const shim_command *command = &shim_loaded->commands[index];
     if (argc < command->min_arity) return API_OK;
-    shim_text stack[STACK_ARGS];
-    shim_key keys[SHIM_CLAUSES];
-    shim_clause clauses[SHIM_CLAUSES];
-    shim_call call;
-    start(&call, ctx, keys, NULL, 0, clauses);
-    shim_text *owned = put_args(&call, stack, argv, argc);
+    room r;
+    start(&r, ctx);
+    shim_text *owned = put_args(&r.call, r.args, argv, argc);
     int flags = command->writes ? KEYSPEC_RW | KEYSPEC_ACCESS | KEYSPEC_UPDATE : KEYSPEC_RO | KEYSPEC_ACCESS;
-    if (goPlan(&call, index) == 0) {
-        for (int64_t k = 0; k < call.keys.len; k++) api.KeyAtPosWithFlags(ctx, keys[k].word + 1, flags);
+    if (goPlan(&r.call, index) == 0) {
+        for (int64_t k = 0; k < r.call.keys.len; k++) api.KeyAtPosWithFlags(ctx, r.keys[k].word + 1, flags);
     }
     if (owned != NULL) api.Free(owned);
     return API_OK;
@@ -112,14 +117,6 @@ static const char *load(RedisModuleCtx *ctx, const shim_command *command, shim_c
     return NULL;
 }
 
-static void count(shim_command *command, const shim_call *call, int error) {
-    if (error) {
-        command->errors++;
-    } else {
-        command->outcomes[call->outcome]++;
-    }
-}
-
 static int is_to_be_made(const shim_key *key) {
     return key->kind == SHIM_ABSENT || (key->becomes == SHIM_BECOMES_HASH && key->kind != SHIM_HASH);
 }
@@ -164,46 +161,44 @@ static void finish(RedisModuleCtx *ctx, const shim_command *command, shim_call *
     }
 }
 
-/* Runs a call. Its arrays have room for SHIM_CLAUSES keys and are not cleared, so a call of one key touches the memory
- * of one key. */
-static void run(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int index) {
+/* Runs a call. It is not inlined, so that the record is near a pointer: that makes shorter code. */
+static __attribute__((noinline)) void run(room *r, RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int index) {
     shim_command *command = &shim_loaded->commands[index];
-    shim_text stack_args[STACK_ARGS];
-    shim_key keys[SHIM_CLAUSES];
-    shim_cell cells[SHIM_CLAUSES];
-    shim_clause clauses[SHIM_CLAUSES];
-    shim_entry entries[SHIM_CLAUSES][SHIM_STACK_ENTRIES];
-    shim_call call;
-    start(&call, ctx, keys, cells, SHIM_CLAUSES, clauses);
-    shim_text *owned_args = put_args(&call, stack_args, argv, argc);
+    shim_call *call = &r->call;
+    start(r, ctx);
+    shim_text *owned_args = put_args(call, r->args, argv, argc);
 
     int error = 0;
     const char *refused = NULL;
     if (command->plans) {
-        error = goPlan(&call, index);
-        if (!error) refused = shim_check_access(ctx, command, &call, argv);
+        error = goPlan(call, index);
+        if (!error) refused = shim_check_access(ctx, command, call, argv);
     } else {
-        call.keys.len = !command->no_key;
-        keys[0].word = 0;
-        keys[0].wants = command->state;
-        keys[0].asked = command->state == SHIM_HASH || command->state == SHIM_ANY;
+        call->keys.len = !command->no_key;
+        r->keys[0].word = 0;
+        r->keys[0].wants = command->state;
+        r->keys[0].asked = command->state == SHIM_HASH || command->state == SHIM_ANY;
     }
-    if (!error && refused == NULL) refused = load(ctx, command, &call, argv, entries);
+    if (!error && refused == NULL) refused = load(ctx, command, call, argv, r->entries);
     if (refused != NULL) {
         error = SHIM_INTERNAL; /* the reply is call.error, so any error code will do */
-        memcpy(call.error, refused, strlen(refused) + 1);
+        memcpy(call->error, refused, strlen(refused) + 1);
     }
     if (error) {
-        call.keys.len = 0; /* no key is open */
+        call->keys.len = 0; /* no key is open */
     } else {
-        call.now_us = shim_wall_us();
-        if (shim_top_keys > 0) call.db = api.GetSelectedDb(ctx);
-        error = goCall(&call, index);
+        call->now_us = shim_wall_us();
+        if (shim_top_keys > 0) call->db = api.GetSelectedDb(ctx);
+        error = goCall(call, index);
     }
-    count(command, &call, error);
-    finish(ctx, command, &call, error);
-    if (call.cells.cap > SHIM_CLAUSES) api.Free(call.cells.at);
-    if (call.items.at != NULL) shim_free_items(&call);
+    if (error) {
+        command->errors++;
+    } else {
+        command->outcomes[call->outcome]++;
+    }
+    finish(ctx, command, call, error);
+    if (call->cells.cap > SHIM_CLAUSES) api.Free(call->cells.at);
+    if (call->items.at != NULL) shim_free_items(call);
     if (owned_args != NULL) api.Free(owned_args);
 }
 
@@ -223,7 +218,8 @@ static int shim_run(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int
         command->errors++;
         return api.WrongArity(ctx);
     }
-    run(ctx, argv, argc, index);
+    room r;
+    run(&r, ctx, argv, argc, index);
     return API_OK;
 }
 

@@ -32,8 +32,9 @@ static shim_cell *append(shim_call *call, shim_key *key) {
     if (call->cells.len == call->cells.cap)
         call->cells.at = shim_grow(call->cells.at, sizeof *call->cells.at, &call->cells.cap, SHIM_CLAUSES);
     shim_cell *cell = &call->cells.at[call->cells.len++];
-    memset(cell, 0, sizeof *cell);
     cell->index = key->num_cells++;
+    cell->found = cell->bad = cell->set = cell->unset = 0;
+    memset(cell->own, 0, sizeof cell->own);
     return cell;
 }
 

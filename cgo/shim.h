@@ -122,9 +122,9 @@ typedef struct shim_call {
     int32_t replies;
     int64_t reply[6];
     /* Not part of commands.Call: */
-    char error[SHIM_ERROR_TEXT]; /* Go writes: the text of an error that names a word; "" if none does */
     RedisModuleCtx *ctx;         /* C writes; for zset.c and items.c */
     struct { shim_item *at; int64_t len, cap; } items; /* items.c writes, on Go's asking; run frees them */
+    char error[SHIM_ERROR_TEXT]; /* Go writes: the text of an error that names a word; "" if none does */
 } shim_call;
 
 /* One command. goLoad makes it once, of malloc'ed memory that is never freed. C writes the

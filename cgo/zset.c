@@ -19,7 +19,7 @@ static void append(shim_key *key, RedisModuleString *string, double score) {
     e->string = string;
     e->drop = 0;
     double time = -score;
-    e->bad = !(time >= 0 && time <= 9007199254740992.0 && time == floor(time));
+    e->bad = !(time >= 0 && time <= 9007199254740992.0 && time == (double)(int64_t)time);
     e->time_us = e->bad ? 0 : (int64_t)time;
 }
 
