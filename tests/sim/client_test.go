@@ -125,7 +125,9 @@ func (w *world) arrive() bool {
 	}
 	if lost {
 		m.err = errLost
-		w.failedTake(m)
+		if f := w.planted.lost; f != nil && m.user != nil && m.limiter.budgeted {
+			f(w, m)
+		}
 	}
 	w.answer(m, m.reply, m.err)
 	return true

@@ -52,7 +52,9 @@ func (w *world) listen(n *node) {
 
 // publish appends what the master did to the log.
 func (w *world) publish(g group) {
-	g.effects = w.corrupt(g.effects)
+	if f := w.planted.effects; f != nil && w.one(10) {
+		g.effects = f(w, slices.Clone(g.effects))
+	}
 	if len(g.effects) > 0 {
 		w.log = append(w.log, g)
 	}
@@ -120,7 +122,9 @@ func (w *world) failover() bool {
 	}
 	lives := w.random.IntN(2) == 0
 	w.note("failover", next.id, -1, []string{"behind by", number(int64(w.end() - next.applied)), "the old master lives", number(btoi(lives))})
-	w.promote(next)
+	if f := w.planted.promote; f != nil {
+		f(w, next)
+	}
 	next.models = slices.Clone(old.models)
 	for i := len(w.log) - 1; i >= next.applied-w.first; i-- {
 		for j := range w.log[i].parts {
@@ -174,6 +178,8 @@ func (w *world) resync(n *node) bool {
 	}
 	n.alive, n.deposed = true, false
 	n.server, n.applied, n.models = w.nodes[w.master].server.clone(), w.end(), nil
-	w.damageCopy(n)
+	if f := w.planted.resync; f != nil {
+		f(w, n)
+	}
 	return true
 }

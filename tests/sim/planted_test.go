@@ -3,7 +3,6 @@ package sim
 import (
 	"slices"
 	"strconv"
-	"time"
 )
 
 // planted is a fault that is built into a world. Each hook that is not nil takes the place of what a right world does.
@@ -19,44 +18,6 @@ type planted struct {
 
 // one reports whether a fault that strikes now and then does so now.
 func (w *world) one(in int) bool { return w.random.IntN(in) == 0 }
-
-func (w *world) corrupt(effects [][]string) [][]string {
-	if w.planted != nil && w.planted.effects != nil && w.one(10) {
-		return w.planted.effects(w, slices.Clone(effects))
-	}
-	return effects
-}
-
-func (w *world) promote(n *node) {
-	if w.planted != nil && w.planted.promote != nil {
-		w.planted.promote(w, n)
-	}
-}
-
-func (w *world) damageCopy(n *node) {
-	if w.planted != nil && w.planted.resync != nil {
-		w.planted.resync(w, n)
-	}
-}
-
-func (w *world) clockOf(u *user) func() time.Time {
-	if w.planted != nil && w.planted.frozen {
-		return func() time.Time { return u.started }
-	}
-	return time.Now
-}
-
-func (w *world) giveBack(m *message) {
-	if w.planted != nil && w.planted.giving != nil && isGiveBack(m.words) {
-		w.planted.giving(w, m)
-	}
-}
-
-func (w *world) failedTake(m *message) {
-	if w.planted != nil && w.planted.lost != nil && m.user != nil && m.limiter.budgeted {
-		w.planted.lost(w, m)
-	}
-}
 
 // refund puts a refund of n units on the wire, which nobody waits for.
 func (w *world) refund(m *message, n int64) {

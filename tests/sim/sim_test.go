@@ -71,7 +71,7 @@ func TestSim(t *testing.T) {
 		if only >= 0 {
 			index = uint64(only)
 		}
-		w := simulate(t, seed, index, nil)
+		w := simulate(t, seed, index, &planted{})
 		steps += w.step
 		for i, n := range w.seen {
 			sum[things[i]] += n
@@ -95,7 +95,7 @@ func TestSim_repeats(t *testing.T) {
 	seed, _ := seedOf(t)
 	different := map[uint64]bool{}
 	for index := range uint64(5) {
-		a, b := simulate(t, seed, index, nil), simulate(t, seed, index, nil)
+		a, b := simulate(t, seed, index, &planted{}), simulate(t, seed, index, &planted{})
 		if a.digest != b.digest || a.seen != b.seen || a.now-trueTime == 0 {
 			t.Errorf("SEED=%d/%d: %d and %d: %+v, then %+v", seed, index, a.digest, b.digest, a.seen, b.seen)
 		}

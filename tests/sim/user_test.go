@@ -48,7 +48,11 @@ var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
 func (w *world) newUser(id int) *user {
 	u := &user{id: id, world: w, believes: w.master, started: time.Now(), kept: map[*limiter]*kept{}}
-	c, err := throttle.New(u, throttle.Options{Logger: quiet, Now: w.clockOf(u)}, throttle.Timeout(1000*time.Hour), throttle.DenyCache(w.denies),
+	now := time.Now
+	if w.planted.frozen {
+		now = func() time.Time { return u.started }
+	}
+	c, err := throttle.New(u, throttle.Options{Logger: quiet, Now: now}, throttle.Timeout(1000*time.Hour), throttle.DenyCache(w.denies),
 		throttle.Budget(w.units, w.keepsFor))
 	if err != nil {
 		panic(err)
@@ -204,7 +208,9 @@ func (w *world) settle(after *message) {
 			m.to = w.master
 		}
 		w.put(m)
-		w.giveBack(m)
+		if f := w.planted.giving; f != nil && isGiveBack(m.words) {
+			f(w, m)
+		}
 	}
 	for _, o := range results {
 		w.admitted(after, o)

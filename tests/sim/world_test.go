@@ -63,7 +63,7 @@ var things = strings.Fields("admitted denied refunds lost expired all allDenied 
 type world struct {
 	config
 	random   *rand.Rand
-	planted  *planted // what is wrong in this world; nil: nothing
+	planted  *planted // what is wrong in this world
 	step     int
 	now      int64 // µs since the Unix epoch: the true time
 	nodes    [3]*node
