@@ -53,40 +53,8 @@ type counter interface {
 	Part(key string, n int64) throttle.Part
 }
 
-// limiters has the limiters of a client. Those of one algorithm and period share their name, so usage carries over when a
-// limit changes.
-type limiters struct {
-	client *throttle.Client
-	mu     sync.Mutex
-	all    map[spec]any // a counter or *throttle.Slots
-	first  map[string]any
-}
-
-// spec is what a limiter depends on.
-type spec struct {
-	algorithm            algorithm
-	units, burst         int64
-	period, lockout, ttl time.Duration
-}
-
 // maxHits is how many units a call may have.
 const maxHits = 1_000_000_000_000
-
-// maxLimiters bounds how many different limits requests may bring: each is remembered.
-const maxLimiters = 10_000
-
-var errLimiters = errors.New("more than 10,000 different limits: requests bring too many of their own")
-
-func (s spec) name() string {
-	if s.algorithm == concurrency {
-		return "slots"
-	}
-	return string(s.algorithm) + "." + s.period.String()
-}
-
-func (m *limit) spec() spec {
-	return spec{m.algorithm, max(m.units, 1), m.burst, m.period, m.lockout, m.hold}
-}
 
 func newEngine(rdb redis.UniversalClient, prefix string, timeout time.Duration, log *slog.Logger) (*engine, error) {
 	o := throttle.Options{KeyPrefix: prefix, Logger: log}
@@ -99,68 +67,6 @@ func newEngine(rdb redis.UniversalClient, prefix string, timeout time.Duration, 
 		return nil, err
 	}
 	return &engine{rdb: rdb, prefix: prefix, timeout: timeout, remote: newLimiters(remote), local: newLimiters(local), log: log}, nil
-}
-
-func newLimiters(c *throttle.Client) *limiters {
-	return &limiters{client: c, all: map[spec]any{}, first: map[string]any{}}
-}
-
-// get returns the limiter of a spec.
-func (l *limiters) get(s spec) (any, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if found := l.all[s]; found != nil {
-		return found, nil
-	}
-	if len(l.all) >= maxLimiters {
-		return nil, errLimiters
-	}
-	made, err := l.make(s)
-	if err != nil {
-		return nil, err
-	}
-	l.all[s] = made
-	if l.first[s.name()] == nil {
-		l.first[s.name()] = made
-	}
-	return made, nil
-}
-
-func (l *limiters) make(s spec) (any, error) {
-	name := s.name()
-	if s.algorithm == concurrency {
-		name += fmt.Sprintf(".%s.%d", s.ttl, s.units) // slots have no With
-		slots := l.client.Slots(name, s.units, s.ttl)
-		return slots, slots.Err()
-	}
-	rate := throttle.Per(s.units, s.period)
-	if s.burst > 0 {
-		rate = rate.Burst(s.burst)
-	}
-	if s.lockout > 0 {
-		rate = rate.Lockout(s.lockout)
-	}
-	switch first := l.first[name].(type) {
-	case *throttle.Rate:
-		made := first.With(rate)
-		return made, made.Err()
-	case *throttle.Window:
-		made := first.With(s.units)
-		return made, made.Err()
-	case *throttle.Quota:
-		made := first.With(s.units)
-		return made, made.Err()
-	}
-	switch s.algorithm {
-	case gcra:
-		made := l.client.Rate(name, rate)
-		return made, made.Err()
-	case slidingWindow:
-		made := l.client.Window(name, s.units, s.period)
-		return made, made.Err()
-	}
-	made := l.client.AlignedQuota(name, s.units, s.period, 0)
-	return made, made.Err()
 }
 
 // bind makes the limiters of rules, so that no decision has to look for them.
@@ -416,67 +322,4 @@ func (e *engine) takeAll(ctx context.Context, asks []ask, members []int) (all th
 	}
 	all, err = e.remote.client.All(ctx, parts...)
 	return all, place, err
-}
-
-// marks remembers which keys have a refused hit counted, until their window ends, and how many more were refused since.
-type marks struct {
-	mu    sync.Mutex
-	marks map[string]*mark
-	used  atomic.Bool
-}
-
-type mark struct {
-	until time.Time
-	late  int64  // hits that are not counted yet
-	limit *limit // that refused them
-}
-
-const maxMarks = 1 << 16
-
-// note adds hits to a mark. It returns false if there is none.
-func (m *marks) note(a *ask, hits int64) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	found := m.marks[a.markKey()]
-	if found == nil || time.Now().After(found.until) {
-		return false
-	}
-	found.late += hits
-	return true
-}
-
-func (m *marks) add(a *ask, d time.Duration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.marks == nil || len(m.marks) >= maxMarks {
-		m.marks = map[string]*mark{}
-	}
-	now := time.Now()
-	if found := m.marks[a.markKey()]; found != nil && now.Before(found.until) {
-		return
-	}
-	m.marks[a.markKey()] = &mark{until: now.Add(d), limit: a.limit}
-	m.used.Store(true)
-}
-
-// late returns the hits that must be counted before the ask is decided: those that another limit of the key has refused,
-// if one of both limits came with a request. A limit of the files that was raised admits at once.
-func (m *marks) late(a *ask) (hits int64) {
-	if !m.used.Load() || !a.limit.charge {
-		return 0
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	found := m.marks[a.markKey()]
-	if found == nil || found.limit.units == a.limit.units || !found.limit.override && !a.limit.override || time.Now().After(found.until) {
-		return 0
-	}
-	hits, found.late = found.late, 0
-	return hits
-}
-
-func (m *marks) forget(key string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.marks, key)
 }
