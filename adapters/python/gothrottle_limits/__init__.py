@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import math
 import time
 from typing import Any, Callable, Iterator
 
@@ -42,7 +41,7 @@ def _hits(reply: Any) -> int:
 
 
 def _expiry(reply: Any) -> int:
-    return math.ceil(time.time() + reply[4] / 1000)
+    return int(time.time() + reply[4] / 1000)  # a second is cut, as by the storages of limits: frameworks add one
 
 
 class _Calls:
@@ -50,6 +49,12 @@ class _Calls:
 
     base_exceptions = (redis.RedisError, redis.exceptions.RedisClusterException)
     _ask: Callable[..., Any]
+    _client: Callable[[], Any]
+
+    @property
+    def storage(self) -> Any:
+        """The client, which `flask limiter config` shows."""
+        return self._client()
 
     def incr(self, key: str, expiry: int, elastic_expiry: bool = False, amount: int = 1) -> Any:
         if elastic_expiry:
@@ -69,7 +74,7 @@ class _Calls:
         def window(reply: Any) -> tuple[int, int]:
             limited, _, remaining, retry, reset = reply
             end = time.time() + (retry if limited else reset) / 1000
-            return math.ceil(end) - expiry, limit - remaining - (not limited)
+            return int(end) - expiry, limit - remaining - (not limited)
 
         return self._ask(window, "GO.WINDOW_RO", key, limit, expiry * 1000, 1, "MS")
 

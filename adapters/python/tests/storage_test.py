@@ -68,6 +68,9 @@ class Storage(unittest.TestCase):
         storage_from_string("gothrottle://127.0.0.1:1", connection_pool=pool).incr("bob", 60)
         self.assertEqual(storage_from_string(f"gothrottle://{ADDR}", db=1).get("bob"), 1)
 
+    def test_client_is_shown(self):
+        self.assertIn(ADDR.rpartition(":")[2], str(storage_from_string(f"gothrottle://{ADDR}").storage))
+
     def test_away(self):
         for kind in "", "s", "+sentinel", "+cluster", "+unix":
             for uri in f"gothrottle{kind}://127.0.0.1:1/main", f"async+gothrottle{kind}://127.0.0.1:1/main":

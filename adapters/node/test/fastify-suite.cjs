@@ -1,0 +1,25 @@
+// Runs the tests that @fastify/rate-limit has for its store for Redis, which npm installs, over the adapter: node
+// fastify-suite.cjs. In these tests our store takes the place of the framework's, and ADDR of Redis's default port.
+const Module = require('node:module');
+const plugin = require('@fastify/rate-limit');
+const { gothrottleStore } = require('gothrottle-adapters/fastify-rate-limit');
+const { Redis } = require('ioredis');
+
+const [host, port] = process.env.ADDR.split(':');
+let limiters = 0;
+
+function overAdapter(app, { redis, nameSpace, ...settings }, done) {
+  limiters += 1;
+  const send = (...words) => redis.call(...words);
+  const store = gothrottleStore({ send, prefix: nameSpace ?? `limiter ${limiters}`, timeout: 5000, log() {} });
+  plugin.default(app, redis ? { ...settings, store } : settings).then(() => done(), done);
+}
+for (const symbol of Object.getOwnPropertySymbols(plugin)) overAdapter[symbol] = plugin[symbol];
+
+const load = Module._load;
+Module._load = function replaced(request, ...more) {
+  if (request === '../index') return overAdapter;
+  if (request === 'ioredis') return class extends Redis { constructor(options) { super({ ...options, host, port }); } };
+  return load.call(this, request, ...more);
+};
+require('@fastify/rate-limit/test/redis-rate-limit.test.js');
