@@ -214,6 +214,11 @@ func (r *run) do(st *step) error {
 
 // move moves the wall clock by n µs and the module's monotonic clock by mono µs.
 func (r *run) move(n, mono int64) error {
+	return r.moveAnd(n, mono, r.tick)
+}
+
+// moveAnd moves the clocks, and makes the modules see the time by then.
+func (r *run) moveAnd(n, mono int64, then func() error) error {
 	r.look()
 	before := int64(r.m.wall / 1000)
 	r.clock.Wall += n
@@ -222,7 +227,7 @@ func (r *run) move(n, mono int64) error {
 	if err := r.clock.Write(); err != nil {
 		return err
 	}
-	if err := r.tick(); err != nil || n >= 0 {
+	if err := then(); err != nil || n >= 0 {
 		return err
 	}
 	all, err := r.dataset(r.master)
