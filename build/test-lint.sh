@@ -21,4 +21,5 @@ fi
 # examples in C need libraries: make test-languages compiles them.
 read -ra cc <<<"${CC:-$(go env CC)}"
 grep -rL --include='*.c' --exclude-dir=examples '_cgo_export\.h' . | xargs "${cc[@]}" -fsyntax-only -Wall -Wextra -Werror
+build/api.sh
 echo 'lint: nothing to complain about'

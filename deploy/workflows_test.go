@@ -37,10 +37,11 @@ func readWorkflow(t *testing.T, name string) *actionlint.Workflow {
 // repository. Actions are GitHub's, pinned by commit. Each job has a time limit.
 func TestWorkflows_runTheScripts(t *testing.T) {
 	image := nameOf(t, "GO_IMAGE")
-	ours := regexp.MustCompile(`^(build/[a-z-]+\.sh|make package|docker run .* ` + image + ` \.ci/run )`)
+	ours := regexp.MustCompile(`^(build/[a-z-]+\.sh|make package|docker run .* ` + image + ` (\.ci/run |build/[a-z-]+\.sh$))`)
 	jobs := maps.Clone(readWorkflow(t, "ci.yml").Jobs)
 	maps.Copy(jobs, readWorkflow(t, "release.yml").Jobs)
 	maps.Copy(jobs, readWorkflow(t, "pages.yml").Jobs)
+	maps.Copy(jobs, readWorkflow(t, "nightly.yml").Jobs)
 	for id, job := range jobs {
 		writes := id == "draft" || id == "publish"
 		for _, step := range job.Steps {
@@ -65,7 +66,7 @@ func TestWorkflows_runTheScripts(t *testing.T) {
 // tags that build/version.sh accepts, and hands the tag to it.
 func TestWorkflows_events(t *testing.T) {
 	ci, release := readWorkflow(t, "ci.yml"), readWorkflow(t, "release.yml")
-	for _, w := range []*actionlint.Workflow{ci, release, readWorkflow(t, "pages.yml")} {
+	for _, w := range []*actionlint.Workflow{ci, release, readWorkflow(t, "pages.yml"), readWorkflow(t, "nightly.yml")} {
 		if w.Concurrency == nil || w.Permissions == nil || len(w.Permissions.Scopes) != 1 || w.Permissions.Scopes["contents"].Value.Value != "read" {
 			t.Errorf("%s may write, or run twice at once", w.Name.Value)
 		}

@@ -1,0 +1,26 @@
+#!/bin/bash
+# edge-server.sh PACKAGE [SANITIZER]  builds a server from the newest source that Debian has: the package is redis or valkey.
+# SANITIZER is address or undefined; without it the server has jemalloc, which defragments. The last line of the output is the
+# server's path. A server with the address sanitizer needs ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0.
+. "$(dirname "$0")/lib.sh"
+package=${1:?PACKAGE is missing} sanitizer=${2:-}
+need_cc
+have dpkg-source || ! can_install || apt_install dpkg-dev
+have make || ! can_install || apt_install make
+work=$PWD/build/out/edge/$package${sanitizer:+-$sanitizer}
+rm -rf "$work"
+mkdir -p "$work/lists/partial" "$work/archives/partial"
+: >"$work/status"
+for suite in sid experimental; do
+  echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $(debian_mirror) $suite main"
+done >"$work/sources.list"
+apt=(apt-get -qq -o APT::Sandbox::User=root -o Dir::State::Lists="$work/lists" -o Dir::State::status="$work/status"
+  -o Dir::Cache="$work" -o Dir::Etc::sourcelist="$work/sources.list" -o Dir::Etc::sourceparts=/dev/null -o Acquire::Languages=none)
+"${apt[@]}" update >&2
+(cd "$work" && "${apt[@]}" source "$package") >&2
+source=$(find "$work" -mindepth 1 -maxdepth 1 -type d -name "$package-*")
+options=(OPTIMIZATION=-O1 USE_SYSTEMD=no BUILD_WITH_MODULES=no)
+[ -z "$sanitizer" ] || options+=(MALLOC=libc "SANITIZER=$sanitizer")
+make -C "$source/src" -j"$(nproc)" "$package-server" "$package-cli" "${options[@]}" >"$work/make.log" 2>&1 ||
+  die "$package could not be built: $(tail -n 5 "$work/make.log")"
+echo "$source/src/$package-server"
