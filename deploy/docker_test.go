@@ -116,9 +116,9 @@ func arguments(pod corev1.PodSpec, c corev1.Container, image string, from map[st
 	return append(append(args, image), c.Args...)
 }
 
-// What the chart asks for works in Docker: the init container copies the module, the plain server loads it and wants the
+// The pod of the chart works in Docker: the init container copies the module, the plain server loads it and wants the
 // password, the probes succeed, and the data outlives a restart. A second pod follows the first one. The claim, the
-// Services, the policies and the scheduling are not tried: Docker is no node.
+// Services, the policies and the scheduling are not tried: Docker isn't a node.
 func TestDocker_podOfTheChart(t *testing.T) {
 	i := needDocker(t)
 	const password = `a b"c`
