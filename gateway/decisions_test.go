@@ -21,6 +21,8 @@ import (
 	"google.golang.org/grpc/credentials"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
+
+	servers "gothrottle/tests/server"
 )
 
 func dial(t testing.TB, addr string, c credentials.TransportCredentials) *grpc.ClientConn {
@@ -140,6 +142,20 @@ func TestAllOrNothing(t *testing.T) {
 	keys, err := s.Do("KEYS", "*")
 	require.NoError(t, err)
 	require.Contains(t, keys, "fixed_window.24h0m0s:{e|a=1}|a=1|c=1")
+}
+
+// In a cluster the keys of one tag are at one node, and others are anywhere.
+func TestCluster(t *testing.T) {
+	servers.Needed(t, "test-gateway")
+	node := servers.NewCluster(t, 3, 0, servers.Options{}).Nodes[0]
+	for _, tag := range []string{"none", "descriptor", "domain"} {
+		g := start(t, node.Addr, "domain: "+tag+"\nhash_tag: "+tag+"\ndescriptors:\n- {key: a, rate_limit: {unit: day, requests_per_unit: 5}, "+
+			"descriptors: [{key: b, rate_limit: {unit: day, requests_per_unit: 9}}]}", "REDIS_TYPE", "CLUSTER", "DECISION_TIMEOUT", patient)
+		for i := range int64(20) {
+			user := "a=" + number(i)
+			require.Equal(t, "OK o4 o8", g.ask(t, request(tag, user, user+",b=1")))
+		}
+	}
 }
 
 // A limit that comes with the request counts with the rule's key. A limit that another replaces is not asked.
