@@ -9,7 +9,7 @@
 // away. If the module is missing, the service exits with a status above 0 and a message that names GO.THROTTLE.
 //
 // A command takes ADDR from the environment, and NAME and the units (1 if not given) as arguments. It prints "admitted"
-// and exits with 0, or prints "denied RETRY_AFTER" and exits with 1. Without a decision it exits with 2, also if the module
+// and exits with 0, or prints "denied RETRY_AFTER" and exits with 1. Without a decision it exits with 2, even if the module
 // is missing; then a message names GO.THROTTLE. To fail open is to print "admitted" while the server is away.
 //
 // Both kinds have a time limit far below patience, send a call once, and have a policy for a server that is away. With
@@ -152,7 +152,7 @@ func TestExamples_startWhileAway(t *testing.T) {
 // request, and its answer is then that of the policy.
 const attempts = 5
 
-// tried tells whether an attempt succeeded.
+// tried reports whether an attempt succeeded.
 func tried(attempt func(n int) bool) bool {
 	for n := range attempts {
 		if attempt(n) {
@@ -195,7 +195,7 @@ func (p *program) exhaust(user string) (admitted int, last answer) {
 	return admitted, last
 }
 
-// waits wants a denied request admitted after the wait that the server told, by a second or third call, and a request
+// waits wants a denied request admitted after the wait that the server returned, by a second or third call, and a request
 // that can never be admitted denied at once, by one call.
 func (p *program) waits(s *server) {
 	require.True(p.t, tried(func(n int) bool {

@@ -219,7 +219,7 @@ func TestBadRequests(t *testing.T) {
 	}
 	var nothing pb.RateLimitResponse
 	err := g.conn.Invoke(t.Context(), pb.RateLimitService_ShouldRateLimit_FullMethodName, "\x0a\x02\xff\xfe", &nothing, grpc.ForceCodec(bytesCodec{}))
-	require.Equal(t, codes.Internal, status.Code(err), err) // a domain that is no UTF-8
+	require.Equal(t, codes.Internal, status.Code(err), err) // a domain that isn't UTF-8
 	for _, text := range []string{"", "{", `{"domain": "d"}`, `{"domain": "` + strings.Repeat("x", 1<<20) + `"}`} {
 		response, err := http.Post(g.web+"/json", "application/json", strings.NewReader(text))
 		require.NoError(t, err)

@@ -14,7 +14,7 @@ type found struct {
 	label string // of metrics
 	key   string // without the limiter's name
 	tag   string // keys with one tag are taken from together; "": alone
-	// holder takes a slot of a concurrency limit. It is the last entry's value, which is no part of the key.
+	// holder takes a slot of a concurrency limit. It is the last entry's value, which isn't part of the key.
 	holder string
 }
 

@@ -242,7 +242,7 @@ func (l *loader) fields(at *yaml.Node, rule string, keys []string) map[string]*y
 			maps.Copy(merged, l.fields(v, rule, keys))
 			continue
 		case k.Kind != yaml.ScalarNode || k.ShortTag() != "!!str":
-			l.fail(k, rule, "the key %s is no text", k.Value)
+			l.fail(k, rule, "the key %s isn't text", k.Value)
 		case twice:
 			l.fail(k, rule, "the key '%s' is there twice", k.Value)
 		case !slices.Contains(keys, k.Value) && !slices.Contains(theirKeys, k.Value):
@@ -293,7 +293,7 @@ func value[T any](l *loader, at *yaml.Node, rule string) (v T) {
 func (l *loader) duration(at *yaml.Node, rule string) time.Duration {
 	d, err := time.ParseDuration(l.text(at))
 	if err != nil || d < time.Millisecond || d%time.Millisecond != 0 || d > 10*365*24*time.Hour {
-		l.fail(at, rule, "%q is no time of at least 1ms: write 90s, 15m or 1h30m", at.Value)
+		l.fail(at, rule, "%q isn't a time of at least 1ms: write 90s, 15m or 1h30m", at.Value)
 	}
 	return d
 }

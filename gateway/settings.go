@@ -65,7 +65,7 @@ func (s *settings) text(name, otherwise string) string {
 	return otherwise
 }
 
-// parsed reads a setting that is no text.
+// parsed reads a setting that isn't text.
 func parsed[T any](s *settings, name string, otherwise T, parse func(string) (T, error)) T {
 	text := s.get(name)
 	if text == "" {

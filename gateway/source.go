@@ -19,7 +19,7 @@ type source struct {
 	last []file
 }
 
-// read returns the files: one, or all in a folder and below it. A name that begins with a dot is no file of rules:
+// read returns the files: one, or all in a folder and below it. A name that begins with a dot isn't a file of rules:
 // Kubernetes keeps the versions of a ConfigMap in such folders.
 func read(root string) (files []file, err error) {
 	root, err = filepath.EvalSymlinks(root) // WalkDir does not follow a link

@@ -185,7 +185,7 @@ func TestPage_console(t *testing.T) {
 	wait(t, again, `document.querySelector(".terminal").textContent.includes("empty_in_ms")`)
 }
 
-// A log of a million lines is read and decided. What is no log is refused in one sentence.
+// A log of a million lines is read and decided. A file that isn't a log is refused in one sentence.
 func TestPage_log(t *testing.T) {
 	ctx := browse(t, "#log", light)
 	done := `document.querySelector("[data-done]") !== null && document.querySelector(".panel [role=status]").textContent`
@@ -244,7 +244,7 @@ const focused = `(() => {
 	return e === document.body;
 })()`
 
-// What a person can use and was not reached, or was reached without showing it.
+// The controls that were not reached, or were reached without showing it.
 const notReached = `[...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")]
 	.filter((e) => e.checkVisibility() && !e.disabled && e.dataset.reached !== "seen").map((e) => e.outerHTML.slice(0, 120))`
 

@@ -89,7 +89,7 @@ func TestScript(t *testing.T) {
 }
 
 // A log is decided as GO.THROTTLE decides its calls, and no smaller limit than the smallest denies as few. Made-up calls
-// are no transcript: there are too many.
+// aren't a transcript: there are too many.
 func TestTraffic_isDecidedAsCalls(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	var calls []logged

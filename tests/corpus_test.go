@@ -18,7 +18,7 @@ import (
 )
 
 // A server replies what the transcripts say, a replica link shows what it replicates, and its keys hold what a replica
-// holds. What a server does beside that follows from the effects: see corpusHost.consistent. On Valkey 9.1 and in a
+// holds. Everything else that a server does follows from the effects: see corpusHost.consistent. On Valkey 9.1 and in a
 // container, where the clock goes on, cases that set it are left out.
 func TestCorpus(t *testing.T) { runTranscripts(t, "corpus", corpus.Options{}) }
 

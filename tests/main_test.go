@@ -1,5 +1,5 @@
 // Package tests tests gothrottle as a black box: real servers load the built module, and the tests talk to the servers over
-// connections. What a call replies and writes is in the transcripts of tests/corpus. The tests in Go are about what no
+// connections. The replies and effects of calls are in the transcripts of tests/corpus. The tests in Go are about what no
 // transcript shows: replicas, clusters, users, loads, clocks, memory, threads, forks, containers.
 //
 // Environment:
@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// quiet is a log for the clients: that a server which was killed does not answer is no news.
+// quiet is a log for the clients: that a server which was killed does not answer isn't news.
 type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}

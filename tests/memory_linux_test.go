@@ -227,7 +227,7 @@ func TestMemory_noCallLeaks(t *testing.T) {
 	assert.Less(t, used()-before, int64(rounds*16/2), "bytes after %d rounds", rounds)
 }
 
-// What the module takes of the process, before and after load: see the pages operating.md, under Sizing and Address
+// The memory, threads and files of the process, before and after load: see the pages operating.md, under Sizing and Address
 // space, and SECURITY.md, under Loading.
 func TestMemory_whatTheModuleTakes(t *testing.T) {
 	memoryOnly(t)

@@ -43,7 +43,7 @@ func TestOperating_loadmoduleBelongsInTheMainFile(t *testing.T) {
 		log := refuse(t, row.o)
 		assert.Contains(t, log, "a module named gothrottle is loaded", row.where)
 		assert.Contains(t, log, "server aborting", row.where)
-		// To mend it, one of the two lines is deleted.
+		// The remedy: one of the two lines is deleted.
 		require.NoError(t, os.WriteFile(row.o.Config, []byte(strings.ReplaceAll(string(text), "\nloadmodule ", "\n# loadmodule ")), 0o600))
 		start(t, row.o)
 	}

@@ -321,7 +321,7 @@ func TestSwap(t *testing.T) {
 	}
 	c.account("6379", "READONLY")
 	for _, key := range []string{"two", "book"} {
-		assert.Equal(t, "hash", s.nodes["6379"].Type(ctx, key).Val(), "%s is no limiter of CL.THROTTLE", key)
+		assert.Equal(t, "hash", s.nodes["6379"].Type(ctx, key).Val(), "%s isn't a limiter of CL.THROTTLE", key)
 	}
 	for port, n := range s.nodes {
 		assert.Equal(t, "string", n.Type(ctx, "early:49").Val(), port)

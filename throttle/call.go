@@ -34,7 +34,7 @@ func newGeneralCall(ctx context.Context, args []any) *generalCall {
 	return c
 }
 
-// answered reports whether a command of this package has a reply that is no error.
+// answered reports whether a command of this package has a reply that isn't an error.
 func answered(cmd redis.Cmder) bool {
 	switch cmd := cmd.(type) {
 	case *call:

@@ -41,7 +41,7 @@ func TestCircuit_lateFailures(t *testing.T) {
 	require.True(t, l.admits(now, time.Hour))
 }
 
-// A circuit stays open if nobody uses its keys any more. The log tells of the end of the outage all the same, and of the
+// A circuit stays open if nobody uses its keys any more. The log reports the end of the outage all the same, and of the
 // next outage.
 func TestCircuit_keysThatNobodyUsesAnyMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestCircuit_keysThatNobodyUsesAnyMore(t *testing.T) {
 	})
 }
 
-// While a circuit is open whose keys are used, the log does not tell that the server decides again.
+// While a circuit is open whose keys are used, the log does not say that the server decides again.
 func TestCircuit_oneOfTwoFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder

@@ -25,7 +25,7 @@ type Options struct {
 	KeyPrefix string
 
 	// Observe, if not nil, is called after every decision, in the caller's goroutine. It must not block. The renewals of a
-	// Lease are no decisions.
+	// Lease aren't decisions.
 	Observe func(Event)
 
 	// Logger gets one record when the server becomes unavailable, one when it is back, and one for each limiter that is

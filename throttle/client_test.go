@@ -27,7 +27,7 @@ func must[T any](result T, err error) T {
 	return result
 }
 
-// A denial is no error, the zero Result denies, and Never is told of what no wait would admit.
+// A denial isn't an error, the zero Result denies, and Never is reported if no wait helps.
 func TestAllow_denial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := throttletest.New(t, throttle.Options{})
@@ -196,7 +196,7 @@ func TestAllowAtMost(t *testing.T) {
 	require.False(t, must(window.Peek(background, "")).Allowed) // nothing remains
 }
 
-// A refund tells what was given back, and Settle corrects in both directions.
+// A refund returns how much was given back, and Settle corrects in both directions.
 func TestRefund_andSettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := throttletest.New(t, throttle.Options{})
@@ -256,7 +256,7 @@ func TestAll_ringNeedsOneHashTag(t *testing.T) {
 	}
 }
 
-// What makes no sense is an ErrParams, and is not sent.
+// A call that makes no sense is an ErrParams, and is not sent.
 func TestErrParams(t *testing.T) {
 	c, s := throttletest.New(t, throttle.Options{Logger: quiet})
 	other, _ := throttletest.New(t, throttle.Options{})
@@ -337,7 +337,7 @@ type serverError string
 func (e serverError) Error() string { return string(e) }
 func (serverError) RedisError()     {}
 
-// What the caller chose is returned when the server is unavailable, and says so. What is no decision is an error.
+// The caller's choice is returned when the server is unavailable, and says so. A reply that isn't a decision is an error.
 func TestOnUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		away := errors.New("no route to host")

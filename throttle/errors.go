@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// What errors.Is finds in the errors of this package.
+// errors.Is finds these in the errors of this package.
 var (
 	// ErrUnavailable: nobody decided. There was no reply in time or no connection, the server cannot write (loading, out of
 	// memory, a replica, a cluster that is down), or it refuses this client (a changed password or permission). So is every

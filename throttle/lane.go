@@ -276,7 +276,7 @@ func slot(key string) uint16 {
 	return crc % slots
 }
 
-// hashTag returns what stands between the first brace and the next closing one, or the key if that is nothing.
+// hashTag returns the text between the first brace and the next closing one, or the key if that is nothing.
 func hashTag(key string) string {
 	if from := strings.IndexByte(key, '{'); from >= 0 {
 		if to := strings.IndexByte(key[from+1:], '}'); to > 0 {

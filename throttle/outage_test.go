@@ -103,7 +103,7 @@ func goRedis(t *testing.T, addr string) *redis.Client {
 const tolerance = 10 * time.Millisecond
 
 // endsInTime calls f until three calls have ended at the limit. Others may have waited for a processor: on a machine that
-// is too busy, many calls are needed. A call that ends before the limit tells nothing of it.
+// is too busy, many calls are needed. A call that ends before the limit shows nothing of it.
 func endsInTime(t *testing.T, limit time.Duration, f func()) {
 	t.Helper()
 	quickest := time.Hour
@@ -174,7 +174,7 @@ func TestOutage_repliesAreSwallowed(t *testing.T) {
 	}
 }
 
-// A command is sent once also if go-redis gives up before the time limit, when it would send other commands again.
+// A command is sent once even if go-redis gives up before the time limit, when it would send other commands again.
 func TestOutage_sentOnce(t *testing.T) {
 	for name, verb := range verbsThatSend {
 		t.Run(name, func(t *testing.T) {
@@ -291,7 +291,7 @@ func TestNew_refusesClientsThatIgnoreContexts(t *testing.T) {
 	require.ErrorIs(t, err, throttle.ErrParams)
 }
 
-// Check tells a server without the module from one with it.
+// Check distinguishes a server without the module from one with it.
 func TestCheck(t *testing.T) {
 	c, s := throttletest.New(t, throttle.Options{})
 	require.NoError(t, c.Check(background))
@@ -299,7 +299,7 @@ func TestCheck(t *testing.T) {
 	require.ErrorIs(t, c.Check(background), throttle.ErrUnavailable)
 }
 
-// Close ends calls that wait for their turn, however many, with ErrClosed, and tells of no outage.
+// Close ends calls that wait for their turn, however many, with ErrClosed, and reports no outage.
 func TestClose_callsInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder

@@ -14,7 +14,7 @@ import (
 	"gothrottle/throttle/throttletest"
 )
 
-// panicking is a server whose client panics in a hook, as long as it is told to, after one round trip.
+// panicking is a server whose client panics in a hook, as long as a test says so, after one round trip.
 type panicking struct {
 	*throttletest.Server
 	panics atomic.Bool

@@ -108,7 +108,7 @@ func TestProperty_neverAboveTheBound(t *testing.T) {
 					}
 					wg.Wait()
 					require.LessOrEqual(t, m.most, burst+world.excess+1e-6)
-					require.Greater(t, m.most, burst*0.5) // else the load was too low to tell
+					require.Greater(t, m.most, burst*0.5) // else the load was too low
 				})
 			})
 		}

@@ -5,7 +5,7 @@ import "time"
 // Never is the RetryAfter of a call that no wait would admit: it asked for more than its limit.
 const Never time.Duration = 1<<63 - 1
 
-// Result is a decision. The zero Result denies. A denial is no error.
+// Result is a decision. The zero Result denies. A denial isn't an error.
 type Result struct {
 	Allowed    bool
 	Limit      int64         // units that fit at once
@@ -24,8 +24,8 @@ const (
 	FromServer   Source = ""              // the server, perhaps in one call for several callers
 	FromDenials  Source = "denials"       // the deny cache: the server denied the same call, and its RetryAfter has not passed
 	FromBudget   Source = "budget"        // the local budget: units that the server granted before
-	FailedOpen   Source = "failed-open"   // nobody: the server is unavailable, and the client was told to admit
-	FailedClosed Source = "failed-closed" // nobody: the server is unavailable, and the client was told to deny
+	FailedOpen   Source = "failed-open"   // nobody: the server is unavailable, and its settings admit
+	FailedClosed Source = "failed-closed" // nobody: the server is unavailable, and its settings deny
 )
 
 // String returns the source in one word, as metrics want it.

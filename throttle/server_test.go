@@ -152,7 +152,7 @@ func TestServer_stoppedAndKilledUnderLoad(t *testing.T) {
 		before := succeeded.Load()
 		require.Eventually(t, func() bool { return succeeded.Load() > before+100 }, time.Minute, time.Millisecond)
 	}
-	// Each caller's call ends, and the next one too, while the server is away. How soon, tell the tests of outages.
+	// Each caller's call ends, and the next one too, while the server is away. The tests of outages check how soon.
 	callsEnd := func() {
 		var before [len(ended)]int64
 		for i := range ended {

@@ -243,7 +243,7 @@ func TestClose_closesLeases(t *testing.T) {
 	})
 }
 
-// The observer is told of every verb once.
+// The observer sees every verb once.
 func TestObserve(t *testing.T) {
 	var events []throttle.Event
 	c, s := throttletest.New(t, throttle.Options{KeyPrefix: "p:", Observe: func(e throttle.Event) { events = append(events, e) }})
@@ -310,7 +310,7 @@ func TestLease_whileTheClientCloses(t *testing.T) {
 	})
 }
 
-// A cancellation whose reply is lost is not sent again, and tells its error again.
+// A cancellation whose reply is lost is not sent again, and returns its error again.
 func TestReserve_cancelFails(t *testing.T) {
 	c, s := throttletest.New(t, throttle.Options{Logger: quiet})
 	limit := throttle.PerHour(1)

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const int fail_open = 0; /* while the server is away: 1 admits, 0 is no decision */
+static const int fail_open = 0; /* while the server is away: 1 admits, 0 isn't a decision */
 
 static int stop(const char *text) { return fprintf(stderr, "%s\n", text), 2; }
 

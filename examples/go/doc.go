@@ -1,2 +1,2 @@
-// Package examples shows how package throttle fits into other libraries. Each file stands alone: copy the one you need.
+// Package examples shows how package throttle fits into other libraries. Each file is complete: copy the one you need.
 package examples

@@ -37,7 +37,7 @@ func serveGRPC(t *testing.T, g GRPC) grpc_health_v1.HealthClient {
 	return grpc_health_v1.NewHealthClient(conn)
 }
 
-// requireDenied requires a denial that tells how long to wait; 0: that no wait is told.
+// requireDenied requires a denial that says how long to wait; 0: that it names no wait.
 func requireDenied(t *testing.T, err error, wait time.Duration) {
 	t.Helper()
 	denial := status.Convert(err)

@@ -49,5 +49,5 @@ func TestRedisRate_sameResults(t *testing.T) {
 		require.Equal(t, want.Limit.String(), got.Limit.String())
 		seen[fmt.Sprint(want.Allowed, want.RetryAfter < 0)] = true
 	}
-	require.Greater(t, len(seen), 6) // else the calls were too much alike to tell
+	require.Greater(t, len(seen), 6) // else the calls were too much alike
 }

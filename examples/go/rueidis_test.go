@@ -67,7 +67,7 @@ func TestRueidis_verbs(t *testing.T) {
 	}
 }
 
-// The client tells the errors of the server apart, although rueidis drops the code ERR.
+// The client distinguishes the errors of the server, although rueidis drops the code ERR.
 func TestRueidis_errors(t *testing.T) {
 	addr, rdb := startServer(t)
 	client := newRueidis(t, addr, false, patient)

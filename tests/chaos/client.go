@@ -10,7 +10,7 @@ import (
 )
 
 // chaosScript calls each command of its arguments and returns the replies. Before the words of a command
-// stands their number.
+// is their number.
 const chaosScript = `local all, i = {}, 1
 while i <= #ARGV do
   local n = tonumber(ARGV[i])

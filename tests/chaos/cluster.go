@@ -230,7 +230,7 @@ func (n *node) readClock() funnel.Micros {
 	return n.now
 }
 
-// letClocksRun makes the servers' clocks run from where they stand.
+// letClocksRun makes the servers' clocks run from where they are.
 func (c *clusterRun) letClocksRun() error {
 	now := time.Now().UnixMicro()
 	for _, clock := range c.clocks {

@@ -318,7 +318,7 @@ func (r *run) defragment(*step) error {
 	return nil
 }
 
-// deleteForeign deletes the keys that are no limiters, or of which nothing is known.
+// deleteForeign deletes the keys that aren't limiters, or of which nothing is known.
 func (r *run) deleteForeign(*step) error {
 	return r.deleteKeys(func(db int, name string) bool {
 		return r.m.dbs[db].doubt[name] || strings.HasPrefix(r.m.call(db, []string{"GO.INFO", name}), "-")

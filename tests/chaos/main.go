@@ -51,7 +51,7 @@ func main() {
 	}
 }
 
-// silent is a log for the clients: that a server which was killed does not answer is no news.
+// silent is a log for the clients: that a server which was killed does not answer isn't news.
 type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
@@ -98,7 +98,7 @@ func search(l *lab) bool {
 	return true
 }
 
-// report makes a failing schedule shorter and writes it. What a cluster does is decided step by step, so its steps cannot be
+// report makes a failing schedule shorter and writes it. A cluster's steps are chosen one by one, so its steps cannot be
 // left out.
 func report(l *lab, s schedule, err error) {
 	if *clusterFlag {

@@ -224,7 +224,7 @@ func absolute(after, unit string, now int64) (int64, error) {
 }
 
 // Relative writes the times in a text relative to a time, in µs since the Unix epoch. Numbers that lie more than 20 years
-// before or 150 years after it are no times.
+// before or 150 years after it aren't times.
 func Relative(text string, now int64) string {
 	return longNumber.ReplaceAllStringFunc(text, func(digits string) string {
 		u := units[len(digits)]

@@ -20,7 +20,7 @@ import (
 
 // network is two bridges and some hosts. Each host has a network namespace of its own, and so have the bridges: nothing
 // reaches the machine's own network. All hosts begin at the bridge "main". Hosts at the bridge "island" are cut off from
-// the others: packets are lost, and no side is told.
+// the others: packets are lost, and neither side is notified.
 type network struct {
 	t     *testing.T
 	name  string

@@ -133,7 +133,7 @@ func (w *world) arrive() bool {
 	return true
 }
 
-// answer tells a client how its call ended.
+// answer returns to a client how its call ended.
 func (w *world) answer(m *message, reply []int64, err error) {
 	e := w.note("reply", m.to, m.from(), m.words)
 	e.reply, e.err = reply, err

@@ -74,7 +74,7 @@ func (w *world) checkAll(n *node, m *message, now funnel.Micros, g *group, reply
 		limited = limited || want[0] != 0
 	}
 	for i, want := range wants {
-		// What a clause that admits replies when another one denies is not held against anything.
+		// The reply of a clause that admits, while another one denies, is not compared.
 		if (!limited || want[0] != 0) && !slices.Equal(told[:len(want)], want) || told[0] != want[0] {
 			w.fail("%q at %d: clause %d of the reply %v is not %v", m.words, now, i, reply, want)
 			return

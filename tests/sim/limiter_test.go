@@ -36,7 +36,7 @@ type limiter struct {
 	period   int64
 	words    []string // of its command, up to the quantity
 	options  []string
-	mixed    bool // callers use two rates, FORCE and RESERVE: only the oracle tells what is right
+	mixed    bool // callers use two rates, FORCE and RESERVE: only the oracle knows the right reply
 	budgeted bool // the callers are clients with budgets
 	value    func(*throttle.Client) throttle.Allower
 	charged  meter // what masters granted

@@ -32,7 +32,7 @@ type part struct {
 	holder  string // who was granted a slot
 }
 
-// told returns the time that a node decides by.
+// The method returns the time that a node decides by.
 func (w *world) told(n *node) funnel.Micros {
 	last := n.clock.Last
 	now := n.clock.Now(funnel.Micros(w.now+n.offset), func() funnel.Micros { return funnel.Micros(w.now) })

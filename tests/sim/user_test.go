@@ -119,7 +119,7 @@ func isGiveBack(words []string) bool {
 	return slices.ContainsFunc(words[3:], func(s string) bool { return s[0] == '-' })
 }
 
-// outcome is what a caller of Allow was told.
+// outcome is the reply to a caller of Allow.
 type outcome struct {
 	user    *user
 	limiter *limiter
@@ -186,7 +186,7 @@ func (w *world) arriveSome(n int) {
 	}
 }
 
-// settle takes over what users have sent and were told, after the reply to a message if it is not nil.
+// settle takes over what users have sent and received, after the reply to a message if it is not nil.
 func (w *world) settle(after *message) {
 	synctest.Wait()
 	w.mu.Lock()

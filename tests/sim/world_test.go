@@ -83,7 +83,7 @@ type world struct {
 
 	mu      sync.Mutex
 	arrived []*message // what users sent in this step
-	results []outcome  // what users were told in this step
+	results []outcome  // the replies to users in this step
 	serial  int
 }
 
@@ -298,7 +298,7 @@ func btoi(b bool) int64 {
 	return 0
 }
 
-// report tells the last events at the key that the violation names, and those at no key.
+// report returns the last events at the key that the violation names, and those at no key.
 func (w *world) report() string {
 	key := regexp.MustCompile(`\{s\}\d+`).FindString(w.broken)
 	var lines []string

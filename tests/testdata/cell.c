@@ -1,6 +1,6 @@
 /* A stand-in for redis-cell, for machines without a Rust compiler. It has the name and the command of
  * redis-cell 0.5.0, and what matters to a swap: the TAT in ns as a string that expires at the TAT, its
- * own clock, the call itself as the effect, and a server that ends when the key is no number. */
+ * own clock, the call itself as the effect, and a server that ends when the key isn't a number. */
 #include <stdlib.h>
 #include <time.h>
 

@@ -1,7 +1,7 @@
 // Package redis_rate has the API of github.com/go-redis/redis_rate/v10 over package throttle: after a swap of the import
 // a program compiles, and its calls are decided by gothrottle.
 //
-// What differs: keys begin with "redisrate:", so that the old and the new version of a program can run side by side
+// The differences: keys begin with "redisrate:", so that the old and the new version of a program can run side by side
 // while it is deployed, each with limiters of its own. Concurrent calls of Allow for one key and limit share commands.
 // Remaining and times are exact; times are rounded up to milliseconds. A call is sent once. AllowAtMost takes whole events
 // only. With a Burst below 1 the server is not asked, and ResetAfter is 0. A negative n, which gives events back in
@@ -42,7 +42,7 @@ func PerHour(rate int) Limit { return Limit{rate, rate, time.Hour} }
 // IsZero reports whether the limit is the zero Limit.
 func (l Limit) IsZero() bool { return l == Limit{} }
 
-// String tells the limit: "10 req/s (burst 10)".
+// String returns the limit: "10 req/s (burst 10)".
 func (l Limit) String() string {
 	period := map[time.Duration]string{time.Second: "s", time.Minute: "m", time.Hour: "h"}[l.Period]
 	if period == "" {
@@ -90,12 +90,12 @@ func (l Limiter) Allow(ctx context.Context, key string, limit Limit) (*Result, e
 	return l.AllowN(ctx, key, limit, 1)
 }
 
-// AllowN reports whether n events may happen now. With n = 0 it tells the state and changes nothing.
+// AllowN reports whether n events may happen now. With n = 0 it returns the state and changes nothing.
 func (l Limiter) AllowN(ctx context.Context, key string, limit Limit, n int) (*Result, error) {
 	return l.ask(ctx, key, limit, n, n, (*throttle.Rate).AllowN)
 }
 
-// AllowAtMost allows up to n events, as many as may happen now. With n = 0 it changes nothing, and tells when one may.
+// AllowAtMost allows up to n events, as many as may happen now. With n = 0 it changes nothing, and returns when one may.
 func (l Limiter) AllowAtMost(ctx context.Context, key string, limit Limit, n int) (*Result, error) {
 	return l.ask(ctx, key, limit, n, 1, (*throttle.Rate).AllowAtMost)
 }

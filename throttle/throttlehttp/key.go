@@ -10,8 +10,8 @@ import (
 
 // ByIP names the limiter after the client's address: an IPv4 address, or the /64 network of an IPv6 address, because one
 // host has all addresses of such a network. Without trusted proxies the address is that of the connection. If the
-// connection comes from a trusted proxy, the address is the last one in X-Forwarded-For that no trusted proxy has: what
-// stands before it was written by the client and may be anything.
+// connection comes from a trusted proxy, the address is the last one in X-Forwarded-For that no trusted proxy has: the
+// client wrote the text before it, which may be anything.
 func ByIP(trusted ...netip.Prefix) func(*http.Request) string { return ByNetwork(64, trusted...) }
 
 // ByNetwork is ByIP with networks of this many bits of IPv6 addresses, 1 to 128: a provider may give one customer a /56 or
@@ -43,8 +43,8 @@ func ByNetwork(bits int, trusted ...netip.Prefix) func(*http.Request) string {
 	}
 }
 
-// forwarded returns the last address in X-Forwarded-For that is not trusted. If there is none, or a word that is no
-// address stands before it, the answer is the last trusted address that was seen.
+// forwarded returns the last address in X-Forwarded-For that is not trusted. If there is none, or the word before it isn't
+// an address, the answer is the last trusted address that was seen.
 func forwarded(r *http.Request, trusted []netip.Prefix, from netip.Addr) netip.Addr {
 	for _, line := range slices.Backward(r.Header.Values("X-Forwarded-For")) {
 		for more := true; more; { // word by word, without a list of them: the client may write a million

@@ -23,8 +23,8 @@ type Rule struct {
 	Cost    func(*http.Request) int64  // units that a request takes: 1 if nil. 0 only looks
 
 	// Charge, if not nil, returns the units of a request that was served, by its response: Cost was an estimate then, and
-	// the difference is settled, past the limit if need be. It needs a *throttle.Rate, Window or Quota. What an outage left
-	// open stays as estimated.
+	// the difference is settled, past the limit if need be. It needs a *throttle.Rate, Window or Quota. Costs that an outage
+	// left open stay as estimated.
 	Charge func(*http.Request, Response) int64
 }
 
@@ -68,7 +68,7 @@ type Options struct {
 	Failed func(http.ResponseWriter, *http.Request, error) (goOn bool)
 }
 
-// Headers says which headers tell the state of a limiter. Retry-After is set on every denial after which a wait helps. If
+// Headers says which headers show the state of a limiter. Retry-After is set on every denial after which a wait helps. If
 // one middleware is inside another, the headers are those of the last one that decided.
 type Headers uint8
 
@@ -267,7 +267,7 @@ func (l *limiter) setHeaders(h http.Header, all throttle.AllResult) {
 	}
 }
 
-// policyHeader returns RateLimit-Policy. What a policy of the server admits is known from the reply only.
+// policyHeader returns RateLimit-Policy. Only the reply shows the limits of a server's policy.
 func (l *limiter) policyHeader(all *throttle.AllResult) string {
 	if units, _, _ := l.rules[0].Limiter.Bounds(); units == 0 {
 		return fmt.Sprintf("%s;q=%d", l.policies[0], all.Limit)

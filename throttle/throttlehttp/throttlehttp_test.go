@@ -192,7 +192,7 @@ func TestMiddleware_never(t *testing.T) {
 	})
 }
 
-// Without the server requests go on, unless told otherwise. Without the module they do not.
+// Without the server requests go on, unless the settings say otherwise. Without the module they do not.
 func TestMiddleware_serverIsAway(t *testing.T) {
 	rule := func(c *throttle.Client) throttlehttp.Rule {
 		return throttlehttp.Rule{Limiter: c.Rate("a", throttle.PerSecond(2)), Key: fixed}
@@ -282,7 +282,7 @@ func TestByIP(t *testing.T) {
 	r.Header.Add("X-Forwarded-For", "198.51.100.7")
 	require.Equal(t, "ip:198.51.100.7", throttlehttp.ByIP(proxies...)(r))
 	require.Equal(t, "ip:198.51.100.7", throttlehttp.ByIP(netip.MustParsePrefix("10.0.0.0/8"))(r))
-	// What the client wrote before the address costs nothing, however much it is.
+	// Text that the client wrote before the address costs nothing, whatever its length.
 	r.Header.Set("X-Forwarded-For", strings.Repeat("1.2.3.4,", 100_000)+"198.51.100.7, 10.9.9.9")
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -321,7 +321,7 @@ func TestNew_refusesRules(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A request whose context has ended is not served, and is no success in the log.
+// A request whose context has ended is not served, and isn't a success in the log.
 func TestMiddleware_requestHasEnded(t *testing.T) {
 	c, _ := throttletest.New(t, throttle.Options{})
 	h := serve(t, c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Rate("a", throttle.PerSecond(1))})

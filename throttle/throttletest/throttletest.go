@@ -59,7 +59,7 @@ func (s *Server) Advance(d time.Duration) {
 	s.ahead += d
 }
 
-// Fail makes every call end with this error until Fail(nil). An error that is no redis.Error is an ErrUnavailable for the
+// Fail makes every call end with this error until Fail(nil). An error that isn't a redis.Error is an ErrUnavailable for the
 // client.
 func (s *Server) Fail(err error) {
 	s.mu.Lock()
@@ -128,7 +128,7 @@ func put(cmd redis.Cmder, reply any) error {
 	case interface{ SetVal(int64) }:
 		n, ok := reply.(int64)
 		if !ok {
-			return fmt.Errorf("throttletest: the reply %v is no integer", reply)
+			return fmt.Errorf("throttletest: the reply %v isn't an integer", reply)
 		}
 		cmd.SetVal(n)
 	case interface{ SetVal([]int64) }:
