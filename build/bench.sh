@@ -16,14 +16,15 @@ done
 what=${1:-costs instructions} rounds=${ROUNDS:-5} out=build/out/bench samples=bench/results docs=docs
 case $what in
 client) default=redis-server ;;
-check) default=redis70 ;;
 *) default='redis86 valkey91 redis70' ;;
 esac
 read -ra wanted <<<"${SERVER:-$default}"
 servers=()
 for name in "${wanted[@]}"; do
   if server_rows | grep -q "^$name "; then
-    servers+=("$(build/fetch-server.sh "$name" | tail -n 1)")
+    # A server of a suite that changes may be away: then the others are checked.
+    server=$(build/fetch-server.sh "$name" | tail -n 1) || [ "$what" = check ] || die "$name could not be fetched."
+    servers+=(${server:+"$server"})
   else
     servers+=("$(command -v "$name")") || die "SERVER: '$name' is neither a program nor a row of build/servers.txt."
   fi
