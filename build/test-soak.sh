@@ -3,6 +3,7 @@
 # (10) on each server of SERVER: paths or names of build/servers.txt. It adds what was run to docs/tested.tsv and
 # docs/tested.md. WHERE names the machine there. A schedule that fails is in build/out/chaos. Move it to
 # tests/chaos/testdata: make test-chaos runs what is there.
+. "$(dirname "$0")/lib.sh"
 need_go
 build/module.sh
 servers=${SERVER:-$(build/server.sh)} || die 'no server to test against: please install redis-server (7.0 or newer) or valkey-server.'

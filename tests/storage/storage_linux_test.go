@@ -1,5 +1,5 @@
-// Package storage takes the disk of a server away: it is full, read-only or slow, or the append-only file is torn. What a
-// server acknowledged is there afterwards, or the server refuses calls with its own errors.
+// Package storage takes the disk of a server away: it is full, read-only or slow, or the append-only file is torn. Then a
+// server still holds all that it acknowledged, or refuses calls with its own errors.
 package storage
 
 import (
@@ -202,7 +202,7 @@ func TestStorage_faults(t *testing.T) {
 }
 
 // However the last 4 kB of the append-only file are torn, a server loads what some of the calls from the first one on left:
-// each call as a whole. It loads without the module, so that nothing mends the data.
+// each call as a whole. It loads without the module, so that nothing repairs the data.
 func TestStorage_tornTail(t *testing.T) {
 	servers.Needed(t, "test-failover")
 	l := newLedger(t)
