@@ -1,7 +1,7 @@
 // Package cgo is the boundary between the server and package commands: all code that says
 // import "C" or unsafe. shim.h describes the flow of a call and who owns what.
 //
-// This package is no API: it may change with every version.
+// This package isn't an API: it may change with every version.
 package cgo
 
 /*

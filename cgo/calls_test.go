@@ -15,7 +15,7 @@ import (
 // callFailures are the ways in which a call of the server can fail that the module makes.
 var callFailures = []int{fakehost.NoReply, fakehost.ErrorReply, fakehost.OtherType, fakehost.Integers}
 
-// Every command's own example gets the same replies if the server runs no command for modules, also if it did
+// Every command's own example gets the same replies if the server runs no command for modules, even if it did
 // so when the module was loaded.
 func TestCalls_samples(t *testing.T) {
 	for _, kind := range callFailures {

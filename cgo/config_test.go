@@ -17,7 +17,7 @@ func wantConfig(t *testing.T, h interface{ ConfigGet(string) (string, bool) }, n
 	}
 }
 
-// The server shows the policies as one line. A wrong value changes nothing, and its error tells the
+// The server shows the policies as one line. A wrong value changes nothing, and its error names the
 // place.
 func TestConfig_policies(t *testing.T) {
 	h := newHost(t)

@@ -37,7 +37,7 @@ type hostile struct {
 	name  string
 	make  func(h *fakehost.Host, size int)
 	size  int      // the test also uses a tenth of it
-	lines []string // SIZE and HALF stand for numbers
+	lines []string // SIZE and HALF are replaced by numbers
 	more  int      // how many steps more a state of ten times the size may cost
 }
 

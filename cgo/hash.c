@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Puts what HashGet found for field i into the cell. The value is a copy that is ours to free. The server copies each
- * value, whatever its length: one that is no integer makes the call an error, so nothing after it is read. */
+ * value, whatever its length: one that isn't an integer makes the call an error, so nothing after it is read. */
 static __attribute__((noinline)) void put_field(shim_key *key, shim_cell *cell, int i, RedisModuleString *value) {
     if (value == NULL) return;
     long long n = 0;

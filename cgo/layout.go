@@ -11,7 +11,7 @@ import (
 )
 
 // The Go structs of package commands and their C twins in shim.h have the same layout. Each
-// line fails to compile (a negative constant is no uint) where the size of a struct, the place
+// line fails to compile (a negative constant isn't a uint) where the size of a struct, the place
 // of a field or a constant differs.
 const (
 	_ = uint(C.sizeof_shim_call - unsafe.Sizeof(commands.Call{})) // shim_call has further fields

@@ -187,7 +187,7 @@ static int parse_load_args(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
 }
 
 /* Refuses a server that lacks a command of ours: replicas would drift in silence if an effect
- * could not be replicated. The last three are no effects: zset.c reads by ZCOUNT and ZRANGE,
+ * could not be replicated. The last three aren't effects: zset.c reads by ZCOUNT and ZRANGE,
  * access.c by EXISTS. */
 static int check_needed_commands(RedisModuleCtx *ctx) {
     static const char *const needed[] = {"HSET", "HDEL",      "ZADD",   "ZREM",   "SET",

@@ -13,7 +13,7 @@ import (
 	"gothrottle/commands"
 )
 
-// The module tells the server everything that the command table says.
+// The module describes its commands to the server as the command table does.
 func TestLoad(t *testing.T) {
 	h := loaded(t)
 	for _, row := range commands.Table {
@@ -30,7 +30,7 @@ func TestLoad(t *testing.T) {
 		}
 		commandFlags := row.Flags
 		if row.Plan != nil && !row.OneKey {
-			flags = map[string]string{"0x11": "0x211", "0x32": "0x232"}[flags] // INCOMPLETE: the command itself tells its keys
+			flags = map[string]string{"0x11": "0x211", "0x32": "0x232"}[flags] // INCOMPLETE: the command itself names its keys
 			commandFlags += " getkeys-api"
 		}
 		keys := fmt.Sprintf("\nkeys: flags=%s\n", flags)
@@ -56,7 +56,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// describe returns what the module must tell the server of these arguments.
+// describe returns how the module must describe these arguments to the server.
 func describe(args []commands.Arg, indent string) (text string) {
 	for _, a := range args {
 		kind := []string{commands.ArgKey: "key", commands.ArgInteger: "integer", commands.ArgString: "string",

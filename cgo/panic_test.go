@@ -34,7 +34,7 @@ func number(t *testing.T, h *fakehost.Host, name string) int {
 	return n
 }
 
-// A handler that panics gives an error reply and a line in the log. What the handler had asked for
+// A handler that panics gives an error reply and a line in the log. The effects that the handler had asked for
 // before does not happen. The next call finds the key unchanged. INFO counts the panic.
 func TestPanic(t *testing.T) {
 	var nowhere *commands.Call

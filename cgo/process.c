@@ -1,4 +1,4 @@
-/* What the module asks of the process: no Go in a forked child, and the handlers of signals. */
+/* The module's demands on the process: no Go in a forked child, and the handlers of signals. */
 #include "shim.h"
 
 #include <pthread.h>

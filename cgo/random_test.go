@@ -127,7 +127,7 @@ func (w *walk) call(words []string) {
 	want, effects := w.expects(words, used)
 	toWrite := w.h.Count(fakehost.ForWriting)
 	got := asAny(w.h.Call(words...))
-	// Which of the two errors a hash deserves that is no limiter depends on the order of its fields.
+	// The error for a hash that isn't a limiter depends on the order of its fields.
 	if one := strings.NewReplacer(damaged, foreign); one.Replace(fmt.Sprint(got)) != one.Replace(fmt.Sprint(want)) {
 		fail("the reply is", fmt.Sprint(got), fmt.Sprint(want))
 	}

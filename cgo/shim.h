@@ -60,7 +60,7 @@ enum { SHIM_COUNT_OTHER, SHIM_COUNT_ADMITTED, SHIM_COUNT_LIMITED, SHIM_COUNT_SHA
 typedef struct shim_entry {
     int64_t time_us;           /* C writes */
     shim_text member;          /* C writes: the bytes of string */
-    int32_t bad;               /* C writes: the score is no time, see zset.c */
+    int32_t bad;               /* C writes: the score isn't a time, see zset.c */
     int32_t drop;              /* Go writes: remove the entry */
     RedisModuleString *string; /* C's own: freed by shim_release_entries, or at the end of the call */
 } shim_entry;
@@ -139,7 +139,7 @@ typedef struct shim_command {
     int32_t plans;         /* goPlan names the keys; 0: the first word is the only key */
     int32_t one_key;       /* goPlan names the first word only: the server need not ask for the keys */
     int32_t state;         /* the kind that the only key must have */
-    int32_t only_if_free;  /* a taken name is no error */
+    int32_t only_if_free;  /* a taken name isn't an error */
     api_command_info info;
     int64_t outcomes[SHIM_OUTCOMES], errors; /* how many calls, by SHIM_COUNT_ */
 } shim_command;
@@ -169,7 +169,7 @@ extern int64_t (*shim_monotonic_us)(void);
 int64_t shim_call_monotonic_us(void);
 void shim_log(const char *level, const char *text);
 
-/* What the server looks up: the only symbols of ours that the shared object exports. */
+/* The symbols that the server looks up: the only ones of ours that the shared object exports. */
 #pragma GCC visibility push(default)
 int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
 int RedisModule_OnUnload(RedisModuleCtx *ctx);

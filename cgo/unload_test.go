@@ -30,7 +30,7 @@ func TestUnload_undoesLoad(t *testing.T) {
 			t.Errorf("%s after the second load: %+v", row.Name, c)
 		}
 	}
-	// The server's question for the keys of a call is no command, nor is INFO: the module can still be unloaded.
+	// The server's question for the keys of a call isn't a command, and neither is INFO: the module can still be unloaded.
 	if got := h.Keys("GO.ALL", "k", "QUOTA", "1", "1"); !slices.Equal(got, []string{"k"}) {
 		t.Errorf("keys %q", got)
 	}

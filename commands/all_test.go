@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// No reply shows it: long names have checksums that tell them apart, so that the names need not be compared one with
+// No reply shows it: long names have checksums that separate them, so that the names need not be compared one with
 // another.
 func TestChecksum(t *testing.T) {
 	for _, n := range []int{256, 10_000} {

@@ -64,7 +64,7 @@ const (
 //
 //   - It reads Args, Keys, Cells and Now, and asks TheHost for entries of sorted sets.
 //   - It returns an error code, or NoError. After an error the host changes nothing.
-//   - It sets Outcome, Shape, Replies and Reply for a call that is no error. All four are 0
+//   - It sets Outcome, Shape, Replies and Reply for a call that isn't an error. All four are 0
 //     before the handler runs, and so are ErrWord and ErrClause. A reply of the shape Items is what the handler
 //     gave to TheHost.
 //   - It sets Becomes of every key that changes, with the fields that Becomes names, and the
@@ -142,7 +142,7 @@ type Cell struct {
 	// Set by the host.
 	Index int32  // the position among the cells of the key
 	Found uint32 // bit i: field i is there
-	Bad   uint32 // bit i: field i is there and is no integer
+	Bad   uint32 // bit i: field i is there and isn't an integer
 
 	// Set by the handler.
 	Set   uint32 // bit i: field i is to become Value[i]
@@ -159,7 +159,7 @@ type Cell struct {
 type Entry struct {
 	Time   funnel.Micros // since the Unix epoch
 	Member string
-	Bad    int32 // 1: the score is no time
+	Bad    int32 // 1: the score isn't a time
 
 	Drop int32 // set by the handler. 1: remove the member
 

@@ -53,7 +53,7 @@ func (h *twins) Call(words []string) (any, [][]string) {
 
 var clauseNumber = regexp.MustCompile(`^ERR clause \d+: `)
 
-// What no single transcript shows: together they have an admitted call of every command, a wrong one of every command that
+// No single transcript shows this: together they have an admitted call of every command, a wrong one of every command that
 // writes, and every error but those that package cgo makes.
 func TestCorpus_complete(t *testing.T) {
 	replies := ""

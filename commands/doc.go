@@ -5,11 +5,11 @@
 // The host is package cgo, or a store in memory in tests. It runs handlers on one thread. A
 // handler sees one [Call]: the words, the keys as the host loaded them, the time. The handler
 // writes the reply and what is to become of the keys into the call. It asks the host for nothing
-// but entries of sorted sets, through [TheHost]. The contract of a handler stands on [Call].
+// but entries of sorted sets, through [TheHost]. The contract of a handler is the comment on [Call].
 //
 // A new command takes four things: a file with its [Command] row and handler, a line in
 // [Table], a section in docs/commands.md, and a transcript in tests/corpus. The name of a twin
 // that does not write ends in _RO.
 //
-// This package is no API: it may change with every version. Programs use the commands.
+// This package isn't an API: it may change with every version. Programs use the commands.
 package commands

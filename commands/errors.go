@@ -8,7 +8,7 @@ import (
 	"gothrottle/funnel"
 )
 
-// ErrorCode names one error reply. NoError means that there is no error. The texts are a promise to users: they
+// ErrorCode names one error reply. NoError means that there isn't an error. The texts are a promise to users: they
 // are listed in docs/commands.md and do not change.
 type ErrorCode int32
 

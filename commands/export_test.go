@@ -7,7 +7,7 @@ import (
 	"gothrottle/funnel"
 )
 
-// What tests outside this package need of it.
+// Tests outside this package need these.
 
 // Synopsis writes arguments as documentation does.
 func Synopsis(args []Arg) string { return synopsis(args) }

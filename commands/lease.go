@@ -77,7 +77,7 @@ func (l *leaseLimiter) judge(c *Call, quantity int64, _ bool) (_ *funnel.Verdict
 }
 
 // findLapse returns when the verdict's Await-th slot lapses. If the server does not find it, or if slots
-// count as held that have lapsed, that is no later than the latest lapse.
+// count as held that have lapsed, that isn't later than the latest lapse.
 func (l *leaseLimiter) findLapse(c *Call) (funnel.Micros, ErrorCode) {
 	k := &c.Keys[l.key]
 	i := len(k.Entries)

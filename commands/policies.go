@@ -53,7 +53,7 @@ func (p *Policies) Count() []PolicyCounts {
 	return all
 }
 
-// count counts a call that is no error.
+// count counts a call that isn't an error.
 func (n *PolicyCounts) count(c *Call) {
 	n.Calls[c.Outcome]++
 	if limit, remaining := c.Reply[1], c.Reply[2]; c.Outcome == Admitted && remaining <= limit/10 {

@@ -51,7 +51,7 @@ func TestReference_sections(t *testing.T) {
 	}
 	for _, heading := range regexp.MustCompile(`(?m)^## ([A-Z]+\.\S+)$`).FindAllStringSubmatch(string(text), -1) {
 		if find(heading[1]) == nil {
-			t.Errorf("the reference has a section for %s, which is no command", heading[1])
+			t.Errorf("the reference has a section for %s, which isn't a command", heading[1])
 		}
 	}
 }

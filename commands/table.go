@@ -25,7 +25,7 @@ type Arg struct {
 	Token    string // the keyword before the argument
 	Type     ArgType
 	Optional bool
-	Multiple bool // may stand more than once
+	Multiple bool // may appear more than once
 	Summary  string
 	Bounds   string // for the reference; "" for a keyword
 	Sub      []Arg
@@ -180,7 +180,7 @@ func synopsis(args []Arg) (s string) {
 	return s
 }
 
-// alternatives returns the synopsis of arguments of which one may stand.
+// alternatives returns the synopsis of arguments of which one may appear.
 func alternatives(args []Arg) string {
 	words := make([]string, len(args))
 	for i := range args {

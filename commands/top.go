@@ -33,7 +33,7 @@ var top = Command{
 // denials are the keys of denied calls; nil if top-keys is 0.
 var denials *funnel.Top
 
-// CountDenials sets how many keys GO.TOP counts, 0 to MaxTopKeys; 0 is none. What was counted is
+// CountDenials sets how many keys GO.TOP counts, 0 to MaxTopKeys; 0 is none. Earlier counts are
 // forgotten.
 func CountDenials(keys int) {
 	denials = nil

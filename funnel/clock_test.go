@@ -71,7 +71,7 @@ func TestClock_monotonicRunsBackward(t *testing.T) {
 func FuzzClock(f *testing.F) {
 	// Forward, not at all, back by 100, on until both agree, not at all, forward.
 	f.Add([]byte{0, 100, 9, 0, 0, 9, 0xff, 0x9c, 9, 0, 40, 40, 0, 100, 100, 0, 60, 60, 0, 0, 9, 0, 9, 9})
-	// Back, back again while behind, a monotonic clock that stands, a step over the lead.
+	// Back, back again while behind, a monotonic clock that has stopped, a step over the lead.
 	f.Add([]byte{0xff, 0x9c, 1, 0, 3, 3, 0xff, 0, 1, 0, 9, 0, 0, 1, 1, 0x7f, 0, 1, 0, 1, 1})
 	f.Fuzz(runClock)
 }

@@ -5,7 +5,7 @@
 // safe for concurrent use, because no function keeps state. Only [Clock] and [Top] are types with
 // state; one goroutine at a time owns each.
 //
-// This package is no API: it may change with every version. Programs use the commands.
+// This package isn't an API: it may change with every version. Programs use the commands.
 //
 // # Words
 //

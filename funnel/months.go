@@ -10,7 +10,7 @@ const (
 	daysTo1970     = 719_162 // from January 1 of the year 1
 )
 
-// daysBeforeMonth is how many days of a year that is no leap year come before each month.
+// daysBeforeMonth is how many days of a year that isn't a leap year come before each month.
 var daysBeforeMonth = [12]int64{0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334}
 
 // MonthStart returns the instant at which a month begins in UTC. January 1970 is month 0. A month

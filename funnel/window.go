@@ -6,7 +6,7 @@ package funnel
 const WindowParts = 120
 
 // WindowEntry is one entry of a sliding window's log: units admitted at Time. An entry
-// that several calls share has the time of the newest call. The zero value is no entry.
+// that several calls share has the time of the newest call. The zero value isn't an entry.
 type WindowEntry struct {
 	Time   Micros // since the Unix epoch, at most 2^53 - MaxPeriod
 	Total  uint64 // all units admitted up to and with this entry, modulo 2^64

@@ -102,7 +102,7 @@ void fake_note_here(RedisModuleCtx *ctx, const RedisModuleString *key) {
 
 /* If the server asks the command for its keys, the server checks all of them. Otherwise the command
  * must check all keys but the first: the user, if there is one, and in a cluster the place, unless no
- * call of the server tells the place. */
+ * call of the server says where. */
 int fake_was_checked(const RedisModuleCtx *ctx, const RedisModuleString *key) {
     if (ctx->command == NULL || ctx->asks_for_keys || fake_has_flag(ctx->command, "getkeys-api")) return 0;
     if (!fake.is[FAKE_NO_USER] && !holds(&ctx->permitted, key)) return 0;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Tells whether word is in list, whose words are separated by blanks. */
+/* Says whether word is in list, whose words are separated by blanks. */
 static int among(const char *list, const char *word, size_t len) {
     for (const char *at = list; *at != '\0';) {
         size_t n = strcspn(at, " ");
@@ -17,7 +17,7 @@ static int among(const char *list, const char *word, size_t len) {
     return 0;
 }
 
-/* Tells whether each word of words is in list. */
+/* Says whether each word of words is in list. */
 static int all_among(const char *list, const char *words) {
     for (const char *at = words; *at != '\0';) {
         size_t n = strcspn(at, " ");

@@ -39,7 +39,7 @@ enum {
     /* Of the latest call only: */
     FAKE_EFFECTS, /* replicated commands */
     FAKE_EVENTS,  /* class, event, key */
-    FAKE_SIGNALS, /* keys whose watchers were told of a change */
+    FAKE_SIGNALS, /* keys whose watchers were notified of a change */
     FAKE_CHECKS,  /* keys whose permission was asked for */
     /* Of the host's whole life: */
     FAKE_LOG,     /* level, text */
@@ -70,7 +70,7 @@ void *fake_give_block(size_t size);                                 /* the modul
 int fake_number(const char *text, size_t len, long long *n); /* API_ERR: not a canonical integer */
 void fake_release(RedisModuleString *string);
 
-/* What the keyspace holds. The keyspace owns all bytes. */
+/* The contents of the keyspace. The keyspace owns all bytes. */
 typedef struct fake_field {
     fake_text name, value;
 } fake_field;
@@ -93,7 +93,7 @@ typedef struct fake_entry {
 } fake_entry;
 enum { NO_EXPIRE = -1, FAKE_BUCKETS = 256 };
 
-/* A walk along a range of a sorted set. After its end the walk still stands on the last member of
+/* A walk along a range of a sorted set. After its end the walk is still at the last member of
  * the range. */
 typedef struct fake_range {
     int active, ended;
@@ -189,8 +189,8 @@ struct RedisModuleCtx {
     fake_module *module;
     RedisModuleCommand *command;    /* the running command, or NULL */
     RedisModuleString *const *argv; /* the words of the command; borrowed */
-    fake_keys keys;                 /* the keys among argv; if asks_for_keys, those told so far */
-    int asks_for_keys;              /* the command runs only to tell where its keys are */
+    fake_keys keys;                 /* the keys among argv; if asks_for_keys, those named so far */
+    int asks_for_keys;              /* the command runs only to say where its keys are */
     fake_text reply;                /* in RESP2 */
     fake_list permitted;            /* keys that the module has asked for, and that the user may use */
     fake_list here;                 /* keys that EXISTS was called for, and that this node holds */
@@ -218,7 +218,7 @@ enum {
     FAKE_POISON, FAKE_SETS
 };
 
-/* What the host counts: see Host.Count. */
+/* The host's counters: see Host.Count. */
 enum {
     FAKE_OPENED,     /* keys */
     FAKE_FOR_WRITING, /* keys that were opened for writing */

@@ -45,18 +45,18 @@ func (h *Host) Close() {
 	}
 }
 
-// Load loads the module with these arguments and tells whether it agreed.
+// Load loads the module with these arguments and reports whether it agreed.
 func (h *Host) Load(args ...string) bool {
 	words := newWords(args)
 	defer C.fake_free_words(words)
 	return C.fake_load(words) == C.API_OK
 }
 
-// Unload asks the module to go and tells whether it agreed. Without a module it returns false.
+// Unload asks the module to go and reports whether it agreed. Without a module it returns false.
 func (h *Host) Unload() bool { return C.fake_unload() == C.API_OK }
 
 // LoadThenUnload loads the module and unloads it at once, as MODULE LOADEX does for a
-// configuration that the module does not know. It tells whether the module agreed to both; the
+// configuration that the module does not know. It reports whether the module agreed to both; the
 // server aborts in Redis 8 if the module refuses the unload.
 func (h *Host) LoadThenUnload(args ...string) bool { return h.Load(args...) && h.Unload() }
 
@@ -138,7 +138,7 @@ const (
 	Valkey    = C.FAKE_VALKEY     // 1: each API function has a second name, which begins with ValkeyModule_
 	Cluster   = C.FAKE_CLUSTER    // 1: the server is a node of a cluster
 	IOThreads = C.FAKE_IO_THREADS // 0: the server has no such setting; 1 at the start
-	Database  = C.FAKE_DATABASE   // the number that the module is told; the keys stay the same
+	Database  = C.FAKE_DATABASE   // the number that the module gets; the keys stay the same
 	NoUser    = C.FAKE_NO_USER    // 1: calls are the server's own
 	Forgotten = C.FAKE_FORGOTTEN  // 1: the user whose calls still run was deleted
 	AnyArity  = C.FAKE_ANY_ARITY  // 1: the server does not check the number of words

@@ -70,7 +70,7 @@ void fake_start(void) {
     fake.mono_us = 1000000;
     fake.is[FAKE_IO_THREADS] = 1;
     fake.is[FAKE_VERSION] = 0x080603;
-    shim_has_run = shim_forked = 0; /* no command has run in a new server, and it is no child */
+    shim_has_run = shim_forked = 0; /* no command has run in a new server, and it isn't a child */
     real_monotonic_us = shim_monotonic_us;
     shim_monotonic_us = monotonic_us;
 }

@@ -36,7 +36,7 @@ func (h *Host) Events() []Event {
 	return events
 }
 
-// Signals returns the keys whose watchers the latest call told of a change.
+// Signals returns the keys whose watchers the latest call notified.
 func (h *Host) Signals() []string { return lines(C.FAKE_SIGNALS) }
 
 // ACLChecks returns the keys whose permission the module asked for in the latest call.

@@ -2,7 +2,7 @@
 // because the handlers are the same. Package throttle limits with it while a server is away, and its tests and those of
 // its users run on it.
 //
-// This package is no API: it may change with every version.
+// This package isn't an API: it may change with every version.
 package memory
 
 import (
@@ -258,7 +258,7 @@ func (s *Server) run(row *commands.Command, c *commands.Call) commands.ErrorCode
 	return commands.NoError
 }
 
-// load tells the call what a key holds.
+// load gives the call the contents of a key.
 func (s *Server) load(c *commands.Call, k *commands.Key) {
 	*k = commands.Key{Word: k.Word, Wants: k.Wants, Asked: k.Asked, Entries: k.Entries[:0], NewText: k.NewText, ExpiresAt: -1,
 		FirstCell: int32(len(c.Cells))}

@@ -124,7 +124,7 @@ func (v *Value) cell(index int) commands.Cell {
 	return cell
 }
 
-// entry returns a member as handlers see it. A score that is no time is bad.
+// entry returns a member as handlers see it. A score that isn't a time is bad.
 func (m Member) entry() commands.Entry {
 	if time := -m.Score; time >= 0 && time <= 1<<53 && time == math.Floor(time) {
 		return commands.Entry{Time: funnel.Micros(time), Member: m.Text}

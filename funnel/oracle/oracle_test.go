@@ -90,7 +90,7 @@ func TestClone(t *testing.T) {
 	})
 }
 
-// A model is void at first, and again at the instant that ResetAfter tells.
+// A model is void at first, and again at the instant that ResetAfter returns.
 func TestVoid(t *testing.T) {
 	eachModel(t, func(t *testing.T, m model) {
 		if !m.void(start) {

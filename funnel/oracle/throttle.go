@@ -59,7 +59,7 @@ func (o *Throttle) Clone() *Throttle {
 	return &c
 }
 
-// Void reports whether nothing is in use at now and no lockout stands.
+// Void reports whether nothing is in use at now and no lockout is in force.
 func (o *Throttle) Void(now funnel.Nanos) bool {
 	empty, _ := o.State()
 	return empty.Cmp(whole(now)) <= 0 && o.locked <= now
