@@ -27,7 +27,7 @@ func count[B testing.TB](b B, program string, r row) map[string]float64 {
 	figures := map[string]float64{}
 	r.paced = 0
 	for _, calls := range []int{-2000, 6000} {
-		// What the server does from time to time would count more on a busy machine. So there is little of it.
+		// Periodic work of the server would count more on a busy machine. So there is little of it.
 		s := open(b, program, r, 2000, server.Options{Before: []string{"valgrind", "--tool=cachegrind", "--cache-sim=yes", "--I1=32768,8,64",
 			"--D1=32768,8,64", "--LL=33554432,16,64", "--trace-children=yes", "--cachegrind-out-file=/dev/null"},
 			Args: []string{"--enable-debug-command", "yes", "--hz", "1", "--dynamic-hz", "no"}})
@@ -61,7 +61,7 @@ func longPeriod(b testing.TB) {
 	period = time.Hour
 }
 
-// No count of gothrottle's rows is above the bound, for the same series of a server. What else the machine does adds to a count,
+// No count of gothrottle's rows is above the bound, for the same series of a server. Other work on the machine adds to a count,
 // so the least of three is taken.
 func TestCachegrind_bounds(t *testing.T) {
 	if os.Getenv("CHECK") != "1" {

@@ -74,7 +74,7 @@ func table(s *report.Samples, first string, servers, rows []string, columns ...c
 	return report.Table(lines...)
 }
 
-// costs returns the figures of docs/benchmarks.md. What was not measured keeps its place in the page.
+// costs returns the figures of docs/benchmarks.md. Figures that were not measured stay in the page.
 func costs(s *report.Samples) map[string]string {
 	blocks := map[string]string{}
 	if rows := s.Rows("CPU"); rows != nil {

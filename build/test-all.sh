@@ -2,7 +2,7 @@
 # All tests, part by part. ONLY="chaos sim" runs these parts. The workflow ci.yml runs the parts in several jobs.
 . "$(dirname "$0")/lib.sh"
 
-parts=(lint unit checkers server docker deploy servers chaos arm64 examples sim languages playground gateway monitoring
+parts=(lint words unit checkers server docker deploy servers chaos arm64 examples sim languages playground gateway monitoring
   failover memory packages bench)
 read -ra only <<<"${ONLY:-${parts[*]}}"
 unset ONLY # some parts have one of their own
