@@ -129,12 +129,19 @@ func TestAllocations(t *testing.T) {
 			calls, lines = append(calls, w.h.Prepare(words...)), append(lines, strings.Join(words, " "))
 		}
 		w.meddle()
-		if n := testing.AllocsPerRun(1, func() { // runs them twice
-			for _, p := range calls {
-				p.Run()
-				w.h.Advance(9973)
-			}
-		}); n != 0 {
+		allocations := func() float64 {
+			return testing.AllocsPerRun(1, func() { // runs them twice
+				for _, p := range calls {
+					p.Run()
+					w.h.Advance(9973)
+				}
+			})
+		}
+		n := allocations()
+		for tries := 0; n != 0 && tries < 3; tries++ { // on a busy machine the runtime may make a thread meanwhile
+			n = allocations()
+		}
+		if n != 0 {
 			t.Fatalf("seed %d: %v allocations in the calls\n%s", w.seed, n, strings.Join(lines, "\n"))
 		}
 		for _, p := range calls {
