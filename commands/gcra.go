@@ -154,10 +154,10 @@ func (k *Key) setCell(cell *Cell, s *funnel.ThrottleState, slackBase funnel.Nano
 	changed := ^cell.Found
 	for i := range value {
 		if cell.Value[i] != value[i] {
-			cell.Value[i] = value[i]
 			changed |= 1 << i
 		}
 	}
+	cell.Value = value // all of them: the host does not set those that it has not found
 	cell.Set = wanted & changed
 	cell.Unset = cell.Found &^ wanted
 	cell.state = *s
