@@ -278,6 +278,10 @@ func (r *run) promoted(*step) error {
 	if err := r.inStep(); err != nil {
 		return err
 	}
+	// Until a replica that has loaded everything has rewritten its append-only file, it would start with the old one.
+	if err := r.quiet(r.twin); err != nil {
+		return err
+	}
 	if err := r.accept(r.twin, "REPLICAOF", "NO", "ONE"); err != nil {
 		return err
 	}
