@@ -35,3 +35,21 @@ func TestGiveBack_errors(t *testing.T) {
 		require.GreaterOrEqual(t, sent.Load(), min(want, clusterLanes*circuitFailures/2))
 	}
 }
+
+// Units that got old by a clock of the caller's stay taken: others may have been admitted in their place.
+func TestGiveBack_old(t *testing.T) {
+	for ahead, want := range map[time.Duration]int64{0: 1, time.Minute: 0} {
+		var sent atomic.Int64
+		started := time.Now()
+		now := func() time.Time { return started }
+		c, err := New(process(func(context.Context, redis.Cmder) error { sent.Add(1); return nil }), Options{Now: func() time.Time { return now() }}, Budget(5, time.Second))
+		require.NoError(t, err)
+		l := c.Rate("t", PerHour(10)).l
+		s := l.lock("bob", nil)
+		s.mu.Unlock()
+		l.keep(s, c.now(), 1, &Result{})
+		now = func() time.Time { return started.Add(ahead) }
+		_ = c.Close() // the reply is empty
+		require.Equal(t, want, sent.Load(), ahead)
+	}
+}
