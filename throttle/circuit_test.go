@@ -37,8 +37,11 @@ func TestCircuit_lateFailures(t *testing.T) {
 	l.fails(c, now, io.EOF)
 	require.Equal(t, 2*shortestPause, l.circuit.pause)
 	l.works(c)
-	l.fails(c, now, io.EOF) // of a trial, after another call has succeeded
-	require.True(t, l.admits(now, time.Hour))
+	for range circuitFailures { // with a success between any two
+		l.works(c)
+		l.fails(c, now, io.EOF)
+		require.True(t, l.admits(now, time.Hour))
+	}
 }
 
 // A circuit stays open if nobody uses its keys any more. The log reports the end of the outage all the same, and of the
