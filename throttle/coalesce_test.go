@@ -72,16 +72,17 @@ func TestCoalescing_grantsInOrder(t *testing.T) {
 	})
 }
 
-// Each caller pays for a call of its own if coalescing is off.
+// Each caller pays for a call of its own if coalescing is off, or if a denial may begin a lockout.
 func TestCoalescing_off(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, s := newSlow(t, time.Millisecond, throttle.Options{}, throttle.Coalesce(false))
+		c, s := newSlow(t, time.Millisecond, throttle.Options{})
 		var wg sync.WaitGroup
 		for range 10 {
-			wg.Go(func() { _, _ = c.Rate("hot", throttle.PerHour(3)).Allow(background, "") })
+			wg.Go(func() { _, _ = c.Rate("hot", throttle.PerHour(3), throttle.Coalesce(false)).Allow(background, "") })
+			wg.Go(func() { _, _ = c.Rate("login", throttle.PerHour(3).Lockout(time.Hour)).Allow(background, "") })
 		}
 		wg.Wait()
-		require.EqualValues(t, 10, s.Calls())
+		require.EqualValues(t, 20, s.Calls())
 	})
 }
 
