@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -115,4 +116,18 @@ func TestCircuit_oneOfTwoFails(t *testing.T) {
 		ask("a")
 		require.Equal(t, 1, strings.Count(log.String(), "INFO"), log.String())
 	})
+}
+
+// The keys of a cluster have many lanes: a master that does not answer stops the calls of its slots, not all.
+func TestLanes_ofACluster(t *testing.T) {
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}, ContextTimeoutEnabled: true})
+	defer rdb.Close()
+	c, err := New(rdb, Options{})
+	require.NoError(t, err)
+	seen := map[int]bool{}
+	for i := range 1000 {
+		seen[c.laneOf(fmt.Sprint(i))] = true
+	}
+	require.Len(t, seen, clusterLanes)
+	require.NoError(t, c.Close())
 }
