@@ -220,11 +220,16 @@ func TestMemory_noCallLeaks(t *testing.T) {
 		}
 	}
 	run(20)
-	before := used()
-	const rounds = 200
-	run(rounds)
-	// One leaked string of 16 bytes a round would be 3,200 bytes.
-	assert.Less(t, used()-before, int64(rounds*16/2), "bytes after %d rounds", rounds)
+	const rounds = 150
+	var grown []int64
+	for before := used(); len(grown) < 5; {
+		run(rounds)
+		after := used()
+		grown, before = append(grown, after-before), after
+	}
+	// One leaked string of 16 bytes a round would be 2,400 bytes each time. The server changes the size of a client's buffer after
+	// some seconds, which is seen once or twice.
+	assert.Less(t, median(grown), int64(rounds*16/2), "bytes after %d rounds each: %v", rounds, grown)
 }
 
 // The memory, threads and files of the process, before and after load: see the pages operating.md, under Sizing and Address
