@@ -63,54 +63,6 @@ func TestAllow_everyKind(t *testing.T) {
 	}
 }
 
-// Units of an exact window leave it one by one, even above the limit at which those of other windows leave in groups.
-func TestExactWindow(t *testing.T) {
-	c, s := throttletest.New(t, throttle.Options{})
-	s.Advance(s.Now().Truncate(time.Second).Add(time.Second).Sub(s.Now()))
-	for name, window := range map[string]*throttle.Window{"exact": c.ExactWindow("exact", 200, 2*time.Minute), "grouped": c.Window("grouped", 200, 2*time.Minute)} {
-		require.True(t, must(window.AllowN(background, "bob", 199)).Allowed)
-		s.Advance(500 * time.Millisecond)
-		require.True(t, must(window.Allow(background, "bob")).Allowed)
-		s.Advance(2*time.Minute - 400*time.Millisecond)
-		require.Equal(t, name == "exact", must(window.Allow(background, "bob")).Allowed, name)
-		s.Advance(time.Second - 100*time.Millisecond)
-	}
-}
-
-// Days and months end at midnight of their zone, but for windows around a change of its clocks. No day of such a change
-// admits more than twice its limit.
-func TestCalendarQuota_inZones(t *testing.T) {
-	for _, name := range []string{"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu"} {
-		zone := must(time.LoadLocation(name))
-		c, s := throttletest.New(t, throttle.Options{})
-		day, month := c.CalendarQuota("day", throttle.Daily(3).In(zone)), c.CalendarQuota("month", throttle.Monthly(1e6).In(zone))
-		s.Advance(s.Now().Truncate(30 * time.Minute).Add(30 * time.Minute).Sub(s.Now()))
-		admitted := map[string]int{}
-		for range 400 * 48 {
-			now := s.Now().In(zone)
-			today := now.Format(time.DateOnly)
-			r := must(day.Allow(background, "bob"))
-			admitted[today] += int(r.Granted)
-			_, before := now.AddDate(0, 0, -1).Zone()
-			_, after := now.AddDate(0, 0, 2).Zone()
-			limit := 3
-			if before != after {
-				limit = 6
-			} else if end := now.Add(r.ResetAfter).Round(time.Second); r.ResetAfter > 0 {
-				require.Equal(t, "00:00:00", end.Format(time.TimeOnly), "%s: a day ends at %v", name, end)
-			}
-			require.LessOrEqual(t, admitted[today], limit, "%s: %s", name, today)
-			if now.Day() == 10 && now.Hour() == 12 {
-				r := must(month.Allow(background, "bob"))
-				end := now.Add(r.ResetAfter)
-				require.Equal(t, 1, end.Add(2*time.Hour).Day(), "%s: a month ends at %v", name, end)
-				require.LessOrEqual(t, end.Sub(time.Date(now.Year(), now.Month()+1, 1, 0, 0, 0, 0, zone)).Abs(), time.Hour+time.Second)
-			}
-			s.Advance(30 * time.Minute)
-		}
-	}
-}
-
 // Two limiters of one name are refused if they differ, at once: by the log, by Check, and by every verb.
 func TestLimiters_ofOneName(t *testing.T) {
 	var log strings.Builder

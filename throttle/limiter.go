@@ -111,8 +111,8 @@ func (a *asks) Peek(ctx context.Context, key string) (Result, error) {
 	return a.l.verb(ctx, verbPeek, key, nil, 0, peek)
 }
 
-// Reset deletes the key: nothing is in use afterwards, a lockout has ended, and leases are lost at their next renewal. The user of the server needs the
-// permission for DEL. Other processes with a DenyCache notice it late.
+// Reset deletes the key: nothing is in use afterwards, a lockout has ended, and leases are lost at their next renewal. The
+// user of the server needs the permission for DEL. Other processes with a DenyCache notice it late.
 func (a *named) Reset(ctx context.Context, key string) error { return a.l.reset(ctx, key) }
 
 // AllowAtMost takes n units, or what is left. Allowed is false only if nothing is left; Granted is how many were taken. A

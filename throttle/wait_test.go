@@ -277,25 +277,32 @@ func TestObserve(t *testing.T) {
 	require.EqualValues(t, 13, s.Calls())
 }
 
-// A lease is lost when its time is over, also while a renewal waits for a server that does not answer.
+// A lease is lost when its time is over, even while a renewal waits for a server that does not answer.
 func TestLease_lostInTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := throttletest.NewServer()
-		var silent atomic.Bool
-		c := newReal(t, processor(func(ctx context.Context, cmd redis.Cmder) error {
-			if silent.Load() {
-				<-ctx.Done()
-			}
-			return s.Process(ctx, cmd)
-		}), throttle.Options{}, throttle.Timeout(10*time.Second))
-		began := time.Now()
-		lease := must(c.Slots("jobs", 1, 3*time.Second).Lease(background, ""))
-		silent.Store(true)
-		<-lease.Context().Done()
-		require.Equal(t, 3*time.Second, time.Since(began))
-		silent.Store(false)
-		require.NoError(t, lease.Close())
-	})
+	for _, test := range []struct{ trip, held, lost time.Duration }{
+		{0, 0, 3 * time.Second},
+		{500 * time.Millisecond, 2 * time.Second, 4500 * time.Millisecond}, // renewed by a command sent after 1.5 s
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := throttletest.NewServer()
+			var silent atomic.Bool
+			c := newReal(t, processor(func(ctx context.Context, cmd redis.Cmder) error {
+				if silent.Load() {
+					<-ctx.Done()
+				}
+				time.Sleep(test.trip)
+				return s.Process(ctx, cmd)
+			}), throttle.Options{}, throttle.Timeout(10*time.Second))
+			began := time.Now()
+			lease := must(c.Slots("jobs", 1, 3*time.Second).Lease(background, ""))
+			time.Sleep(test.held)
+			silent.Store(true)
+			<-lease.Context().Done()
+			require.Equal(t, test.lost, time.Since(began))
+			silent.Store(false)
+			require.NoError(t, lease.Close())
+		})
+	}
 }
 
 // A client that is closed while a lease is asked for returns no lease, and leaves no slot taken.
