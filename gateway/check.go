@@ -119,7 +119,7 @@ func (l *loader) prefixes(at *yaml.Node, rule string) (all []netip.Prefix) {
 	for _, text := range l.texts(at, rule) {
 		prefix, err := parsePrefix(text)
 		if err != nil {
-			l.fail(at, rule, "%q is no network: write 10.0.0.0/8 or ::1", text)
+			l.fail(at, rule, "%q isn't a network: write 10.0.0.0/8 or ::1", text)
 		}
 		all = append(all, prefix)
 	}

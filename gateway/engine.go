@@ -231,11 +231,10 @@ func (e *engine) charge(ctx context.Context, c counter, a *ask) (verdict, error)
 	case a.limit.units == 0:
 	case a.hits == 1:
 		r, err = c.AllowN(ctx, a.key, 1)
-		missing -= r.Granted
 	default:
 		r, err = c.AllowAtMost(ctx, a.key, a.hits)
-		missing -= r.Granted
 	}
+	missing -= r.Granted
 	if err != nil || missing == 0 {
 		return verdictOf(r, false), err
 	}
@@ -262,15 +261,14 @@ func verdictOf(r throttle.Result, over bool) verdict {
 
 // decideSlot takes a slot for the holder, renews it, or releases it.
 func (e *engine) decideSlot(ctx context.Context, of *limiters, s *throttle.Slots, a *ask) (verdict, error) {
-	if a.hits == 0 || a.refund {
-		if of == e.local {
-			return verdict{}, nil // the slot lapses
-		}
+	switch {
+	case (a.hits == 0 || a.refund) && of == e.local:
+		return verdict{}, nil // the slot lapses
+	case a.refund:
 		ctx, cancel := context.WithTimeout(ctx, e.timeout)
 		defer cancel()
-		if a.refund {
-			return verdict{remaining: a.limit.units}, e.rdb.Do(ctx, "GO.RELEASE", e.prefix+s.Name()+":"+a.key, a.holder).Err()
-		}
+		return verdict{remaining: a.limit.units}, e.rdb.Do(ctx, "GO.RELEASE", e.prefix+s.Name()+":"+a.key, a.holder).Err()
+	case a.hits == 0:
 		return verdict{remaining: a.limit.units}, nil
 	}
 	all, err := of.client.All(ctx, s.Part(a.key, a.holder))

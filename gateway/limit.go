@@ -45,7 +45,7 @@ func (l *loader) loadLimit(at *yaml.Node, rule string, tag tagging) *limit {
 func (l *loader) loadConcurrency(m *limit, f map[string]*yaml.Node, at *yaml.Node) {
 	m.algorithm, m.hold = concurrency, time.Minute
 	if f["unit"] != nil || f["requests_per_unit"] != nil || f["algorithm"] != nil || m.unlimited {
-		l.fail(at, m.path, "concurrency stands alone, or with hold: it has no unit, requests_per_unit or algorithm")
+		l.fail(at, m.path, "concurrency is used alone or with hold: it has no unit, requests_per_unit or algorithm")
 	}
 	if m.units = int64(value[uint32](l, f["concurrency"], m.path)); m.units == 0 {
 		l.fail(at, m.path, "concurrency is at least 1")

@@ -2,11 +2,11 @@ package main
 
 import (
 	"math"
+	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"net/http"
 )
 
 // metrics is what /metrics shows. The rule of a metric is its path in the files, and holds values of requests only if the

@@ -284,7 +284,7 @@ func (l *loader) text(at *yaml.Node) string {
 // value reads a number, a bool or the like; nil is the zero value.
 func value[T any](l *loader, at *yaml.Node, rule string) (v T) {
 	if at != nil && at.Decode(&v) != nil {
-		l.fail(at, rule, "%q is no %T", at.Value, v)
+		l.fail(at, rule, "%q isn't a %T", at.Value, v)
 	}
 	return v
 }

@@ -32,8 +32,8 @@ const (
 	maxMessage     = 256 << 10
 )
 
-// settleKey marks a descriptor whose hits have happened already: they are charged past the limit if need be. The entry is
-// no part of the descriptor that rules match.
+// settleKey marks a descriptor whose hits have happened already: they are charged past the limit if need be. The entry
+// isn't part of the descriptor that rules match.
 const settleKey = "gothrottle.settle"
 
 // ShouldRateLimit decides over a request of Envoy.
