@@ -67,12 +67,12 @@ func TestReference_effects(t *testing.T) {
 // wantNames compares names with those in a cell of a table, in any order.
 func wantNames(t *testing.T, what string, names []string, cell, name string) {
 	t.Helper()
-	told := regexp.MustCompile(`\b(`+name+`)\b`).FindAllString(cell, -1)
-	told = slices.DeleteFunc(told, func(word string) bool { return slices.Contains([]string{"PXAT", "KEEPTTL"}, word) })
-	slices.Sort(told)
+	listed := regexp.MustCompile(`\b(`+name+`)\b`).FindAllString(cell, -1)
+	listed = slices.DeleteFunc(listed, func(word string) bool { return slices.Contains([]string{"PXAT", "KEEPTTL"}, word) })
+	slices.Sort(listed)
 	slices.Sort(names)
-	if !slices.Equal(slices.Compact(told), slices.Compact(names)) {
-		t.Errorf("%s: the reference has %q, the module has %q", what, told, names)
+	if !slices.Equal(slices.Compact(listed), slices.Compact(names)) {
+		t.Errorf("%s: the reference has %q, the module has %q", what, listed, names)
 	}
 }
 

@@ -13,17 +13,17 @@ void fake_add_key(fake_keys *keys, int position) {
 }
 
 /* Runs the command so that it only names its keys. */
-static void ask(RedisModuleCommand *command, RedisModuleString *const *argv, int argc, fake_keys *told) {
+static void ask(RedisModuleCommand *command, RedisModuleString *const *argv, int argc, fake_keys *named) {
     RedisModuleCtx ctx = {.get_api = fake_get_api, .module = command->module, .command = command, .asks_for_keys = 1};
     command->run(&ctx, (RedisModuleString **)argv, argc);
     if (ctx.reply.len > 0) fake_fault("%s replied when it was asked for its keys", command->name);
     fake_drop(&ctx.reply);
-    told->num = 0;
+    named->num = 0;
     for (int i = 0; i < ctx.keys.num; i++) {
         if (ctx.keys.at[i] >= argc) {
             fake_fault("%s named a key at %d of %d words", command->name, ctx.keys.at[i], argc);
         } else {
-            fake_add_key(told, ctx.keys.at[i]);
+            fake_add_key(named, ctx.keys.at[i]);
         }
     }
 }
@@ -34,11 +34,11 @@ void fake_find_keys(RedisModuleCommand *command, RedisModuleString *const *argv,
     keys->num = 0;
     if (command->has_key && argc > 1) fake_add_key(keys, 1);
     if (!fake_has_flag(command, "getkeys-api")) return;
-    fake_keys told;
-    ask(command, argv, argc, &told);
-    if (!(command->key_flags & KEYSPEC_INCOMPLETE) && (told.num != keys->num || told.at[0] != keys->at[0]))
-        fake_fault("%s named %d keys, its key spec is complete", command->name, told.num);
-    *keys = told;
+    fake_keys named;
+    ask(command, argv, argc, &named);
+    if (!(command->key_flags & KEYSPEC_INCOMPLETE) && (named.num != keys->num || named.at[0] != keys->at[0]))
+        fake_fault("%s named %d keys, its key spec is complete", command->name, named.num);
+    *keys = named;
 }
 
 void fake_keys_of(const fake_words *words, fake_keys *keys) {

@@ -51,7 +51,7 @@ func words(call string) (w []any) {
 }
 
 // The script returns every number of INFO gothrottle, and that the module is loaded. The user of the page may run it, as
-// EVAL or as EVAL_RO, on a master and on a replica without its master. Without the module it says so, and there isn't an error.
+// EVAL or as EVAL_RO, on a master and on a replica without its master. Without the module it says so, and there is no error.
 func TestScript_returnsINFO(t *testing.T) {
 	for _, name := range []string{"gothrottle", "redis-cell"} {
 		port, admin := startServer(t, servers.Options{Module: moduleFile(t), ModuleArgs: []string{"module-name", name}})

@@ -119,15 +119,15 @@ const verbs = {
 
 async function life(Limiter, name) {
   const limiter = new Limiter({ storeClient: server, send, points: 5, duration: 3600, keyPrefix: `test:${Limiter.name}` });
-  const told = [];
+  const replies = [];
   for (const [verb, ...args] of verbs[name]) {
     const tell = (how) => (res) => {
       if (res instanceof Error) throw res;
-      told.push([verb, how, res?.consumedPoints === undefined ? res : Math.min(res.consumedPoints, 5)]);
+      replies.push([verb, how, res?.consumedPoints === undefined ? res : Math.min(res.consumedPoints, 5)]);
     };
     await limiter[verb](name, ...args).then(tell('resolved'), tell('rejected'));
   }
-  return told;
+  return replies;
 }
 
 for (const name of Object.keys(verbs)) {

@@ -26,10 +26,10 @@ async def life(limiter, user):
     async def hit(cost=1, user=user):
         return [await done(limiter.hit(ITEM, user, cost=cost)), await done(limiter.test(ITEM, user)),
                 (await done(limiter.get_window_stats(ITEM, user)))[1]]
-    told = [await hit(), await hit(2), await hit(), await hit(), await hit(), await hit(user="not " + user)]
+    verdicts = [await hit(), await hit(2), await hit(), await hit(), await hit(), await hit(user="not " + user)]
     reset = (await done(limiter.get_window_stats(ITEM, user)))[0] - time.time()
     await done(limiter.clear(ITEM, user))
-    return told + [await done(limiter.test(ITEM, user)), await hit()], reset
+    return verdicts + [await done(limiter.test(ITEM, user)), await hit()], reset
 
 
 class Storage(unittest.TestCase):
@@ -43,9 +43,9 @@ class Storage(unittest.TestCase):
         storage = storage_from_string(uri, **options)
         await done(storage.reset())
         for name in NAMES:
-            told, reset = await life(getattr(module, name)(storage), name)
+            verdicts, reset = await life(getattr(module, name)(storage), name)
             like = FixedWindowRateLimiter if name == NAMES[0] else MovingWindowRateLimiter
-            self.assertEqual(told, (await life(like(MemoryStorage()), name))[0])
+            self.assertEqual(verdicts, (await life(like(MemoryStorage()), name))[0])
             self.assertTrue(3500 < reset <= 3601, reset)
         self.assertEqual(await done(storage.reset()), 4)
         self.assertTrue(await done(storage.check()))
