@@ -136,7 +136,7 @@ func TestPages_calls(t *testing.T) {
 			sections[page+" "+b.section] += text
 		}
 	}
-	require.Greater(t, len(sections), 20)
+	require.Greater(t, len(sections), 15)
 	for i, name := range slices.Sorted(maps.Keys(sections)) {
 		text := "# " + name + "\n+10h\n> CONFIG SET gothrottle.policies " + corpus.Quote(pagePolicies) + "\n" + sections[name]
 		require.NoError(t, os.WriteFile(filepath.Join(folder, fmt.Sprint(i, ".txt")), []byte(text), 0o600))
