@@ -52,7 +52,7 @@ func TestScripts_listenLocally(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := 0
-	for _, file := range append(files, "../docs/operating.md", "../deploy/compose.yaml") {
+	for _, file := range append(files, "../docs/install.md", "../deploy/compose.yaml") {
 		for _, m := range regexp.MustCompile(`(?:--publish|docker run -p|dockerd --ip|ports:\n +-)[ "]+(\S+)|--bind ([\d*:].*)`).FindAllStringSubmatch(read(t, "build/"+file), -1) {
 			found++
 			if !strings.HasPrefix(m[1]+m[2], "127.0.0.1") {
