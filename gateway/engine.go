@@ -11,8 +11,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"gothrottle/commands/memory"
+	"gothrottle/funnel"
 	"gothrottle/throttle"
-	"gothrottle/throttle/throttletest"
 )
 
 // engine decides: it asks the server, or does as a rule says while the server is away.
@@ -62,11 +63,36 @@ func newEngine(rdb redis.UniversalClient, prefix string, timeout time.Duration, 
 	if err != nil {
 		return nil, err
 	}
-	local, err := throttle.New(throttletest.NewServer(), o)
+	local, err := throttle.New(inMemory{memory.NewServer()}, o)
 	if err != nil {
 		return nil, err
 	}
 	return &engine{rdb: rdb, prefix: prefix, timeout: timeout, remote: newLimiters(remote), local: newLimiters(local), log: log}, nil
+}
+
+// inMemory is a server in this process.
+type inMemory struct{ *memory.Server }
+
+// Process runs a command of package throttle.
+func (m inMemory) Process(_ context.Context, cmd redis.Cmder) error {
+	words := make([]string, len(cmd.Args()))
+	for i, word := range cmd.Args() {
+		words[i] = fmt.Sprint(word)
+	}
+	reply, err := m.Do(funnel.Micros(time.Now().UnixMicro()), words...)
+	cmd.SetErr(err)
+	items, _ := reply.([]any)
+	switch cmd := cmd.(type) {
+	case interface{ SetVal([]int64) }:
+		numbers := make([]int64, len(items))
+		for i, item := range items {
+			numbers[i], _ = item.(int64)
+		}
+		cmd.SetVal(numbers)
+	case interface{ SetVal(any) }:
+		cmd.SetVal(reply)
+	}
+	return err
 }
 
 // bind makes the limiters of rules, so that no decision has to look for them.
