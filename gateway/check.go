@@ -185,17 +185,8 @@ func (r *httpRule) ask(d *domain, s *subject) ask {
 	key := d.beginKey(nil, nil)
 	key = append(append(key, "|http="...), r.limit.path[len(d.name)+len(".http."):]...)
 	for _, by := range r.by {
-		value := ""
-		switch by {
-		case "address":
-			value = s.address
-		case "method":
-			value = s.method
-		case "path":
-			value = s.path
-		case "host":
-			value = s.host
-		default:
+		value, found := map[string]string{"address": s.address, "method": s.method, "path": s.path, "host": s.host}[by]
+		if !found {
 			value = s.header.Get(strings.TrimPrefix(by, "header:"))
 		}
 		key = append(appendEscaped(append(key, '|'), by), '=')
@@ -228,10 +219,7 @@ func (s *service) check(w http.ResponseWriter, r *http.Request) {
 			asks = append(asks, h.rules[i].ask(h.domain, &sub))
 		}
 	}
-	response := &pb.RateLimitResponse{OverallCode: pb.RateLimitResponse_OK, Statuses: make([]*pb.RateLimitResponse_DescriptorStatus, len(asks))}
-	unlimited := s.dropReplaced(asks)
-	verdicts := s.engine.decide(r.Context(), asks)
-	tightest := s.fill(response, asks, verdicts, unlimited)
+	response, tightest := s.decide(r.Context(), asks)
 	if tightest >= 0 {
 		st, a := response.Statuses[tightest], &asks[tightest]
 		w.Header().Set("RateLimit", fmt.Sprintf("%q;r=%d;t=%d", a.limit.name, st.LimitRemaining, st.DurationUntilReset.Seconds))

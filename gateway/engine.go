@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -97,7 +98,7 @@ func (m inMemory) Process(_ context.Context, cmd redis.Cmder) error {
 
 // bind makes the limiters of rules, so that no decision has to look for them.
 func (e *engine) bind(r *rules) error {
-	for _, m := range r.limits() {
+	for _, m := range r.limits {
 		if m.unlimited {
 			continue
 		}
@@ -147,17 +148,11 @@ func group(asks []ask) (groups [][]int) {
 		if asks[i].limit == nil {
 			continue
 		}
-		found := false
-		for g, members := range groups {
-			first := &asks[members[0]]
-			if found = first.same(&asks[i]); found {
-				groups[g] = append(members, i)
-				break
-			}
+		at := slices.IndexFunc(groups, func(members []int) bool { return asks[members[0]].same(&asks[i]) })
+		if at < 0 {
+			at, groups = len(groups), append(groups, nil)
 		}
-		if !found {
-			groups = append(groups, []int{i})
-		}
+		groups[at] = append(groups[at], i)
 	}
 	return groups
 }

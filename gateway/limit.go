@@ -39,6 +39,7 @@ func (l *loader) loadLimit(at *yaml.Node, rule string, tag tagging) *limit {
 		m.replaces = append(m.replaces, other)
 	}
 	m.reply = &pb.RateLimitResponse_RateLimit{RequestsPerUnit: uint32(m.units), Unit: m.unit, Name: m.name}
+	l.limits = append(l.limits, m)
 	return m
 }
 

@@ -68,11 +68,6 @@ func (l *limiters) get(s spec) (any, error) {
 
 func (l *limiters) make(s spec) (any, error) {
 	name := s.name()
-	if s.algorithm == concurrency {
-		name += fmt.Sprintf(".%s.%d", s.ttl, s.units) // slots have no With
-		slots := l.client.Slots(name, s.units, s.ttl)
-		return slots, slots.Err()
-	}
 	rate := throttle.Per(s.units, s.period)
 	if s.burst > 0 {
 		rate = rate.Burst(s.burst)
@@ -80,25 +75,25 @@ func (l *limiters) make(s spec) (any, error) {
 	if s.lockout > 0 {
 		rate = rate.Lockout(s.lockout)
 	}
+	var made interface{ Err() error }
 	switch first := l.first[name].(type) {
 	case *throttle.Rate:
-		made := first.With(rate)
-		return made, made.Err()
+		made = first.With(rate)
 	case *throttle.Window:
-		made := first.With(s.units)
-		return made, made.Err()
+		made = first.With(s.units)
 	case *throttle.Quota:
-		made := first.With(s.units)
-		return made, made.Err()
+		made = first.With(s.units)
+	default:
+		switch s.algorithm {
+		case concurrency: // slots have no With
+			made = l.client.Slots(fmt.Sprintf("%s.%s.%d", name, s.ttl, s.units), s.units, s.ttl)
+		case gcra:
+			made = l.client.Rate(name, rate)
+		case slidingWindow:
+			made = l.client.Window(name, s.units, s.period)
+		default:
+			made = l.client.AlignedQuota(name, s.units, s.period, 0)
+		}
 	}
-	switch s.algorithm {
-	case gcra:
-		made := l.client.Rate(name, rate)
-		return made, made.Err()
-	case slidingWindow:
-		made := l.client.Window(name, s.units, s.period)
-		return made, made.Err()
-	}
-	made := l.client.AlignedQuota(name, s.units, s.period, 0)
 	return made, made.Err()
 }

@@ -17,6 +17,7 @@ type file struct{ name, text string }
 // rules is what all files say together. It does not change.
 type rules struct {
 	domains  map[string]*domain
+	limits   []*limit // of all rules, by path
 	warnings []string // of what has no effect
 }
 
@@ -68,29 +69,6 @@ type limit struct {
 	reply     *pb.RateLimitResponse_RateLimit
 	bound     any  // its limiter
 	override  bool // the limit came with a request
-}
-
-// limits returns the limits of all rules.
-func (r *rules) limits() (all []*limit) {
-	var walk func(n *node)
-	walk = func(n *node) {
-		if n.limit != nil {
-			all = append(all, n.limit)
-		}
-		for _, child := range n.children {
-			walk(child)
-		}
-	}
-	for _, d := range r.domains {
-		walk(&d.node)
-		if d.http != nil {
-			for i := range d.http.rules {
-				all = append(all, d.http.rules[i].limit)
-			}
-		}
-	}
-	slices.SortFunc(all, func(a, b *limit) int { return strings.Compare(a.path, b.path) })
-	return all
 }
 
 type algorithm string
@@ -148,6 +126,7 @@ func parse(files []file, merge bool) (r *rules, err error) {
 		l.file = f.name
 		l.load(f.text, merge)
 	}
+	slices.SortFunc(l.limits, func(a, b *limit) int { return strings.Compare(a.path, b.path) })
 	return l.rules, nil
 }
 

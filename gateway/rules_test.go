@@ -68,7 +68,7 @@ func TestParse_files(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"one.yaml:2: 'unit' has no effect here"}, r.warnings)
 	var all []string
-	for _, m := range r.limits() {
+	for _, m := range r.limits {
 		all = append(all, m.path+" "+number(m.units)+" "+m.unit.String()+" "+m.name)
 	}
 	require.Equal(t, []string{"d.a 5 MINUTE ", "d.b 0 UNKNOWN ", "e.a 1000 WEEK ", "e.b 1000 WEEK x"}, all)

@@ -48,13 +48,10 @@ func (s *service) ShouldRateLimit(ctx context.Context, req *pb.RateLimitRequest)
 		s.metrics.refused.Inc()
 		return nil, err
 	}
-	response := &pb.RateLimitResponse{OverallCode: pb.RateLimitResponse_OK, Statuses: make([]*pb.RateLimitResponse_DescriptorStatus, len(asks))}
-	unlimited := s.dropReplaced(asks)
-	verdicts := s.engine.decide(ctx, asks)
+	response, _ := s.decide(ctx, asks)
 	if err := ctx.Err(); err != nil {
 		return nil, status.FromContextError(err).Err()
 	}
-	s.fill(response, asks, verdicts, unlimited)
 	s.metrics.took.Observe(time.Since(began).Seconds())
 	return response, nil
 }
@@ -160,9 +157,12 @@ func (s *service) dropReplaced(asks []ask) (unlimited []bool) {
 	return unlimited
 }
 
-// fill writes the statuses, the overall code and the headers. It returns which status the headers are about: the last one
-// over its limit, else the one with the least left, -1 if there is none.
-func (s *service) fill(response *pb.RateLimitResponse, asks []ask, verdicts []verdict, unlimited []bool) (tightest int) {
+// decide returns the statuses, the overall code and the headers, and which status the headers are about: the last one over
+// its limit, else the one with the least left, -1 if there is none.
+func (s *service) decide(ctx context.Context, asks []ask) (response *pb.RateLimitResponse, tightest int) {
+	unlimited := s.dropReplaced(asks)
+	verdicts := s.engine.decide(ctx, asks)
+	response = &pb.RateLimitResponse{OverallCode: pb.RateLimitResponse_OK, Statuses: make([]*pb.RateLimitResponse_DescriptorStatus, len(asks))}
 	tightest = -1
 	least, over := uint32(math.MaxUint32), false
 	for i := range asks {
@@ -195,7 +195,7 @@ func (s *service) fill(response *pb.RateLimitResponse, asks []ask, verdicts []ve
 	if s.headers && tightest >= 0 {
 		response.ResponseHeadersToAdd = s.responseHeaders(response.Statuses[tightest])
 	}
-	return tightest
+	return response, tightest
 }
 
 // untilReset returns whole seconds, rounded up.

@@ -72,7 +72,7 @@ func (s *source) load() error {
 	}
 	s.rules.Store(r)
 	s.metrics.loads.WithLabelValues("loaded").Inc()
-	s.log.Info("rules loaded", "files", len(files), "domains", len(r.domains), "limits", len(r.limits()))
+	s.log.Info("rules loaded", "files", len(files), "domains", len(r.domains), "limits", len(r.limits))
 	return nil
 }
 

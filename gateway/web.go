@@ -61,7 +61,7 @@ func (s *service) debugHandler() http.Handler {
 func (s *service) showRules(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	encoder := json.NewEncoder(w)
-	for _, m := range s.rules.Load().limits() {
+	for _, m := range s.rules.Load().limits {
 		_ = encoder.Encode(map[string]any{
 			"rule": m.path, "place": m.place, "units": m.units, "period": m.period.String(), "algorithm": m.algorithm,
 			"unlimited": m.unlimited, "shadow": m.shadow, "on_failure": m.failure,
