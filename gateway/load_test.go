@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -22,6 +21,7 @@ import (
 )
 
 var loadFor = flag.Duration("load", 0, "how long each load lasts, such as 5s; 0: TestLoad is skipped")
+var loadRate = flag.Float64("rate", 2000, "decisions per second of the open loop of TestLoad")
 var loadCallers = flag.Int("callers", 64, "goroutines of TestLoad")
 
 const loadRules = "domain: d\ndescriptors:\n- {key: k, rate_limit: {unit: hour, requests_per_unit: 1000000000}}\n"
@@ -46,9 +46,10 @@ func busy(t *testing.T, s *servers.Server) float64 {
 	return user + system
 }
 
-// load makes calls from many goroutines over 4 connections, one after another. It returns decisions per second, processor
-// time of the server, beyond that of an idle one, and of the program per decision in µs, and the 99th percentile in ms.
-func load(t *testing.T, s *servers.Server, idle float64, at string, keys, programPID int) [4]float64 {
+// load makes calls from many goroutines over 4 connections: one after another, or at a rate. Then each call is due at its
+// instant, whatever became of those before, and takes from there on. It returns decisions per second, processor time of the
+// server, beyond that of an idle one, and of the program per decision in µs, and the 99th percentile in ms.
+func load(t *testing.T, s *servers.Server, idle, rate float64, at string, keys, programPID int) [4]float64 {
 	t.Helper()
 	var clients []pb.RateLimitServiceClient
 	for range 4 {
@@ -62,9 +63,13 @@ func load(t *testing.T, s *servers.Server, idle float64, at string, keys, progra
 		wg.Go(func() {
 			var own []time.Duration
 			for n := i; time.Since(began) < *loadFor; n += *loadCallers {
-				from := time.Now()
+				due := time.Now()
+				if rate > 0 {
+					due = began.Add(time.Duration(float64(n) / rate * 1e9))
+					time.Sleep(time.Until(due))
+				}
 				_, err := clients[i%4].ShouldRateLimit(context.Background(), request("d", fmt.Sprint("k=", n*7919%keys)))
-				if own = append(own, time.Since(from)); err != nil {
+				if own = append(own, time.Since(due)); err != nil {
 					panic(err)
 				}
 			}
@@ -89,27 +94,14 @@ func TestLoad(t *testing.T) {
 	_, other, otherPID := theirs(t, s.Addr, loadRules, "k=x")
 	config := filepath.Join(t.TempDir(), "rules.yaml")
 	require.NoError(t, os.WriteFile(config, []byte(loadRules), 0o600))
-	cmd := exec.Command("../build/out/gothrottle-gateway")
-	env := environment(s.Addr)
-	cmd.Env = append(os.Environ(), "CONFIG="+config, "LOG_LEVEL=error")
-	for name, v := range env {
-		cmd.Env = append(cmd.Env, name+"="+v)
-	}
-	require.NoError(t, servers.StartGuarded(cmd))
-	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	ours := "127.0.0.1:" + env["GRPC_PORT"]
-	client := pb.NewRateLimitServiceClient(dial(t, ours, insecure.NewCredentials()))
-	require.Eventually(t, func() bool {
-		_, err := client.ShouldRateLimit(t.Context(), request("d", "k=x"))
-		return err == nil
-	}, time.Minute, 10*time.Millisecond)
+	_, ours, pid := process(t, "../build/out/gothrottle-gateway", s.Addr, "k=x", "CONFIG="+config, "LOG_LEVEL=error")
 	before := busy(t, s)
 	time.Sleep(*loadFor)
 	idle := (busy(t, s) - before) / loadFor.Seconds()
-	for _, keys := range []int{1, 10_000} {
+	compare := func(keys int, rate float64) {
 		var seen [4][2][]float64 // by figure and program
 		for range 5 {
-			mine, their := load(t, s, idle, ours, keys, cmd.Process.Pid), load(t, s, idle, other, keys, otherPID)
+			mine, their := load(t, s, idle, rate, ours, keys, pid), load(t, s, idle, rate, other, keys, otherPID)
 			for i := range seen {
 				seen[i][0], seen[i][1] = append(seen[i][0], mine[i]), append(seen[i][1], their[i])
 			}
@@ -118,7 +110,11 @@ func TestLoad(t *testing.T) {
 			slices.Sort(seen[i][0])
 			slices.Sort(seen[i][1])
 			a, b := seen[i][0][2], seen[i][1][2]
-			t.Logf("%d keys: %-16s %10.1f, theirs %10.1f, ratio %.2f", keys, name, a, b, a/b)
+			t.Logf("%d keys, %g/s: %-16s %10.1f, theirs %10.1f, ratio %.2f", keys, rate, name, a, b, a/b)
 		}
+	}
+	for _, keys := range []int{1, 10_000} {
+		compare(keys, 0)
+		compare(keys, *loadRate)
 	}
 }

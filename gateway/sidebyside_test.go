@@ -21,20 +21,11 @@ import (
 	servers "gothrottle/tests/server"
 )
 
-// theirs starts envoyproxy/ratelimit, the program of GOTHROTTLE_RATELIMIT, with these rules on a server.
-// It waits until the rules limit the probe.
-func theirs(t testing.TB, addr, rules, probe string, more ...string) (client pb.RateLimitServiceClient, grpcAt string, pid int) {
+// process starts a program with these settings, which is ours or envoyproxy/ratelimit, and waits until it limits the probe.
+func process(t testing.TB, program, addr, probe string, settings ...string) (client pb.RateLimitServiceClient, at string, pid int) {
 	t.Helper()
-	program := os.Getenv("GOTHROTTLE_RATELIMIT")
-	if program == "" {
-		t.Skip("only with GOTHROTTLE_RATELIMIT: see make test-gateway")
-	}
-	root := t.TempDir()
-	folder := filepath.Join(root, "sub", "config")
-	require.NoError(t, os.MkdirAll(folder, 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "rules.yaml"), []byte(rules), 0o600))
 	cmd := exec.Command(program)
-	cmd.Env = append(os.Environ(), append(more, "RUNTIME_ROOT="+root, "RUNTIME_SUBDIRECTORY=sub", "REDIS_SOCKET_TYPE=tcp", "DISABLE_STATS=true", "LOG_LEVEL=error", "LIMIT_RESPONSE_HEADERS_ENABLED=true")...)
+	cmd.Env = append(os.Environ(), settings...)
 	env := environment(addr)
 	for name, v := range env {
 		cmd.Env = append(cmd.Env, name+"="+v)
@@ -44,13 +35,28 @@ func theirs(t testing.TB, addr, rules, probe string, more ...string) (client pb.
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	grpcAt = "127.0.0.1:" + env["GRPC_PORT"]
-	client = pb.NewRateLimitServiceClient(dial(t, grpcAt, insecure.NewCredentials()))
+	at = "127.0.0.1:" + env["GRPC_PORT"]
+	client = pb.NewRateLimitServiceClient(dial(t, at, insecure.NewCredentials()))
 	require.Eventually(t, func() bool {
 		r, err := client.ShouldRateLimit(t.Context(), costs(request("d", probe), 0))
 		return err == nil && r.Statuses[0].CurrentLimit != nil
 	}, time.Minute, 10*time.Millisecond)
-	return client, grpcAt, cmd.Process.Pid
+	return client, at, cmd.Process.Pid
+}
+
+// theirs starts envoyproxy/ratelimit, the program of GOTHROTTLE_RATELIMIT, with these rules.
+func theirs(t testing.TB, addr, rules, probe string) (client pb.RateLimitServiceClient, at string, pid int) {
+	t.Helper()
+	program := os.Getenv("GOTHROTTLE_RATELIMIT")
+	if program == "" {
+		t.Skip("only with GOTHROTTLE_RATELIMIT: see make test-gateway")
+	}
+	root := t.TempDir()
+	folder := filepath.Join(root, "sub", "config")
+	require.NoError(t, os.MkdirAll(folder, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "rules.yaml"), []byte(rules), 0o600))
+	return process(t, program, addr, probe, "RUNTIME_ROOT="+root, "RUNTIME_SUBDIRECTORY=sub", "REDIS_SOCKET_TYPE=tcp", "DISABLE_STATS=true",
+		"LOG_LEVEL=error", "LIMIT_RESPONSE_HEADERS_ENABLED=true")
 }
 
 // examples are rules like those of the README of envoyproxy/ratelimit, in one domain. Their windows are days, so that no
