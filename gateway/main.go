@@ -18,7 +18,7 @@ import (
 	"time"
 
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
-	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
@@ -44,10 +44,10 @@ func run(ctx context.Context, get func(string) string, environment []string, out
 		return err
 	}
 	log := newLogger(set, out)
-	for _, line := range unused(environment) {
-		log.Warn(line)
+	for _, name := range unused(environment) {
+		log.Warn("a setting has no effect: see docs/gateway.md", "name", name)
 	}
-	redis.SetLogger(quiet{})
+	logging.Disable() // it has a line for each connection that fails; package throttle logs once that the server is away
 	rdb, err := set.redisClient()
 	if err != nil {
 		return err
@@ -79,16 +79,9 @@ func run(ctx context.Context, get func(string) string, environment []string, out
 	return s.serve(ctx, source, log, more)
 }
 
-// quiet drops what go-redis logs for each connection that fails. Package throttle logs once that the server is away.
-type quiet struct{}
-
-func (quiet) Printf(context.Context, string, ...any) {}
-
 func newLogger(s *settings, out io.Writer) *slog.Logger {
 	var level slog.Level // info
-	if err := level.UnmarshalText([]byte(strings.Replace(s.logLevel, "warning", "warn", 1))); err != nil {
-		level = slog.LevelInfo
-	}
+	_ = level.UnmarshalText([]byte(strings.Replace(s.logLevel, "warning", "warn", 1)))
 	o := &slog.HandlerOptions{Level: level}
 	if s.logJSON {
 		return slog.New(slog.NewJSONHandler(out, o))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -40,20 +41,17 @@ type settings struct {
 	maxAge, grace                time.Duration
 }
 
-// ignored are settings of envoyproxy/ratelimit that have no effect here. The log names each one that is set.
-var ignored = map[string]string{
-	"REDIS_PERSECOND": "one server counts for all units", "REDIS_PIPELINE_WINDOW": "calls share pipelines by themselves",
-	"REDIS_PIPELINE_LIMIT": "calls share pipelines by themselves", "REDIS_TIMEOUT": "use DECISION_TIMEOUT",
-	"REDIS_POOL_ON_EMPTY_BEHAVIOR":         "a call waits for a connection for DECISION_TIMEOUT at most",
-	"REDIS_HEALTH_CHECK_ACTIVE_CONNECTION": "rules say what happens while the server is away: on_failure",
-	"EXPIRATION_JITTER_MAX_SECONDS":        "keys need no jitter", "LOCAL_CACHE_SIZE_IN_BYTES": "concurrent calls for one key are one command",
-	"STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT": "use 'excess: refuse' or a hash_tag", "USE_STATSD": "metrics are for Prometheus: DEBUG_PORT",
-	"USE_DOG_STATSD": "metrics are for Prometheus: DEBUG_PORT", "USE_PROMETHEUS": "metrics are always on: DEBUG_PORT",
-	"PROMETHEUS_ADDR": "metrics are at DEBUG_PORT", "PROMETHEUS_PATH": "metrics are at /metrics", "EXTRA_TAGS": "set labels in Prometheus",
-	"RESPONSE_DYNAMIC_METADATA": "responses have no dynamic metadata", "RUNTIME_WATCH_ROOT": "files are compared every second",
-	"RUNTIME_IGNOREDOTFILES": "names that begin with a dot are always ignored", "FORCE_START_WITHOUT_INITIAL_CONFIG": "the start needs rules",
-	"HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED": "the start needs rules", "TRACING_EXPORTER_PROTOCOL": "traces are sent by OTLP over HTTP",
-}
+// ignored are settings of envoyproxy/ratelimit that have no effect here. The log names each one that is set, and
+// docs/gateway.md says why.
+var ignored = strings.Fields(`
+	REDIS_PERSECOND REDIS_PIPELINE_WINDOW REDIS_PIPELINE_LIMIT REDIS_TIMEOUT REDIS_POOL_ON_EMPTY_BEHAVIOR
+	REDIS_HEALTH_CHECK_ACTIVE_CONNECTION EXPIRATION_JITTER_MAX_SECONDS LOCAL_CACHE_SIZE_IN_BYTES
+	STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT USE_STATSD USE_DOG_STATSD USE_PROMETHEUS PROMETHEUS_ADDR PROMETHEUS_PATH
+	EXTRA_TAGS RESPONSE_DYNAMIC_METADATA RUNTIME_WATCH_ROOT RUNTIME_IGNOREDOTFILES FORCE_START_WITHOUT_INITIAL_CONFIG
+	HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED TRACING_EXPORTER_PROTOCOL`)
+
+// ignoredPrefixes begin the names of such settings.
+var ignoredPrefixes = []string{"MEMCACHE_", "CONFIG_GRPC_XDS_", "XDS_CLIENT_", "REDIS_PERSECOND_"}
 
 // refusedSettings would change what is decided, so the program does not start with them.
 var refusedSettings = map[string]string{"BACKEND_TYPE": "redis", "CONFIG_TYPE": "FILE"}
@@ -126,21 +124,16 @@ func readSettings(get func(string) string) (*settings, error) {
 }
 
 // unused returns the settings that are set and have no effect.
-func unused(environment []string) (lines []string) {
+func unused(environment []string) (names []string) {
 	for _, pair := range environment {
 		name, v, _ := strings.Cut(pair, "=")
-		why := ignored[name]
-		for _, prefix := range []string{"MEMCACHE_", "CONFIG_GRPC_XDS_", "XDS_CLIENT_", "REDIS_PERSECOND_"} {
-			if strings.HasPrefix(name, prefix) {
-				why = "there is no such backend or source here"
-			}
-		}
-		if why != "" && v != "" {
-			lines = append(lines, name+" has no effect: "+why)
+		begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
+		if v != "" && (slices.Contains(ignored, name) || slices.ContainsFunc(ignoredPrefixes, begins)) {
+			names = append(names, name)
 		}
 	}
-	slices.Sort(lines)
-	return lines
+	slices.Sort(names)
+	return names
 }
 
 // serverTLS reads the certificate of the gRPC server at each new connection, so a renewed one is used. With a CA for
@@ -211,31 +204,29 @@ func (s *settings) redisClient() (redis.UniversalClient, error) {
 	if s.yes("REDIS_TLS_SKIP_HOSTNAME_VERIFICATION") && secure != nil {
 		secure.InsecureSkipVerify, secure.VerifyConnection = true, chainOnly(secure.RootCAs)
 	}
-	addresses := strings.Split(s.text("REDIS_URL", "127.0.0.1:6379"), ",")
 	o := &redis.UniversalOptions{
-		Addrs: addresses, Username: user, Password: password, TLSConfig: secure, ContextTimeoutEnabled: true,
-		PoolSize: parsed(s, "REDIS_POOL_SIZE", 0, strconv.Atoi),
+		Addrs: strings.Split(s.text("REDIS_URL", "127.0.0.1:6379"), ","), Username: user, Password: password, TLSConfig: secure,
+		ContextTimeoutEnabled: true, PoolSize: parsed(s, "REDIS_POOL_SIZE", 0, strconv.Atoi),
+	}
+	if strings.Contains(o.Addrs[0], "://") {
+		url, err := redis.ParseURL(o.Addrs[0])
+		if err != nil {
+			return nil, fmt.Errorf("REDIS_URL: %w", err)
+		}
+		o.Addrs[0], o.DB, o.TLSConfig = url.Addr, url.DB, cmp.Or(secure, url.TLSConfig)
+		o.Username, o.Password = cmp.Or(user, url.Username), cmp.Or(password, url.Password)
 	}
 	if err := errors.Join(s.wrong...); err != nil {
 		return nil, err
 	}
 	switch kind := strings.ToUpper(s.text("REDIS_TYPE", "SINGLE")); kind {
 	case "SINGLE":
-		one := o.Simple()
-		if strings.Contains(addresses[0], "://") {
-			parsed, err := redis.ParseURL(addresses[0])
-			if err != nil {
-				return nil, fmt.Errorf("REDIS_URL: %w", err)
-			}
-			parsed.ContextTimeoutEnabled, parsed.PoolSize = true, o.PoolSize
-			one = parsed
-		}
-		return redis.NewClient(one), nil
+		return redis.NewClient(o.Simple()), nil
 	case "SENTINEL":
-		if len(addresses) < 2 {
+		if len(o.Addrs) < 2 {
 			return nil, errors.New("REDIS_URL: for SENTINEL write the master's name, then the Sentinels: name,host:port,host:port")
 		}
-		o.MasterName, o.Addrs, o.SentinelPassword = addresses[0], addresses[1:], s.get("REDIS_SENTINEL_AUTH")
+		o.MasterName, o.Addrs, o.SentinelPassword = o.Addrs[0], o.Addrs[1:], s.get("REDIS_SENTINEL_AUTH")
 		return redis.NewFailoverClient(o.Failover()), nil
 	case "CLUSTER":
 		return redis.NewClusterClient(o.Cluster()), nil
