@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -178,6 +180,27 @@ descriptors:
 	req.Descriptors[0].Limit.Unit = typev3.RateLimitUnit_UNKNOWN
 	_, err = g.ShouldRateLimit(t.Context(), req)
 	require.Equal(t, codes.InvalidArgument, status.Code(err))
+}
+
+// With a budget a hot limit costs few commands, and an unspent rest comes back at the end.
+func TestBudget(t *testing.T) {
+	s := server(t)
+	const limit = 4_000_000_000
+	rules := fmt.Sprintf("domain: d\ndescriptors: [{key: a, rate_limit: {unit: day, requests_per_unit: %d}}]", limit)
+	g := start(t, s.Addr, rules, "DECISION_TIMEOUT", patient, "BUDGET", "500")
+	for range 2000 {
+		require.Equal(t, "OK", g.ask(t, request("d", "a=1"))[:2])
+	}
+	require.NoError(t, g.stop())
+	stats, err := s.Do("INFO", "commandstats")
+	require.NoError(t, err)
+	_, quota, _ := strings.Cut(strings.ToLower(fmt.Sprint(stats)), "cmdstat_go.quota:calls=")
+	calls, err := strconv.Atoi(strings.Split(quota, ",")[0])
+	require.NoError(t, err)
+	require.Less(t, calls, 100)
+	t.Logf("%d commands", calls)
+	left := start(t, s.Addr, rules, "DECISION_TIMEOUT", patient).ask(t, costs(request("d", "a=1"), 0))
+	require.Regexp(t, "^OK o399999[78]", left)
 }
 
 // A changed file is in force within seconds, without losing what was used. A file with a mistake changes nothing.

@@ -19,14 +19,13 @@ import (
 
 // engine decides: it asks the server, or does as a rule says while the server is away.
 type engine struct {
-	rdb     redis.UniversalClient
-	prefix  string
-	timeout time.Duration
-	remote  *limiters
-	local   *limiters // over memory: for on_failure: local
-	marks   marks
-	log     *slog.Logger
-	logged  atomic.Int64 // Unix seconds of the last error that was logged
+	*settings
+	rdb    redis.UniversalClient
+	remote *limiters
+	local  *limiters // over memory: for on_failure: local
+	marks  marks
+	log    *slog.Logger
+	logged atomic.Int64 // Unix seconds of the last error that was logged
 }
 
 // ask is one descriptor with a limit.
@@ -58,9 +57,13 @@ type counter interface {
 // maxHits is how many units a call may have.
 const maxHits = 1_000_000_000_000
 
-func newEngine(rdb redis.UniversalClient, prefix string, timeout time.Duration, log *slog.Logger) (*engine, error) {
-	o := throttle.Options{KeyPrefix: prefix, Logger: log}
-	remote, err := throttle.New(rdb, o, throttle.Timeout(timeout))
+func newEngine(rdb redis.UniversalClient, s *settings, log *slog.Logger) (*engine, error) {
+	o := throttle.Options{KeyPrefix: s.prefix, Logger: log}
+	options := []throttle.Option{throttle.Timeout(s.timeout)}
+	if s.budget != 0 {
+		options = append(options, throttle.Budget(s.budget, time.Second))
+	}
+	remote, err := throttle.New(rdb, o, options...)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +71,7 @@ func newEngine(rdb redis.UniversalClient, prefix string, timeout time.Duration, 
 	if err != nil {
 		return nil, err
 	}
-	return &engine{rdb: rdb, prefix: prefix, timeout: timeout, remote: newLimiters(remote), local: newLimiters(local), log: log}, nil
+	return &engine{rdb: rdb, settings: s, remote: newLimiters(remote), local: newLimiters(local), log: log}, nil
 }
 
 // inMemory is a server in this process.

@@ -53,10 +53,11 @@ func run(ctx context.Context, get func(string) string, environment []string, out
 		return err
 	}
 	defer rdb.Close()
-	e, err := newEngine(rdb, set.prefix, set.timeout, log)
+	e, err := newEngine(rdb, set, log)
 	if err != nil {
 		return err
 	}
+	defer e.remote.client.Close() // gives the units of budgets back
 	s := &service{settings: set, engine: e, metrics: newMetrics(set.near), now: time.Now}
 	source := &source{service: s, log: log}
 	if err := source.load(); err != nil {

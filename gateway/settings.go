@@ -29,6 +29,7 @@ type settings struct {
 	logLevel                     string
 	logJSON                      bool
 	timeout                      time.Duration
+	budget                       int64
 	prefix                       string
 	near                         float64
 	shadowMode                   bool
@@ -104,6 +105,7 @@ func readSettings(get func(string) string) (*settings, error) {
 	s.config, s.merge = s.text("CONFIG", root), s.yes("MERGE_DOMAIN_CONFIG")
 	s.logLevel, s.logJSON = s.text("LOG_LEVEL", "info"), s.get("LOG_FORMAT") == "json"
 	s.timeout = parsed(s, "DECISION_TIMEOUT", 50*time.Millisecond, positive)
+	s.budget = parsed(s, "BUDGET", 0, func(t string) (int64, error) { return strconv.ParseInt(t, 10, 64) })
 	s.prefix = s.get("CACHE_KEY_PREFIX")
 	s.near = parsed(s, "NEAR_LIMIT_RATIO", 0.8, func(t string) (float64, error) { return strconv.ParseFloat(t, 64) })
 	s.shadowMode, s.quotaMode, s.headers = s.yes("SHADOW_MODE"), s.yes("QUOTA_MODE"), s.yes("LIMIT_RESPONSE_HEADERS_ENABLED")
