@@ -62,6 +62,9 @@ func (s *slots) call(t testing.TB, now funnel.Micros, id string, p funnel.LeaseP
 			}
 		}
 		s.lapses[id] = v.Lapse
+		if empty := now + v.ResetAfter.Micros(); s.oracle.Void(empty-1) || !s.oracle.Void(empty) {
+			t.Fatalf("%d: the oracle is not void from %d on", now, empty)
+		}
 		return v
 	}
 	at := now + v.RetryAfter.Micros()

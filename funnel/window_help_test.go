@@ -228,6 +228,10 @@ func (w *checkedWindow) call(t testing.TB, c windowCall) funnel.WindowVerdict {
 		if want := w.oracle.Call(c.now, c.WindowParams); !agree(v.Verdict, want) {
 			t.Fatalf("%+v of %+v =\n%+v, want\n%+v", c, before, v.Verdict, want)
 		}
+		empty := c.now + v.ResetAfter.Micros()
+		if !v.TooMuch && (!w.oracle.Void(empty, c.Period) || empty > c.now && w.oracle.Void(empty-1, c.Period)) {
+			t.Fatalf("%+v of %+v: the oracle is not void from %d on", c, before, empty)
+		}
 	}
 	w.audit.call(t, c, v, s.InUse(), max(c.now, s.Newest.Time))
 	w.retried(t, c, v)
