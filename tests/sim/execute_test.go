@@ -20,11 +20,12 @@ func (w *world) execute(n *node, m *message) ([]int64, error) {
 	limiters := append([]*limiter{m.limiter}, m.further...)
 	var g group
 	for _, l := range limiters {
-		g.parts = append(g.parts, part{limiter: l, before: n.models[l.at].clone(l.kind)})
+		g.parts = append(g.parts, part{limiter: l, before: n.models[l.at].clone()})
 		w.checkExpired(n, l, now)
 	}
-	w.effects = nil
-	got, err := n.server.Do(now, m.words...)
+	n.server.Clock(int64(now))
+	got, effects := n.server.Call(m.words)
+	err, _ := got.(error)
 	reply := integers(nil, got)
 	m.decided = w.now
 	e.reply, e.err = reply, err
@@ -39,7 +40,7 @@ func (w *world) execute(n *node, m *message) ([]int64, error) {
 	for _, l := range limiters {
 		w.checkState(n, l, now)
 	}
-	if g.effects = w.effects; master && len(g.effects) > 0 {
+	if g.effects = effects; master && len(effects) > 0 {
 		w.publish(g)
 	}
 	return reply, err
@@ -49,9 +50,9 @@ func (w *world) execute(n *node, m *message) ([]int64, error) {
 func (w *world) checkOne(n *node, m *message, now funnel.Micros, g *group, reply []int64, err error, master bool) {
 	l := m.limiter
 	a := parse(l.kind, m.words)
-	want, length, granted, wrong := n.models[l.at].decide(l.kind, now, &a)
-	if (err != nil) != (wrong != nil) || err == nil && !slices.Equal(reply, want[:length]) {
-		w.fail("%q at %d: the reply is %v, %v; the oracle has %v, %v", m.words, now, reply, err, want[:length], wrong)
+	want, granted, wrong := n.models[l.at].decide(l.kind, now, &a)
+	if (err != nil) != (wrong != nil) || err == nil && !slices.Equal(reply, want) {
+		w.fail("%q at %d: the reply is %v, %v; the oracle has %v, %v", m.words, now, reply, err, want, wrong)
 		return
 	}
 	w.count(m, &a, &g.parts[0], granted, reply, master)
@@ -68,10 +69,9 @@ func (w *world) checkAll(n *node, m *message, now funnel.Micros, g *group, reply
 	wants := make([][]int64, len(g.parts))
 	for i := range g.parts {
 		l := g.parts[i].limiter
-		asks[i], trials[i] = parse(l.kind, m.clauses[i]), n.models[l.at].clone(l.kind)
-		want, length, granted, _ := trials[i].decide(l.kind, now, &asks[i])
-		wants[i], grants[i] = want[:length], granted
-		limited = limited || want[0] != 0
+		asks[i], trials[i] = parse(l.kind, m.clauses[i]), n.models[l.at].clone()
+		wants[i], grants[i], _ = trials[i].decide(l.kind, now, &asks[i])
+		limited = limited || wants[i][0] != 0
 	}
 	for i, want := range wants {
 		// The reply of a clause that admits, while another one denies, is not compared.
@@ -117,7 +117,7 @@ func (w *world) checkExpired(n *node, l *limiter, now funnel.Micros) {
 	if at <= 0 || int64(now)/1000 <= at {
 		return
 	}
-	if m := &n.models[l.at]; !m.void(l.kind, now) {
+	if m := &n.models[l.at]; !m.void(now) {
 		w.fail("%s expired at node %d at %d ms while units are in use", l.key, n.id, at)
 	}
 	n.models[l.at] = newModel(l)
@@ -134,7 +134,7 @@ func (w *world) checkState(n *node, l *limiter, now funnel.Micros) {
 	if at > 0 {
 		gone = max(now, funnel.Micros(at+1)*1000)
 	}
-	if (at < 0 || w.random.IntN(8) == 0) && !n.models[l.at].void(l.kind, gone) {
+	if (at < 0 || w.random.IntN(8) == 0) && !n.models[l.at].void(gone) {
 		w.fail("%s is in use at node %d when it expires at %d ms", l.key, n.id, at)
 	}
 }
@@ -219,10 +219,9 @@ func (w *world) sweep(n *node) {
 	for _, l := range w.limiters {
 		before := n.models[l.at]
 		w.checkExpired(n, l, now)
-		w.effects = nil
-		n.server.Expire(l.key, now)
-		if len(w.effects) > 0 {
-			w.publish(group{[]part{{limiter: l, before: before}}, w.effects})
+		n.server.Clock(int64(now))
+		if _, effects := n.server.Call([]string{"GO.INFO", l.key}); len(effects) > 0 {
+			w.publish(group{[]part{{limiter: l, before: before}}, effects})
 		}
 	}
 }

@@ -218,57 +218,39 @@ func parse(k kind, words []string) (a ask) {
 
 func micros(millis int64) funnel.Micros { return funnel.Micros(millis * 1000) }
 
-// model is the oracle of one limiter.
+// model is the oracle of one limiter, which uses the model of its kind.
 type model struct {
 	rate   oracle.Throttle
-	window *oracle.Window
+	window oracle.Window
 	quota  oracle.Quota
-	lease  *oracle.Lease
+	lease  oracle.Lease
 	period funnel.Micros
 }
 
-func newModel(l *limiter) model {
-	return model{window: new(oracle.Window), lease: new(oracle.Lease), period: micros(l.period)}
-}
+func newModel(l *limiter) model { return model{period: micros(l.period)} }
 
-func (m model) clone(k kind) model {
-	switch k {
-	case rateKind:
-		m.rate = *m.rate.Clone()
-	case windowKind:
-		m.window = m.window.Clone()
-	case leaseKind:
-		m.lease = m.lease.Clone()
-	}
+func (m model) clone() model {
+	m.rate, m.window, m.lease = *m.rate.Clone(), *m.window.Clone(), *m.lease.Clone()
 	return m
 }
 
 // void reports whether nothing is in use at a time.
-func (m *model) void(k kind, now funnel.Micros) bool {
-	switch k {
-	case rateKind:
-		return m.rate.Void(now.Nanos())
-	case windowKind:
-		return m.window.Void(now, m.period)
-	case quotaKind:
-		return m.quota.Void(now)
-	}
-	return m.lease.Void(now)
+func (m *model) void(now funnel.Micros) bool {
+	return m.rate.Void(now.Nanos()) && m.window.Void(now, m.period) && m.quota.Void(now) && m.lease.Void(now)
 }
 
 var errTooMuch = errors.New("too much would be in use")
 
 // decide returns the reply that a call must get, and how many units it was granted.
-func (m *model) decide(k kind, now funnel.Micros, a *ask) (reply [6]int64, n int, granted int64, err error) {
+func (m *model) decide(k kind, now funnel.Micros, a *ask) (reply []int64, granted int64, err error) {
 	var v funnel.Verdict
 	switch {
 	case a.release:
+		released := int64(0)
 		for _, id := range a.ids {
-			if m.lease.Release(now, id) {
-				reply[0]++
-			}
+			released += btoi(m.lease.Release(now, id))
 		}
-		return reply, 1, 0, nil
+		return []int64{released}, 0, nil
 	case k == rateKind:
 		v = m.rate.Call(now.Nanos(), a.rate)
 	case k == windowKind:
@@ -276,36 +258,28 @@ func (m *model) decide(k kind, now funnel.Micros, a *ask) (reply [6]int64, n int
 	case k == quotaKind:
 		v = m.quota.Call(now, a.quota)
 	default:
-		lease := m.lease.Call(now, a.ids[0], a.lease)
-		v, n = lease.Verdict, 6
-		if lease.Renewed {
-			reply[5] = 1
-		}
+		v = m.lease.Call(now, a.ids[0], a.lease).Verdict
 		m.forgetLapsed(now)
 	}
 	if v.TooMuch {
-		return reply, 0, 0, errTooMuch
+		return nil, 0, errTooMuch
 	}
-	if v.Limited {
-		reply[0] = 1
-	}
-	reply[1], reply[2], reply[3], reply[4] = a.limit, v.Remaining, -1, millis(v.ResetAfter)
+	retry := int64(-1)
 	if v.RetryAfter > 0 {
-		reply[3] = millis(v.RetryAfter)
+		retry = millis(v.RetryAfter)
 	}
-	if n == 0 {
-		n = 5
+	reply = []int64{btoi(v.Limited), a.limit, v.Remaining, retry, millis(v.ResetAfter)}
+	switch {
+	case k == leaseKind:
+		reply = append(reply, btoi(v.Renewed))
+	case a.rate.Reserve && v.Limited:
+		reply = append(reply, -1)
+	case a.rate.Reserve:
+		reply = append(reply, millis(v.Wait))
+	case a.sixth:
+		reply = append(reply, v.Granted)
 	}
-	if a.sixth {
-		n, reply[5] = 6, v.Granted
-		if a.rate.Reserve {
-			reply[5] = millis(v.Wait)
-			if v.Limited {
-				reply[5] = -1
-			}
-		}
-	}
-	return reply, n, v.Granted, nil
+	return reply, v.Granted, nil
 }
 
 // forgetLapsed drops the slots that have lapsed, as every call of the server does. That makes a difference if the next

@@ -45,11 +45,6 @@ func (w *world) told(n *node) funnel.Micros {
 // end is the length of the log. The groups before first have been applied everywhere, and are gone.
 func (w *world) end() int { return w.first + len(w.log) }
 
-// listen makes the effects of a node go to w.effects.
-func (w *world) listen(n *node) {
-	n.server.replicate(func(words []string) { w.effects = append(w.effects, words) })
-}
-
 // publish appends what the master did to the log.
 func (w *world) publish(g group) {
 	if f := w.planted.effects; f != nil && w.one(10) {
@@ -135,12 +130,11 @@ func (w *world) failover() bool {
 	}
 	w.log = w.log[:next.applied-w.first]
 	for i := range next.models {
-		next.models[i] = next.models[i].clone(w.limiters[i].kind)
+		next.models[i] = next.models[i].clone()
 	}
 	old.alive, old.deposed = lives, lives
 	w.master = next.id
 	w.seen[failovers]++
-	w.listen(next)
 	for _, n := range w.nodes {
 		if n.alive && !n.deposed && n != next && n.applied > w.end() {
 			w.resync(n)

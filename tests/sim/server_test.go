@@ -8,18 +8,9 @@ import (
 )
 
 // server is the keys of one node. It replicates plain commands, and does those that another node replicates.
-type server struct{ *memory.Server }
+type server struct{ *corpus.Memory }
 
-func newServer() *server { return &server{memory.NewServer()} }
-
-// replicate makes the server call f with each command that it replicates.
-func (s *server) replicate(f func(words []string)) {
-	s.Observe(func(key string, before, after *memory.Value, dropped []string) {
-		for _, words := range corpus.Effects(key, before, after, dropped) {
-			f(words)
-		}
-	})
-}
+func newServer() *server { return &server{corpus.NewMemory()} }
 
 // apply does what another node replicates. An expired key stays until it is deleted.
 func (s *server) apply(words ...string) error {

@@ -75,7 +75,6 @@ type world struct {
 	plains   [plains]*plain
 	users    [users]*user
 	wire     []*message
-	effects  [][]string
 	seen     seen
 	digest   uint64 // of all replies
 	last     [history]event
@@ -140,7 +139,6 @@ func newWorld(seed, index uint64, p *planted) *world {
 	for _, l := range w.limiters {
 		w.nodes[0].models = append(w.nodes[0].models, newModel(l))
 	}
-	w.listen(w.nodes[0])
 	for i := range w.plains {
 		w.plains[i] = &plain{id: i, retries: i%2 == 0}
 	}
