@@ -131,7 +131,7 @@ func (w *walk) call(words []string) {
 	if one := strings.NewReplacer(damaged, foreign); one.Replace(fmt.Sprint(got)) != one.Replace(fmt.Sprint(want)) {
 		fail("the reply is", fmt.Sprint(got), fmt.Sprint(want))
 	}
-	row := rowNamed(words[0])
+	row := commands.Find(words[0])
 	if now := w.h.Count(fakehost.ForWriting); now != toWrite && !row.Writes() {
 		fail("keys opened for writing:", now, toWrite)
 	}
@@ -163,11 +163,6 @@ func (w *walk) count(name string, reply any, replicated int) {
 	if replicated > 0 {
 		w.seen["replicated"]++
 	}
-}
-
-func rowNamed(name string) *commands.Command {
-	i := slices.IndexFunc(commands.Table, func(c commands.Command) bool { return strings.EqualFold(c.Name, name) })
-	return &commands.Table[i]
 }
 
 // wrongWords take the place of a word now and then.

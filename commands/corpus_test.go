@@ -22,12 +22,12 @@ func TestCorpus(t *testing.T) {
 // change nothing. Every handler must keep its contract.
 type twins struct {
 	*corpus.Memory
-	t *testing.T
+	contract
 }
 
 func newTwins(t *testing.T) *twins {
-	h := &twins{corpus.NewMemory(), t}
-	h.Check(t.Errorf, commands.Rubbish)
+	h := &twins{corpus.NewMemory(), contract{t: t}}
+	h.Handle(h.contract.run)
 	commands.CountDenials(1000)
 	return h
 }
@@ -35,20 +35,34 @@ func newTwins(t *testing.T) *twins {
 func (h *twins) Call(words []string) (any, [][]string) {
 	twin := slices.Concat([]string{words[0] + "_RO"}, words[1:])
 	if corpus.Samples[twin[0]] == nil {
-		return h.Memory.Call(words)
+		return h.made(words)
 	}
-	would, expired := h.Memory.Call(twin)
+	would, expired := h.made(twin)
 	for _, effect := range expired {
 		if effect[0] != "DEL" {
 			h.t.Errorf("%q: it makes %q", twin, effect)
 		}
 	}
-	reply, effects := h.Memory.Call(words)
+	reply, effects := h.made(words)
 	a, b := corpus.ReplyText(would), corpus.ReplyText(reply)
 	if strings.Replace(a, "_ro' command", "' command", 1) != b {
 		h.t.Errorf("%q: %s, and then %s", twin, a, b)
 	}
 	return reply, append(expired, effects...)
+}
+
+// made makes a call in a room full of rubbish. Each key that it writes must have an expiry.
+func (h *twins) made(words []string) (any, [][]string) {
+	if h.room != nil {
+		commands.Rubbish(h.room)
+	}
+	reply, effects := h.Memory.Call(words)
+	for _, effect := range effects {
+		if v := h.Get(effect[1]); v != nil && v.Expire == 0 {
+			h.t.Errorf("%q: the key has no expiry", words)
+		}
+	}
+	return reply, effects
 }
 
 var clauseNumber = regexp.MustCompile(`^ERR clause \d+: `)

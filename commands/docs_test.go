@@ -212,7 +212,7 @@ func TestSecurity_writers(t *testing.T) {
 		for _, span := range spans(cell) {
 			if name, found := strings.CutPrefix(span, "+"); found {
 				permitted = append(permitted, "-"+name)
-				if c := find(name); c == nil || !c.Writes() {
+				if c := commands.Find(name); c == nil || !c.Writes() {
 					t.Errorf("%s does not write", name)
 				}
 			}
@@ -236,13 +236,4 @@ func TestDocs_fields(t *testing.T) {
 	if named == 0 {
 		t.Error("no page names a field")
 	}
-}
-
-func find(name string) *commands.Command {
-	for i := range commands.Table {
-		if strings.EqualFold(commands.Table[i].Name, name) {
-			return &commands.Table[i]
-		}
-	}
-	return nil
 }

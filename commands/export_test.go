@@ -25,7 +25,7 @@ var DocumentedNumbers = map[string][]any{
 	"State":       {MaxCells - 1, fieldLocked * MaxCells, base, MinQuotaLen, MaxQuotaLen, AdoptedLen, time.Unix(0, minTAT).UTC().Format(time.DateOnly)},
 }
 
-// Rubbish fills the room of a new call with what no handler may read. In every second call the room for clauses holds what
+// Rubbish fills the room of the next call with what no handler may read. In every second call the room for clauses holds what
 // the call before left there.
 func Rubbish(c *Call) {
 	c.Keys = slices.Repeat([]Key{poisonedKey}, MaxClauses)

@@ -2,7 +2,6 @@ package commands_test
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -50,7 +49,7 @@ func TestReference_sections(t *testing.T) {
 		}
 	}
 	for _, heading := range regexp.MustCompile(`(?m)^## ([A-Z]+\.\S+)$`).FindAllStringSubmatch(string(text), -1) {
-		if find(heading[1]) == nil {
+		if commands.Find(heading[1]) == nil {
 			t.Errorf("the reference has a section for %s, which isn't a command", heading[1])
 		}
 	}
@@ -128,7 +127,7 @@ func TestReference_info(t *testing.T) {
 
 	examples := regexp.MustCompile("`(\\w+)` of ([A-Z]+\\.[A-Z_]+)").FindAllStringSubmatch(section.prose(), -1)
 	for _, e := range examples {
-		if c := find(e[2]); c == nil || c.InfoName() != e[1] {
+		if c := commands.Find(e[2]); c == nil || c.InfoName() != e[1] {
 			t.Errorf("the reference says %s", e[0])
 		}
 	}
@@ -139,7 +138,7 @@ func TestReference_info(t *testing.T) {
 
 // The reference explains each field of GO.INFO's replies, and no other.
 func TestReference_goInfo(t *testing.T) {
-	exist := found(readFile(t, "info.go"), `reply(?:Pair|Name)\("(\w+)"`, "`%s`")
+	exist := found(string(readPage(t, "info.go")), `reply(?:Pair|Name)\("(\w+)"`, "`%s`")
 	slices.Sort(exist)
 	same(t, "fields of GO.INFO", readPage(t, reference).section(t, "GO.INFO").column("field", 0), slices.Compact(exist))
 }
@@ -153,7 +152,7 @@ func TestReference_loadArguments(t *testing.T) {
 	taken := regexp.MustCompile(`return "(\S+) or (\S+)";`).ReplaceAllString(values, "return \"`$1`, `$2`\";")
 	same(t, "values of load arguments", section.column("argument", 1), found(taken, "return \"(`.*`)\";", "%s"))
 	for _, value := range spans(strings.Join(section.column("argument", 1), " ")) {
-		if !strings.Contains(values, `(value, "`+value+`")`) && !strings.Contains(readFile(t, "../cgo/load.c"), `_name[] = "`+value+`"`) {
+		if !strings.Contains(values, `(value, "`+value+`")`) && !strings.Contains(string(readPage(t, "../cgo/load.c")), `_name[] = "`+value+`"`) {
 			t.Errorf("load.c takes no value %s", value)
 		}
 	}
@@ -161,25 +160,16 @@ func TestReference_loadArguments(t *testing.T) {
 
 // docs/operating.md lists the commands that must not be renamed: those that load.c looks for.
 func TestOperating_neededCommands(t *testing.T) {
-	_, source, _ := strings.Cut(readFile(t, "../cgo/load.c"), "needed[] = {")
+	_, source, _ := strings.Cut(string(readPage(t, "../cgo/load.c")), "needed[] = {")
 	source, _, _ = strings.Cut(source, "};")
 	_, text, _ := strings.Cut(readPage(t, "../docs/operating.md").prose(), "Do not rename ")
 	text, _, _ = strings.Cut(text, ":")
 	same(t, "commands that are needed", spans(text), found(source, `"([A-Z]+)"`, "%s"))
 }
 
-func readFile(t *testing.T, path string) string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
 // function returns the text of a C function.
 func function(t *testing.T, path, begin string) string {
-	_, source, _ := strings.Cut(readFile(t, path), begin)
+	_, source, _ := strings.Cut(string(readPage(t, path)), begin)
 	source, _, _ = strings.Cut(source, "\n}\n")
 	return source
 }

@@ -195,6 +195,16 @@ func (c *Command) InfoName() string {
 	return strings.ReplaceAll(strings.TrimPrefix(strings.ToLower(c.Name), "go."), ".", "_")
 }
 
+// Find returns the row of the command with this name, in any case of letters; nil if there is none.
+func Find(name string) *Command {
+	for i := range Table {
+		if strings.EqualFold(Table[i].Name, name) {
+			return &Table[i]
+		}
+	}
+	return nil
+}
+
 // FindKeys runs the Plan of the command.
 func (c *Command) FindKeys(call *Call) ErrorCode { return c.Plan(call) }
 

@@ -13,7 +13,7 @@ func TestTable(t *testing.T) {
 		if c.Summary == "" || c.Complexity == "" || c.Since == "" || c.Handler == nil || c.Name != strings.ToUpper(c.Name) {
 			t.Errorf("%s: incomplete row", c.Name)
 		}
-		if find(c.Name) != &commands.Table[i] {
+		if commands.Find(c.Name) != &commands.Table[i] {
 			t.Errorf("%s: two rows", c.Name)
 		}
 		if c.NoKey == (c.Args[0].Type == commands.ArgKey) {

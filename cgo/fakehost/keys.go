@@ -77,7 +77,7 @@ func (h *Host) Get(key string) *memory.Value {
 		}
 	}
 	for _, f := range unsafe.Slice(e.fields, e.num_fields) {
-		v.Fields = append(v.Fields, memory.Field{Name: textOf(&f.name), Text: textOf(&f.value)})
+		v.SetField(textOf(&f.name), textOf(&f.value))
 	}
 	for _, m := range unsafe.Slice(e.members, e.num_members) {
 		v.Set = append(v.Set, memory.Member{Score: float64(m.score), Text: textOf(&m.text)})

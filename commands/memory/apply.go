@@ -7,17 +7,14 @@ import (
 	"gothrottle/commands"
 )
 
-// kinds says what a key holds that a handler changed.
-var kinds = [...]commands.Kind{commands.Hash: commands.KindHash, commands.Zset: commands.KindZset, commands.String: commands.KindString}
-
 // apply does to a key what the handler said.
 func (s *Server) apply(c *commands.Call, k *commands.Key) {
 	if k.Becomes == commands.Unchanged {
 		return
 	}
-	name := c.Args[k.Word]
+	name, kind := c.Args[k.Word], commands.Kind(k.Becomes-1) // as Becomes is numbered
 	v := s.keys[name]
-	if v != nil && v.Kind != kinds[k.Becomes] {
+	if v != nil && v.Kind != kind {
 		s.remove(name)
 		v = nil
 	}
@@ -27,7 +24,7 @@ func (s *Server) apply(c *commands.Call, k *commands.Key) {
 	var before *Value
 	var dropped []string
 	if v == nil {
-		v = &Value{Kind: kinds[k.Becomes]}
+		v = &Value{Kind: kind}
 		name = strings.Clone(name)
 		s.keys[name] = v
 	} else if s.observe != nil {
@@ -37,7 +34,7 @@ func (s *Server) apply(c *commands.Call, k *commands.Key) {
 	case commands.Hash:
 		v.setCells(c.Cells[k.FirstCell:][:k.Asked])
 	case commands.Zset:
-		dropped = s.setEntries(c, k, v)
+		dropped = v.setEntries(c, k)
 	case commands.String:
 		v.Text = string(k.NewText[:k.NewLen])
 	}
@@ -49,8 +46,6 @@ func (s *Server) apply(c *commands.Call, k *commands.Key) {
 	}
 	if v.Empty() {
 		delete(s.keys, name)
-	} else if v.Expire == 0 {
-		s.complain("%q: the key has no expiry", c.Args)
 	}
 }
 
@@ -69,7 +64,7 @@ func (v *Value) setCells(cells []commands.Cell) {
 }
 
 // setEntries adds a member, then removes others, which it returns.
-func (s *Server) setEntries(c *commands.Call, k *commands.Key, v *Value) (dropped []string) {
+func (v *Value) setEntries(c *commands.Call, k *commands.Key) (dropped []string) {
 	if k.AddPrefix != 0 {
 		text := string(k.NewText[:k.NewLen])
 		if k.AddWord != 0 {
@@ -78,11 +73,9 @@ func (s *Server) setEntries(c *commands.Call, k *commands.Key, v *Value) (droppe
 		v.Add(Member{-float64(k.AddTime), string([]byte{byte(k.AddPrefix)}) + text})
 	}
 	for _, e := range k.Entries {
-		if e.Drop == 0 {
-			continue
-		}
-		if dropped = append(dropped, e.Member); !v.Drop(e.Member) {
-			s.complain("%q: %q is dropped twice, or is not there", c.Args, e.Member)
+		if e.Drop != 0 {
+			dropped = append(dropped, e.Member)
+			v.Drop(e.Member)
 		}
 	}
 	return dropped

@@ -12,12 +12,7 @@ type host struct{}
 
 // set returns the members of a key, the newest first.
 func (host) set(c *commands.Call, key int) []Member {
-	k := &c.Keys[key]
-	if k.Kind != commands.KindZset {
-		running.complain("%q: the handler asks for entries of key %d, which holds kind %d", c.Args, key, k.Kind)
-		return nil
-	}
-	return running.keys[c.Args[k.Word]].Set
+	return running.keys[c.Args[c.Keys[key].Word]].Set
 }
 
 // after returns how many members are newer than a time.

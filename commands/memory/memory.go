@@ -22,9 +22,7 @@ type Server struct {
 	policies *commands.Policies
 	lag      funnel.Micros // see SetLag
 	observe  func(key string, before, after *Value, dropped []string)
-
-	complaint func(format string, args ...any) // see Check
-	rubbish   func(*commands.Call)
+	handle   func(*commands.Command, *commands.Call) commands.ErrorCode
 }
 
 // mu guards all servers: what runs handlers is one for the whole process.
@@ -50,7 +48,7 @@ func init() {
 
 // NewServer returns a server without keys and policies.
 func NewServer() *Server {
-	return &Server{keys: map[string]*Value{}, policies: new(commands.Policies)}
+	return &Server{keys: map[string]*Value{}, policies: new(commands.Policies), handle: (*commands.Command).Run}
 }
 
 // SetPolicies makes the policies in the text those of all calls from now on: see docs/commands.md.
@@ -80,6 +78,14 @@ func (s *Server) Observe(f func(key string, before, after *Value, dropped []stri
 	mu.Lock()
 	defer mu.Unlock()
 	s.observe = f
+}
+
+// Handle makes the server run f for each call in place of commands.Command.Run, which f calls. A test can thus look at a call
+// before and after its handler.
+func (s *Server) Handle(f func(*commands.Command, *commands.Call) commands.ErrorCode) {
+	mu.Lock()
+	defer mu.Unlock()
+	s.handle = f
 }
 
 // Get returns a copy of what a key holds, even if it has expired; nil if there is no key.
@@ -180,7 +186,7 @@ func (s *Server) Do(now funnel.Micros, words ...string) (any, error) {
 	if len(words) == 0 {
 		return nil, Error("ERR empty command")
 	}
-	row := find(words[0])
+	row := commands.Find(words[0])
 	if row == nil {
 		return nil, Error("ERR unknown command '" + words[0] + "'")
 	}
@@ -193,15 +199,9 @@ func (s *Server) Do(now funnel.Micros, words ...string) (any, error) {
 	running, items, commands.TheHost = s, items[:0], host{}
 	commands.UsePolicies(s.policies)
 	c := &record
-	if s.complaint != nil {
-		c = new(commands.Call)
-		s.rubbish(c)
-	}
 	*c = commands.Call{Args: words[1:], Now: now, Keys: c.Keys[:0], Cells: c.Cells[:0], Clauses: c.Clauses[:0]}
 	defer func() { c.Args = nil }()
-	switch code := s.run(row, c); {
-	case code == commands.NoError:
-	default:
+	if code := s.run(row, c); code != commands.NoError {
 		return nil, Error(c.AppendError(nil, code))
 	}
 	if s.observe == nil { // else it would see keys go that the call has nothing to do with
@@ -210,22 +210,12 @@ func (s *Server) Do(now funnel.Micros, words ...string) (any, error) {
 	return reply(c), nil
 }
 
-func find(name string) *commands.Command {
-	for i := range commands.Table {
-		if row := &commands.Table[i]; strings.EqualFold(row.Name, name) {
-			return row
-		}
-	}
-	return nil
-}
-
 func (s *Server) run(row *commands.Command, c *commands.Call) commands.ErrorCode {
 	switch {
 	case row.Plan != nil:
 		if code := row.FindKeys(c); code != commands.NoError {
 			return code
 		}
-		s.checkPlan(row, c)
 	case !row.NoKey:
 		c.Keys = c.Keys[:1]
 		k := &c.Keys[0]
@@ -237,20 +227,14 @@ func (s *Server) run(row *commands.Command, c *commands.Call) commands.ErrorCode
 	for i := range c.Keys {
 		s.load(c, &c.Keys[i])
 	}
-	before := s.snapshot(c)
-	code := row.Run(c)
-	s.checkCall(row, c, before, code)
-	if code != commands.NoError {
+	code := s.handle(row, c)
+	if code != commands.NoError || !row.Writes() {
 		return code
 	}
 	for _, made := range []bool{false, true} { // the keys that are made come last
 		for i := range c.Keys {
 			k := &c.Keys[i]
-			if (k.Kind == commands.KindAbsent || k.Becomes == commands.Hash && k.Kind != commands.KindHash) != made {
-				continue
-			}
-			s.checkKey(c, k)
-			if row.Writes() {
+			if made == (k.Kind == commands.KindAbsent || k.Becomes == commands.Hash && k.Kind != commands.KindHash) {
 				s.apply(c, k)
 			}
 		}
@@ -282,7 +266,6 @@ func (s *Server) load(c *commands.Call, k *commands.Key) {
 		if k.NumCells >= k.Asked && cell.Found == 0 {
 			break
 		}
-		s.poison(&cell)
 		c.Cells = append(c.Cells, cell)
 		k.NumCells++
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"gothrottle/commands"
 	"gothrottle/funnel"
@@ -14,7 +15,7 @@ import (
 type Value struct {
 	Kind   commands.Kind
 	Text   string   // of a string
-	Fields []Field  // of a hash, in any order
+	Fields []Field  // of a hash, in the order of their names
 	Set    []Member // of a sorted set, in the server's order
 	Expire int64    // ms since the Unix epoch; 0: none
 }
@@ -62,25 +63,27 @@ var names = func() (names [commands.MaxCells][commands.MaxFields]string) {
 // FieldName returns the name of a field of a cell.
 func FieldName(cell, field int) string { return names[cell][field] }
 
+// find returns where a field is in Fields, or belongs.
+func (v *Value) find(name string) (i int, found bool) {
+	return slices.BinarySearchFunc(v.Fields, name, func(f Field, name string) int { return strings.Compare(f.Name, name) })
+}
+
 // Field returns the text of a field.
 func (v *Value) Field(name string) (text string, found bool) {
-	for i := range v.Fields {
-		if v.Fields[i].Name == name {
-			return v.Fields[i].Text, true
-		}
+	i, found := v.find(name)
+	if found {
+		text = v.Fields[i].Text
 	}
-	return "", false
+	return text, found
 }
 
 // SetField sets a field.
 func (v *Value) SetField(name, text string) {
-	for i := range v.Fields {
-		if v.Fields[i].Name == name {
-			v.Fields[i].Text = text
-			return
-		}
+	i, found := v.find(name)
+	if !found {
+		v.Fields = slices.Insert(v.Fields, i, Field{Name: name})
 	}
-	v.Fields = append(v.Fields, Field{name, text})
+	v.Fields[i].Text = text
 }
 
 // DropField removes a field, which need not be there.

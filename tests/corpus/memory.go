@@ -218,11 +218,10 @@ func integer(word string) int64 {
 func Dump(values map[string]*memory.Value, now int64) string {
 	var lines []string
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		v := values[key].Clone()
+		v := values[key]
 		if v == nil || v.Expired(funnel.Micros(now)) {
 			continue
 		}
-		sortFields(v)
 		lines = append(lines, Relative(fmt.Sprintf("%q: kind %d, text %q, fields %q, set %s, expires %d",
 			key, v.Kind, v.Text, v.Fields, members(v.Set), v.Expire), now))
 	}

@@ -1,9 +1,7 @@
 package corpus
 
 import (
-	"slices"
 	"strconv"
-	"strings"
 
 	"gothrottle/commands"
 	"gothrottle/commands/memory"
@@ -23,7 +21,7 @@ return all`
 var kinds = map[string]commands.Kind{"string": commands.KindString, "hash": commands.KindHash, "zset": commands.KindZset, "list": commands.KindOther}
 
 // Value converts what ReadKeys returns of one key, with RESP2. It is nil if there is no key, and for a hash whose fields have
-// all expired, which the server deletes at any time. Fields are in the order of their names.
+// all expired, which the server deletes at any time.
 func Value(found []any) *memory.Value {
 	v, content := &memory.Value{Kind: kinds[found[0].(string)]}, found[2].([]any)
 	if v.Expire = max(found[1].(int64), 0); v.Kind == commands.KindString {
@@ -33,7 +31,7 @@ func Value(found []any) *memory.Value {
 	for i := 0; i < len(content); i += 2 {
 		first, second := content[i].(string), content[i+1].(string)
 		if v.Kind == commands.KindHash {
-			v.Fields = append(v.Fields, memory.Field{Name: first, Text: second})
+			v.SetField(first, second)
 			continue
 		}
 		score, _ := strconv.ParseFloat(second, 64)
@@ -42,10 +40,5 @@ func Value(found []any) *memory.Value {
 	if v.Kind == commands.KindAbsent || v.Empty() {
 		return nil
 	}
-	sortFields(v)
 	return v
-}
-
-func sortFields(v *memory.Value) {
-	slices.SortFunc(v.Fields, func(a, b memory.Field) int { return strings.Compare(a.Name, b.Name) })
 }
