@@ -27,12 +27,10 @@ type allModel struct {
 type modelClause struct {
 	words string
 	limit int64
-	// call decides on a copy of the model, for a peek if asked, and returns the verdict and the copy's commit. A lease has
-	// renewed, others have -1.
-	call func(m *allModel, now funnel.Micros, peek bool) (v funnel.Verdict, renewed int64, commit func())
-
-	throttle *funnel.ThrottleParams // of a cell
+	// call decides for a quantity on a copy of the model, and returns the verdict and the copy's commit. 0 peeks.
+	call     func(m *allModel, now funnel.Micros, quantity int64, mayLock bool) (v funnel.Verdict, commit func())
 	quantity int64
+	lease    bool // the reply says whether the slot was held already
 }
 
 // timeWord writes n units of time, with or without the unit.
@@ -58,26 +56,14 @@ func randomThrottle(r *rand.Rand, cell int, unit funnel.Nanos, force bool) model
 	return throttleClause(words, cell, p)
 }
 
-func throttleClause(words string, cell int, params funnel.ThrottleParams) modelClause {
-	return modelClause{words, params.Limit, func(m *allModel, now funnel.Micros, peek bool) (funnel.Verdict, int64, func()) {
-		p := params
-		if peek {
-			p.Quantity = 0
+func throttleClause(words string, cell int, p funnel.ThrottleParams) modelClause {
+	return modelClause{words, p.Limit, func(m *allModel, now funnel.Micros, quantity int64, mayLock bool) (funnel.Verdict, func()) {
+		p, next := p, m.cells[cell].Clone()
+		if p.Quantity = quantity; !mayLock {
+			p.Lockout = 0
 		}
-		next := m.cells[cell].Clone()
-		return next.Call(now.Nanos(), p), -1, func() { m.cells[cell] = *next }
-	}, &params, params.Quantity}
-}
-
-// withoutLockouts lets no lockout begin if a clause can never admit.
-func withoutLockouts(clauses []modelClause) {
-	if slices.ContainsFunc(clauses, func(c modelClause) bool { return c.quantity > c.limit }) {
-		for _, c := range clauses {
-			if c.throttle != nil {
-				c.throttle.Lockout = 0
-			}
-		}
-	}
+		return next.Call(now.Nanos(), p), func() { m.cells[cell] = *next }
+	}, p.Quantity, false}
 }
 
 // randomWindow always has a period of 3 s: a window's callers must agree on the period.
@@ -94,15 +80,12 @@ func randomWindow(r *rand.Rand, unit funnel.Nanos, force bool) modelClause {
 	return windowClause(words, p)
 }
 
-func windowClause(words string, params funnel.WindowParams) modelClause {
-	return modelClause{words, params.Limit, func(m *allModel, now funnel.Micros, peek bool) (funnel.Verdict, int64, func()) {
-		p := params
-		if peek {
-			p.Quantity = 0
-		}
-		next := m.window.Clone()
-		return next.Call(now, p), -1, func() { m.window = *next }
-	}, nil, params.Quantity}
+func windowClause(words string, p funnel.WindowParams) modelClause {
+	return modelClause{words, p.Limit, func(m *allModel, now funnel.Micros, quantity int64, _ bool) (funnel.Verdict, func()) {
+		p, next := p, m.window.Clone()
+		p.Quantity = quantity
+		return next.Call(now, p), func() { m.window = *next }
+	}, p.Quantity, false}
 }
 
 func randomQuota(r *rand.Rand, unit funnel.Nanos, force bool) modelClause {
@@ -121,33 +104,29 @@ func randomQuota(r *rand.Rand, unit funnel.Nanos, force bool) modelClause {
 	return quotaClause(words, p)
 }
 
-func quotaClause(words string, params funnel.QuotaParams) modelClause {
-	return modelClause{words, params.Limit, func(m *allModel, now funnel.Micros, peek bool) (funnel.Verdict, int64, func()) {
-		p := params
-		if peek {
-			p.Quantity = 0
-		}
-		next := m.quota.Clone()
-		return next.Call(now, p), -1, func() { m.quota = *next }
-	}, nil, params.Quantity}
+func quotaClause(words string, p funnel.QuotaParams) modelClause {
+	return modelClause{words, p.Limit, func(m *allModel, now funnel.Micros, quantity int64, _ bool) (funnel.Verdict, func()) {
+		p, next := p, m.quota.Clone()
+		p.Quantity = quantity
+		return next.Call(now, p), func() { m.quota = *next }
+	}, p.Quantity, false}
 }
 
 func randomLease(r *rand.Rand, unit funnel.Nanos) modelClause {
 	ttl, id := 1+r.Int64N(9), string(rune('a'+r.IntN(5)))
 	p := funnel.LeaseParams{Limit: 1 + r.Int64N(4), TTL: (funnel.Nanos(ttl) * unit).Micros()}
 	words := fmt.Sprintf("LEASE %d %s %s", p.Limit, timeWord(r, ttl, unit), id)
-	return modelClause{words, p.Limit, func(m *allModel, now funnel.Micros, peek bool) (funnel.Verdict, int64, func()) {
-		if peek {
+	return modelClause{words, p.Limit, func(m *allModel, now funnel.Micros, quantity int64, _ bool) (funnel.Verdict, func()) {
+		if quantity == 0 {
 			last, held := now, m.lease.Held(now)
 			for _, lapse := range held {
 				last = max(last, lapse)
 			}
-			return funnel.Verdict{Remaining: max(p.Limit-int64(len(held)), 0), ResetAfter: (last - now).Nanos()}, -1, nil
+			return funnel.Verdict{Remaining: max(p.Limit-int64(len(held)), 0), ResetAfter: (last - now).Nanos()}, nil
 		}
 		next := m.lease.Clone()
-		v := next.Call(now, id, p)
-		return v.Verdict, one(v.Renewed), func() { m.lease = *next }
-	}, nil, 1}
+		return next.Call(now, id, p).Verdict, func() { m.lease = *next }
+	}, 1, true}
 }
 
 func one(b bool) int64 {
@@ -196,7 +175,6 @@ func randomClauses(r *rand.Rand, unit funnel.Nanos, force bool) (line string, cl
 	if force {
 		line += " FORCE"
 	}
-	withoutLockouts(clauses)
 	return line, clauses
 }
 
@@ -214,7 +192,6 @@ func randomPolicy(r *rand.Rand, shadow bool) (text, line string, clauses []model
 		p.Lockout *= funnel.Millisecond
 		clauses = append(clauses, throttleClause("", cell, p))
 	}
-	withoutLockouts(clauses)
 	text = strings.TrimPrefix(text, ",")
 	if shadow {
 		text = " SHADOW" + text
@@ -228,15 +205,16 @@ func modelReply(m *allModel, now funnel.Micros, clauses []modelClause, unit funn
 	rows := make([][]int64, len(clauses))
 	commits := make([]func(), len(clauses))
 	decider, longest, least := 0, int64(-1), int64(math.MaxInt64)
-	for i, clause := range clauses {
-		v, renewed, commit := clause.call(m, now, false)
+	never := slices.ContainsFunc(clauses, func(c modelClause) bool { return c.quantity > c.limit })
+	for i, clause := range clauses { // no lockout begins if a clause can never admit
+		v, commit := clause.call(m, now, clause.quantity, !never)
 		wait := up(v.RetryAfter, unit)
 		if v.RetryAfter <= 0 {
 			wait = -1
 		}
 		rows[i] = []int64{one(v.Limited), clause.limit, v.Remaining, wait, up(v.ResetAfter, unit)}
-		if renewed >= 0 {
-			rows[i] = append(rows[i], renewed)
+		if clause.lease {
+			rows[i] = append(rows[i], one(v.Renewed))
 		}
 		commits[i] = commit
 		switch length := uint64(wait); { // never, which is -1, is the longest
@@ -248,7 +226,7 @@ func modelReply(m *allModel, now funnel.Micros, clauses []modelClause, unit funn
 	}
 	for i, clause := range clauses {
 		if limited && rows[i][0] == 0 {
-			v, _, _ := clause.call(m, now, true)
+			v, _ := clause.call(m, now, 0, false)
 			rows[i][2], rows[i][4] = v.Remaining, up(v.ResetAfter, unit)
 		} else {
 			commits[i]()
@@ -338,26 +316,75 @@ func (a *allTally) check(t *testing.T) {
 	}
 }
 
-// GO.ALL and GO.POLICY, and their read-only twins, decide and reply as the models do.
-func TestAll_random(t *testing.T) {
+// allHost is what makes random calls.
+type allHost interface {
+	// begin empties the host.
+	begin()
+
+	// at makes calls at one instant, a step later than those before, and returns the instant.
+	at(step funnel.Micros, batch []allCall) (now funnel.Micros, replies []string)
+}
+
+// compareWithModels makes random calls on a host, whose replies must be those of the models.
+func compareWithModels(t *testing.T, h allHost, calls int, seed uint64) {
 	tally := allTally{outcomes: map[bool]int{}}
-	for seed := range uint64(20) {
-		r := rand.New(rand.NewPCG(seed, 8))
-		h, m, now := newTwins(t), &allModel{}, funnel.Micros(corpus.Epoch)
-		for i := range 300 {
-			c := randomAllCall(r)
-			if c.policies != "" && h.SetPolicies(c.policies) != nil {
-				t.Fatal(c.policies)
+	for ; calls > 0; seed++ {
+		r, m := rand.New(rand.NewPCG(seed, 8)), &allModel{}
+		h.begin()
+		for n := 0; n < 300 && calls > 0; {
+			batch := make([]allCall, 1+r.IntN(8))
+			for i := range batch {
+				batch[i] = randomAllCall(r)
 			}
-			want, limited := c.reply(m, now)
-			h.Clock(int64(now))
-			reply, _ := h.Call(strings.Fields(c.line))
-			if got := corpus.ReplyText(reply); got != want {
-				t.Fatalf("seed %d, call %d: %s\n%s, the models say\n%s", seed, i, c.line, got, want)
+			now, replies := h.at(randomStep(r), batch)
+			for i := range batch {
+				want, limited := batch[i].reply(m, now)
+				if replies[i] != want || t.Failed() {
+					t.Fatalf("seed %d, call %d: %s\n%s, the models say\n%s", seed, n+i, batch[i].line, replies[i], want)
+				}
+				tally.count(&batch[i], limited, m.locked(now))
 			}
-			tally.count(&c, limited, m.locked(now))
-			now += randomStep(r)
+			n, calls = n+len(batch), calls-len(batch)
 		}
 	}
 	tally.check(t)
+	t.Logf("%+v", tally)
+}
+
+// GO.ALL and GO.POLICY, and their read-only twins, decide and reply as the models do. A server that applies the effects of a
+// call holds the same, with the same expiries.
+func TestAll_random(t *testing.T) {
+	compareWithModels(t, &followed{newTwins(t), corpus.NewMemory(), corpus.Epoch}, 6000, 0)
+}
+
+// followed is package memory and a replica of it.
+type followed struct {
+	*twins
+	replica *corpus.Memory
+	now     funnel.Micros
+}
+
+func (h *followed) begin() {
+	h.Begin(int64(h.now))
+	h.replica.Begin(int64(h.now))
+}
+
+func (h *followed) at(step funnel.Micros, batch []allCall) (now funnel.Micros, replies []string) {
+	h.now += step
+	h.Clock(int64(h.now))
+	h.replica.Clock(int64(h.now))
+	for _, c := range batch {
+		if c.policies != "" && h.SetPolicies(c.policies) != nil {
+			h.t.Fatal(c.policies)
+		}
+		reply, effects := h.Call(strings.Fields(c.line))
+		replies = append(replies, corpus.ReplyText(reply))
+		for _, effect := range effects {
+			corpus.Plain(h.replica.Server, effect)
+		}
+		if a, b := h.Dump(), h.replica.Dump(); a != b {
+			h.t.Errorf("%s: %q: it holds\n%s\nand its replica\n%s", c.line, effects, a, b)
+		}
+	}
+	return h.now, replies
 }

@@ -144,19 +144,18 @@ func (l *linear) check(err error) {
 	}
 }
 
-func (l *linear) await(node int, section, line string) {
+// await waits until what a node says of its replication has a text.
+func (l *linear) await(node int, line string) {
 	l.check(servers.Await(line, func() bool {
-		v, err := l.nodes[node].Do("INFO", section)
+		v, err := l.nodes[node].Do("INFO", "replication")
 		return err == nil && strings.Contains(v.(string), line)
 	}))
 }
 
 // follow makes the other node a replica of the master.
 func (l *linear) follow() {
-	_, err := l.nodes[1-l.master].Do("REPLICAOF", l.nodes[l.master].Host, l.nodes[l.master].Port)
-	l.check(err)
-	l.await(1-l.master, "replication", "master_link_status:up")
-	l.await(l.master, "replication", "state=online")
+	l.check(l.nodes[1-l.master].Follow(l.nodes[l.master]))
+	l.await(l.master, "state=online")
 }
 
 // pause stops the master for longer than hasty clients wait: their calls are made later.
@@ -186,7 +185,7 @@ func (l *linear) kill() []porcupine.Operation {
 	l.nodes[l.master].Kill()
 	l.ends = append(l.ends, linearEnd{from, l.time(), true})
 	l.check(l.nodes[l.master].Restart())
-	l.await(1-l.master, "replication", "master_link_status:up")
+	l.await(1-l.master, "master_link_status:up")
 	return l.observe()
 }
 
@@ -194,12 +193,12 @@ func (l *linear) kill() []porcupine.Operation {
 func (l *linear) failover() []porcupine.Operation {
 	_, err := l.nodes[l.master].Do("FAILOVER")
 	l.check(err)
-	l.await(l.master, "replication", "role:slave")
-	l.await(1-l.master, "replication", "role:master")
+	l.await(l.master, "role:slave")
+	l.await(1-l.master, "role:master")
 	l.mu.Lock()
 	l.master = 1 - l.master
 	l.mu.Unlock()
-	l.await(1-l.master, "replication", "master_link_status:up")
+	l.await(1-l.master, "master_link_status:up")
 	return nil
 }
 

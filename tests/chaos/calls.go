@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"gothrottle/commands"
 	"gothrottle/funnel"
 	servers "gothrottle/tests/server"
 )
@@ -17,7 +18,7 @@ import (
 // sent is calls that one client sends together, and what came back.
 type sent struct {
 	db      int
-	calls   [][]string
+	calls   []words
 	replies []string
 	now     funnel.Micros // the module's clock, if it was asked; 0: not known
 	wall    funnel.Micros // the server's clock, if now is known
@@ -25,16 +26,8 @@ type sent struct {
 	whole   bool          // the server makes all of the calls or none
 }
 
-func (st *step) list() (all [][]string) {
-	for _, w := range st.Calls {
-		all = append(all, w)
-	}
-	return all
-}
-
 // calls makes calls and compares each reply with the model.
 func (r *run) calls(st *step) error {
-	list := st.list()
 	if st.N == 1 {
 		if err := r.deleteKeys(func(db int, name string) bool { return r.m.dbs[db].doubt[name] }); err != nil {
 			return err
@@ -48,25 +41,25 @@ func (r *run) calls(st *step) error {
 		}
 		c := r.twin.connect(2 + st.Conn%2)
 		defer c.Close()
-		return r.check(send(c, st.DB, "plain", list, false))
+		return r.check(send(c, st.DB, "plain", st.Calls, false))
 	}
 	if st.Via == "parallel" {
-		return r.parallel(st.DB, list)
+		return r.parallel(st.DB, st.Calls)
 	}
 	if r.runs && (st.Via == "eval" || st.Via == "fcall") {
-		return r.shortScripts(st, list)
+		return r.shortScripts(st)
 	}
 	start := time.Now()
-	s := send(r.conn(st.Conn), st.DB, st.Via, list, r.runs)
-	if len(list) == 1 {
+	s := send(r.conn(st.Conn), st.DB, st.Via, st.Calls, r.runs)
+	if len(st.Calls) == 1 {
 		r.stats.times = append(r.stats.times, time.Since(start))
 	}
 	return r.check(s)
 }
 
 // shortScripts sends a few calls in each script: time may pass within a script.
-func (r *run) shortScripts(st *step, list [][]string) error {
-	for calls := range slices.Chunk(list[:min(len(list), 30)], 3) { // such a transaction may take 100 ms
+func (r *run) shortScripts(st *step) error {
+	for calls := range slices.Chunk(st.Calls[:min(len(st.Calls), 30)], 3) { // such a transaction may take 100 ms
 		if err := r.check(send(r.conn(st.Conn), st.DB, st.Via, calls, true)); err != nil || r.lost != nil {
 			return err
 		}
@@ -76,14 +69,14 @@ func (r *run) shortScripts(st *step, list [][]string) error {
 
 // parallel shares calls out to all clients by their keys: no two clients use the same key, so the order of the clients does
 // not matter. Calls with several keys come last.
-func (r *run) parallel(db int, list [][]string) error {
-	var groups [numConns + 1][][]string
-	for _, words := range list {
+func (r *run) parallel(db int, calls []words) error {
+	var groups [numConns + 1][]words
+	for _, w := range calls {
 		at := numConns
-		if keys := keysOf(words); len(keys) == 1 && keys[0] != "" {
+		if keys := keysOf(w); len(keys) == 1 && keys[0] != "" {
 			at = int(keys[0][len(keys[0])-1]) % numConns
 		}
-		groups[at] = append(groups[at], words)
+		groups[at] = append(groups[at], w)
 	}
 	var results [numConns]sent
 	var wait sync.WaitGroup
@@ -102,7 +95,7 @@ func (r *run) parallel(db int, list [][]string) error {
 
 // send sends calls to a server. If ask is set, they are one transaction that also reports the times of
 // the module's clock and of the server's.
-func send(c *redis.Client, db int, via string, calls [][]string, ask bool) (s sent) {
+func send(c *redis.Client, db int, via string, calls []words, ask bool) (s sent) {
 	p := c.Pipeline()
 	p.Do(ctx, "SELECT", db)
 	multi, script := via == "multi" || ask, via == "eval" || via == "fcall"
@@ -114,7 +107,7 @@ func send(c *redis.Client, db int, via string, calls [][]string, ask bool) (s se
 		p.Do(ctx, "MULTI")
 	}
 	if ask {
-		askClock(p)
+		servers.AskClock(p, probeKey)
 		p.Do(ctx, "INFO", "server")
 	}
 	switch via {
@@ -128,7 +121,7 @@ func send(c *redis.Client, db int, via string, calls [][]string, ask bool) (s se
 		}
 	}
 	if ask {
-		askClock(p)
+		servers.AskClock(p, probeKey)
 	}
 	if multi {
 		p.Do(ctx, "EXEC")
@@ -226,7 +219,7 @@ func fits(words []string, reply, want string) bool {
 	switch {
 	case strings.Contains(reply, "internal error"):
 		return false
-	case command(words).NoKey && want[0] == '[':
+	case commands.Find(words[0]).NoKey && want[0] == '[':
 		return reply[0] == '['
 	case tooFew(words):
 		return strings.HasPrefix(reply, "-ERR")

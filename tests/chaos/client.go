@@ -98,7 +98,7 @@ func anys(words []string) []any {
 }
 
 // each returns the replies to calls that came as one array.
-func each(v []any, calls [][]string) (replies []string, whole string) {
+func each(v []any, calls []words) (replies []string, whole string) {
 	if len(v) != len(calls) {
 		return nil, text(v)
 	}
@@ -109,9 +109,9 @@ func each(v []any, calls [][]string) (replies []string, whole string) {
 }
 
 // flat returns calls as the arguments of the script.
-func flat(calls [][]string) (all []any) {
-	for _, words := range calls {
-		all = append(append(all, len(words)), anys(words)...)
+func flat(calls []words) (all []any) {
+	for _, w := range calls {
+		all = append(append(all, len(w)), anys(w)...)
 	}
 	return all
 }

@@ -222,9 +222,7 @@ func (c *clusterRun) setClocks(wall int64) error {
 // readClock asks for the time of the module's clock.
 func (n *node) readClock() funnel.Micros {
 	p := n.client.Pipeline()
-	p.Do(ctx, "DEL", n.probe)
-	p.Do(ctx, "GO.QUOTA", n.probe, 1, maxSeconds)
-	quota := p.Do(ctx, "GET", n.probe)
+	quota := servers.AskClock(p, n.probe)
 	_, _ = p.Exec(ctx)
 	n.now = probed(replyText(quota))
 	return n.now

@@ -85,14 +85,13 @@ func (c *clusterRun) send(tag string, conn, n int, calls []words) error {
 // together makes calls of which the server makes all or none. If it makes none, they are made alone.
 func (c *clusterRun) together(tag string, conn int, via string, calls []words) error {
 	at := c.owner[tag]
-	var list [][]string
 	var all words
 	for _, w := range calls {
-		list, all = append(list, w), append(all, keysOf(w)...)
+		all = append(all, keysOf(w)...)
 	}
 	p := c.nodes[at].conns[conn].Pipeline()
 	if via == "eval" {
-		p.Do(ctx, append(append([]any{"EVAL", chaosScript, len(all)}, anys(all)...), flat(list)...)...)
+		p.Do(ctx, append(append([]any{"EVAL", chaosScript, len(all)}, anys(all)...), flat(calls)...)...)
 	} else {
 		p.Do(ctx, "MULTI")
 		for _, w := range calls {
@@ -105,12 +104,12 @@ func (c *clusterRun) together(tag string, conn int, via string, calls []words) e
 	var replies []string
 	failed := replyText(last)
 	if v, err := last.Slice(); err == nil {
-		replies, failed = each(v, list)
+		replies, failed = each(v, calls)
 	}
 	c.stats.tally["calls by "+via]++
 	if kind, _, _ := strings.Cut(failed, " "); failed != "" {
 		if !slices.Contains([]string{"-ASK", "-MOVED", "-TRYAGAIN", "-EXECABORT"}, kind) {
-			return c.differ("the calls %q got the reply %s", list, failed)
+			return c.differ("the calls %q got the reply %s", calls, failed)
 		}
 		c.say("node %d: %d calls by %s: %s", at, len(calls), via, failed)
 		return c.send(tag, conn, 1, calls)
@@ -129,7 +128,7 @@ func (c *clusterRun) together(tag string, conn int, via string, calls []words) e
 
 // made compares the reply to a call that a node has made with the model.
 func (c *clusterRun) made(at int, w words, got string) error {
-	c.say("node %d at %d: %q: %s", at, c.m.now, []string(w), got)
+	c.say("node %d at %d: %q: %s", at, c.m.now, w, got)
 	return c.checkOne(0, w, got)
 }
 
@@ -147,10 +146,10 @@ func (c *clusterRun) follow(tag string, at, conn int, w words, got string, redir
 			return nil // a wrong word was taken for a key of another node
 		}
 		if to < 0 || redirects == mostRedirects {
-			return c.differ("%q: %s", []string(w), got)
+			return c.differ("%q: %s", w, got)
 		}
 		c.stats.tally["replies "+kind[1:]]++
-		c.say("node %d: %q: %s", at, []string(w), got)
+		c.say("node %d: %q: %s", at, w, got)
 		p := c.nodes[to].conns[conn].Pipeline()
 		if kind == "-ASK" {
 			p.Do(ctx, "ASKING")
@@ -169,7 +168,7 @@ func (c *clusterRun) follow(tag string, at, conn int, w words, got string, redir
 			return nil
 		}
 	case lost:
-		return c.differ("%q: no reply", []string(w))
+		return c.differ("%q: no reply", w)
 	}
 	return c.made(at, w, got)
 }

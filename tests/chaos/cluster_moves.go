@@ -32,7 +32,7 @@ func (c *clusterRun) move(tag string) error {
 		return err
 	}
 	if len(c.later) > 0 {
-		return c.differ("%q got TRYAGAIN after the move of the slot", []string(c.later[0]))
+		return c.differ("%q got TRYAGAIN after the move of the slot", c.later[0])
 	}
 	return c.compare()
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	servers "gothrottle/tests/server"
 )
 
 // fault is something that happens to a server. After each fault the run compares all data.
@@ -46,6 +48,10 @@ func init() {
 		{name: "purge", weight: 2, run: func(r *run, _ *step) error { r.master.ask("MEMORY", "PURGE"); return nil }},
 		{name: "del-foreign", weight: 6, run: (*run).deleteForeign},
 		{name: "hostile", weight: 4, run: (*run).hostile, amid: true},
+		{name: "clock-restart", weight: 4, run: (*run).clockRestarted, texts: []string{"-3600", "-60", "-1", "1", "60", "4000"}},
+		{name: "load-mode", weight: 4, run: (*run).loadedOtherwise, texts: []string{"swapdb no", "on-empty-db no", "disabled no", "swapdb yes", "disabled yes"}},
+		// The replica without the module becomes one of the other replica, until a fault attaches both to the master.
+		{name: "chain", weight: 3, run: func(r *run, _ *step) error { return r.accept(r.plain, "REPLICAOF", "127.0.0.1", r.twin.Port) }},
 	}
 }
 
@@ -69,10 +75,8 @@ func (r *run) quiet(s *server) error {
 }
 
 func (r *run) eventually(what string, ok func() bool) error {
-	for end := time.Now().Add(patience); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			return r.differ("never seen: %s; master: %s; replica: %s", what, r.master.tail(), r.twin.tail())
-		}
+	if err := servers.Await(what, ok); err != nil {
+		return r.differ("%v; master: %s; replica: %s", err, r.master.tail(), r.twin.tail())
 	}
 	return nil
 }
@@ -240,7 +244,7 @@ func (r *run) hostile(st *step) error {
 	for range 20 {
 		p := r.conn(st.Conn).Pipeline()
 		p.Do(ctx, "SELECT", st.DB)
-		for _, words := range st.list() {
+		for _, words := range st.Calls {
 			p.Do(ctx, "HOSTILE.DO", one("expired keymiss new hset zadd set del expire"), one("set hset zadd append del pexpire persist rename "+
 				"replace move delete expire throttle window quota lease all flushall swapdb"), one(keys))
 			p.Do(ctx, "HOSTILE.ACT", "expire", one(keys)) // so that a call finds an expired key
@@ -248,7 +252,7 @@ func (r *run) hostile(st *step) error {
 		}
 		off := p.Do(ctx, "HOSTILE.OFF")
 		if _, _ = p.Exec(ctx); off.Err() != nil {
-			return r.differ("another module changed keys meanwhile: %q: %v", st.list(), off.Err())
+			return r.differ("another module changed keys meanwhile: %q: %v", st.Calls, off.Err())
 		}
 	}
 	r.look()
@@ -292,6 +296,24 @@ func (r *run) promoted(*step) error {
 		return err
 	}
 	return r.tick()
+}
+
+// clockRestarted kills the master and starts it again with its clock set by so many seconds. The module's clock then does not
+// know what it showed before.
+func (r *run) clockRestarted(st *step) error {
+	r.master.Kill()
+	n := number(st.Text) * second
+	return r.moveAnd(n, max(n, 0), func() error { return r.again() })
+}
+
+// loadedOtherwise makes the replicas load everything in one of the ways that servers have. Only Valkey has the second channel.
+func (r *run) loadedOtherwise(st *step) error {
+	mode, second, _ := strings.Cut(st.Text, " ")
+	for _, s := range []*server{r.master, r.twin, r.plain} {
+		s.ask("CONFIG", "SET", "repl-diskless-sync", "yes", "repl-diskless-load", mode)
+		s.ask("CONFIG", "SET", "dual-channel-replication-enabled", second)
+	}
+	return r.resynced(nil)
 }
 
 func (r *run) setPolicies(st *step) error {

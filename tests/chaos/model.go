@@ -1,7 +1,7 @@
 package main
 
 import (
-	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -65,21 +65,15 @@ func (m *model) call(db int, words []string) string {
 	return text(reply)
 }
 
-// command returns the row of a call.
-func command(words []string) *commands.Command {
-	i := slices.IndexFunc(commands.Table, func(c commands.Command) bool { return strings.EqualFold(c.Name, words[0]) })
-	return &commands.Table[i]
-}
-
 // tooFew reports whether the server itself refuses a call because of its number of words.
-func tooFew(words []string) bool {
-	n := command(words).Arity
-	return len(words) < -n || n > 0 && len(words) != n
+func tooFew(w words) bool {
+	n := commands.Find(w[0]).Arity
+	return len(w) < -n || n > 0 && len(w) != n
 }
 
 // keysOf returns the keys of a call, and of some calls a word that is none: a holder of a lease may have the name KEY.
 func keysOf(words []string) (keys []string) {
-	c := command(words)
+	c := commands.Find(words[0])
 	for i := 1; i < len(words) && !c.NoKey; i++ {
 		if (i == 1 || c.Plan != nil && !c.OneKey && strings.EqualFold(words[i-1], "KEY")) && !slices.Contains(keys, words[i]) {
 			keys = append(keys, words[i])
@@ -110,7 +104,7 @@ func (m *model) doubtful(db int, words []string) bool {
 
 // doubt says that a call may have been made or not, or in another way.
 func (m *model) doubt(db int, words []string) {
-	if command(words).Writes() {
+	if commands.Find(words[0]).Writes() {
 		for _, key := range keysOf(words) {
 			m.dbs[db].doubt[key] = true
 		}
@@ -118,17 +112,4 @@ func (m *model) doubt(db int, words []string) {
 }
 
 // same reports whether two keys hold the same.
-func same(a, b *memory.Value) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.Kind == b.Kind && a.Text == b.Text && a.Expire == b.Expire && slices.Equal(a.Set, b.Set) && maps.Equal(fields(a), fields(b))
-}
-
-func fields(v *memory.Value) map[string]string {
-	all := map[string]string{}
-	for _, f := range v.Fields {
-		all[f.Name] = f.Text
-	}
-	return all
-}
+func same(a, b *memory.Value) bool { return reflect.DeepEqual(a, b) }

@@ -39,7 +39,7 @@ func TestModel_expiry(t *testing.T) {
 
 // Of calls that got no reply the first few were made, or all or none of a transaction.
 func TestModel_makeUntil(t *testing.T) {
-	calls := [][]string{{"GO.QUOTA", "a", "9", "60"}, {"GO.QUOTA", "b", "9", "60"}, {"GO.QUOTA", "a", "9", "60"}}
+	calls := []words{{"GO.QUOTA", "a", "9", "60"}, {"GO.QUOTA", "b", "9", "60"}, {"GO.QUOTA", "a", "9", "60"}}
 	for made := range 5 {
 		for _, whole := range []bool{false, true} {
 			server, m := newModel(), newModel()

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -268,12 +267,11 @@ func (r *run) tick() error {
 	r.twin.ask("GO.QUOTA_RO", probeKey, "1", "1")
 	r.shows(r.twin)
 	c := r.master.client.TxPipeline()
-	askClock(c)
-	cmds, err := c.Exec(ctx)
-	if err != nil {
+	quota := servers.AskClock(c, probeKey)
+	if _, err := c.Exec(ctx); err != nil {
 		return r.differ("the clock's key: %v", err)
 	}
-	now, want := probed(replyText(cmds[2].(*redis.Cmd))), r.shows(r.master)
+	now, want := probed(replyText(quota)), r.shows(r.master)
 	if now != want && !r.runs {
 		return r.differ("the module's clock shows %d, want %d, with the server's clock at %d", now, want, r.m.wall)
 	}
@@ -287,24 +285,7 @@ func (r *run) shows(s *server) funnel.Micros {
 }
 
 // probeKey is a quota by which the module's clock is read.
-const (
-	probeKey    = "clock"
-	maxSeconds  = 3_153_600_000
-	probePeriod = maxSeconds * second
-)
-
-// askClock adds commands that read the module's clock. The third one returns it.
-func askClock(p redis.Pipeliner) {
-	p.Do(ctx, "DEL", probeKey)
-	p.Do(ctx, "GO.QUOTA", probeKey, 1, maxSeconds)
-	p.Do(ctx, "GET", probeKey)
-}
+const probeKey = "clock"
 
 // probed returns the time that the module's clock showed, 0 if it is not known.
-func probed(quota string) funnel.Micros {
-	_, end, _ := strings.Cut(quota, "@")
-	if n := number(end); n != 0 {
-		return funnel.Micros(n/1000) - probePeriod
-	}
-	return 0
-}
+func probed(quota string) funnel.Micros { return funnel.Micros(servers.ReadClock(quota)) }
