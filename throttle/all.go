@@ -12,16 +12,8 @@ import (
 type Part struct {
 	l      *limiter
 	key    string
-	n      int64
+	n      int64  // of a slot 1
 	holder string // of a slot
-}
-
-// units returns how many units the part asks for: of a slot one.
-func (p *Part) units() int64 {
-	if p.l.kind == slotsKind {
-		return 1
-	}
-	return p.n
 }
 
 // AllResult is the decision of All. The embedded Result is that of the part that decides: of a denied call the one with
@@ -66,7 +58,7 @@ func (c *Client) decideAll(ctx context.Context, v Verb, parts []Part) (AllResult
 	case err != nil:
 		return AllResult{}, err
 	}
-	return readAll(reply, parts, v)
+	return readAll(reply, parts)
 }
 
 // allWords returns the words of GO.ALL.
@@ -134,19 +126,15 @@ func (p *Part) appendWords(words []any) []any {
 }
 
 // readAll reads the reply of GO.ALL.
-func readAll(reply any, parts []Part, v Verb) (AllResult, error) {
+func readAll(reply any, parts []Part) (AllResult, error) {
 	ints, inner := leadingInts(reply)
 	if len(ints) != 6 || len(inner) != len(parts) || ints[5] < 0 || ints[5] >= int64(len(parts)) {
 		return AllResult{}, errReply
 	}
-	m := take
-	if v == verbSettleAll {
-		m = force
-	}
 	all := AllResult{Decider: int(ints[5]), Each: make([]Result, len(parts))}
 	for i := range parts {
 		numbers, _ := leadingInts(inner[i])
-		r, err := readResult(numbers, &parts[i].l.bounds, parts[i].units(), m)
+		r, err := readResult(numbers, &parts[i].l.bounds, parts[i].n, take)
 		if err != nil {
 			return AllResult{}, err
 		}
@@ -160,15 +148,12 @@ func readAll(reply any, parts []Part, v Verb) (AllResult, error) {
 }
 
 // allUnavailable is what All returns if the server did not decide.
-func (c *Client) allUnavailable(v Verb, parts []Part, cause error) (AllResult, error) {
-	if v == verbSettleAll || c.defaults.fallback == ReturnError {
-		return AllResult{Result: Result{Cause: cause}}, cause
-	}
+func (c *Client) allUnavailable(v Verb, parts []Part, cause error) (_ AllResult, err error) {
 	all := AllResult{Each: make([]Result, len(parts))}
 	for i := range parts {
 		of := limiter{bounds: parts[i].l.bounds, settings: c.defaults}
-		all.Each[i], _ = of.unavailable(v, max(parts[i].units(), 0), cause)
+		all.Each[i], err = of.unavailable(v, max(parts[i].n, 0), cause)
 	}
 	all.Result = all.Each[0]
-	return all, nil
+	return all, err
 }

@@ -2,7 +2,6 @@ package throttle
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -147,35 +146,22 @@ func (l *limiter) keep(s *state, sent time.Duration, extra int64, r *Result) {
 }
 
 // giveBack refunds the units of all keys. The lanes make pipelines of the calls. It returns the first error.
-func (l *limiter) giveBack() (failed error) {
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, maxPipeline)
+func (l *limiter) giveBack() error {
+	var calls []func() error
 	now := l.c.now()
 	l.keys.Range(func(key, v any) bool {
 		s := v.(*state)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		g := s.grant.Swap(nil)
-		if g == nil || !g.fresh(now, l.hold) {
-			return true
-		}
-		n := g.end()
-		if n == 0 {
-			return true
-		}
-		slots <- struct{}{}
-		wg.Go(func() {
-			_, err := l.send(context.Background(), key.(string), -n, upTo)
-			mu.Lock()
-			defer mu.Unlock()
-			if failed == nil {
-				failed = err
+		if g := s.grant.Swap(nil); g != nil && g.fresh(now, l.hold) {
+			if n := g.end(); n > 0 {
+				calls = append(calls, func() error {
+					_, err := l.send(context.Background(), key.(string), -n, upTo)
+					return err
+				})
 			}
-			<-slots
-		})
+		}
 		return true
 	})
-	wg.Wait()
-	return failed
+	return atOnce(calls)
 }

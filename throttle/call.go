@@ -147,6 +147,7 @@ func readResult(ints []int64, b *bounds, n int64, m mode) (Result, error) {
 	}
 	r := Result{
 		Allowed: ints[0] == 0, Limit: ints[1], Remaining: ints[2], RetryAfter: millis(ints[3]), ResetAfter: millis(ints[4]),
+		Source: FromServer,
 	}
 	switch {
 	case m == upTo:

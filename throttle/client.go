@@ -93,7 +93,7 @@ func New(rdb Processor, o Options, defaults ...Option) (*Client, error) {
 	if rdb == nil {
 		return nil, params("New needs a client of go-redis")
 	}
-	if honours, known := honoursContexts(rdb); known && !honours {
+	if ignoresContexts(rdb) {
 		return nil, params("this %T ignores time limits: set ContextTimeoutEnabled, and no timeout of -2", rdb)
 	}
 	if hides, ok := rdb.(interface{ Unwrap() Processor }); ok {
@@ -113,26 +113,23 @@ func New(rdb Processor, o Options, defaults ...Option) (*Client, error) {
 	return c, nil
 }
 
-// honoursContexts reports whether a client of go-redis ends a call when its context ends. A timeout of -2 means that
-// go-redis never sets a deadline. -1 means that there is no timeout besides the context's. The options of a Ring hold
-// these numbers as they were set. In the options of the other clients -1 has become 0, and -2 is still negative. known is
-// false for other types, which must end calls by themselves.
-func honoursContexts(rdb Processor) (honours, known bool) {
-	check := func(enabled bool, least time.Duration, timeouts ...time.Duration) (bool, bool) {
-		return enabled && slices.Min(timeouts) >= least, true
-	}
+// ignoresContexts reports whether a client of go-redis does not end a call when its context ends. A timeout of -2 means that
+// go-redis never sets a deadline. -1 means that there is no timeout besides the context's. The options of a Ring hold these
+// numbers as they were set. In the options of the other clients -1 has become 0, and -2 is still negative. Other types must
+// end calls by themselves.
+func ignoresContexts(rdb Processor) bool {
 	switch rdb := rdb.(type) {
 	case interface{ Options() *redis.Options }:
 		o := rdb.Options()
-		return check(o.ContextTimeoutEnabled, 0, o.ReadTimeout, o.WriteTimeout)
+		return !o.ContextTimeoutEnabled || min(o.ReadTimeout, o.WriteTimeout) < 0
 	case interface{ Options() *redis.ClusterOptions }:
 		o := rdb.Options()
-		return check(o.ContextTimeoutEnabled, 0, o.ReadTimeout, o.WriteTimeout)
+		return !o.ContextTimeoutEnabled || min(o.ReadTimeout, o.WriteTimeout) < 0
 	case interface{ Options() *redis.RingOptions }:
 		o := rdb.Options()
-		return check(o.ContextTimeoutEnabled, -1, o.ReadTimeout, o.WriteTimeout)
+		return !o.ContextTimeoutEnabled || min(o.ReadTimeout, o.WriteTimeout) < -1
 	}
-	return false, false
+	return false
 }
 
 // time returns the time of the client's clock.
@@ -179,9 +176,21 @@ func (c *Client) AlignedQuota(name string, limit int64, period, offset time.Dura
 	return &Quota{counts{asks{named{c.limiter(name, b, options)}}}}
 }
 
-// CalendarQuota is a Quota whose windows are days or months: see Daily and Monthly.
-func (c *Client) CalendarQuota(name string, limit Calendar, options ...Option) *Quota {
-	return &Quota{counts{asks{named{c.limiter(name, limit.limit, options)}}}}
+const day = 24 * time.Hour
+
+// DailyQuota is a Quota whose windows are the days of a time zone: UTC if it is nil. Each call sends the zone's UTC offset of
+// now; a window that runs keeps its end. So around the day on which clocks change, a window may end up to an hour early or
+// late, and a short one follows: up to twice the limit is admitted on that day. Load a location once: two limiters of one
+// name need the same pointer.
+func (c *Client) DailyQuota(name string, limit int64, zone *time.Location, options ...Option) *Quota {
+	b := bounds{kind: quotaKind, units: limit, period: day, aligned: true, zone: zone}
+	return &Quota{counts{asks{named{c.limiter(name, b, options)}}}}
+}
+
+// MonthlyQuota is a Quota whose windows are the calendar months of a time zone: see DailyQuota.
+func (c *Client) MonthlyQuota(name string, limit int64, zone *time.Location, options ...Option) *Quota {
+	b := bounds{kind: quotaKind, units: limit, period: 31 * day, monthly: true, aligned: true, zone: zone}
+	return &Quota{counts{asks{named{c.limiter(name, b, options)}}}}
 }
 
 // Policy returns the limiter whose limits are in the server's configuration under this name (GO.POLICY).
@@ -285,27 +294,32 @@ func (c *Client) Check(ctx context.Context) error {
 
 // checkOne asks one server as often at once as a lane may, so that later calls find connections.
 func (c *Client) checkOne(ctx context.Context, rdb Processor) error {
-	times := 1
-	if pooled(rdb) {
-		times = laneWidth
-	}
-	return atOnce(times, func() error {
+	ask := func() error {
 		cmd := newGeneralCall(ctx, []any{"COMMAND", "INFO", "GO.THROTTLE"})
 		err := classify(rdb.Process(ctx, cmd))
 		if rows, _ := cmd.Val().([]any); err == nil && (len(rows) == 0 || rows[0] == nil) {
 			return ErrNoModule
 		}
 		return err
-	})
+	}
+	if !pooled(rdb) {
+		return ask()
+	}
+	return atOnce(slices.Repeat([]func() error{ask}, laneWidth))
 }
 
-// atOnce asks several times at once and returns the first error.
-func atOnce(times int, ask func() error) (first error) {
-	errs := make(chan error, times)
-	for range times {
-		go func() { errs <- ask() }()
+// atOnce makes calls, at most maxPipeline at once, and returns the first error.
+func atOnce(calls []func() error) (first error) {
+	turns, errs := make(chan struct{}, maxPipeline), make(chan error, len(calls))
+	for _, call := range calls {
+		turns <- struct{}{}
+		go func() {
+			err := call()
+			<-turns
+			errs <- err
+		}()
 	}
-	for range times {
+	for range calls {
 		if err := <-errs; first == nil {
 			first = err
 		}

@@ -27,6 +27,9 @@ func must[T any](result T, err error) T {
 	return result
 }
 
+// only returns the error of a call.
+func only[T any](_ T, err error) error { return err }
+
 // A denial isn't an error, the zero Result denies, and Never is reported if no wait helps.
 func TestAllow_denial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -34,9 +37,9 @@ func TestAllow_denial(t *testing.T) {
 		require.False(t, throttle.Result{}.Allowed)
 		limit := throttle.PerMinute(30).Burst(2)
 		r := must(c.Rate("a", limit).Allow(background, ""))
-		require.Equal(t, throttle.Result{Allowed: true, Limit: 2, Remaining: 1, Granted: 1, ResetAfter: 2 * time.Second}, r)
+		require.Equal(t, throttle.Result{Allowed: true, Limit: 2, Remaining: 1, Granted: 1, ResetAfter: 2 * time.Second, Source: throttle.FromServer}, r)
 		r = must(c.Rate("a", limit).AllowN(background, "", 2))
-		require.Equal(t, throttle.Result{Limit: 2, Remaining: 1, RetryAfter: 2 * time.Second, ResetAfter: 2 * time.Second}, r)
+		require.Equal(t, throttle.Result{Limit: 2, Remaining: 1, RetryAfter: 2 * time.Second, ResetAfter: 2 * time.Second, Source: throttle.FromServer}, r)
 		r = must(c.Rate("a", limit).AllowN(background, "", 3))
 		require.Equal(t, throttle.Never, r.RetryAfter)
 	})
@@ -52,7 +55,7 @@ func TestAllow_everyKind(t *testing.T) {
 	}{
 		c.Rate("rate", throttle.PerHour(2)), c.Rate("lockout", throttle.PerHour(2).Lockout(time.Hour)), c.Window("window", 2, time.Hour),
 		c.ExactWindow("exact", 2, time.Hour), c.Quota("quota", 2, time.Hour), c.AlignedQuota("aligned", 2, time.Hour, -time.Minute), c.Policy("api"),
-		c.CalendarQuota("day", throttle.Daily(2)), c.CalendarQuota("month", throttle.Monthly(2).In(time.Local)),
+		c.DailyQuota("day", 2, nil), c.MonthlyQuota("month", 2, time.Local),
 	} {
 		for _, want := range []bool{true, true, false} {
 			r := must(limiter.Allow(background, "bob"))
@@ -228,7 +231,6 @@ func TestErrParams(t *testing.T) {
 	other, _ := throttletest.New(t, throttle.Options{})
 	rate, lockout := c.Rate("rate", throttle.PerSecond(1)), c.Rate("lockout", throttle.PerSecond(1).Lockout(time.Second))
 	jobs := c.Slots("jobs", 1, time.Second)
-	only := func(_ any, err error) error { return err }
 	for name, err := range map[string]error{
 		"zero limit":             c.Rate("a", throttle.Limit{}).Err(),
 		"rate 0":                 c.Rate("a", throttle.PerSecond(0)).Err(),
@@ -266,7 +268,7 @@ func TestErrors_ofTheServer(t *testing.T) {
 		must(c.Rate("other", throttle.PerSecond(1)).Allow(background, "a"))
 		require.NoError(t, s.Process(background, redis.NewCmd(background, "GO.WINDOW", "rate:a", 1, 1)))
 		_, err := c.Rate("rate", throttle.PerSecond(1)).Allow(background, "a")
-		require.ErrorIs(t, err, throttle.ErrWrongKey)
+		require.ErrorIs(t, err, throttle.ErrParams)
 		_, err = c.Policy("none").Allow(background, "a")
 		require.ErrorIs(t, err, throttle.ErrParams)
 		for text, want := range map[string]error{
@@ -304,17 +306,17 @@ func (e serverError) Error() string { return string(e) }
 func (serverError) RedisError()     {}
 
 // The caller's choice is returned when the server is unavailable, and says so. A reply that isn't a decision is an error.
-func TestOnUnavailable(t *testing.T) {
+func TestFallbacks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		away := errors.New("no route to host")
-		c, s := throttletest.New(t, throttle.Options{Logger: quiet}, throttle.OnUnavailable(throttle.FailOpen))
+		c, s := throttletest.New(t, throttle.Options{Logger: quiet}, throttle.FailOpen())
 		open := c.Rate("open", throttle.PerHour(10))
 		s.Fail(serverError("ERR unknown command 'GO.THROTTLE'"))
 		r, err := open.Allow(background, "a")
 		require.ErrorIs(t, err, throttle.ErrNoModule) // no outage
 		require.False(t, r.Allowed)
 		s.Fail(away)
-		failing := c.Rate("error", throttle.PerHour(10), throttle.OnUnavailable(throttle.ReturnError))
+		failing := c.Rate("error", throttle.PerHour(10), throttle.ReturnError())
 		r, err = failing.Allow(background, "a")
 		require.ErrorIs(t, err, throttle.ErrUnavailable)
 		require.ErrorIs(t, err, away)
@@ -323,12 +325,11 @@ func TestOnUnavailable(t *testing.T) {
 		require.ErrorIs(t, r.Cause, away)
 		r.Cause = nil
 		require.Equal(t, throttle.Result{Allowed: true, Limit: 10, Granted: 3, Source: throttle.FailedOpen}, r)
-		closed := c.Rate("closed", throttle.PerHour(10), throttle.OnUnavailable(throttle.FailClosed))
+		closed := c.Rate("closed", throttle.PerHour(10), throttle.FailClosed())
 		r = must(closed.Allow(background, "a"))
 		require.False(t, r.Allowed)
 		require.Equal(t, throttle.FailedClosed, r.Source)
 		require.Equal(t, time.Second, r.RetryAfter)
-		only := func(r any, err error) error { return err }
 		for _, err := range []error{only(open.Refund(background, "a", 1)), only(open.Settle(background, "a", 500)), only(open.Settle(background, "a", -1)),
 			only(open.Peek(background, "a")), open.Reset(background, "a"), only(c.SettleAll(background, open.Part("a", 1)))} {
 			require.ErrorIs(t, err, throttle.ErrUnavailable)
@@ -337,16 +338,16 @@ func TestOnUnavailable(t *testing.T) {
 }
 
 // Lease and All say the same as other verbs when the server is unavailable: the cause, what was granted, the limit.
-func TestOnUnavailable_leaseAndAll(t *testing.T) {
+func TestFallbacks_leaseAndAll(t *testing.T) {
 	away := errors.New("no route to host")
-	for _, fallback := range []throttle.Fallback{throttle.ReturnError, throttle.FailClosed, throttle.FailOpen} {
-		c, s := throttletest.New(t, throttle.Options{Logger: quiet}, throttle.OnUnavailable(fallback))
+	for name, fallback := range map[string]throttle.Option{"error": nil, "closed": throttle.FailClosed(), "open": throttle.FailOpen()} {
+		c, s := throttletest.New(t, throttle.Options{Logger: quiet}, fallback)
 		jobs, rate := c.Slots("b", 3, time.Minute), c.Rate("a", throttle.PerHour(10))
 		s.Fail(away)
 		lease, err := jobs.Lease(background, "x")
 		all, allErr := c.All(background, rate.Part("x", 2), jobs.Part("x", "me"), rate.Part("y", -1))
 		require.ErrorIs(t, all.Cause, away)
-		if fallback == throttle.FailOpen {
+		if name == "open" {
 			require.NoError(t, errors.Join(err, allErr))
 			require.Equal(t, throttle.FailedOpen, lease.Result.Source)
 			require.ErrorIs(t, lease.Close(), away) // the slot may have been taken
@@ -357,8 +358,8 @@ func TestOnUnavailable_leaseAndAll(t *testing.T) {
 		require.Nil(t, lease)
 		require.NoError(t, lease.Close())
 		require.ErrorIs(t, err, throttle.ErrUnavailable)
-		require.Equal(t, fallback == throttle.FailClosed, errors.Is(err, throttle.ErrDenied))
-		require.Equal(t, fallback == throttle.FailClosed, allErr == nil)
+		require.Equal(t, name == "closed", errors.As(err, new(*throttle.DeniedError)))
+		require.Equal(t, name == "closed", allErr == nil)
 		require.False(t, all.Allowed)
 	}
 }

@@ -57,7 +57,7 @@ func TestCoalescing_grantsInOrder(t *testing.T) {
 				case i == 0:
 					require.Equal(t, throttle.FromServer, r.Source)
 				case r.Allowed:
-					require.Equal(t, throttle.Result{Allowed: true, Limit: 30, Granted: 1, ResetAfter: r.ResetAfter}, r)
+					require.Equal(t, throttle.Result{Allowed: true, Limit: 30, Granted: 1, ResetAfter: r.ResetAfter, Source: throttle.FromServer}, r)
 				default:
 					require.InDelta(t, 2*time.Minute, r.RetryAfter, float64(time.Second))
 					require.Zero(t, r.Granted)
@@ -183,32 +183,6 @@ func TestDenyCache(t *testing.T) {
 	})
 }
 
-// A budget is spent in the process, is bounded, and is forgotten after its time.
-func TestBudget(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := throttletest.New(t, throttle.Options{}, throttle.Budget(20, 10*time.Second))
-		limit := throttle.PerSecond(10).Burst(1000)
-		local := 0
-		for range 200 {
-			s.Advance(time.Millisecond)
-			r := must(c.Rate("a", limit).Allow(background, ""))
-			require.True(t, r.Allowed)
-			if r.Source == throttle.FromBudget {
-				local++
-				require.Equal(t, "budget", r.Source.String())
-			}
-		}
-		require.Less(t, s.Calls(), int64(20))
-		require.EqualValues(t, 200, s.Calls()+int64(local))
-		r := must(c.Rate("a", limit).Peek(background, ""))
-		require.LessOrEqual(t, r.Remaining, int64(802))
-		require.GreaterOrEqual(t, r.Remaining, int64(780))
-		s.Advance(11 * time.Second)
-		r = must(c.Rate("a", limit).Allow(background, ""))
-		require.Equal(t, throttle.FromServer, r.Source)
-	})
-}
-
 // slowReply delays every reply.
 type slowReply struct{ *throttletest.Server }
 
@@ -303,4 +277,43 @@ func TestLane_whoLeavesTakesNothing(t *testing.T) {
 			require.Equal(t, 4, s.Keys())
 		})
 	}
+}
+
+// panicking is a server whose client panics in a hook, as long as a test says so, after one round trip.
+type panicking struct {
+	*throttletest.Server
+	panics atomic.Bool
+}
+
+func (s *panicking) Process(ctx context.Context, cmd redis.Cmder) error {
+	panics := s.panics.Load()
+	time.Sleep(time.Millisecond)
+	if panics {
+		panic("hook")
+	}
+	return s.Server.Process(ctx, cmd)
+}
+
+// A panic of a hook in a caller's goroutine is the caller's. Those who wait for its command are served, and nothing that
+// the command held stays taken.
+func TestPanic_inTheCallersGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &panicking{Server: throttletest.NewServer()}
+		c := must(throttle.New(s, throttle.Options{}))
+		for range 10 { // more often than a lane has turns
+			synctest.Wait() // nothing is under way
+			s.panics.Store(true)
+			go func() {
+				defer func() { require.Equal(t, "hook", recover()) }()
+				_, _ = c.Rate("hot", throttle.PerHour(100)).Allow(background, "")
+			}()
+			synctest.Wait()
+			s.panics.Store(false)
+			r := must(c.Rate("hot", throttle.PerHour(100)).Allow(background, ""))
+			require.True(t, r.Allowed)
+		}
+		r := must(c.Rate("hot", throttle.PerHour(100)).Allow(background, ""))
+		require.EqualValues(t, 89, r.Remaining)
+		require.NoError(t, c.Close())
+	})
 }

@@ -21,42 +21,32 @@ var (
 	// ErrNoModule: the server does not know the command.
 	ErrNoModule = errors.New("throttle: the server has not loaded gothrottle")
 
-	// ErrParams: the limit, the quantity, or the verb and the limit together make no sense.
+	// ErrParams: the limit, the quantity, or the verb and the limit together make no sense, or the key holds something that
+	// is not this kind of limiter.
 	ErrParams = errors.New("throttle: bad parameters")
-
-	// ErrWrongKey: the key holds something that is not this kind of limiter.
-	ErrWrongKey = errors.New("throttle: the key holds something else")
 
 	// ErrClosed: the client was closed.
 	ErrClosed = errors.New("throttle: the client is closed")
-
-	// ErrDenied: Wait, WaitN, Lease or Acquire was not admitted. errors.As finds a *DeniedError.
-	ErrDenied = errors.New("throttle: denied")
 
 	// ErrLost is the cause of a lease's context that ended because the slot was lost.
 	ErrLost = errors.New("throttle: the lease was lost")
 )
 
-// DeniedError is an ErrDenied with its decision.
+// DeniedError is the error of Wait, WaitN, Lease and Acquire if they were not admitted. errors.As finds a *DeniedError.
 type DeniedError struct{ Result Result }
 
 func (e *DeniedError) Error() string {
 	switch {
 	case e.Result.Cause != nil:
-		return fmt.Sprintf("%v: %v", ErrDenied, e.Result.Cause)
+		return fmt.Sprintf("throttle: denied: %v", e.Result.Cause)
 	case e.Result.RetryAfter == Never:
-		return fmt.Sprintf("%v: no wait helps", ErrDenied)
+		return "throttle: denied: no wait helps"
 	}
-	return fmt.Sprintf("%v: try again in %s", ErrDenied, e.Result.RetryAfter)
+	return fmt.Sprintf("throttle: denied: try again in %s", e.Result.RetryAfter)
 }
 
-// Unwrap returns ErrDenied, and the Cause if there is one.
-func (e *DeniedError) Unwrap() []error {
-	if e.Result.Cause != nil {
-		return []error{ErrDenied, e.Result.Cause}
-	}
-	return []error{ErrDenied}
-}
+// Unwrap returns the Cause: nil if the server decided.
+func (e *DeniedError) Unwrap() error { return e.Result.Cause }
 
 // params returns an ErrParams with a reason.
 func params(format string, args ...any) error {
@@ -65,24 +55,12 @@ func params(format string, args ...any) error {
 
 var errReply = errors.New("throttle: a reply that this client does not know")
 
-// replyErrors says what the first words of an error reply mean. ownErrors are those of gothrottle that follow "ERR ", or
-// "ERR clause N: ". What is not listed is ErrUnavailable.
 var (
-	replyErrors = []struct {
-		prefix string
-		means  error
-	}{
-		{"ERR unknown command", ErrNoModule},
-		{"WRONGTYPE", ErrWrongKey},
-		{"CROSSSLOT", ErrParams},
-		{"ERR the hash at this key", ErrWrongKey},
-		{"ERR the string at this key", ErrWrongKey},
-		{"ERR the sorted set at this key", ErrWrongKey},
-		{"ERR the rate limiter at this key is damaged", ErrWrongKey},
-	}
+	// ownErrors are the first words of gothrottle's error replies that follow "ERR ", or "ERR clause N: ".
 	ownErrors = strings.Split("wrong number of arguments|unknown option|option '|'|RESERVE |LOCKOUT |ALIGN |FORCE |UPTO |MS |"+
 		"max_burst |count |period |quantity |(max_burst + 1)|the rate must|limit |ttl |offset |maxwait |the time of |"+
-		"what is in use|more than |an id |at most |a clause |a key |a period |only the |a WINDOW|the key '|no policy |the count of keys|no denials ", "|")
+		"what is in use|more than |an id |at most |a clause |a key |a period |only the |a WINDOW|the key '|no policy |the count of keys|no denials |"+
+		"the hash at |the string at |the sorted set at |the rate limiter at this key is damaged", "|")
 	// The server says these of itself, so that no other key would be decided either.
 	serverErrors = strings.Split("LOADING|OOM|MISCONF|BUSY|READONLY|MASTERDOWN|NOREPLICAS|CLUSTERDOWN|NOAUTH|WRONGPASS|ERR max number of clients", "|")
 )
@@ -93,18 +71,15 @@ func hasPrefix(text string, prefixes []string) bool {
 
 // meaning returns what an error reply means.
 func meaning(text string) error {
-	for _, known := range replyErrors {
-		if strings.HasPrefix(text, known.prefix) {
-			return known.means
-		}
+	own, found := strings.CutPrefix(text, "ERR ")
+	if rest, of := strings.CutPrefix(own, "clause "); of {
+		_, own, _ = strings.Cut(rest, ": ")
 	}
-	if own, found := strings.CutPrefix(text, "ERR "); found {
-		if rest, of := strings.CutPrefix(own, "clause "); of {
-			_, own, _ = strings.Cut(rest, ": ")
-		}
-		if hasPrefix(own, ownErrors) {
-			return ErrParams
-		}
+	switch {
+	case found && strings.HasPrefix(own, "unknown command"):
+		return ErrNoModule
+	case found && hasPrefix(own, ownErrors) || strings.HasPrefix(text, "WRONGTYPE") || strings.HasPrefix(text, "CROSSSLOT"):
+		return ErrParams
 	}
 	return ErrUnavailable
 }

@@ -84,11 +84,11 @@ func ExampleWindow_Settle() {
 	// Output: 550
 }
 
-func ExampleOnUnavailable() {
+func ExampleFailOpen() {
 	server := throttletest.NewServer()
-	client, _ := throttle.New(server, throttle.Options{Logger: quiet}, throttle.OnUnavailable(throttle.FailOpen))
+	client, _ := throttle.New(server, throttle.Options{Logger: quiet}, throttle.FailOpen())
 	defer client.Close()
-	pages, login := client.Rate("pages", throttle.PerHour(4)), client.Rate("login", throttle.PerHour(4), throttle.OnUnavailable(throttle.FailClosed))
+	pages, login := client.Rate("pages", throttle.PerHour(4)), client.Rate("login", throttle.PerHour(4), throttle.FailClosed())
 	server.Fail(errors.New("connection refused"))
 	for _, limiter := range []throttle.Allower{pages, login} {
 		result, _ := limiter.Allow(background, "bob")

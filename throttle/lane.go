@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -115,13 +116,13 @@ func (c *Client) connect(l *lane, key string, began time.Time, err error) {
 	l.connecting = c.start(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
 		defer cancel()
-		failed := atOnce(laneWidth, func() error {
+		failed := atOnce(slices.Repeat([]func() error{func() error {
 			err := classify(c.rdb.Process(ctx, newGeneralCall(ctx, []any{"EXISTS", key})))
 			if err != nil && failsAll(err) {
 				return err
 			}
 			return nil
-		})
+		}}, laneWidth))
 		l.mu.Lock()
 		l.connecting = false
 		if failed == nil {

@@ -2,8 +2,15 @@ package throttle
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -47,4 +54,196 @@ func TestHashTag(t *testing.T) {
 	for key, tag := range map[string]string{"a": "a", "a{b}c": "b", "{b}{c}": "b", "a{}b": "a{}b", "a{}{b}": "a{}{b}", "a{b": "a{b", "{{b}": "{b"} {
 		require.Equal(t, tag, hashTag(key), key)
 	}
+}
+
+// A call that began before the circuit opened, or before it was tried again, makes no pause longer, and does not end it.
+func TestCircuit_lateFailures(t *testing.T) {
+	var now time.Duration
+	c, err := New(admitting{}, Options{Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(0, int64(now)) }})
+	require.NoError(t, err)
+	c.base = time.Unix(0, 0)
+	l := &lane{}
+	for now = 1; now <= 20; now++ {
+		l.fails(c, 0, io.EOF)
+	}
+	require.EqualValues(t, circuitFailures, l.circuit.failures)
+	require.Equal(t, shortestPause, l.circuit.pause)
+	require.False(t, l.admits(now, time.Hour))
+	now += shortestPause
+	require.True(t, l.admits(now, time.Hour))
+	require.False(t, l.admits(now+time.Hour, time.Hour), "the trial may last that long")
+	l.undecided(now - 1)
+	require.False(t, l.admits(now, time.Hour))
+	l.undecided(now) // the trial says nothing: the next call may try
+	require.True(t, l.admits(now, time.Hour))
+	l.fails(c, now, io.EOF)
+	require.Equal(t, 2*shortestPause, l.circuit.pause)
+	l.works(c)
+	for range circuitFailures { // with a success between any two
+		l.works(c)
+		l.fails(c, now, io.EOF)
+		require.True(t, l.admits(now, time.Hour))
+	}
+}
+
+// twoLanes returns a client, a key on a lane of its own for each of two, a set of those that fail, and the client's log.
+func twoLanes(t *testing.T) (c *Client, ask func(key string), keys [2]string, fails map[string]bool, log *strings.Builder) {
+	fails, log = map[string]bool{}, new(strings.Builder)
+	server := process(func(ctx context.Context, cmd redis.Cmder) error {
+		if fails[cmd.(*call).key[2:]] {
+			return io.ErrUnexpectedEOF
+		}
+		return admitting{}.Process(ctx, cmd)
+	})
+	c, err := New(server, Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	require.NoError(t, err)
+	for keys = [2]string{"a", "b"}; c.laneOf("t:"+keys[0]) == c.laneOf("t:"+keys[1]); {
+		keys[1] += "b"
+	}
+	return c, func(key string) { _, _ = c.Rate("t", PerHour(1)).Allow(context.Background(), key) }, keys, fails, log
+}
+
+// A circuit stays open if nobody uses its keys any more. The log reports the end of the outage all the same, and of the
+// next outage.
+func TestCircuit_keysThatNobodyUsesAnyMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, ask, keys, fails, log := twoLanes(t)
+		for outage := 1; outage <= 2; outage++ {
+			fails[keys[0]], fails[keys[1]] = true, true
+			for range circuitFailures {
+				ask(keys[0])
+				if outage == 1 {
+					ask(keys[1])
+				}
+			}
+			require.Equal(t, outage, strings.Count(log.String(), "WARN"), log.String())
+			clear(fails)
+			for range 100 {
+				time.Sleep(200 * time.Millisecond)
+				ask(keys[0])
+			}
+			require.Equal(t, outage, strings.Count(log.String(), "INFO"), log.String())
+		}
+		require.True(t, c.lanes[c.laneOf("t:"+keys[1])].circuit.open())
+	})
+}
+
+// While a circuit is open whose keys are used, the log does not say that the server decides again.
+func TestCircuit_oneOfTwoFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, ask, keys, fails, log := twoLanes(t)
+		fails[keys[0]] = true
+		for i := range 100 {
+			time.Sleep(200 * time.Millisecond)
+			fails[keys[1]] = i < 20
+			ask(keys[0])
+			ask(keys[1])
+		}
+		require.Equal(t, 1, strings.Count(log.String(), "WARN"), log.String())
+		require.Zero(t, strings.Count(log.String(), "INFO"), log.String())
+		fails[keys[0]] = false
+		time.Sleep(time.Second)
+		ask(keys[0])
+		require.Equal(t, 1, strings.Count(log.String(), "INFO"), log.String())
+	})
+}
+
+// The keys of a cluster have many lanes: a master that does not answer stops the calls of its slots, not all.
+func TestLanes_ofACluster(t *testing.T) {
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}, ContextTimeoutEnabled: true})
+	defer rdb.Close()
+	c, err := New(rdb, Options{})
+	require.NoError(t, err)
+	seen := map[int]bool{}
+	for i := range 1000 {
+		seen[c.laneOf(fmt.Sprint(i))] = true
+	}
+	require.Len(t, seen, clusterLanes)
+	require.NoError(t, c.Close())
+}
+
+// process is a Processor that is one function.
+type process func(ctx context.Context, cmd redis.Cmder) error
+
+func (p process) Process(ctx context.Context, cmd redis.Cmder) error { return p(ctx, cmd) }
+
+// The context of a call has the caller's values. It ends at the time limit, at most a sixteenth of the limit earlier, or
+// at an earlier deadline of the caller.
+func TestDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type name struct{}
+		var value atomic.Value
+		hang := process(func(ctx context.Context, cmd redis.Cmder) error {
+			value.Store(ctx.Value(name{}))
+			if _, bounded := ctx.Deadline(); !bounded || ctx.Err() != nil {
+				t.Error("the context has no deadline, or has ended")
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		c, err := New(hang, Options{}, Timeout(160*time.Millisecond), Coalesce(false))
+		require.NoError(t, err)
+		ask := func(ctx context.Context) time.Duration {
+			began := time.Now()
+			_, err := c.Rate("k", PerSecond(10)).Allow(context.WithValue(ctx, name{}, "span"), "")
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.Equal(t, "span", value.Load())
+			return time.Since(began)
+		}
+		require.Equal(t, 160*time.Millisecond, ask(context.Background()))
+		early, cancel := context.WithTimeout(context.Background(), 3*time.Millisecond)
+		defer cancel()
+		require.Equal(t, 3*time.Millisecond, ask(early))
+		time.Sleep(6 * time.Millisecond)
+		require.Equal(t, 151*time.Millisecond, ask(context.Background())) // begun 9 ms after the deadline was made
+		require.Equal(t, 160*time.Millisecond, ask(context.Background()))
+	})
+}
+
+// A call whose context has ended is not sent.
+func TestDeadline_endedBefore(t *testing.T) {
+	sent := process(func(context.Context, redis.Cmder) error { t.Error("sent"); return nil })
+	c, err := New(sent, Options{})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err = c.Rate("k", PerSecond(10)).Allow(ctx, "")
+	require.ErrorIs(t, err, context.Canceled)
+	past, cancel := context.WithDeadline(context.Background(), time.Now().Add(-time.Second))
+	defer cancel()
+	_, err = c.Rate("k", PerSecond(10)).Allow(past, "")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NotErrorIs(t, err, ErrUnavailable)
+}
+
+// counting grants all that is asked, and counts commands. Other goroutines run meanwhile.
+type counting struct{ commands atomic.Int64 }
+
+func (c *counting) Process(_ context.Context, cmd redis.Cmder) error {
+	c.commands.Add(1)
+	runtime.Gosched()
+	cmd.(interface{ SetVal([]int64) }).SetVal([]int64{0, 1 << 20, 1 << 19, -1, 1000, 1 << 19})
+	return nil
+}
+
+// Callers that come back at once share the next command with all others, not with the first few.
+func TestCoalescing_callersRegroup(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	server := &counting{}
+	client, err := New(server, Options{}, Timeout(time.Minute)) // on a busy machine too
+	require.NoError(t, err)
+	const goroutines, calls = 64, 200
+	var all sync.WaitGroup
+	for range goroutines {
+		all.Go(func() {
+			for range calls {
+				if r, err := client.Rate("k", PerSecond(1<<20)).Allow(context.Background(), ""); err != nil || !r.Allowed {
+					t.Error(r, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	require.NoError(t, client.Close())
+	require.Less(t, server.commands.Load(), int64(goroutines*calls/48))
 }

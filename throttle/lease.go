@@ -29,9 +29,9 @@ type Lease struct {
 
 // Part returns a part of All: a slot of this key. The holder is 1 to 512 bytes, and has one slot, so each needs a name of
 // its own. Nobody renews the slot.
-func (s *Slots) Part(key, holder string) Part { return Part{l: s.l, key: key, holder: holder} }
+func (s *Slots) Part(key, holder string) Part { return Part{l: s.l, key: key, n: 1, holder: holder} }
 
-// Lease takes a slot, or returns an ErrDenied at once if none is free. The slot is renewed every third of its time, and
+// Lease takes a slot, or returns a *DeniedError at once if none is free. The slot is renewed every third of its time, and
 // every tenth while the server is unavailable, until Close, which must be called. The end of ctx does not end the lease.
 // With FailOpen, and no server, the Lease holds nothing. If the reply of the server is lost, a slot may stay taken until it
 // lapses.
@@ -184,20 +184,13 @@ func (l *Lease) Close() error {
 }
 
 // closeLeases closes all leases. Later ones are not renewed.
-func (c *Client) closeLeases() (err error) {
+func (c *Client) closeLeases() error {
 	c.mu.Lock()
-	leases := c.leases
+	var calls []func() error
+	for l := range c.leases {
+		calls = append(calls, l.Close)
+	}
 	c.leases = nil
 	c.mu.Unlock()
-	var wg sync.WaitGroup
-	errs := make(chan error, len(leases))
-	for l := range leases {
-		wg.Go(func() { errs <- l.Close() })
-	}
-	wg.Wait()
-	close(errs)
-	for e := range errs {
-		err = errors.Join(err, e)
-	}
-	return err
+	return atOnce(calls)
 }

@@ -22,7 +22,7 @@ type bounds struct {
 	lockout time.Duration // of a rate; 0: none
 
 	monthly bool           // of a quota: the period is a calendar month
-	zone    *time.Location // of an aligned quota: if not nil, its UTC offset is in place of the offset
+	zone    *time.Location // of a quota of days or months: its UTC offset is in place of the offset
 }
 
 type kind uint8
@@ -66,29 +66,6 @@ func (l Limit) Lockout(pause time.Duration) Limit {
 	}
 	return l
 }
-
-// Calendar is a number of units per day or month of the calendar, for Client.CalendarQuota. Calendars are values.
-type Calendar struct{ limit bounds }
-
-// Daily admits limit units per day in UTC.
-func Daily(limit int64) Calendar {
-	return Calendar{bounds{kind: quotaKind, aligned: true, units: limit, period: day}}
-}
-
-// Monthly admits limit units per calendar month in UTC.
-func Monthly(limit int64) Calendar {
-	return Calendar{bounds{kind: quotaKind, aligned: true, units: limit, monthly: true, period: 31 * day}}
-}
-
-// In returns the calendar of a time zone. Each call sends the zone's UTC offset of now; a window that runs keeps its end.
-// So around the day on which clocks change, a window may end up to an hour early or late, and a short one follows: up to
-// twice the limit is admitted on that day. Load a location once: two limiters of one name need the same pointer.
-func (c Calendar) In(zone *time.Location) Calendar {
-	c.limit.zone = zone
-	return c
-}
-
-const day = 24 * time.Hour
 
 // span returns how long a full limiter takes to be empty, if nobody takes more: of a rate burst x period / count, rounded
 // up to nanoseconds. 0 for a policy.

@@ -264,9 +264,9 @@ func (l *limiter) check(v Verb, n int64, m mode) error {
 func (l *limiter) unavailable(v Verb, n int64, cause error) (Result, error) {
 	r := Result{Limit: l.bounds.units, Cause: cause}
 	switch {
-	case l.fallback == ReturnError || v == verbPeek || v == verbRefund || v == verbSettle:
+	case l.fallback == returnError || v == verbPeek || v == verbRefund || v == verbSettle || v == verbSettleAll:
 		return Result{Cause: cause}, cause
-	case l.fallback == FailOpen:
+	case l.fallback == failOpen:
 		r.Allowed, r.Granted, r.Source = true, n, FailedOpen
 	default:
 		r.RetryAfter, r.Source = time.Second, FailedClosed

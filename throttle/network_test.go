@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	servers "gothrottle/tests/server"
 	"gothrottle/throttle"
 	"gothrottle/throttle/throttletest"
 )
@@ -209,3 +210,70 @@ func TestCommand_whatHooksSee(t *testing.T) {
 type processor func(context.Context, redis.Cmder) error
 
 func (p processor) Process(ctx context.Context, cmd redis.Cmder) error { return p(ctx, cmd) }
+
+// serve listens as a server with these replies.
+func serve(t *testing.T, replies map[string]string) (addr string) {
+	return listen(t, func(conn net.Conn) {
+		answer(conn, 0, func(word string) string { return replies[word] })
+	}).Addr().String()
+}
+
+// clusterOf returns a client of a cluster whose masters have equal shares of the slots. Its own interval to look for them
+// never comes.
+func clusterOf(t *testing.T, masters func() []string) *redis.ClusterClient {
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{
+		ContextTimeoutEnabled: true, DialerRetries: 1, ClusterStateReloadInterval: time.Hour, ReadTimeout: 3 * time.Second,
+		ClusterSlots: func(context.Context) (all []redis.ClusterSlot, err error) {
+			addrs := masters()
+			for i, addr := range addrs {
+				share := servers.Slots / len(addrs)
+				all = append(all, redis.ClusterSlot{Start: i * share, End: (i+1)*share - 1, Nodes: []redis.ClusterNode{{Addr: addr}}})
+			}
+			return all, nil
+		},
+	})
+	t.Cleanup(func() { _ = rdb.Close() })
+	return rdb
+}
+
+// A failed call makes the cluster client look for the new master.
+func TestCluster_looksForTheNewMaster(t *testing.T) {
+	alive := serve(t, map[string]string{"COMMAND": "*0\r\n", "PING": "+PONG\r\n", "GO.THROTTLE": "*5\r\n:0\r\n:9\r\n:8\r\n:-1\r\n:1\r\n"})
+	var master atomic.Value
+	master.Store("127.0.0.1:1") // nobody listens there
+	rdb := clusterOf(t, func() []string { return []string{master.Load().(string)} })
+	c := newReal(t, rdb, throttle.Options{}, throttle.Timeout(patient))
+	_, err := hourly(c).Allow(background, "")
+	require.ErrorIs(t, err, throttle.ErrUnavailable)
+	master.Store(alive)
+	require.Eventually(t, func() bool {
+		r, err := hourly(c).Allow(background, "")
+		return err == nil && r.Allowed
+	}, time.Minute, 10*time.Millisecond, "a call reaches the new master")
+}
+
+// Check asks every master: one without the module is noticed, whichever it is.
+func TestCluster_checkAsksAllMasters(t *testing.T) {
+	with, without := serve(t, map[string]string{"COMMAND": "*1\r\n*0\r\n"}), serve(t, map[string]string{"COMMAND": "*1\r\n*-1\r\n"})
+	for _, row := range []struct {
+		masters []string
+		want    error
+	}{{[]string{with, with}, nil}, {[]string{with, without}, throttle.ErrNoModule}, {[]string{without, with}, throttle.ErrNoModule}} {
+		for range 5 { // a cluster client asks any node first
+			rdb := clusterOf(t, func() []string { return row.masters })
+			require.ErrorIs(t, newReal(t, rdb, throttle.Options{}).Check(background), row.want)
+		}
+	}
+}
+
+// A cluster client does not ask for the list of commands before a call: it would ask for up to 5 s, whatever the call's
+// time limit.
+func TestCluster_asksForNoList(t *testing.T) {
+	silent := newSwallower(t)
+	rdb := clusterOf(t, func() []string { return []string{silent.Addr().String()} })
+	c := newReal(t, rdb, throttle.Options{}, throttle.Timeout(2*time.Second))
+	_, err := hourly(c).Allow(background, "")
+	require.ErrorIs(t, err, throttle.ErrUnavailable)
+	require.EqualValues(t, 1, silent.got.Load())
+	require.Zero(t, silent.listing.Load())
+}

@@ -123,35 +123,20 @@ func endsInTime(t *testing.T, limit time.Duration, f func()) {
 
 // verbsThatSend are calls that send one command each.
 var verbsThatSend = map[string]func(*throttle.Client, context.Context) error{
-	"Allow": func(c *throttle.Client, ctx context.Context) error {
-		_, err := c.Rate("a", throttle.PerHour(1)).Allow(ctx, "")
-		return err
-	},
-	"AllowN": func(c *throttle.Client, ctx context.Context) error {
-		_, err := c.Rate("a", throttle.PerHour(1)).AllowN(ctx, "", 2)
-		return err
-	},
-	"Policy": func(c *throttle.Client, ctx context.Context) error {
-		_, err := c.Policy("a").Allow(ctx, "b")
-		return err
-	},
-	"Refund": func(c *throttle.Client, ctx context.Context) error {
-		_, err := c.Rate("a", throttle.PerHour(1)).Refund(ctx, "", 1)
-		return err
-	},
+	"Allow":  func(c *throttle.Client, ctx context.Context) error { return only(hourly(c).Allow(ctx, "")) },
+	"AllowN": func(c *throttle.Client, ctx context.Context) error { return only(hourly(c).AllowN(ctx, "", 2)) },
+	"Policy": func(c *throttle.Client, ctx context.Context) error { return only(c.Policy("a").Allow(ctx, "b")) },
+	"Refund": func(c *throttle.Client, ctx context.Context) error { return only(hourly(c).Refund(ctx, "", 1)) },
 	"Reserve": func(c *throttle.Client, ctx context.Context) error {
-		_, err := c.Rate("a", throttle.PerHour(1)).Reserve(ctx, "", 1, time.Second)
-		return err
+		return only(hourly(c).Reserve(ctx, "", 1, time.Second))
 	},
-	"All": func(c *throttle.Client, ctx context.Context) error {
-		_, err := c.All(ctx, c.Rate("a", throttle.PerHour(1)).Part("", 1))
-		return err
-	},
+	"All": func(c *throttle.Client, ctx context.Context) error { return only(c.All(ctx, hourly(c).Part("", 1))) },
 	"Lease": func(c *throttle.Client, ctx context.Context) error {
-		_, err := c.Slots("a", 1, time.Second).Lease(ctx, "")
-		return err
+		return only(c.Slots("a", 1, time.Second).Lease(ctx, ""))
 	},
 }
+
+func hourly(c *throttle.Client) *throttle.Rate { return c.Rate("a", throttle.PerHour(1)) }
 
 // A command whose reply does not come is sent once, and the call ends at the time limit.
 func TestOutage_repliesAreSwallowed(t *testing.T) {
@@ -191,20 +176,6 @@ func TestOutage_sentOnce(t *testing.T) {
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-// The pause of an outage goes by the clock that a test sets.
-func TestCircuit_clockOfTheTest(t *testing.T) {
-	c, s := throttletest.New(t, throttle.Options{Logger: quiet})
-	limiter := c.Rate("a", throttle.PerHour(1000))
-	s.Fail(io.ErrUnexpectedEOF)
-	for range 5 {
-		_, err := limiter.Allow(background, "")
-		require.ErrorIs(t, err, throttle.ErrUnavailable)
-	}
-	s.Fail(nil)
-	s.Advance(time.Second)
-	must(limiter.Allow(background, ""))
-}
-
 // A trial that the server does not answer holds up no other call.
 func TestCircuit_oneTrialAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -234,7 +205,7 @@ func TestCircuit_oneTrialAtATime(t *testing.T) {
 // connection: their commands go on.
 func TestCircuit_callersInAHurry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := []throttle.Option{throttle.Coalesce(false), throttle.OnUnavailable(throttle.FailOpen)}
+		o := []throttle.Option{throttle.Coalesce(false), throttle.FailOpen()}
 		c, s := newSlow(t, 10*time.Millisecond, throttle.Options{Logger: quiet}, o...)
 		limiter := c.Rate("a", throttle.PerHour(100))
 		for range 50 {
@@ -251,38 +222,28 @@ func TestCircuit_callersInAHurry(t *testing.T) {
 
 // New refuses clients of go-redis that ignore contexts.
 func TestNew_refusesClientsThatIgnoreContexts(t *testing.T) {
-	for _, honours := range []bool{false, true} {
-		single := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", ContextTimeoutEnabled: honours})
-		sentinel := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"127.0.0.1:1"}, ContextTimeoutEnabled: honours})
-		cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}, ContextTimeoutEnabled: honours})
-		ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}, ContextTimeoutEnabled: honours})
-		for _, rdb := range []redis.UniversalClient{single, sentinel, cluster, ring} {
+	addrs := []string{"127.0.0.1:1"}
+	for _, row := range []struct {
+		enabled     bool
+		read, write time.Duration
+		want        error
+	}{
+		{true, 0, 0, nil}, {true, -1, -1, nil}, {false, 0, 0, throttle.ErrParams}, {true, -2, 0, throttle.ErrParams}, {true, 0, -2, throttle.ErrParams},
+	} {
+		for _, rdb := range []redis.UniversalClient{
+			redis.NewClient(&redis.Options{ContextTimeoutEnabled: row.enabled, ReadTimeout: row.read, WriteTimeout: row.write}),
+			redis.NewFailoverClient(&redis.FailoverOptions{SentinelAddrs: addrs, ContextTimeoutEnabled: row.enabled, ReadTimeout: row.read, WriteTimeout: row.write}),
+			redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, ContextTimeoutEnabled: row.enabled, ReadTimeout: row.read, WriteTimeout: row.write}),
+			redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": addrs[0]}, ContextTimeoutEnabled: row.enabled, ReadTimeout: row.read, WriteTimeout: row.write}),
+		} {
 			_, err := throttle.New(rdb, throttle.Options{})
-			if honours {
-				require.NoError(t, err, "%T", rdb)
-			} else {
-				require.ErrorIs(t, err, throttle.ErrParams, "%T", rdb)
-			}
+			require.ErrorIs(t, err, row.want, "%T %+v", rdb, row)
 			require.NoError(t, rdb.Close())
 		}
 	}
-	for _, o := range []redis.UniversalOptions{{ReadTimeout: -2}, {WriteTimeout: -2}} {
-		read, write, addrs := o.ReadTimeout, o.WriteTimeout, map[string]string{"a": "127.0.0.1:1"}
-		single := redis.NewClient(&redis.Options{ReadTimeout: read, WriteTimeout: write, ContextTimeoutEnabled: true})
-		cluster := redis.NewClusterClient(&redis.ClusterOptions{ReadTimeout: read, WriteTimeout: write, ContextTimeoutEnabled: true})
-		ring := redis.NewRing(&redis.RingOptions{Addrs: addrs, ReadTimeout: read, WriteTimeout: write, ContextTimeoutEnabled: true})
-		for _, rdb := range []redis.UniversalClient{single, cluster, ring} {
-			_, err := throttle.New(rdb, throttle.Options{})
-			require.ErrorIs(t, err, throttle.ErrParams, "%T %+v", rdb, o)
-			require.NoError(t, rdb.Close())
-		}
-	}
-	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}, ReadTimeout: -1, ContextTimeoutEnabled: true})
-	must(throttle.New(ring, throttle.Options{}))
-	require.NoError(t, ring.Close())
 	for name, o := range map[string]throttle.Option{
 		"negative": throttle.Timeout(-1), "budget": throttle.Budget(-1, time.Second), "hold without units": throttle.Budget(0, 1),
-		"units without hold": throttle.Budget(1, 0), "unknown fallback": throttle.OnUnavailable(9),
+		"units without hold": throttle.Budget(1, 0),
 	} {
 		_, err := throttle.New(throttletest.NewServer(), throttle.Options{}, o)
 		require.ErrorIs(t, err, throttle.ErrParams, name)
@@ -304,7 +265,7 @@ func TestClose_callsInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		o := throttle.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}
-		c := must(throttle.New(slow{throttletest.NewServer(), 10 * time.Millisecond}, o, throttle.Coalesce(false), throttle.OnUnavailable(throttle.FailOpen)))
+		c := must(throttle.New(slow{throttletest.NewServer(), 10 * time.Millisecond}, o, throttle.Coalesce(false), throttle.FailOpen()))
 		var closed atomic.Int64
 		var wg sync.WaitGroup
 		for range 4000 {

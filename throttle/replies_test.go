@@ -2,13 +2,17 @@ package throttle
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"gothrottle/commands"
 )
 
 // replying answers every command with the same reply, whatever was asked.
@@ -84,7 +88,7 @@ func TestReplies_tooShort(t *testing.T) {
 
 func wantNoDecision(t *testing.T, what string, server Processor, call func(*Client) (Result, error)) {
 	t.Helper()
-	for _, o := range []Option{nil, Coalesce(false), Budget(5, time.Second), DenyCache(true), OnUnavailable(FailOpen)} {
+	for _, o := range []Option{nil, Coalesce(false), Budget(5, time.Second), DenyCache(true), FailOpen()} {
 		c, err := New(server, Options{}, o)
 		require.NoError(t, err)
 		for range 2 {
@@ -99,4 +103,16 @@ func wantNoDecision(t *testing.T, what string, server Processor, call func(*Clie
 func TestReplies_longTimes(t *testing.T) {
 	require.EqualValues(t, 1<<63-1, millis(1e13))
 	require.Equal(t, 100*365*24*time.Hour, millis(100*365*24*3600*1000))
+}
+
+// Every error text of the module has a meaning of its own. Only two are outages.
+func TestErrors_ofTheModule(t *testing.T) {
+	for code := commands.ErrInternal; code <= commands.ErrTopOff; code++ {
+		outage := code == commands.ErrInternal || code == commands.ErrForked
+		for _, text := range []string{code.Text(), strings.Replace(code.Text(), "ERR ", "ERR clause 31: ", 1)} {
+			if got := errors.Is(meaning(text), ErrUnavailable); got != outage && (outage || text == code.Text() || meaning(code.Text()) == ErrParams) {
+				t.Errorf("%q: %v", text, meaning(text))
+			}
+		}
+	}
 }

@@ -13,25 +13,17 @@ type Result struct {
 	Granted    int64         // units taken; negative: units given back
 	RetryAfter time.Duration // how long until the same call is admitted, or Never; 0 if it was. After a part was granted: how long until one more unit
 	ResetAfter time.Duration // how long until nothing is in use
-	Source     Source        // who decided
+	Source     Source        // who decided; "" if there is an error
 	Cause      error         // why the server did not decide; nil if it did
 }
 
-// Source says who decided.
+// Source says who decided, in one word, as metrics want it.
 type Source string
 
 const (
-	FromServer   Source = ""              // the server, perhaps in one call for several callers
+	FromServer   Source = "server"        // the server, perhaps in one call for several callers
 	FromDenials  Source = "denials"       // the deny cache: the server denied the same call, and its RetryAfter has not passed
 	FromBudget   Source = "budget"        // the local budget: units that the server granted before
 	FailedOpen   Source = "failed-open"   // nobody: the server is unavailable, and its settings admit
 	FailedClosed Source = "failed-closed" // nobody: the server is unavailable, and its settings deny
 )
-
-// String returns the source in one word, as metrics want it.
-func (s Source) String() string {
-	if s == FromServer {
-		return "server"
-	}
-	return string(s)
-}

@@ -3,11 +3,13 @@ package throttle_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/anishathalye/porcupine"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -49,7 +51,7 @@ func TestServer_everyVerb(t *testing.T) {
 			require.NoError(t, c.Check(background))
 			limit := throttle.PerMinute(30).Burst(5)
 			r := must(c.Rate("a", limit).AllowN(background, "", 2))
-			require.Equal(t, throttle.Result{Allowed: true, Limit: 5, Remaining: 3, Granted: 2, ResetAfter: 4 * time.Second}, r)
+			require.Equal(t, throttle.Result{Allowed: true, Limit: 5, Remaining: 3, Granted: 2, ResetAfter: 4 * time.Second, Source: throttle.FromServer}, r)
 			r = must(c.Rate("a", limit).AllowAtMost(background, "", 9))
 			require.EqualValues(t, 3, r.Granted)
 			r = must(c.Rate("a", limit).Refund(background, "", 1))
@@ -72,7 +74,7 @@ func TestServer_everyVerb(t *testing.T) {
 			require.NoError(t, lease.Close())
 			require.NoError(t, rdb.LPush(background, "p:other:", 1).Err())
 			_, err := c.Rate("other", limit).Allow(background, "")
-			require.ErrorIs(t, err, throttle.ErrWrongKey)
+			require.ErrorIs(t, err, throttle.ErrParams)
 
 			plain := newReal(t, rdb, throttle.Options{}, throttle.Timeout(patient))
 			r = must(plain.Policy("api").Allow(background, "bob"))
@@ -87,38 +89,10 @@ func TestServer_everyVerb(t *testing.T) {
 func TestServer_withoutTheModule(t *testing.T) {
 	servers.Needed(t, "test-server")
 	s := servers.New(t, servers.Options{Bare: true})
-	c := newReal(t, goRedis(t, s.Addr), throttle.Options{}, throttle.Timeout(patient), throttle.OnUnavailable(throttle.FailOpen))
+	c := newReal(t, goRedis(t, s.Addr), throttle.Options{}, throttle.Timeout(patient), throttle.FailOpen())
 	require.ErrorIs(t, c.Check(background), throttle.ErrNoModule)
 	_, err := c.Rate("a", throttle.PerSecond(1)).Allow(background, "")
 	require.ErrorIs(t, err, throttle.ErrNoModule)
-}
-
-// Of many concurrent callers, on few keys, exactly the limit is admitted, whether calls are merged or not.
-func TestServer_admitsExactlyTheLimit(t *testing.T) {
-	s := startServer(t)
-	for name, o := range map[string]throttle.Option{"merged": nil, "plain": throttle.Coalesce(false), "denials": throttle.DenyCache(true)} {
-		t.Run(name, func(t *testing.T) {
-			options := throttle.Options{KeyPrefix: name}
-			clients := []*throttle.Client{newReal(t, goRedis(t, s.Addr), options, throttle.Timeout(patient), o), newReal(t, goRedis(t, s.Addr), options, throttle.Timeout(patient), o)}
-			var admitted [5]atomic.Int64
-			var wg sync.WaitGroup
-			for i := range 200 {
-				wg.Go(func() {
-					for j := range 50 {
-						key := (i + j) % 5
-						r := must(clients[i%2].Quota("t", 300, 24*time.Hour).Allow(background, fmt.Sprint(key)))
-						if r.Allowed {
-							admitted[key].Add(1)
-						}
-					}
-				})
-			}
-			wg.Wait()
-			for key := range admitted {
-				require.EqualValues(t, 300, admitted[key].Load())
-			}
-		})
-	}
 }
 
 // While a server is stopped or killed under load calls end, nothing is admitted beyond the limit, and calls succeed when
@@ -230,4 +204,112 @@ func TestServer_cluster(t *testing.T) {
 	}
 	wg.Wait()
 	require.InDelta(t, 100, failed, 40)
+}
+
+// asked is what a caller wants: a unit, or to give one back. The output is whether it got one.
+type asked struct{ refund bool }
+
+// linearQuota is a quota that ends long after the test.
+type linearQuota struct {
+	used int64
+	full bool // once
+}
+
+// linearClients is how many clients there are; half of the goroutines share one.
+const linearClients = 2
+
+// quotaModel is what the client promises. A call is admitted only if there is room. A denial is true now or, if denials are
+// remembered, was true once; with budgets, units that clients have taken in advance may be missing.
+func quotaModel(limit, taken int64, remembers bool) porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return linearQuota{} },
+		Step: func(state, input, output any) (bool, any) {
+			s := state.(linearQuota)
+			switch got := output.(bool); {
+			case input.(asked).refund:
+				ok := got == (s.used > 0) || taken > 0 // the server counts those as used
+				if got {
+					s.used--
+				}
+				return ok, s
+			case got:
+				s.used++
+				ok := s.used <= limit
+				s.full = s.full || s.used == limit
+				return ok, s
+			}
+			return s.used+taken >= limit || remembers && s.full, s
+		},
+	}
+}
+
+// Concurrent calls of two clients, merged into batches, with denials that are remembered, and with budgets, reply as if they
+// came one after the other, within what each option promises.
+func TestServer_linearizable(t *testing.T) {
+	s, rounds := startServer(t), 300
+	if testing.Short() {
+		rounds = 30
+	}
+	const units = 4
+	for name, mode := range map[string]struct {
+		option    throttle.Option
+		taken     int64
+		remembers bool
+	}{
+		"plain":   {option: throttle.Coalesce(false)},
+		"merged":  {},
+		"denials": {option: throttle.DenyCache(true), remembers: true},
+		"budgets": {option: throttle.Budget(units, 24*time.Hour), taken: linearClients * units},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var clients [linearClients]*throttle.Client
+			for i := range clients {
+				clients[i] = newReal(t, goRedis(t, s.Addr), throttle.Options{KeyPrefix: name}, throttle.Timeout(patient), mode.option)
+			}
+			for seed := range uint64(rounds) {
+				r := rand.New(rand.NewPCG(seed, 5))
+				limit := 1 + r.Int64N(40)
+				history := linearRound(t, r, func(id int) *throttle.Quota {
+					return clients[id%linearClients].Quota(fmt.Sprint(limit), limit, 24*time.Hour)
+				}, fmt.Sprint(seed))
+				if porcupine.CheckOperationsTimeout(quotaModel(limit, mode.taken, mode.remembers), history, time.Minute) != porcupine.Ok {
+					t.Fatalf("seed %d, limit %d: no order of the calls explains the replies: %+v", seed, limit, history)
+				}
+			}
+		})
+	}
+}
+
+// linearRound makes the calls of eight goroutines, one in eight of them a refund.
+func linearRound(t *testing.T, r *rand.Rand, limiter func(id int) *throttle.Quota, key string) (all []porcupine.Operation) {
+	var mu sync.Mutex
+	var wait sync.WaitGroup
+	began := time.Now()
+	for id := range 8 {
+		var calls [12]asked
+		for i := range calls {
+			calls[i].refund = r.IntN(8) == 0
+		}
+		l := limiter(id)
+		wait.Go(func() {
+			for _, c := range calls {
+				o := porcupine.Operation{ClientId: id, Input: c, Call: time.Since(began).Nanoseconds()}
+				if c.refund {
+					got, err := l.Refund(background, key, 1)
+					o.Output = got.Granted < 0
+					assert.NoError(t, err)
+				} else {
+					got, err := l.Allow(background, key)
+					o.Output = got.Allowed
+					assert.NoError(t, err)
+				}
+				o.Return = time.Since(began).Nanoseconds()
+				mu.Lock()
+				all = append(all, o)
+				mu.Unlock()
+			}
+		})
+	}
+	wait.Wait()
+	return all
 }

@@ -8,7 +8,7 @@ type Option func(*settings)
 // settings is comparable: limiters of one name must have the same.
 type settings struct {
 	timeout  time.Duration
-	fallback Fallback
+	fallback fallback
 	coalesce bool
 	denies   bool
 	units    int64
@@ -20,9 +20,27 @@ type settings struct {
 // cancelled context ends a call that waits for other calls. A call that go-redis has ends with its reply or in time.
 func Timeout(limit time.Duration) Option { return func(s *settings) { s.timeout = limit } }
 
-// OnUnavailable says what a verb that decides returns if the server does not decide: ReturnError if not set. If the
-// caller's context has ended, its error is returned, whatever the fallback.
-func OnUnavailable(fallback Fallback) Option { return func(s *settings) { s.fallback = fallback } }
+// ReturnError makes decisions return a Result that denies and has the Cause, and an ErrUnavailable, if the server does not
+// decide. So do limiters without this option, FailOpen or FailClosed. With each of them other errors are returned, and that
+// of the caller's context if it has ended. Verbs that do not decide, such as Refund, Settle and Peek, always return
+// ErrUnavailable.
+func ReturnError() Option { return func(s *settings) { s.fallback = returnError } }
+
+// FailOpen makes decisions return a Result that admits if the server does not decide, with the Source FailedOpen and the
+// Cause, and no error. ReturnError says which errors are returned all the same.
+func FailOpen() Option { return func(s *settings) { s.fallback = failOpen } }
+
+// FailClosed makes decisions return a Result that denies if the server does not decide, with the Source FailedClosed, the
+// Cause and a RetryAfter of 1 s, and no error. ReturnError says which errors are returned all the same.
+func FailClosed() Option { return func(s *settings) { s.fallback = failClosed } }
+
+type fallback uint8
+
+const (
+	returnError fallback = iota
+	failOpen
+	failClosed
+)
 
 // Coalesce says whether concurrent calls of Allow for one key become one command, whose units are granted first come first
 // served: they do if not set. A caller may wait for the command under way and then for its own. So Timeout should be longer
@@ -49,16 +67,6 @@ func Budget(units int64, hold time.Duration) Option {
 	return func(s *settings) { s.units, s.hold = units, hold }
 }
 
-// Fallback says what a decision is when the server is unavailable. Other errors are always returned. Verbs that do not
-// decide, such as Refund, Settle and Peek, return ErrUnavailable.
-type Fallback uint8
-
-const (
-	ReturnError Fallback = iota // a Result that denies and has the Cause, and an ErrUnavailable
-	FailOpen                    // a Result that admits, with the Source FailedOpen and the Cause; no error
-	FailClosed                  // a Result that denies, with the Source FailedClosed, the Cause and a RetryAfter of 1 s; no error
-)
-
 // apply sets options and checks them.
 func (s *settings) apply(options []Option) error {
 	for _, option := range options {
@@ -69,8 +77,6 @@ func (s *settings) apply(options []Option) error {
 	switch {
 	case s.timeout <= 0:
 		return params("a time limit of %s", s.timeout)
-	case s.fallback > FailClosed:
-		return params("OnUnavailable(%d)", s.fallback)
 	case s.units < 0 || s.units > maxUnits || s.hold < 0 || (s.units > 0) != (s.hold > 0):
 		return params("a budget of %d units for %s", s.units, s.hold)
 	}

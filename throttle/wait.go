@@ -24,7 +24,7 @@ type Reservation struct {
 // Reserve asks for n units that fit within maxWait: 0 to 100 years, in whole milliseconds, rounded down. The units are
 // taken now; the caller acts after Wait. Callers get slots one after another, by the server's clock. All callers of the key
 // should reserve, with the same limit, which must have no Lockout. When the server is unavailable the slot is at once or
-// never, as OnUnavailable says.
+// never, as FailOpen or FailClosed says.
 func (r *Rate) Reserve(ctx context.Context, key string, n int64, maxWait time.Duration) (*Reservation, error) {
 	began := time.Now()
 	res, err := r.l.reserve(ctx, key, n, maxWait)
@@ -73,9 +73,9 @@ func (r *Reservation) Cancel(ctx context.Context) error {
 	return r.err
 }
 
-// Wait reserves one unit and returns when its slot comes. It returns an ErrDenied at once if the slot would come after the
-// end of the context. If the context is cancelled in between, the slot is cancelled. If the context has ended before the
-// call, Wait returns the context's error, whatever OnUnavailable says.
+// Wait reserves one unit and returns when its slot comes. It returns a *DeniedError at once if the slot would come
+// after the end of the context. If the context is cancelled in between, the slot is cancelled. If the context has ended before the
+// call, Wait returns the context's error, whatever the options say.
 func (r *Rate) Wait(ctx context.Context, key string) error { return r.WaitN(ctx, key, 1) }
 
 // WaitN is Wait for n units.

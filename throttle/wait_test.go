@@ -48,7 +48,7 @@ func TestWait_deadlineBeforeTheSlot(t *testing.T) {
 		ctx, cancel := context.WithTimeout(background, 500*time.Millisecond)
 		defer cancel()
 		began := time.Now()
-		require.ErrorIs(t, c.Rate("a", limit).Wait(ctx, ""), throttle.ErrDenied)
+		require.ErrorAs(t, c.Rate("a", limit).Wait(ctx, ""), new(*throttle.DeniedError))
 		require.Zero(t, time.Since(began))
 		r := must(c.Rate("a", limit).Peek(background, ""))
 		require.Equal(t, time.Second, r.ResetAfter)
@@ -64,7 +64,7 @@ func TestWait_slowReply(t *testing.T) {
 		ctx, cancel := context.WithTimeout(background, 990*time.Millisecond) // the slot comes after 980 ms, the reply after 20
 		defer cancel()
 		began := time.Now()
-		require.ErrorIs(t, c.Rate("a", limit).Wait(ctx, ""), throttle.ErrDenied)
+		require.ErrorAs(t, c.Rate("a", limit).Wait(ctx, ""), new(*throttle.DeniedError))
 		require.Equal(t, 40*time.Millisecond, time.Since(began)) // a reservation and its cancellation
 		r := must(c.Rate("a", limit).Peek(background, ""))
 		require.Less(t, r.ResetAfter, time.Second)
@@ -73,7 +73,7 @@ func TestWait_slowReply(t *testing.T) {
 
 // A context that has ended admits nobody, also where a server that is away would.
 func TestWait_contextHasEnded(t *testing.T) {
-	c, s := throttletest.New(t, throttle.Options{}, throttle.OnUnavailable(throttle.FailOpen))
+	c, s := throttletest.New(t, throttle.Options{}, throttle.FailOpen())
 	ctx, cancel := context.WithTimeout(background, 0)
 	defer cancel()
 	err := c.Rate("a", throttle.PerSecond(1)).Wait(ctx, "")
@@ -130,10 +130,8 @@ func TestReserve_cancel(t *testing.T) {
 
 // Without a server Wait returns the error, or what the options say.
 func TestWait_serverIsAway(t *testing.T) {
-	for fallback, want := range map[throttle.Fallback]error{
-		throttle.ReturnError: throttle.ErrUnavailable, throttle.FailOpen: nil, throttle.FailClosed: throttle.ErrUnavailable,
-	} {
-		c, s := throttletest.New(t, throttle.Options{Logger: quiet}, throttle.OnUnavailable(fallback))
+	for want, fallback := range map[error]throttle.Option{throttle.ErrUnavailable: throttle.FailClosed(), io.EOF: throttle.ReturnError(), nil: throttle.FailOpen()} {
+		c, s := throttletest.New(t, throttle.Options{Logger: quiet}, fallback)
 		s.Fail(io.EOF)
 		require.ErrorIs(t, c.Rate("a", throttle.PerSecond(1)).Wait(background, ""), want)
 	}
@@ -153,7 +151,6 @@ func TestLease(t *testing.T) {
 			time.Sleep(time.Second)
 			other, err := jobs.Lease(background, "")
 			require.Nil(t, other)
-			require.ErrorIs(t, err, throttle.ErrDenied)
 			var denied *throttle.DeniedError
 			require.ErrorAs(t, err, &denied)
 			require.LessOrEqual(t, denied.Result.RetryAfter, 3*time.Second)
@@ -180,7 +177,7 @@ func TestAcquire(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		_, err := jobs.Acquire(ctx, "")
-		require.ErrorIs(t, err, throttle.ErrDenied)
+		require.ErrorAs(t, err, new(*throttle.DeniedError))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, 10*time.Second, time.Since(began))
 		time.AfterFunc(5*time.Second, func() { _ = lease.Close() })
@@ -273,7 +270,7 @@ func TestObserve(t *testing.T) {
 	require.Equal(t, "bob", events[0].Key)
 	require.True(t, events[0].Result.Allowed)
 	require.False(t, events[1].Result.Allowed)
-	require.ErrorIs(t, events[11].Err, throttle.ErrWrongKey)
+	require.ErrorIs(t, events[11].Err, throttle.ErrParams)
 	require.EqualValues(t, 13, s.Calls())
 }
 

@@ -13,7 +13,6 @@ import (
 type world struct {
 	limit, units, clients, hold int64
 	givesBack                   bool
-	alone                       bool // a client may take units without spending one at once, which ours never does
 }
 
 // The most clients of a world.
@@ -87,18 +86,12 @@ func (w world) next(s worldState, visit func(worldState)) {
 		if c.held > 0 {
 			continue // a client takes when it has nothing to spend
 		}
-		own := int64(1)
-		if w.alone {
-			own = 0
-		}
 		for more := range w.units + 1 {
-			n, granted := w.take(s, own+more)
-			if granted == 0 {
-				continue
+			if n, granted := w.take(s, 1+more); granted > 0 {
+				n.admitted++
+				n.clients[i] = worldClient{waits: true, coming: int8(granted - 1)}
+				visit(n)
 			}
-			n.admitted += int8(own)
-			n.clients[i] = worldClient{waits: true, coming: int8(granted - own)}
-			visit(n)
 		}
 	}
 }
@@ -161,71 +154,44 @@ func (w world) tick(s worldState) worldState {
 	return s
 }
 
-// largest bounds clients x units x hold. With -short a tenth of the states is explored.
-func largest() int64 {
+// worlds returns all small worlds. With -short a tenth of the states is explored. The limit is never what bounds the excess.
+func worlds() (all []world) {
+	largest := int64(36)
 	if testing.Short() {
-		return 18
+		largest = 18
 	}
-	return 36
-}
-
-// worlds returns all small worlds of this kind. The limit is never what bounds the excess.
-func worlds(kind world) (all []world) {
 	for clients := int64(1); clients <= mostClients; clients++ {
 		for units := int64(1); units <= 3; units++ {
-			for hold := int64(1); hold <= 8 && clients*units*hold <= largest(); hold++ {
-				w := kind
-				w.limit, w.clients, w.units, w.hold = clients*units+2, clients, units, hold
-				all = append(all, w)
+			for hold := int64(1); hold <= 8 && clients*units*hold <= largest; hold++ {
+				all = append(all, world{limit: clients*units + 2, clients: clients, units: units, hold: hold})
 			}
 		}
 	}
 	return all
 }
 
-// bound is the excess that the documentation of Budget states.
-func (w world) bound() int64 {
-	if w.givesBack {
-		return min(w.clients*w.units, w.hold+(w.clients-1)*w.units)
-	}
-	return min(w.clients*w.units, w.hold)
-}
-
-// The bounds in the documentation of Budget are never passed, in any order of events. They are reached by clients that
-// take units without spending one at once, so no smaller bound holds for all clients.
+// The bounds in the documentation of Budget are never passed, in any order of events. This client spends a unit of every
+// take at once. So k clients that hold units have used k units in the same time, and the excess is smaller.
 func TestBudget_bounds(t *testing.T) {
 	states := 0
-	for _, givesBack := range []bool{false, true} {
-		for _, w := range worlds(world{givesBack: givesBack, alone: true}) {
-			excess, n := w.excess()
-			if states += n; excess != w.bound() {
-				t.Errorf("%+v: at most %d above the limit, the bound is %d", w, excess, w.bound())
-			}
-		}
-	}
-	t.Logf("%d states", states)
-	if !testing.Short() && states < 1_000_000 {
-		t.Errorf("only %d states were explored", states)
-	}
-}
-
-// This client spends a unit of every take at once. So k clients that hold units have used k units in the same time, and
-// the excess is smaller.
-func TestBudget_boundsOfThisClient(t *testing.T) {
-	for _, w := range worlds(world{}) {
-		if w.clients*w.units*w.hold > 24 {
-			continue
-		}
+	for _, w := range worlds() {
 		exact := int64(0)
 		for k := int64(1); k <= w.clients; k++ {
 			exact = max(exact, min(k*w.units, w.hold-k))
 		}
-		if excess, _ := w.excess(); excess != exact || exact > w.bound() {
-			t.Errorf("%+v: at most %d above the limit, want %d, the bound is %d", w, excess, exact, w.bound())
+		excess, n := w.excess()
+		if excess != exact || exact > min(w.clients*w.units, w.hold) {
+			t.Errorf("%+v: at most %d above the limit, want %d", w, excess, exact)
 		}
 		w.givesBack = true
-		if excess, _ := w.excess(); excess > w.bound() {
-			t.Errorf("%+v: at most %d above the limit, the bound is %d", w, excess, w.bound())
+		excess, more := w.excess()
+		if bound := min(w.clients*w.units, w.hold+(w.clients-1)*w.units); excess > bound {
+			t.Errorf("%+v: at most %d above the limit, the bound is %d", w, excess, bound)
 		}
+		states += n + more
+	}
+	t.Logf("%d states", states)
+	if !testing.Short() && states < 1_000_000 {
+		t.Errorf("only %d states were explored", states)
 	}
 }

@@ -92,8 +92,8 @@ func TestByPeer(t *testing.T) {
 
 // A caller whose deadline passes while the limiter is asked is not served, also by a client that fails open.
 func TestGRPC_deadlineHasPassed(t *testing.T) {
-	for _, fallback := range []throttle.Fallback{throttle.ReturnError, throttle.FailOpen} {
-		client, _ := throttletest.New(t, throttle.Options{Logger: quiet}, throttle.OnUnavailable(fallback))
+	for _, fallback := range []throttle.Option{throttle.ReturnError(), throttle.FailOpen()} {
+		client, _ := throttletest.New(t, throttle.Options{Logger: quiet}, fallback)
 		g := GRPC{client.Rate("t", throttle.PerHour(1)), ByPeer}
 		ctx, cancel := context.WithTimeout(t.Context(), 0)
 		defer cancel()
@@ -121,15 +121,15 @@ func TestGRPC_byMetadata(t *testing.T) {
 // While the server is away calls go on. A client that fails closed denies them. Other errors are internal.
 func TestGRPC_withoutDecision(t *testing.T) {
 	for _, row := range []struct {
-		fallback throttle.Fallback
+		fallback throttle.Option
 		limit    throttle.Limit
 		want     codes.Code
 	}{
-		{throttle.ReturnError, throttle.PerHour(1), codes.OK},
-		{throttle.FailClosed, throttle.PerHour(1), codes.ResourceExhausted},
-		{throttle.ReturnError, throttle.Limit{}, codes.Internal},
+		{throttle.ReturnError(), throttle.PerHour(1), codes.OK},
+		{throttle.FailClosed(), throttle.PerHour(1), codes.ResourceExhausted},
+		{throttle.ReturnError(), throttle.Limit{}, codes.Internal},
 	} {
-		client, server := throttletest.New(t, throttle.Options{Logger: quiet}, throttle.Timeout(patient), throttle.OnUnavailable(row.fallback))
+		client, server := throttletest.New(t, throttle.Options{Logger: quiet}, throttle.Timeout(patient), row.fallback)
 		server.Fail(errors.New("away"))
 		service := serveGRPC(t, GRPC{client.Rate("t", row.limit), ByPeer})
 		for range 2 {

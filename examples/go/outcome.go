@@ -14,7 +14,7 @@ func outcome(e throttle.Event) (verb, result, source string) {
 	case e.Err != nil:
 		return string(e.Verb), "error", "none"
 	case e.Result.Allowed:
-		return string(e.Verb), "allowed", e.Result.Source.String()
+		return string(e.Verb), "allowed", string(e.Result.Source)
 	}
-	return string(e.Verb), "denied", e.Result.Source.String()
+	return string(e.Verb), "denied", string(e.Result.Source)
 }

@@ -46,7 +46,7 @@ func TestRueidis_verbs(t *testing.T) {
 			limit := throttle.PerMinute(30).Burst(5)
 			r, err := client.Rate("a", limit).AllowN(ctx, "", 2)
 			require.NoError(t, err)
-			require.Equal(t, throttle.Result{Allowed: true, Limit: 5, Remaining: 3, Granted: 2, ResetAfter: 4 * time.Second}, r)
+			require.Equal(t, throttle.Result{Allowed: true, Limit: 5, Remaining: 3, Granted: 2, ResetAfter: 4 * time.Second, Source: throttle.FromServer}, r)
 			r, err = client.Rate("a", limit).AllowAtMost(ctx, "", 9)
 			require.NoError(t, err)
 			require.EqualValues(t, 3, r.Granted)
@@ -75,7 +75,7 @@ func TestRueidis_errors(t *testing.T) {
 	require.NoError(t, rdb.HSet(t.Context(), "t:hash", "a", 1).Err())
 	for _, key := range []string{"list", "hash"} {
 		_, err := client.Rate("t", throttle.PerHour(1)).Allow(t.Context(), key)
-		require.ErrorIs(t, err, throttle.ErrWrongKey, key)
+		require.ErrorIs(t, err, throttle.ErrParams, key)
 	}
 	_, err := client.Policy("nobody").Allow(t.Context(), "1")
 	require.ErrorIs(t, err, throttle.ErrParams)

@@ -58,6 +58,6 @@ func TestSideBySide_sharedKeysWouldFail(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	_, err = client.Rate("rate", throttle.PerHour(3)).Allow(t.Context(), "user:1")
-	require.ErrorIs(t, err, throttle.ErrWrongKey)
+	require.ErrorIs(t, err, throttle.ErrParams)
 	require.Contains(t, fmt.Sprint(err), "WRONGTYPE")
 }

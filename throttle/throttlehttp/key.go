@@ -84,8 +84,3 @@ func ByHeader(name string) func(*http.Request) string {
 	prefix := "header:" + strings.ToLower(name) + ":"
 	return func(r *http.Request) string { return prefix + r.Header.Get(name) }
 }
-
-// ByUser names the limiter after what user returns. All requests without a user share one limiter.
-func ByUser(user func(*http.Request) string) func(*http.Request) string {
-	return func(r *http.Request) string { return "user:" + user(r) }
-}

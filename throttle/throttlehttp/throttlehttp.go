@@ -19,7 +19,7 @@ import (
 // Rule is one limit of requests.
 type Rule struct {
 	Limiter Limiter                    // its name is in headers and in the body of a denial
-	Key     func(*http.Request) string // the rest of the limiter's key. If nil: ByIP(), in braces with several rules
+	Key     func(*http.Request) string // the rest of the limiter's key. If nil: ByIP() in braces, so keys of several rules have one hash tag
 	Cost    func(*http.Request) int64  // units that a request takes: 1 if nil. 0 only looks
 
 	// Charge, if not nil, returns the units of a request that was served, by its response: Cost was an estimate then, and
@@ -86,7 +86,7 @@ func New(client *throttle.Client, o Options, rules ...Rule) (func(http.Handler) 
 		return nil, errors.New("throttlehttp: New needs a client and a rule")
 	}
 	l := &limiter{client: client, o: o}
-	named := map[string]bool{}
+	named, ip := map[string]bool{}, ByIP()
 	for _, r := range rules {
 		if r.Limiter == nil {
 			return nil, errors.New("throttlehttp: a rule needs a limiter")
@@ -100,7 +100,7 @@ func New(client *throttle.Client, o Options, rules ...Rule) (func(http.Handler) 
 		}
 		named[name] = true
 		if r.Key == nil {
-			r.Key = defaultKey(len(rules) > 1)
+			r.Key = func(r *http.Request) string { return "{" + ip(r) + "}" }
 		}
 		if r.Cost == nil {
 			r.Cost = func(*http.Request) int64 { return 1 }
@@ -110,15 +110,6 @@ func New(client *throttle.Client, o Options, rules ...Rule) (func(http.Handler) 
 		l.charges = l.charges || r.Charge != nil
 	}
 	return l.middleware, nil
-}
-
-// defaultKey is the Key of a rule without one. The keys of several rules have one hash tag.
-func defaultKey(several bool) func(*http.Request) string {
-	ip := ByIP()
-	if !several {
-		return ip
-	}
-	return func(r *http.Request) string { return "{" + ip(r) + "}" }
 }
 
 type limiter struct {

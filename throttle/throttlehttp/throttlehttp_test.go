@@ -65,6 +65,10 @@ func TestMiddleware_denies(t *testing.T) {
 		require.Equal(t, []any{"burst"}, body["violated-policies"])
 		require.EqualValues(t, 429, body["status"])
 		require.Equal(t, "https://iana.org/assignments/http-problem-types#quota-exceeded", body["type"])
+		h = serve(t, c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Rate("large", throttle.PerSecond(2)), Cost: func(*http.Request) int64 { return 3 }})
+		w = get(h)
+		require.Equal(t, http.StatusTooManyRequests, w.Code)
+		require.Empty(t, w.Header().Get("Retry-After"), "it can never be admitted")
 	})
 }
 
@@ -88,36 +92,25 @@ func TestMiddleware_olderHeaders(t *testing.T) {
 	})
 }
 
-// Several rules admit together or take nothing, and the body names those that deny.
+// Several rules admit together or take nothing, and the body names those that deny. Without Key their keys have one hash
+// tag, so limits of all kinds go together, in a cluster as well.
 func TestMiddleware_severalRules(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := throttletest.New(t, throttle.Options{})
 		h := serve(t, c, throttlehttp.Options{},
-			throttlehttp.Rule{Limiter: c.Rate("burst", throttle.PerSecond(10)), Key: fixed},
-			throttlehttp.Rule{Limiter: c.Quota("day", 1, 24*time.Hour), Key: fixed})
+			throttlehttp.Rule{Limiter: c.Rate("burst", throttle.PerSecond(10))},
+			throttlehttp.Rule{Limiter: c.Quota("day", 1, 24*time.Hour)})
 		w := get(h)
 		require.Equal(t, http.StatusOK, w.Code)
+		r, err := c.Quota("day", 1, 24*time.Hour).Peek(t.Context(), "{ip:192.0.2.1}")
+		require.NoError(t, err)
+		require.Zero(t, r.Remaining)
 		require.Equal(t, `"burst";q=10;w=1, "day";q=1;w=86400`, w.Header().Get("RateLimit-Policy"))
 		require.Equal(t, `"burst";r=9;t=1, "day";r=0;t=86400`, w.Header().Get("RateLimit"))
 		w = get(h)
 		require.Equal(t, http.StatusTooManyRequests, w.Code)
 		require.Contains(t, w.Body.String(), `"violated-policies":["day"]`)
 		require.Equal(t, "86400", w.Header().Get("Retry-After"))
-	})
-}
-
-// Rules without Key have a key each with one hash tag, so limits of all kinds go together, in a cluster as well.
-func TestMiddleware_severalRulesWithoutKey(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := throttletest.New(t, throttle.Options{})
-		h := serve(t, c, throttlehttp.Options{},
-			throttlehttp.Rule{Limiter: c.Rate("burst", throttle.PerSecond(10))},
-			throttlehttp.Rule{Limiter: c.Quota("day", 1, 24*time.Hour)})
-		require.Equal(t, http.StatusOK, get(h).Code)
-		require.Equal(t, http.StatusTooManyRequests, get(h).Code)
-		r, err := c.Quota("day", 1, 24*time.Hour).Peek(t.Context(), "{ip:192.0.2.1}")
-		require.NoError(t, err)
-		require.Zero(t, r.Remaining)
 	})
 }
 
@@ -181,17 +174,6 @@ func TestMiddleware_charge(t *testing.T) {
 	})
 }
 
-// A request that can never be admitted has no Retry-After.
-func TestMiddleware_never(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := throttletest.New(t, throttle.Options{})
-		h := serve(t, c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Rate("a", throttle.PerSecond(2)), Key: fixed, Cost: func(*http.Request) int64 { return 3 }})
-		w := get(h)
-		require.Equal(t, http.StatusTooManyRequests, w.Code)
-		require.Empty(t, w.Header().Get("Retry-After"))
-	})
-}
-
 // Without the server requests go on, unless the settings say otherwise. Without the module they do not.
 func TestMiddleware_serverIsAway(t *testing.T) {
 	rule := func(c *throttle.Client) throttlehttp.Rule {
@@ -210,7 +192,7 @@ func TestMiddleware_serverIsAway(t *testing.T) {
 	}}
 	require.Equal(t, http.StatusServiceUnavailable, get(serve(t, c, closed, rule(c))).Code)
 
-	c, s = throttletest.New(t, throttle.Options{}, throttle.OnUnavailable(throttle.FailClosed))
+	c, s = throttletest.New(t, throttle.Options{}, throttle.FailClosed())
 	s.Fail(away)
 	w = get(serve(t, c, throttlehttp.Options{}, rule(c)))
 	require.Equal(t, http.StatusServiceUnavailable, w.Code)
@@ -291,15 +273,13 @@ func TestByIP(t *testing.T) {
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(100_000))
 }
 
-func TestByHeader_andByUser(t *testing.T) {
+func TestByHeader(t *testing.T) {
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	r.Header.Set("X-Api-Key", "k")
-	r.SetBasicAuth("bob", "secret")
 	require.Equal(t, "header:x-api-key:k", throttlehttp.ByHeader("X-Api-Key")(r))
 	require.Equal(t, "header:x-api-key:k", throttlehttp.ByHeader("x-api-key")(r))
 	r.Header.Set("X-Tenant", "k") // the same value of another header names another limiter
 	require.Equal(t, "header:x-tenant:k", throttlehttp.ByHeader("X-Tenant")(r))
-	require.Equal(t, "user:bob", throttlehttp.ByUser(func(r *http.Request) string { user, _, _ := r.BasicAuth(); return user })(r))
 }
 
 // New refuses rules that no request could be decided by.

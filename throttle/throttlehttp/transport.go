@@ -24,8 +24,8 @@ type Transport struct {
 	mu sync.Mutex // one pause of this process is taken at a time
 }
 
-// RoundTrip waits and sends the request. It returns a throttle.ErrDenied at once if no slot comes before the end of the
-// context.
+// RoundTrip waits and sends the request. It returns a *throttle.DeniedError at once if no slot comes before the end of
+// the context.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	base, key := t.Base, r.URL.Host
 	if base == nil {

@@ -66,7 +66,7 @@ func TestTransport(t *testing.T) {
 				defer cancel()
 				body := &closing{Reader: strings.NewReader("x")}
 				_, err := fleet[0].RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodPost, "http://example.com/", body))
-				require.ErrorIs(t, err, throttle.ErrDenied)
+				require.ErrorAs(t, err, new(*throttle.DeniedError))
 				require.True(t, body.closed)
 				require.Len(t, sent, 4)
 			})

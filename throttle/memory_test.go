@@ -2,7 +2,10 @@ package throttle
 
 import (
 	"context"
+	"fmt"
+	"runtime"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -48,5 +51,47 @@ func TestBudget_allocations(t *testing.T) {
 				t.Error(r, err)
 			}
 		}))
+	}
+}
+
+// denying denies every call for a second.
+func denying(_ context.Context, cmd redis.Cmder) error {
+	cmd.(interface{ SetVal([]int64) }).SetVal([]int64{1, 10, 0, 1000, 1000, 0})
+	return nil
+}
+
+// heap returns how many bytes are in use.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// A key that the client remembers takes less than bytesPerKey. Idle keys are dropped and their memory is freed, whether or
+// not the limiter is used.
+func TestIdleKeys_areDropped(t *testing.T) {
+	const keys, bytesPerKey = 20_000, 500
+	for name, o := range map[string]Option{"denials": DenyCache(true), "budgets": Budget(10, time.Second)} {
+		synctest.Test(t, func(t *testing.T) {
+			c, err := New(process(denying), Options{}, o)
+			require.NoError(t, err)
+			l := c.Rate("t", PerSecond(10))
+			entries := func() (n int) {
+				l.l.keys.Range(func(any, any) bool { n++; return true })
+				return n
+			}
+			before := heap()
+			for i := range keys {
+				_, err := l.Allow(context.Background(), fmt.Sprint("user:", i))
+				require.NoError(t, err, name)
+			}
+			require.Equal(t, keys, entries())
+			require.Less(t, heap()-before, int64(keys*bytesPerKey))
+			time.Sleep(21 * time.Second)
+			require.Zero(t, entries())
+			require.Less(t, heap()-before, int64(keys*bytesPerKey/20))
+			require.NoError(t, c.Close())
+		})
 	}
 }
