@@ -29,7 +29,7 @@ func TestExactWindow(t *testing.T) {
 func TestDailyQuota_andMonthly(t *testing.T) {
 	for _, name := range []string{"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu"} {
 		zone := must(time.LoadLocation(name))
-		c, s := throttletest.New(t, throttle.Options{})
+		c, s := throttletest.New(t, throttle.Options{}, throttle.Timeout(patient))
 		day, month := c.DailyQuota("day", 3, zone), c.MonthlyQuota("month", 1e6, zone)
 		s.Advance(s.Now().Truncate(30 * time.Minute).Add(30 * time.Minute).Sub(s.Now()))
 		admitted := map[string]int{}
