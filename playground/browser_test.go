@@ -11,7 +11,8 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 )
@@ -49,15 +50,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// problems records what a browser's console would show in red, and counts the frames that the page asks for.
-const problems = `window.problems = []; window.framesAsked = 0;
-const ask = requestAnimationFrame;
-window.requestAnimationFrame = (f) => { window.framesAsked++; return ask(f); };
-for (const name of ["error", "unhandledrejection", "securitypolicyviolation"]) addEventListener(name, (e) => problems.push(name + ": " + (e.message ?? e.reason ?? e.blockedURI)), true);
-console.error = (...words) => problems.push("console: " + words.join(" "));`
-
 // browse opens a view in a new tab. The page comes from a server of files, below a path of its own. At the end of the test
-// nothing must be in the console.
+// no error must be in the browser's console.
 func browse(t *testing.T, view string, l look) context.Context {
 	t.Helper()
 	if os.Getenv("GOTHROTTLE_CHROMIUM") == "" {
@@ -70,28 +64,27 @@ func browse(t *testing.T, view string, l look) context.Context {
 	ctx, cancel := chromedp.NewContext(parent)
 	t.Cleanup(cancel)
 	require.NoError(t, chromedp.Do(ctx)) // opens the tab, which lives as long as the context of this call
-	call(t, ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+	require.NoError(t, chromedp.Listen(ctx, func(event any) {
+		switch e := event.(type) {
+		case *runtime.EventExceptionThrown:
+			t.Errorf("%s: %s", view, e.ExceptionDetails.Text)
+		case *log.EventEntryAdded:
+			if e.Entry.Level == log.EntryLevelError {
+				t.Errorf("%s: %s", view, e.Entry.Text)
+			}
+		}
+	}))
+	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
 		{Name: "prefers-color-scheme", Value: map[bool]string{true: "dark", false: "light"}[l.dark]},
-		{Name: "prefers-reduced-motion", Value: map[bool]string{true: "reduce", false: "no-preference"}[l.still]}}})
-	call(t, ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: problems})
+		{Name: "prefers-reduced-motion", Value: map[bool]string{true: "reduce", false: "no-preference"}[l.still]}}}
+	run(t, ctx, chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, media)
+		return err
+	}))
 	run(t, ctx, chromedp.EmulateViewport(l.width, l.height))
 	run(t, ctx, chromedp.Navigate(files.URL+"/some/path/"+view))
 	wait(t, ctx, `document.querySelector("main .view") !== null`)
-	t.Cleanup(func() {
-		if !t.Failed() {
-			require.Empty(t, evaluate[[]string](t, ctx, `problems`))
-		}
-	})
 	return ctx
-}
-
-// call calls a method of the browser's protocol.
-func call[P, R any](t *testing.T, ctx context.Context, method cdp.Command[P, R], params P) {
-	t.Helper()
-	run(t, ctx, chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
-		_, err := cdp.Call(ctx, target, method, params)
-		return err
-	}))
 }
 
 // run runs one action.
@@ -113,7 +106,7 @@ func wait(t *testing.T, ctx context.Context, expression string) {
 	t.Helper()
 	for end := time.Now().Add(patience); !evaluate[bool](t, ctx, expression); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("the page did not come to this: %s\n%s", expression, evaluate[string](t, ctx, `document.body.innerText + problems.join()`))
+			t.Fatalf("the page did not come to this: %s\n%s", expression, evaluate[string](t, ctx, `document.body.innerText`))
 		}
 	}
 }

@@ -96,27 +96,22 @@ func (t *traffic) decide(limit int64) (denied, users int64) {
 }
 
 // smallest returns the smallest limit that denies at most this many calls. A greater limit denies no more calls than a
-// smaller one. Limits in between are guessed in turn by the share of denied calls and by halves.
+// smaller one.
 func (t *traffic) smallest(allowed int64) int64 {
 	low, high := int64(0), max(slices.Max(t.peaks), 1) // low denies too many
-	tooMany, few := int64(len(t.calls)), int64(0)
 	for limit, denied := range t.denied {
-		if denied > allowed && limit > low {
-			low, tooMany = limit, denied
-		} else if denied <= allowed && limit < high {
-			high, few = limit, denied
+		if denied > allowed {
+			low = max(low, limit)
+		} else {
+			high = min(high, limit)
 		}
 	}
-	for halve := false; high-low > 1; halve = !halve {
-		guess := (low + high) / 2
-		if !halve {
-			guess = low + int64(float64(high-low)*float64(tooMany-allowed)/float64(tooMany-few+1))
-			guess = min(max(guess, low+1), high-1)
-		}
-		if denied, _ := t.decide(guess); denied > allowed {
-			low, tooMany = guess, denied
+	for high-low > 1 {
+		middle := (low + high) / 2
+		if denied, _ := t.decide(middle); denied > allowed {
+			low = middle
 		} else {
-			high, few = guess, denied
+			high = middle
 		}
 	}
 	return high
@@ -125,14 +120,10 @@ func (t *traffic) smallest(allowed int64) int64 {
 // worst returns the users with the most denied calls, the first few of those that have any.
 func (t *traffic) worst(few int) (users []int) {
 	for user, n := range t.hits {
-		if n == 0 {
-			continue
-		}
-		at, _ := slices.BinarySearchFunc(users, n, func(u int, n int64) int { return cmp.Compare(n, t.hits[u]) })
-		if at < few {
-			users = slices.Insert(users, at, user)
-			users = users[:min(few, len(users))]
+		if n > 0 {
+			users = append(users, user)
 		}
 	}
-	return users
+	slices.SortFunc(users, func(a, b int) int { return cmp.Or(cmp.Compare(t.hits[b], t.hits[a]), a-b) })
+	return users[:min(few, len(users))]
 }

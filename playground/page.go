@@ -7,6 +7,7 @@ import (
 	"math"
 	"syscall/js"
 
+	"gothrottle/commands"
 	"gothrottle/funnel"
 )
 
@@ -15,12 +16,12 @@ var read *traffic // the log that the page read last
 // main gives the page an object with functions, which program.js describes.
 func main() {
 	js.Global().Set("gothrottle", map[string]any{
-		"run":      function(func(args []js.Value) any { return text(runScript(args[0].String())) }),
+		"run":      function(func(args []js.Value) any { return value(runScript(args[0].String())) }),
 		"print":    function(printLast),
-		"commands": function(func([]js.Value) any { return text(table()) }),
+		"commands": table(),
 		"read":     function(readLog),
 		"rate":     function(setRate),
-		"decide":   function(func(args []js.Value) any { return text(decide(int64(args[0].Int()))) }),
+		"decide":   function(decide),
 		"smallest": function(func(args []js.Value) any { return read.smallest(int64(args[0].Int())) }),
 	})
 	select {}
@@ -30,7 +31,43 @@ func function(f func(args []js.Value) any) js.Func {
 	return js.FuncOf(func(_ js.Value, args []js.Value) any { return f(args) })
 }
 
-func text(v []any) string { return string(appendJSON(nil, v)) }
+// value returns a reply as js.ValueOf takes it. An error becomes {error: text}.
+func value(reply any) any {
+	switch v := reply.(type) {
+	case status:
+		return string(v)
+	case error:
+		return map[string]any{"error": v.Error()}
+	case []any:
+		for i := range v {
+			v[i] = value(v[i])
+		}
+	}
+	return reply
+}
+
+// table returns the commands: name, summary, synopsis and arguments of each.
+func table() (all []any) {
+	for i := range commands.Table {
+		c := &commands.Table[i]
+		all = append(all, map[string]any{"name": c.Name, "summary": c.Summary, "syntax": c.Syntax(), "args": argsOf(c.Args)})
+	}
+	return all
+}
+
+// argsOf returns arguments with those in them. token is the word before an argument, or the argument itself if it is a
+// keyword; "" if there is none.
+func argsOf(args []commands.Arg) []any {
+	all := []any{}
+	for _, a := range args {
+		if a.Type == commands.ArgToken {
+			a.Token = a.Name
+		}
+		all = append(all, map[string]any{"name": a.Name, "token": a.Token, "optional": a.Optional, "multiple": a.Multiple,
+			"summary": a.Summary, "bounds": a.Bounds, "sub": argsOf(a.Sub)})
+	}
+	return all
+}
 
 // printLast returns the last reply of a script as redis-cli prints it.
 func printLast(args []js.Value) any {
@@ -60,8 +97,8 @@ func setRate(args []js.Value) any {
 }
 
 // decide returns the denied calls, the denied users, and pairs of a user and its denied calls.
-func decide(limit int64) []any {
-	denied, users := read.decide(limit)
+func decide(args []js.Value) any {
+	denied, users := read.decide(int64(args[0].Int()))
 	worst := []any{denied, users}
 	for _, user := range read.worst(5) {
 		worst = append(worst, int64(user), read.hits[user])

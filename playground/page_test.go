@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
@@ -18,8 +17,12 @@ const counts = `[...document.querySelectorAll(".counts")].map((c) => c.textConte
 
 // Each step of the story shows what its words say. All calls are drawn, or counted above their column.
 func TestPage_story(t *testing.T) {
+	const undrawn = `(() => {
+		const sum = (name) => [...document.querySelectorAll(name)].reduce((n, e) => n + Number(e.textContent), 0);
+		return sum(".counts b") - sum(".more") - document.querySelectorAll(".dot").length;
+	})()`
 	for step, c := range []struct{ counts, more string }{
-		{"30 admitted15 denied", `[...document.querySelectorAll(".said")].length === 1`},
+		{"30 admitted15 denied", `document.querySelectorAll(".said").length === 1`},
 		{"20 admitted0 denied", `document.querySelector(".peak-text").textContent === "19 in 320 ms"`},
 		{"20 admitted0 denied,11 admitted9 denied,11 admitted9 denied", verdicts + ` === "20,0,19,almost twice the limit 11,9,10,not above the limit 11,9,10,not above the limit"`},
 		{"14 admitted10 denied,10 admitted14 denied", `document.querySelectorAll(".locked").length === 1`},
@@ -28,14 +31,7 @@ func TestPage_story(t *testing.T) {
 		ctx := browse(t, fmt.Sprintf("#story/%d", step+1), light)
 		require.Equal(t, c.counts, evaluate[string](t, ctx, counts))
 		require.True(t, evaluate[bool](t, ctx, c.more), step+1)
-		drawn := evaluate[int](t, ctx, `document.querySelectorAll(".dot").length + [...document.querySelectorAll(".more")].reduce((sum, m) => sum + Number(m.textContent), 0)`)
-		want := 0
-		for _, n := range strings.FieldsFunc(c.counts, func(r rune) bool { return r < '0' || r > '9' }) {
-			var calls int
-			_, _ = fmt.Sscan(n, &calls)
-			want += calls
-		}
-		require.Equal(t, want, drawn, step+1)
+		require.Zero(t, evaluate[int](t, ctx, undrawn), step+1)
 	}
 }
 
@@ -55,8 +51,13 @@ func TestPage_playsAndRests(t *testing.T) {
 	alive := light
 	alive.still = false
 	ctx := browse(t, "#try?c=GO.QUOTA+k+5+1&s=2&t=steady+4", alive)
-	frames := func() int {
-		return evaluate[int](t, ctx, `new Promise((done) => { const before = framesAsked; setTimeout(() => done(framesAsked - before), 300); })`)
+	frames := func() int { // that the page asks for in 300 ms
+		return evaluate[int](t, ctx, `new Promise((done) => {
+			const ask = requestAnimationFrame;
+			let asked = 0;
+			requestAnimationFrame = (f) => { asked++; return ask(f); };
+			setTimeout(() => { requestAnimationFrame = ask; done(asked); }, 300);
+		})`)
 	}
 	require.Positive(t, frames())
 	wait(t, ctx, `document.querySelector(".bar .primary").textContent === "Play again"`)
@@ -100,8 +101,7 @@ func TestPage_ownCalls(t *testing.T) {
 	require.Contains(t, evaluate[string](t, ctx, `document.querySelector(".said").textContent`), "admitted: 2 of 2 in use now")
 	evaluate[bool](t, ctx, `(() => {
 		const chart = document.querySelector(".chart"), box = chart.getBoundingClientRect();
-		for (const type of ["pointerdown", "pointerup"]) chart.dispatchEvent(new PointerEvent(type, { bubbles: true, clientX: box.left + 76 + (box.width - 86) * 0.8, clientY: box.top + 30 }));
-		return true;
+		return chart.dispatchEvent(new PointerEvent("click", { bubbles: true, clientX: box.left + 76 + (box.width - 86) * 0.8, clientY: box.top + 30 }));
 	})()`)
 	require.Equal(t, "3 admitted1 denied", evaluate[string](t, ctx, counts))
 	hash := evaluate[string](t, ctx, `location.hash`)
@@ -139,14 +139,13 @@ func TestPage_strangeInput(t *testing.T) {
 		"#try?c=GO.QUOTA+k+1000000000000+3153600000&t=bursts+1": "2000 admitted",
 		"#try?c=GO.WINDOW+k+0+1":                                "ERR limit must be between 1 and 1000000000000",
 		"#try?c=SET+k+v":                                        "this command calls no limiter",
-		"#try?c=GO.POLICY+api:bob&p=api+NEVER":                  "ERR CONFIG SET failed",
+		"#try?c=GO.POLICY+api:bob":                              "ERR no policy for the key 'api:bob'",
 		"#try?c=":                                               "ERR empty command",
 		"#try?c=GO.THROTTLE+k+5+1+1&t=steady+1000&s=86400":      "The traffic ends after 2,000 calls.",
 		"#console?l=%2B999999999d&l=%2B":                        "(error) the clock ends in 2127",
 	} {
 		ctx := browse(t, view, light)
 		require.Contains(t, evaluate[string](t, ctx, `document.querySelector("main").innerText`), want, view)
-		require.Empty(t, evaluate[[]string](t, ctx, `problems`), view)
 	}
 }
 
@@ -157,29 +156,25 @@ func TestPage_console(t *testing.T) {
 	evaluate[bool](t, ctx, `document.querySelector(".terminal").replaceChildren(), document.querySelector(".command").focus(), true`)
 	press(t, ctx, "go.th"+kb.Tab+" ")
 	require.Equal(t, "GO.THROTTLE ", evaluate[string](t, ctx, `document.querySelector(".command").value`))
-	press(t, ctx, "k 4 5 10"+kb.Enter+"+1s"+kb.Enter+"GO.THROTTLE k 4 5 10 9"+kb.Enter+"GO.INFO k"+kb.Enter+kb.ArrowUp)
+	press(t, ctx, "k 4 5 10 x"+kb.Enter+"+1s"+kb.Enter+"GO.THROTTLE k 4 5 10"+kb.Enter+"GO.INFO k"+kb.Enter+kb.ArrowUp)
 	require.Equal(t, "GO.INFO k", evaluate[string](t, ctx, `document.querySelector(".command").value`))
-	require.Equal(t, `> GO.THROTTLE k 4 5 10
+	require.Equal(t, `> GO.THROTTLE k 4 5 10 x
+(error) ERR unknown option 'x': only MS, UPTO, FORCE, RESERVE or LOCKOUT may follow
+> +1s
+> GO.THROTTLE k 4 5 10
 1) (integer) 0
 2) (integer) 5
 3) (integer) 4
 4) (integer) -1
 5) (integer) 2
-> +1s
-> GO.THROTTLE k 4 5 10 9
-1) (integer) 1
-2) (integer) 5
-3) (integer) 4
-4) (integer) -1
-5) (integer) 1
 > GO.INFO k
 1# "kind" => "throttle"
-2# "expires_in_ms" => (integer) 3500
+2# "expires_in_ms" => (integer) 4500
 3# "cells" => `+`
    1) 1# "in_use" => (integer) 1
       2# "count" => (integer) 1
       3# "period_ms" => (integer) 2000
-      4# "empty_in_ms" => (integer) 1000
+      4# "empty_in_ms" => (integer) 2000
       5# "locked_for_ms" => (integer) 0`, evaluate[string](t, ctx, `[...document.querySelectorAll(".terminal pre")].map((p) => p.textContent).join("\n")`))
 	again := browse(t, evaluate[string](t, ctx, `location.hash`), light)
 	wait(t, again, `document.querySelector(".terminal").textContent.includes("empty_in_ms")`)
@@ -248,7 +243,7 @@ const focused = `(() => {
 const notReached = `[...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")]
 	.filter((e) => e.checkVisibility() && !e.disabled && e.dataset.reached !== "seen").map((e) => e.outerHTML.slice(0, 120))`
 
-var views = []string{"#story/3", "#try?c=GO.THROTTLE+k+4+1+1&c=GO.ALL+k:%24client+THROTTLE+4+5+1+QUOTA+9+9&own=500", "#log", "#console"}
+var views = []string{"#story/3", "#try?c=GO.THROTTLE+k+4+1+1&c=GO.ALL+k:%24client+THROTTLE+4+5+1+THROTTLE+9+9+9&own=500", "#log", "#console"}
 
 // Tab reaches every control of every view, and each shows that it has the focus.
 func TestKeyboard_reachesEveryControl(t *testing.T) {

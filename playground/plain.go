@@ -1,6 +1,10 @@
 package main
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -22,8 +26,8 @@ var plain = map[string]struct {
 	"EXISTS": {2, 0, func(h *host, args []string) any {
 		return h.count(args, func(key string) bool { return h.Get(key) != nil })
 	}},
-	"EXPIRE":   {3, 3, func(h *host, args []string) any { return h.expire(args, 1000) }},
-	"PEXPIRE":  {3, 3, func(h *host, args []string) any { return h.expire(args, 1) }},
+	"EXPIRE":   {3, 3, func(h *host, args []string) any { return h.expire("expire", args, 1000) }},
+	"PEXPIRE":  {3, 3, func(h *host, args []string) any { return h.expire("pexpire", args, 1) }},
 	"PERSIST":  {2, 2, (*host).persist},
 	"FLUSHALL": {1, 1, func(h *host, _ []string) any { return h.flush() }},
 	"PING":     {1, 1, func(*host, []string) any { return status("PONG") }},
@@ -56,13 +60,13 @@ func (h *host) count(keys []string, f func(string) bool) any {
 	return n
 }
 
-func (h *host) expire(args []string, unit int64) any {
+func (h *host) expire(name string, args []string, unit int64) any {
 	n, err := strconv.ParseInt(args[1], 10, 64)
 	if err != nil {
 		return memory.Error("ERR value is not an integer or out of range")
 	}
-	if most := int64(1e15); n > most || n < -most {
-		return memory.Error("ERR invalid expire time in 'expire' command")
+	if most := (math.MaxInt64 - int64(h.now)/1000) / unit; n > most || n < -most {
+		return memory.Error("ERR invalid expire time in '" + name + "' command")
 	}
 	v := h.live(args[0])
 	if v == nil {
@@ -110,45 +114,38 @@ func (h *host) flush() any {
 }
 
 func (h *host) kind(args []string) any {
-	v := h.live(args[0])
-	if v == nil {
-		return status("none")
-	}
-	return status(map[commands.Kind]string{commands.KindHash: "hash", commands.KindZset: "zset", commands.KindString: "string"}[v.Kind])
+	v := cmp.Or(h.live(args[0]), &memory.Value{})
+	return status(map[commands.Kind]string{commands.KindAbsent: "none", commands.KindHash: "hash", commands.KindZset: "zset", commands.KindString: "string"}[v.Kind])
 }
 
 // config reads and sets the configuration of the module.
 func (h *host) config(args []string) any {
 	verb, name := strings.ToUpper(args[0]), strings.ToLower(args[1])
-	get, set := verb == "GET" && len(args) == 2, verb == "SET" && len(args) == 3
+	value, known := h.settings[name]
 	switch {
-	case !get && !set:
-		return memory.Error("ERR the page has CONFIG GET name and CONFIG SET name value")
-	case name == "gothrottle.policies" && get:
-		return []any{name, h.policies}
-	case name == "gothrottle.top-keys" && get:
-		return []any{name, strconv.FormatInt(h.topKeys, 10)}
-	case name == "gothrottle.policies":
-		if err := h.SetPolicies(args[2]); err != nil {
-			return refused(name, err.Error())
+	case verb == "GET" && len(args) == 2 && known:
+		return []any{args[1], value}
+	case verb == "SET" && len(args) == 3 && known:
+		if err := h.setting(name, args[2]); err != nil {
+			return memory.Error("ERR CONFIG SET failed (possibly related to argument '" + name + "') - " + err.Error())
 		}
-		h.policies = args[2]
-	case name == "gothrottle.top-keys":
-		n, err := strconv.ParseInt(args[2], 10, 64)
-		if err != nil {
-			return refused(name, "argument couldn't be parsed into an integer")
-		}
-		if n < 0 || n > commands.MaxTopKeys {
-			return refused(name, "argument must be between 0 and "+strconv.Itoa(commands.MaxTopKeys)+" inclusive")
-		}
-		h.topKeys = n
-		commands.CountDenials(int(n))
-	default:
-		return memory.Error("ERR the page has the configurations gothrottle.policies and gothrottle.top-keys")
+		h.settings[name] = args[2]
+		return status("OK")
 	}
-	return status("OK")
+	return memory.Error("ERR the page has CONFIG GET and CONFIG SET, of gothrottle.policies and gothrottle.top-keys")
 }
 
-func refused(name, why string) memory.Error {
-	return memory.Error("ERR CONFIG SET failed (possibly related to argument '" + name + "') - " + why)
+func (h *host) setting(name, value string) error {
+	if name == "gothrottle.policies" {
+		return h.SetPolicies(value)
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil {
+		return errors.New("argument couldn't be parsed into an integer")
+	}
+	if n < 0 || n > commands.MaxTopKeys {
+		return fmt.Errorf("argument must be between 0 and %d inclusive", commands.MaxTopKeys)
+	}
+	commands.CountDenials(n)
+	return nil
 }

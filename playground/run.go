@@ -11,20 +11,17 @@ import (
 	"gothrottle/funnel"
 )
 
-// topKeys is how many keys GO.TOP counts, unless a script sets it.
-const topKeys = 100
-
 // host runs the calls of one script.
 type host struct {
 	*memory.Server
 	now      funnel.Micros
-	policies string
-	topKeys  int64
+	settings map[string]string // of CONFIG
 }
 
 func newHost() *host {
-	commands.CountDenials(topKeys)
-	return &host{Server: memory.NewServer(), topKeys: topKeys}
+	commands.CountDenials(0)
+	settings := map[string]string{"gothrottle.policies": "", "gothrottle.top-keys": "0"}
+	return &host{Server: memory.NewServer(), settings: settings}
 }
 
 // runScript runs the lines of a script, each "TIME CALL" with the time in µs since the Unix epoch, on a server without keys.

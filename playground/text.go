@@ -3,48 +3,10 @@ package main
 import (
 	"fmt"
 	"strings"
-
-	"gothrottle/commands"
 )
 
-// appendJSON appends a reply, or a value of the same types, as JSON. An error becomes {"error": text}.
-func appendJSON(b []byte, v any) []byte {
-	switch v := v.(type) {
-	case int64:
-		return fmt.Append(b, v)
-	case string:
-		return appendText(b, v)
-	case status:
-		return appendText(b, string(v))
-	case error:
-		return append(appendText(append(b, `{"error":`...), v.Error()), '}')
-	case []any:
-		b = append(b, '[')
-		for i, item := range v {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = appendJSON(b, item)
-		}
-		return append(b, ']')
-	}
-	return append(b, "null"...)
-}
-
-func appendText(b []byte, text string) []byte {
-	b = append(b, '"')
-	for _, r := range text {
-		if r < ' ' || r == '"' || r == '\\' {
-			b = fmt.Appendf(b, `\u%04x`, r)
-		} else {
-			b = fmt.Append(b, string(r))
-		}
-	}
-	return append(b, '"')
-}
-
 // printed returns a reply as redis-cli prints it. nested says that the arrays of pairs in it are maps, as those of GO.INFO
-// are in RESP3; a map in a map begins on a line of its own.
+// are in RESP3; of more than one line they begin on a line of their own.
 func printed(reply any, nested bool) string { return printedAt(reply, nested, "") }
 
 func printedAt(reply any, nested bool, indent string) string {
@@ -79,11 +41,11 @@ func printedItems(items []any, nested bool, indent string) string {
 		deeper := indent + strings.Repeat(" ", width+2)
 		line := fmt.Sprintf("%*d%s %s", width, i/step+1, mark, printedAt(items[i], nested, deeper))
 		if step == 2 {
-			line += " => "
-			if inner, _ := items[i+1].([]any); len(inner) > 0 {
+			value := printedAt(items[i+1], nested, deeper)
+			if line += " => "; strings.Contains(value, "\n") {
 				line += "\n" + deeper
 			}
-			line += printedAt(items[i+1], nested, deeper)
+			line += value
 		}
 		lines = append(lines, line)
 	}
@@ -103,26 +65,4 @@ func quote(text string) string {
 		}
 	}
 	return string(append(b, '"'))
-}
-
-// table returns the commands for the page: name, summary, synopsis and arguments of each.
-func table() (all []any) {
-	for i := range commands.Table {
-		c := &commands.Table[i]
-		all = append(all, []any{c.Name, c.Summary, c.Syntax(), argsOf(c.Args)})
-	}
-	return all
-}
-
-// argsOf returns of each argument the name, the token before it ("" if none), whether it is a keyword, its summary, its
-// bounds and the arguments in it.
-func argsOf(args []commands.Arg) (all []any) {
-	for _, a := range args {
-		keyword := int64(0)
-		if a.Type == commands.ArgToken {
-			keyword = 1
-		}
-		all = append(all, []any{a.Name, a.Token, keyword, a.Summary, a.Bounds, argsOf(a.Sub)})
-	}
-	return all
 }

@@ -20,7 +20,6 @@ export class Chart {
     this.picture = svg('svg', { class: 'chart', height: HEIGHT, role: 'img' });
     this.element = h('div', { class: 'chart-box', tabindex: 0, role: 'group' }, this.picture);
     this.onselect = onselect;
-    this.selected = -1;
     this.pointer({ oncall, onselect, ondrag });
     this.element.addEventListener('keydown', (event) => {
       const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
@@ -35,23 +34,20 @@ export class Chart {
   // pointer: a click is a call, a drag moves the time, and a dot under the pointer shows its reply.
   pointer({ oncall, onselect, ondrag }) {
     const time = (event) => Math.min(Math.max((event.clientX - this.picture.getBoundingClientRect().left - GUTTER) / this.scale, 0), this.end);
-    let from = null, dragged = false;
+    const dot = (event) => event.target.closest('[data-call]')?.dataset.call;
+    let from = 0, dragged = false;
     this.picture.addEventListener('pointerdown', (event) => { from = event.clientX; dragged = false; });
     this.picture.addEventListener('pointermove', (event) => {
-      const dot = event.target.closest('[data-call]');
-      if (dot && from === null) onselect(Number(dot.dataset.call));
-      if (from === null || !dragged && Math.abs(event.clientX - from) < 5) return;
-      if (!dragged) this.picture.setPointerCapture(event.pointerId);
-      dragged = true;
+      if (!event.buttons && dot(event)) onselect(Number(dot(event)));
+      dragged ||= event.buttons > 0 && Math.abs(event.clientX - from) >= 5;
+      if (!event.buttons || !dragged) return;
+      this.picture.setPointerCapture(event.pointerId);
       ondrag(time(event));
     });
-    this.picture.addEventListener('pointerup', (event) => {
-      const dot = event.target.closest('[data-call]');
-      if (from !== null && !dragged && dot) onselect(Number(dot.dataset.call));
-      else if (from !== null && !dragged) oncall(time(event));
-      from = null;
+    this.picture.addEventListener('click', (event) => {
+      if (dot(event) && !dragged) onselect(Number(dot(event)));
+      else if (!dragged) oncall(time(event));
     });
-    this.picture.addEventListener('pointercancel', () => { from = null; });
   }
 
   step(by) {
@@ -71,6 +67,7 @@ export class Chart {
   show(lane, end) {
     this.lane = lane;
     this.end = end;
+    this.selected = -1;
     this.draw();
   }
 
@@ -91,7 +88,7 @@ export class Chart {
     const hatch = svg('pattern', { id: `${this.id}-h`, width: 6, height: 6, patternUnits: 'userSpaceOnUse', patternTransform: 'rotate(45)' }, svg('rect', { width: 2, height: 6, class: 'hatch' }));
     this.picture.replaceChildren(svg('defs', {}, svg('clipPath', { id: this.id }, this.cut), hatch), ...(this.window ? [this.window] : []), ...this.frame(), this.past, this.marks, this.ring, this.cursor);
     this.move(this.now ?? 0);
-    this.select(this.selected < this.lane.calls.length ? this.selected : -1);
+    this.select(this.selected);
   }
 
   x(at) { return GUTTER + at * this.scale; }
@@ -131,10 +128,10 @@ export class Chart {
   }
 
   bands() {
-    const band = ({ from, to }, name, more) => svg('rect', { class: `band ${name}`, x: this.x(from), width: (to - from) * this.scale, y: TOP, height: BOTTOM - TOP, ...more });
+    const band = ({ from, to }, name, more) => svg('rect', { class: name, x: this.x(from), width: (to - from) * this.scale, y: TOP, height: BOTTOM - TOP, ...more });
     return [...this.lane.windows.flatMap((w, i) => [band(w, `quota${i % 2}`),
       svg('line', { class: 'edge', x1: this.x(w.to), x2: this.x(w.to), y1: TOP, y2: BOTTOM }),
-      svg('text', { class: 'note', x: this.x(Math.max(w.from, 0)) + 6, y: TOP + 12 * em }, (w.to - w.from) * this.scale > 70 * em ? 'a window' : '')]),
+      svg('text', { x: this.x(Math.max(w.from, 0)) + 6, y: TOP + 12 * em }, (w.to - w.from) * this.scale > 70 * em ? 'a window' : '')]),
     ...this.lane.lockouts.map((l) => band(l, 'locked', { fill: `url(#${this.id}-h)` })),
     ...this.lane.calls.filter((call) => call.slot).map((call) => svg('path', { class: 'slot', d: `M${this.x(call.at)} ${BASE - 3}H${this.x(call.slot)}m-4 -4l4 4l-4 4` }))];
   }
@@ -174,7 +171,7 @@ export class Chart {
     return drawn;
   }
 
-  // move shows the drawing up to a time.
+  // move shows the drawing up to a time, and returns what was counted until then.
   move(now) {
     this.now = now;
     const x = this.x(now);
@@ -186,26 +183,16 @@ export class Chart {
       this.window.setAttribute('x', this.x(from));
       this.window.setAttribute('width', (now - from) * this.scale);
     }
-    const peak = this.so(now)?.peak;
-    if (peak !== this.peak) this.mark(peak);
-  }
-
-  // so returns what was counted until a time.
-  so(now) {
-    let low = 0, high = this.lane.calls.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (this.lane.calls[middle].at <= now) low = middle + 1;
-      else high = middle;
-    }
-    return this.lane.calls[low - 1]?.so;
+    const so = this.lane.calls.findLast((call) => call.at <= now)?.so ?? this.lane.none;
+    if (so.peak !== this.peak) this.mark(so.peak);
+    return so;
   }
 
   // mark shows where more than the limit was admitted within one period.
   mark(peak) {
     this.peak = peak;
     this.marks.replaceChildren();
-    if (!peak || !(peak.units > this.lane.spec.limit)) return;
+    if (!(peak.units > this.lane.spec.limit)) return;
     const half = Math.max(((peak.to - peak.from) / 2) * this.scale, 6) + 4;
     const middle = this.x((peak.from + peak.to) / 2);
     const text = `${peak.units.toLocaleString('en')} in ${span(Math.max(peak.to - peak.from, 1))}`;
@@ -221,7 +208,7 @@ export class Chart {
 
 // shape is the dot of a call. Admitted and denied calls differ in shape as well as in colour, and so do the two clients.
 function shape(call, r) {
-  const name = `dot ${call.denied ? 'denied' : 'admitted'}${call.taken < call.units || call.units <= 0 ? ' part' : ''}${call.client ? ' second' : ''}${call.own ? ' own' : ''}`;
+  const name = `dot ${call.denied ? 'denied' : 'admitted'}${call.taken < call.units || call.units <= 0 ? ' part' : ''}${call.client ? ' second' : ''}`;
   const a = r * 0.85;
   if (call.denied) return svg('path', { class: name, d: call.client ? `M${-a} 0H${a}M0 ${-a}V${a}` : `M${-a} ${-a}L${a} ${a}M${-a} ${a}L${a} ${-a}` });
   if (call.client) return svg('rect', { class: name, x: -r * 0.9, y: -r * 0.9, width: r * 1.8, height: r * 1.8 });

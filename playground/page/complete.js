@@ -23,19 +23,20 @@ export function hint(text) {
   const arg = place[words.length - 1 - from];
   const given = new Set(words.slice(0, -1).map((word) => word.toUpperCase()));
   const next = [...tokens].filter(([name, { repeats }]) => name.startsWith(typed) && (repeats || !given.has(name)));
-  const free = !arg || arg.optional || /^(quantity|count|id)$/.test(arg.name);
+  const free = !arg || arg.optional;
   return { syntax: command.syntax, summary: command.summary, args: [...(arg ? [arg] : []), ...(free ? next.map(([name, token]) => ({ name, summary: token.summary })) : [])], words: free || typed ? next.map(([name]) => name) : [] };
 }
 
 // plain is an argument that is known by its place.
-const plain = (arg) => !arg.keyword && !arg.token && !arg.sub.length;
+const plain = (arg) => !arg.token && !arg.sub.length;
 
 // collect finds the keywords, and the arguments that follow each.
 function collect(args, tokens, repeats = false) {
   for (const arg of args) {
-    if (arg.keyword) tokens.set(arg.name, { summary: arg.summary, then: [], repeats });
-    else if (arg.token) tokens.set(arg.token, { summary: arg.summary, then: arg.sub.length ? arg.sub.filter(plain) : [arg], repeats: repeats || arg.sub.length > 0 });
-    collect(arg.sub, tokens, repeats || arg.sub.some((sub) => sub.token && !sub.keyword) && arg.name !== 'mode');
+    const again = repeats || arg.multiple;
+    const then = arg.sub.length ? arg.sub.filter(plain) : [arg].filter(({ name }) => name !== arg.token);
+    if (arg.token) tokens.set(arg.token, { summary: arg.summary, repeats: again, then });
+    collect(arg.sub, tokens, again);
   }
 }
 

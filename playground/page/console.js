@@ -15,7 +15,7 @@ export function wait(line) {
 }
 
 export function consoleView() {
-  const calls = [], lines = [], typed = [];
+  const calls = [], lines = [];
   let now = 0, back = 0;
   const out = h('div', { class: 'terminal', role: 'log', tabindex: 0, 'aria-label': 'Commands and replies' });
   const clock = h('output', { class: 'clock' });
@@ -43,21 +43,22 @@ export function consoleView() {
     setLink(`#console${lines.length ? `?${said}` : ''}`);
   };
   const send = (line) => { enter(line); link(); };
-  const line = commandInput({ label: 'Command', onenter: (text) => { typed.push(text); back = typed.length; send(text); line.put(''); }, onkey: (event, put) => {
+  const line = commandInput({ label: 'Command', onenter: (text) => { send(text); back = lines.length; line.put(''); }, onkey: (event, put) => {
     const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
     if (!by) return;
     event.preventDefault();
-    back = Math.min(Math.max(back + by, 0), typed.length);
-    put(typed[back] ?? '');
+    back = Math.min(Math.max(back + by, 0), lines.length);
+    put(lines[back] ?? '');
   } });
   const restart = () => { history.replaceState(null, '', '#console'); dispatchEvent(new HashChangeEvent('hashchange')); };
   const given = words(location.hash).getAll('l').slice(0, most);
   for (const text of given.length ? given : ['GO.THROTTLE user:42 15 30 60', 'GO.INFO user:42', '+1s', 'GO.THROTTLE user:42 15 30 60 16']) enter(text.slice(0, 4000));
+  back = lines.length;
   return {
     element: h('div', { class: 'view' }, h('div', { class: 'lead' }, h('h1', {}, 'A console'),
       h('p', {}, 'Type commands as in redis-cli. Tab completes, ↑ and ↓ bring lines back. The clock moves only when you move it, as by ', h('code', {}, '+10s'), ' or ', h('code', {}, '+1d2h'), '. Besides gothrottle’s commands there are DEL, EXISTS, EXPIRE, PERSIST, TTL, TYPE, SET, TIME, FLUSHALL and CONFIG for gothrottle.policies and gothrottle.top-keys.')),
-    h('section', { class: 'card console', 'aria-label': 'Console' }, h('div', { class: 'bar-buttons' }, h('span', {}, 'Clock: ', clock), ...['+100ms', '+1s', '+10s', '+1m', '+1h'].map((by) => button(by, () => send(by), { class: 'quiet small' })),
-      button('Start again', restart, { class: 'quiet small' }), ...copyButton('Copy a link', () => { link(); return location.href; }, { class: 'quiet small' })), out, line.element)),
+    h('section', { class: 'card panel', 'aria-label': 'Console' }, h('div', { class: 'bar-buttons' }, h('span', {}, 'Clock: ', clock), ...['+100ms', '+1s', '+10s', '+1m', '+1h'].map((by) => button(by, () => send(by), { class: 'quiet small' })),
+      button('Start again', restart, { class: 'quiet small' }), copyButton('Copy a link', () => { link(); return location.href; }, { class: 'quiet small' })), out, line.element)),
     close: () => {},
   };
 }

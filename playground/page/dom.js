@@ -44,9 +44,8 @@ export function field(label, control) {
 }
 
 export function select(options, value, onchange) {
-  const element = h('select', { onchange: () => onchange(element.value) },
+  return h('select', { onchange: (event) => onchange(event.target.value) },
     ...options.map(([name, text]) => h('option', { value: name, selected: name === String(value) }, text)));
-  return element;
 }
 
 // number is a field for a number, with its bounds beside it while it is out of them. Only valid numbers reach onchange.
@@ -65,29 +64,20 @@ export function number(label, value, min, max, onchange) {
 
 export const button = (text, onclick, attributes = {}) => h('button', { type: 'button', onclick, ...attributes }, text);
 
-// copyButton copies what text() returns, and says so.
+// copyButton copies what text() returns, and says so. Where a browser refuses, as at addresses without https, it shows the
+// text to copy by hand.
 export function copyButton(name, text, attributes = { class: 'quiet' }) {
-  const said = h('span', { role: 'status', class: 'hidden' });
   const element = button(name, async () => {
-    await copy(text());
-    element.textContent = said.textContent = 'Copied';
-    setTimeout(() => { element.textContent = name; said.textContent = ''; }, 2000);
-  }, attributes);
-  return [element, said];
-}
-
-// copy works without the clipboard's permission too: on other addresses than loopback and https browsers refuse it.
-async function copy(text) {
-  try {
-    await navigator.clipboard.writeText(text);
-  } catch {
-    const area = h('textarea', { class: 'hidden' });
-    area.value = text;
-    document.body.append(area);
-    area.select();
-    document.execCommand('copy');
-    area.remove();
-  }
+    try {
+      await navigator.clipboard.writeText(text());
+    } catch {
+      prompt('Copy this:', text());
+      return;
+    }
+    element.textContent = 'Copied';
+    setTimeout(() => { element.textContent = name; }, 2000);
+  }, { 'aria-live': 'polite', ...attributes });
+  return element;
 }
 
 // setLink changes the address without a new entry in the history. The link to the view leads back to it.

@@ -1,11 +1,10 @@
 // Scenes as the fragment of the address, so that a link restores them.
 import { read } from './traffic.js';
 
-export function write(view, { limiters, traffic, own, length, policies }) {
+export function write(view, { limiters, traffic, own, length }) {
   const words = new URLSearchParams();
   limiters.forEach((command) => words.append('c', command));
   if (traffic) words.set('t', traffic);
-  if (policies) words.set('p', policies);
   if (length) words.set('s', length / 1000);
   if (own?.length) words.set('own', own.join(' '));
   return `#${view}?${words.toString().replaceAll('%3A', ':').replaceAll('%24', '$').replaceAll('%2C', ',')}`;
@@ -28,7 +27,6 @@ export function scene(hash, usual) {
     limiters: limiters.length ? limiters.slice(0, 4) : [...usual.limiters],
     traffic: [name, ...numbers].join(' '),
     length, own: fine,
-    policies: (said.get('p') ?? usual.policies ?? '').slice(0, 4000),
     strange: !ok || limiters.length > 4 || fine.length !== own.length || said.has('s') && !length || said.size > 0 && !limiters.length,
   };
 }

@@ -1,6 +1,6 @@
 // The view Your log: who would have been denied at a limit.
 import { h, svg, field, select, number, button, copyButton, setText, span, count } from './dom.js';
-import { readLog, setRate, decideLog, smallestLimit } from './program.js';
+import * as program from './program.js';
 import { LogReader, mostLines, example } from './logfile.js';
 
 const pause = () => new Promise((done) => setTimeout(done));
@@ -11,17 +11,18 @@ const wrong = 'No line has a time that the page can read. It reads access logs i
 
 export function logView() {
   const setting = { limit: 12, rate: { count: 10, period: 60000 }, share: 1 };
-  let log = null, job = 0, name = '';
+  let log = null, job = 0;
   const status = h('p', { role: 'status' });
   const error = h('p', { class: 'error', role: 'alert' });
-  const file = h('input', { type: 'file', onchange: () => file.files[0] && readFile(file.files[0]) });
+  const file = h('input', { type: 'file', onchange: () => choose(file) });
   const paste = h('textarea', { rows: 4, spellcheck: 'false', placeholder: '2027-01-15T09:00:00Z,bob' });
-  const read = button('Read these lines', () => readParts('the lines', [paste.value]));
-  const drop = h('div', { class: 'drop', ondragover: (event) => { event.preventDefault(); drop.classList.add('over'); }, ondragleave: () => drop.classList.remove('over'), ondrop: (event) => {
+  const read = button('Read these lines', () => load('the lines', new Blob([paste.value])));
+  const choose = ({ files: [chosen] }) => chosen && load(chosen.name, chosen);
+  const over = (is) => (event) => {
     event.preventDefault();
-    drop.classList.remove('over');
-    if (event.dataTransfer.files[0]) readFile(event.dataTransfer.files[0]);
-  } }, field('Drop an access log here, or a CSV of time and key', file));
+    drop.classList.toggle('over', is);
+  };
+  const drop = h('div', { class: 'drop', ondragover: over(true), ondragleave: over(false), ondrop: (event) => { over(false)(event); choose(event.dataTransfer); } }, field('Drop an access log here, or a CSV of time and key', file));
 
   const slider = h('input', { type: 'range', min: 0, max: 100, oninput: () => { setting.limit = Math.max(1, Math.round(log.top ** (slider.valueAsNumber / 100))); show(); } });
   const shown = h('output');
@@ -31,38 +32,25 @@ export function logView() {
   const worst = h('tbody');
   const picture = svg('svg', { class: 'chart', role: 'img', height: 190, 'aria-label': 'Denied calls and users by burst' });
   const policy = h('code'), command = h('code');
-  const line = (text, code) => h('div', { class: 'line' }, h('div', { class: 'line-head' }, h('span', {}, text), ...copyButton('Copy', () => code.textContent, { class: 'quiet small', 'aria-label': `Copy: ${text}` })), h('pre', {}, code));
+  const line = (text, code) => h('div', { class: 'line' }, h('div', { class: 'line-head' }, h('span', {}, text), copyButton('Copy', () => code.textContent, { class: 'quiet small', 'aria-label': `Copy: ${text}` })), h('pre', {}, code));
   const results = h('section', { class: 'lanes', 'aria-label': 'Results', hidden: true }, h('article', { class: 'card lane' }, verdict, field('Burst: calls at once', slider), shown, picture,
     h('p', { class: 'quiet-text' }, h('span', { class: 'curve-name' }, '── calls'), ' and ', h('span', { class: 'curve2-name' }, '╌╌ users'), ' of whom some are denied, by burst.'), h('div', { class: 'bar-buttons' }, smallest, use)),
   h('article', { class: 'card lane' }, h('h2', {}, 'Denied most'), h('table', { class: 'verdicts' }, h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'Who'), h('th', { scope: 'col' }, 'Denied calls'))), worst)),
   h('article', { class: 'card lane' }, h('h2', {}, 'To set this limit'), line('A policy, in redis-cli; callers then say GO.POLICY api:$user', policy), line('Or the command that callers send', command)));
 
-  async function readFile(blob) {
-    const decoder = new TextDecoder();
-    const reader = blob.stream().getReader();
-    await readParts(blob.name, (async function* parts() {
-      for (let part = await reader.read(); !part.done; part = await reader.read()) yield decoder.decode(part.value, { stream: true });
-    })());
-  }
-
-  async function readParts(from, parts) {
+  // load reads a log in parts. Between them, and between the points of the curve, the page stays alive.
+  async function load(name, blob) {
     const mine = ++job;
-    name = from;
+    const reader = new LogReader();
     setText(error, '');
     setText(status, `Reading ${name} …`);
-    const reader = new LogReader();
-    let rested = performance.now();
     try {
-      for await (const part of parts) {
-        reader.add(part);
-        if (performance.now() - rested > 200) {
-          await pause();
-          rested = performance.now();
-        }
+      const text = blob.stream().pipeThrough(new TextDecoderStream()).getReader();
+      for (let part = await text.read(); !part.done && !reader.full; part = await text.read()) {
+        reader.add(part.value);
         if (mine !== job) return;
-        if (reader.full) break;
       }
-      reader.end();
+      reader.add('\n');
     } catch {
       return setText(error, 'The browser could not read the file: drop it again.');
     }
@@ -73,7 +61,7 @@ export function logView() {
     }
     log = { calls: reader.times.length, names: reader.names, skipped: reader.skipped, full: reader.full };
     const [first, last] = reader.times.reduce(([a, b], at) => [Math.min(a, at), Math.max(b, at)], [Infinity, 0]);
-    readLog(Float64Array.from(reader.times), Int32Array.from(reader.users), reader.names.length);
+    program.readLog(Float64Array.from(reader.times), Int32Array.from(reader.users), reader.names.length);
     setText(status, `${name}: ${count(log.calls, 'call')} of ${count(log.names.length, 'user')} in ${span(last - first)}.${log.skipped ? ` ${count(log.skipped, 'line')} without a time or past the bounds left out.` : ''}${log.full ? ` The page reads ${count(mostLines, 'call')}.` : ''}`);
     await again(mine);
   }
@@ -81,12 +69,12 @@ export function logView() {
   // again finds the curve for the rate. Between its points the page stays alive.
   async function again(mine = ++job) {
     if (!log) return;
-    const top = setRate(setting.rate);
+    const top = program.rate(setting.rate.count, setting.rate.period);
     log.top = Math.max(top, 2);
     const points = [];
     setting.limit = Math.min(setting.limit, log.top);
     for (const limit of new Set(Array.from({ length: 9 }, (_, i) => Math.round(top ** (i / 8))))) {
-      const [denied, users] = decideLog(limit);
+      const [denied, users] = program.decide(limit);
       points.push([limit, denied / log.calls, users / log.names.length]);
       await pause();
       if (mine !== job) return;
@@ -99,7 +87,7 @@ export function logView() {
     if (!log) return;
     await pause();
     if (mine !== job) return;
-    log.smallest = smallestLimit(Math.floor((log.calls * setting.share) / 100));
+    log.smallest = program.smallest(Math.floor((log.calls * setting.share) / 100));
     setText(smallest, `The smallest burst that denies at most ${setting.share} % of the calls is ${count(log.smallest, 'call')}.`);
     show();
     results.hidden = false;
@@ -109,7 +97,7 @@ export function logView() {
   // show decides the log at the limit of the setting.
   function show() {
     const { limit, rate } = setting;
-    const [denied, users, ...most] = decideLog(limit);
+    const [denied, users, ...most] = program.decide(limit);
     slider.value = (100 * Math.log(limit)) / Math.log(log.top);
     setText(shown, count(limit, 'call'));
     slider.setAttribute('aria-valuetext', shown.textContent);
@@ -141,7 +129,7 @@ export function logView() {
     h('h2', {}, 'The rate'), h('div', { class: 'editor' }, number('Calls', setting.rate.count, 1, 1000000, (value) => rate(() => { setting.rate.count = Math.max(1, Math.round(value)); })),
       field('per', select(Object.entries(periods), setting.rate.period, (value) => rate(() => { setting.rate.period = Number(value); }))),
       number('Deny at most this share of calls, in %', setting.share, 0, 100, (value) => { setting.share = value; least(); })));
-  readParts('An example', [example()]);
+  load('An example', new Blob([example()]));
   return {
     element: h('div', { class: 'view' }, h('div', { class: 'lead' }, h('h1', {}, 'Your own traffic'),
       h('p', {}, 'Who would have been denied? Drop a log, choose a rate, and move the burst. The log is read in this page and sent nowhere. Times of an access log are whole seconds, so the calls of one second count as calls at one instant.')),

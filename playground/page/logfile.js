@@ -1,6 +1,5 @@
 // Reads logs: the common and the combined format of access logs, and lines of a time and, after a comma, a semicolon or a
 // tab, who called. The text stays in this page.
-const months = Object.fromEntries(['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'].map((name, i) => [name, i]));
 export const mostLines = 5e6;
 
 export class LogReader {
@@ -13,16 +12,11 @@ export class LogReader {
     this.rest = '';
   }
 
-  // add takes a part of the text.
+  // add takes a part of the text. A line counts when its end has come.
   add(text) {
     const lines = (this.rest + text).split('\n');
     this.rest = lines.pop().slice(0, 100000);
     for (const line of lines) this.line(line);
-  }
-
-  end() {
-    if (this.rest.trim()) this.line(this.rest);
-    this.rest = '';
   }
 
   get full() { return this.times.length >= mostLines; }
@@ -36,14 +30,11 @@ export class LogReader {
 
   // accessTime reads 10/Oct/2027:13:55:36 -0700. Most lines are of the same minute as the line before.
   accessTime(line, from) {
-    const minute = line.slice(from, from + 17);
-    const zone = line.slice(from + 21, from + 26);
-    if (minute !== this.minute || zone !== this.zone) {
-      const [, day, month, year, hour, min] = /^(\d\d)\/(\w{3})\/(\d{4}):(\d\d):(\d\d)$/.exec(minute) ?? [];
-      const [, sign, hours, minutes] = /^([+-])(\d\d)(\d\d)$/.exec(zone) ?? [];
+    const minute = line.slice(from, from + 17) + line.slice(from + 20, from + 26);
+    if (minute !== this.minute) {
+      const [, day, month, year, time] = /^(\d\d)\/(\w{3})\/(\d{4}):(\d\d:\d\d [+-]\d{4})$/.exec(minute) ?? [];
       this.minute = minute;
-      this.zone = zone;
-      this.minuteAt = Date.UTC(year, months[month], day, hour, min) - (sign === '-' ? -1 : 1) * (hours * 60 + Number(minutes)) * 60000;
+      this.minuteAt = day ? Date.parse(`${day} ${month} ${year} ${time}`) : NaN;
     }
     return this.minuteAt + Number(line.slice(from + 18, from + 20)) * 1000;
   }

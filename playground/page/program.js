@@ -15,22 +15,18 @@ export const start = Date.UTC(2027, 0, 15, 8);
 const script = (calls) => calls.map(([at, call]) => `${Math.round((start + at) * 1000)} ${call.replaceAll('\n', ' ')}`).join('\n');
 
 // run returns the replies of calls, [time, text] each: integers, texts, null, arrays of these, or { error }.
-export const run = (calls) => JSON.parse(program.run(script(calls)));
+export const run = (calls) => program.run(script(calls));
 
 // print returns the last reply as redis-cli prints it. nested says that it is a map, as that of GO.INFO.
 export const print = (calls) => program.print(script(calls), /^\s*GO\.INFO\b/i.test(calls.at(-1)[1]));
 
-const argument = ([name, token, keyword, summary, bounds, sub]) => ({ name, token, keyword: keyword === 1, summary, bounds, sub: (sub ?? []).map(argument) });
-export const commands = JSON.parse(program.commands()).map(([name, summary, syntax, args]) => ({ name, summary, syntax, args: (args ?? []).map(argument) }));
+// commands is the module's own table.
+export const { commands } = program;
 
 // readLog hands a log over: its times in ms since the Unix epoch, and who called.
 export const readLog = (times, users, howMany) => program.read(new Uint8Array(times.buffer), new Uint8Array(users.buffer), howMany);
 
-// setRate makes a rate that of all that follows. It returns the smallest limit that denies no call of the log.
-export const setRate = ({ count, period }) => program.rate(count, period);
-
-// decideLog returns how many calls and users of the log this limit denies, and pairs of a user and its denied calls.
-export const decideLog = (limit) => JSON.parse(program.decide(limit));
-
-// smallestLimit returns the smallest limit that denies at most this many calls of the log.
-export const smallestLimit = (most) => program.smallest(most);
+// rate(count, period in ms) makes a rate that of all that follows, and returns the smallest limit that denies no call of the
+// log. decide(limit) returns how many calls and users of the log a limit denies, and pairs of a user and its denied calls.
+// smallest(most) returns the smallest limit that denies at most this many calls.
+export const { rate, decide, smallest } = program;

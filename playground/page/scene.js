@@ -5,14 +5,8 @@ import { run } from './program.js';
 import { count, span } from './dom.js';
 import { steps, most } from './traffic.js';
 
-const kinds = {
-  THROTTLE: { words: 5, spec: ([, , burst, units, period]) => ({ limit: Number(burst) + 1, count: Number(units), period }) },
-  WINDOW: { words: 4, spec: ([, , limit, period]) => ({ limit: Number(limit), period }) },
-  QUOTA: { words: 4, spec: ([, , limit, period]) => ({ limit: Number(limit), period }) },
-  LEASE: { words: 5, spec: ([, , limit, period]) => ({ limit: Number(limit), period }) },
-  POLICY: { words: 2, spec: () => ({}) },
-  ALL: { words: 2, spec: () => ({}) },
-};
+// Of each kind the places of the period and of the quantity among the words.
+const places = { THROTTLE: [4, 5], WINDOW: [3, 4], QUOTA: [3, 4], LEASE: [3] };
 const units = { ms: 1, s: 1000, m: 60000, h: 3600000, d: 86400000 };
 
 // read finds out what the page must know of a command to draw it. The program says what is wrong with it.
@@ -20,14 +14,12 @@ export function read(command) {
   const words = command.trim().split(/\s+/);
   const kind = words[0].toUpperCase().replace(/^(GO|CL)\./, '');
   const ms = words.some((word) => word.toUpperCase() === 'MS') ? 1 : 1000;
-  const found = Object.hasOwn(kinds, kind) ? kinds[kind] : undefined;
-  const spec = { kind, words, ms, at: found?.words, ...found?.spec(words) };
-  if (spec.period) {
-    const [, number, unit] = /^\+?(\d+)(ms|s|m|h|d)?$/.exec(spec.period) ?? [];
-    spec.period = Number(number) * (units[unit] ?? ms);
-  }
-  for (const name of ['limit', 'count', 'period']) if (!(spec[name] >= 1)) delete spec[name];
-  return spec;
+  const [place, at] = places[kind] ?? [];
+  const spec = { kind, words, ms, at };
+  if (!place) return spec;
+  const [, number, unit] = /^\+?(\d+)(ms|s|m|h|d)?$/.exec(words[place]) ?? [];
+  const limit = Number(words[2]) + (kind === 'THROTTLE' ? 1 : 0), period = number * (units[unit] ?? ms);
+  return { ...spec, ...(limit >= 1 && { limit }), ...(period >= 1 && { period }) };
 }
 
 // length is how long the time line of a scene is, in ms.
@@ -43,7 +35,7 @@ export function play(scene) {
   const aim = specs.find((spec) => spec.kind === 'QUOTA' && spec.period) ?? specs.find((spec) => spec.period) ?? { limit: 10, period: 5000 };
   const all = steps(scene.traffic, aim, end);
   const calls = [...all, ...(scene.own ?? []).map((at) => ({ at, client: 0, own: true }))].sort((a, b) => a.at - b.at);
-  return { end, cut: all.length >= most, lanes: specs.map((spec, i) => lane(spec, scene.limiters[i], calls, end, scene.policies)) };
+  return { end, cut: all.length >= most, lanes: specs.map((spec, i) => lane(spec, scene.limiters[i], calls, end)) };
 }
 
 const clients = ['alice', 'bob'];
@@ -58,45 +50,36 @@ function said({ words, at }, step, n) {
   return own.join(' ').replaceAll('$client', clients[step.client]).replaceAll('$n', n);
 }
 
-function lane(spec, command, steps, end, policies) {
-  const before = policies ? [[0, `CONFIG SET gothrottle.policies "${policies.replaceAll(/["\\]/g, '\\$&')}"`]] : [];
-  const calls = settled(spec, steps, before);
-  const lines = [...before];
-  const asked = lines.map(() => null);
+function lane(spec, command, steps, end) {
+  const calls = settled(spec, steps);
+  const drawn = { spec, command, calls, curves: [], windows: [], lockouts: [] };
+  const script = []; // time, call, and what takes the reply
   const keys = command.includes('$client') ? [0, 1] : [0];
   const look = (at, call) => keys.forEach((client) => {
     const line = peek(spec, client);
-    if (line) { lines.push([at, line]); asked.push({ at, client, call }); }
+    if (line) script.push([at, line, (reply) => see(drawn, { at, client, call }, reply)]);
   });
   // What is left is looked at before and after each call, and in between often enough for a smooth curve.
   let next = 0;
-  const step = end / 300;
-  const grid = (until) => { for (; next < until; next += step) look(next); };
+  const grid = (until) => { for (; next < until; next += end / 300) look(next); };
   calls.forEach((call, i) => {
     grid(call.at);
     if (call.at !== calls[i - 1]?.at) look(call.at);
-    lines.push([call.at, call.line]);
-    asked.push({ call });
+    script.push([call.at, call.line, (reply) => take(drawn, call, reply)]);
     look(call.at, call);
   });
-  grid(end + step / 2);
-  const replies = run(lines);
-  const drawn = { spec, command, calls, before, curves: [], windows: [], lockouts: [], error: replies.slice(0, before.length)[0]?.error };
-  asked.forEach((a, i) => {
-    if (a && !('at' in a)) take(drawn, a.call, replies[i]);
-    else if (a) see(drawn, a, replies[i]);
-  });
+  grid(end * 1.001);
+  run(script).forEach((reply, i) => script[i][2](reply));
   return summed(drawn);
 }
 
 // settled leaves out the settlements of estimates that were denied.
-function settled(spec, steps, before) {
+function settled(spec, steps) {
   const calls = [];
   for (const step of steps) {
     if (step.settles) {
-      const replies = run([...before, ...calls.map((call) => [call.at, call.line])]);
-      const estimate = calls.findLastIndex((call) => call.id === step.settles);
-      if (replies[before.length + estimate]?.[0] !== 0) continue;
+      const replies = run(calls.map((call) => [call.at, call.line]));
+      if (replies[calls.findIndex((call) => call.id === step.settles)]?.[0] !== 0) continue;
     }
     calls.push({ ...step, line: said(spec, step, calls.length + 1) });
   }
@@ -105,16 +88,13 @@ function settled(spec, steps, before) {
 
 // peek is the call that shows what is left, even below zero, and changes nothing. A greater limit leaves what is in use as
 // it is, so it shows debt.
-const room = 1000000;
-function peek(spec, client) {
-  const words = said(spec, { client }, 0).split(' ');
-  const key = words[1];
-  switch (spec.kind) {
-    case 'THROTTLE': case 'QUOTA': return `GO.INFO ${key}`;
-    case 'WINDOW': return spec.limit && `GO.WINDOW_RO ${key} ${spec.limit + room} ${words[3]} 0${spec.ms === 1 ? ' MS' : ''}`;
-    case 'LEASE': return spec.limit && `GO.LEASE_RO ${key} ${spec.limit + room} ${words[3]} -${spec.ms === 1 ? ' MS' : ''}`;
-    case 'POLICY': return `GO.POLICY_RO ${key} 0`;
-    case 'ALL': return words.join(' ').replace(/^GO\.ALL/i, 'GO.ALL_RO').replaceAll(/(THROTTLE \S+ \S+ \S+|WINDOW \S+ \S+|QUOTA \S+ \S+)( [+-]?\d+(?=$| ))?/gi, '$1 0');
+function peek({ kind, words, limit, period, ...spec }, client) {
+  const own = said({ words, ...spec }, { client }, 0);
+  const key = own.split(' ')[1];
+  switch (kind) {
+    case 'THROTTLE': return `GO.INFO ${key}`;
+    case 'ALL': return own.replace(/^GO\.ALL/i, 'GO.ALL_RO').replaceAll(/(THROTTLE \S+ \S+ \S+|WINDOW \S+ \S+|QUOTA \S+ \S+)( [+-]?\d+(?=$| ))?/gi, '$1 0');
+    default: return limit && period && `GO.${kind}_RO ${key} ${Math.min(limit + 1e6, 1e12)} ${period} ${kind === 'LEASE' ? '-' : 0} MS`;
   }
 }
 
@@ -122,37 +102,22 @@ const pairs = (flat) => Object.fromEntries(flat.flatMap((name, i) => (i % 2 ? []
 
 // see takes what a peek showed.
 function see(drawn, { at, client, call }, reply) {
-  const { spec } = drawn;
-  if (reply?.error) { if (!call) return; drawn.error ??= reply.error; return; }
+  const { kind, limit, period } = drawn.spec;
+  if (reply?.error) { if (call) drawn.error ??= reply.error; return; }
   let left;
-  switch (spec.kind) {
-    case 'THROTTLE': {
-      const cell = reply && pairs(pairs(reply).cells[0]);
-      left = [[spec.limit - (cell?.in_use ?? 0), spec.limit]];
-      if (cell?.locked_for_ms > 0) {
-        left[0][0] = Math.min(left[0][0], 0);
-        const last = drawn.lockouts.at(-1);
-        if (!last || at >= last.to) drawn.lockouts.push({ from: at, to: at + cell.locked_for_ms });
-        if (call) call.locked = cell.locked_for_ms;
-      }
-      break;
-    }
-    case 'QUOTA': {
-      const info = reply && pairs(reply);
-      left = [[spec.limit - (info?.ends_in_ms > 0 ? info.used : 0), spec.limit]];
-      const to = at + (info?.ends_in_ms ?? 0);
-      if (to > at && !(Math.abs(drawn.windows.at(-1)?.to - to) < 2)) drawn.windows.push({ from: to - spec.period, to });
-      break;
-    }
-    case 'WINDOW': left = [[reply[2] - room, spec.limit]]; break;
-    case 'LEASE': left = [[reply[2] - room + (reply[0] ? 0 : 1), spec.limit]]; break;
-    default: left = (reply?.slice(6) ?? []).map((inner) => [inner[2], inner[1]]);
+  if (kind === 'ALL') left = reply.slice(6).map((inner) => [inner[2], inner[1]]);
+  else if (kind === 'THROTTLE') {
+    const { in_use: used, locked_for_ms: locked } = reply ? pairs(pairs(reply).cells[0]) : { in_use: 0, locked_for_ms: 0 };
+    left = [[locked ? Math.min(limit - used, 0) : limit - used, limit]];
+    if (locked && !(at < drawn.lockouts.at(-1)?.to)) drawn.lockouts.push({ from: at, to: at + locked });
+    if (call) call.locked = locked;
+  } else {
+    left = [[reply[2] - reply[1] + limit + (kind === 'LEASE' ? 1 : 0), limit]]; // the peek at a lease would take a slot
+    const to = at + reply[4];
+    if (kind === 'QUOTA' && to > at && !(Math.abs(drawn.windows.at(-1)?.to - to) < 2)) drawn.windows.push({ from: to - period, to });
   }
   if (left.length > 1 && client) return; // one client's curves are enough
-  left.forEach(([units, limit], i) => {
-    const curve = drawn.curves[i + client] ??= [];
-    curve.push([at, units, limit]);
-  });
+  left.forEach(([units, most], i) => (drawn.curves[i + client] ??= []).push([at, units, most]));
   if (call && call.client % (drawn.command.includes('$client') ? 2 : 1) === client) call.left = left[0]?.[0];
 }
 
@@ -167,7 +132,7 @@ function take(drawn, call, reply) {
   const word = call.line.split(' ')[spec.at] ?? '';
   call.reply = reply;
   call.denied = reply[0] === 1;
-  call.units = /^[+-]?\d+$/.test(word) && spec.kind !== 'LEASE' ? Number(word) : 1;
+  call.units = /^[+-]?\d+$/.test(word) ? Number(word) : 1;
   call.taken = call.denied ? 0 : /\bUPTO\b/i.test(call.line) ? reply[5] : call.units;
   call.later = /\bRESERVE\b/i.test(call.line); // it acts at its slot, not now
   if (call.later && reply[5] > 0) call.slot = call.at + reply[5] * spec.ms;
@@ -179,6 +144,7 @@ function summed(drawn) {
   drawn.calls = drawn.calls.filter((call) => !call.failed);
   const keys = new Map(); // of each key the calls that took units within one period, and their sum
   let admitted = 0, denied = 0, peak = { units: 0 };
+  drawn.none = { admitted, denied, peak };
   for (const call of drawn.calls) {
     if (call.denied) denied++;
     else admitted++;
@@ -195,12 +161,10 @@ function summed(drawn) {
 }
 
 const names = ['limited', 'limit', 'remaining', 'retry_after', 'reset_after'];
-const sixth = (call) => (/\bUPTO\b/i.test(call.line) ? 'granted' : /\bRESERVE\b/i.test(call.line) ? 'wait' : /^GO\.(ALL|POLICY)/i.test(call.line) ? 'index' : 'renewed');
+const sixth = (call) => (/\bUPTO\b/i.test(call.line) ? 'granted' : /\bRESERVE\b/i.test(call.line) ? 'wait' : /^GO\.ALL/i.test(call.line) ? 'index' : 'renewed');
 
 // replyOf writes a reply with the names of its integers.
 export const replyOf = (call) => call.reply.map((n, i) => (Array.isArray(n) ? `[${n.join(' ')}]` : `${names[i] ?? sixth(call)} ${n}`)).join(', ');
-
-const waits = { THROTTLE: 'drain', WINDOW: 'leave the window', QUOTA: 'the next window begins', LEASE: 'a slot lapses' };
 
 // because says in one sentence why a call got its reply.
 export function because({ spec }, call) {
@@ -218,6 +182,7 @@ export function because({ spec }, call) {
   const wait = span(retry * spec.ms);
   if (call.locked) return `denied: locked out, for ${span(call.locked)} more`;
   const missing = /\bUPTO\b/i.test(call.line) ? 1 : Math.max(call.units - (limit - used), 1);
-  if (spec.kind === 'THROTTLE' || spec.kind === 'WINDOW') return `denied: ${inUse}, ${unit(missing)} ${missing === 1 ? waits[spec.kind].replace(/^\w+/, '$&s') : waits[spec.kind]} in ${wait}`;
-  return `denied: ${inUse}, ${waits[spec.kind] ?? 'the call fits'} in ${wait}`;
+  const [one, more] = { THROTTLE: ['drains', 'drain'], WINDOW: ['leaves the window', 'leave the window'] }[spec.kind] ?? [];
+  const what = { QUOTA: 'the next window begins', LEASE: 'a slot lapses' }[spec.kind] ?? (one ? `${unit(missing)} ${missing === 1 ? one : more}` : 'the call fits');
+  return `denied: ${inUse}, ${what} in ${wait}`;
 }

@@ -7,7 +7,7 @@ import { print } from './program.js';
 
 const speeds = [0.1, 0.25, 0.5, 1, 2, 5, 10, 60, 600, 3600, 36000];
 const still = matchMedia('(prefers-reduced-motion: reduce)');
-const titles = { THROTTLE: 'Rate with a burst (GCRA)', WINDOW: 'Sliding window', QUOTA: 'Fixed window', LEASE: 'Concurrent slots', ALL: 'Several at once', POLICY: 'A policy' };
+const titles = { THROTTLE: 'Rate with a burst (GCRA)', WINDOW: 'Sliding window', QUOTA: 'Fixed window', LEASE: 'Concurrent slots', ALL: 'Several at once' };
 const seconds = (ms) => `${(ms / 1000).toFixed(ms < 600000 ? 2 : 0)} s`;
 
 export class Stage {
@@ -24,7 +24,7 @@ export class Stage {
       h('caption', { class: 'hidden' }, 'What each limiter admitted'),
       h('thead', {}, h('tr', {}, ...['Limiter', 'Admitted', 'Denied'].map((text) => h('th', { scope: 'col' }, text)), this.most, h('th', { scope: 'col' }, 'Verdict'))), this.body));
     this.cards = h('div', { class: 'lanes' });
-    this.element = h('section', { class: 'stage', 'aria-label': 'Limiters' }, this.bar, this.note, this.cards, this.table);
+    this.element = h('section', { class: 'stage lanes', 'aria-label': 'Limiters' }, this.bar, this.note, this.cards, this.table);
     this.build();
     if (still.matches) this.now = this.played.end;
     this.go(!still.matches);
@@ -47,8 +47,7 @@ export class Stage {
     this.lanes = this.scene.limiters.map((command, i) => this.card(command, i));
     this.cards.replaceChildren(...this.lanes.map((lane) => lane.card));
     this.again();
-    this.factor = Math.max(speeds.findIndex((speed) => this.played.end / speed <= 25000), 0);
-    if (speeds[this.factor] < 1) this.factor = speeds.indexOf(1);
+    this.factor = Math.max(speeds.findIndex((speed) => this.played.end / speed <= 25000), speeds.indexOf(1));
     this.faster(0);
   }
 
@@ -75,13 +74,10 @@ export class Stage {
       setText(lane.error, lanes[i].error ?? '');
       lane.chart.show(lanes[i], end);
       setText(lane.said, 'Point at a dot, or press the arrow keys in the chart, to see why.');
-      lane.chart.selected = -1;
     });
     const periods = new Set(lanes.map((lane) => lane.spec.period));
     setText(this.most, periods.size === 1 && lanes[0].spec.period ? `Most in any ${span(lanes[0].spec.period)}` : 'Most in a period');
     this.table.hidden = lanes.length < 2;
-    this.rows = this.lanes.map((lane) => ({ name: h('th', { scope: 'row' }, lane.title.textContent, h('small', {}, lane.result.command)), admitted: h('td'), denied: h('td'), most: h('td'), verdict: h('td') }));
-    this.body.replaceChildren(...this.rows.map((row) => h('tr', {}, row.name, row.admitted, row.denied, row.most, row.verdict)));
     this.move(Math.min(this.now, end));
     this.describe();
     this.onchange(this.scene);
@@ -104,10 +100,9 @@ export class Stage {
 
   // look shows what is at the key at this time: the calls until then run again, and GO.INFO after them.
   look(lane) {
-    const { calls, before } = lane.result;
-    const until = calls.filter((call) => call.at <= this.now).map((call) => [call.at, call.line]);
+    const until = lane.result.calls.filter((call) => call.at <= this.now).map((call) => [call.at, call.line]);
     const key = (until.at(-1)?.[1] ?? lane.result.command).split(' ')[1] ?? '';
-    if (lane.fold.open) setText(lane.info, print([...before, ...until, [this.now, `GO.INFO ${key}`]]));
+    if (lane.fold.open) setText(lane.info, print([...until, [this.now, `GO.INFO ${key}`]]));
   }
 
   // hold pauses at a time.
@@ -122,27 +117,22 @@ export class Stage {
     const text = `${seconds(now)} of ${seconds(this.played.end)}`;
     setText(this.time, text);
     this.range.setAttribute('aria-valuetext', text);
-    this.lanes.forEach((lane, i) => {
-      lane.chart.move(now);
-      const so = lane.chart.so(now) ?? { admitted: 0, denied: 0, peak: { units: 0 } };
-      if (so === lane.so) return;
-      lane.so = so;
-      this.count(lane, this.rows[i], so);
-    });
+    const before = this.lanes.map((lane) => lane.so);
+    for (const lane of this.lanes) lane.so = lane.chart.move(now);
+    if (this.lanes.some(({ so }, i) => so !== before[i])) this.count();
     if (this.playing) return;
     this.lanes.forEach((lane) => this.look(lane));
     this.describe();
   }
 
-  count(lane, row, { admitted, denied, peak }) {
-    const { limit } = lane.result.spec;
-    lane.counts.replaceChildren(h('span', { class: 'good' }, h('b', {}, admitted), ' admitted'), h('span', { class: 'bad' }, h('b', {}, denied), ' denied'));
-    const [text, name] = verdict(peak.units, limit);
-    setText(row.admitted, admitted);
-    setText(row.denied, denied);
-    setText(row.most, peak.units ? peak.units.toLocaleString('en') : '');
-    setText(row.verdict, text);
-    row.verdict.className = name;
+  // count shows what was admitted and denied until now, at each chart and in the table.
+  count() {
+    this.body.replaceChildren(...this.lanes.map(({ title, counts, result, so: { admitted, denied, peak } }) => {
+      counts.replaceChildren(h('span', { class: 'good' }, h('b', {}, admitted), ' admitted'), h('span', { class: 'bad' }, h('b', {}, denied), ' denied'));
+      const [text, name] = verdict(peak.units, result.spec.limit);
+      return h('tr', {}, h('th', { scope: 'row' }, title.textContent, h('small', {}, result.command)),
+        ...[admitted, denied, peak.units ? peak.units.toLocaleString('en') : ''].map((cell) => h('td', {}, cell)), h('td', { class: name }, text));
+    }));
   }
 
   faster(by) {

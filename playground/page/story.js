@@ -22,8 +22,10 @@ const steps = [
       'Afterwards the account is settled. What was not used is given back (a ring). If the answer was longer, FORCE charges the rest, even past the limit: the curve goes below zero. That is debt, and it drains at the same rate, here 100 a second, before anything else is admitted.'] },
 ];
 
-export function storyView(step) {
-  const index = Math.min(Math.max(step, 1), steps.length) - 1;
+export const isStep = (name) => /^story\/[1-5]$/.test(name);
+
+export function storyView(name) {
+  const index = isStep(name) ? name.at(-1) - 1 : 0;
   const { title, text, ...story } = steps[index];
   const scene = { ...structuredClone(story), own: [] };
   const link = h('a', { class: 'button', href: write('try', scene) }, 'Change the limiters and the traffic');
@@ -33,10 +35,7 @@ export function storyView(step) {
     element: h('div', { class: 'view' },
       h('nav', { 'aria-label': 'Steps', class: 'steps' }, h('ol', {}, ...steps.map((s, i) => h('li', {}, h('a', { href: `#story/${i + 1}`, 'aria-current': i === index && 'step' }, `${i + 1}. `, h('span', {}, s.title)))))),
       h('div', { class: 'columns story' }, h('section', { class: 'card panel', 'aria-labelledby': 'title' }, h('h1', { id: 'title' }, `${index + 1}. ${title}`), ...text.map((paragraph) => h('p', {}, paragraph)),
-        h('div', { class: 'bar-buttons' }, index > 0 && button('Back', () => go(index), { class: 'quiet' }), index + 1 < steps.length && button('Next', () => go(index + 2), { class: 'primary' }), ...copyButton('Copy a link', () => `${location.href.split('#')[0]}#story/${index + 1}`)), link), stage.element)),
+        h('div', { class: 'bar-buttons' }, index > 0 && button('Back', () => go(index), { class: 'quiet' }), index + 1 < steps.length && button('Next', () => go(index + 2), { class: 'primary' }), copyButton('Copy a link', () => `${location.href.split('#')[0]}#story/${index + 1}`)), link), stage.element)),
     close: () => stage.close(),
   };
 }
-
-export const first = 'story/1';
-export const isStep = (name) => /^story\/[1-5]$/.test(name);

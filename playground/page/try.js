@@ -5,9 +5,9 @@ import { read as readTraffic, patterns } from './traffic.js';
 import { read, length } from './scene.js';
 import { scene as readLink, write } from './link.js';
 
-const usual = { limiters: ['GO.THROTTLE api 9 2 1000 MS', 'GO.WINDOW api 10 5000 MS'], traffic: 'clients 2 8 5', policies: '' };
+const usual = { limiters: ['GO.THROTTLE api 9 2 1000 MS', 'GO.WINDOW api 10 5000 MS'], traffic: 'clients 2 8 5' };
 const more = ['GO.QUOTA api 10 5000 MS', 'GO.ALL api THROTTLE 4 5 1 THROTTLE 19 20 10', 'GO.LEASE jobs 5 3000 job-$n MS'];
-const texts = { 'GO.THROTTLE': 'a burst, then a rate', 'GO.WINDOW': 'at most this many in any span', 'GO.QUOTA': 'at most this many in each window', 'GO.ALL': 'several limits at once', 'GO.LEASE': 'slots, each for a while', 'GO.POLICY': 'limits of the configuration' };
+const texts = { 'GO.THROTTLE': 'a burst, then a rate', 'GO.WINDOW': 'at most this many in any span', 'GO.QUOTA': 'at most this many in each window', 'GO.ALL': 'several limits at once', 'GO.LEASE': 'slots, each for a while' };
 
 export function tryView() {
   const scene = readLink(location.hash, usual);
@@ -20,17 +20,15 @@ export function tryView() {
     stage.cards.lastElementChild.querySelector('input').focus();
   });
   add.disabled = scene.limiters.length >= 4;
-  const policies = h('textarea', { rows: 3, spellcheck: 'false', placeholder: 'login THROTTLE 4 5 300s LOCKOUT 15m', oninput: () => { scene.policies = policies.value; stage.again(); } });
-  policies.value = scene.policies;
   const panel = h('section', { class: 'card panel', 'aria-labelledby': 'traffic' }, h('h2', { id: 'traffic' }, 'Traffic'), trafficForm(scene, restart),
     number('Seconds shown', length(scene) / 1000, 1, 31536000, (value) => { scene.length = value * 1000; stage.again(); }),
     h('h2', {}, 'Limiters'), h('ul', { class: 'quiet-text kinds' }, ...Object.entries(texts).map(([name, text]) => h('li', {}, h('code', {}, name), ` ${text}`))),
     h('p', { class: 'quiet-text' }, 'Each limiter is a command. Change its words; ↑ and ↓ change a number. ', h('code', {}, '$client'), ' in a key is who calls, ', h('code', {}, '$n'), ' the number of the call.'),
-    add, h('details', {}, h('summary', {}, 'Policies for GO.POLICY'), field('gothrottle.policies', policies)), ...copyButton('Copy a link to this', () => location.href));
+    add, copyButton('Copy a link to this', () => location.href));
   return {
     element: h('div', { class: 'view' },
       h('div', { class: 'lead' }, h('h1', {}, 'Try a rate limiter'),
-        h('p', {}, 'Every dot is one call: ', h('span', { class: 'key-admitted' }, '● admitted'), ' above the line, ', h('span', { class: 'key-denied' }, '✕ denied'), ' below it. The curve is what is left. Click into a chart to call, drag to move the time, point at a dot to see why.'),
+        h('p', {}, 'Every dot is one call: ', h('b', { class: 'good' }, '● admitted'), ' above the line, ', h('b', { class: 'bad' }, '✕ denied'), ' below it. The curve is what is left. Click into a chart to call, drag to move the time, point at a dot to see why.'),
         scene.strange && h('p', { class: 'warn', role: 'status' }, 'The link holds a setting that is not possible here. The page shows the nearest one.')),
       h('div', { class: 'columns' }, stage.element, panel)),
     close: () => stage.close(),
