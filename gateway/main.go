@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -29,6 +30,9 @@ import (
 )
 
 func main() {
+	if os.Getenv("GOGC") == "" { // the heap is so small that it would be collected dozens of times per second
+		debug.SetGCPercent(400)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Getenv, os.Environ(), os.Stderr); err != nil {
@@ -107,11 +111,11 @@ func (s *service) serve(ctx context.Context, source *source, log *slog.Logger, m
 	}
 	server, alive := s.grpcServer(more)
 	web := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
-	debug := &http.Server{Handler: s.debugHandler(), ReadHeaderTimeout: 10 * time.Second}
+	debugWeb := &http.Server{Handler: s.debugHandler(), ReadHeaderTimeout: 10 * time.Second}
 	failed := make(chan error, 4)
 	go func() { failed <- server.Serve(listeners[0]) }()
 	go func() { failed <- web.Serve(listeners[1]) }()
-	go func() { failed <- debug.Serve(listeners[2]) }()
+	go func() { failed <- debugWeb.Serve(listeners[2]) }()
 	go source.watch(ctx, time.Second)
 	log.Info("ready", "grpc", listeners[0].Addr(), "http", listeners[1].Addr(), "debug", listeners[2].Addr(), "rules", s.config)
 	var err error
@@ -129,13 +133,16 @@ func (s *service) serve(ctx context.Context, source *source, log *slog.Logger, m
 	}()
 	_ = web.Shutdown(last)
 	server.GracefulStop()
-	_ = debug.Close()
+	_ = debugWeb.Close()
 	return err
 }
 
 func (s *service) grpcServer(more []grpc.ServerOption) (*grpc.Server, *health.Server) {
 	o := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxMessage),
+		grpc.NumStreamWorkers(64), // their stacks have grown; more calls than workers get goroutines of their own
+		// Windows of a fixed size need no pings that measure the connection.
+		grpc.StaticStreamWindowSize(maxMessage), grpc.StaticConnWindowSize(4 * maxMessage),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: s.maxAge, MaxConnectionAgeGrace: s.grace}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 	}
