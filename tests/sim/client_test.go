@@ -85,7 +85,7 @@ func (w *world) join(m *message) {
 func (w *world) put(m *message) {
 	m.sent = w.now
 	w.wire = append(w.wire, m)
-	w.note("send", m.to, m.from(), m.words)
+	w.note("client %d sends %q to node %d", m.from(), m.words, m.to)
 }
 
 func (m *message) from() int {
@@ -135,8 +135,7 @@ func (w *world) arrive() bool {
 
 // answer returns to a client how its call ended.
 func (w *world) answer(m *message, reply []int64, err error) {
-	e := w.note("reply", m.to, m.from(), m.words)
-	e.reply, e.err = reply, err
+	w.note("client %d gets the reply to %q: %v, %v", m.from(), m.words, reply, err)
 	if m.plain != nil {
 		m.plain.waits = false
 		if err != nil {

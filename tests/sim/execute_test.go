@@ -8,7 +8,6 @@ import (
 
 // execute runs a request at a node and holds the reply and the state against the oracles.
 func (w *world) execute(n *node, m *message) ([]int64, error) {
-	e := w.note("run", n.id, m.from(), m.words)
 	master := n.id == w.master
 	if !n.alive {
 		return nil, errLost
@@ -28,7 +27,7 @@ func (w *world) execute(n *node, m *message) ([]int64, error) {
 	err, _ := got.(error)
 	reply := integers(nil, got)
 	m.decided = w.now
-	e.reply, e.err = reply, err
+	w.note("node %d runs %q of client %d at %d: %v, %v", n.id, m.words, m.from(), now, reply, err)
 	if m.further != nil {
 		w.checkAll(n, m, now, &g, reply, err, master)
 	} else {
@@ -215,7 +214,7 @@ func (w *world) slots(l *limiter, a *ask, g *part, master bool) {
 // sweep lets a master delete what has expired.
 func (w *world) sweep(n *node) {
 	now := w.told(n)
-	w.note("sweep", n.id, -1)
+	w.note("node %d deletes what has expired", n.id)
 	for _, l := range w.limiters {
 		before := n.models[l.at]
 		w.checkExpired(n, l, now)

@@ -62,7 +62,7 @@ func (w *world) deliver(n *node) bool {
 		return false
 	}
 	g := &w.log[n.applied-w.first]
-	w.note("apply", n.id, -1, g.effects...)
+	w.note("node %d applies %q", n.id, g.effects)
 	for _, words := range g.effects {
 		if err := n.server.apply(words...); err != nil {
 			w.fail("node %d: %v", n.id, err)
@@ -116,7 +116,7 @@ func (w *world) failover() bool {
 		return false
 	}
 	lives := w.random.IntN(2) == 0
-	w.note("failover", next.id, -1, []string{"behind by", number(int64(w.end() - next.applied)), "the old master lives", number(btoi(lives))})
+	w.note("node %d becomes the master, behind by %d groups; the old master lives: %v", next.id, w.end()-next.applied, lives)
 	if f := w.planted.promote; f != nil {
 		f(w, next)
 	}
@@ -165,7 +165,7 @@ func (w *world) lose(p *part) {
 
 // resync gives a node all that the master has.
 func (w *world) resync(n *node) bool {
-	w.note("resync", n.id, -1)
+	w.note("node %d is synchronised", n.id)
 	w.seen[resyncs]++
 	if !n.alive {
 		n.clock = funnel.Clock{}

@@ -53,10 +53,11 @@ func stepsOf(t *testing.T) int {
 	return n
 }
 
-// simulate runs one world and returns it.
-func simulate(t *testing.T, seed, index uint64, p *planted) (w *world) {
+// simulate runs one world and returns it, with a line for each event from a step on.
+func simulate(t *testing.T, seed, index uint64, p *planted, traced int) (w *world) {
 	synctest.Test(t, func(*testing.T) {
 		w = newWorld(seed, index, p)
+		w.traced = traced
 		w.run(stepsOfWorld)
 	})
 	return w
@@ -71,12 +72,13 @@ func TestSim(t *testing.T) {
 		if only >= 0 {
 			index = uint64(only)
 		}
-		w := simulate(t, seed, index, &planted{})
+		w := simulate(t, seed, index, &planted{}, never)
 		steps += w.step
 		for i, n := range w.seen {
 			sum[things[i]] += n
 		}
 		if w.broken != "" {
+			w = simulate(t, seed, index, &planted{}, w.step-history)
 			t.Fatalf("SEED=%d/%d, step %d: %s", seed, index, w.step, w.report())
 		}
 		if only >= 0 {
@@ -95,7 +97,7 @@ func TestSim_repeats(t *testing.T) {
 	seed, _ := seedOf(t)
 	different := map[uint64]bool{}
 	for index := range uint64(5) {
-		a, b := simulate(t, seed, index, &planted{}), simulate(t, seed, index, &planted{})
+		a, b := simulate(t, seed, index, &planted{}, never), simulate(t, seed, index, &planted{}, never)
 		if a.digest != b.digest || a.seen != b.seen || a.now-trueTime == 0 {
 			t.Errorf("SEED=%d/%d: %d and %d: %+v, then %+v", seed, index, a.digest, b.digest, a.seen, b.seen)
 		}
@@ -117,7 +119,7 @@ func TestSim_findsPlantedFaults(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			steps := 0
 			for index := uint64(0); steps < mostSteps; index++ {
-				w := simulate(t, seed, index, p)
+				w := simulate(t, seed, index, p, never)
 				if steps += w.step; w.broken != "" {
 					what, _, _ := strings.Cut(w.broken, "\n")
 					t.Logf("found after %d steps: %s", steps, what)

@@ -141,7 +141,7 @@ func (u *user) allowOf(w *world, l *limiter) bool {
 	if l.kind == leaseKind || l.mixed {
 		return false
 	}
-	w.note("allow", u.believes, 10+u.id, []string{l.key})
+	w.note("callers of client %d ask for %s", 10+u.id, l.key)
 	for range 1 + w.random.IntN(4) {
 		u.of(l).asks++
 		serial := w.serial
@@ -304,7 +304,7 @@ func (w *world) crash(u *user) {
 func (w *world) replaceUser(i int) bool {
 	u := w.users[i]
 	if w.closes && w.random.IntN(4) > 0 {
-		w.note("close", -1, 10+i)
+		w.note("client %d closes", 10+i)
 		w.seen[closes]++
 		w.mu.Lock()
 		u.closing = true
@@ -312,7 +312,7 @@ func (w *world) replaceUser(i int) bool {
 		go u.client.Close()
 		w.settle(nil)
 	} else {
-		w.note("crash", -1, 10+i)
+		w.note("client %d crashes", 10+i)
 		w.seen[crashes]++
 	}
 	w.crash(u)

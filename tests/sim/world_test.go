@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"regexp"
 	"slices"
@@ -22,8 +23,9 @@ const (
 	users    = 3    // clients of package throttle
 	holders  = 12   // who ask for slots
 	onWire   = 24   // messages; then some must arrive
-	history  = 1000 // the last events that are kept
-	reported = 40   // of these a failing run prints so many
+	history  = 1000 // the last steps that a failing world is traced for
+	reported = 40   // of these events it prints so many
+	never    = math.MaxInt
 )
 
 // config is what differs between worlds.
@@ -77,8 +79,9 @@ type world struct {
 	wire     []*message
 	seen     seen
 	digest   uint64 // of all replies
-	last     [history]event
 	broken   string // what is violated first
+	traced   int    // the first step of the trace
+	trace    []string
 
 	mu      sync.Mutex
 	arrived []*message // what users sent in this step
@@ -86,26 +89,11 @@ type world struct {
 	serial  int
 }
 
-// event is a line of the history. It is formatted only if it is printed.
-type event struct {
-	step       int
-	now        int64
-	what       string
-	node, from int
-	words      [][]string
-	reply      []int64
-	err        error
-	then       string // what followed in the same step
-}
-
-func (w *world) note(what string, node, from int, words ...[]string) *event {
-	e := &w.last[w.step%history]
-	if e.step == w.step && e.what != "" { // the first event of a step has caused the others
-		e.then += "; " + what
-		return e
+// note adds a line about an event to the trace.
+func (w *world) note(format string, args ...any) {
+	if w.step >= w.traced {
+		w.trace = append(w.trace, fmt.Sprintf("step %d, %d µs: ", w.step, w.now)+fmt.Sprintf(format, args...))
 	}
-	*e = event{step: w.step, now: w.now, what: what, node: node, from: from, words: words}
-	return e
 }
 
 func (w *world) fail(format string, args ...any) {
@@ -199,7 +187,7 @@ func (w *world) pass() bool {
 		d = 1000 // a whole ms brings about the instants at which things end
 	}
 	w.sleep(d)
-	w.note("time passes", -1, -1)
+	w.note("%d µs pass", d)
 	return true
 }
 
@@ -224,7 +212,7 @@ func (w *world) rare() bool {
 		return n.id != w.master && w.one(8) && w.resync(n)
 	case 4:
 		n.offset = w.anyOffset()
-		w.note("clock", n.id, -1, []string{number(n.offset)})
+		w.note("the clock of node %d is ahead by %d µs", n.id, n.offset)
 	case 5, 6:
 		w.sweep(w.nodes[w.master])
 	case 7:
@@ -298,43 +286,7 @@ func btoi(b bool) int64 {
 
 // report returns the last events at the key that the violation names, and those at no key.
 func (w *world) report() string {
-	key := regexp.MustCompile(`\{s\}\d+`).FindString(w.broken)
-	var lines []string
-	for i := range history {
-		e := &w.last[(w.step+history-i)%history]
-		if e.what != "" && e.step == w.step-i && (len(e.words) == 0 || e.about(key)) {
-			lines = append(lines, e.String())
-		}
-		if len(lines) == reported {
-			break
-		}
-	}
-	slices.Reverse(lines)
-	return w.broken + "\nthe last events:\n" + strings.Join(lines, "\n")
-}
-
-func (e *event) about(key string) bool {
-	return slices.ContainsFunc(e.words, func(words []string) bool {
-		return slices.Contains(words, key) || !strings.Contains(strings.Join(words, " "), "{s}")
-	})
-}
-
-func (e *event) String() string {
-	text := fmt.Sprintf("step %d, %d µs: %s", e.step, e.now, e.what)
-	if e.node >= 0 {
-		text += fmt.Sprintf(", node %d", e.node)
-	}
-	if e.from >= 0 {
-		text += fmt.Sprintf(", client %d", e.from)
-	}
-	for _, words := range e.words {
-		text += fmt.Sprintf(" %q", words)
-	}
-	if e.reply != nil {
-		text += fmt.Sprint(": ", e.reply)
-	}
-	if e.err != nil {
-		text += fmt.Sprint(": ", e.err)
-	}
-	return text + e.then
+	key := regexp.MustCompile(`l\d+:{s}`).FindString(w.broken)
+	lines := slices.DeleteFunc(w.trace, func(line string) bool { return strings.Contains(line, "{s}") && !strings.Contains(line, key) })
+	return w.broken + "\nthe last events:\n" + strings.Join(lines[max(len(lines)-reported, 0):], "\n")
 }
