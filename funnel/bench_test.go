@@ -1,6 +1,6 @@
 package funnel_test
 
-// No transcript measures time or counts allocations.
+// No transcript measures time.
 
 import (
 	"testing"
@@ -76,27 +76,6 @@ func BenchmarkLimits(b *testing.B) {
 			}
 		})
 	}
-}
-
-func TestLimits_allocateNothing(t *testing.T) {
-	for _, c := range benches {
-		var v funnel.Verdict
-		if n := testing.AllocsPerRun(100, func() { v = c.call() }); n != 0 || v.Limited != c.limit || v.Remaining != c.left {
-			t.Errorf("%s: %v allocations, %+v", c.name, n, v)
-		}
-	}
-	eachWalk(t, 100, func(t *testing.T, w *walk) {
-		l := limiterOf(funnel.ThrottleState{})
-		for range 20 {
-			w.change(10)
-			w.wait()
-			p := w.anyCall()
-			if n := testing.AllocsPerRun(1, func() { funnel.Throttle(w.now, l.state, &p) }); n != 0 {
-				t.Fatalf("%v allocations: %+v", n, p)
-			}
-			w.last = l.call(t, w.now, p)
-		}
-	})
 }
 
 // BenchmarkClock reads the clock while the wall clock runs forward, and while it is behind.

@@ -84,18 +84,6 @@ func TestWindow_fewEntries(t *testing.T) {
 	}
 }
 
-// The first call shares no entry, not even at the epoch, where the zero entry of an empty log
-// would be in the same part.
-func TestWindow_firstSharesWithNone(t *testing.T) {
-	for _, now := range []funnel.Micros{0, 1, 1e6} {
-		var l windowLog
-		l.call(t, windowCall{now, funnel.WindowParams{Limit: 1000, Period: 120e6, Quantity: 1}})
-		if len(l.entries) != 1 || l.entries[0] != (funnel.WindowEntry{Time: now, Total: 1, Weight: 1}) {
-			t.Errorf("at %d: %+v", now, l.entries)
-		}
-	}
-}
-
 // Entries that no longer count may be more than a call clears away. Those that are left change no decision, and a partial
 // grant does not wait for them.
 func TestWindow_clearsAFewAtATime(t *testing.T) {
