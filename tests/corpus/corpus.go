@@ -248,18 +248,15 @@ func seconds(nanos int64) string {
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".") + "s"
 }
 
-var plainWord = regexp.MustCompile(`^[^\s";\[\]()\x00-\x1f\x7f-\xff]+$`)
+// plainWord has the ASCII characters that can be seen, but for quotes, semicolons, brackets and parentheses.
+var plainWord = regexp.MustCompile("^[!#-'*-:<-Z\\\\^-~]+$")
 
 // Quote writes a word so that Words reads it.
 func Quote(word string) string {
-	if plainWord.MatchString(word) && isASCII(word) {
+	if plainWord.MatchString(word) {
 		return word
 	}
 	return strconv.QuoteToASCII(word)
-}
-
-func isASCII(word string) bool {
-	return strings.IndexFunc(word, func(r rune) bool { return r > '~' }) < 0
 }
 
 // ReplyText writes a reply: an error's text to the end of the line; an array with brackets, but if it is the whole reply
