@@ -1,5 +1,5 @@
 #!/bin/bash
-# Memory, threads and forks of a real server with the module: valgrind, 10,000 connections, a million keys,
+# Memory, threads and forks of a real server with the module: valgrind, a million keys,
 # constant load. LONG=1 is for a quiet hour: MINUTES=60 of load, FORKS=200.
 . "$(dirname "$0")/lib.sh"
 need_go

@@ -29,17 +29,6 @@ func anyOf(words []string) (all []any) {
 	return all
 }
 
-// on returns the words of a call with key in place of KEY. A word of the call may end with KEY.
-func on(call, key string) []any {
-	words := fields(call)
-	for i := range words {
-		if before, found := strings.CutSuffix(words[i].(string), "KEY"); found && (before == "" || strings.HasSuffix(before, ":")) {
-			words[i] = before + key
-		}
-	}
-	return words
-}
-
 // flat returns a reply, or an error, as text.
 func flat(v any, err error) string {
 	switch {
@@ -72,12 +61,12 @@ func (s *server) must(call string) string {
 	return flat(v, nil)
 }
 
-// session is one connection in RESP2.
+// session is one connection.
 type session struct{ *redis.Conn }
 
 // session opens a connection, which the end of the test closes.
 func (s *server) session() session {
-	c := session{s.client(options2).Conn()}
+	c := session{s.client(3).Conn()} // a connection of a pool would keep its user and database
 	s.t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -118,44 +107,12 @@ func mayOrNot(t testing.TB, may bool, reply any, what string) {
 	}
 }
 
-// dict turns a reply of alternating names and values, as RESP2 writes a map, into a map.
-func dict(t testing.TB, v any) map[string]any {
-	t.Helper()
-	all, ok := v.([]any)
-	require.True(t, ok, "%#v", v)
-	require.Zero(t, len(all)%2)
-	m := map[string]any{}
-	for i := 0; i < len(all); i += 2 {
-		m[fmt.Sprint(all[i])] = all[i+1]
-	}
-	return m
-}
-
-func wordsOf(v any) (all []string) {
-	for _, word := range v.([]any) {
-		all = append(all, fmt.Sprint(word))
-	}
-	return all
-}
-
 // info returns one field of an INFO section, "" if the field is absent.
 func (s *server) info(section, field string) string {
 	s.t.Helper()
 	text, err := s.Info(ctx, section).Result()
 	require.NoError(s.t, err)
 	return servers.Field(text, field)
-}
-
-// counters returns the fields of the module's section of INFO.
-func (s *server) counters() map[string]string {
-	s.t.Helper()
-	all := map[string]string{}
-	for line := range strings.Lines(s.Info(ctx, "gothrottle").Val()) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
-			all[name] = value
-		}
-	}
-	return all
 }
 
 // since says whether the server has the features of Redis major.minor. Valkey reports Redis
@@ -175,31 +132,6 @@ func (s *server) now() int64 {
 	require.NoError(s.t, err)
 	return now.UnixNano()
 }
-
-// throttle calls GO.THROTTLE and returns the integers of the reply. An error fails the test.
-func (s *server) throttle(words ...any) []int64 {
-	s.t.Helper()
-	return ints(s.t, s.Do(ctx, append([]any{"GO.THROTTLE"}, words...)...))
-}
-
-// ints returns a reply that is an array of integers. Anything else fails the test.
-func ints(t testing.TB, c *redis.Cmd) []int64 {
-	t.Helper()
-	v, err := c.Int64Slice()
-	require.NoError(t, err, c.String())
-	return v
-}
-
-// expiry returns the time at which a key expires, in ms since the epoch.
-func (s *server) expiry(key string) int64 {
-	s.t.Helper()
-	at, err := s.Do(ctx, "PEXPIRETIME", key).Int64()
-	require.NoError(s.t, err)
-	return at
-}
-
-// hasACLAPI says whether the server lets modules put commands into categories. Servers do since 7.2.
-func (s *server) hasACLAPI() bool { return s.since(7, 2) }
 
 // limiters are one of every kind: a call that makes it, and one that reads it. {} is a tag.
 var limiters = []struct{ make, peek string }{
@@ -221,12 +153,9 @@ var limiters = []struct{ make, peek string }{
 func makeLimiters(t testing.TB, ask func(string) string, tag string) (keys []string) {
 	t.Helper()
 	for _, l := range limiters {
-		words := strings.Fields(strings.ReplaceAll(l.make, "{}", tag))
-		require.Regexp(t, `^\[[01] `, ask(strings.Join(words, " ")), l.make)
-		for i, word := range words {
-			if (i == 0 || word == "KEY") && !slices.Contains(keys, words[i+1]) {
-				keys = append(keys, words[i+1])
-			}
+		require.Regexp(t, `^\[[01] `, ask(strings.ReplaceAll(l.make, "{}", tag)), l.make)
+		if key := strings.ReplaceAll(strings.Fields(l.peek)[1], "{}", tag); !slices.Contains(keys, key) {
+			keys = append(keys, key)
 		}
 	}
 	return keys
@@ -251,15 +180,12 @@ type sample struct {
 var samples = func() map[string]sample {
 	all := map[string]sample{}
 	for _, row := range commands.Table {
-		if !row.NoKey { // TestTop has the tests of GO.TOP
+		if !row.NoKey { // GO.TOP has none
 			all[row.Name] = sample{row, corpus.Samples[row.Name]}
 		}
 	}
 	return all
 }()
-
-// writes says whether the command is one that may write.
-func (c sample) writes() bool { return c.Writes() }
 
 // fast says whether the command has the flag fast.
 func (c sample) fast() bool { return strings.HasSuffix(c.Flags, " fast") }
@@ -277,7 +203,11 @@ func (c sample) flags() []string {
 func (c sample) asks() bool { return c.Plan != nil && !c.OneKey }
 
 // on returns the words of the call with key in place of KEY. The key may hold any bytes.
-func (c sample) on(key string) []any { return on(c.Sample.Call, key) }
+func (c sample) on(key string) []any {
+	words := fields(c.Sample.Call)
+	words[1] = strings.Replace(words[1].(string), "KEY", key, 1)
+	return words
+}
 
 // key returns the key of the call that on returns: a command may want a prefix.
 func (c sample) key(key string) string { return c.on(key)[1].(string) }

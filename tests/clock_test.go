@@ -20,14 +20,16 @@ func TestClock_leadAndRestart(t *testing.T) {
 	s := start(t, options{Clock: c.Clock})
 	const ahead = 3 * time.Hour
 	lead := func() float64 {
-		n, err := strconv.ParseInt(s.counters()["gothrottle_clock_lead_us"], 10, 64)
+		n, err := strconv.ParseInt(s.info("gothrottle", "gothrottle_clock_lead_us"), 10, 64)
 		require.NoError(t, err)
 		return float64(n) / 1e6
 	}
 	calls := []string{"GO.THROTTLE k 9 10 60", "GO.WINDOW k 1 60", "GO.QUOTA k 1 60", "GO.LEASE k 1 60 ID"}
 	call := func(i int, id string) []int64 {
 		words := fields(strings.NewReplacer(" k ", fmt.Sprintf(" k%d ", i), "ID", id).Replace(calls[i]))
-		return ints(t, s.Do(ctx, words...))
+		reply, err := s.Do(ctx, words...).Int64Slice()
+		require.NoError(t, err, words)
+		return reply
 	}
 	var first [][]int64
 	c.shift(ahead)

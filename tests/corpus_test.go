@@ -34,7 +34,7 @@ func runTranscripts(t *testing.T, folder string, o corpus.Options) {
 	set.Args = []string{"--repl-diskless-sync", "no", "--enable-debug-command", "yes", "--gothrottle.top-keys", "1000",
 		"--notify-keyspace-events", "KA", "--repl-timeout", "2147483647"} // weeks go by between cases
 	h.server = start(t, set)
-	h.client2, h.watcher, h.stream = h.client(options2), h.Conn(), h.replicate()
+	h.client2, h.watcher, h.stream = h.client(2), h.Conn(), h.replicate()
 	h.events = h.PSubscribe(ctx, "__keyspace@0__:*", "marks")
 	defer h.watcher.Close()
 	defer h.events.Close()

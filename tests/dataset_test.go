@@ -6,25 +6,34 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"gothrottle/commands/memory"
 	"gothrottle/tests/corpus"
 )
 
-// dataset returns what each key of a server holds, by database and name.
+// dataset returns what each key of a server holds, by database and name. The server may be a replica of a cluster.
 func (s *server) dataset() map[string]string {
 	s.t.Helper()
 	c, all := s.session(), map[string]string{}
 	defer c.Close()
+	c.do("READONLY")
 	for line := range strings.Lines(s.Info(ctx, "keyspace").Val()) {
 		var db int
 		if n, _ := fmt.Sscanf(line, "db%d:", &db); n == 0 {
 			continue
 		}
 		c.do("SELECT", db)
-		keys := c.list("KEYS", "*")
-		for i, found := range c.list(append([]any{"EVAL", corpus.ReadKeys, len(keys)}, keys...)...) {
-			if v := corpus.Value(found.([]any)); v != nil {
-				all[fmt.Sprintf("%d %s", db, keys[i])] = corpus.Dump(map[string]*memory.Value{keys[i].(string): v}, 0)
+		keys := c.Keys(ctx, "*").Val()
+		found, _ := c.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for _, key := range keys { // one by one, because those of a cluster have several slots
+				p.EvalRO(ctx, corpus.ReadKeys, []string{key})
+			}
+			return nil
+		})
+		for i, key := range keys {
+			if v := corpus.Value(found[i].(*redis.Cmd).Val().([]any)[0].([]any)); v != nil {
+				all[fmt.Sprint(db, " ", key)] = corpus.Dump(map[string]*memory.Value{key: v}, 0)
 			}
 		}
 	}

@@ -25,13 +25,13 @@ func TestFork_scriptDebug(t *testing.T) {
 	s := start(t, options{})
 	s.must("CONFIG SET gothrottle.top-keys 10000")
 	for n := range 10000 {
-		s.throttle("key:of:some:length:"+strconv.Itoa(n), 0, 1, 3600, 2)
+		s.must(fmt.Sprintf("GO.THROTTLE key:of:some:length:%d 0 1 3600 2", n))
 	}
 	require.NoError(t, s.Do(ctx, "GO.TOP", 10000).Err())
 	assert.Equal(t, commands.ErrForked.Text(), s.debugForked())
-	assert.Equal(t, []int64{0, 2, 1, -1, 1}, s.throttle("k", 1, 1, 1))
+	assert.Equal(t, "[0 2 1 -1 1]", s.must("GO.THROTTLE k 1 1 1"))
 	s.setPolicies(manyPolicies(1))
-	assert.Equal(t, "0", s.counters()["gothrottle_panics"])
+	assert.Equal(t, "0", s.info("gothrottle", "gothrottle_panics"))
 }
 
 // debugForked makes a call of each command, and then many of GO.TOP, in a script under SCRIPT DEBUG YES. It returns the
@@ -99,7 +99,7 @@ func TestMemory_forks(t *testing.T) {
 	assert.Equal(t, "ok", s.info("persistence", "aof_last_bgrewrite_status"))
 	used := s.usage()
 	t.Logf("%d forks, %d calls beside them; %+v", s.forks()-before, calls.Load(), used)
-	assert.Equal(t, "0", s.counters()["gothrottle_panics"])
+	assert.Equal(t, "0", s.info("gothrottle", "gothrottle_panics"))
 }
 
 // forkBesideGarbage sends, in one pipeline, changes of the policies and the call that forks. So the runtime often

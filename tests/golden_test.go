@@ -73,7 +73,7 @@ func (g *golden) check(t *testing.T) {
 	today := roundTimes(t, s.dataset())
 	if len(g.Dump) == 0 && os.Getenv("GOTHROTTLE_GOLDEN") == "update" {
 		require.False(t, s.since(7, 1), "payloads are made on Redis 7.0, so that every server loads them")
-		g.Dump, g.Expires = []byte(s.Dump(ctx, "k").Val()), s.expiry("k")
+		g.Dump, g.Expires = []byte(s.Dump(ctx, "k").Val()), s.PExpireTime(ctx, "k").Val().Milliseconds()
 		for i, call := range g.Calls {
 			g.Calls[i][1] = s.ask(call[0])
 		}
@@ -92,7 +92,7 @@ func (g *golden) check(t *testing.T) {
 	if old := roundTimes(t, s.dataset()); today != "" {
 		assert.Equal(t, old, today)
 	}
-	assert.Equal(t, g.Expires, s.expiry("k"))
+	assert.Equal(t, g.Expires, s.PExpireTime(ctx, "k").Val().Milliseconds())
 	replies()
 }
 

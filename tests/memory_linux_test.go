@@ -1,15 +1,12 @@
 package tests
 
 import (
-	"bufio"
 	"cmp"
 	"fmt"
-	"net"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -76,7 +73,7 @@ func median(values []int64) int64 { return slices.Sorted(slices.Values(values))[
 // pipeline sends n calls at once, which must be admitted. call returns the i-th.
 func (s *server) pipeline(n int, call func(i int) string) {
 	s.t.Helper()
-	c := s.client(options3)
+	c := s.client(3)
 	defer c.Close()
 	p := c.Pipeline()
 	for i := range n {
@@ -84,63 +81,6 @@ func (s *server) pipeline(n int, call func(i int) string) {
 	}
 	_, err := p.Exec(ctx)
 	require.NoError(s.t, err)
-}
-
-// openFiles lets this process and its servers open n files each.
-func openFiles(t *testing.T, n uint64) {
-	t.Helper()
-	var before syscall.Rlimit
-	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before))
-	limit := syscall.Rlimit{Cur: max(n, before.Cur), Max: max(n, before.Max)}
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		require.Empty(t, os.Getenv("CI"), "%d open files are needed: %v", n, err)
-		t.Skipf("%d open files are needed, and the limit of %d cannot be raised: %v", n, before.Max, err)
-	}
-	t.Cleanup(func() { _ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before) })
-}
-
-// 10,000 clients are connected, and all of them ask at once.
-func TestMemory_connections(t *testing.T) {
-	memoryOnly(t)
-	const clients, rounds = 10_000, 3
-	openFiles(t, clients+1000)
-	s := start(t, options{Args: []string{"--maxclients", fmt.Sprint(clients + 100)}})
-	s.throttle("warm", 9, 1, 60)
-	before, used := s.usage(), s.usedMemory()
-	conns, replies := make([]net.Conn, clients), make([]*bufio.Reader, clients)
-	for i := range conns {
-		conn, err := net.DialTimeout("tcp", s.addr, patience)
-		require.NoError(t, err)
-		defer conn.Close()
-		conns[i], replies[i] = conn, bufio.NewReaderSize(conn, 64)
-	}
-	for round := range rounds {
-		for i, conn := range conns {
-			_, err := fmt.Fprintf(conn, "GO.THROTTLE client:%d 9 1 3600\r\n", i)
-			require.NoError(t, err)
-		}
-		for i, in := range replies {
-			reply := ""
-			for range 6 {
-				line, err := in.ReadString('\n')
-				require.NoError(t, err)
-				reply += strings.TrimSpace(line)
-			}
-			require.Regexp(t, fmt.Sprintf(`^\*5:0:10:%d:-1:`, 9-round), reply, "client %d", i)
-		}
-	}
-	during := s.usage()
-	assert.GreaterOrEqual(t, during.files, before.files+clients)
-	assert.LessOrEqual(t, during.threads, before.threads+2, "connections take no thread")
-	require.EqualValues(t, clients+1, s.DBSize(ctx).Val())
-	t.Logf("%d bytes of resident memory per connection, its limiter included", (during.resident-before.resident)/clients)
-	for _, conn := range conns {
-		conn.Close()
-	}
-	s.must("FLUSHALL SYNC")
-	eventually(t, "the files are closed, and the memory is back", func() bool {
-		return s.usage().files <= before.files+2 && s.usedMemory() <= used+1<<20
-	})
 }
 
 // A million limiters take what docs/operating.md says, and FLUSHALL gives the memory back. Without make test-memory they are
@@ -176,26 +116,6 @@ func TestMemory_keys(t *testing.T) {
 	}
 }
 
-// A window takes at most 4 KB: with a limit of a million, and under many forced calls, which exceed a small limit. In the
-// common pipeline with ZADD a million calls are a million members.
-func TestMemory_window(t *testing.T) {
-	lasts(t)
-	s := start(t, options{})
-	for _, call := range []string{"GO.WINDOW a 1000000 500 4 MS", "GO.WINDOW b 5 500 3 MS FORCE"} {
-		for from := s.now(); s.now()-from < 600e6; { // more than a period
-			p := s.Pipeline()
-			for range 1000 {
-				p.Do(ctx, fields(call)...)
-			}
-			_, err := p.Exec(ctx)
-			require.NoError(t, err)
-		}
-		key := call[10:11]
-		assert.LessOrEqual(t, s.ZCard(ctx, key).Val(), int64(121), call)
-		assert.LessOrEqual(t, s.MemoryUsage(ctx, key, 0).Val(), int64(4096), call)
-	}
-}
-
 // No call of the transcripts leaks memory.
 func TestMemory_noCallLeaks(t *testing.T) {
 	lasts(t)
@@ -206,7 +126,7 @@ func TestMemory_noCallLeaks(t *testing.T) {
 	}
 	cases := transcripts(t)
 	run := func(rounds int) {
-		c := s.client(options3)
+		c := s.client(3)
 		defer c.Close() // the server keeps up to 48 KiB for a client, now and then
 		for range rounds {
 			p := c.Pipeline()
@@ -240,7 +160,7 @@ func TestMemory_whatTheModuleTakes(t *testing.T) {
 	s.must("PING")
 	bare := s.usage()
 	s.must("MODULE LOAD " + env.module)
-	s.throttle("k", 9, 1, 60)
+	s.must("GO.THROTTLE k 9 1 60")
 	loaded := s.usage()
 	for range 5 {
 		s.pipeline(10_000, func(i int) string { return fmt.Sprint("GO.THROTTLE k:", i%1000, " 9 1 60") })

@@ -121,26 +121,18 @@ func TestOperating_eviction(t *testing.T) {
 	}
 }
 
-// The file of a running server is replaced by install. The server goes on, and its restart loads the new file. cp would
-// write into the file that the server executes.
+// The file of a running server is replaced by install, which makes a new file. The server goes on, and its restart loads that
+// file.
 func TestOperating_upgrade(t *testing.T) {
 	localOnly(t)
-	folder := t.TempDir()
-	module := filepath.Join(folder, "gothrottle.so")
-	replace := func(program ...string) (same bool) {
-		before, err := os.Stat(module)
-		require.NoError(t, err)
-		out, err := exec.Command(program[0], append(program[1:], env.module, module)...).CombinedOutput()
+	o := options{Module: filepath.Join(t.TempDir(), "gothrottle.so")}
+	install := func() {
+		out, err := exec.Command("install", "-m", "0755", env.module, o.Module).CombinedOutput()
 		require.NoError(t, err, "%s", out)
-		after, err := os.Stat(module)
-		require.NoError(t, err)
-		return os.SameFile(before, after)
 	}
-	require.NoError(t, os.WriteFile(module, nil, 0o755))
-	assert.True(t, replace("cp"), "cp writes into the file")
-	o := options{Module: module}
+	install()
 	s := start(t, o)
-	assert.False(t, replace("install", "-m", "0755"), "install makes a new file")
+	install()
 	s.works()
 	s.restart(o).works()
 }
@@ -148,16 +140,11 @@ func TestOperating_upgrade(t *testing.T) {
 // Too small an address space ends the server at the load. The page names what is enough.
 func TestOperating_addressSpace(t *testing.T) {
 	localOnly(t)
-	start(t, options{Program: wrapped(t, "ulimit -v 2000000 && exec")}).works()
-	assert.Contains(t, refuse(t, options{Program: wrapped(t, "ulimit -v 500000 && exec")}), "fatal error:")
-}
-
-// wrapped returns a program that runs the server by a shell command.
-func wrapped(t *testing.T, command string) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "server")
-	require.NoError(t, os.WriteFile(program, []byte("#!/bin/bash\n"+command+" "+env.server+` "$@"`+"\n"), 0o755))
-	return program
+	limited := func(kilobytes int) options {
+		return options{Before: []string{"sh", "-c", fmt.Sprintf(`ulimit -v %d && exec "$0" "$@"`, kilobytes)}}
+	}
+	start(t, limited(2_000_000)).works()
+	assert.Contains(t, refuse(t, limited(500_000)), "fatal error:")
 }
 
 // A server that crashes writes its report, with INFO gothrottle, if crash-log-enabled is yes at that time. The report is
@@ -184,7 +171,7 @@ func TestOperating_crashReport(t *testing.T) {
 		for _, setting := range row.crashLog[1:] {
 			s.must("CONFIG SET crash-log-enabled " + setting)
 		}
-		s.throttle("k", 1, 1, 60)
+		s.must("GO.THROTTLE k 1 1 60")
 		if row.sent {
 			require.NoError(t, s.run.Signal(syscall.SIGSEGV))
 		} else {

@@ -39,7 +39,7 @@ func TestPanic(t *testing.T) {
 	for range 2000 {
 		require.Error(t, s.Do(ctx, "GO.PANIC", "k", "nil").Err())
 	}
-	assert.Equal(t, "2004", s.counters()["gothrottle_panics"])
+	assert.Equal(t, "2004", s.info("gothrottle", "gothrottle_panics"))
 	assert.Less(t, strings.Count(s.log(), "panic in GO.PANIC"), 200)
 	s.works()
 	t.Run("signal settings", func(t *testing.T) { testSignalSettings(t, module) })

@@ -90,26 +90,3 @@ func TestPolicies_configSet(t *testing.T) {
 	require.NoError(t, s.Do(ctx, "CONFIG", "SET", name, longest, "maxmemory-samples", 7).Err())
 	assert.Equal(t, map[string]string{name: "c QUOTA 1 1s"}, s.settings())
 }
-
-// MODULE LOADEX takes the policies, and refuses the load if they are wrong. A load without policies
-// has none, whatever an earlier load had.
-func TestPolicies_loadex(t *testing.T) {
-	s := startBare(t)
-	loadex := func(policies string, more ...string) error {
-		words := append([]string{"MODULE", "LOADEX", env.module, "CONFIG", "gothrottle.policies", policies}, more...)
-		return s.Do(ctx, anyOf(words)...).Err()
-	}
-	for range 2 {
-		require.Error(t, loadex("a QUOTA 1"))
-		assert.Contains(t, s.log(), "policy 1 (a): 'QUOTA' needs limit and period")
-		require.Error(t, loadex("a QUOTA 1 1s", "CONFIG", "foo.bar", "1"))
-		require.NotContains(t, s.modules(), "gothrottle")
-		require.NoError(t, loadex("b  QUOTA 1 1s", "ARGS", "cl-throttle", "no"))
-		assert.Equal(t, map[string]string{"gothrottle.policies": "b QUOTA 1 1s"}, s.settings())
-		s.must("MODULE UNLOAD gothrottle")
-		assert.Empty(t, s.settings())
-		s.must("MODULE LOAD " + env.module)
-		assert.Equal(t, map[string]string{"gothrottle.policies": ""}, s.settings())
-		s.must("MODULE UNLOAD gothrottle")
-	}
-}

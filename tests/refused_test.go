@@ -35,7 +35,7 @@ func TestRefusedCalls(t *testing.T) {
 	assert.Regexp(t, "^CROSSSLOT ", s.ask("GO.ALL {k}a QUOTA 9 60 KEY {l}b QUOTA 9 60"))
 	mayOrNot(t, false, s.as("bob", "+@all ~{k}a").do(fields(call)...), "the second key")
 	s.leasesDrain(t, refused)
-	assert.Equal(t, "0", s.counters()["gothrottle_panics"])
+	assert.Equal(t, "0", s.info("gothrottle", "gothrottle_panics"))
 	warnings := strings.Count(s.log(), "restart this node before you move slots")
 	assert.Equal(t, map[bool]int{true: 1}[refused], warnings, "warnings")
 }
@@ -51,13 +51,13 @@ func (s *server) leasesDrain(t *testing.T, refused bool) {
 		held = append(held, redis.Z{Score: -float64(now - int64(i)), Member: fmt.Sprint("\x02", i)})
 	}
 	require.NoError(t, s.ZAdd(ctx, "lease", held...).Err())
-	want := `^\[1 2 0 (200|199) (300|299) 0]$` // when the second of three slots lapses
+	want := `^\[1 2 0 (200|19\d) (300|29\d) 0]$` // when the second of three slots lapses
 	if refused {
-		want = `^\[1 2 0 (300|299) (300|299) 0]$` // when the last one lapses
+		want = `^\[1 2 0 (300|29\d) (300|29\d) 0]$` // when the last one lapses
 	}
 	assert.Regexp(t, want, s.ask("GO.LEASE_RO lease 2 60 new"))
 	assert.Regexp(t, want, s.ask("GO.LEASE lease 2 60 new"))
 	assert.Equal(t, int64(5), s.ZCard(ctx, "lease").Val(), "a denied call removes 128 lapsed slots")
-	assert.Regexp(t, `^\[0 4 0 -1 (300|299) 0]$`, s.ask("GO.LEASE lease 4 60 new"))
+	assert.Regexp(t, `^\[0 4 0 -1 (300|29\d) 0]$`, s.ask("GO.LEASE lease 4 60 new"))
 	assert.Equal(t, "2", s.ask("GO.RELEASE lease new held0"))
 }

@@ -58,9 +58,9 @@ func (s *server) makeCases(cases [][][]any, first int) {
 // the module, and servers restarted from the append-only file or the RDB, after the calls of all transcripts.
 func TestReplication_everyCopyIsTheSame(t *testing.T) {
 	lasts(t)
-	net, cases := newNetwork(t), transcripts(t)
+	cases := transcripts(t)
 	o := func(bare bool, more ...string) options {
-		return options{Network: net, Bare: bare, Args: append(more, "--databases", fmt.Sprint(len(cases)))}
+		return options{Bare: bare, Args: append(more, "--databases", fmt.Sprint(len(cases)))}
 	}
 	withAOF := []string{"--appendonly", "yes", "--auto-aof-rewrite-percentage", "0"}
 	master, replica, plain := start(t, o(false, withAOF...)), start(t, o(false)), start(t, o(true))
@@ -116,7 +116,7 @@ func TestReplication_aReplicaAnswers(t *testing.T) {
 	replica.follow(master)
 	keys := makeLimiters(t, master.ask, "")
 	for name, sample := range samples {
-		if sample.writes() {
+		if sample.Writes() {
 			assert.ErrorContains(t, replica.Do(ctx, sample.on("k")...).Err(), "READONLY ", name)
 		}
 	}
@@ -149,7 +149,7 @@ func TestReplication_aReplicaAnswers(t *testing.T) {
 	for _, key := range keys {
 		require.NoError(t, replica.Copy(ctx, key, "copy", 0, true).Err())
 		require.NoError(t, replica.Rename(ctx, "copy", key).Err())
-		require.NoError(t, replica.Do(ctx, "RESTORE", key, replica.expiry(key), replica.Dump(ctx, key).Val(), "ABSTTL", "REPLACE").Err())
+		require.NoError(t, replica.Do(ctx, "RESTORE", key, replica.PExpireTime(ctx, key).Val().Milliseconds(), replica.Dump(ctx, key).Val(), "ABSTTL", "REPLACE").Err())
 	}
 	for _, call := range calls {
 		assert.Equal(t, want[call], exact(replica.ask(call)), "promoted, the keys moved: %s", call)

@@ -30,7 +30,6 @@ type server struct {
 
 // launch fills options in for this run.
 func launch(o options) options {
-	o.Program, o.Module = cmp.Or(o.Program, env.server), cmp.Or(o.Module, env.module)
 	// With the load argument module-name the configuration has another name.
 	if !o.Bare && !slices.Contains(o.ModuleArgs, "redis-cell") {
 		o.Args = append([]string{"--gothrottle.policies", corpus.SamplePolicies}, o.Args...)
@@ -53,7 +52,7 @@ func start(t testing.TB, o options) *server {
 // connect returns a server that runs, with a client.
 func connect(t testing.TB, run *servers.Server) *server {
 	s := &server{t: t, addr: run.Addr, run: run}
-	s.Client = s.client(options3)
+	s.Client = s.client(3)
 	return s
 }
 
@@ -78,13 +77,7 @@ func (s *server) restart(o options) *server {
 	return start(s.t, o)
 }
 
-// options3 and options2 are the versions of the protocol.
-const (
-	options3 = 3
-	options2 = 2
-)
-
-// client returns a new client. The client never repeats a call.
+// client returns a new client of RESP2 or RESP3. The client never repeats a call.
 func (s *server) client(protocol int) *redis.Client {
 	c := s.run.Client(func(o *redis.Options) { o.Protocol, o.PoolSize = protocol, 100 })
 	s.t.Cleanup(func() { c.Close() })
@@ -170,24 +163,10 @@ func mustDocker(t testing.TB, args ...string) string {
 	return out
 }
 
-// newVolume creates a volume, and newNetwork a network on which containers reach each other by name. newNetwork returns ""
-// if servers are local processes.
-func newVolume(t testing.TB) string { return created(t, "volume") }
-
-func newNetwork(t testing.TB) string {
+func newVolume(t testing.TB) string {
 	t.Helper()
-	if env.docker == nil {
-		return ""
-	}
-	return created(t, "network")
-}
-
-func created(t testing.TB, kind string) string {
-	t.Helper()
-	name, err := env.docker.Create(kind)
+	name, err := env.docker.Create("volume")
 	require.NoError(t, err)
-	// Cleanups run last in, first out, so the containers are removed before.
-	t.Cleanup(func() { env.docker.Remove(kind, name) })
 	return name
 }
 

@@ -5,12 +5,9 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"regexp"
 	"strings"
-	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -87,33 +84,4 @@ func (st *stream) since() (all [][]string) {
 			all = append(all, words)
 		}
 	}
-}
-
-// No transcript has transactions: a call in one, or in a script, adds its effect to the effects of the others.
-func TestStream_withinTransactionsAndScripts(t *testing.T) {
-	s := start(t, options{Args: []string{"--repl-diskless-sync", "no"}})
-	st := s.replicate()
-	s.throttle("k", 99, 100, 360000)
-	st.since()
-	effects := func() string {
-		var all []string
-		for _, words := range st.since() {
-			all = append(all, strings.Join(words, " "))
-		}
-		return regexp.MustCompile(`\d{13,}`).ReplaceAllString(strings.Join(all, "; "), "time")
-	}
-
-	p := s.TxPipeline()
-	p.Do(ctx, "GO.THROTTLE", "k", 99, 100, 360000)
-	p.Do(ctx, "GO.THROTTLE", "k", 99, 100, 360000, 0)
-	p.Do(ctx, "GO.THROTTLE", "k", 99, 100, 360000)
-	_, err := p.Exec(ctx)
-	require.NoError(t, err)
-	assert.Equal(t, "MULTI; HSET k 0 time; HSET k 0 time; EXEC", effects())
-
-	script := `for i = 1, 120 do redis.call('GO.THROTTLE', KEYS[1], 99, 100, 360000) end`
-	s.Eval(ctx, script, []string{"k"})
-	assert.Regexp(t, "^MULTI; (HSET k 0 time; |PEXPIREAT k time; ){97,}EXEC$", effects())
-	s.Eval(ctx, script, []string{"k"}) // all denied
-	assert.Empty(t, effects())
 }

@@ -107,7 +107,7 @@ func (s *machine) start(port string) {
 	if old := s.nodes[port]; old != nil {
 		eventually(s.t, "the server at port "+port+" has ended", old.exited)
 	}
-	s.nodes[port] = connect(s.t, servers.New(s.t, servers.Options{Program: env.server, Bare: true, Config: s.here("/etc/redis/" + port + ".conf"),
+	s.nodes[port] = connect(s.t, servers.New(s.t, servers.Options{Bare: true, Config: s.here("/etc/redis/" + port + ".conf"),
 		Folder: s.here("/var/lib/redis/" + port), Port: s.ports[port], Bus: s.ports["bus "+port], Cluster: s.cluster}))
 }
 
@@ -206,7 +206,7 @@ func (s *machine) startCaller() *caller {
 	s.t.Helper()
 	c := &caller{s: s, got: map[string]int64{}, errors: map[string]int{}}
 	for _, n := range s.nodes {
-		c.nodes = append(c.nodes, n.client(options3))
+		c.nodes = append(c.nodes, n.client(3))
 	}
 	c.findMaster()
 	c.call("user:42", long, 1)
@@ -284,7 +284,8 @@ func (c *caller) account(port string, errors ...string) {
 	assert.Greater(t, len(c.got), 60)
 	for key, got := range c.got {
 		if key != "full" {
-			reply := ints(t, n.Do(ctx, fields("CL.THROTTLE "+key+" "+long+" 0")...))
+			reply, err := n.Do(ctx, fields("CL.THROTTLE "+key+" "+long+" 0")...).Int64Slice()
+			require.NoError(t, err)
 			require.Equal(t, got, longLimit-reply[2], "%s: the units that the caller got, and those that the server knows", key)
 		}
 	}
@@ -341,7 +342,7 @@ func TestSwap_wayBackFromStep1(t *testing.T) {
 // Sentinel makes the failover.
 func TestSwap_sentinel(t *testing.T) {
 	s := newMachine(t, threeNodes, false)
-	sentinel := connect(t, servers.New(t, servers.Options{Program: env.server, Port: s.ports["26379"], Sentinel: strings.Split(s.here(
+	sentinel := connect(t, servers.New(t, servers.Options{Port: s.ports["26379"], Sentinel: strings.Split(s.here(
 		"sentinel monitor mymaster 127.0.0.1 6379 1\nsentinel down-after-milliseconds mymaster 60000"), "\n")}))
 	// Sentinel asks its nodes ten times as often as by default.
 	sentinel.must("SENTINEL DEBUG INFO-PERIOD 1000 PUBLISH-PERIOD 200")
@@ -355,7 +356,7 @@ func TestSwap_sentinel(t *testing.T) {
 	s.swap(c, steps)
 	sentinel.terminate() // it ends the connections of a node that it changes, and may do so at any time
 	for _, n := range s.nodes {
-		n.Client = n.client(options3)
+		n.Client = n.client(3)
 	}
 	c.account("6380", "READONLY", "EOF", "read", "write")
 	want := s.nodes["6380"].dataset()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -26,6 +27,7 @@ type Docker struct {
 	Label   string
 	program string
 	serial  atomic.Int64
+	network func() (name string, err error) // where servers reach each other by name
 	end     func()
 }
 
@@ -33,6 +35,7 @@ type Docker struct {
 // PATH may not.
 func NewDocker() (*Docker, error) {
 	d := &Docker{Label: fmt.Sprintf("gothrottle.tests=%d.%d", os.Getpid(), time.Now().UnixNano())}
+	d.network = sync.OnceValues(func() (string, error) { return d.Create("network") })
 	for _, name := range []string{os.Getenv("GOTHROTTLE_DOCKER_CLI"), "/usr/bin/docker", "docker"} {
 		if d.program, _ = exec.LookPath(name); d.program != "" {
 			return d, d.guard()
@@ -76,13 +79,10 @@ func (d *Docker) Do(args ...string) (string, error) {
 	return strings.TrimSpace(out.String()), err
 }
 
-// Create makes a volume or a network. On a network containers reach each other by name.
+// Create makes a volume or a network.
 func (d *Docker) Create(kind string) (name string, err error) {
 	return d.Do(kind, "create", "--label", d.Label, d.name())
 }
-
-// Remove removes what Create made.
-func (d *Docker) Remove(kind, name string) { _, _ = d.Do(kind, "rm", name) }
 
 func (d *Docker) name() string {
 	return fmt.Sprintf("%s-%d", strings.ReplaceAll(d.Label, "=", "-"), d.serial.Add(1))
@@ -102,19 +102,21 @@ func (d *Docker) Run(tb testing.TB, words ...string) *Server {
 
 // container sets the command of a container. Its port is published on 127.0.0.1 only, so the server may listen on all
 // addresses of the container.
-func (s *Server) container() {
+func (s *Server) container() error {
 	run := s.Run
 	if run == nil {
 		if s.Folder != "" {
 			run = append(run, "--volume", s.Folder+":/data")
 		}
-		if s.Network != "" {
-			run = append(run, "--network", s.Network)
+		network, err := s.Docker.network()
+		if err != nil {
+			return err
 		}
 		s.Program, s.Module = cmp.Or(s.Program, ImageProgram), cmp.Or(s.Module, ImageModule)
-		run = append(append(run, s.Image, s.Program), s.words("--bind", "0.0.0.0", "--protected-mode", "no", "--dir", "/data")...)
+		run = append(append(run, "--network", network, s.Image, s.Program), s.words("--bind", "0.0.0.0", "--protected-mode", "no", "--dir", "/data")...)
 	}
 	s.Name = s.Docker.name()
 	s.command = append([]string{s.Docker.program, "run", "--pull=never", "--name", s.Name, "--label", s.Docker.Label,
 		"--publish", s.Addr + ":6379"}, run...)
+	return nil
 }

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -80,8 +79,9 @@ func Join(masters int, nodes ...*Server) (*Cluster, error) {
 			}
 		}
 	}
-	err := c.Await("knows all nodes and slots", func(n *Server) bool {
-		return n.clusterHas(fmt.Sprintf("cluster_known_nodes:%d\r", len(nodes)), fmt.Sprintf("cluster_slots_ok:%d\r", Slots))
+	err := c.await("knows all nodes and slots", func(n *Server) bool {
+		info := n.clusterInfo()
+		return Field(info, "cluster_known_nodes") == fmt.Sprint(len(nodes)) && Field(info, "cluster_slots_ok") == fmt.Sprint(Slots)
 	})
 	for i := masters; i < len(nodes) && err == nil; i++ {
 		err = Await("a node becomes a replica", func() bool {
@@ -92,10 +92,10 @@ func Join(masters int, nodes ...*Server) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c, c.Await("sees all replicas and the state ok, and has received everything", func(n *Server) bool {
+	return c, c.await("sees all replicas and the state ok, and has received everything", func(n *Server) bool {
 		list, _ := n.Do("CLUSTER", "NODES")
 		i := slices.Index(nodes, n)
-		return n.clusterHas("cluster_state:ok\r") && strings.Count(fmt.Sprint(list), "slave ") == len(nodes)-masters &&
+		return Field(n.clusterInfo(), "cluster_state") == "ok" && strings.Count(fmt.Sprint(list), "slave ") == len(nodes)-masters &&
 			(i < masters || n.inStep(nodes[i%masters]))
 	})
 }
@@ -103,37 +103,18 @@ func Join(masters int, nodes ...*Server) (*Cluster, error) {
 // firstSlot returns the first slot of master i of n.
 func firstSlot(i, n int) int { return (i*Slots + n - 1) / n }
 
-// clusterHas says whether CLUSTER INFO has all these texts.
-func (s *Server) clusterHas(texts ...string) bool {
+// clusterInfo returns what the server says of its cluster.
+func (s *Server) clusterInfo() string {
 	info, _ := s.Do("CLUSTER", "INFO")
-	for _, text := range texts {
-		if !strings.Contains(fmt.Sprint(info), text) {
-			return false
-		}
-	}
-	return true
+	return fmt.Sprint(info)
 }
 
-// Await waits until ok is true for each node that runs.
-func (c *Cluster) Await(what string, ok func(*Server) bool) error {
+// await waits until ok is true for each node that runs.
+func (c *Cluster) await(what string, ok func(*Server) bool) error {
 	for _, n := range c.Nodes {
 		if err := Await("node "+n.Addr+" "+what, func() bool { return n.Exited() || ok(n) }); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// AwaitOwner waits until each node that runs knows that owner serves a slot.
-func (c *Cluster) AwaitOwner(slot int, owner *Server) error {
-	return c.Await(fmt.Sprintf("knows that %s serves slot %d", owner.Addr, slot), func(n *Server) bool {
-		client := n.Client()
-		defer client.Close()
-		for _, r := range client.ClusterSlots(context.Background()).Val() {
-			if r.Start <= slot && slot <= r.End {
-				return len(r.Nodes) > 0 && r.Nodes[0].Addr == owner.Addr && n.clusterHas("cluster_state:ok\r")
-			}
-		}
-		return false
-	})
 }

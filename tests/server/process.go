@@ -7,9 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 )
@@ -97,7 +95,7 @@ func (s *Server) start(words []string) error {
 	if s.Clock != nil {
 		cmd.Env = append(os.Environ(), s.Clock.env...)
 	}
-	if err := startGuarded(cmd, func() error { return s.inside(cmd.Start) }); err != nil {
+	if err := s.inside(func() error { return StartGuarded(cmd) }); err != nil {
 		return err
 	}
 	s.cmd, s.done = cmd, done
@@ -142,25 +140,10 @@ func (s *Server) Log() string {
 	return string(b)
 }
 
-// StartGuarded starts a command that ends with this process, even if this process is killed.
-func StartGuarded(cmd *exec.Cmd) error { return startGuarded(cmd, cmd.Start) }
-
-func startGuarded(cmd *exec.Cmd, start func() error) error {
+// StartGuarded starts a command that ends with this process, even if this process is killed. The kernel ends the command when
+// the thread that started it ends. Go's threads stay, but for that of a goroutine that ends while it is locked to the thread
+// (golang/go#27505).
+func StartGuarded(cmd *exec.Cmd) error {
 	guard(cmd)
-	err := make(chan error)
-	pinned() <- func() { err <- start() }
-	return <-err
+	return cmd.Start()
 }
-
-// pinned starts a thread that lives as long as this process and calls functions. The kernel sends a parent-death signal when
-// the thread that forked ends (golang/go#27505).
-var pinned = sync.OnceValue(func() chan<- func() {
-	calls := make(chan func())
-	go func() {
-		runtime.LockOSThread()
-		for call := range calls {
-			call()
-		}
-	}()
-	return calls
-})

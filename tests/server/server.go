@@ -51,9 +51,9 @@ type Options struct {
 	// Inside calls a function that starts the process or connects to it, for example in a network namespace.
 	Inside func(func() error) error
 
-	Docker         *Docker  // if set, the server is a container
-	Image, Network string   // of the container; an image without the module needs Bare
-	Run            []string // options of docker run, an image and its arguments, in place of all of the above
+	Docker *Docker  // if set, the server is a container
+	Image  string   // of the container; an image without the module needs Bare
+	Run    []string // options of docker run, an image and its arguments, in place of all of the above
 }
 
 // Server is a server that was started.
@@ -124,8 +124,11 @@ func launch(o Options) (s *Server, err error) {
 	s.Host, s.Port, s.Bus = cmp.Or(s.Host, "127.0.0.1"), cmp.Or(s.Port, FreePort()), cmp.Or(s.Bus, FreePort())
 	s.Addr, s.LogFile = net.JoinHostPort(s.Host, s.Port), filepath.Join(s.home, "log")
 	if s.Docker != nil {
-		s.container()
-	} else if err = s.process(); err != nil {
+		err = s.container()
+	} else {
+		err = s.process()
+	}
+	if err != nil {
 		return s, err
 	}
 	return s, s.start(s.command)
