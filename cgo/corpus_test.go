@@ -4,7 +4,6 @@ package cgo_test
 
 import (
 	"errors"
-
 	"strings"
 	"testing"
 
@@ -46,11 +45,11 @@ func (c *corpusHost) Call(words []string) (any, [][]string) {
 	keys := c.h.Names()
 	r := copyOf(c.h, keys...)
 	reply := c.h.Call(words...)
-	for _, effect := range c.h.EffectWords() {
+	for _, effect := range c.h.Effects() {
 		keys = append(keys, effect[1])
 	}
 	r.follow(c.t, c.h, strings.Join(words, " "), keys...)
-	return asAny(reply), c.h.EffectWords()
+	return reply, c.h.Effects()
 }
 
 // plain runs one of the server's own commands on a copy in package memory, which then is what the server holds.
@@ -79,23 +78,4 @@ func (c *corpusHost) plain(words []string) any {
 
 func (c *corpusHost) Values(keys []string) (map[string]*memory.Value, int) {
 	return valuesOf(c.h, keys...), len(c.h.Names())
-}
-
-// asAny converts a reply.
-func asAny(r fakehost.Reply) any {
-	switch {
-	case r.Err != "":
-		return errors.New(r.Err)
-	case r.Null:
-		return nil
-	case r.Text != nil:
-		return *r.Text
-	case r.Array == nil:
-		return r.Int
-	}
-	all := []any{}
-	for _, element := range r.Array {
-		all = append(all, asAny(element))
-	}
-	return all
 }

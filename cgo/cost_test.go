@@ -235,7 +235,7 @@ func TestCost_longForeign(t *testing.T) {
 			h.ResetCounts()
 			p.Run()
 			n := h.Count(row.counted)
-			if got := h.Reply().String(); !strings.HasPrefix(got, "ERR ") {
+			if got := fmt.Sprint(h.Reply()); !strings.HasPrefix(got, "ERR ") {
 				t.Errorf("reply %s", got)
 			}
 			if n > row.most {

@@ -51,7 +51,7 @@ func TestReference_effects(t *testing.T) {
 				c.before(h)
 			}
 			call(h, c.line)
-			for _, words := range h.EffectWords() {
+			for _, words := range h.Effects() {
 				replicated = append(replicated, words[0])
 			}
 			for _, event := range h.Events() {
@@ -73,27 +73,5 @@ func wantNames(t *testing.T, what string, names []string, cell, name string) {
 	slices.Sort(names)
 	if !slices.Equal(slices.Compact(listed), slices.Compact(names)) {
 		t.Errorf("%s: the reference has %q, the module has %q", what, listed, names)
-	}
-}
-
-// The documentation names the oldest Redis that has all required functions of the module API.
-func TestDocs_oldestServer(t *testing.T) {
-	oldest := ""
-	for _, f := range fakehost.Functions() {
-		if release := strings.Join(strings.Split(f.Since, ".")[:2], "."); f.Required && release > oldest {
-			oldest = release
-		}
-	}
-	for name, want := range map[string]string{
-		"../README.md":         "**Supported**: Redis " + oldest + " to ",
-		"../docs/stability.md": "| Redis " + oldest + " to ",
-	} {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(string(text), want) {
-			t.Errorf("%s lacks %q", name, want)
-		}
 	}
 }

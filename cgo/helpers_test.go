@@ -1,6 +1,7 @@
 package cgo_test
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,14 +20,11 @@ const second = 1_000_000 // µs
 // newHost returns a server that has not loaded the module. Its configuration has the policies of the
 // samples. The test fails if the server has
 // noticed a fault by the end.
-func newHost(t testing.TB) *fakehost.Host {
+func newHost(t *testing.T) *fakehost.Host {
 	t.Helper()
 	h := fakehost.New()
 	cgo.ForgetPanics()
 	h.Configure("gothrottle.policies", corpus.SamplePolicies)
-	if _, test := t.(*testing.T); test { // a benchmark would measure it
-		h.Set(fakehost.Poison, 1)
-	}
 	t.Cleanup(func() {
 		for _, fault := range h.Faults() {
 			t.Error("fault: ", fault)
@@ -37,25 +35,32 @@ func newHost(t testing.TB) *fakehost.Host {
 }
 
 // loaded returns a server with the module.
-func loaded(t testing.TB, args ...string) *fakehost.Host {
+func loaded(t *testing.T) *fakehost.Host {
 	t.Helper()
 	h := newHost(t)
 	h.Configure("gothrottle.top-keys", "1000")
-	if !h.Load(args...) {
+	if !h.Load() {
 		t.Fatalf("load refused: %q", h.Log())
 	}
 	return h
 }
 
-// call runs a command line.
-func call(h *fakehost.Host, line string) fakehost.Reply { return h.Call(strings.Fields(line)...) }
+// call runs a command line and returns its reply as text.
+func call(h *fakehost.Host, line string) string {
+	return strings.ReplaceAll(fmt.Sprint(h.Call(strings.Fields(line)...)), "<nil>", "(nil)")
+}
 
 // wantReply runs a command line and compares its reply.
 func wantReply(t *testing.T, h *fakehost.Host, line, want string) {
 	t.Helper()
-	if got := call(h, line).String(); got != want {
+	if got := call(h, line); got != want {
 		t.Errorf("%s: reply %s, want %s", line, got, want)
 	}
+}
+
+func isError(reply any) bool {
+	_, failed := reply.(error)
+	return failed
 }
 
 // tat returns the TAT that lies this many ns after now, as text.
@@ -100,14 +105,6 @@ func dump(h *fakehost.Host) string {
 	return corpus.Dump(all, 0)
 }
 
-// entries returns how many members the sorted set k has.
-func entries(h *fakehost.Host) int {
-	if v := h.Get("k"); v != nil {
-		return len(v.Set)
-	}
-	return 0
-}
-
 // expiryOf returns the expiry of a key, 0 if it has none.
 func expiryOf(h *fakehost.Host, key string) int64 {
 	if v := h.Get(key); v != nil {
@@ -133,10 +130,7 @@ func wantUntouched(t *testing.T, h *fakehost.Host, want string, lines ...string)
 	t.Helper()
 	before := dump(h)
 	for _, line := range lines {
-		got := call(h, line).String()
-		if got != want {
-			t.Errorf("%s on %q: reply %s, want %s", line, before, got, want)
-		}
+		wantReply(t, h, line, want)
 		wantNothing(t, h, line, before)
 	}
 }
@@ -145,10 +139,18 @@ func wantUntouched(t *testing.T, h *fakehost.Host, want string, lines ...string)
 func run(pause int64, lines ...string) func(*fakehost.Host) {
 	return func(h *fakehost.Host) {
 		for _, line := range lines {
-			if got := call(h, line); got.Err != "" {
-				panic(line + ": " + got.Err)
+			if got := h.Call(strings.Fields(line)...); isError(got) {
+				panic(fmt.Sprint(line, ": ", got))
 			}
 		}
 		h.Advance(pause)
 	}
+}
+
+// manyKeys returns the words of n further keys of GO.ALL, each with these clauses.
+func manyKeys(first, n int, clauses string) (words string) {
+	for i := range n {
+		words += fmt.Sprint(" KEY key", first+i, clauses)
+	}
+	return words
 }

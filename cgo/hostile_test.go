@@ -84,7 +84,7 @@ func TestHostile(t *testing.T) {
 		what := fmt.Sprintf("%s, states %s; %s %s in %s", c.line, states, action.name, target, event)
 		place(h, c.makes, strings.ReplaceAll(states, " ", ""))
 		wrote := false
-		h.ListenAll(func(e fakehost.Event) {
+		h.Listen(func(e fakehost.Event) {
 			// A server's own command would not survive what removes a key that is being made. Nor would it
 			// survive a key that expired and is there again, if its module makes it again whenever it expires.
 			if e.Name != event || event == "new" && e.Key == target || e.Key == target && action.name == "a key that has expired" {
@@ -94,11 +94,8 @@ func TestHostile(t *testing.T) {
 			action.do(h, target)
 			wrote = true
 		})
-		reply := call(h, c.line)
-		h.ListenAll(func(fakehost.Event) {})
-		if reply.Err == "" && reply.Array == nil && !strings.HasPrefix(c.line, "GO.RELEASE") && !strings.HasPrefix(c.line, "GO.INFO") {
-			t.Errorf("%s: reply %v", what, reply)
-		}
+		call(h, c.line)
+		h.Listen(func(fakehost.Event) {})
 		if v := h.Get(target); wrote && (action.name == "SET" && (v == nil || v.Text != "theirs") || action.name == "HSET" && (v == nil || len(v.Fields) != 1)) {
 			t.Errorf("%s: not theirs: %q", what, dump(h))
 		}
@@ -122,7 +119,7 @@ func TestHostile_neverStable(t *testing.T) {
 	h.Put("a", textOf("theirs"))
 	h.Put("b", textOf("theirs"))
 	h.Expire("a", h.Now()/1000-1)
-	h.ListenAll(func(e fakehost.Event) {
+	h.Listen(func(e fakehost.Event) {
 		if e.Name == "expired" {
 			h.Put(e.Key, textOf("theirs"))
 			h.Expire(map[string]string{"a": "b", "b": "a"}[e.Key], h.Now()/1000-1)
@@ -144,12 +141,12 @@ func TestHostile_changedInNew(t *testing.T) {
 				continue
 			}
 			h := loaded(t)
-			h.ListenAll(func(e fakehost.Event) {
+			h.Listen(func(e fakehost.Event) {
 				if e.Name == "new" {
 					action(h)
 				}
 			})
-			if got := call(h, line); got.Array == nil {
+			if got := call(h, line); got[0] != '[' {
 				t.Errorf("%s, %s: %v", line, name, got)
 			}
 			if h.Effects() != nil || expiryOf(h, "k") != 0 || expiryOf(h, "elsewhere") != 0 {
@@ -185,7 +182,7 @@ func TestHostile_callInsideCall(t *testing.T) {
 				commands.TheHost = outer
 			}
 		}}
-		replies = append(replies, call(h, "GO.ALL a THROTTLE 3 1 60 KEY b LEASE 5 60 y KEY c WINDOW 9 60 2").String())
+		replies = append(replies, call(h, "GO.ALL a THROTTLE 3 1 60 KEY b LEASE 5 60 y KEY c WINDOW 9 60 2"))
 		commands.TheHost = host
 	}
 	for _, reply := range replies {

@@ -13,16 +13,16 @@ import (
 	"gothrottle/commands"
 )
 
-// field returns the value of a line of INFO.
-func field(t *testing.T, h *fakehost.Host, name string) string {
+// number returns the value of a numeric field of INFO.
+func number(t *testing.T, h *fakehost.Host, name string) int {
 	t.Helper()
-	for line := range strings.SplitSeq(h.Info(""), "\r\n") {
-		if value, found := strings.CutPrefix(line, "gothrottle_"+name+":"); found {
-			return value
-		}
+	_, rest, found := strings.Cut(h.Info(), "\r\ngothrottle_"+name+":")
+	value, _, _ := strings.Cut(rest, "\r\n")
+	n, err := strconv.Atoi(value)
+	if !found || err != nil {
+		t.Fatalf("no number %s in %q", name, h.Info())
 	}
-	t.Fatalf("no %s in %q", name, h.Info(""))
-	return ""
+	return n
 }
 
 // counters returns how many calls of a command were admitted, were limited, asked for no units, were
@@ -39,35 +39,22 @@ func counters(t *testing.T, h *fakehost.Host, command string) (n [5]int) {
 // Each command has its five counters.
 func TestInfo_flat(t *testing.T) {
 	h := loaded(t)
-	if version, n := field(t, h, "version"), number(t, h, "version_number"); version != "1.20.3" || n != 1_20_03 || h.Version() != n {
-		t.Errorf("version %s, %d, %d", version, n, h.Version())
-	}
-	fields := map[string]bool{}
-	for line := range strings.SplitSeq(strings.TrimSuffix(h.Info(""), "\r\n"), "\r\n") {
-		name, value, found := strings.Cut(line, ":")
-		if line == "# gothrottle" || name == "gothrottle_version" {
-			continue
-		}
-		if _, err := strconv.ParseInt(value, 10, 64); !found || err != nil || fields[name] {
-			t.Errorf("line %q", line)
-		}
-		fields[name] = true
+	if n := number(t, h, "version_number"); n != 1_20_03 || h.Version() != n || !strings.Contains(h.Info(), "\r\ngothrottle_version:1.20.3\r\n") {
+		t.Errorf("version %d of %q", h.Version(), h.Info())
 	}
 	names := []string{"version_number", "clock_lead_us", "panics", "top_keys"}
 	for _, counter := range []string{"admitted", "limited", "shadowed", "near"} {
 		names = append(names, "policies_sample_"+counter)
 	}
 	for _, row := range commands.Table {
-		name := strings.ReplaceAll(strings.TrimPrefix(strings.ToLower(row.Name), "go."), ".", "_")
+		name := row.InfoName()
 		names = append(names, name+"_admitted", name+"_limited", name+"_other", name+"_errors", name+"_shadowed")
 	}
 	for _, name := range names {
-		if !fields["gothrottle_"+name] {
-			t.Errorf("no field %s", name)
-		}
+		number(t, h, name)
 	}
-	if len(fields) != len(names) {
-		t.Errorf("%d fields, want %d", len(fields), len(names))
+	if lines := strings.Count(h.Info(), "\r\n"); lines != 2+len(names) {
+		t.Errorf("%d lines, want a title, the version and %d fields", lines, len(names))
 	}
 }
 
@@ -109,17 +96,16 @@ func TestInfo_counters(t *testing.T) {
 		{"GO.LEASE_RO l 2 60 b", admitted}, {"GO.ALL_RO r QUOTA 5 1", admitted}, {"GO.ALL_RO r", errors},
 	} {
 		name, _, _ := strings.Cut(row.line, " ")
-		name = strings.ReplaceAll(strings.TrimPrefix(strings.ToLower(name), "go."), ".", "_")
-		before := map[string][5]int{}
+		want := map[string][5]int{}
 		for _, c := range commands.Table {
-			c := strings.ReplaceAll(strings.TrimPrefix(strings.ToLower(c.Name), "go."), ".", "_")
-			before[c] = counters(t, h, c)
+			n := counters(t, h, c.InfoName())
+			if c.Name == name {
+				n[row.want]++
+			}
+			want[c.InfoName()] = n
 		}
 		got := call(h, row.line)
-		want := before[name]
-		want[row.want]++
-		before[name] = want
-		for c, want := range before {
+		for c, want := range want {
 			if now := counters(t, h, c); now != want {
 				t.Errorf("%s: reply %v: %s counts %v, want %v", row.line, got, c, now, want)
 			}
@@ -148,7 +134,7 @@ func TestInfo_policies(t *testing.T) {
 			}
 			got[name] = n
 		}
-		if fields := strings.Count(h.Info(""), "gothrottle_policies_"); !maps.Equal(got, want) || fields != 4*len(want) {
+		if fields := strings.Count(h.Info(), "gothrottle_policies_"); !maps.Equal(got, want) || fields != 4*len(want) {
 			t.Errorf("%v, want %v; %d fields", got, want, fields)
 		}
 	}

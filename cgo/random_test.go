@@ -77,18 +77,16 @@ func (w *walk) pass() {
 
 // meddle changes a key now and then, as a user might.
 func (w *walk) meddle() {
-	switch key := pick(w.Rand, w.keys...); w.IntN(60) {
-	case 1, 2:
-		if w.h.Get(key) != nil {
-			w.h.Expire(key, pick(w.Rand, 0, w.h.Now()/1000+w.Int64N(20_000)))
-		}
-	case 3, 4:
-		putRandom(w.Rand, w.h, key)
-	case 5:
+	switch key, n := pick(w.Rand, w.keys...), w.IntN(60); {
+	case n < 2 && w.h.Get(key) != nil:
+		w.h.Expire(key, pick(w.Rand, 0, w.h.Now()/1000+w.Int64N(20_000)))
+	case n < 7:
+		w.corrupt(key)
+	case n == 7:
 		w.h.Put(key, list)
-	case 6:
+	case n == 8:
 		w.h.Put(key, textOf(tat(w.h, w.Int64N(1e11)))) // as redis-cell
-	case 7, 8, 9, 10, 11, 12, 13, 14, 15, 16:
+	case n < 19:
 		w.h.Delete(key)
 	}
 }
@@ -126,7 +124,7 @@ func (w *walk) call(words []string) {
 	}
 	want, effects := w.expects(words, used)
 	toWrite := w.h.Count(fakehost.ForWriting)
-	got := asAny(w.h.Call(words...))
+	got := w.h.Call(words...)
 	// The error for a hash that isn't a limiter depends on the order of its fields.
 	if one := strings.NewReplacer(damaged, foreign); one.Replace(fmt.Sprint(got)) != one.Replace(fmt.Sprint(want)) {
 		fail("the reply is", fmt.Sprint(got), fmt.Sprint(want))
@@ -135,7 +133,7 @@ func (w *walk) call(words []string) {
 	if now := w.h.Count(fakehost.ForWriting); now != toWrite && !row.Writes() {
 		fail("keys opened for writing:", now, toWrite)
 	}
-	replicated := slices.DeleteFunc(w.h.EffectWords(), func(effect []string) bool {
+	replicated := slices.DeleteFunc(w.h.Effects(), func(effect []string) bool {
 		return slices.Contains(w.h.Events(), fakehost.Event{Class: 1 << 8, Name: "expired", Key: effect[1]}) && effect[0] == "DEL"
 	})
 	// While the clock leads, package memory may take a key for expired that the server still has.
@@ -165,95 +163,54 @@ func (w *walk) count(name string, reply any, replicated int) {
 	}
 }
 
-// wrongWords take the place of a word now and then.
-var wrongWords = []string{"", "0", "1", "-1", "+5", "007", "-0", "15", "ms", "x", "1.5", "1e3", " 1", "\x00", "\xff", "999999999999", "1000000000000",
-	"1000000000001", "-1000000000001", "9223372036854775807", "9223372036854775808", "-9223372036854775808", "18446744073709551616", "3153600000",
-	"3153600001", "UPTO", "EXACT", "ALIGN", "FORCE", "RESERVE", "LOCKOUT", "KEY", "THROTTLE", "nan"}
-
-const empty = "EMPTY" // in a call: the key of no bytes
-
-// words makes up a call of any command but GO.TOP, mostly a right one on a key of its kind.
-func (w *walk) words() []string {
-	key := func(kinds ...string) string {
-		if w.IntN(40) == 0 {
-			return pick(w.Rand, append(w.keys, empty)...)
+// calls has a list for each command but GO.TOP: its calls in the transcripts.
+var calls = func() (all [][][]string) {
+	for _, row := range commands.Table {
+		var its [][]string
+		for _, c := range corpus.Cases {
+			for _, s := range c.Steps {
+				if words, err := corpus.Words(s.Text, 0); err == nil && s.Own() && len(words) > 1 && commands.Find(words[0]) == commands.Find(row.Name) {
+					its = append(its, words)
+				}
+			}
 		}
-		return pick(w.Rand, kinds...)
+		if !row.NoKey {
+			all = append(all, its)
+		}
 	}
-	t, win, q, l := key("t0", "t1", "t2"), key("w0", "w1", "w2"), key("q0", "q1"), key("l0", "l1")
-	ro := pick(w.Rand, "", "", "", "", "_RO")
-	upTo := pick(w.Rand, "", "", "UPTO", "FORCE")
-	var line string
-	switch w.IntN(11) {
-	case 0, 1, 2:
-		option := pick(w.Rand, "", upTo, fmt.Sprint("RESERVE ", w.IntN(20)), fmt.Sprint("LOCKOUT ", 1+w.IntN(20)))
-		line = fmt.Sprint("GO.THROTTLE", ro, " ", t, " ", w.throttle(), " ", option)
-	case 3:
-		line = fmt.Sprint("CL.THROTTLE ", t, " ", w.throttle())
-	case 4, 5:
-		line = fmt.Sprint("GO.WINDOW", ro, " ", win, " ", w.window(), " ", upTo)
-	case 6:
-		line = fmt.Sprint("GO.QUOTA", ro, " ", q, " ", w.quota(), " ", upTo)
-	case 7:
-		line = fmt.Sprint(pick(w.Rand, "GO.LEASE", "GO.LEASE", "GO.LEASE_RO"), " ", l, " ", w.lease())
-	case 8:
-		line = fmt.Sprint("GO.RELEASE ", l, " ", w.IntN(30), " ", w.IntN(30))
-	case 9:
-		line = pick(w.Rand, "GO.INFO "+pick(w.Rand, t, win, q, l), "GO.POLICY"+pick(w.Rand, "", "_RO")+" "+key("sample:a", "sample:b")+" "+pick(w.Rand, "", "0", "1", "2"))
-	default:
-		line = "GO.ALL" + ro + " " + w.clauses(t, win, q, l)
+	return all
+}()
+
+// words returns a call of the transcripts on other keys, mostly of its kind. Now and then a word is one of another call.
+func (w *walk) words() []string {
+	words := slices.Clone(pick(w.Rand, pick(w.Rand, calls...)...))
+	for i := 1; i < len(words); i++ {
+		if i > 1 && !strings.EqualFold(words[i-1], "KEY") {
+			continue
+		}
+		limiter := words[0][len("GO."):]
+		if strings.HasPrefix(limiter, "ALL") && i+1 < len(words) {
+			limiter = words[i+1]
+		}
+		words[i] = w.key(limiter)
 	}
-	if !strings.HasPrefix(line, "GO.INFO") && !strings.HasPrefix(line, "GO.RELEASE") && w.IntN(2) == 0 {
-		line += " MS"
-	}
-	words := strings.Fields(line)
-	for i := range words {
-		words[i] = strings.ReplaceAll(words[i], empty, "")
-	}
-	if i := 1 + w.IntN(len(words)-1); w.IntN(20) == 0 {
-		words = slices.Replace(words, i, i+pick(w.Rand, 0, 1, 1), pick(w.Rand, wrongWords...))
+	if w.IntN(20) == 0 {
+		words[1+w.IntN(len(words)-1)] = pick(w.Rand, pick(w.Rand, pick(w.Rand, calls...)...)[1:]...)
 	}
 	return words
 }
 
-func (w *walk) quantity() int64 {
-	return pick(w.Rand, 1, 1, 1, 1, 0, 2, 5, w.Int64N(100), -1, -w.Int64N(100), funnel.MaxLimit+1)
-}
-
-func (w *walk) throttle() string {
-	return fmt.Sprint(pick(w.Rand, 0, 1, 15, w.Int64N(1000)), " ", pick(w.Rand, 1, 7, 30, 1+w.Int64N(1000)), " ", pick(w.Rand, 1, 60, 1000, 60_000), " ", w.quantity())
-}
-
-func (w *walk) window() string {
-	return fmt.Sprint(pick(w.Rand, 3, 10, 121, 200, 1000, 1+w.Int64N(1e6)), " ", pick(w.Rand, 10, 60, 777, 60_000), " ", w.quantity(), pick(w.Rand, "", " EXACT"))
-}
-
-func (w *walk) quota() string {
-	return fmt.Sprint(pick(w.Rand, 1, 9, 100), " ", pick(w.Rand, 10, 60, 2000), " ", w.quantity(), pick(w.Rand, "", fmt.Sprint(" ALIGN ", w.IntN(30)-15)))
-}
-
-func (w *walk) lease() string {
-	return fmt.Sprint(pick(w.Rand, 1, 5, 10, 100), " ", pick(w.Rand, 1, 60, 500, 60_000), " ", w.IntN(30))
-}
-
-// clauses returns the words of GO.ALL for some of these keys, in any order.
-func (w *walk) clauses(throttle, window, quota, lease string) string {
-	var keys []string
-	for kind, key := range []string{throttle, window, quota, lease} {
-		clause := []func() string{w.throttle, w.window, w.quota, w.lease}[kind]
-		name := []string{"THROTTLE", "WINDOW", "QUOTA", "LEASE"}[kind]
-		text := key + " " + name + " " + clause()
-		for kind == 0 && w.IntN(2) == 0 {
-			text += " THROTTLE " + w.throttle()
-		}
-		keys = append(keys, text)
+// key returns a key for a command or clause of this name, now and then any.
+func (w *walk) key(name string) string {
+	initial := strings.ToLower(name + " ")[:1]
+	if other, found := map[string]string{"r": "l", "p": "s"}[initial]; found { // RELEASE and POLICY
+		initial = other
 	}
-	w.Shuffle(4, func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
-	text := strings.Join(keys[:1+w.IntN(4)], pick(w.Rand, " KEY ", " key "))
-	if w.IntN(6) == 0 {
-		text += " FORCE" // an error with LEASE
+	kind := slices.DeleteFunc(slices.Clone(w.keys), func(key string) bool { return !strings.HasPrefix(key, initial) })
+	if len(kind) == 0 || w.IntN(40) == 0 {
+		kind = append(w.keys, "")
 	}
-	return text
+	return pick(w.Rand, kind...)
 }
 
 func TestRandom(t *testing.T) {
@@ -278,61 +235,70 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// putRandom puts a random value at a key. Each value is near one of ours.
-func putRandom(r *rand.Rand, h *fakehost.Host, key string) {
-	number := func() string {
-		n := pick(r, 0, 1, 7, -1, 60, r.Int64N(1000), -r.Int64N(1e12), r.Int64(), math.MaxInt64, math.MinInt64, h.Now()*1000+r.Int64N(1e12))
-		return pick(r, strconv.FormatInt(n, 10), strconv.FormatInt(n, 10), strconv.FormatInt(h.Now()*1000+r.Int64N(1e12), 10), "x", "")
+// corrupt changes something in what a key holds. What it holds then may be damaged, foreign, or another limiter.
+func (w *walk) corrupt(key string) {
+	v := w.h.Get(key)
+	if v == nil {
+		return
 	}
-	switch r.IntN(3) {
-	case 0:
-		text := pick(r, number(), number()+"@"+number(), fmt.Sprintf("%d@%d", r.Int64N(1e16), h.Now()*1000+r.Int64N(1e9)*1000))
-		h.Put(key, textOf(mutated(r, text)))
-	case 1:
-		h.Put(key, hashOf())
-		for i := range 1 + r.IntN(pick(r, 2, 3, 33)) {
-			h.PutField(key, strconv.Itoa(4*i), pick(r, tat(h, r.Int64N(1e10)), tat(h, r.Int64N(1e10)), tat(h, 0), number()))
-			h.PutField(key, strconv.Itoa(4*i+1), pick(r, "60", "1", "-7", number()))
-			if r.IntN(3) == 0 {
-				h.PutField(key, strconv.Itoa(4*i+2), pick(r, "0", "1", number()))
-				h.PutField(key, strconv.Itoa(4*i+3), pick(r, "7", "7", number()))
-			}
-			if r.IntN(4) == 0 {
-				h.PutField(key, strconv.Itoa(128+i), pick(r, tat(h, r.Int64N(1e10)), number()))
-			}
+	switch n := len(v.Fields) + len(v.Set); {
+	case v.Kind == commands.KindString:
+		v.Text = w.mutated(v.Text)
+	case len(v.Fields) > 0:
+		field := &v.Fields[w.IntN(n)]
+		if w.IntN(4) == 0 {
+			field.Name = w.mutated(field.Name)
 		}
-		if r.IntN(8) == 0 {
-			h.PutField(key, mutated(r, number()), number())
-		}
-	default:
-		h.Put(key, zsetOf())
-		prefix := pick(r, "\x01", "\x02", "\x01", "\x02", "\x03", "")
-		for range 1 + r.IntN(pick(r, 1, 5, 300)) {
-			text := prefix + strconv.FormatUint(r.Uint64N(pick[uint64](r, 100, math.MaxUint64)), 36) + pick(r, "", "", ":2", ":7:3", ":zzzzzzzzzzzzz")
-			score := pick(r, -float64(h.Now()+r.Int64N(1e9)-1e8), -float64(h.Now()), -float64(h.Now()))
-			if r.IntN(50) == 0 {
-				text, score = mutated(r, text), pick(r, score, r.NormFloat64()*1e16, math.Inf(1), math.Inf(-1))
-			}
-			h.PutMember(key, score, text)
-		}
+		field.Text = pick(w.Rand, "x", "", "0", "7", "-1", strconv.FormatInt(w.Int64(), 10), "9223372036854775807", tat(w.h, w.Int64N(1e12)), w.mutated(field.Text))
+	case n > 0:
+		m := v.Set[w.IntN(n)]
+		v.Drop(m.Text)
+		v.Add(member{Score: pick(w.Rand, m.Score, m.Score-0.5, 0, -float64(w.h.Now()+w.Int64N(1e9)), math.Inf(1), w.NormFloat64()*1e16), Text: w.mutated(m.Text)})
 	}
-	if r.IntN(2) == 0 {
-		h.Expire(key, h.Now()/1000+r.Int64N(pick[int64](r, 1, 100_000, math.MaxInt64-h.Now())))
-	}
+	w.h.Put(key, v)
 }
 
-// mutated changes some bytes of a text.
-func mutated(r *rand.Rand, text string) string {
-	b := []byte(text)
-	for r.IntN(3) == 0 && len(b) > 0 {
-		switch i := r.IntN(len(b)); r.IntN(3) {
-		case 0:
-			b[i] = byte(r.Uint32())
-		case 1:
-			b = append(b[:i], b[i+1:]...)
-		default:
-			b = append(b, b[i:]...)
+// mutated changes a byte of a text, or doubles its end.
+func (w *walk) mutated(text string) string {
+	if text == "" {
+		return "x"
+	}
+	i := w.IntN(len(text))
+	return text[:i] + pick(w.Rand, "", text[i:]+text[i:], string(rune(w.IntN(256)))+text[i+1:])
+}
+
+// Go allocates no memory for any call, whether it is admitted, denied or an error, and whatever its key holds. Only the error
+// that lists what a clause needs takes memory.
+func TestAllocations(t *testing.T) {
+	w := newWalk(t)
+	for range rounds(200) {
+		var calls []fakehost.Prepared
+		var lines []string
+		for range 50 {
+			words := w.words()
+			if strings.Contains(fmt.Sprint(w.h.Call(words...)), "' needs ") {
+				continue
+			}
+			calls, lines = append(calls, w.h.Prepare(words...)), append(lines, strings.Join(words, " "))
+		}
+		w.meddle()
+		allocations := func() float64 {
+			return testing.AllocsPerRun(1, func() { // runs them twice
+				for _, p := range calls {
+					p.Run()
+					w.h.Advance(9973)
+				}
+			})
+		}
+		n := allocations()
+		for tries := 0; n != 0 && tries < 3; tries++ { // on a busy machine the runtime may make a thread meanwhile
+			n = allocations()
+		}
+		if n != 0 {
+			t.Fatalf("seed %d: %v allocations in the calls\n%s", w.seed, n, strings.Join(lines, "\n"))
+		}
+		for _, p := range calls {
+			p.Free()
 		}
 	}
-	return string(b)
 }

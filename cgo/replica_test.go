@@ -101,7 +101,7 @@ func (r replica) follow(t *testing.T, h *fakehost.Host, what string, keys ...str
 	t.Helper()
 	var events []fakehost.Event
 	signalled, changed, made := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	for _, words := range h.EffectWords() {
+	for _, words := range h.Effects() {
 		owed, err := r.apply(words)
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)

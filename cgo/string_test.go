@@ -30,7 +30,7 @@ func TestString_encoding(t *testing.T) {
 			h.Put("k", textOf(row.text))
 			h.ResetCounts()
 			before := dump(h)
-			if got := call(h, line); got.Err == "" {
+			if got := h.Call(strings.Fields(line)...); !isError(got) {
 				t.Errorf("%s on %.20q: %v", line, row.text, got)
 			}
 			wantNothing(t, h, line, before)

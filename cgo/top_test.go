@@ -1,51 +1,36 @@
 package cgo_test
 
 import (
-	"strings"
 	"testing"
 
 	"gothrottle/cgo/fakehost"
 )
 
-// A transcript always counts 1000 keys, in database 0. The configuration top-keys says how many are counted. A changed value empties the table. The
-// name of a key begins with the number of the database.
+// A transcript always counts 1000 keys, in database 0. The configuration top-keys says how many are counted. A changed value
+// empties the table.
 func TestTop(t *testing.T) {
-	const name = "gothrottle.top-keys"
 	h := newHost(t)
-	if !h.Load() {
-		t.Fatalf("load refused: %q", h.Log())
-	}
-	wantConfig(t, h, name, "0")
-	size := func(value, err string) {
-		t.Helper()
-		if got := h.ConfigSet(name, value); got != err {
-			t.Errorf("%s: %q, want %q", value, got, err)
+	h.Load()
+	wantConfig(t, h, "gothrottle.top-keys", "0")
+	for _, row := range []struct {
+		value string
+		err   string
+		db    int
+		want  string // the reply after the key k is denied again
+	}{
+		{"2", "", 0, "[[0:k 1 0]]"},
+		{"2", "", 7, "[[0:k 1 0] [7:k 1 0]]"},
+		{"10001", "argument must be between 0 and 10000 inclusive", 7, "[[7:k 2 0] [0:k 1 0]]"},
+		{"0", "", 7, "ERR no denials are counted: set gothrottle.top-keys to more than 0"},
+		{"10000", "", 7, "[[7:k 1 0]]"},
+	} {
+		if got := h.ConfigSet("gothrottle.top-keys", row.value); got != row.err {
+			t.Errorf("%s: %q, want %q", row.value, got, row.err)
 		}
+		h.Set(fakehost.Database, row.db)
+		call(h, "GO.QUOTA k 1 60 9")
+		wantReply(t, h, "GO.TOP", row.want)
 	}
-	deny := func(key string, times int) {
-		for range times {
-			call(h, "GO.QUOTA "+key+" 1 60 9")
-		}
-	}
-	long := strings.Repeat("x", 200)
-	size("2", "")
-	deny("a", 3)
-	h.Set(fakehost.Database, 7)
-	deny(long, 2)
-	counted := "[[0:a 3 0] [7:" + x126 + " 2 0]]"
-	wantReply(t, h, "GO.TOP", counted)
-	size("2", "")
-	size("-1", "argument must be between 0 and 10000 inclusive")
-	size("10001", "argument must be between 0 and 10000 inclusive")
-	wantReply(t, h, "GO.TOP", counted)
-	deny("b", 1)
-	wantReply(t, h, "GO.TOP", "[[0:a 3 0] [7:b 3 2]]")
-	size("0", "")
-	deny("b", 1)
-	wantReply(t, h, "GO.TOP", "ERR no denials are counted: set gothrottle.top-keys to more than 0")
-	size("10000", "")
-	deny("b", 1)
-	wantReply(t, h, "GO.TOP", "[[7:b 1 0]]")
 }
 
 // Go allocates no memory for a denial that is counted, even if a key takes the place of another.
@@ -63,5 +48,3 @@ func TestTop_allocations(t *testing.T) {
 	}
 	wantReply(t, h, "GO.TOP", "[[101:q 101 100]]")
 }
-
-var x126 = strings.Repeat("x", 126)

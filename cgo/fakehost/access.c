@@ -6,19 +6,13 @@
 #include <string.h>
 #include <strings.h>
 
-static const char user_name[] = "alice";
-
 struct RedisModuleUser {
     const char *name;
 };
-
-static void fill(fake_list *list, const RedisModuleString *key) {
-    fake_word(list, key->bytes, key->len);
-    fake_end(list);
-}
+static RedisModuleUser alice = {"alice"};
 
 static int holds(const fake_list *list, const RedisModuleString *key) {
-    return fake_holds(list, key->bytes, key->len);
+    return fake_has_bytes(list, key->bytes, key->len);
 }
 
 int fake_GetServerVersion(void) {
@@ -26,33 +20,26 @@ int fake_GetServerVersion(void) {
 }
 
 int fake_GetSelectedDb(RedisModuleCtx *ctx) {
-    (void)ctx;
     return fake.is[FAKE_DATABASE];
 }
 
 int fake_GetContextFlags(RedisModuleCtx *ctx) {
-    (void)ctx;
     const int master = 1 << 2; /* the module must look at its own bit only */
     return fake.is[FAKE_CLUSTER] ? master | CTX_FLAGS_CLUSTER : master;
 }
 
 RedisModuleString *fake_GetCurrentUserName(RedisModuleCtx *ctx) {
-    (void)ctx;
-    return fake.is[FAKE_NO_USER] ? NULL : fake_give_string(user_name, strlen(user_name));
+    return fake.is[FAKE_NO_USER] ? NULL : fake_give_string(alice.name, strlen(alice.name));
 }
 
 RedisModuleUser *fake_GetModuleUserFromUserName(RedisModuleString *name) {
-    if (fake.is[FAKE_FORGOTTEN] || strcmp(name->bytes, user_name) != 0) return NULL;
-    RedisModuleUser *user = calloc(1, sizeof *user);
-    if (user == NULL) abort();
-    user->name = user_name;
-    fake.users++;
-    return user;
+    if (fake.is[FAKE_FORGOTTEN] || strcmp(name->bytes, alice.name) != 0) return NULL;
+    fake.alive[FAKE_USERS]++;
+    return &alice;
 }
 
 int fake_FreeModuleUser(RedisModuleUser *user) {
-    free(user);
-    fake.users--;
+    fake.alive[FAKE_USERS]--;
     return API_OK;
 }
 
@@ -66,18 +53,18 @@ static int check(RedisModuleUser *user, RedisModuleString **argv, int argc) {
         return API_ERR;
     }
     const RedisModuleString *key = argv[1];
-    fill(&fake.list[FAKE_CHECKS], key);
+    fake_record(&fake.list[FAKE_CHECKS], key->bytes, key->len);
     if (holds(&fake.list[FAKE_FORBIDDEN], key)) {
         errno = EACCES;
         return API_ERR;
     }
-    fill(&ctx->permitted, key);
+    fake_record(&ctx->permitted, key->bytes, key->len);
     return API_OK;
 }
 
 /* As Valkey 9.1 for a user who may use some databases only. */
 int fake_ACLCheckCommandPermissions(RedisModuleUser *user, RedisModuleString **argv, int argc) {
-    if (!fake.is[FAKE_VALKEY] || fake_has(&fake.list[FAKE_HIDDEN], "ACLCheckPermissions")) return check(user, argv, argc);
+    if (!fake.is[FAKE_VALKEY]) return check(user, argv, argc);
     errno = EACCES;
     return API_ERR;
 }
@@ -88,16 +75,10 @@ int fake_ACLCheckPermissions(RedisModuleUser *user, RedisModuleString **argv, in
 }
 
 int fake_ACLAddLogEntry(RedisModuleCtx *ctx, RedisModuleUser *user, RedisModuleString *object, int reason) {
-    (void)ctx;
     if (reason != ACL_LOG_KEY) fake_fault("ACLAddLogEntry with the reason %d", reason);
     fake_word(&fake.list[FAKE_ACL_LOG], user->name, strlen(user->name));
-    fill(&fake.list[FAKE_ACL_LOG], object);
+    fake_record(&fake.list[FAKE_ACL_LOG], object->bytes, object->len);
     return API_OK;
-}
-
-/* Notes that a read command of the server's has found a key at this node. */
-void fake_note_here(RedisModuleCtx *ctx, const RedisModuleString *key) {
-    fill(&ctx->here, key);
 }
 
 /* If the server asks the command for its keys, the server checks all of them. Otherwise the command
@@ -109,22 +90,7 @@ int fake_was_checked(const RedisModuleCtx *ctx, const RedisModuleString *key) {
     return !fake.is[FAKE_CLUSTER] || fake.calls_fail || holds(&ctx->here, key);
 }
 
-static unsigned slot_of(const char *bytes, size_t len) {
-    unsigned crc = 0; /* CRC16, XMODEM */
-    for (size_t i = 0; i < len; i++) {
-        crc ^= (unsigned)(unsigned char)bytes[i] << 8;
-        for (int bit = 0; bit < 8; bit++) crc = crc & 0x8000 ? (crc << 1) ^ 0x11021 : crc << 1;
-    }
-    return crc % 16384;
-}
-
-/* If the name has a hash tag, only the tag counts: the text between the first opening brace and the next closing one,
- * unless that text is empty. */
+/* In this host the first byte of a key says its slot. */
 unsigned fake_ClusterKeySlot(RedisModuleString *key) {
-    const char *open = memchr(key->bytes, '{', key->len);
-    if (open != NULL) {
-        const char *tag = open + 1, *close = memchr(tag, '}', key->len - (size_t)(tag - key->bytes));
-        if (close != NULL && close > tag) return slot_of(tag, (size_t)(close - tag));
-    }
-    return slot_of(key->bytes, key->len);
+    return (unsigned char)key->bytes[0];
 }

@@ -55,14 +55,9 @@ func (h *Host) Load(args ...string) bool {
 // Unload asks the module to go and reports whether it agreed. Without a module it returns false.
 func (h *Host) Unload() bool { return C.fake_unload() == C.API_OK }
 
-// LoadThenUnload loads the module and unloads it at once, as MODULE LOADEX does for a
-// configuration that the module does not know. It reports whether the module agreed to both; the
-// server aborts in Redis 8 if the module refuses the unload.
-func (h *Host) LoadThenUnload(args ...string) bool { return h.Load(args...) && h.Unload() }
-
 // Call runs one command as if a client had sent it. Effects, Events and Signals then return those
 // of this call. If a listener makes the call, they are added to those of the outer call.
-func (h *Host) Call(words ...string) Reply {
+func (h *Host) Call(words ...string) any {
 	p := h.Prepare(words...)
 	defer p.Free()
 	p.Run()
@@ -101,7 +96,7 @@ func (h *Host) SetNow(micros int64) { C.fake.now_us = C.int64_t(micros) }
 
 // Restart sets the server's wall clock as a new process has it: the module's clock forgets the latest time.
 func (h *Host) Restart(micros int64) {
-	C.fake_forget_clock()
+	C.shim_clock = C.shim_clock_state{}
 	h.SetNow(micros)
 }
 
@@ -142,7 +137,6 @@ const (
 	NoUser    = C.FAKE_NO_USER    // 1: calls are the server's own
 	Forgotten = C.FAKE_FORGOTTEN  // 1: the user whose calls still run was deleted
 	AnyArity  = C.FAKE_ANY_ARITY  // 1: the server does not check the number of words
-	Poison    = C.FAKE_POISON     // 1: the stack is overwritten before each command, so the module finds no zeros where it sets nothing
 )
 
 // Set changes the server.
@@ -169,7 +163,6 @@ func (h *Host) Configure(name, value string) {
 	list := &C.fake.list[C.FAKE_SETTINGS]
 	C.fake_word(list, chars(name), C.size_t(len(name)))
 	C.fake_word(list, chars(value), C.size_t(len(value)))
-	C.fake_end(list)
 }
 
 // ConfigSet sets a configuration by its full name and returns the error's text, "" if there is none.
@@ -201,22 +194,17 @@ func (h *Host) Restore() {
 	}
 }
 
-// Listen makes the host call f for each keyspace event, except for those that f itself causes.
+// Listen makes the host call f for each keyspace event, except for those that f itself causes. f also hears the events that
+// only modules hear, which the server sends inside of an API function: new, keymiss, and unlink for a key that is about to be
+// removed. Their class is 0.
 func (h *Host) Listen(f func(Event)) {
 	h.listener = f
 	C.fake.listens = 1
 }
 
-// ListenAll is Listen, also to the events that the server sends inside of an API function: new,
-// keymiss, and unlink for a key that is about to be removed.
-func (h *Host) ListenAll(f func(Event)) {
-	h.Listen(f)
-	C.fake.listens = 2
-}
-
 //export fakeHear
-func fakeHear(event, key *C.char, keyLen C.size_t) {
-	current.listener(Event{Name: C.GoString(event), Key: C.GoStringN(key, C.int(keyLen))})
+func fakeHear(class C.int, event, key *C.char, keyLen C.size_t) {
+	current.listener(Event{int(class), C.GoString(event), C.GoStringN(key, C.int(keyLen))})
 }
 
 // Function is a function of the API that the module knows of.
@@ -229,14 +217,12 @@ type Function struct {
 }
 
 // Functions returns all functions of the API, in the order of api.h.
-func Functions() []Function {
-	var all []Function
+func Functions() (all []Function) {
 	for i := C.int(0); ; i++ {
-		var f C.fake_about
-		name := C.fake_function(i, &f)
-		if name == nil {
+		f := C.fake_function_at(i)
+		if f == nil {
 			return all
 		}
-		all = append(all, Function{C.GoString(name), C.GoString(f.release), f.required != 0, f.of_valkey != 0, f.given != 0})
+		all = append(all, Function{C.GoString(f.name), C.GoString(f.release), f.needed == C.REQUIRED, f.needed == C.VALKEY, f.given != 0})
 	}
 }

@@ -14,23 +14,15 @@
 
 fake_host fake;
 
-enum { OPTIONAL = 0, REQUIRED = 1, VALKEY = 2 };
-static const struct {
-    const char *name, *release;
-    int needed;
-    void *function;
-} functions[] = {
-#define ROW(needed, release, result, name, parameters) {#name, release, needed, (void *)fake_##name},
+static fake_function functions[] = {
+#define ROW(needed, release, result, name, parameters) {#name, release, needed, (void *)fake_##name, 0},
     API_FUNCTIONS(ROW)
 #undef ROW
 };
 enum { NUM_FUNCTIONS = sizeof functions / sizeof *functions };
-_Static_assert(NUM_FUNCTIONS <= sizeof fake.given, "fake.given is too small");
 
-const char *fake_function(int i, fake_about *about) {
-    if (i >= NUM_FUNCTIONS) return NULL;
-    *about = (fake_about){functions[i].release, functions[i].needed == REQUIRED, functions[i].needed == VALKEY, fake.given[i]};
-    return functions[i].name;
+fake_function *fake_function_at(int i) {
+    return i < NUM_FUNCTIONS ? &functions[i] : NULL;
 }
 
 int fake_get_api(const char *name, void *pointer_to_function) {
@@ -46,7 +38,7 @@ int fake_get_api(const char *name, void *pointer_to_function) {
     for (int i = 0; i < NUM_FUNCTIONS; i++) {
         if (strcmp(functions[i].name, name) != 0) continue;
         *(void **)pointer_to_function = functions[i].function;
-        fake.given[i] = 1;
+        functions[i].given = 1;
         return API_OK;
     }
     return API_ERR;
@@ -68,6 +60,7 @@ void fake_start(void) {
     int64_t last = shim_clock.last_us;
     fake.now_us = last < first ? first : (last / hour + 1) * hour;
     fake.mono_us = 1000000;
+    for (int i = 0; i < NUM_FUNCTIONS; i++) functions[i].given = 0;
     fake.is[FAKE_IO_THREADS] = 1;
     fake.is[FAKE_VERSION] = 0x080603;
     shim_has_run = shim_forked = 0; /* no command has run in a new server, and it isn't a child */
@@ -75,19 +68,15 @@ void fake_start(void) {
     shim_monotonic_us = monotonic_us;
 }
 
-void fake_forget_clock(void) { shim_clock = (shim_clock_state){0}; }
-
 static void forget(fake_module *module) {
     if (module == NULL) return;
     fake_forget_commands(module);
-    fake_forget_configs(module);
     free(module);
 }
 
 void fake_stop(void) {
     shim_monotonic_us = real_monotonic_us;
-    fake_entry *entry;
-    while ((entry = fake_walk(NULL)) != NULL) fake_remove(entry);
+    while (fake.keys != NULL) fake_remove(fake.keys);
     forget(fake.module);
     for (int i = 0; i < FAKE_LISTS; i++) fake_drop(&fake.list[i]);
     for (int i = 0; i < FAKE_DEPTH; i++) {
@@ -95,8 +84,9 @@ void fake_stop(void) {
         fake_drop(&fake.contexts[i].permitted);
         fake_drop(&fake.contexts[i].here);
     }
-    fake = (fake_host){.strings = fake.strings, .handles = fake.handles, .blocks = fake.blocks,
-                       .replies = fake.replies, .users = fake.users};
+    fake_host stopped = {0};
+    memcpy(stopped.alive, fake.alive, sizeof stopped.alive);
+    fake = stopped;
 }
 
 fake_words *fake_new_words(int argc) {
@@ -126,12 +116,7 @@ static RedisModuleCtx *enter(fake_module *module) {
     ctx->permitted.len = 0;
     ctx->here.len = 0;
     ctx->asks_for_keys = 0;
-    if (fake.depth == 0) {
-        fake.list[FAKE_EFFECTS].len = 0;
-        fake.list[FAKE_EVENTS].len = 0;
-        fake.list[FAKE_SIGNALS].len = 0;
-        fake.list[FAKE_CHECKS].len = 0;
-    }
+    for (int i = 0; i <= FAKE_CHECKS && fake.depth == 0; i++) fake.list[i].len = 0;
     fake.depth++;
     return ctx;
 }
@@ -150,8 +135,8 @@ int fake_load(const fake_words *args) {
         fake.list[FAKE_CATEGORIES].len = categories;
         return result;
     }
-    if (ctx->module->configs > 0 && !ctx->module->configured) fake_fault("loaded without LoadConfigs");
-    if (fake_name_is_busy(ctx->module->name)) fake_fault("loaded as %s, a name that is busy", ctx->module->name);
+    if (ctx->module->num_configs > 0 && !ctx->module->configured) fake_fault("loaded without LoadConfigs");
+    if (fake_IsModuleNameBusy(ctx->module->name)) fake_fault("loaded as %s, a name that is busy", ctx->module->name);
     forget(fake.module);
     fake.module = ctx->module;
     return result;
@@ -178,6 +163,23 @@ __attribute__((noinline)) static void poison_stack(void) {
     __asm__ volatile("" : : "r"(stack) : "memory"); /* the compiler must not drop the memset */
 }
 
+/* Runs a command, which must free what it takes, and keep none of its words. */
+static void run_command(RedisModuleCtx *ctx, RedisModuleCommand *command, const fake_words *words) {
+    static const char *const kinds[FAKE_KINDS] = {"strings", "open keys", "blocks", "replies", "users"};
+    long before[FAKE_KINDS];
+    memcpy(before, fake.alive, sizeof before);
+    fake_find_keys(command, words->argv, words->argc, &ctx->keys);
+    poison_stack();
+    if (command->run(ctx, (RedisModuleString **)words->argv, words->argc) != API_OK)
+        fake_fault("%s did not return OK", command->name);
+    for (int i = 0; i < FAKE_KINDS; i++) {
+        if (fake.alive[i] != before[i]) fake_fault("%s left %ld %s", command->name, fake.alive[i] - before[i], kinds[i]);
+    }
+    for (int i = 0; i < words->argc; i++) {
+        if (words->argv[i]->refs != 1) fake_fault("%s kept %s", command->name, words->argv[i]->bytes);
+    }
+}
+
 void fake_run(const fake_words *words) {
     RedisModuleCtx *ctx = enter(fake.module);
     RedisModuleCommand *command = ctx->command = fake_find_command(words->argv[0]->bytes);
@@ -189,24 +191,7 @@ void fake_run(const fake_words *words) {
                (command->arity > 0 ? argc != command->arity : argc < -command->arity)) {
         fake_wrong_arity(ctx);
     } else {
-        long strings = fake.strings, handles = fake.handles, blocks = fake.blocks, replies = fake.replies,
-             users = fake.users;
-        fake_find_keys(command, words->argv, argc, &ctx->keys);
-        if (fake.is[FAKE_POISON]) poison_stack();
-        if (command->run(ctx, (RedisModuleString **)words->argv, argc) != API_OK)
-            fake_fault("%s did not return OK", command->name);
-        strings = fake.strings - strings;
-        handles = fake.handles - handles;
-        blocks = fake.blocks - blocks;
-        replies = fake.replies - replies;
-        users = fake.users - users;
-        if (users) fake_fault("%s left %ld users", command->name, users);
-        if (strings || handles || blocks || replies)
-            fake_fault("%s left %ld strings, %ld open keys, %ld blocks, %ld replies", command->name, strings,
-                       handles, blocks, replies);
-        for (int i = 0; i < argc; i++) {
-            if (words->argv[i]->refs != 1) fake_fault("%s kept %s", command->name, words->argv[i]->bytes);
-        }
+        run_command(ctx, command, words);
     }
     fake.depth--;
 }

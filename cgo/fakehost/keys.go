@@ -16,17 +16,16 @@ var types = map[commands.Kind]C.int{commands.KindString: C.TYPE_STRING, commands
 
 // Put makes a key hold a value, even an empty one. The members of a sorted set must be in their order.
 func (h *Host) Put(key string, v *memory.Value) {
-	C.fake_put(chars(key), C.size_t(len(key)), types[v.Kind], chars(v.Text), C.size_t(len(v.Text)))
-	e := find(key)
+	h.Delete(key)
+	e := C.fake_add(chars(key), C.size_t(len(key)), types[v.Kind])
+	h.Append(key, v.Text)
 	for _, f := range v.Fields {
 		h.PutField(key, f.Name, f.Text)
 	}
 	for _, m := range v.Set {
 		C.fake_push_member(e, C.double(m.Score), chars(m.Text), C.size_t(len(m.Text)))
 	}
-	if v.Expire != 0 {
-		e.expire = C.longlong(v.Expire)
-	}
+	h.Expire(key, v.Expire)
 }
 
 // PutField sets a field of a hash.
@@ -60,7 +59,11 @@ func (h *Host) Append(key, text string) {
 }
 
 // Rename gives a key another name, which no key may have.
-func (h *Host) Rename(key, name string) { C.fake_rename(find(key), chars(name), C.size_t(len(name))) }
+func (h *Host) Rename(key, name string) {
+	e := find(key)
+	e.name.len = 0
+	C.fake_append(&e.name, unsafe.Pointer(unsafe.StringData(name)), C.size_t(len(name)))
+}
 
 func find(key string) *C.fake_entry { return C.fake_find(chars(key), C.size_t(len(key))) }
 
@@ -88,7 +91,7 @@ func (h *Host) Get(key string) *memory.Value {
 // Names returns the names of all keys.
 func (h *Host) Names() []string {
 	var names []string
-	for e := C.fake_walk(nil); e != nil; e = C.fake_walk(e) {
+	for e := C.fake.keys; e != nil; e = e.next {
 		names = append(names, textOf(&e.name))
 	}
 	return names

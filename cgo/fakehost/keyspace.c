@@ -4,46 +4,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-static fake_entry **bucket_of(const char *name, size_t len) {
-    uint32_t hash = 2166136261u; /* FNV-1a */
-    for (size_t i = 0; i < len; i++) hash = (hash ^ (unsigned char)name[i]) * 16777619u;
-    return &fake.buckets[hash % FAKE_BUCKETS];
-}
-
 static int same(const fake_text *text, const char *bytes, size_t len) {
     return text->len == len && (len == 0 || memcmp(text->bytes, bytes, len) == 0);
 }
 
 fake_entry *fake_find(const char *name, size_t len) {
-    fake_entry *entry = *bucket_of(name, len);
+    fake_entry *entry = fake.keys;
     while (entry != NULL && !same(&entry->name, name, len)) entry = entry->next;
     return entry;
 }
 
 fake_entry *fake_add(const char *name, size_t len, int type) {
-    fake_entry *entry = calloc(1, sizeof *entry), **bucket = bucket_of(name, len);
+    fake_entry *entry = calloc(1, sizeof *entry);
     if (entry == NULL) abort();
     fake_append(&entry->name, name, len);
     entry->type = type;
     entry->expire = NO_EXPIRE;
-    entry->next = *bucket;
-    *bucket = entry;
+    entry->next = fake.keys;
+    fake.keys = entry;
     return entry;
-}
-
-static void unlink_entry(fake_entry *entry) {
-    fake_entry **link = bucket_of(entry->name.bytes, entry->name.len);
-    while (*link != entry) link = &(*link)->next;
-    *link = entry->next;
-}
-
-void fake_rename(fake_entry *entry, const char *name, size_t len) {
-    unlink_entry(entry);
-    entry->name.len = 0;
-    fake_append(&entry->name, name, len);
-    fake_entry **bucket = bucket_of(name, len);
-    entry->next = *bucket;
-    *bucket = entry;
 }
 
 /* A handle of the key would point to freed memory. */
@@ -53,7 +32,9 @@ void fake_remove(fake_entry *entry) {
         fake_fault("%s was removed while it was open", open->name->bytes);
         open->entry = NULL;
     }
-    unlink_entry(entry);
+    fake_entry **link = &fake.keys;
+    while (*link != entry) link = &(*link)->next;
+    *link = entry->next;
     for (size_t i = 0; i < entry->num_fields; i++) {
         fake_drop(&entry->fields[i].name);
         fake_drop(&entry->fields[i].value);
@@ -66,33 +47,17 @@ void fake_remove(fake_entry *entry) {
     free(entry);
 }
 
-fake_entry *fake_walk(const fake_entry *after) {
-    if (after != NULL && after->next != NULL) return after->next;
-    size_t i = 0;
-    if (after != NULL) i = (size_t)(bucket_of(after->name.bytes, after->name.len) - fake.buckets) + 1;
-    while (i < FAKE_BUCKETS && fake.buckets[i] == NULL) i++;
-    return i < FAKE_BUCKETS ? fake.buckets[i] : NULL;
-}
-
-void fake_put(const char *name, size_t len, int type, const char *text, size_t text_len) {
-    fake_entry *entry = fake_find(name, len);
-    if (entry != NULL) fake_remove(entry);
-    entry = fake_add(name, len, type);
-    fake_append(&entry->text, text, text_len);
-}
-
 /* A key still exists at the very millisecond of its expiry. Later, the first access to the key
  * makes a master delete it and replicate the deletion. */
 fake_entry *fake_look_up(RedisModuleString *name) {
     fake_entry *entry = fake_find(name->bytes, name->len);
     if (entry == NULL || entry->expire == NO_EXPIRE || fake.now_us / 1000 <= entry->expire) return entry;
-    fake_inner_event("unlink", name);
+    fake_event(FAKE_INNER, "unlink", name);
     fake_remove(entry);
     fake_event(1 << 8, "expired", name);
     fake_signal(name);
     fake_word(&fake.list[FAKE_EFFECTS], "DEL", 3);
-    fake_word(&fake.list[FAKE_EFFECTS], name->bytes, name->len);
-    fake_end(&fake.list[FAKE_EFFECTS]);
+    fake_record(&fake.list[FAKE_EFFECTS], name->bytes, name->len);
     return NULL;
 }
 
@@ -118,7 +83,7 @@ RedisModuleKey *fake_OpenKey(RedisModuleCtx *ctx, RedisModuleString *name, int m
     if (mode & KEY_WRITE) fake.counts[FAKE_FOR_WRITING]++;
     fake_entry *entry = fake_look_up(name);
     if (entry == NULL && !(mode & KEY_WRITE)) {
-        fake_inner_event("keymiss", name);
+        fake_event(FAKE_INNER, "keymiss", name);
         return NULL;
     }
     RedisModuleKey *key = malloc(sizeof *key);
@@ -126,7 +91,7 @@ RedisModuleKey *fake_OpenKey(RedisModuleCtx *ctx, RedisModuleString *name, int m
     name->refs++;
     *key = (RedisModuleKey){.next = fake.open, .ctx = ctx, .name = name, .entry = entry, .mode = mode};
     fake.open = key;
-    fake.handles++;
+    fake.alive[FAKE_HANDLES]++;
     return key;
 }
 
@@ -139,19 +104,15 @@ void fake_CloseKey(RedisModuleKey *key) {
     while (*link != key) link = &(*link)->next;
     *link = key->next;
     free(key);
-    fake.handles--;
-}
-
-static int type_of(const RedisModuleKey *key) {
-    return key == NULL || key->entry == NULL ? TYPE_EMPTY : key->entry->type;
+    fake.alive[FAKE_HANDLES]--;
 }
 
 int fake_KeyType(RedisModuleKey *key) {
-    return type_of(key);
+    return key == NULL || key->entry == NULL ? TYPE_EMPTY : key->entry->type;
 }
 
 size_t fake_ValueLength(RedisModuleKey *key) {
-    switch (type_of(key)) {
+    switch (fake_KeyType(key)) {
     case TYPE_EMPTY: return 0;
     case TYPE_STRING: return key->entry->text.len;
     case TYPE_HASH: return key->entry->num_fields;
@@ -170,7 +131,7 @@ void fake_delete(RedisModuleKey *key) {
     if (key->entry == NULL) return;
     fake_entry *entry = key->entry;
     fake.counts[FAKE_STEPS] += (long)(entry->num_members + entry->num_fields);
-    fake_inner_event("unlink", key->name);
+    fake_event(FAKE_INNER, "unlink", key->name);
     key->entry = NULL;
     fake_remove(entry);
 }
@@ -185,7 +146,7 @@ void fake_create(RedisModuleKey *key, int type, size_t len) {
         fake_fault("created a key that is there already: the server would stop");
     key->entry = fake_add(key->name->bytes, key->name->len, type);
     grow(&key->entry->text, len);
-    fake_inner_event("new", key->name);
+    fake_event(FAKE_INNER, "new", key->name);
 }
 
 int fake_DeleteKey(RedisModuleKey *key) {

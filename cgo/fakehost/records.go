@@ -6,6 +6,7 @@ import "C"
 
 import (
 	"encoding/binary"
+	"errors"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -13,18 +14,15 @@ import (
 
 // Event is a keyspace event.
 type Event struct {
-	Class     int // the server's NOTIFY_ constant; 0 for a listener
+	Class     int // the server's NOTIFY_ constant; 0 if only modules hear the event
 	Name, Key string
 }
 
 func (e Event) String() string { return e.Name + " " + e.Key }
 
-// EffectWords returns the replicated commands of the latest call, including the deletion of
+// Effects returns the replicated commands of the latest call, including the deletion of
 // expired keys by the server.
-func (h *Host) EffectWords() [][]string { return list(C.FAKE_EFFECTS) }
-
-// Effects returns the same commands as EffectWords, each in one line.
-func (h *Host) Effects() []string { return lines(C.FAKE_EFFECTS) }
+func (h *Host) Effects() [][]string { return list(C.FAKE_EFFECTS) }
 
 // Events returns the keyspace events of the latest call.
 func (h *Host) Events() []Event {
@@ -64,8 +62,11 @@ func (h *Host) Faults() []string { return lines(C.FAKE_FAULTS) }
 
 // Alive counts what the module still has to free: strings, open keys, blocks of memory, replies of
 // RedisModule_Call, users. A new host does not reset the counts.
-func (h *Host) Alive() [5]int {
-	return [5]int{int(C.fake.strings), int(C.fake.handles), int(C.fake.blocks), int(C.fake.replies), int(C.fake.users)}
+func (h *Host) Alive() (all [C.FAKE_KINDS]int) {
+	for i, n := range C.fake.alive {
+		all[i] = int(n)
+	}
+	return all
 }
 
 // What Count counts.
@@ -106,17 +107,12 @@ func (h *Host) Options() int { return int(C.fake.module.options) }
 // Version returns the module's version number.
 func (h *Host) Version() int { return int(C.fake.module.version) }
 
-// Info returns the module's part of INFO, limited to one section unless section is "".
-func (h *Host) Info(section string) string {
-	var wanted *C.char
-	if section != "" {
-		wanted = C.CString(section)
-		defer C.free(unsafe.Pointer(wanted))
-	}
+// Info returns the module's part of INFO.
+func (h *Host) Info() string {
 	text := (*C.fake_text)(C.calloc(1, C.sizeof_fake_text))
 	defer C.free(unsafe.Pointer(text))
 	defer C.fake_drop(text)
-	C.fake_info(wanted, text)
+	C.fake_info(text)
 	return textOf(text)
 }
 
@@ -136,54 +132,12 @@ func (h *Host) Command(name string) *Command {
 	if c == nil {
 		return nil
 	}
-	command := &Command{Flags: C.GoString(c.flags), Arity: int(c.arity), Info: textOf(&c.info)}
-	if c.categories != nil {
-		command.Categories = C.GoString(c.categories)
-	}
-	return command
+	return &Command{C.GoString(&c.flags[0]), int(c.arity), C.GoString(&c.categories[0]), textOf(&c.info)}
 }
 
-// Reply is a reply as a client reads it. Exactly one of its fields counts.
-type Reply struct {
-	Err   string  // the text of an error; "" if the reply is not an error
-	Int   int64   // an integer
-	Array []Reply // an array; nil if the reply is not an array
-	Text  *string // a string; nil if the reply is not a string
-	Null  bool    // null
-}
-
-// Ints returns the elements of an array of integers, nil if the reply is anything else.
-func (r Reply) Ints() []int64 {
-	var ints []int64
-	for _, element := range r.Array {
-		if element.Err != "" || element.Array != nil || element.Text != nil || element.Null {
-			return nil
-		}
-		ints = append(ints, element.Int)
-	}
-	return ints
-}
-
-func (r Reply) String() string {
-	switch {
-	case r.Err != "":
-		return r.Err
-	case r.Null:
-		return "(nil)"
-	case r.Text != nil:
-		return *r.Text
-	case r.Array == nil:
-		return strconv.FormatInt(r.Int, 10)
-	}
-	elements := make([]string, len(r.Array))
-	for i, element := range r.Array {
-		elements[i] = element.String()
-	}
-	return "[" + strings.Join(elements, " ") + "]"
-}
-
-// Reply returns the reply to the latest Run. It panics unless there is exactly one reply.
-func (h *Host) Reply() Reply {
+// Reply returns the reply to the latest Run, as go-redis has it with RESP2: an int64, a string, nil, an error, or a []any of
+// these. It panics unless there is exactly one reply.
+func (h *Host) Reply() any {
 	wire := textOf(&C.fake.contexts[C.fake.depth].reply)
 	reply, rest := parseReply(wire)
 	if rest != "" {
@@ -193,31 +147,30 @@ func (h *Host) Reply() Reply {
 }
 
 // parseReply reads the first reply in wire and returns it and the rest of wire.
-func parseReply(wire string) (Reply, string) {
+func parseReply(wire string) (reply any, rest string) {
 	line, rest, complete := strings.Cut(wire, "\r\n")
 	if !complete || line == "" {
 		panic("fakehost: the reply is incomplete")
 	}
 	if line[0] == '-' {
-		return Reply{Err: line[1:]}, rest
+		return errors.New(line[1:]), rest
 	}
 	n, err := strconv.ParseInt(line[1:], 10, 64)
 	switch {
 	case err != nil || !strings.Contains(":*$", line[:1]):
 		panic("fakehost: no reply: " + strconv.Quote(line))
 	case line[0] == ':':
-		return Reply{Int: n}, rest
+		return n, rest
 	case line[0] == '$' && n < 0:
-		return Reply{Null: true}, rest
+		return nil, rest
 	case line[0] == '$':
-		text := rest[:n]
-		return Reply{Text: &text}, rest[n+2:]
+		return rest[:n], rest[n+2:]
 	}
-	array := make([]Reply, n)
+	array := make([]any, n)
 	for i := range array {
 		array[i], rest = parseReply(rest)
 	}
-	return Reply{Array: array}, rest
+	return array, rest
 }
 
 // list converts one of C's lists: see fake_list in fake.h.

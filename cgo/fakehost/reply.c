@@ -4,10 +4,7 @@
 #include <string.h>
 
 static int put_number(fake_text *reply, char kind, long long n) {
-    char number[FAKE_DECIMAL];
-    fake_append(reply, &kind, 1);
-    fake_append(reply, number, fake_decimal(number, n));
-    fake_append(reply, "\r\n", 2);
+    fake_printf(reply, "%c%lld\r\n", kind, n);
     return API_OK;
 }
 

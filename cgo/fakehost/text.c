@@ -38,20 +38,6 @@ void fake_printf(fake_text *text, const char *format, ...) {
     va_end(args);
 }
 
-/* printf is too slow here: the benchmarks would measure it. */
-size_t fake_decimal(char text[FAKE_DECIMAL], long long n) {
-    char backward[FAKE_DECIMAL];
-    size_t len = 0, at = 0;
-    unsigned long long rest = n < 0 ? 0 - (unsigned long long)n : (unsigned long long)n;
-    do {
-        backward[len++] = (char)('0' + rest % 10);
-        rest /= 10;
-    } while (rest > 0);
-    if (n < 0) text[at++] = '-';
-    while (len > 0) text[at++] = backward[--len];
-    return at;
-}
-
 void fake_drop(fake_text *text) {
     free(text->bytes);
     *text = (fake_text){0};
@@ -68,6 +54,11 @@ void fake_end(fake_list *list) {
     fake_append(list, &end, sizeof end);
 }
 
+void fake_record(fake_list *list, const char *bytes, size_t len) {
+    fake_word(list, bytes, len);
+    fake_end(list);
+}
+
 /* Reads the next word of a list, and nothing at the end of a record. Returns whether there was a word. */
 static int next_word(const fake_list *list, size_t *at, const char **bytes, size_t *len) {
     uint32_t n;
@@ -80,37 +71,28 @@ static int next_word(const fake_list *list, size_t *at, const char **bytes, size
     return 1;
 }
 
-int fake_has(const fake_list *list, const char *word) {
-    const char *bytes;
-    size_t len, wanted = strlen(word);
-    for (size_t at = 0; at < list->len;) {
-        if (next_word(list, &at, &bytes, &len) && len == wanted && strncasecmp(bytes, word, len) == 0) return 1;
-    }
-    return 0;
-}
-
-int fake_holds(const fake_list *list, const char *bytes, size_t len) {
+int fake_has_bytes(const fake_list *list, const char *bytes, size_t len) {
     const char *found;
     size_t n;
     for (size_t at = 0; at < list->len;) {
-        if (next_word(list, &at, &found, &n) && n == len && memcmp(found, bytes, n) == 0) return 1;
+        if (next_word(list, &at, &found, &n) && n == len && strncasecmp(found, bytes, n) == 0) return 1;
     }
     return 0;
 }
 
-int fake_find_pair(const fake_list *list, const char *name, const char **value, size_t *value_len) {
-    int found = 0;
+int fake_has(const fake_list *list, const char *word) {
+    return fake_has_bytes(list, word, strlen(word));
+}
+
+void fake_find_value(const fake_list *list, const char *name, const char **value, size_t *value_len) {
     for (size_t at = 0; at < list->len;) {
-        const char *first, *second, *none;
-        size_t first_len, second_len, no_len;
-        if (!next_word(list, &at, &first, &first_len) || !next_word(list, &at, &second, &second_len)) continue;
-        next_word(list, &at, &none, &no_len); /* the end of the record */
-        if (first_len != strlen(name) || memcmp(first, name, first_len) != 0) continue;
-        *value = second;
-        *value_len = second_len;
-        found = 1;
+        const char *found, *its_value;
+        size_t len, its_len;
+        if (!next_word(list, &at, &found, &len) || !next_word(list, &at, &its_value, &its_len)) return;
+        if (len != strlen(name) || memcmp(found, name, len) != 0) continue;
+        *value = its_value;
+        *value_len = its_len;
     }
-    return found;
 }
 
 void fake_fault(const char *format, ...) {
@@ -119,7 +101,6 @@ void fake_fault(const char *format, ...) {
     va_start(args, format);
     append_format(&text, format, args);
     va_end(args);
-    fake_word(&fake.list[FAKE_FAULTS], text.bytes, text.len);
-    fake_end(&fake.list[FAKE_FAULTS]);
+    fake_record(&fake.list[FAKE_FAULTS], text.bytes, text.len);
     fake_drop(&text);
 }

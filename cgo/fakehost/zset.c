@@ -19,18 +19,16 @@ static fake_member *find_member(const fake_entry *entry, const char *text, size_
     return NULL;
 }
 
-/* Returns the index of the first member that is not before this score and text. */
-static size_t lower_bound(const fake_entry *entry, double score, const char *text, size_t len) {
+/* Returns the index of the first member above this score, or, if at, of the first one that is not below it. */
+static size_t first_above(const fake_entry *entry, double score, int at) {
     size_t low = 0, high = entry->num_members;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        const fake_member *m = &entry->members[middle];
-        int before = m->score != score ? m->score < score
-                                       : compare_bytes(m->text.bytes, m->text.len, text, len) < 0;
-        if (before) {
-            low = middle + 1;
-        } else {
+        double found = entry->members[middle].score;
+        if (found > score || (at && found == score)) {
             high = middle;
+        } else {
+            low = middle + 1;
         }
     }
     return low;
@@ -63,7 +61,11 @@ void fake_put_member(fake_entry *entry, double score, const char *text, size_t l
     fake_member *old = find_member(entry, text, len);
     if (old != NULL) remove_member(entry, old);
     make_room(entry);
-    size_t at = lower_bound(entry, score, copy.bytes, len);
+    size_t at = first_above(entry, score, 1);
+    for (; at < entry->num_members && entry->members[at].score == score; at++) {
+        const fake_text *other = &entry->members[at].text;
+        if (compare_bytes(other->bytes, other->len, copy.bytes, len) > 0) break;
+    }
     memmove(&entry->members[at + 1], &entry->members[at], (entry->num_members - at) * sizeof *entry->members);
     entry->members[at] = (fake_member){.score = score, .text = copy};
     entry->num_members++;
@@ -109,39 +111,11 @@ int fake_ZsetScore(RedisModuleKey *key, RedisModuleString *member, double *score
     return API_OK;
 }
 
-static int not_below(const fake_range *r, double score) {
-    return r->min_excluded ? score > r->min : score >= r->min;
-}
-
-static int not_above(const fake_range *r, double score) {
-    return r->max_excluded ? score < r->max : score <= r->max;
-}
-
 static int start(RedisModuleKey *key, double min, double max, int min_excluded, int max_excluded, int last) {
     fake.counts[FAKE_STEPS]++;
     if (!is_zset(key)) return API_ERR;
-    fake_range *r = &key->range;
-    *r = (fake_range){.active = 1, .min = min, .max = max, .min_excluded = min_excluded, .max_excluded = max_excluded};
-    const fake_entry *entry = key->entry;
-    size_t first = lower_bound(entry, min, "", 0), end = first;
-    while (first < entry->num_members && !not_below(r, entry->members[first].score)) first++;
-    if (last) {
-        size_t high = entry->num_members;
-        for (end = first; end < high;) { /* find the first member above the range */
-            size_t middle = end + (high - end) / 2;
-            if (not_above(r, entry->members[middle].score)) {
-                end = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-    } else if (first < entry->num_members && not_above(r, entry->members[first].score)) {
-        end = first + 1;
-    } else {
-        end = first;
-    }
-    r->empty = r->ended = end == first;
-    r->at = last ? end - 1 : first;
+    size_t from = first_above(key->entry, min, !min_excluded), to = first_above(key->entry, max, max_excluded);
+    key->range = (fake_range){.active = 1, .from = from, .to = to, .at = last ? to - 1 : from, .ended = from >= to};
     return API_OK;
 }
 
@@ -153,31 +127,34 @@ int fake_ZsetLastInScoreRange(RedisModuleKey *key, double min, double max, int m
     return start(key, min, max, min_excluded, max_excluded, 1);
 }
 
+/* Whether a range of the key is open and has members. */
+static int has_members(const RedisModuleKey *key) {
+    return is_zset(key) && key->range.active && key->range.from < key->range.to;
+}
+
 RedisModuleString *fake_ZsetRangeCurrentElement(RedisModuleKey *key, double *score) {
     fake.counts[FAKE_READ]++;
     fake.counts[FAKE_STEPS]++;
-    if (!is_zset(key) || !key->range.active || key->range.empty) return NULL;
+    if (!has_members(key)) return NULL;
     const fake_member *m = &key->entry->members[key->range.at];
     if (score != NULL) *score = m->score;
     return fake_give_string(m->text.bytes, m->text.len);
 }
 
-int fake_ZsetRangeNext(RedisModuleKey *key) {
+static int move_to(RedisModuleKey *key, size_t at, int ended) {
     fake.counts[FAKE_STEPS]++;
-    fake_range *r = &key->range;
-    if (!is_zset(key) || !r->active || r->empty) return 0;
-    r->ended = r->at + 1 == key->entry->num_members || !not_above(r, key->entry->members[r->at + 1].score);
-    if (!r->ended) r->at++;
-    return !r->ended;
+    if (!has_members(key)) return 0;
+    key->range.ended = ended;
+    if (!ended) key->range.at = at;
+    return !ended;
+}
+
+int fake_ZsetRangeNext(RedisModuleKey *key) {
+    return move_to(key, key->range.at + 1, key->range.at + 1 == key->range.to);
 }
 
 int fake_ZsetRangePrev(RedisModuleKey *key) {
-    fake.counts[FAKE_STEPS]++;
-    fake_range *r = &key->range;
-    if (!is_zset(key) || !r->active || r->empty) return 0;
-    r->ended = r->at == 0 || !not_below(r, key->entry->members[r->at - 1].score);
-    if (!r->ended) r->at--;
-    return !r->ended;
+    return move_to(key, key->range.at - 1, key->range.at == key->range.from);
 }
 
 int fake_ZsetRangeEndReached(RedisModuleKey *key) {
