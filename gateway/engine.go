@@ -291,7 +291,7 @@ func (e *engine) decideSlot(ctx context.Context, of *limiters, s *throttle.Slots
 	case a.refund:
 		ctx, cancel := context.WithTimeout(ctx, e.timeout)
 		defer cancel()
-		return verdict{remaining: a.limit.units}, e.rdb.Do(ctx, "GO.RELEASE", e.prefix+s.Name()+":"+a.key, a.holder).Err()
+		return verdict{remaining: a.limit.units}, e.rdb.Do(ctx, "GO.RELEASE", e.prefix+s.Info().Name+":"+a.key, a.holder).Err()
 	case a.hits == 0:
 		return verdict{remaining: a.limit.units}, nil
 	}

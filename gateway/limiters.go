@@ -75,7 +75,7 @@ func (l *limiters) make(s spec) (any, error) {
 	if s.lockout > 0 {
 		rate = rate.Lockout(s.lockout)
 	}
-	var made interface{ Err() error }
+	var made interface{ Info() throttle.Info }
 	switch first := l.first[name].(type) {
 	case *throttle.Rate:
 		made = first.With(rate)
@@ -92,8 +92,8 @@ func (l *limiters) make(s spec) (any, error) {
 		case slidingWindow:
 			made = l.client.Window(name, s.units, s.period)
 		default:
-			made = l.client.AlignedQuota(name, s.units, s.period, 0)
+			made = l.client.AlignedQuota(name, s.units, s.period, nil)
 		}
 	}
-	return made, made.Err()
+	return made, made.Info().Err
 }

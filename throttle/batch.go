@@ -26,8 +26,8 @@ type group struct {
 
 // merge asks for one unit, alone or with others. The first call for a key is sent at once. It sets r, which is the zero
 // Result.
-func (l *limiter) merge(ctx context.Context, key string, s *state, r *Result) error {
-	s = l.lock(key, s)
+func (l *limiter) merge(ctx context.Context, key string, r *Result) error {
+	s := l.lock(key)
 	if s.busy {
 		return l.join(ctx, s, r)
 	}

@@ -93,7 +93,7 @@ func TestGiveBack_errors(t *testing.T) {
 		require.NoError(t, err)
 		l := c.Rate("t", PerHour(10)).l
 		for i := range keys {
-			s := l.lock(fmt.Sprint(i), nil)
+			s := l.lock(fmt.Sprint(i))
 			s.mu.Unlock()
 			l.keep(s, c.now(), 1, &Result{})
 		}
@@ -112,7 +112,7 @@ func TestGiveBack_old(t *testing.T) {
 		c, err := New(process(func(context.Context, redis.Cmder) error { sent.Add(1); return nil }), Options{Now: func() time.Time { return now() }}, Budget(5, time.Second))
 		require.NoError(t, err)
 		l := c.Rate("t", PerHour(10)).l
-		s := l.lock("bob", nil)
+		s := l.lock("bob")
 		s.mu.Unlock()
 		l.keep(s, c.now(), 1, &Result{})
 		now = func() time.Time { return started.Add(ahead) }

@@ -94,7 +94,7 @@ func (b *bounds) words() (first, last []any) {
 		last = append(last, "EXACT")
 	}
 	if b.aligned {
-		last = append(last, "ALIGN", b.offset.Milliseconds())
+		last = append(last, "ALIGN", int64(0))
 	}
 	return first, append(last, "MS")
 }

@@ -169,27 +169,19 @@ func (c *Client) Quota(name string, limit int64, period time.Duration, options .
 	return &Quota{counts{asks{named{c.limiter(name, bounds{kind: quotaKind, units: limit, period: period}, options)}}}}
 }
 
-// AlignedQuota is a Quota whose windows end at multiples of the period since the Unix epoch, plus this offset: minus the
-// UTC offset, so days in UTC+1 have -time.Hour. It is a whole number of milliseconds, up to 100 years either way.
-func (c *Client) AlignedQuota(name string, limit int64, period, offset time.Duration, options ...Option) *Quota {
-	b := bounds{kind: quotaKind, units: limit, period: period, aligned: true, offset: offset}
+// AlignedQuota is a Quota whose windows end at multiples of the period since the Unix epoch, by the clocks of a time zone:
+// UTC if it is nil. So windows of 24 hours are its days. Each call sends the zone's UTC offset of now; a window that runs
+// keeps its end. So around the day on which clocks change, a window may end up to an hour early or late, and a short one
+// follows: up to twice the limit is admitted on that day. Load a location once: two limiters of one name need the same
+// pointer.
+func (c *Client) AlignedQuota(name string, limit int64, period time.Duration, zone *time.Location, options ...Option) *Quota {
+	b := bounds{kind: quotaKind, units: limit, period: period, aligned: true, zone: zone}
 	return &Quota{counts{asks{named{c.limiter(name, b, options)}}}}
 }
 
-const day = 24 * time.Hour
-
-// DailyQuota is a Quota whose windows are the days of a time zone: UTC if it is nil. Each call sends the zone's UTC offset of
-// now; a window that runs keeps its end. So around the day on which clocks change, a window may end up to an hour early or
-// late, and a short one follows: up to twice the limit is admitted on that day. Load a location once: two limiters of one
-// name need the same pointer.
-func (c *Client) DailyQuota(name string, limit int64, zone *time.Location, options ...Option) *Quota {
-	b := bounds{kind: quotaKind, units: limit, period: day, aligned: true, zone: zone}
-	return &Quota{counts{asks{named{c.limiter(name, b, options)}}}}
-}
-
-// MonthlyQuota is a Quota whose windows are the calendar months of a time zone: see DailyQuota.
+// MonthlyQuota is a Quota whose windows are the calendar months of a time zone: see AlignedQuota.
 func (c *Client) MonthlyQuota(name string, limit int64, zone *time.Location, options ...Option) *Quota {
-	b := bounds{kind: quotaKind, units: limit, period: 31 * day, monthly: true, aligned: true, zone: zone}
+	b := bounds{kind: quotaKind, units: limit, period: 31 * 24 * time.Hour, monthly: true, aligned: true, zone: zone}
 	return &Quota{counts{asks{named{c.limiter(name, b, options)}}}}
 }
 

@@ -51,18 +51,18 @@ func TestAllow_everyKind(t *testing.T) {
 	require.NoError(t, s.SetPolicies("p-api THROTTLE 1 1 60s"))
 	for _, limiter := range []interface {
 		throttle.Allower
-		Name() string
+		Info() throttle.Info
 	}{
 		c.Rate("rate", throttle.PerHour(2)), c.Rate("lockout", throttle.PerHour(2).Lockout(time.Hour)), c.Window("window", 2, time.Hour),
-		c.ExactWindow("exact", 2, time.Hour), c.Quota("quota", 2, time.Hour), c.AlignedQuota("aligned", 2, time.Hour, -time.Minute), c.Policy("api"),
-		c.DailyQuota("day", 2, nil), c.MonthlyQuota("month", 2, time.Local),
+		c.ExactWindow("exact", 2, time.Hour), c.Quota("quota", 2, time.Hour), c.AlignedQuota("aligned", 2, time.Hour, nil), c.Policy("api"),
+		c.AlignedQuota("day", 2, 24*time.Hour, time.Local), c.MonthlyQuota("month", 2, nil),
 	} {
 		for _, want := range []bool{true, true, false} {
 			r := must(limiter.Allow(background, "bob"))
-			require.Equal(t, want, r.Allowed, limiter.Name())
-			require.EqualValues(t, 2, r.Limit, limiter.Name())
+			require.Equal(t, want, r.Allowed, limiter.Info().Name)
+			require.EqualValues(t, 2, r.Limit, limiter.Info().Name)
 		}
-		require.True(t, s.Delete("p-"+limiter.Name()+":bob"))
+		require.True(t, s.Delete("p-"+limiter.Info().Name+":bob"))
 	}
 }
 
@@ -90,7 +90,7 @@ func TestLimiters_ofOneName(t *testing.T) {
 	require.ErrorIs(t, c.Check(background), throttle.ErrParams)
 	require.Equal(t, 8, strings.Count(log.String(), "ERROR"))
 	colon, _ := throttletest.New(t, throttle.Options{KeyPrefix: "p:", Logger: quiet})
-	require.ErrorIs(t, colon.Policy("api").Err(), throttle.ErrParams)
+	require.ErrorIs(t, colon.Policy("api").Info().Err, throttle.ErrParams)
 }
 
 // Bounds are rounded up, and end at the longest time.
@@ -100,9 +100,9 @@ func TestBounds(t *testing.T) {
 		throttle.PerSecond(3): {time.Second, 333_333_334}, throttle.PerMinute(30).Burst(15): {30 * time.Second, 2 * time.Second},
 		throttle.Per(1, time.Hour).Burst(1e12): {1<<63 - 1, time.Hour},
 	} {
-		units, span, next := c.Rate("a", throttle.PerSecond(1)).With(limit).Bounds()
-		require.Positive(t, units)
-		require.Equal(t, want, [2]time.Duration{span, next})
+		info := c.Rate("a", throttle.PerSecond(1)).With(limit).Info()
+		require.Positive(t, info.Units)
+		require.Equal(t, want, [2]time.Duration{info.Span, info.Next})
 	}
 }
 
@@ -118,7 +118,7 @@ func TestRate_with(t *testing.T) {
 		}
 		r := must(paid.Allow(background, "bob"))
 		require.False(t, r.Allowed)
-		require.ErrorIs(t, free.With(throttle.PerHour(0)).Err(), throttle.ErrParams)
+		require.ErrorIs(t, free.With(throttle.PerHour(0)).Info().Err, throttle.ErrParams)
 
 		must(c.Window("window", 2, time.Hour).AllowN(background, "bob", 2))
 		r = must(c.Window("window", 2, time.Hour).With(5).Allow(background, "bob"))
@@ -187,7 +187,7 @@ func TestRefund_andSettle(t *testing.T) {
 func TestAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := throttletest.New(t, throttle.Options{KeyPrefix: "p:"})
-		rate, day, jobs := c.Rate("rate", throttle.PerSecond(10)), c.AlignedQuota("day", 3, 24*time.Hour, 0), c.Slots("jobs", 2, time.Minute)
+		rate, day, jobs := c.Rate("rate", throttle.PerSecond(10)), c.AlignedQuota("day", 3, 24*time.Hour, nil), c.Slots("jobs", 2, time.Minute)
 		parts := []throttle.Part{rate.Part("a", 1), day.Part("a", 2), c.Rate("hour", throttle.PerHour(100)).Part("a", 1), jobs.Part("a", "me")}
 		r := must(c.All(background, parts...))
 		require.True(t, r.Allowed)
@@ -232,13 +232,12 @@ func TestErrParams(t *testing.T) {
 	rate, lockout := c.Rate("rate", throttle.PerSecond(1)), c.Rate("lockout", throttle.PerSecond(1).Lockout(time.Second))
 	jobs := c.Slots("jobs", 1, time.Second)
 	for name, err := range map[string]error{
-		"zero limit":             c.Rate("a", throttle.Limit{}).Err(),
-		"rate 0":                 c.Rate("a", throttle.PerSecond(0)).Err(),
-		"half a millisecond":     c.Rate("a", throttle.Per(1, 500*time.Microsecond)).Err(),
-		"part of a millisecond":  c.Window("a", 1, 1500*time.Microsecond).Err(),
-		"lockout 0":              c.Rate("a", throttle.PerSecond(1).Lockout(0)).Err(),
-		"burst 0":                c.Rate("a", throttle.PerSecond(1).Burst(0)).Err(),
-		"offset":                 c.AlignedQuota("a", 1, time.Second, time.Microsecond).Err(),
+		"zero limit":             c.Rate("a", throttle.Limit{}).Info().Err,
+		"rate 0":                 c.Rate("a", throttle.PerSecond(0)).Info().Err,
+		"half a millisecond":     c.Rate("a", throttle.Per(1, 500*time.Microsecond)).Info().Err,
+		"part of a millisecond":  c.Window("a", 1, 1500*time.Microsecond).Info().Err,
+		"lockout 0":              c.Rate("a", throttle.PerSecond(1).Lockout(0)).Info().Err,
+		"burst 0":                c.Rate("a", throttle.PerSecond(1).Burst(0)).Info().Err,
 		"slots":                  only(c.Slots("a", 0, time.Second).Lease(background, "x")),
 		"0 units":                only(rate.AllowN(background, "a", 0)),
 		"at most 0":              only(rate.AllowAtMost(background, "a", 0)),
@@ -316,8 +315,9 @@ func TestFallbacks(t *testing.T) {
 		require.ErrorIs(t, err, throttle.ErrNoModule) // no outage
 		require.False(t, r.Allowed)
 		s.Fail(away)
-		failing := c.Rate("error", throttle.PerHour(10), throttle.ReturnError())
-		r, err = failing.Allow(background, "a")
+		failing, of := throttletest.New(t, throttle.Options{Logger: quiet})
+		of.Fail(away)
+		r, err = failing.Rate("error", throttle.PerHour(10)).Allow(background, "a")
 		require.ErrorIs(t, err, throttle.ErrUnavailable)
 		require.ErrorIs(t, err, away)
 		require.False(t, r.Allowed)

@@ -30,7 +30,7 @@ func (l *limiter) noteDenial(key string, n int64, sent time.Duration, r *Result)
 	if !l.denies || r.RetryAfter <= 0 || r.RetryAfter == Never {
 		return
 	}
-	s := l.lock(key, nil)
+	s := l.lock(key)
 	defer s.mu.Unlock()
 	s.denial.Store(&denial{n: n, until: sent + r.RetryAfter, retry: r.RetryAfter, reset: r.ResetAfter, remaining: r.Remaining})
 }

@@ -8,12 +8,12 @@ import (
 
 // state is what a limiter knows of a key. Without a DenyCache or a Budget it is there only while a command is under way.
 type state struct {
-	denial  atomic.Pointer[denial]
-	grant   atomic.Pointer[grant]
-	dropped atomic.Bool // another state may be in its place
+	denial atomic.Pointer[denial]
+	grant  atomic.Pointer[grant]
 
 	mu      sync.Mutex
 	use     use
+	dropped bool     // another state may be in its place
 	busy    bool     // a command is under way
 	waiting []*group // for the next one
 }
@@ -25,19 +25,17 @@ func (l *limiter) find(key string) *state {
 	return s
 }
 
-// lock returns the state of a key, locked. It may be s, which is nil or was the key's.
-func (l *limiter) lock(key string, s *state) *state {
-	for ; ; s = nil {
-		if s == nil {
-			s = l.find(key)
-		}
+// lock returns the state of a key, locked.
+func (l *limiter) lock(key string) *state {
+	for {
+		s := l.find(key)
 		if s == nil {
 			v, _ := l.keys.LoadOrStore(key, new(state))
 			s = v.(*state)
 			l.sweepLater()
 		}
 		s.mu.Lock()
-		if !s.dropped.Load() {
+		if !s.dropped {
 			return s
 		}
 		s.mu.Unlock()
@@ -46,7 +44,7 @@ func (l *limiter) lock(key string, s *state) *state {
 
 // drop forgets a state, which is locked.
 func (l *limiter) drop(key string, s *state) {
-	s.dropped.Store(true)
+	s.dropped = true
 	l.keys.Delete(key)
 }
 

@@ -18,11 +18,10 @@ type bounds struct {
 	units   int64         // that fit at once
 	count   int64         // of a rate: units that drain per period
 	period  time.Duration // more than 0, in whole milliseconds
-	offset  time.Duration // of an aligned quota
 	lockout time.Duration // of a rate; 0: none
 
 	monthly bool           // of a quota: the period is a calendar month
-	zone    *time.Location // of a quota of days or months: its UTC offset is in place of the offset
+	zone    *time.Location // of an aligned quota; nil: UTC
 }
 
 type kind uint8
@@ -135,7 +134,7 @@ func (b *bounds) check() error {
 	case b.units < 1 || b.units > maxUnits || b.kind == rateKind && (b.count < 1 || b.count > maxUnits):
 		return params("units or a count that are not between 1 and 10^12: %s", b)
 	}
-	for what, span := range map[string]time.Duration{"period": b.period, "lockout": b.lockout, "offset": b.offset.Abs()} {
+	for what, span := range map[string]time.Duration{"period": b.period, "lockout": b.lockout} {
 		if span == 0 && what != "period" {
 			continue // there is none
 		}

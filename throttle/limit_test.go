@@ -26,11 +26,11 @@ func TestExactWindow(t *testing.T) {
 
 // Days and months end at midnight of their zone, but for windows around a change of its clocks. No day of such a change
 // admits more than twice its limit.
-func TestDailyQuota_andMonthly(t *testing.T) {
+func TestAlignedQuota_inZones(t *testing.T) {
 	for _, name := range []string{"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu"} {
 		zone := must(time.LoadLocation(name))
 		c, s := throttletest.New(t, throttle.Options{}, throttle.Timeout(patient))
-		day, month := c.DailyQuota("day", 3, zone), c.MonthlyQuota("month", 1e6, zone)
+		day, month := c.AlignedQuota("day", 3, 24*time.Hour, zone), c.MonthlyQuota("month", 1e6, zone)
 		s.Advance(s.Now().Truncate(30 * time.Minute).Add(30 * time.Minute).Sub(s.Now()))
 		admitted := map[string]int{}
 		for range 400 * 48 {

@@ -57,16 +57,18 @@ type asks struct{ named }
 // counts has the verbs of limiters whose units can be given back.
 type counts struct{ asks }
 
-// Name returns the limiter's name.
-func (a *named) Name() string { return a.l.name }
+// Info is what a limiter is. Only the server knows the limits of a Policy: Units, Span and Next are 0.
+type Info struct {
+	Name  string
+	Err   error         // why the limiter is refused, or nil
+	Units int64         // that fit at once
+	Span  time.Duration // how long a full limiter takes to be empty
+	Next  time.Duration // the longest time until a limiter in use has one more unit: of a Window or a Quota the period
+}
 
-// Err returns why the limiter is refused, or nil.
-func (a *named) Err() error { return a.l.err }
-
-// Bounds returns how many units fit at once, how long a full limiter takes to be empty, and the longest time until a
-// limiter in use has one more unit: of a Window or a Quota the period. All are 0 for a Policy.
-func (a *asks) Bounds() (units int64, span, next time.Duration) {
-	return a.l.bounds.units, a.l.span(), a.l.nextUnit()
+// Info returns what the limiter is.
+func (a *named) Info() Info {
+	return Info{a.l.name, a.l.err, a.l.bounds.units, a.l.span(), a.l.nextUnit()}
 }
 
 // Allow asks for one unit.
@@ -74,41 +76,18 @@ func (a *asks) Allow(ctx context.Context, key string) (r Result, err error) {
 	if a.l.unseen && a.l.spend(a.l.find(key), &r) {
 		return r, nil
 	}
-	return a.l.verb(ctx, verbAllow, key, nil, 1, take)
+	return a.l.verb(ctx, verbAllow, key, 1, take)
 }
 
 // AllowN asks for n units, all or none; n is at least 1.
 func (a *asks) AllowN(ctx context.Context, key string, n int64) (Result, error) {
-	return a.l.verb(ctx, verbAllow, key, nil, n, take)
-}
-
-// Key returns the limiter of one key. Its Allow spends units of a Budget without a look for the key.
-func (a *asks) Key(key string) *Key { return &Key{l: a.l, key: key} }
-
-// Key is a limiter of one key.
-type Key struct {
-	l     *limiter
-	key   string
-	state atomic.Pointer[state]
-}
-
-// Allow asks for one unit.
-func (k *Key) Allow(ctx context.Context) (r Result, err error) {
-	s := k.state.Load()
-	if k.l.unseen && k.l.spend(s, &r) {
-		return r, nil
-	}
-	r, err = k.l.verb(ctx, verbAllow, k.key, s, 1, take)
-	if s == nil || s.dropped.Load() {
-		k.state.Store(k.l.find(k.key))
-	}
-	return r, err
+	return a.l.verb(ctx, verbAllow, key, n, take)
 }
 
 // Peek returns the state of a key and changes nothing, even if the server's memory is full. Allowed is false while
 // nothing remains; RetryAfter is known only while more is in use than the limit or a lockout runs.
 func (a *asks) Peek(ctx context.Context, key string) (Result, error) {
-	return a.l.verb(ctx, verbPeek, key, nil, 0, peek)
+	return a.l.verb(ctx, verbPeek, key, 0, peek)
 }
 
 // Reset deletes the key: nothing is in use afterwards, a lockout has ended, and leases are lost at their next renewal. The
@@ -118,7 +97,7 @@ func (a *named) Reset(ctx context.Context, key string) error { return a.l.reset(
 // AllowAtMost takes n units, or what is left. Allowed is false only if nothing is left; Granted is how many were taken. A
 // Rate must have no Lockout.
 func (a *counts) AllowAtMost(ctx context.Context, key string, n int64) (Result, error) {
-	return a.l.verb(ctx, verbAllowAtMost, key, nil, n, upTo)
+	return a.l.verb(ctx, verbAllowAtMost, key, n, upTo)
 }
 
 // Refund gives n units back, at most what is in use; Granted is minus what was given back.
@@ -126,7 +105,7 @@ func (a *counts) Refund(ctx context.Context, key string, n int64) (Result, error
 	if n < 1 {
 		return Result{}, params("a refund of %d units", n)
 	}
-	return a.l.verb(ctx, verbRefund, key, nil, -n, upTo)
+	return a.l.verb(ctx, verbRefund, key, -n, upTo)
 }
 
 // Settle corrects an estimate: a positive difference is charged, past the limit if need be, and a negative one is given
@@ -136,7 +115,7 @@ func (a *counts) Settle(ctx context.Context, key string, difference int64) (Resu
 	if difference < 0 {
 		m = upTo
 	}
-	return a.l.verb(ctx, verbSettle, key, nil, difference, m)
+	return a.l.verb(ctx, verbSettle, key, difference, m)
 }
 
 // Part returns a part of All: n units of this key. 0 peeks, and a negative number gives back at most what is in use; Granted
@@ -182,14 +161,14 @@ func (l *limiter) with(b bounds) *limiter {
 	return l.c.addLimiter(l.name, b, l.settings)
 }
 
-// verb decides, applies the fallback and calls the observer. The key's state may be s; nil is looked for.
-func (l *limiter) verb(ctx context.Context, v Verb, key string, s *state, n int64, m mode) (r Result, err error) {
+// verb decides, applies the fallback and calls the observer.
+func (l *limiter) verb(ctx context.Context, v Verb, key string, n int64, m mode) (r Result, err error) {
 	if l.c.o.Observe == nil {
-		err = l.decide(ctx, v, key, s, n, m, &r)
+		err = l.decide(ctx, v, key, n, m, &r)
 		return r, err
 	}
 	began := time.Now()
-	err = l.decide(ctx, v, key, s, n, m, &r)
+	err = l.decide(ctx, v, key, n, m, &r)
 	l.observe(v, key, r, err, began)
 	return r, err
 }
@@ -201,17 +180,17 @@ func (l *limiter) observe(v Verb, key string, r Result, err error, began time.Ti
 }
 
 // decide sets r, which is the zero Result.
-func (l *limiter) decide(ctx context.Context, v Verb, key string, s *state, n int64, m mode, r *Result) (err error) {
+func (l *limiter) decide(ctx context.Context, v Verb, key string, n int64, m mode, r *Result) (err error) {
 	if l.err != nil || l.c.closed.Load() || n != 1 || m != take {
 		if err := l.check(v, n, m); err != nil {
 			return err
 		}
 	}
-	if m == take && l.remembers() && l.recall(key, s, n, r) {
+	if m == take && l.remembers() && l.recall(key, n, r) {
 		return nil
 	}
 	if m == take && n == 1 && l.merges {
-		err = l.merge(ctx, key, s, r)
+		err = l.merge(ctx, key, r)
 	} else {
 		*r, err = l.send(ctx, key, n, m)
 	}
@@ -228,11 +207,10 @@ func (l *limiter) decide(ctx context.Context, v Verb, key string, s *state, n in
 func (l *limiter) remembers() bool { return l.denies || l.spends }
 
 // recall decides by what this process knows of a key.
-func (l *limiter) recall(key string, s *state, n int64, r *Result) bool {
+func (l *limiter) recall(key string, n int64, r *Result) bool {
+	s := l.find(key)
 	if s == nil {
-		if s = l.find(key); s == nil {
-			return false
-		}
+		return false
 	}
 	if n == 1 && l.spends && l.spend(s, r) {
 		return true
@@ -262,14 +240,14 @@ func (l *limiter) check(v Verb, n int64, m mode) error {
 
 // unavailable is what a verb returns if the server did not decide. Only decisions have a fallback.
 func (l *limiter) unavailable(v Verb, n int64, cause error) (Result, error) {
-	r := Result{Limit: l.bounds.units, Cause: cause}
+	r := Result{Limit: l.bounds.units, Source: l.fallback, Cause: cause}
 	switch {
-	case l.fallback == returnError || v == verbPeek || v == verbRefund || v == verbSettle || v == verbSettleAll:
+	case l.fallback == "" || v == verbPeek || v == verbRefund || v == verbSettle || v == verbSettleAll:
 		return Result{Cause: cause}, cause
-	case l.fallback == failOpen:
-		r.Allowed, r.Granted, r.Source = true, n, FailedOpen
+	case l.fallback == FailedOpen:
+		r.Allowed, r.Granted = true, n
 	default:
-		r.RetryAfter, r.Source = time.Second, FailedClosed
+		r.RetryAfter = time.Second
 	}
 	return r, nil
 }

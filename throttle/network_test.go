@@ -201,9 +201,9 @@ func TestCommand_whatHooksSee(t *testing.T) {
 	})
 	c := newReal(t, spy, throttle.Options{KeyPrefix: "p:"})
 	must(c.Rate("login", throttle.PerMinute(5).Lockout(time.Second)).AllowN(context.WithValue(background, key{}, 7), "bob", 3))
-	must(c.AlignedQuota("day", 5, time.Second, time.Millisecond).Refund(background, "bob", 3))
+	must(c.AlignedQuota("day", 5, time.Hour, time.FixedZone("", -5400)).Refund(background, "bob", 3))
 	require.Equal(t, []string{"[GO.THROTTLE p:login:bob 4 5 60000 3 LOCKOUT 1000 MS] go.throttle",
-		"[GO.QUOTA p:day:bob 5 1000 -3 UPTO ALIGN 1 MS] go.quota"}, seen)
+		"[GO.QUOTA p:day:bob 5 3600000 -3 UPTO ALIGN -01:30 MS] go.quota"}, seen)
 	require.Equal(t, []any{7, nil}, values)
 }
 

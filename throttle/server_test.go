@@ -66,7 +66,7 @@ func TestServer_everyVerb(t *testing.T) {
 			r = must(c.ExactWindow("w", 5, time.Hour).Allow(background, ""))
 			require.EqualValues(t, 4, r.Remaining)
 			all := must(c.All(background,
-				c.AlignedQuota("q", 5, time.Hour, time.Minute).Part("", 2), c.Slots("jobs", 2, time.Minute).Part("", "me")))
+				c.AlignedQuota("q", 5, time.Hour, time.FixedZone("", 60)).Part("", 2), c.Slots("jobs", 2, time.Minute).Part("", "me")))
 			require.True(t, all.Allowed)
 			require.EqualValues(t, []int64{3, 1}, []int64{all.Each[0].Remaining, all.Each[1].Remaining})
 			lease := must(c.Slots("jobs", 2, time.Minute).Lease(background, ""))

@@ -2,13 +2,13 @@ package throttle
 
 import "time"
 
-// Option sets how a limiter behaves. New takes the options of all limiters, and each limiter may have its own.
+// Option sets how a limiter behaves. New takes the options of all limiters, and each limiter may add its own.
 type Option func(*settings)
 
 // settings is comparable: limiters of one name must have the same.
 type settings struct {
 	timeout  time.Duration
-	fallback fallback
+	fallback Source // "" returns an error
 	coalesce bool
 	denies   bool
 	units    int64
@@ -20,27 +20,14 @@ type settings struct {
 // cancelled context ends a call that waits for other calls. A call that go-redis has ends with its reply or in time.
 func Timeout(limit time.Duration) Option { return func(s *settings) { s.timeout = limit } }
 
-// ReturnError makes decisions return a Result that denies and has the Cause, and an ErrUnavailable, if the server does not
-// decide. So do limiters without this option, FailOpen or FailClosed. With each of them other errors are returned, and that
-// of the caller's context if it has ended. Verbs that do not decide, such as Refund, Settle and Peek, always return
-// ErrUnavailable.
-func ReturnError() Option { return func(s *settings) { s.fallback = returnError } }
-
 // FailOpen makes decisions return a Result that admits if the server does not decide, with the Source FailedOpen and the
-// Cause, and no error. ReturnError says which errors are returned all the same.
-func FailOpen() Option { return func(s *settings) { s.fallback = failOpen } }
+// Cause, in place of an ErrUnavailable. Other errors are returned all the same, and that of the caller's context if it has
+// ended. So are those of verbs that do not decide, such as Refund, Settle and Peek.
+func FailOpen() Option { return func(s *settings) { s.fallback = FailedOpen } }
 
 // FailClosed makes decisions return a Result that denies if the server does not decide, with the Source FailedClosed, the
-// Cause and a RetryAfter of 1 s, and no error. ReturnError says which errors are returned all the same.
-func FailClosed() Option { return func(s *settings) { s.fallback = failClosed } }
-
-type fallback uint8
-
-const (
-	returnError fallback = iota
-	failOpen
-	failClosed
-)
+// Cause and a RetryAfter of 1 s, in place of an ErrUnavailable. FailOpen says which errors are returned all the same.
+func FailClosed() Option { return func(s *settings) { s.fallback = FailedClosed } }
 
 // Coalesce says whether concurrent calls of Allow for one key become one command, whose units are granted first come first
 // served: they do if not set. A caller may wait for the command under way and then for its own. So Timeout should be longer

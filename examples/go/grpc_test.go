@@ -95,7 +95,7 @@ func TestByPeer(t *testing.T) {
 
 // A caller whose deadline passes while the limiter is asked is not served, also by a client that fails open.
 func TestGRPC_deadlineHasPassed(t *testing.T) {
-	for _, fallback := range []throttle.Option{throttle.ReturnError(), throttle.FailOpen()} {
+	for _, fallback := range []throttle.Option{nil, throttle.FailOpen()} {
 		client, _ := throttletest.New(t, throttle.Options{Logger: quiet}, fallback)
 		g := GRPC{client.Rate("t", throttle.PerHour(1)), ByPeer}
 		ctx, cancel := context.WithTimeout(t.Context(), 0)
@@ -115,9 +115,9 @@ func TestGRPC_withoutDecision(t *testing.T) {
 		limit    throttle.Limit
 		want     codes.Code
 	}{
-		{throttle.ReturnError(), throttle.PerHour(1), codes.OK},
+		{nil, throttle.PerHour(1), codes.OK},
 		{throttle.FailClosed(), throttle.PerHour(1), codes.ResourceExhausted},
-		{throttle.ReturnError(), throttle.Limit{}, codes.Internal},
+		{nil, throttle.Limit{}, codes.Internal},
 	} {
 		client, server := throttletest.New(t, throttle.Options{Logger: quiet}, throttle.Timeout(patient), row.fallback)
 		server.Fail(errors.New("away"))

@@ -83,10 +83,8 @@ func newLimiter(r *rand.Rand, at int, c *config, budgeted bool) *limiter {
 		l.words = []string{"GO.QUOTA", l.key, text(l.limit), text(l.period)}
 		l.value = func(c *throttle.Client) throttle.Allower { return c.Quota(name, l.limit, millis) }
 		if r.IntN(2) == 0 {
-			l.options = []string{"ALIGN", "7"}
-			l.value = func(c *throttle.Client) throttle.Allower {
-				return c.AlignedQuota(name, l.limit, millis, 7*time.Millisecond)
-			}
+			l.options = []string{"ALIGN", "0"}
+			l.value = func(c *throttle.Client) throttle.Allower { return c.AlignedQuota(name, l.limit, millis, nil) }
 		}
 	case leaseKind:
 		l.limit = min(l.limit, 8)

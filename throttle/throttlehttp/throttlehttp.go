@@ -38,9 +38,7 @@ type Response struct {
 // Limiter is a *throttle.Rate, *throttle.Window, *throttle.Quota or *throttle.Policy. Several rules need limiters of one
 // Client, without policies and rates with a Lockout.
 type Limiter interface {
-	Name() string
-	Err() error
-	Bounds() (units int64, span, next time.Duration)
+	Info() throttle.Info
 	AllowN(ctx context.Context, key string, n int64) (throttle.Result, error)
 	Peek(ctx context.Context, key string) (throttle.Result, error)
 }
@@ -91,14 +89,14 @@ func New(client *throttle.Client, o Options, rules ...Rule) (func(http.Handler) 
 		if r.Limiter == nil {
 			return nil, errors.New("throttlehttp: a rule needs a limiter")
 		}
-		name := r.Limiter.Name()
-		if err := r.Limiter.Err(); err != nil {
-			return nil, fmt.Errorf("throttlehttp: the limiter %q: %w", name, err)
+		info := r.Limiter.Info()
+		if info.Err != nil {
+			return nil, fmt.Errorf("throttlehttp: the limiter %q: %w", info.Name, info.Err)
 		}
-		if _, ok := r.Limiter.(parted); (len(rules) > 1 || r.Charge != nil) && !ok || named[name] {
-			return nil, fmt.Errorf("throttlehttp: the limiter %q cannot be combined with others, or be charged by responses", name)
+		if _, ok := r.Limiter.(parted); (len(rules) > 1 || r.Charge != nil) && !ok || named[info.Name] {
+			return nil, fmt.Errorf("throttlehttp: the limiter %q cannot be combined with others, or be charged by responses", info.Name)
 		}
-		named[name] = true
+		named[info.Name] = true
 		if r.Key == nil {
 			r.Key = func(r *http.Request) string { return "{" + ip(r) + "}" }
 		}
@@ -106,7 +104,8 @@ func New(client *throttle.Client, o Options, rules ...Rule) (func(http.Handler) 
 			r.Cost = func(*http.Request) int64 { return 1 }
 		}
 		l.rules = append(l.rules, r)
-		l.policies = append(l.policies, policy(&r))
+		l.infos = append(l.infos, info)
+		l.policies = append(l.policies, policy(info))
 		l.charges = l.charges || r.Charge != nil
 	}
 	return l.middleware, nil
@@ -116,6 +115,7 @@ type limiter struct {
 	client   *throttle.Client
 	o        Options
 	rules    []Rule
+	infos    []throttle.Info
 	policies []string // the items of RateLimit-Policy
 	charges  bool     // a rule has Charge
 }
@@ -247,7 +247,7 @@ func (l *limiter) setHeaders(h http.Header, all throttle.AllResult) {
 	case Draft11:
 		states := make([]string, len(all.Each))
 		for i := range all.Each {
-			states[i] = state(&l.rules[i], &all.Each[i])
+			states[i] = state(&l.infos[i], &all.Each[i])
 		}
 		h.Set("RateLimit-Policy", l.policyHeader(&all))
 		h.Set("RateLimit", strings.Join(states, ", "))
@@ -260,29 +260,29 @@ func (l *limiter) setHeaders(h http.Header, all throttle.AllResult) {
 
 // policyHeader returns RateLimit-Policy. Only the reply shows the limits of a server's policy.
 func (l *limiter) policyHeader(all *throttle.AllResult) string {
-	if units, _, _ := l.rules[0].Limiter.Bounds(); units == 0 {
+	if l.infos[0].Units == 0 {
 		return fmt.Sprintf("%s;q=%d", l.policies[0], all.Limit)
 	}
 	return strings.Join(l.policies, ", ")
 }
 
 // policy returns a rule's item of RateLimit-Policy: q is how many units fit at once, w the time in which that many drain.
-func policy(r *Rule) string {
-	item := strconv.Quote(r.Limiter.Name())
-	if units, span, _ := r.Limiter.Bounds(); units > 0 {
-		item += fmt.Sprintf(";q=%d;w=%d", units, seconds(span))
+func policy(info throttle.Info) string {
+	item := strconv.Quote(info.Name)
+	if info.Units > 0 {
+		item += fmt.Sprintf(";q=%d;w=%d", info.Units, seconds(info.Span))
 	}
 	return item
 }
 
 // state returns a rule's item of RateLimit: r is what remains. t is the time until there is more, where that is known.
-func state(rule *Rule, r *throttle.Result) string {
-	item := fmt.Sprintf("%q;r=%d", rule.Limiter.Name(), r.Remaining)
-	switch _, _, more := rule.Limiter.Bounds(); {
+func state(info *throttle.Info, r *throttle.Result) string {
+	item := fmt.Sprintf("%q;r=%d", info.Name, r.Remaining)
+	switch {
 	case r.RetryAfter > 0 && r.RetryAfter != throttle.Never:
 		return item + fmt.Sprintf(";t=%d", seconds(r.RetryAfter))
-	case r.ResetAfter > 0 && more > 0:
-		return item + fmt.Sprintf(";t=%d", seconds(min(more, r.ResetAfter)))
+	case r.ResetAfter > 0 && info.Next > 0:
+		return item + fmt.Sprintf(";t=%d", seconds(min(info.Next, r.ResetAfter)))
 	}
 	return item
 }
@@ -312,7 +312,7 @@ func (l *limiter) denied(w http.ResponseWriter, r *http.Request, all throttle.Al
 	}
 	for i := range all.Each {
 		if !all.Each[i].Allowed {
-			p.Violated = append(p.Violated, l.rules[i].Limiter.Name())
+			p.Violated = append(p.Violated, l.infos[i].Name)
 		}
 	}
 	w.Header().Set("Content-Type", "application/problem+json")

@@ -62,9 +62,9 @@ func (t *Transport) pause(ctx context.Context, key string, pause time.Duration) 
 	if err != nil {
 		return
 	}
-	_, span, next := t.Limiter.Bounds()
-	more := min(pause, longest) + span - next - now.ResetAfter
-	if units := int64(math.Ceil(float64(more) / float64(next))); units > 0 {
+	info := t.Limiter.Info()
+	more := min(pause, longest) + info.Span - info.Next - now.ResetAfter
+	if units := int64(math.Ceil(float64(more) / float64(info.Next))); units > 0 {
 		_, _ = t.Limiter.Settle(ctx, key, units)
 	}
 }
