@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"encoding/binary"
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -16,12 +18,13 @@ import (
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/proto"
 
 	servers "gothrottle/tests/server"
 )
 
 var loadFor = flag.Duration("load", 0, "how long each load lasts, such as 5s; 0: TestLoad is skipped")
-var loadRate = flag.Float64("rate", 2000, "decisions per second of the open loop of TestLoad")
+var loadRate = flag.Float64("rate", 1000, "decisions per second of the open loop of TestLoad")
 var loadCallers = flag.Int("callers", 64, "goroutines of TestLoad")
 
 const loadRules = "domain: d\ndescriptors:\n- {key: k, rate_limit: {unit: hour, requests_per_unit: 1000000000}}\n"
@@ -46,19 +49,39 @@ func busy(t *testing.T, s *servers.Server) float64 {
 	return user + system
 }
 
-// load makes calls from many goroutines over 4 connections: one after another, or at a rate. Then each call is due at its
-// instant, whatever became of those before, and takes from there on. It returns decisions per second, processor time of the
-// server, beyond that of an idle one, and of the program per decision in µs, and the 99th percentile in ms.
-func load(t *testing.T, s *servers.Server, idle, rate float64, at string, keys, programPID int) [4]float64 {
+// h2load makes calls for one key over 4 connections, 64 at once on each, and takes little of the processors itself. It
+// returns how long each took.
+func h2load(t *testing.T, at string) (took []time.Duration) {
+	t.Helper()
+	folder := t.TempDir()
+	message, err := proto.Marshal(request("d", "k=x"))
+	require.NoError(t, err)
+	frame := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
+	require.NoError(t, os.WriteFile(folder+"/body", frame, 0o600))
+	seconds := strconv.Itoa(int(loadFor.Seconds()))
+	cmd := exec.Command("h2load", "-D", seconds, "-c", "4", "-m", "64", "-d", folder+"/body", "--log-file", folder+"/log",
+		"-H", "content-type: application/grpc", "-H", "te: trailers", "http://"+at+pb.RateLimitService_ShouldRateLimit_FullMethodName)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	for line := range strings.Lines(readFile(t, folder+"/log")) { // start, status, µs
+		us, err := strconv.Atoi(strings.Fields(line)[2])
+		require.NoError(t, err)
+		took = append(took, time.Duration(us)*time.Microsecond)
+	}
+	return took
+}
+
+// callers makes calls from many goroutines over 4 connections: one after another, or at a rate. Then each call is due at its
+// instant, whatever became of those before, and takes from there on. It returns how long each took.
+func callers(t *testing.T, at string, keys int, rate float64) (took []time.Duration) {
 	t.Helper()
 	var clients []pb.RateLimitServiceClient
 	for range 4 {
 		clients = append(clients, pb.NewRateLimitServiceClient(dial(t, at, insecure.NewCredentials())))
 	}
 	var mu sync.Mutex
-	var took []time.Duration
 	var wg sync.WaitGroup
-	server, program, began := busy(t, s), cpu(t, programPID), time.Now()
+	began := time.Now()
 	for i := range *loadCallers {
 		wg.Go(func() {
 			var own []time.Duration
@@ -79,13 +102,10 @@ func load(t *testing.T, s *servers.Server, idle, rate float64, at string, keys, 
 		})
 	}
 	wg.Wait()
-	slices.Sort(took)
-	n, seconds := float64(len(took)), time.Since(began).Seconds()
-	return [4]float64{n / seconds, (busy(t, s) - server - idle*seconds) / n * 1e6, (cpu(t, programPID) - program) / n * 1e6,
-		float64(took[len(took)*99/100].Microseconds()) / 1000}
+	return took
 }
 
-// Loads of one key and of 10,000, on this program and on envoyproxy/ratelimit in turn, and the ratios of their medians.
+// Loads on this program and on envoyproxy/ratelimit in turn: the medians of five rounds, and their ratios.
 func TestLoad(t *testing.T) {
 	if *loadFor == 0 {
 		t.Skip("only with -load 5s")
@@ -98,23 +118,31 @@ func TestLoad(t *testing.T) {
 	before := busy(t, s)
 	time.Sleep(*loadFor)
 	idle := (busy(t, s) - before) / loadFor.Seconds()
-	compare := func(keys int, rate float64) {
-		var seen [4][2][]float64 // by figure and program
+	figures := []string{"decisions/s", "server CPU, µs", "program CPU, µs", "p99, ms"}
+	measure := func(play func(at string) []time.Duration, at string, pid int) []float64 { // per decision, and beyond an idle server's
+		server, program, began := busy(t, s), cpu(t, pid), time.Now()
+		took := play(at)
+		slices.Sort(took)
+		n, seconds := float64(len(took)), time.Since(began).Seconds()
+		return []float64{n / seconds, (busy(t, s) - server - idle*seconds) / n * 1e6, (cpu(t, pid) - program) / n * 1e6,
+			float64(took[len(took)*99/100].Microseconds()) / 1000}
+	}
+	for name, play := range map[string]func(at string) []time.Duration{
+		"1 key, h2load":    func(at string) []time.Duration { return h2load(t, at) },
+		"1 key, open loop": func(at string) []time.Duration { return callers(t, at, 1, *loadRate) },
+		"10,000 keys":      func(at string) []time.Duration { return callers(t, at, 10_000, 0) },
+	} {
+		var mine, their [4][]float64
 		for range 5 {
-			mine, their := load(t, s, idle, rate, ours, keys, pid), load(t, s, idle, rate, other, keys, otherPID)
-			for i := range seen {
-				seen[i][0], seen[i][1] = append(seen[i][0], mine[i]), append(seen[i][1], their[i])
+			a, b := measure(play, ours, pid), measure(play, other, otherPID)
+			for i := range figures {
+				mine[i], their[i] = append(mine[i], a[i]), append(their[i], b[i])
 			}
 		}
-		for i, name := range []string{"decisions/s", "server CPU, µs", "program CPU, µs", "p99, ms"} {
-			slices.Sort(seen[i][0])
-			slices.Sort(seen[i][1])
-			a, b := seen[i][0][2], seen[i][1][2]
-			t.Logf("%d keys, %g/s: %-16s %10.1f, theirs %10.1f, ratio %.2f", keys, rate, name, a, b, a/b)
+		for i, figure := range figures {
+			slices.Sort(mine[i])
+			slices.Sort(their[i])
+			t.Logf("%-17s %-16s %10.1f, theirs %10.1f, ratio %.2f", name, figure, mine[i][2], their[i][2], mine[i][2]/their[i][2])
 		}
-	}
-	for _, keys := range []int{1, 10_000} {
-		compare(keys, 0)
-		compare(keys, *loadRate)
 	}
 }
