@@ -1,8 +1,13 @@
-# GO_IMAGE is any Debian-based Go image whose C library is not newer than the server image's; SERVER_IMAGE is any
-# Debian-based server image; INIT_IMAGE is any image with a shell and cp.
-ARG GO_IMAGE=golang:1.26-bookworm
-ARG SERVER_IMAGE=redis:8-trixie
-ARG INIT_IMAGE=busybox:1.37
+# --build-arg names other base images: GO_IMAGE is any Debian-based Go image whose C library is not newer than the server
+# image's; SERVER_IMAGE is any Debian-based server image; INIT_IMAGE is any image with a shell and cp.
+ARG GO_IMAGE=go
+ARG SERVER_IMAGE=server
+ARG INIT_IMAGE=shell
+
+# Dependabot finds images only in such lines, and keeps a digest up to date, as in redis:8-trixie@sha256:.. AS server.
+FROM golang:1.26-bookworm AS go
+FROM redis:8-trixie AS server
+FROM busybox:1.37 AS shell
 
 FROM ${GO_IMAGE} AS build
 WORKDIR /src

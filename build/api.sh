@@ -13,12 +13,12 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/old"
 "${git[@]}" archive "$base" | tar -x -C "$work/old"
-GOBIN=$work go install golang.org/x/exp/cmd/apidiff@v0.0.0-20261014143641-f0251eb4aa3e
+apidiff=$(go_tool golang.org/x/exp/cmd/apidiff@v0.0.0-20261014143641-f0251eb4aa3e)
 broken=
 for package in throttle throttle/redisrate throttle/throttlehttp throttle/throttletest; do
   [ -d "$work/old/$package" ] || continue
-  (cd "$work/old" && "$work/apidiff" -w "$work/old.export" "$(go list "./$package")")
-  broken+=$("$work/apidiff" -incompatible "$work/old.export" "$(go list "./$package")")
+  (cd "$work/old" && "$apidiff" -w "$work/old.export" "$(go list "./$package")")
+  broken+=$("$apidiff" -incompatible "$work/old.export" "$(go list "./$package")")
 done
 [ -n "$broken" ] || {
   echo "api: nothing breaks callers since $base"

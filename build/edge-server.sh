@@ -5,8 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 package=${1:?PACKAGE is missing} sanitizer=${2:-}
 need_cc
-have dpkg-source || ! can_install || apt_install dpkg-dev
-have make || ! can_install || apt_install make
+need 'dpkg-source make' dpkg-dev make
 work=$PWD/build/out/edge/$package${sanitizer:+-$sanitizer}
 rm -rf "$work"
 mkdir -p "$work/lists/partial" "$work/archives/partial"

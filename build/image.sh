@@ -2,11 +2,17 @@
 # Builds the Docker images: the server with the module, the init container that copies the module, and the gateway.
 . "$(dirname "$0")/lib.sh"
 need_docker "$0"
-if standins_wanted; then build/standin-images.sh; fi
+# BuildKit does not pull an image that another one replaces.
+export DOCKER_BUILDKIT=1
+if standins_wanted; then
+  build/standin-images.sh
+  GO_IMAGE=${GO_IMAGE:-$(base_image go)} SERVER_IMAGE=${SERVER_IMAGE:-$(base_image server)} INIT_IMAGE=${INIT_IMAGE:-$(base_image shell)}
+fi
+bases=()
+for name in GO_IMAGE SERVER_IMAGE INIT_IMAGE; do [ -z "${!name:-}" ] || bases+=(--build-arg "$name=${!name}"); done
 
 build_image() {
-  "$DOCKER" build --build-arg "GO_IMAGE=$GO_IMAGE" --build-arg "SERVER_IMAGE=$SERVER_IMAGE" \
-    --build-arg "INIT_IMAGE=$INIT_IMAGE" "$@" . ||
+  "$DOCKER" build "${bases[@]}" "$@" . ||
     die 'the image was not built. Where no image registry is reached, STANDIN=1 makes base images from Debian packages.'
 }
 build_image --tag "$IMAGE"

@@ -6,10 +6,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 IMAGE=${IMAGE:-gothrottle:dev}
 INIT=${INIT:-gothrottle-init:dev}
 GATEWAY=${GATEWAY:-gothrottle-gateway:dev}
-# These repeat the Dockerfile's defaults: the tests need the server image's name, and the stand-ins need all names.
-GO_IMAGE=${GO_IMAGE:-golang:1.26-bookworm}
-SERVER_IMAGE=${SERVER_IMAGE:-redis:8-trixie}
-INIT_IMAGE=${INIT_IMAGE:-busybox:1.37}
+# The base images, as the Dockerfile names them, but without digests: stand-ins have none.
+base_image() { sed -n "s/^FROM \([^@ ]*\).* AS $1\$/\1/p" Dockerfile; }
 # The distribution's client fits the distribution's engine. Another client on PATH may not fit.
 DOCKER=${DOCKER:-$([ -x /usr/bin/docker ] && echo /usr/bin/docker || echo docker)}
 
@@ -26,6 +24,16 @@ have_image() { "$DOCKER" image inspect "$1" >/dev/null 2>&1; }
 
 can_install() { [ "$(id -u)" = 0 ] && have apt-get; }
 
+# retry COMMAND ...  tries a download three times.
+retry() {
+  local pause
+  for pause in 5 15 0; do
+    "$@" && return
+    sleep "$pause"
+  done
+  return 1
+}
+
 # The service of a package must not start: it would take the port, and it might listen on other addresses.
 apt_install() (
   policy=/usr/sbin/policy-rc.d
@@ -37,23 +45,46 @@ apt_install() (
   echo "gothrottle: installing $*" >&2
   export DEBIAN_FRONTEND=noninteractive
   # If a third-party package source does not answer, the others may still have what is needed.
-  apt-get update -qq >/dev/null 2>&1 || true
-  apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=120 "$@" >/dev/null </dev/null
+  apt-get update -qq -o Acquire::Retries=3 >/dev/null 2>&1 || true
+  apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=120 -o Acquire::Retries=3 "$@" >/dev/null </dev/null
 )
 
+# need PROGRAMS PACKAGE ...  installs the packages if a program is missing and that is allowed.
+need() {
+  local program missing=
+  for program in $1; do have "$program" || missing=$program; done
+  [ -n "$missing" ] || return 0
+  ! can_install || apt_install "${@:2}" || true
+  for program in $1; do have "$program" || die "$program is needed: please install ${*:2}."; done
+}
+
 need_go() {
-  local want found
+  local want
   want=$(awk '$1 == "go" { print $2 }' go.mod)
   have go || die "Go $want or newer is needed and there is no 'go' on PATH: please install it."
-  # Inside the repository go may switch to the toolchain that go.mod names. If go cannot switch, it fails here, and it
-  # tells its own version only outside the repository.
-  found=$(go version 2>/dev/null || (cd / && go version))
-  found=${found#go version }
-  found=${found%% *}
-  case $found in
-  go[0-9]*) [ "$(printf '%s\n' "$want" "${found#go}" | sort -V | head -n 1)" = "$want" ] ||
-    die "Go $want or newer is needed and this is ${found#go}: please install a newer one." ;;
-  esac
+  # go switches to the version of go.mod if it can. Outside the repository it reports its own version.
+  go list -m >/dev/null 2>&1 || die "Go $want or newer is needed and this is $(cd / && go version): please install a newer one."
+}
+
+# go_tool PACKAGE@VERSION  installs a program by Go, once, and prints its path.
+go_tool() {
+  local program=${1%@*}
+  program=$CACHE/tools/${1##*@}/${program##*/}
+  [ -x "$program" ] || GOBIN=${program%/*} GOARCH='' GOFLAGS='' retry go install "$1" >&2
+  echo "$program"
+}
+
+# local_server  prints the path of a server to test against.
+local_server() {
+  build/server.sh || die 'no server to test against: please install redis-server (7.0 or newer) or valkey-server.'
+}
+
+# need_server  sets the two variables by which tests find a server and the module. Who sets GOTHROTTLE_MODULE has built it.
+need_server() {
+  [ -n "${GOTHROTTLE_MODULE:-}" ] || build/module.sh
+  GOTHROTTLE_SERVER=$(local_server)
+  export GOTHROTTLE_SERVER GOTHROTTLE_MODULE=${GOTHROTTLE_MODULE:-$PWD/build/out/gothrottle.so}
+  "$GOTHROTTLE_SERVER" --version
 }
 
 # Debian can have gcc without the C library's headers, so a file is compiled to see whether the compiler works.
@@ -76,8 +107,7 @@ need_cross_cc() {
   *) die "GOARCH must be amd64 or arm64, not '$GOARCH'." ;;
   esac
   export CC=${CC:-${machine/x86-64/x86_64}-gcc}
-  have "$CC" || ! can_install || apt_install "gcc-$machine" "libc6-dev-$GOARCH-cross" || true
-  have "$CC" || die "the cross compiler $CC is needed: please install gcc-$machine and libc6-dev-$GOARCH-cross."
+  need "$CC" "gcc-$machine" "libc6-dev-$GOARCH-cross"
 }
 
 # need_docker SCRIPT  runs the script with a Docker engine, which may be started and stopped for it.
@@ -91,12 +121,6 @@ source_date() {
   local git=(git -c safe.directory='*')
   if [ -z "${SOURCE_DATE_EPOCH:-}" ] && [ -e .git ]; then SOURCE_DATE_EPOCH=$("${git[@]}" log -1 --format=%ct 2>/dev/null || true); fi
   echo "${SOURCE_DATE_EPOCH:-1767225600}"
-}
-
-# Helm comes from the proxy of Go modules. HELM names another one.
-HELM=${HELM:-$PWD/build/out/tools/helm-3.19.2/helm}
-install_helm() {
-  [ -x "$HELM" ] || GOBIN=${HELM%/*} GOFLAGS='' go install helm.sh/helm/v3/cmd/helm@v3.19.2
 }
 
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/gothrottle
@@ -127,12 +151,11 @@ unpack_package() (
     -o Dir::Etc::sourcelist="$work/sources.list" -o Dir::Etc::sourceparts=/dev/null
     -o Dir::Etc::preferencesparts=/dev/null -o Acquire::Languages=none -o Acquire::Retries=3)
   # apt takes old lists for an update that failed, unless it is told that any error is one.
-  for try in 1 2 3; do
-    [ "$try" = 1 ] || sleep 5
+  fetch() {
     "${apt[@]}" -o APT::Update::Error-Mode=any update &&
-      "${apt[@]}" "${prefer[@]}" --no-install-recommends --download-only install "$package" >/dev/null && break
-    [ "$try" != 3 ] || die "$package of $suites for $arch could not be fetched: what apt says is above."
-  done >&2
+      "${apt[@]}" "${prefer[@]}" --no-install-recommends --download-only install "$package" >/dev/null
+  }
+  retry fetch >&2 || die "$package of $suites for $arch could not be fetched: what apt says is above."
   for deb in "$work"/archives/*.deb; do dpkg-deb -x "$deb" "$work/tree"; done
   rm -rf "$tree"
   mkdir -p "$(dirname "$tree")"
@@ -144,10 +167,10 @@ unpack_package() (
 # are kept for the next time. They come from the mirror that this machine's apt uses, if it is Debian's.
 bootstrap() {
   local suite=$1 packages=$2 tree=$3 debs=$CACHE/debs-$1 mirror
-  have debootstrap || apt_install debootstrap
+  need debootstrap debootstrap
   mirror=$(debian_mirror)
   mkdir -p "$debs"
-  debootstrap --variant=minbase --include="$packages" --cache-dir="$debs" "$suite" "$tree" \
+  retry debootstrap --variant=minbase --include="$packages" --cache-dir="$debs" "$suite" "$tree" \
     ${mirror:+"$mirror"} >"$tree.log" 2>&1 || {
     tail -n 20 "$tree.log" >&2
     die "debootstrap of $suite failed: its last lines are above."
@@ -170,6 +193,7 @@ step() {
 # lint_module FOLDER  checks the Go module in the folder. The script that tests the module does so, because vet compiles
 # what the module imports.
 lint_module() {
+  retry go -C "$1" mod download
   go -C "$1" vet ./...
   go -C "$1" mod tidy -diff
 }

@@ -5,8 +5,9 @@
 . "$(dirname "$0")/lib.sh"
 need_go
 need_cc
-GOTHROTTLE_SERVER=$(build/server.sh) || die 'no server to test against: please install redis-server (7.0 or newer) or valkey-server.'
+GOTHROTTLE_SERVER=$(local_server)
 export GOTHROTTLE_SERVER
+unset GOTHROTTLE_MODULE # each copy has its own
 mkdir -p build/out/planted
 go build -o build/out/planted/program ./tests/planted
 exec build/out/planted/program -only "${ONLY:-}" -lanes "${LANES:-}" -workers "${WORKERS:-1}"

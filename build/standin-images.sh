@@ -4,6 +4,7 @@
 # gothrottle.standin, so that nobody takes it for the official image.
 . "$(dirname "$0")/lib.sh"
 
+go=$(base_image go) server=$(base_image server) shell=$(base_image shell)
 work=$(work_folder)
 trap 'rm -rf --one-file-system "$work"' EXIT
 
@@ -19,16 +20,16 @@ import() {
   echo "made a stand-in for $image"
 }
 
-if ! have_image "$GO_IMAGE"; then
+if ! have_image "$go"; then
   bootstrap bookworm gcc,libc6-dev,make,ca-certificates "$work/bookworm"
   cp -a "$(go env GOROOT)" "$work/bookworm/usr/local/go"
   cp -L /etc/ssl/certs/ca-certificates.crt "$work/bookworm/etc/ssl/certs/ca-certificates.crt"
-  import bookworm "$GO_IMAGE" \
+  import bookworm "$go" \
     'ENV PATH=/go/bin:/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' \
     'ENV GOPATH=/go GOTOOLCHAIN=local' 'WORKDIR /go' 'CMD ["bash"]'
 fi
 
-if ! have_image "$SERVER_IMAGE"; then
+if ! have_image "$server"; then
   bootstrap trixie redis-server "$work/trixie"
   # As in the official image: user 999, /data, and no protected mode. A container publishes only the ports it is told to.
   chroot "$work/trixie" sh -c 'groupmod -g 999 redis && usermod -u 999 redis && install -d -o redis -g redis /data'
@@ -43,13 +44,13 @@ fi
 exec "$@"
 SH
   chmod 0755 "$work/trixie/usr/local/bin/docker-entrypoint.sh"
-  import trixie "$SERVER_IMAGE" \
+  import trixie "$server" \
     'ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' \
     'WORKDIR /data' 'EXPOSE 6379' 'ENTRYPOINT ["docker-entrypoint.sh"]' 'CMD ["redis-server"]'
 fi
 
 # A busybox that needs no library, with a link for each of its commands.
-if ! have_image "$INIT_IMAGE"; then
+if ! have_image "$shell"; then
   suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
   have_busybox() { (cd "$work" && apt-get download -qq busybox-static >/dev/null 2>&1); }
   # A new machine has no package lists.
@@ -58,5 +59,5 @@ if ! have_image "$INIT_IMAGE"; then
   chmod 1777 "$work/$suite/tmp"
   dpkg-deb -x "$work"/busybox-static_*.deb "$work/$suite"
   chroot "$work/$suite" /bin/busybox --install -s
-  import "$suite" "$INIT_IMAGE" 'ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' 'CMD ["sh"]'
+  import "$suite" "$shell" 'ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' 'CMD ["sh"]'
 fi

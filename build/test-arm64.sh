@@ -13,8 +13,7 @@ fi
 suite=bookworm
 export QEMU_LD_PREFIX=$CACHE/arm64-$suite
 
-have qemu-aarch64-static || ! can_install || apt_install qemu-user-static || true
-have qemu-aarch64-static || die 'qemu-aarch64-static is needed: please install qemu-user-static.'
+need qemu-aarch64-static qemu-user-static
 [ -d "$QEMU_LD_PREFIX" ] || unpack_package arm64 "$suite" - redis-server "$QEMU_LD_PREFIX"
 
 GOARCH=arm64 build/module.sh

@@ -6,7 +6,7 @@
 # stays as it is.
 . "$(dirname "$0")/lib.sh"
 build/module.sh
-servers=${SERVER:-$(build/server.sh)} || die 'no server to test against: please install redis-server (7.0 or newer) or valkey-server.'
+servers=${SERVER:-$(local_server)}
 read -ra each <<<"$servers"
 mkdir -p build/out
 go test -count=1 ./tests/chaos

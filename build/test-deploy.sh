@@ -6,7 +6,8 @@ need_go
 lint_module deploy
 build/image.sh
 # The tests pull no image.
-have_image "$SERVER_IMAGE" || "$DOCKER" pull "$SERVER_IMAGE"
+base=$(base_image server)
+have_image "$base" || retry "$DOCKER" pull "$base"
 compose=${COMPOSE:-docker-compose}
 have "$compose" || ! can_install || apt_install docker-compose || true
 if ! have "$compose"; then
@@ -14,6 +15,6 @@ if ! have "$compose"; then
   echo "gothrottle: there is no $compose: the compose file is checked and NOT run" >&2
   compose=
 fi
-install_helm
-GOTHROTTLE_HELM=$HELM GOTHROTTLE_COMPOSE=$compose GOTHROTTLE_DOCKER_CLI=$DOCKER GOTHROTTLE_IMAGE=$IMAGE GOTHROTTLE_INIT=$INIT \
-  GOTHROTTLE_BASE_IMAGE=$SERVER_IMAGE go -C deploy test -count=1 -timeout 30m .
+helm=$(go_tool helm.sh/helm/v3/cmd/helm@v3.19.2)
+GOTHROTTLE_HELM=$helm GOTHROTTLE_COMPOSE=$compose GOTHROTTLE_DOCKER_CLI=$DOCKER GOTHROTTLE_IMAGE=$IMAGE GOTHROTTLE_INIT=$INIT \
+  GOTHROTTLE_BASE_IMAGE=$base go -C deploy test -count=1 -timeout 30m .

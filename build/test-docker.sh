@@ -5,6 +5,7 @@ need_docker "$0"
 need_go
 build/image.sh
 # The tests pull no image. The replication tests need the server image without the module.
-have_image "$SERVER_IMAGE" || "$DOCKER" pull "$SERVER_IMAGE"
-GOTHROTTLE_DOCKER_CLI=$DOCKER GOTHROTTLE_IMAGE=$IMAGE GOTHROTTLE_BASE_IMAGE=$SERVER_IMAGE \
+base=$(base_image server)
+have_image "$base" || retry "$DOCKER" pull "$base"
+GOTHROTTLE_DOCKER_CLI=$DOCKER GOTHROTTLE_IMAGE=$IMAGE GOTHROTTLE_BASE_IMAGE=$base \
   go test -count=1 -timeout 40m -short ./tests

@@ -6,9 +6,8 @@ need_docker "$0"
 need_go
 have kubectl || die 'kubectl is needed: please install it.'
 cluster=${CLUSTER:-gothrottle-test}
-kind=$PWD/build/out/tools/kind-0.30.0/kind
-[ -x "$kind" ] || GOBIN=${kind%/*} go install sigs.k8s.io/kind@v0.30.0
-install_helm
+kind=$(go_tool sigs.k8s.io/kind@v0.30.0)
+helm=$(go_tool helm.sh/helm/v3/cmd/helm@v3.19.2)
 build/image.sh
 
 KUBECONFIG=$(mktemp)
@@ -17,7 +16,7 @@ trap '"$kind" delete cluster --name "$cluster"; rm -f "$KUBECONFIG"' EXIT
 "$kind" create cluster --name "$cluster" --wait 120s
 "$kind" load docker-image "$INIT" --name "$cluster"
 
-upgrade() { "$HELM" upgrade --install limits deploy/chart --wait --timeout 5m --set password=secret,initImage="$INIT" "$@"; }
+upgrade() { "$helm" upgrade --install limits deploy/chart --wait --timeout 5m --set password=secret,initImage.name="$INIT" "$@"; }
 # wants POD TEXT COMMAND ...  the command's reply in the pod, as soon as that is up, has the text.
 wants() {
   local got try

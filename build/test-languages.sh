@@ -26,7 +26,7 @@ mkdir -p $node
 cp examples/node/*.js adapters/node/test/*.* adapters/node/test/.npmrc $node/
 npm=(npm --prefix "$node" --no-audit --no-fund --loglevel=error)
 if ! cmp -s $node/package-lock.json $node/installed; then
-  "${npm[@]}" ci
+  retry "${npm[@]}" ci
   cp $node/package-lock.json $node/installed
 fi
 
@@ -52,8 +52,6 @@ mkdir -p build/out/languages
 cc -Wall -Wextra -Werror -o build/out/languages/hiredis examples/c/hiredis.c -lhiredis
 javac -d build/out/languages examples/java/*.java
 
-build/module.sh
-server=$(build/server.sh) || die 'no server to test against: please install redis-server (7.0 or newer) or valkey-server.'
+need_server
 # The examples wait for clocks, not for the processor: more of them can run at once than there are processors.
-GOTHROTTLE_MODULE=$PWD/build/out/gothrottle.so GOTHROTTLE_SERVER=$server \
-  go test -count=1 -parallel 6 -timeout 30m ./examples "$@"
+go test -count=1 -parallel 6 -timeout 30m ./examples "$@"

@@ -5,18 +5,13 @@
 need_go
 
 # A Node that is not Debian's may bring its npm along, and conflicts with the package npm.
-missing=()
-have chromium || missing+=(chromium fonts-dejavu-core)
-have npm || missing+=(nodejs npm)
-[ ${#missing[@]} = 0 ] || ! can_install || apt_install "${missing[@]}"
-for program in chromium npm; do
-  have "$program" || die "$program is needed: please install the packages chromium and npm."
-done
+need chromium chromium fonts-dejavu-core
+need npm nodejs npm
 build/page.sh
 axe=build/out/axe
 mkdir -p "$axe"
 cp playground/axe/package.json playground/axe/package-lock.json playground/axe/.npmrc "$axe/"
-(cd "$axe" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
+retry npm --prefix "$axe" --ignore-scripts --no-audit --no-fund --loglevel=error ci
 export GOTHROTTLE_CHROMIUM=chromium GOTHROTTLE_AXE=$PWD/$axe/node_modules/axe-core/axe.min.js
 lint_module playground
 go -C playground test -count=1 -timeout 30m ./... "$@"

@@ -1,10 +1,7 @@
 #!/bin/bash
 # The black-box tests, random calls against exact models and the Go client, against a local server.
 . "$(dirname "$0")/lib.sh"
-build/module.sh
-server=$(build/server.sh) || die 'no server to test against: please install redis-server (7.0 or newer) or valkey-server.'
-"$server" --version
-export GOTHROTTLE_MODULE=$PWD/build/out/gothrottle.so GOTHROTTLE_SERVER=$server
+need_server
 # shellcheck disable=SC2086 # SHORT is -short or nothing
 go test -count=1 -timeout 40m -vet=off ${SHORT:-} ./tests/server ./tests
 # shellcheck disable=SC2086

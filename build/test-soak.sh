@@ -6,7 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 need_go
 build/module.sh
-servers=${SERVER:-$(build/server.sh)} || die 'no server to test against: please install redis-server (7.0 or newer) or valkey-server.'
+servers=${SERVER:-$(local_server)}
 read -ra each <<<"$servers"
 minutes=${MINUTES:-10} where=${WHERE:-$(nproc) cores}
 log=build/out/soak.log

@@ -2,8 +2,6 @@
 # The words of pages and comments: build/vale has those that we don't use.
 . "$(dirname "$0")/lib.sh"
 need_go
-
 # Newer versions do not compile with the Go of go.mod.
-export GOBIN=$PWD/build/out/bin
-[ -x "$GOBIN/vale" ] || go install github.com/vale-cli/vale/v3/cmd/vale@v3.22.0
-git ls-files '*.md' '*.go' '*.[ch]' | xargs "$GOBIN/vale" --config build/vale.ini --output line
+vale=$(go_tool github.com/vale-cli/vale/v3/cmd/vale@v3.22.0)
+git ls-files '*.md' '*.go' '*.[ch]' | xargs "$vale" --config build/vale.ini --output line

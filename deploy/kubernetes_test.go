@@ -1,3 +1,4 @@
+// Package deploy holds the files that ship beside the module, and the tests that run them.
 package deploy
 
 import (
@@ -32,14 +33,15 @@ func readFile(t *testing.T, name string) string {
 	return string(text)
 }
 
-// nameOf returns the default that build/lib.sh gives to an image's name.
-func nameOf(t *testing.T, variable string) string {
+// nameOf returns the default that build/lib.sh gives to an image's name, or the name of a base image in the Dockerfile.
+func nameOf(t *testing.T, image string) string {
 	t.Helper()
-	m := regexp.MustCompile(`(?m)^` + variable + `=\$\{` + variable + `:-(.*)\}$`).FindStringSubmatch(readFile(t, "../build/lib.sh"))
+	pattern := regexp.MustCompile(`(?m)^(?:FROM ([^@\s]+)\S* AS ` + image + `|` + image + `=\$\{\w+:-(.*)\})$`)
+	m := pattern.FindStringSubmatch(readFile(t, "../build/lib.sh") + readFile(t, "../Dockerfile"))
 	if m == nil {
-		t.Fatalf("build/lib.sh has no %s", variable)
+		t.Fatalf("there is no image %s", image)
 	}
-	return m[1]
+	return m[1] + m[2]
 }
 
 // helm returns what helm template prints, or its error. build/test-deploy.sh names helm.
@@ -93,9 +95,11 @@ func render(t *testing.T, args ...string) map[string]runtime.Object {
 	return all
 }
 
+var digest = "sha256:" + strings.Repeat("0a", 32)
+
 // everything are the values that switch on what the chart has.
-var everything = []string{"--set", "secret=mine,replicas=3,initImage=,topKeys=10,storageClass=fast,policies=api QUOTA 1 1s",
-	"--set", "monitoring.exporter=exporter@sha256:0,monitoring.serviceMonitor=true,monitoring.rules=true,monitoring.runbooks=https://docs.test"}
+var everything = []string{"--set", "secret=mine,replicas=3,initImage.name=,topKeys=10,storageClass=fast,policies=api QUOTA 1 1s",
+	"--set", "monitoring.exporter.name=exporter,monitoring.exporter.digest=" + digest + ",monitoring.serviceMonitor=true,monitoring.rules=true,monitoring.runbooks=https://docs.test"}
 
 // The chart renders objects of the right form, with the least and with all values. It refuses unknown values, and a server
 // without a password. Mistakes in its objects are found.
@@ -107,7 +111,7 @@ func TestChart_schemas(t *testing.T) {
 	if all := render(t, everything...); len(all) != len(least)-1+3 {
 		t.Errorf("%d objects", len(all))
 	}
-	for want, args := range map[string][]string{"set password": nil, "passwort": {"--set", "password=x,passwort=y"}, "replicas": {"--set", "password=x,replicas=two"}} {
+	for want, args := range map[string][]string{"set password": nil, "passwort": {"--set", "password=x,passwort=y"}, "replicas": {"--set", "password=x,replicas=two"}, "digest": {"--set", "password=x,image.digest=0a"}} {
 		if _, err := helm(t, args...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", args, err)
 		}
@@ -157,7 +161,7 @@ func TestChart_fitsTogether(t *testing.T) {
 			t.Errorf("redis.conf lacks %s: %s", line, config)
 		}
 	}
-	if pod.InitContainers[0].Image != nameOf(t, "INIT") || pod.Containers[0].Image != nameOf(t, "SERVER_IMAGE") || len(full.Spec.Template.Spec.InitContainers) > 0 || *full.Spec.Replicas != 3 {
+	if pod.InitContainers[0].Image != nameOf(t, "INIT") || pod.Containers[0].Image != nameOf(t, "server") || len(full.Spec.Template.Spec.InitContainers) > 0 || full.Spec.Template.Spec.Containers[1].Image != "exporter@"+digest || *full.Spec.Replicas != 3 {
 		t.Errorf("the images are %s and %s", pod.InitContainers[0].Image, pod.Containers[0].Image)
 	}
 	for _, c := range append(append(pod.InitContainers, pod.Containers...), full.Spec.Template.Spec.Containers...) {

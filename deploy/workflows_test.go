@@ -2,7 +2,6 @@ package deploy
 
 import (
 	"io"
-	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -12,65 +11,66 @@ import (
 	"github.com/rhysd/actionlint"
 )
 
-// readWorkflow returns one of GitHub's workflows. actionlint must not complain about it.
-func readWorkflow(t *testing.T, name string) *actionlint.Workflow {
+// workflows returns GitHub's workflows by name. actionlint must not complain about them.
+func workflows(t *testing.T) map[string]*actionlint.Workflow {
 	t.Helper()
-	file := filepath.Join("../.github/workflows", name)
 	linter, err := actionlint.NewLinter(io.Discard, &actionlint.LinterOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := []byte(readFile(t, file))
-	found, err := linter.Lint(file, text, nil)
-	if err != nil {
-		t.Fatal(err)
+	files, _ := filepath.Glob("../.github/workflows/*.yml")
+	all := map[string]*actionlint.Workflow{}
+	for _, file := range files {
+		text := []byte(readFile(t, file))
+		found, err := linter.Lint(file, text, nil)
+		workflow, wrong := actionlint.Parse(text)
+		if found = append(found, wrong...); err != nil || len(found) > 0 {
+			t.Fatal(err, found)
+		}
+		all[workflow.Name.Value] = workflow
 	}
-	workflow, wrong := actionlint.Parse(text)
-	if found = append(found, wrong...); len(found) > 0 {
-		t.Fatal(found[0])
-	}
-	return workflow
+	return all
 }
 
 // The workflows run .ci/run, make package and scripts of build, and nothing of their own, in the image that the Dockerfile
-// builds in. Two jobs may write: one makes the draft of a release, the other publishes the page. They run no code of the
-// repository. Actions are GitHub's, pinned by commit. Each job has a time limit.
+// builds in. They may read the repository and no more, but for two jobs: one makes the draft of a release, the other publishes
+// the page. These run no code of the repository. Actions are GitHub's, pinned by commit. Each job has a time limit.
 func TestWorkflows_runTheScripts(t *testing.T) {
-	image := nameOf(t, "GO_IMAGE")
+	image, jobs := nameOf(t, "go"), 0
 	ours := regexp.MustCompile(`^(build/[a-z-]+\.sh|make package|docker run .* ` + image + ` (\.ci/run |build/[a-z-]+\.sh$))`)
-	jobs := maps.Clone(readWorkflow(t, "ci.yml").Jobs)
-	maps.Copy(jobs, readWorkflow(t, "release.yml").Jobs)
-	maps.Copy(jobs, readWorkflow(t, "pages.yml").Jobs)
-	maps.Copy(jobs, readWorkflow(t, "nightly.yml").Jobs)
-	for id, job := range jobs {
-		writes := id == "draft" || id == "publish"
-		for _, step := range job.Steps {
-			switch e := step.Exec.(type) {
-			case *actionlint.ExecRun:
-				if run := e.Run.Value; ours.MatchString(run) == writes || writes && strings.Contains(run, "build/") {
-					t.Errorf("%s runs %s", id, run)
-				}
-			case *actionlint.ExecAction:
-				if !regexp.MustCompile(`^actions/[a-z-]+@[0-9a-f]{40}$`).MatchString(e.Uses.Value) {
-					t.Errorf("%s uses %s", id, e.Uses.Value)
+	for name, w := range workflows(t) {
+		if w.Concurrency == nil || w.Permissions == nil || len(w.Permissions.Scopes) != 1 || w.Permissions.Scopes["contents"].Value.Value != "read" {
+			t.Errorf("%s may write, or run twice at once", name)
+		}
+		for id, job := range w.Jobs {
+			jobs++
+			writes := id == "draft" || id == "publish"
+			for _, step := range job.Steps {
+				switch e := step.Exec.(type) {
+				case *actionlint.ExecRun:
+					if run := e.Run.Value; ours.MatchString(run) == writes || writes && strings.Contains(run, "build/") {
+						t.Errorf("%s runs %s", id, run)
+					}
+				case *actionlint.ExecAction:
+					if !regexp.MustCompile(`^actions/[a-z-]+@[0-9a-f]{40}$`).MatchString(e.Uses.Value) {
+						t.Errorf("%s uses %s", id, e.Uses.Value)
+					}
 				}
 			}
+			if job.TimeoutMinutes == nil || (job.Permissions != nil) != writes || (id == "package" || id == "page") && job.Container.Image.Value != image {
+				t.Errorf("%s has no time limit, or other permissions or another image than it should", id)
+			}
 		}
-		if job.TimeoutMinutes == nil || (job.Permissions != nil) != writes || (id == "package" || id == "page") && job.Container.Image.Value != image {
-			t.Errorf("%s has no time limit, or other permissions or another image than it should", id)
-		}
+	}
+	if jobs < 10 {
+		t.Errorf("%d jobs", jobs)
 	}
 }
 
-// The workflows may read the repository and no more. ci.yml runs every part of make test-all. release.yml begins for the
-// tags that build/version.sh accepts, and hands the tag to it.
+// ci.yml runs every part of make test-all. release.yml begins for the tags that build/version.sh accepts, and hands the tag to
+// it.
 func TestWorkflows_events(t *testing.T) {
-	ci, release := readWorkflow(t, "ci.yml"), readWorkflow(t, "release.yml")
-	for _, w := range []*actionlint.Workflow{ci, release, readWorkflow(t, "pages.yml"), readWorkflow(t, "nightly.yml")} {
-		if w.Concurrency == nil || w.Permissions == nil || len(w.Permissions.Scopes) != 1 || w.Permissions.Scopes["contents"].Value.Value != "read" {
-			t.Errorf("%s may write, or run twice at once", w.Name.Value)
-		}
-	}
+	ci, release := workflows(t)["ci"], workflows(t)["release"]
 	var parts []string
 	for _, value := range ci.Jobs["test"].Strategy.Matrix.Rows["parts"].Values {
 		parts = append(parts, strings.Fields(strings.Trim(value.String(), `"`))...)

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	servers "gothrottle/tests/server"
 )
 
 type panel struct {
@@ -180,7 +182,7 @@ func rules(t *testing.T) map[string]alert {
 
 // promtool accepts the configuration and the rules, and each alert fires when it should and not before.
 func TestAlerts_promtool(t *testing.T) {
-	moduleFile(t)
+	servers.Needed(t, "test-monitoring")
 	for _, args := range []string{"check config prometheus.yml", "check rules alerts.yml", "test rules alerts_test.yml"} {
 		if out, err := exec.Command("promtool", strings.Fields(args)...).CombinedOutput(); err != nil {
 			t.Errorf("promtool %s: %v\n%s", args, err, out)

@@ -53,8 +53,9 @@ func words(call string) (w []any) {
 // The script returns every number of INFO gothrottle, and that the module is loaded. The user of the page may run it, as
 // EVAL or as EVAL_RO, on a master and on a replica without its master. Without the module it says so, and there is no error.
 func TestScript_returnsINFO(t *testing.T) {
+	servers.Needed(t, "test-monitoring")
 	for _, name := range []string{"gothrottle", "redis-cell"} {
-		port, admin := startServer(t, servers.Options{Module: moduleFile(t), ModuleArgs: []string{"module-name", name}})
+		port, admin := startServer(t, servers.Options{ModuleArgs: []string{"module-name", name}})
 		user := exporterUser(t, port, false)
 		admin.ConfigSet(ctx, name+".policies", "a.b-c_d QUOTA 1 1s")
 		for _, call := range []string{"GO.THROTTLE k 0 1 60", "GO.THROTTLE k 0 1 60", "CL.THROTTLE k 0 1 x"} {
@@ -95,7 +96,8 @@ func TestScript_returnsINFO(t *testing.T) {
 
 // The script returns the ten keys with the most denials if the user may call GO.TOP. Their names are printable and differ.
 func TestScript_top(t *testing.T) {
-	port, admin := startServer(t, servers.Options{Module: moduleFile(t), Args: []string{"--gothrottle.top-keys", "100"}})
+	servers.Needed(t, "test-monitoring")
+	port, admin := startServer(t, servers.Options{Args: []string{"--gothrottle.top-keys", "100"}})
 	long := strings.Repeat("x", 200)
 	for i, key := range []string{"once", "twice", "a", "b", "c", "d", "e", "f", "a b:[c]~", "é\\\n\x00\x7f\xff", long + "1", long + "2"} {
 		for range i + 1 {

@@ -24,16 +24,6 @@ import (
 
 var ctx = context.Background()
 
-// moduleFile returns the module's file. build/test-monitoring.sh names it; without it there is nothing to monitor.
-func moduleFile(t *testing.T) string {
-	t.Helper()
-	file := os.Getenv("GOTHROTTLE_MONITORED")
-	if file == "" {
-		t.Skip("build/test-monitoring.sh runs this test")
-	}
-	return file
-}
-
 // background starts a program that ends with the test.
 func background(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
@@ -125,7 +115,8 @@ type stack struct {
 // startStack runs each line of the page's section "Set it up".
 func startStack(t *testing.T) *stack {
 	t.Helper()
-	port, client := startServer(t, servers.Options{Module: moduleFile(t), Args: []string{"--gothrottle.policies", "p QUOTA 1 1000s; s SHADOW QUOTA 1 1000s"}})
+	servers.Needed(t, "test-monitoring")
+	port, client := startServer(t, servers.Options{Args: []string{"--gothrottle.policies", "p QUOTA 1 1000s; s SHADOW QUOTA 1 1000s"}})
 	without, _ := startServer(t, servers.Options{Bare: true})
 	address := func() string { return "127.0.0.1:" + servers.FreePort() }
 	s := &stack{t: t, redis: client, prometheus: address(), instance: address(), notLoaded: address(), down: address()}

@@ -4,6 +4,9 @@
 {{- define "secret" -}}
 {{ .Values.secret | default .Release.Name }}
 {{- end }}
+{{- define "image" -}}
+{{ .name }}{{ with .digest }}@{{ . }}{{ end }}
+{{- end }}
 {{- define "confined" -}}
 {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}
 {{- end }}
