@@ -61,10 +61,10 @@ func longPeriod(b testing.TB) {
 	period = time.Hour
 }
 
-// No count of gothrottle's rows is above the bound, for the same series of a server. Other work on the machine adds to a count,
-// so the least of three is taken.
+// No count of gothrottle's rows is above the bound, for the same series of a server: all rows on the oldest server, two on the
+// others unless CHECK is all. Other work on the machine adds to a count, so the least of three is taken.
 func TestCachegrind_bounds(t *testing.T) {
-	if os.Getenv("CHECK") != "1" {
+	if os.Getenv("CHECK") == "" {
 		t.Skip("make test-bench counts")
 	}
 	committed, err := report.Read("results/instructions.txt")
@@ -77,6 +77,9 @@ func TestCachegrind_bounds(t *testing.T) {
 		name := serverName(t, program)
 		series := func(name string) string { return name[:strings.LastIndexByte(name, '.')] }
 		for _, r := range rows("") {
+			if os.Getenv("CHECK") != "all" && !strings.HasPrefix(name, "Redis 7.0") && r.name != "GO.THROTTLE" && r.name != "GO.THROTTLE denied" {
+				continue
+			}
 			bounds := map[string]float64{}
 			for _, server := range committed.Servers {
 				for unit, c := range counts {

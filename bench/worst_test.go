@@ -48,7 +48,7 @@ func worstCases() []worst {
 	return []worst{
 		{name: "PING", call: "PING", calls: 500, first: text},
 		{name: "GO.LEASE denied, 1 lease", setup: long, call: "GO.LEASE hot 1 60 other", calls: 500, first: 1},
-		{name: "GO.LEASE denied, 100,000 lapsed leases", fill: "GO.LEASE hot 10000000 5000 {id} MS", fills: 100_000, setup: long,
+		{name: "GO.LEASE denied, 100,000 lapsed leases", fill: "GO.LEASE hot 10000000 5000 {id} MS", fills: keys, setup: long,
 			wait: 5100 * time.Millisecond, call: "GO.LEASE hot 1 60 other", calls: 500, first: 1},
 		{name: "GO.WINDOW EXACT denied, 100 entries", fill: "GO.WINDOW hot 100 3600 1 EXACT", fills: 100,
 			call: "GO.WINDOW hot 100 3600 50 EXACT", calls: 500, first: 1},

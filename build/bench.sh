@@ -8,10 +8,7 @@
 # space, such as 'CPU/row=GO.QUOTA') leave docs/ and bench/results alone.
 . "$(dirname "$0")/lib.sh"
 build/module.sh
-for tool in redis-benchmark:redis-tools taskset:util-linux valgrind:valgrind; do
-  have "${tool%:*}" || ! can_install || apt_install "${tool#*:}" || true
-  have "${tool%:*}" || die "${tool%:*} is needed: please install ${tool#*:}."
-done
+need 'redis-benchmark taskset valgrind' redis-tools util-linux valgrind
 
 what=${1:-costs instructions} rounds=${ROUNDS:-5} out=build/out/bench samples=bench/results docs=docs
 case $what in
@@ -37,7 +34,7 @@ if [ -n "${QUICK:-}${ONLY:-}" ] || [ "$what" = scaling ]; then
 fi
 export SERVERS="${servers[*]}" PLAIN=$PWD/$out/plain.so PEER=${PEER:+$(realpath "$PEER")}
 ${CC:-$(go env CC)} -O2 -shared -fPIC -o "$PLAIN" bench/plain/plain.c cgo/api.c
-[ "$what" != check ] || CHECK=1 exec go -C bench test -count=1 -timeout 0 -v -run '^TestCachegrind_bounds$' .
+[ "$what" != check ] || CHECK=${CHECK:-few} exec go -C bench test -count=1 -timeout 0 -v -run '^TestCachegrind_bounds$' .
 go -C bench test -c -o "../$out/test" .
 
 # begin FILE  writes the head of a file of samples.
