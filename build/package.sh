@@ -18,7 +18,8 @@ rm -rf "$out"
 mkdir -p "$out" "$tools"
 # TOOLS_GOCACHE: a test builds the module with an empty cache and need not build the tools anew.
 GOCACHE=${TOOLS_GOCACHE:-$(go env GOCACHE)} GOARCH='' \
-  go -C deploy build -buildvcs=false -o "$tools/" github.com/goreleaser/nfpm/v2/cmd/nfpm ./packaging/sbom ./packaging/redis-software
+  go -C deploy build -buildvcs=false -o "$tools/" ./packaging/sbom ./packaging/redis-software
+nfpm=$(go_tool github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2)
 
 # Debian's machine-readable form of the licences. The module holds Go's runtime and standard library.
 copyright() {
@@ -56,7 +57,7 @@ pack() {
   so=$(GOARCH=$ARCH build/module.sh | sed -n 's/^built //p')
   install_files "$tree" "$so"
   for kind in deb rpm; do
-    TREE=$tree "$tools/nfpm" package --config deploy/packaging/nfpm.yaml --packager "$kind" --target "$out/" >"$work/log" ||
+    TREE=$tree "$nfpm" package --config deploy/packaging/nfpm.yaml --packager "$kind" --target "$out/" >"$work/log" ||
       die "$(cat "$work/log")"
   done
   # Without folders: the archive must not change the modes of folders that exist.

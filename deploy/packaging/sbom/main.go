@@ -3,10 +3,12 @@
 package main
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"debug/buildinfo"
 	"debug/elf"
 	"encoding/hex"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -30,94 +32,66 @@ func main() {
 
 func run(to io.Writer, path, version, epoch string) error {
 	seconds, err := strconv.ParseInt(epoch, 10, 64)
-	if err != nil {
-		return fmt.Errorf("SOURCE_DATE_EPOCH: %w", err)
+	text, unread := os.ReadFile(path)
+	if err := errors.Join(err, unread); err != nil {
+		return err
 	}
-	product, err := describe(path, version)
+	product, parts, err := describe(text, version)
 	if err != nil {
 		return err
 	}
-	parts, err := contents(path)
-	if err != nil {
-		return err
-	}
-	bom := cdx.NewBOM()
-	bom.Metadata = &cdx.Metadata{Timestamp: time.Unix(seconds, 0).UTC().Format(time.RFC3339), Component: &product}
-	bom.Components = &parts
-	var refs []string
+	bom, refs := cdx.NewBOM(), []string{}
 	for _, part := range parts {
 		refs = append(refs, part.BOMRef)
 	}
+	bom.Metadata = &cdx.Metadata{Timestamp: time.Unix(seconds, 0).UTC().Format(time.RFC3339), Component: &product}
+	bom.Components = &parts
 	bom.Dependencies = &[]cdx.Dependency{{Ref: product.BOMRef, Dependencies: &refs}}
 	return cdx.NewBOMEncoder(to, cdx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(bom, cdx.SpecVersion1_6)
 }
 
-// describe returns the module itself.
-func describe(path, version string) (cdx.Component, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return cdx.Component{}, err
+// describe returns the module, and what it is linked with: the Go standard library, other Go modules, and the shared
+// libraries that the server's machine must have, with the versions of their symbols that the module asks for.
+func describe(text []byte, version string) (product cdx.Component, parts []cdx.Component, err error) {
+	info, err := buildinfo.Read(bytes.NewReader(text))
+	file, wrong := elf.NewFile(bytes.NewReader(text))
+	if err := errors.Join(err, wrong); err != nil {
+		return product, nil, err
 	}
-	info, err := buildinfo.ReadFile(path)
-	if err != nil {
-		return cdx.Component{}, err
-	}
-	var settings []cdx.Property
-	for _, s := range info.Settings {
-		settings = append(settings, cdx.Property{Name: "gothrottle:build:" + s.Key, Value: s.Value})
-	}
-	sum := sha256.Sum256(text)
-	product := golang(info.Main.Path, version)
-	product.Hashes = &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: hex.EncodeToString(sum[:])}}
-	product.Licenses = &cdx.Licenses{{License: &cdx.License{ID: "MIT"}}}
-	product.Properties = &settings
-	return product, nil
-}
-
-// contents returns what the module is linked with: the Go standard library, other Go modules, and the shared libraries
-// that the server's machine must have.
-func contents(path string) ([]cdx.Component, error) {
-	info, err := buildinfo.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	standard := golang("stdlib", strings.TrimPrefix(info.GoVersion, "go"))
-	standard.Licenses = &cdx.Licenses{{License: &cdx.License{ID: "BSD-3-Clause"}}}
-	parts := []cdx.Component{standard}
-	for _, dep := range info.Deps {
-		parts = append(parts, golang(dep.Path, dep.Version))
-	}
-	file, err := elf.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
 	needs, err := file.DynamicVersionNeeds()
-	if err != nil {
-		return nil, err
+	sum := sha256.Sum256(text)
+	product = golang(info.Main.Path, version, "MIT")
+	product.Hashes = &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: hex.EncodeToString(sum[:])}}
+	for _, s := range info.Settings {
+		property(&product, "gothrottle:build:"+s.Key, s.Value)
+	}
+	parts = append(parts, golang("stdlib", strings.TrimPrefix(info.GoVersion, "go"), "BSD-3-Clause"))
+	for _, dep := range info.Deps {
+		parts = append(parts, golang(dep.Path, dep.Version, ""))
 	}
 	for _, library := range needs {
-		parts = append(parts, shared(library))
+		part := cdx.Component{BOMRef: library.Name, Type: cdx.ComponentTypeLibrary, Name: library.Name}
+		for _, need := range library.Needs {
+			property(&part, "gothrottle:needs", need.Dep)
+		}
+		parts = append(parts, part)
 	}
-	return parts, nil
+	return product, parts, err
 }
 
-// shared returns a library that the server's machine must have. The properties are the versions of its symbols that the
-// module asks for.
-func shared(library elf.DynamicVersionNeed) cdx.Component {
-	var versions []cdx.Property
-	for _, need := range library.Needs {
-		versions = append(versions, cdx.Property{Name: "gothrottle:needs", Value: need.Dep})
+func property(c *cdx.Component, name, value string) {
+	if c.Properties == nil {
+		c.Properties = &[]cdx.Property{}
 	}
-	return cdx.Component{
-		BOMRef:     library.Name,
-		Type:       cdx.ComponentTypeLibrary,
-		Name:       library.Name,
-		Properties: &versions,
-	}
+	*c.Properties = append(*c.Properties, cdx.Property{Name: name, Value: value})
 }
 
-func golang(path, version string) cdx.Component {
+// golang returns a Go module. The licence may be unknown.
+func golang(path, version, licence string) cdx.Component {
 	url := "pkg:golang/" + path + "@" + version
-	return cdx.Component{BOMRef: url, Type: cdx.ComponentTypeLibrary, Name: path, Version: version, PackageURL: url}
+	c := cdx.Component{BOMRef: url, Type: cdx.ComponentTypeLibrary, Name: path, Version: version, PackageURL: url}
+	if licence != "" {
+		c.Licenses = &cdx.Licenses{{License: &cdx.License{ID: licence}}}
+	}
+	return c
 }
