@@ -11,7 +11,7 @@ missing=()
 have npm || missing+=(nodejs npm)
 for package in default-jdk-headless gcc libc6-dev libhiredis-dev php-cli php-predis php-redis redis-tools \
   ruby ruby-connection-pool ruby-redis ruby-webrick \
-  openssl python3-fastapi python3-flask python3-flask-limiter python3-limits python3-redis python3-setuptools python3-uvicorn \
+  mypy openssl python3-fastapi python3-flask python3-flask-limiter python3-limits python3-redis python3-setuptools python3-uvicorn \
   python3-venv python3-wheel; do
   installed "$package" || missing+=("$package")
 done
@@ -38,6 +38,9 @@ mkdir -p build/out/empty
 (cd build/out/empty && npm init --yes >/dev/null && npm install --offline --no-audit --no-fund --loglevel=error "$packed")
 (cd $node && cp types.mts types.cts &&
   node_modules/.bin/tsc --strict --noEmit --module nodenext --target es2022 --types node types.mts types.cts)
+
+# Debian's redis-py has no types.
+mypy --strict --disable-error-code import --cache-dir build/out/mypy adapters/python/gothrottle_limits
 
 # The wheel of the adapter for Python is built and installed in a venv, which also has the packages of Debian.
 venv=build/out/venv
