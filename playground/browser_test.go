@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"sync"
 	"testing"
 	"time"
 
@@ -32,36 +31,31 @@ var (
 	looks = []look{light, {"dark", 1280, 900, true, true}, {"phone", 390, 844, false, true}, {"narrow", 360, 800, true, true}}
 )
 
-// browser starts headless Chromium once, for all tests. It returns a context of the browser.
-var browser = sync.OnceValues(func() (context.Context, error) {
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(os.Getenv("GOTHROTTLE_CHROMIUM")), chromedp.NoSandbox,
-		chromedp.DisableGPU, chromedp.WSURLReadTimeout(2*patience))
-	allocator, cancel := chromedp.NewExecAllocator(context.Background(), options...)
-	ctx, _ := chromedp.NewContext(allocator)
-	closeBrowser = cancel
-	return ctx, chromedp.Do(ctx)
-})
-
-var closeBrowser = func() {}
+var browser context.Context // of headless Chromium, in which each view has a tab
 
 func TestMain(m *testing.M) {
-	code := m.Run()
-	closeBrowser()
-	os.Exit(code)
+	if program := os.Getenv("GOTHROTTLE_CHROMIUM"); program != "" {
+		options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(2*patience))
+		allocator, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+		defer cancel()
+		browser, _ = chromedp.NewContext(allocator)
+		if err := chromedp.Do(browser); err != nil {
+			panic(err)
+		}
+	}
+	m.Run()
 }
 
 // browse opens a view in a new tab. The page comes from a server of files, below a path of its own. At the end of the test
 // no error must be in the browser's console.
 func browse(t *testing.T, view string, l look) context.Context {
 	t.Helper()
-	if os.Getenv("GOTHROTTLE_CHROMIUM") == "" {
+	if browser == nil {
 		t.Skip("make test-playground runs this test: GOTHROTTLE_CHROMIUM names the browser")
 	}
 	files := httptest.NewServer(http.StripPrefix("/some/path/", http.FileServer(http.Dir("../build/out/playground"))))
 	t.Cleanup(files.Close)
-	parent, err := browser()
-	require.NoError(t, err)
-	ctx, cancel := chromedp.NewContext(parent)
+	ctx, cancel := chromedp.NewContext(browser)
 	t.Cleanup(cancel)
 	require.NoError(t, chromedp.Do(ctx)) // opens the tab, which lives as long as the context of this call
 	require.NoError(t, chromedp.Listen(ctx, func(event any) {

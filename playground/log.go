@@ -96,9 +96,10 @@ func (t *traffic) decide(limit int64) (denied, users int64) {
 }
 
 // smallest returns the smallest limit that denies at most this many calls. A greater limit denies no more calls than a
-// smaller one.
+// smaller one. Limits in between are guessed in turn by the share of denied calls and by halves.
 func (t *traffic) smallest(allowed int64) int64 {
 	low, high := int64(0), max(slices.Max(t.peaks), 1) // low denies too many
+	t.denied[low], t.denied[high] = int64(len(t.calls))+1, 0
 	for limit, denied := range t.denied {
 		if denied > allowed {
 			low = max(low, limit)
@@ -106,12 +107,16 @@ func (t *traffic) smallest(allowed int64) int64 {
 			high = min(high, limit)
 		}
 	}
-	for high-low > 1 {
-		middle := (low + high) / 2
-		if denied, _ := t.decide(middle); denied > allowed {
-			low = middle
+	for halve := false; high-low > 1; halve = !halve {
+		guess := (low + high) / 2
+		if !halve {
+			over, all := t.denied[low]-allowed, t.denied[low]-t.denied[high]+1
+			guess = min(max(low+(high-low)*over/all, low+1), high-1)
+		}
+		if denied, _ := t.decide(guess); denied > allowed {
+			low = guess
 		} else {
-			high = middle
+			high = guess
 		}
 	}
 	return high

@@ -115,7 +115,7 @@ func TestTraffic_isDecidedAsCalls(t *testing.T) {
 	require.GreaterOrEqual(t, hits[worst[0]], hits[worst[1]])
 	require.GreaterOrEqual(t, hits[worst[1]], hits[worst[2]])
 	require.Equal(t, none, traffic.smallest(0))
-	for _, most := range []int64{0, 7, 300, 3000} {
+	for _, most := range []int64{0, 7, 300, 2999, 3000} {
 		limit := traffic.smallest(most)
 		denied, _ := traffic.decide(limit)
 		require.LessOrEqual(t, denied, most)

@@ -58,7 +58,6 @@ export function commandInput({ label, value = '', onchange = () => {}, onenter, 
   input.addEventListener('keydown', (event) => {
     if (event.key === 'Enter' && onenter) onenter(input.value);
     else if (event.key === 'Tab' && !event.shiftKey && complete(input, before(), put)) event.preventDefault();
-    else if (!onenter && /^Arrow(Up|Down)$/.test(event.key) && nudge(input, event.key === 'ArrowUp' ? 1 : -1, event.shiftKey ? 10 : 1, put)) event.preventDefault();
     else onkey(event, put);
   });
   return { element: h('div', { class: 'command-box' }, input, help), input, put };
@@ -74,16 +73,5 @@ function complete(input, text, put) {
   while (!words.every((word) => word.startsWith(common))) common = common.slice(0, -1);
   if (common.length <= typed.length) return false;
   put(text.slice(0, text.length - typed.length) + common + (words.length === 1 ? ' ' : ''));
-  return true;
-}
-
-// nudge changes the number at the cursor.
-function nudge(input, sign, by, put) {
-  const at = input.selectionStart;
-  const start = at - /\S*$/.exec(input.value.slice(0, at))[0].length;
-  const [word] = /^\S*/.exec(input.value.slice(start));
-  if (!/^\d{1,12}$/.test(word)) return false;
-  put(input.value.slice(0, start) + Math.max(Number(word) + sign * by, 0) + input.value.slice(start + word.length));
-  input.setSelectionRange(start, start);
   return true;
 }

@@ -54,7 +54,6 @@ export function number(label, value, min, max, onchange) {
   const input = h('input', { type: 'number', inputmode: 'decimal', value, min, max, step: 'any', required: true, 'aria-describedby': wrong.id, oninput: () => {
     const ok = input.checkValidity();
     setText(wrong, ok ? '' : `${min} to ${max}`);
-    input.setAttribute('aria-invalid', !ok);
     if (ok) onchange(input.valueAsNumber);
   } });
   const element = field(label, input);
