@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -26,18 +25,14 @@ import (
 // server is a server that can be stopped and killed. It comes back at the same address.
 type server struct {
 	*servers.Server
-	t   *testing.T
-	rdb *redis.Client
+	t *testing.T
 }
 
 // startServer starts a server. The end of the test ends the server.
 func startServer(t *testing.T, o servers.Options) *server {
 	t.Helper()
 	servers.Needed(t, "test-languages")
-	run := servers.New(t, o)
-	s := &server{run, t, run.Client(func(o *redis.Options) { o.MaxRetries = 3 })}
-	t.Cleanup(func() { _ = s.rdb.Close() })
-	return s
+	return &server{servers.New(t, o), t}
 }
 
 // resume lets the server go on, and returns when the server has read what came before.
@@ -46,18 +41,17 @@ func (s *server) resume() {
 	require.NoError(s.t, s.Await()) // a new connection queues behind those of the example
 }
 
-func (s *server) do(words ...any) {
-	require.NoError(s.t, s.rdb.Do(context.Background(), words...).Err())
+func (s *server) do(words ...any) any {
+	reply, err := s.Do(words...)
+	require.NoError(s.t, err)
+	return reply
 }
 
 var callCount = regexp.MustCompile(`cmdstat_go\.[a-z_.]+:calls=(\d+)`)
 
 // calls is how many calls of the module's commands the server has seen.
 func (s *server) calls() (sum int) {
-	s.t.Helper()
-	info, err := s.rdb.Info(context.Background(), "commandstats").Result()
-	require.NoError(s.t, err)
-	for _, m := range callCount.FindAllStringSubmatch(info, -1) {
+	for _, m := range callCount.FindAllStringSubmatch(s.do("INFO", "commandstats").(string), -1) {
 		n, _ := strconv.Atoi(m[1])
 		sum += n
 	}

@@ -22,6 +22,10 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -94,7 +98,7 @@ func onNode(name string, e example) example {
 // clients without limits give up.
 const patience = 8 * time.Second
 
-// In the life of an example the server decides, is stopped, goes on, is killed and comes back.
+// In the life of an example the server decides, is stopped, goes on, is killed, comes back, and cannot decide.
 func TestExamples(t *testing.T) {
 	for _, e := range table {
 		t.Run(e.file, func(t *testing.T) {
@@ -102,8 +106,10 @@ func TestExamples(t *testing.T) {
 			s := startServer(t, servers.Options{})
 			p := e.start(t, s.Addr)
 			p.decides()
-			if !e.adapter {
+			if !e.adapter { // the framework of an adapter names the key, and does not wait
 				p.waits(s)
+				p.wrongType(s)
+				p.oddWords(s)
 			}
 			before := s.calls()
 			require.NoError(t, s.Pause())
@@ -119,6 +125,7 @@ func TestExamples(t *testing.T) {
 			}
 			require.NoError(t, s.Restart())
 			p.comesBack(s, "killed")
+			p.refused(s)
 		})
 	}
 }
@@ -226,6 +233,62 @@ func (p *program) survives(how string) int {
 	return asked
 }
 
+// refusals are states of a server that answers but cannot decide, and how they begin and end.
+var refusals = map[string]struct{ begin, end []any }{
+	"full":             {[]any{"CONFIG", "SET", "maxmemory", 1}, []any{"CONFIG", "SET", "maxmemory", 0}},
+	"a replica":        {[]any{"REPLICAOF", "127.0.0.1", 1}, []any{"REPLICAOF", "NO", "ONE"}},
+	"without replicas": {[]any{"CONFIG", "SET", "min-replicas-to-write", 1}, []any{"CONFIG", "SET", "min-replicas-to-write", 0}},
+}
+
+// refused wants the policy of a server that is away also for a server that cannot decide.
+func (p *program) refused(s *server) {
+	for name, refusal := range refusals {
+		s.do(refusal.begin...)
+		require.Equal(p.t, p.away, p.ask("hal").status, name)
+		s.do(refusal.end...)
+	}
+	if !p.command {
+		require.Equal(p.t, http.StatusBadRequest, p.get(patience, "/", nil).status, "no user")
+	}
+	// A program that keeps its connection gets decisions, one that connects again does not.
+	s.do("CONFIG", "SET", "maxclients", 1)
+	require.Contains(p.t, []int{p.away, http.StatusOK}, p.ask("hal").status, "no more clients")
+}
+
+// wrongType wants an error of the program, whatever the policy.
+func (p *program) wrongType(s *server) {
+	s.do("LPUSH", "user:eve", "x")
+	want := http.StatusInternalServerError
+	if p.command {
+		want = http.StatusServiceUnavailable // the exit status 2
+	}
+	// On a slow machine the example's time limit can come first.
+	require.Eventually(p.t, func() bool { return p.ask("eve").status == want }, time.Minute, time.Millisecond)
+}
+
+// oddWords wants words of users to be words of one argument. Requests cannot give units back.
+func (p *program) oddWords(s *server) {
+	const odd = "é b\r\n&units=9+%"
+	require.Eventually(p.t, func() bool {
+		p.ask(odd)
+		return s.do("EXISTS", "user:"+odd) == int64(1)
+	}, time.Minute, time.Millisecond, "a key with odd characters")
+	if p.command {
+		return // its words are those of an operator
+	}
+	const most = "999999999999"
+	s.do("GO.THROTTLE", "user:gil", 4, 5, 60, 1000, "FORCE")
+	s.do("GO.THROTTLE", "user:"+most, 4, 5, 60, 1000, "FORCE")
+	for _, query := range []url.Values{
+		{"user": {"gil"}, "units": {"-1000"}},
+		{"user": {"gil"}, "units": {"1", "FORCE"}},
+		{"user": {"gil", most}, "units": {"FORCE"}},
+	} {
+		denied := func(int) bool { return p.get(patience, "/", query).status != http.StatusOK }
+		require.True(p.t, tried(denied), "admitted: %v", query)
+	}
+}
+
 // comesBack wants decisions of the server again.
 func (p *program) comesBack(s *server, how string) {
 	require.Eventually(p.t, func() bool {
@@ -262,4 +325,18 @@ func TestExamples_moduleMissing(t *testing.T) {
 			}), "%s", said)
 		})
 	}
+}
+
+// Without redis-cli the script in shell has no decision. It must not admit for ever, as if the server were away.
+func TestShell_withoutRedisCLI(t *testing.T) {
+	path := t.TempDir()
+	for _, name := range []string{"bash", "timeout"} {
+		found, err := exec.LookPath(name)
+		require.NoError(t, err)
+		require.NoError(t, os.Symlink(found, filepath.Join(path, name)))
+	}
+	cmd := exec.Command("bash", "shell/limit.sh", "ann")
+	cmd.Env = []string{"PATH=" + path, "ADDR=127.0.0.1:1"}
+	said, _ := cmd.CombinedOutput()
+	require.Equal(t, 2, cmd.ProcessState.ExitCode(), "%s", said)
 }

@@ -1,13 +1,11 @@
 package examples
 
 import (
-	"fmt"
 	"testing"
 
 	old "github.com/go-redis/redis_rate/v10"
 	"github.com/stretchr/testify/require"
 
-	"gothrottle/throttle"
 	redis_rate "gothrottle/throttle/redisrate"
 )
 
@@ -47,17 +45,4 @@ func TestSideBySide_oldAndNewVersionDuringADeploy(t *testing.T) {
 	a, err := before.Allow(t.Context(), "user:1", old.PerHour(3))
 	require.NoError(t, err)
 	require.Zero(t, a.Allowed)
-}
-
-// With the old version's keys the new version would not work.
-func TestSideBySide_sharedKeysWouldFail(t *testing.T) {
-	_, rdb := startServer(t)
-	_, err := old.NewLimiter(rdb).Allow(t.Context(), "user:1", old.PerHour(3))
-	require.NoError(t, err)
-	client, err := throttle.New(rdb, throttle.Options{Logger: quiet}, throttle.Timeout(patient))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = client.Close() })
-	_, err = client.Rate("rate", throttle.PerHour(3)).Allow(t.Context(), "user:1")
-	require.ErrorIs(t, err, throttle.ErrParams)
-	require.Contains(t, fmt.Sprint(err), "WRONGTYPE")
 }

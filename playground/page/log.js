@@ -66,7 +66,7 @@ export function logView() {
     await again(mine);
   }
 
-  // again finds the curve for the rate. Between its points the page stays alive.
+  // again finds the curve for the rate, and the smallest limit for the share.
   async function again(mine = ++job) {
     if (!log) return;
     const top = program.rate(setting.rate.count, setting.rate.period);
@@ -80,13 +80,6 @@ export function logView() {
       if (mine !== job) return;
     }
     log.points = points;
-    await least(mine);
-  }
-
-  async function least(mine = ++job) {
-    if (!log) return;
-    await pause();
-    if (mine !== job) return;
     log.smallest = program.smallest(Math.floor((log.calls * setting.share) / 100));
     setText(smallest, `The smallest burst that denies at most ${setting.share} % of the calls is ${count(log.smallest, 'call')}.`);
     show();
@@ -124,11 +117,10 @@ export function logView() {
   }
 
   new ResizeObserver(() => log?.points && draw()).observe(picture);
-  const rate = (change) => { change(); again(); };
   const panel = h('section', { class: 'card panel', 'aria-label': 'Traffic and rate' }, drop, h('details', {}, h('summary', {}, 'Or paste lines'), h('div', { class: 'editor' }, field('A time and who called, in each line', paste), read)), status, error,
-    h('h2', {}, 'The rate'), h('div', { class: 'editor' }, number('Calls', setting.rate.count, 1, 1000000, (value) => rate(() => { setting.rate.count = Math.max(1, Math.round(value)); })),
-      field('per', select(Object.entries(periods), setting.rate.period, (value) => rate(() => { setting.rate.period = Number(value); }))),
-      number('Deny at most this share of calls, in %', setting.share, 0, 100, (value) => { setting.share = value; least(); })));
+    h('h2', {}, 'The rate'), h('div', { class: 'editor' }, number('Calls', setting.rate.count, 1, 1000000, (value) => { setting.rate.count = Math.max(1, Math.round(value)); again(); }),
+      field('per', select(Object.entries(periods), setting.rate.period, (value) => { setting.rate.period = Number(value); again(); })),
+      number('Deny at most this share of calls, in %', setting.share, 0, 100, (value) => { setting.share = value; again(); })));
   load('An example', new Blob([example()]));
   return {
     element: h('div', { class: 'view' }, h('div', { class: 'lead' }, h('h1', {}, 'Your own traffic'),
