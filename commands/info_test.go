@@ -63,16 +63,3 @@ func TestInfo_expiry(t *testing.T) {
 		}
 	}
 }
-
-// A transcript would need 128 entries: a refund of all units reads that many, and then removes the key.
-func TestWindow_refundOfManyEntries(t *testing.T) {
-	s, now := memory.NewServer(), funnel.Micros(corpus.Epoch)
-	for range 128 {
-		now++
-		s.Do(now, "GO.WINDOW", "k", "1000", "60", "1", "EXACT")
-	}
-	reply, err := s.Do(now, "GO.WINDOW", "k", "1000", "60", "-128")
-	if fmt.Sprint(reply) != "[0 1000 1000 -1 0]" || err != nil || s.Get("k") != nil {
-		t.Errorf("%v, %v; the key is there: %t", reply, err, s.Get("k") != nil)
-	}
-}

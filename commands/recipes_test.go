@@ -73,28 +73,6 @@ func TestRecipes_alike(t *testing.T) {
 	}
 }
 
-// Space: of a million calls a minute, GO.WINDOW keeps at most 121 entries in less than 4 KB. The recipe's member per call
-// takes about 120 MB.
-func TestRecipes_windowSpace(t *testing.T) {
-	h, now := corpus.NewMemory(), int64(corpus.Epoch)
-	h.Begin(now)
-	units, most, bytes := int64(0), 0, 0
-	for range 5000 { // two minutes at the full rate, 400 units every 24 ms
-		h.Clock(now)
-		units += 400 * (1 - integersOf(t, h, "GO.WINDOW k 1000000 60 400")[0])
-		size := 0
-		for _, m := range h.Get("k").Set {
-			size += len(m.Text) + 8 // and its score
-		}
-		most, bytes = max(most, len(h.Get("k").Set)), max(bytes, size)
-		now += 24_000
-	}
-	// A shared entry leaves up to half a second late.
-	if most < 120 || most > 121 || bytes > 4096 || units < 1_990_000 || units > 2_000_000 {
-		t.Errorf("up to %d entries, %d bytes; %d units admitted", most, bytes, units)
-	}
-}
-
 // zsetLog is a sorted set with a member for each unit, checked before recorded in one step: ZADD, ZREMRANGEBYSCORE and
 // ZCARD without their faults.
 type zsetLog struct {

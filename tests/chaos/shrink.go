@@ -14,54 +14,39 @@ func stepOf(err error) int {
 	return -1
 }
 
-// shrink returns a shorter schedule that fails as well: without the steps after number last, then
-// without chunks of steps, then without single steps, then with fewer calls. fails runs a schedule;
-// over says when to end.
+// shrink returns a shorter schedule that fails as well: without the steps after number last, then without other steps, then
+// with fewer calls. fails runs a schedule; over says when to end.
 func shrink(s schedule, last int, fails func(*schedule) bool, over func() bool) schedule {
 	try := func(steps []step) bool {
 		shorter := s
 		shorter.Steps = steps
-		if over() || !fails(&shorter) {
-			return false
-		}
-		s = shorter
-		return true
+		return !over() && fails(&shorter)
 	}
-	if last >= 0 && last+1 < len(s.Steps) {
-		try(slices.Clone(s.Steps[:last+1]))
+	if s.Steps = slices.Clone(s.Steps); last >= 0 && last+1 < len(s.Steps) && try(s.Steps[:last+1]) {
+		s.Steps = s.Steps[:last+1]
 	}
-	for size := len(s.Steps) / 2; size > 0 && !over(); {
-		if !without(&s, size, try) || size > len(s.Steps) {
-			size /= 2
-		}
+	for n := len(s.Steps) + 1; len(s.Steps) < n; {
+		n = len(s.Steps)
+		s.Steps = thin(s.Steps, try)
 	}
-	for i := 0; i < len(s.Steps) && !over(); i++ {
-		shrinkCalls(&s, i, try)
+	for i := range s.Steps {
+		s.Steps[i].Calls = thin(s.Steps[i].Calls, func(calls []words) bool {
+			steps := slices.Clone(s.Steps)
+			steps[i].Calls = calls
+			return len(calls) > 0 && try(steps)
+		})
 	}
 	return s
 }
 
-// without leaves chunks of steps out, the last one first. It reports whether that went well once.
-func without(s *schedule, size int, try func([]step) bool) (shorter bool) {
-	for at := len(s.Steps) - size; at >= 0; at -= size {
-		if at+size <= len(s.Steps) && try(slices.Delete(slices.Clone(s.Steps), at, at+size)) {
-			shorter = true
-		}
-	}
-	return shorter
-}
-
-// shrinkCalls leaves calls of step i out.
-func shrinkCalls(s *schedule, i int, try func([]step) bool) {
-	for size := len(s.Steps[i].Calls) / 2; size > 0; size /= 2 {
-		for at := len(s.Steps[i].Calls) - size; at >= 0; at -= size {
-			calls := s.Steps[i].Calls
-			if len(calls) <= size || at+size > len(calls) {
-				continue
+// thin leaves out of a list what it can as long as fails is true: chunks of half of the list first, single elements last.
+func thin[T any](all []T, fails func([]T) bool) []T {
+	for size := max(len(all)/2, 1); size > 0; size /= 2 {
+		for at := len(all) - size; at >= 0; at -= size {
+			if shorter := slices.Delete(slices.Clone(all), at, at+size); fails(shorter) {
+				all = shorter
 			}
-			steps := slices.Clone(s.Steps)
-			steps[i].Calls = slices.Delete(slices.Clone(calls), at, at+size)
-			try(steps)
 		}
 	}
+	return all
 }
