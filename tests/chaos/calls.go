@@ -27,49 +27,44 @@ type sent struct {
 }
 
 // calls makes calls and compares each reply with the model.
-func (r *run) calls(st *step) error {
+func (r *run) calls(st *step) {
 	if st.N == 1 {
-		if err := r.deleteKeys(func(db int, name string) bool { return r.m.dbs[db].doubt[name] }); err != nil {
-			return err
-		}
+		r.deleteKeys(func(db int, name string) bool { return r.m.dbs[db].doubt[name] })
 	}
 	// A limiter looks different to a module whose clock is behind. So the replica is asked while the
 	// two clocks agree.
-	if st.Via == "replica" && !r.runs && r.twin.module.Last == r.m.now {
-		if err := r.inStep(); err != nil {
-			return err
-		}
+	switch {
+	case st.Via == "replica" && !r.runs && r.twin.module.Last == r.m.now:
+		r.inStep()
 		c := r.twin.connect(2 + st.Conn%2)
 		defer c.Close()
-		return r.check(send(c, st.DB, "plain", st.Calls, false))
+		r.check(send(c, st.DB, "plain", st.Calls, false))
+	case st.Via == "parallel":
+		r.parallel(st.DB, st.Calls)
+	case r.runs && (st.Via == "eval" || st.Via == "fcall"):
+		r.shortScripts(st)
+	default:
+		start := time.Now()
+		s := send(r.conn(st.Conn), st.DB, st.Via, st.Calls, r.runs)
+		if len(st.Calls) == 1 {
+			r.stats.times = append(r.stats.times, time.Since(start))
+		}
+		r.check(s)
 	}
-	if st.Via == "parallel" {
-		return r.parallel(st.DB, st.Calls)
-	}
-	if r.runs && (st.Via == "eval" || st.Via == "fcall") {
-		return r.shortScripts(st)
-	}
-	start := time.Now()
-	s := send(r.conn(st.Conn), st.DB, st.Via, st.Calls, r.runs)
-	if len(st.Calls) == 1 {
-		r.stats.times = append(r.stats.times, time.Since(start))
-	}
-	return r.check(s)
 }
 
 // shortScripts sends a few calls in each script: time may pass within a script.
-func (r *run) shortScripts(st *step) error {
+func (r *run) shortScripts(st *step) {
 	for calls := range slices.Chunk(st.Calls[:min(len(st.Calls), 30)], 3) { // such a transaction may take 100 ms
-		if err := r.check(send(r.conn(st.Conn), st.DB, st.Via, calls, true)); err != nil || r.lost != nil {
-			return err
+		if r.check(send(r.conn(st.Conn), st.DB, st.Via, calls, true)); r.lost != nil {
+			return
 		}
 	}
-	return nil
 }
 
 // parallel shares calls out to all clients by their keys: no two clients use the same key, so the order of the clients does
 // not matter. Calls with several keys come last.
-func (r *run) parallel(db int, calls []words) error {
+func (r *run) parallel(db int, calls []words) {
 	var groups [numConns + 1][]words
 	for _, w := range calls {
 		at := numConns
@@ -86,11 +81,8 @@ func (r *run) parallel(db int, calls []words) error {
 	}
 	wait.Wait()
 	for _, s := range append(results[:], send(r.conn(0), db, "plain", groups[numConns], r.runs)) {
-		if err := r.check(s); err != nil {
-			return err
-		}
+		r.check(s)
 	}
-	return nil
 }
 
 // send sends calls to a server. If ask is set, they are one transaction that also reports the times of
@@ -164,19 +156,19 @@ func (s *sent) read(c *redis.Cmd, asked, nested bool) {
 }
 
 // check compares replies with the model, which makes the calls.
-func (r *run) check(s sent) error {
+func (r *run) check(s sent) {
 	if s.failed != "" {
 		if r.evicts != "" {
-			return nil
+			return
 		}
-		return r.differ("the calls %q got the reply %s", s.calls, s.failed)
+		r.differ("the calls %q got the reply %s", s.calls, s.failed)
 	}
 	if r.runs {
 		if s.now == 0 {
-			if r.adopt(s) != nil {
+			if attempt(func() { r.adopt(s) }) != nil {
 				r.lost = &s // the server is being killed
 			}
-			return nil
+			return
 		}
 		r.m.now, r.m.wall = s.now, s.wall
 	}
@@ -184,33 +176,29 @@ func (r *run) check(s sent) error {
 		if s.replies[i] == lost {
 			s.calls = s.calls[i:]
 			r.lost = &s
-			return nil
+			return
 		}
-		if err := r.checkOne(s.db, words, s.replies[i]); err != nil {
-			return err
-		}
+		r.checkOne(s.db, words, s.replies[i])
 	}
-	return nil
 }
 
-func (r *run) checkOne(db int, words []string, reply string) error {
+func (r *run) checkOne(db int, words []string, reply string) {
 	r.stats.calls++
 	switch {
 	case strings.Contains(reply, "internal error"):
 	case r.evicts != "" && strings.HasPrefix(reply, "-OOM"):
-		return nil
+		return
 	case r.m.doubtful(db, words):
 		r.m.doubt(db, words)
-		return nil
+		return
 	case r.evicts != "" && r.evicts != "noeviction":
-		return r.checkEvicted(db, words, reply)
+		r.checkEvicted(db, words, reply)
+		return
 	}
 	want := r.m.call(db, words)
-	if fits(words, reply, want) {
-		r.stats.checks++
-		return nil
+	if r.stats.checks++; !fits(words, reply, want) {
+		r.differ("%q in database %d, module's clock %d: reply %s, want %s%s", words, db, r.m.now, reply, want, r.shown(db, words))
 	}
-	return r.differ("%q in database %d, module's clock %d: reply %s, want %s%s", words, db, r.m.now, reply, want, r.shown(db, words))
 }
 
 // fits reports whether a reply is what is wanted. A script may write more after an error, and the server itself replies to
@@ -229,7 +217,7 @@ func fits(words []string, reply, want string) bool {
 
 // checkEvicted compares a reply with the model while the server evicts keys. A key of the call may be gone. If the reply
 // does not show that, or if the call has several keys, nothing is known of them any more.
-func (r *run) checkEvicted(db int, words []string, reply string) error {
+func (r *run) checkEvicted(db int, words []string, reply string) {
 	before := r.m.values(db, words)
 	want := r.m.call(db, words)
 	there := r.m.values(db, words)
@@ -245,9 +233,8 @@ func (r *run) checkEvicted(db int, words []string, reply string) error {
 	case reply == want:
 		r.m.put(db, there)
 	case reply != fresh && !fits(words, reply, want):
-		return r.differ("%q in database %d, while keys are evicted: reply %s, want %s or %s", words, db, reply, want, fresh)
+		r.differ("%q in database %d, while keys are evicted: reply %s, want %s or %s", words, db, reply, want, fresh)
 	}
-	return nil
 }
 
 // shown says what the first key of a call holds after the calls.
@@ -264,48 +251,44 @@ func (r *run) shown(db int, words []string) (b string) {
 
 // settle finds out which of the calls that got no reply were made. If time passed meanwhile, that cannot be seen from the
 // data, and any will do.
-func (r *run) settle() error {
-	s := r.lost
-	r.lost = nil
-	switch {
+func (r *run) settle() {
+	switch s := r.lost; {
 	case s == nil:
-		return nil
 	case r.runs:
-		return r.adopt(*s)
+		r.adopt(*s)
+	default:
+		r.makeUntilAlike(*s)
 	}
-	all, err := r.dataset(r.master)
-	if err != nil {
-		return err
-	}
-	return r.m.makeUntil(*s, func() error { return r.holds(all) })
+	r.lost = nil
 }
 
-// makeUntil makes the first few calls until nothing differs, or all or none if the server makes them as a whole.
-func (m *model) makeUntil(s sent, differs func() error) error {
+// makeUntilAlike makes the first few calls until nothing differs, or all or none if the server makes them as a whole.
+func (r *run) makeUntilAlike(s sent) {
+	all := r.dataset(r.master)
+	differs := func() error { return attempt(func() { r.holds(all) }) }
 	err := differs()
 	for i := 0; err != nil && i < len(s.calls); i++ {
-		if words := s.calls[i]; m.doubtful(s.db, words) {
-			m.doubt(s.db, words)
+		if words := s.calls[i]; r.m.doubtful(s.db, words) {
+			r.m.doubt(s.db, words)
 		} else {
-			m.call(s.db, words)
+			r.m.call(s.db, words)
 		}
 		if !s.whole || i == len(s.calls)-1 {
 			err = differs()
 		}
 	}
-	return err
+	must(err)
 }
 
 // adopt makes the model hold what the server holds at the keys of calls.
-func (r *run) adopt(s sent) error {
+func (r *run) adopt(s sent) {
 	var keys []string
 	for _, words := range s.calls {
 		keys = append(keys, keysOf(words)...)
 	}
 	values, err := r.master.read(s.db, keys...)
 	if err != nil {
-		return r.differ("the keys of %q: %v", s.calls, err)
+		r.differ("the keys of %q: %v", s.calls, err)
 	}
 	r.m.put(s.db, values)
-	return nil
 }

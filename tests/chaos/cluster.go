@@ -50,15 +50,15 @@ func performCluster(l *lab, seed uint64, st *stats, until time.Time) error {
 	c := &clusterRun{owner: map[string]int{}, blank: memory.NewServer(), g: &generator{rand.New(rand.NewPCG(seed, 2)), begin, begin},
 		run: &run{lab: l, folder: filepath.Join(l.folder, fmt.Sprint("cluster", st.runs)), stats: st, m: newModel()}}
 	defer c.stop()
-	err := c.begin()
-	for c.number = 0; c.number < *stepsFlag && err == nil && time.Now().Before(until); c.number++ {
-		err = c.step()
-		st.steps++
-		st.progress(seed)
-	}
-	if err == nil {
-		err = c.compare()
-	}
+	err := attempt(func() {
+		c.begin()
+		for c.number = 0; c.number < *stepsFlag && time.Now().Before(until); c.number++ {
+			c.step()
+			st.steps++
+			st.progress(seed)
+		}
+		c.compare()
+	})
 	for _, n := range c.nodes {
 		if err != nil && n != nil && n.Exited() {
 			err = fmt.Errorf("%w; a node has ended: %s", err, n.tail())
@@ -82,30 +82,21 @@ func (c *clusterRun) stop() {
 	c.run.end()
 }
 
-func (c *clusterRun) begin() error {
+func (c *clusterRun) begin() {
 	var runs []*servers.Server
 	for i, to := range []**server{&c.master, &c.twin, &c.plain} {
 		clock, err := servers.NewClock(c.lab.folder)
-		if err != nil {
-			return err
-		}
+		must(err)
 		c.clocks[i] = clock
 		clock.Wall, clock.Mono = begin-time.Now().UnixMicro(), 1e12
-		if err := clock.Write(); err != nil {
-			return err
-		}
-		s, err := c.lab.start(fmt.Sprint("node ", i), servers.Options{Cluster: true, Folder: filepath.Join(c.folder, fmt.Sprint(i)), Clock: clock,
+		must(clock.Write())
+		s := c.lab.start(fmt.Sprint("node ", i), servers.Options{Cluster: true, Folder: filepath.Join(c.folder, fmt.Sprint(i)), Clock: clock,
 			Args: []string{"--hz", "100", "--cluster-node-timeout", "1000000000"}})
-		if err != nil {
-			return err
-		}
 		*to, runs = s, append(runs, s.Server)
 		c.nodes[i] = &node{server: s, clock: clock, conns: [2]*redis.Client{s.connect(2), s.connect(3)}}
 	}
 	joined, err := servers.Join(numNodes, runs...)
-	if err != nil {
-		return err
-	}
+	must(err)
 	for i, id := range joined.IDs {
 		c.nodes[i].id = id
 	}
@@ -115,10 +106,8 @@ func (c *clusterRun) begin() error {
 		c.m.blur = blurred
 	}
 	c.nameSlots()
-	if err := c.policies(); err != nil {
-		return err
-	}
-	return c.pass(0)
+	c.policies()
+	c.pass(0)
 }
 
 // nameSlots finds the owners of the slots that move, and a key at each node whose slot does not move.
@@ -143,22 +132,23 @@ func (c *clusterRun) moves(key string) bool {
 	return slices.ContainsFunc(tags, func(tag string) bool { return c.slot(tag) == c.slot(key) })
 }
 
-func (c *clusterRun) step() error {
+func (c *clusterRun) step() {
 	switch n := c.g.IntN(20); {
 	case n < 13:
-		return c.batch(pick(c.g.Rand, tags...), 1+c.g.IntN(40))
+		c.batch(pick(c.g.Rand, tags...), 1+c.g.IntN(40))
 	case n < 15:
-		return c.pass(pick(c.g.Rand, 1, c.g.Int64N(second), c.g.Int64N(20*second), c.g.Int64N(90*second)))
+		c.pass(pick(c.g.Rand, 1, c.g.Int64N(second), c.g.Int64N(20*second), c.g.Int64N(90*second)))
 	case n == 15:
-		return c.policies()
+		c.policies()
+	default:
+		c.move(pick(c.g.Rand, tags...))
 	}
-	return c.move(pick(c.g.Rand, tags...))
 }
 
-func (c *clusterRun) policies() error {
+func (c *clusterRun) policies() {
 	text := pick(c.g.Rand, policyTexts...)
 	_ = c.blank.SetPolicies(text)
-	return c.configure(text, c.master, c.twin, c.plain)
+	c.configure(text, c.master, c.twin, c.plain)
 }
 
 // behind is how far the servers' clocks are behind those of their modules, in µs. A module's clock
@@ -167,56 +157,41 @@ func (c *clusterRun) policies() error {
 const behind = 3600 * second
 
 // pass moves the clocks of the modules by at least d µs. Afterwards they all show the same.
-func (c *clusterRun) pass(d int64) error {
+func (c *clusterRun) pass(d int64) {
 	c.g.wall = max(c.g.wall+d, int64(c.m.now)+1)
-	if err := c.setClocks(c.g.wall); err != nil {
-		return err
-	}
+	c.setClocks(c.g.wall)
 	for _, n := range c.nodes {
-		if err := c.eventually("the module's clock moves", func() bool { return int64(n.readClock()) >= c.g.wall }); err != nil {
-			return err
-		}
+		c.eventually("the module's clock moves", func() bool { return int64(n.readClock()) >= c.g.wall })
 		if !c.runs && int64(n.now) != c.g.wall {
-			return c.differ("the clock of a module shows %d, want %d", n.now, c.g.wall)
+			c.differ("the clock of a module shows %d, want %d", n.now, c.g.wall)
 		}
 	}
-	if err := c.setClocks(c.g.wall - behind); err != nil {
-		return err
-	}
+	c.setClocks(c.g.wall - behind)
 	for _, n := range c.nodes {
-		err := c.eventually("the module's clock stands still", func() bool {
+		c.eventually("the module's clock stands still", func() bool {
 			cached := n.number("server", "server_time_usec") // what the module reads; TIME returns a newer one
 			return cached < c.g.wall && n.readClock() == n.readClock()
 		})
-		if err != nil {
-			return err
-		}
 		c.m.now = max(c.m.now, n.now)
 	}
 	for _, n := range c.nodes { // behind the server's clock, the module's runs at half speed
 		n.clock.Mono += 2 * int64(c.m.now-n.now)
-		if err := n.clock.Write(); err != nil {
-			return err
-		}
+		must(n.clock.Write())
 		if now := n.readClock(); now != c.m.now {
-			return c.differ("the clock of a module shows %d, want %d", now, c.m.now)
+			c.differ("the clock of a module shows %d, want %d", now, c.m.now)
 		}
 	}
-	all, _, err := c.union() // the servers may have deleted what had expired by the later time
+	all, _ := c.union() // the servers may have deleted what had expired by the later time
 	c.takeExpired(all, int64(c.m.now)/1000)
-	return err
 }
 
 // setClocks makes the servers' clocks stand still at a time.
-func (c *clusterRun) setClocks(wall int64) error {
+func (c *clusterRun) setClocks(wall int64) {
 	c.m.wall = funnel.Micros(wall)
 	for _, clock := range c.clocks {
 		clock.Frozen, clock.Wall = true, wall
-		if err := clock.Write(); err != nil {
-			return err
-		}
+		must(clock.Write())
 	}
-	return nil
 }
 
 // readClock asks for the time of the module's clock.
@@ -229,13 +204,10 @@ func (n *node) readClock() funnel.Micros {
 }
 
 // letClocksRun makes the servers' clocks run from where they are.
-func (c *clusterRun) letClocksRun() error {
+func (c *clusterRun) letClocksRun() {
 	now := time.Now().UnixMicro()
 	for _, clock := range c.clocks {
 		clock.Frozen, clock.Wall = false, int64(c.m.wall)-now
-		if err := clock.Write(); err != nil {
-			return err
-		}
+		must(clock.Write())
 	}
-	return nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -9,83 +8,62 @@ import (
 
 	"gothrottle/commands/memory"
 	"gothrottle/tests/corpus"
+	servers "gothrottle/tests/server"
 )
 
 // move moves the slot of a tag to another node, while calls go on. Then it compares all data.
-func (c *clusterRun) move(tag string) error {
+func (c *clusterRun) move(tag string) {
 	from := c.owner[tag]
 	to := (from + 1 + c.g.IntN(numNodes-1)) % numNodes
-	kind, err := "MIGRATE", error(nil)
+	kind := "MIGRATE"
 	if atomic := c.atomicKind(); atomic != "" && c.g.IntN(2) == 0 {
 		kind = atomic
-		err = c.moveAtomic(tag, atomic, c.nodes[from], c.nodes[to])
+		c.moveAtomic(tag, atomic, c.nodes[from], c.nodes[to])
 	} else {
-		err = c.moveKeys(tag, c.nodes[from], c.nodes[to])
-	}
-	if err != nil {
-		return err
+		c.moveKeys(tag, c.nodes[from], c.nodes[to])
 	}
 	c.stats.tally["moves by "+kind]++
 	c.say("%s moved from node %d to node %d by %s", tag, from, to, kind)
 	c.owner[tag] = to
-	if err := c.again(tag); err != nil {
-		return err
-	}
+	c.again(tag)
 	if len(c.later) > 0 {
-		return c.differ("%q got TRYAGAIN after the move of the slot", c.later[0])
+		c.differ("%q got TRYAGAIN after the move of the slot", c.later[0])
 	}
-	return c.compare()
+	c.compare()
 }
 
 // moveKeys moves a slot by MIGRATE of a few keys at a time.
-func (c *clusterRun) moveKeys(tag string, from, to *node) error {
+func (c *clusterRun) moveKeys(tag string, from, to *node) {
 	slot := c.slot(tag)
-	if err := c.accept(to.server, "CLUSTER", "SETSLOT", slot, "IMPORTING", from.id); err != nil {
-		return err
-	}
-	if err := c.accept(from.server, "CLUSTER", "SETSLOT", slot, "MIGRATING", to.id); err != nil {
-		return err
-	}
+	c.accept(to.server, "CLUSTER", "SETSLOT", slot, "IMPORTING", from.id)
+	c.accept(from.server, "CLUSTER", "SETSLOT", slot, "MIGRATING", to.id)
 	for {
-		if err := c.inBetween(tag); err != nil {
-			return err
-		}
+		c.inBetween(tag)
 		names := from.client.ClusterGetKeysInSlot(ctx, slot, 1+c.g.IntN(4)).Val()
 		if len(names) == 0 {
 			break
 		}
 		words := append([]any{"MIGRATE", "127.0.0.1", to.Port, "", 0, patience.Milliseconds(), "KEYS"}, anys(names)...)
-		if err := c.accept(from.server, words...); err != nil {
-			return err
-		}
+		c.accept(from.server, words...)
 		c.stats.tally["keys by MIGRATE"] += len(names)
-		if _, err := c.whole(); err != nil {
-			return err
-		}
+		c.whole()
 	}
 	for _, n := range []*node{to, from, c.nodes[0], c.nodes[1], c.nodes[2]} {
-		if err := c.accept(n.server, "CLUSTER", "SETSLOT", slot, "NODE", to.id); err != nil {
-			return err
-		}
-		if err := c.inBetween(tag); err != nil {
-			return err
-		}
+		c.accept(n.server, "CLUSTER", "SETSLOT", slot, "NODE", to.id)
+		c.inBetween(tag)
 	}
-	return nil
 }
 
 // inBetween makes calls while a slot moves.
-func (c *clusterRun) inBetween(tag string) error {
-	if err := c.again(tag); err != nil {
-		return err
-	}
+func (c *clusterRun) inBetween(tag string) {
+	c.again(tag)
 	switch c.g.IntN(6) {
 	case 0:
-		return nil
 	case 1:
-		return c.pass(c.g.Int64N(second))
+		c.pass(c.g.Int64N(second))
+	default:
+		c.batch(tag, 1+c.g.IntN(12))
 	}
-	return c.batch(tag, 1+c.g.IntN(12))
 }
 
 // atomicKind returns the command by which the server moves a slot as a whole, "" if it has none.
@@ -100,43 +78,35 @@ func (c *clusterRun) atomicKind() string {
 }
 
 // moveAtomic lets the servers move a slot. Their clocks run meanwhile.
-func (c *clusterRun) moveAtomic(tag, kind string, from, to *node) error {
+func (c *clusterRun) moveAtomic(tag, kind string, from, to *node) {
 	slot := c.slot(tag)
-	if err := c.letClocksRun(); err != nil {
-		return err
-	}
+	c.letClocksRun()
 	asked, words, done, earlier := to, []any{"CLUSTER", "MIGRATION", "STATUS", "ID", ""}, "state:completed", 0
 	if kind == "MIGRATESLOTS" {
 		earlier = strings.Count(from.ask("CLUSTER", "GETSLOTMIGRATIONS"), "state:success") // its reply lists all moves
-		if err := c.accept(from.server, "CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", to.id); err != nil {
-			return err
-		}
+		c.accept(from.server, "CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", to.id)
 		asked, words, done = from, []any{"CLUSTER", "GETSLOTMIGRATIONS"}, "state:success"
 	} else {
 		words[4] = to.ask("CLUSTER", "MIGRATION", "IMPORT", slot, slot)
 	}
-	var err error
 	last, calls := "", c.g.IntN(3) > 0
-	e := c.eventually("the slot has moved", func() bool {
-		if calls && err == nil {
-			err = c.batch(tag, 1+c.g.IntN(30))
+	err := servers.Await("the slot has moved", func() bool {
+		if calls {
+			c.batch(tag, 1+c.g.IntN(30))
 		}
 		last = asked.ask(words...)
-		return err != nil || strings.Count(last, done) > earlier && from.client.ClusterCountKeysInSlot(ctx, slot).Val() == 0
+		return strings.Count(last, done) > earlier && from.client.ClusterCountKeysInSlot(ctx, slot).Val() == 0
 	})
-	if err == nil && e != nil {
-		err = fmt.Errorf("%w; %v: %s", e, words, last)
-	}
 	if err != nil {
-		return err
+		c.differ("%v; %v: %s", err, words, last)
 	}
-	return c.setClocks(c.clocks[0].Wall + time.Now().UnixMicro())
+	c.setClocks(c.clocks[0].Wall + time.Now().UnixMicro())
 }
 
 // union returns every key of the cluster but for those of the clocks, and the node that each is at. A key is at one node,
 // and once its slot has moved, that node owns it. The node must not reply ASK for keys of slots that come to it, so ASKING
 // comes before each command.
-func (c *clusterRun) union() (all map[string]*memory.Value, at map[string]int, err error) {
+func (c *clusterRun) union() (all map[string]*memory.Value, at map[string]int) {
 	all, at = map[string]*memory.Value{}, map[string]int{}
 	for i, n := range c.nodes {
 		p := n.client.Pipeline()
@@ -150,19 +120,19 @@ func (c *clusterRun) union() (all map[string]*memory.Value, at map[string]int, e
 		for j, name := range names {
 			reply, err := found[j].Slice()
 			if err != nil {
-				return nil, nil, c.differ("%s at node %d: %v", name, i, err)
+				c.differ("%s at node %d: %v", name, i, err)
 			}
 			key, v := "0 "+name, corpus.Value(reply[0].([]any))
 			switch {
 			case v == nil || name == n.probe:
 				continue
 			case all[key] != nil:
-				return nil, nil, c.differ("%s is at two nodes: %s and %s", name, show(all[key], nil), show(v, nil))
+				c.differ("%s is at two nodes: %s and %s", name, show(all[key], nil), show(v, nil))
 			}
 			all[key], at[key] = v, i
 		}
 	}
-	return all, at, nil
+	return all, at
 }
 
 // slackOfExpiry is how far apart two servers' clocks may be if they do not stand still, in ms. MIGRATE sends the remaining
@@ -170,11 +140,8 @@ func (c *clusterRun) union() (all map[string]*memory.Value, at map[string]int, e
 const slackOfExpiry = 2000
 
 // whole checks that the cluster holds what the model holds, and returns the node that each key is at.
-func (c *clusterRun) whole() (map[string]int, error) {
-	all, at, err := c.union()
-	if err != nil {
-		return nil, err
-	}
+func (c *clusterRun) whole() map[string]int {
+	all, at := c.union()
 	for key, v := range all {
 		want := c.m.dbs[0].Get(key[2:])
 		if c.runs && want != nil && want.Expire > 0 && v.Expire > want.Expire-slackOfExpiry && v.Expire < want.Expire+slackOfExpiry {
@@ -183,21 +150,19 @@ func (c *clusterRun) whole() (map[string]int, error) {
 		}
 	}
 	c.stats.compared += len(all)
-	return at, c.holds(all)
+	c.holds(all)
+	return at
 }
 
 // compare checks what must hold while no slot moves: each key is at the owner of its slot.
-func (c *clusterRun) compare() error {
-	at, err := c.whole()
-	if err != nil {
-		return err
-	}
+func (c *clusterRun) compare() {
+	at := c.whole()
 	for key, i := range at {
 		for _, tag := range tags {
 			if strings.Contains(key, "{"+tag+"}") && c.owner[tag] != i {
-				return c.differ("%s is at node %d, want %d", key, i, c.owner[tag])
+				c.differ("%s is at node %d, want %d", key, i, c.owner[tag])
 			}
 		}
 	}
-	return c.healthy(c.master, c.twin, c.plain)
+	c.healthy(c.master, c.twin, c.plain)
 }

@@ -10,6 +10,7 @@ import (
 
 	"gothrottle/commands/memory"
 	"gothrottle/tests/corpus"
+	servers "gothrottle/tests/server"
 )
 
 // read returns what keys of a database hold; nil for those that are not there.
@@ -28,7 +29,7 @@ func (s *server) read(db int, keys ...string) (map[string]*memory.Value, error) 
 }
 
 // dataset returns every key of a server, by database and name, but for the clock's.
-func (r *run) dataset(s *server) (map[string]*memory.Value, error) {
+func (r *run) dataset(s *server) map[string]*memory.Value {
 	all := map[string]*memory.Value{}
 	for db := range databases {
 		p := s.client.Pipeline()
@@ -38,7 +39,7 @@ func (r *run) dataset(s *server) (map[string]*memory.Value, error) {
 		_, _ = p.Exec(ctx)
 		values, err := s.read(db, names.Val()...)
 		if err != nil {
-			return nil, r.differ("the keys of the %s: %v", s.name, err)
+			r.differ("the keys of the %s: %v", s.name, err)
 		}
 		for name, v := range values {
 			if v != nil && name != probeKey {
@@ -46,7 +47,7 @@ func (r *run) dataset(s *server) (map[string]*memory.Value, error) {
 			}
 		}
 	}
-	return all, nil
+	return all
 }
 
 // show writes what a key holds.
@@ -58,16 +59,15 @@ func show(v *memory.Value, err error) string {
 }
 
 // alike compares two data sets. A key whose expiry is near may be in one of them only if the clock runs.
-func (r *run) alike(what string, want, got map[string]*memory.Value) error {
+func (r *run) alike(what string, want, got map[string]*memory.Value) {
 	all := maps.Clone(want)
 	maps.Copy(all, got)
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		a, b := want[key], got[key]
 		if !same(a, b) && !(r.m.blur > 0 && (a == nil || b == nil) && (r.expires(a) || r.expires(b))) {
-			return r.differ("%s: %s is %s, want %s", what, key, show(b, nil), show(a, nil))
+			r.differ("%s: %s is %s, want %s", what, key, show(b, nil), show(a, nil))
 		}
 	}
-	return nil
 }
 
 // expires reports whether a key expires about now, or has expired.
@@ -76,7 +76,7 @@ func (r *run) expires(v *memory.Value) bool {
 }
 
 // holds checks that the keys hold what the model holds, and that a key of a limiter has an expiry.
-func (r *run) holds(all map[string]*memory.Value) error {
+func (r *run) holds(all map[string]*memory.Value) {
 	want, got := map[string]*memory.Value{}, maps.Clone(all)
 	for db, d := range r.m.dbs {
 		for _, name := range d.Keys() {
@@ -90,22 +90,19 @@ func (r *run) holds(all map[string]*memory.Value) error {
 			delete(got, key)
 		}
 	}
-	return r.alike("the master", want, got)
+	r.alike("the master", want, got)
 }
 
 // attach makes the other servers replicas of the master.
-func (r *run) attach() error {
+func (r *run) attach() {
 	for _, s := range []*server{r.twin, r.plain} {
-		if err := r.accept(s, "REPLICAOF", "127.0.0.1", r.master.Port); err != nil {
-			return err
-		}
+		r.accept(s, "REPLICAOF", "127.0.0.1", r.master.Port)
 	}
-	return nil
 }
 
 // inStep waits until the replicas have received everything.
-func (r *run) inStep() error {
-	return r.eventually("the replicas have received everything", func() bool {
+func (r *run) inStep() {
+	r.eventually("the replicas have received everything", func() bool {
 		for _, s := range []*server{r.twin, r.plain} {
 			if s.info("replication", "master_link_status") != "up" ||
 				s.info("replication", "slave_repl_offset") != r.master.info("replication", "master_repl_offset") {
@@ -117,49 +114,32 @@ func (r *run) inStep() error {
 }
 
 // compare checks what must hold at all times.
-func (r *run) compare() error {
-	if err := r.inStep(); err != nil {
-		return err
-	}
-	all, err := r.dataset(r.master)
-	if err != nil {
-		return err
-	}
-	if r.look(); r.holds(all) != nil {
-		return r.holds(all)
-	}
-	if err := r.inStep(); err != nil { // keys that a look found expired
-		return err
-	}
+func (r *run) compare() {
+	r.inStep()
+	all := r.dataset(r.master)
+	r.look()
+	r.holds(all)
+	r.inStep() // keys that a look found expired
 	for _, s := range []*server{r.twin, r.plain} {
-		copied, err := r.dataset(s)
-		if err == nil {
-			r.look()
-			err = r.alike("the "+s.name, all, copied)
-		}
-		if err != nil {
-			return err
-		}
+		copied := r.dataset(s)
+		r.look()
+		r.alike("the "+s.name, all, copied)
 	}
-	if err := r.healthy(r.master, r.twin); err != nil {
-		return err
-	}
+	r.healthy(r.master, r.twin)
 	r.stats.compared += len(all)
 	r.stats.sample(r.master)
-	return nil
 }
 
 // healthy checks that the module did not panic or warn, and that no server reports a crash.
-func (r *run) healthy(all ...*server) error {
+func (r *run) healthy(all ...*server) {
 	for _, s := range all {
 		if n := s.info("gothrottle", "gothrottle_panics"); n != "0" {
-			return r.differ("the module's panics: %q", n)
+			r.differ("the module's panics: %q", n)
 		}
 		if line := warning(s.LogFile); line != "" {
-			return r.differ("the log of the %s: %s", s.name, line)
+			r.differ("the log of the %s: %s", s.name, line)
 		}
 	}
-	return nil
 }
 
 var warningLine = regexp.MustCompile(`(?m)^.*(?:# <(?:gothrottle|module)>|=== REDIS BUG REPORT|=== VALKEY BUG REPORT).*$`)
@@ -185,17 +165,16 @@ func dataBytes(s *server) int64 {
 const mostLeft = 2 << 20
 
 // emptied checks that FLUSHALL gives all memory back.
-func (r *run) emptied() error {
+func (r *run) emptied() {
 	r.master.ask("FLUSHALL", "SYNC")
 	r.m.clear()
 	r.master.ask("SCRIPT", "FLUSH", "SYNC")
 	left := int64(0)
-	err := r.eventually("all memory is free after FLUSHALL", func() bool { // a thread may still free what was deleted before
+	err := servers.Await("all memory is free after FLUSHALL", func() bool { // a thread may still free what was deleted before
 		left = dataBytes(r.master) - r.memory
 		return r.master.info("memory", "lazyfree_pending_objects") == "0" && left <= mostLeft
 	})
 	if err != nil {
-		return r.differ("%d bytes are left after FLUSHALL: %v", left, err)
+		r.differ("%d bytes are left after FLUSHALL: %v", left, err)
 	}
-	return nil
 }

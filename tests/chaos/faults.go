@@ -18,7 +18,7 @@ import (
 type fault struct {
 	name   string
 	weight int // how often it comes, beside the others
-	run    func(r *run, st *step) error
+	run    func(r *run, st *step)
 	amid   bool     // it comes in the midst of the calls of its step
 	texts  []string // one of them is the Text of the step
 }
@@ -45,183 +45,146 @@ func init() {
 		{name: "promote", weight: 4, run: (*run).promoted},
 		{name: "policies", weight: 6, run: (*run).setPolicies, texts: policyTexts},
 		{name: "defrag", weight: 2, run: (*run).defragment},
-		{name: "purge", weight: 2, run: func(r *run, _ *step) error { r.master.ask("MEMORY", "PURGE"); return nil }},
+		{name: "purge", weight: 2, run: func(r *run, _ *step) { r.master.ask("MEMORY", "PURGE") }},
 		{name: "del-foreign", weight: 6, run: (*run).deleteForeign},
 		{name: "hostile", weight: 4, run: (*run).hostile, amid: true},
 		{name: "clock-restart", weight: 4, run: (*run).clockRestarted, texts: []string{"-3600", "-60", "-1", "1", "60", "4000"}},
 		{name: "load-mode", weight: 4, run: (*run).loadedOtherwise, texts: []string{"swapdb no", "on-empty-db no", "disabled no", "swapdb yes", "disabled yes"}},
 		// The replica without the module becomes one of the other replica, until a fault attaches both to the master.
-		{name: "chain", weight: 3, run: func(r *run, _ *step) error { return r.accept(r.plain, "REPLICAOF", "127.0.0.1", r.twin.Port) }},
+		{name: "chain", weight: 3, run: func(r *run, _ *step) { r.accept(r.plain, "REPLICAOF", "127.0.0.1", r.twin.Port) }},
 	}
 }
 
 // inBackground starts a child process. The calls after it run beside the child.
-func inBackground(name string) func(*run, *step) error {
-	return func(r *run, _ *step) error {
+func inBackground(name string) func(*run, *step) {
+	return func(r *run, _ *step) {
 		if reply := r.master.ask(name); strings.HasPrefix(reply, "-") && !strings.Contains(reply, "progress") && !strings.Contains(reply, "can't") {
-			return r.differ("%s: %s", name, reply)
+			r.differ("%s: %s", name, reply)
 		}
-		return nil
 	}
 }
 
 // quiet waits until no child process runs.
-func (r *run) quiet(s *server) error {
-	return r.eventually("no child process runs", func() bool {
+func (r *run) quiet(s *server) {
+	r.eventually("no child process runs", func() bool {
 		all, _ := s.client.Info(ctx, "persistence").Result()
 		return strings.Contains(all, "rdb_bgsave_in_progress:0") && strings.Contains(all, "aof_rewrite_in_progress:0") &&
 			strings.Contains(all, "aof_rewrite_scheduled:0") && !strings.Contains(all, "loading:1")
 	})
 }
 
-func (r *run) eventually(what string, ok func() bool) error {
+func (r *run) eventually(what string, ok func() bool) {
 	if err := servers.Await(what, ok); err != nil {
-		return r.differ("%v; master: %s; replica: %s", err, r.master.tail(), r.twin.tail())
+		r.differ("%v; master: %s; replica: %s", err, r.master.tail(), r.twin.tail())
 	}
-	return nil
 }
 
 // accept sends a command that must be accepted.
-func (r *run) accept(s *server, words ...any) error {
+func (r *run) accept(s *server, words ...any) {
 	if reply := s.ask(words...); !strings.HasPrefix(reply, "OK") {
-		return r.differ("%v: %s", words, reply)
+		r.differ("%v: %s", words, reply)
 	}
-	return nil
 }
 
-func (r *run) reload(*step) error {
-	if err := r.quiet(r.master); err != nil {
-		return err
-	}
-	if err := r.accept(r.master, "DEBUG", "RELOAD"); err != nil {
-		return err
-	}
+func (r *run) reload(*step) {
+	r.quiet(r.master)
+	r.accept(r.master, "DEBUG", "RELOAD")
 	// Neither the AOF nor the replicas learn of the expired keys that the server left out.
 	r.master.ask("BGREWRITEAOF")
-	if err := r.quiet(r.master); err != nil {
-		return err
-	}
-	return r.resynced(nil)
+	r.quiet(r.master)
+	r.resynced(nil)
 }
 
-func (r *run) restartAOF(*step) error {
-	if err := r.catchUp(); err != nil {
-		return err
-	}
+func (r *run) restartAOF(*step) {
+	r.catchUp()
 	r.master.Terminate()
-	return r.again()
+	r.again()
 }
 
 // again starts the master on its data, with further arguments, and connects everything to it.
-func (r *run) again(args ...string) error {
+func (r *run) again(args ...string) {
 	r.hangUp()
 	if err := r.master.restart(args...); err != nil {
-		return r.differ("the server does not start: %v", err)
+		r.differ("the server does not start: %v", err)
 	}
 	r.prepare(r.master)
-	if err := r.tick(); err != nil {
-		return err
-	}
-	return r.attach()
+	r.tick()
+	r.attach()
 }
 
-func (r *run) restartRDB(*step) error {
-	if err := r.catchUp(); err != nil {
-		return err
-	}
-	if err := r.quiet(r.master); err != nil {
-		return err
-	}
-	if err := r.accept(r.master, "SAVE"); err != nil {
-		return err
-	}
+func (r *run) restartRDB(*step) {
+	r.catchUp()
+	r.quiet(r.master)
+	r.accept(r.master, "SAVE")
 	r.master.Kill()
-	if err := os.RemoveAll(filepath.Join(r.master.Folder, "appendonlydir")); err != nil {
-		return err
-	}
-	if err := r.again("--appendonly", "no"); err != nil {
-		return err
-	}
+	must(os.RemoveAll(filepath.Join(r.master.Folder, "appendonlydir")))
+	r.again("--appendonly", "no")
 	r.master.ask("CONFIG", "SET", "appendonly", "yes")
-	return r.quiet(r.master)
+	r.quiet(r.master)
 }
 
 // amid makes the calls of a step while a fault runs.
-func (r *run) amid(st *step, fault func() error) error {
+func (r *run) amid(st *step, fault func()) {
 	calls, done := step{Conn: st.Conn, DB: st.DB, Via: st.Via, Calls: st.Calls}, make(chan error, 1)
 	if st.Via == "replica" || st.Via == "parallel" {
 		calls.Via = "plain"
 	}
-	go func() { done <- r.calls(&calls) }()
+	go func() { done <- attempt(func() { r.calls(&calls) }) }()
 	time.Sleep(time.Duration(st.N) * time.Microsecond)
-	err := fault()
-	return cmp.Or(<-done, err)
+	err := attempt(fault)
+	must(cmp.Or(<-done, err))
 }
 
 // killed ends the master at once. All calls that were replied to are in the AOF.
-func (r *run) killed(st *step) error {
-	if err := r.catchUp(); err != nil {
-		return err
-	}
-	if err := r.amid(st, func() error { r.master.Kill(); return nil }); err != nil {
-		return err
-	}
-	return r.again()
+func (r *run) killed(st *step) {
+	r.catchUp()
+	r.amid(st, r.master.Kill)
+	r.again()
 }
 
-func (r *run) stopped(st *step) error {
-	if err := r.master.Pause(); err != nil {
-		return err
-	}
-	return r.amid(st, r.master.Resume)
+func (r *run) stopped(st *step) {
+	must(r.master.Pause())
+	r.amid(st, func() { must(r.master.Resume()) })
 }
 
-func (r *run) clientsKilled(st *step) error {
-	err := r.amid(st, func() error {
-		r.master.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-		return nil
-	})
+func (r *run) clientsKilled(st *step) {
+	r.amid(st, func() { r.master.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes") })
 	r.hangUp()
-	return err
 }
 
-func (r *run) paused(st *step) error {
+func (r *run) paused(st *step) {
 	r.conn(st.Conn).Ping(ctx)
 	r.master.ask("CLIENT", "PAUSE", "1000000000", "WRITE")
-	return r.amid(st, func() error { return r.accept(r.master, "CLIENT", "UNPAUSE") })
+	r.amid(st, func() { r.accept(r.master, "CLIENT", "UNPAUSE") })
 }
 
 // blocked makes calls while another client waits in BLPOP.
-func (r *run) blocked(st *step) error {
+func (r *run) blocked(st *step) {
 	waits := r.master.connect(3)
 	defer waits.Close()
 	done := make(chan string, 1)
 	go func() { done <- replyText(waits.Do(ctx, "BLPOP", "waiting", "0")) }()
-	err := r.eventually("a client waits", func() bool { return r.master.info("clients", "blocked_clients") != "0" })
-	if err != nil {
-		return err
-	}
-	err = r.amid(st, func() error { return nil })
+	r.eventually("a client waits", func() bool { return r.master.info("clients", "blocked_clients") != "0" })
+	r.amid(st, func() {})
 	r.master.ask("LPUSH", "waiting", "x")
-	if got := <-done; err == nil && got != "[waiting:x]" {
-		return r.differ("BLPOP: %s", got)
+	if got := <-done; got != "[waiting:x]" {
+		r.differ("BLPOP: %s", got)
 	}
-	return err
 }
 
-func (r *run) flushed(*step) error {
+func (r *run) flushed(*step) {
 	r.master.ask("FLUSHALL")
 	r.m.clear()
-	return r.emptied()
+	r.emptied()
 }
 
 // evicted makes calls while memory is short. Limiters may be gone afterwards.
-func (r *run) evicted(st *step) error {
+func (r *run) evicted(st *step) {
 	limit := r.master.number("memory", "used_memory") - st.N
 	r.master.ask("CONFIG", "SET", "maxmemory-policy", st.Text)
 	r.master.ask("CONFIG", "SET", "maxmemory", limit)
 	r.evicts = st.Text
-	err := r.calls(&step{Conn: st.Conn, DB: st.DB, Via: "plain", Calls: st.Calls})
+	r.calls(&step{Conn: st.Conn, DB: st.DB, Via: "plain", Calls: st.Calls})
 	r.master.ask("CONFIG", "SET", "maxmemory", 0)
 	r.master.ask("CONFIG", "SET", "maxmemory-policy", "noeviction")
 	r.evicts = ""
@@ -229,13 +192,12 @@ func (r *run) evicted(st *step) error {
 		r.master.ask("FLUSHALL")
 		r.m.clear()
 	}
-	return err
 }
 
 // hostile makes calls while another module changes their keys in events. The server must live. The model
 // cannot know what comes of the keys, so they are deleted afterwards. The server's own cycle that looks for expired
 // keys does not survive such a module (a segfault in activeExpireCycle of Redis 7.0), so it rests meanwhile.
-func (r *run) hostile(st *step) error {
+func (r *run) hostile(st *step) {
 	r.master.ask("DEBUG", "SET-ACTIVE-EXPIRE", "0")
 	defer r.master.ask("DEBUG", "SET-ACTIVE-EXPIRE", "1")
 	random := rand.New(rand.NewPCG(uint64(st.N), 0))
@@ -252,107 +214,92 @@ func (r *run) hostile(st *step) error {
 		}
 		off := p.Do(ctx, "HOSTILE.OFF")
 		if _, _ = p.Exec(ctx); off.Err() != nil {
-			return r.differ("another module changed keys meanwhile: %q: %v", st.Calls, off.Err())
+			r.differ("another module changed keys meanwhile: %q: %v", st.Calls, off.Err())
 		}
 	}
 	r.look()
-	return r.flushed(nil)
+	r.flushed(nil)
 }
 
 // linkCut closes the connections of the replicas, which come back and resynchronise in part.
-func (r *run) linkCut(*step) error {
+func (r *run) linkCut(*step) {
 	r.master.ask("CLIENT", "KILL", "TYPE", "replica")
-	return nil
 }
 
 // resynced makes a replica go astray for a moment and then load everything again.
-func (r *run) resynced(*step) error {
+func (r *run) resynced(*step) {
 	for _, s := range []*server{r.twin, r.plain} {
 		s.ask("REPLICAOF", "NO", "ONE")
 		s.ask("SET", "astray", "1")
 	}
-	return r.attach()
+	r.attach()
 }
 
 // promoted makes the replica with the module the master.
-func (r *run) promoted(*step) error {
-	if err := r.catchUp(); err != nil {
-		return err
-	}
-	if err := r.inStep(); err != nil {
-		return err
-	}
+func (r *run) promoted(*step) {
+	r.catchUp()
+	r.inStep()
 	// Until a replica that has loaded everything has rewritten its append-only file, it would start with the old one.
-	if err := r.quiet(r.twin); err != nil {
-		return err
-	}
-	if err := r.accept(r.twin, "REPLICAOF", "NO", "ONE"); err != nil {
-		return err
-	}
+	r.quiet(r.twin)
+	r.accept(r.twin, "REPLICAOF", "NO", "ONE")
 	r.master, r.twin = r.twin, r.master
 	r.hangUp()
 	r.prepare(r.master)
-	if err := r.attach(); err != nil {
-		return err
-	}
-	return r.tick()
+	r.attach()
+	r.tick()
 }
 
 // clockRestarted kills the master and starts it again with its clock set by so many seconds. The module's clock then does not
 // know what it showed before.
-func (r *run) clockRestarted(st *step) error {
+func (r *run) clockRestarted(st *step) {
 	r.master.Kill()
 	n := number(st.Text) * second
-	return r.moveAnd(n, max(n, 0), func() error { return r.again() })
+	r.moveAnd(n, max(n, 0), func() { r.again() })
 }
 
 // loadedOtherwise makes the replicas load everything in one of the ways that servers have. Only Valkey has the second channel.
-func (r *run) loadedOtherwise(st *step) error {
+func (r *run) loadedOtherwise(st *step) {
 	mode, second, _ := strings.Cut(st.Text, " ")
 	for _, s := range []*server{r.master, r.twin, r.plain} {
 		s.ask("CONFIG", "SET", "repl-diskless-sync", "yes", "repl-diskless-load", mode)
 		s.ask("CONFIG", "SET", "dual-channel-replication-enabled", second)
 	}
-	return r.resynced(nil)
+	r.resynced(nil)
 }
 
-func (r *run) setPolicies(st *step) error {
-	return r.configure(st.Text, r.master, r.twin)
+func (r *run) setPolicies(st *step) {
+	r.configure(st.Text, r.master, r.twin)
 }
 
 // configure sets the policies of servers and of the model.
-func (r *run) configure(policies string, all ...*server) error {
+func (r *run) configure(policies string, all ...*server) {
 	r.m.setPolicies(policies)
 	for _, s := range all {
-		if err := r.accept(s, "CONFIG", "SET", "gothrottle.policies", policies); err != nil {
-			return err
-		}
+		r.accept(s, "CONFIG", "SET", "gothrottle.policies", policies)
 	}
-	return nil
 }
 
-func (r *run) defragment(*step) error {
+func (r *run) defragment(*step) {
 	reply := r.master.ask("CONFIG", "SET", "activedefrag", "yes")
 	if strings.HasPrefix(reply, "-") {
 		r.stats.defrag = "refused: " + reply[1:]
-		return nil
+		return
 	}
 	r.stats.defrag = "on"
 	for _, c := range []string{"active-defrag-ignore-bytes", "active-defrag-threshold-lower"} {
 		r.master.ask("CONFIG", "SET", c, "1")
 	}
-	return nil
 }
 
 // deleteForeign deletes the keys that aren't limiters, or of which nothing is known.
-func (r *run) deleteForeign(*step) error {
-	return r.deleteKeys(func(db int, name string) bool {
+func (r *run) deleteForeign(*step) {
+	r.deleteKeys(func(db int, name string) bool {
 		return r.m.dbs[db].doubt[name] || strings.HasPrefix(r.m.call(db, []string{"GO.INFO", name}), "-")
 	})
 }
 
 // deleteKeys deletes keys of which the model knows, or which are in doubt.
-func (r *run) deleteKeys(chosen func(db int, name string) bool) error {
+func (r *run) deleteKeys(chosen func(db int, name string) bool) {
 	for db, d := range r.m.dbs {
 		p := r.master.client.Pipeline()
 		p.Do(ctx, "SELECT", db)
@@ -364,8 +311,7 @@ func (r *run) deleteKeys(chosen func(db int, name string) bool) error {
 		}
 		p.Do(ctx, "SELECT", 0)
 		if _, err := p.Exec(ctx); err != nil {
-			return r.differ("DEL: %v", err)
+			r.differ("DEL: %v", err)
 		}
 	}
-	return nil
 }

@@ -44,8 +44,32 @@ type difference struct {
 
 func (d *difference) Error() string { return fmt.Sprintf("step %d: %s", d.step, d.what) }
 
-func (r *run) differ(format string, args ...any) error {
-	return &difference{r.number, fmt.Sprintf(format, args...)}
+// differ ends the run.
+func (r *run) differ(format string, args ...any) {
+	must(&difference{r.number, fmt.Sprintf(format, args...)})
+}
+
+// halt is a panic that ends what attempt runs.
+type halt struct{ error }
+
+func must(err error) {
+	if err != nil {
+		panic(halt{err})
+	}
+}
+
+// attempt runs f, and returns the error with which must or differ ended it.
+func attempt(f func()) (err error) {
+	defer func() {
+		v := recover()
+		if h, ok := v.(halt); ok {
+			err = h.error
+		} else if v != nil {
+			panic(v)
+		}
+	}()
+	f()
+	return nil
 }
 
 // say prints a line of a step, with the flag -v.
@@ -60,61 +84,44 @@ func perform(l *lab, s *schedule, st *stats, until time.Time) error {
 	st.runs++
 	r := &run{lab: l, folder: filepath.Join(l.folder, fmt.Sprint("run", st.runs)), options: s.Options, stats: st, m: newModel()}
 	defer r.end()
-	err := r.begin()
-	for i := 0; i < len(s.Steps) && err == nil; i++ {
-		if time.Now().After(until) {
-			break
+	err := attempt(func() {
+		r.begin()
+		for i := 0; i < len(s.Steps) && time.Now().Before(until); i++ {
+			r.number = i
+			start := time.Now()
+			r.do(&s.Steps[i])
+			r.say("%s %s: %d calls, %v", s.Steps[i].Do, s.Steps[i].Via, len(s.Steps[i].Calls), time.Since(start).Round(time.Millisecond))
+			st.steps++
+			st.progress(s.Seed)
 		}
-		r.number = i
-		start := time.Now()
-		err = r.do(&s.Steps[i])
-		r.say("%s %s: %d calls, %v", s.Steps[i].Do, s.Steps[i].Via, len(s.Steps[i].Calls), time.Since(start).Round(time.Millisecond))
-		st.steps++
-		st.progress(s.Seed)
-	}
-	if err == nil {
-		err = r.compare()
-	}
-	if err == nil {
-		err = r.emptied()
-	}
+		r.compare()
+		r.emptied()
+	})
 	if err != nil && r.master != nil && r.master.Exited() {
 		err = fmt.Errorf("%w; the master has ended: %s", err, r.master.tail())
 	}
 	return err
 }
 
-func (r *run) begin() (err error) {
-	if r.clock, err = servers.NewClock(r.lab.folder); err != nil {
-		return err
-	}
+func (r *run) begin() {
+	var err error
+	r.clock, err = servers.NewClock(r.lab.folder)
+	must(err)
 	r.clock.Frozen, r.clock.Wall, r.clock.Mono = true, begin, 1e12
-	if err = r.clock.Write(); err != nil {
-		return err
-	}
-	if r.master, err = r.start("master", "a", false, "--appendonly", "yes"); err != nil {
-		return err
-	}
-	if r.twin, err = r.start("replica", "b", false, "--appendonly", "yes"); err != nil {
-		return err
-	}
-	if r.plain, err = r.start("bare replica", "c", true); err != nil {
-		return err
-	}
+	must(r.clock.Write())
+	r.master = r.start("master", "a", false, "--appendonly", "yes")
+	r.twin = r.start("replica", "b", false, "--appendonly", "yes")
+	r.plain = r.start("bare replica", "c", true)
 	r.stats.servers(r.master)
 	r.twin.ask("CONFIG", "SET", "gothrottle.top-keys", "100")
-	if err = r.findClock(); err != nil {
-		return err
-	}
-	if err = r.attach(); err != nil {
-		return err
-	}
+	r.findClock()
+	r.attach()
 	r.prepare(r.master)
 	r.memory = dataBytes(r.master)
-	return r.tick()
+	r.tick()
 }
 
-func (r *run) start(name, folder string, bare bool, args ...string) (*server, error) {
+func (r *run) start(name, folder string, bare bool, args ...string) *server {
 	if !bare {
 		args = append(args, "--loadmodule", r.lab.hostile)
 	}
@@ -142,14 +149,14 @@ func (r *run) end() {
 
 // findClock sets the wall clock. Valkey advances a clock that stands still by the monotonic clock. So
 // its clock runs, and calls are made in transactions that also report the time.
-func (r *run) findClock() error {
+func (r *run) findClock() {
 	r.runs = r.master.info("server", "valkey_version") != ""
 	r.m.wall, r.m.now = begin, begin
 	if r.runs {
 		r.clock.Frozen, r.clock.Wall = false, begin-time.Now().UnixMicro()
 		r.m.blur = blurred
 	}
-	return r.clock.Write()
+	must(r.clock.Write())
 }
 
 // blurred is how far the model may be from a server's clock that runs, in ms: it reads the time before or after a
@@ -183,66 +190,60 @@ func (r *run) hangUp() {
 	}
 }
 
-func (r *run) do(st *step) error {
+func (r *run) do(st *step) {
 	if r.master.Exited() {
-		return r.differ("the master has ended")
+		r.differ("the master has ended")
 	}
 	switch st.Do {
 	case "calls":
-		if err := r.calls(st); err != nil {
-			return err
-		}
-		return r.settle()
+		r.calls(st)
+		r.settle()
 	case "clock":
-		return r.move(st.N, st.Mono)
+		r.move(st.N, st.Mono)
 	case "foreign":
-		return r.foreignStep(st)
+		r.foreignStep(st)
+	default:
+		r.fault(st)
 	}
+}
+
+func (r *run) fault(st *step) {
 	i := slices.IndexFunc(faults, func(f fault) bool { return f.name == st.Do })
 	if i < 0 {
-		return r.differ("no fault has the name %s", st.Do)
+		r.differ("no fault has the name %s", st.Do)
 	}
 	r.stats.tally["fault "+st.Do]++
-	for _, next := range []func() error{func() error { return faults[i].run(r, st) }, r.settle, r.compare} {
-		if err := next(); err != nil {
-			return err
-		}
-	}
-	return nil
+	faults[i].run(r, st)
+	r.settle()
+	r.compare()
 }
 
 // move moves the wall clock by n µs and the module's monotonic clock by mono µs.
-func (r *run) move(n, mono int64) error {
-	return r.moveAnd(n, mono, r.tick)
+func (r *run) move(n, mono int64) {
+	r.moveAnd(n, mono, r.tick)
 }
 
 // moveAnd moves the clocks, and makes the modules see the time by then.
-func (r *run) moveAnd(n, mono int64, then func() error) error {
+func (r *run) moveAnd(n, mono int64, then func()) {
 	r.look()
 	before := int64(r.m.wall / 1000)
 	r.clock.Wall += n
 	r.clock.Mono += mono
 	r.m.wall += funnel.Micros(n)
-	if err := r.clock.Write(); err != nil {
-		return err
+	must(r.clock.Write())
+	if then(); n < 0 {
+		r.takeExpired(r.dataset(r.master), before+r.m.blur)
 	}
-	if err := then(); err != nil || n >= 0 {
-		return err
-	}
-	all, err := r.dataset(r.master)
-	r.takeExpired(all, before+r.m.blur)
-	return err
 }
 
 // catchUp sets the wall clock forward, past the clocks of the modules. A server that starts,
 // or becomes the master, does not know what another module's clock showed before. The monotonic clock
 // stands still meanwhile: a module's clock that is ahead would go on at half its speed.
-func (r *run) catchUp() error {
+func (r *run) catchUp() {
 	r.look()
 	if lead := int64(max(r.m.now, r.twin.module.Last) - r.m.wall); lead > 0 {
-		return r.move(lead+second, 0)
+		r.move(lead+second, 0)
 	}
-	return nil
 }
 
 // look brings the model's clocks up to date if the wall clock runs.
@@ -254,29 +255,25 @@ func (r *run) look() {
 }
 
 // tick makes the modules see the time, and checks what the module's clock shows.
-func (r *run) tick() error {
+func (r *run) tick() {
 	if r.look(); !r.runs {
-		err := r.eventually("the server sees the time", func() bool {
+		r.eventually("the server sees the time", func() bool {
 			now, err := r.master.client.Time(ctx).Result()
 			return err == nil && now.UnixMicro() == r.clock.Wall
 		})
-		if err != nil {
-			return err
-		}
 	}
 	r.twin.ask("GO.QUOTA_RO", probeKey, "1", "1")
 	r.shows(r.twin)
 	c := r.master.client.TxPipeline()
 	quota := servers.AskClock(c, probeKey)
 	if _, err := c.Exec(ctx); err != nil {
-		return r.differ("the clock's key: %v", err)
+		r.differ("the clock's key: %v", err)
 	}
 	now, want := probed(replyText(quota)), r.shows(r.master)
 	if now != want && !r.runs {
-		return r.differ("the module's clock shows %d, want %d, with the server's clock at %d", now, want, r.m.wall)
+		r.differ("the module's clock shows %d, want %d, with the server's clock at %d", now, want, r.m.wall)
 	}
 	r.m.now = now
-	return nil
 }
 
 // shows returns what the module's clock of a server must show.

@@ -46,19 +46,17 @@ type server struct {
 }
 
 // start starts a server in a folder that stays.
-func (l *lab) start(name string, o servers.Options) (*server, error) {
-	if err := os.MkdirAll(o.Folder, 0o755); err != nil {
-		return nil, err
-	}
+func (l *lab) start(name string, o servers.Options) *server {
+	must(os.MkdirAll(o.Folder, 0o755))
 	o.Program = l.server
 	o.Args = append([]string{"--repl-timeout", "1000000000"}, o.Args...) // the clocks jump, so nothing may depend on time that passed
 	run, err := servers.Start(o)
 	if err != nil {
-		return nil, fmt.Errorf("the %s: %w", name, err)
+		must(fmt.Errorf("the %s: %w", name, err))
 	}
 	s := &server{Server: run, name: name}
 	s.client = s.connect(2)
-	return s, nil
+	return s
 }
 
 // restart starts a server that has ended again.
