@@ -34,7 +34,7 @@ func (l *limiter) merge(ctx context.Context, key string, r *Result) error {
 	s.busy = true
 	s.mu.Unlock()
 	defer l.ended(key, s)
-	reply, kept, _, err := l.ask(ctx, l.deadline(), key, s, 1)
+	reply, kept, _, err := l.ask(ctx, key, s, 1)
 	if *r = reply; err == nil && kept == 0 {
 		r.only(0)
 	}
@@ -43,9 +43,9 @@ func (l *limiter) merge(ctx context.Context, key string, r *Result) error {
 
 // ask asks for the units of some callers and for more units of the budget. The first callers get units that are kept. If
 // the command for the others fails, rest is its error.
-func (l *limiter) ask(ctx, limit context.Context, key string, s *state, callers int64) (r Result, kept int64, rest, err error) {
+func (l *limiter) ask(ctx context.Context, key string, s *state, callers int64) (r Result, kept int64, rest, err error) {
 	var now time.Duration
-	if l.remembers() {
+	if l.spends {
 		now = l.c.now()
 	}
 	kept, more := l.take(s, callers, now, &r)
@@ -57,9 +57,8 @@ func (l *limiter) ask(ctx, limit context.Context, key string, s *state, callers 
 	if callers == 1 && more == 0 {
 		m = take
 	}
-	if r, err = l.sendWithin(ctx, limit, key, n, m); err == nil {
+	if r, err = l.send(ctx, key, n, m); err == nil {
 		l.keep(s, now, r.Granted-(callers-kept), &r)
-		l.noteDenial(key, 1, now, &r)
 	}
 	if r.Granted += kept; err != nil && kept > 0 { // the first callers have their units, whatever became of the command
 		return Result{Granted: kept, Limit: l.bounds.units}, kept, err, nil
@@ -211,7 +210,7 @@ func (l *limiter) release(key string, s *state, groups []*group) {
 func (l *limiter) lead(key string, s *state, groups []*group, callers int64) {
 	for callers > 0 {
 		ctx := context.WithoutCancel(groups[0].first)
-		reply, kept, rest, err := l.ask(ctx, l.deadline(), key, s, callers)
+		reply, kept, rest, err := l.ask(ctx, key, s, callers)
 		s.mu.Lock()
 		before := int64(0)
 		for _, g := range groups { // some callers have gone since the command was sent: others get their units

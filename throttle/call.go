@@ -108,8 +108,8 @@ func (l *limiter) last() []any {
 }
 
 // newCall makes the command of one decision. The limiter's words are boxed once, so sending allocates little.
-func (l *limiter) newCall(ctx, limit context.Context, key string, n int64, m mode, maxWait time.Duration) *call {
-	c := &call{key: key, within: within{limit, ctx}}
+func (l *limiter) newCall(ctx context.Context, key string, n int64, m mode, maxWait time.Duration) *call {
+	c := &call{key: key, within: within{l.deadline(), ctx}}
 	args := append(c.args[:0], l.words...)
 	args[0], args[1] = l.kind.command(m), key
 	args = append(args, n)

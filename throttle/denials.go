@@ -24,11 +24,14 @@ func (d *denial) repeat(n int64, now time.Duration, r *Result) bool {
 	return true
 }
 
-// noteDenial remembers a denial, if the limiter does, also that of the callers behind a part that was granted. It counts
-// from the time at which the command was sent: counted from the reply, it would last longer than on the server.
-func (l *limiter) noteDenial(key string, n int64, sent time.Duration, r *Result) {
-	if !l.denies || r.RetryAfter <= 0 || r.RetryAfter == Never {
+// noteDenial remembers a denial, if the limiter does. After a part was granted one more unit is denied. It counts from the
+// time at which the command was sent: counted from the reply, it would last longer than on the server.
+func (l *limiter) noteDenial(key string, n int64, m mode, sent time.Duration, r *Result) {
+	if !l.denies || r.RetryAfter <= 0 || r.RetryAfter == Never || m != take && m != upTo || n < 0 {
 		return
+	}
+	if m == upTo {
+		n = 1
 	}
 	s := l.lock(key)
 	defer s.mu.Unlock()

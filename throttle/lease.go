@@ -102,11 +102,10 @@ func (c *Client) adopt(l *Lease) bool {
 
 // ask takes or renews the slot. It reports whether the slot was held before.
 func (l *Lease) ask(ctx context.Context) (r Result, renewed bool, err error) {
-	cmd := l.l.newLease(ctx, l.key, l.holder)
-	if err := l.l.c.do(ctx, l.l, &cmd.within, l.key, cmd); err != nil {
+	ints, err := l.l.do(ctx, l.l.newLease(ctx, l.key, l.holder))
+	if err != nil {
 		return Result{}, false, err
 	}
-	ints := cmd.Val()
 	r, err = readResult(ints, &l.l.bounds, 1, take)
 	return r, err == nil && ints[5] == 1, err
 }

@@ -279,41 +279,48 @@ func (c *Client) named(name string) []*limiter {
 	return c.limiters[name]
 }
 
-// send asks the server in a call of its own, within the time limit.
+// send asks the server within the time limit.
 func (l *limiter) send(ctx context.Context, key string, n int64, m mode) (r Result, err error) {
 	var sent time.Duration
 	if l.denies {
 		sent = l.c.now()
 	}
-	if r, err = l.sendWithin(ctx, l.deadline(), key, n, m); err == nil && m == take {
-		l.noteDenial(key, n, sent, &r)
+	ints, err := l.ints(ctx, key, n, m)
+	if err != nil {
+		return Result{}, err
+	}
+	if r, err = readResult(ints, &l.bounds, n, m); err == nil {
+		l.noteDenial(key, n, m, sent, &r)
 	}
 	return r, err
 }
 
-// sendWithin is send with a time limit that a context has.
-func (l *limiter) sendWithin(ctx, limit context.Context, key string, n int64, m mode) (Result, error) {
+// ints returns the integers of the server's reply.
+func (l *limiter) ints(ctx context.Context, key string, n int64, m mode) ([]int64, error) {
 	if l.kind == policyKind { // its reply holds more than integers
 		reply, err := l.general(ctx, l.prefix+key, policyKind.command(m), l.prefix+key, n, "MS")
-		if err != nil {
-			return Result{}, err
-		}
 		ints, _ := leadingInts(reply)
-		return readResult(ints, &l.bounds, n, m)
+		return ints, err
 	}
-	cmd := l.newCall(ctx, limit, l.prefix+key, n, m, 0)
+	return l.do(ctx, l.newCall(ctx, l.prefix+key, n, m, 0))
+}
+
+// do sends a command, and returns its reply. If there is an error, go-redis may still use the command.
+func (l *limiter) do(ctx context.Context, cmd *call) ([]int64, error) {
 	if err := l.c.do(ctx, l, &cmd.within, cmd.key, cmd); err != nil {
-		return Result{}, err
+		return nil, err
 	}
-	return readResult(cmd.Val(), &l.bounds, n, m)
+	return cmd.Val(), nil
 }
 
 // general sends any command within the time limit, and returns its reply.
 func (l *limiter) general(ctx context.Context, key string, words ...any) (any, error) {
 	w := &within{l.deadline(), ctx}
 	cmd := newGeneralCall(w, words)
-	err := l.c.do(ctx, l, w, key, cmd)
-	return cmd.Val(), err
+	if err := l.c.do(ctx, l, w, key, cmd); err != nil {
+		return nil, err
+	}
+	return cmd.Val(), nil
 }
 
 // leadingInts splits a reply into its first integers and what follows them.

@@ -41,8 +41,7 @@ func (l *limiter) reserve(ctx context.Context, key string, n int64, maxWait time
 	if l.lockout != 0 || maxWait < 0 || maxWait > maxPeriod {
 		return res, params("Reserve of %d units of %s within %s", n, l.bounds, maxWait)
 	}
-	cmd := l.newCall(ctx, l.deadline(), l.prefix+key, n, reserve, maxWait)
-	err := l.c.do(ctx, l, &cmd.within, cmd.key, cmd)
+	ints, err := l.do(ctx, l.newCall(ctx, l.prefix+key, n, reserve, maxWait))
 	if errors.Is(err, ErrUnavailable) {
 		res.Result, err = l.unavailable(verbReserve, n, err)
 		res.at = time.Now()
@@ -51,7 +50,6 @@ func (l *limiter) reserve(ctx context.Context, key string, n int64, maxWait time
 	if err != nil {
 		return res, err
 	}
-	ints := cmd.Val()
 	if res.Result, err = readResult(ints, &l.bounds, n, reserve); err != nil {
 		return res, err
 	}
