@@ -102,14 +102,12 @@ func TestServer_stoppedAndKilledUnderLoad(t *testing.T) {
 	const limit, timeout = 300, 100 * time.Millisecond
 	c := newReal(t, goRedis(t, s.Addr), throttle.Options{}, throttle.Timeout(timeout))
 	var admitted, succeeded atomic.Int64
-	var ended [256]atomic.Int64 // calls of each caller
 	ctx, stop := context.WithCancel(background)
 	var wg sync.WaitGroup
-	for i := range ended {
+	for i := range 256 {
 		wg.Go(func() {
 			for ctx.Err() == nil {
 				r, err := c.Quota("t", limit, 24*time.Hour).Allow(background, fmt.Sprint(i%4))
-				ended[i].Add(1)
 				if err != nil {
 					require.ErrorIs(t, err, throttle.ErrUnavailable)
 					time.Sleep(time.Millisecond)
@@ -126,40 +124,19 @@ func TestServer_stoppedAndKilledUnderLoad(t *testing.T) {
 		before := succeeded.Load()
 		require.Eventually(t, func() bool { return succeeded.Load() > before+100 }, time.Minute, time.Millisecond)
 	}
-	// Each caller's call ends, and the next one too, while the server is away. The tests of outages check how soon.
-	callsEnd := func() {
-		var before [len(ended)]int64
-		for i := range ended {
-			before[i] = ended[i].Load()
-		}
-		require.Eventually(t, func() bool {
-			for i := range ended {
-				if ended[i].Load() < before[i]+2 {
-					return false
-				}
-			}
-			return true
-		}, time.Minute, time.Millisecond)
-	}
 	works()
 	for range 3 {
 		require.NoError(t, s.Pause())
-		callsEnd()
 		time.Sleep(300 * time.Millisecond)
 		require.NoError(t, s.Resume())
-		began := time.Now()
 		works()
-		t.Logf("back %s after SIGCONT", time.Since(began))
 		s.Kill()
-		callsEnd()
 		time.Sleep(300 * time.Millisecond)
 		require.NoError(t, s.Restart())
-		began = time.Now()
 		works()
-		t.Logf("back %s after the start", time.Since(began))
 	}
 	stop()
-	wg.Wait()
+	wg.Wait() // every call ends. The tests of outages check how soon
 	t.Logf("%d calls succeeded, %d admitted", succeeded.Load(), admitted.Load())
 	require.LessOrEqual(t, admitted.Load(), int64(4*limit))
 }
