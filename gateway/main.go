@@ -104,7 +104,7 @@ func (s *service) serve(ctx context.Context, source *source, log *slog.Logger, m
 	for i, at := range [][2]string{{network, s.grpcAt}, {"tcp", s.httpAt}, {"tcp", s.debugAt}} {
 		l, err := net.Listen(at[0], at[1])
 		if err != nil {
-			return err
+			return fmt.Errorf("%w: choose another PORT, GRPC_PORT or DEBUG_PORT", err)
 		}
 		defer l.Close()
 		listeners[i] = l
