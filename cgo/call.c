@@ -110,7 +110,7 @@ static const char *load(RedisModuleCtx *ctx, const shim_command *command, shim_c
     if (refused != NULL) return refused;
     for (int64_t k = 0; k < call->keys.len; k++) {
         shim_key *key = &call->keys.at[k];
-        shim_open_key(ctx, command, key, argv[key->word + 1], entries[k], several && key->kind == SHIM_ABSENT);
+        shim_open_key(ctx, command, key, argv[key->word + 1], entries[k], several);
         if (key->wants == SHIM_HASH || (key->wants == SHIM_ANY && key->kind == SHIM_HASH))
             shim_load_cells(call, key);
     }
@@ -130,9 +130,21 @@ static SHIM_RARE void put_order(const shim_call *call, shim_key **order) {
     }
 }
 
-/* Does what Go said. Of several keys, no other one is open while one is made or deleted. */
+/* Whether the server may send an event inside of a function that changes the key: then the key is made,
+ * deleted or overwritten. */
+static int may_send(const shim_key *key) {
+    switch (key->becomes) {
+    case SHIM_BECOMES_UNCHANGED: return 0;
+    case SHIM_BECOMES_HASH: return key->kind != SHIM_HASH;
+    case SHIM_BECOMES_ZSET: return key->kind != SHIM_ZSET || !key->add_prefix; /* it may become empty */
+    default: return 1;
+    }
+}
+
+/* Does what Go said. Of several keys, no other one is open while one may send an event. */
 static void apply(RedisModuleCtx *ctx, const shim_command *command, shim_call *call, shim_key **order) {
-    int several = call->keys.len > 1;
+    int several = 0;
+    for (int64_t k = 0; call->keys.len > 1 && k < call->keys.len; k++) several |= may_send(order[k]);
     for (int64_t k = 0; several && k < call->keys.len; k++) shim_close_key(order[k]);
     for (int64_t k = 0; k < call->keys.len; k++) {
         shim_apply(ctx, command, call, order[k]);

@@ -29,22 +29,26 @@ const char *shim_settle(RedisModuleCtx *ctx, const shim_command *command, shim_c
     for (int64_t k = 0; k < call->keys.len; k++) {
         call->keys.at[k].name = argv[call->keys.at[k].word + 1];
         call->keys.at[k].kind = SHIM_ANY;
+        call->keys.at[k].handle = NULL;
     }
     for (int rounds = 0; rounds <= SHIM_CLAUSES; rounds++) {
         int quiet = 1;
+        shim_key *open = NULL;
         for (int64_t k = 0; k < call->keys.len; k++) {
             shim_key *key = &call->keys.at[k];
             if (key->kind == SHIM_ABSENT) continue;
+            if (open != NULL) shim_close_key(open);
+            open = key;
             quiet &= open_key(ctx, command, key);
-            shim_close_key(key);
         }
         if (quiet) return NULL;
+        shim_close_key(open);
     }
     return "ERR another module keeps changing the keys of this call";
 }
 
 void shim_open_key(RedisModuleCtx *ctx, const shim_command *command, shim_key *key,
-                   RedisModuleString *name, shim_entry *entries, int absent) {
+                   RedisModuleString *name, shim_entry *entries, int settled) {
     key->length = 0;
     key->expires_at = -1;
     key->text = (shim_text){NULL, 0};
@@ -57,11 +61,7 @@ void shim_open_key(RedisModuleCtx *ctx, const shim_command *command, shim_key *k
     key->add_time_us = key->expire_from = key->expire_to = key->slack_base = 0;
     key->name = name;
     key->events = 0;
-    if (absent) {
-        key->handle = NULL;
-        return;
-    }
-    open_key(ctx, command, key);
+    if (!settled || (key->kind != SHIM_ABSENT && key->handle == NULL)) open_key(ctx, command, key);
     if (key->kind == SHIM_ABSENT) return;
     key->length = (int64_t)api.ValueLength(key->handle);
     if (key->kind == SHIM_STRING) shim_load_string(ctx, key);

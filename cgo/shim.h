@@ -218,16 +218,16 @@ void *shim_grow(void *at, size_t size, int64_t *cap, int64_t on_stack);
  * on a server event when a key is removed. A handle does not survive the removal of its key. So no
  * handle is open meanwhile but that of the key that the event is about.
  *
- * shim_settle opens and closes the keys of a call that has several, until all those that are not absent
- * are there at once. To open these then sends no event: the time of a call does not change. A key that was absent
- * once stays so for this call. Returns NULL, or the text of an error, which is static: another module makes
- * keys that have expired again and again. */
+ * shim_settle opens the keys of a call that has several, one at a time, until all those that are not absent
+ * are there at once. To open these then sends no event: the time of a call does not change. The last one
+ * stays open. A key that was absent once stays so for this call. Returns NULL, or the text of an error,
+ * which is static: another module makes keys that have expired again and again. */
 const char *shim_settle(RedisModuleCtx *ctx, const shim_command *command, shim_call *call, RedisModuleString **argv);
 
-/* Opens a key and reads what does not depend on the words. A key that is known to be absent is not
- * opened. entries has room for SHIM_STACK_ENTRIES. */
+/* Opens a key, unless shim_settle left it open or found it absent, and reads what does not depend on the
+ * words. entries has room for SHIM_STACK_ENTRIES. */
 void shim_open_key(RedisModuleCtx *ctx, const shim_command *command, shim_key *key,
-                   RedisModuleString *name, shim_entry *entries, int absent);
+                   RedisModuleString *name, shim_entry *entries, int settled);
 void shim_close_key(shim_key *key); /* unless it is closed */
 
 /* Does what Go said. Opens the key if it is closed. */
