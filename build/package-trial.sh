@@ -1,6 +1,6 @@
 #!/bin/bash
-# package-trial.sh SERVER FOLDER  is what an operator does with the package, in a Debian tree that runs systemd.
-# in-tree.sh runs it. SERVER is redis-server or valkey-server. FOLDER has old.deb and new.deb, which differ in nothing but
+# package-trial.sh SERVER FOLDER  is what an operator does with the package, on a Debian that runs systemd.
+# test-packages.sh runs it. SERVER is redis-server or valkey-server. FOLDER has old.deb and new.deb, which differ in nothing but
 # the version; readme: the lines of README.md from the package to the first reply; and build/out/packages for these.
 set -euo pipefail
 server=$1 folder=$2
