@@ -15,10 +15,10 @@
 //
 // # When the server is unavailable
 //
-// Each call ends within its [Timeout], and is sent once. A call whose reply is lost may have taken its units.
-// A decision is an error then, or what [FailOpen] or [FailClosed] says. [Result].Source and
-// Cause say who decided, and why it was not the server. After some failures in a row no call is sent for a pause. Then one
-// call tries the server. If it fails, the next pause is longer.
+// Each call ends within its [Timeout], and is sent once. A call whose reply is lost may have taken its units. A decision is
+// an error then, or what [FailOpen] or [FailClosed] says. [Result].Source and Cause say who decided, and why it was not the
+// server. After some failures in a row no call is sent for a pause. Then one call tries the server. If it fails, the next
+// pause is longer.
 //
 // # Beyond one round trip
 //

@@ -100,6 +100,21 @@ func TestNetwork_checkSetsUp(t *testing.T) {
 	require.Less(t, failed, 3) // of a busy machine
 }
 
+// A caller that leaves before the reply does not read what go-redis may still write: the race detector would see it.
+func TestNetwork_callersLeaveTheirCommands(t *testing.T) {
+	c := newReal(t, farClient(t, 20*time.Millisecond), throttle.Options{}, throttle.Timeout(patient))
+	require.NoError(t, c.Check(background))
+	left := 0
+	for i := range 40 { // on a busy machine some get their replies
+		ctx, cancel := context.WithTimeout(background, 5*time.Millisecond)
+		if verbsThatSend[[]string{"All", "Policy"}[i%2]](c, ctx) != nil {
+			left++
+		}
+		cancel()
+	}
+	require.Positive(t, left)
+}
+
 // stopped is a server that does not answer for a while, and a round trip away.
 type stopped struct {
 	*throttletest.Server

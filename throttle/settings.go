@@ -35,15 +35,16 @@ func FailClosed() Option { return func(s *settings) { s.fallback = FailedClosed 
 func Coalesce(on bool) Option { return func(s *settings) { s.coalesce = on } }
 
 // DenyCache makes Allow and AllowN deny in this process until the RetryAfter of a denial has passed, for the same key and
-// quantity. It is exact, except that refunds and deleted keys of other processes are noticed late. The last
-// denial of a key is remembered, and takes about 300 bytes. Denials that have passed are dropped about every 10 s.
+// quantity. It is exact, except that refunds and deleted keys of other processes are noticed late. The last denial of a key
+// is remembered, and takes about 300 bytes. Denials that have passed are dropped about every 10 s.
 func DenyCache(on bool) Option { return func(s *settings) { s.denies = on } }
 
 // Budget makes Allow take up to units units more than it needs, and spend them in this process for the time hold: 1 s is a
 // good start. Units are taken from the server before they are spent, so a crash admits no unit too many. A crash or a lost
 // reply loses at most units. Budget(0, 0) takes none.
 //
-// Result.Remaining and ResetAfter of a unit of the budget are by the last reply. A call takes in advance at most an eighth of what remains, and less of a limit that takes longer than hold to drain.
+// Result.Remaining and ResetAfter of a unit of the budget are by the last reply. A call takes in advance at most an eighth of
+// what remains, and less of a limit that takes longer than hold to drain.
 //
 // With C clients, in any length of time t, at most burst + rate x t + excess units are admitted of a rate. The excess is at
 // most C x units and at most rate x hold. Close gives units back. Other clients may take these units while they still spend
