@@ -3,7 +3,6 @@ package cgo_test
 // No transcript has a server that refuses the module's own calls.
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -66,7 +65,7 @@ func TestCalls_lapsed(t *testing.T) {
 	for _, lapsed := range []int{127, 128, 129, 1000} {
 		h := loaded(t)
 		fill := func() {
-			h.Put("k", many(lapsed, func(i int) member { return scored(-float64(h.Now()-int64(i)), fmt.Sprint("\x02", i)) }))
+			h.Put("k", slots(h, lapsed, 0))
 			h.Expire("k", h.Now()/1000+100_000)
 		}
 		fill()
@@ -86,7 +85,7 @@ func TestCalls_lapsed(t *testing.T) {
 // GO.INFO replies null for the number of slots that only the server can count.
 func TestCalls_info(t *testing.T) {
 	h := loaded(t)
-	h.Put("k", many(200, func(i int) member { return scored(-float64(h.Now()+second*int64(300-i)), fmt.Sprint("\x02", i)) }))
+	h.Put("k", slots(h, 200, second))
 	for kind, want := range map[int]string{0: " held 200 ", fakehost.NoReply: " held (nil) ", fakehost.OtherType: " held (nil) "} {
 		h.CallsFail(kind, 0)
 		if got := call(h, "GO.INFO k"); !strings.Contains(got, want) {

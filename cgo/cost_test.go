@@ -82,41 +82,23 @@ var hostiles = []hostile{
 		"GO.THROTTLE key1 15 7 60", "GO.THROTTLE key1 15 7 60 1 LOCKOUT 5", "GO.ALL key0" + strings.Repeat(" THROTTLE 15 7 60", 32), "GO.INFO key1",
 		"GO.ALL key0 THROTTLE 15 7 60" + manyKeys(1, 31, " THROTTLE 15 7 60"), "GO.ALL key0" + strings.Repeat(" THROTTLE 15 7 60 -1", 32),
 		"GO.ALL key0" + strings.Repeat(" THROTTLE 15 30 60", 32) + " FORCE", "GO.ALL key0 THROTTLE 15 30 60" + manyKeys(1, 31, " THROTTLE 15 30 60") + " FORCE"}, 0},
-	{"a foreign hash of the names of lockouts", func(h *fakehost.Host, size int) {
-		h.Put("k", hashOf())
-		for i := range size {
-			h.PutField("k", fmt.Sprint(128+i), tat(h, 1_000_000_000))
-		}
-	}, 3000, hashCalls, 0},
+	{"a foreign hash of the names of lockouts", foreignHash("%d"), 3000, hashCalls, 0},
 	{"new keys of 32 clauses", func(*fakehost.Host, int) {}, 10, []string{
 		"GO.ALL k" + strings.Repeat(" THROTTLE 15 7 60", 32), "GO.ALL key0 WINDOW 1 1" + manyKeys(1, 31, " WINDOW 1 1"),
 		"GO.ALL key0 LEASE 1 1 a" + manyKeys(1, 31, " LEASE 1 1 a"), "GO.ALL key0 QUOTA 1 1" + manyKeys(1, 31, " QUOTA 1 1")}, 0},
 	{"32 lapsed windows and leases", func(h *fakehost.Host, size int) {
 		for i := range 16 {
 			fillWindow(h, fmt.Sprint("key", i), size)
-			h.Put(fmt.Sprint("key", 16+i), many(size, func(i int) member {
-				return scored(-float64(h.Now()+second-int64(i)), fmt.Sprint("\x02", i))
-			}))
+			h.Put(fmt.Sprint("key", 16+i), slots(h, size, second))
 		}
 		h.Advance(61 * second)
 	}, 3000, []string{"GO.ALL key0 WINDOW 5 60" + manyKeys(1, 15, " WINDOW 5 60") + manyKeys(16, 16, " LEASE 5 60 a"),
 		"GO.ALL key0 WINDOW 5 60 -9" + manyKeys(1, 15, " WINDOW 5 60 -9") + manyKeys(16, 15, " LEASE 5 60 a") + " KEY q QUOTA 1 1 2"}, 0},
-	{"a foreign hash", func(h *fakehost.Host, size int) {
-		h.Put("k", hashOf())
-		for i := range size {
-			h.PutField("k", fmt.Sprint("field", i), "1")
-		}
-	}, 3000, hashCalls, 0},
-	{"a foreign sorted set", func(h *fakehost.Host, size int) {
-		h.Put("k", many(size, func(i int) member { return scored(float64(i), fmt.Sprint("player", i)) }))
-	}, 10_000, append([]string{"GO.RELEASE k player1"}, windowCalls...), 0},
+	{"a foreign hash", foreignHash("field%d"), 3000, hashCalls, 0},
+	{"a foreign sorted set", foreignSet, 10_000, append([]string{"GO.RELEASE k player1"}, windowCalls...), 0},
 	{"a foreign sorted set with one entry of ours in front", func(h *fakehost.Host, size int) {
-		h.Put("k", many(size, func(i int) member {
-			if i == 0 {
-				return scored(-float64(h.Now()), "\x011")
-			}
-			return scored(float64(i), fmt.Sprint("player", i))
-		}))
+		foreignSet(h, size)
+		h.PutMember("k", -float64(h.Now()), "\x011")
 	}, 10_000, windowCalls, 0},
 	{"a foreign string", func(h *fakehost.Host, size int) { h.Put("k", textOf(strings.Repeat("5", size))) }, 10_000_000,
 		[]string{"GO.QUOTA k 1 1", "GO.QUOTA_RO k 1 1", "GO.ALL k QUOTA 1 1", "GO.THROTTLE k 1 1 1", "GO.THROTTLE_RO k 1 1 1"}, 0},
@@ -134,18 +116,24 @@ var windowCalls = []string{
 var hashCalls = []string{"GO.THROTTLE k 1 1 1", "GO.THROTTLE k 1 1 1 -5", "GO.THROTTLE k 1 1 1 1 LOCKOUT 5", "GO.THROTTLE k 1 1 1 5 FORCE", "GO.THROTTLE_RO k 1 1 1", "GO.ALL k" + strings.Repeat(" THROTTLE 1 1 1", 32)}
 
 func lapsedLeases(h *fakehost.Host, size int) {
-	h.Put("k", many(size, func(i int) member {
-		if i == 0 {
-			return scored(-float64(h.Now()+1000*second), "\x02live")
-		}
-		return scored(-float64(h.Now()-int64(i)), fmt.Sprint("\x02", i))
-	}))
+	h.Put("k", slots(h, size, -1))
+	h.PutMember("k", -float64(h.Now()+1000*second), "\x02live")
 }
 
-func liveLeases(h *fakehost.Host, size int) {
-	h.Put("k", many(size, func(i int) member {
-		return scored(-float64(h.Now()+1000*second-int64(i)), fmt.Sprint("\x02", i))
-	}))
+func liveLeases(h *fakehost.Host, size int) { h.Put("k", slots(h, size, 1000*second)) }
+
+// foreignHash returns what makes k a hash with names of this form.
+func foreignHash(name string) func(*fakehost.Host, int) {
+	return func(h *fakehost.Host, size int) {
+		h.Put("k", hashOf())
+		for i := range size {
+			h.PutField("k", fmt.Sprintf(name, 128+i), tat(h, 1_000_000_000))
+		}
+	}
+}
+
+func foreignSet(h *fakehost.Host, size int) {
+	h.Put("k", many(size, func(i int) member { return scored(float64(i), fmt.Sprint("player", i)) }))
 }
 
 // fullWindow makes k a window of one unit in each of size entries, spread over half a minute.

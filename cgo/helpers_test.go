@@ -79,7 +79,7 @@ func hashOf(fieldsAndValues ...string) *memory.Value {
 	return v
 }
 
-func zsetOf(members ...memory.Member) *memory.Value {
+func zsetOf(members ...member) *memory.Value {
 	v := &memory.Value{Kind: commands.KindZset}
 	for _, m := range members {
 		v.Add(m)
@@ -87,13 +87,22 @@ func zsetOf(members ...memory.Member) *memory.Value {
 	return v
 }
 
+type member = memory.Member
+
+func scored(score float64, text string) member { return member{Score: score, Text: text} }
+
 // many returns a sorted set of n members, which come in its order.
-func many(n int, member func(i int) memory.Member) *memory.Value {
+func many(n int, member func(i int) member) *memory.Value {
 	v := zsetOf()
 	for i := range n {
 		v.Set = append(v.Set, member(i))
 	}
 	return v
+}
+
+// slots returns n leases, from "0" on, each lapsing 1 µs before the one before it. The first one lapses so many µs after now.
+func slots(h *fakehost.Host, n int, lapse int64) *memory.Value {
+	return many(n, func(i int) member { return scored(-float64(h.Now()+lapse-int64(i)), fmt.Sprint("\x02", i)) })
 }
 
 // dump writes what all keys hold.

@@ -5,17 +5,11 @@ package cgo_test
 import (
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
 	"gothrottle/cgo/fakehost"
-	"gothrottle/commands/memory"
 )
-
-type member = memory.Member
-
-func scored(score float64, text string) member { return member{Score: score, Text: text} }
 
 // wantFollowed makes a call, and checks its reply and that a replica follows.
 func wantFollowed(t *testing.T, h *fakehost.Host, want string, words ...string) {
@@ -40,7 +34,7 @@ func TestRelease_many(t *testing.T) {
 	} {
 		h := loaded(t)
 		if row.held > 0 {
-			h.Put("k", many(row.held, func(i int) member { return scored(-float64(h.Now()+row.lapse-int64(i)), fmt.Sprint("\x02", i)) }))
+			h.Put("k", slots(h, row.held, row.lapse))
 			h.Expire("k", h.Now()/1000+1000)
 		}
 		words := []string{"GO.RELEASE", "k"}
@@ -88,12 +82,8 @@ func TestLapsed_128(t *testing.T) {
 // Slots that lapse at this instant are free, even if they are so many that only the server can count the others.
 func TestLease_lapsesNow(t *testing.T) {
 	h := loaded(t)
-	h.Put("k", many(301, func(i int) member {
-		if i == 0 {
-			return scored(-float64(h.Now()+second), "\x02live")
-		}
-		return scored(-float64(h.Now()), fmt.Sprintf("\x02%03d", i))
-	}))
+	h.Put("k", many(300, func(i int) member { return scored(-float64(h.Now()), fmt.Sprintf("\x02%03d", i)) }))
+	h.PutMember("k", -float64(h.Now()+second), "\x02live")
 	h.Expire("k", h.Now()/1000+2000)
 	if got := call(h, "GO.INFO k"); !strings.Contains(got, " held 1 ") {
 		t.Error(got)
@@ -106,9 +96,7 @@ func TestLease_lapsesNow(t *testing.T) {
 func TestWindow_refundToNothing(t *testing.T) {
 	h := loaded(t)
 	fill := func(n int) {
-		h.Put("k", many(n, func(i int) member {
-			return scored(-float64(h.Now()-int64(i)), "\x01"+strconv.FormatInt(int64(n-i), 36))
-		}))
+		fullWindow(h, n)
 		h.Expire("k", h.Now()/1000+75_000)
 	}
 	fill(128)
