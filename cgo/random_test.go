@@ -150,7 +150,7 @@ func (w *walk) call(words []string) {
 }
 
 func (w *walk) count(name string, reply any, replicated int) {
-	if _, failed := reply.(error); failed {
+	if isError(reply) {
 		w.seen["errors"]++
 		return
 	}

@@ -26,11 +26,11 @@ func valuesOf(h *fakehost.Host, keys ...string) map[string]*memory.Value {
 }
 
 // replica is the keyspace of another server. It executes effects and knows nothing of limiters.
-type replica struct{ *memory.Server }
+type replica struct{ *corpus.Memory }
 
 // copyOf returns a replica that holds what h holds now.
 func copyOf(h *fakehost.Host, keys ...string) replica {
-	r := replica{memory.NewServer()}
+	r := replica{corpus.NewMemory()}
 	for key, v := range valuesOf(h, keys...) {
 		r.Put(key, v)
 	}
@@ -86,11 +86,7 @@ func (r replica) apply(words []string) (events []fakehost.Event, err error) {
 // wantSame checks that the replica holds what the server holds.
 func (r replica) wantSame(t *testing.T, h *fakehost.Host, what string, keys ...string) {
 	t.Helper()
-	held := map[string]*memory.Value{}
-	for _, key := range r.Keys() {
-		held[key] = r.Get(key)
-	}
-	if got, want := corpus.Dump(held, 0), corpus.Dump(valuesOf(h, keys...), 0); got != want {
+	if got, want := r.Dump(), corpus.Dump(valuesOf(h, keys...), 0); got != want {
 		t.Errorf("%s: the replica holds\n%s\nthe server\n%s\neffects %q", what, got, want, h.Effects())
 	}
 }

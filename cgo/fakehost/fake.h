@@ -245,7 +245,7 @@ void fake_run(const fake_words *words);
 fake_words *fake_new_words(int argc);
 void fake_set_word(fake_words *words, int i, const char *bytes, size_t len);
 void fake_free_words(fake_words *words);
-/* Converts the arguments of a function with a format. Returns NULL for a format that the host lacks. */
+/* Converts the arguments of a function with a format. */
 fake_words *fake_read_words(const char *command, const char *format, va_list args);
 void fake_keys_of(const fake_words *words, fake_keys *keys);
 void fake_info(fake_text *text);
