@@ -17,6 +17,7 @@
 // with a line "@sample" calls a command twice: see Samples. A case with a line "@each" runs once for each of the server's own
 // calls in it, which begins it. "@or" begins another end of a case: what is above the first "@or" is run before each end.
 // A line "@2028-02-29T23:00:00Z" sets the clock, forward only: later cases and files name later times, or none.
+// A case with a line "+0s" depends on parts of a second, so a host whose clock goes on leaves it out.
 package corpus
 
 import (
