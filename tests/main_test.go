@@ -19,7 +19,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 
 	servers "gothrottle/tests/server"
 )
@@ -42,18 +42,13 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "tests:", err)
 		os.Exit(1)
 	}
-	redis.SetLogger(quiet{})
+	logging.Disable() // a server that was killed does not answer
 	code := m.Run()
 	if env.docker != nil {
 		env.docker.Close()
 	}
 	os.Exit(code)
 }
-
-// quiet is a log for the clients: that a server which was killed does not answer isn't news.
-type quiet struct{}
-
-func (quiet) Printf(context.Context, string, ...any) {}
 
 func readEnv() (err error) {
 	if env.image = os.Getenv("GOTHROTTLE_IMAGE"); env.image == "" {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -41,7 +42,7 @@ func now() time.Duration { return time.Since(began) }
 
 func TestFailover(t *testing.T) {
 	server.Needed(t, "test-failover")
-	redis.SetLogger(silent{}) // it would log every attempt to reach a dead server
+	logging.Disable() // it would log every attempt to reach a dead server
 	go measureNoise()
 	fmt.Println("| servers | excess, units | old master goes on, ms | acknowledged units lost | no decision, ms | of that with a new master, ms |\n|---|---:|---:|---:|---:|---:|")
 	for _, start := range []func(*testing.T) *deployment{newReplica, newSentinel, newCluster} {
@@ -54,10 +55,6 @@ func TestFailover(t *testing.T) {
 		})
 	}
 }
-
-type silent struct{}
-
-func (silent) Printf(context.Context, string, ...any) {}
 
 // noise is what the machine may add to a time: a second, and thrice the longest that a goroutine woke up late.
 var noise struct {
