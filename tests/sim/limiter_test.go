@@ -62,25 +62,24 @@ func newLimiter(r *rand.Rand, at int, c *config, budgeted bool) *limiter {
 	name := fmt.Sprintf("l%d", at)
 	l.key = name + ":" + rest
 	millis := time.Duration(l.period) * time.Millisecond
-	text := func(n int64) string { return strconv.FormatInt(n, 10) }
 	switch l.kind {
 	case rateKind:
-		l.words = []string{"GO.THROTTLE", l.key, text(l.limit - 1), text(l.count), text(l.period)}
+		l.words = []string{"GO.THROTTLE", l.key, number(l.limit - 1), number(l.count), number(l.period)}
 		l.value = func(c *throttle.Client) throttle.Allower {
 			return c.Rate(name, throttle.Per(l.count, millis).Burst(l.limit))
 		}
 		if l.mixed = !budgeted && r.IntN(4) == 0; !budgeted && !l.mixed && r.IntN(4) == 0 {
-			l.options = []string{"LOCKOUT", text(1 + r.Int64N(500))}
+			l.options = []string{"LOCKOUT", number(1 + r.Int64N(500))}
 		}
 	case windowKind:
-		l.words = []string{"GO.WINDOW", l.key, text(l.limit), text(l.period)}
+		l.words = []string{"GO.WINDOW", l.key, number(l.limit), number(l.period)}
 		l.value = func(c *throttle.Client) throttle.Allower { return c.Window(name, l.limit, millis) }
 		if r.IntN(4) == 0 {
 			l.options = []string{"EXACT"}
 			l.value = func(c *throttle.Client) throttle.Allower { return c.ExactWindow(name, l.limit, millis) }
 		}
 	case quotaKind:
-		l.words = []string{"GO.QUOTA", l.key, text(l.limit), text(l.period)}
+		l.words = []string{"GO.QUOTA", l.key, number(l.limit), number(l.period)}
 		l.value = func(c *throttle.Client) throttle.Allower { return c.Quota(name, l.limit, millis) }
 		if r.IntN(2) == 0 {
 			l.options = []string{"ALIGN", "0"}
@@ -88,7 +87,7 @@ func newLimiter(r *rand.Rand, at int, c *config, budgeted bool) *limiter {
 		}
 	case leaseKind:
 		l.limit = min(l.limit, 8)
-		l.words = []string{"GO.LEASE", l.key, text(l.limit), text(l.period)}
+		l.words = []string{"GO.LEASE", l.key, number(l.limit), number(l.period)}
 		l.holders = map[string]*holder{}
 	}
 	l.charged, l.spent = newMeter(l, c.skew), newMeter(l, c.skew)
@@ -104,7 +103,7 @@ func (l *limiter) call(r *rand.Rand) []string {
 		}
 		words := append(slices.Clone(l.words), id, "MS")
 		if r.IntN(4) == 0 {
-			words[3] = strconv.FormatInt(1+r.Int64N(2*l.period), 10)
+			words[3] = number(1 + r.Int64N(2*l.period))
 		}
 		return words
 	}
@@ -119,9 +118,9 @@ func (l *limiter) call(r *rand.Rand) []string {
 	}
 	words := slices.Clone(l.words)
 	if l.mixed && r.IntN(5) == 0 {
-		words[3] = strconv.FormatInt(1+r.Int64N(100), 10)
+		words[3] = number(1 + r.Int64N(100))
 	}
-	words = append(words, strconv.FormatInt(n, 10))
+	words = append(words, number(n))
 	switch {
 	case l.mixed && r.IntN(20) == 0:
 		words = append(words, "FORCE")
@@ -147,7 +146,7 @@ func (l *limiter) clause(r *rand.Rand) []string {
 	if r.IntN(6) == 0 {
 		n = -1 - r.Int64N(3)
 	}
-	return append(append(words, strconv.FormatInt(n, 10)), l.options...)
+	return append(append(words, number(n)), l.options...)
 }
 
 // ask is what the words of a call mean.

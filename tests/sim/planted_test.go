@@ -33,6 +33,11 @@ func quantityAt(l *limiter) int {
 	return 4
 }
 
+func quantityOf(m *message) int64 {
+	n, _ := strconv.ParseInt(m.words[quantityAt(m.limiter)], 10, 64)
+	return n
+}
+
 // faults are the faults that the simulation must find.
 var faults = []planted{
 	{name: "effects: two effects of a call in the wrong order", effects: func(_ *world, effects [][]string) [][]string {
@@ -81,19 +86,11 @@ var faults = []planted{
 			n.server.Delete(keys[0])
 		}
 	}},
-	{name: "budget: units are given back twice", giving: func(w *world, m *message) {
-		n, _ := strconv.ParseInt(m.words[quantityAt(m.limiter)], 10, 64)
-		w.refund(m, -n)
-	}},
-	{name: "budget: units are given back after a lost reply", lost: func(w *world, m *message) {
-		n, _ := strconv.ParseInt(m.words[quantityAt(m.limiter)], 10, 64)
-		w.refund(m, n)
-	}},
+	{name: "budget: units are given back twice", giving: func(w *world, m *message) { w.refund(m, -quantityOf(m)) }},
+	{name: "budget: units are given back after a lost reply", lost: func(w *world, m *message) { w.refund(m, quantityOf(m)) }},
 	{name: "budget: units are spent after Hold", frozen: true},
 	{name: "budget: more is given back than was left", giving: func(w *world, m *message) {
-		at := quantityAt(m.limiter)
-		n, _ := strconv.ParseInt(m.words[at], 10, 64)
 		m.words = slices.Clone(m.words)
-		m.words[at] = number(n - 1)
+		m.words[quantityAt(m.limiter)] = number(quantityOf(m) - 1)
 	}},
 }
