@@ -198,7 +198,7 @@ enum {
     FAKE_OPENED, FAKE_FOR_WRITING, FAKE_ASKED, FAKE_RUN, FAKE_LOOKED, FAKE_LOOKED_UP, FAKE_READ, FAKE_STEPS, FAKE_COUNTS
 };
 
-/* What the module has to free. */
+/* Kinds of things that the module has to free. */
 enum { FAKE_STRINGS, FAKE_HANDLES, FAKE_BLOCKS, FAKE_REPLIES, FAKE_USERS, FAKE_KINDS };
 
 /* A function of the API: the release that brought it, and whether the module has it from this host. */
