@@ -174,6 +174,19 @@ func TestMiddleware_charge(t *testing.T) {
 	})
 }
 
+// A cost below 0 only looks.
+func TestMiddleware_negativeCost(t *testing.T) {
+	c, _ := throttletest.New(t, throttle.Options{})
+	used, calls := c.Quota("used", 3, time.Hour), c.Quota("calls", 3, time.Hour)
+	_, err := used.AllowN(t.Context(), "all", 2)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, get(serve(t, c, throttlehttp.Options{},
+		throttlehttp.Rule{Limiter: used, Key: fixed, Cost: func(*http.Request) int64 { return -1 }}, throttlehttp.Rule{Limiter: calls, Key: fixed})).Code)
+	r, err := used.Peek(t.Context(), "all")
+	require.NoError(t, err)
+	require.EqualValues(t, 1, r.Remaining)
+}
+
 // Without the server requests go on, unless the settings say otherwise. Without the module they do not.
 func TestMiddleware_serverIsAway(t *testing.T) {
 	rule := func(c *throttle.Client) throttlehttp.Rule {
@@ -191,6 +204,12 @@ func TestMiddleware_serverIsAway(t *testing.T) {
 		return false
 	}}
 	require.Equal(t, http.StatusServiceUnavailable, get(serve(t, c, closed, rule(c))).Code)
+
+	c, s = throttletest.New(t, throttle.Options{}, throttle.FailOpen())
+	s.Fail(away)
+	w = get(serve(t, c, throttlehttp.Options{}, rule(c)))
+	require.Equal(t, "served", w.Body.String())
+	require.Empty(t, w.Header().Get("RateLimit"))
 
 	c, s = throttletest.New(t, throttle.Options{}, throttle.FailClosed())
 	s.Fail(away)
