@@ -79,23 +79,8 @@ type inMemory struct{ *memory.Server }
 
 // Process runs a command of package throttle.
 func (m inMemory) Process(_ context.Context, cmd redis.Cmder) error {
-	words := make([]string, len(cmd.Args()))
-	for i, word := range cmd.Args() {
-		words[i] = fmt.Sprint(word)
-	}
-	reply, err := m.Do(funnel.Micros(time.Now().UnixMicro()), words...)
+	err := m.Server.Process(funnel.Micros(time.Now().UnixMicro()), cmd)
 	cmd.SetErr(err)
-	items, _ := reply.([]any)
-	switch cmd := cmd.(type) {
-	case interface{ SetVal([]int64) }:
-		numbers := make([]int64, len(items))
-		for i, item := range items {
-			numbers[i], _ = item.(int64)
-		}
-		cmd.SetVal(numbers)
-	case interface{ SetVal(any) }:
-		cmd.SetVal(reply)
-	}
 	return err
 }
 

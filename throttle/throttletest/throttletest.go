@@ -97,53 +97,17 @@ func (s *Server) process(ctx context.Context, cmd redis.Cmder) error {
 	if err != nil {
 		return err
 	}
-	args := make([]string, len(cmd.Args()))
-	for i, arg := range cmd.Args() {
-		args[i] = fmt.Sprint(arg)
-	}
-	switch args[0] {
+	switch args := cmd.Args(); args[0] {
 	case "COMMAND": // throttle.Client.Check
-		return put(cmd, []any{[]any{args[len(args)-1]}})
+		return memory.SetReply(cmd, []any{[]any{args[len(args)-1]}})
 	case "DEL":
 		deleted := int64(0)
 		for _, key := range args[1:] {
-			if s.Delete(key) {
+			if s.Delete(fmt.Sprint(key)) {
 				deleted++
 			}
 		}
-		return put(cmd, deleted)
+		return memory.SetReply(cmd, deleted)
 	}
-	reply, err := s.memory.Do(funnel.Micros(s.Now().UnixMicro()), args...)
-	if err != nil {
-		return err
-	}
-	return put(cmd, reply)
-}
-
-// put sets the reply of a command.
-func put(cmd redis.Cmder, reply any) error {
-	switch cmd := cmd.(type) {
-	case interface{ SetVal(any) }:
-		cmd.SetVal(reply)
-	case interface{ SetVal(int64) }:
-		n, ok := reply.(int64)
-		if !ok {
-			return fmt.Errorf("throttletest: the reply %v isn't an integer", reply)
-		}
-		cmd.SetVal(n)
-	case interface{ SetVal([]int64) }:
-		items, _ := reply.([]any)
-		ints := make([]int64, len(items))
-		for i, item := range items {
-			n, ok := item.(int64)
-			if !ok {
-				return fmt.Errorf("throttletest: the reply %v is no array of integers", reply)
-			}
-			ints[i] = n
-		}
-		cmd.SetVal(ints)
-	default:
-		return fmt.Errorf("throttletest: a command of the type %T", cmd)
-	}
-	return nil
+	return s.memory.Process(funnel.Micros(s.Now().UnixMicro()), cmd)
 }
