@@ -185,14 +185,25 @@ func (r *httpRule) ask(d *domain, s *subject) ask {
 	key := d.beginKey(nil, nil)
 	key = append(append(key, "|http="...), r.limit.path[len(d.name)+len(".http."):]...)
 	for _, by := range r.by {
-		value, found := map[string]string{"address": s.address, "method": s.method, "path": s.path, "host": s.host}[by]
-		if !found {
-			value = s.header.Get(strings.TrimPrefix(by, "header:"))
-		}
 		key = append(appendEscaped(append(key, '|'), by), '=')
-		key = appendEscaped(key, value)
+		key = appendEscaped(key, s.value(by))
 	}
 	return ask{found: found{limit: r.limit, label: r.limit.path, key: shorten(key), tag: d.tagOf(key)}, hits: 1}
+}
+
+// value returns what a rule counts by.
+func (s *subject) value(by string) string {
+	switch by {
+	case "address":
+		return s.address
+	case "method":
+		return s.method
+	case "path":
+		return s.path
+	case "host":
+		return s.host
+	}
+	return s.header.Get(strings.TrimPrefix(by, "header:"))
 }
 
 // check answers a proxy: 200 lets the request through, and 429 refuses it. The path says which domain's rules count:
