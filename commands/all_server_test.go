@@ -36,7 +36,7 @@ type serverTwin struct {
 	c     *redis.Client
 }
 
-// newClock returns a clock that stands still at corpus.Epoch.
+// newClock returns a clock that stays at corpus.Epoch.
 func newClock(t *testing.T) *servers.Clock {
 	clock, err := servers.NewClock(t.TempDir())
 	if err != nil {

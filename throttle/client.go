@@ -320,8 +320,8 @@ func atOnce(calls []func() error) (first error) {
 }
 
 // Close gives the units of budgets back, without those of calls under way, closes the leases, and waits until no goroutine
-// of the client runs. It does not close the client of go-redis. Afterwards verbs return ErrClosed. Close of a nil Client
-// does nothing.
+// of the client runs. It does not close the client of go-redis. Afterwards verbs return ErrClosed. The error
+// holds the first one of the leases, and the first one of each limiter's units. Close of a nil Client does nothing.
 func (c *Client) Close() error {
 	if c == nil || c.closed.Swap(true) {
 		return nil

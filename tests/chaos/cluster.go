@@ -152,8 +152,8 @@ func (c *clusterRun) policies() {
 }
 
 // behind is how far the servers' clocks are behind those of their modules, in µs. A module's clock
-// never runs backward. So it stands still while its server's clock is behind and the monotonic clock
-// stands still. That holds for servers as well whose clock does not stand still.
+// never runs backward. So it does not move while its server's clock is behind and the monotonic clock
+// does not move. This is also true of servers whose clock moves.
 const behind = 3600 * second
 
 // pass moves the clocks of the modules by at least d µs. Afterwards they all show the same.
@@ -168,7 +168,7 @@ func (c *clusterRun) pass(d int64) {
 	}
 	c.setClocks(c.g.wall - behind)
 	for _, n := range c.nodes {
-		c.eventually("the module's clock stands still", func() bool {
+		c.eventually("the module's clock does not move", func() bool {
 			cached := n.number("server", "server_time_usec") // what the module reads; TIME returns a newer one
 			return cached < c.g.wall && n.readClock() == n.readClock()
 		})

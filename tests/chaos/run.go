@@ -147,7 +147,7 @@ func (r *run) end() {
 	os.RemoveAll(r.folder)
 }
 
-// findClock sets the wall clock. Valkey advances a clock that stands still by the monotonic clock. So
+// findClock sets the wall clock. Valkey advances a clock that does not move by the monotonic clock. So
 // its clock runs, and calls are made in transactions that also report the time.
 func (r *run) findClock() {
 	r.runs = r.master.info("server", "valkey_version") != ""
@@ -238,7 +238,7 @@ func (r *run) moveAnd(n, mono int64, then func()) {
 
 // catchUp sets the wall clock forward, past the clocks of the modules. A server that starts,
 // or becomes the master, does not know what another module's clock showed before. The monotonic clock
-// stands still meanwhile: a module's clock that is ahead would go on at half its speed.
+// does not move meanwhile: a module's clock that is ahead would go on at half its speed.
 func (r *run) catchUp() {
 	r.look()
 	if lead := int64(max(r.m.now, r.twin.module.Last) - r.m.wall); lead > 0 {

@@ -1,6 +1,6 @@
 /* Clocks that a test sets, for a server that is started with this library in LD_PRELOAD. The file
  * that GOTHROTTLE_CLOCK names holds two or three numbers of 64 bits. The first is 1 if the wall
- * clock stands still, else 0. The second is in microseconds: the time of a clock that stands still,
+ * clock does not move, else 0. The second is in microseconds: the time of a clock that does not move,
  * or what is added to the real time. The third, if it is there and not 0, is the monotonic clock
  * that a library named gothrottle reads, in microseconds. Other clocks stay as they are. */
 #define _GNU_SOURCE
