@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -37,12 +38,12 @@ func TestTable(t *testing.T) {
 
 func TestReadTable(t *testing.T) {
 	const head = "// how it is made\n\na/b.go\n"
-	defects, err := readTable(head + "# one\n- old - text\n+ new\n# two\n- gone\n+\n\nc.go\n# three\n- x\n+ y\n")
-	want := []defect{{"a/b.go", "one", "old - text", "new"}, {"a/b.go", "two", "gone", ""}, {"c.go", "three", "x", "y"}}
-	if err != nil || len(defects) != 3 || defects[0] != want[0] || defects[1] != want[1] || defects[2] != want[2] {
+	defects, err := readTable(head + "# one\nold[- - text-]{+.+}\n# two\n[-gone-]\n\nc.go\n# three\na[-x-]b{+y+}\n")
+	want := []defect{{"a/b.go", "one", "old - text", "old."}, {"a/b.go", "two", "gone", ""}, {"c.go", "three", "axb", "aby"}}
+	if err != nil || !slices.Equal(defects, want) {
 		t.Errorf("%q, %v, want %q", defects, err, want)
 	}
-	for _, wrong := range []string{"one\n- x\n+ y", "# one\n+ y\n- x", "# one\n- x", "# one\n- x\n+ y\n+ z", "# one\n- \n+y"} {
+	for _, wrong := range []string{"one\n[-x-]", "# one", "# one\nx", "# one\n[-x-]\n[-y-]", "# one\n# two\n[-x-]"} {
 		if defects, err := readTable(head + wrong); err == nil {
 			t.Errorf("%q was read as %q", wrong, defects)
 		}
@@ -52,7 +53,7 @@ func TestReadTable(t *testing.T) {
 			t.Errorf("planted in %q: %q", code, text)
 		}
 	}
-	if text, err := want[0].plant("an old - text."); text != "an new." {
+	if text, err := want[0].plant("an old - text"); text != "an old." {
 		t.Errorf("planted: %q, %v", text, err)
 	}
 }

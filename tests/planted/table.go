@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -13,6 +14,9 @@ type defect struct {
 // id names the defect in results.
 func (d *defect) id() string { return d.file + ": " + d.name }
 
+// change is text that a defect removes, or adds.
+var change = regexp.MustCompile(`\[-(.*?)-\]|\{\+(.*?)\+\}`)
+
 // readTable reads defects.txt, which begins with a description of its form.
 func readTable(text string) (defects []defect, err error) {
 	for block := range strings.SplitSeq(text, "\n\n") {
@@ -20,15 +24,13 @@ func readTable(text string) (defects []defect, err error) {
 		if strings.HasPrefix(lines[0], "//") {
 			continue
 		}
-		for i := 1; i < len(lines); i += 3 {
-			three := append(lines[i:], "", "")[:3]
-			name, isName := strings.CutPrefix(three[0], "# ")
-			before, isOld := strings.CutPrefix(three[1], "- ")
-			after, isNew := strings.CutPrefix(three[2]+" ", "+ ")
-			if !isName || !isOld || !isNew {
-				return nil, fmt.Errorf("%s: these should begin with #, - and +: %q", lines[0], three)
+		for i := 1; i < len(lines); i += 2 {
+			name, isName := strings.CutPrefix(lines[i], "# ")
+			if !isName || i+1 == len(lines) || !change.MatchString(lines[i+1]) {
+				return nil, fmt.Errorf("%s: no name, or no line with a change after it: %s", lines[0], lines[i])
 			}
-			defects = append(defects, defect{lines[0], name, before, strings.TrimSpace(after)})
+			before, after := change.ReplaceAllString(lines[i+1], "$1"), change.ReplaceAllString(lines[i+1], "$2")
+			defects = append(defects, defect{lines[0], name, before, after})
 		}
 	}
 	return defects, nil
