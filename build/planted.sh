@@ -8,6 +8,5 @@ need_cc
 GOTHROTTLE_SERVER=$(local_server)
 export GOTHROTTLE_SERVER
 unset GOTHROTTLE_MODULE # each copy has its own
-mkdir -p build/out/planted
 go build -o build/out/planted/program ./tests/planted
-exec build/out/planted/program -only "${ONLY:-}" -lanes "${LANES:-}" -workers "${WORKERS:-1}"
+exec build/out/planted/program -only "${ONLY:-}" -lanes "${LANES:-}"

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os/exec"
-	"path"
 	"regexp"
 	"strings"
 	"syscall"
@@ -13,18 +11,32 @@ import (
 
 // A lane is tests that run together. The lanes run in their order until one finds the defect. To add a lane, add a row.
 type lane struct {
-	name  string
-	limit time.Duration                // a lane that takes longer has found the defect
-	steps func(folder string) []string // shell commands for a defect in this folder; one that fails has found the defect
+	name    string
+	limit   time.Duration  // a lane that takes longer has found the defect
+	folders *regexp.Regexp // of the defects that it may find
+	steps   []string       // shell commands; one that fails has found the defect. None: see tested
 }
 
+var (
+	all      = regexp.MustCompile(``)
+	module   = regexp.MustCompile(`^(funnel|commands|cgo)$`)
+	boundary = regexp.MustCompile(`^cgo$`)
+)
+
 var lanes = []lane{
-	{"corpus", 10 * time.Minute, transcripts},
-	{"unit", 20 * time.Minute, unit},
-	{"asan", 20 * time.Minute, asan},
-	{"black-box", 30 * time.Minute, blackBox},
-	{"chaos", 15 * time.Minute, chaos},
+	{"corpus", 10 * time.Minute, module, []string{goTest + "-timeout 3m -run Corpus ./commands ./cgo"}},
+	{"unit", 20 * time.Minute, all, nil},
+	{"asan", 20 * time.Minute, boundary, []string{sanitized + goTest + "-timeout 15m -asan ./cgo"}},
+	{"black-box", 30 * time.Minute, module, []string{"build/module.sh", onServer + "-timeout 20m ./tests"}},
+	{"client", 10 * time.Minute, all, []string{"build/module.sh", onServer + "-timeout 5m -run Server_ ./throttle"}},
+	{"chaos", 15 * time.Minute, module, []string{"CHAOS_SECONDS=30 build/test-chaos.sh"}},
 }
+
+const (
+	goTest    = "go test -vet=off -count=1 -failfast "
+	onServer  = "GOTHROTTLE_MODULE=$PWD/build/out/gothrottle.so " + goTest
+	sanitized = "CGO_CFLAGS='-g -O2 -fsanitize=undefined -fno-sanitize-recover=all' CGO_LDFLAGS='-fsanitize=undefined' "
+)
 
 // tested is the packages whose tests run the code of a folder: its own first, then quick ones first.
 var tested = map[string]string{
@@ -37,72 +49,42 @@ var tested = map[string]string{
 	"throttle/throttletest": clients + " throttle",
 }
 
-const (
-	clients = "throttle/throttletest throttle/throttlehttp throttle/redisrate"
-	goTest  = "go test -vet=off -count=1 -failfast "
-)
+const clients = "throttle/throttletest throttle/throttlehttp throttle/redisrate"
 
-func inModule(folder string) bool { return !strings.HasPrefix(folder, "throttle") }
-
-// transcripts runs tests/corpus in memory, and on the server made of C.
-func transcripts(folder string) []string {
-	if !inModule(folder) {
+// of returns the steps for a defect in a folder.
+func (l *lane) of(folder string) []string {
+	switch {
+	case !l.folders.MatchString(folder):
 		return nil
+	case l.steps != nil:
+		return l.steps
 	}
-	return []string{goTest + "-timeout 3m -run Corpus ./commands ./cgo"}
-}
-
-func unit(folder string) (steps []string) {
+	var steps []string
 	for _, name := range strings.Fields(tested[folder]) {
 		steps = append(steps, goTest+"-timeout 6m ./"+name)
 	}
 	return steps
 }
 
-// asan is what make test-unit runs with the address checker.
-func asan(folder string) []string {
-	if folder != "cgo" {
-		return nil
-	}
-	return []string{"CGO_CFLAGS='-g -O2 -fsanitize=undefined -fno-sanitize-recover=all' CGO_LDFLAGS='-fsanitize=undefined' " +
-		goTest + "-timeout 15m -asan ./cgo"}
-}
-
-// blackBox is what make test-server runs.
-func blackBox(folder string) []string {
-	const test = "GOTHROTTLE_MODULE=$PWD/build/out/gothrottle.so " + goTest
-	steps := []string{"build/module.sh"}
-	if inModule(folder) {
-		steps = append(steps, test+"-timeout 20m ./tests")
-	}
-	return append(steps, test+"-timeout 5m -run Server_ ./throttle")
-}
-
-func chaos(folder string) []string {
-	if !inModule(folder) {
-		return nil
-	}
-	return []string{"CHAOS_SECONDS=30 build/test-chaos.sh"}
-}
-
-// run runs lanes until one finds the defect in this file. found is that lane, "" if none finds it; how says what failed.
-func run(ctx context.Context, copied string, chosen []lane, file string) (found, how string, err error) {
-	for _, l := range chosen {
+// test runs lanes until one finds the defect in a file of a folder. found is that lane, "survived" if none finds it, or
+// "error" if the defect does not compile; how says what failed.
+func (r *runner) test(ctx context.Context, folder string) (found, how string) {
+	for _, l := range r.lanes {
 		limited, cancel := context.WithTimeout(ctx, l.limit)
 		defer cancel()
-		for _, step := range l.steps(path.Dir(file)) {
-			out, err := shell(limited, copied, step).CombinedOutput()
+		for _, step := range l.of(folder) {
+			out, err := shell(limited, r.copied, step).CombinedOutput()
 			switch {
 			case limited.Err() != nil:
-				return l.name, "time limit", ctx.Err()
+				return l.name, "time limit"
 			case uncompiled.Match(out):
-				return "", "", fmt.Errorf("it does not compile: %s", out)
+				return "error", strings.Join(strings.Fields(string(out)), " ")
 			case err != nil:
-				return l.name, shows(string(out)), nil
+				return l.name, shows(string(out))
 			}
 		}
 	}
-	return "", "", nil
+	return "survived", ""
 }
 
 // shell makes a command. When the context ends, the command and the servers that it started are killed.

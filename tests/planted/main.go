@@ -5,59 +5,49 @@ package main
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 )
 
-const folder = "build/out/planted"
+const resultsFile = "build/out/planted/results.txt"
 
 func main() {
 	only := flag.String("only", "", "plant the defects that this regular expression matches")
 	names := flag.String("lanes", "", "the lanes to run, with commas between; all if empty")
-	workers := flag.Int("workers", 1, "how many copies to use at once")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	r := &runner{known: map[string]result{}, some: *only != ""}
+	r := &runner{known: readResults()}
 	for _, l := range lanes {
 		if *names == "" || slices.Contains(strings.Split(*names, ","), l.name) {
 			r.lanes = append(r.lanes, l)
 		}
 	}
-	if err := r.run(ctx, regexp.MustCompile(*only), *workers); err != nil {
+	if err := r.run(ctx, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "planted:", err)
 		os.Exit(1)
 	}
 }
 
 type runner struct {
+	copied string // the folder with a copy of the files that git knows or would add
 	lanes  []lane
-	some   bool // not all defects are planted
-	checks sync.Once
-	sick   error // of check
-	mu     sync.Mutex
-	known  map[string]result // by the hash of a defect
+	notes  io.Writer         // prints a result and adds it to the file of results
+	known  map[string]string // which lane found a defect, by its hash; or "survived", or "error"
 }
 
-type result struct {
-	lane    string // that found the defect; or "survived", or "error"
-	seconds int    // until then, from the first lane on
-	how     string // what failed
-}
-
-// run plants all defects whose names match, and reports.
-func (r *runner) run(ctx context.Context, only *regexp.Regexp, workers int) error {
+// run plants all defects whose names match, and reports. Before it plants all, it makes sure that the tests pass without.
+func (r *runner) run(ctx context.Context, only string) error {
 	text, err := os.ReadFile("tests/planted/defects.txt")
 	if err != nil {
 		return err
@@ -66,25 +56,34 @@ func (r *runner) run(ctx context.Context, only *regexp.Regexp, workers int) erro
 	if err != nil {
 		return err
 	}
-	defects = slices.DeleteFunc(defects, func(d defect) bool { return !only.MatchString(d.id()) })
-	r.readResults()
-	todo := make(chan defect, len(defects))
-	for _, d := range defects {
-		if _, found := r.known[r.hash(d)]; !found {
-			todo <- d
-		}
-	}
-	close(todo)
-	fmt.Printf("%d of %d defects were found in earlier runs\n", len(defects)-len(todo), len(defects))
-	errs := make(chan error, workers)
-	for range workers {
-		go func() { errs <- r.work(ctx, todo) }()
-	}
-	for range workers {
-		err = errors.Join(err, <-errs)
-	}
+	wanted := regexp.MustCompile(only)
+	defects = slices.DeleteFunc(defects, func(d defect) bool { return !wanted.MatchString(d.id()) })
+	f, err := os.OpenFile(resultsFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
+	}
+	defer f.Close()
+	r.notes = io.MultiWriter(os.Stdout, f)
+	if r.copied, err = os.MkdirTemp("", "planted"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(r.copied)
+	const copies = "git ls-files -z --cached --others --exclude-standard | tar -c --null -T - | tar -x -C "
+	if out, err := shell(ctx, ".", copies+r.copied).CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	if only == "" {
+		if lane, how := r.test(ctx, "funnel"); lane != "survived" && ctx.Err() == nil {
+			return fmt.Errorf("the lane %s fails without a defect: %s", lane, how)
+		}
+	}
+	for _, d := range defects {
+		if _, found := r.known[r.hash(d)]; found {
+			continue
+		}
+		if err := r.plant(ctx, d); err != nil {
+			return err
+		}
 	}
 	return r.report(defects)
 }
@@ -93,48 +92,14 @@ func (r *runner) run(ctx context.Context, only *regexp.Regexp, workers int) erro
 func (r *runner) hash(d defect) string {
 	text := fmt.Sprintf("%q", []string{d.file, d.old, d.new})
 	for _, l := range r.lanes {
-		text += fmt.Sprintf("%s %q", l.limit, l.steps(filepath.Dir(d.file)))
+		text += fmt.Sprintf("%s %q", l.limit, l.of(path.Dir(d.file)))
 	}
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:16]
 }
 
-// work plants defects in a copy of the files that git knows or would add.
-func (r *runner) work(ctx context.Context, todo <-chan defect) error {
-	copied, err := os.MkdirTemp("", "planted")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(copied)
-	const copies = "git ls-files -z --cached --others --exclude-standard | tar -c --null -T - | tar -x -C "
-	if out, err := shell(ctx, ".", copies+copied).CombinedOutput(); err != nil {
-		return fmt.Errorf("%w: %s", err, out)
-	}
-	if r.checks.Do(func() { r.sick = r.check(ctx, copied) }); r.sick != nil {
-		return r.sick
-	}
-	for d := range todo {
-		if err := r.plant(ctx, copied, d); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// check makes sure that all lanes pass without a defect. A run of some defects only leaves that out.
-func (r *runner) check(ctx context.Context, copied string) error {
-	if r.some {
-		return nil
-	}
-	found, how, err := run(ctx, copied, r.lanes, "funnel/none")
-	if found != "" {
-		return fmt.Errorf("the lane %s fails without a defect: %s", found, how)
-	}
-	return err
-}
-
 // plant plants one defect, runs the lanes, restores the file and notes the result.
-func (r *runner) plant(ctx context.Context, copied string, d defect) error {
-	file := filepath.Join(copied, d.file)
+func (r *runner) plant(ctx context.Context, d defect) error {
+	file := filepath.Join(r.copied, d.file)
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -147,65 +112,44 @@ func (r *runner) plant(ctx context.Context, copied string, d defect) error {
 		return err
 	}
 	began := time.Now()
-	lane, how, err := run(ctx, copied, r.lanes, d.file)
-	switch {
-	case ctx.Err() != nil:
+	lane, how := r.test(ctx, path.Dir(d.file))
+	if ctx.Err() != nil {
 		return ctx.Err()
-	case err != nil:
-		lane, how = "error", strings.Join(strings.Fields(err.Error()), " ")
-	case lane == "":
-		lane = "survived"
 	}
 	if err := os.WriteFile(file, text, 0o644); err != nil {
 		return err
 	}
-	return r.note(d, result{lane, int(time.Since(began).Round(time.Second).Seconds()), how})
-}
-
-const results = folder + "/results.txt"
-
-// note prints a result and adds it to the file of results.
-func (r *runner) note(d defect, got result) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.known[r.hash(d)] = got
-	line := fmt.Sprintf("%s | %s | %d | %s | %s\n", d.id(), got.lane, got.seconds, got.how, r.hash(d))
-	fmt.Print(line)
-	f, err := os.OpenFile(results, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	_, err = f.WriteString(line)
+	r.known[r.hash(d)] = lane
+	_, err = fmt.Fprintf(r.notes, "%s | %s | %.0f | %s | %s\n", d.id(), lane, time.Since(began).Seconds(), how, r.hash(d))
 	return err
 }
 
 // readResults reads what earlier runs found. The other defects are planted again.
-func (r *runner) readResults() {
-	text, _ := os.ReadFile(results)
+func readResults() map[string]string {
+	known := map[string]string{}
+	text, _ := os.ReadFile(resultsFile)
 	for line := range strings.Lines(string(text)) {
 		cells := strings.Split(strings.TrimSpace(line), " | ")
 		if n := len(cells); n >= 5 && cells[n-4] != "survived" && cells[n-4] != "error" {
-			seconds, _ := strconv.Atoi(cells[n-3])
-			r.known[cells[n-1]] = result{cells[n-4], seconds, cells[n-2]}
+			known[cells[n-1]] = cells[n-4]
 		}
 	}
+	return known
 }
 
-// report prints how many defects each lane found, and which none found. The file of results has all.
+// report prints how many defects each lane found, and which none found. The file of results also has the time that
+// it took, and which test failed.
 func (r *runner) report(defects []defect) error {
-	count, seconds := map[string]int{}, map[string]int{}
+	count := map[string]int{}
 	for _, d := range defects {
-		got := r.known[r.hash(d)]
-		count[got.lane]++
-		seconds[got.lane] += got.seconds
-		if got.lane == "survived" || got.lane == "error" {
-			fmt.Printf("%s: %s\n", got.lane, d.id())
+		found := r.known[r.hash(d)]
+		if count[found]++; found == "survived" || found == "error" {
+			fmt.Printf("%s: %s\n", found, d.id())
 		}
 	}
-	fmt.Print("| found by | defects | seconds each |\n|---|---|---|\n")
+	fmt.Print("| found by | defects |\n|---|---|\n")
 	for _, l := range append(r.lanes, lane{name: "survived"}, lane{name: "error"}) {
-		fmt.Printf("| %s | %d | %d |\n", l.name, count[l.name], seconds[l.name]/max(count[l.name], 1))
+		fmt.Printf("| %s | %d |\n", l.name, count[l.name])
 	}
 	if lost := count["survived"] + count["error"]; lost > 0 {
 		return fmt.Errorf("%d defects were not found", lost)
