@@ -66,9 +66,9 @@ func (c *corpusHost) plain(words []string) any {
 		s.Put(key, v)
 		c.h.Delete(key)
 	}
-	reply, known := corpus.Plain(s, words)
-	if !known {
-		c.t.Fatalf("%q is unknown", words)
+	reply, err := s.Do(0, words...)
+	if err != nil {
+		c.t.Fatalf("%q: %v", words, err)
 	}
 	for _, key := range s.Keys() {
 		c.h.Put(key, s.Get(key))

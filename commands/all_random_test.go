@@ -380,7 +380,7 @@ func (h *followed) at(step funnel.Micros, batch []allCall) (now funnel.Micros, r
 		reply, effects := h.Call(strings.Fields(c.line))
 		replies = append(replies, corpus.ReplyText(reply))
 		for _, effect := range effects {
-			corpus.Plain(h.replica.Server, effect)
+			_, _ = h.replica.Do(0, effect...)
 		}
 		if a, b := h.Dump(), h.replica.Dump(); a != b {
 			h.t.Errorf("%s: %q: it holds\n%s\nand its replica\n%s", c.line, effects, a, b)

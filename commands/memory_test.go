@@ -10,10 +10,10 @@ import (
 	"gothrottle/tests/corpus"
 )
 
-// No server replies what package memory replies to a command that it does not know, or to none.
+// No transcript has a command that no server knows, or none.
 func TestMemory_errors(t *testing.T) {
 	server := memory.NewServer()
-	for line, want := range map[string]string{"": "ERR empty command", "GET k": "ERR unknown command 'GET'"} {
+	for line, want := range map[string]string{"": "ERR empty command", "NO k": "ERR unknown command 'NO', with args beginning with: 'k' "} {
 		if _, err := server.Do(1e15, strings.Fields(line)...); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", line, err, want)
 		}

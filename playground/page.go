@@ -8,6 +8,7 @@ import (
 	"syscall/js"
 
 	"gothrottle/commands"
+	"gothrottle/commands/memory"
 	"gothrottle/funnel"
 )
 
@@ -34,7 +35,7 @@ func function(f func(args []js.Value) any) js.Func {
 // value returns a reply as js.ValueOf takes it. An error becomes {error: text}.
 func value(reply any) any {
 	switch v := reply.(type) {
-	case status:
+	case memory.Status:
 		return string(v)
 	case error:
 		return map[string]any{"error": v.Error()}

@@ -11,71 +11,31 @@ import (
 	"gothrottle/funnel"
 )
 
-// host runs the calls of one script.
-type host struct {
-	*memory.Server
-	now      funnel.Micros
-	settings map[string]string // of CONFIG
-}
-
-func newHost() *host {
-	commands.CountDenials(0)
-	settings := map[string]string{"gothrottle.policies": "", "gothrottle.top-keys": "0"}
-	return &host{Server: memory.NewServer(), settings: settings}
-}
-
 // runScript runs the lines of a script, each "TIME CALL" with the time in µs since the Unix epoch, on a server without keys.
-// So replies depend on the script alone. It returns a reply per line. Times before the last one are that one.
+// So replies depend on the script alone. It returns a reply or an error per line. Times before the last one are that one.
 func runScript(script string) (replies []any) {
-	h := newHost()
+	commands.CountDenials(0)
+	server, last := memory.NewServer(), int64(0)
 	for line := range strings.Lines(script) {
 		at, call, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		now, err := strconv.ParseInt(at, 10, 64)
-		words, ok := split(call)
+		words, closed := split(call)
+		var reply any
 		switch {
 		case err != nil:
-			replies = append(replies, memory.Error("ERR the line does not begin with a time in microseconds"))
-		case !ok:
-			replies = append(replies, memory.Error("ERR quotes are not closed"))
+			err = memory.Error("ERR the line does not begin with a time in microseconds")
+		case !closed:
+			err = memory.Error("ERR quotes are not closed")
 		default:
-			replies = append(replies, h.call(max(h.now, funnel.Micros(now)), words))
+			last = max(last, now)
+			reply, err = server.Do(funnel.Micros(last), words...)
 		}
+		if err != nil {
+			reply = err
+		}
+		replies = append(replies, reply)
 	}
 	return replies
-}
-
-// call returns the reply of a call, or its error.
-func (h *host) call(now funnel.Micros, words []string) any {
-	h.now = now
-	if len(words) > 0 {
-		if p, found := plain[strings.ToUpper(words[0])]; found {
-			if len(words) < p.least || p.most > 0 && len(words) > p.most {
-				return memory.Error("ERR wrong number of arguments for '" + strings.ToLower(words[0]) + "' command")
-			}
-			return p.run(h, words[1:])
-		}
-	}
-	reply, err := h.Do(now, words...)
-	switch {
-	case err == nil:
-		return reply
-	case strings.HasPrefix(err.Error(), "ERR unknown command"):
-		return unknown(words)
-	}
-	return err
-}
-
-// unknown is the server's own error text.
-func unknown(words []string) memory.Error {
-	text := "ERR unknown command '" + words[0][:min(len(words[0]), 128)] + "', with args beginning with: "
-	args := ""
-	for _, word := range words[1:] {
-		if len(args) >= 128 {
-			break
-		}
-		args += "'" + word[:min(len(word), 128-len(args))] + "' "
-	}
-	return memory.Error(text + args)
 }
 
 // split cuts a call into words as redis-cli does: 'it\'s', "a\x00b". It reports whether all quotes are closed, with a blank

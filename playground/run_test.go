@@ -12,30 +12,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gothrottle/commands"
 	"gothrottle/commands/memory"
 	"gothrottle/funnel"
 	"gothrottle/tests/corpus"
 )
 
 // typed runs transcripts as the console would: each call is written as a line, and cut into words again.
-type typed struct {
-	*host
-	effects [][]string
-}
+type typed struct{ *corpus.Memory }
 
-func (h *typed) Begin(now int64) {
-	h.host = newHost()
-	commands.CountDenials(1000) // as on the servers of the transcripts
-	h.now = funnel.Micros(now)
-	h.Observe(func(key string, before, after *memory.Value, dropped []string) {
-		h.effects = append(h.effects, corpus.Effects(key, before, after, dropped)...)
-	})
-}
-
-func (h *typed) Clock(now int64) { h.now = funnel.Micros(now) }
-
-func (h *typed) Call(words []string) (any, [][]string) {
+func (h typed) Call(words []string) (any, [][]string) {
 	line := ""
 	for _, word := range words {
 		line += " " + quote(word)
@@ -44,26 +29,12 @@ func (h *typed) Call(words []string) (any, [][]string) {
 	if !closed {
 		return memory.Error("quotes"), nil
 	}
-	h.effects = nil
-	if _, own := plain[words[0]]; (!own || words[0] == "SET") && words[0][2] != '.' {
-		if reply, known := corpus.Plain(h.Server, words); known {
-			return reply, nil
-		}
-	}
-	reply := h.call(h.now, words)
-	if s, ok := reply.(status); ok {
-		reply = string(s)
-	}
-	return reply, h.effects
-}
-
-func (h *typed) Values(keys []string) (map[string]*memory.Value, int) {
-	return (&corpus.Memory{Server: h.Server}).Values(keys)
+	return h.Memory.Call(words)
 }
 
 // What is typed into the console gets the replies that the transcripts promise, which real servers give.
 func TestConsole_repliesAsTheTranscripts(t *testing.T) {
-	corpus.Run(t, &typed{}, "../tests/corpus", corpus.Options{})
+	corpus.Run(t, typed{corpus.NewMemory()}, "../tests/corpus", corpus.Options{})
 }
 
 // A script replies to the server's own commands as a server does, and prints as redis-cli.
@@ -75,6 +46,10 @@ func TestScript(t *testing.T) {
 		{"0 SET s it\n0 EXPIRE s 9\n0 PERSIST s\n0 PTTL s", "(integer) -1"},
 		{"0 SET s it\n0 GO.WINDOW s 1 1", "(error) WRONGTYPE Operation against a key holding the wrong kind of value"},
 		{"5 SET s it\n0 TIME", "1) \"0\"\n2) \"5\""},
+		{"0 HSET h a 1 b 2\n0 HSET h a 3 c 4", "(integer) 1"},
+		{"0 ZADD z 1 a 2 b\n0 ZREM z a q b\n0 EXISTS z z", "(integer) 0"},
+		{"0 RPUSH l x\n0 HDEL l x", "(error) WRONGTYPE Operation against a key holding the wrong kind of value"},
+		{"0 SET s 5 PXAT 9000\n0 SET s 6 KEEPTTL\n1000 PTTL s", "(integer) 8999"},
 		{"0 DEL", "(error) ERR wrong number of arguments for 'del' command"},
 		{"0 PEXPIRE s x", "(error) ERR value is not an integer or out of range"},
 		{"0 NO such thing", "(error) ERR unknown command 'NO', with args beginning with: 'such' 'thing' "},
@@ -98,10 +73,12 @@ func TestTraffic_isDecidedAsCalls(t *testing.T) {
 		calls = append(calls, logged{funnel.Nanos(rnd.Int64N(60)) * funnel.Second, rnd.Int32N(9)})
 	}
 	traffic, rate := newTraffic(calls, 9), funnel.Rate{Count: 2, Period: funnel.Second}
-	h, hits := newHost(), make([]int64, 9)
+	server, hits := memory.NewServer(), make([]int64, 9)
 	slices.SortFunc(calls, func(a, b logged) int { return cmp.Compare(a.at, b.at) })
 	for _, c := range calls {
-		if h.call(c.at.Micros(), []string{"GO.THROTTLE", string('a' + c.user), "19", "2", "1"}).([]any)[0] == int64(1) {
+		reply, err := server.Do(c.at.Micros(), "GO.THROTTLE", string('a'+c.user), "19", "2", "1")
+		require.NoError(t, err)
+		if reply.([]any)[0] == int64(1) {
 			hits[c.user]++
 		}
 	}

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"gothrottle/commands/memory"
 )
 
 // printed returns a reply as redis-cli prints it. nested says that the arrays of pairs in it are maps, as those of GO.INFO
@@ -17,7 +19,7 @@ func printedAt(reply any, nested bool, indent string) string {
 		return "(error) " + v.Error()
 	case int64:
 		return fmt.Sprintf("(integer) %d", v)
-	case status:
+	case memory.Status:
 		return string(v)
 	case string:
 		return quote(v)

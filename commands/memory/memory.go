@@ -8,7 +8,6 @@ package memory
 import (
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"gothrottle/commands"
@@ -20,7 +19,8 @@ type Server struct {
 	keys     map[string]*Value
 	most     int // the greatest number of keys since the map was made
 	policies *commands.Policies
-	lag      funnel.Micros // see SetLag
+	settings map[string]string // of CONFIG
+	lag      funnel.Micros     // see SetLag
 	observe  func(key string, before, after *Value, dropped []string)
 	handle   func(*commands.Command, *commands.Call) commands.ErrorCode
 }
@@ -48,19 +48,15 @@ func init() {
 
 // NewServer returns a server without keys and policies.
 func NewServer() *Server {
-	return &Server{keys: map[string]*Value{}, policies: new(commands.Policies), handle: (*commands.Command).Run}
+	settings := map[string]string{"gothrottle.policies": "", "gothrottle.top-keys": "0"}
+	return &Server{keys: map[string]*Value{}, policies: new(commands.Policies), settings: settings, handle: (*commands.Command).Run}
 }
 
 // SetPolicies makes the policies in the text those of all calls from now on: see docs/commands.md.
 func (s *Server) SetPolicies(text string) error {
-	p, err := commands.ParsePolicies(text)
-	if err != nil {
-		return err
-	}
 	mu.Lock()
 	defer mu.Unlock()
-	s.policies = p
-	return nil
+	return s.set("gothrottle.policies", text)
 }
 
 // SetLag makes keys expire by a clock that is behind the times of the calls, as a server's is that was set back while the
@@ -119,13 +115,6 @@ func (s *Server) Delete(key string) bool {
 	return s.remove(key)
 }
 
-// Expire deletes a key if it has expired, as servers do by themselves now and then.
-func (s *Server) Expire(key string, now funnel.Micros) {
-	mu.Lock()
-	defer mu.Unlock()
-	s.alive(key, now)
-}
-
 // Len returns how many keys there are at this time, without expired ones.
 func (s *Server) Len(now funnel.Micros) int {
 	mu.Lock()
@@ -180,22 +169,22 @@ func (Error) RedisError() {}
 // swept is how many keys each call looks at for expired ones: more than most calls make.
 const swept = 4
 
-// Do runs a command line at a time. The reply is an int64, a string, nil, or a []any of such replies, as go-redis has them
-// with RESP2; an error is of the type Error.
+// Do runs a command line at a time: a command of gothrottle, or one of the server's own that package memory knows. The reply
+// is an int64, a string, nil, or a []any of such replies, as go-redis has them with RESP2, or a Status; an error is of the
+// type Error. At the time 0 no key has expired: so replicas wait for their master to delete a key.
 func (s *Server) Do(now funnel.Micros, words ...string) (any, error) {
 	if len(words) == 0 {
 		return nil, Error("ERR empty command")
 	}
-	row := commands.Find(words[0])
-	if row == nil {
-		return nil, Error("ERR unknown command '" + words[0] + "'")
-	}
-	arity := Error("ERR wrong number of arguments for '" + strings.ToLower(row.Name) + "' command")
-	if n := len(words); n < row.Least() || row.MaxArity > 0 && n > row.MaxArity || row.Arity > 0 && n > row.Arity {
-		return nil, arity
-	}
 	mu.Lock()
 	defer mu.Unlock()
+	row := commands.Find(words[0])
+	if row == nil {
+		return s.doPlain(now, words)
+	}
+	if n := len(words); n < row.Least() || row.MaxArity > 0 && n > row.MaxArity || row.Arity > 0 && n > row.Arity {
+		return nil, wrongNumber(row.Name)
+	}
 	running, items, commands.TheHost = s, items[:0], host{}
 	commands.UsePolicies(s.policies)
 	c := &record

@@ -44,14 +44,12 @@ func (m *Memory) Clock(now int64) { m.now = now }
 // Call runs a call and returns what it replicates.
 func (m *Memory) Call(words []string) (reply any, effects [][]string) {
 	m.effects = nil
-	if !own(words[0]) {
-		if reply, known := Plain(m.Server, words); known {
-			return reply, nil
-		}
-	}
 	reply, err := m.Do(funnel.Micros(m.now), words...)
 	if err != nil {
-		return err, m.effects
+		reply = err
+	}
+	if !own(words[0]) {
+		return reply, nil
 	}
 	return reply, m.effects
 }
@@ -133,86 +131,6 @@ func fieldsOf(key string, before, after *memory.Value) (set, unset []string) {
 }
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }
-
-// Plain runs those of the server's own commands that the module replicates, and some that prepare a case. It reports
-// whether it knows the command. As a replica, it does not look at the expiry of keys.
-func Plain(s *memory.Server, words []string) (reply any, known bool) {
-	defer func() {
-		if recover() != nil {
-			reply, known = fmt.Errorf("wrong words: %q", words), true
-		}
-	}()
-	name, key, rest := words[0], words[1], words[2:]
-	v := s.Get(key)
-	kind := map[string]commands.Kind{"SET": commands.KindString, "HSET": commands.KindHash, "ZADD": commands.KindZset, "RPUSH": commands.KindOther}[name]
-	if v == nil || kind != 0 && v.Kind != kind {
-		v = &memory.Value{Kind: kind}
-	}
-	switch name {
-	case "DEL":
-		found := int64(0)
-		for _, key := range words[1:] {
-			if s.Delete(key) {
-				found++
-			}
-		}
-		return found, true
-	case "EXISTS":
-		return int64(len(s.Keys()) - len(slices.DeleteFunc(s.Keys(), func(k string) bool { return slices.Contains(words[1:], k) }))), true
-	case "CONFIG":
-		if err := s.SetPolicies(words[3]); err != nil {
-			return err, true
-		}
-		return "OK", true
-	case "PEXPIREAT":
-		v.Expire = integer(rest[0])
-	case "PERSIST":
-		v.Expire = 0
-	case "SET":
-		v.Text = rest[0]
-		if len(rest) == 1 || rest[1] != "KEEPTTL" {
-			v.Expire = 0
-		}
-		if len(rest) == 3 && rest[1] == "PXAT" {
-			v.Expire = integer(rest[2])
-		}
-	case "RPUSH":
-	case "HSET":
-		for i := 0; i < len(rest); i += 2 {
-			v.SetField(rest[i], rest[i+1])
-		}
-	case "HDEL":
-		for _, field := range rest {
-			v.DropField(field)
-		}
-	case "ZADD":
-		for i := 0; i < len(rest); i += 2 {
-			score, err := strconv.ParseFloat(rest[i], 64)
-			if err != nil {
-				panic(err)
-			}
-			v.Add(memory.Member{Score: score, Text: rest[i+1]})
-		}
-	case "ZREM":
-		for _, member := range rest {
-			v.Drop(member)
-		}
-	default:
-		return nil, false
-	}
-	if v.Kind != commands.KindAbsent {
-		s.Put(key, v)
-	}
-	return "OK", true
-}
-
-func integer(word string) int64 {
-	n, err := strconv.ParseInt(word, 10, 64)
-	if err != nil {
-		panic(err)
-	}
-	return n
-}
 
 // Dump writes what keys hold, without those that have expired at a time in µs.
 func Dump(values map[string]*memory.Value, now int64) string {

@@ -14,8 +14,7 @@ func newServer() *server { return &server{corpus.NewMemory()} }
 
 // apply does what another node replicates. An expired key stays until it is deleted.
 func (s *server) apply(words ...string) error {
-	reply, known := corpus.Plain(s.Server, words)
-	if err, failed := reply.(error); failed || !known {
+	if _, err := s.Do(0, words...); err != nil {
 		return fmt.Errorf("%q: %w", words, err)
 	}
 	return nil

@@ -4,7 +4,6 @@ package throttletest
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -79,7 +78,7 @@ func (s *Server) Keys() int { return s.memory.Len(funnel.Micros(s.Now().UnixMicr
 // Calls returns how many commands the server got.
 func (s *Server) Calls() int64 { return s.calls.Load() }
 
-// Process runs a command of gothrottle, or DEL: see throttle.Processor.
+// Process runs a command of gothrottle, or a common one of the server's own, such as DEL: see throttle.Processor.
 func (s *Server) Process(ctx context.Context, cmd redis.Cmder) error {
 	err := s.process(ctx, cmd)
 	cmd.SetErr(err)
@@ -97,17 +96,8 @@ func (s *Server) process(ctx context.Context, cmd redis.Cmder) error {
 	if err != nil {
 		return err
 	}
-	switch args := cmd.Args(); args[0] {
-	case "COMMAND": // throttle.Client.Check
+	if args := cmd.Args(); args[0] == "COMMAND" { // throttle.Client.Check
 		return memory.SetReply(cmd, []any{[]any{args[len(args)-1]}})
-	case "DEL":
-		deleted := int64(0)
-		for _, key := range args[1:] {
-			if s.Delete(fmt.Sprint(key)) {
-				deleted++
-			}
-		}
-		return memory.SetReply(cmd, deleted)
 	}
 	return s.memory.Process(funnel.Micros(s.Now().UnixMicro()), cmd)
 }
