@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"gothrottle/bench/report"
@@ -79,25 +80,25 @@ func costs(s *report.Samples) map[string]string {
 	blocks := map[string]string{}
 	if rows := s.Rows("CPU"); rows != nil {
 		blocks["run"], blocks["ratios"] = origin(s), ratios(s, s.Servers, costRatios)
-		blocks["cpu"] = table(s, "", s.Servers, rows, column{"$", "CPU", "cpu-ns/op", "%.2f", 1000, true})
-		for i, server := range s.Servers {
+		blocks["cpu"] = table(s, "", s.Servers, rows, column{"$", "CPU", "cpu-ns/op", "%.2f", 1000, false})
+		for _, server := range s.Servers {
 			if set := report.Sum(s.Of(server, "CPU", "SET PX", "cpu-ns/op")); set.Hi > 1.15*set.Lo {
 				blocks["run"] += fmt.Sprintf("The machine was not quiet: on %s, SET took %.2f to %.2f µs.\n", server, set.Lo/1000, set.Hi/1000)
 			}
-			blocks["details"] += "\n### " + server + "\n\n" + table(s, "", s.Servers[i:i+1], rows,
-				column{"ops/s", "CPU", "ops/s", "%.0f", 1, false}, column{"p50 µs", "CPU", "p50-ns", "%.0f", 1000, false}, column{"p99 µs", "CPU", "p99-ns", "%.0f", 1000, false},
-				column{"p99.9 µs", "CPU", "p99.9-ns", "%.0f", 1000, false}, column{"bytes per key", "Memory", "B/key", "%.0f", 1, false},
-				column{"AOF bytes per op", "File", "file-B/op", "%.0f", 1, false})
 		}
+		details := []column{{"ops/s", "CPU", "ops/s", "%.0f", 1, false}, {"p50 µs", "CPU", "p50-ns", "%.0f", 1000, false},
+			{"p99 µs", "CPU", "p99-ns", "%.0f", 1000, false}, {"p99.9 µs", "CPU", "p99.9-ns", "%.0f", 1000, false},
+			{"bytes per key", "Memory", "B/key", "%.0f", 1, false}, {"AOF bytes per op", "File", "file-B/op", "%.0f", 1, false}}
+		rows = slices.DeleteFunc(slices.Clone(rows), func(row string) bool {
+			return !slices.ContainsFunc(details[1:], func(c column) bool { return s.Of(s.Servers[0], c.kind, row, c.unit) != nil })
+		})
+		blocks["details"] = table(s, s.Servers[0], s.Servers[:1], rows, details...)
 	}
 	if rows := s.Rows("Worst"); rows != nil {
 		blocks["worst"] = table(s, "", s.Servers, rows, column{"$", "Worst", "cpu-ns/op", "%.1f", 1000, true})
 	}
 	if rows := s.Rows("Cachegrind"); rows != nil {
-		blocks["instructions"] = table(s, "", s.Servers, rows,
-			column{"$: instructions", "Cachegrind", "instructions/op", "%.0f", 1, false},
-			column{"I1 misses", "Cachegrind", "I1-misses/op", "%.0f", 1, false},
-			column{"D1 misses", "Cachegrind", "D1-misses/op", "%.0f", 1, false})
+		blocks["instructions"] = table(s, "", s.Servers, rows, column{"$", "Cachegrind", "instructions/op", "%.0f", 1, false})
 	}
 	return blocks
 }
