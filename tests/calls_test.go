@@ -3,7 +3,6 @@ package tests
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -131,43 +130,6 @@ func (s *server) now() int64 {
 	now, err := s.Time(ctx).Result()
 	require.NoError(s.t, err)
 	return now.UnixNano()
-}
-
-// limiters are one of every kind: a call that makes it, and one that reads it. {} is a tag.
-var limiters = []struct{ make, peek string }{
-	{"GO.THROTTLE {}hash 15 30 108000 3", "GO.THROTTLE_RO {}hash 15 30 108000 0"},
-	{"GO.THROTTLE {}frac 15 7 108000 3", "GO.THROTTLE_RO {}frac 15 7 108000 0"},
-	{"GO.THROTTLE {}locked 4 5 300000 5", "GO.THROTTLE_RO {}locked 4 5 300000"},
-	{"GO.THROTTLE {}locked 4 5 300000 1 LOCKOUT 900000", "GO.THROTTLE_RO {}locked 4 5 300000"},
-	{"GO.WINDOW {}log 16 3600 3", "GO.WINDOW_RO {}log 16 3600 0"},
-	{"GO.WINDOW {}parts 1000 3153600000 3", "GO.WINDOW_RO {}parts 1000 3153600000 0"},
-	{"GO.QUOTA {}quota 16 3600 3", "GO.QUOTA_RO {}quota 16 3600 0"},
-	{"GO.LEASE {}lease 3 3600 id", "GO.LEASE_RO {}lease 1 3600 other"},
-	{"GO.ALL {}cells THROTTLE 15 30 108000 3 THROTTLE 1 1 3600 1", "GO.ALL_RO {}cells THROTTLE 15 30 108000 0 THROTTLE 1 1 3600 0"},
-	{"GO.ALL {}rpm THROTTLE 59 1 3600 KEY {}spend QUOTA 99 3600 7 KEY {}calls LEASE 3 3600 id", "GO.THROTTLE_RO {}rpm 59 1 3600 0"},
-	{"GO.QUOTA_RO {}spend 99 3600", "GO.ALL_RO {}spend QUOTA 99 3600 0"},
-	{"GO.LEASE_RO {}calls 3 3600 id", "GO.LEASE_RO {}calls 1 3600 other"},
-}
-
-// makeLimiters makes the limiters and returns their keys.
-func makeLimiters(t testing.TB, ask func(string) string, tag string) (keys []string) {
-	t.Helper()
-	for _, l := range limiters {
-		require.Regexp(t, `^\[[01] `, ask(strings.ReplaceAll(l.make, "{}", tag)), l.make)
-		if key := strings.ReplaceAll(strings.Fields(l.peek)[1], "{}", tag); !slices.Contains(keys, key) {
-			keys = append(keys, key)
-		}
-	}
-	return keys
-}
-
-// peekLimiters returns what each limiter replies, without the times, which change from call to call.
-func peekLimiters(ask func(string) string, tag string) (all string) {
-	for _, l := range limiters {
-		parts := strings.SplitN(ask(strings.ReplaceAll(l.peek, "{}", tag)), " ", 4)
-		all += fmt.Sprintln(l.peek, parts[:len(parts)-1])
-	}
-	return all
 }
 
 // A sample is a row of the command table, with a call that is admitted. Tests of properties that every command has use

@@ -3,13 +3,10 @@ package tests
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"gothrottle/commands"
 )
 
 // A transcript has one client in RESP2, and short keys. Every command gives the same reply in every way to call it.
@@ -51,35 +48,4 @@ func TestClients_everyCommandInEveryWay(t *testing.T) {
 		err := s.EvalRO(ctx, "return redis.call(unpack(ARGV))", nil, c.on("read-only script")...).Err()
 		assert.Equal(t, c.Writes(), failure(err) != nil && strings.Contains(err.Error(), "read-only"), "%s in a read-only script: %v", name, err)
 	}
-}
-
-// Servers differ here. In Valkey 9.1 HPEXPIRE and then COPY make a hash of length 0: COPY leaves out the fields that have
-// expired, and the server has not deleted their hash yet. For each command such a hash is a limiter with nothing in use, or a
-// key of another kind.
-func TestClients_emptyHash(t *testing.T) {
-	s := start(t, options{Args: []string{"--enable-debug-command", "yes"}})
-	s.must("DEBUG SET-ACTIVE-EXPIRE 0")
-	empty := func(key string) bool {
-		s.Del(ctx, "source", key)
-		s.HSet(ctx, "source", "f", 1)
-		s.Do(ctx, "HPEXPIRE", "source", 1, "FIELDS", 1, "f") // some servers lack it
-		time.Sleep(2 * time.Millisecond)
-		s.Copy(ctx, "source", key, 0, true)
-		return s.HLen(ctx, key).Val() == 0 && s.Exists(ctx, key).Val() == 1
-	}
-	if !empty("k") {
-		t.Skip("COPY makes no hash of length 0 here")
-	}
-	assert.Contains(t, s.ask("GO.INFO k"), "cells:[]")
-	for name, c := range samples {
-		require.True(t, empty(c.key(name)), name)
-		want := c.Sample.First
-		if c.State != commands.KindHash && c.State != commands.KindAbsent {
-			want = commands.ErrWrongType.Text()
-		}
-		if name != "GO.INFO" {
-			assert.Equal(t, want, flat(s.Do(ctx, c.on(name)...).Result()), name)
-		}
-	}
-	assert.Equal(t, "0", s.info("gothrottle", "gothrottle_panics"))
 }

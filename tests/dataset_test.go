@@ -6,18 +6,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"gothrottle/commands/memory"
 	"gothrottle/tests/corpus"
 )
 
-// dataset returns what each key of a server holds, by database and name. The server may be a replica of a cluster.
+// dataset returns what each key of a server holds, by database and name.
 func (s *server) dataset() map[string]string {
 	s.t.Helper()
 	c, all := s.session(), map[string]string{}
 	defer c.Close()
-	c.do("READONLY")
 	for line := range strings.Lines(s.Info(ctx, "keyspace").Val()) {
 		var db int
 		if n, _ := fmt.Sscanf(line, "db%d:", &db); n == 0 {
@@ -25,14 +22,9 @@ func (s *server) dataset() map[string]string {
 		}
 		c.do("SELECT", db)
 		keys := c.Keys(ctx, "*").Val()
-		found, _ := c.Pipelined(ctx, func(p redis.Pipeliner) error {
-			for _, key := range keys { // one by one, because those of a cluster have several slots
-				p.EvalRO(ctx, corpus.ReadKeys, []string{key})
-			}
-			return nil
-		})
-		for i, key := range keys {
-			if v := corpus.Value(found[i].(*redis.Cmd).Val().([]any)[0].([]any)); v != nil {
+		for i, found := range c.EvalRO(ctx, corpus.ReadKeys, keys).Val().([]any) {
+			key := keys[i]
+			if v := corpus.Value(found.([]any)); v != nil {
 				all[fmt.Sprint(db, " ", key)] = corpus.Dump(map[string]*memory.Value{key: v}, 0)
 			}
 		}

@@ -18,22 +18,6 @@ import (
 	"gothrottle/tests/corpus"
 )
 
-// SCRIPT DEBUG YES runs a script in a forked child, where Go cannot run: each command says so. GO.TOP would need memory
-// that Go must collect first. The server is unharmed.
-func TestFork_scriptDebug(t *testing.T) {
-	lasts(t)
-	s := start(t, options{})
-	s.must("CONFIG SET gothrottle.top-keys 10000")
-	for n := range 10000 {
-		s.must(fmt.Sprintf("GO.THROTTLE key:of:some:length:%d 0 1 3600 2", n))
-	}
-	require.NoError(t, s.Do(ctx, "GO.TOP", 10000).Err())
-	assert.Equal(t, commands.ErrForked.Text(), s.debugForked())
-	assert.Equal(t, "[0 2 1 -1 1]", s.must("GO.THROTTLE k 1 1 1"))
-	s.setPolicies(manyPolicies(1))
-	assert.Equal(t, "0", s.info("gothrottle", "gothrottle_panics"))
-}
-
 // debugForked makes a call of each command, and then many of GO.TOP, in a script under SCRIPT DEBUG YES. It returns the
 // distinct error texts, and the calls that were no error.
 func (s *server) debugForked() string {

@@ -46,38 +46,6 @@ func (s *server) works() {
 	assert.Equal(s.t, "[0 16 15 -1 2]", s.must("GO.THROTTLE works 15 30 60"))
 }
 
-// No transcript loads a module. The tests of the fake server have all arguments and commands.
-func TestLoad_arguments(t *testing.T) {
-	for _, c := range []struct {
-		args, server string // load arguments, and a command of the server that has another name: COMMAND>NAME
-		cell         bool   // whether CL.THROTTLE is registered
-		log          string // a pattern of what the log says
-	}{
-		{"CL-THROTTLE NO", "", false, ""},
-		{"Module-Name redis-cell", "", true, ""},
-		{"cl-throttle yes surprise 1", "", false, "not loaded: .*unknown argument 'surprise'"},
-		// The module replicates its effects as commands of the server.
-		{"", "HSET>", false, "not loaded: .*HSET"}, {"", "PEXPIREAT>hidden", false, "not loaded: .*PEXPIREAT"}, {"", "FLUSHALL>", true, ""},
-		// Another command has the name of one of ours. Without CL.THROTTLE the module loads, unless the argument demands it.
-		{"", "ECHO>CL.THROTTLE", true, "(?i)cl.throttle is taken"},
-		{"cl-throttle yes", "ECHO>CL.THROTTLE", false, "(?i)not loaded: .*cl.throttle is taken"},
-		{"", "ECHO>GO.THROTTLE", false, "(?i)not loaded: .*go.throttle is taken"},
-	} {
-		o := options{ModuleArgs: strings.Fields(c.args)}
-		if command, to, found := strings.Cut(c.server, ">"); found {
-			o.Args = []string{"--rename-command", command, to}
-		}
-		if strings.Contains(c.log, "not loaded") {
-			assert.Regexp(t, c.log, refuse(t, o), "%+v", c)
-			continue
-		}
-		s := start(t, o)
-		s.works()
-		assert.Equal(t, c.cell, s.has("CL.THROTTLE"), "%+v", c)
-		assert.Regexp(t, c.log, s.log(), "%+v", c)
-	}
-}
-
 // MODULE LOADEX takes the policies, and refuses the load if they are wrong. A load that the server undoes, here because of a
 // CONFIG that no module knows, leaves nothing behind (Redis 8 aborts if a module refuses that unload). The module can be loaded
 // again, has no policies then, and its ACL category has its commands.

@@ -116,46 +116,6 @@ func TestMemory_keys(t *testing.T) {
 	}
 }
 
-// No call of the transcripts leaks memory.
-func TestMemory_noCallLeaks(t *testing.T) {
-	lasts(t)
-	s := start(t, options{Args: []string{"--slowlog-log-slower-than", "-1"}}) // its entries are memory in use
-	used := func() int64 {
-		eventually(t, "the memory of other clients is free", func() bool { return s.info("clients", "connected_clients") == "1" })
-		return s.usedMemory()
-	}
-	cases := transcripts(t)
-	run := func(rounds int) {
-		c := s.client(3)
-		defer c.Close() // the server keeps up to 48 KiB for a client, now and then
-		for range rounds {
-			p := c.Pipeline()
-			for _, calls := range cases {
-				for _, words := range calls {
-					p.Do(ctx, words...)
-				}
-				p.Do(ctx, "FLUSHALL")
-			}
-			_, _ = p.Exec(ctx)
-		}
-	}
-	run(20)
-	// One leaked string of 16 bytes a round would be 2,400 bytes each time. The server changes the size of a client's buffer after
-	// some seconds, which is seen once or twice.
-	const rounds = 150
-	var grown []int64
-	clean := 0
-	for before := used(); clean < 3 && len(grown) < 5; {
-		run(rounds)
-		after := used()
-		if after-before < rounds*16/2 {
-			clean++
-		}
-		grown, before = append(grown, after-before), after
-	}
-	assert.Equal(t, 3, clean, "bytes after %d rounds each: %v", rounds, grown)
-}
-
 // The memory, threads and files of the process, before and after load: see the pages operating.md, under Sizing and Address
 // space, and SECURITY.md, under Loading.
 func TestMemory_whatTheModuleTakes(t *testing.T) {

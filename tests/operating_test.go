@@ -3,9 +3,7 @@ package tests
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -87,64 +85,6 @@ func TestOperating_settings(t *testing.T) {
 	// Without the module the line ends the start.
 	s.terminate()
 	refuse(t, configFile(t, `gothrottle.policies "a QUOTA 1 1d"`))
-}
-
-// A full server: which policy refuses, and which forgets limiters.
-func TestOperating_eviction(t *testing.T) {
-	for policy, dataStays := range map[string]bool{"noeviction": true, "allkeys-lru": false, "volatile-lru": true, "volatile-ttl": true} {
-		s := start(t, options{Args: []string{"--maxmemory-policy", policy}})
-		const keys = 4000
-		p := s.Pipeline()
-		for i := range keys {
-			p.Do(ctx, "GO.THROTTLE", "limiter:"+strconv.Itoa(i), 9, 1, 360000)
-			p.Set(ctx, "data:"+strconv.Itoa(i), "x", 0)
-		}
-		p.Do(ctx, "GO.LEASE", "slots", 9, 3600, "a")
-		_, err := p.Exec(ctx)
-		require.NoError(t, err)
-		used, err := strconv.ParseInt(s.info("memory", "used_memory"), 10, 64)
-		require.NoError(t, err)
-		const room = 100_000 // bytes less than is used: some hundred keys must go
-		require.NoError(t, s.ConfigSet(ctx, "maxmemory", strconv.FormatInt(used-room, 10)).Err())
-		err = s.Do(ctx, "GO.THROTTLE", "another", 9, 1, 360000, 0).Err()
-		left := func(pattern string) int { return len(s.Keys(ctx, pattern).Val()) }
-		if policy == "noeviction" {
-			assert.ErrorContains(t, err, "OOM ", policy)
-			s.must("GO.THROTTLE_RO another 9 1 360000")
-			assert.Equal(t, "1", s.must("GO.RELEASE slots a"), policy)
-			assert.Equal(t, keys, left("limiter:*"), policy)
-			continue
-		}
-		assert.NoError(t, err, policy)
-		assert.Less(t, left("limiter:*"), keys, "%s: limiters were evicted", policy)
-		assert.Equal(t, dataStays, left("data:*") == keys, "%s: %d keys of data", policy, left("data:*"))
-	}
-}
-
-// The file of a running server is replaced by install, which makes a new file. The server goes on, and its restart loads that
-// file.
-func TestOperating_upgrade(t *testing.T) {
-	localOnly(t)
-	o := options{Module: filepath.Join(t.TempDir(), "gothrottle.so")}
-	install := func() {
-		out, err := exec.Command("install", "-m", "0755", env.module, o.Module).CombinedOutput()
-		require.NoError(t, err, "%s", out)
-	}
-	install()
-	s := start(t, o)
-	install()
-	s.works()
-	s.restart(o).works()
-}
-
-// Too small an address space ends the server at the load. The page names what is enough.
-func TestOperating_addressSpace(t *testing.T) {
-	localOnly(t)
-	limited := func(kilobytes int) options {
-		return options{Before: []string{"sh", "-c", fmt.Sprintf(`ulimit -v %d && exec "$0" "$@"`, kilobytes)}}
-	}
-	start(t, limited(2_000_000)).works()
-	assert.Contains(t, refuse(t, limited(500_000)), "fatal error:")
 }
 
 // A server that crashes writes its report, with INFO gothrottle, if crash-log-enabled is yes at that time. The report is

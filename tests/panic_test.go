@@ -20,7 +20,7 @@ func (s *server) panics(call, after string) {
 	require.Equal(s.t, "PONG", s.Ping(ctx).Val(), after)
 }
 
-// No transcript has the command GO.PANIC, which panics. No key changes, other calls work, and many panics do not fill the log.
+// No transcript has the command GO.PANIC, which panics. No key changes, and other calls work.
 // The server's watchdog interrupts Go, whose stack has no room for the watchdog's handler: a handler on that stack would damage
 // the memory below it, which ends about every other server at its first garbage collection.
 func TestPanic(t *testing.T) {
@@ -36,11 +36,7 @@ func TestPanic(t *testing.T) {
 	}
 	assert.Regexp(t, `panic in GO\.PANIC: GO\.PANIC was called\n(.*\n)+.*panic\.go:\d+`, s.log())
 	same(t, before, s.dataset(), "after the panics")
-	for range 2000 {
-		require.Error(t, s.Do(ctx, "GO.PANIC", "k", "nil").Err())
-	}
-	assert.Equal(t, "2004", s.info("gothrottle", "gothrottle_panics"))
-	assert.Less(t, strings.Count(s.log(), "panic in GO.PANIC"), 200)
+	assert.Equal(t, "4", s.info("gothrottle", "gothrottle_panics"))
 	s.works()
 	t.Run("signal settings", func(t *testing.T) { testSignalSettings(t, module) })
 	for range 6 {

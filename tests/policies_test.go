@@ -65,28 +65,3 @@ func TestPolicies_configFile(t *testing.T) {
 		assert.Equal(t, map[string]string{name: row.want}, start(t, o).settings(), "%q", row.lines)
 	}
 }
-
-// A wrong value changes nothing: neither the policies nor what is set by the same command.
-func TestPolicies_configSet(t *testing.T) {
-	s := start(t, options{})
-	const name, old = "gothrottle.policies", "a QUOTA 1 1s"
-	s.setPolicies(old)
-	samples := s.ConfigGet(ctx, "maxmemory-samples").Val()
-	for _, row := range []struct {
-		words []any
-		want  string
-	}{
-		{[]any{name, "b QUOTA 1 1s; b\r\nQUOTA 1 1"}, "policy 2 (b): period must be an integer with a unit, such as"},
-		{[]any{name, old + strings.Repeat(" ", 40<<20)}, "the text has 41943052 bytes; at most 1048576 are allowed"},
-		{[]any{"maxmemory-samples", 7, name, "b"}, "policy 1 (b): a clause is missing"},
-		{[]any{name, "b QUOTA 1 1s", "maxmemory-samples", -1}, "maxmemory-samples"},
-		{[]any{"gothrottle.top-keys", 10001}, "top-keys"},
-	} {
-		require.ErrorContains(t, s.Do(ctx, append([]any{"CONFIG", "SET"}, row.words...)...).Err(), row.want)
-		assert.Equal(t, map[string]string{name: old}, s.settings(), row.want)
-		assert.Equal(t, samples, s.ConfigGet(ctx, "maxmemory-samples").Val(), row.want)
-	}
-	longest := "c QUOTA 1 1s" + strings.Repeat(" ", 1<<20-len("c QUOTA 1 1s"))
-	require.NoError(t, s.Do(ctx, "CONFIG", "SET", name, longest, "maxmemory-samples", 7).Err())
-	assert.Equal(t, map[string]string{name: "c QUOTA 1 1s"}, s.settings())
-}

@@ -5,9 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	servers "gothrottle/tests/server"
 )
 
 // No transcript has a cluster. In one of Valkey 9.1 a script with one call to keys of two slots makes the server refuse every
@@ -16,9 +17,8 @@ import (
 // server have the replies.
 func TestRefusedCalls(t *testing.T) {
 	lasts(t)
-	s := start(t, options{Args: []string{"--cluster-enabled", "yes"}})
-	require.NoError(t, s.Do(ctx, "CLUSTER", "ADDSLOTSRANGE", 0, slots-1).Err())
-	eventually(t, "the node serves all slots", func() bool { return strings.Contains(s.ClusterInfo(ctx).Val(), "cluster_state:ok\r") })
+	localOnly(t)
+	s := connect(t, servers.NewCluster(t, 1, 0, launch(options{})).Nodes[0])
 	require.Error(t, s.EvalRO(ctx, "return redis.pcall('MGET', 'a', 'b')", nil).Err())
 	refused := s.Eval(ctx, "return redis.call('PING')", nil).Err() != nil
 	t.Logf("the server refuses commands: %t", refused)
@@ -34,30 +34,7 @@ func TestRefusedCalls(t *testing.T) {
 	assert.Regexp(t, `^\[1 5 0 `, s.ask(call))
 	assert.Regexp(t, "^CROSSSLOT ", s.ask("GO.ALL {k}a QUOTA 9 60 KEY {l}b QUOTA 9 60"))
 	mayOrNot(t, false, s.as("bob", "+@all ~{k}a").do(fields(call)...), "the second key")
-	s.leasesDrain(t, refused)
 	assert.Equal(t, "0", s.info("gothrottle", "gothrottle_panics"))
 	warnings := strings.Count(s.log(), "restart this node before you move slots")
 	assert.Equal(t, map[bool]int{true: 1}[refused], warnings, "warnings")
-}
-
-// leasesDrain makes calls at a key where three slots are held and 130 have lapsed.
-func (s *server) leasesDrain(t *testing.T, refused bool) {
-	now := s.now() / 1000
-	var held []redis.Z
-	for i := range 3 {
-		held = append(held, redis.Z{Score: -float64(now + int64(i+1)*100e6), Member: fmt.Sprint("\x02held", i)})
-	}
-	for i := range 130 {
-		held = append(held, redis.Z{Score: -float64(now - int64(i)), Member: fmt.Sprint("\x02", i)})
-	}
-	require.NoError(t, s.ZAdd(ctx, "lease", held...).Err())
-	want := `^\[1 2 0 (200|19\d) (300|29\d) 0]$` // when the second of three slots lapses
-	if refused {
-		want = `^\[1 2 0 (300|29\d) (300|29\d) 0]$` // when the last one lapses
-	}
-	assert.Regexp(t, want, s.ask("GO.LEASE_RO lease 2 60 new"))
-	assert.Regexp(t, want, s.ask("GO.LEASE lease 2 60 new"))
-	assert.Equal(t, int64(5), s.ZCard(ctx, "lease").Val(), "a denied call removes 128 lapsed slots")
-	assert.Regexp(t, `^\[0 4 0 -1 (300|29\d) 0]$`, s.ask("GO.LEASE lease 4 60 new"))
-	assert.Equal(t, "2", s.ask("GO.RELEASE lease new held0"))
 }

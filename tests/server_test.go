@@ -112,10 +112,6 @@ func newClock(t testing.TB) *clock {
 	return &clock{t, c}
 }
 
-// halfSecond is how far from the instants at which replies change tests read states: Valkey 9.1 advances a wall clock that
-// is frozen by the monotonic clock.
-const halfSecond = 500 * time.Millisecond
-
 // clockRuns reports whether the server's clock goes on though it is frozen. That of Valkey 9.1 goes on, and comes back.
 func (s *server) clockRuns() bool {
 	before := s.now()
@@ -127,24 +123,20 @@ func (s *server) clockRuns() bool {
 	return false
 }
 
-// sees waits until the server has seen the time of its clock.
+// sees waits until the server has seen the time of its clock. Valkey 9.1 advances a clock that is frozen by the monotonic
+// clock, so tests read states half a second from the instants at which replies change.
 func (s *server) sees(at time.Time) {
 	s.t.Helper()
 	eventually(s.t, "the server has seen the time", func() bool {
 		late := s.now() - at.UnixNano()
-		return late >= 0 && late < halfSecond.Nanoseconds()
+		return late >= 0 && late < 500e6
 	})
 }
 
-// shift makes the clock show the real time plus d.
-func (c *clock) shift(d time.Duration) { c.set(false, d.Microseconds()) }
-
 // freeze stops the clock at a time.
-func (c *clock) freeze(at time.Time) { c.set(true, at.UnixMicro()) }
-
-func (c *clock) set(frozen bool, wall int64) {
+func (c *clock) freeze(at time.Time) {
 	c.t.Helper()
-	c.Frozen, c.Wall = frozen, wall
+	c.Frozen, c.Wall = true, at.UnixMicro()
 	require.NoError(c.t, c.Write())
 }
 

@@ -100,26 +100,3 @@ func (s *server) getKeys(call []any, flags []string) (keys []any) {
 	}
 	return keys
 }
-
-// INFO everything has the module's fields, INFO alone does not. The version is that of MODULE LIST. A call that the server
-// refuses isn't an error in the module's counters.
-func TestSurface_info(t *testing.T) {
-	s := start(t, options{})
-	s.setPolicies("a.b-c_d SHADOW QUOTA 1 1h")
-	s.must("GO.POLICY a.b-c_d:k 2")
-	s.ask("GO.QUOTA q x 60")
-	nobody := s.as("nobody", "~* -@all")
-	mayOrNot(t, false, nobody.do("GO.QUOTA", "q", 1, 60), "no permission")
-	s.must("CONFIG SET maxmemory 1")
-	require.ErrorContains(t, s.Do(ctx, "GO.QUOTA", "q", 1, 60).Err(), "OOM ")
-	for field, want := range map[string]string{"quota_errors": "1", "quota_admitted": "0", "panics": "0", "policies_a.b-c_d_shadowed": "1"} {
-		assert.Equal(t, want, s.info("gothrottle", "gothrottle_"+field), field)
-	}
-	assert.Contains(t, s.Info(ctx, "everything").Val(), "gothrottle_version:")
-	assert.NotContains(t, s.Info(ctx).Val(), "gothrottle_version:")
-	var a, b, c int64
-	_, err := fmt.Sscanf(s.info("gothrottle", "gothrottle_version"), "%d.%d.%d", &a, &b, &c)
-	require.NoError(t, err)
-	assert.Equal(t, a*10000+b*100+c, s.modules()["gothrottle"])
-	assert.Equal(t, fmt.Sprint(a*10000+b*100+c), s.info("gothrottle", "gothrottle_version_number"))
-}

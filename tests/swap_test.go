@@ -188,7 +188,7 @@ type caller struct {
 	master *redis.Client
 	ended  atomic.Bool
 	done   sync.WaitGroup
-	calls  atomic.Int64
+	calls  atomic.Int64     // that were answered
 	got    map[string]int64 // admitted units by key
 	errors map[string]int   // errors by their first word
 }
@@ -226,7 +226,6 @@ func (s *machine) startCaller() *caller {
 			default:
 				c.call("user:42", long, 1)
 			}
-			c.calls.Add(1)
 		}
 	})
 	s.t.Cleanup(c.end)
@@ -239,20 +238,21 @@ func (c *caller) call(key, limit string, quantity int64) {
 	if err != nil {
 		first, _, _ := strings.Cut(err.Error(), " ")
 		c.errors[first]++
+		time.Sleep(time.Millisecond)
 		c.findMaster()
-	} else if reply[0] == 0 {
+		return
+	}
+	c.calls.Add(1)
+	if reply[0] == 0 {
 		c.got[key] += quantity
 	}
 }
 
-// findMaster turns to the node that says that it is master.
+// findMaster turns to the node that says that it is master, if one does.
 func (c *caller) findMaster() {
-	for end := time.Now().Add(patience); time.Now().Before(end) && !c.ended.Load(); time.Sleep(time.Millisecond) {
-		for _, n := range c.nodes {
-			if role, err := n.Do(ctx, "ROLE").Slice(); err == nil && role[0] == "master" {
-				c.master = n
-				return
-			}
+	for _, n := range c.nodes {
+		if role, err := n.Do(ctx, "ROLE").Slice(); err == nil && role[0] == "master" {
+			c.master = n
 		}
 	}
 }
@@ -296,13 +296,19 @@ func (c *caller) account(port string, errors ...string) {
 	}
 }
 
-// swap runs steps of the page. No node with gothrottle fails to apply anything.
-func (s *machine) swap(c *caller, steps []string) {
+// runAll runs steps of the page, with calls after each.
+func (s *machine) runAll(c *caller, steps []string) {
 	s.t.Helper()
 	for _, step := range steps {
 		s.run(step)
 		c.proceed()
 	}
+}
+
+// swap runs steps of the page. No node with gothrottle fails to apply anything.
+func (s *machine) swap(c *caller, steps []string) {
+	s.t.Helper()
+	s.runAll(c, steps)
 	for _, n := range s.nodes {
 		assert.NotContains(s.t, n.log(), "CRITICAL")
 	}
@@ -316,10 +322,7 @@ func TestSwap(t *testing.T) {
 	master := s.nodes["6380"]
 	master.must("GO.ALL two THROTTLE 9 1 3600 THROTTLE 99 1 60")
 	master.must("HSET book 0 1795302334193880144 1 7 title x")
-	for _, step := range swapBlocks(t, "The way back", 4)[1:] {
-		s.run(step)
-		c.proceed()
-	}
+	s.runAll(c, swapBlocks(t, "The way back", 4)[1:])
 	c.account("6379", "READONLY")
 	for _, key := range []string{"two", "book"} {
 		assert.Equal(t, "hash", s.nodes["6379"].Type(ctx, key).Val(), "%s isn't a limiter of CL.THROTTLE", key)
@@ -328,15 +331,6 @@ func TestSwap(t *testing.T) {
 		assert.Equal(t, "string", n.Type(ctx, "early:49").Val(), port)
 		assert.False(t, n.has("GO.THROTTLE"), port)
 	}
-}
-
-// The way back after step 1. Clients notice nothing.
-func TestSwap_wayBackFromStep1(t *testing.T) {
-	s := newMachine(t, threeNodes, false)
-	c := s.startCaller()
-	s.swap(c, []string{swapBlocks(t, "One master with replicas", 3)[0], swapBlocks(t, "The way back", 4)[0]})
-	c.account("6379")
-	assert.Equal(t, "string", s.nodes["6380"].Type(ctx, "user:42").Val())
 }
 
 // Sentinel makes the failover.
@@ -364,6 +358,15 @@ func TestSwap_sentinel(t *testing.T) {
 	same(t, want, s.nodes["6381"].dataset(), "6381")
 }
 
+// The way back after step 1. Clients notice nothing.
+func TestSwap_wayBackFromStep1(t *testing.T) {
+	s := newMachine(t, threeNodes, false)
+	c := s.startCaller()
+	s.swap(c, []string{swapBlocks(t, "One master with replicas", 3)[0], swapBlocks(t, "The way back", 4)[0]})
+	c.account("6379")
+	assert.Equal(t, "string", s.nodes["6380"].Type(ctx, "user:42").Val())
+}
+
 // One shard of a cluster, there and back.
 func TestSwap_cluster(t *testing.T) {
 	s := newMachine(t, threeNodes, true, "cluster-node-timeout 10000")
@@ -374,8 +377,7 @@ func TestSwap_cluster(t *testing.T) {
 	require.Contains(t, back[2], "CLUSTER FAILOVER")
 	replicaof := regexp.MustCompile(`(?m)^.*replicaof.*\n?`)
 	for _, step := range append(steps, back[1:]...) {
-		s.run(strings.TrimSuffix(replicaof.ReplaceAllString(step, ""), "\n"))
-		c.proceed()
+		s.runAll(c, []string{strings.TrimSuffix(replicaof.ReplaceAllString(step, ""), "\n")})
 	}
 	c.account("6379", "READONLY", "MOVED", "CLUSTERDOWN")
 }
