@@ -147,7 +147,7 @@ func TestDocs_calendar(t *testing.T) {
 			rows = append(rows, []string{row[1], "days in UTC"})
 		}
 	}
-	if len(rows) != 7 {
+	if len(rows) != 6 {
 		t.Fatalf("%d rows", len(rows))
 	}
 	for _, row := range rows {
