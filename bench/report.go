@@ -105,23 +105,16 @@ func costs(s *report.Samples) map[string]string {
 
 // clients returns the figures of docs/go.md.
 func clients(s *report.Samples) map[string]string {
-	loads := func(first, unit, format string, per float64) string {
-		var columns []column
-		for _, keys := range []string{"one", "Zipf"} {
-			for _, goroutines := range []string{"1", "16", "256"} {
-				kind := "Client/keys=" + keys + "/goroutines=" + goroutines
-				columns = append(columns, column{keys + ": " + goroutines, kind, unit, format, per, false})
-			}
+	var columns []column
+	for _, keys := range []string{"one", "Zipf"} {
+		for _, goroutines := range []string{"1", "16", "256"} {
+			kind := "Client/keys=" + keys + "/goroutines=" + goroutines
+			columns = append(columns, column{keys + ": " + goroutines, kind, "server-ns/op", "%.2f", 1000, false})
 		}
-		return table(s, first, s.Servers[:1], s.Rows(columns[0].kind), columns...)
 	}
 	return map[string]string{
-		"client run":    origin(s),
-		"client ratios": ratios(s, s.Servers, clientRatios),
-		"client rates":  loads("decisions/s", "ops/s", "%.0f", 1),
-		"client cpu": loads("server CPU, µs", "server-ns/op", "%.2f", 1000) + "\n" +
-			loads("client CPU, µs", "client-ns/op", "%.2f", 1000) + "\n" +
-			loads("allocations", "allocations/op", "%.1f", 1) + "\n" + loads("p50, µs", "p50-ns", "%.1f", 1000),
+		"client run": origin(s),
+		"client cpu": table(s, "server CPU, µs", s.Servers[:1], s.Rows(columns[0].kind), columns...),
 	}
 }
 
@@ -155,17 +148,6 @@ CPU|CPU|cpu-ns/op|GO.WINDOW 100 / zset window in Lua; GO.QUOTA / INCR + EXPIRE i
 CPU|CPU|cpu-ns/op|GO.THROTTLE with LOCKOUT / GO.THROTTLE; GO.THROTTLE locked out / GO.THROTTLE denied; GO.THROTTLE with RESERVE / GO.THROTTLE
 CPU|CPU|cpu-ns/op|GO.POLICY / GO.THROTTLE; GO.ALL 3 keys / 3 x GO.THROTTLE pipelined
 p99|CPU|p99-ns|GO.THROTTLE / SET PX
-`
-
-const clientRatios = `
-server CPU, one key, 256 goroutines|Client/keys=one/goroutines=256|server-ns/op|coalesced / go-redis Do; coalesced / plain
-server CPU, one key, 256 goroutines|Client/keys=one/goroutines=256|server-ns/op|budget 100 / go-redis Do; budget 100 / plain
-client CPU, one key, 256 goroutines|Client/keys=one/goroutines=256|client-ns/op|coalesced / go-redis Do; coalesced / redis_rate v10
-client CPU, one goroutine|Client/keys=one/goroutines=1|client-ns/op|plain / redis_rate v10
-allocations, one goroutine|Client/keys=one/goroutines=1|allocations/op|plain / redis_rate v10
-decisions/s, one key, 256 goroutines|Client/keys=one/goroutines=256|ops/s|coalesced / redis_rate v10
-decisions/s, Zipf keys, 256 goroutines|Client/keys=Zipf/goroutines=256|ops/s|coalesced / redis_rate v10
-p50, one goroutine|Client/keys=one/goroutines=1|p50-ns|coalesced / go-redis Do
 `
 
 // charts draws charts of the first server.
