@@ -35,6 +35,9 @@ func readMap(t *testing.T) map[string]rule {
 			t.Errorf("the map has %s twice", folder)
 		}
 		rules[folder] = rule{quoted(cells[3]), quoted(cells[4])}
+		if strings.TrimSpace(cells[4]) == "" {
+			rules[folder] = rule{quoted(cells[3]), []string{"C", "unsafe"}}
+		}
 	}
 	return rules
 }
