@@ -34,18 +34,18 @@ func (r *run) calls(st *step) {
 	// A limiter looks different to a module whose clock is behind. So the replica is asked while the
 	// two clocks agree.
 	switch {
-	case st.Via == "replica" && !r.runs && r.twin.module.Last == r.m.now:
+	case st.Via == "replica" && !r.lab.runs && r.twin.module.Last == r.m.now:
 		r.inStep()
 		c := r.twin.connect(2 + st.Conn%2)
 		defer c.Close()
 		r.check(send(c, st.DB, "plain", st.Calls, false))
 	case st.Via == "parallel":
 		r.parallel(st.DB, st.Calls)
-	case r.runs && (st.Via == "eval" || st.Via == "fcall"):
+	case r.lab.runs && (st.Via == "eval" || st.Via == "fcall"):
 		r.shortScripts(st)
 	default:
 		start := time.Now()
-		s := send(r.conn(st.Conn), st.DB, st.Via, st.Calls, r.runs)
+		s := send(r.master.conn(st.Conn), st.DB, st.Via, st.Calls, r.lab.runs)
 		if len(st.Calls) == 1 {
 			r.stats.times = append(r.stats.times, time.Since(start))
 		}
@@ -56,7 +56,7 @@ func (r *run) calls(st *step) {
 // shortScripts sends a few calls in each script: time may pass within a script.
 func (r *run) shortScripts(st *step) {
 	for calls := range slices.Chunk(st.Calls[:min(len(st.Calls), 30)], 3) { // such a transaction may take 100 ms
-		if r.check(send(r.conn(st.Conn), st.DB, st.Via, calls, true)); r.lost != nil {
+		if r.check(send(r.master.conn(st.Conn), st.DB, st.Via, calls, true)); r.lost != nil {
 			return
 		}
 	}
@@ -76,25 +76,25 @@ func (r *run) parallel(db int, calls []words) {
 	var results [numConns]sent
 	var wait sync.WaitGroup
 	for i := range results {
-		c := r.conn(i)
-		wait.Go(func() { results[i] = send(c, db, "plain", groups[i], r.runs) })
+		c := r.master.conn(i)
+		wait.Go(func() { results[i] = send(c, db, "plain", groups[i], r.lab.runs) })
 	}
 	wait.Wait()
-	for _, s := range append(results[:], send(r.conn(0), db, "plain", groups[numConns], r.runs)) {
+	for _, s := range append(results[:], send(r.master.conn(0), db, "plain", groups[numConns], r.lab.runs)) {
 		r.check(s)
 	}
 }
 
 // send sends calls to a server. If ask is set, they are one transaction that also reports the times of
 // the module's clock and of the server's.
-func send(c *redis.Client, db int, via string, calls []words, ask bool) (s sent) {
+func send(c *redis.Client, db int, via string, calls []words, ask bool) sent {
 	p := c.Pipeline()
 	p.Do(ctx, "SELECT", db)
 	multi, script := via == "multi" || ask, via == "eval" || via == "fcall"
-	if s.whole = multi || script; ask {
+	if ask {
 		calls = slices.DeleteFunc(slices.Clone(calls), tooFew)
 	}
-	s.db, s.calls = db, calls
+	s := sent{db: db, calls: calls, whole: multi || script}
 	if multi {
 		p.Do(ctx, "MULTI")
 	}
@@ -102,12 +102,9 @@ func send(c *redis.Client, db int, via string, calls []words, ask bool) (s sent)
 		servers.AskClock(p, probeKey)
 		p.Do(ctx, "INFO", "server")
 	}
-	switch via {
-	case "eval":
-		p.Do(ctx, append([]any{"EVAL", chaosScript, 0}, flat(calls)...)...)
-	case "fcall":
-		p.Do(ctx, append([]any{"FCALL", "chaos", 0}, flat(calls)...)...)
-	default:
+	if script {
+		p.Do(ctx, asScript(via, calls)...)
+	} else {
 		for _, words := range calls {
 			p.Do(ctx, anys(words)...)
 		}
@@ -119,13 +116,12 @@ func send(c *redis.Client, db int, via string, calls []words, ask bool) (s sent)
 		p.Do(ctx, "EXEC")
 	}
 	cmds, _ := p.Exec(ctx)
-	last := cmds[len(cmds)-1].(*redis.Cmd)
 	if s.whole {
-		s.read(last, ask, multi && script)
+		s.read(cmds[len(cmds)-1].(*redis.Cmd), ask, multi && script)
 		return s
 	}
-	for i := range calls {
-		s.replies = append(s.replies, replyText(cmds[1+i].(*redis.Cmd)))
+	for _, c := range cmds[1:] {
+		s.replies = append(s.replies, replyText(c.(*redis.Cmd)))
 	}
 	return s
 }
@@ -133,14 +129,7 @@ func send(c *redis.Client, db int, via string, calls []words, ask bool) (s sent)
 // read takes the replies out of the reply to a transaction or a script, or to a script in a transaction.
 func (s *sent) read(c *redis.Cmd, asked, nested bool) {
 	v, err := c.Slice()
-	switch {
-	case replyText(c) == lost:
-		s.replies = slices.Repeat([]string{lost}, len(s.calls))
-		return
-	case err != nil:
-		s.failed = replyText(c)
-		return
-	case asked && len(v) >= 7:
+	if asked && len(v) >= 7 {
 		if first, last := text(v[2]), text(v[len(v)-1]); first == last { // no time passed
 			s.now = probed(first)
 			s.wall = funnel.Micros(number(servers.Field(text(v[3]), "server_time_usec")))
@@ -152,7 +141,15 @@ func (s *sent) read(c *redis.Cmd, asked, nested bool) {
 			v = inner
 		}
 	}
-	s.replies, s.failed = each(v, s.calls)
+	for i := range v {
+		s.replies = append(s.replies, text(v[i]))
+	}
+	switch whole := replyText(c); {
+	case whole == lost:
+		s.replies = slices.Repeat([]string{lost}, len(s.calls))
+	case err != nil || len(v) != len(s.calls):
+		s.failed = whole
+	}
 }
 
 // check compares replies with the model, which makes the calls.
@@ -163,7 +160,7 @@ func (r *run) check(s sent) {
 		}
 		r.differ("the calls %q got the reply %s", s.calls, s.failed)
 	}
-	if r.runs {
+	if r.lab.runs {
 		if s.now == 0 {
 			if attempt(func() { r.adopt(s) }) != nil {
 				r.lost = &s // the server is being killed
@@ -183,7 +180,7 @@ func (r *run) check(s sent) {
 }
 
 func (r *run) checkOne(db int, words []string, reply string) {
-	r.stats.calls++
+	r.stats.tally[numCalls]++
 	switch {
 	case strings.Contains(reply, "internal error"):
 	case r.evicts != "" && strings.HasPrefix(reply, "-OOM"):
@@ -196,7 +193,7 @@ func (r *run) checkOne(db int, words []string, reply string) {
 		return
 	}
 	want := r.m.call(db, words)
-	if r.stats.checks++; !fits(words, reply, want) {
+	if r.stats.tally[numChecks]++; !fits(words, reply, want) {
 		r.differ("%q in database %d, module's clock %d: reply %s, want %s%s", words, db, r.m.now, reply, want, r.shown(db, words))
 	}
 }
@@ -254,7 +251,7 @@ func (r *run) shown(db int, words []string) (b string) {
 func (r *run) settle() {
 	switch s := r.lost; {
 	case s == nil:
-	case r.runs:
+	case r.lab.runs:
 		r.adopt(*s)
 	default:
 		r.makeUntilAlike(*s)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -31,12 +30,9 @@ const lost = "(lost)"
 func replyText(c *redis.Cmd) string {
 	v, err := c.Result()
 	var refused redis.Error
-	switch {
-	case errors.Is(err, redis.Nil):
-		return "<nil>"
-	case errors.As(err, &refused):
-		return "-" + refused.Error()
-	case err != nil:
+	if errors.As(err, &refused) {
+		return text(refused)
+	} else if err != nil {
 		return lost
 	}
 	return text(v)
@@ -47,46 +43,34 @@ func text(v any) string {
 	switch v := v.(type) {
 	case error:
 		if errors.Is(v, redis.Nil) {
-			return "<nil>"
+			return text(nil)
 		}
 		return "-" + v.Error()
-	case []any:
-		all := make([]string, len(v))
-		for i := range v {
-			all[i] = text(v[i])
-		}
-		if named(v) {
-			return pairs(all)
-		}
-		return "[" + strings.Join(all, " ") + "]"
 	case map[any]any:
-		var all []string
-		for key, value := range v {
-			all = append(all, text(key), text(value))
+		var all []any
+		for name, value := range v {
+			all = append(all, name, value)
 		}
-		return pairs(all)
+		return text(all)
+	case []any:
+		var all []string
+		for _, one := range v {
+			all = append(all, text(one))
+		}
+		if len(v) == 0 || len(v)%2 > 0 || !isName(v[0]) {
+			return fmt.Sprint(all)
+		}
+		var pairs []string
+		for pair := range slices.Chunk(all, 2) {
+			pairs = append(pairs, pair[0]+":"+pair[1])
+		}
+		slices.Sort(pairs)
+		return fmt.Sprint(pairs)
 	}
 	return fmt.Sprint(v)
 }
 
-// named reports whether the first element of an array, the third and so on are texts.
-func named(v []any) bool {
-	for i := 0; i < len(v); i += 2 {
-		if _, ok := v[i].(string); !ok {
-			return false
-		}
-	}
-	return len(v) > 0 && len(v)%2 == 0
-}
-
-func pairs(all []string) string {
-	lines := []string{}
-	for pair := range slices.Chunk(all, 2) {
-		lines = append(lines, pair[0]+":"+pair[1])
-	}
-	slices.Sort(lines)
-	return "[" + strings.Join(lines, " ") + "]"
-}
+func isName(v any) bool { _, is := v.(string); return is }
 
 // anys returns words as arguments of a client.
 func anys(words []string) []any {
@@ -97,21 +81,13 @@ func anys(words []string) []any {
 	return all
 }
 
-// each returns the replies to calls that came as one array.
-func each(v []any, calls []words) (replies []string, whole string) {
-	if len(v) != len(calls) {
-		return nil, text(v)
-	}
-	for i := range v {
-		replies = append(replies, text(v[i]))
-	}
-	return replies, ""
-}
-
-// flat returns calls as the arguments of the script.
-func flat(calls []words) (all []any) {
+// asScript returns the call of the script that makes calls.
+func asScript(via string, calls []words) []any {
+	script := map[string]string{"eval": chaosScript, "fcall": "chaos"}[via]
+	var keys, words []any
 	for _, w := range calls {
-		all = append(append(all, len(w)), anys(w)...)
+		keys = append(keys, anys(keysOf(w))...)
+		words = append(append(words, len(w)), anys(w)...)
 	}
-	return all
+	return slices.Concat([]any{via, script, len(keys)}, keys, words)
 }

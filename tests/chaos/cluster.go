@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"gothrottle/commands/memory"
 	"gothrottle/funnel"
 	servers "gothrottle/tests/server"
@@ -22,22 +20,18 @@ const numNodes = 3
 type node struct {
 	*server
 	id    string
-	probe string // a key whose slot stays here
-	clock *servers.Clock
-	now   funnel.Micros    // what the module's clock shows
-	conns [2]*redis.Client // for calls; they speak RESP2 and RESP3
+	probe string        // a key whose slot stays here
+	now   funnel.Micros // what the module's clock shows
 }
 
 // clusterRun is a cluster, one model of all its keys, and slots that move between the masters.
 type clusterRun struct {
-	*run   // the model and its checks; its three servers are the nodes
-	g      *generator
-	nodes  [numNodes]*node
-	clocks [numNodes]*servers.Clock
-	owner  map[string]int // the node that owns the slot of a tag
-	later  []words        // calls that got TRYAGAIN
-	blank  *memory.Server // has no keys: only wrong words make a call fail
-	drifts bool           // the servers' clocks do not stand still exactly: a monotonic clock moves them on
+	*run  // the model and its checks; its three servers are the nodes
+	g     *generator
+	nodes [numNodes]*node
+	owner map[string]int // the node that owns the slot of a tag
+	later []words        // calls that got TRYAGAIN
+	blank *memory.Server // has no keys: only wrong words make a call fail
 }
 
 // tags are hash tags of slots that move.
@@ -45,64 +39,28 @@ var tags = []string{"a", "b", "c", "d"}
 
 // performCluster makes the steps of a seed on a new cluster. It returns the first difference, or nil.
 func performCluster(l *lab, seed uint64, st *stats, until time.Time) error {
-	st.runs++
 	os.Setenv("GOTHROTTLE_CLOCK_BOUND", "1") // the modules' monotonic clocks stand still on all servers
-	c := &clusterRun{owner: map[string]int{}, blank: memory.NewServer(), g: &generator{rand.New(rand.NewPCG(seed, 2)), begin, begin},
-		run: &run{lab: l, folder: filepath.Join(l.folder, fmt.Sprint("cluster", st.runs)), stats: st, m: newModel()}}
-	defer c.stop()
-	err := attempt(func() {
-		c.begin()
-		for c.number = 0; c.number < *stepsFlag && time.Now().Before(until); c.number++ {
-			c.step()
-			st.steps++
-			st.progress(seed)
-		}
-		c.compare()
-	})
-	for _, n := range c.nodes {
-		if err != nil && n != nil && n.Exited() {
-			err = fmt.Errorf("%w; a node has ended: %s", err, n.tail())
-		}
-	}
-	return err
-}
-
-func (c *clusterRun) stop() {
-	for _, n := range c.nodes {
-		if n != nil {
-			n.conns[0].Close()
-			n.conns[1].Close()
-		}
-	}
-	for _, clock := range c.clocks {
-		if clock != nil {
-			clock.Close()
-		}
-	}
-	c.run.end()
+	c := &clusterRun{run: newRun(l, st), owner: map[string]int{}, blank: memory.NewServer(),
+		g: &generator{rand.New(rand.NewPCG(seed, 2)), begin, begin}}
+	return c.perform(*stepsFlag, until, c.begin, c.step, c.compare)
 }
 
 func (c *clusterRun) begin() {
 	var runs []*servers.Server
 	for i, to := range []**server{&c.master, &c.twin, &c.plain} {
-		clock, err := servers.NewClock(c.lab.folder)
-		must(err)
-		c.clocks[i] = clock
+		clock := c.lab.clock()
 		clock.Wall, clock.Mono = begin-time.Now().UnixMicro(), 1e12
 		must(clock.Write())
-		s := c.lab.start(fmt.Sprint("node ", i), servers.Options{Cluster: true, Folder: filepath.Join(c.folder, fmt.Sprint(i)), Clock: clock,
+		*to = c.lab.start(fmt.Sprint("node ", i), servers.Options{Cluster: true, Folder: filepath.Join(c.folder, fmt.Sprint(i)), Clock: clock,
 			Args: []string{"--hz", "100", "--cluster-node-timeout", "1000000000"}})
-		*to, runs = s, append(runs, s.Server)
-		c.nodes[i] = &node{server: s, clock: clock, conns: [2]*redis.Client{s.connect(2), s.connect(3)}}
+		c.nodes[i], runs = &node{server: *to}, append(runs, (*to).Server)
 	}
 	joined, err := servers.Join(numNodes, runs...)
 	must(err)
 	for i, id := range joined.IDs {
 		c.nodes[i].id = id
 	}
-	c.stats.servers(c.master)
-	if c.runs = c.master.info("server", "valkey_version") != ""; c.runs { // a monotonic clock moves the clocks on
-
+	if c.lab.runs {
 		c.m.blur = blurred
 	}
 	c.nameSlots()
@@ -162,7 +120,7 @@ func (c *clusterRun) pass(d int64) {
 	c.setClocks(c.g.wall)
 	for _, n := range c.nodes {
 		c.eventually("the module's clock moves", func() bool { return int64(n.readClock()) >= c.g.wall })
-		if !c.runs && int64(n.now) != c.g.wall {
+		if !c.lab.runs && int64(n.now) != c.g.wall {
 			c.differ("the clock of a module shows %d, want %d", n.now, c.g.wall)
 		}
 	}
@@ -175,8 +133,8 @@ func (c *clusterRun) pass(d int64) {
 		c.m.now = max(c.m.now, n.now)
 	}
 	for _, n := range c.nodes { // behind the server's clock, the module's runs at half speed
-		n.clock.Mono += 2 * int64(c.m.now-n.now)
-		must(n.clock.Write())
+		n.Clock.Mono += 2 * int64(c.m.now-n.now)
+		must(n.Clock.Write())
 		if now := n.readClock(); now != c.m.now {
 			c.differ("the clock of a module shows %d, want %d", now, c.m.now)
 		}
@@ -188,9 +146,9 @@ func (c *clusterRun) pass(d int64) {
 // setClocks makes the servers' clocks stand still at a time.
 func (c *clusterRun) setClocks(wall int64) {
 	c.m.wall = funnel.Micros(wall)
-	for _, clock := range c.clocks {
-		clock.Frozen, clock.Wall = true, wall
-		must(clock.Write())
+	for _, n := range c.nodes {
+		n.Clock.Frozen, n.Clock.Wall = true, wall
+		must(n.Clock.Write())
 	}
 }
 
@@ -206,8 +164,8 @@ func (n *node) readClock() funnel.Micros {
 // letClocksRun makes the servers' clocks run from where they are.
 func (c *clusterRun) letClocksRun() {
 	now := time.Now().UnixMicro()
-	for _, clock := range c.clocks {
-		clock.Frozen, clock.Wall = false, int64(c.m.wall)-now
-		must(clock.Write())
+	for _, n := range c.nodes {
+		n.Clock.Frozen, n.Clock.Wall = false, int64(c.m.wall)-now
+		must(n.Clock.Write())
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"gothrottle/commands"
 )
 
 var (
@@ -43,12 +45,12 @@ func (c *clusterRun) batch(tag string, n int) {
 	var calls []words
 	for range n {
 		w := c.tagged(tag)
-		if strings.HasPrefix(w[0], "GO.TOP") {
-			continue // it has no key, and each node counts its own keys
+		if commands.Find(w[0]).NoKey {
+			continue // each node counts its own keys
 		}
 		// In a cluster of Valkey the module itself replies TRYAGAIN, after other calls of a transaction were
 		// made. go-redis takes such an error within an array for the reply to all of them.
-		if via == "alone" || via == "pipeline" || c.right(tag, w) && (len(keysOf(w)) == 1 || !c.runs) {
+		if via == "alone" || via == "pipeline" || c.right(tag, w) && (len(keysOf(w)) == 1 || !c.lab.runs) {
 			calls = append(calls, w)
 		}
 	}
@@ -68,7 +70,7 @@ func (c *clusterRun) batch(tag string, n int) {
 func (c *clusterRun) send(tag string, conn, n int, calls []words) {
 	for calls := range slices.Chunk(calls, n) {
 		at := c.owner[tag]
-		p := c.nodes[at].conns[conn].Pipeline()
+		p := c.nodes[at].conn(conn).Pipeline()
 		for _, w := range calls {
 			p.Do(ctx, anys(w)...)
 		}
@@ -82,42 +84,22 @@ func (c *clusterRun) send(tag string, conn, n int, calls []words) {
 // together makes calls of which the server makes all or none. If it makes none, they are made alone.
 func (c *clusterRun) together(tag string, conn int, via string, calls []words) {
 	at := c.owner[tag]
-	var all words
-	for _, w := range calls {
-		all = append(all, keysOf(w)...)
-	}
-	p := c.nodes[at].conns[conn].Pipeline()
-	if via == "eval" {
-		p.Do(ctx, append(append([]any{"EVAL", chaosScript, len(all)}, anys(all)...), flat(calls)...)...)
-	} else {
-		p.Do(ctx, "MULTI")
-		for _, w := range calls {
-			p.Do(ctx, anys(w)...)
-		}
-		p.Do(ctx, "EXEC")
-	}
-	cmds, _ := p.Exec(ctx)
-	last := cmds[len(cmds)-1].(*redis.Cmd)
-	var replies []string
-	failed := replyText(last)
-	if v, err := last.Slice(); err == nil {
-		replies, failed = each(v, calls)
-	}
+	got := send(c.nodes[at].conn(conn), 0, via, calls, false)
 	c.stats.tally["calls by "+via]++
-	if kind, _, _ := strings.Cut(failed, " "); failed != "" {
+	if kind, _, _ := strings.Cut(got.failed, " "); got.failed != "" {
 		if !slices.Contains([]string{"-ASK", "-MOVED", "-TRYAGAIN", "-EXECABORT"}, kind) {
-			c.differ("the calls %q got the reply %s", calls, failed)
+			c.differ("the calls %q got the reply %s", calls, got.failed)
 		}
-		c.say("node %d: %d calls by %s: %s", at, len(calls), via, failed)
+		c.say("node %d: %d calls by %s: %s", at, len(calls), via, got.failed)
 		c.send(tag, conn, 1, calls)
 		return
 	}
 	for i, w := range calls {
-		if via == "eval" && strings.Contains(replies[i], " non local key") {
+		if via == "eval" && strings.Contains(got.replies[i], " non local key") {
 			c.stats.tally["refused within a script"]++ // the script itself made a key of a slot that moves absent
 			continue
 		}
-		c.made(at, w, replies[i])
+		c.made(at, w, got.replies[i])
 	}
 }
 
@@ -145,7 +127,7 @@ func (c *clusterRun) follow(tag string, at, conn int, w words, got string, redir
 		}
 		c.stats.tally["replies "+kind[1:]]++
 		c.say("node %d: %q: %s", at, w, got)
-		p := c.nodes[to].conns[conn].Pipeline()
+		p := c.nodes[to].conn(conn).Pipeline()
 		if kind == "-ASK" {
 			p.Do(ctx, "ASKING")
 		} else {

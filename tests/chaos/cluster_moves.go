@@ -100,7 +100,7 @@ func (c *clusterRun) moveAtomic(tag, kind string, from, to *node) {
 	if err != nil {
 		c.differ("%v; %v: %s", err, words, last)
 	}
-	c.setClocks(c.clocks[0].Wall + time.Now().UnixMicro())
+	c.setClocks(c.nodes[0].Clock.Wall + time.Now().UnixMicro())
 }
 
 // union returns every key of the cluster but for those of the clocks, and the node that each is at. A key is at one node,
@@ -144,12 +144,12 @@ func (c *clusterRun) whole() map[string]int {
 	all, at := c.union()
 	for key, v := range all {
 		want := c.m.dbs[0].Get(key[2:])
-		if c.runs && want != nil && want.Expire > 0 && v.Expire > want.Expire-slackOfExpiry && v.Expire < want.Expire+slackOfExpiry {
+		if c.lab.runs && want != nil && want.Expire > 0 && v.Expire > want.Expire-slackOfExpiry && v.Expire < want.Expire+slackOfExpiry {
 			want.Expire = v.Expire
 			c.m.dbs[0].Put(key[2:], want)
 		}
 	}
-	c.stats.compared += len(all)
+	c.stats.tally[numCompared] += len(all)
 	c.holds(all)
 	return at
 }
@@ -164,5 +164,5 @@ func (c *clusterRun) compare() {
 			}
 		}
 	}
-	c.healthy(c.master, c.twin, c.plain)
+	c.healthy()
 }

@@ -1,12 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
+	"strings"
 
 	"gothrottle/commands/memory"
 	"gothrottle/tests/corpus"
@@ -77,19 +76,12 @@ func (r *run) expires(v *memory.Value) bool {
 
 // holds checks that the keys hold what the model holds, and that a key of a limiter has an expiry.
 func (r *run) holds(all map[string]*memory.Value) {
-	want, got := map[string]*memory.Value{}, maps.Clone(all)
-	for db, d := range r.m.dbs {
-		for _, name := range d.Keys() {
-			if v := d.Get(name); !v.Expired(r.m.wall) {
-				want[fmt.Sprintf("%d %s", db, name)] = v
-			}
-		}
-		for name := range d.doubt {
-			key := fmt.Sprintf("%d %s", db, name)
-			delete(want, key)
-			delete(got, key)
-		}
-	}
+	want, got := r.m.dataset(), maps.Clone(all)
+	maps.DeleteFunc(want, func(_ string, v *memory.Value) bool { return v.Expired(r.m.wall) })
+	maps.DeleteFunc(got, func(key string, _ *memory.Value) bool {
+		d, name := r.m.at(key)
+		return d.doubt[name]
+	})
 	r.alike("the master", want, got)
 }
 
@@ -102,15 +94,11 @@ func (r *run) attach() {
 
 // inStep waits until the replicas have received everything.
 func (r *run) inStep() {
-	r.eventually("the replicas have received everything", func() bool {
-		for _, s := range []*server{r.twin, r.plain} {
-			if s.info("replication", "master_link_status") != "up" ||
-				s.info("replication", "slave_repl_offset") != r.master.info("replication", "master_repl_offset") {
-				return false
-			}
+	for _, s := range []*server{r.twin, r.plain} {
+		if err := s.InStep(r.master.Server); err != nil {
+			r.differ("the %s: %v: %s; master: %s", s.name, err, s.tail(), r.master.tail())
 		}
-		return true
-	})
+	}
 }
 
 // compare checks what must hold at all times.
@@ -125,35 +113,26 @@ func (r *run) compare() {
 		r.look()
 		r.alike("the "+s.name, all, copied)
 	}
-	r.healthy(r.master, r.twin)
-	r.stats.compared += len(all)
+	r.healthy()
+	r.stats.tally[numCompared] += len(all)
 	r.stats.sample(r.master)
 }
 
-// healthy checks that the module did not panic or warn, and that no server reports a crash.
-func (r *run) healthy(all ...*server) {
-	for _, s := range all {
-		if n := s.info("gothrottle", "gothrottle_panics"); n != "0" {
+var warning = regexp.MustCompile(`# <(?:gothrottle|module)>|=== REDIS BUG REPORT|=== VALKEY BUG REPORT`)
+
+// healthy checks that the module did not panic or warn, and that no server reports a crash. Valkey 9.1 asks modules to
+// unload when it ends.
+func (r *run) healthy() {
+	for _, s := range r.servers() {
+		if n := s.info("gothrottle", "gothrottle_panics"); n != "0" && !s.Bare {
 			r.differ("the module's panics: %q", n)
 		}
-		if line := warning(s.LogFile); line != "" {
-			r.differ("the log of the %s: %s", s.name, line)
+		for line := range strings.Lines(s.Log()) {
+			if warning.MatchString(line) && !strings.Contains(line, "cannot be unloaded") {
+				r.differ("the log of the %s: %s", s.name, line)
+			}
 		}
 	}
-}
-
-var warningLine = regexp.MustCompile(`(?m)^.*(?:# <(?:gothrottle|module)>|=== REDIS BUG REPORT|=== VALKEY BUG REPORT).*$`)
-
-// warning returns a line of the log in which the module warns, or the server reports a crash. Valkey
-// 9.1 asks modules to unload when it ends.
-func warning(file string) string {
-	b, _ := os.ReadFile(file)
-	for _, line := range warningLine.FindAll(b, -1) {
-		if !bytes.Contains(line, []byte("cannot be unloaded")) {
-			return string(line)
-		}
-	}
-	return ""
 }
 
 // dataBytes is the memory of the data, without that of clients and buffers.

@@ -38,12 +38,13 @@ func init() {
 		{name: "client-kill", weight: 5, run: (*run).clientsKilled, amid: true},
 		{name: "client-pause", weight: 4, run: (*run).paused, amid: true},
 		{name: "blocked", weight: 4, run: (*run).blocked, amid: true},
-		{name: "flushall", weight: 3, run: (*run).flushed},
+		{name: "flushall", weight: 3, run: func(r *run, _ *step) { r.emptied() }},
 		{name: "evict", weight: 4, run: (*run).evicted, amid: true, texts: []string{"noeviction", "allkeys-random", "allkeys-lru", "volatile-ttl"}},
-		{name: "replica-killed", weight: 4, run: (*run).linkCut},
+		// The replicas come back and resynchronise in part.
+		{name: "replica-killed", weight: 4, run: func(r *run, _ *step) { r.master.ask("CLIENT", "KILL", "TYPE", "replica") }},
 		{name: "resync", weight: 4, run: (*run).resynced},
 		{name: "promote", weight: 4, run: (*run).promoted},
-		{name: "policies", weight: 6, run: (*run).setPolicies, texts: policyTexts},
+		{name: "policies", weight: 6, run: func(r *run, st *step) { r.configure(st.Text, r.master, r.twin) }, texts: policyTexts},
 		{name: "defrag", weight: 2, run: (*run).defragment},
 		{name: "purge", weight: 2, run: func(r *run, _ *step) { r.master.ask("MEMORY", "PURGE") }},
 		{name: "del-foreign", weight: 6, run: (*run).deleteForeign},
@@ -103,7 +104,7 @@ func (r *run) restartAOF(*step) {
 
 // again starts the master on its data, with further arguments, and connects everything to it.
 func (r *run) again(args ...string) {
-	r.hangUp()
+	r.master.hangUp()
 	if err := r.master.restart(args...); err != nil {
 		r.differ("the server does not start: %v", err)
 	}
@@ -149,11 +150,11 @@ func (r *run) stopped(st *step) {
 
 func (r *run) clientsKilled(st *step) {
 	r.amid(st, func() { r.master.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes") })
-	r.hangUp()
+	r.master.hangUp()
 }
 
 func (r *run) paused(st *step) {
-	r.conn(st.Conn).Ping(ctx)
+	r.master.conn(st.Conn).Ping(ctx)
 	r.master.ask("CLIENT", "PAUSE", "1000000000", "WRITE")
 	r.amid(st, func() { r.accept(r.master, "CLIENT", "UNPAUSE") })
 }
@@ -172,12 +173,6 @@ func (r *run) blocked(st *step) {
 	}
 }
 
-func (r *run) flushed(*step) {
-	r.master.ask("FLUSHALL")
-	r.m.clear()
-	r.emptied()
-}
-
 // evicted makes calls while memory is short. Limiters may be gone afterwards.
 func (r *run) evicted(st *step) {
 	limit := r.master.number("memory", "used_memory") - st.N
@@ -189,8 +184,7 @@ func (r *run) evicted(st *step) {
 	r.master.ask("CONFIG", "SET", "maxmemory-policy", "noeviction")
 	r.evicts = ""
 	if st.Text != "noeviction" {
-		r.master.ask("FLUSHALL")
-		r.m.clear()
+		r.emptied()
 	}
 }
 
@@ -204,7 +198,7 @@ func (r *run) hostile(st *step) {
 	one := func(words string) string { return pick(random, strings.Fields(words)...) }
 	const keys = "t0 t1 t2 t3 w0 w1 w2 q0 q1 q2 l0 l1 l2"
 	for range 20 {
-		p := r.conn(st.Conn).Pipeline()
+		p := r.master.conn(st.Conn).Pipeline()
 		p.Do(ctx, "SELECT", st.DB)
 		for _, words := range st.Calls {
 			p.Do(ctx, "HOSTILE.DO", one("expired keymiss new hset zadd set del expire"), one("set hset zadd append del pexpire persist rename "+
@@ -218,12 +212,7 @@ func (r *run) hostile(st *step) {
 		}
 	}
 	r.look()
-	r.flushed(nil)
-}
-
-// linkCut closes the connections of the replicas, which come back and resynchronise in part.
-func (r *run) linkCut(*step) {
-	r.master.ask("CLIENT", "KILL", "TYPE", "replica")
+	r.emptied()
 }
 
 // resynced makes a replica go astray for a moment and then load everything again.
@@ -243,7 +232,7 @@ func (r *run) promoted(*step) {
 	r.quiet(r.twin)
 	r.accept(r.twin, "REPLICAOF", "NO", "ONE")
 	r.master, r.twin = r.twin, r.master
-	r.hangUp()
+	r.twin.hangUp()
 	r.prepare(r.master)
 	r.attach()
 	r.tick()
@@ -254,7 +243,7 @@ func (r *run) promoted(*step) {
 func (r *run) clockRestarted(st *step) {
 	r.master.Kill()
 	n := number(st.Text) * second
-	r.moveAnd(n, max(n, 0), func() { r.again() })
+	r.move(n, max(n, 0), func() { r.again() })
 }
 
 // loadedOtherwise makes the replicas load everything in one of the ways that servers have. Only Valkey has the second channel.
@@ -265,10 +254,6 @@ func (r *run) loadedOtherwise(st *step) {
 		s.ask("CONFIG", "SET", "dual-channel-replication-enabled", second)
 	}
 	r.resynced(nil)
-}
-
-func (r *run) setPolicies(st *step) {
-	r.configure(st.Text, r.master, r.twin)
 }
 
 // configure sets the policies of servers and of the model.
@@ -282,10 +267,9 @@ func (r *run) configure(policies string, all ...*server) {
 func (r *run) defragment(*step) {
 	reply := r.master.ask("CONFIG", "SET", "activedefrag", "yes")
 	if strings.HasPrefix(reply, "-") {
-		r.stats.defrag = "refused: " + reply[1:]
+		r.stats.tally["active defragmentation is refused"]++
 		return
 	}
-	r.stats.defrag = "on"
 	for _, c := range []string{"active-defrag-ignore-bytes", "active-defrag-threshold-lower"} {
 		r.master.ask("CONFIG", "SET", c, "1")
 	}

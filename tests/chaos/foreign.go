@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,21 +16,22 @@ type dump struct {
 	at      int64
 }
 
-// foreignStep makes a command of the server at keys of limiters. Before it, these hold what the model holds. After it, the
-// model holds what they hold.
+// foreignStep makes a command of the server at keys of limiters. Before it, all keys hold what the model holds. After it,
+// the model holds what they hold.
 func (r *run) foreignStep(st *step) {
 	w, names := r.foreignWords(st)
 	if w == nil {
 		return
 	}
-	before, want, doubt := r.at(names)
-	r.alike(fmt.Sprintf("before %q", st.Calls[0]), want, before)
-	p := r.conn(st.Conn).Pipeline()
+	before := r.dataset(r.master)
+	r.look()
+	r.holds(before)
+	p := r.master.conn(st.Conn).Pipeline()
 	p.Do(ctx, "SELECT", st.DB)
 	c := p.Do(ctx, w...)
 	_, _ = p.Exec(ctx)
 	reply := replyText(c)
-	r.stats.foreign++
+	r.stats.tally[numForeign]++
 	switch refused := strings.HasPrefix(reply, "-"); {
 	case reply == lost:
 		r.differ("%q: no reply", st.Calls[0])
@@ -45,8 +47,11 @@ func (r *run) foreignStep(st *step) {
 			r.dump.at = v.Expire
 		}
 	}
-	after, _, _ := r.at(names)
-	for key, v := range after {
+	after := r.dataset(r.master)
+	doubt := slices.ContainsFunc(names, func(name string) bool { return r.m.dbs[0].doubt[name] || r.m.dbs[1].doubt[name] })
+	for i := range 2 * len(names) {
+		key := fmt.Sprintf("%d %s", i%2, names[i/2])
+		v := after[key]
 		r.take(key, v, v != nil && v.Kind == commands.KindHash && (doubt || w[0] == "HPEXPIRE")) // fields may expire
 	}
 }
@@ -74,31 +79,9 @@ func (r *run) foreignWords(st *step) (w []any, names []string) {
 	return w, st.Calls[0][1:2]
 }
 
-// at returns what keys of these names hold in both databases, what they must hold, and whether one of them is in doubt.
-func (r *run) at(names []string) (got, want map[string]*memory.Value, doubt bool) {
-	r.look()
-	got, want = map[string]*memory.Value{}, map[string]*memory.Value{}
-	for db, d := range r.m.dbs {
-		values, err := r.master.read(db, names...)
-		if err != nil {
-			r.differ("%q: %v", names, err)
-		}
-		for name, v := range values {
-			key := fmt.Sprintf("%d %s", db, name)
-			got[key], want[key] = v, d.Get(name)
-			if d.doubt[name] {
-				want[key], doubt = v, true
-			} else if want[key] != nil && want[key].Expired(r.m.wall) {
-				want[key] = nil
-			}
-		}
-	}
-	return got, want, doubt
-}
-
-// take makes the model hold a value at a key. The key begins with its database.
+// take makes the model hold a value at a key.
 func (r *run) take(key string, v *memory.Value, doubt bool) {
-	d, name := r.m.dbs[key[0]-'0'], key[2:]
+	d, name := r.m.at(key)
 	d.Put(name, v)
 	if delete(d.doubt, name); doubt {
 		d.doubt[name] = true
@@ -108,16 +91,11 @@ func (r *run) take(key string, v *memory.Value, doubt bool) {
 // takeExpired makes the model hold what the server holds of the keys that had expired up to a time, in ms, before the clock
 // was set back. The server may have deleted them or not.
 func (r *run) takeExpired(all map[string]*memory.Value, upTo int64) {
-	for db, d := range r.m.dbs {
-		for _, name := range d.Keys() {
-			if at := d.Get(name).Expire; at > 0 && at <= upTo && !d.doubt[name] {
-				d.Put(name, all[fmt.Sprintf("%d %s", db, name)])
-			}
-		}
-	}
-	for key, v := range all {
-		if d, name := r.m.dbs[key[0]-'0'], key[2:]; v.Expire > 0 && v.Expire <= upTo && !d.doubt[name] {
-			d.Put(name, v)
+	both := r.m.dataset()
+	maps.Copy(both, all)
+	for key, v := range both {
+		if d, name := r.m.at(key); v.Expire > 0 && v.Expire <= upTo && !d.doubt[name] {
+			d.Put(name, all[key])
 		}
 	}
 }
@@ -126,12 +104,12 @@ func (r *run) takeExpired(all map[string]*memory.Value, upTo int64) {
 func (g *generator) foreign() words {
 	kind := pick[byte](g.Rand, 't', 'w', 'q', 'l')
 	key, other := g.name(kind), g.name(kind)
-	late := g.text((max(g.wall, g.high) + g.Int64N(100*second)) / 1000)
+	late := text((max(g.wall, g.high) + g.Int64N(100*second)) / 1000)
 	forms := []words{
 		{"DEL", key}, {"UNLINK", key}, {"DEL", key}, {"GETDEL", key},
-		{"SET", g.name('t'), g.text(g.wall*1000 + g.Int64N(100*second)*1000)}, {"SET", key, pick(g.Rand, "x", "5", strings.Repeat("y", 25))},
+		{"SET", g.name('t'), text(g.wall*1000 + g.Int64N(100*second)*1000)}, {"SET", key, pick(g.Rand, "x", "5", strings.Repeat("y", 25))},
 		{"HSET", key, "x", "1"}, {"HSET", g.name('t'), "0", "1.5"}, {"HDEL", key, "x"}, {"HDEL", g.name('t'), "x"}, {"ZADD", key, "1", "alice"}, {"LPUSH", key, "a"},
-		{"EXPIRE", key, g.text(g.Int64N(60))}, {"PEXPIREAT", key, late}, {"PERSIST", key},
+		{"EXPIRE", key, text(g.Int64N(60))}, {"PEXPIREAT", key, late}, {"PERSIST", key},
 		{"RENAME", key, other}, {"COPY", key, other, "REPLACE"}, {"MOVE", key, ""},
 		{"DUMP", key}, {"RESTORE", key, pick(g.Rand, "", "", "damaged")},
 		{"HINCRBY", g.name('t'), "0", "1000000"}, {"APPEND", g.name('q'), "1"}, {"ZREM", key, "\x010"},

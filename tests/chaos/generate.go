@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+
+	"gothrottle/commands"
 )
 
 // generator makes the steps of a schedule from a seed.
@@ -64,19 +66,16 @@ func (g *generator) db() int { return pick(g.Rand, 0, 0, 0, 1) }
 
 // batch makes calls that are sent together.
 func (g *generator) batch() step {
-	st := step{Do: "calls", Conn: g.IntN(numConns), DB: g.db(),
+	st := step{Do: "calls", Conn: g.IntN(numConns), DB: g.db(), N: g.Int64N(2),
 		Via: pick(g.Rand, "plain", "plain", "plain", "multi", "multi", "eval", "fcall", "parallel", "replica")}
-	st.N = g.Int64N(2)
-	n := pick(g.Rand, 1, 1, 30, 200, 1+g.IntN(500))
-	for range n {
+	for range pick(g.Rand, 1, 1, 30, 200, 1+g.IntN(500)) {
 		words := g.call()
 		if st.Via == "replica" {
-			words = g.readOnly(words)
+			words = readOnly(words)
 		}
-		if st.Via == "multi" && tooFew(words) { // the server would refuse all of them
-			continue
+		if st.Via != "multi" || !tooFew(words) { // the server would refuse all of them
+			st.Calls = append(st.Calls, words)
 		}
-		st.Calls = append(st.Calls, words)
 	}
 	if len(st.Calls) == 0 {
 		st.Calls = []words{{"GO.INFO", "t0"}}
@@ -85,20 +84,17 @@ func (g *generator) batch() step {
 }
 
 // readOnly returns the call that changes nothing.
-func (g *generator) readOnly(all words) words {
-	switch all[0] {
-	case "CL.THROTTLE", "GO.RELEASE":
-		return words{"GO.INFO", all[1]}
-	case "GO.INFO", "GO.TOP":
-		return all
+func readOnly(w words) words {
+	if commands.Find(w[0]+"_RO") != nil {
+		return append(words{w[0] + "_RO"}, w[1:]...)
 	}
-	if strings.HasSuffix(all[0], "_RO") {
-		return all
+	if commands.Find(w[0]).Writes() {
+		return words{"GO.INFO", w[1]}
 	}
-	return append(words{all[0] + "_RO"}, all[1:]...)
+	return w
 }
 
-// clock makes a step of the clocks. One in ten sets the wall clock back.
+// clock makes a step of the clocks. One in twelve sets the wall clock back.
 func (g *generator) clock() step {
 	d := pick(g.Rand, 1, g.Int64N(millisecond), g.Int64N(second), g.Int64N(second), g.Int64N(20*second), g.Int64N(90*second), g.Int64N(4000*second))
 	st := step{Do: "clock", N: d, Mono: d}
@@ -115,27 +111,20 @@ func (g *generator) clock() step {
 
 // fault makes a fault by the weights of the table.
 func (g *generator) fault() step {
-	sum := 0
+	var all []fault
 	for _, f := range faults {
-		sum += f.weight
+		all = append(all, slices.Repeat([]fault{f}, f.weight)...)
 	}
-	n := g.IntN(sum)
-	for _, f := range faults {
-		if n -= f.weight; n >= 0 {
-			continue
-		}
-		st := step{Do: f.name, Conn: g.IntN(numConns), DB: g.db()}
-		if f.amid {
-			b := g.batch()
-			st.Via, st.Calls = b.Via, b.Calls
-			st.N = g.Int64N(5 * millisecond)
-		}
-		if len(f.texts) > 0 {
-			st.Text = pick(g.Rand, f.texts...)
-		}
-		return st
+	f := pick(g.Rand, all...)
+	st := step{Do: f.name, Conn: g.IntN(numConns), DB: g.db()}
+	if f.amid {
+		b := g.batch()
+		st.Via, st.Calls, st.N = b.Via, b.Calls, g.Int64N(5*millisecond)
 	}
-	panic("no fault")
+	if len(f.texts) > 0 {
+		st.Text = pick(g.Rand, f.texts...)
+	}
+	return st
 }
 
 // Values of gothrottle.policies. Names stay of one kind.
@@ -153,20 +142,30 @@ func (g *generator) name(kind byte) string {
 	return fmt.Sprintf("%c%d", kind, g.IntN(5))
 }
 
-func (g *generator) text(n int64) string { return fmt.Sprint(n) }
+// kind is a kind of limiter. Most callers of one key agree on its numbers: those of key 0 are the first.
+type kind struct {
+	name           string // of a clause; that of the command begins with GO.
+	limits, counts [5]int64
+	millis         [5]int64 // the period, or how long a slot is held
+}
+
+// kinds has the kinds by the letters of their keys.
+var kinds = map[byte]kind{
+	't': {"THROTTLE", [5]int64{16, 5, 2, 1, 500}, [5]int64{30, 7, 60, 1, 1000}, [5]int64{60_000, 60_000, 60_000, 60_000, 60_000}},
+	'w': {"WINDOW", [5]int64{10, 200, 3, 1000, 121}, [5]int64{}, [5]int64{60_000, 10_000, 1000, 3_600_000, 7000}},
+	'q': {"QUOTA", [5]int64{10, 5, 10, 1, 500_000}, [5]int64{}, [5]int64{60_000, 60_000, 1000, 3_600_000, 60_000}},
+	'l': {"LEASE", [5]int64{1, 5, 5, 10, 100}, [5]int64{}, [5]int64{1000, 10_000, 60_000, 600_000, 10_000}},
+}
 
 // call makes a call of one of the module's commands. A few have a wrong word.
 func (g *generator) call() words {
 	var w words
 	switch n := g.IntN(100); {
-	case n < 30:
-		w = g.throttle()
-	case n < 46:
-		w = g.window()
-	case n < 58:
-		w = g.quota()
+	case n < 64:
+		w = g.limiter(pick[byte](g.Rand, 't', 't', 't', 't', 't', 'w', 'w', 'w', 'q', 'q', 'l', 'l'))
 	case n < 68:
-		w = g.lease()
+		key := g.name('t')
+		w = append(words{"CL.THROTTLE", key}, g.numbers('t', key, 0, 1000)...)
 	case n < 72:
 		w = words{"GO.RELEASE", g.name('l'), g.id()}
 		for range g.IntN(3) {
@@ -182,168 +181,121 @@ func (g *generator) call() words {
 		w = words{"GO.TOP"}
 	}
 	if g.IntN(12) == 0 {
-		w = g.readOnly(w)
+		w = readOnly(w)
 	}
 	if g.IntN(25) == 0 {
 		w = g.hostile(w)
 	}
+	if i := g.IntN(len(w)); g.IntN(10) == 0 {
+		w[i] = strings.ToLower(w[i])
+	}
 	return w
 }
 
-func (g *generator) unit() (unit int64, option words) {
-	if g.IntN(4) == 0 {
-		return 1, words{pick(g.Rand, "MS", "ms")}
+// numbers makes the words that a limiter must have, after its key. Their unit is so many ms.
+func (g *generator) numbers(letter byte, key string, cell int, unit int64) words {
+	k, i := kinds[letter], (int(key[1]-'0')+cell)%5
+	limit, millis := k.limits[i], k.millis[i]
+	limit = pick(g.Rand, limit, limit, limit, limit*2, limit/2+1, 1+g.Int64N(1000))
+	if g.IntN(20) == 0 {
+		millis = pick(g.Rand, unit, 5*unit, 300*unit)
 	}
-	return 1000, nil
+	period := g.span(millis, unit)
+	switch {
+	case letter == 'l':
+		return words{text(limit), period, g.id()}
+	case letter == 't':
+		return words{text(limit - 1), text(k.counts[i]), period, g.quantity(limit)}
+	case letter == 'q' && g.IntN(40) == 0:
+		return words{text(limit), "1mo", g.quantity(limit), "ALIGN", "+01:00"}
+	}
+	return words{text(limit), period, g.quantity(limit)}
+}
+
+// option makes an option that both the command and the clause of a kind can have, or none.
+func (g *generator) option(letter byte, unit int64) words {
+	switch {
+	case letter == 't' && g.IntN(8) == 0:
+		return words{"LOCKOUT", g.span(1000*(1+g.Int64N(100)), unit)}
+	case letter == 'w' && g.IntN(6) == 0:
+		return words{"EXACT"}
+	case letter == 'q' && g.IntN(4) == 0:
+		return words{"ALIGN", text(g.IntN(200) - 100)}
+	}
+	return nil
 }
 
 // span writes a length of time, mostly in the unit of the call.
 func (g *generator) span(millis, unit int64) string {
 	if g.IntN(8) == 0 {
-		return g.text(millis) + "ms"
+		return text(millis) + "ms"
 	}
-	return g.text(millis / unit)
+	return text(millis / unit)
 }
 
 func (g *generator) quantity(limit int64) string {
-	return g.text(pick(g.Rand, 1, 1, 1, 1, 1, 2, 5, 0, limit, limit+1, -1, -2, -g.Int64N(limit+10)))
-}
-
-// mode makes one of the options that exclude each other, or none.
-func (g *generator) mode(throttle bool) words {
-	switch n := g.IntN(14); {
-	case n < 2:
-		return words{"UPTO"}
-	case n == 2:
-		return words{pick(g.Rand, "FORCE", "force")}
-	case n < 5 && throttle:
-		return words{"RESERVE", g.text(g.Int64N(60))}
-	case n < 7 && throttle:
-		return words{"LOCKOUT", g.text(1 + g.Int64N(100))}
-	}
-	return nil
-}
-
-func (g *generator) rate(i int) (count, millis int64) {
-	if g.IntN(15) == 0 {
-		return pick(g.Rand, 1, 11, 30, 1+g.Int64N(1000)), pick[int64](g.Rand, 1000, 60_000, 3_600_000)
-	}
-	return []int64{30, 7, 60, 1, 1000}[i%5], 60_000
-}
-
-func (g *generator) throttle() words {
-	key, limit := g.name('t'), pick(g.Rand, 1, 2, 5, 16, 1+g.Int64N(1000))
-	count, millis := g.rate(int(key[1]))
-	unit, option := g.unit()
-	w := words{pick(g.Rand, "GO.THROTTLE", "GO.THROTTLE", "go.throttle"), key, g.text(limit - 1), g.text(count), g.span(millis, unit), g.quantity(limit)}
-	if g.IntN(8) == 0 {
-		w[0], w[4] = "CL.THROTTLE", g.text(millis/1000)
-		return w
-	}
-	return append(append(w, g.mode(true)...), option...)
-}
-
-// windowNumbers makes the words of a window from the limit on. Most callers of one key agree on its period.
-func (g *generator) windowNumbers(key string, unit int64) words {
-	i := int(key[1] - '0')
-	limit, millis := []int64{10, 200, 3, 1000, 121}[i], []int64{60_000, 10_000, 1000, 3_600_000, 7000}[i]
-	limit = pick(g.Rand, limit, limit, limit, limit*2, limit/2+1)
-	if g.IntN(30) == 0 {
-		millis = pick[int64](g.Rand, 1, 5, 300) * unit
-	}
-	w := words{g.text(limit), g.span(millis, unit), g.quantity(limit)}
-	if g.IntN(6) == 0 {
-		w = append(w, "EXACT")
-	}
-	return w
-}
-
-func (g *generator) window() words {
-	key := g.name('w')
-	unit, option := g.unit()
-	w := append(append(words{"GO.WINDOW", key}, g.windowNumbers(key, unit)...), g.mode(false)...)
-	return append(w, option...)
-}
-
-func (g *generator) quota() words {
-	unit, option := g.unit()
-	limit := pick(g.Rand, 10, 10, 5, 1+g.Int64N(1_000_000))
-	w := words{"GO.QUOTA", g.name('q'), g.text(limit), g.span(pick[int64](g.Rand, 60_000, 60_000, 1000, 3_600_000), unit), g.quantity(limit)}
-	w = append(w, g.mode(false)...)
-	if g.IntN(4) == 0 {
-		w = append(w, "ALIGN", g.text(g.Int64N(200)-100))
-		if g.IntN(4) == 0 {
-			w[3], w[len(w)-1] = "1mo", "+01:00"
-		}
-	}
-	return append(w, option...)
+	return text(pick(g.Rand, 1, 1, 1, 1, 1, 2, 5, 0, limit, limit+1, -1, -2, -g.Int64N(limit+10)))
 }
 
 func (g *generator) id() string {
 	if g.IntN(40) == 0 {
 		return pick(g.Rand, "KEY", "", "\x00\xff", strings.Repeat("x", 512))
 	}
-	return g.text(g.Int64N(20))
+	return text(g.IntN(20))
 }
 
-func (g *generator) lease() words {
-	unit, option := g.unit()
-	limit, ttl := pick[int64](g.Rand, 1, 5, 5, 10, 100), pick[int64](g.Rand, 1000, 10_000, 60_000, 600_000)
-	return append(words{"GO.LEASE", g.name('l'), g.text(limit), g.span(ttl, unit), g.id()}, option...)
+// unit makes the unit of a call, in ms, and the option that says it.
+func (g *generator) unit() (unit int64, option words) {
+	if g.IntN(4) == 0 {
+		return 1, words{"MS"}
+	}
+	return 1000, nil
+}
+
+// limiter makes a call of the command of one kind.
+func (g *generator) limiter(letter byte) words {
+	key := g.name(letter)
+	unit, ms := g.unit()
+	option := g.option(letter, unit)
+	switch n := g.IntN(14); {
+	case letter == 'l' || letter == 't' && option != nil:
+	case n < 2:
+		option = append(option, "UPTO")
+	case n == 2:
+		option = append(option, "FORCE")
+	case n < 5 && letter == 't':
+		option = words{"RESERVE", text(g.IntN(60))}
+	}
+	return slices.Concat(words{"GO." + kinds[letter].name, key}, g.numbers(letter, key, 0, unit), option, ms)
 }
 
 // all makes a call of GO.ALL with one to four keys.
 func (g *generator) all() words {
 	w := words{"GO.ALL"}
 	var seen []string
-	ms, force := g.IntN(3) == 0, g.IntN(9) == 0
+	unit, ms := g.unit()
+	force := g.IntN(9) == 0
 	for range 1 + g.IntN(4) {
-		kind := pick[byte](g.Rand, 't', 't', 'w', 'q', 'l')
-		key := g.name(kind)
-		if kind == 'l' && force || slices.Contains(seen, key) {
+		letter := pick[byte](g.Rand, 't', 't', 'w', 'q', 'l')
+		if letter == 'l' && force {
+			letter = 't'
+		}
+		key, cells := g.name(letter), 1
+		if slices.Contains(seen, key) {
 			continue
 		}
 		if len(seen) > 0 {
 			w = append(w, "KEY")
 		}
-		seen, w = append(seen, key), append(append(w, key), g.clauses(kind, key, ms)...)
+		if seen, w = append(seen, key), append(w, key); letter == 't' {
+			cells = pick(g.Rand, 1, 1, 2, 3)
+		}
+		for cell := range cells {
+			w = slices.Concat(w, words{kinds[letter].name}, g.numbers(letter, key, cell, unit), g.option(letter, unit))
+		}
 	}
-	if len(seen) == 0 {
-		w = append(append(w, "t0"), g.clauses('t', "t0", ms)...)
-	}
-	if ms {
-		w = append(w, "MS")
-	}
-	if force {
+	if w = append(w, ms...); force {
 		w = append(w, "FORCE")
-	}
-	return w
-}
-
-func (g *generator) clauses(kind byte, key string, ms bool) (w words) {
-	unit := int64(1000)
-	if ms {
-		unit = 1
-	}
-	limit := pick(g.Rand, 1, 5, 16, 1+g.Int64N(300))
-	switch kind {
-	case 't':
-		for cell := range pick(g.Rand, 1, 1, 2, 3) {
-			count, millis := g.rate(cell + int(key[1]))
-			w = append(w, "THROTTLE", g.text(limit-1), g.text(count), g.span(millis, unit), g.quantity(limit))
-			if g.IntN(8) == 0 {
-				w = append(w, "LOCKOUT", g.span(1000*(1+g.Int64N(100)), unit))
-			}
-		}
-	case 'w':
-		w = append(words{"WINDOW"}, g.windowNumbers(key, unit)...)
-	case 'q':
-		w = words{"QUOTA", g.text(limit), g.text(60_000 / unit), g.quantity(limit)}
-		if g.IntN(4) == 0 {
-			w = append(w, "ALIGN", "7")
-		}
-	case 'l':
-		w = words{"LEASE", g.text(limit), g.text(10_000 / unit), g.id()}
 	}
 	return w
 }
@@ -351,7 +303,7 @@ func (g *generator) clauses(kind byte, key string, ms bool) (w words) {
 func (g *generator) policy() words {
 	w := words{"GO.POLICY", fmt.Sprintf("%s:%d", pick(g.Rand, "api", "login", "win", "quo", "dim", "none"), g.IntN(3))}
 	if g.IntN(3) == 0 {
-		w = append(w, g.text(pick[int64](g.Rand, 0, 1, 2, 5, 400)))
+		w = append(w, text(pick(g.Rand, 0, 1, 2, 5, 400)))
 	}
 	if g.IntN(4) == 0 {
 		w = append(w, "MS")

@@ -7,7 +7,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -16,7 +15,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 )
 
 var (
@@ -25,7 +24,6 @@ var (
 	timeFlag    = flag.Duration("time", 150*time.Second, "when to end")
 	stepsFlag   = flag.Int("steps", 250, "the steps of one run")
 	replayFlag  = flag.String("replay", "", "a file with a schedule, to run it instead")
-	keepFlag    = flag.String("out", "build/out/chaos", "the folder for the schedule of a failing run")
 	shrinkFlag  = flag.Duration("shrink", 90*time.Second, "how long to make a failing schedule shorter")
 	clusterFlag = flag.Bool("cluster", false, "run a cluster whose slots move instead")
 	verboseFlag = flag.Bool("v", false, "print each step and how long it took")
@@ -33,7 +31,7 @@ var (
 
 func main() {
 	flag.Parse()
-	redis.SetLogger(silent{})
+	logging.Disable() // that a server which was killed does not answer isn't news
 	l, err := newLab()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "chaos:", err)
@@ -51,15 +49,10 @@ func main() {
 	}
 }
 
-// silent is a log for the clients: that a server which was killed does not answer isn't news.
-type silent struct{}
-
-func (silent) Printf(context.Context, string, ...any) {}
-
 func replay(l *lab, file string) bool {
 	s, err := readSchedule(file)
 	if err == nil {
-		err = perform(l, &s, newStats(), time.Now().Add(time.Hour))
+		err = perform(l, &s, newStats(l), time.Now().Add(time.Hour))
 	}
 	if err != nil {
 		fmt.Println("chaos:", err)
@@ -76,7 +69,7 @@ func search(l *lab) bool {
 		seed = rand.Uint64()>>32 + 1
 	}
 	fmt.Printf("chaos: the first seed is %d\n", seed)
-	st, end := newStats(), time.Now().Add(*timeFlag)
+	st, end := newStats(l), time.Now().Add(*timeFlag)
 	st.shown = time.Now()
 	for ; time.Now().Before(end); seed++ {
 		s := schedule{Seed: seed}
@@ -88,7 +81,7 @@ func search(l *lab) bool {
 			err = perform(l, &s, st, end)
 		}
 		if err != nil {
-			st.differences++
+			st.tally["differences"]++
 			fmt.Printf("%schaos: seed %d: %v\n", st.table(), seed, err)
 			report(l, s, err)
 			return false
@@ -109,15 +102,18 @@ func report(l *lab, s schedule, err error) {
 	end := time.Now().Add(*shrinkFlag)
 	last := err
 	s = shrink(s, stepOf(err), func(s *schedule) bool {
-		err := perform(l, s, newStats(), end)
-		if stepOf(err) < 0 {
+		if time.Now().After(end) {
 			return false
 		}
-		last = err
-		return true
-	}, func() bool { return time.Now().After(end) })
-	file := filepath.Join(*keepFlag, fmt.Sprintf("seed-%d.json", s.Seed))
-	if err := errors.Join(os.MkdirAll(*keepFlag, 0o755), s.write(file)); err != nil {
+		err := perform(l, s, newStats(l), end)
+		if stepOf(err) >= 0 {
+			last = err
+		}
+		return stepOf(err) >= 0
+	})
+	const folder = "build/out/chaos"
+	file := filepath.Join(folder, fmt.Sprintf("seed-%d.json", s.Seed))
+	if err := errors.Join(os.MkdirAll(folder, 0o755), s.write(file)); err != nil {
 		fmt.Println("chaos:", err)
 		return
 	}

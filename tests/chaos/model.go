@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -53,6 +54,22 @@ func (m *model) setPolicies(text string) {
 		_ = d.SetPolicies(text)
 	}
 }
+
+// dataset returns what all keys must hold, by database and name, but for those in doubt.
+func (m *model) dataset() map[string]*memory.Value {
+	all := map[string]*memory.Value{}
+	for db, d := range m.dbs {
+		for _, name := range d.Keys() {
+			if !d.doubt[name] {
+				all[fmt.Sprintf("%d %s", db, name)] = d.Get(name)
+			}
+		}
+	}
+	return all
+}
+
+// at returns the database and the name of a key of a dataset.
+func (m *model) at(key string) (d *database, name string) { return m.dbs[key[0]-'0'], key[2:] }
 
 // call runs a call and returns its reply.
 func (m *model) call(db int, words []string) string {

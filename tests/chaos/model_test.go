@@ -8,7 +8,7 @@ import (
 // A key of a call is there or gone while the server evicts keys. A wrong check of other replies is seen on real servers: it
 // finds differences where there are none. This one might find too few.
 func TestCheckEvicted(t *testing.T) {
-	r := &run{m: newModel(), stats: newStats(), evicts: "allkeys-lru"}
+	r := &run{lab: &lab{}, m: newModel(), stats: newStats(&lab{}), evicts: "allkeys-lru"}
 	r.m.now, r.m.wall = begin, begin
 	for _, c := range []struct {
 		call, reply string

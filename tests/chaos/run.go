@@ -7,33 +7,25 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"gothrottle/funnel"
 	servers "gothrottle/tests/server"
 )
 
-// numConns is how many clients make calls. Half of them speak RESP3. One of those tracks keys.
-const numConns = 4
-
 // run is one schedule at work: a master, a replica with the module, a replica without it.
 type run struct {
-	lab     *lab
-	folder  string
-	options []string
-	stats   *stats
-	clock   *servers.Clock
-	runs    bool // the wall clock runs: the server's clock does not stand still with a frozen one
-	master  *server
-	twin    *server // a replica with the module
-	plain   *server // a replica without it
-	conns   [numConns]*redis.Client
-	m       *model
-	evicts  string // maxmemory-policy while memory is short, else ""
-	memory  int64  // used_memory without overhead at the start
-	dump    dump
-	lost    *sent // calls that got no reply
-	number  int   // of the step
+	lab    *lab
+	folder string
+	stats  *stats
+	clock  *servers.Clock
+	master *server
+	twin   *server // a replica with the module
+	plain  *server // a replica without it
+	m      *model
+	evicts string // maxmemory-policy while memory is short, else ""
+	memory int64  // used_memory without overhead at the start
+	dump   dump
+	lost   *sent // calls that got no reply
+	number int   // of the step
 }
 
 // difference is what a run finds.
@@ -79,84 +71,76 @@ func (r *run) say(format string, args ...any) {
 	}
 }
 
+// newRun makes a run whose servers have not been started.
+func newRun(l *lab, st *stats) *run {
+	st.tally[numRuns]++
+	return &run{lab: l, folder: filepath.Join(l.folder, fmt.Sprint("run", st.tally[numRuns])), stats: st, m: newModel()}
+}
+
 // perform runs a schedule on new servers. It returns the first difference, or nil.
 func perform(l *lab, s *schedule, st *stats, until time.Time) error {
-	st.runs++
-	r := &run{lab: l, folder: filepath.Join(l.folder, fmt.Sprint("run", st.runs)), options: s.Options, stats: st, m: newModel()}
-	defer r.end()
-	err := attempt(func() {
-		r.begin()
-		for i := 0; i < len(s.Steps) && time.Now().Before(until); i++ {
-			r.number = i
-			start := time.Now()
-			r.do(&s.Steps[i])
-			r.say("%s %s: %d calls, %v", s.Steps[i].Do, s.Steps[i].Via, len(s.Steps[i].Calls), time.Since(start).Round(time.Millisecond))
-			st.steps++
-			st.progress(s.Seed)
-		}
+	r := newRun(l, st)
+	return r.perform(len(s.Steps), until, func() { r.begin(s.Options) }, func() { r.do(&s.Steps[r.number]) }, func() {
 		r.compare()
 		r.emptied()
 	})
-	if err != nil && r.master != nil && r.master.Exited() {
-		err = fmt.Errorf("%w; the master has ended: %s", err, r.master.tail())
+}
+
+// perform starts servers by begin, makes up to n steps by step until a time, and ends. It returns the first difference.
+func (r *run) perform(n int, until time.Time, begin, step, finish func()) error {
+	defer r.end()
+	err := attempt(func() {
+		for begin(); r.number < n && time.Now().Before(until); r.number++ {
+			step()
+			r.stats.tally[numSteps]++
+			r.stats.progress()
+		}
+		finish()
+	})
+	for _, s := range r.servers() {
+		if err != nil && s.Exited() {
+			err = fmt.Errorf("%w; the %s has ended: %s", err, s.name, s.tail())
+		}
 	}
 	return err
 }
 
-func (r *run) begin() {
-	var err error
-	r.clock, err = servers.NewClock(r.lab.folder)
-	must(err)
+// servers returns the servers that were started.
+func (r *run) servers() []*server {
+	return slices.DeleteFunc([]*server{r.master, r.twin, r.plain}, func(s *server) bool { return s == nil })
+}
+
+func (r *run) begin(options []string) {
+	r.clock = r.lab.clock()
 	r.clock.Frozen, r.clock.Wall, r.clock.Mono = true, begin, 1e12
+	if r.lab.runs {
+		r.clock.Frozen, r.clock.Wall, r.m.blur = false, begin-time.Now().UnixMicro(), blurred
+	}
 	must(r.clock.Write())
-	r.master = r.start("master", "a", false, "--appendonly", "yes")
-	r.twin = r.start("replica", "b", false, "--appendonly", "yes")
-	r.plain = r.start("bare replica", "c", true)
-	r.stats.servers(r.master)
-	r.twin.ask("CONFIG", "SET", "gothrottle.top-keys", "100")
-	r.findClock()
+	r.m.wall, r.m.now = begin, begin
+	withModule := append([]string{"--appendonly", "yes", "--loadmodule", r.lab.hostile}, options...)
+	r.master = r.start(servers.Options{Args: withModule}, "master")
+	r.twin = r.start(servers.Options{Args: withModule}, "replica")
+	r.plain = r.start(servers.Options{Args: options, Bare: true}, "bare replica")
+	r.stats.sample(r.master)
 	r.attach()
 	r.prepare(r.master)
+	r.prepare(r.twin)
 	r.memory = dataBytes(r.master)
 	r.tick()
 }
 
-func (r *run) start(name, folder string, bare bool, args ...string) *server {
-	if !bare {
-		args = append(args, "--loadmodule", r.lab.hostile)
-	}
-	args = append([]string{"--appendfsync", "always", "--enable-debug-command", "yes", "--loglevel", "notice", "--databases", fmt.Sprint(databases)}, args...)
-	return r.lab.start(name, servers.Options{Bare: bare, Folder: filepath.Join(r.folder, folder), Clock: r.clock, Args: append(args, r.options...)})
+func (r *run) start(o servers.Options, name string) *server {
+	o.Folder, o.Clock = filepath.Join(r.folder, name), r.clock
+	o.Args = append([]string{"--appendfsync", "always", "--enable-debug-command", "yes", "--databases", fmt.Sprint(databases)}, o.Args...)
+	return r.lab.start(name, o)
 }
 
 func (r *run) end() {
-	for _, c := range r.conns {
-		if c != nil {
-			c.Close()
-		}
-	}
-	for _, s := range []*server{r.master, r.twin, r.plain} {
-		if s != nil {
-			s.Close()
-			s.client.Close()
-		}
-	}
-	if r.clock != nil {
-		r.clock.Close()
+	for _, s := range r.servers() {
+		s.end()
 	}
 	os.RemoveAll(r.folder)
-}
-
-// findClock sets the wall clock. Valkey advances a clock that does not move by the monotonic clock. So
-// its clock runs, and calls are made in transactions that also report the time.
-func (r *run) findClock() {
-	r.runs = r.master.info("server", "valkey_version") != ""
-	r.m.wall, r.m.now = begin, begin
-	if r.runs {
-		r.clock.Frozen, r.clock.Wall = false, begin-time.Now().UnixMicro()
-		r.m.blur = blurred
-	}
-	must(r.clock.Write())
 }
 
 // blurred is how far the model may be from a server's clock that runs, in ms: it reads the time before or after a
@@ -169,28 +153,11 @@ func (r *run) prepare(s *server) {
 	s.ask("CONFIG", "SET", "gothrottle.top-keys", "100", "gothrottle.policies", r.m.policies)
 }
 
-// conn returns a client, and connects it if need be.
-func (r *run) conn(i int) *redis.Client {
-	if r.conns[i] == nil {
-		r.conns[i] = r.master.connect(2 + i%2)
-		if i == 3 {
-			r.conns[i].Do(ctx, "CLIENT", "TRACKING", "ON", "BCAST")
-		}
-	}
-	return r.conns[i]
-}
-
-// hangUp closes the clients. They connect again with the next call.
-func (r *run) hangUp() {
-	for i, c := range r.conns {
-		if c != nil {
-			c.Close()
-		}
-		r.conns[i] = nil
-	}
-}
-
 func (r *run) do(st *step) {
+	start := time.Now()
+	defer func() {
+		r.say("%s %s: %d calls, %v", st.Do, st.Via, len(st.Calls), time.Since(start).Round(time.Millisecond))
+	}()
 	if r.master.Exited() {
 		r.differ("the master has ended")
 	}
@@ -199,7 +166,7 @@ func (r *run) do(st *step) {
 		r.calls(st)
 		r.settle()
 	case "clock":
-		r.move(st.N, st.Mono)
+		r.move(st.N, st.Mono, r.tick)
 	case "foreign":
 		r.foreignStep(st)
 	default:
@@ -218,13 +185,8 @@ func (r *run) fault(st *step) {
 	r.compare()
 }
 
-// move moves the wall clock by n µs and the module's monotonic clock by mono µs.
-func (r *run) move(n, mono int64) {
-	r.moveAnd(n, mono, r.tick)
-}
-
-// moveAnd moves the clocks, and makes the modules see the time by then.
-func (r *run) moveAnd(n, mono int64, then func()) {
+// move moves the wall clock by n µs and the module's monotonic clock by mono µs, and makes the modules see the time by then.
+func (r *run) move(n, mono int64, then func()) {
 	r.look()
 	before := int64(r.m.wall / 1000)
 	r.clock.Wall += n
@@ -242,13 +204,13 @@ func (r *run) moveAnd(n, mono int64, then func()) {
 func (r *run) catchUp() {
 	r.look()
 	if lead := int64(max(r.m.now, r.twin.module.Last) - r.m.wall); lead > 0 {
-		r.move(lead+second, 0)
+		r.move(lead+second, 0, r.tick)
 	}
 }
 
 // look brings the model's clocks up to date if the wall clock runs.
 func (r *run) look() {
-	if r.runs {
+	if r.lab.runs {
 		r.m.wall = funnel.Micros(time.Now().UnixMicro() + r.clock.Wall)
 		r.m.now = max(r.m.now, r.m.wall)
 	}
@@ -256,7 +218,7 @@ func (r *run) look() {
 
 // tick makes the modules see the time, and checks what the module's clock shows.
 func (r *run) tick() {
-	if r.look(); !r.runs {
+	if r.look(); !r.lab.runs {
 		r.eventually("the server sees the time", func() bool {
 			now, err := r.master.client.Time(ctx).Result()
 			return err == nil && now.UnixMicro() == r.clock.Wall
@@ -270,7 +232,7 @@ func (r *run) tick() {
 		r.differ("the clock's key: %v", err)
 	}
 	now, want := probed(replyText(quota)), r.shows(r.master)
-	if now != want && !r.runs {
+	if now != want && !r.lab.runs {
 		r.differ("the module's clock shows %d, want %d, with the server's clock at %d", now, want, r.m.wall)
 	}
 	r.m.now = now

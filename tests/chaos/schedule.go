@@ -43,7 +43,6 @@ type step struct {
 // schedule is what a run does.
 type schedule struct {
 	Seed    uint64   `json:"seed"`
-	Server  string   `json:"server"`  // the version of the server that it was made for; for readers
 	Options []string `json:"options"` // more arguments of the servers
 	Steps   []step   `json:"-"`
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -18,7 +19,13 @@ const patience = servers.Patience
 var ctx = context.Background()
 
 // lab is what all servers of a program share.
-type lab struct{ server, hostile, folder string } // hostile is a module: see servers.Hostile
+type lab struct {
+	server  string
+	version string
+	runs    bool   // the server's clock never rests: Valkey advances a wall clock that does not move by the monotonic clock
+	hostile string // a module: see servers.Hostile
+	folder  string
+}
 
 // newLab makes the folder, which the caller removes.
 func newLab() (l *lab, err error) {
@@ -31,6 +38,10 @@ func newLab() (l *lab, err error) {
 			return nil, err
 		}
 	}
+	if l.version, err = servers.Version(l.server); err != nil {
+		return nil, err
+	}
+	l.runs = strings.HasPrefix(l.version, "Valkey")
 	if l.folder, err = os.MkdirTemp("", "gothrottle-chaos-"); err == nil {
 		l.hostile, err = servers.Hostile(l.folder)
 	}
@@ -41,8 +52,9 @@ func newLab() (l *lab, err error) {
 type server struct {
 	*servers.Server
 	name   string
-	client *redis.Client // for questions beside the calls
-	module funnel.Clock  // of the process
+	client *redis.Client           // for questions beside the calls
+	conns  [numConns]*redis.Client // for calls: see conn
+	module funnel.Clock            // of the process
 }
 
 // start starts a server in a folder that stays.
@@ -59,6 +71,21 @@ func (l *lab) start(name string, o servers.Options) *server {
 	return s
 }
 
+// clock makes a clock for a server, which closes it.
+func (l *lab) clock() *servers.Clock {
+	c, err := servers.NewClock(l.folder)
+	must(err)
+	return c
+}
+
+// end ends a server.
+func (s *server) end() {
+	s.hangUp()
+	s.client.Close()
+	s.Close()
+	s.Clock.Close()
+}
+
 // restart starts a server that has ended again.
 func (s *server) restart(args ...string) error {
 	s.client.Close()
@@ -69,6 +96,30 @@ func (s *server) restart(args ...string) error {
 // connect returns a client that has one connection.
 func (s *server) connect(protocol int) *redis.Client {
 	return s.Client(func(o *redis.Options) { o.Protocol, o.PoolSize = protocol, 1 })
+}
+
+// numConns is how many clients make calls. Half of them speak RESP3. One of those tracks keys.
+const numConns = 4
+
+// conn returns a client, and connects it if need be.
+func (s *server) conn(i int) *redis.Client {
+	if s.conns[i] == nil {
+		s.conns[i] = s.connect(2 + i%2)
+		if i == 3 {
+			s.conns[i].Do(ctx, "CLIENT", "TRACKING", "ON", "BCAST")
+		}
+	}
+	return s.conns[i]
+}
+
+// hangUp closes the clients. They connect again with the next call.
+func (s *server) hangUp() {
+	for i, c := range s.conns {
+		if c != nil {
+			c.Close()
+		}
+		s.conns[i] = nil
+	}
 }
 
 // ask sends one command and returns its reply as text.

@@ -15,12 +15,12 @@ func stepOf(err error) int {
 }
 
 // shrink returns a shorter schedule that fails as well: without the steps after number last, then without other steps, then
-// with fewer calls. fails runs a schedule; over says when to end.
-func shrink(s schedule, last int, fails func(*schedule) bool, over func() bool) schedule {
+// with fewer calls. fails runs a schedule.
+func shrink(s schedule, last int, fails func(*schedule) bool) schedule {
 	try := func(steps []step) bool {
 		shorter := s
 		shorter.Steps = steps
-		return !over() && fails(&shorter)
+		return fails(&shorter)
 	}
 	if s.Steps = slices.Clone(s.Steps); last >= 0 && last+1 < len(s.Steps) && try(s.Steps[:last+1]) {
 		s.Steps = s.Steps[:last+1]

@@ -42,7 +42,7 @@ func numbered(steps, calls int) (s schedule) {
 func TestShrink(t *testing.T) {
 	for _, wanted := range [][]string{{"0.0"}, {"99.9"}, {"3.4", "3.5", "70.1"}, {"10.0", "11.9", "50.5", "51.0", "80.8"}} {
 		runs := 0
-		s := shrink(numbered(100, 10), -1, needs(&runs, wanted...), func() bool { return false })
+		s := shrink(numbered(100, 10), -1, needs(&runs, wanted...))
 		var left []string
 		for _, st := range s.Steps {
 			for _, w := range st.Calls {
