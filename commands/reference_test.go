@@ -125,7 +125,7 @@ func TestReference_errors(t *testing.T) {
 	}
 	documented := []string{}
 	for _, row := range readPage(t, reference).section(t, "Errors").column("text", 0) {
-		family := regexp.MustCompile(`<(argument|examples|least|most|option)>`).ReplaceAllString(regexp.QuoteMeta(row), ".+")
+		family := regexp.MustCompile(`<(argument|examples|least|limiter|most|option|type)>`).ReplaceAllString(regexp.QuoteMeta(row), ".+")
 		members := slices.DeleteFunc(slices.Clone(exist), func(text string) bool { return !regexp.MustCompile("^" + family + "$").MatchString(text) })
 		documented = append(documented, members...)
 		if len(members) == 0 || len(members) > 1 && !strings.Contains(family, ".+") {
