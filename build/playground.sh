@@ -3,4 +3,4 @@
 . "$(dirname "$0")/lib.sh"
 build/page.sh
 CGO_ENABLED=0 go -C playground build -buildvcs=false -o ../build/out/playground-server .
-exec build/out/playground-server -listen "${LISTEN:-127.0.0.1:8080}" build/out/playground
+exec build/out/playground-server "${LISTEN:-127.0.0.1:8080}" build/out/playground

@@ -1,6 +1,6 @@
 #!/bin/bash
 # The playground's tests, in a headless Chromium that uses the page as a person would. Arguments are passed on to the tests:
-# -run Picture -picture picture.svg draws the picture of docs/playground.md again.
+# PICTURE=picture.svg and -run Picture draw the picture of docs/playground.md again.
 . "$(dirname "$0")/lib.sh"
 need_go
 
@@ -8,6 +8,8 @@ need_go
 need chromium chromium fonts-dejavu-core
 need npm nodejs npm
 build/page.sh
+size=$(gzip -9c build/out/playground/* | wc -c)
+[ "$size" -lt 1000000 ] || die "the page has $size bytes when compressed: docs/playground.md says less than 1 MB."
 axe=build/out/axe
 mkdir -p "$axe"
 cp playground/axe/package.json playground/axe/package-lock.json playground/axe/.npmrc "$axe/"

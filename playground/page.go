@@ -21,7 +21,9 @@ func main() {
 		"print":    function(printLast),
 		"commands": table(),
 		"read":     function(readLog),
-		"rate":     function(setRate),
+		"rate": function(func(args []js.Value) any {
+			return read.setRate(funnel.Rate{Count: int64(args[0].Int()), Period: funnel.Nanos(args[1].Int()) * funnel.Millisecond})
+		}),
 		"decide":   function(decide),
 		"smallest": function(func(args []js.Value) any { return read.smallest(int64(args[0].Int())) }),
 	})
@@ -73,28 +75,21 @@ func argsOf(args []commands.Arg) []any {
 // printLast returns the last reply of a script as redis-cli prints it.
 func printLast(args []js.Value) any {
 	replies := runScript(args[0].String())
-	return printed(replies[len(replies)-1], args[1].Bool())
+	return printed(replies[len(replies)-1], args[1].Bool(), "")
 }
 
 // readLog takes the bytes of two arrays: the times in ms since the Unix epoch, as float64, and the users as int32.
 func readLog(args []js.Value) any {
-	bytes := func(v js.Value) []byte {
-		b := make([]byte, v.Length())
-		js.CopyBytesToGo(b, v)
-		return b
+	times, users := make([]byte, args[0].Length()), make([]byte, args[1].Length())
+	js.CopyBytesToGo(times, args[0])
+	js.CopyBytesToGo(users, args[1])
+	calls := make([][]funnel.Nanos, args[2].Int())
+	for i := range len(users) / 4 {
+		user, ms := binary.LittleEndian.Uint32(users[4*i:]), math.Float64frombits(binary.LittleEndian.Uint64(times[8*i:]))
+		calls[user] = append(calls[user], funnel.Nanos(ms*1000)*funnel.Microsecond)
 	}
-	times, users := bytes(args[0]), bytes(args[1])
-	calls := make([]logged, len(users)/4)
-	for i := range calls {
-		ms := math.Float64frombits(binary.LittleEndian.Uint64(times[8*i:]))
-		calls[i] = logged{funnel.Nanos(ms*1000) * funnel.Microsecond, int32(binary.LittleEndian.Uint32(users[4*i:]))}
-	}
-	read = newTraffic(calls, args[2].Int())
+	read = newTraffic(calls)
 	return nil
-}
-
-func setRate(args []js.Value) any {
-	return read.setRate(funnel.Rate{Count: int64(args[0].Int()), Period: funnel.Nanos(args[1].Int()) * funnel.Millisecond})
 }
 
 // decide returns the denied calls, the denied users, and pairs of a user and its denied calls.

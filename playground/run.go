@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -18,19 +19,14 @@ func runScript(script string) (replies []any) {
 	server, last := memory.NewServer(), int64(0)
 	for line := range strings.Lines(script) {
 		at, call, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-		now, err := strconv.ParseInt(at, 10, 64)
+		now, _ := strconv.ParseInt(at, 10, 64)
+		last = max(last, now)
 		words, closed := split(call)
-		var reply any
+		reply, err := server.Do(funnel.Micros(last), words...)
 		switch {
-		case err != nil:
-			err = memory.Error("ERR the line does not begin with a time in microseconds")
 		case !closed:
-			err = memory.Error("ERR quotes are not closed")
-		default:
-			last = max(last, now)
-			reply, err = server.Do(funnel.Micros(last), words...)
-		}
-		if err != nil {
+			reply = memory.Error("ERR quotes are not closed")
+		case err != nil:
 			reply = err
 		}
 		replies = append(replies, reply)
@@ -38,52 +34,43 @@ func runScript(script string) (replies []any) {
 	return replies
 }
 
+var escapes = map[byte]byte{'n': '\n', 'r': '\r', 't': '\t', 'b': '\b', 'a': '\a'}
+
 // split cuts a call into words as redis-cli does: 'it\'s', "a\x00b". It reports whether all quotes are closed, with a blank
 // or the end of the line after them.
-func split(call string) (words []string, ok bool) {
+func split(call string) (words []string, closed bool) {
 	const blanks = " \t\r\n"
-	for {
-		call = strings.TrimLeft(call, blanks)
-		if call == "" {
-			return words, true
-		}
-		word := ""
-		for call != "" && !strings.Contains(blanks, call[:1]) {
-			if call[0] != '"' && call[0] != '\'' {
-				word, call = word+call[:1], call[1:]
-				continue
+	var quote byte
+	var word []byte // nil between words
+	for call += " "; call != ""; {
+		c, rest := call[0], call[1:]
+		switch {
+		case quote == 0 && strings.Contains(blanks, call[:1]):
+			if word != nil {
+				words = append(words, string(word))
 			}
-			part, rest, closed := quoted(call)
-			if !closed || rest != "" && !strings.Contains(blanks, rest[:1]) {
+			word = nil
+		case quote == 0 && (c == '"' || c == '\''):
+			quote, word = c, append([]byte{}, word...)
+		case quote != 0 && c == quote:
+			if quote = 0; !strings.Contains(blanks, rest[:1]) {
 				return nil, false
 			}
-			word, call = word+part, rest
+		case c == '\\' && (quote == '"' || quote == '\'' && rest[0] == '\''):
+			c, rest = escaped(rest)
+			word = append(word, c)
+		default:
+			word = append(word, c)
 		}
-		words = append(words, word)
+		call = rest
 	}
+	return words, quote == 0
 }
 
-var escapes = map[byte]string{'n': "\n", 'r': "\r", 't': "\t", 'b': "\b", 'a': "\a"}
-
-// quoted reads the quoted text that a call begins with.
-func quoted(call string) (text, rest string, closed bool) {
-	quote := call[0]
-	for i := 1; i < len(call); i++ {
-		switch c := call[i]; {
-		case c == quote:
-			return text, call[i+1:], true
-		case c != '\\' || i+1 == len(call) || quote == '\'' && call[i+1] != '\'':
-			text += string([]byte{c})
-		default:
-			i++
-			if code, err := strconv.ParseUint(call[i+1:min(i+3, len(call))], 16, 8); call[i] == 'x' && err == nil && i+2 < len(call) {
-				text, i = text+string([]byte{byte(code)}), i+2
-			} else if e, found := escapes[call[i]]; found {
-				text += e
-			} else {
-				text += string([]byte{call[i]})
-			}
-		}
+// escaped reads what follows a backslash.
+func escaped(text string) (c byte, rest string) {
+	if code, err := strconv.ParseUint(text[1:min(3, len(text))], 16, 8); text[0] == 'x' && err == nil {
+		return byte(code), text[3:]
 	}
-	return text, "", false
+	return cmp.Or(escapes[text[0]], text[0]), text[1:]
 }

@@ -7,11 +7,9 @@ import (
 	"gothrottle/commands/memory"
 )
 
-// printed returns a reply as redis-cli prints it. nested says that the arrays of pairs in it are maps, as those of GO.INFO
-// are in RESP3; of more than one line they begin on a line of their own.
-func printed(reply any, nested bool) string { return printedAt(reply, nested, "") }
-
-func printedAt(reply any, nested bool, indent string) string {
+// printed returns a reply as redis-cli prints it, with an indent before each line but the first. nested says that the arrays
+// of pairs in it are maps, as those of GO.INFO are in RESP3; of more than one line they begin on a line of their own.
+func printed(reply any, nested bool, indent string) string {
 	switch v := reply.(type) {
 	case nil:
 		return "(nil)"
@@ -41,9 +39,9 @@ func printedItems(items []any, nested bool, indent string) string {
 	var lines []string
 	for i := 0; i < len(items); i += step {
 		deeper := indent + strings.Repeat(" ", width+2)
-		line := fmt.Sprintf("%*d%s %s", width, i/step+1, mark, printedAt(items[i], nested, deeper))
+		line := fmt.Sprintf("%*d%s %s", width, i/step+1, mark, printed(items[i], nested, deeper))
 		if step == 2 {
-			value := printedAt(items[i+1], nested, deeper)
+			value := printed(items[i+1], nested, deeper)
 			if line += " => "; strings.Contains(value, "\n") {
 				line += "\n" + deeper
 			}

@@ -1,6 +1,6 @@
 // The drawing of one limiter: calls as dots on a time line, and below them a curve of what is left. A scene is drawn once,
 // up to its end. Then a time is a place at which the drawing is cut off.
-import { h, svg, span } from './dom.js';
+import { h, svg, span, id } from './dom.js';
 
 const em = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16; // above 1 if the reader wants larger letters
 const GUTTER = 76 * em;
@@ -11,12 +11,11 @@ const BASE = TOP + UP;
 const CURVE_TOP = BASE + DOWN + GAP;
 const BOTTOM = CURVE_TOP + CURVE;
 const HEIGHT = BOTTOM + AXIS;
-let charts = 0;
 
 export class Chart {
   // oncall is called with a time at which the reader wants to call, onselect with the number of a call, ondrag with a time.
   constructor({ oncall, onselect, ondrag }) {
-    this.id = `chart-${++charts}`;
+    this.id = id('chart');
     this.picture = svg('svg', { class: 'chart', height: HEIGHT, role: 'img' });
     this.element = h('div', { class: 'chart-box', tabindex: 0, role: 'group' }, this.picture);
     this.onselect = onselect;

@@ -1,6 +1,6 @@
 // An input for commands. Below it is the synopsis of the command, with what the word at the cursor means. Both come from the
 // module's own table.
-import { h } from './dom.js';
+import { h, id } from './dom.js';
 import { commands } from './program.js';
 
 // hint returns what a text, up to the cursor, leads to: the arguments that the next word can be, and the words that complete
@@ -42,7 +42,7 @@ function collect(args, tokens, repeats = false) {
 
 // commandInput is the input. onchange is called with each new text; onenter, if given, with a whole one.
 export function commandInput({ label, value = '', onchange = () => {}, onenter, onkey = () => {} }) {
-  const help = h('p', { class: 'help', id: `help-${Math.random().toString(36).slice(2)}` });
+  const help = h('p', { class: 'help', id: id('help') });
   const input = h('input', { type: 'text', class: 'command', 'aria-label': label, 'aria-describedby': help.id, value, spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off', maxlength: 4000 });
   const before = () => input.value.slice(0, input.selectionStart ?? 0);
   const show = () => {

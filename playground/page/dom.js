@@ -36,10 +36,11 @@ export function span(ms) {
 export const count = (n, word) => `${n.toLocaleString('en')} ${word}${n === 1 ? '' : 's'}`;
 
 let ids = 0;
+export const id = (name) => `${name}-${++ids}`;
 
 // field is a label with its control.
 export function field(label, control) {
-  control.id ||= `field-${++ids}`;
+  control.id ||= id('field');
   return h('div', { class: 'field' }, h('label', { for: control.id }, label), control);
 }
 
@@ -50,7 +51,7 @@ export function select(options, value, onchange) {
 
 // number is a field for a number, with its bounds beside it while it is out of them. Only valid numbers reach onchange.
 export function number(label, value, min, max, onchange) {
-  const wrong = h('small', { id: `wrong-${++ids}`, class: 'wrong', role: 'status' });
+  const wrong = h('small', { id: id('wrong'), class: 'wrong', role: 'status' });
   const input = h('input', { type: 'number', inputmode: 'decimal', value, min, max, step: 'any', required: true, 'aria-describedby': wrong.id, oninput: () => {
     const ok = input.checkValidity();
     setText(wrong, ok ? '' : `${min} to ${max}`);

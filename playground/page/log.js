@@ -6,7 +6,6 @@ import { LogReader, mostLines, example } from './logfile.js';
 const pause = () => new Promise((done) => setTimeout(done));
 const percent = (part, all) => `${+((100 * part) / all).toPrecision(2)} %`;
 const periods = { 1000: 'second', 60000: 'minute', 3600000: 'hour' };
-const units = { 1000: '1s', 60000: '1m', 3600000: '1h' };
 const wrong = 'No line has a time that the page can read. It reads access logs in the common and the combined format, and lines such as 2027-01-15T09:00:00Z,bob or 1800000000,bob.';
 
 export function logView() {
@@ -97,7 +96,7 @@ export function logView() {
     setText(verdict, `With a burst of ${limit.toLocaleString('en')} and ${rate.count} per ${periods[rate.period]} for each user, ${count(denied, 'call')} (${percent(denied, log.calls)}) of ${count(users, 'user')} (${percent(users, log.names.length)}) would have been denied.`);
     worst.replaceChildren(...most.flatMap((user, i) => (i % 2 ? [] : [h('tr', {}, h('th', { scope: 'row' }, log.names[user] || '(no name)'), h('td', {}, most[i + 1].toLocaleString('en')))])));
     if (!most.length) worst.replaceChildren(h('tr', {}, h('td', { colspan: 2 }, 'Nobody.')));
-    setText(policy, `CONFIG SET gothrottle.policies "api THROTTLE ${limit - 1} ${rate.count} ${units[rate.period]}"`);
+    setText(policy, `CONFIG SET gothrottle.policies "api THROTTLE ${limit - 1} ${rate.count} 1${periods[rate.period][0]}"`);
     setText(command, `GO.THROTTLE api:$user ${limit - 1} ${rate.count} ${rate.period / 1000}`);
     if (log.points) draw();
   }

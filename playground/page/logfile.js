@@ -75,14 +75,13 @@ function timeOf(text) {
 export function example() {
   let seed = 7;
   const random = () => (seed = (seed * 48271) % 2147483647) / 2147483647;
-  const lines = [];
-  const begin = Date.UTC(2027, 0, 15, 9);
+  const line = (ms, who) => `${new Date(Date.UTC(2027, 0, 15, 9) + ms).toISOString()},${who}`;
+  const lines = Array.from({ length: 1500 }, (_, i) => line(600000 + i * 400, 'robot'));
   for (let user = 0; user < 40; user++) {
     for (let at = random() * 60000; at < 1800000; at += -Math.log(random()) * 60000) {
       const burst = 1 + Math.floor(random() ** 3 * 12);
-      for (let i = 0; i < burst; i++) lines.push(`${new Date(begin + at + i * 120).toISOString()},user-${user}`);
+      for (let i = 0; i < burst; i++) lines.push(line(at + i * 120, `user-${user}`));
     }
   }
-  for (let at = 0; at < 600000; at += 400) lines.push(`${new Date(begin + 600000 + at).toISOString()},robot`);
   return lines.join('\n');
 }

@@ -5,7 +5,7 @@ import { tryView } from './try.js';
 import { logView } from './log.js';
 import { consoleView } from './console.js';
 
-const views = { story: ['A story', storyView], try: ['Try', tryView], log: ['Your log', logView], console: ['Console', consoleView] };
+const views = { story: storyView, try: tryView, log: logView, console: consoleView };
 const content = document.getElementById('content');
 let shown;
 
@@ -14,11 +14,10 @@ function show(focus) {
   const known = name === '' || isStep(name) || Object.hasOwn(views, name);
   const view = known && name.split('/')[0] || 'story';
   for (const link of document.querySelectorAll('.top nav a')) link.ariaCurrent = link.dataset.view === view ? 'page' : null;
-  shown?.close();
-  const [title, build] = views[view];
-  shown = build(name);
+  shown?.close?.();
+  shown = views[view](name);
   content.replaceChildren(known ? '' : h('p', { class: 'view warn', role: 'status' }, 'The page has no such view: the link may be cut off. This is where it begins.'), shown.element);
-  document.title = `${title} · gothrottle playground`;
+  document.title = `${document.querySelector('.top nav [aria-current]').textContent} · gothrottle playground`;
   if (focus) content.focus();
 }
 

@@ -172,8 +172,6 @@ export class Stage {
       return `${title.textContent}: ${text}.`;
     }).join(' ');
   }
-
-  close() { this.go(false); }
 }
 
 // verdict says how the most that was admitted in one period compares with the limit.

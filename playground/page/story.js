@@ -36,6 +36,6 @@ export function storyView(name) {
       h('nav', { 'aria-label': 'Steps', class: 'steps' }, h('ol', {}, ...steps.map((s, i) => h('li', {}, h('a', { href: `#story/${i + 1}`, 'aria-current': i === index && 'step' }, `${i + 1}. `, h('span', {}, s.title)))))),
       h('div', { class: 'columns story' }, h('section', { class: 'card panel', 'aria-labelledby': 'title' }, h('h1', { id: 'title' }, `${index + 1}. ${title}`), ...text.map((paragraph) => h('p', {}, paragraph)),
         h('div', { class: 'bar-buttons' }, index > 0 && button('Back', () => go(index), { class: 'quiet' }), index + 1 < steps.length && button('Next', () => go(index + 2), { class: 'primary' }), copyButton('Copy a link', () => `${location.href.split('#')[0]}#story/${index + 1}`)), link), stage.element)),
-    close: () => stage.close(),
+    close: () => stage.go(false),
   };
 }

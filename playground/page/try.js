@@ -31,7 +31,7 @@ export function tryView() {
         h('p', {}, 'Every dot is one call: ', h('b', { class: 'good' }, '● admitted'), ' above the line, ', h('b', { class: 'bad' }, '✕ denied'), ' below it. The curve is what is left. Click into a chart to call, drag to move the time, point at a dot to see why.'),
         scene.strange && h('p', { class: 'warn', role: 'status' }, 'The link holds a setting that is not possible here. The page shows the nearest one.')),
       h('div', { class: 'columns' }, stage.element, panel)),
-    close: () => stage.close(),
+    close: () => stage.go(false),
   };
 }
 
