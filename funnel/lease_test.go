@@ -62,18 +62,8 @@ func (s *slots) call(t testing.TB, now funnel.Micros, id string, p funnel.LeaseP
 			}
 		}
 		s.lapses[id] = v.Lapse
-		if empty := now + v.ResetAfter.Micros(); s.oracle.Void(empty-1) || !s.oracle.Void(empty) {
-			t.Fatalf("%d: the oracle is not void from %d on", now, empty)
-		}
-		return v
 	}
-	at := now + v.RetryAfter.Micros()
-	if v := s.decide(t, at, id, p); v.Limited {
-		t.Fatalf("waited %v after %d, and %+v", v.RetryAfter, now, v)
-	}
-	if v := s.decide(t, at-1, id, p); !v.Limited {
-		t.Fatalf("waited %v after %d, and was let in 1 us early", v.RetryAfter, now)
-	}
+	promises(t, now, v.Verdict, s.oracle.Void, func(at funnel.Micros) funnel.Verdict { return s.decide(t, at, id, p).Verdict })
 	return v
 }
 

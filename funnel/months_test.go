@@ -6,18 +6,10 @@ import (
 	"time"
 
 	"gothrottle/funnel"
-	"gothrottle/funnel/oracle"
 )
 
-// monthsWindow returns the window of n months that holds now, by the standard library's calendar.
-func monthsWindow(now time.Time, n int) (start, end time.Time) {
-	since := (now.Year()-1970)*12 + int(now.Month()) - 1
-	first := since - ((since%n)+n)%n
-	return time.Date(1970, time.Month(first+1), 1, 0, 0, 0, 0, time.UTC),
-		time.Date(1970, time.Month(first+n+1), 1, 0, 0, 0, 0, time.UTC)
-}
-
-// A transcript can't walk through 292 years: every month begins where the standard library says.
+// A transcript can't walk through 292 years: every month begins where the standard library says, and a window of one month
+// contains its instants.
 func TestQuota_monthsAreTheCalendars(t *testing.T) {
 	for month := range int64((2262-1970)*12 + 1) {
 		want := time.Date(1970, time.Month(month+1), 1, 0, 0, 0, 0, time.UTC).UnixMicro()
@@ -38,20 +30,13 @@ func TestQuota_monthsWithOffset(t *testing.T) {
 	for range 20_000 {
 		now := r.Int64N(time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro())
 		offset := r.Int64N(2*28*86_400_000_000-1) - 28*86_400_000_000 + 1
-		checkMonths(t, now, 1+r.IntN(1200), offset)
+		checkMonths(t, now, 1+r.IntN(funnel.MaxMonths), offset)
 	}
 }
 
+// checkMonths compares a call with the exact model, whose calendar is the standard library's.
 func checkMonths(t *testing.T, now int64, n int, offset int64) {
 	t.Helper()
 	p := funnel.QuotaParams{Limit: 1, Months: int16(n), Quantity: 1, Align: true, Offset: funnel.Micros(offset)}
-	next, v := funnel.Quota(funnel.Micros(now), funnel.QuotaState{}, p)
-	var model oracle.Quota
-	if want := model.Call(funnel.Micros(now), p); v != want {
-		t.Fatalf("%d months at %d, offset %d: %+v, the model has %+v", n, now, offset, v, want)
-	}
-	start, end := monthsWindow(time.UnixMicro(now-offset).UTC(), n)
-	if v.Limited || int64(next.End)-offset != end.UnixMicro() || now-offset < start.UnixMicro() {
-		t.Fatalf("%d months at %d, offset %d: ends at %d, want %d", n, now, offset, next.End, end.UnixMicro()+offset)
-	}
+	quotaOf(funnel.QuotaState{}).call(t, funnel.Micros(now), p)
 }

@@ -43,18 +43,10 @@ func (q *quota) call(t testing.TB, now funnel.Micros, p funnel.QuotaParams) (v f
 	if stored := (funnel.QuotaState{Used: used, End: end}); q.state != stored {
 		t.Fatalf("Quota(%d, %+v, %+v) left %+v, want %+v", now, before, p, q.state, stored)
 	}
-	if empty := now + v.ResetAfter.Micros(); !v.TooMuch && (!q.oracle.Void(empty) || empty > now && q.oracle.Void(empty-1)) {
-		t.Fatalf("Quota(%d, %+v, %+v): the oracle is not void from %d on", now, before, p, empty)
-	}
-	if v.RetryAfter > 0 {
-		at := now + v.RetryAfter.Micros()
-		if _, v := q.decide(at, p); v.Limited {
-			t.Fatalf("Quota(%d, %+v, %+v): waited, and %+v", at, q.state, p, v)
-		}
-		if _, v := q.decide(at-1, p); !v.Limited {
-			t.Fatalf("Quota(%d, %+v, %+v): 1 us early, and %+v", at-1, q.state, p, v)
-		}
-	}
+	promises(t, now, v, q.oracle.Void, func(at funnel.Micros) funnel.Verdict {
+		_, v := q.decide(at, p)
+		return v
+	})
 	return v
 }
 

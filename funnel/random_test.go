@@ -105,6 +105,25 @@ func agree(v, want funnel.Verdict) bool {
 	return v == want
 }
 
+// promises checks what a verdict says of later instants: from ResetAfter on the model is void, and after RetryAfter the same
+// call is admitted. Both are so 1 us sooner in no case.
+func promises(t testing.TB, now funnel.Micros, v funnel.Verdict, void func(at funnel.Micros) bool, again func(at funnel.Micros) funnel.Verdict) {
+	t.Helper()
+	if empty := now + v.ResetAfter.Micros(); !v.TooMuch && (!void(empty) || empty > now && void(empty-1)) {
+		t.Fatalf("%d: %+v: the model is not void from %d on", now, v, empty)
+	}
+	if v.RetryAfter <= 0 {
+		return
+	}
+	at := now + v.RetryAfter.Micros()
+	if v := again(at); v.Limited {
+		t.Fatalf("%d: waited, and %+v", at, v)
+	}
+	if v := again(at - 1); !v.Limited {
+		t.Fatalf("%d: 1 us early, and %+v", at-1, v)
+	}
+}
+
 // schedule makes up calls of limiters that count in microseconds: windows, quotas and leases.
 type schedule struct {
 	*rand.Rand

@@ -35,7 +35,6 @@ func TestThrottle_saturates(t *testing.T) {
 				old = reducedOrZero(old)
 				for _, frac := range slices.Compact([]int64{0, max(old.Count-1, 0)}) {
 					for _, p := range calls {
-						p.Lockout = shortened(p.Lockout, now)
 						limiterOf(funnel.ThrottleState{TAT: tat, Frac: frac, Rate: old}).call(t, now, p)
 					}
 				}
@@ -110,54 +109,11 @@ func TestThrottle_seams(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for _, quantity := range []int64{0, 1, -1, 2, 5} {
 				for _, p := range options(funnel.ThrottleParams{Limit: c.limit, Rate: c.rate, Quantity: quantity}, funnel.MaxPeriod) {
-					p.Lockout = shortened(p.Lockout, c.now)
 					limiterOf(c.state).call(t, c.now, p)
 				}
 			}
 		})
 	}
-}
-
-// The end of a lockout never wraps, not even where now is later than it may be.
-func TestThrottle_lockoutNeverWraps(t *testing.T) {
-	for _, now := range []funnel.Nanos{lastNow, lastNow + 1, lastNow + 2, 1<<63 - 2} {
-		s := funnel.ThrottleState{TAT: 1<<63 - 1, Rate: funnel.Rate{1, 1}}
-		p := funnel.ThrottleParams{Limit: 1, Rate: funnel.Rate{funnel.MaxPeriod, 1}, Quantity: 1, Lockout: funnel.MaxPeriod}
-		if next, _ := funnel.Throttle(now, s, &p); next.Locked != now+shortened(funnel.MaxPeriod, now) {
-			t.Errorf("at %d: locked until %d", now, next.Locked)
-		}
-	}
-}
-
-// What Drain and InUse return is exact, rounded up, whatever the state.
-func TestThrottleState_usage(t *testing.T) {
-	check := func(t *testing.T, s funnel.ThrottleState) {
-		t.Helper()
-		left := new(big.Rat).SetFrac64(s.Frac, s.Rate.Count)
-		left.Add(left, whole(s.TAT-origin)) // ns
-		if left.Sign() < 0 {
-			left.SetInt64(0)
-		}
-		if got, want := s.Drain(origin), ceil(left); int64(got) != want {
-			t.Fatalf("%+v: drains in %d ns, want %d", s, got, want)
-		}
-		if got, want := s.InUse(origin), ceil(new(big.Rat).Mul(left, perNano(s.Rate))); got != want {
-			t.Fatalf("%+v: %d units in use, want %d", s, got, want)
-		}
-	}
-	for _, tat := range []funnel.Nanos{0, 1, origin - 1, origin, origin + 1, origin + 1_000_000_007, math.MaxInt64} {
-		check(t, funnel.ThrottleState{TAT: tat, Rate: funnel.Rate{1, funnel.MaxLimit}, Frac: 7})
-		check(t, funnel.ThrottleState{TAT: tat, Rate: funnel.Rate{funnel.Second, 1}})
-		check(t, funnel.ThrottleState{TAT: tat, Rate: funnel.Rate{funnel.MaxPeriod, 7}, Frac: 6})
-	}
-	check(t, funnel.ThrottleState{TAT: origin + math.MaxUint64/3, Rate: funnel.Rate{2, 3}}) // 2^63-1 units and a half
-	eachSeed(t, 200, func(t *testing.T, r *rand.Rand) {
-		for range 50 {
-			s := funnel.ThrottleState{TAT: origin + logUniform[funnel.Nanos](r, math.MaxInt64-origin), Rate: randomRate(r)}
-			s.Frac = r.Int64N(s.Rate.Count)
-			check(t, s)
-		}
-	})
 }
 
 func randomRate(r *rand.Rand) funnel.Rate {

@@ -46,6 +46,7 @@ func (l *limiter) stored() (s funnel.ThrottleState, fits bool) {
 // call makes a call on both and compares the verdicts and what is stored.
 func (l *limiter) call(t testing.TB, now funnel.Nanos, p funnel.ThrottleParams) funnel.Verdict {
 	t.Helper()
+	l.usage(t, now)
 	before := l.state
 	next, v := funnel.Throttle(now, before, &p)
 	switch v.Change {
@@ -77,6 +78,25 @@ func (l *limiter) call(t testing.TB, now funnel.Nanos, p funnel.ThrottleParams) 
 	}
 	l.retried(t, now, p, v)
 	return v
+}
+
+// usage checks Drain and InUse, which GO.INFO shows.
+func (l *limiter) usage(t testing.TB, now funnel.Nanos) {
+	t.Helper()
+	empty, rate := l.oracle.State()
+	left := new(big.Rat).Sub(empty, whole(now))
+	if left.Sign() < 0 {
+		left.SetInt64(0)
+	}
+	if got, want := l.state.Drain(now), ceil(left); int64(got) != want {
+		t.Fatalf("%+v: drains in %d ns from %d on, want %d", l.state, got, now, want)
+	}
+	if rate.Count == 0 {
+		return
+	}
+	if got, want := l.state.InUse(now), ceil(left.Mul(left, perNano(rate))); got != want {
+		t.Fatalf("%+v: %d units in use at %d, want %d", l.state, got, now, want)
+	}
 }
 
 // wellFormed checks what holds for every state that Throttle returns.
@@ -214,13 +234,10 @@ func (w *walk) anyCall() funnel.ThrottleParams {
 	case 2, 3:
 		p.Reserve, p.MaxWait = true, w.length()
 	case 4:
-		p.Lockout = shortened(max(w.length(), funnel.Millisecond), w.now)
+		p.Lockout = max(w.length(), funnel.Millisecond)
 	}
 	return p
 }
-
-// shortened returns lockout, or what is left until the last instant of Nanos if that is less.
-func shortened(lockout, now funnel.Nanos) funnel.Nanos { return min(lockout, math.MaxInt64-now) }
 
 // length returns a length of time: what units take to drain, about the last wait, or at random.
 func (w *walk) length() funnel.Nanos {

@@ -127,6 +127,7 @@ var topStreams = map[string]func(r *rand.Rand, size, denials int) func(i int) in
 	},
 }
 
+// Small tables are checked after every few calls. Each table is reset once.
 func TestTop_againstExactCounts(t *testing.T) {
 	const denials = 6000
 	for name, stream := range topStreams {
@@ -135,9 +136,12 @@ func TestTop_againstExactCounts(t *testing.T) {
 				top := newCountedTop(size)
 				next := stream(rand.New(rand.NewPCG(1, 0)), size, denials)
 				for i := range denials {
+					if i == denials/5 {
+						top.Reset()
+					}
 					k := next(i)
 					top.Count(k%3, fmt.Sprint("key:", k))
-					if i%(denials/10) == 0 {
+					if i%(7*size) == 0 {
 						top.check(t)
 					}
 				}
@@ -145,23 +149,6 @@ func TestTop_againstExactCounts(t *testing.T) {
 			})
 		}
 	}
-}
-
-// Small tables are checked after every few calls. Some are reset.
-func TestTop_smallTables(t *testing.T) {
-	eachSeed(t, 150, func(t *testing.T, r *rand.Rand) {
-		top := newCountedTop(1 + r.IntN(8))
-		next := zipf(r, 1+r.IntN(40), 2*r.Float64())
-		for range 300 {
-			for range logUniform[int64](r, 40) {
-				top.Count(0, fmt.Sprint(next()))
-			}
-			top.check(t)
-			if r.IntN(100) == 0 {
-				top.Reset()
-			}
-		}
-	})
 }
 
 // Each key is counted a different number of times and must have a counter of its own.
@@ -223,36 +210,5 @@ func TestTop_memory(t *testing.T) {
 		if bytes > 185*uint64(size) {
 			t.Errorf("size %d: %d bytes, want at most 185 per key", size, bytes)
 		}
-	}
-}
-
-func topKeys(n int) []string {
-	keys := make([]string, n)
-	for i := range keys {
-		keys[i] = fmt.Sprintf("user:%08d:limit", i)
-	}
-	return keys
-}
-
-// BenchmarkTop counts denials in a full table. The keys have 19 bytes.
-func BenchmarkTop(b *testing.B) {
-	keys := topKeys(1 << 18)
-	const size = 1000
-	r := rand.New(rand.NewPCG(1, 2))
-	next := zipf(r, len(keys), 1)
-	hits, mixed := make([]string, 1<<18), make([]string, 1<<18)
-	for i := range hits {
-		hits[i], mixed[i] = keys[r.IntN(size)], keys[next()]
-	}
-	for name, keys := range map[string][]string{"hits": hits, "misses": keys, "mixed": mixed} {
-		b.Run(name, func(b *testing.B) {
-			top := funnel.NewTop(size)
-			b.ReportAllocs()
-			i := 0
-			for b.Loop() {
-				top.Count(0, keys[i%len(keys)])
-				i++
-			}
-		})
 	}
 }

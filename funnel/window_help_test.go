@@ -105,23 +105,6 @@ func (l *windowLog) apply(t testing.TB, c windowCall, s funnel.WindowState, next
 	}
 }
 
-// retried checks that the call c, which has got v, is admitted after RetryAfter and not a
-// microsecond sooner.
-func (l *windowLog) retried(t testing.TB, c windowCall, v funnel.WindowVerdict) {
-	t.Helper()
-	if v.RetryAfter <= 0 {
-		return
-	}
-	c.now += v.RetryAfter.Micros()
-	if _, v := l.decide(t, c); v.Limited {
-		t.Fatalf("%+v: waited, and %+v of %+v", c, v, l)
-	}
-	c.now--
-	if _, v := l.decide(t, c); !v.Limited {
-		t.Fatalf("%+v: 1 us early, and %+v of %+v", c, v, l)
-	}
-}
-
 // windowInRange checks what holds for every verdict and every stored entry. The wait is not
 // known here.
 func windowInRange(t testing.TB, p funnel.WindowParams, next funnel.WindowEntry, v funnel.WindowVerdict) {
@@ -228,13 +211,19 @@ func (w *checkedWindow) call(t testing.TB, c windowCall) funnel.WindowVerdict {
 		if want := w.oracle.Call(c.now, c.WindowParams); !agree(v.Verdict, want) {
 			t.Fatalf("%+v of %+v =\n%+v, want\n%+v", c, before, v.Verdict, want)
 		}
-		empty := c.now + v.ResetAfter.Micros()
-		if !v.TooMuch && (!w.oracle.Void(empty, c.Period) || empty > c.now && w.oracle.Void(empty-1, c.Period)) {
-			t.Fatalf("%+v of %+v: the oracle is not void from %d on", c, before, empty)
-		}
 	}
 	w.audit.call(t, c, v, s.InUse(), max(c.now, s.Newest.Time))
-	w.retried(t, c, v)
+	void := func(at funnel.Micros) bool {
+		if w.oracle != nil {
+			return w.oracle.Void(at, c.Period)
+		}
+		s := w.state(at, c.Period)
+		return s.InUse() == 0
+	}
+	promises(t, c.now, v.Verdict, void, func(at funnel.Micros) funnel.Verdict {
+		_, v := w.decide(t, windowCall{at, c.WindowParams})
+		return v.Verdict
+	})
 	return v
 }
 

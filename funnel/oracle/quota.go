@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"math/big"
+	"time"
 
 	"gothrottle/funnel"
 )
@@ -89,38 +90,12 @@ func endOfWindow(now funnel.Micros, p funnel.QuotaParams) funnel.Micros {
 	return funnel.Micros(n.Int64()) + p.Offset
 }
 
-// endOfMonths walks through the calendar in steps of n months, from or toward January 1970.
-func endOfMonths(t funnel.Micros, n int) (end funnel.Micros) {
-	month := 0
-	for ; end <= t; month++ {
-		end += lengthOfMonth(month)
-	}
-	for ; end-lengthOfMonth(month-1) > t; month-- {
-		end -= lengthOfMonth(month - 1)
-	}
-	for ; month%n != 0; month++ {
-		end += lengthOfMonth(month)
-	}
-	return end
-}
-
-// lengthOfMonth counts months from January 1970, which is 0.
-func lengthOfMonth(month int) funnel.Micros {
-	year, days := 1970, 31
-	for ; month < 0; month += 12 {
-		year--
-	}
-	for ; month >= 12; month -= 12 {
-		year++
-	}
-	switch month {
-	case 3, 5, 8, 10: // April, June, September, November
-		days = 30
-	case 1:
-		days = 28
-		if year%400 == 0 || year%4 == 0 && year%100 != 0 {
-			days = 29
-		}
-	}
-	return funnel.Micros(days) * 86_400_000_000
+// endOfMonths returns when the window that contains t ends, by the standard library's calendar. A window has n months, and
+// the first begins with January 1970.
+func endOfMonths(t funnel.Micros, n int) funnel.Micros {
+	at := time.UnixMicro(int64(t)).UTC()
+	month := (at.Year()-1970)*12 + int(at.Month()) - 1
+	within := (month%n + n) % n
+	end := time.Date(1970, time.Month(month-within+n+1), 1, 0, 0, 0, 0, time.UTC)
+	return funnel.Micros(end.UnixMicro())
 }

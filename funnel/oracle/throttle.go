@@ -120,8 +120,8 @@ func (o *Throttle) Call(now funnel.Nanos, p funnel.ThrottleParams) (v funnel.Ver
 		v.Limited, v.RetryAfter = true, funnel.Never
 	default:
 		if p.Lockout > 0 && rest == 0 {
-			next.locked = now + min(p.Lockout, lastInstant-now)
-			changed, wait = true, max(wait, p.Lockout)
+			next.locked, rest = now+min(p.Lockout, lastInstant-now), p.Lockout
+			changed, wait = true, max(wait, rest)
 		}
 		v.Limited, v.RetryAfter = true, wait
 		if changed {
@@ -130,8 +130,8 @@ func (o *Throttle) Call(now funnel.Nanos, p funnel.ThrottleParams) (v funnel.Ver
 	}
 	v.Remaining = max(saturated(floor(sub(limit, next.units))), 0)
 	v.ResetAfter = drain(next.units, rate)
-	if next.locked > now {
-		v.Remaining, v.ResetAfter = 0, max(v.ResetAfter, next.locked-now)
+	if rest > 0 {
+		v.Remaining, v.ResetAfter = 0, max(v.ResetAfter, rest)
 	}
 	switch v.Change {
 	case funnel.Store:
