@@ -32,19 +32,10 @@ type linear struct {
 	made   atomic.Int64 // calls of the round
 	breaks int64        // the fault happens after so many calls
 
-	ends []linearEnd
-
 	mu      sync.RWMutex // clients connect while it is read-locked, faults change what follows
 	nodes   [2]*servers.Server
 	master  int
 	clients [linearClients]*redis.Client
-}
-
-// linearEnd is a time after which no call is made any more that clients gave up, or sent to a server that was killed, before
-// the time from.
-type linearEnd struct {
-	from, at int64
-	killed   bool
 }
 
 // linearFault is something that happens in the midst of a round.
@@ -163,27 +154,14 @@ func (l *linear) pause() []porcupine.Operation {
 	l.check(l.nodes[l.master].Pause())
 	time.Sleep(12 * time.Millisecond)
 	l.check(l.nodes[l.master].Resume())
-	l.answered()
 	return l.observe()
-}
-
-// answered waits until the master has read what had been sent to it: with the first reply it may be in the midst of that.
-func (l *linear) answered() {
-	from := l.time()
-	for range 2 {
-		_, err := l.nodes[l.master].Do("PING")
-		l.check(err)
-	}
-	l.ends = append(l.ends, linearEnd{from, l.time(), false})
 }
 
 // kill ends the master and starts it again on its append-only file, which has all that it replied.
 func (l *linear) kill() []porcupine.Operation {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	from := l.time()
 	l.nodes[l.master].Kill()
-	l.ends = append(l.ends, linearEnd{from, l.time(), true})
 	l.check(l.nodes[l.master].Restart())
 	l.await(1-l.master, "master_link_status:up")
 	return l.observe()
@@ -206,12 +184,11 @@ func (l *linear) failover() []porcupine.Operation {
 func (l *linear) lose() []porcupine.Operation {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	lost, from := l.nodes[l.master], l.time()
+	lost := l.nodes[l.master]
 	lost.Kill()
 	l.master = 1 - l.master
 	_, err := l.nodes[l.master].Do("REPLICAOF", "NO", "ONE")
 	l.check(err)
-	l.ends = append(l.ends, linearEnd{from, l.time(), true})
 	l.check(lost.Restart())
 	l.follow()
 	return l.observe()
