@@ -15,7 +15,7 @@
 // xxx, and 2*(a b) is a b a b. Calls of the server's
 // own commands prepare a case; they need no reply and have no "writes". A case with a line "@server" is for real servers. One
 // with a line "@sample" calls a command twice: see Samples. A case with a line "@each" runs once for each of the server's own
-// calls in it, which begins it. "@or" begins another end of a case: what is above the first "@or" is run before each end.
+// calls in it, which begins it.
 // A line "@2028-02-29T23:00:00Z" sets the clock, forward only: later cases and files name later times, or none.
 // A case with a line "+0s" depends on parts of a second, so a host whose clock goes on leaves it out.
 package corpus
@@ -89,7 +89,6 @@ func Parse(text string) (cases []*Case, err error) {
 			c.Sample = true
 		case line == "@each":
 			c.Each = true
-		case line == "@or":
 		case strings.HasPrefix(line, "@"):
 			s.At, err = time.Parse(time.RFC3339, line[1:])
 			c.Timed = true
@@ -106,24 +105,15 @@ func Parse(text string) (cases []*Case, err error) {
 
 // runs returns the lines that are run together, each time on an empty server.
 func (c *Case) runs() (all [][]*Step) {
-	var common, rest []*Step
-	for i, s := range c.Steps {
-		switch {
-		case c.Each && s.Call && !s.Own():
-			all = append(all, []*Step{s})
-			continue
-		case s.Text == "@or" && common == nil:
-			common, rest = c.Steps[:i:i], nil
-		case s.Text == "@or":
-			all, rest = append(all, slices.Concat(common, rest)), nil
-		}
-		rest = append(rest, s)
-	}
 	if !c.Each {
-		return append(all, slices.Concat(common, rest))
+		return [][]*Step{c.Steps}
 	}
-	for i := range all {
-		all[i] = append(all[i], rest...)
+	begins := func(s *Step) bool { return s.Call && !s.Own() }
+	rest := slices.DeleteFunc(slices.Clone(c.Steps), begins)
+	for _, s := range c.Steps {
+		if begins(s) {
+			all = append(all, append([]*Step{s}, rest...))
+		}
 	}
 	return all
 }

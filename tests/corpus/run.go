@@ -83,7 +83,7 @@ func Run(t *testing.T, h Host, folder string, o Options) {
 	}
 }
 
-// run is the run of one case, or of one end of it.
+// run is the run of one case.
 type run struct {
 	t       *testing.T
 	h       Host
