@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -20,12 +19,14 @@ import (
 // engine decides: it asks the server, or does as a rule says while the server is away.
 type engine struct {
 	*settings
-	rdb    redis.UniversalClient
-	remote *limiters
-	local  *limiters // over memory: for on_failure: local
-	marks  marks
-	log    *slog.Logger
-	logged atomic.Int64 // Unix seconds of the last error that was logged
+	rdb       redis.UniversalClient
+	remote    *throttle.Client
+	local     *throttle.Client // over memory: for on_failure: local
+	marks     marks
+	log       *slog.Logger
+	logged    atomic.Int64 // Unix seconds of the last error that was logged
+	mu        sync.Mutex
+	overrides map[override]limiter
 }
 
 // ask is one descriptor with a limit.
@@ -34,6 +35,8 @@ type ask struct {
 	hits   int64 // 0 only looks
 	refund bool  // hits are given back
 	settle bool  // hits are charged, past the limit if need be, and admitted
+
+	unlimited bool // the rule has no limit
 }
 
 // verdict is the decision of an ask.
@@ -42,16 +45,6 @@ type verdict struct {
 	remaining int64
 	reset     time.Duration
 	fallback  failure // "": the server has decided
-}
-
-// counter is what the limiters of package throttle have in common.
-type counter interface {
-	AllowN(ctx context.Context, key string, n int64) (throttle.Result, error)
-	AllowAtMost(ctx context.Context, key string, n int64) (throttle.Result, error)
-	Peek(ctx context.Context, key string) (throttle.Result, error)
-	Refund(ctx context.Context, key string, n int64) (throttle.Result, error)
-	Settle(ctx context.Context, key string, n int64) (throttle.Result, error)
-	Part(key string, n int64) throttle.Part
 }
 
 // maxHits is how many units a call may have.
@@ -71,7 +64,7 @@ func newEngine(rdb redis.UniversalClient, s *settings, log *slog.Logger) (*engin
 	if err != nil {
 		return nil, err
 	}
-	return &engine{rdb: rdb, settings: s, remote: newLimiters(remote), local: newLimiters(local), log: log}, nil
+	return &engine{settings: s, rdb: rdb, remote: remote, local: local, log: log, overrides: map[override]limiter{}}, nil
 }
 
 // inMemory is a server in this process.
@@ -82,27 +75,6 @@ func (m inMemory) Process(_ context.Context, cmd redis.Cmder) error {
 	err := m.Server.Process(funnel.Micros(time.Now().UnixMicro()), cmd)
 	cmd.SetErr(err)
 	return err
-}
-
-// bind makes the limiters of rules, so that no decision has to look for them.
-func (e *engine) bind(r *rules) error {
-	for _, m := range r.limits {
-		if m.unlimited {
-			continue
-		}
-		var err error
-		if m.bound, err = e.remote.get(m.spec()); err != nil {
-			return fmt.Errorf("%s: rule %s: %w", m.place, m.path, err)
-		}
-	}
-	return nil
-}
-
-func (e *engine) limiter(of *limiters, m *limit) (any, error) {
-	if of == e.remote && m.bound != nil {
-		return m.bound, nil
-	}
-	return of.get(m.spec())
 }
 
 // decide returns the verdict of each ask. Asks without a limit get the zero verdict. Those of one tag take from all limits
@@ -159,7 +131,7 @@ func (e *engine) decideGroup(ctx context.Context, asks []ask, members []int, ver
 	}
 	for _, i := range members {
 		var err error
-		if verdicts[i], err = e.decideOne(ctx, e.remote, &asks[i]); err != nil {
+		if verdicts[i], err = e.decideOne(ctx, asks[i].limit.bound, &asks[i]); err != nil {
 			verdicts[i] = e.fallback(ctx, &asks[i], err)
 		}
 	}
@@ -172,12 +144,12 @@ func (e *engine) fallback(ctx context.Context, a *ask, cause error) verdict {
 			e.log.Error("a decision failed, and the rule's on_failure decides", "rule", a.label, "error", cause)
 		}
 	}
-	v := verdict{fallback: a.limit.failure, remaining: a.limit.units}
-	switch a.limit.failure {
+	v := verdict{fallback: a.limit.OnFailure, remaining: a.limit.units}
+	switch a.limit.OnFailure {
 	case failClosed:
 		return verdict{fallback: failClosed, over: a.hits > 0 && !a.refund && !a.settle, reset: time.Second}
 	case failLocal:
-		own, err := e.decideOne(ctx, e.local, a)
+		own, err := e.decideOne(ctx, a.limit.local, a)
 		if own.fallback = failLocal; err == nil {
 			return own
 		}
@@ -185,25 +157,22 @@ func (e *engine) fallback(ctx context.Context, a *ask, cause error) verdict {
 	return v
 }
 
-func (e *engine) decideOne(ctx context.Context, of *limiters, a *ask) (verdict, error) {
-	limiter, err := e.limiter(of, a.limit)
-	if err != nil {
-		return verdict{}, err
+func (e *engine) decideOne(ctx context.Context, by limiter, a *ask) (verdict, error) {
+	c, ok := by.(counter)
+	if !ok {
+		return e.decideSlot(ctx, by.(*throttle.Slots), a)
 	}
-	if slots, ok := limiter.(*throttle.Slots); ok {
-		return e.decideSlot(ctx, of, slots, a)
-	}
-	c := limiter.(counter)
 	var r throttle.Result
+	var err error
 	if late := e.marks.late(a); late > 0 {
-		if _, err := c.Settle(ctx, a.key, late); err != nil {
+		if _, err = c.Settle(ctx, a.key, late); err != nil {
 			return verdict{}, err
 		}
 	}
 	switch {
 	case a.refund && a.hits > 0:
 		r, err = c.Refund(ctx, a.key, a.hits)
-		e.marks.forget(a.markKey())
+		e.marks.forget(a)
 		return verdictOf(r, false), err
 	case a.settle && a.hits > 0:
 		r, err = c.Settle(ctx, a.key, a.hits)
@@ -235,7 +204,6 @@ func (m *limit) exceeded(r throttle.Result) bool {
 func (e *engine) charge(ctx context.Context, c counter, a *ask) (verdict, error) {
 	var r throttle.Result
 	var err error
-	missing := a.hits
 	switch {
 	case a.limit.units == 0:
 	case a.hits == 1:
@@ -243,7 +211,7 @@ func (e *engine) charge(ctx context.Context, c counter, a *ask) (verdict, error)
 	default:
 		r, err = c.AllowAtMost(ctx, a.key, a.hits)
 	}
-	missing -= r.Granted
+	missing := a.hits - r.Granted
 	if err != nil || missing == 0 {
 		return verdictOf(r, false), err
 	}
@@ -258,8 +226,6 @@ func (e *engine) charge(ctx context.Context, c counter, a *ask) (verdict, error)
 	return v, nil
 }
 
-func (a *ask) markKey() string { return a.limit.spec().name() + ":" + a.key }
-
 func verdictOf(r throttle.Result, over bool) verdict {
 	v := verdict{over: over, remaining: r.Remaining, reset: r.ResetAfter}
 	if over && r.RetryAfter > 0 && r.RetryAfter != throttle.Never {
@@ -268,65 +234,57 @@ func verdictOf(r throttle.Result, over bool) verdict {
 	return v
 }
 
-// decideSlot takes a slot for the holder, renews it, or releases it.
-func (e *engine) decideSlot(ctx context.Context, of *limiters, s *throttle.Slots, a *ask) (verdict, error) {
+// decideSlot takes a slot for the holder, renews it, or releases it. A slot in this process lapses by itself.
+func (e *engine) decideSlot(ctx context.Context, s *throttle.Slots, a *ask) (verdict, error) {
+	of := e.remote
+	if s == a.limit.local {
+		of = e.local
+	}
 	switch {
-	case (a.hits == 0 || a.refund) && of == e.local:
-		return verdict{}, nil // the slot lapses
-	case a.refund:
+	case a.refund && of == e.remote:
 		ctx, cancel := context.WithTimeout(ctx, e.timeout)
 		defer cancel()
 		return verdict{remaining: a.limit.units}, e.rdb.Do(ctx, "GO.RELEASE", e.prefix+s.Info().Name+":"+a.key, a.holder).Err()
-	case a.hits == 0:
+	case a.refund || a.hits == 0:
 		return verdict{remaining: a.limit.units}, nil
 	}
-	all, err := of.client.All(ctx, s.Part(a.key, a.holder))
+	all, err := of.All(ctx, s.Part(a.key, a.holder))
 	return verdictOf(all.Result, !all.Allowed), err
 }
 
-// decideAll takes from the limits of all members, or from none.
+// decideAll takes from the limits of all members, or from none. Asks of one key are one part of the call.
 func (e *engine) decideAll(ctx context.Context, asks []ask, members []int, verdicts []verdict) {
-	all, place, err := e.takeAll(ctx, asks, members)
-	for m, i := range members {
-		if err != nil {
-			verdicts[i] = e.fallback(ctx, &asks[i], err)
-			continue
+	hits, place := map[string]int64{}, map[string]int{}
+	for _, i := range members {
+		hits[asks[i].partKey()] += asks[i].hits
+	}
+	var parts []throttle.Part
+	for _, i := range members {
+		key := asks[i].partKey()
+		if _, found := place[key]; !found {
+			place[key] = len(parts)
+			parts = append(parts, asks[i].part(hits[key]))
 		}
-		r := all.Each[place[m]]
-		verdicts[i] = verdictOf(r, !r.Allowed || asks[i].limit.units == 0)
+	}
+	all, err := e.remote.All(ctx, parts...)
+	for _, i := range members {
+		if a := &asks[i]; err != nil {
+			verdicts[i] = e.fallback(ctx, a, err)
+		} else {
+			r := all.Each[place[a.partKey()]]
+			verdicts[i] = verdictOf(r, !r.Allowed || a.limit.units == 0)
+		}
 	}
 }
 
-// takeAll makes one call. Asks of one key are one part of it. It returns the place of each member's part.
-func (e *engine) takeAll(ctx context.Context, asks []ask, members []int) (all throttle.AllResult, place []int, err error) {
-	index, hits, first := map[string]int{}, []int64{}, []*ask{}
-	for _, i := range members {
-		a := &asks[i]
-		id := a.markKey() + " " + a.holder
-		at, found := index[id]
-		if !found {
-			at = len(first)
-			index[id], first, hits = at, append(first, a), append(hits, 0)
-		}
-		hits[at] += a.hits
-		place = append(place, at)
+func (a *ask) partKey() string { return a.markKey() + " " + a.holder }
+
+func (a *ask) part(hits int64) throttle.Part {
+	if slots, ok := a.limit.bound.(*throttle.Slots); ok {
+		return slots.Part(a.key, a.holder)
 	}
-	parts := make([]throttle.Part, len(first))
-	for at, a := range first {
-		limiter, err := e.limiter(e.remote, a.limit)
-		if err != nil {
-			return all, nil, err
-		}
-		switch of := limiter.(type) {
-		case *throttle.Slots:
-			parts[at] = of.Part(a.key, a.holder)
-		case counter:
-			if a.limit.units == 0 {
-				hits[at] = maxHits // more than the limit of 1 that it has on the server
-			}
-			parts[at] = of.Part(a.key, hits[at])
-		}
+	if a.limit.units == 0 {
+		hits = maxHits // more than the limit of 1 that it has on the server
 	}
-	all, err = e.remote.client.All(ctx, parts...)
-	return all, place, err
+	return a.limit.bound.(counter).Part(a.key, hits)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -15,73 +16,65 @@ var periods = map[string]time.Duration{
 }
 
 func (l *loader) loadLimit(at *yaml.Node, rule string, tag tagging) *limit {
-	f := l.fields(at, rule, limitKeys)
-	unit := strings.ToUpper(l.text(f["unit"]))
-	m := &limit{
-		path: rule, place: strings.TrimSuffix(l.place(at), ": "), unlimited: value[bool](l, f["unlimited"], rule), name: l.text(f["name"]),
-		units: int64(value[uint32](l, f["requests_per_unit"], rule)), period: periods[unit], algorithm: fixedWindow, failure: failOpen,
-		unit: pb.RateLimitResponse_RateLimit_Unit(pb.RateLimitResponse_RateLimit_Unit_value[unit]),
+	m := &limit{limitLevel: decode[limitLevel](l, at, rule), path: rule, place: l.place(at)}
+	unit := strings.ToUpper(m.Unit)
+	m.period, m.unit = periods[unit], pb.RateLimitResponse_RateLimit_Unit(pb.RateLimitResponse_RateLimit_Unit_value[unit])
+	if wrong := m.mistake(m.period, tag); wrong != "" {
+		l.fail(at, rule, "%s", wrong)
 	}
-	switch {
-	case f["concurrency"] != nil:
-		l.loadConcurrency(m, f, at)
-	case m.unlimited && m.period > 0:
-		l.fail(f["unit"], rule, "a rule that is unlimited has no unit")
-	case !m.unlimited && m.period == 0:
-		l.fail(at, rule, "invalid unit '%s': second, minute, hour, day, week, month or year", strings.ToLower(unit))
-	}
-	l.loadOurs(m, f, at, tag)
-	for _, r := range l.items(f["replaces"], rule) {
-		other := l.text(l.fields(r, rule, replacesKeys)["name"])
-		if other == "" || other == m.name {
-			l.fail(r, rule, "replaces needs the name of another rule, not %q", other)
+	for i := range m.Replaces {
+		other := decode[replacesLevel](l, &m.Replaces[i], rule).Name
+		if other == "" || other == m.Name {
+			l.fail(&m.Replaces[i], rule, "replaces needs the name of another rule, not %q", other)
 		}
 		m.replaces = append(m.replaces, other)
 	}
-	m.reply = &pb.RateLimitResponse_RateLimit{RequestsPerUnit: uint32(m.units), Unit: m.unit, Name: m.name}
+	if m.units = int64(m.RequestsPerUnit); m.Concurrency != nil {
+		m.Algorithm, m.units = concurrency, int64(*m.Concurrency)
+	}
+	m.Algorithm, m.OnFailure = cmp.Or(m.Algorithm, fixedWindow), cmp.Or(m.OnFailure, failOpen)
+	m.charge = m.Excess == "charge" || m.Excess == "" && m.Algorithm == fixedWindow && tag == tagNone
+	m.reply = &pb.RateLimitResponse_RateLimit{RequestsPerUnit: uint32(m.units), Unit: m.unit, Name: m.Name}
 	l.limits = append(l.limits, m)
 	return m
 }
 
-func (l *loader) loadConcurrency(m *limit, f map[string]*yaml.Node, at *yaml.Node) {
-	m.algorithm, m.hold = concurrency, time.Minute
-	if f["unit"] != nil || f["requests_per_unit"] != nil || f["algorithm"] != nil || m.unlimited {
-		l.fail(at, m.path, "concurrency is used alone or with hold: it has no unit, requests_per_unit or algorithm")
+// mistake says what does not fit together.
+func (m *limitLevel) mistake(unit time.Duration, tag tagging) string {
+	slots, charge := m.Concurrency != nil, m.Excess == "charge"
+	switch {
+	case slots && (m.Unit != "" || m.RequestsPerUnit > 0 || m.Algorithm != "" || m.Unlimited):
+		return "concurrency is used alone or with hold: it has no unit, requests_per_unit or algorithm"
+	case slots && *m.Concurrency == 0:
+		return "concurrency is at least 1"
+	case m.Unlimited && unit > 0:
+		return "a rule that is unlimited has no unit"
+	case !slots && !m.Unlimited && unit == 0:
+		return "invalid unit '" + m.Unit + "': second, minute, hour, day, week, month or year"
+	case (m.Burst != nil || m.Lockout != nil) && m.Algorithm != gcra:
+		return "burst and lockout need 'algorithm: gcra'"
+	case or(m.Burst, 1) == 0:
+		return "burst is at least 1"
+	case m.Hold != nil && !slots:
+		return "hold needs concurrency"
+	case !fits(m.Lockout) || !fits(m.Hold):
+		return "lockout and hold are times between 1ms and 10 years: write 90s, 15m or 1h30m"
+	case charge && (slots || m.Lockout != nil || tag != tagNone):
+		return "'excess: charge' cannot be combined with concurrency, a lockout or a hash_tag"
+	case m.Lockout != nil && tag != tagNone:
+		return "a lockout cannot be combined with a hash_tag"
 	}
-	if m.units = int64(value[uint32](l, f["concurrency"], m.path)); m.units == 0 {
-		l.fail(at, m.path, "concurrency is at least 1")
-	}
-	if f["hold"] != nil {
-		m.hold = l.duration(f["hold"], m.path)
-	}
+	return ""
 }
 
-// loadOurs reads what envoyproxy/ratelimit does not have.
-func (l *loader) loadOurs(m *limit, f map[string]*yaml.Node, at *yaml.Node, tag tagging) {
-	if f["algorithm"] != nil {
-		m.algorithm = oneOf(l, f["algorithm"], m.path, fixedWindow, slidingWindow, gcra)
+// fits says whether the server takes a time.
+func fits(d *time.Duration) bool {
+	return d == nil || *d >= time.Millisecond && *d%time.Millisecond == 0 && *d <= 10*365*24*time.Hour
+}
+
+func or[T any](value *T, otherwise T) T {
+	if value == nil {
+		return otherwise
 	}
-	if f["on_failure"] != nil {
-		m.failure = oneOf(l, f["on_failure"], m.path, failOpen, failClosed, failLocal)
-	}
-	m.burst = int64(value[uint32](l, f["burst"], m.path))
-	if f["lockout"] != nil {
-		m.lockout = l.duration(f["lockout"], m.path)
-	}
-	m.charge = m.algorithm == fixedWindow && tag == tagNone
-	if f["excess"] != nil {
-		m.charge = oneOf(l, f["excess"], m.path, "charge", "refuse") == "charge"
-	}
-	switch {
-	case (f["burst"] != nil || m.lockout > 0) && m.algorithm != gcra:
-		l.fail(at, m.path, "burst and lockout need 'algorithm: gcra'")
-	case f["hold"] != nil && m.algorithm != concurrency:
-		l.fail(at, m.path, "hold needs concurrency")
-	case m.charge && m.algorithm == concurrency, m.charge && m.lockout > 0, m.charge && tag != tagNone:
-		l.fail(at, m.path, "'excess: charge' cannot be combined with concurrency, a lockout or a hash_tag")
-	case m.lockout > 0 && tag != tagNone:
-		l.fail(at, m.path, "a lockout cannot be combined with a hash_tag")
-	case m.algorithm == gcra && f["burst"] != nil && m.burst == 0:
-		l.fail(at, m.path, "burst is at least 1")
-	}
+	return *value
 }

@@ -1,99 +1,87 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"gothrottle/throttle"
 )
 
-// limiters has the limiters of a client. Those of one algorithm and period share their name, so usage carries over when a
-// limit changes.
-type limiters struct {
-	client *throttle.Client
-	mu     sync.Mutex
-	all    map[spec]any // a counter or *throttle.Slots
-	first  map[string]any
+// limiter is a counter or *throttle.Slots.
+type limiter interface{ Info() throttle.Info }
+
+// counter is what the other limiters of package throttle have in common.
+type counter interface {
+	limiter
+	AllowN(ctx context.Context, key string, n int64) (throttle.Result, error)
+	AllowAtMost(ctx context.Context, key string, n int64) (throttle.Result, error)
+	Peek(ctx context.Context, key string) (throttle.Result, error)
+	Refund(ctx context.Context, key string, n int64) (throttle.Result, error)
+	Settle(ctx context.Context, key string, n int64) (throttle.Result, error)
+	Part(key string, n int64) throttle.Part
 }
 
-// spec is what a limiter depends on.
-type spec struct {
-	algorithm            algorithm
-	units, burst         int64
-	period, lockout, ttl time.Duration
+// newLimiter returns the limiter of a limit. Those of one algorithm and period share their name, so usage carries over when
+// a limit changes.
+func newLimiter(c *throttle.Client, m *limit) limiter {
+	units, name := max(m.units, 1), string(m.Algorithm)+"."+m.period.String()
+	switch m.Algorithm {
+	case concurrency: // slots have no With
+		hold := or(m.Hold, time.Minute)
+		return c.Slots(fmt.Sprintf("slots.%s.%d", hold, units), units, hold)
+	case slidingWindow:
+		return c.Window(name, 1, m.period).With(units)
+	case fixedWindow:
+		return c.AlignedQuota(name, 1, m.period, nil).With(units)
+	}
+	rate := throttle.Per(units, m.period)
+	if m.Burst != nil {
+		rate = rate.Burst(int64(*m.Burst))
+	}
+	if m.Lockout != nil {
+		rate = rate.Lockout(*m.Lockout)
+	}
+	return c.Rate(name, throttle.Per(1, m.period)).With(rate)
 }
 
-// maxLimiters bounds how many different limits requests may bring: each is remembered.
-const maxLimiters = 10_000
-
-var errLimiters = errors.New("more than 10,000 different limits: requests bring too many of their own")
-
-func (s spec) name() string {
-	if s.algorithm == concurrency {
-		return "slots"
-	}
-	return string(s.algorithm) + "." + s.period.String()
-}
-
-func (m *limit) spec() spec {
-	return spec{m.algorithm, max(m.units, 1), m.burst, m.period, m.lockout, m.hold}
-}
-
-func newLimiters(c *throttle.Client) *limiters {
-	return &limiters{client: c, all: map[spec]any{}, first: map[string]any{}}
-}
-
-// get returns the limiter of a spec.
-func (l *limiters) get(s spec) (any, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if found := l.all[s]; found != nil {
-		return found, nil
-	}
-	if len(l.all) >= maxLimiters {
-		return nil, errLimiters
-	}
-	made, err := l.make(s)
-	if err != nil {
-		return nil, err
-	}
-	l.all[s] = made
-	if l.first[s.name()] == nil {
-		l.first[s.name()] = made
-	}
-	return made, nil
-}
-
-func (l *limiters) make(s spec) (any, error) {
-	name := s.name()
-	rate := throttle.Per(s.units, s.period)
-	if s.burst > 0 {
-		rate = rate.Burst(s.burst)
-	}
-	if s.lockout > 0 {
-		rate = rate.Lockout(s.lockout)
-	}
-	var made interface{ Info() throttle.Info }
-	switch first := l.first[name].(type) {
-	case *throttle.Rate:
-		made = first.With(rate)
-	case *throttle.Window:
-		made = first.With(s.units)
-	case *throttle.Quota:
-		made = first.With(s.units)
-	default:
-		switch s.algorithm {
-		case concurrency: // slots have no With
-			made = l.client.Slots(fmt.Sprintf("%s.%s.%d", name, s.ttl, s.units), s.units, s.ttl)
-		case gcra:
-			made = l.client.Rate(name, rate)
-		case slidingWindow:
-			made = l.client.Window(name, s.units, s.period)
-		default:
-			made = l.client.AlignedQuota(name, s.units, s.period, nil)
+// bind makes the limiters of rules, so that no decision has to look for them.
+func (e *engine) bind(r *rules) error {
+	for _, m := range r.limits {
+		if m.Unlimited {
+			continue
+		}
+		m.bound, m.local = newLimiter(e.remote, m), newLimiter(e.local, m)
+		if err := m.bound.Info().Err; err != nil {
+			return fmt.Errorf("%s: rule %s: %w", m.place, m.path, err)
 		}
 	}
-	return made, made.Info().Err
+	return nil
+}
+
+// maxOverrides bounds how many different limits requests may bring, because each is remembered.
+const maxOverrides = 10_000
+
+var errOverrides = errors.New("more than 10,000 different limits: requests bring too many of their own")
+
+// override is a limit that came with a request.
+type override struct {
+	units  int64
+	period time.Duration
+}
+
+// bindOverride finds the limiter of a limit that came with a request, or makes it.
+func (e *engine) bindOverride(m *limit) error {
+	key := override{m.units, m.period}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if m.bound = e.overrides[key]; m.bound == nil {
+		if len(e.overrides) >= maxOverrides {
+			return errOverrides
+		}
+		m.bound = newLimiter(e.remote, m)
+		e.overrides[key] = m.bound
+	}
+	return nil
 }

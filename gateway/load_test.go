@@ -5,9 +5,7 @@ import (
 	"encoding/binary"
 	"flag"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,7 +55,7 @@ func h2load(t *testing.T, at string) (took []time.Duration) {
 	message, err := proto.Marshal(request("d", "k=x"))
 	require.NoError(t, err)
 	frame := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
-	require.NoError(t, os.WriteFile(folder+"/body", frame, 0o600))
+	writeFile(t, folder+"/body", string(frame))
 	seconds := strconv.Itoa(int(loadFor.Seconds()))
 	cmd := exec.Command("h2load", "-D", seconds, "-c", "4", "-m", "64", "-d", folder+"/body", "--log-file", folder+"/log",
 		"-H", "content-type: application/grpc", "-H", "te: trailers", "http://"+at+pb.RateLimitService_ShouldRateLimit_FullMethodName)
@@ -112,8 +110,8 @@ func TestLoad(t *testing.T) {
 	}
 	s := server(t)
 	_, other, otherPID := theirs(t, s.Addr, loadRules, "k=x")
-	config := filepath.Join(t.TempDir(), "rules.yaml")
-	require.NoError(t, os.WriteFile(config, []byte(loadRules), 0o600))
+	config := t.TempDir() + "/rules.yaml"
+	writeFile(t, config, loadRules)
 	_, ours, pid := process(t, "../build/out/gothrottle-gateway", s.Addr, "k=x", "CONFIG="+config, "LOG_LEVEL=error")
 	before := busy(t, s)
 	time.Sleep(*loadFor)

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -52,23 +53,20 @@ func run(ctx context.Context, get func(string) string, environment []string, out
 		log.Warn("a setting has no effect: see docs/gateway.md", "name", name)
 	}
 	logging.Disable() // it has a line for each connection that fails; package throttle logs once that the server is away
-	rdb, err := set.redisClient()
-	if err != nil {
-		return err
-	}
+	rdb := redis.NewUniversalClient(set.redis)
 	defer rdb.Close()
 	e, err := newEngine(rdb, set, log)
 	if err != nil {
 		return err
 	}
-	defer e.remote.client.Close() // gives the units of budgets back
+	defer e.remote.Close() // gives the units of budgets back
 	s := &service{settings: set, engine: e, metrics: newMetrics(set.near), now: time.Now}
 	source := &source{service: s, log: log}
 	if err := source.load(); err != nil {
 		return err
 	}
-	if err := e.remote.client.Check(ctx); errors.Is(err, throttle.ErrNoModule) {
-		return fmt.Errorf("%w: load the module into %s", err, set.text("REDIS_URL", "127.0.0.1:6379"))
+	if err := e.remote.Check(ctx); errors.Is(err, throttle.ErrNoModule) {
+		return fmt.Errorf("%w: load the module into %s", err, set.redis.Addrs)
 	} else if err != nil {
 		log.Warn("the server is away: each rule's on_failure decides until it is back", "error", err)
 	}
@@ -100,24 +98,23 @@ func (s *service) serve(ctx context.Context, source *source, log *slog.Logger, m
 	if strings.HasPrefix(s.grpcAt, "/") {
 		network = "unix"
 	}
-	listeners := make([]net.Listener, 3)
-	for i, at := range [][2]string{{network, s.grpcAt}, {"tcp", s.httpAt}, {"tcp", s.debugAt}} {
-		l, err := net.Listen(at[0], at[1])
+	server, alive := s.grpcServer(more)
+	web := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
+	debugWeb := &http.Server{Handler: s.debugHandler(), ReadHeaderTimeout: 10 * time.Second}
+	failed := make(chan error, 3)
+	for _, at := range []struct {
+		network, address string
+		serve            func(net.Listener) error
+	}{{network, s.grpcAt, server.Serve}, {"tcp", s.httpAt, web.Serve}, {"tcp", s.debugAt, debugWeb.Serve}} {
+		l, err := net.Listen(at.network, at.address)
 		if err != nil {
 			return fmt.Errorf("%w: choose another PORT, GRPC_PORT or DEBUG_PORT", err)
 		}
 		defer l.Close()
-		listeners[i] = l
+		go func() { failed <- at.serve(l) }()
 	}
-	server, alive := s.grpcServer(more)
-	web := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
-	debugWeb := &http.Server{Handler: s.debugHandler(), ReadHeaderTimeout: 10 * time.Second}
-	failed := make(chan error, 4)
-	go func() { failed <- server.Serve(listeners[0]) }()
-	go func() { failed <- web.Serve(listeners[1]) }()
-	go func() { failed <- debugWeb.Serve(listeners[2]) }()
 	go source.watch(ctx, time.Second)
-	log.Info("ready", "grpc", listeners[0].Addr(), "http", listeners[1].Addr(), "debug", listeners[2].Addr(), "rules", s.config)
+	log.Info("ready", "grpc", s.grpcAt, "http", s.httpAt, "debug", s.debugAt, "rules", s.config)
 	var err error
 	select {
 	case err = <-failed:

@@ -13,12 +13,12 @@ type found struct {
 	limit *limit
 	label string // of metrics
 	key   string // without the limiter's name
-	tag   string // keys with one tag are taken from together; "": alone
+	tag   string // that begins the key: keys with one tag are taken from together; "": alone
 	// holder takes a slot of a concurrency limit. It is the last entry's value, which isn't part of the key.
 	holder string
 }
 
-// A key may hold this many bytes as they are. The rest of a longer one is replaced by its hash.
+// The hash tag of a key and its rest may hold this many bytes each. A longer one is replaced by its hash.
 const maxKey = 256
 
 // escapes keeps two descriptors from having one key, and a value from making a hash tag.
@@ -31,11 +31,15 @@ func appendEscaped(b []byte, text string) []byte {
 	return append(b, text...)
 }
 
+func appendEntry(key []byte, name, value string) []byte {
+	return appendEscaped(append(appendEscaped(append(key, '|'), name), '='), value)
+}
+
 // match finds the limit of a descriptor: the rule at the depth of its last entry. At each level a rule with the value
 // comes before a wildcard, and a wildcard before a rule without a value.
 func (d *domain) match(entries []*common.RateLimitDescriptor_Entry) (f found) {
 	var room [maxKey]byte
-	key := d.beginKey(room[:0], entries)
+	key := d.beginKey(room[:0])
 	at, special := &d.node, false
 	for i, e := range entries {
 		next, wildcard := at.child(e.GetKey(), e.GetValue())
@@ -46,16 +50,16 @@ func (d *domain) match(entries []*common.RateLimitDescriptor_Entry) (f found) {
 		if wildcard && next.pattern != "" {
 			value = strings.TrimPrefix(next.pattern, e.GetKey()+"_")
 		}
-		key = append(appendEscaped(append(key, '|'), e.GetKey()), '=')
-		if last := i == len(entries)-1; last && next.limit != nil && next.limit.algorithm == concurrency {
-			f.holder = shorten([]byte(e.GetValue()))
-		} else {
-			key = appendEscaped(key, value)
+		last := i == len(entries)-1 && next.limit != nil
+		if last && next.limit.Algorithm == concurrency {
+			f.holder, value = shorten([]byte(e.GetValue())), ""
 		}
+		key = appendEntry(key, e.GetKey(), value)
 		special = special || next.valueToMetric
-		if i == len(entries)-1 && next.limit != nil {
+		if last {
 			f.limit, f.label = next.limit, next.limit.path
-			f.key, f.tag = shorten(key), d.tagOf(key)
+			f.tag = d.tagOf(entries)
+			f.key = f.tag + shorten(key)
 		}
 		if at = next; len(at.children) == 0 {
 			break
@@ -69,12 +73,12 @@ func (d *domain) match(entries []*common.RateLimitDescriptor_Entry) (f found) {
 
 // keyOf is the key of a descriptor whose limit comes with the request.
 func (d *domain) keyOf(entries []*common.RateLimitDescriptor_Entry) found {
-	key := d.beginKey(nil, entries)
+	tag := d.tagOf(entries)
+	key := d.beginKey(nil)
 	for _, e := range entries {
-		key = append(appendEscaped(append(key, '|'), e.GetKey()), '=')
-		key = appendEscaped(key, e.GetValue())
+		key = appendEntry(key, e.GetKey(), e.GetValue())
 	}
-	return found{key: shorten(key), tag: d.tagOf(key)}
+	return found{key: tag + shorten(key), tag: tag}
 }
 
 // child returns the rule of an entry, and whether a wildcard has found it.
@@ -92,43 +96,33 @@ func (n *node) child(key, value string) (next *node, wildcard bool) {
 	return n.children[key], false
 }
 
-// beginKey writes the domain, and the hash tag if the domain has one.
-func (d *domain) beginKey(key []byte, entries []*common.RateLimitDescriptor_Entry) []byte {
-	if d.tag == tagNone {
-		return appendEscaped(key, d.name)
-	}
-	key = appendEscaped(append(key, '{'), d.name)
-	if d.tag == tagDescriptor && len(entries) > 0 {
-		key = append(appendEscaped(append(key, '|'), entries[0].GetKey()), '=')
-		key = appendEscaped(key, entries[0].GetValue())
-	}
-	return append(key, '}')
-}
-
-func (d *domain) tagOf(key []byte) string {
+// tagOf returns the hash tag of a descriptor's keys, or "" if the domain has none.
+func (d *domain) tagOf(entries []*common.RateLimitDescriptor_Entry) string {
 	if d.tag == tagNone {
 		return ""
 	}
-	tag, _, _ := strings.Cut(string(key), "}")
-	return tag
+	tag := appendEscaped(nil, d.name)
+	if d.tag == tagDescriptor && len(entries) > 0 {
+		tag = appendEntry(tag, entries[0].GetKey(), entries[0].GetValue())
+	}
+	return "{" + shorten(tag) + "}"
 }
 
-// shorten replaces a long key by its hash. The hash tag stays, unless it is long, too.
-func shorten(key []byte) string {
-	if len(key) <= maxKey {
-		return string(key)
+// beginKey writes the domain, unless the hash tag has it.
+func (d *domain) beginKey(key []byte) []byte {
+	if d.tag == tagNone {
+		key = appendEscaped(key, d.name)
 	}
-	sum := sha256.Sum256(key)
-	hash := "#" + base64.RawURLEncoding.EncodeToString(sum[:])
-	tag, _, tagged := strings.Cut(string(key), "}")
-	if !tagged {
-		return hash
+	return key
+}
+
+// shorten replaces a long part of a key by its hash.
+func shorten(part []byte) string {
+	if len(part) <= maxKey {
+		return string(part)
 	}
-	if len(tag) > maxKey/2 {
-		sum = sha256.Sum256([]byte(tag))
-		tag = "{#" + base64.RawURLEncoding.EncodeToString(sum[:])
-	}
-	return tag + "}" + hash
+	sum := sha256.Sum256(part)
+	return "#" + base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
 // label names the rule in metrics if its name depends on the values: with detailed_metric it holds all values, else those

@@ -1,16 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 
 	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	"github.com/stretchr/testify/require"
 )
-
-func number(n int64) string { return strconv.FormatInt(n, 10) }
 
 // Each file with a mistake is refused, with file, line and rule.
 func TestParse_mistakes(t *testing.T) {
@@ -21,8 +19,8 @@ func TestParse_mistakes(t *testing.T) {
 		"descriptors:":                        "f.yaml:1: the file has no domain",
 		"domain: d\nx: 1":                     "f.yaml:2: unknown key 'x'",
 		"domain: d\n1: 1":                     "f.yaml:2: the key 1 isn't text",
-		"domain: d\ndomain: e":                "f.yaml:2: the key 'domain' is there twice",
-		"domain: d\ndescriptors: x":           "f.yaml:2: rule d: this must be a list",
+		"domain: d\ndomain: e":                `f.yaml:2: mapping key "domain" already defined at line 1`,
+		"domain: d\ndescriptors: x":           "f.yaml:2: cannot read !!str `x` into a list",
 		"domain: d\ndescriptors:\n- x":        "f.yaml:3: rule d.: this must be a mapping",
 		"domain: d\ndescriptors:\n- value: x": "f.yaml:3: rule d: a descriptor has no key",
 		"domain: d\ndescriptors:\n- key: 1.5": "f.yaml:3: 1.5 is a number with a fraction",
@@ -33,21 +31,21 @@ func TestParse_mistakes(t *testing.T) {
 		begin + "  share_threshold: true":     "f.yaml:3: rule d.a_b: share_threshold needs a value that ends with '*'",
 		begin + "  rate_limit: {}":            "f.yaml:5: rule d.a_b: invalid unit ''",
 		begin + "  rate_limit: {unit: foo}":   "f.yaml:5: rule d.a_b: invalid unit 'foo'",
-		begin + "  rate_limit: {unit: day, unlimited: true}":                            "f.yaml:5: rule d.a_b: a rule that is unlimited has no unit",
-		begin + "  rate_limit: {unit: day, requests_per_unit: -1}":                      `f.yaml:5: rule d.a_b: "-1" isn't a uint32`,
-		begin + rule + "    name: me\n    replaces: [{name: me}]":                       `f.yaml:9: rule d.a_b: replaces needs the name of another rule, not "me"`,
-		begin + rule + "    replaces: [{}]":                                             "f.yaml:8: rule d.a_b: replaces needs the name",
-		begin + rule + "    burst: 5":                                                   "f.yaml:6: rule d.a_b: burst and lockout need 'algorithm: gcra'",
-		begin + rule + "    algorithm: lucky":                                           `f.yaml:8: rule d.a_b: "lucky" is none of [fixed_window sliding_window gcra]`,
-		begin + rule + "    algorithm: gcra\n    lockout: 5":                            `f.yaml:9: rule d.a_b: "5" isn't a time of at least 1ms`,
-		begin + rule + "    concurrency: 5":                                             "f.yaml:6: rule d.a_b: concurrency is used alone",
-		begin + rule + "    hold: 5s":                                                   "f.yaml:6: rule d.a_b: hold needs concurrency",
-		begin + rule + "    excess: charge\nhash_tag: domain":                           "f.yaml:6: rule d.a_b: 'excess: charge' cannot be combined",
-		begin + rule + "hash_tag: all":                                                  `f.yaml:8: "all" is none of [none domain descriptor]`,
-		"domain: d\ndescriptors: &a\n- key: k\n  descriptors: *a":                       "more than 32 levels",
-		"domain: d\nhttp: {rules: [{name: a}]}":                                         "f.yaml:2: rule d.http.a: a rule needs a name and a rate_limit",
-		"domain: d\nhttp: {trusted_proxies: [x]}":                                       `f.yaml:2: rule d.http: "x" isn't a network`,
-		"domain: d\nhttp: {rules: [{name: a, by: foo, rate_limit: {unlimited: true}}]}": "f.yaml:2: rule d.http.a: by is a list of",
+		begin + "  rate_limit: {unit: day, unlimited: true}":                              "f.yaml:5: rule d.a_b: a rule that is unlimited has no unit",
+		begin + "  rate_limit: {unit: day, requests_per_unit: -1}":                        "f.yaml:5: rule d.a_b: cannot read !!int `-1` into a number from 0",
+		begin + rule + "    name: me\n    replaces: [{name: me}]":                         `f.yaml:9: rule d.a_b: replaces needs the name of another rule, not "me"`,
+		begin + rule + "    replaces: [{}]":                                               "f.yaml:8: rule d.a_b: replaces needs the name",
+		begin + rule + "    burst: 5":                                                     "f.yaml:6: rule d.a_b: burst and lockout need 'algorithm: gcra'",
+		begin + rule + "    algorithm: lucky":                                             `f.yaml:8: rule d.a_b: "lucky" is none of [fixed_window sliding_window gcra]`,
+		begin + rule + "    algorithm: gcra\n    lockout: 5":                              "f.yaml:9: rule d.a_b: cannot read !!int `5` into a time",
+		begin + rule + "    concurrency: 5":                                               "f.yaml:6: rule d.a_b: concurrency is used alone",
+		begin + rule + "    hold: 5s":                                                     "f.yaml:6: rule d.a_b: hold needs concurrency",
+		begin + rule + "    excess: charge\nhash_tag: domain":                             "f.yaml:6: rule d.a_b: 'excess: charge' cannot be combined",
+		begin + rule + "hash_tag: all":                                                    `f.yaml:8: "all" is none of [none domain descriptor]`,
+		"domain: d\ndescriptors: &a\n- key: k\n  descriptors: *a":                         "more than 32 levels",
+		"domain: d\nhttp: {rules: [{name: a}]}":                                           "f.yaml:2: rule d.http.a: a rule needs a name and a rate_limit",
+		"domain: d\nhttp: {trusted_proxies: [x]}":                                         `f.yaml:2: rule d.http: "x" isn't a network`,
+		"domain: d\nhttp: {rules: [{name: a, by: [foo], rate_limit: {unlimited: true}}]}": "f.yaml:2: rule d.http.a: by is a list of",
 		"domain: d\n- x": "f.yaml: yaml: line 1",
 	} {
 		_, err := parse([]file{{"f.yaml", text}}, false)
@@ -69,7 +67,7 @@ func TestParse_files(t *testing.T) {
 	require.Equal(t, []string{"one.yaml:2: 'unit' has no effect here"}, r.warnings)
 	var all []string
 	for _, m := range r.limits {
-		all = append(all, m.path+" "+number(m.units)+" "+m.unit.String()+" "+m.name)
+		all = append(all, fmt.Sprint(m.path, " ", m.units, " ", m.unit, " ", m.Name))
 	}
 	require.Equal(t, []string{"d.a 5 MINUTE ", "d.b 0 UNKNOWN ", "e.a 1000 WEEK ", "e.b 1000 WEEK x"}, all)
 	r, err = parse([]file{{"f.yaml", "domain: d\nhttp: {rules: []}"}}, false)
@@ -122,7 +120,7 @@ func TestRead(t *testing.T) {
 	_, err := read(folder + "/none")
 	require.ErrorContains(t, err, "set CONFIG")
 	require.NoError(t, os.MkdirAll(folder+"/at/..1/", 0o700))
-	require.NoError(t, os.WriteFile(folder+"/at/..1/a.yaml", []byte("x"), 0o600))
+	writeFile(t, folder+"/at/..1/a.yaml", "x")
 	for link, to := range map[string]string{"/at/..data": "..1", "/at/a.yaml": "..data/a.yaml", "/current": "at"} {
 		require.NoError(t, os.Symlink(to, folder+link))
 	}

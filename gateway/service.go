@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -39,14 +42,10 @@ const settleKey = "gothrottle.settle"
 // ShouldRateLimit decides over a request of Envoy.
 func (s *service) ShouldRateLimit(ctx context.Context, req *pb.RateLimitRequest) (*pb.RateLimitResponse, error) {
 	began := time.Now()
-	if err := checkRequest(req); err != nil {
-		s.metrics.refused.Inc()
-		return nil, err
-	}
 	asks, err := s.asks(req)
 	if err != nil {
 		s.metrics.refused.Inc()
-		return nil, err
+		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
 	response, _ := s.decide(ctx, asks)
 	if err := ctx.Err(); err != nil {
@@ -56,26 +55,18 @@ func (s *service) ShouldRateLimit(ctx context.Context, req *pb.RateLimitRequest)
 	return response, nil
 }
 
-func checkRequest(req *pb.RateLimitRequest) error {
-	switch {
-	case req.GetDomain() == "":
-		return status.Error(codes.InvalidArgument, "rate limit domain must not be empty")
-	case len(req.GetDescriptors()) == 0:
-		return status.Error(codes.InvalidArgument, "rate limit descriptor list must not be empty")
-	case len(req.GetDescriptors()) > maxDescriptors:
-		return status.Errorf(codes.InvalidArgument, "%d descriptors: at most %d", len(req.GetDescriptors()), maxDescriptors)
-	}
-	for _, d := range req.GetDescriptors() {
-		if len(d.GetEntries()) > maxEntries {
-			return status.Errorf(codes.InvalidArgument, "a descriptor of %d entries: at most %d", len(d.GetEntries()), maxEntries)
-		}
-	}
-	return nil
-}
-
 // asks finds the limit of each descriptor.
 func (s *service) asks(req *pb.RateLimitRequest) ([]ask, error) {
-	asks := make([]ask, len(req.GetDescriptors()))
+	n := len(req.GetDescriptors())
+	switch {
+	case req.GetDomain() == "":
+		return nil, errors.New("rate limit domain must not be empty")
+	case n == 0:
+		return nil, errors.New("rate limit descriptor list must not be empty")
+	case n > maxDescriptors:
+		return nil, fmt.Errorf("%d descriptors: at most %d", n, maxDescriptors)
+	}
+	asks := make([]ask, n)
 	d := s.rules.Load().domains[req.GetDomain()]
 	if d == nil {
 		s.metrics.noDomain.Inc()
@@ -84,20 +75,22 @@ func (s *service) asks(req *pb.RateLimitRequest) ([]ask, error) {
 	for i, descriptor := range req.GetDescriptors() {
 		a := &asks[i]
 		entries := descriptor.GetEntries()
+		if len(entries) > maxEntries {
+			return nil, fmt.Errorf("a descriptor of %d entries: at most %d", len(entries), maxEntries)
+		}
 		if last := len(entries) - 1; last >= 0 && entries[last].GetKey() == settleKey {
 			entries, a.settle = entries[:last], true
 		}
 		if own := descriptor.GetLimit(); own != nil {
-			limit, err := overridden(d, entries, own)
-			if err != nil {
+			var err error
+			if a.found, err = s.overridden(d, entries, own); err != nil {
 				return nil, err
 			}
-			a.found = limit
 		} else {
 			a.found = d.match(entries)
 		}
-		if a.limit != nil && a.limit.algorithm == concurrency && a.holder == "" {
-			return nil, status.Errorf(codes.InvalidArgument, "rule %s: the last entry names the holder of a slot, and is empty", a.label)
+		if a.limit != nil && a.limit.Algorithm == concurrency && a.holder == "" {
+			return nil, fmt.Errorf("rule %s: the last entry names the holder of a slot, and is empty", a.label)
 		}
 		a.hits, a.refund = hits(req, descriptor), descriptor.GetIsNegativeHits()
 	}
@@ -113,54 +106,47 @@ func hits(req *pb.RateLimitRequest, d *common.RateLimitDescriptor) int64 {
 }
 
 // overridden is the limit that a request brings. It counts at the keys of fixed windows of the same unit.
-func overridden(d *domain, entries []*common.RateLimitDescriptor_Entry, own *common.RateLimitDescriptor_RateLimitOverride) (f found, err error) {
+func (s *service) overridden(d *domain, entries []*common.RateLimitDescriptor_Entry, own *common.RateLimitDescriptor_RateLimitOverride) (f found, err error) {
 	unit := pb.RateLimitResponse_RateLimit_Unit(own.GetUnit())
 	period := periods[unit.String()]
 	if period == 0 {
-		return f, status.Errorf(codes.InvalidArgument, "a limit of the request has the unit %s", unit)
+		return f, fmt.Errorf("a limit of the request has the unit %s", unit)
 	}
 	f = d.keyOf(entries)
 	f.limit = &limit{
-		path: d.name + ".override", units: int64(own.GetRequestsPerUnit()), unit: unit, period: period, algorithm: fixedWindow,
-		charge: d.tag == tagNone, failure: failOpen, override: true,
+		path: d.name + ".override", units: int64(own.GetRequestsPerUnit()), unit: unit, period: period,
+		limitLevel: limitLevel{Algorithm: fixedWindow, OnFailure: failOpen}, charge: d.tag == tagNone, override: true,
 		reply: &pb.RateLimitResponse_RateLimit{RequestsPerUnit: own.GetRequestsPerUnit(), Unit: unit},
 	}
 	f.label = f.limit.path
-	return f, nil
+	return f, s.engine.bindOverride(f.limit)
 }
 
-// dropReplaced takes the limits away that another limit of the request replaces, and those of rules without a limit. It
-// returns which these are.
-func (s *service) dropReplaced(asks []ask) (unlimited []bool) {
-	unlimited = make([]bool, len(asks))
-	var replaced map[string]bool
+// dropReplaced takes the limits away that another limit of the request replaces, and those of rules without a limit.
+func (s *service) dropReplaced(asks []ask) {
+	var replaced []string
 	for i := range asks {
-		if asks[i].limit == nil {
-			continue
-		}
-		for _, name := range asks[i].limit.replaces {
-			if replaced == nil {
-				replaced = map[string]bool{}
-			}
-			replaced[name] = true
-		}
-		if asks[i].limit.unlimited {
-			s.metrics.count(&asks[i], "unlimited")
-			asks[i].limit, unlimited[i] = nil, true
+		if asks[i].limit != nil {
+			replaced = append(replaced, asks[i].limit.replaces...)
 		}
 	}
 	for i := range asks {
-		if m := asks[i].limit; m != nil && replaced[m.name] && m.name != "" {
-			asks[i].limit = nil
+		a := &asks[i]
+		switch {
+		case a.limit == nil:
+		case a.limit.Unlimited:
+			s.metrics.count(a, "unlimited")
+			a.limit, a.unlimited = nil, true
+		case a.limit.Name != "" && slices.Contains(replaced, a.limit.Name):
+			a.limit = nil
 		}
 	}
-	return unlimited
 }
 
 // decide returns the statuses, the overall code and the headers, and which status the headers are about: the last one over
 // its limit, else the one with the least left, -1 if there is none.
 func (s *service) decide(ctx context.Context, asks []ask) (response *pb.RateLimitResponse, tightest int) {
-	unlimited := s.dropReplaced(asks)
+	s.dropReplaced(asks)
 	verdicts := s.engine.decide(ctx, asks)
 	response = &pb.RateLimitResponse{OverallCode: pb.RateLimitResponse_OK, Statuses: make([]*pb.RateLimitResponse_DescriptorStatus, len(asks))}
 	tightest = -1
@@ -169,7 +155,7 @@ func (s *service) decide(ctx context.Context, asks []ask) (response *pb.RateLimi
 		a, v := &asks[i], &verdicts[i]
 		st := &pb.RateLimitResponse_DescriptorStatus{Code: pb.RateLimitResponse_OK}
 		response.Statuses[i] = st
-		if unlimited[i] {
+		if a.unlimited {
 			st.LimitRemaining = math.MaxUint32
 		}
 		if a.limit == nil {
@@ -203,7 +189,7 @@ func (s *service) untilReset(m *limit, v *verdict) int64 {
 	if v.reset > 0 {
 		return int64((v.reset + time.Second - 1) / time.Second)
 	}
-	if m.algorithm != fixedWindow {
+	if m.Algorithm != fixedWindow {
 		return 0
 	}
 	period := int64(m.period / time.Second)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,6 +40,7 @@ type settings struct {
 	remainingHeader, resetHeader string
 	tracing                      bool
 	grpcTLS                      *tls.Config
+	redis                        *redis.UniversalOptions
 	maxAge, grace                time.Duration
 }
 
@@ -71,9 +73,7 @@ func parsed[T any](s *settings, name string, otherwise T, parse func(string) (T,
 		return otherwise
 	}
 	v, err := parse(text)
-	if err != nil {
-		s.wrong = append(s.wrong, fmt.Errorf("%s=%q: %w", name, text, err))
-	}
+	s.refuse(name+"="+text, err)
 	return v
 }
 
@@ -91,17 +91,19 @@ func positive(text string) (time.Duration, error) {
 	return d, err
 }
 
+// refuse notes that a setting is wrong.
+func (s *settings) refuse(name string, err error) {
+	if err != nil {
+		s.wrong = append(s.wrong, fmt.Errorf("%s: %w", name, err))
+	}
+}
+
 // readSettings reads the environment. All that is wrong is in one error.
 func readSettings(get func(string) string) (*settings, error) {
 	s := &settings{get: get}
 	s.httpAt, s.debugAt = s.address("HOST", "PORT", "8080"), s.address("DEBUG_HOST", "DEBUG_PORT", "6070")
 	s.grpcAt = s.text("GRPC_UDS", s.address("GRPC_HOST", "GRPC_PORT", "8081"))
-	root := strings.TrimSuffix(s.text("RUNTIME_ROOT", "/srv/runtime_data/current"), "/")
-	for _, part := range []string{s.get("RUNTIME_SUBDIRECTORY"), s.text("RUNTIME_APPDIRECTORY", "config")} {
-		if part = strings.Trim(part, "/"); part != "" {
-			root += "/" + part
-		}
-	}
+	root := path.Join(s.text("RUNTIME_ROOT", "/srv/runtime_data/current"), s.get("RUNTIME_SUBDIRECTORY"), s.text("RUNTIME_APPDIRECTORY", "config"))
 	s.config, s.merge = s.text("CONFIG", root), s.yes("MERGE_DOMAIN_CONFIG")
 	s.logLevel, s.logJSON = s.text("LOG_LEVEL", "info"), s.get("LOG_FORMAT") == "json"
 	s.timeout = parsed(s, "DECISION_TIMEOUT", 50*time.Millisecond, positive)
@@ -117,9 +119,10 @@ func readSettings(get func(string) string) (*settings, error) {
 	if s.yes("GRPC_SERVER_USE_TLS") {
 		s.grpcTLS = s.serverTLS()
 	}
+	s.redis = s.redisOptions()
 	for name, only := range refusedSettings {
 		if v := s.text(name, only); v != only {
-			s.wrong = append(s.wrong, fmt.Errorf("%s=%s is not supported: only %s is", name, v, only))
+			s.refuse(name+"="+v, errors.New("only "+only+" is supported"))
 		}
 	}
 	return s, errors.Join(s.wrong...)
@@ -147,30 +150,31 @@ func (s *settings) serverTLS() *tls.Config {
 		return &pair, err
 	}
 	c := &tls.Config{GetCertificate: load, MinVersion: tls.VersionTLS12}
-	if _, err := load(nil); err != nil {
-		s.wrong = append(s.wrong, fmt.Errorf("GRPC_SERVER_TLS_CERT and GRPC_SERVER_TLS_KEY: %w", err))
-	}
-	if ca := s.get("GRPC_CLIENT_TLS_CACERT"); ca != "" {
-		c.ClientCAs, c.ClientAuth = s.pool("GRPC_CLIENT_TLS_CACERT"), tls.RequireAndVerifyClientCert
+	_, err := load(nil)
+	s.refuse("GRPC_SERVER_TLS_CERT and GRPC_SERVER_TLS_KEY", err)
+	if c.ClientCAs = s.pool("GRPC_CLIENT_TLS_CACERT"); c.ClientCAs != nil {
+		c.ClientAuth = tls.RequireAndVerifyClientCert
 	}
 	if san != "" {
 		c.VerifyConnection = func(state tls.ConnectionState) error { return state.PeerCertificates[0].VerifyHostname(san) }
 		if c.ClientCAs == nil {
-			s.wrong = append(s.wrong, errors.New("GRPC_CLIENT_TLS_SAN needs GRPC_CLIENT_TLS_CACERT"))
+			s.refuse("GRPC_CLIENT_TLS_SAN", errors.New("it needs GRPC_CLIENT_TLS_CACERT"))
 		}
 	}
 	return c
 }
 
+// pool reads certificates from the file that a setting names; nil if it names none.
 func (s *settings) pool(name string) *x509.CertPool {
+	if s.get(name) == "" {
+		return nil
+	}
 	text, err := os.ReadFile(s.get(name))
 	pool := x509.NewCertPool()
 	if err == nil && !pool.AppendCertsFromPEM(text) {
 		err = errors.New("the file has no certificate")
 	}
-	if err != nil {
-		s.wrong = append(s.wrong, fmt.Errorf("%s: %w", name, err))
-	}
+	s.refuse(name, err)
 	return pool
 }
 
@@ -186,53 +190,53 @@ func chainOnly(roots *x509.CertPool) func(tls.ConnectionState) error {
 	}
 }
 
-// redisClient makes the client of Redis or Valkey: REDIS_TYPE is SINGLE, SENTINEL or CLUSTER.
-func (s *settings) redisClient() (redis.UniversalClient, error) {
+// redisTLS returns nil unless REDIS_TLS is true.
+func (s *settings) redisTLS() *tls.Config {
+	if !s.yes("REDIS_TLS") {
+		return nil
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: s.pool("REDIS_TLS_CACERT")}
+	if cert := s.get("REDIS_TLS_CLIENT_CERT"); cert != "" {
+		pair, err := tls.LoadX509KeyPair(cert, s.get("REDIS_TLS_CLIENT_KEY"))
+		s.refuse("REDIS_TLS_CLIENT_CERT and REDIS_TLS_CLIENT_KEY", err)
+		c.Certificates = []tls.Certificate{pair}
+	}
+	if s.yes("REDIS_TLS_SKIP_HOSTNAME_VERIFICATION") {
+		c.InsecureSkipVerify, c.VerifyConnection = true, chainOnly(c.RootCAs)
+	}
+	return c
+}
+
+// redisOptions are those of a client of Redis or Valkey: REDIS_TYPE is SINGLE, SENTINEL or CLUSTER.
+func (s *settings) redisOptions() *redis.UniversalOptions {
 	user, password, found := strings.Cut(s.get("REDIS_AUTH"), ":")
 	if !found {
 		user, password = "", user
 	}
-	var secure *tls.Config
-	if s.yes("REDIS_TLS") {
-		secure = &tls.Config{MinVersion: tls.VersionTLS12}
-		if s.get("REDIS_TLS_CACERT") != "" {
-			secure.RootCAs = s.pool("REDIS_TLS_CACERT")
-		}
-		if cert := s.get("REDIS_TLS_CLIENT_CERT"); cert != "" {
-			pair, err := tls.LoadX509KeyPair(cert, s.get("REDIS_TLS_CLIENT_KEY"))
-			secure.Certificates, s.wrong = []tls.Certificate{pair}, append(s.wrong, err)
-		}
-	}
-	if s.yes("REDIS_TLS_SKIP_HOSTNAME_VERIFICATION") && secure != nil {
-		secure.InsecureSkipVerify, secure.VerifyConnection = true, chainOnly(secure.RootCAs)
-	}
 	o := &redis.UniversalOptions{
-		Addrs: strings.Split(s.text("REDIS_URL", "127.0.0.1:6379"), ","), Username: user, Password: password, TLSConfig: secure,
-		ContextTimeoutEnabled: true, PoolSize: parsed(s, "REDIS_POOL_SIZE", 0, strconv.Atoi),
+		Addrs: strings.Split(s.text("REDIS_URL", "127.0.0.1:6379"), ","), Username: user, Password: password, TLSConfig: s.redisTLS(),
+		ContextTimeoutEnabled: true, PoolSize: parsed(s, "REDIS_POOL_SIZE", 0, strconv.Atoi), SentinelPassword: s.get("REDIS_SENTINEL_AUTH"),
 	}
 	if strings.Contains(o.Addrs[0], "://") {
 		url, err := redis.ParseURL(o.Addrs[0])
 		if err != nil {
-			return nil, fmt.Errorf("REDIS_URL: %w", err)
+			s.refuse("REDIS_URL", err)
+			return o
 		}
-		o.Addrs[0], o.DB, o.TLSConfig = url.Addr, url.DB, cmp.Or(secure, url.TLSConfig)
+		o.Addrs[0], o.DB, o.TLSConfig = url.Addr, url.DB, cmp.Or(o.TLSConfig, url.TLSConfig)
 		o.Username, o.Password = cmp.Or(user, url.Username), cmp.Or(password, url.Password)
 	}
-	if err := errors.Join(s.wrong...); err != nil {
-		return nil, err
-	}
-	switch kind := strings.ToUpper(s.text("REDIS_TYPE", "SINGLE")); kind {
-	case "SINGLE":
-		return redis.NewClient(o.Simple()), nil
-	case "SENTINEL":
-		if len(o.Addrs) < 2 {
-			return nil, errors.New("REDIS_URL: for SENTINEL write the master's name, then the Sentinels: name,host:port,host:port")
-		}
-		o.MasterName, o.Addrs, o.SentinelPassword = o.Addrs[0], o.Addrs[1:], s.get("REDIS_SENTINEL_AUTH")
-		return redis.NewFailoverClient(o.Failover()), nil
-	case "CLUSTER":
-		return redis.NewClusterClient(o.Cluster()), nil
+	switch kind := strings.ToUpper(s.text("REDIS_TYPE", "SINGLE")); {
+	case kind == "SINGLE":
+		o.Addrs = o.Addrs[:1]
+	case kind == "CLUSTER":
+		o.IsClusterMode = true
+	case kind != "SENTINEL":
+		s.refuse("REDIS_TYPE", errors.New(kind+" is none of SINGLE, SENTINEL, CLUSTER"))
+	case len(o.Addrs) < 2:
+		s.refuse("REDIS_URL", errors.New("for SENTINEL write the master's name, then the Sentinels: name,host:port,host:port"))
 	default:
-		return nil, fmt.Errorf("REDIS_TYPE=%s is none of SINGLE, SENTINEL, CLUSTER", kind)
+		o.MasterName, o.Addrs = o.Addrs[0], o.Addrs[1:]
 	}
+	return o
 }

@@ -27,18 +27,14 @@ func read(root string) (files []file, err error) {
 		return nil, fmt.Errorf("no rules: set CONFIG to a file or folder: %w", err)
 	}
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
+		hidden := path != root && strings.HasPrefix(d.Name(), ".")
+		switch {
+		case err != nil:
 			return err
-		}
-		if path != root && strings.HasPrefix(d.Name(), ".") {
-			if d.IsDir() {
-				return filepath.SkipDir
-			}
+		case hidden && d.IsDir():
+			return filepath.SkipDir
+		case hidden || d.IsDir():
 			return nil
-		}
-		info, err := os.Stat(path) // follows links, which a ConfigMap's files are
-		if err != nil || info.IsDir() {
-			return err
 		}
 		text, err := os.ReadFile(path)
 		files = append(files, file{path, string(text)})

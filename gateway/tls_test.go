@@ -16,7 +16,7 @@ func TestMutualTLS(t *testing.T) {
 	cert, key, ca := testdata.Path("server1.pem"), testdata.Path("server1.key"), testdata.Path("ca.pem")
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	require.NoError(t, err)
-	roots := (&settings{get: func(string) string { return ca }}).pool("")
+	roots := (&settings{get: func(string) string { return ca }}).pool("CA")
 	ask := func(g *gateway, pairs ...tls.Certificate) error {
 		c := credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: "x.test.youtube.com", Certificates: pairs})
 		_, err := pb.NewRateLimitServiceClient(dial(t, g.grpc, c)).ShouldRateLimit(t.Context(), request("d", "fixed=a"))
@@ -24,7 +24,7 @@ func TestMutualTLS(t *testing.T) {
 	}
 	s := server(t)
 	for name, right := range map[string]bool{"waterzooi.test.google.be": true, "other.example": false} {
-		g := start(t, s.Addr, ours, "DECISION_TIMEOUT", patient, "GRPC_SERVER_USE_TLS", "true", "GRPC_SERVER_TLS_CERT", cert,
+		g := start(t, s.Addr, ours, "GRPC_SERVER_USE_TLS", "true", "GRPC_SERVER_TLS_CERT", cert,
 			"GRPC_SERVER_TLS_KEY", key, "GRPC_CLIENT_TLS_CACERT", ca, "GRPC_CLIENT_TLS_SAN", name)
 		require.Equal(t, right, ask(g, pair) == nil)
 		require.Error(t, ask(g))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -27,19 +28,15 @@ func (s *service) json(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = protojson.Unmarshal(body, &req)
 	}
+	var response *pb.RateLimitResponse
 	if err != nil {
 		s.metrics.refused.Inc()
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
+	} else {
+		response, err = s.ShouldRateLimit(r.Context(), &req)
 	}
-	response, err := s.ShouldRateLimit(r.Context(), &req)
-	if err != nil {
+	text, wrong := protojson.Marshal(response)
+	if err = errors.Join(err, wrong); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	text, err := protojson.Marshal(response)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -63,8 +60,8 @@ func (s *service) showRules(w http.ResponseWriter, _ *http.Request) {
 	encoder := json.NewEncoder(w)
 	for _, m := range s.rules.Load().limits {
 		_ = encoder.Encode(map[string]any{
-			"rule": m.path, "place": m.place, "units": m.units, "period": m.period.String(), "algorithm": m.algorithm,
-			"unlimited": m.unlimited, "shadow": m.shadow, "on_failure": m.failure,
+			"rule": m.path, "place": m.place, "units": m.units, "period": m.period.String(), "algorithm": m.Algorithm,
+			"unlimited": m.Unlimited, "shadow": m.shadow, "on_failure": m.OnFailure,
 		})
 	}
 }

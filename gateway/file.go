@@ -1,0 +1,192 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// file is one file of rules.
+type file struct{ name, text string }
+
+// The levels of a file. The keys of a level are the fields of its type, in lower case or as the tag yaml says, and the tag
+// words lists what a text may be. A part that is a level of its own stays a node, so that a mistake in it names its rule.
+type (
+	domainLevel struct {
+		Domain      string
+		Descriptors []yaml.Node
+		HashTag     tagging `yaml:"hash_tag" words:"none domain descriptor"`
+		HTTP        yaml.Node
+	}
+	descriptorLevel struct {
+		Key, Value     string
+		RateLimit      yaml.Node `yaml:"rate_limit"`
+		Descriptors    []yaml.Node
+		ShadowMode     bool `yaml:"shadow_mode"`
+		QuotaMode      bool `yaml:"quota_mode"`
+		DetailedMetric bool `yaml:"detailed_metric"`
+		ValueToMetric  bool `yaml:"value_to_metric"`
+		ShareThreshold bool `yaml:"share_threshold"`
+	}
+	limitLevel struct {
+		Unit            string
+		RequestsPerUnit uint32 `yaml:"requests_per_unit"`
+		Unlimited       bool
+		Name            string
+		Replaces        []yaml.Node
+		Algorithm       algorithm `words:"fixed_window sliding_window gcra"`
+		Burst           *uint32
+		Lockout         *time.Duration
+		Concurrency     *uint32
+		Hold            *time.Duration
+		Excess          string  `words:"charge refuse"`
+		OnFailure       failure `yaml:"on_failure" words:"open closed local"`
+	}
+	replacesLevel struct{ Name string }
+	httpLevel     struct {
+		TrustedProxies []network `yaml:"trusted_proxies"`
+		IPv6Prefix     *int      `yaml:"ipv6_prefix"`
+		Rules          []yaml.Node
+	}
+	httpRuleLevel struct {
+		Name       string
+		Match      yaml.Node
+		By         []string
+		RateLimit  yaml.Node `yaml:"rate_limit"`
+		ShadowMode bool      `yaml:"shadow_mode"`
+	}
+	matchLevel struct {
+		Methods    []string
+		Path, Host string
+		Headers    map[string]string
+		Addresses  []network
+	}
+)
+
+// theirKeys are the keys of all levels that envoyproxy/ratelimit has.
+var theirKeys = strings.Fields(`domain descriptors key value rate_limit shadow_mode quota_mode detailed_metric value_to_metric
+	share_threshold unit requests_per_unit unlimited name replaces`)
+
+// network is 10.0.0.0/8, or an address as a network of its own.
+type network struct{ netip.Prefix }
+
+// UnmarshalText reads a network.
+func (n *network) UnmarshalText(text []byte) (err error) {
+	if n.Prefix, err = parsePrefix(string(text)); err != nil {
+		err = fmt.Errorf("%q isn't a network: write 10.0.0.0/8 or ::1", text)
+	}
+	return err
+}
+
+func parsePrefix(text string) (netip.Prefix, error) {
+	if address, err := netip.ParseAddr(text); err == nil {
+		return netip.PrefixFrom(address, address.BitLen()), nil
+	}
+	return netip.ParsePrefix(text)
+}
+
+// loader reads files into rules.
+type loader struct {
+	*rules
+	file  string
+	count int
+}
+
+// mistake is what is wrong with a file.
+type mistake string
+
+func (m mistake) Error() string { return string(m) }
+
+// fail ends the reading.
+func (l *loader) fail(at *yaml.Node, rule, format string, args ...any) {
+	panic(mistake(l.line(at, rule, format, args...)))
+}
+
+func (l *loader) warn(at *yaml.Node, rule, format string, args ...any) {
+	l.warnings = append(l.warnings, l.line(at, rule, format, args...))
+}
+
+// line says something about a rule. The rule may be empty.
+func (l *loader) line(at *yaml.Node, rule, format string, args ...any) string {
+	if rule != "" {
+		rule = "rule " + rule + ": "
+	}
+	return l.place(at) + ": " + rule + fmt.Sprintf(format, args...)
+}
+
+func (l *loader) place(at *yaml.Node) string { return fmt.Sprintf("%s:%d", l.file, max(at.Line, 1)) }
+
+// plain words for what package yaml says.
+var plain = strings.NewReplacer("cannot unmarshal", "cannot read", "[]yaml.Node", "a list", "[]string", "a list", "[]main.network", "a list",
+	"map[string]string", "a mapping", "time.Duration", "a time such as 15m", "uint32", "a number from 0")
+
+// decode reads a mapping into a level. A key that is there twice is refused.
+func decode[T any](l *loader, at *yaml.Node, rule string) (level T) {
+	l.checkKeys(at, rule, reflect.TypeFor[T]())
+	err := at.Decode(&level)
+	if wrong := (*yaml.TypeError)(nil); errors.As(err, &wrong) { // "line 7: cannot unmarshal ..."
+		line, text, _ := strings.Cut(wrong.Errors[0], ": ")
+		at, err = &yaml.Node{}, errors.New(plain.Replace(text))
+		_, _ = fmt.Sscanf(line, "line %d", &at.Line)
+	}
+	if err != nil {
+		l.fail(at, rule, "%s", err)
+	}
+	return level
+}
+
+// checkKeys refuses unknown keys and words. A key of another level has no effect: envoyproxy/ratelimit ignores it, so it is a
+// warning.
+func (l *loader) checkKeys(at *yaml.Node, rule string, level reflect.Type) {
+	var keys []string
+	words := map[string][]string{}
+	for field := range level.Fields() {
+		key := cmp.Or(field.Tag.Get("yaml"), strings.ToLower(field.Name))
+		keys, words[key] = append(keys, key), strings.Fields(field.Tag.Get("words"))
+	}
+	if at = resolve(at); at.Kind != yaml.MappingNode {
+		l.fail(at, rule, "this must be a mapping of keys to values, with the keys %s", strings.Join(keys, ", "))
+	}
+	for i := 0; i < len(at.Content); i += 2 {
+		k, v := at.Content[i], resolve(at.Content[i+1])
+		switch known := words[k.Value]; {
+		case k.ShortTag() == "!!merge":
+			l.checkKeys(v, rule, level)
+		case k.Kind != yaml.ScalarNode || k.ShortTag() != "!!str":
+			l.fail(k, rule, "the key %s isn't text", k.Value)
+		case !slices.Contains(keys, k.Value) && !slices.Contains(theirKeys, k.Value):
+			l.fail(k, rule, "unknown key '%s': known here are %s", k.Value, strings.Join(keys, ", "))
+		case !slices.Contains(keys, k.Value):
+			l.warn(k, rule, "'%s' has no effect here", k.Value)
+		case len(known) > 0 && given(v) && !slices.Contains(known, v.Value):
+			l.fail(v, rule, "%q is none of %v", v.Value, known)
+		}
+	}
+}
+
+func resolve(at *yaml.Node) *yaml.Node {
+	for at.Kind == yaml.AliasNode {
+		at = at.Alias
+	}
+	return at
+}
+
+func given(at *yaml.Node) bool { return !at.IsZero() && at.ShortTag() != "!!null" }
+
+// checkFloats refuses numbers with a fraction, as envoyproxy/ratelimit does: as a value such a number may not be the text
+// that was meant.
+func (l *loader) checkFloats(at *yaml.Node) {
+	if at.Kind == yaml.ScalarNode && at.ShortTag() == "!!float" {
+		l.fail(at, "", "%s is a number with a fraction: put a value in quotation marks", at.Value)
+	}
+	for _, n := range at.Content {
+		l.checkFloats(n)
+	}
+}
