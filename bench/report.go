@@ -9,27 +9,27 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"gothrottle/bench/report"
 )
 
 func main() {
-	err := errors.Join(write("costs.txt", "benchmarks.md", costs), write("instructions.txt", "benchmarks.md", costs),
-		write("client.txt", "go.md", clients))
+	err := errors.Join(write("benchmarks.md", costs, "instructions.txt", "costs.txt"), write("go.md", clients, "client.txt"))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-// write fills a page, if there are samples for it.
-func write(samples, page string, blocks func(*report.Samples) map[string]string) error {
-	s, err := report.Read(filepath.Join(os.Args[1], samples))
-	if errors.Is(err, os.ErrNotExist) {
+// write fills a page by the samples that there are.
+func write(page string, blocks func(*report.Samples) map[string]string, names ...string) error {
+	files := present(os.Args[1], names...)
+	if len(files) == 0 {
 		return nil
-	} else if err != nil {
+	}
+	s, err := report.Read(files...)
+	if err != nil {
 		return err
 	}
 	file := filepath.Join(os.Args[2], page)
@@ -39,6 +39,17 @@ func write(samples, page string, blocks func(*report.Samples) map[string]string)
 		return err
 	}
 	return errors.Join(os.WriteFile(file, []byte(filled), 0o644), charts(s))
+}
+
+// present returns the files of a folder that exist.
+func present(folder string, names ...string) (files []string) {
+	for _, name := range names {
+		file := filepath.Join(folder, name)
+		if _, err := os.Stat(file); err == nil {
+			files = append(files, file)
+		}
+	}
+	return files
 }
 
 func origin(s *report.Samples) string {
@@ -51,6 +62,7 @@ type column struct {
 	heading, kind, unit, format string
 	per                         float64
 	spread                      bool // has one beside the median
+	first                       bool // is of the first server alone
 }
 
 func table(s *report.Samples, first string, servers, rows []string, columns ...column) string {
@@ -58,14 +70,16 @@ func table(s *report.Samples, first string, servers, rows []string, columns ...c
 	for _, row := range rows {
 		lines = append(lines, []string{row})
 	}
-	for _, server := range servers {
-		for _, c := range columns {
-			cells, n := [][]string{{strings.ReplaceAll(c.heading, "$", server), "spread"}}, 1
+	for _, c := range columns {
+		for server, name := range servers {
+			cells, n := [][]string{{strings.ReplaceAll(c.heading, "$", name), "spread"}}, 1
 			if c.spread {
 				n = 2
+			} else if c.first && server > 0 {
+				n = 0
 			}
 			for _, row := range rows {
-				cells = append(cells, report.Sum(s.Of(server, c.kind, row, c.unit)).Over(c.per).Cells(c.format))
+				cells = append(cells, report.Sum(s.Of(name, c.kind, row, c.unit)).Over(c.per).Cells(c.format))
 			}
 			for i := range lines {
 				lines[i] = append(lines[i], cells[i][:n]...)
@@ -80,25 +94,17 @@ func costs(s *report.Samples) map[string]string {
 	blocks := map[string]string{}
 	if rows := s.Rows("CPU"); rows != nil {
 		blocks["run"], blocks["ratios"] = origin(s), ratios(s, s.Servers, costRatios)
-		blocks["cpu"] = table(s, "", s.Servers, rows, column{"$", "CPU", "cpu-ns/op", "%.2f", 1000, false})
+		blocks["cpu"] = table(s, "", s.Servers, rows, column{heading: "$", kind: "CPU", unit: "cpu-ns/op", format: "%.2f", per: 1000},
+			column{"instructions", "Cachegrind", "instructions/op", "%.0f", 1, false, true}, column{"p50 µs", "CPU", "p50-ns", "%.0f", 1000, false, true},
+			column{"bytes per key", "Memory", "B/key", "%.0f", 1, false, true}, column{"AOF bytes", "File", "file-B/op", "%.0f", 1, false, true})
 		for _, server := range s.Servers {
 			if set := report.Sum(s.Of(server, "CPU", "SET PX", "cpu-ns/op")); set.Hi > 1.15*set.Lo {
 				blocks["run"] += fmt.Sprintf("The machine was not quiet: on %s, SET took %.2f to %.2f µs.\n", server, set.Lo/1000, set.Hi/1000)
 			}
 		}
-		details := []column{{"ops/s", "CPU", "ops/s", "%.0f", 1, false}, {"p50 µs", "CPU", "p50-ns", "%.0f", 1000, false},
-			{"p99 µs", "CPU", "p99-ns", "%.0f", 1000, false}, {"p99.9 µs", "CPU", "p99.9-ns", "%.0f", 1000, false},
-			{"bytes per key", "Memory", "B/key", "%.0f", 1, false}, {"AOF bytes per op", "File", "file-B/op", "%.0f", 1, false}}
-		rows = slices.DeleteFunc(slices.Clone(rows), func(row string) bool {
-			return !slices.ContainsFunc(details[1:], func(c column) bool { return s.Of(s.Servers[0], c.kind, row, c.unit) != nil })
-		})
-		blocks["details"] = table(s, s.Servers[0], s.Servers[:1], rows, details...)
 	}
 	if rows := s.Rows("Worst"); rows != nil {
-		blocks["worst"] = table(s, "", s.Servers, rows, column{"$", "Worst", "cpu-ns/op", "%.1f", 1000, true})
-	}
-	if rows := s.Rows("Cachegrind"); rows != nil {
-		blocks["instructions"] = table(s, "", s.Servers, rows, column{"$", "Cachegrind", "instructions/op", "%.0f", 1, false})
+		blocks["worst"] = table(s, "", s.Servers, rows, column{"$", "Worst", "cpu-ns/op", "%.1f", 1000, true, false})
 	}
 	return blocks
 }
@@ -109,7 +115,7 @@ func clients(s *report.Samples) map[string]string {
 	for _, keys := range []string{"one", "Zipf"} {
 		for _, goroutines := range []string{"1", "16", "256"} {
 			kind := "Client/keys=" + keys + "/goroutines=" + goroutines
-			columns = append(columns, column{keys + ": " + goroutines, kind, "server-ns/op", "%.2f", 1000, false})
+			columns = append(columns, column{keys + ": " + goroutines, kind, "server-ns/op", "%.2f", 1000, false, false})
 		}
 	}
 	return map[string]string{
@@ -132,7 +138,7 @@ func ratios(s *report.Samples, servers []string, list string) string {
 			}
 		}
 	}
-	return table(s, "", servers, rows, column{"$", "Ratio", "", "%#.3g", 1, true})
+	return table(s, "", servers, rows, column{"$", "Ratio", "", "%#.3g", 1, true, false})
 }
 
 const costRatios = `

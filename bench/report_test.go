@@ -10,11 +10,12 @@ import (
 
 // The pages show the samples in results.
 func TestPages(t *testing.T) {
-	for samples, page := range map[string]string{"costs": "benchmarks", "instructions": "benchmarks", "client": "go"} {
-		s, err := report.Read("results/" + samples + ".txt")
-		if os.IsNotExist(err) {
+	for page, names := range map[string][]string{"benchmarks": {"instructions.txt", "costs.txt"}, "go": {"client.txt"}} {
+		files := present("results", names...)
+		if files == nil {
 			continue // the page has the figures of a run before there were files
 		}
+		s, err := report.Read(files...)
 		text, err2 := os.ReadFile("../docs/" + page + ".md")
 		if err != nil || err2 != nil {
 			t.Fatal(err, err2)
@@ -22,7 +23,7 @@ func TestPages(t *testing.T) {
 		blocks := map[string]func(*report.Samples) map[string]string{"benchmarks": costs, "go": clients}[page](s)
 		filled, err := report.Fill(string(text), blocks)
 		if err != nil || filled != string(text) {
-			t.Errorf("docs/%s.md does not show results/%s.txt (%v): run build/bench.sh", page, samples, err)
+			t.Errorf("docs/%s.md does not show results/%v (%v): run build/bench.sh", page, names, err)
 		}
 		if strings.Contains(filled, "NaN") {
 			t.Errorf("docs/%s.md has NaN", page)

@@ -12,25 +12,26 @@ import (
 	"golang.org/x/perf/benchmath"
 )
 
-// Samples are those of one file. The i-th samples of two rows are of the same round.
+// Samples are those of some files. The i-th samples of two rows are of the same round.
 type Samples struct {
 	About   map[string]string
 	Servers []string
-	rows    map[string][]string     // by kind; in the order of the file, as the servers are
+	rows    map[string][]string     // by kind; in the order of the files, as the servers are
 	values  map[[4]string][]float64 // by server, kind, row, unit
 }
 
 // Read reads what go test -bench has printed for names like
 // BenchmarkCPU/row=INCR_hot_key/server=Redis_8.6.3. A kind is CPU, or Client/keys=1 of BenchmarkClient/keys=1/row=x.
-func Read(file string) (*Samples, error) {
+// About is that of the last file.
+func Read(files ...string) (*Samples, error) {
 	s := &Samples{About: map[string]string{}, rows: map[string][]string{}, values: map[[4]string][]float64{}}
-	files := benchfmt.Files{Paths: []string{file}}
-	for files.Scan() {
-		if result, ok := files.Result().(*benchfmt.Result); ok {
+	all := benchfmt.Files{Paths: files}
+	for all.Scan() {
+		if result, ok := all.Result().(*benchfmt.Result); ok {
 			s.add(result)
 		}
 	}
-	return s, files.Err()
+	return s, all.Err()
 }
 
 func (s *Samples) add(r *benchfmt.Result) {
