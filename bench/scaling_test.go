@@ -41,7 +41,7 @@ func BenchmarkScaling(b *testing.B) {
 		if l.shards == 0 {
 			nodes = append(nodes, server.New(b, o))
 		} else {
-			nodes = server.NewCluster(b, l.shards, 0, o).Nodes
+			nodes = server.NewCluster(b, l.shards, 0, o)
 		}
 		if l.shards > 1 { // redis-benchmark refuses a cluster of one
 			options = append(options, "--cluster")

@@ -88,7 +88,7 @@ func (i images) volumes(t *testing.T, set *appsv1.StatefulSet, files map[string]
 	}
 	for _, volume := range empty {
 		var err error
-		if from[volume], err = i.Create("volume"); err != nil {
+		if from[volume], err = i.Volume(); err != nil {
 			t.Fatal(err)
 		}
 		i.must(t, "run", "--rm", "--pull=never", "--user", "0", "--volume", from[volume]+":/volume", "--entrypoint", "/bin/sh", i.plain,
@@ -135,7 +135,7 @@ func TestDocker_podOfTheChart(t *testing.T) {
 		from := i.volumes(t, set, files)
 		i.must(t, append([]string{"run", "--rm", "--pull=never"}, arguments(pod, first, i.init, from)...)...)
 		args := append([]string{"--env", "REDISCLI_AUTH=" + password, "--env", "HOSTNAME=" + host}, arguments(pod, redis, i.plain, from)...)
-		started[host] = i.Run(t, args...).Name
+		started[host], _ = i.Run(t, args...)
 		i.succeeds(t, started[host], redis.ReadinessProbe.Exec.Command...)
 		i.succeeds(t, started[host], redis.LivenessProbe.Exec.Command...)
 	}

@@ -54,5 +54,5 @@ func deployments(t *testing.T) (env []string, s *server) {
 	sentinel := servers.New(t, servers.Options{Sentinel: []string{"sentinel monitor main " + host + " " + plain + " 1"}})
 	cluster := servers.NewCluster(t, 3, 0, servers.Options{})
 	return []string{"ADDR=" + s.Addr, "TLS=" + net.JoinHostPort(host, port), "CA=" + cert, "SENTINEL=" + sentinel.Addr,
-		"CLUSTER=" + cluster.Nodes[0].Addr}, s
+		"CLUSTER=" + cluster[0].Addr}, s
 }

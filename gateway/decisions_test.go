@@ -119,7 +119,7 @@ a=1 a=1,c=1 b=1: OVER_LIMIT X0 o4 X0`,
 // In a cluster the keys of one tag are at one node, and others are anywhere.
 func TestCluster(t *testing.T) {
 	servers.Needed(t, "test-gateway")
-	node := servers.NewCluster(t, 3, 0, servers.Options{}).Nodes[0]
+	node := servers.NewCluster(t, 3, 0, servers.Options{})[0]
 	for _, tag := range []string{"none", "descriptor", "domain"} {
 		g := start(t, node.Addr, "domain: "+tag+"\nhash_tag: "+tag+tagged, "REDIS_TYPE", "CLUSTER")
 		for i := range 20 {

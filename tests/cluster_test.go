@@ -24,7 +24,7 @@ func TestCluster(t *testing.T) {
 	localOnly(t)
 	for _, args := range [][]string{nil, ioThreads} {
 		c, addrs := &cluster{}, []string{}
-		for _, n := range servers.NewCluster(t, 3, 1, launch(options{Args: args})).Nodes {
+		for _, n := range servers.NewCluster(t, 3, 1, launch(options{Args: args})) {
 			c.nodes, addrs = append(c.nodes, connect(t, n)), append(addrs, n.Addr)
 		}
 		c.clients = redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, DisableIdentity: true,

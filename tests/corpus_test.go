@@ -26,7 +26,7 @@ func TestCorpus(t *testing.T) { runTranscripts(t, "corpus", corpus.Options{}) }
 func runTranscripts(t *testing.T, folder string, o corpus.Options) {
 	t.Helper()
 	h, set := &corpusHost{t: t}, options{}
-	if env.image == "" {
+	if !inImage() {
 		h.clock = newClock(t)
 		h.clock.freeze(time.UnixMicro(corpus.Epoch))
 		set.Clock = h.clock.Clock

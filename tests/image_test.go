@@ -1,36 +1,65 @@
 package tests
 
 import (
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	servers "gothrottle/tests/server"
 )
 
-func imageOnly(t *testing.T) {
+// image is the image that GOTHROTTLE_IMAGE names.
+type image struct {
+	*servers.Docker
+	t    *testing.T
+	name string
+}
+
+func newImage(t *testing.T) *image {
 	t.Helper()
-	if env.image == "" {
-		t.Skip("only with GOTHROTTLE_IMAGE")
+	name := os.Getenv("GOTHROTTLE_IMAGE")
+	if name == "" {
+		t.Skip("make test-docker runs this test")
 	}
+	d, err := servers.NewDocker()
+	require.NoError(t, err)
+	t.Cleanup(d.Close)
+	return &image{d, t, name}
+}
+
+func (i *image) must(args ...string) string {
+	i.t.Helper()
+	out, err := i.Do(args...)
+	require.NoError(i.t, err)
+	return out
+}
+
+// run starts a container. The words are options of docker run, the image and its arguments.
+func (i *image) run(words ...string) (container string, s *server) {
+	i.t.Helper()
+	container, addr := i.Run(i.t, words...)
+	return container, connect(i.t, &servers.Server{Addr: addr})
 }
 
 // The image works as users start it: without arguments, with arguments of the server, with a
 // command, and with arguments of the module.
 func TestImage_asAUserRunsIt(t *testing.T) {
-	imageOnly(t)
+	i := newImage(t)
 	for _, c := range []struct {
 		args []string
 		cell bool
 	}{
 		{nil, true},
 		{[]string{"--maxmemory", "100mb"}, true},
-		{[]string{env.server, "--appendonly", "yes"}, true},
-		{[]string{env.server, "--loadmodule", env.module, "cl-throttle", "no"}, false},
+		{[]string{servers.ImageProgram, "--appendonly", "yes"}, true},
+		{[]string{servers.ImageProgram, "--loadmodule", servers.ImageModule, "cl-throttle", "no"}, false},
 	} {
 		what := strings.Join(c.args, " ")
-		s := connect(t, env.docker.Run(t, append([]string{env.image}, c.args...)...))
-		require.NoError(t, s.run.Await(), what)
+		_, s := i.run(append([]string{i.name}, c.args...)...)
+		eventually(t, "the server answers", func() bool { return s.Ping(ctx).Err() == nil })
 		assert.Equal(t, "[0 16 15 -1 2]", s.must("GO.THROTTLE user:42 15 30 60"), what)
 		err := s.Do(ctx, "CL.THROTTLE", "user:43", 15, 30, 60).Err()
 		assert.Equal(t, c.cell, err == nil, "%s: %v", what, err)
@@ -38,44 +67,36 @@ func TestImage_asAUserRunsIt(t *testing.T) {
 }
 
 func TestImage_isHealthyAndNotRoot(t *testing.T) {
-	imageOnly(t)
-	c := env.docker.Run(t, env.image)
-	eventually(t, "the container is healthy", func() bool {
-		require.False(t, c.Exited(), c.Log())
-		out, err := env.docker.Do("inspect", "-f", "{{.State.Health.Status}}", c.Name)
-		return err == nil && out == "healthy"
-	})
-	assert.NotEqual(t, "0", mustDocker(t, "exec", c.Name, "id", "-u"))
-	assert.Equal(t, "safe", mustDocker(t, "exec", c.Name, "sh", "-c",
-		"test -w "+env.module+" || echo safe"), "the user of the server must not be able to replace the module")
+	i := newImage(t)
+	c, s := i.run(i.name)
+	eventually(t, "the container is healthy", func() bool { return i.must("inspect", "-f", "{{.State.Health.Status}}", c) == "healthy" })
+	assert.NotEqual(t, "0", i.must("exec", c, "id", "-u"))
+	assert.Equal(t, "safe", i.must("exec", c, "sh", "-c", "test -w "+servers.ImageModule+" || echo safe"),
+		"the user of the server must not be able to replace the module")
 	// SIGTERM ends the container in good order. After a start the saved limiter is there.
-	assert.Equal(t, "[0 2 1 -1 3600]", connect(t, c).must("GO.THROTTLE k 1 1 3600"))
-	c.Terminate()
-	require.Equal(t, "0", mustDocker(t, "inspect", "-f", "{{.State.ExitCode}}", c.Name))
-	require.NoError(t, c.Restart())
-	assert.Regexp(t, `^\[0 2 0 -1 `, connect(t, c).must("GO.THROTTLE k 1 1 3600"))
+	assert.Equal(t, "[0 2 1 -1 3600]", s.must("GO.THROTTLE k 1 1 3600"))
+	i.must("stop", c)
+	require.Equal(t, "0", i.must("inspect", "-f", "{{.State.ExitCode}}", c))
+	i.must("start", c)
+	eventually(t, "the server has loaded its data", func() bool { return strings.HasPrefix(s.ask("GO.THROTTLE k 1 1 3600"), "[0 2 0 -1 ") })
 }
 
 // CONFIG REWRITE writes a loadmodule line into the configuration file. The container starts again all
 // the same: the entrypoint does not add a second one.
 func TestImage_startsAgainAfterConfigRewrite(t *testing.T) {
-	imageOnly(t)
-	volume := newVolume(t) + ":/data"
-	mustDocker(t, "run", "--rm", "--pull=never", "--label", env.docker.Label, "-v", volume, "--entrypoint", "/bin/sh", env.image,
-		"-c", "echo dir /data >/data/server.conf")
-	c := env.docker.Run(t, "-v", volume, env.image, "/data/server.conf")
-	throttle := func() string {
-		out, err := env.docker.Do("exec", c.Name, "sh", "-c",
-			"$(command -v redis-cli || command -v valkey-cli) -e GO.THROTTLE k 1 1 3600")
-		if err != nil {
-			return ""
-		}
+	i := newImage(t)
+	volume, err := i.Volume()
+	require.NoError(t, err)
+	i.must("run", "--rm", "--pull=never", "-v", volume+":/data", "--entrypoint", "/bin/sh", i.name, "-c", "echo dir /data >/data/server.conf")
+	c, _ := i.run("-v", volume+":/data", i.name, "/data/server.conf")
+	cli := func(words string) string { // the file has no address, so the server listens inside of the container only
+		out, _ := i.Do("exec", c, "sh", "-c", "$(command -v redis-cli || command -v valkey-cli) -e "+words)
 		return strings.Join(strings.Fields(out), " ")
 	}
-	eventually(t, "the server answers", func() bool { return strings.HasPrefix(throttle(), "0 2 1 ") })
-	mustDocker(t, "exec", c.Name, "sh", "-c", "$(command -v redis-cli || command -v valkey-cli) -e CONFIG REWRITE")
-	mustDocker(t, "restart", c.Name)
-	eventually(t, "the server answers again", func() bool { return strings.HasPrefix(throttle(), "0 2 0 ") })
-	file := mustDocker(t, "exec", c.Name, "cat", "/data/server.conf")
+	eventually(t, "the server answers", func() bool { return strings.HasPrefix(cli("GO.THROTTLE k 1 1 3600"), "0 2 1 ") })
+	assert.Equal(t, "OK", cli("CONFIG REWRITE"))
+	i.must("restart", c)
+	eventually(t, "the server answers again", func() bool { return strings.HasPrefix(cli("GO.THROTTLE k 1 1 3600"), "0 2 0 ") })
+	file := i.must("exec", c, "cat", "/data/server.conf")
 	assert.Equal(t, 1, strings.Count(file, "loadmodule "), file)
 }

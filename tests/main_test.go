@@ -4,9 +4,9 @@
 //
 // Environment:
 //
-//	GOTHROTTLE_GOARCH      the server's architecture (default: that of this machine)
-//	GOTHROTTLE_IMAGE       if set, servers are containers of this image instead
-//	GOTHROTTLE_BASE_IMAGE  the server image without the module, with GOTHROTTLE_IMAGE
+//	GOTHROTTLE_GOARCH    the server's architecture (default: that of this machine)
+//	GOTHROTTLE_IN_IMAGE  if set, the tests run in a container, which has neither a compiler nor Go
+//	GOTHROTTLE_IMAGE     if set, an image for the tests TestImage
 //
 // Package server has more: the server, the module and the docker command.
 //
@@ -19,50 +19,25 @@ import (
 	"os"
 	"testing"
 
-	"github.com/redis/go-redis/v9/logging"
-
 	servers "gothrottle/tests/server"
 )
 
-// env holds the settings of the whole run. readEnv fills it once.
-var env struct {
-	module    string // path of the module as the server sees it
-	server    string // server binary, on this machine or in the image
-	image     string // image with the module; empty when servers are local processes
-	baseImage string // image without it
-	docker    *servers.Docker
-}
+// env holds the settings of the whole run. TestMain fills it once.
+var env struct{ module, server string }
 
 // patience bounds every wait for something that usually happens at once. The machine may be busy.
 const patience = servers.Patience
 
 func TestMain(m *testing.M) {
-	err := readEnv()
-	if err != nil {
+	var err error
+	if env.module, err = servers.Module(); err == nil {
+		env.server, err = servers.Program()
+	}
+	if err != nil && os.Getenv("GOTHROTTLE_IMAGE") == "" {
 		fmt.Fprintln(os.Stderr, "tests:", err)
 		os.Exit(1)
 	}
-	logging.Disable() // a server that was killed does not answer
-	code := m.Run()
-	if env.docker != nil {
-		env.docker.Close()
-	}
-	os.Exit(code)
-}
-
-func readEnv() (err error) {
-	if env.image = os.Getenv("GOTHROTTLE_IMAGE"); env.image == "" {
-		if env.module, err = servers.Module(); err == nil {
-			env.server, err = servers.Program()
-		}
-		return err
-	}
-	env.module, env.server, env.baseImage = servers.ImageModule, servers.ImageProgram, os.Getenv("GOTHROTTLE_BASE_IMAGE")
-	if env.docker, err = servers.NewDocker(); err != nil {
-		return fmt.Errorf("GOTHROTTLE_IMAGE is set, but %w", err)
-	}
-	_, err = env.docker.Do("image", "inspect", env.image, env.baseImage)
-	return err
+	os.Exit(m.Run())
 }
 
 // eventually waits until ok returns true. It fails the test after patience.

@@ -122,7 +122,7 @@ func TestOperating_crashReport(t *testing.T) {
 		if row.has == "start" {
 			continue
 		}
-		assert.Equal(t, syscall.SIGSEGV, s.run.EndedBy(), "%+v", row)
+		assert.Equal(t, syscall.SIGSEGV, s.run.Process.ProcessState.Sys().(syscall.WaitStatus).Signal(), "%+v", row)
 		assert.Equal(t, row.has == "whole", strings.Contains(s.log(), "--check-system"), "%+v", row)
 		assert.NotContains(t, s.log(), "goroutine", "%+v: Go ended the server", row)
 	}

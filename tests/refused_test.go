@@ -18,7 +18,7 @@ import (
 func TestRefusedCalls(t *testing.T) {
 	lasts(t)
 	localOnly(t)
-	s := connect(t, servers.NewCluster(t, 1, 0, launch(options{})).Nodes[0])
+	s := connect(t, servers.NewCluster(t, 1, 0, launch(options{}))[0])
 	require.Error(t, s.EvalRO(ctx, "return redis.pcall('MGET', 'a', 'b')", nil).Err())
 	refused := s.Eval(ctx, "return redis.call('PING')", nil).Err() != nil
 	t.Logf("the server refuses commands: %t", refused)

@@ -34,18 +34,12 @@ func launch(o options) options {
 	if !o.Bare && !slices.Contains(o.ModuleArgs, "redis-cell") {
 		o.Args = append([]string{"--gothrottle.policies", corpus.SamplePolicies}, o.Args...)
 	}
-	if o.Docker = env.docker; o.Docker != nil {
-		o.Image = map[bool]string{false: env.image, true: env.baseImage}[o.Bare]
-	}
 	return o
 }
 
-// start starts a server and returns when the server answers.
+// start starts a server and returns when it answers.
 func start(t testing.TB, o options) *server {
 	t.Helper()
-	if env.docker != nil && o.Folder == "" {
-		o.Folder = newVolume(t)
-	}
 	return connect(t, servers.New(t, launch(o)))
 }
 
@@ -59,9 +53,12 @@ func connect(t testing.TB, run *servers.Server) *server {
 // refuse starts a server, waits until it ends by itself and returns its log.
 func refuse(t testing.TB, o options) string {
 	t.Helper()
-	log, err := servers.Refused(launch(o))
-	require.NoError(t, err)
-	return log
+	s, err := servers.Start(launch(o))
+	if err == nil {
+		s.Close()
+	}
+	require.ErrorContains(t, err, "it has ended")
+	return err.Error()
 }
 
 func (s *server) log() string  { return s.run.Log() }
@@ -140,26 +137,15 @@ func (c *clock) freeze(at time.Time) {
 	require.NoError(c.t, c.Write())
 }
 
-// localOnly skips a test that needs a process of this machine, its files or its clock.
+// inImage says whether the tests run in a container.
+func inImage() bool { return os.Getenv("GOTHROTTLE_IN_IMAGE") != "" }
+
+// localOnly skips a test that needs programs that a container lacks.
 func localOnly(t testing.TB) {
 	t.Helper()
-	if env.image != "" {
-		t.Skip("the run with local servers has this test")
+	if inImage() {
+		t.Skip("the run outside of the container has this test")
 	}
-}
-
-func mustDocker(t testing.TB, args ...string) string {
-	t.Helper()
-	out, err := env.docker.Do(args...)
-	require.NoError(t, err)
-	return out
-}
-
-func newVolume(t testing.TB) string {
-	t.Helper()
-	name, err := env.docker.Create("volume")
-	require.NoError(t, err)
-	return name
 }
 
 // buildModule builds the module with further arguments of go build, and returns the file. With -tags gothrottle_panic it has

@@ -66,8 +66,7 @@ func newMachine(t *testing.T, named []string, cluster bool, lines ...string) *ma
 		s.start(port)
 	}
 	if cluster {
-		_, err := servers.Join(1, s.nodes["6379"].run, s.nodes["6380"].run, s.nodes["6381"].run)
-		require.NoError(t, err)
+		require.NoError(t, servers.Join(1, s.nodes["6379"].run, s.nodes["6380"].run, s.nodes["6381"].run))
 	}
 	return s
 }

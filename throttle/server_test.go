@@ -144,7 +144,7 @@ func TestServer_stoppedAndKilledUnderLoad(t *testing.T) {
 // In a cluster calls go to the node of their key, and a dead node holds up only its own keys.
 func TestServer_cluster(t *testing.T) {
 	servers.Needed(t, "test-server")
-	nodes := servers.NewCluster(t, 3, 0, servers.Options{Args: []string{"--cluster-require-full-coverage", "no", "--cluster-node-timeout", "60000"}}).Nodes
+	nodes := servers.NewCluster(t, 3, 0, servers.Options{Args: []string{"--cluster-require-full-coverage", "no", "--cluster-node-timeout", "60000"}})
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr}, ContextTimeoutEnabled: true})
 	t.Cleanup(func() { _ = cluster.Close() })
 	c := newReal(t, cluster, throttle.Options{}, throttle.Timeout(patient))

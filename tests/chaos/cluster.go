@@ -55,10 +55,9 @@ func (c *clusterRun) begin() {
 			Args: []string{"--hz", "100", "--cluster-node-timeout", "1000000000"}})
 		c.nodes[i], runs = &node{server: *to}, append(runs, (*to).Server)
 	}
-	joined, err := servers.Join(numNodes, runs...)
-	must(err)
-	for i, id := range joined.IDs {
-		c.nodes[i].id = id
+	must(servers.Join(numNodes, runs...))
+	for _, n := range c.nodes {
+		n.id = n.ask("CLUSTER", "MYID")
 	}
 	if c.lab.runs {
 		c.m.blur = blurred

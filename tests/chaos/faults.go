@@ -188,6 +188,11 @@ func (r *run) evicted(st *step) {
 	}
 }
 
+// hostileCalls are the calls of another module at the key @: see testdata/hostile.c.
+var hostileCalls = []string{"SET @ theirs", "HSET @ theirs theirs", "ZADD @ 1 theirs", "APPEND @ theirs", "DEL @", "PEXPIRE @ 1", "PERSIST @",
+	"RENAME @ elsewhere", "COPY theirs @ REPLACE", "MOVE @ 1", "delete", "expire", "GO.THROTTLE @ 3 1 60", "GO.WINDOW @ 3 60", "GO.QUOTA @ 3 60",
+	"GO.LEASE @ 3 60 theirs", "GO.ALL @ QUOTA 3 60", "FLUSHALL", "SWAPDB 0 1"}
+
 // hostile makes calls while another module changes their keys in events. The server must live. The model
 // cannot know what comes of the keys, so they are deleted afterwards. The server's own cycle that looks for expired
 // keys does not survive such a module (a segfault in activeExpireCycle of Redis 7.0), so it rests meanwhile.
@@ -201,12 +206,13 @@ func (r *run) hostile(st *step) {
 		p := r.master.conn(st.Conn).Pipeline()
 		p.Do(ctx, "SELECT", st.DB)
 		for _, words := range st.Calls {
-			p.Do(ctx, "HOSTILE.DO", one("expired keymiss new hset zadd set del expire"), one("set hset zadd append del pexpire persist rename "+
-				"replace move delete expire throttle window quota lease all flushall swapdb"), one(keys))
-			p.Do(ctx, "HOSTILE.ACT", "expire", one(keys)) // so that a call finds an expired key
+			p.Do(ctx, "HOSTILE", "now", one(keys), "expire") // so that a call finds an expired key
+			key := one(keys)
+			p.Do(ctx, append([]any{"HOSTILE", one("expired keymiss new hset zadd set del expire"), key},
+				anys(strings.Fields(strings.ReplaceAll(pick(random, hostileCalls...), "@", key)))...)...)
 			p.Do(ctx, anys(words)...)
 		}
-		off := p.Do(ctx, "HOSTILE.OFF")
+		off := p.Do(ctx, "HOSTILE", "never", "t0", "DEL")
 		if _, _ = p.Exec(ctx); off.Err() != nil {
 			r.differ("another module changed keys meanwhile: %q: %v", st.Calls, off.Err())
 		}

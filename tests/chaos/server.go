@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"os"
 	"strconv"
@@ -18,12 +19,15 @@ const patience = servers.Patience
 
 var ctx = context.Background()
 
+//go:embed testdata/hostile.c
+var hostileSource []byte
+
 // lab is what all servers of a program share.
 type lab struct {
 	server  string
 	version string
 	runs    bool   // the server's clock never rests: Valkey advances a wall clock that does not move by the monotonic clock
-	hostile string // a module: see servers.Hostile
+	hostile string // a module that changes keys in keyspace events
 	folder  string
 }
 
@@ -43,7 +47,7 @@ func newLab() (l *lab, err error) {
 	}
 	l.runs = strings.HasPrefix(l.version, "Valkey")
 	if l.folder, err = os.MkdirTemp("", "gothrottle-chaos-"); err == nil {
-		l.hostile, err = servers.Hostile(l.folder)
+		l.hostile, err = servers.Library(l.folder, "hostile", hostileSource)
 	}
 	return l, err
 }

@@ -48,7 +48,7 @@ func newDeployment(t *testing.T, name string) *deployment {
 func (d *deployment) start(t *testing.T, o server.Options) *server.Server {
 	t.Helper()
 	h := d.net.host(fmt.Sprint("n", len(d.net.hosts)))
-	o.Host, o.Inside, o.Args = h.ip, h.inside, append([]string{"--protected-mode", "no", "--repl-diskless-sync", "yes"}, o.Args...)
+	o.Host, o.Before, o.Dial, o.Args = h.ip, strings.Fields("ip netns exec "+h.name), h.dial, append([]string{"--protected-mode", "no", "--repl-diskless-sync", "yes"}, o.Args...)
 	return server.New(t, o)
 }
 
@@ -119,8 +119,7 @@ func newCluster(t *testing.T) *deployment {
 			"--cluster-replica-validity-factor", "0"}})
 		d.nodes, d.options.Addrs = append(d.nodes, n), append(d.options.Addrs, n.Addr)
 	}
-	_, err := server.Join(3, d.nodes...)
-	require.NoError(t, err)
+	require.NoError(t, server.Join(3, d.nodes...))
 	// A master that is cut off pings each node within half the node timeout, waits a node timeout for the answer, and looks
 	// every 100 ms.
 	d.nodes, d.stops = []*server.Server{d.nodes[0], d.nodes[3]}, nodeTimeout*3/2+200*time.Millisecond

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/logging"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -42,7 +41,6 @@ func now() time.Duration { return time.Since(began) }
 
 func TestFailover(t *testing.T) {
 	server.Needed(t, "test-failover")
-	logging.Disable() // it would log every attempt to reach a dead server
 	go measureNoise()
 	fmt.Println("| servers | excess, units | old master goes on, ms | acknowledged units lost | no decision, ms | of that with a new master, ms |\n|---|---:|---:|---:|---:|---:|")
 	for _, start := range []func(*testing.T) *deployment{newReplica, newSentinel, newCluster} {

@@ -104,22 +104,22 @@ func (n *network) move(bridge string, hosts ...*host) {
 
 var own = sync.OnceValues(func() (*os.File, error) { return os.Open("/proc/self/ns/net") })
 
-// inside calls f on a thread that is in the host's namespace. Sockets and processes that f makes stay there.
-func (h *host) inside(f func() error) error {
+// dial connects from the host, on a thread that is in its namespace meanwhile. The connection stays there. Go-redis calls it.
+func (h *host) dial(ctx context.Context, network, addr string) (conn net.Conn, err error) {
 	back, err := own()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	runtime.LockOSThread()
 	if err := enter(h.file); err != nil {
-		return err
+		return nil, err
 	}
-	err = f()
+	conn, err = new(net.Dialer).DialContext(ctx, network, addr)
 	if e := enter(back); e != nil {
-		return e // the goroutine stays locked, so its thread ends with it
+		return nil, e // the goroutine stays locked, so its thread ends with it
 	}
 	runtime.UnlockOSThread()
-	return err
+	return conn, err
 }
 
 func enter(namespace *os.File) error {
@@ -127,13 +127,4 @@ func enter(namespace *os.File) error {
 		return fmt.Errorf("setns: %w", errno)
 	}
 	return nil
-}
-
-// dial connects from the host. Go-redis calls it.
-func (h *host) dial(ctx context.Context, network, addr string) (conn net.Conn, err error) {
-	err = h.inside(func() error {
-		conn, err = new(net.Dialer).DialContext(ctx, network, addr)
-		return err
-	})
-	return conn, err
 }

@@ -1,5 +1,5 @@
-// Package server starts the servers of tests and measurements: processes of this machine or Docker containers, alone or in
-// networks. Nothing else in the repository starts one: see build/build_test.go. Servers listen on 127.0.0.1 only, have a
+// Package server starts the servers of tests and measurements: processes of this machine, alone or in networks, and
+// containers. Nothing else in the repository starts one: see build/build_test.go. Servers listen on 127.0.0.1 only, have a
 // folder and a port of their own, save nothing by themselves, and end with the process that started them, even if that
 // process is killed.
 //
@@ -8,7 +8,7 @@
 //	GOTHROTTLE_SERVER      the server (default redis-server, else valkey-server, on PATH)
 //	GOTHROTTLE_MODULE      the shared object (default build/out/gothrottle.so)
 //	GOTHROTTLE_CC          a C compiler for the server's architecture (default cc)
-//	GOTHROTTLE_DOCKER_CLI  the docker command (default /usr/bin/docker, else on PATH)
+//	GOTHROTTLE_DOCKER_CLI  the docker command (default docker)
 package server
 
 import (
@@ -27,8 +27,12 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
+
+// go-redis would log each attempt to reach a server that does not answer.
+func init() { logging.Disable() }
 
 // Patience bounds every wait for something that usually happens at once. The machine may be busy.
 const Patience = 60 * time.Second
@@ -43,46 +47,39 @@ type Options struct {
 	Config     string   // path of a configuration file
 	Sentinel   []string // lines of the configuration of a Sentinel, which takes the place of the server
 	Cluster    bool     // a node of a cluster: see Join
-	Folder     string   // the server's files, by default a new one, which Close removes; for a container, a volume if it is to stay
+	Folder     string   // the server's files, by default a new one, which Close removes
 	Host, Port string   // default: 127.0.0.1 and a free port
 	Bus        string   // port of a cluster's node for other nodes, by default a free one
 	Before     []string // a command that starts the program, such as taskset -c 0
-	Clock      *Clock   // for processes
-	// Inside calls a function that starts the process or connects to it, for example in a network namespace.
-	Inside func(func() error) error
-
-	Docker *Docker  // if set, the server is a container
-	Image  string   // of the container; an image without the module needs Bare
-	Run    []string // options of docker run, an image and its arguments, in place of all of the above
+	Clock      *Clock
+	Dial       func(ctx context.Context, network, addr string) (net.Conn, error) // if the server is in another network
 }
 
 // Server is a server that was started.
 type Server struct {
-	Options          // with the defaults filled in
-	Addr    string   // under which this process reaches the server
-	Name    string   // of the container
-	LogFile string   // what the server prints
-	home    string   // folder of the log and, if there is no other, of the server's files
-	command []string // starts the process, or the container, whose process is the docker command
-	cmd     *exec.Cmd
+	Options        // with the defaults filled in
+	Addr    string // under which this process reaches the server
+	LogFile string // what the server prints
+	Process *exec.Cmd
+	home    string        // folder of the log and, if there is no other, of the server's files
 	done    chan struct{} // closed when the process has ended
 }
 
-// Start starts a server and waits until it answers. The caller closes the server.
-func Start(o Options) (*Server, error) {
-	for attempt := 1; ; attempt++ {
-		s, err := launch(o)
-		if err == nil {
-			err = s.Await()
-		}
-		if err == nil {
-			return s, nil
-		}
-		s.Close()
-		if o.Port != "" || attempt == 4 || !strings.Contains(err.Error(), "ddress already in use") {
-			return nil, err
-		}
+// Start starts a server and waits until it answers. The caller closes the server. If the server ends, the error shows the end
+// of its log.
+func Start(o Options) (s *Server, err error) {
+	s = &Server{Options: o}
+	if s.home, err = os.MkdirTemp("", "gothrottle-server-"); err == nil {
+		err = s.defaults()
 	}
+	if err == nil {
+		err = s.Restart()
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
 }
 
 // New starts a server that ends with the test. If the test fails, it shows the server's log.
@@ -92,75 +89,38 @@ func New(tb testing.TB, o Options) *Server {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s.closeWith(tb)
-	return s
-}
-
-func (s *Server) closeWith(tb testing.TB) {
 	tb.Cleanup(s.Close)
 	tb.Cleanup(func() {
 		if tb.Failed() {
 			tb.Logf("log of the server at %s:\n%s", s.Addr, Tail(s.Log(), 60))
 		}
 	})
+	return s
 }
 
-// Refused starts a server that must end by itself, and returns its log.
-func Refused(o Options) (log string, err error) {
-	s, err := launch(o)
-	if err == nil {
-		err = Await("the server ends by itself", s.Exited)
-	}
-	defer s.Close()
-	return s.Log(), err
-}
-
-// launch starts a server without waiting until it answers. The server that it returns can be closed even after an error.
-func launch(o Options) (s *Server, err error) {
-	s = &Server{Options: o}
-	if s.home, err = os.MkdirTemp("", "gothrottle-server-"); err != nil {
-		return s, err
-	}
+func (s *Server) defaults() (err error) {
 	s.Host, s.Port, s.Bus = cmp.Or(s.Host, "127.0.0.1"), cmp.Or(s.Port, FreePort()), cmp.Or(s.Bus, FreePort())
-	s.Addr, s.LogFile = net.JoinHostPort(s.Host, s.Port), filepath.Join(s.home, "log")
-	if s.Docker != nil {
-		err = s.container()
-	} else {
-		err = s.process()
-	}
-	if err != nil {
-		return s, err
-	}
-	return s, s.start(s.command)
-}
-
-// process sets the command of a process.
-func (s *Server) process() (err error) {
-	if s.Program, err = program(cmp.Or(s.Program, os.Getenv("GOTHROTTLE_SERVER"))); err != nil {
-		return err
-	}
-	s.Folder = cmp.Or(s.Folder, s.home)
+	s.Addr, s.LogFile, s.Folder = net.JoinHostPort(s.Host, s.Port), filepath.Join(s.home, "log"), cmp.Or(s.Folder, s.home)
 	if len(s.Sentinel) > 0 {
 		s.Bare, s.Config, s.Args = true, filepath.Join(s.home, "sentinel.conf"), append([]string{"--sentinel"}, s.Args...)
-		if err := os.WriteFile(s.Config, []byte(strings.Join(s.Sentinel, "\n")+"\n"), 0o600); err != nil {
-			return err
-		}
+		err = os.WriteFile(s.Config, []byte(strings.Join(s.Sentinel, "\n")+"\n"), 0o600)
 	}
-	if s.Module == "" && !s.Bare {
-		if s.Module, err = Module(); err != nil {
-			return err
-		}
+	if err == nil {
+		s.Program, err = program(cmp.Or(s.Program, os.Getenv("GOTHROTTLE_SERVER")))
 	}
-	s.command = slices.Concat(s.Before, []string{s.Program}, s.words("--bind", s.Host, "--port", s.Port))
-	return nil
+	if err == nil && s.Module == "" && !s.Bare {
+		s.Module, err = Module()
+	}
+	return err
 }
 
-// words returns the arguments of the program. A configuration file must be the first one.
-func (s *Server) words(bind ...string) (words []string) {
+// command returns the words that start the server. A configuration file must be the first argument.
+func (s *Server) command() []string {
+	words := append(slices.Clone(s.Before), s.Program)
 	if s.Config != "" {
-		words = []string{s.Config}
+		words = append(words, s.Config)
 	}
-	words = append(append(words, bind...), "--save", "", "--repl-diskless-sync-delay", "0")
+	words = append(words, "--bind", s.Host, "--port", s.Port, "--save", "", "--repl-diskless-sync-delay", "0")
 	if s.Cluster {
 		words = append(words, "--cluster-enabled", "yes", "--cluster-port", s.Bus)
 	}
@@ -170,46 +130,49 @@ func (s *Server) words(bind ...string) (words []string) {
 	return append(words, s.Args...)
 }
 
+// Restart starts a server that has ended again, at its address and on its files, and waits until it answers and has loaded its
+// data. The arguments are for this time.
+func (s *Server) Restart(args ...string) error {
+	log, err := os.OpenFile(s.LogFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	words := append(s.command(), args...)
+	cmd, done := exec.Command(words[0], words[1:]...), make(chan struct{})
+	cmd.Dir, cmd.Stdout, cmd.Stderr = s.Folder, log, log
+	if s.Clock != nil {
+		cmd.Env = append(os.Environ(), s.Clock.env...)
+	}
+	if err := StartGuarded(cmd); err != nil {
+		return err
+	}
+	s.Process, s.done = cmd, done
+	go func() {
+		_ = cmd.Wait()
+		close(done)
+	}()
+	return s.Await()
+}
+
 // Await waits until the server answers and has loaded its data.
 func (s *Server) Await() error {
-	err := Await("the server at "+s.Addr+" answers", func() bool { return s.Exited() || s.answers() })
+	err := Await("it answers", func() bool {
+		_, err := s.Do("PING")
+		return s.Exited() || err == nil || strings.HasPrefix(err.Error(), "NOAUTH")
+	})
 	if s.Exited() {
 		err = errors.New("it has ended")
 	}
 	if err != nil {
-		return fmt.Errorf("the server at %s: %w; the end of its log:\n%s", s.Addr, err, Tail(s.Log(), 20))
+		return fmt.Errorf("the server at %s: %w; the end of its log:\n%s", s.Addr, err, Tail(s.Log(), 60))
 	}
 	return nil
 }
 
-func (s *Server) answers() bool {
-	conn, err := s.dial(context.Background(), "tcp", s.Addr) // go-redis would log an attempt that fails
-	if err != nil {
-		return false
-	}
-	conn.Close()
-	_, err = s.Do("PING")
-	return err == nil || strings.HasPrefix(err.Error(), "NOAUTH")
-}
-
-func (s *Server) dial(ctx context.Context, network, addr string) (conn net.Conn, err error) {
-	err = s.inside(func() error {
-		conn, err = new(net.Dialer).DialContext(ctx, network, addr)
-		return err
-	})
-	return conn, err
-}
-
-func (s *Server) inside(f func() error) error {
-	if s.Inside == nil {
-		return f()
-	}
-	return s.Inside(f)
-}
-
 // Client returns a new client that never repeats a call. The caller closes it.
 func (s *Server) Client(changes ...func(*redis.Options)) *redis.Client {
-	o := &redis.Options{Addr: s.Addr, Dialer: s.dial, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true,
+	o := &redis.Options{Addr: s.Addr, Dialer: s.Dial, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true,
 		ReadTimeout: Patience, WriteTimeout: Patience,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}}
 	for _, change := range changes {
@@ -223,6 +186,25 @@ func (s *Server) Do(words ...any) (any, error) {
 	c := s.Client()
 	defer c.Close()
 	return c.Do(context.Background(), words...).Result()
+}
+
+// Exited says whether the server has ended.
+func (s *Server) Exited() bool {
+	select {
+	case <-s.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Signal sends a signal to the server.
+func (s *Server) Signal(signal syscall.Signal) error { return s.Process.Process.Signal(signal) }
+
+// Log returns what the server has printed since it was started first.
+func (s *Server) Log() string {
+	b, _ := os.ReadFile(s.LogFile)
+	return string(b)
 }
 
 // Kill ends the server at once.
@@ -242,26 +224,10 @@ func (s *Server) end(signal syscall.Signal) {
 func (s *Server) Pause() error  { return s.Signal(syscall.SIGSTOP) }
 func (s *Server) Resume() error { return s.Signal(syscall.SIGCONT) }
 
-// Restart starts a server that has ended again, at its address and on its files. The arguments are for this time, and not
-// for containers.
-func (s *Server) Restart(args ...string) error {
-	command := slices.Concat(s.command, args)
-	if s.Docker != nil {
-		command = []string{s.Docker.program, "start", "--attach", s.Name}
-	}
-	if err := s.start(command); err != nil {
-		return err
-	}
-	return s.Await()
-}
-
 // Close ends the server and removes what belongs to it.
 func (s *Server) Close() {
-	if s.Docker != nil {
-		_, _ = s.Docker.Do("rm", "--force", "--volumes", s.Name)
-	}
-	if s.cmd != nil {
-		_ = s.cmd.Process.Kill()
+	if s.Process != nil {
+		_ = s.Process.Process.Kill()
 		<-s.done
 	}
 	os.RemoveAll(s.home)

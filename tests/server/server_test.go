@@ -1,12 +1,12 @@
 package server
 
 import (
-	"bufio"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -15,34 +15,24 @@ func TestStart_killed(t *testing.T) {
 	const marker = "GOTHROTTLE_TEST_KILLED"
 	if os.Getenv(marker) != "" {
 		s, err := Start(Options{Bare: true})
-		fmt.Println(s.Addr, err)
-		select {}
+		if err == nil {
+			fmt.Print(s.Addr)
+		}
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	}
 	Needed(t, "test-server")
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
 	cmd.Env = append(os.Environ(), marker+"=1", "TMPDIR="+t.TempDir()) // nobody removes the folder of its server
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
+	out, _ := cmd.Output()
+	addr := string(out)
+	if _, _, err := net.SplitHostPort(addr); err != nil {
+		t.Fatalf("there is no server: %s", addr)
 	}
+	err := Await("nothing listens at "+addr, func() bool {
+		_, err := net.Dial("tcp", addr)
+		return err != nil
+	})
 	if err != nil {
-		t.Fatal(err)
-	}
-	line, _ := bufio.NewReader(out).ReadString('\n')
-	addr, _, _ := strings.Cut(line, " ")
-	listens := func() bool {
-		conn, err := net.Dial("tcp", addr)
-		if err == nil {
-			conn.Close()
-		}
-		return err == nil
-	}
-	if !listens() {
-		t.Fatalf("there is no server: %s", line)
-	}
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
-	if err := Await("nothing listens at "+addr, func() bool { return !listens() }); err != nil {
 		t.Error(err)
 	}
 }
