@@ -147,12 +147,9 @@ CPU|CPU|cpu-ns/op|GO.THROTTLE / GCRA in Lua <= 0.33; GO.THROTTLE / CL.THROTTLE o
 CPU|CPU|cpu-ns/op|GO.THROTTLE denied / CL.THROTTLE of redis-cell denied <= 0.92; GO.ALL 3 cells / 3 x GO.THROTTLE pipelined <= 0.63
 CPU|CPU|cpu-ns/op|GO.WINDOW 10^6 / GO.WINDOW 100 <= 1.20; GO.THROTTLE denied, counted / GO.THROTTLE denied <= 1.03
 CPU|CPU|cpu-ns/op|GO.THROTTLE denied, all keys, counted / GO.THROTTLE denied, all keys <= 1.03
-extra CPU on one CPU|OneCPU|tied/free|GO.THROTTLE / SET PX <= 1.15; GO.THROTTLE denied / SET PX <= 1.15; GO.WINDOW 100 / SET PX <= 1.15
-extra CPU on one CPU|OneCPU|tied/free|GO.QUOTA / SET PX <= 1.15; GO.ALL 3 keys / SET PX <= 1.15
-CPU|CPU|cpu-ns/op|GO.THROTTLE / plain C module; GO.THROTTLE / SET PX; GO.THROTTLE denied / INCR hot key; GO.WINDOW 100 / zset window by MULTI
-CPU|CPU|cpu-ns/op|GO.WINDOW 100 / zset window in Lua; GO.QUOTA / INCR + EXPIRE in Lua; GO.QUOTA / SET PX
-CPU|CPU|cpu-ns/op|GO.THROTTLE with LOCKOUT / GO.THROTTLE; GO.THROTTLE locked out / GO.THROTTLE denied; GO.THROTTLE with RESERVE / GO.THROTTLE
-CPU|CPU|cpu-ns/op|GO.POLICY / GO.THROTTLE; GO.ALL 3 keys / 3 x GO.THROTTLE pipelined
+extra CPU on one CPU|OneCPU|tied/free|GO.THROTTLE / SET PX <= 1.15; GO.WINDOW 100 / SET PX <= 1.15; GO.ALL 3 keys / SET PX <= 1.15
+CPU|CPU|cpu-ns/op|GO.THROTTLE / plain C module; GO.THROTTLE / SET PX; GO.THROTTLE denied / INCR hot key; GO.QUOTA / INCR + EXPIRE in Lua
+CPU|CPU|cpu-ns/op|GO.WINDOW 100 / zset window by MULTI; GO.WINDOW 100 / zset window in Lua; GO.ALL 3 keys / 3 x GO.THROTTLE pipelined
 p99|CPU|p99-ns|GO.THROTTLE / SET PX
 `
 
