@@ -1,17 +1,20 @@
 #!/bin/bash
-# Runs what takes seeds, with new ones: chaos, moves of slots, concurrent calls, the simulation and the fuzzers, for MINUTES
-# (10) on each server of SERVER: paths or names of build/servers.txt. It adds what was run to docs/tested.tsv and
-# docs/tested.md. WHERE names the machine there. A schedule that fails is in build/out/chaos. Move it to
-# tests/chaos/testdata: make test-chaos runs what is there.
+# Runs what takes seeds, with new ones, for about MINUTES (10) on each server of SERVER: paths or names of build/servers.txt.
+# ONLY names some of the parts. It adds what was run to docs/tested.tsv and docs/tested.md. WHERE names the machine there. A
+# schedule that fails is in build/out/chaos. Move it to tests/chaos/testdata: make test-chaos runs what is there.
 . "$(dirname "$0")/lib.sh"
 need_go
 build/module.sh
 servers=${SERVER:-$(local_server)}
 read -ra each <<<"$servers"
+parts=" ${ONLY:-chaos slots concurrent models simulation fuzzers} "
 minutes=${MINUTES:-10} where=${WHERE:-$(nproc) cores}
-log=build/out/soak.log
 mkdir -p build/out
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
 go build -o build/out/chaos-program ./tests/chaos
+
+wanted() { [[ $parts == *" $1 "* ]]; }
 
 # record WHAT SERVER CALLS FAULTS SECONDS  adds a row.
 record() { printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$(date -u +%F)" "$@" "$where" >>docs/tested.tsv; }
@@ -26,23 +29,44 @@ took() {
   seconds=$((SECONDS - began))
 }
 
+# The parts. Each takes the server's name for the table.
+
+run_chaos() {
+  took build/out/chaos-program -server "$GOTHROTTLE_SERVER" -seed 0 -time $((minutes * 25))s
+  record 'random calls and faults' "$1" "$(sum calls)" "$(sum fault)" "$seconds"
+}
+
+run_slots() {
+  took build/out/chaos-program -server "$GOTHROTTLE_SERVER" -seed 0 -cluster -time $((minutes * 5))s -steps 60
+  record 'slots that move' "$1" "$(sum 'calls  ')" "$(sum 'moves by')" "$seconds"
+}
+
+run_concurrent() {
+  local calls=$((minutes * 6000))
+  GOTHROTTLE_SEED=$((RANDOM * 100000)) GOTHROTTLE_OPERATIONS=$calls took go test -count=1 -timeout 0 -v -run Server_linearizable ./commands
+  grep -q -- '--- SKIP' "$log" || record 'concurrent calls' "$1" "$calls" \
+    "$(grep -o 'map\[.*\]' "$log" | grep -o '[a-z]*:[0-9]*' | awk -F: '$1 != "none" { n += $2 } END { print n + 0 }')" "$seconds"
+}
+
+run_models() {
+  local calls=$((minutes * 400000))
+  GOTHROTTLE_SEED=$((RANDOM * 10000000)) GOTHROTTLE_CALLS=$calls GOGC=1000 took go test -count=1 -timeout 0 -v -run Server_all ./commands
+  record 'calls against exact models' "$1" "$calls" 0 "$seconds"
+}
+
 export GOTHROTTLE_MODULE=$PWD/build/out/gothrottle.so
 for server in "${each[@]}"; do
   if grep -q "^$server " build/servers.txt; then server=$(build/fetch-server.sh "$server" | tail -n 1); fi
   export GOTHROTTLE_SERVER=$server
   name="$(basename "$server" -server) $(server_version "$server")"
-  took build/out/chaos-program -server "$server" -seed 0 -time $((minutes * 40))s
-  record 'random calls and faults' "$name" "$(sum calls)" "$(sum fault)" "$seconds"
-  took build/out/chaos-program -server "$server" -seed 0 -cluster -time $((minutes * 5))s -steps 60
-  record 'slots that move' "$name" "$(sum 'calls  ')" "$(sum 'moves by')" "$seconds"
-  calls=$((minutes * 2000))
-  GOTHROTTLE_SEED=$((RANDOM * 10000)) GOTHROTTLE_OPERATIONS=$calls took go test -count=1 -v -run Server_linearizable ./commands
-  grep -q -- '--- SKIP' "$log" || record 'concurrent calls' "$name" "$calls" \
-    "$(grep -o 'map\[.*\]' "$log" | grep -o '[a-z]*:[0-9]*' | awk -F: '$1 != "none" { n += $2 } END { print n + 0 }')" "$seconds"
+  for part in chaos slots concurrent models; do ! wanted $part || "run_$part" "$name"; done
 done
-SEED=0 STEPS=$((minutes * 300000)) took build/test-sim.sh
-record simulation 'in memory' $((minutes * 300000)) 0 "$seconds"
+if wanted simulation; then
+  SEED=0 STEPS=$((minutes * 300000)) took build/test-sim.sh
+  record simulation 'in memory' $((minutes * 300000)) 0 "$seconds"
+fi
 for package in funnel commands; do
+  wanted fuzzers || break
   mapfile -t fuzzers < <(grep -ho 'func Fuzz[A-Za-z]*' "$package"/*_test.go | cut -d' ' -f2)
   for fuzzer in "${fuzzers[@]}"; do
     took go test -run '^$' -fuzz "^$fuzzer\$" -fuzztime $((minutes * 2))s "./$package"

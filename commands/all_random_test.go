@@ -332,7 +332,7 @@ func compareWithModels(t *testing.T, h allHost, calls int, seed uint64) {
 		r, m := rand.New(rand.NewPCG(seed, 8)), &allModel{}
 		h.begin()
 		for n := 0; n < 300 && calls > 0; {
-			batch := make([]allCall, 1+r.IntN(8))
+			batch := make([]allCall, 1+r.IntN(16))
 			for i := range batch {
 				batch[i] = randomAllCall(r)
 			}
