@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"fmt"
 	"math"
 	"math/big"
 
@@ -18,6 +19,9 @@ type Throttle struct {
 	rate   *big.Rat     // the units that drain in one ns; nil if unknown
 	locked funnel.Nanos // when the lockout ends, in ns since the Unix epoch; 0: there is none
 }
+
+// String writes all that the bucket holds: buckets with one text reply to any calls alike.
+func (o *Throttle) String() string { return fmt.Sprint(o.at, o.units, o.rate, o.locked) }
 
 // NewThrottle returns a bucket that drains at rate and is empty at the instant empty, in ns
 // since the Unix epoch. The zero rate means unknown, as for an adopted redis-cell key: each
