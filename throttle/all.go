@@ -2,7 +2,6 @@ package throttle
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -23,9 +22,6 @@ type AllResult struct {
 	Decider int      // the index of the part that decides; 0 if the server did not decide
 	Each    []Result // of each part, in the order of the call. If the call is denied nothing was taken, whatever Allowed says
 }
-
-// maxParts is how many clauses GO.ALL takes.
-const maxParts = 32
 
 // All asks for all parts or none, in one call (GO.ALL): at most 32 parts of this client's limiters, without a Lockout. In a
 // cluster and over a Ring their keys need one hash tag. Time limit and fallback are the client's.
@@ -52,42 +48,38 @@ func (c *Client) decideAll(ctx context.Context, v Verb, parts []Part) (AllResult
 		return AllResult{}, err
 	}
 	reply, err := c.all.general(ctx, words[1].(string), words...)
-	switch {
-	case errors.Is(err, ErrUnavailable):
-		return c.allUnavailable(v, parts, err)
-	case err != nil:
-		return AllResult{}, err
+	if err != nil {
+		return c.allFailed(v, parts, err)
 	}
 	return readAll(reply, parts)
 }
 
 // allWords returns the words of GO.ALL.
 func (c *Client) allWords(v Verb, parts []Part) (words []any, err error) {
-	if c.closed.Load() {
-		return nil, ErrClosed
-	}
-	if len(parts) == 0 || len(parts) > maxParts {
-		return nil, params("%s of %d parts", v, len(parts))
+	if len(parts) == 0 {
+		return nil, params("%s of no parts", v)
 	}
 	words = []any{"GO.ALL"}
-	named := map[string]bool{}
 	_, ring := c.rdb.(*redis.Ring)
 	for i := range parts {
 		p := &parts[i]
-		if err := c.checkPart(v, p); err != nil {
+		switch {
+		case p.l == nil || p.l.c != c:
+			return nil, params("%s of a part that no limiter of this client has made", v)
+		case p.l.kind == slotsKind && p.holder == "":
+			return nil, params("%s of a slot without a holder", v)
+		}
+		if err := p.l.check(v, p.n, peek); err != nil {
 			return nil, err
 		}
 		key := p.l.prefix + p.key
-		switch {
-		case named[key]:
-			return nil, params("%s names the key %q twice", v, key)
-		case ring && i > 0 && hashTag(key) != hashTag(words[1].(string)):
+		if ring && i > 0 && hashTag(key) != hashTag(words[1].(string)) {
 			// The shard of the first key would decide for all keys, and nobody would notice.
 			return nil, params("%s over a Ring: the keys need one hash tag", v)
-		case i > 0:
+		}
+		if i > 0 {
 			words = append(words, "KEY")
 		}
-		named[key] = true
 		words = p.appendWords(append(words, key))
 	}
 	words = append(words, "MS")
@@ -95,23 +87,6 @@ func (c *Client) allWords(v Verb, parts []Part) (words []any, err error) {
 		words = append(words, "FORCE")
 	}
 	return words, nil
-}
-
-// checkPart refuses what GO.ALL does not take.
-func (c *Client) checkPart(v Verb, p *Part) error {
-	switch {
-	case p.l == nil || p.l.c != c:
-		return params("%s of a part that no limiter of this client has made", v)
-	case p.l.err != nil:
-		return p.l.err
-	case p.l.lockout != 0 || p.l.kind == slotsKind && v == verbSettleAll:
-		return params("%s of %s", v, p.l.bounds)
-	case p.l.kind == slotsKind && (p.holder == "" || len(p.holder) > maxHolder):
-		return params("a holder of %d bytes: 1 to %d", len(p.holder), maxHolder)
-	case p.n > maxUnits+1 || p.n < -maxUnits-1:
-		return params("%s of %d units", v, p.n)
-	}
-	return nil
 }
 
 // appendWords appends the words of one part.
@@ -134,7 +109,7 @@ func readAll(reply any, parts []Part) (AllResult, error) {
 	all := AllResult{Decider: int(ints[5]), Each: make([]Result, len(parts))}
 	for i := range parts {
 		numbers, _ := leadingInts(inner[i])
-		r, err := readResult(numbers, &parts[i].l.bounds, parts[i].n, take)
+		r, _, err := readResult(numbers, &parts[i].l.bounds, parts[i].n, take)
 		if err != nil {
 			return AllResult{}, err
 		}
@@ -147,12 +122,12 @@ func readAll(reply any, parts []Part) (AllResult, error) {
 	return all, nil
 }
 
-// allUnavailable is what All returns if the server did not decide.
-func (c *Client) allUnavailable(v Verb, parts []Part, cause error) (_ AllResult, err error) {
+// allFailed is what All returns after an error.
+func (c *Client) allFailed(v Verb, parts []Part, cause error) (_ AllResult, err error) {
 	all := AllResult{Each: make([]Result, len(parts))}
 	for i := range parts {
 		of := limiter{bounds: parts[i].l.bounds, settings: c.defaults}
-		all.Each[i], err = of.unavailable(v, max(parts[i].n, 0), cause)
+		all.Each[i], err = of.failed(v, max(parts[i].n, 0), cause)
 	}
 	all.Result = all.Each[0]
 	return all, err

@@ -15,6 +15,7 @@ type group struct {
 	full    bool // later callers need another group
 	callers int64
 	gone    []int64 // the places of callers that did not wait for the reply
+	over    bool    // the callers have their result
 
 	done   chan struct{} // closed when the fields below are set
 	before int64         // callers of earlier groups
@@ -33,7 +34,7 @@ func (l *limiter) merge(ctx context.Context, key string, r *Result) error {
 	}
 	s.busy = true
 	s.mu.Unlock()
-	defer l.ended(key, s)
+	defer l.next(key, s)
 	reply, kept, _, err := l.ask(ctx, key, s, 1)
 	if *r = reply; err == nil && kept == 0 {
 		r.only(0)
@@ -44,10 +45,7 @@ func (l *limiter) merge(ctx context.Context, key string, r *Result) error {
 // ask asks for the units of some callers and for more units of the budget. The first callers get units that are kept. If
 // the command for the others fails, rest is its error.
 func (l *limiter) ask(ctx context.Context, key string, s *state, callers int64) (r Result, kept int64, rest, err error) {
-	var now time.Duration
-	if l.spends {
-		now = l.c.now()
-	}
+	now := l.clock()
 	kept, more := l.take(s, callers, now, &r)
 	if kept == callers {
 		r.Granted = kept
@@ -57,7 +55,7 @@ func (l *limiter) ask(ctx context.Context, key string, s *state, callers int64) 
 	if callers == 1 && more == 0 {
 		m = take
 	}
-	if r, err = l.send(ctx, key, n, m); err == nil {
+	if r, err = l.send(ctx, now, key, n, m); err == nil {
 		l.keep(s, now, r.Granted-(callers-kept), &r)
 	}
 	if r.Granted += kept; err != nil && kept > 0 { // the first callers have their units, whatever became of the command
@@ -83,7 +81,7 @@ func (l *limiter) join(ctx context.Context, s *state, r *Result) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if g.over() {
+	if g.over {
 		return g.result(place, r)
 	}
 	g.gone = append(g.gone, place)
@@ -112,27 +110,17 @@ func (l *limiter) group(ctx context.Context, s *state) *group {
 
 // finish lets the callers go, unless their time was over before. The state is locked.
 func (g *group) finish(reply Result, err error) {
-	if g.over() {
+	if g.over {
 		return
 	}
-	g.reply, g.err = reply, err
+	g.reply, g.err, g.over = reply, err, true
 	g.timer.Stop()
 	close(g.done)
 }
 
-// over reports whether the callers have their result.
-func (g *group) over() bool {
-	select {
-	case <-g.done:
-		return true
-	default:
-		return false
-	}
-}
-
 // left returns how many callers still wait. The state is locked.
 func (g *group) left() int64 {
-	if g.over() {
+	if g.over {
 		return 0
 	}
 	return g.callers - int64(len(g.gone))
@@ -169,60 +157,41 @@ func (r *Result) only(place int64) {
 	r.Granted = 0
 }
 
-// ended is called when the command of the first caller has ended. Those who waited for that go next.
-func (l *limiter) ended(key string, s *state) {
-	groups, callers := l.next(key, s)
-	if callers > 0 && !l.c.start(func() { l.lead(key, s, groups, callers) }) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		l.release(key, s, groups)
-	}
-}
-
-// next returns the groups that wait, and how many callers they have. If there are none, no command is under way any more.
-func (l *limiter) next(key string, s *state) (groups []*group, callers int64) {
+// next lets those go who waited for the end of a command. If there are none, no command is under way any more.
+func (l *limiter) next(key string, s *state) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	groups, s.waiting = s.waiting, nil
+	groups, callers := s.waiting, int64(0)
+	s.waiting = nil
 	for _, g := range groups {
 		callers += g.left()
 	}
-	if callers == 0 || l.c.closed.Load() {
-		l.release(key, s, groups)
-		return nil, 0
+	if callers > 0 && !l.c.closed.Load() && l.c.start(func() { l.lead(key, s, groups, callers) }) {
+		return
 	}
-	return groups, callers
-}
-
-// release ends all groups, and lets the next caller send a command at once. s is locked.
-func (l *limiter) release(key string, s *state, groups []*group) {
-	for _, g := range append(groups, s.waiting...) {
+	for _, g := range groups {
 		g.finish(Result{}, ErrClosed)
 	}
-	s.waiting = nil
 	if s.busy = false; !l.remembers() {
 		l.drop(key, s)
 	}
 }
 
-// lead decides for all callers of some groups, and then for those who came meanwhile. Whose time limit is over before goes
-// before. A command has a time limit of its own, and the values of the first caller's context.
+// lead decides for all callers of some groups. Whose time limit is over before goes before. The command has a time limit of
+// its own, and the values of the first caller's context.
 func (l *limiter) lead(key string, s *state, groups []*group, callers int64) {
-	for callers > 0 {
-		ctx := context.WithoutCancel(groups[0].first)
-		reply, kept, rest, err := l.ask(ctx, key, s, callers)
-		s.mu.Lock()
-		before := int64(0)
-		for _, g := range groups { // some callers have gone since the command was sent: others get their units
-			g.before = before
-			before += g.left()
-			g.kept, g.rest = kept, rest
-			g.finish(reply, err)
-		}
-		s.mu.Unlock()
-		regroup(callers)
-		groups, callers = l.next(key, s)
+	reply, kept, rest, err := l.ask(context.WithoutCancel(groups[0].first), key, s, callers)
+	s.mu.Lock()
+	before := int64(0)
+	for _, g := range groups { // some callers have gone since the command was sent: others get their units
+		g.before = before
+		before += g.left()
+		g.kept, g.rest = kept, rest
+		g.finish(reply, err)
 	}
+	s.mu.Unlock()
+	regroup(callers)
+	l.next(key, s)
 }
 
 // regroup lets the callers run that have their results, so that they join the next batch. Otherwise the next batch would

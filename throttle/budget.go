@@ -65,22 +65,17 @@ func (l *limiter) spend(s *state, r *Result) bool {
 // than the limit takes to drain, it is less by that.
 const share = 8
 
-// most is the part of what remains that this limiter takes in advance at most.
-func (l *limiter) most() float64 {
-	return min(l.drains(l.hold)/float64(l.bounds.units), 1) / share
-}
-
 // refill returns how many units to ask for beyond those of the callers: what is spent in half of hold at the recent rate,
-// at most this part of what remains. After a scarce reply, and if nothing is known yet, it returns 0. It ends the grant. s
-// is locked.
-func (s *state) refill(now time.Duration, units int64, most float64, hold time.Duration) int64 {
+// at most a share of what remains. After a scarce reply, and if nothing is known yet, it returns 0. It ends the grant. s is
+// locked.
+func (l *limiter) refill(s *state, now time.Duration) int64 {
 	spent := int64(1)
 	if g := s.grant.Swap(nil); g != nil {
 		g.end()
 		spent += g.units
 	}
 	u := &s.use
-	if !u.known(now, hold) {
+	if !u.known(now, l.hold) {
 		*u = use{since: now, rate: tooSlow}
 		return 0
 	}
@@ -89,20 +84,12 @@ func (s *state) refill(now time.Duration, units int64, most float64, hold time.D
 	if u.scarce {
 		return 0
 	}
-	return int64(min(u.rate*hold.Seconds()/2, float64(units), float64(u.remaining)*most))
+	most := min(l.drains(l.hold)/float64(l.bounds.units), 1) / share
+	return int64(min(u.rate*l.hold.Seconds()/2, float64(l.settings.units), float64(u.remaining)*most))
 }
 
 // tooSlow is the rate of a key that was asked for once.
 const tooSlow = 1e-9
-
-// granted notes a reply to a command that was sent at the time sent. s is locked.
-func (s *state) granted(sent time.Duration, extra int64, r *Result) {
-	s.use.since, s.use.remaining, s.use.scarce = sent, r.Remaining, !r.Allowed || r.RetryAfter > 0
-	s.grant.Store(nil)
-	if extra > 0 {
-		s.grant.Store(newGrant(extra, sent, r))
-	}
-}
 
 // rateKnown is how long after the end of hold the recent rate still counts.
 const rateKnown = 10 * time.Second
@@ -125,18 +112,24 @@ func (l *limiter) take(s *state, n int64, now time.Duration, r *Result) (spent, 
 	if spent == n {
 		return n, 0
 	}
-	return spent, s.refill(now, l.settings.units, l.most(), l.hold)
+	return spent, l.refill(s, now)
 }
 
-// keep notes what a command has brought that was sent at the time sent.
+// keep notes the reply to a command that was sent at this time, and the units that it has brought beyond the callers'.
 func (l *limiter) keep(s *state, sent time.Duration, extra int64, r *Result) {
 	if !l.spends || l.c.closed.Load() {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.granted(sent, min(extra, l.settings.units), r)
-	if g := s.grant.Load(); g != nil && l.c.o.Now == nil {
+	s.use.since, s.use.remaining, s.use.scarce = sent, r.Remaining, !r.Allowed || r.RetryAfter > 0
+	s.grant.Store(nil)
+	if extra <= 0 {
+		return
+	}
+	g := newGrant(min(extra, l.settings.units), sent, r)
+	s.grant.Store(g)
+	if l.c.o.Now == nil {
 		time.AfterFunc(l.hold-(l.c.now()-sent), func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -156,7 +149,7 @@ func (l *limiter) giveBack() error {
 		if g := s.grant.Swap(nil); g != nil && g.fresh(now, l.hold) {
 			if n := g.end(); n > 0 {
 				calls = append(calls, func() error {
-					_, err := l.send(context.Background(), key.(string), -n, upTo)
+					_, err := l.send(context.Background(), now, key.(string), -n, upTo)
 					return err
 				})
 			}

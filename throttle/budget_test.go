@@ -38,23 +38,26 @@ func TestGrant_spentOnce(t *testing.T) {
 // A key that was idle for long asks for as much as a new one. So calls do not notice that idle keys are dropped. A key of
 // which less was granted than asked takes nothing in advance.
 func TestBudget_forgetsItsRate(t *testing.T) {
-	const units, hold = 100, time.Second
+	const hold = time.Second
+	c, err := New(admitting{}, Options{Now: time.Now}, Budget(100, hold))
+	require.NoError(t, err)
+	l := c.Rate("t", PerSecond(1000)).l
 	busy := func() *state {
 		s := new(state)
 		for i := range 10 {
 			sent := time.Hour + time.Duration(i)*10*time.Millisecond
-			s.granted(sent, s.refill(sent, units, 1, hold), &Result{Allowed: true, Remaining: 1000})
+			l.keep(s, sent, l.refill(s, sent), &Result{Allowed: true, Remaining: 1000})
 		}
 		return s
 	}
 	now := time.Hour + 90*time.Millisecond + hold + rateKnown
-	require.NotZero(t, busy().refill(now, units, 1, hold))
+	require.NotZero(t, l.refill(busy(), now))
 	late, fresh := busy(), new(state)
-	require.Equal(t, fresh.refill(now+1, units, 1, hold), late.refill(now+1, units, 1, hold))
+	require.Equal(t, l.refill(fresh, now+1), l.refill(late, now+1))
 	require.Equal(t, fresh.use, late.use)
 	scarce := busy()
-	scarce.granted(now, 0, &Result{Allowed: true, Remaining: 1000, RetryAfter: 1})
-	require.Zero(t, scarce.refill(now, units, 1, hold))
+	l.keep(scarce, now, 0, &Result{Allowed: true, Remaining: 1000, RetryAfter: 1})
+	require.Zero(t, l.refill(scarce, now))
 }
 
 // Units are forgotten after their time: by a timer, and by a clock of the caller's, which may jump.

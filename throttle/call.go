@@ -8,41 +8,47 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// call is one command whose reply is an array of integers.
-type call struct {
-	redis.IntSliceCmd
-	within within
-	key    string
-	args   [11]any
+// command is a command of this package.
+type command interface {
+	redis.Cmder
+	context() *within
+	answered() bool // there is a reply that isn't an error
 }
 
+// once is what commands have in common.
+type once struct{ within within }
+
 // NoRetry makes go-redis send the command once: a call that is sent twice takes its units twice.
-func (*call) NoRetry() bool { return true }
+func (*once) NoRetry() bool { return true }
+
+func (o *once) context() *within { return &o.within }
+
+// call is one command whose reply is an array of integers.
+type call struct {
+	once
+	redis.IntSliceCmd
+	args [11]any
+}
+
+func (c *call) answered() bool { return c.Val() != nil }
+
+// generalCall is one command with a reply of any form.
+type generalCall struct {
+	once
+	*redis.Cmd
+}
+
+func (c *generalCall) answered() bool { return c.Val() != nil }
 
 // keyStep is the number of words from one key to the next. A cluster client that does not know it asks for the list of
 // commands before its first command, and takes up to 5 s for that, whatever the context says.
 const keyStep = 1
 
-// generalCall is one command with a reply of any form, sent once.
-type generalCall struct{ *redis.Cmd }
-
-func (*generalCall) NoRetry() bool { return true }
-
-func newGeneralCall(ctx context.Context, args []any) *generalCall {
-	c := &generalCall{redis.NewCmd(ctx, args...)}
+func newGeneralCall(w within, words []any) *generalCall {
+	c := &generalCall{once: once{w}}
+	c.Cmd = redis.NewCmd(&c.within, words...)
 	c.SetStepCount(keyStep)
 	return c
-}
-
-// answered reports whether a command of this package has a reply that isn't an error.
-func answered(cmd redis.Cmder) bool {
-	switch cmd := cmd.(type) {
-	case *call:
-		return cmd.Val() != nil
-	case *generalCall:
-		return cmd.Val() != nil
-	}
-	return true
 }
 
 // Boxed once: a constant string in an interface does not allocate, but a variable does.
@@ -109,10 +115,8 @@ func (l *limiter) last() []any {
 
 // newCall makes the command of one decision. The limiter's words are boxed once, so sending allocates little.
 func (l *limiter) newCall(ctx context.Context, key string, n int64, m mode, maxWait time.Duration) *call {
-	c := &call{key: key, within: within{l.deadline(), ctx}}
-	args := append(c.args[:0], l.words...)
-	args[0], args[1] = l.kind.command(m), key
-	args = append(args, n)
+	c, args := l.begin(ctx, key)
+	args[0], args = l.kind.command(m), append(args, n)
 	switch {
 	case m == upTo:
 		args = append(args, "UPTO")
@@ -126,12 +130,12 @@ func (l *limiter) newCall(ctx context.Context, key string, n int64, m mode, maxW
 	return c.with(append(args, l.last()...))
 }
 
-// newLease makes the command that takes or renews a slot.
-func (l *limiter) newLease(ctx context.Context, key, holder string) *call {
-	c := &call{key: key, within: within{l.deadline(), ctx}}
-	args := append(append(c.args[:0], l.words...), holder, "MS")
-	args[1] = key
-	return c.with(args)
+// begin makes a command with the limiter's words.
+func (l *limiter) begin(ctx context.Context, key string) (c *call, args []any) {
+	c = &call{once: once{l.within(ctx, l.prefix+key)}}
+	args = append(c.args[:0], l.words...)
+	args[1] = c.within.key
+	return c, args
 }
 
 func (c *call) with(args []any) *call {
@@ -140,18 +144,52 @@ func (c *call) with(args []any) *call {
 	return c
 }
 
-// readResult reads the integers of one reply: five, or six with UPTO, with RESERVE and of a lease.
-func readResult(ints []int64, b *bounds, n int64, m mode) (Result, error) {
-	if len(ints) < 5 || len(ints) < 6 && (m == upTo || m == reserve || b.kind == slotsKind) {
-		return Result{}, errReply
+// do sends a command and reads its reply: a Result, and the sixth integer, if there is one. If there is an error, go-redis
+// may still use the command.
+func (l *limiter) do(cmd *call, n int64, m mode) (Result, int64, error) {
+	if err := l.c.do(cmd); err != nil {
+		return Result{}, 0, err
 	}
-	r := Result{
+	return readResult(cmd.Val(), &l.bounds, n, m)
+}
+
+// general sends any command within the time limit, and returns its reply.
+func (l *limiter) general(ctx context.Context, key string, words ...any) (any, error) {
+	cmd := newGeneralCall(l.within(ctx, key), words)
+	if err := l.c.do(cmd); err != nil {
+		return nil, err
+	}
+	return cmd.Val(), nil
+}
+
+// leadingInts splits a reply into its first integers and what follows them.
+func leadingInts(reply any) (ints []int64, rest []any) {
+	items, _ := reply.([]any)
+	for i, item := range items {
+		n, ok := item.(int64)
+		if !ok {
+			return ints, items[i:]
+		}
+		ints = append(ints, n)
+	}
+	return ints, nil
+}
+
+// readResult reads the integers of one reply: five, or six with UPTO, with RESERVE and of a lease.
+func readResult(ints []int64, b *bounds, n int64, m mode) (r Result, sixth int64, err error) {
+	if len(ints) < 5 || len(ints) < 6 && (m == upTo || m == reserve || b.kind == slotsKind) {
+		return Result{}, 0, errReply
+	}
+	if len(ints) > 5 {
+		sixth = ints[5]
+	}
+	r = Result{
 		Allowed: ints[0] == 0, Limit: ints[1], Remaining: ints[2], RetryAfter: millis(ints[3]), ResetAfter: millis(ints[4]),
 		Source: FromServer,
 	}
 	switch {
 	case m == upTo:
-		r.Granted = ints[5]
+		r.Granted = sixth
 	case m == peek:
 	case r.Allowed:
 		r.Granted = n
@@ -162,7 +200,7 @@ func readResult(ints []int64, b *bounds, n int64, m mode) (Result, error) {
 			r.RetryAfter = 0
 		}
 	}
-	return r, nil
+	return r, sixth, nil
 }
 
 // millis turns milliseconds into a Duration, the longest if it does not fit. A reply has up to 10^13 ms.
@@ -183,6 +221,11 @@ type limited struct {
 // steps is how many contexts are made within one time limit, so a call may lose that part of its limit.
 const steps = 16
 
+// within returns the context of a command that is sent now.
+func (l *limiter) within(ctx context.Context, key string) within {
+	return within{l.deadline(), ctx, l.timeout, key}
+}
+
 // deadline returns a context that ends with the time limit of a call that begins now.
 func (l *limiter) deadline() context.Context {
 	now := time.Now()
@@ -200,6 +243,8 @@ func (l *limiter) deadline() context.Context {
 type within struct {
 	context.Context
 	caller context.Context
+	limit  time.Duration // of which less may be left
+	key    string
 }
 
 func (w *within) Value(key any) any { return w.caller.Value(key) }

@@ -44,15 +44,7 @@ func (l *lane) admits(now, limit time.Duration) bool {
 // fails notes that a call failed, which began at this time. If it began before the circuit opened, or was tried again, it
 // says nothing new.
 func (l *lane) fails(c *Client, began time.Duration, err error) {
-	now := c.now()
-	l.mu.Lock()
-	failed := !l.circuit.open() || began >= l.circuit.tried
-	if failed {
-		l.circuit.fail(now)
-	}
-	opened := failed && l.circuit.open()
-	l.mu.Unlock()
-	if opened && !c.away.Swap(true) {
+	if l.opens(began, c.now()) && !c.away.Swap(true) {
 		c.o.Logger.Warn("throttle: the server is unavailable", "error", err)
 	}
 	// A cluster client asks for the masters again when it tries a call on another node, but calls of this package are sent
@@ -62,11 +54,20 @@ func (l *lane) fails(c *Client, began time.Duration, err error) {
 	}
 }
 
-func (c *circuit) fail(now time.Duration) {
-	if c.failures++; c.open() {
-		c.pause = max(min(2*c.pause, longestPause), shortestPause)
-		c.tried, c.until = now, now+c.pause
+// opens counts a failure, and reports whether the circuit opens, or its pause gets longer.
+func (l *lane) opens(began, now time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := &l.circuit
+	if c.open() && began < c.tried {
+		return false
 	}
+	if c.failures++; !c.open() {
+		return false
+	}
+	c.pause = max(min(2*c.pause, longestPause), shortestPause)
+	c.tried, c.until = now, now+c.pause
+	return true
 }
 
 // undecided notes that a call ended and nothing is known of the server. If it was to try the server, the next call may.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -73,17 +72,16 @@ type Client struct {
 	defaults settings
 	all      *limiter // of All and SettleAll, which have the defaults
 	lanes    []lane
-	laneOf   func(key string) int
 	base     time.Time // of the times that limiters and circuits keep
 	closed   atomic.Bool
 	away     atomic.Bool    // the log has said that the server is unavailable
 	running  sync.WaitGroup // goroutines of the client, without those of leases
+	leases   sync.Map       // of each *Lease that is not closed nil
 
 	mu       sync.Mutex
 	stopped  bool                  // no goroutine starts any more
 	limiters map[string][]*limiter // by name: more than one only by Rate.With
 	refused  error                 // why the first limiter was refused
-	leases   map[*Lease]bool       // nil once the client is closed
 }
 
 // New returns a Client that asks rdb. The Options at the end are those of its limiters that have no others. New does not
@@ -106,7 +104,7 @@ func New(rdb Processor, o Options, defaults ...Option) (*Client, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	c := &Client{rdb: rdb, o: o, defaults: s, limiters: map[string][]*limiter{}, leases: map[*Lease]bool{}}
+	c := &Client{rdb: rdb, o: o, defaults: s, limiters: map[string][]*limiter{}}
 	c.base = c.time()
 	c.all = &limiter{c: c, settings: s}
 	c.makeLanes()
@@ -205,12 +203,8 @@ func (c *Client) limiter(name string, b bounds, options []Option) *limiter {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err == nil && len(c.limiters[name]) > 0 {
-		l := c.limiters[name][0]
-		if l.bounds == b && l.settings == s {
-			return l
-		}
-		err = params("there is a limiter %q of %s: %s needs another name, or the same limit and options", name, l.bounds, b)
+	if all := c.limiters[name]; err == nil && len(all) > 0 && (all[0].bounds != b || all[0].settings != s) {
+		err = params("there is a limiter %q of %s: %s needs another name, or the same limit and options", name, all[0].bounds, b)
 	}
 	if err == nil {
 		return c.addLimiter(name, b, s)
@@ -222,8 +216,13 @@ func (c *Client) limiter(name string, b bounds, options []Option) *limiter {
 	return &limiter{c: c, name: name, bounds: b, settings: s, err: err}
 }
 
-// addLimiter makes a limiter. c.mu is locked.
+// addLimiter returns the limiter of a name with these bounds, a new one if there is none. c.mu is locked.
 func (c *Client) addLimiter(name string, b bounds, s settings) *limiter {
+	for _, l := range c.limiters[name] {
+		if l.bounds == b {
+			return l
+		}
+	}
 	l := &limiter{c: c, name: name, prefix: c.o.KeyPrefix + name + ":", bounds: b, settings: s}
 	l.words, l.lastWords = b.words()
 	if b.kind != policyKind && b.lockout == 0 { // these would get another reply if they were merged
@@ -267,37 +266,32 @@ func (c *Client) Check(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	if err := c.checkOne(ctx, c.rdb); err != nil {
+	if err := checkOne(ctx, c.rdb); err != nil {
 		return err
 	}
-	one := func(ctx context.Context, node *redis.Client) error { return c.checkOne(ctx, node) }
+	type onEach = func(context.Context, *redis.Client) error
+	one := func(ctx context.Context, node *redis.Client) error { return checkOne(ctx, node) }
 	switch rdb := c.rdb.(type) {
 	case interface {
-		ForEachMaster(context.Context, func(context.Context, *redis.Client) error) error
+		ForEachMaster(context.Context, onEach) error
 	}:
 		return classify(rdb.ForEachMaster(ctx, one))
 	case interface {
-		ForEachShard(context.Context, func(context.Context, *redis.Client) error) error
+		ForEachShard(context.Context, onEach) error
 	}:
 		return classify(rdb.ForEachShard(ctx, one))
 	}
 	return nil
 }
 
-// checkOne asks one server as often at once as a lane may, so that later calls find connections.
-func (c *Client) checkOne(ctx context.Context, rdb Processor) error {
-	ask := func() error {
-		cmd := newGeneralCall(ctx, []any{"COMMAND", "INFO", "GO.THROTTLE"})
-		err := classify(rdb.Process(ctx, cmd))
-		if rows, _ := cmd.Val().([]any); err == nil && (len(rows) == 0 || rows[0] == nil) {
+// checkOne asks one server.
+func checkOne(ctx context.Context, rdb Processor) error {
+	return setUp(ctx, rdb, func(reply any, err error) error {
+		if rows, _ := reply.([]any); err == nil && (len(rows) == 0 || rows[0] == nil) {
 			return ErrNoModule
 		}
 		return err
-	}
-	if !pooled(rdb) {
-		return ask()
-	}
-	return atOnce(slices.Repeat([]func() error{ask}, laneWidth))
+	}, "COMMAND", "INFO", "GO.THROTTLE")
 }
 
 // atOnce makes calls, at most maxPipeline at once, and returns the first error.

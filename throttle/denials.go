@@ -5,10 +5,10 @@ import "time"
 // denial is the last denial of a key: the same call is denied again until its RetryAfter has passed. Times are those of the
 // client's clock, which may jump.
 type denial struct {
-	n            int64
-	until        time.Duration
-	retry, reset time.Duration
-	remaining    int64
+	n                int64
+	until            time.Duration
+	retry, reset     time.Duration
+	limit, remaining int64
 }
 
 // holds reports whether the denial still applies. Before the denial, by a clock that was set back, it does not.
@@ -19,8 +19,8 @@ func (d *denial) repeat(n int64, now time.Duration, r *Result) bool {
 	if d.n != n || !d.holds(now) {
 		return false
 	}
-	passed := d.retry - (d.until - now)
-	*r = Result{Remaining: d.remaining, RetryAfter: d.until - now, ResetAfter: max(d.reset-passed, 0), Source: FromDenials}
+	retry := d.until - now
+	*r = Result{Limit: d.limit, Remaining: d.remaining, RetryAfter: retry, ResetAfter: max(d.reset-(d.retry-retry), 0), Source: FromDenials}
 	return true
 }
 
@@ -35,5 +35,5 @@ func (l *limiter) noteDenial(key string, n int64, m mode, sent time.Duration, r 
 	}
 	s := l.lock(key)
 	defer s.mu.Unlock()
-	s.denial.Store(&denial{n: n, until: sent + r.RetryAfter, retry: r.RetryAfter, reset: r.ResetAfter, remaining: r.Remaining})
+	s.denial.Store(&denial{n, sent + r.RetryAfter, r.RetryAfter, r.ResetAfter, r.Limit, r.Remaining})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"slices"
 	"strings"
 	"sync"
@@ -27,10 +26,9 @@ type lane struct {
 
 // queued is a command that waits for its turn.
 type queued struct {
-	cmd  redis.Cmder
-	w    *within
-	done chan struct{} // closed when the reply is in cmd, or err is set
-	err  error         // not in cmd, which go-redis may still use
+	command
+	done chan struct{} // closed when the reply is in the command, or err is set
+	err  error         // not in the command, which go-redis may still use
 	left bool          // the caller has gone: the command is not sent
 }
 
@@ -39,42 +37,43 @@ const (
 	maxPipeline = 512 // commands
 )
 
-// Lanes are there so that a dead node of a cluster does not hold up the calls to others: a lane of a cluster has 64 slots
-// in a row, which are mostly one node's. Where one server has all keys, one lane is best.
+// Lanes are there so that a dead node of a cluster does not hold up the calls to others: a lane has 64 slots in a row, which
+// are mostly one node's. Where one server has all keys, one lane is best.
 const clusterLanes = 256
 
 func (c *Client) makeLanes() {
 	n := clusterLanes
-	seed := maphash.MakeSeed()
-	switch c.rdb.(type) {
-	case *redis.Client:
+	if _, one := c.rdb.(*redis.Client); one {
 		n = 1
-		c.laneOf = func(string) int { return 0 }
-	case *redis.ClusterClient:
-		c.laneOf = func(key string) int { return int(slot(key)) / (slots / clusterLanes) }
-	default:
-		c.laneOf = func(key string) int { return int(maphash.String(seed, hashTag(key)) % clusterLanes) }
 	}
 	c.lanes = make([]lane, n)
 }
 
-// do sends a command of a limiter on the lane of its key, unless the lane's circuit is open. It returns when the caller's
-// context has a deadline that passes before the time limit, too: the command goes on then.
-func (c *Client) do(ctx context.Context, of *limiter, w *within, key string, cmd redis.Cmder) error {
-	if err := ended(ctx); err != nil {
+func (c *Client) lane(key string) *lane {
+	if len(c.lanes) == 1 {
+		return &c.lanes[0]
+	}
+	return &c.lanes[slot(key)/(slots/clusterLanes)]
+}
+
+// do sends a command on the lane of its key, unless the lane's circuit is open. It returns when the caller's context has a
+// deadline that passes before the time limit, too: the command goes on then.
+func (c *Client) do(cmd command) error {
+	w := cmd.context()
+	if err := ended(w.caller); err != nil {
 		return fmt.Errorf("throttle: %w", err)
 	}
-	l := &c.lanes[c.laneOf(key)]
+	l := c.lane(w.key)
 	began := c.now()
-	if !l.admits(began, of.timeout) {
+	if !l.admits(began, w.limit) {
 		return fmt.Errorf("%w: its last calls failed, and it is asked again soon", ErrUnavailable)
 	}
-	err := classify(l.send(ctx, w, c, cmd))
+	err := classify(l.send(c, cmd))
 	if err == nil {
 		l.works(c)
 		return nil
 	}
-	caller := ended(ctx)
+	caller := ended(w.caller)
 	switch {
 	case errors.Is(err, ErrClosed) || caller != nil && errors.Is(err, caller):
 		l.undecided(began) // the command's own limit was not over: that says nothing of the server
@@ -82,8 +81,7 @@ func (c *Client) do(ctx context.Context, of *limiter, w *within, key string, cmd
 		l.works(c)
 	default:
 		l.fails(c, began, err)
-		end, _ := w.Deadline()
-		c.connect(l, key, end.Add(-of.timeout), err)
+		c.connect(l, w, err)
 	}
 	if caller != nil && errors.Is(err, ErrUnavailable) {
 		return fmt.Errorf("throttle: %w", caller)
@@ -94,50 +92,63 @@ func (c *Client) do(ctx context.Context, of *limiter, w *within, key string, cmd
 // connectTimeout bounds how long go-redis may take to set up a connection. Close waits for it.
 const connectTimeout = 500 * time.Millisecond
 
+// connect sets up the connections of a lane, after a call has failed at its time limit: within the limits of calls alone, a
+// server would never be reached whose round trips take a third of that. It asks for the key in the background. If all
+// connections get a reply, calls are sent again. A call that began before is no reason to try once more: the connections
+// would be in use when the next call needs one.
+func (c *Client) connect(l *lane, w *within, err error) {
+	if !errors.Is(err, context.DeadlineExceeded) || !pooled(c.rdb) {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if end, _ := w.Deadline(); l.connecting || end.Add(-w.limit).Before(l.connected) {
+		return
+	}
+	l.connecting = c.start(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
+		defer cancel()
+		works := setUp(ctx, c.rdb, func(_ any, err error) error {
+			if err != nil && failsAll(err) {
+				return err
+			}
+			return nil
+		}, "EXISTS", w.key) == nil
+		l.mu.Lock()
+		if l.connecting = false; works {
+			l.connected = time.Now()
+		}
+		l.mu.Unlock()
+		if works {
+			l.works(c)
+		}
+	})
+}
+
 // pooled reports whether a client has connections that go-redis sets up within the time limit of a call.
 func pooled(rdb Processor) bool {
 	_, ok := rdb.(interface{ PoolStats() *redis.PoolStats })
 	return ok
 }
 
-// connect makes go-redis set up as many connections as a lane uses, after a call has failed at its time limit: within the
-// limits of calls alone, a server would never be reached whose round trips take a third of that. It asks for the key in the
-// background, as often at once as a lane may. If all get a reply, calls are sent again. A call that began before is no
-// reason to try once more: the connections would be in use when the next call needs one.
-func (c *Client) connect(l *lane, key string, began time.Time, err error) {
-	if !errors.Is(err, context.DeadlineExceeded) || !pooled(c.rdb) {
-		return
+// setUp sends a command as often at once as a lane may, so that later calls find connections. It returns the first error
+// of read.
+func setUp(ctx context.Context, rdb Processor, read func(reply any, err error) error, words ...any) error {
+	ask := func() error {
+		cmd := newGeneralCall(within{Context: ctx, caller: ctx}, words)
+		err := classify(rdb.Process(ctx, cmd))
+		return read(cmd.Val(), err)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.connecting || began.Before(l.connected) {
-		return
+	if !pooled(rdb) {
+		return ask()
 	}
-	l.connecting = c.start(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
-		defer cancel()
-		failed := atOnce(slices.Repeat([]func() error{func() error {
-			err := classify(c.rdb.Process(ctx, newGeneralCall(ctx, []any{"EXISTS", key})))
-			if err != nil && failsAll(err) {
-				return err
-			}
-			return nil
-		}}, laneWidth))
-		l.mu.Lock()
-		l.connecting = false
-		if failed == nil {
-			l.connected = time.Now()
-		}
-		l.mu.Unlock()
-		if failed == nil {
-			l.works(c)
-		}
-	})
+	return atOnce(slices.Repeat([]func() error{ask}, laneWidth))
 }
 
 // send sends a command and waits for its reply, or until its turn comes too late for the time limit or for the caller.
-func (l *lane) send(ctx context.Context, w *within, c *Client, cmd redis.Cmder) error {
-	end, ends := ctx.Deadline()
+func (l *lane) send(c *Client, cmd command) error {
+	w := cmd.context()
+	end, ends := w.caller.Deadline()
 	limit, _ := w.Deadline()
 	hasty := ends && end.Before(limit)
 	l.mu.Lock()
@@ -150,7 +161,7 @@ func (l *lane) send(ctx context.Context, w *within, c *Client, cmd redis.Cmder) 
 		defer l.next(c)
 		return c.rdb.Process(w, cmd)
 	}
-	q := &queued{cmd: cmd, w: w, done: make(chan struct{})}
+	q := &queued{command: cmd, done: make(chan struct{})}
 	if !turn {
 		l.queue = append(l.queue, q)
 	}
@@ -162,12 +173,12 @@ func (l *lane) send(ctx context.Context, w *within, c *Client, cmd redis.Cmder) 
 	case <-q.done:
 		return q.err
 	case <-w.Done():
-	case <-ctx.Done():
+	case <-w.caller.Done():
 	}
 	l.mu.Lock()
 	q.left = true
 	l.mu.Unlock()
-	if err := ctx.Err(); err != nil {
+	if err := w.caller.Err(); err != nil {
 		return err
 	}
 	return w.Err()
@@ -186,20 +197,13 @@ func (l *lane) next(c *Client) {
 	}
 }
 
-// take removes the oldest commands from the queue, without those whose callers have gone.
+// take removes the oldest commands from the queue, and those whose callers have gone.
 func (l *lane) take() (batch []*queued) {
-	for len(l.queue) > 0 && len(batch) == 0 {
-		n := min(len(l.queue), maxPipeline)
-		for _, q := range l.queue[:n] {
-			if !q.left {
-				batch = append(batch, q)
-			}
-		}
-		if n == len(l.queue) {
-			l.queue = nil
-		} else {
-			l.queue = l.queue[n:]
-		}
+	l.queue = slices.DeleteFunc(l.queue, func(q *queued) bool { return q.left })
+	n := min(len(l.queue), maxPipeline)
+	batch, l.queue = l.queue[:n:n], l.queue[n:]
+	if len(l.queue) == 0 { // so that nothing holds the commands
+		l.queue = nil
 	}
 	return batch
 }
@@ -207,54 +211,46 @@ func (l *lane) take() (batch []*queued) {
 // flush sends commands in one pipeline, in a goroutine of its own. Its context is the first caller's, with the latest of
 // all time limits. Once the client is closed, the commands end unsent.
 func (l *lane) flush(c *Client, batch []*queued) {
-	cmds := make([]redis.Cmder, len(batch))
-	w := *batch[0].w
+	w := *batch[0].context()
 	end, _ := w.Deadline()
-	for i, q := range batch {
-		cmds[i] = q.cmd
-		if later, _ := q.w.Deadline(); later.After(end) {
-			w.Context, end = q.w.Context, later
+	for _, q := range batch {
+		if later, _ := q.context().Deadline(); later.After(end) {
+			w.Context, end = q.context().Context, later
 		}
 	}
-	finish := func(errs func(i int) error) {
-		for i, q := range batch {
-			q.err = errs(i)
+	finish := func() {
+		for _, q := range batch {
 			close(q.done)
 		}
-	}
-	if !c.start(func() {
-		defer l.next(c)
-		errs := c.sendAll(&w, cmds)
-		finish(func(i int) error { return errs[i] })
-	}) {
-		finish(func(int) error { return ErrClosed })
 		l.next(c)
+	}
+	if !c.start(func() { c.sendAll(&w, batch); finish() }) {
+		for _, q := range batch {
+			q.err = ErrClosed
+		}
+		finish()
 	}
 }
 
-// sendAll sends commands in one pipeline, if the client of go-redis has pipelines, and returns the error of each.
-func (c *Client) sendAll(ctx context.Context, cmds []redis.Cmder) []error {
-	errs := make([]error, 0, len(cmds))
+// sendAll sends commands in one pipeline, if the client of go-redis has pipelines, and sets the error of each.
+func (c *Client) sendAll(ctx context.Context, batch []*queued) {
 	p, ok := c.rdb.(interface{ Pipeline() redis.Pipeliner })
-	if !ok || len(cmds) == 1 {
-		for _, cmd := range cmds {
-			errs = append(errs, c.rdb.Process(ctx, cmd))
+	if !ok || len(batch) == 1 {
+		for _, q := range batch {
+			q.err = c.rdb.Process(ctx, q.command)
 		}
-		return errs
+		return
 	}
 	pipe := p.Pipeline()
-	for _, cmd := range cmds {
-		_ = pipe.Process(ctx, cmd)
+	for _, q := range batch {
+		_ = pipe.Process(ctx, q.command)
 	}
 	_, failed := pipe.Exec(ctx)
-	for _, cmd := range cmds {
-		err := cmd.Err()
-		if err == nil && !answered(cmd) {
-			err = failed // of a hook that sent nothing
+	for _, q := range batch {
+		if q.err = q.Err(); q.err == nil && !q.answered() {
+			q.err = failed // of a hook that sent nothing
 		}
-		errs = append(errs, err)
 	}
-	return errs
 }
 
 // slots is the number of hash slots of a cluster.

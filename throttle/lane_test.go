@@ -40,7 +40,7 @@ func TestLane_errorsOfAPipeline(t *testing.T) {
 	for i := range batch {
 		limit, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		batch[i] = &queued{cmd: &call{}, w: &within{limit, limit}, done: make(chan struct{})}
+		batch[i] = &queued{command: &call{once: once{within{Context: limit, caller: limit}}}, done: make(chan struct{})}
 	}
 	c.lanes[0].flush(c, batch)
 	<-batch[1].done
@@ -90,14 +90,14 @@ func TestCircuit_lateFailures(t *testing.T) {
 func twoLanes(t *testing.T) (c *Client, ask func(key string), keys [2]string, fails map[string]bool, log *strings.Builder) {
 	fails, log = map[string]bool{}, new(strings.Builder)
 	server := process(func(ctx context.Context, cmd redis.Cmder) error {
-		if fails[cmd.(*call).key[2:]] {
+		if fails[cmd.(*call).within.key[2:]] {
 			return io.ErrUnexpectedEOF
 		}
 		return admitting{}.Process(ctx, cmd)
 	})
 	c, err := New(server, Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
 	require.NoError(t, err)
-	for keys = [2]string{"a", "b"}; c.laneOf("t:"+keys[0]) == c.laneOf("t:"+keys[1]); {
+	for keys = [2]string{"a", "b"}; c.lane("t:"+keys[0]) == c.lane("t:"+keys[1]); {
 		keys[1] += "b"
 	}
 	return c, func(key string) { _, _ = c.Rate("t", PerHour(1)).Allow(context.Background(), key) }, keys, fails, log
@@ -124,7 +124,7 @@ func TestCircuit_keysThatNobodyUsesAnyMore(t *testing.T) {
 			}
 			require.Equal(t, outage, strings.Count(log.String(), "INFO"), log.String())
 		}
-		require.True(t, c.lanes[c.laneOf("t:"+keys[1])].circuit.open())
+		require.True(t, c.lane("t:"+keys[1]).circuit.open())
 	})
 }
 
@@ -154,9 +154,9 @@ func TestLanes_ofACluster(t *testing.T) {
 	defer rdb.Close()
 	c, err := New(rdb, Options{})
 	require.NoError(t, err)
-	seen := map[int]bool{}
+	seen := map[*lane]bool{}
 	for i := range 1000 {
-		seen[c.laneOf(fmt.Sprint(i))] = true
+		seen[c.lane(fmt.Sprint(i))] = true
 	}
 	require.Len(t, seen, clusterLanes)
 	require.NoError(t, c.Close())

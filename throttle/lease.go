@@ -10,19 +10,15 @@ import (
 	"time"
 )
 
-// maxHolder is how many bytes the name of a holder has at most.
-const maxHolder = 512
-
 // Lease is a slot that this process holds. The slot is renewed by itself until Close.
 type Lease struct {
 	Result  Result // of the call that took the slot
 	l       *limiter
-	key     string // with the limiter's prefix
+	key     string
 	holder  string
 	ctx     context.Context
-	lose    context.CancelCauseFunc
-	stop    chan struct{}
-	stopped chan struct{} // closed when nothing renews any more
+	end     context.CancelCauseFunc
+	renewed chan struct{} // closed when nothing renews any more
 	once    sync.Once
 	err     error
 }
@@ -66,48 +62,34 @@ func (l *limiter) lease(ctx context.Context, key string) (*Lease, Result, error)
 	if err := l.check(verbLease, 1, take); err != nil {
 		return nil, Result{}, err
 	}
-	lease := &Lease{l: l, key: l.prefix + key, holder: rand.Text(), stop: make(chan struct{}), stopped: make(chan struct{})}
+	lease := &Lease{l: l, key: key, holder: rand.Text(), renewed: make(chan struct{})}
 	sent := time.Now()
 	r, _, err := lease.ask(ctx)
-	if errors.Is(err, ErrUnavailable) {
-		r, err = l.unavailable(verbLease, 1, err)
+	if err != nil {
+		r, err = l.failed(verbLease, 1, err)
 	}
 	if err != nil || !r.Allowed {
 		return nil, r, err
 	}
 	lease.Result = r
-	lease.ctx, lease.lose = context.WithCancelCause(context.WithoutCancel(ctx))
-	adopted := l.c.adopt(lease)
-	if !adopted || r.Source != FromServer { // the client was closed in between, or the lease holds nothing
-		close(lease.stopped)
-	} else {
+	lease.ctx, lease.end = context.WithCancelCause(context.WithoutCancel(ctx))
+	if r.Source == FromServer {
 		go lease.renew(sent)
+	} else { // the lease holds nothing
+		close(lease.renewed)
 	}
-	if !adopted {
+	l.c.leases.Store(lease, nil)
+	if l.c.closed.Load() { // in between
 		return nil, Result{}, errors.Join(ErrClosed, lease.Close())
 	}
 	return lease, r, nil
 }
 
-// adopt notes a lease, so that Close of the client closes it. It reports whether the client is open.
-func (c *Client) adopt(l *Lease) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.leases == nil {
-		return false
-	}
-	c.leases[l] = true
-	return true
-}
-
 // ask takes or renews the slot. It reports whether the slot was held before.
 func (l *Lease) ask(ctx context.Context) (r Result, renewed bool, err error) {
-	ints, err := l.l.do(ctx, l.l.newLease(ctx, l.key, l.holder))
-	if err != nil {
-		return Result{}, false, err
-	}
-	r, err = readResult(ints, &l.l.bounds, 1, take)
-	return r, err == nil && ints[5] == 1, err
+	cmd, words := l.l.begin(ctx, l.key)
+	r, sixth, err := l.l.do(cmd.with(append(words, l.holder, "MS")), 1, take)
+	return r, sixth == 1, err
 }
 
 // Context ends when the lease is lost, with the cause ErrLost, or when it is closed. It has the values of the context that
@@ -116,18 +98,18 @@ func (l *Lease) Context() context.Context { return l.ctx }
 
 // renew renews the slot until Close, or until it is lost. It was taken by a command sent at this time.
 func (l *Lease) renew(sent time.Time) {
-	defer close(l.stopped)
+	defer close(l.renewed)
 	ttl := l.l.period
 	pause := ttl / 3
 	for {
 		// Without a reply the slot is held for one ttl after the last command that got one.
 		lapses := sent.Add(ttl)
-		if !sleep(min(pause, time.Until(lapses)), l.stop) {
+		if !sleep(min(pause, time.Until(lapses)), l.ctx.Done()) {
 			return
 		}
 		now := time.Now()
 		if !now.Before(lapses) {
-			l.lose(fmt.Errorf("%w: it could not be renewed within %s", ErrLost, ttl))
+			l.end(fmt.Errorf("%w: it could not be renewed within %s", ErrLost, ttl))
 			return
 		}
 		ctx, cancel := context.WithDeadline(context.Background(), lapses)
@@ -137,12 +119,12 @@ func (l *Lease) renew(sent time.Time) {
 		case err == nil && renewed:
 			sent, pause = now, ttl/3
 		case err == nil:
-			l.lose(fmt.Errorf("%w: it had lapsed, or was released", ErrLost))
+			l.end(fmt.Errorf("%w: it had lapsed, or was released", ErrLost))
 			return
 		case errors.Is(err, ErrUnavailable) || errors.Is(err, context.DeadlineExceeded):
 			pause = ttl / 10
 		default:
-			l.lose(fmt.Errorf("%w: %w", ErrLost, err))
+			l.end(fmt.Errorf("%w: %w", ErrLost, err))
 			return
 		}
 	}
@@ -167,29 +149,24 @@ func (l *Lease) Close() error {
 		return nil
 	}
 	l.once.Do(func() {
-		close(l.stop)
-		<-l.stopped
-		c := l.l.c
-		c.mu.Lock()
-		delete(c.leases, l)
-		c.mu.Unlock()
-		lost := errors.Is(context.Cause(l.ctx), ErrLost)
-		l.lose(context.Canceled)
-		if _, err := l.l.general(context.WithoutCancel(l.ctx), l.key, "GO.RELEASE", l.key, l.holder); !lost {
+		l.end(context.Canceled)
+		<-l.renewed
+		l.l.c.leases.Delete(l)
+		key := l.l.prefix + l.key
+		_, err := l.l.general(context.WithoutCancel(l.ctx), key, "GO.RELEASE", key, l.holder)
+		if !errors.Is(context.Cause(l.ctx), ErrLost) {
 			l.err = err
 		}
 	})
 	return l.err
 }
 
-// closeLeases closes all leases. Later ones are not renewed.
+// closeLeases closes all leases. A later one is closed by the call that takes it.
 func (c *Client) closeLeases() error {
-	c.mu.Lock()
 	var calls []func() error
-	for l := range c.leases {
-		calls = append(calls, l.Close)
-	}
-	c.leases = nil
-	c.mu.Unlock()
+	c.leases.Range(func(l, _ any) bool {
+		calls = append(calls, l.(*Lease).Close)
+		return true
+	})
 	return atOnce(calls)
 }

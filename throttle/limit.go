@@ -68,23 +68,27 @@ func (l Limit) Lockout(pause time.Duration) Limit {
 
 // span returns how long a full limiter takes to be empty, if nobody takes more: of a rate burst x period / count, rounded
 // up to nanoseconds. 0 for a policy.
-func (b *bounds) span() time.Duration {
-	if b.kind != rateKind || b.check() != nil {
-		return b.period
-	}
-	return drain(b.units, b.period, b.count)
-}
+func (b *bounds) span() time.Duration { return b.drain(b.units) }
 
 // nextUnit returns the longest time until a limiter in use has one more unit: of a rate period / count, of a window or
 // quota the period. 0 for a policy and slots.
 func (b *bounds) nextUnit() time.Duration {
-	switch {
-	case b.check() != nil || b.kind == policyKind || b.kind == slotsKind:
+	if b.kind == slotsKind {
 		return 0
-	case b.kind == rateKind:
-		return drain(1, b.period, b.count)
 	}
-	return b.period
+	return b.drain(1)
+}
+
+// drain returns how long it takes until units have drained, rounded up, at most the longest Duration.
+func (b *bounds) drain(units int64) time.Duration {
+	if b.kind != rateKind {
+		return b.period
+	}
+	span := math.Ceil(float64(units) * float64(b.period) / float64(b.count))
+	if span >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return time.Duration(span)
 }
 
 // drains returns how many units drain within a time.
@@ -94,15 +98,6 @@ func (b *bounds) drains(within time.Duration) float64 {
 		count = b.count
 	}
 	return float64(count) * float64(within) / float64(b.period)
-}
-
-// drain returns units x period / count, rounded up, at most the longest Duration.
-func drain(units int64, period time.Duration, count int64) time.Duration {
-	span := math.Ceil(float64(units) * float64(period) / float64(count))
-	if span >= math.MaxInt64 {
-		return math.MaxInt64
-	}
-	return time.Duration(span)
 }
 
 // String returns the words of the limit's command: "GO.THROTTLE 14 30 60000".
@@ -134,12 +129,13 @@ func (b *bounds) check() error {
 	case b.units < 1 || b.units > maxUnits || b.kind == rateKind && (b.count < 1 || b.count > maxUnits):
 		return params("units or a count that are not between 1 and 10^12: %s", b)
 	}
-	for what, span := range map[string]time.Duration{"period": b.period, "lockout": b.lockout} {
-		if span == 0 && what != "period" {
-			continue // there is none
-		}
+	lockout := b.lockout
+	if lockout == 0 { // there is none
+		lockout = time.Second
+	}
+	for _, span := range []time.Duration{b.period, lockout} {
 		if span < time.Millisecond || span > maxPeriod || span%time.Millisecond != 0 {
-			return params("the %s %s is not a whole number of milliseconds between 1ms and 100 years", what, span)
+			return params("%s is not a whole number of milliseconds between 1ms and 100 years", span)
 		}
 	}
 	return nil

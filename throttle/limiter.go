@@ -3,6 +3,7 @@ package throttle
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -102,9 +103,6 @@ func (a *counts) AllowAtMost(ctx context.Context, key string, n int64) (Result, 
 
 // Refund gives n units back, at most what is in use; Granted is minus what was given back.
 func (a *counts) Refund(ctx context.Context, key string, n int64) (Result, error) {
-	if n < 1 {
-		return Result{}, params("a refund of %d units", n)
-	}
 	return a.l.verb(ctx, verbRefund, key, -n, upTo)
 }
 
@@ -145,7 +143,7 @@ func (q *Quota) With(limit int64) *Quota {
 
 // with returns the limiter of the same name and options with other bounds.
 func (l *limiter) with(b bounds) *limiter {
-	if l.err != nil || b == l.bounds {
+	if l.err != nil {
 		return l
 	}
 	if err := b.check(); err != nil {
@@ -153,11 +151,6 @@ func (l *limiter) with(b bounds) *limiter {
 	}
 	l.c.mu.Lock()
 	defer l.c.mu.Unlock()
-	for _, other := range l.c.limiters[l.name] {
-		if other.bounds == b {
-			return other
-		}
-	}
 	return l.c.addLimiter(l.name, b, l.settings)
 }
 
@@ -181,10 +174,8 @@ func (l *limiter) observe(v Verb, key string, r Result, err error, began time.Ti
 
 // decide sets r, which is the zero Result.
 func (l *limiter) decide(ctx context.Context, v Verb, key string, n int64, m mode, r *Result) (err error) {
-	if l.err != nil || l.c.closed.Load() || n != 1 || m != take {
-		if err := l.check(v, n, m); err != nil {
-			return err
-		}
+	if err := l.check(v, n, m); err != nil {
+		return err
 	}
 	if m == take && l.remembers() && l.recall(key, n, r) {
 		return nil
@@ -192,10 +183,10 @@ func (l *limiter) decide(ctx context.Context, v Verb, key string, n int64, m mod
 	if m == take && n == 1 && l.merges {
 		err = l.merge(ctx, key, r)
 	} else {
-		*r, err = l.send(ctx, key, n, m)
+		*r, err = l.send(ctx, l.clock(), key, n, m)
 	}
-	if err != nil && errors.Is(err, ErrUnavailable) {
-		*r, err = l.unavailable(v, n, err)
+	if err != nil {
+		*r, err = l.failed(v, n, err)
 	}
 	if m == peek && l.kind != policyKind {
 		r.Allowed = r.Allowed && r.Remaining > 0
@@ -206,21 +197,25 @@ func (l *limiter) decide(ctx context.Context, v Verb, key string, n int64, m mod
 // remembers reports whether the limiter decides by what it knows of a key.
 func (l *limiter) remembers() bool { return l.denies || l.spends }
 
+// clock returns the time of the client's clock, if the limiter needs it.
+func (l *limiter) clock() time.Duration {
+	if !l.remembers() {
+		return 0
+	}
+	return l.c.now()
+}
+
 // recall decides by what this process knows of a key.
 func (l *limiter) recall(key string, n int64, r *Result) bool {
 	s := l.find(key)
 	if s == nil {
 		return false
 	}
-	if n == 1 && l.spends && l.spend(s, r) {
+	if n == 1 && l.spend(s, r) {
 		return true
 	}
 	d := s.denial.Load()
-	if d == nil || !d.repeat(n, l.c.now(), r) {
-		return false
-	}
-	r.Limit = l.bounds.units
-	return true
+	return d != nil && d.repeat(n, l.c.now(), r)
 }
 
 // check refuses a limiter or a quantity that the verb cannot have.
@@ -230,18 +225,23 @@ func (l *limiter) check(v Verb, n int64, m mode) error {
 		return l.err
 	case l.c.closed.Load():
 		return ErrClosed
-	case n > maxUnits+1 || n < -maxUnits-1 || n < 1 && (m == take || v == verbAllowAtMost):
+	case n > maxUnits+1 || n < -maxUnits-1 || n < 1 && (m == take || v == verbAllowAtMost) || n >= 0 && v == verbRefund:
 		return params("%s of %d units", v, n)
-	case l.lockout != 0 && v == verbAllowAtMost:
-		return params("%s of a limit with a lockout", v)
+	case l.lockout != 0 && slices.Contains(withoutLockout, v) || l.kind == slotsKind && v == verbSettleAll:
+		return params("%s of %s", v, l.bounds)
 	}
 	return nil
 }
 
-// unavailable is what a verb returns if the server did not decide. Only decisions have a fallback.
-func (l *limiter) unavailable(v Verb, n int64, cause error) (Result, error) {
+// withoutLockout is the verbs that a limit with a lockout does not have.
+var withoutLockout = []Verb{verbAllowAtMost, verbReserve, verbAll, verbSettleAll}
+
+// failed is what a verb returns after an error. If the server did not decide, decisions have a fallback.
+func (l *limiter) failed(v Verb, n int64, cause error) (Result, error) {
 	r := Result{Limit: l.bounds.units, Source: l.fallback, Cause: cause}
 	switch {
+	case !errors.Is(cause, ErrUnavailable):
+		return Result{}, cause
 	case l.fallback == "" || v == verbPeek || v == verbRefund || v == verbSettle || v == verbSettleAll:
 		return Result{Cause: cause}, cause
 	case l.fallback == FailedOpen:
@@ -279,59 +279,19 @@ func (c *Client) named(name string) []*limiter {
 	return c.limiters[name]
 }
 
-// send asks the server within the time limit.
-func (l *limiter) send(ctx context.Context, key string, n int64, m mode) (r Result, err error) {
-	var sent time.Duration
-	if l.denies {
-		sent = l.c.now()
+// send asks the server within the time limit. It is sent at this time of the client's clock, if the limiter remembers.
+func (l *limiter) send(ctx context.Context, sent time.Duration, key string, n int64, m mode) (r Result, err error) {
+	if l.kind == policyKind { // its reply holds more than integers
+		var reply any
+		if reply, err = l.general(ctx, l.prefix+key, policyKind.command(m), l.prefix+key, n, "MS"); err == nil {
+			ints, _ := leadingInts(reply)
+			r, _, err = readResult(ints, &l.bounds, n, m)
+		}
+	} else {
+		r, _, err = l.do(l.newCall(ctx, key, n, m, 0), n, m)
 	}
-	ints, err := l.ints(ctx, key, n, m)
-	if err != nil {
-		return Result{}, err
-	}
-	if r, err = readResult(ints, &l.bounds, n, m); err == nil {
+	if err == nil {
 		l.noteDenial(key, n, m, sent, &r)
 	}
 	return r, err
-}
-
-// ints returns the integers of the server's reply.
-func (l *limiter) ints(ctx context.Context, key string, n int64, m mode) ([]int64, error) {
-	if l.kind == policyKind { // its reply holds more than integers
-		reply, err := l.general(ctx, l.prefix+key, policyKind.command(m), l.prefix+key, n, "MS")
-		ints, _ := leadingInts(reply)
-		return ints, err
-	}
-	return l.do(ctx, l.newCall(ctx, l.prefix+key, n, m, 0))
-}
-
-// do sends a command, and returns its reply. If there is an error, go-redis may still use the command.
-func (l *limiter) do(ctx context.Context, cmd *call) ([]int64, error) {
-	if err := l.c.do(ctx, l, &cmd.within, cmd.key, cmd); err != nil {
-		return nil, err
-	}
-	return cmd.Val(), nil
-}
-
-// general sends any command within the time limit, and returns its reply.
-func (l *limiter) general(ctx context.Context, key string, words ...any) (any, error) {
-	w := &within{l.deadline(), ctx}
-	cmd := newGeneralCall(w, words)
-	if err := l.c.do(ctx, l, w, key, cmd); err != nil {
-		return nil, err
-	}
-	return cmd.Val(), nil
-}
-
-// leadingInts splits a reply into its first integers and what follows them.
-func leadingInts(reply any) (ints []int64, rest []any) {
-	items, _ := reply.([]any)
-	for i, item := range items {
-		n, ok := item.(int64)
-		if !ok {
-			return ints, items[i:]
-		}
-		ints = append(ints, n)
-	}
-	return ints, nil
 }

@@ -52,7 +52,7 @@ func TestReplies_tooShort(t *testing.T) {
 			if lease == nil {
 				return Result{}, err
 			}
-			close(lease.stop) // nothing renews it
+			lease.end(nil) // nothing renews it
 			return lease.Result, err
 		}},
 		"All": {append(inner, int64(0), inner), func(c *Client) (Result, error) {

@@ -34,30 +34,21 @@ func (r *Rate) Reserve(ctx context.Context, key string, n int64, maxWait time.Du
 
 func (l *limiter) reserve(ctx context.Context, key string, n int64, maxWait time.Duration) (*Reservation, error) {
 	res := &Reservation{l: l, key: key, n: n}
-	maxWait = maxWait.Truncate(time.Millisecond)
 	if err := l.check(verbReserve, n, take); err != nil {
 		return res, err
 	}
-	if l.lockout != 0 || maxWait < 0 || maxWait > maxPeriod {
-		return res, params("Reserve of %d units of %s within %s", n, l.bounds, maxWait)
+	if maxWait < 0 || maxWait > maxPeriod {
+		return res, params("Reserve within %s", maxWait)
 	}
-	ints, err := l.do(ctx, l.newCall(ctx, l.prefix+key, n, reserve, maxWait))
-	if errors.Is(err, ErrUnavailable) {
-		res.Result, err = l.unavailable(verbReserve, n, err)
-		res.at = time.Now()
-		return res, err
-	}
+	r, wait, err := l.do(l.newCall(ctx, key, n, reserve, maxWait), n, reserve)
 	if err != nil {
-		return res, err
+		r, err = l.failed(verbReserve, n, err)
 	}
-	if res.Result, err = readResult(ints, &l.bounds, n, reserve); err != nil {
-		return res, err
-	}
-	if res.Result.Allowed {
-		res.Wait = millis(ints[5])
+	if res.Result = r; r.Allowed {
+		res.Wait = millis(wait)
 		res.at = time.Now().Add(res.Wait)
 	}
-	return res, nil
+	return res, err
 }
 
 // Cancel gives the units back, if the slot has not come yet; after it nothing. It is sent once, and later calls
@@ -65,7 +56,7 @@ func (l *limiter) reserve(ctx context.Context, key string, n int64, maxWait time
 func (r *Reservation) Cancel(ctx context.Context) error {
 	r.cancel.Do(func() {
 		if r.Result.Allowed && r.Result.Source == FromServer && time.Now().Before(r.at) {
-			_, r.err = r.l.send(ctx, r.key, -r.n, upTo)
+			_, r.err = r.l.send(ctx, 0, r.key, -r.n, upTo)
 		}
 	})
 	return r.err

@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"gothrottle/throttle"
@@ -152,16 +153,11 @@ func (l Limit) interval(n int) time.Duration {
 	return time.Duration(float64(n) * float64(l.Period) / float64(l.Rate))
 }
 
-// exact returns the limit as package throttle has it, whose periods are whole milliseconds: 3 per 1.5 ms is 6 per 3 ms.
+// exact returns the limit as package throttle has it, whose periods are whole milliseconds: 3 per 1.5 ms is 30 per 15 ms.
 func (l Limit) exact() throttle.Limit {
-	times := int64(time.Millisecond) / gcd(int64(l.Period), int64(time.Millisecond))
-	return throttle.Per(int64(l.Rate)*times, l.Period*time.Duration(times)).Burst(int64(l.Burst))
-}
-
-// gcd returns the greatest common divisor; b is above 0.
-func gcd(a, b int64) int64 {
-	for a > 0 {
-		a, b = b%a, a
+	count, period := int64(l.Rate), l.Period
+	for period%time.Millisecond != 0 && period < math.MaxInt64/10 {
+		count, period = 10*count, 10*period
 	}
-	return b
+	return throttle.Per(count, period).Burst(int64(l.Burst))
 }

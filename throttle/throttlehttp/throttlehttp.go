@@ -105,19 +105,17 @@ func New(client *throttle.Client, o Options, rules ...Rule) (func(http.Handler) 
 		}
 		l.rules = append(l.rules, r)
 		l.infos = append(l.infos, info)
-		l.policies = append(l.policies, policy(info))
 		l.charges = l.charges || r.Charge != nil
 	}
 	return l.middleware, nil
 }
 
 type limiter struct {
-	client   *throttle.Client
-	o        Options
-	rules    []Rule
-	infos    []throttle.Info
-	policies []string // the items of RateLimit-Policy
-	charges  bool     // a rule has Charge
+	client  *throttle.Client
+	o       Options
+	rules   []Rule
+	infos   []throttle.Info
+	charges bool // a rule has Charge
 }
 
 func (l *limiter) middleware(next http.Handler) http.Handler {
@@ -245,11 +243,12 @@ func (l *limiter) setHeaders(h http.Header, all throttle.AllResult) {
 	}
 	switch l.o.Headers {
 	case Draft11:
-		states := make([]string, len(all.Each))
+		var policies, states []string
 		for i := range all.Each {
-			states[i] = state(&l.infos[i], &all.Each[i])
+			policies = append(policies, policy(&l.infos[i], &all.Each[i]))
+			states = append(states, state(&l.infos[i], &all.Each[i]))
 		}
-		h.Set("RateLimit-Policy", l.policyHeader(&all))
+		h.Set("RateLimit-Policy", strings.Join(policies, ", "))
 		h.Set("RateLimit", strings.Join(states, ", "))
 	case XRateLimit:
 		h.Set("X-RateLimit-Limit", strconv.FormatInt(all.Limit, 10))
@@ -258,19 +257,12 @@ func (l *limiter) setHeaders(h http.Header, all throttle.AllResult) {
 	}
 }
 
-// policyHeader returns RateLimit-Policy. Only the reply shows the limits of a server's policy.
-func (l *limiter) policyHeader(all *throttle.AllResult) string {
-	if l.infos[0].Units == 0 {
-		return fmt.Sprintf("%s;q=%d", l.policies[0], all.Limit)
-	}
-	return strings.Join(l.policies, ", ")
-}
-
 // policy returns a rule's item of RateLimit-Policy: q is how many units fit at once, w the time in which that many drain.
-func policy(info throttle.Info) string {
-	item := strconv.Quote(info.Name)
+// Only the reply shows the limit of a server's policy.
+func policy(info *throttle.Info, r *throttle.Result) string {
+	item := fmt.Sprintf("%q;q=%d", info.Name, r.Limit)
 	if info.Units > 0 {
-		item += fmt.Sprintf(";q=%d;w=%d", info.Units, seconds(info.Span))
+		item += fmt.Sprintf(";w=%d", seconds(info.Span))
 	}
 	return item
 }

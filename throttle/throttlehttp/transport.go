@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -80,18 +81,15 @@ func wait(h http.Header, now time.Time) time.Duration {
 	}
 	longest := time.Duration(0)
 	for _, item := range strings.Split(strings.Join(h.Values("RateLimit"), ","), ",") {
-		remains, pause := "", time.Duration(0)
-		for _, field := range strings.Split(item, ";") {
-			name, value, _ := strings.Cut(strings.TrimSpace(field), "=")
-			switch name {
-			case "r":
-				remains = value
-			case "t":
-				pause, _ = wholeSeconds(value)
-			}
+		fields := strings.FieldsFunc(item, func(r rune) bool { return r == ';' || r == ' ' })
+		if !slices.Contains(fields, "r=0") {
+			continue
 		}
-		if remains == "0" {
-			longest = max(longest, pause)
+		for _, field := range fields {
+			if text, found := strings.CutPrefix(field, "t="); found {
+				pause, _ := wholeSeconds(text)
+				longest = max(longest, pause)
+			}
 		}
 	}
 	return longest
