@@ -30,19 +30,54 @@ func must[T any](result T, err error) T {
 // only returns the error of a call.
 func only[T any](_ T, err error) error { return err }
 
-// A denial isn't an error, the zero Result denies, and Never is reported if no wait helps.
-func TestAllow_denial(t *testing.T) {
+// bubble runs a test with a client of a server in memory. Time passes only while all goroutines wait.
+func bubble(t *testing.T, test func(*testing.T, *throttle.Client, *throttletest.Server), defaults ...throttle.Option) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		c, _ := throttletest.New(t, throttle.Options{})
-		require.False(t, throttle.Result{}.Allowed)
-		limit := throttle.PerMinute(30).Burst(2)
-		r := must(c.Rate("a", limit).Allow(background, ""))
-		require.Equal(t, throttle.Result{Allowed: true, Limit: 2, Remaining: 1, Granted: 1, ResetAfter: 2 * time.Second, Source: throttle.FromServer}, r)
-		r = must(c.Rate("a", limit).AllowN(background, "", 2))
-		require.Equal(t, throttle.Result{Limit: 2, Remaining: 1, RetryAfter: 2 * time.Second, ResetAfter: 2 * time.Second, Source: throttle.FromServer}, r)
-		r = must(c.Rate("a", limit).AllowN(background, "", 3))
-		require.Equal(t, throttle.Never, r.RetryAfter)
+		c, s := throttletest.New(t, throttle.Options{Logger: quiet}, defaults...)
+		test(t, c, s)
 	})
+}
+
+// useVerbs calls the verbs of a rate. A unit drains in 20 s, and times are rounded up to that.
+func useVerbs(t *testing.T, c *throttle.Client) {
+	t.Helper()
+	rate := c.Rate("verbs", throttle.PerMinute(3).Burst(5))
+	peek := func(ctx context.Context, key string, _ int64) (throttle.Result, error) { return rate.Peek(ctx, key) }
+	up := func(d time.Duration) time.Duration {
+		return (d + 20*time.Second - 1).Truncate(20*time.Second) / time.Second
+	}
+	for i, step := range []struct {
+		verb                                 func(context.Context, string, int64) (throttle.Result, error)
+		n                                    int64
+		allowed                              bool
+		remaining, granted, retry, resetSecs int64
+	}{
+		{rate.AllowN, 2, true, 3, 2, 0, 40},
+		{rate.AllowN, 4, false, 3, 0, 20, 40},
+		{peek, 0, true, 3, 0, 0, 40},
+		{rate.AllowAtMost, 9, true, 0, 3, 20, 100},
+		{rate.AllowAtMost, 1, false, 0, 0, 20, 100},
+		{peek, 0, false, 0, 0, 0, 100},
+		{rate.Refund, 1, true, 1, -1, 0, 80},
+		{rate.Settle, 9, true, 0, 9, 0, 260},
+		{rate.Settle, -9, true, 1, -9, 0, 80},
+		{rate.Refund, 9, true, 5, -4, 0, 0},
+	} {
+		r := must(step.verb(background, "", step.n))
+		require.Equal(t, throttle.FromServer, r.Source)
+		require.EqualValues(t, 5, r.Limit)
+		require.Equal(t, step.allowed, r.Allowed, i)
+		require.Equal(t, []int64{step.remaining, step.granted, step.retry, step.resetSecs},
+			[]int64{r.Remaining, r.Granted, int64(up(r.RetryAfter)), int64(up(r.ResetAfter))}, i)
+	}
+	require.Equal(t, throttle.Never, must(rate.AllowN(background, "", 6)).RetryAfter)
+}
+
+// Each verb returns what the server decided. A denial isn't an error, and the zero Result denies.
+func TestVerbs(t *testing.T) {
+	require.False(t, throttle.Result{}.Allowed)
+	bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) { useVerbs(t, c) })
 }
 
 // Each kind decides by its own command, with its name before the key.
@@ -107,26 +142,17 @@ func TestBounds(t *testing.T) {
 }
 
 // With makes limits that meet at the same keys.
-func TestRate_with(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := throttletest.New(t, throttle.Options{})
-		free := c.Rate("api", throttle.PerHour(2))
-		paid := free.With(throttle.PerHour(4))
-		for _, limiter := range []*throttle.Rate{free, free, paid, free.With(throttle.PerHour(4))} {
-			r := must(limiter.Allow(background, "bob"))
-			require.True(t, r.Allowed)
+func TestWith(t *testing.T) {
+	c, _ := throttletest.New(t, throttle.Options{})
+	rate, window, quota := c.Rate("rate", throttle.PerHour(2)), c.Window("window", 2, time.Hour), c.Quota("quota", 2, time.Hour)
+	for _, pair := range [][2]throttle.Allower{
+		{rate, rate.With(throttle.PerHour(4))}, {window, window.With(4)}, {quota, quota.With(4)},
+	} {
+		for i, want := range []bool{true, true, true, true, false} {
+			require.Equal(t, want, must(pair[i/2%2+i/4].Allow(background, "bob")).Allowed, i)
 		}
-		r := must(paid.Allow(background, "bob"))
-		require.False(t, r.Allowed)
-		require.ErrorIs(t, free.With(throttle.PerHour(0)).Info().Err, throttle.ErrParams)
-
-		must(c.Window("window", 2, time.Hour).AllowN(background, "bob", 2))
-		r = must(c.Window("window", 2, time.Hour).With(5).Allow(background, "bob"))
-		require.EqualValues(t, 2, r.Remaining)
-		must(c.Quota("quota", 2, time.Hour).AllowN(background, "bob", 2))
-		r = must(c.Quota("quota", 2, time.Hour).With(5).Allow(background, "bob"))
-		require.EqualValues(t, 2, r.Remaining)
-	})
+	}
+	require.ErrorIs(t, rate.With(throttle.PerHour(0)).Info().Err, throttle.ErrParams)
 }
 
 // Reset lifts a lockout, and this process forgets its denials and its budget.
@@ -147,70 +173,36 @@ func TestReset(t *testing.T) {
 	require.Zero(t, s.Keys())
 }
 
-// What is left is taken, and a peek changes nothing.
-func TestAllowAtMost(t *testing.T) {
-	c, s := throttletest.New(t, throttle.Options{})
-	window := c.Window("a", 5, time.Hour)
-	r := must(window.Peek(background, ""))
-	require.True(t, r.Allowed)
-	require.EqualValues(t, 5, r.Remaining)
-	require.Zero(t, s.Keys())
-	r = must(window.AllowAtMost(background, "", 7))
-	require.True(t, r.Allowed)
-	require.EqualValues(t, 5, r.Granted)
-	require.Positive(t, r.RetryAfter)
-	r = must(window.AllowAtMost(background, "", 1))
-	require.False(t, r.Allowed)
-	require.Zero(t, r.Granted)
-	require.False(t, must(window.Peek(background, "")).Allowed) // nothing remains
-}
-
-// A refund returns how much was given back, and Settle corrects in both directions.
-func TestRefund_andSettle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := throttletest.New(t, throttle.Options{})
-		limit := throttle.PerHour(5)
-		must(c.Rate("a", limit).AllowN(background, "", 2))
-		r := must(c.Rate("a", limit).Refund(background, "", 3))
-		require.EqualValues(t, -2, r.Granted)
-		r = must(c.Rate("a", limit).Settle(background, "", 9))
-		require.True(t, r.Allowed)
-		require.Zero(t, r.Remaining)
-		r = must(c.Rate("a", limit).Peek(background, ""))
-		require.False(t, r.Allowed)
-		r = must(c.Rate("a", limit).Settle(background, "", -5))
-		require.EqualValues(t, 1, r.Remaining)
-	})
-}
-
 // All takes all parts or none.
 func TestAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := throttletest.New(t, throttle.Options{KeyPrefix: "p:"})
-		rate, day, jobs := c.Rate("rate", throttle.PerSecond(10)), c.AlignedQuota("day", 3, 24*time.Hour, nil), c.Slots("jobs", 2, time.Minute)
-		parts := []throttle.Part{rate.Part("a", 1), day.Part("a", 2), c.Rate("hour", throttle.PerHour(100)).Part("a", 1), jobs.Part("a", "me")}
-		r := must(c.All(background, parts...))
-		require.True(t, r.Allowed)
-		require.Equal(t, 1, r.Decider)
-		require.EqualValues(t, 1, r.Remaining)
-		require.Equal(t, []int64{9, 1, 99, 1}, []int64{r.Each[0].Remaining, r.Each[1].Remaining, r.Each[2].Remaining, r.Each[3].Remaining})
-		require.Equal(t, []int64{1, 2, 1, 1}, []int64{r.Each[0].Granted, r.Each[1].Granted, r.Each[2].Granted, r.Each[3].Granted})
-		r = must(c.All(background, parts...))
-		require.False(t, r.Allowed)
-		require.Equal(t, 1, r.Decider)
-		require.EqualValues(t, 99, r.Each[2].Remaining)
-		require.Zero(t, r.Each[2].Granted)
-		r = must(c.SettleAll(background, day.Part("a", -1), rate.Part("a", 20)))
-		require.EqualValues(t, 2, r.Each[0].Remaining)
-		require.EqualValues(t, 0, r.Each[1].Remaining)
-		many := make([]throttle.Part, 33)
-		for i := range many {
-			many[i] = rate.Part(string(rune('A'+i)), 1)
+	c, _ := throttletest.New(t, throttle.Options{KeyPrefix: "p:"})
+	rate, day, jobs := c.Rate("rate", throttle.PerHour(50)), c.AlignedQuota("day", 3, 24*time.Hour, nil), c.Slots("jobs", 2, time.Minute)
+	parts := []throttle.Part{rate.Part("a", 1), day.Part("a", 2), c.Window("window", 100, time.Hour).Part("a", 1), jobs.Part("a", "me")}
+	for _, step := range []struct {
+		verb               func(context.Context, ...throttle.Part) (throttle.AllResult, error)
+		parts              []throttle.Part
+		allowed            bool
+		decider            int
+		remaining, granted []int64
+	}{
+		{c.All, parts, true, 1, []int64{49, 1, 99, 1}, []int64{1, 2, 1, 1}},
+		{c.All, parts, false, 1, []int64{49, 1, 99, 1}, []int64{0, 0, 0, 0}},
+		{c.SettleAll, []throttle.Part{day.Part("a", -1), rate.Part("a", 60)}, true, 1, []int64{2, 0}, []int64{-1, 60}},
+	} {
+		r := must(step.verb(background, step.parts...))
+		require.Equal(t, step.allowed, r.Allowed)
+		require.Equal(t, step.decider, r.Decider)
+		require.Equal(t, r.Each[step.decider], r.Result)
+		for i, each := range r.Each {
+			require.Equal(t, []int64{step.remaining[i], step.granted[i]}, []int64{each.Remaining, each.Granted}, i)
 		}
-		must(c.All(background, many[1:]...))
-		_, err := c.All(background, many...)
-		require.ErrorIs(t, err, throttle.ErrParams)
-	})
+	}
+	many := make([]throttle.Part, 33)
+	for i := range many {
+		many[i] = c.Rate("many", throttle.PerHour(1)).Part(fmt.Sprint(i), 1)
+	}
+	must(c.All(background, many[1:]...))
+	require.ErrorIs(t, only(c.All(background, many...)), throttle.ErrParams)
 }
 
 // All over a ring refuses keys of several hash tags: the shards of the later keys would not be asked.
@@ -260,43 +252,32 @@ func TestErrParams(t *testing.T) {
 	require.EqualValues(t, 1, s.Calls())
 }
 
-// The server's error replies have a kind. Those that are not gothrottle's mean that nobody decided.
+// The server's error replies have a kind. Those that are not gothrottle's mean that nobody decided. A reply about one key,
+// such as NOPERM, stops no calls for other keys.
 func TestErrors_ofTheServer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := throttletest.New(t, throttle.Options{})
-		must(c.Rate("other", throttle.PerSecond(1)).Allow(background, "a"))
-		require.NoError(t, s.Process(background, redis.NewCmd(background, "GO.WINDOW", "rate:a", 1, 1)))
-		_, err := c.Rate("rate", throttle.PerSecond(1)).Allow(background, "a")
-		require.ErrorIs(t, err, throttle.ErrParams)
-		_, err = c.Policy("none").Allow(background, "a")
-		require.ErrorIs(t, err, throttle.ErrParams)
-		for text, want := range map[string]error{
-			"ERR unknown command 'GO.THROTTLE'": throttle.ErrNoModule, "LOADING Redis is loading": throttle.ErrUnavailable,
-			"OOM command not allowed": throttle.ErrUnavailable, "READONLY You can't write": throttle.ErrUnavailable,
-			"CROSSSLOT Keys in request": throttle.ErrParams, "NOAUTH Authentication required.": throttle.ErrUnavailable,
-			"WRONGPASS invalid": throttle.ErrUnavailable, "NOPERM no": throttle.ErrUnavailable, "ERR upstream failure": throttle.ErrUnavailable,
-			"ERR clause 3: count is not an integer": throttle.ErrParams,
-		} {
-			c, s := throttletest.New(t, throttle.Options{})
-			for _, reply := range []error{serverError(text), fmt.Errorf("from a hook: %w", serverError(text))} {
-				s.Fail(reply)
-				_, err := c.Rate("b", throttle.PerSecond(1)).Allow(background, "")
-				require.ErrorIs(t, err, want)
+	for text, want := range map[string]error{
+		"ERR unknown command 'GO.THROTTLE'": throttle.ErrNoModule, "LOADING Redis is loading": throttle.ErrUnavailable,
+		"OOM command not allowed": throttle.ErrUnavailable, "READONLY You can't write": throttle.ErrUnavailable,
+		"CROSSSLOT Keys in request": throttle.ErrParams, "NOAUTH Authentication required.": throttle.ErrUnavailable,
+		"WRONGPASS invalid": throttle.ErrUnavailable, "NOPERM no": throttle.ErrUnavailable, "ERR upstream failure": throttle.ErrUnavailable,
+		"ERR clause 3: count is not an integer": throttle.ErrParams, "WRONGTYPE Operation against": throttle.ErrParams,
+	} {
+		c, s := throttletest.New(t, throttle.Options{Logger: quiet})
+		for i := range 20 {
+			reply := error(serverError(text))
+			if i == 0 {
+				reply = fmt.Errorf("from a hook: %w", reply)
+			}
+			s.Fail(reply)
+			err := only(hourly(c).Allow(background, ""))
+			require.ErrorIs(t, err, want)
+			if i < 2 {
 				require.ErrorContains(t, err, text)
 			}
 		}
-	})
-}
-
-// A reply about one key, such as NOPERM, stops no calls for other keys.
-func TestErrors_ofOneKey(t *testing.T) {
-	c, s := throttletest.New(t, throttle.Options{})
-	s.Fail(serverError("NOPERM no"))
-	for range 100 {
-		_, err := c.Rate("b", throttle.PerSecond(1)).Allow(background, "")
-		require.ErrorIs(t, err, throttle.ErrUnavailable)
+		stops := want == throttle.ErrUnavailable && text != "NOPERM no" && text != "ERR upstream failure"
+		require.Equal(t, stops, s.Calls() < 20, text)
 	}
-	require.EqualValues(t, 100, s.Calls())
 }
 
 type serverError string
@@ -304,62 +285,48 @@ type serverError string
 func (e serverError) Error() string { return string(e) }
 func (serverError) RedisError()     {}
 
-// The caller's choice is returned when the server is unavailable, and says so. A reply that isn't a decision is an error.
+// The caller's choice is returned when the server is unavailable, and says so. A verb that isn't a decision returns the
+// error. Lease and All say the same as other verbs: the cause, what was granted, the limit.
 func TestFallbacks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		away := errors.New("no route to host")
-		c, s := throttletest.New(t, throttle.Options{Logger: quiet}, throttle.FailOpen())
-		open := c.Rate("open", throttle.PerHour(10))
+	away := errors.New("no route to host")
+	for source, fallback := range map[throttle.Source]throttle.Option{"": nil, throttle.FailedClosed: throttle.FailClosed(), throttle.FailedOpen: throttle.FailOpen()} {
+		c, s := throttletest.New(t, throttle.Options{Logger: quiet}, fallback)
+		rate, jobs := c.Rate("a", throttle.PerHour(10)), c.Slots("b", 3, time.Minute)
 		s.Fail(serverError("ERR unknown command 'GO.THROTTLE'"))
-		r, err := open.Allow(background, "a")
+		r, err := rate.Allow(background, "a")
 		require.ErrorIs(t, err, throttle.ErrNoModule) // no outage
-		require.False(t, r.Allowed)
+		require.Equal(t, throttle.Result{}, r)
 		s.Fail(away)
-		failing, of := throttletest.New(t, throttle.Options{Logger: quiet})
-		of.Fail(away)
-		r, err = failing.Rate("error", throttle.PerHour(10)).Allow(background, "a")
-		require.ErrorIs(t, err, throttle.ErrUnavailable)
-		require.ErrorIs(t, err, away)
-		require.False(t, r.Allowed)
-		r = must(open.AllowN(background, "a", 3))
+		r, err = rate.AllowN(background, "a", 3)
+		lease, leaseErr := jobs.Lease(background, "x")
+		all, allErr := c.All(background, rate.Part("x", 2), jobs.Part("x", "me"), rate.Part("y", -1))
 		require.ErrorIs(t, r.Cause, away)
+		require.ErrorIs(t, all.Cause, away)
 		r.Cause = nil
-		require.Equal(t, throttle.Result{Allowed: true, Limit: 10, Granted: 3, Source: throttle.FailedOpen}, r)
-		closed := c.Rate("closed", throttle.PerHour(10), throttle.FailClosed())
-		r = must(closed.Allow(background, "a"))
-		require.False(t, r.Allowed)
-		require.Equal(t, throttle.FailedClosed, r.Source)
-		require.Equal(t, time.Second, r.RetryAfter)
-		for _, err := range []error{only(open.Refund(background, "a", 1)), only(open.Settle(background, "a", 500)), only(open.Settle(background, "a", -1)),
-			only(open.Peek(background, "a")), open.Reset(background, "a"), only(c.SettleAll(background, open.Part("a", 1)))} {
+		require.Equal(t, all.Each[0], all.Result)
+		require.Equal(t, source == throttle.FailedClosed, errors.As(leaseErr, new(*throttle.DeniedError)))
+		switch source {
+		case throttle.FailedOpen:
+			require.NoError(t, errors.Join(err, leaseErr, allErr))
+			require.Equal(t, throttle.Result{Allowed: true, Limit: 10, Granted: 3, Source: source}, r)
+			require.Equal(t, source, lease.Result.Source)
+			require.ErrorIs(t, lease.Close(), away) // the slot may have been taken
+			require.Equal(t, []int64{2, 1, 0, 10}, []int64{all.Granted, all.Each[1].Granted, all.Each[2].Granted, all.Limit})
+		case throttle.FailedClosed:
+			require.NoError(t, errors.Join(err, allErr))
+			require.Equal(t, throttle.Result{Limit: 10, RetryAfter: time.Second, Source: source}, r)
+			require.False(t, all.Allowed)
+		default:
+			require.Equal(t, throttle.Result{}, r)
+			for _, err := range []error{err, leaseErr, allErr} {
+				require.ErrorIs(t, err, throttle.ErrUnavailable)
+				require.ErrorIs(t, err, away)
+			}
+		}
+		require.NoError(t, (*throttle.Lease)(nil).Close())
+		for _, err := range []error{only(rate.Refund(background, "a", 1)), only(rate.Settle(background, "a", 500)), only(rate.Settle(background, "a", -1)),
+			only(rate.Peek(background, "a")), rate.Reset(background, "a"), only(c.SettleAll(background, rate.Part("a", 1)))} {
 			require.ErrorIs(t, err, throttle.ErrUnavailable)
 		}
-	})
-}
-
-// Lease and All say the same as other verbs when the server is unavailable: the cause, what was granted, the limit.
-func TestFallbacks_leaseAndAll(t *testing.T) {
-	away := errors.New("no route to host")
-	for name, fallback := range map[string]throttle.Option{"error": nil, "closed": throttle.FailClosed(), "open": throttle.FailOpen()} {
-		c, s := throttletest.New(t, throttle.Options{Logger: quiet}, fallback)
-		jobs, rate := c.Slots("b", 3, time.Minute), c.Rate("a", throttle.PerHour(10))
-		s.Fail(away)
-		lease, err := jobs.Lease(background, "x")
-		all, allErr := c.All(background, rate.Part("x", 2), jobs.Part("x", "me"), rate.Part("y", -1))
-		require.ErrorIs(t, all.Cause, away)
-		if name == "open" {
-			require.NoError(t, errors.Join(err, allErr))
-			require.Equal(t, throttle.FailedOpen, lease.Result.Source)
-			require.ErrorIs(t, lease.Close(), away) // the slot may have been taken
-			require.Equal(t, all.Each[0], all.Result)
-			require.Equal(t, []int64{2, 1, 0, 10}, []int64{all.Granted, all.Each[1].Granted, all.Each[2].Granted, all.Limit})
-			continue
-		}
-		require.Nil(t, lease)
-		require.NoError(t, lease.Close())
-		require.ErrorIs(t, err, throttle.ErrUnavailable)
-		require.Equal(t, name == "closed", errors.As(err, new(*throttle.DeniedError)))
-		require.Equal(t, name == "closed", allErr == nil)
-		require.False(t, all.Allowed)
 	}
 }
