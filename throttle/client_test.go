@@ -277,6 +277,7 @@ func TestErrors_ofTheServer(t *testing.T) {
 		}
 		stops := want == throttle.ErrUnavailable && text != "NOPERM no" && text != "ERR upstream failure"
 		require.Equal(t, stops, s.Calls() < 20, text)
+		require.ErrorIs(t, c.Check(background), want)
 	}
 }
 

@@ -132,19 +132,14 @@ func TestCircuit_keysThatNobodyUsesAnyMore(t *testing.T) {
 func TestCircuit_oneOfTwoFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, ask, keys, fails, log := twoLanes(t)
-		fails[keys[0]] = true
 		for i := range 100 {
-			time.Sleep(200 * time.Millisecond)
-			fails[keys[1]] = i < 20
+			fails[keys[0]], fails[keys[1]] = i < 99, i < 20
 			ask(keys[0])
 			ask(keys[1])
+			require.Equal(t, i == 99, strings.Contains(log.String(), "INFO"), log.String())
+			time.Sleep(time.Second)
 		}
 		require.Equal(t, 1, strings.Count(log.String(), "WARN"), log.String())
-		require.Zero(t, strings.Count(log.String(), "INFO"), log.String())
-		fails[keys[0]] = false
-		time.Sleep(time.Second)
-		ask(keys[0])
-		require.Equal(t, 1, strings.Count(log.String(), "INFO"), log.String())
 	})
 }
 
@@ -198,22 +193,6 @@ func TestDeadline(t *testing.T) {
 		require.Equal(t, 151*time.Millisecond, ask(context.Background())) // begun 9 ms after the deadline was made
 		require.Equal(t, 160*time.Millisecond, ask(context.Background()))
 	})
-}
-
-// A call whose context has ended is not sent.
-func TestDeadline_endedBefore(t *testing.T) {
-	sent := process(func(context.Context, redis.Cmder) error { t.Error("sent"); return nil })
-	c, err := New(sent, Options{})
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	_, err = c.Rate("k", PerSecond(10)).Allow(ctx, "")
-	require.ErrorIs(t, err, context.Canceled)
-	past, cancel := context.WithDeadline(context.Background(), time.Now().Add(-time.Second))
-	defer cancel()
-	_, err = c.Rate("k", PerSecond(10)).Allow(past, "")
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.NotErrorIs(t, err, ErrUnavailable)
 }
 
 // counting grants all that is asked, and counts commands. Other goroutines run meanwhile.

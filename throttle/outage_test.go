@@ -138,67 +138,46 @@ var verbsThatSend = map[string]func(*throttle.Client, context.Context) error{
 
 func hourly(c *throttle.Client) *throttle.Rate { return c.Rate("a", throttle.PerHour(1)) }
 
-// A command whose reply does not come is sent once, and the call ends at the time limit.
+// A command whose reply does not come is sent once, and the call ends at the time limit. It is sent once even if go-redis
+// gives up before the time limit, when it would send other commands again.
 func TestOutage_repliesAreSwallowed(t *testing.T) {
 	for name, verb := range verbsThatSend {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSwallower(t)
-			rdb := goRedis(t, s.Addr().String())
-			calls := int64(0)
-			endsInTime(t, 50*time.Millisecond, func() {
-				c := must(throttle.New(rdb, throttle.Options{Logger: quiet})) // each has a circuit of its own
-				require.ErrorIs(t, verb(c, background), throttle.ErrUnavailable)
-				t.Cleanup(func() { require.NoError(t, c.Close()) })
+			impatient := redis.NewClient(&redis.Options{Addr: s.Addr().String(), ContextTimeoutEnabled: true, ReadTimeout: time.Second})
+			t.Cleanup(func() { _ = impatient.Close() })
+			require.ErrorIs(t, verb(newReal(t, impatient, throttle.Options{}, throttle.Timeout(patient)), background), throttle.ErrUnavailable)
+			require.EqualValues(t, 1, s.got.Load())
+			rdb, calls := goRedis(t, s.Addr().String()), int64(1)
+			endsInTime(t, 50*time.Millisecond, func() { // each client has a circuit of its own
+				require.ErrorIs(t, verb(newReal(t, rdb, throttle.Options{}), background), throttle.ErrUnavailable)
 				calls++
 			})
 			// On a busy machine a time limit may be over before the command is sent.
 			require.LessOrEqual(t, s.got.Load(), calls)
-			require.Positive(t, s.got.Load())
-		})
-	}
-}
-
-// A command is sent once even if go-redis gives up before the time limit, when it would send other commands again.
-func TestOutage_sentOnce(t *testing.T) {
-	for name, verb := range verbsThatSend {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newSwallower(t)
-			rdb := redis.NewClient(&redis.Options{Addr: s.Addr().String(), ContextTimeoutEnabled: true, ReadTimeout: time.Second})
-			t.Cleanup(func() { _ = rdb.Close() })
-			c := newReal(t, rdb, throttle.Options{}, throttle.Timeout(time.Minute))
-			require.ErrorIs(t, verb(c, background), throttle.ErrUnavailable)
-			require.EqualValues(t, 1, s.got.Load())
 		})
 	}
 }
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-// A trial that the server does not answer holds up no other call.
-func TestCircuit_oneTrialAtATime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := newSlow(t, time.Hour, throttle.Options{Logger: quiet}, throttle.Coalesce(false))
-		for range 5 {
-			_, err := c.Rate("a", throttle.PerHour(1)).Allow(background, "")
-			require.ErrorIs(t, err, throttle.ErrUnavailable)
+// A call whose context has ended is not sent, and admits nobody, whatever the fallback.
+func TestContext_endedBefore(t *testing.T) {
+	c, s := throttletest.New(t, throttle.Options{}, throttle.FailOpen())
+	cancelled, cancel := context.WithCancel(background)
+	cancel()
+	late, cancel := context.WithDeadline(background, time.Now().Add(-time.Second))
+	defer cancel()
+	for _, ctx := range []context.Context{cancelled, late} {
+		require.ErrorIs(t, hourly(c).Wait(ctx, ""), ctx.Err())
+		for name, verb := range verbsThatSend {
+			err := verb(c, ctx)
+			require.ErrorIs(t, err, ctx.Err(), name)
+			require.NotErrorIs(t, err, throttle.ErrUnavailable, name)
 		}
-		time.Sleep(100 * time.Millisecond)
-		var waited atomic.Int64
-		var wg sync.WaitGroup
-		for range 50 {
-			wg.Go(func() {
-				began := time.Now()
-				_, _ = c.Rate("a", throttle.PerHour(1)).Allow(background, "")
-				if time.Since(began) > 0 {
-					waited.Add(1)
-				}
-			})
-		}
-		wg.Wait()
-		require.EqualValues(t, 1, waited.Load())
-	})
+	}
+	require.Zero(t, s.Calls())
 }
 
 // Callers in a hurry do not make a server look dead, get their context's error whatever the fallback, and cost no
@@ -250,14 +229,6 @@ func TestNew_refusesClientsThatIgnoreContexts(t *testing.T) {
 	}
 	_, err := throttle.New(nil, throttle.Options{})
 	require.ErrorIs(t, err, throttle.ErrParams)
-}
-
-// Check distinguishes a server without the module from one with it.
-func TestCheck(t *testing.T) {
-	c, s := throttletest.New(t, throttle.Options{})
-	require.NoError(t, c.Check(background))
-	s.Fail(io.EOF)
-	require.ErrorIs(t, c.Check(background), throttle.ErrUnavailable)
 }
 
 // Close ends calls that wait for their turn, however many, with ErrClosed, and reports no outage.

@@ -2,9 +2,7 @@ package throttle_test
 
 import (
 	"context"
-	"errors"
 	"io"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -17,41 +15,31 @@ import (
 	"gothrottle/throttle/throttletest"
 )
 
-// Callers that wait act one after another, at the rate.
-func TestWait_callersQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := throttletest.New(t, throttle.Options{})
+// Callers that wait act one after another, at the rate. One whose context ends before its slot learns so at once, and takes
+// nothing. One that is cancelled while it waits gives its slot back.
+func TestWait(t *testing.T) {
+	bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {
+		crawl := c.Rate("crawl", throttle.PerSecond(10).Burst(2))
 		began := time.Now()
-		var mu sync.Mutex
-		var acted []time.Duration
-		var wg sync.WaitGroup
-		for range 5 {
-			wg.Go(func() {
-				require.NoError(t, c.Rate("crawl", throttle.PerSecond(10).Burst(2)).Wait(background, ""))
-				mu.Lock()
-				defer mu.Unlock()
-				acted = append(acted, time.Since(began))
-			})
-		}
-		wg.Wait()
+		var acted [5]time.Duration
+		manyAtOnce(len(acted), func(i int) {
+			require.NoError(t, crawl.Wait(background, ""))
+			acted[i] = time.Since(began).Truncate(time.Millisecond)
+		})
 		const ms = time.Millisecond
-		require.Equal(t, []time.Duration{0, 0, 100 * ms, 200 * ms, 300 * ms}, acted)
-	})
-}
+		require.Equal(t, [...]time.Duration{0, 0, 100 * ms, 200 * ms, 300 * ms}, acted)
 
-// A caller whose context ends before its slot learns so at once, and takes nothing.
-func TestWait_deadlineBeforeTheSlot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := throttletest.New(t, throttle.Options{})
-		limit := throttle.PerSecond(1)
-		require.NoError(t, c.Rate("a", limit).Wait(background, ""))
-		ctx, cancel := context.WithTimeout(background, 500*time.Millisecond)
+		slow := c.Rate("slow", throttle.PerSecond(1))
+		require.NoError(t, slow.Wait(background, ""))
+		began = time.Now()
+		ctx, cancel := context.WithTimeout(background, 500*ms)
 		defer cancel()
-		began := time.Now()
-		require.ErrorAs(t, c.Rate("a", limit).Wait(ctx, ""), new(*throttle.DeniedError))
+		require.ErrorAs(t, slow.Wait(ctx, ""), new(*throttle.DeniedError))
 		require.Zero(t, time.Since(began))
-		r := must(c.Rate("a", limit).Peek(background, ""))
-		require.Equal(t, time.Second, r.ResetAfter)
+		ctx, cancel = context.WithCancel(background)
+		time.AfterFunc(300*ms, cancel)
+		require.ErrorIs(t, slow.Wait(ctx, ""), context.Canceled)
+		require.Equal(t, 700*ms, must(slow.Peek(background, "")).ResetAfter)
 	})
 }
 
@@ -71,61 +59,37 @@ func TestWait_slowReply(t *testing.T) {
 	})
 }
 
-// A context that has ended admits nobody, also where a server that is away would.
-func TestWait_contextHasEnded(t *testing.T) {
-	c, s := throttletest.New(t, throttle.Options{}, throttle.FailOpen())
-	ctx, cancel := context.WithTimeout(background, 0)
-	defer cancel()
-	err := c.Rate("a", throttle.PerSecond(1)).Wait(ctx, "")
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.NotErrorIs(t, err, throttle.ErrUnavailable)
-	require.Zero(t, s.Calls())
-}
-
-// A caller that is cancelled while it waits gives its slot back.
-func TestWait_cancelled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := throttletest.New(t, throttle.Options{})
-		limit := throttle.PerSecond(1)
-		require.NoError(t, c.Rate("a", limit).Wait(background, ""))
-		ctx, cancel := context.WithCancel(background)
-		go func() {
-			time.Sleep(300 * time.Millisecond)
-			cancel()
-		}()
-		require.ErrorIs(t, c.Rate("a", limit).Wait(ctx, ""), context.Canceled)
-		r := must(c.Rate("a", limit).Peek(background, ""))
-		require.Equal(t, 700*time.Millisecond, r.ResetAfter)
-	})
-}
-
 // A reservation that is cancelled before its slot gives its whole quantity back, after it nothing, and only once.
 func TestReserve_cancel(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := throttletest.New(t, throttle.Options{})
-		limit := throttle.PerSecond(1).Burst(5)
-		must(c.Rate("a", limit).AllowN(background, "", 5))
-		early := must(c.Rate("a", limit).Reserve(background, "", 3, time.Minute))
-		require.Equal(t, 3*time.Second, early.Wait)
-		late := must(c.Rate("a", limit).Reserve(background, "", 1, time.Minute))
-		require.Equal(t, 4*time.Second, late.Wait)
-		used := func() time.Duration {
-			r := must(c.Rate("a", limit).Peek(background, ""))
-			return r.ResetAfter
-		}
-		require.Equal(t, 9*time.Second, used())
-		for range 2 {
-			require.NoError(t, early.Cancel(background))
-			require.Equal(t, 6*time.Second, used())
-		}
-		time.Sleep(4 * time.Second)
-		require.NoError(t, late.Cancel(background))
-		require.Equal(t, 2*time.Second, used())
-		denied := must(c.Rate("a", limit).Reserve(background, "", 5, time.Second))
+	bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {
+		rate := c.Rate("a", throttle.PerSecond(1).Burst(5))
+		must(rate.AllowN(background, "", 5))
+		early, late := must(rate.Reserve(background, "", 3, time.Minute)), must(rate.Reserve(background, "", 1, time.Minute))
+		require.Equal(t, []time.Duration{3 * time.Second, 4 * time.Second}, []time.Duration{early.Wait, late.Wait})
+		denied := must(rate.Reserve(background, "", 5, time.Second))
 		require.False(t, denied.Result.Allowed)
-		require.NoError(t, denied.Cancel(background))
-		require.Equal(t, 2*time.Second, used())
+		for _, step := range []struct {
+			after time.Duration
+			r     *throttle.Reservation
+			used  time.Duration
+		}{{0, early, 6 * time.Second}, {0, early, 6 * time.Second}, {4 * time.Second, late, 2 * time.Second}, {0, denied, 2 * time.Second}} {
+			time.Sleep(step.after)
+			require.NoError(t, step.r.Cancel(background))
+			require.Equal(t, step.used, must(rate.Peek(background, "")).ResetAfter)
+		}
 	})
+}
+
+// A cancellation whose reply is lost is not sent again, and returns its error again.
+func TestReserve_cancelFails(t *testing.T) {
+	c, s := throttletest.New(t, throttle.Options{Logger: quiet})
+	must(hourly(c).Allow(background, ""))
+	r := must(hourly(c).Reserve(background, "", 1, 2*time.Hour))
+	s.Fail(io.EOF)
+	for range 2 {
+		require.ErrorIs(t, r.Cancel(background), throttle.ErrUnavailable)
+	}
+	require.EqualValues(t, 3, s.Calls())
 }
 
 // Without a server Wait returns the error, or what the options say.
@@ -137,10 +101,9 @@ func TestWait_serverIsAway(t *testing.T) {
 	}
 }
 
-// A lease renews itself, so nobody else gets its slot; Close frees the slot at once.
+// A lease renews itself, so nobody else gets its slot. Close frees the slot at once.
 func TestLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := throttletest.New(t, throttle.Options{})
+	bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {
 		jobs := c.Slots("jobs", 1, 3*time.Second)
 		ctx, cancel := context.WithTimeout(context.WithValue(background, key{}, "value"), time.Second)
 		defer cancel()
@@ -156,12 +119,11 @@ func TestLease(t *testing.T) {
 			require.LessOrEqual(t, denied.Result.RetryAfter, 3*time.Second)
 			require.NoError(t, lease.Context().Err())
 		}
-		require.NoError(t, lease.Close())
-		require.ErrorIs(t, lease.Context().Err(), context.Canceled)
-		require.NotErrorIs(t, context.Cause(lease.Context()), throttle.ErrLost)
-		require.NoError(t, lease.Close())
-		other := must(c.Slots("jobs", 1, 3*time.Second).Lease(background, ""))
-		require.NotNil(t, other)
+		for range 2 {
+			require.NoError(t, lease.Close())
+			require.Equal(t, context.Canceled, context.Cause(lease.Context()))
+		}
+		must(jobs.Lease(background, ""))
 	})
 }
 
@@ -169,49 +131,25 @@ type key struct{}
 
 // Acquire waits for a slot until the end of its context.
 func TestAcquire(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := throttletest.New(t, throttle.Options{})
+	bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {
 		jobs := c.Slots("jobs", 1, time.Minute)
 		lease := must(jobs.Acquire(background, ""))
 		ctx, cancel := context.WithTimeout(background, 10*time.Second)
 		defer cancel()
 		began := time.Now()
-		_, err := jobs.Acquire(ctx, "")
+		err := only(jobs.Acquire(ctx, ""))
 		require.ErrorAs(t, err, new(*throttle.DeniedError))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, 10*time.Second, time.Since(began))
 		time.AfterFunc(5*time.Second, func() { _ = lease.Close() })
-		next := must(jobs.Acquire(background, ""))
-		require.NoError(t, next.Context().Err())
+		require.NoError(t, must(jobs.Acquire(background, "")).Context().Err())
 		require.LessOrEqual(t, time.Since(began), 16500*time.Millisecond)
 	})
 }
 
-// A lease that is lost says so through its context: when somebody released it, and when the server is away for its time.
+// A lease whose slot somebody released is lost, and says so through its context. A short outage loses no lease.
 func TestLease_lost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := throttletest.New(t, throttle.Options{Logger: quiet})
-		lease := must(c.Slots("jobs", 1, 3*time.Second).Lease(background, ""))
-		s.Delete("jobs:")
-		<-lease.Context().Done()
-		require.ErrorIs(t, context.Cause(lease.Context()), throttle.ErrLost)
-		require.NoError(t, lease.Close())
-
-		lease = must(c.Slots("jobs", 1, 3*time.Second).Lease(background, ""))
-		time.Sleep(1500 * time.Millisecond)
-		s.Fail(errors.New("no route to host"))
-		began := time.Now()
-		<-lease.Context().Done()
-		require.ErrorIs(t, context.Cause(lease.Context()), throttle.ErrLost)
-		require.Equal(t, 2500*time.Millisecond, time.Since(began)) // 3 s after the renewal that succeeded at 1 s
-		require.NoError(t, lease.Close())
-	})
-}
-
-// A short outage loses no lease.
-func TestLease_survivesAShortOutage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := throttletest.New(t, throttle.Options{Logger: quiet})
+	bubble(t, func(t *testing.T, c *throttle.Client, s *throttletest.Server) {
 		lease := must(c.Slots("jobs", 1, 3*time.Second).Lease(background, ""))
 		for range 5 {
 			s.Fail(io.EOF)
@@ -220,57 +158,61 @@ func TestLease_survivesAShortOutage(t *testing.T) {
 			time.Sleep(1500 * time.Millisecond)
 		}
 		require.NoError(t, lease.Context().Err())
+		s.Delete("jobs:")
+		<-lease.Context().Done()
+		require.ErrorIs(t, context.Cause(lease.Context()), throttle.ErrLost)
+		require.NoError(t, lease.Close())
 	})
 }
 
-// Close of the client closes its leases, and no goroutine is left.
+// Close of the client closes its leases, and no goroutine is left. A lease that is asked for meanwhile is none, and leaves
+// no slot taken.
 func TestClose_closesLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := throttletest.NewServer()
-		c := must(throttle.New(s, throttle.Options{}))
-		lease := must(c.Slots("jobs", 1, time.Minute).Lease(background, ""))
+		c, s := newSlow(t, 10*time.Millisecond, throttle.Options{})
+		jobs := c.Slots("jobs", 2, time.Minute)
+		held := must(jobs.Lease(background, ""))
+		time.AfterFunc(5*time.Millisecond, func() { require.NoError(t, c.Close()) })
+		for range 2 { // when it is closed in between, and before
+			lease, err := jobs.Lease(background, "")
+			require.ErrorIs(t, err, throttle.ErrClosed)
+			require.Nil(t, lease)
+			time.Sleep(20 * time.Millisecond)
+			require.Error(t, held.Context().Err())
+			require.Zero(t, s.Keys())
+		}
 		require.NoError(t, c.Close())
-		require.Error(t, lease.Context().Err())
-		require.Zero(t, s.Keys())
-		require.NoError(t, c.Close())
-		_, err := c.Slots("jobs", 1, time.Minute).Lease(background, "")
-		require.ErrorIs(t, err, throttle.ErrClosed)
-		_, err = c.All(background, c.Rate("a", throttle.PerSecond(1)).Part("", 1))
-		require.ErrorIs(t, err, throttle.ErrClosed)
+		require.ErrorIs(t, only(c.All(background, jobs.Part("", "me"))), throttle.ErrClosed)
 	})
 }
 
 // The observer sees every verb once.
 func TestObserve(t *testing.T) {
-	var events []throttle.Event
-	c, s := throttletest.New(t, throttle.Options{KeyPrefix: "p:", Observe: func(e throttle.Event) { events = append(events, e) }})
+	var verbs []throttle.Verb
+	var last throttle.Event
+	c, s := throttletest.New(t, throttle.Options{KeyPrefix: "p:", Observe: func(e throttle.Event) { verbs, last = append(verbs, e.Verb), e }})
 	a := c.Rate("a", throttle.PerSecond(2))
-	_, _ = a.Allow(background, "bob")
-	_, _ = a.AllowN(background, "bob", 2)
-	_, _ = a.AllowAtMost(background, "bob", 2)
-	_, _ = a.Peek(background, "bob")
-	_, _ = a.Refund(background, "bob", 1)
-	_, _ = a.Settle(background, "bob", 1)
-	_, _ = a.Reserve(background, "bob", 1, 0)
-	_ = a.Reset(background, "bob")
-	_, _ = c.All(background, a.Part("amy", 1))
-	_, _ = c.SettleAll(background, a.Part("amy", 1))
-	lease, _ := c.Slots("l", 1, time.Minute).Lease(background, "")
+	must(a.Allow(background, "bob"))
+	require.Equal(t, throttle.Event{Verb: "Allow", Name: "a", Key: "bob", Result: last.Result, Took: last.Took}, last)
+	require.True(t, last.Result.Allowed)
+	must(a.AllowN(background, "bob", 2))
+	require.False(t, last.Result.Allowed)
+	must(a.AllowAtMost(background, "bob", 2))
+	must(a.Peek(background, "bob"))
+	must(a.Refund(background, "bob", 1))
+	must(a.Settle(background, "bob", 1))
+	must(a.Reserve(background, "bob", 1, 0))
+	require.NoError(t, a.Reset(background, "bob"))
+	must(c.All(background, a.Part("amy", 1)))
+	must(c.SettleAll(background, a.Part("amy", 1)))
+	lease := must(c.Slots("l", 1, time.Minute).Lease(background, ""))
 	s.Fail(serverError("WRONGTYPE"))
-	_, _ = a.Allow(background, "bob")
+	err := only(a.Allow(background, "bob"))
+	require.Equal(t, err, last.Err)
 	s.Fail(nil)
 	require.NoError(t, lease.Close())
-	var verbs []throttle.Verb
-	for _, e := range events {
-		verbs = append(verbs, e.Verb)
-	}
 	require.Equal(t, []throttle.Verb{"Allow", "Allow", "AllowAtMost", "Peek", "Refund",
 		"Settle", "Reserve", "Reset", "All", "SettleAll", "Lease", "Allow"}, verbs)
-	require.Equal(t, "a", events[0].Name)
-	require.Equal(t, "bob", events[0].Key)
-	require.True(t, events[0].Result.Allowed)
-	require.False(t, events[1].Result.Allowed)
-	require.ErrorIs(t, events[11].Err, throttle.ErrParams)
 	require.EqualValues(t, 13, s.Calls())
 }
 
@@ -300,29 +242,4 @@ func TestLease_lostInTime(t *testing.T) {
 			require.NoError(t, lease.Close())
 		})
 	}
-}
-
-// A client that is closed while a lease is asked for returns no lease, and leaves no slot taken.
-func TestLease_whileTheClientCloses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := newSlow(t, 10*time.Millisecond, throttle.Options{})
-		time.AfterFunc(5*time.Millisecond, func() { _ = c.Close() })
-		lease, err := c.Slots("jobs", 1, time.Minute).Lease(background, "")
-		require.ErrorIs(t, err, throttle.ErrClosed)
-		require.Nil(t, lease)
-		require.Zero(t, s.Keys())
-	})
-}
-
-// A cancellation whose reply is lost is not sent again, and returns its error again.
-func TestReserve_cancelFails(t *testing.T) {
-	c, s := throttletest.New(t, throttle.Options{Logger: quiet})
-	limit := throttle.PerHour(1)
-	must(c.Rate("a", limit).Allow(background, ""))
-	r := must(c.Rate("a", limit).Reserve(background, "", 1, 2*time.Hour))
-	s.Fail(io.EOF)
-	for range 2 {
-		require.ErrorIs(t, r.Cancel(background), throttle.ErrUnavailable)
-	}
-	require.EqualValues(t, 3, s.Calls())
 }
