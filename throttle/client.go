@@ -104,10 +104,9 @@ func New(rdb Processor, o Options, defaults ...Option) (*Client, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	c := &Client{rdb: rdb, o: o, defaults: s, limiters: map[string][]*limiter{}}
+	c := &Client{rdb: rdb, o: o, defaults: s, lanes: makeLanes(rdb), limiters: map[string][]*limiter{}}
 	c.base = c.time()
 	c.all = &limiter{c: c, settings: s}
-	c.makeLanes()
 	return c, nil
 }
 

@@ -41,12 +41,11 @@ const (
 // are mostly one node's. Where one server has all keys, one lane is best.
 const clusterLanes = 256
 
-func (c *Client) makeLanes() {
-	n := clusterLanes
-	if _, one := c.rdb.(*redis.Client); one {
-		n = 1
+func makeLanes(rdb Processor) []lane {
+	if _, one := rdb.(*redis.Client); one {
+		return make([]lane, 1)
 	}
-	c.lanes = make([]lane, n)
+	return make([]lane, clusterLanes)
 }
 
 func (c *Client) lane(key string) *lane {

@@ -258,8 +258,8 @@ func (l *limiter) reset(ctx context.Context, key string) error {
 	err := l.check(verbReset, 1, peek)
 	if err == nil {
 		_, err = l.general(ctx, l.prefix+key, "DEL", l.prefix+key)
-		for _, other := range l.c.named(l.name) {
-			if s := other.find(key); s != nil {
+		for _, other := range l.c.allLimiters() {
+			if s := other.find(key); s != nil && other.name == l.name {
 				s.mu.Lock()
 				s.denial.Store(nil)
 				s.grant.Store(nil)
@@ -270,13 +270,6 @@ func (l *limiter) reset(ctx context.Context, key string) error {
 	}
 	l.observe(verbReset, key, Result{}, err, began)
 	return err
-}
-
-// named returns the limiters of a name.
-func (c *Client) named(name string) []*limiter {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.limiters[name]
 }
 
 // send asks the server within the time limit. It is sent at this time of the client's clock, if the limiter remembers.

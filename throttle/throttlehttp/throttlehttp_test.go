@@ -44,100 +44,109 @@ func get(h http.Handler, change ...func(*http.Request)) *httptest.ResponseRecord
 	return w
 }
 
+// bubble runs a test with a client of a server in memory. Time passes only while all goroutines wait.
+func bubble(t *testing.T, test func(*testing.T, *throttle.Client, *throttletest.Server)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c, s := throttletest.New(t, throttle.Options{})
+		test(t, c, s)
+	})
+}
+
+// wantHeaders checks headers, which are names and values by turns.
+func wantHeaders(t *testing.T, w *httptest.ResponseRecorder, want ...string) {
+	t.Helper()
+	for i := 0; i < len(want); i += 2 {
+		require.Equal(t, want[i+1], w.Header().Get(want[i]), want[i])
+	}
+}
+
 // A denied request is a 429 that says when to come again, in headers and in the body of the draft's problem type.
 func TestMiddleware_denies(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := throttletest.New(t, throttle.Options{})
+	bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {
 		h := serve(t, c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Rate("burst", throttle.PerMinute(30).Burst(2)), Key: fixed})
 		w := get(h)
 		require.Equal(t, "served", w.Body.String())
-		require.Equal(t, `"burst";q=2;w=4`, w.Header().Get("RateLimit-Policy"))
-		require.Equal(t, `"burst";r=1;t=2`, w.Header().Get("RateLimit"))
-		require.Empty(t, w.Header().Get("Retry-After"))
+		wantHeaders(t, w, "RateLimit-Policy", `"burst";q=2;w=4`, "RateLimit", `"burst";r=1;t=2`, "Retry-After", "")
 		get(h)
 		w = get(h)
 		require.Equal(t, http.StatusTooManyRequests, w.Code)
-		require.Equal(t, "2", w.Header().Get("Retry-After"))
-		require.Equal(t, `"burst";r=0;t=2`, w.Header().Get("RateLimit"))
-		require.Equal(t, "application/problem+json", w.Header().Get("Content-Type"))
+		wantHeaders(t, w, "Retry-After", "2", "RateLimit", `"burst";r=0;t=2`, "Content-Type", "application/problem+json")
 		var body map[string]any
 		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &body))
-		require.Equal(t, []any{"burst"}, body["violated-policies"])
-		require.EqualValues(t, 429, body["status"])
-		require.Equal(t, "https://iana.org/assignments/http-problem-types#quota-exceeded", body["type"])
+		require.Equal(t, map[string]any{"type": "https://iana.org/assignments/http-problem-types#quota-exceeded", "title": "Too many requests",
+			"status": 429., "violated-policies": []any{"burst"}}, body)
 		h = serve(t, c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Rate("large", throttle.PerSecond(2)), Cost: func(*http.Request) int64 { return 3 }})
 		w = get(h)
 		require.Equal(t, http.StatusTooManyRequests, w.Code)
-		require.Empty(t, w.Header().Get("Retry-After"), "it can never be admitted")
+		wantHeaders(t, w, "Retry-After", "") // it can never be admitted
 	})
 }
 
-// The older headers have whole seconds until nothing is in use.
-func TestMiddleware_olderHeaders(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := throttletest.New(t, throttle.Options{})
-		h := serve(t, c, throttlehttp.Options{Headers: throttlehttp.XRateLimit}, throttlehttp.Rule{Limiter: c.Rate("a", throttle.PerMinute(30).Burst(2)), Key: fixed})
-		get(h)
-		w := get(h)
-		require.Equal(t, "2", w.Header().Get("X-RateLimit-Limit"))
-		require.Equal(t, "0", w.Header().Get("X-RateLimit-Remaining"))
-		require.Equal(t, "4", w.Header().Get("X-RateLimit-Reset"))
-		require.Empty(t, w.Header().Get("RateLimit"))
-		require.Equal(t, "2", get(h).Header().Get("Retry-After"))
-		h = serve(t, c, throttlehttp.Options{Headers: throttlehttp.NoHeaders}, throttlehttp.Rule{Limiter: c.Rate("a", throttle.PerMinute(30).Burst(2)), Key: fixed})
-		w = get(h)
-		require.Equal(t, "2", w.Header().Get("Retry-After"))
-		require.Empty(t, w.Header().Get("X-RateLimit-Limit"))
-		require.Empty(t, w.Header().Get("RateLimit"))
+// The older headers have whole seconds until nothing is in use. A response of one's own replaces the problem, and has the
+// headers.
+func TestMiddleware_otherHeaders(t *testing.T) {
+	bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {
+		rule := throttlehttp.Rule{Limiter: c.Rate("a", throttle.PerMinute(30).Burst(2)), Key: fixed}
+		o := throttlehttp.Options{Headers: throttlehttp.XRateLimit, Denied: func(w http.ResponseWriter, _ *http.Request, r throttle.Result) {
+			w.WriteHeader(http.StatusTeapot)
+			fmt.Fprint(w, r.RetryAfter.Round(time.Second))
+		}}
+		get(serve(t, c, o, rule))
+		wantHeaders(t, get(serve(t, c, o, rule)),
+			"X-RateLimit-Limit", "2", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "4", "RateLimit", "", "Retry-After", "")
+		w := get(serve(t, c, o, rule))
+		require.Equal(t, http.StatusTeapot, w.Code)
+		require.Equal(t, "2s", w.Body.String())
+		wantHeaders(t, w, "Retry-After", "2", "X-RateLimit-Reset", "4")
+		o.Headers = throttlehttp.NoHeaders
+		wantHeaders(t, get(serve(t, c, o, rule)), "Retry-After", "2", "X-RateLimit-Limit", "", "RateLimit", "")
 	})
 }
 
-// Several rules admit together or take nothing, and the body names those that deny. Without Key their keys have one hash
-// tag, so limits of all kinds go together, in a cluster as well.
+// Several rules admit together or take nothing, and the body names those that deny. A cost below 0 only looks. Without Key
+// their keys have one hash tag, so limits of all kinds go together, in a cluster as well.
 func TestMiddleware_severalRules(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := throttletest.New(t, throttle.Options{})
-		h := serve(t, c, throttlehttp.Options{},
-			throttlehttp.Rule{Limiter: c.Rate("burst", throttle.PerSecond(10))},
-			throttlehttp.Rule{Limiter: c.Quota("day", 1, 24*time.Hour)})
+	bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {
+		day, used := c.Quota("day", 1, 24*time.Hour), c.Quota("used", 3, time.Hour)
+		_, err := used.AllowN(t.Context(), "{ip:192.0.2.1}", 2)
+		require.NoError(t, err)
+		h := serve(t, c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Rate("burst", throttle.PerSecond(10))}, throttlehttp.Rule{Limiter: day},
+			throttlehttp.Rule{Limiter: used, Cost: func(*http.Request) int64 { return -1 }})
 		w := get(h)
 		require.Equal(t, http.StatusOK, w.Code)
-		r, err := c.Quota("day", 1, 24*time.Hour).Peek(t.Context(), "{ip:192.0.2.1}")
+		r, err := day.Peek(t.Context(), "{ip:192.0.2.1}")
 		require.NoError(t, err)
 		require.Zero(t, r.Remaining)
-		require.Equal(t, `"burst";q=10;w=1, "day";q=1;w=86400`, w.Header().Get("RateLimit-Policy"))
-		require.Equal(t, `"burst";r=9;t=1, "day";r=0;t=86400`, w.Header().Get("RateLimit"))
+		wantHeaders(t, w, "RateLimit-Policy", `"burst";q=10;w=1, "day";q=1;w=86400, "used";q=3;w=3600`,
+			"RateLimit", `"burst";r=9;t=1, "day";r=0;t=86400, "used";r=1;t=3600`)
 		w = get(h)
 		require.Equal(t, http.StatusTooManyRequests, w.Code)
 		require.Contains(t, w.Body.String(), `"violated-policies":["day"]`)
-		require.Equal(t, "86400", w.Header().Get("Retry-After"))
+		wantHeaders(t, w, "Retry-After", "86400")
 	})
 }
 
 // A policy of the server, a cost, a request that is skipped, and a cost of 0, which only looks.
 func TestMiddleware_policyCostSkip(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := throttletest.New(t, throttle.Options{})
+	bubble(t, func(t *testing.T, c *throttle.Client, s *throttletest.Server) {
 		require.NoError(t, s.SetPolicies("api THROTTLE 4 1 60s"))
 		cost := int64(3)
 		h := serve(t, c, throttlehttp.Options{Skip: func(r *http.Request) bool { return r.URL.Path == "/health" }},
 			throttlehttp.Rule{Limiter: c.Policy("api"), Key: fixed, Cost: func(*http.Request) int64 { return cost }})
-		w := get(h)
-		require.Equal(t, `"api";r=2`, w.Header().Get("RateLimit"))
-		require.Equal(t, `"api";q=5`, w.Header().Get("RateLimit-Policy")) // the draft requires q
+		wantHeaders(t, get(h), "RateLimit", `"api";r=2`, "RateLimit-Policy", `"api";q=5`) // the draft requires q
 		require.Equal(t, http.StatusTooManyRequests, get(h).Code)
 		require.Equal(t, http.StatusOK, get(h, func(r *http.Request) { r.URL.Path = "/health" }).Code)
 		cost = 0
-		w = get(h)
+		w := get(h)
 		require.Equal(t, http.StatusOK, w.Code)
-		require.Equal(t, `"api";r=2`, w.Header().Get("RateLimit"))
+		wantHeaders(t, w, "RateLimit", `"api";r=2`)
 	})
 }
 
 // A response is charged by what it was: the estimate is settled, also past the limit, in one call for all rules.
 func TestMiddleware_charge(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := throttletest.New(t, throttle.Options{})
+	bubble(t, func(t *testing.T, c *throttle.Client, s *throttletest.Server) {
 		bytes, faults, calls := c.Window("bytes", 1000, time.Hour), c.Quota("faults", 3, time.Hour), c.Rate("calls", throttle.PerHour(100))
 		limit, err := throttlehttp.New(c, throttlehttp.Options{},
 			throttlehttp.Rule{Limiter: bytes, Key: fixed, Cost: func(*http.Request) int64 { return 100 },
@@ -158,92 +167,68 @@ func TestMiddleware_charge(t *testing.T) {
 			_, _ = w.Write(make([]byte, 400))
 			w.(http.Flusher).Flush()
 		}))
-		left := func(l interface {
-			Peek(context.Context, string) (throttle.Result, error)
-		}) int64 {
-			r, err := l.Peek(t.Context(), "all")
-			require.NoError(t, err)
-			return r.Remaining
+		left := func() (all [3]int64) {
+			for i, l := range []throttlehttp.Limiter{bytes, faults, calls} {
+				r, err := l.Peek(t.Context(), "all")
+				require.NoError(t, err)
+				all[i] = r.Remaining
+			}
+			return all
 		}
 		require.True(t, get(h).Flushed)
 		require.EqualValues(t, 2, s.Calls())
-		require.Equal(t, []int64{300, 3, 99}, []int64{left(bytes), left(faults), left(calls)})
+		require.Equal(t, [...]int64{300, 3, 99}, left())
 		get(h, func(r *http.Request) { r.URL.Path = "/fails" })
-		require.Equal(t, []int64{0, 2, 98}, []int64{left(bytes), left(faults), left(calls)})
+		require.Equal(t, [...]int64{0, 2, 98}, left())
 		require.Equal(t, http.StatusTooManyRequests, get(h).Code)
 	})
 }
 
-// A cost below 0 only looks.
-func TestMiddleware_negativeCost(t *testing.T) {
-	c, _ := throttletest.New(t, throttle.Options{})
-	used, calls := c.Quota("used", 3, time.Hour), c.Quota("calls", 3, time.Hour)
-	_, err := used.AllowN(t.Context(), "all", 2)
-	require.NoError(t, err)
-	require.Equal(t, http.StatusOK, get(serve(t, c, throttlehttp.Options{},
-		throttlehttp.Rule{Limiter: used, Key: fixed, Cost: func(*http.Request) int64 { return -1 }}, throttlehttp.Rule{Limiter: calls, Key: fixed})).Code)
-	r, err := used.Peek(t.Context(), "all")
-	require.NoError(t, err)
-	require.EqualValues(t, 1, r.Remaining)
-}
-
-// Without the server requests go on, unless the settings say otherwise. Without the module they do not.
+// Without the server requests go on, unless the settings say otherwise. Without the module they do not. A request whose
+// context has ended is not served, and isn't a success in the log.
 func TestMiddleware_serverIsAway(t *testing.T) {
-	rule := func(c *throttle.Client) throttlehttp.Rule {
-		return throttlehttp.Rule{Limiter: c.Rate("a", throttle.PerSecond(2)), Key: fixed}
-	}
-	away := errors.New("no route to host")
-	c, s := throttletest.New(t, throttle.Options{})
-	s.Fail(away)
-	w := get(serve(t, c, throttlehttp.Options{}, rule(c)))
-	require.Equal(t, "served", w.Body.String())
-	require.Empty(t, w.Header().Get("RateLimit"))
-	closed := throttlehttp.Options{Failed: func(w http.ResponseWriter, _ *http.Request, err error) bool {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	late, cancel := context.WithTimeout(t.Context(), 0)
+	cancel()
+	away, unknown := errors.New("no route to host"), errReply("ERR unknown command 'GO.THROTTLE'")
+	byHand := func(w http.ResponseWriter, _ *http.Request, err error) bool {
 		require.ErrorIs(t, err, throttle.ErrUnavailable)
-		w.WriteHeader(http.StatusServiceUnavailable)
+		w.WriteHeader(http.StatusBadGateway)
 		return false
-	}}
-	require.Equal(t, http.StatusServiceUnavailable, get(serve(t, c, closed, rule(c))).Code)
-
-	c, s = throttletest.New(t, throttle.Options{}, throttle.FailOpen())
-	s.Fail(away)
-	w = get(serve(t, c, throttlehttp.Options{}, rule(c)))
-	require.Equal(t, "served", w.Body.String())
-	require.Empty(t, w.Header().Get("RateLimit"))
-
-	c, s = throttletest.New(t, throttle.Options{}, throttle.FailClosed())
-	s.Fail(away)
-	w = get(serve(t, c, throttlehttp.Options{}, rule(c)))
-	require.Equal(t, http.StatusServiceUnavailable, w.Code)
-	require.Equal(t, "1", w.Header().Get("Retry-After"))
-	require.Contains(t, w.Body.String(), "#temporary-reduced-capacity")
-	require.NotContains(t, w.Body.String(), "violated-policies")
-
-	c, s = throttletest.New(t, throttle.Options{})
-	s.Fail(errReply("ERR unknown command 'GO.THROTTLE'"))
-	require.Equal(t, http.StatusInternalServerError, get(serve(t, c, throttlehttp.Options{}, rule(c))).Code)
+	}
+	const capacity = `{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity","title":"The rate limiter is unavailable","status":503}`
+	for i, row := range []struct {
+		ctx      context.Context
+		fails    error
+		fallback throttle.Option
+		failed   func(http.ResponseWriter, *http.Request, error) bool
+		status   int
+		body     string
+	}{
+		{t.Context(), away, nil, nil, 200, "served"},
+		{t.Context(), away, nil, byHand, 502, ""},
+		{t.Context(), away, throttle.FailOpen(), nil, 200, "served"},
+		{t.Context(), away, throttle.FailClosed(), nil, 503, capacity + "\n"},
+		{t.Context(), unknown, throttle.FailOpen(), nil, 500, "the rate limiter does not work\n"},
+		{ended, nil, nil, nil, 503, ""},
+		{late, nil, throttle.FailOpen(), nil, 503, ""},
+	} {
+		c, s := throttletest.New(t, throttle.Options{}, row.fallback)
+		s.Fail(row.fails)
+		w := get(serve(t, c, throttlehttp.Options{Failed: row.failed}, throttlehttp.Rule{Limiter: c.Rate("a", throttle.PerSecond(2)), Key: fixed}),
+			func(r *http.Request) { *r = *r.WithContext(row.ctx) })
+		require.Equal(t, row.status, w.Code, i)
+		require.Equal(t, row.body, w.Body.String(), i)
+		retry := map[bool]string{true: "1"}[row.body == capacity+"\n"]
+		wantHeaders(t, w, "RateLimit", "", "Retry-After", retry)
+	}
 }
 
 type errReply string
 
 func (e errReply) Error() string { return string(e) }
 func (errReply) RedisError()     {}
-
-// A response of one's own replaces the problem, and has the headers.
-func TestMiddleware_deniedByHand(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := throttletest.New(t, throttle.Options{})
-		h := serve(t, c, throttlehttp.Options{Denied: func(w http.ResponseWriter, _ *http.Request, r throttle.Result) {
-			w.WriteHeader(http.StatusTeapot)
-			fmt.Fprint(w, r.RetryAfter.Round(time.Second))
-		}}, throttlehttp.Rule{Limiter: c.Rate("a", throttle.PerMinute(1)), Key: fixed})
-		get(h)
-		w := get(h)
-		require.Equal(t, http.StatusTeapot, w.Code)
-		require.Equal(t, "1m0s", w.Body.String())
-		require.Equal(t, "60", w.Header().Get("Retry-After"))
-	})
-}
 
 // The client's address is the connection's, or what trusted proxies say of it. IPv6 addresses count by network.
 func TestByIP(t *testing.T) {
@@ -318,19 +303,4 @@ func TestNew_refusesRules(t *testing.T) {
 	}
 	_, err := throttlehttp.New(nil, throttlehttp.Options{}, rate)
 	require.Error(t, err)
-}
-
-// A request whose context has ended is not served, and isn't a success in the log.
-func TestMiddleware_requestHasEnded(t *testing.T) {
-	c, _ := throttletest.New(t, throttle.Options{})
-	h := serve(t, c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Rate("a", throttle.PerSecond(1))})
-	cancelled, cancel := context.WithCancel(t.Context())
-	cancel()
-	late, cancel := context.WithTimeout(t.Context(), 0)
-	cancel()
-	for _, ctx := range []context.Context{cancelled, late} {
-		w := get(h, func(r *http.Request) { *r = *r.WithContext(ctx) })
-		require.Equal(t, http.StatusServiceUnavailable, w.Code)
-		require.Empty(t, w.Body.String())
-	}
 }
