@@ -143,16 +143,17 @@ func TestBounds(t *testing.T) {
 
 // With makes limits that meet at the same keys.
 func TestWith(t *testing.T) {
-	c, _ := throttletest.New(t, throttle.Options{})
-	rate, window, quota := c.Rate("rate", throttle.PerHour(2)), c.Window("window", 2, time.Hour), c.Quota("quota", 2, time.Hour)
-	for _, pair := range [][2]throttle.Allower{
-		{rate, rate.With(throttle.PerHour(4))}, {window, window.With(4)}, {quota, quota.With(4)},
-	} {
-		for i, want := range []bool{true, true, true, true, false} {
-			require.Equal(t, want, must(pair[i/2%2+i/4].Allow(background, "bob")).Allowed, i)
+	bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {
+		rate, window, quota := c.Rate("rate", throttle.PerHour(2)), c.Window("window", 2, time.Hour), c.Quota("quota", 2, time.Hour)
+		for _, pair := range [][2]throttle.Allower{
+			{rate, rate.With(throttle.PerHour(4))}, {window, window.With(4)}, {quota, quota.With(4)},
+		} {
+			for i, want := range []bool{true, true, true, true, false} {
+				require.Equal(t, want, must(pair[i/2%2+i/4].Allow(background, "bob")).Allowed, i)
+			}
 		}
-	}
-	require.ErrorIs(t, rate.With(throttle.PerHour(0)).Info().Err, throttle.ErrParams)
+		require.ErrorIs(t, rate.With(throttle.PerHour(0)).Info().Err, throttle.ErrParams)
+	})
 }
 
 // Reset lifts a lockout, and this process forgets its denials and its budget.
@@ -175,34 +176,35 @@ func TestReset(t *testing.T) {
 
 // All takes all parts or none.
 func TestAll(t *testing.T) {
-	c, _ := throttletest.New(t, throttle.Options{KeyPrefix: "p:"})
-	rate, day, jobs := c.Rate("rate", throttle.PerHour(50)), c.AlignedQuota("day", 3, 24*time.Hour, nil), c.Slots("jobs", 2, time.Minute)
-	parts := []throttle.Part{rate.Part("a", 1), day.Part("a", 2), c.Window("window", 100, time.Hour).Part("a", 1), jobs.Part("a", "me")}
-	for _, step := range []struct {
-		verb               func(context.Context, ...throttle.Part) (throttle.AllResult, error)
-		parts              []throttle.Part
-		allowed            bool
-		decider            int
-		remaining, granted []int64
-	}{
-		{c.All, parts, true, 1, []int64{49, 1, 99, 1}, []int64{1, 2, 1, 1}},
-		{c.All, parts, false, 1, []int64{49, 1, 99, 1}, []int64{0, 0, 0, 0}},
-		{c.SettleAll, []throttle.Part{day.Part("a", -1), rate.Part("a", 60)}, true, 1, []int64{2, 0}, []int64{-1, 60}},
-	} {
-		r := must(step.verb(background, step.parts...))
-		require.Equal(t, step.allowed, r.Allowed)
-		require.Equal(t, step.decider, r.Decider)
-		require.Equal(t, r.Each[step.decider], r.Result)
-		for i, each := range r.Each {
-			require.Equal(t, []int64{step.remaining[i], step.granted[i]}, []int64{each.Remaining, each.Granted}, i)
+	bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {
+		rate, day, jobs := c.Rate("rate", throttle.PerHour(50)), c.AlignedQuota("day", 3, 24*time.Hour, nil), c.Slots("jobs", 2, time.Minute)
+		parts := []throttle.Part{rate.Part("a", 1), day.Part("a", 2), c.Window("window", 100, time.Hour).Part("a", 1), jobs.Part("a", "me")}
+		for _, step := range []struct {
+			verb               func(context.Context, ...throttle.Part) (throttle.AllResult, error)
+			parts              []throttle.Part
+			allowed            bool
+			decider            int
+			remaining, granted []int64
+		}{
+			{c.All, parts, true, 1, []int64{49, 1, 99, 1}, []int64{1, 2, 1, 1}},
+			{c.All, parts, false, 1, []int64{49, 1, 99, 1}, []int64{0, 0, 0, 0}},
+			{c.SettleAll, []throttle.Part{day.Part("a", -1), rate.Part("a", 60)}, true, 1, []int64{2, 0}, []int64{-1, 60}},
+		} {
+			r := must(step.verb(background, step.parts...))
+			require.Equal(t, step.allowed, r.Allowed)
+			require.Equal(t, step.decider, r.Decider)
+			require.Equal(t, r.Each[step.decider], r.Result)
+			for i, each := range r.Each {
+				require.Equal(t, []int64{step.remaining[i], step.granted[i]}, []int64{each.Remaining, each.Granted}, i)
+			}
 		}
-	}
-	many := make([]throttle.Part, 33)
-	for i := range many {
-		many[i] = c.Rate("many", throttle.PerHour(1)).Part(fmt.Sprint(i), 1)
-	}
-	must(c.All(background, many[1:]...))
-	require.ErrorIs(t, only(c.All(background, many...)), throttle.ErrParams)
+		many := make([]throttle.Part, 33)
+		for i := range many {
+			many[i] = c.Rate("many", throttle.PerHour(1)).Part(fmt.Sprint(i), 1)
+		}
+		must(c.All(background, many[1:]...))
+		require.ErrorIs(t, only(c.All(background, many...)), throttle.ErrParams)
+	})
 }
 
 // All over a ring refuses keys of several hash tags: the shards of the later keys would not be asked.
@@ -255,30 +257,32 @@ func TestErrParams(t *testing.T) {
 // The server's error replies have a kind. Those that are not gothrottle's mean that nobody decided. A reply about one key,
 // such as NOPERM, stops no calls for other keys.
 func TestErrors_ofTheServer(t *testing.T) {
-	for text, want := range map[string]error{
-		"ERR unknown command 'GO.THROTTLE'": throttle.ErrNoModule, "LOADING Redis is loading": throttle.ErrUnavailable,
-		"OOM command not allowed": throttle.ErrUnavailable, "READONLY You can't write": throttle.ErrUnavailable,
-		"CROSSSLOT Keys in request": throttle.ErrParams, "NOAUTH Authentication required.": throttle.ErrUnavailable,
-		"WRONGPASS invalid": throttle.ErrUnavailable, "NOPERM no": throttle.ErrUnavailable, "ERR upstream failure": throttle.ErrUnavailable,
-		"ERR clause 3: count is not an integer": throttle.ErrParams, "WRONGTYPE Operation against": throttle.ErrParams,
-	} {
-		c, s := throttletest.New(t, throttle.Options{Logger: quiet})
-		for i := range 20 {
-			reply := error(serverError(text))
-			if i == 0 {
-				reply = fmt.Errorf("from a hook: %w", reply)
+	synctest.Test(t, func(t *testing.T) {
+		for text, want := range map[string]error{
+			"ERR unknown command 'GO.THROTTLE'": throttle.ErrNoModule, "LOADING Redis is loading": throttle.ErrUnavailable,
+			"OOM command not allowed": throttle.ErrUnavailable, "READONLY You can't write": throttle.ErrUnavailable,
+			"CROSSSLOT Keys in request": throttle.ErrParams, "NOAUTH Authentication required.": throttle.ErrUnavailable,
+			"WRONGPASS invalid": throttle.ErrUnavailable, "NOPERM no": throttle.ErrUnavailable, "ERR upstream failure": throttle.ErrUnavailable,
+			"ERR clause 3: count is not an integer": throttle.ErrParams, "WRONGTYPE Operation against": throttle.ErrParams,
+		} {
+			c, s := throttletest.New(t, throttle.Options{Logger: quiet})
+			for i := range 20 {
+				reply := error(serverError(text))
+				if i == 0 {
+					reply = fmt.Errorf("from a hook: %w", reply)
+				}
+				s.Fail(reply)
+				err := only(hourly(c).Allow(background, ""))
+				require.ErrorIs(t, err, want)
+				if i < 2 {
+					require.ErrorContains(t, err, text)
+				}
 			}
-			s.Fail(reply)
-			err := only(hourly(c).Allow(background, ""))
-			require.ErrorIs(t, err, want)
-			if i < 2 {
-				require.ErrorContains(t, err, text)
-			}
+			stops := want == throttle.ErrUnavailable && text != "NOPERM no" && text != "ERR upstream failure"
+			require.Equal(t, stops, s.Calls() < 20, text)
+			require.ErrorIs(t, c.Check(background), want)
 		}
-		stops := want == throttle.ErrUnavailable && text != "NOPERM no" && text != "ERR upstream failure"
-		require.Equal(t, stops, s.Calls() < 20, text)
-		require.ErrorIs(t, c.Check(background), want)
-	}
+	})
 }
 
 type serverError string
@@ -289,45 +293,47 @@ func (serverError) RedisError()     {}
 // The caller's choice is returned when the server is unavailable, and says so. A verb that isn't a decision returns the
 // error. Lease and All say the same as other verbs: the cause, what was granted, the limit.
 func TestFallbacks(t *testing.T) {
-	away := errors.New("no route to host")
-	for source, fallback := range map[throttle.Source]throttle.Option{"": nil, throttle.FailedClosed: throttle.FailClosed(), throttle.FailedOpen: throttle.FailOpen()} {
-		c, s := throttletest.New(t, throttle.Options{Logger: quiet}, fallback)
-		rate, jobs := c.Rate("a", throttle.PerHour(10)), c.Slots("b", 3, time.Minute)
-		s.Fail(serverError("ERR unknown command 'GO.THROTTLE'"))
-		r, err := rate.Allow(background, "a")
-		require.ErrorIs(t, err, throttle.ErrNoModule) // no outage
-		require.Equal(t, throttle.Result{}, r)
-		s.Fail(away)
-		r, err = rate.AllowN(background, "a", 3)
-		lease, leaseErr := jobs.Lease(background, "x")
-		all, allErr := c.All(background, rate.Part("x", 2), jobs.Part("x", "me"), rate.Part("y", -1))
-		require.ErrorIs(t, r.Cause, away)
-		require.ErrorIs(t, all.Cause, away)
-		r.Cause = nil
-		require.Equal(t, all.Each[0], all.Result)
-		require.Equal(t, source == throttle.FailedClosed, errors.As(leaseErr, new(*throttle.DeniedError)))
-		switch source {
-		case throttle.FailedOpen:
-			require.NoError(t, errors.Join(err, leaseErr, allErr))
-			require.Equal(t, throttle.Result{Allowed: true, Limit: 10, Granted: 3, Source: source}, r)
-			require.Equal(t, source, lease.Result.Source)
-			require.ErrorIs(t, lease.Close(), away) // the slot may have been taken
-			require.Equal(t, []int64{2, 1, 0, 10}, []int64{all.Granted, all.Each[1].Granted, all.Each[2].Granted, all.Limit})
-		case throttle.FailedClosed:
-			require.NoError(t, errors.Join(err, allErr))
-			require.Equal(t, throttle.Result{Limit: 10, RetryAfter: time.Second, Source: source}, r)
-			require.False(t, all.Allowed)
-		default:
+	synctest.Test(t, func(t *testing.T) {
+		away := errors.New("no route to host")
+		for source, fallback := range map[throttle.Source]throttle.Option{"": nil, throttle.FailedClosed: throttle.FailClosed(), throttle.FailedOpen: throttle.FailOpen()} {
+			c, s := throttletest.New(t, throttle.Options{Logger: quiet}, fallback)
+			rate, jobs := c.Rate("a", throttle.PerHour(10)), c.Slots("b", 3, time.Minute)
+			s.Fail(serverError("ERR unknown command 'GO.THROTTLE'"))
+			r, err := rate.Allow(background, "a")
+			require.ErrorIs(t, err, throttle.ErrNoModule) // no outage
 			require.Equal(t, throttle.Result{}, r)
-			for _, err := range []error{err, leaseErr, allErr} {
+			s.Fail(away)
+			r, err = rate.AllowN(background, "a", 3)
+			lease, leaseErr := jobs.Lease(background, "x")
+			all, allErr := c.All(background, rate.Part("x", 2), jobs.Part("x", "me"), rate.Part("y", -1))
+			require.ErrorIs(t, r.Cause, away)
+			require.ErrorIs(t, all.Cause, away)
+			r.Cause = nil
+			require.Equal(t, all.Each[0], all.Result)
+			require.Equal(t, source == throttle.FailedClosed, errors.As(leaseErr, new(*throttle.DeniedError)))
+			switch source {
+			case throttle.FailedOpen:
+				require.NoError(t, errors.Join(err, leaseErr, allErr))
+				require.Equal(t, throttle.Result{Allowed: true, Limit: 10, Granted: 3, Source: source}, r)
+				require.Equal(t, source, lease.Result.Source)
+				require.ErrorIs(t, lease.Close(), away) // the slot may have been taken
+				require.Equal(t, []int64{2, 1, 0, 10}, []int64{all.Granted, all.Each[1].Granted, all.Each[2].Granted, all.Limit})
+			case throttle.FailedClosed:
+				require.NoError(t, errors.Join(err, allErr))
+				require.Equal(t, throttle.Result{Limit: 10, RetryAfter: time.Second, Source: source}, r)
+				require.False(t, all.Allowed)
+			default:
+				require.Equal(t, throttle.Result{}, r)
+				for _, err := range []error{err, leaseErr, allErr} {
+					require.ErrorIs(t, err, throttle.ErrUnavailable)
+					require.ErrorIs(t, err, away)
+				}
+			}
+			require.NoError(t, (*throttle.Lease)(nil).Close())
+			for _, err := range []error{only(rate.Refund(background, "a", 1)), only(rate.Settle(background, "a", 500)), only(rate.Settle(background, "a", -1)),
+				only(rate.Peek(background, "a")), rate.Reset(background, "a"), only(c.SettleAll(background, rate.Part("a", 1)))} {
 				require.ErrorIs(t, err, throttle.ErrUnavailable)
-				require.ErrorIs(t, err, away)
 			}
 		}
-		require.NoError(t, (*throttle.Lease)(nil).Close())
-		for _, err := range []error{only(rate.Refund(background, "a", 1)), only(rate.Settle(background, "a", 500)), only(rate.Settle(background, "a", -1)),
-			only(rate.Peek(background, "a")), rate.Reset(background, "a"), only(c.SettleAll(background, rate.Part("a", 1)))} {
-			require.ErrorIs(t, err, throttle.ErrUnavailable)
-		}
-	}
+	})
 }

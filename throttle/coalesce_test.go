@@ -116,19 +116,20 @@ func TestTimeout_holdsForAll(t *testing.T) {
 
 // A denial is remembered for its RetryAfter, for its own quantity, and no longer.
 func TestDenyCache(t *testing.T) {
-	c, s := throttletest.New(t, throttle.Options{}, throttle.DenyCache(true))
-	limiter := c.Rate("a", throttle.PerMinute(1))
-	for range 2 {
-		must(limiter.Allow(background, ""))
-	}
-	s.Advance(20 * time.Second)
-	r := must(limiter.Allow(background, ""))
-	require.InDelta(t, 40*time.Second, r.RetryAfter, float64(5*time.Second))
-	require.Equal(t, throttle.Result{Limit: 1, RetryAfter: r.RetryAfter, ResetAfter: r.RetryAfter, Source: throttle.FromDenials}, r)
-	require.EqualValues(t, 2, s.Calls())
-	require.Equal(t, throttle.FromServer, must(limiter.AllowN(background, "", 2)).Source)
-	s.Advance(40 * time.Second)
-	require.Equal(t, throttle.FromServer, must(limiter.Allow(background, "")).Source)
+	bubble(t, func(t *testing.T, c *throttle.Client, s *throttletest.Server) {
+		limiter := c.Rate("a", throttle.PerMinute(1))
+		for range 2 {
+			must(limiter.Allow(background, ""))
+		}
+		s.Advance(20 * time.Second)
+		r := must(limiter.Allow(background, ""))
+		require.InDelta(t, 40*time.Second, r.RetryAfter, float64(100*time.Millisecond))
+		require.Equal(t, throttle.Result{Limit: 1, RetryAfter: r.RetryAfter, ResetAfter: r.RetryAfter, Source: throttle.FromDenials}, r)
+		require.EqualValues(t, 2, s.Calls())
+		require.Equal(t, throttle.FromServer, must(limiter.AllowN(background, "", 2)).Source)
+		s.Advance(40 * time.Second)
+		require.Equal(t, throttle.FromServer, must(limiter.Allow(background, "")).Source)
+	}, throttle.DenyCache(true))
 }
 
 // slowReply delays every reply.

@@ -14,28 +14,29 @@ import (
 
 // Every unit that is admitted was charged before, and a client that closes gives back only what it did not spend.
 func TestProperty_chargedBeforeAdmitted(t *testing.T) {
-	c, s := throttletest.New(t, throttle.Options{}, throttle.Budget(5, 10*time.Second))
-	looks := must(throttle.New(s, throttle.Options{}))
-	const all = 1_000_000
-	charged := func() int64 {
-		r := must(looks.Quota("a", all, 24*time.Hour).Peek(background, ""))
-		return all - r.Remaining
-	}
-	admitted, sent := int64(0), int64(0)
-	for admitted < 300 || charged() == admitted { // in the end units are held
-		admitted++
-		s.Advance(time.Millisecond)
-		if r := must(c.Quota("a", all, 24*time.Hour).Allow(background, "")); r.Source == throttle.FromServer {
-			sent++
+	bubble(t, func(t *testing.T, c *throttle.Client, s *throttletest.Server) {
+		looks := must(throttle.New(s, throttle.Options{}))
+		const all = 1_000_000
+		charged := func() int64 {
+			r := must(looks.Quota("a", all, 24*time.Hour).Peek(background, ""))
+			return all - r.Remaining
 		}
-		require.GreaterOrEqual(t, charged(), admitted)
-		require.LessOrEqual(t, charged(), admitted+5)
-	}
-	require.Less(t, sent, admitted/2) // the others were units of the budget
-	require.NoError(t, c.Close())
-	require.Equal(t, admitted, charged())
-	_, err := c.Quota("a", all, 24*time.Hour).Allow(background, "")
-	require.ErrorIs(t, err, throttle.ErrClosed)
+		admitted, sent := int64(0), int64(0)
+		for admitted < 300 || charged() == admitted { // in the end units are held
+			admitted++
+			s.Advance(time.Millisecond)
+			if r := must(c.Quota("a", all, 24*time.Hour).Allow(background, "")); r.Source == throttle.FromServer {
+				sent++
+			}
+			require.GreaterOrEqual(t, charged(), admitted)
+			require.LessOrEqual(t, charged(), admitted+5)
+		}
+		require.Less(t, sent, admitted/2) // the others were units of the budget
+		require.NoError(t, c.Close())
+		require.Equal(t, admitted, charged())
+		_, err := c.Quota("a", all, 24*time.Hour).Allow(background, "")
+		require.ErrorIs(t, err, throttle.ErrClosed)
+	}, throttle.Budget(5, 10*time.Second))
 }
 
 // A pattern is a load in bursts, as a share of a limit.
