@@ -84,10 +84,10 @@ func anys(words []string) []any {
 // asScript returns the call of the script that makes calls.
 func asScript(via string, calls []words) []any {
 	script := map[string]string{"eval": chaosScript, "fcall": "chaos"}[via]
-	var keys, words []any
+	keys := allKeys(calls)
+	all := append([]any{via, script, len(keys)}, anys(keys)...)
 	for _, w := range calls {
-		keys = append(keys, anys(keysOf(w))...)
-		words = append(append(words, len(w)), anys(w)...)
+		all = append(append(all, len(w)), anys(w)...)
 	}
-	return slices.Concat([]any{via, script, len(keys)}, keys, words)
+	return all
 }

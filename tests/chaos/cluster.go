@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"gothrottle/commands/memory"
@@ -34,14 +33,17 @@ type clusterRun struct {
 	blank *memory.Server // has no keys: only wrong words make a call fail
 }
 
-// tags are hash tags of slots that move.
-var tags = []string{"a", "b", "c", "d"}
+var (
+	tags   = []string{"a", "b", "c", "d"} // hash tags of slots that move
+	slots  = map[string]int{"a": 15495, "b": 3300, "c": 7365, "d": 11298}
+	probes = [numNodes]string{"clock2", "clock3", "clock0"} // a key at each node whose slot does not move
+)
 
 // performCluster makes the steps of a seed on a new cluster. It returns the first difference, or nil.
 func performCluster(l *lab, seed uint64, st *stats, until time.Time) error {
 	os.Setenv("GOTHROTTLE_CLOCK_BOUND", "1") // the modules' monotonic clocks stand still on all servers
 	c := &clusterRun{run: newRun(l, st), owner: map[string]int{}, blank: memory.NewServer(),
-		g: &generator{rand.New(rand.NewPCG(seed, 2)), begin, begin}}
+		g: &generator{Rand: rand.New(rand.NewPCG(seed, 2)), wall: begin}}
 	return c.perform(*stepsFlag, until, c.begin, c.step, c.compare)
 }
 
@@ -53,7 +55,7 @@ func (c *clusterRun) begin() {
 		must(clock.Write())
 		*to = c.lab.start(fmt.Sprint("node ", i), servers.Options{Cluster: true, Folder: filepath.Join(c.folder, fmt.Sprint(i)), Clock: clock,
 			Args: []string{"--hz", "100", "--cluster-node-timeout", "1000000000"}})
-		c.nodes[i], runs = &node{server: *to}, append(runs, (*to).Server)
+		c.nodes[i], runs = &node{server: *to, probe: probes[i]}, append(runs, (*to).Server)
 	}
 	must(servers.Join(numNodes, runs...))
 	for _, n := range c.nodes {
@@ -62,31 +64,11 @@ func (c *clusterRun) begin() {
 	if c.lab.runs {
 		c.m.blur = blurred
 	}
-	c.nameSlots()
+	for tag, slot := range slots {
+		c.owner[tag] = slot * numNodes / servers.Slots
+	}
 	c.policies()
 	c.pass(0)
-}
-
-// nameSlots finds the owners of the slots that move, and a key at each node whose slot does not move.
-func (c *clusterRun) nameSlots() {
-	for _, tag := range tags {
-		c.owner[tag] = c.slot(tag) * numNodes / servers.Slots
-	}
-	for i := range c.nodes {
-		for k := 0; c.nodes[i].probe == ""; k++ {
-			if name := fmt.Sprint(probeKey, k); c.slot(name)*numNodes/servers.Slots == i && !c.moves(name) {
-				c.nodes[i].probe = name
-			}
-		}
-	}
-}
-
-func (c *clusterRun) slot(key string) int {
-	return int(c.master.client.ClusterKeySlot(ctx, key).Val())
-}
-
-func (c *clusterRun) moves(key string) bool {
-	return slices.ContainsFunc(tags, func(tag string) bool { return c.slot(tag) == c.slot(key) })
 }
 
 func (c *clusterRun) step() {
@@ -116,14 +98,14 @@ const behind = 3600 * second
 // pass moves the clocks of the modules by at least d µs. Afterwards they all show the same.
 func (c *clusterRun) pass(d int64) {
 	c.g.wall = max(c.g.wall+d, int64(c.m.now)+1)
-	c.setClocks(c.g.wall)
+	c.setClocks(true, c.g.wall)
 	for _, n := range c.nodes {
 		c.eventually("the module's clock moves", func() bool { return int64(n.readClock()) >= c.g.wall })
 		if !c.lab.runs && int64(n.now) != c.g.wall {
 			c.differ("the clock of a module shows %d, want %d", n.now, c.g.wall)
 		}
 	}
-	c.setClocks(c.g.wall - behind)
+	c.setClocks(true, c.g.wall-behind)
 	for _, n := range c.nodes {
 		c.eventually("the module's clock does not move", func() bool {
 			cached := n.number("server", "server_time_usec") // what the module reads; TIME returns a newer one
@@ -142,11 +124,13 @@ func (c *clusterRun) pass(d int64) {
 	c.takeExpired(all, int64(c.m.now)/1000)
 }
 
-// setClocks makes the servers' clocks stand still at a time.
-func (c *clusterRun) setClocks(wall int64) {
-	c.m.wall = funnel.Micros(wall)
+// setClocks makes the servers' clocks stand still at a time, or run with this time added to the real one.
+func (c *clusterRun) setClocks(still bool, wall int64) {
+	if still {
+		c.m.wall = funnel.Micros(wall)
+	}
 	for _, n := range c.nodes {
-		n.Clock.Frozen, n.Clock.Wall = true, wall
+		n.Clock.Frozen, n.Clock.Wall = still, wall
 		must(n.Clock.Write())
 	}
 }
@@ -158,13 +142,4 @@ func (n *node) readClock() funnel.Micros {
 	_, _ = p.Exec(ctx)
 	n.now = probed(replyText(quota))
 	return n.now
-}
-
-// letClocksRun makes the servers' clocks run from where they are.
-func (c *clusterRun) letClocksRun() {
-	now := time.Now().UnixMicro()
-	for _, n := range c.nodes {
-		n.Clock.Frozen, n.Clock.Wall = false, int64(c.m.wall)-now
-		must(n.Clock.Write())
-	}
 }

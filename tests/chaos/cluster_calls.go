@@ -1,7 +1,6 @@
 package main
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -9,25 +8,6 @@ import (
 
 	"gothrottle/commands"
 )
-
-var (
-	limiterName = regexp.MustCompile(`^[twql][0-4]$`)
-	policyName  = regexp.MustCompile(`^(api|login|win|quo|dim|none):([0-9])$`)
-)
-
-// tagged makes a call whose keys have a hash tag.
-func (c *clusterRun) tagged(tag string) words {
-	w := c.g.call()
-	for i, word := range w {
-		if i > 0 && limiterName.MatchString(word) {
-			w[i] = "{" + tag + "}" + word
-		}
-		if i > 0 {
-			w[i] = policyName.ReplaceAllString(w[i], "$1:{"+tag+"}$2")
-		}
-	}
-	return w
-}
 
 // right reports whether a call is right and all its keys have the tag.
 func (c *clusterRun) right(tag string, w words) bool {
@@ -43,8 +23,9 @@ func (c *clusterRun) right(tag string, w words) bool {
 func (c *clusterRun) batch(tag string, n int) {
 	via := pick(c.g.Rand, "alone", "pipeline", "multi", "eval")
 	var calls []words
+	c.g.tag = "{" + tag + "}"
 	for range n {
-		w := c.tagged(tag)
+		w := c.g.call()
 		if commands.Find(w[0]).NoKey {
 			continue // each node counts its own keys
 		}

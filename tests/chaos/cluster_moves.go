@@ -34,7 +34,7 @@ func (c *clusterRun) move(tag string) {
 
 // moveKeys moves a slot by MIGRATE of a few keys at a time.
 func (c *clusterRun) moveKeys(tag string, from, to *node) {
-	slot := c.slot(tag)
+	slot := slots[tag]
 	c.accept(to.server, "CLUSTER", "SETSLOT", slot, "IMPORTING", from.id)
 	c.accept(from.server, "CLUSTER", "SETSLOT", slot, "MIGRATING", to.id)
 	for {
@@ -43,7 +43,7 @@ func (c *clusterRun) moveKeys(tag string, from, to *node) {
 		if len(names) == 0 {
 			break
 		}
-		words := append([]any{"MIGRATE", "127.0.0.1", to.Port, "", 0, patience.Milliseconds(), "KEYS"}, anys(names)...)
+		words := append([]any{"MIGRATE", "127.0.0.1", to.Port, "", 0, servers.Patience.Milliseconds(), "KEYS"}, anys(names)...)
 		c.accept(from.server, words...)
 		c.stats.tally["keys by MIGRATE"] += len(names)
 		c.whole()
@@ -79,8 +79,8 @@ func (c *clusterRun) atomicKind() string {
 
 // moveAtomic lets the servers move a slot. Their clocks run meanwhile.
 func (c *clusterRun) moveAtomic(tag, kind string, from, to *node) {
-	slot := c.slot(tag)
-	c.letClocksRun()
+	slot := slots[tag]
+	c.setClocks(false, int64(c.m.wall)-time.Now().UnixMicro())
 	asked, words, done, earlier := to, []any{"CLUSTER", "MIGRATION", "STATUS", "ID", ""}, "state:completed", 0
 	if kind == "MIGRATESLOTS" {
 		earlier = strings.Count(from.ask("CLUSTER", "GETSLOTMIGRATIONS"), "state:success") // its reply lists all moves
@@ -100,7 +100,7 @@ func (c *clusterRun) moveAtomic(tag, kind string, from, to *node) {
 	if err != nil {
 		c.differ("%v; %v: %s", err, words, last)
 	}
-	c.setClocks(c.nodes[0].Clock.Wall + time.Now().UnixMicro())
+	c.setClocks(true, c.nodes[0].Clock.Wall+time.Now().UnixMicro())
 }
 
 // union returns every key of the cluster but for those of the clocks, and the node that each is at. A key is at one node,

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -63,7 +64,7 @@ func (r *run) alike(what string, want, got map[string]*memory.Value) {
 	maps.Copy(all, got)
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		a, b := want[key], got[key]
-		if !same(a, b) && !(r.m.blur > 0 && (a == nil || b == nil) && (r.expires(a) || r.expires(b))) {
+		if !reflect.DeepEqual(a, b) && !(r.m.blur > 0 && (a == nil || b == nil) && (r.expires(a) || r.expires(b))) {
 			r.differ("%s: %s is %s, want %s", what, key, show(b, nil), show(a, nil))
 		}
 	}

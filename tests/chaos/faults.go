@@ -173,16 +173,21 @@ func (r *run) blocked(st *step) {
 	}
 }
 
-// evicted makes calls while memory is short. Limiters may be gone afterwards.
+// evicted makes calls while memory is short. Limiters may be evicted, so the calls look at their keys first.
 func (r *run) evicted(st *step) {
 	limit := r.master.number("memory", "used_memory") - st.N
-	r.master.ask("CONFIG", "SET", "maxmemory-policy", st.Text)
-	r.master.ask("CONFIG", "SET", "maxmemory", limit)
-	r.evicts = st.Text
-	r.calls(&step{Conn: st.Conn, DB: st.DB, Via: "plain", Calls: st.Calls})
-	r.master.ask("CONFIG", "SET", "maxmemory", 0)
-	r.master.ask("CONFIG", "SET", "maxmemory-policy", "noeviction")
-	r.evicts = ""
+	r.master.ask("CONFIG", "SET", "maxmemory-policy", st.Text, "maxmemory", limit)
+	via := "look"
+	if st.Text == "noeviction" {
+		via = "multi"
+	}
+	for calls := range slices.Chunk(st.Calls, 1) {
+		s := send(r.master.conn(st.Conn), st.DB, via, calls, r.lab.runs)
+		if kind, _, _ := strings.Cut(s.failed, " "); kind != "-EXECABORT" && kind != "-OOM" {
+			r.check(s)
+		}
+	}
+	r.master.ask("CONFIG", "SET", "maxmemory", 0, "maxmemory-policy", "noeviction")
 	if st.Text != "noeviction" {
 		r.emptied()
 	}
@@ -271,13 +276,9 @@ func (r *run) configure(policies string, all ...*server) {
 }
 
 func (r *run) defragment(*step) {
-	reply := r.master.ask("CONFIG", "SET", "activedefrag", "yes")
+	reply := r.master.ask("CONFIG", "SET", "activedefrag", "yes", "active-defrag-ignore-bytes", "1", "active-defrag-threshold-lower", "1")
 	if strings.HasPrefix(reply, "-") {
 		r.stats.tally["active defragmentation is refused"]++
-		return
-	}
-	for _, c := range []string{"active-defrag-ignore-bytes", "active-defrag-threshold-lower"} {
-		r.master.ask("CONFIG", "SET", c, "1")
 	}
 }
 

@@ -12,8 +12,9 @@ import (
 // generator makes the steps of a schedule from a seed.
 type generator struct {
 	*rand.Rand
-	wall int64 // µs since the Unix epoch; where the steps have moved the wall clock to
-	high int64 // the latest wall
+	wall int64  // µs since the Unix epoch; where the steps have moved the wall clock to
+	high int64  // the latest wall
+	tag  string // a hash tag of all keys, with braces
 }
 
 // begin is the wall clock at the start of every run, in µs since the Unix epoch: in 2030.
@@ -26,7 +27,7 @@ const (
 
 // generate makes a schedule of n steps.
 func generate(seed uint64, n int) schedule {
-	g := &generator{rand.New(rand.NewPCG(seed, 1)), begin, begin}
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, 1)), wall: begin, high: begin}
 	s := schedule{Seed: seed, Options: g.options()}
 	s.Steps = append(s.Steps, step{Do: "policies", Text: policyTexts[g.IntN(len(policyTexts))]})
 	for len(s.Steps) < n {
@@ -139,10 +140,10 @@ func (g *generator) name(kind byte) string {
 	if g.IntN(150) == 0 {
 		kind = pick[byte](g.Rand, 't', 'w', 'q', 'l')
 	}
-	return fmt.Sprintf("%c%d", kind, g.IntN(5))
+	return fmt.Sprintf("%s%c%d", g.tag, kind, g.IntN(5))
 }
 
-// kind is a kind of limiter. Most callers of one key agree on its numbers: those of key 0 are the first.
+// kind is a kind of limiter. Most callers of one key agree on its numbers.
 type kind struct {
 	name           string // of a clause; that of the command begins with GO.
 	limits, counts [5]int64
@@ -194,7 +195,7 @@ func (g *generator) call() words {
 
 // numbers makes the words that a limiter must have, after its key. Their unit is so many ms.
 func (g *generator) numbers(letter byte, key string, cell int, unit int64) words {
-	k, i := kinds[letter], (int(key[1]-'0')+cell)%5
+	k, i := kinds[letter], (int(key[len(key)-1])+cell)%5
 	limit, millis := k.limits[i], k.millis[i]
 	limit = pick(g.Rand, limit, limit, limit, limit*2, limit/2+1, 1+g.Int64N(1000))
 	if g.IntN(20) == 0 {
@@ -301,7 +302,7 @@ func (g *generator) all() words {
 }
 
 func (g *generator) policy() words {
-	w := words{"GO.POLICY", fmt.Sprintf("%s:%d", pick(g.Rand, "api", "login", "win", "quo", "dim", "none"), g.IntN(3))}
+	w := words{"GO.POLICY", fmt.Sprintf("%s:%s%d", pick(g.Rand, "api", "login", "win", "quo", "dim", "none"), g.tag, g.IntN(3))}
 	if g.IntN(3) == 0 {
 		w = append(w, text(pick(g.Rand, 0, 1, 2, 5, 400)))
 	}

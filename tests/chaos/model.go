@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -99,19 +98,13 @@ func keysOf(words []string) (keys []string) {
 	return keys
 }
 
-// values returns what the keys of a call hold.
-func (m *model) values(db int, words []string) map[string]*memory.Value {
-	all := map[string]*memory.Value{}
-	for _, key := range keysOf(words) {
-		all[key] = m.dbs[db].Get(key)
+// allKeys returns the keys of calls; if there are none, a list of none.
+func allKeys(calls []words) []string {
+	keys := []string{}
+	for _, w := range calls {
+		keys = append(keys, keysOf(w)...)
 	}
-	return all
-}
-
-func (m *model) put(db int, values map[string]*memory.Value) {
-	for key, v := range values {
-		m.dbs[db].Put(key, v)
-	}
+	return keys
 }
 
 // doubtful reports whether nothing is known of a key of a call.
@@ -127,6 +120,3 @@ func (m *model) doubt(db int, words []string) {
 		}
 	}
 }
-
-// same reports whether two keys hold the same.
-func same(a, b *memory.Value) bool { return reflect.DeepEqual(a, b) }

@@ -21,8 +21,7 @@ type run struct {
 	twin   *server // a replica with the module
 	plain  *server // a replica without it
 	m      *model
-	evicts string // maxmemory-policy while memory is short, else ""
-	memory int64  // used_memory without overhead at the start
+	memory int64 // used_memory without overhead at the start
 	dump   dump
 	lost   *sent // calls that got no reply
 	number int   // of the step

@@ -14,9 +14,6 @@ import (
 	servers "gothrottle/tests/server"
 )
 
-// patience bounds every wait for something that usually happens at once.
-const patience = servers.Patience
-
 var ctx = context.Background()
 
 //go:embed testdata/hostile.c
@@ -33,9 +30,6 @@ type lab struct {
 
 // newLab makes the folder, which the caller removes.
 func newLab() (l *lab, err error) {
-	if _, err = servers.Module(); err != nil {
-		return nil, err
-	}
 	l = &lab{server: *serverFlag}
 	if l.server == "" {
 		if l.server, err = servers.Program(); err != nil {
