@@ -15,7 +15,7 @@ func (w *world) execute(n *node, m *message) ([]int64, error) {
 	if !master && !n.deposed {
 		return nil, errReadOnly
 	}
-	now := w.told(n)
+	now := w.clockOf(n)
 	limiters := append([]*limiter{m.limiter}, m.further...)
 	var g group
 	for _, l := range limiters {
@@ -28,12 +28,7 @@ func (w *world) execute(n *node, m *message) ([]int64, error) {
 	reply := integers(nil, got)
 	m.decided = w.now
 	w.note("node %d runs %q of client %d at %d: %v, %v", n.id, m.words, m.from(), now, reply, err)
-	if m.further != nil {
-		w.checkAll(n, m, now, &g, reply, err, master)
-	} else {
-		w.checkOne(n, m, now, &g, reply, err, master)
-	}
-	if w.broken != "" {
+	if w.check(n, m, now, g.parts, reply, err); w.broken != "" {
 		return reply, err
 	}
 	for _, l := range limiters {
@@ -45,55 +40,57 @@ func (w *world) execute(n *node, m *message) ([]int64, error) {
 	return reply, err
 }
 
-// checkOne holds a call of one limiter against its oracle.
-func (w *world) checkOne(n *node, m *message, now funnel.Micros, g *group, reply []int64, err error, master bool) {
-	l := m.limiter
-	a := parse(l.kind, m.words)
-	want, granted, wrong := n.models[l.at].decide(l.kind, now, &a)
-	if (err != nil) != (wrong != nil) || err == nil && !slices.Equal(reply, want) {
-		w.fail("%q at %d: the reply is %v, %v; the oracle has %v, %v", m.words, now, reply, err, want, wrong)
-		return
-	}
-	w.count(m, &a, &g.parts[0], granted, reply, master)
+// trial is what the oracle of a limiter makes of a call, or of a clause of GO.ALL.
+type trial struct {
+	ask     ask
+	after   model
+	want    []int64
+	granted int64
 }
 
-// checkAll holds a GO.ALL against the oracles: all admit, or nothing is taken.
-func (w *world) checkAll(n *node, m *message, now funnel.Micros, g *group, reply []int64, err error, master bool) {
-	if err != nil {
-		w.fail("%q: %v", m.words, err)
-		return
+// check holds a call against the oracles of its limiters. Of a GO.ALL, all clauses admit, or nothing is taken.
+func (w *world) check(n *node, m *message, now funnel.Micros, parts []part, reply []int64, err error) {
+	calls, got := m.clauses, reply
+	if m.further == nil {
+		calls = [][]string{m.words}
+	} else if err == nil {
+		got = reply[6:]
 	}
-	limited, told := false, reply[6:]
-	asks, trials, grants := make([]ask, len(g.parts)), make([]model, len(g.parts)), make([]int64, len(g.parts))
-	wants := make([][]int64, len(g.parts))
-	for i := range g.parts {
-		l := g.parts[i].limiter
-		asks[i], trials[i] = parse(l.kind, m.clauses[i]), n.models[l.at].clone()
-		wants[i], grants[i], _ = trials[i].decide(l.kind, now, &asks[i])
-		limited = limited || wants[i][0] != 0
-	}
-	for i, want := range wants {
-		// The reply of a clause that admits, while another one denies, is not compared.
-		if (!limited || want[0] != 0) && !slices.Equal(told[:len(want)], want) || told[0] != want[0] {
-			w.fail("%q at %d: clause %d of the reply %v is not %v", m.words, now, i, reply, want)
+	trials, want, limited := make([]trial, len(calls)), []int64{}, false
+	for i := range trials {
+		l, t := parts[i].limiter, &trials[i]
+		t.ask, t.after = parse(l.kind, calls[i]), n.models[l.at].clone()
+		var wrong error
+		if t.want, t.granted, wrong = t.after.decide(l.kind, now, &t.ask); err != nil || wrong != nil {
+			if m.further != nil || (err == nil) != (wrong == nil) {
+				w.fail("%q at %d: the reply is %v, %v; the oracle has %v, %v", m.words, now, reply, err, t.want, wrong)
+			}
 			return
 		}
-		told = told[len(want):]
+		want, limited = append(want, t.want...), limited || t.want[0] != 0
 	}
-	if (reply[0] != 0) != limited {
-		w.fail("%q at %d: the reply is %v, and the oracles have %v", m.words, now, reply, wants)
+	if len(got) != len(want) || (reply[0] != 0) != limited {
+		w.fail("%q at %d: the reply is %v, and the oracles have %v", m.words, now, reply, want)
+		return
 	}
-	if w.seen[all]++; limited {
-		w.seen[allDenied]++
-	}
-	for i := range g.parts {
-		l := g.parts[i].limiter
-		if limited {
-			n.models[l.at].forgetLapsed(now)
-			continue
+	for i, t := range trials {
+		// The reply of a clause that admits, while another one denies, is not compared.
+		if (!limited || t.want[0] != 0) && !slices.Equal(got[:len(t.want)], t.want) || got[0] != t.want[0] {
+			w.fail("%q at %d: part %d of the reply %v is not %v", m.words, now, i, reply, t.want)
+			return
 		}
-		n.models[l.at] = trials[i]
-		w.count(&message{limiter: l}, &asks[i], &g.parts[i], grants[i], wants[i], master)
+		got = got[len(t.want):]
+	}
+	if w.seen["all"] += btoi(m.further != nil); m.further != nil && limited {
+		w.seen["allDenied"]++
+		for _, p := range parts {
+			n.models[p.limiter.at].forgetLapsed(now)
+		}
+		return
+	}
+	for i, t := range trials {
+		n.models[parts[i].limiter.at] = t.after
+		w.count(m, &t.ask, &parts[i], t.granted, t.want, n.id == w.master)
 	}
 }
 
@@ -112,7 +109,7 @@ func integers(to []int64, reply any) []int64 {
 
 // checkExpired makes sure that a key that has expired held nothing that is in use. The server forgets it now.
 func (w *world) checkExpired(n *node, l *limiter, now funnel.Micros) {
-	at := n.server.expiry(l.key)
+	at := n.expiry(l)
 	if at <= 0 || int64(now)/1000 <= at {
 		return
 	}
@@ -120,12 +117,12 @@ func (w *world) checkExpired(n *node, l *limiter, now funnel.Micros) {
 		w.fail("%s expired at node %d at %d ms while units are in use", l.key, n.id, at)
 	}
 	n.models[l.at] = newModel(l)
-	w.seen[expired]++
+	w.seen["expired"]++
 }
 
 // checkState makes sure that what is in use has a key, and each key an expiry that is not too early.
 func (w *world) checkState(n *node, l *limiter, now funnel.Micros) {
-	at := n.server.expiry(l.key)
+	at := n.expiry(l)
 	if at == 0 {
 		w.fail("%s has no expiry at node %d", l.key, n.id)
 	}
@@ -140,7 +137,7 @@ func (w *world) checkState(n *node, l *limiter, now funnel.Micros) {
 
 // count notes what was granted, and holds it against the bounds.
 func (w *world) count(m *message, a *ask, g *part, granted int64, reply []int64, master bool) {
-	l := m.limiter
+	l := g.limiter
 	if g.granted = granted; l.kind == leaseKind && !a.release && granted > 0 {
 		g.holder = a.ids[0]
 	}
@@ -165,7 +162,7 @@ func (w *world) count(m *message, a *ask, g *part, granted int64, reply []int64,
 		return
 	}
 	if !master {
-		w.seen[lost] += max(g.granted, 0)
+		w.seen["lost"] += max(g.granted, 0)
 		l.spent.lose(w.now, g.granted, w.hold())
 		return
 	}
@@ -178,11 +175,11 @@ func (w *world) count(m *message, a *ask, g *part, granted int64, reply []int64,
 func (w *world) tally(a *ask, reply []int64) {
 	switch {
 	case a.n < 0:
-		w.seen[refunds]++
+		w.seen["refunds"]++
 	case reply[0] == 0:
-		w.seen[admitted]++
+		w.seen["admitted"]++
 	default:
-		w.seen[denied]++
+		w.seen["denied"]++
 	}
 	for _, n := range reply {
 		w.digest = w.digest*1099511628211 ^ uint64(n)
@@ -213,7 +210,7 @@ func (w *world) slots(l *limiter, a *ask, g *part, master bool) {
 
 // sweep lets a master delete what has expired.
 func (w *world) sweep(n *node) {
-	now := w.told(n)
+	now := w.clockOf(n)
 	w.note("node %d deletes what has expired", n.id)
 	for _, l := range w.limiters {
 		before := n.models[l.at]

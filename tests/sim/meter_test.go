@@ -37,7 +37,7 @@ func newMeter(l *limiter, skew int64) meter {
 // admit notes n units, or a refund of -n units, and returns how many more than allowed were admitted. Beyond the limit
 // more units are allowed, and the credit.
 func (m *meter) admit(now, n, more int64) (over int64) {
-	if now > m.until && m.used() == 0 {
+	if now > m.until && m.level == 0 {
 		m.credit = 0
 	}
 	if m.kind == rateKind {
@@ -55,8 +55,6 @@ func (m *meter) admit(now, n, more int64) (over int64) {
 	}
 	return m.level - m.limit - more - m.credit
 }
-
-func (m *meter) used() int64 { return m.level }
 
 // forget drops what is a period old.
 func (m *meter) forget(now int64) {

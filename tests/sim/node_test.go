@@ -1,15 +1,17 @@
 package sim
 
 import (
+	"reflect"
 	"slices"
 
 	"gothrottle/funnel"
+	"gothrottle/tests/corpus"
 )
 
 // node is one server. It is the master, a replica, a deposed master that still takes calls, or dead.
 type node struct {
 	id      int
-	server  *server
+	server  *corpus.Memory
 	offset  int64 // µs: how far its wall clock is ahead of the true time
 	clock   funnel.Clock
 	applied int // how many groups of the log it has
@@ -32,8 +34,8 @@ type part struct {
 	holder  string // who was granted a slot
 }
 
-// The method returns the time that a node decides by.
-func (w *world) told(n *node) funnel.Micros {
+// clockOf returns the time that a node decides by.
+func (w *world) clockOf(n *node) funnel.Micros {
 	last := n.clock.Last
 	now := n.clock.Now(funnel.Micros(w.now+n.offset), func() funnel.Micros { return funnel.Micros(w.now) })
 	if now < last {
@@ -64,9 +66,7 @@ func (w *world) deliver(n *node) bool {
 	g := &w.log[n.applied-w.first]
 	w.note("node %d applies %q", n.id, g.effects)
 	for _, words := range g.effects {
-		if err := n.server.apply(words...); err != nil {
-			w.fail("node %d: %v", n.id, err)
-		}
+		n.apply(w, words)
 	}
 	n.applied++
 	for i := range g.parts {
@@ -77,6 +77,13 @@ func (w *world) deliver(n *node) bool {
 	}
 	w.trim()
 	return true
+}
+
+// apply does what the master replicates. An expired key stays until it is deleted.
+func (n *node) apply(w *world, words []string) {
+	if _, err := n.server.Do(0, words...); err != nil {
+		w.fail("node %d: %q: %v", n.id, words, err)
+	}
 }
 
 // trim drops the groups that all nodes have.
@@ -96,17 +103,24 @@ func (w *world) trim() {
 
 // checkSame holds a replica that has applied everything against the master.
 func (w *world) checkSame(n *node, l *limiter) {
-	master := w.nodes[w.master]
-	if a, b := master.server.state(l.key), n.server.state(l.key); a != b {
-		w.fail("%s: the master holds %s, replica %d has %s", l.key, a, n.id, b)
+	if a, b := w.nodes[w.master].server.Get(l.key), n.server.Get(l.key); !reflect.DeepEqual(a, b) {
+		w.fail("%s: the master holds %+v, replica %d has %+v", l.key, a, n.id, b)
 	}
 }
 
 // checkKey makes sure that a key has an expiry.
 func (w *world) checkKey(n *node, l *limiter) {
-	if n.server.expiry(l.key) == 0 {
+	if n.expiry(l) == 0 {
 		w.fail("%s has no expiry at node %d", l.key, n.id)
 	}
+}
+
+// expiry returns when a key expires, in ms since the Unix epoch: 0 if it has no expiry, -1 if there is no key.
+func (n *node) expiry(l *limiter) int64 {
+	if v := n.server.Get(l.key); v != nil {
+		return v.Expire
+	}
+	return -1
 }
 
 // failover makes a replica the master, whatever it has applied. The old master is dead, or lives on.
@@ -134,7 +148,7 @@ func (w *world) failover() bool {
 	}
 	old.alive, old.deposed = lives, lives
 	w.master = next.id
-	w.seen[failovers]++
+	w.seen["failovers"]++
 	for _, n := range w.nodes {
 		if n.alive && !n.deposed && n != next && n.applied > w.end() {
 			w.resync(n)
@@ -155,7 +169,7 @@ func (w *world) pickReplica() *node {
 // lose notes what the next master does not know of.
 func (w *world) lose(p *part) {
 	l := p.limiter
-	w.seen[lost] += max(p.granted, 0)
+	w.seen["lost"] += max(p.granted, 0)
 	l.charged.lose(w.now, p.granted, 0)
 	l.spent.lose(w.now, p.granted, w.hold())
 	if h := l.holders[p.holder]; h != nil {
@@ -166,12 +180,16 @@ func (w *world) lose(p *part) {
 // resync gives a node all that the master has.
 func (w *world) resync(n *node) bool {
 	w.note("node %d is synchronised", n.id)
-	w.seen[resyncs]++
+	w.seen["resyncs"]++
 	if !n.alive {
 		n.clock = funnel.Clock{}
 	}
 	n.alive, n.deposed = true, false
-	n.server, n.applied, n.models = w.nodes[w.master].server.clone(), w.end(), nil
+	n.server, n.applied, n.models = corpus.NewMemory(), w.end(), nil
+	master := w.nodes[w.master].server
+	for _, key := range master.Keys() {
+		n.server.Put(key, master.Get(key))
+	}
 	if f := w.planted.resync; f != nil {
 		f(w, n)
 	}

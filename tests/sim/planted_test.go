@@ -3,6 +3,8 @@ package sim
 import (
 	"slices"
 	"strconv"
+
+	"gothrottle/tests/corpus"
 )
 
 // planted is a fault that is built into a world. Each hook that is not nil takes the place of what a right world does.
@@ -69,7 +71,7 @@ var faults = []planted{
 	{name: "failover: half of a call is applied", promote: func(w *world, n *node) {
 		for i := n.applied; i < w.end(); i++ {
 			if g := &w.log[i-w.first]; len(g.effects) > 1 {
-				_ = n.server.apply(g.effects[0]...)
+				n.apply(w, g.effects[0])
 				return
 			}
 		}
@@ -80,7 +82,7 @@ var faults = []planted{
 	{name: "failover: a replica says that it has more than it has", promote: func(w *world, n *node) {
 		n.applied = min(n.applied+1, w.end())
 	}},
-	{name: "failover: the state is lost", promote: func(_ *world, n *node) { n.server = newServer() }},
+	{name: "failover: the state is lost", promote: func(_ *world, n *node) { n.server = corpus.NewMemory() }},
 	{name: "failover: a copy lacks a key", resync: func(_ *world, n *node) {
 		if keys := n.server.Keys(); len(keys) > 0 {
 			n.server.Delete(keys[0])

@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -22,35 +23,15 @@ const stepsOfWorld = 20_000
 // seedOf returns the seed, and the number of the only world that is to run: -1 for all. SEED is "7" or "7/12", or "0" for
 // a random one. Without it everybody runs the same worlds.
 func seedOf(t *testing.T) (seed uint64, only int64) {
-	text, only := os.Getenv("SEED"), int64(-1)
-	switch text {
-	case "":
-		return 1, only
-	case "0":
-		return rand.Uint64N(1_000_000_000), only
+	text := cmp.Or(os.Getenv("SEED"), "1")
+	if text == "0" {
+		return rand.Uint64N(1_000_000_000), -1
 	}
-	text, world, found := strings.Cut(text, "/")
-	seed, err := strconv.ParseUint(text, 10, 64)
-	if err == nil && found {
-		only, err = strconv.ParseInt(world, 10, 64)
-	}
-	if err != nil {
-		t.Fatalf("SEED is %q, and must be a number, or two with a slash between", os.Getenv("SEED"))
+	only = -1
+	if n, _ := fmt.Sscanf(text, "%d/%d", &seed, &only); n == 0 {
+		t.Fatalf("SEED is %q, and must be a number, or two with a slash between", text)
 	}
 	return seed, only
-}
-
-// stepsOf returns how many steps to make: STEPS, or a small number.
-func stepsOf(t *testing.T) int {
-	text := os.Getenv("STEPS")
-	if text == "" {
-		return 200_000
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
 }
 
 // simulate runs one world and returns it, with a line for each event from a step on.
@@ -67,22 +48,24 @@ func simulate(t *testing.T, seed, index uint64, p *planted, traced int) (w *worl
 func TestSim(t *testing.T) {
 	seed, only := seedOf(t)
 	fmt.Printf("simulation: SEED=%d\n", seed)
+	wanted, err := strconv.Atoi(cmp.Or(os.Getenv("STEPS"), "200000"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, end := uint64(0), uint64(max(wanted/stepsOfWorld, 1))
+	if only >= 0 {
+		first, end = uint64(only), uint64(only)+1
+	}
 	steps, sum, began := 0, map[string]int64{}, time.Now()
-	for index := range uint64(max(stepsOf(t)/stepsOfWorld, 1)) {
-		if only >= 0 {
-			index = uint64(only)
-		}
+	for index := first; index < end; index++ {
 		w := simulate(t, seed, index, &planted{}, never)
 		steps += w.step
-		for i, n := range w.seen {
-			sum[things[i]] += n
+		for _, thing := range things {
+			sum[thing] += w.seen[thing]
 		}
 		if w.broken != "" {
 			w = simulate(t, seed, index, &planted{}, w.step-history)
 			t.Fatalf("SEED=%d/%d, step %d: %s", seed, index, w.step, w.report())
-		}
-		if only >= 0 {
-			break
 		}
 	}
 	if steps >= 2_000_000 && slices.Min(slices.Collect(maps.Values(sum))) < 10 {
@@ -98,7 +81,7 @@ func TestSim_repeats(t *testing.T) {
 	different := map[uint64]bool{}
 	for index := range uint64(5) {
 		a, b := simulate(t, seed, index, &planted{}, never), simulate(t, seed, index, &planted{}, never)
-		if a.digest != b.digest || a.seen != b.seen || a.now-trueTime == 0 {
+		if a.digest != b.digest || !maps.Equal(a.seen, b.seen) || a.now-trueTime == 0 {
 			t.Errorf("SEED=%d/%d: %d and %d: %+v, then %+v", seed, index, a.digest, b.digest, a.seen, b.seen)
 		}
 		different[a.digest] = true

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -44,15 +43,13 @@ func (u *user) of(l *limiter) *kept {
 	return u.kept[l]
 }
 
-var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
-
 func (w *world) newUser(id int) *user {
 	u := &user{id: id, world: w, believes: w.master, started: time.Now(), kept: map[*limiter]*kept{}}
 	now := time.Now
 	if w.planted.frozen {
 		now = func() time.Time { return u.started }
 	}
-	c, err := throttle.New(u, throttle.Options{Logger: quiet, Now: now}, throttle.Timeout(1000*time.Hour), throttle.DenyCache(w.denies),
+	c, err := throttle.New(u, throttle.Options{Logger: slog.New(slog.DiscardHandler), Now: now}, throttle.Timeout(1000*time.Hour), throttle.DenyCache(w.denies),
 		throttle.Budget(w.units, w.keepsFor))
 	if err != nil {
 		panic(err)
@@ -64,7 +61,10 @@ func (w *world) newUser(id int) *user {
 // Process sends a command of the user and waits for its reply. It runs in a goroutine of the user.
 func (u *user) Process(_ context.Context, cmd redis.Cmder) error {
 	w := u.world
-	words := wordsOf(cmd.Args())
+	words := make([]string, len(cmd.Args()))
+	for i, arg := range cmd.Args() {
+		words[i] = fmt.Sprint(arg)
+	}
 	m := &message{limiter: w.byKey[words[1]], words: words, user: u, cmd: cmd, back: make(chan error)}
 	w.mu.Lock()
 	if u.dead {
@@ -97,21 +97,6 @@ func grantedTo(m *message) int64 {
 		return a.n
 	}
 	return 0
-}
-
-func wordsOf(args []any) []string {
-	words := make([]string, len(args))
-	for i, arg := range args {
-		switch arg := arg.(type) {
-		case string:
-			words[i] = arg
-		case int64:
-			words[i] = number(arg)
-		default:
-			panic(fmt.Sprintf("a word of the type %T", arg))
-		}
-	}
-	return words
 }
 
 // isGiveBack reports whether a command of a user gives units back.
@@ -305,7 +290,7 @@ func (w *world) replaceUser(i int) bool {
 	u := w.users[i]
 	if w.closes && w.random.IntN(4) > 0 {
 		w.note("client %d closes", 10+i)
-		w.seen[closes]++
+		w.seen["closes"]++
 		w.mu.Lock()
 		u.closing = true
 		w.mu.Unlock()
@@ -313,7 +298,7 @@ func (w *world) replaceUser(i int) bool {
 		w.settle(nil)
 	} else {
 		w.note("client %d crashes", 10+i)
-		w.seen[crashes]++
+		w.seen["crashes"]++
 	}
 	w.crash(u)
 	w.users[i] = w.newUser(i)

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing/synctest"
 	"time"
+
+	"gothrottle/tests/corpus"
 )
 
 const (
@@ -40,24 +42,7 @@ type config struct {
 	moves    bool          // users come and go all the time
 }
 
-// seen counts what happened.
-type seen [countedThings]int64
-
-const (
-	admitted = iota
-	denied
-	refunds
-	lost // of units
-	expired
-	all // of GO.ALL
-	allDenied
-	failovers
-	resyncs
-	crashes
-	closes
-	countedThings
-)
-
+// things are what worlds count. lost is units; all is calls of GO.ALL.
 var things = strings.Fields("admitted denied refunds lost expired all allDenied failovers resyncs crashes closes")
 
 // world is a master, two replicas and their clients. One step is one event. All that happens is decided by the seed: a
@@ -77,10 +62,10 @@ type world struct {
 	plains   [plains]*plain
 	users    [users]*user
 	wire     []*message
-	seen     seen
-	digest   uint64 // of all replies
-	broken   string // what is violated first
-	traced   int    // the first step of the trace
+	seen     map[string]int64 // how often each of things happened
+	digest   uint64           // of all replies
+	broken   string           // what is violated first
+	traced   int              // the first step of the trace
 	trace    []string
 
 	mu      sync.Mutex
@@ -108,7 +93,7 @@ const trueTime = 30 * 365 * 24 * 3600 * 1_000_000
 // newWorld makes a world. It must be called in a bubble.
 func newWorld(seed, index uint64, p *planted) *world {
 	r := rand.New(rand.NewPCG(seed, index))
-	w := &world{random: r, planted: p, byKey: map[string]*limiter{}, now: time.Now().UnixMicro() + trueTime}
+	w := &world{random: r, seen: map[string]int64{}, planted: p, byKey: map[string]*limiter{}, now: time.Now().UnixMicro() + trueTime}
 	w.skew = []int64{0, 3000, 100_000}[r.IntN(3)]
 	w.denies = r.IntN(3) == 0
 	if r.IntN(4) > 0 {
@@ -122,7 +107,7 @@ func newWorld(seed, index uint64, p *planted) *world {
 		w.byKey[l.key] = l
 	}
 	for i := range w.nodes {
-		w.nodes[i] = &node{id: i, server: newServer(), alive: true, offset: w.anyOffset()}
+		w.nodes[i] = &node{id: i, server: corpus.NewMemory(), alive: true, offset: w.anyOffset()}
 	}
 	for _, l := range w.limiters {
 		w.nodes[0].models = append(w.nodes[0].models, newModel(l))
@@ -237,9 +222,7 @@ func (w *world) finish() {
 	for len(w.wire) > 0 && w.broken == "" {
 		w.arrive()
 	}
-	for _, u := range w.users {
-		w.crash(u)
-	}
+	w.stop()
 	for _, n := range w.nodes {
 		if !n.alive || n.deposed {
 			w.resync(n)
