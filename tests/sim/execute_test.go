@@ -139,7 +139,7 @@ func (w *world) checkState(n *node, l *limiter, now funnel.Micros) {
 func (w *world) count(m *message, a *ask, g *part, granted int64, reply []int64, master bool) {
 	l := g.limiter
 	if g.granted = granted; l.kind == leaseKind && !a.release && granted > 0 {
-		g.holder = a.ids[0]
+		g.holder = a.id
 	}
 	if l.kind == leaseKind {
 		w.slots(l, a, g, master)
@@ -188,14 +188,10 @@ func (w *world) tally(a *ask, reply []int64) {
 
 // slots notes who holds slots, and makes sure that no more slots are held than there are.
 func (w *world) slots(l *limiter, a *ask, g *part, master bool) {
-	for _, id := range a.ids {
-		if a.release {
-			if master {
-				delete(l.holders, id)
-			}
-		} else if g.granted > 0 {
-			l.holders[id] = &holder{until: w.now + int64(a.lease.TTL) - 2*w.skew, lost: !master}
-		}
+	if a.release && master {
+		delete(l.holders, a.id)
+	} else if g.granted > 0 {
+		l.holders[a.id] = &holder{until: w.now + a.period*1000 - 2*w.skew, lost: !master}
 	}
 	held := int64(0)
 	for _, h := range l.holders {

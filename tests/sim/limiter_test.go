@@ -107,38 +107,36 @@ func (l *limiter) call(r *rand.Rand) []string {
 		}
 		return words
 	}
-	n, mode := int64(1), ""
+	n, options := int64(1), l.options
+	lockout := len(options) > 0 && options[0] == "LOCKOUT"
 	switch r.IntN(12) {
 	case 0:
-		n = -1 - r.Int64N(l.limit)
+		if n = -1 - r.Int64N(l.limit); lockout {
+			options = nil
+		}
 	case 1:
 		n = 1 + r.Int64N(l.limit+1)
 	case 2:
-		n, mode = 1+r.Int64N(l.limit), "UPTO"
+		if n = 1 + r.Int64N(l.limit); !lockout {
+			options = append([]string{"UPTO"}, options...)
+		}
 	}
 	words := slices.Clone(l.words)
 	if l.mixed && r.IntN(5) == 0 {
 		words[3] = number(1 + r.Int64N(100))
 	}
-	words = append(words, number(n))
 	switch {
 	case l.mixed && r.IntN(20) == 0:
-		words = append(words, "FORCE")
+		options = []string{"FORCE"}
 	case l.mixed && r.IntN(10) == 0:
-		words = append(words, "RESERVE", strconv.Itoa(r.IntN(1000)))
-	case mode != "" && (len(l.options) == 0 || l.options[0] != "LOCKOUT"):
-		words = append(words, mode)
-		words = append(words, l.options...)
-	case n > 0 || len(l.options) == 0 || l.options[0] != "LOCKOUT":
-		words = append(words, l.options...)
+		options = []string{"RESERVE", strconv.Itoa(r.IntN(1000))}
 	}
-	return append(words, "MS")
+	return slices.Concat(words, []string{number(n)}, options, []string{"MS"})
 }
 
 // clause returns the words of a call as those of a clause of GO.ALL, without its options at the end.
 func (l *limiter) clause(r *rand.Rand) []string {
-	names := [...]string{rateKind: "THROTTLE", windowKind: "WINDOW", quotaKind: "QUOTA", leaseKind: "LEASE"}
-	words := append([]string{names[l.kind]}, l.words[1:]...)
+	words := append([]string{l.words[0][len("GO."):]}, l.words[1:]...)
 	if l.kind == leaseKind {
 		return append(words, "h"+strconv.Itoa(r.IntN(holders)))
 	}
@@ -149,67 +147,43 @@ func (l *limiter) clause(r *rand.Rand) []string {
 	return append(append(words, number(n)), l.options...)
 }
 
-// ask is what the words of a call mean.
+// ask is what the words of a call mean. Times are in milliseconds.
 type ask struct {
-	release bool
-	ids     []string
-	limit   int64
-	n       int64
-	rate    funnel.ThrottleParams
-	window  funnel.WindowParams
-	quota   funnel.QuotaParams
-	lease   funnel.LeaseParams
-	sixth   bool
+	release                 bool
+	id                      string // of a slot
+	limit, count, period, n int64
+	options                 map[string]int64 // with the numbers after them
 }
 
-// parse reads the words of a call for a limiter of this kind. Times are in milliseconds: each call ends with MS.
-func parse(k kind, words []string) (a ask) {
-	number := func(i int) int64 {
-		n, err := strconv.ParseInt(words[i], 10, 64)
-		if err != nil {
-			panic(err)
-		}
-		return n
-	}
+func (a *ask) has(option string) bool {
+	_, found := a.options[option]
+	return found
+}
+
+// parse reads the words of a call for a limiter of this kind. Each call ends with MS.
+func parse(k kind, words []string) ask {
 	if words[0] == "GO.RELEASE" {
-		return ask{release: true, ids: words[2:]}
+		return ask{release: true, id: words[2]}
 	}
-	a.limit = number(2)
-	period := number(3)
-	at := 4
-	switch k {
-	case leaseKind:
-		a.ids, a.lease = words[4:5], funnel.LeaseParams{Limit: a.limit, TTL: micros(period)}
-		return a
-	case rateKind:
-		a.limit++
-		a.rate.Rate = funnel.Rate{Count: period, Period: micros(number(4)).Nanos()}
-		at = 5
-	}
-	a.n = number(at)
-	upTo, force := false, false
-	for at++; at < len(words)-1; at++ {
-		switch words[at] {
-		case "UPTO":
-			upTo, a.sixth = true, true
-		case "FORCE":
-			force = true
-		case "EXACT":
-			a.window.Exact = true
-		case "RESERVE":
-			at++
-			a.rate.Reserve, a.rate.MaxWait, a.sixth = true, micros(number(at)).Nanos(), true
-		case "LOCKOUT":
-			at++
-			a.rate.Lockout = micros(number(at)).Nanos()
-		case "ALIGN":
-			at++
-			a.quota.Align, a.quota.Offset = true, micros(number(at))
+	a, numbers, option := ask{options: map[string]int64{}}, []int64{}, ""
+	for _, word := range words[2:] {
+		switch n, err := strconv.ParseInt(word, 10, 64); {
+		case err != nil:
+			option, a.options[word] = word, 0
+		case option == "":
+			numbers = append(numbers, n)
+		default:
+			a.options[option] = n
 		}
 	}
-	a.rate.Limit, a.rate.Quantity, a.rate.UpTo, a.rate.Force = a.limit, a.n, upTo, force
-	a.window.Limit, a.window.Period, a.window.Quantity, a.window.UpTo, a.window.Force = a.limit, micros(period), a.n, upTo, force
-	a.quota.Limit, a.quota.Period, a.quota.Quantity, a.quota.UpTo, a.quota.Force = a.limit, micros(period), a.n, upTo, force
+	if a.limit = numbers[0]; k == rateKind {
+		a.limit, a.count, numbers = a.limit+1, numbers[1], numbers[1:]
+	}
+	if a.period = numbers[1]; k == leaseKind {
+		a.id = words[4]
+	} else {
+		a.n = numbers[2]
+	}
 	return a
 }
 
@@ -241,21 +215,22 @@ var errTooMuch = errors.New("too much would be in use")
 // decide returns the reply that a call must get, and how many units it was granted.
 func (m *model) decide(k kind, now funnel.Micros, a *ask) (reply []int64, granted int64, err error) {
 	var v funnel.Verdict
+	period, upTo, force := micros(a.period), a.has("UPTO"), a.has("FORCE")
 	switch {
 	case a.release:
-		released := int64(0)
-		for _, id := range a.ids {
-			released += btoi(m.lease.Release(now, id))
-		}
-		return []int64{released}, 0, nil
+		return []int64{btoi(m.lease.Release(now, a.id))}, 0, nil
 	case k == rateKind:
-		v = m.rate.Call(now.Nanos(), a.rate)
+		v = m.rate.Call(now.Nanos(), funnel.ThrottleParams{Limit: a.limit, Rate: funnel.Rate{Count: a.count, Period: period.Nanos()},
+			Quantity: a.n, UpTo: upTo, Force: force, Reserve: a.has("RESERVE"), MaxWait: micros(a.options["RESERVE"]).Nanos(),
+			Lockout: micros(a.options["LOCKOUT"]).Nanos()})
 	case k == windowKind:
-		v = m.window.Call(now, a.window)
+		v = m.window.Call(now, funnel.WindowParams{Limit: a.limit, Period: period, Quantity: a.n, UpTo: upTo, Force: force,
+			Exact: a.has("EXACT")})
 	case k == quotaKind:
-		v = m.quota.Call(now, a.quota)
+		v = m.quota.Call(now, funnel.QuotaParams{Limit: a.limit, Period: period, Quantity: a.n, UpTo: upTo, Force: force,
+			Align: a.has("ALIGN"), Offset: micros(a.options["ALIGN"])})
 	default:
-		v = m.lease.Call(now, a.ids[0], a.lease).Verdict
+		v = m.lease.Call(now, a.id, funnel.LeaseParams{Limit: a.limit, TTL: period}).Verdict
 		m.forgetLapsed(now)
 	}
 	if v.TooMuch {
@@ -269,11 +244,11 @@ func (m *model) decide(k kind, now funnel.Micros, a *ask) (reply []int64, grante
 	switch {
 	case k == leaseKind:
 		reply = append(reply, btoi(v.Renewed))
-	case a.rate.Reserve && v.Limited:
+	case a.has("RESERVE") && v.Limited:
 		reply = append(reply, -1)
-	case a.rate.Reserve:
+	case a.has("RESERVE"):
 		reply = append(reply, millis(v.Wait))
-	case a.sixth:
+	case upTo:
 		reply = append(reply, v.Granted)
 	}
 	return reply, v.Granted, nil

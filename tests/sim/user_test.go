@@ -91,7 +91,7 @@ func (u *user) Process(_ context.Context, cmd redis.Cmder) error {
 func grantedTo(m *message) int64 {
 	a := parse(m.limiter.kind, m.words)
 	switch {
-	case a.sixth:
+	case a.has("UPTO") || a.has("RESERVE"):
 		return m.reply[5]
 	case m.reply[0] == 0:
 		return a.n
@@ -206,8 +206,7 @@ func (w *world) settle(after *message) {
 // checkAsked makes sure that a user that keeps nothing asks for each caller once.
 func (w *world) checkAsked(m *message) {
 	k := m.user.of(m.limiter)
-	k.asks -= parse(m.limiter.kind, m.words).n
-	if k.asks < 0 && w.units == 0 {
+	if k.asks -= parse(m.limiter.kind, m.words).n; k.asks < 0 && w.units == 0 {
 		w.fail("%s: user %d asks for %d units more than it has callers", m.limiter.key, m.user.id, -k.asks)
 	}
 }
