@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"os"
@@ -44,32 +43,20 @@ type step struct {
 type schedule struct {
 	Seed    uint64   `json:"seed"`
 	Options []string `json:"options"` // more arguments of the servers
-	Steps   []step   `json:"-"`
+	Steps   []step   `json:"steps"`
 }
 
 // readSchedule reads what write wrote.
 func readSchedule(file string) (s schedule, err error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return s, err
-	}
-	defer f.Close()
-	d := json.NewDecoder(f)
-	for err = d.Decode(&s); err == nil && d.More(); {
-		s.Steps = append(s.Steps, step{})
-		err = d.Decode(&s.Steps[len(s.Steps)-1])
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, &s)
 	}
 	return s, err
 }
 
-// write writes a line for the schedule, then one for each step, so that a reader sees the order.
+// write writes a schedule, with a line for each call.
 func (s *schedule) write(file string) error {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(s)
-	for i := range s.Steps {
-		err = errors.Join(err, e.Encode(s.Steps[i]))
-	}
-	return errors.Join(err, os.WriteFile(file, b.Bytes(), 0o644))
+	text, err := json.MarshalIndent(s, "", " ")
+	return errors.Join(err, os.WriteFile(file, append(text, '\n'), 0o644))
 }
