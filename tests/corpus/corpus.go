@@ -11,13 +11,12 @@
 //
 // A blank line ends a case; the next one begins on an empty server without policies. Two blanks end a call. A call without
 // "writes" replicates nothing. "  replies" is a reply in a line of its own. T+900s is the time of the call and 900 s, in ms
-// since the Unix epoch; T+900s/us and T+900s/ns are in µs and ns. A word in quotes has Go's escapes, 3*x is
-// xxx, and 2*(a b) is a b a b. Calls of the server's
-// own commands prepare a case; they need no reply and have no "writes". A case with a line "@server" is for real servers. One
-// with a line "@sample" calls a command twice: see Samples. A case with a line "@each" runs once for each of the server's own
-// calls in it, which begins it.
-// A line "@2028-02-29T23:00:00Z" sets the clock, forward only: later cases and files name later times, or none.
-// A case with a line "+0s" depends on parts of a second, so a host whose clock goes on leaves it out.
+// since the Unix epoch; T+900s/us and T+900s/ns are in µs and ns. A word in quotes has Go's escapes, 3*x is xxx, and 2*(a b)
+// is a b a b. Calls of the server's own commands prepare a case; they need no reply and have no "writes". After a line
+// "@replies" a file has no effects: other files have those of such calls. A case with a line "@server" is for real servers.
+// One with a line "@sample" calls a command twice: see Samples. A case with a line "@each" runs once for each of the server's
+// own calls in it, which begins it. A line "@2028-02-29T23:00:00Z" sets the clock, forward only: later cases and files name
+// later times, or none. A case with a line "+0s" depends on parts of a second, so a host whose clock goes on leaves it out.
 package corpus
 
 import (
@@ -31,11 +30,12 @@ import (
 
 // Case is the lines of a file up to a blank line.
 type Case struct {
-	Server bool // for real servers only
-	Sample bool // see Samples
-	Each   bool // there is a line @each
-	Timed  bool // the clock is moved, or a call names a time or depends on the date
-	Steps  []*Step
+	Server      bool // for real servers only
+	Sample      bool // see Samples
+	Each        bool // there is a line @each
+	RepliesOnly bool // there is a line @replies
+	Timed       bool // the clock is moved, or a call names a time or depends on the date
+	Steps       []*Step
 }
 
 // Step is one line of a file, with the lines that belong to it.
@@ -67,7 +67,7 @@ func Parse(text string) (cases []*Case, err error) {
 		switch rest, wait := strings.TrimSpace(line), waitLine.FindStringSubmatch(line); {
 		case line == "":
 			if last >= 0 {
-				cases, c = append(cases, c), &Case{}
+				cases, c = append(cases, c), &Case{RepliesOnly: c.RepliesOnly}
 			}
 			continue
 		case strings.HasPrefix(line, "> "):
@@ -89,6 +89,8 @@ func Parse(text string) (cases []*Case, err error) {
 			c.Sample = true
 		case line == "@each":
 			c.Each = true
+		case line == "@replies":
+			c.RepliesOnly = true
 		case strings.HasPrefix(line, "@"):
 			s.At, err = time.Parse(time.RFC3339, line[1:])
 			c.Timed = true

@@ -74,7 +74,7 @@ func bracketed(reply string) string {
 
 func (c *Case) wrong() {
 	for _, s := range c.Steps {
-		if s.Call && (!s.Own() || s.Writes != "") {
+		if s.Call && (!s.Own() || s.Writes != "" || c.RepliesOnly) {
 			return // the next errors may be for what this call made
 		}
 		if words, err := Words(s.Text, 0); err == nil && s.Call && strings.HasPrefix(s.Reply, "ERR ") {
