@@ -13,7 +13,7 @@ type ThrottleState struct {
 // ThrottleParams are the parameters of one call. UpTo, Force, Reserve and Lockout exclude each
 // other.
 type ThrottleParams struct {
-	Limit    int64 // 1 to MaxLimit; Rate.Fits(Limit)
+	Limit    int64 // 1 to MaxLimit; so many units drain within MaxPeriod
 	Rate     Rate  // Count 1 to MaxLimit, Period 1 to MaxPeriod
 	Quantity int64 // at most MaxLimit + 1 either way; 0 peeks, a negative quantity refunds
 	UpTo     bool  // take what is left if that is less than Quantity

@@ -52,11 +52,6 @@ func (r Rate) Drain(units int64) Nanos {
 	return r.span(units).ceil()
 }
 
-// Fits reports whether limit units drain within MaxPeriod.
-func (r Rate) Fits(limit int64) bool {
-	return r.Drain(limit) <= MaxPeriod
-}
-
 // span is a length of time: ns + frac/Count nanoseconds, 0 <= frac < Count. Count is that of a
 // rate. Two spans are combined only if both belong to the same rate.
 type span struct {

@@ -23,7 +23,7 @@ func TestThrottle_saturates(t *testing.T) {
 	for _, rate := range rates {
 		for _, limit := range []int64{1, funnel.MaxLimit} {
 			for _, quantity := range []int64{-funnel.MaxLimit - 1, -1, 0, 1, funnel.MaxLimit, funnel.MaxLimit + 1} {
-				if rate.Fits(limit) {
+				if fits(rate, limit) {
 					calls = append(calls, options(funnel.ThrottleParams{Limit: limit, Rate: rate, Quantity: quantity}, most)...)
 				}
 			}

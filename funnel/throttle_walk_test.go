@@ -176,10 +176,13 @@ func (w *walk) newRate() {
 		rate.Count = max(min(count+near[1], funnel.MaxLimit), 1)
 	}
 	w.p.Rate = rate
-	if !rate.Fits(max(w.p.Limit, 1)) || w.p.Limit == 0 {
+	if !fits(rate, max(w.p.Limit, 1)) || w.p.Limit == 0 {
 		w.newLimit()
 	}
 }
+
+// fits reports whether a call may have this rate and limit.
+func fits(r funnel.Rate, limit int64) bool { return r.Drain(limit) <= funnel.MaxPeriod }
 
 func (w *walk) newLimit() {
 	top := int64(funnel.MaxLimit)
@@ -187,7 +190,7 @@ func (w *walk) newLimit() {
 		top = 30
 	}
 	w.p.Limit = logUniform(w.Rand, top)
-	for w.p.Limit > 1 && !w.p.Rate.Fits(w.p.Limit) {
+	for w.p.Limit > 1 && !fits(w.p.Rate, w.p.Limit) {
 		w.p.Limit = (w.p.Limit + 1) / 2
 	}
 }

@@ -109,27 +109,6 @@ func TestWindow_clearsAFewAtATime(t *testing.T) {
 	}
 }
 
-func TestWindowState_Sound(t *testing.T) {
-	for _, c := range []struct {
-		why            string
-		newest, oldest funnel.WindowEntry
-		want           bool
-	}{
-		{"One entry", funnel.WindowEntry{Time: 5, Total: 9, Weight: 9}, funnel.WindowEntry{Time: 5, Total: 9, Weight: 9}, true},
-		{"Two", funnel.WindowEntry{Time: 5, Total: 9, Weight: 1}, funnel.WindowEntry{Time: 4, Total: 8, Weight: 8}, true},
-		{"Totals that go round", funnel.WindowEntry{Time: 5, Total: 3, Weight: 1}, funnel.WindowEntry{Time: 4, Total: ^uint64(0), Weight: 8}, true},
-		{"Times that fall", funnel.WindowEntry{Time: 3, Total: 9, Weight: 1}, funnel.WindowEntry{Time: 4, Total: 8, Weight: 8}, false},
-		{"Totals that fall", funnel.WindowEntry{Time: 5, Total: 7, Weight: 1}, funnel.WindowEntry{Time: 4, Total: 8, Weight: 8}, false},
-		{"As many between as can be", funnel.WindowEntry{Time: 5, Total: 1<<62 + 7, Weight: 1}, funnel.WindowEntry{Time: 4, Total: 8, Weight: 8}, true},
-		{"More", funnel.WindowEntry{Time: 5, Total: 1<<62 + 8, Weight: 1}, funnel.WindowEntry{Time: 4, Total: 8, Weight: 8}, false},
-	} {
-		s := funnel.WindowState{Newest: c.newest, Oldest: c.oldest}
-		if got := s.Sound(); got != c.want {
-			t.Errorf("%s: %v", c.why, got)
-		}
-	}
-}
-
 // The corners: nothing wraps, whatever entries a log may hold.
 func TestWindow_saturates(t *testing.T) {
 	units := []int64{1, 2, funnel.WindowParts, funnel.MaxLimit, 1 << 62}
