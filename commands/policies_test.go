@@ -26,17 +26,13 @@ func TestParsePolicies_errors(t *testing.T) {
 	for _, row := range []struct{ text, want string }{
 		// Names.
 		{";", "policy 1: the name is missing"},
-		{"; a QUOTA 1 1s", "policy 1: the name is missing"},
 		{"a QUOTA 1 1s;;", "policy 2: the name is missing"},
 		{"Login QUOTA 1 1s", "policy 1: a name must be 1 to 64 of a-z 0-9 _ - . and not 'Login'"},
-		{"a:b QUOTA 1 1s", "policy 1: a name must be 1 to 64 of a-z 0-9 _ - . and not 'a:b'"},
 		{"a QUOTA 1 1s; \xff\x00 QUOTA 1 1s", "policy 2: a name must be 1 to 64 of a-z 0-9 _ - . and not '??'"},
 		{long + " QUOTA 1 1s", "policy 1: a name must be 1 to 64 of a-z 0-9 _ - . and not '" + long[:64] + "'"},
 		{"a QUOTA 1 1s; b QUOTA 1 1s; a QUOTA 1 1s", "policy 3 (a): policy 1 has the same name"},
-		{"a QUOTA 1 1s; a THROTTLE 0 1 1s, THROTTLE 0 1 1s", "policy 2 (a): policy 1 has the same name"},
 		// Clauses.
 		{"login", "policy 1 (login): a clause is missing"},
-		{"login SHADOW", "policy 1 (login): a clause is missing"},
 		{"a THROTTLE 1 1 1s,", "policy 1 (a), clause 2: a clause is missing"},
 		{"a QUOTAS 1 1s", "policy 1 (a): a clause must begin with THROTTLE, WINDOW or QUOTA, not 'QUOTAS'"},
 		{"a LEASE 1 1s x", "policy 1 (a): a clause must begin with THROTTLE, WINDOW or QUOTA, not 'LEASE'"},
@@ -45,10 +41,8 @@ func TestParsePolicies_errors(t *testing.T) {
 		{"a THROTTLE 0 1 1s" + strings.Repeat(", THROTTLE 0 1 1s", 32), "policy 1 (a), clause 33: at most 32 clauses"},
 		// Words that are missing or too many.
 		{"login QUOTA 1 1s; api THROTTLE 1 1", "policy 2 (api): 'THROTTLE' needs max_burst, count and period"},
-		{"a QUOTA 1", "policy 1 (a): 'QUOTA' needs limit and period"},
 		{"a THROTTLE 1 1 1s, THROTTLE 2", "policy 1 (a), clause 2: 'THROTTLE' needs max_burst, count and period"},
 		{"a THROTTLE 1 1 1s 5", "policy 1 (a): unknown option '5': a THROTTLE clause may have LOCKOUT, and a comma comes before a further clause"},
-		{"a THROTTLE 1 1 1s UPTO", "policy 1 (a): unknown option 'UPTO': a THROTTLE clause may have LOCKOUT, and a comma comes before a further clause"},
 		{"a QUOTA 1 1s b QUOTA 1 1s", "policy 1 (a): unknown option 'b': a QUOTA clause may have ALIGN, and a comma comes before a further clause"},
 		{"a QUOTA 1 1s ALIGN 0s ALIGN 0s", "policy 1 (a): option 'ALIGN' given more than once"},
 		{"a QUOTA 1 1s ALIGN", "policy 1 (a): 'ALIGN' needs a time"},
@@ -57,21 +51,15 @@ func TestParsePolicies_errors(t *testing.T) {
 		{"a THROTTLE x 1 1s", "policy 1 (a): max_burst is not an integer: 'x'"},
 		{"a THROTTLE -1 1 1s", "policy 1 (a): max_burst must be between 0 and 999999999999: '-1'"},
 		{"a THROTTLE 1 0 1s", "policy 1 (a): count must be between 1 and 1000000000000: '0'"},
-		{"a QUOTA 0 1s", "policy 1 (a): limit must be between 1 and 1000000000000: '0'"},
-		{"a QUOTA 99999999999999999999 1s", "policy 1 (a): limit must be between 1 and 1000000000000: '99999999999999999999'"},
 		{"a THROTTLE 1 1 36500d", "policy 1 (a): (max_burst + 1) x period / count must not exceed 100 years: '1 1 36500d'"},
 		// Times.
 		{"a QUOTA 1 60", "policy 1 (a): period must be an integer with a unit, such as 250ms, 5s, 15m, 1h or 1d: '60'"},
-		{"a QUOTA 1 60S", "policy 1 (a): period must be an integer with a unit, such as 250ms, 5s, 15m, 1h or 1d: '60S'"},
-		{"a QUOTA 1 1.5h", "policy 1 (a): period must be an integer with a unit, such as 250ms, 5s, 15m, 1h or 1d: '1.5h'"},
 		{"a QUOTA 1 0ms", "policy 1 (a): period must be between 1 ms and 100 years: '0ms'"},
-		{"a QUOTA 1 36501d", "policy 1 (a): period must be between 1 ms and 100 years: '36501d'"},
 		{"a QUOTA 1 18446744073709551617s", "policy 1 (a): period must be between 1 ms and 100 years: '18446744073709551617s'"},
 		{"a THROTTLE 1 1 1s LOCKOUT 15", "policy 1 (a): the time of LOCKOUT must be an integer with a unit, such as 250ms, 5s, 15m, 1h or 1d: '15'"},
 		{"a THROTTLE 1 1 1s LOCKOUT 0s", "policy 1 (a): the time of LOCKOUT must be between 1 ms and 100 years: '0s'"},
 		{"a QUOTA 1 1s ALIGN 0", "policy 1 (a): offset must be a time such as -1h, or a UTC offset such as +01:00: '0'"},
 		{"a QUOTA 1 1s ALIGN 36501d", "policy 1 (a): offset must be within 100 years either way: '36501d'"},
-		{"a QUOTA 1 1s ALIGN -3153600000001ms", "policy 1 (a): offset must be within 100 years either way: '-3153600000001ms'"},
 	} {
 		p, err := ParsePolicies(row.text)
 		if err == nil || err.Error() != row.want || p != nil {

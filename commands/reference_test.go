@@ -9,7 +9,6 @@ import (
 
 	"gothrottle/commands"
 	"gothrottle/commands/memory"
-	"gothrottle/tests/corpus"
 )
 
 // These tests hold docs/commands.md to the code.
@@ -100,16 +99,6 @@ func TestReference_state(t *testing.T) {
 	for i, want := range [commands.MaxFields]string{"TAT", "the period", "the fraction", "the count", "the end of the lockout"} {
 		if len(fields) != commands.MaxFields || fields[i][0] != "`"+memory.FieldName(0, i)+"`" || !strings.HasPrefix(fields[i][1], want) {
 			t.Errorf("field %d, %s: the reference has %q", i, want, fields)
-		}
-	}
-}
-
-// A reply has as many integers as its table has rows.
-func TestReference_replies(t *testing.T) {
-	rows := readPage(t, reference).section(t, "Replies").column("#", 0)
-	for i := range strings.Fields(corpus.Samples["GO.THROTTLE"].First) {
-		if i >= len(rows) || rows[i] != fmt.Sprint(i+1) {
-			t.Errorf("%s, the reference has the integers %q", corpus.Samples["GO.THROTTLE"].First, rows)
 		}
 	}
 }
