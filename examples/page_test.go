@@ -2,7 +2,6 @@ package examples
 
 import (
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -54,13 +53,10 @@ func TestClientsPage(t *testing.T) {
 	}
 }
 
-// tested says whether a test runs a program. make test-examples runs those in Go. Programs of several files have a row
-// for one of them.
+// tested says whether a test runs a program. make test-examples runs those in Go.
 func tested(file string) bool {
 	if strings.HasPrefix(file, "go/") {
 		return strings.HasSuffix(file, "_test.go")
 	}
-	return slices.ContainsFunc(table, func(e example) bool {
-		return e.file == file || filepath.Ext(file) == ".java" && filepath.Dir(e.file) == filepath.Dir(file)
-	})
+	return slices.ContainsFunc(table, func(e example) bool { return e.file == file })
 }

@@ -3,14 +3,19 @@ package examples
 import (
 	"context"
 	"errors"
+	"net/http"
+	"strings"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"gothrottle/throttle"
+	"gothrottle/throttle/throttlehttp"
 )
 
 // GRPC limits the calls of a gRPC server. A stream counts as one call.
@@ -54,4 +59,21 @@ func (g GRPC) admit(ctx context.Context) error {
 		}
 	}
 	return denial.Err()
+}
+
+var byIP = throttlehttp.ByIP()
+
+// ByPeer names the limiter after the host of the connection, as throttlehttp.ByIP does: calls by gRPC and by HTTP share it.
+func ByPeer(ctx context.Context) string {
+	if p, ok := peer.FromContext(ctx); ok {
+		return byIP(&http.Request{RemoteAddr: p.Addr.String()})
+	}
+	return "ip:"
+}
+
+// ByMetadata names the limiter after metadata that an interceptor before this one has verified, such as an API key.
+func ByMetadata(name string) func(context.Context) string {
+	return func(ctx context.Context) string {
+		return name + ":" + strings.Join(metadata.ValueFromIncomingContext(ctx, name), ",")
+	}
 }

@@ -63,7 +63,7 @@ func TestGRPC_byPeer(t *testing.T) {
 	require.NoError(t, err)
 	_, err = stream.Recv()
 	requireDenied(t, err)
-	state, err := client.Rate("t", throttle.PerHour(2)).Peek(t.Context(), "peer:127.0.0.1")
+	state, err := client.Rate("t", throttle.PerHour(2)).Peek(t.Context(), "ip:127.0.0.1")
 	require.NoError(t, err)
 	require.Zero(t, state.Remaining)
 	server.Advance(30 * time.Minute)
@@ -71,60 +71,41 @@ func TestGRPC_byPeer(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Metadata names the limiter: each API key has its own.
-func TestByMetadata(t *testing.T) {
+// Metadata or the peer names the limiter. A host of IPv6 has all addresses of its network.
+func TestGRPC_keys(t *testing.T) {
 	ctx := metadata.NewIncomingContext(t.Context(), metadata.Pairs("api-key", "a", "other", "x"))
 	require.Equal(t, "api-key:a", ByMetadata("api-key")(ctx))
 	require.Equal(t, "api-key:", ByMetadata("api-key")(t.Context()))
+	host := &net.TCPAddr{IP: net.ParseIP("2001:db8:1:2:3::4"), Port: 80}
+	require.Equal(t, "ip:2001:db8:1:2::/64", ByPeer(peer.NewContext(t.Context(), &peer.Peer{Addr: host})))
+	require.Equal(t, "ip:", ByPeer(t.Context()))
 }
 
-// An IPv6 host has all addresses of its network, so they share a limiter.
-func TestByPeer(t *testing.T) {
-	for addr, want := range map[string]string{
-		"192.0.2.1:80": "peer:192.0.2.1", "[::ffff:192.0.2.1]:80": "peer:192.0.2.1", "[2001:db8:1:2:3::4]:80": "peer:2001:db8:1:2::/64",
-		"[fe80::1%lo]:80": "peer:fe80::/64",
-	} {
-		tcp, err := net.ResolveTCPAddr("tcp", addr)
-		require.NoError(t, err)
-		require.Equal(t, want, ByPeer(peer.NewContext(t.Context(), &peer.Peer{Addr: tcp})))
-	}
-	unix := &net.UnixAddr{Name: "@", Net: "unix"}
-	require.Equal(t, "peer:@", ByPeer(peer.NewContext(t.Context(), &peer.Peer{Addr: unix})))
-	require.Equal(t, "peer:", ByPeer(t.Context()))
-}
-
-// A caller whose deadline passes while the limiter is asked is not served, also by a client that fails open.
-func TestGRPC_deadlineHasPassed(t *testing.T) {
-	for _, fallback := range []throttle.Option{nil, throttle.FailOpen()} {
-		client, _ := throttletest.New(t, throttle.Options{Logger: quiet}, fallback)
-		g := GRPC{client.Rate("t", throttle.PerHour(1)), ByPeer}
-		ctx, cancel := context.WithTimeout(t.Context(), 0)
-		defer cancel()
-		_, err := g.Unary(ctx, nil, nil, func(context.Context, any) (any, error) {
-			t.Error("served")
-			return nil, nil
-		})
-		require.Equal(t, codes.DeadlineExceeded, status.Code(err))
-	}
-}
-
-// While the server is away calls go on. A client that fails closed denies them. Other errors are internal.
+// While the server is away calls go on, unless the client fails closed or the caller's deadline has passed. Other errors are
+// internal.
 func TestGRPC_withoutDecision(t *testing.T) {
 	for _, row := range []struct {
 		fallback throttle.Option
 		limit    throttle.Limit
+		deadline time.Duration
 		want     codes.Code
 	}{
-		{nil, throttle.PerHour(1), codes.OK},
-		{throttle.FailClosed(), throttle.PerHour(1), codes.ResourceExhausted},
-		{nil, throttle.Limit{}, codes.Internal},
+		{nil, throttle.PerHour(1), patient, codes.OK},
+		{throttle.FailClosed(), throttle.PerHour(1), patient, codes.ResourceExhausted},
+		{nil, throttle.Limit{}, patient, codes.Internal},
+		{nil, throttle.PerHour(1), 0, codes.DeadlineExceeded},
+		{throttle.FailOpen(), throttle.PerHour(1), 0, codes.DeadlineExceeded},
 	} {
 		client, server := throttletest.New(t, throttle.Options{Logger: quiet}, throttle.Timeout(patient), row.fallback)
 		server.Fail(errors.New("away"))
-		service := serveGRPC(t, GRPC{client.Rate("t", row.limit), ByPeer})
-		for range 2 {
-			_, err := service.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
-			require.Equal(t, row.want, status.Code(err), "%v", err)
-		}
+		ctx, cancel := context.WithTimeout(t.Context(), row.deadline)
+		defer cancel()
+		served := false
+		_, err := GRPC{client.Rate("t", row.limit), ByPeer}.Unary(ctx, nil, nil, func(context.Context, any) (any, error) {
+			served = true
+			return nil, nil
+		})
+		require.Equal(t, row.want, status.Code(err), "%v", err)
+		require.Equal(t, row.want == codes.OK, served)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	redis_rate "gothrottle/throttle/redisrate"
 )
 
-// Random calls have the same results by redis_rate and by throttle/redisrate. An event takes 1000 s to drain, and times may
-// differ by 100 s: so a slow machine changes nothing.
+// Random calls have the same results by redis_rate and by throttle/redisrate, on one server: each has keys of its own. An
+// event takes 1000 s to drain, and times may differ by 100 s: so a slow machine changes nothing.
 func TestRedisRate_sameResults(t *testing.T) {
 	_, rdb := startServer(t)
 	before, after := old.NewLimiter(rdb), redis_rate.NewLimiter(rdb)

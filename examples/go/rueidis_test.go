@@ -6,14 +6,13 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/rueidis"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/valkey-io/valkey-go"
 
 	servers "gothrottle/tests/server"
 	"gothrottle/throttle"
@@ -46,10 +45,7 @@ func TestRueidis_verbs(t *testing.T) {
 			r, err := client.Rate("a", limit).AllowN(ctx, "", 2)
 			require.NoError(t, err)
 			require.Equal(t, throttle.Result{Allowed: true, Limit: 5, Remaining: 3, Granted: 2, ResetAfter: 4 * time.Second, Source: throttle.FromServer}, r)
-			r, err = client.Rate("a", limit).AllowAtMost(ctx, "", 9)
-			require.NoError(t, err)
-			require.EqualValues(t, 3, r.Granted)
-			r, err = client.Rate("a", limit).Allow(ctx, "")
+			r, err = client.Rate("a", limit).AllowN(ctx, "", 4)
 			require.NoError(t, err)
 			require.False(t, r.Allowed)
 			r, err = client.Policy("api").Allow(ctx, "bob")
@@ -129,23 +125,36 @@ func TestRueidis_sendsOnce(t *testing.T) {
 	require.EqualValues(t, 1, sends.Load())
 }
 
-// Calls for many keys at once are all decided, and one hot key is limited exactly.
-func TestRueidis_concurrent(t *testing.T) {
-	addr, _ := startServer(t)
-	limit := newRueidis(t, rueidis.ClientOption{InitAddress: []string{addr}}, patient).Rate("t", throttle.PerHour(10))
-	var calls sync.WaitGroup
-	var allowed atomic.Int64
-	for i := range 256 {
-		calls.Go(func() {
-			_, err := limit.Allow(t.Context(), fmt.Sprint("key", i))
-			assert.NoError(t, err)
-			hot, err := limit.Allow(t.Context(), "hot")
-			assert.NoError(t, err)
-			if hot.Allowed {
-				allowed.Add(1)
-			}
+// Public clients with a typed CL.THROTTLE, made for redis-cell, read the replies of this module.
+func TestDropIn(t *testing.T) {
+	addr, rdb := startServer(t)
+	cell, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}})
+	require.NoError(t, err)
+	t.Cleanup(cell.Close)
+	valkeyCell, err := valkey.NewClient(valkey.ClientOption{InitAddress: []string{addr}})
+	require.NoError(t, err)
+	t.Cleanup(valkeyCell.Close)
+	ctx := t.Context()
+	for name, take := range map[string]func(key string, units int64) ([]int64, error){
+		"rueidis": func(key string, units int64) ([]int64, error) {
+			call := cell.B().ClThrottle().Key(key).MaxBurst(15).CountPerPeriod(30).Period(60).Quantity(units)
+			return cell.Do(ctx, call.Build()).AsIntSlice()
+		},
+		"valkey-go": func(key string, units int64) ([]int64, error) {
+			call := valkeyCell.B().ClThrottle().Key(key).MaxBurst(15).CountPerPeriod(30).Period(60).Quantity(units)
+			return valkeyCell.Do(ctx, call.Build()).AsIntSlice()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reply, err := take(name, 1)
+			require.NoError(t, err)
+			require.Equal(t, []int64{0, 16, 15, -1, 2}, reply)
+			reply, err = take(name, 17)
+			require.NoError(t, err)
+			require.Equal(t, []int64{1, 16, -1}, []int64{reply[0], reply[1], reply[3]}, "it never fits")
+			require.NoError(t, rdb.LPush(ctx, "list of "+name, 1).Err())
+			_, err = take("list of "+name, 1)
+			require.ErrorContains(t, err, "WRONGTYPE")
 		})
 	}
-	calls.Wait()
-	require.EqualValues(t, 10, allowed.Load())
 }

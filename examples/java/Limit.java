@@ -1,8 +1,9 @@
-// JDK alone: 5 requests per user and minute. javac -d out *.java && ADDR=127.0.0.1:6379 PORT=8080 java -cp out Limit
+// JDK alone: 5 requests per user and minute. ADDR=127.0.0.1:6379 PORT=8080 java Limit.java
+import static java.nio.charset.StandardCharsets.UTF_8;
+
 import com.sun.net.httpserver.*;
-import java.io.IOException;
+import java.io.*;
 import java.net.*;
-import java.nio.charset.StandardCharsets;
 import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicBoolean;
 class Limit {
@@ -10,7 +11,7 @@ class Limit {
 
     public static void main(String[] args) throws Exception {
         try {
-            if (Throttle.call("COMMAND", "INFO", "GO.THROTTLE")[0] < 0)
+            if (call("COMMAND", "INFO", "GO.THROTTLE")[0] < 0)
                 throw new IllegalStateException("the server does not know GO.THROTTLE: load the module gothrottle");
         } catch (IOException error) {
             log(error); // the service starts, and each request tries again
@@ -33,9 +34,9 @@ class Limit {
         try {
             URI uri = exchange.getRequestURI();
             String query = "&" + uri.getRawQuery() + "&units=1&";
-            String user = URLDecoder.decode(query.split("&user=")[1].split("&")[0], StandardCharsets.UTF_8);
+            String user = URLDecoder.decode(query.split("&user=")[1].split("&")[0], UTF_8);
             long units = Math.max(1, Long.parseLong(query.split("&units=")[1].split("&")[0]));
-            long[] reply = Throttle.takeAndWait(user, units, uri.getPath().equals("/wait") ? 3 : 1);
+            long[] reply = takeAndWait(user, units, uri.getPath().equals("/wait") ? 3 : 1);
             log(null);
             status = reply[0] == 1 ? 429 : 200;
             Headers headers = exchange.getResponseHeaders();
@@ -52,5 +53,39 @@ class Limit {
             error.printStackTrace();
         }
         exchange.sendResponseHeaders(status, -1); // no body
+    }
+
+    /** Returns limited, limit, remaining, retry_after, reset_after: times are seconds. The limit is 5 per minute. */
+    static long[] take(String user, long units) throws IOException {
+        return call("GO.THROTTLE", "user:" + user, "4", "5", "60", "" + units);
+    }
+
+    static long[] takeAndWait(String user, long units, int tries) throws Exception {
+        long[] reply;
+        while ((reply = take(user, units))[3] > 0 && --tries > 0) { // -1: admitted, or it never will be
+            Thread.sleep((long) (reply[3] * 1000 * (1 + Math.random() / 10))); // the jitter spreads callers
+        }
+        return reply;
+    }
+
+    /** Sends a call once, over a connection of its own. Its reply is an array; a null in the array is -1, and a fault of
+     * ours an IllegalStateException. */
+    static long[] call(String... words) throws IOException {
+        String text = "*" + words.length + "\r\n";
+        for (String word : words) text += "$" + word.getBytes(UTF_8).length + "\r\n" + word + "\r\n";
+        String[] addr = System.getenv("ADDR").split(":");
+        try (Socket socket = new Socket()) {
+            socket.connect(new InetSocketAddress(addr[0], Integer.parseInt(addr[1])), 500); // ms
+            socket.setSoTimeout(500);
+            socket.getOutputStream().write(text.getBytes(UTF_8));
+            BufferedReader in = new BufferedReader(new InputStreamReader(socket.getInputStream(), UTF_8));
+            String line = in.readLine();
+            if (line == null) throw new EOFException("the server closed the connection");
+            if (line.matches("-(ERR (?!max)|WRONG|NOAUTH|NOPERM).*")) throw new IllegalStateException(line);
+            if (line.charAt(0) != '*') throw new IOException(line); // the server cannot decide now
+            long[] reply = new long[Integer.parseInt(line.substring(1))];
+            for (int i = 0; i < reply.length; i++) reply[i] = Long.parseLong(in.readLine().substring(1));
+            return reply;
+        }
     }
 }

@@ -6,7 +6,8 @@ import { check, log, serve } from './app.js';
 const server = createClient({
   url: `redis://${process.env.ADDR}`,
   disableOfflineQueue: true, // without it, calls wait for ever while there is no connection
-  pingInterval: 1000, socket: { socketTimeout: 3000 }, // a connection that is silent for 3 s is replaced
+  pingInterval: 1000, // a connection that is silent for 3 s is replaced: without a strategy the client would end
+  socket: { socketTimeout: 3000, reconnectStrategy: (tries) => Math.min(50 * 2 ** tries, 2000) }, // ms
 });
 server.on('error', log);
 server.once('ready', () => check(server.sendCommand(['COMMAND', 'INFO', 'GO.THROTTLE'])));

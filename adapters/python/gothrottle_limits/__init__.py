@@ -48,8 +48,13 @@ class _Calls:
     """What both storages ask of the server, each in one call. _ask returns what read makes of the reply."""
 
     base_exceptions = (redis.RedisError, redis.exceptions.RedisClusterException)
+    _library: Any  # redis or redis.asyncio
     _ask: Callable[..., Any]
-    _client: Callable[[], Any]
+
+    def __init__(self, uri: str, key_prefix: str = "gothrottle:limits:", wrap_exceptions: bool = False, **options: Any):
+        super().__init__(uri)  # type: ignore[call-arg]
+        self.key_prefix, self.wrap_exceptions = key_prefix, wrap_exceptions
+        self._client = connect(self._library, uri.removeprefix("async+"), options)
 
     @property
     def storage(self) -> Any:
@@ -86,11 +91,7 @@ class GothrottleStorage(_Calls, Storage, MovingWindowSupport):
     """The storage of gothrottle://, gothrottles:// (TLS), gothrottle+unix://, +sentinel:// and +cluster://."""
 
     STORAGE_SCHEME = SCHEMES
-
-    def __init__(self, uri: str, key_prefix: str = "gothrottle:limits:", wrap_exceptions: bool = False, **options: Any):
-        super().__init__(uri)
-        self.key_prefix, self.wrap_exceptions = key_prefix, wrap_exceptions
-        self._client = connect(redis, uri, options)
+    _library = redis
 
     def _ask(self, read: Callable[[Any], Any], command: str, key: str, *words: Any) -> Any:
         with _explained():
@@ -111,11 +112,7 @@ class AsyncGothrottleStorage(_Calls, AsyncStorage, AsyncMovingWindowSupport):
     """The storage of async+gothrottle:// and the other schemes after async+."""
 
     STORAGE_SCHEME = ["async+" + scheme for scheme in SCHEMES]
-
-    def __init__(self, uri: str, key_prefix: str = "gothrottle:limits:", wrap_exceptions: bool = False, **options: Any):
-        super().__init__(uri)
-        self.key_prefix, self.wrap_exceptions = key_prefix, wrap_exceptions
-        self._client = connect(redis.asyncio, uri[len("async+"):], options)
+    _library = redis.asyncio
 
     async def _ask(self, read: Callable[[Any], Any], command: str, key: str, *words: Any) -> Any:
         with _explained():
