@@ -29,7 +29,7 @@ type engine struct {
 	overrides map[override]limiter
 }
 
-// ask is one descriptor with a limit.
+// ask is one descriptor with a limit, and its decision.
 type ask struct {
 	found
 	hits   int64 // 0 only looks
@@ -37,6 +37,7 @@ type ask struct {
 	settle bool  // hits are charged, past the limit if need be, and admitted
 
 	unlimited bool // the rule has no limit
+	verdict
 }
 
 // verdict is the decision of an ask.
@@ -77,25 +78,26 @@ func (m inMemory) Process(_ context.Context, cmd redis.Cmder) error {
 	return err
 }
 
-// decide returns the verdict of each ask. Asks without a limit get the zero verdict. Those of one tag take from all limits
-// or from none. The others are decided at the same time, except that asks of one key keep their order.
-func (e *engine) decide(ctx context.Context, asks []ask) []verdict {
-	verdicts := make([]verdict, len(asks))
+// decide sets the verdict of each ask with a limit. Those of one tag take from all limits or from none. The others are decided
+// at the same time, except that asks of one key keep their order.
+func (e *engine) decide(ctx context.Context, asks []ask) {
 	if len(asks) == 1 && asks[0].limit != nil {
-		e.decideGroup(ctx, asks, []int{0}, verdicts)
-		return verdicts
+		e.decideOne(ctx, &asks[0])
+		return
 	}
-	groups := group(asks)
 	var wg sync.WaitGroup
-	for i, members := range groups {
-		if i == len(groups)-1 {
-			e.decideGroup(ctx, asks, members, verdicts)
-			break
-		}
-		wg.Go(func() { e.decideGroup(ctx, asks, members, verdicts) })
+	for _, members := range group(asks) {
+		wg.Go(func() {
+			if members[0].together() && len(members) > 1 {
+				e.decideAll(ctx, members)
+				return
+			}
+			for _, a := range members {
+				e.decideOne(ctx, a)
+			}
+		})
 	}
 	wg.Wait()
-	return verdicts
 }
 
 // together says whether the ask is one of several that take all or nothing.
@@ -103,16 +105,17 @@ func (a *ask) together() bool {
 	return a.tag != "" && a.hits > 0 && !a.refund && !a.settle && !a.limit.shadow && !a.limit.quota
 }
 
-func group(asks []ask) (groups [][]int) {
+func group(asks []ask) (groups [][]*ask) {
 	for i := range asks {
-		if asks[i].limit == nil {
+		a := &asks[i]
+		if a.limit == nil {
 			continue
 		}
-		at := slices.IndexFunc(groups, func(members []int) bool { return asks[members[0]].same(&asks[i]) })
+		at := slices.IndexFunc(groups, func(members []*ask) bool { return members[0].same(a) })
 		if at < 0 {
 			at, groups = len(groups), append(groups, nil)
 		}
-		groups[at] = append(groups[at], i)
+		groups[at] = append(groups[at], a)
 	}
 	return groups
 }
@@ -124,16 +127,10 @@ func (a *ask) same(b *ask) bool {
 	return a.key == b.key
 }
 
-func (e *engine) decideGroup(ctx context.Context, asks []ask, members []int, verdicts []verdict) {
-	if asks[members[0]].together() && len(members) > 1 {
-		e.decideAll(ctx, asks, members, verdicts)
-		return
-	}
-	for _, i := range members {
-		var err error
-		if verdicts[i], err = e.decideOne(ctx, asks[i].limit.bound, &asks[i]); err != nil {
-			verdicts[i] = e.fallback(ctx, &asks[i], err)
-		}
+func (e *engine) decideOne(ctx context.Context, a *ask) {
+	var err error
+	if a.verdict, err = e.askOne(ctx, a.limit.bound, a); err != nil {
+		a.verdict = e.fallback(ctx, a, err)
 	}
 }
 
@@ -149,7 +146,7 @@ func (e *engine) fallback(ctx context.Context, a *ask, cause error) verdict {
 	case failClosed:
 		return verdict{fallback: failClosed, over: a.hits > 0 && !a.refund && !a.settle, reset: time.Second}
 	case failLocal:
-		own, err := e.decideOne(ctx, a.limit.local, a)
+		own, err := e.askOne(ctx, a.limit.local, a)
 		if own.fallback = failLocal; err == nil {
 			return own
 		}
@@ -157,7 +154,7 @@ func (e *engine) fallback(ctx context.Context, a *ask, cause error) verdict {
 	return v
 }
 
-func (e *engine) decideOne(ctx context.Context, by limiter, a *ask) (verdict, error) {
+func (e *engine) askOne(ctx context.Context, by limiter, a *ask) (verdict, error) {
 	c, ok := by.(counter)
 	if !ok {
 		return e.decideSlot(ctx, by.(*throttle.Slots), a)
@@ -252,27 +249,27 @@ func (e *engine) decideSlot(ctx context.Context, s *throttle.Slots, a *ask) (ver
 	return verdictOf(all.Result, !all.Allowed), err
 }
 
-// decideAll takes from the limits of all members, or from none. Asks of one key are one part of the call.
-func (e *engine) decideAll(ctx context.Context, asks []ask, members []int, verdicts []verdict) {
+// decideAll takes from the limits of all asks, or from none. Asks of one key are one part of the call.
+func (e *engine) decideAll(ctx context.Context, asks []*ask) {
 	hits, place := map[string]int64{}, map[string]int{}
-	for _, i := range members {
-		hits[asks[i].partKey()] += asks[i].hits
+	for _, a := range asks {
+		hits[a.partKey()] += a.hits
 	}
 	var parts []throttle.Part
-	for _, i := range members {
-		key := asks[i].partKey()
+	for _, a := range asks {
+		key := a.partKey()
 		if _, found := place[key]; !found {
 			place[key] = len(parts)
-			parts = append(parts, asks[i].part(hits[key]))
+			parts = append(parts, a.part(hits[key]))
 		}
 	}
 	all, err := e.remote.All(ctx, parts...)
-	for _, i := range members {
-		if a := &asks[i]; err != nil {
-			verdicts[i] = e.fallback(ctx, a, err)
+	for _, a := range asks {
+		if err != nil {
+			a.verdict = e.fallback(ctx, a, err)
 		} else {
 			r := all.Each[place[a.partKey()]]
-			verdicts[i] = verdictOf(r, !r.Allowed || a.limit.units == 0)
+			a.verdict = verdictOf(r, !r.Allowed || a.limit.units == 0)
 		}
 	}
 }

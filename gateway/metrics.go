@@ -49,18 +49,18 @@ func (m *metrics) handler() http.Handler {
 func (m *metrics) count(a *ask, outcome string) { m.decisions.WithLabelValues(a.label, outcome).Inc() }
 
 // decided counts a decision.
-func (m *metrics) decided(a *ask, v *verdict) {
+func (m *metrics) decided(a *ask) {
 	outcome := "ok"
 	switch {
-	case v.over && a.limit.shadow:
+	case a.over && a.limit.shadow:
 		outcome = "shadow"
-	case v.over:
+	case a.over:
 		outcome = "over_limit"
-	case float64(a.limit.units-v.remaining) > math.Floor(float64(a.limit.units)*m.nearRatio):
+	case float64(a.limit.units-a.remaining) > math.Floor(float64(a.limit.units)*m.nearRatio):
 		m.near.WithLabelValues(a.label).Inc()
 	}
 	m.count(a, outcome)
-	if v.fallback != "" {
-		m.fallbacks.WithLabelValues(a.label, string(v.fallback)).Inc()
+	if a.fallback != "" {
+		m.fallbacks.WithLabelValues(a.label, string(a.fallback)).Inc()
 	}
 }

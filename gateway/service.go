@@ -147,30 +147,33 @@ func (s *service) dropReplaced(asks []ask) {
 // its limit, else the one with the least left, -1 if there is none.
 func (s *service) decide(ctx context.Context, asks []ask) (response *pb.RateLimitResponse, tightest int) {
 	s.dropReplaced(asks)
-	verdicts := s.engine.decide(ctx, asks)
+	s.engine.decide(ctx, asks)
 	response = &pb.RateLimitResponse{OverallCode: pb.RateLimitResponse_OK, Statuses: make([]*pb.RateLimitResponse_DescriptorStatus, len(asks))}
 	tightest = -1
 	least, over := uint32(math.MaxUint32), false
+	rows := make([]struct {
+		status pb.RateLimitResponse_DescriptorStatus
+		reset  durationpb.Duration
+	}, len(asks))
 	for i := range asks {
-		a, v := &asks[i], &verdicts[i]
-		st := &pb.RateLimitResponse_DescriptorStatus{Code: pb.RateLimitResponse_OK}
-		response.Statuses[i] = st
+		a, st := &asks[i], &rows[i].status
+		response.Statuses[i], st.Code = st, pb.RateLimitResponse_OK
 		if a.unlimited {
 			st.LimitRemaining = math.MaxUint32
 		}
 		if a.limit == nil {
 			continue
 		}
-		st.CurrentLimit, st.LimitRemaining = a.limit.reply, uint32(min(max(v.remaining, 0), math.MaxUint32))
+		st.CurrentLimit, st.LimitRemaining = a.limit.reply, uint32(min(max(a.remaining, 0), math.MaxUint32))
 		if a.limit.units == 0 {
 			st.LimitRemaining = 0
 		}
-		st.DurationUntilReset = &durationpb.Duration{Seconds: s.untilReset(a.limit, v)}
-		s.metrics.decided(a, v)
+		st.DurationUntilReset, rows[i].reset.Seconds = &rows[i].reset, s.untilReset(a)
+		s.metrics.decided(a)
 		if st.LimitRemaining < least {
 			tightest, least = i, st.LimitRemaining
 		}
-		if v.over && !a.limit.shadow && !a.limit.quota && !s.quotaMode {
+		if a.over && !a.limit.shadow && !a.limit.quota && !s.quotaMode {
 			st.Code = pb.RateLimitResponse_OVER_LIMIT
 			tightest, least, over = i, 0, true
 		}
@@ -185,14 +188,14 @@ func (s *service) decide(ctx context.Context, asks []ask) (response *pb.RateLimi
 }
 
 // untilReset returns whole seconds, rounded up.
-func (s *service) untilReset(m *limit, v *verdict) int64 {
-	if v.reset > 0 {
-		return int64((v.reset + time.Second - 1) / time.Second)
+func (s *service) untilReset(a *ask) int64 {
+	if a.reset > 0 {
+		return int64((a.reset + time.Second - 1) / time.Second)
 	}
-	if m.Algorithm != fixedWindow {
+	if a.limit.Algorithm != fixedWindow {
 		return 0
 	}
-	period := int64(m.period / time.Second)
+	period := int64(a.limit.period / time.Second)
 	return period - s.now().Unix()%period
 }
 
