@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -17,8 +18,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/testdata"
 	"google.golang.org/protobuf/proto"
 
 	servers "gothrottle/tests/server"
@@ -288,4 +291,25 @@ func TestTracing(t *testing.T) {
 	require.NoError(t, g.stop())
 	_, found := paths.Load("/v1/traces")
 	require.True(t, found)
+}
+
+// The gRPC server takes clients that have a certificate of the CA with the right name, and no others. The certificate of
+// both sides is that of gRPC's own tests.
+func TestMutualTLS(t *testing.T) {
+	cert, key, ca := testdata.Path("server1.pem"), testdata.Path("server1.key"), testdata.Path("ca.pem")
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	require.NoError(t, err)
+	roots := (&settings{get: func(string) string { return ca }}).pool("CA")
+	ask := func(g *gateway, pairs ...tls.Certificate) error {
+		c := credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: "x.test.youtube.com", Certificates: pairs})
+		_, err := pb.NewRateLimitServiceClient(dial(t, g.grpc, c)).ShouldRateLimit(t.Context(), request("d", "fixed=a"))
+		return err
+	}
+	s := server(t)
+	for name, right := range map[string]bool{"waterzooi.test.google.be": true, "other.example": false} {
+		g := start(t, s.Addr, ours, "GRPC_SERVER_USE_TLS", "true", "GRPC_SERVER_TLS_CERT", cert,
+			"GRPC_SERVER_TLS_KEY", key, "GRPC_CLIENT_TLS_CACERT", ca, "GRPC_CLIENT_TLS_SAN", name)
+		require.Equal(t, right, ask(g, pair) == nil)
+		require.Error(t, ask(g))
+	}
 }

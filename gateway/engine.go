@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -85,8 +84,14 @@ func (e *engine) decide(ctx context.Context, asks []ask) {
 		e.decideOne(ctx, &asks[0])
 		return
 	}
+	groups := map[string][]*ask{}
+	for i := range asks {
+		if a := &asks[i]; a.limit != nil {
+			groups[a.group()] = append(groups[a.group()], a)
+		}
+	}
 	var wg sync.WaitGroup
-	for _, members := range group(asks) {
+	for _, members := range groups {
 		wg.Go(func() {
 			if members[0].together() && len(members) > 1 {
 				e.decideAll(ctx, members)
@@ -105,26 +110,12 @@ func (a *ask) together() bool {
 	return a.tag != "" && a.hits > 0 && !a.refund && !a.settle && !a.limit.shadow && !a.limit.quota
 }
 
-func group(asks []ask) (groups [][]*ask) {
-	for i := range asks {
-		a := &asks[i]
-		if a.limit == nil {
-			continue
-		}
-		at := slices.IndexFunc(groups, func(members []*ask) bool { return members[0].same(a) })
-		if at < 0 {
-			at, groups = len(groups), append(groups, nil)
-		}
-		groups[at] = append(groups[at], a)
+// group says which asks are decided by one goroutine. No key begins with a blank and a tag.
+func (a *ask) group() string {
+	if a.together() {
+		return " " + a.tag
 	}
-	return groups
-}
-
-func (a *ask) same(b *ask) bool {
-	if a.together() || b.together() {
-		return a.together() && b.together() && a.tag == b.tag
-	}
-	return a.key == b.key
+	return a.key
 }
 
 func (e *engine) decideOne(ctx context.Context, a *ask) {
@@ -142,13 +133,13 @@ func (e *engine) fallback(ctx context.Context, a *ask, cause error) verdict {
 		}
 	}
 	v := verdict{fallback: a.limit.OnFailure, remaining: a.limit.units}
-	switch a.limit.OnFailure {
+	switch v.fallback {
 	case failClosed:
-		return verdict{fallback: failClosed, over: a.hits > 0 && !a.refund && !a.settle, reset: time.Second}
+		v.over, v.remaining, v.reset = a.hits > 0 && !a.refund && !a.settle, 0, time.Second
 	case failLocal:
-		own, err := e.askOne(ctx, a.limit.local, a)
-		if own.fallback = failLocal; err == nil {
-			return own
+		if own, err := e.askOne(ctx, a.limit.local, a); err == nil {
+			v = own
+			v.fallback = failLocal
 		}
 	}
 	return v
@@ -284,4 +275,75 @@ func (a *ask) part(hits int64) throttle.Part {
 		hits = maxHits // more than the limit of 1 that it has on the server
 	}
 	return a.limit.bound.(counter).Part(a.key, hits)
+}
+
+// marks remembers which keys have a refused hit counted, until their window ends, and how many more were refused since.
+type marks struct {
+	mu         sync.Mutex
+	marks      map[string]*mark
+	overridden atomic.Bool // a limit came with a request
+}
+
+type mark struct {
+	until time.Time
+	late  int64  // hits that are not counted yet
+	limit *limit // that refused them
+}
+
+const maxMarks = 1 << 16
+
+func (a *ask) markKey() string { return a.limit.bound.Info().Name + ":" + a.key }
+
+// find returns the mark of a key, or nil. The marks are locked.
+func (m *marks) find(a *ask) *mark {
+	found := m.marks[a.markKey()]
+	if found != nil && time.Now().After(found.until) {
+		return nil
+	}
+	return found
+}
+
+// note adds hits to a mark. It returns false if there is none.
+func (m *marks) note(a *ask, hits int64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found := m.find(a)
+	if found != nil {
+		found.late += hits
+	}
+	return found != nil
+}
+
+func (m *marks) add(a *ask, lasts time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.marks == nil || len(m.marks) >= maxMarks {
+		m.marks = map[string]*mark{}
+	}
+	if m.find(a) == nil {
+		m.marks[a.markKey()] = &mark{until: time.Now().Add(lasts), limit: a.limit}
+	}
+}
+
+// late returns the hits that must be counted before the ask is decided: those that another limit of the key has refused,
+// if one of both limits came with a request. A limit of the files that was raised admits at once.
+func (m *marks) late(a *ask) (hits int64) {
+	if a.limit.override {
+		m.overridden.Store(true)
+	}
+	if !m.overridden.Load() || !a.limit.charge {
+		return 0
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if found := m.find(a); found != nil && found.limit.units != a.limit.units && (found.limit.override || a.limit.override) {
+		hits, found.late = found.late, 0
+	}
+	return hits
+}
+
+func (m *marks) forget(a *ask) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.marks, a.markKey())
 }

@@ -71,36 +71,31 @@ func h2load(t *testing.T, at string) (took []time.Duration) {
 
 // callers makes calls from many goroutines over 4 connections: one after another, or at a rate. Then each call is due at its
 // instant, whatever became of those before, and takes from there on. It returns how long each took.
-func callers(t *testing.T, at string, keys int, rate float64) (took []time.Duration) {
+func callers(t *testing.T, at string, keys int, rate float64) []time.Duration {
 	t.Helper()
 	var clients []pb.RateLimitServiceClient
 	for range 4 {
 		clients = append(clients, pb.NewRateLimitServiceClient(dial(t, at, insecure.NewCredentials())))
 	}
-	var mu sync.Mutex
 	var wg sync.WaitGroup
-	began := time.Now()
-	for i := range *loadCallers {
+	took, began := make([][]time.Duration, *loadCallers), time.Now()
+	for i := range took {
 		wg.Go(func() {
-			var own []time.Duration
-			for n := i; time.Since(began) < *loadFor; n += *loadCallers {
+			for n := i; time.Since(began) < *loadFor; n += len(took) {
 				due := time.Now()
 				if rate > 0 {
 					due = began.Add(time.Duration(float64(n) / rate * 1e9))
 					time.Sleep(time.Until(due))
 				}
 				_, err := clients[i%4].ShouldRateLimit(context.Background(), request("d", fmt.Sprint("k=", n*7919%keys)))
-				if own = append(own, time.Since(due)); err != nil {
+				if took[i] = append(took[i], time.Since(due)); err != nil {
 					panic(err)
 				}
 			}
-			mu.Lock()
-			took = append(took, own...)
-			mu.Unlock()
 		})
 	}
 	wg.Wait()
-	return took
+	return slices.Concat(took...)
 }
 
 // Loads on this program and on envoyproxy/ratelimit in turn: the medians of five rounds, and their ratios.
@@ -113,17 +108,20 @@ func TestLoad(t *testing.T) {
 	config := t.TempDir() + "/rules.yaml"
 	writeFile(t, config, loadRules)
 	_, ours, pid := process(t, "../build/out/gothrottle-gateway", s.Addr, "k=x", "CONFIG="+config, "LOG_LEVEL=error")
+	figures := []string{"decisions/s", "server CPU, µs", "program CPU, µs", "p99, ms"}
 	before := busy(t, s)
 	time.Sleep(*loadFor)
 	idle := (busy(t, s) - before) / loadFor.Seconds()
-	figures := []string{"decisions/s", "server CPU, µs", "program CPU, µs", "p99, ms"}
-	measure := func(play func(at string) []time.Duration, at string, pid int) []float64 { // per decision, and beyond an idle server's
+	measure := func(play func(at string) []time.Duration, at string, pid int, all *[4][]float64) { // per decision, and beyond an idle server's
 		server, program, began := busy(t, s), cpu(t, pid), time.Now()
 		took := play(at)
 		slices.Sort(took)
 		n, seconds := float64(len(took)), time.Since(began).Seconds()
-		return []float64{n / seconds, (busy(t, s) - server - idle*seconds) / n * 1e6, (cpu(t, pid) - program) / n * 1e6,
-			float64(took[len(took)*99/100].Microseconds()) / 1000}
+		for i, v := range []float64{n / seconds, (busy(t, s) - server - idle*seconds) / n * 1e6, (cpu(t, pid) - program) / n * 1e6,
+			float64(took[len(took)*99/100].Microseconds()) / 1000} {
+			all[i] = append(all[i], v)
+			slices.Sort(all[i])
+		}
 	}
 	for name, play := range map[string]func(at string) []time.Duration{
 		"1 key, h2load":    func(at string) []time.Duration { return h2load(t, at) },
@@ -132,14 +130,10 @@ func TestLoad(t *testing.T) {
 	} {
 		var mine, their [4][]float64
 		for range 5 {
-			a, b := measure(play, ours, pid), measure(play, other, otherPID)
-			for i := range figures {
-				mine[i], their[i] = append(mine[i], a[i]), append(their[i], b[i])
-			}
+			measure(play, ours, pid, &mine)
+			measure(play, other, otherPID, &their)
 		}
 		for i, figure := range figures {
-			slices.Sort(mine[i])
-			slices.Sort(their[i])
 			t.Logf("%-17s %-16s %10.1f, theirs %10.1f, ratio %.2f", name, figure, mine[i][2], their[i][2], mine[i][2]/their[i][2])
 		}
 	}

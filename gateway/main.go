@@ -60,7 +60,7 @@ func run(ctx context.Context, get func(string) string, environment []string, out
 		return err
 	}
 	defer e.remote.Close() // gives the units of budgets back
-	s := &service{settings: set, engine: e, metrics: newMetrics(set.near), now: time.Now}
+	s := &service{settings: set, engine: e, metrics: newMetrics(set.near)}
 	source := &source{service: s, log: log}
 	if err := source.load(); err != nil {
 		return err

@@ -6,39 +6,34 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
 // metrics is what /metrics shows. The rule of a metric is its path in the files, and holds values of requests only if the
 // rule has detailed_metric or value_to_metric.
 type metrics struct {
-	registry          *prometheus.Registry
-	decisions         *prometheus.CounterVec
-	near, fallbacks   *prometheus.CounterVec
-	refused, noDomain prometheus.Counter
-	loads             *prometheus.CounterVec
-	took              prometheus.Histogram
-	nearRatio         float64
+	registry                                   *prometheus.Registry
+	decisions, near, fallbacks, refused, loads *prometheus.CounterVec
+	took                                       prometheus.Histogram
+	nearRatio                                  float64
 }
 
 func newMetrics(nearRatio float64) *metrics {
+	const space = "gothrottle_gateway"
+	m := &metrics{registry: prometheus.NewRegistry(), nearRatio: nearRatio}
+	register := promauto.With(m.registry)
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "gothrottle_gateway", Name: name, Help: help}, labels)
+		return register.NewCounterVec(prometheus.CounterOpts{Namespace: space, Name: name, Help: help}, labels)
 	}
-	m := &metrics{
-		registry:  prometheus.NewRegistry(),
-		decisions: counter("decisions_total", "Decisions by rule and outcome: ok, over_limit, shadow or unlimited.", "rule", "outcome"),
-		near:      counter("near_limit_total", "Admitted hits after which more than NEAR_LIMIT_RATIO of the limit was used.", "rule"),
-		fallbacks: counter("fallbacks_total", "Decisions that the server did not make, by rule and on_failure.", "rule", "policy"),
-		loads:     counter("loads_total", "Files of rules that were loaded or refused.", "outcome"),
-		took: prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "gothrottle_gateway", Name: "request_seconds",
-			Help: "Time from a request of the gRPC service to its response.", Buckets: prometheus.ExponentialBuckets(1e-4, 2, 12)}),
-		nearRatio: nearRatio,
-	}
-	unlabelled := counter("refused_requests_total", "Requests without a decision: invalid, or of a domain without rules.", "reason")
-	m.refused, m.noDomain = unlabelled.WithLabelValues("invalid"), unlabelled.WithLabelValues("no_domain")
-	m.registry.MustRegister(m.decisions, m.near, m.fallbacks, m.loads, m.took, unlabelled, collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.decisions = counter("decisions_total", "Decisions by rule and outcome: ok, over_limit, shadow or unlimited.", "rule", "outcome")
+	m.near = counter("near_limit_total", "Admitted hits after which more than NEAR_LIMIT_RATIO of the limit was used.", "rule")
+	m.fallbacks = counter("fallbacks_total", "Decisions that the server did not make, by rule and on_failure.", "rule", "policy")
+	m.refused = counter("refused_requests_total", "Requests without a decision: invalid, or of a domain without rules.", "reason")
+	m.loads = counter("loads_total", "Files of rules that were loaded or refused.", "outcome")
+	m.took = register.NewHistogram(prometheus.HistogramOpts{Namespace: space, Name: "request_seconds",
+		Help: "Time from a request of the gRPC service to its response.", Buckets: prometheus.ExponentialBuckets(1e-4, 2, 12)})
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 

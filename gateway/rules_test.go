@@ -67,7 +67,7 @@ func TestParse_files(t *testing.T) {
 	require.Equal(t, []string{"one.yaml:2: 'unit' has no effect here"}, r.warnings)
 	var all []string
 	for _, m := range r.limits {
-		all = append(all, fmt.Sprint(m.path, " ", m.units, " ", m.unit, " ", m.Name))
+		all = append(all, fmt.Sprint(m.path, " ", m.units, " ", m.reply.Unit, " ", m.Name))
 	}
 	require.Equal(t, []string{"d.a 5 MINUTE ", "d.b 0 UNKNOWN ", "e.a 1000 WEEK ", "e.b 1000 WEEK x"}, all)
 	r, err = parse([]file{{"f.yaml", "domain: d\nhttp: {rules: []}"}}, false)

@@ -25,7 +25,6 @@ type service struct {
 	engine  *engine
 	metrics *metrics
 	rules   atomic.Pointer[rules]
-	now     func() time.Time
 }
 
 // A request has at most this many descriptors, and a descriptor as many entries. A message has at most maxMessage bytes.
@@ -44,7 +43,7 @@ func (s *service) ShouldRateLimit(ctx context.Context, req *pb.RateLimitRequest)
 	began := time.Now()
 	asks, err := s.asks(req)
 	if err != nil {
-		s.metrics.refused.Inc()
+		s.metrics.refused.WithLabelValues("invalid").Inc()
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
 	response, _ := s.decide(ctx, asks)
@@ -69,7 +68,7 @@ func (s *service) asks(req *pb.RateLimitRequest) ([]ask, error) {
 	asks := make([]ask, n)
 	d := s.rules.Load().domains[req.GetDomain()]
 	if d == nil {
-		s.metrics.noDomain.Inc()
+		s.metrics.refused.WithLabelValues("no_domain").Inc()
 		return asks, nil
 	}
 	for i, descriptor := range req.GetDescriptors() {
@@ -114,7 +113,7 @@ func (s *service) overridden(d *domain, entries []*common.RateLimitDescriptor_En
 	}
 	f = d.keyOf(entries)
 	f.limit = &limit{
-		path: d.name + ".override", units: int64(own.GetRequestsPerUnit()), unit: unit, period: period,
+		path: d.name + ".override", units: int64(own.GetRequestsPerUnit()), period: period,
 		limitLevel: limitLevel{Algorithm: fixedWindow, OnFailure: failOpen}, charge: d.tag == tagNone, override: true,
 		reply: &pb.RateLimitResponse_RateLimit{RequestsPerUnit: own.GetRequestsPerUnit(), Unit: unit},
 	}
@@ -168,7 +167,7 @@ func (s *service) decide(ctx context.Context, asks []ask) (response *pb.RateLimi
 		if a.limit.units == 0 {
 			st.LimitRemaining = 0
 		}
-		st.DurationUntilReset, rows[i].reset.Seconds = &rows[i].reset, s.untilReset(a)
+		st.DurationUntilReset, rows[i].reset.Seconds = &rows[i].reset, a.untilReset()
 		s.metrics.decided(a)
 		if st.LimitRemaining < least {
 			tightest, least = i, st.LimitRemaining
@@ -188,7 +187,7 @@ func (s *service) decide(ctx context.Context, asks []ask) (response *pb.RateLimi
 }
 
 // untilReset returns whole seconds, rounded up.
-func (s *service) untilReset(a *ask) int64 {
+func (a *ask) untilReset() int64 {
 	if a.reset > 0 {
 		return int64((a.reset + time.Second - 1) / time.Second)
 	}
@@ -196,7 +195,7 @@ func (s *service) untilReset(a *ask) int64 {
 		return 0
 	}
 	period := int64(a.limit.period / time.Second)
-	return period - s.now().Unix()%period
+	return period - time.Now().Unix()%period
 }
 
 func (s *service) responseHeaders(st *pb.RateLimitResponse_DescriptorStatus) []*core.HeaderValue {

@@ -5,12 +5,12 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"os"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -59,36 +59,8 @@ var ignoredPrefixes = []string{"MEMCACHE_", "CONFIG_GRPC_XDS_", "XDS_CLIENT_", "
 // refusedSettings would change what is decided, so the program does not start with them.
 var refusedSettings = map[string]string{"BACKEND_TYPE": "redis", "CONFIG_TYPE": "FILE"}
 
-func (s *settings) text(name, otherwise string) string {
-	if v := s.get(name); v != "" {
-		return v
-	}
-	return otherwise
-}
-
-// parsed reads a setting that isn't text.
-func parsed[T any](s *settings, name string, otherwise T, parse func(string) (T, error)) T {
-	text := s.get(name)
-	if text == "" {
-		return otherwise
-	}
-	v, err := parse(text)
-	s.refuse(name+"="+text, err)
-	return v
-}
-
-func (s *settings) yes(name string) bool { return parsed(s, name, false, strconv.ParseBool) }
-
 func (s *settings) address(host, port, otherwise string) string {
-	return net.JoinHostPort(s.text(host, "0.0.0.0"), s.text(port, otherwise))
-}
-
-func positive(text string) (time.Duration, error) {
-	d, err := time.ParseDuration(text)
-	if err == nil && d <= 0 {
-		err = errors.New("a time is more than 0")
-	}
-	return d, err
+	return net.JoinHostPort(cmp.Or(s.get(host), "0.0.0.0"), cmp.Or(s.get(port), otherwise))
 }
 
 // refuse notes that a setting is wrong.
@@ -102,26 +74,48 @@ func (s *settings) refuse(name string, err error) {
 func readSettings(get func(string) string) (*settings, error) {
 	s := &settings{get: get}
 	s.httpAt, s.debugAt = s.address("HOST", "PORT", "8080"), s.address("DEBUG_HOST", "DEBUG_PORT", "6070")
-	s.grpcAt = s.text("GRPC_UDS", s.address("GRPC_HOST", "GRPC_PORT", "8081"))
-	root := path.Join(s.text("RUNTIME_ROOT", "/srv/runtime_data/current"), s.get("RUNTIME_SUBDIRECTORY"), s.text("RUNTIME_APPDIRECTORY", "config"))
-	s.config, s.merge = s.text("CONFIG", root), s.yes("MERGE_DOMAIN_CONFIG")
-	s.logLevel, s.logJSON = s.text("LOG_LEVEL", "info"), s.get("LOG_FORMAT") == "json"
-	s.timeout = parsed(s, "DECISION_TIMEOUT", 50*time.Millisecond, positive)
-	s.budget = parsed(s, "BUDGET", 0, func(t string) (int64, error) { return strconv.ParseInt(t, 10, 64) })
-	s.prefix = s.get("CACHE_KEY_PREFIX")
-	s.near = parsed(s, "NEAR_LIMIT_RATIO", 0.8, func(t string) (float64, error) { return strconv.ParseFloat(t, 64) })
-	s.shadowMode, s.quotaMode, s.headers = s.yes("SHADOW_MODE"), s.yes("QUOTA_MODE"), s.yes("LIMIT_RESPONSE_HEADERS_ENABLED")
-	s.limitHeader, s.remainingHeader = s.text("LIMIT_LIMIT_HEADER", "RateLimit-Limit"), s.text("LIMIT_REMAINING_HEADER", "RateLimit-Remaining")
-	s.resetHeader = s.text("LIMIT_RESET_HEADER", "RateLimit-Reset")
-	s.tracing = s.yes("TRACING_ENABLED")
-	s.maxAge = parsed(s, "GRPC_MAX_CONNECTION_AGE", 24*time.Hour, positive)
-	s.grace = parsed(s, "GRPC_MAX_CONNECTION_AGE_GRACE", time.Hour, positive)
-	if s.yes("GRPC_SERVER_USE_TLS") {
+	s.grpcAt = cmp.Or(get("GRPC_UDS"), s.address("GRPC_HOST", "GRPC_PORT", "8081"))
+	s.config = cmp.Or(get("CONFIG"), path.Join(cmp.Or(get("RUNTIME_ROOT"), "/srv/runtime_data/current"), get("RUNTIME_SUBDIRECTORY"),
+		cmp.Or(get("RUNTIME_APPDIRECTORY"), "config")))
+	s.logJSON, s.prefix = get("LOG_FORMAT") == "json", get("CACHE_KEY_PREFIX")
+	var grpcTLS, redisTLS, anyName bool
+	var pool int
+	f := flag.NewFlagSet("settings", flag.ContinueOnError)
+	f.BoolVar(&s.merge, "MERGE_DOMAIN_CONFIG", false, "")
+	f.StringVar(&s.logLevel, "LOG_LEVEL", "info", "")
+	f.DurationVar(&s.timeout, "DECISION_TIMEOUT", 50*time.Millisecond, "")
+	f.Int64Var(&s.budget, "BUDGET", 0, "")
+	f.Float64Var(&s.near, "NEAR_LIMIT_RATIO", 0.8, "")
+	f.BoolVar(&s.shadowMode, "SHADOW_MODE", false, "")
+	f.BoolVar(&s.quotaMode, "QUOTA_MODE", false, "")
+	f.BoolVar(&s.headers, "LIMIT_RESPONSE_HEADERS_ENABLED", false, "")
+	f.StringVar(&s.limitHeader, "LIMIT_LIMIT_HEADER", "RateLimit-Limit", "")
+	f.StringVar(&s.remainingHeader, "LIMIT_REMAINING_HEADER", "RateLimit-Remaining", "")
+	f.StringVar(&s.resetHeader, "LIMIT_RESET_HEADER", "RateLimit-Reset", "")
+	f.BoolVar(&s.tracing, "TRACING_ENABLED", false, "")
+	f.DurationVar(&s.maxAge, "GRPC_MAX_CONNECTION_AGE", 24*time.Hour, "")
+	f.DurationVar(&s.grace, "GRPC_MAX_CONNECTION_AGE_GRACE", time.Hour, "")
+	f.BoolVar(&grpcTLS, "GRPC_SERVER_USE_TLS", false, "")
+	f.BoolVar(&redisTLS, "REDIS_TLS", false, "")
+	f.BoolVar(&anyName, "REDIS_TLS_SKIP_HOSTNAME_VERIFICATION", false, "")
+	f.IntVar(&pool, "REDIS_POOL_SIZE", 0, "")
+	f.VisitAll(func(one *flag.Flag) {
+		if text := get(one.Name); text != "" {
+			s.refuse(one.Name+"="+text, one.Value.Set(text))
+		}
+	})
+	if min(s.timeout, s.maxAge, s.grace) <= 0 {
+		s.refuse("DECISION_TIMEOUT, GRPC_MAX_CONNECTION_AGE and GRPC_MAX_CONNECTION_AGE_GRACE", errors.New("a time is more than 0"))
+	}
+	if grpcTLS {
 		s.grpcTLS = s.serverTLS()
 	}
-	s.redis = s.redisOptions()
+	if s.redis = s.redisOptions(); redisTLS {
+		s.redis.TLSConfig = s.redisTLS(anyName)
+	}
+	s.redis.PoolSize = pool
 	for name, only := range refusedSettings {
-		if v := s.text(name, only); v != only {
+		if v := cmp.Or(get(name), only); v != only {
 			s.refuse(name+"="+v, errors.New("only "+only+" is supported"))
 		}
 	}
@@ -190,18 +184,15 @@ func chainOnly(roots *x509.CertPool) func(tls.ConnectionState) error {
 	}
 }
 
-// redisTLS returns nil unless REDIS_TLS is true.
-func (s *settings) redisTLS() *tls.Config {
-	if !s.yes("REDIS_TLS") {
-		return nil
-	}
+// redisTLS is for a server with a certificate, which may have any name.
+func (s *settings) redisTLS(anyName bool) *tls.Config {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: s.pool("REDIS_TLS_CACERT")}
 	if cert := s.get("REDIS_TLS_CLIENT_CERT"); cert != "" {
 		pair, err := tls.LoadX509KeyPair(cert, s.get("REDIS_TLS_CLIENT_KEY"))
 		s.refuse("REDIS_TLS_CLIENT_CERT and REDIS_TLS_CLIENT_KEY", err)
 		c.Certificates = []tls.Certificate{pair}
 	}
-	if s.yes("REDIS_TLS_SKIP_HOSTNAME_VERIFICATION") {
+	if anyName {
 		c.InsecureSkipVerify, c.VerifyConnection = true, chainOnly(c.RootCAs)
 	}
 	return c
@@ -214,8 +205,8 @@ func (s *settings) redisOptions() *redis.UniversalOptions {
 		user, password = "", user
 	}
 	o := &redis.UniversalOptions{
-		Addrs: strings.Split(s.text("REDIS_URL", "127.0.0.1:6379"), ","), Username: user, Password: password, TLSConfig: s.redisTLS(),
-		ContextTimeoutEnabled: true, PoolSize: parsed(s, "REDIS_POOL_SIZE", 0, strconv.Atoi), SentinelPassword: s.get("REDIS_SENTINEL_AUTH"),
+		Addrs: strings.Split(cmp.Or(s.get("REDIS_URL"), "127.0.0.1:6379"), ","), Username: user, Password: password,
+		ContextTimeoutEnabled: true, SentinelPassword: s.get("REDIS_SENTINEL_AUTH"),
 	}
 	if strings.Contains(o.Addrs[0], "://") {
 		url, err := redis.ParseURL(o.Addrs[0])
@@ -223,10 +214,10 @@ func (s *settings) redisOptions() *redis.UniversalOptions {
 			s.refuse("REDIS_URL", err)
 			return o
 		}
-		o.Addrs[0], o.DB, o.TLSConfig = url.Addr, url.DB, cmp.Or(o.TLSConfig, url.TLSConfig)
+		o.Addrs[0], o.DB, o.TLSConfig = url.Addr, url.DB, url.TLSConfig
 		o.Username, o.Password = cmp.Or(user, url.Username), cmp.Or(password, url.Password)
 	}
-	switch kind := strings.ToUpper(s.text("REDIS_TYPE", "SINGLE")); {
+	switch kind := strings.ToUpper(cmp.Or(s.get("REDIS_TYPE"), "SINGLE")); {
 	case kind == "SINGLE":
 		o.Addrs = o.Addrs[:1]
 	case kind == "CLUSTER":

@@ -1,15 +1,201 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
 
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/encoding/protojson"
+
+	"gothrottle/throttle/throttlehttp"
 )
+
+// httpRules are the rules for requests that a proxy asks about at /check.
+type httpRules struct {
+	rules   []httpRule
+	address func(*http.Request) string // of the client
+	domain  *domain
+}
+
+// httpRule is one rule. A request counts for each rule that matches it.
+type httpRule struct {
+	matchLevel
+	limit *limit
+	name  string
+	by    []string // what has a limit of its own
+}
+
+// loadHTTP reads the part http of a file.
+func (l *loader) loadHTTP(d *domain, at *yaml.Node) {
+	rule := d.name + ".http"
+	f := decode[httpLevel](l, at, rule)
+	bits := or(f.IPv6Prefix, 64)
+	switch {
+	case l.http[d.name] != nil:
+		l.fail(at, rule, "another file has http rules of this domain")
+	case bits < 1 || bits > 128:
+		l.fail(at, rule, "ipv6_prefix is 1 to 128")
+	case f.TrustedProxies == nil:
+		l.warn(at, rule, "without trusted_proxies all requests count for the proxy's own address")
+	}
+	var trusted []netip.Prefix
+	for _, n := range f.TrustedProxies {
+		trusted = append(trusted, n.Prefix)
+	}
+	h := &httpRules{address: throttlehttp.ByNetwork(bits, trusted...), domain: d}
+	l.http[d.name] = h
+	for i := range f.Rules {
+		r := l.loadHTTPRule(&f.Rules[i], rule, d.tag)
+		if slices.ContainsFunc(h.rules, func(other httpRule) bool { return other.name == r.name }) {
+			l.fail(&f.Rules[i], r.limit.path, "this name is there twice")
+		}
+		h.rules = append(h.rules, r)
+	}
+}
+
+func (l *loader) loadHTTPRule(at *yaml.Node, parent string, tag tagging) (r httpRule) {
+	var named httpRuleLevel // though it may have mistakes
+	_ = at.Decode(&named)
+	rule := parent + "." + named.Name
+	f := decode[httpRuleLevel](l, at, rule)
+	if f.Name == "" || !given(&f.RateLimit) {
+		l.fail(at, rule, "a rule needs a name and a rate_limit")
+	}
+	r = httpRule{name: f.Name, by: f.By, limit: l.loadLimit(&f.RateLimit, rule, tag)}
+	r.limit.shadow, r.limit.Name = f.ShadowMode, cmp.Or(r.limit.Name, f.Name)
+	if r.limit.Algorithm == concurrency {
+		l.fail(at, rule, "concurrency is for descriptors: a proxy that asks /check does not report the end of a request")
+	}
+	if r.by == nil {
+		r.by = []string{"address"}
+	}
+	for _, by := range r.by {
+		if !slices.Contains([]string{"address", "method", "path", "host"}, by) && !strings.HasPrefix(by, "header:") {
+			l.fail(at, rule, "by is a list of address, method, path, host and header:NAME, not %q", by)
+		}
+	}
+	if given(&f.Match) {
+		r.matchLevel = decode[matchLevel](l, &f.Match, rule)
+		r.Host = strings.ToLower(r.Host)
+	}
+	return r
+}
+
+// subject is the request that a proxy asks about.
+type subject struct {
+	method, host, path string
+	address            string
+	header             http.Header
+}
+
+// subjectOf reads what the proxy says about the request. The path has no query, no escapes, no empty parts and no dots, so it cannot be written to avoid a rule.
+func subjectOf(r *http.Request) (s subject, err error) {
+	s = subject{method: cmp.Or(r.Header.Get("X-Forwarded-Method"), r.Method), header: r.Header}
+	s.host, _, _ = strings.Cut(strings.ToLower(cmp.Or(r.Header.Get("X-Forwarded-Host"), r.Host)), ":")
+	raw, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Uri"), "?")
+	decoded, err := url.PathUnescape(raw)
+	s.path = path.Clean("/" + decoded)
+	return s, err
+}
+
+// matches says whether a pattern with a star at one end matches a text.
+func matches(pattern, text string) bool {
+	if begin, ok := strings.CutSuffix(pattern, "*"); ok {
+		return text != "" && strings.HasPrefix(text, begin)
+	}
+	if end, ok := strings.CutPrefix(pattern, "*"); ok {
+		return strings.HasSuffix(text, end)
+	}
+	return pattern == text
+}
+
+func (r *httpRule) matches(s *subject) bool {
+	if r.Path != "" && !matches(r.Path, s.path) || r.Host != "" && !matches(r.Host, s.host) {
+		return false
+	}
+	if len(r.Methods) > 0 && !slices.Contains(r.Methods, s.method) {
+		return false
+	}
+	for name, pattern := range r.Headers {
+		if !matches(pattern, s.header.Get(name)) {
+			return false
+		}
+	}
+	from, err := parsePrefix(s.address)
+	return len(r.Addresses) == 0 || err == nil && slices.ContainsFunc(r.Addresses, func(n network) bool {
+		return n.Contains(from.Addr()) && n.Bits() <= from.Bits()
+	})
+}
+
+// ask is what a request asks of the rule.
+func (r *httpRule) ask(d *domain, s *subject) ask {
+	tag := d.tagOf(nil)
+	key := append(append(d.beginKey(nil), "|http="...), r.name...)
+	for _, by := range r.by {
+		key = appendEntry(key, by, s.value(by))
+	}
+	return ask{found: found{limit: r.limit, label: r.limit.path, key: tag + shorten(key), tag: tag}, hits: 1}
+}
+
+// value returns what a rule counts by.
+func (s *subject) value(by string) string {
+	switch by {
+	case "address":
+		return s.address
+	case "method":
+		return s.method
+	case "path":
+		return s.path
+	case "host":
+		return s.host
+	}
+	return s.header.Get(strings.TrimPrefix(by, "header:"))
+}
+
+// check answers a proxy: 200 lets the request through, and 429 refuses it. The path says which domain's rules count:
+// /check/NAME, or /check if only one domain has http rules. ?deny=403 refuses with another status.
+func (s *service) check(w http.ResponseWriter, r *http.Request) {
+	name := strings.Trim(strings.TrimPrefix(r.URL.Path, "/check"), "/")
+	h := s.rules.Load().http[name]
+	if h == nil {
+		http.Error(w, fmt.Sprintf("no domain %q has http rules, or several have: ask /check/NAME", name), http.StatusNotFound)
+		return
+	}
+	deny, err := strconv.Atoi(cmp.Or(r.URL.Query().Get("deny"), "429"))
+	sub, wrong := subjectOf(r)
+	if err != nil || wrong != nil || deny < 400 || deny > 599 {
+		http.Error(w, "the path of the request has a wrong escape, or deny is not 400 to 599", http.StatusBadRequest)
+		return
+	}
+	sub.address = strings.TrimPrefix(h.address(r), "ip:")
+	asks := []ask{}
+	for i := range h.rules {
+		if h.rules[i].matches(&sub) {
+			asks = append(asks, h.rules[i].ask(h.domain, &sub))
+		}
+	}
+	response, tightest := s.decide(r.Context(), asks)
+	if tightest >= 0 {
+		st, a := response.Statuses[tightest], &asks[tightest]
+		w.Header().Set("RateLimit", fmt.Sprintf("%q;r=%d;t=%d", a.limit.Name, st.LimitRemaining, st.DurationUntilReset.Seconds))
+		w.Header().Set("RateLimit-Policy", fmt.Sprintf("%q;q=%d;w=%d", a.limit.Name, st.CurrentLimit.RequestsPerUnit, int64(a.limit.period.Seconds())))
+	}
+	if response.OverallCode == pb.RateLimitResponse_OVER_LIMIT {
+		w.Header().Set("Retry-After", strconv.FormatInt(max(1, response.Statuses[tightest].DurationUntilReset.Seconds), 10))
+		http.Error(w, "Too Many Requests", deny)
+	}
+}
 
 // handler serves what clients ask over HTTP.
 func (s *service) handler() http.Handler {
@@ -30,7 +216,7 @@ func (s *service) json(w http.ResponseWriter, r *http.Request) {
 	}
 	var response *pb.RateLimitResponse
 	if err != nil {
-		s.metrics.refused.Inc()
+		s.metrics.refused.WithLabelValues("invalid").Inc()
 	} else {
 		response, err = s.ShouldRateLimit(r.Context(), &req)
 	}
