@@ -124,13 +124,14 @@ func clients(s *report.Samples) map[string]string {
 	}
 }
 
-// ratios returns a table of ratios, round by round. A line of list is "what|kind|unit|row / row <= target; row / row; ...".
+// ratios returns a table of ratios, round by round. A line of list is "what|kind|unit|row / row <= target; row / row; ...",
+// without what for the usual figure.
 func ratios(s *report.Samples, servers []string, list string) string {
 	var rows []string
 	for line := range strings.SplitSeq(strings.TrimSpace(list), "\n") {
 		f := strings.Split(line, "|")
 		for pair := range strings.SplitSeq(f[3], "; ") {
-			rows = append(rows, f[0]+", "+pair)
+			rows = append(rows, strings.TrimPrefix(f[0]+", "+pair, ", "))
 			pair, _, _ = strings.Cut(pair, " <= ")
 			a, b, _ := strings.Cut(pair, " / ")
 			for _, server := range servers {
@@ -142,14 +143,14 @@ func ratios(s *report.Samples, servers []string, list string) string {
 }
 
 const costRatios = `
-CPU|CPU|cpu-ns/op|GO.THROTTLE / any module: and write <= 1.15; GO.THROTTLE denied / any module: and read, hot key <= 1.25
-CPU|CPU|cpu-ns/op|GO.THROTTLE / GCRA in Lua <= 0.33; GO.THROTTLE / CL.THROTTLE of redis-cell <= 0.78
-CPU|CPU|cpu-ns/op|GO.THROTTLE denied / CL.THROTTLE of redis-cell denied <= 0.92; GO.ALL 3 cells / 3 x GO.THROTTLE pipelined <= 0.63
-CPU|CPU|cpu-ns/op|GO.WINDOW 10^6 / GO.WINDOW 100 <= 1.20; GO.THROTTLE denied, counted / GO.THROTTLE denied <= 1.03
-CPU|CPU|cpu-ns/op|GO.THROTTLE denied, all keys, counted / GO.THROTTLE denied, all keys <= 1.03
-extra CPU on one CPU|OneCPU|tied/free|GO.THROTTLE / SET PX <= 1.15; GO.WINDOW 100 / SET PX <= 1.15; GO.ALL 3 keys / SET PX <= 1.15
-CPU|CPU|cpu-ns/op|GO.THROTTLE / plain C module; GO.THROTTLE / SET PX; GO.THROTTLE denied / INCR hot key; GO.QUOTA / INCR + EXPIRE in Lua
-CPU|CPU|cpu-ns/op|GO.WINDOW 100 / zset window by MULTI; GO.WINDOW 100 / zset window in Lua; GO.ALL 3 keys / 3 x GO.THROTTLE pipelined
+|CPU|cpu-ns/op|GO.THROTTLE / any module: and write <= 1.15; GO.THROTTLE denied / any module: and read, hot key <= 1.25
+|CPU|cpu-ns/op|GO.THROTTLE / GCRA in Lua <= 0.33; GO.THROTTLE / CL.THROTTLE of redis-cell <= 0.78
+|CPU|cpu-ns/op|GO.THROTTLE denied / CL.THROTTLE of redis-cell denied <= 0.92; GO.ALL 3 cells / 3 x GO.THROTTLE pipelined <= 0.63
+|CPU|cpu-ns/op|GO.WINDOW 10^6 / GO.WINDOW 100 <= 1.20; GO.THROTTLE denied, counted / GO.THROTTLE denied <= 1.03
+|CPU|cpu-ns/op|GO.THROTTLE denied, all keys, counted / GO.THROTTLE denied, all keys <= 1.03
+one CPU|OneCPU|tied/free|GO.THROTTLE / SET PX <= 1.15; GO.WINDOW 100 / SET PX <= 1.15; GO.ALL 3 keys / SET PX <= 1.15
+|CPU|cpu-ns/op|GO.THROTTLE / plain C module; GO.THROTTLE / SET PX; GO.THROTTLE denied / INCR hot key; GO.QUOTA / INCR + EXPIRE in Lua
+|CPU|cpu-ns/op|GO.WINDOW 100 / zset window by MULTI; GO.WINDOW 100 / zset window in Lua; GO.ALL 3 keys / 3 x GO.THROTTLE pipelined
 p99|CPU|p99-ns|GO.THROTTLE / SET PX
 `
 
