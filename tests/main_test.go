@@ -31,7 +31,7 @@ const patience = servers.Patience
 func TestMain(m *testing.M) {
 	var err error
 	if env.module, err = servers.Module(); err == nil {
-		env.server, err = servers.Program()
+		env.server, err = servers.Program("")
 	}
 	if err != nil && os.Getenv("GOTHROTTLE_IMAGE") == "" {
 		fmt.Fprintln(os.Stderr, "tests:", err)

@@ -30,11 +30,9 @@ type lab struct {
 
 // newLab makes the folder, which the caller removes.
 func newLab() (l *lab, err error) {
-	l = &lab{server: *serverFlag}
-	if l.server == "" {
-		if l.server, err = servers.Program(); err != nil {
-			return nil, err
-		}
+	l = &lab{}
+	if l.server, err = servers.Program(*serverFlag); err != nil {
+		return nil, err
 	}
 	if l.version, err = servers.Version(l.server); err != nil {
 		return nil, err

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -34,7 +33,6 @@ func hostOf(n *network, s *server.Server) *host {
 
 // host is a namespace with one address.
 type host struct {
-	net  *network
 	name string
 	plug string   // the end of the host's cable that is in a bridge
 	ip   string   // its address
@@ -77,7 +75,7 @@ func ip(lines ...string) error {
 // host adds a host to the bridge main.
 func (n *network) host(name string) *host {
 	n.t.Helper()
-	h := &host{net: n, name: n.name + "-" + name, plug: fmt.Sprintf("p%d", len(n.hosts)), ip: fmt.Sprintf("10.77.0.%d", 10+len(n.hosts))}
+	h := &host{name: n.name + "-" + name, plug: fmt.Sprintf("p%d", len(n.hosts)), ip: fmt.Sprintf("10.77.0.%d", 10+len(n.hosts))}
 	require.NoError(n.t, ip("netns add "+h.name))
 	file, err := os.Open("/var/run/netns/" + h.name)
 	require.NoError(n.t, err)
@@ -102,20 +100,17 @@ func (n *network) move(bridge string, hosts ...*host) {
 	require.NoError(n.t, err, "%s", out)
 }
 
-var own = sync.OnceValues(func() (*os.File, error) { return os.Open("/proc/self/ns/net") })
+// own is the namespace of this process.
+var own, _ = os.Open("/proc/self/ns/net")
 
 // dial connects from the host, on a thread that is in its namespace meanwhile. The connection stays there. Go-redis calls it.
 func (h *host) dial(ctx context.Context, network, addr string) (conn net.Conn, err error) {
-	back, err := own()
-	if err != nil {
-		return nil, err
-	}
 	runtime.LockOSThread()
 	if err := enter(h.file); err != nil {
 		return nil, err
 	}
 	conn, err = new(net.Dialer).DialContext(ctx, network, addr)
-	if e := enter(back); e != nil {
+	if e := enter(own); e != nil {
 		return nil, e // the goroutine stays locked, so its thread ends with it
 	}
 	runtime.UnlockOSThread()

@@ -10,13 +10,11 @@ import (
 	"testing"
 )
 
-// Program returns the path of the server's program.
-func Program() (string, error) { return program(os.Getenv("GOTHROTTLE_SERVER")) }
-
-// program returns an absolute path, because a server has another working folder than this process.
-func program(name string) (path string, err error) {
-	names := []string{name}
-	if name == "" {
+// Program returns the path of a server's program, by default of the one that GOTHROTTLE_SERVER names. The path is absolute,
+// because a server has another working folder than this process.
+func Program(name string) (path string, err error) {
+	names := []string{cmp.Or(name, os.Getenv("GOTHROTTLE_SERVER"))}
+	if names[0] == "" {
 		names = []string{"redis-server", "valkey-server"}
 	}
 	for _, name := range names {

@@ -106,7 +106,7 @@ func (s *Server) defaults() (err error) {
 		err = os.WriteFile(s.Config, []byte(strings.Join(s.Sentinel, "\n")+"\n"), 0o600)
 	}
 	if err == nil {
-		s.Program, err = program(cmp.Or(s.Program, os.Getenv("GOTHROTTLE_SERVER")))
+		s.Program, err = Program(s.Program)
 	}
 	if err == nil && s.Module == "" && !s.Bare {
 		s.Module, err = Module()

@@ -1,8 +1,8 @@
 /* Clocks that a test sets, for a server that is started with this library in LD_PRELOAD. The file
- * that GOTHROTTLE_CLOCK names holds two or three numbers of 64 bits. The first is 1 if the wall
- * clock does not move, else 0. The second is in microseconds: the time of a clock that does not move,
- * or what is added to the real time. The third, if it is there and not 0, is the monotonic clock
- * that a library named gothrottle reads, in microseconds. Other clocks stay as they are. */
+ * that GOTHROTTLE_CLOCK names holds three numbers of 64 bits. The first is 1 if the wall clock does not
+ * move, else 0. The second is in microseconds: the time of a clock that does not move, or what is
+ * added to the real time. The third, if it is not 0, is the monotonic clock that a library named
+ * gothrottle reads, in microseconds. Other clocks stay as they are. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@ __attribute__((constructor)) static void open_file(void) {
     const char *name = getenv("GOTHROTTLE_CLOCK");
     int file = name != NULL ? open(name, O_RDONLY) : -1;
     if (file < 0) return;
-    void *map = mmap(NULL, 24, PROT_READ, MAP_SHARED, file, 0); /* bytes past the end of the file are 0 */
+    void *map = mmap(NULL, 24, PROT_READ, MAP_SHARED, file, 0);
     if (map != MAP_FAILED) set = map;
     close(file);
 }
