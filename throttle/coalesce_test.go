@@ -17,18 +17,15 @@ import (
 )
 
 // slow delays every command of a server by one round trip.
-type slow struct {
-	*throttletest.Server
-	trip time.Duration
-}
-
-func (s slow) Process(ctx context.Context, cmd redis.Cmder) error {
-	select {
-	case <-time.After(s.trip):
-		return s.Server.Process(ctx, cmd)
-	case <-ctx.Done():
-		cmd.SetErr(ctx.Err())
-		return ctx.Err()
+func slow(s throttle.Processor, trip time.Duration) processor {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		select {
+		case <-time.After(trip):
+			return s.Process(ctx, cmd)
+		case <-ctx.Done():
+			cmd.SetErr(ctx.Err())
+			return ctx.Err()
+		}
 	}
 }
 
@@ -36,7 +33,7 @@ func (s slow) Process(ctx context.Context, cmd redis.Cmder) error {
 func newSlow(t *testing.T, trip time.Duration, o throttle.Options, defaults ...throttle.Option) (*throttle.Client, *throttletest.Server) {
 	t.Helper()
 	s := throttletest.NewServer()
-	c := must(throttle.New(slow{s, trip}, o, defaults...))
+	c := must(throttle.New(slow(s, trip), o, defaults...))
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c, s
 }
@@ -133,19 +130,18 @@ func TestDenyCache(t *testing.T) {
 }
 
 // slowReply delays every reply.
-type slowReply struct{ *throttletest.Server }
-
-func (s slowReply) Process(ctx context.Context, cmd redis.Cmder) error {
-	err := s.Server.Process(ctx, cmd)
-	time.Sleep(20 * time.Millisecond)
-	return err
+func slowReply(s *throttletest.Server) processor {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		defer time.Sleep(20 * time.Millisecond)
+		return s.Process(ctx, cmd)
+	}
 }
 
 // A denial is not remembered longer than the server denies: a slow reply, and a clock that is set back.
 func TestDenyCache_notLongerThanTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := throttletest.NewServer()
-		c := must(throttle.New(slowReply{s}, throttle.Options{Now: s.Now}, throttle.DenyCache(true)))
+		c := must(throttle.New(slowReply(s), throttle.Options{Now: s.Now}, throttle.DenyCache(true)))
 		limiter := c.Rate("a", throttle.PerSecond(2))
 		began := time.Now()
 		for range 2 {
@@ -213,41 +209,30 @@ func TestLane_whoLeavesTakesNothing(t *testing.T) {
 	}
 }
 
-// panicking is a server whose client panics in a hook, as long as a test says so, after one round trip.
-type panicking struct {
-	*throttletest.Server
-	panics atomic.Bool
-}
-
-func (s *panicking) Process(ctx context.Context, cmd redis.Cmder) error {
-	panics := s.panics.Load()
-	time.Sleep(time.Millisecond)
-	if panics {
-		panic("hook")
-	}
-	return s.Server.Process(ctx, cmd)
-}
-
 // A panic of a hook in a caller's goroutine is the caller's. Those who wait for its command are served, and nothing that
 // the command held stays taken.
 func TestPanic_inTheCallersGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &panicking{Server: throttletest.NewServer()}
-		c := must(throttle.New(s, throttle.Options{}))
+		s, panics := throttletest.NewServer(), false
+		c := newReal(t, processor(func(ctx context.Context, cmd redis.Cmder) error {
+			failing := panics
+			if time.Sleep(time.Millisecond); failing {
+				panic("hook")
+			}
+			return s.Process(ctx, cmd)
+		}), throttle.Options{})
+		hot := c.Rate("hot", throttle.PerHour(100))
 		for range 10 { // more often than a lane has turns
 			synctest.Wait() // nothing is under way
-			s.panics.Store(true)
+			panics = true
 			go func() {
 				defer func() { require.Equal(t, "hook", recover()) }()
-				_, _ = c.Rate("hot", throttle.PerHour(100)).Allow(background, "")
+				_, _ = hot.Allow(background, "")
 			}()
 			synctest.Wait()
-			s.panics.Store(false)
-			r := must(c.Rate("hot", throttle.PerHour(100)).Allow(background, ""))
-			require.True(t, r.Allowed)
+			panics = false
+			require.True(t, must(hot.Allow(background, "")).Allowed) // waits for the first one's command
 		}
-		r := must(c.Rate("hot", throttle.PerHour(100)).Allow(background, ""))
-		require.EqualValues(t, 89, r.Remaining)
-		require.NoError(t, c.Close())
+		require.EqualValues(t, 90, must(hot.Peek(background, "")).Remaining)
 	})
 }

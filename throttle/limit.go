@@ -66,19 +66,6 @@ func (l Limit) Lockout(pause time.Duration) Limit {
 	return l
 }
 
-// span returns how long a full limiter takes to be empty, if nobody takes more: of a rate burst x period / count, rounded
-// up to nanoseconds. 0 for a policy.
-func (b *bounds) span() time.Duration { return b.drain(b.units) }
-
-// nextUnit returns the longest time until a limiter in use has one more unit: of a rate period / count, of a window or
-// quota the period. 0 for a policy and slots.
-func (b *bounds) nextUnit() time.Duration {
-	if b.kind == slotsKind {
-		return 0
-	}
-	return b.drain(1)
-}
-
 // drain returns how long it takes until units have drained, rounded up, at most the longest Duration.
 func (b *bounds) drain(units int64) time.Duration {
 	if b.kind != rateKind {

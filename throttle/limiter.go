@@ -63,13 +63,18 @@ type Info struct {
 	Name  string
 	Err   error         // why the limiter is refused, or nil
 	Units int64         // that fit at once
-	Span  time.Duration // how long a full limiter takes to be empty
+	Span  time.Duration // how long a full limiter takes to be empty, if nobody takes more
 	Next  time.Duration // the longest time until a limiter in use has one more unit: of a Window or a Quota the period
 }
 
 // Info returns what the limiter is.
 func (a *named) Info() Info {
-	return Info{a.l.name, a.l.err, a.l.bounds.units, a.l.span(), a.l.nextUnit()}
+	l := a.l
+	info := Info{l.name, l.err, l.bounds.units, l.drain(l.bounds.units), l.drain(1)}
+	if l.kind == slotsKind { // they come back when their holders release them
+		info.Next = 0
+	}
+	return info
 }
 
 // Allow asks for one unit.

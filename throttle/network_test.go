@@ -113,22 +113,13 @@ func TestNetwork_callersLeaveTheirCommands(t *testing.T) {
 	require.Positive(t, left)
 }
 
-// stopped is a server that does not answer for a while, and a round trip away.
-type stopped struct {
-	*throttletest.Server
-	until time.Time
-}
-
-func (s stopped) Process(ctx context.Context, cmd redis.Cmder) error {
-	return slow{s.Server, max(time.Until(s.until), 0) + time.Millisecond}.Process(ctx, cmd)
-}
-
 // Nobody fails before 90 % of its own time limit because an earlier caller's limit is over.
 func TestBatch_everyCallerHasItsOwnLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := throttletest.NewServer()
-		c := must(throttle.New(stopped{s, time.Now().Add(60 * time.Millisecond)}, throttle.Options{Logger: quiet}))
-		defer c.Close()
+		s, until := throttletest.NewServer(), time.Now().Add(60*time.Millisecond) // it does not answer before
+		c := newReal(t, processor(func(ctx context.Context, cmd redis.Cmder) error {
+			return slow(s, max(time.Until(until), 0)+time.Millisecond).Process(ctx, cmd)
+		}), throttle.Options{})
 		limiter := c.Rate("hot", throttle.PerHour(1e6))
 		var failed atomic.Int64
 		manyAtOnce(600, func(i int) {

@@ -236,7 +236,7 @@ func TestClose_callsInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		o := throttle.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}
-		c := must(throttle.New(slow{throttletest.NewServer(), 10 * time.Millisecond}, o, throttle.Coalesce(false), throttle.FailOpen()))
+		c := must(throttle.New(slow(throttletest.NewServer(), 10*time.Millisecond), o, throttle.Coalesce(false), throttle.FailOpen()))
 		var closed atomic.Int64
 		var wg sync.WaitGroup
 		for range 4000 {

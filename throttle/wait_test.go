@@ -46,7 +46,7 @@ func TestWait(t *testing.T) {
 // The reply takes part of the time: a slot that comes after the end of the context is not waited for, and is given back.
 func TestWait_slowReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := must(throttle.New(slowReply{throttletest.NewServer()}, throttle.Options{}))
+		c := must(throttle.New(slowReply(throttletest.NewServer()), throttle.Options{}))
 		limit := throttle.PerSecond(1)
 		require.NoError(t, c.Rate("a", limit).Wait(background, ""))
 		ctx, cancel := context.WithTimeout(background, 990*time.Millisecond) // the slot comes after 980 ms, the reply after 20

@@ -16,42 +16,28 @@ import (
 
 var ctx = context.Background()
 
-// The clock is in the test's hand: what drains in an hour needs no hour.
-func TestServer_clock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := throttletest.New(t, throttle.Options{})
-		limit := throttle.PerHour(1)
-		for _, step := range []struct {
-			later time.Duration
-			want  bool
-		}{{0, true}, {0, false}, {59 * time.Minute, false}, {time.Minute, true}} {
-			s.Advance(step.later)
-			r, err := c.Rate("a", limit).Allow(ctx, "")
-			require.NoError(t, err)
-			require.Equal(t, step.want, r.Allowed)
-		}
-		require.Equal(t, 1, s.Keys())
-		s.Advance(2 * time.Hour)
-		require.Zero(t, s.Keys())
-	})
-}
-
-// Failures, policies, counting and deleting.
+// The clock is in the test's hand: what drains in an hour needs no hour. So are failures, policies and keys.
 func TestServer_inHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := throttletest.New(t, throttle.Options{})
-		s.Fail(io.EOF)
-		_, err := c.Rate("a", throttle.PerHour(1)).Allow(ctx, "")
-		require.ErrorIs(t, err, io.EOF)
-		s.Fail(nil)
 		require.Error(t, s.SetPolicies("nonsense"))
-		require.NoError(t, s.SetPolicies("api QUOTA 1 1h"))
-		r, err := c.Policy("api").Allow(ctx, "bob")
-		require.NoError(t, err)
-		require.True(t, r.Allowed)
-		require.EqualValues(t, 2, s.Calls())
-		require.True(t, s.Delete("api:bob"))
-		require.False(t, s.Delete("api:bob"))
+		require.NoError(t, s.SetPolicies("a THROTTLE 0 1 1h"))
+		for _, step := range []struct {
+			later time.Duration
+			fails error
+			want  bool
+		}{{0, io.EOF, false}, {0, nil, true}, {0, nil, false}, {59 * time.Minute, nil, false}, {time.Minute, nil, true}} {
+			s.Advance(step.later)
+			s.Fail(step.fails)
+			r, err := c.Policy("a").Allow(ctx, "bob")
+			require.ErrorIs(t, err, step.fails)
+			require.Equal(t, step.want, r.Allowed)
+		}
+		require.EqualValues(t, 5, s.Calls())
+		require.Equal(t, 1, s.Keys())
+		require.True(t, s.Delete("a:bob"))
+		require.False(t, s.Delete("a:bob"))
+		require.Zero(t, s.Keys())
 	})
 }
 
