@@ -35,14 +35,8 @@ func (c *Client) SettleAll(ctx context.Context, parts ...Part) (AllResult, error
 	return c.askAll(ctx, verbSettleAll, parts)
 }
 
-func (c *Client) askAll(ctx context.Context, v Verb, parts []Part) (AllResult, error) {
-	began := time.Now()
-	r, err := c.decideAll(ctx, v, parts)
-	c.all.observe(v, "", r.Result, err, began)
-	return r, err
-}
-
-func (c *Client) decideAll(ctx context.Context, v Verb, parts []Part) (AllResult, error) {
+func (c *Client) askAll(ctx context.Context, v Verb, parts []Part) (all AllResult, err error) {
+	defer c.all.observe(v, "", time.Now(), &all.Result, &err)
 	words, err := c.allWords(v, parts)
 	if err != nil {
 		return AllResult{}, err

@@ -34,7 +34,7 @@ func (s *Slots) Part(key, holder string) Part { return Part{l: s.l, key: key, n:
 func (s *Slots) Lease(ctx context.Context, key string) (*Lease, error) {
 	began := time.Now()
 	lease, r, err := s.l.lease(ctx, key)
-	s.l.observe(verbLease, key, r, err, began)
+	s.l.observe(verbLease, key, began, &r, &err)
 	if err == nil && lease == nil {
 		err = &DeniedError{r}
 	}

@@ -161,19 +161,17 @@ func (l *limiter) with(b bounds) *limiter {
 
 // verb decides, applies the fallback and calls the observer.
 func (l *limiter) verb(ctx context.Context, v Verb, key string, n int64, m mode) (r Result, err error) {
-	if l.c.o.Observe == nil {
-		err = l.decide(ctx, v, key, n, m, &r)
-		return r, err
+	if l.c.o.Observe != nil {
+		defer l.observe(v, key, time.Now(), &r, &err)
 	}
-	began := time.Now()
 	err = l.decide(ctx, v, key, n, m, &r)
-	l.observe(v, key, r, err, began)
 	return r, err
 }
 
-func (l *limiter) observe(v Verb, key string, r Result, err error, began time.Time) {
+// observe calls the observer of a verb that began at this time and has ended.
+func (l *limiter) observe(v Verb, key string, began time.Time, r *Result, err *error) {
 	if l.c.o.Observe != nil {
-		l.c.o.Observe(Event{v, l.name, key, r, err, time.Since(began)})
+		l.c.o.Observe(Event{v, l.name, key, *r, *err, time.Since(began)})
 	}
 }
 
@@ -258,22 +256,21 @@ func (l *limiter) failed(v Verb, n int64, cause error) (Result, error) {
 }
 
 // reset deletes a key, and what this process knows of it.
-func (l *limiter) reset(ctx context.Context, key string) error {
-	began := time.Now()
-	err := l.check(verbReset, 1, peek)
-	if err == nil {
-		_, err = l.general(ctx, l.prefix+key, "DEL", l.prefix+key)
-		for _, other := range l.c.allLimiters() {
-			if s := other.find(key); s != nil && other.name == l.name {
-				s.mu.Lock()
-				s.denial.Store(nil)
-				s.grant.Store(nil)
-				s.use = use{}
-				s.mu.Unlock()
-			}
+func (l *limiter) reset(ctx context.Context, key string) (err error) {
+	defer l.observe(verbReset, key, time.Now(), new(Result), &err)
+	if err := l.check(verbReset, 1, peek); err != nil {
+		return err
+	}
+	_, err = l.general(ctx, l.prefix+key, "DEL", l.prefix+key)
+	for _, other := range l.c.allLimiters() {
+		if s := other.find(key); s != nil && other.name == l.name {
+			s.mu.Lock()
+			s.denial.Store(nil)
+			s.grant.Store(nil)
+			s.use = use{}
+			s.mu.Unlock()
 		}
 	}
-	l.observe(verbReset, key, Result{}, err, began)
 	return err
 }
 

@@ -25,26 +25,21 @@ type Reservation struct {
 // taken now; the caller acts after Wait. Callers get slots one after another, by the server's clock. All callers of the key
 // should reserve, with the same limit, which must have no Lockout. When the server is unavailable the slot is at once or
 // never, as FailOpen or FailClosed says.
-func (r *Rate) Reserve(ctx context.Context, key string, n int64, maxWait time.Duration) (*Reservation, error) {
-	began := time.Now()
-	res, err := r.l.reserve(ctx, key, n, maxWait)
-	r.l.observe(verbReserve, key, res.Result, err, began)
-	return res, err
-}
-
-func (l *limiter) reserve(ctx context.Context, key string, n int64, maxWait time.Duration) (*Reservation, error) {
-	res := &Reservation{l: l, key: key, n: n}
+func (r *Rate) Reserve(ctx context.Context, key string, n int64, maxWait time.Duration) (res *Reservation, err error) {
+	l := r.l
+	res = &Reservation{l: l, key: key, n: n}
+	defer l.observe(verbReserve, key, time.Now(), &res.Result, &err)
 	if err := l.check(verbReserve, n, take); err != nil {
 		return res, err
 	}
 	if maxWait < 0 || maxWait > maxPeriod {
 		return res, params("Reserve within %s", maxWait)
 	}
-	r, wait, err := l.do(l.newCall(ctx, key, n, reserve, maxWait), n, reserve)
+	result, wait, err := l.do(l.newCall(ctx, key, n, reserve, maxWait), n, reserve)
 	if err != nil {
-		r, err = l.failed(verbReserve, n, err)
+		result, err = l.failed(verbReserve, n, err)
 	}
-	if res.Result = r; r.Allowed {
+	if res.Result = result; result.Allowed {
 		res.Wait = millis(wait)
 		res.at = time.Now().Add(res.Wait)
 	}
