@@ -39,8 +39,7 @@ func TestGrant_spentOnce(t *testing.T) {
 // which less was granted than asked takes nothing in advance.
 func TestBudget_forgetsItsRate(t *testing.T) {
 	const hold = time.Second
-	c, err := New(admitting{}, Options{Now: time.Now}, Budget(100, hold))
-	require.NoError(t, err)
+	c := open(t, admitting{}, Options{Now: time.Now}, Budget(100, hold))
 	l := c.Rate("t", PerSecond(1000)).l
 	busy := func() *state {
 		s := new(state)
@@ -60,13 +59,19 @@ func TestBudget_forgetsItsRate(t *testing.T) {
 	require.Zero(t, l.refill(scarce, now))
 }
 
+// hold lets a limiter hold units of a key.
+func hold(l *limiter, key string, units int64) {
+	s := l.lock(key)
+	s.mu.Unlock()
+	l.keep(s, l.c.now(), units, &Result{})
+}
+
 // Units are forgotten after their time: by a timer, and by a clock of the caller's, which may jump.
 func TestBudget_unitsGetOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ahead time.Duration
 		for _, now := range []func() time.Time{nil, func() time.Time { return time.Now().Add(ahead) }} {
-			c, err := New(admitting{}, Options{Now: now}, Budget(10, time.Second))
-			require.NoError(t, err)
+			c := open(t, admitting{}, Options{Now: now}, Budget(10, time.Second))
 			l, s, r := c.Rate("t", PerSecond(100)).l, new(state), Result{}
 			l.keep(s, c.now(), 10, &r)
 			time.Sleep(time.Second - 1)
@@ -77,7 +82,6 @@ func TestBudget_unitsGetOld(t *testing.T) {
 			ahead = 0
 			time.Sleep(2)
 			require.False(t, l.spend(s, &r))
-			require.NoError(t, c.Close())
 		}
 	})
 }
@@ -92,13 +96,10 @@ func TestGiveBack_errors(t *testing.T) {
 	const keys = 5000
 	for fails, want := range map[error]int64{wrongType{}: keys, io.EOF: clusterLanes * (circuitFailures + laneWidth)} {
 		var sent atomic.Int64
-		c, err := New(process(func(context.Context, redis.Cmder) error { sent.Add(1); return fails }), Options{}, Budget(5, time.Second))
-		require.NoError(t, err)
+		c := open(t, process(func(context.Context, redis.Cmder) error { sent.Add(1); return fails }), Options{}, Budget(5, time.Second))
 		l := c.Rate("t", PerHour(10)).l
 		for i := range keys {
-			s := l.lock(fmt.Sprint(i))
-			s.mu.Unlock()
-			l.keep(s, c.now(), 1, &Result{})
+			hold(l, fmt.Sprint(i), 1)
 		}
 		require.ErrorIs(t, c.Close(), fails)
 		require.LessOrEqual(t, sent.Load(), want)
@@ -112,12 +113,9 @@ func TestGiveBack_old(t *testing.T) {
 		var sent atomic.Int64
 		started := time.Now()
 		now := func() time.Time { return started }
-		c, err := New(process(func(context.Context, redis.Cmder) error { sent.Add(1); return nil }), Options{Now: func() time.Time { return now() }}, Budget(5, time.Second))
-		require.NoError(t, err)
+		c := open(t, process(func(context.Context, redis.Cmder) error { sent.Add(1); return nil }), Options{Now: func() time.Time { return now() }}, Budget(5, time.Second))
 		l := c.Rate("t", PerHour(10)).l
-		s := l.lock("bob")
-		s.mu.Unlock()
-		l.keep(s, c.now(), 1, &Result{})
+		hold(l, "bob", 1)
 		now = func() time.Time { return started.Add(ahead) }
 		_ = c.Close() // the reply is empty
 		require.Equal(t, want, sent.Load(), ahead)

@@ -17,6 +17,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// open returns a client that is closed when the test ends.
+func open(t testing.TB, rdb Processor, o Options, defaults ...Option) *Client {
+	t.Helper()
+	c, err := New(rdb, o, defaults...)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
 // refusing is a hook of go-redis that refuses the first command of a pipeline, and sends nothing.
 type refusing struct{ redis.Hook }
 
@@ -34,8 +43,7 @@ func TestLane_errorsOfAPipeline(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", ContextTimeoutEnabled: true})
 	defer rdb.Close()
 	rdb.AddHook(refusing{})
-	c, err := New(rdb, Options{})
-	require.NoError(t, err)
+	c := open(t, rdb, Options{})
 	batch := make([]*queued, 2)
 	for i := range batch {
 		limit, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -46,7 +54,6 @@ func TestLane_errorsOfAPipeline(t *testing.T) {
 	<-batch[1].done
 	require.ErrorIs(t, batch[0].err, wrongType{})
 	require.ErrorIs(t, batch[1].err, io.EOF)
-	require.NoError(t, c.Close())
 }
 
 // The hash tag of a key is that of the cluster specification.
@@ -59,8 +66,7 @@ func TestHashTag(t *testing.T) {
 // A call that began before the circuit opened, or before it was tried again, makes no pause longer, and does not end it.
 func TestCircuit_lateFailures(t *testing.T) {
 	var now time.Duration
-	c, err := New(admitting{}, Options{Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(0, int64(now)) }})
-	require.NoError(t, err)
+	c := open(t, admitting{}, Options{Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(0, int64(now)) }})
 	c.base = time.Unix(0, 0)
 	l := &lane{}
 	for now = 1; now <= 20; now++ {
@@ -95,8 +101,7 @@ func twoLanes(t *testing.T) (c *Client, ask func(key string), keys [2]string, fa
 		}
 		return admitting{}.Process(ctx, cmd)
 	})
-	c, err := New(server, Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
-	require.NoError(t, err)
+	c = open(t, server, Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
 	for keys = [2]string{"a", "b"}; c.lane("t:"+keys[0]) == c.lane("t:"+keys[1]); {
 		keys[1] += "b"
 	}
@@ -147,14 +152,12 @@ func TestCircuit_oneOfTwoFails(t *testing.T) {
 func TestLanes_ofACluster(t *testing.T) {
 	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}, ContextTimeoutEnabled: true})
 	defer rdb.Close()
-	c, err := New(rdb, Options{})
-	require.NoError(t, err)
+	c := open(t, rdb, Options{})
 	seen := map[*lane]bool{}
 	for i := range 1000 {
 		seen[c.lane(fmt.Sprint(i))] = true
 	}
 	require.Len(t, seen, clusterLanes)
-	require.NoError(t, c.Close())
 }
 
 // process is a Processor that is one function.
@@ -176,8 +179,7 @@ func TestDeadline(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		})
-		c, err := New(hang, Options{}, Timeout(160*time.Millisecond), Coalesce(false))
-		require.NoError(t, err)
+		c := open(t, hang, Options{}, Timeout(160*time.Millisecond), Coalesce(false))
 		ask := func(ctx context.Context) time.Duration {
 			began := time.Now()
 			_, err := c.Rate("k", PerSecond(10)).Allow(context.WithValue(ctx, name{}, "span"), "")
@@ -209,8 +211,7 @@ func (c *counting) Process(_ context.Context, cmd redis.Cmder) error {
 func TestCoalescing_callersRegroup(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	server := &counting{}
-	client, err := New(server, Options{}, Timeout(time.Minute)) // on a busy machine too
-	require.NoError(t, err)
+	client := open(t, server, Options{}, Timeout(time.Minute)) // on a busy machine too
 	const goroutines, calls = 64, 200
 	var all sync.WaitGroup
 	for range goroutines {
@@ -223,6 +224,5 @@ func TestCoalescing_callersRegroup(t *testing.T) {
 		})
 	}
 	all.Wait()
-	require.NoError(t, client.Close())
 	require.Less(t, server.commands.Load(), int64(goroutines*calls/48))
 }

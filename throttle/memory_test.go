@@ -23,8 +23,7 @@ func (a admitting) Process(_ context.Context, cmd redis.Cmder) error {
 // An Allow allocates its command, its key, and little else: with merging the key's state.
 func TestAllow_allocations(t *testing.T) {
 	for merges, most := range map[bool]float64{true: 6, false: 4} {
-		client, err := New(admitting{[]int64{0, 10, 9, -1, 1000}}, Options{}, Coalesce(merges))
-		require.NoError(t, err)
+		client := open(t, admitting{[]int64{0, 10, 9, -1, 1000}}, Options{}, Coalesce(merges))
 		ctx, rate := context.Background(), client.Rate("t", PerSecond(10))
 		allocs := testing.AllocsPerRun(1000, func() {
 			if r, err := rate.Allow(ctx, "k"); err != nil || !r.Allowed {
@@ -32,18 +31,14 @@ func TestAllow_allocations(t *testing.T) {
 			}
 		})
 		require.LessOrEqual(t, allocs, most)
-		require.NoError(t, client.Close())
 	}
 }
 
 // A unit of a budget costs no allocation.
 func TestBudget_allocations(t *testing.T) {
-	client, err := New(admitting{}, Options{}, Budget(1e6, time.Hour))
-	require.NoError(t, err)
+	client := open(t, admitting{}, Options{}, Budget(1e6, time.Hour))
 	ctx, rate := context.Background(), client.Rate("t", PerSecond(10))
-	s := rate.l.lock("k")
-	s.mu.Unlock()
-	rate.l.keep(s, client.now(), 1e6, &Result{})
+	hold(rate.l, "k", 1e6)
 	require.Zero(t, testing.AllocsPerRun(1000, func() {
 		if r, err := rate.Allow(ctx, "k"); err != nil || r.Source != FromBudget {
 			t.Error(r, err)
@@ -72,8 +67,7 @@ func TestIdleKeys_areDropped(t *testing.T) {
 	const keys, bytesPerKey = 20_000, 500
 	for name, o := range map[string]Option{"denials": DenyCache(true), "budgets": Budget(10, time.Second)} {
 		synctest.Test(t, func(t *testing.T) {
-			c, err := New(process(denying), Options{}, o)
-			require.NoError(t, err)
+			c := open(t, process(denying), Options{}, o)
 			l := c.Rate("t", PerSecond(10))
 			entries := func() (n int) {
 				l.l.keys.Range(func(any, any) bool { n++; return true })
@@ -89,7 +83,6 @@ func TestIdleKeys_areDropped(t *testing.T) {
 			time.Sleep(21 * time.Second)
 			require.Zero(t, entries())
 			require.Less(t, heap()-before, int64(keys*bytesPerKey/20))
-			require.NoError(t, c.Close())
 		})
 	}
 }

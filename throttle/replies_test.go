@@ -71,8 +71,7 @@ func TestReplies_tooShort(t *testing.T) {
 			}
 			wantNoDecision(t, fmt.Sprintf("%s: %d of %d", name, n, len(verb.full)), replying(verb.full[:n:n]), verb.call)
 		}
-		c, err := New(replying(verb.full), Options{})
-		require.NoError(t, err)
+		c := open(t, replying(verb.full), Options{})
 		r, err := verb.call(c)
 		assert.NoError(t, err, name)
 		assert.True(t, r.Allowed, name)
@@ -89,8 +88,7 @@ func TestReplies_tooShort(t *testing.T) {
 func wantNoDecision(t *testing.T, what string, server Processor, call func(*Client) (Result, error)) {
 	t.Helper()
 	for _, o := range []Option{nil, Coalesce(false), Budget(5, time.Second), DenyCache(true), FailOpen()} {
-		c, err := New(server, Options{}, o)
-		require.NoError(t, err)
+		c := open(t, server, Options{}, o)
 		for range 2 {
 			r, err := call(c)
 			assert.ErrorIs(t, err, errReply, what)
