@@ -66,13 +66,15 @@ func TestLimiter_oddLimits(t *testing.T) {
 		r, err := l.Allow(ctx, "odd", odd)
 		require.NoError(t, err)
 		require.Equal(t, 1, r.Allowed)
+		require.LessOrEqual(t, r.ResetAfter, 3*ms)
 	}
 	none := redis_rate.Limit{Rate: 1, Period: time.Minute}
 	wantResult(t, result{0, 0, time.Minute, 0})(l.Allow(ctx, "none", none))
 	wantResult(t, result{0, 0, 3 * time.Minute, 0})(l.AllowN(ctx, "none", none, 3))
 	wantResult(t, result{0, 0, time.Minute, 0})(l.AllowAtMost(ctx, "none", none, 3))
 	wantResult(t, result{0, 0, -1, 0})(l.AllowN(ctx, "none", none, 0))
-	for _, wrong := range []redis_rate.Limit{{}, {Rate: 1, Burst: 1}, {Rate: 1, Burst: 1, Period: -time.Second}, {Burst: 1, Period: time.Second}} {
+	for _, wrong := range []redis_rate.Limit{{}, {Rate: 1, Burst: 1}, {Rate: 1, Burst: 1, Period: -time.Second}, {Burst: 1, Period: time.Second},
+		{Rate: 1, Burst: 1, Period: 24 * time.Hour / 7}} { // its multiple in whole milliseconds is too long
 		_, err := l.Allow(ctx, "wrong", wrong)
 		require.Error(t, err, wrong)
 	}
