@@ -98,7 +98,7 @@ func onNode(name string, e example) example {
 // clients without limits give up.
 const patience = 8 * time.Second
 
-// silence is longer than what clients wait for before they replace a connection. Some end then, unless they are set up well.
+// silence is longer than a client waits before it replaces a connection. node-redis ends then if it has no strategy.
 const silence = 5 * time.Second
 
 // In the life of an example the server decides, is stopped, goes on, is killed, comes back, and cannot decide.

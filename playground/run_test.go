@@ -44,7 +44,7 @@ func TestScript(t *testing.T) {
 		{"0 SET s it\n0 GO.WINDOW s 1 1", "(error) WRONGTYPE Operation against a key holding the wrong kind of value"},
 		{"5 SET s it\n0 TIME", "1) \"0\"\n2) \"5\""},
 		{"0 HSET h a 1 b 2\n0 HSET h a 3 c 4", "(integer) 1"},
-		{"0 ZADD z 1 a 2 b\n0 ZREM z a q b\n0 EXISTS z z", "(integer) 0"},
+		{"0 ZADD z 1 a 2 b\n0 SET s 1\n0 UNLINK s q\n0 ZREM z a q b\n0 DBSIZE", "(integer) 0"},
 		{"0 RPUSH l x\n0 HDEL l x", "(error) WRONGTYPE Operation against a key holding the wrong kind of value"},
 		{"0 SET s 5 PXAT 9000\n0 SET s 6 KEEPTTL\n1000 PTTL s", "(integer) 8999"},
 		{"0 DEL", "(error) ERR wrong number of arguments for 'del' command"},

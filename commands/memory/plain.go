@@ -175,10 +175,10 @@ func (c *plainCall) write() any {
 	return Status("OK")
 }
 
-// push makes a list, which is of no use but that it isn't a limiter.
+// push makes a list without its elements: tests need a key of a type that no limiter has.
 func (c *plainCall) push() any {
 	if c.live() != nil {
-		return Error("ERR here RPUSH only makes new keys")
+		return Error("ERR RPUSH only makes new keys here")
 	}
 	c.keys[c.args[0]] = &Value{Kind: commands.KindOther}
 	return int64(1)

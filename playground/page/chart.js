@@ -208,7 +208,7 @@ export class Chart {
 // shape is the dot of a call. Admitted and denied calls differ in shape as well as in colour, and so do the two clients.
 function shape(call, r) {
   const name = `dot ${call.denied ? 'denied' : 'admitted'}${call.taken < call.units || call.units <= 0 ? ' part' : ''}${call.client ? ' second' : ''}`;
-  const a = r * (call.client ? 0.6 : 0.85); // a column of pluses is no line
+  const a = r * (call.client ? 0.6 : 0.85); // so that a column of pluses is not a line
   if (call.denied) return svg('path', { class: name, d: call.client ? `M${-a} 0H${a}M0 ${-a}V${a}` : `M${-a} ${-a}L${a} ${a}M${-a} ${a}L${a} ${-a}` });
   if (call.client) return svg('rect', { class: name, x: -r * 0.9, y: -r * 0.9, width: r * 1.8, height: r * 1.8 });
   return svg('circle', { class: name, r });
