@@ -3,10 +3,7 @@ package cgo_test
 // Servers word a refused configuration in their own ways, and no transcript loads the module.
 
 import (
-	"slices"
 	"testing"
-
-	"gothrottle/cgo/fakehost"
 )
 
 // wantConfig compares the value of a configuration.
@@ -41,36 +38,5 @@ func TestConfig_policies(t *testing.T) {
 		if !h.Unload() || h.Log() != nil {
 			t.Errorf("log %q", h.Log())
 		}
-	}
-}
-
-// The module refuses to load with a wrong value. It then loads with a right one.
-func TestConfig_refusedLoad(t *testing.T) {
-	const refused = "warning: <gothrottle> gothrottle not loaded: "
-	for _, row := range []struct {
-		value, fail string
-		log         []string
-	}{
-		{"a QUOTA 1 1s; b QUOTA 1", "", []string{
-			"warning: <module> Issue during loading of configuration gothrottle.policies : policy 2 (b): 'QUOTA' needs limit and period",
-			refused + "a value of its configuration is wrong"}},
-		{"", "LoadConfigs", []string{refused + "a value of its configuration is wrong"}},
-		{"", "RegisterStringConfig", []string{refused + "the server refused its configuration"}},
-	} {
-		h := newHost(t)
-		h.Configure("gothrottle.policies", row.value)
-		h.Add(fakehost.Failing, row.fail)
-		if h.Load() || !slices.Equal(h.Log(), row.log) {
-			t.Errorf("%q: log %q", row.value, h.Log())
-		}
-		if h.Command("GO.THROTTLE") != nil {
-			t.Error("a command was left behind")
-		}
-		h.Restore()
-		h.Configure("gothrottle.policies", "a QUOTA 1 1s")
-		if !h.Load() {
-			t.Errorf("the second load: log %q", h.Log())
-		}
-		wantConfig(t, h, "gothrottle.policies", "a QUOTA 1 1s")
 	}
 }

@@ -70,12 +70,10 @@ func describe(args []commands.Arg, indent string) (text string) {
 // The load arguments are cl-throttle and module-name. The last of each counts. With redis-cell's name the module differs in
 // MODULE LIST and in INFO only.
 func TestLoad_arguments(t *testing.T) {
-	const refused = "warning: <module> gothrottle not loaded: "
-	loaded(t) // the first load keeps the names of the hash fields in memory, no other load keeps memory
 	for _, row := range []struct {
 		args        string
 		busy, taken string // another module, and a command of another module
-		name        string // the module's; "" if the load is refused
+		name        string // the module's
 		cell        bool   // the module registers CL.THROTTLE
 		log         string
 	}{
@@ -84,40 +82,90 @@ func TestLoad_arguments(t *testing.T) {
 		{"cl-throttle no cl-throttle yes", "", "", "gothrottle", true, ""},
 		{"", "", "cl.throttle", "gothrottle", false, "notice: <gothrottle> cl.throttle is taken, probably by redis-cell: left as it is"},
 		{"cl-throttle no", "", "cl.throttle", "gothrottle", false, ""},
-		{"cl-throttle yes", "", "cl.throttle", "", false, "warning: <gothrottle> gothrottle not loaded: the command name cl.throttle is taken"},
-		{"cl-throttle no maxmemory 5", "", "", "", false, refused + "unknown argument 'maxmemory'"},
-		{"%s%n", "", "", "", false, refused + "unknown argument '%s%n'"},
-		{"cl-throttle maybe", "", "", "", false, refused + "cl-throttle must be yes or no, not 'maybe'"},
-		{"cl-throttle", "", "", "", false, refused + "cl-throttle must be yes or no, not ''"},
 		{"Module-Name redis-cell cl-throttle no", "", "", "redis-cell", false, ""},
 		{"module-name redis-cell module-name gothrottle", "redis-cell", "", "gothrottle", true, ""},
-		{"module-name redis-cell", "redis-cell", "", "", false, refused + "a module named redis-cell is loaded"},
-		{"", "gothrottle", "", "", false, refused + "a module named gothrottle is loaded"},
-		{"module-name Redis-Cell", "", "", "", false, refused + "module-name must be gothrottle or redis-cell, not 'Redis-Cell'"},
-		{"module-name", "", "", "", false, refused + "module-name must be gothrottle or redis-cell, not ''"},
 	} {
 		h := newHost(t)
 		h.Add(fakehost.Busy, row.busy)
 		h.Add(fakehost.Taken, row.taken)
-		before := h.Alive()
-		if ok := h.Load(strings.Fields(row.args)...); ok != (row.name != "") || h.Alive() != before {
-			t.Errorf("%q: loaded: %t; alive %v, before %v", row.args, ok, h.Alive(), before)
-		}
-		if got := strings.Join(h.Log(), "\n"); got != row.log {
-			t.Errorf("%q: log %q, want %q", row.args, got, row.log)
+		if ok, log := h.Load(strings.Fields(row.args)...), strings.Join(h.Log(), "\n"); !ok || log != row.log {
+			t.Errorf("%q: loaded: %t; log %q, want %q", row.args, ok, log, row.log)
 		}
 		if got := h.Command("CL.THROTTLE") != nil; got != row.cell {
 			t.Errorf("%q: CL.THROTTLE is ours: %t", row.args, got)
 		}
-		if row.name == "" {
-			if h.Command("GO.THROTTLE") != nil {
-				t.Errorf("%q: a command was left behind", row.args)
-			}
-			continue
-		}
 		if info := h.Info(); !strings.HasPrefix(info, "# "+row.name+"\r\n"+row.name+"_version:") {
 			t.Errorf("%q: INFO %q", row.args, info)
 		}
+		wantReply(t, h, "GO.THROTTLE k 15 30 60", "[0 16 15 -1 2]")
+	}
+}
+
+// The module refuses wrong arguments, wrong policies, a name that is taken, and a server that lacks what the module needs, and
+// says so. A renamed command is refused because replicas would drift without a message. A refused load leaves no command and no
+// memory behind, and the next load is like a first one.
+func TestLoad_refused(t *testing.T) {
+	const refused, later = "warning: <module> gothrottle not loaded: ", "warning: <gothrottle> gothrottle not loaded: "
+	type refusal struct {
+		args     string
+		list     int // what the server lacks, has or refuses
+		word     string
+		policies string
+		log      string
+	}
+	rows := []refusal{
+		{"cl-throttle yes", fakehost.Taken, "cl.throttle", "", later + "the command name cl.throttle is taken"},
+		{"cl-throttle no maxmemory 5", 0, "", "", refused + "unknown argument 'maxmemory'"},
+		{"%s%n", 0, "", "", refused + "unknown argument '%s%n'"},
+		{"cl-throttle maybe", 0, "", "", refused + "cl-throttle must be yes or no, not 'maybe'"},
+		{"cl-throttle", 0, "", "", refused + "cl-throttle must be yes or no, not ''"},
+		{"module-name redis-cell", fakehost.Busy, "redis-cell", "", refused + "a module named redis-cell is loaded"},
+		{"", fakehost.Busy, "gothrottle", "", refused + "a module named gothrottle is loaded"},
+		{"module-name Redis-Cell", 0, "", "", refused + "module-name must be gothrottle or redis-cell, not 'Redis-Cell'"},
+		{"module-name", 0, "", "", refused + "module-name must be gothrottle or redis-cell, not ''"},
+		{"", fakehost.Taken, "Go.Throttle", "", later + "the command name go.throttle is taken"},
+		{"", fakehost.Failing, "SetCommandInfo", "", later + "the server refused the description of go.throttle"},
+		{"", fakehost.Failing, "RegisterStringConfig", "", later + "the server refused its configuration"},
+		{"", fakehost.Failing, "LoadConfigs", "", later + "a value of its configuration is wrong"},
+		{"", 0, "", "a QUOTA 1 1s; b QUOTA 1", "warning: <module> Issue during loading of configuration gothrottle.policies : " +
+			"policy 2 (b): 'QUOTA' needs limit and period\n" + later + "a value of its configuration is wrong"},
+	}
+	for _, f := range fakehost.Functions() {
+		log := refused + "this server lacks the function RedisModule_" + f.Name + ", which came with Redis " + f.Since
+		if f.Name == "Log" {
+			log = ""
+		}
+		if f.Required {
+			rows = append(rows, refusal{"", fakehost.Hidden, f.Name, "", log})
+		}
+	}
+	for _, name := range []string{"HSET", "HDEL", "ZADD", "ZREM", "SET", "DEL", "PEXPIREAT", "ZCOUNT", "ZRANGE", "EXISTS"} {
+		rows = append(rows, refusal{"", fakehost.Renamed, name, "",
+			later + "it needs the command " + name + ", and this server has no command of that name (see rename-command)"})
+	}
+	loaded(t) // the first load keeps the names of the hash fields in memory, no other load keeps memory
+	for _, row := range rows {
+		h := newHost(t)
+		if row.word != "" {
+			h.Add(row.list, row.word)
+		}
+		if row.policies != "" {
+			h.Configure("gothrottle.policies", row.policies)
+		}
+		before := h.Alive()
+		if ok, log := h.Load(strings.Fields(row.args)...), strings.Join(h.Log(), "\n"); ok || log != row.log {
+			t.Errorf("%+v: loaded: %t; log %q", row, ok, log)
+		}
+		if h.Command("GO.ALL") != nil || h.Command("GO.THROTTLE") != nil || h.Alive() != before {
+			t.Errorf("%+v: a command was left behind; alive %v, before %v", row, h.Alive(), before)
+		}
+		h.Restore()
+		h.ClearLog()
+		h.Configure("gothrottle.policies", "a QUOTA 1 1s")
+		if !h.Load("cl-throttle", "no") || h.Command("CL.THROTTLE") != nil || h.Log() != nil {
+			t.Errorf("%+v: the second load: log %q", row, h.Log())
+		}
+		wantConfig(t, h, "gothrottle.policies", "a QUOTA 1 1s")
 		wantReply(t, h, "GO.THROTTLE k 15 30 60", "[0 16 15 -1 2]")
 	}
 }
@@ -144,66 +192,18 @@ func TestLoad_valkey(t *testing.T) {
 	}
 }
 
-// The module refuses a server that lacks a required function, and logs the function's name. It
-// loads on a server that lacks any other function.
-func TestLoad_missingFunction(t *testing.T) {
+// The module loads on a server that lacks a function that is not required.
+func TestLoad_withoutFunction(t *testing.T) {
 	for _, f := range fakehost.Functions() {
-		t.Run(f.Name, func(t *testing.T) {
-			h := newHost(t)
-			h.Add(fakehost.Hidden, f.Name)
-			ok := h.Load()
-			if ok == f.Required {
-				t.Fatalf("loaded: %t; log %q", ok, h.Log())
-			}
-			if !f.Required {
-				wantReply(t, h, "GO.THROTTLE k 15 30 60", "[0 16 15 -1 2]")
-				return
-			}
-			text := "gothrottle not loaded: this server lacks the function RedisModule_" + f.Name +
-				", which came with Redis " + f.Since
-			if got := h.Log(); f.Name != "Log" && !slices.Equal(got, []string{"warning: <module> " + text}) {
-				t.Errorf("log %q", got)
-			}
-			if h.Command("GO.THROTTLE") != nil {
-				t.Error("a command was left behind")
-			}
-			// The same server now has the function. The second load must look it up again.
-			h.Restore()
-			if !h.Load() {
-				t.Errorf("refused again: %q", h.Log())
-			}
-			wantReply(t, h, "GO.THROTTLE k 15 30 60", "[0 16 15 -1 2]")
-		})
-	}
-}
-
-// The module refuses a server that has renamed a command that the module replicates or reads with:
-// replicas would drift without a message.
-func TestLoad_commandRenamed(t *testing.T) {
-	for _, name := range []string{"HSET", "HDEL", "ZADD", "ZREM", "SET", "DEL", "PEXPIREAT", "ZCOUNT", "ZRANGE", "EXISTS"} {
+		if f.Required {
+			continue
+		}
 		h := newHost(t)
-		h.Add(fakehost.Renamed, name)
-		want := "warning: <gothrottle> gothrottle not loaded: it needs the command " + name +
-			", and this server has no command of that name (see rename-command)"
-		if h.Load() || !slices.Equal(h.Log(), []string{want}) {
-			t.Errorf("log %q", h.Log())
+		h.Add(fakehost.Hidden, f.Name)
+		if !h.Load() {
+			t.Errorf("without %s: log %q", f.Name, h.Log())
 		}
-	}
-}
-
-// A refused load leaves no command behind. The next load is like a first one.
-func TestLoad_takenName(t *testing.T) {
-	for list, word := range map[int]string{fakehost.Taken: "Go.Throttle", fakehost.Failing: "SetCommandInfo"} {
-		h := newHost(t)
-		h.Add(list, word)
-		if h.Load() || !strings.HasPrefix(h.Log()[0], "warning: <gothrottle> gothrottle not loaded: ") || !strings.Contains(h.Log()[0], " go.") || h.Command("GO.ALL") != nil {
-			t.Errorf("log %q", h.Log())
-		}
-		h.Restore()
-		h.ClearLog()
-		if !h.Load("cl-throttle", "no") || h.Command("CL.THROTTLE") != nil || h.Log() != nil {
-			t.Errorf("the second load: log %q", h.Log())
-		}
+		wantReply(t, h, "GO.THROTTLE k 15 30 60", "[0 16 15 -1 2]")
 	}
 }
 

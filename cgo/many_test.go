@@ -21,30 +21,6 @@ func wantFollowed(t *testing.T, h *fakehost.Host, want string, words ...string) 
 	r.follow(t, h, words[0], "k")
 }
 
-// GO.RELEASE takes at most 1024 ids. An id may occur several times among them.
-func TestRelease_many(t *testing.T) {
-	const tooMany = "ERR at most 1024 ids can be released at once"
-	for _, row := range []struct {
-		held, ids, distinct int
-		lapse               int64 // µs after now
-		want                string
-	}{
-		{1024, 1024, 1024, second, "1024"}, {3000, 1024, 1024, second, "1024"}, {20, 1024, 1, second, "1"}, {9, 9, 9, second, "9"},
-		{2000, 1024, 1024, -second, "0"}, {1024, 1025, 1025, second, tooMany}, {0, 1025, 1025, second, tooMany},
-	} {
-		h := loaded(t)
-		if row.held > 0 {
-			h.Put("k", slots(h, row.held, row.lapse))
-			h.Expire("k", h.Now()/1000+1000)
-		}
-		words := []string{"GO.RELEASE", "k"}
-		for i := range row.ids {
-			words = append(words, fmt.Sprint(i%row.distinct))
-		}
-		wantFollowed(t, h, row.want, words...)
-	}
-}
-
 // Each call that finds lapsed entries removes up to 128 of them, even a denied call for a slot, which then replicates nothing
 // else. Lapsed entries count for nothing.
 func TestLapsed_128(t *testing.T) {

@@ -26,12 +26,8 @@ func TestForked(t *testing.T) {
 	if got := h.ConfigSet("gothrottle.policies", "a QUOTA 1 1s"); got != "a forked process cannot read policies" {
 		t.Errorf("error %q", got)
 	}
-}
-
-func TestForked_load(t *testing.T) {
-	h := newHost(t)
-	h.BeChild()
-	if h.Load() {
+	h = newHost(t)
+	if h.BeChild(); h.Load() {
 		t.Error("the module was loaded")
 	}
 }
