@@ -3,7 +3,6 @@ package cgo_test
 // No transcript has users, clusters, or servers with threads.
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -103,44 +102,66 @@ func unasked(t *testing.T, s is) *fakehost.Host {
 	return h
 }
 
-// The module asks whether the user may run the command on each further key, and says so in the server's ACL log if the user
-// may not. It does not ask for the first key, which the server has checked. A refused call changes nothing and opens no key.
-func TestAccess_furtherKeys(t *testing.T) {
+// The module refuses a call of several keys if the user may not use a further key, which the server's ACL log then shows; if the
+// keys have several slots; and if one is at another node while the slot moves. It asks in this order, so a user learns nothing
+// about a forbidden key. The server has checked the first key. A refused call changes nothing and opens no key. In the fake host
+// the first byte of a key says its slot.
+func TestAccess_refused(t *testing.T) {
+	cluster := is{fakehost.Cluster: 1}
 	for _, row := range []struct {
-		is        is
-		forbidden []string
-		log       []string
+		is                         is
+		keys, forbidden, elsewhere string
+		want                       string // "": the call is admitted
+		log                        string
 	}{
-		{nil, []string{"a"}, nil},
-		{is{fakehost.Database: 3}, []string{"b"}, []string{"alice b"}},
-		{is{fakehost.Valkey: 1}, []string{"b", "c"}, []string{"alice b"}},
-		{is{fakehost.Valkey: 1, fakehost.Database: 3}, []string{"c"}, []string{"alice c"}},
+		{nil, "a b c", "a", "", "", ""},
+		{is{fakehost.Database: 3}, "a b c", "b", "", noPermission, "alice b"},
+		{is{fakehost.Valkey: 1}, "a b c", "b c", "", noPermission, "alice b"},
+		{is{fakehost.Valkey: 1, fakehost.Database: 3}, "a b c", "c", "", noPermission, "alice c"},
+		{is{fakehost.NoUser: 1}, "a b", "b", "", "", ""}, // the call is the server's own
+		{is{fakehost.Forgotten: 1}, "a b", "", "", noPermission, ""},
+		{is{fakehost.Forgotten: 1}, "a", "", "", "", ""},
+		{cluster, "b bx by", "", "", "", ""},
+		{cluster, "b a", "", "", crossSlot, ""},
+		{cluster, "b c", "", "", crossSlot, ""},
+		{cluster, "b bx a", "", "", crossSlot, ""},
+		{cluster, "b bx c", "", "", crossSlot, ""},
+		{cluster, "a b", "b", "", noPermission, "alice b"},
+		{cluster, "ka kb kc", "", "kd", "", ""},
+		{cluster, "ka kb kc", "", "ka", tryAgain, ""},
+		{cluster, "ka kb kc", "", "kb", tryAgain, ""},
+		{cluster, "ka kb kc", "", "kc", tryAgain, ""},
+		{cluster, "ka kb kc", "kb", "ka", noPermission, "alice kb"},
 	} {
-		for _, command := range []string{"GO.ALL", "go.all_ro"} {
-			h := unasked(t, row.is)
-			call(h, "GO.QUOTA a 9 60")
-			h.Add(fakehost.Forbidden, row.forbidden...)
-			opened := h.Count(fakehost.Opened)
-			before := dump(h)
-			got := h.Call(keysOf(command, "a", "b", "c")...)
-			if row.log == nil {
-				if checked := h.ACLChecks(); isError(got) || !slices.Equal(checked, []string{"b", "c"}) {
-					t.Errorf("%s: %v, asked for %q", command, got, checked)
-				}
-			} else if now := h.Count(fakehost.Opened); fmt.Sprint(got) != noPermission || now != opened {
-				t.Errorf("%s without %q: %v, %d keys were opened", command, row.forbidden, got, now-opened)
+		for _, name := range []string{"all", "all_ro"} {
+			h, keys := unasked(t, row.is), strings.Fields(row.keys)
+			call(h, "GO.QUOTA "+keys[0]+" 9 60")
+			h.Add(fakehost.Forbidden, strings.Fields(row.forbidden)...)
+			h.Add(fakehost.Elsewhere, row.elsewhere)
+			opened, errors, before := h.Count(fakehost.Opened), counters(t, h, name)[3], dump(h)
+			line := strings.ReplaceAll(strings.Join(keysOf("GO."+name, keys...), " "), " 60 0", " 60 1")
+			got := call(h, line)
+			if row.want == "" && got[0] != '[' || row.want != "" && got != row.want || strings.Join(h.ACLLog(), ", ") != row.log {
+				t.Errorf("%+v, %s: %s, ACL log %q", row, line, got, h.ACLLog())
 			}
-			if log := h.ACLLog(); !slices.Equal(log, row.log) {
-				t.Errorf("%s without %q: ACL log %q", command, row.forbidden, log)
+			if row.want == "" {
+				continue
 			}
-			wantNothing(t, h, command, before)
+			wantNothing(t, h, line, before)
+			if now := h.Count(fakehost.Opened); now != opened || counters(t, h, name)[3] != errors+1 {
+				t.Errorf("%+v, %s: %d keys were opened, counters %v", row, line, now-opened, counters(t, h, name))
+			}
 		}
 	}
 }
 
-// A call with one key makes no check, nor does a call that is an error, nor any call if the server asks
-// for the keys.
+// The module asks about further keys only. A call with one key makes no check, nor does a call that is an error, nor any call if
+// the server asks for the keys.
 func TestAccess_noCheck(t *testing.T) {
+	asks := unasked(t, nil)
+	if asks.Call(keysOf("GO.ALL", "a", "b", "c")...); !slices.Equal(asks.ACLChecks(), []string{"b", "c"}) {
+		t.Errorf("asked for %q", asks.ACLChecks())
+	}
 	noCheck := func(h *fakehost.Host, words ...string) {
 		t.Helper()
 		h.ResetCounts()
@@ -160,50 +181,6 @@ func TestAccess_noCheck(t *testing.T) {
 	h.Add(fakehost.Forbidden, "b")
 	h.Add(fakehost.Elsewhere, "b")
 	noCheck(h, keysOf("GO.ALL", "a", "b")...)
-}
-
-// A call without a user is the server's own and may use all keys. A user that was deleted may use none.
-func TestAccess_user(t *testing.T) {
-	h := unasked(t, nil)
-	h.Add(fakehost.Forbidden, "b")
-	h.Set(fakehost.NoUser, 1)
-	wantReply(t, h, "GO.ALL a QUOTA 9 60 KEY b QUOTA 9 60", "[0 9 8 -1 60 0 [0 9 8 -1 60] [0 9 8 -1 60]]")
-	h = unasked(t, nil)
-	h.Set(fakehost.Forgotten, 1)
-	wantUntouched(t, h, noPermission, "GO.ALL a QUOTA 9 60 KEY b QUOTA 9 60", "GO.ALL_RO a QUOTA 9 60 KEY b QUOTA 9 60")
-	wantReply(t, h, "GO.ALL a QUOTA 9 60", "[0 9 8 -1 60 0 [0 9 8 -1 60]]")
-}
-
-// All keys of a call must have the slot of the first one. In the fake host the first byte of a key says its slot.
-func TestAccess_crossSlot(t *testing.T) {
-	h := unasked(t, is{fakehost.Cluster: 1})
-	if got := h.Call(keysOf("GO.ALL", "b", "bx", "by")...); isError(got) {
-		t.Error(got)
-	}
-	for _, keys := range [][]string{{"b", "a"}, {"b", "c"}, {"b", "bx", "a"}, {"b", "bx", "c"}} {
-		opened := h.Count(fakehost.Opened)
-		errors := counters(t, h, "all")[3]
-		take := strings.ReplaceAll(strings.Join(keysOf("GO.ALL", keys...), " "), " 60 0", " 60 1")
-		wantUntouched(t, h, crossSlot, take, strings.Replace(take, "GO.ALL", "GO.ALL_RO", 1))
-		if now := h.Count(fakehost.Opened); now != opened || counters(t, h, "all")[3] != errors+1 {
-			t.Errorf("%s: %d keys were opened, counters %v", keys, now-opened, counters(t, h, "all"))
-		}
-	}
-}
-
-// While a slot moves, some of its keys may be at another node. The call then has no effect, whichever key that is. The user's
-// permission is checked before: a user learns nothing about a forbidden key.
-func TestAccess_tryAgain(t *testing.T) {
-	const line = "GO.ALL ka QUOTA 9 60 KEY kb QUOTA 9 60 KEY kc QUOTA 9 60"
-	for _, elsewhere := range []string{"ka", "kb", "kc"} {
-		h := unasked(t, is{fakehost.Cluster: 1})
-		h.Add(fakehost.Elsewhere, "kd")
-		wantReply(t, h, line, "[0 9 8 -1 60 0 [0 9 8 -1 60] [0 9 8 -1 60] [0 9 8 -1 60]]")
-		h.Add(fakehost.Elsewhere, elsewhere)
-		wantUntouched(t, h, tryAgain, line, strings.Replace(line, "GO.ALL", "GO.ALL_RO", 1))
-		h.Add(fakehost.Forbidden, "kb", "b")
-		wantUntouched(t, h, noPermission, line, "GO.ALL a QUOTA 9 60 KEY b QUOTA 9 60")
-	}
 }
 
 // In a cluster EXISTS shows whether all keys are at this node. If it fails, the slot of the keys is moving. If no
