@@ -46,8 +46,8 @@ static RedisModuleCallReply *zcount(const fake_entry *entry, const char *max) {
     int excluded = *max == '(';
     double bound = strtod(max + excluded, NULL);
     RedisModuleCallReply *reply = new_reply(REPLY_INTEGER);
-    for (size_t i = 0; entry != NULL && i < entry->num_members; i++) {
-        double score = entry->members[i].score;
+    for (size_t i = 0; entry != NULL && i < entry->num; i++) {
+        double score = entry->elements[i].score;
         reply->integer += excluded ? score < bound : score <= bound;
     }
     return reply;
@@ -67,10 +67,10 @@ static RedisModuleCallReply *array_reply(size_t n, int type) {
 static RedisModuleCallReply *zrange(const fake_entry *entry, RedisModuleString **argv) {
     long long rank;
     fake_StringToLongLong(argv[2], &rank);
-    if (entry == NULL || (size_t)rank >= entry->num_members) return array_reply(0, 0);
-    const fake_member *m = &entry->members[rank];
+    if (entry == NULL || (size_t)rank >= entry->num) return array_reply(0, 0);
+    const fake_element *m = &entry->elements[rank];
     RedisModuleCallReply *reply = array_reply(2, REPLY_STRING);
-    put_text(&reply->elements[0], m->text.bytes, m->text.len);
+    put_text(&reply->elements[0], m->name.bytes, m->name.len);
     return reply;
 }
 

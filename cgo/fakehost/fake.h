@@ -53,25 +53,20 @@ RedisModuleString *fake_new_string(const char *bytes, size_t len);
 RedisModuleString *fake_give_string(const char *bytes, size_t len); /* the module frees it */
 void fake_release(RedisModuleString *string);
 
-/* The contents of the keyspace. The keyspace owns all bytes. */
-typedef struct fake_field {
-    fake_text name, value;
-} fake_field;
-
-typedef struct fake_member {
+/* A field of a hash, or a member of a sorted set. */
+typedef struct fake_element {
+    fake_text name, value; /* only a field has a value */
     double score;
-    fake_text text;
-} fake_member;
+} fake_element;
 
+/* A key. The keyspace owns all bytes. */
 typedef struct fake_entry {
     struct fake_entry *next;
     fake_text name;
     int type;           /* TYPE_ */
     fake_text text;     /* TYPE_STRING */
-    fake_field *fields; /* TYPE_HASH, in the order of their creation */
-    size_t num_fields, room;
-    fake_member *members; /* TYPE_ZSET, sorted by score, then by bytes */
-    size_t num_members, member_room;
+    fake_element *elements; /* of a hash in the order of their creation, of a sorted set by score, then by bytes */
+    size_t num, room;
     long long expire; /* ms since the Unix epoch, or NO_EXPIRE */
 } fake_entry;
 enum { NO_EXPIRE = -1 };
@@ -99,7 +94,9 @@ void fake_delete(RedisModuleKey *key);             /* deletes an open key, if it
 void fake_create(RedisModuleKey *key, int type, size_t len); /* makes an open key; len is of a string */
 fake_entry *fake_add(const char *name, size_t len, int type);
 void fake_remove(fake_entry *entry);
-fake_field *fake_find_field(const fake_entry *entry, const char *name, size_t len);
+fake_element *fake_find_element(const fake_entry *entry, const char *name, size_t len);
+fake_element *fake_insert(fake_entry *entry, size_t at, const char *name, size_t len); /* at an index */
+void fake_remove_element(fake_entry *entry, fake_element *element);
 void fake_put_field(fake_entry *entry, const char *name, size_t name_len, const char *value,
                     size_t value_len);
 void fake_put_member(fake_entry *entry, double score, const char *text, size_t len);

@@ -3,40 +3,14 @@
 
 #include <errno.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
-
-fake_field *fake_find_field(const fake_entry *entry, const char *name, size_t len) {
-    for (size_t i = 0; i < entry->num_fields; i++) {
-        fake_field *field = &entry->fields[i];
-        if (field->name.len == len && (len == 0 || memcmp(field->name.bytes, name, len) == 0)) return field;
-    }
-    return NULL;
-}
 
 void fake_put_field(fake_entry *entry, const char *name, size_t name_len, const char *value,
                     size_t value_len) {
-    fake_field *field = fake_find_field(entry, name, name_len);
-    if (field == NULL) {
-        if (entry->num_fields == entry->room) {
-            entry->room = entry->room ? 2 * entry->room : 4;
-            entry->fields = realloc(entry->fields, entry->room * sizeof *entry->fields);
-            if (entry->fields == NULL) abort();
-        }
-        field = &entry->fields[entry->num_fields++];
-        *field = (fake_field){0};
-        fake_append(&field->name, name, name_len);
-    }
+    fake_element *field = fake_find_element(entry, name, name_len);
+    if (field == NULL) field = fake_insert(entry, entry->num, name, name_len);
     field->value.len = 0;
     fake_append(&field->value, value, value_len);
-}
-
-static void remove_field(fake_entry *entry, fake_field *field) {
-    fake_drop(&field->name);
-    fake_drop(&field->value);
-    size_t after = entry->num_fields - 1 - (size_t)(field - entry->fields);
-    memmove(field, field + 1, after * sizeof *field);
-    entry->num_fields--;
 }
 
 /* The module has to free the values. */
@@ -49,9 +23,9 @@ int fake_HashGet(RedisModuleKey *key, int flags, ...) {
     RedisModuleString *name;
     while ((name = va_arg(args, RedisModuleString *)) != NULL) {
         RedisModuleString **value = va_arg(args, RedisModuleString **);
-        fake_field *field = NULL;
+        fake_element *field = NULL;
         fake.counts[FAKE_STEPS]++;
-        if (key->entry != NULL) field = fake_find_field(key->entry, name->bytes, name->len);
+        if (key->entry != NULL) field = fake_find_element(key->entry, name->bytes, name->len);
         *value = field ? fake_give_string(field->value.bytes, field->value.len) : NULL;
     }
     va_end(args);
@@ -76,17 +50,17 @@ int fake_HashSet(RedisModuleKey *key, int flags, ...) {
     RedisModuleString *name;
     while ((name = va_arg(args, RedisModuleString *)) != NULL) {
         RedisModuleString *value = va_arg(args, RedisModuleString *);
-        fake_field *field = fake_find_field(key->entry, name->bytes, name->len);
+        fake_element *field = fake_find_element(key->entry, name->bytes, name->len);
         fake.counts[FAKE_STEPS]++;
         count += field != NULL;
         if (value != HASH_FIELD_DELETE) {
             fake_put_field(key->entry, name->bytes, name->len, value->bytes, value->len);
         } else if (field != NULL) {
-            remove_field(key->entry, field);
+            fake_remove_element(key->entry, field);
         }
     }
     va_end(args);
-    if (key->entry->num_fields == 0) fake_delete(key);
+    if (key->entry->num == 0) fake_delete(key);
     if (count == 0) errno = ENOENT;
     return count;
 }

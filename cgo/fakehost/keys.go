@@ -79,11 +79,12 @@ func (h *Host) Get(key string) *memory.Value {
 			v.Kind = kind
 		}
 	}
-	for _, f := range unsafe.Slice(e.fields, e.num_fields) {
-		v.SetField(textOf(&f.name), textOf(&f.value))
-	}
-	for _, m := range unsafe.Slice(e.members, e.num_members) {
-		v.Set = append(v.Set, memory.Member{Score: float64(m.score), Text: textOf(&m.text)})
+	for _, element := range unsafe.Slice(e.elements, e.num) {
+		if name := textOf(&element.name); v.Kind == commands.KindHash {
+			v.SetField(name, textOf(&element.value))
+		} else {
+			v.Set = append(v.Set, memory.Member{Score: float64(element.score), Text: name})
+		}
 	}
 	return v
 }

@@ -25,6 +25,33 @@ fake_entry *fake_add(const char *name, size_t len, int type) {
     return entry;
 }
 
+fake_element *fake_find_element(const fake_entry *entry, const char *name, size_t len) {
+    for (size_t i = 0; i < entry->num; i++) {
+        if (same(&entry->elements[i].name, name, len)) return &entry->elements[i];
+    }
+    return NULL;
+}
+
+fake_element *fake_insert(fake_entry *entry, size_t at, const char *name, size_t len) {
+    if (entry->num == entry->room) {
+        entry->room = entry->room ? 2 * entry->room : 4;
+        entry->elements = realloc(entry->elements, entry->room * sizeof *entry->elements);
+        if (entry->elements == NULL) abort();
+    }
+    fake_element *element = &entry->elements[at];
+    memmove(element + 1, element, (entry->num++ - at) * sizeof *element);
+    *element = (fake_element){0};
+    fake_append(&element->name, name, len);
+    return element;
+}
+
+void fake_remove_element(fake_entry *entry, fake_element *element) {
+    fake_drop(&element->name);
+    fake_drop(&element->value);
+    size_t after = --entry->num - (size_t)(element - entry->elements);
+    memmove(element, element + 1, after * sizeof *element);
+}
+
 /* A handle of the key would point to freed memory. */
 void fake_remove(fake_entry *entry) {
     for (RedisModuleKey *open = fake.open; open != NULL; open = open->next) {
@@ -35,13 +62,8 @@ void fake_remove(fake_entry *entry) {
     fake_entry **link = &fake.keys;
     while (*link != entry) link = &(*link)->next;
     *link = entry->next;
-    for (size_t i = 0; i < entry->num_fields; i++) {
-        fake_drop(&entry->fields[i].name);
-        fake_drop(&entry->fields[i].value);
-    }
-    free(entry->fields);
-    for (size_t i = 0; i < entry->num_members; i++) fake_drop(&entry->members[i].text);
-    free(entry->members);
+    while (entry->num > 0) fake_remove_element(entry, &entry->elements[entry->num - 1]);
+    free(entry->elements);
     fake_drop(&entry->name);
     fake_drop(&entry->text);
     free(entry);
@@ -115,8 +137,8 @@ size_t fake_ValueLength(RedisModuleKey *key) {
     switch (fake_KeyType(key)) {
     case TYPE_EMPTY: return 0;
     case TYPE_STRING: return key->entry->text.len;
-    case TYPE_HASH: return key->entry->num_fields;
-    case TYPE_ZSET: return key->entry->num_members;
+    case TYPE_HASH:
+    case TYPE_ZSET: return key->entry->num;
     default: return 1; /* the host keeps no elements of other types */
     }
 }
@@ -130,7 +152,7 @@ int fake_may_write(const RedisModuleKey *key, const char *what) {
 void fake_delete(RedisModuleKey *key) {
     if (key->entry == NULL) return;
     fake_entry *entry = key->entry;
-    fake.counts[FAKE_STEPS] += (long)(entry->num_members + entry->num_fields);
+    fake.counts[FAKE_STEPS] += (long)entry->num;
     fake_event(FAKE_INNER, "unlink", key->name);
     key->entry = NULL;
     fake_remove(entry);

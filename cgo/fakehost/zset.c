@@ -2,7 +2,6 @@
 #include "fake.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static int compare_bytes(const char *a, size_t len_a, const char *b, size_t len_b) {
@@ -11,20 +10,12 @@ static int compare_bytes(const char *a, size_t len_a, const char *b, size_t len_
     return order != 0 ? order : (len_a > len_b) - (len_a < len_b);
 }
 
-static fake_member *find_member(const fake_entry *entry, const char *text, size_t len) {
-    for (size_t i = 0; i < entry->num_members; i++) {
-        fake_member *m = &entry->members[i];
-        if (m->text.len == len && compare_bytes(m->text.bytes, len, text, len) == 0) return m;
-    }
-    return NULL;
-}
-
 /* Returns the index of the first member above this score, or, if at, of the first one that is not below it. */
 static size_t first_above(const fake_entry *entry, double score, int at) {
-    size_t low = 0, high = entry->num_members;
+    size_t low = 0, high = entry->num;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        double found = entry->members[middle].score;
+        double found = entry->elements[middle].score;
         if (found > score || (at && found == score)) {
             high = middle;
         } else {
@@ -34,41 +25,19 @@ static size_t first_above(const fake_entry *entry, double score, int at) {
     return low;
 }
 
-static void remove_member(fake_entry *entry, fake_member *m) {
-    fake_drop(&m->text);
-    size_t after = entry->num_members - 1 - (size_t)(m - entry->members);
-    memmove(m, m + 1, after * sizeof *m);
-    entry->num_members--;
-}
-
-static void make_room(fake_entry *entry) {
-    if (entry->num_members < entry->member_room) return;
-    entry->member_room = entry->member_room ? 2 * entry->member_room : 4;
-    entry->members = realloc(entry->members, entry->member_room * sizeof *entry->members);
-    if (entry->members == NULL) abort();
-}
-
 void fake_push_member(fake_entry *entry, double score, const char *text, size_t len) {
-    make_room(entry);
-    fake_member *m = &entry->members[entry->num_members++];
-    *m = (fake_member){.score = score};
-    fake_append(&m->text, text, len);
+    fake_insert(entry, entry->num, text, len)->score = score;
 }
 
 void fake_put_member(fake_entry *entry, double score, const char *text, size_t len) {
-    fake_text copy = {0};
-    fake_append(&copy, text, len);
-    fake_member *old = find_member(entry, text, len);
-    if (old != NULL) remove_member(entry, old);
-    make_room(entry);
+    fake_element *old = fake_find_element(entry, text, len);
+    if (old != NULL) fake_remove_element(entry, old);
     size_t at = first_above(entry, score, 1);
-    for (; at < entry->num_members && entry->members[at].score == score; at++) {
-        const fake_text *other = &entry->members[at].text;
-        if (compare_bytes(other->bytes, other->len, copy.bytes, len) > 0) break;
+    for (; at < entry->num && entry->elements[at].score == score; at++) {
+        const fake_text *other = &entry->elements[at].name;
+        if (compare_bytes(other->bytes, other->len, text, len) > 0) break;
     }
-    memmove(&entry->members[at + 1], &entry->members[at], (entry->num_members - at) * sizeof *entry->members);
-    entry->members[at] = (fake_member){.score = score, .text = copy};
-    entry->num_members++;
+    fake_insert(entry, at, text, len)->score = score;
 }
 
 static int is_zset(const RedisModuleKey *key) {
@@ -86,7 +55,7 @@ int fake_ZsetAdd(RedisModuleKey *key, double score, RedisModuleString *member, i
     if (flags != NULL && *flags != 0) fake_fault("ZsetAdd: the fake host has no flags");
     if (!may_change(key, "ZsetAdd") || isnan(score)) return API_ERR;
     if (key->entry == NULL) fake_create(key, TYPE_ZSET, 0);
-    const fake_member *old = find_member(key->entry, member->bytes, member->len);
+    const fake_element *old = fake_find_element(key->entry, member->bytes, member->len);
     if (flags != NULL) *flags = old == NULL ? ZADD_ADDED : old->score != score ? ZADD_UPDATED : 0;
     fake_put_member(key->entry, score, member->bytes, member->len);
     return API_OK;
@@ -95,17 +64,17 @@ int fake_ZsetAdd(RedisModuleKey *key, double score, RedisModuleString *member, i
 int fake_ZsetRem(RedisModuleKey *key, RedisModuleString *member, int *deleted) {
     fake.counts[FAKE_STEPS]++;
     if (!may_change(key, "ZsetRem")) return API_ERR;
-    fake_member *m = key->entry ? find_member(key->entry, member->bytes, member->len) : NULL;
-    if (m != NULL) remove_member(key->entry, m);
+    fake_element *m = key->entry ? fake_find_element(key->entry, member->bytes, member->len) : NULL;
+    if (m != NULL) fake_remove_element(key->entry, m);
     if (deleted != NULL) *deleted = m != NULL;
-    if (key->entry != NULL && key->entry->num_members == 0) fake_delete(key);
+    if (key->entry != NULL && key->entry->num == 0) fake_delete(key);
     return API_OK;
 }
 
 int fake_ZsetScore(RedisModuleKey *key, RedisModuleString *member, double *score) {
     fake.counts[FAKE_STEPS]++;
     if (!is_zset(key)) return API_ERR;
-    const fake_member *m = find_member(key->entry, member->bytes, member->len);
+    const fake_element *m = fake_find_element(key->entry, member->bytes, member->len);
     if (m == NULL) return API_ERR;
     *score = m->score;
     return API_OK;
@@ -136,9 +105,9 @@ RedisModuleString *fake_ZsetRangeCurrentElement(RedisModuleKey *key, double *sco
     fake.counts[FAKE_READ]++;
     fake.counts[FAKE_STEPS]++;
     if (!has_members(key)) return NULL;
-    const fake_member *m = &key->entry->members[key->range.at];
+    const fake_element *m = &key->entry->elements[key->range.at];
     if (score != NULL) *score = m->score;
-    return fake_give_string(m->text.bytes, m->text.len);
+    return fake_give_string(m->name.bytes, m->name.len);
 }
 
 static int move_to(RedisModuleKey *key, size_t at, int ended) {
