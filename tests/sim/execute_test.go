@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"slices"
 
 	"gothrottle/funnel"
@@ -48,15 +49,15 @@ type trial struct {
 	granted int64
 }
 
+func (t trial) String() string { return fmt.Sprint(t.want) }
+
 // check holds a call against the oracles of its limiters. Of a GO.ALL, all clauses admit, or nothing is taken.
 func (w *world) check(n *node, m *message, now funnel.Micros, parts []part, reply []int64, err error) {
-	calls, got := m.clauses, reply
+	calls := m.clauses
 	if m.further == nil {
 		calls = [][]string{m.words}
-	} else if err == nil {
-		got = reply[6:]
 	}
-	trials, want, limited := make([]trial, len(calls)), []int64{}, false
+	trials, limited := make([]trial, len(calls)), false
 	for i := range trials {
 		l, t := parts[i].limiter, &trials[i]
 		t.ask, t.after = parse(l.kind, calls[i]), n.models[l.at].clone()
@@ -67,19 +68,11 @@ func (w *world) check(n *node, m *message, now funnel.Micros, parts []part, repl
 			}
 			return
 		}
-		want, limited = append(want, t.want...), limited || t.want[0] != 0
+		limited = limited || t.want[0] != 0
 	}
-	if len(got) != len(want) || (reply[0] != 0) != limited {
-		w.fail("%q at %d: the reply is %v, and the oracles have %v", m.words, now, reply, want)
+	if !fits(reply, trials, limited, m.further != nil) {
+		w.fail("%q at %d: the reply is %v; the oracles have %v", m.words, now, reply, trials)
 		return
-	}
-	for i, t := range trials {
-		// The reply of a clause that admits, while another one denies, is not compared.
-		if (!limited || t.want[0] != 0) && !slices.Equal(got[:len(t.want)], t.want) || got[0] != t.want[0] {
-			w.fail("%q at %d: part %d of the reply %v is not %v", m.words, now, i, reply, t.want)
-			return
-		}
-		got = got[len(t.want):]
 	}
 	if w.seen["all"] += btoi(m.further != nil); m.further != nil && limited {
 		w.seen["allDenied"]++
@@ -92,6 +85,27 @@ func (w *world) check(n *node, m *message, now funnel.Micros, parts []part, repl
 		n.models[parts[i].limiter.at] = t.after
 		w.count(m, &t.ask, &parts[i], t.granted, t.want, n.id == w.master)
 	}
+}
+
+// fits reports whether a reply is that of the oracles. The reply of a clause that admits, while another one denies, is not
+// compared.
+func fits(reply []int64, trials []trial, limited, all bool) bool {
+	if (reply[0] != 0) != limited {
+		return false
+	}
+	if all {
+		reply = reply[6:]
+	}
+	for _, t := range trials {
+		if len(reply) < len(t.want) || reply[0] != t.want[0] {
+			return false
+		}
+		part := reply[:len(t.want)]
+		if reply = reply[len(part):]; (!limited || t.want[0] != 0) && !slices.Equal(part, t.want) {
+			return false
+		}
+	}
+	return len(reply) == 0
 }
 
 // integers appends the integers of a reply, which may be nested.

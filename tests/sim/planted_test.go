@@ -35,10 +35,7 @@ func quantityAt(l *limiter) int {
 	return 4
 }
 
-func quantityOf(m *message) int64 {
-	n, _ := strconv.ParseInt(m.words[quantityAt(m.limiter)], 10, 64)
-	return n
-}
+func quantityOf(m *message) int64 { return parse(m.limiter.kind, m.words).n }
 
 // faults are the faults that the simulation must find.
 var faults = []planted{

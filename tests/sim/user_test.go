@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"testing/synctest"
 	"time"
 
@@ -178,11 +177,7 @@ func (w *world) settle(after *message) {
 	arrived, results := w.arrived, w.results
 	w.arrived, w.results = nil, nil
 	w.mu.Unlock()
-	if len(arrived) > 1 {
-		slices.SortFunc(arrived, func(a, b *message) int {
-			return cmp.Or(a.from()-b.from(), strings.Compare(strings.Join(a.words, " "), strings.Join(b.words, " ")))
-		})
-	}
+	slices.SortFunc(arrived, func(a, b *message) int { return cmp.Or(a.from()-b.from(), slices.Compare(a.words, b.words)) })
 	for _, m := range arrived {
 		m.serial, m.sent = w.serial, w.now
 		if m.user != nil {
