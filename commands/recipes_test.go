@@ -15,14 +15,10 @@ import (
 // time in µs, and returns what is left then.
 type recipe func(now, n int64) (admitted bool, left int64)
 
-// Times that are a multiple of prime never meet the end of a window.
-const prime = 7 * time.Millisecond
-
 // Random calls, against models: a command decides as the recipe that it replaces, and has the same left. The gaps are
 // multiples of grain below most x grain, the quantities 1 to quantity. %d in a command is the quantity.
 func TestRecipes_alike(t *testing.T) {
 	slow := &springBucket{rate: 3, burst: 180}
-	perMinute, minute := &counter{limit: 5, period: 60_000}, int64(0)
 	for _, row := range []struct {
 		take           recipe
 		command        string
@@ -30,7 +26,6 @@ func TestRecipes_alike(t *testing.T) {
 		most, quantity int64
 	}{
 		{(&zsetLog{limit: 5, period: 60_000}).take, "GO.WINDOW k 5 60 %d", time.Millisecond, 20_000, 2},
-		{(&zsetLog{limit: 5, period: 60_000}).take, "GO.WINDOW k 5 60000 %d MS", time.Millisecond, 20_000, 2},
 		{(&zsetLog{limit: 120, period: 60_000}).take, "GO.WINDOW k 120 60 %d", time.Millisecond, 1000, 4},
 		{(&zsetLog{limit: 500, period: 60_000}).take, "GO.WINDOW k 500 60 %d EXACT", time.Millisecond, 200, 9},
 		// Requests above the capacity never fit. With a clock of seconds, calls are at whole seconds.
@@ -42,16 +37,6 @@ func TestRecipes_alike(t *testing.T) {
 			admitted, left := slow.take(now, 60*n)
 			return admitted, left / 60
 		}, "GO.THROTTLE k 2 3 60 %d", 5 * time.Second, 9, 2},
-		// A countdown decides as a counter does.
-		{(&counter{limit: 5, period: 1000}).take, "GO.QUOTA k 5 1 %d", prime, 40, 1},
-		{(&counter{limit: 5, period: 1000}).take, "GO.QUOTA k 5 1000 %d MS", prime, 40, 1},
-		// A key per minute of the clock, with the minute in its name.
-		{func(now, n int64) (bool, int64) {
-			if now/60_000_000 != minute {
-				minute, perMinute.value = now/60_000_000, 0
-			}
-			return perMinute.take(now, n)
-		}, "GO.QUOTA k 5 60 %d ALIGN 0", time.Second, 12, 1},
 	} {
 		random, counts, now := rand.New(rand.NewPCG(1, 2)), map[bool]int{}, int64(corpus.Epoch)
 		h := corpus.NewMemory()
@@ -118,23 +103,6 @@ func (b *springBucket) take(micros, n int64) (bool, int64) {
 		b.tokens -= float64(n)
 	}
 	return admitted, int64(b.tokens)
-}
-
-// counter is INCR, and EXPIRE when that said 1. Redis ends a key in the ms after its expiry.
-type counter struct {
-	limit, period int64 // period: ms
-	value, expire int64 // expire: ms; 0: none
-}
-
-func (c *counter) take(now, n int64) (bool, int64) {
-	if c.expire != 0 && now/1000 > c.expire {
-		c.value, c.expire = 0, 0
-	}
-	c.value += n
-	if c.value == n {
-		c.expire = now/1000 + c.period
-	}
-	return c.value <= c.limit, max(c.limit-c.value, 0)
 }
 
 func integersOf(t *testing.T, h *corpus.Memory, line string) (all []int64) {
