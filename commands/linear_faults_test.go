@@ -46,11 +46,11 @@ type linearFault struct {
 	waits bool
 	// hasty: two clients wait 5 ms for a reply.
 	hasty bool
-	run   func(*linear) (observed []porcupine.Operation)
+	run   func(*linear)
 }
 
 var linearFaults = []linearFault{
-	{name: "none", weight: 160, run: func(*linear) []porcupine.Operation { return nil }},
+	{name: "none", weight: 160, run: func(*linear) {}},
 	{name: "paused", weight: 20, hasty: true, run: (*linear).pause},
 	{name: "killed", weight: 10, run: (*linear).kill},
 	{name: "failover", weight: 5, run: (*linear).failover},
@@ -67,12 +67,13 @@ func pickFault(r *rand.Rand) *linearFault {
 	panic("the weights")
 }
 
-// breakDown lets the fault happen when it is time.
+// breakDown lets the fault happen when it is time, and then asks what is in use.
 func (l *linear) breakDown() []porcupine.Operation {
 	for l.made.Load() < l.breaks {
 		time.Sleep(50 * time.Microsecond)
 	}
-	return l.fault.run(l)
+	l.fault.run(l)
+	return l.observe()
 }
 
 // refused is the reply to a call that was not made.
@@ -150,25 +151,23 @@ func (l *linear) follow() {
 }
 
 // pause stops the master for longer than hasty clients wait: their calls are made later.
-func (l *linear) pause() []porcupine.Operation {
+func (l *linear) pause() {
 	l.check(l.nodes[l.master].Pause())
 	time.Sleep(12 * time.Millisecond)
 	l.check(l.nodes[l.master].Resume())
-	return l.observe()
 }
 
 // kill ends the master and starts it again on its append-only file, which has all that it replied.
-func (l *linear) kill() []porcupine.Operation {
+func (l *linear) kill() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.nodes[l.master].Kill()
 	l.check(l.nodes[l.master].Restart())
 	l.await(1-l.master, "master_link_status:up")
-	return l.observe()
 }
 
 // failover lets the nodes change places in good order.
-func (l *linear) failover() []porcupine.Operation {
+func (l *linear) failover() {
 	_, err := l.nodes[l.master].Do("FAILOVER")
 	l.check(err)
 	l.await(l.master, "role:slave")
@@ -177,11 +176,10 @@ func (l *linear) failover() []porcupine.Operation {
 	l.master = 1 - l.master
 	l.mu.Unlock()
 	l.await(1-l.master, "master_link_status:up")
-	return nil
 }
 
 // lose ends the master for good: the replica takes its place.
-func (l *linear) lose() []porcupine.Operation {
+func (l *linear) lose() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	lost := l.nodes[l.master]
@@ -191,5 +189,4 @@ func (l *linear) lose() []porcupine.Operation {
 	l.check(err)
 	l.check(lost.Restart())
 	l.follow()
-	return l.observe()
 }
