@@ -296,26 +296,6 @@ func randomStep(r *rand.Rand) funnel.Micros {
 	return []funnel.Micros{0, 0, 1, 137, 1000, 77_777, 500_000, 1_000_000, 2_345_678}[r.IntN(9)]
 }
 
-// allTally counts what the calls test.
-type allTally struct {
-	outcomes       map[bool]int
-	forced, locked int
-}
-
-func (a *allTally) count(c *allCall, limited, locked bool) {
-	a.outcomes[limited]++
-	a.forced += int(one(c.force))
-	a.locked += int(one(limited && locked))
-}
-
-func (a *allTally) check(t *testing.T) {
-	t.Helper()
-	calls := a.outcomes[true] + a.outcomes[false]
-	if min(a.outcomes[true], a.outcomes[false]) < calls/6 || min(a.forced, a.locked) < calls/12 {
-		t.Errorf("the calls test little: %+v", a)
-	}
-}
-
 // allHost is what makes random calls.
 type allHost interface {
 	// begin empties the host.
@@ -327,7 +307,7 @@ type allHost interface {
 
 // compareWithModels makes random calls on a host, whose replies must be those of the models.
 func compareWithModels(t *testing.T, h allHost, calls int, seed uint64) {
-	tally := allTally{outcomes: map[bool]int{}}
+	tally := map[string]int64{}
 	for ; calls > 0; seed++ {
 		r, m := rand.New(rand.NewPCG(seed, 8)), &allModel{}
 		h.begin()
@@ -342,13 +322,19 @@ func compareWithModels(t *testing.T, h allHost, calls int, seed uint64) {
 				if replies[i] != want || t.Failed() {
 					t.Fatalf("seed %d, call %d: %s\n%s, the models say\n%s", seed, n+i, batch[i].line, replies[i], want)
 				}
-				tally.count(&batch[i], limited, m.locked(now))
+				tally["calls"]++
+				tally["limited"] += one(limited)
+				tally["forced"] += one(batch[i].force)
+				tally["locked"] += one(limited && m.locked(now))
 			}
 			n, calls = n+len(batch), calls-len(batch)
 		}
 	}
-	tally.check(t)
-	t.Logf("%+v", tally)
+	all, limited := tally["calls"], tally["limited"]
+	if min(limited, all-limited) < all/6 || min(tally["forced"], tally["locked"]) < all/12 {
+		t.Errorf("the calls test little: %v", tally)
+	}
+	t.Log(tally)
 }
 
 // GO.ALL and GO.POLICY, and their read-only twins, decide and reply as the models do. A server that applies the effects of a
