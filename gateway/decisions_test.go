@@ -33,6 +33,7 @@ descriptors:
 - {key: fixed, rate_limit: {unit: day, requests_per_unit: 5}}
 - {key: refuse, rate_limit: {unit: day, requests_per_unit: 5, excess: refuse}}
 - {key: none, rate_limit: {unit: day, requests_per_unit: 0}}
+- {key: never, rate_limit: {unit: day, requests_per_unit: 0, excess: refuse}}
 - {key: sliding, rate_limit: {unit: day, requests_per_unit: 5, algorithm: sliding_window}}
 - {key: tokens, rate_limit: {unit: day, requests_per_unit: 5, algorithm: sliding_window, excess: charge}}
 - {key: gcra, rate_limit: {unit: day, requests_per_unit: 5, algorithm: gcra, burst: 2}}
@@ -73,6 +74,7 @@ refuse=a*0: OVER_LIMIT X0 // nothing is left
 none=a*0: OK o0
 none=a: OVER_LIMIT X0
 none=a*0: OVER_LIMIT X0
+never=a*0: OVER_LIMIT X0
 sliding=a*5: OK o0
 sliding=a: OVER_LIMIT X0
 sliding=a*-2: OK o2
@@ -105,6 +107,7 @@ small=a>50: OK o46 // one key`,
 a=1*2 b=1*2: OK o3 o0
 a=1 b=1: OVER_LIMIT o3 X0
 a=1 a=1 s=1: OK o1 o1 o0 // one key twice
+a=2*6: OVER_LIMIT X5 // does not count
 a=1 s=1: OK o0 o0 // a shadow refuses nobody`,
 		"domain: d\nhash_tag: descriptor" + tagged: `
 a=1*5 a=1,c=1*5 b=1*2: OK o0 o4 o0
