@@ -110,25 +110,33 @@ func (s *machine) start(port string) {
 		Folder: s.here("/var/lib/redis/" + port), Port: s.ports[port], Bus: s.ports["bus "+port], Cluster: s.cluster}))
 }
 
-// run executes a block of the page, line by line. The lines with # after a command are what it
-// prints; run repeats the command until it does.
-func (s *machine) run(block string) {
+// run executes blocks of the page, line by line, while a client calls. The lines with # after a command are what it
+// prints; run repeats the command until it does. After each block it waits for more calls.
+func (s *machine) run(calls *caller, blocks ...string) {
 	s.t.Helper()
-	for _, c := range commandsOf(block) {
-		if conf, ok := strings.CutPrefix(c.text, "redis-server /etc/redis/"); ok {
-			s.start(strings.TrimSuffix(conf, ".conf"))
-			continue
+	for _, block := range blocks {
+		for _, c := range commandsOf(block) {
+			s.execute(c)
 		}
-		var got string
-		var err error
-		waited := servers.Await(c.text, func() bool {
-			got, err = s.shell(c.text)
-			return got == c.want || c.want == ""
-		})
-		require.NoError(s.t, waited, "it prints %q, and the page says %q", got, c.want)
-		if c.want == "" {
-			require.NoError(s.t, err, c.text)
-		}
+		calls.proceed()
+	}
+}
+
+func (s *machine) execute(c pageCommand) {
+	s.t.Helper()
+	if conf, ok := strings.CutPrefix(c.text, "redis-server /etc/redis/"); ok {
+		s.start(strings.TrimSuffix(conf, ".conf"))
+		return
+	}
+	var got string
+	var err error
+	waited := servers.Await(c.text, func() bool {
+		got, err = s.shell(c.text)
+		return got == c.want || c.want == ""
+	})
+	require.NoError(s.t, waited, "it prints %q, and the page says %q", got, c.want)
+	if c.want == "" {
+		require.NoError(s.t, err, c.text)
 	}
 }
 
@@ -295,19 +303,10 @@ func (c *caller) account(port string, errors ...string) {
 	}
 }
 
-// runAll runs steps of the page, with calls after each.
-func (s *machine) runAll(c *caller, steps []string) {
+// swap runs blocks of the page. No node with gothrottle fails to apply anything.
+func (s *machine) swap(c *caller, blocks ...string) {
 	s.t.Helper()
-	for _, step := range steps {
-		s.run(step)
-		c.proceed()
-	}
-}
-
-// swap runs steps of the page. No node with gothrottle fails to apply anything.
-func (s *machine) swap(c *caller, steps []string) {
-	s.t.Helper()
-	s.runAll(c, steps)
+	s.run(c, blocks...)
 	for _, n := range s.nodes {
 		assert.NotContains(s.t, n.log(), "CRITICAL")
 	}
@@ -317,11 +316,11 @@ func (s *machine) swap(c *caller, steps []string) {
 func TestSwap(t *testing.T) {
 	s := newMachine(t, threeNodes, false)
 	c := s.startCaller()
-	s.swap(c, swapBlocks(t, "One master with replicas", 3))
+	s.swap(c, swapBlocks(t, "One master with replicas", 3)...)
 	master := s.nodes["6380"]
 	master.must("GO.ALL two THROTTLE 9 1 3600 THROTTLE 99 1 60")
 	master.must("HSET book 0 1795302334193880144 1 7 title x")
-	s.runAll(c, swapBlocks(t, "The way back", 4)[1:])
+	s.run(c, swapBlocks(t, "The way back", 4)[1:]...)
 	c.account("6379", "READONLY")
 	for _, key := range []string{"two", "book"} {
 		assert.Equal(t, "hash", s.nodes["6379"].Type(ctx, key).Val(), "%s isn't a limiter of CL.THROTTLE", key)
@@ -346,7 +345,7 @@ func TestSwap_sentinel(t *testing.T) {
 	c := s.startCaller()
 	steps := swapBlocks(t, "One master with replicas", 3)
 	steps[1] = swapBlocks(t, "With Sentinel or in a cluster", 2)[0]
-	s.swap(c, steps)
+	s.swap(c, steps...)
 	sentinel.terminate() // it ends the connections of a node that it changes, and may do so at any time
 	for _, n := range s.nodes {
 		n.Client = n.client(3)
@@ -361,7 +360,7 @@ func TestSwap_sentinel(t *testing.T) {
 func TestSwap_wayBackFromStep1(t *testing.T) {
 	s := newMachine(t, threeNodes, false)
 	c := s.startCaller()
-	s.swap(c, []string{swapBlocks(t, "One master with replicas", 3)[0], swapBlocks(t, "The way back", 4)[0]})
+	s.swap(c, swapBlocks(t, "One master with replicas", 3)[0], swapBlocks(t, "The way back", 4)[0])
 	c.account("6379")
 	assert.Equal(t, "string", s.nodes["6380"].Type(ctx, "user:42").Val())
 }
@@ -376,7 +375,7 @@ func TestSwap_cluster(t *testing.T) {
 	require.Contains(t, back[2], "CLUSTER FAILOVER")
 	replicaof := regexp.MustCompile(`(?m)^.*replicaof.*\n?`)
 	for _, step := range append(steps, back[1:]...) {
-		s.runAll(c, []string{strings.TrimSuffix(replicaof.ReplaceAllString(step, ""), "\n")})
+		s.run(c, strings.TrimSuffix(replicaof.ReplaceAllString(step, ""), "\n"))
 	}
 	c.account("6379", "READONLY", "MOVED", "CLUSTERDOWN")
 }
@@ -386,13 +385,12 @@ func TestSwap_oneServer(t *testing.T) {
 	s := newMachine(t, threeNodes[:1], false, "appendonly yes")
 	c := s.startCaller()
 	was := s.nodes["6379"]
-	s.swap(c, swapBlocks(t, "One server", 1))
+	s.swap(c, swapBlocks(t, "One server", 1)...)
 	assert.True(t, was.exited())
 	script, _, found := strings.Cut(swapBlocks(t, "The way back", 4)[2], "\nredis-cli -p 6380 TYPE")
 	require.True(t, found)
-	s.run(strings.ReplaceAll(script, "6380", "6379"))
-	s.run("redis-cli -p 6379 SHUTDOWN SAVE\nsed -i 's|^loadmodule .*|loadmodule " + cellModule + "|' /etc/redis/6379.conf\nredis-server /etc/redis/6379.conf")
-	c.proceed()
+	s.run(c, strings.ReplaceAll(script, "6380", "6379")+"\nredis-cli -p 6379 SHUTDOWN SAVE\nsed -i 's|^loadmodule .*|loadmodule "+cellModule+
+		"|' /etc/redis/6379.conf\nredis-server /etc/redis/6379.conf")
 	c.account("6379", "EOF", "read", "write", "dial", "LOADING")
 	assert.Equal(t, "string", s.nodes["6379"].Type(ctx, "early:49").Val())
 }
