@@ -174,7 +174,7 @@ func TestBudget_ofABatch(t *testing.T) {
 				r := must(quota.Allow(background, ""))
 				require.True(t, r.Allowed)
 				require.EqualValues(t, 1, r.Granted)
-				if r.Source == throttle.FromBudget {
+				if r.Source == "budget" {
 					fromBudget.Add(1)
 				}
 			})

@@ -159,7 +159,7 @@ func TestLease_lost(t *testing.T) {
 		}
 		require.NoError(t, lease.Context().Err())
 		s.Delete("jobs:")
-		<-lease.Context().Done()
+		time.Sleep(1100 * time.Millisecond)
 		require.ErrorIs(t, context.Cause(lease.Context()), throttle.ErrLost)
 		require.NoError(t, lease.Close())
 	})
