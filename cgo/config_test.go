@@ -2,9 +2,7 @@ package cgo_test
 
 // Servers word a refused configuration in their own ways, and no transcript loads the module.
 
-import (
-	"testing"
-)
+import "testing"
 
 // wantConfig compares the value of a configuration.
 func wantConfig(t *testing.T, h interface{ ConfigGet(string) (string, bool) }, name, want string) {

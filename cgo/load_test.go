@@ -70,6 +70,7 @@ func describe(args []commands.Arg, indent string) (text string) {
 // The load arguments are cl-throttle and module-name. The last of each counts. With redis-cell's name the module differs in
 // MODULE LIST and in INFO only.
 func TestLoad_arguments(t *testing.T) {
+	loaded(t) // the first load keeps the names of the hash fields in memory, no other load keeps memory
 	for _, row := range []struct {
 		args        string
 		busy, taken string // another module, and a command of another module
@@ -88,8 +89,9 @@ func TestLoad_arguments(t *testing.T) {
 		h := newHost(t)
 		h.Add(fakehost.Busy, row.busy)
 		h.Add(fakehost.Taken, row.taken)
-		if ok, log := h.Load(strings.Fields(row.args)...), strings.Join(h.Log(), "\n"); !ok || log != row.log {
-			t.Errorf("%q: loaded: %t; log %q, want %q", row.args, ok, log, row.log)
+		before := h.Alive()
+		if ok, log := h.Load(strings.Fields(row.args)...), strings.Join(h.Log(), "\n"); !ok || log != row.log || h.Alive() != before {
+			t.Errorf("%q: loaded: %t; log %q, want %q; alive %v, before %v", row.args, ok, log, row.log, h.Alive(), before)
 		}
 		if got := h.Command("CL.THROTTLE") != nil; got != row.cell {
 			t.Errorf("%q: CL.THROTTLE is ours: %t", row.args, got)
@@ -143,7 +145,7 @@ func TestLoad_refused(t *testing.T) {
 		rows = append(rows, refusal{"", fakehost.Renamed, name, "",
 			later + "it needs the command " + name + ", and this server has no command of that name (see rename-command)"})
 	}
-	loaded(t) // the first load keeps the names of the hash fields in memory, no other load keeps memory
+	loaded(t) // see TestLoad_arguments
 	for _, row := range rows {
 		h := newHost(t)
 		if row.word != "" {

@@ -109,11 +109,10 @@ func (h *Host) Version() int { return int(C.fake.module.version) }
 
 // Info returns the module's part of INFO.
 func (h *Host) Info() string {
-	text := (*C.fake_text)(C.calloc(1, C.sizeof_fake_text))
-	defer C.free(unsafe.Pointer(text))
-	defer C.fake_drop(text)
-	C.fake_info(text)
-	return textOf(text)
+	var text C.fake_text
+	defer C.fake_drop(&text)
+	C.fake_info(&text)
+	return textOf(&text)
 }
 
 // Command is a registered command.
