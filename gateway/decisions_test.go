@@ -50,6 +50,7 @@ const tagged = `
 descriptors:
 - {key: a, rate_limit: {unit: day, requests_per_unit: 5}, descriptors: [{key: c, rate_limit: {unit: day, requests_per_unit: 9}}]}
 - {key: b, rate_limit: {unit: day, requests_per_unit: 2, algorithm: sliding_window}}
+- {key: n, rate_limit: {unit: day, requests_per_unit: 0}}
 - {key: s, shadow_mode: true, rate_limit: {unit: day, requests_per_unit: 1}}
 `
 
@@ -108,6 +109,7 @@ a=1*2 b=1*2: OK o3 o0
 a=1 b=1: OVER_LIMIT o3 X0
 a=1 a=1 s=1: OK o1 o1 o0 // one key twice
 a=2*6: OVER_LIMIT X5 // does not count
+n=1 a=3: OVER_LIMIT X0 o5
 a=1 s=1: OK o0 o0 // a shadow refuses nobody`,
 		"domain: d\nhash_tag: descriptor" + tagged: `
 a=1*5 a=1,c=1*5 b=1*2: OK o0 o4 o0

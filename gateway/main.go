@@ -137,7 +137,7 @@ func (s *service) serve(ctx context.Context, source *source, log *slog.Logger, m
 func (s *service) grpcServer(more []grpc.ServerOption) (*grpc.Server, *health.Server) {
 	o := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxMessage),
-		grpc.NumStreamWorkers(256), // their stacks have grown; more calls than workers get goroutines of their own
+		grpc.NumStreamWorkers(256), // their stacks have grown. Calls beyond that get goroutines; more workers cost more
 		// Windows of a fixed size need no pings that measure the connection.
 		grpc.StaticStreamWindowSize(maxMessage), grpc.StaticConnWindowSize(4 * maxMessage),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: s.maxAge, MaxConnectionAgeGrace: s.grace}),

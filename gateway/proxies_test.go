@@ -142,6 +142,7 @@ func TestCheck(t *testing.T) {
 	name(key...)
 	require.Equal(t, `"partners";q=5000;w=3600`, get(t, g.web+"/check", append(key, "X-Forwarded-For", "192.0.2.9")...).Header.Get("RateLimit-Policy"))
 	require.Equal(t, 400, get(t, g.web+"/check", "X-Forwarded-Uri", "/%zz").StatusCode)
+	require.Equal(t, 400, get(t, g.web+"/check?deny=200").StatusCode)
 	require.Equal(t, 404, get(t, g.web+"/check/other").StatusCode)
 	require.Equal(t, 200, get(t, g.web+"/check/web").StatusCode)
 }

@@ -24,7 +24,7 @@ import (
 )
 
 // process starts a program with these settings, which is ours or envoyproxy/ratelimit, and waits until it limits the probe.
-func process(t testing.TB, program, addr, probe string, settings ...string) (client pb.RateLimitServiceClient, at string, pid int) {
+func process(t testing.TB, program, addr, probe string, settings ...string) (at string, pid int) {
 	t.Helper()
 	cmd := exec.Command(program)
 	cmd.Env = append(os.Environ(), settings...)
@@ -38,16 +38,16 @@ func process(t testing.TB, program, addr, probe string, settings ...string) (cli
 		_ = cmd.Wait()
 	})
 	at = "127.0.0.1:" + env["GRPC_PORT"]
-	client = pb.NewRateLimitServiceClient(dial(t, at, insecure.NewCredentials()))
+	client := pb.NewRateLimitServiceClient(dial(t, at, insecure.NewCredentials()))
 	require.Eventually(t, func() bool {
 		r, err := client.ShouldRateLimit(t.Context(), request("d", probe+"*0"))
 		return err == nil && r.Statuses[0].CurrentLimit != nil
 	}, time.Minute, 10*time.Millisecond)
-	return client, at, cmd.Process.Pid
+	return at, cmd.Process.Pid
 }
 
 // theirs starts envoyproxy/ratelimit, the program of GOTHROTTLE_RATELIMIT, with these rules.
-func theirs(t testing.TB, addr, rules, probe string) (client pb.RateLimitServiceClient, at string, pid int) {
+func theirs(t testing.TB, addr, rules, probe string) (at string, pid int) {
 	t.Helper()
 	program := os.Getenv("GOTHROTTLE_RATELIMIT")
 	if program == "" {
@@ -133,7 +133,8 @@ func TestSideBySide(t *testing.T) {
 	for _, unit := range units {
 		rules += fmt.Sprintf("- {key: %s, rate_limit: {unit: %s, requests_per_unit: 5}}\n", unit, unit)
 	}
-	other, _, _ := theirs(t, s.Addr, rules, "to=1")
+	at, _ := theirs(t, s.Addr, rules, "to=1")
+	other := pb.NewRateLimitServiceClient(dial(t, at, insecure.NewCredentials()))
 	g := start(t, s.Addr, rules, "LIMIT_RESPONSE_HEADERS_ENABLED", "true")
 	both := func(req *pb.RateLimitRequest) (want, got *pb.RateLimitResponse) {
 		want, err := other.ShouldRateLimit(t.Context(), proto.Clone(req).(*pb.RateLimitRequest))
@@ -255,10 +256,10 @@ func TestLoad(t *testing.T) {
 		t.Skip("only with -load 5s")
 	}
 	s := server(t)
-	_, other, otherPID := theirs(t, s.Addr, loadRules, "k=x")
+	other, otherPID := theirs(t, s.Addr, loadRules, "k=x")
 	config := t.TempDir() + "/rules.yaml"
 	writeFile(t, config, loadRules)
-	_, ours, pid := process(t, "../build/out/gothrottle-gateway", s.Addr, "k=x", "CONFIG="+config, "LOG_LEVEL=error")
+	ours, pid := process(t, "../build/out/gothrottle-gateway", s.Addr, "k=x", "CONFIG="+config, "LOG_LEVEL=error")
 	figures := []string{"decisions/s", "server CPU, µs", "program CPU, µs", "p99, ms"}
 	before := busy(t, s)
 	time.Sleep(*loadFor)
