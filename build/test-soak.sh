@@ -7,7 +7,7 @@ need_go
 build/module.sh
 servers=${SERVER:-$(local_server)}
 read -ra each <<<"$servers"
-parts=" ${ONLY:-chaos slots concurrent models simulation fuzzers} "
+parts=" ${ONLY:-chaos slots flood concurrent models simulation fuzzers} "
 minutes=${MINUTES:-10} where=${WHERE:-$(nproc) cores}
 mkdir -p build/out
 log=$(mktemp)
@@ -41,6 +41,11 @@ run_slots() {
   record 'slots that move' "$1" "$(sum 'calls  ')" "$(sum 'moves by')" "$seconds"
 }
 
+run_flood() {
+  took build/out/chaos-program -server "$GOTHROTTLE_SERVER" -seed 0 -flood -time $((minutes * 5))s
+  record 'floods' "$1" "$(sum calls)" 0 "$seconds"
+}
+
 run_concurrent() {
   local calls=$((minutes * 6000))
   GOTHROTTLE_SEED=$((RANDOM * 100000)) GOTHROTTLE_OPERATIONS=$calls took go test -count=1 -timeout 0 -v -run Server_linearizable ./commands
@@ -59,7 +64,7 @@ for server in "${each[@]}"; do
   if grep -q "^$server " build/servers.txt; then server=$(build/fetch-server.sh "$server" | tail -n 1); fi
   export GOTHROTTLE_SERVER=$server
   name="$(basename "$server" -server) $(server_version "$server")"
-  for part in chaos slots concurrent models; do ! wanted $part || "run_$part" "$name"; done
+  for part in chaos slots flood concurrent models; do ! wanted $part || "run_$part" "$name"; done
 done
 if wanted simulation; then
   SEED=0 STEPS=$((minutes * 300000)) took build/test-sim.sh

@@ -108,6 +108,13 @@ func (r *run) compare() {
 	all := r.dataset(r.master)
 	r.look()
 	r.holds(all)
+	r.copies()
+}
+
+// copies checks that the replicas hold what the master holds, and that all servers are well.
+func (r *run) copies() {
+	r.inStep()
+	all := r.dataset(r.master)
 	r.inStep() // keys that a look found expired
 	for _, s := range []*server{r.twin, r.plain} {
 		copied := r.dataset(s)

@@ -77,6 +77,9 @@ func Start(o Options) (s *Server, err error) {
 	}
 	if err != nil {
 		s.Close()
+		if o.Port == "" && strings.Contains(err.Error(), "ddress already in use") { // other tests have just taken it
+			return Start(o)
+		}
 		return nil, err
 	}
 	return s, nil
