@@ -41,7 +41,7 @@ func (c *Client) askAll(ctx context.Context, v Verb, parts []Part) (all AllResul
 	if err != nil {
 		return AllResult{}, err
 	}
-	reply, err := c.all.general(ctx, words[1].(string), words...)
+	reply, err := c.all.general(ctx, words...)
 	if err != nil {
 		return c.allFailed(v, parts, err)
 	}

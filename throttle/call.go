@@ -132,9 +132,9 @@ func (l *limiter) newCall(ctx context.Context, key string, n int64, m mode, maxW
 
 // begin makes a command with the limiter's words.
 func (l *limiter) begin(ctx context.Context, key string) (c *call, args []any) {
-	c = &call{once: once{l.within(ctx, l.prefix+key)}}
+	c = &call{once: once{l.within(ctx)}}
 	args = append(c.args[:0], l.words...)
-	args[1] = c.within.key
+	args[1] = l.prefix + key
 	return c, args
 }
 
@@ -153,9 +153,9 @@ func (l *limiter) do(cmd *call, n int64, m mode) (Result, int64, error) {
 	return readResult(cmd.Val(), &l.bounds, n, m)
 }
 
-// general sends any command within the time limit, and returns its reply.
-func (l *limiter) general(ctx context.Context, key string, words ...any) (any, error) {
-	cmd := newGeneralCall(l.within(ctx, key), words)
+// general sends any command within the time limit, and returns its reply. The second word is its key.
+func (l *limiter) general(ctx context.Context, words ...any) (any, error) {
+	cmd := newGeneralCall(l.within(ctx), words)
 	if err := l.c.do(cmd); err != nil {
 		return nil, err
 	}
@@ -222,8 +222,8 @@ type limited struct {
 const steps = 16
 
 // within returns the context of a command that is sent now.
-func (l *limiter) within(ctx context.Context, key string) within {
-	return within{l.deadline(), ctx, l.timeout, key}
+func (l *limiter) within(ctx context.Context) within {
+	return within{l.deadline(), ctx, l.timeout}
 }
 
 // deadline returns a context that ends with the time limit of a call that begins now.
@@ -244,7 +244,6 @@ type within struct {
 	context.Context
 	caller context.Context
 	limit  time.Duration // of which less may be left
-	key    string
 }
 
 func (w *within) Value(key any) any { return w.caller.Value(key) }

@@ -62,7 +62,8 @@ func (c *Client) do(cmd command) error {
 	if err := ended(w.caller); err != nil {
 		return fmt.Errorf("throttle: %w", err)
 	}
-	l := c.lane(w.key)
+	key := cmd.Args()[1].(string)
+	l := c.lane(key)
 	began := c.now()
 	if !l.admits(began, w.limit) {
 		return fmt.Errorf("%w: its last calls failed, and it is asked again soon", ErrUnavailable)
@@ -80,7 +81,7 @@ func (c *Client) do(cmd command) error {
 		l.works(c)
 	default:
 		l.fails(c, began, err)
-		c.connect(l, w, err)
+		c.connect(l, w, key, err)
 	}
 	if caller != nil && errors.Is(err, ErrUnavailable) {
 		return fmt.Errorf("throttle: %w", caller)
@@ -95,7 +96,7 @@ const connectTimeout = 500 * time.Millisecond
 // server would never be reached whose round trips take a third of that. It asks for the key in the background. If all
 // connections get a reply, calls are sent again. A call that began before is no reason to try once more: the connections
 // would be in use when the next call needs one.
-func (c *Client) connect(l *lane, w *within, err error) {
+func (c *Client) connect(l *lane, w *within, key string, err error) {
 	if !errors.Is(err, context.DeadlineExceeded) || !pooled(c.rdb) {
 		return
 	}
@@ -112,7 +113,7 @@ func (c *Client) connect(l *lane, w *within, err error) {
 				return err
 			}
 			return nil
-		}, "EXISTS", w.key) == nil
+		}, "EXISTS", key) == nil
 		l.mu.Lock()
 		if l.connecting = false; works {
 			l.connected = time.Now()

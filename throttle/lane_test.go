@@ -96,7 +96,7 @@ func TestCircuit_lateFailures(t *testing.T) {
 func twoLanes(t *testing.T) (c *Client, ask func(key string), keys [2]string, fails map[string]bool, log *strings.Builder) {
 	fails, log = map[string]bool{}, new(strings.Builder)
 	server := process(func(ctx context.Context, cmd redis.Cmder) error {
-		if fails[cmd.(*call).within.key[2:]] {
+		if fails[cmd.Args()[1].(string)[2:]] {
 			return io.ErrUnexpectedEOF
 		}
 		return admitting{}.Process(ctx, cmd)

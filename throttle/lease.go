@@ -152,8 +152,7 @@ func (l *Lease) Close() error {
 		l.end(context.Canceled)
 		<-l.renewed
 		l.l.c.leases.Delete(l)
-		key := l.l.prefix + l.key
-		_, err := l.l.general(context.WithoutCancel(l.ctx), key, "GO.RELEASE", key, l.holder)
+		_, err := l.l.general(context.WithoutCancel(l.ctx), "GO.RELEASE", l.l.prefix+l.key, l.holder)
 		if !errors.Is(context.Cause(l.ctx), ErrLost) {
 			l.err = err
 		}

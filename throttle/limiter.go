@@ -261,7 +261,7 @@ func (l *limiter) reset(ctx context.Context, key string) (err error) {
 	if err := l.check(verbReset, 1, peek); err != nil {
 		return err
 	}
-	_, err = l.general(ctx, l.prefix+key, "DEL", l.prefix+key)
+	_, err = l.general(ctx, "DEL", l.prefix+key)
 	for _, other := range l.c.allLimiters() {
 		if s := other.find(key); s != nil && other.name == l.name {
 			s.mu.Lock()
@@ -278,7 +278,7 @@ func (l *limiter) reset(ctx context.Context, key string) (err error) {
 func (l *limiter) send(ctx context.Context, sent time.Duration, key string, n int64, m mode) (r Result, err error) {
 	if l.kind == policyKind { // its reply holds more than integers
 		var reply any
-		if reply, err = l.general(ctx, l.prefix+key, policyKind.command(m), l.prefix+key, n, "MS"); err == nil {
+		if reply, err = l.general(ctx, policyKind.command(m), l.prefix+key, n, "MS"); err == nil {
 			ints, _ := leadingInts(reply)
 			r, _, err = readResult(ints, &l.bounds, n, m)
 		}
