@@ -53,7 +53,7 @@ func TestServer_linearizable(t *testing.T) {
 type linearState struct {
 	now   funnel.Micros
 	model *allModel
-	key   string // tells states apart
+	key   string // differs for states that differ
 }
 
 func newLinearState(now funnel.Micros, m *allModel) linearState {

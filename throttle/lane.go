@@ -94,7 +94,7 @@ const connectTimeout = 500 * time.Millisecond
 
 // connect sets up the connections of a lane, after a call has failed at its time limit: within the limits of calls alone, a
 // server would never be reached whose round trips take a third of that. It asks for the key in the background. If all
-// connections get a reply, calls are sent again. A call that began before is no reason to try once more: the connections
+// connections get a reply, calls are sent again. A call that began before does not cause another try: the connections
 // would be in use when the next call needs one.
 func (c *Client) connect(l *lane, w *within, key string, err error) {
 	if !errors.Is(err, context.DeadlineExceeded) || !pooled(c.rdb) {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What stats counts, beside faults and what happens in a cluster.
+// Names of what stats counts, beside faults and what happens in a cluster.
 const (
 	numRuns     = "runs"
 	numSteps    = "steps"
