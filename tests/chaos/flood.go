@@ -22,7 +22,12 @@ func performFlood(l *lab, seed uint64, st *stats, until time.Time) error {
 	l.runs = true
 	r := newRun(l, st)
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 2)), wall: begin, high: begin}
-	return r.perform(*stepsFlag, until, func() { r.begin(g.options()) }, func() { r.flood(g) }, func() {
+	start := func() {
+		r.begin(g.options())
+		r.master.ask("CONFIG", "SET", "appendonly", "no") // most of the time would go to the disk
+		r.twin.ask("CONFIG", "SET", "appendonly", "no")
+	}
+	return r.perform(*stepsFlag, until, start, func() { r.flood(g) }, func() {
 		r.copies()
 		r.emptied()
 	})
