@@ -18,7 +18,7 @@ int main(int argc, char **argv) {
     *port++ = 0;
     struct timeval limit = {.tv_usec = 500000};
     redisContext *c = redisConnectWithTimeout(host, atoi(port), limit);
-    if (!c || c->err || redisSetTimeout(c, limit)) return away(c); /* no limits are the default */
+    if (!c || c->err || redisSetTimeout(c, limit)) return away(c); /* by default there are no limits */
     redisReply *info = redisCommand(c, "COMMAND INFO GO.THROTTLE");
     if (!info) return away(c);
     int known = info->elements && info->element[0]->type == REDIS_REPLY_ARRAY;

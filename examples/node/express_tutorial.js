@@ -9,7 +9,7 @@ client.on('error', () => {}); // the store logs when the server goes away, and w
 client.connect(); // is not awaited: the service starts while the server is away
 
 const limiter = (prefix, limit, windowMs) => rateLimit({
-  limit, windowMs, standardHeaders: 'draft-8', keyGenerator: (req) => req.query.user, // better: of the session
+  limit, windowMs, standardHeaders: 'draft-8', keyGenerator: (req) => req.query.user, // better: from the session
   store: new GothrottleStore({ prefix, send: (...words) => client.sendCommand(words), failOpen: true }),
 });
 const user = (req, res, next) => (typeof req.query.user === 'string' ? next() : res.status(400).send('?user= is missing\n'));

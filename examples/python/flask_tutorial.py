@@ -9,7 +9,7 @@ app = Flask(__name__)
 
 @app.before_request  # before the limiter's: without a user the status is 400
 def user():
-    g.user = request.args["user"]  # better: of the session
+    g.user = request.args["user"]  # better: from the session
 
 limiter = Limiter(lambda: g.user, app=app, storage_uri="gothrottle://" + os.environ["ADDR"], strategy="moving-window",
                   headers_enabled=True, in_memory_fallback_enabled=True,  # each process decides while the server is away

@@ -4,7 +4,7 @@ require "redis"
 require "webrick"
 
 FAIL_OPEN = true # while the server is away: true admits, false refuses
-# A time limit of 5 s and one attempt more are the defaults: a call that is sent twice takes its units twice.
+# A time limit of 5 s and one more attempt are the defaults: a call that is sent twice takes its units twice.
 POOL = ConnectionPool.new(size: 8, timeout: 0.5) do
   Redis.new(url: "redis://#{ENV.fetch("ADDR")}", timeout: 0.5, reconnect_attempts: 0)
 end
