@@ -195,7 +195,7 @@ func (o *oddLimiter) apply(c *Call, denied bool) ErrorCode { return NoError }
 const toyTranscript = `> GO.ALL k ODD 9 60 3 KEY q QUOTA 5 60 2  0 9 0 -1 0 0 [0 9 0 -1 0] [0 5 3 -1 60]
   writes SET q 2@T+60s/ns PXAT T+75s
 > GO.ALL q QUOTA 5 60 KEY k ODD 9 60 2   1 9 0 -1 0 1 [0 5 3 -1 60] [1 9 0 -1 0]
-> GO.ALL k ODD 9 60 QUOTA 5 60           ERR clause 2: a WINDOW, QUOTA, LEASE or ODD clause must have its key alone: write KEY and a further key before it
+> GO.ALL k ODD 9 60 QUOTA 5 60           ERR clause 2: a WINDOW, QUOTA, LEASE or ODD clause needs a key of its own: write KEY and another key before it
 > CONFIG SET gothrottle.policies "odd ODD 5 60s"
 > GO.POLICY odd:k 4                      1 5 0 -1 0 0 [1 5 0 -1 0]
 `

@@ -169,7 +169,7 @@ type Entry struct {
 // Host is what a handler may ask of the server. A key is given by its index in Call.Keys, and holds
 // a sorted set. What is found is appended to Key.Entries. No question costs more than
 // O(log N + what it appends) with N the members. A bool says whether an entry was appended. Rank and
-// CountAfter run commands of the server, which may refuse to run them, also for good.
+// CountAfter run commands of the server, which may refuse to run them, even permanently.
 type Host interface {
 	Newest(c *Call, key, most int)                          // up to most entries, the newest first
 	First(c *Call, key int, after funnel.Micros) bool       // the oldest entry with Time > after

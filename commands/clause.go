@@ -19,7 +19,7 @@ type limiter interface {
 	apply(c *Call, denied bool) ErrorCode
 }
 
-// clauseKind is a kind of limiter. A further kind takes a file with a limiter and a row, and a line in clauseKinds.
+// clauseKind is a kind of limiter. Another kind needs a file with a limiter and a row, and a line in clauseKinds.
 type clauseKind struct {
 	keyword string
 	summary string
@@ -149,7 +149,7 @@ func (kind *clauseKind) run(c *Call, allowed option) ErrorCode {
 	return NoError
 }
 
-// Clause is one limit of a call of several.
+// Clause is one of several limits of a call.
 type Clause struct {
 	// Set by the Plan and the handler.
 	Key     int32 // index in Call.Keys

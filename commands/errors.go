@@ -149,10 +149,10 @@ var errorTexts = [NumErrors]string{
 	ErrNotOptionOfClause:     "ERR '" + errorWord + "' is not an option of <kind>", /* AppendError names it */
 	ErrNotOptionOfAll:        "ERR '" + errorWord + "' is not an option of GO.ALL",
 	ErrAfterOptions:          "ERR '" + errorWord + "' must come before MS and FORCE",
-	ErrBareKey:               "ERR '" + errorWord + "' is neither a clause nor an option: write KEY before a further key",
+	ErrBareKey:               "ERR '" + errorWord + "' is neither a clause nor an option: write KEY before another key",
 	ErrTooManyClauses:        fmt.Sprintf("ERR at most %d clauses", MaxClauses),
 	ErrKeyRepeated:           "ERR a key may be named only once",
-	ErrKeyShared:             fmt.Sprintf("ERR a %s clause must have its key alone: write KEY and a further key before it", keywords(func(kind *clauseKind) bool { return !kind.cells })),
+	ErrKeyShared:             fmt.Sprintf("ERR a %s clause needs a key of its own: write KEY and another key before it", keywords(func(kind *clauseKind) bool { return !kind.cells })),
 	ErrForceLease:            fmt.Sprintf("ERR FORCE cannot be combined with a %s clause", keywords(func(kind *clauseKind) bool { return !kind.units })),
 	ErrForceLockout:          "ERR FORCE cannot be combined with LOCKOUT",
 	ErrNoPolicy:              "ERR no policy for the key '" + errorWord + "': its name, up to the first colon, is not in gothrottle.policies",

@@ -59,7 +59,7 @@ func (l *leaseLimiter) parse(args []string, r *request) (limit int64, err ErrorC
 	return l.Limit, err
 }
 
-// judge decides for one slot. To peek is to reply what is left if nothing is taken, of a caller that would get its slot.
+// judge decides for one slot. A peek replies what is left if nothing is taken, for a caller that would get its slot.
 func (l *leaseLimiter) judge(c *Call, quantity int64, _ bool) (_ *funnel.Verdict, err ErrorCode) {
 	if quantity == 0 {
 		l.v.Remaining = max(l.Limit-l.state.Used, 0)

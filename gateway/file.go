@@ -123,11 +123,11 @@ func (l *loader) line(at *yaml.Node, rule, format string, args ...any) string {
 
 func (l *loader) place(at *yaml.Node) string { return fmt.Sprintf("%s:%d", l.file, max(at.Line, 1)) }
 
-// plain words for what package yaml says.
+// plain turns package yaml's messages into plain words.
 var plain = strings.NewReplacer("cannot unmarshal", "cannot read", "[]yaml.Node", "a list", "[]string", "a list", "[]main.network", "a list",
 	"map[string]string", "a mapping", "time.Duration", "a time such as 15m", "uint32", "a number from 0")
 
-// decode reads a mapping into a level. A key that is there twice is refused.
+// decode reads a mapping into a level. A key that appears twice is refused.
 func decode[T any](l *loader, at *yaml.Node, rule string) (level T) {
 	l.checkKeys(at, rule, reflect.TypeFor[T]())
 	err := at.Decode(&level)
@@ -166,7 +166,7 @@ func (l *loader) checkKeys(at *yaml.Node, rule string, level reflect.Type) {
 		case !slices.Contains(keys, k.Value):
 			l.warn(k, rule, "'%s' has no effect here", k.Value)
 		case len(known) > 0 && given(v) && !slices.Contains(known, v.Value):
-			l.fail(v, rule, "%q is none of %v", v.Value, known)
+			l.fail(v, rule, "%q is not one of %v", v.Value, known)
 		}
 	}
 }

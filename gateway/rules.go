@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// rules is what all files say together. It does not change.
+// rules are those of all files together. They do not change.
 type rules struct {
 	domains  map[string]*domain
 	http     map[string]*httpRules // by domain; "" is the only one
@@ -71,7 +71,7 @@ const (
 	concurrency   algorithm = "concurrency"
 )
 
-// failure says what a decision is while the server is away.
+// failure names the decision while the server is away.
 type failure string
 
 const (
@@ -165,7 +165,7 @@ func (l *loader) loadDescriptors(parent *node, list []yaml.Node, depth int, tag 
 		case f.Key == "":
 			l.fail(at, parent.path, "a descriptor has no key")
 		case parent.children[composite] != nil:
-			l.fail(at, n.path, "this key and value is there twice")
+			l.fail(at, n.path, "this key and value appear twice")
 		case f.ShareThreshold && !wildcard:
 			l.fail(at, n.path, "share_threshold needs a value that ends with '*'")
 		case f.ShareThreshold:

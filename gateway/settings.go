@@ -105,7 +105,7 @@ func readSettings(get func(string) string) (*settings, error) {
 		}
 	})
 	if min(s.timeout, s.maxAge, s.grace) <= 0 {
-		s.refuse("DECISION_TIMEOUT, GRPC_MAX_CONNECTION_AGE and GRPC_MAX_CONNECTION_AGE_GRACE", errors.New("a time is more than 0"))
+		s.refuse("DECISION_TIMEOUT, GRPC_MAX_CONNECTION_AGE and GRPC_MAX_CONNECTION_AGE_GRACE", errors.New("a time must be more than 0"))
 	}
 	if grpcTLS {
 		s.grpcTLS = s.serverTLS()
@@ -223,7 +223,7 @@ func (s *settings) redisOptions() *redis.UniversalOptions {
 	case kind == "CLUSTER":
 		o.IsClusterMode = true
 	case kind != "SENTINEL":
-		s.refuse("REDIS_TYPE", errors.New(kind+" is none of SINGLE, SENTINEL, CLUSTER"))
+		s.refuse("REDIS_TYPE", errors.New(kind+" must be SINGLE, SENTINEL or CLUSTER"))
 	case len(o.Addrs) < 2:
 		s.refuse("REDIS_URL", errors.New("for SENTINEL write the master's name, then the Sentinels: name,host:port,host:port"))
 	default:

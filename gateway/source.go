@@ -41,7 +41,7 @@ func read(root string) (files []file, err error) {
 		return err
 	})
 	if err == nil && len(files) == 0 {
-		err = fmt.Errorf("there is no file of rules in %s: set CONFIG to a file or folder", root)
+		err = fmt.Errorf("there is no rule file in %s: set CONFIG to a file or folder", root)
 	}
 	return files, err
 }

@@ -177,8 +177,8 @@ func (l *limiter) next(key string, s *state) {
 	}
 }
 
-// lead decides for all callers of some groups. Whose time limit is over before goes before. The command has a time limit of
-// its own, and the values of the first caller's context.
+// lead decides for all callers of some groups. A caller whose time limit ends earlier returns earlier. The command has
+// a time limit of its own, and the values of the first caller's context.
 func (l *limiter) lead(key string, s *state, groups []*group, callers int64) {
 	reply, kept, rest, err := l.ask(context.WithoutCancel(groups[0].first), key, s, callers)
 	s.mu.Lock()

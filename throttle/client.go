@@ -84,8 +84,8 @@ type Client struct {
 	refused  error                 // why the first limiter was refused
 }
 
-// New returns a Client that asks rdb. The Options at the end are those of its limiters that have no others. New does not
-// connect; Check does. New refuses a client of go-redis whose ContextTimeoutEnabled is false, or whose ReadTimeout or
+// New returns a Client that asks rdb. The Options at the end are the defaults of its limiters. New does not connect;
+// Check does. New refuses a client of go-redis whose ContextTimeoutEnabled is false, or whose ReadTimeout or
 // WriteTimeout is -2, because such a client ignores time limits.
 func New(rdb Processor, o Options, defaults ...Option) (*Client, error) {
 	if rdb == nil {
@@ -167,10 +167,10 @@ func (c *Client) Quota(name string, limit int64, period time.Duration, options .
 }
 
 // AlignedQuota is a Quota whose windows end at multiples of the period since the Unix epoch, by the clocks of a time zone:
-// UTC if it is nil. So windows of 24 hours are its days. Each call sends the zone's UTC offset of now; a window that runs
-// keeps its end. So around the day on which clocks change, a window may end up to an hour early or late, and a short one
-// follows: up to twice the limit is admitted on that day. Load a location once: two limiters of one name need the same
-// pointer.
+// UTC if it is nil. So windows of 24 hours are its days. Each call sends the zone's UTC offset of now; a running window
+// keeps its end. So around the day on which clocks change, a window may end up to an hour early or late, and a short
+// one follows: up to twice the limit is admitted on that day. Load a location once: two limiters of one name need the
+// same pointer.
 func (c *Client) AlignedQuota(name string, limit int64, period time.Duration, zone *time.Location, options ...Option) *Quota {
 	b := bounds{kind: quotaKind, units: limit, period: period, aligned: true, zone: zone}
 	return &Quota{counts{asks{named{c.limiter(name, b, options)}}}}
@@ -312,8 +312,8 @@ func atOnce(calls []func() error) (first error) {
 	return first
 }
 
-// Close gives the units of budgets back, without those of calls under way, closes the leases, and waits until no goroutine
-// of the client runs. It does not close the client of go-redis. Afterwards verbs return ErrClosed. The error
+// Close gives back the units of budgets, except those of calls under way, closes the leases, and waits until no
+// goroutine of the client runs. It does not close the client of go-redis. Afterwards verbs return ErrClosed. The error
 // holds the first one of the leases, and the first one of each limiter's units. Close of a nil Client does nothing.
 func (c *Client) Close() error {
 	if c == nil || c.closed.Swap(true) {

@@ -1,5 +1,5 @@
-// Package throttle limits rates by a Redis or Valkey server with gothrottle loaded: one command, one round trip, one
-// atomic decision.
+// Package throttle limits rates with a Redis or Valkey server that has gothrottle loaded: one command, one round trip,
+// one atomic decision.
 //
 //	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", ContextTimeoutEnabled: true})
 //	client, err := throttle.New(rdb, throttle.Options{})
@@ -9,21 +9,21 @@
 // # Limiters
 //
 // A limiter is made once, with a name, a limit and its [Option] values. [Client.Rate] drains at a rate (GCRA),
-// [Client.Window] is a sliding window, [Client.Quota] a fixed window, [Client.Policy] what the server's configuration says,
-// [Client.Slots] a number of concurrent holders. Each has the verbs that make sense for it. They take the rest of the key.
-// A denial isn't an error: see [Result].
+// [Client.Window] is a sliding window, [Client.Quota] a fixed window, [Client.Policy] has its limits in the server's
+// configuration, [Client.Slots] is a number of concurrent holders. Each has the verbs that make sense for it. They take
+// the rest of the key. A denial isn't an error: see [Result].
 //
 // # When the server is unavailable
 //
-// Each call ends within its [Timeout], and is sent once. A call whose reply is lost may have taken its units. A decision is
-// an error then, or what [FailOpen] or [FailClosed] says. [Result].Source and Cause say who decided, and why it was not the
-// server. After some failures in a row no call is sent for a pause. Then one call tries the server. If it fails, the next
-// pause is longer.
+// Each call ends within its [Timeout], and is sent once. A call whose reply is lost may have taken its units. The
+// decision is then an error, or that of [FailOpen] or [FailClosed]. [Result].Source and Cause say who decided, and why
+// the server did not. After some failures in a row no call is sent for a pause. Then one call tries the server. If it
+// fails, the next pause is longer.
 //
 // # Beyond one round trip
 //
-// Concurrent calls of Allow for one key become one command. Its callers are granted units first come first served. The
-// limit stays exact, and a hot key costs the server one command per round trip. Calls for several keys share pipelines when
-// more than a few are under way. [DenyCache] and [Budget] go further and need no round trip at all; the documentation of
-// Budget states what it may admit too much.
+// Concurrent calls of Allow for one key become one command. Its callers are granted units first come, first served. The
+// limit stays exact, and a hot key costs the server one command per round trip. Calls for several keys share pipelines
+// when more than a few are under way. [DenyCache] and [Budget] go further and need no round trip at all; the
+// documentation of Budget states what it may admit too much.
 package throttle

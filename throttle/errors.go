@@ -14,8 +14,8 @@ import (
 // errors.Is finds these in the errors of this package.
 var (
 	// ErrUnavailable: nobody decided. There was no reply in time or no connection, the server cannot write (loading, out of
-	// memory, a replica, a cluster that is down), or it refuses this client (a changed password or permission). So is every
-	// error reply that is none of gothrottle's, such as a proxy's. A call that was sent may have taken its units.
+	// memory, a replica, a cluster that is down), or it refuses this client (a changed password or permission). So is
+	// every error reply that isn't gothrottle's, such as a proxy's. A call that was sent may have taken its units.
 	ErrUnavailable = errors.New("throttle: the server is unavailable")
 
 	// ErrNoModule: the server does not know the command.

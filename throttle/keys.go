@@ -56,7 +56,7 @@ func (l *limiter) sweepLater() {
 	}
 }
 
-// sweep drops the states that say no more than none would. Calls do not notice.
+// sweep drops the states that mean the same as no state. Calls do not notice.
 func (l *limiter) sweep() {
 	l.sweeps.Store(false)
 	now, left := l.c.now(), false

@@ -55,8 +55,8 @@ func (c *Client) lane(key string) *lane {
 	return &c.lanes[slot(key)/(slots/clusterLanes)]
 }
 
-// do sends a command on the lane of its key, unless the lane's circuit is open. It returns when the caller's context has a
-// deadline that passes before the time limit, too: the command goes on then.
+// do sends a command on the lane of its key, unless the lane's circuit is open. It also returns if the deadline of the
+// caller's context passes before the time limit: the command then goes on.
 func (c *Client) do(cmd command) error {
 	w := cmd.context()
 	if err := ended(w.caller); err != nil {
@@ -92,10 +92,10 @@ func (c *Client) do(cmd command) error {
 // connectTimeout bounds how long go-redis may take to set up a connection. Close waits for it.
 const connectTimeout = 500 * time.Millisecond
 
-// connect sets up the connections of a lane, after a call has failed at its time limit: within the limits of calls alone, a
-// server would never be reached whose round trips take a third of that. It asks for the key in the background. If all
-// connections get a reply, calls are sent again. A call that began before does not cause another try: the connections
-// would be in use when the next call needs one.
+// connect sets up the connections of a lane, after a call has failed at its time limit: within the limits of calls
+// alone, a server whose round trips take a third of the limit would never be reached. It asks for the key in the
+// background. If all connections get a reply, calls are sent again. A call that began before does not cause another
+// try: the connections would be in use when the next call needs one.
 func (c *Client) connect(l *lane, w *within, key string, err error) {
 	if !errors.Is(err, context.DeadlineExceeded) || !pooled(c.rdb) {
 		return

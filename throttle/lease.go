@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Lease is a slot that this process holds. The slot is renewed by itself until Close.
+// Lease is a slot that this process holds. The slot is renewed in the background until Close.
 type Lease struct {
 	Result  Result // of the call that took the slot
 	l       *limiter
@@ -42,7 +42,7 @@ func (s *Slots) Lease(ctx context.Context, key string) (*Lease, error) {
 }
 
 // Acquire is Lease that waits for a free slot until the end of ctx. It asks again after a twentieth of a slot's time, 10 ms
-// to 1 s, or when a slot lapses. Nobody is first in line: of several who wait, chance decides.
+// to 1 s, or when a slot lapses. There is no queue: if several wait, chance decides.
 func (s *Slots) Acquire(ctx context.Context, key string) (*Lease, error) {
 	for {
 		lease, err := s.Lease(ctx, key)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Allower is what most services need of a limiter: Rate, Window, Quota and Policy are Allowers. Take this type, and your
-// tests need neither a server nor this package's clients.
+// Allower is what most services need of a limiter: Rate, Window, Quota and Policy are Allowers. If you accept this
+// type, your tests need neither a server nor this package's clients.
 type Allower interface {
 	Allow(ctx context.Context, key string) (Result, error)
 }
@@ -42,8 +42,8 @@ type Window struct{ counts }
 // Quota is a limiter over fixed windows.
 type Quota struct{ counts }
 
-// Policy is a limiter whose limits the server's configuration says. Nothing can be given back to it, settled, or combined
-// by All.
+// Policy is a limiter whose limits are in the server's configuration. Nothing can be given back to it, settled, or
+// combined by All.
 type Policy struct{ asks }
 
 // Slots is a limiter of concurrent holders.
@@ -58,7 +58,7 @@ type asks struct{ named }
 // counts has the verbs of limiters whose units can be given back.
 type counts struct{ asks }
 
-// Info is what a limiter is. Only the server knows the limits of a Policy: Units, Span and Next are 0.
+// Info describes a limiter. Only the server knows the limits of a Policy: Units, Span and Next are 0.
 type Info struct {
 	Name  string
 	Err   error         // why the limiter is refused, or nil
@@ -67,7 +67,7 @@ type Info struct {
 	Next  time.Duration // the longest time until a limiter in use has one more unit: of a Window or a Quota the period
 }
 
-// Info returns what the limiter is.
+// Info describes the limiter.
 func (a *named) Info() Info {
 	l := a.l
 	info := Info{l.name, l.err, l.bounds.units, l.drain(l.bounds.units), l.drain(1)}
@@ -121,8 +121,8 @@ func (a *counts) Settle(ctx context.Context, key string, difference int64) (Resu
 	return a.l.verb(ctx, verbSettle, key, difference, m)
 }
 
-// Part returns a part of All: n units of this key. 0 peeks, and a negative number gives back at most what is in use; Granted
-// is n then.
+// Part returns a part of All: n units of this key. 0 peeks, and a negative number gives back at most what is in use;
+// Granted is then n.
 func (a *counts) Part(key string, n int64) Part { return Part{l: a.l, key: key, n: n} }
 
 // With returns the limiter of the same name and options with another limit, for limits that differ by user or change at

@@ -17,21 +17,22 @@ type settings struct {
 
 // Timeout bounds every call, from the verb to its return: 50 ms if not set. A call may end a sixteenth of that earlier,
 // because calls share timers. An earlier deadline of the caller's context ends the call, too, with the context's error. A
-// cancelled context ends a call that waits for other calls. A call that go-redis has ends with its reply or in time.
+// cancelled context ends a call that waits for other calls. Once go-redis has a call, it ends with its reply or at the
+// time limit.
 func Timeout(limit time.Duration) Option { return func(s *settings) { s.timeout = limit } }
 
 // FailOpen makes decisions return a Result that admits if the server does not decide, with the Source FailedOpen and the
-// Cause, in place of an ErrUnavailable. Other errors are returned all the same, and that of the caller's context if it has
-// ended. So are those of verbs that do not decide, such as Refund, Settle and Peek.
+// Cause, in place of an ErrUnavailable. Other errors are still returned, as are that of the caller's context if it has
+// ended, and those of verbs that do not decide, such as Refund, Settle and Peek.
 func FailOpen() Option { return func(s *settings) { s.fallback = FailedOpen } }
 
 // FailClosed makes decisions return a Result that denies if the server does not decide, with the Source FailedClosed, the
-// Cause and a RetryAfter of 1 s, in place of an ErrUnavailable. FailOpen says which errors are returned all the same.
+// Cause and a RetryAfter of 1 s, in place of an ErrUnavailable. FailOpen says which errors are still returned.
 func FailClosed() Option { return func(s *settings) { s.fallback = FailedClosed } }
 
-// Coalesce says whether concurrent calls of Allow for one key become one command, whose units are granted first come first
-// served: they do if not set. A caller may wait for the command under way and then for its own. So Timeout should be longer
-// than two round trips. A Budget coalesces in any case.
+// Coalesce says whether concurrent calls of Allow for one key become one command, whose units are granted first come,
+// first served. By default they do. A caller may wait for the command under way and then for its own. So Timeout should
+// be longer than two round trips. A Budget coalesces in any case.
 func Coalesce(on bool) Option { return func(s *settings) { s.coalesce = on } }
 
 // DenyCache makes Allow and AllowN deny in this process until the RetryAfter of a denial has passed, for the same key and
