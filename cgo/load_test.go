@@ -126,7 +126,7 @@ func TestLoad_refused(t *testing.T) {
 		{"module-name Redis-Cell", 0, "", "", refused + "module-name must be gothrottle or redis-cell, not 'Redis-Cell'"},
 		{"module-name", 0, "", "", refused + "module-name must be gothrottle or redis-cell, not ''"},
 		{"", fakehost.Taken, "Go.Throttle", "", later + "the command name go.throttle is taken"},
-		{"", fakehost.Failing, "SetCommandInfo", "", later + "the server refused the description of go.throttle"},
+		{"", fakehost.Failing, "SetCommandInfo", "", later + "the server refused the description of " + strings.ToLower(commands.Table[0].Name)},
 		{"", fakehost.Failing, "RegisterStringConfig", "", later + "the server refused its configuration"},
 		{"", fakehost.Failing, "LoadConfigs", "", later + "a value of its configuration is wrong"},
 		{"", 0, "", "a QUOTA 1 1s; b QUOTA 1", "warning: <module> Issue during loading of configuration gothrottle.policies : " +

@@ -61,6 +61,13 @@ func (s *server) debugForked() string {
 	return lines[len(lines)-1]
 }
 
+// SCRIPT DEBUG YES runs a script in a forked child, where Go cannot run: each command says so.
+func TestFork_scriptDebug(t *testing.T) {
+	s := start(t, options{})
+	assert.Equal(t, commands.ErrForked.Text(), s.debugForked())
+	assert.Equal(t, "[0 2 1 -1 1]", s.must("GO.THROTTLE k 1 1 1"))
+}
+
 // The server forks again and again under load, while the Go runtime collects its garbage. Each child ends well, and
 // the server goes on. FORKS is the number of forks.
 func TestMemory_forks(t *testing.T) {
