@@ -46,8 +46,8 @@ func (r *Rate) Reserve(ctx context.Context, key string, n int64, maxWait time.Du
 	return res, err
 }
 
-// Cancel gives the units back, if the slot has not come yet; after it nothing. It is sent once, and later calls
-// return the same error: why the units were perhaps not given back.
+// Cancel gives the units back, if the slot has not come yet. Afterwards it does nothing. It is sent once, and later
+// calls return the same error: why the units were perhaps not given back.
 func (r *Reservation) Cancel(ctx context.Context) error {
 	r.cancel.Do(func() {
 		if r.Result.Allowed && r.Result.Source == FromServer && time.Now().Before(r.at) {

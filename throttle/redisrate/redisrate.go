@@ -1,5 +1,5 @@
-// Package redis_rate has the API of github.com/go-redis/redis_rate/v10 over package throttle: after a swap of the import
-// a program compiles, and its calls are decided by gothrottle.
+// Package redis_rate has the API of github.com/go-redis/redis_rate/v10 over package throttle: with the import replaced,
+// a program compiles, and gothrottle decides its calls.
 //
 // The differences: keys begin with "redisrate:", so that the old and the new version of a program can run side by side
 // while it is deployed, each with limiters of its own. Concurrent calls of Allow for one key and limit share commands.

@@ -1,5 +1,5 @@
-// Package throttlehttp limits the requests of net/http handlers by package throttle. Frameworks that take
-// func(http.Handler) http.Handler take it as it is: chi's Use, echo's WrapMiddleware.
+// Package throttlehttp limits requests to net/http handlers with package throttle. Frameworks that take a
+// func(http.Handler) http.Handler take its middleware unchanged: chi's Use, echo's WrapMiddleware.
 package throttlehttp
 
 import (
@@ -22,13 +22,13 @@ type Rule struct {
 	Key     func(*http.Request) string // the rest of the limiter's key. If nil: ByIP() in braces, so keys of several rules have one hash tag
 	Cost    func(*http.Request) int64  // units that a request takes: 1 if nil. 0 only looks
 
-	// Charge, if not nil, returns the units of a request that was served, by its response: Cost was an estimate then, and
-	// the difference is settled, past the limit if need be. It needs a *throttle.Rate, Window or Quota. Costs that an outage
-	// left open stay as estimated.
+	// Charge, if not nil, returns the units of a served request, from its response: Cost was then an estimate, and the
+	// difference is settled, past the limit if need be. It needs a *throttle.Rate, Window or Quota. Costs that an
+	// outage left open stay as estimated.
 	Charge func(*http.Request, Response) int64
 }
 
-// Response is what a Rule's Charge goes by.
+// Response is what a Rule's Charge receives.
 type Response struct {
 	Status int
 	Bytes  int64 // of the body
@@ -177,7 +177,7 @@ func (l *limiter) decide(r *http.Request) (throttle.AllResult, []ask, error) {
 	return throttle.AllResult{Result: one, Each: []throttle.Result{one}}, asked, err
 }
 
-// settle corrects the estimates of a request that was served. It goes on if the caller is gone.
+// settle corrects the estimates of a request that was served. It goes on even if the caller has gone.
 func (l *limiter) settle(r *http.Request, asked []ask, seen *recorder) {
 	response := Response{max(seen.status, http.StatusOK), seen.bytes, seen.Header()}
 	var parts []throttle.Part

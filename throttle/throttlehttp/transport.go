@@ -20,7 +20,7 @@ type Transport struct {
 	Limiter  *throttle.Rate             // without a Lockout
 	Base     http.RoundTripper          // http.DefaultTransport if nil
 	Key      func(*http.Request) string // the rest of the limiter's key: the host of the URL if nil
-	MaxPause time.Duration              // the other side may ask for no longer pause: 1 min if 0
+	MaxPause time.Duration              // the longest pause that the other side may ask for: 1 min if 0
 
 	mu sync.Mutex // one pause of this process is taken at a time
 }
