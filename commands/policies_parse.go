@@ -195,7 +195,7 @@ func (kind *clauseKind) parseOption(at *policyPlace, words []string, w *clauseWo
 }
 
 func (kind *clauseKind) unknown(at *policyPlace, word string) error {
-	return at.fail("unknown option '%s': a %s clause may have %s, and a comma comes before a further clause",
+	return at.fail("unknown option '%s': a %s clause may have %s, and another clause needs a comma before it",
 		printable(word), kind.keyword, kind.option.name())
 }
 

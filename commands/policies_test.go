@@ -42,8 +42,8 @@ func TestParsePolicies_errors(t *testing.T) {
 		// Words that are missing or too many.
 		{"login QUOTA 1 1s; api THROTTLE 1 1", "policy 2 (api): 'THROTTLE' needs max_burst, count and period"},
 		{"a THROTTLE 1 1 1s, THROTTLE 2", "policy 1 (a), clause 2: 'THROTTLE' needs max_burst, count and period"},
-		{"a THROTTLE 1 1 1s 5", "policy 1 (a): unknown option '5': a THROTTLE clause may have LOCKOUT, and a comma comes before a further clause"},
-		{"a QUOTA 1 1s b QUOTA 1 1s", "policy 1 (a): unknown option 'b': a QUOTA clause may have ALIGN, and a comma comes before a further clause"},
+		{"a THROTTLE 1 1 1s 5", "policy 1 (a): unknown option '5': a THROTTLE clause may have LOCKOUT, and another clause needs a comma before it"},
+		{"a QUOTA 1 1s b QUOTA 1 1s", "policy 1 (a): unknown option 'b': a QUOTA clause may have ALIGN, and another clause needs a comma before it"},
 		{"a QUOTA 1 1s ALIGN 0s ALIGN 0s", "policy 1 (a): option 'ALIGN' given more than once"},
 		{"a QUOTA 1 1s ALIGN", "policy 1 (a): 'ALIGN' needs a time"},
 		{"a THROTTLE 1 1 1s LOCKOUT, THROTTLE 1 1 1s", "policy 1 (a): 'LOCKOUT' needs a time"},

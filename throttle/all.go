@@ -51,7 +51,7 @@ func (c *Client) askAll(ctx context.Context, v Verb, parts []Part) (all AllResul
 // allWords returns the words of GO.ALL.
 func (c *Client) allWords(v Verb, parts []Part) (words []any, err error) {
 	if len(parts) == 0 {
-		return nil, params("%s of no parts", v)
+		return nil, params("%s needs at least one part", v)
 	}
 	words = []any{"GO.ALL"}
 	_, ring := c.rdb.(*redis.Ring)
@@ -59,9 +59,9 @@ func (c *Client) allWords(v Verb, parts []Part) (words []any, err error) {
 		p := &parts[i]
 		switch {
 		case p.l == nil || p.l.c != c:
-			return nil, params("%s of a part that no limiter of this client has made", v)
+			return nil, params("%s takes only parts of this client's limiters", v)
 		case p.l.kind == slotsKind && p.holder == "":
-			return nil, params("%s of a slot without a holder", v)
+			return nil, params("%s needs a holder for each slot", v)
 		}
 		if err := p.l.check(v, p.n, peek); err != nil {
 			return nil, err
@@ -69,7 +69,7 @@ func (c *Client) allWords(v Verb, parts []Part) (words []any, err error) {
 		key := p.l.prefix + p.key
 		if ring && i > 0 && hashTag(key) != hashTag(words[1].(string)) {
 			// The shard of the first key would decide for all keys, and nobody would notice.
-			return nil, params("%s over a Ring: the keys need one hash tag", v)
+			return nil, params("%s over a Ring needs keys with one hash tag", v)
 		}
 		if i > 0 {
 			words = append(words, "KEY")

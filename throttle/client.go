@@ -238,7 +238,7 @@ const nameCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123
 // checkName refuses a name that could meet another limiter's key, and a limit that makes no sense.
 func (c *Client) checkName(name string, b bounds) error {
 	if name == "" || len(name) > 64 || strings.Trim(name, nameCharacters) != "" {
-		return params("the name %q is not 1 to 64 letters, digits, '-', '_' and '.'", name)
+		return params("the name %q must be 1 to 64 letters, digits, '-', '_' and '.'", name)
 	}
 	if b.kind == policyKind && strings.Contains(c.o.KeyPrefix, ":") {
 		return params("the policy %q needs a KeyPrefix without a colon, because the key's part before its first colon names the policy", name)

@@ -114,7 +114,7 @@ func (b *bounds) check() error {
 	case b.kind == noKind:
 		return params("a Limit must be made by Per, PerSecond, PerMinute or PerHour")
 	case b.units < 1 || b.units > maxUnits || b.kind == rateKind && (b.count < 1 || b.count > maxUnits):
-		return params("units or a count that are not between 1 and 10^12: %s", b)
+		return params("units and counts must be between 1 and 10^12: %s", b)
 	}
 	lockout := b.lockout
 	if lockout == 0 { // there is none

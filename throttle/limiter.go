@@ -229,14 +229,14 @@ func (l *limiter) check(v Verb, n int64, m mode) error {
 	case l.c.closed.Load():
 		return ErrClosed
 	case n > maxUnits+1 || n < -maxUnits-1 || n < 1 && (m == take || v == verbAllowAtMost) || n >= 0 && v == verbRefund:
-		return params("%s of %d units", v, n)
+		return params("%s does not take %d units", v, n)
 	case l.lockout != 0 && slices.Contains(withoutLockout, v) || l.kind == slotsKind && v == verbSettleAll:
-		return params("%s of %s", v, l.bounds)
+		return params("%s does not work with %s", v, l.bounds)
 	}
 	return nil
 }
 
-// withoutLockout is the verbs that a limit with a lockout does not have.
+// withoutLockout has the verbs that do not work with a lockout.
 var withoutLockout = []Verb{verbAllowAtMost, verbReserve, verbAll, verbSettleAll}
 
 // failed is what a verb returns after an error. If the server did not decide, decisions have a fallback.

@@ -65,9 +65,9 @@ func (s *settings) apply(options []Option) error {
 	}
 	switch {
 	case s.timeout <= 0:
-		return params("a time limit of %s", s.timeout)
+		return params("a time limit must be more than 0, not %s", s.timeout)
 	case s.units < 0 || s.units > maxUnits || s.hold < 0 || (s.units > 0) != (s.hold > 0):
-		return params("a budget of %d units for %s", s.units, s.hold)
+		return params("a budget cannot be %d units for %s", s.units, s.hold)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func (r *Rate) Reserve(ctx context.Context, key string, n int64, maxWait time.Du
 		return res, err
 	}
 	if maxWait < 0 || maxWait > maxPeriod {
-		return res, params("Reserve within %s", maxWait)
+		return res, params("maxWait must be 0 to 100 years, not %s", maxWait)
 	}
 	result, wait, err := l.do(l.newCall(ctx, key, n, reserve, maxWait), n, reserve)
 	if err != nil {
