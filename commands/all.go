@@ -18,7 +18,7 @@ var all = Command{
 	Flags:      "write deny-oom",
 	Arity:      -5,
 	Args: []Arg{argKey, argClause,
-		{Name: "further", Type: ArgBlock, Optional: true, Multiple: true, Summary: "A further key, with its clauses after it.",
+		{Name: "further", Type: ArgBlock, Optional: true, Multiple: true, Summary: "Another key, with its clauses after it.",
 			Sub: []Arg{{Name: "key", Token: "KEY", Type: ArgKey, Bounds: argKey.Bounds, Summary: argKey.Summary}, argClause}},
 		argMS, argForceAll},
 	Plan:    planAll,
