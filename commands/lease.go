@@ -25,6 +25,8 @@ var lease = Command{
 	Handler:    func(c *Call) ErrorCode { return leaseKind.run(c, optMS) },
 }
 
+var leaseRO = lease.readOnly("Replies what GO.LEASE would reply; changes nothing.")
+
 var leaseKind = clauseKind{
 	keyword: "LEASE",
 	summary: "GO.LEASE's slots.",

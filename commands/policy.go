@@ -23,6 +23,8 @@ var policy = Command{
 	Handler: runPolicy,
 }
 
+var policyRO = policy.readOnly("Replies what GO.POLICY would reply; changes nothing.")
+
 // planPolicy finds the policy of the key and makes the call's clauses of it.
 func planPolicy(c *Call) ErrorCode {
 	p := policies.find(c.Args[0])

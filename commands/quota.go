@@ -18,6 +18,8 @@ var quota = Command{
 	Handler:    func(c *Call) ErrorCode { return quotaKind.run(c, optMS|optUpTo|optForce|optAlign) },
 }
 
+var quotaRO = quota.readOnly("Replies what GO.QUOTA would reply; changes nothing.")
+
 var quotaKind = clauseKind{
 	keyword: "QUOTA",
 	summary: "GO.QUOTA's limiter.",

@@ -126,21 +126,21 @@ var Table = []Command{
 	release,
 	all,
 	policy,
-	throttle.readOnly(),
-	window.readOnly(),
-	quota.readOnly(),
-	lease.readOnly(),
-	all.readOnly(),
-	policy.readOnly(),
+	throttleRO,
+	windowRO,
+	quotaRO,
+	leaseRO,
+	allRO,
+	policyRO,
 	info,
 	top,
 }
 
 // readOnly returns the row of a command's twin, which replies the same and changes nothing:
 // the host opens its keys for reading and applies nothing.
-func (c Command) readOnly() Command {
-	c.Summary = "Replies what " + c.Name + " would reply; changes nothing."
+func (c Command) readOnly(summary string) Command {
 	c.Name += "_RO"
+	c.Summary = summary
 	flags := "readonly"
 	if strings.HasSuffix(c.Flags, " fast") {
 		flags += " fast"

@@ -16,6 +16,8 @@ var throttle = Command{
 	Handler:    func(c *Call) ErrorCode { return throttleKind.run(c, optMS|exclusive) },
 }
 
+var throttleRO = throttle.readOnly("Replies what GO.THROTTLE would reply; changes nothing.")
+
 var clThrottle = Command{
 	Name:       "CL.THROTTLE",
 	Summary:    "GO.THROTTLE under redis-cell's name, with its arguments.",

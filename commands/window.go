@@ -14,6 +14,8 @@ var window = Command{
 	Handler:    func(c *Call) ErrorCode { return windowKind.run(c, optMS|optUpTo|optForce|optExact) },
 }
 
+var windowRO = window.readOnly("Replies what GO.WINDOW would reply; changes nothing.")
+
 var windowKind = clauseKind{
 	keyword: "WINDOW",
 	summary: "GO.WINDOW's limiter.",
