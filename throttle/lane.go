@@ -197,11 +197,13 @@ func (l *lane) next(c *Client) {
 	}
 }
 
-// take removes the oldest commands from the queue, and those whose callers have gone.
+// take removes the oldest commands from the queue, and returns those whose callers still wait.
 func (l *lane) take() (batch []*queued) {
-	l.queue = slices.DeleteFunc(l.queue, func(q *queued) bool { return q.left })
-	n := min(len(l.queue), maxPipeline)
-	batch, l.queue = l.queue[:n:n], l.queue[n:]
+	for len(batch) == 0 && len(l.queue) > 0 { // what it looks at does not grow with the queue
+		n := min(len(l.queue), maxPipeline)
+		batch = slices.DeleteFunc(l.queue[:n:n], func(q *queued) bool { return q.left })
+		l.queue = l.queue[n:]
+	}
 	if len(l.queue) == 0 { // so that nothing holds the commands
 		l.queue = nil
 	}

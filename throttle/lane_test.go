@@ -226,3 +226,14 @@ func TestCoalescing_callersRegroup(t *testing.T) {
 	all.Wait()
 	require.Less(t, server.commands.Load(), int64(goroutines*calls/48))
 }
+
+// More callers have gone than a pipeline has commands. The one after them must not wait for ever: nothing else asks for it.
+func TestLane_manyHaveGone(t *testing.T) {
+	l, waits := lane{}, &queued{}
+	for range maxPipeline + 1 {
+		l.queue = append(l.queue, &queued{left: true})
+	}
+	l.queue = append(l.queue, waits)
+	require.Equal(t, []*queued{waits}, l.take())
+	require.Empty(t, l.take())
+}

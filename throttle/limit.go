@@ -116,14 +116,16 @@ func (b *bounds) check() error {
 	case b.units < 1 || b.units > maxUnits || b.kind == rateKind && (b.count < 1 || b.count > maxUnits):
 		return params("units and counts must be between 1 and 10^12: %s", b)
 	}
-	lockout := b.lockout
-	if lockout == 0 { // there is none
-		lockout = time.Second
+	if b.lockout != 0 && !sendable(b.lockout) {
+		return params("the lockout %s is not a whole number of milliseconds between 1ms and 100 years", b.lockout)
 	}
-	for _, span := range []time.Duration{b.period, lockout} {
-		if span < time.Millisecond || span > maxPeriod || span%time.Millisecond != 0 {
-			return params("%s is not a whole number of milliseconds between 1ms and 100 years", span)
-		}
+	if !sendable(b.period) {
+		return params("the period %s is not a whole number of milliseconds between 1ms and 100 years", b.period)
 	}
 	return nil
+}
+
+// sendable reports whether the server takes a length of time.
+func sendable(span time.Duration) bool {
+	return span >= time.Millisecond && span <= maxPeriod && span%time.Millisecond == 0
 }

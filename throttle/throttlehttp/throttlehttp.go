@@ -84,6 +84,7 @@ func New(client *throttle.Client, o Options, rules ...Rule) (func(http.Handler) 
 		return nil, errors.New("throttlehttp: New needs a client and a rule")
 	}
 	l := &limiter{client: client, o: o}
+	var policies []string
 	named, ip := map[string]bool{}, ByIP()
 	for _, r := range rules {
 		if r.Limiter == nil {
@@ -105,17 +106,20 @@ func New(client *throttle.Client, o Options, rules ...Rule) (func(http.Handler) 
 		}
 		l.rules = append(l.rules, r)
 		l.infos = append(l.infos, info)
+		policies = append(policies, policy(&info, info.Units))
 		l.charges = l.charges || r.Charge != nil
 	}
+	l.policies = strings.Join(policies, ", ")
 	return l.middleware, nil
 }
 
 type limiter struct {
-	client  *throttle.Client
-	o       Options
-	rules   []Rule
-	infos   []throttle.Info
-	charges bool // a rule has Charge
+	client   *throttle.Client
+	o        Options
+	rules    []Rule
+	infos    []throttle.Info
+	policies string // the value of RateLimit-Policy, but for a server's policy
+	charges  bool   // a rule has Charge
 }
 
 func (l *limiter) middleware(next http.Handler) http.Handler {
@@ -243,12 +247,15 @@ func (l *limiter) setHeaders(h http.Header, all throttle.AllResult) {
 	}
 	switch l.o.Headers {
 	case Draft11:
-		var policies, states []string
+		var states []string
 		for i := range all.Each {
-			policies = append(policies, policy(&l.infos[i], &all.Each[i]))
 			states = append(states, state(&l.infos[i], &all.Each[i]))
 		}
-		h.Set("RateLimit-Policy", strings.Join(policies, ", "))
+		policies := l.policies
+		if l.infos[0].Units == 0 { // only the reply shows the limit of a server's policy
+			policies = policy(&l.infos[0], all.Limit)
+		}
+		h.Set("RateLimit-Policy", policies)
 		h.Set("RateLimit", strings.Join(states, ", "))
 	case XRateLimit:
 		h.Set("X-RateLimit-Limit", strconv.FormatInt(all.Limit, 10))
@@ -258,9 +265,8 @@ func (l *limiter) setHeaders(h http.Header, all throttle.AllResult) {
 }
 
 // policy returns a rule's item of RateLimit-Policy: q is how many units fit at once, w the time in which that many drain.
-// Only the reply shows the limit of a server's policy.
-func policy(info *throttle.Info, r *throttle.Result) string {
-	item := fmt.Sprintf("%q;q=%d", info.Name, r.Limit)
+func policy(info *throttle.Info, limit int64) string {
+	item := fmt.Sprintf("%q;q=%d", info.Name, limit)
 	if info.Units > 0 {
 		item += fmt.Sprintf(";w=%d", seconds(info.Span))
 	}
