@@ -108,13 +108,11 @@ func (r *run) compare() {
 	all := r.dataset(r.master)
 	r.look()
 	r.holds(all)
-	r.copies()
+	r.copies(all)
 }
 
-// copies checks that the replicas hold what the master holds, and that all servers are well.
-func (r *run) copies() {
-	r.inStep()
-	all := r.dataset(r.master)
+// copies checks that the replicas hold all that the master holds, and that the servers are well.
+func (r *run) copies(all map[string]*memory.Value) {
 	r.inStep() // keys that a look found expired
 	for _, s := range []*server{r.twin, r.plain} {
 		copied := r.dataset(s)

@@ -28,7 +28,7 @@ func performFlood(l *lab, seed uint64, st *stats, until time.Time) error {
 		r.twin.ask("CONFIG", "SET", "appendonly", "no")
 	}
 	return r.perform(*stepsFlag, until, start, func() { r.flood(g) }, func() {
-		r.copies()
+		r.floodCopies()
 		r.emptied()
 	})
 }
@@ -58,8 +58,13 @@ func (r *run) flood(g *generator) {
 	}
 	r.stats.tally[numCalls] += floodCalls * floodTimes
 	if r.number%4 == 3 {
-		r.copies()
+		r.floodCopies()
 	}
+}
+
+func (r *run) floodCopies() {
+	r.inStep()
+	r.copies(r.dataset(r.master))
 }
 
 // appendCall appends a call as the server reads it.

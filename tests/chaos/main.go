@@ -14,8 +14,6 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-
-	"github.com/redis/go-redis/v9/logging"
 )
 
 var (
@@ -32,7 +30,6 @@ var (
 
 func main() {
 	flag.Parse()
-	logging.Disable() // that a server which was killed does not answer isn't news
 	l, err := newLab()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "chaos:", err)
