@@ -1,11 +1,12 @@
 /* Clocks that a test sets, for a server that is started with this library in LD_PRELOAD. The file
  * that GOTHROTTLE_CLOCK names holds three numbers of 64 bits. The first is 1 if the wall clock does not
  * move, else 0. The second is in microseconds: the time of a clock that does not move, or what is
- * added to the real time. The third, if it is not 0, is the monotonic clock that a library named
- * gothrottle reads, in microseconds. Other clocks stay as they are. */
+ * added to the real time. The third, if it is not 0, is the monotonic clock that a library whose
+ * name begins with gothrottle reads, in microseconds. Other clocks stay as they are. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,13 +27,12 @@ __attribute__((constructor)) static void open_file(void) {
     close(file);
 }
 
-/* Whether an address of code belongs to the module. */
+/* Whether an address of code belongs to the module. dladdr would walk the symbols of the whole server. */
 static int of_module(void *code) {
-    static void *base; /* where the module was loaded */
-    Dl_info info;
-    if (dladdr(code, &info) == 0) return 0;
-    if (base == NULL && info.dli_fname != NULL && strstr(info.dli_fname, "gothrottle") != NULL) base = info.dli_fbase;
-    return base != NULL && info.dli_fbase == base;
+    struct dl_find_object found;
+    if (_dl_find_object(code, &found) != 0) return 0;
+    const char *name = strrchr(found.dlfo_link_map->l_name, '/');
+    return name != NULL && strncmp(name, "/gothrottle", 11) == 0;
 }
 
 int clock_gettime(clockid_t id, struct timespec *t) {
