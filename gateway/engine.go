@@ -18,14 +18,12 @@ import (
 // engine decides: it asks the server, or does as a rule says while the server is away.
 type engine struct {
 	*settings
-	rdb       redis.UniversalClient
-	remote    *throttle.Client
-	local     *throttle.Client // over memory: for on_failure: local
-	marks     marks
-	log       *slog.Logger
-	logged    atomic.Int64 // Unix seconds of the last error that was logged
-	mu        sync.Mutex
-	overrides map[override]limiter
+	rdb    redis.UniversalClient
+	remote *throttle.Client
+	local  *throttle.Client // over memory: for on_failure: local
+	marks  marks
+	log    *slog.Logger
+	logged atomic.Int64 // Unix seconds of the last error that was logged
 }
 
 // ask is one descriptor with a limit, and its decision.
@@ -64,7 +62,7 @@ func newEngine(rdb redis.UniversalClient, s *settings, log *slog.Logger) (*engin
 	if err != nil {
 		return nil, err
 	}
-	return &engine{settings: s, rdb: rdb, remote: remote, local: local, log: log, overrides: map[override]limiter{}}, nil
+	return &engine{settings: s, rdb: rdb, remote: remote, local: local, log: log}, nil
 }
 
 // inMemory is a server in this process.

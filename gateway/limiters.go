@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -56,32 +55,6 @@ func (e *engine) bind(r *rules) error {
 		if err := m.bound.Info().Err; err != nil {
 			return fmt.Errorf("%s: rule %s: %w", m.place, m.path, err)
 		}
-	}
-	return nil
-}
-
-// maxOverrides bounds how many different limits requests may bring, because each is remembered.
-const maxOverrides = 10_000
-
-var errOverrides = errors.New("more than 10,000 different limits: requests bring too many of their own")
-
-// override is a limit that came with a request.
-type override struct {
-	units  int64
-	period time.Duration
-}
-
-// bindOverride finds the limiter of a limit that came with a request, or makes it.
-func (e *engine) bindOverride(m *limit) error {
-	key := override{m.units, m.period}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if m.bound = e.overrides[key]; m.bound == nil {
-		if len(e.overrides) >= maxOverrides {
-			return errOverrides
-		}
-		m.bound = newLimiter(e.remote, m)
-		e.overrides[key] = m.bound
 	}
 	return nil
 }

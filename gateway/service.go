@@ -117,8 +117,8 @@ func (s *service) overridden(d *domain, entries []*common.RateLimitDescriptor_En
 		limitLevel: limitLevel{Algorithm: fixedWindow, OnFailure: failOpen}, charge: d.tag == tagNone, override: true,
 		reply: &pb.RateLimitResponse_RateLimit{RequestsPerUnit: own.GetRequestsPerUnit(), Unit: unit},
 	}
-	f.label = f.limit.path
-	return f, s.engine.bindOverride(f.limit)
+	f.label, f.limit.bound = f.limit.path, newLimiter(s.engine.remote, f.limit)
+	return f, nil
 }
 
 // dropReplaced takes the limits away that another limit of the request replaces, and those of rules without a limit.

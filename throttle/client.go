@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -215,7 +216,11 @@ func (c *Client) limiter(name string, b bounds, options []Option) *limiter {
 	return &limiter{c: c, name: name, bounds: b, settings: s, err: err}
 }
 
-// addLimiter returns the limiter of a name with these bounds, a new one if there is none. c.mu is locked.
+// maxLimits is how many limits of one name a Client remembers: each new call of With may bring another one.
+const maxLimits = 1000
+
+// addLimiter returns the limiter of a name with these bounds, a new one if there is none. A forgotten one still decides for
+// those who hold it. c.mu is locked.
 func (c *Client) addLimiter(name string, b bounds, s settings) *limiter {
 	for _, l := range c.limiters[name] {
 		if l.bounds == b {
@@ -228,6 +233,9 @@ func (c *Client) addLimiter(name string, b bounds, s settings) *limiter {
 		l.spends = s.units > 0
 		l.unseen = l.spends && c.o.Observe == nil
 		l.merges = l.spends || s.coalesce
+	}
+	if all := c.limiters[name]; len(all) > maxLimits { // the first one has the limit of the name
+		c.limiters[name] = slices.Delete(all, 1, 2)
 	}
 	c.limiters[name] = append(c.limiters[name], l)
 	return l

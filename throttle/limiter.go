@@ -127,7 +127,7 @@ func (a *counts) Part(key string, n int64) Part { return Part{l: a.l, key: key, 
 
 // With returns the limiter of the same name and options with another limit, for limits that differ by user or change at
 // run time. The limits meet at the keys: usage carries over from one to the other, as docs/commands.md says of a changed
-// rate. The Client remembers every limit that it was given.
+// rate. The Client remembers the last 1,000 limits of a name. Close and Reset do not reach what older ones remember.
 func (r *Rate) With(limit Limit) *Rate {
 	return &Rate{counts{asks{named{r.l.with(limit.limit)}}}}
 }

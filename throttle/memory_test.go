@@ -86,3 +86,16 @@ func TestIdleKeys_areDropped(t *testing.T) {
 		})
 	}
 }
+
+// Calls that each bring a limit of their own take no more memory with time. The limit of the name stays.
+func TestWith_forgetsOldLimits(t *testing.T) {
+	c := open(t, admitting{[]int64{0, 10, 9, -1, 1000}}, Options{})
+	quota := c.Quota("t", 1, time.Hour)
+	for i := range int64(2 * maxLimits) {
+		r, err := quota.With(i+1).Allow(context.Background(), "k")
+		require.NoError(t, err)
+		require.True(t, r.Allowed)
+	}
+	require.Equal(t, maxLimits+1, len(c.limiters["t"])) // Len would print them
+	require.Same(t, quota.l, c.Quota("t", 1, time.Hour).l)
+}
