@@ -123,12 +123,15 @@ func TestCheck(t *testing.T) {
 		return fmt.Sprint(r.StatusCode, " ", strings.SplitN(r.Header.Get("RateLimit"), ";t", 2)[0])
 	}
 	from := func(address string, more ...string) []string { return append(more, "X-Forwarded-For", address) }
-	require.Equal(t, `200 "everybody";r=99`, name(from("203.0.113.1")...))
+	require.Equal(t, `"everybody";r=99;t=60`, get(t, g.web+"/check", from("203.0.113.1")...).Header.Get("RateLimit")) // a fixed window would end earlier
 	require.Equal(t, `200 "everybody";r=98`, name(from("198.51.100.7, 203.0.113.1, 10.1.2.3")...))
 	require.Equal(t, `200 "everybody";r=99`, name(from("2001:db8:0:1::1")...))
 	require.Equal(t, `200 "everybody";r=98`, name(from("2001:db8:0:1:ffff::2")...))
 	require.Equal(t, `200 "everybody";r=99`, name(from("2001:db8:0:2::1")...))
 	require.Equal(t, `200 `, name(from("192.0.2.9")...))
+	require.Equal(t, `200 `, name(from("2001:db8::5")...))
+	require.Equal(t, `200 "everybody";r=99`, name(from("192.0.3.9")...))
+	require.Equal(t, `200 "everybody";r=99`, name(from("2001:db8::6")...))
 	login := from("203.0.113.9", "X-Forwarded-Method", "POST", "X-Forwarded-Uri", "/x/../%6cogin?next=/")
 	require.Equal(t, `200 "login";r=4`, name(login...))
 	for range 4 {

@@ -23,9 +23,10 @@ import (
 
 // httpRules are the rules for requests that a proxy asks about at /check.
 type httpRules struct {
-	rules   []httpRule
-	address func(*http.Request) string // of the client
-	domain  *domain
+	rules  []httpRule
+	domain *domain
+	// Of the client: what it is counted by, and all of it.
+	network, address func(*http.Request) string
 }
 
 // httpRule is one rule. A request counts for each rule that matches it.
@@ -53,7 +54,7 @@ func (l *loader) loadHTTP(d *domain, at *yaml.Node) {
 	for _, n := range f.TrustedProxies {
 		trusted = append(trusted, n.Prefix)
 	}
-	h := &httpRules{address: throttlehttp.ByNetwork(bits, trusted...), domain: d}
+	h := &httpRules{domain: d, network: throttlehttp.ByNetwork(bits, trusted...), address: throttlehttp.ByNetwork(128, trusted...)}
 	l.http[d.name] = h
 	for i := range f.Rules {
 		r := l.loadHTTPRule(&f.Rules[i], rule, d.tag)
@@ -95,7 +96,8 @@ func (l *loader) loadHTTPRule(at *yaml.Node, parent string, tag tagging) (r http
 // subject is the request that a proxy asks about.
 type subject struct {
 	method, host, path string
-	address            string
+	network            string // that its address counts for
+	address            netip.Addr
 	header             http.Header
 }
 
@@ -132,10 +134,7 @@ func (r *httpRule) matches(s *subject) bool {
 			return false
 		}
 	}
-	from, err := parsePrefix(s.address)
-	return len(r.Addresses) == 0 || err == nil && slices.ContainsFunc(r.Addresses, func(n network) bool {
-		return n.Contains(from.Addr()) && n.Bits() <= from.Bits()
-	})
+	return len(r.Addresses) == 0 || slices.ContainsFunc(r.Addresses, func(n network) bool { return n.Contains(s.address) })
 }
 
 // ask is what a request asks of the rule.
@@ -152,7 +151,7 @@ func (r *httpRule) ask(d *domain, s *subject) ask {
 func (s *subject) value(by string) string {
 	switch by {
 	case "address":
-		return s.address
+		return s.network
 	case "method":
 		return s.method
 	case "path":
@@ -178,7 +177,9 @@ func (s *service) check(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the path of the request has a wrong escape, or deny is not 400 to 599", http.StatusBadRequest)
 		return
 	}
-	sub.address = strings.TrimPrefix(h.address(r), "ip:")
+	sub.network = strings.TrimPrefix(h.network(r), "ip:")
+	address, _ := parsePrefix(strings.TrimPrefix(h.address(r), "ip:")) // a proxy at a Unix socket has none
+	sub.address = address.Addr()
 	asks := []ask{}
 	for i := range h.rules {
 		if h.rules[i].matches(&sub) {
