@@ -28,14 +28,19 @@ type group struct {
 // merge asks for one unit, alone or with others. The first call for a key is sent at once. It sets r, which is the zero
 // Result.
 func (l *limiter) merge(ctx context.Context, key string, r *Result) error {
-	s := l.lock(key)
-	if s.busy {
-		return l.join(ctx, s, r)
+	l.mu.Lock()
+	_, busy := l.busy[key]
+	switch {
+	case busy || l.lone && l.loner == key:
+		return l.join(ctx, key, r)
+	case l.lone:
+		l.busy[key] = nil
+	default:
+		l.lone, l.loner = true, key
 	}
-	s.busy = true
-	s.mu.Unlock()
-	defer l.next(key, s)
-	reply, kept, _, err := l.ask(ctx, key, s, 1)
+	l.mu.Unlock()
+	defer l.next(key)
+	reply, kept, _, err := l.ask(ctx, key, 1)
 	if *r = reply; err == nil && kept == 0 {
 		r.only(0)
 	}
@@ -44,9 +49,9 @@ func (l *limiter) merge(ctx context.Context, key string, r *Result) error {
 
 // ask asks for the units of some callers and for more units of the budget. The first callers get units that are kept. If
 // the command for the others fails, rest is its error.
-func (l *limiter) ask(ctx context.Context, key string, s *state, callers int64) (r Result, kept int64, rest, err error) {
+func (l *limiter) ask(ctx context.Context, key string, callers int64) (r Result, kept int64, rest, err error) {
 	now := l.clock()
-	kept, more := l.take(s, callers, now, &r)
+	kept, more := l.take(key, callers, now, &r)
 	if kept == callers {
 		r.Granted = kept
 		return r, kept, nil, nil
@@ -56,7 +61,7 @@ func (l *limiter) ask(ctx context.Context, key string, s *state, callers int64) 
 		m = take
 	}
 	if r, err = l.send(ctx, now, key, n, m); err == nil {
-		l.keep(s, now, r.Granted-(callers-kept), &r)
+		l.keep(key, now, r.Granted-(callers-kept), &r)
 	}
 	if r.Granted += kept; err != nil && kept > 0 { // the first callers have their units, whatever became of the command
 		return Result{Granted: kept, Limit: l.bounds.units}, kept, err, nil
@@ -64,12 +69,12 @@ func (l *limiter) ask(ctx context.Context, key string, s *state, callers int64) 
 	return r, kept, nil, err
 }
 
-// join waits for the next command. s is locked when join is called.
-func (l *limiter) join(ctx context.Context, s *state, r *Result) error {
-	g := l.group(ctx, s)
+// join waits for the next command. It unlocks l.mu.
+func (l *limiter) join(ctx context.Context, key string, r *Result) error {
+	g := l.group(ctx, key)
 	place := g.callers
 	g.callers++
-	s.mu.Unlock()
+	l.mu.Unlock()
 	if ctx.Done() == nil {
 		<-g.done // a select would take twice as long
 		return g.result(place, r)
@@ -79,8 +84,8 @@ func (l *limiter) join(ctx context.Context, s *state, r *Result) error {
 		return g.result(place, r)
 	case <-ctx.Done():
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if g.over {
 		return g.result(place, r)
 	}
@@ -88,15 +93,16 @@ func (l *limiter) join(ctx context.Context, s *state, r *Result) error {
 	return fmt.Errorf("throttle: %w", ctx.Err())
 }
 
-// group returns the group of a caller that begins now. s is locked.
-func (l *limiter) group(ctx context.Context, s *state) *group {
-	if n := len(s.waiting); n > 0 && !s.waiting[n-1].full {
-		return s.waiting[n-1]
+// group returns the group of a caller that begins now. l.mu is locked.
+func (l *limiter) group(ctx context.Context, key string) *group {
+	groups := l.busy[key]
+	if n := len(groups); n > 0 && !groups[n-1].full {
+		return groups[n-1]
 	}
 	g := &group{first: ctx, done: make(chan struct{})}
 	g.timer = time.AfterFunc(l.timeout/steps, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
+		l.mu.Lock()
+		defer l.mu.Unlock()
 		if !g.full {
 			g.full = true
 			g.timer.Reset(l.timeout - l.timeout/steps)
@@ -104,11 +110,11 @@ func (l *limiter) group(ctx context.Context, s *state) *group {
 		}
 		g.finish(Result{}, fmt.Errorf("%w: %w", ErrUnavailable, context.DeadlineExceeded))
 	})
-	s.waiting = append(s.waiting, g)
+	l.busy[key] = append(groups, g)
 	return g
 }
 
-// finish lets the callers go, unless their time was over before. The state is locked.
+// finish lets the callers go, unless their time was over before. The limiter is locked.
 func (g *group) finish(reply Result, err error) {
 	if g.over {
 		return
@@ -118,7 +124,7 @@ func (g *group) finish(reply Result, err error) {
 	close(g.done)
 }
 
-// left returns how many callers still wait. The state is locked.
+// left returns how many callers still wait. The limiter is locked.
 func (g *group) left() int64 {
 	if g.over {
 		return 0
@@ -157,31 +163,38 @@ func (r *Result) only(place int64) {
 	r.Granted = 0
 }
 
-// next lets those go who waited for the end of a command. If there are none, no command is under way any more.
-func (l *limiter) next(key string, s *state) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	groups, callers := s.waiting, int64(0)
-	s.waiting = nil
+// callersOf returns how many callers of some groups still wait. The limiter is locked.
+func callersOf(groups []*group) (n int64) {
 	for _, g := range groups {
-		callers += g.left()
+		n += g.left()
 	}
-	if callers > 0 && !l.c.closed.Load() && l.c.start(func() { l.lead(key, s, groups, callers) }) {
+	return n
+}
+
+// next lets those go who waited for the end of a command. If there are none, no command is under way any more.
+func (l *limiter) next(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.loner == key {
+		l.lone = false
+	}
+	groups := l.busy[key]
+	callers := callersOf(groups)
+	if callers > 0 && !l.c.closed.Load() && l.c.start(func() { l.lead(key, groups, callers) }) {
+		l.busy[key] = nil
 		return
 	}
 	for _, g := range groups {
 		g.finish(Result{}, ErrClosed)
 	}
-	if s.busy = false; !l.remembers() {
-		l.drop(key, s)
-	}
+	delete(l.busy, key)
 }
 
 // lead decides for all callers of some groups. A caller whose time limit ends earlier returns earlier. The command has
 // a time limit of its own, and the values of the first caller's context.
-func (l *limiter) lead(key string, s *state, groups []*group, callers int64) {
-	reply, kept, rest, err := l.ask(context.WithoutCancel(groups[0].first), key, s, callers)
-	s.mu.Lock()
+func (l *limiter) lead(key string, groups []*group, callers int64) {
+	reply, kept, rest, err := l.ask(context.WithoutCancel(groups[0].first), key, callers)
+	l.mu.Lock()
 	before := int64(0)
 	for _, g := range groups { // some callers have gone since the command was sent: others get their units
 		g.before = before
@@ -189,9 +202,9 @@ func (l *limiter) lead(key string, s *state, groups []*group, callers int64) {
 		g.kept, g.rest = kept, rest
 		g.finish(reply, err)
 	}
-	s.mu.Unlock()
+	l.mu.Unlock()
 	regroup(callers)
-	l.next(key, s)
+	l.next(key)
 }
 
 // regroup lets the callers run that have their results, so that they join the next batch. Otherwise the next batch would

@@ -100,11 +100,11 @@ func (u *use) known(now, hold time.Duration) bool {
 }
 
 // take spends up to n units, and returns how many, and how many more than the other callers need should be asked for.
-func (l *limiter) take(s *state, n int64, now time.Duration, r *Result) (spent, more int64) {
+func (l *limiter) take(key string, n int64, now time.Duration, r *Result) (spent, more int64) {
 	if !l.spends {
 		return 0, 0
 	}
-	s.mu.Lock()
+	s := l.lock(key)
 	defer s.mu.Unlock()
 	if l.spend(s, r) { // the first one sets r
 		spent = 1 + s.grant.Load().spend(n-1)
@@ -116,13 +116,14 @@ func (l *limiter) take(s *state, n int64, now time.Duration, r *Result) (spent, 
 }
 
 // keep notes the reply to a command that was sent at this time, and the units that it has brought beyond the callers'.
-func (l *limiter) keep(s *state, sent time.Duration, extra int64, r *Result) {
+func (l *limiter) keep(key string, sent time.Duration, extra int64, r *Result) {
 	if !l.spends || l.c.closed.Load() {
 		return
 	}
-	s.mu.Lock()
+	s := l.lock(key)
 	defer s.mu.Unlock()
 	s.use.since, s.use.remaining, s.use.scarce = sent, r.Remaining, !r.Allowed || r.RetryAfter > 0
+	s.use.rate = max(s.use.rate, tooSlow) // a sweep has dropped an older state
 	s.grant.Store(nil)
 	if extra <= 0 {
 		return

@@ -41,29 +41,23 @@ func TestBudget_forgetsItsRate(t *testing.T) {
 	const hold = time.Second
 	c := open(t, admitting{}, Options{Now: time.Now}, Budget(100, hold))
 	l := c.Rate("t", PerSecond(1000)).l
-	busy := func() *state {
-		s := new(state)
+	busy := func(key string) *state {
+		s := l.lock(key)
+		s.mu.Unlock()
 		for i := range 10 {
 			sent := time.Hour + time.Duration(i)*10*time.Millisecond
-			l.keep(s, sent, l.refill(s, sent), &Result{Allowed: true, Remaining: 1000})
+			l.keep(key, sent, l.refill(s, sent), &Result{Allowed: true, Remaining: 1000})
 		}
 		return s
 	}
 	now := time.Hour + 90*time.Millisecond + hold + rateKnown
-	require.NotZero(t, l.refill(busy(), now))
-	late, fresh := busy(), new(state)
+	require.NotZero(t, l.refill(busy("busy"), now))
+	late, fresh := busy("late"), new(state)
 	require.Equal(t, l.refill(fresh, now+1), l.refill(late, now+1))
 	require.Equal(t, fresh.use, late.use)
-	scarce := busy()
-	l.keep(scarce, now, 0, &Result{Allowed: true, Remaining: 1000, RetryAfter: 1})
+	scarce := busy("scarce")
+	l.keep("scarce", now, 0, &Result{Allowed: true, Remaining: 1000, RetryAfter: 1})
 	require.Zero(t, l.refill(scarce, now))
-}
-
-// hold lets a limiter hold units of a key.
-func hold(l *limiter, key string, units int64) {
-	s := l.lock(key)
-	s.mu.Unlock()
-	l.keep(s, l.c.now(), units, &Result{})
 }
 
 // Units are forgotten after their time: by a timer, and by a clock of the caller's, which may jump.
@@ -72,8 +66,9 @@ func TestBudget_unitsGetOld(t *testing.T) {
 		var ahead time.Duration
 		for _, now := range []func() time.Time{nil, func() time.Time { return time.Now().Add(ahead) }} {
 			c := open(t, admitting{}, Options{Now: now}, Budget(10, time.Second))
-			l, s, r := c.Rate("t", PerSecond(100)).l, new(state), Result{}
-			l.keep(s, c.now(), 10, &r)
+			l, r := c.Rate("t", PerSecond(100)).l, Result{}
+			l.keep("", c.now(), 10, &r)
+			s := l.find("")
 			time.Sleep(time.Second - 1)
 			require.True(t, l.spend(s, &r))
 			for _, ahead = range []time.Duration{-time.Minute, time.Minute} {
@@ -99,7 +94,7 @@ func TestGiveBack_errors(t *testing.T) {
 		c := open(t, process(func(context.Context, redis.Cmder) error { sent.Add(1); return fails }), Options{}, Budget(5, time.Second))
 		l := c.Rate("t", PerHour(10)).l
 		for i := range keys {
-			hold(l, fmt.Sprint(i), 1)
+			l.keep(fmt.Sprint(i), c.now(), 1, &Result{})
 		}
 		require.ErrorIs(t, c.Close(), fails)
 		require.LessOrEqual(t, sent.Load(), want)
@@ -115,7 +110,8 @@ func TestGiveBack_old(t *testing.T) {
 		now := func() time.Time { return started }
 		c := open(t, process(func(context.Context, redis.Cmder) error { sent.Add(1); return nil }), Options{Now: func() time.Time { return now() }}, Budget(5, time.Second))
 		l := c.Rate("t", PerHour(10)).l
-		hold(l, "bob", 1)
+		l.keep("bob", c.now(), 1, &Result{})
+		l.sweep()
 		now = func() time.Time { return started.Add(ahead) }
 		_ = c.Close() // the reply is empty
 		require.Equal(t, want, sent.Load(), ahead)

@@ -27,7 +27,7 @@ func (o *once) context() *within { return &o.within }
 type call struct {
 	once
 	redis.IntSliceCmd
-	args [11]any
+	args [9]any
 }
 
 func (c *call) answered() bool { return c.Val() != nil }
@@ -116,7 +116,9 @@ func (l *limiter) last() []any {
 // newCall makes the command of one decision. The limiter's words are boxed once, so sending allocates little.
 func (l *limiter) newCall(ctx context.Context, key string, n int64, m mode, maxWait time.Duration) *call {
 	c, args := l.begin(ctx, key)
-	args[0], args = l.kind.command(m), append(args, n)
+	if args[0] = l.kind.command(m); n != 1 { // that is the server's default
+		args = append(args, n)
+	}
 	switch {
 	case m == upTo:
 		args = append(args, "UPTO")
@@ -215,7 +217,7 @@ func millis(n int64) time.Duration {
 // it because a timer for each call would cost more than the call's own work.
 type limited struct {
 	context.Context
-	fresh time.Time // calls that begin earlier share it
+	made time.Time
 }
 
 // steps is how many contexts are made within one time limit, so a call may lose that part of its limit.
@@ -228,13 +230,13 @@ func (l *limiter) within(ctx context.Context) within {
 
 // deadline returns a context that ends with the time limit of a call that begins now.
 func (l *limiter) deadline() context.Context {
-	now := time.Now()
-	if d := l.latest.Load(); d != nil && now.Before(d.fresh) {
+	if d := l.latest.Load(); d != nil && time.Since(d.made) < l.timeout/steps {
 		return d.Context
 	}
+	now := time.Now()
 	ctx, cancel := context.WithDeadline(context.Background(), now.Add(l.timeout))
 	context.AfterFunc(ctx, cancel)
-	l.latest.Store(&limited{ctx, now.Add(l.timeout / steps)})
+	l.latest.Store(&limited{ctx, now})
 	return ctx
 }
 

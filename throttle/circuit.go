@@ -28,6 +28,9 @@ func (c *circuit) open() bool { return c.failures >= circuitFailures }
 // admits reports whether a call with this time limit may be sent now. If it is the one that tries a failing server again,
 // no other is sent until it has ended, which it does within the time limit. A clock that was set back ends a pause.
 func (l *lane) admits(now, limit time.Duration) bool {
+	if !l.fails.Load() {
+		return true
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := &l.circuit
@@ -41,9 +44,9 @@ func (l *lane) admits(now, limit time.Duration) bool {
 	return true
 }
 
-// fails notes that a call failed, which began at this time. If it began before the circuit opened, or was tried again, it
+// failed notes that a call failed, which began at this time. If it began before the circuit opened, or was tried again, it
 // says nothing new.
-func (l *lane) fails(c *Client, began time.Duration, err error) {
+func (l *lane) failed(c *Client, began time.Duration, err error) {
 	if l.opens(began, c.now()) && !c.away.Swap(true) {
 		c.o.Logger.Warn("throttle: the server is unavailable", "error", err)
 	}
@@ -62,6 +65,7 @@ func (l *lane) opens(began, now time.Duration) bool {
 	if c.open() && began < c.tried {
 		return false
 	}
+	l.fails.Store(true)
 	if c.failures++; !c.open() {
 		return false
 	}
@@ -81,9 +85,12 @@ func (l *lane) undecided(began time.Duration) {
 
 // works notes that the server decides.
 func (l *lane) works(c *Client) {
-	l.mu.Lock()
-	l.circuit = circuit{}
-	l.mu.Unlock()
+	if l.fails.Load() {
+		l.mu.Lock()
+		l.circuit = circuit{}
+		l.fails.Store(false)
+		l.mu.Unlock()
+	}
 	if c.away.Load() && !c.anyFails() && c.away.Swap(false) {
 		c.o.Logger.Info("throttle: the server decides again")
 	}

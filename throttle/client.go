@@ -138,7 +138,13 @@ func (c *Client) time() time.Time {
 	return time.Now()
 }
 
-func (c *Client) now() time.Duration { return c.time().Sub(c.base) }
+// now returns the time since the client was made, by its clock.
+func (c *Client) now() time.Duration {
+	if c.o.Now != nil {
+		return c.o.Now().Sub(c.base)
+	}
+	return time.Since(c.base) // in half the time
+}
 
 // Rate returns the limiter of this name. It decides by GCRA (GO.THROTTLE).
 //
@@ -227,7 +233,7 @@ func (c *Client) addLimiter(name string, b bounds, s settings) *limiter {
 			return l
 		}
 	}
-	l := &limiter{c: c, name: name, prefix: c.o.KeyPrefix + name + ":", bounds: b, settings: s}
+	l := &limiter{c: c, name: name, prefix: c.o.KeyPrefix + name + ":", bounds: b, settings: s, busy: map[string][]*group{}}
 	l.words, l.lastWords = b.words()
 	if b.kind != policyKind && b.lockout == 0 { // these would get another reply if they were merged
 		l.spends = s.units > 0

@@ -6,16 +6,14 @@ import (
 	"time"
 )
 
-// state is what a limiter knows of a key. Without a DenyCache or a Budget it is there only while a command is under way.
+// state is what a limiter with a DenyCache or a Budget knows of a key.
 type state struct {
 	denial atomic.Pointer[denial]
 	grant  atomic.Pointer[grant]
 
 	mu      sync.Mutex
 	use     use
-	dropped bool     // another state may be in its place
-	busy    bool     // a command is under way
-	waiting []*group // for the next one
+	dropped bool // another state may be in its place
 }
 
 // find returns the state of a key, or nil.
@@ -42,16 +40,10 @@ func (l *limiter) lock(key string) *state {
 	}
 }
 
-// drop forgets a state, which is locked.
-func (l *limiter) drop(key string, s *state) {
-	s.dropped = true
-	l.keys.Delete(key)
-}
-
 const sweepEvery = 10 * time.Second
 
 func (l *limiter) sweepLater() {
-	if l.remembers() && !l.c.closed.Load() && l.sweeps.CompareAndSwap(false, true) {
+	if !l.c.closed.Load() && l.sweeps.CompareAndSwap(false, true) {
 		time.AfterFunc(sweepEvery, l.sweep)
 	}
 }
@@ -64,10 +56,11 @@ func (l *limiter) sweep() {
 		s := v.(*state)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if d := s.denial.Load(); s.busy || d != nil && d.holds(now) || s.use.known(now, l.hold) {
+		if d := s.denial.Load(); d != nil && d.holds(now) || s.use.known(now, l.hold) {
 			left = true
 		} else {
-			l.drop(key.(string), s)
+			s.dropped = true
+			l.keys.Delete(key)
 		}
 		return true
 	})

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -16,6 +17,7 @@ import (
 // that come meanwhile wait, and go together in the next pipeline. So load makes pipelines longer, and the number of
 // connections does not grow. A call without company is sent at once in its caller's goroutine.
 type lane struct {
+	fails      atomic.Bool // the circuit is not the zero circuit
 	mu         sync.Mutex
 	circuit    circuit
 	underWay   int
@@ -80,7 +82,7 @@ func (c *Client) do(cmd command) error {
 	case !errors.Is(err, ErrUnavailable) || !failsAll(err):
 		l.works(c)
 	default:
-		l.fails(c, began, err)
+		l.failed(c, began, err)
 		c.connect(l, w, key, err)
 	}
 	if caller != nil && errors.Is(err, ErrUnavailable) {

@@ -70,7 +70,7 @@ func TestCircuit_lateFailures(t *testing.T) {
 	c.base = time.Unix(0, 0)
 	l := &lane{}
 	for now = 1; now <= 20; now++ {
-		l.fails(c, 0, io.EOF)
+		l.failed(c, 0, io.EOF)
 	}
 	require.EqualValues(t, circuitFailures, l.circuit.failures)
 	require.Equal(t, shortestPause, l.circuit.pause)
@@ -82,12 +82,12 @@ func TestCircuit_lateFailures(t *testing.T) {
 	require.False(t, l.admits(now, time.Hour))
 	l.undecided(now) // the trial says nothing: the next call may try
 	require.True(t, l.admits(now, time.Hour))
-	l.fails(c, now, io.EOF)
+	l.failed(c, now, io.EOF)
 	require.Equal(t, 2*shortestPause, l.circuit.pause)
 	l.works(c)
 	for range circuitFailures { // with a success between any two
 		l.works(c)
-		l.fails(c, now, io.EOF)
+		l.failed(c, now, io.EOF)
 		require.True(t, l.admits(now, time.Hour))
 	}
 }

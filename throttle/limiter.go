@@ -26,11 +26,16 @@ type limiter struct {
 	words     []any // of its command: name, place of the key, numbers
 	lastWords []any // after the quantity and its mode
 	latest    atomic.Pointer[limited]
-	keys      sync.Map    // of each key a *state
+	keys      sync.Map    // of each key that is remembered a *state
 	sweeps    atomic.Bool // a sweep comes
 	merges    bool        // concurrent calls of Allow
 	spends    bool        // units of a budget
 	unseen    bool        // nobody observes how
+
+	mu    sync.Mutex
+	busy  map[string][]*group // the keys with a command of merge under way, and who waits for the next one
+	lone  bool                // there is one more such key. An entry of busy would be the lone caller's largest cost
+	loner string              // that key
 }
 
 // Rate is a limiter that drains at a rate.

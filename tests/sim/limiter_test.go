@@ -182,7 +182,7 @@ func parse(k kind, words []string) ask {
 	if a.period = numbers[1]; k == leaseKind {
 		a.id = words[4]
 	} else {
-		a.n = numbers[2]
+		a.n = append(numbers, 1)[2] // a call without a quantity takes one unit
 	}
 	return a
 }
