@@ -1,9 +1,9 @@
 #!/bin/bash
-# Checks the compose file, the Helm chart and the files for Valkey, and runs what they say in Docker.
+# Checks GitHub's workflows, the compose file, the Helm chart and the files for Valkey, and runs what the latter say in Docker.
 . "$(dirname "$0")/lib.sh"
 need_docker "$0"
-need_go
 lint_module deploy
+"$(go_tool github.com/rhysd/actionlint/cmd/actionlint@v1.7.12)" .github/workflows/*.yml
 build/image.sh
 # The tests pull no image.
 base=$(base_image server)
