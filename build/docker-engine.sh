@@ -24,8 +24,7 @@ stop() {
 
 start() {
   [ "$(id -u)" = 0 ] || die 'no Docker engine answers, and only root can start one.'
-  if ! have dockerd && docker_required && can_install; then apt_install docker.io iptables; fi
-  have dockerd || die 'no Docker engine answers and there is no dockerd to start: please install Docker.'
+  need dockerd docker.io iptables
   [ -x /usr/bin/docker ] && DOCKER=/usr/bin/docker
   remove_stale /var/run/docker.pid dockerd
   remove_stale /var/run/docker/containerd/containerd.pid containerd

@@ -8,14 +8,7 @@ need_cc
 need 'dpkg-source make' dpkg-dev make
 work=$PWD/build/out/edge/$package${sanitizer:+-$sanitizer}
 rm -rf "$work"
-mkdir -p "$work/lists/partial" "$work/archives/partial"
-: >"$work/status"
-for suite in sid experimental; do
-  echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $(debian_mirror) $suite main"
-done >"$work/sources.list"
-apt=(apt-get -qq -o APT::Sandbox::User=root -o Dir::State::Lists="$work/lists" -o Dir::State::status="$work/status"
-  -o Dir::Cache="$work" -o Dir::Etc::sourcelist="$work/sources.list" -o Dir::Etc::sourceparts=/dev/null -o Acquire::Languages=none)
-"${apt[@]}" update >&2
+own_apt "$work" "$(dpkg --print-architecture)" deb-src sid experimental
 (cd "$work" && "${apt[@]}" source "$package") >&2
 source=$(find "$work" -mindepth 1 -maxdepth 1 -type d -name "$package-*")
 options=(OPTIMIZATION=-O1 USE_SYSTEMD=no BUILD_WITH_MODULES=no)

@@ -4,7 +4,7 @@
 need_docker "$0"
 # BuildKit does not pull an image that another one replaces.
 export DOCKER_BUILDKIT=1
-if standins_wanted; then
+if [ "${STANDIN:-}" = 1 ]; then
   build/standin-images.sh
   GO_IMAGE=${GO_IMAGE:-$(base_image go)} SERVER_IMAGE=${SERVER_IMAGE:-$(base_image server)} INIT_IMAGE=${INIT_IMAGE:-$(base_image shell)}
 fi

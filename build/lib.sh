@@ -18,8 +18,6 @@ die() {
 
 have() { command -v "$1" >/dev/null 2>&1; }
 
-docker_required() { [ "${CI:-}" = true ] || [ "${REQUIRE_DOCKER:-}" = 1 ]; }
-standins_wanted() { [ "${CI:-}" = true ] || [ "${STANDIN:-}" = 1 ]; }
 have_image() { "$DOCKER" image inspect "$1" >/dev/null 2>&1; }
 
 can_install() { [ "$(id -u)" = 0 ] && have apt-get; }
@@ -91,6 +89,7 @@ need_server() {
 cc_works() { echo '#include <stdlib.h>' | ${CC:-$(go env CC)} -E -x c - >/dev/null 2>&1; }
 
 need_cc() {
+  need_go
   cc_works && return
   if [ -z "${CC:-}" ] && can_install; then
     apt_install gcc libc6-dev || true
@@ -132,30 +131,36 @@ work_folder() { mkdir -p "$CACHE" && mktemp -d -p "$CACHE"; }
 # The mirror of Debian that this machine's apt uses; nothing if apt uses none.
 debian_mirror() { apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Label: Debian' | head -n 1; }
 
-# unpack_package ARCHITECTURE SUITE MORE PACKAGE TREE  unpacks a package and what it depends on into TREE. MORE is "-" or
-# a suite whose packages are preferred. apt uses lists of its own, so the packages of this machine stay as they are.
-unpack_package() (
-  arch=$1 suites=$2 prefer=() package=$4 tree=$5 key=/usr/share/keyrings/debian-archive-keyring.gpg
-  [ "$3" = - ] || suites="$2 $3" prefer=(-t "$3")
-  { have apt-get && have dpkg-deb && [ -r "$key" ]; } || die "$package of $suites for $arch is needed, and only Debian can unpack it."
+# own_apt FOLDER ARCHITECTURE TYPE SUITE ...  updates package lists in the folder, and sets apt to an apt-get that uses them
+# only: the packages of this machine stay as they are. The type is deb or deb-src.
+own_apt() {
+  local work=$1 arch=$2 type=$3 suites=("${@:4}") suite uri key=/usr/share/keyrings/debian-archive-keyring.gpg
+  { have apt-get && have dpkg-deb && [ -r "$key" ]; } || die "packages of ${suites[*]} for $arch are needed, and only Debian can unpack them."
   [ -n "$(debian_mirror)" ] || ! can_install || apt-get update -qq >&2 || true
   uri=$(debian_mirror)
-  [ -n "$uri" ] || die "$package of $suites for $arch is needed, and apt knows no mirror of Debian: try 'apt-get update'."
-  work=$(work_folder)
-  trap 'rm -rf "$work"' EXIT
-  mkdir -p "$work/lists/partial" "$work/archives/partial" "$work/tree"
+  [ -n "$uri" ] || die "packages of ${suites[*]} for $arch are needed, and apt knows no mirror of Debian: try 'apt-get update'."
+  mkdir -p "$work/lists/partial" "$work/archives/partial"
   : >"$work/status"
-  for suite in $suites; do echo "deb [signed-by=$key] $uri $suite main"; done >"$work/sources.list"
+  for suite in "${suites[@]}"; do echo "$type [signed-by=$key] $uri $suite main"; done >"$work/sources.list"
   apt=(apt-get -qq -y -o APT::Architecture="$arch" -o APT::Architectures="$arch" -o APT::Sandbox::User=root
     -o Dir::State::Lists="$work/lists" -o Dir::State::status="$work/status" -o Dir::Cache="$work"
     -o Dir::Etc::sourcelist="$work/sources.list" -o Dir::Etc::sourceparts=/dev/null
     -o Dir::Etc::preferencesparts=/dev/null -o Acquire::Languages=none -o Acquire::Retries=3)
   # apt takes old lists for an update that failed, unless it is told that any error is one.
-  fetch() {
-    "${apt[@]}" -o APT::Update::Error-Mode=any update &&
-      "${apt[@]}" "${prefer[@]}" --no-install-recommends --download-only install "$package" >/dev/null
-  }
-  retry fetch >&2 || die "$package of $suites for $arch could not be fetched: what apt says is above."
+  retry "${apt[@]}" -o APT::Update::Error-Mode=any update >&2 || die "the package lists of ${suites[*]} could not be fetched: what apt says is above."
+}
+
+# unpack_package ARCHITECTURE SUITE MORE PACKAGE TREE  unpacks a package and what it depends on into TREE. MORE is "-" or
+# a suite whose packages are preferred.
+unpack_package() (
+  arch=$1 suites=("$2") package=$4 tree=$5
+  [ "$3" = - ] || suites=("$3" "$2")
+  work=$(work_folder)
+  trap 'rm -rf "$work"' EXIT
+  own_apt "$work" "$arch" deb "${suites[@]}"
+  retry "${apt[@]}" -t "${suites[0]}" --no-install-recommends --download-only install "$package" >&2 ||
+    die "$package of ${suites[*]} for $arch could not be fetched: what apt says is above."
+  mkdir "$work/tree"
   for deb in "$work"/archives/*.deb; do dpkg-deb -x "$deb" "$work/tree"; done
   rm -rf "$tree"
   mkdir -p "$(dirname "$tree")"
@@ -193,6 +198,7 @@ step() {
 # lint_module FOLDER  checks the Go module in the folder. The script that tests the module does so, because vet compiles
 # what the module imports.
 lint_module() {
+  need_go
   retry go -C "$1" mod download
   go -C "$1" vet ./...
   go -C "$1" mod tidy -diff

@@ -3,7 +3,6 @@
 # finds each. It begins where an earlier run ended: build/out/planted/results.txt says what was found. Remove that file to
 # plant all defects again. ONLY is a pattern of names, LANES is names with commas between.
 . "$(dirname "$0")/lib.sh"
-need_go
 need_cc
 GOTHROTTLE_SERVER=$(local_server)
 export GOTHROTTLE_SERVER

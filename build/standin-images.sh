@@ -1,39 +1,22 @@
 #!/bin/bash
-# Makes stand-ins for the base images from Debian's packages, under the official names, for a machine that reaches no
-# image registry. An image that exists is left alone, and nothing is pulled or pushed. Each stand-in carries the label
-# gothrottle.standin, so that nobody takes it for the official image.
+# Makes a stand-in for the base images from Debian's packages, for a machine that reaches no image registry: one image with
+# Redis, gcc and this machine's Go, under all of their names. An image that exists is left alone, and nothing is pulled or
+# pushed. The stand-in carries the label gothrottle.standin, so that nobody takes it for an official image.
 . "$(dirname "$0")/lib.sh"
 
-go=$(base_image go) server=$(base_image server) shell=$(base_image shell)
+names=()
+for stage in go server shell; do
+  have_image "$(base_image $stage)" || names+=("$(base_image $stage)")
+done
+[ ${#names[@]} -gt 0 ] || exit 0
 work=$(work_folder)
 trap 'rm -rf --one-file-system "$work"' EXIT
-
-# import SUITE IMAGE CHANGE ...  makes the image from the tree of the suite.
-import() {
-  local suite=$1 image=$2 changes=() change
-  shift 2
-  for change in "LABEL gothrottle.standin=\"made from Debian $suite packages, not the official image\"" "$@"; do
-    changes+=(--change "$change")
-  done
-  tar -C "$work/$suite" --numeric-owner -c . | "$DOCKER" import "${changes[@]}" - "$image" >/dev/null
-  rm -rf --one-file-system "${work:?}/$suite"
-  echo "made a stand-in for $image"
-}
-
-if ! have_image "$go"; then
-  bootstrap bookworm gcc,libc6-dev,make,ca-certificates "$work/bookworm"
-  cp -a "$(go env GOROOT)" "$work/bookworm/usr/local/go"
-  cp -L /etc/ssl/certs/ca-certificates.crt "$work/bookworm/etc/ssl/certs/ca-certificates.crt"
-  import bookworm "$go" \
-    'ENV PATH=/go/bin:/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' \
-    'ENV GOPATH=/go GOTOOLCHAIN=local' 'WORKDIR /go' 'CMD ["bash"]'
-fi
-
-if ! have_image "$server"; then
-  bootstrap trixie redis-server "$work/trixie"
-  # As in the official image: user 999, /data, and no protected mode. A container publishes only the ports it is told to.
-  chroot "$work/trixie" sh -c 'groupmod -g 999 redis && usermod -u 999 redis && install -d -o redis -g redis /data'
-  cat >"$work/trixie/usr/local/bin/docker-entrypoint.sh" <<'SH'
+tree=$work/tree
+bootstrap trixie gcc,libc6-dev,redis-server "$tree"
+cp -a "$(go env GOROOT)" "$tree/usr/local/go"
+# As in the official image of Redis: user 999, /data, and no protected mode. A container publishes only the ports it is told to.
+chroot "$tree" sh -c 'groupmod -g 999 redis && usermod -u 999 redis && install -d -o redis -g redis /data'
+cat >"$tree/usr/local/bin/docker-entrypoint.sh" <<'SH'
 #!/bin/sh
 set -e
 case ${1-} in -* | *.conf) set -- redis-server "$@" ;; esac
@@ -43,21 +26,11 @@ if [ "$1" = redis-server ]; then
 fi
 exec "$@"
 SH
-  chmod 0755 "$work/trixie/usr/local/bin/docker-entrypoint.sh"
-  import trixie "$server" \
-    'ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' \
-    'WORKDIR /data' 'EXPOSE 6379' 'ENTRYPOINT ["docker-entrypoint.sh"]' 'CMD ["redis-server"]'
-fi
-
-# A busybox that needs no library, with a link for each of its commands.
-if ! have_image "$shell"; then
-  suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
-  have_busybox() { (cd "$work" && apt-get download -qq busybox-static >/dev/null 2>&1); }
-  # A new machine has no package lists.
-  have_busybox || { apt-get update -qq >/dev/null && have_busybox; } || die 'apt-get does not get busybox-static.'
-  mkdir -p "$work/$suite/tmp" "$work/$suite/usr/bin" "$work/$suite/usr/sbin" "$work/$suite/sbin"
-  chmod 1777 "$work/$suite/tmp"
-  dpkg-deb -x "$work"/busybox-static_*.deb "$work/$suite"
-  chroot "$work/$suite" /bin/busybox --install -s
-  import "$suite" "$shell" 'ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' 'CMD ["sh"]'
-fi
+chmod 0755 "$tree/usr/local/bin/docker-entrypoint.sh"
+image=$(tar -C "$tree" --numeric-owner -c . | "$DOCKER" import --change 'LABEL gothrottle.standin="made from Debian packages, not an official image"' \
+  --change 'ENV PATH=/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin GOTOOLCHAIN=local' \
+  --change 'WORKDIR /data' --change 'EXPOSE 6379' --change 'ENTRYPOINT ["docker-entrypoint.sh"]' --change 'CMD ["redis-server"]' -)
+for name in "${names[@]}"; do
+  "$DOCKER" tag "$image" "$name"
+  echo "made a stand-in for $name"
+done

@@ -2,7 +2,6 @@
 # The tests of what make bench runs, each of its rows once in short, and the bounds on instructions. No time has a bound.
 # CHECK=all counts the instructions of all rows on all servers.
 . "$(dirname "$0")/lib.sh"
-need_go
 lint_module bench
 go -C bench test -count=1 ./...
 server=$(local_server)

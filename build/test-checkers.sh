@@ -2,7 +2,6 @@
 # The tests that need no server, with the race checker and those for C. The decisions in funnel are pure functions, which
 # cannot race.
 . "$(dirname "$0")/lib.sh"
-need_go
 need_cc
 
 # The decisions, the commands and the client build without cgo.

@@ -9,12 +9,7 @@ build/image.sh
 base=$(base_image server)
 have_image "$base" || retry "$DOCKER" pull "$base"
 compose=${COMPOSE:-docker-compose}
-have "$compose" || ! can_install || apt_install docker-compose || true
-if ! have "$compose"; then
-  docker_required && die "$compose is needed: please install docker-compose."
-  echo "gothrottle: there is no $compose: the compose file is checked and NOT run" >&2
-  compose=
-fi
+need "$compose" docker-compose
 helm=$(go_tool helm.sh/helm/v3/cmd/helm@v3.19.2)
 GOTHROTTLE_HELM=$helm GOTHROTTLE_COMPOSE=$compose GOTHROTTLE_DOCKER_CLI=$DOCKER GOTHROTTLE_IMAGE=$IMAGE GOTHROTTLE_INIT=$INIT \
   GOTHROTTLE_BASE_IMAGE=$base go -C deploy test -count=1 -timeout 30m .

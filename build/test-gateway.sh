@@ -3,7 +3,6 @@
 # HAProxy. Arguments are passed on to the tests: after build/gateway.sh, '-v -run Load -load 5s' compares the speed, with
 # h2load of the package nghttp2-client.
 . "$(dirname "$0")/lib.sh"
-need_go
 
 export PATH=$PATH:/usr/sbin
 need 'nginx caddy haproxy' nginx-light caddy haproxy

@@ -2,7 +2,6 @@
 # The examples in other languages than Go, and the adapters, against a local server that is stopped and killed under them.
 # Arguments are passed on to the test: -run TestExamples/python runs some of them.
 . "$(dirname "$0")/lib.sh"
-need_go
 
 installed() { dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed; }
 

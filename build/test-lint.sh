@@ -1,7 +1,6 @@
 #!/bin/bash
 # The form of the code: gofmt, shell scripts, C, and go vet of the root module. What tests another module also vets it.
 . "$(dirname "$0")/lib.sh"
-need_go
 need_cc
 
 unformatted=$(gofmt -l .)

@@ -2,7 +2,6 @@
 # Memory, threads and forks of a real server with the module: valgrind, a million keys,
 # constant load. LONG=1 is for a quiet hour: MINUTES=60 of load, FORKS=200.
 . "$(dirname "$0")/lib.sh"
-need_go
 need valgrind valgrind libc6-dbg
 need_server
 if [ "${LONG:-}" = 1 ]; then

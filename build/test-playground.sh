@@ -2,7 +2,6 @@
 # The playground's tests, in a headless Chromium that uses the page as a person would. Arguments are passed on to the tests:
 # PICTURE=picture.svg and -run Picture draw the picture of docs/playground.md again.
 . "$(dirname "$0")/lib.sh"
-need_go
 
 # A Node that is not Debian's may bring its npm along, and conflicts with the package npm.
 need chromium chromium fonts-dejavu-core

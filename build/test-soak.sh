@@ -3,7 +3,6 @@
 # ONLY names some of the parts. It adds what was run to docs/tested.tsv and docs/tested.md. WHERE names the machine there. A
 # schedule that fails is in build/out/chaos. Move it to tests/chaos/testdata: make test-chaos runs what is there.
 . "$(dirname "$0")/lib.sh"
-need_go
 build/module.sh
 servers=${SERVER:-$(local_server)}
 read -ra each <<<"$servers"
