@@ -149,7 +149,7 @@ const costRatios = `
 |CPU|cpu-ns/op|GO.WINDOW 10^6 / GO.WINDOW 100 <= 1.20; GO.THROTTLE denied, counted / GO.THROTTLE denied <= 1.03
 |CPU|cpu-ns/op|GO.THROTTLE denied, all keys, counted / GO.THROTTLE denied, all keys <= 1.03
 one CPU|OneCPU|tied/free|GO.THROTTLE / SET PX <= 1.15; GO.WINDOW 100 / SET PX <= 1.15; GO.ALL 3 keys / SET PX <= 1.15
-|CPU|cpu-ns/op|GO.THROTTLE / plain C module; GO.THROTTLE / SET PX; GO.THROTTLE denied / INCR hot key; GO.QUOTA / INCR + EXPIRE in Lua
+|CPU|cpu-ns/op|GO.THROTTLE / SET PX; GO.THROTTLE denied / INCR hot key; GO.QUOTA / INCR + EXPIRE in Lua
 |CPU|cpu-ns/op|GO.WINDOW 100 / zset window by MULTI; GO.WINDOW 100 / zset window in Lua; GO.ALL 3 keys / 3 x GO.THROTTLE pipelined
 p99|CPU|p99-ns|GO.THROTTLE / SET PX
 `

@@ -103,7 +103,6 @@ func rows(also string) []row {
 		{name: "zset window in Lua", load: "lua/window.lua", call: "EVALSHA {sha} 1 {key} 100 {period} {id}", paced: 95, also: "LMA"},
 		{name: "zset window by MULTI", call: multi, verdict: anything, paced: 95, also: "LA"},
 		{name: "INCR + EXPIRE in Lua", load: "lua/counter.lua", call: "EVALSHA {sha} 1 {key} 60000", verdict: anything, also: "LMA"},
-		{name: "plain C module", load: plain, call: "PLAIN.THROTTLE {key} " + rate, full: "PLAIN.THROTTLE {key} " + fullRate, also: "LMA"},
 	}
 	if peer := os.Getenv("PEER"); peer != "" {
 		file := strings.ReplaceAll(strings.TrimPrefix(strings.TrimSuffix(filepath.Base(peer), ".so"), "lib"), "_", "-")
