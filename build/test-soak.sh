@@ -28,22 +28,17 @@ took() {
   seconds=$((SECONDS - began))
 }
 
+# chaos WHAT SERVER CALLS FAULTS TIME OPTION ...  runs the program of tests/chaos and adds a row: CALLS and FAULTS are patterns.
+chaos() {
+  took build/out/chaos-program -server "$GOTHROTTLE_SERVER" -seed 0 -time $((minutes * $5))s "${@:6}"
+  record "$1" "$2" "$(sum "$3")" "$(sum "$4")" "$seconds"
+}
+
 # The parts. Each takes the server's name for the table.
 
-run_chaos() {
-  took build/out/chaos-program -server "$GOTHROTTLE_SERVER" -seed 0 -time $((minutes * 25))s
-  record 'random calls and faults' "$1" "$(sum calls)" "$(sum fault)" "$seconds"
-}
-
-run_slots() {
-  took build/out/chaos-program -server "$GOTHROTTLE_SERVER" -seed 0 -cluster -time $((minutes * 5))s -steps 60
-  record 'slots that move' "$1" "$(sum 'calls  ')" "$(sum 'moves by')" "$seconds"
-}
-
-run_flood() {
-  took build/out/chaos-program -server "$GOTHROTTLE_SERVER" -seed 0 -flood -time $((minutes * 5))s
-  record 'floods' "$1" "$(sum calls)" 0 "$seconds"
-}
+run_chaos() { chaos 'random calls and faults' "$1" calls fault 25; }
+run_slots() { chaos 'slots that move' "$1" 'calls  ' 'moves by' 5 -cluster -steps 60; }
+run_flood() { chaos floods "$1" calls 'no faults' 5 -flood; }
 
 run_concurrent() {
   local calls=$((minutes * 6000))
