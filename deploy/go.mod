@@ -2,17 +2,16 @@ module gothrottle/deploy
 
 go 1.26.0
 
-require github.com/CycloneDX/cyclonedx-go v0.12.0
-
 require (
+	github.com/CycloneDX/cyclonedx-go v0.12.0
+	github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring v0.86.1
 	github.com/redis/go-redis/v9 v9.23.0
+	github.com/stretchr/testify v1.12.1
 	gothrottle v0.0.0
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
 	sigs.k8s.io/yaml v1.6.0
 )
-
-require github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring v0.86.1
 
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
@@ -24,6 +23,7 @@ require (
 	github.com/x448/float16 v0.8.4 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/net v0.57.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect
 	golang.org/x/text v0.40.0 // indirect

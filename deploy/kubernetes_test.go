@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -27,9 +29,7 @@ const loadmodule = "loadmodule /usr/lib/redis/modules/gothrottle.so"
 func readFile(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(text)
 }
 
@@ -38,9 +38,7 @@ func nameOf(t *testing.T, image string) string {
 	t.Helper()
 	pattern := regexp.MustCompile(`(?m)^(?:FROM ([^@\s]+)\S* AS ` + image + `|` + image + `=\$\{\w+:-(.*)\})$`)
 	m := pattern.FindStringSubmatch(readFile(t, "../build/lib.sh") + readFile(t, "../Dockerfile"))
-	if m == nil {
-		t.Fatalf("there is no image %s", image)
-	}
+	require.NotNil(t, m, "there is no image %s", image)
 	return m[1] + m[2]
 }
 
@@ -85,13 +83,9 @@ func decode(text string) (map[string]runtime.Object, error) {
 func render(t *testing.T, args ...string) map[string]runtime.Object {
 	t.Helper()
 	text, err := helm(t, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	all, err := decode(strings.TrimPrefix(text, "---\n"))
-	if err != nil {
-		t.Fatalf("%q: %v\n%s", args, err, text)
-	}
+	require.NoError(t, err, "%q: %s", args, text)
 	return all
 }
 
@@ -105,22 +99,16 @@ var everything = []string{"--set", "secret=mine,replicas=3,initImage.name=,topKe
 // without a password. Mistakes in its objects are found.
 func TestChart_schemas(t *testing.T) {
 	least := slices.Sorted(maps.Keys(render(t, "--set", "password=a b\"c")))
-	if got := strings.Join(least, ", "); got != "ConfigMap limits, NetworkPolicy limits, PodDisruptionBudget limits, Secret limits, Service limits, Service limits-nodes, StatefulSet limits" {
-		t.Errorf("the chart has %s", got)
-	}
-	if all := render(t, everything...); len(all) != len(least)-1+3 {
-		t.Errorf("%d objects", len(all))
-	}
+	assert.Equal(t, "ConfigMap limits, NetworkPolicy limits, PodDisruptionBudget limits, Secret limits, Service limits, Service limits-nodes, StatefulSet limits", strings.Join(least, ", "))
+	assert.Len(t, render(t, everything...), len(least)-1+3)
 	for want, args := range map[string][]string{"set password": nil, "passwort": {"--set", "password=x,passwort=y"}, "replicas": {"--set", "password=x,replicas=two"}, "digest": {"--set", "password=x,image.digest=0a"}} {
-		if _, err := helm(t, args...); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v", args, err)
-		}
+		_, err := helm(t, args...)
+		assert.ErrorContains(t, err, want, "%q", args)
 	}
 	text, _ := helm(t, "--set", "password=x")
 	for _, wrong := range []string{"\n  replica: 1", "\n  replicas: {x: y}"} {
-		if _, err := decode(strings.TrimPrefix(strings.Replace(text, "\n  replicas: 1", wrong, 1), "---\n")); err == nil {
-			t.Errorf("%s is not found", wrong)
-		}
+		_, err := decode(strings.TrimPrefix(strings.Replace(text, "\n  replicas: 1", wrong, 1), "---\n"))
+		assert.Error(t, err, wrong)
 	}
 }
 
@@ -133,90 +121,66 @@ func TestChart_fitsTogether(t *testing.T) {
 	nodes, master := m["Service limits-nodes"].(*corev1.Service), m["Service limits"].(*corev1.Service)
 	for _, selector := range []map[string]string{set.Spec.Selector.MatchLabels, nodes.Spec.Selector,
 		m["PodDisruptionBudget limits"].(*policyv1.PodDisruptionBudget).Spec.Selector.MatchLabels, m["NetworkPolicy limits"].(*networkingv1.NetworkPolicy).Spec.PodSelector.MatchLabels} {
-		if len(labels) == 0 || !maps.Equal(labels, selector) {
-			t.Errorf("%v is selected, the pods are %v", selector, labels)
-		}
+		assert.Equal(t, labels, selector)
 	}
-	if set.Spec.ServiceName != nodes.Name || master.Spec.Selector["statefulset.kubernetes.io/pod-name"] != "limits-0" || master.Spec.Ports[0].Port != 6379 {
-		t.Errorf("the Services select %v and %s", master.Spec.Selector, set.Spec.ServiceName)
-	}
+	assert.Equal(t, nodes.Name, set.Spec.ServiceName)
+	assert.Equal(t, "limits-0", master.Spec.Selector["statefulset.kubernetes.io/pod-name"])
+	assert.EqualValues(t, 6379, master.Spec.Ports[0].Port)
 	monitor := all["ServiceMonitor limits"].(*monitoringv1.ServiceMonitor)
-	for name, value := range monitor.Spec.Selector.MatchLabels {
-		if nodes.Labels[name] != value {
-			t.Errorf("the ServiceMonitor selects %s=%s, the Service has %v", name, value, nodes.Labels)
-		}
-	}
-	if n := strings.Count(readFile(t, "monitoring/prometheus.yml"), "- source_labels"); len(monitor.Spec.Endpoints[0].MetricRelabelConfigs) != n {
-		t.Errorf("%d relabellings, want %d", len(monitor.Spec.Endpoints[0].MetricRelabelConfigs), n)
-	}
+	assert.Subset(t, nodes.Labels, monitor.Spec.Selector.MatchLabels)
+	assert.Len(t, monitor.Spec.Endpoints[0].MetricRelabelConfigs, strings.Count(readFile(t, "monitoring/prometheus.yml"), "- source_labels"))
 	rules := all["PrometheusRule limits"].(*monitoringv1.PrometheusRule).Spec.Groups[0].Rules
-	if n := strings.Count(readFile(t, "monitoring/alerts.yml"), "- alert:"); len(rules) != n || !strings.HasPrefix(rules[0].Annotations["runbook_url"], "https://docs.test/operating.md#") {
-		t.Errorf("%d alerts, want %d", len(rules), n)
-	}
-	if script := all["ConfigMap limits-monitoring"].(*corev1.ConfigMap).Data["exporter.lua"]; script != readFile(t, "monitoring/exporter.lua") {
-		t.Errorf("the exporter runs %q", script)
-	}
+	assert.Len(t, rules, strings.Count(readFile(t, "monitoring/alerts.yml"), "- alert:"))
+	assert.Contains(t, rules[0].Annotations["runbook_url"], "https://docs.test/operating.md#")
+	assert.Equal(t, readFile(t, "monitoring/exporter.lua"), all["ConfigMap limits-monitoring"].(*corev1.ConfigMap).Data["exporter.lua"])
 	for _, line := range []string{loadmodule + "\n", "gothrottle.policies \"api QUOTA 1 1s\"\n", "gothrottle.top-keys 10\n", "appendonly yes"} {
-		if config := all["ConfigMap limits"].(*corev1.ConfigMap).Data["redis.conf"]; !strings.Contains(config, line) {
-			t.Errorf("redis.conf lacks %s: %s", line, config)
-		}
+		assert.Contains(t, all["ConfigMap limits"].(*corev1.ConfigMap).Data["redis.conf"], line)
 	}
-	if pod.InitContainers[0].Image != nameOf(t, "INIT") || pod.Containers[0].Image != nameOf(t, "server") || len(full.Spec.Template.Spec.InitContainers) > 0 || full.Spec.Template.Spec.Containers[1].Image != "exporter@"+digest || *full.Spec.Replicas != 3 {
-		t.Errorf("the images are %s and %s", pod.InitContainers[0].Image, pod.Containers[0].Image)
-	}
+	assert.Equal(t, nameOf(t, "INIT"), pod.InitContainers[0].Image)
+	assert.Equal(t, nameOf(t, "server"), pod.Containers[0].Image)
+	assert.Empty(t, full.Spec.Template.Spec.InitContainers)
+	assert.Equal(t, "exporter@"+digest, full.Spec.Template.Spec.Containers[1].Image)
+	assert.EqualValues(t, 3, *full.Spec.Replicas)
 	for _, c := range append(append(pod.InitContainers, pod.Containers...), full.Spec.Template.Spec.Containers...) {
-		if err := confined(pod.SecurityContext, c); err != nil {
-			t.Error(err)
-		}
+		confined(t, pod.SecurityContext, c)
 	}
 }
 
-// confined returns what a container may do that it need not.
-func confined(pod *corev1.PodSecurityContext, c corev1.Container) error {
-	s, yes := c.SecurityContext, func(b *bool) bool { return b != nil && *b }
-	if len(s.Capabilities.Drop) != 1 || s.Capabilities.Drop[0] != "ALL" || len(s.Capabilities.Add) > 0 || !yes(s.ReadOnlyRootFilesystem) ||
-		s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || pod != nil && (!yes(pod.RunAsNonRoot) || *pod.RunAsUser == 0) {
-		return fmt.Errorf("%s is not confined", c.Name)
+// confined fails if a container may do what it need not.
+func confined(t *testing.T, pod *corev1.PodSecurityContext, c corev1.Container) {
+	t.Helper()
+	yes, no, s, memory := true, false, c.SecurityContext, c.Resources.Limits.Memory()
+	assert.Equal(t, &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}, s.Capabilities, c.Name)
+	assert.Equal(t, &yes, s.ReadOnlyRootFilesystem, c.Name)
+	assert.Equal(t, &no, s.AllowPrivilegeEscalation, c.Name)
+	if pod != nil {
+		assert.Equal(t, &yes, pod.RunAsNonRoot, c.Name)
+		assert.NotZero(t, *pod.RunAsUser, c.Name)
 	}
-	if c.Resources.Limits.Memory().IsZero() || c.Resources.Requests.Memory().Cmp(*c.Resources.Limits.Memory()) > 0 {
-		return fmt.Errorf("%s has no limit of memory, or requests more", c.Name)
-	}
-	return nil
+	assert.False(t, memory.IsZero() || c.Resources.Requests.Memory().Cmp(*memory) > 0, "%s has no limit of memory, or requests more", c.Name)
 }
 
 // The gateway's Service finds its pods, which have the image that make image builds, no more rights than they need, and
 // find the Service and the Secret of the chart, whose policy lets them in.
 func TestGateway_fitsTheChart(t *testing.T) {
 	m, err := decode(readFile(t, "kubernetes/gateway.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	chart := render(t, "--set", "password=x")
 	set, service := m["Deployment gothrottle-gateway"].(*appsv1.Deployment), m["Service gothrottle-gateway"].(*corev1.Service)
 	pod, labels := set.Spec.Template.Spec, set.Spec.Template.Labels
 	clients := chart["NetworkPolicy limits"].(*networkingv1.NetworkPolicy).Spec.Ingress[0].From[1].PodSelector.MatchLabels
 	for _, selector := range []map[string]string{set.Spec.Selector.MatchLabels, service.Spec.Selector, clients} {
-		for name, value := range selector {
-			if labels[name] != value {
-				t.Errorf("%v is selected, the pods are %v", selector, labels)
-			}
-		}
+		assert.Subset(t, labels, selector)
 	}
 	c := pod.Containers[0]
-	if err := confined(pod.SecurityContext, c); err != nil {
-		t.Error(err)
-	}
-	secret, found := chart["Secret "+c.Env[1].ValueFrom.SecretKeyRef.Name].(*corev1.Secret)
-	if !found || secret.StringData[c.Env[1].ValueFrom.SecretKeyRef.Key] != "x" || chart["Service "+strings.TrimSuffix(c.Env[0].Value, ":6379")] == nil ||
-		c.Image != nameOf(t, "GATEWAY") || m["ConfigMap "+pod.Volumes[0].ConfigMap.Name] == nil {
-		t.Errorf("the container has the image %s, the environment %v and the volume %v", c.Image, c.Env, pod.Volumes[0])
-	}
+	confined(t, pod.SecurityContext, c)
+	password := c.Env[1].ValueFrom.SecretKeyRef
+	assert.Equal(t, "x", chart["Secret "+password.Name].(*corev1.Secret).StringData[password.Key])
+	assert.Contains(t, chart, "Service "+strings.TrimSuffix(c.Env[0].Value, ":6379"))
+	assert.Equal(t, nameOf(t, "GATEWAY"), c.Image)
+	assert.Contains(t, m, "ConfigMap "+pod.Volumes[0].ConfigMap.Name)
 	for _, port := range service.Spec.Ports {
-		if !slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool {
-			return p.Name == port.TargetPort.StrVal && p.ContainerPort == port.Port
-		}) {
-			t.Errorf("no container has the port %v", port)
-		}
+		assert.Contains(t, c.Ports, corev1.ContainerPort{Name: port.TargetPort.StrVal, ContainerPort: port.Port})
 	}
 }
 
@@ -228,15 +192,12 @@ func TestValkey_values(t *testing.T) {
 		ExtraVolumeMounts   []corev1.VolumeMount `json:"extraVolumeMounts"`
 		ValkeyConfig        string               `json:"valkeyConfig"`
 	}
-	if err := yaml.UnmarshalStrict([]byte(readFile(t, "helm/valkey-values.yaml")), &values); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.UnmarshalStrict([]byte(readFile(t, "helm/valkey-values.yaml")), &values))
 	first, mount := values.ExtraInitContainers[0], values.ExtraVolumeMounts[0]
-	if first.Image != nameOf(t, "INIT") || values.ValkeyConfig != loadmodule+"\n" || "loadmodule "+mount.MountPath+"/gothrottle.so" != loadmodule ||
-		mount.Name != values.ExtraVolumes[0].Name || first.VolumeMounts[0].Name != mount.Name || first.VolumeMounts[0].MountPath != first.Args[0] {
-		t.Errorf("Valkey's server does not load what the init container %s copies: it mounts %v", first.Image, mount)
-	}
-	if err := confined(nil, first); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, nameOf(t, "INIT"), first.Image)
+	assert.Equal(t, loadmodule+"\n", values.ValkeyConfig)
+	assert.Equal(t, loadmodule, "loadmodule "+mount.MountPath+"/gothrottle.so")
+	assert.Equal(t, values.ExtraVolumes[0].Name, mount.Name)
+	assert.Equal(t, []corev1.VolumeMount{{Name: mount.Name, MountPath: first.Args[0]}}, first.VolumeMounts)
+	confined(t, nil, first)
 }

@@ -1,13 +1,13 @@
 package deploy
 
 import (
-	"maps"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 )
 
@@ -35,12 +35,9 @@ func TestWorkflows_runTheScripts(t *testing.T) {
 	files, _ := filepath.Glob("../.github/workflows/*.yml")
 	for _, file := range files {
 		var w workflow
-		if err := yaml.Unmarshal([]byte(readFile(t, file)), &w); err != nil {
-			t.Fatal(file, err)
-		}
-		if w.Concurrency == nil || !maps.Equal(w.Permissions, map[string]string{"contents": "read"}) {
-			t.Errorf("%s may write, or run twice at once", file)
-		}
+		require.NoError(t, yaml.Unmarshal([]byte(readFile(t, file)), &w), file)
+		assert.NotNil(t, w.Concurrency, "%s may run twice at once", file)
+		assert.Equal(t, map[string]string{"contents": "read"}, w.Permissions, file)
 		for id, job := range w.Jobs {
 			jobs++
 			parts = append(parts, strings.Fields(strings.Join(job.Strategy.Matrix.Parts, " "))...)
@@ -49,27 +46,26 @@ func TestWorkflows_runTheScripts(t *testing.T) {
 				if step.Run != "" && (ours.MatchString(step.Run) == writes || writes && strings.Contains(step.Run, "build/")) {
 					t.Errorf("%s runs %s", id, step.Run)
 				}
-				if step.Run == "" && !pinned.MatchString(step.Uses) {
-					t.Errorf("%s uses %s", id, step.Uses)
+				if step.Run == "" {
+					assert.Regexp(t, pinned, step.Uses)
 				}
 			}
-			if job.Minutes == 0 || (job.Permissions != nil) != writes || (id == "package" || id == "page") && job.Container.Image != image {
-				t.Errorf("%s has no time limit, or other permissions or another image than it should", id)
+			assert.NotZero(t, job.Minutes, id)
+			assert.Equal(t, writes, job.Permissions != nil, id)
+			if id == "package" || id == "page" {
+				assert.Equal(t, image, job.Container.Image, id)
 			}
 		}
 	}
 	all := strings.Fields(regexp.MustCompile(`parts=\(([^)]*)\)`).FindStringSubmatch(readFile(t, "../build/test-all.sh"))[1])
-	slices.Sort(parts)
-	slices.Sort(all)
-	if !slices.Equal(parts, all) || len(all) < 15 || jobs < 10 {
-		t.Errorf("%d jobs run the parts %q, make test-all runs %q", jobs, parts, all)
-	}
+	assert.ElementsMatch(t, all, parts)
+	assert.GreaterOrEqual(t, len(all), 15)
+	assert.GreaterOrEqual(t, jobs, 10)
 }
 
 // A release begins for the tags that build/version.sh accepts, and hands the tag to it.
 func TestWorkflows_release(t *testing.T) {
 	release := readFile(t, "../.github/workflows/release.yml")
-	if !strings.Contains(release, "\non:\n  push:\n    tags: ['v[0-9]+.[0-9]+.[0-9]+']\n\n") || strings.Count(release, "TAG: ${{ github.ref_name }}") != 3 {
-		t.Error("release.yml begins for other tags, or one of its steps has no tag")
-	}
+	assert.True(t, strings.Contains(release, "\non:\n  push:\n    tags: ['v[0-9]+.[0-9]+.[0-9]+']\n\n"), "release.yml begins for other tags")
+	assert.Equal(t, 3, strings.Count(release, "TAG: ${{ github.ref_name }}"))
 }

@@ -13,7 +13,6 @@ import (
 
 // image is the image that GOTHROTTLE_IMAGE names.
 type image struct {
-	*servers.Docker
 	t    *testing.T
 	name string
 }
@@ -24,15 +23,12 @@ func newImage(t *testing.T) *image {
 	if name == "" {
 		t.Skip("make test-docker runs this test")
 	}
-	d, err := servers.NewDocker()
-	require.NoError(t, err)
-	t.Cleanup(d.Close)
-	return &image{d, t, name}
+	return &image{t, name}
 }
 
 func (i *image) must(args ...string) string {
 	i.t.Helper()
-	out, err := i.Do(args...)
+	out, err := servers.Docker(args...)
 	require.NoError(i.t, err)
 	return out
 }
@@ -40,7 +36,7 @@ func (i *image) must(args ...string) string {
 // run starts a container. The words are options of docker run, the image and its arguments.
 func (i *image) run(words ...string) (container string, s *server) {
 	i.t.Helper()
-	container, addr := i.Run(i.t, words...)
+	container, addr := servers.Container(i.t, words...)
 	return container, connect(i.t, &servers.Server{Addr: addr})
 }
 
@@ -85,12 +81,11 @@ func TestImage_isHealthyAndNotRoot(t *testing.T) {
 // the same: the entrypoint does not add a second one.
 func TestImage_startsAgainAfterConfigRewrite(t *testing.T) {
 	i := newImage(t)
-	volume, err := i.Volume()
-	require.NoError(t, err)
+	volume := servers.Volume(t)
 	i.must("run", "--rm", "--pull=never", "-v", volume+":/data", "--entrypoint", "/bin/sh", i.name, "-c", "echo dir /data >/data/server.conf")
 	c, _ := i.run("-v", volume+":/data", i.name, "/data/server.conf")
 	cli := func(words string) string { // the file has no address, so the server listens inside of the container only
-		out, _ := i.Do("exec", c, "sh", "-c", "$(command -v redis-cli || command -v valkey-cli) -e "+words)
+		out, _ := servers.Docker("exec", c, "sh", "-c", "$(command -v redis-cli || command -v valkey-cli) -e "+words)
 		return strings.Join(strings.Fields(out), " ")
 	}
 	eventually(t, "the server answers", func() bool { return strings.HasPrefix(cli("GO.THROTTLE k 1 1 3600"), "0 2 1 ") })

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
 	servers "gothrottle/tests/server"
@@ -28,32 +30,26 @@ type panel struct {
 func panels(t *testing.T) (all []panel) {
 	t.Helper()
 	var d struct{ Panels []panel }
-	if err := json.Unmarshal([]byte(read(t, "dashboard.json")), &d); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(read(t, "dashboard.json")), &d))
 	for i, p := range d.Panels {
-		if (i < 6) != (p.Type != "row") || p.Type == "row" && !p.Collapsed {
-			t.Errorf("%s: six panels come first, and all others are in rows, which are folded", p.Title)
-		}
+		assert.Equal(t, i >= 6, p.Type == "row" && p.Collapsed, "%s: six panels come first, and all others are in rows, which are folded", p.Title)
 		all = append(append(all, p), p.Panels...)
 	}
 	all = slices.DeleteFunc(all, func(p panel) bool { return p.Type == "row" })
-	if len(all) < 15 {
-		t.Fatalf("%d panels", len(all))
-	}
+	require.GreaterOrEqual(t, len(all), 15)
 	return all
 }
 
 // Each panel says what it shows and in which unit, and asks for what the variables choose.
 func TestDashboard_panels(t *testing.T) {
 	for _, p := range panels(t) {
-		if p.Title == "" || p.Description == "" || p.FieldConfig.Defaults.Unit == "" || len(p.Targets) == 0 {
-			t.Errorf("%q: something is missing", p.Title)
+		for _, text := range []string{p.Title, p.Description, p.FieldConfig.Defaults.Unit} {
+			assert.NotEmpty(t, text, p.Title)
 		}
+		assert.NotEmpty(t, p.Targets, p.Title)
 		for _, q := range p.Targets {
-			if !strings.Contains(q.Expr, `job=~"$job",instance=~"$instance"`) || p.Type != "table" && q.LegendFormat == "" {
-				t.Errorf("%s: the target %q has no variables or no legend", p.Title, q.Expr)
-			}
+			assert.Contains(t, q.Expr, `job=~"$job",instance=~"$instance"`, p.Title)
+			assert.True(t, p.Type == "table" || q.LegendFormat != "", "%s: the target %q has no legend", p.Title, q.Expr)
 		}
 	}
 }
@@ -121,9 +117,7 @@ func TestStack_everyPanelShowsTheTraffic(t *testing.T) {
 	s := startStack(t)
 	s.traffic()
 	wanted := map[string]map[string]float64{}
-	if err := json.Unmarshal([]byte(read(t, "panels.json")), &wanted); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(read(t, "panels.json")), &wanted))
 	for _, p := range panels(t) {
 		until(t, func() error {
 			got, want := s.shows(p), wanted[p.Title]
@@ -140,9 +134,7 @@ func TestStack_everyPanelShowsTheTraffic(t *testing.T) {
 	for name, instance := range map[string]string{"GothrottleDown": s.down, "GothrottleNotLoaded": s.notLoaded,
 		"GothrottleErrors": s.instance, "GothrottleOOM": s.instance, "GothrottleEvictions": s.instance} {
 		result := s.query(s.totals(rules(t)[name].Expr))
-		if !slices.ContainsFunc(result, func(r sample) bool { return r.Metric["instance"] == instance }) {
-			t.Errorf("%s does not fire for %s: %v", name, instance, result)
-		}
+		assert.True(t, slices.ContainsFunc(result, func(r sample) bool { return r.Metric["instance"] == instance }), "%s does not fire for %s: %v", name, instance, result)
 	}
 	var got, page []string
 	for _, r := range s.query(`count by (__name__) ({__name__=~"gothrottle_.+"})`) {
@@ -151,13 +143,9 @@ func TestStack_everyPanelShowsTheTraffic(t *testing.T) {
 	for _, m := range regexp.MustCompile("(?m)^\\| `(gothrottle_\\w+)` \\|").FindAllStringSubmatch(read(t, "../../docs/monitoring.md"), -1) {
 		page = append(page, m[1])
 	}
-	if slices.Sort(got); !slices.Equal(got, slices.Sorted(slices.Values(page))) {
-		t.Errorf("Prometheus has the metrics %q, the page names %q", got, page)
-	}
+	assert.ElementsMatch(t, got, page, "what Prometheus has, and what the page names")
 	for _, entry := range s.redis.Do(ctx, "ACL", "LOG").Val().([]any) {
-		if text := fmt.Sprint(entry); !strings.Contains(text, "object config|get ") {
-			t.Errorf("the exporter's user was denied %s", text)
-		}
+		assert.Contains(t, fmt.Sprint(entry), "object config|get ", "what the exporter's user was denied")
 	}
 }
 
@@ -170,9 +158,7 @@ type alert struct {
 func rules(t *testing.T) map[string]alert {
 	t.Helper()
 	var file struct{ Groups []struct{ Rules []alert } }
-	if err := yaml.Unmarshal([]byte(read(t, "alerts.yml")), &file); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.Unmarshal([]byte(read(t, "alerts.yml")), &file))
 	all := map[string]alert{}
 	for _, rule := range file.Groups[0].Rules {
 		all[rule.Alert] = rule
@@ -184,9 +170,8 @@ func rules(t *testing.T) map[string]alert {
 func TestAlerts_promtool(t *testing.T) {
 	servers.Needed(t, "test-monitoring")
 	for _, args := range []string{"check config prometheus.yml", "check rules alerts.yml", "test rules alerts_test.yml"} {
-		if out, err := exec.Command("promtool", strings.Fields(args)...).CombinedOutput(); err != nil {
-			t.Errorf("promtool %s: %v\n%s", args, err, out)
-		}
+		out, err := exec.Command("promtool", strings.Fields(args)...).CombinedOutput()
+		assert.NoError(t, err, "promtool %s: %s", args, out)
 	}
 }
 
@@ -197,12 +182,11 @@ func TestAlerts_areDescribed(t *testing.T) {
 	for name, rule := range rules(t) {
 		row := regexp.MustCompile("(?m)^\\| `" + name + "` \\|.*\\| " + rule.Labels["severity"] + " \\|$")
 		heading := regexp.MustCompile(`(?m)^#+ ` + name + `$`)
-		if !strings.Contains(tests, `alertname="`+name+`"`) || !row.MatchString(page) || !heading.MatchString(operating) || rule.Annotations["summary"] == "" ||
-			rule.Annotations["description"] == "" || rule.Annotations["runbook_url"] != "{{ $externalLabels.runbooks }}/operating.md#"+strings.ToLower(name) {
-			t.Errorf("%s has no unit test, row, heading or annotation", name)
-		}
+		assert.True(t, strings.Contains(tests, `alertname="`+name+`"`) && row.MatchString(page) && heading.MatchString(operating), "%s has no unit test, row or heading", name)
+		assert.NotEmpty(t, rule.Annotations["summary"], name)
+		assert.NotEmpty(t, rule.Annotations["description"], name)
+		assert.Equal(t, "{{ $externalLabels.runbooks }}/operating.md#"+strings.ToLower(name), rule.Annotations["runbook_url"])
 	}
-	if n := strings.Count(page, "\n| `Gothrottle"); n != len(rules(t)) || n < 8 {
-		t.Errorf("the page has %d alerts, want %d", n, len(rules(t)))
-	}
+	assert.Len(t, rules(t), strings.Count(page, "\n| `Gothrottle"))
+	assert.GreaterOrEqual(t, len(rules(t)), 8)
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	servers "gothrottle/tests/server"
 )
@@ -28,15 +30,13 @@ func exporterUser(t *testing.T, port string, top bool) *redis.Client {
 func scrape(t *testing.T, client *redis.Client, eval string) map[string]string {
 	t.Helper()
 	list, err := client.Do(ctx, eval, read(t, "exporter.lua"), 0, 0).Slice()
-	if err != nil || len(list)%2 != 0 {
-		t.Fatalf("%s: %v, %v", eval, list, err)
-	}
+	require.NoError(t, err, eval)
 	values := map[string]string{}
 	for i := 0; i < len(list); i += 2 {
 		name, value := list[i].(string), list[i+1].(string)
-		if _, err := strconv.ParseInt(value, 10, 64); err != nil || values[name] != "" {
-			t.Errorf("%q = %q is not a number, or it comes twice", name, value)
-		}
+		_, err := strconv.ParseInt(value, 10, 64)
+		assert.NoError(t, err, name)
+		assert.NotContains(t, values, name, "it comes twice")
 		values[name] = value
 	}
 	return values
@@ -68,30 +68,21 @@ func TestScript_returnsINFO(t *testing.T) {
 				want[strings.Replace(field, "redis-cell_", "gothrottle_", 1)] = value
 			}
 		}
-		if want["gothrottle_throttle_limited"] != "1" || want["gothrottle_cl_throttle_errors"] != "1" || want["gothrottle_policies_a.b-c_d_near"] != "0" || len(want) < 60 {
-			t.Fatalf("INFO says %v", want)
-		}
+		assert.Subset(t, want, map[string]string{"gothrottle_throttle_limited": "1", "gothrottle_cl_throttle_errors": "1", "gothrottle_policies_a.b-c_d_near": "0"})
+		assert.GreaterOrEqual(t, len(want), 60)
 		admin.Do(ctx, "ACL", "SETUSER", "exporter", "+eval_ro")
 		for range []string{"master", "replica"} {
 			for _, eval := range []string{"EVAL", "EVAL_RO"} {
-				if got := scrape(t, user, eval); !maps.Equal(got, want) {
-					t.Errorf("%s returns %v, want %v", eval, got, want)
-				}
+				assert.Equal(t, want, scrape(t, user, eval), eval)
 			}
 			admin.ConfigSet(ctx, "replica-serve-stale-data", "no")
 			admin.SlaveOf(ctx, "127.0.0.1", servers.FreePort())
 		}
-		if denials := admin.Do(ctx, "ACL", "LOG").Val().([]any); len(denials) > 0 {
-			t.Errorf("the user was denied %v", denials)
-		}
+		assert.Empty(t, admin.Do(ctx, "ACL", "LOG").Val(), "what the user was denied")
 	}
 	port, admin := startServer(t, servers.Options{Bare: true})
-	if got := scrape(t, exporterUser(t, port, false), "EVAL"); !maps.Equal(got, map[string]string{"gothrottle_loaded": "0"}) {
-		t.Errorf("without the module: %v", got)
-	}
-	if errors := admin.Info(ctx, "errorstats").Val(); strings.Contains(errors, "errorstat") {
-		t.Errorf("without the module: %s", errors)
-	}
+	assert.Equal(t, map[string]string{"gothrottle_loaded": "0"}, scrape(t, exporterUser(t, port, false), "EVAL"))
+	assert.NotContains(t, admin.Info(ctx, "errorstats").Val(), "errorstat", "without the module")
 }
 
 // The script returns the ten keys with the most denials if the user may call GO.TOP. Their names are printable and differ.
@@ -109,21 +100,13 @@ func TestScript_top(t *testing.T) {
 		maps.DeleteFunc(got, func(name, _ string) bool { return !strings.HasPrefix(name, "gothrottle_top_denied:") })
 		return got
 	}
-	if got := tops(exporterUser(t, port, false)); len(got) > 0 {
-		t.Errorf("without the permission: %v", got)
-	}
-	if denials := admin.Do(ctx, "ACL", "LOG").Val().([]any); len(denials) > 0 {
-		t.Errorf("the user was denied %v", denials)
-	}
+	assert.Empty(t, tops(exporterUser(t, port, false)), "without the permission")
+	assert.Empty(t, admin.Do(ctx, "ACL", "LOG").Val(), "what the user was denied")
 	user, want := exporterUser(t, port, true), map[string]string{"gothrottle_top_denied:0:" + long[:126]: "12"}
 	for i, name := range []string{"a", "b", "c", "d", "e", "f", "a b:[c]~", `\xc3\xa9\x5c\x0a\x00\x7f\xff`} {
 		want["gothrottle_top_denied:0:"+name] = strconv.Itoa(i + 3)
 	}
-	if got := tops(user); !maps.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
+	assert.Equal(t, want, tops(user))
 	admin.ConfigSet(ctx, "gothrottle.top-keys", "0")
-	if got := tops(user); len(got) > 0 {
-		t.Errorf("with top-keys 0: %v", got)
-	}
+	assert.Empty(t, tops(user), "with top-keys 0")
 }

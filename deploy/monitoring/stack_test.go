@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	servers "gothrottle/tests/server"
 )
@@ -29,9 +31,7 @@ func background(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &out, time.Second
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()
@@ -78,9 +78,7 @@ func code(t *testing.T, heading string) (lines []string) {
 func read(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(text)
 }
 
@@ -124,9 +122,7 @@ func startStack(t *testing.T) *stack {
 	targets := fmt.Sprintf("- %s\n          - %s\n          - %s", s.instance, s.notLoaded, s.down)
 	for name, text := range map[string]string{"alerts.yml": read(t, "alerts.yml"),
 		"prometheus.yml": strings.NewReplacer("15s", "200ms", "- 127.0.0.1:9121", targets).Replace(read(t, "prometheus.yml"))} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644))
 	}
 	ours := strings.NewReplacer("127.0.0.1:9121", s.instance, "127.0.0.1:9090", s.prometheus, "127.0.0.1:6379", "127.0.0.1:"+port,
 		"deploy/monitoring/prometheus.yml", folder+"/prometheus.yml", "/var/tmp/gothrottle-metrics", t.TempDir())
@@ -150,9 +146,7 @@ func startStack(t *testing.T) *stack {
 			t.Errorf("nobody runs %s", line)
 		}
 	}
-	if done < 9 {
-		t.Errorf("the page has %d lines only", done)
-	}
+	assert.GreaterOrEqual(t, done, 9, "the lines of the page")
 	return s
 }
 
@@ -171,16 +165,13 @@ func (s sample) value() float64 {
 func (s *stack) query(expr string) []sample {
 	s.t.Helper()
 	reply, err := http.Get("http://" + s.prometheus + "/api/v1/query?query=" + url.QueryEscape(expr))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	defer reply.Body.Close()
 	var answer struct {
 		Error string
 		Data  struct{ Result []sample }
 	}
-	if err := json.NewDecoder(reply.Body).Decode(&answer); err != nil || answer.Error != "" {
-		s.t.Fatalf("%s: %v %s", expr, err, answer.Error)
-	}
+	require.NoError(s.t, json.NewDecoder(reply.Body).Decode(&answer), expr)
+	require.Empty(s.t, answer.Error, expr)
 	return answer.Data.Result
 }
