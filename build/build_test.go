@@ -14,6 +14,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // rule says what a folder may import beside the standard library, and what it must not import. Packages of this repository
@@ -30,9 +33,7 @@ func readMap(t *testing.T) map[string]rule {
 			continue
 		}
 		folder := quoted(cells[1])[0]
-		if _, found := rules[folder]; found {
-			t.Errorf("the map has %s twice", folder)
-		}
+		assert.NotContains(t, rules, folder, "twice in the map")
 		rules[folder] = rule{quoted(cells[3]), quoted(cells[4])}
 		if strings.TrimSpace(cells[4]) == "" {
 			rules[folder] = rule{quoted(cells[3]), []string{"C", "unsafe"}}
@@ -53,9 +54,7 @@ func quoted(text string) (words []string) {
 func read(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(text)
 }
 
@@ -63,9 +62,7 @@ func read(t *testing.T, name string) string {
 func find(t *testing.T, text, pattern string) string {
 	t.Helper()
 	m := regexp.MustCompile(pattern).FindStringSubmatch(text)
-	if m == nil {
-		t.Fatalf("there is no %s", pattern)
-	}
+	require.NotNil(t, m, "there is no %s", pattern)
 	return m[1]
 }
 
@@ -88,26 +85,20 @@ func walk(t *testing.T, mode parser.Mode, visit func(name string, file *ast.File
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // The map has each folder of the repository, and no other.
 func TestMap(t *testing.T) {
 	rules := readMap(t)
 	for folder := range rules {
-		if info, err := os.Stat(filepath.Join("..", folder)); err != nil || !info.IsDir() {
-			t.Errorf("the map has %s, which is no folder", folder)
-		}
+		assert.DirExists(t, filepath.Join("..", folder))
 	}
 	entries, err := os.ReadDir("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, e := range entries {
-		if _, found := rules[e.Name()]; e.IsDir() && !strings.HasPrefix(e.Name(), ".") && !found {
-			t.Errorf("the map lacks %s", e.Name())
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
+			assert.Contains(t, rules, e.Name())
 		}
 	}
 }
@@ -125,9 +116,7 @@ func TestImports(t *testing.T) {
 			folder = filepath.ToSlash(filepath.Dir(path))
 		}
 		r := rules[folder]
-		if len(r.forbidden) == 0 {
-			t.Errorf("%s: the map has no rule for Go files in %s", path, folder)
-		}
+		assert.NotEmpty(t, r.forbidden, "%s: the map has no rule for Go files in %s", path, folder)
 		checked[folder]++
 		test := strings.HasSuffix(path, "_test.go")
 		for _, spec := range file.Imports {
@@ -148,9 +137,7 @@ func TestImports(t *testing.T) {
 		}
 	})
 	for folder, r := range rules {
-		if checked[folder] == 0 && len(r.forbidden) > 0 {
-			t.Errorf("the map has a rule for Go files in %s, which has none", folder)
-		}
+		assert.Equal(t, len(r.forbidden) > 0, checked[folder] > 0, "only folders with Go files need a rule: %s", folder)
 	}
 }
 
@@ -187,29 +174,21 @@ func TestServers_oneLauncher(t *testing.T) {
 		})
 	})
 	for begin, reason := range otherwise {
-		if !used[begin] {
-			t.Errorf("%s (%s) needs no exception", begin, reason)
-		}
+		assert.True(t, used[begin], "%s (%s) needs no exception", begin, reason)
 	}
 }
 
 // A server that lacks a function of the table cannot load the module, so the table holds no function that nobody calls.
 func TestAPI_everyFunctionIsUsed(t *testing.T) {
 	sources, err := filepath.Glob("../cgo/*.c")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	calls := ""
 	for _, name := range sources {
 		calls += read(t, name[len("../"):])
 	}
 	rows := regexp.MustCompile(`X\((?:REQUIRED|OPTIONAL|VALKEY), "[0-9.]+", [\w *]+, (\w+),`).FindAllStringSubmatch(read(t, "cgo/api.h"), -1)
 	for _, m := range rows {
-		if !regexp.MustCompile(`\bapi\.` + m[1] + `\b`).MatchString(calls) {
-			t.Errorf("%s is not called", m[1])
-		}
+		assert.True(t, regexp.MustCompile(`\bapi\.`+m[1]+`\b`).MatchString(calls), "%s is not called", m[1])
 	}
-	if len(rows) < 40 {
-		t.Errorf("only %d functions found", len(rows))
-	}
+	assert.GreaterOrEqual(t, len(rows), 40)
 }

@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // These tests change a copy of the sources.
@@ -32,9 +35,7 @@ func tryIn(folder string, words ...string) (string, error) {
 func runIn(t *testing.T, folder string, words ...string) string {
 	t.Helper()
 	out, err := tryIn(folder, words...)
-	if err != nil {
-		t.Fatalf("%q: %v\n%s", words, err, out)
-	}
+	require.NoError(t, err, "%q: %s", words, out)
 	return out
 }
 
@@ -42,9 +43,8 @@ func runIn(t *testing.T, folder string, words ...string) string {
 func edit(t *testing.T, path, from, to string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil || !strings.Contains(string(text), from) {
-		t.Fatalf("%s has no %q, %v", path, from, err)
-	}
+	require.NoError(t, err)
+	require.Contains(t, string(text), from, path)
 	write(t, path, strings.Replace(string(text), from, to, 1))
 }
 
@@ -108,17 +108,16 @@ func TestNewCommand(t *testing.T) {
 	path := func(name string) string { return filepath.Join(folder, name) }
 	write(t, path("commands/toy.go"), strings.Replace(toyFile, "VERSION", version, 1))
 	edit(t, path("commands/table.go"), "var Table = []Command{\n", "var Table = []Command{\n\ttoy,\n")
-	if out, err := tryIn(folder, "go", "test", "./commands"); err == nil || !strings.Contains(out, `no section "GO.TOY"`) {
-		t.Fatalf("without its section: %v\n%s", err, out)
+	lacks := func(want string, args ...string) {
+		out, err := tryIn(folder, append([]string{"go", "test"}, args...)...)
+		require.Error(t, err, want)
+		require.Contains(t, out, want)
 	}
+	lacks(`no section "GO.TOY"`, "./commands")
 	reference := read(t, "docs/commands.md") + strings.Replace(toySection, "VERSION", version, 1)
 	write(t, path("docs/commands.md"), reference)
-	if out, err := tryIn(folder, "go", "test", "-run", "TestVersion", "./build"); err == nil || !strings.Contains(out, "the changelog does not name the command") {
-		t.Fatalf("without its line in the changelog: %v\n%s", err, out)
-	}
-	if out, err := tryIn(folder, "go", "test", "./commands"); err == nil || !strings.Contains(out, "no transcript has a case with @sample of GO.TOY") {
-		t.Fatalf("without its transcript: %v\n%s", err, out)
-	}
+	lacks("the changelog does not name the command", "-run", "TestVersion", "./build")
+	lacks("no transcript has a case with @sample of GO.TOY", "./commands")
 	write(t, path("tests/corpus/toy.txt"), toyCalls)
 	// If the version is released already, the line belongs there.
 	changelog := strings.ReplaceAll(read(t, "CHANGELOG.md"), "\n## ", "\n- `GO.TOY`.\n\n## ")
@@ -134,26 +133,18 @@ func TestRename(t *testing.T) {
 		return tryIn(folder, "env", "MODULE="+module, "bash", "build/rename.sh")
 	}
 	for _, module := range []string{"", old, "x", "example.com/a b", "example.com/x/v2", "https://a.example"} {
-		if out, err := rename(module); err == nil {
-			t.Errorf("%q: %s", module, out)
-		}
+		out, err := rename(module)
+		assert.Error(t, err, "%q: %s", module, out)
 	}
 	write(t, filepath.Join(folder, "funnel/names_test.go"), "package funnel\n\nvar _ = []string{\"gothrottle\", \"gothrottle/README.md\", \"/usr/share/"+old+"/funnel\"}\n")
-	const path = "example.com/x.y"
-	if out, err := rename(path); err != nil {
-		t.Fatal(out)
-	}
-	if out := runIn(t, folder, "grep", "-c", old, "funnel/names_test.go"); out != "1\n" {
-		t.Errorf("names of the product are renamed: %s", out)
-	}
-	if out := runIn(t, folder, "gofmt", "-l", "."); out != "" {
-		t.Errorf("gofmt would change %s", out)
-	}
+	out, err := rename("example.com/x.y")
+	require.NoError(t, err, out)
+	assert.Equal(t, "1\n", runIn(t, folder, "grep", "-c", old, "funnel/names_test.go"), "names of the product are renamed")
+	assert.Empty(t, runIn(t, folder, "gofmt", "-l", "."))
 	// Other modules need too many packages to be compiled here.
 	const ours = "(funnel|commands|cgo|throttle|tests|examples|bench|playground|deploy|gateway)"
-	if out, err := tryIn(folder, "grep", "-rE", "--include=*.go", "--include=go.mod", `(^|[ "])`+old+"/"+ours+"|(module|require|replace) "+old+"( |$)", "."); err == nil {
-		t.Errorf("the old path is left: %s", out)
-	}
+	out, err = tryIn(folder, "grep", "-rE", "--include=*.go", "--include=go.mod", `(^|[ "])`+old+"/"+ours+"|(module|require|replace) "+old+"( |$)", ".")
+	assert.Error(t, err, "the old path is left: %s", out)
 	runIn(t, folder, "go", "mod", "tidy", "-diff")
 	runIn(t, folder, "go", "vet", "./...")
 	runIn(t, folder, "go", "test", "-run", "TestImports", "./build")
@@ -206,8 +197,5 @@ func TestNewKind(t *testing.T) {
 	write(t, filepath.Join(folder, "commands/odd.go"), toyKind)
 	edit(t, filepath.Join(folder, "commands/clause.go"), "&leaseKind}", "&leaseKind, &oddKind}")
 	write(t, filepath.Join(folder, "tests/corpus/odd.txt"), toyTranscript)
-	out := runIn(t, folder, "go", "test", "-v", "-run", "^TestCorpus$/^odd$", "./commands")
-	if !strings.Contains(out, "--- PASS: TestCorpus/odd") {
-		t.Error(out)
-	}
+	assert.Contains(t, runIn(t, folder, "go", "test", "-v", "-run", "^TestCorpus$/^odd$", "./commands"), "--- PASS: TestCorpus/odd")
 }

@@ -2,11 +2,13 @@ package build_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // The image's entrypoint adds the module to the server's arguments, unless the user or the configuration file names the
@@ -34,33 +36,22 @@ func TestImage_entrypointLoadsTheModule(t *testing.T) {
 		"redis-cli ping":                 "redis-cli ping",
 	} {
 		script, err := filepath.Abs("image-entrypoint.sh")
-		if err != nil {
-			t.Fatal(err)
-		}
-		command := exec.Command("sh", append([]string{script}, strings.Fields(args)...)...)
-		command.Dir, command.Env = folder, append(os.Environ(), "PATH="+folder+":"+os.Getenv("PATH"))
-		if out, err := command.CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != want {
-			t.Errorf("%q: %s, %v, want %s", args, out, err, want)
-		}
+		require.NoError(t, err)
+		words := append([]string{"env", "PATH=" + folder + ":" + os.Getenv("PATH"), "sh", script}, strings.Fields(args)...)
+		assert.Equal(t, want+"\n", runIn(t, folder, words...), args)
 	}
 }
 
 // Nothing listens on an address of the network: scripts and pages publish ports and start servers on 127.0.0.1.
 func TestScripts_listenLocally(t *testing.T) {
 	files, err := filepath.Glob("*.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	found := 0
 	for _, file := range append(files, "../docs/install.md", "../deploy/compose.yaml") {
 		for _, m := range regexp.MustCompile(`(?:--publish|docker run -p|dockerd --ip|ports:\n +-)[ "]+(\S+)|--bind ([\d*:].*)`).FindAllStringSubmatch(read(t, "build/"+file), -1) {
 			found++
-			if !strings.HasPrefix(m[1]+m[2], "127.0.0.1") {
-				t.Errorf("%s listens on %s", file, m[1]+m[2])
-			}
+			assert.Regexp(t, `^127\.0\.0\.1`, m[1]+m[2], file)
 		}
 	}
-	if found < 5 {
-		t.Errorf("%d places found", found)
-	}
+	assert.GreaterOrEqual(t, found, 5)
 }

@@ -4,13 +4,15 @@ import (
 	"cmp"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"gothrottle/commands"
 )
@@ -38,27 +40,22 @@ func TestVersion_fitsChangelogAndCommands(t *testing.T) {
 		name, date, _ := strings.Cut(heading, " - ")
 		if i == 0 {
 			texts[version] = text
-			if heading != "Unreleased" {
-				t.Errorf("the changelog begins with %s and not with Unreleased", heading)
-			}
+			assert.Equal(t, "Unreleased", heading)
 			continue
 		}
-		if _, err := time.Parse(time.DateOnly, date); err != nil || !regexp.MustCompile(`^\d+\.\d+\.\d+$`).MatchString(name) || !strings.Contains(text, "\n- ") {
-			t.Errorf("the release %q has no version, date or entry", heading)
-		}
+		_, err := time.Parse(time.DateOnly, date)
+		assert.NoError(t, err, heading)
+		assert.Regexp(t, `^\d+\.\d+\.\d+$`, name)
+		assert.True(t, strings.Contains(text, "\n- "), "%s has no entry", heading)
 		newest = cmp.Or(newest, name)
 		texts[name] = text
 	}
 	named := newest == version
 	for _, row := range commands.Table {
 		named = named || row.Since == version
-		if !strings.Contains(texts[row.Since], "`"+row.Name+"`") {
-			t.Errorf("%s is since %s, and the changelog does not name the command there", row.Name, row.Since)
-		}
+		assert.True(t, strings.Contains(texts[row.Since], "`"+row.Name+"`"), "%s is since %s, and the changelog does not name the command there", row.Name, row.Since)
 	}
-	if !named || slices.Compare(number(version), number(newest)) < 0 {
-		t.Errorf("version %s is neither the newest release nor a later one that brings a command", version)
-	}
+	assert.True(t, named && slices.Compare(number(version), number(newest)) >= 0, "version %s is neither the newest release nor a later one that brings a command", version)
 }
 
 // The first block of docs/releasing.md sets the version and gives the changelog its heading. Then build/version.sh accepts
@@ -72,32 +69,22 @@ func TestReleasing_setsTheVersion(t *testing.T) {
 	next := fmt.Sprintf("%d.%d.%d", version[0], version[1], version[2]+1)
 	block := strings.Replace(find(t, read(t, "docs/releasing.md"), `\n((?:    .*\n)+)`), "VERSION=0.1.0", "VERSION="+next, 1)
 	run := func(tag string) (string, error) {
-		script := "set -e; " + strings.Replace(block, "git diff", "", 1) + "\nTAG=" + tag + " bash build/version.sh"
-		command := exec.Command("bash", "-c", script)
-		command.Dir = folder
-		out, err := command.CombinedOutput()
-		return string(out), err
+		return tryIn(folder, "bash", "-c", "set -e; "+strings.Replace(block, "git diff", "", 1)+"\nTAG="+tag+" bash build/version.sh")
 	}
-	if out, err := run("v" + next); err != nil || out != next+"\n" {
-		t.Errorf("%v, %s", err, out)
-	}
-	if out, err := run("v99.0.0"); err == nil {
-		t.Errorf("another tag: %s", out)
-	}
+	out, err := run("v" + next)
+	assert.NoError(t, err)
+	assert.Equal(t, next+"\n", out)
+	_, err = run("v99.0.0")
+	assert.Error(t, err, "another tag")
 	block = "sed -i '/^## " + next + "/d' CHANGELOG.md"
-	if out, err := run("v" + next); err == nil {
-		t.Errorf("without a heading: %s", out)
-	}
+	_, err = run("v" + next)
+	assert.Error(t, err, "without a heading")
 }
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o755))
 }
 
 // README.md, the image and all Go modules name the same version of Go.
@@ -106,9 +93,7 @@ func TestVersion_ofGoIsTheSameEverywhere(t *testing.T) {
 	want := find(t, read(t, "go.mod"), goMod)
 	for name, pattern := range map[string]string{"bench/go.mod": goMod, "deploy/go.mod": goMod, "playground/go.mod": goMod, "examples/go/go.mod": goMod,
 		"gateway/go.mod": goMod, "README.md": `needs Go (\d+\.\d+) and gcc`, "Dockerfile": `FROM golang:(\d+\.\d+)-`} {
-		if got := find(t, read(t, name), pattern); got != want {
-			t.Errorf("%s names Go %s, go.mod names Go %s", name, got, want)
-		}
+		assert.Equal(t, want, find(t, read(t, name), pattern), name)
 	}
 }
 
@@ -120,9 +105,7 @@ func TestServers_pagesNameWhatIsTested(t *testing.T) {
 		var all []string
 		row := regexp.MustCompile(`(?m)^\w+ .* ` + strings.ToLower(server) + `-server +(\d+\.\d+) +(\w+)$`)
 		for _, m := range row.FindAllStringSubmatch(read(t, "build/servers.txt"), -1) {
-			if moving := strings.Contains(m[0], " sid ") || strings.Contains(m[0], " experimental "); moving != (m[2] == "moving") {
-				t.Errorf("%s is %s", m[0], m[2])
-			}
+			assert.Equal(t, m[2] == "moving", strings.Contains(m[0], " sid ") || strings.Contains(m[0], " experimental "), m[0])
 			all = append(all, m[1])
 		}
 		last := len(all) - 1
@@ -131,8 +114,6 @@ func TestServers_pagesNameWhatIsTested(t *testing.T) {
 	}
 	promise := strings.Join(ranges, ", ")
 	for want, page := range map[string]string{promise: "README.md", "| " + promise + " | supported |": "docs/stability.md", strings.Join(tested, ", ") + ".": "docs/stability.md"} {
-		if !strings.Contains(strings.ReplaceAll(read(t, page), "\n", " "), want) {
-			t.Errorf("%s does not say %q", page, want)
-		}
+		assert.True(t, strings.Contains(strings.ReplaceAll(read(t, page), "\n", " "), want), "%s does not say %q", page, want)
 	}
 }
