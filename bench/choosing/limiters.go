@@ -131,28 +131,22 @@ func pictures() []*picture {
 // A job takes 8 s. The tenth crashes: it never gives its slot back, which lapses after 20 s.
 func lease() *picture {
 	p := newPicture("lease", "GO.LEASE key 10 20 id: 10 jobs at once; each runs for 8 s, and one crashes")
-	var ends []int // of the jobs that were admitted; the id is the place
 	p.meters[0].name = "slots held"
-	p.meters[0].read = func() (held float64) {
-		for _, end := range ends {
-			if end > p.now {
-				held++
-			}
-		}
-		return held
+	p.meters[0].read = func() float64 { // a peek does not leave the slot that it would take
+		reply := p.do("GO.LEASE_RO k 10 20 peek")
+		return float64(reply[1] - reply[2] - (1 - reply[0]))
 	}
+	var ends []int // of the jobs that were admitted; the id is the place
 	return p.run(func() {
 		for id, end := range ends {
-			if end == p.now {
+			if end == p.now && id != 9 {
 				p.do(fmt.Sprint("GO.RELEASE k ", id))
 			}
 		}
 	}, func() string {
 		outcome := p.ask(fmt.Sprint("GO.LEASE k 10 20 ", len(ends)))
 		if outcome == admitted {
-			if ends = append(ends, p.now+8000); len(ends) == 10 {
-				ends[9] += 12_000
-			}
+			ends = append(ends, p.now+8000)
 		}
 		return outcome
 	})
