@@ -14,11 +14,7 @@ stop() {
   # A second signal must not leave the engine behind.
   trap '' INT TERM
   kill "$pid" 2>/dev/null || true
-  for _ in {1..60}; do
-    kill -0 "$pid" 2>/dev/null || break
-    sleep 0.5
-  done
-  kill -9 "$pid" 2>/dev/null || true
+  timeout 30 tail --pid="$pid" -f /dev/null || kill -9 "$pid" 2>/dev/null || true
   rm -f "$log"
 }
 

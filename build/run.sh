@@ -9,8 +9,9 @@ pong() { connect && printf 'PING\r\n' >&3 && read -r -t 1 line <&3 && [[ $line =
 if (connect); then die "port $port on 127.0.0.1 is taken: choose another one, as in 'make run PORT=$((port % 65535 + 1))'."; fi
 
 # The server writes into its working folder, which must not be the repository.
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
+dir=$(mktemp -d) pid=
+trap '{ kill $pid && wait $pid; } 2>/dev/null || true; rm -rf "$dir"' EXIT
+trap 'exit 0' INT TERM
 if server=$(build/server.sh); then
   build/module.sh
   "$server" --bind 127.0.0.1 --port "$port" --dir "$dir" --save '' --loadmodule "$PWD/build/out/gothrottle.so" &
@@ -26,7 +27,6 @@ else
 fi
 
 pid=$!
-trap 'kill "$pid" 2>/dev/null || true' INT TERM
 until (pong); do
   kill -0 "$pid" 2>/dev/null || die 'the server did not start: its last lines above say why.'
   sleep 0.1
@@ -34,11 +34,4 @@ done
 echo
 echo "ready, Ctrl-C stops it. In another terminal:  $call GO.THROTTLE user:42 15 30 60"
 echo
-status=0
-wait "$pid" || status=$?
-# A signal ended the wait, but the server may still run: wait for its end.
-if ((status > 128)); then
-  status=0
-  wait "$pid" || status=$?
-fi
-exit "$status"
+wait $pid
