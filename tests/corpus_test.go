@@ -3,7 +3,11 @@ package tests
 import (
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +21,7 @@ import (
 	"gothrottle/tests/corpus"
 )
 
-// A server replies what the transcripts say, a replica link shows what it replicates, and its keys hold what a replica
+// A server replies what the transcripts say, its append-only file shows what it replicates, and its keys hold what a replica
 // holds. Everything else that a server does follows from the effects: see corpusHost.consistent. On Valkey 9.1 and in a
 // container, where the clock goes on, cases that set it are left out.
 func TestCorpus(t *testing.T) { runTranscripts(t, "corpus", corpus.Options{}) }
@@ -31,10 +35,10 @@ func runTranscripts(t *testing.T, folder string, o corpus.Options) {
 		h.clock.freeze(time.UnixMicro(corpus.Epoch))
 		set.Clock = h.clock.Clock
 	}
-	set.Args = []string{"--repl-diskless-sync", "no", "--enable-debug-command", "yes", "--gothrottle.top-keys", "1000",
-		"--notify-keyspace-events", "KA", "--repl-timeout", "2147483647"} // weeks go by between cases
+	set.Args = []string{"--appendonly", "yes", "--appendfsync", "no", "--auto-aof-rewrite-percentage", "0", "--enable-debug-command", "yes",
+		"--gothrottle.top-keys", "1000", "--notify-keyspace-events", "KA"}
 	h.server = start(t, set)
-	h.client2, h.watcher, h.stream = h.client(2), h.Conn(), h.replicate()
+	h.client2, h.watcher, h.appended = h.client(2), h.Conn(), h.appendOnlyFile()
 	h.events = h.PSubscribe(ctx, "__keyspace@0__:*", "marks")
 	defer h.watcher.Close()
 	defer h.events.Close()
@@ -57,7 +61,19 @@ type corpusHost struct {
 	client2 *redis.Client
 	watcher *redis.Conn
 	events  *redis.PubSub
-	stream  *stream
+	// Everything that is replicated is appended to this file before the reply is sent.
+	appended *os.File
+}
+
+// appendOnlyFile opens the server's append-only file, which must not be rewritten.
+func (s *server) appendOnlyFile() *os.File {
+	s.t.Helper()
+	files, _ := filepath.Glob(filepath.Join(s.run.Folder, "appendonlydir", "*.incr.aof"))
+	require.Len(s.t, files, 1)
+	file, err := os.Open(files[0])
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { file.Close() })
+	return file
 }
 
 func (h *corpusHost) Begin(now int64) {
@@ -146,18 +162,21 @@ func (h *corpusHost) result(args ...any) any {
 	return reply
 }
 
-// since returns what was replicated since the last call of since, and the keyspace events of each key. The stream ends with
-// a mark, which it publishes.
+// since returns what was replicated since the last call of since, and the keyspace events of each key. The events end with a
+// mark, which it publishes.
 func (h *corpusHost) since() (effects [][]string, events map[string][]string) {
-	for _, e := range h.stream.since() {
-		switch e[0] {
-		case "MULTI", "EXEC":
-			continue
-		case "UNLINK": // of an expired key, with lazyfree-lazy-expire
-			e[0] = "DEL"
+	text, err := io.ReadAll(h.appended)
+	require.NoError(h.t, err)
+	for rest := string(text); rest != ""; {
+		var words []string
+		if words, rest = command(rest); words[0] == "UNLINK" { // of an expired key, with lazyfree-lazy-expire
+			words[0] = "DEL"
 		}
-		effects = append(effects, e)
+		if !slices.Contains([]string{"SELECT", "MULTI", "EXEC"}, words[0]) {
+			effects = append(effects, words)
+		}
 	}
+	require.NoError(h.t, h.Publish(ctx, "marks", "").Err())
 	events = map[string][]string{}
 	for m := range h.events.Channel() {
 		if m.Channel == "marks" {
@@ -167,6 +186,21 @@ func (h *corpusHost) since() (effects [][]string, events map[string][]string) {
 		events[key] = append(events[key], m.Payload)
 	}
 	return effects, events
+}
+
+// command cuts the first command off the text of an append-only file.
+func command(text string) (words []string, rest string) {
+	number := func() int {
+		header, after, _ := strings.Cut(text, "\r\n")
+		n, _ := strconv.Atoi(header[1:])
+		text = after
+		return n
+	}
+	for range number() {
+		n := number()
+		words, text = append(words, text[:n]), text[n+len("\r\n"):]
+	}
+	return words, text
 }
 
 // unsaved returns how many changes count for the save points.
