@@ -2,51 +2,16 @@ package tests
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// No transcript has users. ACL rules grant a command by name, and by category where the server has the API.
-func TestACL_categories(t *testing.T) {
-	s := start(t, options{})
-	categories := s.ACLCat(ctx).Val()
-	api := s.since(7, 2)
-	user := 0
-	for name, c := range samples {
-		for rules, may := range map[string]bool{
-			"~* -@all +" + strings.ToLower(name): true,
-			"~* +@all -" + name:                  false,
-			"~* -@all +get +set":                 false,
-			"~* -@all +@write":                   api && c.Writes(),
-			"~* -@all +@read":                    api && !c.Writes(),
-			"~* -@all +@fast":                    api && c.fast(),
-			"~* -@all +@slow":                    api && !c.fast(),
-			"~*user:* -@all +" + name:            true,
-			"~*other:* -@all +" + name:           false,
-			"%R~* -@all +" + name:                !c.Writes(),
-			"%W~* -@all +" + name:                false,
-			"~* -@all +@throttle":                true,
-		} {
-			if strings.Contains(rules, "@throttle") && !slices.Contains(categories, "throttle") {
-				assert.False(t, s.since(7, 4), "a server since 7.4 lets modules add a category")
-				continue
-			}
-			user++
-			w := s.as(fmt.Sprintf("user%d", user), rules)
-			mayOrNot(t, may, w.do(c.on("user:1")...), name+", "+rules)
-			w.Close()
-			s.Del(ctx, c.key("user:1"))
-		}
-	}
-}
-
-// A user reaches the permitted keys through GO.ALL and no other, whatever the position of the key, directly, in scripts and
-// in transactions. With I/O threads the server sees the first key only, and the module refuses the others as the server
-// does. A selector permits its own commands on its own keys. The refusal is in the server's log of refusals.
+// No transcript has users. A user reaches the permitted keys through GO.ALL and no other, whatever the position of the key,
+// directly, in scripts and in transactions. With I/O threads the server sees the first key only, and the module refuses the
+// others as the server does. A selector permits its own commands on its own keys. The refusal is in the server's log of
+// refusals.
 func TestACL_keysOfSeveralLimits(t *testing.T) {
 	for _, args := range [][]string{nil, ioThreads} {
 		s := start(t, options{Args: args})
@@ -72,9 +37,7 @@ func TestACL_keysOfSeveralLimits(t *testing.T) {
 			{"c1 QUOTA 99 60", "c1", ""}, // of a selector
 			{"d1 QUOTA 99 60", "d1", "d1"},
 			{"a1 QUOTA 99 60 KEY d1 QUOTA 99 60", "d1", "d1"},
-			// A key and ids that are named like words of the grammar.
-			{"a4 LEASE 99 60 KEY", "", ""},
-			{"a4 LEASE 99 60 MS KEY KEY LEASE 99 60 a", "KEY", "KEY"},
+			{"a4 LEASE 99 60 MS KEY KEY LEASE 99 60 a", "KEY", "KEY"}, // ids and a key that are named like words of the grammar
 		} {
 			for how := range 3 {
 				admin.refuses(t, user, row.write, how, "GO.ALL "+row.groups)

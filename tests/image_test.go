@@ -76,22 +76,3 @@ func TestImage_isHealthyAndNotRoot(t *testing.T) {
 	i.must("start", c)
 	eventually(t, "the server has loaded its data", func() bool { return strings.HasPrefix(s.ask("GO.THROTTLE k 1 1 3600"), "[0 2 0 -1 ") })
 }
-
-// CONFIG REWRITE writes a loadmodule line into the configuration file. The container starts again all
-// the same: the entrypoint does not add a second one.
-func TestImage_startsAgainAfterConfigRewrite(t *testing.T) {
-	i := newImage(t)
-	volume := servers.Volume(t)
-	i.must("run", "--rm", "--pull=never", "-v", volume+":/data", "--entrypoint", "/bin/sh", i.name, "-c", "echo dir /data >/data/server.conf")
-	c, _ := i.run("-v", volume+":/data", i.name, "/data/server.conf")
-	cli := func(words string) string { // the file has no address, so the server listens inside of the container only
-		out, _ := servers.Docker("exec", c, "sh", "-c", "$(command -v redis-cli || command -v valkey-cli) -e "+words)
-		return strings.Join(strings.Fields(out), " ")
-	}
-	eventually(t, "the server answers", func() bool { return strings.HasPrefix(cli("GO.THROTTLE k 1 1 3600"), "0 2 1 ") })
-	assert.Equal(t, "OK", cli("CONFIG REWRITE"))
-	i.must("restart", c)
-	eventually(t, "the server answers again", func() bool { return strings.HasPrefix(cli("GO.THROTTLE k 1 1 3600"), "0 2 0 ") })
-	file := i.must("exec", c, "cat", "/data/server.conf")
-	assert.Equal(t, 1, strings.Count(file, "loadmodule "), file)
-}

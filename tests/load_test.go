@@ -83,6 +83,8 @@ func TestLoad_loadex(t *testing.T) {
 	// From the first command on an unload is refused.
 	require.Error(t, s.Do(ctx, "MODULE", "UNLOAD", "gothrottle").Err())
 	assert.Contains(t, s.log(), "gothrottle cannot be unloaded")
+	require.Error(t, s.Do(ctx, "MODULE", "LOAD", env.module).Err())
+	assert.Contains(t, s.log(), "gothrottle not loaded: a module named gothrottle is loaded")
 	s.works()
 }
 
@@ -131,21 +133,6 @@ func TestLoad_anotherBuildInTheSameProcessIsRefused(t *testing.T) {
 	require.Error(t, s.Do(ctx, "DEBUG", "SEGFAULT").Err())
 	eventually(t, "the server has ended", s.exited)
 	assert.Contains(t, s.log(), "gothrottle_throttle_admitted:1")
-}
-
-// The module does not load if another module has its name.
-func TestLoad_moduleNamesThatAreTaken(t *testing.T) {
-	localOnly(t)
-	s := startBare(t, "--loadmodule", redisCell(t))
-	require.Contains(t, s.modules(), "redis-cell")
-	require.Error(t, s.Do(ctx, "MODULE", "LOAD", env.module, "module-name", "redis-cell").Err())
-	assert.Contains(t, s.log(), "gothrottle not loaded: a module named redis-cell is loaded")
-	s.must("MODULE LOAD " + env.module)
-	s.works()
-	// Nor is it loaded twice, under any name.
-	require.Error(t, s.Do(ctx, "MODULE", "LOAD", env.module).Err())
-	assert.Contains(t, s.log(), "gothrottle not loaded: a module named gothrottle is loaded")
-	s.works()
 }
 
 // A server that restarts itself keeps its process and its environment, but not the Go runtime. It loads

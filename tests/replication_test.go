@@ -1,109 +1,13 @@
 package tests
 
 import (
-	"fmt"
 	"regexp"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"gothrottle/tests/corpus"
 )
-
-// transcripts returns the calls of all transcripts, by cases.
-func transcripts(t testing.TB) (cases [][][]any) {
-	t.Helper()
-	for _, c := range corpus.Cases {
-		var calls [][]any
-		for _, step := range c.Steps {
-			if step.Call {
-				words, err := corpus.Words(step.Text, time.Now().Unix()*1e6)
-				require.NoError(t, err)
-				calls = append(calls, anyOf(words))
-			}
-		}
-		cases = append(cases, calls)
-	}
-	return cases
-}
-
-// makeCases makes the calls of cases, each case in a database of its own, in turns as a pipeline, a transaction and scripts.
-func (s *server) makeCases(cases [][][]any, first int) {
-	s.t.Helper()
-	for i, calls := range cases {
-		p := s.Pipeline()
-		p.Do(ctx, "SELECT", first+i)
-		if i%3 == 1 {
-			p.Do(ctx, "MULTI")
-		}
-		for _, words := range calls {
-			if i%3 == 2 {
-				words = append([]any{"EVAL", "return redis.pcall(unpack(ARGV))", 0}, words...)
-			}
-			p.Do(ctx, words...)
-		}
-		if i%3 == 1 {
-			p.Do(ctx, "EXEC")
-		}
-		p.Do(ctx, "SELECT", 0)
-		cmds, _ := p.Exec(ctx)
-		require.NoError(s.t, cmds[0].Err())
-	}
-}
-
-// No transcript has copies of a server. All copies hold the same values and expiries: the master, replicas with and without
-// the module, and servers restarted from the append-only file or the RDB, after the calls of all transcripts.
-func TestReplication_everyCopyIsTheSame(t *testing.T) {
-	lasts(t)
-	cases := transcripts(t)
-	o := func(bare bool, more ...string) options {
-		return options{Bare: bare, Args: append(more, "--databases", fmt.Sprint(len(cases)))}
-	}
-	withAOF := []string{"--appendonly", "yes", "--auto-aof-rewrite-percentage", "0"}
-	master, replica, plain := start(t, o(false, withAOF...)), start(t, o(false)), start(t, o(true))
-	third := len(cases) / 3
-	master.makeCases(cases[:third], 0) // the replicas receive this part in the snapshot
-	replica.follow(master)
-	plain.follow(master)
-	require.NoError(t, master.BgRewriteAOF(ctx).Err())
-	master.makeCases(cases[third:2*third], third)
-	eventually(t, "the append-only file is rewritten", func() bool { return master.info("persistence", "aof_rewrite_in_progress") == "0" })
-	master.makeCases(cases[2*third:], 2*third)
-	master.keepKeys(len(cases))
-	replica.inStep(master)
-	plain.inStep(master)
-
-	want, kinds := master.dataset(), map[string]int{}
-	for _, v := range want {
-		kinds[regexp.MustCompile(`kind \d`).FindString(v)]++
-	}
-	t.Logf("%d keys: %v", len(want), kinds)
-	assert.Greater(t, len(want), 300, "with few keys the test proves nothing")
-	same(t, want, replica.dataset(), "replica")
-	same(t, want, plain.dataset(), "replica without the module")
-
-	require.NoError(t, master.Do(ctx, "SAVE").Err())
-	for where, args := range map[string]options{"append-only file": o(false, withAOF...), "RDB": o(false),
-		"append-only file, without the module": o(true, "--appendonly", "yes")} {
-		master = master.restart(args)
-		same(t, want, master.dataset(), "restarted from the "+where)
-	}
-}
-
-// keepKeys gives the keys that would expire during a test an hour more.
-func (s *server) keepKeys(databases int) {
-	s.t.Helper()
-	p := s.Pipeline()
-	for db := range databases {
-		p.Do(ctx, "SELECT", databases-1-db)
-		p.Do(ctx, "EVAL", "for _, key in ipairs(redis.call('KEYS', '*')) do "+
-			"if redis.call('TTL', key) < 3600 then redis.call('EXPIRE', key, 3600) end end", 0)
-	}
-	_, err := p.Exec(ctx)
-	require.NoError(s.t, failure(err))
-}
 
 // limiters are one of every kind: a call that makes it, and one that reads it.
 var limiters = []struct{ make, peek string }{
@@ -119,6 +23,26 @@ var limiters = []struct{ make, peek string }{
 	{"GO.ALL rpm THROTTLE 59 1 3600 KEY spend QUOTA 99 3600 7 KEY calls LEASE 3 3600 id", "GO.THROTTLE_RO rpm 59 1 3600 0"},
 	{"GO.QUOTA_RO spend 99 3600", "GO.ALL_RO spend QUOTA 99 3600 0"},
 	{"GO.LEASE_RO calls 3 3600 id", "GO.LEASE_RO calls 1 3600 other"},
+}
+
+// No transcript has copies of a server. All hold the same: a replica without the module, and servers that start on the files of
+// the master. tests/chaos compares them after random calls and faults.
+func TestReplication_copies(t *testing.T) {
+	withAOF := []string{"--appendonly", "yes"}
+	master, plain := start(t, options{Args: withAOF}), start(t, options{Bare: true})
+	plain.follow(master)
+	for _, l := range limiters {
+		master.must(l.make)
+	}
+	plain.inStep(master)
+	want := master.dataset()
+	same(t, want, plain.dataset(), "replica without the module")
+	master.must("SAVE")
+	for where, o := range map[string]options{"append-only file": {Args: withAOF}, "RDB": {},
+		"append-only file, without the module": {Args: withAOF, Bare: true}} {
+		master = master.restart(o)
+		same(t, want, master.dataset(), "restarted from the "+where)
+	}
 }
 
 // A replica answers read-only calls as its master does, and refuses the others. After its promotion it knows the usage, and

@@ -2,6 +2,7 @@ package tests
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,12 +20,18 @@ import (
 func TestSurface_commandInfo(t *testing.T) {
 	s := start(t, options{})
 	c := s.session()
+	// ACL rules grant a command by name, and by category where the server has the API.
+	own := slices.Contains(s.ACLCat(ctx).Val(), "throttle")
+	assert.True(t, own || !s.since(7, 4), "a server since 7.4 lets modules add a category")
 	assert.Len(t, s.CommandList(ctx, &redis.FilterBy{Module: "gothrottle"}).Val(), len(commands.Table))
 	for _, row := range samples {
 		reply := c.list("COMMAND", "INFO", row.Name)[0].([]any)
 		assert.EqualValues(t, row.Arity, reply[1], row.Name)
 		assert.ElementsMatch(t, row.flags(), reply[2], row.Name)
 		assert.Equal(t, []any{int64(1), int64(1), int64(1)}, reply[3:6], "%s: first key, last, step", row.Name)
+		if s.since(7, 2) {
+			assert.ElementsMatch(t, aclCategories(row, own), reply[6], row.Name)
+		}
 		// A client that caches replies must not cache ours.
 		assert.ElementsMatch(t, []string{"dont_cache", "nondeterministic_output"}, reply[7], "%s: tips", row.Name)
 		specs := reply[8].([]any)
@@ -46,9 +53,27 @@ func TestSurface_commandInfo(t *testing.T) {
 	assert.Equal(t, []any{int64(0), int64(0), int64(0)}, top[3:6], "GO.TOP has no key")
 	assert.ElementsMatch(t, []string{"dont_cache", "nondeterministic_output", "request_policy:all_shards"}, top[7])
 	assert.Empty(t, top[8], "key specs")
-	if s.since(7, 2) { // since then modules can put commands into categories
+	if s.since(7, 2) {
 		assert.ElementsMatch(t, []string{"@slow", "@admin", "@dangerous"}, top[6])
+	} else {
+		mayOrNot(t, false, s.as("al", "~* -@all +@write").do(fields("GO.THROTTLE k 1 1 60")...), "by category, without the API")
 	}
+}
+
+// aclCategories returns the categories of a command on a server since 7.2, which lets modules name categories. own says that
+// the module has one of its own.
+func aclCategories(c sample, own bool) []string {
+	all := []string{"@read", "@slow"}
+	if c.Writes() {
+		all[0] = "@write"
+	}
+	if c.fast() {
+		all[1] = "@fast"
+	}
+	if own {
+		all = append(all, "@throttle")
+	}
+	return all
 }
 
 // keyFlags returns the flags that the key spec of a command must have.
@@ -59,35 +84,26 @@ func keyFlags(c sample) []string {
 	return []string{"RO", "access"}
 }
 
-// With several I/O threads newer servers see the first key of GO.ALL only, and say so.
+// With several I/O threads newer servers see the first key of GO.ALL only, and say so. The fake server's tests have the keys of
+// more calls.
 func TestSurface_commandGetKeys(t *testing.T) {
 	for _, args := range [][]string{nil, ioThreads} {
 		s := start(t, options{Args: args})
 		for name, row := range samples {
 			assert.Equal(t, []any{row.key("the key")}, s.getKeys(row.on("the key"), keyFlags(row)), name)
 		}
-		for call, want := range map[string]string{
-			"a THROTTLE 1 1 60 THROTTLE 1 1 60 3 ms":                            "a",
-			"a WINDOW 1 60 1 EXACT KEY b QUOTA 1 60 ALIGN 3 key c LEASE 1 60 d": "a b c",
-			"KEY LEASE 1 60 KEY KEY MS LEASE 1 60 MS MS":                        "KEY MS",
-			"QUOTA QUOTA 1 60 KEY THROTTLE THROTTLE 1 1 60":                     "QUOTA THROTTLE",
-			// Numbers are not looked at, so a wrong number does not hide a key.
-			"a THROTTLE x y z KEY b WINDOW 0 -1 99": "a b",
-		} {
-			for _, name := range []string{"GO.ALL", "GO.ALL_RO"} {
-				keys := fields(want)
-				if !s.asks() {
-					keys = keys[:1]
-				}
-				assert.Equal(t, keys, s.getKeys(fields(name+" "+call), keyFlags(samples[name])), call)
+		for _, name := range []string{"GO.ALL", "GO.ALL_RO"} {
+			keys := fields("a b c")
+			if !s.asks() {
+				keys = keys[:1]
 			}
+			call := fields(name + " a WINDOW 1 60 1 EXACT KEY b QUOTA 1 60 ALIGN 3 key c LEASE 1 60 KEY")
+			assert.Equal(t, keys, s.getKeys(call, keyFlags(samples[name])), name)
 		}
 		info := s.session().list("COMMAND", "INFO", "GO.ALL")[0]
 		assert.Equal(t, s.asks(), strings.Contains(fmt.Sprint(info), "movablekeys"), info)
-		for _, call := range []string{"GO.ALL a THROTTLE 1 1", "GO.ALL a b c d", "GO.ALL a QUOTA 1 60 KEY a QUOTA 1 60"} {
-			err := s.CommandGetKeys(ctx, fields(call)...).Err()
-			assert.Equal(t, s.asks(), err != nil, "a call that is wrong has no keys: %s", call)
-		}
+		err := s.CommandGetKeys(ctx, fields("GO.ALL a QUOTA 1 60 KEY a QUOTA 1 60")...).Err()
+		assert.Equal(t, s.asks(), err != nil, "a call that is wrong has no keys")
 	}
 }
 
