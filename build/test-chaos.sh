@@ -2,8 +2,7 @@
 # Random calls, clocks and faults on real servers, held to package commands/memory. SERVER names one or more servers, which
 # share CHAOS_SECONDS. A tenth of the time goes to clusters whose slots move. Schedules that failed once, in
 # tests/chaos/testdata, come first. SEED is the seed of the first run: 1 if not set, and 0 for a random one. MINUTES=60 makes
-# one run of longer schedules with a random seed instead, and ends with a table: its memory and times show whether a server
-# stays as it is.
+# one run of longer schedules with a random seed instead, and ends with a table of what was done.
 . "$(dirname "$0")/lib.sh"
 build/module.sh
 servers=${SERVER:-$(local_server)}

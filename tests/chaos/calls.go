@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -46,12 +45,7 @@ func (r *run) calls(st *step) {
 	case r.lab.runs && (st.Via == "eval" || st.Via == "fcall"):
 		r.shortScripts(st)
 	default:
-		start := time.Now()
-		s := send(r.master.conn(st.Conn), st.DB, st.Via, st.Calls, r.lab.runs)
-		if len(st.Calls) == 1 {
-			r.stats.times = append(r.stats.times, time.Since(start))
-		}
-		r.check(s)
+		r.check(send(r.master.conn(st.Conn), st.DB, st.Via, st.Calls, r.lab.runs))
 	}
 }
 

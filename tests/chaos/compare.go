@@ -121,7 +121,6 @@ func (r *run) copies(all map[string]*memory.Value) {
 	}
 	r.healthy()
 	r.stats.tally[numCompared] += len(all)
-	r.stats.sample(r.master)
 }
 
 var warning = regexp.MustCompile(`# <(?:gothrottle|module)>|=== REDIS BUG REPORT|=== VALKEY BUG REPORT`)

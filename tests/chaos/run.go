@@ -121,7 +121,6 @@ func (r *run) begin(options []string) {
 	r.master = r.start(servers.Options{Args: withModule}, "master")
 	r.twin = r.start(servers.Options{Args: withModule}, "replica")
 	r.plain = r.start(servers.Options{Args: options, Bare: true}, "bare replica")
-	r.stats.sample(r.master)
 	r.attach()
 	r.prepare(r.master)
 	r.prepare(r.twin)

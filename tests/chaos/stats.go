@@ -23,28 +23,10 @@ type stats struct {
 	began, shown time.Time // shown: when the last line was printed; zero if none is wanted
 	version      string
 	tally        map[string]int
-	times        []time.Duration // of calls that were sent alone
-	first, last  memoryUse       // of masters
 }
-
-// memoryUse is what INFO says, in bytes.
-type memoryUse struct{ rss, used int64 }
 
 func newStats(l *lab) *stats {
 	return &stats{began: time.Now(), version: l.version, tally: map[string]int{}}
-}
-
-func (s *stats) sample(master *server) {
-	s.last = memoryUse{master.number("memory", "used_memory_rss"), master.number("memory", "used_memory")}
-	if s.first.rss == 0 {
-		s.first = s.last
-	}
-}
-
-// quantile returns the time that the share q of the calls did not exceed.
-func (s *stats) quantile(q float64) time.Duration {
-	all := slices.Sorted(slices.Values(s.times))
-	return all[min(int(q*float64(len(all))), len(all)-1)]
 }
 
 // progress prints a line now and then.
@@ -64,11 +46,6 @@ func (s *stats) table() string {
 	row("time", time.Since(s.began).Round(time.Second))
 	for _, name := range slices.Sorted(maps.Keys(s.tally)) {
 		row(name, s.tally[name])
-	}
-	if len(s.times) > 0 { // of a cluster they are not measured
-		row("p50, p99 of a call", fmt.Sprint(s.quantile(0.5), ", ", s.quantile(0.99)))
-		row("RSS, begin and end", fmt.Sprintf("%.1f, %.1f MB", float64(s.first.rss)/1e6, float64(s.last.rss)/1e6))
-		row("used_memory, begin and end", fmt.Sprintf("%.1f, %.1f MB", float64(s.first.used)/1e6, float64(s.last.used)/1e6))
 	}
 	return b.String()
 }
