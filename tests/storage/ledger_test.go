@@ -113,13 +113,21 @@ func (l *ledger) until(s *servers.Server) error {
 // check makes sure that a server holds what was acknowledged.
 func (l *ledger) check(s *servers.Server) {
 	l.t.Helper()
+	got, err := l.heldBy(s)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.compare(l.holds, got)
+}
+
+func (l *ledger) heldBy(s *servers.Server) (map[string]*memory.Value, error) {
 	c := client(s)
 	defer c.Close()
 	read := l.read(c)
 	if read.Err() != nil {
-		l.t.Fatal(read.Err())
+		return nil, read.Err()
 	}
-	l.compare(l.holds, l.values(read))
+	return l.values(read), nil
 }
 
 func (l *ledger) compare(want, got map[string]*memory.Value) {

@@ -275,11 +275,5 @@ func loadCut(l *ledger, folder, file string, cut int) (map[string]*memory.Value,
 		return nil, err
 	}
 	defer s.Close()
-	c := client(s)
-	defer c.Close()
-	read := l.read(c)
-	if read.Err() != nil {
-		return nil, read.Err()
-	}
-	return l.values(read), nil
+	return l.heldBy(s)
 }
