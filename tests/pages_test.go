@@ -35,7 +35,7 @@ var runPages = map[string]string{ // and the shell lines that need a machine of 
 // pagePolicies are the policies that the calls of GO.POLICY on the pages have.
 const pagePolicies = "api THROTTLE 9 10 1s; login THROTTLE 4 5 300s"
 
-// block is one code block of a page: lines that are indented by four blanks or lie between fences.
+// block is one code block of a page: lines that are indented by four blanks.
 type block struct {
 	section string // the heading above the block
 	lines   []string
@@ -46,20 +46,14 @@ func blocksOf(t *testing.T, page string) (blocks []*block) {
 	t.Helper()
 	text, err := os.ReadFile("../" + page)
 	require.NoError(t, err)
-	section, fenced, open := "", false, false
+	section, open := "", false
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimRight(line, " \n")
 		code, indented := strings.CutPrefix(line, "    ")
-		switch {
-		case strings.HasPrefix(line, "```"):
-			fenced, open = !fenced, false
-			continue
-		case fenced:
-			code = line
-		case !indented:
-			if line == "" && open {
-				continue // the block may go on below
-			}
+		if line == "" && open {
+			continue // the block may go on below
+		}
+		if !indented {
 			if promised, found := strings.CutPrefix(line, "Replies: "); found {
 				for _, reply := range regexp.MustCompile("`([^`]*)`").FindAllStringSubmatch(promised, -1) {
 					blocks[len(blocks)-1].replies = append(blocks[len(blocks)-1].replies, reply[1])
