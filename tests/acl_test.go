@@ -48,7 +48,7 @@ func TestACL_keysOfSeveralLimits(t *testing.T) {
 			assert.Implements(t, (*error)(nil), user.do(fields("GO.ALL "+groups)...), "a call that is wrong: %s", groups)
 		}
 		for key := range s.dataset() {
-			assert.Regexp(t, "^0 a", key)
+			assert.Regexp(t, "^a", key)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gothrottle/commands"
+	"gothrottle/commands/memory"
 	"gothrottle/tests/corpus"
 	servers "gothrottle/tests/server"
 )
@@ -130,6 +131,20 @@ func (s *server) now() int64 {
 	now, err := s.Time(ctx).Result()
 	require.NoError(s.t, err)
 	return now.UnixNano()
+}
+
+// dataset returns what each key of a server holds.
+func (s *server) dataset() map[string]string {
+	s.t.Helper()
+	keys, all := s.Keys(ctx, "*").Val(), map[string]string{}
+	found, err := s.EvalRO(ctx, corpus.ReadKeys, keys).Slice()
+	require.NoError(s.t, err)
+	for i, key := range keys {
+		if v := corpus.Value(found[i].([]any)); v != nil {
+			all[key] = corpus.Dump(map[string]*memory.Value{key: v}, 0)
+		}
+	}
+	return all
 }
 
 // A sample is a row of the command table, with a call that is admitted. Tests of properties that every command has use

@@ -28,7 +28,7 @@ func TestConcurrency(t *testing.T) {
 			assert.Equal(t, want, s.admitted(t, call, want), call)
 		}
 		before := s.dataset()
-		same(t, before, s.restart(o).dataset(), "restarted from the append-only file")
+		assert.Equal(t, before, s.restart(o).dataset(), "restarted from the append-only file")
 	}
 }
 

@@ -99,7 +99,7 @@ func (g *golden) check(t *testing.T) {
 // roundTimes replaces the instants of the key k with whole seconds since goldenStart.
 func roundTimes(t *testing.T, data map[string]string) string {
 	t.Helper()
-	return regexp.MustCompile(`T\+[0-9.]+s`).ReplaceAllStringFunc(data["0 k"], func(at string) string {
+	return regexp.MustCompile(`T\+[0-9.]+s`).ReplaceAllStringFunc(data["k"], func(at string) string {
 		seconds, err := strconv.ParseFloat(at[len("T+"):len(at)-len("s")], 64)
 		require.NoError(t, err)
 		return fmt.Sprintf("T+%.0fs", seconds-float64(goldenStart.Unix()))

@@ -35,7 +35,7 @@ func TestPanic(t *testing.T) {
 		require.ErrorContains(t, err, commands.ErrInternal.Text(), call)
 	}
 	assert.Regexp(t, `panic in GO\.PANIC: GO\.PANIC was called\n(.*\n)+.*panic\.go:\d+`, s.log())
-	same(t, before, s.dataset(), "after the panics")
+	assert.Equal(t, before, s.dataset(), "after the panics")
 	assert.Equal(t, "4", s.info("gothrottle", "gothrottle_panics"))
 	s.works()
 	t.Run("signal settings", func(t *testing.T) { testSignalSettings(t, module) })

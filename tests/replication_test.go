@@ -36,12 +36,12 @@ func TestReplication_copies(t *testing.T) {
 	}
 	plain.inStep(master)
 	want := master.dataset()
-	same(t, want, plain.dataset(), "replica without the module")
+	assert.Equal(t, want, plain.dataset(), "replica without the module")
 	master.must("SAVE")
 	for where, o := range map[string]options{"append-only file": {Args: withAOF}, "RDB": {},
 		"append-only file, without the module": {Args: withAOF, Bare: true}} {
 		master = master.restart(o)
-		same(t, want, master.dataset(), "restarted from the "+where)
+		assert.Equal(t, want, master.dataset(), "restarted from the "+where)
 	}
 }
 

@@ -352,8 +352,8 @@ func TestSwap_sentinel(t *testing.T) {
 	}
 	c.account("6380", "READONLY", "EOF", "read", "write")
 	want := s.nodes["6380"].dataset()
-	same(t, want, s.nodes["6379"].dataset(), "6379")
-	same(t, want, s.nodes["6381"].dataset(), "6381")
+	assert.Equal(t, want, s.nodes["6379"].dataset(), "6379")
+	assert.Equal(t, want, s.nodes["6381"].dataset(), "6381")
 }
 
 // The way back after step 1. Clients notice nothing.
