@@ -44,9 +44,6 @@ func (w *world) clockOf(n *node) funnel.Micros {
 	return now
 }
 
-// end is the length of the log. The groups before first have been applied everywhere, and are gone.
-func (w *world) end() int { return w.first + len(w.log) }
-
 // publish appends what the master did to the log.
 func (w *world) publish(g group) {
 	if f := w.planted.effects; f != nil && w.one(10) {
@@ -55,27 +52,28 @@ func (w *world) publish(g group) {
 	if len(g.effects) > 0 {
 		w.log = append(w.log, g)
 	}
-	w.nodes[w.master].applied = w.end()
+	w.nodes[w.master].applied = len(w.log)
 }
 
 // deliver applies the next group at a replica.
 func (w *world) deliver(n *node) bool {
-	if !n.alive || n.deposed || n.id == w.master || n.applied == w.end() {
+	if !n.alive || n.deposed || n.id == w.master || n.applied == len(w.log) {
 		return false
 	}
-	g := &w.log[n.applied-w.first]
+	g := &w.log[n.applied]
 	w.note("node %d applies %q", n.id, g.effects)
 	for _, words := range g.effects {
 		n.apply(w, words)
 	}
 	n.applied++
 	for i := range g.parts {
-		w.checkKey(n, g.parts[i].limiter)
-		if n.applied == w.end() {
+		if l := g.parts[i].limiter; n.expiry(l) == 0 {
+			w.fail("%s has no expiry at node %d", l.key, n.id)
+		}
+		if n.applied == len(w.log) {
 			w.checkSame(n, g.parts[i].limiter)
 		}
 	}
-	w.trim()
 	return true
 }
 
@@ -86,32 +84,10 @@ func (n *node) apply(w *world, words []string) {
 	}
 }
 
-// trim drops the groups that all nodes have.
-func (w *world) trim() {
-	if len(w.log) < 64 {
-		return
-	}
-	least := w.end()
-	for _, n := range w.nodes {
-		if n.alive && !n.deposed {
-			least = min(least, n.applied)
-		}
-	}
-	w.log = slices.Delete(w.log, 0, least-w.first)
-	w.first = least
-}
-
 // checkSame holds a replica that has applied everything against the master.
 func (w *world) checkSame(n *node, l *limiter) {
 	if a, b := w.nodes[w.master].server.Get(l.key), n.server.Get(l.key); !reflect.DeepEqual(a, b) {
 		w.fail("%s: the master holds %+v, replica %d has %+v", l.key, a, n.id, b)
-	}
-}
-
-// checkKey makes sure that a key has an expiry.
-func (w *world) checkKey(n *node, l *limiter) {
-	if n.expiry(l) == 0 {
-		w.fail("%s has no expiry at node %d", l.key, n.id)
 	}
 }
 
@@ -130,19 +106,19 @@ func (w *world) failover() bool {
 		return false
 	}
 	lives := w.random.IntN(2) == 0
-	w.note("node %d becomes the master, behind by %d groups; the old master lives: %v", next.id, w.end()-next.applied, lives)
+	w.note("node %d becomes the master, behind by %d groups; the old master lives: %v", next.id, len(w.log)-next.applied, lives)
 	if f := w.planted.promote; f != nil {
 		f(w, next)
 	}
 	next.models = slices.Clone(old.models)
-	for i := len(w.log) - 1; i >= next.applied-w.first; i-- {
+	for i := len(w.log) - 1; i >= next.applied; i-- {
 		for j := range w.log[i].parts {
 			p := &w.log[i].parts[j]
 			next.models[p.limiter.at] = p.before
 			w.lose(p)
 		}
 	}
-	w.log = w.log[:next.applied-w.first]
+	w.log = w.log[:next.applied]
 	for i := range next.models {
 		next.models[i] = next.models[i].clone()
 	}
@@ -150,7 +126,7 @@ func (w *world) failover() bool {
 	w.master = next.id
 	w.seen["failovers"]++
 	for _, n := range w.nodes {
-		if n.alive && !n.deposed && n != next && n.applied > w.end() {
+		if n.alive && !n.deposed && n != next && n.applied > len(w.log) {
 			w.resync(n)
 		}
 	}
@@ -185,7 +161,7 @@ func (w *world) resync(n *node) bool {
 		n.clock = funnel.Clock{}
 	}
 	n.alive, n.deposed = true, false
-	n.server, n.applied, n.models = corpus.NewMemory(), w.end(), nil
+	n.server, n.applied, n.models = corpus.NewMemory(), len(w.log), nil
 	master := w.nodes[w.master].server
 	for _, key := range master.Keys() {
 		n.server.Put(key, master.Get(key))

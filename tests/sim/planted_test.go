@@ -66,8 +66,8 @@ var faults = []planted{
 		return effects
 	}},
 	{name: "failover: half of a call is applied", promote: func(w *world, n *node) {
-		for i := n.applied; i < w.end(); i++ {
-			if g := &w.log[i-w.first]; len(g.effects) > 1 {
+		for i := n.applied; i < len(w.log); i++ {
+			if g := &w.log[i]; len(g.effects) > 1 {
 				n.apply(w, g.effects[0])
 				return
 			}
@@ -77,7 +77,7 @@ var faults = []planted{
 		n.offset = 500_000 + w.random.Int64N(1_000_000)
 	}},
 	{name: "failover: a replica says that it has more than it has", promote: func(w *world, n *node) {
-		n.applied = min(n.applied+1, w.end())
+		n.applied = min(n.applied+1, len(w.log))
 	}},
 	{name: "failover: the state is lost", promote: func(_ *world, n *node) { n.server = corpus.NewMemory() }},
 	{name: "failover: a copy lacks a key", resync: func(_ *world, n *node) {

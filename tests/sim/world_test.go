@@ -56,7 +56,6 @@ type world struct {
 	nodes    [3]*node
 	master   int
 	log      []group
-	first    int
 	limiters []*limiter
 	byKey    map[string]*limiter
 	plains   [plains]*plain
@@ -214,7 +213,7 @@ func (w *world) rare() bool {
 }
 
 func (w *world) caughtUp(n *node) bool {
-	return !n.alive || n.deposed || n.applied == w.end()
+	return !n.alive || n.deposed || n.applied == len(w.log)
 }
 
 // finish lets all arrive, and time pass until nothing is in use. Then all nodes are the same, and hold no key.
