@@ -70,7 +70,7 @@ func TestReplication_aReplicaAnswers(t *testing.T) {
 	master.must("GO.QUOTA short 9 360000 3")
 	master.must("PEXPIRE short 1")
 	replica.inStep(master)
-	c.freeze(time.UnixMicro(c.Wall).Add(10 * time.Millisecond))
+	c.freeze(time.UnixMicro(c.Wall).Add(time.Second))
 	eventually(t, "the key has expired", func() bool { return replica.must("GO.QUOTA_RO short 9 360000 0") == "[0 9 9 -1 0]" })
 	exact := func(reply string) string { return reply }
 	if master.clockRuns() {
