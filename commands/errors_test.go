@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"gothrottle/commands"
-	"gothrottle/commands/memory"
 )
 
 // A rule for all texts: a code in capitals, then a sentence without a dot at its end, unlike that of any other error. The text
@@ -28,17 +27,6 @@ func TestErrorTexts(t *testing.T) {
 		}
 		if n := len(call.AppendError(nil, e)); n >= commands.MaxErrorText { // the host adds a zero
 			t.Errorf("%q has up to %d bytes", text, n)
-		}
-	}
-}
-
-// The hosts of transcripts count denials: here none is counted.
-func TestErrors_topOff(t *testing.T) {
-	commands.CountDenials(0)
-	defer commands.CountDenials(1000)
-	for _, line := range []string{"GO.TOP", "GO.TOP RESET", "GO.TOP 1"} {
-		if _, err := memory.NewServer().Do(1e15, strings.Fields(line)...); err == nil || err.Error() != commands.ErrTopOff.Text() {
-			t.Errorf("%s: %v", line, err)
 		}
 	}
 }

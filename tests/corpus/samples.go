@@ -13,14 +13,12 @@ type Sample struct {
 	Call   string // with KEY in place of the key
 	First  string // the reply on a new key; arrays are in brackets
 	Second string // the reply to the same call at the same time, after the first one
-	Writes bool   // the first call writes
 }
 
 // Tests of what all commands have in common make these calls, by the names of commands.
 var (
-	Samples        = map[string]*Sample{}    // those of the cases with a line @sample
-	SamplePolicies string                    // the policies that the samples need
-	Wrong          = map[string][][]string{} // the words of calls that are errors on a server without keys and policies
+	Samples        = map[string]*Sample{} // those of the cases with a line @sample
+	SamplePolicies string                 // the policies that the samples need
 )
 
 // Cases are all cases of all files.
@@ -39,8 +37,6 @@ func init() {
 	for _, c := range Cases {
 		if c.Sample {
 			c.sample()
-		} else {
-			c.wrong()
 		}
 	}
 }
@@ -58,7 +54,7 @@ func (c *Case) sample() {
 			if prefix, found := strings.CutSuffix(key, "k"); found {
 				key = prefix + "KEY"
 			}
-			Samples[name] = &Sample{strings.TrimSpace(name + " " + key + " " + words), bracketed(s.Reply), bracketed(s.Reply), s.Writes != ""}
+			Samples[name] = &Sample{strings.TrimSpace(name + " " + key + " " + words), bracketed(s.Reply), bracketed(s.Reply)}
 		default:
 			sample.Second = bracketed(s.Reply)
 		}
@@ -70,15 +66,4 @@ func bracketed(reply string) string {
 		return "[" + reply + "]"
 	}
 	return reply
-}
-
-func (c *Case) wrong() {
-	for _, s := range c.Steps {
-		if s.Call && (!s.Own() || s.Writes != "" || c.RepliesOnly) {
-			return // the next errors may be for what this call made
-		}
-		if words, err := Words(s.Text, 0); err == nil && s.Call && strings.HasPrefix(s.Reply, "ERR ") {
-			Wrong[words[0]] = append(Wrong[words[0]], words)
-		}
-	}
 }
