@@ -12,14 +12,21 @@ import (
 	"gothrottle/cgo/fakehost"
 )
 
-// The reference's table of effects names just the commands that are replicated, and just the events.
-func TestReference_effects(t *testing.T) {
+// section returns a section of the reference.
+func section(t *testing.T, heading string) string {
+	t.Helper()
 	text, err := os.ReadFile("../docs/commands.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(text), "\n## Effects\n")
+	_, section, _ := strings.Cut(string(text), "\n## "+heading+"\n")
 	section, _, _ = strings.Cut(section, "\n## ")
+	return section
+}
+
+// The reference's table of effects names just the commands that are replicated, and just the events.
+func TestReference_effects(t *testing.T) {
+	effects := section(t, "Effects")
 	cell := func(h *fakehost.Host) { h.Put("k", textOf(tat(h, 2_500_000_000))) }
 	for row, calls := range map[string][]struct {
 		before func(*fakehost.Host)
@@ -38,7 +45,7 @@ func TestReference_effects(t *testing.T) {
 		"GO.LEASE denied, slots have lapsed":               {{run(2*second, "GO.LEASE k 9 1 a", "GO.LEASE k 9 60 b"), "GO.LEASE k 1 60 c"}},
 		"otherwise denied, peek, refund of nothing, error": {{run(0, "GO.QUOTA k 1 60"), "GO.QUOTA k 1 60"}, {run(0, "GO.QUOTA k 1 60"), "GO.QUOTA k 1 60 0"}, {run(2*second, "GO.ALL k THROTTLE 9 9 9 THROTTLE 1 1 9"), "GO.THROTTLE k 9 9 9 -1"}, {nil, "GO.QUOTA k x 1"}},
 	} {
-		_, rest, found := strings.Cut(section, "\n| "+row+" | ")
+		_, rest, found := strings.Cut(effects, "\n| "+row+" | ")
 		cells := strings.Split(rest, " | ")
 		if !found || len(cells) < 2 {
 			t.Errorf("the reference has no row %q", row)

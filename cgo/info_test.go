@@ -4,7 +4,9 @@ package cgo_test
 
 import (
 	"maps"
+	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -35,26 +37,29 @@ func counters(t *testing.T, h *fakehost.Host, command string) (n [5]int) {
 	return n
 }
 
-// Each field but the version is a number on a line of its own: exporters read only such fields.
-// Each command has its five counters.
-func TestInfo_flat(t *testing.T) {
+// Each field but the version is a number on a line of its own: exporters read only such fields. The reference has them all.
+func TestInfo_fields(t *testing.T) {
 	h := loaded(t)
 	if n := number(t, h, "version_number"); n != 1_20_03 || h.Version() != n || !strings.Contains(h.Info(), "\r\ngothrottle_version:1.20.3\r\n") {
 		t.Errorf("version %d of %q", h.Version(), h.Info())
 	}
-	names := []string{"version_number", "clock_lead_us", "panics", "top_keys"}
-	for _, counter := range []string{"admitted", "limited", "shadowed", "near"} {
-		names = append(names, "policies_sample_"+counter)
+	var listed, fields []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `(gothrottle_.*?)` \\|").FindAllStringSubmatch(section(t, "INFO gothrottle"), -1) {
+		for _, row := range commands.Table {
+			listed = append(listed, strings.NewReplacer("<c>", row.InfoName(), "<p>", "sample").Replace(m[1]))
+		}
 	}
-	for _, row := range commands.Table {
-		name := row.InfoName()
-		names = append(names, name+"_admitted", name+"_limited", name+"_other", name+"_errors", name+"_shadowed")
+	for _, line := range strings.Split(h.Info(), "\r\n")[1:] {
+		name, value, _ := strings.Cut(line, ":")
+		if _, err := strconv.Atoi(value); err != nil && name != "gothrottle_version" && line != "" {
+			t.Errorf("not a number: %q", line)
+		}
+		fields = append(fields, name)
 	}
-	for _, name := range names {
-		number(t, h, name)
-	}
-	if lines := strings.Count(h.Info(), "\r\n"); lines != 2+len(names) {
-		t.Errorf("%d lines, want a title, the version and %d fields", lines, len(names))
+	slices.Sort(listed)
+	slices.Sort(fields)
+	if listed = slices.Compact(listed); !slices.Equal(fields[1:], listed) { // the last line is empty
+		t.Errorf("the fields are\n%q, the reference has\n%q", fields, listed)
 	}
 }
 
