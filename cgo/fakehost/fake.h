@@ -161,6 +161,7 @@ struct RedisModuleCtx {
     fake_module *module;
     RedisModuleCommand *command;    /* the running command, or NULL */
     RedisModuleString *const *argv; /* the words of the command; borrowed */
+    int argc;
     fake_keys keys;                 /* the keys among argv; if asks_for_keys, those named so far */
     int asks_for_keys;              /* the command runs only to say where its keys are */
     fake_text reply;                /* in RESP2 */
@@ -230,7 +231,6 @@ extern fake_host fake;
 /* Writes down a fault if name is not among the keys that the server sees in the running command. */
 void fake_check_declared(const RedisModuleCtx *ctx, const RedisModuleString *name, const char *what);
 int fake_was_checked(const RedisModuleCtx *ctx, const RedisModuleString *key); /* by the module itself */
-void fake_wrong_arity(RedisModuleCtx *ctx);
 int fake_get_api(const char *name, void *pointer_to_function);
 
 /* The functions that the Go part of this package calls. */

@@ -13,19 +13,12 @@ void fake_add_key(fake_keys *keys, int position) {
 }
 
 /* Runs the command so that it only names its keys. */
-static void ask(RedisModuleCommand *command, RedisModuleString *const *argv, int argc, fake_keys *named) {
-    RedisModuleCtx ctx = {.get_api = fake_get_api, .module = command->module, .command = command, .asks_for_keys = 1};
+static fake_keys ask(RedisModuleCommand *command, RedisModuleString *const *argv, int argc) {
+    RedisModuleCtx ctx = {.get_api = fake_get_api, .module = command->module, .command = command, .argc = argc, .asks_for_keys = 1};
     command->run(&ctx, (RedisModuleString **)argv, argc);
     if (ctx.reply.len > 0) fake_fault("%s replied when it was asked for its keys", command->name);
     fake_drop(&ctx.reply);
-    named->num = 0;
-    for (int i = 0; i < ctx.keys.num; i++) {
-        if (ctx.keys.at[i] >= argc) {
-            fake_fault("%s named a key at %d of %d words", command->name, ctx.keys.at[i], argc);
-        } else {
-            fake_add_key(named, ctx.keys.at[i]);
-        }
-    }
+    return ctx.keys;
 }
 
 /* ACL and COMMAND GETKEYS follow a complete key spec, while a cluster always asks a command with
@@ -34,8 +27,7 @@ void fake_find_keys(RedisModuleCommand *command, RedisModuleString *const *argv,
     keys->num = 0;
     if (command->has_key && argc > 1) fake_add_key(keys, 1);
     if (!fake_has_flag(command, "getkeys-api")) return;
-    fake_keys named;
-    ask(command, argv, argc, &named);
+    fake_keys named = ask(command, argv, argc);
     if (!(command->key_flags & KEYSPEC_INCOMPLETE) && (named.num != keys->num || named.at[0] != keys->at[0]))
         fake_fault("%s named %d keys, its key spec is complete", command->name, named.num);
     *keys = named;
@@ -54,7 +46,8 @@ int fake_IsKeysPositionRequest(RedisModuleCtx *ctx) {
 
 /* The server does not compare the flags. A module whose flags differ from its key spec is wrong. */
 void fake_KeyAtPosWithFlags(RedisModuleCtx *ctx, int position, int flags) {
-    if (!ctx->asks_for_keys || position <= 0 || (uint64_t)flags != (ctx->command->key_flags & ~(uint64_t)KEYSPEC_INCOMPLETE)) {
+    uint64_t wanted = ctx->command->key_flags & ~(uint64_t)KEYSPEC_INCOMPLETE;
+    if (!ctx->asks_for_keys || position <= 0 || position >= ctx->argc || (uint64_t)flags != wanted) {
         fake_fault("KeyAtPosWithFlags(%d, 0x%x)", position, flags);
         return;
     }

@@ -38,11 +38,7 @@ int fake_ReplyWithError(RedisModuleCtx *ctx, const char *text) {
     return API_OK;
 }
 
-void fake_wrong_arity(RedisModuleCtx *ctx) {
-    fake_printf(&ctx->reply, "-ERR wrong number of arguments for '%s' command\r\n", ctx->command->name);
-}
-
 int fake_WrongArity(RedisModuleCtx *ctx) {
-    fake_wrong_arity(ctx);
+    fake_printf(&ctx->reply, "-ERR wrong number of arguments for '%s' command\r\n", ctx->command->name);
     return API_OK;
 }

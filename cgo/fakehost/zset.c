@@ -12,17 +12,9 @@ static int compare_bytes(const char *a, size_t len_a, const char *b, size_t len_
 
 /* Returns the index of the first member above this score, or, if at, of the first one that is not below it. */
 static size_t first_above(const fake_entry *entry, double score, int at) {
-    size_t low = 0, high = entry->num;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        double found = entry->elements[middle].score;
-        if (found > score || (at && found == score)) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    return low;
+    size_t i = 0;
+    while (i < entry->num && (entry->elements[i].score < score || (!at && entry->elements[i].score == score))) i++;
+    return i;
 }
 
 void fake_push_member(fake_entry *entry, double score, const char *text, size_t len) {
