@@ -1,9 +1,8 @@
 package cgo_test
 
-// No transcript has 32 clauses, shows which keys are opened, or has listeners.
+// No transcript has 32 clauses, or shows which keys are opened.
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -23,26 +22,6 @@ func TestAll_32(t *testing.T) {
 			t.Errorf("left %q", dump(h))
 		}
 	}
-}
-
-// The keys may hold more cells than the call uses. The module then takes memory from the server, which no transcript sees.
-func TestAll_furtherCells(t *testing.T) {
-	h := loaded(t)
-	var keys []string
-	for i := range 20 {
-		keys = append(keys, fmt.Sprint("key", i))
-		call(h, "GO.ALL "+keys[i]+strings.Repeat(clauseA, i+1))
-	}
-	line := "GO.ALL " + strings.Join(keys, clauseA+" KEY ") + clauseA
-	for i := range 5 {
-		r := copyOf(h, keys...)
-		if got := call(h, line); !strings.HasPrefix(got, fmt.Sprintf("[0 16 %d -1 ", 14-i)) {
-			t.Error(got)
-		}
-		r.follow(t, h, "further", keys...)
-	}
-	h.PutField("key15", "64", "5") // the TAT of a 17th cell, without its period
-	wantUntouched(t, h, foreign, line)
 }
 
 // No reply shows it: the keys that the module names to the server are the keys that it opens, whatever the words look
@@ -81,40 +60,5 @@ func TestAll_keys(t *testing.T) {
 		if got := h.Keys(strings.Fields(line)...); !slices.Equal(got, []string{"k"}) || h.Count(fakehost.Asked) != 0 {
 			t.Errorf("%s: keys %q", line, got)
 		}
-	}
-}
-
-// A transcript has no listeners: one that hears the event of one key may make a call on any key of the first call. All keys
-// are closed by then. Both calls take full effect.
-func TestAll_reentrance(t *testing.T) {
-	const three = "GO.ALL k" + clauseA + " KEY l" + clauseA + " KEY m" + clauseA
-	for _, inner := range []string{
-		three, "GO.THROTTLE l 15 30 60 -16", "GO.THROTTLE m 15 30 60 99", "GO.ALL k" + clauseA + clauseA + clauseA,
-		"GO.WINDOW w 10 60", "GO.LEASE s 10 60 a", "GO.QUOTA q 10 60", "GO.ALL l" + clauseA + " -1 THROTTLE 1 1 x", "GO.WINDOW k 10 60",
-	} {
-		h := loaded(t)
-		heard := 0
-		h.Listen(func(e fakehost.Event) {
-			if e.Class == 0 {
-				return
-			}
-			heard++
-			if open := h.Alive()[1]; open != 0 {
-				t.Errorf("%v: %d keys are open", e, open)
-			}
-			call(h, inner)
-		})
-		all := []string{"k", "l", "m", "w", "s", "q"}
-		r := copyOf(h, all...)
-		wantReply(t, h, three, "[0 16 15 -1 2 0 [0 16 15 -1 2] [0 16 15 -1 2] [0 16 15 -1 2]]")
-		if heard != 6 {
-			t.Errorf("%s: heard %d events", inner, heard)
-		}
-		for _, w := range h.Effects() {
-			if _, err := r.apply(w); err != nil {
-				t.Errorf("%s: %v", inner, err)
-			}
-		}
-		r.wantSame(t, h, inner, all...)
 	}
 }

@@ -7,33 +7,10 @@ import (
 	"testing"
 
 	"gothrottle/cgo/fakehost"
-	"gothrottle/commands"
-	"gothrottle/tests/corpus"
 )
 
 // callFailures are the ways in which a call of the server can fail that the module makes.
 var callFailures = []int{fakehost.NoReply, fakehost.ErrorReply, fakehost.OtherType, fakehost.Integers}
-
-// Every command's own example gets the same replies if the server runs no command for modules, even if it did
-// so when the module was loaded.
-func TestCalls_samples(t *testing.T) {
-	for _, kind := range callFailures {
-		h := newHost(t)
-		h.Set(fakehost.Cluster, 1)
-		h.CallsFail(kind, 0)
-		if !h.Load() {
-			t.Fatalf("load refused: %q", h.Log())
-		}
-		for _, row := range commands.Table {
-			if row.NoKey {
-				continue
-			}
-			line := strings.ReplaceAll(corpus.Samples[row.Name].Call, "KEY", row.Name)
-			wantReply(t, h, line, corpus.Samples[row.Name].First)
-			wantReply(t, h, line, corpus.Samples[row.Name].Second)
-		}
-	}
-}
 
 // A denied GO.LEASE asks the server when enough slots lapse. Without an answer it replies the latest lapse, which
 // is never too early.

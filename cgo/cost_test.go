@@ -46,23 +46,23 @@ const fourLookups = 4 * 3
 
 var hostiles = []hostile{
 	{"nothing", func(*fakehost.Host, int) {}, 10, nil, 0},
-	{"lapsed leases", lapsedLeases, 20_000, []string{
+	{"lapsed leases", lapsedLeases, 3000, []string{
 		"GO.LEASE k 1000000000 60 a", "GO.LEASE k 1 60 a", "GO.LEASE k 1 60 live", "GO.LEASE k 1 60 7", "GO.LEASE_RO k 1 60 a",
 		"GO.RELEASE k live", "GO.RELEASE k 1 2 3", "GO.ALL k LEASE 1 60 a", "GO.ALL_RO k LEASE 9 60 a",
 		"GO.ALL k LEASE 1000000000 60 a KEY l LEASE 1 60 a KEY q QUOTA 1 1 2"}, 0},
-	{"live leases", liveLeases, 10_000, []string{
+	{"live leases", liveLeases, 3000, []string{
 		"GO.LEASE k 100 60 a", "GO.LEASE k 1 60 a", "GO.LEASE k SIZE 60 a", "GO.LEASE k HALF 60 a", "GO.LEASE_RO k 100 60 a",
 		"GO.LEASE k 100 60 5", "GO.LEASE k 100 1 5", "GO.RELEASE k 5", "GO.RELEASE k 0 1 2 3 4 5 6 7 8 9",
 		"GO.ALL k LEASE 100 60 a", "GO.ALL k LEASE 100 60 5 KEY l LEASE 100 60 a"}, 0},
-	{"a full EXACT window", fullWindow, 20_000, windowCalls, fourLookups},
+	{"a full EXACT window", fullWindow, 3000, windowCalls, fourLookups},
 	{"a window with half given back", func(h *fakehost.Host, size int) {
 		fullWindow(h, size)
 		h.Call("GO.WINDOW", "k", strconv.Itoa(size), "60", "-"+strconv.Itoa(size/2))
-	}, 20_000, windowCalls, fourLookups},
+	}, 3000, windowCalls, fourLookups},
 	{"a lapsed window", func(h *fakehost.Host, size int) {
 		fullWindow(h, size)
 		h.Advance(61 * second)
-	}, 20_000, windowCalls, fourLookups},
+	}, 3000, windowCalls, fourLookups},
 	{"many ids with one beginning", func(h *fakehost.Host, size int) {
 		h.Put("k", many(size, func(i int) member {
 			return scored(-float64(h.Now()+1_000_000_000-int64(i)), "\x02"+longID(i))
@@ -95,11 +95,11 @@ var hostiles = []hostile{
 	}, 3000, []string{"GO.ALL key0 WINDOW 5 60" + manyKeys(1, 15, " WINDOW 5 60") + manyKeys(16, 16, " LEASE 5 60 a"),
 		"GO.ALL key0 WINDOW 5 60 -9" + manyKeys(1, 15, " WINDOW 5 60 -9") + manyKeys(16, 15, " LEASE 5 60 a") + " KEY q QUOTA 1 1 2"}, 0},
 	{"a foreign hash", foreignHash("field%d"), 3000, hashCalls, 0},
-	{"a foreign sorted set", foreignSet, 10_000, append([]string{"GO.RELEASE k player1"}, windowCalls...), 0},
+	{"a foreign sorted set", foreignSet, 3000, append([]string{"GO.RELEASE k player1"}, windowCalls...), 0},
 	{"a foreign sorted set with one entry of ours in front", func(h *fakehost.Host, size int) {
 		foreignSet(h, size)
 		h.PutMember("k", -float64(h.Now()), "\x011")
-	}, 10_000, windowCalls, 0},
+	}, 3000, windowCalls, 0},
 	{"a foreign string", func(h *fakehost.Host, size int) { h.Put("k", textOf(strings.Repeat("5", size))) }, 10_000_000,
 		[]string{"GO.QUOTA k 1 1", "GO.QUOTA_RO k 1 1", "GO.ALL k QUOTA 1 1", "GO.THROTTLE k 1 1 1", "GO.THROTTLE_RO k 1 1 1"}, 0},
 }

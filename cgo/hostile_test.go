@@ -70,21 +70,27 @@ func place(h *fakehost.Host, makes, states string) {
 	}
 }
 
+// hostileEvents are events in which it does so. The last one comes when the call is over.
+var hostileEvents = []string{"expired", "keymiss", "new", "expire"}
+
 // Another module may change any key in any event, also in those that the server sends inside of the
 // API functions that the module calls. No handle is open then, and what the other module has written
-// stays. The fake host reports a fault for a handle that is open.
+// stays. Calls that it makes take full effect. The fake host reports a fault for a handle that is open.
 func TestHostile(t *testing.T) {
 	h := loaded(t)
 	heard := map[string]int{}
-	for i := range len(hostileCalls) * 27 * 3 * len(hostileActions) * 3 {
+	for i := range len(hostileCalls) * 27 * len(hostileEvents) * len(hostileActions) * 3 {
 		c, i := hostileCalls[i%len(hostileCalls)], i/len(hostileCalls)
 		states, i := fmt.Sprint(i%3, i/3%3, i/9%3), i/27
-		event, i := []string{"expired", "keymiss", "new"}[i%3], i/3
+		event, i := hostileEvents[i%len(hostileEvents)], i/len(hostileEvents)
 		action, target := hostileActions[i%len(hostileActions)], []string{"a", "b", "c"}[i/len(hostileActions)]
 		what := fmt.Sprintf("%s, states %s; %s %s in %s", c.line, states, action.name, target, event)
 		place(h, c.makes, strings.ReplaceAll(states, " ", ""))
-		wrote := false
+		wrote, r := false, copyOf(h, "a", "b", "c")
 		h.Listen(func(e fakehost.Event) {
+			if open := h.Alive()[1]; e.Name == "expire" && open != 0 {
+				t.Errorf("%s: %d keys are open", what, open)
+			}
 			// A server's own command would not survive what removes a key that is being made. Nor would it
 			// survive a key that expired and is there again, if its module makes it again whenever it expires.
 			if e.Name != event || event == "new" && e.Key == target || e.Key == target && action.name == "a key that has expired" {
@@ -99,12 +105,18 @@ func TestHostile(t *testing.T) {
 		if v := h.Get(target); wrote && (action.name == "SET" && (v == nil || v.Text != "theirs") || action.name == "HSET" && (v == nil || len(v.Fields) != 1)) {
 			t.Errorf("%s: not theirs: %q", what, dump(h))
 		}
+		for _, effect := range h.Effects() {
+			_, _ = r.Do(0, effect...)
+		}
+		if action.name == "a call" && event == "expire" {
+			r.wantSame(t, h, what, "a", "b", "c")
+		}
 		if faults := h.Faults(); len(faults) > 0 {
 			t.Fatalf("%s: %q", what, faults)
 		}
 	}
 	for _, action := range hostileActions {
-		for _, event := range []string{"expired", "keymiss", "new"} {
+		for _, event := range hostileEvents {
 			if heard[event+" "+action.name] == 0 {
 				t.Errorf("never did %s in %s", action.name, event)
 			}

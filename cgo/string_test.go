@@ -8,11 +8,6 @@ import (
 	"gothrottle/commands"
 )
 
-const (
-	foreignZset = "ERR the sorted set at this key is not a rate limiter"
-	foreignText = "ERR the string at this key is not a rate limiter"
-)
-
 // No transcript shows API calls: the module does not look at a string whose length says that it is not the module's, so the
 // server keeps the string's encoding. It must look at strings of 21 to 36 bytes (quotas) and of 19 bytes (redis-cell's).
 func TestString_encoding(t *testing.T) {
