@@ -30,14 +30,3 @@ func TestPages(t *testing.T) {
 		}
 	}
 }
-
-// A ratio is that of each round, and its row names the target.
-func TestRatios(t *testing.T) {
-	s := &report.Samples{Servers: []string{"A"}}
-	s.Set("A", "CPU", "x", "ns", []float64{1, 9, 8})
-	s.Set("A", "CPU", "y", "ns", []float64{2, 3, 4})
-	want := "|  | A | spread |\n|---|---:|---:|\n| cost, x / y <= 1.5 | 2.00 | 0.500..3.00 |\n"
-	if got := ratios(s, s.Servers, "cost|CPU|ns|x / y <= 1.5"); got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
-}
