@@ -96,7 +96,7 @@ rpm -K "$file" | grep -q 'digests OK' || die "$file is damaged."
 "${rpm[@]}" --ignorearch -i "$file"
 [ -x "$work/rpm/$so" ] || die 'rpm has not installed the module.'
 "${rpm[@]}" -e gothrottle
-[ ! -e "$work/rpm/$so" ] || die 'rpm has left the module behind.'
+[ ! -e "$work/rpm/${so%%/modules*}" ] || die 'rpm has left the module or a folder behind.'
 
 # A package that differs from the first one in nothing but the version.
 arch=$(dpkg --print-architecture)
