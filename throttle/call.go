@@ -213,13 +213,6 @@ func millis(n int64) time.Duration {
 	return time.Duration(n) * time.Millisecond
 }
 
-// limited is the context of calls that begin within a short time of each other: it ends at their time limit. They share
-// it because a timer for each call would cost more than the call's own work.
-type limited struct {
-	context.Context
-	made time.Time
-}
-
 // steps is how many contexts are made within one time limit, so a call may lose that part of its limit.
 const steps = 16
 
@@ -228,15 +221,17 @@ func (l *limiter) within(ctx context.Context) within {
 	return within{l.deadline(), ctx, l.timeout}
 }
 
-// deadline returns a context that ends with the time limit of a call that begins now.
+// deadline returns a context that ends with the time limit of a call that begins now. Calls that begin within a short time
+// of each other share it, because a timer for each call would cost more than the call's own work.
 func (l *limiter) deadline() context.Context {
-	if d := l.latest.Load(); d != nil && time.Since(d.made) < l.timeout/steps {
-		return d.Context
+	if shared := l.latest.Load(); shared != nil {
+		if end, _ := (*shared).Deadline(); time.Until(end) > l.timeout-l.timeout/steps {
+			return *shared
+		}
 	}
-	now := time.Now()
-	ctx, cancel := context.WithDeadline(context.Background(), now.Add(l.timeout))
+	ctx, cancel := context.WithTimeout(context.Background(), l.timeout)
 	context.AfterFunc(ctx, cancel)
-	l.latest.Store(&limited{ctx, now})
+	l.latest.Store(&ctx)
 	return ctx
 }
 

@@ -279,7 +279,7 @@ func (c *Client) Check(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	if err := checkOne(ctx, c.rdb); err != nil {
+	if err := checkOne(ctx, c.rdb); err != nil { // ForEachShard skips shards that are down
 		return err
 	}
 	type onEach = func(context.Context, *redis.Client) error
@@ -307,22 +307,21 @@ func checkOne(ctx context.Context, rdb Processor) error {
 	}, "COMMAND", "INFO", "GO.THROTTLE")
 }
 
-// atOnce makes calls, at most maxPipeline at once, and returns the first error.
+// atOnce makes calls, at most maxPipeline at once, and returns the error that comes first: later ones may follow from it.
 func atOnce(calls []func() error) (first error) {
-	turns, errs := make(chan struct{}, maxPipeline), make(chan error, len(calls))
+	turns := make(chan struct{}, maxPipeline)
+	var all sync.WaitGroup
+	var once sync.Once
 	for _, call := range calls {
 		turns <- struct{}{}
-		go func() {
-			err := call()
+		all.Go(func() {
+			if err := call(); err != nil {
+				once.Do(func() { first = err })
+			}
 			<-turns
-			errs <- err
-		}()
+		})
 	}
-	for range calls {
-		if err := <-errs; first == nil {
-			first = err
-		}
-	}
+	all.Wait()
 	return first
 }
 

@@ -25,7 +25,7 @@ type limiter struct {
 	err       error // why every verb is refused
 	words     []any // of its command: name, place of the key, numbers
 	lastWords []any // after the quantity and its mode
-	latest    atomic.Pointer[limited]
+	latest    atomic.Pointer[context.Context]
 	keys      sync.Map    // of each key that is remembered a *state
 	sweeps    atomic.Bool // a sweep comes
 	merges    bool        // concurrent calls of Allow
