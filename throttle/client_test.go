@@ -80,27 +80,6 @@ func TestVerbs(t *testing.T) {
 	bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) { useVerbs(t, c) })
 }
 
-// Each kind decides by its own command, with its name before the key.
-func TestAllow_everyKind(t *testing.T) {
-	c, s := throttletest.New(t, throttle.Options{KeyPrefix: "p-"})
-	require.NoError(t, s.SetPolicies("p-api THROTTLE 1 1 60s"))
-	for _, limiter := range []interface {
-		throttle.Allower
-		Info() throttle.Info
-	}{
-		c.Rate("rate", throttle.PerHour(2)), c.Rate("lockout", throttle.PerHour(2).Lockout(time.Hour)), c.Window("window", 2, time.Hour),
-		c.ExactWindow("exact", 2, time.Hour), c.Quota("quota", 2, time.Hour), c.AlignedQuota("aligned", 2, time.Hour, nil), c.Policy("api"),
-		c.AlignedQuota("day", 2, 24*time.Hour, time.Local), c.MonthlyQuota("month", 2, nil),
-	} {
-		for _, want := range []bool{true, true, false} {
-			r := must(limiter.Allow(background, "bob"))
-			require.Equal(t, want, r.Allowed, limiter.Info().Name)
-			require.EqualValues(t, 2, r.Limit, limiter.Info().Name)
-		}
-		require.True(t, s.Delete("p-"+limiter.Info().Name+":bob"))
-	}
-}
-
 // Two limiters of one name are refused if they differ, at once: by the log, by Check, and by every verb.
 func TestLimiters_ofOneName(t *testing.T) {
 	var log strings.Builder

@@ -10,20 +10,6 @@ import (
 	"gothrottle/throttle/throttletest"
 )
 
-// Units of an exact window leave it one by one, even above the limit at which those of other windows leave in groups.
-func TestExactWindow(t *testing.T) {
-	c, s := throttletest.New(t, throttle.Options{})
-	s.Advance(s.Now().Truncate(time.Second).Add(time.Second).Sub(s.Now()))
-	for name, window := range map[string]*throttle.Window{"exact": c.ExactWindow("exact", 200, 2*time.Minute), "grouped": c.Window("grouped", 200, 2*time.Minute)} {
-		require.True(t, must(window.AllowN(background, "bob", 199)).Allowed)
-		s.Advance(500 * time.Millisecond)
-		require.True(t, must(window.Allow(background, "bob")).Allowed)
-		s.Advance(2*time.Minute - 400*time.Millisecond)
-		require.Equal(t, name == "exact", must(window.Allow(background, "bob")).Allowed, name)
-		s.Advance(time.Second - 100*time.Millisecond)
-	}
-}
-
 // Days and months end at midnight of their zone, but for windows around a change of its clocks. No day of such a change
 // admits more than twice its limit.
 func TestAlignedQuota_inZones(t *testing.T) {

@@ -20,30 +20,23 @@ func (a admitting) Process(_ context.Context, cmd redis.Cmder) error {
 	return nil
 }
 
-// An Allow allocates its command, its key, and one thing more, whether or not it may be merged.
+// An Allow allocates its command, its key, and one thing more, whether or not it may be merged. A unit of a budget costs no
+// allocation.
 func TestAllow_allocations(t *testing.T) {
-	for _, merges := range []bool{true, false} {
-		client := open(t, admitting{[]int64{0, 10, 9, -1, 1000}}, Options{}, Coalesce(merges))
+	for name, row := range map[string]struct {
+		o      Option
+		source Source
+		most   float64
+	}{"merges": {nil, FromServer, 3}, "plain": {Coalesce(false), FromServer, 3}, "budget": {Budget(1e6, time.Hour), FromBudget, 0}} {
+		client := open(t, admitting{[]int64{0, 10, 9, -1, 1000}}, Options{}, row.o)
 		ctx, rate := context.Background(), client.Rate("t", PerSecond(10))
-		allocs := testing.AllocsPerRun(1000, func() {
-			if r, err := rate.Allow(ctx, "k"); err != nil || !r.Allowed {
+		rate.l.keep("k", client.now(), 1e6, &Result{})
+		require.LessOrEqual(t, testing.AllocsPerRun(1000, func() {
+			if r, err := rate.Allow(ctx, "k"); err != nil || r.Source != row.source {
 				t.Error(r, err)
 			}
-		})
-		require.LessOrEqual(t, allocs, 3.)
+		}), row.most, name)
 	}
-}
-
-// A unit of a budget costs no allocation.
-func TestBudget_allocations(t *testing.T) {
-	client := open(t, admitting{}, Options{}, Budget(1e6, time.Hour))
-	ctx, rate := context.Background(), client.Rate("t", PerSecond(10))
-	rate.l.keep("k", client.now(), 1e6, &Result{})
-	require.Zero(t, testing.AllocsPerRun(1000, func() {
-		if r, err := rate.Allow(ctx, "k"); err != nil || r.Source != FromBudget {
-			t.Error(r, err)
-		}
-	}))
 }
 
 // denying denies every call for a second.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,23 +21,15 @@ import (
 // farClient returns a client of go-redis without connections, whose server is one round trip away.
 func farClient(t *testing.T, trip time.Duration) *redis.Client {
 	t.Helper()
-	addr := listen(t, func(conn net.Conn) {
-		asks := false // COMMAND INFO was read, whose last word is the name of a command
-		answer(conn, trip, func(word string) string {
-			switch {
-			case word == "EXISTS":
-				return ":0\r\n"
-			case word == "COMMAND":
-				asks = true
-				return "*1\r\n*0\r\n"
-			case asks && strings.HasPrefix(word, "GO."):
-				asks = false
-			case strings.HasPrefix(word, "GO."):
-				return "*6\r\n:0\r\n:9\r\n:8\r\n:-1\r\n:1\r\n:9\r\n"
-			}
-			return ""
-		})
-	}).Addr().String()
+	addr := serve(t, trip, func(words []string) string {
+		switch words[0] {
+		case "EXISTS":
+			return ":0\r\n"
+		case "COMMAND":
+			return "*1\r\n*0\r\n"
+		}
+		return "*6\r\n:0\r\n:9\r\n:8\r\n:-1\r\n:1\r\n:9\r\n"
+	})
 	rdb := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true,
 		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			select {
@@ -184,33 +175,43 @@ func TestBatch_callersThatLeave(t *testing.T) {
 	}
 }
 
-// Hooks see the words of a command, and the values of the caller's context, or of the first one of a batch.
+// Hooks see the words of a command, and the values of the caller's context. Each kind has its own command, with its name
+// before the key.
 func TestCommand_whatHooksSee(t *testing.T) {
 	s := throttletest.NewServer()
-	var seen []string
-	var values []any
-	spy := processor(func(ctx context.Context, cmd redis.Cmder) error {
-		seen, values = append(seen, fmt.Sprint(cmd.Args())), append(values, ctx.Value(key{}))
-		seen[len(seen)-1] += " " + cmd.Name()
+	require.NoError(t, s.SetPolicies("p-api THROTTLE 1 1 60s"))
+	seen := ""
+	c := newReal(t, processor(func(ctx context.Context, cmd redis.Cmder) error {
+		seen = fmt.Sprintln(cmd.Args(), cmd.Name(), ctx.Value(key{}))
 		return s.Process(ctx, cmd)
-	})
-	c := newReal(t, spy, throttle.Options{KeyPrefix: "p:"})
-	must(c.Rate("login", throttle.PerMinute(5).Lockout(time.Second)).AllowN(context.WithValue(background, key{}, 7), "bob", 3))
-	must(c.AlignedQuota("day", 5, time.Hour, time.FixedZone("", -5400)).Refund(background, "bob", 3))
-	require.Equal(t, []string{"[GO.THROTTLE p:login:bob 4 5 60000 3 LOCKOUT 1000 MS] go.throttle",
-		"[GO.QUOTA p:day:bob 5 3600000 -3 UPTO ALIGN -01:30 MS] go.quota"}, seen)
-	require.Equal(t, []any{7, nil}, values)
+	}), throttle.Options{KeyPrefix: "p-"})
+	login, quota := c.Rate("login", throttle.PerMinute(5).Lockout(time.Second)), c.Quota("quota", 2, time.Hour)
+	for want, limiter := range map[string]throttle.Allower{
+		"[GO.THROTTLE p-rate:bob 1 2 3600000 MS] go.throttle 7\n":             c.Rate("rate", throttle.PerHour(2)),
+		"[GO.THROTTLE p-login:bob 4 5 60000 LOCKOUT 1000 MS] go.throttle 7\n": login,
+		"[GO.WINDOW p-window:bob 2 3600000 MS] go.window 7\n":                 c.Window("window", 2, time.Hour),
+		"[GO.WINDOW p-exact:bob 2 3600000 EXACT MS] go.window 7\n":            c.ExactWindow("exact", 2, time.Hour),
+		"[GO.QUOTA p-quota:bob 2 3600000 MS] go.quota 7\n":                    quota,
+		"[GO.QUOTA p-aligned:bob 2 3600000 ALIGN 0 MS] go.quota 7\n":          c.AlignedQuota("aligned", 2, time.Hour, nil),
+		"[GO.QUOTA p-month:bob 2 1mo ALIGN -01:30 MS] go.quota 7\n":           c.MonthlyQuota("month", 2, time.FixedZone("", -5400)),
+		"[GO.POLICY p-api:bob 1 MS] go.policy 7\n":                            c.Policy("api"),
+	} {
+		require.True(t, must(limiter.Allow(context.WithValue(background, key{}, 7), "bob")).Allowed)
+		require.Equal(t, want, seen)
+	}
+	must(login.AllowN(background, "bob", 3))
+	require.Equal(t, "[GO.THROTTLE p-login:bob 4 5 60000 3 LOCKOUT 1000 MS] go.throttle <nil>\n", seen)
+	must(quota.Refund(background, "bob", 3))
+	require.Equal(t, "[GO.QUOTA p-quota:bob 2 3600000 -3 UPTO MS] go.quota <nil>\n", seen)
 }
 
 type processor func(context.Context, redis.Cmder) error
 
 func (p processor) Process(ctx context.Context, cmd redis.Cmder) error { return p(ctx, cmd) }
 
-// serve listens as a server with these replies.
-func serve(t *testing.T, replies map[string]string) (addr string) {
-	return listen(t, func(conn net.Conn) {
-		answer(conn, 0, func(word string) string { return replies[word] })
-	}).Addr().String()
+// always returns a server that has one reply to all commands.
+func always(t *testing.T, reply string) (addr string) {
+	return serve(t, 0, func([]string) string { return reply })
 }
 
 // clusterOf returns a client of a cluster whose masters have equal shares of the slots. Its own interval to look for them
@@ -233,7 +234,7 @@ func clusterOf(t *testing.T, masters func() []string) *redis.ClusterClient {
 
 // A failed call makes the cluster client look for the new master.
 func TestCluster_looksForTheNewMaster(t *testing.T) {
-	alive := serve(t, map[string]string{"COMMAND": "*0\r\n", "PING": "+PONG\r\n", "GO.THROTTLE": "*5\r\n:0\r\n:9\r\n:8\r\n:-1\r\n:1\r\n"})
+	alive := always(t, "*5\r\n:0\r\n:9\r\n:8\r\n:-1\r\n:1\r\n")
 	var master atomic.Value
 	master.Store("127.0.0.1:1") // nobody listens there
 	rdb := clusterOf(t, func() []string { return []string{master.Load().(string)} })
@@ -249,7 +250,7 @@ func TestCluster_looksForTheNewMaster(t *testing.T) {
 
 // Check asks every master: one without the module is noticed, whichever it is.
 func TestCluster_checkAsksAllMasters(t *testing.T) {
-	with, without := serve(t, map[string]string{"COMMAND": "*1\r\n*0\r\n"}), serve(t, map[string]string{"COMMAND": "*1\r\n*-1\r\n"})
+	with, without := always(t, "*1\r\n*0\r\n"), always(t, "*1\r\n*-1\r\n")
 	for _, row := range []struct {
 		masters []string
 		want    error
@@ -264,11 +265,11 @@ func TestCluster_checkAsksAllMasters(t *testing.T) {
 // A cluster client does not ask for the list of commands before a call: it would ask for up to 5 s, whatever the call's
 // time limit.
 func TestCluster_asksForNoList(t *testing.T) {
-	silent := newSwallower(t)
-	rdb := clusterOf(t, func() []string { return []string{silent.Addr().String()} })
+	addr, got, listing := swallow(t)
+	rdb := clusterOf(t, func() []string { return []string{addr} })
 	c := newReal(t, rdb, throttle.Options{}, throttle.Timeout(2*time.Second))
 	_, err := hourly(c).Allow(background, "")
 	require.ErrorIs(t, err, throttle.ErrUnavailable)
-	require.EqualValues(t, 1, silent.got.Load())
-	require.Zero(t, silent.listing.Load())
+	require.EqualValues(t, 1, got.Load())
+	require.Zero(t, listing.Load())
 }

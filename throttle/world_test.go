@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"cmp"
 	"slices"
 	"testing"
 	"time"
@@ -28,7 +29,7 @@ type worldState struct {
 type worldClient struct {
 	held, age     int8 // units held, and the ticks since they were sent for
 	coming, since int8 // the same of units whose reply has not come
-	waits         bool
+	waits         int8 // 1: for a reply
 }
 
 // excess explores a world and returns the most that was admitted above limit + rate x t in any span, and the number of
@@ -75,7 +76,7 @@ func (w world) next(s worldState, visit func(worldState)) {
 				visit(n)
 			}
 		}
-		if c.waits {
+		if c.waits == 1 {
 			n := s // the reply comes
 			n.clients[i] = worldClient{}.with(newGrant(int64(c.coming), now-time.Duration(c.since), &Result{}))
 			visit(n)
@@ -89,7 +90,7 @@ func (w world) next(s worldState, visit func(worldState)) {
 		for more := range w.units + 1 {
 			if n, granted := w.take(s, 1+more); granted > 0 {
 				n.admitted++
-				n.clients[i] = worldClient{waits: true, coming: int8(granted - 1)}
+				n.clients[i] = worldClient{waits: 1, coming: int8(granted - 1)}
 				visit(n)
 			}
 		}
@@ -99,15 +100,9 @@ func (w world) next(s worldState, visit func(worldState)) {
 // now is the time of a state. Ages count back from it.
 const now = time.Duration(100)
 
-func (c worldClient) number() int {
-	n := (int(c.held)*64+int(c.age))*64*64 + int(c.coming)*64 + int(c.since)
-	if c.waits {
-		n += 1 << 30
-	}
-	return n
+func (c worldClient) compare(d worldClient) int {
+	return cmp.Or(int(c.held-d.held), int(c.age-d.age), int(c.coming-d.coming), int(c.since-d.since), int(c.waits-d.waits))
 }
-
-func (c worldClient) compare(d worldClient) int { return c.number() - d.number() }
 
 func (c worldClient) grant() *grant {
 	return newGrant(int64(c.held), now-time.Duration(c.age), &Result{})
@@ -145,7 +140,7 @@ func (w world) tick(s worldState) worldState {
 				c.held, c.age = 0, 0
 			}
 		}
-		if c.waits {
+		if c.waits == 1 {
 			if c.since++; int64(c.since) > w.hold {
 				c.coming, c.since = 0, int8(w.hold)+1
 			}
