@@ -28,9 +28,6 @@ func (c *circuit) open() bool { return c.failures >= circuitFailures }
 // admits reports whether a call with this time limit may be sent now. If it is the one that tries a failing server again,
 // no other is sent until it has ended, which it does within the time limit. A clock that was set back ends a pause.
 func (l *lane) admits(now, limit time.Duration) bool {
-	if !l.fails.Load() {
-		return true
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := &l.circuit

@@ -138,13 +138,7 @@ func (c *Client) time() time.Time {
 	return time.Now()
 }
 
-// now returns the time since the client was made, by its clock.
-func (c *Client) now() time.Duration {
-	if c.o.Now != nil {
-		return c.o.Now().Sub(c.base)
-	}
-	return time.Since(c.base) // in half the time
-}
+func (c *Client) now() time.Duration { return c.time().Sub(c.base) }
 
 // Rate returns the limiter of this name. It decides by GCRA (GO.THROTTLE).
 //

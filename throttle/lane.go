@@ -66,9 +66,11 @@ func (c *Client) do(cmd command) error {
 	}
 	key := cmd.Args()[1].(string)
 	l := c.lane(key)
-	began := c.now()
-	if !l.admits(began, w.limit) {
-		return fmt.Errorf("%w: its last calls failed, and it is asked again soon", ErrUnavailable)
+	began := time.Duration(0) // before all failures that the circuit counts
+	if l.fails.Load() {
+		if began = c.now(); !l.admits(began, w.limit) {
+			return fmt.Errorf("%w: its last calls failed, and it is asked again soon", ErrUnavailable)
+		}
 	}
 	err := classify(l.send(c, cmd))
 	if err == nil {
