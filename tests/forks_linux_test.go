@@ -98,12 +98,11 @@ func TestMemory_forks(t *testing.T) {
 func (s *server) forkBesideGarbage(call string, n int) {
 	s.t.Helper()
 	p := s.Pipeline()
-	for i := range 10 {
-		p.Do(ctx, "CONFIG", "SET", "gothrottle.policies", manyPolicies(10*n+i))
-	}
-	p.Do(ctx, call)
-	for i := range 10 {
-		p.Do(ctx, "CONFIG", "SET", "gothrottle.policies", manyPolicies(10*n+i))
+	for i := range 20 {
+		if i == 10 {
+			p.Do(ctx, call)
+		}
+		p.Do(ctx, "CONFIG", "SET", "gothrottle.policies", manyPolicies(20*n+i))
 	}
 	_, err := p.Exec(ctx)
 	require.NoError(s.t, err)

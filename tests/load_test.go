@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"gothrottle/commands"
 	"gothrottle/tests/corpus"
 )
 
@@ -21,17 +20,6 @@ func startBare(t *testing.T, args ...string) *server {
 	t.Helper()
 	localOnly(t)
 	return start(t, options{Bare: true, Args: append([]string{"--enable-module-command", "yes"}, args...)})
-}
-
-// modules returns the versions of the modules that a server has loaded, by their names.
-func (s *server) modules() map[string]any {
-	s.t.Helper()
-	all := map[string]any{}
-	for _, m := range s.session().list("MODULE", "LIST") {
-		one := m.(map[any]any)
-		all[one["name"].(string)] = one["ver"]
-	}
-	return all
 }
 
 // has says whether the server has a command.
@@ -47,8 +35,9 @@ func (s *server) works() {
 }
 
 // MODULE LOADEX takes the policies, and refuses the load if they are wrong. A load that the server undoes, here because of a
-// CONFIG that no module knows, leaves nothing behind (Redis 8 aborts if a module refuses that unload). The module can be loaded
-// again, has no policies then, and its ACL category has its commands.
+// CONFIG that no module knows, leaves nothing behind (Redis 8 aborts if a module refuses that unload). Before its first command
+// the module may be unloaded and loaded again: it has no policies then, and its ACL category has its commands. The fake server's
+// tests have all arguments.
 func TestLoad_loadex(t *testing.T) {
 	s := startBare(t)
 	loadex := func(policies string, more ...string) error {
@@ -59,14 +48,18 @@ func TestLoad_loadex(t *testing.T) {
 		require.Error(t, loadex("a QUOTA 1"))
 		assert.Contains(t, s.log(), "policy 1 (a): 'QUOTA' needs limit and period")
 		require.Error(t, loadex("a QUOTA 1 1s", "CONFIG", "foo.bar", "1"))
-		require.NotContains(t, s.modules(), "gothrottle")
+		require.NotContains(t, s.must("MODULE LIST"), "gothrottle")
 		require.False(t, s.has("GO.THROTTLE"))
 		require.NoError(t, loadex("b  QUOTA 1 1s", "ARGS", "cl-throttle", "no"))
 		assert.Equal(t, map[string]string{"gothrottle.policies": "b QUOTA 1 1s"}, s.settings())
+		assert.Equal(t, "0", s.info("gothrottle", "gothrottle_throttle_admitted"))
+		assert.False(t, s.has("CL.THROTTLE"))
 		s.must("MODULE UNLOAD gothrottle")
 		assert.Empty(t, s.settings())
+		assert.Empty(t, s.info("gothrottle", "gothrottle_panics"))
 	}
 	s.must("MODULE LOAD " + env.module)
+	assert.True(t, s.has("CL.THROTTLE"))
 	assert.Equal(t, map[string]string{"gothrottle.policies": ""}, s.settings())
 	s.setPolicies(corpus.SamplePolicies)
 	for name, c := range samples {
@@ -88,31 +81,6 @@ func TestLoad_loadex(t *testing.T) {
 	s.works()
 }
 
-// Before its first command the module may be unloaded, and loaded again with other arguments. Then nothing of the first load
-// is left. Under the name redis-cell, which some clients look for, its section and fields of INFO have that name.
-func TestLoad_unloadBeforeTheFirstCommand(t *testing.T) {
-	s := startBare(t)
-	for _, c := range []struct {
-		name, args string
-		cell       bool
-	}{
-		{"gothrottle", "", true},
-		{"gothrottle", "cl-throttle no", false},
-		{"redis-cell", "module-name redis-cell", true},
-		{"gothrottle", "cl-throttle yes", true},
-	} {
-		s.must("MODULE LOAD " + env.module + " " + c.args)
-		assert.Contains(t, s.modules(), c.name, "%v", c.args)
-		assert.Equal(t, c.cell, s.has("CL.THROTTLE"), "%v", c.args)
-		assert.Equal(t, "0", s.info(c.name, c.name+"_cl_throttle_admitted"), "%v", c.args)
-		listed := s.CommandList(ctx, &redis.FilterBy{Module: c.name}).Val()
-		assert.GreaterOrEqual(t, len(listed), len(commands.Table)-1, "%v", c.args)
-		s.must("MODULE UNLOAD " + c.name)
-		assert.NotContains(t, s.modules(), c.name, "%v", c.args)
-		assert.Empty(t, s.info(c.name, c.name+"_panics"), "%v", c.args)
-	}
-}
-
 // A Go runtime stays in its process after an unload. So another build of the module is refused,
 // with the reason in the log. The first build may be loaded again.
 func TestLoad_anotherBuildInTheSameProcessIsRefused(t *testing.T) {
@@ -126,7 +94,7 @@ func TestLoad_anotherBuildInTheSameProcessIsRefused(t *testing.T) {
 	s.must("MODULE UNLOAD gothrottle")
 	require.Error(t, s.Do(ctx, "MODULE", "LOAD", other).Err())
 	assert.Contains(t, s.log(), "gothrottle not loaded: another build of it was loaded into this process before. Restart the server")
-	assert.NotContains(t, s.modules(), "gothrottle")
+	assert.NotContains(t, s.must("MODULE LIST"), "gothrottle")
 	s.must("MODULE LOAD " + env.module)
 	s.works()
 	// The Go runtime of the other build has set handlers of signals as well. A crash is still the server's.

@@ -116,8 +116,8 @@ func TestMemory_keys(t *testing.T) {
 	}
 }
 
-// The memory, threads and files of the process, before and after load: see the pages operating.md, under Sizing and Address
-// space, and SECURITY.md, under Loading.
+// The memory, threads and files of the process: see the pages operating.md, under Sizing and Address space, and SECURITY.md,
+// under Loading. TestMemory_steadyLoad has them under load.
 func TestMemory_whatTheModuleTakes(t *testing.T) {
 	memoryOnly(t)
 	s := start(t, options{Bare: true, Args: []string{"--enable-module-command", "yes", "--slowlog-log-slower-than", "-1"}})
@@ -126,18 +126,12 @@ func TestMemory_whatTheModuleTakes(t *testing.T) {
 	s.must("MODULE LOAD " + env.module)
 	s.must("GO.THROTTLE k 9 1 60")
 	loaded := s.usage()
-	for range 5 {
-		s.pipeline(10_000, func(i int) string { return fmt.Sprint("GO.THROTTLE k:", i%1000, " 9 1 60") })
-	}
-	s.must("FLUSHALL SYNC")
-	eventually(t, "the files are as before", func() bool { return s.usage().files <= loaded.files })
-	after := s.usage()
 	for n := range 300 {
 		s.setPolicies(manyPolicies(n))
 	}
 	changed := s.usage()
-	t.Logf("without the module %+v, with it %+v, after load %+v, after changes of policies %+v", bare, loaded, after, changed)
-	for what, one := range map[string]usage{"loaded": loaded, "after load": after, "after changes": changed} {
+	t.Logf("without the module %+v, with it %+v, after changes of policies %+v", bare, loaded, changed)
+	for what, one := range map[string]usage{"loaded": loaded, "after changes": changed} {
 		assert.InDelta(t, 6, one.threads-bare.threads, 3, "threads, %s", what)
 		assert.InDelta(t, 1.55e9, one.address-bare.address, 0.25e9, "bytes of address space, %s", what)
 		assert.LessOrEqual(t, one.files, bare.files+4, "open files, %s", what)
