@@ -48,65 +48,22 @@ func edit(t *testing.T, path, from, to string) {
 	write(t, path, strings.Replace(string(text), from, to, 1))
 }
 
-const toyFile = `package commands
-
-var toy = Command{
-	Name:       "GO.TOY",
-	Summary:    "Takes toys from a box.",
-	Complexity: "O(1)",
-	Since:      "VERSION",
-	Flags:      writeFast,
-	Arity:      -3,
-	Args:       []Arg{argKey, {Name: "toys", Type: ArgInteger, Bounds: "1 to 9", Summary: "How many toys."}, argMS},
-	State:      KindString,
-	Handler:    runToy,
-}
-
-// runToy empties the box for a minute.
-func runToy(c *Call) ErrorCode {
-	toys, err := intArg(c.Args[1], 1, 9, ErrLimitNotInteger, ErrLimitRange)
-	if err != NoError {
-		return err
-	}
-	opts, _, err := c.options(2, optMS)
-	if err != NoError {
-		return err
-	}
-	k := &c.Keys[0]
-	if k.Kind != KindAbsent && k.Kind != KindString {
-		return ErrWrongType
-	}
-	c.Shape = Integer
-	c.count(true, k.Kind == KindString)
-	if k.Kind == KindAbsent {
-		c.Reply[0] = toys
-		k.Becomes, k.NewLen = String, int32(copy(k.NewText[:], "empty"))
-		k.expire(c.Now.Nanos()+60*opts.unit(), 60*opts.unit())
-	}
-	return NoError
-}
-`
-
-const toySection = "\n## GO.TOY\n\n    GO.TOY key toys [MS]\n\nTakes toys from a box.\n\n| argument | meaning | bounds |\n|---|---|---|\n" +
-	"| `toys` | How many toys. | 1 to 9 |\n\nComplexity: O(1). Since VERSION. Flags: write deny-oom fast.\n"
-
-const toyCalls = `# GO.TOY: a box of toys.
+const toyCalls = `# GO.TOY is a second GO.QUOTA.
 
 @sample
-> GO.TOY k 5  5
-  writes SET k empty PXAT T+75s
-> GO.TOY k 5  0
-
-> GO.TOY k x       ERR limit is not an integer
-> GO.TOY k 5 UPTO  ERR unknown option 'UPTO': only MS may follow
+> GO.TOY k 5 60  0 5 4 -1 60
+  writes SET k 1@T+60s/ns PXAT T+75s
+> GO.TOY k x 60  ERR limit is not an integer
 `
 
 // A new command is a file, a row of the table, a section of the reference, a transcript and a line of the changelog. The
 // tests name what is missing.
 func TestNewCommand(t *testing.T) {
-	folder, version := copySources(t), moduleVersion(t)
+	folder, version, reference, file := copySources(t), moduleVersion(t), read(t, "docs/commands.md"), read(t, "commands/quota.go")
 	path := func(name string) string { return filepath.Join(folder, name) }
-	write(t, path("commands/toy.go"), strings.Replace(toyFile, "VERSION", version, 1))
+	since := find(t, file, `Since: +"(.*)"`)
+	toy := strings.NewReplacer("var quota", "var toy", "GO.QUOTA", "GO.TOY", `"`+since+`"`, `"`+version+`"`, "Since "+since, "Since "+version)
+	write(t, path("commands/toy.go"), toy.Replace("package commands\n"+find(t, file, `(?s)(\nvar quota = .*?\n}\n)`)))
 	edit(t, path("commands/table.go"), "var Table = []Command{\n", "var Table = []Command{\n\ttoy,\n")
 	lacks := func(want string, args ...string) {
 		out, err := tryIn(folder, append([]string{"go", "test"}, args...)...)
@@ -114,8 +71,7 @@ func TestNewCommand(t *testing.T) {
 		require.Contains(t, out, want)
 	}
 	lacks(`no section "GO.TOY"`, "./commands")
-	reference := read(t, "docs/commands.md") + strings.Replace(toySection, "VERSION", version, 1)
-	write(t, path("docs/commands.md"), reference)
+	write(t, path("docs/commands.md"), reference+toy.Replace(find(t, reference, `(?s)(\n## GO.QUOTA\n.*?\n)\n## `)))
 	lacks("the changelog does not name the command", "-run", "TestVersion", "./build")
 	lacks("no transcript has a case with @sample of GO.TOY", "./commands")
 	write(t, path("tests/corpus/toy.txt"), toyCalls)
