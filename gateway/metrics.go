@@ -2,12 +2,10 @@ package main
 
 import (
 	"math"
-	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promauto"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
 // metrics is what /metrics shows. The rule of a metric is its path in the files, and holds values of requests only if the
@@ -35,10 +33,6 @@ func newMetrics(nearRatio float64) *metrics {
 		Help: "Time from a request of the gRPC service to its response.", Buckets: prometheus.ExponentialBuckets(1e-4, 2, 12)})
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
-}
-
-func (m *metrics) handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
 func (m *metrics) count(a *ask, outcome string) { m.decisions.WithLabelValues(a.label, outcome).Inc() }

@@ -60,18 +60,9 @@ func startProxy(t *testing.T, name, app, gateway string) string {
 	there := strings.NewReplacer("127.0.0.1:3000", app, "127.0.0.1:8080", gateway)
 	writeFile(t, folder+"/file", there.Replace(proxies[name].file(t, folder, port)))
 	writeFile(t, folder+"/lua", there.Replace(blocks(t, "lua")[0]))
-	log, err := os.Create(folder + "/log")
-	require.NoError(t, err)
 	cmd := exec.Command(proxies[name].program[0], proxies[name].program[1:]...)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = folder, append(os.Environ(), "HOME="+folder), log, log
-	require.NoError(t, servers.StartGuarded(cmd))
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Log(readFile(t, log.Name()))
-		}
-	})
+	cmd.Dir, cmd.Env = folder, append(os.Environ(), "HOME="+folder)
+	startProgram(t, cmd)
 	at := "127.0.0.1:" + port
 	require.Eventually(t, func() bool {
 		c, err := net.Dial("tcp", at)

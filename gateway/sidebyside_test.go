@@ -19,24 +19,22 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
-
-	servers "gothrottle/tests/server"
 )
 
-// process starts a program with these settings, which is ours or envoyproxy/ratelimit, and waits until it limits the probe.
-func process(t testing.TB, program, addr, probe string, settings ...string) (at string, pid int) {
+// process starts a program with these rules, which is ours or envoyproxy/ratelimit, and waits until it limits the probe.
+func process(t testing.TB, program, addr, rules, probe string) (at string, pid int) {
 	t.Helper()
+	root := t.TempDir()
+	require.NoError(t, os.MkdirAll(root+"/sub/config", 0o700))
+	writeFile(t, root+"/sub/config/rules.yaml", rules)
 	cmd := exec.Command(program)
-	cmd.Env = append(os.Environ(), settings...)
+	cmd.Env = append(os.Environ(), "RUNTIME_ROOT="+root, "RUNTIME_SUBDIRECTORY=sub", "REDIS_SOCKET_TYPE=tcp", "DISABLE_STATS=true",
+		"LOG_LEVEL=error", "LIMIT_RESPONSE_HEADERS_ENABLED=true")
 	env := environment(addr)
 	for name, v := range env {
 		cmd.Env = append(cmd.Env, name+"="+v)
 	}
-	require.NoError(t, servers.StartGuarded(cmd))
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
+	startProgram(t, cmd)
 	at = "127.0.0.1:" + env["GRPC_PORT"]
 	client := pb.NewRateLimitServiceClient(dial(t, at, insecure.NewCredentials()))
 	require.Eventually(t, func() bool {
@@ -53,11 +51,7 @@ func theirs(t testing.TB, addr, rules, probe string) (at string, pid int) {
 	if program == "" {
 		t.Skip("only with GOTHROTTLE_RATELIMIT: see make test-gateway")
 	}
-	root := t.TempDir()
-	require.NoError(t, os.MkdirAll(root+"/sub/config", 0o700))
-	writeFile(t, root+"/sub/config/rules.yaml", rules)
-	return process(t, program, addr, probe, "RUNTIME_ROOT="+root, "RUNTIME_SUBDIRECTORY=sub", "REDIS_SOCKET_TYPE=tcp", "DISABLE_STATS=true",
-		"LOG_LEVEL=error", "LIMIT_RESPONSE_HEADERS_ENABLED=true")
+	return process(t, program, addr, rules, probe)
 }
 
 // examples are rules like those of the README of envoyproxy/ratelimit, in one domain. Their windows are days, so that no
@@ -84,8 +78,6 @@ descriptors:
 - {key: soft, quota_mode: true, rate_limit: {unit: day, requests_per_unit: 2}}
 - {key: free, value: x}
 `
-
-var units = []string{"second", "minute", "hour", "day", "week", "month", "year"}
 
 var vocabulary = []string{
 	"database=users", "database=default", "database=other", "kind=marketing,to=1", "kind=marketing,to=2", "to=1", "to=2", "to=", "address=50.0.0.5",
@@ -130,7 +122,7 @@ func answer(r *pb.RateLimitResponse) string {
 // unit end when theirs end.
 func TestSideBySide(t *testing.T) {
 	s, rules := server(t), examples
-	for _, unit := range units {
+	for unit := range periods {
 		rules += fmt.Sprintf("- {key: %s, rate_limit: {unit: %s, requests_per_unit: 5}}\n", unit, unit)
 	}
 	at, _ := theirs(t, s.Addr, rules, "to=1")
@@ -143,7 +135,7 @@ func TestSideBySide(t *testing.T) {
 		require.NoError(t, err)
 		return want, got
 	}
-	for _, unit := range units {
+	for unit := range periods {
 		require.Eventually(t, func() bool { // a window may end between the two
 			want, got := both(request("d", unit+"=x"))
 			return answer(want) == answer(got) && want.Statuses[0].DurationUntilReset.Seconds == got.Statuses[0].DurationUntilReset.Seconds
@@ -187,16 +179,6 @@ func cpu(t *testing.T, pid int) float64 {
 	user, _ := strconv.ParseFloat(fields[11], 64)
 	system, _ := strconv.ParseFloat(fields[12], 64)
 	return (user + system) / 100
-}
-
-// busy returns the processor time of a server, in seconds.
-func busy(t *testing.T, s *servers.Server) float64 {
-	t.Helper()
-	info, err := s.Do("INFO", "cpu")
-	require.NoError(t, err)
-	user, _ := strconv.ParseFloat(servers.Field(fmt.Sprint(info), "used_cpu_user"), 64)
-	system, _ := strconv.ParseFloat(servers.Field(fmt.Sprint(info), "used_cpu_sys"), 64)
-	return user + system
 }
 
 // h2load makes calls for one key over 4 connections, 64 at once on each, and takes little of the processors itself. It
@@ -257,19 +239,18 @@ func TestLoad(t *testing.T) {
 	}
 	s := server(t)
 	other, otherPID := theirs(t, s.Addr, loadRules, "k=x")
-	config := t.TempDir() + "/rules.yaml"
-	writeFile(t, config, loadRules)
-	ours, pid := process(t, "../build/out/gothrottle-gateway", s.Addr, "k=x", "CONFIG="+config, "LOG_LEVEL=error")
+	ours, pid := process(t, "../build/out/gothrottle-gateway", s.Addr, loadRules, "k=x")
 	figures := []string{"decisions/s", "server CPU, µs", "program CPU, µs", "p99, ms"}
-	before := busy(t, s)
+	busy := func() float64 { return cpu(t, s.Process.Process.Pid) }
+	before := busy()
 	time.Sleep(*loadFor)
-	idle := (busy(t, s) - before) / loadFor.Seconds()
+	idle := (busy() - before) / loadFor.Seconds()
 	measure := func(play func(at string) []time.Duration, at string, pid int, all *[4][]float64) { // per decision, and beyond an idle server's
-		server, program, began := busy(t, s), cpu(t, pid), time.Now()
+		server, program, began := busy(), cpu(t, pid), time.Now()
 		took := play(at)
 		slices.Sort(took)
 		n, seconds := float64(len(took)), time.Since(began).Seconds()
-		for i, v := range []float64{n / seconds, (busy(t, s) - server - idle*seconds) / n * 1e6, (cpu(t, pid) - program) / n * 1e6,
+		for i, v := range []float64{n / seconds, (busy() - server - idle*seconds) / n * 1e6, (cpu(t, pid) - program) / n * 1e6,
 			float64(took[len(took)*99/100].Microseconds()) / 1000} {
 			all[i] = append(all[i], v)
 			slices.Sort(all[i])
