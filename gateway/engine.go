@@ -190,26 +190,17 @@ func (m *limit) exceeded(r throttle.Result) bool {
 func (e *engine) charge(ctx context.Context, c counter, a *ask) (verdict, error) {
 	var r throttle.Result
 	var err error
-	switch {
-	case a.limit.units == 0:
-	case a.hits == 1:
-		r, err = c.AllowN(ctx, a.key, 1)
-	default:
-		r, err = c.AllowAtMost(ctx, a.key, a.hits)
+	if a.limit.units > 0 {
+		r, err = c.AllowN(ctx, a.key, a.hits)
 	}
-	missing := a.hits - r.Granted
-	if err != nil || missing == 0 {
-		return verdictOf(r, false), err
+	if err != nil || r.Allowed || a.hits == 1 && e.marks.note(a) {
+		return verdictOf(r, !r.Allowed), err
 	}
-	if a.hits > 1 || !e.marks.note(a, missing) {
-		if r, err = c.Settle(ctx, a.key, missing); err != nil && !errors.Is(err, throttle.ErrParams) {
-			return verdict{}, err
-		}
-		e.marks.add(a, r.ResetAfter)
+	if r, err = c.Settle(ctx, a.key, a.hits); errors.Is(err, throttle.ErrParams) {
+		err = nil // more than the server counts
 	}
-	v := verdictOf(r, true)
-	v.remaining = 0
-	return v, nil
+	e.marks.add(a, r.ResetAfter)
+	return verdictOf(r, true), err
 }
 
 func verdictOf(r throttle.Result, over bool) verdict {
@@ -301,13 +292,13 @@ func (m *marks) find(a *ask) *mark {
 	return found
 }
 
-// note adds hits to a mark. It returns false if there is none.
-func (m *marks) note(a *ask, hits int64) bool {
+// note adds a hit to a mark. It returns false if there is none.
+func (m *marks) note(a *ask) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	found := m.find(a)
 	if found != nil {
-		found.late += hits
+		found.late++
 	}
 	return found != nil
 }

@@ -15,7 +15,6 @@ type limiter interface{ Info() throttle.Info }
 type counter interface {
 	limiter
 	AllowN(ctx context.Context, key string, n int64) (throttle.Result, error)
-	AllowAtMost(ctx context.Context, key string, n int64) (throttle.Result, error)
 	Peek(ctx context.Context, key string) (throttle.Result, error)
 	Refund(ctx context.Context, key string, n int64) (throttle.Result, error)
 	Settle(ctx context.Context, key string, n int64) (throttle.Result, error)
