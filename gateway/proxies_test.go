@@ -1,8 +1,8 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -12,7 +12,14 @@ import (
 	"testing"
 	"time"
 
+	bootstrap "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ratelimit/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/encoding/protojson"
 
 	servers "gothrottle/tests/server"
 )
@@ -34,7 +41,7 @@ var proxies = map[string]struct {
 	away    int
 	file    func(t *testing.T, folder, port string) string
 }{
-	"nginx": {[]string{"nginx", "-p", ".", "-e", "stderr", "-c", "file"}, 200, func(t *testing.T, folder, port string) string {
+	"nginx": {[]string{"nginx", "-p", ".", "-e", "stderr", "-c", "file.yaml"}, 200, func(t *testing.T, folder, port string) string {
 		temp := ""
 		for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
 			temp += fmt.Sprintf("%s_temp_path %s/%s; ", kind, folder, kind)
@@ -42,10 +49,13 @@ var proxies = map[string]struct {
 		return "daemon off; master_process off; pid pid; events {}\nhttp { access_log off; " + temp +
 			strings.Replace(blocks(t, "nginx")[0], "listen 80", "listen 127.0.0.1:"+port, 1) + "}"
 	}},
-	"caddy": {[]string{"caddy", "run", "--adapter", "caddyfile", "--config", "file"}, 502, func(t *testing.T, _, port string) string {
+	"caddy": {[]string{"caddy", "run", "--adapter", "caddyfile", "--config", "file.yaml"}, 502, func(t *testing.T, _, port string) string {
 		return "{\n\tadmin off\n\tauto_https off\n}\n" + strings.Replace(blocks(t, "caddyfile")[0], ":80 {", "http://127.0.0.1:"+port+" {", 1)
 	}},
-	"haproxy": {[]string{"haproxy", "-db", "-f", "file"}, 200, func(t *testing.T, folder, port string) string {
+	"traefik": {[]string{"traefik", "--configfile=file.yaml"}, 500, func(_ *testing.T, _, port string) string {
+		return "entryPoints: {web: {address: \"127.0.0.1:" + port + "\"}}\nproviders: {file: {filename: traefik.yaml}}\n"
+	}},
+	"haproxy": {[]string{"haproxy", "-db", "-f", "file.yaml"}, 200, func(t *testing.T, folder, port string) string {
 		return strings.NewReplacer("/etc/haproxy/gothrottle.lua", folder+"/lua", "bind :80", "bind 127.0.0.1:"+port).Replace(blocks(t, "haproxy")[0])
 	}},
 }
@@ -58,20 +68,21 @@ func startProxy(t *testing.T, name, app, gateway string) string {
 	}
 	folder, port := t.TempDir(), servers.FreePort()
 	there := strings.NewReplacer("127.0.0.1:3000", app, "127.0.0.1:8080", gateway)
-	writeFile(t, folder+"/file", there.Replace(proxies[name].file(t, folder, port)))
+	writeFile(t, folder+"/file.yaml", there.Replace(proxies[name].file(t, folder, port)))
 	writeFile(t, folder+"/lua", there.Replace(blocks(t, "lua")[0]))
+	writeFile(t, folder+"/traefik.yaml", there.Replace(blocks(t, "yaml")[3]))
 	cmd := exec.Command(proxies[name].program[0], proxies[name].program[1:]...)
 	cmd.Dir, cmd.Env = folder, append(os.Environ(), "HOME="+folder)
 	startProgram(t, cmd)
-	at := "127.0.0.1:" + port
-	require.Eventually(t, func() bool {
-		c, err := net.Dial("tcp", at)
+	at := "http://127.0.0.1:" + port
+	require.Eventually(t, func() bool { // Traefik reads the file after it listens
+		r, err := http.Get(at)
 		if err == nil {
-			_ = c.Close()
+			_ = r.Body.Close()
 		}
-		return err == nil
+		return err == nil && r.StatusCode == http.StatusOK
 	}, time.Minute, 10*time.Millisecond)
-	return "http://" + at
+	return at
 }
 
 // Behind each proxy requests are admitted and refused, with the headers of the rule, whatever a client writes into headers.
@@ -139,6 +150,17 @@ func TestCheck(t *testing.T) {
 	require.Equal(t, 400, get(t, g.web+"/check?deny=200").StatusCode)
 	require.Equal(t, 404, get(t, g.web+"/check/other").StatusCode)
 	require.Equal(t, 200, get(t, g.web+"/check/web").StatusCode)
+}
+
+// Envoy's types have all that the page's envoy.yaml has.
+func TestPage_envoy(t *testing.T) {
+	var file map[string]any
+	require.NoError(t, yaml.Unmarshal([]byte(blocks(t, "yaml")[4]), &file))
+	text, err := json.Marshal(file)
+	require.NoError(t, err)
+	var config bootstrap.Bootstrap
+	require.NoError(t, protojson.Unmarshal(text, &config))
+	require.NoError(t, config.ValidateAll())
 }
 
 // The rules of the page and of the sample load. The page names each setting that the program reads.
