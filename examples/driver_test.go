@@ -92,17 +92,11 @@ func (e example) start(t *testing.T, addr string) *program {
 	said, err := os.Create(p.log)
 	require.NoError(t, err)
 	defer said.Close()
-	cmd := p.prepare(context.Background())
+	cmd := p.prepare(t.Context()) // whose end kills the process
 	cmd.Stdout, cmd.Stderr = said, said
 	require.NoError(t, cmd.Start())
-	ended := make(chan struct{})
-	go func() {
-		_ = cmd.Wait()
-		close(ended)
-	}()
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		<-ended
+		_ = cmd.Wait()
 		if t.Failed() {
 			t.Log(p.said())
 		}
