@@ -133,7 +133,6 @@ func (d *domain) label(entries []*common.RateLimitDescriptor_Entry, detailed boo
 		next, wildcard := at.child(e.GetKey(), e.GetValue())
 		part := e.GetKey()
 		switch {
-		case next == nil:
 		case wildcard && next.pattern != "":
 			part = next.pattern
 		case e.GetValue() != "" && (detailed || next.valueToMetric):
@@ -142,9 +141,7 @@ func (d *domain) label(entries []*common.RateLimitDescriptor_Entry, detailed boo
 			part = next.path[len(at.path)+1:]
 		}
 		label += "." + part
-		if next != nil {
-			at = next
-		}
+		at = next
 	}
 	return label
 }
