@@ -91,7 +91,8 @@ func TestGiveBack_errors(t *testing.T) {
 	const keys = 5000
 	for fails, want := range map[error]int64{wrongType{}: keys, io.EOF: clusterLanes * (circuitFailures + laneWidth)} {
 		var sent atomic.Int64
-		c := open(t, process(func(context.Context, redis.Cmder) error { sent.Add(1); return fails }), Options{}, Budget(5, time.Second))
+		c := open(t, process(func(context.Context, redis.Cmder) error { sent.Add(1); return fails }),
+			Options{Now: time.Now}, Budget(5, time.Hour)) // with a clock there are no timers, which would end in later tests
 		l := c.Rate("t", PerHour(10)).l
 		for i := range keys {
 			l.keep(fmt.Sprint(i), c.now(), 1, &Result{})
