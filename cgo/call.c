@@ -23,22 +23,22 @@ typedef struct room {
 /* Fills in a record that names no key and asks for nothing. */
 static void start(room *r, RedisModuleCtx *ctx) {
     shim_call *call = &r->call;
-    call->ctx = ctx;
     call->keys.at = r->keys;
     call->cells.at = r->cells;
     call->clauses.at = r->clauses;
     call->keys.len = call->cells.len = call->clauses.len = 0;
     call->keys.cap = call->cells.cap = call->clauses.cap = SHIM_CLAUSES;
-    call->now_us = 0;
-    call->db = 0;
-    call->err_word = call->err_clause = 0;
-    call->outcome = SHIM_COUNT_OTHER;
-    call->shape = SHIM_INTEGERS;
-    call->replies = 0;
-    for (size_t i = 0; i < sizeof call->reply / sizeof *call->reply; i++) call->reply[i] = 0;
+    shim_clear(&call->now_us, &call->ctx);
+    call->ctx = ctx;
     call->error[0] = '\0';
-    call->items.at = NULL;
-    call->items.len = call->items.cap = 0;
+}
+
+void shim_clear(void *at, const void *end) {
+    typedef int64_t __attribute__((may_alias)) word;
+    for (word *w = at; w < (const word *)end; w++) {
+        *w = 0;
+        __asm__ volatile("" ::: "memory"); /* otherwise gcc makes it a rep stos, which takes longer to start than to run */
+    }
 }
 
 /* Fills in the words: borrowed from argv. Up to STACK_ARGS of them are in stack. Returns NULL, or the
@@ -55,9 +55,9 @@ static shim_text *put_args(shim_call *call, shim_text *stack, RedisModuleString 
 
 /* Gives the server the positions of the keys, by the plan that a run of the call would use. If goPlan
  * returns an error there are no keys, and the call will reply with that error. */
-static SHIM_RARE int name_keys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int index) {
+static void name_keys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int index) {
     const shim_command *command = &shim_loaded->commands[index];
-    if (argc < command->min_arity) return API_OK;
+    if (argc < command->min_arity) return;
     room r;
     start(&r, ctx);
     shim_text *owned = put_args(&r.call, r.args, argv, argc);
@@ -66,7 +66,6 @@ static SHIM_RARE int name_keys(RedisModuleCtx *ctx, RedisModuleString **argv, in
         for (int64_t k = 0; k < r.call.keys.len; k++) api.KeyAtPosWithFlags(ctx, r.keys[k].word + 1, flags);
     }
     if (owned != NULL) api.Free(owned);
-    return API_OK;
 }
 
 void *shim_grow(void *at, size_t size, int64_t *cap, int64_t on_stack) {
@@ -83,38 +82,46 @@ static SHIM_RARE int reply_error(RedisModuleCtx *ctx, const shim_call *call, int
     return api.ReplyWithError(ctx, call->error[0] ? call->error : shim_loaded->errors[error]);
 }
 
-static void reply(RedisModuleCtx *ctx, const shim_call *call) {
+/* Replies an array of n integers, and says that further elements follow. */
+static void reply_integers(RedisModuleCtx *ctx, const int64_t *integers, int n, int further) {
+    api.ReplyWithArray(ctx, n + further);
+    for (int i = 0; i < n; i++) api.ReplyWithLongLong(ctx, integers[i]);
+}
+
+/* Replies in a shape other than SHIM_INTEGERS. */
+static SHIM_RARE void reply_shape(RedisModuleCtx *ctx, const shim_call *call) {
     if (call->shape == SHIM_INTEGER) {
         api.ReplyWithLongLong(ctx, call->reply[0]);
-        return;
-    }
-    if (call->shape == SHIM_ITEMS) {
+    } else if (call->shape == SHIM_ITEMS) {
         shim_reply_items(ctx, call);
-        return;
-    }
-    int nested = call->shape == SHIM_NESTED ? (int)call->clauses.len : 0;
-    api.ReplyWithArray(ctx, call->replies + nested);
-    for (int i = 0; i < call->replies; i++) api.ReplyWithLongLong(ctx, call->reply[i]);
-    for (int i = 0; i < nested; i++) {
-        const shim_clause *clause = &call->clauses.at[i];
-        api.ReplyWithArray(ctx, clause->replies);
-        for (int j = 0; j < clause->replies; j++) api.ReplyWithLongLong(ctx, clause->reply[j]);
+    } else {
+        reply_integers(ctx, call->reply, call->replies, (int)call->clauses.len);
+        for (int64_t i = 0; i < call->clauses.len; i++)
+            reply_integers(ctx, call->clauses.at[i].reply, call->clauses.at[i].replies, 0);
     }
 }
 
-/* Opens the keys and loads what they hold. Returns NULL, or the text of an error, which is static. */
-static const char *load(RedisModuleCtx *ctx, const shim_command *command, shim_call *call, RedisModuleString **argv,
-                        shim_entry (*entries)[SHIM_STACK_ENTRIES]) {
-    int several = call->keys.len > 1;
-    const char *refused = several ? shim_settle(ctx, command, call, argv) : NULL;
-    if (refused != NULL) return refused;
+/* Names the keys of a call by its plan, and gets several of them ready to be opened. Returns 0 or an error. */
+static SHIM_RARE int plan(RedisModuleCtx *ctx, const shim_command *command, shim_call *call, RedisModuleString **argv,
+                          int index) {
+    int error = goPlan(call, index);
+    if (error) return error;
+    const char *refused = shim_check_access(ctx, command, call, argv);
+    if (refused == NULL && call->keys.len > 1) refused = shim_settle(ctx, command, call, argv);
+    if (refused == NULL) return 0;
+    memcpy(call->error, refused, strlen(refused) + 1);
+    return SHIM_INTERNAL; /* the reply is call.error, so any error code will do */
+}
+
+/* Opens the keys and loads what they hold. */
+static void load(RedisModuleCtx *ctx, const shim_command *command, shim_call *call, RedisModuleString **argv,
+                 shim_entry (*entries)[SHIM_STACK_ENTRIES]) {
     for (int64_t k = 0; k < call->keys.len; k++) {
         shim_key *key = &call->keys.at[k];
-        shim_open_key(ctx, command, key, argv[key->word + 1], entries[k], several);
+        shim_open_key(ctx, command, key, argv[key->word + 1], entries[k], call->keys.len > 1);
         if (key->wants == SHIM_HASH || (key->wants == SHIM_ANY && key->kind == SHIM_HASH))
             shim_load_cells(call, key);
     }
-    return NULL;
 }
 
 static int is_to_be_made(const shim_key *key) {
@@ -123,7 +130,7 @@ static int is_to_be_made(const shim_key *key) {
 
 /* Puts the keys into the order in which they change. To make a key sends the event new, so the others
  * come first: another module that hears the event finds them as this call leaves them. */
-static SHIM_RARE void put_order(const shim_call *call, shim_key **order) {
+static void put_order(const shim_call *call, shim_key **order) {
     for (int made = 0; made < 2; made++) {
         for (int64_t k = 0; k < call->keys.len; k++)
             if (is_to_be_made(&call->keys.at[k]) == made) *order++ = &call->keys.at[k];
@@ -141,36 +148,54 @@ static int may_send(const shim_key *key) {
     }
 }
 
-/* Does what Go said. Of several keys, no other one is open while one may send an event. */
-static void apply(RedisModuleCtx *ctx, const shim_command *command, shim_call *call, shim_key **order) {
-    int several = 0;
-    for (int64_t k = 0; call->keys.len > 1 && k < call->keys.len; k++) several |= may_send(order[k]);
-    for (int64_t k = 0; several && k < call->keys.len; k++) shim_close_key(order[k]);
+/* Does what Go said to several keys, and gives their order. No other one is open while one may send an event. */
+static SHIM_RARE void apply_several(RedisModuleCtx *ctx, const shim_command *command, shim_call *call, shim_key **order) {
+    put_order(call, order);
+    if (!command->writes) return;
+    int sends = 0;
+    for (int64_t k = 0; k < call->keys.len; k++) sends |= may_send(order[k]);
+    for (int64_t k = 0; sends && k < call->keys.len; k++) shim_close_key(order[k]);
     for (int64_t k = 0; k < call->keys.len; k++) {
         shim_apply(ctx, command, call, order[k]);
-        if (several) shim_close_key(order[k]);
+        if (sends) shim_close_key(order[k]);
     }
 }
 
 /* Does what Go said, replies, and closes the keys. The keys are closed before the events are
  * sent: whoever hears an event may change the keys. */
-static void finish(RedisModuleCtx *ctx, const shim_command *command, shim_call *call, int error) {
+static void finish(RedisModuleCtx *ctx, shim_command *command, shim_call *call, int error) {
     shim_key *order[SHIM_CLAUSES];
     order[0] = call->keys.at;
-    if (call->keys.len > 1) put_order(call, order);
     if (error) {
+        command->errors++;
         reply_error(ctx, call, error);
     } else {
-        if (command->writes) apply(ctx, command, call, order);
-        reply(ctx, call);
+        command->outcomes[call->outcome]++;
+        if (call->keys.len > 1) {
+            apply_several(ctx, command, call, order);
+        } else if (command->writes) {
+            shim_apply(ctx, command, call, order[0]); /* a command without a key does not write */
+        }
+        if (call->shape == SHIM_INTEGERS) {
+            reply_integers(ctx, call->reply, call->replies, 0);
+        } else {
+            reply_shape(ctx, call);
+        }
     }
     for (int64_t k = 0; k < call->keys.len; k++) {
         if (call->keys.at[k].wants != SHIM_HASH) shim_free_entries(&call->keys.at[k]);
         api.CloseKey(call->keys.at[k].handle); /* unless it is closed */
     }
-    for (int64_t k = 0; k < call->keys.len; k++) {
+    for (int64_t k = 0; !error && k < call->keys.len; k++) {
         if (order[k]->events) shim_notify(ctx, order[k]);
     }
+}
+
+/* Frees what few calls need: memory for many cells, items or words. */
+static SHIM_RARE void free_memory(shim_call *call, shim_text *owned_args) {
+    if (call->cells.cap > SHIM_CLAUSES) api.Free(call->cells.at);
+    if (call->items.at != NULL) shim_free_items(call);
+    if (owned_args != NULL) api.Free(owned_args);
 }
 
 /* Runs a call. It is not inlined, so that the record is near a pointer: that makes shorter code. */
@@ -181,55 +206,46 @@ static __attribute__((noinline)) void run(room *r, RedisModuleCtx *ctx, RedisMod
     shim_text *owned_args = put_args(call, r->args, argv, argc);
 
     int error = 0;
-    const char *refused = NULL;
     if (command->plans) {
-        error = goPlan(call, index);
-        if (!error) refused = shim_check_access(ctx, command, call, argv);
+        error = plan(ctx, command, call, argv, index);
     } else {
         call->keys.len = !command->no_key;
         r->keys[0].word = 0;
         r->keys[0].wants = command->state;
         r->keys[0].asked = command->state == SHIM_HASH || command->state == SHIM_ANY;
     }
-    if (!error && refused == NULL) refused = load(ctx, command, call, argv, r->entries);
-    if (refused != NULL) {
-        error = SHIM_INTERNAL; /* the reply is call.error, so any error code will do */
-        memcpy(call->error, refused, strlen(refused) + 1);
-    }
     if (error) {
         call->keys.len = 0; /* no key is open */
     } else {
+        load(ctx, command, call, argv, r->entries);
         call->now_us = shim_wall_us();
         if (shim_top_keys > 0) call->db = api.GetSelectedDb(ctx);
         error = goCall(call, index);
     }
-    if (error) {
-        command->errors++;
-    } else {
-        command->outcomes[call->outcome]++;
-    }
     finish(ctx, command, call, error);
-    if (call->cells.cap > SHIM_CLAUSES) api.Free(call->cells.at);
-    if (call->items.at != NULL) shim_free_items(call);
-    if (owned_args != NULL) api.Free(owned_args);
+    if (call->cells.cap > SHIM_CLAUSES || call->items.at != NULL || owned_args != NULL) free_memory(call, owned_args);
 }
 
-/* Go must not run in a forked child. If the server asks for the keys there, it hears of none. */
-static SHIM_RARE int refuse_child(RedisModuleCtx *ctx) {
-    if (api.IsKeysPositionRequest(ctx)) return API_OK;
-    return api.ReplyWithError(ctx, shim_loaded->errors[SHIM_IN_CHILD]);
+/* Whether this is no call to be run: then it is answered. The server asks for the keys, or this is a forked child,
+ * where Go must not run. If the server asks for the keys there, it hears of none. */
+static SHIM_RARE int is_answered(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int index) {
+    const shim_command *command = &shim_loaded->commands[index];
+    int asks = command->plans && !command->one_key && api.IsKeysPositionRequest(ctx);
+    if (asks && !shim_forked) name_keys(ctx, argv, argc, index);
+    if (!asks && shim_forked) api.ReplyWithError(ctx, shim_loaded->errors[SHIM_IN_CHILD]);
+    return asks || shim_forked;
+}
+
+static SHIM_RARE int refuse_arity(RedisModuleCtx *ctx, shim_command *command) {
+    command->errors++;
+    return api.WrongArity(ctx);
 }
 
 static int shim_run(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int index) {
     shim_command *command = &shim_loaded->commands[index];
-    if (shim_forked) return refuse_child(ctx);
-    if (command->plans && !command->one_key && api.IsKeysPositionRequest(ctx))
-        return name_keys(ctx, argv, argc, index);
+    if ((shim_forked || command->plans) && is_answered(ctx, argv, argc, index)) return API_OK;
     shim_has_run = 1;
-    if (argc < command->min_arity || (command->max_arity && argc > command->max_arity)) {
-        command->errors++;
-        return api.WrongArity(ctx);
-    }
+    if (argc < command->min_arity || (command->max_arity && argc > command->max_arity)) return refuse_arity(ctx, command);
     room r;
     run(&r, ctx, argv, argc, index);
     return API_OK;

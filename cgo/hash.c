@@ -1,8 +1,6 @@
 /* Hashes: reading the cells of GCRA limiters into the record, and writing them back. */
 #include "shim.h"
 
-#include <string.h>
-
 /* Puts what HashGet found for field i into the cell. The value is a copy that is ours to free. The server copies each
  * value, whatever its length: one that isn't an integer makes the call an error, so nothing after it is read. */
 static __attribute__((noinline)) void put_field(shim_key *key, shim_cell *cell, int i, RedisModuleString *value) {
@@ -32,9 +30,9 @@ static shim_cell *append(shim_call *call, shim_key *key) {
     if (call->cells.len == call->cells.cap)
         call->cells.at = shim_grow(call->cells.at, sizeof *call->cells.at, &call->cells.cap, SHIM_CLAUSES);
     shim_cell *cell = &call->cells.at[call->cells.len++];
+    shim_clear(cell, cell->value);
+    shim_clear(cell->own, cell + 1);
     cell->index = key->num_cells++;
-    cell->found = cell->bad = cell->set = cell->unset = 0;
-    memset(cell->own, 0, sizeof cell->own);
     return cell;
 }
 

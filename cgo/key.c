@@ -3,6 +3,14 @@
 
 #include <string.h>
 
+/* Opens a key for writing that was just absent. */
+static SHIM_RARE void open_absent(RedisModuleCtx *ctx, shim_key *key) {
+    if (key->handle == NULL) return; /* opened for reading */
+    api.CloseKey(key->handle);
+    key->handle = api.OpenKey(ctx, key->name, KEY_READ | KEY_WRITE);
+    key->kind = api.KeyType(key->handle);
+}
+
 /* Opens a key, and finds its kind. If the key has expired, or is absent and opened for reading, the
  * server sends an event, and another module that hears it may change any key: no other handle may be
  * open. That module may also make this key again, so a key that is absent is opened for writing once
@@ -12,11 +20,7 @@ static inline __attribute__((always_inline)) int open_key(RedisModuleCtx *ctx, c
     key->handle = api.OpenKey(ctx, key->name, command->writes ? KEY_READ | KEY_WRITE : KEY_READ);
     key->kind = api.KeyType(key->handle); /* of NULL, too */
     if (key->kind != SHIM_ABSENT) return 1;
-    if (key->handle != NULL) {
-        api.CloseKey(key->handle);
-        key->handle = api.OpenKey(ctx, key->name, KEY_READ | KEY_WRITE);
-        key->kind = api.KeyType(key->handle);
-    }
+    open_absent(ctx, key);
     return 0;
 }
 
@@ -49,16 +53,10 @@ const char *shim_settle(RedisModuleCtx *ctx, const shim_command *command, shim_c
 
 void shim_open_key(RedisModuleCtx *ctx, const shim_command *command, shim_key *key,
                    RedisModuleString *name, shim_entry *entries, int settled) {
-    key->length = 0;
+    shim_clear(&key->length, &key->checksum);
     key->expires_at = -1;
-    key->text = (shim_text){NULL, 0};
-    key->first_cell = key->num_cells = 0;
     key->entries.at = entries;
-    key->entries.len = 0;
     key->entries.cap = SHIM_STACK_ENTRIES;
-    key->becomes = SHIM_BECOMES_UNCHANGED;
-    key->new_len = key->add_prefix = key->add_word = 0;
-    key->add_time_us = key->expire_from = key->expire_to = key->slack_base = 0;
     key->name = name;
     key->events = 0;
     if (!settled || (key->kind != SHIM_ABSENT && key->handle == NULL)) open_key(ctx, command, key);
@@ -70,7 +68,7 @@ void shim_open_key(RedisModuleCtx *ctx, const shim_command *command, shim_key *k
 
 /* Opens a key again, to change it. Returns 0 if another module has changed it since it was loaded:
  * then the key is left alone, as if that module had come after this call. */
-static int open_again(RedisModuleCtx *ctx, const shim_command *command, shim_key *key) {
+static SHIM_RARE int open_again(RedisModuleCtx *ctx, const shim_command *command, shim_key *key) {
     int32_t kind = key->kind;
     open_key(ctx, command, key);
     return key->kind == kind && (kind == SHIM_ABSENT || (int64_t)api.ValueLength(key->handle) == key->length);
@@ -84,29 +82,38 @@ int shim_is_there(RedisModuleCtx *ctx, shim_key *key, int32_t kind) {
     return 0;
 }
 
+static SHIM_RARE void put_expiry(shim_key *key) {
+    api.SetAbsExpire(key->handle, key->expire_to);
+    key->events |= SHIM_EVENT_EXPIRE;
+}
+
 int shim_set_expiry(shim_key *key) {
     if (key->expire_from == 0) return 0;
     long long at = api.GetAbsExpire(key->handle);
     if (at >= key->expire_from && at <= key->expire_to) return 0;
-    api.SetAbsExpire(key->handle, key->expire_to);
-    key->events |= SHIM_EVENT_EXPIRE;
+    put_expiry(key);
     return 1;
 }
 
+static SHIM_RARE void replicate_expiry(RedisModuleCtx *ctx, const shim_key *key) {
+    api.Replicate(ctx, "PEXPIREAT", "sl", key->name, (long long)key->expire_to);
+}
+
+static SHIM_RARE void delete(RedisModuleCtx *ctx, shim_key *key) {
+    api.DeleteKey(key->handle);
+    api.Replicate(ctx, "DEL", "s", key->name);
+    key->events |= SHIM_EVENT_DEL;
+    key->kind = SHIM_ABSENT;
+}
+
 static void change(RedisModuleCtx *ctx, shim_call *call, shim_key *key) {
-    if (key->kind != SHIM_ABSENT && key->kind != key->becomes - SHIM_BECOMES_ABSENT) {
-        api.DeleteKey(key->handle);
-        api.Replicate(ctx, "DEL", "s", key->name);
-        key->events |= SHIM_EVENT_DEL;
-        key->kind = SHIM_ABSENT;
-    }
+    if (key->kind != SHIM_ABSENT && key->kind != key->becomes - SHIM_BECOMES_ABSENT) delete(ctx, key);
     switch (key->becomes) {
     case SHIM_BECOMES_HASH: shim_apply_hash(ctx, call, key); break;
     case SHIM_BECOMES_ZSET: shim_apply_zset(ctx, call, key); break;
-    case SHIM_BECOMES_STRING: shim_apply_string(ctx, key); break; /* with its expiry */
+    case SHIM_BECOMES_STRING: shim_apply_string(ctx, key); return; /* with its expiry */
     }
-    if (key->becomes != SHIM_BECOMES_STRING && shim_set_expiry(key))
-        api.Replicate(ctx, "PEXPIREAT", "sl", key->name, (long long)key->expire_to);
+    if (shim_set_expiry(key)) replicate_expiry(ctx, key);
 }
 
 void shim_apply(RedisModuleCtx *ctx, const shim_command *command, shim_call *call, shim_key *key) {

@@ -15,7 +15,7 @@ import (
 // of a field or a constant differs.
 const (
 	_ = uint(C.sizeof_shim_call - unsafe.Sizeof(commands.Call{})) // shim_call has further fields
-	_ = -(unsafe.Sizeof(commands.Call{}) ^ unsafe.Offsetof(C.shim_call{}.ctx))
+	_ = -(unsafe.Sizeof(commands.Call{}) ^ unsafe.Offsetof(C.shim_call{}.items))
 	_ = -(unsafe.Sizeof(commands.Key{}) ^ C.sizeof_shim_key)
 	_ = -(unsafe.Sizeof(commands.Cell{}) ^ C.sizeof_shim_cell)
 	_ = -(unsafe.Sizeof(commands.Entry{}) ^ C.sizeof_shim_entry)

@@ -122,8 +122,8 @@ typedef struct shim_call {
     int32_t replies;
     int64_t reply[6];
     /* Not part of commands.Call: */
-    RedisModuleCtx *ctx;         /* C writes; for zset.c and items.c */
     struct { shim_item *at; int64_t len, cap; } items; /* items.c writes, on Go's asking; run frees them */
+    RedisModuleCtx *ctx;         /* C writes; for zset.c and items.c */
     char error[SHIM_ERROR_TEXT]; /* Go writes: the text of an error that names a word; "" if none does */
 } shim_call;
 
@@ -205,6 +205,9 @@ typedef struct shim_policy {
 /* load.c: INFO shows these counters from now on. The memory is Go's, which keeps it until the next call. Go must not
  * write the pointer itself: its collector would follow the old one into memory that is free. */
 void shim_show_policies(const shim_policy *policies, int64_t n);
+
+/* call.c: sets the words from at up to end to 0. An assignment for each field would be more code. */
+void shim_clear(void *at, const void *end);
 
 /* call.c: moves a full array of *cap elements to memory of the server's allocator with more room, and
  * sets *cap. An array of up to on_stack elements is on the stack of run; the memory of a larger one is

@@ -1,6 +1,8 @@
 package commands
 
 import (
+	"math/bits"
+
 	"gothrottle/funnel"
 )
 
@@ -26,7 +28,7 @@ const (
 )
 
 // cells returns the cells of a key, cell one of them.
-func (c *Call) cells(k *Key) []Cell      { return c.Cells[k.FirstCell:][:k.NumCells] }
+func (c *Call) cells(k *Key) []Cell      { return c.Cells[k.FirstCell : k.FirstCell+k.NumCells] }
 func (c *Call) cell(k *Key, i int) *Cell { return &c.Cells[int(k.FirstCell)+i] }
 
 // loadCells makes sure that a key holds limiters and nothing else, or nothing at all, and
@@ -58,23 +60,16 @@ func (c *Call) loadHash(k *Key) ErrorCode {
 	cells := c.cells(k)
 	for i := range cells {
 		cell := &cells[i]
-		switch cell.Found &^ lockField {
-		case 0:
-			if cell.Found == 0 {
-				continue
-			}
-			return ErrForeignHash
-		case wholeFields:
-			fields += 2
-		case wholeFields | fracFields:
-			fields += 4
-		default:
+		if cell.Found == 0 {
+			continue
+		}
+		if !cell.isWhole() {
 			return ErrForeignHash
 		}
-		fields += int64(cell.Found / lockField)
 		if !cell.decode(least) {
 			return ErrDamaged
 		}
+		fields += int64(bits.OnesCount32(cell.Found))
 		found++
 		last = cell.Index
 	}
@@ -84,6 +79,12 @@ func (c *Call) loadHash(k *Key) ErrorCode {
 	return NoError
 }
 
+// isWhole reports whether a cell has the fields that it must have, and no field without another that belongs to it.
+func (cell *Cell) isWhole() bool {
+	found := cell.Found &^ lockField
+	return found == wholeFields || found == wholeFields|fracFields
+}
+
 // decode reads the state from the fields of a cell. It reports whether the state is valid and
 // neither its TAT nor its lockout ends before least.
 func (cell *Cell) decode(least funnel.Nanos) bool {
@@ -91,9 +92,17 @@ func (cell *Cell) decode(least funnel.Nanos) bool {
 	s.TAT = funnel.Nanos(cell.Value[fieldTAT])
 	s.Rate = funnel.Rate{Period: loadedPeriod(cell.Value[fieldPeriod]), Count: 1}
 	ok := cell.Bad == 0 && s.TAT >= least && s.Rate.Period != 0
+	return ok && (cell.Found == wholeFields || cell.decodeRest(least))
+}
+
+// decodeRest reads the fields that few cells have. It is not inlined: most calls need none of its code.
+//
+//go:noinline
+func (cell *Cell) decodeRest(least funnel.Nanos) bool {
+	s, ok := &cell.state, true
 	if cell.Found&fracFields != 0 {
 		s.Frac, s.Rate.Count = cell.Value[fieldFrac], cell.Value[fieldCount]
-		ok = ok && s.Rate.Count >= 2 && s.Rate.Count <= maxLimit && s.Frac >= 0 && s.Frac < s.Rate.Count
+		ok = s.Rate.Count >= 2 && s.Rate.Count <= maxLimit && s.Frac >= 0 && s.Frac < s.Rate.Count
 	}
 	if cell.Found&lockField != 0 {
 		s.Locked = funnel.Nanos(cell.Value[fieldLocked])

@@ -224,10 +224,11 @@ func (r *request) read(args []string) (err ErrorCode) {
 
 func (r *request) readPeriod(word string) ErrorCode {
 	n, form := parseInt(word)
-	if form != integer || n < 1 || r.unit == 0 || n > longest(r.unit) {
+	over, ns := bits.Mul64(uint64(n), uint64(r.unit)) // n below 0 is a large number here
+	if form != integer || over != 0 || ns-1 >= uint64(maxPeriod) {
 		return r.readTime(word)
 	}
-	r.period = funnel.Nanos(n) * r.unit
+	r.period = funnel.Nanos(ns)
 	return NoError
 }
 

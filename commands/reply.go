@@ -7,19 +7,26 @@ func (kind *clauseKind) reply(r *[6]int64, v *funnel.Verdict, limit int64, opts 
 	unit := opts.unit()
 	r[0], r[1], r[2] = boolInt(v.Limited), limit, v.Remaining
 	r[3], r[4] = waitOf(v, unit), inUnits(v.ResetAfter, unit)
-	switch {
-	case opts&optUpTo != 0:
-		r[5] = v.Granted
-	case opts&optReserve != 0 && v.Limited:
-		r[5] = -1
-	case opts&optReserve != 0:
-		r[5] = inUnits(v.Wait, unit)
-	case kind.renews:
-		r[5] = boolInt(v.Renewed)
-	default:
+	if opts&(optUpTo|optReserve) == 0 && !kind.renews {
 		return 5
 	}
+	r[5] = sixth(v, opts)
 	return 6
+}
+
+// sixth returns the integer that few replies have. It is not inlined: most calls need none of its code.
+//
+//go:noinline
+func sixth(v *funnel.Verdict, opts option) int64 {
+	switch {
+	case opts&optUpTo != 0:
+		return v.Granted
+	case opts&optReserve == 0:
+		return boolInt(v.Renewed)
+	case v.Limited:
+		return -1 // no slot
+	}
+	return inUnits(v.Wait, opts.unit())
 }
 
 // count says how INFO counts the call.

@@ -78,7 +78,7 @@ func (p *ThrottleParams) Throttle(now Nanos, s, next *ThrottleState, v *Verdict)
 	*v = Verdict{}
 	var c throttling // a literal would be made twice: once to be copied
 	c.ThrottleParams = p
-	c.used, c.rate, c.carry = s.inUse(now, p.Rate)
+	c.use(now, s)
 	c.capacity, c.after = c.rate.span(p.Limit), c.used
 	c.locked = max(s.Locked-now, 0)
 	if p.Quantity < 0 || p.Force || p.UpTo || p.Reserve {
@@ -265,25 +265,27 @@ const (
 	tooLong              // yes, and the TAT at the new rate would lie after 2262
 )
 
-// inUse returns what is in use at now, as the time it takes to drain, and the rate of that
-// time in lowest terms.
-func (s *ThrottleState) inUse(now Nanos, rate Rate) (used span, r Rate, c carry) {
-	same := s.Rate.equal(rate)
-	if same {
-		rate = s.Rate
-	} else {
-		rate = rate.Reduced()
+// use sets what is in use at now, as the time it takes to drain, and the rate of that time in lowest terms.
+func (c *throttling) use(now Nanos, s *ThrottleState) {
+	c.rate = s.Rate
+	if !s.empty(now) {
+		c.used = s.left(now)
 	}
-	if s.empty(now) {
-		return span{}, rate, ownRate
+	if !s.Rate.equal(c.Rate) {
+		c.changeRate(now, s)
 	}
-	used = s.left(now)
-	if same || s.Rate.Count == 0 {
-		return used, rate, ownRate
+}
+
+// changeRate converts what is in use to the rate of the call.
+//
+//go:noinline
+func (c *throttling) changeRate(now Nanos, s *ThrottleState) {
+	c.rate = c.Rate.Reduced()
+	if s.Rate.Count == 0 || s.empty(now) {
+		return
 	}
-	used = convert(used, s.Rate, rate)
-	if used.ns >= uint64(maxNanos-now) {
-		return used, rate, tooLong
+	c.used, c.carry = convert(c.used, s.Rate, c.rate), carried
+	if c.used.ns >= uint64(maxNanos-now) {
+		c.carry = tooLong
 	}
-	return used, rate, carried
 }
