@@ -124,10 +124,15 @@ func storedPeriod(p funnel.Nanos) int64 {
 // returns.
 func loadedPeriod(stored int64) funnel.Nanos {
 	p := funnel.Nanos(stored)
-	switch {
-	case 0 < p && p <= maxPeriod/funnel.Second:
+	if 0 < p && p <= maxPeriod/funnel.Second {
 		return p * funnel.Second
-	case -maxPeriod < p && p < 0 && p%funnel.Second != 0:
+	}
+	return loadedNanos(p)
+}
+
+//go:noinline
+func loadedNanos(p funnel.Nanos) funnel.Nanos {
+	if -maxPeriod < p && p < 0 && p%funnel.Second != 0 {
 		return -p
 	}
 	return 0

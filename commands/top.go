@@ -50,8 +50,8 @@ func (command *Command) Run(c *Call) ErrorCode {
 	Depth++
 	err := command.Handler(c)
 	Depth--
-	if c.Outcome == Limited && err == NoError && denials != nil && command.Writes() {
-		c.countDenial()
+	if c.Outcome == Limited && err == NoError && denials != nil {
+		command.countDenial(c)
 	}
 	return err
 }
@@ -68,7 +68,10 @@ func (command *Command) runInside(c *Call) (err ErrorCode) {
 
 // countDenial counts the keys of limited clauses, each key once. The clauses of one key are
 // neighbours.
-func (c *Call) countDenial() {
+func (command *Command) countDenial(c *Call) {
+	if !command.Writes() {
+		return
+	}
 	if c.Shape != Nested {
 		denials.Count(int(c.DB), c.Args[c.Keys[0].Word])
 		return
