@@ -124,16 +124,15 @@ static void load(RedisModuleCtx *ctx, const shim_command *command, shim_call *ca
     }
 }
 
-static int is_to_be_made(const shim_key *key) {
-    return key->kind == SHIM_ABSENT || (key->becomes == SHIM_BECOMES_HASH && key->kind != SHIM_HASH);
-}
-
 /* Puts the keys into the order in which they change. To make a key sends the event new, so the others
  * come first: another module that hears the event finds them as this call leaves them. */
 static void put_order(const shim_call *call, shim_key **order) {
     for (int made = 0; made < 2; made++) {
-        for (int64_t k = 0; k < call->keys.len; k++)
-            if (is_to_be_made(&call->keys.at[k]) == made) *order++ = &call->keys.at[k];
+        for (int64_t k = 0; k < call->keys.len; k++) {
+            shim_key *key = &call->keys.at[k];
+            int is_made = key->kind == SHIM_ABSENT || (key->becomes == SHIM_BECOMES_HASH && key->kind != SHIM_HASH);
+            if (is_made == made) *order++ = key;
+        }
     }
 }
 
@@ -236,16 +235,14 @@ static SHIM_RARE int is_answered(RedisModuleCtx *ctx, RedisModuleString **argv, 
     return asks || shim_forked;
 }
 
-static SHIM_RARE int refuse_arity(RedisModuleCtx *ctx, shim_command *command) {
-    command->errors++;
-    return api.WrongArity(ctx);
-}
-
 static int shim_run(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int index) {
     shim_command *command = &shim_loaded->commands[index];
     if ((shim_forked || command->plans) && is_answered(ctx, argv, argc, index)) return API_OK;
     shim_has_run = 1;
-    if (argc < command->min_arity || (command->max_arity && argc > command->max_arity)) return refuse_arity(ctx, command);
+    if (argc < command->min_arity || (command->max_arity && argc > command->max_arity)) {
+        command->errors++;
+        return api.WrongArity(ctx);
+    }
     room r;
     run(&r, ctx, argv, argc, index);
     return API_OK;

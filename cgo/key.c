@@ -82,21 +82,13 @@ int shim_is_there(RedisModuleCtx *ctx, shim_key *key, int32_t kind) {
     return 0;
 }
 
-static SHIM_RARE void put_expiry(shim_key *key) {
-    api.SetAbsExpire(key->handle, key->expire_to);
-    key->events |= SHIM_EVENT_EXPIRE;
-}
-
 int shim_set_expiry(shim_key *key) {
     if (key->expire_from == 0) return 0;
     long long at = api.GetAbsExpire(key->handle);
     if (at >= key->expire_from && at <= key->expire_to) return 0;
-    put_expiry(key);
+    api.SetAbsExpire(key->handle, key->expire_to);
+    key->events |= SHIM_EVENT_EXPIRE;
     return 1;
-}
-
-static SHIM_RARE void replicate_expiry(RedisModuleCtx *ctx, const shim_key *key) {
-    api.Replicate(ctx, "PEXPIREAT", "sl", key->name, (long long)key->expire_to);
 }
 
 static SHIM_RARE void delete(RedisModuleCtx *ctx, shim_key *key) {
@@ -113,7 +105,7 @@ static void change(RedisModuleCtx *ctx, shim_call *call, shim_key *key) {
     case SHIM_BECOMES_ZSET: shim_apply_zset(ctx, call, key); break;
     case SHIM_BECOMES_STRING: shim_apply_string(ctx, key); return; /* with its expiry */
     }
-    if (shim_set_expiry(key)) replicate_expiry(ctx, key);
+    if (shim_set_expiry(key)) api.Replicate(ctx, "PEXPIREAT", "sl", key->name, (long long)key->expire_to);
 }
 
 void shim_apply(RedisModuleCtx *ctx, const shim_command *command, shim_call *call, shim_key *key) {
