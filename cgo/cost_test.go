@@ -46,11 +46,14 @@ const fourLookups = 4 * 3
 
 var hostiles = []hostile{
 	{"nothing", func(*fakehost.Host, int) {}, 10, nil, 0},
-	{"lapsed leases", lapsedLeases, 3000, []string{
+	{"lapsed leases", func(h *fakehost.Host, size int) {
+		h.Put("k", slots(h, size, -1))
+		h.PutMember("k", -float64(h.Now()+1000*second), "\x02live")
+	}, 3000, []string{
 		"GO.LEASE k 1000000000 60 a", "GO.LEASE k 1 60 a", "GO.LEASE k 1 60 live", "GO.LEASE k 1 60 7", "GO.LEASE_RO k 1 60 a",
 		"GO.RELEASE k live", "GO.RELEASE k 1 2 3", "GO.ALL k LEASE 1 60 a", "GO.ALL_RO k LEASE 9 60 a",
 		"GO.ALL k LEASE 1000000000 60 a KEY l LEASE 1 60 a KEY q QUOTA 1 1 2"}, 0},
-	{"live leases", liveLeases, 3000, []string{
+	{"live leases", func(h *fakehost.Host, size int) { h.Put("k", slots(h, size, 1000*second)) }, 3000, []string{
 		"GO.LEASE k 100 60 a", "GO.LEASE k 1 60 a", "GO.LEASE k SIZE 60 a", "GO.LEASE k HALF 60 a", "GO.LEASE_RO k 100 60 a",
 		"GO.LEASE k 100 60 5", "GO.LEASE k 100 1 5", "GO.RELEASE k 5", "GO.RELEASE k 0 1 2 3 4 5 6 7 8 9",
 		"GO.ALL k LEASE 100 60 a", "GO.ALL k LEASE 100 60 5 KEY l LEASE 100 60 a"}, 0},
@@ -114,13 +117,6 @@ var windowCalls = []string{
 }
 
 var hashCalls = []string{"GO.THROTTLE k 1 1 1", "GO.THROTTLE k 1 1 1 -5", "GO.THROTTLE k 1 1 1 1 LOCKOUT 5", "GO.THROTTLE k 1 1 1 5 FORCE", "GO.THROTTLE_RO k 1 1 1", "GO.ALL k" + strings.Repeat(" THROTTLE 1 1 1", 32)}
-
-func lapsedLeases(h *fakehost.Host, size int) {
-	h.Put("k", slots(h, size, -1))
-	h.PutMember("k", -float64(h.Now()+1000*second), "\x02live")
-}
-
-func liveLeases(h *fakehost.Host, size int) { h.Put("k", slots(h, size, 1000*second)) }
 
 // foreignHash returns what makes k a hash with names of this form.
 func foreignHash(name string) func(*fakehost.Host, int) {

@@ -1,7 +1,6 @@
 /* This file knows one user, who may use all keys except those that the test forbids. */
 #include "fake.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -54,19 +53,14 @@ static int check(RedisModuleUser *user, RedisModuleString **argv, int argc) {
     }
     const RedisModuleString *key = argv[1];
     fake_record(&fake.list[FAKE_CHECKS], key->bytes, key->len);
-    if (holds(&fake.list[FAKE_FORBIDDEN], key)) {
-        errno = EACCES;
-        return API_ERR;
-    }
+    if (holds(&fake.list[FAKE_FORBIDDEN], key)) return API_ERR;
     fake_record(&ctx->permitted, key->bytes, key->len);
     return API_OK;
 }
 
 /* As Valkey 9.1 for a user who may use some databases only. */
 int fake_ACLCheckCommandPermissions(RedisModuleUser *user, RedisModuleString **argv, int argc) {
-    if (!fake.is[FAKE_VALKEY]) return check(user, argv, argc);
-    errno = EACCES;
-    return API_ERR;
+    return fake.is[FAKE_VALKEY] ? API_ERR : check(user, argv, argc);
 }
 
 int fake_ACLCheckPermissions(RedisModuleUser *user, RedisModuleString **argv, int argc, int database, int *reason) {
