@@ -37,7 +37,8 @@ func counters(t *testing.T, h *fakehost.Host, command string) (n [5]int) {
 	return n
 }
 
-// Each field but the version is a number on a line of its own: exporters read only such fields. The reference has them all.
+// Each field but the version is a number on a line of its own: exporters read only such fields. They are those of the
+// reference.
 func TestInfo_fields(t *testing.T) {
 	h := loaded(t)
 	if n := number(t, h, "version_number"); n != 1_20_03 || h.Version() != n || !strings.Contains(h.Info(), "\r\ngothrottle_version:1.20.3\r\n") {

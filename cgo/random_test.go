@@ -101,15 +101,16 @@ func (w *walk) empty(key string) bool {
 	return v != nil && v.Empty()
 }
 
-// crowd returns hundreds of slots or, for a window's key, of units, some of which may have lapsed: calls clear 128 at most.
+// crowd returns hundreds of slots or, for a window's key, of units. Some may have lapsed, of which a call clears 128, or lapse now.
 func (w *walk) crowd(key string) *memory.Value {
-	at, n := w.h.Now()+w.Int64N(100*second)-50*second, w.IntN(300)
+	const step = second / 4
+	at, n := w.h.Now()+(w.Int64N(400)-200)*step, w.IntN(300)
 	return many(n, func(i int) member {
 		if key[0] == 'w' { // no two entries have one time, and a later one has a greater total
-			at -= 1 + w.Int64N(second)
+			at -= step
 			return scored(-float64(at), "\x01"+strconv.FormatInt(int64(n-i), 36))
 		}
-		at -= pick(w.Rand, 0, w.Int64N(second))
+		at -= pick[int64](w.Rand, 0, step)
 		return scored(-float64(at), fmt.Sprintf("\x02%03d", i))
 	})
 }

@@ -6,7 +6,7 @@ import (
 	"gothrottle/cgo/fakehost"
 )
 
-// No transcript has databases, or a server without the configuration top-keys. Its value again leaves the table as it is.
+// No transcript has databases, or a server without the configuration top-keys. To set its value again changes nothing.
 func TestTop(t *testing.T) {
 	h := newHost(t)
 	h.Load()
