@@ -17,6 +17,7 @@ var callFailures = []int{fakehost.NoReply, fakehost.ErrorReply, fakehost.OtherTy
 func TestCalls_rank(t *testing.T) {
 	for _, row := range []struct{ line, want, failing string }{
 		{"GO.LEASE k 5 60 x", "[1 5 0 10 50 0]", "[1 5 0 10 50 0]"}, // no call is needed
+		{"GO.LEASE k 4 60 x", "[1 4 0 20 50 0]", "[1 4 0 50 50 0]"},
 		{"GO.LEASE k 3 60 x", "[1 3 0 30 50 0]", "[1 3 0 50 50 0]"},
 		{"GO.LEASE k 1 60 x", "[1 1 0 50 50 0]", "[1 1 0 50 50 0]"},
 		{"GO.LEASE_RO k 3 60 x", "[1 3 0 30 50 0]", "[1 3 0 50 50 0]"},

@@ -101,16 +101,17 @@ func (w *walk) empty(key string) bool {
 	return v != nil && v.Empty()
 }
 
-// crowd returns hundreds of slots or, for a window's key, of units. Some may have lapsed, of which a call clears 128, or lapse now.
+// crowd returns hundreds of slots or, for a window's key, of units. Some may have lapsed, of which a call clears 128. Some
+// lapse now, or a microsecond earlier or later.
 func (w *walk) crowd(key string) *memory.Value {
 	const step = second / 4
-	at, n := w.h.Now()+(w.Int64N(400)-200)*step, w.IntN(300)
+	at, n := w.h.Now()+(w.Int64N(400)-200)*step+w.Int64N(100), w.IntN(300)
 	return many(n, func(i int) member {
 		if key[0] == 'w' { // no two entries have one time, and a later one has a greater total
-			at -= step
+			at -= pick[int64](w.Rand, 1, step)
 			return scored(-float64(at), "\x01"+strconv.FormatInt(int64(n-i), 36))
 		}
-		at -= pick[int64](w.Rand, 0, step)
+		at -= pick[int64](w.Rand, 0, 0, 1, step)
 		return scored(-float64(at), fmt.Sprintf("\x02%03d", i))
 	})
 }

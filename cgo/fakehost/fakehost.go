@@ -22,6 +22,7 @@ import (
 // Host is a server. None of its methods may be called concurrently.
 type Host struct {
 	listener func(Event)
+	faults   []string // of a closed host
 }
 
 // current is the host whose state C holds, nil if there is none.
@@ -40,7 +41,7 @@ func New() *Host {
 // Close stops the server and frees all that it holds.
 func (h *Host) Close() {
 	if current == h {
-		current = nil
+		h.faults, current = h.Faults(), nil
 		C.fake_stop()
 	}
 }

@@ -58,7 +58,12 @@ func (h *Host) ClearLog() { C.fake.list[C.FAKE_LOG].len = 0 }
 // Faults returns the forbidden things that the module has done. Examples are a leak, freeing a
 // string that the module does not own, and opening a key that is not among the words. Each fault
 // is an error in the module.
-func (h *Host) Faults() []string { return lines(C.FAKE_FAULTS) }
+func (h *Host) Faults() []string {
+	if current != h {
+		return h.faults
+	}
+	return lines(C.FAKE_FAULTS)
+}
 
 // Alive counts what the module still has to free: strings, open keys, blocks of memory, replies of
 // RedisModule_Call, users. A new host does not reset the counts.
