@@ -92,59 +92,35 @@ func TestCircuit_lateFailures(t *testing.T) {
 	}
 }
 
-// twoLanes returns a client, a key on a lane of its own for each of two, a set of those that fail, and the client's log.
-func twoLanes(t *testing.T) (c *Client, ask func(key string), keys [2]string, fails map[string]bool, log *strings.Builder) {
-	fails, log = map[string]bool{}, new(strings.Builder)
-	server := process(func(ctx context.Context, cmd redis.Cmder) error {
-		if fails[cmd.Args()[1].(string)[2:]] {
-			return io.ErrUnexpectedEOF
-		}
-		return admitting{}.Process(ctx, cmd)
-	})
-	c = open(t, server, Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
-	for keys = [2]string{"a", "b"}; c.lane("t:"+keys[0]) == c.lane("t:"+keys[1]); {
-		keys[1] += "b"
-	}
-	return c, func(key string) { _, _ = c.Rate("t", PerHour(1)).Allow(context.Background(), key) }, keys, fails, log
-}
-
-// A circuit stays open if nobody uses its keys any more. The log reports the end of the outage all the same, and of the
-// next outage.
-func TestCircuit_keysThatNobodyUsesAnyMore(t *testing.T) {
+// The log has one record of an outage and one of its end. It does not report the end while a circuit is open whose keys are
+// used. A circuit whose keys nobody uses any more stays open, and does not count.
+func TestCircuit_log(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, ask, keys, fails, log := twoLanes(t)
-		for outage := 1; outage <= 2; outage++ {
-			fails[keys[0]], fails[keys[1]] = true, true
-			for range circuitFailures {
-				ask(keys[0])
-				if outage == 1 {
-					ask(keys[1])
+		var log strings.Builder
+		fails := ""
+		c := open(t, process(func(ctx context.Context, cmd redis.Cmder) error {
+			if strings.Contains(fails, cmd.Args()[1].(string)[2:]) {
+				return io.ErrUnexpectedEOF
+			}
+			return admitting{}.Process(ctx, cmd)
+		}), Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		a, b := c.lane("t:a"), c.lane("t:b")
+		require.NotSame(t, a, b)
+		for _, step := range []struct {
+			fails, asks  string
+			warns, infos int
+		}{{"ab", "ab", 1, 0}, {"a", "ab", 1, 0}, {"", "ab", 1, 1}, {"ab", "ab", 2, 1}, {"", "a", 2, 2}, {"a", "a", 3, 2}, {"", "a", 3, 3}} {
+			fails = step.fails
+			for range 20 {
+				for _, key := range step.asks {
+					_, _ = c.Rate("t", PerHour(1)).Allow(context.Background(), string(key))
 				}
+				time.Sleep(time.Second)
 			}
-			require.Equal(t, outage, strings.Count(log.String(), "WARN"), log.String())
-			clear(fails)
-			for range 100 {
-				time.Sleep(200 * time.Millisecond)
-				ask(keys[0])
-			}
-			require.Equal(t, outage, strings.Count(log.String(), "INFO"), log.String())
+			require.Equal(t, step.warns, strings.Count(log.String(), "WARN"), log.String())
+			require.Equal(t, step.infos, strings.Count(log.String(), "INFO"), log.String())
 		}
-		require.True(t, c.lane("t:"+keys[1]).circuit.open())
-	})
-}
-
-// While a circuit is open whose keys are used, the log does not say that the server decides again.
-func TestCircuit_oneOfTwoFails(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, ask, keys, fails, log := twoLanes(t)
-		for i := range 100 {
-			fails[keys[0]], fails[keys[1]] = i < 99, i < 20
-			ask(keys[0])
-			ask(keys[1])
-			require.Equal(t, i == 99, strings.Contains(log.String(), "INFO"), log.String())
-			time.Sleep(time.Second)
-		}
-		require.Equal(t, 1, strings.Count(log.String(), "WARN"), log.String())
+		require.True(t, b.circuit.open())
 	})
 }
 

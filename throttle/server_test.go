@@ -175,9 +175,6 @@ func TestServer_cluster(t *testing.T) {
 	require.InDelta(t, 100, failed, 40)
 }
 
-// asked is what a caller wants: a unit, or to give one back. The output is whether it got one.
-type asked struct{ refund bool }
-
 // linearQuota is a quota that ends long after the test.
 type linearQuota struct {
 	used int64
@@ -187,7 +184,8 @@ type linearQuota struct {
 // linearClients is how many clients there are; half of the goroutines share one.
 const linearClients = 2
 
-// quotaModel is what the client promises. A call is admitted only if there is room. A denial is true now or, if denials are
+// quotaModel is what the client promises. The input is whether a caller gives a unit back, in place of asking for one. The
+// output is whether it did. A call is admitted only if there is room. A denial is true now or, if denials are
 // remembered, was true once; with budgets, units that clients have taken in advance may be missing.
 func quotaModel(limit, taken int64, remembers bool) porcupine.Model {
 	return porcupine.Model{
@@ -195,7 +193,7 @@ func quotaModel(limit, taken int64, remembers bool) porcupine.Model {
 		Step: func(state, input, output any) (bool, any) {
 			s := state.(linearQuota)
 			switch got := output.(bool); {
-			case input.(asked).refund:
+			case input.(bool):
 				ok := got == (s.used > 0) || taken > 0 // the server counts those as used
 				if got {
 					s.used--
@@ -255,15 +253,15 @@ func linearRound(t *testing.T, r *rand.Rand, limiter func(id int) *throttle.Quot
 	var wait sync.WaitGroup
 	began := time.Now()
 	for id := range 8 {
-		var calls [12]asked
-		for i := range calls {
-			calls[i].refund = r.IntN(8) == 0
+		var refunds [12]bool
+		for i := range refunds {
+			refunds[i] = r.IntN(8) == 0
 		}
 		l := limiter(id)
 		wait.Go(func() {
-			for _, c := range calls {
-				o := porcupine.Operation{ClientId: id, Input: c, Call: time.Since(began).Nanoseconds()}
-				if c.refund {
+			for _, refund := range refunds {
+				o := porcupine.Operation{ClientId: id, Input: refund, Call: time.Since(began).Nanoseconds()}
+				if refund {
 					got, err := l.Refund(background, key, 1)
 					o.Output = got.Granted < 0
 					assert.NoError(t, err)
