@@ -10,7 +10,6 @@ package redis_rate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -62,29 +61,20 @@ type Result struct {
 }
 
 // Limiter asks a server with gothrottle.
-type Limiter struct {
-	rate *throttle.Rate // every limit is made from it
-	err  error          // why there is none
-}
+type Limiter struct{ rate *throttle.Rate } // every limit is made from it
 
 // NewLimiter returns a Limiter over a client of go-redis: *redis.Client, *redis.ClusterClient, *redis.Ring. Without
 // ContextTimeoutEnabled in its options a call may last as long as go-redis waits, whatever its context says.
 func NewLimiter(rdb throttle.Processor) *Limiter {
-	client, err := throttle.New(rdb, throttle.Options{}, throttle.Timeout(timeout))
-	if errors.Is(err, throttle.ErrParams) && rdb != nil {
-		client, err = throttle.New(ignorant{rdb}, throttle.Options{}, throttle.Timeout(timeout))
-	}
-	if err != nil {
-		return &Limiter{err: err}
-	}
-	return &Limiter{rate: client.Rate(name, throttle.PerSecond(1))}
+	client, _ := throttle.New(anyClient{rdb}, throttle.Options{}, throttle.Timeout(timeout)) // these options are good
+	return &Limiter{client.Rate(name, throttle.PerSecond(1))}
 }
 
-// ignorant is a client of go-redis that ignores time limits. The type hides its options.
-type ignorant struct{ throttle.Processor }
+// anyClient hides the options of a client of go-redis, which may ignore time limits.
+type anyClient struct{ throttle.Processor }
 
 // Unwrap returns the client, for its pipelines.
-func (i ignorant) Unwrap() throttle.Processor { return i.Processor }
+func (c anyClient) Unwrap() throttle.Processor { return c.Processor }
 
 // Allow is AllowN for one event.
 func (l Limiter) Allow(ctx context.Context, key string, limit Limit) (*Result, error) {
@@ -102,20 +92,12 @@ func (l Limiter) AllowAtMost(ctx context.Context, key string, limit Limit, n int
 }
 
 // Reset deletes the limiter: nothing is in use afterwards.
-func (l Limiter) Reset(ctx context.Context, key string) error {
-	if l.err != nil {
-		return l.err
-	}
-	return l.rate.Reset(ctx, key)
-}
+func (l Limiter) Reset(ctx context.Context, key string) error { return l.rate.Reset(ctx, key) }
 
 type verb func(*throttle.Rate, context.Context, string, int64) (throttle.Result, error)
 
 // ask asks for n events. The call is denied if fewer than least fit.
 func (l Limiter) ask(ctx context.Context, key string, limit Limit, n, least int, ask verb) (*Result, error) {
-	if l.err != nil {
-		return nil, l.err
-	}
 	if limit.Burst < 1 && limit.Rate > 0 && n >= 0 {
 		result := &Result{Limit: limit, RetryAfter: -1}
 		if least > limit.Burst {

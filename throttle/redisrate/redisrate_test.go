@@ -102,10 +102,8 @@ func TestNewLimiter(t *testing.T) {
 		require.Error(t, err)
 		require.NoError(t, rdb.Close())
 	}
-	_, err := redis_rate.NewLimiter(nil).Allow(ctx, "a", redis_rate.PerSecond(1))
-	require.Error(t, err)
 	s := throttletest.NewServer()
 	s.Fail(io.EOF)
-	_, err = redis_rate.NewLimiter(s).Allow(ctx, "a", redis_rate.PerSecond(1))
+	_, err := redis_rate.NewLimiter(s).Allow(ctx, "a", redis_rate.PerSecond(1))
 	require.ErrorIs(t, err, io.EOF)
 }
