@@ -27,7 +27,6 @@ func TestACL_keysOfSeveralLimits(t *testing.T) {
 			{"b1 QUOTA 99 60", "b1", "b1"},
 			{"a1 QUOTA 99 60 KEY b1 QUOTA 99 60", "b1", "b1"},
 			{"a1 QUOTA 99 60 KEY b2 WINDOW 99 60 KEY a6 QUOTA 99 60", "b2", "b2"},
-			{"a1 QUOTA 99 60 KEY a2 WINDOW 99 60 1 EXACT KEY b3 WINDOW 99 60 EXACT", "b3", "b3"},
 			{"a3 THROTTLE 99 1 60 1 THROTTLE 99 1 60 1 KEY b4 THROTTLE 99 1 60 1 MS", "b4", "b4"},
 			{"A QUOTA 99 60 KEY a QUOTA 99 60", "A", "A"},
 			{"a QUOTA 99 60 KEY ba QUOTA 99 60", "ba", "ba"},

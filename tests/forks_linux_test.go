@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -75,9 +74,10 @@ func TestMemory_forks(t *testing.T) {
 	forks := setting(t, "FORKS", 20)
 	s := start(t, options{Args: []string{"--appendonly", "yes", "--auto-aof-rewrite-percentage", "0", "--enable-debug-command", "yes"}})
 	eventually(t, "the server has no child", s.childless)
-	before := s.forks()
+	forked := func() int64 { return s.number("stats", "total_forks") }
+	before := forked()
 	calls, stop := s.steadyLoad(1000)
-	for n := 0; s.forks() < before+forks; n++ {
+	for n := 0; forked() < before+int64(forks); n++ {
 		require.Less(t, n, 2*forks, "calls that forked")
 		s.forkBesideGarbage([]string{"BGSAVE", "BGREWRITEAOF"}[n%2], n)
 		require.Equal(t, commands.ErrForked.Text(), s.debugForked())
@@ -89,7 +89,7 @@ func TestMemory_forks(t *testing.T) {
 	assert.Equal(t, "ok", s.info("persistence", "rdb_last_bgsave_status"))
 	assert.Equal(t, "ok", s.info("persistence", "aof_last_bgrewrite_status"))
 	used := s.usage()
-	t.Logf("%d forks, %d calls beside them; %+v", s.forks()-before, calls.Load(), used)
+	t.Logf("%d forks, %d calls beside them; %+v", forked()-before, calls.Load(), used)
 	assert.Equal(t, "0", s.info("gothrottle", "gothrottle_panics"))
 }
 
@@ -119,12 +119,4 @@ func (s *server) childless() bool {
 	pid := s.info("server", "process_id")
 	children, err := os.ReadFile("/proc/" + pid + "/task/" + pid + "/children")
 	return err == nil && strings.TrimSpace(string(children)) == ""
-}
-
-// forks returns how often the server has forked.
-func (s *server) forks() int {
-	s.t.Helper()
-	n, err := strconv.Atoi(s.info("stats", "total_forks"))
-	require.NoError(s.t, err)
-	return n
 }

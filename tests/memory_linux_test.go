@@ -15,11 +15,12 @@ import (
 
 // No transcript shows what a server's process takes of the machine.
 type usage struct {
+	used              int64 // bytes that the server's allocator has given out
 	resident, address int64 // bytes of memory, bytes of address space
 	threads, files    int64 // files are open file descriptors
 }
 
-// usage reads /proc. Only local servers have it.
+// usage reads INFO and /proc, which only local servers have.
 func (s *server) usage() usage {
 	s.t.Helper()
 	folder := "/proc/" + s.info("server", "process_id")
@@ -33,14 +34,15 @@ func (s *server) usage() usage {
 		require.NoError(s.t, err, name)
 		return n
 	}
-	return usage{resident: 1024 * field("VmRSS"), address: 1024 * field("VmSize"), threads: field("Threads"), files: int64(len(files))}
+	return usage{used: s.number("memory", "used_memory"), resident: 1024 * field("VmRSS"), address: 1024 * field("VmSize"),
+		threads: field("Threads"), files: int64(len(files))}
 }
 
-// usedMemory returns the bytes that the server's allocator has given out.
-func (s *server) usedMemory() int64 {
+// number returns one field of an INFO section.
+func (s *server) number(section, field string) int64 {
 	s.t.Helper()
-	n, err := strconv.ParseInt(s.info("memory", "used_memory"), 10, 64)
-	require.NoError(s.t, err)
+	n, err := strconv.ParseInt(s.info(section, field), 10, 64)
+	require.NoError(s.t, err, field)
 	return n
 }
 
@@ -101,16 +103,16 @@ func TestMemory_keys(t *testing.T) {
 		s := start(t, options{})
 		s.pipeline(batch, func(i int) string { return fmt.Sprintf("GO.THROTTLE user:%08d %s", i, rate) })
 		s.must("FLUSHALL SYNC")
-		before, used := s.usage(), s.usedMemory()
+		before := s.usage()
 		for first := 0; first < keys+batch; first += batch { // a second call on a key takes no memory
 			s.pipeline(batch, func(i int) string { return fmt.Sprintf("GO.THROTTLE user:%08d %s", (first+i)%keys, rate) })
 		}
 		require.EqualValues(t, keys, s.DBSize(ctx).Val())
 		each := int64(0)
-		eventually(t, "the server has resized its tables", func() bool { each = (s.usedMemory() - used) / int64(keys); return each <= most+more })
+		eventually(t, "the server has resized its tables", func() bool { each = (s.usage().used - before.used) / int64(keys); return each <= most+more })
 		t.Logf("%s: %d bytes per key, %d resident", rate, each, (s.usage().resident-before.resident)/int64(keys))
 		s.must("FLUSHALL SYNC")
-		eventually(t, "the memory is back", func() bool { return s.usedMemory() <= used+1<<20 })
+		eventually(t, "the memory is back", func() bool { return s.usage().used <= before.used+1<<20 })
 		_ = s.Do(ctx, "MEMORY", "PURGE")
 		eventually(t, "the resident memory is back", func() bool { return s.usage().resident <= before.resident+16<<20 })
 	}

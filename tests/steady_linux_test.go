@@ -31,15 +31,14 @@ func (s *server) steadyLoad(rate int) (calls *atomic.Int64, stop func()) {
 	s.setPolicies(manyPolicies(0))
 	for i := range connections {
 		running.Go(func() {
-			random, ticks := rand.New(rand.NewPCG(11, uint64(i))), time.NewTicker(time.Second*connections/time.Duration(rate))
-			defer ticks.Stop()
+			random, ticks := rand.New(rand.NewPCG(11, uint64(i))), time.Tick(time.Second*connections/time.Duration(rate))
 			conn := s.Conn()
 			for n := 0; ; n++ {
 				select {
 				case <-ended:
 					conn.Close()
 					return
-				case <-ticks.C:
+				case <-ticks:
 				}
 				if n%500 == 499 {
 					conn.Close()
@@ -93,7 +92,7 @@ func TestMemory_steadyLoad(t *testing.T) {
 		s.setPolicies(manyPolicies(n))
 		s.must("GO.TOP 10")
 		u := s.usage()
-		for what, value := range map[string]int64{"bytes of used memory": s.usedMemory(), "bytes of resident memory": u.resident,
+		for what, value := range map[string]int64{"bytes of used memory": u.used, "bytes of resident memory": u.resident,
 			"threads": u.threads, "files": u.files} {
 			samples[what] = append(samples[what], value)
 		}
