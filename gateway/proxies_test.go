@@ -152,6 +152,14 @@ func TestCheck(t *testing.T) {
 	require.Equal(t, 200, get(t, g.web+"/check/web").StatusCode)
 }
 
+func TestSubjectOf_host(t *testing.T) {
+	for given, want := range map[string]string{"API.example.com:8443": "api.example.com", "example.com.": "example.com", "[2001:db8::1]:80": "2001:db8::1"} {
+		s, err := subjectOf(&http.Request{Host: given})
+		require.NoError(t, err)
+		require.Equal(t, want, s.host)
+	}
+}
+
 // Envoy's types have all that the page's envoy.yaml has.
 func TestPage_envoy(t *testing.T) {
 	var file map[string]any

@@ -105,7 +105,8 @@ type subject struct {
 // subjectOf reads what the proxy says about the request. The path has no query, no escapes, no empty parts and no dots, so it cannot be written to avoid a rule.
 func subjectOf(r *http.Request) (s subject, err error) {
 	s = subject{method: cmp.Or(r.Header.Get("X-Forwarded-Method"), r.Method), header: r.Header}
-	s.host, _, _ = strings.Cut(strings.ToLower(cmp.Or(r.Header.Get("X-Forwarded-Host"), r.Host)), ":")
+	at := url.URL{Host: strings.ToLower(cmp.Or(r.Header.Get("X-Forwarded-Host"), r.Host))}
+	s.host = strings.TrimSuffix(at.Hostname(), ".") // example.com. is example.com
 	raw, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Uri"), "?")
 	decoded, err := url.PathUnescape(raw)
 	s.path = path.Clean("/" + decoded)
