@@ -123,7 +123,7 @@ func (l *limiter) keep(key string, sent time.Duration, extra int64, r *Result) {
 	s := l.lock(key)
 	defer s.mu.Unlock()
 	s.use.since, s.use.remaining, s.use.scarce = sent, r.Remaining, !r.Allowed || r.RetryAfter > 0
-	s.use.rate = max(s.use.rate, tooSlow) // a sweep has dropped an older state
+	s.use.rate = max(s.use.rate, tooSlow) // of a new state, if a sweep has dropped the one before
 	s.grant.Store(nil)
 	if extra <= 0 {
 		return

@@ -2,7 +2,6 @@ package throttle
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"runtime"
@@ -122,18 +121,6 @@ func TestCircuit_log(t *testing.T) {
 		}
 		require.True(t, b.circuit.open())
 	})
-}
-
-// The keys of a cluster have many lanes: a master that does not answer stops the calls of its slots, not all.
-func TestLanes_ofACluster(t *testing.T) {
-	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}, ContextTimeoutEnabled: true})
-	defer rdb.Close()
-	c := open(t, rdb, Options{})
-	seen := map[*lane]bool{}
-	for i := range 1000 {
-		seen[c.lane(fmt.Sprint(i))] = true
-	}
-	require.Len(t, seen, clusterLanes)
 }
 
 // process is a Processor that is one function.
