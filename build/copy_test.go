@@ -106,52 +106,20 @@ func TestRename(t *testing.T) {
 	runIn(t, folder, "go", "test", "-run", "TestImports", "./build")
 }
 
-const toyKind = `package commands
-
-import "gothrottle/funnel"
-
-var oddKind = clauseKind{
-	keyword: "ODD",
-	summary: "Admits odd quantities.",
-	args:    []Arg{argLimit, argPeriod, argQuantity},
-	words:   2,
-	state:   KindString,
-	units:   true,
-	new:     func() limiter { return new(oddLimiter) },
-}
-
-type oddLimiter struct{ v funnel.Verdict }
-
-func (o *oddLimiter) parse(args []string, r *request) (limit int64, err ErrorCode) {
-	if limit, err = limitArg(args[r.first]); err == NoError {
-		err = r.read(args)
-	}
-	return limit, err
-}
-
-func (o *oddLimiter) load(c *Call, key, cell int) ErrorCode { return NoError }
-
-func (o *oddLimiter) judge(c *Call, quantity int64, mayLock bool) (*funnel.Verdict, ErrorCode) {
-	o.v = funnel.Verdict{Limited: quantity != 0 && quantity%2 == 0}
-	return &o.v, NoError
-}
-
-func (o *oddLimiter) apply(c *Call, denied bool) ErrorCode { return NoError }
-`
-
-const toyTranscript = `> GO.ALL k ODD 9 60 3 KEY q QUOTA 5 60 2  0 9 0 -1 0 0 [0 9 0 -1 0] [0 5 3 -1 60]
-  writes SET q 2@T+60s/ns PXAT T+75s
-> GO.ALL q QUOTA 5 60 KEY k ODD 9 60 2   1 9 0 -1 0 1 [0 5 3 -1 60] [1 9 0 -1 0]
-> GO.ALL k ODD 9 60 QUOTA 5 60           ERR clause 2: a WINDOW, QUOTA, LEASE or ODD clause needs a key of its own: write KEY and another key before it
-> CONFIG SET gothrottle.policies "odd ODD 5 60s"
-> GO.POLICY odd:k 4                      1 5 0 -1 0 0 [1 5 0 -1 0]
+const toyTranscript = `> GO.ALL k TOY 9 60 3 KEY q QUOTA 5 60 2  0 5 3 -1 60 1 [0 9 6 -1 60] [0 5 3 -1 60]
+  writes SET k 3@T+60s/ns PXAT T+75s; SET q 2@T+60s/ns PXAT T+75s
+> GO.ALL k TOY 9 60 QUOTA 5 60           ERR clause 2: a WINDOW, QUOTA, LEASE or TOY clause needs a key of its own: write KEY and another key before it
+> CONFIG SET gothrottle.policies "toy TOY 5 60s"
+> GO.POLICY toy:k 4                      0 5 1 -1 60 0 [0 5 1 -1 60]
+  writes SET toy:k 4@T+60s/ns PXAT T+75s
 `
 
 // A new kind of limiter in GO.ALL and GO.POLICY is a file and a line of clauseKinds.
 func TestNewKind(t *testing.T) {
 	folder := copySources(t)
-	write(t, filepath.Join(folder, "commands/odd.go"), toyKind)
-	edit(t, filepath.Join(folder, "commands/clause.go"), "&leaseKind}", "&leaseKind, &oddKind}")
-	write(t, filepath.Join(folder, "tests/corpus/odd.txt"), toyTranscript)
-	assert.Contains(t, runIn(t, folder, "go", "test", "-v", "-run", "^TestCorpus$/^odd$", "./commands"), "--- PASS: TestCorpus/odd")
+	kind := find(t, read(t, "commands/quota.go"), `(?s)(\nvar quotaKind = .*?\n}\n)`)
+	write(t, filepath.Join(folder, "commands/toy.go"), "package commands\n"+strings.NewReplacer("var quota", "var toy", "QUOTA", "TOY").Replace(kind))
+	edit(t, filepath.Join(folder, "commands/clause.go"), "&leaseKind}", "&leaseKind, &toyKind}")
+	write(t, filepath.Join(folder, "tests/corpus/toy.txt"), toyTranscript)
+	assert.Contains(t, runIn(t, folder, "go", "test", "-v", "-run", "^TestCorpus$/^toy$", "./commands"), "--- PASS: TestCorpus/toy")
 }
