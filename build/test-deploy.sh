@@ -1,5 +1,5 @@
 #!/bin/bash
-# Checks GitHub's workflows, the compose file, the Helm chart and the files for Valkey, and runs what the latter say in Docker.
+# Checks GitHub's workflows, and the compose file, the Helm chart and the files for Valkey, which it also tries in Docker.
 . "$(dirname "$0")/lib.sh"
 need_docker "$0"
 lint_module deploy

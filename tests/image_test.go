@@ -11,39 +11,27 @@ import (
 	servers "gothrottle/tests/server"
 )
 
-// image is the image that GOTHROTTLE_IMAGE names.
-type image struct {
-	t    *testing.T
-	name string
-}
-
-func newImage(t *testing.T) *image {
+// image returns the image that GOTHROTTLE_IMAGE names.
+func image(t *testing.T) string {
 	t.Helper()
 	name := os.Getenv("GOTHROTTLE_IMAGE")
 	if name == "" {
 		t.Skip("make test-docker runs this test")
 	}
-	return &image{t, name}
+	return name
 }
 
-func (i *image) must(args ...string) string {
-	i.t.Helper()
-	out, err := servers.Docker(args...)
-	require.NoError(i.t, err)
-	return out
-}
-
-// run starts a container. The words are options of docker run, the image and its arguments.
-func (i *image) run(words ...string) (container string, s *server) {
-	i.t.Helper()
-	container, addr := servers.Container(i.t, words...)
-	return container, connect(i.t, &servers.Server{Addr: addr})
+// runImage starts a container. The words are options of docker run, the image and its arguments.
+func runImage(t *testing.T, words ...string) (container string, s *server) {
+	t.Helper()
+	container, addr := servers.Container(t, words...)
+	return container, connect(t, &servers.Server{Addr: addr})
 }
 
 // The image works as users start it: without arguments, with arguments of the server, with a
 // command, and with arguments of the module.
 func TestImage_asAUserRunsIt(t *testing.T) {
-	i := newImage(t)
+	name := image(t)
 	for _, c := range []struct {
 		args []string
 		cell bool
@@ -54,7 +42,7 @@ func TestImage_asAUserRunsIt(t *testing.T) {
 		{[]string{servers.ImageProgram, "--loadmodule", servers.ImageModule, "cl-throttle", "no"}, false},
 	} {
 		what := strings.Join(c.args, " ")
-		_, s := i.run(append([]string{i.name}, c.args...)...)
+		_, s := runImage(t, append([]string{name}, c.args...)...)
 		eventually(t, "the server answers", func() bool { return s.Ping(ctx).Err() == nil })
 		assert.Equal(t, "[0 16 15 -1 2]", s.must("GO.THROTTLE user:42 15 30 60"), what)
 		err := s.Do(ctx, "CL.THROTTLE", "user:43", 15, 30, 60).Err()
@@ -63,16 +51,16 @@ func TestImage_asAUserRunsIt(t *testing.T) {
 }
 
 func TestImage_isHealthyAndNotRoot(t *testing.T) {
-	i := newImage(t)
-	c, s := i.run(i.name)
-	eventually(t, "the container is healthy", func() bool { return i.must("inspect", "-f", "{{.State.Health.Status}}", c) == "healthy" })
-	assert.NotEqual(t, "0", i.must("exec", c, "id", "-u"))
-	assert.Equal(t, "safe", i.must("exec", c, "sh", "-c", "test -w "+servers.ImageModule+" || echo safe"),
+	name := image(t)
+	c, s := runImage(t, name)
+	eventually(t, "the container is healthy", func() bool { return servers.MustDocker(t, "inspect", "-f", "{{.State.Health.Status}}", c) == "healthy" })
+	assert.NotEqual(t, "0", servers.MustDocker(t, "exec", c, "id", "-u"))
+	assert.Equal(t, "safe", servers.MustDocker(t, "exec", c, "sh", "-c", "test -w "+servers.ImageModule+" || echo safe"),
 		"the user of the server must not be able to replace the module")
 	// SIGTERM ends the container in good order. After a start the saved limiter is there.
 	assert.Equal(t, "[0 2 1 -1 3600]", s.must("GO.THROTTLE k 1 1 3600"))
-	i.must("stop", c)
-	require.Equal(t, "0", i.must("inspect", "-f", "{{.State.ExitCode}}", c))
-	i.must("start", c)
+	servers.MustDocker(t, "stop", c)
+	require.Equal(t, "0", servers.MustDocker(t, "inspect", "-f", "{{.State.ExitCode}}", c))
+	servers.MustDocker(t, "start", c)
 	eventually(t, "the server has loaded its data", func() bool { return strings.HasPrefix(s.ask("GO.THROTTLE k 1 1 3600"), "[0 2 0 -1 ") })
 }

@@ -28,14 +28,21 @@ func Docker(args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
+// MustDocker is Docker in a test, which ends if the command fails.
+func MustDocker(tb testing.TB, args ...string) string {
+	tb.Helper()
+	out, err := Docker(args...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return out
+}
+
 // made runs a docker command that makes a thing, and returns its name. The thing is removed when the test ends, even if this
 // process is killed: a shell waits until its input ends. It tries again, because a volume may still have its container.
 func made(tb testing.TB, remove string, args ...string) string {
 	tb.Helper()
-	name, err := Docker(args...)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	name := MustDocker(tb, args...)
 	script := fmt.Sprintf(`read -r line; for try in 1 2 3 4 5; do "$0" %s "$1" && exit; sleep 1; done`, remove)
 	cmd := exec.Command("/bin/sh", "-c", script, docker(), name)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // ^C does not end it
