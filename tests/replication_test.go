@@ -37,7 +37,8 @@ func TestReplication_copies(t *testing.T) {
 	plain.inStep(master)
 	want := master.dataset()
 	assert.Equal(t, want, plain.dataset(), "replica without the module")
-	master.must("SAVE")
+	// The fork that fed the replica may not be away yet.
+	eventually(t, "the master saves", func() bool { return master.ask("SAVE") == "OK" })
 	for where, o := range map[string]options{"append-only file": {Args: withAOF}, "RDB": {},
 		"append-only file, without the module": {Args: withAOF, Bare: true}} {
 		master = master.restart(o)
