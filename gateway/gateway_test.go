@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
@@ -67,21 +65,6 @@ func start(t *testing.T, addr, rules string, more ...string) *gateway {
 	g.conn = dial(t, g.grpc, insecure.NewCredentials())
 	g.RateLimitServiceClient = pb.NewRateLimitServiceClient(g.conn)
 	return g
-}
-
-// startProgram starts a program that ends with the test. If the test fails, its output is shown.
-func startProgram(t testing.TB, cmd *exec.Cmd) {
-	t.Helper()
-	var log bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &log, &log
-	require.NoError(t, servers.StartGuarded(cmd))
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Log(log.String())
-		}
-	})
 }
 
 func (g *gateway) log(t *testing.T) string { return readFile(t, g.folder+"/log") }

@@ -73,7 +73,7 @@ func startProxy(t *testing.T, name, app, gateway string) string {
 	writeFile(t, folder+"/traefik.yaml", there.Replace(blocks(t, "yaml")[3]))
 	cmd := exec.Command(proxies[name].program[0], proxies[name].program[1:]...)
 	cmd.Dir, cmd.Env = folder, append(os.Environ(), "HOME="+folder)
-	startProgram(t, cmd)
+	servers.Background(t, cmd)
 	at := "http://127.0.0.1:" + port
 	require.Eventually(t, func() bool { // Traefik reads the file after it listens
 		r, err := http.Get(at)

@@ -19,6 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
+
+	servers "gothrottle/tests/server"
 )
 
 // process starts a program with these rules, which is ours or envoyproxy/ratelimit, and waits until it limits the probe.
@@ -34,7 +36,7 @@ func process(t testing.TB, program, addr, rules, probe string) (at string, pid i
 	for name, v := range env {
 		cmd.Env = append(cmd.Env, name+"="+v)
 	}
-	startProgram(t, cmd)
+	servers.Background(t, cmd)
 	at = "127.0.0.1:" + env["GRPC_PORT"]
 	client := pb.NewRateLimitServiceClient(dial(t, at, insecure.NewCredentials()))
 	require.Eventually(t, func() bool {

@@ -140,11 +140,7 @@ func TestServer_programOfThePage(t *testing.T) {
 		folder := newModule(t, "main.go", program)
 		runGo(t, folder, "build", "-o", "program", ".")
 		cmd := exec.Command(filepath.Join(folder, "program"))
-		require.NoError(t, cmd.Start())
-		t.Cleanup(func() {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-		})
+		servers.Background(t, cmd)
 		// On a busy machine a call may last longer than its limit. Then its request goes on and takes nothing.
 		retry, rdb := "", goRedis(t, s.Addr)
 		require.Eventually(t, func() bool {

@@ -3,7 +3,6 @@
 package monitoring
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
@@ -26,30 +24,12 @@ import (
 
 var ctx = context.Background()
 
-// background starts a program that ends with the test.
-func background(t *testing.T, cmd *exec.Cmd) {
-	t.Helper()
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &out, time.Second
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-		if t.Failed() {
-			t.Logf("%s:\n%s", cmd, out.String())
-		}
-	})
-}
-
-// until asks again until nothing is wrong, for at most a minute.
+// until asks again until nothing is wrong.
 func until(t *testing.T, wrong func() error) {
 	t.Helper()
-	err := wrong()
-	for end := time.Now().Add(time.Minute); err != nil; err = wrong() {
-		if time.Now().After(end) {
-			t.Fatal(err)
-		}
-		time.Sleep(20 * time.Millisecond)
+	var last error
+	if servers.Await("nothing is wrong", func() bool { last = wrong(); return last == nil }) != nil {
+		t.Fatal(last)
 	}
 }
 
@@ -133,11 +113,11 @@ func startStack(t *testing.T) *stack {
 		case "redis-cli":
 			prints(t, line, port, "OK")
 		case "prometheus-redis-exporter":
-			background(t, shell("exec "+line, port))
+			servers.Background(t, shell("exec "+line, port))
 			line = strings.NewReplacer("127.0.0.1:"+port, "127.0.0.1:"+without, s.instance, s.notLoaded, "-redis.user exporter -redis.password change-me ", "").Replace(line)
-			background(t, shell("exec "+line, port))
+			servers.Background(t, shell("exec "+line, port))
 		case "prometheus":
-			background(t, shell("exec "+line+" --log.level=warn", port))
+			servers.Background(t, shell("exec "+line+" --log.level=warn", port))
 		case "curl":
 			prints(t, line, port, `gothrottle_loaded"} 1`)
 		case "promtool":

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Program returns the path of a server's program, by default of the one that GOTHROTTLE_SERVER names. The path is absolute,
@@ -50,6 +52,24 @@ func Needed(tb testing.TB, target string) {
 	if os.Getenv("GOTHROTTLE_MODULE") == "" || os.Getenv("GOTHROTTLE_SERVER") == "" {
 		tb.Skipf("make %s runs this test: GOTHROTTLE_MODULE and GOTHROTTLE_SERVER name the module and the server", target)
 	}
+}
+
+// Background starts a command that ends with the test, even if this process is killed. If the test fails, it shows what the
+// command printed.
+func Background(tb testing.TB, cmd *exec.Cmd) {
+	tb.Helper()
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &out, time.Second // its children may go on printing
+	if err := StartGuarded(cmd); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if tb.Failed() {
+			tb.Logf("%s:\n%s", cmd, out.String())
+		}
+	})
 }
 
 // Library returns a shared library for the server, of this name, in the folder, and makes it of C if need be.
