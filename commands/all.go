@@ -201,7 +201,7 @@ func (c *Call) planClause(index, i int) (next int, err ErrorCode) {
 		w.opts = allowed
 		if i++; allowed&operands != 0 {
 			if i == len(c.Args) {
-				return 0, c.failClause(withoutOperand(allowed), i-1)
+				return 0, c.failClause(optionRows[allowed.first()].without, i-1)
 			}
 			w.operand = int32(i)
 			i++

@@ -60,10 +60,12 @@ func (c *Call) loadHash(k *Key) ErrorCode {
 	cells := c.cells(k)
 	for i := range cells {
 		cell := &cells[i]
-		if cell.Found == 0 {
-			continue
-		}
-		if !cell.isWhole() {
+		switch cell.Found &^ lockField {
+		case wholeFields, wholeFields | fracFields:
+		default:
+			if cell.Found == 0 {
+				continue
+			}
 			return ErrForeignHash
 		}
 		if !cell.decode(least) {
@@ -77,12 +79,6 @@ func (c *Call) loadHash(k *Key) ErrorCode {
 		return ErrForeignHash
 	}
 	return NoError
-}
-
-// isWhole reports whether a cell has the fields that it must have, and no field without another that belongs to it.
-func (cell *Cell) isWhole() bool {
-	found := cell.Found &^ lockField
-	return found == wholeFields || found == wholeFields|fracFields
 }
 
 // decode reads the state from the fields of a cell. It reports whether the state is valid and

@@ -100,7 +100,7 @@ func (l *leaseLimiter) findLapse(c *Call) (funnel.Micros, ErrorCode) {
 // lapses last, and how many are held.
 func (l *leaseLimiter) load(c *Call, key, _ int) ErrorCode {
 	l.key, l.state, l.numLapsed = key, funnel.LeaseState{}, 0
-	if err := c.checkLeases(key); err != NoError || c.Keys[key].Kind == KindAbsent {
+	if err := c.Keys[key].checkZset(); err != NoError || c.Keys[key].Kind == KindAbsent {
 		return err
 	}
 	k, id := &c.Keys[key], c.Args[l.word]
@@ -170,15 +170,6 @@ func (l *leaseLimiter) apply(c *Call, denied bool) ErrorCode {
 		k.expire(max(l.state.Latest, l.v.Lapse).Nanos(), l.TTL.Nanos())
 	}
 	return NoError
-}
-
-// checkLeases checks the type of a key. Each caller checks the leases that it reads.
-func (c *Call) checkLeases(key int) ErrorCode {
-	switch c.Keys[key].Kind {
-	case KindAbsent, KindZset:
-		return NoError
-	}
-	return ErrWrongType
 }
 
 // checkLease makes sure that an entry is a lease.

@@ -19,7 +19,23 @@ const (
 	optLockout                    // a denial begins a lockout; its length follows
 )
 
-var optionNames = [...]string{"MS", "UPTO", "EXACT", "ALIGN", "FORCE", "RESERVE", "LOCKOUT"}
+// optionRows has a row for each option, in the order of the bits.
+var optionRows = [...]struct {
+	name    string
+	after   ErrorCode // of exclusive: the error of another one after it
+	without ErrorCode // of operands: the error of a call that ends with it
+}{
+	{"MS", NoError, NoError},
+	{"UPTO", ErrWithUpTo, NoError},
+	{"EXACT", NoError, NoError},
+	{"ALIGN", NoError, ErrAlignWithoutOffset},
+	{"FORCE", ErrWithForce, NoError},
+	{"RESERVE", ErrWithReserve, ErrReserveWithoutMaxWait},
+	{"LOCKOUT", ErrWithLockout, ErrLockoutWithoutTime},
+}
+
+// first returns the number of the first option of a set.
+func (o option) first() int { return bits.TrailingZeros8(uint8(o)) }
 
 // exclusive are the options of which a call may have one. operands are those that a word
 // follows; no command takes two of them in one call.
@@ -27,30 +43,6 @@ const (
 	exclusive = optUpTo | optForce | optReserve | optLockout
 	operands  = optAlign | optReserve | optLockout
 )
-
-// withAnother returns the error of an option that follows one of the set exclusive.
-func withAnother(first option) ErrorCode {
-	switch {
-	case first&optUpTo != 0:
-		return ErrWithUpTo
-	case first&optForce != 0:
-		return ErrWithForce
-	case first&optReserve != 0:
-		return ErrWithReserve
-	}
-	return ErrWithLockout
-}
-
-// withoutOperand returns the error of an option that is the last word and should not be.
-func withoutOperand(o option) ErrorCode {
-	switch o {
-	case optAlign:
-		return ErrAlignWithoutOffset
-	case optReserve:
-		return ErrReserveWithoutMaxWait
-	}
-	return ErrLockoutWithoutTime
-}
 
 // unit returns the length of the unit of time that the options ask for.
 func (o option) unit() funnel.Nanos {
@@ -97,12 +89,12 @@ func (o option) name() string {
 	if o == 0 {
 		return ""
 	}
-	return optionNames[bits.TrailingZeros8(uint8(o))]
+	return optionRows[o.first()].name
 }
 
 func findOption(word string) option {
-	for i, name := range optionNames {
-		if isWord(word, name) {
+	for i := range optionRows {
+		if isWord(word, optionRows[i].name) {
 			return 1 << i
 		}
 	}
@@ -140,10 +132,10 @@ func (c *Call) options(from int, allowed option) (given option, operand int, err
 		case given&o != 0:
 			return given, operand, c.fail(ErrRepeatedOption, i)
 		case o&exclusive != 0 && given&exclusive != 0:
-			return given, operand, c.fail(withAnother(given), i)
+			return given, operand, c.fail(optionRows[(given&exclusive).first()].after, i)
 		case o&operands != 0:
 			if i++; i == len(c.Args) {
-				return given, operand, withoutOperand(o)
+				return given, operand, optionRows[o.first()].without
 			}
 			operand = i
 		}

@@ -37,7 +37,7 @@ func runRelease(c *Call) ErrorCode {
 	}
 	c.Shape = Integer
 	k := &c.Keys[0]
-	if err := c.checkLeases(0); err != NoError || k.Kind == KindAbsent {
+	if err := k.checkZset(); err != NoError || k.Kind == KindAbsent {
 		return err
 	}
 	for _, id := range ids {

@@ -6,7 +6,10 @@ import "gothrottle/funnel"
 func (kind *clauseKind) reply(r *[6]int64, v *funnel.Verdict, limit int64, opts option) int32 {
 	unit := opts.unit()
 	r[0], r[1], r[2] = boolInt(v.Limited), limit, v.Remaining
-	r[3], r[4] = waitOf(v, unit), inUnits(v.ResetAfter, unit)
+	r[3], r[4] = -1, inUnits(v.ResetAfter, unit) // -1: there is no wait, or never
+	if v.RetryAfter > 0 {
+		r[3] = inUnits(v.RetryAfter, unit)
+	}
 	if opts&(optUpTo|optReserve) == 0 && !kind.renews {
 		return 5
 	}
@@ -37,14 +40,6 @@ func (c *Call) count(asked, limited bool) {
 			c.Outcome = Limited
 		}
 	}
-}
-
-// waitOf returns a verdict's retry_after in units of unit. -1 means that there is no wait, or never.
-func waitOf(v *funnel.Verdict, unit funnel.Nanos) int64 {
-	if v.RetryAfter <= 0 {
-		return -1
-	}
-	return inUnits(v.RetryAfter, unit)
 }
 
 // inUnits returns a length of time in units of unit, rounded up. unit is a second or a

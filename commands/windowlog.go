@@ -90,16 +90,20 @@ func cutUnits(s string) (n int64, rest string, ok bool) {
 	return int64(u), rest, ok && u <= 1<<62
 }
 
+// checkZset checks that a key holds a sorted set or nothing.
+func (k *Key) checkZset() ErrorCode {
+	if k.Kind != KindAbsent && k.Kind != KindZset {
+		return ErrWrongType
+	}
+	return NoError
+}
+
 // loadWindow reads the newest entry, as Entries[0], and the first entry after a time, as
 // Entries[1]. There is no Entries[1] if no entry is newer than that time.
 func (c *Call) loadWindow(key int, after funnel.Micros) (s funnel.WindowState, err ErrorCode) {
 	k := &c.Keys[key]
-	switch k.Kind {
-	case KindAbsent:
-		return s, NoError
-	case KindZset:
-	default:
-		return s, ErrWrongType
+	if err := k.checkZset(); err != NoError || k.Kind == KindAbsent {
+		return s, err
 	}
 	if TheHost.Newest(c, key, 1); len(k.Entries) == 0 { // a sorted set without a member
 		return s, NoError
