@@ -34,12 +34,7 @@ func goCall(record *C.shim_call, command C.int) C.int {
 	call := (*commands.Call)(unsafe.Pointer(record))
 	clock := (*funnel.Clock)(unsafe.Pointer(&C.shim_clock))
 	call.Now = clock.Now(call.Now, monotonic)
-	row := &commands.Table[command]
-	err := guard(row, (*commands.Command).Run, call)
-	if err != commands.NoError && call.Named() {
-		writeError(record, call, err)
-	}
-	return C.int(err)
+	return guard(record, command, (*commands.Command).Run)
 }
 
 // goPlan names the keys of a call in the record. It returns a commands.ErrorCode. The server
@@ -47,13 +42,7 @@ func goCall(record *C.shim_call, command C.int) C.int {
 //
 //export goPlan
 func goPlan(record *C.shim_call, command C.int) C.int {
-	call := (*commands.Call)(unsafe.Pointer(record))
-	row := &commands.Table[command]
-	err := guard(row, (*commands.Command).FindKeys, call)
-	if err != commands.NoError && call.Named() {
-		writeError(record, call, err)
-	}
-	return C.int(err)
+	return guard(record, command, (*commands.Command).FindKeys)
 }
 
 // writeError writes the text of an error that names a word or a clause into the record, with a zero at
@@ -64,11 +53,10 @@ func writeError(record *C.shim_call, call *commands.Call, err commands.ErrorCode
 	text[len(b)] = 0
 }
 
-// guard runs a function of a row so that no panic leaves Go: a panic would end the server. A
+// guard runs a function of a command so that no panic leaves Go: a panic would end the server. A
 // call that panicked is an error and changes nothing.
-func guard(
-	row *commands.Command, run func(*commands.Command, *commands.Call) commands.ErrorCode, call *commands.Call,
-) (err commands.ErrorCode) {
+func guard(record *C.shim_call, command C.int, run func(*commands.Command, *commands.Call) commands.ErrorCode) (result C.int) {
+	call, row := (*commands.Call)(unsafe.Pointer(record)), &commands.Table[command]
 	depth, returned := commands.Depth, false
 	defer func() {
 		if returned {
@@ -76,12 +64,15 @@ func guard(
 		}
 		reason := recover()
 		commands.Depth = depth
-		err, call.ErrWord, call.ErrClause = commands.ErrInternal, 0, 0
+		result, record.error[0] = C.int(commands.ErrInternal), 0
 		logCaught(row.Name, reason)
 	}()
-	err = run(row, call)
+	err := run(row, call)
+	if err != commands.NoError && call.Named() {
+		writeError(record, call, err)
+	}
 	returned = true
-	return err
+	return C.int(err)
 }
 
 // lastPanic is the panic of a place that was logged last.

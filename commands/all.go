@@ -41,11 +41,10 @@ func clauseArgs() (args []Arg) {
 // planAll finds the keys and the clauses in the words: before a call runs, and when the server
 // asks for the keys of a call.
 func planAll(c *Call) ErrorCode {
-	wrong := c.planWords()
-	if wrong == NoError {
-		return NoError
+	if wrong := c.planWords(); wrong != NoError {
+		return c.leftmost(wrong)
 	}
-	return c.leftmost(wrong)
+	return NoError
 }
 
 // leftmost returns the error of the first wrong word: of a clause before the words that the error wrong is about, or wrong.
@@ -224,14 +223,6 @@ func (c *Call) addClause(w clauseWords) {
 }
 
 func runAll(c *Call) ErrorCode {
-	if err := c.parseClauses(); err != NoError {
-		return err
-	}
-	return c.runClauses()
-}
-
-// parseClauses reads the words of the clauses.
-func (c *Call) parseClauses() ErrorCode {
 	for i := range c.Clauses {
 		cl := &c.Clauses[i]
 		limiters[i] = clauseKinds[cl.kind].rooms[i]
@@ -240,7 +231,7 @@ func (c *Call) parseClauses() ErrorCode {
 			return err
 		}
 	}
-	return NoError
+	return c.runClauses()
 }
 
 // runClauses decides by the limiters, whose words are read, and writes the reply.
