@@ -174,38 +174,27 @@ func TestLoad_refused(t *testing.T) {
 
 // The module signals changed keys itself and allows an asynchronous load. On Valkey it sets two more options, and has
 // functions of Valkey's. On Redis it has none of these, even if Redis has one of that name. Of all others it has those that the
-// server has.
-func TestLoad_valkey(t *testing.T) {
+// server has, and loads without any that is not required.
+func TestLoad_functions(t *testing.T) {
 	const noImplicitSignal, asyncLoad, skipValidation, slotMigration = 1 << 1, 1 << 2, 1 << 4, 1 << 5
-	for _, valkey := range []bool{false, true} {
-		h, options := newHost(t), noImplicitSignal|asyncLoad
-		if valkey {
-			h.Set(fakehost.Valkey, 1)
-			options |= skipValidation | slotMigration
-		}
-		if !h.Load() || h.Options() != options {
-			t.Errorf("options %#x, want %#x", h.Options(), options)
-		}
-		for _, f := range fakehost.Functions() {
-			if want := valkey || !f.OfValkey; f.Given != want {
-				t.Errorf("Valkey %t: the module has %s: %t, want %t", valkey, f.Name, f.Given, want)
+	for valkey, options := range []int{noImplicitSignal | asyncLoad, noImplicitSignal | asyncLoad | skipValidation | slotMigration} {
+		for _, lacks := range append(fakehost.Functions(), fakehost.Function{}) {
+			if lacks.Required {
+				continue
 			}
+			h := newHost(t)
+			h.Set(fakehost.Valkey, valkey)
+			h.Add(fakehost.Hidden, lacks.Name)
+			if !h.Load() || h.Options() != options {
+				t.Errorf("Valkey %d without %q: log %q, options %#x, want %#x", valkey, lacks.Name, h.Log(), h.Options(), options)
+			}
+			for _, f := range fakehost.Functions() {
+				if want := (valkey == 1 || !f.OfValkey) && f.Name != lacks.Name; f.Given != want {
+					t.Errorf("Valkey %d without %q: the module has %s: %t, want %t", valkey, lacks.Name, f.Name, f.Given, want)
+				}
+			}
+			wantReply(t, h, "GO.THROTTLE k 15 30 60", "[0 16 15 -1 2]")
 		}
-	}
-}
-
-// The module loads on a server that lacks a function that is not required.
-func TestLoad_withoutFunction(t *testing.T) {
-	for _, f := range fakehost.Functions() {
-		if f.Required {
-			continue
-		}
-		h := newHost(t)
-		h.Add(fakehost.Hidden, f.Name)
-		if !h.Load() {
-			t.Errorf("without %s: log %q", f.Name, h.Log())
-		}
-		wantReply(t, h, "GO.THROTTLE k 15 30 60", "[0 16 15 -1 2]")
 	}
 }
 

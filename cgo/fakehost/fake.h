@@ -151,7 +151,6 @@ enum { FAKE_KEYS = 512 };
 typedef struct fake_keys {
     int num, at[FAKE_KEYS];
 } fake_keys;
-void fake_add_key(fake_keys *keys, int position);
 void fake_find_keys(RedisModuleCommand *command, RedisModuleString *const *argv, int argc, fake_keys *keys);
 int fake_knows(const char *name); /* whether the server has this command, whoever made it */
 void fake_forget_commands(fake_module *module);

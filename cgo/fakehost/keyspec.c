@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-void fake_add_key(fake_keys *keys, int position) {
+static void add_key(fake_keys *keys, int position) {
     if (keys->num == FAKE_KEYS) {
         fake_fault("more keys than %d", FAKE_KEYS);
         return;
@@ -25,7 +25,7 @@ static fake_keys ask(RedisModuleCommand *command, RedisModuleString *const *argv
  * the flag getkeys-api. Both must find the same keys. */
 void fake_find_keys(RedisModuleCommand *command, RedisModuleString *const *argv, int argc, fake_keys *keys) {
     keys->num = 0;
-    if (command->has_key && argc > 1) fake_add_key(keys, 1);
+    if (command->has_key && argc > 1) add_key(keys, 1);
     if (!fake_has_flag(command, "getkeys-api")) return;
     fake_keys named = ask(command, argv, argc);
     if (!(command->key_flags & KEYSPEC_INCOMPLETE) && (named.num != keys->num || named.at[0] != keys->at[0]))
@@ -51,5 +51,5 @@ void fake_KeyAtPosWithFlags(RedisModuleCtx *ctx, int position, int flags) {
         fake_fault("KeyAtPosWithFlags(%d, 0x%x)", position, flags);
         return;
     }
-    fake_add_key(&ctx->keys, position);
+    add_key(&ctx->keys, position);
 }
