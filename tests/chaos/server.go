@@ -44,6 +44,10 @@ func newLab() (l *lab, err error) {
 	return l, err
 }
 
+// movesWrongly reports whether the server is Valkey 8.1. If any module listens to events, an event in another database leaves
+// the client there: the replicas and the append-only file then hold MOVE for the wrong database.
+func (l *lab) movesWrongly() bool { return strings.HasPrefix(l.version, "Valkey server v=8.1.") }
+
 // server is a process.
 type server struct {
 	*servers.Server
