@@ -225,8 +225,8 @@ static __attribute__((noinline)) void run(room *r, RedisModuleCtx *ctx, RedisMod
     if (call->cells.cap > SHIM_CLAUSES || call->items.at != NULL || owned_args != NULL) free_memory(call, owned_args);
 }
 
-/* Whether this is no call to be run: then it is answered. The server asks for the keys, or this is a forked child,
- * where Go must not run. If the server asks for the keys there, it hears of none. */
+/* Whether the call is answered here and not run: the server asks for its keys, or this is a forked child, where Go must
+ * not run. If the server asks for the keys there, it hears of none. */
 static SHIM_RARE int is_answered(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int index) {
     const shim_command *command = &shim_loaded->commands[index];
     int asks = command->plans && !command->one_key && api.IsKeysPositionRequest(ctx);
