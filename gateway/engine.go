@@ -196,11 +196,12 @@ func (e *engine) charge(ctx context.Context, c counter, a *ask) (verdict, error)
 	if err != nil || r.Allowed || a.hits == 1 && e.marks.note(a) {
 		return verdictOf(r, !r.Allowed), err
 	}
-	if r, err = c.Settle(ctx, a.key, a.hits); errors.Is(err, throttle.ErrParams) {
-		err = nil // more than the server counts
+	r, err = c.Settle(ctx, a.key, a.hits)
+	if err != nil && !errors.Is(err, throttle.ErrParams) { // that is more than the server counts
+		return verdict{}, err
 	}
 	e.marks.add(a, r.ResetAfter)
-	return verdictOf(r, true), err
+	return verdictOf(r, true), nil
 }
 
 func verdictOf(r throttle.Result, over bool) verdict {

@@ -24,10 +24,10 @@ import (
 
 // httpRules are the rules for requests that a proxy asks about at /check.
 type httpRules struct {
-	rules  []httpRule
-	domain *domain
-	// Of the client: what it is counted by, and all of it.
-	network, address func(*http.Request) string
+	rules   []httpRule
+	domain  *domain
+	address func(*http.Request) string // of the client
+	bits    int                        // of an IPv6 address that count: the network's
 }
 
 // httpRule is one rule. A request counts for each rule that matches it.
@@ -55,7 +55,7 @@ func (l *loader) loadHTTP(d *domain, at *yaml.Node) {
 	for _, n := range f.TrustedProxies {
 		trusted = append(trusted, n.Prefix)
 	}
-	h := &httpRules{domain: d, network: throttlehttp.ByNetwork(bits, trusted...), address: throttlehttp.ByNetwork(128, trusted...)}
+	h := &httpRules{domain: d, address: throttlehttp.ByNetwork(128, trusted...), bits: bits}
 	l.http[d.name] = h
 	for i := range f.Rules {
 		r := l.loadHTTPRule(&f.Rules[i], rule, d.tag)
@@ -179,9 +179,12 @@ func (s *service) check(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the path of the request has a wrong escape, or deny is not 400 to 599", http.StatusBadRequest)
 		return
 	}
-	sub.network = strings.TrimPrefix(h.network(r), "ip:")
-	address, _ := parsePrefix(strings.TrimPrefix(h.address(r), "ip:")) // a proxy at a Unix socket has none
-	sub.address = address.Addr()
+	sub.network = strings.TrimPrefix(h.address(r), "ip:")
+	address, _ := parsePrefix(sub.network) // a proxy at a Unix socket has none
+	if sub.address = address.Addr(); sub.address.Is6() {
+		address, _ = sub.address.Prefix(h.bits)
+		sub.network = address.String()
+	}
 	asks := []ask{}
 	for i := range h.rules {
 		if h.rules[i].matches(&sub) {
