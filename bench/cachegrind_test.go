@@ -16,10 +16,11 @@ import (
 )
 
 // counts are what cachegrind counts, with a first-level cache of 32 KB for instructions and one for data: how it says that, and
-// how many times the committed count is too much. D1 misses depend on where the server puts its data in that run.
+// the bound: factor times the committed count, plus more. D1 misses depend on where the server puts its data in that run, and
+// a busy machine adds some to any call.
 var counts = map[string]struct {
 	line         string
-	bound, slack float64 // times the committed count, and so many more: a busy machine adds some data misses to any call
+	factor, more float64
 }{"instructions/op": {`I\s+refs:`, 1.1, 0}, "I1-misses/op": {`I1\s+misses:`, 1.1, 0}, "D1-misses/op": {`D1\s+misses:`, 2, 10}}
 
 // count returns what a call executes and misses: the difference between a server that gets 6,000 calls and one that gets 2,000.
@@ -84,7 +85,7 @@ func TestCachegrind_bounds(t *testing.T) {
 			for _, server := range committed.Servers {
 				for unit, c := range counts {
 					if n := committed.Of(server, "Cachegrind", r.name, unit); series(server) == series(name) && n != nil {
-						bounds[unit] = c.bound*slices.Max(n) + c.slack
+						bounds[unit] = c.factor*slices.Max(n) + c.more
 					}
 				}
 			}

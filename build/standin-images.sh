@@ -14,7 +14,7 @@ trap 'rm -rf --one-file-system "$work"' EXIT
 tree=$work/tree
 bootstrap trixie gcc,libc6-dev,redis-server "$tree"
 cp -a "$(go env GOROOT)" "$tree/usr/local/go"
-# As in the official image of Redis: user 999, /data, and no protected mode. A container publishes only the ports it is told to.
+# As in the official image of Redis: user 999, /data, and no protected mode. A container publishes no port unless its user names it.
 chroot "$tree" sh -c 'groupmod -g 999 redis && usermod -u 999 redis && install -d -o redis -g redis /data'
 cat >"$tree/usr/local/bin/docker-entrypoint.sh" <<'SH'
 #!/bin/sh

@@ -6,7 +6,7 @@ import "gothrottle/funnel"
 func (kind *clauseKind) reply(r *[6]int64, v *funnel.Verdict, limit int64, opts option) int32 {
 	unit := opts.unit()
 	r[0], r[1], r[2] = boolInt(v.Limited), limit, v.Remaining
-	r[3], r[4] = -1, inUnits(v.ResetAfter, unit) // -1: there is no wait, or never
+	r[3], r[4] = -1, inUnits(v.ResetAfter, unit) // -1: admitted, or the call never fits
 	if v.RetryAfter > 0 {
 		r[3] = inUnits(v.RetryAfter, unit)
 	}

@@ -132,7 +132,7 @@ func pictures() []*picture {
 func lease() *picture {
 	p := newPicture("lease", "GO.LEASE key 10 20 id: 10 jobs at once; each runs for 8 s, and one crashes")
 	p.meters[0].name = "slots held"
-	p.meters[0].read = func() float64 { // a peek does not leave the slot that it would take
+	p.meters[0].read = func() float64 { // an admitted peek counts the slot that it asks for as taken
 		reply := p.do("GO.LEASE_RO k 10 20 peek")
 		return float64(reply[1] - reply[2] - (1 - reply[0]))
 	}
