@@ -148,6 +148,7 @@ var startsServer = regexp.MustCompile(`^((redis|valkey)-(server|sentinel)|GOTHRO
 var otherwise = map[string]string{
 	"tests/server/":       "the launcher",
 	"build/image_test.go": "words that the image's entrypoint gets",
+	"tests/image_test.go": "words that the image's entrypoint gets",
 }
 
 // Servers are started by tests/server only, which makes them listen on 127.0.0.1 alone and end with their tests.

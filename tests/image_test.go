@@ -38,8 +38,8 @@ func TestImage_asAUserRunsIt(t *testing.T) {
 	}{
 		{nil, true},
 		{[]string{"--maxmemory", "100mb"}, true},
-		{[]string{servers.ImageProgram, "--appendonly", "yes"}, true},
-		{[]string{servers.ImageProgram, "--loadmodule", servers.ImageModule, "cl-throttle", "no"}, false},
+		{[]string{"redis-server", "--appendonly", "yes"}, true},
+		{[]string{"redis-server", "--loadmodule", ourModule, "cl-throttle", "no"}, false},
 	} {
 		what := strings.Join(c.args, " ")
 		_, s := runImage(t, append([]string{name}, c.args...)...)
@@ -53,14 +53,14 @@ func TestImage_asAUserRunsIt(t *testing.T) {
 func TestImage_isHealthyAndNotRoot(t *testing.T) {
 	name := image(t)
 	c, s := runImage(t, name)
-	eventually(t, "the container is healthy", func() bool { return servers.MustDocker(t, "inspect", "-f", "{{.State.Health.Status}}", c) == "healthy" })
-	assert.NotEqual(t, "0", servers.MustDocker(t, "exec", c, "id", "-u"))
-	assert.Equal(t, "safe", servers.MustDocker(t, "exec", c, "sh", "-c", "test -w "+servers.ImageModule+" || echo safe"),
+	eventually(t, "the container is healthy", func() bool { return servers.Docker(t, "inspect", "-f", "{{.State.Health.Status}}", c) == "healthy" })
+	assert.NotEqual(t, "0", servers.Docker(t, "exec", c, "id", "-u"))
+	assert.Equal(t, "safe", servers.Docker(t, "exec", c, "sh", "-c", "test -w "+ourModule+" || echo safe"),
 		"the user of the server must not be able to replace the module")
 	// SIGTERM ends the container in good order. After a start the saved limiter is there.
 	assert.Equal(t, "[0 2 1 -1 3600]", s.must("GO.THROTTLE k 1 1 3600"))
-	servers.MustDocker(t, "stop", c)
-	require.Equal(t, "0", servers.MustDocker(t, "inspect", "-f", "{{.State.ExitCode}}", c))
-	servers.MustDocker(t, "start", c)
+	servers.Docker(t, "stop", c)
+	require.Equal(t, "0", servers.Docker(t, "inspect", "-f", "{{.State.ExitCode}}", c))
+	servers.Docker(t, "start", c)
 	eventually(t, "the server has loaded its data", func() bool { return strings.HasPrefix(s.ask("GO.THROTTLE k 1 1 3600"), "[0 2 0 -1 ") })
 }
