@@ -31,9 +31,8 @@ type stage struct {
 	*server.Server
 	*redis.Client
 	row
-	keys    int
-	rate    float64  // ops per second, if the row is paced
-	options []string // of redis-benchmark
+	keys int
+	rate float64 // ops per second, if the row is paced
 }
 
 // no ends the benchmark if there is an error.

@@ -117,7 +117,6 @@ var perSecond = regexp.MustCompile(`([0-9.]+) requests per second`)
 func (s *stage) hammer(n int, before ...string) float64 {
 	words := append(before, "redis-benchmark", "-p", s.Port, "-c", "50", "-P", fmt.Sprint(32*s.times), "-n", fmt.Sprint(n),
 		"-r", fmt.Sprint(s.keys), "-q")
-	words = append(words, s.options...)
 	call := strings.NewReplacer("{n}", "__rand_int__", "{key}", "k__rand_int__").Replace(s.call)
 	words = append(words, strings.Fields(call)...)
 	out, err := exec.Command(words[0], words[1:]...).CombinedOutput()

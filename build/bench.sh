@@ -1,7 +1,7 @@
 #!/bin/bash
 # bench.sh [WHAT]  measures what calls of the module cost and how many instructions they take: docs/benchmarks.md and its
-# charts. WHAT can be: costs or instructions, one of them alone; client, what the Go client costs, for docs/go.md; scaling,
-# the loads of docs/scaling.md; check, which counts instructions again and fails if they are more than those in bench/results.
+# charts. WHAT can be: costs or instructions, one of them alone; client, what the Go client costs, for docs/go.md;
+# check, which counts instructions again and fails if they are more than those in bench/results.
 # The samples go into bench/results, in the Go benchmark format: benchstat reads them.
 # SERVER= names servers: rows of build/servers.txt, or programs. ROUNDS=5 is the number of rounds. PEER=, PEER_CMD= and
 # PEER_DENIED_CMD= add another module. QUICK=1 (shorter, less exact) and ONLY= (a pattern of go test -bench, with _ for a
@@ -28,7 +28,7 @@ for name in "${wanted[@]}"; do
 done
 
 mkdir -p "$out"
-if [ -n "${QUICK:-}${ONLY:-}" ] || [ "$what" = scaling ]; then
+if [ -n "${QUICK:-}${ONLY:-}" ]; then
   samples=$out docs=$out
   cp docs/benchmarks.md docs/go.md "$out"
 fi
@@ -66,8 +66,7 @@ for name in $what; do
   costs) measure costs "$rounds" 'CPU|OneCPU|Worst' && measure costs 1 'Memory|File' ;; # these hardly vary
   instructions) measure instructions "${ROUNDS:-3}" Cachegrind ;;
   client) measure client "$rounds" Client ;;
-  scaling) measure scaling "$rounds" Scaling ;;
-  *) die "'$name' is not one of: costs, instructions, client, scaling, check." ;;
+  *) die "'$name' is not one of: costs, instructions, client, check." ;;
   esac
 done
 go -C bench run . "$PWD/$samples" "$PWD/$docs"

@@ -25,11 +25,9 @@ func TestPictures(t *testing.T) {
 		}
 		burst, overload := 0, 0
 		for _, c := range p.calls {
-			switch second := column(c); {
-			case c.outcome == denied:
-			case second == burstAt:
+			if c.outcome != denied && c.at == burstAt {
 				burst++
-			case second >= overloadAt && second < overloadEnds:
+			} else if c.outcome != denied && c.at >= overloadAt && c.at < overloadEnds {
 				overload++
 			}
 		}

@@ -13,20 +13,19 @@ import (
 // Times are in ms. begin is a multiple of every period, so the windows that GO.QUOTA aligns end at multiples on the axis.
 const begin, axis, tick = 1_800_000_000_000, 90_000, 50 // everything happens at multiples of tick
 
-const burstAt, overloadAt, overloadEnds = 24, 54, 74 // seconds
+const burstAt, overloadAt, overloadEnds = 24_500, 54_000, 74_000
 
-// arrivals returns when the calls come: some below the rate, a burst at one instant, a pause, an overload of four times the
+// arriving returns how many calls come at an instant: some below the rate, a burst, a pause, an overload of four times the
 // rate, and some below the rate again.
-func arrivals() (times []int) {
-	for _, part := range [][3]int{{500, 20_000, 2500}, {overloadAt*1000 + 250, overloadEnds * 1000, 500},
-		{overloadEnds*1000 + 2500, axis, 2500}} {
-		for at := part[0]; at < part[1]; at += part[2] {
-			times = append(times, at)
-		}
+func arriving(now int) int {
+	switch {
+	case now == burstAt:
+		return 16
+	case now < 20_000 && now%2500 == 500, now >= overloadAt && now < overloadEnds && now%500 == 250,
+		now > overloadEnds && now < axis && now%2500 == 1500:
+		return 1
 	}
-	times = append(times, slices.Repeat([]int{burstAt*1000 + 500}, 16)...)
-	slices.Sort(times)
-	return times
+	return 0
 }
 
 // The outcomes are the colours of the squares: delayed is admitted, for later; charged and returned are units that are settled
@@ -56,10 +55,11 @@ type picture struct {
 	over                   string   // what usage above the limit is: delayed or charged
 	server                 *memory.Server
 	now                    int
+	later                  map[int][]func() // what happens at an instant, before the calls
 }
 
 func newPicture(name, title string) *picture {
-	p := &picture{file: "choosing-" + name + ".svg", title: title, server: memory.NewServer()}
+	p := &picture{file: "choosing-" + name + ".svg", title: title, server: memory.NewServer(), later: map[int][]func(){}}
 	throttled := func() float64 { return float64(p.do("GO.THROTTLE_RO k 9 10 20000 0 MS")[4]) / 2000 } // a unit drains in 2 s
 	p.meters = []*meter{{limit: 10, name: "units in use", read: throttled}}
 	return p
@@ -71,8 +71,8 @@ func (p *picture) do(command string) (ints []int64) {
 	if err != nil {
 		panic(fmt.Sprintf("%s: %v", command, err)) // the commands of this file are right
 	}
-	for _, word := range strings.FieldsFunc(fmt.Sprint(reply), func(r rune) bool { return strings.ContainsRune("[] ", r) }) {
-		n, _ := strconv.ParseInt(word, 10, 64)
+	for word := range strings.FieldsSeq(fmt.Sprint(reply)) {
+		n, _ := strconv.ParseInt(strings.Trim(word, "[]"), 10, 64)
 		ints = append(ints, n)
 	}
 	return ints
@@ -87,25 +87,22 @@ func (p *picture) peek(command string) *picture {
 	return p
 }
 
-// ask is a call that is admitted or denied.
-func (p *picture) ask(command string) string {
-	if p.do(command)[0] != 0 {
-		return denied
-	}
-	return admitted
-}
+// after sees to it that f runs so many ms later.
+func (p *picture) after(ms int, f func()) { p.later[p.now+ms] = append(p.later[p.now+ms], f) }
 
-// run goes along the time axis. At each instant it runs before, and then ask for each call that comes.
-func (p *picture) run(before func(), ask func() string) *picture {
+// run goes along the time axis and asks for each call that comes.
+func (p *picture) run(ask func() (outcome string)) *picture {
 	look := func() {
 		for _, m := range p.meters {
 			m.use = append(m.use, [2]float64{float64(p.now), m.read()})
 		}
 	}
-	for times := arrivals(); p.now <= axis; p.now += tick {
+	for ; p.now <= axis; p.now += tick {
 		look()
-		before()
-		for ; len(times) > 0 && times[0] <= p.now; times = times[1:] {
+		for _, f := range p.later[p.now] {
+			f()
+		}
+		for range arriving(p.now) {
 			p.calls = append(p.calls, event{p.now, ask()})
 		}
 		look()
@@ -113,9 +110,20 @@ func (p *picture) run(before func(), ask func() string) *picture {
 	return p
 }
 
+// ask is a call that is admitted or denied. If it is admitted, then runs.
+func (p *picture) ask(command string, then ...func()) string {
+	if p.do(command)[0] != 0 {
+		return denied
+	}
+	for _, f := range then {
+		f()
+	}
+	return admitted
+}
+
 // simple runs a limiter that only admits or denies.
 func (p *picture) simple(command string) *picture {
-	return p.run(func() {}, func() string { return p.ask(command) })
+	return p.run(func() string { return p.ask(command) })
 }
 
 // pictures returns all pictures, in the order of the page.
@@ -130,57 +138,45 @@ func pictures() []*picture {
 
 // A job takes 8 s. The tenth crashes: it never gives its slot back, which lapses after 20 s.
 func lease() *picture {
-	p := newPicture("lease", "GO.LEASE key 10 20 id: 10 jobs at once; each runs for 8 s, and one crashes")
+	p, job := newPicture("lease", "GO.LEASE key 10 20 id: 10 jobs at once; each runs for 8 s, and one crashes"), 1
 	p.meters[0].name = "slots held"
 	p.meters[0].read = func() float64 { // an admitted peek counts the slot that it asks for as taken
 		reply := p.do("GO.LEASE_RO k 10 20 peek")
 		return float64(reply[1] - reply[2] - (1 - reply[0]))
 	}
-	var ends []int // of the jobs that were admitted; the id is the place
-	return p.run(func() {
-		for id, end := range ends {
-			if end == p.now && id != 9 {
-				p.do(fmt.Sprint("GO.RELEASE k ", id))
+	return p.run(func() string {
+		return p.ask(fmt.Sprint("GO.LEASE k 10 20 ", job), func() {
+			if id := job; id != 10 {
+				p.after(8000, func() { p.do(fmt.Sprint("GO.RELEASE k ", id)) })
 			}
-		}
-	}, func() string {
-		outcome := p.ask(fmt.Sprint("GO.LEASE k 10 20 ", len(ends)))
-		if outcome == admitted {
-			ends = append(ends, p.now+8000)
-		}
-		return outcome
+			job++
+		})
 	})
 }
 
 // The cost of a call is known 3 s after its estimate of 1 unit was taken. The costs are 4, 1 and 0 in turns.
 func force() *picture {
-	p := newPicture("force", "GO.THROTTLE key 9 10 20: an estimate of 1 unit, settled 3 s later")
+	p, turn := newPicture("force", "GO.THROTTLE key 9 10 20: an estimate of 1 unit, settled 3 s later"), 0
 	p.belowName, p.over = "settled", charged
-	var due []int // one for each admitted call
-	return p.run(func() {
-		for i, at := range due {
-			switch {
-			case at == p.now && i%3 == 0:
-				p.do("GO.THROTTLE k 9 10 20 3 FORCE")
-				p.below = append(p.below, slices.Repeat([]event{{p.now, charged}}, 3)...)
-			case at == p.now && i%3 == 2:
-				p.do("GO.THROTTLE k 9 10 20 -1")
-				p.below = append(p.below, event{p.now, returned})
-			}
+	settle := func(command, outcome string, units int) func() {
+		return func() {
+			p.do(command)
+			p.below = append(p.below, slices.Repeat([]event{{p.now, outcome}}, units)...)
 		}
-	}, func() string {
-		outcome := p.ask("GO.THROTTLE k 9 10 20")
-		if outcome == admitted {
-			due = append(due, p.now+3000)
-		}
-		return outcome
+	}
+	settlements := []func(){settle("GO.THROTTLE k 9 10 20 3 FORCE", charged, 3), func() {}, settle("GO.THROTTLE k 9 10 20 -1", returned, 1)}
+	return p.run(func() string {
+		return p.ask("GO.THROTTLE k 9 10 20", func() {
+			p.after(3000, settlements[turn%3])
+			turn++
+		})
 	})
 }
 
 func reserve() *picture {
 	p := newPicture("reserve", "GO.THROTTLE key 9 10 20000 MS RESERVE 8000: a slot, at most 8 s ahead")
 	p.belowName, p.over = "callers act", delayed
-	return p.run(func() {}, func() string {
+	return p.run(func() string {
 		wait := p.do("GO.THROTTLE k 9 10 20000 MS RESERVE 8000")[5]
 		outcome := []string{denied, admitted, delayed}[min(wait, 1)+1]
 		if outcome != denied {
@@ -192,7 +188,7 @@ func reserve() *picture {
 
 func lockout() *picture {
 	p := newPicture("lockout", "GO.THROTTLE key 9 10 20 LOCKOUT 15: a denial locks for 15 s")
-	return p.run(func() {}, func() string {
+	return p.run(func() string {
 		outcome := p.ask("GO.THROTTLE k 9 10 20 1 LOCKOUT 15")
 		if n := len(p.locked); outcome == denied && (n == 0 || p.now >= p.locked[n-1][1]) {
 			p.locked = append(p.locked, [2]int{p.now, p.now + 15_000})

@@ -2,25 +2,9 @@ package report
 
 import (
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 )
-
-// The kind of a sample of BenchmarkClient has its keys, and the name of its limiter keeps its underscore. bench's TestPages reads
-// the others.
-func TestRead_client(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "samples")
-	text := "BenchmarkClient/keys=1/row=redis_rate_v10/server=Valkey_9.1.2-2 1 7 ops/s\n"
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	s, err := Read(file)
-	if err != nil || !slices.Equal(s.Of("Valkey 9.1.2", "Client/keys=1", "redis_rate v10", "ops/s"), []float64{7}) {
-		t.Errorf("%+v, %v", s, err)
-	}
-}
 
 func TestSum(t *testing.T) {
 	for _, test := range []struct{ values, want []float64 }{
