@@ -88,16 +88,11 @@ type episode struct {
 	acknowledged int64           // units of another key, which all replicas acknowledged
 }
 
-func (e *episode) must(err error) {
-	e.t.Helper()
-	require.NoError(e.t, err, e.name)
-}
-
 // load starts the callers. It returns a function that ends them.
 func (e *episode) load(key, safe string) (end func()) {
 	rdb := redis.NewUniversalClient(&e.options)
 	client, err := throttle.New(rdb, throttle.Options{Logger: slog.New(slog.DiscardHandler)}, throttle.Timeout(timeout))
-	e.must(err)
+	require.NoError(e.t, err)
 	name, rest, _ := strings.Cut(key, ":")
 	limiter := client.Rate(name, limit)
 	island := e.old.Client(func(o *redis.Options) {
@@ -172,51 +167,46 @@ func (e *episode) play() {
 	if e.promote != nil {
 		e.promote(e.nodes[1])
 	}
-	e.await("a new master decides", func() bool {
+	require.NoError(e.t, server.Await("a new master decides", func() bool {
 		for _, n := range e.nodes[1:] {
 			if _, err := n.Do("GO.THROTTLE", key, burst-1, 1, int(period.Seconds()), 0); err == nil {
 				e.new, e.serves = n, now()
 			}
 		}
 		return e.new != nil
-	})
-	e.await("the Sentinels name it", func() bool {
+	}))
+	require.NoError(e.t, server.Await("the Sentinels name it", func() bool {
 		return !slices.ContainsFunc(e.sentinels, func(s *server.Server) bool {
 			name, _ := s.Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "m")
 			return !strings.Contains(fmt.Sprint(name), e.new.Host+" ")
 		})
-	})
+	}))
 	e.named = now()
 	if e.stops > 0 { // long enough to see a master that does not stop
 		time.Sleep(e.cut + e.stops + slack() + time.Second - now())
 	}
 	e.net.move("main", hostOf(e.net, e.old), e.island)
 	e.demote(e.old)
-	e.await("the old master becomes a replica", func() bool {
+	require.NoError(e.t, server.Await("the old master becomes a replica", func() bool {
 		info, _ := e.old.Do("INFO", "replication")
 		return server.Field(fmt.Sprint(info), "role") == "slave"
-	})
+	}))
 	e.demoted = now()
-	e.await("the limit bites at the new master", func() bool {
+	require.NoError(e.t, server.Await("the limit bites at the new master", func() bool {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		return e.denied > e.serves
-	})
+	}))
 	end()
 	assert.LessOrEqual(e.t, e.acknowledged, e.used(safe, 100_000), "lost units that all replicas had acknowledged")
 	e.checkExcess(e.used(key, burst))
-}
-
-func (e *episode) await(what string, ok func() bool) {
-	e.t.Helper()
-	e.must(server.Await(what, ok))
 }
 
 // used returns how many units the new master counts.
 func (e *episode) used(key string, burst int64) int64 {
 	e.t.Helper()
 	reply, err := e.new.Do("GO.THROTTLE_RO", key, burst-1, 1, int(period.Seconds()), 0)
-	e.must(err)
+	require.NoError(e.t, err)
 	return burst - reply.([]any)[2].(int64)
 }
 
