@@ -55,7 +55,8 @@ begin() {
 measure() {
   for ((round = 1; round <= $2; round++)); do
     echo "$1: round $round of $2"
-    (cd bench && "../$out/test" -test.run '^$' -test.bench "$3" -test.benchtime 1x -test.timeout 0) | tee -a "$samples/$1.txt"
+    (cd bench && "../$out/test" -test.run '^$' -test.bench "$3" -test.benchtime 1x -test.timeout 0) |
+      grep --line-buffered -Ev '^(goos|goarch|pkg|cpu): |^PASS' | tee -a "$samples/$1.txt"
   done
 }
 
