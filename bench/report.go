@@ -14,42 +14,47 @@ import (
 	"gothrottle/bench/report"
 )
 
+// A page has figures of samples in some files.
+type page struct {
+	name   string
+	files  []string
+	blocks func(*report.Samples) map[string]string
+}
+
+var pages = []page{{"benchmarks.md", []string{"instructions.txt", "costs.txt"}, costs}, {"go.md", []string{"client.txt"}, clients}}
+
 func main() {
-	err := errors.Join(write("benchmarks.md", costs, "instructions.txt", "costs.txt"), write("go.md", clients, "client.txt"))
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
+	for _, p := range pages {
+		text, s, err := p.fill(os.Args[1], os.Args[2])
+		if err == nil && s != nil {
+			err = errors.Join(os.WriteFile(filepath.Join(os.Args[2], p.name), []byte(text), 0o644), charts(s))
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
 	}
 }
 
-// write fills a page by the samples that there are.
-func write(page string, blocks func(*report.Samples) map[string]string, names ...string) error {
-	files := present(os.Args[1], names...)
-	if len(files) == 0 {
-		return nil
-	}
-	s, err := report.Read(files...)
-	if err != nil {
-		return err
-	}
-	file := filepath.Join(os.Args[2], page)
-	text, err := os.ReadFile(file)
-	filled, e := report.Fill(string(text), blocks(s))
-	if err = errors.Join(err, e); err != nil {
-		return err
-	}
-	return errors.Join(os.WriteFile(file, []byte(filled), 0o644), charts(s))
-}
-
-// present returns the files of a folder that exist.
-func present(folder string, names ...string) (files []string) {
-	for _, name := range names {
-		file := filepath.Join(folder, name)
+// fill returns the page with the figures of the samples that there are, and these samples: nil if there are none.
+func (p page) fill(samples, docs string) (string, *report.Samples, error) {
+	var files []string
+	for _, name := range p.files {
+		file := filepath.Join(samples, name)
 		if _, err := os.Stat(file); err == nil {
 			files = append(files, file)
 		}
 	}
-	return files
+	if files == nil {
+		return "", nil, nil
+	}
+	s, err := report.Read(files...)
+	text, unread := os.ReadFile(filepath.Join(docs, p.name))
+	if err = errors.Join(err, unread); err != nil {
+		return "", nil, err
+	}
+	filled, err := report.Fill(string(text), p.blocks(s))
+	return filled, s, err
 }
 
 func origin(s *report.Samples) string {

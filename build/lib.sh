@@ -72,9 +72,19 @@ go_tool() {
   echo "$program"
 }
 
+# find_server  prints the path of a redis-server or valkey-server, or of the one that GOTHROTTLE_SERVER names. If there is
+# none, it installs the distribution's package where that is allowed.
+find_server() {
+  command -v "${GOTHROTTLE_SERVER:-redis-server}" || command -v valkey-server && return
+  can_install && { apt_install redis-server || apt_install valkey-server; } || return
+  # apt_install kept the package's service from starting now. This keeps the service from starting at the next boot.
+  [ ! -d /run/systemd/system ] || systemctl disable --now --quiet redis-server valkey-server >&2 || true
+  command -v redis-server || command -v valkey-server
+}
+
 # local_server  prints the path of a server to test against.
 local_server() {
-  build/server.sh || die 'no server to test against: please install redis-server (7.0 or newer) or valkey-server.'
+  find_server || die 'no server to test against: please install redis-server (7.0 or newer) or valkey-server.'
 }
 
 # need_server  sets the two variables by which tests find a server and the module. Who sets GOTHROTTLE_MODULE has built it.

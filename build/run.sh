@@ -12,7 +12,7 @@ if (connect); then die "port $port on 127.0.0.1 is taken: choose another one, as
 dir=$(mktemp -d) pid=
 trap '{ kill $pid && wait $pid; } 2>/dev/null || true; rm -rf "$dir"' EXIT
 trap 'exit 0' INT TERM
-if server=$(build/server.sh); then
+if server=$(find_server); then
   build/module.sh
   "$server" --bind 127.0.0.1 --port "$port" --dir "$dir" --save '' --loadmodule "$PWD/build/out/gothrottle.so" &
   cli=$(command -v redis-cli || command -v valkey-cli || echo redis-cli)

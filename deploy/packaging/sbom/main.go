@@ -10,8 +10,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"flag"
-	"fmt"
-	"io"
+	"log"
 	"os"
 	"strconv"
 	"strings"
@@ -21,51 +20,36 @@ import (
 )
 
 func main() {
-	path := flag.String("module", "", "the module's file")
-	version := flag.String("version", "", "the module's version")
+	path, version := flag.String("module", "", "the module's file"), flag.String("version", "", "the module's version")
 	flag.Parse()
-	if err := run(os.Stdout, *path, *version, os.Getenv("SOURCE_DATE_EPOCH")); err != nil {
-		fmt.Fprintln(os.Stderr, "sbom:", err)
-		os.Exit(1)
+	seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64)
+	text, unread := os.ReadFile(*path)
+	bom, wrong := describe(text, *version)
+	if err := errors.Join(err, unread, wrong); err != nil {
+		log.Fatal("sbom: ", err)
+	}
+	bom.Metadata.Timestamp = time.Unix(seconds, 0).UTC().Format(time.RFC3339)
+	if err := cdx.NewBOMEncoder(os.Stdout, cdx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(bom, cdx.SpecVersion1_6); err != nil {
+		log.Fatal("sbom: ", err)
 	}
 }
 
-func run(to io.Writer, path, version, epoch string) error {
-	seconds, err := strconv.ParseInt(epoch, 10, 64)
-	text, unread := os.ReadFile(path)
-	if err := errors.Join(err, unread); err != nil {
-		return err
-	}
-	product, parts, err := describe(text, version)
-	if err != nil {
-		return err
-	}
-	bom, refs := cdx.NewBOM(), []string{}
-	for _, part := range parts {
-		refs = append(refs, part.BOMRef)
-	}
-	bom.Metadata = &cdx.Metadata{Timestamp: time.Unix(seconds, 0).UTC().Format(time.RFC3339), Component: &product}
-	bom.Components = &parts
-	bom.Dependencies = &[]cdx.Dependency{{Ref: product.BOMRef, Dependencies: &refs}}
-	return cdx.NewBOMEncoder(to, cdx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(bom, cdx.SpecVersion1_6)
-}
-
-// describe returns the module, and what it is linked with: the Go standard library, other Go modules, and the shared
-// libraries that the server's machine must have, with the versions of their symbols that the module asks for.
-func describe(text []byte, version string) (product cdx.Component, parts []cdx.Component, err error) {
+// describe lists the module, and what it is linked with: the Go standard library, other Go modules, and the shared libraries
+// that the server's machine must have, with the versions of their symbols that the module asks for.
+func describe(text []byte, version string) (*cdx.BOM, error) {
 	info, err := buildinfo.Read(bytes.NewReader(text))
 	file, wrong := elf.NewFile(bytes.NewReader(text))
 	if err := errors.Join(err, wrong); err != nil {
-		return product, nil, err
+		return nil, err
 	}
 	needs, err := file.DynamicVersionNeeds()
 	sum := sha256.Sum256(text)
-	product = golang(info.Main.Path, version, "MIT")
+	product := golang(info.Main.Path, version, "MIT")
 	product.Hashes = &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: hex.EncodeToString(sum[:])}}
 	for _, s := range info.Settings {
 		property(&product, "gothrottle:build:"+s.Key, s.Value)
 	}
-	parts = append(parts, golang("stdlib", strings.TrimPrefix(info.GoVersion, "go"), "BSD-3-Clause"))
+	parts := []cdx.Component{golang("stdlib", strings.TrimPrefix(info.GoVersion, "go"), "BSD-3-Clause")}
 	for _, dep := range info.Deps {
 		parts = append(parts, golang(dep.Path, dep.Version, ""))
 	}
@@ -76,7 +60,14 @@ func describe(text []byte, version string) (product cdx.Component, parts []cdx.C
 		}
 		parts = append(parts, part)
 	}
-	return product, parts, err
+	refs := []string{}
+	for _, part := range parts {
+		refs = append(refs, part.BOMRef)
+	}
+	bom := cdx.NewBOM()
+	bom.Metadata, bom.Components = &cdx.Metadata{Component: &product}, &parts
+	bom.Dependencies = &[]cdx.Dependency{{Ref: product.BOMRef, Dependencies: &refs}}
+	return bom, err
 }
 
 func property(c *cdx.Component, name, value string) {
