@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -128,7 +129,7 @@ func TestCluster(t *testing.T) {
 	servers.Needed(t, "test-gateway")
 	node := servers.NewCluster(t, 3, 0, servers.Options{})[0]
 	for _, tag := range []string{"none", "descriptor", "domain"} {
-		g := start(t, node.Addr, "domain: "+tag+"\nhash_tag: "+tag+tagged, "REDIS_TYPE", "CLUSTER")
+		g := start(t, node.Addr, "domain: "+tag+"\nhash_tag: "+tag+tagged, "REDIS_TYPE=CLUSTER")
 		for i := range 20 {
 			user := fmt.Sprint("a=", i)
 			require.Equal(t, "OK o4 o8", g.ask(t, tag, user, user+",c=1"))
@@ -152,7 +153,7 @@ func TestOverrides(t *testing.T) {
 func TestBudget(t *testing.T) {
 	s := server(t)
 	const rules = "domain: d\ndescriptors: [{key: a, rate_limit: {unit: day, requests_per_unit: 4000000000}}]"
-	g := start(t, s.Addr, rules, "BUDGET", "500")
+	g := start(t, s.Addr, rules, "BUDGET=500")
 	for range 2000 {
 		require.Equal(t, "OK", g.ask(t, "d", "a=1")[:2])
 	}
@@ -226,7 +227,7 @@ descriptors:
 - {key: open, rate_limit: {unit: day, requests_per_unit: 5}}
 - {key: closed, rate_limit: {unit: day, requests_per_unit: 5, on_failure: closed}}
 - {key: local, rate_limit: {unit: day, requests_per_unit: 5, on_failure: local}}
-`, "DECISION_TIMEOUT", "50ms")
+`, "DECISION_TIMEOUT=50ms")
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	var calls, late atomic.Int64 // of others meanwhile
@@ -271,10 +272,15 @@ descriptors:
 	require.Less(t, strings.Count(g.log(t), "\n"), 20) // on a busy machine the server seems away more often
 }
 
-// A program that is asked to end answers the requests under way. Until then it is healthy.
+// A program that is asked to end answers the requests under way. Until then it is healthy. It takes the socket of a program
+// that was killed.
 func TestStop(t *testing.T) {
-	s := server(t)
-	g := start(t, s.Addr, ours, "DECISION_TIMEOUT", "2s")
+	s, socket := server(t), t.TempDir()+"/socket"
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket})
+	require.NoError(t, err)
+	l.SetUnlinkOnClose(false)
+	require.NoError(t, l.Close())
+	g := start(t, s.Addr, ours, "DECISION_TIMEOUT=2s", "GRPC_UDS="+socket)
 	r, err := healthpb.NewHealthClient(g.conn).Check(t.Context(), &healthpb.HealthCheckRequest{Service: "ratelimit"})
 	require.NoError(t, err)
 	require.Equal(t, healthpb.HealthCheckResponse_SERVING, r.Status)
@@ -300,17 +306,45 @@ func TestTracing(t *testing.T) {
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { paths.Store(r.URL.Path, true) }))
 	defer collector.Close()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
-	g := start(t, server(t).Addr, ours, "TRACING_ENABLED", "true")
+	g := start(t, server(t).Addr, ours, "TRACING_ENABLED=true")
 	require.Equal(t, "OK o4", g.ask(t, "d", "fixed=a"))
 	require.NoError(t, g.stop())
 	_, found := paths.Load("/v1/traces")
 	require.True(t, found)
 }
 
-// The gRPC server takes clients that have a certificate of the CA with the right name, and no others. The certificate of
-// both sides is that of gRPC's own tests.
+// The certificate of both sides, which is that of gRPC's own tests and not of the name 127.0.0.1.
+var cert, key, ca = testdata.Path("server1.pem"), testdata.Path("server1.key"), testdata.Path("ca.pem")
+
+// The server is found, and decides, if the settings say how to reach it.
+func TestRedisSettings(t *testing.T) {
+	servers.Needed(t, "test-gateway")
+	port := servers.FreePort()
+	s := servers.New(t, servers.Options{Args: []string{"--requirepass", "pw", "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", ca}})
+	sentinel := servers.New(t, servers.Options{Sentinel: []string{"requirepass spw", "sentinel monitor name 127.0.0.1 " + s.Port + " 1", "sentinel auth-pass name pw"}})
+	places := strings.NewReplacer("$PLAIN", s.Addr, "$SENTINEL", sentinel.Addr, "$TLS", "REDIS_URL=127.0.0.1:"+port+" REDIS_AUTH=pw REDIS_TLS=true", "$CA",
+		"REDIS_TLS_CACERT="+ca, "$CERT", "REDIS_TLS_CLIENT_CERT="+cert+" REDIS_TLS_CLIENT_KEY="+key, "$ANY", "REDIS_TLS_SKIP_HOSTNAME_VERIFICATION=true")
+	for settings, right := range map[string]bool{
+		"REDIS_URL=$PLAIN REDIS_AUTH=pw":                                                             true,
+		"REDIS_URL=$PLAIN REDIS_AUTH=default:pw":                                                     true,
+		"REDIS_URL=$PLAIN REDIS_AUTH=none:pw":                                                        false,
+		"REDIS_URL=redis://default:pw@$PLAIN":                                                        true,
+		"REDIS_URL=name,$SENTINEL REDIS_TYPE=sentinel REDIS_AUTH=pw REDIS_SENTINEL_AUTH=spw":         true,
+		"REDIS_URL=name,$SENTINEL REDIS_TYPE=sentinel REDIS_AUTH=pw REDIS_SENTINEL_AUTH=default:spw": true,
+		"REDIS_URL=name,redis://:spw@$SENTINEL REDIS_TYPE=sentinel REDIS_AUTH=pw":                    true,
+		"$TLS $CA $CERT $ANY":                                                                        true,
+		"$TLS $CA $CERT":                                                                             false,
+		"$TLS $CA $ANY":                                                                              false,
+		"$TLS $CERT $ANY":                                                                            false,
+	} {
+		g := start(t, "", ours, strings.Fields(places.Replace(settings))...)
+		assert.Equal(t, right, g.ask(t, "d", "fixed=a") != "OK o5", settings)
+		require.NoError(t, g.stop())
+	}
+}
+
+// The gRPC server takes clients that have a certificate of the CA with the right name, and no others.
 func TestMutualTLS(t *testing.T) {
-	cert, key, ca := testdata.Path("server1.pem"), testdata.Path("server1.key"), testdata.Path("ca.pem")
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	require.NoError(t, err)
 	roots := (&settings{get: func(string) string { return ca }}).pool("CA")
@@ -321,8 +355,8 @@ func TestMutualTLS(t *testing.T) {
 	}
 	s := server(t)
 	for name, right := range map[string]bool{"waterzooi.test.google.be": true, "other.example": false} {
-		g := start(t, s.Addr, ours, "GRPC_SERVER_USE_TLS", "true", "GRPC_SERVER_TLS_CERT", cert,
-			"GRPC_SERVER_TLS_KEY", key, "GRPC_CLIENT_TLS_CACERT", ca, "GRPC_CLIENT_TLS_SAN", name)
+		g := start(t, s.Addr, ours, "GRPC_SERVER_USE_TLS=true", "GRPC_SERVER_TLS_CERT="+cert,
+			"GRPC_SERVER_TLS_KEY="+key, "GRPC_CLIENT_TLS_CACERT="+ca, "GRPC_CLIENT_TLS_SAN="+name)
 		require.Equal(t, right, ask(g, pair) == nil)
 		require.Error(t, ask(g))
 	}

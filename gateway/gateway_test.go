@@ -40,16 +40,21 @@ func environment(addr string) map[string]string {
 	}
 }
 
-// start runs a gateway with these rules. More settings are pairs of a name and a value. Decisions have much time, because
-// the machine may be busy.
+// start runs a gateway with these rules, and with more settings, NAME=value. Decisions have much time, because the machine
+// may be busy.
 func start(t *testing.T, addr, rules string, more ...string) *gateway {
 	t.Helper()
 	env := environment(addr)
-	g := &gateway{web: "http://127.0.0.1:" + env["PORT"], debug: "http://127.0.0.1:" + env["DEBUG_PORT"], grpc: "127.0.0.1:" + env["GRPC_PORT"], folder: t.TempDir()}
+	g := &gateway{web: "http://127.0.0.1:" + env["PORT"], debug: "http://127.0.0.1:" + env["DEBUG_PORT"], folder: t.TempDir()}
 	writeFile(t, g.folder+"/rules.yaml", rules)
 	env["CONFIG"], env["DECISION_TIMEOUT"] = g.folder+"/rules.yaml", "20s"
-	for i := 0; i < len(more); i += 2 {
-		env[more[i]] = more[i+1]
+	for _, pair := range more {
+		name, v, _ := strings.Cut(pair, "=")
+		env[name] = v
+	}
+	g.grpc = "127.0.0.1:" + env["GRPC_PORT"]
+	if socket := env["GRPC_UDS"]; socket != "" {
+		g.grpc = "unix:" + socket
 	}
 	log, err := os.Create(g.folder + "/log")
 	require.NoError(t, err)

@@ -94,9 +94,8 @@ func newLogger(s *settings, out io.Writer) *slog.Logger {
 
 // serve opens the three listeners and serves until the context ends. Then requests under way have 10 s to end.
 func (s *service) serve(ctx context.Context, source *source, log *slog.Logger, more []grpc.ServerOption) error {
-	network := "tcp"
-	if strings.HasPrefix(s.grpcAt, "/") {
-		network = "unix"
+	if old, err := os.Stat(s.grpcAt); err == nil && old.Mode().Type() == os.ModeSocket {
+		_ = os.Remove(s.grpcAt) // a program that was killed leaves its socket, and nobody could listen there again
 	}
 	server, alive := s.grpcServer(more)
 	web := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
@@ -105,7 +104,7 @@ func (s *service) serve(ctx context.Context, source *source, log *slog.Logger, m
 	for _, at := range []struct {
 		network, address string
 		serve            func(net.Listener) error
-	}{{network, s.grpcAt, server.Serve}, {"tcp", s.httpAt, web.Serve}, {"tcp", s.debugAt, debugWeb.Serve}} {
+	}{{s.grpcNet, s.grpcAt, server.Serve}, {"tcp", s.httpAt, web.Serve}, {"tcp", s.debugAt, debugWeb.Serve}} {
 		l, err := net.Listen(at.network, at.address)
 		if err != nil {
 			return fmt.Errorf("%w: choose another PORT, GRPC_PORT or DEBUG_PORT", err)

@@ -22,7 +22,8 @@ type settings struct {
 	get     func(name string) string
 	wrong   []error
 	httpAt  string
-	grpcAt  string // host:port, or the path of a socket
+	grpcNet string // tcp or unix
+	grpcAt  string
 	debugAt string
 
 	config                       string // a file or folder of rules
@@ -47,14 +48,12 @@ type settings struct {
 // ignored are settings of envoyproxy/ratelimit that have no effect here. The log names each one that is set, and
 // docs/gateway.md says why.
 var ignored = strings.Fields(`
-	REDIS_PERSECOND REDIS_PIPELINE_WINDOW REDIS_PIPELINE_LIMIT REDIS_TIMEOUT REDIS_POOL_ON_EMPTY_BEHAVIOR
+	REDIS_SOCKET_TYPE REDIS_PERSECOND* REDIS_PIPELINE_WINDOW REDIS_PIPELINE_LIMIT REDIS_TIMEOUT REDIS_POOL_ON_EMPTY_BEHAVIOR
 	REDIS_HEALTH_CHECK_ACTIVE_CONNECTION EXPIRATION_JITTER_MAX_SECONDS LOCAL_CACHE_SIZE_IN_BYTES
-	STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT USE_STATSD USE_DOG_STATSD USE_PROMETHEUS PROMETHEUS_ADDR PROMETHEUS_PATH
-	EXTRA_TAGS RESPONSE_DYNAMIC_METADATA RUNTIME_WATCH_ROOT RUNTIME_IGNOREDOTFILES FORCE_START_WITHOUT_INITIAL_CONFIG
-	HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED TRACING_EXPORTER_PROTOCOL`)
-
-// ignoredPrefixes begin the names of such settings.
-var ignoredPrefixes = []string{"MEMCACHE_", "CONFIG_GRPC_XDS_", "XDS_CLIENT_", "REDIS_PERSECOND_"}
+	STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT USE_STATSD USE_DOG_STATSD* STATSD_* STATS_FLUSH_INTERVAL DISABLE_STATS
+	USE_PROMETHEUS PROMETHEUS_* EXTRA_TAGS RESPONSE_DYNAMIC_METADATA RUNTIME_WATCH_ROOT RUNTIME_IGNOREDOTFILES
+	FORCE_START_WITHOUT_INITIAL_CONFIG HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED TRACING_EXPORTER_PROTOCOL TRACING_SERVICE_*
+	TRACING_SAMPLING_RATE MEMCACHE_* CONFIG_GRPC_XDS_* XDS_CLIENT_*`)
 
 // refusedSettings would change what is decided, so the program does not start with them.
 var refusedSettings = map[string]string{"BACKEND_TYPE": "redis", "CONFIG_TYPE": "FILE"}
@@ -74,7 +73,9 @@ func (s *settings) refuse(name string, err error) {
 func readSettings(get func(string) string) (*settings, error) {
 	s := &settings{get: get}
 	s.httpAt, s.debugAt = s.address("HOST", "PORT", "8080"), s.address("DEBUG_HOST", "DEBUG_PORT", "6070")
-	s.grpcAt = cmp.Or(get("GRPC_UDS"), s.address("GRPC_HOST", "GRPC_PORT", "8081"))
+	if s.grpcNet, s.grpcAt = "tcp", s.address("GRPC_HOST", "GRPC_PORT", "8081"); get("GRPC_UDS") != "" {
+		s.grpcNet, s.grpcAt = "unix", get("GRPC_UDS")
+	}
 	s.config = cmp.Or(get("CONFIG"), path.Join(cmp.Or(get("RUNTIME_ROOT"), "/srv/runtime_data/current"), get("RUNTIME_SUBDIRECTORY"),
 		cmp.Or(get("RUNTIME_APPDIRECTORY"), "config")))
 	s.logJSON, s.prefix = get("LOG_FORMAT") == "json", get("CACHE_KEY_PREFIX")
@@ -110,7 +111,7 @@ func readSettings(get func(string) string) (*settings, error) {
 	if grpcTLS {
 		s.grpcTLS = s.serverTLS()
 	}
-	if s.redis = s.redisOptions(); redisTLS {
+	if s.redis = s.redisOptions(); redisTLS || s.redis.TLSConfig != nil {
 		s.redis.TLSConfig = s.redisTLS(anyName)
 	}
 	s.redis.PoolSize = pool
@@ -126,8 +127,7 @@ func readSettings(get func(string) string) (*settings, error) {
 func unused(environment []string) (names []string) {
 	for _, pair := range environment {
 		name, v, _ := strings.Cut(pair, "=")
-		begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
-		if v != "" && (slices.Contains(ignored, name) || slices.ContainsFunc(ignoredPrefixes, begins)) {
+		if v != "" && slices.ContainsFunc(ignored, func(pattern string) bool { return matches(pattern, name) }) {
 			names = append(names, name)
 		}
 	}
@@ -200,23 +200,10 @@ func (s *settings) redisTLS(anyName bool) *tls.Config {
 
 // redisOptions are those of a client of Redis or Valkey: REDIS_TYPE is SINGLE, SENTINEL or CLUSTER.
 func (s *settings) redisOptions() *redis.UniversalOptions {
-	user, password, found := strings.Cut(s.get("REDIS_AUTH"), ":")
-	if !found {
-		user, password = "", user
-	}
-	o := &redis.UniversalOptions{
-		Addrs: strings.Split(cmp.Or(s.get("REDIS_URL"), "127.0.0.1:6379"), ","), Username: user, Password: password,
-		ContextTimeoutEnabled: true, SentinelPassword: s.get("REDIS_SENTINEL_AUTH"),
-	}
-	if strings.Contains(o.Addrs[0], "://") {
-		url, err := redis.ParseURL(o.Addrs[0])
-		if err != nil {
-			s.refuse("REDIS_URL", err)
-			return o
-		}
-		o.Addrs[0], o.DB, o.TLSConfig = url.Addr, url.DB, url.TLSConfig
-		o.Username, o.Password = cmp.Or(user, url.Username), cmp.Or(password, url.Password)
-	}
+	o := &redis.UniversalOptions{Addrs: strings.Split(cmp.Or(s.get("REDIS_URL"), "127.0.0.1:6379"), ","), ContextTimeoutEnabled: true}
+	o.Username, o.Password = s.login("REDIS_AUTH")
+	o.SentinelUsername, o.SentinelPassword = s.login("REDIS_SENTINEL_AUTH")
+	user, password := &o.Username, &o.Password // of the addresses
 	switch kind := strings.ToUpper(cmp.Or(s.get("REDIS_TYPE"), "SINGLE")); {
 	case kind == "SINGLE":
 		o.Addrs = o.Addrs[:1]
@@ -228,6 +215,27 @@ func (s *settings) redisOptions() *redis.UniversalOptions {
 		s.refuse("REDIS_URL", errors.New("for SENTINEL write the master's name, then the Sentinels: name,host:port,host:port"))
 	default:
 		o.MasterName, o.Addrs = o.Addrs[0], o.Addrs[1:]
+		user, password = &o.SentinelUsername, &o.SentinelPassword
+	}
+	for i, address := range o.Addrs {
+		if strings.Contains(address, "://") {
+			url, err := redis.ParseURL(address)
+			if err != nil {
+				s.refuse("REDIS_URL", err)
+				break
+			}
+			o.Addrs[i], o.DB, o.TLSConfig = url.Addr, url.DB, url.TLSConfig
+			*user, *password = cmp.Or(*user, url.Username), cmp.Or(*password, url.Password)
+		}
 	}
 	return o
+}
+
+// login reads a password, or a user and a password with a colon between them.
+func (s *settings) login(name string) (user, password string) {
+	user, password, found := strings.Cut(s.get(name), ":")
+	if !found {
+		user, password = "", user
+	}
+	return user, password
 }

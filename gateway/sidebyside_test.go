@@ -129,7 +129,7 @@ func TestSideBySide(t *testing.T) {
 	}
 	at, _ := theirs(t, s.Addr, rules, "to=1")
 	other := pb.NewRateLimitServiceClient(dial(t, at, insecure.NewCredentials()))
-	g := start(t, s.Addr, rules, "LIMIT_RESPONSE_HEADERS_ENABLED", "true")
+	g := start(t, s.Addr, rules, "LIMIT_RESPONSE_HEADERS_ENABLED=true")
 	both := func(req *pb.RateLimitRequest) (want, got *pb.RateLimitResponse) {
 		want, err := other.ShouldRateLimit(t.Context(), proto.Clone(req).(*pb.RateLimitRequest))
 		require.NoError(t, err)
@@ -148,7 +148,7 @@ func TestSideBySide(t *testing.T) {
 		_, err := s.Do("FLUSHALL")
 		require.NoError(t, err)
 		require.NoError(t, g.stop())
-		g = start(t, s.Addr, rules, "LIMIT_RESPONSE_HEADERS_ENABLED", "true")
+		g = start(t, s.Addr, rules, "LIMIT_RESPONSE_HEADERS_ENABLED=true")
 		r, story := rand.New(rand.NewPCG(seed, 0)), ""
 		for range 200 {
 			req := randomRequest(r)
