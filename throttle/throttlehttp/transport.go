@@ -15,18 +15,21 @@ import (
 
 // Transport is an http.RoundTripper that keeps all processes which share a limiter to its limit: a request waits for its
 // slot until the end of its context. If the other side answers 429 or 503, and says by Retry-After or by RateLimit how long
-// to wait, all processes wait that long. Its fields must not change once it is used.
+// to wait, all processes wait that long, but for requests of other processes that have their slots already. The answer is
+// returned: no request is repeated. While the server is unavailable requests fail, unless the limiter has FailOpen. The
+// fields must not change once it is used.
 type Transport struct {
 	Limiter  *throttle.Rate             // without a Lockout
 	Base     http.RoundTripper          // http.DefaultTransport if nil
 	Key      func(*http.Request) string // the rest of the limiter's key: the host of the URL if nil
 	MaxPause time.Duration              // the longest pause that the other side may ask for: 1 min if 0
 
-	mu sync.Mutex // one pause of this process is taken at a time
+	mu     sync.Mutex // one pause of this process is taken at a time
+	paused sync.Map   // by key, when the pause of this process ends
 }
 
-// RoundTrip waits and sends the request. It returns a *throttle.DeniedError at once if no slot comes before the end of
-// the context.
+// RoundTrip waits and sends the request. It returns a *throttle.DeniedError at once if no slot comes before the end of the
+// context.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	base, key := t.Base, r.URL.Host
 	if base == nil {
@@ -35,7 +38,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t.Key != nil {
 		key = t.Key(r)
 	}
-	if err := t.Limiter.Wait(r.Context(), key); err != nil {
+	if err := t.wait(r.Context(), key); err != nil {
 		if r.Body != nil {
 			_ = r.Body.Close()
 		}
@@ -43,11 +46,29 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	response, err := base.RoundTrip(r)
 	if err == nil && (response.StatusCode == http.StatusTooManyRequests || response.StatusCode == http.StatusServiceUnavailable) {
-		if pause := wait(response.Header, time.Now()); pause > 0 {
+		if pause := askedFor(response.Header, time.Now()); pause > 0 {
 			t.pause(context.WithoutCancel(r.Context()), key, pause)
 		}
 	}
 	return response, err
+}
+
+// wait waits for a slot. One in a pause was taken before the other side asked for it, and is not used.
+func (t *Transport) wait(ctx context.Context, key string) error {
+	for {
+		if err := t.Limiter.Wait(ctx, key); err != nil {
+			return err
+		}
+		end, paused := t.paused.Load(key)
+		if !paused || !time.Now().Before(end.(time.Time)) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Until(end.(time.Time))):
+		}
+	}
 }
 
 // pause charges as many units as drain until the end of a pause, less what is in use. Processes that must wait at the
@@ -57,6 +78,10 @@ func (t *Transport) pause(ctx context.Context, key string, pause time.Duration) 
 	if longest == 0 {
 		longest = time.Minute
 	}
+	pause = min(pause, longest)
+	end := time.Now().Add(pause)
+	t.paused.Store(key, end)
+	time.AfterFunc(pause, func() { t.paused.CompareAndDelete(key, end) })
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now, err := t.Limiter.Peek(ctx, key)
@@ -64,14 +89,14 @@ func (t *Transport) pause(ctx context.Context, key string, pause time.Duration) 
 		return
 	}
 	info := t.Limiter.Info()
-	more := min(pause, longest) + info.Span - info.Next - now.ResetAfter
+	more := pause + info.Span - info.Next - now.ResetAfter
 	if units := int64(math.Ceil(float64(more) / float64(info.Next))); units > 0 {
 		_, _ = t.Limiter.Settle(ctx, key, units)
 	}
 }
 
-// wait returns how long a response asks to wait; 0 if it does not say.
-func wait(h http.Header, now time.Time) time.Duration {
+// askedFor returns how long a response asks to wait; 0 if it does not say.
+func askedFor(h http.Header, now time.Time) time.Duration {
 	after := h.Get("Retry-After")
 	if date, err := http.ParseTime(after); err == nil {
 		return max(date.Sub(now), 0)

@@ -84,6 +84,33 @@ func (c *closing) Close() error {
 	return nil
 }
 
+// A request that has its slot already when the other side asks for a pause waits, too, in the process that was asked.
+func TestTransport_slotInPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := throttletest.New(t, throttle.Options{})
+		began := time.Now()
+		var sent []time.Duration
+		transport := &throttlehttp.Transport{Limiter: c.Rate("api", throttle.PerSecond(1)), Base: tripper(func(*http.Request) (*http.Response, error) {
+			w := httptest.NewRecorder()
+			if sent = append(sent, time.Since(began)); len(sent) == 1 {
+				time.Sleep(500 * time.Millisecond) // meanwhile the other one takes its slot
+				w.Header().Set("Retry-After", "10")
+				w.WriteHeader(http.StatusTooManyRequests)
+			}
+			return w.Result(), nil
+		})}
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				_, err := transport.RoundTrip(httptest.NewRequest(http.MethodGet, "http://example.com/", nil))
+				require.NoError(t, err)
+			})
+		}
+		wg.Wait()
+		require.Equal(t, []time.Duration{0, 11 * time.Second}, sent) // a slot after 10.5 s
+	})
+}
+
 // Many answers that ask for a pause make one pause.
 func TestTransport_onePause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
