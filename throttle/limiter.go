@@ -70,12 +70,14 @@ type Info struct {
 	Units int64         // that fit at once
 	Span  time.Duration // how long a full limiter takes to be empty, if nobody takes more
 	Next  time.Duration // the longest time until a limiter in use has one more unit: of a Window or a Quota the period
+
+	Lockout time.Duration // of a Rate, or 0
 }
 
 // Info describes the limiter.
 func (a *named) Info() Info {
 	l := a.l
-	info := Info{l.name, l.err, l.bounds.units, l.drain(l.bounds.units), l.drain(1)}
+	info := Info{l.name, l.err, l.bounds.units, l.drain(l.bounds.units), l.drain(1), l.lockout}
 	if l.kind == slotsKind { // they come back when their holders release them
 		info.Next = 0
 	}
@@ -111,7 +113,7 @@ func (a *counts) AllowAtMost(ctx context.Context, key string, n int64) (Result, 
 	return a.l.verb(ctx, verbAllowAtMost, key, n, upTo)
 }
 
-// Refund gives n units back, at most what is in use; Granted is minus what was given back.
+// Refund gives n units back, n at least 1, at most what is in use; Granted is minus what was given back.
 func (a *counts) Refund(ctx context.Context, key string, n int64) (Result, error) {
 	return a.l.verb(ctx, verbRefund, key, -n, upTo)
 }

@@ -30,7 +30,7 @@ type Rule struct {
 
 // Response is what a Rule's Charge receives.
 type Response struct {
-	Status int
+	Status int   // 0 if the handler panicked before it set one
 	Bytes  int64 // of the body
 	Header http.Header
 }
@@ -94,8 +94,10 @@ func New(client *throttle.Client, o Options, rules ...Rule) (func(http.Handler) 
 		if info.Err != nil {
 			return nil, fmt.Errorf("throttlehttp: the limiter %q: %w", info.Name, info.Err)
 		}
-		if _, ok := r.Limiter.(parted); (len(rules) > 1 || r.Charge != nil) && !ok || named[info.Name] {
-			return nil, fmt.Errorf("throttlehttp: the limiter %q cannot be combined with others, or be charged by responses", info.Name)
+		_, ok := r.Limiter.(parted)
+		if named[info.Name] || (len(rules) > 1 || r.Charge != nil) && (!ok || info.Lockout != 0) {
+			return nil, fmt.Errorf("throttlehttp: the limiter %q has two rules, or is a Policy or has a Lockout: "+
+				"make it the only rule, without Charge", info.Name)
 		}
 		named[info.Name] = true
 		if r.Key == nil {
@@ -140,13 +142,14 @@ func (l *limiter) middleware(next http.Handler) http.Handler {
 			l.denied(w, r, all)
 			return
 		}
-		if !l.charges {
+		if !l.charges || all.Source == throttle.FailedOpen { // perhaps the estimate was not taken
 			next.ServeHTTP(w, r)
 			return
 		}
 		seen := &recorder{ResponseWriter: w}
+		defer l.settle(r, asked, seen) // even if it panics: httputil.ReverseProxy does when its upstream breaks off
 		next.ServeHTTP(seen, r)
-		l.settle(r, asked, seen)
+		seen.status = max(seen.status, http.StatusOK)
 	})
 }
 
@@ -181,9 +184,9 @@ func (l *limiter) decide(r *http.Request) (throttle.AllResult, []ask, error) {
 	return throttle.AllResult{Result: one, Each: []throttle.Result{one}}, asked, err
 }
 
-// settle corrects the estimates of a request that was served. It goes on even if the caller has gone.
+// settle corrects the estimates of a request that was served, even if the caller has gone.
 func (l *limiter) settle(r *http.Request, asked []ask, seen *recorder) {
-	response := Response{max(seen.status, http.StatusOK), seen.bytes, seen.Header()}
+	response := Response{seen.status, seen.bytes, seen.Header()}
 	var parts []throttle.Part
 	for i, a := range asked {
 		if rule := &l.rules[i]; rule.Charge != nil {

@@ -144,10 +144,11 @@ func TestMiddleware_policyCostSkip(t *testing.T) {
 	})
 }
 
-// A response is charged by what it was: the estimate is settled, also past the limit, in one call for all rules.
+// A response is charged by what it was: the estimate is settled, also past the limit, in one call for all rules, and even
+// after a panic.
 func TestMiddleware_charge(t *testing.T) {
 	bubble(t, func(t *testing.T, c *throttle.Client, s *throttletest.Server) {
-		bytes, faults, calls := c.Window("bytes", 1000, time.Hour), c.Quota("faults", 3, time.Hour), c.Rate("calls", throttle.PerHour(100))
+		bytes, faults, calls := c.Window("bytes", 1700, time.Hour), c.Quota("faults", 3, time.Hour), c.Rate("calls", throttle.PerHour(100))
 		limit, err := throttlehttp.New(c, throttlehttp.Options{},
 			throttlehttp.Rule{Limiter: bytes, Key: fixed, Cost: func(*http.Request) int64 { return 100 },
 				Charge: func(_ *http.Request, r throttlehttp.Response) int64 { return r.Bytes }},
@@ -166,6 +167,9 @@ func TestMiddleware_charge(t *testing.T) {
 			_, _ = w.Write(make([]byte, 300))
 			_, _ = w.Write(make([]byte, 400))
 			w.(http.Flusher).Flush()
+			if r.URL.Path == "/breaks" {
+				panic(http.ErrAbortHandler)
+			}
 		}))
 		left := func() (all [3]int64) {
 			for i, l := range []throttlehttp.Limiter{bytes, faults, calls} {
@@ -177,11 +181,29 @@ func TestMiddleware_charge(t *testing.T) {
 		}
 		require.True(t, get(h).Flushed)
 		require.EqualValues(t, 2, s.Calls())
-		require.Equal(t, [...]int64{300, 3, 99}, left())
+		require.Equal(t, [...]int64{1000, 3, 99}, left())
+		require.Panics(t, func() { get(h, func(r *http.Request) { r.URL.Path = "/breaks" }) })
+		require.Equal(t, [...]int64{300, 3, 98}, left())
 		get(h, func(r *http.Request) { r.URL.Path = "/fails" })
-		require.Equal(t, [...]int64{0, 2, 98}, left())
+		require.Equal(t, [...]int64{0, 2, 97}, left())
 		require.Equal(t, http.StatusTooManyRequests, get(h).Code)
 	})
+}
+
+// An estimate that an outage left open is not settled: perhaps it was not taken, and others would get its units.
+func TestMiddleware_chargeAfterOutage(t *testing.T) {
+	c, s := throttletest.New(t, throttle.Options{}, throttle.FailOpen())
+	rule := throttlehttp.Rule{Limiter: c.Quota("a", 9, time.Hour), Key: fixed, Cost: func(*http.Request) int64 { return 5 },
+		Charge: func(*http.Request, throttlehttp.Response) int64 { s.Fail(nil); return 4 }}
+	h := serve(t, c, throttlehttp.Options{}, rule)
+	for _, fails := range []error{nil, errors.New("no route to host")} {
+		s.Fail(fails)
+		require.Equal(t, "served", get(h).Body.String())
+	}
+	s.Fail(nil)
+	r, err := rule.Limiter.Peek(t.Context(), "all")
+	require.NoError(t, err)
+	require.EqualValues(t, 5, r.Remaining)
 }
 
 // Without the server requests go on, unless the settings say otherwise. Without the module they do not. A request whose
@@ -290,13 +312,16 @@ func TestByHeader(t *testing.T) {
 func TestNew_refusesRules(t *testing.T) {
 	c, _ := throttletest.New(t, throttle.Options{Logger: slog.New(slog.DiscardHandler)})
 	rate := throttlehttp.Rule{Limiter: c.Rate("a", throttle.PerSecond(1))}
+	lockout, charge := c.Rate("l", throttle.PerSecond(1).Lockout(time.Hour)), func(*http.Request, throttlehttp.Response) int64 { return 1 }
 	for name, rules := range map[string][]throttlehttp.Rule{
 		"no rules":               {},
 		"no limiter":             {{}},
 		"a refused limiter":      {{Limiter: c.Rate("b", throttle.PerSecond(0))}},
 		"a policy beside a rate": {{Limiter: c.Policy("p")}, rate},
 		"one limiter twice":      {rate, rate},
-		"a policy charged":       {{Limiter: c.Policy("p"), Charge: func(*http.Request, throttlehttp.Response) int64 { return 1 }}},
+		"a policy charged":       {{Limiter: c.Policy("p"), Charge: charge}},
+		"a lockout beside":       {{Limiter: lockout}, rate},
+		"a lockout charged":      {{Limiter: lockout, Charge: charge}},
 	} {
 		_, err := throttlehttp.New(c, throttlehttp.Options{}, rules...)
 		require.Error(t, err, name)
