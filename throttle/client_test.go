@@ -230,6 +230,7 @@ func TestErrParams(t *testing.T) {
 	} {
 		require.ErrorIs(t, err, throttle.ErrParams, name)
 	}
+	require.ErrorContains(t, only(rate.Refund(background, "a", -2)), " -2 units")
 	require.EqualValues(t, 1, s.Calls())
 }
 

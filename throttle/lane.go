@@ -77,6 +77,9 @@ func (c *Client) do(cmd command) error {
 		l.works(c)
 		return nil
 	}
+	if errors.Is(err, context.DeadlineExceeded) && ended(w) != nil {
+		err = fmt.Errorf("%w: no reply within the Timeout of %s", err, w.limit)
+	}
 	caller := ended(w.caller)
 	switch {
 	case errors.Is(err, ErrClosed) || caller != nil && errors.Is(err, caller):

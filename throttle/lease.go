@@ -53,7 +53,7 @@ func (s *Slots) Acquire(ctx context.Context, key string) (*Lease, error) {
 		pause := min(max(s.l.period/20, 10*time.Millisecond), time.Second)
 		pause = min(pause/2+mathrand.N(pause), max(denied.Result.RetryAfter, time.Millisecond))
 		if !sleep(pause, ctx.Done()) {
-			return nil, errors.Join(denied, ctx.Err())
+			return nil, fmt.Errorf("%w (%w)", denied, ctx.Err())
 		}
 	}
 }

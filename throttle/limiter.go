@@ -230,12 +230,15 @@ func (l *limiter) recall(key string, n int64, r *Result) bool {
 
 // check refuses a limiter or a quantity that the verb cannot have.
 func (l *limiter) check(v Verb, n int64, m mode) error {
+	if v == verbRefund { // as the caller gave it
+		n = -n
+	}
 	switch {
 	case l.err != nil:
 		return l.err
 	case l.c.closed.Load():
 		return ErrClosed
-	case n > maxUnits+1 || n < -maxUnits-1 || n < 1 && (m == take || v == verbAllowAtMost) || n >= 0 && v == verbRefund:
+	case n > maxUnits+1 || n < -maxUnits-1 || n < 1 && (m == take || v == verbAllowAtMost || v == verbRefund):
 		return params("%s does not take %d units", v, n)
 	case l.lockout != 0 && slices.Contains(withoutLockout, v) || l.kind == slotsKind && v == verbSettleAll:
 		return params("%s does not work with %s", v, l.bounds)

@@ -120,7 +120,9 @@ func TestOutage_repliesAreSwallowed(t *testing.T) {
 			for ; took < limit || took > limit+tolerance; calls++ {
 				require.Less(t, calls, int64(300), "the last call took %v, and the limit is %v", took, limit)
 				began := time.Now() // each client has a circuit of its own
-				require.ErrorIs(t, verb(newReal(t, rdb, throttle.Options{}), background), throttle.ErrUnavailable)
+				err := verb(newReal(t, rdb, throttle.Options{}), background)
+				require.ErrorIs(t, err, throttle.ErrUnavailable)
+				require.ErrorContains(t, err, "the Timeout of 50ms")
 				took = time.Since(began)
 			}
 			require.LessOrEqual(t, got.Load(), calls)

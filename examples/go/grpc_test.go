@@ -91,7 +91,7 @@ func TestGRPC_withoutDecision(t *testing.T) {
 		want     codes.Code
 	}{
 		{nil, throttle.PerHour(1), patient, codes.OK},
-		{throttle.FailClosed(), throttle.PerHour(1), patient, codes.ResourceExhausted},
+		{throttle.FailClosed(), throttle.PerHour(1), patient, codes.Unavailable},
 		{nil, throttle.Limit{}, patient, codes.Internal},
 		{nil, throttle.PerHour(1), 0, codes.DeadlineExceeded},
 		{throttle.FailOpen(), throttle.PerHour(1), 0, codes.DeadlineExceeded},
