@@ -28,7 +28,7 @@ type Options struct {
 	// Lease aren't decisions.
 	Observe func(Event)
 
-	// Logger gets one record when the server becomes unavailable, one when it is back, and one for each limiter that is
+	// Logger gets one record after 5 failures in a row, one when the server is back, and one for each limiter that is
 	// refused: slog.Default() if nil.
 	Logger *slog.Logger
 

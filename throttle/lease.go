@@ -42,7 +42,8 @@ func (s *Slots) Lease(ctx context.Context, key string) (*Lease, error) {
 }
 
 // Acquire is Lease that waits for a free slot until the end of ctx. It asks again after a twentieth of a slot's time, 10 ms
-// to 1 s, or when a slot lapses. There is no queue: if several wait, chance decides.
+// to 1 s, or when a slot lapses. There is no queue: if several wait, chance decides. An error that isn't a denial is
+// returned at once, such as ErrUnavailable.
 func (s *Slots) Acquire(ctx context.Context, key string) (*Lease, error) {
 	for {
 		lease, err := s.Lease(ctx, key)

@@ -59,7 +59,7 @@ func (s *Server) Advance(d time.Duration) {
 }
 
 // Fail makes every call end with this error until Fail(nil). An error that isn't a redis.Error is an ErrUnavailable for the
-// client.
+// client, which pauses after 5 of them in a row: after Fail(nil), Advance ends the pause.
 func (s *Server) Fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +72,7 @@ func (s *Server) SetPolicies(text string) error { return s.memory.SetPolicies(te
 // Delete deletes a key. It reports whether there was one.
 func (s *Server) Delete(key string) bool { return s.memory.Delete(key) }
 
-// Keys returns how many keys there are.
+// Keys returns how many keys there are. One with nothing in use may stay for a quarter of its period, or 1 s.
 func (s *Server) Keys() int { return s.memory.Len(funnel.Micros(s.Now().UnixMicro())) }
 
 // Calls returns how many commands the server got.
