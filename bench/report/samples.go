@@ -72,9 +72,6 @@ func (s *Samples) Of(server, kind, row, unit string) []float64 {
 
 // Set adds values that were computed.
 func (s *Samples) Set(server, kind, row, unit string, values []float64) {
-	if s.values == nil {
-		s.values = map[[4]string][]float64{}
-	}
 	s.values[[4]string{server, kind, row, unit}] = values
 }
 
