@@ -74,11 +74,8 @@ func (s *stack) traffic() {
 	}
 	s.redis.ConfigSet(ctx, "maxmemory-policy", "allkeys-random")
 	s.redis.ConfigSet(ctx, "maxmemory", "1")
-	until(s.t, func() error {
-		if err := s.redis.Set(ctx, "refused", "", 0).Err(); err == nil || !strings.HasPrefix(err.Error(), "OOM") {
-			return fmt.Errorf("with full memory: %v", err)
-		}
-		return nil
+	until(s.t, func(c *assert.CollectT) {
+		assert.ErrorContains(c, s.redis.Set(ctx, "refused", "", 0).Err(), "OOM", "with full memory")
 	})
 	s.redis.ConfigSet(ctx, "maxmemory", "0")
 }
@@ -119,16 +116,14 @@ func TestStack_everyPanelShowsTheTraffic(t *testing.T) {
 	wanted := map[string]map[string]float64{}
 	require.NoError(t, json.Unmarshal([]byte(read(t, "panels.json")), &wanted))
 	for _, p := range panels(t) {
-		until(t, func() error {
+		until(t, func(c *assert.CollectT) {
 			got, want := s.shows(p), wanted[p.Title]
 			maps.DeleteFunc(got, func(name string, n float64) bool {
 				_, wanted := want[name]
 				return math.IsNaN(n) || n == 0 && want != nil && !wanted
 			})
-			if len(got) == 0 || want != nil && !maps.Equal(got, want) {
-				return fmt.Errorf("%s shows %v, want %v", p.Title, got, want)
-			}
-			return nil
+			assert.NotEmpty(c, got, p.Title)
+			assert.True(c, want == nil || maps.Equal(got, want), "%s shows %v, want %v", p.Title, got, want)
 		})
 	}
 	for name, instance := range map[string]string{"GothrottleDown": s.down, "GothrottleNotLoaded": s.notLoaded,

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
@@ -24,13 +25,10 @@ import (
 
 var ctx = context.Background()
 
-// until asks again until nothing is wrong.
-func until(t *testing.T, wrong func() error) {
+// until asks again until all is right.
+func until(t *testing.T, right func(c *assert.CollectT)) {
 	t.Helper()
-	var last error
-	if servers.Await("nothing is wrong", func() bool { last = wrong(); return last == nil }) != nil {
-		t.Fatal(last)
-	}
+	require.EventuallyWithT(t, right, servers.Patience, 50*time.Millisecond)
 }
 
 // startServer starts a server and returns its port and a client.
@@ -72,12 +70,10 @@ func shell(line, port string) *exec.Cmd {
 // prints fails until the line succeeds and prints the text.
 func prints(t *testing.T, line, port, text string) {
 	t.Helper()
-	until(t, func() error {
+	until(t, func(c *assert.CollectT) {
 		out, err := shell(line, port).CombinedOutput()
-		if err != nil || !strings.Contains(string(out), text) {
-			return fmt.Errorf("%s prints %q, want %q, %v", line, out, text, err)
-		}
-		return nil
+		assert.NoError(c, err, line)
+		assert.Contains(c, string(out), text, line)
 	})
 }
 
