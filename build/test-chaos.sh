@@ -1,8 +1,7 @@
 #!/bin/bash
 # Random calls, clocks and faults on real servers, held to package commands/memory. SERVER names one or more servers, which
 # share CHAOS_SECONDS. A tenth of the time goes to clusters whose slots move. Schedules that failed once, in
-# tests/chaos/testdata, come first. SEED is the seed of the first run: 1 if not set, and 0 for a random one. MINUTES=60 makes
-# one run of longer schedules with a random seed instead, and ends with a table of what was done.
+# tests/chaos/testdata, come first. SEED is the seed of the first run: 1 if not set, and 0 for a random one.
 . "$(dirname "$0")/lib.sh"
 build/module.sh
 servers=${SERVER:-$(local_server)}
@@ -13,14 +12,9 @@ go build -o build/out/chaos-program ./tests/chaos
 seconds=$((${CHAOS_SECONDS:-120} / ${#each[@]}))
 for server in "${each[@]}"; do
   "$server" --version
-  chaos=(build/out/chaos-program -server "$server" -seed)
-  if [ -n "${MINUTES:-}" ]; then
-    "${chaos[@]}" "${SEED:-0}" -time "${MINUTES}m" -steps "${STEPS:-4000}" -shrink 20m
-  else
-    for file in tests/chaos/testdata/*.json; do
-      [ ! -e "$file" ] || build/out/chaos-program -server "$server" -replay "$file"
-    done
-    "${chaos[@]}" "${SEED:-1}" -time $((seconds - seconds / 10))s
-    "${chaos[@]}" "${SEED:-1}" -cluster -time $((seconds / 10))s -steps 60
-  fi
+  for file in tests/chaos/testdata/*.json; do
+    [ ! -e "$file" ] || build/out/chaos-program -server "$server" -replay "$file"
+  done
+  build/out/chaos-program -server "$server" -seed "${SEED:-1}" -time $((seconds - seconds / 10))s
+  build/out/chaos-program -server "$server" -seed "${SEED:-1}" -cluster -time $((seconds / 10))s -steps 60
 done
