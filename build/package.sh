@@ -65,8 +65,9 @@ pack() {
     gzip -9n >"$out/$name.tar.gz"
   "$tools/redis-software" -module "$so" -version "$VERSION" -out "$out/gothrottle-redis-software-$VERSION-linux-$ARCH.zip"
   # The module has no other parts: a test of its imports sees to that.
-  sed "s/@VERSION@/$VERSION/; s/@ARCH@/$ARCH/; s/@GLIBC@/$GLIBC/; s/@GO@/$(go version "$so" | sed 's/.*: go//')/
-    s/@SHA256@/$(sha256sum <"$so" | cut -d ' ' -f 1)/; s/@TIME@/$(date -u -d "@$SOURCE_DATE_EPOCH" +%FT%TZ)/" \
+  sed "s#{PATH}#$(go list -m)#; s/{VERSION}/$VERSION/; s/{ARCH}/$ARCH/; s/{GLIBC}/$GLIBC/
+    s/{GO}/$(go version "$so" | sed 's/.*: go//')/
+    s/{SHA256}/$(sha256sum <"$so" | cut -d ' ' -f 1)/; s/{TIME}/$(date -u -d "@$SOURCE_DATE_EPOCH" +%FT%TZ)/" \
     deploy/packaging/sbom.json >"$out/$name.cdx.json"
 }
 
