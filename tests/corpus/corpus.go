@@ -30,10 +30,7 @@ import (
 
 // Case is the lines of a file up to a blank line.
 type Case struct {
-	Server      bool // for real servers only
-	Sample      bool // see Samples
-	Each        bool // there is a line @each
-	RepliesOnly bool // there is a line @replies
+	RepliesOnly bool // there is a line @replies, here or above
 	Timed       bool // the clock is moved, or a call names a time or depends on the date
 	Steps       []*Step
 }
@@ -50,13 +47,14 @@ type Step struct {
 }
 
 // Own reports whether a call is one of gothrottle's commands.
-func (s *Step) Own() bool {
-	return s.Call && own(s.Text)
-}
+func (s *Step) Own() bool { return s.Call && own(s.Text) }
 
 func own(call string) bool { return strings.HasPrefix(call, "GO.") || strings.HasPrefix(call, "CL.") }
 
-var waitLine = regexp.MustCompile(`^\+(?:(\d+)d)?([0-9.a-z]+)?$`)
+// has reports whether a case has a line such as "@server".
+func (c *Case) has(line string) bool {
+	return slices.ContainsFunc(c.Steps, func(s *Step) bool { return s.Text == line })
+}
 
 // Parse reads the text of a file.
 func Parse(text string) (cases []*Case, err error) {
@@ -64,31 +62,26 @@ func Parse(text string) (cases []*Case, err error) {
 	for i, line := range strings.Split(strings.TrimSuffix(text, "\n")+"\n\n", "\n") {
 		s := &Step{Line: i + 1, Text: line}
 		last := len(c.Steps) - 1
-		switch rest, wait := strings.TrimSpace(line), waitLine.FindStringSubmatch(line); {
+		switch {
 		case line == "":
 			if last >= 0 {
 				cases, c = append(cases, c), &Case{RepliesOnly: c.RepliesOnly}
 			}
 			continue
-		case strings.HasPrefix(line, "> "):
-			s.Call = true
-			s.Text, s.Reply = cutCall(line[2:])
+		case aCall.MatchString(line):
+			m := aCall.FindStringSubmatch(line)
+			s.Call, s.Text, s.Reply = true, m[1], m[2]
 			c.Timed = c.Timed || relativeTime.MatchString(s.Text) || strings.Contains(strings.ToUpper(s.Text), "ALIGN")
 		case strings.HasPrefix(line, "  writes ") && last >= 0 && c.Steps[last].Own():
-			c.Steps[last].Writes = join(c.Steps[last].Writes, rest[len("writes "):])
+			c.Steps[last].Writes = strings.TrimPrefix(c.Steps[last].Writes+"; "+line[len("  writes "):], "; ")
 			continue
 		case strings.HasPrefix(line, "  replies ") && last >= 0 && c.Steps[last].Call:
-			c.Steps[last].Reply = strings.TrimSpace(rest[len("replies "):])
+			c.Steps[last].Reply = line[len("  replies "):]
 			continue
-		case wait != nil:
-			s.Wait, err = waitOf(wait[1], wait[2])
+		case strings.HasPrefix(line, "+"):
+			s.Wait, err = time.ParseDuration(line[1:])
 			c.Timed = true
-		case line == "@server":
-			c.Server = true
-		case line == "@sample":
-			c.Sample = true
-		case line == "@each":
-			c.Each = true
+		case line == "@server", line == "@sample", line == "@each":
 		case line == "@replies":
 			c.RepliesOnly = true
 		case strings.HasPrefix(line, "@"):
@@ -107,7 +100,7 @@ func Parse(text string) (cases []*Case, err error) {
 
 // runs returns the lines that are run together, each time on an empty server.
 func (c *Case) runs() (all [][]*Step) {
-	if !c.Each {
+	if !c.has("@each") {
 		return [][]*Step{c.Steps}
 	}
 	begins := func(s *Step) bool { return s.Call && !s.Own() }
@@ -120,39 +113,11 @@ func (c *Case) runs() (all [][]*Step) {
 	return all
 }
 
-func waitOf(days, rest string) (d time.Duration, err error) {
-	if rest != "" {
-		d, err = time.ParseDuration(rest)
-	}
-	n, _ := strconv.Atoi("0" + days)
-	return d + time.Duration(n)*24*time.Hour, err
-}
-
-func join(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a + "; " + b
-}
-
-// cutCall cuts a line where two blanks stand outside quotes.
-func cutCall(line string) (call, reply string) {
-	quoted := false
-	for i := 0; i+1 < len(line); i++ {
-		switch {
-		case quoted && line[i] == '\\':
-			i++
-		case line[i] == '"':
-			quoted = !quoted
-		case !quoted && line[i] == ' ' && line[i+1] == ' ':
-			return line[:i], strings.TrimSpace(line[i:])
-		}
-	}
-	return strings.TrimSpace(line), ""
-}
+const word = `(?:"(?:[^"\\]|\\.)*"|\S+)`
 
 var (
-	aWord    = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|\S+`)
+	aWord    = regexp.MustCompile(word)
+	aCall    = regexp.MustCompile(`^> (` + word + `(?: ` + word + `)*)(?:  +(.*))?$`) // with its reply
 	repeated = regexp.MustCompile(` (\d+)\*(?:\(([^)]*)\)|(\S))`)
 )
 
@@ -204,16 +169,10 @@ var units = map[int]struct {
 }{13: {1e6, ""}, 16: {1e3, "/us"}, 19: {1, "/ns"}}
 
 func absolute(after, unit string, now int64) (int64, error) {
-	seconds, frac, _ := strings.Cut(strings.TrimSuffix(after[1:], "s"), ".")
-	nanos, err := strconv.ParseInt(seconds+(frac + "000000000")[:9], 10, 64)
-	if after[0] == '-' {
-		nanos = -nanos
-	}
+	length, err := time.ParseDuration(after)
 	for _, u := range units {
-		if u.name != unit {
-			continue
-		}
-		if sum := now%1_000_000*1000 + nanos; err == nil && len(frac) <= 9 && sum%u.nanos == 0 {
+		sum := now%1_000_000*1000 + int64(length)
+		if u.name == unit && err == nil && sum%u.nanos == 0 {
 			return now/1_000_000*(1e9/u.nanos) + sum/u.nanos, nil
 		}
 	}

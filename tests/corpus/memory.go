@@ -89,7 +89,7 @@ func Effects(key string, before, after *memory.Value, dropped []string) (all [][
 	switch after.Kind {
 	case commands.KindString:
 		if expires {
-			add("SET", key, after.Text, "PXAT", decimal(after.Expire))
+			add("SET", key, after.Text, "PXAT", fmt.Sprint(after.Expire))
 		} else if after.Text != before.Text {
 			add("SET", key, after.Text, "KEEPTTL")
 		}
@@ -107,30 +107,26 @@ func Effects(key string, before, after *memory.Value, dropped []string) (all [][
 		add(append([]string{"ZREM", key}, dropped...)...)
 	}
 	if expires && !after.Empty() {
-		add("PEXPIREAT", key, decimal(after.Expire))
+		add("PEXPIREAT", key, fmt.Sprint(after.Expire))
 	}
 	return all
 }
 
 func fieldsOf(key string, before, after *memory.Value) (set, unset []string) {
 	set, unset = []string{"HSET", key}, []string{"HDEL", key}
-	for cell := range commands.MaxCells {
-		for field := range commands.MaxFields {
-			name := memory.FieldName(cell, field)
-			old, had := before.Field(name)
-			text, has := after.Field(name)
-			switch {
-			case has && (!had || text != old):
-				set = append(set, name, text)
-			case had && !has:
-				unset = append(unset, name)
-			}
+	for i := range commands.MaxCells * commands.MaxFields {
+		name := memory.FieldName(i/commands.MaxFields, i%commands.MaxFields)
+		old, had := before.Field(name)
+		text, has := after.Field(name)
+		switch {
+		case has && (!had || text != old):
+			set = append(set, name, text)
+		case had && !has:
+			unset = append(unset, name)
 		}
 	}
 	return set, unset
 }
-
-func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
 // Dump writes what keys hold, without those that have expired at a time in µs.
 func Dump(values map[string]*memory.Value, now int64) string {

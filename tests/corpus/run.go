@@ -62,7 +62,7 @@ func Run(t *testing.T, h Host, folder string, o Options) {
 				t.Fatalf("%s: %v", file, err)
 			}
 			for _, c := range cases {
-				if c.Server && !o.Server || c.Timed && o.Now != nil {
+				if c.has("@server") && !o.Server || c.Timed && o.Now != nil {
 					continue
 				}
 				for _, steps := range c.runs() {
@@ -155,18 +155,14 @@ func (r *run) call(s *Step) {
 
 // follow makes the replica do the effects. Then it must hold what the host holds.
 func (r *run) follow(s *Step, effects [][]string) {
-	for _, words := range effects {
-		if r.replica == nil {
-			return
-		}
-		// As a replica, it does not look at the expiry of keys.
+	if r.replica == nil {
+		return
+	}
+	for _, words := range effects { // as a replica, it does not look at the expiry of keys
 		if _, err := r.replica.Do(0, words...); err != nil && strings.HasPrefix(err.Error(), "ERR unknown command") {
 			r.replica = nil
 			return
 		}
-	}
-	if r.replica == nil {
-		return
 	}
 	keys := r.replica.Keys()
 	live := slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return r.replica.Get(key).Expired(funnel.Micros(r.now)) })
@@ -187,16 +183,15 @@ func (r *run) differs(got, want string) bool {
 		return got != want
 	}
 	late := int(r.o.Now()-r.now) / 1_000_000
-	wanted := digits.FindAllString(want, -1)
+	wanted, i := digits.FindAllString(want, -1), -1
 	return digits.ReplaceAllStringFunc(got, func(text string) string {
-		if len(wanted) == 0 {
+		if i++; i >= len(wanted) {
 			return text
 		}
 		a, _ := strconv.Atoi(text)
-		b, _ := strconv.Atoi(wanted[0])
-		wanted = wanted[1:]
+		b, _ := strconv.Atoi(wanted[i])
 		if a < b && a >= b-1-late || b >= 1000 && a >= b-rough-1000*late && a <= b+rough {
-			return strconv.Itoa(b)
+			return wanted[i]
 		}
 		return text
 	}) != want
@@ -236,24 +231,21 @@ func (s *Step) format(column int) string {
 		}
 		line = full
 	}
-	for _, part := range wrap(s.Writes) {
-		line += "\n  writes " + part
+	if s.Writes != "" {
+		line += "\n  writes " + strings.Join(wrap(s.Writes), "\n  writes ")
 	}
 	return line + "\n"
 }
 
 // wrap cuts effects into lines.
 func wrap(writes string) (lines []string) {
-	if writes == "" {
-		return nil
-	}
-	for _, part := range strings.Split(writes, "; ") {
+	for part := range strings.SplitSeq(writes, "; ") {
 		last := len(lines) - 1
-		if last < 0 || len("  writes "+lines[last]+"; "+part) > columns {
-			lines = append(lines, part)
-		} else {
+		if last >= 0 && len("  writes "+lines[last]+"; "+part) <= columns {
 			lines[last] += "; " + part
+		} else {
+			lines = append(lines, part)
 		}
 	}
-	return slices.Clip(lines)
+	return lines
 }

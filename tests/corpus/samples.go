@@ -2,6 +2,7 @@ package corpus
 
 import (
 	"embed"
+	"regexp"
 	"strings"
 )
 
@@ -35,7 +36,7 @@ func init() {
 		Cases = append(Cases, cases...)
 	}
 	for _, c := range Cases {
-		if c.Sample {
+		if c.has("@sample") {
 			c.sample()
 		}
 	}
@@ -43,18 +44,15 @@ func init() {
 
 func (c *Case) sample() {
 	for _, s := range c.Steps {
-		name, rest, _ := strings.Cut(s.Text, " ")
+		name, _, _ := strings.Cut(s.Text, " ")
 		switch sample := Samples[name]; {
 		case !s.Call:
 		case name == "CONFIG":
 			words, _ := Words(s.Text, 0)
 			SamplePolicies += words[3]
 		case sample == nil:
-			key, words, _ := strings.Cut(rest, " ")
-			if prefix, found := strings.CutSuffix(key, "k"); found {
-				key = prefix + "KEY"
-			}
-			Samples[name] = &Sample{strings.TrimSpace(name + " " + key + " " + words), bracketed(s.Reply), bracketed(s.Reply)}
+			call := regexp.MustCompile(`\bk\b`).ReplaceAllString(s.Text, "KEY")
+			Samples[name] = &Sample{call, bracketed(s.Reply), bracketed(s.Reply)}
 		default:
 			sample.Second = bracketed(s.Reply)
 		}
