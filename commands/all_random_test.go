@@ -23,14 +23,21 @@ type allModel struct {
 	lease  oracle.Lease
 }
 
+func (m *allModel) clone() *allModel {
+	c := &allModel{window: *m.window.Clone(), quota: *m.quota.Clone(), lease: *m.lease.Clone()}
+	for i := range m.cells {
+		c.cells[i] = *m.cells[i].Clone()
+	}
+	return c
+}
+
 // modelClause is one clause of a random call.
 type modelClause struct {
-	words string
-	limit int64
-	// call decides for a quantity on a copy of the model, and returns the verdict and the copy's commit. 0 peeks.
-	call     func(m *allModel, now funnel.Micros, quantity int64, mayLock bool) (v funnel.Verdict, commit func())
-	quantity int64
-	lease    bool // the reply says whether the slot was held already
+	words           string
+	limit, quantity int64
+	lease           bool // the reply says whether the slot was held already
+	// call makes a call for a quantity. 0 peeks.
+	call func(m *allModel, now funnel.Micros, quantity int64, mayLock bool) funnel.Verdict
 }
 
 // timeWord writes n units of time, with or without the unit.
@@ -57,13 +64,13 @@ func randomThrottle(r *rand.Rand, cell int, unit funnel.Nanos, force bool) model
 }
 
 func throttleClause(words string, cell int, p funnel.ThrottleParams) modelClause {
-	return modelClause{words, p.Limit, func(m *allModel, now funnel.Micros, quantity int64, mayLock bool) (funnel.Verdict, func()) {
-		p, next := p, m.cells[cell].Clone()
+	return modelClause{words, p.Limit, p.Quantity, false, func(m *allModel, now funnel.Micros, quantity int64, mayLock bool) funnel.Verdict {
+		p := p
 		if p.Quantity = quantity; !mayLock {
 			p.Lockout = 0
 		}
-		return next.Call(now.Nanos(), p), func() { m.cells[cell] = *next }
-	}, p.Quantity, false}
+		return m.cells[cell].Call(now.Nanos(), p)
+	}}
 }
 
 // randomWindow always has a period of 3 s: a window's callers must agree on the period.
@@ -81,11 +88,11 @@ func randomWindow(r *rand.Rand, unit funnel.Nanos, force bool) modelClause {
 }
 
 func windowClause(words string, p funnel.WindowParams) modelClause {
-	return modelClause{words, p.Limit, func(m *allModel, now funnel.Micros, quantity int64, _ bool) (funnel.Verdict, func()) {
-		p, next := p, m.window.Clone()
+	return modelClause{words, p.Limit, p.Quantity, false, func(m *allModel, now funnel.Micros, quantity int64, _ bool) funnel.Verdict {
+		p := p
 		p.Quantity = quantity
-		return next.Call(now, p), func() { m.window = *next }
-	}, p.Quantity, false}
+		return m.window.Call(now, p)
+	}}
 }
 
 func randomQuota(r *rand.Rand, unit funnel.Nanos, force bool) modelClause {
@@ -105,28 +112,27 @@ func randomQuota(r *rand.Rand, unit funnel.Nanos, force bool) modelClause {
 }
 
 func quotaClause(words string, p funnel.QuotaParams) modelClause {
-	return modelClause{words, p.Limit, func(m *allModel, now funnel.Micros, quantity int64, _ bool) (funnel.Verdict, func()) {
-		p, next := p, m.quota.Clone()
+	return modelClause{words, p.Limit, p.Quantity, false, func(m *allModel, now funnel.Micros, quantity int64, _ bool) funnel.Verdict {
+		p := p
 		p.Quantity = quantity
-		return next.Call(now, p), func() { m.quota = *next }
-	}, p.Quantity, false}
+		return m.quota.Call(now, p)
+	}}
 }
 
 func randomLease(r *rand.Rand, unit funnel.Nanos) modelClause {
 	ttl, id := 1+r.Int64N(9), string(rune('a'+r.IntN(5)))
 	p := funnel.LeaseParams{Limit: 1 + r.Int64N(4), TTL: (funnel.Nanos(ttl) * unit).Micros()}
 	words := fmt.Sprintf("LEASE %d %s %s", p.Limit, timeWord(r, ttl, unit), id)
-	return modelClause{words, p.Limit, func(m *allModel, now funnel.Micros, quantity int64, _ bool) (funnel.Verdict, func()) {
+	return modelClause{words, p.Limit, 1, true, func(m *allModel, now funnel.Micros, quantity int64, _ bool) funnel.Verdict {
 		if quantity == 0 {
 			last, held := now, m.lease.Held(now)
 			for _, lapse := range held {
 				last = max(last, lapse)
 			}
-			return funnel.Verdict{Remaining: max(p.Limit-int64(len(held)), 0), ResetAfter: (last - now).Nanos()}, nil
+			return funnel.Verdict{Remaining: max(p.Limit-int64(len(held)), 0), ResetAfter: (last - now).Nanos()}
 		}
-		next := m.lease.Clone()
-		return next.Call(now, id, p).Verdict, func() { m.lease = *next }
-	}, 1, true}
+		return m.lease.Call(now, id, p).Verdict
+	}}
 }
 
 func one(b bool) int64 {
@@ -199,15 +205,15 @@ func randomPolicy(r *rand.Rand, shadow bool) (text, line string, clauses []model
 	return "p" + text, fmt.Sprint("GO.POLICY p:k ", quantity, " MS"), clauses
 }
 
-// modelReply returns the reply of GO.ALL by its rules, and applies the call to the models. A clause that denies is committed,
-// too: that changes only a cell whose rate is new, or begins a lockout. With SHADOW the front of the reply admits.
+// modelReply returns the reply of GO.ALL by its rules, and applies the call to the models. Each clause decides on a copy. A
+// clause that denies is then applied, too: that changes only a cell whose rate is new, or begins a lockout. With SHADOW the
+// front of the reply admits.
 func modelReply(m *allModel, now funnel.Micros, clauses []modelClause, unit funnel.Nanos, shadow bool) (reply string, limited bool) {
 	rows := make([][]int64, len(clauses))
-	commits := make([]func(), len(clauses))
 	decider, longest, least := 0, int64(-1), int64(math.MaxInt64)
 	never := slices.ContainsFunc(clauses, func(c modelClause) bool { return c.quantity > c.limit })
 	for i, clause := range clauses { // no lockout begins if a clause can never admit
-		v, commit := clause.call(m, now, clause.quantity, !never)
+		v := clause.call(m.clone(), now, clause.quantity, !never)
 		wait := up(v.RetryAfter, unit)
 		if v.RetryAfter <= 0 {
 			wait = -1
@@ -216,7 +222,6 @@ func modelReply(m *allModel, now funnel.Micros, clauses []modelClause, unit funn
 		if clause.lease {
 			rows[i] = append(rows[i], one(v.Renewed))
 		}
-		commits[i] = commit
 		switch length := uint64(wait); { // never, which is -1, is the longest
 		case v.Limited && (!limited || length > uint64(longest)):
 			decider, longest, limited = i, wait, true
@@ -226,10 +231,10 @@ func modelReply(m *allModel, now funnel.Micros, clauses []modelClause, unit funn
 	}
 	for i, clause := range clauses {
 		if limited && rows[i][0] == 0 {
-			v, _ := clause.call(m, now, 0, false)
+			v := clause.call(m.clone(), now, 0, false)
 			rows[i][2], rows[i][4] = v.Remaining, up(v.ResetAfter, unit)
 		} else {
-			commits[i]()
+			clause.call(m, now, clause.quantity, !never)
 		}
 	}
 	front := append(slices.Clone(rows[decider][:5]), int64(decider))

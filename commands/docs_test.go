@@ -31,19 +31,25 @@ func readPage(t *testing.T, path string) page {
 	return page(text)
 }
 
+// between returns what is between two texts, "" if there is no first one.
+func (p page) between(begin, end string) page {
+	_, text, _ := strings.Cut(string(p), begin)
+	text, _, _ = strings.Cut(text, end)
+	return page(text)
+}
+
 // section returns what is under a heading, up to the next one.
 func (p page) section(t *testing.T, heading string) page {
 	t.Helper()
-	_, text, found := strings.Cut(string(p), "\n## "+heading+"\n")
-	if !found {
+	text := p.between("\n## "+heading+"\n", "\n## ")
+	if text == "" {
 		t.Errorf("no section %q", heading)
 	}
-	text, _, _ = strings.Cut(text, "\n## ")
-	return page("\n" + text)
+	return "\n" + text
 }
 
 // prose returns the text in one line, so that a sentence may go over several.
-func (p page) prose() string { return strings.Join(strings.Fields(string(p)), " ") }
+func (p page) prose() page { return page(strings.Join(strings.Fields(string(p)), " ")) }
 
 // tables returns the rows of all tables whose first heading is given, cell by cell.
 func (p page) tables(heading string) (rows [][]string) {
@@ -66,20 +72,21 @@ func (p page) tables(heading string) (rows [][]string) {
 	return rows
 }
 
-// column returns a column of the tables whose first heading is given.
-func (p page) column(heading string, i int) (cells []string) {
+// column returns a column of the tables whose first heading is given, a cell per line.
+func (p page) column(heading string, i int) (cells page) {
 	for _, row := range p.tables(heading) {
-		cells = append(cells, row[i])
+		cells += page(row[i] + "\n")
 	}
 	return cells
 }
 
-// spans returns what is between backquotes in a line.
-func spans(line string) (all []string) {
-	for i, part := range strings.Split(line, "`") {
-		if i%2 == 1 {
-			all = append(all, part)
-		}
+// spans returns what is between backquotes.
+func (p page) spans() []string { return p.found("`([^`]*)`") }
+
+// found returns what a pattern's group matches.
+func (p page) found(pattern string) (all []string) {
+	for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(string(p), -1) {
+		all = append(all, m[1])
 	}
 	return all
 }
@@ -89,9 +96,156 @@ func same(t *testing.T, what string, documented, exist []string) {
 	t.Helper()
 	slices.Sort(documented)
 	slices.Sort(exist)
-	if len(exist) == 0 || !slices.Equal(documented, exist) {
+	if len(exist) == 0 || !slices.Equal(documented, slices.Compact(exist)) {
 		t.Errorf("%s: the page has\n%s\nthe code has\n%s", what, strings.Join(documented, "\n"), strings.Join(exist, "\n"))
 	}
+}
+
+const reference = "../docs/commands.md"
+
+// What a page lists is what the code has, no less and no more.
+func TestDocs_lists(t *testing.T) {
+	text, security, load := readPage(t, reference), readPage(t, "../SECURITY.md"), readPage(t, "../cgo/load.c")
+	var twins, writers, names []string
+	for _, c := range commands.Table {
+		if strings.HasSuffix(c.Name, "_RO") {
+			twins = append(twins, c.Name)
+		}
+		if c.Writes() {
+			writers = append(writers, strings.ToLower(c.Name))
+		}
+		if strings.Contains(c.Name, ".THROTTLE") {
+			names = append(names, "`"+c.InfoName()+"` of "+c.Name)
+		}
+	}
+	arguments, parsed := text.section(t, "Load arguments"), load.between("static const char *parse_load_arg(", "\n}\n")
+	for _, value := range arguments.column("argument", 1).spans() {
+		if !strings.Contains(string(parsed), `(value, "`+value+`")`) && !strings.Contains(string(load), `_name[] = "`+value+`"`) {
+			t.Errorf("load.c takes no value %s", value)
+		}
+	}
+	for what, lists := range map[string]struct{ documented, exist []string }{
+		"read-only commands": {text.between("\n## Read-only commands\n", " reply what").spans(), twins},
+		"fields of GO.INFO": {text.section(t, "GO.INFO").column("field", 0).spans(),
+			readPage(t, "info.go").found(`reply(?:Pair|Name)\("(\w+)"`)},
+		"commands in INFO": {text.section(t, "INFO gothrottle").prose().found("(`\\w+` of [A-Z]+\\.[A-Z_]+)"), names},
+		"load arguments": {arguments.column("argument", 0).spans(),
+			load.between("static int parse_load_args(", "\n}\n").found(`strcasecmp\(name, "(.*?)"\)`)},
+		"values of load arguments": {arguments.column("argument", 1).found("`(.*)`"),
+			page(strings.ReplaceAll(string(parsed), " or ", "`, `")).found(`return "(\S+, \S+)";`)},
+		"commands to deny":   {security.prose().between("Deny them by name: `", "`").found(`-(\S+)`), writers},
+		"commands to permit": {security.column("permitted", 0).found("`\\+(\\S+)`"), writers},
+		"commands not to rename": {readPage(t, "../docs/operating.md").prose().between("Do not rename ", ":").spans(),
+			load.between("needed[] = {", "};").found(`"([A-Z]+)"`)},
+	} {
+		same(t, what, lists.documented, lists.exist)
+	}
+}
+
+// Every command has its section: synopsis, summary, complexity, version and flags as in the row. The read-only twins have one
+// section, and differ from their commands as it says. Every section that is named
+// like a command is of a command. The section explains only arguments of the command, and some section explains each.
+func TestReference_sections(t *testing.T) {
+	text := readPage(t, reference)
+	explained, taken := map[string]bool{}, map[string]bool{}
+	for _, c := range commands.Table {
+		if name, isTwin := strings.CutSuffix(c.Name, "_RO"); isTwin {
+			same(t, c.Name, []string{c.Summary, c.Complexity, c.Since, c.Flags, c.Syntax()}, twinRow(commands.Find(name)))
+			continue
+		}
+		section := text.section(t, c.Name)
+		for _, want := range []string{
+			"\n    " + c.Syntax() + "\n",
+			"\n" + c.Summary + "\n",
+			"\nComplexity: " + c.Complexity + ". Since " + c.Since + ". Flags: " + c.Flags + ".\n",
+		} {
+			if !strings.Contains(string(section), want) {
+				t.Errorf("%s: the reference lacks %q", c.Name, want)
+			}
+		}
+		rows := argRows(c.Args)
+		for _, row := range rows {
+			taken[row] = true
+		}
+		for _, cells := range section.tables("argument") {
+			row := strings.Join(cells, " | ")
+			if explained[row] = true; !slices.Contains(rows, row) {
+				t.Errorf("%s: the reference explains %q, which is no argument", c.Name, row)
+			}
+		}
+	}
+	for row := range taken {
+		if !explained[row] {
+			t.Errorf("the reference lacks the argument %q", row)
+		}
+	}
+	for _, heading := range text.found(`(?m)^## ([A-Z]+\.\S+)$`) {
+		if commands.Find(heading) == nil {
+			t.Errorf("the reference has a section for %s, which isn't a command", heading)
+		}
+	}
+}
+
+// twinRow returns the row of a command's read-only twin, as the reference describes them all at once.
+func twinRow(c *commands.Command) []string {
+	return []string{"Replies what " + c.Name + " would reply; changes nothing.", c.Complexity, c.Since,
+		strings.Replace(c.Flags, "write deny-oom", "readonly", 1), strings.Replace(c.Syntax(), c.Name, c.Name+"_RO", 1)}
+}
+
+// argRows returns how the reference explains arguments.
+func argRows(args []commands.Arg) (rows []string) {
+	for _, a := range args {
+		name := a.Name
+		if a.Type == commands.ArgBlock {
+			name = strings.TrimSpace(a.Token + commands.Synopsis(a.Sub))
+		}
+		rows = append(rows, strings.Join([]string{"`" + name + "`", a.Summary, a.Bounds}, " | "))
+		rows = append(rows, argRows(a.Sub)...)
+	}
+	return rows
+}
+
+// The sections name the bounds of the code.
+func TestReference_numbers(t *testing.T) {
+	for heading, numbers := range commands.DocumentedNumbers {
+		prose := readPage(t, reference).section(t, heading).prose()
+		for _, n := range numbers {
+			if !regexp.MustCompile(`(^|[^0-9.])` + fmt.Sprint(n) + `([^0-9]|$)`).MatchString(string(prose)) {
+				t.Errorf("%s: the reference lacks %d", heading, n)
+			}
+		}
+	}
+}
+
+// The table of a hash has the names of the first cell's fields.
+func TestReference_state(t *testing.T) {
+	fields := readPage(t, reference).section(t, "State").tables("field")
+	for i, want := range [commands.MaxFields]string{"TAT", "the period", "the fraction", "the count", "the end of the lockout"} {
+		if len(fields) != commands.MaxFields || fields[i][0] != "`"+memory.FieldName(0, i)+"`" || !strings.HasPrefix(fields[i][1], want) {
+			t.Errorf("field %d, %s: the reference has %q", i, want, fields)
+		}
+	}
+}
+
+// The tables of errors have every error and no other. A row with a placeholder in angle brackets, other than those of the texts
+// themselves, is a family.
+func TestReference_errors(t *testing.T) {
+	exist := []string{}
+	for e := commands.NoError + 1; e < commands.NumErrors; e++ {
+		if e != commands.ErrArity { // the server's own text, with the command's name
+			exist = append(exist, "`"+e.Text()+"`")
+		}
+	}
+	documented := []string{}
+	for _, row := range readPage(t, reference).section(t, "Errors").column("text", 0).found("(.*)\n") {
+		family := regexp.MustCompile(`<(argument|examples|least|limiter|most|option|type)>`).ReplaceAllString(regexp.QuoteMeta(row), ".+")
+		members := slices.DeleteFunc(slices.Clone(exist), func(text string) bool { return !regexp.MustCompile("^" + family + "$").MatchString(text) })
+		documented = append(documented, members...)
+		if len(members) == 0 || len(members) > 1 && !strings.Contains(family, ".+") {
+			t.Errorf("the reference has %s, which are %d errors", row, len(members))
+		}
+	}
+	same(t, "errors", documented, exist)
 }
 
 // The figures of the README and of docs/choosing.md are those of docs/benchmarks.md, of the server that is first there.
@@ -130,7 +284,7 @@ func TestDocs_figures(t *testing.T) {
 			check(rowOf[row[i]], row[i+1])
 		}
 	}
-	figures := regexp.MustCompile(`([0-9.]+) µs[^("]*\("([^"]+)"\)`).FindAllStringSubmatch(readPage(t, "../docs/choosing.md").prose(), -1)
+	figures := regexp.MustCompile(`([0-9.]+) µs[^("]*\("([^"]+)"\)`).FindAllStringSubmatch(string(readPage(t, "../docs/choosing.md").prose()), -1)
 	for _, figure := range figures {
 		check(figure[2], figure[1])
 	}
@@ -171,12 +325,12 @@ func TestDocs_links(t *testing.T) {
 	more, _ := filepath.Glob("../docs/*.md")
 	links := 0
 	for _, path := range append(pages, more...) {
-		for _, m := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(string(readPage(t, path)), -1) {
-			if strings.Contains(m[1], "://") {
+		for _, link := range readPage(t, path).found(`\]\(([^)\s]+)\)`) {
+			if strings.Contains(link, "://") {
 				continue
 			}
 			links++
-			name, anchor, _ := strings.Cut(m[1], "#")
+			name, anchor, _ := strings.Cut(link, "#")
 			file := path
 			if name != "" {
 				file = filepath.Join(filepath.Dir(path), name)
@@ -195,41 +349,20 @@ func TestDocs_links(t *testing.T) {
 
 // anchors returns what links call the headings of a page.
 func (p page) anchors() (names []string) {
-	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(p), -1) {
-		name := regexp.MustCompile(`[^a-z0-9_ -]`).ReplaceAllString(strings.ToLower(m[1]), "")
+	for _, heading := range p.found(`(?m)^#+ (.*)$`) {
+		name := regexp.MustCompile(`[^a-z0-9_ -]`).ReplaceAllString(strings.ToLower(heading), "")
 		names = append(names, strings.ReplaceAll(name, " ", "-"))
 	}
 	return names
 }
 
-// Where SECURITY.md denies the writers by name, it names those of its table, and they are writers.
-func TestSecurity_writers(t *testing.T) {
-	text := readPage(t, "../SECURITY.md")
-	_, denied, _ := strings.Cut(text.prose(), "Deny them by name: `")
-	denied, _, _ = strings.Cut(denied, "`")
-	permitted := []string{}
-	for _, cell := range text.column("permitted", 0) {
-		for _, span := range spans(cell) {
-			if name, found := strings.CutPrefix(span, "+"); found {
-				permitted = append(permitted, "-"+name)
-				if c := commands.Find(name); c == nil || !c.Writes() {
-					t.Errorf("%s does not write", name)
-				}
-			}
-		}
-	}
-	same(t, "denied writers", strings.Fields(denied), permitted)
-}
-
 // Each field of INFO that a page names is in the reference.
 func TestDocs_fields(t *testing.T) {
-	exist, named := readPage(t, reference).section(t, "INFO gothrottle").column("field", 0), 0
+	exist, named := readPage(t, reference).section(t, "INFO gothrottle").column("field", 0).spans(), 0
 	for _, path := range []string{"../docs/operating.md", "../SECURITY.md", "../docs/stability.md", "../docs/migrating.md"} {
-		for _, span := range spans(readPage(t, path).prose()) {
-			if strings.HasPrefix(span, "gothrottle_") {
-				if named++; !slices.Contains(exist, "`"+span+"`") {
-					t.Errorf("%s: INFO has no field %s", path, span)
-				}
+		for _, field := range readPage(t, path).prose().found("`(gothrottle_[^`]*)`") {
+			if named++; !slices.Contains(exist, field) {
+				t.Errorf("%s: INFO has no field %s", path, field)
 			}
 		}
 	}

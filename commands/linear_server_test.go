@@ -106,14 +106,6 @@ func (s linearState) next(input, output any) []any {
 	return []any{}
 }
 
-func (m *allModel) clone() *allModel {
-	c := &allModel{window: *m.window.Clone(), quota: *m.quota.Clone(), lease: *m.lease.Clone()}
-	for i := range m.cells {
-		c.cells[i] = *m.cells[i].Clone()
-	}
-	return c
-}
-
 func show(history []porcupine.Operation) (lines string) {
 	slices.SortFunc(history, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
 	for _, o := range history {
