@@ -1,4 +1,4 @@
-package commands_test
+package models
 
 import (
 	"context"
@@ -15,11 +15,11 @@ import (
 	servers "gothrottle/tests/server"
 )
 
-// The calls of TestAll_random on a real server, whose clock the test moves. Package memory takes part in nothing: server and
-// models share no code but the parameters' types. GOTHROTTLE_CALLS is the number of calls, GOTHROTTLE_SEED the first seed.
+// Random calls on a real server, whose clock the test moves. Package memory takes part in nothing: server and models share no
+// code but the parameters' types. GOTHROTTLE_CALLS is the number of calls, GOTHROTTLE_SEED the first seed.
 func TestServer_all(t *testing.T) {
 	servers.Needed(t, "test-server")
-	compareWithModels(t, newServerTwin(t), number("GOTHROTTLE_CALLS", 30_000), uint64(number("GOTHROTTLE_SEED", 1)))
+	Compare(t, newServerTwin(t), number("GOTHROTTLE_CALLS", 30_000), uint64(number("GOTHROTTLE_SEED", 1)))
 }
 
 func number(variable string, otherwise int) int {
@@ -60,10 +60,10 @@ func newServerTwin(t *testing.T) *serverTwin {
 	return &serverTwin{t, clock, c}
 }
 
-func (s *serverTwin) begin() { s.c.FlushAll(context.Background()) }
+func (s *serverTwin) Empty() { s.c.FlushAll(context.Background()) }
 
 // at makes the calls in a transaction, which reads the module's clock at both ends.
-func (s *serverTwin) at(step funnel.Micros, batch []allCall) (now funnel.Micros, replies []string) {
+func (s *serverTwin) At(step funnel.Micros, batch []Call) (now funnel.Micros, replies []string) {
 	s.clock.Wall += int64(step)
 	if err := s.clock.Write(); err != nil {
 		s.t.Fatal(err)
@@ -72,11 +72,11 @@ func (s *serverTwin) at(step funnel.Micros, batch []allCall) (now funnel.Micros,
 	begin := servers.AskClock(p, "clock")
 	var cmds []*redis.Cmd
 	for _, c := range batch {
-		if c.policies != "" {
-			p.ConfigSet(context.Background(), "gothrottle.policies", c.policies)
+		if c.Policies != "" {
+			p.ConfigSet(context.Background(), "gothrottle.policies", c.Policies)
 		}
 		var words []any
-		for _, word := range strings.Fields(c.line) {
+		for _, word := range strings.Fields(c.Line) {
 			words = append(words, word)
 		}
 		cmds = append(cmds, p.Do(context.Background(), words...))

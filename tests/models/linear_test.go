@@ -1,4 +1,4 @@
-package commands_test
+package models
 
 import (
 	"fmt"
@@ -52,11 +52,11 @@ func TestServer_linearizable(t *testing.T) {
 // linearState is what the keys of a round hold, and the clock.
 type linearState struct {
 	now   funnel.Micros
-	model *allModel
+	model *model
 	key   string // differs for states that differ
 }
 
-func newLinearState(now funnel.Micros, m *allModel) linearState {
+func newLinearState(now funnel.Micros, m *model) linearState {
 	key := fmt.Sprint(now, m.window, m.quota, m.lease)
 	for i := range m.cells {
 		key += m.cells[i].String()
@@ -76,7 +76,7 @@ func linearModel(now funnel.Micros) porcupine.Model {
 	var known sync.Map // what steps lead to: the checker asks for each about twenty times
 	m := porcupine.NondeterministicModel{
 		Partition: byKey,
-		Init:      func() []any { return []any{newLinearState(now, &allModel{})} },
+		Init:      func() []any { return []any{newLinearState(now, &model{})} },
 		Step: func(state, input, output any) []any {
 			s := state.(linearState)
 			next, found := known.Load(step{s.key, input})
@@ -97,7 +97,7 @@ func (s linearState) next(input, output any) []any {
 		return []any{newLinearState(now, s.model)}
 	}
 	next := s.model.clone()
-	switch reply, _ := input.(*allCall).reply(next, s.now); {
+	switch reply, _ := input.(*Call).reply(next, s.now); {
 	case output == "":
 		return []any{s, newLinearState(s.now, next)}
 	case output == reply:
@@ -110,8 +110,8 @@ func show(history []porcupine.Operation) (lines string) {
 	slices.SortFunc(history, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
 	for _, o := range history {
 		what := fmt.Sprint("the clock is set to ", o.Input)
-		if c, call := o.Input.(*allCall); call {
-			what = fmt.Sprintf("%s: %q", c.line, o.Output)
+		if c, call := o.Input.(*Call); call {
+			what = fmt.Sprintf("%s: %q", c.Line, o.Output)
 		}
 		lines += fmt.Sprintf("%9.3f to %9.3f ms, client %d, %s\n", float64(o.Call)/1e6, float64(o.Return)/1e6, o.ClientId, what)
 	}
@@ -134,7 +134,7 @@ func (l *linear) round(seed uint64) (history []porcupine.Operation) {
 	l.suffix, l.after = fmt.Sprint(seed), l.now
 	l.made.Store(0)
 	l.breaks = int64(r.IntN(linearClients * linearCalls))
-	var calls [linearClients][linearCalls]allCall
+	var calls [linearClients][linearCalls]Call
 	for i := range calls {
 		for j := range calls[i] {
 			calls[i][j] = ofOneKey(r)
@@ -171,9 +171,9 @@ func (l *linear) round(seed uint64) (history []porcupine.Operation) {
 }
 
 // ofOneKey draws a call: porcupine decides for each key by itself, because no machine could for all keys at once.
-func ofOneKey(r *rand.Rand) (c allCall) {
-	for c = randomAllCall(r); c.policies != "" || strings.Contains(c.line, " KEY "); {
-		c = randomAllCall(r)
+func ofOneKey(r *rand.Rand) (c Call) {
+	for c = randomCall(r); c.Policies != "" || strings.Contains(c.Line, " KEY "); {
+		c = randomCall(r)
 	}
 	return c
 }
@@ -182,15 +182,15 @@ func ofOneKey(r *rand.Rand) (c allCall) {
 func byKey(history []porcupine.Operation) (parts [][]porcupine.Operation) {
 	for _, key := range linearKeys {
 		parts = append(parts, slices.DeleteFunc(slices.Clone(history), func(o porcupine.Operation) bool {
-			c, call := o.Input.(*allCall)
-			return call && strings.Fields(c.line)[1] != key
+			c, call := o.Input.(*Call)
+			return call && strings.Fields(c.Line)[1] != key
 		}))
 	}
 	return parts
 }
 
 // client makes calls, one after the other.
-func (l *linear) client(id int, calls []allCall) (history []porcupine.Operation) {
+func (l *linear) client(id int, calls []Call) (history []porcupine.Operation) {
 	for i := range calls {
 		c := &calls[i]
 		o := porcupine.Operation{ClientId: id, Input: c, Call: l.time()}
@@ -203,9 +203,9 @@ func (l *linear) client(id int, calls []allCall) (history []porcupine.Operation)
 }
 
 // words returns the words of a call, with the keys of the round.
-func (l *linear) words(c *allCall) []any {
+func (l *linear) words(c *Call) []any {
 	var words []any
-	for _, word := range strings.Fields(c.line) {
+	for _, word := range strings.Fields(c.Line) {
 		if slices.Contains(linearKeys, word) {
 			word += l.suffix
 		}
@@ -217,17 +217,15 @@ func (l *linear) words(c *allCall) []any {
 // observe asks what is in use. So the checker knows early which of the calls were made whose replies were lost.
 func (l *linear) observe() (history []porcupine.Operation) {
 	rate := funnel.Rate{Period: funnel.Second, Count: 1}
-	cells := allCall{line: "GO.ALL p:k", unit: funnel.Millisecond}
+	cells := Call{Line: "GO.ALL p:k" + strings.Repeat(" THROTTLE 999 1 1s 0", 4) + " MS", unit: funnel.Millisecond}
 	for cell := range 4 {
-		cells.line += " THROTTLE 999 1 1s 0"
 		cells.clauses = append(cells.clauses, throttleClause("", cell, funnel.ThrottleParams{Limit: 1000, Rate: rate}))
 	}
-	cells.line += " MS"
 	quota := quotaClause("", funnel.QuotaParams{Limit: 1000, Period: 1_000_000})
 	window := windowClause("", funnel.WindowParams{Limit: 1000, Period: 3_000_000})
-	for _, c := range []allCall{cells,
-		{line: "GO.QUOTA quota 1000 1s 0 MS", clauses: []modelClause{quota}, unit: funnel.Millisecond, single: true},
-		{line: "GO.WINDOW window 1000 3s 0 MS", clauses: []modelClause{window}, unit: funnel.Millisecond, single: true}} {
+	for _, c := range []Call{cells,
+		{Line: "GO.QUOTA quota 1000 1s 0 MS", clauses: []clause{quota}, unit: funnel.Millisecond, single: true},
+		{Line: "GO.WINDOW window 1000 3s 0 MS", clauses: []clause{window}, unit: funnel.Millisecond, single: true}} {
 		o := porcupine.Operation{ClientId: linearClients + 1, Input: &c, Call: l.time()}
 		v, err := l.nodes[l.master].Do(l.words(&c)...)
 		l.check(err)
