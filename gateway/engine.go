@@ -21,7 +21,8 @@ type engine struct {
 	rdb    redis.UniversalClient
 	remote *throttle.Client
 	local  *throttle.Client // over memory: for on_failure: local
-	marks  marks
+	marks  sync.Map         // of each key with a refused hit that is counted a *mark
+	marked atomic.Int64     // how many marks there are, at most
 	log    *slog.Logger
 	logged atomic.Int64 // Unix seconds of the last error that was logged
 }
@@ -150,15 +151,17 @@ func (e *engine) askOne(ctx context.Context, by limiter, a *ask) (verdict, error
 	}
 	var r throttle.Result
 	var err error
-	if late := e.marks.late(a); late > 0 {
-		if _, err = c.Settle(ctx, a.key, late); err != nil {
-			return verdict{}, err
+	if m := e.markOf(a); m != nil && m.units != a.limit.units {
+		if late := m.late.Swap(0); late > 0 {
+			if _, err = c.Settle(ctx, a.key, late); err != nil {
+				return verdict{}, err
+			}
 		}
 	}
 	switch {
 	case a.refund && a.hits > 0:
 		r, err = c.Refund(ctx, a.key, a.hits)
-		e.marks.forget(a)
+		e.marks.Delete(a.markKey())
 		return verdictOf(r, false), err
 	case a.settle && a.hits > 0:
 		r, err = c.Settle(ctx, a.key, a.hits)
@@ -185,23 +188,54 @@ func (m *limit) exceeded(r throttle.Result) bool {
 }
 
 // charge admits hits, or counts them past the limit, as envoyproxy/ratelimit does: a later request that only looks sees
-// that more was used than the limit. Of single hits that are refused the first one is counted, because the next ones change
-// nothing, unless a request with a limit of its own comes: see marks.
+// that more was used than the limit. Of single hits that are refused the first one is counted at once, and the others when
+// another limit of the key is asked, because until then they change nothing.
 func (e *engine) charge(ctx context.Context, c counter, a *ask) (verdict, error) {
 	var r throttle.Result
 	var err error
 	if a.limit.units > 0 {
 		r, err = c.AllowN(ctx, a.key, a.hits)
 	}
-	if err != nil || r.Allowed || a.hits == 1 && e.marks.note(a) {
-		return verdictOf(r, !r.Allowed), err
+	if err != nil || r.Allowed {
+		return verdictOf(r, false), err
+	}
+	m := e.markOf(a)
+	if m != nil && a.hits == 1 {
+		m.late.Add(1)
+		return verdictOf(r, true), nil
 	}
 	r, err = c.Settle(ctx, a.key, a.hits)
 	if err != nil && !errors.Is(err, throttle.ErrParams) { // that is more than the server counts
 		return verdict{}, err
 	}
-	e.marks.add(a, r.ResetAfter)
+	if m == nil {
+		if e.marked.Add(1) > maxMarks {
+			e.marks.Clear()
+			e.marked.Store(1)
+		}
+		e.marks.Store(a.markKey(), &mark{until: time.Now().Add(r.ResetAfter), units: a.limit.units})
+	}
 	return verdictOf(r, true), nil
+}
+
+// mark says that a refused hit of a key is counted, until its window ends.
+type mark struct {
+	until time.Time
+	units int64        // the limit that refused it
+	late  atomic.Int64 // hits that were refused since and are not counted
+}
+
+// An engine has at most this many marks. Without its mark a key's next refused hit is counted.
+const maxMarks = 1 << 16
+
+func (a *ask) markKey() string { return a.limit.bound.Info().Name + ":" + a.key }
+
+// markOf returns the mark of a key, or nil.
+func (e *engine) markOf(a *ask) *mark {
+	if m, found := e.marks.Load(a.markKey()); found && time.Now().Before(m.(*mark).until) {
+		return m.(*mark)
+	}
+	return nil
 }
 
 func verdictOf(r throttle.Result, over bool) verdict {
@@ -265,75 +299,4 @@ func (a *ask) part(hits int64) throttle.Part {
 		hits = maxHits // more than the limit of 1 that it has on the server
 	}
 	return a.limit.bound.(counter).Part(a.key, hits)
-}
-
-// marks remembers which keys have a refused hit counted, until their window ends, and how many more were refused since.
-type marks struct {
-	mu         sync.Mutex
-	marks      map[string]*mark
-	overridden atomic.Bool // a limit came with a request
-}
-
-type mark struct {
-	until time.Time
-	late  int64  // hits that are not counted yet
-	limit *limit // that refused them
-}
-
-const maxMarks = 1 << 16
-
-func (a *ask) markKey() string { return a.limit.bound.Info().Name + ":" + a.key }
-
-// find returns the mark of a key, or nil. The marks are locked.
-func (m *marks) find(a *ask) *mark {
-	found := m.marks[a.markKey()]
-	if found != nil && time.Now().After(found.until) {
-		return nil
-	}
-	return found
-}
-
-// note adds a hit to a mark. It returns false if there is none.
-func (m *marks) note(a *ask) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	found := m.find(a)
-	if found != nil {
-		found.late++
-	}
-	return found != nil
-}
-
-func (m *marks) add(a *ask, lasts time.Duration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.marks == nil || len(m.marks) >= maxMarks {
-		m.marks = map[string]*mark{}
-	}
-	if m.find(a) == nil {
-		m.marks[a.markKey()] = &mark{until: time.Now().Add(lasts), limit: a.limit}
-	}
-}
-
-// late returns the hits that must be counted before the ask is decided: those that another limit of the key has refused,
-// if one of both limits came with a request. A limit of the files that was raised admits at once.
-func (m *marks) late(a *ask) (hits int64) {
-	if a.limit.override {
-		m.overridden.Store(true)
-	}
-	if !m.overridden.Load() || !a.limit.charge {
-		return 0
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if found := m.find(a); found != nil && found.limit.units != a.limit.units && (found.limit.override || a.limit.override) {
-		hits, found.late = found.late, 0
-	}
-	return hits
-}
-
-func (m *marks) forget(a *ask) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.marks, a.markKey())
 }

@@ -54,12 +54,11 @@ type limit struct {
 
 	shadow, quota, detailed bool
 
-	period   time.Duration
-	charge   bool // hits that are refused count, too
-	reply    *pb.RateLimitResponse_RateLimit
-	bound    limiter // on the server
-	local    limiter // in this process; nil if the limit came with a request
-	override bool    // the limit came with a request
+	period time.Duration
+	charge bool // hits that are refused count, too
+	reply  *pb.RateLimitResponse_RateLimit
+	bound  limiter // on the server
+	local  limiter // in this process; nil if the limit came with a request
 }
 
 type algorithm string

@@ -114,7 +114,7 @@ func (s *service) overridden(d *domain, entries []*common.RateLimitDescriptor_En
 	f = d.keyOf(entries)
 	f.limit = &limit{
 		path: d.name + ".override", units: int64(own.GetRequestsPerUnit()), period: period,
-		limitLevel: limitLevel{Algorithm: fixedWindow, OnFailure: failOpen}, charge: d.tag == tagNone, override: true,
+		limitLevel: limitLevel{Algorithm: fixedWindow, OnFailure: failOpen}, charge: d.tag == tagNone,
 		reply: &pb.RateLimitResponse_RateLimit{RequestsPerUnit: own.GetRequestsPerUnit(), Unit: unit},
 	}
 	f.label, f.limit.bound = f.limit.path, newLimiter(s.engine.remote, f.limit)
