@@ -24,15 +24,8 @@ const maxKey = 256
 // escapes keeps two descriptors from having one key, and a value from making a hash tag.
 var escapes = strings.NewReplacer("%", "%25", "|", "%7C", "=", "%3D", "{", "%7B", "}", "%7D")
 
-func appendEscaped(b []byte, text string) []byte {
-	if strings.ContainsAny(text, "%|={}") {
-		text = escapes.Replace(text)
-	}
-	return append(b, text...)
-}
-
 func appendEntry(key []byte, name, value string) []byte {
-	return appendEscaped(append(appendEscaped(append(key, '|'), name), '='), value)
+	return append(append(append(append(key, '|'), escapes.Replace(name)...), '='), escapes.Replace(value)...)
 }
 
 // match finds the limit of a descriptor: the rule at the depth of its last entry. At each level a rule with the value
@@ -101,7 +94,7 @@ func (d *domain) tagOf(entries []*common.RateLimitDescriptor_Entry) string {
 	if d.tag == tagNone {
 		return ""
 	}
-	tag := appendEscaped(nil, d.name)
+	tag := []byte(escapes.Replace(d.name))
 	if d.tag == tagDescriptor && len(entries) > 0 {
 		tag = appendEntry(tag, entries[0].GetKey(), entries[0].GetValue())
 	}
@@ -111,7 +104,7 @@ func (d *domain) tagOf(entries []*common.RateLimitDescriptor_Entry) string {
 // beginKey writes the domain, unless the hash tag has it.
 func (d *domain) beginKey(key []byte) []byte {
 	if d.tag == tagNone {
-		key = appendEscaped(key, d.name)
+		key = append(key, escapes.Replace(d.name)...)
 	}
 	return key
 }
