@@ -60,9 +60,8 @@ func run(ctx context.Context, get func(string) string, environment []string, out
 		return err
 	}
 	defer e.remote.Close() // gives the units of budgets back
-	s := &service{settings: set, engine: e, metrics: newMetrics(set.near)}
-	source := &source{service: s, log: log}
-	if err := source.load(); err != nil {
+	s := &service{settings: set, engine: e, metrics: newMetrics(set.near), log: log}
+	if err := s.load(); err != nil {
 		return err
 	}
 	if err := e.remote.Check(ctx); errors.Is(err, throttle.ErrNoModule) {
@@ -79,7 +78,7 @@ func run(ctx context.Context, get func(string) string, environment []string, out
 		defer end()
 		more = append(more, option)
 	}
-	return s.serve(ctx, source, log, more)
+	return s.serve(ctx, more)
 }
 
 func newLogger(s *settings, out io.Writer) *slog.Logger {
@@ -93,7 +92,7 @@ func newLogger(s *settings, out io.Writer) *slog.Logger {
 }
 
 // serve opens the three listeners and serves until the context ends. Then requests under way have 10 s to end.
-func (s *service) serve(ctx context.Context, source *source, log *slog.Logger, more []grpc.ServerOption) error {
+func (s *service) serve(ctx context.Context, more []grpc.ServerOption) error {
 	if old, err := os.Stat(s.grpcAt); err == nil && old.Mode().Type() == os.ModeSocket {
 		_ = os.Remove(s.grpcAt) // a program that was killed leaves its socket, and nobody could listen there again
 	}
@@ -112,21 +111,18 @@ func (s *service) serve(ctx context.Context, source *source, log *slog.Logger, m
 		defer l.Close()
 		go func() { failed <- at.serve(l) }()
 	}
-	go source.watch(ctx, time.Second)
-	log.Info("ready", "grpc", s.grpcAt, "http", s.httpAt, "debug", s.debugAt, "rules", s.config)
+	go s.watch(ctx, time.Second)
+	s.log.Info("ready", "grpc", s.grpcAt, "http", s.httpAt, "debug", s.debugAt, "rules", s.config)
 	var err error
 	select {
 	case err = <-failed:
 	case <-ctx.Done():
 	}
 	alive.Shutdown()
-	log.Info("stopping: requests under way have 10 s to end")
+	s.log.Info("stopping: requests under way have 10 s to end")
 	last, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	go func() {
-		<-last.Done()
-		server.Stop()
-	}()
+	context.AfterFunc(last, server.Stop)
 	_ = web.Shutdown(last)
 	server.GracefulStop()
 	_ = debugWeb.Close()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"slices"
 	"strconv"
@@ -24,6 +25,8 @@ type service struct {
 	*settings
 	engine  *engine
 	metrics *metrics
+	log     *slog.Logger
+	files   []file // that were read last
 	rules   atomic.Pointer[rules]
 }
 

@@ -4,20 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 )
-
-// source reads the files of rules, and again when they have changed.
-type source struct {
-	*service
-	log  *slog.Logger
-	last []file
-}
 
 // read returns the files: one, or all in a folder and below it. A name that begins with a dot isn't a file of rules:
 // Kubernetes keeps the versions of a ConfigMap in such folders.
@@ -47,14 +39,14 @@ func read(root string) (files []file, err error) {
 }
 
 // load reads and parses the files, and puts their rules into force if all are right.
-func (s *source) load() error {
+func (s *service) load() error {
 	files, err := read(s.config)
-	if err == nil && slices.Equal(files, s.last) {
+	if err == nil && slices.Equal(files, s.files) {
 		return nil
 	}
 	var r *rules
 	if err == nil {
-		s.last = files
+		s.files = files
 		if r, err = parse(files, s.merge); err == nil {
 			err = s.engine.bind(r)
 		}
@@ -73,7 +65,7 @@ func (s *source) load() error {
 }
 
 // watch compares the files with those that were loaded. An error is logged once.
-func (s *source) watch(ctx context.Context, every time.Duration) {
+func (s *service) watch(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	before := ""

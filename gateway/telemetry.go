@@ -1,11 +1,18 @@
 package main
 
 import (
+	"context"
 	"math"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/trace"
+	"google.golang.org/grpc"
 )
 
 // metrics is what /metrics shows. The rule of a metric is its path in the files, and holds values of requests only if the
@@ -52,4 +59,19 @@ func (m *metrics) decided(a *ask) {
 	if a.fallback != "" {
 		m.fallbacks.WithLabelValues(a.label, string(a.fallback)).Inc()
 	}
+}
+
+// tracing makes a span of each gRPC call, below the caller's, and sends it by OTLP over HTTP, as the variables OTEL_* say.
+func tracing(ctx context.Context) (option grpc.ServerOption, end func(), err error) {
+	exporter, err := otlptracehttp.New(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	provider := trace.NewTracerProvider(trace.WithBatcher(exporter))
+	handler := otelgrpc.NewServerHandler(otelgrpc.WithTracerProvider(provider), otelgrpc.WithPropagators(propagation.TraceContext{}))
+	return grpc.StatsHandler(handler), func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = provider.Shutdown(ctx)
+	}, nil
 }
