@@ -1,7 +1,7 @@
 #!/bin/bash
 # The gateway: its rules, decisions and answers on a local server, beside envoyproxy/ratelimit, and behind nginx, Caddy and
 # HAProxy. Traefik takes part if it is on PATH. Arguments are passed on to the tests: after build/gateway.sh,
-# '-v -run Load -load 5s' compares the speed, with h2load of the package nghttp2-client.
+# "-run '^$' -bench Load -benchtime 3s -count 5" compares the speed, with h2load of the package nghttp2-client.
 . "$(dirname "$0")/lib.sh"
 
 export PATH=$PATH:/usr/sbin

@@ -159,7 +159,7 @@ func (g *gateway) ask(t *testing.T, domain string, descriptors ...string) string
 }
 
 // server starts a server with the module of GOTHROTTLE_MODULE.
-func server(t *testing.T) *servers.Server {
+func server(t testing.TB) *servers.Server {
 	t.Helper()
 	servers.Needed(t, "test-gateway")
 	return servers.New(t, servers.Options{})

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/binary"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -167,16 +167,10 @@ func TestSideBySide(t *testing.T) {
 	}
 }
 
-var loadFor = flag.Duration("load", 0, "how long each load lasts, such as 5s; 0: TestLoad is skipped")
-var loadRate = flag.Float64("rate", 1000, "decisions per second of the open loop of TestLoad")
-var loadCallers = flag.Int("callers", 64, "goroutines of TestLoad")
-
-const loadRules = "domain: d\ndescriptors:\n- {key: k, rate_limit: {unit: hour, requests_per_unit: 1000000000}}\n"
-
 // cpu returns the processor time of a process, in seconds.
-func cpu(t *testing.T, pid int) float64 {
-	t.Helper()
-	text := readFile(t, fmt.Sprintf("/proc/%d/stat", pid))
+func cpu(b *testing.B, pid int) float64 {
+	b.Helper()
+	text := readFile(b, fmt.Sprintf("/proc/%d/stat", pid))
 	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+2:])
 	user, _ := strconv.ParseFloat(fields[11], 64)
 	system, _ := strconv.ParseFloat(fields[12], 64)
@@ -185,91 +179,77 @@ func cpu(t *testing.T, pid int) float64 {
 
 // h2load makes calls for one key over 4 connections, 64 at once on each, and takes little of the processors itself. It
 // returns how long each took.
-func h2load(t *testing.T, at string) (took []time.Duration) {
-	t.Helper()
-	folder := t.TempDir()
+func h2load(b *testing.B, at string) (took []time.Duration) {
+	b.Helper()
+	folder := b.TempDir()
 	message, err := proto.Marshal(request("d", "k=x"))
-	require.NoError(t, err)
+	require.NoError(b, err)
 	frame := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
-	writeFile(t, folder+"/body", string(frame))
-	seconds := strconv.Itoa(int(loadFor.Seconds()))
-	cmd := exec.Command("h2load", "-D", seconds, "-c", "4", "-m", "64", "-d", folder+"/body", "--log-file", folder+"/log",
+	writeFile(b, folder+"/body", string(frame))
+	cmd := exec.Command("h2load", "-n", strconv.Itoa(max(b.N, 4)), "-c", "4", "-m", "64", "-d", folder+"/body", "--log-file", folder+"/log",
 		"-H", "content-type: application/grpc", "-H", "te: trailers", "http://"+at+pb.RateLimitService_ShouldRateLimit_FullMethodName)
 	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, string(out))
-	for line := range strings.Lines(readFile(t, folder+"/log")) { // start, status, µs
+	require.NoError(b, err, string(out))
+	for line := range strings.Lines(readFile(b, folder+"/log")) { // start, status, µs
 		us, err := strconv.Atoi(strings.Fields(line)[2])
-		require.NoError(t, err)
+		require.NoError(b, err)
 		took = append(took, time.Duration(us)*time.Microsecond)
 	}
 	return took
 }
 
-// callers makes calls from many goroutines over 4 connections: one after another, or at a rate. Then each call is due at its
+// callers makes calls from 64 goroutines over 4 connections: one after another, or at a rate. Then each call is due at its
 // instant, whatever became of those before, and takes from there on. It returns how long each took.
-func callers(t *testing.T, at string, keys int, rate float64) []time.Duration {
-	t.Helper()
+func callers(b *testing.B, at string, keys int, rate float64) []time.Duration {
 	var clients []pb.RateLimitServiceClient
 	for range 4 {
-		clients = append(clients, pb.NewRateLimitServiceClient(dial(t, at, insecure.NewCredentials())))
+		clients = append(clients, pb.NewRateLimitServiceClient(dial(b, at, insecure.NewCredentials())))
 	}
 	var wg sync.WaitGroup
-	took, began := make([][]time.Duration, *loadCallers), time.Now()
-	for i := range took {
+	var next atomic.Int64
+	took, began := make([]time.Duration, b.N), time.Now()
+	for i := range 64 {
 		wg.Go(func() {
-			for n := i; time.Since(began) < *loadFor; n += len(took) {
+			for n := int(next.Add(1)) - 1; n < len(took); n = int(next.Add(1)) - 1 {
 				due := time.Now()
 				if rate > 0 {
 					due = began.Add(time.Duration(float64(n) / rate * 1e9))
 					time.Sleep(time.Until(due))
 				}
 				_, err := clients[i%4].ShouldRateLimit(context.Background(), request("d", fmt.Sprint("k=", n*7919%keys)))
-				if took[i] = append(took[i], time.Since(due)); err != nil {
+				if took[n] = time.Since(due); err != nil {
 					panic(err)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	return slices.Concat(took...)
+	return took
 }
 
-// Loads on this program and on envoyproxy/ratelimit in turn: the medians of five rounds, and their ratios.
-func TestLoad(t *testing.T) {
-	if *loadFor == 0 {
-		t.Skip("only with -load 5s")
-	}
-	s := server(t)
-	other, otherPID := theirs(t, s.Addr, loadRules, "k=x")
-	ours, pid := process(t, "../build/out/gothrottle-gateway", s.Addr, loadRules, "k=x")
-	figures := []string{"decisions/s", "server CPU, µs", "program CPU, µs", "p99, ms"}
-	busy := func() float64 { return cpu(t, s.Process.Process.Pid) }
-	before := busy()
-	time.Sleep(*loadFor)
-	idle := (busy() - before) / loadFor.Seconds()
-	measure := func(play func(at string) []time.Duration, at string, pid int, all *[4][]float64) { // per decision, and beyond an idle server's
-		server, program, began := busy(), cpu(t, pid), time.Now()
-		took := play(at)
-		slices.Sort(took)
-		n, seconds := float64(len(took)), time.Since(began).Seconds()
-		for i, v := range []float64{n / seconds, (busy() - server - idle*seconds) / n * 1e6, (cpu(t, pid) - program) / n * 1e6,
-			float64(took[len(took)*99/100].Microseconds()) / 1000} {
-			all[i] = append(all[i], v)
-			slices.Sort(all[i])
-		}
-	}
-	for name, play := range map[string]func(at string) []time.Duration{
-		"1 key, h2load":    func(at string) []time.Duration { return h2load(t, at) },
-		"1 key, open loop": func(at string) []time.Duration { return callers(t, at, 1, *loadRate) },
-		"10,000 keys":      func(at string) []time.Duration { return callers(t, at, 10_000, 0) },
+// The same load on this program and on envoyproxy/ratelimit, on one server: see docs/gateway.md.
+func BenchmarkLoad(b *testing.B) {
+	const rules = "domain: d\ndescriptors:\n- {key: k, rate_limit: {unit: hour, requests_per_unit: 1000000000}}\n"
+	s := server(b)
+	other, otherPID := theirs(b, s.Addr, rules, "k=x")
+	ours, pid := process(b, "../build/out/gothrottle-gateway", s.Addr, rules, "k=x")
+	for name, play := range map[string]func(b *testing.B, at string) []time.Duration{
+		"1_key":      h2load,
+		"1000_per_s": func(b *testing.B, at string) []time.Duration { return callers(b, at, 1, 1000) },
+		"10000_keys": func(b *testing.B, at string) []time.Duration { return callers(b, at, 10_000, 0) },
 	} {
-		var mine, their [4][]float64
-		for range 5 {
-			measure(play, ours, pid, &mine)
-			measure(play, other, otherPID, &their)
-		}
-		for i, figure := range figures {
-			t.Logf("%-17s %-16s %10.1f, theirs %10.1f, ratio %.2f", name, figure, mine[i][2], their[i][2], mine[i][2]/their[i][2])
+		for at, pid := range map[string]int{ours: pid, other: otherPID} {
+			program := map[string]string{ours: "ours", other: "theirs"}[at]
+			b.Run(name+"/"+program, func(b *testing.B) {
+				server, own := cpu(b, s.Process.Process.Pid), cpu(b, pid)
+				took := play(b, at)
+				slices.Sort(took)
+				n := float64(len(took))
+				b.ReportMetric(n/b.Elapsed().Seconds(), "decisions/s")
+				b.ReportMetric((cpu(b, s.Process.Process.Pid)-server)/n*1e6, "server-µs/op")
+				b.ReportMetric((cpu(b, pid)-own)/n*1e6, "program-µs/op")
+				b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
+			})
 		}
 	}
 }
