@@ -7,10 +7,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -205,25 +205,22 @@ func callers(b *testing.B, at string, keys int, rate float64) []time.Duration {
 	for range 4 {
 		clients = append(clients, pb.NewRateLimitServiceClient(dial(b, at, insecure.NewCredentials())))
 	}
-	var wg sync.WaitGroup
 	var next atomic.Int64
 	took, began := make([]time.Duration, b.N), time.Now()
-	for i := range 64 {
-		wg.Go(func() {
-			for n := int(next.Add(1)) - 1; n < len(took); n = int(next.Add(1)) - 1 {
-				due := time.Now()
-				if rate > 0 {
-					due = began.Add(time.Duration(float64(n) / rate * 1e9))
-					time.Sleep(time.Until(due))
-				}
-				_, err := clients[i%4].ShouldRateLimit(context.Background(), request("d", fmt.Sprint("k=", n*7919%keys)))
-				if took[n] = time.Since(due); err != nil {
-					panic(err)
-				}
+	b.SetParallelism(64 / runtime.GOMAXPROCS(0))
+	b.RunParallel(func(more *testing.PB) {
+		for more.Next() {
+			n, due := int(next.Add(1))-1, time.Now()
+			if rate > 0 {
+				due = began.Add(time.Duration(float64(n) / rate * 1e9))
+				time.Sleep(time.Until(due))
 			}
-		})
-	}
-	wg.Wait()
+			_, err := clients[n%4].ShouldRateLimit(context.Background(), request("d", fmt.Sprint("k=", n*7919%keys)))
+			if took[n] = time.Since(due); err != nil {
+				panic(err)
+			}
+		}
+	})
 	return took
 }
 
