@@ -34,30 +34,19 @@ func blocks(t *testing.T, language string) (all []string) {
 	return all
 }
 
-// proxies are the configurations of docs/gateway.md: how a file of them is completed, the program, and the status of a
-// request while the gateway is away.
+// proxies are the configurations of docs/gateway.md: the program, the status of a request while the gateway is away, and the
+// file around the page's block in a language.
 var proxies = map[string]struct {
-	program []string
-	away    int
-	file    func(t *testing.T, folder, port string) string
+	program        []string
+	away           int
+	file, language string
 }{
-	"nginx": {[]string{"nginx", "-p", ".", "-e", "stderr", "-c", "file.yaml"}, 200, func(t *testing.T, folder, port string) string {
-		temp := ""
-		for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
-			temp += fmt.Sprintf("%s_temp_path %s/%s; ", kind, folder, kind)
-		}
-		return "daemon off; master_process off; pid pid; events {}\nhttp { access_log off; " + temp +
-			strings.Replace(blocks(t, "nginx")[0], "listen 80", "listen 127.0.0.1:"+port, 1) + "}"
-	}},
-	"caddy": {[]string{"caddy", "run", "--adapter", "caddyfile", "--config", "file.yaml"}, 502, func(t *testing.T, _, port string) string {
-		return "{\n\tadmin off\n\tauto_https off\n}\n" + strings.Replace(blocks(t, "caddyfile")[0], ":80 {", "http://127.0.0.1:"+port+" {", 1)
-	}},
-	"traefik": {[]string{"traefik", "--configfile=file.yaml"}, 500, func(_ *testing.T, _, port string) string {
-		return "entryPoints: {web: {address: \"127.0.0.1:" + port + "\"}}\nproviders: {file: {filename: traefik.yaml}}\n"
-	}},
-	"haproxy": {[]string{"haproxy", "-db", "-f", "file.yaml"}, 200, func(t *testing.T, folder, port string) string {
-		return strings.NewReplacer("/etc/haproxy/gothrottle.lua", folder+"/lua", "bind :80", "bind 127.0.0.1:"+port).Replace(blocks(t, "haproxy")[0])
-	}},
+	"nginx": {[]string{"nginx", "-p", ".", "-e", "stderr", "-c", "file.yaml"}, 200, "daemon off; master_process off; pid pid; events {}\n" +
+		"http { access_log off; client_body_temp_path FOLDER/1; proxy_temp_path FOLDER/2; fastcgi_temp_path FOLDER/3; uwsgi_temp_path FOLDER/4; " +
+		"scgi_temp_path FOLDER/5; BLOCK }", "nginx"},
+	"caddy":   {[]string{"caddy", "run", "--adapter", "caddyfile", "--config", "file.yaml"}, 502, "{\n\tadmin off\n\tauto_https off\n}\nBLOCK", "caddyfile"},
+	"traefik": {[]string{"traefik", "--configfile=file.yaml"}, 500, "entryPoints: {web: {address: \"LISTEN\"}}\nproviders: {file: {filename: traefik.yaml}}\n", "yaml"},
+	"haproxy": {[]string{"haproxy", "-db", "-f", "file.yaml"}, 200, "BLOCK", "haproxy"},
 }
 
 // startProxy starts a proxy as docs/gateway.md configures it, before an app and behind a gateway. It returns its address.
@@ -66,15 +55,16 @@ func startProxy(t *testing.T, name, app, gateway string) string {
 	if _, err := exec.LookPath(proxies[name].program[0]); err != nil {
 		t.Skip(err)
 	}
-	folder, port := t.TempDir(), servers.FreePort()
-	there := strings.NewReplacer("127.0.0.1:3000", app, "127.0.0.1:8080", gateway)
-	writeFile(t, folder+"/file.yaml", there.Replace(proxies[name].file(t, folder, port)))
-	writeFile(t, folder+"/lua", there.Replace(blocks(t, "lua")[0]))
+	folder, listen := t.TempDir(), "127.0.0.1:"+servers.FreePort()
+	there := strings.NewReplacer("127.0.0.1:3000", app, "127.0.0.1:8080", gateway, "FOLDER", folder, "/etc/haproxy", folder,
+		"LISTEN", listen, "listen 80", "listen "+listen, "bind :80", "bind "+listen, ":80 {", "http://"+listen+" {")
+	writeFile(t, folder+"/file.yaml", there.Replace(strings.Replace(proxies[name].file, "BLOCK", blocks(t, proxies[name].language)[0], 1)))
+	writeFile(t, folder+"/gothrottle.lua", there.Replace(blocks(t, "lua")[0]))
 	writeFile(t, folder+"/traefik.yaml", there.Replace(blocks(t, "yaml")[3]))
 	cmd := exec.Command(proxies[name].program[0], proxies[name].program[1:]...)
 	cmd.Dir, cmd.Env = folder, append(os.Environ(), "HOME="+folder)
 	servers.Background(t, cmd)
-	at := "http://127.0.0.1:" + port
+	at := "http://" + listen
 	require.Eventually(t, func() bool { // Traefik reads the file after it listens
 		r, err := http.Get(at)
 		if err == nil {

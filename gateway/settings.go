@@ -172,19 +172,7 @@ func (s *settings) pool(name string) *x509.CertPool {
 	return pool
 }
 
-// chainOnly verifies a certificate and not its name.
-func chainOnly(roots *x509.CertPool) func(tls.ConnectionState) error {
-	return func(state tls.ConnectionState) error {
-		o := x509.VerifyOptions{Roots: roots, Intermediates: x509.NewCertPool()}
-		for _, c := range state.PeerCertificates[1:] {
-			o.Intermediates.AddCert(c)
-		}
-		_, err := state.PeerCertificates[0].Verify(o)
-		return err
-	}
-}
-
-// redisTLS is for a server with a certificate, which may have any name.
+// redisTLS is for a server with a certificate. If it may have any name, its chain is verified.
 func (s *settings) redisTLS(anyName bool) *tls.Config {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: s.pool("REDIS_TLS_CACERT")}
 	if cert := s.get("REDIS_TLS_CLIENT_CERT"); cert != "" {
@@ -193,7 +181,14 @@ func (s *settings) redisTLS(anyName bool) *tls.Config {
 		c.Certificates = []tls.Certificate{pair}
 	}
 	if anyName {
-		c.InsecureSkipVerify, c.VerifyConnection = true, chainOnly(c.RootCAs)
+		c.InsecureSkipVerify, c.VerifyConnection = true, func(state tls.ConnectionState) error {
+			o := x509.VerifyOptions{Roots: c.RootCAs, Intermediates: x509.NewCertPool()}
+			for _, one := range state.PeerCertificates[1:] {
+				o.Intermediates.AddCert(one)
+			}
+			_, err := state.PeerCertificates[0].Verify(o)
+			return err
+		}
 	}
 	return c
 }
