@@ -23,9 +23,15 @@ import (
 	servers "gothrottle/tests/server"
 )
 
-// process starts a program with these rules, which is ours or envoyproxy/ratelimit, and waits until it limits the probe.
+// theirs is envoyproxy/ratelimit.
+var theirs = os.Getenv("GOTHROTTLE_RATELIMIT")
+
+// process starts a program with these rules, which is ours or theirs, and waits until it limits the probe.
 func process(t testing.TB, program, addr, rules, probe string) (at string, pid int) {
 	t.Helper()
+	if theirs == "" {
+		t.Skip("only with GOTHROTTLE_RATELIMIT: see make test-gateway")
+	}
 	root := t.TempDir()
 	require.NoError(t, os.MkdirAll(root+"/sub/config", 0o700))
 	writeFile(t, root+"/sub/config/rules.yaml", rules)
@@ -44,16 +50,6 @@ func process(t testing.TB, program, addr, rules, probe string) (at string, pid i
 		return err == nil && r.Statuses[0].CurrentLimit != nil
 	}, time.Minute, 10*time.Millisecond)
 	return at, cmd.Process.Pid
-}
-
-// theirs starts envoyproxy/ratelimit, the program of GOTHROTTLE_RATELIMIT, with these rules.
-func theirs(t testing.TB, addr, rules, probe string) (at string, pid int) {
-	t.Helper()
-	program := os.Getenv("GOTHROTTLE_RATELIMIT")
-	if program == "" {
-		t.Skip("only with GOTHROTTLE_RATELIMIT: see make test-gateway")
-	}
-	return process(t, program, addr, rules, probe)
 }
 
 // examples are rules like those of the README of envoyproxy/ratelimit, in one domain. Their windows are days, so that no
@@ -127,7 +123,7 @@ func TestSideBySide(t *testing.T) {
 	for unit := range periods {
 		rules += fmt.Sprintf("- {key: %s, rate_limit: {unit: %s, requests_per_unit: 5}}\n", unit, unit)
 	}
-	at, _ := theirs(t, s.Addr, rules, "to=1")
+	at, _ := process(t, theirs, s.Addr, rules, "to=1")
 	other := pb.NewRateLimitServiceClient(dial(t, at, insecure.NewCredentials()))
 	g := start(t, s.Addr, rules, "LIMIT_RESPONSE_HEADERS_ENABLED=true")
 	both := func(req *pb.RateLimitRequest) (want, got *pb.RateLimitResponse) {
@@ -228,7 +224,7 @@ func callers(b *testing.B, at string, keys int, rate float64) []time.Duration {
 func BenchmarkLoad(b *testing.B) {
 	const rules = "domain: d\ndescriptors:\n- {key: k, rate_limit: {unit: hour, requests_per_unit: 1000000000}}\n"
 	s := server(b)
-	other, otherPID := theirs(b, s.Addr, rules, "k=x")
+	other, otherPID := process(b, theirs, s.Addr, rules, "k=x")
 	ours, pid := process(b, "../build/out/gothrottle-gateway", s.Addr, rules, "k=x")
 	for name, play := range map[string]func(b *testing.B, at string) []time.Duration{
 		"1_key":      h2load,
