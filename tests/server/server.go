@@ -211,15 +211,16 @@ func (s *Server) Log() string {
 }
 
 // Kill ends the server at once.
-func (s *Server) Kill() { s.end(syscall.SIGKILL) }
+func (s *Server) Kill() {
+	_ = s.Signal(syscall.SIGKILL)
+	<-s.done
+}
 
-// Terminate lets the server end in good order.
-func (s *Server) Terminate() { s.end(syscall.SIGTERM) }
-
-func (s *Server) end(signal syscall.Signal) {
-	_ = s.Signal(signal)
+// Terminate lets the server end in good order, and kills it if it does not.
+func (s *Server) Terminate() {
+	_ = s.Signal(syscall.SIGTERM)
 	if Await("the server ends", s.Exited) != nil {
-		_ = s.Signal(syscall.SIGKILL)
+		s.Kill()
 	}
 }
 
@@ -230,8 +231,7 @@ func (s *Server) Resume() error { return s.Signal(syscall.SIGCONT) }
 // Close ends the server and removes what belongs to it.
 func (s *Server) Close() {
 	if s.Process != nil {
-		_ = s.Process.Process.Kill()
-		<-s.done
+		s.Kill()
 	}
 	os.RemoveAll(s.home)
 }
@@ -254,10 +254,7 @@ func Tail(text string, n int) string {
 
 // Field returns a field of the text that INFO returns, "" if it is absent.
 func Field(info, field string) string {
-	for line := range strings.Lines(info) {
-		if value, ok := strings.CutPrefix(line, field+":"); ok {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
+	_, after, _ := strings.Cut("\n"+info, "\n"+field+":")
+	value, _, _ := strings.Cut(after, "\n")
+	return strings.TrimSpace(value)
 }
