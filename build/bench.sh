@@ -18,13 +18,9 @@ esac
 read -ra wanted <<<"${SERVER:-$default}"
 servers=()
 for name in "${wanted[@]}"; do
-  if server_rows | grep -q "^$name "; then
-    # A server of a suite that changes may be away: then the others are checked.
-    server=$(build/fetch-server.sh "$name" | tail -n 1) || [ "$what" = check ] || die "$name could not be fetched."
-    servers+=(${server:+"$server"})
-  else
-    servers+=("$(command -v "$name")") || die "SERVER: '$name' is neither a program nor a row of build/servers.txt."
-  fi
+  # A server of a suite that changes may be away: then the others are checked.
+  server=$(server_path "$name") || [ "$what" = check ] || die "SERVER: there is no '$name'."
+  servers+=(${server:+"$server"})
 done
 
 mkdir -p "$out"

@@ -217,6 +217,11 @@ lint_module() {
 # The rows of build/servers.txt, without comments.
 server_rows() { grep -v '^#' build/servers.txt; }
 
+# server_path NAME  prints the path of a server: of a row of build/servers.txt, or of a program.
+server_path() {
+  if server_rows | grep -q "^$1 "; then build/fetch-server.sh "$1" | tail -n 1; else command -v "$1"; fi
+}
+
 # server_version PROGRAM  prints the version of a Redis or Valkey program, as in 8.1.2.
 server_version() { "$1" --version | sed -n 's/^[A-Z][a-z]* server v=\([0-9.]*\).*/\1/p'; }
 

@@ -31,11 +31,7 @@ upgrade
 wants 0 '0 16 15 -1 2' GO.THROTTLE user:42 15 30 1m
 upgrade --set replicas=2 --set 'policies=api QUOTA 5 1h'
 wants 0 '0 5 4 -1' GO.POLICY api:bob
-for _ in {1..60}; do
-  got=$(kubectl exec limits-1 -c redis -- redis-cli INFO replication)
-  [[ $got != *master_link_status:up* ]] || break
-  sleep 1
-done
+wants 0 1 WAIT 1 60000
 wants 1 'kind quota' GO.INFO api:bob
 kubectl delete pod limits-0 --wait
 wants 0 '0 5 3 -1' GO.POLICY api:bob

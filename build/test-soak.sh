@@ -55,9 +55,9 @@ run_models() {
 
 export GOTHROTTLE_MODULE=$PWD/build/out/gothrottle.so
 for server in "${each[@]}"; do
-  if grep -q "^$server " build/servers.txt; then server=$(build/fetch-server.sh "$server" | tail -n 1); fi
-  export GOTHROTTLE_SERVER=$server
-  name="$(basename "$server" -server) $(server_version "$server")"
+  GOTHROTTLE_SERVER=$(server_path "$server")
+  export GOTHROTTLE_SERVER
+  name="$(basename "$GOTHROTTLE_SERVER" -server) $(server_version "$GOTHROTTLE_SERVER")"
   for part in chaos slots flood concurrent models; do ! wanted $part || "run_$part" "$name"; done
 done
 if wanted simulation; then
