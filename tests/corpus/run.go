@@ -128,27 +128,23 @@ func (r *run) call(s *Step) {
 	}
 	result, effects := r.h.Call(words)
 	reply, writes := ReplyText(result), EffectsText(effects, r.now)
-	silent := s.Reply == "" && (r.o.Partial || !s.Own())
-	if err, failed := result.(error); failed && silent {
-		r.t.Errorf("%s:%d: > %s\n%v", r.file, s.Line, s.Text, err)
-	}
 	if !s.Own() {
 		effects = [][]string{words}
 	}
 	if !s.Own() || r.repliesOnly {
 		writes = ""
 	}
-	if r.o.Rewrite {
-		if s.Own() || s.Reply != "" {
-			s.Reply, s.Writes = reply, writes
-		}
-	} else {
-		if r.differs(reply, s.Reply) && !silent {
-			r.t.Errorf("%s:%d: > %s\nreplies %s\n   want %s", r.file, s.Line, s.Text, reply, s.Reply)
-		}
-		if writes != s.Writes && r.o.Now == nil {
-			r.t.Errorf("%s:%d: > %s\nwrites %s\n  want %s", r.file, s.Line, s.Text, writes, s.Writes)
-		}
+	err, failed := result.(error)
+	switch silent := s.Reply == "" && (r.o.Partial || !s.Own()); {
+	case silent && failed:
+		r.t.Errorf("%s:%d: > %s\n%v", r.file, s.Line, s.Text, err)
+	case silent:
+	case r.o.Rewrite:
+		s.Reply, s.Writes = reply, writes
+	case r.differs(reply, s.Reply):
+		r.t.Errorf("%s:%d: > %s\nreplies %s\n   want %s", r.file, s.Line, s.Text, reply, s.Reply)
+	case writes != s.Writes && r.o.Now == nil:
+		r.t.Errorf("%s:%d: > %s\nwrites %s\n  want %s", r.file, s.Line, s.Text, writes, s.Writes)
 	}
 	r.follow(s, effects)
 }
