@@ -73,7 +73,8 @@ func linearModel(now funnel.Micros) porcupine.Model {
 		key   string
 		input any // an operation's own
 	}
-	var known sync.Map // what steps lead to: the checker asks for each about twenty times
+	// What steps lead to. The checker asks for each about twenty times: without this, some rounds take minutes.
+	var known sync.Map
 	m := porcupine.NondeterministicModel{
 		Partition: byKey,
 		Init:      func() []any { return []any{newLinearState(now, &model{})} },
