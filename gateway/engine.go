@@ -31,8 +31,7 @@ type engine struct {
 // ask is one descriptor with a limit, and its decision.
 type ask struct {
 	found
-	hits   int64 // 0 only looks
-	refund bool  // hits are given back
+	hits   int64 // 0 only looks, and a negative number is given back
 	settle bool  // hits are charged, past the limit if need be, and admitted
 
 	unlimited bool // the rule has no limit
@@ -85,7 +84,6 @@ type counter interface {
 	limiter
 	AllowN(ctx context.Context, key string, n int64) (throttle.Result, error)
 	Peek(ctx context.Context, key string) (throttle.Result, error)
-	Refund(ctx context.Context, key string, n int64) (throttle.Result, error)
 	Settle(ctx context.Context, key string, n int64) (throttle.Result, error)
 	Part(key string, n int64) throttle.Part
 }
@@ -157,7 +155,7 @@ func (e *engine) decide(ctx context.Context, asks []ask) {
 
 // together says whether the ask is one of several that take all or nothing.
 func (a *ask) together() bool {
-	return a.tag != "" && a.hits > 0 && !a.refund && !a.settle && !a.limit.shadow && !a.limit.quota
+	return a.tag != "" && a.hits > 0 && !a.settle && !a.limit.shadow && !a.limit.quota
 }
 
 // group says which asks are decided by one goroutine. No key begins with a blank and a tag.
@@ -185,7 +183,7 @@ func (e *engine) fallback(ctx context.Context, a *ask, cause error) verdict {
 	v := verdict{fallback: a.limit.OnFailure, remaining: a.limit.units}
 	switch v.fallback {
 	case failClosed:
-		v.over, v.remaining, v.reset = a.hits > 0 && !a.refund && !a.settle, 0, time.Second
+		v.over, v.remaining, v.reset = a.hits > 0 && !a.settle, 0, time.Second
 	case failLocal:
 		if own, err := e.askOne(ctx, a.limit.local, a); err == nil {
 			v = own
@@ -210,16 +208,13 @@ func (e *engine) askOne(ctx context.Context, by limiter, a *ask) (verdict, error
 		}
 	}
 	switch {
-	case a.refund && a.hits > 0:
-		r, err = c.Refund(ctx, a.key, a.hits)
-		e.marks.Delete(a.markKey())
-		return verdictOf(r, false), err
-	case a.settle && a.hits > 0:
-		r, err = c.Settle(ctx, a.key, a.hits)
-		return verdictOf(r, false), err
 	case a.hits == 0:
 		r, err = c.Peek(ctx, a.key)
 		return verdictOf(r, a.limit.exceeded(r)), err
+	case a.hits < 0 || a.settle:
+		e.marks.Delete(a.markKey())
+		r, err = c.Settle(ctx, a.key, a.hits)
+		return verdictOf(r, false), err
 	case a.limit.charge:
 		return e.charge(ctx, c, a)
 	case a.limit.units == 0:
@@ -304,11 +299,11 @@ func (e *engine) decideSlot(ctx context.Context, s *throttle.Slots, a *ask) (ver
 		of = e.local
 	}
 	switch {
-	case a.refund && of == e.remote:
+	case a.hits < 0 && of == e.remote:
 		ctx, cancel := context.WithTimeout(ctx, e.timeout)
 		defer cancel()
 		return verdict{remaining: a.limit.units}, e.rdb.Do(ctx, "GO.RELEASE", e.prefix+s.Info().Name+":"+a.key, a.holder).Err()
-	case a.refund || a.hits == 0:
+	case a.hits <= 0:
 		return verdict{remaining: a.limit.units}, nil
 	}
 	all, err := of.All(ctx, s.Part(a.key, a.holder))

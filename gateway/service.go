@@ -94,7 +94,9 @@ func (s *service) asks(req *pb.RateLimitRequest) ([]ask, error) {
 		if a.limit != nil && a.limit.Algorithm == concurrency && a.holder == "" {
 			return nil, fmt.Errorf("rule %s: the last entry names the holder of a slot, and is empty", a.label)
 		}
-		a.hits, a.refund = hits(req, descriptor), descriptor.GetIsNegativeHits()
+		if a.hits = hits(req, descriptor); descriptor.GetIsNegativeHits() {
+			a.hits = -a.hits
+		}
 	}
 	return asks, nil
 }
