@@ -107,18 +107,6 @@ a=1 a=1,c=1 b=1: OVER_LIMIT X0 o4 X0`,
 	}
 }
 
-// Requests may bring any number of limits of their own.
-func TestOverrides(t *testing.T) {
-	g := start(t, server(t).Addr, ours)
-	for i := range 80 { // more than 10,000
-		var many []string
-		for j := range maxDescriptors {
-			many = append(many, fmt.Sprintf("own=%d>%d", j, i*maxDescriptors+j+1))
-		}
-		require.Contains(t, g.ask(t, "d", many...), "OK ")
-	}
-}
-
 // With a budget a hot limit costs few commands, and an unspent rest comes back at the end.
 func TestBudget(t *testing.T) {
 	s := server(t)

@@ -177,13 +177,11 @@ type loader struct {
 }
 
 // mistake is what is wrong with a file.
-type mistake string
-
-func (m mistake) Error() string { return string(m) }
+type mistake struct{ error }
 
 // fail ends the reading.
 func (l *loader) fail(at *yaml.Node, rule, format string, args ...any) {
-	panic(mistake(l.line(at, rule, format, args...)))
+	panic(mistake{errors.New(l.line(at, rule, format, args...))})
 }
 
 func (l *loader) warn(at *yaml.Node, rule, format string, args ...any) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -92,7 +93,7 @@ func parse(files []file, merge bool) (r *rules, err error) {
 		switch e := recover().(type) {
 		case nil:
 		case mistake:
-			r, err = nil, e
+			r, err = nil, e.error
 		default:
 			panic(e)
 		}
@@ -114,7 +115,7 @@ func parse(files []file, merge bool) (r *rules, err error) {
 func (l *loader) load(text string, merge bool) {
 	var document yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &document); err != nil {
-		panic(mistake(l.file + ": " + err.Error()))
+		panic(mistake{fmt.Errorf("%s: %w", l.file, err)})
 	}
 	if len(document.Content) == 0 {
 		l.fail(&document, "", "the file is empty: it needs a domain")
