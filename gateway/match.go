@@ -35,12 +35,12 @@ func (d *domain) match(entries []*common.RateLimitDescriptor_Entry) (f found) {
 	key := d.beginKey(room[:0])
 	at, special := &d.node, false
 	for i, e := range entries {
-		next, wildcard := at.child(e.GetKey(), e.GetValue())
+		next := at.child(e.GetKey(), e.GetValue())
 		if next == nil {
 			return f
 		}
 		value := e.GetValue()
-		if wildcard && next.pattern != "" {
+		if next.pattern != "" {
 			value = strings.TrimPrefix(next.pattern, e.GetKey()+"_")
 		}
 		last := i == len(entries)-1 && next.limit != nil
@@ -74,19 +74,19 @@ func (d *domain) keyOf(entries []*common.RateLimitDescriptor_Entry) found {
 	return found{key: tag + shorten(key), tag: tag}
 }
 
-// child returns the rule of an entry, and whether a wildcard has found it.
-func (n *node) child(key, value string) (next *node, wildcard bool) {
+// child returns the rule of an entry.
+func (n *node) child(key, value string) *node {
 	var room [maxKey]byte
 	composite := append(append(append(room[:0], key...), '_'), value...)
 	if next := n.children[string(composite)]; next != nil {
-		return next, false
+		return next
 	}
 	for _, w := range n.wildcards {
 		if strings.HasPrefix(string(composite), w[:len(w)-1]) {
-			return n.children[w], true
+			return n.children[w]
 		}
 	}
-	return n.children[key], false
+	return n.children[key]
 }
 
 // tagOf returns the hash tag of a descriptor's keys, or "" if the domain has none.
@@ -123,10 +123,10 @@ func shorten(part []byte) string {
 func (d *domain) label(entries []*common.RateLimitDescriptor_Entry, detailed bool) string {
 	label, at := d.name, &d.node
 	for _, e := range entries {
-		next, wildcard := at.child(e.GetKey(), e.GetValue())
+		next := at.child(e.GetKey(), e.GetValue())
 		part := e.GetKey()
 		switch {
-		case wildcard && next.pattern != "":
+		case next.pattern != "":
 			part = next.pattern
 		case e.GetValue() != "" && (detailed || next.valueToMetric):
 			part += "_" + e.GetValue()
