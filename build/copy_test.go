@@ -56,8 +56,8 @@ const toyCalls = `# GO.TOY is a second GO.QUOTA.
 > GO.TOY k x 60  ERR limit is not an integer
 `
 
-// A new command is a file, a row of the table, a section of the reference, a transcript and a line of the changelog. The
-// tests name what is missing.
+// A new command is a file, a row of the table, a section of the reference, a transcript and a line of the changelog. If
+// it writes, SECURITY.md names it, too. The tests name what is missing.
 func TestNewCommand(t *testing.T) {
 	folder, version, reference, file := copySources(t), moduleVersion(t), read(t, "docs/commands.md"), read(t, "commands/quota.go")
 	path := func(name string) string { return filepath.Join(folder, name) }
@@ -75,6 +75,9 @@ func TestNewCommand(t *testing.T) {
 	lacks("the changelog does not name the command", "-run", "TestVersion", "./build")
 	lacks("no transcript has a case with @sample of GO.TOY", "./commands")
 	write(t, path("tests/corpus/toy.txt"), toyCalls)
+	lacks("commands to deny: the page has", "./commands")
+	edit(t, path("SECURITY.md"), " -go.policy`", " -go.policy -go.toy`")
+	edit(t, path("SECURITY.md"), "\n| `+go.policy` |", "\n| `+go.toy` | the same |\n| `+go.policy` |")
 	// If the version is released already, the line belongs there.
 	changelog := strings.ReplaceAll(read(t, "CHANGELOG.md"), "\n## ", "\n- `GO.TOY`.\n\n## ")
 	write(t, path("CHANGELOG.md"), changelog+"\n- `GO.TOY`.\n")
