@@ -21,6 +21,7 @@ package corpus
 
 import (
 	"fmt"
+	"math/big"
 	"regexp"
 	"slices"
 	"strconv"
@@ -196,11 +197,10 @@ func Relative(text string, now int64) string {
 
 // seconds writes a length of time in ns as seconds, to the last digit.
 func seconds(nanos int64) string {
-	sign := "+"
-	if nanos < 0 {
-		sign, nanos = "-", -nanos
+	text := big.NewRat(nanos, 1e9).FloatString(9)
+	if nanos >= 0 {
+		text = "+" + text
 	}
-	text := fmt.Sprintf("%s%d.%09d", sign, nanos/1e9, nanos%1e9)
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".") + "s"
 }
 

@@ -58,9 +58,7 @@ func (m *Memory) Call(words []string) (reply any, effects [][]string) {
 func (m *Memory) Values(keys []string) (map[string]*memory.Value, int) {
 	all := map[string]*memory.Value{}
 	for _, key := range keys {
-		if v := m.Get(key); v != nil {
-			all[key] = v
-		}
+		all[key] = m.Get(key)
 	}
 	return all, len(m.Keys())
 }
@@ -132,20 +130,15 @@ func fieldsOf(key string, before, after *memory.Value) (set, unset []string) {
 func Dump(values map[string]*memory.Value, now int64) string {
 	var lines []string
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		v := values[key]
+		v, set := values[key], ""
 		if v == nil || v.Expired(funnel.Micros(now)) {
 			continue
 		}
+		for _, m := range v.Set {
+			set += fmt.Sprintf(" %s %q", strconv.FormatFloat(m.Score, 'f', -1, 64), m.Text)
+		}
 		lines = append(lines, Relative(fmt.Sprintf("%q: kind %d, text %q, fields %q, set %s, expires %d",
-			key, v.Kind, v.Text, v.Fields, members(v.Set), v.Expire), now))
+			key, v.Kind, v.Text, v.Fields, set, v.Expire), now))
 	}
 	return strings.Join(lines, "\n")
-}
-
-func members(set []memory.Member) string {
-	b := ""
-	for _, m := range set {
-		b += fmt.Sprintf(" %s %q", strconv.FormatFloat(m.Score, 'f', -1, 64), m.Text)
-	}
-	return b
 }

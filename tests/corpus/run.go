@@ -25,7 +25,7 @@ type Host interface {
 	// Call returns the reply, which is an integer, a string, nil, an error, or a []any of these, and what is replicated.
 	Call(words []string) (reply any, effects [][]string)
 
-	// Values returns what these keys hold, without those that are not there, and how many keys there are, even expired ones.
+	// Values returns what these keys hold, perhaps nil if they are not there, and how many keys there are, even expired ones.
 	Values(keys []string) (values map[string]*memory.Value, all int)
 }
 
@@ -196,10 +196,7 @@ func (r *run) differs(got, want string) bool {
 // Format writes cases as the text of a file.
 func Format(cases []*Case) string {
 	var b strings.Builder
-	for i, c := range cases {
-		if i > 0 {
-			b.WriteString("\n")
-		}
+	for _, c := range cases {
 		column := 0
 		for _, s := range c.Steps {
 			if n := len(s.Text); s.Call && n <= 80 && s.Reply != "" {
@@ -209,8 +206,9 @@ func Format(cases []*Case) string {
 		for _, s := range c.Steps {
 			b.WriteString(s.format(column))
 		}
+		b.WriteString("\n")
 	}
-	return b.String()
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 const columns = 120
