@@ -54,19 +54,17 @@ func (p *picture) draw() *report.SVG {
 	return s
 }
 
-// column is the second in which an event is drawn.
-func column(e event) int { return e.at / 1000 }
-
 // squares draws events, those of one second on each other, and returns how many of them there are at most. Without a picture
 // it only counts.
 func squares(s *report.SVG, events []event, y, next float64) (most float64) {
 	in := map[int]float64{}
 	for _, e := range events {
+		second := e.at / 1000
 		if e.at < axis && s != nil { // callers act also after its end
-			s.Rect(e.outcome, x(float64(column(e)*1000+500))-square/2, y+next*in[column(e)], square, square)
+			s.Rect(e.outcome, x(float64(second*1000+500))-square/2, y+next*in[second], square, square)
 		}
-		in[column(e)]++
-		most = max(most, in[column(e)])
+		in[second]++
+		most = max(most, in[second])
 	}
 	return most
 }
