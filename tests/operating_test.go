@@ -74,6 +74,9 @@ func TestOperating_settings(t *testing.T) {
 		s.must("MODULE LOAD " + env.module)
 		s.setPolicies("a THROTTLE 4 5 300s,\n  THROTTLE 9 1 1h;\n")
 		s.must("CONFIG SET gothrottle.top-keys 7")
+		for _, value := range []string{"-1", "10001"} {
+			require.Error(t, s.ConfigSet(ctx, "gothrottle.top-keys", value).Err(), value)
+		}
 		if rewrite {
 			require.NoError(t, s.ConfigRewrite(ctx).Err())
 		}

@@ -20,6 +20,9 @@ import (
 // options says how a server differs from the default, which has the policies of the samples.
 type options = servers.Options
 
+// ioThreads makes a server read commands on several threads.
+var ioThreads = []string{"--io-threads", "4"}
+
 // server is one running server. The end of the test ends the server.
 type server struct {
 	t    testing.TB

@@ -15,7 +15,7 @@ import (
 
 // What COMMAND, INFO and MODULE LIST show comes from the table, over structures of the server's API. So no transcript has it.
 
-// COMMAND INFO says what the command table says, and COMMAND DOCS has its texts: the fake server's tests compare all of them.
+// COMMAND INFO says what the command table says, and COMMAND DOCS has its texts.
 // The first word of every call is a key, so clients that look no further send the call to the right node.
 func TestSurface_commandInfo(t *testing.T) {
 	s := start(t, options{})
@@ -46,7 +46,7 @@ func TestSurface_commandInfo(t *testing.T) {
 		docs := c.do("COMMAND", "DOCS", row.Name).(map[any]any)[strings.ToLower(row.Name)].(map[any]any)
 		assert.Equal(t, []any{row.Summary, row.Since, row.Complexity, "module"},
 			[]any{docs["summary"], docs["since"], docs["complexity"], docs["group"]}, row.Name)
-		assert.Len(t, docs["arguments"], len(row.Args), row.Name)
+		wantArgs(t, row.Name, row.Args, docs["arguments"])
 	}
 	top := c.list("COMMAND", "INFO", "GO.TOP")[0].([]any)
 	assert.ElementsMatch(t, []string{"admin", "readonly", "loading", "stale", "module"}, top[2])
@@ -57,6 +57,27 @@ func TestSurface_commandInfo(t *testing.T) {
 		assert.ElementsMatch(t, []string{"@slow", "@admin", "@dangerous"}, top[6])
 	} else {
 		mayOrNot(t, false, s.as("al", "~* -@all +@write").do(fields("GO.THROTTLE k 1 1 60")...), "by category, without the API")
+	}
+}
+
+// wantArgs compares arguments with those that COMMAND DOCS shows.
+func wantArgs(t *testing.T, what string, want []commands.Arg, shown any) {
+	t.Helper()
+	types := []any{commands.ArgKey: "key", commands.ArgInteger: "integer", commands.ArgString: "string",
+		commands.ArgToken: "pure-token", commands.ArgBlock: "block", commands.ArgOneOf: "oneof"}
+	all, _ := shown.([]any)
+	require.Len(t, all, len(want), what)
+	for i, a := range want {
+		got, what := all[i].(map[any]any), what+" "+a.Name
+		if a.Type == commands.ArgToken {
+			a.Token = a.Name
+		}
+		assert.Equal(t, []any{strings.ToLower(a.Name), types[a.Type], a.Summary}, []any{got["name"], got["type"], got["summary"]}, what)
+		token, _ := got["token"].(string)
+		flags := fmt.Sprint(got["flags"])
+		assert.Equal(t, []any{a.Token, a.Optional, a.Multiple},
+			[]any{token, strings.Contains(flags, "optional"), strings.Contains(flags, "multiple")}, what)
+		wantArgs(t, what, a.Sub, got["arguments"])
 	}
 }
 
