@@ -1,12 +1,13 @@
 package cgo_test
 
-// No transcript has a server that refuses the module's own calls.
+// No transcript has a server that refuses the module's own calls, or calls it with too few words.
 
 import (
 	"strings"
 	"testing"
 
 	"gothrottle/cgo/fakehost"
+	"gothrottle/commands"
 )
 
 // callFailures are the ways in which a call of the server can fail that the module makes.
@@ -51,7 +52,9 @@ func TestCalls_lapsed(t *testing.T) {
 		wantReply(t, h, "GO.LEASE_RO k 1 60 new", "[0 1 0 -1 60 0]") // the newest slot has lapsed, so all have
 		wantReply(t, h, "GO.LEASE k 1 60 new", "[0 1 0 -1 60 0]")
 		fill()
-		h.PutMember("k", -float64(h.Now()+30*second), "\x02held")
+		v := h.Get("k")
+		v.Add(scored(-float64(h.Now()+30*second), "\x02held"))
+		h.Put("k", v)
 		for range (lapsed - 1) / 128 {
 			wantReply(t, h, "GO.LEASE k 2 60 new", "[1 2 0 30 30 0]")
 		}
@@ -70,4 +73,17 @@ func TestCalls_info(t *testing.T) {
 			t.Errorf("%.60s, want%s", got, want)
 		}
 	}
+}
+
+// Servers do not call a command with too few words. The module refuses such a call too, and never reads a missing word.
+func TestArity(t *testing.T) {
+	h := loaded(t)
+	h.Set(fakehost.AnyArity, 1)
+	for _, row := range commands.Table {
+		for n := 1; n < max(row.Arity, -row.Arity); n++ {
+			line := row.Name + strings.Repeat(" 1", n-1)
+			wantUntouched(t, h, "ERR wrong number of arguments for '"+strings.ToLower(row.Name)+"' command", line)
+		}
+	}
+	wantReply(t, h, "CL.THROTTLE k 15 30 60 1 1", "ERR wrong number of arguments for 'cl.throttle' command")
 }

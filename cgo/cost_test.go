@@ -47,8 +47,9 @@ const fourLookups = 4 * 3
 var hostiles = []hostile{
 	{"nothing", func(*fakehost.Host, int) {}, 10, nil, 0},
 	{"lapsed leases", func(h *fakehost.Host, size int) {
-		h.Put("k", slots(h, size, -1))
-		h.PutMember("k", -float64(h.Now()+1000*second), "\x02live")
+		v := slots(h, size, -1)
+		v.Add(scored(-float64(h.Now()+1000*second), "\x02live"))
+		h.Put("k", v)
 	}, 3000, []string{
 		"GO.LEASE k 1000000000 60 a", "GO.LEASE k 1 60 a", "GO.LEASE k 1 60 live", "GO.LEASE k 1 60 7", "GO.LEASE_RO k 1 60 a",
 		"GO.RELEASE k live", "GO.RELEASE k 1 2 3", "GO.ALL k LEASE 1 60 a", "GO.ALL_RO k LEASE 9 60 a",
@@ -73,13 +74,7 @@ var hostiles = []hostile{
 	}, 20_000, []string{releaseOf(0, 1024), releaseOf(500, 1024), releaseOf(0, 1) + strings.Repeat(" "+longID(7), 1023)}, 0},
 	{"32 locked cells in each of 32 keys", func(h *fakehost.Host, size int) {
 		for i := range 32 {
-			h.Put(fmt.Sprint("key", i), hashOf())
-			for cell := range 32 {
-				for field, value := range []string{tat(h, 1_000_000_000), "60", "1", "7"} {
-					h.PutField(fmt.Sprint("key", i), fmt.Sprint(4*cell+field), value)
-				}
-				h.PutField(fmt.Sprint("key", i), fmt.Sprint(128+cell), tat(h, 1_000_000_000))
-			}
+			putCells(h, fmt.Sprint("key", i), 32, 32, tat(h, 1_000_000_000), "60", "1", "7")
 		}
 	}, 10, []string{
 		"GO.THROTTLE key1 15 7 60", "GO.THROTTLE key1 15 7 60 1 LOCKOUT 5", "GO.ALL key0" + strings.Repeat(" THROTTLE 15 7 60", 32), "GO.INFO key1",
@@ -101,7 +96,9 @@ var hostiles = []hostile{
 	{"a foreign sorted set", foreignSet, 3000, append([]string{"GO.RELEASE k player1"}, windowCalls...), 0},
 	{"a foreign sorted set with one entry of ours in front", func(h *fakehost.Host, size int) {
 		foreignSet(h, size)
-		h.PutMember("k", -float64(h.Now()), "\x011")
+		v := h.Get("k")
+		v.Add(scored(-float64(h.Now()), "\x011"))
+		h.Put("k", v)
 	}, 3000, windowCalls, 0},
 	{"a foreign string", func(h *fakehost.Host, size int) { h.Put("k", textOf(strings.Repeat("5", size))) }, 10_000_000,
 		[]string{"GO.QUOTA k 1 1", "GO.QUOTA_RO k 1 1", "GO.ALL k QUOTA 1 1", "GO.THROTTLE k 1 1 1", "GO.THROTTLE_RO k 1 1 1"}, 0},
@@ -121,10 +118,11 @@ var hashCalls = []string{"GO.THROTTLE k 1 1 1", "GO.THROTTLE k 1 1 1 -5", "GO.TH
 // foreignHash returns what makes k a hash with names of this form.
 func foreignHash(name string) func(*fakehost.Host, int) {
 	return func(h *fakehost.Host, size int) {
-		h.Put("k", hashOf())
+		v := hashOf()
 		for i := range size {
-			h.PutField("k", fmt.Sprintf(name, 128+i), tat(h, 1_000_000_000))
+			v.SetField(fmt.Sprintf(name, 128+i), tat(h, 1_000_000_000))
 		}
+		h.Put("k", v)
 	}
 }
 
@@ -181,18 +179,71 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// A server copies each member that a call reads, however long. A call reads no further one after it has found one that cannot be
-// ours.
-func TestCost_longForeign(t *testing.T) {
-	h := loaded(t)
-	h.Put("k", zsetOf())
-	for i := range 32 {
-		h.PutMember("k", float64(i), "\x01"+strings.Repeat("x", 511)+fmt.Sprintf("%02d", i))
-		h.PutMember("k", -float64(h.Now()+int64(i)), "\x01"+strconv.Itoa(i))
+// putCells makes a key a hash of n cells with these values, the first of them with a lockout of one more second.
+func putCells(h *fakehost.Host, key string, n, locked int, values ...string) {
+	v := hashOf()
+	for i := range n {
+		for field, value := range values {
+			v.SetField(strconv.Itoa(4*i+field), value)
+		}
 	}
-	h.ResetCounts()
-	if got, n := call(h, "GO.WINDOW k 1000 60"), h.Count(fakehost.Read); !strings.HasPrefix(got, "ERR ") || n > 3 {
-		t.Errorf("%s, read %d members, want at most 3", got, n)
+	for i := range locked {
+		v.SetField(strconv.Itoa(128+i), tat(h, 1_000_000_000))
+	}
+	h.Put(key, v)
+}
+
+func lockedCells(n, locked int) func(*fakehost.Host) {
+	return func(h *fakehost.Host) {
+		putCells(h, "k", n, locked, tat(h, 1_000_000_000), "2")
+		h.Expire("k", h.Now()/1000+2000)
+	}
+}
+
+// What calls cost, in steps. A limiter without a lockout costs no look-up for one. A locked one costs a look-up for each lockout
+// more, and few to find out that there is nothing else. The module stops at the first cell that is absent, so a foreign hash
+// costs no more. The server copies each value and each member, however long: no further one is read after one that cannot be
+// ours.
+func TestCost_steps(t *testing.T) {
+	all32, long := "GO.ALL k"+strings.Repeat(" THROTTLE 15 30 60", 32), strings.Repeat("x", 512)
+	for _, row := range []struct {
+		name   string
+		before func(*fakehost.Host)
+		line   string
+		steps  int
+	}{
+		{"admitted", run(0, "GO.THROTTLE k 15 30 60"), "GO.THROTTLE k 15 30 60", 4},
+		{"denied, fraction", run(0, "GO.THROTTLE k 15 7 60 16"), "GO.THROTTLE k 15 7 60", 5},
+		{"GO.ALL, 32 cells", lockedCells(32, 0), all32, 97},
+		{"32 cells, one asked for", lockedCells(32, 0), "GO.THROTTLE k 15 30 60", 128},
+		{"locked", lockedCells(1, 1), "GO.THROTTLE k 0 30 60", 4},
+		{"locked, the first of two cells", lockedCells(2, 1), "GO.ALL k THROTTLE 0 30 60 THROTTLE 15 30 60", 7},
+		{"locked, 32 cells", lockedCells(32, 32), strings.ReplaceAll(all32, "15", "0"), 161},
+		{"locked, 32 cells, one asked for", lockedCells(32, 32), "GO.THROTTLE k 0 30 60", 161},
+		{"foreign", func(h *fakehost.Host) { h.Put("k", hashOf("0", tat(h, 1000), "1", "2", "x", "y")) }, "GO.THROTTLE k 15 30 60", 9},
+		{"foreign, long values", func(h *fakehost.Host) { putCells(h, "k", 32, 0, long, long) }, all32, 3},
+		{"foreign, long values of cells that are not asked for", func(h *fakehost.Host) {
+			putCells(h, "k", 32, 0, tat(h, 1_000_000_000), long)
+			v := h.Get("k")
+			v.SetField("1", "60")
+			h.Put("k", v)
+		}, "GO.THROTTLE k 1 1 1", 7},
+		{"foreign, long members", func(h *fakehost.Host) {
+			v := zsetOf()
+			for i := range 32 {
+				v.Add(scored(float64(i), "\x01"+long+fmt.Sprintf("%02d", i)))
+				v.Add(scored(-float64(h.Now()+int64(i)), "\x01"+strconv.Itoa(i)))
+			}
+			h.Put("k", v)
+		}, "GO.WINDOW k 1000 60", 7},
+	} {
+		h := loaded(t)
+		row.before(h)
+		h.ResetCounts()
+		got := call(h, row.line)
+		if n := h.Count(fakehost.Steps); n != row.steps || strings.HasPrefix(got, "ERR ") != strings.HasPrefix(row.name, "foreign") {
+			t.Errorf("%s: %v in %d steps, want %d", row.name, got, n, row.steps)
+		}
 	}
 }
 
@@ -205,11 +256,7 @@ func costOf(t *testing.T, s *hostile, line string, size int) int {
 		h.Expire("k", h.Now()/1000+10_000_000)
 	}
 	line = strings.NewReplacer("SIZE", strconv.Itoa(size), "HALF", strconv.Itoa(size/2)).Replace(line)
-	p := h.Prepare(strings.Fields(line)...)
-	defer p.Free()
 	h.ResetCounts()
-	p.Run()
-	steps := h.Count(fakehost.Steps)
-	h.Reply() // there is one
-	return steps
+	h.Call(strings.Fields(line)...)
+	return h.Count(fakehost.Steps)
 }

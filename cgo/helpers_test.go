@@ -2,6 +2,7 @@ package cgo_test
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,11 +16,16 @@ import (
 
 func init() { cgo.Version = "1.20.3" }
 
+const (
+	wrongType = "WRONGTYPE Operation against a key holding the wrong kind of value"
+	foreign   = "ERR the hash at this key is not a rate limiter"
+	damaged   = "ERR the rate limiter at this key is damaged"
+)
+
 const second = 1_000_000 // µs
 
 // newHost returns a server that has not loaded the module. Its configuration has the policies of the
-// samples. The test fails if the server has
-// noticed a fault by the end.
+// samples. The test fails if the server has noticed a fault by the end.
 func newHost(t *testing.T) *fakehost.Host {
 	t.Helper()
 	h := fakehost.New()
@@ -154,6 +160,18 @@ func run(pause int64, lines ...string) func(*fakehost.Host) {
 		}
 		h.Advance(pause)
 	}
+}
+
+// section returns a section of the reference.
+func section(t *testing.T, heading string) string {
+	t.Helper()
+	text, err := os.ReadFile("../docs/commands.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n## "+heading+"\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	return section
 }
 
 // manyKeys returns the words of n further keys of GO.ALL, each with these clauses.

@@ -1,38 +1,37 @@
 package cgo_test
 
-// No transcript shows INFO.
+// No transcript shows INFO, and its clock only goes forward. TestRandom sets the clock back and compares replies.
 
 import (
-	"maps"
 	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"gothrottle/cgo/fakehost"
 	"gothrottle/commands"
 )
 
-// number returns the value of a numeric field of INFO.
-func number(t *testing.T, h *fakehost.Host, name string) int {
-	t.Helper()
-	_, rest, found := strings.Cut(h.Info(), "\r\ngothrottle_"+name+":")
-	value, _, _ := strings.Cut(rest, "\r\n")
-	n, err := strconv.Atoi(value)
-	if !found || err != nil {
-		t.Fatalf("no number %s in %q", name, h.Info())
+// numbers returns the numeric fields of INFO.
+func numbers(h *fakehost.Host) map[string]int {
+	all := map[string]int{}
+	for line := range strings.SplitSeq(h.Info(), "\r\n") {
+		name, value, _ := strings.Cut(strings.TrimPrefix(line, "gothrottle_"), ":")
+		if n, err := strconv.Atoi(value); err == nil {
+			all[name] = n
+		}
 	}
-	return n
+	return all
 }
 
-// counters returns how many calls of a command were admitted, were limited, asked for no units, were
-// errors and were limited by a SHADOW.
-func counters(t *testing.T, h *fakehost.Host, command string) (n [5]int) {
+func number(t *testing.T, h *fakehost.Host, name string) int {
 	t.Helper()
-	for i, name := range []string{"admitted", "limited", "other", "errors", "shadowed"} {
-		n[i] = number(t, h, command+"_"+name)
+	n, found := numbers(h)[name]
+	if !found {
+		t.Fatalf("no number %s in %q", name, h.Info())
 	}
 	return n
 }
@@ -67,13 +66,12 @@ func TestInfo_fields(t *testing.T) {
 // Only calls that ask for units are admitted or limited. Peeks, refunds and releases are other
 // calls. A call with too few or too many words is an error, too. No other command counts a call.
 func TestInfo_counters(t *testing.T) {
-	const admitted, limited, other, errors, shadowed = 0, 1, 2, 3, 4
+	const admitted, limited, other, errors, shadowed = "_admitted", "_limited", "_other", "_errors", "_shadowed"
 	h := loaded(t)
 	h.ConfigSet("gothrottle.policies", "p QUOTA 1 1s; s SHADOW QUOTA 1 1s")
 	h.Set(fakehost.AnyArity, 1)
 	for _, row := range []struct {
-		line string
-		want int
+		line, want string
 	}{
 		{"GO.THROTTLE k 1 1 1", admitted}, {"GO.THROTTLE k 1 1 1 0", other}, {"GO.THROTTLE k 1 1 1 -1", other},
 		{"GO.THROTTLE k 1 1 1 5 UPTO", admitted}, {"GO.THROTTLE k 1 1 1 5 UPTO", limited}, {"GO.THROTTLE k 1 1 1 3", limited},
@@ -83,12 +81,10 @@ func TestInfo_counters(t *testing.T) {
 		{"GO.THROTTLE k 1 1 1 0 RESERVE 9", other}, {"GO.THROTTLE k 1 1 1 -1 RESERVE 9", other},
 		{"GO.ALL k THROTTLE 1 1 1 0 THROTTLE 1 1 1 9 FORCE", admitted}, {"GO.ALL k THROTTLE 1 1 1 0 THROTTLE 1 1 1 -9 FORCE", other},
 		{"CL.THROTTLE k 1 1 1 1 1", errors}, {"CL.THROTTLE k 1 1 1", limited}, {"CL.THROTTLE k 1 1 1 0", other},
-		{"GO.WINDOW w 1 1", admitted}, {"GO.WINDOW w 1 1", limited}, {"GO.WINDOW w 1 1 0", other}, {"GO.WINDOW w 1 1 -1", other},
-		{"GO.WINDOW k 1 1", errors}, {"GO.WINDOW w", errors},
-		{"GO.QUOTA q 1 1", admitted}, {"GO.QUOTA q 1 1", limited}, {"GO.QUOTA q 1 1 0", other}, {"GO.QUOTA q 1 1 -1", other},
-		{"GO.QUOTA q 1 1 ALIGN", errors},
+		{"GO.WINDOW w 1 1", admitted}, {"GO.WINDOW w 1 1", limited}, {"GO.WINDOW w 1 1 -1", other}, {"GO.WINDOW k 1 1", errors},
+		{"GO.QUOTA q 1 1", admitted}, {"GO.QUOTA q 1 1", limited}, {"GO.QUOTA q 1 1 -1", other}, {"GO.QUOTA q 1 1 ALIGN", errors},
 		{"GO.LEASE l 1 60 a", admitted}, {"GO.LEASE l 1 60 a", admitted}, {"GO.LEASE l 1 60 b", limited}, {"GO.LEASE l 1 60 a x", errors},
-		{"GO.RELEASE l b", other}, {"GO.RELEASE l a", other}, {"GO.RELEASE l a", other}, {"GO.RELEASE k b", errors}, {"GO.RELEASE k", errors},
+		{"GO.RELEASE l b", other}, {"GO.RELEASE l a", other}, {"GO.RELEASE l a", other}, {"GO.RELEASE k b", errors},
 		{"GO.ALL q QUOTA 1 1 KEY l LEASE 1 1 a", admitted}, {"GO.ALL q QUOTA 1 1", limited}, {"GO.ALL q QUOTA 1 1 0", other},
 		{"GO.ALL q QUOTA 1 1 0 KEY r QUOTA 1 1 -1", other}, {"GO.ALL q QUOTA 1 1 0 KEY r QUOTA 1 1 1", admitted},
 		{"GO.ALL q QUOTA 1 1 0 KEY r QUOTA 1 1 2", limited}, {"GO.ALL l LEASE 1 1 a", admitted}, {"GO.ALL q QUOTA 1 1 x", errors},
@@ -102,18 +98,13 @@ func TestInfo_counters(t *testing.T) {
 		{"GO.LEASE_RO l 2 60 b", admitted}, {"GO.ALL_RO r QUOTA 5 1", admitted}, {"GO.ALL_RO r", errors},
 	} {
 		name, _, _ := strings.Cut(row.line, " ")
-		want := map[string][5]int{}
-		for _, c := range commands.Table {
-			n := counters(t, h, c.InfoName())
-			if c.Name == name {
-				n[row.want]++
-			}
-			want[c.InfoName()] = n
-		}
+		want := numbers(h)
+		want[commands.Find(name).InfoName()+row.want]++
 		got := call(h, row.line)
-		for c, want := range want {
-			if now := counters(t, h, c); now != want {
-				t.Errorf("%s: reply %v: %s counts %v, want %v", row.line, got, c, now, want)
+		now := numbers(h)
+		for name, n := range now {
+			if n != want[name] && !strings.HasPrefix(name, "policies_") {
+				t.Errorf("%s: reply %v: %s is %d, want %d", row.line, got, name, n, want[name])
 			}
 		}
 	}
@@ -129,28 +120,87 @@ func TestInfo_policies(t *testing.T) {
 		"GO.POLICY a:k", "GO.POLICY a:k", "GO.POLICY " + longest + ":k 9", "GO.POLICY " + longest + "n:k"} {
 		call(h, line)
 	}
-	want := map[string][4]int{"a": {1, 0, 1, 1}, "b": {2, 2, 0, 1}, longest: {1, 0, 0, 1}}
-	check := func() {
+	shows := func(policies int, want map[string]int) {
 		t.Helper()
-		got := map[string][4]int{}
-		for name := range want {
-			var n [4]int
-			for i, counter := range []string{"admitted", "limited", "shadowed", "near"} {
-				n[i] = number(t, h, "policies_"+name+"_"+counter)
+		fields := 0
+		for field, n := range numbers(h) {
+			if name, found := strings.CutPrefix(field, "policies_"); found {
+				if fields++; n != want[name] {
+					t.Errorf("%s is %d, want %d", name, n, want[name])
+				}
 			}
-			got[name] = n
 		}
-		if fields := strings.Count(h.Info(), "gothrottle_policies_"); !maps.Equal(got, want) || fields != 4*len(want) {
-			t.Errorf("%v, want %v; %d fields", got, want, fields)
+		if fields != 4*policies {
+			t.Errorf("%d fields of %d policies", fields, policies)
 		}
 	}
-	check()
+	shows(3, map[string]int{"a_admitted": 1, "a_shadowed": 1, "a_near": 1, "b_admitted": 2, "b_limited": 2, "b_near": 1,
+		longest + "_admitted": 1, longest + "_near": 1})
 	h.ConfigSet("gothrottle.policies", "a QUOTA 1 1h; c QUOTA 5 1h; b WINDOW 20 1h")
 	runtime.GC()
 	call(h, "GO.POLICY a:k")
-	want = map[string][4]int{"a": {1, 1, 1, 1}, "b": {2, 2, 0, 1}, "c": {}}
-	check()
-	want = nil
+	shows(3, map[string]int{"a_admitted": 1, "a_limited": 1, "a_shadowed": 1, "a_near": 1, "b_admitted": 2, "b_limited": 2, "b_near": 1})
 	h.ConfigSet("gothrottle.policies", "")
-	check()
+	shows(0, nil)
+}
+
+// INFO shows the lead that the next call has: with and without traffic, while the server's clock is
+// set back and forth, and however often INFO is read.
+func TestClock_lead(t *testing.T) {
+	h := loaded(t)
+	call(h, "GO.THROTTLE_RO k 1 1 1")
+	for _, step := range []struct {
+		what string
+		move func()
+		lead int64 // µs
+	}{
+		{"no lead", func() {}, 0},
+		{"a second without traffic", func() { h.Advance(second) }, 0},
+		{"set back by an hour without traffic", func() { h.SetNow(h.Now() - 3600*second) }, 3599 * second},
+		{"a call", func() { call(h, "GO.THROTTLE_RO k 1 1 1") }, 3599 * second},
+		{"10 s without traffic", func() { h.Advance(10 * second) }, 3594 * second},
+		{"10 s more without traffic", func() { h.Advance(10 * second) }, 3589 * second},
+		{"a call again", func() { call(h, "GO.THROTTLE_RO k 1 1 1") }, 3589 * second},
+		{"set back by 100 s more", func() { h.SetNow(h.Now() - 100*second) }, 3689 * second},
+		{"set forward by half an hour", func() { h.SetNow(h.Now() + 1800*second) }, 1889 * second},
+		{"the server's clock passes the latest call", func() { h.Advance(2000 * second) }, 889 * second},
+		{"long enough without traffic", func() { h.Advance(1779 * second) }, 0},
+	} {
+		step.move()
+		for range 2 {
+			if got := number(t, h, "clock_lead_us"); got != int(step.lead) {
+				t.Errorf("%s: a lead of %d µs, want %d", step.what, got, step.lead)
+			}
+		}
+	}
+}
+
+// On a server without CachedMicroseconds the module takes the system's time.
+func TestClock_system(t *testing.T) {
+	h := loaded(t)
+	call(h, "GO.THROTTLE k 1 1 1")
+	last := h.Now()
+	h = newHost(t)
+	h.Add(fakehost.Hidden, "CachedMicroseconds")
+	h.Load()
+	wantReply(t, h, "GO.THROTTLE k 1 1 1 0", "[0 2 2 -1 0]")
+	lead := int64(number(t, h, "clock_lead_us"))
+	if got := time.UnixMicro(last - lead); time.Since(got).Abs() > time.Minute {
+		t.Errorf("by its lead of %d µs the module thinks it is %v", lead, got)
+	}
+}
+
+// No transcript has databases, or a server without the configuration top-keys. To set its value again changes nothing.
+func TestTop(t *testing.T) {
+	h := newHost(t)
+	h.Load()
+	wantConfig(t, h, "gothrottle.top-keys", "0")
+	for db, want := range []string{"[[0:k 1 0]]", "[[0:k 1 0] [1:k 1 0]]"} {
+		if text := h.ConfigSet("gothrottle.top-keys", "2"); text != "" {
+			t.Error(text)
+		}
+		h.Set(fakehost.Database, db)
+		call(h, "GO.QUOTA k 1 60 9")
+		wantReply(t, h, "GO.TOP", want)
+	}
 }

@@ -1,9 +1,8 @@
 package cgo_test
 
-// No transcript loads the module.
+// No transcript loads or unloads the module, or forks the server.
 
 import (
-	"fmt"
 	"runtime"
 	"slices"
 	"strings"
@@ -11,60 +10,15 @@ import (
 
 	"gothrottle/cgo/fakehost"
 	"gothrottle/commands"
+	"gothrottle/tests/corpus"
 )
 
-// The module describes its commands to the server as the command table does.
-func TestLoad(t *testing.T) {
-	h := loaded(t)
-	for _, row := range commands.Table {
-		c := h.Command(row.Name)
-		if c == nil {
-			t.Fatalf("%s is not registered", row.Name)
-		}
-		keys, flags, categories := "\nkeys: flags=0x11\n", row.Flags, "read slow throttle" // RO, ACCESS
-		if row.Writes() {
-			keys, categories = "\nkeys: flags=0x32\n", "write slow throttle" // RW, ACCESS, UPDATE
-		}
-		if strings.Contains(row.Flags, "fast") {
-			categories = strings.Replace(categories, "slow", "fast", 1)
-		}
-		if row.Plan != nil && !row.OneKey { // INCOMPLETE: the command itself names its keys
-			keys, flags = strings.Replace(keys, "0x", "0x2", 1), flags+" getkeys-api"
-		}
-		if row.Name == "GO.TOP" {
-			keys, categories = " request_policy:all_shards\n", "admin dangerous slow"
-		}
-		want := fmt.Sprintf("summary: %s\ncomplexity: %s\nsince: %s\narity: %d\ntips: dont_cache nondeterministic_output",
-			row.Summary, row.Complexity, row.Since, row.Arity) + keys + describe(row.Args, "")
-		if c.Info != want {
-			t.Errorf("%s is described as\n%s\nwant\n%s", row.Name, c.Info, want)
-		}
-		if c.Arity != row.Arity || c.Flags != flags || c.Categories != categories {
-			t.Errorf("%s: arity %d, flags %q, categories %q", row.Name, c.Arity, c.Flags, c.Categories)
-		}
+// wantConfig compares the value of a configuration.
+func wantConfig(t *testing.T, h *fakehost.Host, name, want string) {
+	t.Helper()
+	if got, found := h.ConfigGet(name); !found || got != want {
+		t.Errorf("%s is %q, %t; want %q", name, got, found, want)
 	}
-	if h.Log() != nil {
-		t.Errorf("log %q", h.Log())
-	}
-}
-
-// describe returns how the module must describe these arguments to the server.
-func describe(args []commands.Arg, indent string) (text string) {
-	for _, a := range args {
-		kind := []string{commands.ArgKey: "key", commands.ArgInteger: "integer", commands.ArgString: "string",
-			commands.ArgToken: "token " + a.Name, commands.ArgBlock: "block", commands.ArgOneOf: "oneof"}[a.Type]
-		if a.Token != "" {
-			kind += " " + a.Token
-		}
-		if a.Optional {
-			kind += " optional"
-		}
-		if a.Multiple {
-			kind += " multiple"
-		}
-		text += fmt.Sprintf("%sarg: %s %s: %s\n", indent, strings.ToLower(a.Name), kind, a.Summary) + describe(a.Sub, indent+"  ")
-	}
-	return text
 }
 
 // The load arguments are cl-throttle and module-name. The last of each counts. With redis-cell's name the module differs in
@@ -161,8 +115,7 @@ func TestLoad_refused(t *testing.T) {
 		if h.Command("GO.ALL") != nil || h.Command("GO.THROTTLE") != nil || h.Alive() != before {
 			t.Errorf("%+v: a command was left behind; alive %v, before %v", row, h.Alive(), before)
 		}
-		h.Restore()
-		h.ClearLog()
+		h = newHost(t)
 		h.Configure("gothrottle.policies", "a QUOTA 1 1s")
 		if !h.Load("cl-throttle", "no") || h.Command("CL.THROTTLE") != nil || h.Log() != nil {
 			t.Errorf("%+v: the second load: log %q", row, h.Log())
@@ -172,9 +125,8 @@ func TestLoad_refused(t *testing.T) {
 	}
 }
 
-// The module signals changed keys itself and allows an asynchronous load. On Valkey it sets two more options, and has
-// functions of Valkey's. On Redis it has none of these, even if Redis has one of that name. Of all others it has those that the
-// server has, and loads without any that is not required.
+// The module signals changed keys itself and allows an asynchronous load. On Valkey it sets two more options. It loads without
+// any function that is not required.
 func TestLoad_functions(t *testing.T) {
 	const noImplicitSignal, asyncLoad, skipValidation, slotMigration = 1 << 1, 1 << 2, 1 << 4, 1 << 5
 	for valkey, options := range []int{noImplicitSignal | asyncLoad, noImplicitSignal | asyncLoad | skipValidation | slotMigration} {
@@ -188,50 +140,36 @@ func TestLoad_functions(t *testing.T) {
 			if !h.Load() || h.Options() != options {
 				t.Errorf("Valkey %d without %q: log %q, options %#x, want %#x", valkey, lacks.Name, h.Log(), h.Options(), options)
 			}
-			for _, f := range fakehost.Functions() {
-				if want := (valkey == 1 || !f.OfValkey) && f.Name != lacks.Name; f.Given != want {
-					t.Errorf("Valkey %d without %q: the module has %s: %t, want %t", valkey, lacks.Name, f.Name, f.Given, want)
-				}
-			}
 			wantReply(t, h, "GO.THROTTLE k 15 30 60", "[0 16 15 -1 2]")
 		}
 	}
-}
-
-// The module refuses a second load. The first one goes on undisturbed.
-func TestLoad_twice(t *testing.T) {
-	h := loaded(t)
-	call(h, "GO.THROTTLE k 15 30 60")
-	before := h.Info()
-	if h.Load() || h.Load("cl-throttle", "no") || h.Load("module-name", "redis-cell") || h.Info() != before {
-		t.Errorf("log %q, INFO was\n%s\nis\n%s", h.Log(), before, h.Info())
-	}
-	wantReply(t, h, "CL.THROTTLE k 15 30 60", "[0 16 14 -1 4]")
 }
 
 // The module sets the ACL categories that the server allows: none before 7.2, none of the module's
 // own before 7.4.
 func TestLoad_categories(t *testing.T) {
 	const note = "warning: <gothrottle> no ACL categories for go.throttle: grant it by name"
+	const own, others, none = "write fast throttle, read slow throttle, admin dangerous slow", "write fast, read slow, admin dangerous slow", ", , "
 	for _, row := range []struct {
 		list  int // what the server lacks, has or refuses
 		word  string
-		want  string
+		want  string // of GO.THROTTLE, GO.INFO and GO.TOP
 		noted bool
 	}{
-		{fakehost.Hidden, "", "write fast throttle", false},
-		{fakehost.Hidden, "AddACLCategory", "write fast", false},
-		{fakehost.Hidden, "SetCommandACLCategories", "", false},
-		{fakehost.Categories, "throttle", "write fast throttle", false}, // an earlier load has made it
-		{fakehost.Failing, "AddACLCategory", "write fast", false},
-		{fakehost.Failing, "SetCommandACLCategories", "", true},
+		{fakehost.Hidden, "", own, false},
+		{fakehost.Hidden, "AddACLCategory", others, false},
+		{fakehost.Hidden, "SetCommandACLCategories", none, false},
+		{fakehost.Categories, "throttle", own, false}, // an earlier load has made it
+		{fakehost.Failing, "AddACLCategory", others, false},
+		{fakehost.Failing, "SetCommandACLCategories", none, true},
 	} {
 		h := newHost(t)
 		h.Add(row.list, row.word)
 		if !h.Load() {
 			t.Fatalf("%+v: refused: %q", row, h.Log())
 		}
-		if got := h.Command("GO.THROTTLE").Categories; got != row.want || slices.Contains(h.Log(), note) != row.noted {
+		got := h.Command("GO.THROTTLE").Categories + ", " + h.Command("GO.INFO").Categories + ", " + h.Command("GO.TOP").Categories
+		if got != row.want || slices.Contains(h.Log(), note) != row.noted {
 			t.Errorf("%+v: categories %q, log %q", row, got, h.Log())
 		}
 	}
@@ -247,5 +185,57 @@ func TestLoad_processors(t *testing.T) {
 		if got := runtime.GOMAXPROCS(0); got != max(start, 2) {
 			t.Errorf("from %d processors to %d", start, got)
 		}
+	}
+}
+
+// MODULE LOADEX with a CONFIG that nobody knows undoes a load: the server loads the module and unloads it at once. Redis 8
+// aborts if the module refuses. Another load then works as a first one, with the module's ACL category, which the server has
+// kept. The server's question for the keys of a call isn't a command, and neither is INFO. Once a command has run, even one
+// that was an error, the module refuses and says why.
+func TestUnload(t *testing.T) {
+	h := newHost(t)
+	for range 3 {
+		if !h.Load() || h.Keys("GO.ALL", "k", "QUOTA", "1", "1") == nil || h.Info() == "" {
+			t.Fatalf("load refused: %q", h.Log())
+		}
+		for _, row := range commands.Table {
+			if c := h.Command(row.Name); c == nil || !row.NoKey && !strings.HasSuffix(c.Categories, " throttle") {
+				t.Errorf("%s: %+v", row.Name, c)
+			}
+		}
+		if !h.Unload() || h.Log() != nil || h.Command("GO.THROTTLE") != nil {
+			t.Fatalf("log %q", h.Log())
+		}
+	}
+	const want = "warning: <gothrottle> gothrottle cannot be unloaded: a Go runtime stays in its process. Restart the server to upgrade or remove it"
+	for _, line := range []string{"GO.THROTTLE_RO k 15 30 60", "GO.QUOTA k x 1", "CL.THROTTLE k 15 30 60"} {
+		h := loaded(t)
+		call(h, line)
+		if h.Unload() || strings.Join(h.Log(), "\n") != want {
+			t.Errorf("after %s: log %q", line, h.Log())
+		}
+		wantReply(t, h, "GO.LEASE l 1 60 a", "[0 1 0 -1 60 0]")
+	}
+}
+
+// Nothing enters Go in a forked child.
+func TestForked(t *testing.T) {
+	h := loaded(t)
+	h.BeChild()
+	before := dump(h)
+	for _, row := range commands.Table {
+		line := strings.ReplaceAll(corpus.Samples[row.Name].Call, "KEY", "k")
+		wantReply(t, h, line, commands.ErrForked.Text())
+		wantNothing(t, h, line, before)
+	}
+	if keys := h.Keys("GO.ALL", "k", "QUOTA", "1", "1"); keys != nil {
+		t.Errorf("keys %q", keys)
+	}
+	if got := h.ConfigSet("gothrottle.policies", "a QUOTA 1 1s"); got != "a forked process cannot read policies" {
+		t.Errorf("error %q", got)
+	}
+	h = newHost(t)
+	if h.BeChild(); h.Load() {
+		t.Error("the module was loaded")
 	}
 }

@@ -131,29 +131,3 @@ func TestPanic_plan(t *testing.T) {
 		t.Errorf("keys %q", keys)
 	}
 }
-
-// A handler that forgets to set the reply, the outcome or the shape replies zeros: the record
-// that it gets holds nothing that stood on the stack before. The host overwrites the stack.
-func TestCall_cleared(t *testing.T) {
-	h := loaded(t)
-	for _, name := range []string{"GO.THROTTLE", "GO.WINDOW", "GO.LEASE"} {
-		row := rowOf(t, name)
-		row.Handler = func(c *commands.Call) commands.ErrorCode {
-			if c.Outcome != commands.Other || c.Shape != commands.Integers || c.Replies != 0 || c.ErrWord != 0 {
-				t.Errorf("%s: the handler found %d, %d, %d, %d", name, c.Outcome, c.Shape, c.Replies, c.ErrWord)
-			}
-			k := c.Keys[0]
-			if k.Becomes != 0 || k.NewLen != 0 || k.AddPrefix != 0 || k.AddWord != 0 || k.AddTime != 0 || k.ExpireFrom != 0 || k.ExpireTo != 0 {
-				t.Errorf("%s: the handler found %+v", name, k)
-			}
-			c.Replies = 6
-			return commands.NoError
-		}
-		other := number(t, h, strings.ToLower(name[3:])+"_other")
-		wantReply(t, h, name+" k 15 30 60", "[0 0 0 0 0 0]")
-		wantNothing(t, h, name, "")
-		if n := number(t, h, strings.ToLower(name[3:])+"_other") - other; n != 1 {
-			t.Errorf("%s: %d calls counted as other", name, n)
-		}
-	}
-}

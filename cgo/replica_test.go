@@ -1,15 +1,16 @@
 package cgo_test
 
-// This file follows a server as its replica does.
+// This file follows a server as its replica does, and compares what it replicates with the reference.
 
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"gothrottle/cgo/fakehost"
-	"gothrottle/commands"
 	"gothrottle/commands/memory"
 	"gothrottle/tests/corpus"
 )
@@ -37,47 +38,30 @@ func copyOf(h *fakehost.Host, keys ...string) replica {
 	return r
 }
 
-// effects are what the module replicates: the kind of key that the effect changes, and the event that the server must publish.
-var effects = map[string]struct {
-	kind  commands.Kind
-	makes bool // the key need not be there
-	class int
-	event string
-}{
-	"DEL":       {0, false, 1 << 2, "del"},
-	"PEXPIREAT": {0, false, 1 << 2, "expire"},
-	"SET":       {commands.KindString, true, 1 << 3, "set"},
-	"HSET":      {commands.KindHash, true, 1 << 6, "hset"},
-	"HDEL":      {commands.KindHash, false, 1 << 6, "hdel"},
-	"ZADD":      {commands.KindZset, true, 1 << 7, "zadd"},
-	"ZREM":      {commands.KindZset, false, 1 << 7, "zrem"},
+// effects are what the module replicates, and the event that the server must publish for each.
+var effects = map[string]fakehost.Event{
+	"DEL":       {Class: 1 << 2, Name: "del"},
+	"PEXPIREAT": {Class: 1 << 2, Name: "expire"},
+	"SET":       {Class: 1 << 3, Name: "set"},
+	"HSET":      {Class: 1 << 6, Name: "hset"},
+	"HDEL":      {Class: 1 << 6, Name: "hdel"},
+	"ZADD":      {Class: 1 << 7, Name: "zadd"},
+	"ZREM":      {Class: 1 << 7, Name: "zrem"},
 }
 
 // apply executes one effect. It returns the events that the server must publish for the effect.
 func (r replica) apply(words []string) (events []fakehost.Event, err error) {
 	name, key := words[0], words[1]
-	e, before := effects[name], r.Get(key)
-	_, err = r.Do(0, words...) // as a replica, it does not look at the expiry of keys
-	after := r.Get(key)
-	elements := func(v *memory.Value) int {
-		if v == nil {
-			return 0
-		}
-		return len(v.Fields) + len(v.Set)
+	event, known := effects[name]
+	if _, err := r.Do(0, words...); err != nil || !known { // as a replica, it does not look at the expiry of keys
+		return nil, fmt.Errorf("effect %q: %v", words, err)
 	}
-	removed := elements(before) - elements(after)
-	switch {
-	case err != nil, before == nil && !e.makes, before != nil && e.kind != 0 && e.kind != before.Kind,
-		(name == "HDEL" || name == "ZREM") && (removed == 0 || removed != len(words)-2),
-		name == "ZADD" && before != nil && slices.Equal(before.Set, after.Set), // the server publishes no event for that
-		name == "SET" && len(words) == 4 && (words[3] != "KEEPTTL" || after.Expire == 0):
-		return nil, fmt.Errorf("unexpected effect %q on %+v", words, before)
-	}
-	events = []fakehost.Event{{Class: e.class, Name: e.event, Key: key}}
-	if name == "SET" && len(words) == 5 {
+	event.Key = key
+	events = []fakehost.Event{event}
+	if name == "SET" && words[3] == "PXAT" {
 		events = append(events, fakehost.Event{Class: 1 << 2, Name: "expire", Key: key})
 	}
-	if name == "ZREM" && after == nil {
+	if name == "ZREM" && r.Get(key) == nil {
 		events = append(events, fakehost.Event{Class: 1 << 2, Name: "del", Key: key})
 	}
 	return events, nil
@@ -96,7 +80,7 @@ func (r replica) wantSame(t *testing.T, h *fakehost.Host, what string, keys ...s
 func (r replica) follow(t *testing.T, h *fakehost.Host, what string, keys ...string) {
 	t.Helper()
 	var events []fakehost.Event
-	signalled, changed, made := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	signalled, changed := map[string]bool{}, map[string]bool{}
 	for _, words := range h.Effects() {
 		owed, err := r.apply(words)
 		if err != nil {
@@ -108,7 +92,6 @@ func (r replica) follow(t *testing.T, h *fakehost.Host, what string, keys ...str
 		}
 		events = append(events, owed...)
 		changed[words[1]] = true
-		made[words[1]] = made[words[1]] || effects[words[0]].makes
 	}
 	if !slices.Equal(h.Events(), events) {
 		t.Errorf("%s: events %v, want %v", what, h.Events(), events)
@@ -120,9 +103,68 @@ func (r replica) follow(t *testing.T, h *fakehost.Host, what string, keys ...str
 		t.Errorf("%s: signalled %v, changed %v", what, signalled, changed)
 	}
 	r.wantSame(t, h, what, keys...)
-	for key := range made {
-		if v := r.Get(key); made[key] && v != nil && v.Expire == 0 {
-			t.Errorf("%s: %s has no expiry", what, key)
+	for _, words := range h.Effects() {
+		if v := r.Get(words[1]); v != nil && v.Expire == 0 && strings.Contains("HSET ZADD SET", words[0]) {
+			t.Errorf("%s: %s has no expiry", what, words[1])
 		}
+	}
+}
+
+// The reference's table of effects names just the commands that are replicated, and just the events.
+func TestReference_effects(t *testing.T) {
+	effects := section(t, "Effects")
+	cell := func(h *fakehost.Host) { h.Put("k", textOf(tat(h, 2_500_000_000))) }
+	for row, calls := range map[string][]struct {
+		before func(*fakehost.Host)
+		line   string
+	}{
+		"admitted, new key":                                {{nil, "GO.THROTTLE k 15 30 60"}},
+		"admitted, expiry still good":                      {{run(0, "GO.THROTTLE k 15 30 60"), "GO.THROTTLE k 15 30 60"}},
+		"the rate changed":                                 {{run(0, "GO.THROTTLE k 15 7 60 5"), "GO.THROTTLE k 15 30 60"}},
+		"denied, a lockout begins":                         {{run(0, "GO.THROTTLE k 0 30 60"), "GO.THROTTLE k 0 30 60 LOCKOUT 60"}},
+		"admitted, a lockout has ended":                    {{run(3*second, "GO.THROTTLE k 0 30 60", "GO.THROTTLE k 0 30 60 LOCKOUT 1"), "GO.THROTTLE k 0 30 60"}},
+		"refund to full, no lockout":                       {{run(0, "GO.THROTTLE k 15 30 60"), "GO.THROTTLE k 15 30 60 -1"}, {run(0, "GO.QUOTA k 9 60"), "GO.QUOTA k 9 60 -1"}},
+		"redis-cell's string taken over":                   {{cell, "GO.THROTTLE k 15 30 60"}},
+		"GO.WINDOW, GO.LEASE":                              {{run(2*second, "GO.WINDOW k 9 1"), "GO.WINDOW k 9 1"}, {run(2*second, "GO.LEASE k 9 1 a"), "GO.LEASE k 9 1 b"}},
+		"GO.QUOTA":                                         {{nil, "GO.QUOTA k 9 60"}, {run(0, "GO.QUOTA k 9 60"), "GO.QUOTA k 9 60"}},
+		"GO.RELEASE":                                       {{run(0, "GO.LEASE k 9 60 a", "GO.LEASE k 9 9 b"), "GO.RELEASE k a"}, {run(0, "GO.LEASE k 9 60 a"), "GO.RELEASE k a"}},
+		"GO.LEASE denied, slots have lapsed":               {{run(2*second, "GO.LEASE k 9 1 a", "GO.LEASE k 9 60 b"), "GO.LEASE k 1 60 c"}},
+		"otherwise denied, peek, refund of nothing, error": {{run(0, "GO.QUOTA k 1 60"), "GO.QUOTA k 1 60"}, {run(0, "GO.QUOTA k 1 60"), "GO.QUOTA k 1 60 0"}, {run(2*second, "GO.ALL k THROTTLE 9 9 9 THROTTLE 1 1 9"), "GO.THROTTLE k 9 9 9 -1"}, {nil, "GO.QUOTA k x 1"}},
+	} {
+		_, rest, found := strings.Cut(effects, "\n| "+row+" | ")
+		cells := strings.Split(rest, " | ")
+		if !found || len(cells) < 2 {
+			t.Errorf("the reference has no row %q", row)
+			continue
+		}
+		var replicated, heard []string
+		for _, c := range calls {
+			h := loaded(t)
+			if c.before != nil {
+				c.before(h)
+			}
+			call(h, c.line)
+			for _, words := range h.Effects() {
+				replicated = append(replicated, words[0])
+			}
+			for _, event := range h.Events() {
+				heard = append(heard, event.Name)
+			}
+		}
+		events, _, _ := strings.Cut(cells[1], "|")
+		wantNames(t, row+": effects", replicated, cells[0], "[A-Z]{3,}")
+		wantNames(t, row+": events", heard, events, "hset|hdel|zadd|zrem|set|del|expire")
+	}
+}
+
+// wantNames compares names with those in a cell of a table, in any order.
+func wantNames(t *testing.T, what string, names []string, cell, name string) {
+	t.Helper()
+	listed := regexp.MustCompile(`\b(`+name+`)\b`).FindAllString(cell, -1)
+	listed = slices.DeleteFunc(listed, func(word string) bool { return slices.Contains([]string{"PXAT", "KEEPTTL"}, word) })
+	slices.Sort(listed)
+	slices.Sort(names)
+	if !slices.Equal(slices.Compact(listed), slices.Compact(names)) {
+		t.Errorf("%s: the reference has %q, the module has %q", what, listed, names)
 	}
 }

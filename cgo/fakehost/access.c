@@ -43,19 +43,16 @@ int fake_FreeModuleUser(RedisModuleUser *user) {
 }
 
 /* The question must be about the command that runs now, with a word for each word that the command
- * needs. The host remembers the key for the call that runs now: the innermost one. */
+ * needs. */
 static int check(RedisModuleUser *user, RedisModuleString **argv, int argc) {
-    RedisModuleCtx *ctx = fake.depth > 0 ? &fake.contexts[fake.depth - 1] : NULL;
-    const RedisModuleCommand *command = ctx != NULL ? ctx->command : NULL;
+    const RedisModuleCommand *command = fake.depth > 0 ? fake.contexts[fake.depth - 1].command : NULL;
     if (user == NULL || command == NULL || argc < abs(command->arity) || strcasecmp(command->name, argv[0]->bytes) != 0) {
         fake_fault("a permission of %s with %d words", argv[0]->bytes, argc);
         return API_ERR;
     }
     const RedisModuleString *key = argv[1];
     fake_record(&fake.list[FAKE_CHECKS], key->bytes, key->len);
-    if (holds(&fake.list[FAKE_FORBIDDEN], key)) return API_ERR;
-    fake_record(&ctx->permitted, key->bytes, key->len);
-    return API_OK;
+    return holds(&fake.list[FAKE_FORBIDDEN], key) ? API_ERR : API_OK;
 }
 
 /* As Valkey 9.1 for a user who may use some databases only. */
@@ -75,13 +72,10 @@ int fake_ACLAddLogEntry(RedisModuleCtx *ctx, RedisModuleUser *user, RedisModuleS
     return API_OK;
 }
 
-/* If the server asks the command for its keys, the server checks all of them. Otherwise the command
- * must check all keys but the first: the user, if there is one, and in a cluster the place, unless no
- * call of the server says where. */
-int fake_was_checked(const RedisModuleCtx *ctx, const RedisModuleString *key) {
-    if (ctx->command == NULL || ctx->asks_for_keys || fake_has_flag(ctx->command, "getkeys-api")) return 0;
-    if (!fake.is[FAKE_NO_USER] && !holds(&ctx->permitted, key)) return 0;
-    return !fake.is[FAKE_CLUSTER] || fake.calls_fail || holds(&ctx->here, key);
+/* If the server does not ask the command for its keys, the command must ask whether the user may use each key but the first,
+ * unless there is no user. TestAccess_refused shows that it obeys the answers. */
+int fake_was_checked(const RedisModuleString *key) {
+    return fake.is[FAKE_NO_USER] || holds(&fake.list[FAKE_CHECKS], key);
 }
 
 /* In this host the first byte of a key says its slot. */

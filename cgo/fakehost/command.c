@@ -1,4 +1,5 @@
-/* This file registers the module, its commands and its ACL categories. */
+/* This file registers the module, its commands and its ACL categories. It finds the keys among the words of a command, as the
+ * server does for ACL, cluster and COMMAND GETKEYS. */
 #include "fake.h"
 
 #include <errno.h>
@@ -45,7 +46,6 @@ void fake_forget_commands(fake_module *module) {
             continue;
         }
         *link = command->next;
-        fake_drop(&command->info);
         free(command);
     }
 }
@@ -108,58 +108,11 @@ int fake_SetCommandACLCategories(RedisModuleCommand *command, const char *catego
     return API_OK;
 }
 
-/* The module says how large an element is: an older or newer module may have another size. */
-static const void *element(const void *first, size_t size, size_t i) {
-    return (const char *)first + size * i;
-}
-
-/* The host follows one key spec, of the first word. */
-static const char *put_specs(RedisModuleCommand *command, const api_command_info *info) {
-    const api_key_spec *spec = info->key_specs, *next = element(spec, info->version->sizeof_keyspec, 1);
-    if (next->begin_search_type != 0 || spec->begin_search_type != BEGIN_SEARCH_INDEX || spec->begin_search.index.pos != 1 ||
-        spec->find_keys_type != FIND_KEYS_RANGE || spec->find_keys.range.lastkey != 0 ||
-        spec->find_keys.range.keystep != 1 || spec->find_keys.range.limit != 0)
-        return "a key spec that is not of the first word";
-    command->key_flags = spec->flags;
-    fake_printf(&command->info, "keys: flags=0x%llx\n", (unsigned long long)spec->flags);
-    return NULL;
-}
-
-static const char *put_args(fake_text *out, const api_command_info *info, const api_arg *first, int depth) {
-    static const char *const types[] = {"string",    "integer", "double", "key",  "pattern",
-                                        "unix-time", "token",   "oneof",  "block"};
-    for (size_t i = 0;; i++) {
-        const api_arg *arg = element(first, info->version->sizeof_arg, i);
-        if (arg->name == NULL) return NULL;
-        if (arg->type < 0 || (size_t)arg->type >= sizeof types / sizeof *types) return "an argument's type";
-        if (arg->type == ARG_PURE_TOKEN && arg->token == NULL) return "a token argument without token";
-        if (arg->type == ARG_KEY ? arg->key_spec_index < 0 : arg->key_spec_index > 0) return "an argument's key spec";
-        if ((arg->type >= ARG_BLOCK - 1) != (arg->subargs != NULL)) return "an argument's parts";
-        fake_printf(out, "%*sarg: %s %s", 2 * depth, "", arg->name, types[arg->type]);
-        if (arg->token != NULL) fake_printf(out, " %s", arg->token);
-        if (arg->flags & ARG_OPTIONAL) fake_printf(out, " optional");
-        if (arg->flags & ARG_MULTIPLE) fake_printf(out, " multiple");
-        fake_printf(out, ": %s\n", arg->summary ? arg->summary : "-");
-        const char *wrong = arg->subargs ? put_args(out, info, arg->subargs, depth + 1) : NULL;
-        if (wrong) return wrong;
-    }
-}
-
-/* Copies the description as text, so that the module may free it. */
+/* The host takes what it needs. COMMAND DOCS of a real server shows the rest: see tests/surface_test.go. */
 int fake_SetCommandInfo(RedisModuleCommand *command, const api_command_info *info) {
     MAY_FAIL;
-    fake_text *out = &command->info;
-    const char *wrong = NULL;
-    fake_printf(out, "summary: %s\ncomplexity: %s\nsince: %s\narity: %d\ntips: %s\n", info->summary, info->complexity,
-                info->since, info->arity, info->tips);
-    if (info->version == NULL || info->version->version != 1) wrong = "the version";
-    if (!wrong && info->key_specs != NULL) wrong = put_specs(command, info);
-    if (!wrong && info->args != NULL) wrong = put_args(out, info, info->args, 0);
-    if (wrong) {
-        fake_fault("SetCommandInfo %s: %s", command->name, wrong);
-        return API_ERR;
-    }
     command->arity = info->arity;
+    if (info->key_specs != NULL) command->key_flags = info->key_specs->flags;
     return API_OK;
 }
 
@@ -167,4 +120,50 @@ int fake_SetCommandInfo(RedisModuleCommand *command, const api_command_info *inf
 int *fake_GetCommandKeys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int *num_keys) {
     errno = fake_knows(argv[0]->bytes) ? EINVAL : ENOENT;
     return NULL;
+}
+
+static void add_key(fake_keys *keys, int position) {
+    if (keys->num == FAKE_KEYS) abort();
+    keys->at[keys->num++] = position;
+}
+
+/* Runs the command so that it only names its keys. */
+static fake_keys ask(RedisModuleCommand *command, RedisModuleString *const *argv, int argc) {
+    RedisModuleCtx ctx = {.get_api = fake_get_api, .module = command->module, .command = command, .argc = argc, .asks_for_keys = 1};
+    command->run(&ctx, (RedisModuleString **)argv, argc);
+    if (ctx.reply.len > 0) fake_fault("%s replied when it was asked for its keys", command->name);
+    fake_drop(&ctx.reply);
+    return ctx.keys;
+}
+
+/* ACL and COMMAND GETKEYS follow a complete key spec, while a cluster always asks a command with
+ * the flag getkeys-api. Both must find the same keys. */
+void fake_find_keys(RedisModuleCommand *command, RedisModuleString *const *argv, int argc, fake_keys *keys) {
+    keys->num = 0;
+    if (command->has_key && argc > 1) add_key(keys, 1);
+    if (!fake_has_flag(command, "getkeys-api")) return;
+    fake_keys named = ask(command, argv, argc);
+    if (!(command->key_flags & KEYSPEC_INCOMPLETE) && (named.num != keys->num || named.at[0] != keys->at[0]))
+        fake_fault("%s named %d keys, its key spec is complete", command->name, named.num);
+    *keys = named;
+}
+
+void fake_keys_of(const fake_words *words, fake_keys *keys) {
+    RedisModuleCommand *command = fake_find_command(words->argv[0]->bytes);
+    keys->num = 0;
+    if (command != NULL) fake_find_keys(command, words->argv, words->argc, keys);
+}
+
+int fake_IsKeysPositionRequest(RedisModuleCtx *ctx) {
+    return ctx->asks_for_keys;
+}
+
+/* The server does not compare the flags. A module whose flags differ from its key spec is wrong. */
+void fake_KeyAtPosWithFlags(RedisModuleCtx *ctx, int position, int flags) {
+    uint64_t wanted = ctx->command->key_flags & ~(uint64_t)KEYSPEC_INCOMPLETE;
+    if (!ctx->asks_for_keys || position <= 0 || position >= ctx->argc || (uint64_t)flags != wanted) {
+        fake_fault("KeyAtPosWithFlags(%d, 0x%x)", position, flags);
+        return;
+    }
+    add_key(&ctx->keys, position);
 }

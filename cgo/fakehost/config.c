@@ -48,19 +48,14 @@ int fake_RegisterNumericConfig(RedisModuleCtx *ctx, const char *name, long long 
     if (config == NULL) return API_ERR;
     config->get_number = get;
     config->set_number = set;
-    config->least = least;
-    config->most = most;
     return API_OK;
 }
 
-/* Gives the module a number that is in range, as the server does. */
-static int set_number(const fake_config *config, const RedisModuleString *value, fake_text *error) {
+/* Gives the module a number. This host does not check its range. */
+static int set_number(const fake_config *config, const RedisModuleString *value) {
     long long n;
-    if (fake_StringToLongLong(value, &n) != API_OK || n < config->least || n > config->most) {
-        fake_printf(error, "argument must be between %lld and %lld inclusive", config->least, config->most);
-        return API_ERR;
-    }
     RedisModuleString *text = NULL;
+    if (fake_StringToLongLong(value, &n) != API_OK) return API_ERR;
     return config->set_number(config->name, n, NULL, &text);
 }
 
@@ -84,7 +79,7 @@ static int set_text(const fake_config *config, RedisModuleString *value, fake_te
 /* The value is the host's and must stay so. */
 static int set(const fake_config *config, const char *bytes, size_t len, fake_text *error) {
     RedisModuleString *value = fake_new_string(bytes, len);
-    int result = config->set_number != NULL ? set_number(config, value, error) : set_text(config, value, error);
+    int result = config->set_number != NULL ? set_number(config, value) : set_text(config, value, error);
     if (value->refs != 1) fake_fault("%s: the module kept the host's value", config->name);
     fake_release(value);
     return result;
@@ -133,6 +128,5 @@ int fake_LoadConfigs(RedisModuleCtx *ctx) {
     for (int i = 0; i < ctx->module->num_configs; i++) {
         if (load_config(ctx->module, &ctx->module->configs[i]) != API_OK) return API_ERR;
     }
-    ctx->module->configured = 1;
     return API_OK;
 }

@@ -99,7 +99,6 @@ fake_element *fake_insert(fake_entry *entry, size_t at, const char *name, size_t
 void fake_remove_element(fake_entry *entry, fake_element *element);
 void fake_put_field(fake_entry *entry, const char *name, size_t name_len, const char *value,
                     size_t value_len);
-void fake_put_member(fake_entry *entry, double score, const char *text, size_t len);
 void fake_push_member(fake_entry *entry, double score, const char *text, size_t len); /* at the end, unchecked */
 int fake_may_write(const RedisModuleKey *key, const char *what); /* a fault if not */
 
@@ -118,7 +117,6 @@ typedef struct fake_config {
     RedisModuleConfigSetStringFunc set;
     RedisModuleConfigGetNumericFunc get_number; /* NULL for a configuration that is a text */
     RedisModuleConfigSetNumericFunc set_number;
-    long long least, most;
 } fake_config;
 int fake_config_set(const char *full_name, const char *bytes, size_t len, fake_text *error);
 int fake_config_get(const char *full_name, fake_text *value); /* API_ERR: there is none of this name */
@@ -130,7 +128,7 @@ typedef struct fake_module {
     int version, options;
     RedisModuleInfoFunc info;
     fake_config configs[FAKE_CONFIGS];
-    int num_configs, configured; /* LoadConfigs was called */
+    int num_configs;
 } fake_module;
 
 struct RedisModuleCommand {
@@ -141,7 +139,6 @@ struct RedisModuleCommand {
     int arity;
     int has_key;        /* the first word is a key */
     uint64_t key_flags; /* of its key spec */
-    fake_text info;     /* the description given to SetCommandInfo, one line per item */
 };
 RedisModuleCommand *fake_find_command(const char *name);
 int fake_has_flag(const RedisModuleCommand *command, const char *flag);
@@ -164,8 +161,6 @@ struct RedisModuleCtx {
     fake_keys keys;                 /* the keys among argv; if asks_for_keys, those named so far */
     int asks_for_keys;              /* the command runs only to say where its keys are */
     fake_text reply;                /* in RESP2 */
-    fake_list permitted;            /* keys that the module has asked for, and that the user may use */
-    fake_list here;                 /* keys that EXISTS was called for, and that this node holds */
 };
 
 /* The words of a command. */
@@ -192,21 +187,20 @@ enum {
 
 /* The host's counters: see Host.Count. */
 enum {
-    FAKE_OPENED, FAKE_FOR_WRITING, FAKE_ASKED, FAKE_RUN, FAKE_LOOKED, FAKE_LOOKED_UP, FAKE_READ, FAKE_STEPS, FAKE_COUNTS
+    FAKE_OPENED, FAKE_FOR_WRITING, FAKE_RUN, FAKE_LOOKED, FAKE_STEPS, FAKE_COUNTS
 };
 
 /* Kinds of things that the module has to free. */
 enum { FAKE_STRINGS, FAKE_HANDLES, FAKE_BLOCKS, FAKE_REPLIES, FAKE_USERS, FAKE_KINDS };
 
-/* A function of the API: the release that brought it, and whether the module has it from this host. */
+/* A function of the API, and the release that brought it. */
 enum { OPTIONAL, REQUIRED, VALKEY };
 typedef struct fake_function {
     const char *name, *release;
     int needed;
     void *function;
-    int given;
 } fake_function;
-fake_function *fake_function_at(int i); /* NULL after the last one */
+const fake_function *fake_function_at(int i); /* NULL after the last one */
 
 typedef struct fake_host {
     fake_list list[FAKE_LISTS];
@@ -229,7 +223,7 @@ extern fake_host fake;
 
 /* Writes down a fault if name is not among the keys that the server sees in the running command. */
 void fake_check_declared(const RedisModuleCtx *ctx, const RedisModuleString *name, const char *what);
-int fake_was_checked(const RedisModuleCtx *ctx, const RedisModuleString *key); /* by the module itself */
+int fake_was_checked(const RedisModuleString *key); /* by the module itself */
 int fake_get_api(const char *name, void *pointer_to_function);
 
 /* The functions that the Go part of this package calls. */

@@ -188,13 +188,6 @@ func (h *Host) ConfigGet(name string) (value string, found bool) {
 	return textOf(&text), found
 }
 
-// Restore empties the lists of what the server lacks or refuses.
-func (h *Host) Restore() {
-	for _, list := range []int{C.FAKE_HIDDEN, C.FAKE_FAILING, C.FAKE_TAKEN, C.FAKE_RENAMED, C.FAKE_BUSY} {
-		C.fake.list[list].len = 0
-	}
-}
-
 // Listen makes the host call f for each keyspace event, except for those that f itself causes. f also hears the events that
 // only modules hear, which the server sends inside of an API function: new, keymiss, and unlink for a key that is about to be
 // removed. Their class is 0.
@@ -213,8 +206,6 @@ type Function struct {
 	Name     string
 	Since    string // the release that brought it
 	Required bool
-	OfValkey bool // a Redis may have another function of this name
-	Given    bool // the host has given it to the module
 }
 
 // Functions returns all functions of the API, in the order of api.h.
@@ -224,6 +215,6 @@ func Functions() (all []Function) {
 		if f == nil {
 			return all
 		}
-		all = append(all, Function{C.GoString(f.name), C.GoString(f.release), f.needed == C.REQUIRED, f.needed == C.VALKEY, f.given != 0})
+		all = append(all, Function{C.GoString(f.name), C.GoString(f.release), f.needed == C.REQUIRED})
 	}
 }

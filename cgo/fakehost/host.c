@@ -14,14 +14,14 @@
 
 fake_host fake;
 
-static fake_function functions[] = {
-#define ROW(needed, release, result, name, parameters) {#name, release, needed, (void *)fake_##name, 0},
+static const fake_function functions[] = {
+#define ROW(needed, release, result, name, parameters) {#name, release, needed, (void *)fake_##name},
     API_FUNCTIONS(ROW)
 #undef ROW
 };
 enum { NUM_FUNCTIONS = sizeof functions / sizeof *functions };
 
-fake_function *fake_function_at(int i) {
+const fake_function *fake_function_at(int i) {
     return i < NUM_FUNCTIONS ? &functions[i] : NULL;
 }
 
@@ -38,7 +38,6 @@ int fake_get_api(const char *name, void *pointer_to_function) {
     for (int i = 0; i < NUM_FUNCTIONS; i++) {
         if (strcmp(functions[i].name, name) != 0) continue;
         *(void **)pointer_to_function = functions[i].function;
-        functions[i].given = 1;
         return API_OK;
     }
     return API_ERR;
@@ -60,7 +59,6 @@ void fake_start(void) {
     int64_t last = shim_clock.last_us;
     fake.now_us = last < first ? first : (last / hour + 1) * hour;
     fake.mono_us = 1000000;
-    for (int i = 0; i < NUM_FUNCTIONS; i++) functions[i].given = 0;
     fake.is[FAKE_IO_THREADS] = 1;
     fake.is[FAKE_VERSION] = 0x080603;
     shim_has_run = shim_forked = 0; /* no command has run in a new server, and it isn't a child */
@@ -79,11 +77,7 @@ void fake_stop(void) {
     while (fake.keys != NULL) fake_remove(fake.keys);
     forget(fake.module);
     for (int i = 0; i < FAKE_LISTS; i++) fake_drop(&fake.list[i]);
-    for (int i = 0; i < FAKE_DEPTH; i++) {
-        fake_drop(&fake.contexts[i].reply);
-        fake_drop(&fake.contexts[i].permitted);
-        fake_drop(&fake.contexts[i].here);
-    }
+    for (int i = 0; i < FAKE_DEPTH; i++) fake_drop(&fake.contexts[i].reply);
     fake_host stopped = {0};
     memcpy(stopped.alive, fake.alive, sizeof stopped.alive);
     fake = stopped;
@@ -113,8 +107,6 @@ static RedisModuleCtx *enter(fake_module *module) {
     ctx->command = NULL;
     ctx->keys.num = 0;
     ctx->reply.len = 0;
-    ctx->permitted.len = 0;
-    ctx->here.len = 0;
     ctx->asks_for_keys = 0;
     for (int i = 0; i <= FAKE_CHECKS && fake.depth == 0; i++) fake.list[i].len = 0;
     fake.depth++;
@@ -135,7 +127,6 @@ int fake_load(const fake_words *args) {
         fake.list[FAKE_CATEGORIES].len = categories;
         return result;
     }
-    if (ctx->module->num_configs > 0 && !ctx->module->configured) fake_fault("loaded without LoadConfigs");
     if (fake_IsModuleNameBusy(ctx->module->name)) fake_fault("loaded as %s, a name that is busy", ctx->module->name);
     forget(fake.module);
     fake.module = ctx->module;

@@ -20,22 +20,12 @@ func (h *Host) Put(key string, v *memory.Value) {
 	e := C.fake_add(chars(key), C.size_t(len(key)), types[v.Kind])
 	h.Append(key, v.Text)
 	for _, f := range v.Fields {
-		h.PutField(key, f.Name, f.Text)
+		C.fake_put_field(e, chars(f.Name), C.size_t(len(f.Name)), chars(f.Text), C.size_t(len(f.Text)))
 	}
 	for _, m := range v.Set {
 		C.fake_push_member(e, C.double(m.Score), chars(m.Text), C.size_t(len(m.Text)))
 	}
 	h.Expire(key, v.Expire)
-}
-
-// PutField sets a field of a hash.
-func (h *Host) PutField(key, field, value string) {
-	C.fake_put_field(find(key), chars(field), C.size_t(len(field)), chars(value), C.size_t(len(value)))
-}
-
-// PutMember adds a member to a sorted set, or changes its score.
-func (h *Host) PutMember(key string, score float64, text string) {
-	C.fake_put_member(find(key), C.double(score), chars(text), C.size_t(len(text)))
 }
 
 // Expire sets the expiry of a key that exists, in ms since the Unix epoch. With 0 it has none.

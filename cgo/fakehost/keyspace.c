@@ -94,7 +94,7 @@ static int declared(const RedisModuleCtx *ctx, const RedisModuleString *name) {
 }
 
 void fake_check_declared(const RedisModuleCtx *ctx, const RedisModuleString *name, const char *what) {
-    if (!declared(ctx, name) && !fake_was_checked(ctx, name))
+    if (!declared(ctx, name) && !fake_was_checked(name))
         fake_fault("%s of %s, which the server does not see in the words", what, name->bytes);
 }
 

@@ -78,11 +78,8 @@ func (h *Host) Alive() (all [C.FAKE_KINDS]int) {
 const (
 	Opened     = C.FAKE_OPENED      // keys that the module has opened
 	ForWriting = C.FAKE_FOR_WRITING // those of them that it has opened for writing
-	Asked      = C.FAKE_ASKED       // calls of IsKeysPositionRequest
 	Commands   = C.FAKE_RUN         // calls of Call
 	Looked     = C.FAKE_LOOKED      // calls of StringDMA, for which the server changes how it keeps a string
-	LookUps    = C.FAKE_LOOKED_UP   // calls of HashGet
-	Read       = C.FAKE_READ        // members that were read
 	Steps      = C.FAKE_STEPS       // what takes a server time: elements read, written, deleted or looked for, keys opened, commands
 )
 
@@ -125,7 +122,6 @@ type Command struct {
 	Flags      string
 	Arity      int
 	Categories string // "" until they are set
-	Info       string // the description given to SetCommandInfo, one line per item
 }
 
 // Command returns the registered command of this name, nil if there is none.
@@ -136,7 +132,7 @@ func (h *Host) Command(name string) *Command {
 	if c == nil {
 		return nil
 	}
-	return &Command{C.GoString(&c.flags[0]), int(c.arity), C.GoString(&c.categories[0]), textOf(&c.info)}
+	return &Command{C.GoString(&c.flags[0]), int(c.arity), C.GoString(&c.categories[0])}
 }
 
 // Reply returns the reply to the latest Run, as go-redis has it with RESP2: an int64, a string, nil, an error, or a []any of

@@ -21,7 +21,7 @@ void fake_push_member(fake_entry *entry, double score, const char *text, size_t 
     fake_insert(entry, entry->num, text, len)->score = score;
 }
 
-void fake_put_member(fake_entry *entry, double score, const char *text, size_t len) {
+static void put_member(fake_entry *entry, double score, const char *text, size_t len) {
     fake_element *old = fake_find_element(entry, text, len);
     if (old != NULL) fake_remove_element(entry, old);
     size_t at = first_above(entry, score, 1);
@@ -49,7 +49,7 @@ int fake_ZsetAdd(RedisModuleKey *key, double score, RedisModuleString *member, i
     if (key->entry == NULL) fake_create(key, TYPE_ZSET, 0);
     const fake_element *old = fake_find_element(key->entry, member->bytes, member->len);
     if (flags != NULL) *flags = old == NULL ? ZADD_ADDED : old->score != score ? ZADD_UPDATED : 0;
-    fake_put_member(key->entry, score, member->bytes, member->len);
+    put_member(key->entry, score, member->bytes, member->len);
     return API_OK;
 }
 
@@ -94,7 +94,6 @@ static int has_members(const RedisModuleKey *key) {
 }
 
 RedisModuleString *fake_ZsetRangeCurrentElement(RedisModuleKey *key, double *score) {
-    fake.counts[FAKE_READ]++;
     fake.counts[FAKE_STEPS]++;
     if (!has_members(key)) return NULL;
     const fake_element *m = &key->entry->elements[key->range.at];
