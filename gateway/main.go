@@ -97,8 +97,9 @@ func (s *service) serve(ctx context.Context, more []grpc.ServerOption) error {
 		_ = os.Remove(s.grpcAt) // a program that was killed leaves its socket, and nobody could listen there again
 	}
 	server, alive := s.grpcServer(more)
-	web := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
-	debugWeb := &http.Server{Handler: s.debugHandler(), ReadHeaderTimeout: 10 * time.Second}
+	forClients, forOperators := s.handlers()
+	web := &http.Server{Handler: forClients, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
+	debugWeb := &http.Server{Handler: forOperators, ReadHeaderTimeout: 10 * time.Second}
 	failed := make(chan error, 3)
 	for _, at := range []struct {
 		network, address string

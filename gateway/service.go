@@ -94,19 +94,21 @@ func (s *service) asks(req *pb.RateLimitRequest) ([]ask, error) {
 		if a.limit != nil && a.limit.Algorithm == concurrency && a.holder == "" {
 			return nil, fmt.Errorf("rule %s: the last entry names the holder of a slot, and is empty", a.label)
 		}
-		if a.hits = hits(req, descriptor); descriptor.GetIsNegativeHits() {
-			a.hits = -a.hits
-		}
+		a.hits = hits(req, descriptor)
 	}
 	return asks, nil
 }
 
 // hits returns what a descriptor costs: 1 unless the request says otherwise. Only a descriptor may say 0.
 func hits(req *pb.RateLimitRequest, d *common.RateLimitDescriptor) int64 {
+	n := max(1, int64(req.GetHitsAddend()))
 	if own := d.GetHitsAddend(); own != nil {
-		return int64(min(own.GetValue(), maxHits))
+		n = int64(min(own.GetValue(), maxHits))
 	}
-	return max(1, int64(req.GetHitsAddend()))
+	if d.GetIsNegativeHits() {
+		return -n
+	}
+	return n
 }
 
 // overridden is the limit that a request brings. It counts at the keys of fixed windows of the same unit.
@@ -155,13 +157,9 @@ func (s *service) decide(ctx context.Context, asks []ask) (response *pb.RateLimi
 	response = &pb.RateLimitResponse{OverallCode: pb.RateLimitResponse_OK, Statuses: make([]*pb.RateLimitResponse_DescriptorStatus, len(asks))}
 	tightest = -1
 	least, over := uint32(math.MaxUint32), false
-	rows := make([]struct {
-		status pb.RateLimitResponse_DescriptorStatus
-		reset  durationpb.Duration
-	}, len(asks))
 	for i := range asks {
-		a, st := &asks[i], &rows[i].status
-		response.Statuses[i], st.Code = st, pb.RateLimitResponse_OK
+		a, st := &asks[i], &pb.RateLimitResponse_DescriptorStatus{Code: pb.RateLimitResponse_OK}
+		response.Statuses[i] = st
 		if a.unlimited {
 			st.LimitRemaining = math.MaxUint32
 		}
@@ -172,7 +170,7 @@ func (s *service) decide(ctx context.Context, asks []ask) (response *pb.RateLimi
 		if a.limit.units == 0 {
 			st.LimitRemaining = 0
 		}
-		st.DurationUntilReset, rows[i].reset.Seconds = &rows[i].reset, a.untilReset()
+		st.DurationUntilReset = &durationpb.Duration{Seconds: a.untilReset()}
 		s.metrics.decided(a)
 		if st.LimitRemaining < least {
 			tightest, least = i, st.LimitRemaining

@@ -203,14 +203,16 @@ func (s *service) check(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// handler serves what clients ask over HTTP.
-func (s *service) handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("/check", s.check)
-	mux.HandleFunc("/check/", s.check)
-	mux.HandleFunc("POST /json", s.json)
-	mux.HandleFunc("GET /healthcheck", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "OK") })
-	return mux
+// handlers serve what clients ask over HTTP, and what operators ask.
+func (s *service) handlers() (web, debug *http.ServeMux) {
+	web, debug = http.NewServeMux(), http.NewServeMux()
+	web.HandleFunc("/check", s.check)
+	web.HandleFunc("/check/", s.check)
+	web.HandleFunc("POST /json", s.json)
+	web.HandleFunc("GET /healthcheck", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "OK") })
+	debug.Handle("GET /metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{}))
+	debug.HandleFunc("GET /rules", s.showRules)
+	return web, debug
 }
 
 // json is ShouldRateLimit for clients without gRPC: 200 or 429, with the response as JSON.
@@ -236,14 +238,6 @@ func (s *service) json(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusTooManyRequests)
 	}
 	_, _ = w.Write(text)
-}
-
-// debugHandler serves what operators ask.
-func (s *service) debugHandler() http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{}))
-	mux.HandleFunc("GET /rules", s.showRules)
-	return mux
 }
 
 // showRules shows the limits in force, a line of JSON for each.
