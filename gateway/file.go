@@ -75,15 +75,7 @@ func (s *service) load() error {
 
 // watch compares the files with those that were loaded. An error is logged once.
 func (s *service) watch(ctx context.Context, every time.Duration) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	before := ""
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	for before := ""; ctx.Err() == nil; time.Sleep(every) {
 		err := s.load()
 		text := fmt.Sprint(err)
 		if err != nil && text != before {
