@@ -123,17 +123,18 @@ func (l *loader) load(text string, merge bool) {
 	root := document.Content[0]
 	l.checkFloats(root)
 	f := decode[domainLevel](l, root, "")
-	d := l.domains[f.Domain]
+	d, tag := l.domains[f.Domain], cmp.Or(f.HashTag, tagNone)
 	switch {
 	case f.Domain == "":
 		l.fail(root, "", "the file has no domain: write 'domain: name'")
 	case d == nil:
-		d = &domain{name: f.Domain, tag: tagNone, node: node{children: map[string]*node{}, path: f.Domain}}
+		d = &domain{name: f.Domain, tag: tag, node: node{children: map[string]*node{}, path: f.Domain}}
 		l.domains[f.Domain] = d
 	case !merge:
 		l.fail(root, "", "the domain %q is in another file, too: set MERGE_DOMAIN_CONFIG=true to merge them", f.Domain)
+	case tag != d.tag:
+		l.fail(root, "", "the hash_tag is %s, and %s in another file of the domain", tag, d.tag)
 	}
-	d.tag = cmp.Or(f.HashTag, d.tag)
 	l.loadDescriptors(&d.node, f.Descriptors, 1, d.tag)
 	if given(&f.HTTP) {
 		l.loadHTTP(d, &f.HTTP)

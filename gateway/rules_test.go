@@ -63,6 +63,8 @@ func TestParse_files(t *testing.T) {
 	three := file{"three.yaml", "domain: e\ndescriptors:\n- key: a\n  rate_limit: &limit {unit: week, requests_per_unit: 1_000}\n- key: b\n  rate_limit: {<<: *limit, name: x}"}
 	_, err := parse([]file{one, two}, false)
 	require.ErrorContains(t, err, `two.yaml:1: the domain "d" is in another file, too`)
+	_, err = parse([]file{one, {"tagged.yaml", "domain: d\nhash_tag: domain"}}, true)
+	require.ErrorContains(t, err, "tagged.yaml:1: the hash_tag is domain, and none in another file")
 	r, err := parse([]file{one, two, three}, true)
 	require.NoError(t, err)
 	require.Equal(t, []string{"one.yaml:2: 'unit' has no effect here"}, r.warnings)
