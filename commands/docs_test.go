@@ -143,8 +143,8 @@ func TestDocs_lists(t *testing.T) {
 }
 
 // Every command has its section: synopsis, summary, complexity, version and flags as in the row. The read-only twins have one
-// section, and differ from their commands as it says. Every section that is named
-// like a command is of a command. The section explains only arguments of the command, and some section explains each.
+// section, and differ from their commands as it says. Every section that is named like a command is of a command. The section
+// explains only arguments of the command, and some section explains each.
 func TestReference_sections(t *testing.T) {
 	text := readPage(t, reference)
 	explained, taken := map[string]bool{}, map[string]bool{}
