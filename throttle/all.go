@@ -109,6 +109,8 @@ func readAll(reply any, parts []Part) (AllResult, error) {
 		}
 		if ints[0] != 0 {
 			r.Granted = 0
+		} else if p := &parts[i]; p.n < 0 {
+			p.l.noteDenial(p.key, p.n, upTo, 0, &r)
 		}
 		all.Each[i] = r
 	}

@@ -111,7 +111,7 @@ func TestTimeout_holdsForAll(t *testing.T) {
 	}
 }
 
-// A denial is remembered for its RetryAfter, for its own quantity, and no longer.
+// A denial is remembered for its RetryAfter, for its own quantity, until this process gives units back, and no longer.
 func TestDenyCache(t *testing.T) {
 	bubble(t, func(t *testing.T, c *throttle.Client, s *throttletest.Server) {
 		limiter := c.Rate("a", throttle.PerMinute(1))
@@ -126,6 +126,14 @@ func TestDenyCache(t *testing.T) {
 		require.Equal(t, throttle.FromServer, must(limiter.AllowN(background, "", 2)).Source)
 		s.Advance(40 * time.Second)
 		require.Equal(t, throttle.FromServer, must(limiter.Allow(background, "")).Source)
+		for _, refund := range []func() error{
+			func() error { return only(limiter.Refund(background, "", 1)) },
+			func() error { return only(c.SettleAll(background, limiter.Part("", -1))) },
+		} {
+			require.False(t, must(limiter.Allow(background, "")).Allowed)
+			require.NoError(t, refund())
+			require.True(t, must(limiter.Allow(background, "")).Allowed)
+		}
 	}, throttle.DenyCache(true))
 }
 

@@ -25,15 +25,20 @@ func (d *denial) repeat(n int64, now time.Duration, r *Result) bool {
 }
 
 // noteDenial remembers a denial, if the limiter does. After a part was granted one more unit is denied. It counts from the
-// time at which the command was sent: counted from the reply, it would last longer than on the server.
+// time at which the command was sent: counted from the reply, it would last longer than on the server. It ends if
+// units are given back.
 func (l *limiter) noteDenial(key string, n int64, m mode, sent time.Duration, r *Result) {
-	if !l.denies || r.RetryAfter <= 0 || r.RetryAfter == Never || m != take && m != upTo || n < 0 {
+	if !l.denies || m != take && m != upTo || n > 0 && (r.RetryAfter <= 0 || r.RetryAfter == Never) {
 		return
 	}
 	if m == upTo {
-		n = 1
+		n = min(n, 1)
 	}
 	s := l.lock(key)
 	defer s.mu.Unlock()
+	if n < 0 {
+		s.denial.Store(nil)
+		return
+	}
 	s.denial.Store(&denial{n, sent + r.RetryAfter, r.RetryAfter, r.ResetAfter, r.Limit, r.Remaining})
 }
