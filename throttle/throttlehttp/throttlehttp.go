@@ -231,7 +231,7 @@ func (l *limiter) failed(w http.ResponseWriter, r *http.Request, err error) bool
 	switch {
 	case l.o.Failed != nil:
 		return l.o.Failed(w, r, err)
-	case r.Context().Err() != nil:
+	case r.Context().Err() != nil || errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, throttle.ErrUnavailable):
 		w.WriteHeader(http.StatusServiceUnavailable) // for the log: nobody waits for the response
 		return false
 	case errors.Is(err, throttle.ErrUnavailable):
