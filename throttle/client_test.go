@@ -277,7 +277,7 @@ func TestFallbacks(t *testing.T) {
 		away := errors.New("no route to host")
 		for source, fallback := range map[throttle.Source]throttle.Option{"": nil, throttle.FailedClosed: throttle.FailClosed(), throttle.FailedOpen: throttle.FailOpen()} {
 			c, s := throttletest.New(t, throttle.Options{Logger: quiet}, fallback)
-			rate, jobs := c.Rate("a", throttle.PerHour(10)), c.Slots("b", 3, time.Minute)
+			rate, jobs, closed := c.Rate("a", throttle.PerHour(10)), c.Slots("b", 3, time.Minute), c.Rate("c", throttle.PerHour(10), throttle.FailClosed())
 			s.Fail(serverError("ERR unknown command 'GO.THROTTLE'"))
 			r, err := rate.Allow(background, "a")
 			require.ErrorIs(t, err, throttle.ErrNoModule) // no outage
@@ -285,7 +285,7 @@ func TestFallbacks(t *testing.T) {
 			s.Fail(away)
 			r, err = rate.AllowN(background, "a", 3)
 			lease, leaseErr := jobs.Lease(background, "x")
-			all, allErr := c.All(background, rate.Part("x", 2), jobs.Part("x", "me"), rate.Part("y", -1))
+			all, allErr := c.All(background, rate.Part("x", 2), jobs.Part("x", "me"), closed.Part("y", -1))
 			require.ErrorIs(t, r.Cause, away)
 			require.ErrorIs(t, all.Cause, away)
 			r.Cause = nil

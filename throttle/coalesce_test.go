@@ -3,6 +3,7 @@ package throttle_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -58,9 +59,7 @@ func TestCoalescing_grantsInOrder(t *testing.T) {
 		manyAtOnce(100, func(i int) {
 			r := must(limiter.Allow(background, ""))
 			require.Equal(t, i < 30, r.Allowed, "caller %d", i)
-			if !r.Allowed {
-				require.InDelta(t, 2*time.Minute, r.RetryAfter, float64(time.Second))
-			}
+			require.InDelta(t, map[bool]time.Duration{false: 2 * time.Minute}[r.Allowed], r.RetryAfter, float64(time.Second))
 			if i > 0 {
 				require.Equal(t, throttle.Result{Allowed: i < 30, Limit: 30, Granted: min(1, max(30-int64(i), 0)), RetryAfter: r.RetryAfter,
 					ResetAfter: r.ResetAfter, Source: throttle.FromServer}, r)
@@ -164,11 +163,11 @@ func TestDenyCache_notLongerThanTheServer(t *testing.T) {
 }
 
 // Callers that wait together and get units of the budget learn that. If it has a part of the units, the batch asks for the
-// rest, and all are granted.
+// rest, and all are granted. If that call fails, the first callers have their units.
 func TestBudget_ofABatch(t *testing.T) {
-	for _, row := range []struct{ left, callers, fromBudget, calls int }{{1e5, 3, 2, 1}, {12, 12, 2, 2}} {
+	for _, row := range []struct{ left, callers, fromBudget, calls, failed int }{{1e5, 3, 2, 1, 0}, {12, 12, 2, 2, 0}, {12, 12, 2, 2, 9}} {
 		synctest.Test(t, func(t *testing.T) {
-			c, s := newSlow(t, time.Millisecond, throttle.Options{}, throttle.Budget(20, time.Second))
+			c, s := newSlow(t, time.Millisecond, throttle.Options{Logger: quiet}, throttle.Budget(20, time.Second))
 			quota := c.Quota("a", 1e6, time.Hour)
 			for range 20 { // so that the client knows that the limiter is busy
 				time.Sleep(100 * time.Millisecond)
@@ -177,9 +176,18 @@ func TestBudget_ofABatch(t *testing.T) {
 			time.Sleep(2 * time.Second) // nothing is held any more
 			must(quota.AllowN(background, "", must(quota.Peek(background, "")).Remaining-int64(row.left)))
 			calls := s.Calls()
+			if row.failed > 0 {
+				time.AfterFunc(1500*time.Microsecond, func() { s.Fail(io.EOF) }) // between two replies
+				defer s.Fail(nil)
+			}
 			var fromBudget atomic.Int64
-			manyAtOnce(row.callers, func(int) {
-				r := must(quota.Allow(background, ""))
+			manyAtOnce(row.callers, func(i int) {
+				r, err := quota.Allow(background, "")
+				if i >= row.callers-row.failed {
+					require.ErrorIs(t, err, io.EOF)
+					return
+				}
+				require.NoError(t, err)
 				require.True(t, r.Allowed)
 				require.EqualValues(t, 1, r.Granted)
 				if r.Source == "budget" {

@@ -104,19 +104,21 @@ func TestNetwork_callersLeaveTheirCommands(t *testing.T) {
 	require.Positive(t, left)
 }
 
-// Nobody fails before 90 % of its own time limit because an earlier caller's limit is over.
+// Nobody fails before 90 % of its own time limit because an earlier caller's limit is over. Callers that are left get the
+// units of those whose limit ended while the command was under way.
 func TestBatch_everyCallerHasItsOwnLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, until := throttletest.NewServer(), time.Now().Add(60*time.Millisecond) // it does not answer before
 		c := newReal(t, processor(func(ctx context.Context, cmd redis.Cmder) error {
 			return slow(s, max(time.Until(until), 0)+time.Millisecond).Process(ctx, cmd)
 		}), throttle.Options{})
-		limiter := c.Rate("hot", throttle.PerHour(1e6))
-		var failed atomic.Int64
+		limiter := c.Rate("hot", throttle.PerHour(300))
+		var failed, admitted atomic.Int64
 		manyAtOnce(600, func(i int) {
 			time.Sleep(time.Duration(i) * 100 * time.Microsecond)
 			began := time.Now()
-			_, err := limiter.Allow(background, "")
+			r, err := limiter.Allow(background, "")
+			admitted.Add(r.Granted)
 			took := time.Since(began)
 			require.LessOrEqual(t, took, 50*time.Millisecond)
 			if err != nil {
@@ -126,6 +128,7 @@ func TestBatch_everyCallerHasItsOwnLimit(t *testing.T) {
 		})
 		require.Positive(t, failed.Load())
 		require.Less(t, failed.Load(), int64(150))
+		require.EqualValues(t, 300, admitted.Load())
 	})
 }
 

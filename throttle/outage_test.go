@@ -201,29 +201,32 @@ func TestNew_refusesClientsThatIgnoreContexts(t *testing.T) {
 	require.ErrorIs(t, err, throttle.ErrParams)
 }
 
-// Close ends calls that wait for their turn, however many, with ErrClosed, and reports no outage.
+// Close ends calls that wait for their turn, or for the call before theirs, however many, with ErrClosed, and reports no
+// outage.
 func TestClose_callsInTheQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log strings.Builder
-		o := throttle.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}
-		c := must(throttle.New(slow(throttletest.NewServer(), 10*time.Millisecond), o, throttle.Coalesce(false), throttle.FailOpen()))
-		var closed atomic.Int64
-		var wg sync.WaitGroup
-		for range 4000 {
-			wg.Go(func() {
-				if _, err := c.Rate("a", throttle.PerHour(1)).Allow(background, ""); err != nil {
-					require.ErrorIs(t, err, throttle.ErrClosed)
-					require.NotErrorIs(t, err, throttle.ErrUnavailable)
-					closed.Add(1)
-				}
-			})
-		}
-		synctest.Wait()
-		began := time.Now()
-		require.NoError(t, c.Close())
-		wg.Wait()
-		require.Equal(t, 10*time.Millisecond, time.Since(began))
-		require.EqualValues(t, 4000-4, closed.Load())
-		require.Empty(t, log.String())
-	})
+	for underWay, coalesce := range map[int64]bool{4: false, 1: true} {
+		synctest.Test(t, func(t *testing.T) {
+			var log strings.Builder
+			o := throttle.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}
+			c := must(throttle.New(slow(throttletest.NewServer(), 10*time.Millisecond), o, throttle.Coalesce(coalesce), throttle.FailOpen()))
+			var closed atomic.Int64
+			var wg sync.WaitGroup
+			for range 4000 {
+				wg.Go(func() {
+					if _, err := c.Rate("a", throttle.PerHour(1)).Allow(background, ""); err != nil {
+						require.ErrorIs(t, err, throttle.ErrClosed)
+						require.NotErrorIs(t, err, throttle.ErrUnavailable)
+						closed.Add(1)
+					}
+				})
+			}
+			synctest.Wait()
+			began := time.Now()
+			require.NoError(t, c.Close())
+			wg.Wait()
+			require.Equal(t, 10*time.Millisecond, time.Since(began))
+			require.EqualValues(t, 4000-underWay, closed.Load())
+			require.Empty(t, log.String())
+		})
+	}
 }

@@ -210,11 +210,13 @@ func TestObserve(t *testing.T) {
 	s.Fail(serverError("WRONGTYPE"))
 	err := only(a.Allow(background, "bob"))
 	require.Equal(t, err, last.Err)
+	err = only(c.All(background, a.Part("amy", 1)))
+	require.Equal(t, err, last.Err)
 	s.Fail(nil)
 	require.NoError(t, lease.Close())
 	require.Equal(t, []throttle.Verb{"Allow", "Allow", "AllowAtMost", "Peek", "Refund",
-		"Settle", "Reserve", "Reset", "All", "SettleAll", "Lease", "Allow"}, verbs)
-	require.EqualValues(t, 13, s.Calls())
+		"Settle", "Reserve", "Reset", "All", "SettleAll", "Lease", "Allow", "All"}, verbs)
+	require.EqualValues(t, 14, s.Calls())
 }
 
 // A lease is lost when its time is over, even while a renewal waits for a server that does not answer.
