@@ -115,21 +115,23 @@ func TestBounds(t *testing.T) {
 		throttle.Per(1, time.Hour).Burst(1e12): {1<<63 - 1, time.Hour},
 	} {
 		info := c.Rate("a", throttle.PerSecond(1)).With(limit).Info()
-		require.Positive(t, info.Units)
+		require.NoError(t, info.Err)
 		require.Equal(t, want, [2]time.Duration{info.Span, info.Next})
 	}
 }
 
-// With makes limits that meet at the same keys.
+// With makes limits that meet at the same keys, with the same options.
 func TestWith(t *testing.T) {
 	bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {
-		rate, window, quota := c.Rate("rate", throttle.PerHour(2)), c.Window("window", 2, time.Hour), c.Quota("quota", 2, time.Hour)
+		denies := throttle.DenyCache(true)
+		rate, window, quota := c.Rate("rate", throttle.PerHour(2), denies), c.Window("window", 2, time.Hour, denies), c.Quota("quota", 2, time.Hour, denies)
 		for _, pair := range [][2]throttle.Allower{
 			{rate, rate.With(throttle.PerHour(4))}, {window, window.With(4)}, {quota, quota.With(4)},
 		} {
 			for i, want := range []bool{true, true, true, true, false} {
 				require.Equal(t, want, must(pair[i/2%2+i/4].Allow(background, "bob")).Allowed, i)
 			}
+			require.Equal(t, throttle.FromDenials, must(pair[1].Allow(background, "bob")).Source)
 		}
 		require.ErrorIs(t, rate.With(throttle.PerHour(0)).Info().Err, throttle.ErrParams)
 	})
@@ -206,10 +208,11 @@ func TestErrParams(t *testing.T) {
 	jobs := c.Slots("jobs", 1, time.Second)
 	for name, err := range map[string]error{
 		"zero limit":             c.Rate("a", throttle.Limit{}).Info().Err,
-		"rate 0":                 c.Rate("a", throttle.PerSecond(0)).Info().Err,
+		"rate 0":                 c.Rate("a", throttle.PerSecond(0).Burst(1)).Info().Err,
 		"half a millisecond":     c.Rate("a", throttle.Per(1, 500*time.Microsecond)).Info().Err,
 		"part of a millisecond":  c.Window("a", 1, 1500*time.Microsecond).Info().Err,
 		"lockout 0":              c.Rate("a", throttle.PerSecond(1).Lockout(0)).Info().Err,
+		"part of a lockout":      c.Rate("a", throttle.PerSecond(1).Lockout(1500*time.Microsecond)).Info().Err,
 		"burst 0":                c.Rate("a", throttle.PerSecond(1).Burst(0)).Info().Err,
 		"slots":                  only(c.Slots("a", 0, time.Second).Lease(background, "x")),
 		"0 units":                only(rate.AllowN(background, "a", 0)),

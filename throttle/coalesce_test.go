@@ -51,13 +51,18 @@ func manyAtOnce(n int, f func(i int)) {
 	wg.Wait()
 }
 
-// Concurrent callers share commands, are granted first come first served, and no more than the limit is admitted.
+// Concurrent callers share commands, which have the values of their first callers. They are granted first come first served,
+// and no more than the limit is admitted.
 func TestCoalescing_grantsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, s := newSlow(t, time.Millisecond, throttle.Options{})
+		s, seen := throttletest.NewServer(), []any{}
+		c := newReal(t, processor(func(ctx context.Context, cmd redis.Cmder) error {
+			seen = append(seen, ctx.Value(key{}))
+			return slow(s, time.Millisecond).Process(ctx, cmd)
+		}), throttle.Options{})
 		limiter := c.Rate("hot", throttle.PerHour(30))
 		manyAtOnce(100, func(i int) {
-			r := must(limiter.Allow(background, ""))
+			r := must(limiter.Allow(context.WithValue(background, key{}, i), ""))
 			require.Equal(t, i < 30, r.Allowed, "caller %d", i)
 			require.InDelta(t, map[bool]time.Duration{false: 2 * time.Minute}[r.Allowed], r.RetryAfter, float64(time.Second))
 			if i > 0 {
@@ -65,7 +70,7 @@ func TestCoalescing_grantsInOrder(t *testing.T) {
 					ResetAfter: r.ResetAfter, Source: throttle.FromServer}, r)
 			}
 		})
-		require.EqualValues(t, 2, s.Calls())
+		require.Equal(t, []any{0, 1}, seen)
 	})
 }
 
@@ -129,7 +134,8 @@ func TestDenyCache(t *testing.T) {
 			func() error { return only(limiter.Refund(background, "", 1)) },
 			func() error { return only(c.SettleAll(background, limiter.Part("", -1))) },
 		} {
-			require.False(t, must(limiter.Allow(background, "")).Allowed)
+			must(limiter.AllowAtMost(background, "", 2)) // one unit is denied
+			require.Equal(t, throttle.FromDenials, must(limiter.Allow(background, "")).Source)
 			require.NoError(t, refund())
 			require.True(t, must(limiter.Allow(background, "")).Allowed)
 		}

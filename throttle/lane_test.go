@@ -37,12 +37,17 @@ func (refusing) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipe
 	}
 }
 
+// hidden hides the type of a client of go-redis, but for Unwrap.
+type hidden struct{ Processor }
+
+func (h hidden) Unwrap() Processor { return h.Processor }
+
 // Each command of a pipeline has its own error. One that a hook did not send has the pipeline's.
 func TestLane_errorsOfAPipeline(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", ContextTimeoutEnabled: true})
 	defer rdb.Close()
 	rdb.AddHook(refusing{})
-	c := open(t, rdb, Options{})
+	c := open(t, hidden{rdb}, Options{})
 	batch := make([]*queued, 2)
 	for i := range batch {
 		limit, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -74,6 +79,7 @@ func TestCircuit_lateFailures(t *testing.T) {
 	require.EqualValues(t, circuitFailures, l.circuit.failures)
 	require.Equal(t, shortestPause, l.circuit.pause)
 	require.False(t, l.admits(now, time.Hour))
+	require.True(t, l.admits(now-2*time.Hour, time.Second), "the clock went back")
 	now += shortestPause
 	require.True(t, l.admits(now, time.Hour))
 	require.False(t, l.admits(now+time.Hour, time.Hour), "the trial may last that long")
@@ -156,6 +162,9 @@ func TestDeadline(t *testing.T) {
 		require.Equal(t, 3*time.Millisecond, ask(early))
 		time.Sleep(6 * time.Millisecond)
 		require.Equal(t, 151*time.Millisecond, ask(context.Background())) // begun 9 ms after the deadline was made
+		early, cancel = context.WithTimeout(context.Background(), 11*time.Millisecond)
+		defer cancel()
+		require.Equal(t, 11*time.Millisecond, ask(early))
 		require.Equal(t, 160*time.Millisecond, ask(context.Background()))
 	})
 }

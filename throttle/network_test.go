@@ -206,6 +206,10 @@ func TestCommand_whatHooksSee(t *testing.T) {
 	require.Equal(t, "[GO.THROTTLE p-login:bob 4 5 60000 3 LOCKOUT 1000 MS] go.throttle <nil>\n", seen)
 	must(quota.Refund(background, "bob", 3))
 	require.Equal(t, "[GO.QUOTA p-quota:bob 2 3600000 -3 UPTO MS] go.quota <nil>\n", seen)
+	must(quota.Peek(background, "bob"))
+	require.Equal(t, "[GO.QUOTA_RO p-quota:bob 2 3600000 0 MS] go.quota_ro <nil>\n", seen)
+	must(c.All(background, quota.Part("a", 1), c.AlignedQuota("aligned", 2, time.Hour, nil).Part("b", 0)))
+	require.Equal(t, "[GO.ALL p-quota:a QUOTA 2 3600000 1 KEY p-aligned:b QUOTA 2 3600000 0 ALIGN 0 MS] go.all <nil>\n", seen)
 }
 
 type processor func(context.Context, redis.Cmder) error

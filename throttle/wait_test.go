@@ -18,7 +18,7 @@ import (
 // Callers that wait act one after another, at the rate. One whose context ends before its slot learns so at once, and takes
 // nothing. One that is cancelled while it waits gives its slot back.
 func TestWait(t *testing.T) {
-	bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {
+	bubble(t, func(t *testing.T, c *throttle.Client, s *throttletest.Server) {
 		crawl := c.Rate("crawl", throttle.PerSecond(10).Burst(2))
 		began := time.Now()
 		var acted [5]time.Duration
@@ -34,7 +34,9 @@ func TestWait(t *testing.T) {
 		began = time.Now()
 		ctx, cancel := context.WithTimeout(background, 500*ms)
 		defer cancel()
+		calls := s.Calls() + 1
 		require.ErrorAs(t, slow.Wait(ctx, ""), new(*throttle.DeniedError))
+		require.Equal(t, calls, s.Calls())
 		require.Zero(t, time.Since(began))
 		ctx, cancel = context.WithCancel(background)
 		time.AfterFunc(300*ms, cancel)
@@ -52,7 +54,9 @@ func TestWait_slowReply(t *testing.T) {
 		ctx, cancel := context.WithTimeout(background, 990*time.Millisecond) // the slot comes after 980 ms, the reply after 20
 		defer cancel()
 		began := time.Now()
-		require.ErrorAs(t, c.Rate("a", limit).Wait(ctx, ""), new(*throttle.DeniedError))
+		var denied *throttle.DeniedError
+		require.ErrorAs(t, c.Rate("a", limit).Wait(ctx, ""), &denied)
+		require.Equal(t, 980*time.Millisecond, denied.Result.RetryAfter)
 		require.Equal(t, 40*time.Millisecond, time.Since(began)) // a reservation and its cancellation
 		r := must(c.Rate("a", limit).Peek(background, ""))
 		require.Less(t, r.ResetAfter, time.Second)
@@ -92,12 +96,13 @@ func TestReserve_cancelFails(t *testing.T) {
 	require.EqualValues(t, 3, s.Calls())
 }
 
-// Without a server Wait returns the error, or what the options say.
+// Without a server Wait and Acquire return the error, or what the options say.
 func TestWait_serverIsAway(t *testing.T) {
 	for want, fallback := range map[error]throttle.Option{throttle.ErrUnavailable: throttle.FailClosed(), io.EOF: nil, nil: throttle.FailOpen()} {
 		c, s := throttletest.New(t, throttle.Options{Logger: quiet}, fallback)
 		s.Fail(io.EOF)
 		require.ErrorIs(t, c.Rate("a", throttle.PerSecond(1)).Wait(background, ""), want)
+		require.ErrorIs(t, only(c.Slots("b", 1, time.Minute).Acquire(background, "")), want)
 	}
 }
 
@@ -183,7 +188,9 @@ func TestClose_closesLeases(t *testing.T) {
 			require.Zero(t, s.Keys())
 		}
 		require.NoError(t, c.Close())
-		require.ErrorIs(t, only(c.All(background, jobs.Part("", "me"))), throttle.ErrClosed)
+		for _, err := range []error{only(c.All(background, jobs.Part("", "me"))), jobs.Reset(background, ""), c.Check(background)} {
+			require.ErrorIs(t, err, throttle.ErrClosed)
+		}
 	})
 }
 
@@ -241,8 +248,7 @@ func TestLease_lostInTime(t *testing.T) {
 			silent.Store(true)
 			<-lease.Context().Done()
 			require.Equal(t, test.lost, time.Since(began))
-			silent.Store(false)
-			require.NoError(t, lease.Close())
+			require.NoError(t, lease.Close()) // nothing is to be released
 		})
 	}
 }

@@ -64,18 +64,22 @@ func wantHeaders(t *testing.T, w *httptest.ResponseRecorder, want ...string) {
 // A denied request is a 429 that says when to come again, in headers and in the body of the draft's problem type.
 func TestMiddleware_denies(t *testing.T) {
 	bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {
-		h := serve(t, c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Rate("burst", throttle.PerMinute(30).Burst(2)), Key: fixed})
+		rule := throttlehttp.Rule{Limiter: c.Rate("burst", throttle.PerMinute(30).Burst(2)), Key: fixed}
+		h := serve(t, c, throttlehttp.Options{}, rule)
 		w := get(h)
 		require.Equal(t, "served", w.Body.String())
 		wantHeaders(t, w, "RateLimit-Policy", `"burst";q=2;w=4`, "RateLimit", `"burst";r=1;t=2`, "Retry-After", "")
-		get(h)
+		wantHeaders(t, get(h), "RateLimit", `"burst";r=0;t=2`)
+		time.Sleep(time.Second)
 		w = get(h)
 		require.Equal(t, http.StatusTooManyRequests, w.Code)
-		wantHeaders(t, w, "Retry-After", "2", "RateLimit", `"burst";r=0;t=2`, "Content-Type", "application/problem+json")
+		wantHeaders(t, w, "Retry-After", "1", "RateLimit", `"burst";r=0;t=1`, "Content-Type", "application/problem+json", "Cache-Control", "no-store")
 		var body map[string]any
 		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &body))
 		require.Equal(t, map[string]any{"type": "https://iana.org/assignments/http-problem-types#quota-exceeded", "title": "Too many requests",
 			"status": 429., "violated-policies": []any{"burst"}}, body)
+		rule.Cost = func(*http.Request) int64 { return 0 }
+		require.Equal(t, http.StatusOK, get(serve(t, c, throttlehttp.Options{}, rule)).Code) // it only looks
 		h = serve(t, c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Rate("large", throttle.PerSecond(2)), Cost: func(*http.Request) int64 { return 3 }})
 		w = get(h)
 		require.Equal(t, http.StatusTooManyRequests, w.Code)
@@ -153,16 +157,19 @@ func TestMiddleware_charge(t *testing.T) {
 			throttlehttp.Rule{Limiter: bytes, Key: fixed, Cost: func(*http.Request) int64 { return 100 },
 				Charge: func(_ *http.Request, r throttlehttp.Response) int64 { return r.Bytes }},
 			throttlehttp.Rule{Limiter: faults, Key: fixed, Charge: func(_ *http.Request, r throttlehttp.Response) int64 {
-				if r.Status < 500 && r.Header.Get("X-Fault") == "" {
+				if r.Status == http.StatusOK && r.Header.Get("X-Fault") == "" {
 					return 0
 				}
 				return 1
 			}},
 			throttlehttp.Rule{Limiter: calls, Key: fixed})
 		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
 		h := limit(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			cancel() // the client goes
 			if r.URL.Path == "/fails" {
 				w.WriteHeader(http.StatusBadGateway)
+				w.WriteHeader(http.StatusOK) // comes too late
 			}
 			_, _ = w.Write(make([]byte, 300))
 			_, _ = w.Write(make([]byte, 400))
@@ -179,7 +186,7 @@ func TestMiddleware_charge(t *testing.T) {
 			}
 			return all
 		}
-		require.True(t, get(h).Flushed)
+		require.True(t, get(h, func(r *http.Request) { *r = *r.WithContext(ctx) }).Flushed)
 		require.EqualValues(t, 2, s.Calls())
 		require.Equal(t, [...]int64{1000, 3, 99}, left())
 		require.Panics(t, func() { get(h, func(r *http.Request) { r.URL.Path = "/breaks" }) })
@@ -275,6 +282,7 @@ func TestByIP(t *testing.T) {
 		{"[::ffff:192.0.2.1]:80", "", "ip:192.0.2.1", "ip:192.0.2.1"},
 		{"[::ffff:10.0.0.1]:80", "::ffff:198.51.100.7", "ip:10.0.0.1", "ip:198.51.100.7"},
 		{"[fd00::1]:80", "fe80::1%eth0", "ip:fd00::/64", "ip:fe80::/64"},
+		{"[fd00::1%eth0]:80", "198.51.100.7", "ip:fd00::/64", "ip:198.51.100.7"},
 		{"@", "", "ip:@", "ip:@"},
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)

@@ -2,9 +2,11 @@ package throttlehttp_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -31,7 +33,7 @@ func TestTransport(t *testing.T) {
 	}{
 		"seconds": {"Retry-After", "30", 30 * time.Second}, "too long": {"Retry-After", "9000", 40 * time.Second},
 		"date":    {"Retry-After", "Sat, 01 Jan 2000 00:00:32 GMT", 31 * time.Second}, // asked at 1 s
-		"fields":  {"RateLimit", `"day";r=5;t=3000, "burst";r=0;t=20`, 20 * time.Second},
+		"fields":  {"RateLimit", `"day";r=5;t=3000, "burst";r=0;t=20, "hour";r=0;t=9`, 20 * time.Second},
 		"nothing": {"Retry-After", "soon", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -39,8 +41,10 @@ func TestTransport(t *testing.T) {
 				s := throttletest.NewServer()
 				var sent []time.Duration
 				began := time.Now()
+				gone := func() {} // the caller
 				upstream := tripper(func(r *http.Request) (*http.Response, error) {
 					sent = append(sent, time.Since(began))
+					gone()
 					w := httptest.NewRecorder()
 					if len(sent) == 2 {
 						w.Header().Set(row.header, row.value)
@@ -53,10 +57,13 @@ func TestTransport(t *testing.T) {
 					c, err := throttle.New(s, throttle.Options{})
 					require.NoError(t, err)
 					defer c.Close()
-					fleet = append(fleet, &throttlehttp.Transport{Limiter: c.Rate("api", throttle.PerSecond(1)), Base: upstream, MaxPause: 40 * time.Second})
+					fleet = append(fleet, &throttlehttp.Transport{Limiter: c.Rate("api", throttle.PerSecond(1)), Base: upstream, MaxPause: 40 * time.Second,
+						Key: func(*http.Request) string { return "all hosts" }})
 				}
 				for i := range 4 {
-					r, err := fleet[i%2].RoundTrip(httptest.NewRequest(http.MethodGet, "http://example.com/", nil))
+					ctx, cancel := context.WithCancel(t.Context())
+					gone = cancel
+					r, err := fleet[i%2].RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%d.example.com/", i), nil))
 					require.NoError(t, err)
 					require.NoError(t, r.Body.Close())
 				}
@@ -114,7 +121,7 @@ func TestTransport_slotInPause(t *testing.T) {
 // Many answers that ask for a pause make one pause.
 func TestTransport_onePause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, _ := throttletest.New(t, throttle.Options{})
+		c, _ := throttletest.New(t, throttle.Options{Observe: func(throttle.Event) { runtime.Gosched() }}) // others go on meanwhile
 		limiter := c.Rate("api", throttle.PerSecond(100))
 		transport := &throttlehttp.Transport{Limiter: limiter, Base: tripper(func(*http.Request) (*http.Response, error) {
 			w := httptest.NewRecorder()

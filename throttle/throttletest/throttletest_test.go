@@ -34,9 +34,12 @@ func TestServer_inHand(t *testing.T) {
 			require.Equal(t, step.want, r.Allowed)
 		}
 		require.EqualValues(t, 5, s.Calls())
-		require.Equal(t, 1, s.Keys())
 		require.True(t, s.Delete("a:bob"))
 		require.False(t, s.Delete("a:bob"))
+		_, err := c.Policy("a").Allow(ctx, "amy")
+		require.NoError(t, err)
+		require.Equal(t, 1, s.Keys())
+		s.Advance(2 * time.Hour)
 		require.Zero(t, s.Keys())
 	})
 }
