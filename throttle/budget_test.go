@@ -52,6 +52,8 @@ func TestBudget_forgetsItsRate(t *testing.T) {
 	}
 	now := time.Hour + 90*time.Millisecond + hold + rateKnown
 	require.NotZero(t, l.refill(busy("busy"), now))
+	l.count = 10 // of which a hundredth drains within hold
+	require.EqualValues(t, 1, l.refill(busy("slow"), now))
 	late, fresh := busy("late"), new(state)
 	require.Equal(t, l.refill(fresh, now+1), l.refill(late, now+1))
 	require.Equal(t, fresh.use, late.use)

@@ -60,6 +60,47 @@ func TestLane_errorsOfAPipeline(t *testing.T) {
 	require.ErrorIs(t, batch[1].err, io.EOF)
 }
 
+// pool is a Processor whose connections are set up within the time limit of a call.
+type pool struct{ process }
+
+func (pool) PoolStats() *redis.PoolStats { return nil }
+
+type loading struct{ error }
+
+func (loading) Error() string { return "LOADING" }
+func (loading) RedisError()   {}
+
+// After a call that times out connections are set up: once at a time, again until the server decides, and not for a call
+// that began before.
+func TestConnect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var fails error = loading{}
+		tries := 0
+		c := open(t, pool{func(ctx context.Context, cmd redis.Cmder) error {
+			if cmd.Name() == "exists" {
+				tries++
+				return fails
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}}, Options{}, Coalesce(false))
+		ask := func() { _, _ = c.Rate("t", PerHour(1)).Allow(context.Background(), "") }
+		for want := 1; want <= 2; want++ {
+			ask()
+			synctest.Wait()
+			require.Equal(t, want*laneWidth, tries)
+			require.Equal(t, want, c.lane("t:").circuit.failures)
+		}
+		fails = nil
+		go ask()
+		time.Sleep(10 * time.Millisecond) // beyond the calls that share a time limit
+		ask()
+		synctest.Wait()
+		require.Equal(t, 3*laneWidth, tries)
+		require.Equal(t, 1, c.lane("t:").circuit.failures)
+	})
+}
+
 // The hash tag of a key is that of the cluster specification.
 func TestHashTag(t *testing.T) {
 	for key, tag := range map[string]string{"a": "a", "a{b}c": "b", "{b}{c}": "b", "a{}b": "a{}b", "a{}{b}": "a{}{b}", "a{b": "a{b", "{{b}": "{b"} {

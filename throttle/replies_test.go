@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -103,8 +104,9 @@ func TestReplies_longTimes(t *testing.T) {
 	require.Equal(t, 100*365*24*time.Hour, millis(100*365*24*3600*1000))
 }
 
-// Every error text of the module has a meaning of its own. Only two are outages.
+// Every error text of the module has a meaning of its own. Only two are outages. A connection's time-out is the context's.
 func TestErrors_ofTheModule(t *testing.T) {
+	require.ErrorIs(t, classify(os.ErrDeadlineExceeded), context.DeadlineExceeded)
 	for code := commands.ErrInternal; code <= commands.ErrTopOff; code++ {
 		outage := code == commands.ErrInternal || code == commands.ErrForked
 		for _, text := range []string{code.Text(), strings.Replace(code.Text(), "ERR ", "ERR clause 31: ", 1)} {
