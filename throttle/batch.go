@@ -163,14 +163,6 @@ func (r *Result) only(place int64) {
 	r.Granted = 0
 }
 
-// callersOf returns how many callers of some groups still wait. The limiter is locked.
-func callersOf(groups []*group) (n int64) {
-	for _, g := range groups {
-		n += g.left()
-	}
-	return n
-}
-
 // next lets those go who waited for the end of a command. If there are none, no command is under way any more.
 func (l *limiter) next(key string) {
 	l.mu.Lock()
@@ -178,8 +170,10 @@ func (l *limiter) next(key string) {
 	if l.loner == key {
 		l.lone = false
 	}
-	groups := l.busy[key]
-	callers := callersOf(groups)
+	groups, callers := l.busy[key], int64(0)
+	for _, g := range groups {
+		callers += g.left()
+	}
 	if callers > 0 && !l.c.closed.Load() && l.c.start(func() { l.lead(key, groups, callers) }) {
 		l.busy[key] = nil
 		return

@@ -115,7 +115,9 @@ func (l *limiter) last() []any {
 
 // newCall makes the command of one decision. The limiter's words are boxed once, so sending allocates little.
 func (l *limiter) newCall(ctx context.Context, key string, n int64, m mode, maxWait time.Duration) *call {
-	c, args := l.begin(ctx, key)
+	c := &call{once: once{l.within(ctx)}}
+	args := append(c.args[:0], l.words...)
+	args[1] = l.prefix + key
 	if args[0] = l.kind.command(m); n != 1 { // that is the server's default
 		args = append(args, n)
 	}
@@ -126,22 +128,10 @@ func (l *limiter) newCall(ctx context.Context, key string, n int64, m mode, maxW
 		args = append(args, "FORCE")
 	case m == reserve:
 		args = append(args, "RESERVE", maxWait.Milliseconds())
-	case l.lockout != 0 && m == take && n > 0:
+	case l.lockout != 0 && m == take:
 		args = append(args, "LOCKOUT", l.lockout.Milliseconds())
 	}
-	return c.with(append(args, l.last()...))
-}
-
-// begin makes a command with the limiter's words.
-func (l *limiter) begin(ctx context.Context, key string) (c *call, args []any) {
-	c = &call{once: once{l.within(ctx)}}
-	args = append(c.args[:0], l.words...)
-	args[1] = l.prefix + key
-	return c, args
-}
-
-func (c *call) with(args []any) *call {
-	c.IntSliceCmd = *redis.NewIntSliceCmd(&c.within, args...)
+	c.IntSliceCmd = *redis.NewIntSliceCmd(&c.within, append(args, l.last()...)...)
 	c.SetStepCount(keyStep)
 	return c
 }
@@ -162,6 +152,16 @@ func (l *limiter) general(ctx context.Context, words ...any) (any, error) {
 		return nil, err
 	}
 	return cmd.Val(), nil
+}
+
+// doGeneral sends any command whose reply begins with the integers of a decision. It is do for such commands.
+func (l *limiter) doGeneral(ctx context.Context, n int64, m mode, words ...any) (Result, int64, error) {
+	reply, err := l.general(ctx, words...)
+	if err != nil {
+		return Result{}, 0, err
+	}
+	ints, _ := leadingInts(reply)
+	return readResult(ints, &l.bounds, n, m)
 }
 
 // leadingInts splits a reply into its first integers and what follows them.
@@ -192,7 +192,6 @@ func readResult(ints []int64, b *bounds, n int64, m mode) (r Result, sixth int64
 	switch {
 	case m == upTo:
 		r.Granted = sixth
-	case m == peek:
 	case r.Allowed:
 		r.Granted = n
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 )
@@ -88,8 +89,9 @@ func (l *limiter) lease(ctx context.Context, key string) (*Lease, Result, error)
 
 // ask takes or renews the slot. It reports whether the slot was held before.
 func (l *Lease) ask(ctx context.Context) (r Result, renewed bool, err error) {
-	cmd, words := l.l.begin(ctx, l.key)
-	r, sixth, err := l.l.do(cmd.with(append(words, l.holder, "MS")), 1, take)
+	words := append(slices.Clone(l.l.words), l.holder, "MS")
+	words[1] = l.l.prefix + l.key
+	r, sixth, err := l.l.doGeneral(ctx, 1, take, words...)
 	return r, sixth == 1, err
 }
 

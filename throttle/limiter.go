@@ -275,11 +275,8 @@ func (l *limiter) reset(ctx context.Context, key string) (err error) {
 	_, err = l.general(ctx, "DEL", l.prefix+key)
 	for _, other := range l.c.allLimiters() {
 		if s := other.find(key); s != nil && other.name == l.name {
-			s.mu.Lock()
 			s.denial.Store(nil)
 			s.grant.Store(nil)
-			s.use = use{}
-			s.mu.Unlock()
 		}
 	}
 	return err
@@ -288,11 +285,7 @@ func (l *limiter) reset(ctx context.Context, key string) (err error) {
 // send asks the server within the time limit. It is sent at this time of the client's clock, if the limiter remembers.
 func (l *limiter) send(ctx context.Context, sent time.Duration, key string, n int64, m mode) (r Result, err error) {
 	if l.kind == policyKind { // its reply holds more than integers
-		var reply any
-		if reply, err = l.general(ctx, policyKind.command(m), l.prefix+key, n, "MS"); err == nil {
-			ints, _ := leadingInts(reply)
-			r, _, err = readResult(ints, &l.bounds, n, m)
-		}
+		r, _, err = l.doGeneral(ctx, n, m, policyKind.command(m), l.prefix+key, n, "MS")
 	} else {
 		r, _, err = l.do(l.newCall(ctx, key, n, m, 0), n, m)
 	}

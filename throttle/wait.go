@@ -15,7 +15,7 @@ type Reservation struct {
 	l      *limiter
 	key    string
 	n      int64
-	at     time.Time // when the slot comes
+	at     time.Time // when the slot comes; zero if there is none
 
 	cancel sync.Once
 	err    error // of Cancel
@@ -50,7 +50,7 @@ func (r *Rate) Reserve(ctx context.Context, key string, n int64, maxWait time.Du
 // calls return the same error: why the units were perhaps not given back.
 func (r *Reservation) Cancel(ctx context.Context) error {
 	r.cancel.Do(func() {
-		if r.Result.Allowed && r.Result.Source == FromServer && time.Now().Before(r.at) {
+		if time.Now().Before(r.at) {
 			_, r.err = r.l.send(ctx, 0, r.key, -r.n, upTo)
 		}
 	})
@@ -64,9 +64,6 @@ func (r *Rate) Wait(ctx context.Context, key string) error { return r.WaitN(ctx,
 
 // WaitN is Wait for n units.
 func (r *Rate) WaitN(ctx context.Context, key string, n int64) error {
-	if err := ended(ctx); err != nil {
-		return fmt.Errorf("throttle: %w", err)
-	}
 	maxWait := maxPeriod
 	end, ends := ctx.Deadline()
 	if ends {
