@@ -216,7 +216,7 @@ descriptors:
 	require.Less(t, strings.Count(g.log(t), "\n"), 20) // on a busy machine the server seems away more often
 }
 
-// A program that is asked to end answers the requests under way, and sends its traces. Until then it is healthy. It takes the
+// A program that is asked to end answers a request under way, and sends its traces. Until then it is healthy. It takes the
 // socket of a program that was killed.
 func TestStop(t *testing.T) {
 	var traces atomic.Bool
@@ -232,17 +232,13 @@ func TestStop(t *testing.T) {
 	require.Equal(t, "OK\n", body(t, g.web+"/healthcheck"))
 	require.NoError(t, s.Pause())
 	ended := make(chan error)
-	for range 20 {
-		go func() {
-			_, err := g.ShouldRateLimit(context.Background(), request("d", "fixed=a"))
-			ended <- err
-		}()
-	}
-	time.Sleep(300 * time.Millisecond) // the requests are under way
+	go func() {
+		_, err := g.ShouldRateLimit(context.Background(), request("d", "fixed=a"))
+		ended <- err
+	}()
+	time.Sleep(300 * time.Millisecond) // the request is under way
 	require.NoError(t, g.stop())
-	for range 20 {
-		require.NoError(t, <-ended)
-	}
+	require.NoError(t, <-ended)
 	require.True(t, traces.Load())
 }
 
