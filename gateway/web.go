@@ -102,7 +102,8 @@ type subject struct {
 	header             http.Header
 }
 
-// subjectOf reads what the proxy says about the request. The path has no query, no escapes, no empty parts and no dots, so it cannot be written to avoid a rule.
+// subjectOf reads what the proxy says about the request. The path has no query, no escapes, no empty parts and no dots, so it
+// cannot be written to avoid a rule.
 func subjectOf(r *http.Request) (s subject, err error) {
 	s = subject{method: cmp.Or(r.Header.Get("X-Forwarded-Method"), r.Method), header: r.Header}
 	at := url.URL{Host: strings.ToLower(cmp.Or(r.Header.Get("X-Forwarded-Host"), r.Host))}
