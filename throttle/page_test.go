@@ -66,7 +66,6 @@ func TestPage_snippets(t *testing.T) {
 import (
 	"context"
 	"errors"
-	"expvar"
 	"fmt"
 	"net/http"
 	"testing"
@@ -78,17 +77,15 @@ import (
 )
 
 var (
-	counts = expvar.NewMap("counts")
-	work   = func(context.Context) error { return nil }
-	_      = errors.Is
-	_      = time.Now
-	_      http.Handler
-	_      throttlehttp.Rule
+	work = func(context.Context) error { return nil }
+	_    = errors.Is
+	_    = time.Now
+	_    http.Handler
+	_    throttlehttp.Rule
 )
 `
 	for i, snippet := range snippets {
-		// rdb is the server in memory. Go refuses variables that nobody uses.
-		used := ""
+		used := "" // Go refuses variables that nobody uses
 		for _, m := range regexp.MustCompile(`(?m)^(\w+(?:, \w+)*) :=`).FindAllStringSubmatch(snippet, -1) {
 			for _, name := range strings.Split(m[1], ", ") {
 				if name != "_" {
@@ -96,8 +93,8 @@ var (
 				}
 			}
 		}
-		text += fmt.Sprintf("\nfunc TestSnippet%d(t *testing.T) {\n\tctx := context.Background()\n\trdb := throttletest.NewServer()\n"+
-			"\tclient, _ := throttle.New(rdb, throttle.Options{})\n\trun := func() error {\n\t\t_, _, _ = ctx, rdb, client\n%s\n%s\nreturn nil\n\t}\n"+
+		text += fmt.Sprintf("\nfunc TestSnippet%d(t *testing.T) {\n\tctx := context.Background()\n"+
+			"\tclient, _ := throttle.New(throttletest.NewServer(), throttle.Options{})\n\trun := func() error {\n\t\t_, _ = ctx, client\n%s\n%s\nreturn nil\n\t}\n"+
 			"\tif err := run(); err != nil {\n\t\tt.Error(err)\n\t}\n}\n", i, snippet, used)
 	}
 	out := runGo(t, newModule(t, "page_test.go", text), "test", "-v", "./...")

@@ -1,2 +1,3 @@
-// Package examples shows how package throttle fits into other libraries. Each file is complete: copy the one you need.
+// Package examples shows how package throttle fits into other libraries. Copy the file that you need.
+// otel.go and prometheus.go also need outcome.go.
 package examples

@@ -43,10 +43,6 @@ func setReply(cmd redis.Cmder, reply rueidis.RedisResult) (err error) {
 		var ints []int64
 		ints, err = reply.AsIntSlice()
 		cmd.SetVal(ints)
-	case interface{ SetVal(int64) }:
-		var n int64
-		n, err = reply.AsInt64()
-		cmd.SetVal(n)
 	default:
 		err = fmt.Errorf("a command of the type %T", cmd)
 	}
