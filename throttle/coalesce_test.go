@@ -206,31 +206,6 @@ func TestBudget_ofABatch(t *testing.T) {
 	}
 }
 
-// A caller that leaves the queue of a lane before its command is sent goes at once and takes nothing.
-func TestLane_whoLeavesTakesNothing(t *testing.T) {
-	for _, want := range []error{context.DeadlineExceeded, context.Canceled} {
-		synctest.Test(t, func(t *testing.T) {
-			c, s := newSlow(t, 10*time.Millisecond, throttle.Options{})
-			for _, key := range []string{"{x}a", "{x}b", "{x}c", "{x}d"} { // one lane; as many as are under way at once
-				go func() { _, _ = c.Rate("t", throttle.PerHour(1)).Allow(background, key) }()
-			}
-			synctest.Wait()
-			ctx, cancel := context.WithTimeout(background, 5*time.Millisecond)
-			if want == context.Canceled {
-				ctx, cancel = context.WithCancel(background)
-				time.AfterFunc(5*time.Millisecond, cancel)
-			}
-			defer cancel()
-			began := time.Now()
-			_, err := c.Rate("t", throttle.PerHour(1)).Allow(ctx, "{x}late")
-			require.ErrorIs(t, err, want)
-			require.Equal(t, 5*time.Millisecond, time.Since(began))
-			time.Sleep(time.Second)
-			require.Equal(t, 4, s.Keys())
-		})
-	}
-}
-
 // A panic of a hook in a caller's goroutine is the caller's. Those who wait for its command are served, and nothing that
 // the command held stays taken.
 func TestPanic_inTheCallersGoroutine(t *testing.T) {

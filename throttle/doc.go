@@ -17,13 +17,8 @@
 //
 // Each call ends within its [Timeout], and is sent once. A call whose reply is lost may have taken its units. The
 // decision is then an error, or that of [FailOpen] or [FailClosed]. [Result].Source and Cause say who decided, and why
-// the server did not. After some failures in a row no call is sent for a pause. Then one call tries the server. If it
-// fails, the next pause is longer.
+// the server did not.
 //
-// # Beyond one round trip
-//
-// Concurrent calls of Allow for one key become one command. Its callers are granted units first come, first served. The
-// limit stays exact, and a hot key costs the server one command per round trip. Calls for several keys share pipelines
-// when more than a few are under way. [DenyCache] and [Budget] go further and need no round trip at all; the
-// documentation of Budget states what it may admit too much.
+// Options save round trips: [Coalesce], which is on, [DenyCache] and [Budget]. Calls for several keys share pipelines
+// when more than a few are under way.
 package throttle

@@ -65,12 +65,11 @@ type counts struct{ asks }
 
 // Info describes a limiter. Only the server knows the limits of a Policy: Units, Span and Next are 0.
 type Info struct {
-	Name  string
-	Err   error         // why the limiter is refused, or nil
-	Units int64         // that fit at once
-	Span  time.Duration // how long a full limiter takes to be empty, if nobody takes more
-	Next  time.Duration // the longest time until a limiter in use has one more unit: of a Window or a Quota the period
-
+	Name    string
+	Err     error         // why the limiter is refused, or nil
+	Units   int64         // that fit at once
+	Span    time.Duration // how long a full limiter takes to be empty, if nobody takes more
+	Next    time.Duration // the longest time until a limiter in use has one more unit: of a Window or a Quota the period
 	Lockout time.Duration // of a Rate, or 0
 }
 

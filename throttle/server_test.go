@@ -77,16 +77,6 @@ func TestServer_everyVerb(t *testing.T) {
 	}
 }
 
-// A server without the module, or of another kind, is told apart.
-func TestServer_withoutTheModule(t *testing.T) {
-	servers.Needed(t, "test-server")
-	s := servers.New(t, servers.Options{Bare: true})
-	c := newReal(t, goRedis(t, s.Addr), throttle.Options{}, throttle.Timeout(patient), throttle.FailOpen())
-	require.ErrorIs(t, c.Check(background), throttle.ErrNoModule)
-	_, err := c.Rate("a", throttle.PerSecond(1)).Allow(background, "")
-	require.ErrorIs(t, err, throttle.ErrNoModule)
-}
-
 // While a server is stopped or killed under load calls end, nothing is admitted beyond the limit, and calls succeed when
 // the server is back.
 func TestServer_stoppedAndKilledUnderLoad(t *testing.T) {

@@ -1,6 +1,7 @@
 package throttlehttp
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"net/http"
@@ -56,12 +57,10 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 // wait waits for a slot. One in a pause was taken before the other side asked for it, and is not used.
 func (t *Transport) wait(ctx context.Context, key string) error {
 	for {
-		if err := t.Limiter.Wait(ctx, key); err != nil {
-			return err
-		}
+		err := t.Limiter.Wait(ctx, key)
 		end, paused := t.paused.Load(key)
-		if !paused || !time.Now().Before(end.(time.Time)) {
-			return nil
+		if err != nil || !paused || !time.Now().Before(end.(time.Time)) {
+			return err
 		}
 		select {
 		case <-ctx.Done():
@@ -74,11 +73,7 @@ func (t *Transport) wait(ctx context.Context, key string) error {
 // pause charges as many units as drain until the end of a pause, less what is in use. Processes that must wait at the
 // same moment may add their pauses up.
 func (t *Transport) pause(ctx context.Context, key string, pause time.Duration) {
-	longest := t.MaxPause
-	if longest == 0 {
-		longest = time.Minute
-	}
-	pause = min(pause, longest)
+	pause = min(pause, cmp.Or(t.MaxPause, time.Minute))
 	end := time.Now().Add(pause)
 	t.paused.Store(key, end)
 	time.AfterFunc(pause, func() { t.paused.CompareAndDelete(key, end) })
