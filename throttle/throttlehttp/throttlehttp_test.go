@@ -197,7 +197,7 @@ func TestMiddleware_charge(t *testing.T) {
 		h = serve(t, c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Quota("outage", 3, time.Hour, throttle.FailOpen()),
 			Charge: func(*http.Request, throttlehttp.Response) int64 { return 0 }})
 		asked := s.Calls() + 1
-		s.Fail(errors.New("no route to host")) // nobody takes the estimate, so nothing is settled
+		s.Fail(errors.New("no route to host")) // perhaps nobody took the estimate: it is not settled
 		get(h)
 		require.Equal(t, asked, s.Calls())
 	})
