@@ -91,6 +91,17 @@ func (c *closing) Close() error {
 	return nil
 }
 
+func sendAtOnce(t *testing.T, transport *throttlehttp.Transport, requests int) {
+	var wg sync.WaitGroup
+	for range requests {
+		wg.Go(func() {
+			_, err := transport.RoundTrip(httptest.NewRequest(http.MethodGet, "http://example.com/", nil))
+			require.NoError(t, err)
+		})
+	}
+	wg.Wait()
+}
+
 // A request that has its slot already when the other side asks for a pause waits, too, in the process that was asked.
 func TestTransport_slotInPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -106,14 +117,7 @@ func TestTransport_slotInPause(t *testing.T) {
 			}
 			return w.Result(), nil
 		})}
-		var wg sync.WaitGroup
-		for range 2 {
-			wg.Go(func() {
-				_, err := transport.RoundTrip(httptest.NewRequest(http.MethodGet, "http://example.com/", nil))
-				require.NoError(t, err)
-			})
-		}
-		wg.Wait()
+		sendAtOnce(t, transport, 2)
 		require.Equal(t, []time.Duration{0, 11 * time.Second}, sent) // a slot after 10.5 s
 	})
 }
@@ -124,19 +128,13 @@ func TestTransport_onePause(t *testing.T) {
 		c, _ := throttletest.New(t, throttle.Options{Observe: func(throttle.Event) { runtime.Gosched() }}) // others go on meanwhile
 		limiter := c.Rate("api", throttle.PerSecond(100))
 		transport := &throttlehttp.Transport{Limiter: limiter, Base: tripper(func(*http.Request) (*http.Response, error) {
+			time.Sleep(time.Millisecond) // until all are sent
 			w := httptest.NewRecorder()
 			w.Header().Set("Retry-After", "10")
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return w.Result(), nil
 		})}
-		var wg sync.WaitGroup
-		for range 50 {
-			wg.Go(func() {
-				_, err := transport.RoundTrip(httptest.NewRequest(http.MethodGet, "http://example.com/", nil))
-				require.NoError(t, err)
-			})
-		}
-		wg.Wait()
+		sendAtOnce(t, transport, 50)
 		r, err := limiter.Reserve(t.Context(), "example.com", 1, time.Hour)
 		require.NoError(t, err)
 		require.InDelta(t, 10*time.Second, r.Wait, float64(20*time.Millisecond))
