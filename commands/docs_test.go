@@ -103,7 +103,7 @@ func same(t *testing.T, what string, documented, exist []string) {
 
 const reference = "../docs/commands.md"
 
-// What a page lists is what the code has, no less and no more.
+// The lists of the pages have just those things that the code has.
 func TestDocs_lists(t *testing.T) {
 	text, security, load := readPage(t, reference), readPage(t, "../SECURITY.md"), readPage(t, "../cgo/load.c")
 	var twins, writers, names []string

@@ -50,8 +50,8 @@ descriptors:
 - {key: s, shadow_mode: true, rate_limit: {unit: day, requests_per_unit: 1}}
 `
 
-// What algorithms and options decide, step by step, that envoyproxy/ratelimit does not have: see TestSideBySide. In a cluster
-// the keys of one tag are at one node.
+// The algorithms and options that envoyproxy/ratelimit does not have decide as the steps say. TestSideBySide has the others.
+// In a cluster the keys of one tag are at one node.
 func TestDecisions(t *testing.T) {
 	servers.Needed(t, "test-gateway")
 	node := servers.NewCluster(t, 3, 0, servers.Options{})[0]

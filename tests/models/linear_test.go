@@ -73,7 +73,7 @@ func linearModel(now funnel.Micros) porcupine.Model {
 		key   string
 		input any // an operation's own
 	}
-	// What steps lead to. The checker asks for each about twenty times: without this, some rounds take minutes.
+	// The results of steps. The checker asks for each about twenty times: without this, some rounds take minutes.
 	var known sync.Map
 	m := porcupine.NondeterministicModel{
 		Partition: byKey,
