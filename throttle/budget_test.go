@@ -68,14 +68,14 @@ func TestBudget_unitsGetOld(t *testing.T) {
 		var ahead time.Duration
 		for _, now := range []func() time.Time{nil, func() time.Time { return time.Now().Add(ahead) }} {
 			c := open(t, admitting{}, Options{Now: now}, Budget(10, time.Second))
-			l, r := c.Rate("t", PerSecond(100)).l, Result{}
+			l, r := c.Rate("t", PerSecond(100)).l, Result{Remaining: 50, ResetAfter: time.Second}
 			sent := c.now()
 			time.Sleep(time.Millisecond) // until the reply
 			l.keep("", sent, 10, &r)
 			s := l.find("")
 			time.Sleep(time.Second - time.Millisecond - 1)
 			require.True(t, l.spend(s, &r))
-			require.Equal(t, Result{Allowed: true, Limit: 100, Remaining: 9, Granted: 1, Source: FromBudget}, r)
+			require.Equal(t, Result{Allowed: true, Limit: 100, Remaining: 59, Granted: 1, ResetAfter: time.Second, Source: FromBudget}, r)
 			for _, ahead = range []time.Duration{-time.Minute, time.Minute} {
 				require.Equal(t, now == nil, l.spend(s, &r))
 			}

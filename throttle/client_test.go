@@ -118,6 +118,7 @@ func TestBounds(t *testing.T) {
 		require.NoError(t, info.Err)
 		require.Equal(t, want, [2]time.Duration{info.Span, info.Next})
 	}
+	require.Equal(t, time.Hour, c.Window("b", 5, time.Hour).Info().Next)
 }
 
 // With makes limits that meet at the same keys, with the same options.
@@ -134,6 +135,7 @@ func TestWith(t *testing.T) {
 			require.Equal(t, throttle.FromDenials, must(pair[1].Allow(background, "bob")).Source)
 		}
 		require.ErrorIs(t, rate.With(throttle.PerHour(0)).Info().Err, throttle.ErrParams)
+		require.ErrorIs(t, c.Rate("bad", throttle.PerHour(0)).With(throttle.PerHour(1)).Info().Err, throttle.ErrParams)
 	})
 }
 

@@ -74,13 +74,13 @@ func TestCoalescing_grantsInOrder(t *testing.T) {
 	})
 }
 
-// Each caller pays for a call of its own if coalescing is off, or if a denial may begin a lockout.
+// Each caller pays for a call of its own if coalescing is off, if a denial may begin a lockout, and of a Policy.
 func TestCoalescing_off(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := newSlow(t, time.Millisecond, throttle.Options{})
-		limiters := []throttle.Allower{c.Rate("hot", throttle.PerHour(3), throttle.Coalesce(false)), c.Rate("login", throttle.PerHour(3).Lockout(time.Hour))}
-		manyAtOnce(20, func(i int) { _, _ = limiters[i%2].Allow(background, "") })
-		require.EqualValues(t, 20, s.Calls())
+		limiters := []throttle.Allower{c.Rate("hot", throttle.PerHour(3), throttle.Coalesce(false)), c.Rate("login", throttle.PerHour(3).Lockout(time.Hour)), c.Policy("none")}
+		manyAtOnce(21, func(i int) { _, _ = limiters[i%3].Allow(background, "") })
+		require.EqualValues(t, 21, s.Calls())
 	})
 }
 
@@ -95,7 +95,7 @@ func TestTimeout_holdsForAll(t *testing.T) {
 		"no reply": {time.Hour, nil, 1}, "a failure": {10 * time.Millisecond, serverError("LOADING"), 1}, "many keys": {12 * time.Millisecond, nil, 1000},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c, s := newSlow(t, row.trip, throttle.Options{Logger: quiet})
+			c, s := newSlow(t, row.trip, throttle.Options{})
 			s.Fail(row.fails)
 			limiter := c.Rate("t", throttle.PerHour(3))
 			var admitted atomic.Int64

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,6 +78,26 @@ func TestIdleKeys_areDropped(t *testing.T) {
 			require.Zero(t, entries())
 			require.Less(t, heap()-before, int64(keys*bytesPerKey/20))
 		})
+	}
+}
+
+// A call that waits for a state which a sweep drops meanwhile gets another one.
+func TestIdleKeys_droppedWhileACallWaits(t *testing.T) {
+	l := open(t, admitting{}, Options{}, DenyCache(true)).Rate("t", PerSecond(10)).l
+	for range 200 {
+		s := l.lock("k")
+		var wg sync.WaitGroup
+		wg.Go(l.sweep)
+		wg.Go(func() {
+			s := l.lock("k")
+			defer s.mu.Unlock()
+			if l.find("k") != s {
+				t.Error("the state is nobody's")
+			}
+		})
+		runtime.Gosched()
+		s.mu.Unlock()
+		wg.Wait()
 	}
 }
 

@@ -204,6 +204,7 @@ func TestCommand_whatHooksSee(t *testing.T) {
 		"[GO.QUOTA p-quota:bob 2 3600000 MS] go.quota 7\n":                    quota,
 		"[GO.QUOTA p-aligned:bob 2 3600000 ALIGN 0 MS] go.quota 7\n":          c.AlignedQuota("aligned", 2, time.Hour, nil),
 		"[GO.QUOTA p-month:bob 2 1mo ALIGN -01:30 MS] go.quota 7\n":           c.MonthlyQuota("month", 2, time.FixedZone("", -5400)),
+		"[GO.QUOTA p-utc:bob 2 1mo ALIGN 0 MS] go.quota 7\n":                  c.MonthlyQuota("utc", 2, nil),
 		"[GO.POLICY p-api:bob 1 MS] go.policy 7\n":                            c.Policy("api"),
 	} {
 		require.True(t, must(limiter.Allow(context.WithValue(background, key{}, 7), "bob")).Allowed)
@@ -215,8 +216,8 @@ func TestCommand_whatHooksSee(t *testing.T) {
 	require.Equal(t, "[GO.QUOTA p-quota:bob 2 3600000 -3 UPTO MS] go.quota <nil>\n", seen)
 	must(quota.Peek(background, "bob"))
 	require.Equal(t, "[GO.QUOTA_RO p-quota:bob 2 3600000 0 MS] go.quota_ro <nil>\n", seen)
-	must(c.All(background, quota.Part("a", 1), c.AlignedQuota("aligned", 2, time.Hour, nil).Part("b", 0)))
-	require.Equal(t, "[GO.ALL p-quota:a QUOTA 2 3600000 1 KEY p-aligned:b QUOTA 2 3600000 0 ALIGN 0 MS] go.all <nil>\n", seen)
+	must(c.All(background, c.Slots("slots", 2, time.Hour).Part("a", "me"), c.AlignedQuota("aligned", 2, time.Hour, nil).Part("b", 0)))
+	require.Equal(t, "[GO.ALL p-slots:a LEASE 2 3600000 me KEY p-aligned:b QUOTA 2 3600000 0 ALIGN 0 MS] go.all <nil>\n", seen)
 }
 
 type processor func(context.Context, redis.Cmder) error
