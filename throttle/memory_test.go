@@ -84,7 +84,7 @@ func TestIdleKeys_areDropped(t *testing.T) {
 // A call that waits for a state which a sweep drops meanwhile gets another one.
 func TestIdleKeys_droppedWhileACallWaits(t *testing.T) {
 	l := open(t, admitting{}, Options{}, DenyCache(true)).Rate("t", PerSecond(10)).l
-	for range 200 {
+	for range 30 {
 		s := l.lock("k")
 		var wg sync.WaitGroup
 		wg.Go(l.sweep)
@@ -95,7 +95,7 @@ func TestIdleKeys_droppedWhileACallWaits(t *testing.T) {
 				t.Error("the state is nobody's")
 			}
 		})
-		runtime.Gosched()
+		time.Sleep(time.Millisecond) // both wait
 		s.mu.Unlock()
 		wg.Wait()
 	}

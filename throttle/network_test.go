@@ -139,20 +139,6 @@ func TestBatch_everyCallerHasItsOwnLimit(t *testing.T) {
 	}
 }
 
-// Units are granted first come first served also to callers whose time limits differ.
-func TestBatch_inOrderOfCallers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := newSlow(t, 40*time.Millisecond, throttle.Options{}, throttle.Timeout(160*time.Millisecond))
-		limiter := c.Rate("hot", throttle.PerHour(3))
-		var admitted [5]bool
-		manyAtOnce(len(admitted), func(i int) {
-			time.Sleep(time.Duration(i) * 9 * time.Millisecond)
-			admitted[i] = must(limiter.Allow(background, "")).Allowed
-		})
-		require.Equal(t, [...]bool{true, true, true, false, false}, admitted)
-	})
-}
-
 // Callers that leave before the command is sent take nothing: whoever is left gets what was granted. The first caller, whose
 // command is under way, gets its reply even if its context ends.
 func TestBatch_callersThatLeave(t *testing.T) {
