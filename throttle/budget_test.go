@@ -16,6 +16,7 @@ import (
 
 // Units of a grant are spent once, whoever asks at the same time, and what is left when it ends is nobody's.
 func TestGrant_spentOnce(t *testing.T) {
+	require.EqualValues(t, 2, newGrant(9, 0, &Result{}).spend(2))
 	for range 100 {
 		g := newGrant(1000, 0, &Result{})
 		var spent atomic.Int64
