@@ -181,6 +181,7 @@ RedisModuleCallReply *fake_Call(RedisModuleCtx *ctx, const char *command, const 
         errno = ENOENT;
     } else {
         int kind = failure();
+        if (words->argc > 1) fake_hear(FAKE_INNER, "filter", words->argv[1]); /* as a command filter of another module */
         reply = kind ? fail(kind, command) : run(ctx, words);
     }
     fake_free_words(words);

@@ -41,6 +41,13 @@ static void check_open(const char *event, const RedisModuleString *key) {
     }
 }
 
+void fake_hear(int class, const char *event, const RedisModuleString *key) {
+    if (!fake.listens || fake.hears) return;
+    fake.hears = 1;
+    fakeHear(class, (char *)event, (char *)key->bytes, key->len);
+    fake.hears = 0;
+}
+
 void fake_event(int class, const char *event, const RedisModuleString *key) {
     fake_list *list = &fake.list[FAKE_EVENTS];
     if (class != FAKE_INNER) {
@@ -50,10 +57,7 @@ void fake_event(int class, const char *event, const RedisModuleString *key) {
         fake_record(list, key->bytes, key->len);
     }
     check_open(event, key);
-    if (!fake.listens || fake.hears) return;
-    fake.hears = 1;
-    fakeHear(class, (char *)event, (char *)key->bytes, key->len);
-    fake.hears = 0;
+    fake_hear(class, event, key);
 }
 
 int fake_NotifyKeyspaceEvent(RedisModuleCtx *ctx, int class, const char *event, RedisModuleString *key) {

@@ -190,7 +190,8 @@ func (h *Host) ConfigGet(name string) (value string, found bool) {
 
 // Listen makes the host call f for each keyspace event, except for those that f itself causes. f also hears the events that
 // only modules hear, which the server sends inside of an API function: new, keymiss, and unlink for a key that is about to be
-// removed. Their class is 0.
+// removed. Their class is 0, and so is that of filter, which a command filter of a module hears before a call of the server that
+// our module makes.
 func (h *Host) Listen(f func(Event)) {
 	h.listener = f
 	C.fake.listens = 1
