@@ -200,7 +200,7 @@ var hostileCalls = []string{"SET @ theirs", "HSET @ theirs theirs", "ZADD @ 1 th
 	"RENAME @ elsewhere", "COPY theirs @ REPLACE", "MOVE @ 1", "delete", "expire", "GO.THROTTLE @ 3 1 60", "GO.WINDOW @ 3 60", "GO.QUOTA @ 3 60",
 	"GO.LEASE @ 3 60 theirs", "GO.ALL @ QUOTA 3 60", "FLUSHALL", "SWAPDB 0 1"}
 
-// hostile makes calls while another module changes their keys in events. The server must live. The model
+// hostile makes calls while another module changes their keys in events and before commands. The server must live. The model
 // cannot know what comes of the keys, so they are deleted afterwards. The server's own cycle that looks for expired
 // keys does not survive such a module (a segfault in activeExpireCycle of Redis 7.0), so it rests meanwhile.
 func (r *run) hostile(st *step) {
@@ -214,7 +214,7 @@ func (r *run) hostile(st *step) {
 		p.Do(ctx, "SELECT", st.DB)
 		for _, words := range st.Calls {
 			p.Do(ctx, "HOSTILE", "now", one(keys), "expire") // so that a call finds an expired key
-			key, event, call := one(keys), one("expired keymiss new hset zadd set del expire"), pick(random, hostileCalls...)
+			key, event, call := one(keys), one("expired keymiss new hset zadd set del expire filter"), pick(random, hostileCalls...)
 			if strings.HasPrefix(call, "MOVE") && r.lab.movesWrongly() {
 				call = "delete"
 			}

@@ -1,7 +1,8 @@
 /* A module that changes keys in keyspace events, as no module should.
  *
- *   HOSTILE event key command ...   makes the call whenever it hears the event, or once, if the event is "now". The commands
- *                                   delete and expire are functions of the module API, for the key.
+ *   HOSTILE event key command ...   makes the call whenever it hears the event, or once, if the event is "now", or before each
+ *                                   command of the server's clients and modules, if it is "filter". The commands delete and
+ *                                   expire are functions of the module API, for the key.
  *
  * The server's own commands do not survive each call: see survives. */
 #include <stddef.h>
@@ -26,6 +27,8 @@ enum { WRITE = 3, ALL_EVENTS = 0x7ffc, MAX_NAME = 64, MAX_WORDS = 6 };
     F(int, WrongArity, (ptr ctx)) \
     F(int, CreateCommand, (ptr ctx, const char *name, int (*run)(ptr, ptr *, int), const char *flags, int first, \
                            int last, int step)) \
+    F(ptr, GetDetachedThreadSafeContext, (ptr ctx)) \
+    F(ptr, RegisterCommandFilter, (ptr ctx, void (*filter)(ptr command), int flags)) \
     F(int, SubscribeToKeyspaceEvents, (ptr ctx, int events, int (*hear)(ptr ctx, int type, const char *event, ptr key))) \
     F(void, SetModuleAttribs, (ptr ctx, const char *name, int version, int api_version))
 #define DECLARE(type, name, parameters) static type(*name) parameters;
@@ -35,6 +38,7 @@ API(DECLARE)
 
 static char event[MAX_NAME], target[MAX_NAME], words[MAX_WORDS][MAX_NAME];
 static int num_words, busy;
+static ptr own; /* a context for the filter, which gets none */
 
 static void act(ptr ctx) {
     ptr key = CreateString(NULL, target, strlen(target)), argv[MAX_WORDS];
@@ -68,6 +72,11 @@ static int hear(ptr ctx, int type, const char *name, ptr key) {
     return 0;
 }
 
+static void filter(ptr command) {
+    (void)command;
+    if (!busy && strcmp(event, "filter") == 0) act(own);
+}
+
 static void put(char *to, ptr word) { strncpy(to, StringPtrLen(word, NULL), MAX_NAME - 1); }
 
 static int hostile(ptr ctx, ptr *argv, int argc) {
@@ -86,5 +95,7 @@ int RedisModule_OnLoad(ptr *ctx, ptr *argv, int argc) {
     API(FIND)
     SetModuleAttribs(ctx, "hostile", 1, 1);
     if (CreateCommand(ctx, "hostile", hostile, "write", 0, 0, 0) != 0) return 1;
+    own = GetDetachedThreadSafeContext(ctx);
+    if (RegisterCommandFilter(ctx, filter, 0) == NULL) return 1;
     return SubscribeToKeyspaceEvents(ctx, ALL_EVENTS, hear);
 }
