@@ -7,7 +7,7 @@ import (
 	"fmt"
 	mathrand "math/rand/v2"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,8 +20,9 @@ type Lease struct {
 	ctx     context.Context
 	end     context.CancelCauseFunc
 	renewed chan struct{} // closed when nothing renews any more
-	once    sync.Once
-	err     error
+	closing atomic.Bool
+	closed  chan struct{} // closed when err is set
+	err     error         // of Close
 }
 
 // Part returns a part of All: a slot of this key. The holder is 1 to 512 bytes, and has one slot, so each needs a name of
@@ -64,7 +65,7 @@ func (l *limiter) lease(ctx context.Context, key string) (*Lease, Result, error)
 	if err := l.check(verbLease, 1, take); err != nil {
 		return nil, Result{}, err
 	}
-	lease := &Lease{l: l, key: key, holder: rand.Text(), renewed: make(chan struct{})}
+	lease := &Lease{l: l, key: key, holder: rand.Text(), renewed: make(chan struct{}), closed: make(chan struct{})}
 	sent := time.Now()
 	r, _, err := lease.ask(ctx)
 	if err != nil {
@@ -151,15 +152,18 @@ func (l *Lease) Close() error {
 	if l == nil {
 		return nil
 	}
-	l.once.Do(func() {
-		l.end(context.Canceled)
-		<-l.renewed
-		l.l.c.leases.Delete(l)
-		_, err := l.l.general(context.WithoutCancel(l.ctx), "GO.RELEASE", l.l.prefix+l.key, l.holder)
-		if !errors.Is(context.Cause(l.ctx), ErrLost) {
-			l.err = err
-		}
-	})
+	if l.closing.Swap(true) {
+		<-l.closed // a sync.Once would stop the clock of testing/synctest
+		return l.err
+	}
+	defer close(l.closed)
+	l.end(context.Canceled)
+	<-l.renewed
+	l.l.c.leases.Delete(l)
+	_, err := l.l.general(context.WithoutCancel(l.ctx), "GO.RELEASE", l.l.prefix+l.key, l.holder)
+	if !errors.Is(context.Cause(l.ctx), ErrLost) {
+		l.err = err
+	}
 	return l.err
 }
 

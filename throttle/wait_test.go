@@ -181,7 +181,9 @@ func TestClose_closesLeases(t *testing.T) {
 		c, s := newSlow(t, 10*time.Millisecond, throttle.Options{})
 		jobs := c.Slots("jobs", 2, time.Minute)
 		held := must(jobs.Lease(background, ""))
-		time.AfterFunc(5*time.Millisecond, func() { require.NoError(t, c.Close()) })
+		for _, closes := range []func() error{c.Close, held.Close} {
+			time.AfterFunc(5*time.Millisecond, func() { require.NoError(t, closes()) })
+		}
 		for range 2 { // when it is closed in between, and before
 			lease, err := jobs.Lease(background, "")
 			require.ErrorIs(t, err, throttle.ErrClosed)
