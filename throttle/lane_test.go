@@ -75,10 +75,10 @@ func (loading) RedisError()   {}
 func TestConnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var fails error = loading{}
-		tries := 0
+		var tries atomic.Int64
 		c := open(t, pool{func(ctx context.Context, cmd redis.Cmder) error {
 			if cmd.Name() == "exists" {
-				tries++
+				tries.Add(1)
 				return fails
 			}
 			<-ctx.Done()
@@ -88,7 +88,7 @@ func TestConnect(t *testing.T) {
 		for want := 1; want <= 2; want++ {
 			ask()
 			synctest.Wait()
-			require.Equal(t, want*laneWidth, tries)
+			require.EqualValues(t, want*laneWidth, tries.Load())
 			require.Equal(t, want, c.lane("t:").circuit.failures)
 		}
 		fails = nil
@@ -96,7 +96,7 @@ func TestConnect(t *testing.T) {
 		time.Sleep(10 * time.Millisecond) // beyond the calls that share a time limit
 		ask()
 		synctest.Wait()
-		require.Equal(t, 3*laneWidth, tries)
+		require.EqualValues(t, 3*laneWidth, tries.Load())
 		require.Equal(t, 1, c.lane("t:").circuit.failures)
 	})
 }
