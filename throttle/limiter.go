@@ -96,8 +96,9 @@ func (a *asks) AllowN(ctx context.Context, key string, n int64) (Result, error) 
 	return a.l.verb(ctx, verbAllow, key, n, take)
 }
 
-// Peek returns the state of a key and changes nothing, even if the server's memory is full. Allowed is false while
-// nothing remains; RetryAfter is known only while more is in use than the limit or a lockout runs.
+// Peek returns the state of a key and changes nothing, even if the server's memory is full. Allowed is false while nothing
+// remains, except of a Policy, whose SHADOW admits. RetryAfter is known only while more is in use than the limit or a
+// lockout runs.
 func (a *asks) Peek(ctx context.Context, key string) (Result, error) {
 	return a.l.verb(ctx, verbPeek, key, 0, peek)
 }
