@@ -200,7 +200,7 @@ func lockedCells(n, locked int) func(*fakehost.Host) {
 	}
 }
 
-// What calls cost, in steps. A limiter without a lockout costs no look-up for one. A locked one costs a look-up for each lockout
+// The costs of calls, in steps. A limiter without a lockout costs no look-up for one. A locked one costs a look-up for each lockout
 // more, and few to find out that there is nothing else. The module stops at the first cell that is absent, so a foreign hash
 // costs no more. The server copies each value and each member, however long: no further one is read after one that cannot be
 // ours.
