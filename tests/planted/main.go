@@ -33,6 +33,10 @@ func main() {
 			r.lanes = append(r.lanes, l)
 		}
 	}
+	if n := len(strings.Split(*names, ",")); *names != "" && n != len(r.lanes) {
+		fmt.Fprintln(os.Stderr, "planted: LANES names an unknown lane: tests/planted/lanes.go has them all")
+		os.Exit(2)
+	}
 	if err := r.run(ctx, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "planted:", err)
 		os.Exit(1)
