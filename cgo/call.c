@@ -202,6 +202,7 @@ static __attribute__((noinline)) void run(room *r, RedisModuleCtx *ctx, RedisMod
     shim_command *command = &shim_loaded->commands[index];
     shim_call *call = &r->call;
     start(r, ctx);
+    call->command = command;
     shim_text *owned_args = put_args(call, r->args, argv, argc);
 
     int error = 0;

@@ -48,8 +48,9 @@ func (host) Oldest(c *commands.Call, key int, upTo funnel.Micros, most int) {
 	C.shim_zset_oldest(record(c), C.int64_t(key), C.int64_t(upTo), C.int64_t(most))
 }
 
-func (host) Rank(c *commands.Call, key int, rank int64) bool {
-	return C.shim_zset_rank(record(c), C.int64_t(key), C.int64_t(rank)) != 0
+func (host) Rank(c *commands.Call, key int, rank int64) (bool, commands.ErrorCode) {
+	found := C.shim_zset_rank(record(c), C.int64_t(key), C.int64_t(rank))
+	return found > 0, changed(found == C.SHIM_CHANGED)
 }
 
 func (host) Find(c *commands.Call, key int, prefix byte, id string) bool {
@@ -58,8 +59,17 @@ func (host) Find(c *commands.Call, key int, prefix byte, id string) bool {
 		(*C.char)(unsafe.Pointer(unsafe.StringData(id))), C.size_t(len(id))) != 0
 }
 
-func (host) CountAfter(c *commands.Call, key int, after funnel.Micros) int64 {
-	return int64(C.shim_zset_count_after(record(c), C.int64_t(key), C.int64_t(after)))
+func (host) CountAfter(c *commands.Call, key int, after funnel.Micros) (int64, commands.ErrorCode) {
+	n := int64(C.shim_zset_count_after(record(c), C.int64_t(key), C.int64_t(after)))
+	return n, changed(n == C.SHIM_CHANGED)
+}
+
+// changed returns the error of a call whose keys another module has changed.
+func changed(yes bool) commands.ErrorCode {
+	if yes {
+		return commands.ErrInternal // the record has the text
+	}
+	return commands.NoError
 }
 
 func (host) Release(c *commands.Call, key, keep int) {

@@ -184,3 +184,31 @@ func TestHostile_callInsideCall(t *testing.T) {
 		}
 	}
 }
+
+// The module runs ZRANGE, ZCOUNT and GET amid a call, and a command filter of another module may then remove a key of the call,
+// expire it or put another one in its place. That is an error, for which the fake host finds no key open.
+func TestHostile_changedInFilter(t *testing.T) {
+	const changing = "ERR another module keeps changing the keys of this call"
+	for _, row := range []struct{ line, target, want string }{
+		{"GO.LEASE l 100 60 y", "l", changing}, {"GO.INFO l", "l", changing}, {"GO.INFO q", "q", "ERR the string at this key is not a rate limiter"},
+		{"GO.ALL l LEASE 100 60 y KEY q QUOTA 9 60", "q", changing}, {"GO.ALL_RO q QUOTA 9 60 KEY l LEASE 100 60 y", "q", changing},
+	} {
+		for _, action := range hostileActions {
+			h, heard := loaded(t), false
+			call(h, "GO.QUOTA q 9 60")
+			for i := range 130 {
+				call(h, fmt.Sprintf("GO.LEASE l 200 60 %d", i))
+			}
+			h.Listen(func(e fakehost.Event) {
+				if e.Name == "filter" {
+					heard = true
+					action.do(h, row.target)
+				}
+			})
+			got := call(h, row.line)
+			if !heard || got != row.want && action.name != "a call" {
+				t.Errorf("%s, %s %s: %s", row.line, action.name, row.target, got)
+			}
+		}
+	}
+}

@@ -29,6 +29,8 @@ void shim_close_key(shim_key *key) {
     key->handle = NULL;
 }
 
+static const char changing[] = "ERR another module keeps changing the keys of this call";
+
 const char *shim_settle(RedisModuleCtx *ctx, const shim_command *command, shim_call *call, RedisModuleString **argv) {
     for (int64_t k = 0; k < call->keys.len; k++) {
         call->keys.at[k].name = argv[call->keys.at[k].word + 1];
@@ -48,7 +50,36 @@ const char *shim_settle(RedisModuleCtx *ctx, const shim_command *command, shim_c
         if (quiet) return NULL;
         shim_close_key(open);
     }
-    return "ERR another module keeps changing the keys of this call";
+    return changing;
+}
+
+SHIM_RARE void shim_close_keys(shim_call *call) {
+    for (int64_t k = 0; k < call->keys.len; k++) shim_close_key(&call->keys.at[k]);
+}
+
+/* Opens a key again. Returns whether it was there at once, as it was loaded. The text of a string may have moved. */
+static int reopen(shim_call *call, shim_key *key) {
+    int32_t kind = key->kind;
+    if (!open_key(call->ctx, call->command, key) || key->kind != kind) return 0;
+    if ((int64_t)api.ValueLength(key->handle) != key->length) return 0;
+    if (kind == SHIM_STRING) shim_load_string(call->ctx, key);
+    return 1;
+}
+
+/* The keys are opened one at a time first: another module may hear an event for a key that it has changed. */
+SHIM_RARE int shim_reopen_keys(shim_call *call) {
+    for (int stay = 0; stay < 2; stay++) {
+        for (int64_t k = 0; k < call->keys.len; k++) {
+            shim_key *key = &call->keys.at[k];
+            if (key->kind == SHIM_ABSENT) continue;
+            int same = reopen(call, key);
+            if (!same || !stay) shim_close_key(key);
+            if (same) continue;
+            memcpy(call->error, changing, sizeof changing);
+            return 0;
+        }
+    }
+    return 1;
 }
 
 void shim_open_key(RedisModuleCtx *ctx, const shim_command *command, shim_key *key,
@@ -62,8 +93,8 @@ void shim_open_key(RedisModuleCtx *ctx, const shim_command *command, shim_key *k
     if (!settled || (key->kind != SHIM_ABSENT && key->handle == NULL)) open_key(ctx, command, key);
     if (key->kind == SHIM_ABSENT) return;
     key->length = (int64_t)api.ValueLength(key->handle);
-    if (key->kind == SHIM_STRING) shim_load_string(ctx, key);
     if (key->wants == SHIM_ANY) key->expires_at = api.GetAbsExpire(key->handle);
+    if (key->kind == SHIM_STRING) shim_load_string(ctx, key);
 }
 
 /* Opens a key again, to change it. Returns 0 if another module has changed it since it was loaded:

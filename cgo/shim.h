@@ -123,7 +123,8 @@ typedef struct shim_call {
     int64_t reply[6];
     /* Not part of commands.Call: */
     struct { shim_item *at; int64_t len, cap; } items; /* items.c writes, on Go's asking; run frees them */
-    RedisModuleCtx *ctx;         /* C writes; for zset.c and items.c */
+    RedisModuleCtx *ctx;         /* C writes; for zset.c */
+    const struct shim_command *command; /* C writes; for zset.c */
     char error[SHIM_ERROR_TEXT]; /* Go writes: the text of an error that names a word; "" if none does */
 } shim_call;
 
@@ -219,7 +220,8 @@ void *shim_grow(void *at, size_t size, int64_t *cap, int64_t on_stack);
  * Another module may change any key whenever it hears an event. The server sends some events inside of
  * API functions: expired and keymiss in OpenKey, new in the first write to an absent key, and from 7.2
  * on a server event when a key is removed. A handle does not survive the removal of its key. So no
- * handle is open meanwhile but that of the key that the event is about.
+ * handle is open meanwhile but that of the key that the event is about. A command filter of another module
+ * may change any key, too, before a command that Call runs: then no handle is open at all.
  *
  * shim_settle opens the keys of a call that has several, one at a time, until all those that are not absent
  * are there at once. To open these then sends no event: the time of a call does not change. The last one
@@ -232,6 +234,12 @@ const char *shim_settle(RedisModuleCtx *ctx, const shim_command *command, shim_c
 void shim_open_key(RedisModuleCtx *ctx, const shim_command *command, shim_key *key,
                    RedisModuleString *name, shim_entry *entries, int settled);
 void shim_close_key(shim_key *key); /* unless it is closed */
+
+/* Closes the keys of a call before Call runs a command, and opens them again, as they were loaded. Absent keys stay
+ * closed: shim_apply opens them. If another module has changed the keys meanwhile, shim_reopen_keys returns 0, no key is
+ * open, and the call must be an error, whose text is in the record. */
+void shim_close_keys(shim_call *call);
+int shim_reopen_keys(shim_call *call);
 
 /* Does what Go said. Opens the key if it is closed. */
 void shim_apply(RedisModuleCtx *ctx, const shim_command *command, shim_call *call, shim_key *key);
@@ -273,8 +281,10 @@ void shim_load_cells(shim_call *call, shim_key *key);
 void shim_apply_hash(RedisModuleCtx *ctx, shim_call *call, shim_key *key);
 
 /* zset.c. What Go may ask of the sorted set at a key: see commands.Host. key is an index in
- * call->keys. The functions up to shim_free_entries only read, so the server cannot enter Go
- * again meanwhile. */
+ * call->keys. The functions up to shim_free_entries only read. The server cannot enter Go again
+ * meanwhile, except in the two that run commands: shim_zset_rank and shim_zset_count_after. These
+ * return SHIM_CHANGED if shim_reopen_keys returned 0; Go must then ask for nothing else. */
+enum { SHIM_CHANGED = -2 };
 void shim_zset_newest(shim_call *call, int64_t key, int64_t most);
 int shim_zset_first(shim_call *call, int64_t key, int64_t after_us);
 void shim_zset_oldest(shim_call *call, int64_t key, int64_t up_to_us, int64_t most);

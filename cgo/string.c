@@ -5,20 +5,24 @@
 
 /* Copies a string by GET into new_text, which has room for each string that may be ours. Unlike
  * StringDMA, GET never makes the server store the string in another way. Returns 0 if the
- * server does not run GET: an administrator may have renamed the command. */
+ * server does not run GET: an administrator may have renamed the command. The key is closed
+ * meanwhile, since a command filter of another module may change it, and stays closed after a copy.
+ * A key that has changed is not read. */
 static int copy_string(RedisModuleCtx *ctx, shim_key *key) {
     _Static_assert(sizeof key->new_text >= SHIM_MAX_QUOTA_LEN, "new_text is too short");
+    shim_close_key(key);
     RedisModuleCallReply *reply = api_expect(api.Call(ctx, "GET", "s", key->name), REPLY_STRING);
-    if (reply == NULL) return 0;
-    size_t len;
-    const char *bytes = api.CallReplyStringPtr(reply, &len);
+    size_t len = 0;
+    const char *bytes = reply != NULL ? api.CallReplyStringPtr(reply, &len) : NULL;
     int copied = bytes != NULL && len <= sizeof key->new_text;
     if (copied) {
         memcpy(key->new_text, bytes, len);
         key->text = (shim_text){key->new_text, len};
     }
-    api.FreeCallReply(reply);
-    return copied;
+    if (reply != NULL) api.FreeCallReply(reply);
+    if (copied) return 1;
+    key->handle = api.OpenKey(ctx, key->name, KEY_READ);
+    return api.KeyType(key->handle) != SHIM_STRING || (int64_t)api.ValueLength(key->handle) != key->length;
 }
 
 /* StringDMA makes the server store a short or numeric string in another way. So only a string of

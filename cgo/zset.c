@@ -75,10 +75,12 @@ static int append_ranked(shim_key *key, RedisModuleCallReply *reply) {
 int shim_zset_rank(shim_call *call, int64_t k, int64_t rank) {
     shim_key *key = &call->keys.at[k];
     long long at = rank;
+    shim_close_keys(call);
     RedisModuleCallReply *reply =
         api_expect(api.Call(call->ctx, "ZRANGE", "sllc", key->name, at, at, "WITHSCORES"), REPLY_ARRAY);
-    if (reply == NULL) return 0;
-    int found = append_ranked(key, reply);
+    int found = shim_reopen_keys(call) ? 0 : SHIM_CHANGED;
+    if (reply == NULL) return found;
+    if (found == 0) found = append_ranked(key, reply);
     api.FreeCallReply(reply);
     return found;
 }
@@ -87,12 +89,15 @@ int64_t shim_zset_count_after(shim_call *call, int64_t k, int64_t after_us) {
     shim_key *key = &call->keys.at[k];
     char bound[32];
     snprintf(bound, sizeof bound, "(%lld", -(long long)after_us);
+    shim_close_keys(call);
     RedisModuleCallReply *reply =
         api_expect(api.Call(call->ctx, "ZCOUNT", "scc", key->name, "-inf", bound), REPLY_INTEGER);
-    if (reply == NULL) return -1;
-    int64_t n = api.CallReplyInteger(reply);
-    api.FreeCallReply(reply);
-    return n;
+    int64_t n = -1;
+    if (reply != NULL) {
+        n = api.CallReplyInteger(reply);
+        api.FreeCallReply(reply);
+    }
+    return shim_reopen_keys(call) ? n : SHIM_CHANGED;
 }
 
 /* Makes a member, which is a prefix and a text. The caller frees it. */

@@ -169,15 +169,16 @@ type Entry struct {
 // Host is what a handler may ask of the server. A key is given by its index in Call.Keys, and holds
 // a sorted set. What is found is appended to Key.Entries. No question costs more than
 // O(log N + what it appends) with N the members. A bool says whether an entry was appended. Rank and
-// CountAfter run commands of the server, which may refuse to run them, even permanently.
+// CountAfter run commands of the server, which may refuse to run them, even permanently. They return ErrInternal, and the host has
+// the text of the error, if another module has changed the keys of the call meanwhile. The handler must return the error at once.
 type Host interface {
-	Newest(c *Call, key, most int)                          // up to most entries, the newest first
-	First(c *Call, key int, after funnel.Micros) bool       // the oldest entry with Time > after
-	Oldest(c *Call, key int, upTo funnel.Micros, most int)  // up to most entries with Time <= upTo, the oldest first
-	Rank(c *Call, key int, rank int64) bool                 // the entry at a rank; the newest has rank 0; may fail
-	Find(c *Call, key int, prefix byte, id string) bool     // the member prefix + id
-	CountAfter(c *Call, key int, after funnel.Micros) int64 // how many have Time > after, -1 if it fails; appends none
-	Release(c *Call, key, keep int)                         // cuts Key.Entries to the first keep entries
+	Newest(c *Call, key, most int)                                             // up to most entries, the newest first
+	First(c *Call, key int, after funnel.Micros) bool                          // the oldest entry with Time > after
+	Oldest(c *Call, key int, upTo funnel.Micros, most int)                     // up to most entries with Time <= upTo, the oldest first
+	Rank(c *Call, key int, rank int64) (found bool, err ErrorCode)             // the entry at a rank; the newest has rank 0; may fail
+	Find(c *Call, key int, prefix byte, id string) bool                        // the member prefix + id
+	CountAfter(c *Call, key int, after funnel.Micros) (n int64, err ErrorCode) // how many have Time > after, -1 if it fails; appends none
+	Release(c *Call, key, keep int)                                            // cuts Key.Entries to the first keep entries
 
 	// Reply appends an item to the reply of the shape Items. The text is copied. Nothing is sent
 	// if the handler returns an error.

@@ -166,7 +166,7 @@ func (c *Call) infoWindow(k *Key) (err ErrorCode) {
 func (c *Call) ageOf(at funnel.Micros) int64 { return int64(max(c.Now-at, 0) / 1000) }
 
 // infoLeases replies how many slots are held, and the holders whose slots lapse last.
-func (c *Call) infoLeases(k *Key) ErrorCode {
+func (c *Call) infoLeases(k *Key) (err ErrorCode) {
 	TheHost.Release(c, 0, 0)
 	TheHost.Newest(c, 0, maxHolders)
 	listed := 0
@@ -181,7 +181,9 @@ func (c *Call) infoLeases(k *Key) ErrorCode {
 	}
 	held := int64(listed)
 	if listed == maxHolders {
-		held = TheHost.CountAfter(c, 0, c.Now)
+		if held, err = TheHost.CountAfter(c, 0, c.Now); err != NoError {
+			return err
+		}
 	}
 	c.infoHead("lease", 2)
 	if held >= 0 {

@@ -78,17 +78,17 @@ func (l *leaseLimiter) judge(c *Call, quantity int64, _ bool) (_ *funnel.Verdict
 
 // findLapse returns when the verdict's Await-th slot lapses. If the server does not find it, or if slots
 // count as held that have lapsed, that isn't later than the latest lapse.
-func (l *leaseLimiter) findLapse(c *Call) (funnel.Micros, ErrorCode) {
+func (l *leaseLimiter) findLapse(c *Call) (_ funnel.Micros, err ErrorCode) {
 	k := &c.Keys[l.key]
 	i := len(k.Entries)
 	found := false
 	if l.v.Await == 1 {
 		found = TheHost.First(c, l.key, c.Now)
 	} else {
-		found = TheHost.Rank(c, l.key, l.state.Used-l.v.Await)
+		found, err = TheHost.Rank(c, l.key, l.state.Used-l.v.Await)
 	}
 	if !found {
-		return l.state.Latest, NoError
+		return l.state.Latest, err
 	}
 	if err := checkLease(&k.Entries[i]); err != NoError || k.Entries[i].Time <= c.Now {
 		return l.state.Latest, err
@@ -147,9 +147,11 @@ func (l *leaseLimiter) countLeases(c *Call) ErrorCode {
 	if l.state.Latest == 0 { // nobody else holds a slot
 		l.state.Used = boolInt(l.state.Own != 0)
 	} else if l.numLapsed == clearMost {
-		if n := TheHost.CountAfter(c, l.key, c.Now); n >= 0 {
+		n, err := TheHost.CountAfter(c, l.key, c.Now)
+		if n >= 0 {
 			l.state.Used = n
 		}
+		return err
 	}
 	return NoError
 }

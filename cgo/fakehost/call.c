@@ -172,15 +172,19 @@ static RedisModuleCallReply *run(RedisModuleCtx *ctx, const fake_words *words) {
 RedisModuleCallReply *fake_Call(RedisModuleCtx *ctx, const char *command, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    fake_words *words = fake_read_words(command, format, args);
+    int as_user = *format == 'C';
+    fake_words *words = fake_read_words(command, format + as_user, args);
     va_end(args);
     fake.counts[FAKE_RUN]++;
     fake.counts[FAKE_STEPS]++;
     RedisModuleCallReply *reply = NULL;
-    if (!fake_knows(command)) {
+    if (as_user && fake.is[FAKE_NO_USER]) {
+        errno = ENOTSUP;
+    } else if (!fake_knows(command)) {
         errno = ENOENT;
     } else {
         int kind = failure();
+        fake_check_open(command, NULL); /* a command filter of another module may change any key */
         if (words->argc > 1) fake_hear(FAKE_INNER, "filter", words->argv[1]); /* as a command filter of another module */
         reply = kind ? fail(kind, command) : run(ctx, words);
     }

@@ -31,13 +31,12 @@ int fake_SignalModifiedKey(RedisModuleCtx *ctx, RedisModuleString *key) {
     return API_OK;
 }
 
-/* Reports the handles of other keys that the running call has open, not those of an outer call. */
-static void check_open(const char *event, const RedisModuleString *key) {
+void fake_check_open(const char *event, const RedisModuleString *key) {
     for (const RedisModuleKey *open = fake.open; open != NULL; open = open->next) {
         const RedisModuleString *name = open->name;
         if (open->ctx != &fake.contexts[fake.depth - 1]) continue;
-        if (name->len != key->len || memcmp(name->bytes, key->bytes, key->len) != 0)
-            fake_fault("the event %s of %s while %s is open", event, key->bytes, name->bytes);
+        if (key == NULL || name->len != key->len || memcmp(name->bytes, key->bytes, key->len) != 0)
+            fake_fault("%s of %s while %s is open", event, key != NULL ? key->bytes : "any key", name->bytes);
     }
 }
 
@@ -56,7 +55,7 @@ void fake_event(int class, const char *event, const RedisModuleString *key) {
         fake_word(list, event, strlen(event));
         fake_record(list, key->bytes, key->len);
     }
-    check_open(event, key);
+    fake_check_open(event, key);
     fake_hear(class, event, key);
 }
 

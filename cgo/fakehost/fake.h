@@ -108,6 +108,8 @@ int fake_may_write(const RedisModuleKey *key, const char *what); /* a fault if n
  * is about to be removed. They are not recorded. */
 enum { FAKE_INNER = 0 };
 void fake_event(int class, const char *event, const RedisModuleString *key);
+/* Reports the handles of other keys that the running call has open, not those of an outer call; of all keys, if key is NULL. */
+void fake_check_open(const char *event, const RedisModuleString *key);
 void fake_hear(int class, const char *event, const RedisModuleString *key); /* only calls the listener */
 void fake_signal(const RedisModuleString *key);
 

@@ -38,7 +38,7 @@ func (h host) Newest(c *commands.Call, key, most int) {
 }
 
 func (h host) First(c *commands.Call, key int, time funnel.Micros) bool {
-	return h.Rank(c, key, h.CountAfter(c, key, time)-1)
+	return h.at(c, key, after(h.set(c, key), time)-1)
 }
 
 func (h host) Oldest(c *commands.Call, key int, upTo funnel.Micros, most int) {
@@ -48,9 +48,14 @@ func (h host) Oldest(c *commands.Call, key int, upTo funnel.Micros, most int) {
 	}
 }
 
-func (h host) Rank(c *commands.Call, key int, rank int64) bool {
+func (h host) Rank(c *commands.Call, key int, rank int64) (bool, commands.ErrorCode) {
+	return h.at(c, key, int(rank)), commands.NoError
+}
+
+// at appends the entry at a rank, if there is one.
+func (h host) at(c *commands.Call, key, rank int) bool {
 	set := h.set(c, key)
-	if rank < 0 || rank >= int64(len(set)) {
+	if rank < 0 || rank >= len(set) {
 		return false
 	}
 	put(c, key, set[rank])
@@ -60,11 +65,11 @@ func (h host) Rank(c *commands.Call, key int, rank int64) bool {
 func (h host) Find(c *commands.Call, key int, prefix byte, id string) bool {
 	set := h.set(c, key)
 	i := slices.IndexFunc(set, func(m Member) bool { return len(m.Text) == len(id)+1 && m.Text[0] == prefix && m.Text[1:] == id })
-	return h.Rank(c, key, int64(i))
+	return h.at(c, key, i)
 }
 
-func (h host) CountAfter(c *commands.Call, key int, time funnel.Micros) int64 {
-	return int64(after(h.set(c, key), time))
+func (h host) CountAfter(c *commands.Call, key int, time funnel.Micros) (int64, commands.ErrorCode) {
+	return int64(after(h.set(c, key), time)), commands.NoError
 }
 
 func (host) Release(c *commands.Call, key, keep int) {
