@@ -34,11 +34,22 @@ static int may_use_keys(RedisModuleCtx *ctx, RedisModuleUser *user, const shim_c
     return 1;
 }
 
+/* Whether the call may have a user. Valkey before 8.1 reads through NULL if it is asked for the name of a user that the
+ * call does not have, such as the call of another module. There a call as the user shows it: the server finds out that
+ * there is no user before it finds out that there is no such command. */
+static int may_have_user(RedisModuleCtx *ctx) {
+    if (api.GetServerVersion() >= 0x080100) return 1;
+    errno = 0;
+    RedisModuleCallReply *reply = api.Call(ctx, "gothrottle", "C");
+    if (reply != NULL) api.FreeCallReply(reply);
+    return errno != ENOTSUP;
+}
+
 /* Whether the user who runs the command may use the further keys. A call without a user is the
  * server's own. The user and its name are ours to free. */
 static int has_permission(RedisModuleCtx *ctx, const shim_command *command, const shim_call *call,
                           RedisModuleString **argv) {
-    RedisModuleString *name = api.GetCurrentUserName(ctx);
+    RedisModuleString *name = may_have_user(ctx) ? api.GetCurrentUserName(ctx) : NULL;
     if (name == NULL) return 1;
     RedisModuleUser *user = api.GetModuleUserFromUserName(name);
     api.FreeString(NULL, name);

@@ -119,6 +119,8 @@ func TestAccess_refused(t *testing.T) {
 		{is{fakehost.Valkey: 1}, "a b c", "b c", "", noPermission, "alice b"},
 		{is{fakehost.Valkey: 1, fakehost.Database: 3}, "a b c", "c", "", noPermission, "alice c"},
 		{is{fakehost.NoUser: 1}, "a b", "b", "", "", ""}, // the call is the server's own
+		{is{fakehost.NoUser: 1, fakehost.Valkey: 1, fakehost.Version: 0x080001}, "a b", "b", "", "", ""},
+		{is{fakehost.Valkey: 1, fakehost.Version: 0x080001}, "a b", "b", "", noPermission, "alice b"},
 		{is{fakehost.Forgotten: 1}, "a b", "", "", noPermission, ""},
 		{is{fakehost.Forgotten: 1}, "a", "", "", "", ""},
 		{cluster, "b bx by", "", "", "", ""},

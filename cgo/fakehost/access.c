@@ -28,6 +28,7 @@ int fake_GetContextFlags(RedisModuleCtx *ctx) {
 }
 
 RedisModuleString *fake_GetCurrentUserName(RedisModuleCtx *ctx) {
+    if (fake.is[FAKE_NO_USER] && fake.is[FAKE_VERSION] < 0x080100) fake_fault("this server reads through NULL without a user");
     return fake.is[FAKE_NO_USER] ? NULL : fake_give_string(alice.name, strlen(alice.name));
 }
 
