@@ -209,6 +209,17 @@ func TestAccess_callsFail(t *testing.T) {
 	}
 }
 
+// A second load, under the other name, fails, and changes nothing about the first one. Valkey can change io-threads meanwhile.
+func TestAccess_secondLoad(t *testing.T) {
+	h := unasked(t, nil)
+	h.Add(fakehost.Forbidden, "b")
+	h.Set(fakehost.IOThreads, 1)
+	if h.Load("module-name", "redis-cell") {
+		t.Error("two loads")
+	}
+	wantReply(t, h, strings.Join(keysOf("GO.ALL", "a", "b"), " "), noPermission)
+}
+
 const clauseA = " THROTTLE 15 30 60"
 
 // The fake host checks each call for leaks.

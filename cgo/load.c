@@ -357,6 +357,7 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) 
     api.SetModuleOptions(ctx, options);
 
     make_field_names();
+    int asked = shim_server_asks;
     shim_server_asks = asks_on_main_thread(ctx);
     int has_category = add_category(ctx);
     for (int i = 0; i < module->num_commands; i++) {
@@ -365,7 +366,9 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) 
             if (args.cl_throttle == CL_NO) continue;
             if (args.cl_throttle == CL_YES) c->only_if_free = 0;
         }
-        if (register_command(ctx, c, i, has_category) != API_OK) return API_ERR;
+        if (register_command(ctx, c, i, has_category) == API_OK) continue;
+        shim_server_asks = asked; /* the commands may be those of a load under the other name */
+        return API_ERR;
     }
     if (shim_load_config(ctx) != API_OK) return API_ERR;
     if (api.RegisterInfoFunc(ctx, info) != API_OK) return API_ERR;
