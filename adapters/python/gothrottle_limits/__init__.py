@@ -27,12 +27,11 @@ LOG = logging.getLogger("gothrottle")
 
 @contextlib.contextmanager
 def _explained() -> Iterator[None]:
-    """Logs that the module is missing: fallbacks in memory, and swallow_errors, hide the error itself."""
+    """Logs what the server refuses, such as a wrong password: a fallback in memory hides the error itself."""
     try:
         yield
-    except redis.ResponseError as error:
-        if "unknown command" in str(error):
-            LOG.error("%s: load the module gothrottle", error)
+    except (redis.ResponseError, redis.AuthenticationError) as error:
+        LOG.error("%s%s", error, ": load the module gothrottle" if "unknown command" in str(error) else "")
         raise
 
 

@@ -1,5 +1,5 @@
 """The strategies of limits answer the same over this storage as over its own. TestAdapters runs this file."""
-import asyncio, inspect, logging, os, time, unittest
+import asyncio, inspect, os, time, unittest
 import redis
 from limits import parse
 from limits.aio import strategies as async_strategies
@@ -60,7 +60,7 @@ class Storage(unittest.TestCase):
         shop, blog = (storage_from_string(f"gothrottle://{ADDR}", key_prefix=name) for name in ("shop:", "blog:"))
         self.assertEqual([shop.incr("bob", 60), blog.incr("bob", 60), shop.incr("bob", 60)], [1, 1, 2])
         self.assertEqual([shop.reset(), shop.reset(), blog.get("bob")], [1, 0, 1])
-        with self.assertRaisesRegex(redis.RedisError, "AUTH"):  # so the password was sent
+        with self.assertLogs("gothrottle"), self.assertRaisesRegex(redis.RedisError, "AUTH"):  # so the password was sent
             storage_from_string(f"gothrottle://{ADDR}", password="wrong").incr("bob", 60)
         with self.assertRaises(TypeError):
             storage_from_string(f"gothrottle://{ADDR}", sokcet_timeout=1).incr("bob", 60)
@@ -79,5 +79,4 @@ class Storage(unittest.TestCase):
                     self.assertFalse(asyncio.run(check()))
 
 
-logging.disable()
 unittest.main()
