@@ -74,8 +74,8 @@ var table = []example{
 	onNode("node_redis.js", example{away: open}),
 	onNode("ioredis.js", example{away: closed}),
 	onNode("express_tutorial.js", example{away: open, adapter: true}),
-	onNode("fastify", example{away: closed, adapter: true}),
-	onNode("nestjs", example{away: open, adapter: true, block: 60}),
+	onNode("fastify", example{away: open, adapter: true}),
+	onNode("nestjs", example{away: closed, adapter: true, block: 60}),
 	onNode("flexible", example{away: open, adapter: true, block: 30, insured: true}),
 }
 

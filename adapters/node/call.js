@@ -23,11 +23,11 @@ exports.caller = function caller({ send, prefix, timeout = 250, failOpen = false
       return reply;
     } catch (err) {
       if (/unknown command/.test(text(err))) note('unknown', `${text(err)}: load the module gothrottle`);
-      if (/^(ERR (?!max)|WRONG|NOAUTH|NOPERM)/.test(text(err))) throw err; // a fault of the program
+      if (/^(ERR (?!max number)|WRONG|NOAUTH|NOPERM)/.test(text(err))) throw err; // a fault of the program
       note('away', `no decision: ${text(err)}`);
       if (failOpen) return undefined;
-      const status = 503; // Express, Fastify and Nest answer with it
-      throw Object.assign(new Error(`no decision: ${text(err)}`, { cause: err }), { status, statusCode: status });
+      // Express, Fastify and Nest answer with the status, Nest only if expose is set. The text may reach clients.
+      throw Object.assign(new Error('no decision', { cause: err }), { status: 503, statusCode: 503, expose: false });
     }
   };
 };

@@ -14,8 +14,10 @@ exports.gothrottleStore = function gothrottleStore(options) {
     }
 
     child(route) {
-      const { method = '', url = '' } = route.routeInfo ?? {};
-      return new GothrottleStore(route, `${method}${url}:`);
+      const { method, url } = route.routeInfo ?? {};
+      // Limiters of createRateLimit() and rateLimit() have no route. Their limits keep them apart: NaN if computed.
+      const limits = [route.max, route.timeWindow].map(Number);
+      return new GothrottleStore(route, url === undefined ? `${limits.join('/')}:` : `${method}${url}:`);
     }
 
     incr(key, callback, window) { this.count(key, window, 1).then((res) => callback(null, res), callback); }

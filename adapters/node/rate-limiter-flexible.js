@@ -7,16 +7,20 @@ const { caller } = require('./call.js');
 exports.RateLimiterGothrottle = class RateLimiterGothrottle extends RateLimiterStoreAbstract {
   constructor(options = {}) {
     const { send, keyPrefix: prefix, timeout, log } = options;
-    super({ ...options, keyPrefix: `gothrottle:rlflx:${prefix}` });
+    super(options);
     this.client = caller({ send, prefix, timeout, log });
   }
+
+  getKey(key) { return `gothrottle:rlflx:${super.getKey(key)}`; }
+
+  parseKey(key) { return super.parseKey(key.replace('gothrottle:rlflx:', '')); }
 
   ask(key, ms, ...more) { return this.client('GO.THROTTLE', key, this.points - 1, this.points, ms, ...more, 'MS'); }
 
   async _upsert(key, points, ms, force) { // force: block() and set()
     const full = () => this.ask(key, this.msDuration, this.points, 'LOCKOUT', ms);
-    if (force && points > this.points) return full().then(full); // the second is denied. A block keeps its end.
-    if (force) await this._delete(key); // set() forgets what was
+    if (force) await this._delete(key); // forgets what was: a block that runs would keep its end
+    if (force && points > this.points) return full().then(full); // the second is denied, and begins the block
     const block = this.blockDuration > 0 ? ['LOCKOUT', this.msBlockDuration] : [];
     return this.ask(key, ms, points, ...(force ? ['FORCE'] : block));
   }

@@ -81,7 +81,7 @@ class Limit {
             BufferedReader in = new BufferedReader(new InputStreamReader(socket.getInputStream(), UTF_8));
             String line = in.readLine();
             if (line == null) throw new EOFException("the server closed the connection");
-            if (line.matches("-(ERR (?!max)|WRONG|NOAUTH|NOPERM).*")) throw new IllegalStateException(line);
+            if (line.matches("-(ERR (?!max number)|WRONG|NOAUTH|NOPERM).*")) throw new IllegalStateException(line);
             if (line.charAt(0) != '*') throw new IOException(line); // the server cannot decide now
             long[] reply = new long[Integer.parseInt(line.substring(1))];
             for (int i = 0; i < reply.length; i++) reply[i] = Long.parseLong(in.readLine().substring(1));

@@ -31,7 +31,7 @@ export function serve(take, failOpen) {
     const { user, units = 1 } = req.query;
     if (typeof user !== 'string') return res.status(400).send('?user= is missing\n');
     const reply = await ask(user, Math.max(1, units)).catch((err) => {
-      if (/^(ERR (?!max)|WRONG|NOAUTH|NOPERM)/.test(err.message)) throw err; // a fault of this program
+      if (/^(ERR (?!max number)|WRONG|NOAUTH|NOPERM)/.test(err.message)) throw err; // a fault of this program
       log(err);
     });
     if (!reply) return failOpen ? res.send('hello, not counted\n') : res.status(503).send('try again\n');

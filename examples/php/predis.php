@@ -10,7 +10,7 @@ function connect(): Predis\Client {
 function call(...$words): array {
     $reply = connect()->executeRaw($words, $error); // is sent once, and without the option prefix
     if (!$error) return $reply;
-    $fault = preg_match('/^(ERR (?!max)|WRONG|NOAUTH|NOPERM)/', $reply); // of this program. Else it cannot decide now
+    $fault = preg_match('/^(ERR (?!max number)|WRONG|NOAUTH|NOPERM)/', $reply); // of this program. Else: no decision
     throw $fault ? new UnexpectedValueException($reply) : new Predis\Response\ServerException($reply);
 }
 

@@ -45,7 +45,7 @@ server.mount_proc "/" do |request, response|
   response["RateLimit"] = "\"user\";r=#{remaining};t=#{retry_after.positive? ? retry_after : [reset_after, 12].min}"
   response["Retry-After"] = retry_after if retry_after.positive?
 rescue Redis::BaseError, ConnectionPool::TimeoutError => error
-  raise if error.message.match?(/\A(ERR (?!max)|WRONG|NOAUTH|NOPERM)/) # a fault of this program: the status is 500
+  raise if error.message.match?(/\A(ERR (?!max number)|WRONG|NOAUTH|NOPERM)/) # a fault of this program: status 500
   log error
   response.status = FAIL_OPEN ? 200 : 503
 end

@@ -21,17 +21,18 @@ const send = (...words) => server.call(...words);
 const port = Number(process.env.PORT);
 
 const apps = {
-  async fastify() { // fails closed
+  async fastify() { // fails open
     const app = fastify();
     app.addHook('onRequest', async (req, res) => (req.query.user ? undefined : res.code(400).send('?user= is missing\n')));
     await app.register(fastifyRateLimit, {
-      store: gothrottleStore({ send, prefix: 'app' }), max: 5, timeWindow: 60_000, keyGenerator: (req) => req.query.user,
+      store: gothrottleStore({ send, prefix: 'app', failOpen: true }), max: 5, timeWindow: 60_000,
+      keyGenerator: (req) => req.query.user,
     });
     app.get('/', async () => 'hello\n');
     await app.listen({ host: '127.0.0.1', port });
   },
 
-  async nestjs() { // fails open
+  async nestjs() { // fails closed
     class Hello { hello() { return 'hello\n'; } }
     Controller()(Hello);
     Get('/')(Hello.prototype, 'hello', Object.getOwnPropertyDescriptor(Hello.prototype, 'hello'));
@@ -39,7 +40,7 @@ const apps = {
     Module({
       imports: [ThrottlerModule.forRoot({
         throttlers: [{ limit: 5, ttl: 60_000 }], getTracker: (req) => req.query.user,
-        storage: new GothrottleStorage({ send, prefix: 'app', failOpen: true }),
+        storage: new GothrottleStorage({ send, prefix: 'app' }),
       })],
       controllers: [Hello], providers: [{ provide: APP_GUARD, useClass: ThrottlerGuard }],
     })(App);
