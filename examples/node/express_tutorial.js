@@ -5,7 +5,8 @@ import { GothrottleStore } from 'gothrottle-adapters/express-rate-limit';
 import { createClient } from 'redis';
 
 const client = createClient({ url: `redis://${process.env.ADDR}`, disableOfflineQueue: true });
-client.on('error', () => {}); // the store logs when the server goes away, and when it decides again
+let reason; // such as a wrong password: the store logs only that there is no decision
+client.on('error', ({ message }) => { if (message !== reason) console.error(reason = message); });
 client.connect(); // is not awaited: the service starts while the server is away
 
 const limiter = (prefix, limit, windowMs) => rateLimit({
