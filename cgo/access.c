@@ -37,7 +37,7 @@ static int may_use_keys(RedisModuleCtx *ctx, RedisModuleUser *user, const shim_c
 /* Whether the call may have a user. Valkey before 8.1 reads through NULL if it is asked for the name of a user that the
  * call does not have, such as the call of another module. There a call as the user shows it: the server finds out that
  * there is no user before it finds out that there is no such command. */
-static int may_have_user(RedisModuleCtx *ctx) {
+static SHIM_RARE int may_have_user(RedisModuleCtx *ctx) {
     if (api.GetServerVersion() >= 0x080100) return 1;
     errno = 0;
     RedisModuleCallReply *reply = api.Call(ctx, "gothrottle", "C");

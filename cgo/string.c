@@ -8,7 +8,7 @@
  * server does not run GET: an administrator may have renamed the command. The key is closed
  * meanwhile, since a command filter of another module may change it, and stays closed after a copy.
  * A key that has changed is not read. */
-static int copy_string(RedisModuleCtx *ctx, shim_key *key) {
+static SHIM_RARE int copy_string(RedisModuleCtx *ctx, shim_key *key) {
     _Static_assert(sizeof key->new_text >= SHIM_MAX_QUOTA_LEN, "new_text is too short");
     shim_close_key(key);
     RedisModuleCallReply *reply = api_expect(api.Call(ctx, "GET", "s", key->name), REPLY_STRING);
