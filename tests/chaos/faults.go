@@ -200,9 +200,9 @@ var hostileCalls = []string{"SET @ theirs", "HSET @ theirs theirs", "ZADD @ 1 th
 	"RENAME @ elsewhere", "COPY theirs @ REPLACE", "MOVE @ 1", "delete", "expire", "GO.THROTTLE @ 3 1 60", "GO.WINDOW @ 3 60", "GO.QUOTA @ 3 60",
 	"GO.LEASE @ 3 60 theirs", "GO.ALL @ QUOTA 3 60", "FLUSHALL", "SWAPDB 0 1"}
 
-// hostile makes calls while another module changes their keys in events and before commands. The server must live. The model
-// cannot know what comes of the keys, so they are deleted afterwards. The server's own cycle that looks for expired
-// keys does not survive such a module (a segfault in activeExpireCycle of Redis 7.0), so it rests meanwhile.
+// hostile makes calls while another module changes their keys in events, and before the commands that ours runs. The server
+// must live. The model cannot know what comes of the keys, so they are deleted afterwards. The server's own cycle that looks
+// for expired keys does not survive such a module (a segfault in activeExpireCycle of Redis 7.0), so it rests meanwhile.
 func (r *run) hostile(st *step) {
 	r.master.ask("DEBUG", "SET-ACTIVE-EXPIRE", "0")
 	defer r.master.ask("DEBUG", "SET-ACTIVE-EXPIRE", "1")
@@ -215,6 +215,9 @@ func (r *run) hostile(st *step) {
 		for _, words := range st.Calls {
 			p.Do(ctx, "HOSTILE", "now", one(keys), "expire") // so that a call finds an expired key
 			key, event, call := one(keys), one("expired keymiss new hset zadd set del expire filter"), pick(random, hostileCalls...)
+			if keys := keysOf(words); event == "filter" && len(keys) > 0 && keys[0] != "" {
+				key = keys[0]
+			}
 			if strings.HasPrefix(call, "MOVE") && r.lab.movesWrongly() {
 				call = "delete"
 			}

@@ -1,8 +1,8 @@
 /* A module that changes keys in keyspace events, as no module should.
  *
  *   HOSTILE event key command ...   makes the call whenever it hears the event, or once, if the event is "now", or before each
- *                                   command of the server's clients and modules, if it is "filter". The commands delete and
- *                                   expire are functions of the module API, for the key.
+ *                                   ZRANGE, ZCOUNT and GET, if it is "filter": gothrottle runs these amid its calls. The
+ *                                   commands delete and expire are functions of the module API, for the key.
  *
  * The server's own commands do not survive each call: see survives. */
 #include <stddef.h>
@@ -28,6 +28,7 @@ enum { WRITE = 3, ALL_EVENTS = 0x7ffc, MAX_NAME = 64, MAX_WORDS = 6 };
     F(int, CreateCommand, (ptr ctx, const char *name, int (*run)(ptr, ptr *, int), const char *flags, int first, \
                            int last, int step)) \
     F(ptr, GetDetachedThreadSafeContext, (ptr ctx)) \
+    F(ptr, CommandFilterArgGet, (ptr command, int at)) \
     F(ptr, RegisterCommandFilter, (ptr ctx, void (*filter)(ptr command), int flags)) \
     F(int, SubscribeToKeyspaceEvents, (ptr ctx, int events, int (*hear)(ptr ctx, int type, const char *event, ptr key))) \
     F(void, SetModuleAttribs, (ptr ctx, const char *name, int version, int api_version))
@@ -73,8 +74,8 @@ static int hear(ptr ctx, int type, const char *name, ptr key) {
 }
 
 static void filter(ptr command) {
-    (void)command;
-    if (!busy && strcmp(event, "filter") == 0) act(own);
+    const char *name = StringPtrLen(CommandFilterArgGet(command, 0), NULL);
+    if (!busy && strcmp(event, "filter") == 0 && (*name == 'Z' || strcmp(name, "GET") == 0)) act(own);
 }
 
 static void put(char *to, ptr word) { strncpy(to, StringPtrLen(word, NULL), MAX_NAME - 1); }
