@@ -292,6 +292,7 @@ func TestByIP(t *testing.T) {
 	r.Header.Add("X-Forwarded-For", "198.51.100.7")
 	require.Equal(t, "ip:198.51.100.7", throttlehttp.ByIP(proxies...)(r))
 	require.Equal(t, "ip:198.51.100.7", throttlehttp.ByIP(netip.MustParsePrefix("10.0.0.0/8"))(r))
+	require.Equal(t, "ip:1.2.3.4", throttlehttp.ByIP(netip.MustParsePrefix("::ffff:0:0/96"))(r)) // of all of IPv4
 	// Text that the client wrote before the address costs nothing, whatever its length.
 	r.Header.Set("X-Forwarded-For", strings.Repeat("1.2.3.4,", 100_000)+"198.51.100.7, 10.9.9.9")
 	var before, after runtime.MemStats
