@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -217,7 +218,7 @@ descriptors:
 }
 
 // A program that is asked to end answers a request under way, and sends its traces. Until then it is healthy. It takes the
-// socket of a program that was killed.
+// socket of a program that was killed, and keeps its own when another one starts.
 func TestStop(t *testing.T) {
 	var traces atomic.Bool
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { traces.Store(r.URL.Path == "/v1/traces") }))
@@ -230,6 +231,11 @@ func TestStop(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, healthpb.HealthCheckResponse_SERVING, r.Status)
 	require.Equal(t, "OK\n", body(t, g.web+"/healthcheck"))
+	env := environment(s.Addr)
+	env["CONFIG"], env["GRPC_UDS"] = g.folder+"/rules.yaml", socket
+	short, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	require.ErrorIs(t, run(short, func(name string) string { return env[name] }, nil, io.Discard), syscall.EADDRINUSE)
 	require.NoError(t, s.Pause())
 	ended := make(chan error)
 	go func() {

@@ -278,6 +278,9 @@ func (a *ask) markKey() string { return a.limit.bound.Info().Name + ":" + a.key 
 
 // markOf returns the mark of a key, or nil.
 func (e *engine) markOf(a *ask) *mark {
+	if e.marked.Load() == 0 { // most of the time: no key is made
+		return nil
+	}
 	if m, found := e.marks.Load(a.markKey()); found && time.Now().Before(m.(*mark).until) {
 		return m.(*mark)
 	}

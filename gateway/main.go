@@ -91,10 +91,24 @@ func newLogger(s *settings, out io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(out, o))
 }
 
+// freeSocket removes a socket that no program listens at. A killed program leaves its socket, and no other can listen there.
+func freeSocket(path string) {
+	file, err := os.Stat(path)
+	if err != nil || file.Mode().Type() != os.ModeSocket {
+		return
+	}
+	conn, err := net.Dial("unix", path)
+	if err == nil {
+		_ = conn.Close()
+	} else if errors.Is(err, syscall.ECONNREFUSED) {
+		_ = os.Remove(path)
+	}
+}
+
 // serve opens the three listeners and serves until the context ends. Then requests under way have 10 s to end.
 func (s *service) serve(ctx context.Context, more []grpc.ServerOption) error {
-	if old, err := os.Stat(s.grpcAt); err == nil && old.Mode().Type() == os.ModeSocket {
-		_ = os.Remove(s.grpcAt) // a program that was killed leaves its socket, and nobody could listen there again
+	if s.grpcNet == "unix" {
+		freeSocket(s.grpcAt)
 	}
 	server, alive := s.grpcServer(more)
 	forClients, forOperators := s.handlers()
