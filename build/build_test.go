@@ -103,7 +103,7 @@ func TestMap(t *testing.T) {
 	}
 }
 
-// oracle is a package of models that only tests import, and packages that name it in the map.
+// oracle is a package of models. Only tests import it, and the packages that the map permits to.
 const oracle = "funnel/oracle"
 
 // Each package imports what the map permits. Test files may import more; those in tests may not. So the shared object holds no

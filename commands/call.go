@@ -169,8 +169,9 @@ type Entry struct {
 // Host is what a handler may ask of the server. A key is given by its index in Call.Keys, and holds
 // a sorted set. What is found is appended to Key.Entries. No question costs more than
 // O(log N + what it appends) with N the members. A bool says whether an entry was appended. Rank and
-// CountAfter run commands of the server, which may refuse to run them, even permanently. They return ErrInternal, and the host has
-// the text of the error, if another module has changed the keys of the call meanwhile. The handler must return the error at once.
+// CountAfter run commands of the server, which may refuse to run them, even permanently. If another
+// module has changed the keys of the call meanwhile, they return ErrInternal, and the host has the text
+// of the error. The handler must return that error at once.
 type Host interface {
 	Newest(c *Call, key, most int)                                             // up to most entries, the newest first
 	First(c *Call, key int, after funnel.Micros) bool                          // the oldest entry with Time > after

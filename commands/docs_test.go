@@ -170,7 +170,7 @@ func TestReference_sections(t *testing.T) {
 		for _, cells := range section.tables("argument") {
 			row := strings.Join(cells, " | ")
 			if explained[row] = true; !slices.Contains(rows, row) {
-				t.Errorf("%s: the reference explains %q, which is no argument", c.Name, row)
+				t.Errorf("%s: the reference explains %q, which isn't an argument", c.Name, row)
 			}
 		}
 	}

@@ -15,7 +15,7 @@ exports.gothrottleStore = function gothrottleStore(options) {
 
     child(route) {
       const { method, url } = route.routeInfo ?? {};
-      // Limiters of createRateLimit() and rateLimit() have no route. Their limits keep them apart: NaN if computed.
+      // Limiters of createRateLimit() and rateLimit() have no route. Their limits keep them apart. A function is NaN here.
       const limits = [route.max, route.timeWindow].map(Number);
       return new GothrottleStore(route, url === undefined ? `${limits.join('/')}:` : `${method}${url}:`);
     }
