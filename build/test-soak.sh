@@ -43,7 +43,7 @@ run_flood() { chaos floods "$1" calls 'no faults' 5 -flood; }
 run_concurrent() {
   local calls=$((minutes * 6000))
   GOTHROTTLE_SEED=$((RANDOM * 100000)) GOTHROTTLE_OPERATIONS=$calls took go test -count=1 -timeout 0 -v -run Server_linearizable ./tests/models
-  grep -q -- '--- SKIP' "$log" || record 'concurrent calls' "$1" "$calls" \
+  record 'concurrent calls' "$1" "$calls" \
     "$(grep -o 'map\[.*\]' "$log" | grep -o '[a-z]*:[0-9]*' | awk -F: '$1 != "none" { n += $2 } END { print n + 0 }')" "$seconds"
 }
 

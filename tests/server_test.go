@@ -112,25 +112,10 @@ func newClock(t testing.TB) *clock {
 	return &clock{t, c}
 }
 
-// clockRuns reports whether the server's clock goes on though it is frozen. That of Valkey 9.1 goes on, and comes back.
-func (s *server) clockRuns() bool {
-	before := s.now()
-	for range 100 {
-		if s.now() != before {
-			return true
-		}
-	}
-	return false
-}
-
-// sees waits until the server has seen the time of its clock. Valkey 9.1 advances a clock that is frozen by the monotonic
-// clock, so tests read states half a second from the instants at which replies change.
+// sees waits until the server has seen the time of its clock.
 func (s *server) sees(at time.Time) {
 	s.t.Helper()
-	eventually(s.t, "the server has seen the time", func() bool {
-		late := s.now() - at.UnixNano()
-		return late >= 0 && late < 500e6
-	})
+	eventually(s.t, "the server has seen the time", func() bool { return s.now() == at.UnixNano() })
 }
 
 // freeze stops the clock at a time.

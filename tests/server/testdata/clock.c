@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <link.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -64,6 +65,14 @@ time_t time(time_t *t) {
     clock_gettime(CLOCK_REALTIME, &now);
     if (t != NULL) *t = now.tv_sec;
     return now.tv_sec;
+}
+
+/* Valkey 9.1 advances the wall clock by the processor's counter if /proc/cpuinfo says how fast that counts. On arm64 it asks
+ * the processor. */
+FILE *fopen64(const char *restrict name, const char *restrict mode) {
+    static FILE *(*next)(const char *, const char *);
+    if (next == NULL) *(void **)&next = dlsym(RTLD_NEXT, "fopen64");
+    return strcmp(name, "/proc/cpuinfo") == 0 ? NULL : next(name, mode);
 }
 
 /* Valkey loads modules so that they look for functions in their own libraries first. If
