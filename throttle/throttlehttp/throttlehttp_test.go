@@ -140,7 +140,7 @@ func TestMiddleware_policyCostSkip(t *testing.T) {
 			throttlehttp.Rule{Limiter: c.Policy("api"), Key: fixed, Cost: func(*http.Request) int64 { return cost }})
 		wantHeaders(t, get(h), "RateLimit", `"api";r=2`, "RateLimit-Policy", `"api";q=5`) // the draft requires q
 		require.Equal(t, http.StatusTooManyRequests, get(h).Code)
-		require.Equal(t, http.StatusOK, get(h, func(r *http.Request) { r.URL.Path = "/health" }).Code)
+		require.Equal(t, "served", get(h, func(r *http.Request) { r.URL.Path = "/health" }).Body.String())
 		cost = 0
 		w := get(h)
 		require.Equal(t, http.StatusOK, w.Code)
@@ -191,7 +191,7 @@ func TestMiddleware_charge(t *testing.T) {
 		require.Equal(t, [...]int64{1000, 3, 99}, left())
 		require.Panics(t, func() { get(h, func(r *http.Request) { r.URL.Path = "/breaks" }) })
 		require.Equal(t, [...]int64{300, 2, 98}, left()) // its status is 0
-		get(h, func(r *http.Request) { r.URL.Path = "/fails" })
+		require.Equal(t, http.StatusBadGateway, get(h, func(r *http.Request) { r.URL.Path = "/fails" }).Code)
 		require.Equal(t, [...]int64{0, 1, 97}, left())
 		require.Equal(t, http.StatusTooManyRequests, get(h).Code)
 		h = serve(t, c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Quota("outage", 3, time.Hour, throttle.FailOpen()),
@@ -255,7 +255,7 @@ func (errReply) RedisError()     {}
 
 // The client's address is the connection's, or what trusted proxies say of it. IPv6 addresses count by network.
 func TestByIP(t *testing.T) {
-	proxies := []netip.Prefix{netip.MustParsePrefix("::ffff:10.0.0.0/104"), netip.MustParsePrefix("fd00::/8")}
+	proxies := []netip.Prefix{netip.MustParsePrefix("::ffff:10.0.0.0/104"), netip.MustParsePrefix("fd00::1/128")}
 	for _, row := range []struct{ remote, forwarded, untrusting, trusting string }{
 		{"192.0.2.1:80", "", "ip:192.0.2.1", "ip:192.0.2.1"},
 		{"192.0.2.1:80", "198.51.100.7", "ip:192.0.2.1", "ip:192.0.2.1"},
@@ -274,6 +274,7 @@ func TestByIP(t *testing.T) {
 		{"[::ffff:10.0.0.1]:80", "::ffff:198.51.100.7", "ip:10.0.0.1", "ip:198.51.100.7"},
 		{"[fd00::1]:80", "fe80::1%eth0", "ip:fd00::/64", "ip:fe80::/64"},
 		{"[fd00::1%eth0]:80", "198.51.100.7", "ip:fd00::/64", "ip:198.51.100.7"},
+		{"[fd00::2]:80", "198.51.100.7", "ip:fd00::/64", "ip:fd00::/64"},
 		{"@", "", "ip:@", "ip:@"},
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
