@@ -180,7 +180,8 @@ func charts(s *report.Samples) error {
 			}
 		}
 		if bars != nil {
-			if err := report.Chart(c.title+", "+s.Servers[0], c.axis, bars).Save(filepath.Join(os.Args[2], c.file)); err != nil {
+			chart := report.Chart(c.title+", "+s.Servers[0], c.axis, bars)
+			if err := os.WriteFile(filepath.Join(os.Args[2], c.file), []byte(chart), 0o644); err != nil {
 				return err
 			}
 		}

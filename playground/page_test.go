@@ -285,29 +285,68 @@ func TestPage_log(t *testing.T) {
 	require.Regexp(t, `CONFIG SET gothrottle.policies "api THROTTLE \d+ 10 1m"`, evaluate[string](t, ctx, `document.querySelector("pre").textContent`))
 }
 
-// The picture of docs/playground.md is what a reader of the story sees, in the colours that the reader's system prefers.
-func TestPicture(t *testing.T) {
-	picture := os.Getenv("PICTURE")
-	if picture == "" {
-		t.Skip("PICTURE=picture.svg build/test-playground.sh -run Picture writes the picture")
+// mixed is the view of a limiter under the calls of docs/choosing.md.
+const mixed = "#try?t=mixed&s=100&c="
+
+// pictures are the views that the pages show.
+var pictures = map[string]string{
+	"playground.svg":        "#story/3",
+	"choosing-throttle.svg": mixed + "GO.THROTTLE+key+9+10+20s",
+	"choosing-window.svg":   mixed + "GO.WINDOW+key+10+20s",
+	"choosing-quota.svg":    mixed + "GO.QUOTA+key+10+20s+1+ALIGN+0",
+	"choosing-lease.svg":    mixed + "GO.LEASE+jobs+10+8s+job-$n",
+	"choosing-force.svg":    "#try?t=budget+300+1&s=20&c=GO.THROTTLE+tokens+999+100+1s",
+	"choosing-reserve.svg":  mixed + "GO.THROTTLE+key+9+10+20s+MS+RESERVE+8s",
+	"choosing-lockout.svg":  mixed + "GO.THROTTLE+key+9+10+20s+LOCKOUT+15s",
+	"choosing-all.svg":      mixed + "GO.ALL+key+THROTTLE+9+10+20s+THROTTLE+15+16+80s",
+}
+
+// draw returns the charts of a view as one picture.
+const draw = `(async () => {
+	const { svg } = await import("./dom.js"), css = await (await fetch("chart.css")).text();
+	const colours = (place, rules) => rules.replaceAll(/light-dark\((.+?), (.+?)\)(?=;)/g, place);
+	const style = svg("style", {}, colours("$1", css) + "text { font-family: system-ui, sans-serif; fill: var(--text); }\n",
+		"@media (prefers-color-scheme: dark) { " + colours("$2", css.slice(0, css.indexOf("}") + 1)) + " }");
+	let y = 8;
+	const lanes = [...document.querySelectorAll(".lane")].flatMap((lane) => {
+		const chart = lane.querySelector(".chart").cloneNode(true), [, , width, height] = chart.getAttribute("viewBox").split(" ");
+		for (const e of chart.querySelectorAll(".touch, .cursor, .window")) e.remove();
+		for (const [name, value] of Object.entries({ x: 12, y: y + 26, width, height })) chart.setAttribute(name, value);
+		y += 34 + Number(height);
+		return [svg("text", { x: 20, y: chart.getAttribute("y") - 6, "font-weight": 600 }, lane.querySelector("h2").textContent + ": " + lane.querySelector(".command").value),
+			svg("text", { x: Number(width), y: chart.getAttribute("y") - 6, "text-anchor": "end" }, [...lane.querySelectorAll(".counts span")].map((e) => e.textContent).join(", ")), chart];
+	});
+	const width = Number(document.querySelector(".chart").getAttribute("viewBox").split(" ")[2]) + 24;
+	return new XMLSerializer().serializeToString(svg("svg", { viewBox: "0 0 " + width + " " + (y + 8), width, height: y + 8 }, style, svg("rect", { width, height: y + 8, rx: 14, fill: "var(--card)" }), ...lanes)) + "\n";
+})()`
+
+// admitted returns what docs/choosing.md says below a picture of the mixed calls.
+const admitted = `(async () => {
+	const { play } = await import("./scene.js"), { scene } = await import("./link.js");
+	const at = play(scene(location.hash, {})).lanes[0].calls.filter((call) => !call.denied).map((call) => call.at);
+	return "Admitted: " + at.filter((at) => at === 24500).length + " of the burst's 16 calls, " + at.filter((at) => at > 54000 && at < 74000).length + " of the overload's 40.";
+})()`
+
+// The pictures of the pages are what a reader of the page sees, in the colours that the reader's system prefers. docs/choosing.md
+// says how many calls of the burst and of the overload each limiter admits.
+func TestPictures(t *testing.T) {
+	page, err := os.ReadFile("../docs/choosing.md")
+	require.NoError(t, err)
+	for name, view := range pictures {
+		ctx := browse(t, view, light)
+		picture, file := evaluate[string](t, ctx, draw), "../docs/"+name
+		if os.Getenv("DRAW") != "" {
+			require.NoError(t, os.WriteFile(file, []byte(picture), 0o644))
+		}
+		drawn, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.True(t, string(drawn) == picture, "docs/%s is not what the page draws: run DRAW=1 build/test-playground.sh -run Pictures", name)
+		if strings.HasPrefix(view, mixed) {
+			_, section, _ := strings.Cut(string(page), "("+name+")\n")
+			section, _, _ = strings.Cut(section, "\n## ")
+			require.Contains(t, strings.Join(strings.Fields(section), " "), evaluate[string](t, ctx, admitted), name)
+		}
 	}
-	ctx := browse(t, "#story/3", light)
-	text := evaluate[string](t, ctx, `(async () => {
-		const { svg } = await import("./dom.js");
-		const style = svg("style", {}, await (await fetch("chart.css")).text() + "text { font-family: system-ui, sans-serif; fill: var(--text); }");
-		let y = 8;
-		const lanes = [...document.querySelectorAll(".lane")].flatMap((lane) => {
-			const chart = lane.querySelector(".chart").cloneNode(true), [, , width, height] = chart.getAttribute("viewBox").split(" ");
-			for (const e of chart.querySelectorAll(".touch, .cursor, .window")) e.remove();
-			for (const [name, value] of Object.entries({ x: 12, y: y + 26, width, height })) chart.setAttribute(name, value);
-			y += 34 + Number(height);
-			return [svg("text", { x: 20, y: chart.getAttribute("y") - 6, "font-weight": 600 }, lane.querySelector("h2").textContent + ": " + lane.querySelector(".command").value),
-				svg("text", { x: Number(width), y: chart.getAttribute("y") - 6, "text-anchor": "end" }, [...lane.querySelectorAll(".counts span")].map((e) => e.textContent).join(", ")), chart];
-		});
-		const width = Number(document.querySelector(".chart").getAttribute("viewBox").split(" ")[2]) + 24;
-		return new XMLSerializer().serializeToString(svg("svg", { viewBox: "0 0 " + width + " " + (y + 8), width, height: y + 8 }, style, svg("rect", { width, height: y + 8, rx: 14, fill: "var(--card)" }), ...lanes));
-	})()`)
-	require.NoError(t, os.WriteFile(picture, []byte(text+"\n"), 0o644))
 }
 
 // Where the focus is, and whether it can be seen.

@@ -28,7 +28,7 @@ export function setText(element, text) {
 // span writes milliseconds as a person would.
 export function span(ms) {
   if (ms < 1000) return `${Math.round(ms)} ms`;
-  if (ms < 60000) return `${+(ms / 1000).toFixed(ms < 10000 ? 1 : 0)} s`;
+  if (ms < 120000) return `${+(ms / 1000).toFixed(ms < 10000 ? 1 : 0)} s`;
   if (ms < 7200000) return `${+(ms / 60000).toFixed(1)} min`;
   return ms < 172800000 ? `${+(ms / 3600000).toFixed(1)} h` : `${+(ms / 86400000).toFixed(1)} days`;
 }

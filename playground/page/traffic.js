@@ -8,6 +8,7 @@ export const patterns = {
   edge: ['Just before and after the end of a fixed window', []],
   attack: ['A guesser for some seconds, then a person', [['Guesses per second', 0.1, 100, 4], ['Seconds', 0.5, 3600, 4]]],
   budget: ['An estimate for each request, and its settlement', [['Estimated units', 1, 1e9, 300], ['Seconds between requests', 0.1, 3600, 1]]],
+  mixed: ['Calm, a burst, a pause and an overload', []],
   none: ['None: I call', []],
 };
 
@@ -36,6 +37,7 @@ export function steps(text, aim, end) {
   }
   if (name === 'edge') edge(aim, end, add);
   if (name === 'budget') budget(a, b * 1000, end, add);
+  if (name === 'mixed') mixed(add);
   return list.sort((x, y) => x.at - y.at);
 }
 
@@ -57,4 +59,13 @@ function budget(estimate, every, end, add) {
     add(at, 0, { quantity: estimate, id: i + 1 });
     if (rest) add(at + every * 0.6, 0, { quantity: rest, option: rest > 0 ? 'FORCE' : undefined, settles: i + 1 });
   }
+}
+
+// mixed is a call every 2.5 s, 16 calls at one instant, a pause, 2 calls a second for 20 s, and a call every 2.5 s again.
+function mixed(add) {
+  const every = (ms, from, to) => { for (let at = from; at < to; at += ms) add(at); };
+  every(2500, 500, 20000);
+  for (let i = 0; i < 16; i++) add(24500);
+  every(500, 54250, 74000);
+  every(2500, 76500, 90000);
 }
