@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"slices"
 	"strings"
 
 	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
@@ -21,57 +22,31 @@ type found struct {
 // The hash tag of a key and its rest may hold this many bytes each. A longer one is replaced by its hash.
 const maxKey = 256
 
-// escapes keeps two descriptors from having one key, and a value from making a hash tag.
-var escapes = strings.NewReplacer("%", "%25", "|", "%7C", "=", "%3D", "{", "%7B", "}", "%7D")
-
-func appendEntry(key []byte, name, value string) []byte {
-	return append(append(append(append(key, '|'), escapes.Replace(name)...), '='), escapes.Replace(value)...)
-}
-
 // match finds the limit of a descriptor: the rule at the depth of its last entry. At each level a rule with the value
 // comes before a wildcard, and a wildcard before a rule without a value.
 func (d *domain) match(entries []*common.RateLimitDescriptor_Entry) (f found) {
-	var room [maxKey]byte
-	key := d.beginKey(room[:0])
-	at, special := &d.node, false
-	for i, e := range entries {
-		next := at.child(e.GetKey(), e.GetValue())
-		if next == nil {
+	var room [maxEntries]*node
+	path, at := room[:0], &d.node
+	for _, e := range entries {
+		if at = at.child(e.GetKey(), e.GetValue()); at == nil {
 			return f
 		}
-		value := e.GetValue()
-		if next.pattern != "" {
-			value = strings.TrimPrefix(next.pattern, e.GetKey()+"_")
-		}
-		last := i == len(entries)-1 && next.limit != nil
-		if last && next.limit.Algorithm == concurrency {
-			f.holder, value = shorten([]byte(e.GetValue())), ""
-		}
-		key = appendEntry(key, e.GetKey(), value)
-		special = special || next.valueToMetric
-		if last {
-			f.limit, f.label = next.limit, next.limit.path
-			f.tag = d.tagOf(entries)
-			f.key = f.tag + shorten(key)
-		}
-		if at = next; len(at.children) == 0 {
-			break
-		}
+		path = append(path, at)
 	}
-	if f.limit != nil && (special || f.limit.detailed) {
-		f.label = d.label(entries, f.limit.detailed)
+	if at.limit == nil {
+		return f
 	}
+	f.limit, f.label = at.limit, at.path
+	if at.limit.detailed || slices.ContainsFunc(path, func(n *node) bool { return n.valueToMetric }) {
+		f.label = d.label(entries, path, at.limit.detailed)
+	}
+	if at.limit.Algorithm == concurrency {
+		last := len(entries) - 1
+		f.holder = shorten([]byte(entries[last].GetValue()))
+		entries = append(slices.Clone(entries[:last]), &common.RateLimitDescriptor_Entry{Key: entries[last].GetKey()})
+	}
+	f.key, f.tag = d.key(entries, path)
 	return f
-}
-
-// keyOf is the key of a descriptor whose limit comes with the request.
-func (d *domain) keyOf(entries []*common.RateLimitDescriptor_Entry) found {
-	tag := d.tagOf(entries)
-	key := d.beginKey(nil)
-	for _, e := range entries {
-		key = appendEntry(key, e.GetKey(), e.GetValue())
-	}
-	return found{key: tag + shorten(key), tag: tag}
 }
 
 // child returns the rule of an entry.
@@ -89,25 +64,34 @@ func (n *node) child(key, value string) *node {
 	return n.children[key]
 }
 
-// tagOf returns the hash tag of a descriptor's keys, or "" if the domain has none.
-func (d *domain) tagOf(entries []*common.RateLimitDescriptor_Entry) string {
-	if d.tag == tagNone {
-		return ""
+// key returns the key of the units of some entries, and its hash tag, or "" if it has none. An entry whose rule shares its
+// threshold has the rule's pattern in place of its value. The path is that of the rules, or nil.
+func (d *domain) key(entries []*common.RateLimitDescriptor_Entry, path []*node) (key, tag string) {
+	var room [maxKey]byte
+	part := append(room[:0], escapes.Replace(d.name)...)
+	endTag := func() {
+		tag = "{" + shorten(part) + "}"
+		part = part[:0]
 	}
-	tag := []byte(escapes.Replace(d.name))
-	if d.tag == tagDescriptor && len(entries) > 0 {
-		tag = appendEntry(tag, entries[0].GetKey(), entries[0].GetValue())
+	if d.tag == tagDomain {
+		endTag()
 	}
-	return "{" + shorten(tag) + "}"
+	for i, e := range entries {
+		value := e.GetValue()
+		if path != nil && path[i].pattern != "" {
+			value = strings.TrimPrefix(path[i].pattern, e.GetKey()+"_")
+		}
+		part = append(append(part, '|'), escapes.Replace(e.GetKey())...)
+		part = append(append(part, '='), escapes.Replace(value)...)
+		if i == 0 && d.tag == tagDescriptor {
+			endTag()
+		}
+	}
+	return tag + shorten(part), tag
 }
 
-// beginKey writes the domain, unless the hash tag has it.
-func (d *domain) beginKey(key []byte) []byte {
-	if d.tag == tagNone {
-		key = append(key, escapes.Replace(d.name)...)
-	}
-	return key
-}
+// escapes keeps two descriptors from having one key, and a value from making a hash tag.
+var escapes = strings.NewReplacer("%", "%25", "|", "%7C", "=", "%3D", "{", "%7B", "}", "%7D")
 
 // shorten replaces a long part of a key by its hash.
 func shorten(part []byte) string {
@@ -120,21 +104,19 @@ func shorten(part []byte) string {
 
 // label names the rule in metrics if its name depends on the values: with detailed_metric it holds all values, else those
 // that value_to_metric asks for. A value that shares its threshold with others is named by their pattern.
-func (d *domain) label(entries []*common.RateLimitDescriptor_Entry, detailed bool) string {
-	label, at := d.name, &d.node
-	for _, e := range entries {
-		next := at.child(e.GetKey(), e.GetValue())
-		part := e.GetKey()
+func (d *domain) label(entries []*common.RateLimitDescriptor_Entry, path []*node, detailed bool) string {
+	label, parent := d.name, d.path
+	for i, n := range path {
+		part, value := entries[i].GetKey(), entries[i].GetValue()
 		switch {
-		case next.pattern != "":
-			part = next.pattern
-		case e.GetValue() != "" && (detailed || next.valueToMetric):
-			part += "_" + e.GetValue()
+		case n.pattern != "":
+			part = n.pattern
+		case value != "" && (detailed || n.valueToMetric):
+			part += "_" + value
 		case !detailed:
-			part = next.path[len(at.path)+1:]
+			part = n.path[len(parent)+1:]
 		}
-		label += "." + part
-		at = next
+		label, parent = label+"."+part, n.path
 	}
 	return label
 }

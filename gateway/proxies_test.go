@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	servers "gothrottle/tests/server"
+	"gothrottle/throttle/throttlehttp"
 )
 
 // blocks returns the code blocks of docs/gateway.md in a language.
@@ -109,7 +110,8 @@ func TestProxies(t *testing.T) {
 
 // The rules of /check match what a request is, and count by what they say.
 func TestCheck(t *testing.T) {
-	g := start(t, server(t).Addr, blocks(t, "yaml")[0])
+	s := server(t)
+	g := start(t, s.Addr, blocks(t, "yaml")[0])
 	name := func(headers ...string) string { // of the rule that the answer is about
 		r := get(t, g.web+"/check", headers...)
 		return fmt.Sprint(r.StatusCode, " ", strings.SplitN(r.Header.Get("RateLimit"), ";t", 2)[0])
@@ -136,17 +138,27 @@ func TestCheck(t *testing.T) {
 	key := from("203.0.113.10", "X-Forwarded-Uri", "/api/x", "X-Api-Key", "k")
 	name(key...)
 	require.Equal(t, `"partners";q=5000;w=3600`, get(t, g.web+"/check", append(key, "X-Forwarded-For", "192.0.2.9")...).Header.Get("RateLimit-Policy"))
-	require.Equal(t, 400, get(t, g.web+"/check", "X-Forwarded-Uri", "/%zz").StatusCode)
 	require.Equal(t, 400, get(t, g.web+"/check?deny=200").StatusCode)
 	require.Equal(t, 404, get(t, g.web+"/check/other").StatusCode)
 	require.Equal(t, 200, get(t, g.web+"/check/web").StatusCode)
+	g = start(t, s.Addr, "domain: d\nhttp: {rules: [{name: a, rate_limit: {unit: year, requests_per_unit: 0}}, {name: b, rate_limit: {unit: second, requests_per_unit: 0}}]}")
+	require.Greater(t, len(get(t, g.web+"/check").Header.Get("Retry-After")), 2) // the year's
 }
 
-func TestSubjectOf_host(t *testing.T) {
-	for given, want := range map[string]string{"API.example.com:8443": "api.example.com", "example.com.": "example.com", "[2001:db8::1]:80": "2001:db8::1"} {
-		s, err := subjectOf(&http.Request{Host: given})
-		require.NoError(t, err)
-		require.Equal(t, want, s.host)
+// A rule sees the host and the path that an app sees, however a client writes them.
+func TestSubject(t *testing.T) {
+	h := httpRules{address: throttlehttp.ByIP(), network: throttlehttp.ByIP()}
+	for written, want := range map[string]string{
+		"API.example.com:8443 /a?b=/c":    "api.example.com /a",
+		"example.com. /x/%2E.//%6cogin/#": "example.com /login",
+		"[2001:db8::1]:80 http://x/login": "2001:db8::1 /login",
+		"x http://x?/login":               "x /",
+		"x /login?http://x/y":             "x /login",
+		"x /%zz/%6":                       "x /%zz/%6",
+	} {
+		host, uri, _ := strings.Cut(written, " ")
+		s := h.subject(&http.Request{Host: host, Header: http.Header{"X-Forwarded-Uri": {uri}}})
+		require.Equal(t, want, s.is["host"]+" "+s.is["path"])
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	"github.com/stretchr/testify/require"
 )
 
@@ -112,9 +111,12 @@ descriptors:
 		}
 	}
 	tagged := &domain{name: "d", tag: tagDescriptor}
-	long := &common.RateLimitDescriptor_Entry{Key: "k", Value: strings.Repeat("x", 300)}
-	require.Equal(t, "{d|u=bob}|u=bob|p=1", tagged.keyOf(request("d", "u=bob,p=1").Descriptors[0].Entries).key)
-	require.Len(t, tagged.keyOf([]*common.RateLimitDescriptor_Entry{long}).key, 2+44+44)
+	key, _ := tagged.key(request("d", "u=bob,p=1").Descriptors[0].Entries, nil)
+	require.Equal(t, "{d|u=bob}|p=1", key)
+	long := strings.Repeat("x", 300)
+	key, tag := tagged.key(request("d", "u="+long+",p="+long).Descriptors[0].Entries, nil)
+	require.Len(t, key, 2+44+44)
+	require.Len(t, tag, 2+44)
 }
 
 // A folder of rules may be a link, as may its files, which is how Kubernetes mounts a ConfigMap.

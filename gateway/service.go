@@ -118,7 +118,7 @@ func (s *service) overridden(d *domain, entries []*common.RateLimitDescriptor_En
 	if period == 0 {
 		return f, fmt.Errorf("a limit of the request has the unit %s", unit)
 	}
-	f = d.keyOf(entries)
+	f.key, f.tag = d.key(entries, nil)
 	f.limit = &limit{
 		path: d.name + ".override", units: int64(own.GetRequestsPerUnit()), period: period,
 		limitLevel: limitLevel{Algorithm: fixedWindow, OnFailure: failOpen}, charge: d.tag == tagNone,

@@ -10,10 +10,12 @@ import (
 	"net/netip"
 	"net/url"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.yaml.in/yaml/v3"
@@ -27,7 +29,7 @@ type httpRules struct {
 	rules   []httpRule
 	domain  *domain
 	address func(*http.Request) string // of the client
-	bits    int                        // of an IPv6 address that count: the network's
+	network func(*http.Request) string // that the address counts for
 }
 
 // httpRule is one rule. A request counts for each rule that matches it.
@@ -55,7 +57,7 @@ func (l *loader) loadHTTP(d *domain, at *yaml.Node) {
 	for _, n := range f.TrustedProxies {
 		trusted = append(trusted, n.Prefix)
 	}
-	h := &httpRules{domain: d, address: throttlehttp.ByNetwork(128, trusted...), bits: bits}
+	h := &httpRules{domain: d, address: throttlehttp.ByNetwork(128, trusted...), network: throttlehttp.ByNetwork(bits, trusted...)}
 	l.http[d.name] = h
 	for i := range f.Rules {
 		r := l.loadHTTPRule(&f.Rules[i], rule, d.tag)
@@ -96,23 +98,35 @@ func (l *loader) loadHTTPRule(at *yaml.Node, parent string, tag tagging) (r http
 
 // subject is the request that a proxy asks about.
 type subject struct {
-	method, host, path string
-	network            string // that its address counts for
-	address            netip.Addr
-	header             http.Header
+	is      map[string]string // its method, path and host, and as its address the network that the address counts for
+	address netip.Addr
+	header  http.Header
 }
 
-// subjectOf reads what the proxy says about the request. The path has no query, no escapes, no empty parts and no dots, so it
-// cannot be written to avoid a rule.
-func subjectOf(r *http.Request) (s subject, err error) {
-	s = subject{method: cmp.Or(r.Header.Get("X-Forwarded-Method"), r.Method), header: r.Header}
-	at := url.URL{Host: strings.ToLower(cmp.Or(r.Header.Get("X-Forwarded-Host"), r.Host))}
-	s.host = strings.TrimSuffix(at.Hostname(), ".") // example.com. is example.com
-	raw, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Uri"), "?")
-	decoded, err := url.PathUnescape(raw)
-	s.path = path.Clean("/" + decoded)
-	return s, err
+// subject reads what the proxy says about a request. The path has no host, no query, no escapes, no empty parts and no dots,
+// so it cannot be written to avoid a rule.
+func (h *httpRules) subject(r *http.Request) *subject {
+	address, _ := parsePrefix(strings.TrimPrefix(h.address(r), "ip:")) // a proxy at a Unix socket has none
+	host := url.URL{Host: strings.ToLower(cmp.Or(r.Header.Get("X-Forwarded-Host"), r.Host))}
+	at := target.FindStringSubmatch(r.Header.Get("X-Forwarded-Uri"))[1]
+	at = escape.ReplaceAllStringFunc(at, func(e string) string {
+		c, _ := strconv.ParseUint(e[1:], 16, 8)
+		return string([]byte{byte(c)})
+	})
+	return &subject{address: address.Addr(), header: r.Header, is: map[string]string{
+		"address": h.network(r),
+		"method":  cmp.Or(r.Header.Get("X-Forwarded-Method"), r.Method),
+		"path":    path.Clean("/" + at),
+		"host":    strings.TrimSuffix(host.Hostname(), "."), // example.com. is example.com
+	}}
 }
+
+// target finds the path of a request. It follows a host in "GET http://example.com/ HTTP/1.1", and ends before a query or a
+// fragment, which nginx drops.
+var target = regexp.MustCompile("^(?:[^/?#]+://[^/?#]*)?([^?#]*)")
+
+// escape is a right escape. A wrong one stays in the path.
+var escape = regexp.MustCompile("%[0-9A-Fa-f]{2}")
 
 // matches says whether a pattern with a star at one end matches a text.
 func matches(pattern, text string) bool {
@@ -126,10 +140,10 @@ func matches(pattern, text string) bool {
 }
 
 func (r *httpRule) matches(s *subject) bool {
-	if r.Path != "" && !matches(r.Path, s.path) || r.Host != "" && !matches(r.Host, s.host) {
+	if r.Path != "" && !matches(r.Path, s.is["path"]) || r.Host != "" && !matches(r.Host, s.is["host"]) {
 		return false
 	}
-	if len(r.Methods) > 0 && !slices.Contains(r.Methods, s.method) {
+	if len(r.Methods) > 0 && !slices.Contains(r.Methods, s.is["method"]) {
 		return false
 	}
 	for name, pattern := range r.Headers {
@@ -140,29 +154,19 @@ func (r *httpRule) matches(s *subject) bool {
 	return len(r.Addresses) == 0 || slices.ContainsFunc(r.Addresses, func(n network) bool { return n.Contains(s.address) })
 }
 
-// ask is what a request asks of the rule.
+// ask is what a request asks of the rule. Its key is that of a descriptor with these entries.
 func (r *httpRule) ask(d *domain, s *subject) ask {
-	tag := d.tagOf(nil)
-	key := append(append(d.beginKey(nil), "|http="...), r.name...)
+	entries := []*common.RateLimitDescriptor_Entry{{Key: "http"}, {Key: r.name}}
 	for _, by := range r.by {
-		key = appendEntry(key, by, s.value(by))
+		value, found := s.is[by]
+		if !found {
+			value = s.header.Get(strings.TrimPrefix(by, "header:"))
+		}
+		entries = append(entries, &common.RateLimitDescriptor_Entry{Key: by, Value: value})
 	}
-	return ask{found: found{limit: r.limit, label: r.limit.path, key: tag + shorten(key), tag: tag}, hits: 1}
-}
-
-// value returns what a rule counts by.
-func (s *subject) value(by string) string {
-	switch by {
-	case "address":
-		return s.network
-	case "method":
-		return s.method
-	case "path":
-		return s.path
-	case "host":
-		return s.host
-	}
-	return s.header.Get(strings.TrimPrefix(by, "header:"))
+	a := ask{found: found{limit: r.limit, label: r.limit.path}, hits: 1}
+	a.key, a.tag = d.key(entries, nil)
+	return a
 }
 
 // check answers a proxy: 200 lets the request through, and 429 refuses it. The path says which domain's rules count:
@@ -175,21 +179,14 @@ func (s *service) check(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	deny, err := strconv.Atoi(cmp.Or(r.URL.Query().Get("deny"), "429"))
-	sub, wrong := subjectOf(r)
-	if err != nil || wrong != nil || deny < 400 || deny > 599 {
-		http.Error(w, "the path of the request has a wrong escape, or deny is not 400 to 599", http.StatusBadRequest)
+	if err != nil || deny < 400 || deny > 599 {
+		http.Error(w, "deny is 400 to 599", http.StatusBadRequest)
 		return
 	}
-	sub.network = strings.TrimPrefix(h.address(r), "ip:")
-	address, _ := parsePrefix(sub.network) // a proxy at a Unix socket has none
-	if sub.address = address.Addr(); sub.address.Is6() {
-		address, _ = sub.address.Prefix(h.bits)
-		sub.network = address.String()
-	}
-	asks := []ask{}
+	sub, asks := h.subject(r), []ask{}
 	for i := range h.rules {
-		if h.rules[i].matches(&sub) {
-			asks = append(asks, h.rules[i].ask(h.domain, &sub))
+		if h.rules[i].matches(sub) {
+			asks = append(asks, h.rules[i].ask(h.domain, sub))
 		}
 	}
 	response, tightest := s.decide(r.Context(), asks)
@@ -199,7 +196,13 @@ func (s *service) check(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("RateLimit-Policy", fmt.Sprintf("%q;q=%d;w=%d", a.limit.Name, st.CurrentLimit.RequestsPerUnit, int64(a.limit.period.Seconds())))
 	}
 	if response.OverallCode == pb.RateLimitResponse_OVER_LIMIT {
-		w.Header().Set("Retry-After", strconv.FormatInt(max(1, response.Statuses[tightest].DurationUntilReset.Seconds), 10))
+		retry := int64(1) // or the longest of all rules that refuse
+		for _, st := range response.Statuses {
+			if st.Code == pb.RateLimitResponse_OVER_LIMIT {
+				retry = max(retry, st.DurationUntilReset.Seconds)
+			}
+		}
+		w.Header().Set("Retry-After", strconv.FormatInt(retry, 10))
 		http.Error(w, "Too Many Requests", deny)
 	}
 }
