@@ -49,6 +49,8 @@ descriptors:
 - {key: b, rate_limit: {unit: day, requests_per_unit: 2, algorithm: sliding_window}}
 - {key: n, rate_limit: {unit: day, requests_per_unit: 0}}
 - {key: s, shadow_mode: true, rate_limit: {unit: day, requests_per_unit: 1}}
+- {key: w, value: x*, share_threshold: true, rate_limit: {unit: day, requests_per_unit: 2}}
+- {key: request, rate_limit: {concurrency: 1}}
 `
 
 // The algorithms and options that envoyproxy/ratelimit does not have decide as the steps say. TestSideBySide has the others.
@@ -56,10 +58,18 @@ descriptors:
 func TestDecisions(t *testing.T) {
 	servers.Needed(t, "test-gateway")
 	node := servers.NewCluster(t, 3, 0, servers.Options{})[0]
+	many := ""
+	for i := range 33 {
+		many += fmt.Sprintf("a=many%d*6 ", i)
+	}
 	for rules, steps := range map[string]string{
 		ours: `
 fixed=a*6: OVER_LIMIT X0
 fixed=a*-2: OK o1 // of the 6 that were counted
+fixed=b*5: OK o0
+fixed=b: OVER_LIMIT X0
+fixed=b: OVER_LIMIT X0
+fixed=b*-2: OK o0 // of the 7
 fixed=c*4294967295: OVER_LIMIT X0
 refuse=a*3: OK o2
 refuse=a*3: OVER_LIMIT X2
@@ -76,6 +86,10 @@ tokens=a*4: OK o1
 tokens=a*4: OVER_LIMIT X0
 tokens=a*-2: OK o0 // of 8 tokens 6 are still too many
 tokens=a*0: OVER_LIMIT X0
+tokens=b*5: OK o0
+tokens=b: OVER_LIMIT X0
+tokens=b: OVER_LIMIT X0
+tokens=b*-2: OK o0 // of 7
 sliding=b,gothrottle.settle=*9: OK o0
 sliding=b: OVER_LIMIT X0
 gcra=a*2: OK o0
@@ -86,7 +100,9 @@ user=a,request=1: OK o1
 user=a,request=2: OK o0
 user=a,request=3: OVER_LIMIT X0
 user=b,request=3: OK o1
-user=a,request=1*-1: OK o2
+user=a,request=3*0: OVER_LIMIT X0
+user=a,request=1*-1: OK o1
+user=a,request=3*0: OK o1
 user=a,request=3: OK o0`,
 		"domain: d\nhash_tag: domain" + tagged: `
 a=1*2 b=1*2: OK o3 o0
@@ -94,10 +110,16 @@ a=1 b=1: OVER_LIMIT o3 X0
 a=1 a=1 s=1: OK o1 o1 o0 // one key twice
 a=2*6: OVER_LIMIT X5 // does not count
 n=1 a=3: OVER_LIMIT X0 o5
-a=1 s=1: OK o0 o0 // a shadow refuses nobody`,
+a=1 s=1: OK o0 o0 // a shadow refuses nobody
+b=3*1000000000000 b=3*1000000000000: OVER_LIMIT X2 X2
+` + strings.TrimSpace(many) + ": OVER_LIMIT" + strings.Repeat(" X5", 33) + " // more than a call may have",
 		"domain: d\nhash_tag: descriptor" + tagged: `
 a=1*5 a=1,c=1*5 b=1*2: OK o0 o4 o0
-a=1 a=1,c=1 b=1: OVER_LIMIT X0 o4 X0`,
+a=1 a=1,c=1 b=1: OVER_LIMIT X0 o4 X0
+w=x1: OK o1
+w=x2: OK o0
+request=1: OK o0
+request=2: OVER_LIMIT X0`,
 	} {
 		g := start(t, node.Addr, rules, "REDIS_TYPE=CLUSTER", fmt.Sprint("CACHE_KEY_PREFIX=", len(rules))) // other keys for each
 		for line := range strings.Lines(steps[1:]) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,8 +47,13 @@ type verdict struct {
 	fallback  failure // "": the server has decided
 }
 
-// maxHits is how many units a call may have.
-const maxHits = 1_000_000_000_000
+const defaultHold = time.Minute
+
+// A call of a limit may have maxHits units, and one of several limits maxParts of them.
+const (
+	maxHits  = 1_000_000_000_000
+	maxParts = 32
+)
 
 func newEngine(rdb redis.UniversalClient, s *settings, log *slog.Logger) (*engine, error) {
 	o := throttle.Options{KeyPrefix: s.prefix, Logger: log}
@@ -94,7 +100,7 @@ func newLimiter(c *throttle.Client, m *limit) limiter {
 	units, name := max(m.units, 1), string(m.Algorithm)+"."+m.period.String()
 	switch m.Algorithm {
 	case concurrency: // slots have no With
-		hold := or(m.Hold, time.Minute)
+		hold := or(m.Hold, defaultHold)
 		return c.Slots(fmt.Sprintf("slots.%s.%d", hold, units), units, hold)
 	case slidingWindow:
 		return c.Window(name, 1, m.period).With(units)
@@ -142,7 +148,9 @@ func (e *engine) decide(ctx context.Context, asks []ask) {
 	for _, members := range groups {
 		wg.Go(func() {
 			if members[0].together() && len(members) > 1 {
-				e.decideAll(ctx, members)
+				for some := range slices.Chunk(members, maxParts) {
+					e.decideAll(ctx, some)
+				}
 				return
 			}
 			for _, a := range members {
@@ -167,8 +175,11 @@ func (a *ask) group() string {
 }
 
 func (e *engine) decideOne(ctx context.Context, a *ask) {
-	var err error
-	if a.verdict, err = e.askOne(ctx, a.limit.bound, a); err != nil {
+	err := e.countLate(ctx, a)
+	if err == nil {
+		a.verdict, err = e.askOne(ctx, a.limit.bound, a)
+	}
+	if err != nil {
 		a.verdict = e.fallback(ctx, a, err)
 	}
 }
@@ -200,13 +211,6 @@ func (e *engine) askOne(ctx context.Context, by limiter, a *ask) (verdict, error
 	}
 	var r throttle.Result
 	var err error
-	if m := e.markOf(a); m != nil && m.units != a.limit.units {
-		if late := m.late.Swap(0); late > 0 {
-			if _, err = c.Settle(ctx, a.key, late); err != nil {
-				return verdict{}, err
-			}
-		}
-	}
 	switch {
 	case a.hits == 0:
 		r, err = c.Peek(ctx, a.key)
@@ -234,8 +238,8 @@ func (m *limit) exceeded(r throttle.Result) bool {
 }
 
 // charge admits hits, or counts them past the limit, as envoyproxy/ratelimit does: a later request that only looks sees
-// that more was used than the limit. Of single hits that are refused the first one is counted at once, and the others when
-// another limit of the key is asked, because until then they change nothing.
+// that more was used than the limit. Of single hits that a fixed window refuses the first one is counted at once. The others
+// change nothing until hits are given back or another limit of the key is asked, so they are counted then.
 func (e *engine) charge(ctx context.Context, c counter, a *ask) (verdict, error) {
 	var r throttle.Result
 	var err error
@@ -245,8 +249,9 @@ func (e *engine) charge(ctx context.Context, c counter, a *ask) (verdict, error)
 	if err != nil || r.Allowed {
 		return verdictOf(r, false), err
 	}
-	m := e.markOf(a)
-	if m != nil && a.hits == 1 {
+	marks, m := a.limit.Algorithm == fixedWindow && c == a.limit.bound, e.markOf(a)
+	known := m != nil && m.units == a.limit.units
+	if marks && known && a.hits == 1 {
 		m.late.Add(1)
 		return verdictOf(r, true), nil
 	}
@@ -254,7 +259,7 @@ func (e *engine) charge(ctx context.Context, c counter, a *ask) (verdict, error)
 	if err != nil && !errors.Is(err, throttle.ErrParams) { // that is more than the server counts
 		return verdict{}, err
 	}
-	if m == nil {
+	if marks && !known {
 		if e.marked.Add(1) > maxMarks {
 			e.marks.Clear()
 			e.marked.Store(1)
@@ -287,6 +292,20 @@ func (e *engine) markOf(a *ask) *mark {
 	return nil
 }
 
+// countLate counts the late hits of a key, if they change what an ask finds.
+func (e *engine) countLate(ctx context.Context, a *ask) error {
+	m := e.markOf(a)
+	if m == nil || m.units == a.limit.units && a.hits >= 0 && !a.settle {
+		return nil
+	}
+	late := m.late.Swap(0)
+	if late == 0 {
+		return nil
+	}
+	_, err := a.limit.bound.(counter).Settle(ctx, a.key, late)
+	return err
+}
+
 func verdictOf(r throttle.Result, over bool) verdict {
 	v := verdict{over: over, remaining: r.Remaining, reset: r.ResetAfter}
 	if over && r.RetryAfter > 0 && r.RetryAfter != throttle.Never {
@@ -295,22 +314,36 @@ func verdictOf(r throttle.Result, over bool) verdict {
 	return v
 }
 
-// decideSlot takes a slot for the holder, renews it, or releases it. A slot in this process lapses by itself.
+// decideSlot takes a slot for the holder, renews it, looks whether there is one, or releases it. A slot in this process lapses
+// by itself.
 func (e *engine) decideSlot(ctx context.Context, s *throttle.Slots, a *ask) (verdict, error) {
 	of := e.remote
 	if s == a.limit.local {
 		of = e.local
 	}
 	switch {
-	case a.hits < 0 && of == e.remote:
-		ctx, cancel := context.WithTimeout(ctx, e.timeout)
-		defer cancel()
-		return verdict{remaining: a.limit.units}, e.rdb.Do(ctx, "GO.RELEASE", e.prefix+s.Info().Name+":"+a.key, a.holder).Err()
-	case a.hits <= 0:
+	case a.hits > 0:
+		all, err := of.All(ctx, s.Part(a.key, a.holder))
+		return verdictOf(all.Result, !all.Allowed), err
+	case of == e.local:
 		return verdict{remaining: a.limit.units}, nil
 	}
-	all, err := of.All(ctx, s.Part(a.key, a.holder))
-	return verdictOf(all.Result, !all.Allowed), err
+	ctx, cancel := context.WithTimeout(ctx, e.timeout)
+	defer cancel()
+	both, key := e.rdb.Pipeline(), e.prefix+s.Info().Name+":"+a.key
+	if a.hits < 0 {
+		both.Do(ctx, "GO.RELEASE", key, a.holder)
+	}
+	look := redis.NewIntSliceCmd(ctx, "GO.LEASE_RO", key, a.limit.units, or(a.limit.Hold, defaultHold).Milliseconds(), a.holder, "MS")
+	_ = both.Process(ctx, look)
+	if _, err := both.Exec(ctx); err != nil {
+		return verdict{}, err
+	}
+	limited, free, renewed := look.Val()[0], look.Val()[2], look.Val()[5]
+	if limited+renewed == 0 { // the slot that it would take is free
+		free++
+	}
+	return verdict{over: a.hits == 0 && limited > 0, remaining: free}, nil
 }
 
 // decideAll takes from the limits of all asks, or from none. Asks of one key are one part of the call.
@@ -347,5 +380,5 @@ func (a *ask) part(hits int64) throttle.Part {
 	if a.limit.units == 0 {
 		hits = maxHits // more than the limit of 1 that it has on the server
 	}
-	return a.limit.bound.(counter).Part(a.key, hits)
+	return a.limit.bound.(counter).Part(a.key, min(hits, maxHits))
 }
