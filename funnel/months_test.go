@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gothrottle/funnel"
+	"gothrottle/funnel/oracle"
 )
 
 // A transcript can't walk through 292 years: every month begins where the standard library says, and a window of one month
@@ -38,5 +39,8 @@ func TestQuota_monthsWithOffset(t *testing.T) {
 func checkMonths(t *testing.T, now int64, n int, offset int64) {
 	t.Helper()
 	p := funnel.QuotaParams{Limit: 1, Months: int16(n), Quantity: 1, Align: true, Offset: funnel.Micros(offset)}
-	quotaOf(funnel.QuotaState{}).call(t, funnel.Micros(now), p)
+	_, v := funnel.Quota(funnel.Micros(now), funnel.QuotaState{}, p)
+	if want := new(oracle.Quota).Call(funnel.Micros(now), p); v != want {
+		t.Fatalf("%d, %+v: %+v, want %+v", now, p, v, want)
+	}
 }

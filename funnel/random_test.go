@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
+	"gothrottle/commands"
+	"gothrottle/commands/memory"
 	"gothrottle/funnel"
 )
 
@@ -124,13 +127,15 @@ func promises(t testing.TB, now funnel.Micros, v funnel.Verdict, void func(at fu
 	}
 }
 
-// schedule makes up calls of limiters that count in microseconds: windows, quotas and leases.
+// schedule makes up calls of windows, quotas and leases, which count in microseconds. It makes them as commands of a server
+// in memory, whose keys never expire: so the clock can be set back.
 type schedule struct {
 	*rand.Rand
+	*memory.Server
 	now      funnel.Micros
 	earliest funnel.Micros // the clock is never set back behind this
 	limit    int64
-	period   funnel.Micros
+	period   funnel.Micros // whole ms
 	longest  funnel.Micros // what a period is at most
 	offset   funnel.Micros
 	last     funnel.Verdict // of the last call; the test sets it
@@ -144,7 +149,8 @@ type schedule struct {
 // eachSchedule runs f on n reproducible schedules.
 func eachSchedule(t *testing.T, n uint64, f func(*testing.T, *schedule)) {
 	eachSeed(t, n, func(t *testing.T, r *rand.Rand) {
-		s := &schedule{Rand: r, now: originMicros + funnel.Micros(r.IntN(1_000_000)), longest: maxPeriodMicros}
+		s := newSchedule(r)
+		s.now += funnel.Micros(r.IntN(1_000_000))
 		s.refunds, s.setsBack, s.force = s.IntN(4) > 0, s.IntN(3) == 0, s.IntN(2) == 0
 		switch s.IntN(16) {
 		case 0, 1:
@@ -160,11 +166,72 @@ func eachSchedule(t *testing.T, n uint64, f func(*testing.T, *schedule)) {
 	})
 }
 
+func newSchedule(r *rand.Rand) *schedule {
+	s := &schedule{Rand: r, Server: memory.NewServer(), now: originMicros, longest: maxPeriodMicros}
+	s.SetLag(1 << 60)
+	return s
+}
+
+// ask makes a call whose times are in ms. Its reply must be what the model's verdict says.
+func (s *schedule) ask(t testing.TB, line string, limit int64, want funnel.Verdict, sixth ...int64) {
+	t.Helper()
+	reply, err := s.Do(s.now, strings.Fields(line)...)
+	retry := int64(-1)
+	if want.RetryAfter > 0 {
+		retry = millis(want.RetryAfter)
+	}
+	text := fmt.Sprint(append([]int64{one(want.Limited), limit, want.Remaining, retry, millis(want.ResetAfter)}, sixth...))
+	if want.TooMuch && err != nil && err.Error() == commands.ErrTooMuchInUse.Text() {
+		return
+	}
+	if fmt.Sprint(reply) != text || err != nil {
+		t.Fatalf("%d: %s: %v, %v, want %s", s.now, line, reply, err, text)
+	}
+}
+
+// millis returns a length of time in ms, rounded up.
+func millis(n funnel.Nanos) int64 {
+	return int64((n-1)/funnel.Millisecond) + one(n > 0)
+}
+
+func one(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// params are those of a random call of a window, or but for Exact of a quota.
+type params = funnel.WindowParams
+
+// askFor makes a call for units, with an option of its command or "".
+func (s *schedule) askFor(t testing.TB, command string, p params, option string, want funnel.Verdict) {
+	t.Helper()
+	line := fmt.Sprint(command, " k ", p.Limit, " ", int64(p.Period)/1000, " ", p.Quantity, " MS ", option)
+	switch {
+	case p.UpTo:
+		s.ask(t, line+" UPTO", p.Limit, want, want.Granted)
+	case p.Force:
+		s.ask(t, line+" FORCE", p.Limit, want)
+	default:
+		s.ask(t, line, p.Limit, want)
+	}
+	s.last = want
+}
+
+// entries returns how many entries or slots the key has.
+func (s *schedule) entries() int {
+	if v := s.Get("k"); v != nil {
+		return len(v.Set)
+	}
+	return 0
+}
+
 // oneIn is true once in n times; never if n is 0.
 func (s *schedule) oneIn(n int) bool { return n > 0 && s.IntN(n) == 0 }
 
 // call makes up the next call: new parameters, time that passes, and a quantity.
-func (s *schedule) call() windowCall {
+func (s *schedule) call() params {
 	if s.oneIn(s.newPeriods) {
 		s.newPeriod()
 	}
@@ -178,17 +245,15 @@ func (s *schedule) call() windowCall {
 	if s.setsBack && s.oneIn(25) {
 		s.now = max(s.now-logUniform(s.Rand, 2*s.period), s.earliest)
 	}
-	c := windowCall{s.now, funnel.WindowParams{
-		Limit: s.limit, Period: s.period, Quantity: s.quantity(), Exact: s.exact, UpTo: s.IntN(3) == 0,
-	}}
-	c.Force = s.force && !c.UpTo && s.IntN(4) == 0
-	return c
+	p := params{Limit: s.limit, Period: s.period, Quantity: s.quantity(), Exact: s.exact, UpTo: s.IntN(3) == 0}
+	p.Force = s.force && !p.UpTo && s.IntN(4) == 0
+	return p
 }
 
 func (s *schedule) newPeriod() {
-	usual := []funnel.Micros{1000, 1007, 1e6, 7_000_003, 60e6, 120e6, 3600e6, 86400e6, s.longest, logUniform(s.Rand, s.longest)}
-	s.period = min(max(usual[s.IntN(len(usual))], 1000), s.longest)
-	s.offset = logUniform(s.Rand, maxPeriodMicros) * funnel.Micros(1-2*s.IntN(2))
+	usual := []funnel.Micros{1000, 7000, 1e6, 7_001_000, 60e6, 120e6, 3600e6, 86400e6, s.longest, logUniform(s.Rand, s.longest)}
+	s.period = min(max(usual[s.IntN(len(usual))], 1000), s.longest) / 1000 * 1000
+	s.offset = logUniform(s.Rand, maxPeriodMicros) / 1000 * funnel.Micros(1000-2000*s.IntN(2))
 }
 
 func (s *schedule) newLimit() {

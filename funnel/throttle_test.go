@@ -3,6 +3,7 @@ package funnel_test
 // No transcript holds what is true of random calls in any order, or of instants between two microseconds.
 
 import (
+	"cmp"
 	"math"
 	"math/big"
 	"slices"
@@ -58,136 +59,91 @@ func TestThrottle_agreesWithOracle(t *testing.T) {
 	seen.atLeast(t, 2000, "refund", "wait")
 }
 
-// action is units that a caller acts on. A caller with a slot acts when it has waited as long as the verdict says.
+// action is units that a caller acts on.
 type action struct {
-	drained *big.Rat // how many units could have drained until then, since the first call
-	units   int64
-	limit   *big.Rat     // how many units may be acted on at once
-	until   funnel.Nanos // a slot may be cancelled before that instant; 0: there is no slot
+	at    funnel.Nanos // when the caller has waited as long as the verdict says, rounded up
+	units int64
+	until funnel.Nanos // the slot may be cancelled before that instant
 }
 
 // withinRate checks that in any length of time t no more than limit + t x rate units are acted on.
-func withinRate(t *testing.T, actions []action) {
+func withinRate(t *testing.T, actions []action, limit, rate *big.Rat) {
 	t.Helper()
-	slices.SortStableFunc(actions, func(a, b action) int { return a.drained.Cmp(b.drained) })
-	sum, low := new(big.Rat), (*big.Rat)(nil)
+	slices.SortStableFunc(actions, func(a, b action) int { return cmp.Compare(a.at, b.at) })
+	level, last := new(big.Rat), funnel.Nanos(0)
 	for _, a := range actions {
-		if start := new(big.Rat).Sub(sum, a.drained); low == nil || start.Cmp(low) < 0 {
-			low = start
+		drained := new(big.Rat).Mul(whole(a.at-last), rate)
+		if last = a.at; level.Cmp(drained) < 0 {
+			level.Set(drained)
 		}
-		sum.Add(sum, whole(a.units))
-		over := new(big.Rat).Sub(sum, a.drained)
-		if over.Sub(over, low).Sub(over, a.limit); over.Sign() > 0 {
-			t.Fatalf("%v units too many: %+v", over, a)
+		level.Sub(level, drained).Add(level, whole(a.units))
+		if level.Cmp(limit) > 0 {
+			t.Fatalf("%v units in use, at most %v: %+v", level, limit, a)
 		}
 	}
 }
 
-// actors is a walk of callers that act on what they get.
-type actors struct {
-	*walk
-	*limiter
-	limit   int64        // the largest of all callers
-	unit    funnel.Nanos // waits are rounded up to this
-	slots   bool         // some callers say RESERVE
-	drained *big.Rat
-	actions []action
-}
-
-// pass lets time pass, in which units drain at the rate of the state.
-func (a *actors) pass() {
-	before := a.now
-	if a.wait(); a.state.Rate.Count > 0 {
-		drained := new(big.Rat).Mul(whole(a.now-before), perNano(a.state.Rate))
-		a.drained = drained.Add(drained, a.drained)
-	}
-}
-
+// perNano returns how many units drain in one ns.
 func perNano(r funnel.Rate) *big.Rat { return big.NewRat(r.Count, int64(r.Period)) }
 
-// act makes a call and notes what its caller acts on, and when.
-func (a *actors) act(t *testing.T) {
-	t.Helper()
-	p := a.walk.call()
-	p.Quantity = max(p.Quantity, 0)
-	if a.slots && !p.UpTo && a.IntN(4) > 0 {
-		longest := 10 * p.Rate.Drain(a.limit)
-		if p.Reserve, p.MaxWait = true, longest/a.unit*a.unit; a.IntN(2) == 0 {
-			p.MaxWait = min(a.length(), longest) / a.unit * a.unit
-		}
-	}
-	v := a.limiter.call(t, a.now, p)
-	if a.last = v; v.Granted <= 0 {
-		return
-	}
-	wait := (v.Wait + a.unit - 1) / a.unit * a.unit
-	if wait > p.MaxWait {
-		t.Fatalf("%+v: %+v", p, v)
-	}
-	made := action{new(big.Rat).Mul(whole(wait), perNano(p.Rate)), v.Granted, whole(p.Limit), 0}
-	made.drained.Add(made.drained, a.drained)
-	if a.slots { // a caller with a larger limit may act earlier than one that came before it
-		made.limit, made.until = new(big.Rat).Mul(whole(a.unit), perNano(p.Rate)), a.now+v.Wait
-		made.limit.Add(made.limit, whole(a.limit))
-	}
-	a.actions = append(a.actions, made)
-}
-
 // cancel gives back the units of one slot, at random, that lies in the future.
-func (a *actors) cancel(t *testing.T) {
+func (w *walk) cancel(t *testing.T, l *limiter, actions []action) []action {
 	t.Helper()
-	i := slices.IndexFunc(a.actions, func(made action) bool { return made.until > a.now && a.IntN(3) == 0 })
+	i := slices.IndexFunc(actions, func(made action) bool { return made.until > w.now && w.IntN(3) == 0 })
 	if i < 0 {
-		return
+		return actions
 	}
-	p := a.p
-	p.Quantity, p.Reserve, p.UpTo = -a.actions[i].units, true, false
-	a.limiter.call(t, a.now, p)
-	a.actions = slices.Delete(a.actions, i, i+1)
+	p := w.p
+	p.Quantity, p.Reserve, p.UpTo = -actions[i].units, true, false
+	l.call(t, w.now, p)
+	return slices.Delete(actions, i, i+1)
 }
 
-// In any length of time t at most limit + t x rate units are acted on. While parameters change, that is the last call's limit
-// and what could drain. With RESERVE, at one rate, callers wait for their slots in whole units of time; cancelled slots add at
-// most 2 x rate x maxwait.
-func TestThrottle_neverAdmitsMore(t *testing.T) {
+// With RESERVE, callers act at their slots, which they wait for in whole units of time, and others at once. In any length of
+// time t they act on at most limit + (t + unit) x rate units, with the largest of their limits. Cancelled slots add at most
+// 2 x rate x maxwait. (Without RESERVE this is what a bucket like the exact model does.)
+func TestThrottle_slotsKeepTheRate(t *testing.T) {
 	for _, c := range []struct {
-		name          string
-		changes       int
-		slots, limits bool
-		cancels       bool
-	}{
-		{"one rate", math.MaxInt, false, false, false},
-		{"changing", 20, false, false, false},
-		{"slots", math.MaxInt, true, false, false},
-		{"slots at several limits", math.MaxInt, true, true, false},
-		{"cancelled slots", math.MaxInt, true, true, true},
-	} {
+		name            string
+		limits, cancels bool
+	}{{"one limit", false, false}, {"several limits", true, false}, {"cancelled slots", true, true}} {
 		t.Run(c.name, func(t *testing.T) {
 			admissions := 0
 			eachWalk(t, 120, func(t *testing.T, w *walk) {
-				for c.slots && w.p.Rate.Drain(w.p.Limit) > funnel.MaxPeriod/100 {
+				for w.p.Rate.Drain(w.p.Limit) > funnel.MaxPeriod/100 {
 					w.newRate()
 				}
-				a := &actors{walk: w, limiter: limiterOf(funnel.ThrottleState{}), limit: w.p.Limit, slots: c.slots, drained: new(big.Rat)}
-				a.unit = []funnel.Nanos{1, funnel.Millisecond, funnel.Second}[w.IntN(3)]
+				limit, rate, full := w.p.Limit, perNano(w.p.Rate), w.p.Rate.Drain(w.p.Limit)
+				unit := []funnel.Nanos{1, funnel.Millisecond, funnel.Second}[w.IntN(3)]
+				l, actions := limiterOf(funnel.ThrottleState{}), []action{}
 				for range 120 {
-					if w.change(c.changes); c.limits {
-						w.p.Limit = max(a.limit>>w.IntN(5), 1)
+					if c.limits {
+						w.p.Limit = max(limit>>w.IntN(5), 1)
 					}
-					if a.pass(); w.now > lastNow-funnel.MaxPeriod {
+					if w.wait(); w.now > lastNow-funnel.MaxPeriod {
 						break // usage past the last instant is cut
 					}
-					if a.act(t); c.cancels && w.IntN(2) == 0 {
-						a.cancel(t)
+					p := w.call()
+					if p.Quantity = max(p.Quantity, 0); !p.UpTo && w.IntN(4) > 0 {
+						longest := []funnel.Nanos{10 * full, min(w.length(), 10*full)}[w.IntN(2)]
+						p.Reserve, p.MaxWait = true, longest/unit*unit
+					}
+					w.last = l.call(t, w.now, p)
+					if wait := (w.last.Wait + unit - 1) / unit * unit; wait > p.MaxWait {
+						t.Fatalf("%+v: %+v", p, w.last)
+					} else if w.last.Granted > 0 {
+						actions = append(actions, action{w.now + wait, w.last.Granted, w.now + w.last.Wait})
+					}
+					if c.cancels && w.IntN(2) == 0 {
+						actions = w.cancel(t, l, actions)
 					}
 				}
-				if admissions += len(a.actions); c.cancels {
-					more := new(big.Rat).Mul(whole(20*w.p.Rate.Drain(a.limit)), perNano(w.p.Rate))
-					for i := range a.actions {
-						a.actions[i].limit.Add(a.actions[i].limit, more)
-					}
+				admissions += len(actions)
+				if c.cancels {
+					unit += 20 * full
 				}
-				withinRate(t, a.actions)
+				most := new(big.Rat).Mul(whole(unit), rate)
+				withinRate(t, actions, most.Add(most, whole(limit)), rate)
 			})
 			if admissions < 1500 && !t.Failed() {
 				t.Errorf("%d admissions prove nothing", admissions)

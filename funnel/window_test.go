@@ -3,11 +3,101 @@ package funnel_test
 // No transcript holds what is true of random calls in any order, or of a clock that is set back.
 
 import (
+	"reflect"
+	"strconv"
 	"testing"
 
+	"gothrottle/commands"
+	"gothrottle/commands/memory"
 	"gothrottle/funnel"
 	"gothrottle/funnel/oracle"
 )
+
+// window is a key that holds a sliding window, and its exact model.
+type window struct {
+	*schedule
+	oracle   oracle.Window
+	admitted []admission // what is left of the units of admitted calls if refunds undo the newest
+}
+
+// admission is units that a call took.
+type admission struct {
+	time  funnel.Micros
+	units int64
+}
+
+// call makes a call, whose reply must be the model's. A call that changes nothing leaves the key as it is.
+func (w *window) call(t testing.TB, p params) funnel.Verdict {
+	t.Helper()
+	option := ""
+	if p.Exact {
+		option = "EXACT"
+	}
+	before, v := w.Get("k"), w.oracle.Call(w.now, p)
+	w.askFor(t, "GO.WINDOW", p, option, v)
+	if v.Change == funnel.Keep && !reflect.DeepEqual(w.Get("k"), before) {
+		t.Fatalf("%+v of %+v leaves %+v", p, before, w.Get("k"))
+	}
+	inRange(t, p.Limit, p.Quantity, p.UpTo || p.Force, v)
+	void := func(at funnel.Micros) bool { return w.oracle.Void(at, p.Period) }
+	promises(t, w.now, v, void, func(at funnel.Micros) funnel.Verdict { return w.oracle.Clone().Call(at, p) })
+	return v
+}
+
+// audit is the promise: in no span (t - period, t] is more admitted than the limit, even if refunds undo the newest calls.
+func (w *window) audit(t testing.TB, p params, v funnel.Verdict) {
+	t.Helper()
+	for units := -v.Granted; units > 0; {
+		newest := &w.admitted[len(w.admitted)-1]
+		n := min(units, newest.units)
+		units -= n
+		if newest.units -= n; newest.units == 0 {
+			w.admitted = w.admitted[:len(w.admitted)-1]
+		}
+	}
+	if v.Granted <= 0 {
+		return
+	}
+	w.admitted = append(w.admitted, admission{w.now, v.Granted})
+	sum := int64(0)
+	for _, a := range w.admitted {
+		if a.time > w.now-p.Period {
+			sum += a.units
+		}
+	}
+	if sum > p.Limit {
+		t.Fatalf("%+v: %d admitted in one period: %v", p, sum, w.admitted)
+	}
+}
+
+// put makes the key hold n entries of one unit, the first at a time, a microsecond apart. before is their total without them.
+func (w *window) put(n int, at funnel.Micros, before uint64) {
+	v := &memory.Value{Kind: commands.KindZset}
+	for i := n; i > 0; i-- {
+		text := "\x01" + strconv.FormatUint(before+uint64(i), 36)
+		v.Set = append(v.Set, memory.Member{Score: -float64(at + funnel.Micros(i-1)), Text: text})
+	}
+	w.Put("k", v)
+}
+
+// newWindow returns an empty window: at times with totals that go round, or with more entries that are a period old than a
+// call clears away, so that a refund of everything keeps them.
+func newWindow(s *schedule) *window {
+	w := &window{schedule: s}
+	switch s.IntN(4) {
+	case 0, 1:
+		s.longest = originMicros / 8
+		s.earliest = s.longest + 1000 // no entry of these is ever alive
+		s.now = max(s.now, originMicros)
+		s.newPeriod()
+		w.put(1, 0, -uint64(logUniform(s.Rand, 4*s.limit)))
+		if s.newPeriods == 0 && s.IntN(2) == 0 {
+			s.setsBack = false // the model forgets the time of the newest entry
+			w.put(500, 0, 0)
+		}
+	}
+	return w
+}
 
 // Whatever the calls, every reply is the exact model's, no span of a period holds too much, and calls that share entries leave
 // few of them.
@@ -29,20 +119,23 @@ func TestWindow_agreesWithOracle(t *testing.T) {
 				if s.exact = !c.shared && s.IntN(3) == 0; c.shared {
 					s.limit = max(s.limit, funnel.WindowParts+1+s.Int64N(100))
 				}
-				w := s.window()
+				w := newWindow(s)
+				before := w.entries()
+				most := before + funnel.WindowParts + 1
 				for range 120 {
-					call := s.call()
-					v := w.call(t, call)
-					s.last = v.Verdict
-					if after := w.state(call.now, call.Period); call.Force && v.Granted > 0 && after.InUse() > call.Limit {
-						seen["debt"]++
+					p := s.call()
+					v := w.call(t, p)
+					if !s.setsBack && !s.force && c.newPeriods == 0 {
+						w.audit(t, p, v)
 					}
+					after := w.entries()
+					seen.count("debt", p.Force && v.Granted > 0 && w.oracle.InUse(s.now, p.Period) > p.Limit)
 					seen.count("denial", v.Limited)
 					seen.count("refund", v.Granted < 0)
-					seen.count("shared entry", v.Granted > 0 && v.Share)
-					seen.count("partial grant", partial(call.Quantity, v.Verdict))
-					if c.shared && len(w.entries) > funnel.WindowParts+1 {
-						t.Fatalf("%d entries", len(w.entries))
+					seen.count("shared entry", v.Granted > 0 && after == before)
+					seen.count("partial grant", partial(p.Quantity, v))
+					if before = after; c.shared && after > most {
+						t.Fatalf("%d entries", after)
 					}
 				}
 			})
@@ -61,22 +154,19 @@ func TestWindow_fewEntries(t *testing.T) {
 		force, exact bool
 		most         int
 	}{
-		{1_000_000, 60e6, 5000, false, false, funnel.WindowParts + 1},
+		{1_000_000, 60e6, 50_000, false, false, funnel.WindowParts + 1},
 		{1_000_000, 1000, 1, false, false, funnel.WindowParts + 1},
-		{1_000_000, 119_999, 99, false, false, funnel.WindowParts + 1},
-		{1_000_000, maxPeriodMicros, 1e12, false, false, funnel.WindowParts + 1},
-		{1, 60e6, 6007, true, false, funnel.WindowParts + 1},
-		{funnel.WindowParts, 1007, 3, true, false, funnel.WindowParts + 1},
+		{1_000_000, 119_000, 99, false, false, funnel.WindowParts + 1},
+		{1_000_000, maxPeriodMicros / 10, 3e11, false, false, funnel.WindowParts + 1},
+		{1, 60e6, 60_007, true, false, funnel.WindowParts + 1},
+		{funnel.WindowParts, 1000, 3, true, false, funnel.WindowParts + 1},
 		{1, 1000, 1, true, true, 1000},
 	} {
-		var l windowLog
+		w := window{schedule: newSchedule(nil)}
 		most := 0
-		for now := originMicros; now < originMicros+3*c.period; now += c.step {
-			p := funnel.WindowParams{Limit: c.limit, Period: c.period, Quantity: 7, Force: c.force, Exact: c.exact}
-			if v := l.call(t, windowCall{now, p}); v.Granted != 7 {
-				t.Fatalf("%+v: %+v", c, v)
-			}
-			most = max(most, len(l.entries))
+		for ; w.now < originMicros+3*c.period; w.now += c.step {
+			w.call(t, params{Limit: c.limit, Period: c.period, Quantity: 7, Force: c.force, Exact: c.exact})
+			most = max(most, w.entries())
 		}
 		if most != c.most {
 			t.Errorf("%+v: %d entries", c, most)
@@ -88,22 +178,22 @@ func TestWindow_fewEntries(t *testing.T) {
 // grant does not wait for them.
 func TestWindow_clearsAFewAtATime(t *testing.T) {
 	for _, refund := range []int64{0, -700, -1000} {
-		w := checkedWindow{oracle: new(oracle.Window), windowLog: windowLog{keepsEmpty: true}}
-		c := windowCall{originMicros, funnel.WindowParams{Limit: 2000, Period: 3600e6, Quantity: 1, Exact: true}}
+		w := window{schedule: newSchedule(nil)}
+		p := params{Limit: 2000, Period: 3600e6, Quantity: 1, Exact: true}
 		for range 1000 {
-			w.call(t, c)
-			c.now++
+			w.call(t, p)
+			w.now++
 		}
-		if c.Quantity = refund; refund == 0 {
-			c.now += c.Period
+		if p.Quantity = refund; refund == 0 {
+			w.now += p.Period
 		}
-		w.call(t, c)
+		w.call(t, p)
 		for _, quantity := range []int64{1, 1, 5000} {
-			before := len(w.entries)
-			c.now++
-			c.Quantity, c.UpTo = quantity, quantity > 1
-			if w.call(t, c); len(w.entries) != before-clearMost+1 {
-				t.Errorf("after a refund of %d, a call for %d leaves %d of %d entries", refund, quantity, len(w.entries), before)
+			before := w.entries()
+			w.now++
+			p.Quantity, p.UpTo = quantity, quantity > 1
+			if w.call(t, p); w.entries() != before-128+1 {
+				t.Errorf("after a refund of %d, a call for %d leaves %d of %d entries", refund, quantity, w.entries(), before)
 			}
 		}
 	}
@@ -112,11 +202,11 @@ func TestWindow_clearsAFewAtATime(t *testing.T) {
 // The corners: nothing wraps, whatever entries a log may hold.
 func TestWindow_saturates(t *testing.T) {
 	units := []int64{1, 2, funnel.WindowParts, funnel.MaxLimit, 1 << 62}
-	var calls []funnel.WindowParams
+	var calls []params
 	for _, period := range []funnel.Micros{1000, 60e6, maxPeriodMicros} {
 		for _, limit := range []int64{1, funnel.WindowParts + 1, funnel.MaxLimit} {
 			for _, quantity := range []int64{-funnel.MaxLimit - 1, -1, 0, 1, funnel.MaxLimit, funnel.MaxLimit + 1} {
-				p := funnel.WindowParams{Limit: limit, Period: period, Quantity: quantity}
+				p := params{Limit: limit, Period: period, Quantity: quantity}
 				upTo, force := p, p
 				upTo.UpTo, force.Force = true, true
 				calls = append(calls, p, upTo, force)
@@ -139,5 +229,22 @@ func TestWindow_saturates(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// windowInRange checks what holds for every verdict and every stored entry. The wait is not known here.
+func windowInRange(t testing.TB, p params, next funnel.WindowEntry, v funnel.WindowVerdict) {
+	t.Helper()
+	if v.Await && v.RetryAfter != 0 {
+		t.Fatalf("two waits: %+v", v)
+	}
+	if v.Await {
+		v.RetryAfter = 1
+	}
+	inRange(t, p.Limit, p.Quantity, p.UpTo || p.Force, v.Verdict)
+	if v.Change == funnel.Store && (next.Time < 0 || next.Weight < 1 || next.Cap < 0 || next.Cap > 0 && !next.Capped) ||
+		v.Granted > 0 && !p.Force && (next.Weight > p.Limit || next.Capped && next.Cap > p.Limit) ||
+		v.Granted > 0 && (next.Weight > funnel.MaxInUse || next.Capped && next.Cap > funnel.MaxInUse) {
+		t.Fatalf("malformed entry for %+v: %+v", p, next)
 	}
 }
