@@ -27,7 +27,7 @@ func limiterOf(s funnel.ThrottleState) *limiter {
 	if s.Frac > 0 {
 		empty.Add(empty, big.NewRat(s.Frac, s.Rate.Count))
 	}
-	return &limiter{s, oracle.NewLockedThrottle(empty, s.Rate, s.Locked)}
+	return &limiter{s, oracle.NewThrottle(empty, s.Rate, s.Locked)}
 }
 
 // stored returns the oracle's state as a ThrottleState. fits is false if no ThrottleState can

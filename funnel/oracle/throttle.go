@@ -25,14 +25,9 @@ func (o *Throttle) String() string { return fmt.Sprint(o.at, o.units, o.rate, o.
 
 // NewThrottle returns a bucket that drains at rate and is empty at the instant empty, in ns
 // since the Unix epoch. The zero rate means unknown, as for an adopted redis-cell key: each
-// call then sees the usage that its own rate would drain until that instant.
-func NewThrottle(empty *big.Rat, rate funnel.Rate) *Throttle {
-	return NewLockedThrottle(empty, rate, 0)
-}
-
-// NewLockedThrottle returns a bucket as NewThrottle does, with a lockout that ends at the
-// instant end, in ns since the Unix epoch. 0 means that there is no lockout.
-func NewLockedThrottle(empty *big.Rat, rate funnel.Rate, end funnel.Nanos) *Throttle {
+// call then sees the usage that its own rate would drain until that instant. A lockout ends at the
+// instant end, in ns since the Unix epoch; 0 means that there is none.
+func NewThrottle(empty *big.Rat, rate funnel.Rate, end funnel.Nanos) *Throttle {
 	o := &Throttle{at: empty, units: new(big.Rat), locked: end}
 	if rate.Count != 0 {
 		o.rate = perNano(rate)
