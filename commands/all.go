@@ -67,9 +67,9 @@ func (c *Call) leftmost(wrong ErrorCode) ErrorCode {
 	return wrong
 }
 
-// failClause returns an error of the clause that is being planned. It names Args[word].
-func (c *Call) failClause(code ErrorCode, word int) ErrorCode {
-	c.ErrClause = int32(len(c.Clauses)) + 1
+// failClause returns an error of the clause at a position, from 0. It names Args[word].
+func (c *Call) failClause(code ErrorCode, clause, word int) ErrorCode {
+	c.ErrClause = int32(clause) + 1
 	return c.fail(code, word)
 }
 
@@ -175,19 +175,18 @@ var checksumSeed = maphash.MakeSeed()
 // planClause adds the clause whose words begin at Args[i] to the last key. It returns the
 // index of the word after the clause.
 func (c *Call) planClause(index, i int) (next int, err ErrorCode) {
-	kind := clauseKinds[index]
+	kind, n := clauseKinds[index], len(c.Clauses)
 	k := &c.Keys[len(c.Keys)-1]
 	switch {
-	case len(c.Clauses) == MaxClauses:
+	case n == MaxClauses:
 		return 0, ErrTooManyClauses
 	case k.Wants != KindAbsent && (!kind.cells || k.Wants != kind.state):
-		return 0, c.failClause(ErrKeyShared, i-1)
+		return 0, c.failClause(ErrKeyShared, n, i-1)
 	case i+kind.words > len(c.Args):
-		return 0, c.failClause(ErrClauseShort, i-1)
+		return 0, c.failClause(ErrClauseShort, n, i-1)
 	}
-	w := clauseWords{kind: int32(index), first: int32(i)}
+	w := c.addClause(clauseWords{kind: int32(index), first: int32(i), period: int32(i+kind.words) - 1})
 	i += kind.words
-	w.period = int32(i) - 1
 	if kind.units && i < len(c.Args) && looksNumeric(c.Args[i]) {
 		w.quantityWord = int32(i)
 		i++
@@ -195,23 +194,22 @@ func (c *Call) planClause(index, i int) (next int, err ErrorCode) {
 	allowed := kind.option
 	for i < len(c.Args) && allowed&findOption(c.Args[i]) != 0 {
 		if w.opts != 0 {
-			return 0, c.failClause(ErrRepeatedOption, i)
+			return 0, c.failClause(ErrRepeatedOption, n, i)
 		}
 		w.opts = allowed
 		if i++; allowed&operands != 0 {
 			if i == len(c.Args) {
-				return 0, c.failClause(optionRows[allowed.first()].without, i-1)
+				return 0, c.failClause(optionRows[allowed.first()].without, n, i-1)
 			}
 			w.operand = int32(i)
 			i++
 		}
 	}
-	c.addClause(w)
 	return i, NoError
 }
 
 // addClause adds a clause to the last key. The rest of the clause is not cleared: parse and decide set it.
-func (c *Call) addClause(w clauseWords) {
+func (c *Call) addClause(w clauseWords) *clauseWords {
 	n, last := len(c.Clauses), len(c.Keys)-1
 	c.Clauses = c.Clauses[:n+1]
 	cl, k, kind := &c.Clauses[n], &c.Keys[last], clauseKinds[w.kind]
@@ -220,6 +218,7 @@ func (c *Call) addClause(w clauseWords) {
 	if kind.cells {
 		k.Asked++
 	}
+	return &cl.clauseWords
 }
 
 func runAll(c *Call) ErrorCode {

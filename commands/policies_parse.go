@@ -130,7 +130,7 @@ func isPolicyName(name string) bool {
 	return len(name) <= maxPolicyName
 }
 
-// parsePolicyClause reads all words of a clause.
+// parsePolicyClause reads all words of a clause: those of GO.ALL's, without a quantity.
 func parsePolicyClause(at *policyPlace, words []string) (clause policyClause, err error) {
 	if len(words) == 0 {
 		return clause, at.fail("a clause is missing")
@@ -139,18 +139,35 @@ func parsePolicyClause(at *policyPlace, words []string) (clause policyClause, er
 	if i == noClause || !clauseKinds[i].units {
 		return clause, at.fail("a clause must begin with %s, not '%s'", keywords(inPolicies), printable(words[0]))
 	}
-	kind := clauseKinds[i]
-	if words = words[1:]; len(words) < kind.words {
-		return clause, at.fail("'%s' needs %s", kind.keyword, kind.needs())
+	c, kind := Call{Args: words, Keys: make([]Key, 1), Clauses: make([]Clause, 0, 1)}, clauseKinds[i]
+	next, wrong := c.planClause(i, 1)
+	if wrong == ErrClauseShort {
+		return clause, at.failCall(&c, wrong)
 	}
-	w := clauseWords{period: int32(kind.words) - 1}
-	wrong := kind.parseOption(at, words, &w)
+	w := c.Clauses[0].clauseWords
+	if w.quantityWord > 0 {
+		next, wrong = int(w.quantityWord), NoError
+		w.opts, w.quantityWord, w.operand = 0, 0, 0
+	}
 	clause.kind, clause.limiter = int32(i), kind.new()
 	limit, code := clause.limiter.parse(words, &request{clauseWords: w, quantity: 1})
-	if clause.limit = limit; code != NoError { // the words from the left are judged first
+	clause.limit = limit
+	switch {
+	case code != NoError: // the words from the left are judged first
 		return clause, at.wrongWord(code, words, &w)
+	case wrong != NoError:
+		return clause, at.failCall(&c, wrong)
+	case next < len(words):
+		return clause, at.fail("unknown option '%s': a %s clause may have %s, and another clause needs a comma before it",
+			printable(words[next]), kind.keyword, kind.option.name())
 	}
-	return clause, wrong
+	return clause, nil
+}
+
+// failCall returns the error of a call whose only clause is that of the policy.
+func (at *policyPlace) failCall(c *Call, code ErrorCode) error {
+	c.ErrClause = 0
+	return at.fail("%s", strings.TrimPrefix(string(c.AppendError(nil, code)), "ERR "))
 }
 
 func inPolicies(kind *clauseKind) bool    { return kind.units }
@@ -163,40 +180,6 @@ func (kind *clauseKind) needs() string {
 		names[i] = kind.args[i].Name
 	}
 	return inWords(names, "and")
-}
-
-// parseOption finds the only option that a kind of clause can have, and its time.
-func (kind *clauseKind) parseOption(at *policyPlace, words []string, w *clauseWords) error {
-	rest := words[kind.words:]
-	if len(rest) == 0 {
-		return nil
-	}
-	name := kind.option.name()
-	if !isWord(rest[0], name) {
-		return kind.unknown(at, rest[0])
-	}
-	rest = rest[1:]
-	w.opts |= kind.option
-	if kind.option&operands != 0 {
-		if len(rest) == 0 {
-			w.opts = 0
-			return at.fail("'%s' needs a time", name)
-		}
-		w.operand = int32(kind.words) + 1
-		rest = rest[1:]
-	}
-	switch {
-	case len(rest) == 0:
-		return nil
-	case isWord(rest[0], name):
-		return at.fail("option '%s' given more than once", name)
-	}
-	return kind.unknown(at, rest[0])
-}
-
-func (kind *clauseKind) unknown(at *policyPlace, word string) error {
-	return at.fail("unknown option '%s': a %s clause may have %s, and another clause needs a comma before it",
-		printable(word), kind.keyword, kind.option.name())
 }
 
 // wrongWord returns the error of a word that a limiter has read.
@@ -212,13 +195,13 @@ func (at *policyPlace) wrongWord(code ErrorCode, words []string, w *clauseWords)
 	case ErrLockoutNotTime:
 		return noTime("the time of LOCKOUT", w.operand)
 	case ErrWindowTooLong:
-		return at.failCode(code, strings.Join(words[:w.period+1], " "))
+		return at.failCode(code, strings.Join(words[w.first:w.period+1], " "))
 	case ErrCountNotInteger, ErrCountRange:
-		return at.failCode(code, words[1])
+		return at.failCode(code, words[w.first+1])
 	case ErrPeriodRange, ErrMonthsRange, ErrMonthsNotQuota, ErrMonthsWithoutAlign:
 		return at.failCode(code, words[w.period])
 	case ErrOffsetRange, ErrMonthsOffsetRange, ErrLockoutRange:
 		return at.failCode(code, words[w.operand])
 	}
-	return at.failCode(code, words[0])
+	return at.failCode(code, words[w.first])
 }
