@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,56 +22,80 @@ func (s *Server) apply(c *commands.Call, k *commands.Key) {
 	if k.Becomes == commands.Absent {
 		return
 	}
-	var before *Value
-	var dropped []string
 	if v == nil {
 		v = &Value{Kind: kind}
 		name = strings.Clone(name)
 		s.keys[name] = v
-	} else if s.observe != nil {
-		before = v.Clone()
+	}
+	expires := k.ExpireFrom != 0 && (v.Expire < k.ExpireFrom || v.Expire > k.ExpireTo)
+	if expires {
+		v.Expire = k.ExpireTo
 	}
 	switch k.Becomes {
 	case commands.Hash:
-		v.setCells(c.Cells[k.FirstCell:][:k.Asked])
+		set, unset := v.setCells(c.Cells[k.FirstCell:][:k.Asked])
+		s.replicate("HSET", name, set...)
+		s.replicate("HDEL", name, unset...)
 	case commands.Zset:
-		dropped = v.setEntries(c, k)
+		added, dropped := v.setEntries(c, k)
+		s.replicate("ZADD", name, added...)
+		s.replicate("ZREM", name, dropped...)
 	case commands.String:
-		v.Text = string(k.NewText[:k.NewLen])
+		if v.Text = string(k.NewText[:k.NewLen]); expires {
+			s.replicate("SET", name, v.Text, "PXAT", strconv.FormatInt(v.Expire, 10))
+		} else {
+			s.replicate("SET", name, v.Text, "KEEPTTL")
+		}
+		return
 	}
-	if k.ExpireFrom != 0 && (v.Expire < k.ExpireFrom || v.Expire > k.ExpireTo) {
-		v.Expire = k.ExpireTo
-	}
-	if s.observe != nil {
-		s.observe(name, before, v, dropped)
-	}
-	if v.Empty() {
+	switch {
+	case v.Empty():
 		delete(s.keys, name)
+	case expires:
+		s.replicate("PEXPIREAT", name, strconv.FormatInt(v.Expire, 10))
 	}
 }
 
-func (v *Value) setCells(cells []commands.Cell) {
+// replicate reports a command that a server with the module replicates, unless there are no words for it.
+func (s *Server) replicate(command, key string, words ...string) {
+	if s.observe != nil && len(words) > 0 {
+		s.observe(append([]string{command, key}, words...))
+	}
+}
+
+// setCells sets and removes fields. It returns those that it set, with their values, and those that it removed.
+func (v *Value) setCells(cells []commands.Cell) (set, unset []string) {
 	for i := range cells {
 		cell := &cells[i]
 		for f := range commands.MaxFields {
+			name := names[i][f]
 			switch bit := uint32(1) << f; {
 			case cell.Set&bit != 0:
-				v.SetField(names[i][f], strconv.FormatInt(cell.Value[f], 10))
+				text := strconv.FormatInt(cell.Value[f], 10)
+				v.SetField(name, text)
+				set = append(set, name, text)
 			case cell.Unset&bit != 0:
-				v.DropField(names[i][f])
+				v.DropField(name)
+				unset = append(unset, name)
 			}
 		}
 	}
+	return set, unset
 }
 
-// setEntries adds a member, then removes others, which it returns.
-func (v *Value) setEntries(c *commands.Call, k *commands.Key) (dropped []string) {
+// setEntries adds a member, then removes others. It returns the member that it added, after its score, and those that it
+// removed. A member that is there already, with its score, isn't added.
+func (v *Value) setEntries(c *commands.Call, k *commands.Key) (added, dropped []string) {
 	if k.AddPrefix != 0 {
 		text := string(k.NewText[:k.NewLen])
 		if k.AddWord != 0 {
 			text = c.Args[k.AddWord]
 		}
-		v.Add(Member{-float64(k.AddTime), string([]byte{byte(k.AddPrefix)}) + text})
+		m := Member{-float64(k.AddTime), string([]byte{byte(k.AddPrefix)}) + text}
+		if !slices.Contains(v.Set, m) {
+			v.Add(m)
+			added = []string{strconv.FormatFloat(m.Score, 'f', -1, 64), m.Text}
+		}
 	}
 	for _, e := range k.Entries {
 		if e.Drop != 0 {
@@ -78,5 +103,5 @@ func (v *Value) setEntries(c *commands.Call, k *commands.Key) (dropped []string)
 			v.Drop(e.Member)
 		}
 	}
-	return dropped
+	return added, dropped
 }

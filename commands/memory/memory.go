@@ -21,7 +21,7 @@ type Server struct {
 	policies *commands.Policies
 	settings map[string]string // of CONFIG
 	lag      funnel.Micros     // see SetLag
-	observe  func(key string, before, after *Value, dropped []string)
+	observe  func(command []string)
 	handle   func(*commands.Command, *commands.Call) commands.ErrorCode
 }
 
@@ -67,10 +67,9 @@ func (s *Server) SetLag(lag funnel.Micros) {
 	s.lag = lag
 }
 
-// Observe makes the server call f for each change of a key, in their order. before and after are nil if there is no key;
-// after is Empty if the last element went. dropped are the members that went, in the order in which they did. f keeps none
-// of these and does not call the server.
-func (s *Server) Observe(f func(key string, before, after *Value, dropped []string)) {
+// Observe makes the server call f for each command that a server with the module would replicate: plain commands, in their
+// order. f does not call the server.
+func (s *Server) Observe(f func(command []string)) {
 	mu.Lock()
 	defer mu.Unlock()
 	s.observe = f
@@ -128,7 +127,7 @@ func (s *Server) remove(key string) bool {
 	v := s.keys[key]
 	delete(s.keys, key)
 	if v != nil && s.observe != nil {
-		s.observe(key, v, nil, nil)
+		s.observe([]string{"DEL", key})
 	}
 	return v != nil
 }

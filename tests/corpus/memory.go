@@ -22,9 +22,7 @@ type Memory struct {
 // NewMemory returns a host without keys.
 func NewMemory() *Memory {
 	m := &Memory{Server: memory.NewServer()}
-	m.Observe(func(key string, before, after *memory.Value, dropped []string) {
-		m.effects = append(m.effects, Effects(key, before, after, dropped)...)
-	})
+	m.Observe(func(command []string) { m.effects = append(m.effects, command) })
 	return m
 }
 
@@ -67,63 +65,6 @@ func (m *Memory) Values(keys []string) (map[string]*memory.Value, int) {
 func (m *Memory) Dump() string {
 	values, _ := m.Values(m.Keys())
 	return Dump(values, m.now)
-}
-
-// Effects returns what a server with the module replicates for a change of a key: plain commands, in their order. See
-// memory.Server.Observe.
-func Effects(key string, before, after *memory.Value, dropped []string) (all [][]string) {
-	if after == nil {
-		return [][]string{{"DEL", key}}
-	}
-	if before == nil {
-		before = &memory.Value{}
-	}
-	expires := after.Expire != before.Expire
-	add := func(words ...string) {
-		if len(words) > 2 {
-			all = append(all, words)
-		}
-	}
-	switch after.Kind {
-	case commands.KindString:
-		if expires {
-			add("SET", key, after.Text, "PXAT", fmt.Sprint(after.Expire))
-		} else if after.Text != before.Text {
-			add("SET", key, after.Text, "KEEPTTL")
-		}
-		return all
-	case commands.KindHash:
-		set, unset := fieldsOf(key, before, after)
-		add(set...)
-		add(unset...)
-	case commands.KindZset:
-		for _, m := range after.Set {
-			if !slices.Contains(before.Set, m) {
-				add("ZADD", key, strconv.FormatFloat(m.Score, 'f', -1, 64), m.Text)
-			}
-		}
-		add(append([]string{"ZREM", key}, dropped...)...)
-	}
-	if expires && !after.Empty() {
-		add("PEXPIREAT", key, fmt.Sprint(after.Expire))
-	}
-	return all
-}
-
-func fieldsOf(key string, before, after *memory.Value) (set, unset []string) {
-	set, unset = []string{"HSET", key}, []string{"HDEL", key}
-	for i := range commands.MaxCells * commands.MaxFields {
-		name := memory.FieldName(i/commands.MaxFields, i%commands.MaxFields)
-		old, had := before.Field(name)
-		text, has := after.Field(name)
-		switch {
-		case has && (!had || text != old):
-			set = append(set, name, text)
-		case had && !has:
-			unset = append(unset, name)
-		}
-	}
-	return set, unset
 }
 
 // Dump writes what keys hold, without those that have expired at a time in µs.
