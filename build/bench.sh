@@ -7,13 +7,11 @@
 # PEER_DENIED_CMD= add another module. QUICK=1 (shorter, less exact) and ONLY= (a pattern of go test -bench, with _ for a
 # space, such as 'CPU/row=GO.QUOTA') leave docs/ and bench/results alone.
 . "$(dirname "$0")/lib.sh"
-build/module.sh
-need 'redis-benchmark taskset valgrind' redis-tools util-linux valgrind
-
 what=${1:-costs instructions} rounds=${ROUNDS:-5} out=build/out/bench samples=bench/results docs=docs
 case $what in
 client) default=redis-server ;;
-*) default='redis86 valkey91 redis70' ;;
+costs | instructions | 'costs instructions' | check) default='redis86 valkey91 redis70' ;;
+*) die "'$what' is not one of: costs, instructions, client, check." ;;
 esac
 read -ra wanted <<<"${SERVER:-$default}"
 servers=()
@@ -22,6 +20,8 @@ for name in "${wanted[@]}"; do
   server=$(server_path "$name") || [ "$what" = check ] || die "SERVER: there is no '$name'."
   servers+=(${server:+"$server"})
 done
+build/module.sh
+need 'redis-benchmark taskset valgrind' redis-tools util-linux valgrind
 
 mkdir -p "$out"
 if [ -n "${QUICK:-}${ONLY:-}" ]; then
@@ -63,7 +63,6 @@ for name in $what; do
   costs) measure costs "$rounds" 'CPU|OneCPU|Worst' && measure costs 1 'Memory|File' ;; # these hardly vary
   instructions) measure instructions "${ROUNDS:-3}" Cachegrind ;;
   client) measure client "$rounds" Client ;;
-  *) die "'$name' is not one of: costs, instructions, client, check." ;;
   esac
 done
 go -C bench run . "$PWD/$samples" "$PWD/$docs"

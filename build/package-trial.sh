@@ -58,6 +58,10 @@ same_as() {
   cmp -s "$1" "$conf" || fail "${*:3} changes $conf"
 }
 same_as "$folder/enabled" "$conf loads gothrottle already" gothrottle-enable "$name"
+mkdir "$folder/full"
+mount -t tmpfs -o size=8k tmpfs "$folder/full"
+TMPDIR=$folder/full same_as "$folder/enabled" 'No space left on device' gothrottle-disable "$name"
+umount "$folder/full"
 [[ $(gothrottle-disable "$name") == *"    loadmodule $so"* ]] || fail 'gothrottle-disable does not say what it took out'
 diff -B "$folder/conf" "$conf" >&2 || fail 'gothrottle-disable leaves something behind'
 cp "$conf" "$folder/disabled"
