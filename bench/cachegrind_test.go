@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"gothrottle/bench/report"
 	"gothrottle/tests/server"
 )
 
@@ -68,7 +67,7 @@ func TestCachegrind_bounds(t *testing.T) {
 	if os.Getenv("CHECK") == "" {
 		t.Skip("make test-bench counts")
 	}
-	committed, err := report.Read("results/instructions.txt")
+	committed, err := readSamples("results/instructions.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,9 +81,9 @@ func TestCachegrind_bounds(t *testing.T) {
 				continue
 			}
 			bounds := map[string]float64{}
-			for _, server := range committed.Servers {
+			for _, server := range committed.servers {
 				for unit, c := range counts {
-					if n := committed.Of(server, "Cachegrind", r.name, unit); series(server) == series(name) && n != nil {
+					if n := committed.of(server, "Cachegrind", r.name, unit); series(server) == series(name) && n != nil {
 						bounds[unit] = c.factor*slices.Max(n) + c.more
 					}
 				}

@@ -10,15 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"gothrottle/bench/report"
 )
 
 // A page has figures of samples in some files.
 type page struct {
 	name   string
 	files  []string
-	blocks func(*report.Samples) map[string]string
+	blocks func(*samples) map[string]string
 }
 
 var pages = []page{{"benchmarks.md", []string{"instructions.txt", "costs.txt"}, costs}, {"go.md", []string{"client.txt"}, clients}}
@@ -36,11 +34,11 @@ func main() {
 	}
 }
 
-// fill returns the page with the figures of the samples that there are, and these samples: nil if there are none.
-func (p page) fill(samples, docs string) (string, *report.Samples, error) {
+// fill returns the page with the figures of the samples that there are in a folder, and these samples: nil if there are none.
+func (p page) fill(folder, docs string) (string, *samples, error) {
 	var files []string
 	for _, name := range p.files {
-		file := filepath.Join(samples, name)
+		file := filepath.Join(folder, name)
 		if _, err := os.Stat(file); err == nil {
 			files = append(files, file)
 		}
@@ -48,18 +46,32 @@ func (p page) fill(samples, docs string) (string, *report.Samples, error) {
 	if files == nil {
 		return "", nil, nil
 	}
-	s, err := report.Read(files...)
+	s, err := readSamples(files...)
 	text, unread := os.ReadFile(filepath.Join(docs, p.name))
 	if err = errors.Join(err, unread); err != nil {
 		return "", nil, err
 	}
-	filled, err := report.Fill(string(text), p.blocks(s))
+	filled, err := insert(string(text), p.blocks(s))
 	return filled, s, err
 }
 
-func origin(s *report.Samples) string {
+// insert puts each block between the two comments of its name. A place without a block keeps its text.
+func insert(page string, blocks map[string]string) (string, error) {
+	for name, block := range blocks {
+		begin, end := "<!-- figures: "+name+" -->\n", "<!-- end of figures -->\n"
+		before, rest, found := strings.Cut(page, begin)
+		_, after, ends := strings.Cut(rest, end)
+		if !found || !ends {
+			return "", fmt.Errorf("the page has no place for the block %q, or no end of it", name)
+		}
+		page = before + begin + block + end + after
+	}
+	return page, nil
+}
+
+func origin(s *samples) string {
 	return fmt.Sprintf("Written by `%s` on %s.\n%s. Load average of the minute before: %s.\nServers: %s.\n",
-		s.About["command"], s.About["date"], s.About["machine"], s.About["load"], strings.Join(s.Servers, ", "))
+		s.about["command"], s.about["date"], s.about["machine"], s.about["load"], strings.Join(s.servers, ", "))
 }
 
 // A column is a figure of each row. $ in its heading is the server.
@@ -70,52 +82,57 @@ type column struct {
 	first                       bool // is of the first server alone
 }
 
-func table(s *report.Samples, first string, servers, rows []string, columns ...column) string {
-	lines := [][]string{{first}}
+// table returns a table in Markdown. All columns but the first hold numbers.
+func table(s *samples, first string, servers, rows []string, columns ...column) string {
+	lines := []string{"| " + first + " |", "|---|"}
 	for _, row := range rows {
-		lines = append(lines, []string{row})
+		lines = append(lines, "| "+row+" |")
 	}
 	for _, c := range columns {
-		for server, name := range servers {
-			cells, n := [][]string{{strings.ReplaceAll(c.heading, "$", name), "spread"}}, 1
+		for i, server := range servers {
+			if c.first && i > 0 {
+				break
+			}
+			lines[0] += " " + strings.ReplaceAll(c.heading, "$", server) + " |"
+			lines[1] += "---:|"
 			if c.spread {
-				n = 2
-			} else if c.first && server > 0 {
-				n = 0
+				lines[0] += " spread |"
+				lines[1] += "---:|"
 			}
-			for _, row := range rows {
-				cells = append(cells, report.Sum(s.Of(name, c.kind, row, c.unit)).Over(c.per).Cells(c.format))
-			}
-			for i := range lines {
-				lines[i] = append(lines[i], cells[i][:n]...)
+			for i, row := range rows {
+				median, interval := sum(s.of(server, c.kind, row, c.unit), c.per).cells(c.format)
+				lines[i+2] += " " + median + " |"
+				if c.spread {
+					lines[i+2] += " " + interval + " |"
+				}
 			}
 		}
 	}
-	return report.Table(lines...)
+	return strings.Join(lines, "\n") + "\n"
 }
 
 // costs returns the figures of docs/benchmarks.md. Figures that were not measured stay in the page.
-func costs(s *report.Samples) map[string]string {
+func costs(s *samples) map[string]string {
 	blocks := map[string]string{}
-	if rows := s.Rows("CPU"); rows != nil {
-		blocks["run"], blocks["ratios"] = origin(s), ratios(s, s.Servers, costRatios)
-		blocks["cpu"] = table(s, "", s.Servers, rows, column{heading: "$", kind: "CPU", unit: "cpu-ns/op", format: "%.2f", per: 1000},
+	if rows := s.rows["CPU"]; rows != nil {
+		blocks["run"], blocks["ratios"] = origin(s), ratios(s, s.servers, costRatios)
+		blocks["cpu"] = table(s, "", s.servers, rows, column{heading: "$", kind: "CPU", unit: "cpu-ns/op", format: "%.2f", per: 1000},
 			column{"instructions", "Cachegrind", "instructions/op", "%.0f", 1, false, true}, column{"p50 µs", "CPU", "p50-ns", "%.0f", 1000, false, true},
 			column{"bytes per key", "Memory", "B/key", "%.0f", 1, false, true}, column{"AOF bytes", "File", "file-B/op", "%.0f", 1, false, true})
-		for _, server := range s.Servers {
-			if set := report.Sum(s.Of(server, "CPU", "SET PX", "cpu-ns/op")); set.Hi > 1.15*set.Lo {
-				blocks["run"] += fmt.Sprintf("The machine was not quiet: on %s, SET took %.2f to %.2f µs.\n", server, set.Lo/1000, set.Hi/1000)
+		for _, server := range s.servers {
+			if set := sum(s.of(server, "CPU", "SET PX", "cpu-ns/op"), 1000); set.hi > 1.15*set.lo {
+				blocks["run"] += fmt.Sprintf("The machine was not quiet: on %s, SET took %.2f to %.2f µs.\n", server, set.lo, set.hi)
 			}
 		}
 	}
-	if rows := s.Rows("Worst"); rows != nil {
-		blocks["worst"] = table(s, "", s.Servers, rows, column{"$", "Worst", "cpu-ns/op", "%.1f", 1000, true, false})
+	if rows := s.rows["Worst"]; rows != nil {
+		blocks["worst"] = table(s, "", s.servers, rows, column{"$", "Worst", "cpu-ns/op", "%.1f", 1000, true, false})
 	}
 	return blocks
 }
 
 // clients returns the figures of docs/go.md.
-func clients(s *report.Samples) map[string]string {
+func clients(s *samples) map[string]string {
 	var columns []column
 	for _, keys := range []string{"one", "Zipf"} {
 		for _, goroutines := range []string{"1", "16", "256"} {
@@ -125,22 +142,26 @@ func clients(s *report.Samples) map[string]string {
 	}
 	return map[string]string{
 		"client run": origin(s),
-		"client cpu": table(s, "server CPU, µs", s.Servers[:1], s.Rows(columns[0].kind), columns...),
+		"client cpu": table(s, "server CPU, µs", s.servers[:1], s.rows[columns[0].kind], columns...),
 	}
 }
 
 // ratios returns a table of ratios, round by round. A line of list is "what|kind|unit|row / row <= target; row / row; ...",
 // without what for the usual figure.
-func ratios(s *report.Samples, servers []string, list string) string {
+func ratios(s *samples, servers []string, list string) string {
 	var rows []string
 	for line := range strings.SplitSeq(strings.TrimSpace(list), "\n") {
 		f := strings.Split(line, "|")
 		for pair := range strings.SplitSeq(f[3], "; ") {
-			rows = append(rows, strings.TrimPrefix(f[0]+", "+pair, ", "))
+			row := strings.TrimPrefix(f[0]+", "+pair, ", ")
+			rows = append(rows, row)
 			pair, _, _ = strings.Cut(pair, " <= ")
 			a, b, _ := strings.Cut(pair, " / ")
 			for _, server := range servers {
-				s.Set(server, "Ratio", rows[len(rows)-1], "", report.Ratios(s.Of(server, f[1], a, f[2]), s.Of(server, f[1], b, f[2])))
+				over, under, ratio := s.of(server, f[1], a, f[2]), s.of(server, f[1], b, f[2]), [4]string{server, "Ratio", row}
+				for i := range min(len(over), len(under)) {
+					s.values[ratio] = append(s.values[ratio], over[i]/under[i])
+				}
 			}
 		}
 	}
@@ -160,7 +181,7 @@ p99|CPU|p99-ns|GO.THROTTLE / SET PX
 `
 
 // charts draws charts of the first server.
-func charts(s *report.Samples) error {
+func charts(s *samples) error {
 	few := []string{"GO.THROTTLE", "GO.THROTTLE denied", "GO.WINDOW 100", "GO.QUOTA",
 		"GCRA in Lua", "zset window in Lua", "zset window by MULTI", "CL.THROTTLE of redis-cell"}
 	for _, c := range []struct {
@@ -169,18 +190,19 @@ func charts(s *report.Samples) error {
 		rows                                  []string
 	}{
 		{"bench-cpu.svg", "Server CPU per call", "µs", "CPU", "cpu-ns/op", "%.2f", 1000, few},
-		{"bench-cpu-all.svg", "Server CPU per op", "µs, 32 ops in a pipeline; whiskers: the spread", "CPU", "cpu-ns/op", "%.2f", 1000, s.Rows("CPU")},
-		{"bench-latency.svg", "Latency, 99 % of the calls", "µs at 10,000 ops/s, not pipelined", "CPU", "p99-ns", "%.0f", 1000, s.Rows("CPU")},
-		{"bench-memory.svg", "Memory per key", "bytes, keys of 13 bytes; windows hold 95 calls", "Memory", "B/key", "%.0f", 1, s.Rows("Memory")},
+		{"bench-cpu-all.svg", "Server CPU per op", "µs, 32 ops in a pipeline; whiskers: the spread", "CPU", "cpu-ns/op", "%.2f", 1000, s.rows["CPU"]},
+		{"bench-latency.svg", "Latency, 99 % of the calls", "µs at 10,000 ops/s, not pipelined", "CPU", "p99-ns", "%.0f", 1000, s.rows["CPU"]},
+		{"bench-memory.svg", "Memory per key", "bytes, keys of 13 bytes; windows hold 95 calls", "Memory", "B/key", "%.0f", 1, s.rows["Memory"]},
 	} {
-		var bars []report.Bar
+		var bars []bar
 		for _, row := range c.rows {
-			if sum := report.Sum(s.Of(s.Servers[0], c.kind, row, c.unit)).Over(c.per); sum.Median > 0 {
-				bars = append(bars, report.Bar{Name: row, Label: sum.Cells(c.format)[0], Spread: sum})
+			if spread := sum(s.of(s.servers[0], c.kind, row, c.unit), c.per); spread.median > 0 {
+				label, _ := spread.cells(c.format)
+				bars = append(bars, bar{row, label, spread})
 			}
 		}
 		if bars != nil {
-			chart := report.Chart(c.title+", "+s.Servers[0], c.axis, bars)
+			chart := draw(c.title+", "+s.servers[0], c.axis, bars)
 			if err := os.WriteFile(filepath.Join(os.Args[2], c.file), []byte(chart), 0o644); err != nil {
 				return err
 			}

@@ -1,4 +1,4 @@
-package report
+package main
 
 import (
 	"fmt"
@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// A Bar is a line of a chart: a bar as long as the median, a whisker, and words behind it.
-type Bar struct {
-	Name, Label string
-	Spread
+// A bar is a line of a chart: a bar as long as the median, a whisker, and words behind it.
+type bar struct {
+	name, label string
+	spread
 }
 
 // groups of bars: their names, their colours, and how the names in them begin; the rest are other limiters.
@@ -29,12 +29,12 @@ const head = `<svg xmlns="http://www.w3.org/2000/svg" width="%[1]g" height="%[2]
 .blue{fill:#4aa3df}.grey{fill:#6e7781}.purple{fill:#f0b6dc}.orange{fill:#f0883e}}</style>
 `
 
-// Chart returns a picture, in SVG, of bars, one below the other.
-func Chart(title, axis string, bars []Bar) string {
+// draw returns a picture, in SVG, of bars, one below the other.
+func draw(title, axis string, bars []bar) string {
 	const left, right, line, top, width = 290.0, 90.0, 26.0, 70.0, 1040.0
 	longest, end := 0.0, 0.0
 	for _, b := range bars {
-		longest, end = max(longest, b.Median), max(end, b.Hi)
+		longest, end = max(longest, b.median), max(end, b.hi)
 	}
 	end = min(end, 1.4*longest) // one disturbed round must not shorten all bars
 	bottom := top + line*float64(len(bars))
@@ -63,18 +63,18 @@ func Chart(title, axis string, bars []Bar) string {
 	at, seen := left, map[string]bool{}
 	for i, b := range bars {
 		middle := top + line*(float64(i)+0.5)
-		group := groups[slices.IndexFunc(groups, func(g [3]string) bool { return regexp.MustCompile(g[2]).MatchString(b.Name) })]
+		group := groups[slices.IndexFunc(groups, func(g [3]string) bool { return regexp.MustCompile(g[2]).MatchString(b.name) })]
 		if !seen[group[0]] {
 			rect(group[1], at, 42, 12, 12)
 			text("", at+18, 52, group[0])
 			at, seen[group[0]] = at+170, true
 		}
-		text("", 16, middle+4, b.Name)
-		rect(group[1], left, middle-8, x(b.Median)-left, 16)
-		if b.Lo < b.Hi {
-			fmt.Fprintf(&s, "<path class=\"ink\" d=\"M%.6g %gv8m0 -4H%.6gm0 -4v8\"/>\n", x(b.Lo), middle-4, x(b.Hi))
+		text("", 16, middle+4, b.name)
+		rect(group[1], left, middle-8, x(b.median)-left, 16)
+		if b.lo < b.hi {
+			fmt.Fprintf(&s, "<path class=\"ink\" d=\"M%.6g %gv8m0 -4H%.6gm0 -4v8\"/>\n", x(b.lo), middle-4, x(b.hi))
 		}
-		text("", x(b.Hi)+7, middle+4, b.Label)
+		text("", x(b.hi)+7, middle+4, b.label)
 	}
 	return s.String() + "</svg>\n"
 }
