@@ -9,9 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"gothrottle/commands"
-	"gothrottle/funnel"
 	"gothrottle/tests/corpus"
-	servers "gothrottle/tests/server"
 )
 
 // sent is calls that one client sends together, and what came back.
@@ -19,12 +17,10 @@ type sent struct {
 	db      int
 	calls   []words
 	replies []string
-	now     funnel.Micros // the module's clock, if it was asked; 0: not known
-	wall    funnel.Micros // the server's clock, if now is known
-	failed  string        // a reply that is not that of the calls
-	whole   bool          // the server makes all of the calls or none
-	keys    []string      // of the calls, if they are read before; else nil
-	gone    []string      // those of them that were not there
+	failed  string   // a reply that is not that of the calls
+	whole   bool     // the server makes all of the calls or none
+	keys    []string // of the calls, if they are read before; else nil
+	gone    []string // those of them that were not there
 }
 
 // calls makes calls and compares each reply with the model.
@@ -35,26 +31,15 @@ func (r *run) calls(st *step) {
 	// A limiter looks different to a module whose clock is behind. So the replica is asked while the
 	// two clocks agree.
 	switch {
-	case st.Via == "replica" && !r.lab.runs && r.twin.module.Last == r.m.now:
+	case st.Via == "replica" && r.twin.module.Last == r.m.now:
 		r.inStep()
 		c := r.twin.connect(2 + st.Conn%2)
 		defer c.Close()
-		r.check(send(c, st.DB, "plain", st.Calls, false))
+		r.check(send(c, st.DB, "plain", st.Calls))
 	case st.Via == "parallel":
 		r.parallel(st.DB, st.Calls)
-	case r.lab.runs && (st.Via == "eval" || st.Via == "fcall"):
-		r.shortScripts(st)
 	default:
-		r.check(send(r.master.conn(st.Conn), st.DB, st.Via, st.Calls, r.lab.runs))
-	}
-}
-
-// shortScripts sends a few calls in each script: time may pass within a script.
-func (r *run) shortScripts(st *step) {
-	for calls := range slices.Chunk(st.Calls[:min(len(st.Calls), 30)], 3) { // such a transaction may take 100 ms
-		if r.check(send(r.master.conn(st.Conn), st.DB, st.Via, calls, true)); r.lost != nil {
-			return
-		}
+		r.check(send(r.master.conn(st.Conn), st.DB, st.Via, st.Calls))
 	}
 }
 
@@ -73,30 +58,25 @@ func (r *run) parallel(db int, calls []words) {
 	var wait sync.WaitGroup
 	for i := range results {
 		c := r.master.conn(i)
-		wait.Go(func() { results[i] = send(c, db, "plain", groups[i], r.lab.runs) })
+		wait.Go(func() { results[i] = send(c, db, "plain", groups[i]) })
 	}
 	wait.Wait()
-	for _, s := range append(results[:], send(r.master.conn(0), db, "plain", groups[numConns], r.lab.runs)) {
+	for _, s := range append(results[:], send(r.master.conn(0), db, "plain", groups[numConns])) {
 		r.check(s)
 	}
 }
 
-// send sends calls to a server. If ask is set, they are one transaction that also reports the times of
-// the module's clock and of the server's. With via "look", it begins with what their keys hold.
-func send(c *redis.Client, db int, via string, calls []words, ask bool) sent {
+// send sends calls to a server. With via "look", they are one transaction that begins with what their keys hold.
+func send(c *redis.Client, db int, via string, calls []words) sent {
 	p := c.Pipeline()
 	p.Do(ctx, "SELECT", db)
-	multi, script := via == "multi" || via == "look" || ask, via == "eval" || via == "fcall"
+	multi, script := via == "multi" || via == "look", via == "eval" || via == "fcall"
 	if multi {
 		calls = slices.DeleteFunc(slices.Clone(calls), tooFew)
 	}
 	s := sent{db: db, calls: calls, whole: multi || script}
 	if multi {
 		p.Do(ctx, "MULTI")
-	}
-	if ask {
-		servers.AskClock(p, probeKey)
-		p.Do(ctx, "INFO", "server")
 	}
 	if via == "look" {
 		s.keys = allKeys(calls)
@@ -109,15 +89,12 @@ func send(c *redis.Client, db int, via string, calls []words, ask bool) sent {
 			p.Do(ctx, anys(words)...)
 		}
 	}
-	if ask {
-		servers.AskClock(p, probeKey)
-	}
 	if multi {
 		p.Do(ctx, "EXEC")
 	}
 	cmds, _ := p.Exec(ctx)
 	if s.whole {
-		s.read(cmds[len(cmds)-1].(*redis.Cmd), ask, multi && script)
+		s.read(cmds[len(cmds)-1].(*redis.Cmd))
 		return s
 	}
 	for _, c := range cmds[1:] {
@@ -126,16 +103,9 @@ func send(c *redis.Client, db int, via string, calls []words, ask bool) sent {
 	return s
 }
 
-// read takes the replies out of the reply to a transaction or a script, or to a script in a transaction.
-func (s *sent) read(c *redis.Cmd, asked, nested bool) {
+// read takes the replies out of the reply to a transaction or a script.
+func (s *sent) read(c *redis.Cmd) {
 	v, err := c.Slice()
-	if asked && len(v) >= 7 {
-		if first, last := text(v[2]), text(v[len(v)-1]); first == last { // no time passed
-			s.now = probed(first)
-			s.wall = funnel.Micros(number(servers.Field(text(v[3]), "server_time_usec")))
-		}
-		v = v[4 : len(v)-3]
-	}
 	if s.keys != nil && len(v) > 0 {
 		for i, found := range v[0].([]any) {
 			if corpus.Value(found.([]any)) == nil {
@@ -143,11 +113,6 @@ func (s *sent) read(c *redis.Cmd, asked, nested bool) {
 			}
 		}
 		v = v[1:]
-	}
-	if nested && len(v) == 1 {
-		if inner, ok := v[0].([]any); ok {
-			v = inner
-		}
 	}
 	for i := range v {
 		s.replies = append(s.replies, text(v[i]))
@@ -164,15 +129,6 @@ func (s *sent) read(c *redis.Cmd, asked, nested bool) {
 func (r *run) check(s sent) {
 	if s.failed != "" {
 		r.differ("the calls %q got the reply %s", s.calls, s.failed)
-	}
-	if r.lab.runs {
-		if s.now == 0 {
-			if attempt(func() { r.adopt(s) }) != nil {
-				r.lost = &s // the server is being killed
-			}
-			return
-		}
-		r.m.now, r.m.wall = s.now, s.wall
 	}
 	for _, key := range s.gone {
 		r.m.dbs[s.db].Put(key, nil)
@@ -225,21 +181,14 @@ func (r *run) shown(db int, words []string) (b string) {
 	return b
 }
 
-// settle finds out which of the calls that got no reply were made. If time passed meanwhile, that cannot be seen from the
-// data, and any will do.
+// settle finds out which of the calls that got no reply were made: the first few, until nothing differs, or all or none if
+// the server makes them as a whole.
 func (r *run) settle() {
-	switch s := r.lost; {
-	case s == nil:
-	case r.lab.runs:
-		r.adopt(*s)
-	default:
-		r.makeUntilAlike(*s)
+	s := r.lost
+	if s == nil {
+		return
 	}
 	r.lost = nil
-}
-
-// makeUntilAlike makes the first few calls until nothing differs, or all or none if the server makes them as a whole.
-func (r *run) makeUntilAlike(s sent) {
 	all := r.dataset(r.master)
 	differs := func() error { return attempt(func() { r.holds(all) }) }
 	err := differs()
@@ -254,15 +203,4 @@ func (r *run) makeUntilAlike(s sent) {
 		}
 	}
 	must(err)
-}
-
-// adopt makes the model hold what the server holds at the keys of calls.
-func (r *run) adopt(s sent) {
-	values, err := r.master.read(s.db, allKeys(s.calls)...)
-	if err != nil {
-		r.differ("the keys of %q: %v", s.calls, err)
-	}
-	for key, v := range values {
-		r.m.dbs[s.db].Put(key, v)
-	}
 }

@@ -31,7 +31,7 @@ func (c *clusterRun) batch(tag string, n int) {
 		}
 		// In a cluster of Valkey the module itself replies TRYAGAIN, after other calls of a transaction were
 		// made. go-redis takes such an error within an array for the reply to all of them.
-		if via == "alone" || via == "pipeline" || c.right(tag, w) && (len(keysOf(w)) == 1 || !c.lab.runs) {
+		if via == "alone" || via == "pipeline" || c.right(tag, w) && (len(keysOf(w)) == 1 || !c.lab.valkey()) {
 			calls = append(calls, w)
 		}
 	}
@@ -65,7 +65,7 @@ func (c *clusterRun) send(tag string, conn, n int, calls []words) {
 // together makes calls of which the server makes all or none. If it makes none, they are made alone.
 func (c *clusterRun) together(tag string, conn int, via string, calls []words) {
 	at := c.owner[tag]
-	got := send(c.nodes[at].conn(conn), 0, via, calls, false)
+	got := send(c.nodes[at].conn(conn), 0, via, calls)
 	c.stats.tally["calls by "+via]++
 	if kind, _, _ := strings.Cut(got.failed, " "); got.failed != "" {
 		if !slices.Contains([]string{"-ASK", "-MOVED", "-TRYAGAIN", "-EXECABORT"}, kind) {

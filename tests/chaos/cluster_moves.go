@@ -2,7 +2,6 @@ package main
 
 import (
 	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -11,8 +10,8 @@ import (
 	servers "gothrottle/tests/server"
 )
 
-// move moves the slot of a tag to another node, while calls go on. Then it compares all data.
-func (c *clusterRun) move(tag string) {
+// moveSlot moves the slot of a tag to another node, while calls go on. Then it compares all data.
+func (c *clusterRun) moveSlot(tag string) {
 	from := c.owner[tag]
 	to := (from + 1 + c.g.IntN(numNodes-1)) % numNodes
 	kind := "MIGRATE"
@@ -77,10 +76,9 @@ func (c *clusterRun) atomicKind() string {
 	return ""
 }
 
-// moveAtomic lets the servers move a slot. Their clocks run meanwhile.
+// moveAtomic lets the servers move a slot.
 func (c *clusterRun) moveAtomic(tag, kind string, from, to *node) {
 	slot := slots[tag]
-	c.setClocks(false, int64(c.m.wall)-time.Now().UnixMicro())
 	asked, words, done, earlier := to, []any{"CLUSTER", "MIGRATION", "STATUS", "ID", ""}, "state:completed", 0
 	if kind == "MIGRATESLOTS" {
 		earlier = strings.Count(from.ask("CLUSTER", "GETSLOTMIGRATIONS"), "state:success") // its reply lists all moves
@@ -94,16 +92,16 @@ func (c *clusterRun) moveAtomic(tag, kind string, from, to *node) {
 		if calls {
 			c.batch(tag, 1+c.g.IntN(30))
 		}
+		c.pass(10 * millisecond) // the servers look at the clock now and then
 		last = asked.ask(words...)
 		return strings.Count(last, done) > earlier && from.client.ClusterCountKeysInSlot(ctx, slot).Val() == 0
 	})
 	if err != nil {
 		c.differ("%v; %v: %s", err, words, last)
 	}
-	c.setClocks(true, c.nodes[0].Clock.Wall+time.Now().UnixMicro())
 }
 
-// union returns every key of the cluster but for those of the clocks, and the node that each is at. A key is at one node,
+// union returns every key of the cluster, and the node that each is at. A key is at one node,
 // and once its slot has moved, that node owns it. The node must not reply ASK for keys of slots that come to it, so ASKING
 // comes before each command.
 func (c *clusterRun) union() (all map[string]*memory.Value, at map[string]int) {
@@ -124,7 +122,7 @@ func (c *clusterRun) union() (all map[string]*memory.Value, at map[string]int) {
 			}
 			key, v := "0 "+name, corpus.Value(reply[0].([]any))
 			switch {
-			case v == nil || name == n.probe:
+			case v == nil:
 				continue
 			case all[key] != nil:
 				c.differ("%s is at two nodes: %s and %s", name, show(all[key], nil), show(v, nil))
@@ -135,20 +133,9 @@ func (c *clusterRun) union() (all map[string]*memory.Value, at map[string]int) {
 	return all, at
 }
 
-// slackOfExpiry is how far apart two servers' clocks may be if they do not stand still, in ms. MIGRATE sends the remaining
-// time.
-const slackOfExpiry = 2000
-
 // whole checks that the cluster holds what the model holds, and returns the node that each key is at.
 func (c *clusterRun) whole() map[string]int {
 	all, at := c.union()
-	for key, v := range all {
-		want := c.m.dbs[0].Get(key[2:])
-		if c.lab.runs && want != nil && want.Expire > 0 && v.Expire > want.Expire-slackOfExpiry && v.Expire < want.Expire+slackOfExpiry {
-			want.Expire = v.Expire
-			c.m.dbs[0].Put(key[2:], want)
-		}
-	}
 	c.stats.tally[numCompared] += len(all)
 	c.holds(all)
 	return at

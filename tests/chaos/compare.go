@@ -28,7 +28,7 @@ func (s *server) read(db int, keys ...string) (map[string]*memory.Value, error) 
 	return all, err
 }
 
-// dataset returns every key of a server, by database and name, but for the clock's.
+// dataset returns every key of a server, by database and name.
 func (r *run) dataset(s *server) map[string]*memory.Value {
 	all := map[string]*memory.Value{}
 	for db := range databases {
@@ -42,7 +42,7 @@ func (r *run) dataset(s *server) map[string]*memory.Value {
 			r.differ("the keys of the %s: %v", s.name, err)
 		}
 		for name, v := range values {
-			if v != nil && name != probeKey {
+			if v != nil {
 				all[fmt.Sprintf("%d %s", db, name)] = v
 			}
 		}
@@ -58,21 +58,15 @@ func show(v *memory.Value, err error) string {
 	return fmt.Sprintf("%+v", *v)
 }
 
-// alike compares two data sets. A key whose expiry is near may be in one of them only if the clock runs.
+// alike compares two data sets.
 func (r *run) alike(what string, want, got map[string]*memory.Value) {
 	all := maps.Clone(want)
 	maps.Copy(all, got)
 	for _, key := range slices.Sorted(maps.Keys(all)) {
-		a, b := want[key], got[key]
-		if !reflect.DeepEqual(a, b) && !(r.m.blur > 0 && (a == nil || b == nil) && (r.expires(a) || r.expires(b))) {
+		if a, b := want[key], got[key]; !reflect.DeepEqual(a, b) {
 			r.differ("%s: %s is %s, want %s", what, key, show(b, nil), show(a, nil))
 		}
 	}
-}
-
-// expires reports whether a key expires about now, or has expired.
-func (r *run) expires(v *memory.Value) bool {
-	return v != nil && v.Expire > 0 && v.Expire <= int64(r.m.wall/1000)+1+r.m.blur
 }
 
 // holds checks that the keys hold what the model holds, and that a key of a limiter has an expiry.
@@ -106,7 +100,6 @@ func (r *run) inStep() {
 func (r *run) compare() {
 	r.inStep()
 	all := r.dataset(r.master)
-	r.look()
 	r.holds(all)
 	r.copies(all)
 }
@@ -115,9 +108,7 @@ func (r *run) compare() {
 func (r *run) copies(all map[string]*memory.Value) {
 	r.inStep() // keys that a look found expired
 	for _, s := range []*server{r.twin, r.plain} {
-		copied := r.dataset(s)
-		r.look()
-		r.alike("the "+s.name, all, copied)
+		r.alike("the "+s.name, all, r.dataset(s))
 	}
 	r.healthy()
 	r.stats.tally[numCompared] += len(all)

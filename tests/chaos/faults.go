@@ -184,7 +184,7 @@ func (r *run) evicted(st *step) {
 		via = "multi"
 	}
 	for calls := range slices.Chunk(st.Calls, 1) {
-		s := send(r.master.conn(st.Conn), st.DB, via, calls, r.lab.runs)
+		s := send(r.master.conn(st.Conn), st.DB, via, calls)
 		if kind, _, _ := strings.Cut(s.failed, " "); kind != "-EXECABORT" && kind != "-OOM" {
 			r.check(s)
 		}
@@ -229,7 +229,6 @@ func (r *run) hostile(st *step) {
 			r.differ("another module changed keys meanwhile: %q: %v", st.Calls, off.Err())
 		}
 	}
-	r.look()
 	r.emptied()
 }
 

@@ -17,9 +17,8 @@ const (
 	floodEnd   = "end-of-the-calls"
 )
 
-// performFlood runs a flood on new servers, whose clock runs. It returns the first difference.
+// performFlood runs a flood on new servers. It returns the first difference.
 func performFlood(l *lab, seed uint64, st *stats, until time.Time) error {
-	l.runs = true
 	r := newRun(l, st)
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 2)), wall: begin, high: begin}
 	start := func() {
@@ -54,6 +53,8 @@ func (r *run) flood(g *generator) {
 		}
 		if replies.Text() == floodEnd {
 			ends++
+			d := g.Int64N(second)
+			r.move(d, d, func() {})
 		}
 	}
 	r.stats.tally[numCalls] += floodCalls * floodTimes

@@ -24,7 +24,6 @@ func (r *run) foreignStep(st *step) {
 		return
 	}
 	before := r.dataset(r.master)
-	r.look()
 	r.holds(before)
 	p := r.master.conn(st.Conn).Pipeline()
 	p.Do(ctx, "SELECT", st.DB)

@@ -15,7 +15,6 @@ type model struct {
 	dbs      []*database
 	now      funnel.Micros // the module's clock
 	wall     funnel.Micros // the server's clock
-	blur     int64         // how far the server's clock may be from wall, in ms; 0 if the clock is frozen
 	policies string
 }
 

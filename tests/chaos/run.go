@@ -109,14 +109,22 @@ func (r *run) servers() []*server {
 	return slices.DeleteFunc([]*server{r.master, r.twin, r.plain}, func(s *server) bool { return s == nil })
 }
 
-func (r *run) begin(options []string) {
-	r.clock = r.lab.clock()
-	r.clock.Frozen, r.clock.Wall, r.clock.Mono = true, begin, 1e12
-	if r.lab.runs {
-		r.clock.Frozen, r.clock.Wall, r.m.blur = false, begin-time.Now().UnixMicro(), blurred
-	}
-	must(r.clock.Write())
+// startClock makes the clock of all servers of the run, which does not move by itself.
+func (r *run) startClock() {
+	clock, err := servers.NewClock(r.lab.folder)
+	must(err)
+	clock.Mono, r.clock = 1e12, clock
+	r.setClock(true, begin)
 	r.m.wall, r.m.now = begin, begin
+}
+
+func (r *run) setClock(frozen bool, wall int64) {
+	r.clock.Frozen, r.clock.Wall = frozen, wall
+	must(r.clock.Write())
+}
+
+func (r *run) begin(options []string) {
+	r.startClock()
 	withModule := append([]string{"--appendonly", "yes", "--loadmodule", r.lab.hostile}, options...)
 	r.master = r.start(servers.Options{Args: withModule}, "master")
 	r.twin = r.start(servers.Options{Args: withModule}, "replica")
@@ -140,10 +148,6 @@ func (r *run) end() {
 	}
 	os.RemoveAll(r.folder)
 }
-
-// blurred is how far the model may be from a server's clock that runs, in ms: it reads the time before or after a
-// command. A busy machine makes the difference longer.
-const blurred = 5000
 
 // prepare gives a server that has just started what is not in its data.
 func (r *run) prepare(s *server) {
@@ -185,14 +189,13 @@ func (r *run) fault(st *step) {
 
 // move moves the wall clock by n µs and the module's monotonic clock by mono µs, and makes the modules see the time by then.
 func (r *run) move(n, mono int64, then func()) {
-	r.look()
 	before := int64(r.m.wall / 1000)
 	r.clock.Wall += n
 	r.clock.Mono += mono
 	r.m.wall += funnel.Micros(n)
 	must(r.clock.Write())
 	if then(); n < 0 {
-		r.takeExpired(r.dataset(r.master), before+r.m.blur)
+		r.takeExpired(r.dataset(r.master), before)
 	}
 }
 
@@ -200,49 +203,24 @@ func (r *run) move(n, mono int64, then func()) {
 // or becomes the master, does not know what another module's clock showed before. The monotonic clock
 // does not move meanwhile: a module's clock that is ahead would go on at half its speed.
 func (r *run) catchUp() {
-	r.look()
 	if lead := int64(max(r.m.now, r.twin.module.Last) - r.m.wall); lead > 0 {
 		r.move(lead+second, 0, r.tick)
 	}
 }
 
-// look brings the model's clocks up to date if the wall clock runs.
-func (r *run) look() {
-	if r.lab.runs {
-		r.m.wall = funnel.Micros(time.Now().UnixMicro() + r.clock.Wall)
-		r.m.now = max(r.m.now, r.m.wall)
-	}
-}
-
-// tick makes the modules see the time, and checks what the module's clock shows.
+// tick makes the modules see the time: a module's clock moves when a call reads it.
 func (r *run) tick() {
-	if r.look(); !r.lab.runs {
-		r.eventually("the server sees the time", func() bool {
-			now, err := r.master.client.Time(ctx).Result()
-			return err == nil && now.UnixMicro() == r.clock.Wall
-		})
+	r.sees(r.master)
+	for _, s := range []*server{r.twin, r.master} {
+		s.ask("GO.QUOTA_RO", "t0", "1", "1")
+		r.m.now = s.module.Now(r.m.wall, func() funnel.Micros { return funnel.Micros(r.clock.Mono) })
 	}
-	r.twin.ask("GO.QUOTA_RO", probeKey, "1", "1")
-	r.shows(r.twin)
-	c := r.master.client.TxPipeline()
-	quota := servers.AskClock(c, probeKey)
-	if _, err := c.Exec(ctx); err != nil {
-		r.differ("the clock's key: %v", err)
-	}
-	now, want := probed(replyText(quota)), r.shows(r.master)
-	if now != want && !r.lab.runs {
-		r.differ("the module's clock shows %d, want %d, with the server's clock at %d", now, want, r.m.wall)
-	}
-	r.m.now = now
 }
 
-// shows returns what the module's clock of a server must show.
-func (r *run) shows(s *server) funnel.Micros {
-	return s.module.Now(r.m.wall, func() funnel.Micros { return funnel.Micros(r.clock.Mono) })
+// sees waits until a server sees the time.
+func (r *run) sees(s *server) {
+	r.eventually("the server sees the time", func() bool {
+		now, err := s.client.Time(ctx).Result()
+		return err == nil && now.UnixMicro() == r.clock.Wall
+	})
 }
-
-// probeKey is a quota by which the module's clock is read.
-const probeKey = "clock"
-
-// probed returns the time that the module's clock showed, 0 if it is not known.
-func probed(quota string) funnel.Micros { return funnel.Micros(servers.ReadClock(quota)) }

@@ -23,7 +23,6 @@ var hostileSource []byte
 type lab struct {
 	server  string
 	version string
-	runs    bool   // the server's clock never rests: Valkey advances a wall clock that does not move by the monotonic clock
 	hostile string // a module that changes keys in keyspace events
 	folder  string
 }
@@ -37,12 +36,13 @@ func newLab() (l *lab, err error) {
 	if l.version, err = servers.Version(l.server); err != nil {
 		return nil, err
 	}
-	l.runs = strings.HasPrefix(l.version, "Valkey")
 	if l.folder, err = os.MkdirTemp("", "gothrottle-chaos-"); err == nil {
 		l.hostile, err = servers.Library(l.folder, "hostile", hostileSource)
 	}
 	return l, err
 }
+
+func (l *lab) valkey() bool { return strings.HasPrefix(l.version, "Valkey") }
 
 // movesWrongly reports whether the server is Valkey 8.1. If any module listens to events, an event in another database leaves
 // the client there: the replicas and the append-only file then hold MOVE for the wrong database.
@@ -69,13 +69,6 @@ func (l *lab) start(name string, o servers.Options) *server {
 	s := &server{Server: run, name: name}
 	s.client = s.connect(2)
 	return s
-}
-
-// clock makes a clock for a server, which closes it.
-func (l *lab) clock() *servers.Clock {
-	c, err := servers.NewClock(l.folder)
-	must(err)
-	return c
 }
 
 // end ends a server.

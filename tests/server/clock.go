@@ -1,14 +1,9 @@
 package server
 
 import (
-	"context"
 	_ "embed"
 	"encoding/binary"
 	"os"
-	"strconv"
-	"strings"
-
-	"github.com/redis/go-redis/v9"
 )
 
 //go:embed testdata/clock.c
@@ -53,24 +48,3 @@ func (c *Clock) Write() error {
 
 // Close closes the clock's file. Servers that have the clock may go on.
 func (c *Clock) Close() { c.file.Close() }
-
-const century = 3_153_600_000 // seconds: the longest period
-
-// AskClock adds three commands that read the clock of a server's module, by a quota at the key that begins now. ReadClock
-// reads the reply to the last one.
-func AskClock(p redis.Pipeliner, key string) *redis.Cmd {
-	ctx := context.Background()
-	p.Do(ctx, "DEL", key)
-	p.Do(ctx, "GO.QUOTA", key, 1, century)
-	return p.Do(ctx, "GET", key)
-}
-
-// ReadClock returns the time that the module's clock showed, in µs since the Unix epoch, 0 if the reply is another one.
-func ReadClock(quota string) int64 {
-	_, end, _ := strings.Cut(quota, "@")
-	n, err := strconv.ParseInt(end, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n/1000 - century*1_000_000
-}

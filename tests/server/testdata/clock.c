@@ -75,10 +75,9 @@ FILE *fopen64(const char *restrict name, const char *restrict mode) {
     return strcmp(name, "/proc/cpuinfo") == 0 ? NULL : next(name, mode);
 }
 
-/* Valkey loads modules so that they look for functions in their own libraries first. If
- * GOTHROTTLE_CLOCK_BOUND is set, the module finds those of this library there as well. */
+/* Valkey loads modules so that they look for functions in their own libraries first. The module must find those of this one. */
 void *dlopen(const char *name, int flags) {
     static void *(*next)(const char *, int);
     if (next == NULL) *(void **)&next = dlsym(RTLD_NEXT, "dlopen");
-    return next(name, getenv("GOTHROTTLE_CLOCK_BOUND") != NULL ? flags & ~RTLD_DEEPBIND : flags);
+    return next(name, flags & ~RTLD_DEEPBIND);
 }
