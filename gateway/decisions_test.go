@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -264,7 +265,15 @@ func TestStop(t *testing.T) {
 		_, err := g.ShouldRateLimit(context.Background(), request("d", "fixed=a"))
 		ended <- err
 	}()
+	idle, err := net.Dial("tcp", strings.TrimPrefix(g.web, "http://")) // without a request
+	require.NoError(t, err)
 	time.Sleep(300 * time.Millisecond) // the request is under way
+	go func() { _ = g.stop() }()
+	require.Eventually(t, func() bool {
+		_, err := net.Dial("unix", socket)
+		return err != nil
+	}, 3*time.Second, 10*time.Millisecond)
+	_ = idle.Close()
 	require.NoError(t, g.stop())
 	require.NoError(t, <-ended)
 	require.True(t, traces.Load())

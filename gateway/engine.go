@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -187,7 +188,7 @@ func (e *engine) decideOne(ctx context.Context, a *ask) {
 // fallback is the verdict if the server has not decided.
 func (e *engine) fallback(ctx context.Context, a *ask, cause error) verdict {
 	if !errors.Is(cause, throttle.ErrUnavailable) && ctx.Err() == nil {
-		if now := time.Now().Unix(); now-e.logged.Swap(now) > 10 {
+		if now, last := time.Now().Unix(), e.logged.Load(); now-last > 10 && e.logged.CompareAndSwap(last, now) {
 			e.log.Error("a decision failed, and the rule's on_failure decides", "rule", a.label, "error", cause)
 		}
 	}
@@ -336,8 +337,8 @@ func (e *engine) decideSlot(ctx context.Context, s *throttle.Slots, a *ask) (ver
 	}
 	look := redis.NewIntSliceCmd(ctx, "GO.LEASE_RO", key, a.limit.units, or(a.limit.Hold, defaultHold).Milliseconds(), a.holder, "MS")
 	_ = both.Process(ctx, look)
-	if _, err := both.Exec(ctx); err != nil {
-		return verdict{}, err
+	if _, err := both.Exec(ctx); err != nil || len(look.Val()) != 6 {
+		return verdict{}, cmp.Or(err, errors.New("GO.LEASE_RO has another reply"))
 	}
 	limited, free, renewed := look.Val()[0], look.Val()[2], look.Val()[5]
 	if limited+renewed == 0 { // the slot that it would take is free

@@ -15,6 +15,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -138,8 +139,10 @@ func (s *service) serve(ctx context.Context, more []grpc.ServerOption) error {
 	last, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	context.AfterFunc(last, server.Stop)
-	_ = web.Shutdown(last)
+	var ended sync.WaitGroup
+	ended.Go(func() { _ = web.Shutdown(last) }) // it waits for connections without a request, too
 	server.GracefulStop()
+	ended.Wait()
 	_ = debugWeb.Close()
 	return err
 }

@@ -201,7 +201,7 @@ func TestPage(t *testing.T) {
 
 // Wrong settings are refused together, before anything listens.
 func TestSettings_mistakes(t *testing.T) {
-	wrong := map[string]string{"DECISION_TIMEOUT": "-1s", "BACKEND_TYPE": "memcache", "SHADOW_MODE": "maybe", "GRPC_SERVER_USE_TLS": "true"}
+	wrong := map[string]string{"DECISION_TIMEOUT": "-1s", "BACKEND_TYPE": "memcache", "SHADOW_MODE": "maybe", "REDIS_POOL_SIZE": "-1", "GRPC_SERVER_USE_TLS": "true"}
 	_, err := readSettings(func(name string) string { return wrong[name] })
 	for name := range wrong {
 		require.ErrorContains(t, err, strings.Replace(name, "USE_TLS", "TLS_CERT", 1))

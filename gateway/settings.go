@@ -80,7 +80,7 @@ func readSettings(get func(string) string) (*settings, error) {
 		cmp.Or(get("RUNTIME_APPDIRECTORY"), "config")))
 	s.logJSON, s.prefix = get("LOG_FORMAT") == "json", get("CACHE_KEY_PREFIX")
 	var grpcTLS, redisTLS, anyName bool
-	var pool int
+	var pool uint
 	f := flag.NewFlagSet("settings", flag.ContinueOnError)
 	f.BoolVar(&s.merge, "MERGE_DOMAIN_CONFIG", false, "")
 	f.StringVar(&s.logLevel, "LOG_LEVEL", "info", "")
@@ -99,7 +99,7 @@ func readSettings(get func(string) string) (*settings, error) {
 	f.BoolVar(&grpcTLS, "GRPC_SERVER_USE_TLS", false, "")
 	f.BoolVar(&redisTLS, "REDIS_TLS", false, "")
 	f.BoolVar(&anyName, "REDIS_TLS_SKIP_HOSTNAME_VERIFICATION", false, "")
-	f.IntVar(&pool, "REDIS_POOL_SIZE", 0, "")
+	f.UintVar(&pool, "REDIS_POOL_SIZE", 0, "")
 	f.VisitAll(func(one *flag.Flag) {
 		if text := get(one.Name); text != "" {
 			s.refuse(one.Name+"="+text, one.Value.Set(text))
@@ -114,7 +114,7 @@ func readSettings(get func(string) string) (*settings, error) {
 	if s.redis = s.redisOptions(); redisTLS || s.redis.TLSConfig != nil {
 		s.redis.TLSConfig = s.redisTLS(anyName)
 	}
-	s.redis.PoolSize = pool
+	s.redis.PoolSize = int(pool)
 	for name, only := range refusedSettings {
 		if v := cmp.Or(get(name), only); v != only {
 			s.refuse(name+"="+v, errors.New("only "+only+" is supported"))
