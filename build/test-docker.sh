@@ -4,10 +4,12 @@
 . "$(dirname "$0")/lib.sh"
 need_docker "$0"
 need_go
+need gcc gcc
 build/image.sh
 CGO_ENABLED=0 go test -c -o build/out/tests.test ./tests
+gcc -shared -fPIC -o build/out/clock.so tests/server/testdata/clock.c -ldl
 # The folder of the tests is the one in which go test would run them. The network has only 127.0.0.1.
 "$DOCKER" run --rm --pull=never --network none --volume "$PWD:$PWD:ro" --workdir "$PWD/tests" --env GOTHROTTLE_IN_IMAGE=1 \
-  --env GOTHROTTLE_MODULE=/usr/lib/redis/modules/gothrottle.so --entrypoint "$PWD/build/out/tests.test" "$IMAGE" \
-  -test.timeout 40m -test.short
+  --env GOTHROTTLE_MODULE=/usr/lib/redis/modules/gothrottle.so --env GOTHROTTLE_CLOCK_LIBRARY="$PWD/build/out/clock.so" \
+  --entrypoint "$PWD/build/out/tests.test" "$IMAGE" -test.timeout 40m -test.short
 GOTHROTTLE_DOCKER_CLI=$DOCKER GOTHROTTLE_IMAGE=$IMAGE go test -count=1 -timeout 40m -run '^TestImage_' ./tests

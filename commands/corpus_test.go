@@ -65,29 +65,6 @@ func (h *twins) made(words []string) (any, [][]string) {
 	return reply, effects
 }
 
-// lateHost is package memory on a machine so busy that each call takes 0.4 s.
-type lateHost struct {
-	*corpus.Memory
-	now int64
-}
-
-func (h *lateHost) Begin(now int64) {
-	h.now = now
-	h.Memory.Begin(now)
-}
-
-func (h *lateHost) Call(words []string) (any, [][]string) {
-	h.now += 400_000
-	h.Clock(h.now)
-	return h.Memory.Call(words)
-}
-
-// Where the clock goes on, no transcript fails because the machine is busy: see "+0s" in tests/corpus/corpus.go.
-func TestCorpus_lateHost(t *testing.T) {
-	h := &lateHost{corpus.NewMemory(), corpus.Epoch}
-	corpus.Run(t, h, "../tests/corpus", corpus.Options{Now: func() int64 { return h.now }})
-}
-
 var clauseNumber = regexp.MustCompile(`^ERR clause \d+: `)
 
 // No single transcript shows this: together they have an admitted call of every command, a wrong one of every command that

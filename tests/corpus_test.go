@@ -22,22 +22,16 @@ import (
 )
 
 // A server replies what the transcripts say, its append-only file shows what it replicates, and its keys hold what a replica
-// holds. Everything else that a server does follows from the effects: see corpusHost.consistent. In a container,
-// where the clock goes on, cases that set it are left out.
+// holds. Everything else that a server does follows from the effects: see corpusHost.consistent.
 func TestCorpus(t *testing.T) { runTranscripts(t, "corpus", corpus.Options{}) }
 
 // runTranscripts runs the transcripts of a folder on a server.
 func runTranscripts(t *testing.T, folder string, o corpus.Options) {
 	t.Helper()
-	h, set := &corpusHost{t: t}, options{}
-	if !inImage() {
-		h.clock = newClock(t)
-		h.clock.freeze(time.UnixMicro(corpus.Epoch))
-		set.Clock = h.clock.Clock
-	}
-	set.Args = []string{"--appendonly", "yes", "--appendfsync", "no", "--auto-aof-rewrite-percentage", "0", "--enable-debug-command", "yes",
-		"--gothrottle.top-keys", "1000", "--notify-keyspace-events", "KA"}
-	h.server = start(t, set)
+	h := &corpusHost{t: t, clock: newClock(t)}
+	h.clock.freeze(time.UnixMicro(corpus.Epoch))
+	h.server = start(t, options{Clock: h.clock.Clock, Args: []string{"--appendonly", "yes", "--appendfsync", "no",
+		"--auto-aof-rewrite-percentage", "0", "--enable-debug-command", "yes", "--gothrottle.top-keys", "1000", "--notify-keyspace-events", "KA"}})
 	h.client2, h.watcher, h.appended = h.client(2), h.Conn(), h.appendOnlyFile()
 	h.events = h.PSubscribe(ctx, "__keyspace@0__:*", "marks")
 	defer h.watcher.Close()
@@ -47,9 +41,7 @@ func runTranscripts(t *testing.T, folder string, o corpus.Options) {
 		require.NoError(t, err)
 	}
 	h.must("DEBUG SET-ACTIVE-EXPIRE 0") // a key goes when a call finds it
-	if o.Server = true; h.clock == nil {
-		o.Now = func() int64 { return h.now() / 1000 }
-	}
+	o.Server = true
 	corpus.Run(t, h, folder, o)
 }
 
@@ -57,7 +49,7 @@ func runTranscripts(t *testing.T, folder string, o corpus.Options) {
 type corpusHost struct {
 	*server
 	t       *testing.T
-	clock   *clock // nil: it cannot be set
+	clock   *clock
 	client2 *redis.Client
 	watcher *redis.Conn
 	events  *redis.PubSub
@@ -85,10 +77,8 @@ func (h *corpusHost) Begin(now int64) {
 }
 
 func (h *corpusHost) Clock(now int64) {
-	if h.clock != nil {
-		h.clock.freeze(time.UnixMicro(now))
-		h.sees(time.UnixMicro(now))
-	}
+	h.clock.freeze(time.UnixMicro(now))
+	h.sees(time.UnixMicro(now))
 }
 
 func (h *corpusHost) Call(words []string) (any, [][]string) {
@@ -96,12 +86,6 @@ func (h *corpusHost) Call(words []string) (any, [][]string) {
 	if !strings.HasPrefix(words[0], "GO.") && !strings.HasPrefix(words[0], "CL.") {
 		reply := h.result(args...)
 		effects, _ := h.since()
-		return reply, effects
-	}
-	if h.clock == nil { // the fewer commands in a case, the less its times differ
-		reply := h.result(args...)
-		effects, events := h.since()
-		h.consistent(words, effects, events)
 		return reply, effects
 	}
 	twin, unsaved := h.twin(args), h.unsaved()

@@ -16,7 +16,7 @@
 // "@replies" a file has no effects: other files have those of such calls. A case with a line "@server" is for real servers.
 // One with a line "@sample" calls a command twice: see Samples. A case with a line "@each" runs once for each of the server's
 // own calls in it, which begins it. A line "@2028-02-29T23:00:00Z" sets the clock, forward only: later cases and files name
-// later times, or none. A case with a line "+0s" depends on parts of a second, so a host whose clock goes on leaves it out.
+// later times, or none.
 package corpus
 
 import (
@@ -32,7 +32,6 @@ import (
 // Case is the lines of a file up to a blank line.
 type Case struct {
 	RepliesOnly bool // there is a line @replies, here or above
-	Timed       bool // the clock is moved, or a call names a time or depends on the date
 	Steps       []*Step
 }
 
@@ -72,7 +71,6 @@ func Parse(text string) (cases []*Case, err error) {
 		case aCall.MatchString(line):
 			m := aCall.FindStringSubmatch(line)
 			s.Call, s.Text, s.Reply = true, m[1], m[2]
-			c.Timed = c.Timed || relativeTime.MatchString(s.Text) || strings.Contains(strings.ToUpper(s.Text), "ALIGN")
 		case strings.HasPrefix(line, "  writes ") && last >= 0 && c.Steps[last].Own():
 			c.Steps[last].Writes = strings.TrimPrefix(c.Steps[last].Writes+"; "+line[len("  writes "):], "; ")
 			continue
@@ -81,13 +79,11 @@ func Parse(text string) (cases []*Case, err error) {
 			continue
 		case strings.HasPrefix(line, "+"):
 			s.Wait, err = time.ParseDuration(line[1:])
-			c.Timed = true
 		case line == "@server", line == "@sample", line == "@each":
 		case line == "@replies":
 			c.RepliesOnly = true
 		case strings.HasPrefix(line, "@"):
 			s.At, err = time.Parse(time.RFC3339, line[1:])
-			c.Timed = true
 		case !strings.HasPrefix(line, "#"):
 			err = fmt.Errorf("neither a call, a comment, +time, writes nor replies")
 		}

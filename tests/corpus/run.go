@@ -3,9 +3,7 @@ package corpus
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -31,10 +29,9 @@ type Host interface {
 
 // Options says how Run runs.
 type Options struct {
-	Server  bool         // the host is a real server
-	Rewrite bool         // put the host's replies and effects into the files
-	Partial bool         // the files have some of the replies, and no effects
-	Now     func() int64 // the host's clock, if it goes on: cases that set it or name times are left out, others' replies compared roughly
+	Server  bool // the host is a real server
+	Rewrite bool // put the host's replies and effects into the files
+	Partial bool // the files have some of the replies, and no effects
 }
 
 // Epoch is when a case begins: 2027-01-15 08:00 UTC. A real server's clock does not run back, so there it is when the first
@@ -62,7 +59,7 @@ func Run(t *testing.T, h Host, folder string, o Options) {
 				t.Fatalf("%s: %v", file, err)
 			}
 			for _, c := range cases {
-				if c.has("@server") && !o.Server || c.Timed && o.Now != nil {
+				if c.has("@server") && !o.Server {
 					continue
 				}
 				for _, steps := range c.runs() {
@@ -95,9 +92,6 @@ type run struct {
 }
 
 func (r *run) run(steps []*Step) {
-	if r.o.Now != nil {
-		r.now = r.o.Now()
-	}
 	r.h.Begin(r.now)
 	r.replica.Begin(r.now)
 	for _, s := range steps {
@@ -141,9 +135,9 @@ func (r *run) call(s *Step) {
 	case silent:
 	case r.o.Rewrite:
 		s.Reply, s.Writes = reply, writes
-	case r.differs(reply, s.Reply):
+	case reply != s.Reply:
 		r.t.Errorf("%s:%d: > %s\nreplies %s\n   want %s", r.file, s.Line, s.Text, reply, s.Reply)
-	case writes != s.Writes && r.o.Now == nil:
+	case writes != s.Writes:
 		r.t.Errorf("%s:%d: > %s\nwrites %s\n  want %s", r.file, s.Line, s.Text, writes, s.Writes)
 	}
 	r.follow(s, effects)
@@ -166,31 +160,6 @@ func (r *run) follow(s *Step, effects [][]string) {
 	if host, replica := Dump(values, r.now), r.replica.Dump(); host != replica || all != len(keys) {
 		r.t.Errorf("%s:%d: > %s\nthe server holds %d keys: %s\na replica holds  %d keys: %s", r.file, s.Line, s.Text, all, host, len(keys), replica)
 	}
-}
-
-// rough is how far numbers from 1000 up, which may be milliseconds, may be apart if the clock goes on.
-const rough = 2000
-
-var digits = regexp.MustCompile(`\d+`)
-
-// differs compares replies. If the clock goes on, a number may be less by the seconds since the case began, and by one more.
-func (r *run) differs(got, want string) bool {
-	if r.o.Now == nil || got == want {
-		return got != want
-	}
-	late := int(r.o.Now()-r.now) / 1_000_000
-	wanted, i := digits.FindAllString(want, -1), -1
-	return digits.ReplaceAllStringFunc(got, func(text string) string {
-		if i++; i >= len(wanted) {
-			return text
-		}
-		a, _ := strconv.Atoi(text)
-		b, _ := strconv.Atoi(wanted[i])
-		if a < b && a >= b-1-late || b >= 1000 && a >= b-rough-1000*late && a <= b+rough {
-			return wanted[i]
-		}
-		return text
-	}) != want
 }
 
 // Format writes cases as the text of a file.

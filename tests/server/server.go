@@ -5,10 +5,11 @@
 //
 // Environment:
 //
-//	GOTHROTTLE_SERVER      the server (default redis-server, else valkey-server, on PATH)
-//	GOTHROTTLE_MODULE      the shared object (default build/out/gothrottle.so)
-//	GOTHROTTLE_CC          a C compiler for the server's architecture (default cc)
-//	GOTHROTTLE_DOCKER_CLI  the docker command (default docker)
+//	GOTHROTTLE_SERVER         the server (default redis-server, else valkey-server, on PATH)
+//	GOTHROTTLE_MODULE         the shared object (default build/out/gothrottle.so)
+//	GOTHROTTLE_CC             a C compiler for the server's architecture (default cc)
+//	GOTHROTTLE_CLOCK_LIBRARY  testdata/clock.c as a library, where there is no compiler
+//	GOTHROTTLE_DOCKER_CLI     the docker command (default docker)
 package server
 
 import (
