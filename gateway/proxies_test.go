@@ -84,7 +84,7 @@ func TestProxies(t *testing.T) {
 			s := server(t)
 			app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "app") }))
 			defer app.Close()
-			g := start(t, s.Addr, "domain: web\nhttp:\n  trusted_proxies: [127.0.0.1]\n  rules:\n  - {name: few, match: {methods: [GET], path: /few/*}, "+
+			g := start(t, s.Addr, "domain: web\nhttp:\n  trusted_proxies: [127.0.0.1]\n  rules:\n  - {name: few, match: {methods: [get], path: /few/*}, "+
 				"rate_limit: {unit: hour, requests_per_unit: 2, algorithm: sliding_window}}\n", "DECISION_TIMEOUT=150ms")
 			at := startProxy(t, name, app.Listener.Addr().String(), strings.TrimPrefix(g.web, "http://"))
 			spoofed := []string{"X-Forwarded-Uri", "/free", "X-Forwarded-Method", "POST", "X-Original-Uri", "/free"}
@@ -135,7 +135,7 @@ func TestCheck(t *testing.T) {
 	locked := get(t, g.web+"/check?deny=403", login...)
 	require.Equal(t, "403 900", fmt.Sprint(locked.StatusCode, " ", locked.Header.Get("Retry-After")))
 	require.Equal(t, `200 "everybody";r=92`, name(from("203.0.113.9", "X-Forwarded-Uri", "/login")...))
-	key := from("203.0.113.10", "X-Forwarded-Uri", "/api/x", "X-Api-Key", "k")
+	key := from("203.0.113.10", "X-Forwarded-Uri", "/api/", "X-Api-Key", "k")
 	name(key...)
 	require.Equal(t, `"partners";q=5000;w=3600`, get(t, g.web+"/check", append(key, "X-Forwarded-For", "192.0.2.9")...).Header.Get("RateLimit-Policy"))
 	require.Equal(t, 400, get(t, g.web+"/check?deny=200").StatusCode)

@@ -47,6 +47,7 @@ func TestParse_mistakes(t *testing.T) {
 		"domain: d\nhttp: {trusted_proxies: [x]}":                                         `f.yaml:2: rule d.http: "x" isn't a network`,
 		"domain: d\nhttp: {rules: [{name: a, by: [foo], rate_limit: {unlimited: true}}]}": "f.yaml:2: rule d.http.a: by is a list of",
 		"domain: d\n- x": "f.yaml: yaml: line 1",
+		"domain: d\nhttp: {rules: [{name: a, match: {path: 'a%20b?c'}, rate_limit: {unlimited: true}}]}": "d.http.a: no request has the path a%20b?c: write /a b",
 	} {
 		_, err := parse([]file{{"f.yaml", text}}, false)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -91,7 +91,10 @@ func (l *loader) loadHTTPRule(at *yaml.Node, parent string, tag tagging) (r http
 	}
 	if given(&f.Match) {
 		r.matchLevel = decode[matchLevel](l, &f.Match, rule)
-		r.Host = strings.ToLower(r.Host)
+		r.Host, r.Methods = cleanHost(r.Host), strings.Fields(strings.ToUpper(strings.Join(r.Methods, " ")))
+		if clean := cleanPath(r.Path); !strings.HasPrefix(r.Path, "*") && strings.TrimSuffix(r.Path, "/") != strings.TrimSuffix(clean, "/") {
+			l.fail(at, rule, "no request has the path %s: write %s", r.Path, clean)
+		}
 	}
 	return r
 }
@@ -103,21 +106,14 @@ type subject struct {
 	header  http.Header
 }
 
-// subject reads what the proxy says about a request. The path has no host, no query, no escapes, no empty parts and no dots,
-// so it cannot be written to avoid a rule.
+// subject reads what the proxy says about a request.
 func (h *httpRules) subject(r *http.Request) *subject {
 	address, _ := parsePrefix(strings.TrimPrefix(h.address(r), "ip:")) // a proxy at a Unix socket has none
-	host := url.URL{Host: strings.ToLower(cmp.Or(r.Header.Get("X-Forwarded-Host"), r.Host))}
-	at := target.FindStringSubmatch(r.Header.Get("X-Forwarded-Uri"))[1]
-	at = escape.ReplaceAllStringFunc(at, func(e string) string {
-		c, _ := strconv.ParseUint(e[1:], 16, 8)
-		return string([]byte{byte(c)})
-	})
 	return &subject{address: address.Addr(), header: r.Header, is: map[string]string{
 		"address": h.network(r),
 		"method":  cmp.Or(r.Header.Get("X-Forwarded-Method"), r.Method),
-		"path":    path.Clean("/" + at),
-		"host":    strings.TrimSuffix(host.Hostname(), "."), // example.com. is example.com
+		"path":    cleanPath(r.Header.Get("X-Forwarded-Uri")),
+		"host":    cleanHost(cmp.Or(r.Header.Get("X-Forwarded-Host"), r.Host)),
 	}}
 }
 
@@ -127,6 +123,20 @@ var target = regexp.MustCompile("^(?:[^/?#]+://[^/?#]*)?([^?#]*)")
 
 // escape is a right escape. A wrong one stays in the path.
 var escape = regexp.MustCompile("%[0-9A-Fa-f]{2}")
+
+// cleanPath returns a path without host, query, escapes, empty parts, dots and last slash, so it cannot be written to avoid a
+// rule.
+func cleanPath(uri string) string {
+	return path.Clean("/" + escape.ReplaceAllStringFunc(target.FindStringSubmatch(uri)[1], func(e string) string {
+		c, _ := strconv.ParseUint(e[1:], 16, 8)
+		return string([]byte{byte(c)})
+	}))
+}
+
+// cleanHost returns a host in lower case, without its port and last dot.
+func cleanHost(host string) string {
+	return strings.TrimSuffix((&url.URL{Host: strings.ToLower(host)}).Hostname(), ".")
+}
 
 // matches says whether a pattern with a star at one end matches a text.
 func matches(pattern, text string) bool {
@@ -140,7 +150,8 @@ func matches(pattern, text string) bool {
 }
 
 func (r *httpRule) matches(s *subject) bool {
-	if r.Path != "" && !matches(r.Path, s.is["path"]) || r.Host != "" && !matches(r.Host, s.is["host"]) {
+	at := s.is["path"]
+	if r.Path != "" && !matches(r.Path, at) && !matches(r.Path, at+"/") || r.Host != "" && !matches(r.Host, s.is["host"]) {
 		return false
 	}
 	if len(r.Methods) > 0 && !slices.Contains(r.Methods, s.is["method"]) {
