@@ -58,7 +58,7 @@ same_as() {
   cmp -s "$1" "$conf" || fail "${*:3} changes $conf"
 }
 same_as "$folder/enabled" "$conf loads gothrottle already" gothrottle-enable "$name"
-mkdir "$folder/full"
+mkdir -p "$folder/full"
 mount -t tmpfs -o size=8k tmpfs "$folder/full"
 TMPDIR=$folder/full same_as "$folder/enabled" 'No space left on device' gothrottle-disable "$name"
 umount "$folder/full"
