@@ -194,7 +194,9 @@ func TestClock_system(t *testing.T) {
 func TestTop(t *testing.T) {
 	h := newHost(t)
 	h.Load()
-	wantConfig(t, h, "gothrottle.top-keys", "0")
+	if n := number(t, h, "top_keys"); n != 0 {
+		t.Errorf("%d top keys", n)
+	}
 	for db, want := range []string{"[[0:k 1 0]]", "[[0:k 1 0] [1:k 1 0]]"} {
 		if text := h.ConfigSet("gothrottle.top-keys", "2"); text != "" {
 			t.Error(text)

@@ -13,14 +13,6 @@ import (
 	"gothrottle/tests/corpus"
 )
 
-// wantConfig compares the value of a configuration.
-func wantConfig(t *testing.T, h *fakehost.Host, name, want string) {
-	t.Helper()
-	if got, found := h.ConfigGet(name); !found || got != want {
-		t.Errorf("%s is %q, %t; want %q", name, got, found, want)
-	}
-}
-
 // The load arguments are cl-throttle and module-name. The last of each counts. With redis-cell's name the module differs in
 // MODULE LIST and in INFO only.
 func TestLoad_arguments(t *testing.T) {
@@ -120,7 +112,7 @@ func TestLoad_refused(t *testing.T) {
 		if !h.Load("cl-throttle", "no") || h.Command("CL.THROTTLE") != nil || h.Log() != nil {
 			t.Errorf("%+v: the second load: log %q", row, h.Log())
 		}
-		wantConfig(t, h, "gothrottle.policies", "a QUOTA 1 1s")
+		wantReply(t, h, "GO.POLICY a:k", "[0 1 0 -1 1 0 [0 1 0 -1 1]]")
 		wantReply(t, h, "GO.THROTTLE k 15 30 60", "[0 16 15 -1 2]")
 	}
 }

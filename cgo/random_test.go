@@ -161,7 +161,7 @@ func (w *walk) call(words []string) {
 	if now := w.h.Count(fakehost.ForWriting); now != toWrite && !row.Writes() {
 		fail("keys opened for writing:", now, toWrite)
 	}
-	replicated := slices.DeleteFunc(w.h.Effects(), func(effect []string) bool {
+	replicated := slices.DeleteFunc(slices.Clone(w.h.Effects()), func(effect []string) bool {
 		return slices.Contains(w.h.Events(), fakehost.Event{Class: 1 << 8, Name: "expired", Key: effect[1]}) && effect[0] == "DEL"
 	})
 	// While the clock leads, package memory may take a key for expired that the server still has. A key that it does not have is

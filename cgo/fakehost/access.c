@@ -10,10 +10,6 @@ struct RedisModuleUser {
 };
 static RedisModuleUser alice = {"alice"};
 
-static int holds(const fake_list *list, const RedisModuleString *key) {
-    return fake_has_bytes(list, key->bytes, key->len);
-}
-
 int fake_GetServerVersion(void) {
     return fake.is[FAKE_VERSION];
 }
@@ -52,8 +48,8 @@ static int check(RedisModuleUser *user, RedisModuleString **argv, int argc) {
         return API_ERR;
     }
     const RedisModuleString *key = argv[1];
-    fake_record(&fake.list[FAKE_CHECKS], key->bytes, key->len);
-    return holds(&fake.list[FAKE_FORBIDDEN], key) ? API_ERR : API_OK;
+    fake_note_key(FAKE_CHECKS, key);
+    return fake_has_key(FAKE_FORBIDDEN, key) ? API_ERR : API_OK;
 }
 
 /* As Valkey 9.1 for a user who may use some databases only. */
@@ -68,15 +64,14 @@ int fake_ACLCheckPermissions(RedisModuleUser *user, RedisModuleString **argv, in
 
 int fake_ACLAddLogEntry(RedisModuleCtx *ctx, RedisModuleUser *user, RedisModuleString *object, int reason) {
     if (reason != ACL_LOG_KEY) fake_fault("ACLAddLogEntry with the reason %d", reason);
-    fake_word(&fake.list[FAKE_ACL_LOG], user->name, strlen(user->name));
-    fake_record(&fake.list[FAKE_ACL_LOG], object->bytes, object->len);
+    fake_note(FAKE_ACL_LOG, "%s %s", user->name, object->bytes);
     return API_OK;
 }
 
 /* If the server does not ask the command for its keys, the command must ask whether the user may use each key but the first,
  * unless there is no user. TestAccess_refused shows that it obeys the answers. */
 int fake_was_checked(const RedisModuleString *key) {
-    return fake.is[FAKE_NO_USER] || holds(&fake.list[FAKE_CHECKS], key);
+    return fake.is[FAKE_NO_USER] || fake_has_key(FAKE_CHECKS, key);
 }
 
 /* In this host the first byte of a key says its slot. */

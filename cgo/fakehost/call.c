@@ -87,8 +87,7 @@ static RedisModuleCallReply *config_get(void) {
 /* A node of a cluster does not run a command that has a key which the node does not hold. */
 static RedisModuleCallReply *exists(const fake_words *words) {
     for (int i = 1; i < words->argc; i++) {
-        const RedisModuleString *key = words->argv[i];
-        if (fake_has_bytes(&fake.list[FAKE_ELSEWHERE], key->bytes, key->len)) {
+        if (fake_has_key(FAKE_ELSEWHERE, words->argv[i])) {
             errno = EPERM;
             return NULL;
         }
@@ -184,8 +183,8 @@ RedisModuleCallReply *fake_Call(RedisModuleCtx *ctx, const char *command, const 
         errno = ENOENT;
     } else {
         int kind = failure();
-        fake_check_open(command, NULL); /* a command filter of another module may change any key */
-        if (words->argc > 1) fake_hear(FAKE_INNER, "filter", words->argv[1]); /* as a command filter of another module */
+        fake_check_open(command, NULL);
+        if (words->argc > 1) fake_event(FAKE_INNER, "filter", words->argv[1]); /* as a command filter of another module */
         reply = kind ? fail(kind, command) : run(ctx, words);
     }
     fake_free_words(words);

@@ -32,8 +32,8 @@ int fake_has_flag(const RedisModuleCommand *command, const char *flag) {
 }
 
 int fake_knows(const char *name) {
-    if (fake_has(&fake.list[FAKE_RENAMED], name)) return 0;
-    return fake_find_command(name) != NULL || fake_has(&fake.list[FAKE_TAKEN], name) ||
+    if (fake_has(FAKE_RENAMED, name)) return 0;
+    return fake_find_command(name) != NULL || fake_has(FAKE_TAKEN, name) ||
            among(server_commands, name);
 }
 
@@ -89,16 +89,16 @@ RedisModuleCommand *fake_GetCommand(RedisModuleCtx *ctx, const char *name) {
 
 /* The server compares the names of modules without regard to case. */
 int fake_IsModuleNameBusy(const char *name) {
-    return fake_has(&fake.list[FAKE_BUSY], name) || (fake.module != NULL && strcasecmp(fake.module->name, name) == 0);
+    return fake_has(FAKE_BUSY, name) || (fake.module != NULL && strcasecmp(fake.module->name, name) == 0);
 }
 
 int fake_AddACLCategory(RedisModuleCtx *ctx, const char *name) {
     MAY_FAIL;
-    if (fake_has(&fake.list[FAKE_CATEGORIES], name)) {
+    if (fake_has(FAKE_CATEGORIES, name)) {
         errno = EBUSY;
         return API_ERR;
     }
-    fake_record(&fake.list[FAKE_CATEGORIES], name, strlen(name));
+    fake_note(FAKE_CATEGORIES, "%s", name);
     return API_OK;
 }
 

@@ -2,6 +2,7 @@
 #include "fake.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A full name is the name of the module, a dot and the name of the configuration. */
@@ -46,7 +47,6 @@ int fake_RegisterNumericConfig(RedisModuleCtx *ctx, const char *name, long long 
     sprintf(text, "%lld", initial);
     fake_config *config = add_config(ctx, name, text, flags, apply, data);
     if (config == NULL) return API_ERR;
-    config->get_number = get;
     config->set_number = set;
     return API_OK;
 }
@@ -85,18 +85,6 @@ static int set(const fake_config *config, const char *bytes, size_t len, fake_te
     return result;
 }
 
-int fake_config_get(const char *full_name, fake_text *value) {
-    const fake_config *config = find_config(full_name);
-    if (config == NULL) return API_ERR;
-    if (config->get_number != NULL) {
-        fake_printf(value, "%lld", config->get_number(config->name, NULL));
-        return API_OK;
-    }
-    const RedisModuleString *now = config->get(config->name, NULL);
-    if (now != NULL) fake_append(value, now->bytes, now->len);
-    return API_OK;
-}
-
 /* The server leaves out a text that is in force already. */
 int fake_config_set(const char *full_name, const char *bytes, size_t len, fake_text *error) {
     fake_config *config = find_config(full_name);
@@ -109,17 +97,17 @@ int fake_config_set(const char *full_name, const char *bytes, size_t len, fake_t
     return set(config, bytes, len, error);
 }
 
-/* Sets each configuration of the module to the value in FAKE_SETTINGS, or to its default value. */
+/* Sets a configuration of the module to the value that the test has given it, or to its default value. */
 static int load_config(const fake_module *module, const fake_config *config) {
     char full_name[128];
     snprintf(full_name, sizeof full_name, "%s.%s", module->name, config->name);
-    const char *value = config->initial;
-    size_t len = strlen(value);
-    fake_find_value(&fake.list[FAKE_SETTINGS], full_name, &value, &len);
+    char *given = fake_setting(full_name);
+    const char *value = given != NULL ? given : config->initial;
     fake_text error = {0};
-    int result = set(config, value, len, &error);
+    int result = set(config, value, strlen(value), &error);
     if (result != API_OK) fake_Log(NULL, "warning", "Issue during loading of configuration %s : %s", full_name, error.bytes);
     fake_drop(&error);
+    free(given);
     return result;
 }
 

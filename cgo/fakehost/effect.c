@@ -7,6 +7,10 @@
 
 #include "_cgo_export.h"
 
+void fake_effect(int argc, RedisModuleString *const *argv) {
+    for (int i = 0; i < argc; i++) fakeEffect(i == 0, (char *)argv[i]->bytes, argv[i]->len);
+}
+
 /* Copies the words at once, so that the module may free its strings. */
 int fake_Replicate(RedisModuleCtx *ctx, const char *command, const char *format, ...) {
     if (!fake_knows(command)) return API_ERR;
@@ -15,15 +19,13 @@ int fake_Replicate(RedisModuleCtx *ctx, const char *command, const char *format,
     va_start(args, format);
     fake_words *words = fake_read_words(command, format, args);
     va_end(args);
-    fake_list *list = &fake.list[FAKE_EFFECTS];
-    for (int i = 0; i < words->argc; i++) fake_word(list, words->argv[i]->bytes, words->argv[i]->len);
-    fake_end(list);
+    fake_effect(words->argc, words->argv);
     fake_free_words(words);
     return API_OK;
 }
 
 void fake_signal(const RedisModuleString *key) {
-    fake_record(&fake.list[FAKE_SIGNALS], key->bytes, key->len);
+    fake_note_key(FAKE_SIGNALS, key);
 }
 
 int fake_SignalModifiedKey(RedisModuleCtx *ctx, RedisModuleString *key) {
@@ -40,23 +42,9 @@ void fake_check_open(const char *event, const RedisModuleString *key) {
     }
 }
 
-void fake_hear(int class, const char *event, const RedisModuleString *key) {
-    if (!fake.listens || fake.hears) return;
-    fake.hears = 1;
-    fakeHear(class, (char *)event, (char *)key->bytes, key->len);
-    fake.hears = 0;
-}
-
 void fake_event(int class, const char *event, const RedisModuleString *key) {
-    fake_list *list = &fake.list[FAKE_EVENTS];
-    if (class != FAKE_INNER) {
-        char number[24];
-        fake_word(list, number, (size_t)sprintf(number, "%d", class));
-        fake_word(list, event, strlen(event));
-        fake_record(list, key->bytes, key->len);
-    }
     fake_check_open(event, key);
-    fake_hear(class, event, key);
+    fakeHear(class, (char *)event, (char *)key->bytes, key->len);
 }
 
 int fake_NotifyKeyspaceEvent(RedisModuleCtx *ctx, int class, const char *event, RedisModuleString *key) {
@@ -73,6 +61,5 @@ void fake_Log(RedisModuleCtx *ctx, const char *level, const char *format, ...) {
     va_start(args, format);
     vsnprintf(line + start, sizeof line - (size_t)start, format, args);
     va_end(args);
-    fake_word(&fake.list[FAKE_LOG], level, strlen(level));
-    fake_record(&fake.list[FAKE_LOG], line, strlen(line));
+    fake_note(FAKE_LOG, "%s: %s", level, line);
 }

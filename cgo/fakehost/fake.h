@@ -21,26 +21,16 @@ void fake_append(fake_text *text, const void *bytes, size_t len);
 void fake_printf(fake_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void fake_drop(fake_text *text);
 
-/* A list of records. A record is a row of words and ends with FAKE_END in the place of a length.
- * A word is its length (uint32_t), followed by its bytes. */
-typedef fake_text fake_list;
-#define FAKE_END UINT32_MAX
-void fake_word(fake_list *list, const char *bytes, size_t len);
-void fake_end(fake_list *list);
-void fake_record(fake_list *list, const char *bytes, size_t len); /* a record of one word */
-int fake_has_bytes(const fake_list *list, const char *bytes, size_t len); /* ignores case */
-int fake_has(const fake_list *list, const char *word);
-/* Finds a name in a list of names and values without records, and sets the last value that it has there, if any. */
-void fake_find_value(const fake_list *list, const char *name, const char **value, size_t *value_len);
-
-/* The lists of a host. records.go describes those that the host writes; the first four are of the latest call only. The test
- * writes the others: see Host.Add and Host.Configure. */
+/* The lists of a host, which Go keeps. The host writes those in the first line; the test writes the others: see Host.Add. */
 enum {
-    FAKE_EFFECTS, FAKE_EVENTS, FAKE_SIGNALS, FAKE_CHECKS,
-    FAKE_LOG, FAKE_ACL_LOG, FAKE_FAULTS,
-    FAKE_HIDDEN, FAKE_FAILING, FAKE_TAKEN, FAKE_RENAMED, FAKE_BUSY, FAKE_CATEGORIES, FAKE_FORBIDDEN, FAKE_ELSEWHERE,
-    FAKE_SETTINGS, FAKE_LISTS
+    FAKE_SIGNALS, FAKE_CHECKS, FAKE_LOG, FAKE_ACL_LOG,
+    FAKE_HIDDEN, FAKE_FAILING, FAKE_TAKEN, FAKE_RENAMED, FAKE_BUSY, FAKE_CATEGORIES, FAKE_FORBIDDEN, FAKE_ELSEWHERE, FAKE_LISTS
 };
+void fake_note_key(int list, const RedisModuleString *key);
+void fake_note(int list, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int fake_has_key(int list, const RedisModuleString *key); /* ignores case */
+int fake_has(int list, const char *word);
+/* Not in a list of Go: the module's functions that never call Go may cause a fault. */
 void fake_fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* A string with a reference count. FAKE_STRINGS counts those that the module has to free. */
@@ -102,6 +92,7 @@ void fake_put_field(fake_entry *entry, const char *name, size_t name_len, const 
 void fake_push_member(fake_entry *entry, double score, const char *text, size_t len); /* at the end, unchecked */
 int fake_may_write(const RedisModuleKey *key, const char *what); /* a fault if not */
 
+void fake_effect(int argc, RedisModuleString *const *argv); /* records a replicated command */
 /* Records a keyspace event and calls the test's listener, if there is one. Whoever hears an event may
  * change any key, so a handle of another key that the running call has open is a fault.
  * FAKE_INNER is for events that only modules hear: new, keymiss, and unlink for the server event that a key
@@ -110,7 +101,6 @@ enum { FAKE_INNER = 0 };
 void fake_event(int class, const char *event, const RedisModuleString *key);
 /* Reports the handles of other keys that the running call has open, not those of an outer call; of all keys, if key is NULL. */
 void fake_check_open(const char *event, const RedisModuleString *key);
-void fake_hear(int class, const char *event, const RedisModuleString *key); /* only calls the listener */
 void fake_signal(const RedisModuleString *key);
 
 /* A configuration of a module. */
@@ -118,11 +108,10 @@ typedef struct fake_config {
     char name[32], initial[32];
     RedisModuleConfigGetStringFunc get;
     RedisModuleConfigSetStringFunc set;
-    RedisModuleConfigGetNumericFunc get_number; /* NULL for a configuration that is a text */
-    RedisModuleConfigSetNumericFunc set_number;
+    RedisModuleConfigSetNumericFunc set_number; /* NULL for a configuration that is a text */
 } fake_config;
+char *fake_setting(const char *full_name); /* what the test has set before the load, or NULL; the caller frees it */
 int fake_config_set(const char *full_name, const char *bytes, size_t len, fake_text *error);
-int fake_config_get(const char *full_name, fake_text *value); /* API_ERR: there is none of this name */
 
 /* A module. SetModuleAttribs makes it. The host keeps it if OnLoad succeeds. */
 enum { FAKE_CONFIGS = 4 };
@@ -178,9 +167,9 @@ enum { FAKE_DEPTH = 8 }; /* how deep calls may nest */
  * of two integers. */
 enum { FAKE_NO_REPLY = 1, FAKE_ERROR, FAKE_OTHER_TYPE, FAKE_INTEGERS };
 
-/* A function that begins with MAY_FAIL returns an error if the test has called Host.Fail for it. */
+/* A function that begins with MAY_FAIL returns an error if the test has added it to Failing. */
 #define MAY_FAIL \
-    if (fake_has(&fake.list[FAKE_FAILING], __func__ + strlen("fake_"))) return API_ERR
+    if (fake_has(FAKE_FAILING, __func__ + strlen("fake_"))) return API_ERR
 
 /* What Host.Set sets. */
 enum {
@@ -206,18 +195,17 @@ typedef struct fake_function {
 const fake_function *fake_function_at(int i); /* NULL after the last one */
 
 typedef struct fake_host {
-    fake_list list[FAKE_LISTS];
     fake_entry *keys;
     RedisModuleCommand *commands;
     fake_module *module;
     RedisModuleCtx contexts[FAKE_DEPTH]; /* those below depth are running, the one at depth ran last */
     int depth;
     int64_t now_us, mono_us;
+    fake_text faults;    /* a line each */
     int is[FAKE_SETS];   /* what Host.Set sets */
     int loading;         /* OnLoad is running */
     int calls_fail;      /* FAKE_NO_REPLY and so on: how RedisModule_Call fails; 0: it does not */
     int fails_at;        /* which call fails, counted from now; 0: all */
-    int listens, hears;  /* the test has a listener; it is running and hears nothing */
     RedisModuleKey *open; /* the handles that are open */
     long alive[FAKE_KINDS]; /* never reset */
     long counts[FAKE_COUNTS]; /* since the last reset */

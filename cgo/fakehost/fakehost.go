@@ -21,12 +21,19 @@ import (
 
 // Host is a server. None of its methods may be called concurrently.
 type Host struct {
-	listener func(Event)
+	listener func(Event) // nil while it runs
+	settings map[string]string
+	lists    [C.FAKE_LISTS][]string
+	effects  [][]string
+	events   []Event
 	faults   []string // of a closed host
 }
 
-// current is the host whose state C holds, nil if there is none.
-var current *Host
+// current is the host whose state C holds, nil if there is none. While it is silent, it keeps no records.
+var (
+	current *Host
+	silent  bool
+)
 
 // New starts a server with an empty keyspace that can load the module.
 func New() *Host {
@@ -34,15 +41,16 @@ func New() *Host {
 		current.Close()
 	}
 	C.fake_start()
-	current = &Host{}
+	current = &Host{settings: map[string]string{}}
 	return current
 }
 
 // Close stops the server and frees all that it holds.
 func (h *Host) Close() {
 	if current == h {
-		h.faults, current = h.Faults(), nil
+		h.Faults()
 		C.fake_stop()
+		current = nil
 	}
 }
 
@@ -50,7 +58,12 @@ func (h *Host) Close() {
 func (h *Host) Load(args ...string) bool {
 	words := newWords(args)
 	defer C.fake_free_words(words)
-	return C.fake_load(words) == C.API_OK
+	categories := h.lists[Categories]
+	if C.fake_load(words) == C.API_OK {
+		return true
+	}
+	h.lists[Categories] = categories
+	return false
 }
 
 // Unload asks the module to go and reports whether it agreed. Without a module it returns false.
@@ -61,7 +74,10 @@ func (h *Host) Unload() bool { return C.fake_unload() == C.API_OK }
 func (h *Host) Call(words ...string) any {
 	p := h.Prepare(words...)
 	defer p.Free()
-	p.Run()
+	if C.fake.depth == 0 {
+		h.effects, h.events, h.lists[C.FAKE_SIGNALS], h.lists[C.FAKE_CHECKS] = nil, nil, nil, nil
+	}
+	C.fake_run(p.words)
 	return h.Reply()
 }
 
@@ -71,8 +87,12 @@ type Prepared struct{ words *C.fake_words }
 // Prepare converts the words of a command. The caller must call Free.
 func (h *Host) Prepare(words ...string) Prepared { return Prepared{newWords(words)} }
 
-// Run runs the command. Go allocates no memory for it.
-func (p Prepared) Run() { C.fake_run(p.words) }
+// Run runs the command. The host keeps no records of it, and allocates no memory of Go.
+func (p Prepared) Run() {
+	silent = true
+	C.fake_run(p.words)
+	silent = false
+}
 
 // Free frees the memory of the words.
 func (p Prepared) Free() { C.fake_free_words(p.words) }
@@ -121,11 +141,7 @@ const (
 
 // Add adds names to a list.
 func (h *Host) Add(what int, names ...string) {
-	list := &C.fake.list[what] // as an argument of a call, cgo would copy the list
-	for _, name := range names {
-		C.fake_word(list, chars(name), C.size_t(len(name)))
-		C.fake_end(list)
-	}
+	h.lists[what] = append(h.lists[what], names...)
 }
 
 // What Set sets.
@@ -161,9 +177,15 @@ func (h *Host) BeChild() { C.shim_forked = 1 }
 // Configure gives the configuration of this full name a value, as a configuration file does before
 // the load. The last value counts.
 func (h *Host) Configure(name, value string) {
-	list := &C.fake.list[C.FAKE_SETTINGS]
-	C.fake_word(list, chars(name), C.size_t(len(name)))
-	C.fake_word(list, chars(value), C.size_t(len(value)))
+	h.settings[name] = value
+}
+
+//export fakeSetting
+func fakeSetting(name *C.char) *C.char {
+	if value, found := current.settings[C.GoString(name)]; found {
+		return C.CString(value)
+	}
+	return nil
 }
 
 // ConfigSet sets a configuration by its full name and returns the error's text, "" if there is none.
@@ -178,29 +200,11 @@ func (h *Host) ConfigSet(name, value string) string {
 	return textOf(&text)
 }
 
-// ConfigGet returns the value of a configuration, and whether there is one of this full name.
-func (h *Host) ConfigGet(name string) (value string, found bool) {
-	full := C.CString(name)
-	defer C.free(unsafe.Pointer(full))
-	var text C.fake_text
-	defer C.fake_drop(&text)
-	found = C.fake_config_get(full, &text) == C.API_OK
-	return textOf(&text), found
-}
-
 // Listen makes the host call f for each keyspace event, except for those that f itself causes. f also hears the events that
 // only modules hear, which the server sends inside of an API function: new, keymiss, and unlink for a key that is about to be
 // removed. Their class is 0, and so is that of filter, which a command filter of a module hears before a call of the server that
 // our module makes.
-func (h *Host) Listen(f func(Event)) {
-	h.listener = f
-	C.fake.listens = 1
-}
-
-//export fakeHear
-func fakeHear(class C.int, event, key *C.char, keyLen C.size_t) {
-	current.listener(Event{int(class), C.GoString(event), C.GoStringN(key, C.int(keyLen))})
-}
+func (h *Host) Listen(f func(Event)) { h.listener = f }
 
 // Function is a function of the API that the module knows of.
 type Function struct {

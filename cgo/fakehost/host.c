@@ -34,7 +34,7 @@ int fake_get_api(const char *name, void *pointer_to_function) {
     } else {
         return API_ERR;
     }
-    if (fake_has(&fake.list[FAKE_HIDDEN], name)) return API_ERR;
+    if (fake_has(FAKE_HIDDEN, name)) return API_ERR;
     for (int i = 0; i < NUM_FUNCTIONS; i++) {
         if (strcmp(functions[i].name, name) != 0) continue;
         *(void **)pointer_to_function = functions[i].function;
@@ -76,7 +76,7 @@ void fake_stop(void) {
     shim_monotonic_us = real_monotonic_us;
     while (fake.keys != NULL) fake_remove(fake.keys);
     forget(fake.module);
-    for (int i = 0; i < FAKE_LISTS; i++) fake_drop(&fake.list[i]);
+    fake_drop(&fake.faults);
     for (int i = 0; i < FAKE_DEPTH; i++) fake_drop(&fake.contexts[i].reply);
     fake_host stopped = {0};
     memcpy(stopped.alive, fake.alive, sizeof stopped.alive);
@@ -108,15 +108,13 @@ static RedisModuleCtx *enter(fake_module *module) {
     ctx->keys.num = 0;
     ctx->reply.len = 0;
     ctx->asks_for_keys = 0;
-    for (int i = 0; i <= FAKE_CHECKS && fake.depth == 0; i++) fake.list[i].len = 0;
     fake.depth++;
     return ctx;
 }
 
-/* After a failed load the host forgets the module, its commands and its ACL categories. */
+/* After a failed load the host forgets the module and its commands. */
 int fake_load(const fake_words *args) {
     RedisModuleCtx *ctx = enter(NULL);
-    size_t categories = fake.list[FAKE_CATEGORIES].len;
     fake.loading = 1;
     /* As in the server, the module gets the host's own vector. */
     int result = RedisModule_OnLoad(ctx, (RedisModuleString **)args->argv, args->argc);
@@ -124,7 +122,6 @@ int fake_load(const fake_words *args) {
     fake.depth--;
     if (result != API_OK) {
         forget(ctx->module);
-        fake.list[FAKE_CATEGORIES].len = categories;
         return result;
     }
     if (fake_IsModuleNameBusy(ctx->module->name)) fake_fault("loaded as %s, a name that is busy", ctx->module->name);

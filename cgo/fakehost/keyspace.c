@@ -78,8 +78,9 @@ fake_entry *fake_look_up(RedisModuleString *name) {
     fake_remove(entry);
     fake_event(1 << 8, "expired", name);
     fake_signal(name);
-    fake_word(&fake.list[FAKE_EFFECTS], "DEL", 3);
-    fake_record(&fake.list[FAKE_EFFECTS], name->bytes, name->len);
+    RedisModuleString *del[] = {fake_new_string("DEL", 3), name};
+    fake_effect(2, del);
+    fake_release(del[0]);
     return NULL;
 }
 

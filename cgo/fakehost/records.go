@@ -5,8 +5,8 @@ package fakehost
 import "C"
 
 import (
-	"encoding/binary"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -22,47 +22,78 @@ func (e Event) String() string { return e.Name + " " + e.Key }
 
 // Effects returns the replicated commands of the latest call, including the deletion of
 // expired keys by the server.
-func (h *Host) Effects() [][]string { return list(C.FAKE_EFFECTS) }
+func (h *Host) Effects() [][]string { return h.effects }
 
 // Events returns the keyspace events of the latest call.
-func (h *Host) Events() []Event {
-	var events []Event
-	for _, words := range list(C.FAKE_EVENTS) {
-		class, _ := strconv.Atoi(words[0])
-		events = append(events, Event{class, words[1], words[2]})
-	}
-	return events
-}
+func (h *Host) Events() []Event { return h.events }
 
 // Signals returns the keys whose watchers the latest call notified.
-func (h *Host) Signals() []string { return lines(C.FAKE_SIGNALS) }
+func (h *Host) Signals() []string { return h.lists[C.FAKE_SIGNALS] }
 
 // ACLChecks returns the keys whose permission the module asked for in the latest call.
-func (h *Host) ACLChecks() []string { return lines(C.FAKE_CHECKS) }
+func (h *Host) ACLChecks() []string { return h.lists[C.FAKE_CHECKS] }
 
 // ACLLog returns the entries that the module has added to the ACL log, each as "user key".
-func (h *Host) ACLLog() []string { return lines(C.FAKE_ACL_LOG) }
+func (h *Host) ACLLog() []string { return h.lists[C.FAKE_ACL_LOG] }
 
 // Log returns the lines of the server's log since ClearLog, each as "level: <module> text".
-func (h *Host) Log() []string {
-	var log []string
-	for _, words := range list(C.FAKE_LOG) {
-		log = append(log, words[0]+": "+words[1])
-	}
-	return log
-}
+func (h *Host) Log() []string { return h.lists[C.FAKE_LOG] }
 
 // ClearLog empties the log.
-func (h *Host) ClearLog() { C.fake.list[C.FAKE_LOG].len = 0 }
+func (h *Host) ClearLog() { h.lists[C.FAKE_LOG] = nil }
 
 // Faults returns the forbidden things that the module has done. Examples are a leak, freeing a
 // string that the module does not own, and opening a key that is not among the words. Each fault
 // is an error in the module.
 func (h *Host) Faults() []string {
-	if current != h {
-		return h.faults
+	if h == current {
+		h.faults = slices.Collect(strings.Lines(textOf(&C.fake.faults)))
 	}
-	return lines(C.FAKE_FAULTS)
+	return h.faults
+}
+
+//export fakeNote
+func fakeNote(list C.int, bytes *C.char, size C.size_t) {
+	if !silent {
+		current.lists[list] = append(current.lists[list], C.GoStringN(bytes, C.int(size)))
+	}
+}
+
+//export fakeHas
+func fakeHas(list C.int, bytes *C.char, size C.size_t) C.int {
+	word := unsafe.String((*byte)(unsafe.Pointer(bytes)), size)
+	if slices.ContainsFunc(current.lists[list], func(s string) bool { return strings.EqualFold(s, word) }) {
+		return 1
+	}
+	return 0
+}
+
+//export fakeEffect
+func fakeEffect(first C.int, bytes *C.char, size C.size_t) {
+	if silent {
+		return
+	}
+	if first != 0 {
+		current.effects = append(current.effects, nil)
+	}
+	words := &current.effects[len(current.effects)-1]
+	*words = append(*words, C.GoStringN(bytes, C.int(size)))
+}
+
+//export fakeHear
+func fakeHear(class C.int, event, key *C.char, keyLen C.size_t) {
+	if silent {
+		return
+	}
+	h, e := current, Event{int(class), C.GoString(event), C.GoStringN(key, C.int(keyLen))}
+	if class != C.FAKE_INNER {
+		h.events = append(h.events, e)
+	}
+	if listener := h.listener; listener != nil {
+		h.listener = nil
+		listener(e)
+		h.listener = listener
+	}
 }
 
 // Alive counts what the module still has to free: strings, open keys, blocks of memory, replies of
@@ -171,31 +202,6 @@ func parseReply(wire string) (reply any, rest string) {
 		array[i], rest = parseReply(rest)
 	}
 	return array, rest
-}
-
-// list converts one of C's lists: see fake_list in fake.h.
-func list(which C.int) [][]string {
-	const end = C.FAKE_END
-	var records [][]string
-	var words []string
-	for rest := textOf(&C.fake.list[which]); rest != ""; {
-		n := binary.NativeEndian.Uint32([]byte(rest[:4]))
-		rest = rest[4:]
-		if n == end {
-			records, words = append(records, words), nil
-			continue
-		}
-		words, rest = append(words, rest[:n]), rest[n:]
-	}
-	return records
-}
-
-func lines(which C.int) []string {
-	var all []string
-	for _, words := range list(which) {
-		all = append(all, strings.Join(words, " "))
-	}
-	return all
 }
 
 func textOf(t *C.fake_text) string {
