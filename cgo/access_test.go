@@ -66,7 +66,7 @@ func TestAccess_asked(t *testing.T) {
 		h.Set(fakehost.IOThreads, 1)
 		row.is.set(h)
 		h.Add(fakehost.Renamed, row.renamed)
-		h.CallsFail(row.fails, 1)
+		h.CallsFail(row.fails, "CONFIG")
 		before := h.Alive()
 		if !h.Load() {
 			t.Fatalf("%s: load refused: %q", row.name, h.Log())
@@ -193,10 +193,11 @@ func TestAccess_callsFail(t *testing.T) {
 	const reply = "[0 9 9 -1 0 0 [0 9 9 -1 0] [0 9 9 -1 0]]"
 	for _, kind := range callFailures {
 		h := unasked(t, is{fakehost.Cluster: 1})
-		h.CallsFail(kind, 1)
+		h.CallsFail(kind, "EXISTS")
 		wantUntouched(t, h, tryAgain, line)
+		h.CallsFail(0)
 		wantUntouched(t, h, reply, line)
-		h.CallsFail(kind, 0)
+		h.CallsFail(kind, "EXISTS", "PING")
 		wantUntouched(t, h, reply, line, line)
 		wantUntouched(t, h, crossSlot, crossing)
 		h.Add(fakehost.Renamed, "PING") // nothing shows now that no call runs

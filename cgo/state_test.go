@@ -84,7 +84,7 @@ func TestString_info(t *testing.T) {
 		if kind < 0 {
 			h.Add(fakehost.Renamed, "GET")
 		} else {
-			h.CallsFail(kind, 0)
+			h.CallsFail(kind, "GET")
 		}
 		h.ResetCounts()
 		wantReply(t, h, "GO.INFO cell", "[kind throttle expires_in_ms -1 cells [[in_use (nil) count (nil) period_ms (nil) empty_in_ms 7001 locked_for_ms 0]]]")

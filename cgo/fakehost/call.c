@@ -129,15 +129,6 @@ fake_words *fake_read_words(const char *command, const char *format, va_list arg
     return words;
 }
 
-/* How the call that is made now fails; 0 if it does not. */
-static int failure(void) {
-    int kind = fake.calls_fail;
-    if (kind == 0 || fake.fails_at == 0) return kind;
-    if (--fake.fails_at > 0) return 0;
-    fake.calls_fail = 0;
-    return kind;
-}
-
 static RedisModuleCallReply *fail(int kind, const char *command) {
     int wants_integer = strcmp(command, "ZCOUNT") == 0 || strcmp(command, "EXISTS") == 0;
     if (kind == FAKE_NO_REPLY) {
@@ -182,7 +173,7 @@ RedisModuleCallReply *fake_Call(RedisModuleCtx *ctx, const char *command, const 
     } else if (!fake_knows(command)) {
         errno = ENOENT;
     } else {
-        int kind = failure();
+        int kind = fake_has(FAKE_REFUSED, command) ? fake.calls_fail : 0;
         fake_check_open(command, NULL);
         if (words->argc > 1) fake_event(FAKE_INNER, "filter", words->argv[1]); /* as a command filter of another module */
         reply = kind ? fail(kind, command) : run(ctx, words);

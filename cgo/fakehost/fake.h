@@ -24,7 +24,8 @@ void fake_drop(fake_text *text);
 /* The lists of a host, which Go keeps. The host writes those in the first line; the test writes the others: see Host.Add. */
 enum {
     FAKE_SIGNALS, FAKE_CHECKS, FAKE_LOG, FAKE_ACL_LOG,
-    FAKE_HIDDEN, FAKE_FAILING, FAKE_TAKEN, FAKE_RENAMED, FAKE_BUSY, FAKE_CATEGORIES, FAKE_FORBIDDEN, FAKE_ELSEWHERE, FAKE_LISTS
+    FAKE_HIDDEN, FAKE_FAILING, FAKE_TAKEN, FAKE_RENAMED, FAKE_BUSY, FAKE_CATEGORIES, FAKE_FORBIDDEN, FAKE_ELSEWHERE, FAKE_REFUSED,
+    FAKE_LISTS
 };
 void fake_note_key(int list, const RedisModuleString *key);
 void fake_note(int list, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -204,8 +205,7 @@ typedef struct fake_host {
     fake_text faults;    /* a line each */
     int is[FAKE_SETS];   /* what Host.Set sets */
     int loading;         /* OnLoad is running */
-    int calls_fail;      /* FAKE_NO_REPLY and so on: how RedisModule_Call fails; 0: it does not */
-    int fails_at;        /* which call fails, counted from now; 0: all */
+    int calls_fail;      /* FAKE_NO_REPLY and so on: how RedisModule_Call fails for the commands in FAKE_REFUSED; 0: it does not */
     RedisModuleKey *open; /* the handles that are open */
     long alive[FAKE_KINDS]; /* never reset */
     long counts[FAKE_COUNTS]; /* since the last reset */

@@ -167,9 +167,10 @@ const (
 	Integers   = C.FAKE_INTEGERS   // an array of two integers
 )
 
-// CallsFail makes RedisModule_Call fail: the nth call from now, or every call if nth is 0. With kind 0
-// no call fails any more.
-func (h *Host) CallsFail(kind, nth int) { C.fake.calls_fail, C.fake.fails_at = C.int(kind), C.int(nth) }
+// CallsFail makes RedisModule_Call fail for these commands. With kind 0 no call fails any more.
+func (h *Host) CallsFail(kind int, commands ...string) {
+	C.fake.calls_fail, h.lists[C.FAKE_REFUSED] = C.int(kind), commands
+}
 
 // BeChild makes the server a forked child.
 func (h *Host) BeChild() { C.shim_forked = 1 }

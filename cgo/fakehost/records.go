@@ -151,7 +151,6 @@ func (h *Host) Info() string {
 // Command is a registered command.
 type Command struct {
 	Flags      string
-	Arity      int
 	Categories string // "" until they are set
 }
 
@@ -163,7 +162,7 @@ func (h *Host) Command(name string) *Command {
 	if c == nil {
 		return nil
 	}
-	return &Command{C.GoString(&c.flags[0]), int(c.arity), C.GoString(&c.categories[0])}
+	return &Command{C.GoString(&c.flags[0]), C.GoString(&c.categories[0])}
 }
 
 // Reply returns the reply to the latest Run, as go-redis has it with RESP2: an int64, a string, nil, an error, or a []any of
