@@ -21,10 +21,15 @@ static int among(const char *list, const char *word) {
 static const char server_commands[] =
     "DEL UNLINK PERSIST PEXPIREAT SET HSET HDEL ZADD ZREM ZREMRANGEBYSCORE ZCOUNT ZRANGE GET MULTI EXEC CONFIG EXISTS PING";
 
+static RedisModuleCommand *find_in(fake_module *module, const char *name) {
+    for (int i = 0; module != NULL && i < module->num_commands; i++) {
+        if (strcasecmp(module->commands[i].name, name) == 0) return &module->commands[i];
+    }
+    return NULL;
+}
+
 RedisModuleCommand *fake_find_command(const char *name) {
-    RedisModuleCommand *command = fake.commands;
-    while (command != NULL && strcasecmp(command->name, name) != 0) command = command->next;
-    return command;
+    return find_in(fake.module, name);
 }
 
 int fake_has_flag(const RedisModuleCommand *command, const char *flag) {
@@ -35,19 +40,6 @@ int fake_knows(const char *name) {
     if (fake_has(FAKE_RENAMED, name)) return 0;
     return fake_find_command(name) != NULL || fake_has(FAKE_TAKEN, name) ||
            among(server_commands, name);
-}
-
-void fake_forget_commands(fake_module *module) {
-    RedisModuleCommand **link = &fake.commands;
-    while (*link != NULL) {
-        RedisModuleCommand *command = *link;
-        if (command->module != module) {
-            link = &command->next;
-            continue;
-        }
-        *link = command->next;
-        free(command);
-    }
 }
 
 void fake_SetModuleAttribs(RedisModuleCtx *ctx, const char *name, int version, int api_version) {
@@ -69,22 +61,18 @@ int fake_CreateCommand(RedisModuleCtx *ctx, const char *name, RedisModuleCmdFunc
     if (!fake.loading || fake_knows(name)) return API_ERR;
     if (first_key != last_key || last_key != step || step < 0 || step > 1)
         fake_fault("%s: keys %d, %d, %d: the fake host knows the first word as a key", name, first_key, last_key, step);
-    RedisModuleCommand *command = calloc(1, sizeof *command);
-    if (command == NULL) abort();
-    command->module = ctx->module;
+    if (ctx->module->num_commands == SHIM_MAX_COMMANDS) abort();
+    RedisModuleCommand *command = &ctx->module->commands[ctx->module->num_commands++];
     snprintf(command->name, sizeof command->name, "%s", name);
     snprintf(command->flags, sizeof command->flags, "%s", flags);
     command->run = run;
     command->arity = -1;
     command->has_key = first_key;
-    command->next = fake.commands;
-    fake.commands = command;
     return API_OK;
 }
 
 RedisModuleCommand *fake_GetCommand(RedisModuleCtx *ctx, const char *name) {
-    RedisModuleCommand *command = fake_find_command(name);
-    return command != NULL && command->module == ctx->module ? command : NULL;
+    return find_in(ctx->module, name);
 }
 
 /* The server compares the names of modules without regard to case. */
@@ -129,7 +117,7 @@ static void add_key(fake_keys *keys, int position) {
 
 /* Runs the command so that it only names its keys. */
 static fake_keys ask(RedisModuleCommand *command, RedisModuleString *const *argv, int argc) {
-    RedisModuleCtx ctx = {.get_api = fake_get_api, .module = command->module, .command = command, .argc = argc, .asks_for_keys = 1};
+    RedisModuleCtx ctx = {.get_api = fake_get_api, .module = fake.module, .command = command, .argc = argc, .asks_for_keys = 1};
     command->run(&ctx, (RedisModuleString **)argv, argc);
     if (ctx.reply.len > 0) fake_fault("%s replied when it was asked for its keys", command->name);
     fake_drop(&ctx.reply);

@@ -114,6 +114,14 @@ typedef struct fake_config {
 char *fake_setting(const char *full_name); /* what the test has set before the load, or NULL; the caller frees it */
 int fake_config_set(const char *full_name, const char *bytes, size_t len, fake_text *error);
 
+struct RedisModuleCommand {
+    char name[32], flags[64], categories[64];
+    RedisModuleCmdFunc run;
+    int arity;
+    int has_key;        /* the first word is a key */
+    uint64_t key_flags; /* of its key spec */
+};
+
 /* A module. SetModuleAttribs makes it. The host keeps it if OnLoad succeeds. */
 enum { FAKE_CONFIGS = 4 };
 typedef struct fake_module {
@@ -121,18 +129,9 @@ typedef struct fake_module {
     int version, options;
     RedisModuleInfoFunc info;
     fake_config configs[FAKE_CONFIGS];
-    int num_configs;
+    RedisModuleCommand commands[SHIM_MAX_COMMANDS];
+    int num_configs, num_commands;
 } fake_module;
-
-struct RedisModuleCommand {
-    struct RedisModuleCommand *next;
-    fake_module *module;
-    char name[32], flags[64], categories[64];
-    RedisModuleCmdFunc run;
-    int arity;
-    int has_key;        /* the first word is a key */
-    uint64_t key_flags; /* of its key spec */
-};
 RedisModuleCommand *fake_find_command(const char *name);
 int fake_has_flag(const RedisModuleCommand *command, const char *flag);
 
@@ -143,7 +142,6 @@ typedef struct fake_keys {
 } fake_keys;
 void fake_find_keys(RedisModuleCommand *command, RedisModuleString *const *argv, int argc, fake_keys *keys);
 int fake_knows(const char *name); /* whether the server has this command, whoever made it */
-void fake_forget_commands(fake_module *module);
 
 struct RedisModuleCtx {
     int (*get_api)(const char *name, void *pointer_to_function); /* must be the first member */
@@ -197,8 +195,7 @@ const fake_function *fake_function_at(int i); /* NULL after the last one */
 
 typedef struct fake_host {
     fake_entry *keys;
-    RedisModuleCommand *commands;
-    fake_module *module;
+    fake_module *module; /* the loaded one, or NULL */
     RedisModuleCtx contexts[FAKE_DEPTH]; /* those below depth are running, the one at depth ran last */
     int depth;
     int64_t now_us, mono_us;

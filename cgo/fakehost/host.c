@@ -66,16 +66,10 @@ void fake_start(void) {
     shim_monotonic_us = monotonic_us;
 }
 
-static void forget(fake_module *module) {
-    if (module == NULL) return;
-    fake_forget_commands(module);
-    free(module);
-}
-
 void fake_stop(void) {
     shim_monotonic_us = real_monotonic_us;
     while (fake.keys != NULL) fake_remove(fake.keys);
-    forget(fake.module);
+    free(fake.module);
     fake_drop(&fake.faults);
     for (int i = 0; i < FAKE_DEPTH; i++) fake_drop(&fake.contexts[i].reply);
     fake_host stopped = {0};
@@ -112,7 +106,7 @@ static RedisModuleCtx *enter(fake_module *module) {
     return ctx;
 }
 
-/* After a failed load the host forgets the module and its commands. */
+/* After a failed load nothing is left of the module. */
 int fake_load(const fake_words *args) {
     RedisModuleCtx *ctx = enter(NULL);
     fake.loading = 1;
@@ -121,11 +115,11 @@ int fake_load(const fake_words *args) {
     fake.loading = 0;
     fake.depth--;
     if (result != API_OK) {
-        forget(ctx->module);
+        free(ctx->module);
         return result;
     }
     if (fake_IsModuleNameBusy(ctx->module->name)) fake_fault("loaded as %s, a name that is busy", ctx->module->name);
-    forget(fake.module);
+    free(fake.module);
     fake.module = ctx->module;
     return result;
 }
@@ -138,7 +132,7 @@ int fake_unload(void) {
     int result = RedisModule_OnUnload(ctx);
     fake.depth--;
     if (result != API_OK) return result;
-    forget(fake.module);
+    free(fake.module);
     fake.module = NULL;
     return result;
 }
