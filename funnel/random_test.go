@@ -149,8 +149,9 @@ type schedule struct {
 // eachSchedule runs f on n reproducible schedules.
 func eachSchedule(t *testing.T, n uint64, f func(*testing.T, *schedule)) {
 	eachSeed(t, n, func(t *testing.T, r *rand.Rand) {
-		s := newSchedule(r)
-		s.now += funnel.Micros(r.IntN(1_000_000))
+		s := &schedule{Rand: r, Server: memory.NewServer(), longest: maxPeriodMicros}
+		s.SetLag(1 << 60)
+		s.now = originMicros + funnel.Micros(r.IntN(1_000_000))
 		s.refunds, s.setsBack, s.force = s.IntN(4) > 0, s.IntN(3) == 0, s.IntN(2) == 0
 		switch s.IntN(16) {
 		case 0, 1:
@@ -164,12 +165,6 @@ func eachSchedule(t *testing.T, n uint64, f func(*testing.T, *schedule)) {
 		s.newPeriod()
 		f(t, s)
 	})
-}
-
-func newSchedule(r *rand.Rand) *schedule {
-	s := &schedule{Rand: r, Server: memory.NewServer(), now: originMicros, longest: maxPeriodMicros}
-	s.SetLag(1 << 60)
-	return s
 }
 
 // ask makes a call whose times are in ms. Its reply must be what the model's verdict says.

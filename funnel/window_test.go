@@ -145,60 +145,6 @@ func TestWindow_agreesWithOracle(t *testing.T) {
 	}
 }
 
-// A large limit and forced calls take at most WindowParts + 1 entries, however many calls there are. FORCE with EXACT has an
-// entry for each microsecond.
-func TestWindow_fewEntries(t *testing.T) {
-	for _, c := range []struct {
-		limit        int64
-		period, step funnel.Micros
-		force, exact bool
-		most         int
-	}{
-		{1_000_000, 60e6, 50_000, false, false, funnel.WindowParts + 1},
-		{1_000_000, 1000, 1, false, false, funnel.WindowParts + 1},
-		{1_000_000, 119_000, 99, false, false, funnel.WindowParts + 1},
-		{1_000_000, maxPeriodMicros / 10, 3e11, false, false, funnel.WindowParts + 1},
-		{1, 60e6, 60_007, true, false, funnel.WindowParts + 1},
-		{funnel.WindowParts, 1000, 3, true, false, funnel.WindowParts + 1},
-		{1, 1000, 1, true, true, 1000},
-	} {
-		w := window{schedule: newSchedule(nil)}
-		most := 0
-		for ; w.now < originMicros+3*c.period; w.now += c.step {
-			w.call(t, params{Limit: c.limit, Period: c.period, Quantity: 7, Force: c.force, Exact: c.exact})
-			most = max(most, w.entries())
-		}
-		if most != c.most {
-			t.Errorf("%+v: %d entries", c, most)
-		}
-	}
-}
-
-// Entries that no longer count may be more than a call clears away. Those that are left change no decision, and a partial
-// grant does not wait for them.
-func TestWindow_clearsAFewAtATime(t *testing.T) {
-	for _, refund := range []int64{0, -700, -1000} {
-		w := window{schedule: newSchedule(nil)}
-		p := params{Limit: 2000, Period: 3600e6, Quantity: 1, Exact: true}
-		for range 1000 {
-			w.call(t, p)
-			w.now++
-		}
-		if p.Quantity = refund; refund == 0 {
-			w.now += p.Period
-		}
-		w.call(t, p)
-		for _, quantity := range []int64{1, 1, 5000} {
-			before := w.entries()
-			w.now++
-			p.Quantity, p.UpTo = quantity, quantity > 1
-			if w.call(t, p); w.entries() != before-128+1 {
-				t.Errorf("after a refund of %d, a call for %d leaves %d of %d entries", refund, quantity, w.entries(), before)
-			}
-		}
-	}
-}
-
 // The corners: nothing wraps, whatever entries a log may hold.
 func TestWindow_saturates(t *testing.T) {
 	units := []int64{1, 2, funnel.WindowParts, funnel.MaxLimit, 1 << 62}
