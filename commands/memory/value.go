@@ -60,9 +60,6 @@ var names = func() (names [commands.MaxCells][commands.MaxFields]string) {
 	return names
 }()
 
-// FieldName returns the name of a field of a cell.
-func FieldName(cell, field int) string { return names[cell][field] }
-
 // find returns where a field is in Fields, or belongs.
 func (v *Value) find(name string) (i int, found bool) {
 	return slices.BinarySearchFunc(v.Fields, name, func(f Field, name string) int { return strings.Compare(f.Name, name) })
