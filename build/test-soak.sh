@@ -1,6 +1,6 @@
 #!/bin/bash
 # Runs what takes seeds, with new ones, for about MINUTES (10) on each server of SERVER: paths or names of build/servers.txt.
-# ONLY names some of the parts. It adds what was run to docs/tested.tsv and docs/tested.md. WHERE names the machine there. A
+# ONLY names some of the parts. It adds what was run to the table of docs/tested.md. WHERE names the machine there. A
 # schedule that fails is in build/out/chaos. Move it to tests/chaos/testdata: make test-chaos runs what is there.
 . "$(dirname "$0")/lib.sh"
 build/module.sh
@@ -15,8 +15,26 @@ go build -o build/out/chaos-program ./tests/chaos
 
 wanted() { [[ $parts == *" $1 "* ]]; }
 
-# record WHAT SERVER CALLS FAULTS SECONDS  adds a row.
-record() { printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$(date -u +%F)" "$@" "$where" >>docs/tested.tsv; }
+# record WHAT SERVER CALLS FAULTS SECONDS  adds a run to its row of the table, and to the last row, which is the sum.
+record() {
+  awk -F ' *[|] *' -v name="$1 | $2" -v calls="$3" -v faults="$4" -v seconds="$5" -v today="$(date -u +%F)" -v where="$where" '
+    function row(name, calls, faults, hours, last, machines) {
+      printf "| %s | %.0f | %.0f | %.3f | %s | %s |\n", name, calls, faults, hours, last, machines
+    }
+    BEGIN { hours = seconds / 3600 }
+    $2 == "all" {
+      if (!found) row(name, calls, faults, hours, today, where)
+      row("all | ", $4 + calls, $5 + faults, $6 + hours, "", "")
+      next
+    }
+    $2 " | " $3 == name {
+      found = 1
+      row(name, $4 + calls, $5 + faults, $6 + hours, today, index(", " $8 ",", ", " where ",") ? $8 : $8 ", " where)
+      next
+    }
+    { print }' docs/tested.md >"$log"
+  cp "$log" docs/tested.md
+}
 
 # sum PATTERN  adds up the last words of the lines of the log that begin so.
 sum() { awk -v pattern="^ *$1" '$0 ~ pattern { n += $NF } END { print n + 0 }' "$log"; }
@@ -72,4 +90,3 @@ for package in funnel commands; do
     record "$fuzzer" 'in memory' "$(grep -o 'execs: [0-9]*' "$log" | tail -n 1 | cut -d' ' -f2)" 0 "$seconds"
   done
 done
-build/tested.sh
