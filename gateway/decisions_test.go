@@ -203,6 +203,7 @@ descriptors:
 - {key: open, rate_limit: {unit: day, requests_per_unit: 5}}
 - {key: closed, rate_limit: {unit: day, requests_per_unit: 5, on_failure: closed}}
 - {key: local, rate_limit: {unit: day, requests_per_unit: 5, on_failure: local}}
+- {key: slot, rate_limit: {concurrency: 5}}
 `, "DECISION_TIMEOUT=50ms")
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -223,6 +224,9 @@ descriptors:
 	kill := func() error { s.Kill(); return nil }
 	for i, step := range [][2]func() error{{s.Pause, s.Resume}, {kill, func() error { return s.Restart() }}} {
 		require.NoError(t, step[0]())
+		began := time.Now()
+		g.ask(t, "d", slices.Repeat([]string{"slot=1*-1"}, 100)...)
+		require.Less(t, time.Since(began), time.Second)
 		for _, want := range append([]string{"OVER_LIMIT o5 X0 o1"}, slices.Repeat([]string{"OVER_LIMIT o5 X0 X0"}, 11)...) {
 			began := time.Now()
 			require.Equal(t, want, g.ask(t, "d", "open=1*4", "closed=1*4", fmt.Sprintf("local=%d*4", i)))

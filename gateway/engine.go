@@ -136,7 +136,7 @@ func (e *engine) bind(r *rules) error {
 // at the same time, except that asks of one key keep their order.
 func (e *engine) decide(ctx context.Context, asks []ask) {
 	if len(asks) == 1 && asks[0].limit != nil {
-		e.decideOne(ctx, &asks[0])
+		_ = e.decideSome(ctx, []*ask{&asks[0]}, nil)
 		return
 	}
 	groups := map[string][]*ask{}
@@ -148,18 +148,40 @@ func (e *engine) decide(ctx context.Context, asks []ask) {
 	var wg sync.WaitGroup
 	for _, members := range groups {
 		wg.Go(func() {
-			if members[0].together() && len(members) > 1 {
-				for some := range slices.Chunk(members, maxParts) {
-					e.decideAll(ctx, some)
-				}
-				return
+			size := 1
+			if members[0].together() {
+				size = maxParts
 			}
-			for _, a := range members {
-				e.decideOne(ctx, a)
+			var failed error
+			for some := range slices.Chunk(members, size) {
+				failed = e.decideSome(ctx, some, failed)
 			}
 		})
 	}
 	wg.Wait()
+}
+
+// decideSome decides asks in one call. If a call before has failed, it does not wait for the server, too. It returns why the
+// server has not decided.
+func (e *engine) decideSome(ctx context.Context, asks []*ask, failed error) error {
+	switch {
+	case failed != nil:
+	case len(asks) > 1:
+		failed = e.askAll(ctx, asks)
+	default:
+		if failed = e.countLate(ctx, asks[0]); failed == nil {
+			asks[0].verdict, failed = e.askOne(ctx, asks[0].limit.bound, asks[0])
+		}
+	}
+	if failed != nil {
+		for _, a := range asks {
+			a.verdict = e.fallback(ctx, a, failed)
+		}
+	}
+	if errors.Is(failed, throttle.ErrParams) { // of these asks only
+		return nil
+	}
+	return failed
 }
 
 // together says whether the ask is one of several that take all or nothing.
@@ -173,16 +195,6 @@ func (a *ask) group() string {
 		return " " + a.tag
 	}
 	return a.key
-}
-
-func (e *engine) decideOne(ctx context.Context, a *ask) {
-	err := e.countLate(ctx, a)
-	if err == nil {
-		a.verdict, err = e.askOne(ctx, a.limit.bound, a)
-	}
-	if err != nil {
-		a.verdict = e.fallback(ctx, a, err)
-	}
 }
 
 // fallback is the verdict if the server has not decided.
@@ -208,7 +220,7 @@ func (e *engine) fallback(ctx context.Context, a *ask, cause error) verdict {
 func (e *engine) askOne(ctx context.Context, by limiter, a *ask) (verdict, error) {
 	c, ok := by.(counter)
 	if !ok {
-		return e.decideSlot(ctx, by.(*throttle.Slots), a)
+		return e.askSlot(ctx, by.(*throttle.Slots), a)
 	}
 	var r throttle.Result
 	var err error
@@ -315,9 +327,9 @@ func verdictOf(r throttle.Result, over bool) verdict {
 	return v
 }
 
-// decideSlot takes a slot for the holder, renews it, looks whether there is one, or releases it. A slot in this process lapses
+// askSlot takes a slot for the holder, renews it, looks whether there is one, or releases it. A slot in this process lapses
 // by itself.
-func (e *engine) decideSlot(ctx context.Context, s *throttle.Slots, a *ask) (verdict, error) {
+func (e *engine) askSlot(ctx context.Context, s *throttle.Slots, a *ask) (verdict, error) {
 	of := e.remote
 	if s == a.limit.local {
 		of = e.local
@@ -347,8 +359,8 @@ func (e *engine) decideSlot(ctx context.Context, s *throttle.Slots, a *ask) (ver
 	return verdict{over: a.hits == 0 && limited > 0, remaining: free}, nil
 }
 
-// decideAll takes from the limits of all asks, or from none. Asks of one key are one part of the call.
-func (e *engine) decideAll(ctx context.Context, asks []*ask) {
+// askAll takes from the limits of all asks, or from none. Asks of one key are one part of the call.
+func (e *engine) askAll(ctx context.Context, asks []*ask) error {
 	hits, place := map[string]int64{}, map[string]int{}
 	for _, a := range asks {
 		hits[a.partKey()] += a.hits
@@ -362,14 +374,14 @@ func (e *engine) decideAll(ctx context.Context, asks []*ask) {
 		}
 	}
 	all, err := e.remote.All(ctx, parts...)
-	for _, a := range asks {
-		if err != nil {
-			a.verdict = e.fallback(ctx, a, err)
-		} else {
-			r := all.Each[place[a.partKey()]]
-			a.verdict = verdictOf(r, !r.Allowed || a.limit.units == 0)
-		}
+	if err != nil {
+		return err
 	}
+	for _, a := range asks {
+		r := all.Each[place[a.partKey()]]
+		a.verdict = verdictOf(r, !r.Allowed || a.limit.units == 0)
+	}
+	return nil
 }
 
 func (a *ask) partKey() string { return a.markKey() + " " + a.holder }
