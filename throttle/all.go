@@ -29,7 +29,7 @@ func (c *Client) All(ctx context.Context, parts ...Part) (AllResult, error) {
 	return c.askAll(ctx, verbAll, parts)
 }
 
-// SettleAll corrects estimates of several limiters in one call: it is Settle for each part, where the part's units are the
+// SettleAll corrects estimates of several limiters in one call. It is Settle for each part: the part's units are the
 // difference. It has no fallback.
 func (c *Client) SettleAll(ctx context.Context, parts ...Part) (AllResult, error) {
 	return c.askAll(ctx, verbSettleAll, parts)

@@ -64,9 +64,8 @@ type Event struct {
 }
 
 // Client asks a server with gothrottle for decisions. Its limiters may be used concurrently. Hooks of its client of
-// go-redis and the handler of its Logger must not use them: such a call may wait for itself. Hooks must not panic: a panic
-// in a caller's goroutine is the caller's, but merged calls, pipelines and leases run in goroutines of the Client, where a
-// panic ends the program.
+// go-redis and the handler of its Logger must not use them: such a call may wait for itself. Hooks must not panic: merged
+// calls, pipelines and leases run in goroutines of the Client, where a panic ends the program.
 type Client struct {
 	rdb      Processor
 	o        Options
@@ -85,9 +84,9 @@ type Client struct {
 	refused  error                 // why the first limiter was refused
 }
 
-// New returns a Client that asks rdb. The Options at the end are the defaults of its limiters. New does not connect;
-// Check does. New refuses a client of go-redis whose ContextTimeoutEnabled is false, or whose ReadTimeout or
-// WriteTimeout is -2, because such a client ignores time limits.
+// New returns a Client that asks rdb. Each Option is a default of its limiters. New does not connect; Check does. New
+// refuses a client of go-redis whose ContextTimeoutEnabled is false, or whose ReadTimeout or WriteTimeout is -2, because
+// such a client ignores time limits.
 func New(rdb Processor, o Options, defaults ...Option) (*Client, error) {
 	if rdb == nil {
 		return nil, params("New needs a client of go-redis")
@@ -320,8 +319,8 @@ func atOnce(calls []func() error) (first error) {
 }
 
 // Close gives back the units of budgets, except those of calls under way, closes the leases, and waits until no
-// goroutine of the client runs. It does not close the client of go-redis. Afterwards verbs return ErrClosed. The error
-// holds the first one of the leases, and the first one of each limiter's units. Close of a nil Client does nothing.
+// goroutine of the client runs. It does not close the client of go-redis. Afterwards verbs return ErrClosed. Close
+// returns the first error of the leases and the first one of each limiter's budget. Close of a nil Client does nothing.
 func (c *Client) Close() error {
 	if c == nil || c.closed.Swap(true) {
 		return nil

@@ -25,14 +25,14 @@ type Lease struct {
 	err     error         // of Close
 }
 
-// Part returns a part of All: a slot of this key. The holder is 1 to 512 bytes, and has one slot, so each needs a name of
-// its own. Nobody renews the slot.
+// Part returns a part of All: a slot of this key. The holder's name is 1 to 512 bytes. Each holder has one slot, so each
+// needs a name of its own. Nobody renews the slot.
 func (s *Slots) Part(key, holder string) Part { return Part{l: s.l, key: key, n: 1, holder: holder} }
 
 // Lease takes a slot, or returns a *DeniedError at once if none is free. The slot is renewed every third of its time, and
 // every tenth while the server is unavailable, until Close, which must be called. The end of ctx does not end the lease.
-// With FailOpen, and no server, the Lease holds nothing. If the reply of the server is lost, a slot may stay taken until it
-// lapses.
+// With FailOpen, and while the server is unavailable, the Lease holds nothing. If a reply is lost, a slot may stay taken
+// until it lapses.
 func (s *Slots) Lease(ctx context.Context, key string) (*Lease, error) {
 	began := time.Now()
 	lease, r, err := s.l.lease(ctx, key)

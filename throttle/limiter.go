@@ -96,9 +96,9 @@ func (a *asks) AllowN(ctx context.Context, key string, n int64) (Result, error) 
 	return a.l.verb(ctx, verbAllow, key, n, take)
 }
 
-// Peek returns the state of a key and changes nothing, even if the server's memory is full. Allowed is false while nothing
-// remains, except of a Policy, whose SHADOW admits. RetryAfter is known only while more is in use than the limit or a
-// lockout runs.
+// Peek returns the state of a key and changes nothing. It also works when the server's memory is full. Allowed is false
+// while nothing remains, unless the SHADOW of a Policy admits. RetryAfter is known only while more is in use than the
+// limit, or during a lockout.
 func (a *asks) Peek(ctx context.Context, key string) (Result, error) {
 	return a.l.verb(ctx, verbPeek, key, 0, peek)
 }
@@ -107,20 +107,21 @@ func (a *asks) Peek(ctx context.Context, key string) (Result, error) {
 // user of the server needs the permission for DEL. Other processes with a DenyCache notice it late.
 func (a *named) Reset(ctx context.Context, key string) error { return a.l.reset(ctx, key) }
 
-// AllowAtMost takes n units, or what is left. Allowed is false only if nothing is left; Granted is how many were taken. A
-// Rate must have no Lockout.
+// AllowAtMost takes n units, or as many as are left. Allowed is false only if none is left. Granted is how many were
+// taken. A Rate must have no Lockout.
 func (a *counts) AllowAtMost(ctx context.Context, key string, n int64) (Result, error) {
 	return a.l.verb(ctx, verbAllowAtMost, key, n, upTo)
 }
 
-// Refund gives n units back, n at least 1, at most what is in use; Granted is minus what was given back.
+// Refund gives n units back, but no more than are in use; n is at least 1. Granted is minus the number of units given
+// back.
 func (a *counts) Refund(ctx context.Context, key string, n int64) (Result, error) {
 	return a.l.verb(ctx, verbRefund, key, -n, upTo)
 }
 
 // Settle corrects an estimate: a positive difference is charged, past the limit if need be, and a negative one is given
-// back. If the estimate has drained meanwhile, that gives back units of later calls. Settle is sent once: if it fails, it
-// may have settled.
+// back. If the estimate has drained meanwhile, the units given back are those of later calls. Settle is sent once: if it
+// fails, it may have settled.
 func (a *counts) Settle(ctx context.Context, key string, difference int64) (Result, error) {
 	m := force
 	if difference < 0 {
@@ -129,13 +130,13 @@ func (a *counts) Settle(ctx context.Context, key string, difference int64) (Resu
 	return a.l.verb(ctx, verbSettle, key, difference, m)
 }
 
-// Part returns a part of All: n units of this key. 0 peeks, and a negative number gives back at most what is in use;
+// Part returns a part of All: n units of this key. 0 peeks. A negative number gives units back, at most those in use;
 // Granted is then n.
 func (a *counts) Part(key string, n int64) Part { return Part{l: a.l, key: key, n: n} }
 
 // With returns the limiter of the same name and options with another limit, for limits that differ by user or change at
-// run time. The limits meet at the keys: usage carries over from one to the other, as docs/commands.md says of a changed
-// rate. The Client remembers the last 1,000 limits of a name. Close and Reset do not reach what older ones remember.
+// run time. Both limits count at the same keys: docs/commands.md says how usage carries over to a changed rate. The Client
+// remembers the last 1,000 limits of a name. Close and Reset do not reach the budgets and denials of older ones.
 func (r *Rate) With(limit Limit) *Rate {
 	return &Rate{counts{asks{named{r.l.with(limit.limit)}}}}
 }

@@ -46,8 +46,8 @@ func (r *Rate) Reserve(ctx context.Context, key string, n int64, maxWait time.Du
 	return res, err
 }
 
-// Cancel gives the units back, if the slot has not come yet. Afterwards it does nothing. It is sent once, and later
-// calls return the same error: why the units were perhaps not given back.
+// Cancel gives the units back, if the slot has not come yet; later it does nothing. It is sent once. Further calls
+// return the same error, which says why the units may not have been given back.
 func (r *Reservation) Cancel(ctx context.Context) error {
 	r.cancel.Do(func() {
 		if time.Now().Before(r.at) {
@@ -57,9 +57,9 @@ func (r *Reservation) Cancel(ctx context.Context) error {
 	return r.err
 }
 
-// Wait reserves one unit and returns when its slot comes. It returns a *DeniedError at once if the slot would come
-// after the end of the context. If the context is cancelled in between, the slot is cancelled. If the context has ended before the
-// call, Wait returns the context's error, whatever the options say.
+// Wait reserves one unit and returns when its slot comes. It returns a *DeniedError at once if the slot would come after
+// the end of the context. If the context is cancelled in between, the slot is cancelled, too. If the context has ended
+// before the call, Wait returns the context's error, whatever the options say.
 func (r *Rate) Wait(ctx context.Context, key string) error { return r.WaitN(ctx, key, 1) }
 
 // WaitN is Wait for n units.

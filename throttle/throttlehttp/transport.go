@@ -14,11 +14,11 @@ import (
 	"gothrottle/throttle"
 )
 
-// Transport is an http.RoundTripper that keeps all processes which share a limiter to its limit: a request waits for its
-// slot until the end of its context. If the other side answers 429 or 503, and says by Retry-After or by RateLimit how long
-// to wait, all processes wait that long, but for requests of other processes that have their slots already. The answer is
-// returned: no request is repeated. While the server is unavailable requests fail, unless the limiter has FailOpen. The
-// fields must not change once it is used.
+// Transport is an http.RoundTripper for processes that share a limiter: each request waits for its slot, until the end
+// of its context. If the other side answers 429 or 503, and says by Retry-After or by RateLimit how long to wait, all
+// processes wait that long, except requests of other processes that have slots already. The answer is returned: no
+// request is repeated. While the server is unavailable requests fail, unless the limiter has FailOpen. The fields must
+// not change once the Transport is used.
 type Transport struct {
 	Limiter  *throttle.Rate             // without a Lockout
 	Base     http.RoundTripper          // http.DefaultTransport if nil
