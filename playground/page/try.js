@@ -23,7 +23,7 @@ export function tryView() {
   const panel = h('section', { class: 'card panel', 'aria-labelledby': 'traffic' }, h('h2', { id: 'traffic' }, 'Traffic'), trafficForm(scene, restart),
     number('Seconds shown', length(scene) / 1000, 1, 31536000, (value) => { scene.length = value * 1000; stage.again(); }),
     h('h2', {}, 'Limiters'), h('ul', { class: 'quiet-text kinds' }, ...Object.entries(texts).map(([name, text]) => h('li', {}, h('code', {}, name), ` ${text}`))),
-    h('p', { class: 'quiet-text' }, 'Each limiter is a command: change its words. ', h('code', {}, '$client'), ' in a key is who calls, ', h('code', {}, '$n'), ' the number of the call.'),
+    h('p', { class: 'quiet-text' }, 'Each limiter is a command: change its words. ', h('code', {}, '$client'), ' in a key is the caller, ', h('code', {}, '$n'), ' the number of the call.'),
     add, copyButton('Copy a link to this', () => location.href));
   return {
     element: h('div', { class: 'view' },
