@@ -14,7 +14,6 @@ import (
 // the replica of node i. Node 0 has the slot of bar, node 2 that of foo.
 func TestCluster(t *testing.T) {
 	lasts(t)
-	localOnly(t)
 	for _, args := range [][]string{nil, ioThreads} {
 		var nodes []*server
 		for _, n := range servers.NewCluster(t, 3, 1, launch(options{Args: args})) {

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
@@ -19,6 +18,7 @@ import (
 	"gothrottle/commands"
 	"gothrottle/commands/memory"
 	"gothrottle/tests/corpus"
+	servers "gothrottle/tests/server"
 )
 
 // A server replies what the transcripts say, its append-only file shows what it replicates, and its keys hold what a replica
@@ -28,9 +28,8 @@ func TestCorpus(t *testing.T) { runTranscripts(t, "corpus", corpus.Options{}) }
 // runTranscripts runs the transcripts of a folder on a server.
 func runTranscripts(t *testing.T, folder string, o corpus.Options) {
 	t.Helper()
-	h := &corpusHost{t: t, clock: newClock(t)}
-	h.clock.freeze(time.UnixMicro(corpus.Epoch))
-	h.server = start(t, options{Clock: h.clock.Clock, Args: []string{"--appendonly", "yes", "--appendfsync", "no",
+	h := &corpusHost{t: t, clock: servers.FrozenClock(t, corpus.Epoch)}
+	h.server = start(t, options{Clock: h.clock, Args: []string{"--appendonly", "yes", "--appendfsync", "no",
 		"--auto-aof-rewrite-percentage", "0", "--enable-debug-command", "yes", "--gothrottle.top-keys", "1000", "--notify-keyspace-events", "KA"}})
 	h.client2, h.watcher, h.appended = h.client(2), h.Conn(), h.appendOnlyFile()
 	h.events = h.PSubscribe(ctx, "__keyspace@0__:*", "marks")
@@ -49,7 +48,7 @@ func runTranscripts(t *testing.T, folder string, o corpus.Options) {
 type corpusHost struct {
 	*server
 	t       *testing.T
-	clock   *clock
+	clock   *servers.Clock
 	client2 *redis.Client
 	watcher *redis.Conn
 	events  *redis.PubSub
@@ -77,8 +76,8 @@ func (h *corpusHost) Begin(now int64) {
 }
 
 func (h *corpusHost) Clock(now int64) {
-	h.clock.freeze(time.UnixMicro(now))
-	h.sees(time.UnixMicro(now))
+	h.clock.Set(now)
+	h.sees(h.clock)
 }
 
 func (h *corpusHost) Call(words []string) (any, [][]string) {

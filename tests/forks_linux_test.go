@@ -37,7 +37,7 @@ func (s *server) debugForked() string {
 	for _, row := range commands.Table {
 		eval = append(eval, strings.ReplaceAll(corpus.Samples[row.Name].Call, "KEY", "k"))
 	}
-	conn, err := net.Dial("tcp", s.addr)
+	conn, err := net.Dial("tcp", s.run.Addr)
 	require.NoError(s.t, err)
 	defer conn.Close()
 	require.NoError(s.t, conn.SetDeadline(time.Now().Add(patience)))

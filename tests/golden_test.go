@@ -9,13 +9,15 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	servers "gothrottle/tests/server"
 )
 
 const goldenFile = "testdata/golden/states.json"
 
 // goldenStart is the time at which the golden states were made: later than any clock of today, so that a server of today does
 // not find them expired.
-var goldenStart = time.Date(2090, 1, 1, 0, 0, 0, 0, time.UTC)
+var goldenStart = time.Date(2090, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 
 // golden is a state as some version of the module stored it at the key k.
 type golden struct {
@@ -53,16 +55,14 @@ func TestGolden(t *testing.T) {
 }
 
 func (g *golden) check(t *testing.T) {
-	c, now := newClock(t), goldenStart
-	c.freeze(now)
-	s := start(t, options{Clock: c.Clock})
+	c := servers.FrozenClock(t, goldenStart)
+	s := start(t, options{Clock: c})
 	for _, line := range append(g.Make, "+500ms") {
 		if text, ok := strings.CutPrefix(line, "+"); ok {
 			d, err := time.ParseDuration(text)
 			require.NoError(t, err)
-			now = now.Add(d)
-			c.freeze(now)
-			s.sees(now)
+			c.Set(c.Wall + d.Microseconds())
+			s.sees(c)
 			continue
 		}
 		s.must(line)

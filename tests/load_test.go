@@ -16,7 +16,6 @@ import (
 // startBare starts a server that may load modules while it runs, and has not loaded ours.
 func startBare(t *testing.T, args ...string) *server {
 	t.Helper()
-	localOnly(t)
 	return start(t, options{Bare: true, Args: append([]string{"--enable-module-command", "yes"}, args...)})
 }
 
@@ -44,7 +43,7 @@ func TestLoad_loadex(t *testing.T) {
 	}
 	for range 2 {
 		require.Error(t, loadex("a QUOTA 1"))
-		assert.Contains(t, s.log(), "policy 1 (a): 'QUOTA' needs limit and period")
+		assert.Contains(t, s.run.Log(), "policy 1 (a): 'QUOTA' needs limit and period")
 		require.Error(t, loadex("a QUOTA 1 1s", "CONFIG", "foo.bar", "1"))
 		require.NotContains(t, s.must("MODULE LIST"), "gothrottle")
 		require.False(t, s.has("GO.THROTTLE"))
@@ -70,9 +69,9 @@ func TestLoad_loadex(t *testing.T) {
 	// From the first command on an unload is refused.
 	s.works()
 	require.Error(t, s.Do(ctx, "MODULE", "UNLOAD", "gothrottle").Err())
-	assert.Contains(t, s.log(), "gothrottle cannot be unloaded")
+	assert.Contains(t, s.run.Log(), "gothrottle cannot be unloaded")
 	require.Error(t, s.Do(ctx, "MODULE", "LOAD", env.module).Err())
-	assert.Contains(t, s.log(), "gothrottle not loaded: a module named gothrottle is loaded")
+	assert.Contains(t, s.run.Log(), "gothrottle not loaded: a module named gothrottle is loaded")
 	s.works()
 }
 
@@ -88,20 +87,19 @@ func TestLoad_anotherBuildInTheSameProcessIsRefused(t *testing.T) {
 	s.must("MODULE LOAD " + env.module)
 	s.must("MODULE UNLOAD gothrottle")
 	require.Error(t, s.Do(ctx, "MODULE", "LOAD", other).Err())
-	assert.Contains(t, s.log(), "gothrottle not loaded: another build of it was loaded into this process before. Restart the server")
+	assert.Contains(t, s.run.Log(), "gothrottle not loaded: another build of it was loaded into this process before. Restart the server")
 	assert.NotContains(t, s.must("MODULE LIST"), "gothrottle")
 	s.must("MODULE LOAD " + env.module)
 	s.works()
 	// The Go runtime of the other build has set handlers of signals as well. A crash is still the server's.
 	require.Error(t, s.Do(ctx, "DEBUG", "SEGFAULT").Err())
-	eventually(t, "the server has ended", s.exited)
-	assert.Contains(t, s.log(), "gothrottle_throttle_admitted:1")
+	eventually(t, "the server has ended", s.run.Exited)
+	assert.Contains(t, s.run.Log(), "gothrottle_throttle_admitted:1")
 }
 
 // A server that restarts itself keeps its process and its environment, but not the Go runtime. It loads
 // the module again.
 func TestLoad_restartWithinTheProcess(t *testing.T) {
-	localOnly(t)
 	s := start(t, options{Args: []string{"--enable-debug-command", "yes"}})
 	s.works()
 	if exec.Command(s.info("server", "executable"), "--version").Run() != nil {
@@ -110,7 +108,7 @@ func TestLoad_restartWithinTheProcess(t *testing.T) {
 	before, process := s.info("server", "run_id"), s.info("server", "process_id")
 	s.Do(ctx, "DEBUG", "RESTART") // the connection ends before a reply
 	eventually(t, "the server is back", func() bool {
-		require.False(t, s.exited(), s.log())
+		require.False(t, s.run.Exited(), s.run.Log())
 		info, err := s.Info(ctx, "server").Result()
 		return err == nil && strings.Contains(info, "run_id:") && !strings.Contains(info, before)
 	})

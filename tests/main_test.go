@@ -5,7 +5,6 @@
 // Environment:
 //
 //	GOTHROTTLE_GOARCH    the server's architecture (default: that of this machine)
-//	GOTHROTTLE_IN_IMAGE  if set, the tests run in a container, which has neither a compiler nor Go
 //	GOTHROTTLE_IMAGE     if set, an image for the tests TestImage
 //
 // Package server has more: the server, the module and the docker command.

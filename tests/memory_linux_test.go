@@ -89,7 +89,6 @@ func (s *server) pipeline(n int, call func(i int) string) {
 // fewer: then the tables of keys and expiries take more for each.
 func TestMemory_keys(t *testing.T) {
 	lasts(t)
-	localOnly(t)
 	const batch = 10_000
 	keys, more := 100_000, int64(5)
 	if os.Getenv("GOTHROTTLE_MEMORY") != "" {

@@ -37,7 +37,7 @@ func TestOperating_loadmoduleBelongsInTheMainFile(t *testing.T) {
 			s.restart(row.o).works()
 			continue
 		}
-		s.terminate()
+		s.run.Terminate()
 		log := refuse(t, row.o)
 		assert.Contains(t, log, "a module named gothrottle is loaded", row.where)
 		assert.Contains(t, log, "server aborting", row.where)
@@ -49,7 +49,6 @@ func TestOperating_loadmoduleBelongsInTheMainFile(t *testing.T) {
 
 // A server that does not start writes the line that the page names.
 func TestOperating_doesNotStart(t *testing.T) {
-	localOnly(t)
 	plain := filepath.Join(t.TempDir(), "gothrottle.so")
 	require.NoError(t, os.WriteFile(plain, nil, 0o644))
 	page, err := os.ReadFile("../docs/operating.md")
@@ -86,7 +85,7 @@ func TestOperating_settings(t *testing.T) {
 		s.ConfigGet(ctx, "gothrottle.*").Val())
 	s.works()
 	// Without the module the line ends the start.
-	s.terminate()
+	s.run.Terminate()
 	refuse(t, configFile(t, `gothrottle.policies "a QUOTA 1 1d"`))
 }
 
@@ -94,7 +93,6 @@ func TestOperating_settings(t *testing.T) {
 // whole if the memory test is off.
 func TestOperating_crashReport(t *testing.T) {
 	lasts(t)
-	localOnly(t)
 	for _, row := range []struct {
 		crashLog []string // the setting at the start, and those by CONFIG SET
 		memcheck string
@@ -120,14 +118,14 @@ func TestOperating_crashReport(t *testing.T) {
 		} else {
 			require.Error(t, s.Do(ctx, "DEBUG", "SEGFAULT").Err())
 		}
-		eventually(t, "the server has ended", s.exited)
-		assert.Equal(t, row.has != "nothing", strings.Contains(s.log(), "gothrottle_throttle_admitted:1"), "%+v", row)
+		eventually(t, "the server has ended", s.run.Exited)
+		assert.Equal(t, row.has != "nothing", strings.Contains(s.run.Log(), "gothrottle_throttle_admitted:1"), "%+v", row)
 		if row.has == "start" {
 			continue
 		}
 		assert.Equal(t, syscall.SIGSEGV, s.run.Process.ProcessState.Sys().(syscall.WaitStatus).Signal(), "%+v", row)
-		assert.Equal(t, row.has == "whole", strings.Contains(s.log(), "--check-system"), "%+v", row)
-		assert.NotContains(t, s.log(), "goroutine", "%+v: Go ended the server", row)
+		assert.Equal(t, row.has == "whole", strings.Contains(s.run.Log(), "--check-system"), "%+v", row)
+		assert.NotContains(t, s.run.Log(), "goroutine", "%+v: Go ended the server", row)
 	}
 }
 

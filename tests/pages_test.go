@@ -141,12 +141,11 @@ func TestPages_calls(t *testing.T) {
 // Shell lines and lines of a configuration file run as they are, but for paths and ports.
 func TestPages_blocks(t *testing.T) {
 	lasts(t)
-	localOnly(t)
 	s := start(t, options{Args: []string{"--gothrottle.top-keys", "100"}})
 	settings := append(slices.Collect(maps.Keys(s.ConfigGet(ctx, "*").Val())), "loadmodule")
 	for page, elsewhere := range runPages {
 		for _, b := range blocksOf(t, page) {
-			text := strings.NewReplacer("/usr/lib/redis/modules/gothrottle.so", env.module, "127.0.0.1:6379", s.addr).Replace(strings.Join(b.lines, "\n"))
+			text := strings.NewReplacer("/usr/lib/redis/modules/gothrottle.so", env.module, "127.0.0.1:6379", s.run.Addr).Replace(strings.Join(b.lines, "\n"))
 			word, _, _ := strings.Cut(text, " ")
 			var err error
 			switch {
@@ -212,7 +211,6 @@ func TestPages_callsInTheText(t *testing.T) {
 // make run starts a server with the module.
 func TestPages_makeRun(t *testing.T) {
 	lasts(t)
-	localOnly(t)
 	port := servers.FreePort()
 	run := exec.Command("make", "-C", "..", "run", "PORT="+port)
 	run.Env = append(os.Environ(), "GOTHROTTLE_SERVER="+env.server)

@@ -33,7 +33,7 @@ func TestPanic(t *testing.T) {
 		err := s.Eval(ctx, "return redis.pcall(unpack(ARGV))", nil, fields(call)...).Err()
 		require.ErrorContains(t, err, commands.ErrInternal.Text(), call)
 	}
-	assert.Regexp(t, `panic in GO\.PANIC: GO\.PANIC was called\n(.*\n)+.*panic\.go:\d+`, s.log())
+	assert.Regexp(t, `panic in GO\.PANIC: GO\.PANIC was called\n(.*\n)+.*panic\.go:\d+`, s.run.Log())
 	t.Run("signal settings", func(t *testing.T) { testSignalSettings(t, module) })
 	for range 6 {
 		s := start(t, options{Module: module, Args: []string{"--hz", "500"}})
@@ -44,7 +44,7 @@ func TestPanic(t *testing.T) {
 				s.setPolicies(manyPolicies(5*n + i))
 			}
 		}
-		assert.Greater(t, strings.Count(s.log(), "WATCHDOG TIMER EXPIRED"), 5)
+		assert.Greater(t, strings.Count(s.run.Log(), "WATCHDOG TIMER EXPIRED"), 5)
 	}
 }
 

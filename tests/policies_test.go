@@ -26,7 +26,6 @@ func (s *server) settings() map[string]string {
 // the directive that loads the module.
 func configFile(t *testing.T, lines ...string) options {
 	t.Helper()
-	localOnly(t)
 	file := filepath.Join(t.TempDir(), "server.conf")
 	text := strings.ReplaceAll(strings.Join(lines, "\n")+"\n", "LOAD", "loadmodule "+env.module)
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))

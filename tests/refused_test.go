@@ -16,7 +16,6 @@ import (
 // server have the replies.
 func TestRefusedCalls(t *testing.T) {
 	lasts(t)
-	localOnly(t)
 	s := connect(t, servers.NewCluster(t, 1, 0, launch(options{}))[0])
 	require.Error(t, s.EvalRO(ctx, "return redis.pcall('MGET', 'a', 'b')", nil).Err())
 	refused := s.Eval(ctx, "return redis.call('PING')", nil).Err() != nil
@@ -31,6 +30,6 @@ func TestRefusedCalls(t *testing.T) {
 	assert.Regexp(t, "^CROSSSLOT ", s.ask("GO.ALL {k}a QUOTA 9 60 KEY {l}b QUOTA 9 60"))
 	mayOrNot(t, false, s.as("bob", "+@all ~{k}a").do(fields(call)...), "the second key")
 	assert.Equal(t, "0", s.info("gothrottle", "gothrottle_panics"))
-	warnings := strings.Count(s.log(), "restart this node before you move slots")
+	warnings := strings.Count(s.run.Log(), "restart this node before you move slots")
 	assert.Equal(t, map[bool]int{true: 1}[refused], warnings, "warnings")
 }

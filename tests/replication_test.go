@@ -7,16 +7,17 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	servers "gothrottle/tests/server"
 )
 
 // No transcript has a replica. What it holds, and what servers hold that start on the files of a master, is in tests/chaos. A
 // replica answers read-only calls as its master does, and refuses the others. After its promotion it knows the usage, and
 // so does a key that was moved or copied. The clock is frozen, so that replies can be compared.
 func TestReplication_aReplicaAnswers(t *testing.T) {
-	c := newClock(t)
-	c.freeze(time.Now())
-	master, replica := start(t, options{Clock: c.Clock}), start(t, options{Clock: c.Clock, Args: []string{"--repl-timeout", "1000000"}})
-	replica.follow(master)
+	c := servers.FrozenClock(t, time.Now().UnixMicro())
+	master, replica := start(t, options{Clock: c}), start(t, options{Clock: c, Args: []string{"--repl-timeout", "1000000"}})
+	require.NoError(t, replica.run.Follow(master.run))
 	for name, sample := range samples {
 		if sample.Writes() {
 			require.NoError(t, master.Do(ctx, sample.on(name)...).Err(), name)
@@ -36,8 +37,8 @@ func TestReplication_aReplicaAnswers(t *testing.T) {
 	// An expired key counts as absent, though the replica has not yet received its DEL.
 	master.must("GO.QUOTA short 9 360000 3")
 	master.must("PEXPIRE short 1")
-	replica.inStep(master)
-	c.freeze(time.UnixMicro(c.Wall).Add(time.Second))
+	require.NoError(t, replica.run.InStep(master.run))
+	c.Set(c.Wall + time.Second.Microseconds())
 	eventually(t, "the key has expired", func() bool { return replica.must("GO.QUOTA_RO short 9 360000 0") == "[0 9 9 -1 0]" })
 	want := map[string]string{}
 	for _, call := range calls {

@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -25,9 +24,8 @@ var ioThreads = []string{"--io-threads", "4"}
 
 // server is one running server. The end of the test ends the server.
 type server struct {
-	t    testing.TB
-	addr string
-	run  *servers.Server
+	t   testing.TB
+	run *servers.Server
 	*redis.Client
 }
 
@@ -48,7 +46,7 @@ func start(t testing.TB, o options) *server {
 
 // connect returns a server that runs, with a client.
 func connect(t testing.TB, run *servers.Server) *server {
-	s := &server{t: t, addr: run.Addr, run: run}
+	s := &server{t: t, run: run}
 	s.Client = s.client(3)
 	return s
 }
@@ -64,15 +62,10 @@ func refuse(t testing.TB, o options) string {
 	return err.Error()
 }
 
-func (s *server) log() string  { return s.run.Log() }
-func (s *server) exited() bool { return s.run.Exited() }
-func (s *server) terminate()   { s.run.Terminate() } // SIGTERM, and wait for the end
-
 // restart ends the server with SIGTERM and starts a server with o on the same data.
 func (s *server) restart(o options) *server {
 	s.t.Helper()
-	s.terminate()
-	require.True(s.t, s.exited())
+	s.run.Terminate()
 	o.Folder = s.run.Folder
 	return start(s.t, o)
 }
@@ -84,62 +77,16 @@ func (s *server) client(protocol int) *redis.Client {
 	return c
 }
 
-// follow makes s a replica of master and waits until s has received everything.
-func (s *server) follow(master *server) {
-	s.t.Helper()
-	require.NoError(s.t, s.run.Follow(master.run))
-}
-
-// inStep waits until s has received everything that its master sent.
-func (s *server) inStep(master *server) {
-	s.t.Helper()
-	require.NoError(s.t, s.run.InStep(master.run))
-}
-
-// clock is the wall clock of a server that was started with it. The server's monotonic clock stays the real one.
-type clock struct {
-	t testing.TB
-	*servers.Clock
-}
-
-// newClock returns a clock that shows the real time.
-func newClock(t testing.TB) *clock {
-	t.Helper()
-	c, err := servers.NewClock(t.TempDir())
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
-	return &clock{t, c}
-}
-
 // sees waits until the server has seen the time of its clock.
-func (s *server) sees(at time.Time) {
+func (s *server) sees(c *servers.Clock) {
 	s.t.Helper()
-	eventually(s.t, "the server has seen the time", func() bool { return s.now() == at.UnixNano() })
-}
-
-// freeze stops the clock at a time.
-func (c *clock) freeze(at time.Time) {
-	c.t.Helper()
-	c.Frozen, c.Wall = true, at.UnixMicro()
-	require.NoError(c.t, c.Write())
-}
-
-// inImage says whether the tests run in a container.
-func inImage() bool { return os.Getenv("GOTHROTTLE_IN_IMAGE") != "" }
-
-// localOnly skips a test that needs programs that a container lacks.
-func localOnly(t testing.TB) {
-	t.Helper()
-	if inImage() {
-		t.Skip("the run outside of the container has this test")
-	}
+	eventually(s.t, "the server has seen the time", func() bool { return s.now() == c.Wall*1000 })
 }
 
 // buildModule builds the module with further arguments of go build, and returns the file. With -tags gothrottle_panic it has
 // one more command, GO.PANIC, whose handler calls panic, or dereferences nil if the argument says so.
 func buildModule(t *testing.T, args ...string) string {
 	t.Helper()
-	localOnly(t)
 	module := filepath.Join(t.TempDir(), "gothrottle.so")
 	build := exec.Command("go", append(append([]string{"build", "-buildmode=c-shared", "-buildvcs=false", "-o", module}, args...),
 		"gothrottle/module")...)

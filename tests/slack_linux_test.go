@@ -16,7 +16,6 @@ import (
 // No transcript shows threads. Those of the Go runtime have a large timer slack, so that they disturb the main thread of the
 // server less. No thread of the server has it.
 func TestLoad_onlyGoThreadsWakeLate(t *testing.T) {
-	localOnly(t)
 	for _, later := range []bool{false, true} {
 		s := start(t, options{Bare: later, Args: []string{"--enable-module-command", "yes"}})
 		if later {

@@ -43,7 +43,6 @@ var threeNodes = []string{"6379", "6380", "6381"}
 func newMachine(t *testing.T, named []string, cluster bool, lines ...string) *machine {
 	t.Helper()
 	lasts(t)
-	localOnly(t)
 	t.Parallel() // most of the time of a swap passes in waiting for links and failovers
 	s := &machine{t: t, dir: t.TempDir(), ports: map[string]string{}, cluster: cluster, nodes: map[string]*server{}}
 	cell := redisCell(t)
@@ -104,7 +103,7 @@ func redisCLI(t testing.TB) string {
 func (s *machine) start(port string) {
 	s.t.Helper()
 	if old := s.nodes[port]; old != nil {
-		eventually(s.t, "the server at port "+port+" has ended", old.exited)
+		eventually(s.t, "the server at port "+port+" has ended", old.run.Exited)
 	}
 	s.nodes[port] = connect(s.t, servers.New(s.t, servers.Options{Bare: true, Config: s.here("/etc/redis/" + port + ".conf"),
 		Folder: s.here("/var/lib/redis/" + port), Port: s.ports[port], Bus: s.ports["bus "+port], Cluster: s.cluster}))
@@ -291,7 +290,7 @@ func (c *caller) account(port string, errors ...string) {
 	}
 	for other, node := range c.s.nodes {
 		if other != port {
-			node.inStep(n)
+			require.NoError(t, node.run.InStep(n.run))
 		}
 	}
 }
@@ -301,7 +300,7 @@ func (s *machine) swap(c *caller, blocks ...string) {
 	s.t.Helper()
 	s.run(c, blocks...)
 	for _, n := range s.nodes {
-		assert.NotContains(s.t, n.log(), "CRITICAL")
+		assert.NotContains(s.t, n.run.Log(), "CRITICAL")
 	}
 }
 
@@ -339,7 +338,7 @@ func TestSwap_sentinel(t *testing.T) {
 	steps := swapBlocks(t, "One master with replicas", 3)
 	steps[1] = swapBlocks(t, "With Sentinel or in a cluster", 2)[0]
 	s.swap(c, steps...)
-	sentinel.terminate() // it ends the connections of a node that it changes, and may do so at any time
+	sentinel.run.Terminate() // it ends the connections of a node that it changes, and may do so at any time
 	for _, n := range s.nodes {
 		n.Client = n.client(3)
 	}
@@ -379,7 +378,7 @@ func TestSwap_oneServer(t *testing.T) {
 	c := s.startCaller()
 	was := s.nodes["6379"]
 	s.swap(c, swapBlocks(t, "One server", 1)...)
-	assert.True(t, was.exited())
+	assert.True(t, was.run.Exited())
 	script, _, found := strings.Cut(swapBlocks(t, "The way back", 4)[2], "\nredis-cli -p 6380 TYPE")
 	require.True(t, found)
 	s.run(c, strings.ReplaceAll(script, "6380", "6379")+"\nredis-cli -p 6379 SHUTDOWN SAVE\nsed -i 's|^loadmodule .*|loadmodule "+cellModule+

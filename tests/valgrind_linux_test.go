@@ -75,7 +75,7 @@ func TestMemory_valgrind(t *testing.T) {
 		s.must("CONFIG SET gothrottle.top-keys 0")
 		s.must("INFO gothrottle")
 	}
-	s.terminate()
+	s.run.Terminate()
 	b, err := os.ReadFile(report)
 	require.NoError(t, err)
 	require.Contains(t, string(b), "LEAK SUMMARY", "valgrind cannot follow a server that a script starts")

@@ -119,8 +119,8 @@ func (r *run) startClock() {
 }
 
 func (r *run) setClock(frozen bool, wall int64) {
-	r.clock.Frozen, r.clock.Wall = frozen, wall
-	must(r.clock.Write())
+	r.clock.Frozen = frozen
+	r.clock.Set(wall)
 }
 
 func (r *run) begin(options []string) {
@@ -190,10 +190,9 @@ func (r *run) fault(st *step) {
 // move moves the wall clock by n µs and the module's monotonic clock by mono µs, and makes the modules see the time by then.
 func (r *run) move(n, mono int64, then func()) {
 	before := int64(r.m.wall / 1000)
-	r.clock.Wall += n
 	r.clock.Mono += mono
+	r.clock.Set(r.clock.Wall + n)
 	r.m.wall += funnel.Micros(n)
-	must(r.clock.Write())
 	if then(); n < 0 {
 		r.takeExpired(r.dataset(r.master), before)
 	}

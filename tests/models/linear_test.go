@@ -240,10 +240,7 @@ func (l *linear) steps(to []funnel.Micros) (history []porcupine.Operation) {
 			time.Sleep(50 * time.Microsecond)
 		}
 		o := porcupine.Operation{ClientId: linearClients, Input: now, Call: l.time()}
-		l.clock.Wall = int64(now)
-		if err := l.clock.Write(); err != nil {
-			l.t.Error(err)
-		}
+		l.clock.Set(int64(now))
 		o.Return = l.time()
 		history = append(history, o)
 	}
@@ -253,7 +250,7 @@ func (l *linear) steps(to []funnel.Micros) (history []porcupine.Operation) {
 func (l *linear) time() int64 { return time.Since(l.began).Nanoseconds() }
 
 func newLinear(t *testing.T) *linear {
-	l := &linear{t: t, clock: newClock(t), now: corpus.Epoch, began: time.Now(), tally: map[string]int{}}
+	l := &linear{t: t, clock: servers.FrozenClock(t, corpus.Epoch), now: corpus.Epoch, began: time.Now(), tally: map[string]int{}}
 	for i := range l.nodes {
 		l.nodes[i] = servers.New(t, servers.Options{Clock: l.clock, Args: []string{"--appendonly", "yes", "--appendfsync", "always",
 			"--repl-timeout", "1000000000", "--repl-diskless-sync", "yes"}})

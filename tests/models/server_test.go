@@ -30,39 +30,21 @@ func number(variable string, otherwise int) int {
 
 // serverTwin is a real server and its clock.
 type serverTwin struct {
-	t     *testing.T
 	clock *servers.Clock
 	c     *redis.Client
 }
 
-// newClock returns a clock that stays at corpus.Epoch.
-func newClock(t *testing.T) *servers.Clock {
-	clock, err := servers.NewClock(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(clock.Close)
-	clock.Frozen, clock.Wall = true, corpus.Epoch
-	if err := clock.Write(); err != nil {
-		t.Fatal(err)
-	}
-	return clock
-}
-
 func newServerTwin(t *testing.T) *serverTwin {
-	clock := newClock(t)
+	clock := servers.FrozenClock(t, corpus.Epoch)
 	c := servers.New(t, servers.Options{Clock: clock}).Client()
 	t.Cleanup(func() { c.Close() })
-	return &serverTwin{t, clock, c}
+	return &serverTwin{clock, c}
 }
 
 func (s *serverTwin) Empty() { s.c.FlushAll(context.Background()) }
 
 func (s *serverTwin) At(step funnel.Micros, batch []Call) (now funnel.Micros, replies []string) {
-	s.clock.Wall += int64(step)
-	if err := s.clock.Write(); err != nil {
-		s.t.Fatal(err)
-	}
+	s.clock.Set(s.clock.Wall + int64(step))
 	p := s.c.Pipeline()
 	var cmds []*redis.Cmd
 	for _, c := range batch {

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"encoding/binary"
 	"os"
+	"testing"
 )
 
 //go:embed testdata/clock.c
@@ -33,11 +34,31 @@ func NewClock(folder string) (*Clock, error) {
 		return nil, err
 	}
 	c := &Clock{file: file, env: []string{"LD_PRELOAD=" + library, "GOTHROTTLE_CLOCK=" + file.Name()}}
-	return c, c.Write()
+	c.Write()
+	return c, nil
 }
 
-// Write makes the servers see the fields.
-func (c *Clock) Write() error {
+// FrozenClock returns a clock that stays at a time, in µs, and is closed with the test.
+func FrozenClock(tb testing.TB, wall int64) *Clock {
+	tb.Helper()
+	c, err := NewClock(tb.TempDir())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(c.Close)
+	c.Frozen = true
+	c.Set(wall)
+	return c
+}
+
+// Set sets the field Wall and makes the servers see it.
+func (c *Clock) Set(wall int64) {
+	c.Wall = wall
+	c.Write()
+}
+
+// Write makes the servers see the fields. It panics if it cannot.
+func (c *Clock) Write() {
 	words := [3]int64{0, c.Wall, c.Mono}
 	if c.Frozen {
 		words[0] = 1
@@ -46,7 +67,9 @@ func (c *Clock) Write() error {
 	if err == nil {
 		_, err = c.file.WriteAt(b, 0)
 	}
-	return err
+	if err != nil {
+		panic(err)
+	}
 }
 
 // Close closes the clock's file. Servers that have the clock may go on.
