@@ -7,18 +7,23 @@ need 'rpm debootstrap' rpm debootstrap
 
 work=$(work_folder)
 machine=gothrottle-trial-$$
+trees=()
 cleanup() {
+  # What still fills a tree has mounts in it.
+  if kill -- "${trees[@]/#/-}" 2>/dev/null; then wait "${trees[@]}" || true; fi
+  umount -q "$work"/*/{proc,sys} || true
   "$DOCKER" rm --force "$machine-debian12" "$machine-debian13" >/dev/null 2>&1 || true
   "$DOCKER" rmi "$machine-debian12" "$machine-debian13" >/dev/null 2>&1 || true
   rm -rf --one-file-system "$work"
 }
 trap cleanup EXIT
 
-# tree NAME SUITE SERVERS  makes a tree in the background.
-trees=()
+# tree NAME SUITE SERVERS  makes a tree in the background, in a process group of its own.
 tree() {
+  set -m
   bootstrap "$2" "systemd,$3" "$work/$1" &
   trees+=($!)
+  set +m
 }
 tree debian12 bookworm redis-server
 tree debian13 trixie redis-server,valkey-server
