@@ -5,6 +5,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -58,19 +59,13 @@ func (s *server) calls() (sum int) {
 	return sum
 }
 
-// program is a running service, or a command that runs again for each request.
+// program is a running service, or one that runs a command for each request.
 type program struct {
 	example
 	t    *testing.T
 	addr string // of the server
 	port string
 	log  string // the file with all that a service wrote
-}
-
-// answer is what a request got. A command's answer is in the words of HTTP.
-type answer struct {
-	status int
-	header http.Header
 }
 
 // prepare returns the example's process, which has not started.
@@ -87,6 +82,9 @@ func (e example) start(t *testing.T, addr string) *program {
 	t.Helper()
 	p := &program{example: e, t: t, addr: addr, port: servers.FreePort(), log: filepath.Join(t.TempDir(), "log")}
 	if e.command {
+		service := httptest.NewServer(p)
+		t.Cleanup(service.Close)
+		_, p.port, _ = net.SplitHostPort(service.Listener.Addr().String())
 		return p
 	}
 	said, err := os.Create(p.log)
@@ -117,53 +115,38 @@ func (p *program) said() string {
 	return string(text)
 }
 
-// ask sends a request of a user.
-func (p *program) ask(user string) answer { return p.send(patience, false, user, 1) }
-
-// send sends a request, which may wait until it is admitted.
-func (p *program) send(limit time.Duration, wait bool, user string, units int) answer {
-	path, env := "/", []string{}
-	if wait {
-		path, env = "/wait", []string{"WAIT=1"}
+// ServeHTTP runs a command, and answers as a service would.
+func (p *program) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	cmd := p.prepare(r.Context(), append(query["user"], query["units"]...)...)
+	if r.URL.Path == "/wait" {
+		cmd.Env = append(cmd.Env, "WAIT=1")
 	}
-	if p.command {
-		return p.call(limit, env, user, strconv.Itoa(units))
-	}
-	query := url.Values{"user": {user}}
-	if units > 1 {
-		query.Set("units", strconv.Itoa(units))
-	}
-	return p.get(limit, path, query)
-}
-
-func (p *program) get(limit time.Duration, path string, query url.Values) answer {
-	client := http.Client{Timeout: limit}
-	response, err := client.Get("http://127.0.0.1:" + p.port + path + "?" + query.Encode())
-	if !assert.NoError(p.t, err, "no answer in time") {
-		return answer{}
-	}
-	_ = response.Body.Close()
-	return answer{response.StatusCode, response.Header}
-}
-
-func (p *program) call(limit time.Duration, env []string, args ...string) answer {
-	ctx, cancel := context.WithTimeout(p.t.Context(), limit)
-	defer cancel()
-	cmd := p.prepare(ctx, args...)
-	cmd.Env = append(cmd.Env, env...)
 	printed, err := cmd.Output()
-	if !assert.NoError(p.t, ctx.Err(), "no answer in time") || !assert.NotNil(p.t, cmd.ProcessState, err) {
-		return answer{}
-	}
 	retry, denied := strings.CutPrefix(strings.TrimSpace(string(printed)), "denied ")
 	switch code := cmd.ProcessState.ExitCode(); {
 	case code == 0 && string(printed) == "admitted\n":
-		return answer{status: http.StatusOK}
 	case code == 1 && denied:
-		return answer{http.StatusTooManyRequests, http.Header{"Retry-After": {retry}}}
+		w.Header().Set("Retry-After", retry)
+		w.WriteHeader(http.StatusTooManyRequests)
 	case code == 2:
-		return answer{status: http.StatusServiceUnavailable}
+		w.WriteHeader(http.StatusServiceUnavailable)
+	case r.Context().Err() == nil:
+		assert.Fail(p.t, "exit", "%v: %s", err, printed)
 	}
-	assert.Fail(p.t, "exit", "%v: %s", err, printed)
-	return answer{}
+}
+
+// ask sends a request of a user.
+func (p *program) ask(user string) *http.Response {
+	return p.get(patience, "/", url.Values{"user": {user}})
+}
+
+func (p *program) get(limit time.Duration, path string, query url.Values) *http.Response {
+	client := http.Client{Timeout: limit}
+	response, err := client.Get("http://127.0.0.1:" + p.port + path + "?" + query.Encode())
+	if !assert.NoError(p.t, err, "no answer in time") {
+		return &http.Response{}
+	}
+	_ = response.Body.Close()
+	return response
 }

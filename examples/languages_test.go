@@ -144,7 +144,7 @@ func (p *program) outage(s *server, how string, begin, end func()) {
 	}
 	for n := 0; p.insured && how == "killed" && n < 6; n++ {
 		want := map[bool]int{true: http.StatusOK, false: http.StatusTooManyRequests}[n < 5]
-		require.Equal(p.t, want, p.ask("insured").status, "request %d while the server is away", n)
+		require.Equal(p.t, want, p.ask("insured").StatusCode, "request %d while the server is away", n)
 	}
 	end()
 	require.LessOrEqual(p.t, s.calls()-before, asked*max(p.calls, 1), "a call was sent again") // after a restart it counts from 0
@@ -172,7 +172,7 @@ func tried(attempt func(n int) bool) bool {
 
 // decides wants 5 requests of each of two users admitted, and their next one denied.
 func (p *program) decides() {
-	var last answer
+	var last *http.Response
 	for user := range 2 {
 		require.True(p.t, tried(func(n int) bool {
 			var admitted int
@@ -180,21 +180,21 @@ func (p *program) decides() {
 			return admitted == 5
 		}), "not 5 requests are admitted, then %v", last)
 	}
-	require.Regexp(p.t, `^([1-9]|[1-5][0-9]|6[01])$`, last.header.Get("Retry-After")) // Flask-Limiter adds a second
+	require.Regexp(p.t, `^([1-9]|[1-5][0-9]|6[01])$`, last.Header.Get("Retry-After")) // Flask-Limiter adds a second
 	if p.block > 0 {
-		require.Equal(p.t, strconv.Itoa(p.block), last.header.Get("Retry-After"))
+		require.Equal(p.t, strconv.Itoa(p.block), last.Header.Get("Retry-After"))
 	}
-	require.Contains(p.t, []string{"", "0"}, last.header.Get("X-RateLimit-Remaining"))
+	require.Contains(p.t, []string{"", "0"}, last.Header.Get("X-RateLimit-Remaining"))
 	if !p.adapter && !p.command {
-		require.Equal(p.t, `"user";q=5;w=60`, last.header.Get("RateLimit-Policy"))
-		require.Regexp(p.t, `^"user";r=0;t=([1-9]|1[0-2])$`, last.header.Get("RateLimit"))
+		require.Equal(p.t, `"user";q=5;w=60`, last.Header.Get("RateLimit-Policy"))
+		require.Regexp(p.t, `^"user";r=0;t=([1-9]|1[0-2])$`, last.Header.Get("RateLimit"))
 	}
 }
 
 // exhaust sends requests of a user until one is denied, and returns how many were not.
-func (p *program) exhaust(user string) (admitted int, last answer) {
+func (p *program) exhaust(user string) (admitted int, last *http.Response) {
 	for admitted < 20 {
-		if last = p.ask(user); last.status == http.StatusTooManyRequests {
+		if last = p.ask(user); last.StatusCode == http.StatusTooManyRequests {
 			break
 		}
 		admitted++
@@ -209,13 +209,13 @@ func (p *program) waits(s *server) {
 		user := fmt.Sprint("cleo", n)
 		s.do("GO.THROTTLE", "user:"+user, 4, 5, 60, 5)
 		before := s.calls()
-		return p.send(time.Minute, true, user, 1).status == http.StatusOK && s.calls() > before+1 && s.calls() <= before+3
+		return p.get(time.Minute, "/wait", url.Values{"user": {user}}).StatusCode == http.StatusOK && s.calls() > before+1 && s.calls() <= before+3
 	}), "a denied request waits")
 	require.True(p.t, tried(func(n int) bool {
 		before := s.calls()
-		never := p.send(time.Minute, true, fmt.Sprint("dan", n), 6)
-		retry := never.header.Get("Retry-After")
-		return never.status == http.StatusTooManyRequests && (retry == "" || retry == "-1") && s.calls() == before+1
+		never := p.get(time.Minute, "/wait", url.Values{"user": {fmt.Sprint("dan", n)}, "units": {"6"}})
+		retry := never.Header.Get("Retry-After")
+		return never.StatusCode == http.StatusTooManyRequests && (retry == "" || retry == "-1") && s.calls() == before+1
 	}), "a request that can never be admitted")
 }
 
@@ -225,7 +225,7 @@ func (p *program) survives(how string) int {
 	var all sync.WaitGroup
 	for i := range asked {
 		all.Go(func() {
-			assert.Equal(p.t, p.away, p.ask(fmt.Sprint(how, i)).status, how)
+			assert.Equal(p.t, p.away, p.ask(fmt.Sprint(how, i)).StatusCode, how)
 		})
 	}
 	all.Wait()
@@ -244,15 +244,15 @@ var refusals = map[string]struct{ begin, end []any }{
 func (p *program) refused(s *server) {
 	for name, refusal := range refusals {
 		s.do(refusal.begin...)
-		require.Equal(p.t, p.away, p.ask("hal").status, name)
+		require.Equal(p.t, p.away, p.ask("hal").StatusCode, name)
 		s.do(refusal.end...)
 	}
 	if !p.command {
-		require.Equal(p.t, http.StatusBadRequest, p.get(patience, "/", nil).status, "no user")
+		require.Equal(p.t, http.StatusBadRequest, p.get(patience, "/", nil).StatusCode, "no user")
 	}
 	// A program that keeps its connection gets decisions, one that connects again does not.
 	s.do("CONFIG", "SET", "maxclients", 1)
-	require.Contains(p.t, []int{p.away, http.StatusOK}, p.ask("hal").status, "no more clients")
+	require.Contains(p.t, []int{p.away, http.StatusOK}, p.ask("hal").StatusCode, "no more clients")
 }
 
 // wrongType wants an error of the program, whatever the policy.
@@ -263,7 +263,7 @@ func (p *program) wrongType(s *server) {
 		want = http.StatusServiceUnavailable // the exit status 2
 	}
 	// On a slow machine the example's time limit can come first.
-	require.Eventually(p.t, func() bool { return p.ask("eve").status == want }, time.Minute, time.Millisecond)
+	require.Eventually(p.t, func() bool { return p.ask("eve").StatusCode == want }, time.Minute, time.Millisecond)
 }
 
 // oddWords wants words of users to be words of one argument. Requests cannot give units back.
@@ -284,7 +284,7 @@ func (p *program) oddWords(s *server) {
 		{"user": {"gil"}, "units": {"1", "FORCE"}},
 		{"user": {"gil", most}, "units": {"FORCE"}},
 	} {
-		denied := func(int) bool { return p.get(patience, "/", query).status != http.StatusOK }
+		denied := func(int) bool { return p.get(patience, "/", query).StatusCode != http.StatusOK }
 		require.True(p.t, tried(denied), "admitted: %v", query)
 	}
 }
@@ -293,7 +293,7 @@ func (p *program) oddWords(s *server) {
 func (p *program) comesBack(s *server, how string) {
 	require.Eventually(p.t, func() bool {
 		before := s.calls()
-		return p.ask("back"+how).status == http.StatusTooManyRequests && s.calls() > before
+		return p.ask("back"+how).StatusCode == http.StatusTooManyRequests && s.calls() > before
 	}, time.Minute, time.Millisecond, "%s: no decisions of the server after it came back", how)
 }
 
