@@ -28,6 +28,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	servers "gothrottle/tests/server"
+	"gothrottle/throttle"
 )
 
 const ours = `
@@ -112,6 +113,8 @@ a=1 a=1 s=1: OK o1 o1 o0 // one key twice
 a=2*6: OVER_LIMIT X5 // does not count
 n=1 a=3: OVER_LIMIT X0 o5
 a=1 s=1: OK o0 o0 // a shadow refuses nobody
+request=1 a=4: OK o0 o4
+request=2 a=4: OVER_LIMIT X0 o4
 b=3*1000000000000 b=3*1000000000000: OVER_LIMIT X2 X2
 ` + strings.TrimSpace(many) + ": OVER_LIMIT" + strings.Repeat(" X5", 33) + " // more than a call may have",
 		"domain: d\nhash_tag: descriptor" + tagged: `
@@ -182,13 +185,17 @@ func TestBadRequests(t *testing.T) {
 	notUTF8 := wrapperspb.Bytes([]byte("\xff")) // in the place of the domain
 	err := g.conn.Invoke(t.Context(), pb.RateLimitService_ShouldRateLimit_FullMethodName, notUTF8, &nothing)
 	require.Equal(t, codes.Internal, status.Code(err), err)
-	for _, text := range []string{"", "{", `{"domain": "d"}`, `{"domain": "` + long + `"}`} {
+	const right = `{"domain": "d", "descriptors": [{"entries": [{"key": "gcra", "value": "a"}], "hitsAddend": "%d"}]}`
+	for text, want := range map[string]int{
+		"": 400, "{": 400, `{"domain": "d"}`: 400, `{"domain": "` + long + `"}`: 400, fmt.Sprintf(right, 0): 200, fmt.Sprintf(right, 3): 429,
+	} {
 		response, err := http.Post(g.web+"/json", "application/json", strings.NewReader(text))
 		require.NoError(t, err)
 		_ = response.Body.Close()
-		assert.Equal(t, http.StatusBadRequest, response.StatusCode)
+		assert.Equal(t, want, response.StatusCode, "%.99s", text)
 	}
 	require.Equal(t, "OK o4", g.ask(t, "d", "fixed=a"))
+	require.Equal(t, "OK o0", g.ask(t, "other", "fixed=a"))
 	require.Equal(t, before, g.log(t))
 	require.Contains(t, body(t, g.debug+"/metrics"), `gothrottle_gateway_refused_requests_total{reason="invalid"} `)
 }
@@ -245,7 +252,8 @@ descriptors:
 }
 
 // A program that is asked to end answers a request under way, and sends its traces. Until then it is healthy. It takes the
-// socket of a program that was killed, and keeps its own when another one starts.
+// socket of a program that was killed, and keeps its own when another one starts. With a server that has no module none
+// starts.
 func TestStop(t *testing.T) {
 	var traces atomic.Bool
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { traces.Store(r.URL.Path == "/v1/traces") }))
@@ -262,7 +270,10 @@ func TestStop(t *testing.T) {
 	env["CONFIG"], env["GRPC_UDS"] = g.folder+"/rules.yaml", socket
 	short, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	require.ErrorIs(t, run(short, func(name string) string { return env[name] }, nil, io.Discard), syscall.EADDRINUSE)
+	another := func() error { return run(short, func(name string) string { return env[name] }, nil, io.Discard) }
+	require.ErrorIs(t, another(), syscall.EADDRINUSE)
+	env["REDIS_URL"] = servers.New(t, servers.Options{Bare: true}).Addr
+	require.ErrorIs(t, another(), throttle.ErrNoModule)
 	require.NoError(t, s.Pause())
 	ended := make(chan error)
 	go func() {

@@ -136,7 +136,8 @@ func TestCheck(t *testing.T) {
 	require.Equal(t, "403 900", fmt.Sprint(locked.StatusCode, " ", locked.Header.Get("Retry-After")))
 	require.Equal(t, `200 "everybody";r=92`, name(from("203.0.113.9", "X-Forwarded-Uri", "/login")...))
 	key := from("203.0.113.10", "X-Forwarded-Uri", "/api/", "X-Api-Key", "k")
-	name(key...)
+	require.Equal(t, `200 "everybody";r=99`, name(key...))
+	require.Equal(t, `200 `, name(append(key[:2:2], from("192.0.2.9")...)...)) // without the key
 	require.Equal(t, `"partners";q=5000;w=3600`, get(t, g.web+"/check", append(key, "X-Forwarded-For", "192.0.2.9")...).Header.Get("RateLimit-Policy"))
 	require.Equal(t, 400, get(t, g.web+"/check?deny=200").StatusCode)
 	require.Equal(t, 404, get(t, g.web+"/check/other").StatusCode)
