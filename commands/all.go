@@ -59,7 +59,7 @@ func (c *Call) leftmost(wrong ErrorCode) ErrorCode {
 	for i := range c.Clauses {
 		cl := &c.Clauses[i]
 		cl.opts |= opts
-		if err := cl.parse(c, clauseKinds[cl.kind].rooms[i]); err != NoError {
+		if err := cl.parse(c, clauseKinds[cl.kind].rooms[i]); err != NoError && !lacksALIGN(err, wrong) {
 			c.ErrWord, c.ErrClause = 0, int32(i)+1
 			return err
 		}

@@ -125,7 +125,7 @@ func (kind *clauseKind) run(c *Call, allowed option) ErrorCode {
 	l := kind.rooms[0]
 	limit, err := l.parse(c.Args, r)
 	switch {
-	case err != NoError: // the words from the left are judged first
+	case err != NoError && !lacksALIGN(err, wrong): // the words from the left are judged first
 		c.ErrWord = 0
 		return err
 	case wrong != NoError:
@@ -148,6 +148,10 @@ func (kind *clauseKind) run(c *Call, allowed option) ErrorCode {
 	c.Replies = kind.reply(&c.Reply, v, limit, r.opts)
 	return NoError
 }
+
+// lacksALIGN reports whether a limiter lacks the option ALIGN, and another error says that a word is wrong where ALIGN may stand,
+// or before it.
+func lacksALIGN(err, wrong ErrorCode) bool { return err == ErrMonthsWithoutAlign && wrong != NoError }
 
 // Clause is one of several limits of a call.
 type Clause struct {

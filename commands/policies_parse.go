@@ -149,17 +149,20 @@ func parsePolicyClause(at *policyPlace, words []string) (clause policyClause, er
 		next, wrong = int(w.quantityWord), NoError
 		w.opts, w.quantityWord, w.operand = 0, 0, 0
 	}
+	if wrong == NoError && next < len(words) {
+		wrong = ErrUnknownOption
+	}
 	clause.kind, clause.limiter = int32(i), kind.new()
 	limit, code := clause.limiter.parse(words, &request{clauseWords: w, quantity: 1})
 	clause.limit = limit
 	switch {
-	case code != NoError: // the words from the left are judged first
+	case code != NoError && !lacksALIGN(code, wrong): // the words from the left are judged first
 		return clause, at.wrongWord(code, words, &w)
-	case wrong != NoError:
-		return clause, at.failCall(&c, wrong)
-	case next < len(words):
+	case wrong == ErrUnknownOption:
 		return clause, at.fail("unknown option '%s': a %s clause may have %s, and another clause needs a comma before it",
 			printable(words[next]), kind.keyword, kind.option.name())
+	case wrong != NoError:
+		return clause, at.failCall(&c, wrong)
 	}
 	return clause, nil
 }

@@ -50,7 +50,7 @@ func TestParsePolicies_errors(t *testing.T) {
 		// Numbers.
 		{"a THROTTLE x 1 1s LOCKOUT", "policy 1 (a): max_burst is not an integer: 'x'"},
 		{"a QUOTA x 1s 5 ALIGN", "policy 1 (a): limit is not an integer: 'x'"},
-		{"a QUOTA 1 1s 5x ALIGN", "policy 1 (a): unknown option '5x': a QUOTA clause may have ALIGN, and another clause needs a comma before it"},
+		{"a QUOTA 1 1mo 5x ALIGN 0s", "policy 1 (a): unknown option '5x': a QUOTA clause may have ALIGN, and another clause needs a comma before it"},
 		{"a THROTTLE x 1 1s", "policy 1 (a): max_burst is not an integer: 'x'"},
 		{"a THROTTLE -1 1 1s", "policy 1 (a): max_burst must be between 0 and 999999999999: '-1'"},
 		{"a THROTTLE 1 0 1s", "policy 1 (a): count must be between 1 and 1000000000000: '0'"},
