@@ -1,6 +1,6 @@
 package cgo_test
 
-// No transcript has users, clusters, servers with threads, or 32 clauses on each number of keys.
+// No transcript has users, clusters, or servers with threads.
 
 import (
 	"slices"
@@ -104,8 +104,8 @@ func unasked(t *testing.T, s is) *fakehost.Host {
 
 // The module refuses a call of several keys if the user may not use a further key, which the server's ACL log then shows; if the
 // keys have several slots; and if one is at another node while the slot moves. It asks in this order, so a user learns nothing
-// about a forbidden key. The server has checked the first key. A refused call changes nothing and opens no key. In the fake host
-// the first byte of a key says its slot.
+// about a forbidden key. The server has checked the first key, and all keys if it asks for them: the module does not check these
+// again. A refused call changes nothing and opens no key. In the fake host the first byte of a key says its slot.
 func TestAccess_refused(t *testing.T) {
 	cluster := is{fakehost.Cluster: 1}
 	for _, row := range []struct {
@@ -134,6 +134,8 @@ func TestAccess_refused(t *testing.T) {
 		{cluster, "ka kb kc", "", "kb", tryAgain, ""},
 		{cluster, "ka kb kc", "", "kc", tryAgain, ""},
 		{cluster, "ka kb kc", "kb", "ka", noPermission, "alice kb"},
+		{cluster, "ka", "", "ka", "", ""},
+		{is{fakehost.IOThreads: 1, fakehost.Cluster: 1}, "a b", "b", "b", "", ""}, // the server asks
 	} {
 		for _, name := range []string{"all", "all_ro"} {
 			h, keys := unasked(t, row.is), strings.Fields(row.keys)
@@ -155,34 +157,6 @@ func TestAccess_refused(t *testing.T) {
 			}
 		}
 	}
-}
-
-// The module asks about further keys only. A call with one key makes no check, nor does a call that is an error, nor any call if
-// the server asks for the keys.
-func TestAccess_noCheck(t *testing.T) {
-	asks := unasked(t, nil)
-	if asks.Call(keysOf("GO.ALL", "a", "b", "c")...); !slices.Equal(asks.ACLChecks(), []string{"b", "c"}) {
-		t.Errorf("asked for %q", asks.ACLChecks())
-	}
-	noCheck := func(h *fakehost.Host, words ...string) {
-		t.Helper()
-		h.ResetCounts()
-		if h.Call(words...); h.ACLChecks() != nil || h.Count(fakehost.Commands) != 0 {
-			t.Errorf("%q: asked for %q, made %d calls", words, h.ACLChecks(), h.Count(fakehost.Commands))
-		}
-	}
-	for _, s := range []is{nil, {fakehost.Cluster: 1}} {
-		h := unasked(t, s)
-		h.Add(fakehost.Elsewhere, "a") // the server would have refused the call
-		noCheck(h, keysOf("GO.ALL", "a")...)
-		noCheck(h, "GO.ALL_RO", "a", "THROTTLE", "1", "1", "1", "THROTTLE", "2", "1", "1")
-		noCheck(h, append(keysOf("GO.ALL", "a", "b"), "wrong")...)
-	}
-	h := loaded(t)
-	h.Set(fakehost.Cluster, 1)
-	h.Add(fakehost.Forbidden, "b")
-	h.Add(fakehost.Elsewhere, "b")
-	noCheck(h, keysOf("GO.ALL", "a", "b")...)
 }
 
 // In a cluster EXISTS shows whether all keys are at this node. If it fails, the slot of the keys is moving. If no
@@ -219,20 +193,6 @@ func TestAccess_secondLoad(t *testing.T) {
 		t.Error("two loads")
 	}
 	wantReply(t, h, strings.Join(keysOf("GO.ALL", "a", "b"), " "), noPermission)
-}
-
-const clauseA = " THROTTLE 15 30 60"
-
-// The fake host checks each call for leaks.
-func TestAll_32(t *testing.T) {
-	for distinct := 1; distinct <= 32; distinct++ {
-		h := loaded(t)
-		line := "GO.ALL key0" + clauseA + manyKeys(1, distinct-1, clauseA) + strings.Repeat(clauseA, 32-distinct)
-		wantReply(t, h, line, "[0 16 15 -1 2 0"+strings.Repeat(" [0 16 15 -1 2]", 32)+"]")
-		if wantReply(t, h, strings.ReplaceAll(line, clauseA, clauseA+" -1"), "[0 16 16 -1 0 0"+strings.Repeat(" [0 16 16 -1 0]", 32)+"]"); dump(h) != "" {
-			t.Errorf("left %q", dump(h))
-		}
-	}
 }
 
 // No reply shows it: the keys that the module names to the server are the keys that it opens, whatever the words look

@@ -45,7 +45,6 @@ type hostile struct {
 const fourLookups = 4 * 3
 
 var hostiles = []hostile{
-	{"nothing", func(*fakehost.Host, int) {}, 10, nil, 0},
 	{"lapsed leases", func(h *fakehost.Host, size int) {
 		v := slots(h, size, -1)
 		v.Add(scored(-float64(h.Now()+1000*second), "\x02live"))
@@ -80,10 +79,6 @@ var hostiles = []hostile{
 		"GO.THROTTLE key1 15 7 60", "GO.THROTTLE key1 15 7 60 1 LOCKOUT 5", "GO.ALL key0" + strings.Repeat(" THROTTLE 15 7 60", 32), "GO.INFO key1",
 		"GO.ALL key0 THROTTLE 15 7 60" + manyKeys(1, 31, " THROTTLE 15 7 60"), "GO.ALL key0" + strings.Repeat(" THROTTLE 15 7 60 -1", 32),
 		"GO.ALL key0" + strings.Repeat(" THROTTLE 15 30 60", 32) + " FORCE", "GO.ALL key0 THROTTLE 15 30 60" + manyKeys(1, 31, " THROTTLE 15 30 60") + " FORCE"}, 0},
-	{"a foreign hash of the names of lockouts", foreignHash("%d"), 3000, hashCalls, 0},
-	{"new keys of 32 clauses", func(*fakehost.Host, int) {}, 10, []string{
-		"GO.ALL k" + strings.Repeat(" THROTTLE 15 7 60", 32), "GO.ALL key0 WINDOW 1 1" + manyKeys(1, 31, " WINDOW 1 1"),
-		"GO.ALL key0 LEASE 1 1 a" + manyKeys(1, 31, " LEASE 1 1 a"), "GO.ALL key0 QUOTA 1 1" + manyKeys(1, 31, " QUOTA 1 1")}, 0},
 	{"32 lapsed windows and leases", func(h *fakehost.Host, size int) {
 		for i := range 16 {
 			fillWindow(h, fmt.Sprint("key", i), size)
@@ -92,7 +87,6 @@ var hostiles = []hostile{
 		h.Advance(61 * second)
 	}, 3000, []string{"GO.ALL key0 WINDOW 5 60" + manyKeys(1, 15, " WINDOW 5 60") + manyKeys(16, 16, " LEASE 5 60 a"),
 		"GO.ALL key0 WINDOW 5 60 -9" + manyKeys(1, 15, " WINDOW 5 60 -9") + manyKeys(16, 15, " LEASE 5 60 a") + " KEY q QUOTA 1 1 2"}, 0},
-	{"a foreign hash", foreignHash("field%d"), 3000, hashCalls, 0},
 	{"a foreign sorted set", foreignSet, 3000, append([]string{"GO.RELEASE k player1"}, windowCalls...), 0},
 	{"a foreign sorted set with one entry of ours in front", func(h *fakehost.Host, size int) {
 		foreignSet(h, size)
@@ -100,8 +94,6 @@ var hostiles = []hostile{
 		v.Add(scored(-float64(h.Now()), "\x011"))
 		h.Put("k", v)
 	}, 3000, windowCalls, 0},
-	{"a foreign string", func(h *fakehost.Host, size int) { h.Put("k", textOf(strings.Repeat("5", size))) }, 10_000_000,
-		[]string{"GO.QUOTA k 1 1", "GO.QUOTA_RO k 1 1", "GO.ALL k QUOTA 1 1", "GO.THROTTLE k 1 1 1", "GO.THROTTLE_RO k 1 1 1"}, 0},
 }
 
 var windowCalls = []string{
@@ -111,19 +103,6 @@ var windowCalls = []string{
 	"GO.WINDOW k SIZE 60 HALF FORCE", "GO.WINDOW k 1 60 SIZE FORCE EXACT", "GO.WINDOW k SIZE 1 1 MS FORCE",
 	"GO.WINDOW k SIZE 1 1 MS", "GO.WINDOW k SIZE 3153600000 HALF", "GO.WINDOW_RO k SIZE 60 HALF", "GO.WINDOW_RO k SIZE 60 -SIZE",
 	"GO.ALL k WINDOW SIZE 60 HALF", "GO.ALL k WINDOW SIZE 60 -SIZE", "GO.ALL k WINDOW SIZE 60 -SIZE KEY q QUOTA 1 1 2",
-}
-
-var hashCalls = []string{"GO.THROTTLE k 1 1 1", "GO.THROTTLE k 1 1 1 -5", "GO.THROTTLE k 1 1 1 1 LOCKOUT 5", "GO.THROTTLE k 1 1 1 5 FORCE", "GO.THROTTLE_RO k 1 1 1", "GO.ALL k" + strings.Repeat(" THROTTLE 1 1 1", 32)}
-
-// foreignHash returns what makes k a hash with names of this form.
-func foreignHash(name string) func(*fakehost.Host, int) {
-	return func(h *fakehost.Host, size int) {
-		v := hashOf()
-		for i := range size {
-			v.SetField(fmt.Sprintf(name, 128+i), tat(h, 1_000_000_000))
-		}
-		h.Put("k", v)
-	}
 }
 
 func foreignSet(h *fakehost.Host, size int) {

@@ -165,7 +165,6 @@ RedisModuleCallReply *fake_Call(RedisModuleCtx *ctx, const char *command, const 
     int as_user = *format == 'C';
     fake_words *words = fake_read_words(command, format + as_user, args);
     va_end(args);
-    fake.counts[FAKE_RUN]++;
     fake.counts[FAKE_STEPS]++;
     RedisModuleCallReply *reply = NULL;
     if (as_user && fake.is[FAKE_NO_USER]) {

@@ -178,7 +178,7 @@ enum {
 
 /* The host's counters: see Host.Count. */
 enum {
-    FAKE_OPENED, FAKE_FOR_WRITING, FAKE_RUN, FAKE_LOOKED, FAKE_STEPS, FAKE_COUNTS
+    FAKE_OPENED, FAKE_FOR_WRITING, FAKE_LOOKED, FAKE_STEPS, FAKE_COUNTS
 };
 
 /* Kinds of things that the module has to free. */

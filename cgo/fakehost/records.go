@@ -30,9 +30,6 @@ func (h *Host) Events() []Event { return h.events }
 // Signals returns the keys whose watchers the latest call notified.
 func (h *Host) Signals() []string { return h.lists[C.FAKE_SIGNALS] }
 
-// ACLChecks returns the keys whose permission the module asked for in the latest call.
-func (h *Host) ACLChecks() []string { return h.lists[C.FAKE_CHECKS] }
-
 // ACLLog returns the entries that the module has added to the ACL log, each as "user key".
 func (h *Host) ACLLog() []string { return h.lists[C.FAKE_ACL_LOG] }
 
@@ -109,7 +106,6 @@ func (h *Host) Alive() (all [C.FAKE_KINDS]int) {
 const (
 	Opened     = C.FAKE_OPENED      // keys that the module has opened
 	ForWriting = C.FAKE_FOR_WRITING // those of them that it has opened for writing
-	Commands   = C.FAKE_RUN         // calls of Call
 	Looked     = C.FAKE_LOOKED      // calls of StringDMA, for which the server changes how it keeps a string
 	Steps      = C.FAKE_STEPS       // what takes a server time: elements read, written, deleted or looked for, keys opened, commands
 )
