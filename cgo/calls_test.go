@@ -1,13 +1,12 @@
 package cgo_test
 
-// No transcript has a server that refuses the module's own calls, or calls it with too few words.
+// No transcript has a server that refuses the module's own calls.
 
 import (
 	"strings"
 	"testing"
 
 	"gothrottle/cgo/fakehost"
-	"gothrottle/commands"
 )
 
 // callFailures are the ways in which a call of the server can fail that the module makes.
@@ -73,17 +72,4 @@ func TestCalls_info(t *testing.T) {
 			t.Errorf("%.60s, want%s", got, want)
 		}
 	}
-}
-
-// Servers do not call a command with too few words. The module refuses such a call too, and never reads a missing word.
-func TestArity(t *testing.T) {
-	h := loaded(t)
-	h.Set(fakehost.AnyArity, 1)
-	for _, row := range commands.Table {
-		for n := 1; n < max(row.Arity, -row.Arity); n++ {
-			line := row.Name + strings.Repeat(" 1", n-1)
-			wantUntouched(t, h, "ERR wrong number of arguments for '"+strings.ToLower(row.Name)+"' command", line)
-		}
-	}
-	wantReply(t, h, "CL.THROTTLE k 15 30 60 1 1", "ERR wrong number of arguments for 'cl.throttle' command")
 }
