@@ -34,27 +34,11 @@ func blocksOfPage(t *testing.T) (programs, snippets []string) {
 	return programs, snippets
 }
 
-// newModule makes a Go module that uses this repository, with one file, and returns its folder.
-func newModule(t *testing.T, file, text string) string {
+// runGo runs a command of go in this folder, so that files elsewhere may import this repository.
+func runGo(t *testing.T, args ...string) string {
 	t.Helper()
-	root := must(filepath.Abs(".."))
-	mod := must(os.ReadFile("../go.mod"))
-	path, _, _ := strings.Cut(strings.TrimPrefix(string(mod), "module "), "\n")
-	own := strings.Replace(string(mod), "module "+path, "module page", 1) +
-		fmt.Sprintf("\nrequire %s v0.0.0\nreplace %s => %s\n", path, path, root)
-	sum := must(os.ReadFile("../go.sum"))
-	folder := t.TempDir()
-	for name, text := range map[string]string{"go.mod": own, "go.sum": string(sum), file: strings.ReplaceAll(text, "PATH", path)} {
-		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644))
-	}
-	return folder
-}
-
-func runGo(t *testing.T, folder string, args ...string) string {
-	t.Helper()
-	cmd := exec.Command("go", args...)
-	cmd.Dir = folder
-	out := must(cmd.CombinedOutput())
+	out, err := exec.Command("go", args...).CombinedOutput()
+	require.NoError(t, err, string(out))
 	return string(out)
 }
 
@@ -71,9 +55,9 @@ import (
 	"testing"
 	"time"
 
-	"PATH/throttle"
-	"PATH/throttle/throttlehttp"
-	"PATH/throttle/throttletest"
+	"gothrottle/throttle"
+	"gothrottle/throttle/throttlehttp"
+	"gothrottle/throttle/throttletest"
 )
 
 var (
@@ -97,7 +81,9 @@ var (
 			"\tclient, _ := throttle.New(throttletest.NewServer(), throttle.Options{})\n\trun := func() error {\n\t\t_, _ = ctx, client\n%s\n%s\nreturn nil\n\t}\n"+
 			"\tif err := run(); err != nil {\n\t\tt.Error(err)\n\t}\n}\n", i, snippet, used)
 	}
-	out := runGo(t, newModule(t, "page_test.go", text), "test", "-v", "./...")
+	file := filepath.Join(t.TempDir(), "page_test.go")
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+	out := runGo(t, "test", "-v", file)
 	require.Equal(t, len(snippets), strings.Count(out, "--- PASS: TestSnippet"))
 	for _, m := range regexp.MustCompile(`fmt\.Println\(.*\) // (.*)`).FindAllStringSubmatch(strings.Join(snippets, ""), -1) {
 		require.Contains(t, out, m[1]+"\n")
@@ -111,7 +97,7 @@ func TestPage_namesInTheText(t *testing.T) {
 	require.Contains(t, page, "\n    go get "+path+"/throttle\n")
 	names := "Hour Second Millisecond ListenAndServe RetryInfo RESOURCE_EXHAUSTED UNAVAILABLE MODULE ROUNDS "
 	for _, folder := range []string{".", "./throttlehttp", "./throttletest", "./redisrate"} {
-		names += runGo(t, ".", "doc", "-all", folder)
+		names += runGo(t, "doc", "-all", folder)
 	}
 	text := regexp.MustCompile("(?s)```go\n.*?```").ReplaceAllString(page, "")
 	found := 0
@@ -133,10 +119,11 @@ func TestServer_programOfThePage(t *testing.T) {
 	programs, _ := blocksOfPage(t)
 	for _, program := range programs {
 		addr := "127.0.0.1:" + servers.FreePort()
-		program = strings.NewReplacer("127.0.0.1:6379", s.Addr, "127.0.0.1:8080", addr, `"gothrottle/`, `"PATH/`).Replace(program)
-		folder := newModule(t, "main.go", program)
-		runGo(t, folder, "build", "-o", "program", ".")
-		cmd := exec.Command(filepath.Join(folder, "program"))
+		program = strings.NewReplacer("127.0.0.1:6379", s.Addr, "127.0.0.1:8080", addr).Replace(program)
+		file := filepath.Join(t.TempDir(), "main.go")
+		require.NoError(t, os.WriteFile(file, []byte(program), 0o644))
+		runGo(t, "build", "-o", file+".program", file)
+		cmd := exec.Command(file + ".program")
 		servers.Background(t, cmd)
 		// On a busy machine a call may last longer than its limit. Then its request goes on and takes nothing.
 		retry, rdb := "", goRedis(t, s.Addr)
