@@ -210,7 +210,7 @@ func decode[T any](l *loader, at *yaml.Node, rule string) (level T) {
 }
 
 // checkKeys refuses unknown keys and words. A key of another level has no effect: envoyproxy/ratelimit ignores it, so it is a
-// warning.
+// warning. Numbers with a fraction are refused as there: as a value such a number may not be the text that was meant.
 func (l *loader) checkKeys(at *yaml.Node, rule string, level reflect.Type) {
 	var keys []string
 	words := map[string][]string{}
@@ -228,6 +228,8 @@ func (l *loader) checkKeys(at *yaml.Node, rule string, level reflect.Type) {
 			l.checkKeys(v, rule, level)
 		case k.Kind != yaml.ScalarNode || k.ShortTag() != "!!str":
 			l.fail(k, rule, "the key %s isn't text", k.Value)
+		case v.ShortTag() == "!!float":
+			l.fail(v, rule, "%s is a number with a fraction: put a value in quotation marks", v.Value)
 		case !slices.Contains(keys, k.Value) && !slices.Contains(theirKeys, k.Value):
 			l.fail(k, rule, "unknown key '%s': known here are %s", k.Value, strings.Join(keys, ", "))
 		case !slices.Contains(keys, k.Value):
@@ -246,14 +248,3 @@ func resolve(at *yaml.Node) *yaml.Node {
 }
 
 func given(at *yaml.Node) bool { return !at.IsZero() && at.ShortTag() != "!!null" }
-
-// checkFloats refuses numbers with a fraction, as envoyproxy/ratelimit does: as a value such a number may not be the text
-// that was meant.
-func (l *loader) checkFloats(at *yaml.Node) {
-	if at.Kind == yaml.ScalarNode && at.ShortTag() == "!!float" {
-		l.fail(at, "", "%s is a number with a fraction: put a value in quotation marks", at.Value)
-	}
-	for _, n := range at.Content {
-		l.checkFloats(n)
-	}
-}

@@ -121,7 +121,6 @@ func (l *loader) load(text string, merge bool) {
 		l.fail(&document, "", "the file is empty: it needs a domain")
 	}
 	root := document.Content[0]
-	l.checkFloats(root)
 	f := decode[domainLevel](l, root, "")
 	d, tag := l.domains[f.Domain], cmp.Or(f.HashTag, tagNone)
 	switch {

@@ -23,7 +23,7 @@ func TestParse_mistakes(t *testing.T) {
 		"domain: d\ndescriptors: x":           "f.yaml:2: cannot read !!str `x` into a list",
 		"domain: d\ndescriptors:\n- x":        "f.yaml:3: rule d.: this must be a mapping",
 		"domain: d\ndescriptors:\n- value: x": "f.yaml:3: rule d: a descriptor has no key",
-		"domain: d\ndescriptors:\n- key: 1.5": "f.yaml:3: 1.5 is a number with a fraction",
+		"domain: d\ndescriptors:\n- key: 1.5": "f.yaml:3: rule d.1.5: 1.5 is a number with a fraction",
 		begin + "- key: a\n  value: b\n":      "f.yaml:5: rule d.a_b: this key and value appear twice",
 		begin + "- key: a_b\n":                "f.yaml:5: rule d.a_b: this key and value appear twice",
 		begin + "  ratelimit: {}":             "f.yaml:5: rule d.a_b: unknown key 'ratelimit'",
