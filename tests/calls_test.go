@@ -18,15 +18,7 @@ import (
 
 // fields splits a line into words for a command.
 func fields(line string) []any {
-	return anyOf(strings.Fields(line))
-}
-
-// anyOf returns words for a command.
-func anyOf(words []string) (all []any) {
-	for _, word := range words {
-		all = append(all, word)
-	}
-	return all
+	return corpus.Args(strings.Fields(line))
 }
 
 // flat returns a reply, or an error, as text.
@@ -139,8 +131,8 @@ func (s *server) dataset() map[string]string {
 	keys, all := s.Keys(ctx, "*").Val(), map[string]string{}
 	found, err := s.EvalRO(ctx, corpus.ReadKeys, keys).Slice()
 	require.NoError(s.t, err)
-	for i, key := range keys {
-		if v := corpus.Value(found[i].([]any)); v != nil {
+	for key, v := range corpus.Values(keys, found) {
+		if v != nil {
 			all[key] = corpus.Dump(map[string]*memory.Value{key: v}, 0)
 		}
 	}

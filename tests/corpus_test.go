@@ -30,7 +30,8 @@ func runTranscripts(t *testing.T, folder string, o corpus.Options) {
 	t.Helper()
 	h := &corpusHost{t: t, clock: servers.FrozenClock(t, corpus.Epoch)}
 	h.server = start(t, options{Clock: h.clock, Args: []string{"--appendonly", "yes", "--appendfsync", "no",
-		"--auto-aof-rewrite-percentage", "0", "--enable-debug-command", "yes", "--gothrottle.top-keys", "1000", "--notify-keyspace-events", "KA"}})
+		"--auto-aof-rewrite-percentage", "0", "--enable-debug-command", "yes", "--gothrottle.top-keys", "1000",
+		"--notify-keyspace-events", "KA"}})
 	h.client2, h.watcher, h.appended = h.client(2), h.Conn(), h.appendOnlyFile()
 	h.events = h.PSubscribe(ctx, "__keyspace@0__:*", "marks")
 	defer h.watcher.Close()
@@ -81,7 +82,7 @@ func (h *corpusHost) Clock(now int64) {
 }
 
 func (h *corpusHost) Call(words []string) (any, [][]string) {
-	args := anyOf(words)
+	args := corpus.Args(words)
 	if !strings.HasPrefix(words[0], "GO.") && !strings.HasPrefix(words[0], "CL.") {
 		reply := h.result(args...)
 		effects, _ := h.since()
@@ -190,15 +191,7 @@ func command(text string) (words []string, rest string) {
 func (h *corpusHost) unsaved() string { return h.info("persistence", "rdb_changes_since_last_save") }
 
 func (h *corpusHost) Values(keys []string) (map[string]*memory.Value, int) {
-	all := map[string]*memory.Value{}
-	if len(keys) > 0 {
-		found, err := h.client2.Eval(ctx, corpus.ReadKeys, keys).Slice()
-		require.NoError(h.t, err)
-		for i, key := range keys {
-			if v := corpus.Value(found[i].([]any)); v != nil {
-				all[key] = v
-			}
-		}
-	}
-	return all, int(h.DBSize(ctx).Val())
+	found, err := h.client2.Eval(ctx, corpus.ReadKeys, keys).Slice()
+	require.NoError(h.t, err)
+	return corpus.Values(keys, found), int(h.DBSize(ctx).Val())
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"gothrottle/tests/corpus"
 )
 
 // startBare starts a server that may load modules while it runs, and has not loaded ours.
@@ -39,7 +41,7 @@ func TestLoad_loadex(t *testing.T) {
 	s := startBare(t)
 	loadex := func(policies string, more ...string) error {
 		words := append([]string{"MODULE", "LOADEX", env.module, "CONFIG", "gothrottle.policies", policies}, more...)
-		return s.Do(ctx, anyOf(words)...).Err()
+		return s.Do(ctx, corpus.Args(words)...).Err()
 	}
 	for range 2 {
 		require.Error(t, loadex("a QUOTA 1"))

@@ -39,7 +39,7 @@ func (s *server) makeTranscripts() {
 				words = append([]string{"EVAL", "return redis.pcall(unpack(ARGV))", "0"}, words...)
 			}
 			if step.Call {
-				p.Do(ctx, anyOf(words)...)
+				p.Do(ctx, corpus.Args(words)...)
 			}
 		}
 		if i%3 == 1 {

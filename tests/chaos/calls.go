@@ -86,7 +86,7 @@ func send(c *redis.Client, db int, via string, calls []words) sent {
 		p.Do(ctx, asScript(via, calls)...)
 	} else {
 		for _, words := range calls {
-			p.Do(ctx, anys(words)...)
+			p.Do(ctx, corpus.Args(words)...)
 		}
 	}
 	if multi {
@@ -107,9 +107,9 @@ func send(c *redis.Client, db int, via string, calls []words) sent {
 func (s *sent) read(c *redis.Cmd) {
 	v, err := c.Slice()
 	if s.keys != nil && len(v) > 0 {
-		for i, found := range v[0].([]any) {
-			if corpus.Value(found.([]any)) == nil {
-				s.gone = append(s.gone, s.keys[i])
+		for key, found := range corpus.Values(s.keys, v[0].([]any)) {
+			if found == nil {
+				s.gone = append(s.gone, key)
 			}
 		}
 		v = v[1:]

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/redis/go-redis/v9"
+
+	"gothrottle/tests/corpus"
 )
 
 // chaosScript calls each command of its arguments and returns the replies. Before the words of a command
@@ -72,22 +74,13 @@ func text(v any) string {
 
 func isName(v any) bool { _, is := v.(string); return is }
 
-// anys returns words as arguments of a client.
-func anys(words []string) []any {
-	all := make([]any, len(words))
-	for i, word := range words {
-		all[i] = word
-	}
-	return all
-}
-
 // asScript returns the call of the script that makes calls.
 func asScript(via string, calls []words) []any {
 	script := map[string]string{"eval": chaosScript, "fcall": "chaos"}[via]
 	keys := allKeys(calls)
-	all := append([]any{via, script, len(keys)}, anys(keys)...)
+	all := append([]any{via, script, len(keys)}, corpus.Args(keys)...)
 	for _, w := range calls {
-		all = append(append(all, len(w)), anys(w)...)
+		all = append(append(all, len(w)), corpus.Args(w)...)
 	}
 	return all
 }

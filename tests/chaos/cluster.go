@@ -13,17 +13,11 @@ import (
 // numNodes is how many masters a cluster has.
 const numNodes = 3
 
-// node is a master of a cluster.
-type node struct {
-	*server
-	id string
-}
-
 // clusterRun is a cluster, one model of all its keys, and slots that move between the masters.
 type clusterRun struct {
 	*run  // the model and its checks; its three servers are the nodes
 	g     *generator
-	nodes [numNodes]*node
+	nodes [numNodes]*server
 	owner map[string]int // the node that owns the slot of a tag
 	later []words        // calls that got TRYAGAIN
 	blank *memory.Server // has no keys: only wrong words make a call fail
@@ -48,13 +42,10 @@ func (c *clusterRun) begin() {
 	for i, to := range []**server{&c.master, &c.twin, &c.plain} {
 		*to = c.lab.start(fmt.Sprint("node ", i), servers.Options{Cluster: true, Folder: filepath.Join(c.folder, fmt.Sprint(i)), Clock: c.clock,
 			Args: []string{"--hz", "100", "--cluster-node-timeout", "1000000000"}})
-		c.nodes[i], runs = &node{server: *to}, append(runs, (*to).Server)
+		c.nodes[i], runs = *to, append(runs, (*to).Server)
 	}
 	must(servers.Join(numNodes, runs...))
 	c.setClock(true, begin)
-	for _, n := range c.nodes {
-		n.id = n.ask("CLUSTER", "MYID")
-	}
 	for tag, slot := range slots {
 		c.owner[tag] = slot * numNodes / servers.Slots
 	}
@@ -85,7 +76,7 @@ func (c *clusterRun) policies() {
 func (c *clusterRun) pass(d int64) {
 	c.move(d, d, func() {
 		for _, n := range c.nodes {
-			c.sees(n.server)
+			c.sees(n)
 		}
 	})
 	c.m.now = c.m.wall

@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"gothrottle/commands"
+	"gothrottle/tests/corpus"
 )
 
 // right reports whether a call is right and all its keys have the tag.
@@ -53,7 +54,7 @@ func (c *clusterRun) send(tag string, conn, n int, calls []words) {
 		at := c.owner[tag]
 		p := c.nodes[at].conn(conn).Pipeline()
 		for _, w := range calls {
-			p.Do(ctx, anys(w)...)
+			p.Do(ctx, corpus.Args(w)...)
 		}
 		cmds, _ := p.Exec(ctx)
 		for i, w := range calls {
@@ -99,7 +100,7 @@ func (c *clusterRun) follow(tag string, at, conn int, w words, got string, redir
 	switch kind {
 	case "-MOVED", "-ASK":
 		_, port, _ := strings.Cut(rest, ":")
-		to := slices.IndexFunc(c.nodes[:], func(n *node) bool { return n.Port == port })
+		to := slices.IndexFunc(c.nodes[:], func(n *server) bool { return n.Port == port })
 		if !c.right(tag, w) {
 			return // a wrong word was taken for a key of another node
 		}
@@ -114,7 +115,7 @@ func (c *clusterRun) follow(tag string, at, conn int, w words, got string, redir
 		} else {
 			c.owner[tag] = to
 		}
-		p.Do(ctx, anys(w)...)
+		p.Do(ctx, corpus.Args(w)...)
 		cmds, _ := p.Exec(ctx)
 		c.follow(tag, to, conn, w, replyText(cmds[len(cmds)-1].(*redis.Cmd)), redirects+1)
 	case "-TRYAGAIN":

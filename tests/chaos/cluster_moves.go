@@ -32,23 +32,23 @@ func (c *clusterRun) moveSlot(tag string) {
 }
 
 // moveKeys moves a slot by MIGRATE of a few keys at a time.
-func (c *clusterRun) moveKeys(tag string, from, to *node) {
-	slot := slots[tag]
-	c.accept(to.server, "CLUSTER", "SETSLOT", slot, "IMPORTING", from.id)
-	c.accept(from.server, "CLUSTER", "SETSLOT", slot, "MIGRATING", to.id)
+func (c *clusterRun) moveKeys(tag string, from, to *server) {
+	slot, id := slots[tag], to.ask("CLUSTER", "MYID")
+	c.accept(to, "CLUSTER", "SETSLOT", slot, "IMPORTING", from.ask("CLUSTER", "MYID"))
+	c.accept(from, "CLUSTER", "SETSLOT", slot, "MIGRATING", id)
 	for {
 		c.inBetween(tag)
 		names := from.client.ClusterGetKeysInSlot(ctx, slot, 1+c.g.IntN(4)).Val()
 		if len(names) == 0 {
 			break
 		}
-		words := append([]any{"MIGRATE", "127.0.0.1", to.Port, "", 0, servers.Patience.Milliseconds(), "KEYS"}, anys(names)...)
-		c.accept(from.server, words...)
+		words := append([]any{"MIGRATE", "127.0.0.1", to.Port, "", 0, servers.Patience.Milliseconds(), "KEYS"}, corpus.Args(names)...)
+		c.accept(from, words...)
 		c.stats.tally["keys by MIGRATE"] += len(names)
 		c.whole()
 	}
-	for _, n := range []*node{to, from, c.nodes[0], c.nodes[1], c.nodes[2]} {
-		c.accept(n.server, "CLUSTER", "SETSLOT", slot, "NODE", to.id)
+	for _, n := range []*server{to, from, c.nodes[0], c.nodes[1], c.nodes[2]} {
+		c.accept(n, "CLUSTER", "SETSLOT", slot, "NODE", id)
 		c.inBetween(tag)
 	}
 }
@@ -77,12 +77,12 @@ func (c *clusterRun) atomicKind() string {
 }
 
 // moveAtomic lets the servers move a slot.
-func (c *clusterRun) moveAtomic(tag, kind string, from, to *node) {
+func (c *clusterRun) moveAtomic(tag, kind string, from, to *server) {
 	slot := slots[tag]
 	asked, words, done, earlier := to, []any{"CLUSTER", "MIGRATION", "STATUS", "ID", ""}, "state:completed", 0
 	if kind == "MIGRATESLOTS" {
 		earlier = strings.Count(from.ask("CLUSTER", "GETSLOTMIGRATIONS"), "state:success") // its reply lists all moves
-		c.accept(from.server, "CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", to.id)
+		c.accept(from, "CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", to.ask("CLUSTER", "MYID"))
 		asked, words, done = from, []any{"CLUSTER", "GETSLOTMIGRATIONS"}, "state:success"
 	} else {
 		words[4] = to.ask("CLUSTER", "MIGRATION", "IMPORT", slot, slot)
@@ -120,7 +120,7 @@ func (c *clusterRun) union() (all map[string]*memory.Value, at map[string]int) {
 			if err != nil {
 				c.differ("%s at node %d: %v", name, i, err)
 			}
-			key, v := "0 "+name, corpus.Value(reply[0].([]any))
+			key, v := "0 "+name, corpus.Values([]string{name}, reply)[name]
 			switch {
 			case v == nil:
 				continue

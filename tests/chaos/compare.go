@@ -21,11 +21,7 @@ func (s *server) read(db int, keys ...string) (map[string]*memory.Value, error) 
 	p.Do(ctx, "SELECT", 0)
 	_, _ = p.Exec(ctx)
 	found, err := c.Slice()
-	all := map[string]*memory.Value{}
-	for i := range found {
-		all[keys[i]] = corpus.Value(found[i].([]any))
-	}
-	return all, err
+	return corpus.Values(keys, found), err
 }
 
 // dataset returns every key of a server, by database and name.

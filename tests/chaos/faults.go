@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"gothrottle/tests/corpus"
 	servers "gothrottle/tests/server"
 )
 
@@ -221,8 +222,8 @@ func (r *run) hostile(st *step) {
 			if strings.HasPrefix(call, "MOVE") && r.lab.movesWrongly() {
 				call = "delete"
 			}
-			p.Do(ctx, append([]any{"HOSTILE", event, key}, anys(strings.Fields(strings.ReplaceAll(call, "@", key)))...)...)
-			p.Do(ctx, anys(words)...)
+			p.Do(ctx, append([]any{"HOSTILE", event, key}, corpus.Args(strings.Fields(strings.ReplaceAll(call, "@", key)))...)...)
+			p.Do(ctx, corpus.Args(words)...)
 		}
 		off := p.Do(ctx, "HOSTILE", "never", "t0", "DEL")
 		if _, _ = p.Exec(ctx); off.Err() != nil {

@@ -8,6 +8,7 @@ import (
 
 	"gothrottle/commands"
 	"gothrottle/commands/memory"
+	"gothrottle/tests/corpus"
 )
 
 // dump is what a DUMP replied, and when the key expires; 0: never.
@@ -57,7 +58,7 @@ func (r *run) foreignStep(st *step) {
 
 // foreignWords returns the words of a foreign command, and the names of the keys that it reads or writes.
 func (r *run) foreignWords(st *step) (w []any, names []string) {
-	w = anys(st.Calls[0])
+	w = corpus.Args(st.Calls[0])
 	switch w[0] {
 	case "SWAPDB", "FLUSHDB":
 		return w, nil

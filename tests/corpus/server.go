@@ -7,7 +7,16 @@ import (
 	"gothrottle/commands/memory"
 )
 
-// ReadKeys is a Lua script that returns what keys of a server hold: see Value.
+// Args returns words as arguments of a client.
+func Args(words []string) []any {
+	all := make([]any, len(words))
+	for i, word := range words {
+		all[i] = word
+	}
+	return all
+}
+
+// ReadKeys is a Lua script that returns what keys of a server hold: see Values.
 const ReadKeys = `local all = {}
 for i, key in ipairs(KEYS) do
 	local kind, content = redis.call('TYPE', key).ok, {}
@@ -20,9 +29,17 @@ return all`
 
 var kinds = map[string]commands.Kind{"string": commands.KindString, "hash": commands.KindHash, "zset": commands.KindZset, "list": commands.KindOther}
 
-// Value converts what ReadKeys returns of one key, with RESP2. It is nil if there is no key, and for a hash whose fields have
-// all expired, which the server deletes at any time.
-func Value(found []any) *memory.Value {
+// Values converts what ReadKeys returns. It is nil for a key that isn't there, and for a hash whose fields have all expired,
+// which the server deletes at any time.
+func Values(keys []string, found []any) map[string]*memory.Value {
+	all := map[string]*memory.Value{}
+	for i := range found {
+		all[keys[i]] = value(found[i].([]any))
+	}
+	return all
+}
+
+func value(found []any) *memory.Value {
 	v, content := &memory.Value{Kind: kinds[found[0].(string)]}, found[2].([]any)
 	if v.Expire = max(found[1].(int64), 0); v.Kind == commands.KindString {
 		v.Text = content[0].(string)

@@ -202,14 +202,13 @@ func (l *linear) client(id int, calls []Call) (history []porcupine.Operation) {
 
 // words returns the words of a call, with the keys of the round.
 func (l *linear) words(c *Call) []any {
-	var words []any
-	for _, word := range strings.Fields(c.Line) {
+	words := strings.Fields(c.Line)
+	for i, word := range words {
 		if slices.Contains(linearKeys, word) {
-			word += l.suffix
+			words[i] += l.suffix
 		}
-		words = append(words, word)
 	}
-	return words
+	return corpus.Args(words)
 }
 
 // observe asks what is in use. So the checker knows early which of the calls were made whose replies were lost.

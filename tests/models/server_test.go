@@ -51,11 +51,7 @@ func (s *serverTwin) At(step funnel.Micros, batch []Call) (now funnel.Micros, re
 		if c.Policies != "" {
 			p.ConfigSet(context.Background(), "gothrottle.policies", c.Policies)
 		}
-		var words []any
-		for _, word := range strings.Fields(c.Line) {
-			words = append(words, word)
-		}
-		cmds = append(cmds, p.Do(context.Background(), words...))
+		cmds = append(cmds, p.Do(context.Background(), corpus.Args(strings.Fields(c.Line))...))
 	}
 	_, _ = p.Exec(context.Background())
 	for _, c := range cmds {

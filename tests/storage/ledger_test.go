@@ -55,11 +55,7 @@ func (l *ledger) words() []string {
 func (l *ledger) call(c *redis.Client) error {
 	words := l.words()
 	p := c.Pipeline()
-	args := []any{}
-	for _, word := range words {
-		args = append(args, word)
-	}
-	call, read := p.Do(context.Background(), args...), l.read(p)
+	call, read := p.Do(context.Background(), corpus.Args(words)...), l.read(p)
 	_, _ = p.Exec(context.Background())
 	var refused redis.Error
 	switch err := call.Err(); {
@@ -69,20 +65,12 @@ func (l *ledger) call(c *redis.Client) error {
 		l.loose = words
 		return errors.Join(err, read.Err())
 	}
-	l.holds = l.values(read)
+	l.holds = corpus.Values(l.keys, read.Val().([]any))
 	return nil
 }
 
 func (l *ledger) read(c redis.Cmdable) *redis.Cmd {
 	return c.EvalRO(context.Background(), corpus.ReadKeys, l.keys)
-}
-
-func (l *ledger) values(read *redis.Cmd) map[string]*memory.Value {
-	all := map[string]*memory.Value{}
-	for i, found := range read.Val().([]any) {
-		all[l.keys[i]] = corpus.Value(found.([]any))
-	}
-	return all
 }
 
 // must makes calls that the server must make.
@@ -123,11 +111,8 @@ func (l *ledger) check(s *servers.Server) {
 func (l *ledger) heldBy(s *servers.Server) (map[string]*memory.Value, error) {
 	c := client(s)
 	defer c.Close()
-	read := l.read(c)
-	if read.Err() != nil {
-		return nil, read.Err()
-	}
-	return l.values(read), nil
+	found, err := l.read(c).Slice()
+	return corpus.Values(l.keys, found), err
 }
 
 func (l *ledger) compare(want, got map[string]*memory.Value) {
@@ -139,7 +124,7 @@ func (l *ledger) compare(want, got map[string]*memory.Value) {
 	}
 }
 
-// client returns a client of one connection with RESP2, as corpus.Value wants it.
+// client returns a client of one connection with RESP2, as corpus.Values wants it.
 func client(s *servers.Server) *redis.Client {
 	return s.Client(func(o *redis.Options) { o.Protocol, o.PoolSize = 2, 1 })
 }
