@@ -63,13 +63,14 @@ func setAside() (giveBack func()) {
 	for i, kind := range clauseKinds {
 		rooms[i] = kind.rooms
 	}
-	request, outer := running, limiters
+	request, outer, depth := running, limiters, Depth
+	Depth = 0
 	makeRooms()
 	return func() {
 		for i, kind := range clauseKinds {
 			kind.rooms = rooms[i]
 		}
-		running, limiters = request, outer
+		running, limiters, Depth = request, outer, depth
 	}
 }
 

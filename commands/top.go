@@ -57,13 +57,9 @@ func (command *Command) Run(c *Call) ErrorCode {
 }
 
 // runInside runs a call inside a call.
-func (command *Command) runInside(c *Call) (err ErrorCode) {
+func (command *Command) runInside(c *Call) ErrorCode {
 	defer setAside()()
-	depth := Depth
-	Depth = 0
-	err = command.Run(c)
-	Depth = depth
-	return err
+	return command.Run(c)
 }
 
 // countDenial counts the keys of limited clauses, each key once. The clauses of one key are

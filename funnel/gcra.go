@@ -23,9 +23,6 @@ type ThrottleParams struct {
 	Lockout  Nanos // how long nothing is admitted after a denial, up to MaxPeriod; 0: no lockout
 }
 
-// Void reports whether nothing is in use at now and there is no lockout.
-func (s ThrottleState) Void(now Nanos) bool { return s.empty(now) && s.Locked <= now }
-
 // empty reports whether nothing is in use at now.
 func (s *ThrottleState) empty(now Nanos) bool {
 	return s.TAT < now || s.TAT == now && s.Frac == 0

@@ -11,18 +11,6 @@ import (
 	"gothrottle/funnel"
 )
 
-func TestRate_Drain(t *testing.T) {
-	eachSeed(t, 200, func(t *testing.T, r *rand.Rand) {
-		for range 20 {
-			rate, units := randomRate(r), logUniform[int64](r, math.MaxInt64)
-			drain := new(big.Rat).Quo(whole(units), perNano(rate))
-			if got, want := rate.Drain(units), ceil(drain); int64(got) != want {
-				t.Fatalf("%v.Drain(%d) = %d, want %d", rate, units, got, want)
-			}
-		}
-	})
-}
-
 // PerMillis returns the same rate, with the shortest period of whole ms. That is the rate as it was
 // given, in lowest terms, so neither number is larger than the one given.
 func TestRate_PerMillis(t *testing.T) {

@@ -5,7 +5,6 @@ package funnel_test
 import (
 	"math"
 	"math/big"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -114,10 +113,6 @@ func TestThrottle_seams(t *testing.T) {
 			}
 		})
 	}
-}
-
-func randomRate(r *rand.Rand) funnel.Rate {
-	return funnel.Rate{logUniform(r, funnel.MaxPeriod), logUniform[int64](r, funnel.MaxLimit)}
 }
 
 // ceil rounds up, saturating at 2^63-1.

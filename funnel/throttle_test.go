@@ -39,7 +39,7 @@ func TestThrottle_agreesWithOracle(t *testing.T) {
 			p, before := w.anyCall(), l.state
 			v := l.call(t, w.now, p)
 			w.last = v
-			changed := !before.Void(w.now) && before.Rate.Count != 0 && before.Rate != p.Rate.Reduced()
+			changed := before.Drain(w.now) > 0 && before.Rate.Count != 0 && before.Rate != p.Rate.Reduced()
 			seen.count("partial grant", partial(p.Quantity, v))
 			seen.count("debt", p.Force && v.Granted > 0 && v.ResetAfter > p.Rate.Drain(p.Limit))
 			seen.count("debt that is too much", p.Force && v.TooMuch)

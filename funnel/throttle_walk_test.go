@@ -71,11 +71,6 @@ func (l *limiter) call(t testing.TB, now funnel.Nanos, p funnel.ThrottleParams) 
 	} else if l.state != stored || !fits {
 		t.Fatalf("Throttle(%d, %+v, %+v) stored\n%+v, want\n%+v", now, before, p, l.state, stored)
 	}
-	for _, at := range []funnel.Nanos{l.state.TAT, max(l.state.Locked, 1) - 1, l.state.Locked} {
-		if got := l.state.Void(at); got != l.oracle.Void(at) {
-			t.Fatalf("%+v.Void(%d) = %v", l.state, at, got)
-		}
-	}
 	l.retried(t, now, p, v)
 	return v
 }
