@@ -48,8 +48,6 @@ type verdict struct {
 	fallback  failure // "": the server has decided
 }
 
-const defaultHold = time.Minute
-
 // A call of a limit may have maxHits units, and one of several limits maxParts of them.
 const (
 	maxHits  = 1_000_000_000_000
@@ -101,8 +99,7 @@ func newLimiter(c *throttle.Client, m *limit) limiter {
 	units, name := max(m.units, 1), string(m.Algorithm)+"."+m.period.String()
 	switch m.Algorithm {
 	case concurrency: // slots have no With
-		hold := or(m.Hold, defaultHold)
-		return c.Slots(fmt.Sprintf("slots.%s.%d", hold, units), units, hold)
+		return c.Slots(fmt.Sprintf("slots.%s.%d", m.hold, units), units, m.hold)
 	case slidingWindow:
 		return c.Window(name, 1, m.period).With(units)
 	case fixedWindow:
@@ -161,8 +158,8 @@ func (e *engine) decide(ctx context.Context, asks []ask) {
 	wg.Wait()
 }
 
-// decideSome decides asks in one call. If a call before has failed, it does not wait for the server, too. It returns why the
-// server has not decided.
+// decideSome decides asks by one call, or without one if a call before has failed: a server that hangs would take the time
+// again. It returns why the server has not decided.
 func (e *engine) decideSome(ctx context.Context, asks []*ask, failed error) error {
 	switch {
 	case failed != nil:
@@ -347,7 +344,7 @@ func (e *engine) askSlot(ctx context.Context, s *throttle.Slots, a *ask) (verdic
 	if a.hits < 0 {
 		both.Do(ctx, "GO.RELEASE", key, a.holder)
 	}
-	look := redis.NewIntSliceCmd(ctx, "GO.LEASE_RO", key, a.limit.units, or(a.limit.Hold, defaultHold).Milliseconds(), a.holder, "MS")
+	look := redis.NewIntSliceCmd(ctx, "GO.LEASE_RO", key, a.limit.units, a.limit.hold.Milliseconds(), a.holder, "MS")
 	_ = both.Process(ctx, look)
 	if _, err := both.Exec(ctx); err != nil || len(look.Val()) != 6 {
 		return verdict{}, cmp.Or(err, errors.New("GO.LEASE_RO has another reply"))

@@ -56,7 +56,8 @@ type limit struct {
 	shadow, quota, detailed bool
 
 	period time.Duration
-	charge bool // hits that are refused count, too
+	hold   time.Duration // of a slot
+	charge bool          // hits that are refused count, too
 	reply  *pb.RateLimitResponse_RateLimit
 	bound  limiter // on the server
 	local  limiter // in this process; nil if the limit came with a request
@@ -203,6 +204,7 @@ func (l *loader) loadLimit(at *yaml.Node, rule string, tag tagging) *limit {
 		}
 		m.replaces = append(m.replaces, other)
 	}
+	m.hold = or(m.Hold, time.Minute)
 	if m.units = int64(m.RequestsPerUnit); m.Concurrency != nil {
 		m.Algorithm, m.units = concurrency, int64(*m.Concurrency)
 	}
