@@ -236,6 +236,7 @@ func TestErrParams(t *testing.T) {
 		require.ErrorIs(t, err, throttle.ErrParams, name)
 	}
 	require.ErrorContains(t, only(rate.Refund(background, "a", -2)), " -2 units")
+	require.ErrorContains(t, only(lockout.AllowAtMost(background, "a", 1)), "GO.THROTTLE 0 1 1000 LOCKOUT 1000")
 	require.EqualValues(t, 1, s.Calls())
 }
 
@@ -300,7 +301,7 @@ func TestFallbacks(t *testing.T) {
 			case throttle.FailedOpen:
 				require.NoError(t, errors.Join(err, leaseErr, allErr))
 				require.Equal(t, throttle.Result{Allowed: true, Limit: 10, Granted: 3, Source: source}, r)
-				require.Equal(t, source, lease.Result.Source)
+				require.Equal(t, throttle.Result{Allowed: true, Limit: 3, Granted: 1, Source: source, Cause: lease.Result.Cause}, lease.Result)
 				require.ErrorIs(t, lease.Close(), away) // the slot may have been taken
 				require.Equal(t, []int64{2, 1, 0, 10}, []int64{all.Granted, all.Each[1].Granted, all.Each[2].Granted, all.Limit})
 			case throttle.FailedClosed:

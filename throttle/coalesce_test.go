@@ -51,8 +51,8 @@ func manyAtOnce(n int, f func(i int)) {
 	wg.Wait()
 }
 
-// Concurrent callers share commands, which have the values of their first callers. They are granted first come first served,
-// and no more than the limit is admitted.
+// Concurrent callers of a key share commands, which have the values of their first callers. They are granted first come first
+// served, and no more than the limit is admitted.
 func TestCoalescing_grantsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, seen := throttletest.NewServer(), []any{}
@@ -61,16 +61,17 @@ func TestCoalescing_grantsInOrder(t *testing.T) {
 			return slow(s, time.Millisecond).Process(ctx, cmd)
 		}), throttle.Options{})
 		limiter := c.Rate("hot", throttle.PerHour(30))
-		manyAtOnce(100, func(i int) {
-			r := must(limiter.Allow(context.WithValue(background, key{}, i), ""))
-			require.Equal(t, i < 30, r.Allowed, "caller %d", i)
+		manyAtOnce(200, func(caller int) {
+			i := caller / 2
+			r := must(limiter.Allow(context.WithValue(background, key{}, caller), fmt.Sprint(caller%2)))
+			require.Equal(t, i < 30, r.Allowed, "caller %d", caller)
 			require.InDelta(t, map[bool]time.Duration{false: 2 * time.Minute}[r.Allowed], r.RetryAfter, float64(time.Second))
 			if i > 0 {
 				require.Equal(t, throttle.Result{Allowed: i < 30, Limit: 30, Granted: min(1, max(30-int64(i), 0)), RetryAfter: r.RetryAfter,
 					ResetAfter: r.ResetAfter, Source: throttle.FromServer}, r)
 			}
 		})
-		require.Equal(t, []any{0, 1}, seen)
+		require.ElementsMatch(t, []any{0, 1, 2, 3}, seen)
 	})
 }
 
@@ -171,12 +172,12 @@ func TestDenyCache_notLongerThanTheServer(t *testing.T) {
 // Callers that wait together and get units of the budget learn that. If it has a part of the units, the batch asks for the
 // rest, and all are granted. If that call fails, the first callers have their units.
 func TestBudget_ofABatch(t *testing.T) {
-	for _, row := range []struct{ left, callers, fromBudget, calls, failed int }{{1e5, 3, 2, 1, 0}, {12, 12, 2, 2, 0}, {12, 12, 2, 2, 9}} {
+	for _, row := range []struct{ left, callers, fromBudget, calls, failed int }{{1e5, 3, 2, 1, 0}, {12, 12, 5, 2, 0}, {12, 12, 5, 2, 6}} {
 		synctest.Test(t, func(t *testing.T) {
 			c, s := newSlow(t, time.Millisecond, throttle.Options{Logger: quiet}, throttle.Budget(20, time.Second))
 			quota := c.Quota("a", 1e6, time.Hour)
 			for range 20 { // so that the client knows that the limiter is busy
-				time.Sleep(100 * time.Millisecond)
+				time.Sleep(50 * time.Millisecond)
 				must(quota.Allow(background, ""))
 			}
 			time.Sleep(2 * time.Second) // nothing is held any more
