@@ -32,10 +32,6 @@ RedisModuleCommand *fake_find_command(const char *name) {
     return find_in(fake.module, name);
 }
 
-int fake_has_flag(const RedisModuleCommand *command, const char *flag) {
-    return among(command->flags, flag);
-}
-
 int fake_knows(const char *name) {
     if (fake_has(FAKE_RENAMED, name)) return 0;
     return fake_find_command(name) != NULL || fake_has(FAKE_TAKEN, name) ||
@@ -129,7 +125,7 @@ static fake_keys ask(RedisModuleCommand *command, RedisModuleString *const *argv
 void fake_find_keys(RedisModuleCommand *command, RedisModuleString *const *argv, int argc, fake_keys *keys) {
     keys->num = 0;
     if (command->has_key && argc > 1) add_key(keys, 1);
-    if (!fake_has_flag(command, "getkeys-api")) return;
+    if (!among(command->flags, "getkeys-api")) return;
     fake_keys named = ask(command, argv, argc);
     if (!(command->key_flags & KEYSPEC_INCOMPLETE) && (named.num != keys->num || named.at[0] != keys->at[0]))
         fake_fault("%s named %d keys, its key spec is complete", command->name, named.num);

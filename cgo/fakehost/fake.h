@@ -133,7 +133,6 @@ typedef struct fake_module {
     int num_configs, num_commands;
 } fake_module;
 RedisModuleCommand *fake_find_command(const char *name);
-int fake_has_flag(const RedisModuleCommand *command, const char *flag);
 
 /* The positions of the keys that the server sees in the words of a command. */
 enum { FAKE_KEYS = 512 };
