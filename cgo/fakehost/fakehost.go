@@ -58,12 +58,7 @@ func (h *Host) Close() {
 func (h *Host) Load(args ...string) bool {
 	words := newWords(args)
 	defer C.fake_free_words(words)
-	categories := h.lists[Categories]
-	if C.fake_load(words) == C.API_OK {
-		return true
-	}
-	h.lists[Categories] = categories
-	return false
+	return C.fake_load(words) == C.API_OK
 }
 
 // Unload asks the module to go and reports whether it agreed. Without a module it returns false.

@@ -106,7 +106,7 @@ static RedisModuleCtx *enter(fake_module *module) {
     return ctx;
 }
 
-/* After a failed load nothing is left of the module. */
+/* After a failed load nothing is left of the module but its ACL categories, which a server also removes. */
 int fake_load(const fake_words *args) {
     RedisModuleCtx *ctx = enter(NULL);
     fake.loading = 1;
