@@ -10,14 +10,11 @@ import (
 	"gothrottle/commands/memory"
 )
 
-// types are the server's types of what a key holds. The host keeps no content of a list.
-var types = map[commands.Kind]C.int{commands.KindString: C.TYPE_STRING, commands.KindHash: C.TYPE_HASH, commands.KindZset: C.TYPE_ZSET,
-	commands.KindOther: C.TYPE_LIST}
-
-// Put makes a key hold a value, even an empty one. The members of a sorted set must be in their order.
+// Put makes a key hold a value, even an empty one. The members of a sorted set must be in their order. Kinds have the server's
+// numbers. The host keeps no content of a list, which is KindOther.
 func (h *Host) Put(key string, v *memory.Value) {
 	h.Delete(key)
-	e := C.fake_add(chars(key), C.size_t(len(key)), types[v.Kind])
+	e := C.fake_add(chars(key), C.size_t(len(key)), C.int(v.Kind))
 	h.Append(key, v.Text)
 	for _, f := range v.Fields {
 		C.fake_put_field(e, chars(f.Name), C.size_t(len(f.Name)), chars(f.Text), C.size_t(len(f.Text)))
@@ -63,12 +60,7 @@ func (h *Host) Get(key string) *memory.Value {
 	if e == nil {
 		return nil
 	}
-	v := &memory.Value{Text: textOf(&e.text), Expire: max(int64(e.expire), 0)}
-	for kind, t := range types {
-		if t == e._type {
-			v.Kind = kind
-		}
-	}
+	v := &memory.Value{Kind: commands.Kind(e._type), Text: textOf(&e.text), Expire: max(int64(e.expire), 0)}
 	for _, element := range unsafe.Slice(e.elements, e.num) {
 		if name := textOf(&element.name); v.Kind == commands.KindHash {
 			v.SetField(name, textOf(&element.value))
