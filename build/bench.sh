@@ -7,7 +7,8 @@
 # PEER_DENIED_CMD= add another module. QUICK=1 (shorter, less exact) and ONLY= (a pattern of go test -bench, with _ for a
 # space, such as 'CPU/row=GO.QUOTA') leave docs/ and bench/results alone.
 . "$(dirname "$0")/lib.sh"
-what=${1:-costs instructions} rounds=${ROUNDS:-5} out=build/out/bench samples=bench/results docs=docs
+what=${1:-costs instructions} rounds=${ROUNDS:-5} out=build/out/bench docs=docs
+samples=$out # until all have been measured
 case $what in
 client) default=redis-server ;;
 costs | instructions | 'costs instructions' | check) default='redis86 valkey91 redis70' ;;
@@ -25,10 +26,11 @@ need 'redis-benchmark taskset valgrind' redis-tools util-linux valgrind
 
 mkdir -p "$out"
 if [ -n "${QUICK:-}${ONLY:-}" ]; then
-  samples=$out docs=$out
+  docs=$out
   cp docs/benchmarks.md docs/go.md "$out"
 fi
-export SERVERS="${servers[*]}" PLAIN=$PWD/$out/plain.so PEER=${PEER:+$(realpath "$PEER")}
+[ -z "${PEER:-}" ] || PEER=$(realpath -e "$PEER") || die 'PEER: there is no such module.'
+export SERVERS="${servers[*]}" PLAIN=$PWD/$out/plain.so PEER=${PEER:-}
 ${CC:-$(go env CC)} -O2 -shared -fPIC -o "$PLAIN" bench/plain/plain.c cgo/api.c
 [ "$what" != check ] || CHECK=${CHECK:-few} exec go -C bench test -count=1 -timeout 0 -v -run '^TestCachegrind_bounds$' .
 go -C bench test -c -o "../$out/test" .
@@ -45,25 +47,35 @@ begin() {
     printf '\ndate: %s\nload: %s\n' "$(date -u +%F)" "$(cut -d' ' -f1 /proc/loadavg)"
     printf 'machine: %s%s x %s, %s, Linux %s, %s\n' "$(grep -q ' hypervisor' /proc/cpuinfo && echo 'Virtual machine with ')" "$(nproc)" \
       "$(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)" "$(. /etc/os-release && echo "$PRETTY_NAME")" "$(uname -r)" "$(go env GOVERSION)"
-  } >"$samples/$1.txt"
+  } >"$out/$1.txt"
 }
 # measure FILE ROUNDS PATTERN  adds samples to a file.
 measure() {
   for ((round = 1; round <= $2; round++)); do
     echo "$1: round $round of $2"
     (cd bench && "../$out/test" -test.run '^$' -test.bench "$3" -test.benchtime 1x -test.timeout 0) |
-      grep --line-buffered -Ev '^(goos|goarch|pkg|cpu): |^PASS' | tee -a "$samples/$1.txt"
+      grep --line-buffered -Ev '^(goos|goarch|pkg|cpu): |^PASS' | tee -a "$out/$1.txt" || die "$1: round $round failed, or ONLY fits no row."
   done
 }
 
 for name in $what; do
   begin "$name"
   case ${ONLY:+only}$name in
-  only*) measure "$name" "$rounds" "$ONLY" && break ;;
-  costs) measure costs "$rounds" 'CPU|OneCPU|Worst' && measure costs 1 'Memory|File' ;; # these hardly vary
+  only*)
+    measure "$name" "$rounds" "$ONLY"
+    break
+    ;;
+  costs)
+    measure costs "$rounds" 'CPU|OneCPU|Worst'
+    measure costs 1 'Memory|File' # these hardly vary
+    ;;
   instructions) measure instructions "${ROUNDS:-3}" Cachegrind ;;
   client) measure client "$rounds" Client ;;
   esac
 done
+if [ "$docs" = docs ]; then
+  samples=bench/results
+  for name in $what; do cp "$out/$name.txt" $samples; done
+fi
 go -C bench run . "$PWD/$samples" "$PWD/$docs"
 echo "The samples are in $samples, the pages in $docs."

@@ -75,23 +75,28 @@ go_tool() {
 # find_server  prints the path of a redis-server or valkey-server, or of the one that GOTHROTTLE_SERVER names. If there is
 # none, it installs the distribution's package where that is allowed.
 find_server() {
-  command -v "${GOTHROTTLE_SERVER:-redis-server}" || command -v valkey-server && return
+  if [ -n "${GOTHROTTLE_SERVER:-}" ]; then
+    command -v "$GOTHROTTLE_SERVER" || die "GOTHROTTLE_SERVER: there is no program '$GOTHROTTLE_SERVER'."
+    return
+  fi
+  command -v redis-server || command -v valkey-server && return
   can_install && { apt_install redis-server || apt_install valkey-server; } || return
   # apt_install kept the package's service from starting now. This keeps the service from starting at the next boot.
   [ ! -d /run/systemd/system ] || systemctl disable --now --quiet redis-server valkey-server >&2 || true
   command -v redis-server || command -v valkey-server
 }
 
-# local_server  prints the path of a server to test against.
+# local_server  prints the path of a server to test against: tests run in other folders.
 local_server() {
-  find_server || die 'no server to test against: please install redis-server (7.0 or newer) or valkey-server.'
+  realpath -s "$(find_server)" 2>/dev/null || die 'no server to test against: please install redis-server (7.0 or newer) or valkey-server.'
 }
 
 # need_server  sets the two variables by which tests find a server and the module. Who sets GOTHROTTLE_MODULE has built it.
 need_server() {
   [ -n "${GOTHROTTLE_MODULE:-}" ] || build/module.sh
   GOTHROTTLE_SERVER=$(local_server)
-  export GOTHROTTLE_SERVER GOTHROTTLE_MODULE=${GOTHROTTLE_MODULE:-$PWD/build/out/gothrottle.so}
+  GOTHROTTLE_MODULE=$(realpath -s "${GOTHROTTLE_MODULE:-build/out/gothrottle.so}")
+  export GOTHROTTLE_SERVER GOTHROTTLE_MODULE
   "$GOTHROTTLE_SERVER" --version
 }
 
@@ -219,7 +224,7 @@ server_rows() { grep -v '^#' build/servers.txt; }
 
 # server_path NAME  prints the path of a server: of a row of build/servers.txt, or of a program.
 server_path() {
-  if server_rows | grep -q "^$1 "; then build/fetch-server.sh "$1" | tail -n 1; else command -v "$1"; fi
+  if server_rows | grep -q "^$1 "; then build/fetch-server.sh "$1" | tail -n 1; else realpath -s "$(command -v "$1")" 2>/dev/null; fi
 }
 
 # server_version PROGRAM  prints the version of a Redis or Valkey program, as in 8.1.2.
