@@ -167,7 +167,8 @@ func eachSchedule(t *testing.T, n uint64, f func(*testing.T, *schedule)) {
 	})
 }
 
-// ask makes a call whose times are in ms. Its reply must be what the model's verdict says.
+// ask makes a call whose times are in ms. Its reply must be what the model's verdict says. After a call that takes or gives
+// back units the key expires when nothing is in use, or by up to the slack later.
 func (s *schedule) ask(t testing.TB, line string, limit int64, want funnel.Verdict, sixth ...int64) {
 	t.Helper()
 	reply, err := s.Do(s.now, strings.Fields(line)...)
@@ -181,6 +182,12 @@ func (s *schedule) ask(t testing.TB, line string, limit int64, want funnel.Verdi
 	}
 	if fmt.Sprint(reply) != text || err != nil {
 		t.Fatalf("%d: %s: %v, %v, want %s", s.now, line, reply, err, text)
+	}
+	if want.Change == funnel.Store && want.ResetAfter < math.MaxInt64 {
+		end := millis((s.now + want.ResetAfter.Micros()).Nanos())
+		if at := s.Get("k").Expire; at < end || at > end+max(int64(s.period)/4000, 1000) {
+			t.Fatalf("%d: %s: the key expires at %d, and nothing is in use from %d on", s.now, line, at, end)
+		}
 	}
 }
 
