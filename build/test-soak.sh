@@ -56,7 +56,7 @@ chaos() {
 
 run_chaos() { chaos 'random calls and faults' "$1" calls fault 25; }
 run_slots() { chaos 'slots that move' "$1" 'calls  ' 'moves by' 5 -cluster -steps 60; }
-run_flood() { chaos floods "$1" calls 'no faults' 5 -flood; }
+run_flood() { chaos floods "$1" calls 'no faults' 5 -only flood; }
 
 run_concurrent() {
   local calls=$((minutes * 6000))

@@ -40,6 +40,7 @@ func init() {
 		{name: "client-pause", weight: 4, run: (*run).paused, amid: true},
 		{name: "blocked", weight: 4, run: (*run).blocked, amid: true},
 		{name: "flushall", weight: 3, run: func(r *run, _ *step) { r.emptied() }},
+		{name: "flood", weight: 1, run: (*run).flood},
 		{name: "evict", weight: 4, run: (*run).evicted, amid: true, texts: []string{"noeviction", "allkeys-random", "allkeys-lru", "volatile-ttl"}},
 		// The replicas come back and resynchronise in part.
 		{name: "replica-killed", weight: 4, run: func(r *run, _ *step) { r.master.ask("CLIENT", "KILL", "TYPE", "replica") }},

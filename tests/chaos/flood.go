@@ -5,40 +5,25 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"time"
 )
 
-// A flood makes far more calls than a model could follow. Nobody looks at the replies. The servers must live, and a master and
-// its replicas must hold the same.
-
 const (
-	floodCalls = 2000 // drawn by a step
-	floodTimes = 25   // how often a step makes them
+	floodCalls = 2000 // drawn by a flood
+	floodTimes = 25   // how often it makes them
 	floodEnd   = "end-of-the-calls"
 )
 
-// performFlood runs a flood on new servers. It returns the first difference.
-func performFlood(l *lab, seed uint64, st *stats, until time.Time) error {
-	r := newRun(l, st)
-	g := &generator{Rand: rand.New(rand.NewPCG(seed, 2)), wall: begin, high: begin}
-	start := func() {
-		r.begin(nil)                                      // I/O threads spin while others need the processor
-		r.master.ask("CONFIG", "SET", "appendonly", "no") // most of the time would go to the disk
-		r.twin.ask("CONFIG", "SET", "appendonly", "no")
-	}
-	return r.perform(*stepsFlag, until, start, func() { r.flood(g) }, func() {
-		r.floodCopies()
-		r.emptied()
-	})
-}
-
-// flood sends calls at once, and waits for the replies.
-func (r *run) flood(g *generator) {
+// flood makes calls at once, far more than a model could follow, and waits for the replies. Nobody looks at them. The servers
+// must live, and a master and its replicas must hold the same.
+func (r *run) flood(st *step) {
+	g := &generator{Rand: rand.New(rand.NewPCG(uint64(st.N), 2)), wall: begin, high: begin}
 	var calls []byte
 	for range floodCalls {
 		calls = appendCall(calls, g.call())
 	}
 	calls = appendCall(calls, words{"ECHO", floodEnd})
+	r.master.ask("CONFIG", "SET", "appendfsync", "no") // most of the time would go to the disk
+	defer r.master.ask("CONFIG", "SET", "appendfsync", "always")
 	c, err := net.Dial("tcp", r.master.Addr)
 	must(err)
 	defer c.Close()
@@ -58,14 +43,10 @@ func (r *run) flood(g *generator) {
 		}
 	}
 	r.stats.tally[numCalls] += floodCalls * floodTimes
-	if r.number%4 == 3 {
-		r.floodCopies()
-	}
-}
-
-func (r *run) floodCopies() {
+	r.tick()
 	r.inStep()
 	r.copies(r.dataset(r.master))
+	r.emptied()
 }
 
 // appendCall appends a call as the server reads it.

@@ -15,6 +15,7 @@ type generator struct {
 	wall int64  // µs since the Unix epoch; where the steps have moved the wall clock to
 	high int64  // the latest wall
 	tag  string // a hash tag of all keys, with braces
+	only string // the fault that each step is; "": steps of all kinds
 }
 
 // begin is the wall clock at the start of every run, in µs since the Unix epoch: in 2030.
@@ -25,9 +26,9 @@ const (
 	second      = 1_000_000
 )
 
-// generate makes a schedule of n steps.
-func generate(seed uint64, n int) schedule {
-	g := &generator{Rand: rand.New(rand.NewPCG(seed, 1)), wall: begin, high: begin}
+// generate makes a schedule of n steps, which all are this fault if only is not "".
+func generate(seed uint64, n int, only string) schedule {
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, 1)), wall: begin, high: begin, only: only}
 	s := schedule{Seed: seed, Options: g.options()}
 	s.Steps = append(s.Steps, step{Do: "policies", Text: policyTexts[g.IntN(len(policyTexts))]})
 	for len(s.Steps) < n {
@@ -53,6 +54,8 @@ func (g *generator) options() []string {
 // step makes a step: mostly calls, in between clocks, foreign commands and faults.
 func (g *generator) step() step {
 	switch n := g.IntN(100); {
+	case g.only != "":
+		return g.fault()
 	case n < 70:
 		return g.batch()
 	case n < 82:
@@ -114,13 +117,15 @@ func (g *generator) clock() step {
 func (g *generator) fault() step {
 	var all []fault
 	for _, f := range faults {
-		all = append(all, slices.Repeat([]fault{f}, f.weight)...)
+		if g.only == "" || g.only == f.name {
+			all = append(all, slices.Repeat([]fault{f}, f.weight)...)
+		}
 	}
 	f := pick(g.Rand, all...)
-	st := step{Do: f.name, Conn: g.IntN(numConns), DB: g.db()}
+	st := step{Do: f.name, Conn: g.IntN(numConns), DB: g.db(), N: g.Int64N(5 * millisecond)}
 	if f.amid {
 		b := g.batch()
-		st.Via, st.Calls, st.N = b.Via, b.Calls, g.Int64N(5*millisecond)
+		st.Via, st.Calls = b.Via, b.Calls
 	}
 	if len(f.texts) > 0 {
 		st.Text = pick(g.Rand, f.texts...)

@@ -24,7 +24,7 @@ var (
 	replayFlag  = flag.String("replay", "", "a file with a schedule, to run it instead")
 	shrinkFlag  = flag.Duration("shrink", 90*time.Second, "how long to make a failing schedule shorter")
 	clusterFlag = flag.Bool("cluster", false, "run a cluster whose slots move instead")
-	floodFlag   = flag.Bool("flood", false, "make as many calls as the servers can take, without a model")
+	onlyFlag    = flag.String("only", "", "a fault: the steps are this one and no other")
 	verboseFlag = flag.Bool("v", false, "print each step and how long it took")
 )
 
@@ -72,13 +72,10 @@ func search(l *lab) bool {
 	for ; time.Now().Before(end); seed++ {
 		s := schedule{Seed: seed}
 		var err error
-		switch {
-		case *clusterFlag:
+		if *clusterFlag {
 			err = performCluster(l, seed, st, end)
-		case *floodFlag:
-			err = performFlood(l, seed, st, end)
-		default:
-			s = generate(seed, *stepsFlag)
+		} else {
+			s = generate(seed, *stepsFlag, *onlyFlag)
 			err = perform(l, &s, st, end)
 		}
 		if err != nil {
@@ -92,12 +89,11 @@ func search(l *lab) bool {
 	return true
 }
 
-// report makes a failing schedule shorter and writes it. The steps of a cluster and of a flood are chosen one by one, so they
-// cannot be left out.
+// report makes a failing schedule shorter and writes it. The steps of a cluster are chosen one by one, so they cannot be left
+// out.
 func report(l *lab, s schedule, err error) {
-	if *clusterFlag || *floodFlag {
-		fmt.Printf("chaos: to run it again: go run ./tests/chaos -cluster=%t -flood=%t -server %s -steps %d -seed %d\n",
-			*clusterFlag, *floodFlag, l.server, *stepsFlag, s.Seed)
+	if *clusterFlag {
+		fmt.Printf("chaos: to run it again: go run ./tests/chaos -cluster -server %s -steps %d -seed %d\n", l.server, *stepsFlag, s.Seed)
 		return
 	}
 	fmt.Printf("chaos: the schedule has %d steps; it is being made shorter for at most %v\n", len(s.Steps), *shrinkFlag)

@@ -44,8 +44,8 @@ func TestShrink(t *testing.T) {
 
 // A schedule is the same after it was written and read. A seed always gives the same schedule.
 func TestSchedule_writeAndRead(t *testing.T) {
-	s := generate(12345, 300)
-	if !reflect.DeepEqual(s, generate(12345, 300)) {
+	s := generate(12345, 300, "")
+	if !reflect.DeepEqual(s, generate(12345, 300, "")) {
 		t.Fatal("a seed gives two schedules")
 	}
 	s.Steps = append(s.Steps, step{Do: "calls", Calls: []words{{"GO.LEASE", "\x00\xff\"\\ ", "", "\u017f"}}})
@@ -63,7 +63,7 @@ func TestSchedule_writeAndRead(t *testing.T) {
 func TestGenerate(t *testing.T) {
 	seen := map[string]bool{}
 	for seed := range uint64(12) {
-		for _, st := range generate(seed, 250).Steps {
+		for _, st := range generate(seed, 250, "").Steps {
 			seen[st.Do], seen[st.Via] = true, true
 			for _, w := range st.Calls {
 				seen[strings.ToUpper(w[0])] = true
