@@ -10,13 +10,13 @@
 //	> GO.THROTTLE k 4 5 300                1 5 0 800 800
 //
 // A blank line ends a case; the next one begins on an empty server without policies. Two blanks end a call. A call without
-// "writes" replicates nothing. "  replies" is a reply in a line of its own. T+900s is the time of the call and 900 s, in ms
-// since the Unix epoch; T+900s/us and T+900s/ns are in µs and ns. A word in quotes has Go's escapes, 3*x is xxx, and 2*(a b#)
-// is a b0 a b1. Calls of the server's own commands prepare a case; they need no reply and have no "writes". After a line
-// "@replies" a file has no effects: other files have those of such calls. A case with a line "@server" is for real servers.
-// One with a line "@sample" calls a command twice: see Samples. A case with a line "@each" runs once for each of the server's
-// own calls in it, which begins it. A line "@2028-02-29T23:00:00Z" sets the clock, forward only: later cases and files name
-// later times, or none.
+// "writes" replicates nothing. "  replies" is a reply in a line of its own. T+900s is the time of the call and 900 s, in
+// ms since the Unix epoch; T+900s/us and T+900s/ns are in µs and ns. A word in quotes has Go's escapes, 3*x is xxx, and
+// 2*(a b#) is a b0 a b1. Calls of the server's own commands prepare a case; they need no reply and have no "writes". After
+// a line "@replies" a file has no effects: cases before it, or other files, have those of such calls. A case with a line
+// "@server" is for real servers. One with a line "@sample" calls a command twice: see Samples. A case with a line "@each"
+// runs once for each of the server's own calls in it, which begins it. A line "@2028-02-29T23:00:00Z" sets the clock,
+// forward only: later cases and files name later times, or none.
 package corpus
 
 import (
