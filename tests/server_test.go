@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -31,8 +30,7 @@ type server struct {
 
 // launch fills options in for this run.
 func launch(o options) options {
-	// With the load argument module-name the configuration has another name.
-	if !o.Bare && !slices.Contains(o.ModuleArgs, "redis-cell") {
+	if !o.Bare {
 		o.Args = append([]string{"--gothrottle.policies", corpus.SamplePolicies}, o.Args...)
 	}
 	return o

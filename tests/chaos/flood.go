@@ -22,8 +22,10 @@ func (r *run) flood(st *step) {
 		calls = appendCall(calls, g.call())
 	}
 	calls = appendCall(calls, words{"ECHO", floodEnd})
-	r.master.ask("CONFIG", "SET", "appendfsync", "no") // most of the time would go to the disk
-	defer r.master.ask("CONFIG", "SET", "appendfsync", "always")
+	for _, s := range []*server{r.master, r.twin} { // most of the time would go to the disk
+		s.ask("CONFIG", "SET", "appendfsync", "no")
+		defer s.ask("CONFIG", "SET", "appendfsync", "always")
+	}
 	c, err := net.Dial("tcp", r.master.Addr)
 	must(err)
 	defer c.Close()

@@ -13,6 +13,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -30,6 +31,10 @@ var (
 
 func main() {
 	flag.Parse()
+	if *onlyFlag != "" && !slices.ContainsFunc(faults, func(f fault) bool { return f.name == *onlyFlag }) {
+		fmt.Fprintln(os.Stderr, "chaos: -only names no fault of tests/chaos/faults.go")
+		os.Exit(2)
+	}
 	l, err := newLab()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "chaos:", err)
