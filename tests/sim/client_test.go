@@ -10,8 +10,6 @@ import (
 // message is a request, and later its reply.
 type message struct {
 	limiter *limiter
-	further []*limiter // of a GO.ALL
-	clauses [][]string // of a GO.ALL: a call of each limiter
 	words   []string
 	to      int    // the node
 	plain   *plain // who waits for the reply; nil: nobody, or a user
@@ -51,35 +49,8 @@ func (p *plain) send(w *world) bool {
 		return false
 	}
 	p.waits = true
-	m := &message{limiter: l, words: l.call(w.random), to: p.believes, plain: p}
-	if w.one(12) {
-		w.join(m)
-	}
-	w.put(m)
+	w.put(&message{limiter: l, words: l.call(w.random), to: p.believes, plain: p})
 	return true
-}
-
-// join makes of a call a GO.ALL of two limiters, if there are two that it can have.
-func (w *world) join(m *message) {
-	l := w.limiters[w.random.IntN(limiters)]
-	for _, l := range []*limiter{l, m.limiter} {
-		if l.budgeted || l.mixed || len(l.options) > 0 && l.options[0] == "LOCKOUT" {
-			return
-		}
-	}
-	if l == m.limiter {
-		return
-	}
-	m.further, m.words = []*limiter{l}, []string{"GO.ALL"}
-	for i, l := range []*limiter{m.limiter, l} {
-		words := l.clause(w.random)
-		if i > 0 {
-			m.words = append(m.words, "KEY")
-		}
-		m.words = append(append(m.words, words[1], words[0]), words[2:]...)
-		m.clauses = append(m.clauses, append(words, "MS"))
-	}
-	m.words = append(m.words, "MS")
 }
 
 func (w *world) put(m *message) {
@@ -142,7 +113,7 @@ func (w *world) answer(m *message, reply []int64, err error) {
 			m.plain.believes = w.learns(m.plain.believes)
 			if m.plain.retries {
 				m.plain.waits = true
-				w.put(&message{limiter: m.limiter, further: m.further, clauses: m.clauses, words: m.words, to: m.plain.believes, plain: m.plain})
+				w.put(&message{limiter: m.limiter, words: m.words, to: m.plain.believes, plain: m.plain})
 			}
 		}
 		return

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"fmt"
 	"slices"
 
 	"gothrottle/funnel"
@@ -16,109 +15,49 @@ func (w *world) execute(n *node, m *message) ([]int64, error) {
 	if !master && !n.deposed {
 		return nil, errReadOnly
 	}
-	now := w.clockOf(n)
-	limiters := append([]*limiter{m.limiter}, m.further...)
-	var g group
-	for _, l := range limiters {
-		g.parts = append(g.parts, part{limiter: l, before: n.models[l.at].clone()})
-		w.checkExpired(n, l, now)
-	}
+	now, l := w.clockOf(n), m.limiter
+	g := group{limiter: l, before: n.models[l.at].clone()}
+	w.checkExpired(n, l, now)
 	n.server.Clock(int64(now))
 	got, effects := n.server.Call(m.words)
 	err, _ := got.(error)
-	reply := integers(nil, got)
+	reply := integers(got)
 	m.decided = w.now
 	w.note("node %d runs %q of client %d at %d: %v, %v", n.id, m.words, m.from(), now, reply, err)
-	if w.check(n, m, now, g.parts, reply, err); w.broken != "" {
+	if w.check(n, m, now, &g, reply, err); w.broken != "" {
 		return reply, err
 	}
-	for _, l := range limiters {
-		w.checkState(n, l, now)
-	}
+	w.checkState(n, l, now)
 	if g.effects = effects; master && len(effects) > 0 {
 		w.publish(g)
 	}
 	return reply, err
 }
 
-// trial is what the oracle of a limiter makes of a call, or of a clause of GO.ALL.
-type trial struct {
-	ask     ask
-	after   model
-	want    []int64
-	granted int64
-}
-
-func (t trial) String() string { return fmt.Sprint(t.want) }
-
-// check holds a call against the oracles of its limiters. Of a GO.ALL, all clauses admit, or nothing is taken.
-func (w *world) check(n *node, m *message, now funnel.Micros, parts []part, reply []int64, err error) {
-	calls := m.clauses
-	if m.further == nil {
-		calls = [][]string{m.words}
-	}
-	trials, limited := make([]trial, len(calls)), false
-	for i := range trials {
-		l, t := parts[i].limiter, &trials[i]
-		t.ask, t.after = parse(l.kind, calls[i]), n.models[l.at].clone()
-		var wrong error
-		if t.want, t.granted, wrong = t.after.decide(l.kind, now, &t.ask); err != nil || wrong != nil {
-			if m.further != nil || (err == nil) != (wrong == nil) {
-				w.fail("%q at %d: the reply is %v, %v; the oracle has %v, %v", m.words, now, reply, err, t.want, wrong)
-			}
-			return
-		}
-		limited = limited || t.want[0] != 0
-	}
-	if !fits(reply, trials, limited, m.further != nil) {
-		w.fail("%q at %d: the reply is %v; the oracles have %v", m.words, now, reply, trials)
-		return
-	}
-	if w.seen["all"] += btoi(m.further != nil); m.further != nil && limited {
-		w.seen["allDenied"]++
-		for _, p := range parts {
-			n.models[p.limiter.at].forgetLapsed(now)
-		}
-		return
-	}
-	for i, t := range trials {
-		n.models[parts[i].limiter.at] = t.after
-		w.count(m, &t.ask, &parts[i], t.granted, t.want, n.id == w.master)
+// check holds a call against the oracle of its limiter.
+func (w *world) check(n *node, m *message, now funnel.Micros, g *group, reply []int64, err error) {
+	l := m.limiter
+	a, after := parse(l.kind, m.words), n.models[l.at].clone()
+	want, granted, wrong := after.decide(l.kind, now, &a)
+	if (err == nil) != (wrong == nil) || !slices.Equal(reply, want) {
+		w.fail("%q at %d: the reply is %v, %v; the oracle has %v, %v", m.words, now, reply, err, want, wrong)
+	} else if err == nil {
+		n.models[l.at] = after
+		w.count(m, &a, g, granted, reply, n.id == w.master)
 	}
 }
 
-// fits reports whether a reply is that of the oracles. The reply of a clause that admits, while another one denies, is not
-// compared.
-func fits(reply []int64, trials []trial, limited, all bool) bool {
-	if (reply[0] != 0) != limited {
-		return false
-	}
-	if all {
-		reply = reply[6:]
-	}
-	for _, t := range trials {
-		if len(reply) < len(t.want) || reply[0] != t.want[0] {
-			return false
-		}
-		part := reply[:len(t.want)]
-		if reply = reply[len(part):]; (!limited || t.want[0] != 0) && !slices.Equal(part, t.want) {
-			return false
-		}
-	}
-	return len(reply) == 0
-}
-
-// integers appends the integers of a reply, which may be nested.
-func integers(to []int64, reply any) []int64 {
+// integers returns the integers of a reply, none if it is an error.
+func integers(reply any) (all []int64) {
 	switch reply := reply.(type) {
 	case int64:
-		to = append(to, reply)
+		return []int64{reply}
 	case []any:
 		for _, n := range reply {
-			to = integers(to, n)
+			all = append(all, n.(int64))
 		}
 	}
-	return to
+	return all
 }
 
 // checkExpired makes sure that a key that has expired held nothing that is in use. The server forgets it now.
@@ -150,7 +89,7 @@ func (w *world) checkState(n *node, l *limiter, now funnel.Micros) {
 }
 
 // count notes what was granted, and holds it against the bounds.
-func (w *world) count(m *message, a *ask, g *part, granted int64, reply []int64, master bool) {
+func (w *world) count(m *message, a *ask, g *group, granted int64, reply []int64, master bool) {
 	l := g.limiter
 	if g.granted = granted; l.kind == leaseKind && !a.release && granted > 0 {
 		g.holder = a.id
@@ -201,7 +140,7 @@ func (w *world) tally(a *ask, reply []int64) {
 }
 
 // slots notes who holds slots, and makes sure that no more slots are held than there are.
-func (w *world) slots(l *limiter, a *ask, g *part, master bool) {
+func (w *world) slots(l *limiter, a *ask, g *group, master bool) {
 	if a.release && master {
 		delete(l.holders, a.id)
 	} else if g.granted > 0 {
@@ -227,7 +166,7 @@ func (w *world) sweep(n *node) {
 		w.checkExpired(n, l, now)
 		n.server.Clock(int64(now))
 		if _, effects := n.server.Call([]string{"GO.INFO", l.key}); len(effects) > 0 {
-			w.publish(group{[]part{{limiter: l, before: before}}, effects})
+			w.publish(group{limiter: l, before: before, effects: effects})
 		}
 	}
 }

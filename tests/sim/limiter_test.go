@@ -134,19 +134,6 @@ func (l *limiter) call(r *rand.Rand) []string {
 	return slices.Concat(words, []string{number(n)}, options, []string{"MS"})
 }
 
-// clause returns the words of a call as those of a clause of GO.ALL, without its options at the end.
-func (l *limiter) clause(r *rand.Rand) []string {
-	words := append([]string{l.words[0][len("GO."):]}, l.words[1:]...)
-	if l.kind == leaseKind {
-		return append(words, "h"+strconv.Itoa(r.IntN(holders)))
-	}
-	n := 1 + r.Int64N(2)
-	if r.IntN(6) == 0 {
-		n = -1 - r.Int64N(3)
-	}
-	return append(append(words, number(n)), l.options...)
-}
-
 // ask is what the words of a call mean. Times are in milliseconds.
 type ask struct {
 	release                 bool

@@ -20,18 +20,13 @@ type node struct {
 	models  []model // of a master, also of a deposed one: by limiter
 }
 
-// group is the effects of one call, which a replica gets together.
+// group is what a call did. A replica gets its effects together.
 type group struct {
-	parts   []part
-	effects [][]string
-}
-
-// part is what a call did at one limiter.
-type part struct {
 	limiter *limiter
 	before  model  // before the call
 	granted int64  // units
 	holder  string // who was granted a slot
+	effects [][]string
 }
 
 // clockOf returns the time that a node decides by.
@@ -66,13 +61,11 @@ func (w *world) deliver(n *node) bool {
 		n.apply(w, words)
 	}
 	n.applied++
-	for i := range g.parts {
-		if l := g.parts[i].limiter; n.expiry(l) == 0 {
-			w.fail("%s has no expiry at node %d", l.key, n.id)
-		}
-		if n.applied == len(w.log) {
-			w.checkSame(n, g.parts[i].limiter)
-		}
+	if n.expiry(g.limiter) == 0 {
+		w.fail("%s has no expiry at node %d", g.limiter.key, n.id)
+	}
+	if n.applied == len(w.log) {
+		w.checkSame(n, g.limiter)
 	}
 	return true
 }
@@ -112,11 +105,9 @@ func (w *world) failover() bool {
 	}
 	next.models = slices.Clone(old.models)
 	for i := len(w.log) - 1; i >= next.applied; i-- {
-		for j := range w.log[i].parts {
-			p := &w.log[i].parts[j]
-			next.models[p.limiter.at] = p.before
-			w.lose(p)
-		}
+		g := &w.log[i]
+		next.models[g.limiter.at] = g.before
+		w.lose(g)
 	}
 	w.log = w.log[:next.applied]
 	for i := range next.models {
@@ -143,12 +134,12 @@ func (w *world) pickReplica() *node {
 }
 
 // lose notes what the next master does not know of.
-func (w *world) lose(p *part) {
-	l := p.limiter
-	w.seen["lost"] += max(p.granted, 0)
-	l.charged.lose(w.now, p.granted, 0)
-	l.spent.lose(w.now, p.granted, w.hold())
-	if h := l.holders[p.holder]; h != nil {
+func (w *world) lose(g *group) {
+	l := g.limiter
+	w.seen["lost"] += max(g.granted, 0)
+	l.charged.lose(w.now, g.granted, 0)
+	l.spent.lose(w.now, g.granted, w.hold())
+	if h := l.holders[g.holder]; h != nil {
 		h.lost = true
 	}
 }

@@ -23,16 +23,19 @@ func (w *world) one(in int) bool { return w.random.IntN(in) == 0 }
 
 // refund puts a refund of n units on the wire, which nobody waits for.
 func (w *world) refund(m *message, n int64) {
-	words := slices.Clone(m.words)
-	words[quantityAt(m.limiter)] = number(-n)
-	w.put(&message{limiter: m.limiter, words: words, to: w.master, orphan: true, giver: m.giver})
+	w.put(&message{limiter: m.limiter, words: withQuantity(m, -n), to: w.master, orphan: true, giver: m.giver})
 }
 
-func quantityAt(l *limiter) int {
-	if l.kind == rateKind {
-		return 5
+// withQuantity returns the words of a call with another quantity. A call of one unit may have none.
+func withQuantity(m *message, n int64) []string {
+	at, words := 4, slices.Clone(m.words)
+	if m.limiter.kind == rateKind {
+		at = 5
 	}
-	return 4
+	if _, err := strconv.Atoi(words[at]); err == nil {
+		words = slices.Delete(words, at, at+1)
+	}
+	return slices.Insert(words, at, number(n))
 }
 
 func quantityOf(m *message) int64 { return parse(m.limiter.kind, m.words).n }
@@ -89,7 +92,6 @@ var faults = []planted{
 	{name: "budget: units are given back after a lost reply", lost: func(w *world, m *message) { w.refund(m, quantityOf(m)) }},
 	{name: "budget: units are spent after Hold", frozen: true},
 	{name: "budget: more is given back than was left", giving: func(w *world, m *message) {
-		m.words = slices.Clone(m.words)
-		m.words[quantityAt(m.limiter)] = number(quantityOf(m) - 1)
+		m.words = withQuantity(m, quantityOf(m)-1)
 	}},
 }

@@ -42,8 +42,8 @@ type config struct {
 	moves    bool          // users come and go all the time
 }
 
-// things are what worlds count. lost is units; all is calls of GO.ALL.
-var things = strings.Fields("admitted denied refunds lost expired all allDenied failovers resyncs crashes closes")
+// things are what worlds count. lost is units.
+var things = strings.Fields("admitted denied refunds lost expired failovers resyncs crashes closes")
 
 // world is a master, two replicas and their clients. One step is one event. All that happens is decided by the seed: a
 // goroutine of a user runs only when the scheduler lets one message go, and until it waits again.
