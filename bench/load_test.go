@@ -87,7 +87,7 @@ func (s *stage) play(keys, batch, connections int, rate float64, d time.Duration
 	for _, conn := range conns {
 		go func() {
 			runtime.LockOSThread()
-			defer runtime.UnlockOSThread() // else the thread ends, and with it the servers that it started
+			defer runtime.UnlockOSThread()                        // else the thread ends, and with it the servers that it started
 			err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // the thread wakes up within some µs, not within 50
 			for err == nil {
 				i := int(next.Add(1)) - 1
