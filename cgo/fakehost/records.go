@@ -21,7 +21,7 @@ type Event struct {
 func (e Event) String() string { return e.Name + " " + e.Key }
 
 // Effects returns the replicated commands of the latest call, including the deletion of
-// expired keys by the server.
+// expired keys by the server. The caller must not change them.
 func (h *Host) Effects() [][]string { return h.effects }
 
 // Events returns the keyspace events of the latest call.
