@@ -6,7 +6,9 @@
 build/module.sh
 servers=${SERVER:-$(local_server)}
 read -ra each <<<"$servers"
-parts=" ${ONLY:-chaos slots flood concurrent models simulation fuzzers} "
+all=' chaos slots flood concurrent models simulation fuzzers '
+parts=" ${ONLY:-$all} "
+for part in $parts; do [[ $all == *" $part "* ]] || die "ONLY: '$part' is not one of the parts:$all"; done
 minutes=${MINUTES:-10} where=${WHERE:-$(nproc) cores}
 mkdir -p build/out
 log=$(mktemp)
