@@ -2,8 +2,8 @@
 
 const text = (err) => (err instanceof Error ? err.message : String(err));
 
-// Returns a function that sends words once and has the reply or an error within the time limit. If the server cannot
-// decide now, the function logs that once, and returns undefined if failOpen is set.
+// Returns a function that sends words once and has the integers of the reply, or an error, within the time limit. If the
+// server cannot decide now, the function logs that once, and returns undefined if failOpen is set.
 exports.caller = function caller({ send, prefix, timeout = 250, failOpen = false, log = console.error } = {}) {
   if (typeof send !== 'function') {
     throw new TypeError('send is missing: pass a function such as (...words) => client.sendCommand(words)');
@@ -19,8 +19,10 @@ exports.caller = function caller({ send, prefix, timeout = 250, failOpen = false
   return async (...words) => {
     try {
       const reply = await inTime(() => send(...words.map(String)), timeout);
+      const integers = [reply].flat().map(parseFloat); // some clients make strings of them
+      if (integers.some(Number.isNaN)) throw new TypeError(`send returned ${reply}: return the reply of the client`);
       note('decides', 'the server decides again');
-      return reply;
+      return integers;
     } catch (err) {
       if (/unknown command/.test(text(err))) note('unknown', `${text(err)}: load the module gothrottle`);
       if (/^(ERR (?!max number)|WRONG|NOAUTH|NOPERM)/.test(text(err))) throw err; // a fault of the program

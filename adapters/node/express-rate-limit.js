@@ -12,7 +12,8 @@ exports.GothrottleStore = class GothrottleStore {
 
   increment(key) { return this.count(key, 1); }
 
-  async decrement(key) { await this.count(key, -1); }
+  // Older versions of the framework do not catch an error of this call, and the process would end.
+  async decrement(key) { await this.count(key, -1).catch(() => {}); }
 
   get(key) { return this.count(key, 0); }
 

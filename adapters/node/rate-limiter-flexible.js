@@ -20,13 +20,16 @@ exports.RateLimiterGothrottle = class RateLimiterGothrottle extends RateLimiterS
   async _upsert(key, points, ms, force) { // force: block() and set()
     const full = () => this.ask(key, this.msDuration, this.points, 'LOCKOUT', ms);
     if (force) await this._delete(key); // forgets what was: a block that runs would keep its end
-    if (force && points > this.points) return full().then(full); // the second is denied, and begins the block
+    if (force && points > this.points) { // the second call is denied, and begins the block. The third frees all for its end
+      return full().then(full).then(() => this.ask(key, this.msDuration, -this.points));
+    }
     const block = this.blockDuration > 0 ? ['LOCKOUT', this.msBlockDuration] : [];
     return this.ask(key, ms, points, ...(force ? ['FORCE'] : block));
   }
 
-  async _penalty(key, points = 1) {
-    return this._getRateLimiterRes(key, points, await this.ask(this.getKey(key), this.msDuration, points, 'FORCE'));
+  async _penalty(key, points = 1, options = {}) {
+    const ms = this._getKeySecDuration(options) * 1000;
+    return this._getRateLimiterRes(key, points, await this.ask(this.getKey(key), ms, points, 'FORCE'));
   }
 
   _crossedBlockThreshold() { return false; } // LOCKOUT has blocked already
@@ -36,7 +39,7 @@ exports.RateLimiterGothrottle = class RateLimiterGothrottle extends RateLimiterS
     return reply[4] > 0 ? reply : null;
   }
 
-  async _delete(key) { return await this.client('DEL', key) > 0; }
+  async _delete(key) { return (await this.client('DEL', key))[0] > 0; }
 
   _getRateLimiterRes(key, changed, [limited, limit, remaining, retry, reset]) {
     const consumed = limit - remaining + (limited ? Math.max(changed, 1) : 0);

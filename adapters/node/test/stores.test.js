@@ -52,7 +52,9 @@ test('a server that cannot decide', async () => {
   answer = () => Promise.reject(new Error('OOM command not allowed'));
   assert.equal(await hits(open), 1);
   // The error says nothing of the server: frameworks send its text to clients.
-  await assert.rejects(hits(expressStore(options)), { status: 503, message: 'no decision' });
+  const closed = expressStore(options);
+  await assert.rejects(hits(closed), { status: 503, message: 'no decision' });
+  await closed.decrement('bob'); // is no error: express-rate-limit 7 would end the process
   const nest = new GothrottleStorage({ ...options, prefix: 'test', failOpen: true });
   assert.equal((await nest.increment('bob', hour, 5, 0, 'default')).isBlocked, false);
   const Fastify = gothrottleStore({ ...options, prefix: 'test', failOpen: true });
@@ -72,6 +74,18 @@ test('faults of the program are errors, even if requests go on while the server 
   assert.equal(await hits(say('ERR max number of clients reached')), 1);
   await assert.rejects(hits(say("ERR unknown command 'GO.QUOTA'")), /unknown command/);
   assert.match(lines.join(), /load the module gothrottle/);
+  for (const reply of [undefined, null, 'QUEUED']) { // such as of a send without return
+    await assert.rejects(hits(expressStore({ send: () => reply, log })), { status: 503 });
+    assert.match(lines.at(-1), /send returned/);
+  }
+});
+
+test('a client may make strings of integers', async () => {
+  const strings = { send: async (...words) => (await send(...words)).map(String), prefix: 'strings' };
+  const storage = new GothrottleStorage(strings);
+  assert.equal((await storage.increment('bob', hour, 1, hour, 'default')).isBlocked, false);
+  assert.equal((await storage.increment('bob', hour, 1, hour, 'default')).isBlocked, true);
+  assert.ok((await expressStore(strings).increment('bob')).resetTime > Date.now());
 });
 
 test('@fastify/rate-limit', async () => {
@@ -129,12 +143,16 @@ for (const name of Object.keys(verbs)) {
   });
 }
 
-test('rate-limiter-flexible: a second block has an end of its own', async () => {
+test('rate-limiter-flexible: a block has an end of its own, and nothing is in use then', async () => {
   const limiter = new RateLimiterGothrottle({ send, points: 5, duration: 3600, keyPrefix: 'again' });
   for (const seconds of [60, 600, 60]) {
     await limiter.block('bob', seconds);
     assert.equal(Math.ceil((await limiter.get('bob')).msBeforeNext / 10_000) * 10, seconds);
+    const reset = (await send('GO.THROTTLE_RO', limiter.getKey('bob'), 4, 5, 3600, 0))[4];
+    assert.ok(reset <= seconds, `${reset}`);
   }
+  const { msBeforeNext } = await limiter.penalty('sue', 5, { customDuration: 60 });
+  assert.ok(msBeforeNext <= 60_000, `${msBeforeNext}`);
   assert.deepEqual(Object.keys(await new RateLimiterUnion(limiter).consume('ann')), ['again']); // the name that was given
 });
 

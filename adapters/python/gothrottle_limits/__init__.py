@@ -72,15 +72,16 @@ class _Calls:
         return self._ask(_expiry, "GO.QUOTA_RO", key, MOST, 1000, 0, "MS")
 
     def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> Any:
-        return self._ask(lambda reply: not reply[0], "GO.WINDOW", key, limit, expiry, amount)
+        units = amount if limit > 0 else 2  # the server wants a limit of at least 1, and never admits 2 then
+        return self._ask(lambda reply: not reply[0], "GO.WINDOW", key, max(limit, 1), expiry, units)
 
     def get_moving_window(self, key: str, limit: int, expiry: int) -> Any:
         def window(reply: Any) -> tuple[int, int]:
-            limited, _, remaining, retry, reset = reply
+            limited, allowed, remaining, retry, reset = reply
             end = time.time() + (retry if limited else reset) / 1000
-            return int(end) - expiry, limit - remaining - (not limited)
+            return int(end) - expiry, allowed - remaining - (not limited)
 
-        return self._ask(window, "GO.WINDOW_RO", key, limit, expiry * 1000, 1, "MS")
+        return self._ask(window, "GO.WINDOW_RO", key, max(limit, 1), expiry * 1000, 1, "MS")
 
     def clear(self, key: str) -> Any:
         return self._ask(lambda reply: None, "DEL", key)

@@ -56,6 +56,13 @@ class Storage(unittest.TestCase):
                 storage = storage_from_string(f"{uri}://{ADDR}")
                 self.assertTrue(strategy(storage).hit(ITEM, "keys of", strategy.__name__))
 
+    def test_nothing_is_allowed(self):
+        storage = storage_from_string(f"gothrottle://{ADDR}")
+        limiter = MovingWindowRateLimiter(storage)
+        for allowed in parse("0 per hour"), parse("2 per hour"):
+            verdicts = [limiter.hit(allowed, "zoe"), limiter.test(allowed, "zoe"), limiter.get_window_stats(allowed, "zoe")[1]]
+            self.assertEqual(verdicts, [allowed.amount > 0, allowed.amount > 0, max(0, allowed.amount - 1)])
+
     def test_options(self):
         shop, blog = (storage_from_string(f"gothrottle://{ADDR}", key_prefix=name) for name in ("shop:", "blog:"))
         self.assertEqual([shop.incr("bob", 60), blog.incr("bob", 60), shop.incr("bob", 60)], [1, 1, 2])
