@@ -12,8 +12,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 )
 
@@ -40,6 +42,13 @@ func main() {
 		fmt.Fprintln(os.Stderr, "chaos:", err)
 		os.Exit(2)
 	}
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, os.Interrupt, syscall.SIGTERM)
+	go func() { // the servers end with this process
+		<-ended
+		os.RemoveAll(l.folder)
+		os.Exit(1)
+	}()
 	ok := false
 	if *replayFlag != "" {
 		ok = replay(l, *replayFlag)

@@ -37,6 +37,7 @@ func newLab() (l *lab, err error) {
 		return nil, err
 	}
 	if l.folder, err = os.MkdirTemp("", "gothrottle-chaos-"); err == nil {
+		os.Setenv("TMPDIR", l.folder) // of what package server makes
 		l.hostile, err = servers.Library(l.folder, "hostile", hostileSource)
 	}
 	return l, err
