@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,8 +17,9 @@ type Reservation struct {
 	n      int64
 	at     time.Time // when the slot comes; zero if there is none
 
-	cancel sync.Once
-	err    error // of Cancel
+	cancelled atomic.Bool
+	done      chan struct{} // closed when err is set
+	err       error         // of Cancel
 }
 
 // Reserve asks for n units that fit within maxWait: 0 to 100 years, in whole milliseconds, rounded down. The units are
@@ -27,7 +28,7 @@ type Reservation struct {
 // never, as FailOpen or FailClosed says.
 func (r *Rate) Reserve(ctx context.Context, key string, n int64, maxWait time.Duration) (res *Reservation, err error) {
 	l := r.l
-	res = &Reservation{l: l, key: key, n: n}
+	res = &Reservation{l: l, key: key, n: n, done: make(chan struct{})}
 	defer l.observe(verbReserve, key, time.Now(), &res.Result, &err)
 	if err := l.check(verbReserve, n, take); err != nil {
 		return res, err
@@ -46,14 +47,20 @@ func (r *Rate) Reserve(ctx context.Context, key string, n int64, maxWait time.Du
 	return res, err
 }
 
-// Cancel gives the units back, if the slot has not come yet; later it does nothing. It is sent once. Further calls
-// return the same error, which says why the units may not have been given back.
+// Cancel gives the units back, if the slot has not come yet; later it does nothing. It is sent once, even if ctx has ended.
+// Further calls return the same error, which says why the units may not have been given back.
 func (r *Reservation) Cancel(ctx context.Context) error {
-	r.cancel.Do(func() {
-		if time.Now().Before(r.at) {
-			_, r.err = r.l.send(ctx, 0, r.key, -r.n, upTo)
-		}
-	})
+	if r.at.IsZero() {
+		return nil
+	}
+	if r.cancelled.Swap(true) {
+		<-r.done // a sync.Once would stop the clock of testing/synctest
+		return r.err
+	}
+	defer close(r.done)
+	if time.Now().Before(r.at) {
+		_, r.err = r.l.send(context.WithoutCancel(ctx), 0, r.key, -r.n, upTo)
+	}
 	return r.err
 }
 
@@ -83,7 +90,7 @@ func (r *Rate) WaitN(ctx context.Context, key string, n int64) error {
 		return errors.Join(&DeniedError{denied}, res.Cancel(ctx))
 	}
 	if !sleep(time.Until(res.at), ctx.Done()) {
-		return errors.Join(fmt.Errorf("throttle: %w", ctx.Err()), res.Cancel(context.WithoutCancel(ctx)))
+		return errors.Join(fmt.Errorf("throttle: %w", ctx.Err()), res.Cancel(ctx))
 	}
 	return nil
 }

@@ -63,10 +63,13 @@ func TestWait_slowReply(t *testing.T) {
 		require.Equal(t, 40*time.Millisecond, time.Since(began)) // a reservation and its cancellation
 		r := must(c.Rate("a", limit).Peek(background, ""))
 		require.Less(t, r.ResetAfter, time.Second)
+		slot := must(c.Rate("a", limit).Reserve(background, "", 1, time.Minute))
+		manyAtOnce(2, func(int) { require.NoError(t, slot.Cancel(background)) })
 	})
 }
 
-// A reservation that is cancelled before its slot gives its whole quantity back, after it nothing, and only once.
+// A reservation that is cancelled before its slot gives its whole quantity back, even if the caller has gone. After the slot
+// it gives nothing back, and never twice.
 func TestReserve_cancel(t *testing.T) {
 	bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {
 		rate := c.Rate("a", throttle.PerSecond(1).Burst(5))
@@ -75,13 +78,15 @@ func TestReserve_cancel(t *testing.T) {
 		require.Equal(t, []time.Duration{3 * time.Second, 4 * time.Second}, []time.Duration{early.Wait, late.Wait})
 		denied := must(rate.Reserve(background, "", 5, time.Second))
 		require.False(t, denied.Result.Allowed)
+		ended, cancel := context.WithCancel(background)
+		cancel()
 		for _, step := range []struct {
 			after time.Duration
 			r     *throttle.Reservation
 			used  time.Duration
 		}{{0, early, 6 * time.Second}, {0, early, 6 * time.Second}, {4 * time.Second, late, 2 * time.Second}, {0, denied, 2 * time.Second}} {
 			time.Sleep(step.after)
-			require.NoError(t, step.r.Cancel(background))
+			require.NoError(t, step.r.Cancel(ended))
 			require.Equal(t, step.used, must(rate.Peek(background, "")).ResetAfter)
 		}
 	})
