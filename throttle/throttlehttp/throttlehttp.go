@@ -3,11 +3,14 @@
 package throttlehttp
 
 import (
+	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -30,7 +33,7 @@ type Rule struct {
 
 // Response is what a Rule's Charge receives.
 type Response struct {
-	Status int   // 0 if the handler panicked before it set one
+	Status int   // that was sent; 0 if the handler panicked before that
 	Bytes  int64 // of the body
 	Header http.Header
 }
@@ -218,13 +221,22 @@ func (r *recorder) WriteHeader(status int) {
 }
 
 func (r *recorder) Write(p []byte) (int, error) {
+	r.status = cmp.Or(r.status, http.StatusOK)
 	n, err := r.ResponseWriter.Write(p)
 	r.bytes += int64(n)
 	return n, err
 }
 
 // Flush is for handlers that look for an http.Flusher.
-func (r *recorder) Flush() { _ = http.NewResponseController(r.ResponseWriter).Flush() }
+func (r *recorder) Flush() {
+	r.status = cmp.Or(r.status, http.StatusOK)
+	_ = http.NewResponseController(r.ResponseWriter).Flush()
+}
+
+// Hijack is for handlers that look for an http.Hijacker, such as WebSockets.
+func (r *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return http.NewResponseController(r.ResponseWriter).Hijack()
+}
 
 // failed says whether a request goes on without a decision.
 func (l *limiter) failed(w http.ResponseWriter, r *http.Request, err error) bool {

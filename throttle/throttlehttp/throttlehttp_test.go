@@ -167,13 +167,21 @@ func TestMiddleware_charge(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		h := limit(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			cancel() // the client goes
-			if r.URL.Path == "/fails" {
+			switch r.URL.Path {
+			case "/fails":
 				w.WriteHeader(http.StatusBadGateway)
 				w.WriteHeader(http.StatusOK) // comes too late
+			case "/panics":
+				panic(http.ErrAbortHandler)
+			case "/":
+				w.(http.Flusher).Flush()
+				w.WriteHeader(http.StatusBadGateway) // comes too late
 			}
 			_, _ = w.Write(make([]byte, 300))
+			w.WriteHeader(http.StatusBadGateway) // comes too late
 			_, _ = w.Write(make([]byte, 400))
-			w.(http.Flusher).Flush()
+			_, _, err := w.(http.Hijacker).Hijack()
+			require.ErrorIs(t, err, http.ErrNotSupported) // by the writer of the test
 			if r.URL.Path == "/breaks" {
 				panic(http.ErrAbortHandler)
 			}
@@ -190,9 +198,11 @@ func TestMiddleware_charge(t *testing.T) {
 		require.EqualValues(t, 2, s.Calls())
 		require.Equal(t, [...]int64{1000, 3, 99}, left())
 		require.Panics(t, func() { get(h, func(r *http.Request) { r.URL.Path = "/breaks" }) })
-		require.Equal(t, [...]int64{300, 2, 98}, left()) // its status is 0
+		require.Equal(t, [...]int64{300, 3, 98}, left())
+		require.Panics(t, func() { get(h, func(r *http.Request) { r.URL.Path = "/panics" }) })
+		require.Equal(t, [...]int64{300, 2, 97}, left()) // its status is 0
 		require.Equal(t, http.StatusBadGateway, get(h, func(r *http.Request) { r.URL.Path = "/fails" }).Code)
-		require.Equal(t, [...]int64{0, 1, 97}, left())
+		require.Equal(t, [...]int64{0, 1, 96}, left())
 		require.Equal(t, http.StatusTooManyRequests, get(h).Code)
 		h = serve(t, c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Quota("outage", 3, time.Hour, throttle.FailOpen()),
 			Charge: func(*http.Request, throttlehttp.Response) int64 { return 0 }})
