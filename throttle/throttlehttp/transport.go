@@ -3,6 +3,7 @@ package throttlehttp
 import (
 	"cmp"
 	"context"
+	"errors"
 	"math"
 	"net/http"
 	"slices"
@@ -115,7 +116,8 @@ func askedFor(h http.Header, now time.Time) time.Duration {
 	return longest
 }
 
+// wholeSeconds reads a number of seconds; one above 68 years is 68 years.
 func wholeSeconds(text string) (time.Duration, bool) {
 	n, err := strconv.ParseUint(text, 10, 31)
-	return time.Duration(n) * time.Second, err == nil
+	return time.Duration(n) * time.Second, err == nil || errors.Is(err, strconv.ErrRange)
 }

@@ -31,7 +31,7 @@ func TestTransport(t *testing.T) {
 		header, value string
 		pause         time.Duration
 	}{
-		"seconds": {"Retry-After", "30", 30 * time.Second}, "too long": {"Retry-After", "9000", 40 * time.Second},
+		"seconds": {"Retry-After", "30", 30 * time.Second}, "too long": {"Retry-After", "9000000000", 40 * time.Second},
 		"date":    {"Retry-After", "Sat, 01 Jan 2000 00:00:32 GMT", 31 * time.Second}, // asked at 1 s
 		"fields":  {"RateLimit", `"day";r=5;t=3000, "burst";r=0;t=20, "hour";r=0;t=9`, 20 * time.Second},
 		"nothing": {"Retry-After", "soon", 0},
