@@ -56,9 +56,9 @@ const (
 // Event is one decision, for Options.Observe.
 type Event struct {
 	Verb   Verb
-	Name   string // of the limiter; "" of All and SettleAll
-	Key    string // as the caller gave it; "" of All and SettleAll
-	Result Result
+	Name   string        // of the limiter; "" of All and SettleAll
+	Key    string        // as the caller gave it; "" of All and SettleAll
+	Result Result        // of Reset it only says that the server did it
 	Err    error         // what the verb returned
 	Took   time.Duration // from the verb to its return
 }

@@ -269,11 +269,14 @@ func (l *limiter) failed(v Verb, n int64, cause error) (Result, error) {
 
 // reset deletes a key, and what this process knows of it.
 func (l *limiter) reset(ctx context.Context, key string) (err error) {
-	defer l.observe(verbReset, key, time.Now(), new(Result), &err)
+	var r Result
+	defer l.observe(verbReset, key, time.Now(), &r, &err)
 	if err := l.check(verbReset, 1, peek); err != nil {
 		return err
 	}
-	_, err = l.general(ctx, "DEL", l.prefix+key)
+	if _, err = l.general(ctx, "DEL", l.prefix+key); err == nil {
+		r.Allowed, r.Source = true, FromServer
+	}
 	for _, other := range l.c.allLimiters() {
 		if s := other.find(key); s != nil && other.name == l.name {
 			s.denial.Store(nil)

@@ -221,6 +221,7 @@ func TestObserve(t *testing.T) {
 	must(a.Settle(background, "bob", 1))
 	must(a.Reserve(background, "bob", 1, 0))
 	require.NoError(t, a.Reset(background, "bob"))
+	require.Equal(t, throttle.Result{Allowed: true, Source: throttle.FromServer}, last.Result)
 	must(c.All(background, a.Part("amy", 1)))
 	must(c.SettleAll(background, a.Part("amy", 1)))
 	lease := must(c.Slots("l", 1, time.Minute).Lease(background, ""))

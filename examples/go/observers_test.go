@@ -28,6 +28,7 @@ func decide(t *testing.T, observe func(throttle.Event)) {
 	}
 	_, err := client.Rate("t", throttle.PerHour(2)).Peek(t.Context(), "")
 	require.NoError(t, err)
+	require.NoError(t, client.Rate("t", throttle.PerHour(2)).Reset(t.Context(), ""))
 	_, err = client.Rate("t", throttle.PerHour(2)).AllowN(t.Context(), "", 0)
 	require.ErrorIs(t, err, throttle.ErrParams)
 	server.Fail(errors.New("away"))
@@ -39,7 +40,7 @@ func decide(t *testing.T, observe func(throttle.Event)) {
 var decided = map[string]float64{
 	"result=allowed,source=server,verb=Allow": 4, "result=denied,source=server,verb=Allow": 2, "result=unavailable,source=none,verb=Allow": 1,
 	"result=allowed,source=server,verb=Peek": 1, "result=error,source=none,verb=Allow": 1,
-	"verb=Allow": 8, "verb=Peek": 1,
+	"result=allowed,source=server,verb=Reset": 1, "verb=Allow": 8, "verb=Peek": 1, "verb=Reset": 1,
 }
 
 func TestPrometheusObserver(t *testing.T) {
