@@ -16,6 +16,7 @@ import (
 )
 
 // Behind each framework of docs/go.md two requests pass, and the third gets a 429 with the headers. The handler does not see it.
+// Charge sees the responses.
 func TestHTTP_frameworks(t *testing.T) {
 	gin.SetMode(gin.ReleaseMode)
 	hello := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello\n")) })
@@ -45,7 +46,12 @@ func TestHTTP_frameworks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			client, _ := throttletest.New(t, throttle.Options{Logger: quiet}, throttle.Timeout(patient))
-			limit, err := throttlehttp.New(client, throttlehttp.Options{}, throttlehttp.Rule{Limiter: client.Rate("t", throttle.PerHour(2))})
+			var seen throttlehttp.Response
+			limit, err := throttlehttp.New(client, throttlehttp.Options{}, throttlehttp.Rule{Limiter: client.Rate("t", throttle.PerHour(2)),
+				Charge: func(_ *http.Request, r throttlehttp.Response) int64 {
+					seen = r
+					return 1
+				}})
 			require.NoError(t, err)
 			handler, answer := serve(limit), httptest.NewRecorder()
 			for _, want := range []int{http.StatusOK, http.StatusOK, http.StatusTooManyRequests} {
@@ -55,6 +61,7 @@ func TestHTTP_frameworks(t *testing.T) {
 				require.Equal(t, want == http.StatusOK, answer.Body.String() == "hello\n")
 				require.Equal(t, `"t";q=2;w=3600`, answer.Header().Get("RateLimit-Policy"))
 			}
+			require.Equal(t, []int64{http.StatusOK, 6}, []int64{int64(seen.Status), seen.Bytes})
 			require.Equal(t, "1800", answer.Header().Get("Retry-After"))
 			require.Equal(t, "application/problem+json", answer.Header().Get("Content-Type"))
 		})

@@ -44,6 +44,8 @@ func (g GRPC) Stream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo
 func (g GRPC) admit(ctx context.Context) error {
 	result, err := g.Limiter.Allow(ctx, g.Key(ctx))
 	switch {
+	case errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, throttle.ErrUnavailable): // perhaps ctx does not know it yet
+		return status.Error(codes.DeadlineExceeded, err.Error())
 	case ctx.Err() != nil:
 		return status.FromContextError(ctx.Err()).Err()
 	case errors.Is(err, throttle.ErrUnavailable) || err == nil && result.Allowed:

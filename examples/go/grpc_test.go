@@ -85,18 +85,23 @@ func TestGRPC_withoutDecision(t *testing.T) {
 		fallback throttle.Option
 		limit    throttle.Limit
 		deadline time.Duration
+		late     bool // the deadline's timer has not run
 		want     codes.Code
 	}{
-		{nil, throttle.PerHour(1), patient, codes.OK},
-		{throttle.FailClosed(), throttle.PerHour(1), patient, codes.Unavailable},
-		{nil, throttle.Limit{}, patient, codes.Internal},
-		{nil, throttle.PerHour(1), 0, codes.DeadlineExceeded},
-		{throttle.FailOpen(), throttle.PerHour(1), 0, codes.DeadlineExceeded},
+		{nil, throttle.PerHour(1), patient, false, codes.OK},
+		{throttle.FailClosed(), throttle.PerHour(1), patient, false, codes.Unavailable},
+		{nil, throttle.Limit{}, patient, false, codes.Internal},
+		{nil, throttle.PerHour(1), 0, false, codes.DeadlineExceeded},
+		{throttle.FailOpen(), throttle.PerHour(1), 0, false, codes.DeadlineExceeded},
+		{throttle.FailOpen(), throttle.PerHour(1), 0, true, codes.DeadlineExceeded},
 	} {
 		client, server := throttletest.New(t, throttle.Options{Logger: quiet}, throttle.Timeout(patient), row.fallback)
 		server.Fail(errors.New("away"))
 		ctx, cancel := context.WithTimeout(t.Context(), row.deadline)
 		defer cancel()
+		if row.late {
+			ctx = overdue{t.Context()}
+		}
 		served := false
 		_, err := GRPC{client.Rate("t", row.limit), ByPeer}.Unary(ctx, nil, nil, func(context.Context, any) (any, error) {
 			served = true
@@ -106,3 +111,7 @@ func TestGRPC_withoutDecision(t *testing.T) {
 		require.Equal(t, row.want == codes.OK, served)
 	}
 }
+
+type overdue struct{ context.Context }
+
+func (overdue) Deadline() (time.Time, bool) { return time.Unix(0, 0), true }
