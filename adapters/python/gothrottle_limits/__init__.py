@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import time
 from typing import Any, Callable, Iterator
 
@@ -86,6 +87,9 @@ class _Calls:
     def clear(self, key: str) -> Any:
         return self._ask(lambda reply: None, "DEL", key)
 
+    def _pattern(self) -> str:
+        return re.sub(r"([*?\[\]\\])", r"\\\1", self.key_prefix) + "*"
+
 
 class GothrottleStorage(_Calls, Storage, MovingWindowSupport):
     """The storage of gothrottle://, gothrottles:// (TLS), gothrottle+unix://, +sentinel:// and +cluster://."""
@@ -105,7 +109,7 @@ class GothrottleStorage(_Calls, Storage, MovingWindowSupport):
 
     def reset(self) -> int:
         client = self._client()
-        return sum(client.delete(key) for key in client.scan_iter(self.key_prefix + "*"))
+        return sum(client.delete(key) for key in client.scan_iter(self._pattern()))
 
 
 class AsyncGothrottleStorage(_Calls, AsyncStorage, AsyncMovingWindowSupport):
@@ -126,4 +130,4 @@ class AsyncGothrottleStorage(_Calls, AsyncStorage, AsyncMovingWindowSupport):
 
     async def reset(self) -> int:
         client = self._client()
-        return sum([await client.delete(key) async for key in client.scan_iter(self.key_prefix + "*")])
+        return sum([await client.delete(key) async for key in client.scan_iter(self._pattern())])

@@ -35,18 +35,20 @@ def connect(library: Any, uri: str, options: dict[str, Any]) -> Callable[[], Any
     return lambda: client
 
 
-def _parts(rest: str, options: dict[str, Any]) -> tuple[list[tuple[str, int]], str, dict[str, Any]]:
-    """Returns the nodes, the path, and the options with the name and the password of user:password@host:port,host:port/path."""
+def _parts(rest: str, port: int, options: dict[str, Any]) -> tuple[list[tuple[str | None, int]], str, dict[str, Any]]:
+    """Returns the nodes, the path, and the options with the name and the password of user:password@host:port,host:port/path.
+    A host without a port has the port that is given."""
     user, _, nodes = urlsplit("//" + rest).netloc.rpartition("@")
     name, _, password = user.partition(":")
     account = {"username": unquote(name), "password": unquote(password)}
-    pairs = [node.rpartition(":") for node in nodes.split(",")]
+    addrs = [urlsplit("//" + node) for node in nodes.split(",")]
     path = urlsplit("//" + rest).path.strip("/")
-    return [(host, int(port)) for host, _, port in pairs], path, {**{k: v for k, v in account.items() if v}, **options}
+    options = {**{k: v for k, v in account.items() if v}, **options}
+    return [(addr.hostname, addr.port or port) for addr in addrs], path, options
 
 
 def _sentinel(library: Any, rest: str, options: dict[str, Any]) -> Callable[[], Any]:
-    nodes, path, options = _parts(rest, options)
+    nodes, path, options = _parts(rest, 26379, options)
     service = options.pop("service_name", None) or path
     if not service:
         raise ConfigurationError("the name of the service is missing: gothrottle+sentinel://host:26379/name")
@@ -58,8 +60,8 @@ def _sentinel(library: Any, rest: str, options: dict[str, Any]) -> Callable[[], 
 
 
 def _cluster(library: Any, rest: str, options: dict[str, Any]) -> Callable[[], Any]:
-    nodes, _, options = _parts(rest, options)
-    options = {"cluster_error_retry_attempts": int(redis.__version__ < "4.4"), **options}  # 4.3 counts the first attempt
+    nodes, _, options = _parts(rest, 6379, options)
+    options = {"cluster_error_retry_attempts": int(redis.__version__.startswith("4.3.")), **options}  # 4.3 counts the first attempt
     nodes = [library.cluster.ClusterNode(*node) for node in nodes]
     make = functools.partial(library.cluster.RedisCluster, startup_nodes=nodes, **options)
     return functools.lru_cache(None)(make)  # does not remember an error: the next call tries again

@@ -66,6 +66,7 @@ class Storage(unittest.TestCase):
     def test_options(self):
         shop, blog = (storage_from_string(f"gothrottle://{ADDR}", key_prefix=name) for name in ("shop:", "blog:"))
         self.assertEqual([shop.incr("bob", 60), blog.incr("bob", 60), shop.incr("bob", 60)], [1, 1, 2])
+        storage_from_string(f"gothrottle://{ADDR}", key_prefix="[bs]*").reset()  # its own keys, and it has none
         self.assertEqual([shop.reset(), shop.reset(), blog.get("bob")], [1, 0, 1])
         with self.assertLogs("gothrottle"), self.assertRaisesRegex(redis.RedisError, "AUTH"):  # so the password was sent
             storage_from_string(f"gothrottle://{ADDR}", password="wrong").incr("bob", 60)
@@ -74,6 +75,11 @@ class Storage(unittest.TestCase):
         pool = redis.ConnectionPool.from_url(f"redis://{ADDR}/1")
         storage_from_string("gothrottle://127.0.0.1:1", connection_pool=pool).incr("bob", 60)
         self.assertEqual(storage_from_string(f"gothrottle://{ADDR}", db=1).get("bob"), 1)
+
+    def test_addresses(self):
+        nodes, path, options = gothrottle_limits._connect._parts("bob:p%40ss@[::1]:7000,localhost/name", 26379, {})
+        self.assertEqual((nodes, path), ([("::1", 7000), ("localhost", 26379)], "name"))
+        self.assertEqual(options, {"username": "bob", "password": "p@ss"})
 
     def test_client_is_shown(self):
         self.assertIn(ADDR.rpartition(":")[2], str(storage_from_string(f"gothrottle://{ADDR}").storage))
