@@ -74,6 +74,7 @@ type Client struct {
 	lanes    []lane
 	base     time.Time // of the times that limiters and circuits keep
 	closed   atomic.Bool
+	ended    chan struct{}  // closed at the end of Close
 	away     atomic.Bool    // the log has said that the server is unavailable
 	running  sync.WaitGroup // goroutines of the client, without those of leases
 	leases   sync.Map       // of each *Lease that is not closed nil
@@ -104,7 +105,7 @@ func New(rdb Processor, o Options, defaults ...Option) (*Client, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	c := &Client{rdb: rdb, o: o, defaults: s, lanes: makeLanes(rdb), limiters: map[string][]*limiter{}}
+	c := &Client{rdb: rdb, o: o, defaults: s, lanes: makeLanes(rdb), limiters: map[string][]*limiter{}, ended: make(chan struct{})}
 	c.base = c.time()
 	c.all = &limiter{c: c, settings: s}
 	return c, nil
@@ -320,11 +321,17 @@ func atOnce(calls []func() error) (first error) {
 
 // Close gives back the units of budgets, except those of calls under way, closes the leases, and waits until no
 // goroutine of the client runs. It does not close the client of go-redis. Afterwards verbs return ErrClosed. Close
-// returns the first error of the leases and the first one of each limiter's budget. Close of a nil Client does nothing.
+// returns the first error of the leases and the first one of each limiter's budget. A second Close waits for the first one.
+// Close of a nil Client does nothing.
 func (c *Client) Close() error {
-	if c == nil || c.closed.Swap(true) {
+	if c == nil {
 		return nil
 	}
+	if c.closed.Swap(true) {
+		<-c.ended
+		return nil
+	}
+	defer close(c.ended)
 	err := c.closeLeases()
 	for _, l := range c.allLimiters() {
 		err = errors.Join(err, l.giveBack())

@@ -36,8 +36,9 @@ func FailClosed() Option { return func(s *settings) { s.fallback = FailedClosed 
 func Coalesce(on bool) Option { return func(s *settings) { s.coalesce = on } }
 
 // DenyCache makes Allow and AllowN deny in this process until the RetryAfter of a denial has passed, for the same key and
-// quantity. It is exact, except that refunds and deleted keys of other processes are noticed late. The last denial of a key
-// is remembered, and takes about 300 bytes. Denials that have passed are dropped about every 10 s.
+// quantity. It is exact, except that refunds and deleted keys of other processes are noticed late, and so are refunds to the
+// same key by another limit of With. The last denial of a key is remembered, and takes about 300 bytes. Denials that have
+// passed are dropped about every 10 s.
 func DenyCache(on bool) Option { return func(s *settings) { s.denies = on } }
 
 // Budget makes Allow take up to units units more than it needs, and spend them in this process for the time hold: 1 s is a

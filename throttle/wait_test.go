@@ -204,6 +204,18 @@ func TestClose_closesLeases(t *testing.T) {
 	})
 }
 
+// A second Close waits for the first one.
+func TestClose_twice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := newSlow(t, 10*time.Millisecond, throttle.Options{})
+		must(c.Slots("jobs", 2, time.Minute).Lease(background, ""))
+		manyAtOnce(2, func(int) {
+			require.NoError(t, c.Close())
+			require.Zero(t, s.Keys())
+		})
+	})
+}
+
 // The observer sees every verb once.
 func TestObserve(t *testing.T) {
 	var verbs []throttle.Verb
