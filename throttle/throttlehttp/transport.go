@@ -23,7 +23,7 @@ import (
 type Transport struct {
 	Limiter  *throttle.Rate             // without a Lockout
 	Base     http.RoundTripper          // http.DefaultTransport if nil
-	Key      func(*http.Request) string // the rest of the limiter's key: the host of the URL if nil
+	Key      func(*http.Request) string // the rest of the limiter's key: the host of the URL, in lower case, if nil
 	MaxPause time.Duration              // the longest pause that the other side may ask for: 1 min if 0
 
 	mu     sync.Mutex // one pause of this process is taken at a time
@@ -33,7 +33,7 @@ type Transport struct {
 // RoundTrip waits and sends the request. It returns a *throttle.DeniedError at once if no slot comes before the end of the
 // context.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	base, key := t.Base, r.URL.Host
+	base, key := t.Base, strings.ToLower(r.URL.Host)
 	if base == nil {
 		base = http.DefaultTransport
 	}

@@ -91,11 +91,12 @@ func (c *closing) Close() error {
 	return nil
 }
 
+// sendAtOnce sends requests to one host, whose name is written in two ways.
 func sendAtOnce(t *testing.T, transport *throttlehttp.Transport, requests int) {
 	var wg sync.WaitGroup
-	for range requests {
+	for i := range requests {
 		wg.Go(func() {
-			_, err := transport.RoundTrip(httptest.NewRequest(http.MethodGet, "http://example.com/", nil))
+			_, err := transport.RoundTrip(httptest.NewRequest(http.MethodGet, []string{"http://example.com/", "http://EXAMPLE.com/"}[i%2], nil))
 			require.NoError(t, err)
 		})
 	}
