@@ -150,7 +150,7 @@ func (kind *clauseKind) run(c *Call, allowed option) ErrorCode {
 	return NoError
 }
 
-// lacksALIGN reports whether a limiter lacks the option ALIGN, and another error says that a word is wrong where ALIGN may stand,
+// lacksALIGN reports whether a limiter lacks the option ALIGN, and another error says that a word is wrong where ALIGN may be,
 // or before it.
 func lacksALIGN(err, wrong ErrorCode) bool { return err == ErrMonthsWithoutAlign && wrong != NoError }
 
