@@ -66,7 +66,8 @@ func (r *Reservation) Cancel(ctx context.Context) error {
 
 // Wait reserves one unit and returns when its slot comes. It returns a *DeniedError at once if the slot would come after
 // the end of the context. If the context is cancelled in between, the slot is cancelled, too. If the context has ended
-// before the call, Wait returns the context's error, whatever the options say.
+// before the call, Wait returns the context's error, whatever the options say. If it ends while the server is asked, the slot
+// may stay taken.
 func (r *Rate) Wait(ctx context.Context, key string) error { return r.WaitN(ctx, key, 1) }
 
 // WaitN is Wait for n units.
