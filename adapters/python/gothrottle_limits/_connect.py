@@ -61,7 +61,39 @@ def _sentinel(library: Any, rest: str, options: dict[str, Any]) -> Callable[[], 
 
 def _cluster(library: Any, rest: str, options: dict[str, Any]) -> Callable[[], Any]:
     nodes, _, options = _parts(rest, 6379, options)
-    options = {"cluster_error_retry_attempts": int(redis.__version__.startswith("4.3.")), **options}  # 4.3 counts the first attempt
+    old = redis.__version__.startswith("4.3.")
+    options = {"cluster_error_retry_attempts": int(old), **options}  # 4.3 counts the first attempt
     nodes = [library.cluster.ClusterNode(*node) for node in nodes]
-    make = functools.partial(library.cluster.RedisCluster, startup_nodes=nodes, **options)
+    once = _Once if library is redis else _AsyncOnce
+    make = functools.partial(once if old else library.cluster.RedisCluster, startup_nodes=nodes, **options)
     return functools.lru_cache(None)(make)  # does not remember an error: the next call tries again
+
+
+AWAY = redis.ConnectionError, redis.TimeoutError
+REDIRECTED = redis.exceptions.MovedError, redis.exceptions.AskError, redis.exceptions.TryAgainError  # took no units
+
+
+class _Once(redis.cluster.RedisCluster):  # type: ignore[misc]
+    """Sends a call once: redis-py 4.3 sends it five times if there is no reply, which takes 2.3 s."""
+
+    def _execute_command(self, target_node: Any, *words: Any, **options: Any) -> Any:
+        try:
+            return self.get_redis_connection(target_node).execute_command(*words, **options)
+        except REDIRECTED:
+            return super()._execute_command(target_node, *words, **options)
+        except AWAY:
+            self.nodes_manager.initialize()  # a replica may have taken over
+            raise
+
+
+class _AsyncOnce(redis.asyncio.cluster.RedisCluster):  # type: ignore[misc]
+    """Does as _Once."""
+
+    async def _execute_command(self, target_node: Any, *words: Any, **options: Any) -> Any:
+        try:
+            return await target_node.execute_command(*words, **options)
+        except REDIRECTED:
+            return await super()._execute_command(target_node, *words, **options)
+        except AWAY:
+            await self.close()  # the next call asks where the slots are
+            raise

@@ -84,6 +84,23 @@ class Storage(unittest.TestCase):
     def test_client_is_shown(self):
         self.assertIn(ADDR.rpartition(":")[2], str(storage_from_string(f"gothrottle://{ADDR}").storage))
 
+    def test_silent_node(self):
+        for prefix in "", "async+":
+            with self.subTest(prefix):
+                asyncio.run(self.silent_node(storage_from_string(f"{prefix}gothrottle+cluster://{os.environ['CLUSTER']}")))
+
+    async def silent_node(self, storage):
+        await done(storage.incr("bob", 60))
+        pauses = redis.cluster.RedisCluster.from_url(f"redis://{os.environ['CLUSTER']}")
+        node = pauses.get_node_from_key(storage.key_prefix + "bob")
+        pauses.client_pause(2000, target_nodes=node)
+        begin = time.time()
+        with self.assertRaises(redis.RedisError):
+            await done(storage.incr("bob", 60))
+        self.assertLess(time.time() - begin, 1.5)
+        pauses.client_unpause(target_nodes=node)
+        self.assertGreater(await done(storage.incr("bob", 60)), 1)
+
     def test_away(self):
         for kind in "", "s", "+sentinel", "+cluster", "+unix":
             for uri in f"gothrottle{kind}://127.0.0.1:1/main", f"async+gothrottle{kind}://127.0.0.1:1/main":
