@@ -117,11 +117,14 @@ func (l *limiter) take(key string, n int64, now time.Duration, r *Result) (spent
 
 // keep notes the reply to a command that was sent at this time, and the units that it has brought beyond the callers'.
 func (l *limiter) keep(key string, sent time.Duration, extra int64, r *Result) {
-	if !l.spends || l.c.closed.Load() {
+	if !l.spends {
 		return
 	}
 	s := l.lock(key)
 	defer s.mu.Unlock()
+	if l.c.closed.Load() { // giveBack may have seen this state before
+		return
+	}
 	s.use.since, s.use.remaining, s.use.scarce = sent, r.Remaining, !r.Allowed || r.RetryAfter > 0
 	s.use.rate = max(s.use.rate, tooSlow) // of a new state, if a sweep has dropped the one before
 	s.grant.Store(nil)
