@@ -38,12 +38,12 @@ func TestTable(t *testing.T) {
 
 func TestReadTable(t *testing.T) {
 	const head = "// how it is made\n\na/b.go\n"
-	defects, err := readTable(head + "# one\nold[- - text-]{+.+}\n# two\n[-gone-]\n\nc.go\n# three\na[-x-]b{+y+}\n")
+	defects, err := readTable(head + "one | old[- - text-]{+.+}\ntwo | [-gone-]\n\nc.go\nthree | a[-x-]b{+y+}\n")
 	want := []defect{{"a/b.go", "one", "old - text", "old."}, {"a/b.go", "two", "gone", ""}, {"c.go", "three", "axb", "aby"}}
 	if err != nil || !slices.Equal(defects, want) {
 		t.Errorf("%q, %v, want %q", defects, err, want)
 	}
-	for _, wrong := range []string{"one\n[-x-]", "# one", "# one\nx", "# one\n[-x-]\n[-y-]", "# one\n# two\n[-x-]"} {
+	for _, wrong := range []string{"one", "[-x-]", "one | x", "one | [-x-]\ntwo"} {
 		if defects, err := readTable(head + wrong); err == nil {
 			t.Errorf("%q was read as %q", wrong, defects)
 		}

@@ -24,12 +24,12 @@ func readTable(text string) (defects []defect, err error) {
 		if strings.HasPrefix(lines[0], "//") {
 			continue
 		}
-		for i := 1; i < len(lines); i += 2 {
-			name, isName := strings.CutPrefix(lines[i], "# ")
-			if !isName || i+1 == len(lines) || !change.MatchString(lines[i+1]) {
-				return nil, fmt.Errorf("%s: no name, or no line with a change after it: %s", lines[0], lines[i])
+		for _, line := range lines[1:] {
+			name, code, found := strings.Cut(line, " | ")
+			if !found || !change.MatchString(code) {
+				return nil, fmt.Errorf("%s: a line must be a name, | and a change: %s", lines[0], line)
 			}
-			before, after := change.ReplaceAllString(lines[i+1], "$1"), change.ReplaceAllString(lines[i+1], "$2")
+			before, after := change.ReplaceAllString(code, "$1"), change.ReplaceAllString(code, "$2")
 			defects = append(defects, defect{lines[0], name, before, after})
 		}
 	}
