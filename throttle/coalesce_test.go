@@ -56,8 +56,11 @@ func manyAtOnce(n int, f func(i int)) {
 func TestCoalescing_grantsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, seen := throttletest.NewServer(), []any{}
+		var mu sync.Mutex
 		c := newReal(t, processor(func(ctx context.Context, cmd redis.Cmder) error {
+			mu.Lock()
 			seen = append(seen, ctx.Value(key{}))
+			mu.Unlock()
 			return slow(s, time.Millisecond).Process(ctx, cmd)
 		}), throttle.Options{})
 		limiter := c.Rate("hot", throttle.PerHour(30))
