@@ -73,8 +73,7 @@ type Client struct {
 	all      *limiter // of All and SettleAll, which have the defaults
 	lanes    []lane
 	base     time.Time // of the times that limiters and circuits keep
-	closed   atomic.Bool
-	ended    chan struct{}  // closed at the end of Close
+	closed   ending
 	away     atomic.Bool    // the log has said that the server is unavailable
 	running  sync.WaitGroup // goroutines of the client, without those of leases
 	leases   sync.Map       // of each *Lease that is not closed nil
@@ -105,7 +104,7 @@ func New(rdb Processor, o Options, defaults ...Option) (*Client, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	c := &Client{rdb: rdb, o: o, defaults: s, lanes: makeLanes(rdb), limiters: map[string][]*limiter{}, ended: make(chan struct{})}
+	c := &Client{rdb: rdb, o: o, defaults: s, lanes: makeLanes(rdb), limiters: map[string][]*limiter{}, closed: newEnding()}
 	c.base = c.time()
 	c.all = &limiter{c: c, settings: s}
 	return c, nil
@@ -323,15 +322,14 @@ func atOnce(calls []func() error) (first error) {
 // goroutine of the client runs. It does not close the client of go-redis. Afterwards verbs return ErrClosed. Close
 // returns the first error of the leases and the first one of each limiter's budget. A second Close waits for the first one.
 // Close of a nil Client does nothing.
-func (c *Client) Close() error {
-	if c == nil {
-		return nil
+func (c *Client) Close() (err error) {
+	if c != nil {
+		c.closed.once(func() { err = c.close() })
 	}
-	if c.closed.Swap(true) {
-		<-c.ended
-		return nil
-	}
-	defer close(c.ended)
+	return err
+}
+
+func (c *Client) close() error {
 	err := c.closeLeases()
 	for _, l := range c.allLimiters() {
 		err = errors.Join(err, l.giveBack())
@@ -341,6 +339,24 @@ func (c *Client) Close() error {
 	c.mu.Unlock()
 	c.running.Wait()
 	return err
+}
+
+// ending is what happens once, whoever asks for it. It is a sync.Once that does not stop the clock of testing/synctest.
+type ending struct {
+	atomic.Bool // it has begun
+	done        chan struct{}
+}
+
+func newEnding() ending { return ending{done: make(chan struct{})} }
+
+// once calls f the first time. Later calls wait for its end.
+func (e *ending) once(f func()) {
+	if e.Swap(true) {
+		<-e.done
+		return
+	}
+	defer close(e.done)
+	f()
 }
 
 // start starts a goroutine that Close waits for, and reports whether it did: once the client is closed it does not.

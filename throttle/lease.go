@@ -7,7 +7,6 @@ import (
 	"fmt"
 	mathrand "math/rand/v2"
 	"slices"
-	"sync/atomic"
 	"time"
 )
 
@@ -20,9 +19,8 @@ type Lease struct {
 	ctx     context.Context
 	end     context.CancelCauseFunc
 	renewed chan struct{} // closed when nothing renews any more
-	closing atomic.Bool
-	closed  chan struct{} // closed when err is set
-	err     error         // of Close
+	closed  ending
+	err     error // of Close
 }
 
 // Part returns a part of All: a slot of this key. The holder's name is 1 to 512 bytes. Each holder has one slot, so each
@@ -65,7 +63,7 @@ func (l *limiter) lease(ctx context.Context, key string) (*Lease, Result, error)
 	if err := l.check(verbLease, 1, take); err != nil {
 		return nil, Result{}, err
 	}
-	lease := &Lease{l: l, key: key, holder: rand.Text(), renewed: make(chan struct{}), closed: make(chan struct{})}
+	lease := &Lease{l: l, key: key, holder: rand.Text(), renewed: make(chan struct{}), closed: newEnding()}
 	sent := time.Now()
 	r, _, err := lease.ask(ctx)
 	if err != nil {
@@ -152,18 +150,15 @@ func (l *Lease) Close() error {
 	if l == nil {
 		return nil
 	}
-	if l.closing.Swap(true) {
-		<-l.closed // a sync.Once would stop the clock of testing/synctest
-		return l.err
-	}
-	defer close(l.closed)
-	l.end(context.Canceled)
-	<-l.renewed
-	l.l.c.leases.Delete(l)
-	_, err := l.l.general(context.WithoutCancel(l.ctx), "GO.RELEASE", l.l.prefix+l.key, l.holder)
-	if !errors.Is(context.Cause(l.ctx), ErrLost) {
-		l.err = err
-	}
+	l.closed.once(func() {
+		l.end(context.Canceled)
+		<-l.renewed
+		l.l.c.leases.Delete(l)
+		_, err := l.l.general(context.WithoutCancel(l.ctx), "GO.RELEASE", l.l.prefix+l.key, l.holder)
+		if !errors.Is(context.Cause(l.ctx), ErrLost) {
+			l.err = err
+		}
+	})
 	return l.err
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 )
 
@@ -17,9 +16,8 @@ type Reservation struct {
 	n      int64
 	at     time.Time // when the slot comes; zero if there is none
 
-	cancelled atomic.Bool
-	done      chan struct{} // closed when err is set
-	err       error         // of Cancel
+	cancelled ending
+	err       error // of Cancel
 }
 
 // Reserve asks for n units that fit within maxWait: 0 to 100 years, in whole milliseconds, rounded down. The units are
@@ -28,7 +26,7 @@ type Reservation struct {
 // never, as FailOpen or FailClosed says.
 func (r *Rate) Reserve(ctx context.Context, key string, n int64, maxWait time.Duration) (res *Reservation, err error) {
 	l := r.l
-	res = &Reservation{l: l, key: key, n: n, done: make(chan struct{})}
+	res = &Reservation{l: l, key: key, n: n, cancelled: newEnding()}
 	defer l.observe(verbReserve, key, time.Now(), &res.Result, &err)
 	if err := l.check(verbReserve, n, take); err != nil {
 		return res, err
@@ -53,14 +51,11 @@ func (r *Reservation) Cancel(ctx context.Context) error {
 	if r.at.IsZero() {
 		return nil
 	}
-	if r.cancelled.Swap(true) {
-		<-r.done // a sync.Once would stop the clock of testing/synctest
-		return r.err
-	}
-	defer close(r.done)
-	if time.Now().Before(r.at) {
-		_, r.err = r.l.send(context.WithoutCancel(ctx), 0, r.key, -r.n, upTo)
-	}
+	r.cancelled.once(func() {
+		if time.Now().Before(r.at) {
+			_, r.err = r.l.send(context.WithoutCancel(ctx), 0, r.key, -r.n, upTo)
+		}
+	})
 	return r.err
 }
 

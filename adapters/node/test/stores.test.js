@@ -54,7 +54,7 @@ test('a server that cannot decide', async () => {
   // The error says nothing of the server: frameworks send its text to clients.
   const closed = expressStore(options);
   await assert.rejects(hits(closed), { status: 503, message: 'no decision' });
-  await closed.decrement('bob'); // is no error: express-rate-limit 7 would end the process
+  await closed.decrement('bob'); // express-rate-limit 7 would end the process on an error
   const nest = new GothrottleStorage({ ...options, prefix: 'test', failOpen: true });
   assert.equal((await nest.increment('bob', hour, 5, 0, 'default')).isBlocked, false);
   const Fastify = gothrottleStore({ ...options, prefix: 'test', failOpen: true });
