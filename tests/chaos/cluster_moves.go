@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -27,6 +28,9 @@ func (c *clusterRun) moveSlot(tag string) {
 	c.eventually("all nodes know the newest epoch", func() bool { // two nodes that take slots in one epoch may take them back
 		epoch := func(n *server) string { return servers.Field(n.ask("CLUSTER", "INFO"), "cluster_current_epoch") }
 		return epoch(c.nodes[0]) == epoch(c.nodes[1]) && epoch(c.nodes[1]) == epoch(c.nodes[2])
+	})
+	c.eventually("all nodes know the slot's owner", func() bool {
+		return !slices.ContainsFunc(c.nodes[:], func(n *server) bool { return !n.knows(tag, c.nodes[to]) })
 	})
 	c.again(tag)
 	if len(c.later) > 0 {
@@ -100,11 +104,18 @@ func (c *clusterRun) moveAtomic(tag, kind string, from, to *server) {
 		}
 		c.pass(10 * millisecond) // the servers look at the clock now and then
 		last = asked.ask(words...)
-		return strings.Count(last, done) > earlier && from.client.ClusterCountKeysInSlot(ctx, slot).Val() == 0
+		// If time jumps before the old owner knows the new one, its move fails, and it may take the slot back.
+		return strings.Count(last, done) > earlier && from.client.ClusterCountKeysInSlot(ctx, slot).Val() == 0 && from.knows(tag, to)
 	})
 	if err != nil {
 		c.differ("%v; %v: %s", err, words, last)
 	}
+}
+
+// knows reports whether a node takes another one, or itself, for the owner of a tag's slot.
+func (s *server) knows(tag string, owner *server) bool {
+	reply := s.ask("EXISTS", "{"+tag+"}")
+	return s == owner && reply == "0" || s != owner && strings.HasPrefix(reply, "-MOVED ") && strings.HasSuffix(reply, ":"+owner.Port)
 }
 
 // union returns every key of the cluster, and the node that each is at. A key is at one node,
