@@ -60,9 +60,9 @@ func (s *ThrottleState) left(now Nanos) span {
 // state is stored even if the call is denied: otherwise usage would go on draining at the old
 // rate and RetryAfter would be too short. Usage that would drain only after the year 2262
 // at the new rate cannot be stored. Then the state keeps its own rate: a denied call changes
-// nothing but the lockout, and a refund takes units off at the old rate. A peek stores nothing either,
-// so its RetryAfter is the wait at the state's own rate. A changed limit needs nothing stored; usage above the limit
-// drains at the rate.
+// nothing but the lockout, and a refund takes units off at the old rate. A peek and a call for more than Limit store
+// nothing either. Where nothing is stored, ResetAfter, and a peek's RetryAfter, are at the state's own rate. A changed limit
+// needs nothing stored; usage above the limit drains at the rate.
 //
 // now is an instant since the Unix epoch, before 2162.
 func Throttle(now Nanos, s ThrottleState, p *ThrottleParams) (next ThrottleState, v Verdict) {
@@ -85,10 +85,10 @@ func (p *ThrottleParams) Throttle(now Nanos, s, next *ThrottleState, v *Verdict)
 	} else {
 		c.take(v, p.Quantity, 0)
 	}
-	if v.Limited && p.Quantity == 0 && c.carry != ownRate {
-		c.waitAtOwnRate(now, s, v)
-	}
 	v.ResetAfter = max(c.after.ceil(), c.locked)
+	if c.carry != ownRate && (v.Change == Keep || c.carry == tooLong && v.Granted == 0) {
+		c.timesAtOwnRate(now, s, v)
+	}
 	if c.locked == 0 {
 		v.Remaining, _ = c.rate.units(c.rate.minus(c.capacity, c.after))
 	}
@@ -100,7 +100,7 @@ func (p *ThrottleParams) Throttle(now Nanos, s, next *ThrottleState, v *Verdict)
 	next.lock(now, c.locked)
 }
 
-// byMode decides a refund or a call with a mode. It reports whether all is set. It is not inlined, as waitAtOwnRate: a call
+// byMode decides a refund or a call with a mode. It reports whether all is set. It is not inlined, as timesAtOwnRate: a call
 // without them is as short as it can be.
 //
 //go:noinline
@@ -127,11 +127,15 @@ func (c *throttling) byMode(now Nanos, s, next *ThrottleState, v *Verdict) (done
 	return v.TooMuch
 }
 
-// waitAtOwnRate sets how long a peek waits: nothing is stored, so usage drains at the state's own rate.
+// timesAtOwnRate sets the times of a call after which usage drains at the state's own rate: a peek, or a denial that stores
+// no rate.
 //
 //go:noinline
-func (c *throttling) waitAtOwnRate(now Nanos, s *ThrottleState, v *Verdict) {
-	v.RetryAfter = max(s.Rate.minus(s.left(now), s.Rate.span(c.Limit)).ceil(), c.locked)
+func (c *throttling) timesAtOwnRate(now Nanos, s *ThrottleState, v *Verdict) {
+	v.ResetAfter = max(s.left(now).ceil(), c.locked)
+	if v.Limited && c.Quantity == 0 {
+		v.RetryAfter = max(s.Rate.minus(s.left(now), s.Rate.span(c.Limit)).ceil(), c.locked)
+	}
 }
 
 // throttling is one call while it is decided: one method for each mode.
@@ -238,14 +242,14 @@ func (s *ThrottleState) lock(now, locked Nanos) {
 }
 
 // refundAtOwnRate gives units back to a state whose usage cannot be stored at the call's rate. The state keeps its own
-// rate. The verdict's Remaining and ResetAfter are those at the call's rate.
+// rate. The verdict's Remaining is that at the call's rate.
 func (c *throttling) refundAtOwnRate(now Nanos, s, next *ThrottleState, v *Verdict) {
 	own, used := s.Rate, s.left(now)
 	after := own.minus(used, own.span(-c.Quantity))
 	v.Granted = own.refund(used, -c.Quantity)
 	v.Change = refunded(v.Granted, after == (span{}) && c.locked == 0)
 	converted := convert(after, own, c.rate)
-	v.ResetAfter = max(converted.ceil(), c.locked)
+	v.ResetAfter = max(after.ceil(), c.locked)
 	if c.locked == 0 {
 		v.Remaining, _ = c.rate.units(c.rate.minus(c.capacity, converted))
 	}

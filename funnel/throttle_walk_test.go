@@ -72,6 +72,10 @@ func (l *limiter) call(t testing.TB, now funnel.Nanos, p funnel.ThrottleParams) 
 		t.Fatalf("Throttle(%d, %+v, %+v) stored\n%+v, want\n%+v", now, before, p, l.state, stored)
 	}
 	l.retried(t, now, p, v)
+	if empty := now + v.ResetAfter; !v.TooMuch && empty >= now && empty < math.MaxInt64 && // what every reply says comes true
+		(!l.oracle.Void(empty) || empty > now && l.oracle.Void(empty-1)) {
+		t.Fatalf("Throttle(%d, %+v, %+v) = %+v: the limiter isn't empty just then", now, before, p, v)
+	}
 	return v
 }
 

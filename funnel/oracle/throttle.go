@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/big"
@@ -128,7 +129,10 @@ func (o *Throttle) Call(now funnel.Nanos, p funnel.ThrottleParams) (v funnel.Ver
 		}
 	}
 	v.Remaining = max(saturated(floor(sub(limit, next.units))), 0)
-	v.ResetAfter = drain(next.units, rate)
+	if v.Change == funnel.Keep { // so it drains on as it is
+		next.units, next.rate = o.inUse(now, rate), cmp.Or(o.rate, rate)
+	}
+	v.ResetAfter = drain(next.units, next.rate)
 	if rest > 0 {
 		v.Remaining, v.ResetAfter = 0, max(v.ResetAfter, rest)
 	}
