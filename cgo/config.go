@@ -9,9 +9,10 @@ import (
 	"unsafe"
 
 	"gothrottle/commands"
+	"gothrottle/funnel"
 )
 
-// goSetPolicies reads policies and puts them in force. It returns their text if they are right, else
+// goSetPolicies reads policies, which goApply then puts in force. It returns their text if they are right, else
 // the text of the error. The caller frees the text. bytes is the server's, valid for this call.
 //
 //export goSetPolicies
@@ -21,8 +22,8 @@ func goSetPolicies(bytes *C.char, size C.size_t) (text *C.char, ok C.int) {
 	return C.CString(answer), C.int(boolInt(right))
 }
 
-// setPolicies is goSetPolicies behind a barrier: no panic leaves Go, and after a panic the old
-// policies stay.
+// setPolicies is goSetPolicies behind a barrier: no panic leaves Go, and after a panic the policies that were set before
+// stay.
 func setPolicies(value string) (text string, ok bool) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -34,9 +35,58 @@ func setPolicies(value string) (text string, ok bool) {
 	if err != nil {
 		return err.Error(), false
 	}
-	showPolicies(p.Count())
-	commands.UsePolicies(p)
+	wanted = p
 	return p.Text(), true
+}
+
+// wanted are the policies that were set last.
+var wanted *commands.Policies
+
+// What is in force: policies by their text, and the table of GO.TOP by its size.
+var (
+	policies setting[string, countedPolicies]
+	denials  setting[int, *funnel.Top]
+)
+
+type countedPolicies struct {
+	*commands.Policies
+	counts []commands.PolicyCounts
+}
+
+// setting is a value that is in force, and the one before it.
+type setting[K comparable, V any] struct {
+	key, formerKey K
+	value, former  V
+	changedUs      int64 // 0 is not yet
+}
+
+// use puts a value in force and tells whether that is a change. Redis 8 applies one setting of a CONFIG SET before another
+// setting fails, and then applies the old value: at the same time. The old value comes back with all that it has counted.
+func (s *setting[K, V]) use(key K, nowUs int64, create func() V) bool {
+	switch {
+	case s.changedUs != 0 && s.key == key:
+		return false
+	case s.changedUs == nowUs && s.formerKey == key:
+		s.key, s.formerKey, s.value, s.former = key, s.key, s.former, s.value
+	default:
+		s.key, s.formerKey, s.value, s.former = key, s.key, create(), s.value
+	}
+	s.changedUs = nowUs
+	return true
+}
+
+// goApply puts in force the policies that were set last, and how many keys GO.TOP counts, 0 to commands.MaxTopKeys. What is
+// in force already keeps its counters. It needs no barrier: a table of such a size is made without a panic.
+//
+//export goApply
+func goApply(topKeys C.int, nowUs C.int64_t) {
+	if policies.use(wanted.Text(), int64(nowUs), func() countedPolicies { return countedPolicies{wanted, wanted.Count()} }) {
+		showPolicies(policies.value.counts)
+		commands.UsePolicies(policies.value.Policies)
+	}
+	if denials.use(int(topKeys), int64(nowUs), func() *funnel.Top { return commands.NewDenials(int(topKeys)) }) {
+		commands.UseDenials(denials.value)
+	}
 }
 
 // shown are the counters that C reads.
@@ -54,9 +104,3 @@ func showPolicies(counts []commands.PolicyCounts) {
 
 // parsePolicies is a variable so that a test can make it panic.
 var parsePolicies = commands.ParsePolicies
-
-// goCountDenials sets how many keys GO.TOP counts, 0 to commands.MaxTopKeys, and forgets what was
-// counted. It needs no barrier: a table of such a size is made without a panic.
-//
-//export goCountDenials
-func goCountDenials(keys C.int) { commands.CountDenials(int(keys)) }

@@ -136,10 +136,24 @@ func TestInfo_policies(t *testing.T) {
 	}
 	shows(3, map[string]int{"a_admitted": 1, "a_shadowed": 1, "a_near": 1, "b_admitted": 2, "b_limited": 2, "b_near": 1,
 		longest + "_admitted": 1, longest + "_near": 1})
-	h.ConfigSet("gothrottle.policies", "a QUOTA 1 1h; c QUOTA 5 1h; b WINDOW 20 1h")
+	const before = "a QUOTA 1 1h; c QUOTA 5 1h; b WINDOW 20 1h"
+	h.ConfigSet("gothrottle.policies", before)
+	h.ConfigSet("gothrottle.top-keys", "3")
+	call(h, "GO.QUOTA t 1 1h 2")
+	top := call(h, "GO.TOP")
+	if text := h.ConfigFails("gothrottle.policies", "", before) + h.ConfigFails("gothrottle.top-keys", "0", "3"); text != "" {
+		t.Error(text)
+	}
+	wantReply(t, h, "GO.TOP", top) // a refused CONFIG SET changes nothing
 	runtime.GC()
 	call(h, "GO.POLICY a:k")
 	shows(3, map[string]int{"a_admitted": 1, "a_limited": 1, "a_shadowed": 1, "a_near": 1, "b_admitted": 2, "b_limited": 2, "b_near": 1})
+	h.ConfigSet("gothrottle.policies", "n QUOTA 9 1h; p THROTTLE 9 10 1s, THROTTLE 99 1 10h")
+	for range 95 { // the last six are near the limit of the second clause. At first the other one has less left and decides
+		call(h, "GO.POLICY p:k")
+		h.Advance(second)
+	}
+	shows(2, map[string]int{"p_admitted": 95, "p_near": 6})
 	h.ConfigSet("gothrottle.policies", "")
 	shows(0, nil)
 }

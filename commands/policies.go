@@ -25,7 +25,7 @@ type Policy struct {
 type PolicyCounts struct {
 	Name  [maxPolicyName + 8]byte // a zero follows it
 	Calls [Shadowed + 1]int64     // by Outcome
-	Near  int64                   // the admitted calls that left at most a tenth of the limit
+	Near  int64                   // the admitted calls that left at most a tenth of a clause's limit
 }
 
 // policyClause is one limit of a policy. Its limiter also decides.
@@ -56,8 +56,11 @@ func (p *Policies) Count() []PolicyCounts {
 // count counts a call that isn't an error.
 func (n *PolicyCounts) count(c *Call) {
 	n.Calls[c.Outcome]++
-	if limit, remaining := c.Reply[1], c.Reply[2]; c.Outcome == Admitted && remaining <= limit/10 {
-		n.Near++
+	for i := range c.Clauses {
+		if r := &c.Clauses[i].Reply; c.Outcome == Admitted && r[2] <= r[1]/10 {
+			n.Near++
+			return
+		}
 	}
 }
 

@@ -33,14 +33,19 @@ var top = Command{
 // denials are the keys of denied calls; nil if top-keys is 0.
 var denials *funnel.Top
 
-// CountDenials sets how many keys GO.TOP counts, 0 to MaxTopKeys; 0 is none. Earlier counts are
-// forgotten.
-func CountDenials(keys int) {
-	denials = nil
-	if keys > 0 {
-		denials = funnel.NewTop(keys)
+// CountDenials makes GO.TOP count this many keys from now on, 0 to MaxTopKeys; 0 is none. Earlier counts are forgotten.
+func CountDenials(keys int) { UseDenials(NewDenials(keys)) }
+
+// NewDenials returns an empty table for this many keys, or nil for none.
+func NewDenials(keys int) *funnel.Top {
+	if keys == 0 {
+		return nil
 	}
+	return funnel.NewTop(keys)
 }
+
+// UseDenials makes GO.TOP count in this table from now on.
+func UseDenials(t *funnel.Top) { denials = t }
 
 // Run runs the handler of the command and counts a denial. See Call for the contract.
 func (command *Command) Run(c *Call) ErrorCode {

@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -63,4 +64,25 @@ func TestPolicies_configFile(t *testing.T) {
 		}
 		assert.Equal(t, map[string]string{name: row.want}, start(t, o).settings(), "%q", row.lines)
 	}
+}
+
+// A CONFIG SET that is refused because of another setting changes nothing, not even counters: the server sets the settings back,
+// each in its own way.
+func TestPolicies_refusedTogether(t *testing.T) {
+	s := start(t, options{})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	_, taken, _ := net.SplitHostPort(listener.Addr().String())
+	s.setPolicies("a QUOTA 1 1h")
+	require.NoError(t, s.ConfigSet(ctx, "gothrottle.top-keys", "10").Err())
+	s.must("GO.POLICY a:k")
+	s.must("GO.POLICY a:k")
+	before := s.must("GO.TOP") + s.info("gothrottle", "gothrottle_policies_a_limited")
+	require.Error(t, s.Do(ctx, "CONFIG", "SET", "gothrottle.policies", "", "gothrottle.top-keys", "3", "maxmemory-policy", "odd").Err())
+	require.Error(t, s.Do(ctx, "CONFIG", "SET", "gothrottle.policies", "", "gothrottle.top-keys", "3", "port", taken).Err())
+	require.Equal(t, before, s.must("GO.TOP")+s.info("gothrottle", "gothrottle_policies_a_limited"))
+	require.NoError(t, s.Do(ctx, "CONFIG", "SET", "gothrottle.policies", "", "gothrottle.top-keys", "3").Err())
+	require.Equal(t, "[]", s.must("GO.TOP"))
+	require.Error(t, s.Do(ctx, "GO.POLICY", "a:k").Err())
 }

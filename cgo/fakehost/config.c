@@ -23,7 +23,8 @@ static fake_config *add_config(RedisModuleCtx *ctx, const char *name, const char
     fake_config *config = &module->configs[module->num_configs++];
     snprintf(config->name, sizeof config->name, "%s", name);
     snprintf(config->initial, sizeof config->initial, "%s", initial);
-    if (flags != CONFIG_DEFAULT || apply != NULL || data != NULL) fake_fault("%s: the fake host has no flags, apply and data", name);
+    config->apply = apply;
+    if (flags != CONFIG_DEFAULT || data != NULL) fake_fault("%s: the fake host has no flags and data", name);
     return config;
 }
 
@@ -95,6 +96,10 @@ int fake_config_set(const char *full_name, const char *bytes, size_t len, fake_t
     const RedisModuleString *now = config->get != NULL ? config->get(config->name, NULL) : NULL;
     if (now != NULL && now->len == len && (len == 0 || memcmp(now->bytes, bytes, len) == 0)) return API_OK;
     return set(config, bytes, len, error);
+}
+
+int fake_config_apply(const char *full_name) {
+    return find_config(full_name)->apply(NULL, NULL, NULL);
 }
 
 /* Sets a configuration of the module to the value that the test has given it, or to its default value. */

@@ -109,10 +109,12 @@ typedef struct fake_config {
     char name[32], initial[32];
     RedisModuleConfigGetStringFunc get;
     RedisModuleConfigSetStringFunc set;
+    RedisModuleConfigApplyFunc apply;
     RedisModuleConfigSetNumericFunc set_number; /* NULL for a configuration that is a text */
 } fake_config;
 char *fake_setting(const char *full_name); /* what the test has set before the load, or NULL; the caller frees it */
 int fake_config_set(const char *full_name, const char *bytes, size_t len, fake_text *error);
+int fake_config_apply(const char *full_name);
 
 struct RedisModuleCommand {
     char name[32], flags[64], categories[64];

@@ -185,15 +185,29 @@ func fakeSetting(name *C.char) *C.char {
 }
 
 // ConfigSet sets a configuration by its full name and returns the error's text, "" if there is none.
-func (h *Host) ConfigSet(name, value string) string {
+func (h *Host) ConfigSet(name, value string) string { return h.configSet(name, value, true) }
+
+// ConfigFails sets a configuration as a CONFIG SET does that also has a wrong setting: the value that it had before comes back,
+// and Redis 8 may have applied both.
+func (h *Host) ConfigFails(name, value, before string) (text string) {
+	for _, apply := range []bool{false, true} {
+		text += h.configSet(name, value, apply) + h.configSet(name, before, apply)
+	}
+	return text
+}
+
+func (h *Host) configSet(name, value string, apply bool) string {
 	full := C.CString(name)
 	defer C.free(unsafe.Pointer(full))
 	var text C.fake_text
 	defer C.fake_drop(&text)
-	if C.fake_config_set(full, chars(value), C.size_t(len(value)), &text) == C.API_OK {
-		return ""
+	switch {
+	case C.fake_config_set(full, chars(value), C.size_t(len(value)), &text) != C.API_OK:
+		return textOf(&text)
+	case apply && C.fake_config_apply(full) != C.API_OK:
+		return "the setting was not applied"
 	}
-	return textOf(&text)
+	return ""
 }
 
 // Listen makes the host call f for each keyspace event, except for those that f itself causes. f also hears the events that
