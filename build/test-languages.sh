@@ -19,15 +19,10 @@ if [ ${#missing[@]} -gt 0 ]; then
   apt_install "${missing[@]}"
 fi
 
-# The packages of Node, and Node itself, are those of package-lock.json. They are not installed in the tree of sources.
 node=build/out/node
-mkdir -p $node
-cp examples/node/*.js adapters/node/test/*.* adapters/node/test/.npmrc $node/
 npm=(npm --prefix "$node" --no-audit --no-fund --loglevel=error)
-if ! cmp -s $node/package-lock.json $node/installed; then
-  retry "${npm[@]}" ci
-  cp $node/package-lock.json $node/installed
-fi
+node_modules
+cp examples/node/*.js adapters/node/test/*.* $node/
 
 # The adapters are installed as a user installs them: from a packed file, and also into an empty project.
 packed=$PWD/build/out/$(npm pack --silent --pack-destination build/out ./adapters/node)

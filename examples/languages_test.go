@@ -55,6 +55,7 @@ type example struct {
 	calls   int      // calls to the server per request; 1 if 0
 	block   int      // how many seconds a denial blocks its user; 0: it does not
 	insured bool     // while the server is away it decides by itself
+	sharing int      // 1 if all requests share a connection
 	says    string   // what it logs when the server goes away; "no decision" if empty
 }
 
@@ -88,6 +89,7 @@ var venv = []string{"../build/out/venv/bin/python", "-I"}
 func onNode(name string, e example) example {
 	const out = "../build/out/node/"
 	e.file, e.built, e.runner = "node/"+name, out+name, []string{out + "node_modules/.bin/node"}
+	e.sharing = 1
 	if !strings.Contains(name, ".") {
 		e.file, e.built, e.runner = "../adapters/node/test/apps.js "+name, name, append(e.runner, out+"apps.js")
 	}
@@ -97,9 +99,6 @@ func onNode(name string, e example) example {
 // patience is how long a request may take: far above the time limits of the examples, below the time after which
 // clients without limits give up.
 const patience = 8 * time.Second
-
-// silence is longer than a client waits before it replaces a connection. node-redis ends then if it has no strategy.
-const silence = 5 * time.Second
 
 // In the life of an example the server decides, is stopped, goes on, is killed, comes back, and cannot decide.
 func TestExamples(t *testing.T) {
@@ -114,12 +113,40 @@ func TestExamples(t *testing.T) {
 				p.wrongType(s)
 				p.oddWords(s)
 			}
-			p.outage(s, "stopped", func() { require.NoError(t, s.Pause()) }, func() {
-				time.Sleep(silence)
-				s.resume()
-			})
+			p.outage(s, "stopped", func() { require.NoError(t, s.Pause()) }, s.resume)
 			p.outage(s, "killed", s.Kill, func() { require.NoError(t, s.Restart()) })
 			p.refused(s)
+		})
+	}
+}
+
+// A call whose connection ends before the reply is sent once. An example replaces a silent connection by itself, under load.
+// While all connections are silent, few calls wait for a reply, and none of them comes late.
+func TestExamples_silent(t *testing.T) {
+	for _, e := range table {
+		t.Run(e.file, func(t *testing.T) {
+			t.Parallel()
+			s := startServer(t, servers.Options{})
+			x := newProxy(t, s.Addr)
+			p := e.start(t, x.addr)
+			p.comesBack(s, "begin")
+			before := s.calls()
+			x.cut.Store(true)
+			require.Equal(t, p.away, p.ask("cut").StatusCode)
+			require.Equal(t, 1, s.calls()-before, "calls of the request whose connection was cut")
+			p.comesBack(s, "cut")
+			x.silence()
+			p.comesBack(s, "silent")
+			x.swallowed.Store(0)
+			x.mute()
+			opened := x.opened.Load()
+			p.survives("mute", max(1, 80*p.sharing))
+			require.LessOrEqual(t, x.swallowed.Load(), int64(6*crowd), "calls that may wait for a reply")
+			require.Eventually(t, func() bool { return x.opened.Load() > opened }, time.Minute, 10*time.Millisecond, "no new connection")
+			p.survives("mute still", 1)
+			x.silence()
+			p.comesBack(s, "spoken")
+			require.Empty(t, s.do("KEYS", "*mute*"), "calls came late")
 		})
 	}
 }
@@ -129,12 +156,12 @@ func TestExamples(t *testing.T) {
 func (p *program) outage(s *server, how string, begin, end func()) {
 	before := s.calls()
 	begin()
-	asked, all := p.survives(how), []*program{p}
+	asked, all := p.survives(how, 1), []*program{p}
 	if !p.command { // each call starts a command
 		late := p.start(p.t, s.Addr)
-		asked += late.survives(how + " late")
+		asked += late.survives(how+" late", 1)
 		first := late.outages()
-		asked += late.survives(how + " still")
+		asked += late.survives(how+" still", 1)
 		if p.says == "" {
 			require.Equal(p.t, 1, first, late.said())
 		}
@@ -219,18 +246,22 @@ func (p *program) waits(s *server) {
 	}), "a request that can never be admitted")
 }
 
-// survives wants answers of the policy in time, also for requests that come at once. It returns how many it sent.
-func (p *program) survives(how string) int {
-	const asked = 4
+// crowd is how many clients send requests at once.
+const crowd = 4
+
+// survives wants answers of the policy in time, each client's one after the other. It returns how many requests it sent.
+func (p *program) survives(how string, each int) int {
 	var all sync.WaitGroup
-	for i := range asked {
+	for i := range crowd {
 		all.Go(func() {
-			assert.Equal(p.t, p.away, p.ask(fmt.Sprint(how, i)).StatusCode, how)
+			for n := range each {
+				assert.Equal(p.t, p.away, p.ask(fmt.Sprint(how, i, n)).StatusCode, how)
+			}
 		})
 	}
 	all.Wait()
 	require.False(p.t, p.t.Failed())
-	return asked
+	return crowd * each
 }
 
 // refusals are states of a server that answers but cannot decide, and how they begin and end.
@@ -294,7 +325,7 @@ func (p *program) comesBack(s *server, how string) {
 	require.Eventually(p.t, func() bool {
 		before := s.calls()
 		return p.ask("back"+how).StatusCode == http.StatusTooManyRequests && s.calls() > before
-	}, time.Minute, time.Millisecond, "%s: no decisions of the server after it came back", how)
+	}, time.Minute, 10*time.Millisecond, "%s: no decisions of the server after it came back", how)
 }
 
 // Without the module an example says what is missing, and exits if it has no framework.

@@ -1,6 +1,8 @@
 export interface Options {
-  /** Sends the words of one command, as in (...words) => client.sendCommand(words), and returns the reply. */
-  send: (...words: string[]) => unknown;
+  /** A client of node-redis, ioredis or iovalkey for one server. Settings that README.md asks for must be set. */
+  client?: object;
+  /** Instead of client: sends the words of one command, once, and returns the reply. */
+  send?: (...words: string[]) => unknown;
   /** The name of the limiter. Limiters with one prefix share their counters. */
   prefix: string;
   /** How long a call may take, in milliseconds: 250 if not given. */

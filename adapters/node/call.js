@@ -4,10 +4,9 @@ const text = (err) => (err instanceof Error ? err.message : String(err));
 
 // Returns a function that sends words once and has the integers of the reply, or an error, within the time limit. If the
 // server cannot decide now, the function logs that once, and returns undefined if failOpen is set.
-exports.caller = function caller({ send, prefix, timeout = 250, failOpen = false, log = console.error } = {}) {
-  if (typeof send !== 'function') {
-    throw new TypeError('send is missing: pass a function such as (...words) => client.sendCommand(words)');
-  }
+exports.caller = function caller(options = {}) {
+  const { client, send = sender(client), prefix, timeout = 250, failOpen = false, log = console.error } = options;
+  if (typeof send !== 'function') throw new TypeError('client is missing, or send: a function such as (...words) => reply');
   if (typeof prefix !== 'string' || prefix === '') {
     throw new TypeError('prefix is missing: pass a name such as "login". Limiters with one prefix share their counters');
   }
@@ -18,7 +17,7 @@ exports.caller = function caller({ send, prefix, timeout = 250, failOpen = false
   };
   return async (...words) => {
     try {
-      const reply = await inTime(() => send(...words.map(String)), timeout);
+      const reply = await inTime(client ?? send, () => send(...words.map(String)), timeout);
       const integers = [reply].flat().map(parseFloat); // some clients make strings of them
       if (integers.some(Number.isNaN)) throw new TypeError(`send returned ${reply}: return the reply of the client`);
       note('decides', 'the server decides again');
@@ -34,10 +33,40 @@ exports.caller = function caller({ send, prefix, timeout = 250, failOpen = false
   };
 };
 
-function inTime(send, ms) {
+// Returns a function that sends words. It refuses clients that would send a call twice, keep calls while there is no
+// connection, or wait for ever on a connection that went silent.
+function sender(client) {
+  if (!client) return undefined;
+  const { options: o = {} } = client;
+  const isIoredis = typeof client.call === 'function';
+  const settings = isIoredis ? {
+    'maxRetriesPerRequest: 0': o.maxRetriesPerRequest === 0, // else a reconnect sends calls again
+    'enableOfflineQueue: false': o.enableOfflineQueue === false,
+    'socketTimeout: 2000': o.socketTimeout < PAUSE,
+  } : {
+    'disableOfflineQueue: true': o.disableOfflineQueue,
+    'pingInterval: 1000': o.pingInterval < o.socket?.socketTimeout,
+    'socket.socketTimeout: 2000': o.socket?.socketTimeout < PAUSE,
+    'socket.reconnectStrategy': o.socket?.reconnectStrategy,
+  };
+  const missing = Object.keys(settings).filter((name) => !settings[name]);
+  if (missing.length > 0) throw new TypeError(`client needs ${missing.join(', ')}; a cluster needs send. See README.md`);
+  return isIoredis ? (...words) => client.call(...words) : (...words) => client.sendCommand(words);
+}
+
+// After a call without a reply in time, there are no calls for PAUSE ms, unless a reply comes late or the client gives up.
+// Then one call tries. Each write restarts the socketTimeout of node-redis, so it must be able to end within a pause.
+const PAUSE = 3000;
+const pauses = new WeakMap(); // client or send -> when its pause ends, in ms. Its limiters share one connection
+
+function inTime(owner, send, ms) {
+  if (Date.now() < pauses.get(owner)) return Promise.reject(new Error('no call was sent: the last one has no reply'));
+  const pause = () => pauses.set(owner, Date.now() + PAUSE);
+  if (pauses.has(owner)) pause(); // for all but this call
   let timer;
   const limit = new Promise((resolve, reject) => {
-    timer = setTimeout(reject, ms, new Error(`no reply within ${ms} ms`));
+    timer = setTimeout(() => { pause(); reject(new Error(`no reply within ${ms} ms`)); }, ms);
   });
-  return Promise.race([new Promise((resolve) => { resolve(send()); }), limit]).finally(() => clearTimeout(timer));
+  const call = new Promise((resolve) => { resolve(send()); }).finally(() => pauses.delete(owner));
+  return Promise.race([call, limit]).finally(() => clearTimeout(timer));
 }

@@ -73,7 +73,7 @@ func ByPeer(ctx context.Context) string {
 	if p, ok := peer.FromContext(ctx); ok {
 		return byIP(&http.Request{RemoteAddr: p.Addr.String()})
 	}
-	return "ip:"
+	return "{ip:}"
 }
 
 // ByMetadata names the limiter after metadata that an interceptor before this one has verified, such as an API key.

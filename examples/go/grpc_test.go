@@ -63,7 +63,7 @@ func TestGRPC_byPeer(t *testing.T) {
 	require.NoError(t, err)
 	_, err = stream.Recv()
 	requireDenied(t, err)
-	state, err := client.Rate("t", throttle.PerHour(2)).Peek(t.Context(), "ip:127.0.0.1")
+	state, err := client.Rate("t", throttle.PerHour(2)).Peek(t.Context(), "{ip:127.0.0.1}")
 	require.NoError(t, err)
 	require.Zero(t, state.Remaining)
 }
@@ -74,8 +74,8 @@ func TestGRPC_keys(t *testing.T) {
 	require.Equal(t, "api-key:a", ByMetadata("api-key")(ctx))
 	require.Equal(t, "api-key:", ByMetadata("api-key")(t.Context()))
 	host := &net.TCPAddr{IP: net.ParseIP("2001:db8:1:2:3::4"), Port: 80}
-	require.Equal(t, "ip:2001:db8:1:2::/64", ByPeer(peer.NewContext(t.Context(), &peer.Peer{Addr: host})))
-	require.Equal(t, "ip:", ByPeer(t.Context()))
+	require.Equal(t, "{ip:2001:db8:1:2::/64}", ByPeer(peer.NewContext(t.Context(), &peer.Peer{Addr: host})))
+	require.Equal(t, "{ip:}", ByPeer(t.Context()))
 }
 
 // While the server is away calls go on, unless the client fails closed or the caller's deadline has passed. Other errors are

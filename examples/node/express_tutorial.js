@@ -4,14 +4,18 @@ import { rateLimit } from 'express-rate-limit';
 import { GothrottleStore } from 'gothrottle-adapters/express-rate-limit';
 import { createClient } from 'redis';
 
-const client = createClient({ url: `redis://${process.env.ADDR}`, disableOfflineQueue: true });
+const client = createClient({
+  url: `redis://${process.env.ADDR}`, disableOfflineQueue: true,
+  pingInterval: 1000, // a connection that is silent for 2 s is replaced
+  socket: { socketTimeout: 2000, reconnectStrategy: (tries) => Math.min(50 * 2 ** tries, 2000) }, // ms
+});
 let reason; // such as a wrong password: the store logs only that there is no decision
 client.on('error', ({ message }) => { if (message !== reason) console.error(reason = message); });
 client.connect(); // is not awaited: the service starts while the server is away
 
 const limiter = (prefix, limit, windowMs) => rateLimit({
   limit, windowMs, standardHeaders: 'draft-8', keyGenerator: (req) => req.query.user, // better: from the session
-  store: new GothrottleStore({ prefix, send: (...words) => client.sendCommand(words), failOpen: true }),
+  store: new GothrottleStore({ prefix, client, failOpen: true }),
 });
 const user = (req, res, next) => (typeof req.query.user === 'string' ? next() : res.status(400).send('?user= is missing\n'));
 

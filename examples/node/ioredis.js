@@ -4,8 +4,9 @@ import { check, log, serve } from './app.js';
 
 const [host, port] = process.env.ADDR.split(':');
 const server = new Redis(Number(port), host, { // connects, and goes on trying while the server is away
-  keyPrefix: 'user:', commandTimeout: 250, connectTimeout: 250, enableOfflineQueue: false, maxRetriesPerRequest: 0,
-  autoResendUnfulfilledCommands: false, socketTimeout: 3000,
+  keyPrefix: 'user:', commandTimeout: 250, connectTimeout: 250, enableOfflineQueue: false,
+  maxRetriesPerRequest: 0, // else each reconnect sends calls again that have no reply
+  socketTimeout: 1000, // replaces a connection that is silent for 1 s
 });
 server.on('error', log);
 server.once('ready', () => check(server.call('COMMAND', 'INFO', 'GO.THROTTLE')));

@@ -12,12 +12,10 @@ import { RateLimiterGothrottle } from 'gothrottle-adapters/rate-limiter-flexible
 import { Redis } from 'ioredis';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
 
-const server = new Redis(`redis://${process.env.ADDR}`, {
-  connectTimeout: 250, socketTimeout: 3000, enableOfflineQueue: false, maxRetriesPerRequest: 0,
-  autoResendUnfulfilledCommands: false,
+const client = new Redis(`redis://${process.env.ADDR}`, {
+  connectTimeout: 250, socketTimeout: 2000, enableOfflineQueue: false, maxRetriesPerRequest: 0,
 });
-server.on('error', () => {}); // the adapters log
-const send = (...words) => server.call(...words);
+client.on('error', () => {}); // the adapters log
 const port = Number(process.env.PORT);
 
 const apps = {
@@ -25,7 +23,7 @@ const apps = {
     const app = fastify();
     app.addHook('onRequest', async (req, res) => (req.query.user ? undefined : res.code(400).send('?user= is missing\n')));
     await app.register(fastifyRateLimit, {
-      store: gothrottleStore({ send, prefix: 'app', failOpen: true }), max: 5, timeWindow: 60_000,
+      store: gothrottleStore({ client, prefix: 'app', failOpen: true }), max: 5, timeWindow: 60_000,
       keyGenerator: (req) => req.query.user,
     });
     app.get('/', async () => 'hello\n');
@@ -40,7 +38,7 @@ const apps = {
     Module({
       imports: [ThrottlerModule.forRoot({
         throttlers: [{ limit: 5, ttl: 60_000 }], getTracker: (req) => req.query.user,
-        storage: new GothrottleStorage({ send, prefix: 'app' }),
+        storage: new GothrottleStorage({ client, prefix: 'app' }),
       })],
       controllers: [Hello], providers: [{ provide: APP_GUARD, useClass: ThrottlerGuard }],
     })(App);
@@ -51,7 +49,7 @@ const apps = {
 
   flexible() { // decides by itself while the server is away
     const limits = { points: 5, duration: 60, blockDuration: 30, keyPrefix: 'app' };
-    const limiter = new RateLimiterGothrottle({ ...limits, send, insuranceLimiter: new RateLimiterMemory(limits) });
+    const limiter = new RateLimiterGothrottle({ ...limits, client, insuranceLimiter: new RateLimiterMemory(limits) });
     express().get('/', (req, res) => {
       if (!req.query.user) return res.status(400).send('?user= is missing\n');
       return limiter.consume(req.query.user).then(() => res.send('hello\n'), (denial) => {

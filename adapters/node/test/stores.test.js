@@ -1,12 +1,14 @@
 // What a framework asks of a store, without requests: TestAdapters runs this file on a real server.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { mock, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { GothrottleStore } from 'gothrottle-adapters/express-rate-limit';
 import { gothrottleStore } from 'gothrottle-adapters/fastify-rate-limit';
 import { GothrottleStorage } from 'gothrottle-adapters/nestjs-throttler';
 import { RateLimiterGothrottle } from 'gothrottle-adapters/rate-limiter-flexible';
-import { Redis } from 'ioredis';
+import { Cluster, Redis } from 'ioredis';
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterUnion } from 'rate-limiter-flexible';
+import { createClient, createCluster } from 'redis';
 
 const server = new Redis(`redis://${process.env.ADDR}`, { maxRetriesPerRequest: 0 });
 const send = (...words) => server.call(...words);
@@ -37,7 +39,7 @@ test('limiters do not share counters by accident', async () => {
   for (const Store of [GothrottleStore, gothrottleStore, GothrottleStorage, RateLimiterGothrottle]) {
     const make = Store === gothrottleStore ? Store : (options) => new Store(options);
     assert.throws(() => make({ send, points: 5, duration: 60 }), /prefix is missing/);
-    assert.throws(() => make({ prefix: 'a', keyPrefix: 'a', points: 5, duration: 60 }), /send is missing/);
+    assert.throws(() => make({ prefix: 'a', keyPrefix: 'a', points: 5, duration: 60 }), /client is missing/);
   }
 });
 
@@ -59,10 +61,59 @@ test('a server that cannot decide', async () => {
   assert.equal((await nest.increment('bob', hour, 5, 0, 'default')).isBlocked, false);
   const Fastify = gothrottleStore({ ...options, prefix: 'test', failOpen: true });
   assert.equal((await new Fastify({}).count('bob', hour, 1)).current, 0);
+  mock.timers.enable({ apis: ['Date'], now: Date.now() + 3000 }); // the call without a reply began a pause
   answer = send;
   assert.equal(await hits(open), 2);
+  mock.timers.reset();
   assert.equal(lines.filter((line) => /no decision/.test(line)).length, 4, lines); // once for each limiter
   assert.match(lines.at(-1), /decides again/);
+});
+
+test('after a call without a reply one call in 3 s tries, until a reply comes', async () => {
+  const calls = []; // that wait
+  const sent = () => new Promise((resolve, reject) => { calls.push({ resolve, reject }); });
+  const client = { options: { disableOfflineQueue: true, pingInterval: 1, socket: { socketTimeout: 2, reconnectStrategy: Date } } };
+  const options = { client: { ...client, sendCommand: sent }, send: undefined, timeout: 20, failOpen: true, log() {} };
+  const [page, login] = [expressStore(options), expressStore({ ...options, prefix: 'login' })];
+  const crowd = () => Promise.all([hits(page), hits(page), hits(login)]);
+  mock.timers.enable({ apis: ['Date'], now: Date.now() });
+  const reply = [0, 9, 7, -1, 1000];
+  for (const [act, waiting] of [
+    [() => {}, 3], // all are sent before the first has no reply
+    [() => {}, 3],
+    [() => mock.timers.tick(2999), 3],
+    [() => mock.timers.tick(1), 4],
+    [() => mock.timers.tick(2999), 4],
+    [() => mock.timers.tick(1), 5],
+    [() => calls[0].resolve(reply), 8], // comes late
+    [() => calls[1].reject(new Error('Socket closed unexpectedly')), 11], // the next call has a new connection
+    [() => calls[2].reject(new Error('OOM command not allowed')), 14],
+  ]) {
+    act();
+    await setImmediate();
+    assert.deepEqual(await crowd(), [1, 1, 1]);
+    assert.equal(calls.length, waiting, act);
+  }
+  mock.timers.reset();
+});
+
+test('a client that would send twice, or wait for ever, is refused', () => {
+  const ioredis = { maxRetriesPerRequest: 0, enableOfflineQueue: false, socketTimeout: 2000, lazyConnect: true };
+  const socket = { socketTimeout: 2000, reconnectStrategy: () => 50 };
+  const redis = { disableOfflineQueue: true, pingInterval: 1000, socket };
+  for (const [make, good, bad] of [
+    [(options) => new Redis(options), ioredis, [{ maxRetriesPerRequest: 20 }, { enableOfflineQueue: true },
+      { socketTimeout: undefined }, { socketTimeout: 3000 }]],
+    [createClient, redis, [{ disableOfflineQueue: false }, { pingInterval: undefined }, { pingInterval: 2000 },
+      { socket: { ...socket, socketTimeout: 3000 } }, { socket: { socketTimeout: 2000 } }, { socket: undefined }]],
+  ]) {
+    const store = (change) => expressStore({ send: undefined, client: make({ ...good, ...change }) });
+    store({});
+    for (const change of bad) assert.throws(() => store(change), new RegExp(`client needs.*${Object.keys(change)[0]}`));
+  }
+  for (const cluster of [new Cluster([], { lazyConnect: true }), createCluster({ rootNodes: [] })]) {
+    assert.throws(() => expressStore({ send: undefined, client: cluster }), /a cluster needs send/);
+  }
 });
 
 test('faults of the program are errors, even if requests go on while the server is away', async () => {

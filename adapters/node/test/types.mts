@@ -18,7 +18,7 @@ const viaIoredis = ([command, ...words]: string[]) => ioredis.call(command!, ...
 
 rateLimit({ store: new GothrottleStore({ send, prefix: 'login', failOpen: true }) });
 fastify().register(fastifyRateLimit, { store: gothrottleStore({ send: (...words) => viaIoredis(words), prefix: 'api' }) });
-ThrottlerModule.forRoot({ throttlers: [{ limit: 5, ttl: 60_000 }], storage: new GothrottleStorage({ send, prefix: 'api' }) });
+ThrottlerModule.forRoot({ throttlers: [{ limit: 5, ttl: 60_000 }], storage: new GothrottleStorage({ client, prefix: 'api' }) });
 const limits = { points: 5, duration: 60 };
 const insuranceLimiter = new RateLimiterMemory(limits);
 const limiter = new RateLimiterGothrottle({ ...limits, send, keyPrefix: 'login', insuranceLimiter });
