@@ -210,6 +210,18 @@ step() {
   took+=("$name $((SECONDS - began)) s,")
 }
 
+# node_modules  installs what package-lock.json of adapters/node/test names, Node itself too, in build/out/node: not in the tree
+# of sources.
+node_modules() {
+  local to=build/out/node lock=adapters/node/test/package-lock.json
+  mkdir -p $to
+  cp ${lock%/*}/package*.json ${lock%/*}/.npmrc $to/
+  if ! cmp -s $lock $to/installed; then
+    retry npm --prefix $to --no-audit --no-fund --loglevel=error ci
+    cp $lock $to/installed
+  fi
+}
+
 # lint_module FOLDER  checks the Go module in the folder. The script that tests the module does so, because vet compiles
 # what the module imports.
 lint_module() {

@@ -1,11 +1,14 @@
 #!/bin/bash
 # The gateway: its rules, decisions and answers on a local server, beside envoyproxy/ratelimit, and behind nginx, Caddy and
-# HAProxy. Traefik takes part if it is on PATH. Arguments are passed on to the tests: after build/gateway.sh,
-# "-run '^$' -bench Load -benchtime 3s -count 5" compares the speed, with h2load of the package nghttp2-client.
+# HAProxy, before apps of Go, Express and gunicorn. Traefik takes part if it is on PATH. Arguments are passed on to the tests:
+# after build/gateway.sh, "-run '^$' -bench Load -benchtime 3s -count 5" compares the speed, with h2load of the package
+# nghttp2-client.
 . "$(dirname "$0")/lib.sh"
 
 export PATH=$PATH:/usr/sbin
-need 'nginx caddy haproxy' nginx-light caddy haproxy
+need 'nginx caddy haproxy gunicorn' nginx-light caddy haproxy gunicorn
+need 'node npm' nodejs npm
+node_modules
 need_server
 # The version is fixed, because the project has no releases.
 GOTHROTTLE_RATELIMIT=$(go_tool github.com/envoyproxy/ratelimit/src/service_cmd@v1.4.1-0.20260122083618-3fb702589d36)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
@@ -35,6 +36,7 @@ const ours = `
 domain: d
 descriptors:
 - {key: fixed, rate_limit: {unit: day, requests_per_unit: 5}}
+- {key: late, rate_limit: {unit: day, requests_per_unit: 5, late: true}}
 - {key: refuse, rate_limit: {unit: day, requests_per_unit: 5, excess: refuse}}
 - {key: none, rate_limit: {unit: day, requests_per_unit: 0}}
 - {key: never, rate_limit: {unit: day, requests_per_unit: 0, excess: refuse}}
@@ -53,10 +55,11 @@ descriptors:
 - {key: s, shadow_mode: true, rate_limit: {unit: day, requests_per_unit: 1}}
 - {key: w, value: x*, share_threshold: true, rate_limit: {unit: day, requests_per_unit: 2}}
 - {key: request, rate_limit: {concurrency: 1}}
+- {key: tokens, rate_limit: {unit: day, requests_per_unit: 5, late: true}}
 `
 
 // The algorithms and options that envoyproxy/ratelimit does not have decide as the steps say. TestSideBySide has the others.
-// In a cluster the keys of one tag are at one node.
+// In a cluster the keys of one tag are at one node. Two gateways take turns: what one counts, the other must know.
 func TestDecisions(t *testing.T) {
 	servers.Needed(t, "test-gateway")
 	node := servers.NewCluster(t, 3, 0, servers.Options{})[0]
@@ -73,6 +76,11 @@ fixed=b: OVER_LIMIT X0
 fixed=b: OVER_LIMIT X0
 fixed=b*-2: OK o0 // of the 7
 fixed=c*4294967295: OVER_LIMIT X0
+late=b*5: OK o0
+late=b*0: OVER_LIMIT X0
+late=b*9: OK o0
+late=b*-10: OK o1 // of 14
+late=b,gothrottle.settle=: OK o0
 refuse=a*3: OK o2
 refuse=a*3: OVER_LIMIT X2
 refuse=a*2: OK o0
@@ -110,6 +118,8 @@ a=1 a=1 s=1: OK o1 o1 o0 // one key twice
 a=2*6: OVER_LIMIT X5 // does not count
 n=1 a=3: OVER_LIMIT X0 o5
 a=1 s=1: OK o0 o0 // a shadow refuses nobody
+tokens=1*7 a=3*7: OVER_LIMIT o0 X5 // what is late is charged apart
+tokens=1*0 a=3: OVER_LIMIT X0 o4
 request=1 a=4: OK o0 o4
 request=2 a=4: OVER_LIMIT X0 o4
 b=3*1000000000000 b=3*1000000000000: OVER_LIMIT X2 X2
@@ -122,11 +132,44 @@ w=x2: OK o0
 request=1: OK o0
 request=2: OVER_LIMIT X0`,
 	} {
-		g := start(t, node.Addr, rules, "REDIS_TYPE=CLUSTER", fmt.Sprint("CACHE_KEY_PREFIX=", len(rules))) // other keys for each
+		var two [2]*gateway
+		for i := range two {
+			two[i] = start(t, node.Addr, rules, "REDIS_TYPE=CLUSTER", fmt.Sprint("CACHE_KEY_PREFIX=", len(rules))) // other keys for each
+		}
 		for line := range strings.Lines(steps[1:]) {
+			two[0], two[1] = two[1], two[0]
 			step, _, _ := strings.Cut(strings.TrimSpace(line), " //")
 			descriptors, want, _ := strings.Cut(step, ": ")
-			assert.Equal(t, want, g.ask(t, "d", strings.Fields(descriptors)...), descriptors)
+			assert.Equal(t, want, two[0].ask(t, "d", strings.Fields(descriptors)...), descriptors)
+		}
+	}
+}
+
+// A gateway of model traffic looks before a request, and reports its tokens afterwards, past the limit if need be. Then no
+// further request passes, whatever the algorithm is, and whichever of two gateways is asked.
+func TestLate(t *testing.T) {
+	s := server(t)
+	for i, kind := range []string{"algorithm: fixed_window", "algorithm: sliding_window", "algorithm: gcra", "algorithm: gcra, burst: 9999"} {
+		for _, tag := range []string{"none", "domain", "descriptor"} {
+			for _, late := range []string{"late: true", "excess: refuse"} {
+				rules := "domain: d\nhash_tag: " + tag + "\ndescriptors: [{key: user, rate_limit: {unit: day, requests_per_unit: 10000, " + kind + ", " + late + "}}]"
+				prefix := fmt.Sprint("CACHE_KEY_PREFIX=", i, tag, late)
+				one, other := start(t, s.Addr, rules, prefix), start(t, s.Addr, rules, prefix, "BUDGET=100")
+				admitted := 0
+				for range 50 {
+					if strings.HasPrefix(one.ask(t, "d", "user=bob*0"), "OK") {
+						admitted++
+						other.ask(t, "d", "user=bob*1200")
+						one, other = other, one
+					}
+				}
+				warned := strings.Count(one.log(t)+other.log(t), "add 'late: true' to the rule\" rule=d.user place=")
+				if late == "late: true" {
+					assert.Equal(t, []int{9, 0}, []int{admitted, warned}, rules)
+				} else { // two gateways have seen it
+					assert.Equal(t, []int{50, 2}, []int{admitted, warned}, rules)
+				}
+			}
 		}
 	}
 }
@@ -145,6 +188,66 @@ func TestBudget(t *testing.T) {
 	require.NoError(t, err)
 	require.Less(t, calls, 100)
 	require.Regexp(t, "^OK o399999[78]", start(t, s.Addr, rules).ask(t, "d", "a=1*0"))
+}
+
+// A gateway that its server refuses isn't ready: it does not start, and it is unhealthy until the server accepts it again.
+// Meanwhile on_failure decides.
+func TestRefused(t *testing.T) {
+	s := server(t)
+	health := func(g *gateway) string {
+		r, err := healthpb.NewHealthClient(g.conn).Check(t.Context(), &healthpb.HealthCheckRequest{Service: "ratelimit"})
+		require.NoError(t, err)
+		return fmt.Sprint(get(t, g.web+"/healthcheck").StatusCode, " ", r.Status)
+	}
+	s.Do("ACL", "SETUSER", "admin", "on", ">admin", "+@all", "~*", "&*")
+	admin := redis.NewClient(&redis.Options{Addr: s.Addr, Username: "admin", Password: "admin"})
+	defer admin.Close()
+	g := start(t, s.Addr, ours)
+	require.Equal(t, "200 SERVING", health(g))
+	for what, change := range map[string][2]string{
+		"NOPERM":    {"ACL SETUSER default -go.window", "ACL SETUSER default +go.window"},
+		"READONLY":  {"REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE"},
+		"NOAUTH":    {"ACL SETUSER default >pw", "ACL SETUSER default nopass"},
+		"WRONGPASS": {"ACL SETUSER default resetpass >pw", "ACL SETUSER default nopass"},
+	} {
+		env := environment(s.Addr)
+		if env["CONFIG"] = g.folder + "/rules.yaml"; what == "WRONGPASS" {
+			env["REDIS_AUTH"] = "wrong"
+		}
+		require.NoError(t, admin.Do(t.Context(), fields(change[0])...).Err())
+		require.NoError(t, admin.Do(t.Context(), "CLIENT", "KILL", "USER", "default").Err())
+		require.ErrorContains(t, run(t.Context(), func(name string) string { return env[name] }, nil, io.Discard), "refuses the gateway", what)
+		require.Eventually(t, func() bool { return health(g) == "503 NOT_SERVING" }, servers.Patience, 50*time.Millisecond, what)
+		require.Contains(t, g.log(t), "refuses the gateway, which isn't ready")
+		require.NoError(t, admin.Do(t.Context(), fields(change[1])...).Err())
+		require.Eventually(t, func() bool { return health(g) == "200 SERVING" }, servers.Patience, 50*time.Millisecond, what)
+	}
+}
+
+// Another file with http rules, and the end of one, take no site down: /check asks the rules of all domains.
+func TestReload_http(t *testing.T) {
+	rules := func(domain string) string {
+		return "domain: " + domain + "\nhttp: {trusted_proxies: [127.0.0.1], rules: [{name: all, rate_limit: {unit: day, requests_per_unit: 2}}]}"
+	}
+	folder := t.TempDir()
+	writeFile(t, folder+"/one.yaml", rules("one"))
+	g := start(t, server(t).Addr, "", "CONFIG="+folder)
+	check := func(path, address string) int { return get(t, g.web+path, "X-Forwarded-For", address).StatusCode }
+	require.Equal(t, []int{200, 200, 404}, []int{check("/check", "1.1.1.1"), check("/check/one", "1.1.1.1"), check("/check/two", "1.1.1.1")})
+	writeFile(t, folder+"/two.yaml", rules("two"))
+	require.Eventually(t, func() bool { return strings.Contains(g.log(t), "/check asks the http rules of several domains") }, time.Minute, time.Millisecond)
+	require.Equal(t, []int{429, 200, 429}, []int{check("/check", "1.1.1.1"), check("/check/two", "1.1.1.1"), check("/check/two", "1.1.1.1")})
+	writeFile(t, folder+"/two.yaml", "domain: two")
+	require.Eventually(t, func() bool { return strings.Contains(g.log(t), "no http rules any more") }, time.Minute, time.Millisecond)
+	require.Equal(t, []int{200, 429, 200}, []int{check("/check/two", "1.1.1.1"), check("/check", "1.1.1.1"), check("/check", "2.2.2.2")})
+}
+
+// fields are the words of a command.
+func fields(text string) (words []any) {
+	for word := range strings.FieldsSeq(text) {
+		words = append(words, word)
+	}
+	return words
 }
 
 // A changed file is in force within seconds, without losing what was used. A file with a mistake changes nothing.
@@ -167,7 +270,7 @@ func TestBadRequests(t *testing.T) {
 	before := g.log(t)
 	unknown := request("d", "fixed=a>5")
 	unknown.Descriptors[0].Limit.Unit = 0
-	deep, long := strings.TrimSuffix(strings.Repeat("fixed=a,", 33), ","), strings.Repeat("x", 1<<20)
+	deep, long := strings.TrimSuffix(strings.Repeat("fixed=a,", 33), ","), strings.Repeat("x", 5<<20)
 	for _, req := range []*pb.RateLimitRequest{
 		{}, {Domain: "d"}, request("", "fixed=a"), request("d", make([]string, 1000)...), request("d", deep), request("d", "user=a,request="), unknown, request("d", long),
 	} {
@@ -184,13 +287,14 @@ func TestBadRequests(t *testing.T) {
 	require.Equal(t, codes.Internal, status.Code(err), err)
 	const right = `{"domain": "d", "descriptors": [{"entries": [{"key": "gcra", "value": "a"}], "hitsAddend": "%d"}]}`
 	for text, want := range map[string]int{
-		"": 400, "{": 400, `{"domain": "d"}`: 400, `{"domain": "` + long + `"}`: 400, fmt.Sprintf(right, 0): 200, fmt.Sprintf(right, 3): 429,
+		"": 400, "{": 400, `{"domain": "d"}`: 400, `{"domain": "` + long + `"}`: 400, fmt.Sprintf(right, 1): 200, fmt.Sprintf(right, 3): 429,
 	} {
-		response, err := http.Post(g.web+"/json", "application/json", strings.NewReader(text))
+		response, err := http.Post(g.debug+"/json", "application/json", strings.NewReader(text))
 		require.NoError(t, err)
 		_ = response.Body.Close()
 		assert.Equal(t, want, response.StatusCode, "%.99s", text)
 	}
+	require.Equal(t, http.StatusNotFound, get(t, g.web+"/json").StatusCode) // who reaches it can give hits back
 	require.Equal(t, "OK o4", g.ask(t, "d", "fixed=a"))
 	require.Equal(t, "OK o0", g.ask(t, "other", "fixed=a"))
 	require.Equal(t, before, g.log(t))
@@ -206,6 +310,7 @@ http: {rules: [{name: all, rate_limit: {unit: day, requests_per_unit: 5, on_fail
 descriptors:
 - {key: open, rate_limit: {unit: day, requests_per_unit: 5}}
 - {key: closed, rate_limit: {unit: day, requests_per_unit: 5, on_failure: closed}}
+- {key: late, rate_limit: {unit: day, requests_per_unit: 5, on_failure: closed, late: true}}
 - {key: local, rate_limit: {unit: day, requests_per_unit: 5, on_failure: local}}
 - {key: slot, rate_limit: {concurrency: 5}}
 `, "DECISION_TIMEOUT=50ms")
@@ -237,6 +342,7 @@ descriptors:
 			require.Less(t, time.Since(began), time.Second) // 50 ms, and the machine may be busy
 		}
 		require.Equal(t, http.StatusTooManyRequests, get(t, g.web+"/check").StatusCode)
+		require.Equal(t, "OVER_LIMIT X0 o0", g.ask(t, "d", "late=1*0", "late=2*7")) // a report refuses nobody
 		require.NoError(t, step[1]())
 		require.Eventually(t, func() bool { return g.ask(t, "d", "closed=2*0") == "OK o5" }, time.Minute, 10*time.Millisecond)
 	}
@@ -305,15 +411,14 @@ func TestRedisSettings(t *testing.T) {
 	for settings, right := range map[string]bool{
 		"REDIS_URL=$PLAIN REDIS_AUTH=pw":                                                             true,
 		"REDIS_URL=$PLAIN REDIS_AUTH=default:pw":                                                     true,
-		"REDIS_URL=$PLAIN REDIS_AUTH=none:pw":                                                        false,
 		"REDIS_URL=redis://default:pw@$PLAIN":                                                        true,
 		"REDIS_URL=name,$SENTINEL REDIS_TYPE=sentinel REDIS_AUTH=pw REDIS_SENTINEL_AUTH=spw":         true,
 		"REDIS_URL=name,$SENTINEL REDIS_TYPE=sentinel REDIS_AUTH=pw REDIS_SENTINEL_AUTH=default:spw": true,
 		"REDIS_URL=name,redis://:spw@$SENTINEL REDIS_TYPE=sentinel REDIS_AUTH=pw":                    true,
-		"$TLS $CA $CERT $ANY":                                                                        true,
-		"$TLS $CA $CERT":                                                                             false,
-		"$TLS $CA $ANY":                                                                              false,
-		"$TLS $CERT $ANY":                                                                            false,
+		"$TLS $CA $CERT $ANY": true,
+		"$TLS $CA $CERT":      false,
+		"$TLS $CA $ANY":       false,
+		"$TLS $CERT $ANY":     false,
 	} {
 		g := start(t, "", ours, strings.Fields(places.Replace(settings))...)
 		assert.Equal(t, right, g.ask(t, "d", "fixed=a") != "OK o5", settings)

@@ -24,8 +24,6 @@ type engine struct {
 	rdb    redis.UniversalClient
 	remote *throttle.Client
 	local  *throttle.Client // over memory: for on_failure: local
-	marks  sync.Map         // of each key with a refused hit that is counted a *mark
-	marked atomic.Int64     // how many marks there are, at most
 	log    *slog.Logger
 	logged atomic.Int64 // Unix seconds of the last error that was logged
 }
@@ -129,6 +127,20 @@ func (e *engine) bind(r *rules) error {
 	return nil
 }
 
+// probe settles nothing at a key that nobody uses, by each kind of limiter that the rules have, and returns the first error.
+func (e *engine) probe(ctx context.Context, r *rules) error {
+	asked := map[algorithm]bool{}
+	for _, m := range r.limits {
+		if c, ok := m.bound.(counter); ok && !asked[m.Algorithm] && m.Lockout == nil {
+			asked[m.Algorithm] = true
+			if _, err := c.Settle(ctx, "gothrottle.probe", 0); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // decide sets the verdict of each ask with a limit. Those of one tag take from all limits or from none. The others are decided
 // at the same time, except that asks of one key keep their order.
 func (e *engine) decide(ctx context.Context, asks []ask) {
@@ -166,9 +178,7 @@ func (e *engine) decideSome(ctx context.Context, asks []*ask, failed error) erro
 	case len(asks) > 1:
 		failed = e.askAll(ctx, asks)
 	default:
-		if failed = e.countLate(ctx, asks[0]); failed == nil {
-			asks[0].verdict, failed = e.askOne(ctx, asks[0].limit.bound, asks[0])
-		}
+		asks[0].verdict, failed = e.askOne(ctx, asks[0].limit.bound, asks[0])
 	}
 	if failed != nil {
 		for _, a := range asks {
@@ -204,7 +214,7 @@ func (e *engine) fallback(ctx context.Context, a *ask, cause error) verdict {
 	v := verdict{fallback: a.limit.OnFailure, remaining: a.limit.units}
 	switch v.fallback {
 	case failClosed:
-		v.over, v.remaining, v.reset = a.hits > 0 && !a.settle, 0, time.Second
+		v.over, v.remaining, v.reset = !a.settle && (a.hits > 0 || a.limit.Late), 0, time.Second
 	case failLocal:
 		if own, err := e.askOne(ctx, a.limit.local, a); err == nil {
 			v = own
@@ -223,10 +233,10 @@ func (e *engine) askOne(ctx context.Context, by limiter, a *ask) (verdict, error
 	var err error
 	switch {
 	case a.hits == 0:
+		a.limit.looked.Store(true)
 		r, err = c.Peek(ctx, a.key)
 		return verdictOf(r, a.limit.exceeded(r)), err
 	case a.hits < 0 || a.settle:
-		e.marks.Delete(a.markKey())
 		r, err = c.Settle(ctx, a.key, a.hits)
 		return verdictOf(r, false), err
 	case a.limit.charge:
@@ -235,6 +245,9 @@ func (e *engine) askOne(ctx context.Context, by limiter, a *ask) (verdict, error
 		return verdict{over: true, reset: a.limit.period}, nil
 	}
 	r, err = c.AllowN(ctx, a.key, a.hits)
+	if err == nil && !r.Allowed {
+		e.refused(a)
+	}
 	return verdictOf(r, !r.Allowed), err
 }
 
@@ -248,8 +261,7 @@ func (m *limit) exceeded(r throttle.Result) bool {
 }
 
 // charge admits hits, or counts them past the limit, as envoyproxy/ratelimit does: a later request that only looks sees
-// that more was used than the limit. Of single hits that a fixed window refuses the first one is counted at once. The others
-// change nothing until hits are given back or another limit of the key is asked, so they are counted then.
+// that more was used than the limit.
 func (e *engine) charge(ctx context.Context, c counter, a *ask) (verdict, error) {
 	var r throttle.Result
 	var err error
@@ -259,61 +271,20 @@ func (e *engine) charge(ctx context.Context, c counter, a *ask) (verdict, error)
 	if err != nil || r.Allowed {
 		return verdictOf(r, false), err
 	}
-	marks, m := a.limit.Algorithm == fixedWindow && c == a.limit.bound, e.markOf(a)
-	known := m != nil && m.units == a.limit.units
-	if marks && known && a.hits == 1 {
-		m.late.Add(1)
-		return verdictOf(r, true), nil
-	}
 	r, err = c.Settle(ctx, a.key, a.hits)
 	if err != nil && !errors.Is(err, throttle.ErrParams) { // that is more than the server counts
 		return verdict{}, err
 	}
-	if marks && !known {
-		if e.marked.Add(1) > maxMarks {
-			e.marks.Clear()
-			e.marked.Store(1)
-		}
-		e.marks.Store(a.markKey(), &mark{until: time.Now().Add(r.ResetAfter), units: a.limit.units})
-	}
 	return verdictOf(r, true), nil
 }
 
-// mark says that a refused hit of a key is counted, until its window ends.
-type mark struct {
-	until time.Time
-	units int64        // the limit that refused it
-	late  atomic.Int64 // hits that were refused since and are not counted
-}
-
-// An engine has at most this many marks. Without its mark a key's next refused hit is counted.
-const maxMarks = 1 << 16
-
-func (a *ask) markKey() string { return a.limit.bound.Info().Name + ":" + a.key }
-
-// markOf returns the mark of a key, or nil.
-func (e *engine) markOf(a *ask) *mark {
-	if e.marked.Load() == 0 { // most of the time: no key is made
-		return nil
+// refused notes that hits were refused and do not count. A rule with hits above 1 that others look at before is asked by a
+// gateway that reports tokens late: without late, its limit would not limit.
+func (e *engine) refused(a *ask) {
+	if m := a.limit; a.hits > 1 && !m.charge && m.looked.Load() && !m.warned.Swap(true) {
+		e.log.Warn("reported hits were refused, and do not count: if they are reported after the request, add 'late: true' to the rule",
+			"rule", m.path, "place", m.place)
 	}
-	if m, found := e.marks.Load(a.markKey()); found && time.Now().Before(m.(*mark).until) {
-		return m.(*mark)
-	}
-	return nil
-}
-
-// countLate counts the late hits of a key, if they change what an ask finds.
-func (e *engine) countLate(ctx context.Context, a *ask) error {
-	m := e.markOf(a)
-	if m == nil || m.units == a.limit.units && a.hits >= 0 && !a.settle {
-		return nil
-	}
-	late := m.late.Swap(0)
-	if late == 0 {
-		return nil
-	}
-	_, err := a.limit.bound.(counter).Settle(ctx, a.key, late)
-	return err
 }
 
 func verdictOf(r throttle.Result, over bool) verdict {
@@ -376,12 +347,14 @@ func (e *engine) askAll(ctx context.Context, asks []*ask) error {
 	}
 	for _, a := range asks {
 		r := all.Each[place[a.partKey()]]
-		a.verdict = verdictOf(r, !r.Allowed || a.limit.units == 0)
+		if a.verdict = verdictOf(r, !r.Allowed || a.limit.units == 0); !r.Allowed {
+			e.refused(a)
+		}
 	}
 	return nil
 }
 
-func (a *ask) partKey() string { return a.markKey() + " " + a.holder }
+func (a *ask) partKey() string { return a.limit.bound.Info().Name + ":" + a.key + " " + a.holder }
 
 func (a *ask) part(hits int64) throttle.Part {
 	if slots, ok := a.limit.bound.(*throttle.Slots); ok {

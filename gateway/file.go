@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -67,10 +68,26 @@ func (s *service) load() error {
 	for _, line := range r.warnings {
 		s.log.Warn(line)
 	}
+	s.keepHTTP(r)
 	s.rules.Store(r)
 	s.metrics.loads.WithLabelValues("loaded").Inc()
 	s.log.Info("rules loaded", "files", len(files), "domains", len(r.domains), "limits", len(r.limits))
 	return nil
+}
+
+// keepHTTP keeps a proxy from getting 404, which it may show to its clients, because a file has lost its http rules.
+func (s *service) keepHTTP(r *rules) {
+	if before := s.rules.Load(); before != nil {
+		for name, h := range before.http {
+			if r.http[name] == nil {
+				r.http[name] = &httpRules{domain: h.domain, address: h.address, network: h.network}
+				s.log.Warn("a domain has no http rules any more: until a restart, /check admits all its requests", "domain", name)
+			}
+		}
+	}
+	if len(r.http) > 1 {
+		s.log.Info("/check asks the http rules of several domains, /check/NAME those of one", "domains", slices.Sorted(maps.Keys(r.http)))
+	}
 }
 
 // watch compares the files with those that were loaded. An error is logged once.
@@ -78,6 +95,7 @@ func (s *service) watch(ctx context.Context, every time.Duration) {
 	for before := ""; ctx.Err() == nil; time.Sleep(every) {
 		err := s.load()
 		text := fmt.Sprint(err)
+		s.probe(ctx)
 		if err != nil && text != before {
 			s.log.Error("the rules are refused, and the old ones stay in force", "error", err)
 		}
@@ -115,13 +133,15 @@ type (
 		Lockout         *time.Duration
 		Concurrency     *uint32
 		Hold            *time.Duration
-		Excess          string  `words:"charge refuse"`
+		Excess          string `words:"charge refuse"`
+		Late            bool
 		OnFailure       failure `yaml:"on_failure" words:"open closed local"`
 	}
 	replacesLevel struct{ Name string }
 	httpLevel     struct {
 		TrustedProxies []network `yaml:"trusted_proxies"`
 		IPv6Prefix     *int      `yaml:"ipv6_prefix"`
+		IgnoreCase     bool      `yaml:"ignore_case"`
 		Rules          []yaml.Node
 	}
 	httpRuleLevel struct {

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -61,14 +62,18 @@ func run(ctx context.Context, get func(string) string, environment []string, out
 		return err
 	}
 	defer e.remote.Close() // gives the units of budgets back
-	s := &service{settings: set, engine: e, metrics: newMetrics(set.near), log: log}
+	s := &service{settings: set, engine: e, metrics: newMetrics(set.near), log: log, alive: health.NewServer()}
 	if err := s.load(); err != nil {
 		return err
 	}
-	if err := e.remote.Check(ctx); errors.Is(err, throttle.ErrNoModule) {
+	switch err := e.remote.Check(ctx); { // of each node
+	case errors.Is(err, throttle.ErrNoModule):
 		return fmt.Errorf("%w: load the module into %s", err, set.redis.Addrs)
-	} else if err != nil {
+	case err != nil && !refuses(err):
 		log.Warn("the server is away: each rule's on_failure decides until it is back", "error", err)
+	}
+	if s.probe(ctx); s.refusal.Load() != nil {
+		return *s.refusal.Load()
 	}
 	var more []grpc.ServerOption
 	if set.tracing {
@@ -111,7 +116,7 @@ func (s *service) serve(ctx context.Context, more []grpc.ServerOption) error {
 	if s.grpcNet == "unix" {
 		freeSocket(s.grpcAt)
 	}
-	server, alive := s.grpcServer(more)
+	server := s.grpcServer(more)
 	forClients, forOperators := s.handlers()
 	web := &http.Server{Handler: forClients, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
 	debugWeb := &http.Server{Handler: forOperators, ReadHeaderTimeout: 10 * time.Second}
@@ -134,7 +139,7 @@ func (s *service) serve(ctx context.Context, more []grpc.ServerOption) error {
 	case err = <-failed:
 	case <-ctx.Done():
 	}
-	alive.Shutdown()
+	s.alive.Shutdown()
 	s.log.Info("stopping: requests under way have 10 s to end")
 	last, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -147,21 +152,50 @@ func (s *service) serve(ctx context.Context, more []grpc.ServerOption) error {
 	return err
 }
 
-func (s *service) grpcServer(more []grpc.ServerOption) (*grpc.Server, *health.Server) {
+func (s *service) grpcServer(more []grpc.ServerOption) *grpc.Server {
 	o := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.NumStreamWorkers(256), // their stacks have grown. Calls beyond that get goroutines; more workers cost more
 		// Windows of a fixed size need no pings that measure the connection.
-		grpc.StaticStreamWindowSize(maxMessage), grpc.StaticConnWindowSize(4 * maxMessage),
+		grpc.StaticStreamWindowSize(256 << 10), grpc.StaticConnWindowSize(1 << 20),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: s.maxAge, MaxConnectionAgeGrace: s.grace}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 	}
 	if s.grpcTLS != nil {
 		o = append(o, grpc.Creds(credentials.NewTLS(s.grpcTLS)))
 	}
-	server, alive := grpc.NewServer(append(o, more...)...), health.NewServer()
+	server := grpc.NewServer(append(o, more...)...)
 	pb.RegisterRateLimitServiceServer(server, s)
-	healthpb.RegisterHealthServer(server, alive)
-	alive.SetServingStatus("ratelimit", healthpb.HealthCheckResponse_SERVING) // the name that envoyproxy/ratelimit has
-	return server, alive
+	healthpb.RegisterHealthServer(server, s.alive)
+	return server
+}
+
+// probe asks the server by each command of the rules, without taking anything, and notes whether it refuses this program: it
+// lacks the module, the password or a permission is wrong, or it is a replica. Then the program isn't ready. While the
+// server is away, on_failure decides.
+func (s *service) probe(ctx context.Context) {
+	err, before := s.engine.probe(ctx, s.rules.Load()), s.refusal.Load()
+	status := healthpb.HealthCheckResponse_SERVING
+	switch {
+	case err != nil && refuses(err):
+		status = healthpb.HealthCheckResponse_NOT_SERVING
+		err = fmt.Errorf("the server %s refuses the gateway, which isn't ready: %w", s.settings.redis.Addrs, err)
+		if s.refusal.Store(&err); before == nil {
+			s.log.Error(err.Error())
+		}
+	case before != nil && err != nil:
+		return
+	case before != nil:
+		s.refusal.Store(nil)
+		s.log.Info("the server accepts the gateway again")
+	}
+	s.alive.SetServingStatus("", status)
+	s.alive.SetServingStatus("ratelimit", status) // the name that envoyproxy/ratelimit has
+}
+
+// refuses says whether an error stays until somebody changes the server or the settings.
+func refuses(err error) bool {
+	var reply redis.Error
+	return errors.Is(err, throttle.ErrNoModule) || errors.As(err, &reply) &&
+		slices.Contains([]string{"NOAUTH", "WRONGPASS", "NOPERM", "READONLY"}, strings.Fields(reply.Error() + " -")[0])
 }

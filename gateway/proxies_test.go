@@ -3,12 +3,15 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,19 +38,19 @@ func blocks(t *testing.T, language string) (all []string) {
 	return all
 }
 
-// proxies are the configurations of docs/gateway.md: the program, the status of a request while the gateway is away, and the
-// file around the page's block in a language.
+// proxies are the configurations of docs/gateway.md: the program, the status of a request while the gateway is away and while
+// it hangs, and the file around the page's block in a language.
 var proxies = map[string]struct {
 	program        []string
-	away           int
+	away, hangs    int
 	file, language string
 }{
-	"nginx": {[]string{"nginx", "-p", ".", "-e", "stderr", "-c", "file.yaml"}, 200, "daemon off; master_process off; pid pid; events {}\n" +
+	"nginx": {[]string{"nginx", "-p", ".", "-e", "stderr", "-c", "file.yaml"}, 200, 200, "daemon off; master_process off; pid pid; events {}\n" +
 		"http { access_log off; client_body_temp_path FOLDER/1; proxy_temp_path FOLDER/2; fastcgi_temp_path FOLDER/3; uwsgi_temp_path FOLDER/4; " +
 		"scgi_temp_path FOLDER/5; BLOCK }", "nginx"},
-	"caddy":   {[]string{"caddy", "run", "--adapter", "caddyfile", "--config", "file.yaml"}, 502, "{\n\tadmin off\n\tauto_https off\n}\nBLOCK", "caddyfile"},
-	"traefik": {[]string{"traefik", "--configfile=file.yaml"}, 500, "entryPoints: {web: {address: \"LISTEN\"}}\nproviders: {file: {filename: traefik.yaml}}\n", "yaml"},
-	"haproxy": {[]string{"haproxy", "-db", "-f", "file.yaml"}, 200, "BLOCK", "haproxy"},
+	"caddy":   {[]string{"caddy", "run", "--adapter", "caddyfile", "--config", "file.yaml"}, 502, 504, "{\n\tadmin off\n\tauto_https off\n}\nBLOCK", "caddyfile"},
+	"traefik": {[]string{"traefik", "--configfile=file.yaml"}, 500, 500, "entryPoints: {web: {address: \"LISTEN\"}}\nproviders: {file: {filename: traefik.yaml}}\n", "yaml"},
+	"haproxy": {[]string{"haproxy", "-db", "-f", "file.yaml"}, 200, 200, "BLOCK", "haproxy"},
 }
 
 // startProxy starts a proxy as docs/gateway.md configures it, before an app and behind a gateway. It returns its address.
@@ -101,10 +104,41 @@ func TestProxies(t *testing.T) {
 			require.NoError(t, s.Resume())
 			require.Eventually(t, func() bool { return get(t, at+"/few/1").StatusCode == 429 }, time.Minute, 10*time.Millisecond)
 			require.NoError(t, g.stop())
-			began := time.Now()
-			require.Equal(t, proxy.away, get(t, at+"/few/1").StatusCode)
-			require.Less(t, time.Since(began), 5*time.Second)
+			inTime := func(status int) {
+				require.Eventually(t, func() bool { // HAProxy's check must have failed
+					began := time.Now()
+					return get(t, at+"/few/1").StatusCode == status && time.Since(began) < time.Second
+				}, servers.Patience, 10*time.Millisecond)
+			}
+			inTime(proxy.away)
+			hanging, err := net.Listen("tcp", strings.TrimPrefix(g.web, "http://")) // it accepts and says nothing
+			require.NoError(t, err)
+			defer hanging.Close()
+			inTime(proxy.hangs)
 		})
+	}
+}
+
+// A proxy keeps its connections to the gateway: each request would else leave one behind.
+func TestProxies_keepConnections(t *testing.T) {
+	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer app.Close()
+	var accepted atomic.Int64
+	gateway := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	gateway.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			accepted.Add(1)
+		}
+	}
+	gateway.Start()
+	defer gateway.Close()
+	for _, name := range []string{"nginx", "caddy"} {
+		accepted.Store(0)
+		at := startProxy(t, name, app.Listener.Addr().String(), gateway.Listener.Addr().String())
+		for range 100 {
+			require.Equal(t, 200, get(t, at).StatusCode)
+		}
+		require.LessOrEqual(t, accepted.Load(), int64(3), name)
 	}
 }
 
@@ -139,6 +173,13 @@ func TestCheck(t *testing.T) {
 	require.Equal(t, `200 "everybody";r=99`, name(key...))
 	require.Equal(t, `200 `, name(append(key[:2:2], from("192.0.2.9")...)...)) // without the key
 	require.Equal(t, `"partners";q=5000;w=3600`, get(t, g.web+"/check", append(key, "X-Forwarded-For", "192.0.2.9")...).Header.Get("RateLimit-Policy"))
+	at, err := url.Parse(g.web + "/check")
+	require.NoError(t, err)
+	twice := http.Header{"X-Api-Key": {"k", "l"}, "X-Forwarded-Uri": {"/api/"}}
+	r, err := http.DefaultClient.Do(&http.Request{URL: at, Header: twice})
+	require.NoError(t, err)
+	require.Equal(t, 429, r.StatusCode) // else the client could choose the limit
+	_ = r.Body.Close()
 	require.Equal(t, 400, get(t, g.web+"/check?deny=200").StatusCode)
 	require.Equal(t, 404, get(t, g.web+"/check/other").StatusCode)
 	require.Equal(t, 200, get(t, g.web+"/check/web").StatusCode)
@@ -159,7 +200,7 @@ func TestSubject(t *testing.T) {
 	} {
 		host, uri, _ := strings.Cut(written, " ")
 		s := h.subject(&http.Request{Host: host, Header: http.Header{"X-Forwarded-Uri": {uri}}})
-		require.Equal(t, want, s.is["host"]+" "+s.is["path"])
+		require.Equal(t, want, s.is["host"]+" "+s.is["path"], written)
 	}
 }
 

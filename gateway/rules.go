@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
@@ -14,7 +15,7 @@ import (
 // rules are those of all files together. They do not change.
 type rules struct {
 	domains  map[string]*domain
-	http     map[string]*httpRules // by domain; "" is the only one
+	http     map[string]*httpRules // by domain
 	limits   []*limit              // of all rules, by path
 	warnings []string              // of what has no effect
 }
@@ -58,6 +59,8 @@ type limit struct {
 	period time.Duration
 	hold   time.Duration // of a slot
 	charge bool          // hits that are refused count, too
+	looked atomic.Bool   // a request has looked, with 0 hits
+	warned atomic.Bool   // the log has said that reported hits are lost
 	reply  *pb.RateLimitResponse_RateLimit
 	bound  limiter // on the server
 	local  limiter // in this process; nil if the limit came with a request
@@ -103,11 +106,6 @@ func parse(files []file, merge bool) (r *rules, err error) {
 	for _, f := range files {
 		l.file = f.name
 		l.load(f.text, merge)
-	}
-	if len(l.http) == 1 {
-		for _, only := range l.http {
-			l.http[""] = only
-		}
 	}
 	slices.SortFunc(l.limits, func(a, b *limit) int { return strings.Compare(a.path, b.path) })
 	return l.rules, nil
@@ -162,6 +160,9 @@ func (l *loader) loadDescriptors(parent *node, list []yaml.Node, depth int, tag 
 		f := decode[descriptorLevel](l, at, n.path)
 		n.valueToMetric = f.ValueToMetric
 		wildcard := strings.HasSuffix(composite, "*")
+		if strings.Contains(strings.TrimSuffix(f.Value, "*"), "*") {
+			l.warn(at, n.path, "a star is a wildcard only at the end of a value: this one stands for itself")
+		}
 		switch {
 		case f.Key == "":
 			l.fail(at, parent.path, "a descriptor has no key")
@@ -209,7 +210,7 @@ func (l *loader) loadLimit(at *yaml.Node, rule string, tag tagging) *limit {
 		m.Algorithm, m.units = concurrency, int64(*m.Concurrency)
 	}
 	m.Algorithm, m.OnFailure = cmp.Or(m.Algorithm, fixedWindow), cmp.Or(m.OnFailure, failOpen)
-	m.charge = m.Excess == "charge" || m.Excess == "" && m.Algorithm == fixedWindow && tag == tagNone
+	m.charge = m.Excess == "charge" || m.Excess == "" && m.Algorithm == fixedWindow && tag == tagNone && !m.Late
 	m.reply = &pb.RateLimitResponse_RateLimit{RequestsPerUnit: uint32(m.units), Name: m.Name,
 		Unit: pb.RateLimitResponse_RateLimit_Unit(pb.RateLimitResponse_RateLimit_Unit_value[unit])}
 	l.limits = append(l.limits, m)
@@ -240,6 +241,8 @@ func (m *limitLevel) mistake(unit time.Duration, tag tagging) string {
 		return "'excess: charge' cannot be combined with concurrency, a lockout or a hash_tag"
 	case m.Lockout != nil && tag != tagNone:
 		return "a lockout cannot be combined with a hash_tag"
+	case m.Late && (slots || m.Unlimited || m.Lockout != nil || m.Excess != ""):
+		return "'late: true' cannot be combined with concurrency, unlimited, a lockout or excess: late hits are always charged"
 	}
 	return ""
 }

@@ -9,6 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+func matchRule(match string) string {
+	return "domain: d\nhttp: {rules: [{name: a, match: {" + match + "}, rate_limit: {unlimited: true}}]}"
+}
+
 // Each file with a mistake is refused, with file, line and rule.
 func TestParse_mistakes(t *testing.T) {
 	const begin, rule = "domain: d\ndescriptors:\n- key: a\n  value: b\n", "  rate_limit:\n    unit: minute\n    requests_per_unit: 1\n"
@@ -31,21 +35,32 @@ func TestParse_mistakes(t *testing.T) {
 		begin + "  share_threshold: true":     "f.yaml:3: rule d.a_b: share_threshold needs a value that ends with '*'",
 		begin + "  rate_limit: {}":            "f.yaml:5: rule d.a_b: invalid unit ''",
 		begin + "  rate_limit: {unit: foo}":   "f.yaml:5: rule d.a_b: invalid unit 'foo'",
-		begin + "  rate_limit: {unit: day, unlimited: true}":                              "f.yaml:5: rule d.a_b: a rule that is unlimited has no unit",
-		begin + "  rate_limit: {unit: day, requests_per_unit: -1}":                        "f.yaml:5: rule d.a_b: cannot read !!int `-1` into a number from 0",
-		begin + rule + "    name: me\n    replaces: [{name: me}]":                         `f.yaml:9: rule d.a_b: replaces needs the name of another rule, not "me"`,
-		begin + rule + "    replaces: [{}]":                                               "f.yaml:8: rule d.a_b: replaces needs the name",
-		begin + rule + "    burst: 5":                                                     "f.yaml:6: rule d.a_b: burst and lockout need 'algorithm: gcra'",
-		begin + rule + "    algorithm: lucky":                                             `f.yaml:8: rule d.a_b: "lucky" is not one of [fixed_window sliding_window gcra]`,
-		begin + rule + "    algorithm: gcra\n    lockout: 5":                              "f.yaml:9: rule d.a_b: cannot read !!int `5` into a time",
-		begin + rule + "    concurrency: 5":                                               "f.yaml:6: rule d.a_b: concurrency is used alone",
-		begin + rule + "    hold: 5s":                                                     "f.yaml:6: rule d.a_b: hold needs concurrency",
-		begin + rule + "    excess: charge\nhash_tag: domain":                             "f.yaml:6: rule d.a_b: 'excess: charge' cannot be combined",
-		begin + rule + "hash_tag: all":                                                    `f.yaml:8: "all" is not one of [none domain descriptor]`,
-		"domain: d\ndescriptors: &a\n- key: k\n  descriptors: *a":                         "more than 32 levels",
-		"domain: d\nhttp: {rules: [{name: a}]}":                                           "f.yaml:2: rule d.http.a: a rule needs a name and a rate_limit",
-		"domain: d\nhttp: {trusted_proxies: [x]}":                                         `f.yaml:2: rule d.http: "x" isn't a network`,
-		"domain: d\nhttp: {rules: [{name: a, by: [foo], rate_limit: {unlimited: true}}]}": "f.yaml:2: rule d.http.a: by is a list of",
+		begin + "  rate_limit: {unit: day, unlimited: true}":                                    "f.yaml:5: rule d.a_b: a rule that is unlimited has no unit",
+		begin + "  rate_limit: {unit: day, requests_per_unit: -1}":                              "f.yaml:5: rule d.a_b: cannot read !!int `-1` into a number from 0",
+		begin + rule + "    name: me\n    replaces: [{name: me}]":                               `f.yaml:9: rule d.a_b: replaces needs the name of another rule, not "me"`,
+		begin + rule + "    replaces: [{}]":                                                     "f.yaml:8: rule d.a_b: replaces needs the name",
+		begin + rule + "    burst: 5":                                                           "f.yaml:6: rule d.a_b: burst and lockout need 'algorithm: gcra'",
+		begin + rule + "    algorithm: lucky":                                                   `f.yaml:8: rule d.a_b: "lucky" is not one of [fixed_window sliding_window gcra]`,
+		begin + rule + "    algorithm: gcra\n    lockout: 5":                                    "f.yaml:9: rule d.a_b: cannot read !!int `5` into a time",
+		begin + rule + "    concurrency: 5":                                                     "f.yaml:6: rule d.a_b: concurrency is used alone",
+		begin + rule + "    late: true\n    excess: refuse":                                     "f.yaml:6: rule d.a_b: 'late: true' cannot be combined",
+		begin + "  rate_limit: {late: true, concurrency: 1}":                                    "f.yaml:5: rule d.a_b: 'late: true' cannot be combined",
+		begin + rule + "    late: true\n    algorithm: gcra\n    lockout: 5m":                   "f.yaml:6: rule d.a_b: 'late: true' cannot be combined",
+		"domain: d\nhttp: {rules: [{name: a, rate_limit: {unit: day, late: true}}]}":            "f.yaml:2: rule d.http.a: late is for descriptors",
+		begin + rule + "    hold: 5s":                                                           "f.yaml:6: rule d.a_b: hold needs concurrency",
+		begin + rule + "    excess: charge\nhash_tag: domain":                                   "f.yaml:6: rule d.a_b: 'excess: charge' cannot be combined",
+		begin + rule + "hash_tag: all":                                                          `f.yaml:8: "all" is not one of [none domain descriptor]`,
+		"domain: d\ndescriptors: &a\n- key: k\n  descriptors: *a":                               "more than 32 levels",
+		matchRule("path: /api/*/users"):                                                         `f.yaml:2: rule d.http.a: path: "/api/*/users" has a star`,
+		matchRule("path: '*a*'"):                                                                `path: "*a*" has a star`,
+		matchRule("methods: ['*']"):                                                             `no request has the method "*": leave methods out`,
+		matchRule("headers: {User: '*bot*'}"):                                                   `header User: "*bot*" has a star`,
+		matchRule("headers: {'a b': x}"):                                                        `no request has a header "a b"`,
+		matchRule("host: 'http://a'"):                                                           `no request has the host "http:`,
+		"domain: d\nhttp: {rules: [{name: a, by: ['header:'], rate_limit: {unlimited: true}}]}": `no request has a header ""`,
+		"domain: d\nhttp: {rules: [{name: a}]}":                                                 "f.yaml:2: rule d.http.a: a rule needs a name and a rate_limit",
+		"domain: d\nhttp: {trusted_proxies: [x]}":                                               `f.yaml:2: rule d.http: "x" isn't a network`,
+		"domain: d\nhttp: {rules: [{name: a, by: [foo], rate_limit: {unlimited: true}}]}":       "f.yaml:2: rule d.http.a: by is a list of",
 		"domain: d\n- x": "f.yaml: yaml: line 1",
 		"domain: d\nhttp: {rules: [{name: a, match: {path: 'a%20b?c'}, rate_limit: {unlimited: true}}]}": "d.http.a: no request has the path a%20b?c: write /a b",
 	} {

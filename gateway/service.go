@@ -15,6 +15,7 @@ import (
 	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 )
@@ -28,13 +29,16 @@ type service struct {
 	log     *slog.Logger
 	files   []file // that were read last
 	rules   atomic.Pointer[rules]
+	alive   *health.Server
+	refusal atomic.Pointer[error] // why the server refuses this program: nil if it does not, or is away
 }
 
-// A request has at most this many descriptors, and a descriptor as many entries. A message has at most maxMessage bytes.
+// A request has at most this many descriptors, and a descriptor as many entries. A message has at most maxMessage bytes,
+// gRPC's default: Envoy admits a request whose message is refused.
 const (
 	maxDescriptors = 128
 	maxEntries     = 32
-	maxMessage     = 256 << 10
+	maxMessage     = 4 << 20
 )
 
 // settleKey marks a descriptor whose hits have happened already: they are charged past the limit if need be. The entry
@@ -95,6 +99,7 @@ func (s *service) asks(req *pb.RateLimitRequest) ([]ask, error) {
 			return nil, fmt.Errorf("rule %s: the last entry names the holder of a slot, and is empty", a.label)
 		}
 		a.hits = hits(req, descriptor)
+		a.settle = a.settle || a.limit != nil && a.limit.Late && a.hits > 0
 	}
 	return asks, nil
 }

@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/netip"
-	"net/url"
-	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,6 +28,8 @@ type httpRules struct {
 	domain  *domain
 	address func(*http.Request) string // of the client
 	network func(*http.Request) string // that the address counts for
+
+	ignoreCase bool // of paths
 }
 
 // httpRule is one rule. A request counts for each rule that matches it.
@@ -57,10 +57,14 @@ func (l *loader) loadHTTP(d *domain, at *yaml.Node) {
 	for _, n := range f.TrustedProxies {
 		trusted = append(trusted, n.Prefix)
 	}
-	h := &httpRules{domain: d, address: throttlehttp.ByNetwork(128, trusted...), network: throttlehttp.ByNetwork(bits, trusted...)}
+	h := &httpRules{domain: d, address: throttlehttp.ByNetwork(128, trusted...), network: throttlehttp.ByNetwork(bits, trusted...),
+		ignoreCase: f.IgnoreCase}
 	l.http[d.name] = h
 	for i := range f.Rules {
 		r := l.loadHTTPRule(&f.Rules[i], rule, d.tag)
+		if f.IgnoreCase && !r.exempts() {
+			r.Path = strings.ToLower(r.Path)
+		}
 		if slices.ContainsFunc(h.rules, func(other httpRule) bool { return other.name == r.name }) {
 			l.fail(&f.Rules[i], r.limit.path, "this name is there twice")
 		}
@@ -81,88 +85,33 @@ func (l *loader) loadHTTPRule(at *yaml.Node, parent string, tag tagging) (r http
 	if r.limit.Algorithm == concurrency {
 		l.fail(at, rule, "concurrency is for descriptors: a proxy that asks /check does not report the end of a request")
 	}
+	if r.limit.Late {
+		l.fail(at, rule, "late is for descriptors: /check takes one hit before the request")
+	}
 	if r.by == nil {
 		r.by = []string{"address"}
 	}
 	for _, by := range r.by {
 		if !slices.Contains([]string{"address", "method", "path", "host"}, by) && !strings.HasPrefix(by, "header:") {
 			l.fail(at, rule, "by is a list of address, method, path, host and header:NAME, not %q", by)
+		} else if name, is := strings.CutPrefix(by, "header:"); is && !token.MatchString(name) {
+			l.fail(at, rule, "no request has a header %q", name)
 		}
 	}
 	if given(&f.Match) {
 		r.matchLevel = decode[matchLevel](l, &f.Match, rule)
 		r.Host, r.Methods = cleanHost(r.Host), strings.Fields(strings.ToUpper(strings.Join(r.Methods, " ")))
-		if clean := cleanPath(r.Path); !strings.HasPrefix(r.Path, "*") && strings.TrimSuffix(r.Path, "/") != strings.TrimSuffix(clean, "/") {
+		l.checkMatch(&f.Match, rule, &r.matchLevel)
+		clean := readings(r.Path)[0]
+		switch {
+		case strings.HasPrefix(r.Path, "*") || r.Path == "" || r.Path == clean:
+		case r.Path == clean+"/":
+			r.Path = clean
+		default:
 			l.fail(at, rule, "no request has the path %s: write %s", r.Path, clean)
 		}
 	}
 	return r
-}
-
-// subject is the request that a proxy asks about.
-type subject struct {
-	is      map[string]string // its method, path and host, and as its address the network that the address counts for
-	address netip.Addr
-	header  http.Header
-}
-
-// subject reads what the proxy says about a request.
-func (h *httpRules) subject(r *http.Request) *subject {
-	address, _ := parsePrefix(strings.TrimPrefix(h.address(r), "ip:")) // a proxy at a Unix socket has none
-	return &subject{address: address.Addr(), header: r.Header, is: map[string]string{
-		"address": h.network(r),
-		"method":  cmp.Or(r.Header.Get("X-Forwarded-Method"), r.Method),
-		"path":    cleanPath(r.Header.Get("X-Forwarded-Uri")),
-		"host":    cleanHost(cmp.Or(r.Header.Get("X-Forwarded-Host"), r.Host)),
-	}}
-}
-
-// target finds the path of a request. It follows a host in "GET http://example.com/ HTTP/1.1", and ends before a query or a
-// fragment, which nginx drops.
-var target = regexp.MustCompile("^(?:[^/?#]+://[^/?#]*)?([^?#]*)")
-
-// escape is a right escape. A wrong one stays in the path.
-var escape = regexp.MustCompile("%[0-9A-Fa-f]{2}")
-
-// cleanPath returns a path without host, query, escapes, empty parts, dots and last slash, so it cannot be written to avoid a
-// rule.
-func cleanPath(uri string) string {
-	return path.Clean("/" + escape.ReplaceAllStringFunc(target.FindStringSubmatch(uri)[1], func(e string) string {
-		c, _ := strconv.ParseUint(e[1:], 16, 8)
-		return string([]byte{byte(c)})
-	}))
-}
-
-// cleanHost returns a host in lower case, without its port and last dot.
-func cleanHost(host string) string {
-	return strings.TrimSuffix((&url.URL{Host: strings.ToLower(host)}).Hostname(), ".")
-}
-
-// matches says whether a pattern with a star at one end matches a text.
-func matches(pattern, text string) bool {
-	if begin, ok := strings.CutSuffix(pattern, "*"); ok {
-		return text != "" && strings.HasPrefix(text, begin)
-	}
-	if end, ok := strings.CutPrefix(pattern, "*"); ok {
-		return strings.HasSuffix(text, end)
-	}
-	return pattern == text
-}
-
-func (r *httpRule) matches(s *subject) bool {
-	at := s.is["path"]
-	if r.Path != "" && !matches(r.Path, at) && !matches(r.Path, at+"/") || r.Host != "" && !matches(r.Host, s.is["host"]) {
-		return false
-	}
-	if len(r.Methods) > 0 && !slices.Contains(r.Methods, s.is["method"]) {
-		return false
-	}
-	for name, pattern := range r.Headers {
-		if !matches(pattern, s.header.Get(name)) {
-			return false
-		}
-	}
-	return len(r.Addresses) == 0 || slices.ContainsFunc(r.Addresses, func(n network) bool { return n.Contains(s.address) })
 }
 
 // ask is what a request asks of the rule. Its key is that of a descriptor with these entries.
@@ -180,13 +129,30 @@ func (r *httpRule) ask(d *domain, s *subject) ask {
 	return a
 }
 
-// check answers a proxy: 200 lets the request through, and 429 refuses it. The path says which domain's rules count:
-// /check/NAME, or /check if only one domain has http rules. ?deny=403 refuses with another status.
+// appendAsks appends what a request asks of the rules that it matches. It returns a header that the request has several
+// times, if a rule counts by it.
+func (h *httpRules) appendAsks(asks []ask, r *http.Request) (_ []ask, repeated string) {
+	sub := h.subject(r)
+	for i := range h.rules {
+		if h.rules[i].matches(sub) {
+			asks = append(asks, h.rules[i].ask(h.domain, sub))
+			repeated = cmp.Or(repeated, h.rules[i].repeated(sub))
+		}
+	}
+	return asks, repeated
+}
+
+// check answers a proxy: 200 lets the request through, and 429 refuses it. The http rules of all domains count, or those of
+// one: /check/NAME. ?deny=403 refuses with another status.
 func (s *service) check(w http.ResponseWriter, r *http.Request) {
 	name := strings.Trim(strings.TrimPrefix(r.URL.Path, "/check"), "/")
-	h := s.rules.Load().http[name]
-	if h == nil {
-		http.Error(w, fmt.Sprintf("no domain %q has http rules, or several have: ask /check/NAME", name), http.StatusNotFound)
+	all := s.rules.Load().http
+	names := []string{name}
+	if name == "" {
+		names = slices.Sorted(maps.Keys(all))
+	}
+	if len(names) == 0 || all[names[0]] == nil {
+		http.Error(w, fmt.Sprintf("no domain %q has http rules", name), http.StatusNotFound)
 		return
 	}
 	deny, err := strconv.Atoi(cmp.Or(r.URL.Query().Get("deny"), "429"))
@@ -194,10 +160,12 @@ func (s *service) check(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "deny is 400 to 599", http.StatusBadRequest)
 		return
 	}
-	sub, asks := h.subject(r), []ask{}
-	for i := range h.rules {
-		if h.rules[i].matches(sub) {
-			asks = append(asks, h.rules[i].ask(h.domain, sub))
+	var asks []ask
+	for _, name := range names {
+		var repeated string
+		if asks, repeated = all[name].appendAsks(asks, r); repeated != "" {
+			http.Error(w, "the request has more than one header "+repeated, deny)
+			return
 		}
 	}
 	response, tightest := s.decide(r.Context(), asks)
@@ -223,11 +191,19 @@ func (s *service) handlers() (web, debug *http.ServeMux) {
 	web, debug = http.NewServeMux(), http.NewServeMux()
 	web.HandleFunc("/check", s.check)
 	web.HandleFunc("/check/", s.check)
-	web.HandleFunc("POST /json", s.json)
-	web.HandleFunc("GET /healthcheck", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "OK") })
+	web.HandleFunc("GET /healthcheck", s.healthcheck)
+	debug.HandleFunc("POST /json", s.json) // it gives units back, too: clients must not reach it
 	debug.Handle("GET /metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{}))
 	debug.HandleFunc("GET /rules", s.showRules)
 	return web, debug
+}
+
+func (s *service) healthcheck(w http.ResponseWriter, _ *http.Request) {
+	if why := s.refusal.Load(); why != nil {
+		http.Error(w, (*why).Error(), http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintln(w, "OK")
 }
 
 // json is ShouldRateLimit for clients without gRPC: 200 or 429, with the response as JSON.
