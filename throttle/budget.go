@@ -13,6 +13,7 @@ type grant struct {
 	since     time.Duration // when the command that took them was sent
 	remaining int64         // by the reply
 	reset     time.Duration // by the reply
+	timer     *time.Timer   // ends the grant; nil with a clock of the caller's
 }
 
 // use is how a key's units are used. The zero use says that nothing is known.
@@ -32,8 +33,11 @@ func newGrant(units int64, since time.Duration, r *Result) *grant {
 // spend takes up to n units and returns how many.
 func (g *grant) spend(n int64) int64 { return min(n, max(g.left.Add(-n)+n, 0)) }
 
-// end returns how many units are left, which nobody can spend any more.
+// end returns how many units are left, which nobody can spend any more. Nothing holds the grant afterwards.
 func (g *grant) end() int64 {
+	if g.timer != nil {
+		g.timer.Stop()
+	}
 	left := max(g.left.Swap(0), 0)
 	g.units -= left
 	return left
@@ -68,7 +72,7 @@ const share = 8
 // refill returns how many units to ask for beyond those of the callers: what is spent in half of hold at the recent rate,
 // at most a share of what remains. After a scarce reply, and if nothing is known yet, it returns 0. It ends the grant. s is
 // locked.
-func (l *limiter) refill(s *state, now time.Duration) int64 {
+func (l *limiter) refill(key string, s *state, now time.Duration) int64 {
 	spent := int64(1)
 	if g := s.grant.Swap(nil); g != nil {
 		g.end()
@@ -85,7 +89,30 @@ func (l *limiter) refill(s *state, now time.Duration) int64 {
 		return 0
 	}
 	most := min(l.drains(l.hold)/float64(l.bounds.units), 1) / share
-	return int64(min(u.rate*l.hold.Seconds()/2, float64(l.settings.units), float64(u.remaining)*most))
+	more := int64(min(u.rate*l.hold.Seconds()/2, float64(l.settings.units), float64(u.remaining)*most))
+	if more > 0 && !l.claim(key, s, now) {
+		return 0
+	}
+	return more
+}
+
+// claim reports whether the limiter may hold units of a key, from now on for the time hold. Of all limits of a name one may,
+// so that its units are a bound for the key. s is the locked state of the key.
+func (l *limiter) claim(key string, s *state, now time.Duration) bool {
+	if l.home != l {
+		s = l.home.lock(key) // home locks no other
+		defer s.mu.Unlock()
+	}
+	if s.holder != l && s.claimed(now, l.hold) {
+		return false
+	}
+	s.holder, s.since = l, now
+	return true
+}
+
+// claimed reports whether a limiter may hold units of the key. A claim of a time to come is of a clock that was set back.
+func (s *state) claimed(now, hold time.Duration) bool {
+	return s.holder != nil && now >= s.since && now-s.since <= hold
 }
 
 // tooSlow is the rate of a key that was asked for once.
@@ -112,7 +139,7 @@ func (l *limiter) take(key string, n int64, now time.Duration, r *Result) (spent
 	if spent == n {
 		return n, 0
 	}
-	return spent, l.refill(s, now)
+	return spent, l.refill(key, s, now)
 }
 
 // keep notes the reply to a command that was sent at this time, and the units that it has brought beyond the callers'.
@@ -127,25 +154,37 @@ func (l *limiter) keep(key string, sent time.Duration, extra int64, r *Result) {
 	}
 	s.use.since, s.use.remaining, s.use.scarce = sent, r.Remaining, !r.Allowed || r.RetryAfter > 0
 	s.use.rate = max(s.use.rate, tooSlow) // of a new state, if a sweep has dropped the one before
-	s.grant.Store(nil)
+	s.drop()
 	if extra <= 0 {
 		return
 	}
 	g := newGrant(min(extra, l.settings.units), sent, r)
-	s.grant.Store(g)
 	if l.c.o.Now == nil {
-		time.AfterFunc(l.hold-(l.c.now()-sent), func() {
+		g.timer = time.AfterFunc(l.hold-(l.c.now()-sent), func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			g.end()
 		})
 	}
+	s.grant.Store(g)
 }
 
-// giveBack refunds the units of all keys. The lanes make pipelines of the calls. It returns the first error.
+// drop ends the grant, if there is one.
+func (s *state) drop() {
+	if g := s.grant.Swap(nil); g != nil {
+		g.end()
+	}
+}
+
+// giveBack refunds the units of all keys, of a limiter whose client closes. The lanes make pipelines of the calls. It returns the first error.
 func (l *limiter) giveBack() error {
 	var calls []func() error
 	now := l.c.now()
+	l.mu.Lock()
+	if l.sweeper != nil {
+		l.sweeper.Stop()
+	}
+	l.mu.Unlock()
 	l.keys.Range(func(key, v any) bool {
 		s := v.(*state)
 		s.mu.Lock()

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -47,20 +49,20 @@ func TestBudget_forgetsItsRate(t *testing.T) {
 		s.mu.Unlock()
 		for i := range 10 {
 			sent := time.Hour + time.Duration(i)*10*time.Millisecond
-			l.keep(key, sent, l.refill(s, sent), &Result{Allowed: true, Remaining: 1000})
+			l.keep(key, sent, l.refill(key, s, sent), &Result{Allowed: true, Remaining: 1000})
 		}
 		return s
 	}
 	now := time.Hour + 90*time.Millisecond + hold + rateKnown
-	require.NotZero(t, l.refill(busy("busy"), now))
+	require.NotZero(t, l.refill("busy", busy("busy"), now))
 	l.count = 10 // of which a hundredth drains within hold
-	require.EqualValues(t, 1, l.refill(busy("slow"), now))
+	require.EqualValues(t, 1, l.refill("slow", busy("slow"), now))
 	late, fresh := busy("late"), new(state)
-	require.Equal(t, l.refill(fresh, now+1), l.refill(late, now+1))
+	require.Equal(t, l.refill("fresh", fresh, now+1), l.refill("late", late, now+1))
 	require.Equal(t, fresh.use, late.use)
 	scarce := busy("scarce")
 	l.keep("scarce", now, 0, &Result{Allowed: true, Remaining: 1000, RetryAfter: 1})
-	require.Zero(t, l.refill(scarce, now))
+	require.Zero(t, l.refill("scarce", scarce, now))
 }
 
 // Units are forgotten after their time: by a timer, and by a clock of the caller's, which may jump.
@@ -123,4 +125,55 @@ func TestGiveBack_old(t *testing.T) {
 		_ = c.Close() // the reply is empty
 		require.Equal(t, want, sent.Load(), ahead)
 	}
+}
+
+// A key has one grant, whatever its rate, and nothing holds a client that was closed: no timer waits any more. The heap of
+// the runtime holds up to a quarter of stopped timers.
+func TestClose_leavesNothing(t *testing.T) {
+	const clients, times = 40, 40
+	var closed []weak.Pointer[Client]
+	for range clients {
+		c, err := New(admitting{[]int64{0, 10, 0, 1, 1000, 1}}, Options{}, Budget(5, time.Hour), DenyCache(true))
+		require.NoError(t, err)
+		var grants []weak.Pointer[grant]
+		l := c.Rate("t", PerHour(10)).l
+		for range times {
+			l.keep("bob", c.now(), 5, &Result{})
+			grants = append(grants, weak.Make(l.find("bob").grant.Load()))
+		}
+		require.Less(t, held(grants), times/2)
+		require.NoError(t, c.Close())
+		closed = append(closed, weak.Make(c))
+	}
+	require.Less(t, held(closed), clients/2)
+}
+
+// One limit of a name holds units of a key, until the units of the last take are old.
+func TestBudget_claim(t *testing.T) {
+	began := time.Now()
+	first := open(t, admitting{}, Options{Now: func() time.Time { return began }}, Budget(5, time.Second)).Rate("t", PerHour(10))
+	second := first.With(PerHour(20))
+	claims := func(l *limiter, now time.Duration) bool {
+		s := l.lock("bob")
+		defer s.mu.Unlock()
+		return l.claim("bob", s, now)
+	}
+	require.True(t, claims(second.l, 0))
+	first.l.sweep()
+	require.False(t, claims(first.l, time.Second))
+	require.True(t, claims(second.l, time.Second))
+	require.False(t, claims(first.l, 2*time.Second))
+	require.True(t, claims(first.l, 2*time.Second+1))
+	require.False(t, claims(second.l, 2*time.Second+1))
+}
+
+// held returns how many of these are held by something.
+func held[T any](all []weak.Pointer[T]) (n int) {
+	runtime.GC()
+	for _, p := range all {
+		if p.Value() != nil {
+			n++
+		}
+	}
+	return n
 }

@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -9,13 +10,16 @@ import (
 // those of the client's clock.
 type circuit struct {
 	failures int           // in a row
+	since    time.Duration // the first of them
+	opened   bool          // until a reply comes
 	tried    time.Duration // since when the calls are sent that may end the pause, or make it longer
 	until    time.Duration // the end of the pause
 	pause    time.Duration // its length
 }
 
 // After circuitFailures failures in a row no call is sent for a pause. Then one call is sent: if it fails, the next
-// pause is twice as long, and if it succeeds, all calls are sent again.
+// pause is twice as long, and if it succeeds, all calls are sent again. Calls that got no reply in time fail together when a
+// server stalls for a moment, so they open the circuit only if nothing has come for another time limit.
 const (
 	circuitFailures = 5
 	shortestPause   = 100 * time.Millisecond
@@ -23,7 +27,7 @@ const (
 	untried         = 10 * time.Second // after its pause an open circuit counts for the log this long, if nobody tries it
 )
 
-func (c *circuit) open() bool { return c.failures >= circuitFailures }
+func (c *circuit) open() bool { return c.opened }
 
 // admits reports whether a call with this time limit may be sent now. If it is the one that tries a failing server again,
 // no other is sent until it has ended, which it does within the time limit. A clock that was set back ends a pause.
@@ -41,10 +45,13 @@ func (l *lane) admits(now, limit time.Duration) bool {
 	return true
 }
 
-// failed notes that a call failed, which began at this time. If it began before the circuit opened, or was tried again, it
-// says nothing new.
-func (l *lane) failed(c *Client, began time.Duration, err error) {
-	if l.opens(began, c.now()) && !c.away.Swap(true) {
+// failed notes that a call with this time limit failed, which began at this time. If it began before the circuit opened, or
+// was tried again, it says nothing new.
+func (l *lane) failed(c *Client, began, limit time.Duration, err error) {
+	if !errors.Is(err, context.DeadlineExceeded) {
+		limit = 0
+	}
+	if l.opens(began, c.now(), limit) && !c.away.Swap(true) {
 		c.o.Logger.Warn("throttle: the server is unavailable", "error", err)
 	}
 	// A cluster client asks for the masters again when it tries a call on another node, but calls of this package are sent
@@ -54,8 +61,9 @@ func (l *lane) failed(c *Client, began time.Duration, err error) {
 	}
 }
 
-// opens counts a failure, and reports whether the circuit opens, or its pause gets longer.
-func (l *lane) opens(began, now time.Duration) bool {
+// opens counts a failure, and reports whether the circuit opens, or its pause gets longer. It opens only if the failures in
+// a row began at least this long ago.
+func (l *lane) opens(began, now, least time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := &l.circuit
@@ -63,7 +71,10 @@ func (l *lane) opens(began, now time.Duration) bool {
 		return false
 	}
 	l.fails.Store(true)
-	if c.failures++; !c.open() {
+	if c.failures++; c.failures == 1 {
+		c.since = now
+	}
+	if c.opened = c.opened || c.failures >= circuitFailures && now-c.since >= least; !c.opened {
 		return false
 	}
 	c.pause = max(min(2*c.pause, longestPause), shortestPause)
@@ -97,8 +108,7 @@ func (l *lane) works(c *Client) {
 // any more, and it stays open.
 func (c *Client) anyFails() bool {
 	now := c.now()
-	for i := range c.lanes {
-		l := &c.lanes[i]
+	for l := range c.eachLane {
 		l.mu.Lock()
 		fails := l.circuit.open() && now < l.circuit.until+untried
 		l.mu.Unlock()

@@ -28,16 +28,17 @@ type Options struct {
 	// Lease aren't decisions.
 	Observe func(Event)
 
-	// Logger gets one record after 5 failures in a row, one when the server is back, and one for each limiter that is
-	// refused: slog.Default() if nil.
+	// Logger gets one record after 5 failures in a row, one when the server is back, one for each limiter that is refused, and
+	// at most one a minute about calls that fail until somebody changes the set-up, such as those of a missing module:
+	// slog.Default() if nil.
 	Logger *slog.Logger
 
 	// Now is the clock of deny caches, budgets and pauses in an outage: time.Now if nil. Tests may pass their own.
 	Now func() time.Time
 }
 
-// Verb is the method that an Event is about: Allow (and AllowN), AllowAtMost, Peek, Refund, Settle, Reset, Reserve (and
-// Wait, WaitN), Lease (and Acquire), All or SettleAll.
+// Verb is the method that an Event is about: Allow (and AllowN), AllowAtMost, Peek, Refund, Settle (and Pause), Reset,
+// Reserve (and Wait, WaitN), Lease (and Acquire), All or SettleAll.
 type Verb string
 
 const (
@@ -72,8 +73,10 @@ type Client struct {
 	defaults settings
 	all      *limiter // of All and SettleAll, which have the defaults
 	lanes    []lane
+	masters  sync.Map  // the *lane of each master of a cluster, by address
 	base     time.Time // of the times that limiters and circuits keep
 	closed   ending
+	advised  atomic.Int64   // when the log last had a record of complain, 1 ns and more
 	away     atomic.Bool    // the log has said that the server is unavailable
 	running  sync.WaitGroup // goroutines of the client, without those of leases
 	leases   sync.Map       // of each *Lease that is not closed nil
@@ -226,8 +229,7 @@ func (c *Client) addLimiter(name string, b bounds, s settings) *limiter {
 			return l
 		}
 	}
-	l := &limiter{c: c, name: name, prefix: c.o.KeyPrefix + name + ":", bounds: b, settings: s, busy: map[string][]*group{}}
-	l.words, l.lastWords = b.words()
+	l := c.newLimiter(name, b, s)
 	if b.kind != policyKind && b.lockout == 0 { // these would get another reply if they were merged
 		l.spends = s.units > 0
 		l.unseen = l.spends && c.o.Observe == nil
@@ -237,6 +239,13 @@ func (c *Client) addLimiter(name string, b bounds, s settings) *limiter {
 		c.limiters[name] = slices.Delete(all, 1, 2)
 	}
 	c.limiters[name] = append(c.limiters[name], l)
+	l.home = c.limiters[name][0]
+	return l
+}
+
+func (c *Client) newLimiter(name string, b bounds, s settings) *limiter {
+	l := &limiter{c: c, name: name, prefix: c.o.KeyPrefix + name + ":", bounds: b, settings: s, busy: map[string][]*group{}}
+	l.words, l.lastWords = b.words()
 	return l
 }
 

@@ -241,7 +241,7 @@ func TestErrParams(t *testing.T) {
 }
 
 // The server's error replies have a kind. Those that are not gothrottle's mean that nobody decided. A reply about one key,
-// such as NOPERM, stops no calls for other keys.
+// such as NOPERM, stops no calls for other keys. An error that only a change of the set-up can end is in the log once a minute.
 func TestErrors_ofTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for text, want := range map[string]error{
@@ -250,8 +250,10 @@ func TestErrors_ofTheServer(t *testing.T) {
 			"CROSSSLOT Keys in request": throttle.ErrParams, "NOAUTH Authentication required.": throttle.ErrUnavailable,
 			"WRONGPASS invalid": throttle.ErrUnavailable, "NOPERM no": throttle.ErrUnavailable, "ERR upstream failure": throttle.ErrUnavailable,
 			"ERR clause 3: count is not an integer": throttle.ErrParams, "WRONGTYPE Operation against": throttle.ErrParams,
+			"ERR no policy for the key": throttle.ErrParams,
 		} {
-			c, s := throttletest.New(t, throttle.Options{Logger: quiet})
+			var log strings.Builder
+			c, s := throttletest.New(t, throttle.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			for i := range 20 {
 				reply := error(serverError(text))
 				if i == 0 {
@@ -266,10 +268,20 @@ func TestErrors_ofTheServer(t *testing.T) {
 			}
 			stops := want == throttle.ErrUnavailable && text != "NOPERM no" && text != "ERR upstream failure"
 			require.Equal(t, stops, s.Calls() < 20, text)
+			s.Advance(time.Minute)
+			require.ErrorIs(t, only(hourly(c).Allow(background, "")), want)
+			records := map[bool]int{want != throttle.ErrUnavailable || text == "NOPERM no": 2}[true]
+			require.Equal(t, records, strings.Count(log.String(), "ERROR"), log.String())
+			require.Equal(t, records, strings.Count(log.String(), advice[text[:6]]), log.String())
 			require.ErrorIs(t, c.Check(background), want)
 		}
 	})
 }
+
+// advice is a part of what the log says about errors that begin like this.
+var advice = map[string]string{"ERR un": "load gothrottle", "CROSSS": "one hash tag", "ERR cl": "correct the limit", "WRONGT": "another KeyPrefix",
+	"NOPERM": "permit the command", "LOADIN": "ERROR", "OOM co": "ERROR", "READON": "ERROR", "NOAUTH": "ERROR", "WRONGP": "ERROR", "ERR up": "ERROR",
+	"ERR no": "add the policy"}
 
 type serverError string
 

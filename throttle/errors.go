@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -108,4 +109,36 @@ func classify(err error) error {
 		return fmt.Errorf("%w: %w (%w)", ErrUnavailable, err, context.DeadlineExceeded)
 	}
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+}
+
+// advice says what to do about error replies that begin like this, after ERR. They don't go away by themselves.
+var advice = [][2]string{
+	{"unknown command", "load gothrottle into every server (docs/install.md). Client.Check notices this when a program starts"},
+	{"no policy ", "add the policy to gothrottle.policies of every server (docs/commands.md)"},
+	{"CROSSSLOT", "give all keys of one call one hash tag, as in {site}bob and {site} (docs/go.md)"},
+	{"WRONGTYPE", "use another KeyPrefix: another program has a key of this name"},
+	{"NOPERM", "permit the command and the key to this user of the server (SECURITY.md)"},
+	{"", "correct the limit or the call (docs/commands.md)"},
+}
+
+// adviceEvery is how much time there is at least from one record of complain to the next.
+const adviceEvery = time.Minute
+
+// complain logs what to do about a call that fails until somebody changes the set-up.
+func (c *Client) complain(cmd command, err error) {
+	var reply redis.Error
+	if !errors.As(err, &reply) || !(errors.Is(err, ErrParams) || errors.Is(err, ErrNoModule) || strings.HasPrefix(reply.Error(), "NOPERM")) {
+		return
+	}
+	last, now := c.advised.Load(), int64(c.now())+1
+	if last > 0 && now >= last && now-last < int64(adviceEvery) || !c.advised.CompareAndSwap(last, now) {
+		return
+	}
+	text := strings.TrimPrefix(reply.Error(), "ERR ")
+	for _, row := range advice {
+		if strings.HasPrefix(text, row[0]) {
+			c.o.Logger.Error("throttle: calls fail until the set-up is changed", "command", cmd.Name(), "key", cmd.Args()[1], "error", reply, "do", row[1])
+			return
+		}
+	}
 }

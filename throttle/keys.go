@@ -13,7 +13,9 @@ type state struct {
 
 	mu      sync.Mutex
 	use     use
-	dropped bool // another state may be in its place
+	holder  *limiter      // of those of the name, the one that may hold units of the key
+	since   time.Duration // when it began
+	dropped bool          // another state may be in its place
 }
 
 // find returns the state of a key, or nil.
@@ -43,20 +45,24 @@ func (l *limiter) lock(key string) *state {
 const sweepEvery = 10 * time.Second
 
 func (l *limiter) sweepLater() {
-	if !l.c.closed.Load() && l.sweeps.CompareAndSwap(false, true) {
-		time.AfterFunc(sweepEvery, l.sweep)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.c.closed.Load() && l.sweeper == nil {
+		l.sweeper = time.AfterFunc(sweepEvery, l.sweep)
 	}
 }
 
 // sweep drops the states that mean the same as no state. Calls do not notice.
 func (l *limiter) sweep() {
-	l.sweeps.Store(false)
+	l.mu.Lock()
+	l.sweeper = nil
+	l.mu.Unlock()
 	now, left := l.c.now(), false
 	l.keys.Range(func(key, v any) bool {
 		s := v.(*state)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if d := s.denial.Load(); d != nil && d.holds(now) || s.use.known(now, l.hold) {
+		if d := s.denial.Load(); d != nil && d.holds(now) || s.use.known(now, l.hold) || s.claimed(now, l.hold) {
 			left = true
 		} else {
 			s.dropped = true

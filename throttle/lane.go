@@ -16,14 +16,18 @@ import (
 // A lane sends the calls of some keys. At most laneWidth commands and pipelines of a lane are under way at once. Calls
 // that come meanwhile wait, and go together in the next pipeline. So load makes pipelines longer, and the number of
 // connections does not grow. A call without company is sent at once in its caller's goroutine.
+//
+// Where a round trip takes most of the time limit, calls that waited for an earlier one would come too late. So none waits
+// for longer than 1/hurryPart of its limit while fewer than widestLane are under way.
 type lane struct {
 	fails      atomic.Bool // the circuit is not the zero circuit
 	mu         sync.Mutex
 	circuit    circuit
 	underWay   int
 	queue      []*queued
-	connecting bool      // see Client.connect
-	connected  time.Time // when it has succeeded
+	hurry      *time.Timer // when the queue is sent although laneWidth are under way
+	connecting bool        // see Client.connect
+	connected  time.Time   // when it has succeeded
 }
 
 // queued is a command that waits for its turn.
@@ -36,11 +40,13 @@ type queued struct {
 
 const (
 	laneWidth   = 4
+	widestLane  = 16
+	hurryPart   = 8
 	maxPipeline = 512 // commands
 )
 
-// Lanes are there so that a dead node of a cluster does not hold up the calls to others: a lane has 64 slots in a row, which
-// are mostly one node's. Where one server has all keys, one lane is best.
+// Lanes are there so that a dead node of a cluster does not hold up the calls to others. A master has one lane, as a server
+// without a cluster has. Where the masters aren't known, a lane has 64 slots in a row, which are mostly one node's.
 const clusterLanes = 256
 
 func makeLanes(rdb Processor) []lane {
@@ -50,11 +56,33 @@ func makeLanes(rdb Processor) []lane {
 	return make([]lane, clusterLanes)
 }
 
-func (c *Client) lane(key string) *lane {
+// lane returns the lane of a key. A cluster client that does not know its masters yet looks for them.
+func (c *Client) lane(ctx context.Context, key string) *lane {
 	if len(c.lanes) == 1 {
 		return &c.lanes[0]
 	}
+	if cluster, ok := c.rdb.(interface {
+		MasterForKey(context.Context, string) (*redis.Client, error)
+	}); ok {
+		if master, err := cluster.MasterForKey(ctx, key); err == nil {
+			if l, known := c.masters.Load(master.Options().Addr); known {
+				return l.(*lane)
+			}
+			l, _ := c.masters.LoadOrStore(master.Options().Addr, new(lane))
+			return l.(*lane)
+		}
+	}
 	return &c.lanes[slot(key)/(slots/clusterLanes)]
+}
+
+// eachLane yields the lanes of all masters that have been asked, and those of slots.
+func (c *Client) eachLane(yield func(*lane) bool) {
+	for i := range c.lanes {
+		if !yield(&c.lanes[i]) {
+			return
+		}
+	}
+	c.masters.Range(func(_, l any) bool { return yield(l.(*lane)) })
 }
 
 // do sends a command on the lane of its key, unless the lane's circuit is open. It also returns if the deadline of the
@@ -65,7 +93,7 @@ func (c *Client) do(cmd command) error {
 		return fmt.Errorf("throttle: %w", err)
 	}
 	key := cmd.Args()[1].(string)
-	l := c.lane(key)
+	l := c.lane(w, key)
 	began := time.Duration(0) // before all failures that the circuit counts
 	if l.fails.Load() {
 		if began = c.now(); !l.admits(began, w.limit) {
@@ -86,8 +114,9 @@ func (c *Client) do(cmd command) error {
 		l.undecided(began) // the command's own limit was not over: that says nothing of the server
 	case !errors.Is(err, ErrUnavailable) || !failsAll(err):
 		l.works(c)
+		c.complain(cmd, err)
 	default:
-		l.failed(c, began, err)
+		l.failed(c, began, w.limit, err)
 		c.connect(l, w, key, err)
 	}
 	if caller != nil && errors.Is(err, ErrUnavailable) {
@@ -138,19 +167,34 @@ func pooled(rdb Processor) bool {
 	return ok
 }
 
-// setUp sends a command as often at once as a lane may, so that later calls find connections. It returns the first error
-// of read.
+// setUp sends a command as often at once as a lane may, alone and in pipelines, so that later calls find connections:
+// go-redis has a pool of its own for pipelines. It returns the first error of read.
 func setUp(ctx context.Context, rdb Processor, read func(reply any, err error) error, words ...any) error {
-	ask := func() error {
-		cmd := newGeneralCall(within{Context: ctx, caller: ctx}, words)
-		err := classify(rdb.Process(ctx, cmd))
-		return read(cmd.Val(), err)
+	ask := func(send func(*generalCall) error) func() error {
+		return func() error {
+			cmd := newGeneralCall(within{Context: ctx, caller: ctx}, words)
+			err := classify(send(cmd))
+			return read(cmd.Val(), err)
+		}
 	}
+	alone := ask(func(cmd *generalCall) error { return rdb.Process(ctx, cmd) })
 	if !pooled(rdb) {
-		return ask()
+		return alone()
 	}
-	return atOnce(slices.Repeat([]func() error{ask}, laneWidth))
+	all := slices.Repeat([]func() error{alone}, laneWidth)
+	if p, ok := rdb.(interface{ Pipeline() redis.Pipeliner }); ok {
+		all = slices.Concat(all, slices.Repeat([]func() error{ask(func(cmd *generalCall) error {
+			pipe := p.Pipeline()
+			_ = pipe.Process(ctx, cmd)
+			_, err := pipe.Exec(ctx)
+			return err
+		})}, warmPipelines))
+	}
+	return atOnce(all)
 }
+
+// warmPipelines is how many connections for pipelines are set up: go-redis has 10 of them unless its options say otherwise.
+const warmPipelines = 8
 
 // send sends a command and waits for its reply, or until its turn comes too late for the time limit or for the caller.
 func (l *lane) send(c *Client, cmd command) error {
@@ -170,6 +214,9 @@ func (l *lane) send(c *Client, cmd command) error {
 	}
 	q := &queued{command: cmd, done: make(chan struct{})}
 	if !turn {
+		if len(l.queue) == 0 {
+			l.hurryUp(c, w.limit/hurryPart)
+		}
 		l.queue = append(l.queue, q)
 	}
 	l.mu.Unlock()
@@ -204,6 +251,27 @@ func (l *lane) next(c *Client) {
 	}
 }
 
+// hurryUp sends the queue after this time. l.mu is locked.
+func (l *lane) hurryUp(c *Client, after time.Duration) {
+	if l.hurry != nil {
+		l.hurry.Reset(after)
+		return
+	}
+	l.hurry = time.AfterFunc(after, func() {
+		l.mu.Lock()
+		var batch []*queued
+		if l.underWay < widestLane {
+			if batch = l.take(); len(batch) > 0 {
+				l.underWay++
+			}
+		}
+		l.mu.Unlock()
+		if len(batch) > 0 {
+			l.flush(c, batch)
+		}
+	})
+}
+
 // take removes the oldest commands from the queue, and returns those whose callers still wait.
 func (l *lane) take() (batch []*queued) {
 	for len(batch) == 0 && len(l.queue) > 0 { // what it looks at does not grow with the queue
@@ -212,7 +280,9 @@ func (l *lane) take() (batch []*queued) {
 		l.queue = l.queue[n:]
 	}
 	if len(l.queue) == 0 { // so that nothing holds the commands
-		l.queue = nil
+		if l.queue = nil; l.hurry != nil {
+			l.hurry.Stop()
+		}
 	}
 	return batch
 }

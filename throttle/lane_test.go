@@ -89,7 +89,7 @@ func TestConnect(t *testing.T) {
 			ask()
 			synctest.Wait()
 			require.EqualValues(t, want*laneWidth, tries.Load())
-			require.Equal(t, want, c.lane("t:").circuit.failures)
+			require.Equal(t, want, c.lane(context.Background(), "t:").circuit.failures)
 		}
 		fails = nil
 		go ask()
@@ -97,7 +97,7 @@ func TestConnect(t *testing.T) {
 		ask()
 		synctest.Wait()
 		require.EqualValues(t, 3*laneWidth, tries.Load())
-		require.Equal(t, 1, c.lane("t:").circuit.failures)
+		require.Equal(t, 1, c.lane(context.Background(), "t:").circuit.failures)
 	})
 }
 
@@ -115,7 +115,7 @@ func TestCircuit_lateFailures(t *testing.T) {
 	c.base = time.Unix(0, 0)
 	l := &lane{}
 	for now = 1; now <= 20; now++ {
-		l.failed(c, 0, io.EOF)
+		l.failed(c, 0, time.Hour, io.EOF)
 	}
 	require.EqualValues(t, circuitFailures, l.circuit.failures)
 	require.Equal(t, shortestPause, l.circuit.pause)
@@ -128,13 +128,33 @@ func TestCircuit_lateFailures(t *testing.T) {
 	require.False(t, l.admits(now, time.Hour))
 	l.undecided(now) // the trial says nothing: the next call may try
 	require.True(t, l.admits(now, time.Hour))
-	l.failed(c, now, io.EOF)
+	l.failed(c, now, time.Hour, io.EOF)
 	require.Equal(t, 2*shortestPause, l.circuit.pause)
 	l.works(c)
 	for range circuitFailures { // with a success between any two
 		l.works(c)
-		l.failed(c, now, io.EOF)
+		l.failed(c, now, time.Hour, io.EOF)
 		require.True(t, l.admits(now, time.Hour))
+	}
+}
+
+// A server that stalls for less than two time limits opens no circuit, however many calls fail: a reply comes between.
+func TestCircuit_stall(t *testing.T) {
+	const limit = 50 * time.Millisecond
+	now := time.Duration(0)
+	c := open(t, admitting{}, Options{Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(0, int64(now)) }})
+	c.base = time.Unix(0, 0)
+	for _, reply := range []bool{true, false} {
+		l := &lane{}
+		for now = limit; now < 2*limit; now += time.Millisecond { // no reply for up to 100 ms
+			l.failed(c, now-limit, limit, context.DeadlineExceeded)
+			require.True(t, l.admits(now, limit))
+		}
+		if reply {
+			l.works(c)
+		}
+		l.failed(c, now-limit, limit, context.DeadlineExceeded)
+		require.Equal(t, reply, l.admits(now, limit))
 	}
 }
 
@@ -150,7 +170,7 @@ func TestCircuit_log(t *testing.T) {
 			}
 			return admitting{}.Process(ctx, cmd)
 		}), Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		a, b := c.lane("t:a"), c.lane("t:b")
+		a, b := c.lane(context.Background(), "t:a"), c.lane(context.Background(), "t:b")
 		require.NotSame(t, a, b)
 		for _, step := range []struct {
 			fails, asks  string

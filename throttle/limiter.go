@@ -26,16 +26,18 @@ type limiter struct {
 	words     []any // of its command: name, place of the key, numbers
 	lastWords []any // after the quantity and its mode
 	latest    atomic.Pointer[context.Context]
-	keys      sync.Map    // of each key that is remembered a *state
-	sweeps    atomic.Bool // a sweep comes
-	merges    bool        // concurrent calls of Allow
-	spends    bool        // units of a budget
-	unseen    bool        // nobody observes how
+	keys      sync.Map // of each key that is remembered a *state
+	merges    bool     // concurrent calls of Allow
+	spends    bool     // units of a budget
+	unseen    bool     // nobody observes how
 
-	mu    sync.Mutex
-	busy  map[string][]*group // the keys with a command of merge under way, and who waits for the next one
-	lone  bool                // there is one more such key. An entry of busy would be the lone caller's largest cost
-	loner string              // that key
+	home *limiter // the first one of the name, where limits of With meet
+
+	mu      sync.Mutex
+	sweeper *time.Timer         // if a sweep comes
+	busy    map[string][]*group // the keys with a command of merge under way, and who waits for the next one
+	lone    bool                // there is one more such key. An entry of busy would be the lone caller's largest cost
+	loner   string              // that key
 }
 
 // Rate is a limiter that drains at a rate.
@@ -280,7 +282,7 @@ func (l *limiter) reset(ctx context.Context, key string) (err error) {
 	for _, other := range l.c.allLimiters() {
 		if s := other.find(key); s != nil && other.name == l.name {
 			s.denial.Store(nil)
-			s.grant.Store(nil)
+			s.drop()
 		}
 	}
 	return err

@@ -12,8 +12,15 @@ import (
 	"gothrottle/throttle/throttletest"
 )
 
-// Every unit that is admitted was charged before, and a client that closes gives back only what it did not spend.
+// Every unit that is admitted was charged before, and a client that closes gives back only what it did not spend. Several
+// limits of one key hold no more units than one.
 func TestProperty_chargedBeforeAdmitted(t *testing.T) {
+	for limits := range int64(4) {
+		chargedBeforeAdmitted(t, limits+1)
+	}
+}
+
+func chargedBeforeAdmitted(t *testing.T, limits int64) {
 	bubble(t, func(t *testing.T, c *throttle.Client, s *throttletest.Server) {
 		looks := must(throttle.New(s, throttle.Options{}))
 		const all = 1_000_000
@@ -25,13 +32,13 @@ func TestProperty_chargedBeforeAdmitted(t *testing.T) {
 		for admitted < 300 || charged() < admitted+4 { // in the end units are held
 			admitted++
 			s.Advance(time.Millisecond)
-			if r := must(c.Quota("a", all, 24*time.Hour).Allow(background, "")); r.Source == throttle.FromServer {
+			if r := must(c.Quota("a", all, 24*time.Hour).With(all+admitted%limits).Allow(background, "")); r.Source == throttle.FromServer {
 				sent++
 			}
 			require.GreaterOrEqual(t, charged(), admitted)
 			require.LessOrEqual(t, charged(), admitted+5)
 		}
-		require.Less(t, sent, admitted/2) // the others were units of the budget
+		require.Less(t, sent, admitted-admitted/limits/2) // the others were units of the budget
 		require.Equal(t, throttle.FromServer, must(c.Quota("a", all, 24*time.Hour).AllowN(background, "", 2)).Source)
 		admitted += 2
 		require.NoError(t, c.Close())

@@ -46,7 +46,8 @@ func DenyCache(on bool) Option { return func(s *settings) { s.denies = on } }
 // reply loses at most units. Budget(0, 0) takes none.
 //
 // Result.Remaining and ResetAfter of a unit of the budget are by the last reply. A call takes in advance at most an eighth of
-// what remains, and less of a limit that takes longer than hold to drain.
+// what remains, and less of a limit that takes longer than hold to drain. Of all limits of With one at a time holds units of
+// a key.
 //
 // With C clients, in any length of time t, at most burst + rate x t + excess units are admitted of a rate. The excess is at
 // most C x units and at most rate x hold. Close gives units back. Other clients may take these units while they still spend

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -89,4 +90,27 @@ func (r *Rate) WaitN(ctx context.Context, key string, n int64) error {
 		return errors.Join(fmt.Errorf("throttle: %w", ctx.Err()), res.Cancel(ctx))
 	}
 	return nil
+}
+
+// Pause lets nothing be admitted for at least this long, up to 100 years: another service has asked for it. What is in use
+// is raised, so pauses don't add up, however many processes ask: the one that ends last counts. Calls for one unit resume
+// within the time in which a unit drains, at the rate alone. If an error is returned, there may be a pause.
+func (r *Rate) Pause(ctx context.Context, key string, pause time.Duration) (result Result, err error) {
+	pause = min(max(pause, 0), maxPeriod)
+	b, s := r.l.bounds, r.l.settings
+	need := r.l.drain(b.units-1) + pause
+	b.units += int64(min(math.Ceil(float64(pause)*float64(b.count)/float64(b.period)), maxUnits)) - 1
+	s.denies, s.units, s.hold = false, 0, 0
+	for range 2 { // the first call takes whole units: if a part of one was in use, up to one may be missing
+		l := r.l
+		if l.err == nil {
+			l = l.c.newLimiter(l.name, b, s)
+			l.err = b.check()
+		}
+		if result, err = l.verb(ctx, verbSettle, key, b.units, upTo); err != nil || result.ResetAfter >= need {
+			break
+		}
+		b.units++
+	}
+	return result, err
 }

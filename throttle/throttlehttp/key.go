@@ -8,10 +8,12 @@ import (
 	"strings"
 )
 
-// ByIP names the limiter after the client's address: an IPv4 address, or the /64 network of an IPv6 address, because one
+// ByIP names the limiter after the client's address, in braces, so that several rules' keys of one address have one hash tag:
+// {ip:192.0.2.1}. It is an IPv4 address, or the /64 network of an IPv6 address, because one
 // host has all addresses of such a network. Without trusted proxies the address is that of the connection. If the
 // connection comes from a trusted proxy, the address is the last one in X-Forwarded-For that no trusted proxy has: the
-// client wrote the text before it, which may be anything.
+// client wrote the text before it, which may be anything. If there are trusted proxies, a program at a Unix socket is one.
+// Otherwise all clients behind a Unix socket share a limiter.
 func ByIP(trusted ...netip.Prefix) func(*http.Request) string { return ByNetwork(64, trusted...) }
 
 // ByNetwork is ByIP with networks of this many bits of IPv6 addresses, 1 to 128: a provider may give one customer a /56 or
@@ -29,17 +31,17 @@ func ByNetwork(bits int, trusted ...netip.Prefix) func(*http.Request) string {
 			host = r.RemoteAddr
 		}
 		address, ok := parseAddress(host)
-		if !ok {
-			return "ip:" + host // a Unix socket, or a test
-		}
-		if contains(trusted, address) {
+		if !ok && len(trusted) > 0 || contains(trusted, address) { // not ok: a Unix socket, or a test
 			address = forwarded(r, trusted, address)
 		}
+		if !address.IsValid() {
+			return "{ip:" + host + "}"
+		}
 		if address.Is4() {
-			return "ip:" + address.String()
+			return "{ip:" + address.String() + "}"
 		}
 		prefix, _ := address.Prefix(min(max(bits, 1), 128))
-		return "ip:" + prefix.String()
+		return "{ip:" + prefix.String() + "}"
 	}
 }
 
@@ -78,9 +80,9 @@ func contains(prefixes []netip.Prefix, address netip.Addr) bool {
 	return slices.ContainsFunc(prefixes, func(prefix netip.Prefix) bool { return prefix.Contains(address) })
 }
 
-// ByHeader names the limiter after a header and its value, as for API keys. All requests without the header share one
+// ByHeader names the limiter after a header and its value in braces, as for API keys: {header:x-api-key:k}. All requests without the header share one
 // limiter. A client may send any value: check the value first, or each new value is a new limiter.
 func ByHeader(name string) func(*http.Request) string {
-	prefix := "header:" + strings.ToLower(name) + ":"
-	return func(r *http.Request) string { return prefix + r.Header.Get(name) }
+	prefix := "{header:" + strings.ToLower(name) + ":"
+	return func(r *http.Request) string { return prefix + r.Header.Get(name) + "}" }
 }

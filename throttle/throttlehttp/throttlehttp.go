@@ -22,7 +22,7 @@ import (
 // Rule is one limit of requests.
 type Rule struct {
 	Limiter Limiter                    // its name is in headers and in the body of a denial
-	Key     func(*http.Request) string // the rest of the limiter's key. If nil: ByIP() in braces, so keys of several rules have one hash tag
+	Key     func(*http.Request) string // the rest of the limiter's key. ByIP() if nil
 	Cost    func(*http.Request) int64  // units that a request takes: 1 if nil. 0 only looks
 
 	// Charge, if not nil, returns the units of a served request, from its response: Cost was then an estimate, and the
@@ -88,7 +88,7 @@ func New(client *throttle.Client, o Options, rules ...Rule) (func(http.Handler) 
 	}
 	l := &limiter{client: client, o: o}
 	var policies []string
-	named, ip := map[string]bool{}, ByIP()
+	named := map[string]bool{}
 	for _, r := range rules {
 		if r.Limiter == nil {
 			return nil, errors.New("throttlehttp: a rule needs a limiter")
@@ -104,7 +104,7 @@ func New(client *throttle.Client, o Options, rules ...Rule) (func(http.Handler) 
 		}
 		named[info.Name] = true
 		if r.Key == nil {
-			r.Key = func(r *http.Request) string { return "{" + ip(r) + "}" }
+			r.Key = ByIP()
 		}
 		if r.Cost == nil {
 			r.Cost = func(*http.Request) int64 { return 1 }

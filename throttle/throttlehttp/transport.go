@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -26,8 +25,8 @@ type Transport struct {
 	Key      func(*http.Request) string // the rest of the limiter's key: the host of the URL, in lower case, if nil
 	MaxPause time.Duration              // the longest pause that the other side may ask for: 1 min if 0
 
-	mu     sync.Mutex // one pause of this process is taken at a time
-	paused sync.Map   // by key, when the pause of this process ends
+	mu     sync.Mutex           // not held during calls
+	paused map[string]time.Time // by key, when the pause of this process ends
 }
 
 // RoundTrip waits and sends the request. It returns a *throttle.DeniedError at once if no slot comes before the end of the
@@ -49,7 +48,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := base.RoundTrip(r)
 	if err == nil && (response.StatusCode == http.StatusTooManyRequests || response.StatusCode == http.StatusServiceUnavailable) {
 		if pause := askedFor(response.Header, time.Now()); pause > 0 {
-			t.pause(context.WithoutCancel(r.Context()), key, pause)
+			t.pause(r.Context(), key, pause)
 		}
 	}
 	return response, err
@@ -59,36 +58,57 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 func (t *Transport) wait(ctx context.Context, key string) error {
 	for {
 		err := t.Limiter.Wait(ctx, key)
-		end, paused := t.paused.Load(key)
-		if err != nil || !paused || !time.Now().Before(end.(time.Time)) {
+		t.mu.Lock()
+		rest := time.Until(t.paused[key])
+		t.mu.Unlock()
+		if err != nil || rest <= 0 {
 			return err
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(time.Until(end.(time.Time))):
+		case <-time.After(rest):
 		}
 	}
 }
 
-// pause charges as many units as drain until the end of a pause, less what is in use. Processes that must wait at the
-// same moment may add their pauses up.
+// pause begins a pause, or makes it longer. It returns at the request's deadline, and goes on until all know of the pause.
 func (t *Transport) pause(ctx context.Context, key string, pause time.Duration) {
 	pause = min(pause, cmp.Or(t.MaxPause, time.Minute))
-	end := time.Now().Add(pause)
-	t.paused.Store(key, end)
-	time.AfterFunc(pause, func() { t.paused.CompareAndDelete(key, end) })
+	t.pauseHere(key, time.Now().Add(pause))
+	var late <-chan time.Time
+	if end, ok := ctx.Deadline(); ok {
+		late = time.After(time.Until(end))
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = t.Limiter.Pause(context.WithoutCancel(ctx), key, pause)
+	}()
+	select {
+	case <-done:
+	case <-late:
+	}
+}
+
+// pauseHere notes when the pause of this process ends.
+func (t *Transport) pauseHere(key string, end time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now, err := t.Limiter.Peek(ctx, key)
-	if err != nil {
+	if !end.After(t.paused[key]) {
 		return
 	}
-	info := t.Limiter.Info()
-	more := pause + info.Span - info.Next - now.ResetAfter
-	if units := int64(math.Ceil(float64(more) / float64(info.Next))); units > 0 {
-		_, _ = t.Limiter.Settle(ctx, key, units)
+	if t.paused == nil {
+		t.paused = map[string]time.Time{}
 	}
+	t.paused[key] = end
+	time.AfterFunc(time.Until(end), func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.paused[key].Equal(end) {
+			delete(t.paused, key)
+		}
+	})
 }
 
 // askedFor returns how long a response asks to wait; 0 if it does not say.

@@ -7,12 +7,15 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"gothrottle/throttle"
@@ -103,41 +106,99 @@ func sendAtOnce(t *testing.T, transport *throttlehttp.Transport, requests int) {
 	wg.Wait()
 }
 
-// A request that has its slot already when the other side asks for a pause waits, too, in the process that was asked.
+// Requests that have their slots already when the other side asks for a pause wait, too, in the process that was asked,
+// even if a later answer asks for less.
 func TestTransport_slotInPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := throttletest.New(t, throttle.Options{})
 		began := time.Now()
 		var sent []time.Duration
-		transport := &throttlehttp.Transport{Limiter: c.Rate("api", throttle.PerSecond(1)), Base: tripper(func(*http.Request) (*http.Response, error) {
+		transport := &throttlehttp.Transport{Limiter: c.Rate("api", throttle.PerSecond(1).Burst(2)), Base: tripper(func(*http.Request) (*http.Response, error) {
 			w := httptest.NewRecorder()
-			if sent = append(sent, time.Since(began)); len(sent) == 1 {
-				time.Sleep(500 * time.Millisecond) // meanwhile the other one takes its slot
-				w.Header().Set("Retry-After", "10")
+			if sent = append(sent, time.Since(began)); len(sent) <= 2 {
+				retry := []string{"10", "1"}[len(sent)-1]
+				time.Sleep(time.Duration(len(sent)) * 400 * time.Millisecond) // meanwhile the others take their slots
+				w.Header().Set("Retry-After", retry)
 				w.WriteHeader(http.StatusTooManyRequests)
 			}
 			return w.Result(), nil
 		})}
-		sendAtOnce(t, transport, 2)
-		require.Equal(t, []time.Duration{0, 11 * time.Second}, sent) // a slot after 10.5 s
+		sendAtOnce(t, transport, 4)
+		require.Equal(t, []time.Duration{0, 0, 11 * time.Second, 12 * time.Second}, sent) // slots after 10.4 s
 	})
 }
 
-// Many answers that ask for a pause make one pause.
+// Many answers that ask for pauses make one pause, the longest, however many processes get them. It is at least as long as was
+// asked for, and less than the time of one unit longer.
 func TestTransport_onePause(t *testing.T) {
+	for _, processes := range []int{1, 10, 30} {
+		synctest.Test(t, func(t *testing.T) {
+			s := throttletest.NewServer()
+			var limiter *throttle.Rate
+			var all sync.WaitGroup
+			var answers atomic.Int64
+			for range processes {
+				c, err := throttle.New(s, throttle.Options{Observe: func(throttle.Event) { runtime.Gosched() }}) // others go on meanwhile
+				require.NoError(t, err)
+				defer c.Close()
+				limiter = c.Rate("api", throttle.PerSecond(100))
+				transport := &throttlehttp.Transport{Limiter: limiter, Base: tripper(func(*http.Request) (*http.Response, error) {
+					time.Sleep(time.Millisecond) // until all are sent
+					w := httptest.NewRecorder()
+					w.Header().Set("Retry-After", []string{"2", "1"}[answers.Add(1)%2])
+					w.WriteHeader(http.StatusServiceUnavailable)
+					return w.Result(), nil
+				})}
+				all.Go(func() { sendAtOnce(t, transport, 60/processes) })
+			}
+			all.Wait()
+			r, err := limiter.Reserve(t.Context(), "example.com", 1, time.Hour)
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, r.Wait, 2*time.Second, processes)
+			require.Less(t, r.Wait, 2*time.Second+10*time.Millisecond, processes)
+		})
+	}
+}
+
+// slow is a server that holds calls for pauses back.
+type slow struct {
+	throttle.Processor
+	by time.Duration
+}
+
+func (s slow) Process(ctx context.Context, cmd redis.Cmder) error {
+	if slices.Contains(cmd.Args(), any("UPTO")) {
+		time.Sleep(s.by)
+	}
+	return s.Processor.Process(ctx, cmd)
+}
+
+// While the limiter's server is slow, a host's pause delays no other host's, and no request beyond its deadline.
+func TestTransport_slowServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, _ := throttletest.New(t, throttle.Options{Observe: func(throttle.Event) { runtime.Gosched() }}) // others go on meanwhile
-		limiter := c.Rate("api", throttle.PerSecond(100))
-		transport := &throttlehttp.Transport{Limiter: limiter, Base: tripper(func(*http.Request) (*http.Response, error) {
-			time.Sleep(time.Millisecond) // until all are sent
+		c, err := throttle.New(slow{throttletest.NewServer(), time.Second}, throttle.Options{}, throttle.Timeout(time.Minute))
+		require.NoError(t, err)
+		defer c.Close()
+		transport := &throttlehttp.Transport{Limiter: c.Rate("api", throttle.PerSecond(1)), Base: tripper(func(*http.Request) (*http.Response, error) {
 			w := httptest.NewRecorder()
 			w.Header().Set("Retry-After", "10")
-			w.WriteHeader(http.StatusServiceUnavailable)
+			w.WriteHeader(http.StatusTooManyRequests)
 			return w.Result(), nil
 		})}
-		sendAtOnce(t, transport, 50)
-		r, err := limiter.Reserve(t.Context(), "example.com", 1, time.Hour)
-		require.NoError(t, err)
-		require.InDelta(t, 10*time.Second, r.Wait, float64(20*time.Millisecond))
+		for deadline, want := range map[time.Duration]time.Duration{time.Hour: time.Second, 500 * time.Millisecond: 500 * time.Millisecond} {
+			var all sync.WaitGroup
+			for i := range 50 {
+				all.Go(func() {
+					began := time.Now()
+					ctx, cancel := context.WithTimeout(t.Context(), deadline)
+					defer cancel()
+					_, err := transport.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%d.%s.test/", i, deadline), nil))
+					require.NoError(t, err)
+					require.Equal(t, want, time.Since(began))
+				})
+			}
+			all.Wait()
+		}
+		time.Sleep(time.Minute) // until all pauses are known
 	})
 }
