@@ -112,13 +112,17 @@ func TestTransport_slotInPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := throttletest.New(t, throttle.Options{})
 		began := time.Now()
+		var mu sync.Mutex
 		var sent []time.Duration
 		transport := &throttlehttp.Transport{Limiter: c.Rate("api", throttle.PerSecond(1).Burst(2)), Base: tripper(func(*http.Request) (*http.Response, error) {
 			w := httptest.NewRecorder()
-			if sent = append(sent, time.Since(began)); len(sent) <= 2 {
-				retry := []string{"10", "1"}[len(sent)-1]
-				time.Sleep(time.Duration(len(sent)) * 400 * time.Millisecond) // meanwhile the others take their slots
-				w.Header().Set("Retry-After", retry)
+			mu.Lock()
+			sent = append(sent, time.Since(began))
+			n := len(sent)
+			mu.Unlock()
+			if n <= 2 {
+				time.Sleep(time.Duration(n) * 400 * time.Millisecond) // meanwhile the others take their slots
+				w.Header().Set("Retry-After", []string{"10", "1"}[n-1])
 				w.WriteHeader(http.StatusTooManyRequests)
 			}
 			return w.Result(), nil
