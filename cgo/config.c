@@ -63,7 +63,13 @@ static int set_top_keys(const char *name, long long value, void *data, RedisModu
 static int apply(RedisModuleCtx *ctx, void *data, RedisModuleString **error) {
     (void)ctx, (void)data, (void)error;
     if (shim_forked) return API_OK;
-    goApply((int)top_keys, shim_wall_us());
+    int64_t calls = 0;
+    for (int i = 0; i < shim_loaded->num_commands; i++) {
+        const shim_command *c = &shim_loaded->commands[i];
+        calls += c->errors;
+        for (int j = 0; j < SHIM_OUTCOMES; j++) calls += c->outcomes[j];
+    }
+    goApply((int)top_keys, shim_wall_us(), calls);
     shim_top_keys = top_keys;
     return API_OK;
 }

@@ -57,21 +57,26 @@ type countedPolicies struct {
 type setting[K comparable, V any] struct {
 	key, formerKey K
 	value, former  V
-	changedUs      int64 // 0 is not yet
+	changes        int
+	at             instant // of the last change
 }
 
-// use puts a value in force and tells whether that is a change. Redis 8 applies one setting of a CONFIG SET before another
-// setting fails, and then applies the old value: at the same time. The old value comes back with all that it has counted.
-func (s *setting[K, V]) use(key K, nowUs int64, create func() V) bool {
-	switch {
-	case s.changedUs != 0 && s.key == key:
+// instant is when a setting changes: the time, and how many calls there have been.
+type instant struct{ us, calls int64 }
+
+// use puts a value in force and reports whether that is a change. Redis 8 applies one setting of a CONFIG SET before another
+// setting fails, and then applies the old value: at the same instant. The old value comes back with all that it has counted.
+func (s *setting[K, V]) use(key K, at instant, create func() V) bool {
+	if s.changes > 0 && s.key == key {
 		return false
-	case s.changedUs == nowUs && s.formerKey == key:
-		s.key, s.formerKey, s.value, s.former = key, s.key, s.former, s.value
-	default:
-		s.key, s.formerKey, s.value, s.former = key, s.key, create(), s.value
 	}
-	s.changedUs = nowUs
+	value := s.former
+	if s.changes < 2 || s.formerKey != key || s.at != at {
+		value = create()
+	}
+	s.key, s.formerKey, s.value, s.former = key, s.key, value, s.value
+	s.at = at
+	s.changes++
 	return true
 }
 
@@ -79,12 +84,13 @@ func (s *setting[K, V]) use(key K, nowUs int64, create func() V) bool {
 // in force already keeps its counters. It needs no barrier: a table of such a size is made without a panic.
 //
 //export goApply
-func goApply(topKeys C.int, nowUs C.int64_t) {
-	if policies.use(wanted.Text(), int64(nowUs), func() countedPolicies { return countedPolicies{wanted, wanted.Count()} }) {
+func goApply(topKeys C.int, nowUs, calls C.int64_t) {
+	at := instant{int64(nowUs), int64(calls)}
+	if policies.use(wanted.Text(), at, func() countedPolicies { return countedPolicies{wanted, wanted.Count()} }) {
 		showPolicies(policies.value.counts)
 		commands.UsePolicies(policies.value.Policies)
 	}
-	if denials.use(int(topKeys), int64(nowUs), func() *funnel.Top { return commands.NewDenials(int(topKeys)) }) {
+	if denials.use(int(topKeys), at, func() *funnel.Top { return commands.NewDenials(int(topKeys)) }) {
 		commands.UseDenials(denials.value)
 	}
 }
