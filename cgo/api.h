@@ -183,7 +183,6 @@ typedef struct api_command_info {
     X(OPTIONAL, "7.4", unsigned, ClusterKeySlot, (RedisModuleString *))                           \
     X(REQUIRED, "7.0", int, ACLAddLogEntry,                                                       \
       (RedisModuleCtx *, RedisModuleUser *, RedisModuleString *, int))                            \
-    X(REQUIRED, "4.0", int, WrongArity, (RedisModuleCtx *))                                       \
     X(REQUIRED, "4.0", int, ReplyWithError, (RedisModuleCtx *, const char *))                     \
     X(REQUIRED, "4.0", int, ReplyWithArray, (RedisModuleCtx *, long))                             \
     X(REQUIRED, "4.0", int, ReplyWithLongLong, (RedisModuleCtx *, long long))                     \

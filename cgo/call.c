@@ -78,7 +78,6 @@ void *shim_grow(void *at, size_t size, int64_t *cap, int64_t on_stack) {
 }
 
 static SHIM_RARE int reply_error(RedisModuleCtx *ctx, const shim_call *call, int error) {
-    if (error == SHIM_WRONG_ARITY) return api.WrongArity(ctx);
     return api.ReplyWithError(ctx, call->error[0] ? call->error : shim_loaded->errors[error]);
 }
 
@@ -242,7 +241,7 @@ static int shim_run(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int
     shim_has_run = 1;
     if (argc < command->min_arity || (command->max_arity && argc > command->max_arity)) {
         command->errors++;
-        return api.WrongArity(ctx);
+        return api.ReplyWithError(ctx, command->wrong_arity);
     }
     room r;
     run(&r, ctx, argv, argc, index);

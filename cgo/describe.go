@@ -70,6 +70,7 @@ func describeCommand(command *commands.Command, c *C.shim_command) {
 	c.max_arity = C.int32_t(command.MaxArity)
 	c.writes = boolInt(command.Writes())
 	c.info_name = C.CString(command.InfoName())
+	c.wrong_arity = C.CString(command.WrongArity())
 	c.plans = boolInt(command.Plan != nil)
 	c.one_key = boolInt(command.OneKey)
 	c.state = C.int32_t(command.State)

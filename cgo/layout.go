@@ -85,7 +85,6 @@ const (
 	_ = -uint(commands.MaxErrorText ^ C.SHIM_ERROR_TEXT)
 	_ = -uint(commands.MaxMemberLen ^ C.SHIM_MAX_MEMBER)
 	_ = -uint(commands.ErrInternal ^ C.SHIM_INTERNAL)
-	_ = -uint(commands.ErrArity ^ C.SHIM_WRONG_ARITY)
 	_ = -uint(commands.ErrForked ^ C.SHIM_IN_CHILD)
 	_ = -uint(commands.Items ^ C.SHIM_ITEMS)
 	_ = -uint(commands.ItemNull ^ C.SHIM_ITEM_NULL)

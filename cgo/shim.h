@@ -37,8 +37,7 @@
 #define SHIM_ERROR_TEXT 192   /* commands.MaxErrorText */
 #define SHIM_STACK_ENTRIES 8  /* the first entries of a key are on the stack of run */
 #define SHIM_INTERNAL 1       /* commands.ErrInternal */
-#define SHIM_WRONG_ARITY 2    /* commands.ErrArity: the server has the text */
-#define SHIM_IN_CHILD 3       /* commands.ErrForked */
+#define SHIM_IN_CHILD 2       /* commands.ErrForked */
 
 /* Code that few calls run, kept apart from the code of all calls, which hardly fits into the processor's cache. */
 #define SHIM_RARE __attribute__((cold, noinline))
@@ -133,6 +132,7 @@ typedef struct shim_call {
 typedef struct shim_command {
     const char *name, *flags;
     const char *info_name; /* the name in INFO's fields */
+    const char *wrong_arity; /* the text of the error */
     int32_t max_arity;     /* 0: no bound */
     int32_t min_arity;
     int32_t writes;        /* 0: keys are opened for reading only */

@@ -60,8 +60,8 @@ func (c *Call) leftmost(wrong ErrorCode) ErrorCode {
 		cl := &c.Clauses[i]
 		cl.opts |= opts
 		if err := cl.parse(c, clauseKinds[cl.kind].rooms[i]); err != NoError && !lacksALIGN(err, wrong) {
-			c.ErrWord, c.ErrClause = 0, int32(i)+1
-			return err
+			c.ErrClause = int32(i) + 1
+			return c.noTime(err, &cl.clauseWords)
 		}
 	}
 	return wrong
@@ -226,8 +226,8 @@ func runAll(c *Call) ErrorCode {
 		cl := &c.Clauses[i]
 		limiters[i] = clauseKinds[cl.kind].rooms[i]
 		if err := cl.parse(c, limiters[i]); err != NoError {
-			c.ErrWord, c.ErrClause = 0, int32(i)+1
-			return err
+			c.ErrClause = int32(i) + 1
+			return c.noTime(err, &cl.clauseWords)
 		}
 	}
 	return c.runClauses()

@@ -127,8 +127,7 @@ func (kind *clauseKind) run(c *Call, allowed option) ErrorCode {
 	limit, err := l.parse(c.Args, r)
 	switch {
 	case err != NoError && !lacksALIGN(err, wrong): // the words from the left are judged first
-		c.ErrWord = 0
-		return err
+		return c.noTime(err, &r.clauseWords)
 	case wrong != NoError:
 		return wrong
 	}

@@ -68,14 +68,16 @@ func (h *twins) made(words []string) (any, [][]string) {
 var clauseNumber = regexp.MustCompile(`^ERR clause \d+: `)
 
 // No single transcript shows this: together they have an admitted call of every command, a wrong one of every command that
-// writes, and every error but those that package cgo makes.
+// writes, every keyword of every command, and every error but those that package cgo makes.
 func TestCorpus_complete(t *testing.T) {
-	replies, wrong := "", map[string]bool{}
+	replies, wrong, admitted := "", map[string]bool{}, map[string]string{}
 	for _, c := range corpus.Cases {
 		for _, s := range c.Steps {
 			replies += clauseNumber.ReplaceAllString(s.Reply, "ERR ") + "\n"
-			if name, _, _ := strings.Cut(s.Text, " "); strings.HasPrefix(s.Reply, "ERR ") {
+			if name, words, _ := strings.Cut(s.Text, " "); strings.HasPrefix(s.Reply, "ERR ") {
 				wrong[name] = true
+			} else {
+				admitted[name] += " " + strings.ToUpper(words) + " "
 			}
 		}
 	}
@@ -91,6 +93,12 @@ func TestCorpus_complete(t *testing.T) {
 		}
 		if row.Writes() && !wrong[row.Name] {
 			t.Errorf("no transcript has a wrong call of %s", row.Name)
+		}
+		for _, keyword := range regexp.MustCompile(`[A-Z]+`).FindAllString(strings.TrimPrefix(row.Syntax(), row.Name), -1) {
+			// TestCorpus makes the twin of each call.
+			if !strings.HasSuffix(row.Name, "_RO") && !strings.Contains(admitted[row.Name], " "+keyword+" ") {
+				t.Errorf("no transcript has a call of %s with %s", row.Name, keyword)
+			}
 		}
 	}
 }

@@ -17,7 +17,6 @@ type ErrorCode int32
 const (
 	NoError ErrorCode = iota
 	ErrInternal
-	ErrArity
 	ErrForked
 	ErrWrongType
 	ErrForeignHash
@@ -44,6 +43,7 @@ const (
 	ErrPeriodNotInteger
 	ErrPeriodNotTime
 	ErrPeriodRange
+	ErrSecondsRange
 	ErrMonthsRange
 	ErrMonthsNotQuota
 	ErrMonthsWithoutAlign
@@ -85,6 +85,7 @@ const (
 	ErrTopCountRange
 	ErrTopOption
 	ErrTopOff
+	ErrNoHelp
 	NumErrors
 )
 
@@ -93,7 +94,6 @@ const errorWord = "<word>"
 
 var errorTexts = [NumErrors]string{
 	ErrInternal:              "ERR internal error, see the server's log",
-	ErrArity:                 "ERR wrong number of arguments", // the server adds the command's name
 	ErrForked:                "ERR a forked process cannot run this command: use SCRIPT DEBUG SYNC instead of YES",
 	ErrWrongType:             "WRONGTYPE Operation against a key holding the wrong kind of value",
 	ErrForeignHash:           "ERR the hash at this key is not a rate limiter",
@@ -120,6 +120,7 @@ var errorTexts = [NumErrors]string{
 	ErrPeriodNotInteger:      "ERR period is not an integer: CL.THROTTLE takes seconds without a unit",
 	ErrPeriodNotTime:         "ERR period is not a time: use an integer, or one with a unit such as 250ms, 5s, 15m, 1h, 1d, or 1mo for a QUOTA",
 	ErrPeriodRange:           "ERR period must be between 1 ms and 100 years",
+	ErrSecondsRange:          "ERR period must be between 1 s and 100 years",
 	ErrMonthsRange:           fmt.Sprintf("ERR period must be between 1mo and %dmo", funnel.MaxMonths),
 	ErrMonthsNotQuota:        "ERR only the period of a QUOTA can be in months: use days, such as 30d",
 	ErrMonthsWithoutAlign:    "ERR a period in months needs ALIGN: use ALIGN +00:00 for months of UTC",
@@ -161,6 +162,7 @@ var errorTexts = [NumErrors]string{
 	ErrTopCountRange:         fmt.Sprintf("ERR the count of keys must be between 1 and %d", MaxTopKeys),
 	ErrTopOption:             "ERR unknown option '" + errorWord + "': use GO.TOP [count] [RESET]",
 	ErrTopOff:                "ERR no denials are counted: set gothrottle.top-keys to more than 0",
+	ErrNoHelp:                "ERR no command '" + errorWord + "': GO.HELP lists all",
 }
 
 // Text returns the reply's text: an upper-case code and a plain sentence.
@@ -183,6 +185,9 @@ func (c *Call) AppendError(b []byte, e ErrorCode) []byte {
 		b = append(strconv.AppendInt(append(b, "ERR clause "...), int64(c.ErrClause), 10), ": "...)
 	}
 	before, after, found := strings.Cut(text, errorWord)
+	if !found && c.ErrWord > 0 {
+		return appendTimeHint(b, before, c.Args[c.ErrWord-1])
+	}
 	b = append(b, before...)
 	if found && c.ErrWord > 0 {
 		word := c.Args[c.ErrWord-1]

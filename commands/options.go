@@ -229,11 +229,11 @@ func (r *request) readPeriod(word string) ErrorCode {
 //go:noinline
 func (r *request) readTime(word string) (err ErrorCode) {
 	if r.redisCell {
-		_, err := intArg(word, 1, longest(funnel.Second), ErrPeriodNotInteger, ErrPeriodRange)
+		_, err := intArg(word, 1, longest(funnel.Second), ErrPeriodNotInteger, ErrSecondsRange)
 		return err
 	}
 	if r.period, err = timeArg(word, r.unit, 1, ErrPeriodNotTime, ErrPeriodRange); err == ErrPeriodNotTime {
-		if r.months, err = monthsArg(word); err == NoError && !r.calendar {
+		if r.months, err = monthsArg(word); err != ErrPeriodNotTime && !r.calendar {
 			return ErrMonthsNotQuota
 		}
 		r.period = funnel.Nanos(r.months) * 28 * day

@@ -200,6 +200,51 @@ func monthsArg(word string) (int16, ErrorCode) {
 	return int16(n), NoError
 }
 
+// namesOfTime are how people write units, and the units.
+var namesOfTime = [...]struct{ name, unit string }{
+	{"minutes", "m"}, {"mins", "m"}, {"seconds", "s"}, {"secs", "s"}, {"hours", "h"}, {"hrs", "h"}, {"days", "d"},
+	{"milliseconds", "ms"}, {"msecs", "ms"}, {"months", "mo"},
+}
+
+// timeHint returns what a word may mean, as 1m for 1min; "" if that isn't known.
+func timeHint(word string) string {
+	name := strings.TrimLeft(word, "0123456789")
+	digits := word[:len(word)-len(name)]
+	if digits == "" || name == "" || len(word) > 20 {
+		return ""
+	}
+	name = strings.ToLower(name)
+	for _, row := range namesOfTime {
+		if strings.HasPrefix(row.name, name) {
+			return digits + row.unit
+		}
+	}
+	return ""
+}
+
+// noTime notes which word is not a time, for appendTimeHint.
+func (c *Call) noTime(err ErrorCode, w *clauseWords) ErrorCode {
+	switch err {
+	case ErrPeriodNotTime:
+		return c.fail(err, int(w.period))
+	case ErrTTLNotTime:
+		return c.fail(err, int(w.first)+1)
+	case ErrMaxWaitNotTime, ErrLockoutNotTime:
+		return c.fail(err, int(w.operand))
+	}
+	c.ErrWord = 0
+	return err
+}
+
+// appendTimeHint appends the text of an error about a word that is not a time, with the time that the word may mean.
+func appendTimeHint(b []byte, text, word string) []byte {
+	if hint := timeHint(word); hint != "" {
+		before, _, _ := strings.Cut(text, ": ")
+		text = before + ": did you mean " + hint + "?"
+	}
+	return append(b, text...)
+}
+
 // utcOffset reads how far a clock is ahead of UTC, as in +01:00: at most 23:59 either way.
 func utcOffset(word string) (funnel.Nanos, bool) {
 	if len(word) != len("+hh:mm") || word[0] != '+' && word[0] != '-' || word[3] != ':' {

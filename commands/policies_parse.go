@@ -188,6 +188,9 @@ func (kind *clauseKind) needs() string {
 // wrongWord returns the error of a word that a limiter has read.
 func (at *policyPlace) wrongWord(code ErrorCode, words []string, w *clauseWords) error {
 	noTime := func(name string, word int32) error {
+		if hint := timeHint(words[word]); hint != "" {
+			return at.fail("%s is not a time: did you mean %s?", name, hint)
+		}
 		return at.fail("%s must be an integer with a unit, such as 250ms, 5s, 15m, 1h or 1d: '%s'", name, printable(words[word]))
 	}
 	switch code {

@@ -136,6 +136,9 @@ var Table = []Command{
 	top,
 }
 
+// GO.HELP reads the table, so its row comes after it.
+func init() { Table = append(Table, help) }
+
 // readOnly returns the row of a command's twin, which replies the same and changes nothing:
 // the host opens its keys for reading and applies nothing.
 func (c Command) readOnly(summary string) Command {
@@ -154,6 +157,11 @@ const RedisCell = "CL.THROTTLE"
 
 // Syntax returns the command's synopsis, as documentation writes it.
 func (c *Command) Syntax() string { return c.Name + synopsis(c.Args) }
+
+// WrongArity is the error's text of a call with a number of words that the server lets pass and the command does not.
+func (c *Command) WrongArity() string {
+	return "ERR wrong number of arguments for '" + strings.ToLower(c.Name) + "' command: use " + c.Syntax()
+}
 
 func synopsis(args []Arg) (s string) {
 	for _, a := range args {

@@ -31,7 +31,7 @@ static int least(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
     long long steps = 0, tat = 0, interval = 0, now = t.tv_sec * 1000000000LL + t.tv_nsec;
-    if (argc != 3 || api.StringToLongLong(argv[2], &steps) != API_OK) return api.WrongArity(ctx);
+    if (argc != 3 || api.StringToLongLong(argv[2], &steps) != API_OK) return api.ReplyWithError(ctx, "ERR wrong arguments");
     if (steps >= 2) {
         RedisModuleKey *key = api.OpenKey(ctx, argv[1], KEY_READ | KEY_WRITE);
         int is_new = api.KeyType(key) != TYPE_HASH;

@@ -171,7 +171,7 @@ void fake_run(const fake_words *words) {
         fake_printf(&ctx->reply, "-ERR unknown command '%s'\r\n", words->argv[0]->bytes);
     } else if (!fake.is[FAKE_ANY_ARITY] &&
                (command->arity > 0 ? argc != command->arity : argc < -command->arity)) {
-        fake_WrongArity(ctx);
+        fake_printf(&ctx->reply, "-ERR wrong number of arguments for '%s' command\r\n", command->name);
     } else {
         run_command(ctx, command, words);
     }

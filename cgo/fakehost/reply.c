@@ -38,11 +38,6 @@ int fake_ReplyWithError(RedisModuleCtx *ctx, const char *text) {
     return API_OK;
 }
 
-int fake_WrongArity(RedisModuleCtx *ctx) {
-    fake_printf(&ctx->reply, "-ERR wrong number of arguments for '%s' command\r\n", ctx->command->name);
-    return API_OK;
-}
-
 struct RedisModuleInfoCtx {
     const fake_module *module;
     fake_text *text;

@@ -181,8 +181,11 @@ func (s *Server) Do(now funnel.Micros, words ...string) (any, error) {
 	if row == nil {
 		return s.doPlain(now, words)
 	}
-	if n := len(words); n < row.Least() || row.MaxArity > 0 && n > row.MaxArity || row.Arity > 0 && n > row.Arity {
+	switch n := len(words); {
+	case n < -row.Arity || row.Arity > 0 && n != row.Arity:
 		return nil, wrongNumber(row.Name)
+	case n < row.MinArity || row.MaxArity > 0 && n > row.MaxArity:
+		return nil, Error(row.WrongArity())
 	}
 	running, items, commands.TheHost = s, items[:0], host{}
 	commands.UsePolicies(s.policies)
