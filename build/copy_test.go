@@ -56,6 +56,12 @@ const toyCalls = `# GO.TOY is a second GO.QUOTA.
 > GO.TOY k x 60  ERR limit is not an integer
 `
 
+const toyOptions = `
+@replies
+> GO.TOY k 5 60 1 MS UPTO ALIGN +00:00  0 5 4 -1 60 1
+> GO.TOY k 5 60 9 FORCE MS              0 5 0 -1 60
+`
+
 // A new command is a file, a row of the table, a section of the reference, a transcript and a line of the changelog. If
 // it writes, SECURITY.md names it, too. The tests name what is missing.
 func TestNewCommand(t *testing.T) {
@@ -75,6 +81,8 @@ func TestNewCommand(t *testing.T) {
 	lacks("the changelog does not name the command", "-run", "TestVersion", "./build")
 	lacks("no transcript has a case with @sample of GO.TOY", "./commands")
 	write(t, path("tests/corpus/toy.txt"), toyCalls)
+	lacks("no transcript has a call of GO.TOY with UPTO", "./commands")
+	write(t, path("tests/corpus/toy.txt"), toyCalls+toyOptions)
 	lacks("commands to deny: the page has", "./commands")
 	edit(t, path("SECURITY.md"), " -go.policy`", " -go.policy -go.toy`")
 	edit(t, path("SECURITY.md"), "\n| `+go.policy` |", "\n| `+go.toy` | the same |\n| `+go.policy` |")
