@@ -15,7 +15,7 @@ run: ## start a server with the module on 127.0.0.1 (PORT=6379)
 gateway: ## start a server and the gateway for Envoy, nginx and others
 	@build/gateway.sh run
 
-test: ## what must pass for a change, in three minutes
+test: ## what must pass for a change, in a minute and a half
 	@build/test.sh
 
 test-all: ## all tests, in half an hour (ONLY="chaos sim": these parts)

@@ -6,6 +6,7 @@ need_cc
 
 # The decisions, the commands and the client build without cgo.
 CGO_ENABLED=0 go vet ./funnel/... ./commands/... ./throttle/...
+GOARCH=386 CGO_ENABLED=0 go build ./throttle/... # an int has 32 bits
 export CGO_ENABLED=1
 go test -count=1 -race -short ./commands/... ./cgo/... ./throttle/...
 # The address checker also reports leaks at the end. The undefined-behaviour checker looks at the C code only.

@@ -1,4 +1,4 @@
-/* What happens once: OnLoad and OnUnload, the clocks, INFO. */
+/* OnLoad and OnUnload, the clocks, INFO. */
 #include "shim.h"
 
 #include <errno.h>

@@ -2,14 +2,13 @@
 // command table, parsing, every error text, and the translation between what a key holds
 // and what package funnel knows.
 //
-// The host is package cgo, or a store in memory in tests. It runs handlers on one thread. A
+// The host is package cgo, or package memory: a server in memory. It runs one handler at a time. A
 // handler sees one [Call]: the words, the keys as the host loaded them, the time. The handler
 // writes the reply and what is to become of the keys into the call. It asks the host for nothing
 // but entries of sorted sets, through [TheHost]. The contract of a handler is the comment on [Call].
 //
-// A new command takes four things: a file with its [Command] row and handler, a line in
-// [Table], a section in docs/commands.md, and a transcript in tests/corpus. The name of a twin
-// that does not write ends in _RO.
+// CONTRIBUTING.md says what a new command or option needs. The name of a twin that does not
+// write ends in _RO.
 //
 // This package isn't an API: it may change with every version. Programs use the commands.
 package commands

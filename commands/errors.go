@@ -141,7 +141,7 @@ var errorTexts = [NumErrors]string{
 	ErrLockoutNotTime:        "ERR the time of LOCKOUT is not a time: use an integer, or one with a unit such as 15m or 1h",
 	ErrLockoutRange:          "ERR the time of LOCKOUT must be between 1 ms and 100 years",
 	ErrDebtTooLong:           "ERR what is in use would take more than 100 years to drain",
-	ErrTooMuchInUse:          fmt.Sprintf("ERR more than %d units would be in use", funnel.MaxInUse),
+	ErrTooMuchInUse:          fmt.Sprintf("ERR more than %d units would be in use", int64(funnel.MaxInUse)),
 	ErrIDTooLong:             fmt.Sprintf("ERR an id must not exceed %d bytes", maxIDLen),
 	ErrTooManyIDs:            fmt.Sprintf("ERR at most %d ids can be released at once", maxIDs),
 	ErrUnknownClause:         "ERR a clause must begin with " + keywords(func(*clauseKind) bool { return true }) + ", not '" + errorWord + "'",

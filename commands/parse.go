@@ -9,8 +9,8 @@ import (
 
 // Bounds of the arguments.
 const (
-	maxLimit    = funnel.MaxLimit
-	maxQuantity = funnel.MaxLimit + 1
+	maxLimit    = int64(funnel.MaxLimit)
+	maxQuantity = maxLimit + 1
 	maxPeriod   = funnel.MaxPeriod
 )
 

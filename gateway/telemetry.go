@@ -37,7 +37,7 @@ func newMetrics(nearRatio float64) *metrics {
 	m.refused = counter("refused_requests_total", "Requests without a decision: invalid, or of a domain without rules.", "reason")
 	m.loads = counter("loads_total", "Files of rules that were loaded or refused.", "outcome")
 	m.took = register.NewHistogram(prometheus.HistogramOpts{Namespace: space, Name: "request_seconds",
-		Help: "Time from a request of the gRPC service to its response.", Buckets: prometheus.ExponentialBuckets(1e-4, 2, 12)})
+		Help: "Time from a request for a decision to its response, over gRPC and at /json.", Buckets: prometheus.ExponentialBuckets(1e-4, 2, 12)})
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -209,6 +209,9 @@ func (c *Client) limiter(name string, b bounds, options []Option) *limiter {
 		err = params("there is a limiter %q of %s: %s needs another name, or the same limit and options", name, all[0].bounds, b)
 	}
 	if err == nil {
+		if len(c.limiters[name]) == 0 && !b.merges() && s.units > c.defaults.units {
+			c.o.Logger.Warn("throttle: a Policy, Slots and a limit with a Lockout have no Budget", "name", name)
+		}
 		return c.addLimiter(name, b, s)
 	}
 	if c.refused == nil {
@@ -230,7 +233,7 @@ func (c *Client) addLimiter(name string, b bounds, s settings) *limiter {
 		}
 	}
 	l := c.newLimiter(name, b, s)
-	if b.kind != policyKind && b.lockout == 0 { // these would get another reply if they were merged
+	if b.merges() {
 		l.spends = s.units > 0
 		l.unseen = l.spends && c.o.Observe == nil
 		l.merges = l.spends || s.coalesce
@@ -279,8 +282,11 @@ func (c *Client) Check(ctx context.Context) error {
 	if refused != nil {
 		return refused
 	}
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
-	defer cancel()
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, checkTimeout)
+		defer cancel()
+	}
 	if err := checkOne(ctx, c.rdb); err != nil { // ForEachShard skips shards that are down
 		return err
 	}

@@ -146,6 +146,21 @@ func TestDenyCache(t *testing.T) {
 	}, throttle.DenyCache(true))
 }
 
+// The limit of a policy may be raised at any time, so a denial of it is remembered for a second.
+func TestDenyCache_policy(t *testing.T) {
+	bubble(t, func(t *testing.T, c *throttle.Client, s *throttletest.Server) {
+		require.NoError(t, s.SetPolicies("a QUOTA 1 1h"))
+		a := c.Policy("a")
+		for range 2 {
+			must(a.Allow(background, ""))
+		}
+		require.Equal(t, throttle.FromDenials, must(a.Allow(background, "")).Source)
+		require.NoError(t, s.SetPolicies("a QUOTA 9 1h"))
+		s.Advance(time.Second)
+		require.True(t, must(a.Allow(background, "")).Allowed)
+	}, throttle.DenyCache(true))
+}
+
 // slowReply delays every reply.
 func slowReply(s *throttletest.Server) processor {
 	return func(ctx context.Context, cmd redis.Cmder) error {

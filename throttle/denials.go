@@ -7,12 +7,16 @@ import "time"
 type denial struct {
 	n                int64
 	until            time.Duration
+	end              time.Duration // until then it is repeated: until, or earlier
 	retry, reset     time.Duration
 	limit, remaining int64
 }
 
+// policyMemory bounds how long a denial of a Policy is repeated, whose limit may change on the server at any time.
+const policyMemory = time.Second
+
 // holds reports whether the denial still applies. Before the denial, by a clock that was set back, it does not.
-func (d *denial) holds(now time.Duration) bool { return now < d.until && d.until-now <= d.retry }
+func (d *denial) holds(now time.Duration) bool { return now < d.end && d.until-now <= d.retry }
 
 // repeat sets r if a call for n units is still denied.
 func (d *denial) repeat(n int64, now time.Duration, r *Result) bool {
@@ -40,5 +44,10 @@ func (l *limiter) noteDenial(key string, n int64, m mode, sent time.Duration, r 
 		s.denial.Store(nil)
 		return
 	}
-	s.denial.Store(&denial{n, sent + r.RetryAfter, r.RetryAfter, r.ResetAfter, r.Limit, r.Remaining})
+	until := sent + r.RetryAfter
+	end := until
+	if l.kind == policyKind {
+		end = min(until, sent+policyMemory)
+	}
+	s.denial.Store(&denial{n, until, end, r.RetryAfter, r.ResetAfter, r.Limit, r.Remaining})
 }

@@ -66,6 +66,9 @@ func (l Limit) Lockout(pause time.Duration) Limit {
 	return l
 }
 
+// merges reports whether calls can be merged: those of a Policy, of Slots and of a limit with a Lockout would get another reply.
+func (b *bounds) merges() bool { return b.kind != policyKind && b.kind != slotsKind && b.lockout == 0 }
+
 // drain returns how long it takes until units have drained, rounded up, at most the longest Duration.
 func (b *bounds) drain(units int64) time.Duration {
 	if b.kind != rateKind {

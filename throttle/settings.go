@@ -32,18 +32,18 @@ func FailClosed() Option { return func(s *settings) { s.fallback = FailedClosed 
 
 // Coalesce says whether concurrent calls of Allow for one key become one command, whose units are granted first come,
 // first served. By default they do. A caller may wait for the command under way and then for its own. So Timeout should
-// be longer than two round trips. A Budget coalesces in any case.
+// be longer than two round trips. A Budget coalesces in any case. Calls of a Policy and of a limit with a Lockout never do.
 func Coalesce(on bool) Option { return func(s *settings) { s.coalesce = on } }
 
 // DenyCache makes Allow and AllowN deny in this process until the RetryAfter of a denial has passed, for the same key and
-// quantity. It is exact, except that refunds and deleted keys of other processes are noticed late, and so are refunds to the
-// same key by another limit of With. The last denial of a key is remembered, and takes about 300 bytes. Denials that have
+// quantity, for a Policy at most 1 s. It is exact, except that these are noticed late: refunds and deleted keys of other
+// processes, refunds to the same key by another limit of With, and a policy that is changed. The last denial of a key is remembered, and takes about 300 bytes. Denials that have
 // passed are dropped about every 10 s.
 func DenyCache(on bool) Option { return func(s *settings) { s.denies = on } }
 
 // Budget makes Allow take up to units units more than it needs, and spend them in this process for the time hold: 1 s is a
 // good start. Units are taken from the server before they are spent, so a crash admits no unit too many. A crash or a lost
-// reply loses at most units. Budget(0, 0) takes none.
+// reply loses at most units. Budget(0, 0) takes none. It has no effect on a Policy, Slots, and a limit with a Lockout.
 //
 // Result.Remaining and ResetAfter of a unit of the budget are by the last reply. A call takes in advance at most an eighth of
 // what remains, and less of a limit that takes longer than hold to drain. Of all limits of With one at a time holds units of

@@ -14,6 +14,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"gothrottle/throttle"
 )
 
@@ -64,10 +66,25 @@ type Result struct {
 type Limiter struct{ rate *throttle.Rate } // every limit is made from it
 
 // NewLimiter returns a Limiter over a client of go-redis: *redis.Client, *redis.ClusterClient, *redis.Ring. Without
-// ContextTimeoutEnabled in its options a call may last as long as go-redis waits, whatever its context says.
-func NewLimiter(rdb throttle.Processor) *Limiter {
+// ContextTimeoutEnabled in its options a call may last as long as go-redis waits, whatever its context says. Any other
+// redis.Cmdable is asked by pipelines of one call.
+func NewLimiter(cmdable redis.Cmdable) *Limiter {
+	rdb, whole := cmdable.(throttle.Processor)
+	if !whole {
+		rdb = byPipeline{cmdable}
+	}
 	client, _ := throttle.New(anyClient{rdb}, throttle.Options{}, throttle.Timeout(timeout)) // these options are good
 	return &Limiter{client.Rate(name, throttle.PerSecond(1))}
+}
+
+// byPipeline sends each call in a pipeline of its own.
+type byPipeline struct{ redis.Cmdable }
+
+func (p byPipeline) Process(ctx context.Context, cmd redis.Cmder) error {
+	pipe := p.Cmdable.Pipeline()
+	_ = pipe.Process(ctx, cmd)
+	_, err := pipe.Exec(ctx)
+	return err
 }
 
 // anyClient hides the options of a client of go-redis, which may ignore time limits.

@@ -2,6 +2,7 @@ package redis_rate_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"testing"
 	"testing/synctest"
@@ -36,7 +37,7 @@ const ms = time.Millisecond
 func TestLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := throttletest.NewServer()
-		l := redis_rate.NewLimiter(s)
+		l := redis_rate.NewLimiter(cmdable{s: s})
 		limit := redis_rate.PerSecond(10)
 		wantResult(t, result{0, 10, -1, 0})(l.AllowN(ctx, "a", limit, 0))
 		wantResult(t, result{1, 9, -1, 100 * ms})(l.Allow(ctx, "a", limit))
@@ -60,7 +61,7 @@ func TestLimiter(t *testing.T) {
 
 // Limits may have any period, and a burst of 0 allows nothing.
 func TestLimiter_oddLimits(t *testing.T) {
-	l := redis_rate.NewLimiter(throttletest.NewServer())
+	l := redis_rate.NewLimiter(cmdable{s: throttletest.NewServer()})
 	odd := redis_rate.Limit{Rate: 3, Burst: 6, Period: 1500 * time.Microsecond}
 	for range 6 {
 		r, err := l.Allow(ctx, "odd", odd)
@@ -93,17 +94,25 @@ func TestLimit(t *testing.T) {
 	require.False(t, redis_rate.PerHour(1).IsZero())
 }
 
+// cmdable is a server in memory as a client of go-redis.
+type cmdable struct {
+	redis.Cmdable
+	s *throttletest.Server
+}
+
+func (c cmdable) Process(ctx context.Context, cmd redis.Cmder) error { return c.s.Process(ctx, cmd) }
+
 // Clients of go-redis with default options are taken, as redis_rate takes them. Errors are returned.
 func TestNewLimiter(t *testing.T) {
 	single := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, DialerRetries: 1})
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}, MaxRetries: -1})
-	for _, rdb := range []redis.UniversalClient{single, ring} {
+	for _, rdb := range []redis.Cmdable{single, ring, struct{ redis.Cmdable }{single}} {
 		_, err := redis_rate.NewLimiter(rdb).Allow(ctx, "a", redis_rate.PerSecond(1))
-		require.Error(t, err)
-		require.NoError(t, rdb.Close())
+		require.ErrorContains(t, err, "127.0.0.1:1")
 	}
+	require.NoError(t, errors.Join(single.Close(), ring.Close()))
 	s := throttletest.NewServer()
 	s.Fail(io.EOF)
-	_, err := redis_rate.NewLimiter(s).Allow(ctx, "a", redis_rate.PerSecond(1))
+	_, err := redis_rate.NewLimiter(cmdable{s: s}).Allow(ctx, "a", redis_rate.PerSecond(1))
 	require.ErrorIs(t, err, io.EOF)
 }

@@ -26,15 +26,15 @@ type Rule struct {
 	Cost    func(*http.Request) int64  // units that a request takes: 1 if nil. 0 only looks
 
 	// Charge, if not nil, returns the units of a served request, from its response: Cost was then an estimate, and the
-	// difference is settled, past the limit if need be. It needs a *throttle.Rate, Window or Quota. Costs that an
+	// difference is settled, past the limit if need be, in one more call before a small response is sent. It needs a *throttle.Rate, Window or Quota. Costs that an
 	// outage left open stay as estimated.
 	Charge func(*http.Request, Response) int64
 }
 
 // Response is what a Rule's Charge receives.
 type Response struct {
-	Status int   // that was sent; 0 if the handler panicked before that
-	Bytes  int64 // of the body
+	Status int   // that was sent; 0 if the handler panicked before that, 101 if it took the connection over
+	Bytes  int64 // of the body, without what was written to a connection that was taken over
 	Header http.Header
 }
 
@@ -152,7 +152,7 @@ func (l *limiter) middleware(next http.Handler) http.Handler {
 		seen := &recorder{ResponseWriter: w}
 		defer l.settle(r, asked, seen) // even if it panics: httputil.ReverseProxy does when its upstream breaks off
 		next.ServeHTTP(seen, r)
-		seen.status = max(seen.status, http.StatusOK)
+		seen.status = cmp.Or(seen.status, http.StatusOK)
 	})
 }
 
@@ -235,7 +235,11 @@ func (r *recorder) Flush() {
 
 // Hijack is for handlers that look for an http.Hijacker, such as WebSockets.
 func (r *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	return http.NewResponseController(r.ResponseWriter).Hijack()
+	conn, b, err := http.NewResponseController(r.ResponseWriter).Hijack()
+	if err == nil {
+		r.status = cmp.Or(r.status, http.StatusSwitchingProtocols)
+	}
+	return conn, b, err
 }
 
 // failed says whether a request goes on without a decision.

@@ -345,3 +345,24 @@ func TestNew_refusesRules(t *testing.T) {
 	_, err := throttlehttp.New(nil, throttlehttp.Options{}, rate)
 	require.Error(t, err)
 }
+
+// A connection that the handler takes over is charged as such.
+func TestMiddleware_hijacked(t *testing.T) {
+	c, _ := throttletest.New(t, throttle.Options{})
+	calls, charged := c.Quota("calls", 10, time.Hour), make(chan throttlehttp.Response, 1)
+	limit, err := throttlehttp.New(c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: calls, Key: fixed,
+		Charge: func(_ *http.Request, r throttlehttp.Response) int64 { charged <- r; return 5 }})
+	require.NoError(t, err)
+	server := httptest.NewServer(limit(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err == nil {
+			_, _ = conn.Write([]byte("HTTP/1.1 101 Switching Protocols\r\n\r\n"))
+			_ = conn.Close()
+		}
+	})))
+	defer server.Close()
+	response, err := http.Get(server.URL)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	require.Equal(t, http.StatusSwitchingProtocols, (<-charged).Status)
+}
