@@ -78,7 +78,9 @@ func TestGenerate(t *testing.T) {
 		wanted = append(wanted, f.name)
 	}
 	for _, c := range commands.Table {
-		wanted = append(wanted, c.Name)
+		if c.Name != "GO.HELP" { // it reads and changes nothing
+			wanted = append(wanted, c.Name)
+		}
 	}
 	for _, name := range wanted {
 		if !seen[name] {
