@@ -275,3 +275,14 @@ func TestLease_lostInTime(t *testing.T) {
 		})
 	}
 }
+
+// A slot that lapses soon is taken when it lapses, and not at the next turn.
+func TestAcquire_lapses(t *testing.T) {
+	bubble(t, func(t *testing.T, c *throttle.Client, s *throttletest.Server) {
+		require.NoError(t, s.Process(background, redis.NewCmd(background, "GO.LEASE", "jobs:a", 1, "100ms", "gone")))
+		began := time.Now()
+		lease := must(c.Slots("jobs", 1, time.Minute).Acquire(background, "a"))
+		require.LessOrEqual(t, time.Since(began), 102*time.Millisecond)
+		require.NoError(t, lease.Close())
+	})
+}
