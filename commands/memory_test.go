@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"gothrottle/commands"
 	"gothrottle/commands/memory"
 	"gothrottle/funnel"
 	"gothrottle/tests/corpus"
@@ -54,6 +55,28 @@ func TestMemory_lag(t *testing.T) {
 		_, err := server.Do(now, "GO.QUOTA", "k", "5", "1")
 		if reply, _ := server.Do(now+3_000_000, "GO.INFO", "k"); err != nil || (reply != nil) != want {
 			t.Errorf("behind by %d µs: %v, %v", lag, reply, err)
+		}
+	}
+}
+
+// The host may run a command between the plan and the handler, and another module may then change the policies.
+func TestPolicies_changedAfterThePlan(t *testing.T) {
+	for _, changed := range []string{"", "b QUOTA 1 1h", "a WINDOW 1 1h"} {
+		other, err := commands.ParsePolicies(changed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := memory.NewServer()
+		if err := s.SetPolicies("a QUOTA 1 1h"); err != nil {
+			t.Fatal(err)
+		}
+		s.Handle(func(row *commands.Command, c *commands.Call) commands.ErrorCode {
+			commands.UsePolicies(other)
+			return row.Run(c)
+		})
+		reply, err := s.Do(1e15, "GO.POLICY", "a:k")
+		if err == nil || !strings.HasPrefix(err.Error(), "ERR no policy for the key 'a:k'") {
+			t.Errorf("%q: %v, %v", changed, reply, err)
 		}
 	}
 }

@@ -269,4 +269,9 @@ func TestLane_manyHaveGone(t *testing.T) {
 	l.queue = append(l.queue, waits)
 	require.Equal(t, []*queued{waits}, l.take())
 	require.Empty(t, l.take())
+	for range maxPipeline + 1 { // and no pipeline has more commands
+		l.queue = append(l.queue, &queued{})
+	}
+	require.Len(t, l.take(), maxPipeline)
+	require.Len(t, l.take(), 1)
 }
