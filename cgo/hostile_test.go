@@ -4,6 +4,7 @@ package cgo_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -193,7 +194,9 @@ func TestHostile_changedInFilter(t *testing.T) {
 		{"GO.LEASE l 100 60 y", "l", changing}, {"GO.INFO l", "l", changing}, {"GO.INFO q", "q", "ERR the string at this key is not a rate limiter"},
 		{"GO.ALL l LEASE 100 60 y KEY q QUOTA 9 60", "q", changing}, {"GO.ALL_RO q QUOTA 9 60 KEY l LEASE 100 60 y", "q", changing},
 	} {
-		for _, action := range hostileActions {
+		long := hostileActions[0]
+		long.do = func(h *fakehost.Host, key string) { h.Put(key, textOf(strings.Repeat("theirs", 1e5))) } // more than fits anywhere
+		for _, action := range append(slices.Clone(hostileActions), long) {
 			h, heard := loaded(t), false
 			call(h, "GO.QUOTA q 9 60")
 			for i := range 130 {
@@ -211,4 +214,20 @@ func TestHostile_changedInFilter(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A string that another module replaces by one of the same length while the key is closed is read again.
+func TestHostile_anotherOfThatLength(t *testing.T) {
+	h := loaded(t)
+	call(h, "GO.QUOTA q 9 60")
+	for i := range 130 {
+		call(h, fmt.Sprintf("GO.LEASE l 200 60 %d", i))
+	}
+	h.Listen(func(e fakehost.Event) {
+		if v := h.Get("q"); e.Name == "filter" && v.Text[0] == '1' {
+			v.Text = "5" + v.Text[1:]
+			h.Put("q", v)
+		}
+	})
+	wantReply(t, h, "GO.ALL l LEASE 100 60 y KEY q QUOTA 9 60", "[1 100 0 60 60 0 [1 100 0 60 60 0] [0 9 4 -1 60]]")
 }
