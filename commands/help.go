@@ -22,7 +22,7 @@ func runHelp(c *Call) ErrorCode {
 		for i := range Table {
 			lines = append(lines, Table[i].Syntax(), "    "+Table[i].Summary)
 		}
-	} else if row := findAlso(c.Args[0]); row != nil {
+	} else if row := findNamed(c.Args[0]); row != nil {
 		lines = explain([]string{row.Syntax(), row.Summary}, row.Args, "    ")
 	} else {
 		return c.fail(ErrNoHelp, 0)
@@ -35,8 +35,8 @@ func runHelp(c *Call) ErrorCode {
 	return NoError
 }
 
-// findAlso finds a command by its name, also without GO.
-func findAlso(name string) *Command {
+// findNamed finds a command by its name, with or without GO.
+func findNamed(name string) *Command {
 	if row := Find(name); row != nil {
 		return row
 	}

@@ -56,8 +56,11 @@ func (p *Policies) Count() []PolicyCounts {
 // count counts a call that isn't an error.
 func (n *PolicyCounts) count(c *Call) {
 	n.Calls[c.Outcome]++
+	if c.Outcome != Admitted {
+		return
+	}
 	for i := range c.Clauses {
-		if r := &c.Clauses[i].Reply; c.Outcome == Admitted && r[2] <= r[1]/10 {
+		if r := &c.Clauses[i].Reply; r[2] <= r[1]/10 {
 			n.Near++
 			return
 		}
