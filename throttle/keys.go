@@ -13,7 +13,7 @@ type state struct {
 
 	mu      sync.Mutex
 	use     use
-	holder  *limiter      // of those of the name, the one that may hold units of the key
+	holder  *limiter      // the limiter of the name that may hold units of the key
 	since   time.Duration // when it began
 	dropped bool          // another state may be in its place
 }

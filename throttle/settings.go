@@ -37,8 +37,8 @@ func Coalesce(on bool) Option { return func(s *settings) { s.coalesce = on } }
 
 // DenyCache makes Allow and AllowN deny in this process until the RetryAfter of a denial has passed, for the same key and
 // quantity, for a Policy at most 1 s. It is exact, except that these are noticed late: refunds and deleted keys of other
-// processes, refunds to the same key by another limit of With, and a policy that is changed. The last denial of a key is remembered, and takes about 300 bytes. Denials that have
-// passed are dropped about every 10 s.
+// processes, refunds to the same key by another limit of With, and a policy that is changed. The last denial of a key is
+// remembered, and takes about 300 bytes. Denials that have passed are dropped about every 10 s.
 func DenyCache(on bool) Option { return func(s *settings) { s.denies = on } }
 
 // Budget makes Allow take up to units units more than it needs, and spend them in this process for the time hold: 1 s is a
@@ -46,8 +46,8 @@ func DenyCache(on bool) Option { return func(s *settings) { s.denies = on } }
 // reply loses at most units. Budget(0, 0) takes none. It has no effect on a Policy, Slots, and a limit with a Lockout.
 //
 // Result.Remaining and ResetAfter of a unit of the budget are by the last reply. A call takes in advance at most an eighth of
-// what remains, and less of a limit that takes longer than hold to drain. Of all limits of With one at a time holds units of
-// a key.
+// what remains, and less of a limit that takes longer than hold to drain. Limits made by With
+// share this: one at a time holds units of a key.
 //
 // With C clients, in any length of time t, at most burst + rate x t + excess units are admitted of a rate. The excess is at
 // most C x units and at most rate x hold. Close gives units back. Other clients may take these units while they still spend

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// ByIP names the limiter after the client's address, in braces, so that several rules' keys of one address have one hash tag:
-// {ip:192.0.2.1}. It is an IPv4 address, or the /64 network of an IPv6 address, because one
-// host has all addresses of such a network. Without trusted proxies the address is that of the connection. If the
+// ByIP names the limiter after the client's address: an IPv4 address, or the /64 network of an IPv6 address, because one
+// host has all addresses of such a network. The name is in braces, as in {ip:192.0.2.1}, so the keys of several rules for
+// one address have one hash tag. Without trusted proxies the address is that of the connection. If the
 // connection comes from a trusted proxy, the address is the last one in X-Forwarded-For that no trusted proxy has: the
 // client wrote the text before it, which may be anything. If there are trusted proxies, a program at a Unix socket is one.
 // Otherwise all clients behind a Unix socket share a limiter.
@@ -80,8 +80,9 @@ func contains(prefixes []netip.Prefix, address netip.Addr) bool {
 	return slices.ContainsFunc(prefixes, func(prefix netip.Prefix) bool { return prefix.Contains(address) })
 }
 
-// ByHeader names the limiter after a header and its value in braces, as for API keys: {header:x-api-key:k}. All requests without the header share one
-// limiter. A client may send any value: check the value first, or each new value is a new limiter.
+// ByHeader names the limiter after a header and its value in braces, as for API keys: {header:x-api-key:k}. All
+// requests without the header share one limiter. A client may send any value: check the value first, or each new value
+// is a new limiter.
 func ByHeader(name string) func(*http.Request) string {
 	prefix := "{header:" + strings.ToLower(name) + ":"
 	return func(r *http.Request) string { return prefix + r.Header.Get(name) + "}" }

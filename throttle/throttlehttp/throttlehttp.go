@@ -26,8 +26,8 @@ type Rule struct {
 	Cost    func(*http.Request) int64  // units that a request takes: 1 if nil. 0 only looks
 
 	// Charge, if not nil, returns the units of a served request, from its response: Cost was then an estimate, and the
-	// difference is settled, past the limit if need be, in one more call before a small response is sent. It needs a *throttle.Rate, Window or Quota. Costs that an
-	// outage left open stay as estimated.
+	// difference is settled, past the limit if need be. That is one more call, for which a small response waits. Charge
+	// needs a *throttle.Rate, Window or Quota. Costs that an outage left open stay as estimated.
 	Charge func(*http.Request, Response) int64
 }
 
