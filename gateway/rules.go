@@ -161,7 +161,7 @@ func (l *loader) loadDescriptors(parent *node, list []yaml.Node, depth int, tag 
 		n.valueToMetric = f.ValueToMetric
 		wildcard := strings.HasSuffix(composite, "*")
 		if strings.Contains(strings.TrimSuffix(f.Value, "*"), "*") {
-			l.warn(at, n.path, "a star is a wildcard only at the end of a value: this one stands for itself")
+			l.warn(at, n.path, "a star is a wildcard only at the end of a value: this one is an ordinary character")
 		}
 		switch {
 		case f.Key == "":

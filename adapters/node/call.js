@@ -34,7 +34,7 @@ exports.caller = function caller(options = {}) {
 };
 
 // Returns a function that sends words. It refuses clients that would send a call twice, keep calls while there is no
-// connection, or wait for ever on a connection that went silent.
+// connection, or wait without end on a connection that went silent.
 function sender(client) {
   if (!client) return undefined;
   const { options: o = {} } = client;
@@ -54,7 +54,7 @@ function sender(client) {
   return isIoredis ? (...words) => client.call(...words) : (...words) => client.sendCommand(words);
 }
 
-// After a call without a reply in time, there are no calls for PAUSE ms, unless a reply comes late or the client gives up.
+// After a call without a reply in time, nothing is sent for PAUSE ms, unless a reply comes late or the client gives up.
 // Then one call tries. Each write restarts the socketTimeout of node-redis, so it must be able to end within a pause.
 const PAUSE = 3000;
 const pauses = new WeakMap(); // client or send -> when its pause ends, in ms. Its limiters share one connection

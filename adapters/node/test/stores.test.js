@@ -97,7 +97,7 @@ test('after a call without a reply one call in 3 s tries, until a reply comes', 
   mock.timers.reset();
 });
 
-test('a client that would send twice, or wait for ever, is refused', () => {
+test('a client that would send twice, or wait without end, is refused', () => {
   const ioredis = { maxRetriesPerRequest: 0, enableOfflineQueue: false, socketTimeout: 2000, lazyConnect: true };
   const socket = { socketTimeout: 2000, reconnectStrategy: () => 50 };
   const redis = { disableOfflineQueue: true, pingInterval: 1000, socket };
