@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"slices"
-	"sort"
 
 	"gothrottle/funnel"
 )
@@ -72,13 +71,39 @@ func (t *traffic) decide(limit int64) (denied, users int64) {
 	return denied, users
 }
 
-// smallest returns the smallest limit that denies at most this many calls. A greater limit denies no more calls than a
-// smaller one.
-func (t *traffic) smallest(allowed int64) int64 {
-	return 1 + int64(sort.Search(int(slices.Max(t.peaks))-1, func(i int) bool {
-		denied, _ := t.decide(1 + int64(i))
-		return denied <= allowed
-	}))
+// recommend returns the smallest limit that denies at most a share of the users, 0 to 100 %, and the robots: users who have no
+// say in it.
+func (t *traffic) recommend(percent float64) (limit int64, robots []int) {
+	robots = t.robots()
+	peaks := []int64{1}
+	for user, peak := range t.peaks {
+		if !slices.Contains(robots, user) {
+			peaks = append(peaks, peak)
+		}
+	}
+	slices.Sort(peaks)
+	users := len(peaks) - 1
+	return peaks[users-int(percent*float64(users)/100)], robots
+}
+
+// robots returns users that no burst suits, those with the most calls first. Each makes 5 % or more of the calls that the ones
+// before it leave, and needs a limit of 100 or more, ten times that of the median user.
+func (t *traffic) robots() (robots []int) {
+	users, left := make([]int, len(t.calls)), 0
+	for user, own := range t.calls {
+		users[user] = user
+		left += len(own)
+	}
+	peaks := slices.Sorted(slices.Values(t.peaks))
+	least := 10 * max(10, peaks[(len(peaks)-1)/2])
+	slices.SortFunc(users, func(a, b int) int { return len(t.calls[b]) - len(t.calls[a]) })
+	for _, user := range users {
+		if own := len(t.calls[user]); own*20 >= left && t.peaks[user] >= least {
+			robots = append(robots, user)
+			left -= own
+		}
+	}
+	return robots
 }
 
 // worst returns the users with the most denied calls, the first few of those that have any.

@@ -24,8 +24,8 @@ func main() {
 		"rate": function(func(args []js.Value) any {
 			return read.setRate(funnel.Rate{Count: int64(args[0].Int()), Period: funnel.Nanos(args[1].Int()) * funnel.Millisecond})
 		}),
-		"decide":   function(decide),
-		"smallest": function(func(args []js.Value) any { return read.smallest(int64(args[0].Int())) }),
+		"decide":    function(decide),
+		"recommend": function(recommend),
 	})
 	select {}
 }
@@ -100,4 +100,14 @@ func decide(args []js.Value) any {
 		worst = append(worst, int64(user), read.hits[user])
 	}
 	return worst
+}
+
+// recommend returns a limit, and the robots.
+func recommend(args []js.Value) any {
+	limit, robots := read.recommend(args[0].Float())
+	all := []any{limit}
+	for _, robot := range robots {
+		all = append(all, robot)
+	}
+	return all
 }

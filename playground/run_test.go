@@ -88,14 +88,23 @@ func TestTraffic_isDecidedAsCalls(t *testing.T) {
 	require.Len(t, worst, 3)
 	require.GreaterOrEqual(t, hits[worst[0]], hits[worst[1]])
 	require.GreaterOrEqual(t, hits[worst[1]], hits[worst[2]])
-	require.Equal(t, none, traffic.smallest(0))
-	for _, most := range []int64{0, 7, 300, 2999, 3000} {
-		limit := traffic.smallest(most)
-		denied, _ := traffic.decide(limit)
-		require.LessOrEqual(t, denied, most)
-		if limit > 1 {
-			denied, _ = traffic.decide(limit - 1)
-			require.Greater(t, denied, most)
-		}
+	limit, _ := traffic.recommend(0)
+	require.Equal(t, none, limit)
+	for _, percent := range []float64{12, 50, 99, 100} {
+		limit, robots := traffic.recommend(percent)
+		require.Empty(t, robots)
+		_, users := traffic.decide(limit)
+		require.LessOrEqual(t, float64(100*users), 9*percent)
+		_, users = traffic.decide(limit - 1)
+		require.True(t, limit == 1 || float64(100*users) > 9*percent, percent)
 	}
+	flood, steady := make([]funnel.Nanos, 40000), make([]funnel.Nanos, 30000)
+	for i := range steady {
+		steady[i] = funnel.Nanos(i) * 2 * funnel.Millisecond
+	}
+	traffic = newTraffic(append(calls, steady, flood))
+	require.Equal(t, int64(len(flood)), traffic.setRate(rate))
+	limit, robots := traffic.recommend(0)
+	require.Equal(t, none, limit, "robots have no say")
+	require.Equal(t, []int{10, 9}, robots)
 }

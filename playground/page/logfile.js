@@ -1,8 +1,17 @@
-// Reads logs: the common and the combined format of access logs, and lines of a time and, after a comma, a semicolon or a
-// tab, who called. The text stays in this page.
+// Reads logs: the common and the combined format of access logs, JSON of Caddy and Traefik, and lines of a time and, after a
+// comma, a semicolon or a tab, who called. The text stays in this page.
 export const mostLines = 5e6;
 
-export class LogReader {
+// readLog reads a blob until stop() is true.
+export async function readLog(blob, stop) {
+  const log = new LogReader();
+  const text = blob.stream().pipeThrough(new TextDecoderStream()).getReader();
+  for (let part = await text.read(); !part.done && !log.full && !stop(); part = await text.read()) log.add(part.value);
+  log.add('\n');
+  return log;
+}
+
+class LogReader {
   constructor() {
     this.times = [];
     this.users = [];
@@ -24,8 +33,18 @@ export class LogReader {
   line(line) {
     const open = line.indexOf('[');
     const at = open > 0 && line[open + 12] === ':' ? this.accessTime(line, open + 1) : NaN;
-    if (at === at) this.call(at, line.slice(0, line.indexOf(' ')));
-    else this.fields(line);
+    if (line[0] === '{') this.json(line);
+    else if (at === at) this.call(at, line.slice(0, line.indexOf(' ')));
+    else if (line.trim()) this.call(...line.split(/[,;\t]/, 2).map(unquoted));
+  }
+
+  // json reads an entry of Caddy (ts, request.client_ip) or Traefik (StartUTC, ClientHost). Caddy logs a failed request twice.
+  json(line) {
+    let entry = {};
+    try { entry = JSON.parse(line); } catch { /* a line cut off has no user */ }
+    const user = entry.request?.client_ip ?? entry.request?.remote_ip ?? entry.ClientHost;
+    if (user && !String(entry.logger).startsWith('http.log.error')) this.call(String(entry.ts ?? entry.StartUTC ?? entry.time), user);
+    else this.skipped++;
   }
 
   // accessTime reads 10/Oct/2027:13:55:36 -0700. Most lines are of the same minute as the line before.
@@ -39,15 +58,8 @@ export class LogReader {
     return this.minuteAt + Number(line.slice(from + 18, from + 20)) * 1000;
   }
 
-  fields(line) {
-    if (!line.trim()) return;
-    const [time, who = ''] = line.split(/[,;\t]/, 2);
-    const at = timeOf(unquoted(time));
-    if (at === at) this.call(at, unquoted(who));
-    else this.skipped++;
-  }
-
-  call(at, who) {
+  call(time, who = '') {
+    const at = typeof time === 'string' ? timeOf(time) : time;
     if (!(at >= 0 && at < 4102444800000) || this.full) { this.skipped++; return; }
     let user = this.known.get(who);
     if (user === undefined) {
@@ -68,7 +80,7 @@ function timeOf(text) {
     const n = Number(text);
     return n < 1e11 ? n * 1000 : n < 1e14 ? n : n < 1e17 ? n / 1000 : n / 1e6;
   }
-  return /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text.replace(' ', 'T').replace(/ ?UTC$/, 'Z')) : NaN;
+  return /^\d{4}[-/]\d\d[-/]\d\d/.test(text) ? Date.parse(text.replaceAll('/', '-').replace(' ', 'T').replace(/ ?UTC$/, 'Z')) : NaN;
 }
 
 // example is a made-up day: 40 users, of whom some come in bursts and one is a program that never rests.

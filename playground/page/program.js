@@ -28,5 +28,5 @@ export const readLog = (times, users, howMany) => program.read(new Uint8Array(ti
 
 // rate(count, period in ms) makes a rate that of all that follows, and returns the smallest limit that denies no call of the
 // log. decide(limit) returns how many calls and users of the log a limit denies, and pairs of a user and its denied calls.
-// smallest(most) returns the smallest limit that denies at most this many calls.
-export const { rate, decide, smallest } = program;
+// recommend(percent of users) returns the limit that denies at most these, and the users it leaves out because they are robots.
+export const { rate, decide, recommend } = program;
