@@ -67,7 +67,7 @@ func TestCachegrind_bounds(t *testing.T) {
 	if os.Getenv("CHECK") == "" {
 		t.Skip("make test-bench counts")
 	}
-	committed, err := readSamples("results/instructions.txt")
+	committed, err := readFigures("results/instructions.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,8 +83,8 @@ func TestCachegrind_bounds(t *testing.T) {
 			bounds := map[string]float64{}
 			for _, server := range committed.servers {
 				for unit, c := range counts {
-					if n := committed.of(server, "Cachegrind", r.name, unit); series(server) == series(name) && n != nil {
-						bounds[unit] = c.factor*slices.Max(n) + c.more
+					if n := committed.of(server, line{"Cachegrind", r.name, unit}).hi; series(server) == series(name) && n > 0 {
+						bounds[unit] = c.factor*n + c.more
 					}
 				}
 			}

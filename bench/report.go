@@ -1,7 +1,7 @@
-// Program bench writes the figures of docs/benchmarks.md and docs/go.md, and the charts, from the samples in results.
-// build/bench.sh measures them, by the benchmarks beside this file.
+// Program bench sums up the samples of some runs, and writes the figures of docs/benchmarks.md and docs/go.md, and the
+// charts. build/bench.sh measures the samples, by the benchmarks beside this file.
 //
-//	bench folder-of-samples folder-of-docs
+//	bench folder-of-samples folder-of-figures folder-of-docs run ...
 package main
 
 import (
@@ -12,30 +12,44 @@ import (
 	"strings"
 )
 
-// A page has figures of samples in some files.
+// A page has the figures of some files.
 type page struct {
 	name   string
 	files  []string
-	blocks func(*samples) map[string]string
+	blocks func(*figures) map[string]string
 }
 
 var pages = []page{{"benchmarks.md", []string{"instructions.txt", "costs.txt"}, costs}, {"go.md", []string{"client.txt"}, clients}}
 
 func main() {
-	for _, p := range pages {
-		text, s, err := p.fill(os.Args[1], os.Args[2])
-		if err == nil && s != nil {
-			err = errors.Join(os.WriteFile(filepath.Join(os.Args[2], p.name), []byte(text), 0o644), charts(s))
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "bench:", err)
-			os.Exit(1)
-		}
+	if err := report(os.Args[1], os.Args[2], os.Args[3], os.Args[4:]); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
 	}
 }
 
-// fill returns the page with the figures of the samples that there are in a folder, and these samples: nil if there are none.
-func (p page) fill(folder, docs string) (string, *samples, error) {
+// report sums up the runs, and then writes the pages from all files of figures that there are.
+func report(samples, results, docs string, runs []string) error {
+	for _, run := range runs {
+		f, err := summarise(filepath.Join(samples, run+".txt"))
+		if err = errors.Join(err, f.write(filepath.Join(results, run+".txt"))); err != nil {
+			return err
+		}
+	}
+	for _, p := range pages {
+		text, f, err := p.fill(results, docs)
+		if err == nil && f != nil {
+			err = errors.Join(os.WriteFile(filepath.Join(docs, p.name), []byte(text), 0o644), charts(f, docs))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill returns the page with the figures that there are in a folder, and these figures: nil if there are none.
+func (p page) fill(folder, docs string) (string, *figures, error) {
 	var files []string
 	for _, name := range p.files {
 		file := filepath.Join(folder, name)
@@ -46,13 +60,13 @@ func (p page) fill(folder, docs string) (string, *samples, error) {
 	if files == nil {
 		return "", nil, nil
 	}
-	s, err := readSamples(files...)
+	f, err := readFigures(files...)
 	text, unread := os.ReadFile(filepath.Join(docs, p.name))
 	if err = errors.Join(err, unread); err != nil {
 		return "", nil, err
 	}
-	filled, err := insert(string(text), p.blocks(s))
-	return filled, s, err
+	filled, err := insert(string(text), p.blocks(f))
+	return filled, f, err
 }
 
 // insert puts each block between the two comments of its name. A place without a block keeps its text.
@@ -69,9 +83,9 @@ func insert(page string, blocks map[string]string) (string, error) {
 	return page, nil
 }
 
-func origin(s *samples) string {
+func origin(f *figures) string {
 	return fmt.Sprintf("Written by `%s` on %s.\n%s. Load average of the minute before: %s.\nServers: %s.\n",
-		s.about["command"], s.about["date"], s.about["machine"], s.about["load"], strings.Join(s.servers, ", "))
+		f.about["command"], f.about["date"], f.about["machine"], f.about["load"], strings.Join(f.servers, ", "))
 }
 
 // A column is a figure of each row. $ in its heading is the server.
@@ -83,7 +97,7 @@ type column struct {
 }
 
 // table returns a table in Markdown. All columns but the first hold numbers.
-func table(s *samples, first string, servers, rows []string, columns ...column) string {
+func table(f *figures, first string, servers, rows []string, columns ...column) string {
 	lines := []string{"| " + first + " |", "|---|"}
 	for _, row := range rows {
 		lines = append(lines, "| "+row+" |")
@@ -100,7 +114,7 @@ func table(s *samples, first string, servers, rows []string, columns ...column) 
 				lines[1] += "---:|"
 			}
 			for i, row := range rows {
-				median, interval := sum(s.of(server, c.kind, row, c.unit), c.per).cells(c.format)
+				median, interval := f.of(server, line{c.kind, row, c.unit}).in(c.per).cells(c.format)
 				lines[i+2] += " " + median + " |"
 				if c.spread {
 					lines[i+2] += " " + interval + " |"
@@ -112,27 +126,28 @@ func table(s *samples, first string, servers, rows []string, columns ...column) 
 }
 
 // costs returns the figures of docs/benchmarks.md. Figures that were not measured stay in the page.
-func costs(s *samples) map[string]string {
+func costs(f *figures) map[string]string {
 	blocks := map[string]string{}
-	if rows := s.rows["CPU"]; rows != nil {
-		blocks["run"], blocks["ratios"] = origin(s), ratios(s, s.servers, costRatios)
-		blocks["cpu"] = table(s, "", s.servers, rows, column{heading: "$", kind: "CPU", unit: "cpu-ns/op", format: "%.2f", per: 1000},
+	if rows := f.rows("CPU"); rows != nil {
+		blocks["run"] = origin(f)
+		blocks["ratios"] = table(f, "", f.servers, f.rows("Ratio"), column{"$", "Ratio", "ratio", "%#.3g", 1, true, false})
+		blocks["cpu"] = table(f, "", f.servers, rows, column{heading: "$", kind: "CPU", unit: "cpu-ns/op", format: "%.2f", per: 1000},
 			column{"instructions", "Cachegrind", "instructions/op", "%.0f", 1, false, true}, column{"p50 µs", "CPU", "p50-ns", "%.0f", 1000, false, true},
 			column{"bytes per key", "Memory", "B/key", "%.0f", 1, false, true}, column{"AOF bytes", "File", "file-B/op", "%.0f", 1, false, true})
-		for _, server := range s.servers {
-			if set := sum(s.of(server, "CPU", "SET PX", "cpu-ns/op"), 1000); set.hi > 1.15*set.lo {
+		for _, server := range f.servers {
+			if set := f.of(server, line{"CPU", "SET PX", "cpu-ns/op"}).in(1000); set.hi > 1.15*set.lo {
 				blocks["run"] += fmt.Sprintf("The machine was not quiet: on %s, SET took %.2f to %.2f µs.\n", server, set.lo, set.hi)
 			}
 		}
 	}
-	if rows := s.rows["Worst"]; rows != nil {
-		blocks["worst"] = table(s, "", s.servers, rows, column{"$", "Worst", "cpu-ns/op", "%.1f", 1000, true, false})
+	if rows := f.rows("Worst"); rows != nil {
+		blocks["worst"] = table(f, "", f.servers, rows, column{"$", "Worst", "cpu-ns/op", "%.1f", 1000, true, false})
 	}
 	return blocks
 }
 
 // clients returns the figures of docs/go.md.
-func clients(s *samples) map[string]string {
+func clients(f *figures) map[string]string {
 	var columns []column
 	for _, keys := range []string{"one", "Zipf"} {
 		for _, goroutines := range []string{"1", "16", "256"} {
@@ -141,33 +156,12 @@ func clients(s *samples) map[string]string {
 		}
 	}
 	return map[string]string{
-		"client run": origin(s),
-		"client cpu": table(s, "server CPU, µs", s.servers[:1], s.rows[columns[0].kind], columns...),
+		"client run": origin(f),
+		"client cpu": table(f, "server CPU, µs", f.servers[:1], f.rows(columns[0].kind), columns...),
 	}
 }
 
-// ratios returns a table of ratios, round by round. A line of list is "what|kind|unit|row / row <= target; row / row; ...",
-// without what for the usual figure.
-func ratios(s *samples, servers []string, list string) string {
-	var rows []string
-	for line := range strings.SplitSeq(strings.TrimSpace(list), "\n") {
-		f := strings.Split(line, "|")
-		for pair := range strings.SplitSeq(f[3], "; ") {
-			row := strings.TrimPrefix(f[0]+", "+pair, ", ")
-			rows = append(rows, row)
-			pair, _, _ = strings.Cut(pair, " <= ")
-			a, b, _ := strings.Cut(pair, " / ")
-			for _, server := range servers {
-				over, under, ratio := s.of(server, f[1], a, f[2]), s.of(server, f[1], b, f[2]), [4]string{server, "Ratio", row}
-				for i := range min(len(over), len(under)) {
-					s.values[ratio] = append(s.values[ratio], over[i]/under[i])
-				}
-			}
-		}
-	}
-	return table(s, "", servers, rows, column{"$", "Ratio", "", "%#.3g", 1, true, false})
-}
-
+// costRatios are what addRatios reads.
 const costRatios = `
 |CPU|cpu-ns/op|GO.THROTTLE / any module: and write <= 1.15; GO.THROTTLE denied / any module: and read, hot key <= 1.25
 |CPU|cpu-ns/op|GO.THROTTLE / GCRA in Lua <= 0.33; GO.THROTTLE / CL.THROTTLE of redis-cell <= 0.78
@@ -181,7 +175,7 @@ p99|CPU|p99-ns|GO.THROTTLE / SET PX
 `
 
 // charts draws charts of the first server.
-func charts(s *samples) error {
+func charts(f *figures, docs string) error {
 	few := []string{"GO.THROTTLE", "GO.THROTTLE denied", "GO.WINDOW 100", "GO.QUOTA",
 		"GCRA in Lua", "zset window in Lua", "zset window by MULTI", "CL.THROTTLE of redis-cell"}
 	for _, c := range []struct {
@@ -190,20 +184,20 @@ func charts(s *samples) error {
 		rows                                  []string
 	}{
 		{"bench-cpu.svg", "Server CPU per call", "µs", "CPU", "cpu-ns/op", "%.2f", 1000, few},
-		{"bench-cpu-all.svg", "Server CPU per op", "µs, 32 ops in a pipeline; whiskers: the spread", "CPU", "cpu-ns/op", "%.2f", 1000, s.rows["CPU"]},
-		{"bench-latency.svg", "Latency, 99 % of the calls", "µs at 10,000 ops/s, not pipelined", "CPU", "p99-ns", "%.0f", 1000, s.rows["CPU"]},
-		{"bench-memory.svg", "Memory per key", "bytes, keys of 13 bytes; windows hold 95 calls", "Memory", "B/key", "%.0f", 1, s.rows["Memory"]},
+		{"bench-cpu-all.svg", "Server CPU per op", "µs, 32 ops in a pipeline; whiskers: the spread", "CPU", "cpu-ns/op", "%.2f", 1000, f.rows("CPU")},
+		{"bench-latency.svg", "Latency, 99 % of the calls", "µs at 10,000 ops/s, not pipelined", "CPU", "p99-ns", "%.0f", 1000, f.rows("CPU")},
+		{"bench-memory.svg", "Memory per key", "bytes, keys of 13 bytes; windows hold 95 calls", "Memory", "B/key", "%.0f", 1, f.rows("Memory")},
 	} {
 		var bars []bar
 		for _, row := range c.rows {
-			if spread := sum(s.of(s.servers[0], c.kind, row, c.unit), c.per); spread.median > 0 {
+			if spread := f.of(f.servers[0], line{c.kind, row, c.unit}).in(c.per); spread.median > 0 {
 				label, _ := spread.cells(c.format)
 				bars = append(bars, bar{row, label, spread})
 			}
 		}
 		if bars != nil {
-			chart := draw(c.title+", "+s.servers[0], c.axis, bars)
-			if err := os.WriteFile(filepath.Join(os.Args[2], c.file), []byte(chart), 0o644); err != nil {
+			chart := draw(c.title+", "+f.servers[0], c.axis, bars)
+			if err := os.WriteFile(filepath.Join(docs, c.file), []byte(chart), 0o644); err != nil {
 				return err
 			}
 		}

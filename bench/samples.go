@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -11,25 +12,31 @@ import (
 	"golang.org/x/perf/benchmath"
 )
 
-// samples are those of some files. The i-th samples of two rows are of the same round.
+// samples are what a run has measured. The i-th samples of two rows are of the same round.
 type samples struct {
-	about   map[string]string // of the last file
-	servers []string
-	rows    map[string][]string     // by kind; in the order of the files, as the servers are
-	values  map[[4]string][]float64 // by server, kind, row, unit
+	figures
+	values map[figure][]float64
 }
 
-// readSamples reads what go test -bench has printed for names like
-// BenchmarkCPU/row=INCR_hot_key/server=Redis_8.6.3. A kind is CPU, or Client/keys=1 of BenchmarkClient/keys=1/row=x.
-func readSamples(files ...string) (*samples, error) {
-	s := &samples{about: map[string]string{}, rows: map[string][]string{}, values: map[[4]string][]float64{}}
-	all := benchfmt.Files{Paths: files}
+// kept are the figures, by kind and unit, that a summary keeps. The pages and the bounds on instructions need no others.
+var kept = regexp.MustCompile(`^(CPU (cpu-ns/op|p50-ns|p99-ns)|(Worst|Ratio|Memory|File|Cachegrind) .*|Client\S* (ops/s|(server|client)-ns/op))$`)
+
+// summarise reads what go test -bench has printed, and returns the medians and spreads that are kept. The name of a row is
+// like BenchmarkCPU/row=INCR_hot_key/server=Redis_8.6.3. A kind is CPU, or Client/keys=1 of BenchmarkClient/keys=1/row=x.
+func summarise(file string) (*figures, error) {
+	s := &samples{figures{about: map[string]string{}, spreads: map[figure]spread{}}, map[figure][]float64{}}
+	all := benchfmt.Files{Paths: []string{file}}
 	for all.Scan() {
 		if result, ok := all.Result().(*benchfmt.Result); ok {
 			s.add(result)
 		}
 	}
-	return s, all.Err()
+	s.addRatios(costRatios)
+	s.lines = slices.DeleteFunc(s.lines, func(l line) bool { return !kept.MatchString(l.kind + " " + l.unit) })
+	for f, values := range s.values {
+		s.spreads[f] = sum(values)
+	}
+	return &s.figures, all.Err()
 }
 
 func (s *samples) add(r *benchfmt.Result) {
@@ -48,37 +55,53 @@ func (s *samples) add(r *benchfmt.Result) {
 			kind += name
 		}
 	}
-	if !slices.Contains(s.servers, server) {
-		s.servers = append(s.servers, server)
-	}
-	if !slices.Contains(s.rows[kind], row) {
-		s.rows[kind] = append(s.rows[kind], row)
-	}
-	for _, v := range r.Values {
-		key := [4]string{server, kind, row, cmp.Or(v.OrigUnit, v.Unit)} // the reader has converted ns
-		s.values[key] = append(s.values[key], cmp.Or(v.OrigValue, v.Value))
+	for _, v := range r.Values { // the reader has converted ns
+		s.put(figure{server, line{kind, row, cmp.Or(v.OrigUnit, v.Unit)}}, cmp.Or(v.OrigValue, v.Value))
 	}
 }
 
-// of returns the values of a row, one for each round.
-func (s *samples) of(server, kind, row, unit string) []float64 {
-	return s.values[[4]string{server, kind, row, unit}]
+func (s *samples) put(f figure, value float64) {
+	if !slices.Contains(s.servers, f.server) {
+		s.servers = append(s.servers, f.server)
+	}
+	if !slices.Contains(s.lines, f.line) {
+		s.lines = append(s.lines, f.line)
+	}
+	s.values[f] = append(s.values[f], value)
 }
 
-// A spread is a median and the interval that holds the true one with 90 % confidence: of five rounds, and of fewer, from the
-// least to the greatest.
+// addRatios adds ratios, round by round. A line of list is "what|kind|unit|row / row <= target; row / row; ...", without
+// what for the usual figure.
+func (s *samples) addRatios(list string) {
+	for words := range strings.SplitSeq(strings.TrimSpace(list), "\n") {
+		f := strings.Split(words, "|")
+		for pair := range strings.SplitSeq(f[3], "; ") {
+			row := strings.TrimPrefix(f[0]+", "+pair, ", ")
+			pair, _, _ = strings.Cut(pair, " <= ")
+			a, b, _ := strings.Cut(pair, " / ")
+			for _, server := range s.servers {
+				over, under := s.values[figure{server, line{f[1], a, f[2]}}], s.values[figure{server, line{f[1], b, f[2]}}]
+				for i := range min(len(over), len(under)) {
+					s.put(figure{server, line{"Ratio", row, "ratio"}}, over[i]/under[i])
+				}
+			}
+		}
+	}
+}
+
+// A spread is a median and the interval that holds the true one with 90 % confidence: over five rounds or fewer, from the
+// least to the greatest. NaN was not measured.
 type spread struct{ median, lo, hi float64 }
 
-// sum sums up values in a unit that is per times as large: NaN if there are none.
-func sum(values []float64, per float64) spread {
-	if len(values) == 0 {
-		return spread{math.NaN(), math.NaN(), math.NaN()}
-	}
+func sum(values []float64) spread {
 	sample := benchmath.NewSample(slices.Clone(values), &benchmath.DefaultThresholds)
 	s := benchmath.AssumeNothing.Summary(sample, 0.9)
 	least, greatest := sample.Values[0], sample.Values[len(values)-1]
-	return spread{s.Center / per, max(s.Lo, least) / per, min(s.Hi, greatest) / per}
+	return spread{s.Center, max(s.Lo, least), min(s.Hi, greatest)}
 }
+
+// in converts the spread to a unit that is per times as large.
+func (s spread) in(per float64) spread { return spread{s.median / per, s.lo / per, s.hi / per} }
 
 // cells writes a median and its interval; "-" if nothing was measured.
 func (s spread) cells(format string) (median, interval string) {

@@ -2,13 +2,13 @@
 # bench.sh [WHAT]  measures what calls of the module cost and how many instructions they take: docs/benchmarks.md and its
 # charts. WHAT can be: costs or instructions, one of them alone; client, what the Go client costs, for docs/go.md;
 # check, which counts instructions again and fails if they are more than those in bench/results.
-# The samples go into bench/results, in the Go benchmark format: benchstat reads them.
+# The samples of all rounds go into build/out/bench, in the Go benchmark format, which benchstat reads; their medians and
+# spreads go into bench/results.
 # SERVER= names servers: rows of build/servers.txt, or programs. ROUNDS=5 is the number of rounds. PEER=, PEER_CMD= and
 # PEER_DENIED_CMD= add another module. QUICK=1 (shorter, less exact) and ONLY= (a pattern of go test -bench, with _ for a
-# space, such as 'CPU/row=GO.QUOTA') leave docs/ and bench/results alone.
+# space, such as 'CPU/row=GO.QUOTA') write all of it into build/out/bench.
 . "$(dirname "$0")/lib.sh"
-what=${1:-costs instructions} rounds=${ROUNDS:-5} out=build/out/bench docs=docs
-samples=$out # until all have been measured
+what=${1:-costs instructions} rounds=${ROUNDS:-5} out=build/out/bench docs=docs results=bench/results measured=()
 case $what in
 client) default=redis-server ;;
 costs | instructions | 'costs instructions' | check) default='redis86 valkey91 redis70' ;;
@@ -26,7 +26,8 @@ need 'redis-benchmark taskset valgrind' redis-tools util-linux valgrind
 
 mkdir -p "$out"
 if [ -n "${QUICK:-}${ONLY:-}" ]; then
-  docs=$out
+  docs=$out results=$out/results
+  mkdir -p "$results"
   cp docs/benchmarks.md docs/go.md "$out"
 fi
 [ -z "${PEER:-}" ] || PEER=$(realpath -e "$PEER") || die 'PEER: there is no such module.'
@@ -60,6 +61,7 @@ measure() {
 
 for name in $what; do
   begin "$name"
+  measured+=("$name")
   case ${ONLY:+only}$name in
   only*)
     measure "$name" "$rounds" "$ONLY"
@@ -73,9 +75,5 @@ for name in $what; do
   client) measure client "$rounds" Client ;;
   esac
 done
-if [ "$docs" = docs ]; then
-  samples=bench/results
-  for name in $what; do cp "$out/$name.txt" $samples; done
-fi
-go -C bench run . "$PWD/$samples" "$PWD/$docs"
-echo "The samples are in $samples, the pages in $docs."
+go -C bench run . "$PWD/$out" "$PWD/$results" "$PWD/$docs" "${measured[@]}"
+echo "The samples are in $out, the figures in $results, the pages in $docs."
