@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -100,6 +101,40 @@ func TestMap(t *testing.T) {
 		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
 			assert.Contains(t, rules, e.Name())
 		}
+	}
+}
+
+// The C files of cgo stand on one another without a circle: none uses a name of a file that uses one of its own, however far
+// below. What Go calls or is called by does not count.
+func TestCgo_layers(t *testing.T) {
+	defined := regexp.MustCompile(`(?m)^\w.*?\b(shim_\w+)(?:\)?[[(;]| =)`)
+	files, err := filepath.Glob("../cgo/*.c")
+	require.NoError(t, err)
+	text, home, uses := map[string]string{}, map[string]string{}, map[string][]string{}
+	for _, file := range files {
+		text[file] = regexp.MustCompile(`(?s)/\*.*?\*/`).ReplaceAllString(read(t, strings.TrimPrefix(file, "../")), "")
+		for _, m := range defined.FindAllStringSubmatch(text[file], -1) {
+			if !strings.HasPrefix(m[0], "static") {
+				home[m[1]] = file
+			}
+		}
+	}
+	for name, file := range home {
+		for user := range text {
+			if user != file && regexp.MustCompile(`\b`+name+`\b`).MatchString(text[user]) {
+				uses[user] = append(uses[user], file)
+			}
+		}
+	}
+	require.Greater(t, len(home), 30)
+	for len(text) > 0 { // takes away the files that use none of those that are left
+		left := len(text)
+		for file := range text {
+			if !slices.ContainsFunc(uses[file], func(used string) bool { return text[used] != "" }) {
+				delete(text, file)
+			}
+		}
+		require.NotEqual(t, left, len(text), "a circle: %v", slices.Sorted(maps.Keys(text)))
 	}
 }
 

@@ -3,8 +3,10 @@ package cgo
 // A transcript has no handler that panics.
 
 import (
+	"runtime"
 	"strings"
 	"testing"
+	"weak"
 
 	"gothrottle/commands"
 )
@@ -25,4 +27,22 @@ func TestSetPolicies_panic(t *testing.T) {
 	if !strings.HasPrefix(log, "panic in the configuration policies: out of cheese\n") {
 		t.Errorf("log %q", log)
 	}
+}
+
+// INFO shows no memory: the counters of policies that neither are in force nor were before are free.
+func TestShowPolicies_frees(t *testing.T) {
+	var first weak.Pointer[commands.PolicyCounts]
+	for i, text := range []string{"a QUOTA 1 1s", "b QUOTA 1 1s", "c QUOTA 1 1s"} {
+		setPolicies(text)
+		apply(0, instant{calls: int64(i)})
+		if i == 0 {
+			first = weak.Make(&policies.value.counts[0])
+		}
+	}
+	runtime.GC()
+	if first.Value() != nil {
+		t.Error("the counters of the first policies are still there")
+	}
+	setPolicies("")
+	apply(0, instant{calls: 3})
 }

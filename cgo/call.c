@@ -33,14 +33,6 @@ static void start(room *r, RedisModuleCtx *ctx) {
     call->error[0] = '\0';
 }
 
-void shim_clear(void *at, const void *end) {
-    typedef int64_t __attribute__((may_alias)) word;
-    for (word *w = at; w < (const word *)end; w++) {
-        *w = 0;
-        __asm__ volatile("" ::: "memory"); /* otherwise gcc makes it a rep stos, which takes longer to start than to run */
-    }
-}
-
 /* Fills in the words: borrowed from argv. Up to STACK_ARGS of them are in stack. Returns NULL, or the
  * memory of more words, which the caller frees by api.Free. */
 static shim_text *put_args(shim_call *call, shim_text *stack, RedisModuleString **argv, int argc) {
@@ -66,15 +58,6 @@ static void name_keys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, i
         for (int64_t k = 0; k < r.call.keys.len; k++) api.KeyAtPosWithFlags(ctx, r.keys[k].word + 1, flags);
     }
     if (owned != NULL) api.Free(owned);
-}
-
-void *shim_grow(void *at, size_t size, int64_t *cap, int64_t on_stack) {
-    int64_t old = *cap;
-    *cap = old < 8 ? 32 : old * 4;
-    void *larger = api.Alloc(size * (size_t)*cap);
-    if (old > 0) memcpy(larger, at, size * (size_t)old);
-    if (old > on_stack) api.Free(at);
-    return larger;
 }
 
 static SHIM_RARE int reply_error(RedisModuleCtx *ctx, const shim_call *call, int error) {

@@ -85,12 +85,15 @@ func (s *setting[K, V]) use(key K, at instant, create func() V) bool {
 //
 //export goApply
 func goApply(topKeys C.int, nowUs, calls C.int64_t) {
-	at := instant{int64(nowUs), int64(calls)}
+	apply(int(topKeys), instant{int64(nowUs), int64(calls)})
+}
+
+func apply(topKeys int, at instant) {
 	if policies.use(wanted.Text(), at, func() countedPolicies { return countedPolicies{wanted, wanted.Count()} }) {
 		showPolicies(policies.value.counts)
 		commands.UsePolicies(policies.value.Policies)
 	}
-	if denials.use(int(topKeys), at, func() *funnel.Top { return commands.NewDenials(int(topKeys)) }) {
+	if denials.use(topKeys, at, func() *funnel.Top { return commands.NewDenials(topKeys) }) {
 		commands.UseDenials(denials.value)
 	}
 }

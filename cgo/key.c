@@ -1,4 +1,4 @@
-/* Keys of any kind: opening them, expiries, keyspace events, and doing what Go said. */
+/* Opening keys of any kind, and opening them again. */
 #include "shim.h"
 
 #include <string.h>
@@ -22,11 +22,6 @@ static inline __attribute__((always_inline)) int open_key(RedisModuleCtx *ctx, c
     if (key->kind != SHIM_ABSENT) return 1;
     open_absent(ctx, key);
     return 0;
-}
-
-void shim_close_key(shim_key *key) {
-    api.CloseKey(key->handle); /* unless it is NULL */
-    key->handle = NULL;
 }
 
 static const char changing[] = "ERR another module keeps changing the keys of this call";
@@ -97,62 +92,8 @@ void shim_open_key(RedisModuleCtx *ctx, const shim_command *command, shim_key *k
     if (key->kind == SHIM_STRING) shim_load_string(ctx, key);
 }
 
-/* Opens a key again, to change it. Returns 0 if another module has changed it since it was loaded:
- * then the key is left alone, as if that module had come after this call. */
-static SHIM_RARE int open_again(RedisModuleCtx *ctx, const shim_command *command, shim_key *key) {
+SHIM_RARE int shim_open_again(RedisModuleCtx *ctx, const shim_command *command, shim_key *key) {
     int32_t kind = key->kind;
     open_key(ctx, command, key);
     return key->kind == kind && (kind == SHIM_ABSENT || (int64_t)api.ValueLength(key->handle) == key->length);
-}
-
-int shim_is_there(RedisModuleCtx *ctx, shim_key *key, int32_t kind) {
-    api.CloseKey(key->handle);
-    key->handle = api.OpenKey(ctx, key->name, KEY_READ | KEY_WRITE);
-    if (api.KeyType(key->handle) == kind) return 1;
-    key->expire_from = 0;
-    return 0;
-}
-
-int shim_set_expiry(shim_key *key) {
-    if (key->expire_from == 0) return 0;
-    long long at = api.GetAbsExpire(key->handle);
-    if (at >= key->expire_from && at <= key->expire_to) return 0;
-    api.SetAbsExpire(key->handle, key->expire_to);
-    key->events |= SHIM_EVENT_EXPIRE;
-    return 1;
-}
-
-static SHIM_RARE void delete(RedisModuleCtx *ctx, shim_key *key) {
-    api.DeleteKey(key->handle);
-    api.Replicate(ctx, "DEL", "s", key->name);
-    key->events |= SHIM_EVENT_DEL;
-    key->kind = SHIM_ABSENT;
-}
-
-static void change(RedisModuleCtx *ctx, shim_call *call, shim_key *key) {
-    if (key->kind != SHIM_ABSENT && key->kind != key->becomes - SHIM_BECOMES_ABSENT) delete(ctx, key);
-    switch (key->becomes) {
-    case SHIM_BECOMES_HASH: shim_apply_hash(ctx, call, key); break;
-    case SHIM_BECOMES_ZSET: shim_apply_zset(ctx, call, key); break;
-    case SHIM_BECOMES_STRING: shim_apply_string(ctx, key); return; /* with its expiry */
-    }
-    if (shim_set_expiry(key)) api.Replicate(ctx, "PEXPIREAT", "sl", key->name, (long long)key->expire_to);
-}
-
-void shim_apply(RedisModuleCtx *ctx, const shim_command *command, shim_call *call, shim_key *key) {
-    if (key->becomes == SHIM_BECOMES_UNCHANGED) return;
-    if (key->handle == NULL && !open_again(ctx, command, key)) return;
-    change(ctx, call, key);
-    if (key->events) api.SignalModifiedKey(ctx, key->name);
-}
-
-void shim_notify(RedisModuleCtx *ctx, const shim_key *key) {
-    static const struct { int class; const char *text; } events[] = { /* by bit of SHIM_EVENT_ */
-        {NOTIFY_GENERIC, "del"}, {NOTIFY_HASH, "hset"}, {NOTIFY_HASH, "hdel"},      {NOTIFY_STRING, "set"},
-        {NOTIFY_ZSET, "zadd"},   {NOTIFY_ZSET, "zrem"}, {NOTIFY_GENERIC, "expire"}, {NOTIFY_GENERIC, "del"},
-    };
-    for (unsigned left = (unsigned)key->events; left != 0; left &= left - 1) {
-        int i = __builtin_ctz(left);
-        api.NotifyKeyspaceEvent(ctx, events[i].class, events[i].text, key->name);
-    }
 }

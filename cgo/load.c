@@ -1,4 +1,4 @@
-/* OnLoad and OnUnload, the clocks, INFO. */
+/* OnLoad, OnUnload and INFO. */
 #include "shim.h"
 
 #include <errno.h>
@@ -7,75 +7,9 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/auxv.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "_cgo_export.h"
-
-const shim_module *shim_loaded;
-int shim_server_asks;
-RedisModuleString *shim_fields[SHIM_CELLS][SHIM_FIELDS];
-shim_clock_state shim_clock;
-int64_t shim_panics;
-
-static int64_t read_clock_us(clockid_t clock) {
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}
-
-/* The time at which the running command began, if the server has CachedMicroseconds (1.7 ns).
- * Otherwise the system's time (20 ns). */
-int64_t shim_wall_us(void) {
-    return api.CachedMicroseconds != NULL ? api.CachedMicroseconds() : read_clock_us(CLOCK_REALTIME);
-}
-
-static int64_t monotonic_us(void) {
-    return read_clock_us(CLOCK_MONOTONIC);
-}
-int64_t (*shim_monotonic_us)(void) = monotonic_us;
-
-int64_t shim_call_monotonic_us(void) {
-    return shim_monotonic_us();
-}
-
-void shim_log(const char *level, const char *text) {
-    api.Log(NULL, level, "%s", text);
-}
-
-/* How late the threads of the Go runtime may wake from a timed sleep, in ns.
- *
- * The runtime's monitor thread takes processors away from goroutines that have run for
- * over 10 ms without being scheduled. The monitor sees the server's main thread as a goroutine
- * that never yields. Without slack the monitor woke every 20 us under load, took the processor
- * and woke a further thread: the main thread was preempted 3,000 times a second. Nothing of ours
- * waits for the monitor. With this slack the monitor wakes 120 times a second under full load
- * (1,000 times if the load comes in bursts, since the kernel lets timers expire together). The
- * p99 of "GO.THROTTLE denied" in make bench fell from 1.05 ms to 0.65 ms, which is that of SET.
- *
- * A new thread inherits the slack of the thread that creates it. So the slack is set before the
- * constructor of the Go runtime, which has no priority, makes the first thread. OnLoad restores
- * the slack of the main thread. */
-#define GO_TIMER_SLACK_NS 10000000ul
-static unsigned long timer_slack_ns; /* of the server's main thread; 0: nothing to put back */
-
-/* prctl passes five arguments on to the kernel, so none of them is left out. */
-static void set_timer_slack(unsigned long ns) {
-    prctl(PR_SET_TIMERSLACK, ns, 0ul, 0ul, 0ul);
-}
-
-__attribute__((constructor(101))) static void before_go(void) {
-    long slack = syscall(SYS_prctl, PR_GET_TIMERSLACK); /* prctl() would cut it to an int */
-    if (slack <= 0 || (unsigned long)slack >= GO_TIMER_SLACK_NS) return;
-    timer_slack_ns = (unsigned long)slack;
-    set_timer_slack(GO_TIMER_SLACK_NS);
-}
-
-static void restore_timer_slack(void) {
-    if (timer_slack_ns > 0) set_timer_slack(timer_slack_ns);
-}
 
 /* By how much the module's clock is ahead of the server's: the time that funnel.Clock would return
  * now, minus the wall clock. It is 0 unless the server's clock was set back. */
@@ -332,7 +266,6 @@ static int claim_process(RedisModuleCtx *ctx) {
 }
 
 int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) {
-    restore_timer_slack();
     shim_enter_process();
     if (shim_forked || api_resolve(ctx) != API_OK) return API_ERR;
     if (claim_process(ctx) != API_OK) return API_ERR;

@@ -162,7 +162,8 @@ extern shim_clock_state shim_clock;
 
 extern int64_t shim_panics; /* how many panics the barriers around Go have caught */
 
-/* A monotonic clock in microseconds; the fake host puts its own here. */
+/* process.c: the clocks, in microseconds. The fake host puts a monotonic clock of its own here. */
+int64_t shim_wall_us(void); /* since the Unix epoch */
 extern int64_t (*shim_monotonic_us)(void);
 
 /* For Go, which cannot call through a pointer or a variadic function. shim_log keeps neither text:
@@ -186,7 +187,6 @@ extern int shim_has_run; /* a command of ours ran: the module can no longer be u
 extern const shim_module *shim_loaded;
 extern int shim_server_asks; /* the server asks a command of several keys for its keys: see load.c */
 extern RedisModuleString *shim_fields[SHIM_CELLS][SHIM_FIELDS]; /* names of fields; never freed */
-int64_t shim_wall_us(void); /* since the Unix epoch */
 
 /* process.c: OnLoad calls the first as soon as it begins, the second when nothing can fail any more. */
 void shim_enter_process(void);
@@ -207,15 +207,15 @@ typedef struct shim_policy {
  * write the pointer itself: its collector would follow the old one into memory that is free. */
 void shim_show_policies(const shim_policy *policies, int64_t n);
 
-/* call.c: sets the words from at up to end to 0. An assignment for each field would be more code. */
-void shim_clear(void *at, const void *end);
+/* base.c: sets the words from at up to end to 0. An assignment for each field would be more code. */
+void shim_clear(void *at, void *end);
 
-/* call.c: moves a full array of *cap elements to memory of the server's allocator with more room, and
+/* base.c: moves a full array of *cap elements to memory of the server's allocator with more room, and
  * sets *cap. An array of up to on_stack elements is on the stack of run; the memory of a larger one is
  * freed. run frees the last memory. */
 void *shim_grow(void *at, size_t size, int64_t *cap, int64_t on_stack);
 
-/* key.c: opening keys, and doing what Go said.
+/* key.c: opening keys.
  *
  * Another module may change any key whenever it hears an event. The server sends some events inside of
  * API functions: expired and keymiss in OpenKey, new in the first write to an absent key, and from 7.2
@@ -233,7 +233,7 @@ const char *shim_settle(RedisModuleCtx *ctx, const shim_command *command, shim_c
  * words. entries has room for SHIM_STACK_ENTRIES. */
 void shim_open_key(RedisModuleCtx *ctx, const shim_command *command, shim_key *key,
                    RedisModuleString *name, shim_entry *entries, int settled);
-void shim_close_key(shim_key *key); /* unless it is closed */
+void shim_close_key(shim_key *key); /* base.c; unless it is closed */
 
 /* Closes the keys of a call before Call runs a command, and opens them again, as they were loaded. Absent keys stay
  * closed: shim_apply opens them. If another module has changed the keys meanwhile, shim_reopen_keys returns 0, no key is
@@ -241,7 +241,11 @@ void shim_close_key(shim_key *key); /* unless it is closed */
 void shim_close_keys(shim_call *call);
 int shim_reopen_keys(shim_call *call);
 
-/* Does what Go said. Opens the key if it is closed. */
+/* Opens a key again, to change it. Returns 0 if another module has changed it since it was loaded:
+ * then the key is left alone, as if that module had come after this call. */
+int shim_open_again(RedisModuleCtx *ctx, const shim_command *command, shim_key *key);
+
+/* apply.c: does what Go said. Opens the key if it is closed. */
 void shim_apply(RedisModuleCtx *ctx, const shim_command *command, shim_call *call, shim_key *key);
 
 /* After the first write to a key: whether the key is there, of this kind. Another module may have moved a
