@@ -22,6 +22,9 @@ import (
 	"gothrottle/funnel"
 )
 
+// engine decides the calls of the server.
+var engine = commands.NewEngine(host{})
+
 func monotonic() funnel.Micros { return funnel.Micros(C.shim_call_monotonic_us()) }
 
 // goCall decides one call. It returns a commands.ErrorCode; the rest of the answer is in the
@@ -34,15 +37,15 @@ func goCall(record *C.shim_call, command C.int) C.int {
 	call := (*commands.Call)(unsafe.Pointer(record))
 	clock := (*funnel.Clock)(unsafe.Pointer(&C.shim_clock))
 	call.Now = clock.Now(call.Now, monotonic)
-	return guard(record, command, (*commands.Command).Run)
+	return guard(record, command, (*commands.Engine).Run)
 }
 
 // goPlan names the keys of a call in the record. It returns a commands.ErrorCode. The server
-// may ask for the keys of a call at any time, so goPlan uses nothing but the record.
+// may ask for the keys of a call at any time.
 //
 //export goPlan
 func goPlan(record *C.shim_call, command C.int) C.int {
-	return guard(record, command, (*commands.Command).FindKeys)
+	return guard(record, command, (*commands.Engine).Plan)
 }
 
 // writeError writes the text of an error that names a word or a clause into the record, with a zero at
@@ -55,19 +58,18 @@ func writeError(record *C.shim_call, call *commands.Call, err commands.ErrorCode
 
 // guard runs a function of a command so that no panic leaves Go: a panic would end the server. A
 // call that panicked is an error and changes nothing.
-func guard(record *C.shim_call, command C.int, run func(*commands.Command, *commands.Call) commands.ErrorCode) (result C.int) {
+func guard(record *C.shim_call, command C.int, run func(*commands.Engine, *commands.Command, *commands.Call) commands.ErrorCode) (result C.int) {
 	call, row := (*commands.Call)(unsafe.Pointer(record)), &commands.Table[command]
-	depth, returned := commands.Depth, false
+	returned := false
 	defer func() {
 		if returned {
 			return
 		}
 		reason := recover()
-		commands.Depth = depth
 		result, record.error[0] = C.int(commands.ErrInternal), 0
 		logCaught(row.Name, reason)
 	}()
-	err := run(row, call)
+	err := run(engine, row, call)
 	if err != commands.NoError && call.Named() {
 		writeError(record, call, err)
 	}

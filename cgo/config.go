@@ -89,12 +89,12 @@ func goApply(topKeys C.int, nowUs, calls C.int64_t) {
 }
 
 func apply(topKeys int, at instant) {
-	if policies.use(wanted.Text(), at, func() countedPolicies { return countedPolicies{wanted, wanted.Count()} }) {
+	if policies.use(wanted.Text(), at, func() countedPolicies { return countedPolicies{wanted, engine.CountCalls(wanted)} }) {
 		showPolicies(policies.value.counts)
-		commands.UsePolicies(policies.value.Policies)
+		engine.UsePolicies(policies.value.Policies)
 	}
 	if denials.use(topKeys, at, func() *funnel.Top { return commands.NewDenials(topKeys) }) {
-		commands.UseDenials(denials.value)
+		engine.CountDenials(denials.value)
 	}
 }
 

@@ -29,8 +29,6 @@ import (
 // does not enter Go again. Two of them run commands of the server: a command filter of another
 // module may then make a call of ours, so these are not nocallback.
 
-func init() { commands.TheHost = host{} }
-
 // host answers what a handler asks of the server. The call is C's record: see goCall.
 type host struct{}
 

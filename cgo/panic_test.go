@@ -47,10 +47,10 @@ func TestPanic(t *testing.T) {
 			for n := range 100 {
 				row.Handler = func(c *commands.Call) commands.ErrorCode {
 					was(c)
-					commands.TheHost.Oldest(c, 0, c.Now, n)
-					commands.TheHost.Newest(c, 0, 1)
-					commands.TheHost.Rank(c, 0, int64(n))
-					commands.TheHost.Find(c, 0, 1, "1")
+					c.Host().Oldest(c, 0, c.Now, n)
+					c.Host().Newest(c, 0, 1)
+					c.Host().Rank(c, 0, int64(n))
+					c.Host().Find(c, 0, 1, "1")
 					c.Keys[0].Entries[0].Drop, c.Keys[1].Becomes, c.Cells[0].Set = 1, commands.Absent, 3
 					c.Keys[2].Becomes, c.Keys[2].ExpireFrom, c.Keys[2].ExpireTo = commands.Hash, 1, 2
 					c.Outcome, c.Replies = commands.Limited, 5

@@ -40,7 +40,6 @@ type walk struct {
 	seed   uint64
 	calls  int
 	h      *fakehost.Host
-	host   commands.Host // the module's; package memory has its own
 	memory *corpus.Memory
 	clock  funnel.Clock
 	mono   funnel.Micros
@@ -50,7 +49,7 @@ type walk struct {
 }
 
 func newWalk(t *testing.T) *walk {
-	w := &walk{seed: rand.Uint64(), t: t, h: loaded(t), memory: corpus.NewMemory(), host: commands.TheHost, seen: map[string]int{}}
+	w := &walk{seed: rand.Uint64(), t: t, h: loaded(t), memory: corpus.NewMemory(), seen: map[string]int{}}
 	w.Rand = rand.New(rand.NewPCG(w.seed, 0))
 	w.keys = []string{"t0", "t1", "t2", "w0", "w1", "w2", "q0", "q1", "l0", "l1", "sample:a", "sample:b"}
 	if err := w.memory.SetPolicies(corpus.SamplePolicies); err != nil {
@@ -129,7 +128,6 @@ func (w *walk) expects(words []string, used []string) (reply any, effects [][]st
 	}
 	w.memory.Clock(int64(w.now))
 	reply, effects = w.memory.Call(words)
-	commands.TheHost = w.host
 	for _, key := range used {
 		w.memory.Put(key, nil)
 	}

@@ -113,9 +113,12 @@ typedef struct shim_call {
     struct { shim_key *at; int64_t len, cap; } keys;        /* C writes, or Go in goPlan */
     struct { shim_cell *at; int64_t len, cap; } cells;      /* C writes */
     struct { shim_clause *at; int64_t len, cap; } clauses;  /* Go writes */
+    const void *scratch;    /* Go's own: its memory for this call; C writes 0 */
     int64_t now_us; /* C writes the wall clock, Go the time that it decided by */
     int32_t db;       /* C writes, if shim_top_keys is not 0 */
-    int32_t err_word, err_clause; /* Go's own */
+    int32_t err_word; /* Go's own, as the next two */
+    int16_t err_clause;
+    uint16_t allowed;
     int32_t outcome;  /* Go writes this and the next three */
     int32_t shape;
     int32_t replies;

@@ -39,28 +39,27 @@ func clauseArgs() (args []Arg) {
 }
 
 // planAll finds the keys and the clauses in the words: before a call runs, and when the server
-// asks for the keys of a call.
+// asks for the keys of a call. It returns the error of the first wrong word.
 func planAll(c *Call) ErrorCode {
-	if wrong := c.planWords(); wrong != NoError {
-		return c.leftmost(wrong)
+	wrong := c.planWords()
+	if wrong == NoError {
+		return NoError
 	}
-	return NoError
+	if c.saysMS(0) {
+		for i := range c.Clauses {
+			c.Clauses[i].opts |= optMS
+		}
+	}
+	return c.parseClauses(wrong)
 }
 
-// leftmost returns the error of the first wrong word: of a clause before the words that the error wrong is about, or wrong.
-func (c *Call) leftmost(wrong ErrorCode) ErrorCode {
-	if Depth > 0 { // a call inside a call must leave the rooms alone
-		return wrong
-	}
-	opts := option(0)
-	if c.saysMS(0) {
-		opts = optMS
-	}
+// parseClauses reads the words of the clauses. wrong is the error of a word after them, or NoError.
+func (c *Call) parseClauses(wrong ErrorCode) ErrorCode {
 	for i := range c.Clauses {
-		cl := &c.Clauses[i]
-		cl.opts |= opts
-		if err := cl.parse(c, clauseKinds[cl.kind].rooms[i]); err != NoError && !lacksALIGN(err, wrong) {
-			c.ErrClause = int32(i) + 1
+		cl, s := &c.Clauses[i], c.scratch
+		s.limiters[i] = clauseKinds[cl.kind].in(&s.rooms[i])
+		if err := cl.parse(c, s.limiters[i]); err != NoError && !lacksALIGN(err, wrong) {
+			c.ErrClause = int16(i) + 1
 			return c.noTime(err, &cl.clauseWords)
 		}
 	}
@@ -69,7 +68,7 @@ func (c *Call) leftmost(wrong ErrorCode) ErrorCode {
 
 // failClause returns an error of the clause at a position, from 0. It names Args[word].
 func (c *Call) failClause(code ErrorCode, clause, word int) ErrorCode {
-	c.ErrClause = int32(clause) + 1
+	c.ErrClause = int16(clause) + 1
 	return c.fail(code, word)
 }
 
@@ -81,9 +80,11 @@ func (c *Call) planWords() ErrorCode {
 	if err != NoError {
 		return err
 	}
-	opts, _, err := c.options(i, optMS|optForce)
-	if err == ErrUnknownOption {
-		return c.unknownInAll(opts)
+	var given clauseWords
+	i, err = c.options(i, optMS|optForce, &given)
+	opts := given.opts
+	if err == NoError && i < len(c.Args) {
+		return c.unknownInAll(opts, i)
 	}
 	for j := range c.Clauses {
 		cl := &c.Clauses[j]
@@ -99,16 +100,17 @@ func (c *Call) planWords() ErrorCode {
 	return err
 }
 
-// unknownInAll returns the error of the word that the call's error names, after the clauses and some options.
-func (c *Call) unknownInAll(opts option) ErrorCode {
-	word := c.Args[c.ErrWord-1]
+// unknownInAll returns the error of Args[at], a word after the clauses and some options.
+func (c *Call) unknownInAll(opts option, at int) ErrorCode {
+	word := c.Args[at]
+	c.ErrWord = int32(at) + 1
 	last := len(c.Clauses) - 1
 	quantity := looksNumeric(word) && !clauseKinds[c.Clauses[last].kind].units
 	switch o := findOption(word); {
 	case opts == 0 && (quantity || o != 0 && o&(optUpTo|optReserve) == 0):
-		c.ErrClause = int32(last) + 1
+		c.ErrClause = int16(last) + 1
 		return ErrNotOptionOfClause
-	case o&(optExact|optAlign|optLockout) != 0: // of a clause
+	case o&(optExact|optAlign|optLockout) != 0: // an option of clauses
 		return ErrAfterOptions
 	case o != 0:
 		return ErrNotOptionOfAll
@@ -185,27 +187,12 @@ func (c *Call) planClause(index, i int) (next int, err ErrorCode) {
 	case i+kind.words > len(c.Args):
 		return 0, c.failClause(ErrClauseShort, n, i-1)
 	}
-	w := c.addClause(clauseWords{kind: int32(index), first: int32(i), period: int32(i+kind.words) - 1})
-	i += kind.words
-	if kind.units && i < len(c.Args) && looksNumeric(c.Args[i]) {
-		w.quantityWord = int32(i)
-		i++
+	w := c.addClause(clauseWords{kind: int16(index), first: int32(i), period: int32(i+kind.words) - 1})
+	next, err = c.words(kind, i+kind.words, kind.option, w)
+	if err != NoError {
+		c.ErrClause = int16(n) + 1
 	}
-	allowed := kind.option
-	for i < len(c.Args) && allowed&findOption(c.Args[i]) != 0 {
-		if w.opts != 0 {
-			return 0, c.failClause(ErrRepeatedOption, n, i)
-		}
-		w.opts = allowed
-		if i++; allowed&operands != 0 {
-			if i == len(c.Args) {
-				return 0, c.failClause(optionRows[allowed.first()].without, n, i-1)
-			}
-			w.operand = int32(i)
-			i++
-		}
-	}
-	return i, NoError
+	return next, err
 }
 
 // addClause adds a clause to the last key. The rest of the clause is not cleared: parse and decide set it.
@@ -222,20 +209,15 @@ func (c *Call) addClause(w clauseWords) *clauseWords {
 }
 
 func runAll(c *Call) ErrorCode {
-	for i := range c.Clauses {
-		cl := &c.Clauses[i]
-		limiters[i] = clauseKinds[cl.kind].rooms[i]
-		if err := cl.parse(c, limiters[i]); err != NoError {
-			c.ErrClause = int32(i) + 1
-			return c.noTime(err, &cl.clauseWords)
-		}
+	if err := c.parseClauses(NoError); err != NoError {
+		return err
 	}
 	return c.runClauses()
 }
 
 // runClauses decides by the limiters, whose words are read, and writes the reply.
 func (c *Call) runClauses() ErrorCode {
-	asked, never := false, false
+	asked, never, limiters := false, false, &c.scratch.limiters
 	for i := range c.Clauses {
 		cl := &c.Clauses[i]
 		asked = asked || cl.quantity > 0
@@ -253,26 +235,16 @@ func (c *Call) runClauses() ErrorCode {
 			return err
 		}
 	}
-	c.finishCells()
-	c.count(asked, denied)
-	c.Shape, c.Replies = Nested, 6
-	c.Reply = c.Clauses[decider].Reply
-	c.Reply[5] = int64(decider)
-	return NoError
-}
-
-// finishCells completes what the limiters of cells began.
-func (c *Call) finishCells() {
-	for i := range c.Clauses {
-		if c.Clauses[i].cell > 0 {
-			limiters[i].(*throttleLimiter).fillGaps(c, limiters[:i])
-		}
-	}
 	for i := range c.Keys {
 		if k := &c.Keys[i]; k.Becomes == Hash {
 			c.settleCells(k)
 		}
 	}
+	c.count(asked, denied)
+	c.Shape, c.Replies = Nested, 6
+	c.Reply = c.Clauses[decider].Reply
+	c.Reply[5] = int64(decider)
+	return NoError
 }
 
 // decider returns the index of the clause that decides: of the limited clauses the one with

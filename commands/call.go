@@ -62,11 +62,11 @@ const (
 //
 // The contract of a handler:
 //
-//   - It reads Args, Keys, Cells and Now, and asks TheHost for entries of sorted sets.
+//   - It reads Args, Keys, Cells and Now, and asks Host for entries of sorted sets.
 //   - It returns an error code, or NoError. After an error the host changes nothing.
 //   - It sets Outcome, Shape, Replies and Reply for a call that isn't an error. All four are 0
 //     before the handler runs, and so are ErrWord and ErrClause. A reply of the shape Items is what the handler
-//     gave to TheHost.
+//     gave to Host.
 //   - It sets Becomes of every key that changes, with the fields that Becomes names, and the
 //     expiry. Before the handler runs, Becomes is Unchanged, and all other fields that handlers
 //     set in a key, a cell or an entry are 0. Two are undefined: Key.NewText, and Cell.Value of
@@ -83,16 +83,21 @@ const (
 // cgo refuses to compile if a twin differs.
 type Call struct {
 	// Set by the host.
-	Args    []string      // the words after the command's name
-	Keys    []Key         // each key once
-	Cells   []Cell        // of hashes: the cells of each key, key after key
-	Clauses []Clause      // room for the clauses of a Plan
-	Now     funnel.Micros // since the Unix epoch; never runs backward
-	DB      int32         // the number of the database; 0 if GO.TOP counts nothing
+	Args    []string // the words after the command's name
+	Keys    []Key    // each key once
+	Cells   []Cell   // of hashes: the cells of each key, key after key
+	Clauses []Clause // room for the clauses of a Plan
+
+	scratch *scratch // nil, until the engine sets it
+
+	// Set by the host.
+	Now funnel.Micros // since the Unix epoch; never runs backward
+	DB  int32         // the number of the database; 0 if GO.TOP counts nothing
 
 	// Set by the handler.
-	ErrWord   int32 // the index in Args, plus 1, of the word that the error names; 0: none
-	ErrClause int32 // the position of the clause that the error is about, from 1; 0: none
+	ErrWord   int32  // the index in Args, plus 1, of the word that the error names; 0: none
+	ErrClause int16  // the position of the clause that the error is about, from 1; 0: none
+	allowed   option // of ErrUnknownOption: what may follow
 	Outcome   Outcome
 	Shape     Shape
 	Replies   int32
@@ -185,6 +190,3 @@ type Host interface {
 	// if the handler returns an error.
 	Reply(c *Call, kind ItemKind, n int64, text string)
 }
-
-// TheHost is set by whoever runs handlers, before the first call.
-var TheHost Host

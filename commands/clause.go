@@ -19,7 +19,8 @@ type limiter interface {
 	apply(c *Call, denied bool) ErrorCode
 }
 
-// clauseKind is a kind of limiter. Another kind needs a file with a limiter and a row, and a line in clauseKinds.
+// clauseKind is a kind of limiter. Another kind needs a file with a limiter and a row, and a line
+// in room and in clauseKinds.
 type clauseKind struct {
 	keyword string
 	summary string
@@ -29,50 +30,19 @@ type clauseKind struct {
 	cells   bool   // clauses of this kind can share a key: each has a cell of its own
 	units   bool   // the last of the words is a period, and a quantity may follow; FORCE and policies are for such kinds
 	renews  bool   // a sixth integer says whether the slot was held already
-	option  option // the one that may follow
-	new     func() limiter
+	option  option // those that may follow
+	in      func(*room) limiter
+}
 
-	// rooms has a limiter for each clause that a call can have, so that calls allocate nothing. Handlers run one at a
-	// time, but see setAside, and nothing in here outlives its handler.
-	rooms [MaxClauses]limiter
+// room holds a limiter of each kind.
+type room struct {
+	throttle throttleLimiter
+	window   windowLimiter
+	quota    quotaLimiter
+	lease    leaseLimiter
 }
 
 var clauseKinds = [...]*clauseKind{&throttleKind, &windowKind, &quotaKind, &leaseKind}
-
-func init() { makeRooms() }
-
-func makeRooms() {
-	for _, kind := range clauseKinds {
-		for i := range kind.rooms {
-			kind.rooms[i] = kind.new()
-		}
-	}
-}
-
-// limiters are those of the clauses of the running call.
-var limiters [MaxClauses]limiter
-
-// Depth is how many handlers run, one inside the other. A handler asks the server for entries by commands, and then another
-// module can make the server run a further call: from a command filter, say. Whoever recovers from a handler's panic sets
-// Depth to what it was before.
-var Depth int
-
-// setAside gives a call inside a call limiters of its own. The function that it returns gives the outer call's back.
-func setAside() (giveBack func()) {
-	var rooms [len(clauseKinds)][MaxClauses]limiter
-	for i, kind := range clauseKinds {
-		rooms[i] = kind.rooms
-	}
-	request, outer, depth := running, limiters, Depth
-	Depth = 0
-	makeRooms()
-	return func() {
-		for i, kind := range clauseKinds {
-			kind.rooms = rooms[i]
-		}
-		running, limiters, Depth = request, outer, depth
-	}
-}
 
 // noClause is the kind of a word that begins no clause.
 const noClause = -1
@@ -117,13 +87,13 @@ func inWords(words []string, and string) string {
 
 // run runs a call of one limiter, which is at the first word.
 func (kind *clauseKind) run(c *Call, allowed option) ErrorCode {
-	r := newRequest(clauseWords{first: 1, period: int32(kind.words)})
+	r := c.newRequest(&clauseWords{first: 1, period: int32(kind.words)})
 	r.redisCell = allowed == redisCellWords
 	wrong := NoError
 	if rest := 1 + kind.words; rest < len(c.Args) {
-		wrong = c.words(kind, rest, allowed, r)
+		wrong = c.lastWords(kind, rest, allowed, r)
 	}
-	l := kind.rooms[0]
+	l := kind.in(&c.scratch.rooms[0])
 	limit, err := l.parse(c.Args, r)
 	switch {
 	case err != NoError && !lacksALIGN(err, wrong): // the words from the left are judged first
@@ -149,6 +119,23 @@ func (kind *clauseKind) run(c *Call, allowed option) ErrorCode {
 	return NoError
 }
 
+// lastWords finds a quantity and options from Args[rest] to the end.
+func (c *Call) lastWords(kind *clauseKind, rest int, allowed option, r *request) ErrorCode {
+	next, err := c.words(kind, rest, allowed, &r.clauseWords)
+	switch {
+	case err != NoError || next == len(c.Args):
+	case kind.units && looksNumeric(c.Args[next]):
+		err = c.fail(ErrQuantityLate, next)
+	default:
+		err = c.unknown(allowed, next)
+	}
+	if err != NoError && c.saysMS(rest) {
+		r.opts |= optMS
+	}
+	r.unit = r.opts.unit()
+	return err
+}
+
 // lacksALIGN reports whether a limiter lacks the option ALIGN, and another error says that a word is wrong where ALIGN may be,
 // or before it.
 func lacksALIGN(err, wrong ErrorCode) bool { return err == ErrMonthsWithoutAlign && wrong != NoError }
@@ -166,19 +153,9 @@ type Clause struct {
 	quantity int64
 }
 
-// clauseWords says where the words of a clause are: indexes in Call.Args.
-type clauseWords struct {
-	kind         int32 // index in clauseKinds
-	first        int32 // the word after the keyword
-	period       int32 // of a kind with units
-	quantityWord int32 // 0: not given
-	operand      int32 // the word after the option; 0: none
-	opts         option
-}
-
 // parse reads the words of a clause.
 func (cl *Clause) parse(c *Call, l limiter) (err ErrorCode) {
-	r := newRequest(cl.clauseWords)
+	r := c.newRequest(&cl.clauseWords)
 	cl.limit, err = l.parse(c.Args, r)
 	cl.quantity = r.quantity
 	return err

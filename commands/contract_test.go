@@ -15,7 +15,7 @@ type contract struct {
 }
 
 // run runs a handler and checks what it leaves.
-func (k *contract) run(row *commands.Command, c *commands.Call) commands.ErrorCode {
+func (k *contract) run(e *commands.Engine, row *commands.Command, c *commands.Call) commands.ErrorCode {
 	k.room = c
 	k.checkPlan(row, c)
 	for i := range c.Cells { // the values of fields that are absent or bad may be anything
@@ -26,7 +26,7 @@ func (k *contract) run(row *commands.Command, c *commands.Call) commands.ErrorCo
 		}
 	}
 	before := hostsPart(c)
-	code := row.Run(c)
+	code := e.Run(row, c)
 	if after := hostsPart(c); after != before {
 		k.t.Errorf("%q: the handler changed what is the host's:\n%s\n%s", c.Args, before, after)
 	}

@@ -28,7 +28,7 @@ type twins struct {
 func newTwins(t *testing.T) *twins {
 	h := &twins{corpus.NewMemory(), contract{t: t}}
 	h.Handle(h.contract.run)
-	commands.CountDenials(1000)
+	h.CountDenials(1000)
 	return h
 }
 

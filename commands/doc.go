@@ -2,10 +2,10 @@
 // command table, parsing, every error text, and the translation between what a key holds
 // and what package funnel knows.
 //
-// The host is package cgo, or package memory: a server in memory. It runs one handler at a time. A
-// handler sees one [Call]: the words, the keys as the host loaded them, the time. The handler
-// writes the reply and what is to become of the keys into the call. It asks the host for nothing
-// but entries of sorted sets, through [TheHost]. The contract of a handler is the comment on [Call].
+// The host is package cgo, or package memory: a server in memory. Each host has an [Engine], which runs
+// one handler at a time. A handler sees one [Call]: the words, the keys as the host loaded them, the time.
+// It writes the reply and what is to become of the keys into the call. It asks the [Host] for nothing
+// but entries of sorted sets. The contract of a handler is the comment on [Call].
 //
 // CONTRIBUTING.md says what a new command or option needs. The name of a twin that does not
 // write ends in _RO.

@@ -175,7 +175,7 @@ const (
 )
 
 // Named reports whether the error of a call names a word or a clause, so that AppendError must write its text.
-func (c *Call) Named() bool { return c.ErrWord|c.ErrClause > 0 }
+func (c *Call) Named() bool { return c.ErrWord > 0 || c.ErrClause > 0 }
 
 // AppendError appends the text of the error of a call.
 func (c *Call) AppendError(b []byte, e ErrorCode) []byte {
@@ -193,7 +193,7 @@ func (c *Call) AppendError(b []byte, e ErrorCode) []byte {
 		word := c.Args[c.ErrWord-1]
 		switch e {
 		case ErrUnknownOption:
-			b = refusing.appendList(append(appendWord(b, word), "': only "...))
+			b = c.allowed.appendList(append(appendWord(b, word), "': only "...))
 			return append(b, " may follow"...)
 		case ErrClauseShort:
 			after = "' needs " + clauseKinds[findClause(word)].needs()

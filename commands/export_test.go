@@ -52,5 +52,5 @@ var (
 		slackBase: -77, NewText: [48]byte{0: 0xa5, 17: 0xa5, 33: 0xa5, 47: 0xa5},
 	}
 	poisonedClause = Clause{Key: -77, Replies: -77, Reply: [6]int64{-77, -77, -77, -77, -77, -77}, limit: -77, quantity: -77, cell: -77,
-		clauseWords: clauseWords{kind: -77, opts: 0xff, first: -77, quantityWord: -77, operand: -77}}
+		clauseWords: clauseWords{kind: -77, opts: 0xff, first: -77, quantityWord: -77, operands: [numOperands]int32{-77, -77, -77}}}
 )

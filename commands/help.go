@@ -27,9 +27,9 @@ func runHelp(c *Call) ErrorCode {
 	} else {
 		return c.fail(ErrNoHelp, 0)
 	}
-	TheHost.Reply(c, ItemArray, int64(len(lines)), "")
+	c.Host().Reply(c, ItemArray, int64(len(lines)), "")
 	for _, line := range lines {
-		TheHost.Reply(c, ItemText, 0, line)
+		c.Host().Reply(c, ItemText, 0, line)
 	}
 	c.Shape = Items
 	return NoError

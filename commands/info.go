@@ -26,7 +26,7 @@ func runInfo(c *Call) ErrorCode {
 	k := &c.Keys[0]
 	switch k.Kind {
 	case KindAbsent:
-		TheHost.Reply(c, ItemNull, 0, "")
+		c.Host().Reply(c, ItemNull, 0, "")
 		return NoError
 	case KindHash:
 		return c.infoCells(k)
@@ -40,7 +40,7 @@ func runInfo(c *Call) ErrorCode {
 
 // infoHead replies the pairs that all kinds have. pairs more must follow.
 func (c *Call) infoHead(kind string, pairs int64) {
-	TheHost.Reply(c, ItemMap, 2+pairs, "")
+	c.Host().Reply(c, ItemMap, 2+pairs, "")
 	c.replyName("kind")
 	c.replyName(kind)
 	expires := int64(-1)
@@ -58,11 +58,11 @@ func (c *Call) millisUntil(at funnel.Nanos) int64 {
 	return ceilDiv(max(at-c.Now.Nanos(), 0), funnel.Millisecond)
 }
 
-func (c *Call) replyName(name string) { TheHost.Reply(c, ItemText, 0, name) }
+func (c *Call) replyName(name string) { c.Host().Reply(c, ItemText, 0, name) }
 
 func (c *Call) replyPair(name string, n int64) {
 	c.replyName(name)
-	TheHost.Reply(c, ItemInteger, n, "")
+	c.Host().Reply(c, ItemInteger, n, "")
 }
 
 // infoCells replies what the cells of a hash hold.
@@ -85,17 +85,17 @@ func (c *Call) infoCells(k *Key) ErrorCode {
 func (c *Call) infoThrottle(cells int64) {
 	c.infoHead("throttle", 1)
 	c.replyName("cells")
-	TheHost.Reply(c, ItemArray, cells, "")
+	c.Host().Reply(c, ItemArray, cells, "")
 }
 
 // infoCell replies a cell. The rate of an adopted cell is not known, nor how many units are in use.
 func (c *Call) infoCell(s *funnel.ThrottleState) {
 	now := c.Now.Nanos()
-	TheHost.Reply(c, ItemMap, 5, "")
+	c.Host().Reply(c, ItemMap, 5, "")
 	if s.Rate.Count == 0 {
 		for _, name := range [...]string{"in_use", "count", "period_ms"} {
 			c.replyName(name)
-			TheHost.Reply(c, ItemNull, 0, "")
+			c.Host().Reply(c, ItemNull, 0, "")
 		}
 	} else {
 		count, millis := s.Rate.PerMillis()
@@ -130,8 +130,8 @@ func (c *Call) infoString(k *Key) ErrorCode {
 // infoZset replies what a sorted set holds. Its newest and oldest member show which kind it is. If
 // the newest is ours, its time is at most maxTime, so there is an oldest one, too.
 func (c *Call) infoZset(k *Key) ErrorCode {
-	TheHost.Newest(c, 0, 1)
-	TheHost.Oldest(c, 0, maxTime, 1)
+	c.Host().Newest(c, 0, 1)
+	c.Host().Oldest(c, 0, maxTime, 1)
 	if len(k.Entries) < 2 {
 		return ErrForeignZset
 	}
@@ -167,8 +167,8 @@ func (c *Call) ageOf(at funnel.Micros) int64 { return int64(max(c.Now-at, 0) / 1
 
 // infoLeases replies how many slots are held, and the holders whose slots lapse last.
 func (c *Call) infoLeases(k *Key) (err ErrorCode) {
-	TheHost.Release(c, 0, 0)
-	TheHost.Newest(c, 0, maxHolders)
+	c.Host().Release(c, 0, 0)
+	c.Host().Newest(c, 0, maxHolders)
 	listed := 0
 	for i := range k.Entries {
 		e := &k.Entries[i]
@@ -181,7 +181,7 @@ func (c *Call) infoLeases(k *Key) (err ErrorCode) {
 	}
 	held := int64(listed)
 	if listed == maxHolders {
-		if held, err = TheHost.CountAfter(c, 0, c.Now); err != NoError {
+		if held, err = c.Host().CountAfter(c, 0, c.Now); err != NoError {
 			return err
 		}
 	}
@@ -190,10 +190,10 @@ func (c *Call) infoLeases(k *Key) (err ErrorCode) {
 		c.replyPair("held", held)
 	} else {
 		c.replyName("held")
-		TheHost.Reply(c, ItemNull, 0, "")
+		c.Host().Reply(c, ItemNull, 0, "")
 	}
 	c.replyName("holders")
-	TheHost.Reply(c, ItemMap, int64(listed), "")
+	c.Host().Reply(c, ItemMap, int64(listed), "")
 	for i := range listed { // the newest come first
 		e := &k.Entries[i]
 		c.replyPair(e.Member[1:], c.millisUntil(e.Time.Nanos()))

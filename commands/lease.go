@@ -34,7 +34,7 @@ var leaseKind = clauseKind{
 	words:   3,
 	state:   KindZset,
 	renews:  true,
-	new:     func() limiter { return new(leaseLimiter) },
+	in:      func(r *room) limiter { return &r.lease },
 }
 
 // leaseLimiter decides about slots, which are members of a sorted set.
@@ -83,9 +83,9 @@ func (l *leaseLimiter) findLapse(c *Call) (_ funnel.Micros, err ErrorCode) {
 	i := len(k.Entries)
 	found := false
 	if l.v.Await == 1 {
-		found = TheHost.First(c, l.key, c.Now)
+		found = c.Host().First(c, l.key, c.Now)
 	} else {
-		found, err = TheHost.Rank(c, l.key, l.state.Used-l.v.Await)
+		found, err = c.Host().Rank(c, l.key, l.state.Used-l.v.Await)
 	}
 	if !found {
 		return l.state.Latest, err
@@ -105,7 +105,7 @@ func (l *leaseLimiter) load(c *Call, key, _ int) ErrorCode {
 	}
 	k, id := &c.Keys[key], c.Args[l.word]
 	i := len(k.Entries)
-	if TheHost.Find(c, key, leasePrefix, id) {
+	if c.Host().Find(c, key, leasePrefix, id) {
 		if err := checkLease(&k.Entries[i]); err != NoError {
 			return err
 		}
@@ -115,7 +115,7 @@ func (l *leaseLimiter) load(c *Call, key, _ int) ErrorCode {
 	}
 	// One of the two newest leases is not the caller's.
 	i = len(k.Entries)
-	TheHost.Newest(c, key, 2)
+	c.Host().Newest(c, key, 2)
 	for ; i < len(k.Entries); i++ {
 		e := &k.Entries[i]
 		if err := checkLease(e); err != NoError {
@@ -136,7 +136,7 @@ func (l *leaseLimiter) load(c *Call, key, _ int) ErrorCode {
 func (l *leaseLimiter) countLeases(c *Call) ErrorCode {
 	k := &c.Keys[l.key]
 	first := len(k.Entries)
-	TheHost.Oldest(c, l.key, c.Now, clearMost)
+	c.Host().Oldest(c, l.key, c.Now, clearMost)
 	l.lapsed, l.numLapsed = int32(first), int32(len(k.Entries)-first)
 	for i := first; i < len(k.Entries); i++ {
 		if err := checkLease(&k.Entries[i]); err != NoError {
@@ -147,7 +147,7 @@ func (l *leaseLimiter) countLeases(c *Call) ErrorCode {
 	if l.state.Latest == 0 { // nobody else holds a slot
 		l.state.Used = boolInt(l.state.Own != 0)
 	} else if l.numLapsed == clearMost {
-		n, err := TheHost.CountAfter(c, l.key, c.Now)
+		n, err := c.Host().CountAfter(c, l.key, c.Now)
 		if n >= 0 {
 			l.state.Used = n
 		}

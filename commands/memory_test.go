@@ -70,9 +70,9 @@ func TestPolicies_changedAfterThePlan(t *testing.T) {
 		if err := s.SetPolicies("a QUOTA 1 1h"); err != nil {
 			t.Fatal(err)
 		}
-		s.Handle(func(row *commands.Command, c *commands.Call) commands.ErrorCode {
-			commands.UsePolicies(other)
-			return row.Run(c)
+		s.Handle(func(e *commands.Engine, row *commands.Command, c *commands.Call) commands.ErrorCode {
+			e.UsePolicies(other)
+			return e.Run(row, c)
 		})
 		reply, err := s.Do(1e15, "GO.POLICY", "a:k")
 		if err == nil || !strings.HasPrefix(err.Error(), "ERR no policy for the key 'a:k'") {

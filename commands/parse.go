@@ -2,6 +2,7 @@ package commands
 
 import (
 	"math"
+	"math/bits"
 	"strings"
 
 	"gothrottle/funnel"
@@ -13,6 +14,111 @@ const (
 	maxQuantity = maxLimit + 1
 	maxPeriod   = funnel.MaxPeriod
 )
+
+// clauseWords says where the words of a clause are: indexes in Call.Args.
+type clauseWords struct {
+	kind         int16 // index in clauseKinds
+	opts         option
+	first        int32              // the word after the keyword
+	period       int32              // only if the kind has units
+	quantityWord int32              // 0: not given
+	operands     [numOperands]int32 // the words after options, by option.slot
+}
+
+// operand returns where the word after an option is.
+func (w *clauseWords) operand(o option) int { return int(w.operands[o.slot()]) }
+
+// words finds a quantity and options from Args[i] on. It returns the index of the word after them.
+func (c *Call) words(kind *clauseKind, i int, allowed option, w *clauseWords) (next int, err ErrorCode) {
+	if kind.units && i < len(c.Args) && (allowed == redisCellWords || looksNumeric(c.Args[i])) {
+		w.quantityWord = int32(i)
+		i++
+	}
+	return c.options(i, allowed, w)
+}
+
+// redisCellWords, in place of a set of options, allows none: the word after the period is the quantity, whatever the word is.
+const redisCellWords option = 0
+
+// request holds what the words of a call say, or of a clause, except those that its limiter reads.
+type request struct {
+	clauseWords
+	unit      funnel.Nanos // of times without one; 0: every time must have one
+	redisCell bool         // take integers only, and refuse rates of more than one unit per ns, as redis-cell does
+	calendar  bool         // the period may be in months
+	months    int16        // if not 0: the period is this many calendar months, of at least 28 days each
+	period    funnel.Nanos
+	quantity  int64
+	offset    funnel.Nanos // the word after ALIGN
+	maxWait   funnel.Nanos // the word after RESERVE
+	lockout   funnel.Nanos // the word after LOCKOUT
+}
+
+// newRequest returns a request for one unit. The next one is in the same memory.
+func (c *Call) newRequest(w *clauseWords) *request {
+	r := &c.scratch.request
+	*r = request{clauseWords: *w, unit: w.opts.unit(), quantity: 1}
+	return r
+}
+
+// read reads the period, the quantity and the words after options.
+func (r *request) read(args []string) (err ErrorCode) {
+	if err = r.readPeriod(args[r.clauseWords.period]); err != NoError {
+		return err
+	}
+	if r.quantityWord > 0 {
+		if r.quantity, err = quantityArg(args[r.quantityWord]); err != NoError {
+			return err
+		}
+	}
+	if r.opts&operands != 0 {
+		err = r.readOperands(args)
+	}
+	return err
+}
+
+func (r *request) readPeriod(word string) ErrorCode {
+	n, form := parseInt(word)
+	over, ns := bits.Mul64(uint64(n), uint64(r.unit)) // n below 0 is a large number here
+	if form != integer || over != 0 || ns-1 >= uint64(maxPeriod) {
+		return r.readTime(word)
+	}
+	r.period = funnel.Nanos(ns)
+	return NoError
+}
+
+// readTime reads a period that is not an integer within its bounds.
+//
+//go:noinline
+func (r *request) readTime(word string) (err ErrorCode) {
+	if r.redisCell {
+		_, err := intArg(word, 1, longest(funnel.Second), ErrPeriodNotInteger, ErrSecondsRange)
+		return err
+	}
+	if r.period, err = timeArg(word, r.unit, 1, ErrPeriodNotTime, ErrPeriodRange); err == ErrPeriodNotTime {
+		if r.months, err = monthsArg(word); err != ErrPeriodNotTime && !r.calendar {
+			return ErrMonthsNotQuota
+		}
+		r.period = funnel.Nanos(r.months) * 28 * day
+	}
+	return err
+}
+
+// readOperands reads the words after options.
+func (r *request) readOperands(args []string) (err ErrorCode) {
+	for left := r.opts & operands; left != 0 && err == NoError; left &= left - 1 {
+		word := args[r.operands[left.slot()]]
+		switch left & -left {
+		case optAlign:
+			r.offset, err = offsetArg(word, r.unit)
+		case optReserve:
+			r.maxWait, err = timeArg(word, r.unit, 0, ErrMaxWaitNotTime, ErrMaxWaitRange)
+		case optLockout:
+			r.lockout, err = timeArg(word, r.unit, 1, ErrLockoutNotTime, ErrLockoutRange)
+		}
+	}
+	return err
+}
 
 // number is the outcome of reading an integer.
 type number int8
@@ -229,8 +335,10 @@ func (c *Call) noTime(err ErrorCode, w *clauseWords) ErrorCode {
 		return c.fail(err, int(w.period))
 	case ErrTTLNotTime:
 		return c.fail(err, int(w.first)+1)
-	case ErrMaxWaitNotTime, ErrLockoutNotTime:
-		return c.fail(err, int(w.operand))
+	case ErrMaxWaitNotTime:
+		return c.fail(err, w.operand(optReserve))
+	case ErrLockoutNotTime:
+		return c.fail(err, w.operand(optLockout))
 	}
 	c.ErrWord = 0
 	return err

@@ -30,7 +30,7 @@ type PolicyCounts struct {
 
 // policyClause is one limit of a policy. Its limiter also decides.
 type policyClause struct {
-	kind    int32 // index in clauseKinds
+	kind    int16 // index in clauseKinds
 	limit   int64
 	limiter limiter
 }
@@ -38,14 +38,14 @@ type policyClause struct {
 // Text returns the policies as one line. ParsePolicies reads the same policies from it.
 func (p *Policies) Text() string { return p.text }
 
-// Count makes the policies count their calls, and returns the counters in the order of names. A policy that is in
+// CountCalls makes policies count their calls, and returns the counters in the order of names. A policy that is in
 // force under the same name hands on its counters.
-func (p *Policies) Count() []PolicyCounts {
+func (e *Engine) CountCalls(p *Policies) []PolicyCounts {
 	all := make([]PolicyCounts, len(p.byName))
 	for i := range p.byName {
 		policy := &p.byName[i]
 		copy(all[i].Name[:], policy.name)
-		if old := policies.find(policy.name + ":"); old != nil && old.counts != nil {
+		if old := e.policies.find(policy.name + ":"); old != nil && old.counts != nil {
 			all[i] = *old.counts
 		}
 		policy.counts = &all[i]
@@ -81,9 +81,3 @@ func (p *Policies) find(key string) *Policy {
 	}
 	return &p.byName[i]
 }
-
-// policies are those in force.
-var policies = new(Policies)
-
-// UsePolicies makes these policies those of all calls from now on.
-func UsePolicies(p *Policies) { policies = p }

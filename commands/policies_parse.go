@@ -147,12 +147,12 @@ func parsePolicyClause(at *policyPlace, words []string) (clause policyClause, er
 	w := c.Clauses[0].clauseWords
 	if w.quantityWord > 0 {
 		next, wrong = int(w.quantityWord), NoError
-		w.opts, w.quantityWord, w.operand = 0, 0, 0
+		w.opts, w.quantityWord = 0, 0
 	}
 	if wrong == NoError && next < len(words) {
 		wrong = ErrUnknownOption
 	}
-	clause.kind, clause.limiter = int32(i), kind.new()
+	clause.kind, clause.limiter = int16(i), kind.in(new(room))
 	limit, code := clause.limiter.parse(words, &request{clauseWords: w, quantity: 1})
 	clause.limit = limit
 	switch {
@@ -160,7 +160,7 @@ func parsePolicyClause(at *policyPlace, words []string) (clause policyClause, er
 		return clause, at.wrongWord(code, words, &w)
 	case wrong == ErrUnknownOption:
 		return clause, at.fail("unknown option '%s': a %s clause may have %s, and another clause needs a comma before it",
-			printable(words[next]), kind.keyword, kind.option.name())
+			printable(words[next]), kind.keyword, kind.option.appendList(nil))
 	case wrong != NoError:
 		return clause, at.failCall(&c, wrong)
 	}
@@ -187,7 +187,7 @@ func (kind *clauseKind) needs() string {
 
 // wrongWord returns the error of a word that a limiter has read.
 func (at *policyPlace) wrongWord(code ErrorCode, words []string, w *clauseWords) error {
-	noTime := func(name string, word int32) error {
+	noTime := func(name string, word int) error {
 		if hint := timeHint(words[word]); hint != "" {
 			return at.fail("%s is not a time: did you mean %s?", name, hint)
 		}
@@ -195,19 +195,21 @@ func (at *policyPlace) wrongWord(code ErrorCode, words []string, w *clauseWords)
 	}
 	switch code {
 	case ErrPeriodNotTime:
-		return noTime("period", w.period)
+		return noTime("period", int(w.period))
 	case ErrOffsetNotTime:
-		return at.fail("offset must be a time such as -1h, or a UTC offset such as +01:00: '%s'", printable(words[w.operand]))
+		return at.fail("offset must be a time such as -1h, or a UTC offset such as +01:00: '%s'", printable(words[w.operand(optAlign)]))
 	case ErrLockoutNotTime:
-		return noTime("the time of LOCKOUT", w.operand)
+		return noTime("the time of LOCKOUT", w.operand(optLockout))
 	case ErrWindowTooLong:
 		return at.failCode(code, strings.Join(words[w.first:w.period+1], " "))
 	case ErrCountNotInteger, ErrCountRange:
 		return at.failCode(code, words[w.first+1])
 	case ErrPeriodRange, ErrMonthsRange, ErrMonthsNotQuota, ErrMonthsWithoutAlign:
 		return at.failCode(code, words[w.period])
-	case ErrOffsetRange, ErrMonthsOffsetRange, ErrLockoutRange:
-		return at.failCode(code, words[w.operand])
+	case ErrOffsetRange, ErrMonthsOffsetRange:
+		return at.failCode(code, words[w.operand(optAlign)])
+	case ErrLockoutRange:
+		return at.failCode(code, words[w.operand(optLockout)])
 	}
 	return at.failCode(code, words[w.first])
 }

@@ -27,7 +27,7 @@ var policyRO = policy.readOnly("Replies what GO.POLICY would reply; changes noth
 
 // planPolicy finds the policy of the key and makes the call's clauses of it.
 func planPolicy(c *Call) ErrorCode {
-	p := policies.find(c.Args[0])
+	p := c.scratch.engine.policies.find(c.Args[0])
 	switch {
 	case p == nil && !strings.Contains(c.Args[0], ":"):
 		return c.fail(ErrNoPolicyName, 0)
@@ -48,13 +48,13 @@ func runPolicy(c *Call) ErrorCode {
 	if err != NoError {
 		return err
 	}
-	p := policies.find(c.Args[0])
+	p := c.scratch.engine.policies.find(c.Args[0])
 	if !p.fits(c.Clauses) { // another module has changed the policies since planPolicy
 		return c.fail(ErrNoPolicy, 0)
 	}
 	for i := range c.Clauses {
 		cl, from := &c.Clauses[i], &p.clauses[i]
-		limiters[i] = from.limiter
+		c.scratch.limiters[i] = from.limiter
 		cl.limit, cl.quantity, cl.opts = from.limit, quantity, opts
 	}
 	if err := c.runClauses(); err != NoError {
@@ -83,8 +83,9 @@ func (c *Call) policyWords() (quantity int64, opts option, err ErrorCode) {
 		}
 		rest++
 	}
-	opts, _, err = c.options(rest, optMS)
-	return quantity, opts, err
+	var w clauseWords
+	err = c.onlyOptions(rest, optMS, &w)
+	return quantity, w.opts, err
 }
 
 // shadow makes the front of a reply say that the call is admitted.

@@ -28,7 +28,7 @@ var quotaKind = clauseKind{
 	state:   KindString,
 	units:   true,
 	option:  optAlign,
-	new:     func() limiter { return new(quotaLimiter) },
+	in:      func(r *room) limiter { return &r.quota },
 }
 
 // quotaLimiter decides by a fixed window, which is a string.

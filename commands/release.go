@@ -41,10 +41,10 @@ func runRelease(c *Call) ErrorCode {
 		return err
 	}
 	for _, id := range ids {
-		TheHost.Find(c, 0, leasePrefix, id)
+		c.Host().Find(c, 0, leasePrefix, id)
 	}
 	if len(k.Entries) == 0 { // the newest member shows whether the sorted set holds leases at all
-		if TheHost.Newest(c, 0, 1); len(k.Entries) == 0 {
+		if c.Host().Newest(c, 0, 1); len(k.Entries) == 0 {
 			return NoError
 		}
 		return checkLease(&k.Entries[0])
@@ -92,7 +92,7 @@ func (c *Call) markReleased() (n int, err ErrorCode) {
 func (c *Call) latestKept(n int) (funnel.Micros, ErrorCode) {
 	k := &c.Keys[0]
 	first := len(k.Entries)
-	TheHost.Newest(c, 0, n+1)
+	c.Host().Newest(c, 0, n+1)
 	for i := range n + 1 {
 		if first+i == len(k.Entries) {
 			return -1, NoError

@@ -213,9 +213,6 @@ func Find(name string) *Command {
 	return nil
 }
 
-// FindKeys runs the Plan of the command.
-func (c *Command) FindKeys(call *Call) ErrorCode { return c.Plan(call) }
-
 // Writes reports whether the command may change its keys.
 func (c *Command) Writes() bool { return strings.HasPrefix(c.Flags, "write") }
 

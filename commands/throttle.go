@@ -41,7 +41,7 @@ var throttleKind = clauseKind{
 	cells:   true,
 	units:   true,
 	option:  optLockout,
-	new:     func() limiter { return new(throttleLimiter) },
+	in:      func(r *room) limiter { return &r.throttle },
 }
 
 // throttleLimiter decides by GCRA about a cell of a hash.
@@ -100,25 +100,25 @@ func (t *throttleLimiter) judge(c *Call, quantity int64, mayLock bool) (*funnel.
 
 // apply also stores what a denied call changes: a changed rate, and a lockout that begins.
 func (t *throttleLimiter) apply(c *Call, _ bool) ErrorCode {
-	if t.v.Change != funnel.Keep {
-		k := &c.Keys[t.key]
-		k.setCell(c.cell(k, t.cell), &t.next, t.slackBase())
+	k := &c.Keys[t.key]
+	cell := c.cell(k, t.cell)
+	switch {
+	case t.v.Change != funnel.Keep:
+		t.fillGaps(c, k)
+		k.setCell(cell, &t.next, t.slackBase())
+	case cell.Found == 0:
+		cell.state = t.next // for fillGaps
 	}
 	return NoError
 }
 
-// fillGaps writes each absent cell before the one of this clause, if that one is set: loadHash refuses a hash
-// with a gap. before are the clauses before this one; those of one key are neighbours.
-func (t *throttleLimiter) fillGaps(c *Call, before []limiter) {
-	k := &c.Keys[t.key]
-	cells := c.cells(k)
-	if cells[t.cell].Set == 0 {
-		return
-	}
+// fillGaps writes the absent cells before the one of this clause: loadHash refuses a hash with a gap. Their clauses have
+// been applied.
+func (t *throttleLimiter) fillGaps(c *Call, k *Key) {
 	for i := range t.cell {
-		if cell := &cells[i]; cell.Found|cell.Set == 0 {
-			earlier := before[len(before)-t.cell+i].(*throttleLimiter)
-			k.setCell(cell, &earlier.next, t.slackBase())
+		if cell := c.cell(k, i); cell.Found|cell.Set == 0 {
+			state := cell.state
+			k.setCell(cell, &state, t.slackBase())
 		}
 	}
 }

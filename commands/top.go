@@ -30,13 +30,7 @@ var top = Command{
 	Handler: runTop,
 }
 
-// denials are the keys of denied calls; nil if top-keys is 0.
-var denials *funnel.Top
-
-// CountDenials makes GO.TOP count this many keys from now on, 0 to MaxTopKeys; 0 is none. Earlier counts are forgotten.
-func CountDenials(keys int) { UseDenials(NewDenials(keys)) }
-
-// NewDenials returns an empty table for this many keys, or nil for none.
+// NewDenials returns an empty table for this many keys, 0 to MaxTopKeys; nil for 0.
 func NewDenials(keys int) *funnel.Top {
 	if keys == 0 {
 		return nil
@@ -44,37 +38,14 @@ func NewDenials(keys int) *funnel.Top {
 	return funnel.NewTop(keys)
 }
 
-// UseDenials makes GO.TOP count in this table from now on.
-func UseDenials(t *funnel.Top) { denials = t }
-
-// Run runs the handler of the command and counts a denial. See Call for the contract.
-func (command *Command) Run(c *Call) ErrorCode {
-	if Depth > 0 {
-		return command.runInside(c)
-	}
-	Depth++
-	err := command.Handler(c)
-	Depth--
-	if c.Outcome == Limited && err == NoError && denials != nil {
-		command.countDenial(c)
-	}
-	return err
-}
-
-// runInside runs a call inside a call.
-func (command *Command) runInside(c *Call) ErrorCode {
-	defer setAside()()
-	return command.Run(c)
-}
-
 // countDenial counts the keys of limited clauses, each key once. The clauses of one key are
 // neighbours.
-func (command *Command) countDenial(c *Call) {
+func (e *Engine) countDenial(command *Command, c *Call) {
 	if !command.Writes() {
 		return
 	}
 	if c.Shape != Nested {
-		denials.Count(int(c.DB), c.Args[c.Keys[0].Word])
+		e.denials.Count(int(c.DB), c.Args[c.Keys[0].Word])
 		return
 	}
 	last := int32(-1)
@@ -82,7 +53,7 @@ func (command *Command) countDenial(c *Call) {
 		cl := &c.Clauses[i]
 		if cl.Reply[0] != 0 && cl.Key != last {
 			last = cl.Key
-			denials.Count(int(c.DB), c.Args[c.Keys[last].Word])
+			e.denials.Count(int(c.DB), c.Args[c.Keys[last].Word])
 		}
 	}
 }
@@ -102,16 +73,17 @@ func runTop(c *Call) (err ErrorCode) {
 	if len(rest) > 0 {
 		return c.fail(ErrTopOption, len(c.Args)-len(rest))
 	}
+	denials := c.scratch.engine.denials
 	if denials == nil {
 		return ErrTopOff
 	}
 	most := denials.Most(int(count))
-	TheHost.Reply(c, ItemArray, int64(len(most)), "")
+	c.Host().Reply(c, ItemArray, int64(len(most)), "")
 	for _, key := range most {
-		TheHost.Reply(c, ItemArray, 3, "")
-		TheHost.Reply(c, ItemText, 0, key.Name)
-		TheHost.Reply(c, ItemInteger, key.Denied, "")
-		TheHost.Reply(c, ItemInteger, key.Error, "")
+		c.Host().Reply(c, ItemArray, 3, "")
+		c.Host().Reply(c, ItemText, 0, key.Name)
+		c.Host().Reply(c, ItemInteger, key.Denied, "")
+		c.Host().Reply(c, ItemInteger, key.Error, "")
 	}
 	if reset {
 		denials.Reset()

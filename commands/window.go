@@ -24,7 +24,7 @@ var windowKind = clauseKind{
 	state:   KindZset,
 	units:   true,
 	option:  optExact,
-	new:     func() limiter { return new(windowLimiter) },
+	in:      func(r *room) limiter { return &r.window },
 }
 
 // windowLimiter decides by a sliding window, which is a sorted set.

@@ -105,13 +105,13 @@ func (c *Call) loadWindow(key int, after funnel.Micros) (s funnel.WindowState, e
 	if err := k.checkZset(); err != NoError || k.Kind == KindAbsent {
 		return s, err
 	}
-	if TheHost.Newest(c, key, 1); len(k.Entries) == 0 { // a sorted set without a member
+	if c.Host().Newest(c, key, 1); len(k.Entries) == 0 { // a sorted set without a member
 		return s, NoError
 	}
 	if s.Newest, err = windowEntry(&k.Entries[0]); err != NoError || s.Newest.Time <= after {
 		return s, err
 	}
-	if !TheHost.First(c, key, after) {
+	if !c.Host().First(c, key, after) {
 		return s, ErrDamaged
 	}
 	if s.Oldest, err = windowEntry(&k.Entries[1]); err != NoError {
@@ -138,11 +138,11 @@ func (c *Call) findLapse(key int, s *funnel.WindowState, total uint64) (funnel.M
 	for low < found {
 		// The first entry after the middle moves low up to it, or lapse down to it.
 		middle := low + (found-low)/2
-		if !TheHost.First(c, key, middle) {
+		if !c.Host().First(c, key, middle) {
 			return 0, ErrDamaged
 		}
 		e, err := windowEntry(&k.Entries[keep])
-		TheHost.Release(c, key, keep)
+		c.Host().Release(c, key, keep)
 		if err != NoError {
 			return 0, err
 		}
@@ -168,7 +168,7 @@ func (c *Call) clearWindow(key int, s *funnel.WindowState, period funnel.Micros)
 		upTo = max(upTo, s.Newest.Time-1) // refunded entries may still be inside the period
 	}
 	first := len(k.Entries)
-	TheHost.Oldest(c, key, upTo, clearMost)
+	c.Host().Oldest(c, key, upTo, clearMost)
 	for i := first; i < len(k.Entries); i++ {
 		e, err := windowEntry(&k.Entries[i])
 		if err != NoError {
@@ -190,7 +190,7 @@ func (c *Call) clearWindow(key int, s *funnel.WindowState, period funnel.Micros)
 func (c *Call) checkWindow(key int) ErrorCode {
 	k := &c.Keys[key]
 	first := len(k.Entries)
-	TheHost.Oldest(c, key, maxTime, clearMost)
+	c.Host().Oldest(c, key, maxTime, clearMost)
 	for i := first; i < len(k.Entries); i++ {
 		if _, err := windowEntry(&k.Entries[i]); err != NoError {
 			return err

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"gothrottle/commands"
 	"gothrottle/commands/memory"
 	"gothrottle/funnel"
 )
@@ -15,7 +14,6 @@ import (
 // runScript runs the lines of a script, each "TIME CALL" with the time in µs since the Unix epoch, on a server without keys.
 // So replies depend on the script alone. It returns a reply or an error per line. Times before the last one are that one.
 func runScript(script string) (replies []any) {
-	commands.CountDenials(0)
 	server, last := memory.NewServer(), int64(0)
 	for line := range strings.Lines(script) {
 		at, call, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")

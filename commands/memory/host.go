@@ -8,11 +8,11 @@ import (
 )
 
 // host answers what the handler of the running call asks of its server.
-type host struct{}
+type host struct{ *Server }
 
 // set returns the members of a key, the newest first.
-func (host) set(c *commands.Call, key int) []Member {
-	return running.keys[c.Args[c.Keys[key].Word]].Set
+func (h host) set(c *commands.Call, key int) []Member {
+	return h.keys[c.Args[c.Keys[key].Word]].Set
 }
 
 // after returns how many members are newer than a time.
@@ -76,6 +76,6 @@ func (host) Release(c *commands.Call, key, keep int) {
 	c.Keys[key].Entries = c.Keys[key].Entries[:keep]
 }
 
-func (host) Reply(_ *commands.Call, kind commands.ItemKind, n int64, text string) {
-	items = append(items, item{kind, n, text})
+func (h host) Reply(_ *commands.Call, kind commands.ItemKind, n int64, text string) {
+	h.items = append(h.items, item{kind, n, text})
 }

@@ -16,22 +16,17 @@ import (
 
 // Server holds keys. Its methods may be called concurrently.
 type Server struct {
+	mu       sync.Mutex
+	engine   *commands.Engine
+	record   commands.Call // of the running call
+	items    []item        // what the running call gave to Host.Reply
 	keys     map[string]*Value
-	most     int // the greatest number of keys since the map was made
-	policies *commands.Policies
+	most     int               // the greatest number of keys since the map was made
 	settings map[string]string // of CONFIG
 	lag      funnel.Micros     // see SetLag
 	observe  func(command []string)
-	handle   func(*commands.Command, *commands.Call) commands.ErrorCode
+	handle   func(*commands.Engine, *commands.Command, *commands.Call) commands.ErrorCode
 }
-
-// mu guards all servers: what runs handlers is one for the whole process.
-var (
-	mu      sync.Mutex
-	running *Server // the server whose call runs
-	record  commands.Call
-	items   []item // what the running call gave to Host.Reply
-)
 
 // item is one part of a reply of the shape Items.
 type item struct {
@@ -40,60 +35,65 @@ type item struct {
 	text string
 }
 
-// The room of the record. Nobody keeps a pointer into it, so one is enough for all calls.
-func init() {
-	record.Keys = make([]commands.Key, 0, commands.MaxClauses)
-	record.Clauses = make([]commands.Clause, 0, commands.MaxClauses)
-}
-
 // NewServer returns a server without keys and policies.
 func NewServer() *Server {
 	settings := map[string]string{"gothrottle.policies": "", "gothrottle.top-keys": "0"}
-	return &Server{keys: map[string]*Value{}, policies: new(commands.Policies), settings: settings, handle: (*commands.Command).Run}
+	s := &Server{keys: map[string]*Value{}, settings: settings, handle: (*commands.Engine).Run}
+	s.engine = commands.NewEngine(host{s})
+	s.record.Keys = make([]commands.Key, 0, commands.MaxClauses)
+	s.record.Clauses = make([]commands.Clause, 0, commands.MaxClauses)
+	return s
 }
 
 // SetPolicies makes the policies in the text those of all calls from now on: see docs/commands.md.
 func (s *Server) SetPolicies(text string) error {
-	mu.Lock()
-	defer mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return s.set("gothrottle.policies", text)
+}
+
+// CountDenials makes GO.TOP count this many keys from now on, 0 to commands.MaxTopKeys; 0 is none. Earlier counts are forgotten.
+func (s *Server) CountDenials(keys int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.engine.CountDenials(commands.NewDenials(keys))
 }
 
 // SetLag makes keys expire by a clock that is behind the times of the calls, as a server's is that was set back while the
 // module's runs on.
 func (s *Server) SetLag(lag funnel.Micros) {
-	mu.Lock()
-	defer mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.lag = lag
 }
 
 // Observe makes the server call f for each command that a server with the module would replicate: plain commands, in their
 // order. f does not call the server.
 func (s *Server) Observe(f func(command []string)) {
-	mu.Lock()
-	defer mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.observe = f
 }
 
-// Handle makes the server run f for each call in place of commands.Command.Run, which f calls. A test can thus look at a call
+// Handle makes the server run f for each call in place of commands.Engine.Run, which f calls. A test can thus look at a call
 // before and after its handler.
-func (s *Server) Handle(f func(*commands.Command, *commands.Call) commands.ErrorCode) {
-	mu.Lock()
-	defer mu.Unlock()
+func (s *Server) Handle(f func(*commands.Engine, *commands.Command, *commands.Call) commands.ErrorCode) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.handle = f
 }
 
 // Get returns a copy of what a key holds, even if it has expired; nil if there is no key.
 func (s *Server) Get(key string) *Value {
-	mu.Lock()
-	defer mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return s.keys[key].Clone()
 }
 
 // Put makes a key hold a value. The value then belongs to the server. nil or an empty value deletes the key.
 func (s *Server) Put(key string, v *Value) {
-	mu.Lock()
-	defer mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	delete(s.keys, key)
 	if v != nil && !v.Empty() {
 		s.keys[key] = v
@@ -102,22 +102,22 @@ func (s *Server) Put(key string, v *Value) {
 
 // Keys returns the names of all keys, even of expired ones, in their order.
 func (s *Server) Keys() []string {
-	mu.Lock()
-	defer mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return slices.Sorted(maps.Keys(s.keys))
 }
 
 // Delete deletes a key. It reports whether there was one.
 func (s *Server) Delete(key string) bool {
-	mu.Lock()
-	defer mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return s.remove(key)
 }
 
 // Len returns how many keys there are at this time, without expired ones.
 func (s *Server) Len(now funnel.Micros) int {
-	mu.Lock()
-	defer mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.sweep(now, len(s.keys))
 	return len(s.keys)
 }
@@ -175,8 +175,8 @@ func (s *Server) Do(now funnel.Micros, words ...string) (any, error) {
 	if len(words) == 0 {
 		return nil, Error("ERR empty command")
 	}
-	mu.Lock()
-	defer mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	row := commands.Find(words[0])
 	if row == nil {
 		return s.doPlain(now, words)
@@ -187,9 +187,8 @@ func (s *Server) Do(now funnel.Micros, words ...string) (any, error) {
 	case n < row.MinArity || row.MaxArity > 0 && n > row.MaxArity:
 		return nil, Error(row.WrongArity())
 	}
-	running, items, commands.TheHost = s, items[:0], host{}
-	commands.UsePolicies(s.policies)
-	c := &record
+	s.items = s.items[:0]
+	c := &s.record
 	*c = commands.Call{Args: words[1:], Now: now, Keys: c.Keys[:0], Cells: c.Cells[:0], Clauses: c.Clauses[:0]}
 	defer func() { c.Args = nil }()
 	if code := s.run(row, c); code != commands.NoError {
@@ -198,13 +197,13 @@ func (s *Server) Do(now funnel.Micros, words ...string) (any, error) {
 	if s.observe == nil { // else it would see keys go that the call has nothing to do with
 		s.sweep(now-s.lag, swept)
 	}
-	return reply(c), nil
+	return s.reply(), nil
 }
 
 func (s *Server) run(row *commands.Command, c *commands.Call) commands.ErrorCode {
 	switch {
 	case row.Plan != nil:
-		if code := row.FindKeys(c); code != commands.NoError {
+		if code := s.engine.Plan(row, c); code != commands.NoError {
 			return code
 		}
 	case !row.NoKey:
@@ -218,7 +217,7 @@ func (s *Server) run(row *commands.Command, c *commands.Call) commands.ErrorCode
 	for i := range c.Keys {
 		s.load(c, &c.Keys[i])
 	}
-	code := s.handle(row, c)
+	code := s.handle(s.engine, row, c)
 	if code != commands.NoError || !row.Writes() {
 		return code
 	}
@@ -262,12 +261,13 @@ func (s *Server) load(c *commands.Call, k *commands.Key) {
 	}
 }
 
-func reply(c *commands.Call) any {
+func (s *Server) reply() any {
+	c := &s.record
 	switch c.Shape {
 	case commands.Integer:
 		return c.Reply[0]
 	case commands.Items:
-		item, _ := itemOf(items)
+		item, _ := itemOf(s.items)
 		return item
 	}
 	all := integers(c.Reply[:c.Replies])

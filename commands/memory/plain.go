@@ -240,7 +240,8 @@ func (s *Server) set(name, value string) error {
 		if err != nil {
 			return err
 		}
-		s.policies, s.settings[name] = p, value
+		s.engine.UsePolicies(p)
+		s.settings[name] = value
 		return nil
 	}
 	n, err := strconv.Atoi(value)
@@ -250,7 +251,7 @@ func (s *Server) set(name, value string) error {
 	if n < 0 || n > commands.MaxTopKeys {
 		return fmt.Errorf("argument must be between 0 and %d inclusive", commands.MaxTopKeys)
 	}
-	commands.CountDenials(n)
+	s.engine.CountDenials(commands.NewDenials(n))
 	s.settings[name] = value
 	return nil
 }

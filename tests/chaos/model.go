@@ -27,7 +27,6 @@ type database struct {
 const databases = 2
 
 func newModel() *model {
-	commands.CountDenials(1) // else GO.TOP is an error
 	m := &model{}
 	m.clear()
 	return m
@@ -42,6 +41,7 @@ func (m *model) clear() {
 
 func (m *model) newDatabase() *database {
 	d := &database{memory.NewServer(), map[string]bool{}}
+	d.CountDenials(1)             // else GO.TOP is an error
 	_ = d.SetPolicies(m.policies) // an error of the schedule is the server's, too
 	return d
 }

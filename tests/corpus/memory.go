@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"gothrottle/commands"
 	"gothrottle/commands/memory"
 	"gothrottle/funnel"
 )
@@ -33,7 +32,7 @@ func (m *Memory) Begin(now int64) {
 		m.Put(key, nil)
 	}
 	_ = m.SetPolicies("")
-	commands.CountDenials(1000)
+	m.CountDenials(1000)
 }
 
 // Clock sets the clock.
