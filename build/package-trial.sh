@@ -129,13 +129,47 @@ replies upgraded
 systemctl restart "$server"
 replies upgraded-and-restarted
 
-echo 'removal'
+echo 'removal, while a second server is set up in a folder of its own'
+cp "$folder/disabled" "$folder/other.conf"
+gothrottle-enable "$folder/other.conf" >/dev/null
 note=$(apt_get remove gothrottle)
 [[ $note == *"Took these lines out of $conf"*"loadmodule $so"*"gothrottle.policies"* ]] || fail "removal does not say what it took out: $note"
-if [ -e "$so" ] || [ -e /usr/share/gothrottle ]; then fail 'files are left behind'; fi
+[[ $note == *"Took these lines out of $folder/other.conf"* && $note == *'Restart the server'* ]] || fail "removal says $note"
+[ ! -e /usr/share/gothrottle ] || fail 'files are left behind'
+diff -B "$folder/disabled" "$folder/other.conf" >&2 || fail 'removal leaves something behind in another file'
 replies removed
 systemctl restart "$server"
 want 'a server without the module' PONG "$(call PING)"
-systemctl stop "$server"
+apt_get purge gothrottle >/dev/null
+for file in "$so" /var/lib/gothrottle; do [ ! -e "$file" ] || fail "purge leaves $file"; done
 note=$(apt_get install "$folder/old.deb" && apt_get remove gothrottle)
-[[ $note != *'Took these lines'* ]] || fail "removal changes a file that does not load the module: $note"
+[[ $note != *'Took these lines'* && ! -e $so ]] || fail "removal changes a file that does not load the module: $note"
+mkdir -p "${so%/*}"
+cp "$folder$so" "$so" # built from source
+echo "loadmodule $so" >>"$conf"
+apt_get purge gothrottle >/dev/null
+[ -e "$so" ] || fail 'purge deletes a module that is not of the package'
+systemctl restart "$server"
+rm "$so"
+
+echo 'the server starts after each order of removal, purge, upgrade and CONFIG REWRITE'
+# step WHAT  is one step of an order.
+step() {
+  case $1 in
+  rewrite) call CONFIG REWRITE ;;
+  restart) systemctl restart "$server" && want "$order" PONG "$(call PING)" ;;
+  upgrade) apt_get install "$folder/new.deb" ;;
+  *) apt_get "$1" gothrottle ;;
+  esac >"$folder/log" || fail "$order: $1: $(cat "$folder/log")"
+}
+for order in 'remove rewrite restart' 'rewrite remove restart rewrite restart' 'purge rewrite restart' 'remove purge rewrite restart' \
+  'remove restart purge restart' 'remove rewrite restart purge restart' 'remove rewrite restart purge rewrite restart' \
+  'upgrade remove rewrite restart' 'upgrade rewrite restart purge rewrite restart' 'remove rewrite upgrade restart'; do
+  cat "$folder/conf" >"$conf"
+  apt_get install --allow-downgrades "$folder/old.deb" >/dev/null
+  gothrottle-enable "$name" >/dev/null
+  systemctl restart "$server"
+  for what in $order; do step "$what"; done
+  apt_get purge gothrottle >/dev/null
+done
+systemctl stop "$server"

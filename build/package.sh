@@ -33,12 +33,21 @@ copyright() {
   licence BSD-3-clause "$(go env GOROOT)/LICENSE"
 }
 
+# Debian's form of a changelog.
+changelog() {
+  printf 'gothrottle (%s) stable; urgency=medium\n\n  * The changes are in CHANGELOG.md.gz.\n\n' "$VERSION"
+  printf ' -- %s  %s\n' "$(sed -n 's/^maintainer: \(.*>\).*/\1/p' deploy/packaging/nfpm.yaml)" "$(date -u -R -d "@$SOURCE_DATE_EPOCH")"
+}
+
 # install_files TREE SO  fills the tree that every package installs. The modes do not depend on the umask.
 install_files() {
   local tree=$1 so=$2 doc=$1/usr/share/doc/gothrottle
   install -D -m 0755 "$so" "$tree/usr/lib/redis/modules/gothrottle.so"
   install -D -m 0755 deploy/packaging/gothrottle-enable "$tree/usr/sbin/gothrottle-enable"
   ln -s gothrottle-enable "$tree/usr/sbin/gothrottle-disable"
+  install -d "$tree/usr/share/man/man8"
+  gzip -9n <deploy/packaging/gothrottle-enable.8 >"$tree/usr/share/man/man8/gothrottle-enable.8.gz"
+  ln -s gothrottle-enable.8.gz "$tree/usr/share/man/man8/gothrottle-disable.8.gz"
   install -D -m 0644 deploy/packaging/gothrottle.conf "$tree/usr/share/gothrottle/gothrottle.conf"
   install -D -m 0644 deploy/systemd/gothrottle.conf "$tree/usr/share/gothrottle/systemd-drop-in.conf"
   for file in exporter.lua prometheus.yml alerts.yml dashboard.json; do
@@ -46,8 +55,9 @@ install_files() {
   done
   install -D -m 0644 deploy/packaging/README "$doc/README"
   copyright >"$doc/copyright"
-  gzip -9n <CHANGELOG.md >"$doc/changelog.gz"
-  chmod 0644 "$doc"/*
+  gzip -9n <CHANGELOG.md >"$doc/CHANGELOG.md.gz"
+  changelog | gzip -9n >"$doc/changelog.gz"
+  chmod 0644 "$doc"/* "$tree"/usr/share/man/man8/gothrottle-enable.8.gz
   find "$tree" -type d -exec chmod 0755 {} +
   find "$tree" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
 }

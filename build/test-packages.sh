@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 need_docker "$0"
 [ "$(id -u)" = 0 ] || die 'only root can make trees of Debian.'
-need 'rpm debootstrap' rpm debootstrap
+need 'rpm debootstrap lintian' rpm debootstrap lintian
 
 work=$(work_folder)
 machine=gothrottle-trial-$$
@@ -41,7 +41,8 @@ echo 'two builds in different folders are the same, byte by byte'
 
 # Every package installs these files with these modes, and the module of its architecture.
 so=usr/lib/redis/modules/gothrottle.so
-files="-rw-r--r-- usr/share/doc/gothrottle/README
+files="-rw-r--r-- usr/share/doc/gothrottle/CHANGELOG.md.gz
+-rw-r--r-- usr/share/doc/gothrottle/README
 -rw-r--r-- usr/share/doc/gothrottle/changelog.gz
 -rw-r--r-- usr/share/doc/gothrottle/copyright
 -rw-r--r-- usr/share/gothrottle/gothrottle.conf
@@ -50,9 +51,11 @@ files="-rw-r--r-- usr/share/doc/gothrottle/README
 -rw-r--r-- usr/share/gothrottle/monitoring/exporter.lua
 -rw-r--r-- usr/share/gothrottle/monitoring/prometheus.yml
 -rw-r--r-- usr/share/gothrottle/systemd-drop-in.conf
+-rw-r--r-- usr/share/man/man8/gothrottle-enable.8.gz
 -rwxr-xr-x $so
 -rwxr-xr-x usr/sbin/gothrottle-enable
-lrwxrwxrwx usr/sbin/gothrottle-disable"
+lrwxrwxrwx usr/sbin/gothrottle-disable
+lrwxrwxrwx usr/share/man/man8/gothrottle-disable.8.gz"
 
 # same WHAT WANTED GOT
 same() { [ "$2" = "$3" ] || die "$1: want '$2', got '$3'"; }
@@ -84,6 +87,7 @@ inspect() {
     grep -qF "$text" "$out/$name.cdx.json" || die "$name.cdx.json lacks $text."
   done
 }
+lintian --allow-root --fail-on error,warning "$out"/*.deb
 version=$(build/version.sh)
 inspect amd64 x86_64 X86-64
 inspect arm64 aarch64 AArch64
