@@ -23,7 +23,7 @@ func init() {
 	}
 }
 
-var period = time.Second // of the windows
+var period = time.Second // how long a window lasts
 
 // A stage is a fresh server with the one module that a row needs.
 type stage struct {

@@ -24,7 +24,7 @@ type panel struct {
 	Targets                  []struct{ RefID, Expr, LegendFormat string }
 	FieldConfig              struct{ Defaults struct{ Unit string } }
 	Collapsed                bool
-	Panels                   []panel // of a row
+	Panels                   []panel // the panels of a row
 }
 
 func panels(t *testing.T) (all []panel) {

@@ -18,7 +18,7 @@ type Sample struct {
 
 // Tests of what all commands have in common make these calls, by the names of commands.
 var (
-	Samples        = map[string]*Sample{} // those of the cases with a line @sample
+	Samples        = map[string]*Sample{} // by command; from the cases with a line @sample
 	SamplePolicies string                 // the policies that the samples need
 )
 
