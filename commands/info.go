@@ -162,8 +162,14 @@ func (c *Call) infoWindow(k *Key) (err ErrorCode) {
 	return NoError
 }
 
-// ageOf returns how many whole ms have passed since an instant; 0 if it lies ahead.
-func (c *Call) ageOf(at funnel.Micros) int64 { return int64(max(c.Now-at, 0) / 1000) }
+// ageOf returns how many ms have passed since an instant, rounded down. It is negative if a clock ahead of this one wrote it.
+func (c *Call) ageOf(at funnel.Micros) int64 {
+	age := c.Now - at
+	if age < 0 {
+		age -= 999
+	}
+	return int64(age / 1000)
+}
 
 // infoLeases replies how many slots are held, and the holders whose slots lapse last.
 func (c *Call) infoLeases(k *Key) (err ErrorCode) {
