@@ -44,7 +44,7 @@ func openClient(name string, rdb *redis.Client) (asker, io.Closer, error) {
 	case "budget 100":
 		options = append(options, throttle.Budget(100, time.Second))
 	}
-	client, err := throttle.New(rdb, throttle.Options{}, options...)
+	client, err := throttle.New(rdb, options...)
 	if err != nil {
 		return nil, nil, err
 	}

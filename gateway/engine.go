@@ -53,16 +53,16 @@ const (
 )
 
 func newEngine(rdb redis.UniversalClient, s *settings, log *slog.Logger) (*engine, error) {
-	o := throttle.Options{KeyPrefix: s.prefix, Logger: log}
-	options := []throttle.Option{throttle.Timeout(s.timeout)}
+	o := []throttle.Option{throttle.KeyPrefix(s.prefix), throttle.Logger(log)}
+	options := append(o[:2:2], throttle.Timeout(s.timeout))
 	if s.budget != 0 {
 		options = append(options, throttle.Budget(s.budget, time.Second))
 	}
-	remote, err := throttle.New(rdb, o, options...)
+	remote, err := throttle.New(rdb, options...)
 	if err != nil {
 		return nil, err
 	}
-	local, err := throttle.New(inMemory{memory.NewServer()}, o)
+	local, err := throttle.New(inMemory{memory.NewServer()}, o...)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (m inMemory) Process(_ context.Context, cmd redis.Cmder) error {
 	return err
 }
 
-// limiter is a counter or *throttle.Slots.
+// limiter is a counter or throttle.Slots.
 type limiter interface{ Info() throttle.Info }
 
 // counter is what the other limiters of package throttle have in common.
@@ -99,9 +99,9 @@ func newLimiter(c *throttle.Client, m *limit) limiter {
 	case concurrency: // slots have no With
 		return c.Slots(fmt.Sprintf("slots.%s.%d", m.hold, units), units, m.hold)
 	case slidingWindow:
-		return c.Window(name, 1, m.period).With(units)
+		return c.Limits(name).Window(throttle.Units(units), m.period)
 	case fixedWindow:
-		return c.AlignedQuota(name, 1, m.period, nil).With(units)
+		return c.Limits(name).AlignedQuota(throttle.Units(units), m.period, nil)
 	}
 	rate := throttle.Per(units, m.period)
 	if m.Burst != nil {
@@ -110,7 +110,7 @@ func newLimiter(c *throttle.Client, m *limit) limiter {
 	if m.Lockout != nil {
 		rate = rate.Lockout(*m.Lockout)
 	}
-	return c.Rate(name, throttle.Per(1, m.period)).With(rate)
+	return c.Limits(name).Rate(rate)
 }
 
 // bind makes the limiters of rules, so that no decision has to look for them.
@@ -227,7 +227,7 @@ func (e *engine) fallback(ctx context.Context, a *ask, cause error) verdict {
 func (e *engine) askOne(ctx context.Context, by limiter, a *ask) (verdict, error) {
 	c, ok := by.(counter)
 	if !ok {
-		return e.askSlot(ctx, by.(*throttle.Slots), a)
+		return e.askSlot(ctx, by.(throttle.Slots), a)
 	}
 	var r throttle.Result
 	var err error
@@ -297,7 +297,7 @@ func verdictOf(r throttle.Result, over bool) verdict {
 
 // askSlot takes a slot for the holder, renews it, looks whether there is one, or releases it. A slot in this process lapses
 // by itself.
-func (e *engine) askSlot(ctx context.Context, s *throttle.Slots, a *ask) (verdict, error) {
+func (e *engine) askSlot(ctx context.Context, s throttle.Slots, a *ask) (verdict, error) {
 	of := e.remote
 	if s == a.limit.local {
 		of = e.local
@@ -357,7 +357,7 @@ func (e *engine) askAll(ctx context.Context, asks []*ask) error {
 func (a *ask) partKey() string { return a.limit.bound.Info().Name + ":" + a.key + " " + a.holder }
 
 func (a *ask) part(hits int64) throttle.Part {
-	if slots, ok := a.limit.bound.(*throttle.Slots); ok {
+	if slots, ok := a.limit.bound.(throttle.Slots); ok {
 		return slots.Part(a.key, a.holder)
 	}
 	if a.limit.units == 0 {

@@ -9,9 +9,9 @@ import (
 
 // Part is one part of a call of All: units of a limiter's key, or a slot.
 type Part struct {
-	l      *limiter
+	l      limiter
 	key    string
-	n      int64  // of a slot 1
+	n      int64  // 1 if it is a slot
 	holder string // of a slot
 }
 
@@ -19,53 +19,96 @@ type Part struct {
 // the longest wait, of an admitted call the one with the least remaining.
 type AllResult struct {
 	Result
-	Decider int      // the index of the part that decides; 0 if the server did not decide
-	Each    []Result // of each part, in the order of the call. If the call is denied nothing was taken, whatever Allowed says
+	Decider int      // the index of the part that decides; 0 if nobody did
+	Each    []Result // the parts' own, in the order of the call. If the call is denied nothing was taken, whatever Allowed says
 }
 
 // All asks for all parts or none, in one call (GO.ALL): at most 32 parts of this client's limiters, without a Lockout. In a
-// cluster and over a Ring their keys need one hash tag. Time limit and fallback are the client's.
+// cluster and over a Ring their keys need one hash tag. Time limit and fallback are the client's. Unlimited parts are not
+// sent. A part that is Suspended denies the call, and nothing is sent. Then the other parts are not known.
 func (c *Client) All(ctx context.Context, parts ...Part) (AllResult, error) {
 	return c.askAll(ctx, verbAll, parts)
 }
 
 // SettleAll corrects estimates of several limiters in one call. It is Settle for each part: the part's units are the
-// difference. It has no fallback.
+// difference. It has no fallback. Parts that are Unlimited or Suspended are not sent.
 func (c *Client) SettleAll(ctx context.Context, parts ...Part) (AllResult, error) {
 	return c.askAll(ctx, verbSettleAll, parts)
 }
 
 func (c *Client) askAll(ctx context.Context, v Verb, parts []Part) (all AllResult, err error) {
 	defer c.all.observe(v, "", time.Now(), &all.Result, &err)
-	words, err := c.allWords(v, parts)
+	if err := c.checkAll(v, parts); err != nil {
+		return AllResult{}, err
+	}
+	all, sent := fixedParts(v, parts)
+	if len(sent) == 0 {
+		return all, nil
+	}
+	words, err := c.allWords(v, sent, parts)
 	if err != nil {
 		return AllResult{}, err
 	}
 	reply, err := c.all.general(ctx, words...)
-	if err != nil {
-		return c.allFailed(v, parts, err)
+	if err == nil {
+		err = all.read(reply, sent, parts)
 	}
-	return readAll(reply, parts)
+	if err != nil {
+		return c.allFailed(v, sent, parts, all, err)
+	}
+	return all, nil
 }
 
-// allWords returns the words of GO.ALL.
-func (c *Client) allWords(v Verb, parts []Part) (words []any, err error) {
+// checkAll refuses parts that the verb cannot have.
+func (c *Client) checkAll(v Verb, parts []Part) error {
 	if len(parts) == 0 {
-		return nil, params("%s needs at least one part", v)
+		return params("%s needs at least one part", v)
 	}
-	words = []any{"GO.ALL"}
-	_, ring := c.rdb.(*redis.Ring)
+	for i := range parts {
+		switch p := &parts[i]; {
+		case p.l.family == nil || p.l.c != c:
+			return params("%s takes only parts of this client's limiters", v)
+		case p.l.kind == slotsKind && p.holder == "":
+			return params("%s needs a holder for each slot", v)
+		default:
+			if err := p.l.check(v, p.n, peek); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// fixedParts decides the parts whose limits are Unlimited or Suspended, and returns the indexes of the others: none if a part
+// is denied.
+func fixedParts(v Verb, parts []Part) (all AllResult, sent []int) {
+	all.Each = make([]Result, len(parts))
+	denied := -1
 	for i := range parts {
 		p := &parts[i]
-		switch {
-		case p.l == nil || p.l.c != c:
-			return nil, params("%s takes only parts of this client's limiters", v)
-		case p.l.kind == slotsKind && p.holder == "":
-			return nil, params("%s needs a holder for each slot", v)
+		if all.Each[i] = p.l.fixed(p.n); p.l.answer == asks {
+			all.Each[i] = Result{Allowed: true, Limit: p.l.bounds.units, Source: FromLimit}
+			sent = append(sent, i)
+		} else if denied < 0 && v == verbAll && p.n > 0 && p.l.answer == refuses {
+			denied = i
 		}
-		if err := p.l.check(v, p.n, peek); err != nil {
-			return nil, err
+	}
+	if denied >= 0 {
+		for i := range all.Each {
+			all.Each[i].Granted = 0
 		}
+		all.Decider, sent = denied, nil
+	}
+	all.Result = all.Each[all.Decider]
+	return all, sent
+}
+
+// allWords returns the words of GO.ALL for some parts.
+func (c *Client) allWords(v Verb, sent []int, parts []Part) (words []any, err error) {
+	words = []any{"GO.ALL"}
+	_, ring := c.rdb.(*redis.Ring)
+	for i, at := range sent {
+		p := &parts[at]
 		key := p.l.prefix + p.key
 		if ring && i > 0 && hashTag(key) != hashTag(words[1].(string)) {
 			// The shard of the first key would decide for all keys, and nobody would notice.
@@ -86,7 +129,7 @@ func (c *Client) allWords(v Verb, parts []Part) (words []any, err error) {
 // appendWords appends the words of one part.
 func (p *Part) appendWords(words []any) []any {
 	b := &p.l.bounds
-	words = append(append(words, clauseNames[b.kind]), p.l.words[2:]...)
+	words = append(append(words, clauseNames[b.kind]), p.l.boxed().first[2:]...)
 	if b.kind == slotsKind {
 		return append(words, p.holder)
 	}
@@ -94,37 +137,40 @@ func (p *Part) appendWords(words []any) []any {
 	return append(append(words, p.n), last[:len(last)-1]...) // without MS
 }
 
-// readAll reads the reply of GO.ALL.
-func readAll(reply any, parts []Part) (AllResult, error) {
+// read reads the reply of GO.ALL to some parts.
+func (all *AllResult) read(reply any, sent []int, parts []Part) error {
 	ints, inner := leadingInts(reply)
-	if len(ints) != 6 || len(inner) != len(parts) || ints[5] < 0 || ints[5] >= int64(len(parts)) {
-		return AllResult{}, errReply
+	if len(ints) != 6 || len(inner) != len(sent) || ints[5] < 0 || ints[5] >= int64(len(sent)) {
+		return errReply
 	}
-	all := AllResult{Decider: int(ints[5]), Each: make([]Result, len(parts))}
-	for i := range parts {
+	for i, at := range sent {
+		p := &parts[at]
 		numbers, _ := leadingInts(inner[i])
-		r, _, err := readResult(numbers, &parts[i].l.bounds, parts[i].n, take)
+		r, _, err := readResult(numbers, &p.l.bounds, p.n, take)
 		if err != nil {
-			return AllResult{}, err
+			return err
 		}
-		if ints[0] != 0 {
-			r.Granted = 0
-		} else if p := &parts[i]; p.n < 0 {
+		if ints[0] == 0 && p.n < 0 {
 			p.l.noteDenial(p.key, p.n, upTo, 0, &r)
 		}
-		all.Each[i] = r
+		all.Each[at] = r
 	}
+	if ints[0] != 0 {
+		for i := range all.Each {
+			all.Each[i].Granted = 0
+		}
+	}
+	all.Decider = sent[ints[5]]
 	all.Result = all.Each[all.Decider]
-	return all, nil
+	return nil
 }
 
 // allFailed is what All returns after an error.
-func (c *Client) allFailed(v Verb, parts []Part, cause error) (_ AllResult, err error) {
-	all := AllResult{Each: make([]Result, len(parts))}
-	for i := range parts {
-		of := limiter{bounds: parts[i].l.bounds, settings: c.defaults}
-		all.Each[i], err = of.failed(v, max(parts[i].n, 0), cause)
+func (c *Client) allFailed(v Verb, sent []int, parts []Part, all AllResult, cause error) (_ AllResult, err error) {
+	for _, at := range sent {
+		part := limiter{c.all.family, parts[at].l.bounds} // with the client's fallback
+		all.Each[at], err = part.failed(v, max(parts[at].n, 0), cause)
 	}
-	all.Result = all.Each[0]
+	all.Result = all.Each[sent[0]]
 	return all, err
 }

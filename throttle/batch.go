@@ -27,19 +27,20 @@ type group struct {
 
 // merge asks for one unit, alone or with others. The first call for a key is sent at once. It sets r, which is the zero
 // Result.
-func (l *limiter) merge(ctx context.Context, key string, r *Result) error {
+func (l limiter) merge(ctx context.Context, key string, r *Result) error {
+	at := spot{key, l.bounds}
 	l.mu.Lock()
-	_, busy := l.busy[key]
+	_, busy := l.busy[at]
 	switch {
-	case busy || l.lone && l.loner == key:
-		return l.join(ctx, key, r)
+	case busy || l.lone && l.loner == at:
+		return l.join(ctx, at, r)
 	case l.lone:
-		l.busy[key] = nil
+		l.busy[at] = nil
 	default:
-		l.lone, l.loner = true, key
+		l.lone, l.loner = true, at
 	}
 	l.mu.Unlock()
-	defer l.next(key)
+	defer l.next(at)
 	reply, kept, _, err := l.ask(ctx, key, 1)
 	if *r = reply; err == nil && kept == 0 {
 		r.only(0)
@@ -49,7 +50,7 @@ func (l *limiter) merge(ctx context.Context, key string, r *Result) error {
 
 // ask asks for the units of some callers and for more units of the budget. The first callers get units that are kept. If
 // the command for the others fails, rest is its error.
-func (l *limiter) ask(ctx context.Context, key string, callers int64) (r Result, kept int64, rest, err error) {
+func (l limiter) ask(ctx context.Context, key string, callers int64) (r Result, kept int64, rest, err error) {
 	now := l.clock()
 	kept, more := l.take(key, callers, now, &r)
 	if kept == callers {
@@ -70,11 +71,11 @@ func (l *limiter) ask(ctx context.Context, key string, callers int64) (r Result,
 }
 
 // join waits for the next command. It unlocks l.mu.
-func (l *limiter) join(ctx context.Context, key string, r *Result) error {
-	g := l.group(ctx, key)
+func (f *family) join(ctx context.Context, at spot, r *Result) error {
+	g := f.group(ctx, at)
 	place := g.callers
 	g.callers++
-	l.mu.Unlock()
+	f.mu.Unlock()
 	if ctx.Done() == nil {
 		<-g.done // a select would take twice as long
 		return g.result(place, r)
@@ -84,8 +85,8 @@ func (l *limiter) join(ctx context.Context, key string, r *Result) error {
 		return g.result(place, r)
 	case <-ctx.Done():
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if g.over {
 		return g.result(place, r)
 	}
@@ -93,24 +94,24 @@ func (l *limiter) join(ctx context.Context, key string, r *Result) error {
 	return fmt.Errorf("throttle: %w", ctx.Err())
 }
 
-// group returns the group of a caller that begins now. l.mu is locked.
-func (l *limiter) group(ctx context.Context, key string) *group {
-	groups := l.busy[key]
+// group returns the group of a caller that begins now. f.mu is locked.
+func (f *family) group(ctx context.Context, at spot) *group {
+	groups := f.busy[at]
 	if n := len(groups); n > 0 && !groups[n-1].full {
 		return groups[n-1]
 	}
 	g := &group{first: ctx, done: make(chan struct{})}
-	g.timer = time.AfterFunc(l.timeout/steps, func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
+	g.timer = time.AfterFunc(f.timeout/steps, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
 		if !g.full {
 			g.full = true
-			g.timer.Reset(l.timeout - l.timeout/steps)
+			g.timer.Reset(f.timeout - f.timeout/steps)
 			return
 		}
 		g.finish(Result{}, fmt.Errorf("%w: %w", ErrUnavailable, context.DeadlineExceeded))
 	})
-	l.busy[key] = append(groups, g)
+	f.busy[at] = append(groups, g)
 	return g
 }
 
@@ -124,8 +125,8 @@ func (g *group) finish(reply Result, err error) {
 	close(g.done)
 }
 
-// left returns how many callers still wait. The limiter is locked.
-func (g *group) left() int64 {
+// waiting returns how many callers still wait. The limiter is locked.
+func (g *group) waiting() int64 {
 	if g.over {
 		return 0
 	}
@@ -164,41 +165,41 @@ func (r *Result) only(place int64) {
 }
 
 // next lets those go who waited for the end of a command. If there are none, no command is under way any more.
-func (l *limiter) next(key string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.loner == key {
-		l.lone = false
+func (f *family) next(at spot) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.loner == at {
+		f.lone = false
 	}
-	groups, callers := l.busy[key], int64(0)
+	groups, callers := f.busy[at], int64(0)
 	for _, g := range groups {
-		callers += g.left()
+		callers += g.waiting()
 	}
-	if callers > 0 && !l.c.closed.Load() && l.c.start(func() { l.lead(key, groups, callers) }) {
-		l.busy[key] = nil
+	if callers > 0 && !f.c.closed.Load() && f.c.start(func() { f.lead(at, groups, callers) }) {
+		f.busy[at] = nil
 		return
 	}
 	for _, g := range groups {
 		g.finish(Result{}, ErrClosed)
 	}
-	delete(l.busy, key)
+	delete(f.busy, at)
 }
 
 // lead decides for all callers of some groups. A caller whose time limit ends earlier returns earlier. The command has
 // a time limit of its own, and the values of the first caller's context.
-func (l *limiter) lead(key string, groups []*group, callers int64) {
-	reply, kept, rest, err := l.ask(context.WithoutCancel(groups[0].first), key, callers)
-	l.mu.Lock()
+func (f *family) lead(at spot, groups []*group, callers int64) {
+	reply, kept, rest, err := limiter{f, at.bounds}.ask(context.WithoutCancel(groups[0].first), at.key, callers)
+	f.mu.Lock()
 	before := int64(0)
 	for _, g := range groups { // some callers have gone since the command was sent: others get their units
 		g.before = before
-		before += g.left()
+		before += g.waiting()
 		g.kept, g.rest = kept, rest
 		g.finish(reply, err)
 	}
-	l.mu.Unlock()
+	f.mu.Unlock()
 	regroup(callers)
-	l.next(key)
+	f.next(at)
 }
 
 // regroup lets the callers run that have their results, so that they join the next batch. Otherwise the next batch would

@@ -8,6 +8,7 @@ import (
 
 // grant is units of a key that the server granted and that are not spent yet. Times are those of the client's clock.
 type grant struct {
+	of        bounds
 	left      atomic.Int64  // below 0 if more was asked for
 	units     int64         // at first
 	since     time.Duration // when the command that took them was sent
@@ -24,8 +25,8 @@ type use struct {
 	remaining int64         // by its reply
 }
 
-func newGrant(units int64, since time.Duration, r *Result) *grant {
-	g := &grant{units: units, since: since, remaining: r.Remaining, reset: r.ResetAfter}
+func newGrant(of bounds, units int64, since time.Duration, r *Result) *grant {
+	g := &grant{of: of, units: units, since: since, remaining: r.Remaining, reset: r.ResetAfter}
 	g.left.Store(units)
 	return g
 }
@@ -46,14 +47,14 @@ func (g *grant) end() int64 {
 // fresh reports whether the units may be spent.
 func (g *grant) fresh(now, hold time.Duration) bool { return now >= g.since && now-g.since <= hold }
 
-// spend spends one unit of a key and sets r, if there is one. A clock of the caller's is asked at each call; otherwise a
-// timer ends the grant. s may be nil.
+// spend spends one unit of a key and sets r, if there is one. A timer ends the grant, unless the clock is the caller's, which
+// is asked at each call. s may be nil.
 func (l *limiter) spend(s *state, r *Result) bool {
 	if s == nil {
 		return false
 	}
 	g := s.grant.Load()
-	if g == nil || l.c.o.Now != nil && !g.fresh(l.c.now(), l.hold) {
+	if g == nil || g.of != l.bounds || g.timer == nil && !g.fresh(l.c.now(), l.hold) {
 		return false
 	}
 	left := g.left.Add(-1)
@@ -70,9 +71,12 @@ func (l *limiter) spend(s *state, r *Result) bool {
 const share = 8
 
 // refill returns how many units to ask for beyond those of the callers: what is spent in half of hold at the recent rate,
-// at most a share of what remains. After a scarce reply, and if nothing is known yet, it returns 0. It ends the grant. s is
-// locked.
-func (l *limiter) refill(key string, s *state, now time.Duration) int64 {
+// at most a share of what remains. It returns 0 after a scarce reply, if nothing is known yet, and while another limit may
+// hold units of the key. It ends the grant. s is locked.
+func (l *limiter) refill(s *state, now time.Duration) int64 {
+	if !s.claim(l.bounds, now, l.hold) {
+		return 0
+	}
 	spent := int64(1)
 	if g := s.grant.Swap(nil); g != nil {
 		g.end()
@@ -90,29 +94,28 @@ func (l *limiter) refill(key string, s *state, now time.Duration) int64 {
 	}
 	most := min(l.drains(l.hold)/float64(l.bounds.units), 1) / share
 	more := int64(min(u.rate*l.hold.Seconds()/2, float64(l.settings.units), float64(u.remaining)*most))
-	if more > 0 && !l.claim(key, s, now) {
-		return 0
+	if more > 0 {
+		s.since = now
 	}
 	return more
 }
 
-// claim reports whether the limiter may hold units of a key, from now on for the time hold. Of all limits of a name one may,
-// so that its units are a bound for the key. s is the locked state of the key.
-func (l *limiter) claim(key string, s *state, now time.Duration) bool {
-	if l.home != l {
-		s = l.home.lock(key) // home locks no other
-		defer s.mu.Unlock()
+// claim reports whether a limit is the one that may hold units of the key, as it is from now on if nobody else is.
+func (s *state) claim(b bounds, now, hold time.Duration) bool {
+	if s.holder == b {
+		return true
 	}
-	if s.holder != l && s.claimed(now, l.hold) {
+	if s.claimed(now, hold) {
 		return false
 	}
-	s.holder, s.since = l, now
+	s.drop()
+	s.use, s.holder, s.since = use{}, b, now
 	return true
 }
 
-// claimed reports whether a limiter may hold units of the key. A claim of a time to come is of a clock that was set back.
+// claimed reports whether the holder may hold units of the key. A claim of a time to come is of a clock that was set back.
 func (s *state) claimed(now, hold time.Duration) bool {
-	return s.holder != nil && now >= s.since && now-s.since <= hold
+	return s.holder.kind != noKind && now >= s.since && now-s.since <= hold
 }
 
 // tooSlow is the rate of a key that was asked for once.
@@ -128,7 +131,7 @@ func (u *use) known(now, hold time.Duration) bool {
 
 // take spends up to n units, and returns how many, and how many more than the other callers need should be asked for.
 func (l *limiter) take(key string, n int64, now time.Duration, r *Result) (spent, more int64) {
-	if !l.spends {
+	if !l.spends() {
 		return 0, 0
 	}
 	s := l.lock(key)
@@ -139,17 +142,17 @@ func (l *limiter) take(key string, n int64, now time.Duration, r *Result) (spent
 	if spent == n {
 		return n, 0
 	}
-	return spent, l.refill(key, s, now)
+	return spent, l.refill(s, now)
 }
 
 // keep notes the reply to a command that was sent at this time, and the units that it has brought beyond the callers'.
 func (l *limiter) keep(key string, sent time.Duration, extra int64, r *Result) {
-	if !l.spends {
+	if !l.spends() {
 		return
 	}
 	s := l.lock(key)
 	defer s.mu.Unlock()
-	if l.c.closed.Load() { // giveBack may have seen this state before
+	if l.c.closed.Load() || !s.claim(l.bounds, l.c.now(), l.hold) { // giveBack may have seen this state before
 		return
 	}
 	s.use.since, s.use.remaining, s.use.scarce = sent, r.Remaining, !r.Allowed || r.RetryAfter > 0
@@ -158,8 +161,8 @@ func (l *limiter) keep(key string, sent time.Duration, extra int64, r *Result) {
 	if extra <= 0 {
 		return
 	}
-	g := newGrant(min(extra, l.settings.units), sent, r)
-	if l.c.o.Now == nil {
+	g := newGrant(l.bounds, min(extra, l.settings.units), sent, r)
+	if !l.c.ownClock {
 		g.timer = time.AfterFunc(l.hold-(l.c.now()-sent), func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -176,23 +179,24 @@ func (s *state) drop() {
 	}
 }
 
-// giveBack refunds the units of all keys, of a limiter whose client closes. The lanes make pipelines of the calls. It returns the first error.
-func (l *limiter) giveBack() error {
+// giveBack refunds the units of all keys, when the client closes. The lanes make pipelines of the calls. It returns the
+// first error.
+func (f *family) giveBack() error {
 	var calls []func() error
-	now := l.c.now()
-	l.mu.Lock()
-	if l.sweeper != nil {
-		l.sweeper.Stop()
+	now := f.c.now()
+	f.mu.Lock()
+	if f.sweeper != nil {
+		f.sweeper.Stop()
 	}
-	l.mu.Unlock()
-	l.keys.Range(func(key, v any) bool {
+	f.mu.Unlock()
+	f.keys.Range(func(key, v any) bool {
 		s := v.(*state)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if g := s.grant.Swap(nil); g != nil && g.fresh(now, l.hold) {
+		if g := s.grant.Swap(nil); g != nil && g.fresh(now, f.hold) {
 			if n := g.end(); n > 0 {
 				calls = append(calls, func() error {
-					_, err := l.send(context.Background(), now, key.(string), -n, upTo)
+					_, err := limiter{f, g.of}.send(context.Background(), now, key.(string), -n, upTo)
 					return err
 				})
 			}

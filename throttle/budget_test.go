@@ -18,9 +18,9 @@ import (
 
 // Units of a grant are spent once, whoever asks at the same time, and what is left when it ends is nobody's.
 func TestGrant_spentOnce(t *testing.T) {
-	require.EqualValues(t, 2, newGrant(9, 0, &Result{}).spend(2))
+	require.EqualValues(t, 2, newGrant(bounds{}, 9, 0, &Result{}).spend(2))
 	for range 100 {
-		g := newGrant(1000, 0, &Result{})
+		g := newGrant(bounds{}, 1000, 0, &Result{})
 		var spent atomic.Int64
 		var wg sync.WaitGroup
 		for i := range int64(8) {
@@ -42,27 +42,27 @@ func TestGrant_spentOnce(t *testing.T) {
 // which less was granted than asked takes nothing in advance.
 func TestBudget_forgetsItsRate(t *testing.T) {
 	const hold = time.Second
-	c := open(t, admitting{}, Options{Now: time.Now}, Budget(100, hold))
+	c := open(t, admitting{}, Clock(time.Now), Budget(100, hold))
 	l := c.Rate("t", PerSecond(1000)).l
 	busy := func(key string) *state {
 		s := l.lock(key)
 		s.mu.Unlock()
 		for i := range 10 {
 			sent := time.Hour + time.Duration(i)*10*time.Millisecond
-			l.keep(key, sent, l.refill(key, s, sent), &Result{Allowed: true, Remaining: 1000})
+			l.keep(key, sent, l.refill(s, sent), &Result{Allowed: true, Remaining: 1000})
 		}
 		return s
 	}
 	now := time.Hour + 90*time.Millisecond + hold + rateKnown
-	require.NotZero(t, l.refill("busy", busy("busy"), now))
+	require.NotZero(t, l.refill(busy("busy"), now))
 	l.count = 10 // of which a hundredth drains within hold
-	require.EqualValues(t, 1, l.refill("slow", busy("slow"), now))
+	require.EqualValues(t, 1, l.refill(busy("slow"), now))
 	late, fresh := busy("late"), new(state)
-	require.Equal(t, l.refill("fresh", fresh, now+1), l.refill("late", late, now+1))
+	require.Equal(t, l.refill(fresh, now+1), l.refill(late, now+1))
 	require.Equal(t, fresh.use, late.use)
 	scarce := busy("scarce")
 	l.keep("scarce", now, 0, &Result{Allowed: true, Remaining: 1000, RetryAfter: 1})
-	require.Zero(t, l.refill("scarce", scarce, now))
+	require.Zero(t, l.refill(scarce, now))
 }
 
 // Units are forgotten after their time: by a timer, and by a clock of the caller's, which may jump.
@@ -70,7 +70,7 @@ func TestBudget_unitsGetOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ahead time.Duration
 		for _, now := range []func() time.Time{nil, func() time.Time { return time.Now().Add(ahead) }} {
-			c := open(t, admitting{}, Options{Now: now}, Budget(10, time.Second))
+			c := open(t, admitting{}, Clock(now), Budget(10, time.Second))
 			l, r := c.Rate("t", PerSecond(100)).l, Result{Remaining: 50, ResetAfter: time.Second}
 			sent := c.now()
 			time.Sleep(time.Millisecond) // until the reply
@@ -100,7 +100,7 @@ func TestGiveBack_errors(t *testing.T) {
 	for fails, want := range map[error]int64{wrongType{}: keys, io.EOF: clusterLanes * (circuitFailures + laneWidth)} {
 		var sent atomic.Int64
 		c := open(t, process(func(context.Context, redis.Cmder) error { sent.Add(1); return fails }),
-			Options{Now: time.Now}, Budget(5, time.Hour)) // with a clock there are no timers, which would end in later tests
+			Clock(time.Now), Budget(5, time.Hour)) // with a clock there are no timers, which would end in later tests
 		l := c.Rate("t", PerHour(10)).l
 		for i := range keys {
 			l.keep(fmt.Sprint(i), c.now(), 1, &Result{})
@@ -117,7 +117,7 @@ func TestGiveBack_old(t *testing.T) {
 		var sent atomic.Int64
 		started := time.Now()
 		now := func() time.Time { return started }
-		c := open(t, process(func(context.Context, redis.Cmder) error { sent.Add(1); return nil }), Options{Now: func() time.Time { return now() }}, Budget(5, time.Second))
+		c := open(t, process(func(context.Context, redis.Cmder) error { sent.Add(1); return nil }), Clock(func() time.Time { return now() }), Budget(5, time.Second))
 		l := c.Rate("t", PerHour(10)).l
 		l.keep("bob", c.now(), 1, &Result{})
 		l.sweep()
@@ -133,7 +133,7 @@ func TestClose_leavesNothing(t *testing.T) {
 	const clients, times = 40, 40
 	var closed []weak.Pointer[Client]
 	for range clients {
-		c, err := New(admitting{[]int64{0, 10, 0, 1, 1000, 1}}, Options{}, Budget(5, time.Hour), DenyCache(true))
+		c, err := New(admitting{[]int64{0, 10, 0, 1, 1000, 1}}, Budget(5, time.Hour), DenyCache(true))
 		require.NoError(t, err)
 		var grants []weak.Pointer[grant]
 		l := c.Rate("t", PerHour(10)).l
@@ -151,20 +151,25 @@ func TestClose_leavesNothing(t *testing.T) {
 // One limit of a name holds units of a key, until the units of the last take are old.
 func TestBudget_claim(t *testing.T) {
 	began := time.Now()
-	first := open(t, admitting{}, Options{Now: func() time.Time { return began }}, Budget(5, time.Second)).Rate("t", PerHour(10))
-	second := first.With(PerHour(20))
-	claims := func(l *limiter, now time.Duration) bool {
-		s := l.lock("bob")
+	first := open(t, admitting{}, Clock(func() time.Time { return began }), Budget(5, time.Second)).Rate("t", PerSecond(1000))
+	second := first.With(PerSecond(2000))
+	more := func(r Rate, now time.Duration) bool { // than one unit
+		s := r.l.lock("bob")
 		defer s.mu.Unlock()
-		return l.claim("bob", s, now)
+		if s.use.rate > 0 {
+			s.use.rate, s.use.remaining = 100, 1000
+		}
+		return r.l.refill(s, now) > 0
 	}
-	require.True(t, claims(second.l, 0))
+	require.False(t, more(second, 0)) // nothing is known
+	require.True(t, more(second, time.Millisecond))
 	first.l.sweep()
-	require.False(t, claims(first.l, time.Second))
-	require.True(t, claims(second.l, time.Second))
-	require.False(t, claims(first.l, 2*time.Second))
-	require.True(t, claims(first.l, 2*time.Second+1))
-	require.False(t, claims(second.l, 2*time.Second+1))
+	require.False(t, more(first, time.Millisecond+time.Second))
+	require.True(t, more(second, time.Millisecond+time.Second))
+	require.False(t, more(first, 2*time.Second+time.Millisecond))
+	require.False(t, more(first, 2*time.Second+2*time.Millisecond)) // it holds, and nothing is known
+	require.True(t, more(first, 2*time.Second+3*time.Millisecond))
+	require.False(t, more(second, 3*time.Second+3*time.Millisecond))
 }
 
 // held returns how many of these are held by something.

@@ -58,7 +58,7 @@ var (
 		windowKind: {"GO.WINDOW", "GO.WINDOW_RO"},
 		quotaKind:  {"GO.QUOTA", "GO.QUOTA_RO"},
 		policyKind: {"GO.POLICY", "GO.POLICY_RO"},
-		slotsKind:  {"GO.LEASE", nil},
+		slotsKind:  {"GO.LEASE", "GO.LEASE_RO"},
 	}
 	clauseNames = [...]any{rateKind: "THROTTLE", windowKind: "WINDOW", quotaKind: "QUOTA", slotsKind: "LEASE"}
 )
@@ -81,6 +81,38 @@ const (
 	reserve      // RESERVE
 	peek         // the read-only command, with quantity 0
 )
+
+// boxed is the words of a limit's command. Numbers in interfaces allocate, so a family keeps those of its own limit and of
+// limits that were used recently.
+type boxed struct {
+	of    bounds
+	first []any // the name, the place of the key, and numbers
+	last  []any // after the quantity and its mode
+}
+
+// recentLimits is how many limits of a name keep their words: a power of 2.
+const recentLimits = 64
+
+// boxed returns the words of the limiter's limit.
+func (l *limiter) boxed() *boxed {
+	if l.declared.of == l.bounds {
+		return &l.declared
+	}
+	mixed := (uint64(l.bounds.units)*31+uint64(l.count))*31 + uint64(l.period)
+	place := &l.recent[mixed*0x9E3779B97F4A7C15>>32%recentLimits]
+	words := place.Load()
+	if words == nil || words.of != l.bounds {
+		words = l.bounds.boxed()
+		place.Store(words)
+	}
+	return words
+}
+
+func (b *bounds) boxed() *boxed {
+	w := &boxed{of: *b}
+	w.first, w.last = b.words()
+	return w
+}
 
 // words returns the words of the limit's command before the quantity, with a place for the key, and those at its end.
 func (b *bounds) words() (first, last []any) {
@@ -108,15 +140,16 @@ func (b *bounds) words() (first, last []any) {
 // last returns the words after the quantity and its mode.
 func (l *limiter) last() []any {
 	if l.zone == nil {
-		return l.lastWords
+		return l.boxed().last
 	}
-	return []any{"ALIGN", l.c.time().In(l.zone).Format("-07:00"), "MS"}
+	return []any{"ALIGN", l.c.o.now().In(l.zone).Format("-07:00"), "MS"}
 }
 
 // newCall makes the command of one decision. The limiter's words are boxed once, so sending allocates little.
 func (l *limiter) newCall(ctx context.Context, key string, n int64, m mode, maxWait time.Duration) *call {
 	c := &call{once: once{l.within(ctx)}}
-	args := append(c.args[:0], l.words...)
+	words := l.boxed()
+	args := append(c.args[:0], words.first...)
 	args[1] = l.prefix + key
 	if args[0] = l.kind.command(m); n != 1 { // that is the server's default
 		args = append(args, n)
@@ -136,6 +169,16 @@ func (l *limiter) newCall(ctx context.Context, key string, n int64, m mode, maxW
 	return c
 }
 
+// newLease makes the command of a holder of a slot.
+func (l *limiter) newLease(ctx context.Context, key, holder string, m mode) *call {
+	c := &call{once: once{l.within(ctx)}}
+	args := append(append(c.args[:0], l.boxed().first...), holder, "MS")
+	args[0], args[1] = l.kind.command(m), l.prefix+key
+	c.IntSliceCmd = *redis.NewIntSliceCmd(&c.within, args...)
+	c.SetStepCount(keyStep)
+	return c
+}
+
 // do sends a command and reads its reply: a Result, and the sixth integer, if there is one. If there is an error, go-redis
 // may still use the command.
 func (l *limiter) do(cmd *call, n int64, m mode) (Result, int64, error) {
@@ -146,9 +189,9 @@ func (l *limiter) do(cmd *call, n int64, m mode) (Result, int64, error) {
 }
 
 // general sends any command within the time limit, and returns its reply. The second word is its key.
-func (l *limiter) general(ctx context.Context, words ...any) (any, error) {
-	cmd := newGeneralCall(l.within(ctx), words)
-	if err := l.c.do(cmd); err != nil {
+func (f *family) general(ctx context.Context, words ...any) (any, error) {
+	cmd := newGeneralCall(f.within(ctx), words)
+	if err := f.c.do(cmd); err != nil {
 		return nil, err
 	}
 	return cmd.Val(), nil
@@ -216,21 +259,21 @@ func millis(n int64) time.Duration {
 const steps = 16
 
 // within returns the context of a command that is sent now.
-func (l *limiter) within(ctx context.Context) within {
-	return within{l.deadline(), ctx, l.timeout}
+func (f *family) within(ctx context.Context) within {
+	return within{f.deadline(), ctx, f.timeout}
 }
 
 // deadline returns a context that ends with the time limit of a call that begins now. Calls that begin within a short time
 // of each other share it, because a timer for each call would cost more than the call's own work.
-func (l *limiter) deadline() context.Context {
-	if shared := l.latest.Load(); shared != nil {
-		if end, _ := (*shared).Deadline(); time.Until(end) > l.timeout-l.timeout/steps {
+func (f *family) deadline() context.Context {
+	if shared := f.latest.Load(); shared != nil {
+		if end, _ := (*shared).Deadline(); time.Until(end) > f.timeout-f.timeout/steps {
 			return *shared
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), l.timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), f.timeout)
 	context.AfterFunc(ctx, cancel)
-	l.latest.Store(&ctx)
+	f.latest.Store(&ctx)
 	return ctx
 }
 

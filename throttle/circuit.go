@@ -52,7 +52,7 @@ func (l *lane) failed(c *Client, began, limit time.Duration, err error) {
 		limit = 0
 	}
 	if l.opens(began, c.now(), limit) && !c.away.Swap(true) {
-		c.o.Logger.Warn("throttle: the server is unavailable", "error", err)
+		c.o.logger.Warn("throttle: the server is unavailable", "error", err)
 	}
 	// A cluster client asks for the masters again when it tries a call on another node, but calls of this package are sent
 	// once. It asks in the background, once at a time.
@@ -100,7 +100,7 @@ func (l *lane) works(c *Client) {
 		l.mu.Unlock()
 	}
 	if c.away.Load() && !c.anyFails() && c.away.Swap(false) {
-		c.o.Logger.Info("throttle: the server decides again")
+		c.o.logger.Info("throttle: the server decides again")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -13,32 +14,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Processor sends one command. *redis.Client (also to Sentinel), *redis.ClusterClient and *redis.Ring are Processors.
+// Processor sends one command: *redis.Client (also to Sentinel), *redis.ClusterClient, *redis.Ring, or a type of your own.
 type Processor interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 }
 
-// Options of a Client. The zero Options are a good start.
-type Options struct {
-	// KeyPrefix comes before every key. A Policy needs a prefix without a colon, because the part of the key before its
-	// first colon names the policy.
-	KeyPrefix string
-
-	// Observe, if not nil, is called after every decision, in the caller's goroutine. It must not block. The renewals of a
-	// Lease aren't decisions.
-	Observe func(Event)
-
-	// Logger gets one record after 5 failures in a row, one when the server is back, one for each limiter that is refused, and
-	// at most one a minute about calls that fail until somebody changes the set-up, such as those of a missing module:
-	// slog.Default() if nil.
-	Logger *slog.Logger
-
-	// Now is the clock of deny caches, budgets and pauses in an outage: time.Now if nil. Tests may pass their own.
-	Now func() time.Time
-}
-
 // Verb is the method that an Event is about: Allow (and AllowN), AllowAtMost, Peek, Refund, Settle (and Pause), Reset,
-// Reserve (and Wait, WaitN), Lease (and Acquire), All or SettleAll.
+// Reserve (and Wait, WaitN), Lease (and Acquire), Hold, Release, All or SettleAll.
 type Verb string
 
 const (
@@ -50,11 +32,13 @@ const (
 	verbReset       Verb = "Reset"
 	verbReserve     Verb = "Reserve"
 	verbLease       Verb = "Lease"
+	verbHold        Verb = "Hold"
+	verbRelease     Verb = "Release"
 	verbAll         Verb = "All"
 	verbSettleAll   Verb = "SettleAll"
 )
 
-// Event is one decision, for Options.Observe.
+// Event is one decision, for Observe.
 type Event struct {
 	Verb   Verb
 	Name   string        // of the limiter; "" of All and SettleAll
@@ -69,47 +53,44 @@ type Event struct {
 // calls, pipelines and leases run in goroutines of the Client, where a panic ends the program.
 type Client struct {
 	rdb      Processor
-	o        Options
-	defaults settings
-	all      *limiter // of All and SettleAll, which have the defaults
+	o        options // defaults of the limiters, and the client's own
+	all      limiter // of All and SettleAll, which have the defaults
 	lanes    []lane
-	masters  sync.Map  // the *lane of each master of a cluster, by address
-	base     time.Time // of the times that limiters and circuits keep
+	masters  sync.Map  // map[string]*lane: the masters of a cluster, by address
+	base     time.Time // the times that limiters and circuits keep count from here
 	closed   ending
+	ownClock bool           // Clock was given
 	advised  atomic.Int64   // when the log last had a record of complain, 1 ns and more
 	away     atomic.Bool    // the log has said that the server is unavailable
 	running  sync.WaitGroup // goroutines of the client, without those of leases
-	leases   sync.Map       // of each *Lease that is not closed nil
+	leases   sync.Map       // map[*Lease]nil: every lease that isn't closed
 
-	mu       sync.Mutex
-	stopped  bool                  // no goroutine starts any more
-	limiters map[string][]*limiter // by name: more than one only by Rate.With
-	refused  error                 // why the first limiter was refused
+	mu      sync.Mutex
+	stopped bool               // no goroutine starts any more
+	names   map[string]*family // every name that was not refused
+	refused error              // why the first limiter was refused
 }
 
-// New returns a Client that asks rdb. Each Option is a default of its limiters. New does not connect; Check does. New
-// refuses a client of go-redis whose ContextTimeoutEnabled is false, or whose ReadTimeout or WriteTimeout is -2, because
-// such a client ignores time limits.
-func New(rdb Processor, o Options, defaults ...Option) (*Client, error) {
-	if rdb == nil {
-		return nil, params("New needs a client of go-redis")
-	}
-	if ignoresContexts(rdb) {
-		return nil, params("this %T ignores time limits: set ContextTimeoutEnabled, and no timeout of -2", rdb)
-	}
-	if hides, ok := rdb.(interface{ Unwrap() Processor }); ok {
-		rdb = hides.Unwrap()
-	}
-	s := settings{timeout: 50 * time.Millisecond, coalesce: true}
-	if err := s.apply(defaults); err != nil {
+// New returns a Client that asks rdb. Options of limiters are defaults of its limiters. New does not connect; Check does.
+// New refuses a client of go-redis whose ContextTimeoutEnabled is false, or whose ReadTimeout or WriteTimeout is -2, because
+// such a client ignores time limits: see LooseTimeout.
+func New(rdb Processor, with ...Option) (*Client, error) {
+	o := options{settings: settings{timeout: 50 * time.Millisecond, coalesce: true}, logger: slog.Default()}
+	if err := o.apply(with); err != nil {
 		return nil, err
 	}
-	if o.Logger == nil {
-		o.Logger = slog.Default()
+	switch {
+	case rdb == nil:
+		return nil, params("New needs a client of go-redis")
+	case !o.loose && ignoresContexts(rdb):
+		return nil, params("this %T ignores time limits: set ContextTimeoutEnabled, and no timeout of -2", rdb)
 	}
-	c := &Client{rdb: rdb, o: o, defaults: s, lanes: makeLanes(rdb), limiters: map[string][]*limiter{}, closed: newEnding()}
-	c.base = c.time()
-	c.all = &limiter{c: c, settings: s}
+	c := &Client{rdb: rdb, o: o, ownClock: o.now != nil, lanes: makeLanes(rdb), names: map[string]*family{}, closed: newEnding()}
+	if !c.ownClock {
+		c.o.now = time.Now
+	}
+	c.base = c.o.now()
+	c.all.family = c.newFamily("", bounds{}, o.settings)
 	return c, nil
 }
 
@@ -132,41 +113,42 @@ func ignoresContexts(rdb Processor) bool {
 	return false
 }
 
-// time returns the time of the client's clock.
-func (c *Client) time() time.Time {
-	if c.o.Now != nil {
-		return c.o.Now()
-	}
-	return time.Now()
-}
-
-func (c *Client) now() time.Duration { return c.time().Sub(c.base) }
+func (c *Client) now() time.Duration { return c.o.now().Sub(c.base) }
 
 // Rate returns the limiter of this name. It decides by GCRA (GO.THROTTLE).
 //
 // For this and the other kinds: the name is 1 to 64 of the characters a-z, A-Z, 0-9, '_', '-' and '.'. Verbs take the rest
 // of the key: with the name login and the rest bob the key is login:bob. A name has one limit and one set of options in a
 // client. The second limiter of a name, if it differs, and a limit that makes no sense are refused: the log and Check say
-// so, and every verb returns ErrParams.
-func (c *Client) Rate(name string, limit Limit, options ...Option) *Rate {
-	return &Rate{counts{asks{named{c.limiter(name, limit.limit, options)}}}}
+// so, and every verb returns ErrParams. Limiters are values. For limits that differ by user or change at run time see
+// Rate.With and Client.Limits.
+func (c *Client) Rate(name string, limit Limit, options ...Option) Rate {
+	r := Limits{}.Rate(limit)
+	r.declare(c, name, options)
+	return r
 }
 
 // Window returns the limiter of this name: at most limit units in any span of one period (GO.WINDOW), 1 to 10^12 units
 // and 1 ms to 100 years. With a limit above 120 it may deny for up to 1/120 of its period longer than ExactWindow.
-func (c *Client) Window(name string, limit int64, period time.Duration, options ...Option) *Window {
-	return &Window{counts{asks{named{c.limiter(name, bounds{kind: windowKind, units: limit, period: period}, options)}}}}
+func (c *Client) Window(name string, limit int64, period time.Duration, options ...Option) Window {
+	l := Limits{}.Window(Units(limit), period)
+	l.declare(c, name, options)
+	return l
 }
 
 // ExactWindow is a Window that keeps an entry for each microsecond with calls, whatever its limit.
-func (c *Client) ExactWindow(name string, limit int64, period time.Duration, options ...Option) *Window {
-	return &Window{counts{asks{named{c.limiter(name, bounds{kind: windowKind, units: limit, period: period, exact: true}, options)}}}}
+func (c *Client) ExactWindow(name string, limit int64, period time.Duration, options ...Option) Window {
+	l := Limits{}.ExactWindow(Units(limit), period)
+	l.declare(c, name, options)
+	return l
 }
 
 // Quota returns the limiter of this name: limit units per fixed window (GO.QUOTA), which begins with its first unit. Up to
 // twice the limit is admitted around the end of a window. The ranges are those of Window.
-func (c *Client) Quota(name string, limit int64, period time.Duration, options ...Option) *Quota {
-	return &Quota{counts{asks{named{c.limiter(name, bounds{kind: quotaKind, units: limit, period: period}, options)}}}}
+func (c *Client) Quota(name string, limit int64, period time.Duration, options ...Option) Quota {
+	l := Limits{}.Quota(Units(limit), period)
+	l.declare(c, name, options)
+	return l
 }
 
 // AlignedQuota is a Quota whose windows end at multiples of the period since the Unix epoch, by the clocks of a time zone:
@@ -174,82 +156,73 @@ func (c *Client) Quota(name string, limit int64, period time.Duration, options .
 // keeps its end. So around the day on which clocks change, a window may end up to an hour early or late, and a short
 // one follows: up to twice the limit is admitted on that day. Load a location once: two limiters of one name need the
 // same pointer.
-func (c *Client) AlignedQuota(name string, limit int64, period time.Duration, zone *time.Location, options ...Option) *Quota {
-	b := bounds{kind: quotaKind, units: limit, period: period, aligned: true, zone: zone}
-	return &Quota{counts{asks{named{c.limiter(name, b, options)}}}}
+func (c *Client) AlignedQuota(name string, limit int64, period time.Duration, zone *time.Location, options ...Option) Quota {
+	l := Limits{}.AlignedQuota(Units(limit), period, zone)
+	l.declare(c, name, options)
+	return l
 }
 
 // MonthlyQuota is a Quota whose windows are the calendar months of a time zone: see AlignedQuota.
-func (c *Client) MonthlyQuota(name string, limit int64, zone *time.Location, options ...Option) *Quota {
-	b := bounds{kind: quotaKind, units: limit, period: 31 * 24 * time.Hour, monthly: true, aligned: true, zone: zone}
-	return &Quota{counts{asks{named{c.limiter(name, b, options)}}}}
+func (c *Client) MonthlyQuota(name string, limit int64, zone *time.Location, options ...Option) Quota {
+	l := Limits{}.MonthlyQuota(Units(limit), zone)
+	l.declare(c, name, options)
+	return l
 }
 
 // Policy returns the limiter whose limits are in the server's configuration under this name (GO.POLICY).
-func (c *Client) Policy(name string, options ...Option) *Policy {
-	return &Policy{asks{named{c.limiter(name, bounds{kind: policyKind}, options)}}}
+func (c *Client) Policy(name string, options ...Option) Policy {
+	l := Policy{verbs{named{limiter{nil, bounds{kind: policyKind}}}}}
+	l.declare(c, name, options)
+	return l
 }
 
 // Slots returns the limiter of this name: limit concurrent holders (GO.LEASE). A slot that is not renewed lapses after
 // ttl. The ranges are those of Window.
-func (c *Client) Slots(name string, limit int64, ttl time.Duration, options ...Option) *Slots {
-	return &Slots{named{c.limiter(name, bounds{kind: slotsKind, units: limit, period: ttl}, options)}}
+func (c *Client) Slots(name string, limit int64, ttl time.Duration, options ...Option) Slots {
+	l := Limits{}.Slots(Units(limit), ttl)
+	l.declare(c, name, options)
+	return l
 }
 
-// limiter returns the limiter of a name, or one that refuses every call.
-func (c *Client) limiter(name string, b bounds, options []Option) *limiter {
-	s := c.defaults
-	err := s.apply(options)
-	if err == nil {
+// Limits returns the limiters of a name whose limits come from data: the plans of a database, a file of rules. They share
+// the name, its options, and what the process knows of its keys.
+func (c *Client) Limits(name string, options ...Option) Limits {
+	return Limits{c.declare(name, bounds{}, options)}
+}
+
+// declare returns the family of a name, or one that refuses every call.
+func (c *Client) declare(name string, b bounds, with []Option) *family {
+	o := options{settings: c.o.settings}
+	err := o.apply(with)
+	switch {
+	case err == nil && o.ofClient != "":
+		err = params("%s is an option of New", o.ofClient)
+	case err == nil:
 		err = c.checkName(name, b)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if all := c.limiters[name]; err == nil && len(all) > 0 && (all[0].bounds != b || all[0].settings != s) {
-		err = params("there is a limiter %q of %s: %s needs another name, or the same limit and options", name, all[0].bounds, b)
-	}
-	if err == nil {
-		if len(c.limiters[name]) == 0 && !b.merges() && s.units > c.defaults.units {
-			c.o.Logger.Warn("throttle: a Policy, Slots and a limit with a Lockout have no Budget", "name", name)
+	f := c.names[name]
+	switch {
+	case err == nil && f == nil:
+		f = c.newFamily(name, b, o.settings)
+		c.names[name] = f
+		if !b.merges() && o.units > c.o.units {
+			c.o.logger.Warn("throttle: a Policy, Slots and a limit with a Lockout have no Budget", "name", name)
 		}
-		return c.addLimiter(name, b, s)
+		return f
+	case err == nil && f.declared.of == b && f.settings == o.settings:
+		return f
+	case err == nil:
+		err = params("there is a limiter %q of %s: %s needs another name, or the same limit and options", name, f.declared.of, b)
 	}
 	if c.refused == nil {
 		c.refused = err
 	}
-	c.o.Logger.Error("throttle: a limiter is refused", "name", name, "error", err)
-	return &limiter{c: c, name: name, bounds: b, settings: s, err: err}
-}
-
-// maxLimits is how many limits of one name a Client remembers: each new call of With may bring another one.
-const maxLimits = 1000
-
-// addLimiter returns the limiter of a name with these bounds, a new one if there is none. A forgotten one still decides for
-// those who hold it. c.mu is locked.
-func (c *Client) addLimiter(name string, b bounds, s settings) *limiter {
-	for _, l := range c.limiters[name] {
-		if l.bounds == b {
-			return l
-		}
-	}
-	l := c.newLimiter(name, b, s)
-	if b.merges() {
-		l.spends = s.units > 0
-		l.unseen = l.spends && c.o.Observe == nil
-		l.merges = l.spends || s.coalesce
-	}
-	if all := c.limiters[name]; len(all) > maxLimits { // the first one has the limit of the name
-		c.limiters[name] = slices.Delete(all, 1, 2)
-	}
-	c.limiters[name] = append(c.limiters[name], l)
-	l.home = c.limiters[name][0]
-	return l
-}
-
-func (c *Client) newLimiter(name string, b bounds, s settings) *limiter {
-	l := &limiter{c: c, name: name, prefix: c.o.KeyPrefix + name + ":", bounds: b, settings: s, busy: map[string][]*group{}}
-	l.words, l.lastWords = b.words()
-	return l
+	c.o.logger.Error("throttle: a limiter is refused", "name", name, "error", err)
+	f = c.newFamily(name, b, o.settings)
+	f.err = err
+	return f
 }
 
 const nameCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
@@ -259,8 +232,11 @@ func (c *Client) checkName(name string, b bounds) error {
 	if name == "" || len(name) > 64 || strings.Trim(name, nameCharacters) != "" {
 		return params("the name %q must be 1 to 64 letters, digits, '-', '_' and '.'", name)
 	}
-	if b.kind == policyKind && strings.Contains(c.o.KeyPrefix, ":") {
+	if b.kind == policyKind && strings.Contains(c.o.keyPrefix, ":") {
 		return params("the policy %q needs a KeyPrefix without a colon, because the key's part before its first colon names the policy", name)
+	}
+	if b.kind == noKind {
+		return nil
 	}
 	return b.check()
 }
@@ -346,8 +322,11 @@ func (c *Client) Close() (err error) {
 
 func (c *Client) close() error {
 	err := c.closeLeases()
-	for _, l := range c.allLimiters() {
-		err = errors.Join(err, l.giveBack())
+	c.mu.Lock()
+	names := slices.Collect(maps.Values(c.names))
+	c.mu.Unlock()
+	for _, f := range names {
+		err = errors.Join(err, f.giveBack())
 	}
 	c.mu.Lock()
 	c.stopped = true
@@ -382,13 +361,4 @@ func (c *Client) start(f func()) bool {
 		c.running.Go(f)
 	}
 	return !c.stopped
-}
-
-func (c *Client) allLimiters() (all []*limiter) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, limiters := range c.limiters {
-		all = append(all, limiters...)
-	}
-	return all
 }

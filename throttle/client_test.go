@@ -34,7 +34,7 @@ func only[T any](_ T, err error) error { return err }
 func bubble(t *testing.T, test func(*testing.T, *throttle.Client, *throttletest.Server), defaults ...throttle.Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		c, s := throttletest.New(t, throttle.Options{Logger: quiet}, defaults...)
+		c, s := throttletest.New(t, append(defaults, throttle.Logger(quiet))...)
 		test(t, c, s)
 	})
 }
@@ -83,7 +83,7 @@ func TestVerbs(t *testing.T) {
 // Two limiters of one name are refused if they differ, at once: by the log, by Check, and by every verb.
 func TestLimiters_ofOneName(t *testing.T) {
 	var log strings.Builder
-	c, s := throttletest.New(t, throttle.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	c, s := throttletest.New(t, throttle.Logger(slog.New(slog.NewTextHandler(&log, nil))))
 	first := c.Rate("a", throttle.PerHour(1))
 	require.NoError(t, c.Check(background))
 	calls := s.Calls()
@@ -103,13 +103,13 @@ func TestLimiters_ofOneName(t *testing.T) {
 	require.Equal(t, calls, s.Calls())
 	require.ErrorIs(t, c.Check(background), throttle.ErrParams)
 	require.Equal(t, 8, strings.Count(log.String(), "ERROR"))
-	colon, _ := throttletest.New(t, throttle.Options{KeyPrefix: "p:", Logger: quiet})
+	colon, _ := throttletest.New(t, throttle.KeyPrefix("p:"), throttle.Logger(quiet))
 	require.ErrorIs(t, colon.Policy("api").Info().Err, throttle.ErrParams)
 }
 
 // Bounds are rounded up, and end at the longest time.
 func TestBounds(t *testing.T) {
-	c, _ := throttletest.New(t, throttle.Options{})
+	c, _ := throttletest.New(t)
 	for limit, want := range map[throttle.Limit][2]time.Duration{
 		throttle.PerSecond(3): {time.Second, 333_333_334}, throttle.PerMinute(30).Burst(15): {30 * time.Second, 2 * time.Second},
 		throttle.Per(1, time.Hour).Burst(1e12): {1<<63 - 1, time.Hour},
@@ -121,27 +121,9 @@ func TestBounds(t *testing.T) {
 	require.Equal(t, time.Hour, c.Window("b", 5, time.Hour).Info().Next)
 }
 
-// With makes limits that meet at the same keys, with the same options.
-func TestWith(t *testing.T) {
-	bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {
-		denies := throttle.DenyCache(true)
-		rate, window, quota := c.Rate("rate", throttle.PerHour(2), denies), c.Window("window", 2, time.Hour, denies), c.Quota("quota", 2, time.Hour, denies)
-		for _, pair := range [][2]throttle.Allower{
-			{rate, rate.With(throttle.PerHour(4))}, {window, window.With(4)}, {quota, quota.With(4)},
-		} {
-			for i, want := range []bool{true, true, true, true, false} {
-				require.Equal(t, want, must(pair[i/2%2+i/4].Allow(background, "bob")).Allowed, i)
-			}
-			require.Equal(t, throttle.FromDenials, must(pair[1].Allow(background, "bob")).Source)
-		}
-		require.ErrorIs(t, rate.With(throttle.PerHour(0)).Info().Err, throttle.ErrParams)
-		require.ErrorIs(t, c.Rate("bad", throttle.PerHour(0)).With(throttle.PerHour(1)).Info().Err, throttle.ErrParams)
-	})
-}
-
 // Reset lifts a lockout, and this process forgets its denials and its budget.
 func TestReset(t *testing.T) {
-	c, s := throttletest.New(t, throttle.Options{}, throttle.DenyCache(true), throttle.Budget(10, time.Second))
+	c, s := throttletest.New(t, throttle.DenyCache(true), throttle.Budget(10, time.Second))
 	for _, limiter := range []interface {
 		throttle.Allower
 		Reset(context.Context, string) error
@@ -194,7 +176,7 @@ func TestAll(t *testing.T) {
 func TestAll_ringNeedsOneHashTag(t *testing.T) {
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}, ContextTimeoutEnabled: true, HeartbeatFrequency: time.Hour})
 	t.Cleanup(func() { _ = ring.Close() })
-	c := newReal(t, ring, throttle.Options{Logger: quiet})
+	c := newReal(t, ring, throttle.Logger(quiet))
 	a, b := c.Rate("a", throttle.PerSecond(9)), c.Rate("b", throttle.PerSecond(9))
 	for second, want := range map[string]error{"1": throttle.ErrParams, "{2}": throttle.ErrParams, "{1}x": throttle.ErrUnavailable} {
 		_, err := c.All(background, a.Part("{1}", 1), b.Part(second, 1))
@@ -204,8 +186,8 @@ func TestAll_ringNeedsOneHashTag(t *testing.T) {
 
 // A call that makes no sense is an ErrParams. Few are sent: the server refuses them.
 func TestErrParams(t *testing.T) {
-	c, s := throttletest.New(t, throttle.Options{Logger: quiet})
-	other, _ := throttletest.New(t, throttle.Options{})
+	c, s := throttletest.New(t, throttle.Logger(quiet))
+	other, _ := throttletest.New(t)
 	rate, lockout := c.Rate("rate", throttle.PerSecond(1)), c.Rate("lockout", throttle.PerSecond(1).Lockout(time.Second))
 	jobs := c.Slots("jobs", 1, time.Second)
 	for name, err := range map[string]error{
@@ -253,7 +235,7 @@ func TestErrors_ofTheServer(t *testing.T) {
 			"ERR no policy for the key": throttle.ErrParams,
 		} {
 			var log strings.Builder
-			c, s := throttletest.New(t, throttle.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			c, s := throttletest.New(t, throttle.Logger(slog.New(slog.NewTextHandler(&log, nil))))
 			for i := range 20 {
 				reply := error(serverError(text))
 				if i == 0 {
@@ -294,7 +276,7 @@ func TestFallbacks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		away := errors.New("no route to host")
 		for source, fallback := range map[throttle.Source]throttle.Option{"": nil, throttle.FailedClosed: throttle.FailClosed(), throttle.FailedOpen: throttle.FailOpen()} {
-			c, s := throttletest.New(t, throttle.Options{Logger: quiet}, fallback)
+			c, s := throttletest.New(t, throttle.Logger(quiet), fallback)
 			rate, jobs, closed := c.Rate("a", throttle.PerHour(10)), c.Slots("b", 3, time.Minute), c.Rate("c", throttle.PerHour(10), throttle.FailClosed())
 			s.Fail(serverError("ERR unknown command 'GO.THROTTLE'"))
 			r, err := rate.Allow(background, "a")

@@ -31,10 +31,10 @@ func slow(s throttle.Processor, trip time.Duration) processor {
 }
 
 // newSlow returns a client whose server is one round trip away.
-func newSlow(t *testing.T, trip time.Duration, o throttle.Options, defaults ...throttle.Option) (*throttle.Client, *throttletest.Server) {
+func newSlow(t *testing.T, trip time.Duration, options ...throttle.Option) (*throttle.Client, *throttletest.Server) {
 	t.Helper()
 	s := throttletest.NewServer()
-	c := must(throttle.New(slow(s, trip), o, defaults...))
+	c := must(throttle.New(slow(s, trip), options...))
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c, s
 }
@@ -62,7 +62,7 @@ func TestCoalescing_grantsInOrder(t *testing.T) {
 			seen = append(seen, ctx.Value(key{}))
 			mu.Unlock()
 			return slow(s, time.Millisecond).Process(ctx, cmd)
-		}), throttle.Options{})
+		}))
 		limiter := c.Rate("hot", throttle.PerHour(30))
 		manyAtOnce(200, func(caller int) {
 			i := caller / 2
@@ -81,7 +81,7 @@ func TestCoalescing_grantsInOrder(t *testing.T) {
 // Each caller pays for a call of its own if coalescing is off, if a denial may begin a lockout, and of a Policy.
 func TestCoalescing_off(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, s := newSlow(t, time.Millisecond, throttle.Options{})
+		c, s := newSlow(t, time.Millisecond)
 		limiters := []throttle.Allower{c.Rate("hot", throttle.PerHour(3), throttle.Coalesce(false)), c.Rate("login", throttle.PerHour(3).Lockout(time.Hour)), c.Policy("none")}
 		manyAtOnce(21, func(i int) { _, _ = limiters[i%3].Allow(background, "") })
 		require.EqualValues(t, 21, s.Calls())
@@ -99,7 +99,7 @@ func TestTimeout_holdsForAll(t *testing.T) {
 		"no reply": {time.Hour, nil, 1}, "a failure": {10 * time.Millisecond, serverError("LOADING"), 1}, "many keys": {12 * time.Millisecond, nil, 1000},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c, s := newSlow(t, row.trip, throttle.Options{})
+			c, s := newSlow(t, row.trip)
 			s.Fail(row.fails)
 			limiter := c.Rate("t", throttle.PerHour(3))
 			var admitted atomic.Int64
@@ -173,7 +173,7 @@ func slowReply(s *throttletest.Server) processor {
 func TestDenyCache_notLongerThanTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := throttletest.NewServer()
-		c := must(throttle.New(slowReply(s), throttle.Options{Now: s.Now}, throttle.DenyCache(true)))
+		c := must(throttle.New(slowReply(s), throttle.Clock(s.Now), throttle.DenyCache(true)))
 		limiter := c.Rate("a", throttle.PerSecond(2))
 		began := time.Now()
 		for range 2 {
@@ -192,7 +192,7 @@ func TestDenyCache_notLongerThanTheServer(t *testing.T) {
 func TestBudget_ofABatch(t *testing.T) {
 	for _, row := range []struct{ left, callers, fromBudget, calls, failed int }{{1e5, 3, 2, 1, 0}, {12, 12, 5, 2, 0}, {12, 12, 5, 2, 6}} {
 		synctest.Test(t, func(t *testing.T) {
-			c, s := newSlow(t, time.Millisecond, throttle.Options{Logger: quiet}, throttle.Budget(20, time.Second))
+			c, s := newSlow(t, time.Millisecond, throttle.Logger(quiet), throttle.Budget(20, time.Second))
 			quota := c.Quota("a", 1e6, time.Hour)
 			for range 20 { // so that the client knows that the limiter is busy
 				time.Sleep(50 * time.Millisecond)
@@ -236,7 +236,7 @@ func TestPanic_inTheCallersGoroutine(t *testing.T) {
 				panic("hook")
 			}
 			return s.Process(ctx, cmd)
-		}), throttle.Options{})
+		}))
 		hot := c.Rate("hot", throttle.PerHour(100))
 		for range 10 { // more often than a lane has turns
 			synctest.Wait() // nothing is under way

@@ -5,6 +5,7 @@ import "time"
 // denial is the last denial of a key: the same call is denied again until its RetryAfter has passed. Times are those of the
 // client's clock, which may jump.
 type denial struct {
+	of               bounds
 	n                int64
 	until            time.Duration
 	end              time.Duration // until then it is repeated: until, or earlier
@@ -18,9 +19,9 @@ const policyMemory = time.Second
 // holds reports whether the denial still applies. Before the denial, by a clock that was set back, it does not.
 func (d *denial) holds(now time.Duration) bool { return now < d.end && d.until-now <= d.retry }
 
-// repeat sets r if a call for n units is still denied.
-func (d *denial) repeat(n int64, now time.Duration, r *Result) bool {
-	if d.n != n || !d.holds(now) {
+// repeat sets r if a call for n units of this limit is still denied.
+func (d *denial) repeat(of *bounds, n int64, now time.Duration, r *Result) bool {
+	if d.n != n || d.of != *of || !d.holds(now) {
 		return false
 	}
 	retry := d.until - now
@@ -49,5 +50,5 @@ func (l *limiter) noteDenial(key string, n int64, m mode, sent time.Duration, r 
 	if l.kind == policyKind {
 		end = min(until, sent+policyMemory)
 	}
-	s.denial.Store(&denial{n, until, end, r.RetryAfter, r.ResetAfter, r.Limit, r.Remaining})
+	s.denial.Store(&denial{l.bounds, n, until, end, r.RetryAfter, r.ResetAfter, r.Limit, r.Remaining})
 }

@@ -2,7 +2,7 @@
 // one atomic decision.
 //
 //	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", ContextTimeoutEnabled: true})
-//	client, err := throttle.New(rdb, throttle.Options{})
+//	client, err := throttle.New(rdb)
 //	login := client.Rate("login", throttle.PerMinute(5).Lockout(15*time.Minute))
 //	result, err := login.Allow(ctx, "bob") // the key is login:bob
 //

@@ -137,7 +137,7 @@ func (c *Client) complain(cmd command, err error) {
 	text := strings.TrimPrefix(reply.Error(), "ERR ")
 	for _, row := range advice {
 		if strings.HasPrefix(text, row[0]) {
-			c.o.Logger.Error("throttle: calls fail until the set-up is changed", "command", cmd.Name(), "key", cmd.Args()[1], "error", reply, "do", row[1])
+			c.o.logger.Error("throttle: calls fail until the set-up is changed", "command", cmd.Name(), "key", cmd.Args()[1], "error", reply, "do", row[1])
 			return
 		}
 	}

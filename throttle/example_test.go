@@ -14,7 +14,7 @@ import (
 
 // newClient returns a client of a server in memory. In a program, give throttle.New a client of go-redis.
 func newClient() *throttle.Client {
-	client, err := throttle.New(throttletest.NewServer(), throttle.Options{})
+	client, err := throttle.New(throttletest.NewServer())
 	if err != nil {
 		panic(err)
 	}
@@ -24,7 +24,7 @@ func newClient() *throttle.Client {
 func ExampleNew() {
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
 	defer rdb.Close()
-	_, err := throttle.New(rdb, throttle.Options{})
+	_, err := throttle.New(rdb)
 	fmt.Println(errors.Is(err, throttle.ErrParams)) // without ContextTimeoutEnabled go-redis ignores time limits
 	// Output: true
 }
@@ -87,7 +87,7 @@ func ExampleWindow_Settle() {
 
 func ExampleFailOpen() {
 	server := throttletest.NewServer()
-	client, _ := throttle.New(server, throttle.Options{Logger: quiet}, throttle.FailOpen())
+	client, _ := throttle.New(server, throttle.Logger(quiet), throttle.FailOpen())
 	defer client.Close()
 	pages, login := client.Rate("pages", throttle.PerHour(4)), client.Rate("login", throttle.PerHour(4), throttle.FailClosed())
 	server.Fail(errors.New("connection refused"))
@@ -116,7 +116,7 @@ func ExampleSlots_Lease() {
 func ExampleClient_Check() {
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", ContextTimeoutEnabled: true, MaxRetries: -1})
 	defer rdb.Close()
-	client, _ := throttle.New(rdb, throttle.Options{KeyPrefix: "shop-", Logger: quiet}, throttle.Timeout(20*time.Millisecond))
+	client, _ := throttle.New(rdb, throttle.KeyPrefix("shop-"), throttle.Logger(quiet), throttle.Timeout(20*time.Millisecond))
 	err := client.Check(background) // when the program starts
 	fmt.Println(errors.Is(err, throttle.ErrUnavailable), errors.Is(err, throttle.ErrNoModule))
 	fmt.Println(client.Close(), errors.Is(client.Check(background), throttle.ErrClosed))
@@ -128,7 +128,7 @@ func ExampleClient_Check() {
 func ExampleClient_Policy() {
 	server := throttletest.NewServer()
 	_ = server.SetPolicies("api THROTTLE 9 10 1s, THROTTLE 99 1000 1h") // in the server's configuration
-	client, _ := throttle.New(server, throttle.Options{})
+	client, _ := throttle.New(server)
 	result, err := client.Policy("api").Allow(background, "bob")
 	fmt.Println(result.Limit, result.Remaining, err)
 	// Output: 10 9 <nil>
@@ -156,7 +156,7 @@ func ExampleClient_SettleAll() {
 func ExampleBudget() {
 	var sources []throttle.Source
 	observe := func(e throttle.Event) { sources = append(sources, e.Result.Source) }
-	client, _ := throttle.New(throttletest.NewServer(), throttle.Options{Observe: observe}, throttle.DenyCache(true))
+	client, _ := throttle.New(throttletest.NewServer(), throttle.Observe(observe), throttle.DenyCache(true))
 	defer client.Close() // gives back what is left of budgets
 	hot := client.Rate("hot", throttle.Per(1000, time.Second), throttle.Budget(100, time.Minute), throttle.Coalesce(true))
 	for range 3 {

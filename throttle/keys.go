@@ -6,33 +6,33 @@ import (
 	"time"
 )
 
-// state is what a limiter with a DenyCache or a Budget knows of a key.
+// state is what a family with a DenyCache or a Budget knows of a key.
 type state struct {
 	denial atomic.Pointer[denial]
 	grant  atomic.Pointer[grant]
 
 	mu      sync.Mutex
-	use     use
-	holder  *limiter      // the limiter of the name that may hold units of the key
-	since   time.Duration // when it began
+	use     use           // by the holder
+	holder  bounds        // the limit that may hold units of the key, one at a time: so Budget bounds the units of the key
+	since   time.Duration // when it last asked for some, or became the holder
 	dropped bool          // another state may be in its place
 }
 
 // find returns the state of a key, or nil.
-func (l *limiter) find(key string) *state {
-	v, _ := l.keys.Load(key)
+func (f *family) find(key string) *state {
+	v, _ := f.keys.Load(key)
 	s, _ := v.(*state)
 	return s
 }
 
 // lock returns the state of a key, locked.
-func (l *limiter) lock(key string) *state {
+func (f *family) lock(key string) *state {
 	for {
-		s := l.find(key)
+		s := f.find(key)
 		if s == nil {
-			v, _ := l.keys.LoadOrStore(key, new(state))
+			v, _ := f.keys.LoadOrStore(key, new(state))
 			s = v.(*state)
-			l.sweepLater()
+			f.sweepLater()
 		}
 		s.mu.Lock()
 		if !s.dropped {
@@ -44,33 +44,33 @@ func (l *limiter) lock(key string) *state {
 
 const sweepEvery = 10 * time.Second
 
-func (l *limiter) sweepLater() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.c.closed.Load() && l.sweeper == nil {
-		l.sweeper = time.AfterFunc(sweepEvery, l.sweep)
+func (f *family) sweepLater() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.c.closed.Load() && f.sweeper == nil {
+		f.sweeper = time.AfterFunc(sweepEvery, f.sweep)
 	}
 }
 
 // sweep drops the states that mean the same as no state. Calls do not notice.
-func (l *limiter) sweep() {
-	l.mu.Lock()
-	l.sweeper = nil
-	l.mu.Unlock()
-	now, left := l.c.now(), false
-	l.keys.Range(func(key, v any) bool {
+func (f *family) sweep() {
+	f.mu.Lock()
+	f.sweeper = nil
+	f.mu.Unlock()
+	now, remain := f.c.now(), false
+	f.keys.Range(func(key, v any) bool {
 		s := v.(*state)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if d := s.denial.Load(); d != nil && d.holds(now) || s.use.known(now, l.hold) || s.claimed(now, l.hold) {
-			left = true
+		if d := s.denial.Load(); d != nil && d.holds(now) || s.use.known(now, f.hold) || s.claimed(now, f.hold) {
+			remain = true
 		} else {
 			s.dropped = true
-			l.keys.Delete(key)
+			f.keys.Delete(key)
 		}
 		return true
 	})
-	if left {
-		l.sweepLater()
+	if remain {
+		f.sweepLater()
 	}
 }

@@ -35,7 +35,7 @@ type queued struct {
 	command
 	done chan struct{} // closed when the reply is in the command, or err is set
 	err  error         // not in the command, which go-redis may still use
-	left bool          // the caller has gone: the command is not sent
+	gone bool          // the caller does not wait any more: the command is not sent
 }
 
 const (
@@ -230,7 +230,7 @@ func (l *lane) send(c *Client, cmd command) error {
 	case <-w.caller.Done():
 	}
 	l.mu.Lock()
-	q.left = true
+	q.gone = true
 	l.mu.Unlock()
 	if err := w.caller.Err(); err != nil {
 		return err
@@ -276,7 +276,7 @@ func (l *lane) hurryUp(c *Client, after time.Duration) {
 func (l *lane) take() (batch []*queued) {
 	for len(batch) == 0 && len(l.queue) > 0 { // what it looks at does not grow with the queue
 		n := min(len(l.queue), maxPipeline)
-		batch = slices.DeleteFunc(l.queue[:n:n], func(q *queued) bool { return q.left })
+		batch = slices.DeleteFunc(l.queue[:n:n], func(q *queued) bool { return q.gone })
 		l.queue = l.queue[n:]
 	}
 	if len(l.queue) == 0 { // so that nothing holds the commands

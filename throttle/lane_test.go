@@ -17,9 +17,9 @@ import (
 )
 
 // open returns a client that is closed when the test ends.
-func open(t testing.TB, rdb Processor, o Options, defaults ...Option) *Client {
+func open(t testing.TB, rdb Processor, options ...Option) *Client {
 	t.Helper()
-	c, err := New(rdb, o, defaults...)
+	c, err := New(rdb, options...)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
@@ -37,17 +37,12 @@ func (refusing) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipe
 	}
 }
 
-// hidden hides the type of a client of go-redis, but for Unwrap.
-type hidden struct{ Processor }
-
-func (h hidden) Unwrap() Processor { return h.Processor }
-
 // Each command of a pipeline has its own error. One that a hook did not send has the pipeline's.
 func TestLane_errorsOfAPipeline(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", ContextTimeoutEnabled: true})
 	defer rdb.Close()
 	rdb.AddHook(refusing{})
-	c := open(t, hidden{rdb}, Options{})
+	c := open(t, rdb)
 	batch := make([]*queued, 2)
 	for i := range batch {
 		limit, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -83,7 +78,7 @@ func TestConnect(t *testing.T) {
 			}
 			<-ctx.Done()
 			return ctx.Err()
-		}}, Options{}, Coalesce(false))
+		}}, Coalesce(false))
 		ask := func() { _, _ = c.Rate("t", PerHour(1)).Allow(context.Background(), "") }
 		for want := 1; want <= 2; want++ {
 			ask()
@@ -111,7 +106,7 @@ func TestHashTag(t *testing.T) {
 // A call that began before the circuit opened, or before it was tried again, makes no pause longer, and does not end it.
 func TestCircuit_lateFailures(t *testing.T) {
 	var now time.Duration
-	c := open(t, admitting{}, Options{Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(0, int64(now)) }})
+	c := open(t, admitting{}, Logger(slog.New(slog.DiscardHandler)), Clock(func() time.Time { return time.Unix(0, int64(now)) }))
 	c.base = time.Unix(0, 0)
 	l := &lane{}
 	for now = 1; now <= 20; now++ {
@@ -142,7 +137,7 @@ func TestCircuit_lateFailures(t *testing.T) {
 func TestCircuit_stall(t *testing.T) {
 	const limit = 50 * time.Millisecond
 	now := time.Duration(0)
-	c := open(t, admitting{}, Options{Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(0, int64(now)) }})
+	c := open(t, admitting{}, Logger(slog.New(slog.DiscardHandler)), Clock(func() time.Time { return time.Unix(0, int64(now)) }))
 	c.base = time.Unix(0, 0)
 	for _, reply := range []bool{true, false} {
 		l := &lane{}
@@ -169,7 +164,7 @@ func TestCircuit_log(t *testing.T) {
 				return io.ErrUnexpectedEOF
 			}
 			return admitting{}.Process(ctx, cmd)
-		}), Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		}), Logger(slog.New(slog.NewTextHandler(&log, nil))))
 		a, b := c.lane(context.Background(), "t:a"), c.lane(context.Background(), "t:b")
 		require.NotSame(t, a, b)
 		for _, step := range []struct {
@@ -209,7 +204,7 @@ func TestDeadline(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		})
-		c := open(t, hang, Options{}, Timeout(160*time.Millisecond), Coalesce(false))
+		c := open(t, hang, Timeout(160*time.Millisecond), Coalesce(false))
 		ask := func(ctx context.Context) time.Duration {
 			began := time.Now()
 			_, err := c.Rate("k", PerSecond(10)).Allow(context.WithValue(ctx, name{}, "span"), "")
@@ -244,7 +239,7 @@ func (c *counting) Process(_ context.Context, cmd redis.Cmder) error {
 func TestCoalescing_callersRegroup(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	server := &counting{}
-	client := open(t, server, Options{}, Timeout(time.Minute)) // on a busy machine too
+	client := open(t, server, Timeout(time.Minute)) // on a busy machine too
 	const goroutines, calls = 64, 200
 	var all sync.WaitGroup
 	for range goroutines {
@@ -264,7 +259,7 @@ func TestCoalescing_callersRegroup(t *testing.T) {
 func TestLane_manyHaveGone(t *testing.T) {
 	l, waits := lane{}, &queued{}
 	for range maxPipeline + 1 {
-		l.queue = append(l.queue, &queued{left: true})
+		l.queue = append(l.queue, &queued{gone: true})
 	}
 	l.queue = append(l.queue, waits)
 	require.Equal(t, []*queued{waits}, l.take())

@@ -6,16 +6,15 @@ import (
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
-	"slices"
 	"time"
 )
 
 // Lease is a slot that this process holds. The slot is renewed in the background until Close.
 type Lease struct {
 	Result  Result // of the call that took the slot
-	l       *limiter
+	Holder  string // its id on the server
+	l       limiter
 	key     string
-	holder  string
 	ctx     context.Context
 	end     context.CancelCauseFunc
 	renewed chan struct{} // closed when nothing renews any more
@@ -23,15 +22,14 @@ type Lease struct {
 	err     error // of Close
 }
 
-// Part returns a part of All: a slot of this key. The holder's name is 1 to 512 bytes. Each holder has one slot, so each
-// needs a name of its own. Nobody renews the slot.
-func (s *Slots) Part(key, holder string) Part { return Part{l: s.l, key: key, n: 1, holder: holder} }
+// Part returns a part of All: a slot of this key, for a holder that the caller names, 1 to 512 bytes. Nobody renews the slot.
+func (s Slots) Part(key, holder string) Part { return Part{l: s.l, key: key, n: 1, holder: holder} }
 
 // Lease takes a slot, or returns a *DeniedError at once if none is free. The slot is renewed every third of its time, and
 // every tenth while the server is unavailable, until Close, which must be called. The end of ctx does not end the lease.
 // With FailOpen, and while the server is unavailable, the Lease holds nothing. If a reply is lost, a slot may stay taken
 // until it lapses.
-func (s *Slots) Lease(ctx context.Context, key string) (*Lease, error) {
+func (s Slots) Lease(ctx context.Context, key string) (*Lease, error) {
 	began := time.Now()
 	lease, r, err := s.l.lease(ctx, key)
 	s.l.observe(verbLease, key, began, &r, &err)
@@ -44,7 +42,7 @@ func (s *Slots) Lease(ctx context.Context, key string) (*Lease, error) {
 // Acquire is Lease that waits for a free slot until the end of ctx. It asks again after a twentieth of a slot's time, 10 ms
 // to 1 s, or when a slot lapses. There is no queue: if several wait, chance decides. An error that isn't a denial is
 // returned at once, such as ErrUnavailable.
-func (s *Slots) Acquire(ctx context.Context, key string) (*Lease, error) {
+func (s Slots) Acquire(ctx context.Context, key string) (*Lease, error) {
 	for {
 		lease, err := s.Lease(ctx, key)
 		var denied *DeniedError
@@ -59,13 +57,13 @@ func (s *Slots) Acquire(ctx context.Context, key string) (*Lease, error) {
 	}
 }
 
-func (l *limiter) lease(ctx context.Context, key string) (*Lease, Result, error) {
+func (l limiter) lease(ctx context.Context, key string) (*Lease, Result, error) {
 	if err := l.check(verbLease, 1, take); err != nil {
 		return nil, Result{}, err
 	}
-	lease := &Lease{l: l, key: key, holder: rand.Text(), renewed: make(chan struct{}), closed: newEnding()}
+	lease := &Lease{l: l, key: key, Holder: rand.Text(), renewed: make(chan struct{}), closed: newEnding()}
 	sent := time.Now()
-	r, _, err := lease.ask(ctx)
+	r, _, err := l.slot(ctx, key, lease.Holder, take)
 	if err != nil {
 		r, err = l.failed(verbLease, 1, err)
 	}
@@ -86,12 +84,71 @@ func (l *limiter) lease(ctx context.Context, key string) (*Lease, Result, error)
 	return lease, r, nil
 }
 
-// ask takes or renews the slot. It reports whether the slot was held before.
-func (l *Lease) ask(ctx context.Context) (r Result, renewed bool, err error) {
-	words := append(slices.Clone(l.l.words), l.holder, "MS")
-	words[1] = l.l.prefix + l.key
-	r, sixth, err := l.l.doGeneral(ctx, 1, take, words...)
+// slot takes or renews a slot, or looks. It reports whether the slot was held before.
+func (l *limiter) slot(ctx context.Context, key, holder string, m mode) (r Result, renewed bool, err error) {
+	if l.answer != asks {
+		return l.fixed(1), false, nil
+	}
+	r, sixth, err := l.do(l.newLease(ctx, key, holder, m), 1, m)
 	return r, sixth == 1, err
+}
+
+// Holding is the decision of Hold.
+type Holding struct {
+	Result
+	Renewed bool // the holder had the slot already. Then Granted is 0
+}
+
+// Hold takes a slot for a holder that the caller names, or renews it: 1 to 512 bytes. Nobody renews it afterwards. A holder
+// that expects Renewed and finds it false had lost its slot.
+func (s Slots) Hold(ctx context.Context, key, holder string) (Holding, error) {
+	return s.hold(ctx, verbHold, key, holder, take)
+}
+
+// Peek returns what Hold would, and changes nothing. Allowed: the holder has a slot or would get one. Remaining is how many
+// slots are free now.
+func (s Slots) Peek(ctx context.Context, key, holder string) (Holding, error) {
+	return s.hold(ctx, verbPeek, key, holder, peek)
+}
+
+func (s Slots) hold(ctx context.Context, v Verb, key, holder string, m mode) (h Holding, err error) {
+	defer s.l.observe(v, key, time.Now(), &h.Result, &err)
+	if err := s.l.checkHolder(v, holder); err != nil {
+		return Holding{}, err
+	}
+	h.Result, h.Renewed, err = s.l.slot(ctx, key, holder, m)
+	switch {
+	case err != nil:
+		h.Result, err = s.l.failed(v, 1, err)
+	case h.Source == FromServer && m == peek:
+		if h.Granted = 0; h.Allowed && !h.Renewed { // the reply counts the slot that Hold would take
+			h.Remaining++
+		}
+	case h.Renewed:
+		h.Granted = 0
+	}
+	return h, err
+}
+
+// Release gives back the slot of a holder, and reports whether it was held.
+func (s Slots) Release(ctx context.Context, key, holder string) (held bool, err error) {
+	var r Result
+	defer s.l.observe(verbRelease, key, time.Now(), &r, &err)
+	if err := s.l.checkHolder(verbRelease, holder); err != nil || s.l.answer != asks {
+		return false, err
+	}
+	reply, err := s.l.general(ctx, "GO.RELEASE", s.l.prefix+key, holder)
+	if r.Allowed = err == nil; r.Allowed {
+		r.Source = FromServer
+	}
+	return reply == int64(1), err
+}
+
+func (l *limiter) checkHolder(v Verb, holder string) error {
+	if holder == "" {
+		return params("%s needs a holder", v)
+	}
+	return l.check(v, 1, take)
 }
 
 // Context ends when the lease is lost, with the cause ErrLost, or when it is closed. It has the values of the context that
@@ -115,7 +172,7 @@ func (l *Lease) renew(sent time.Time) {
 			return
 		}
 		ctx, cancel := context.WithDeadline(context.Background(), lapses)
-		_, renewed, err := l.ask(ctx)
+		_, renewed, err := l.l.slot(ctx, l.key, l.Holder, take)
 		cancel()
 		switch {
 		case err == nil && renewed:
@@ -154,7 +211,10 @@ func (l *Lease) Close() error {
 		l.end(context.Canceled)
 		<-l.renewed
 		l.l.c.leases.Delete(l)
-		_, err := l.l.general(context.WithoutCancel(l.ctx), "GO.RELEASE", l.l.prefix+l.key, l.holder)
+		if l.Result.Source == FromLimit { // it holds nothing
+			return
+		}
+		_, err := l.l.general(context.WithoutCancel(l.ctx), "GO.RELEASE", l.l.prefix+l.key, l.Holder)
 		if !errors.Is(context.Cause(l.ctx), ErrLost) {
 			l.err = err
 		}

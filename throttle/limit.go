@@ -7,32 +7,43 @@ import (
 	"time"
 )
 
-// Limit is a rate, for Client.Rate. Limits are values: they can be compared, copied, and kept in variables.
+// Limit is how much is admitted: a rate, a number of units, everything or nothing. Limits are values: they can be compared,
+// copied, kept in variables, and made for each call.
 type Limit struct{ limit bounds }
 
 // bounds is how much a limiter admits. It is comparable.
 type bounds struct {
 	kind    kind
-	exact   bool          // of a window
-	aligned bool          // of a quota
-	units   int64         // that fit at once
-	count   int64         // of a rate: units that drain per period
-	period  time.Duration // more than 0, in whole milliseconds
-	lockout time.Duration // of a rate; 0: none
-
+	answer  answer
+	exact   bool           // of a window
+	aligned bool           // of a quota
 	monthly bool           // of a quota: the period is a calendar month
+	units   int64          // that fit at once
+	count   int64          // of a rate: units that drain per period
+	period  time.Duration  // more than 0, in whole milliseconds
+	lockout time.Duration  // of a rate; 0: none
 	zone    *time.Location // of an aligned quota; nil: UTC
 }
 
 type kind uint8
 
 const (
-	noKind kind = iota
+	noKind kind = iota // of limits that come from data
 	rateKind
 	windowKind
 	quotaKind
 	policyKind
 	slotsKind
+	unitsKind // of a Limit: any but a rate
+)
+
+// answer says who decides.
+type answer uint8
+
+const (
+	asks    answer = iota // the server
+	admits                // nobody: the limit is Unlimited
+	refuses               // nobody: the limit is Suspended
 )
 
 // PerSecond drains count units a second; count units fit at once, unless Burst says otherwise.
@@ -66,6 +77,32 @@ func (l Limit) Lockout(pause time.Duration) Limit {
 	return l
 }
 
+// Units is the limit of a Window, a Quota or Slots: n units in the limiter's own period, or n holders, 1 to 10^12.
+func Units(n int64) Limit { return Limit{bounds{kind: unitsKind, units: n}} }
+
+// Unlimited is a limit of every kind that admits all calls. The server is not asked, and nothing is counted. In a Result
+// Limit and Remaining are 1<<63 - 1, Granted is what was asked for, both times are 0, and the Source is FromLimit.
+func Unlimited() Limit { return Limit{bounds{answer: admits}} }
+
+// Suspended is a limit of every kind that denies all calls. The server is not asked, and nothing is counted or given back.
+// In a Result Limit, Remaining and Granted are 0, RetryAfter is Never, and the Source is FromLimit.
+func Suspended() Limit { return Limit{bounds{answer: refuses}} }
+
+// with returns the bounds with another limit of their kind.
+func (b bounds) with(limit Limit) bounds {
+	switch l := &limit.limit; {
+	case l.answer != asks:
+		b.answer = l.answer
+		return b
+	case b.kind == rateKind:
+		return *l
+	case l.kind == unitsKind:
+		b.units, b.answer = l.units, asks
+		return b
+	}
+	return bounds{kind: noKind}
+}
+
 // merges reports whether calls can be merged: those of a Policy, of Slots and of a limit with a Lockout would get another reply.
 func (b *bounds) merges() bool { return b.kind != policyKind && b.kind != slotsKind && b.lockout == 0 }
 
@@ -90,8 +127,19 @@ func (b *bounds) drains(within time.Duration) float64 {
 	return float64(count) * float64(within) / float64(b.period)
 }
 
+// fixed returns the Result of a limit that the server is not asked about.
+func (b *bounds) fixed(n int64) Result {
+	if b.answer == admits {
+		return Result{Allowed: true, Limit: math.MaxInt64, Remaining: math.MaxInt64, Granted: n, Source: FromLimit}
+	}
+	return Result{RetryAfter: Never, Source: FromLimit}
+}
+
 // String returns the words of the limit's command: "GO.THROTTLE 14 30 60000".
 func (b bounds) String() string {
+	if b.kind == noKind || b.answer != asks {
+		return "limits from data"
+	}
 	first, last := b.words()
 	words := append(append(first[:1:1], first[2:]...), last[:len(last)-1]...)
 	if b.zone != nil {
@@ -112,12 +160,12 @@ const (
 // check returns why the limit cannot be sent, or nil.
 func (b *bounds) check() error {
 	switch {
-	case b.kind == policyKind:
+	case b.kind == policyKind || b.kind != noKind && b.answer != asks:
 		return nil
-	case b.kind == noKind:
-		return params("a Limit must be made by Per, PerSecond, PerMinute or PerHour")
+	case b.kind == noKind || b.kind == unitsKind:
+		return params("a Rate needs a Limit of Per, PerSecond, PerMinute or PerHour, and other limiters one of Units")
 	case b.units < 1 || b.units > maxUnits || b.kind == rateKind && (b.count < 1 || b.count > maxUnits):
-		return params("units and counts must be between 1 and 10^12: %s", b)
+		return params("units and counts must be between 1 and 10^12: %s", *b)
 	}
 	if b.lockout != 0 && !sendable(b.lockout) {
 		return params("the lockout %s is not a whole number of milliseconds between 1ms and 100 years", b.lockout)

@@ -15,29 +15,42 @@ type Allower interface {
 	Allow(ctx context.Context, key string) (Result, error)
 }
 
-// limiter is one name with its limit and options.
+// limiter is a limit of a name.
 type limiter struct {
+	*family
+	bounds
+}
+
+// family is one name with its options, and what this process knows of its keys. All limits of the name meet there.
+type family struct {
 	c      *Client
 	name   string
 	prefix string // of its keys
-	bounds
 	settings
-	err       error // why every verb is refused
-	words     []any // of its command: name, place of the key, numbers
-	lastWords []any // after the quantity and its mode
-	latest    atomic.Pointer[context.Context]
-	keys      sync.Map // of each key that is remembered a *state
-	merges    bool     // concurrent calls of Allow
-	spends    bool     // units of a budget
-	unseen    bool     // nobody observes how
-
-	home *limiter // the first one of the name, where limits of With meet
+	declared boxed // of the limit of the name: noKind if limits come from data
+	err      error // why every verb is refused
+	recent   [recentLimits]atomic.Pointer[boxed]
+	latest   atomic.Pointer[context.Context]
+	keys     sync.Map // map[string]*state: the keys that are remembered
+	unseen   bool     // nobody observes how units of a budget are spent
 
 	mu      sync.Mutex
-	sweeper *time.Timer         // if a sweep comes
-	busy    map[string][]*group // the keys with a command of merge under way, and who waits for the next one
-	lone    bool                // there is one more such key. An entry of busy would be the lone caller's largest cost
-	loner   string              // that key
+	sweeper *time.Timer       // if a sweep comes
+	busy    map[spot][]*group // the calls of merge under way, and who waits for the next one
+	lone    bool              // there is one more of them. An entry of busy would be the lone caller's largest cost
+	loner   spot              // that one
+}
+
+// spot is where calls of Allow can be merged: one limit of one key.
+type spot struct {
+	key string
+	bounds
+}
+
+func (c *Client) newFamily(name string, b bounds, s settings) *family {
+	f := &family{c: c, name: name, prefix: c.o.keyPrefix + name + ":", settings: s, declared: *b.boxed(), busy: map[spot][]*group{}}
+	f.unseen = s.units > 0 && c.o.observe == nil
+	return f
 }
 
 // Rate is a limiter that drains at a rate.
@@ -51,19 +64,87 @@ type Quota struct{ counts }
 
 // Policy is a limiter whose limits are in the server's configuration. Nothing can be given back to it, settled, or
 // combined by All.
-type Policy struct{ asks }
+type Policy struct{ verbs }
 
 // Slots is a limiter of concurrent holders.
 type Slots struct{ named }
 
-// named has what all limiters have.
-type named struct{ l *limiter }
+// Limits makes limiters of one name, a limiter for each call if need be: it costs no search, lock or memory. A limit that
+// makes no sense is an ErrParams of every verb. A key has limits of one kind.
+type Limits struct{ f *family }
 
-// asks has the verbs of all limiters but Slots.
-type asks struct{ named }
+// named has what all limiters have.
+type named struct{ l limiter }
+
+// verbs has the verbs of all limiters but Slots.
+type verbs struct{ named }
 
 // counts has the verbs of limiters whose units can be given back.
-type counts struct{ asks }
+type counts struct{ verbs }
+
+// withLimit returns a limiter with these bounds, but for its limit.
+func withLimit(f *family, b bounds, limit Limit) counts {
+	return counts{verbs{named{limiter{f, b.with(limit)}}}}
+}
+
+// Rate returns the limiter of a rate: see Client.Rate.
+func (s Limits) Rate(limit Limit) Rate { return Rate{withLimit(s.f, bounds{kind: rateKind}, limit)} }
+
+// Window returns the limiter of Units in a sliding window: see Client.Window.
+func (s Limits) Window(limit Limit, period time.Duration) Window {
+	return Window{withLimit(s.f, bounds{kind: windowKind, period: period}, limit)}
+}
+
+// ExactWindow returns the limiter of Units in an exact window: see Client.ExactWindow.
+func (s Limits) ExactWindow(limit Limit, period time.Duration) Window {
+	return Window{withLimit(s.f, bounds{kind: windowKind, period: period, exact: true}, limit)}
+}
+
+// Quota returns the limiter of Units in fixed windows: see Client.Quota.
+func (s Limits) Quota(limit Limit, period time.Duration) Quota {
+	return Quota{withLimit(s.f, bounds{kind: quotaKind, period: period}, limit)}
+}
+
+// AlignedQuota returns the limiter of Units in the windows of a time zone: see Client.AlignedQuota.
+func (s Limits) AlignedQuota(limit Limit, period time.Duration, zone *time.Location) Quota {
+	return Quota{withLimit(s.f, bounds{kind: quotaKind, period: period, aligned: true, zone: zone}, limit)}
+}
+
+// MonthlyQuota returns the limiter of Units in calendar months: see Client.MonthlyQuota.
+func (s Limits) MonthlyQuota(limit Limit, zone *time.Location) Quota {
+	return Quota{withLimit(s.f, bounds{kind: quotaKind, period: 31 * 24 * time.Hour, monthly: true, aligned: true, zone: zone}, limit)}
+}
+
+// Slots returns the limiter of Units holders: see Client.Slots.
+func (s Limits) Slots(limit Limit, ttl time.Duration) Slots {
+	return Slots{named{limiter{s.f, bounds{kind: slotsKind, period: ttl}.with(limit)}}}
+}
+
+// Reset deletes a key, whatever its limit: see Rate.Reset.
+func (s Limits) Reset(ctx context.Context, key string) error {
+	return s.Rate(Unlimited()).Reset(ctx, key)
+}
+
+// With returns the limiter of the same name and options with another rate, for limits that differ by user or change at run
+// time. It is a value that costs no search, lock or memory. Both limits count at the same keys: docs/commands.md says how
+// usage carries over to a changed rate.
+func (r Rate) With(limit Limit) Rate { return Rate{withLimit(r.l.family, r.l.bounds, limit)} }
+
+// With returns the limiter of the same name, period and options with other Units: see Rate.With.
+func (w Window) With(limit Limit) Window { return Window{withLimit(w.l.family, w.l.bounds, limit)} }
+
+// With returns the limiter of the same name, period and options with other Units: see Rate.With.
+func (q Quota) With(limit Limit) Quota { return Quota{withLimit(q.l.family, q.l.bounds, limit)} }
+
+// With returns the limiter of the same name, ttl and options with other Units: see Rate.With.
+func (s Slots) With(limit Limit) Slots {
+	return Slots{named{limiter{s.l.family, s.l.bounds.with(limit)}}}
+}
+
+// declare makes the limiter the one of a name.
+func (a *named) declare(c *Client, name string, options []Option) {
+	a.l.family = c.declare(name, a.l.bounds, options)
+}
 
 // Info describes a limiter. Only the server knows the limits of a Policy: Units, Span and Next are 0.
 type Info struct {
@@ -75,56 +156,78 @@ type Info struct {
 	Lockout time.Duration // of a Rate, or 0
 }
 
-// Info describes the limiter.
-func (a *named) Info() Info {
+// Info describes the limiter. Of an Unlimited one Units is 1<<63 - 1, and of a Suspended one 0, without times.
+func (a named) Info() Info {
 	l := a.l
-	info := Info{l.name, l.err, l.bounds.units, l.drain(l.bounds.units), l.drain(1), l.lockout}
+	info := Info{Err: l.broken()}
+	if l.family != nil {
+		info.Name = l.name
+	}
+	if l.answer != asks {
+		info.Units = l.fixed(0).Limit
+		return info
+	}
+	info.Units, info.Lockout = l.bounds.units, l.lockout
+	if info.Err == nil {
+		info.Span, info.Next = l.drain(l.bounds.units), l.drain(1)
+	}
 	if l.kind == slotsKind { // they come back when their holders release them
 		info.Next = 0
 	}
 	return info
 }
 
+// broken returns why no verb works, or nil.
+func (l *limiter) broken() error {
+	switch {
+	case l.family == nil:
+		return params("a limiter must be made by a Client")
+	case l.err != nil:
+		return l.err
+	}
+	return l.bounds.check()
+}
+
 // Allow asks for one unit.
-func (a *asks) Allow(ctx context.Context, key string) (r Result, err error) {
-	if a.l.unseen && a.l.spend(a.l.find(key), &r) {
+func (a verbs) Allow(ctx context.Context, key string) (r Result, err error) {
+	if f := a.l.family; f != nil && f.unseen && a.l.spend(f.find(key), &r) {
 		return r, nil
 	}
 	return a.l.verb(ctx, verbAllow, key, 1, take)
 }
 
 // AllowN asks for n units, all or none; n is at least 1.
-func (a *asks) AllowN(ctx context.Context, key string, n int64) (Result, error) {
+func (a verbs) AllowN(ctx context.Context, key string, n int64) (Result, error) {
 	return a.l.verb(ctx, verbAllow, key, n, take)
 }
 
 // Peek returns the state of a key and changes nothing. It also works when the server's memory is full. Allowed is false
 // while nothing remains, unless the SHADOW of a Policy admits. RetryAfter is known only while more is in use than the
 // limit, or during a lockout.
-func (a *asks) Peek(ctx context.Context, key string) (Result, error) {
+func (a verbs) Peek(ctx context.Context, key string) (Result, error) {
 	return a.l.verb(ctx, verbPeek, key, 0, peek)
 }
 
 // Reset deletes the key: nothing is in use afterwards, a lockout has ended, and leases are lost at their next renewal. The
 // user of the server needs the permission for DEL. Other processes with a DenyCache notice it late.
-func (a *named) Reset(ctx context.Context, key string) error { return a.l.reset(ctx, key) }
+func (a named) Reset(ctx context.Context, key string) error { return a.l.reset(ctx, key) }
 
 // AllowAtMost takes n units, or as many as are left. Allowed is false only if none is left. Granted is how many were
 // taken. A Rate must have no Lockout.
-func (a *counts) AllowAtMost(ctx context.Context, key string, n int64) (Result, error) {
+func (a counts) AllowAtMost(ctx context.Context, key string, n int64) (Result, error) {
 	return a.l.verb(ctx, verbAllowAtMost, key, n, upTo)
 }
 
 // Refund gives n units back, but no more than are in use; n is at least 1. Granted is minus the number of units given
 // back.
-func (a *counts) Refund(ctx context.Context, key string, n int64) (Result, error) {
+func (a counts) Refund(ctx context.Context, key string, n int64) (Result, error) {
 	return a.l.verb(ctx, verbRefund, key, -n, upTo)
 }
 
 // Settle corrects an estimate: a positive difference is charged, past the limit if need be, and a negative one is given
 // back. If the estimate has drained meanwhile, the units given back are those of later calls. Settle is sent once: if it
 // fails, it may have settled.
-func (a *counts) Settle(ctx context.Context, key string, difference int64) (Result, error) {
+func (a counts) Settle(ctx context.Context, key string, difference int64) (Result, error) {
 	m := force
 	if difference < 0 {
 		m = upTo
@@ -134,82 +237,52 @@ func (a *counts) Settle(ctx context.Context, key string, difference int64) (Resu
 
 // Part returns a part of All: n units of this key. 0 peeks. A negative number gives units back, at most those in use;
 // Granted is then n.
-func (a *counts) Part(key string, n int64) Part { return Part{l: a.l, key: key, n: n} }
-
-// With returns the limiter of the same name and options with another limit, for limits that differ by user or change at
-// run time. Both limits count at the same keys: docs/commands.md says how usage carries over to a changed rate. The Client
-// remembers the last 1,000 limits of a name. Close and Reset do not reach the budgets and denials of older ones.
-func (r *Rate) With(limit Limit) *Rate {
-	return &Rate{counts{asks{named{r.l.with(limit.limit)}}}}
-}
-
-// With returns the limiter of the same name, period and options with another limit: see Rate.With.
-func (w *Window) With(limit int64) *Window {
-	b := w.l.bounds
-	b.units = limit
-	return &Window{counts{asks{named{w.l.with(b)}}}}
-}
-
-// With returns the limiter of the same name, period and options with another limit: see Rate.With.
-func (q *Quota) With(limit int64) *Quota {
-	b := q.l.bounds
-	b.units = limit
-	return &Quota{counts{asks{named{q.l.with(b)}}}}
-}
-
-// with returns the limiter of the same name and options with other bounds.
-func (l *limiter) with(b bounds) *limiter {
-	if l.err != nil {
-		return l
-	}
-	if err := b.check(); err != nil {
-		return &limiter{c: l.c, name: l.name, bounds: b, settings: l.settings, err: err}
-	}
-	l.c.mu.Lock()
-	defer l.c.mu.Unlock()
-	return l.c.addLimiter(l.name, b, l.settings)
-}
+func (a counts) Part(key string, n int64) Part { return Part{l: a.l, key: key, n: n} }
 
 // verb decides, applies the fallback and calls the observer.
-func (l *limiter) verb(ctx context.Context, v Verb, key string, n int64, m mode) (r Result, err error) {
-	if l.c.o.Observe != nil {
+func (l limiter) verb(ctx context.Context, v Verb, key string, n int64, m mode) (r Result, err error) {
+	if l.observes() {
 		defer l.observe(v, key, time.Now(), &r, &err)
 	}
-	err = l.decide(ctx, v, key, n, m, &r)
-	return r, err
-}
-
-// observe calls the observer of a verb that began at this time and has ended.
-func (l *limiter) observe(v Verb, key string, began time.Time, r *Result, err *error) {
-	if l.c.o.Observe != nil {
-		l.c.o.Observe(Event{v, l.name, key, *r, *err, time.Since(began)})
-	}
-}
-
-// decide sets r, which is the zero Result.
-func (l *limiter) decide(ctx context.Context, v Verb, key string, n int64, m mode, r *Result) (err error) {
 	if err := l.check(v, n, m); err != nil {
-		return err
+		return Result{}, err
 	}
-	if m == take && l.remembers() && l.recall(key, n, r) {
-		return nil
-	}
-	if m == take && n == 1 && l.merges {
-		err = l.merge(ctx, key, r)
-	} else {
-		*r, err = l.send(ctx, l.clock(), key, n, m)
+	switch {
+	case l.answer != asks:
+		return l.fixed(n), nil
+	case m == take && l.remembers() && l.recall(key, n, &r):
+		return r, nil
+	case m == take && n == 1 && l.merges():
+		err = l.merge(ctx, key, &r)
+	default:
+		r, err = l.send(ctx, l.clock(), key, n, m)
 	}
 	if err != nil {
-		*r, err = l.failed(v, n, err)
+		r, err = l.failed(v, n, err)
 	}
 	if m == peek && l.kind != policyKind {
 		r.Allowed = r.Allowed && r.Remaining > 0
 	}
-	return err
+	return r, err
 }
 
+func (f *family) observes() bool { return f != nil && f.c.o.observe != nil }
+
+// observe calls the observer of a verb that began at this time and has ended.
+func (f *family) observe(v Verb, key string, began time.Time, r *Result, err *error) {
+	if f.observes() {
+		f.c.o.observe(Event{v, f.name, key, *r, *err, time.Since(began)})
+	}
+}
+
+// merges reports whether concurrent calls of Allow become one command.
+func (l *limiter) merges() bool { return l.bounds.merges() && (l.coalesce || l.settings.units > 0) }
+
+// spends reports whether Allow spends units of a budget.
+func (l *limiter) spends() bool { return l.settings.units > 0 && l.bounds.merges() }
+
 // remembers reports whether the limiter decides by what it knows of a key.
-func (l *limiter) remembers() bool { return l.denies || l.spends }
+func (l *limiter) remembers() bool { return l.denies || l.spends() }
 
 // clock returns the time of the client's clock, if the limiter needs it.
 func (l *limiter) clock() time.Duration {
@@ -229,7 +302,7 @@ func (l *limiter) recall(key string, n int64, r *Result) bool {
 		return true
 	}
 	d := s.denial.Load()
-	return d != nil && d.repeat(n, l.c.now(), r)
+	return d != nil && d.repeat(&l.bounds, n, l.c.now(), r)
 }
 
 // check refuses a limiter or a quantity that the verb cannot have.
@@ -237,9 +310,10 @@ func (l *limiter) check(v Verb, n int64, m mode) error {
 	if v == verbRefund { // as the caller gave it
 		n = -n
 	}
+	if err := l.broken(); err != nil {
+		return err
+	}
 	switch {
-	case l.err != nil:
-		return l.err
 	case l.c.closed.Load():
 		return ErrClosed
 	case n > maxUnits+1 || n < -maxUnits-1 || n < 1 && (m == take || v == verbAllowAtMost || v == verbRefund):
@@ -270,7 +344,7 @@ func (l *limiter) failed(v Verb, n int64, cause error) (Result, error) {
 }
 
 // reset deletes a key, and what this process knows of it.
-func (l *limiter) reset(ctx context.Context, key string) (err error) {
+func (l limiter) reset(ctx context.Context, key string) (err error) {
 	var r Result
 	defer l.observe(verbReset, key, time.Now(), &r, &err)
 	if err := l.check(verbReset, 1, peek); err != nil {
@@ -279,17 +353,15 @@ func (l *limiter) reset(ctx context.Context, key string) (err error) {
 	if _, err = l.general(ctx, "DEL", l.prefix+key); err == nil {
 		r.Allowed, r.Source = true, FromServer
 	}
-	for _, other := range l.c.allLimiters() {
-		if s := other.find(key); s != nil && other.name == l.name {
-			s.denial.Store(nil)
-			s.drop()
-		}
+	if s := l.find(key); s != nil {
+		s.denial.Store(nil)
+		s.drop()
 	}
 	return err
 }
 
 // send asks the server within the time limit. It is sent at this time of the client's clock, if the limiter remembers.
-func (l *limiter) send(ctx context.Context, sent time.Duration, key string, n int64, m mode) (r Result, err error) {
+func (l limiter) send(ctx context.Context, sent time.Duration, key string, n int64, m mode) (r Result, err error) {
 	if l.kind == policyKind { // its reply holds more than integers
 		r, _, err = l.doGeneral(ctx, n, m, policyKind.command(m), l.prefix+key, n, "MS")
 	} else {

@@ -29,7 +29,7 @@ func TestAllow_allocations(t *testing.T) {
 		source Source
 		most   float64
 	}{"merges": {nil, FromServer, 3}, "plain": {Coalesce(false), FromServer, 3}, "budget": {Budget(1e6, time.Hour), FromBudget, 0}} {
-		client := open(t, admitting{[]int64{0, 10, 9, -1, 1000}}, Options{}, row.o)
+		client := open(t, admitting{[]int64{0, 10, 9, -1, 1000}}, row.o)
 		ctx, rate := context.Background(), client.Rate("t", PerSecond(10))
 		rate.l.keep("k", client.now(), 1e6, &Result{})
 		require.LessOrEqual(t, testing.AllocsPerRun(1000, func() {
@@ -61,7 +61,7 @@ func TestIdleKeys_areDropped(t *testing.T) {
 	const keys, bytesPerKey = 20_000, 500
 	for name, o := range map[string]Option{"denials": DenyCache(true), "budgets": Budget(10, time.Second)} {
 		synctest.Test(t, func(t *testing.T) {
-			c := open(t, process(denying), Options{}, o)
+			c := open(t, process(denying), o)
 			l := c.Rate("t", PerSecond(10))
 			entries := func() (n int) {
 				l.l.keys.Range(func(any, any) bool { n++; return true })
@@ -83,7 +83,7 @@ func TestIdleKeys_areDropped(t *testing.T) {
 
 // A call that waits for a state which a sweep drops meanwhile gets another one.
 func TestIdleKeys_droppedWhileACallWaits(t *testing.T) {
-	l := open(t, admitting{}, Options{}, DenyCache(true)).Rate("t", PerSecond(10)).l
+	l := open(t, admitting{}, DenyCache(true)).Rate("t", PerSecond(10)).l
 	for range 30 {
 		s := l.lock("k")
 		var wg sync.WaitGroup
@@ -101,15 +101,33 @@ func TestIdleKeys_droppedWhileACallWaits(t *testing.T) {
 	}
 }
 
-// Calls that each bring a limit of their own take no more memory with time. The limit of the name stays.
-func TestWith_forgetsOldLimits(t *testing.T) {
-	c := open(t, admitting{[]int64{0, 10, 9, -1, 1000}}, Options{})
-	quota := c.Quota("t", 1, time.Hour)
-	for i := range int64(2 * maxLimits) {
-		r, err := quota.With(i+1).Allow(context.Background(), "k")
-		require.NoError(t, err)
-		require.True(t, r.Allowed)
+// A limit for each call costs no allocation more than a constant one, and no memory stays, however many plans there are.
+func TestWith_isAValue(t *testing.T) {
+	client := open(t, admitting{[]int64{0, 10, 9, -1, 1000}})
+	ctx, rate, limits := context.Background(), client.Rate("t", PerSecond(10)), client.Limits("l")
+	units := int64(1000)
+	for name, row := range map[string]struct {
+		ask  func() (Result, error)
+		most float64
+	}{
+		"one of a few plans": {func() (Result, error) { return rate.With(PerHour(1000)).Allow(ctx, "k") }, 3},
+		"limits from data":   {func() (Result, error) { return limits.Window(Units(1000), time.Hour).Allow(ctx, "k") }, 3},
+		"a plan that nobody had": {func() (Result, error) {
+			units++
+			return rate.With(Per(units, time.Hour)).Allow(ctx, "k")
+		}, 12},
+		"unlimited": {func() (Result, error) { return rate.With(Unlimited()).Allow(ctx, "k") }, 0},
+	} {
+		require.LessOrEqual(t, testing.AllocsPerRun(1000, func() {
+			if r, err := row.ask(); err != nil || !r.Allowed {
+				t.Error(r, err)
+			}
+		}), row.most, name)
 	}
-	require.Equal(t, maxLimits+1, len(c.limiters["t"])) // Len would print them
-	require.Same(t, quota.l, c.Quota("t", 1, time.Hour).l)
+	before := heap()
+	for i := range int64(100_000) {
+		_, err := rate.With(Per(i+1, time.Hour)).Allow(ctx, "k")
+		require.NoError(t, err)
+	}
+	require.Less(t, heap()-before, int64(200_000))
 }

@@ -59,7 +59,7 @@ func TestNetwork_far(t *testing.T) {
 					if cluster {
 						p = clusterOf(t, func() []string { return []string{rdb.Options().Addr} }, rdb.Options().Dialer)
 					}
-					c := newReal(t, p, throttle.Options{})
+					c := newReal(t, p)
 					if check {
 						require.NoError(t, c.Check(background))
 					}
@@ -90,7 +90,7 @@ func TestNetwork_far(t *testing.T) {
 
 // A caller that leaves before the reply does not read what go-redis may still write: the race detector would see it.
 func TestNetwork_callersLeaveTheirCommands(t *testing.T) {
-	c := newReal(t, farClient(t, 20*time.Millisecond), throttle.Options{}, throttle.Timeout(patient))
+	c := newReal(t, farClient(t, 20*time.Millisecond), throttle.Timeout(patient))
 	require.NoError(t, c.Check(background))
 	left := 0
 	for i := range 40 { // on a busy machine some get their replies
@@ -111,7 +111,7 @@ func TestBatch_everyCallerHasItsOwnLimit(t *testing.T) {
 			s, until := throttletest.NewServer(), time.Now().Add(60*time.Millisecond) // it does not answer before
 			c := newReal(t, processor(func(ctx context.Context, cmd redis.Cmder) error {
 				return slow(s, max(time.Until(until), 0)+time.Millisecond).Process(ctx, cmd)
-			}), throttle.Options{})
+			}))
 			limiter := c.Rate("hot", throttle.PerHour(300))
 			var failed, admitted atomic.Int64
 			manyAtOnce(600, func(i int) {
@@ -142,7 +142,7 @@ func TestBatch_everyCallerHasItsOwnLimit(t *testing.T) {
 func TestBatch_callersThatLeave(t *testing.T) {
 	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {0}, {1}, {2, 0}, {3, 0, 1}} {
 		synctest.Test(t, func(t *testing.T) {
-			c, _ := newSlow(t, 10*time.Millisecond, throttle.Options{})
+			c, _ := newSlow(t, 10*time.Millisecond)
 			limiter := c.Rate("hot", throttle.PerHour(3))
 			var cancels [4]context.CancelFunc
 			var admitted atomic.Int64
@@ -178,7 +178,7 @@ func TestCommand_whatHooksSee(t *testing.T) {
 	c := newReal(t, processor(func(ctx context.Context, cmd redis.Cmder) error {
 		seen = fmt.Sprintln(cmd.Args(), cmd.Name(), ctx.Value(key{}))
 		return s.Process(ctx, cmd)
-	}), throttle.Options{KeyPrefix: "p-"})
+	}), throttle.KeyPrefix("p-"))
 	login, quota := c.Rate("login", throttle.PerMinute(5).Lockout(time.Second)), c.Quota("quota", 2, time.Hour)
 	for want, limiter := range map[string]throttle.Allower{
 		"[GO.THROTTLE p-rate:bob 1 2 3600000 MS] go.throttle 7\n":             c.Rate("rate", throttle.PerHour(2)),
@@ -237,7 +237,7 @@ func TestCluster_looksForTheNewMaster(t *testing.T) {
 	var master atomic.Value
 	master.Store("127.0.0.1:1") // nobody listens there
 	rdb := clusterOf(t, func() []string { return []string{master.Load().(string)} })
-	c := newReal(t, rdb, throttle.Options{}, throttle.Timeout(patient))
+	c := newReal(t, rdb, throttle.Timeout(patient))
 	_, err := hourly(c).Allow(background, "")
 	require.ErrorIs(t, err, throttle.ErrUnavailable)
 	master.Store(alive)
@@ -256,7 +256,7 @@ func TestCluster_checkAsksAllMasters(t *testing.T) {
 	}{{[]string{with, with}, nil}, {[]string{with, without}, throttle.ErrNoModule}, {[]string{without, with}, throttle.ErrNoModule}} {
 		for range 5 { // a cluster client asks any node first
 			rdb := clusterOf(t, func() []string { return row.masters })
-			require.ErrorIs(t, newReal(t, rdb, throttle.Options{}).Check(background), row.want)
+			require.ErrorIs(t, newReal(t, rdb).Check(background), row.want)
 		}
 	}
 }
@@ -266,7 +266,7 @@ func TestCluster_checkAsksAllMasters(t *testing.T) {
 func TestCluster_asksForNoList(t *testing.T) {
 	addr, got, listing := swallow(t)
 	rdb := clusterOf(t, func() []string { return []string{addr} })
-	c := newReal(t, rdb, throttle.Options{}, throttle.Timeout(2*time.Second))
+	c := newReal(t, rdb, throttle.Timeout(2*time.Second))
 	_, err := hourly(c).Allow(background, "")
 	require.ErrorIs(t, err, throttle.ErrUnavailable)
 	require.EqualValues(t, 1, got.Load())

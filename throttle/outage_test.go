@@ -102,7 +102,7 @@ var verbsThatSend = map[string]func(*throttle.Client, context.Context) error{
 	},
 }
 
-func hourly(c *throttle.Client) *throttle.Rate { return c.Rate("a", throttle.PerHour(1)) }
+func hourly(c *throttle.Client) throttle.Rate { return c.Rate("a", throttle.PerHour(1)) }
 
 // A command whose reply does not come is sent once, and the call ends at the time limit. It is sent once even if go-redis
 // gives up before the time limit, when it would send other commands again.
@@ -113,14 +113,14 @@ func TestOutage_repliesAreSwallowed(t *testing.T) {
 			addr, got, _ := swallow(t)
 			impatient := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true, ReadTimeout: time.Second})
 			t.Cleanup(func() { _ = impatient.Close() })
-			require.ErrorIs(t, verb(newReal(t, impatient, throttle.Options{}, throttle.Timeout(patient)), background), throttle.ErrUnavailable)
+			require.ErrorIs(t, verb(newReal(t, impatient, throttle.Timeout(patient)), background), throttle.ErrUnavailable)
 			require.EqualValues(t, 1, got.Load())
 			// On a busy machine calls wait for a processor, and a time limit may be over before the command is sent.
 			rdb, calls, took := goRedis(t, addr), int64(1), time.Duration(0)
 			for ; took < limit || took > limit+tolerance; calls++ {
 				require.Less(t, calls, int64(300), "the last call took %v, and the limit is %v", took, limit)
 				began := time.Now() // each client has a circuit of its own
-				err := verb(newReal(t, rdb, throttle.Options{}), background)
+				err := verb(newReal(t, rdb), background)
 				require.ErrorIs(t, err, throttle.ErrUnavailable)
 				require.ErrorContains(t, err, "the Timeout of 50ms")
 				took = time.Since(began)
@@ -134,7 +134,7 @@ var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
 // A call whose context has ended is not sent, and admits nobody, whatever the fallback.
 func TestContext_endedBefore(t *testing.T) {
-	c, s := throttletest.New(t, throttle.Options{}, throttle.FailOpen())
+	c, s := throttletest.New(t, throttle.FailOpen())
 	cancelled, cancel := context.WithCancel(background)
 	cancel()
 	late, cancel := context.WithDeadline(background, time.Now().Add(-time.Second))
@@ -154,8 +154,8 @@ func TestContext_endedBefore(t *testing.T) {
 // connection: their commands go on.
 func TestCircuit_callersInAHurry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := []throttle.Option{throttle.Coalesce(false), throttle.FailOpen()}
-		c, s := newSlow(t, 10*time.Millisecond, throttle.Options{Logger: quiet}, o...)
+		o := []throttle.Option{throttle.Logger(quiet), throttle.Coalesce(false), throttle.FailOpen()}
+		c, s := newSlow(t, 10*time.Millisecond, o...)
 		for name, verb := range verbsThatSend {
 			for range 10 {
 				ctx, cancel := context.WithTimeout(background, time.Millisecond)
@@ -185,8 +185,9 @@ func TestNew_refusesClientsThatIgnoreContexts(t *testing.T) {
 			redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, ContextTimeoutEnabled: row.enabled, ReadTimeout: row.read, WriteTimeout: row.write}),
 			redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": addrs[0]}, ContextTimeoutEnabled: row.enabled, ReadTimeout: row.read, WriteTimeout: row.write}),
 		} {
-			_, err := throttle.New(rdb, throttle.Options{})
+			_, err := throttle.New(rdb)
 			require.ErrorIs(t, err, row.want, "%T %+v", rdb, row)
+			require.NoError(t, only(throttle.New(rdb, throttle.LooseTimeout())))
 			require.NoError(t, rdb.Close())
 		}
 	}
@@ -194,10 +195,10 @@ func TestNew_refusesClientsThatIgnoreContexts(t *testing.T) {
 		"negative": throttle.Timeout(-1), "budget": throttle.Budget(-1, time.Second), "hold without units": throttle.Budget(0, 1),
 		"units without hold": throttle.Budget(1, 0),
 	} {
-		_, err := throttle.New(throttletest.NewServer(), throttle.Options{}, o)
+		_, err := throttle.New(throttletest.NewServer(), o)
 		require.ErrorIs(t, err, throttle.ErrParams, name)
 	}
-	_, err := throttle.New(nil, throttle.Options{})
+	_, err := throttle.New(nil)
 	require.ErrorIs(t, err, throttle.ErrParams)
 }
 
@@ -207,7 +208,7 @@ func TestClose_callsInTheQueue(t *testing.T) {
 	for underWay, coalesce := range map[int64]bool{4: false, 1: true} {
 		synctest.Test(t, func(t *testing.T) {
 			var log strings.Builder
-			o := throttle.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}
+			o := throttle.Logger(slog.New(slog.NewTextHandler(&log, nil)))
 			c := must(throttle.New(slow(throttletest.NewServer(), 10*time.Millisecond), o, throttle.Coalesce(coalesce), throttle.FailOpen()))
 			var closed atomic.Int64
 			var wg sync.WaitGroup

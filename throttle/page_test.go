@@ -78,7 +78,7 @@ var (
 			}
 		}
 		text += fmt.Sprintf("\nfunc TestSnippet%d(t *testing.T) {\n\tctx := context.Background()\n"+
-			"\tclient, _ := throttle.New(throttletest.NewServer(), throttle.Options{})\n\trun := func() error {\n\t\t_, _ = ctx, client\n%s\n%s\nreturn nil\n\t}\n"+
+			"\tclient, _ := throttle.New(throttletest.NewServer())\n\trun := func() error {\n\t\t_, _ = ctx, client\n%s\n%s\nreturn nil\n\t}\n"+
 			"\tif err := run(); err != nil {\n\t\tt.Error(err)\n\t}\n}\n", i, snippet, used)
 	}
 	file := filepath.Join(t.TempDir(), "page_test.go")

@@ -22,7 +22,7 @@ func TestProperty_chargedBeforeAdmitted(t *testing.T) {
 
 func chargedBeforeAdmitted(t *testing.T, limits int64) {
 	bubble(t, func(t *testing.T, c *throttle.Client, s *throttletest.Server) {
-		looks := must(throttle.New(s, throttle.Options{}))
+		looks := must(throttle.New(s))
 		const all = 1_000_000
 		charged := func() int64 {
 			r := must(looks.Quota("a", all, 24*time.Hour).Peek(background, ""))
@@ -32,7 +32,7 @@ func chargedBeforeAdmitted(t *testing.T, limits int64) {
 		for admitted < 300 || charged() < admitted+4 { // in the end units are held
 			admitted++
 			s.Advance(time.Millisecond)
-			if r := must(c.Quota("a", all, 24*time.Hour).With(all+admitted%limits).Allow(background, "")); r.Source == throttle.FromServer {
+			if r := must(c.Quota("a", all, 24*time.Hour).With(throttle.Units(all+admitted%limits)).Allow(background, "")); r.Source == throttle.FromServer {
 				sent++
 			}
 			require.GreaterOrEqual(t, charged(), admitted)
@@ -68,7 +68,7 @@ func admittedShare(t *testing.T, p pattern, load float64, clients int, o throttl
 	var limiters []throttle.Allower
 	s := throttletest.NewServer()
 	for range clients {
-		c := must(throttle.New(s, throttle.Options{Now: s.Now}))
+		c := must(throttle.New(s, throttle.Clock(s.Now)))
 		limiters = append(limiters, p.limit(c, o))
 		defer c.Close()
 	}

@@ -72,7 +72,7 @@ func TestReplies_tooShort(t *testing.T) {
 			}
 			wantNoDecision(t, fmt.Sprintf("%s: %d of %d", name, n, len(verb.full)), replying(verb.full[:n:n]), verb.call)
 		}
-		c := open(t, replying(verb.full), Options{})
+		c := open(t, replying(verb.full))
 		r, err := verb.call(c)
 		assert.NoError(t, err, name)
 		assert.True(t, r.Allowed, name)
@@ -89,7 +89,7 @@ func TestReplies_tooShort(t *testing.T) {
 func wantNoDecision(t *testing.T, what string, server Processor, call func(*Client) (Result, error)) {
 	t.Helper()
 	for _, o := range []Option{nil, Coalesce(false), Budget(5, time.Second), DenyCache(true), FailOpen()} {
-		c := open(t, server, Options{}, o)
+		c := open(t, server, o)
 		for range 2 {
 			r, err := call(c)
 			assert.ErrorIs(t, err, errReply, what)

@@ -24,6 +24,7 @@ const (
 	FromServer   Source = "server"        // the server, perhaps in one call for several callers
 	FromDenials  Source = "denials"       // the deny cache: the server denied the same call, and its RetryAfter has not passed
 	FromBudget   Source = "budget"        // the local budget: units that the server granted before
+	FromLimit    Source = "limit"         // nobody was asked: the limit is Unlimited or Suspended
 	FailedOpen   Source = "failed-open"   // nobody: the server is unavailable, and its settings admit
 	FailedClosed Source = "failed-closed" // nobody: the server is unavailable, and its settings deny
 )

@@ -26,12 +26,9 @@ func startServer(t *testing.T, args ...string) *servers.Server {
 }
 
 // newReal returns a client of a server.
-func newReal(t *testing.T, rdb throttle.Processor, o throttle.Options, defaults ...throttle.Option) *throttle.Client {
+func newReal(t *testing.T, rdb throttle.Processor, options ...throttle.Option) *throttle.Client {
 	t.Helper()
-	if o.Logger == nil {
-		o.Logger = quiet
-	}
-	c := must(throttle.New(rdb, o, defaults...))
+	c := must(throttle.New(rdb, append([]throttle.Option{throttle.Logger(quiet)}, options...)...))
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -47,7 +44,7 @@ func TestServer_everyVerb(t *testing.T) {
 			rdb := redis.NewClient(&redis.Options{Addr: s.Addr, ContextTimeoutEnabled: true, Protocol: protocol})
 			t.Cleanup(func() { _ = rdb.Close() })
 			require.NoError(t, rdb.FlushAll(background).Err())
-			c := newReal(t, rdb, throttle.Options{KeyPrefix: "p:"}, throttle.Timeout(patient))
+			c := newReal(t, rdb, throttle.KeyPrefix("p:"), throttle.Timeout(patient))
 			require.NoError(t, c.Check(background))
 			limit := throttle.PerMinute(30).Burst(5)
 			useVerbs(t, c)
@@ -68,7 +65,7 @@ func TestServer_everyVerb(t *testing.T) {
 			_, err := c.Rate("other", limit).Allow(background, "")
 			require.ErrorIs(t, err, throttle.ErrParams)
 
-			plain := newReal(t, rdb, throttle.Options{}, throttle.Timeout(patient))
+			plain := newReal(t, rdb, throttle.Timeout(patient))
 			r = must(plain.Policy("api").Allow(background, "bob"))
 			require.EqualValues(t, []int64{2, 1}, []int64{r.Limit, r.Remaining})
 			_, err = plain.Policy("none").Allow(background, "bob")
@@ -82,7 +79,7 @@ func TestServer_everyVerb(t *testing.T) {
 func TestServer_stoppedAndKilledUnderLoad(t *testing.T) {
 	s := startServer(t, "--appendonly", "yes", "--appendfsync", "always")
 	const limit, timeout = 300, 100 * time.Millisecond
-	c := newReal(t, goRedis(t, s.Addr), throttle.Options{}, throttle.Timeout(timeout))
+	c := newReal(t, goRedis(t, s.Addr), throttle.Timeout(timeout))
 	var admitted, succeeded atomic.Int64
 	ctx, stop := context.WithCancel(background)
 	var wg sync.WaitGroup
@@ -129,7 +126,7 @@ func TestServer_cluster(t *testing.T) {
 	nodes := servers.NewCluster(t, 3, 0, servers.Options{Args: []string{"--cluster-require-full-coverage", "no", "--cluster-node-timeout", "60000"}})
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr}, ContextTimeoutEnabled: true})
 	t.Cleanup(func() { _ = cluster.Close() })
-	c := newReal(t, cluster, throttle.Options{}, throttle.Timeout(patient))
+	c := newReal(t, cluster, throttle.Timeout(patient))
 	require.NoError(t, c.Check(background))
 	var wg sync.WaitGroup
 	for i := range 300 {
@@ -141,7 +138,7 @@ func TestServer_cluster(t *testing.T) {
 	wg.Wait()
 	must(c.All(background, c.Rate("rate", throttle.PerHour(2)).Part("{a}", 1), c.Quota("quota", 2, time.Hour).Part("{a}", 1)))
 
-	quick := newReal(t, cluster, throttle.Options{}, throttle.Timeout(5*time.Second))
+	quick := newReal(t, cluster, throttle.Timeout(5*time.Second))
 	require.NoError(t, nodes[2].Pause())
 	failed, first := 0, goRedis(t, nodes[0].Addr)
 	for i := range 300 {
@@ -221,12 +218,12 @@ func TestServer_linearizable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var clients [linearClients]*throttle.Client
 			for i := range clients {
-				clients[i] = newReal(t, goRedis(t, s.Addr), throttle.Options{KeyPrefix: name}, throttle.Timeout(patient), mode.option)
+				clients[i] = newReal(t, goRedis(t, s.Addr), throttle.KeyPrefix(name), throttle.Timeout(patient), mode.option)
 			}
 			for seed := range uint64(rounds) {
 				r := rand.New(rand.NewPCG(seed, 5))
 				limit := 1 + r.Int64N(40)
-				history := linearRound(t, r, func(id int) *throttle.Quota {
+				history := linearRound(t, r, func(id int) throttle.Quota {
 					return clients[id%linearClients].Quota(fmt.Sprint(limit), limit, 24*time.Hour)
 				}, fmt.Sprint(seed))
 				if porcupine.CheckOperationsTimeout(quotaModel(limit, mode.taken, mode.remembers), history, time.Minute) != porcupine.Ok {
@@ -238,7 +235,7 @@ func TestServer_linearizable(t *testing.T) {
 }
 
 // linearRound makes the calls of eight goroutines, one in eight of them a refund.
-func linearRound(t *testing.T, r *rand.Rand, limiter func(id int) *throttle.Quota, key string) (all []porcupine.Operation) {
+func linearRound(t *testing.T, r *rand.Rand, limiter func(id int) throttle.Quota, key string) (all []porcupine.Operation) {
 	var mu sync.Mutex
 	var wait sync.WaitGroup
 	began := time.Now()

@@ -1,11 +1,26 @@
 package throttle
 
-import "time"
+import (
+	"log/slog"
+	"time"
+)
 
-// Option sets how a limiter behaves. New takes the options of all limiters, and each limiter may add its own.
-type Option func(*settings)
+// Option sets how a client and its limiters behave. New takes the options of the client, and those that all its limiters
+// have. Each limiter may add its own: Timeout, FailOpen, FailClosed, Coalesce, DenyCache and Budget.
+type Option func(*options)
 
-// settings is comparable: limiters of one name must have the same.
+// options is what an Option sets.
+type options struct {
+	settings
+	keyPrefix string
+	observe   func(Event)
+	logger    *slog.Logger
+	now       func() time.Time
+	loose     bool
+	ofClient  string // the name of an option that only New takes
+}
+
+// settings are the options of a limiter. They are comparable: limiters of one name must have the same.
 type settings struct {
 	timeout  time.Duration
 	fallback Source // "" returns an error
@@ -15,39 +30,61 @@ type settings struct {
 	hold     time.Duration
 }
 
+// KeyPrefix comes before every key of the client. A Policy needs a prefix without a colon, because the part of the key before
+// its first colon names the policy. Only New takes it.
+func KeyPrefix(prefix string) Option {
+	return func(o *options) { o.keyPrefix, o.ofClient = prefix, "KeyPrefix" }
+}
+
+// Observe has a function that is called after every decision, in the caller's goroutine. It must not block. The renewals
+// of a Lease aren't decisions. Only New takes it.
+func Observe(f func(Event)) Option { return func(o *options) { o.observe, o.ofClient = f, "Observe" } }
+
+// Logger gets one record after 5 failures in a row, one when the server is back, one for each limiter that is refused, and
+// at most one a minute about calls that fail until somebody changes the set-up, such as those of a missing module. Without
+// it slog.Default() does. Only New takes it.
+func Logger(l *slog.Logger) Option { return func(o *options) { o.logger, o.ofClient = l, "Logger" } }
+
+// Clock is the clock of deny caches, budgets, time zones and pauses in an outage: time.Now without it. Tests may pass their
+// own. Only New takes it.
+func Clock(now func() time.Time) Option { return func(o *options) { o.now, o.ofClient = now, "Clock" } }
+
+// LooseTimeout lets New take a client of go-redis that ignores time limits. A call may then last as long as go-redis waits
+// for a reply and tries to connect, whatever Timeout and the caller's context say. Only New takes it.
+func LooseTimeout() Option { return func(o *options) { o.loose, o.ofClient = true, "LooseTimeout" } }
+
 // Timeout bounds every call, from the verb to its return: 50 ms if not set. A call may end a sixteenth of that earlier,
 // because calls share timers. An earlier deadline of the caller's context ends the call, too, with the context's error. A
 // cancelled context ends a call that waits for other calls. Once go-redis has a call, it ends with its reply or at the
 // time limit.
-func Timeout(limit time.Duration) Option { return func(s *settings) { s.timeout = limit } }
+func Timeout(limit time.Duration) Option { return func(s *options) { s.timeout = limit } }
 
 // FailOpen makes decisions return a Result that admits if the server does not decide, with the Source FailedOpen and the
 // Cause, in place of an ErrUnavailable. Other errors are still returned, as are that of the caller's context if it has
 // ended, and those of verbs that do not decide, such as Refund, Settle and Peek.
-func FailOpen() Option { return func(s *settings) { s.fallback = FailedOpen } }
+func FailOpen() Option { return func(s *options) { s.fallback = FailedOpen } }
 
 // FailClosed makes decisions return a Result that denies if the server does not decide, with the Source FailedClosed, the
 // Cause and a RetryAfter of 1 s, in place of an ErrUnavailable. FailOpen says which errors are still returned.
-func FailClosed() Option { return func(s *settings) { s.fallback = FailedClosed } }
+func FailClosed() Option { return func(s *options) { s.fallback = FailedClosed } }
 
 // Coalesce says whether concurrent calls of Allow for one key become one command, whose units are granted first come,
 // first served. By default they do. A caller may wait for the command under way and then for its own. So Timeout should
 // be longer than two round trips. A Budget coalesces in any case. Calls of a Policy and of a limit with a Lockout never do.
-func Coalesce(on bool) Option { return func(s *settings) { s.coalesce = on } }
+func Coalesce(on bool) Option { return func(s *options) { s.coalesce = on } }
 
 // DenyCache makes Allow and AllowN deny in this process until the RetryAfter of a denial has passed, for the same key and
 // quantity, for a Policy at most 1 s. It is exact, except that these are noticed late: refunds and deleted keys of other
-// processes, refunds to the same key by another limit of With, and a policy that is changed. The last denial of a key is
-// remembered, and takes about 300 bytes. Denials that have passed are dropped about every 10 s.
-func DenyCache(on bool) Option { return func(s *settings) { s.denies = on } }
+// processes, and a policy that is changed. The last denial of a key is remembered, and takes about 400 bytes. Denials that have passed are dropped about every 10 s.
+func DenyCache(on bool) Option { return func(s *options) { s.denies = on } }
 
 // Budget makes Allow take up to units units more than it needs, and spend them in this process for the time hold: 1 s is a
 // good start. Units are taken from the server before they are spent, so a crash admits no unit too many. A crash or a lost
 // reply loses at most units. Budget(0, 0) takes none. It has no effect on a Policy, Slots, and a limit with a Lockout.
 //
 // Result.Remaining and ResetAfter of a unit of the budget are by the last reply. A call takes in advance at most an eighth of
-// what remains, and less of a limit that takes longer than hold to drain. Limits made by With
-// share this: one at a time holds units of a key.
+// what remains, and less of a limit that takes longer than hold to drain. If several limits meet at a key, one at a time
+// holds units of it.
 //
 // With C clients, in any length of time t, at most burst + rate x t + excess units are admitted of a rate. The excess is at
 // most C x units and at most rate x hold. Close gives units back. Other clients may take these units while they still spend
@@ -55,11 +92,11 @@ func DenyCache(on bool) Option { return func(s *settings) { s.denies = on } }
 // orders of events in small worlds and finds no larger excess. Around the end of a window or a quota the excess is at most
 // C x units.
 func Budget(units int64, hold time.Duration) Option {
-	return func(s *settings) { s.units, s.hold = units, hold }
+	return func(s *options) { s.units, s.hold = units, hold }
 }
 
 // apply sets options and checks them.
-func (s *settings) apply(options []Option) error {
+func (s *options) apply(options []Option) error {
 	for _, option := range options {
 		if option != nil {
 			option(s)

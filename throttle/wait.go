@@ -12,7 +12,7 @@ import (
 type Reservation struct {
 	Result Result        // Allowed: there is a slot
 	Wait   time.Duration // how long after the reply the slot comes; 0: at once
-	l      *limiter
+	l      limiter
 	key    string
 	n      int64
 	at     time.Time // when the slot comes; zero if there is none
@@ -25,7 +25,7 @@ type Reservation struct {
 // taken now; the caller acts after Wait. Callers get slots one after another, by the server's clock. All callers of the key
 // should reserve, with the same limit, which must have no Lockout. When the server is unavailable the slot is at once or
 // never, as FailOpen or FailClosed says.
-func (r *Rate) Reserve(ctx context.Context, key string, n int64, maxWait time.Duration) (res *Reservation, err error) {
+func (r Rate) Reserve(ctx context.Context, key string, n int64, maxWait time.Duration) (res *Reservation, err error) {
 	l := r.l
 	res = &Reservation{l: l, key: key, n: n, cancelled: newEnding()}
 	defer l.observe(verbReserve, key, time.Now(), &res.Result, &err)
@@ -34,6 +34,10 @@ func (r *Rate) Reserve(ctx context.Context, key string, n int64, maxWait time.Du
 	}
 	if maxWait < 0 || maxWait > maxPeriod {
 		return res, params("maxWait must be 0 to 100 years, not %s", maxWait)
+	}
+	if l.answer != asks {
+		res.Result = l.fixed(n)
+		return res, nil
 	}
 	result, wait, err := l.do(l.newCall(ctx, key, n, reserve, maxWait), n, reserve)
 	if err != nil {
@@ -64,10 +68,10 @@ func (r *Reservation) Cancel(ctx context.Context) error {
 // the end of the context. If the context is cancelled in between, the slot is cancelled, too. If the context has ended
 // before the call, Wait returns the context's error, whatever the options say. If it ends while the server is asked, the slot
 // may stay taken.
-func (r *Rate) Wait(ctx context.Context, key string) error { return r.WaitN(ctx, key, 1) }
+func (r Rate) Wait(ctx context.Context, key string) error { return r.WaitN(ctx, key, 1) }
 
 // WaitN is Wait for n units.
-func (r *Rate) WaitN(ctx context.Context, key string, n int64) error {
+func (r Rate) WaitN(ctx context.Context, key string, n int64) error {
 	maxWait := maxPeriod
 	end, ends := ctx.Deadline()
 	if ends {
@@ -95,22 +99,19 @@ func (r *Rate) WaitN(ctx context.Context, key string, n int64) error {
 // Pause lets nothing be admitted for at least this long, up to 100 years: another service has asked for it. What is in use
 // is raised, so pauses don't add up, however many processes ask: the one that ends last counts. Calls for one unit resume
 // within the time in which a unit drains, at the rate alone. If an error is returned, there may be a pause.
-func (r *Rate) Pause(ctx context.Context, key string, pause time.Duration) (result Result, err error) {
+func (r Rate) Pause(ctx context.Context, key string, pause time.Duration) (result Result, err error) {
 	pause = min(max(pause, 0), maxPeriod)
-	b, s := r.l.bounds, r.l.settings
-	need := r.l.drain(b.units-1) + pause
-	b.units += int64(min(math.Ceil(float64(pause)*float64(b.count)/float64(b.period)), maxUnits)) - 1
-	s.denies, s.units, s.hold = false, 0, 0
+	l := r.l
+	need := l.drain(l.bounds.units-1) + pause
+	if l.answer == asks && l.count > 0 {
+		l.bounds.units += int64(min(math.Ceil(float64(pause)*float64(l.count)/float64(l.period)), maxUnits)) - 1
+	}
 	for range 2 { // the first call takes whole units: if a part of one was in use, up to one may be missing
-		l := r.l
-		if l.err == nil {
-			l = l.c.newLimiter(l.name, b, s)
-			l.err = b.check()
-		}
-		if result, err = l.verb(ctx, verbSettle, key, b.units, upTo); err != nil || result.ResetAfter >= need {
+		result, err = l.verb(ctx, verbSettle, key, l.bounds.units, upTo)
+		if err != nil || result.Source == FromLimit || result.ResetAfter >= need {
 			break
 		}
-		b.units++
+		l.bounds.units++
 	}
 	return result, err
 }

@@ -51,7 +51,7 @@ func TestWait(t *testing.T) {
 // The reply takes part of the time: a slot that comes after the end of the context is not waited for, and is given back.
 func TestWait_slowReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := must(throttle.New(slowReply(throttletest.NewServer()), throttle.Options{}))
+		c := must(throttle.New(slowReply(throttletest.NewServer())))
 		limit := throttle.PerSecond(1)
 		require.NoError(t, c.Rate("a", limit).Wait(background, ""))
 		ctx, cancel := context.WithTimeout(background, 990*time.Millisecond) // the slot comes after 980 ms, the reply after 20
@@ -94,7 +94,7 @@ func TestReserve_cancel(t *testing.T) {
 
 // A cancellation whose reply is lost is not sent again, and returns its error again.
 func TestReserve_cancelFails(t *testing.T) {
-	c, s := throttletest.New(t, throttle.Options{Logger: quiet})
+	c, s := throttletest.New(t, throttle.Logger(quiet))
 	must(hourly(c).Allow(background, ""))
 	r := must(hourly(c).Reserve(background, "", 1, 2*time.Hour))
 	s.Fail(io.EOF)
@@ -107,7 +107,7 @@ func TestReserve_cancelFails(t *testing.T) {
 // Without a server Wait and Acquire return the error, or what the options say.
 func TestWait_serverIsAway(t *testing.T) {
 	for want, fallback := range map[error]throttle.Option{throttle.ErrUnavailable: throttle.FailClosed(), io.EOF: nil, nil: throttle.FailOpen()} {
-		c, s := throttletest.New(t, throttle.Options{Logger: quiet}, fallback)
+		c, s := throttletest.New(t, throttle.Logger(quiet), fallback)
 		s.Fail(io.EOF)
 		require.ErrorIs(t, c.Rate("a", throttle.PerSecond(1)).Wait(background, ""), want)
 		require.ErrorIs(t, only(c.Slots("b", 1, time.Minute).Acquire(background, "")), want)
@@ -183,7 +183,7 @@ func TestLease_lost(t *testing.T) {
 // no slot taken.
 func TestClose_closesLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, s := newSlow(t, 10*time.Millisecond, throttle.Options{})
+		c, s := newSlow(t, 10*time.Millisecond)
 		jobs := c.Slots("jobs", 2, time.Minute)
 		held := must(jobs.Lease(background, ""))
 		for _, closes := range []func() error{c.Close, held.Close} {
@@ -207,7 +207,7 @@ func TestClose_closesLeases(t *testing.T) {
 // A second Close waits for the first one.
 func TestClose_twice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, s := newSlow(t, 10*time.Millisecond, throttle.Options{})
+		c, s := newSlow(t, 10*time.Millisecond)
 		must(c.Slots("jobs", 2, time.Minute).Lease(background, ""))
 		manyAtOnce(2, func(int) {
 			require.NoError(t, c.Close())
@@ -220,7 +220,7 @@ func TestClose_twice(t *testing.T) {
 func TestObserve(t *testing.T) {
 	var verbs []throttle.Verb
 	var last throttle.Event
-	c, s := throttletest.New(t, throttle.Options{KeyPrefix: "p:", Observe: func(e throttle.Event) { verbs, last = append(verbs, e.Verb), e }})
+	c, s := throttletest.New(t, throttle.KeyPrefix("p:"), throttle.Observe(func(e throttle.Event) { verbs, last = append(verbs, e.Verb), e }))
 	a := c.Rate("a", throttle.PerSecond(2))
 	must(a.Allow(background, "bob"))
 	require.Equal(t, throttle.Event{Verb: "Allow", Name: "a", Key: "bob", Result: last.Result, Took: last.Took}, last)
@@ -264,7 +264,7 @@ func TestLease_lostInTime(t *testing.T) {
 				}
 				time.Sleep(test.trip)
 				return s.Process(ctx, cmd)
-			}), throttle.Options{}, throttle.Timeout(10*time.Second))
+			}), throttle.Timeout(10*time.Second))
 			began := time.Now()
 			lease := must(c.Slots("jobs", 1, 3*time.Second).Lease(background, ""))
 			time.Sleep(test.held)

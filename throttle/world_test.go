@@ -78,7 +78,7 @@ func (w world) next(s worldState, visit func(worldState)) {
 		}
 		if c.waits == 1 {
 			n := s // the reply comes
-			n.clients[i] = worldClient{}.with(newGrant(int64(c.coming), now-time.Duration(c.since), &Result{}))
+			n.clients[i] = worldClient{}.with(newGrant(bounds{}, int64(c.coming), now-time.Duration(c.since), &Result{}))
 			visit(n)
 			n.clients[i] = worldClient{} // the reply is lost, or the client crashed
 			visit(n)
@@ -105,7 +105,7 @@ func (c worldClient) compare(d worldClient) int {
 }
 
 func (c worldClient) grant() *grant {
-	return newGrant(int64(c.held), now-time.Duration(c.age), &Result{})
+	return newGrant(bounds{}, int64(c.held), now-time.Duration(c.age), &Result{})
 }
 
 func (c worldClient) with(g *grant) worldClient {

@@ -45,7 +45,7 @@ func TestHTTP_frameworks(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client, _ := throttletest.New(t, throttle.Options{Logger: quiet}, throttle.Timeout(patient))
+			client, _ := throttletest.New(t, throttle.Logger(quiet), throttle.Timeout(patient))
 			var seen throttlehttp.Response
 			limit, err := throttlehttp.New(client, throttlehttp.Options{}, throttlehttp.Rule{Limiter: client.Rate("t", throttle.PerHour(2)),
 				Charge: func(_ *http.Request, r throttlehttp.Response) int64 {

@@ -49,7 +49,7 @@ func requireDenied(t *testing.T, err error) {
 
 // The connection's host names the limiter: calls and streams of one host share it.
 func TestGRPC_byPeer(t *testing.T) {
-	client, _ := throttletest.New(t, throttle.Options{Logger: quiet}, throttle.Timeout(patient))
+	client, _ := throttletest.New(t, throttle.Logger(quiet), throttle.Timeout(patient))
 	service := serveGRPC(t, GRPC{client.Rate("t", throttle.PerHour(2)), ByPeer})
 	_, err := service.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
 	require.NoError(t, err)
@@ -95,7 +95,7 @@ func TestGRPC_withoutDecision(t *testing.T) {
 		{throttle.FailOpen(), throttle.PerHour(1), 0, false, codes.DeadlineExceeded},
 		{throttle.FailOpen(), throttle.PerHour(1), 0, true, codes.DeadlineExceeded},
 	} {
-		client, server := throttletest.New(t, throttle.Options{Logger: quiet}, throttle.Timeout(patient), row.fallback)
+		client, server := throttletest.New(t, throttle.Logger(quiet), throttle.Timeout(patient), row.fallback)
 		server.Fail(errors.New("away"))
 		ctx, cancel := context.WithTimeout(t.Context(), row.deadline)
 		defer cancel()

@@ -9,7 +9,7 @@ import (
 	"gothrottle/throttle"
 )
 
-// OTelObserver returns a function for throttle.Options.Observe, with two instruments: throttle.decisions counts decisions
+// OTelObserver returns a function for throttle.Observe, with two instruments: throttle.decisions counts decisions
 // by verb, result and source; throttle.duration has the seconds of a decision by verb.
 func OTelObserver(meter metric.Meter) (func(throttle.Event), error) {
 	decisions, err := meter.Int64Counter("throttle.decisions", metric.WithUnit("{decision}"),

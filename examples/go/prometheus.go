@@ -8,7 +8,7 @@ import (
 	"gothrottle/throttle"
 )
 
-// PrometheusObserver returns a function for throttle.Options.Observe, with two metrics: throttle_decisions_total counts
+// PrometheusObserver returns a function for throttle.Observe, with two metrics: throttle_decisions_total counts
 // decisions by verb, result and source; throttle_decision_duration_seconds has the time of a decision by verb.
 func PrometheusObserver(registry prometheus.Registerer) (func(throttle.Event), error) {
 	decisions := prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -27,7 +27,7 @@ func newRueidis(t *testing.T, o rueidis.ClientOption, timeout time.Duration) *th
 	rdb, err := rueidis.NewClient(o)
 	require.NoError(t, err)
 	t.Cleanup(rdb.Close)
-	client, err := throttle.New(Rueidis{rdb}, throttle.Options{Logger: quiet}, throttle.Timeout(timeout))
+	client, err := throttle.New(Rueidis{rdb}, throttle.Logger(quiet), throttle.Timeout(timeout))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	return client

@@ -89,7 +89,7 @@ type episode struct {
 // load starts the callers. It returns a function that ends them.
 func (e *episode) load(key, safe string) (end func()) {
 	rdb := redis.NewUniversalClient(&e.options)
-	client, err := throttle.New(rdb, throttle.Options{Logger: slog.New(slog.DiscardHandler)}, throttle.Timeout(timeout))
+	client, err := throttle.New(rdb, throttle.Logger(slog.New(slog.DiscardHandler)), throttle.Timeout(timeout))
 	require.NoError(e.t, err)
 	name, rest, _ := strings.Cut(key, ":")
 	limiter := client.Rate(name, limit)

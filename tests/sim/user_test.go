@@ -48,7 +48,7 @@ func (w *world) newUser(id int) *user {
 	if w.planted.frozen {
 		now = func() time.Time { return u.started }
 	}
-	c, err := throttle.New(u, throttle.Options{Logger: slog.New(slog.DiscardHandler), Now: now}, throttle.Timeout(1000*time.Hour), throttle.DenyCache(w.denies),
+	c, err := throttle.New(u, throttle.Logger(slog.New(slog.DiscardHandler)), throttle.Clock(now), throttle.Timeout(1000*time.Hour), throttle.DenyCache(w.denies),
 		throttle.Budget(w.units, w.keepsFor))
 	if err != nil {
 		panic(err)

@@ -63,7 +63,7 @@ type Result struct {
 }
 
 // Limiter asks a server with gothrottle.
-type Limiter struct{ rate *throttle.Rate } // every limit is made from it
+type Limiter struct{ limits throttle.Limits }
 
 // NewLimiter returns a Limiter over a client of go-redis: *redis.Client, *redis.ClusterClient, *redis.Ring. Without
 // ContextTimeoutEnabled in its options a call may last as long as go-redis waits, whatever its context says. Any other
@@ -73,8 +73,8 @@ func NewLimiter(cmdable redis.Cmdable) *Limiter {
 	if !whole {
 		rdb = byPipeline{cmdable}
 	}
-	client, _ := throttle.New(anyClient{rdb}, throttle.Options{}, throttle.Timeout(timeout)) // these options are good
-	return &Limiter{client.Rate(name, throttle.PerSecond(1))}
+	client, _ := throttle.New(rdb, throttle.LooseTimeout(), throttle.Timeout(timeout)) // these options are good
+	return &Limiter{client.Limits(name)}
 }
 
 // byPipeline sends each call in a pipeline of its own.
@@ -87,12 +87,6 @@ func (p byPipeline) Process(ctx context.Context, cmd redis.Cmder) error {
 	return err
 }
 
-// anyClient hides the options of a client of go-redis, which may ignore time limits.
-type anyClient struct{ throttle.Processor }
-
-// Unwrap returns the client, for its pipelines.
-func (c anyClient) Unwrap() throttle.Processor { return c.Processor }
-
 // Allow is AllowN for one event.
 func (l Limiter) Allow(ctx context.Context, key string, limit Limit) (*Result, error) {
 	return l.AllowN(ctx, key, limit, 1)
@@ -100,18 +94,20 @@ func (l Limiter) Allow(ctx context.Context, key string, limit Limit) (*Result, e
 
 // AllowN reports whether n events may happen now. With n = 0 it returns the state and changes nothing.
 func (l Limiter) AllowN(ctx context.Context, key string, limit Limit, n int) (*Result, error) {
-	return l.ask(ctx, key, limit, n, n, (*throttle.Rate).AllowN)
+	return l.ask(ctx, key, limit, n, n, throttle.Rate.AllowN)
 }
 
 // AllowAtMost allows up to n events, as many as may happen now. With n = 0 it changes nothing, and returns when one may.
 func (l Limiter) AllowAtMost(ctx context.Context, key string, limit Limit, n int) (*Result, error) {
-	return l.ask(ctx, key, limit, n, 1, (*throttle.Rate).AllowAtMost)
+	return l.ask(ctx, key, limit, n, 1, throttle.Rate.AllowAtMost)
 }
 
 // Reset deletes the limiter: nothing is in use afterwards.
-func (l Limiter) Reset(ctx context.Context, key string) error { return l.rate.Reset(ctx, key) }
+func (l Limiter) Reset(ctx context.Context, key string) error {
+	return l.limits.Reset(ctx, key)
+}
 
-type verb func(*throttle.Rate, context.Context, string, int64) (throttle.Result, error)
+type verb func(throttle.Rate, context.Context, string, int64) (throttle.Result, error)
 
 // ask asks for n events. The call is denied if fewer than least fit.
 func (l Limiter) ask(ctx context.Context, key string, limit Limit, n, least int, ask verb) (*Result, error) {
@@ -122,7 +118,7 @@ func (l Limiter) ask(ctx context.Context, key string, limit Limit, n, least int,
 		}
 		return result, nil
 	}
-	rate := l.rate.With(limit.exact())
+	rate := l.limits.Rate(limit.exact())
 	var r throttle.Result
 	var err error
 	if n == 0 {

@@ -25,9 +25,14 @@ type Rule struct {
 	Key     func(*http.Request) string // the rest of the limiter's key. ByIP() if nil
 	Cost    func(*http.Request) int64  // units that a request takes: 1 if nil. 0 only looks
 
+	// Limit, if not nil, returns the limit of a request, such as that of its user's plan: throttle.Unlimited, Suspended, a
+	// rate if the Limiter is a Rate, Units if it is a Window or a Quota. The Limiter has the name, the options and the period.
+	// A limit that makes no sense is an error, for Options.Failed.
+	Limit func(*http.Request) throttle.Limit
+
 	// Charge, if not nil, returns the units of a served request, from its response: Cost was then an estimate, and the
 	// difference is settled, past the limit if need be. That is one more call, for which a small response waits. Charge
-	// needs a *throttle.Rate, Window or Quota. Costs that an outage left open stay as estimated.
+	// needs a Rate, a Window or a Quota. Costs that an outage left open stay as estimated.
 	Charge func(*http.Request, Response) int64
 }
 
@@ -38,7 +43,7 @@ type Response struct {
 	Header http.Header
 }
 
-// Limiter is a *throttle.Rate, *throttle.Window, *throttle.Quota or *throttle.Policy. Several rules need limiters of one
+// Limiter is a throttle.Rate, throttle.Window, throttle.Quota or throttle.Policy. Several rules need limiters of one
 // Client, without policies and rates with a Lockout.
 type Limiter interface {
 	Info() throttle.Info
@@ -98,6 +103,9 @@ func New(client *throttle.Client, o Options, rules ...Rule) (func(http.Handler) 
 			return nil, fmt.Errorf("throttlehttp: the limiter %q: %w", info.Name, info.Err)
 		}
 		_, ok := r.Limiter.(parted)
+		if _, may := with(r.Limiter, throttle.Unlimited()); r.Limit != nil && !may {
+			return nil, fmt.Errorf("throttlehttp: the limiter %q has no other limits", info.Name)
+		}
 		if named[info.Name] || (len(rules) > 1 || r.Charge != nil) && (!ok || info.Lockout != 0) {
 			return nil, fmt.Errorf("throttlehttp: the limiter %q has two rules, or is a Policy or has a Lockout: "+
 				"make it the only rule, without Charge", info.Name)
@@ -112,7 +120,7 @@ func New(client *throttle.Client, o Options, rules ...Rule) (func(http.Handler) 
 		l.rules = append(l.rules, r)
 		l.infos = append(l.infos, info)
 		policies = append(policies, policy(&info, info.Units))
-		l.charges = l.charges || r.Charge != nil
+		l.charges, l.varies = l.charges || r.Charge != nil, l.varies || r.Limit != nil || info.Units == 0
 	}
 	l.policies = strings.Join(policies, ", ")
 	return l.middleware, nil
@@ -123,8 +131,9 @@ type limiter struct {
 	o        Options
 	rules    []Rule
 	infos    []throttle.Info
-	policies string // the value of RateLimit-Policy, but for a server's policy
+	policies string // the value of RateLimit-Policy, unless it varies
 	charges  bool   // a rule has Charge
+	varies   bool   // a rule has Limit or is a server's policy
 }
 
 func (l *limiter) middleware(next http.Handler) http.Handler {
@@ -140,7 +149,7 @@ func (l *limiter) middleware(next http.Handler) http.Handler {
 			}
 			return
 		}
-		l.setHeaders(w.Header(), all)
+		l.setHeaders(w.Header(), asked, all)
 		if !all.Allowed {
 			l.denied(w, r, all)
 			return
@@ -158,20 +167,38 @@ func (l *limiter) middleware(next http.Handler) http.Handler {
 
 // ask is what one rule asks for a request.
 type ask struct {
+	by   Limiter
 	key  string
 	cost int64
+}
+
+// with returns a limiter with another limit, if it may have one.
+func with(l Limiter, limit throttle.Limit) (Limiter, bool) {
+	switch l := l.(type) {
+	case throttle.Rate:
+		return l.With(limit), true
+	case throttle.Window:
+		return l.With(limit), true
+	case throttle.Quota:
+		return l.With(limit), true
+	}
+	return l, false
 }
 
 // decide asks for all rules.
 func (l *limiter) decide(r *http.Request) (throttle.AllResult, []ask, error) {
 	asked := make([]ask, len(l.rules))
 	for i := range l.rules {
-		asked[i] = ask{l.rules[i].Key(r), max(l.rules[i].Cost(r), 0)}
+		rule := &l.rules[i]
+		asked[i] = ask{rule.Limiter, rule.Key(r), max(rule.Cost(r), 0)}
+		if rule.Limit != nil {
+			asked[i].by, _ = with(rule.Limiter, rule.Limit(r))
+		}
 	}
 	if len(l.rules) > 1 {
 		parts := make([]throttle.Part, len(l.rules))
 		for i, a := range asked {
-			parts[i] = l.rules[i].Limiter.(parted).Part(a.key, a.cost)
+			parts[i] = a.by.(parted).Part(a.key, a.cost)
 		}
 		all, err := l.client.All(r.Context(), parts...)
 		return all, asked, err
@@ -179,9 +206,9 @@ func (l *limiter) decide(r *http.Request) (throttle.AllResult, []ask, error) {
 	var one throttle.Result
 	var err error
 	if a := asked[0]; a.cost > 0 {
-		one, err = l.rules[0].Limiter.AllowN(r.Context(), a.key, a.cost)
+		one, err = a.by.AllowN(r.Context(), a.key, a.cost)
 	} else {
-		one, err = l.rules[0].Limiter.Peek(r.Context(), a.key)
+		one, err = a.by.Peek(r.Context(), a.key)
 		one.Allowed = err == nil // a look takes nothing
 	}
 	return throttle.AllResult{Result: one, Each: []throttle.Result{one}}, asked, err
@@ -194,7 +221,7 @@ func (l *limiter) settle(r *http.Request, asked []ask, seen *recorder) {
 	for i, a := range asked {
 		if rule := &l.rules[i]; rule.Charge != nil {
 			if more := rule.Charge(r, response) - a.cost; more != 0 {
-				parts = append(parts, rule.Limiter.(parted).Part(a.key, more))
+				parts = append(parts, a.by.(parted).Part(a.key, more))
 			}
 		}
 	}
@@ -257,26 +284,35 @@ func (l *limiter) failed(w http.ResponseWriter, r *http.Request, err error) bool
 	return false
 }
 
-func (l *limiter) setHeaders(h http.Header, all throttle.AllResult) {
+func (l *limiter) setHeaders(h http.Header, asked []ask, all throttle.AllResult) {
 	if !all.Allowed && all.RetryAfter > 0 && all.RetryAfter != throttle.Never {
 		h.Set("Retry-After", strconv.FormatInt(seconds(all.RetryAfter), 10))
 	}
 	if all.Source == throttle.FailedOpen || all.Source == throttle.FailedClosed {
 		return // nothing is known of the limiter
 	}
-	switch l.o.Headers {
-	case Draft11:
-		var states []string
+	switch {
+	case l.o.Headers == Draft11:
+		var states, policies []string
 		for i := range all.Each {
-			states = append(states, state(&l.infos[i], &all.Each[i]))
+			r, info := &all.Each[i], l.infos[i]
+			if r.Source == throttle.FromLimit { // it has no numbers
+				continue
+			}
+			if l.varies {
+				info = asked[i].by.Info()
+				policies = append(policies, policy(&info, r.Limit))
+			}
+			states = append(states, state(&info, r))
 		}
-		policies := l.policies
-		if l.infos[0].Units == 0 { // only the reply shows the limit of a server's policy
-			policies = policy(&l.infos[0], all.Limit)
+		if !l.varies {
+			policies = append(policies, l.policies)
 		}
-		h.Set("RateLimit-Policy", policies)
-		h.Set("RateLimit", strings.Join(states, ", "))
-	case XRateLimit:
+		if len(states) > 0 {
+			h.Set("RateLimit-Policy", strings.Join(policies, ", "))
+			h.Set("RateLimit", strings.Join(states, ", "))
+		}
+	case l.o.Headers == XRateLimit && all.Source != throttle.FromLimit:
 		h.Set("X-RateLimit-Limit", strconv.FormatInt(all.Limit, 10))
 		h.Set("X-RateLimit-Remaining", strconv.FormatInt(all.Remaining, 10))
 		h.Set("X-RateLimit-Reset", strconv.FormatInt(seconds(all.ResetAfter), 10))

@@ -48,7 +48,7 @@ func get(h http.Handler, change ...func(*http.Request)) *httptest.ResponseRecord
 func bubble(t *testing.T, test func(*testing.T, *throttle.Client, *throttletest.Server)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		c, s := throttletest.New(t, throttle.Options{})
+		c, s := throttletest.New(t)
 		test(t, c, s)
 	})
 }
@@ -128,6 +128,36 @@ func TestMiddleware_severalRules(t *testing.T) {
 		require.Equal(t, http.StatusTooManyRequests, w.Code)
 		require.Contains(t, w.Body.String(), `"violated-policies":["day"]`)
 		wantHeaders(t, w, "Retry-After", "86400")
+	})
+}
+
+// One middleware has the limits of all plans: rates, units, none, and nothing at all. Headers show the request's own limit.
+func TestMiddleware_plans(t *testing.T) {
+	bubble(t, func(t *testing.T, c *throttle.Client, s *throttletest.Server) {
+		plans := map[string]throttle.Limit{"free": throttle.PerMinute(1), "paid": throttle.PerMinute(30), "own": throttle.Unlimited(),
+			"late": throttle.Suspended(), "odd": throttle.Units(3)}
+		plan := func(r *http.Request) throttle.Limit { return plans[r.Host] }
+		h := serve(t, c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Rate("plan", throttle.PerMinute(1)), Limit: plan,
+			Key: func(r *http.Request) string { return r.Host }})
+		for _, row := range []struct {
+			host          string
+			code          int
+			policy, state string
+		}{
+			{"free", 200, `"plan";q=1;w=60`, `"plan";r=0;t=60`}, {"free", 429, `"plan";q=1;w=60`, `"plan";r=0;t=60`},
+			{"paid", 200, `"plan";q=30;w=60`, `"plan";r=29;t=2`}, {"own", 200, "", ""}, {"late", 429, "", ""}, {"odd", 500, "", ""},
+		} {
+			w := get(h, func(r *http.Request) { r.Host = row.host })
+			require.Equal(t, row.code, w.Code, row.host)
+			wantHeaders(t, w, "RateLimit-Policy", row.policy, "RateLimit", row.state)
+		}
+		require.EqualValues(t, 3, s.Calls())
+		units := func(*http.Request) throttle.Limit { return throttle.Units(2) }
+		h = serve(t, c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Window("w", 9, time.Hour), Limit: units, Key: fixed},
+			throttlehttp.Rule{Limiter: c.Quota("q", 9, time.Hour), Key: fixed})
+		wantHeaders(t, get(h), "RateLimit-Policy", `"w";q=2;w=3600, "q";q=9;w=3600`)
+		_, err := throttlehttp.New(c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Policy("p"), Limit: units})
+		require.Error(t, err)
 	})
 }
 
@@ -242,7 +272,7 @@ func TestMiddleware_serverIsAway(t *testing.T) {
 		{ended, nil, nil, nil, 503, ""},
 		{overdue{t.Context()}, nil, throttle.FailOpen(), nil, 503, ""},
 	} {
-		c, s := throttletest.New(t, throttle.Options{}, row.fallback)
+		c, s := throttletest.New(t, row.fallback)
 		s.Fail(row.fails)
 		w := get(serve(t, c, throttlehttp.Options{Failed: row.failed}, throttlehttp.Rule{Limiter: c.Rate("a", throttle.PerSecond(2)), Key: fixed}),
 			func(r *http.Request) { *r = *r.WithContext(row.ctx) })
@@ -326,7 +356,7 @@ func TestByHeader(t *testing.T) {
 
 // New refuses rules that no request could be decided by.
 func TestNew_refusesRules(t *testing.T) {
-	c, _ := throttletest.New(t, throttle.Options{Logger: slog.New(slog.DiscardHandler)})
+	c, _ := throttletest.New(t, throttle.Logger(slog.New(slog.DiscardHandler)))
 	rate := throttlehttp.Rule{Limiter: c.Rate("a", throttle.PerSecond(1))}
 	lockout, charge := c.Rate("l", throttle.PerSecond(1).Lockout(time.Hour)), func(*http.Request, throttlehttp.Response) int64 { return 1 }
 	for name, rules := range map[string][]throttlehttp.Rule{
@@ -348,7 +378,7 @@ func TestNew_refusesRules(t *testing.T) {
 
 // A connection that the handler takes over is charged as such.
 func TestMiddleware_hijacked(t *testing.T) {
-	c, _ := throttletest.New(t, throttle.Options{})
+	c, _ := throttletest.New(t)
 	calls, charged := c.Quota("calls", 10, time.Hour), make(chan throttlehttp.Response, 1)
 	limit, err := throttlehttp.New(c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: calls, Key: fixed,
 		Charge: func(_ *http.Request, r throttlehttp.Response) int64 { charged <- r; return 5 }})

@@ -20,7 +20,7 @@ import (
 // request is repeated. While the server is unavailable requests fail, unless the limiter has FailOpen. The fields must
 // not change once the Transport is used.
 type Transport struct {
-	Limiter  *throttle.Rate             // without a Lockout
+	Limiter  throttle.Rate              // without a Lockout
 	Base     http.RoundTripper          // http.DefaultTransport if nil
 	Key      func(*http.Request) string // the rest of the limiter's key: the host of the URL, in lower case, if nil
 	MaxPause time.Duration              // the longest pause that the other side may ask for: 1 min if 0

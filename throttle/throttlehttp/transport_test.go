@@ -57,7 +57,7 @@ func TestTransport(t *testing.T) {
 				})
 				var fleet []*throttlehttp.Transport
 				for range 2 {
-					c, err := throttle.New(s, throttle.Options{})
+					c, err := throttle.New(s)
 					require.NoError(t, err)
 					defer c.Close()
 					fleet = append(fleet, &throttlehttp.Transport{Limiter: c.Rate("api", throttle.PerSecond(1)), Base: upstream, MaxPause: 40 * time.Second,
@@ -110,7 +110,7 @@ func sendAtOnce(t *testing.T, transport *throttlehttp.Transport, requests int) {
 // even if a later answer asks for less.
 func TestTransport_slotInPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, _ := throttletest.New(t, throttle.Options{})
+		c, _ := throttletest.New(t)
 		began := time.Now()
 		var mu sync.Mutex
 		var sent []time.Duration
@@ -138,11 +138,11 @@ func TestTransport_onePause(t *testing.T) {
 	for _, processes := range []int{1, 10, 30} {
 		synctest.Test(t, func(t *testing.T) {
 			s := throttletest.NewServer()
-			var limiter *throttle.Rate
+			var limiter throttle.Rate
 			var all sync.WaitGroup
 			var answers atomic.Int64
 			for range processes {
-				c, err := throttle.New(s, throttle.Options{Observe: func(throttle.Event) { runtime.Gosched() }}) // others go on meanwhile
+				c, err := throttle.New(s, throttle.Observe(func(throttle.Event) { runtime.Gosched() })) // others go on meanwhile
 				require.NoError(t, err)
 				defer c.Close()
 				limiter = c.Rate("api", throttle.PerSecond(100))
@@ -180,7 +180,7 @@ func (s slow) Process(ctx context.Context, cmd redis.Cmder) error {
 // While the limiter's server is slow, a host's pause delays no other host's, and no request beyond its deadline.
 func TestTransport_slowServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, err := throttle.New(slow{throttletest.NewServer(), time.Second}, throttle.Options{}, throttle.Timeout(time.Minute))
+		c, err := throttle.New(slow{throttletest.NewServer(), time.Second}, throttle.Timeout(time.Minute))
 		require.NoError(t, err)
 		defer c.Close()
 		transport := &throttlehttp.Transport{Limiter: c.Rate("api", throttle.PerSecond(1)), Base: tripper(func(*http.Request) (*http.Response, error) {

@@ -29,14 +29,12 @@ type Server struct {
 // NewServer returns a server without keys. Its clock is time.Now, so inside testing/synctest it is the bubble's.
 func NewServer() *Server { return &Server{memory: memory.NewServer()} }
 
-// New returns a client of a new server, which share one clock: Options.Now is set. The client is closed when the test ends.
-func New(t testing.TB, o throttle.Options, defaults ...throttle.Option) (*throttle.Client, *Server) {
+// New returns a client of a new server, which share one clock, unless the options have another. The client is closed when
+// the test ends.
+func New(t testing.TB, options ...throttle.Option) (*throttle.Client, *Server) {
 	t.Helper()
 	s := NewServer()
-	if o.Now == nil {
-		o.Now = s.Now
-	}
-	c, err := throttle.New(s, o, defaults...)
+	c, err := throttle.New(s, append([]throttle.Option{throttle.Clock(s.Now)}, options...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

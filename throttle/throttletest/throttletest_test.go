@@ -10,7 +10,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"gothrottle/throttle"
 	"gothrottle/throttle/throttletest"
 )
 
@@ -19,7 +18,7 @@ var ctx = context.Background()
 // The clock is in the test's hand: what drains in an hour needs no hour. So are failures, policies and keys.
 func TestServer_inHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, s := throttletest.New(t, throttle.Options{})
+		c, s := throttletest.New(t)
 		require.Error(t, s.SetPolicies("nonsense"))
 		require.NoError(t, s.SetPolicies("a THROTTLE 0 1 1h"))
 		for _, step := range []struct {
