@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"gothrottle/throttle/internal/wire"
 )
 
 // Part is one part of a call of All: units of a limiter's key, or a slot.
@@ -49,7 +49,7 @@ func (c *Client) askAll(ctx context.Context, v Verb, parts []Part) (all AllResul
 	if err != nil {
 		return AllResult{}, err
 	}
-	reply, err := c.all.general(ctx, words...)
+	reply, err := c.conn.General(ctx, &c.all.wait, words...)
 	if err == nil {
 		err = all.read(reply, sent, parts)
 	}
@@ -106,11 +106,11 @@ func fixedParts(v Verb, parts []Part) (all AllResult, sent []int) {
 // allWords returns the words of GO.ALL for some parts.
 func (c *Client) allWords(v Verb, sent []int, parts []Part) (words []any, err error) {
 	words = []any{"GO.ALL"}
-	_, ring := c.rdb.(*redis.Ring)
+	ring := c.conn.Sharded()
 	for i, at := range sent {
 		p := &parts[at]
 		key := p.l.prefix + p.key
-		if ring && i > 0 && hashTag(key) != hashTag(words[1].(string)) {
+		if ring && i > 0 && wire.HashTag(key) != wire.HashTag(words[1].(string)) {
 			// The shard of the first key would decide for all keys, and nobody would notice.
 			return nil, params("%s over a Ring needs keys with one hash tag", v)
 		}
@@ -139,19 +139,23 @@ func (p *Part) appendWords(words []any) []any {
 
 // read reads the reply of GO.ALL to some parts.
 func (all *AllResult) read(reply any, sent []int, parts []Part) error {
-	ints, inner := leadingInts(reply)
+	ints, inner := wire.LeadingInts(reply)
 	if len(ints) != 6 || len(inner) != len(sent) || ints[5] < 0 || ints[5] >= int64(len(sent)) {
-		return errReply
+		return wire.ErrReply
 	}
 	for i, at := range sent {
 		p := &parts[at]
-		numbers, _ := leadingInts(inner[i])
-		r, _, err := readResult(numbers, &p.l.bounds, p.n, take)
+		numbers, _ := wire.LeadingInts(inner[i])
+		reply, err := wire.Read(numbers)
 		if err != nil {
 			return err
 		}
-		if ints[0] == 0 && p.n < 0 {
-			p.l.noteDenial(p.key, p.n, upTo, 0, &r)
+		r, _, err := p.l.result(reply, p.n, take)
+		if err != nil {
+			return err
+		}
+		if ints[0] == 0 && p.n < 0 && p.l.denies {
+			p.l.learn(p.key, p.n, upTo, 0, &r)
 		}
 		all.Each[at] = r
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime"
 	"time"
+
+	"gothrottle/throttle/internal/wire"
 )
 
 // group is callers of Allow for one key that wait for one command, because another one is under way. They are granted units
@@ -52,7 +54,10 @@ func (l limiter) merge(ctx context.Context, key string, r *Result) error {
 // the command for the others fails, rest is its error.
 func (l limiter) ask(ctx context.Context, key string, callers int64) (r Result, kept int64, rest, err error) {
 	now := l.clock()
-	kept, more := l.take(key, callers, now, &r)
+	more := int64(0)
+	if l.spends() {
+		kept, more = l.take(key, callers, now, &r)
+	}
 	if kept == callers {
 		r.Granted = kept
 		return r, kept, nil, nil
@@ -61,7 +66,7 @@ func (l limiter) ask(ctx context.Context, key string, callers int64) (r Result, 
 	if callers == 1 && more == 0 {
 		m = take
 	}
-	if r, err = l.send(ctx, now, key, n, m); err == nil {
+	if r, err = l.send(ctx, now, key, n, m); err == nil && l.spends() {
 		l.keep(key, now, r.Granted-(callers-kept), &r)
 	}
 	if r.Granted += kept; err != nil && kept > 0 { // the first callers have their units, whatever became of the command
@@ -101,12 +106,12 @@ func (f *family) group(ctx context.Context, at spot) *group {
 		return groups[n-1]
 	}
 	g := &group{first: ctx, done: make(chan struct{})}
-	g.timer = time.AfterFunc(f.timeout/steps, func() {
+	g.timer = time.AfterFunc(f.timeout/wire.Steps, func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if !g.full {
 			g.full = true
-			g.timer.Reset(f.timeout - f.timeout/steps)
+			g.timer.Reset(f.timeout - f.timeout/wire.Steps)
 			return
 		}
 		g.finish(Result{}, fmt.Errorf("%w: %w", ErrUnavailable, context.DeadlineExceeded))
@@ -175,7 +180,7 @@ func (f *family) next(at spot) {
 	for _, g := range groups {
 		callers += g.waiting()
 	}
-	if callers > 0 && !f.c.closed.Load() && f.c.start(func() { f.lead(at, groups, callers) }) {
+	if callers > 0 && !f.c.closed.Load() && f.c.conn.Start(func() { f.lead(at, groups, callers) }) {
 		f.busy[at] = nil
 		return
 	}

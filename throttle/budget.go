@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
+
+	"gothrottle/throttle/internal/wire"
 )
 
 // grant is units of a key that the server granted and that are not spent yet. Times are those of the client's clock.
@@ -54,7 +56,7 @@ func (l *limiter) spend(s *state, r *Result) bool {
 		return false
 	}
 	g := s.grant.Load()
-	if g == nil || g.of != l.bounds || g.timer == nil && !g.fresh(l.c.now(), l.hold) {
+	if g == nil || g.of != l.bounds || g.timer == nil && !g.fresh(l.c.conn.Now(), l.hold) {
 		return false
 	}
 	left := g.left.Add(-1)
@@ -131,9 +133,6 @@ func (u *use) known(now, hold time.Duration) bool {
 
 // take spends up to n units, and returns how many, and how many more than the other callers need should be asked for.
 func (l *limiter) take(key string, n int64, now time.Duration, r *Result) (spent, more int64) {
-	if !l.spends() {
-		return 0, 0
-	}
 	s := l.lock(key)
 	defer s.mu.Unlock()
 	if l.spend(s, r) { // the first one sets r
@@ -147,12 +146,9 @@ func (l *limiter) take(key string, n int64, now time.Duration, r *Result) (spent
 
 // keep notes the reply to a command that was sent at this time, and the units that it has brought beyond the callers'.
 func (l *limiter) keep(key string, sent time.Duration, extra int64, r *Result) {
-	if !l.spends() {
-		return
-	}
 	s := l.lock(key)
 	defer s.mu.Unlock()
-	if l.c.closed.Load() || !s.claim(l.bounds, l.c.now(), l.hold) { // giveBack may have seen this state before
+	if l.c.closed.Load() || !s.claim(l.bounds, l.c.conn.Now(), l.hold) { // giveBack may have seen this state before
 		return
 	}
 	s.use.since, s.use.remaining, s.use.scarce = sent, r.Remaining, !r.Allowed || r.RetryAfter > 0
@@ -163,7 +159,7 @@ func (l *limiter) keep(key string, sent time.Duration, extra int64, r *Result) {
 	}
 	g := newGrant(l.bounds, min(extra, l.settings.units), sent, r)
 	if !l.c.ownClock {
-		g.timer = time.AfterFunc(l.hold-(l.c.now()-sent), func() {
+		g.timer = time.AfterFunc(l.hold-(l.c.conn.Now()-sent), func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			g.end()
@@ -183,7 +179,7 @@ func (s *state) drop() {
 // first error.
 func (f *family) giveBack() error {
 	var calls []func() error
-	now := f.c.now()
+	now := f.c.conn.Now()
 	f.mu.Lock()
 	if f.sweeper != nil {
 		f.sweeper.Stop()
@@ -203,5 +199,5 @@ func (f *family) giveBack() error {
 		}
 		return true
 	})
-	return atOnce(calls)
+	return wire.AtOnce(calls)
 }

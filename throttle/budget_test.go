@@ -72,7 +72,7 @@ func TestBudget_unitsGetOld(t *testing.T) {
 		for _, now := range []func() time.Time{nil, func() time.Time { return time.Now().Add(ahead) }} {
 			c := open(t, admitting{}, Clock(now), Budget(10, time.Second))
 			l, r := c.Rate("t", PerSecond(100)).l, Result{Remaining: 50, ResetAfter: time.Second}
-			sent := c.now()
+			sent := c.conn.Now()
 			time.Sleep(time.Millisecond) // until the reply
 			l.keep("", sent, 10, &r)
 			s := l.find("")
@@ -97,17 +97,17 @@ func (wrongType) RedisError()   {}
 // Units that one key refuses do not keep the units of others from going back. A server that does not answer does.
 func TestGiveBack_errors(t *testing.T) {
 	const keys = 5000
-	for fails, want := range map[error]int64{wrongType{}: keys, io.EOF: clusterLanes * (circuitFailures + laneWidth)} {
+	for fails, want := range map[error]int64{wrongType{}: keys, io.EOF: 256 * (5 + 4)} {
 		var sent atomic.Int64
 		c := open(t, process(func(context.Context, redis.Cmder) error { sent.Add(1); return fails }),
 			Clock(time.Now), Budget(5, time.Hour)) // with a clock there are no timers, which would end in later tests
 		l := c.Rate("t", PerHour(10)).l
 		for i := range keys {
-			l.keep(fmt.Sprint(i), c.now(), 1, &Result{})
+			l.keep(fmt.Sprint(i), c.conn.Now(), 1, &Result{})
 		}
 		require.ErrorIs(t, c.Close(), fails)
 		require.LessOrEqual(t, sent.Load(), want)
-		require.GreaterOrEqual(t, sent.Load(), min(want, clusterLanes*circuitFailures/2))
+		require.GreaterOrEqual(t, sent.Load(), min(want, 256*5/2))
 	}
 }
 
@@ -119,7 +119,7 @@ func TestGiveBack_old(t *testing.T) {
 		now := func() time.Time { return started }
 		c := open(t, process(func(context.Context, redis.Cmder) error { sent.Add(1); return nil }), Clock(func() time.Time { return now() }), Budget(5, time.Second))
 		l := c.Rate("t", PerHour(10)).l
-		l.keep("bob", c.now(), 1, &Result{})
+		l.keep("bob", c.conn.Now(), 1, &Result{})
 		l.sweep()
 		now = func() time.Time { return started.Add(ahead) }
 		_ = c.Close() // the reply is empty
@@ -138,7 +138,7 @@ func TestClose_leavesNothing(t *testing.T) {
 		var grants []weak.Pointer[grant]
 		l := c.Rate("t", PerHour(10)).l
 		for range times {
-			l.keep("bob", c.now(), 5, &Result{})
+			l.keep("bob", c.conn.Now(), 5, &Result{})
 			grants = append(grants, weak.Make(l.find("bob").grant.Load()))
 		}
 		require.Less(t, held(grants), times/2)

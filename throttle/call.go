@@ -2,54 +2,10 @@ package throttle
 
 import (
 	"context"
-	"math"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"gothrottle/throttle/internal/wire"
 )
-
-// command is a command of this package.
-type command interface {
-	redis.Cmder
-	context() *within
-	answered() bool // there is a reply that isn't an error
-}
-
-// once is what commands have in common.
-type once struct{ within within }
-
-// NoRetry makes go-redis send the command once: a call that is sent twice takes its units twice.
-func (*once) NoRetry() bool { return true }
-
-func (o *once) context() *within { return &o.within }
-
-// call is one command whose reply is an array of integers.
-type call struct {
-	once
-	redis.IntSliceCmd
-	args [9]any
-}
-
-func (c *call) answered() bool { return c.Val() != nil }
-
-// generalCall is one command with a reply of any form.
-type generalCall struct {
-	once
-	*redis.Cmd
-}
-
-func (c *generalCall) answered() bool { return c.Val() != nil }
-
-// keyStep is the number of words from one key to the next. A cluster client that does not know it asks for the list of
-// commands before its first command, and takes up to 5 s for that, whatever the context says.
-const keyStep = 1
-
-func newGeneralCall(w within, words []any) *generalCall {
-	c := &generalCall{once: once{w}}
-	c.Cmd = redis.NewCmd(&c.within, words...)
-	c.SetStepCount(keyStep)
-	return c
-}
 
 // Boxed once: a constant string in an interface does not allocate, but a variable does.
 var (
@@ -145,11 +101,38 @@ func (l *limiter) last() []any {
 	return []any{"ALIGN", l.c.o.now().In(l.zone).Format("-07:00"), "MS"}
 }
 
-// newCall makes the command of one decision. The limiter's words are boxed once, so sending allocates little.
-func (l *limiter) newCall(ctx context.Context, key string, n int64, m mode, maxWait time.Duration) *call {
-	c := &call{once: once{l.within(ctx)}}
-	words := l.boxed()
-	args := append(c.args[:0], words.first...)
+// send asks the server within the time limit. It is sent at this time of the client's clock, if the limiter remembers.
+func (l limiter) send(ctx context.Context, sent time.Duration, key string, n int64, m mode) (r Result, err error) {
+	if l.kind == policyKind { // its reply holds more than integers
+		r, err = l.sendPolicy(ctx, key, n, m)
+	} else {
+		r, _, err = l.do(ctx, key, n, m, 0)
+	}
+	if err == nil && l.denies {
+		l.learn(key, n, m, sent, &r)
+	}
+	return r, err
+}
+
+func (l *limiter) sendPolicy(ctx context.Context, key string, n int64, m mode) (Result, error) {
+	general, err := l.c.conn.General(ctx, &l.wait, policyKind.command(m), l.prefix+key, n, "MS")
+	if err != nil {
+		return Result{}, err
+	}
+	ints, _ := wire.LeadingInts(general)
+	reply, err := wire.Read(ints)
+	if err != nil {
+		return Result{}, err
+	}
+	r, _, err := l.result(reply, n, m)
+	return r, err
+}
+
+// do makes the command of one decision, sends it, and reads its reply: a Result, and the sixth integer, if there is one. The
+// limit's words are boxed once, so sending allocates little.
+func (l *limiter) do(ctx context.Context, key string, n int64, m mode, maxWait time.Duration) (Result, int64, error) {
+	cmd, args := l.wait.Call(ctx)
+	args = append(args, l.boxed().first...)
 	args[1] = l.prefix + key
 	if args[0] = l.kind.command(m); n != 1 { // that is the server's default
 		args = append(args, n)
@@ -164,77 +147,23 @@ func (l *limiter) newCall(ctx context.Context, key string, n int64, m mode, maxW
 	case l.lockout != 0 && m == take:
 		args = append(args, "LOCKOUT", l.lockout.Milliseconds())
 	}
-	c.IntSliceCmd = *redis.NewIntSliceCmd(&c.within, append(args, l.last()...)...)
-	c.SetStepCount(keyStep)
-	return c
-}
-
-// newLease makes the command of a holder of a slot.
-func (l *limiter) newLease(ctx context.Context, key, holder string, m mode) *call {
-	c := &call{once: once{l.within(ctx)}}
-	args := append(append(c.args[:0], l.boxed().first...), holder, "MS")
-	args[0], args[1] = l.kind.command(m), l.prefix+key
-	c.IntSliceCmd = *redis.NewIntSliceCmd(&c.within, args...)
-	c.SetStepCount(keyStep)
-	return c
-}
-
-// do sends a command and reads its reply: a Result, and the sixth integer, if there is one. If there is an error, go-redis
-// may still use the command.
-func (l *limiter) do(cmd *call, n int64, m mode) (Result, int64, error) {
-	if err := l.c.do(cmd); err != nil {
-		return Result{}, 0, err
-	}
-	return readResult(cmd.Val(), &l.bounds, n, m)
-}
-
-// general sends any command within the time limit, and returns its reply. The second word is its key.
-func (f *family) general(ctx context.Context, words ...any) (any, error) {
-	cmd := newGeneralCall(f.within(ctx), words)
-	if err := f.c.do(cmd); err != nil {
-		return nil, err
-	}
-	return cmd.Val(), nil
-}
-
-// doGeneral sends any command whose reply begins with the integers of a decision. It is do for such commands.
-func (l *limiter) doGeneral(ctx context.Context, n int64, m mode, words ...any) (Result, int64, error) {
-	reply, err := l.general(ctx, words...)
+	reply, err := l.c.conn.Do(cmd, append(args, l.last()...))
 	if err != nil {
 		return Result{}, 0, err
 	}
-	ints, _ := leadingInts(reply)
-	return readResult(ints, &l.bounds, n, m)
+	return l.result(reply, n, m)
 }
 
-// leadingInts splits a reply into its first integers and what follows them.
-func leadingInts(reply any) (ints []int64, rest []any) {
-	items, _ := reply.([]any)
-	for i, item := range items {
-		n, ok := item.(int64)
-		if !ok {
-			return ints, items[i:]
-		}
-		ints = append(ints, n)
+// result turns a reply to n units in this mode into a Result, and returns the sixth integer, if there is one.
+func (b *bounds) result(reply wire.Reply, n int64, m mode) (r Result, sixth int64, err error) {
+	if !reply.Six && (m == upTo || m == reserve || b.kind == slotsKind) {
+		return Result{}, 0, wire.ErrReply
 	}
-	return ints, nil
-}
-
-// readResult reads the integers of one reply: five, or six with UPTO, with RESERVE and of a lease.
-func readResult(ints []int64, b *bounds, n int64, m mode) (r Result, sixth int64, err error) {
-	if len(ints) < 5 || len(ints) < 6 && (m == upTo || m == reserve || b.kind == slotsKind) {
-		return Result{}, 0, errReply
-	}
-	if len(ints) > 5 {
-		sixth = ints[5]
-	}
-	r = Result{
-		Allowed: ints[0] == 0, Limit: ints[1], Remaining: ints[2], RetryAfter: millis(ints[3]), ResetAfter: millis(ints[4]),
-		Source: FromServer,
-	}
+	r = Result{Allowed: reply.Allowed, Limit: reply.Limit, Remaining: reply.Remaining, RetryAfter: reply.Retry, ResetAfter: reply.Reset,
+		Source: FromServer}
 	switch {
 	case m == upTo:
-		r.Granted = sixth
+		r.Granted = reply.Sixth
 	case r.Allowed:
 		r.Granted = n
 	}
@@ -244,56 +173,5 @@ func readResult(ints []int64, b *bounds, n int64, m mode) (r Result, sixth int64
 			r.RetryAfter = 0
 		}
 	}
-	return r, sixth, nil
-}
-
-// millis turns milliseconds into a Duration, the longest if it does not fit. A reply has up to 10^13 ms.
-func millis(n int64) time.Duration {
-	if n > math.MaxInt64/int64(time.Millisecond) {
-		return math.MaxInt64
-	}
-	return time.Duration(n) * time.Millisecond
-}
-
-// steps is how many contexts are made within one time limit, so a call may lose that part of its limit.
-const steps = 16
-
-// within returns the context of a command that is sent now.
-func (f *family) within(ctx context.Context) within {
-	return within{f.deadline(), ctx, f.timeout}
-}
-
-// deadline returns a context that ends with the time limit of a call that begins now. Calls that begin within a short time
-// of each other share it, because a timer for each call would cost more than the call's own work.
-func (f *family) deadline() context.Context {
-	if shared := f.latest.Load(); shared != nil {
-		if end, _ := (*shared).Deadline(); time.Until(end) > f.timeout-f.timeout/steps {
-			return *shared
-		}
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), f.timeout)
-	context.AfterFunc(ctx, cancel)
-	f.latest.Store(&ctx)
-	return ctx
-}
-
-// within is the context of one command: it ends at the time limit and has the values of the caller's context. It does not
-// end with the caller's context, so a caller in a hurry costs no connection.
-type within struct {
-	context.Context
-	caller context.Context
-	limit  time.Duration // of which less may be left
-}
-
-func (w *within) Value(key any) any { return w.caller.Value(key) }
-
-// ended returns the error of a caller's context that has ended, even if its timer has not run yet.
-func ended(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if end, ok := ctx.Deadline(); ok && !time.Now().Before(end) {
-		return context.DeadlineExceeded
-	}
-	return nil
+	return r, reply.Sixth, nil
 }

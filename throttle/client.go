@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"gothrottle/throttle/internal/wire"
 )
 
 // Processor sends one command: *redis.Client (also to Sentinel), *redis.ClusterClient, *redis.Ring, or a type of your own.
@@ -52,21 +54,14 @@ type Event struct {
 // go-redis and the handler of its Logger must not use them: such a call may wait for itself. Hooks must not panic: merged
 // calls, pipelines and leases run in goroutines of the Client, where a panic ends the program.
 type Client struct {
-	rdb      Processor
+	conn     *wire.Conn
 	o        options // defaults of the limiters, and the client's own
 	all      limiter // of All and SettleAll, which have the defaults
-	lanes    []lane
-	masters  sync.Map  // map[string]*lane: the masters of a cluster, by address
-	base     time.Time // the times that limiters and circuits keep count from here
 	closed   ending
-	ownClock bool           // Clock was given
-	advised  atomic.Int64   // when the log last had a record of complain, 1 ns and more
-	away     atomic.Bool    // the log has said that the server is unavailable
-	running  sync.WaitGroup // goroutines of the client, without those of leases
-	leases   sync.Map       // map[*Lease]nil: every lease that isn't closed
+	ownClock bool     // Clock was given
+	leases   sync.Map // map[*Lease]nil: every lease that isn't closed
 
 	mu      sync.Mutex
-	stopped bool               // no goroutine starts any more
 	names   map[string]*family // every name that was not refused
 	refused error              // why the first limiter was refused
 }
@@ -82,38 +77,17 @@ func New(rdb Processor, with ...Option) (*Client, error) {
 	switch {
 	case rdb == nil:
 		return nil, params("New needs a client of go-redis")
-	case !o.loose && ignoresContexts(rdb):
+	case !o.loose && wire.IgnoresContexts(rdb):
 		return nil, params("this %T ignores time limits: set ContextTimeoutEnabled, and no timeout of -2", rdb)
 	}
-	c := &Client{rdb: rdb, o: o, ownClock: o.now != nil, lanes: makeLanes(rdb), names: map[string]*family{}, closed: newEnding()}
+	c := &Client{o: o, ownClock: o.now != nil, names: map[string]*family{}, closed: newEnding()}
 	if !c.ownClock {
 		c.o.now = time.Now
 	}
-	c.base = c.o.now()
+	c.conn = wire.New(rdb, c.o.now, o.logger)
 	c.all.family = c.newFamily("", bounds{}, o.settings)
 	return c, nil
 }
-
-// ignoresContexts reports whether a client of go-redis does not end a call when its context ends. A timeout of -2 means that
-// go-redis never sets a deadline. -1 means that there is no timeout besides the context's. The options of a Ring hold these
-// numbers as they were set. In the options of the other clients -1 has become 0, and -2 is still negative. Other types must
-// end calls by themselves.
-func ignoresContexts(rdb Processor) bool {
-	switch rdb := rdb.(type) {
-	case interface{ Options() *redis.Options }:
-		o := rdb.Options()
-		return !o.ContextTimeoutEnabled || min(o.ReadTimeout, o.WriteTimeout) < 0
-	case interface{ Options() *redis.ClusterOptions }:
-		o := rdb.Options()
-		return !o.ContextTimeoutEnabled || min(o.ReadTimeout, o.WriteTimeout) < 0
-	case interface{ Options() *redis.RingOptions }:
-		o := rdb.Options()
-		return !o.ContextTimeoutEnabled || min(o.ReadTimeout, o.WriteTimeout) < -1
-	}
-	return false
-}
-
-func (c *Client) now() time.Duration { return c.o.now().Sub(c.base) }
 
 // Rate returns the limiter of this name. It decides by GCRA (GO.THROTTLE).
 //
@@ -241,9 +215,6 @@ func (c *Client) checkName(name string, b bounds) error {
 	return b.check()
 }
 
-// checkTimeout bounds Check if its context has no deadline. It leaves room to set connections up over a slow network.
-const checkTimeout = 5 * time.Second
-
 // Check returns an error if a limiter was refused, if a server does not reply, or if it has not loaded the module. It asks
 // every master of a cluster and every shard of a Ring, with the context's deadline or 5 s, and sets connections up. Call it
 // when the program starts: otherwise a missing module is noticed at the first decision, and the first decisions over a slow
@@ -252,61 +223,13 @@ func (c *Client) Check(ctx context.Context) error {
 	c.mu.Lock()
 	refused := c.refused
 	c.mu.Unlock()
-	if c.closed.Load() {
+	switch {
+	case c.closed.Load():
 		return ErrClosed
-	}
-	if refused != nil {
+	case refused != nil:
 		return refused
 	}
-	if _, bounded := ctx.Deadline(); !bounded {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, checkTimeout)
-		defer cancel()
-	}
-	if err := checkOne(ctx, c.rdb); err != nil { // ForEachShard skips shards that are down
-		return err
-	}
-	type onEach = func(context.Context, *redis.Client) error
-	one := func(ctx context.Context, node *redis.Client) error { return checkOne(ctx, node) }
-	switch rdb := c.rdb.(type) {
-	case interface {
-		ForEachMaster(context.Context, onEach) error
-	}:
-		return classify(rdb.ForEachMaster(ctx, one))
-	case interface {
-		ForEachShard(context.Context, onEach) error
-	}:
-		return classify(rdb.ForEachShard(ctx, one))
-	}
-	return nil
-}
-
-// checkOne asks one server.
-func checkOne(ctx context.Context, rdb Processor) error {
-	return setUp(ctx, rdb, func(reply any, err error) error {
-		if rows, _ := reply.([]any); err == nil && (len(rows) == 0 || rows[0] == nil) {
-			return ErrNoModule
-		}
-		return err
-	}, "COMMAND", "INFO", "GO.THROTTLE")
-}
-
-// atOnce makes calls, at most maxPipeline at once, and returns the error that comes first: later ones may follow from it.
-func atOnce(calls []func() error) (first error) {
-	turns := make(chan struct{}, maxPipeline)
-	var all sync.WaitGroup
-	var once sync.Once
-	for _, call := range calls {
-		turns <- struct{}{}
-		all.Go(func() {
-			if err := call(); err != nil {
-				once.Do(func() { first = err })
-			}
-			<-turns
-		})
-	}
-	all.Wait()
-	return first
+	return c.conn.Check(ctx)
 }
 
 // Close gives back the units of budgets, except those of calls under way, closes the leases, and waits until no
@@ -328,10 +251,7 @@ func (c *Client) close() error {
 	for _, f := range names {
 		err = errors.Join(err, f.giveBack())
 	}
-	c.mu.Lock()
-	c.stopped = true
-	c.mu.Unlock()
-	c.running.Wait()
+	c.conn.Stop()
 	return err
 }
 
@@ -351,14 +271,4 @@ func (e *ending) once(f func()) {
 	}
 	defer close(e.done)
 	f()
-}
-
-// start starts a goroutine that Close waits for, and reports whether it did: once the client is closed it does not.
-func (c *Client) start(f func()) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.stopped {
-		c.running.Go(f)
-	}
-	return !c.stopped
 }

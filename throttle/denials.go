@@ -29,11 +29,11 @@ func (d *denial) repeat(of *bounds, n int64, now time.Duration, r *Result) bool 
 	return true
 }
 
-// noteDenial remembers a denial, if the limiter does. After a part was granted one more unit is denied. It counts from the
+// learn remembers a denial of a limiter with a DenyCache. After a part was granted one more unit is denied. It counts from the
 // time at which the command was sent: counted from the reply, it would last longer than on the server. It ends if
 // units are given back.
-func (l *limiter) noteDenial(key string, n int64, m mode, sent time.Duration, r *Result) {
-	if !l.denies || m != take && m != upTo || n > 0 && (r.RetryAfter <= 0 || r.RetryAfter == Never) {
+func (l *limiter) learn(key string, n int64, m mode, sent time.Duration, r *Result) {
+	if m != take && m != upTo || n > 0 && (r.RetryAfter <= 0 || r.RetryAfter == Never) {
 		return
 	}
 	if m == upTo {

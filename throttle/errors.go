@@ -1,15 +1,10 @@
 package throttle
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
-	"slices"
-	"strings"
-	"time"
 
-	"github.com/redis/go-redis/v9"
+	"gothrottle/throttle/internal/wire"
 )
 
 // errors.Is finds these in the errors of this package.
@@ -17,17 +12,17 @@ var (
 	// ErrUnavailable: nobody decided. There was no reply in time or no connection, the server cannot write (loading, out of
 	// memory, a replica, a cluster that is down), or it refuses this client (a changed password or permission). So is
 	// every error reply that isn't gothrottle's, such as a proxy's. A call that was sent may have taken its units.
-	ErrUnavailable = errors.New("throttle: the server is unavailable")
+	ErrUnavailable = wire.ErrUnavailable
 
 	// ErrNoModule: the server does not know the command.
-	ErrNoModule = errors.New("throttle: the server has not loaded gothrottle")
+	ErrNoModule = wire.ErrNoModule
 
 	// ErrParams: the limit, the quantity, or the verb and the limit together make no sense, or the key holds something that
 	// is not this kind of limiter.
-	ErrParams = errors.New("throttle: bad parameters")
+	ErrParams = wire.ErrParams
 
 	// ErrClosed: the client was closed.
-	ErrClosed = errors.New("throttle: the client is closed")
+	ErrClosed = wire.ErrClosed
 
 	// ErrLost is the cause of a lease's context that ended because the slot was lost.
 	ErrLost = errors.New("throttle: the lease was lost")
@@ -52,93 +47,4 @@ func (e *DeniedError) Unwrap() error { return e.Result.Cause }
 // params returns an ErrParams with a reason.
 func params(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrParams, fmt.Sprintf(format, args...))
-}
-
-var errReply = errors.New("throttle: a reply that this client does not know")
-
-var (
-	// ownErrors are the first words of gothrottle's error replies that follow "ERR ", or "ERR clause N: ".
-	ownErrors = strings.Split("wrong number of arguments|unknown option|option '|'|RESERVE |LOCKOUT |ALIGN |FORCE |UPTO |MS |"+
-		"max_burst |count |period |quantity |(max_burst + 1)|the rate must|limit |ttl |offset |maxwait |the time of |"+
-		"what is in use|more than |an id |at most |a clause |a key |a period |only the |a WINDOW|the key '|no policy |the count of keys|no denials |"+
-		"the hash at |the string at |the sorted set at |the rate limiter at this key is damaged", "|")
-	// The server says these of itself, so that no other key would be decided either.
-	serverErrors = strings.Split("LOADING|OOM|MISCONF|BUSY|READONLY|MASTERDOWN|NOREPLICAS|CLUSTERDOWN|NOAUTH|WRONGPASS|ERR max number of clients", "|")
-)
-
-func hasPrefix(text string, prefixes []string) bool {
-	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(text, prefix) })
-}
-
-// meaning returns what an error reply means.
-func meaning(text string) error {
-	own, found := strings.CutPrefix(text, "ERR ")
-	if rest, of := strings.CutPrefix(own, "clause "); of {
-		_, own, _ = strings.Cut(rest, ": ")
-	}
-	switch {
-	case found && strings.HasPrefix(own, "unknown command"):
-		return ErrNoModule
-	case found && hasPrefix(own, ownErrors) || strings.HasPrefix(text, "WRONGTYPE") || strings.HasPrefix(text, "CROSSSLOT"):
-		return ErrParams
-	}
-	return ErrUnavailable
-}
-
-// failsAll reports whether an ErrUnavailable says that calls for other keys would fail, too.
-func failsAll(err error) bool {
-	var reply redis.Error
-	return !errors.As(err, &reply) || hasPrefix(reply.Error(), serverErrors)
-}
-
-// classify wraps an error of go-redis so that errors.Is finds its kind.
-func classify(err error) error {
-	if err == nil {
-		return nil
-	}
-	var reply redis.Error // after the return for nil, because reply is allocated
-	switch {
-	case errors.Is(err, ErrUnavailable) || errors.Is(err, errReply) || errors.Is(err, ErrClosed) || errors.Is(err, ErrNoModule):
-		return err
-	case errors.As(err, &reply):
-		return fmt.Errorf("%w: %w", meaning(reply.Error()), err)
-	}
-	// Everything else happened on the way: a time-out, a refused or broken connection, an exhausted pool.
-	var network net.Error
-	if errors.As(err, &network) && network.Timeout() && !errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%w: %w (%w)", ErrUnavailable, err, context.DeadlineExceeded)
-	}
-	return fmt.Errorf("%w: %w", ErrUnavailable, err)
-}
-
-// advice says what to do about error replies that begin like this, after ERR. They don't go away by themselves.
-var advice = [][2]string{
-	{"unknown command", "load gothrottle into every server (docs/install.md). Client.Check notices this when a program starts"},
-	{"no policy ", "add the policy to gothrottle.policies of every server (docs/commands.md)"},
-	{"CROSSSLOT", "give all keys of one call one hash tag, as in {site}bob and {site} (docs/go.md)"},
-	{"WRONGTYPE", "use another KeyPrefix: another program has a key of this name"},
-	{"NOPERM", "permit the command and the key to this user of the server (SECURITY.md)"},
-	{"", "correct the limit or the call (docs/commands.md)"},
-}
-
-// adviceEvery is how much time there is at least from one record of complain to the next.
-const adviceEvery = time.Minute
-
-// complain logs what to do about a call that fails until somebody changes the set-up.
-func (c *Client) complain(cmd command, err error) {
-	var reply redis.Error
-	if !errors.As(err, &reply) || !(errors.Is(err, ErrParams) || errors.Is(err, ErrNoModule) || strings.HasPrefix(reply.Error(), "NOPERM")) {
-		return
-	}
-	last, now := c.advised.Load(), int64(c.now())+1
-	if last > 0 && now >= last && now-last < int64(adviceEvery) || !c.advised.CompareAndSwap(last, now) {
-		return
-	}
-	text := strings.TrimPrefix(reply.Error(), "ERR ")
-	for _, row := range advice {
-		if strings.HasPrefix(text, row[0]) {
-			c.o.logger.Error("throttle: calls fail until the set-up is changed", "command", cmd.Name(), "key", cmd.Args()[1], "error", reply, "do", row[1])
-			return
-		}
-	}
 }

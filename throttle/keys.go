@@ -57,7 +57,7 @@ func (f *family) sweep() {
 	f.mu.Lock()
 	f.sweeper = nil
 	f.mu.Unlock()
-	now, remain := f.c.now(), false
+	now, remain := f.c.conn.Now(), false
 	f.keys.Range(func(key, v any) bool {
 		s := v.(*state)
 		s.mu.Lock()

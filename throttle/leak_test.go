@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 func goroutines() string {
 	text := make([]byte, 1<<22)
 	for _, stack := range strings.Split(string(text[:runtime.Stack(text, true)]), "\n\n") {
-		if strings.Contains(stack, "/throttle.") {
+		if strings.Contains(stack, "/throttle.") || strings.Contains(stack, "/wire.") {
 			return stack
 		}
 	}

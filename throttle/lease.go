@@ -7,6 +7,8 @@ import (
 	"fmt"
 	mathrand "math/rand/v2"
 	"time"
+
+	"gothrottle/throttle/internal/wire"
 )
 
 // Lease is a slot that this process holds. The slot is renewed in the background until Close.
@@ -89,7 +91,14 @@ func (l *limiter) slot(ctx context.Context, key, holder string, m mode) (r Resul
 	if l.answer != asks {
 		return l.fixed(1), false, nil
 	}
-	r, sixth, err := l.do(l.newLease(ctx, key, holder, m), 1, m)
+	cmd, args := l.wait.Call(ctx)
+	args = append(append(args, l.boxed().first...), holder, "MS")
+	args[0], args[1] = l.kind.command(m), l.prefix+key
+	reply, err := l.c.conn.Do(cmd, args)
+	if err != nil {
+		return Result{}, false, err
+	}
+	r, sixth, err := l.result(reply, 1, m)
 	return r, sixth == 1, err
 }
 
@@ -137,7 +146,7 @@ func (s Slots) Release(ctx context.Context, key, holder string) (held bool, err 
 	if err := s.l.checkHolder(verbRelease, holder); err != nil || s.l.answer != asks {
 		return false, err
 	}
-	reply, err := s.l.general(ctx, "GO.RELEASE", s.l.prefix+key, holder)
+	reply, err := s.l.c.conn.General(ctx, &s.l.wait, "GO.RELEASE", s.l.prefix+key, holder)
 	if r.Allowed = err == nil; r.Allowed {
 		r.Source = FromServer
 	}
@@ -214,7 +223,7 @@ func (l *Lease) Close() error {
 		if l.Result.Source == FromLimit { // it holds nothing
 			return
 		}
-		_, err := l.l.general(context.WithoutCancel(l.ctx), "GO.RELEASE", l.l.prefix+l.key, l.Holder)
+		_, err := l.l.c.conn.General(context.WithoutCancel(l.ctx), &l.l.wait, "GO.RELEASE", l.l.prefix+l.key, l.Holder)
 		if !errors.Is(context.Cause(l.ctx), ErrLost) {
 			l.err = err
 		}
@@ -229,5 +238,5 @@ func (c *Client) closeLeases() error {
 		calls = append(calls, l.(*Lease).Close)
 		return true
 	})
-	return atOnce(calls)
+	return wire.AtOnce(calls)
 }

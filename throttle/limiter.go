@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"gothrottle/throttle/internal/wire"
 )
 
 // Allower is what most services need of a limiter: Rate, Window, Quota and Policy are Allowers. If you accept this
@@ -30,7 +32,7 @@ type family struct {
 	declared boxed // of the limit of the name: noKind if limits come from data
 	err      error // why every verb is refused
 	recent   [recentLimits]atomic.Pointer[boxed]
-	latest   atomic.Pointer[context.Context]
+	wait     wire.Timeout
 	keys     sync.Map // map[string]*state: the keys that are remembered
 	unseen   bool     // nobody observes how units of a budget are spent
 
@@ -49,6 +51,7 @@ type spot struct {
 
 func (c *Client) newFamily(name string, b bounds, s settings) *family {
 	f := &family{c: c, name: name, prefix: c.o.keyPrefix + name + ":", settings: s, declared: *b.boxed(), busy: map[spot][]*group{}}
+	f.wait.Limit = s.timeout
 	f.unseen = s.units > 0 && c.o.observe == nil
 	return f
 }
@@ -289,7 +292,7 @@ func (l *limiter) clock() time.Duration {
 	if !l.remembers() {
 		return 0
 	}
-	return l.c.now()
+	return l.c.conn.Now()
 }
 
 // recall decides by what this process knows of a key.
@@ -302,7 +305,7 @@ func (l *limiter) recall(key string, n int64, r *Result) bool {
 		return true
 	}
 	d := s.denial.Load()
-	return d != nil && d.repeat(&l.bounds, n, l.c.now(), r)
+	return d != nil && d.repeat(&l.bounds, n, l.c.conn.Now(), r)
 }
 
 // check refuses a limiter or a quantity that the verb cannot have.
@@ -350,7 +353,7 @@ func (l limiter) reset(ctx context.Context, key string) (err error) {
 	if err := l.check(verbReset, 1, peek); err != nil {
 		return err
 	}
-	if _, err = l.general(ctx, "DEL", l.prefix+key); err == nil {
+	if _, err = l.c.conn.General(ctx, &l.wait, "DEL", l.prefix+key); err == nil {
 		r.Allowed, r.Source = true, FromServer
 	}
 	if s := l.find(key); s != nil {
@@ -358,17 +361,4 @@ func (l limiter) reset(ctx context.Context, key string) (err error) {
 		s.drop()
 	}
 	return err
-}
-
-// send asks the server within the time limit. It is sent at this time of the client's clock, if the limiter remembers.
-func (l limiter) send(ctx context.Context, sent time.Duration, key string, n int64, m mode) (r Result, err error) {
-	if l.kind == policyKind { // its reply holds more than integers
-		r, _, err = l.doGeneral(ctx, n, m, policyKind.command(m), l.prefix+key, n, "MS")
-	} else {
-		r, _, err = l.do(l.newCall(ctx, key, n, m, 0), n, m)
-	}
-	if err == nil {
-		l.noteDenial(key, n, m, sent, &r)
-	}
-	return r, err
 }

@@ -31,7 +31,7 @@ func TestAllow_allocations(t *testing.T) {
 	}{"merges": {nil, FromServer, 3}, "plain": {Coalesce(false), FromServer, 3}, "budget": {Budget(1e6, time.Hour), FromBudget, 0}} {
 		client := open(t, admitting{[]int64{0, 10, 9, -1, 1000}}, row.o)
 		ctx, rate := context.Background(), client.Rate("t", PerSecond(10))
-		rate.l.keep("k", client.now(), 1e6, &Result{})
+		rate.l.keep("k", client.conn.Now(), 1e6, &Result{})
 		require.LessOrEqual(t, testing.AllocsPerRun(1000, func() {
 			if r, err := rate.Allow(ctx, "k"); err != nil || r.Source != row.source {
 				t.Error(r, err)

@@ -2,25 +2,21 @@ package throttle
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
-	"gothrottle/commands"
+	"gothrottle/throttle/internal/wire"
 )
 
 // replying answers every command with the same reply, whatever was asked.
 func replying(reply []any) process {
 	return func(_ context.Context, cmd redis.Cmder) error {
 		if cmd, ok := cmd.(interface{ SetVal([]int64) }); ok {
-			ints, _ := leadingInts(reply)
+			ints, _ := wire.LeadingInts(reply)
 			cmd.SetVal(ints)
 			return nil
 		}
@@ -92,27 +88,8 @@ func wantNoDecision(t *testing.T, what string, server Processor, call func(*Clie
 		c := open(t, server, o)
 		for range 2 {
 			r, err := call(c)
-			assert.ErrorIs(t, err, errReply, what)
+			assert.ErrorIs(t, err, wire.ErrReply, what)
 			assert.Equal(t, Result{}, r, what)
-		}
-	}
-}
-
-// A reply has up to 10^13 ms, which no Duration holds.
-func TestReplies_longTimes(t *testing.T) {
-	require.EqualValues(t, 1<<63-1, millis(1e13))
-	require.Equal(t, 100*365*24*time.Hour, millis(100*365*24*3600*1000))
-}
-
-// Every error text of the module has a meaning of its own. Only two are outages. A connection's time-out is the context's.
-func TestErrors_ofTheModule(t *testing.T) {
-	require.ErrorIs(t, classify(os.ErrDeadlineExceeded), context.DeadlineExceeded)
-	for code := commands.ErrInternal; code <= commands.ErrTopOff; code++ {
-		outage := code == commands.ErrInternal || code == commands.ErrForked
-		for _, text := range []string{code.Text(), strings.Replace(code.Text(), "ERR ", "ERR clause 31: ", 1)} {
-			if got := errors.Is(meaning(text), ErrUnavailable); got != outage && (outage || text == code.Text() || meaning(code.Text()) == ErrParams) {
-				t.Errorf("%q: %v", text, meaning(text))
-			}
 		}
 	}
 }

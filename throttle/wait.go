@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"gothrottle/throttle/internal/wire"
 )
 
 // Reservation is a slot in the future.
@@ -39,12 +41,12 @@ func (r Rate) Reserve(ctx context.Context, key string, n int64, maxWait time.Dur
 		res.Result = l.fixed(n)
 		return res, nil
 	}
-	result, wait, err := l.do(l.newCall(ctx, key, n, reserve, maxWait), n, reserve)
+	result, wait, err := l.do(ctx, key, n, reserve, maxWait)
 	if err != nil {
 		result, err = l.failed(verbReserve, n, err)
 	}
 	if res.Result = result; result.Allowed {
-		res.Wait = millis(wait)
+		res.Wait = wire.Millis(wait)
 		res.at = time.Now().Add(res.Wait)
 	}
 	return res, err

@@ -40,13 +40,14 @@ const (
 
 // tested is the packages whose tests run the code of a folder: its own first, then quick ones first.
 var tested = map[string]string{
-	"funnel":                "funnel/... commands/... " + clients + " cgo/... throttle",
-	"commands":              "commands/... " + clients + " cgo/... throttle",
-	"cgo":                   "cgo/...",
-	"throttle":              "throttle " + clients,
-	"throttle/redisrate":    "throttle/redisrate",
-	"throttle/throttlehttp": "throttle/throttlehttp",
-	"throttle/throttletest": clients + " throttle",
+	"funnel":                 "funnel/... commands/... " + clients + " cgo/... throttle",
+	"commands":               "commands/... " + clients + " cgo/... throttle",
+	"cgo":                    "cgo/...",
+	"throttle":               "throttle " + clients,
+	"throttle/internal/wire": "throttle/internal/wire throttle",
+	"throttle/redisrate":     "throttle/redisrate",
+	"throttle/throttlehttp":  "throttle/throttlehttp",
+	"throttle/throttletest":  clients + " throttle",
 }
 
 const clients = "throttle/throttletest throttle/throttlehttp throttle/redisrate"

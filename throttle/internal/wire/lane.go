@@ -1,11 +1,10 @@
-package throttle
+package wire
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,7 +25,7 @@ type lane struct {
 	underWay   int
 	queue      []*queued
 	hurry      *time.Timer // when the queue is sent although laneWidth are under way
-	connecting bool        // see Client.connect
+	connecting bool        // see Conn.connect
 	connected  time.Time   // when it has succeeded
 }
 
@@ -57,7 +56,7 @@ func makeLanes(rdb Processor) []lane {
 }
 
 // lane returns the lane of a key. A cluster client that does not know its masters yet looks for them.
-func (c *Client) lane(ctx context.Context, key string) *lane {
+func (c *Conn) lane(ctx context.Context, key string) *lane {
 	if len(c.lanes) == 1 {
 		return &c.lanes[0]
 	}
@@ -76,7 +75,7 @@ func (c *Client) lane(ctx context.Context, key string) *lane {
 }
 
 // eachLane yields the lanes of all masters that have been asked, and those of slots.
-func (c *Client) eachLane(yield func(*lane) bool) {
+func (c *Conn) eachLane(yield func(*lane) bool) {
 	for i := range c.lanes {
 		if !yield(&c.lanes[i]) {
 			return
@@ -85,9 +84,9 @@ func (c *Client) eachLane(yield func(*lane) bool) {
 	c.masters.Range(func(_, l any) bool { return yield(l.(*lane)) })
 }
 
-// do sends a command on the lane of its key, unless the lane's circuit is open. It also returns if the deadline of the
+// send sends a command on the lane of its key, unless the lane's circuit is open. It also returns if the deadline of the
 // caller's context passes before the time limit: the command then goes on.
-func (c *Client) do(cmd command) error {
+func (c *Conn) send(cmd command) error {
 	w := cmd.context()
 	if err := ended(w.caller); err != nil {
 		return fmt.Errorf("throttle: %w", err)
@@ -96,11 +95,11 @@ func (c *Client) do(cmd command) error {
 	l := c.lane(w, key)
 	began := time.Duration(0) // before all failures that the circuit counts
 	if l.fails.Load() {
-		if began = c.now(); !l.admits(began, w.limit) {
+		if began = c.Now(); !l.admits(began, w.limit) {
 			return fmt.Errorf("%w: its last calls failed, and it is asked again soon", ErrUnavailable)
 		}
 	}
-	err := classify(l.send(c, cmd))
+	err := Classify(l.send(c, cmd))
 	if err == nil {
 		l.works(c)
 		return nil
@@ -132,7 +131,7 @@ const connectTimeout = 500 * time.Millisecond
 // alone, a server whose round trips take a third of the limit would never be reached. It asks for the key in the
 // background. If all connections get a reply, calls are sent again. A call that began before does not cause another
 // try: the connections would be in use when the next call needs one.
-func (c *Client) connect(l *lane, w *within, key string, err error) {
+func (c *Conn) connect(l *lane, w *within, key string, err error) {
 	if !errors.Is(err, context.DeadlineExceeded) || !pooled(c.rdb) {
 		return
 	}
@@ -141,7 +140,7 @@ func (c *Client) connect(l *lane, w *within, key string, err error) {
 	if end, _ := w.Deadline(); l.connecting || end.Add(-w.limit).Before(l.connected) {
 		return
 	}
-	l.connecting = c.start(func() {
+	l.connecting = c.Start(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
 		defer cancel()
 		works := setUp(ctx, c.rdb, func(_ any, err error) error {
@@ -173,7 +172,7 @@ func setUp(ctx context.Context, rdb Processor, read func(reply any, err error) e
 	ask := func(send func(*generalCall) error) func() error {
 		return func() error {
 			cmd := newGeneralCall(within{Context: ctx, caller: ctx}, words)
-			err := classify(send(cmd))
+			err := Classify(send(cmd))
 			return read(cmd.Val(), err)
 		}
 	}
@@ -190,14 +189,14 @@ func setUp(ctx context.Context, rdb Processor, read func(reply any, err error) e
 			return err
 		})}, warmPipelines))
 	}
-	return atOnce(all)
+	return AtOnce(all)
 }
 
 // warmPipelines is how many connections for pipelines are set up: go-redis has 10 of them unless its options say otherwise.
 const warmPipelines = 8
 
 // send sends a command and waits for its reply, or until its turn comes too late for the time limit or for the caller.
-func (l *lane) send(c *Client, cmd command) error {
+func (l *lane) send(c *Conn, cmd command) error {
 	w := cmd.context()
 	end, ends := w.caller.Deadline()
 	limit, _ := w.Deadline()
@@ -239,7 +238,7 @@ func (l *lane) send(c *Client, cmd command) error {
 }
 
 // next sends the commands that wait, after a command or a pipeline has ended. If none waits, one less is under way.
-func (l *lane) next(c *Client) {
+func (l *lane) next(c *Conn) {
 	l.mu.Lock()
 	batch := l.take()
 	if len(batch) == 0 {
@@ -252,7 +251,7 @@ func (l *lane) next(c *Client) {
 }
 
 // hurryUp sends the queue after this time. l.mu is locked.
-func (l *lane) hurryUp(c *Client, after time.Duration) {
+func (l *lane) hurryUp(c *Conn, after time.Duration) {
 	if l.hurry != nil {
 		l.hurry.Reset(after)
 		return
@@ -289,7 +288,7 @@ func (l *lane) take() (batch []*queued) {
 
 // flush sends commands in one pipeline, in a goroutine of its own. Its context is the first caller's, with the latest of
 // all time limits. Once the client is closed, the commands end unsent.
-func (l *lane) flush(c *Client, batch []*queued) {
+func (l *lane) flush(c *Conn, batch []*queued) {
 	w := *batch[0].context()
 	end, _ := w.Deadline()
 	for _, q := range batch {
@@ -303,7 +302,7 @@ func (l *lane) flush(c *Client, batch []*queued) {
 		}
 		l.next(c)
 	}
-	if !c.start(func() { c.sendAll(&w, batch); finish() }) {
+	if !c.Start(func() { c.sendAll(&w, batch); finish() }) {
 		for _, q := range batch {
 			q.err = ErrClosed
 		}
@@ -312,7 +311,7 @@ func (l *lane) flush(c *Client, batch []*queued) {
 }
 
 // sendAll sends commands in one pipeline, if the client of go-redis has pipelines, and sets the error of each.
-func (c *Client) sendAll(ctx context.Context, batch []*queued) {
+func (c *Conn) sendAll(ctx context.Context, batch []*queued) {
 	p, ok := c.rdb.(interface{ Pipeline() redis.Pipeliner })
 	if !ok || len(batch) == 1 {
 		for _, q := range batch {
@@ -330,34 +329,4 @@ func (c *Client) sendAll(ctx context.Context, batch []*queued) {
 			q.err = failed // of a hook that sent nothing
 		}
 	}
-}
-
-// slots is the number of hash slots of a cluster.
-const slots = 16384
-
-// slot returns the hash slot of a key: CRC16 (XMODEM) of its hash tag, as the cluster specification says.
-func slot(key string) uint16 {
-	var crc uint16
-	tag := hashTag(key)
-	for i := range len(tag) {
-		crc ^= uint16(tag[i]) << 8
-		for range 8 {
-			if crc&0x8000 != 0 {
-				crc = crc<<1 ^ 0x1021
-			} else {
-				crc <<= 1
-			}
-		}
-	}
-	return crc % slots
-}
-
-// hashTag returns the text between the first brace and the next closing one, or the key if that is nothing.
-func hashTag(key string) string {
-	if from := strings.IndexByte(key, '{'); from >= 0 {
-		if to := strings.IndexByte(key[from+1:], '}'); to > 0 {
-			return key[from+1 : from+1+to]
-		}
-	}
-	return key
 }

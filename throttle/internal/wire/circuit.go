@@ -1,4 +1,4 @@
-package throttle
+package wire
 
 import (
 	"context"
@@ -47,12 +47,12 @@ func (l *lane) admits(now, limit time.Duration) bool {
 
 // failed notes that a call with this time limit failed, which began at this time. If it began before the circuit opened, or
 // was tried again, it says nothing new.
-func (l *lane) failed(c *Client, began, limit time.Duration, err error) {
+func (l *lane) failed(c *Conn, began, limit time.Duration, err error) {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		limit = 0
 	}
-	if l.opens(began, c.now(), limit) && !c.away.Swap(true) {
-		c.o.logger.Warn("throttle: the server is unavailable", "error", err)
+	if l.opens(began, c.Now(), limit) && !c.away.Swap(true) {
+		c.logger.Warn("throttle: the server is unavailable", "error", err)
 	}
 	// A cluster client asks for the masters again when it tries a call on another node, but calls of this package are sent
 	// once. It asks in the background, once at a time.
@@ -92,7 +92,7 @@ func (l *lane) undecided(began time.Duration) {
 }
 
 // works notes that the server decides.
-func (l *lane) works(c *Client) {
+func (l *lane) works(c *Conn) {
 	if l.fails.Load() {
 		l.mu.Lock()
 		l.circuit = circuit{}
@@ -100,14 +100,14 @@ func (l *lane) works(c *Client) {
 		l.mu.Unlock()
 	}
 	if c.away.Load() && !c.anyFails() && c.away.Swap(false) {
-		c.o.logger.Info("throttle: the server decides again")
+		c.logger.Info("throttle: the server decides again")
 	}
 }
 
 // anyFails reports whether a circuit is open. One that was not tried recently does not count: perhaps nobody uses its keys
 // any more, and it stays open.
-func (c *Client) anyFails() bool {
-	now := c.now()
+func (c *Conn) anyFails() bool {
+	now := c.Now()
 	for l := range c.eachLane {
 		l.mu.Lock()
 		fails := l.circuit.open() && now < l.circuit.until+untried

@@ -1,12 +1,12 @@
-package throttle
+package wire
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
-	"runtime"
+	"os"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,15 +14,35 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
+
+	"gothrottle/commands"
 )
 
-// open returns a client that is closed when the test ends.
-func open(t testing.TB, rdb Processor, options ...Option) *Client {
-	t.Helper()
-	c, err := New(rdb, options...)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = c.Close() })
+// newConn returns a Conn that is stopped when the test ends, and logs nothing.
+func newConn(t testing.TB, rdb Processor, clock func() time.Time) *Conn {
+	if clock == nil {
+		clock = time.Now
+	}
+	c := New(rdb, clock, slog.New(slog.DiscardHandler))
+	t.Cleanup(c.Stop)
 	return c
+}
+
+// process is a Processor that is one function.
+type process func(ctx context.Context, cmd redis.Cmder) error
+
+func (p process) Process(ctx context.Context, cmd redis.Cmder) error { return p(ctx, cmd) }
+
+// answer says to every command that one unit of ten was taken.
+func answer(_ context.Context, cmd redis.Cmder) error {
+	cmd.(interface{ SetVal([]int64) }).SetVal([]int64{0, 10, 9, -1, 1000})
+	return nil
+}
+
+// ask sends one call.
+func ask(c *Conn, limit *Timeout, key string) (Reply, error) {
+	cmd, words := limit.Call(context.Background())
+	return c.Do(cmd, append(words, "GO.QUOTA", key, 1, 1000))
 }
 
 // refusing is a hook of go-redis that refuses the first command of a pipeline, and sends nothing.
@@ -32,7 +52,7 @@ func (refusing) DialHook(next redis.DialHook) redis.DialHook          { return n
 func (refusing) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
 func (refusing) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(_ context.Context, cmds []redis.Cmder) error {
-		cmds[0].SetErr(wrongType{})
+		cmds[0].SetErr(loading{})
 		return io.EOF
 	}
 }
@@ -42,16 +62,16 @@ func TestLane_errorsOfAPipeline(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", ContextTimeoutEnabled: true})
 	defer rdb.Close()
 	rdb.AddHook(refusing{})
-	c := open(t, rdb)
+	c := newConn(t, rdb, nil)
 	batch := make([]*queued, 2)
 	for i := range batch {
 		limit, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		batch[i] = &queued{command: &call{once: once{within{Context: limit, caller: limit}}}, done: make(chan struct{})}
+		batch[i] = &queued{command: &Call{once: once{within{Context: limit, caller: limit}}}, done: make(chan struct{})}
 	}
 	c.lanes[0].flush(c, batch)
 	<-batch[1].done
-	require.ErrorIs(t, batch[0].err, wrongType{})
+	require.ErrorIs(t, batch[0].err, loading{})
 	require.ErrorIs(t, batch[1].err, io.EOF)
 }
 
@@ -71,15 +91,16 @@ func TestConnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var fails error = loading{}
 		var tries atomic.Int64
-		c := open(t, pool{func(ctx context.Context, cmd redis.Cmder) error {
+		c := newConn(t, pool{func(ctx context.Context, cmd redis.Cmder) error {
 			if cmd.Name() == "exists" {
 				tries.Add(1)
 				return fails
 			}
 			<-ctx.Done()
 			return ctx.Err()
-		}}, Coalesce(false))
-		ask := func() { _, _ = c.Rate("t", PerHour(1)).Allow(context.Background(), "") }
+		}}, nil)
+		limit := &Timeout{Limit: 50 * time.Millisecond}
+		ask := func() { _, _ = ask(c, limit, "t:") }
 		for want := 1; want <= 2; want++ {
 			ask()
 			synctest.Wait()
@@ -99,14 +120,14 @@ func TestConnect(t *testing.T) {
 // The hash tag of a key is that of the cluster specification.
 func TestHashTag(t *testing.T) {
 	for key, tag := range map[string]string{"a": "a", "a{b}c": "b", "{b}{c}": "b", "a{}b": "a{}b", "a{}{b}": "a{}{b}", "a{b": "a{b", "{{b}": "{b"} {
-		require.Equal(t, tag, hashTag(key), key)
+		require.Equal(t, tag, HashTag(key), key)
 	}
 }
 
 // A call that began before the circuit opened, or before it was tried again, makes no pause longer, and does not end it.
 func TestCircuit_lateFailures(t *testing.T) {
 	var now time.Duration
-	c := open(t, admitting{}, Logger(slog.New(slog.DiscardHandler)), Clock(func() time.Time { return time.Unix(0, int64(now)) }))
+	c := newConn(t, process(answer), func() time.Time { return time.Unix(0, int64(now)) })
 	c.base = time.Unix(0, 0)
 	l := &lane{}
 	for now = 1; now <= 20; now++ {
@@ -137,7 +158,7 @@ func TestCircuit_lateFailures(t *testing.T) {
 func TestCircuit_stall(t *testing.T) {
 	const limit = 50 * time.Millisecond
 	now := time.Duration(0)
-	c := open(t, admitting{}, Logger(slog.New(slog.DiscardHandler)), Clock(func() time.Time { return time.Unix(0, int64(now)) }))
+	c := newConn(t, process(answer), func() time.Time { return time.Unix(0, int64(now)) })
 	c.base = time.Unix(0, 0)
 	for _, reply := range []bool{true, false} {
 		l := &lane{}
@@ -159,12 +180,14 @@ func TestCircuit_log(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		fails := ""
-		c := open(t, process(func(ctx context.Context, cmd redis.Cmder) error {
+		c := newConn(t, process(func(ctx context.Context, cmd redis.Cmder) error {
 			if strings.Contains(fails, cmd.Args()[1].(string)[2:]) {
 				return io.ErrUnexpectedEOF
 			}
-			return admitting{}.Process(ctx, cmd)
-		}), Logger(slog.New(slog.NewTextHandler(&log, nil))))
+			return answer(ctx, cmd)
+		}), nil)
+		c.logger = slog.New(slog.NewTextHandler(&log, nil))
+		limit := &Timeout{Limit: 50 * time.Millisecond}
 		a, b := c.lane(context.Background(), "t:a"), c.lane(context.Background(), "t:b")
 		require.NotSame(t, a, b)
 		for _, step := range []struct {
@@ -174,7 +197,7 @@ func TestCircuit_log(t *testing.T) {
 			fails = step.fails
 			for range 20 {
 				for _, key := range step.asks {
-					_, _ = c.Rate("t", PerHour(1)).Allow(context.Background(), string(key))
+					_, _ = ask(c, limit, "t:"+string(key))
 				}
 				time.Sleep(time.Second)
 			}
@@ -183,76 +206,6 @@ func TestCircuit_log(t *testing.T) {
 		}
 		require.True(t, b.circuit.open())
 	})
-}
-
-// process is a Processor that is one function.
-type process func(ctx context.Context, cmd redis.Cmder) error
-
-func (p process) Process(ctx context.Context, cmd redis.Cmder) error { return p(ctx, cmd) }
-
-// The context of a call has the caller's values. It ends at the time limit, at most a sixteenth of the limit earlier, or
-// at an earlier deadline of the caller.
-func TestDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		type name struct{}
-		var value atomic.Value
-		hang := process(func(ctx context.Context, cmd redis.Cmder) error {
-			value.Store(ctx.Value(name{}))
-			if _, bounded := ctx.Deadline(); !bounded || ctx.Err() != nil {
-				t.Error("the context has no deadline, or has ended")
-			}
-			<-ctx.Done()
-			return ctx.Err()
-		})
-		c := open(t, hang, Timeout(160*time.Millisecond), Coalesce(false))
-		ask := func(ctx context.Context) time.Duration {
-			began := time.Now()
-			_, err := c.Rate("k", PerSecond(10)).Allow(context.WithValue(ctx, name{}, "span"), "")
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.Equal(t, "span", value.Load())
-			return time.Since(began)
-		}
-		require.Equal(t, 160*time.Millisecond, ask(context.Background()))
-		early, cancel := context.WithTimeout(context.Background(), 3*time.Millisecond)
-		defer cancel()
-		require.Equal(t, 3*time.Millisecond, ask(early))
-		time.Sleep(6 * time.Millisecond)
-		require.Equal(t, 151*time.Millisecond, ask(context.Background())) // begun 9 ms after the deadline was made
-		early, cancel = context.WithTimeout(context.Background(), 11*time.Millisecond)
-		defer cancel()
-		require.Equal(t, 11*time.Millisecond, ask(early))
-		require.Equal(t, 160*time.Millisecond, ask(context.Background()))
-	})
-}
-
-// counting grants all that is asked, and counts commands. Other goroutines run meanwhile.
-type counting struct{ commands atomic.Int64 }
-
-func (c *counting) Process(_ context.Context, cmd redis.Cmder) error {
-	c.commands.Add(1)
-	runtime.Gosched()
-	cmd.(interface{ SetVal([]int64) }).SetVal([]int64{0, 1 << 20, 1 << 19, -1, 1000, 1 << 19})
-	return nil
-}
-
-// Callers that come back at once share the next command with all others, not with the first few.
-func TestCoalescing_callersRegroup(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	server := &counting{}
-	client := open(t, server, Timeout(time.Minute)) // on a busy machine too
-	const goroutines, calls = 64, 200
-	var all sync.WaitGroup
-	for range goroutines {
-		all.Go(func() {
-			for range calls {
-				if r, err := client.Rate("k", PerSecond(1<<20)).Allow(context.Background(), ""); err != nil || !r.Allowed {
-					t.Error(r, err)
-				}
-			}
-		})
-	}
-	all.Wait()
-	require.Less(t, server.commands.Load(), int64(goroutines*calls/48))
 }
 
 // More callers have gone than a pipeline has commands. The one after them must not wait for ever: nothing else asks for it.
@@ -269,4 +222,23 @@ func TestLane_manyHaveGone(t *testing.T) {
 	}
 	require.Len(t, l.take(), maxPipeline)
 	require.Len(t, l.take(), 1)
+}
+
+// A reply has up to 10^13 ms, which no Duration holds.
+func TestReplies_longTimes(t *testing.T) {
+	require.Equal(t, time.Duration(1<<63-1), Millis(1e13))
+	require.Equal(t, 100*365*24*time.Hour, Millis(100*365*24*3600*1000))
+}
+
+// Every error text of the module has a meaning of its own. Only two are outages. A connection's time-out is the context's.
+func TestErrors_ofTheModule(t *testing.T) {
+	require.ErrorIs(t, Classify(os.ErrDeadlineExceeded), context.DeadlineExceeded)
+	for code := commands.ErrInternal; code <= commands.ErrTopOff; code++ {
+		outage := code == commands.ErrInternal || code == commands.ErrForked
+		for _, text := range []string{code.Text(), strings.Replace(code.Text(), "ERR ", "ERR clause 31: ", 1)} {
+			if got := errors.Is(meaning(text), ErrUnavailable); got != outage && (outage || text == code.Text() || meaning(code.Text()) == ErrParams) {
+				t.Errorf("%q: %v", text, meaning(text))
+			}
+		}
+	}
 }

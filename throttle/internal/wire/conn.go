@@ -1,0 +1,141 @@
+// Package wire sends one typed call once, within a time limit, over a client of go-redis. It knows lanes, pipelines,
+// connections, the circuit and replies, but no limiter and no name.
+package wire
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Processor sends one command.
+type Processor interface {
+	Process(ctx context.Context, cmd redis.Cmder) error
+}
+
+// Conn sends calls. Its methods may be called concurrently.
+type Conn struct {
+	rdb     Processor
+	clock   func() time.Time
+	logger  *slog.Logger
+	lanes   []lane
+	masters sync.Map       // map[string]*lane: the masters of a cluster, by address
+	base    time.Time      // the times of circuits count from here
+	advised atomic.Int64   // when the log last had a record of complain, 1 ns and more
+	away    atomic.Bool    // the log has said that the server is unavailable
+	running sync.WaitGroup // goroutines that Stop waits for
+
+	mu      sync.Mutex
+	stopped bool // no goroutine starts any more
+}
+
+// New returns a Conn that does not connect.
+func New(rdb Processor, clock func() time.Time, logger *slog.Logger) *Conn {
+	return &Conn{rdb: rdb, clock: clock, logger: logger, lanes: makeLanes(rdb), base: clock()}
+}
+
+// Now returns the time since New, by the clock.
+func (c *Conn) Now() time.Duration { return c.clock().Sub(c.base) }
+
+// Sharded reports whether each call goes to the shard of its first key, and no server would notice that others are elsewhere.
+func (c *Conn) Sharded() bool {
+	_, ring := c.rdb.(*redis.Ring)
+	return ring
+}
+
+// Start starts a goroutine that Stop waits for, and reports whether it did: after Stop it does not.
+func (c *Conn) Start(f func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.stopped {
+		c.running.Go(f)
+	}
+	return !c.stopped
+}
+
+// Stop lets no goroutine start any more, and waits for those that run.
+func (c *Conn) Stop() {
+	c.mu.Lock()
+	c.stopped = true
+	c.mu.Unlock()
+	c.running.Wait()
+}
+
+// IgnoresContexts reports whether a client of go-redis does not end a call when its context ends. A timeout of -2 means that
+// go-redis never sets a deadline. -1 means that there is no timeout besides the context's. The options of a Ring hold these
+// numbers as they were set. In the options of the other clients -1 has become 0, and -2 is still negative. Other types must
+// end calls by themselves.
+func IgnoresContexts(rdb Processor) bool {
+	switch rdb := rdb.(type) {
+	case interface{ Options() *redis.Options }:
+		o := rdb.Options()
+		return !o.ContextTimeoutEnabled || min(o.ReadTimeout, o.WriteTimeout) < 0
+	case interface{ Options() *redis.ClusterOptions }:
+		o := rdb.Options()
+		return !o.ContextTimeoutEnabled || min(o.ReadTimeout, o.WriteTimeout) < 0
+	case interface{ Options() *redis.RingOptions }:
+		o := rdb.Options()
+		return !o.ContextTimeoutEnabled || min(o.ReadTimeout, o.WriteTimeout) < -1
+	}
+	return false
+}
+
+// checkTimeout bounds Check if its context has no deadline. It leaves room to set connections up over a slow network.
+const checkTimeout = 5 * time.Second
+
+// Check asks every server whether it has the module, with the context's deadline or 5 s, and sets connections up.
+func (c *Conn) Check(ctx context.Context) error {
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, checkTimeout)
+		defer cancel()
+	}
+	if err := checkOne(ctx, c.rdb); err != nil { // ForEachShard skips shards that are down
+		return err
+	}
+	type onEach = func(context.Context, *redis.Client) error
+	one := func(ctx context.Context, node *redis.Client) error { return checkOne(ctx, node) }
+	switch rdb := c.rdb.(type) {
+	case interface {
+		ForEachMaster(context.Context, onEach) error
+	}:
+		return Classify(rdb.ForEachMaster(ctx, one))
+	case interface {
+		ForEachShard(context.Context, onEach) error
+	}:
+		return Classify(rdb.ForEachShard(ctx, one))
+	}
+	return nil
+}
+
+// checkOne asks one server.
+func checkOne(ctx context.Context, rdb Processor) error {
+	return setUp(ctx, rdb, func(reply any, err error) error {
+		if rows, _ := reply.([]any); err == nil && (len(rows) == 0 || rows[0] == nil) {
+			return ErrNoModule
+		}
+		return err
+	}, "COMMAND", "INFO", "GO.THROTTLE")
+}
+
+// AtOnce makes calls, at most maxPipeline at once, and returns the error that comes first: later ones may follow from it.
+func AtOnce(calls []func() error) (first error) {
+	turns := make(chan struct{}, maxPipeline)
+	var all sync.WaitGroup
+	var once sync.Once
+	for _, call := range calls {
+		turns <- struct{}{}
+		all.Go(func() {
+			if err := call(); err != nil {
+				once.Do(func() { first = err })
+			}
+			<-turns
+		})
+	}
+	all.Wait()
+	return first
+}
