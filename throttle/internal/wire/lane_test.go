@@ -242,3 +242,27 @@ func TestErrors_ofTheModule(t *testing.T) {
 		}
 	}
 }
+
+// A call that Stop ends says nothing of the server: an open circuit stays open. A circuit counts for the log for 10 s after its
+// pause, if nobody tries it.
+func TestCircuit_untried(t *testing.T) {
+	var now time.Duration
+	c := newConn(t, process(answer), func() time.Time { return time.Unix(0, int64(now)) })
+	c.base = time.Unix(0, 0)
+	for range circuitFailures {
+		c.lanes[slot("k")/(slots/clusterLanes)].failed(c, now, 0, io.EOF)
+	}
+	now += longestPause + time.Second
+	c.lanes[0].works(c)
+	require.True(t, c.away.Load())
+	c.Stop()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	cmd, words := (&Timeout{Limit: time.Hour}).Call(ctx) // it would be sent by a goroutine
+	_, err := c.Do(cmd, append(words, "GO.QUOTA", "k", 1, 1000))
+	require.ErrorIs(t, err, ErrClosed)
+	require.True(t, c.lane(ctx, "k").circuit.open())
+	now += untried
+	c.lanes[0].works(c)
+	require.False(t, c.away.Load())
+}
