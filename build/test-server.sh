@@ -3,4 +3,4 @@
 . "$(dirname "$0")/lib.sh"
 need_server
 go test -count=1 -timeout 40m -vet=off ${SHORT:+-short} ./tests/server ./tests
-go test -count=1 -timeout 20m -vet=off ${SHORT:+-short} -run Server_ ./throttle ./tests/models
+go test -count=1 -timeout 20m -vet=off ${SHORT:+-short} -run Server_ ./throttle ./tests/world

@@ -62,14 +62,14 @@ run_flood() { chaos floods "$1" calls 'no faults' 5 -only flood; }
 
 run_concurrent() {
   local calls=$((minutes * 6000))
-  GOTHROTTLE_SEED=$((RANDOM * 100000)) GOTHROTTLE_OPERATIONS=$calls took go test -count=1 -timeout 0 -v -run Server_linearizable ./tests/models
+  GOTHROTTLE_SEED=$((RANDOM * 100000)) GOTHROTTLE_OPERATIONS=$calls took go test -count=1 -timeout 0 -v -run Server_linearizable ./tests/world
   record 'concurrent calls' "$1" "$calls" \
     "$(grep -o 'map\[.*\]' "$log" | grep -o '[a-z]*:[0-9]*' | awk -F: '$1 != "none" { n += $2 } END { print n + 0 }')" "$seconds"
 }
 
 run_models() {
   local calls=$((minutes * 400000))
-  GOTHROTTLE_SEED=$((RANDOM * 10000000)) GOTHROTTLE_CALLS=$calls GOGC=1000 took go test -count=1 -timeout 0 -v -run Server_all ./tests/models
+  GOTHROTTLE_SEED=$((RANDOM * 10000000)) GOTHROTTLE_CALLS=$calls GOGC=1000 took go test -count=1 -timeout 0 -v -run Server_all ./tests/world
   record 'calls against exact models' "$1" "$calls" 0 "$seconds"
 }
 

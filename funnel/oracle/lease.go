@@ -7,7 +7,7 @@ import (
 	"gothrottle/funnel"
 )
 
-// Lease models slots as a map from a holder's id to when its slot lapses. An admitted call
+// Lease models slots as a map from a holder's id to when its slot lapses. A call for a slot
 // forgets the slots that have lapsed.
 type Lease struct {
 	lapses map[string]funnel.Micros
@@ -29,6 +29,7 @@ func (o *Lease) Held(now funnel.Micros) map[string]funnel.Micros {
 // Call decides and applies one call of the holder id for a slot.
 func (o *Lease) Call(now funnel.Micros, id string, p funnel.LeaseParams) (v funnel.LeaseVerdict) {
 	held := o.Held(now)
+	o.lapses = held
 	_, v.Renewed = held[id]
 	if v.Renewed || int64(len(held)) < p.Limit {
 		v.Granted, v.Change, v.Lapse = 1, funnel.Store, now+p.TTL

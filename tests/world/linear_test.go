@@ -1,9 +1,8 @@
-package models
+package world
 
 import (
 	"fmt"
 	"hash/maphash"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -46,19 +45,15 @@ func TestServer_linearizable(t *testing.T) {
 	t.Logf("the next seed is %d; %d replies lost, %v, in %.0f s", seed, lost, l.tally, time.Since(began).Seconds())
 }
 
-// linearState is what the keys of a round hold, and the clock.
+// linearState is what the key of a part of a round holds, and the clock.
 type linearState struct {
-	now   funnel.Micros
-	model *model
-	key   string // differs for states that differ
+	now  funnel.Micros
+	keys Keys
+	text string // differs for states that differ
 }
 
-func newLinearState(now funnel.Micros, m *model) linearState {
-	key := fmt.Sprint(now, m.window, m.quota, m.lease)
-	for i := range m.cells {
-		key += m.cells[i].String()
-	}
-	return linearState{now, m, key}
+func newLinearState(now funnel.Micros, keys Keys) linearState {
+	return linearState{now, keys, fmt.Sprint(now, keys)}
 }
 
 var linearSeed = maphash.MakeSeed()
@@ -67,24 +62,24 @@ var linearSeed = maphash.MakeSeed()
 // the call was made or not.
 func linearModel(now funnel.Micros) porcupine.Model {
 	type step struct {
-		key   string
+		text  string
 		input any // an operation's own
 	}
 	// The results of steps. The checker asks for each about twenty times: without this, some rounds take minutes.
 	var known sync.Map
 	m := porcupine.NondeterministicModel{
 		Partition: byKey,
-		Init:      func() []any { return []any{newLinearState(now, &model{})} },
+		Init:      func() []any { return []any{newLinearState(now, Keys{})} },
 		Step: func(state, input, output any) []any {
 			s := state.(linearState)
-			next, found := known.Load(step{s.key, input})
+			next, found := known.Load(step{s.text, input})
 			if !found {
-				next, _ = known.LoadOrStore(step{s.key, input}, s.next(input, output))
+				next, _ = known.LoadOrStore(step{s.text, input}, s.next(input, output))
 			}
 			return next.([]any)
 		},
-		Equal: func(a, b any) bool { return a.(linearState).key == b.(linearState).key },
-		Hash:  func(state any) uint64 { return maphash.String(linearSeed, state.(linearState).key) },
+		Equal: func(a, b any) bool { return a.(linearState).text == b.(linearState).text },
+		Hash:  func(state any) uint64 { return maphash.String(linearSeed, state.(linearState).text) },
 	}
 	return m.ToModel()
 }
@@ -92,13 +87,14 @@ func linearModel(now funnel.Micros) porcupine.Model {
 // next returns the states that an operation may lead to: none if the call replies something else.
 func (s linearState) next(input, output any) []any {
 	if now, clock := input.(funnel.Micros); clock {
-		return []any{newLinearState(now, s.model)}
+		return []any{newLinearState(now, s.keys)}
 	}
-	next := s.model.clone()
-	switch reply, _ := input.(*Call).reply(next, s.now); {
+	call := input.(*linearCall)
+	next := s.keys.copies(call.Call)
+	switch reply, _ := call.Reply(next, s.now); {
 	case output == "":
 		return []any{s, newLinearState(s.now, next)}
-	case output == reply:
+	case output == corpus.ReplyText(reply):
 		return []any{newLinearState(s.now, next)}
 	}
 	return []any{}
@@ -108,15 +104,24 @@ func show(history []porcupine.Operation) (lines string) {
 	slices.SortFunc(history, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
 	for _, o := range history {
 		what := fmt.Sprint("the clock is set to ", o.Input)
-		if c, call := o.Input.(*Call); call {
-			what = fmt.Sprintf("%s: %q", c.Line, o.Output)
+		if c, call := o.Input.(*linearCall); call {
+			what = fmt.Sprintf("%q: %q", c.words, o.Output)
 		}
 		lines += fmt.Sprintf("%9.3f to %9.3f ms, client %d, %s\n", float64(o.Call)/1e6, float64(o.Return)/1e6, o.ClientId, what)
 	}
 	return lines
 }
 
-var linearKeys = []string{"p:k", "window", "quota", "lease"}
+// linearCall is a call, and its words.
+type linearCall struct {
+	*Call
+	words Words
+}
+
+func newLinearCall(words Words) (c *linearCall, known bool) {
+	call, known := Policies{}.Parse(words)
+	return &linearCall{call, words}, known
+}
 
 const (
 	linearClients = 8
@@ -126,21 +131,22 @@ const (
 
 // round makes the calls of one seed, on keys of its own.
 func (l *linear) round(seed uint64) (history []porcupine.Operation) {
-	r := rand.New(rand.NewPCG(seed, 9))
-	l.fault = pickFault(r)
+	g := NewGenerator(seed, 9)
+	g.Tight = true
+	l.fault = pickFault(g.Rand)
 	l.tally[l.fault.name]++
 	l.suffix, l.after = fmt.Sprint(seed), l.now
 	l.made.Store(0)
-	l.breaks = int64(r.IntN(linearClients * linearCalls))
-	var calls [linearClients][linearCalls]Call
+	l.breaks = int64(g.IntN(linearClients * linearCalls))
+	var calls [linearClients][linearCalls]*linearCall
 	for i := range calls {
 		for j := range calls[i] {
-			calls[i][j] = ofOneKey(r)
+			calls[i][j] = ofOneKey(g)
 		}
 	}
 	steps := make([]funnel.Micros, linearSteps)
 	for i := range steps {
-		l.after += randomStep(r)
+		l.after += g.Step()
 		steps[i] = l.after
 	}
 	var all [linearClients + 2][]porcupine.Operation
@@ -169,30 +175,31 @@ func (l *linear) round(seed uint64) (history []porcupine.Operation) {
 }
 
 // ofOneKey draws a call: porcupine decides for each key by itself, because no machine could for all keys at once.
-func ofOneKey(r *rand.Rand) (c Call) {
-	for c = randomCall(r); c.Policies != "" || strings.Contains(c.Line, " KEY "); {
-		c = randomCall(r)
+func ofOneKey(g *Generator) *linearCall {
+	for {
+		c, known := newLinearCall(g.Call())
+		if known && !slices.ContainsFunc(c.Clauses, func(one Clause) bool { return one.Key != c.Clauses[0].Key }) {
+			return c
+		}
 	}
-	return c
 }
 
 // byKey has the operations of each key, and the steps of the clock in each part.
 func byKey(history []porcupine.Operation) (parts [][]porcupine.Operation) {
-	for _, key := range linearKeys {
+	for _, key := range TightKeys {
 		parts = append(parts, slices.DeleteFunc(slices.Clone(history), func(o porcupine.Operation) bool {
-			c, call := o.Input.(*Call)
-			return call && strings.Fields(c.Line)[1] != key
+			c, call := o.Input.(*linearCall)
+			return call && c.words[1] != key
 		}))
 	}
 	return parts
 }
 
 // client makes calls, one after the other.
-func (l *linear) client(id int, calls []Call) (history []porcupine.Operation) {
-	for i := range calls {
-		c := &calls[i]
+func (l *linear) client(id int, calls []*linearCall) (history []porcupine.Operation) {
+	for _, c := range calls {
 		o := porcupine.Operation{ClientId: id, Input: c, Call: l.time()}
-		o.Output = l.call(id, l.words(c))
+		o.Output = l.call(id, l.args(c))
 		if o.Return = l.time(); o.Output != refused {
 			history = append(history, o)
 		}
@@ -200,31 +207,19 @@ func (l *linear) client(id int, calls []Call) (history []porcupine.Operation) {
 	return history
 }
 
-// words returns the words of a call, with the keys of the round.
-func (l *linear) words(c *Call) []any {
-	words := strings.Fields(c.Line)
-	for i, word := range words {
-		if slices.Contains(linearKeys, word) {
-			words[i] += l.suffix
-		}
-	}
+// args returns the words of a call, with the keys of the round.
+func (l *linear) args(c *linearCall) []any {
+	words := slices.Clone(c.words)
+	words[1] += l.suffix
 	return corpus.Args(words)
 }
 
 // observe asks what is in use. So the checker knows early which of the calls were made whose replies were lost.
 func (l *linear) observe() (history []porcupine.Operation) {
-	rate := funnel.Rate{Period: funnel.Second, Count: 1}
-	cells := Call{Line: "GO.ALL p:k" + strings.Repeat(" THROTTLE 999 1 1s 0", 4) + " MS", unit: funnel.Millisecond}
-	for cell := range 4 {
-		cells.clauses = append(cells.clauses, throttleClause("", cell, funnel.ThrottleParams{Limit: 1000, Rate: rate}))
-	}
-	quota := quotaClause("", funnel.QuotaParams{Limit: 1000, Period: 1_000_000})
-	window := windowClause("", funnel.WindowParams{Limit: 1000, Period: 3_000_000})
-	for _, c := range []Call{cells,
-		{Line: "GO.QUOTA quota 1000 1s 0 MS", clauses: []clause{quota}, unit: funnel.Millisecond, single: true},
-		{Line: "GO.WINDOW window 1000 3s 0 MS", clauses: []clause{window}, unit: funnel.Millisecond, single: true}} {
-		o := porcupine.Operation{ClientId: linearClients + 1, Input: &c, Call: l.time()}
-		v, err := l.nodes[l.master].Do(l.words(&c)...)
+	for _, words := range []string{"GO.ALL p:k" + strings.Repeat(" THROTTLE 999 1 1s 0", 4) + " MS", "GO.QUOTA quota 1000 1s 0 MS", "GO.WINDOW window 1000 3s 0 MS"} {
+		c, _ := newLinearCall(strings.Fields(words))
+		o := porcupine.Operation{ClientId: linearClients + 1, Input: c, Call: l.time()}
+		v, err := l.nodes[l.master].Do(l.args(c)...)
 		l.check(err)
 		o.Output, o.Return = corpus.ReplyText(v), l.time()
 		history = append(history, o)

@@ -1,10 +1,9 @@
-package models
+package world
 
 import (
 	"context"
 	"os"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -43,7 +42,7 @@ func newServerTwin(t *testing.T) *serverTwin {
 
 func (s *serverTwin) Empty() { s.c.FlushAll(context.Background()) }
 
-func (s *serverTwin) At(step funnel.Micros, batch []Call) (now funnel.Micros, replies []string) {
+func (s *serverTwin) At(step funnel.Micros, batch []Made) (now funnel.Micros, replies []string) {
 	s.clock.Set(s.clock.Wall + int64(step))
 	p := s.c.Pipeline()
 	var cmds []*redis.Cmd
@@ -51,7 +50,7 @@ func (s *serverTwin) At(step funnel.Micros, batch []Call) (now funnel.Micros, re
 		if c.Policies != "" {
 			p.ConfigSet(context.Background(), "gothrottle.policies", c.Policies)
 		}
-		cmds = append(cmds, p.Do(context.Background(), corpus.Args(strings.Fields(c.Line))...))
+		cmds = append(cmds, p.Do(context.Background(), corpus.Args(c.Words)...))
 	}
 	_, _ = p.Exec(context.Background())
 	for _, c := range cmds {

@@ -1,0 +1,289 @@
+package world
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gothrottle/funnel"
+	"gothrottle/tests/corpus"
+)
+
+// Words are the words of one command. In a file they are quoted where need be, so that they hold any bytes.
+type Words []string
+
+// MarshalText writes the words with blanks between them.
+func (w Words) MarshalText() ([]byte, error) {
+	all := make([]string, len(w))
+	for i := range w {
+		all[i] = corpus.Quote(w[i])
+	}
+	return []byte(strings.Join(all, " ")), nil
+}
+
+// UnmarshalText reads what MarshalText wrote.
+func (w *Words) UnmarshalText(text []byte) (err error) {
+	*w, err = corpus.Words(string(text), 0)
+	return err
+}
+
+// Call is what the words of a call mean.
+type Call struct {
+	Unit            funnel.Nanos // of the times of the reply
+	Force           bool         // of all clauses
+	Shadow          bool         // of a policy that denies nothing
+	Clauses         []Clause
+	Release         []string // ids of a lease, at the key of the only clause
+	single, peeking bool     // the reply is that of the only clause; the call changes nothing
+}
+
+// Clause is one limiter of a call.
+type Clause struct {
+	Kind                        byte // t, w, q or l
+	Key                         string
+	Cell                        int // of a rate
+	Limit, Count, Quantity      int64
+	Period                      funnel.Nanos
+	Months                      int16
+	ID                          string // who asks for a slot
+	UpTo, Exact, Align, Reserve bool
+	Offset, MaxWait, Lockout    funnel.Nanos
+}
+
+// Policies are the values of gothrottle.policies, by their names.
+type Policies map[string]*Call
+
+// NewPolicies reads the value of gothrottle.policies. Policies that it does not understand are absent.
+func NewPolicies(text string) Policies {
+	all := Policies{}
+	for one := range strings.SplitSeq(text, ";") {
+		name, rest, _ := strings.Cut(strings.TrimSpace(one), " ")
+		rest, shadow := strings.CutPrefix(rest, "SHADOW ")
+		r := reader{words: strings.Fields(strings.ReplaceAll(rest, ",", "")), unit: funnel.Second}
+		if r.key(name); !r.wrong && len(r.words) == 0 {
+			all[name] = &Call{Shadow: shadow, Clauses: r.clauses}
+		}
+	}
+	return all
+}
+
+// Parse returns what the words of a call mean. known is false for calls that it does not understand: those with wrong words,
+// with rare forms of numbers, and of commands that no model decides. It shares no code with package commands.
+func (p Policies) Parse(w []string) (c *Call, known bool) {
+	name, peeking := strings.CutSuffix(upper(w[0]), "_RO")
+	c = &Call{Unit: funnel.Second, peeking: peeking}
+	r := &reader{words: slices.Clone(w[1:])}
+	if c.Unit = funnel.Second; name != "GO.RELEASE" {
+		r.ending(c)
+	}
+	r.unit = c.Unit
+	switch kind := name[strings.Index(name, ".")+1:]; {
+	case name == "GO.RELEASE" && len(w) > 2:
+		r.clauses = []Clause{{Kind: 'l', Key: r.next()}}
+		c.Release, r.words = r.words, nil
+	case name == "GO.POLICY":
+		r.policy(p, c)
+	case name == "GO.ALL":
+		r.key(r.next())
+		for len(r.words) > 0 && !r.wrong {
+			r.expect("KEY")
+			r.key(r.next())
+		}
+	case kinds[kind] != 0 && name != "GO.INFO":
+		c.single = true
+		r.clause(kinds[kind], r.next(), 0)
+		r.wrong = r.wrong || name[0] == 'C' && !r.redisCell()
+	default:
+		r.wrong = true
+	}
+	c.Clauses = r.clauses
+	lease := func(c Clause) bool { return c.Kind == 'l' }
+	mode := func(c Clause) bool { return c.UpTo || c.Reserve || c.Lockout > 0 }
+	r.wrong = r.wrong || c.Force && (slices.ContainsFunc(c.Clauses, lease) || slices.ContainsFunc(c.Clauses, mode))
+	return c, !r.wrong && len(r.words) == 0
+}
+
+// kinds has the letters of the kinds of clauses.
+var kinds = map[string]byte{"THROTTLE": 't', "WINDOW": 'w', "QUOTA": 'q', "LEASE": 'l'}
+
+// upper returns a word with capitals for small letters of ASCII.
+func upper(word string) string {
+	return strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' {
+			c -= 'a' - 'A'
+		}
+		return c
+	}, word)
+}
+
+// reader reads words from the front.
+type reader struct {
+	words   []string
+	unit    funnel.Nanos // of times without one
+	clauses []Clause     // that were read
+	wrong   bool         // it does not understand the words
+}
+
+func (r *reader) next() (word string) {
+	if r.wrong = r.wrong || len(r.words) == 0; !r.wrong {
+		word, r.words = r.words[0], r.words[1:]
+	}
+	return word
+}
+
+func (r *reader) expect(word string) { r.wrong = upper(r.next()) != word || r.wrong }
+
+// ending reads the options of the whole call, which are last.
+func (r *reader) ending(c *Call) {
+	for n := len(r.words) - 1; n >= 1; n-- {
+		switch upper(r.words[n]) {
+		case "MS":
+			r.wrong = r.wrong || c.Unit == funnel.Millisecond
+			c.Unit = funnel.Millisecond
+		case "FORCE":
+			r.wrong = r.wrong || c.Force
+			c.Force = true
+		default:
+			return
+		}
+		r.words = r.words[:n]
+	}
+}
+
+// most is the most that any number may be.
+const most = 1_000_000_000_000
+
+func (r *reader) number(least int64) int64 {
+	word := r.next()
+	n, err := strconv.ParseInt(word, 10, 64)
+	r.wrong = r.wrong || err != nil || strconv.FormatInt(n, 10) != word || n < least || n > most
+	return n
+}
+
+var (
+	spans = regexp.MustCompile(`^(-?(?:0|[1-9][0-9]{0,11}))(ms|s|m|h|d|)$`)
+	units = map[string]funnel.Nanos{"ms": funnel.Millisecond, "s": funnel.Second, "m": 60 * funnel.Second, "h": 3600 * funnel.Second, "d": 86400 * funnel.Second}
+)
+
+// span reads a length of time.
+func (r *reader) span(least funnel.Nanos) funnel.Nanos {
+	m := spans.FindStringSubmatch(r.next())
+	if m == nil {
+		r.wrong = true
+		return 0
+	}
+	n, _ := strconv.ParseInt(m[1], 10, 64)
+	unit := r.unit
+	if m[2] != "" {
+		unit = units[m[2]]
+	}
+	r.wrong = r.wrong || n > int64(funnel.MaxPeriod/unit) || n < -int64(funnel.MaxPeriod/unit) || funnel.Nanos(n)*unit < least
+	return funnel.Nanos(n) * unit
+}
+
+// policy reads a call of a policy.
+func (r *reader) policy(p Policies, c *Call) {
+	key, quantity := r.next(), int64(1)
+	name, _, _ := strings.Cut(key, ":")
+	if len(r.words) > 0 {
+		quantity = r.number(-most)
+	}
+	named := p[name]
+	if r.wrong = r.wrong || named == nil || c.Force; r.wrong {
+		return
+	}
+	c.Shadow, r.clauses = named.Shadow, slices.Clone(named.Clauses)
+	for i := range r.clauses {
+		r.clauses[i].Key, r.clauses[i].Quantity = key, quantity
+	}
+}
+
+// key reads the clauses of a key: up to four of a rate, or one of another kind.
+func (r *reader) key(key string) {
+	if slices.ContainsFunc(r.clauses, func(c Clause) bool { return c.Key == key }) {
+		r.wrong = true
+	}
+	first := byte(0)
+	for cell := 0; cell == 0 || len(r.words) > 0 && kinds[upper(r.words[0])] != 0; cell++ {
+		kind := kinds[upper(r.next())]
+		if r.wrong = r.wrong || kind == 0 || cell > 3 || cell > 0 && (kind != 't' || first != 't'); r.wrong {
+			return
+		}
+		first = kind
+		r.clause(kind, key, cell)
+	}
+}
+
+// clause reads what follows the name of a clause or a command.
+func (r *reader) clause(kind byte, key string, cell int) {
+	c := Clause{Kind: kind, Key: key, Cell: cell, Quantity: 1}
+	if kind == 't' {
+		c.Limit, c.Count = r.number(0)+1, r.number(1)
+	} else {
+		c.Limit = r.number(1)
+	}
+	months := ""
+	if len(r.words) > 0 {
+		months, _ = strings.CutSuffix(r.words[0], "mo")
+	}
+	if n, _ := strconv.Atoi(months); kind == 'q' && n > 0 && n < 10 && r.words[0] == months+"mo" {
+		c.Months, r.words = int16(n), r.words[1:]
+	} else {
+		c.Period = r.span(funnel.Millisecond)
+	}
+	if kind == 'l' {
+		c.ID = r.next()
+		r.wrong = r.wrong || len(c.ID) > 512
+	} else if len(r.words) > 0 && strings.ContainsAny(r.words[0][:min(1, len(r.words[0]))], "-0123456789") {
+		c.Quantity = r.number(-most)
+	}
+	for len(r.words) > 0 && r.option(&c) {
+	}
+	modes := one(c.UpTo) + one(c.Reserve) + one(c.Lockout > 0)
+	r.wrong = r.wrong || c.Months > 0 && !c.Align || modes > 1
+	r.clauses = append(r.clauses, c)
+}
+
+// option reads an option of a clause, or of the command of one limiter.
+func (r *reader) option(c *Clause) bool {
+	option := upper(r.words[0])
+	set := func(flag *bool) { r.wrong, *flag = r.wrong || *flag, true }
+	rest := reader{words: r.words[1:], unit: r.unit}
+	switch {
+	case option == "UPTO" && c.Kind != 'l':
+		set(&c.UpTo)
+	case option == "EXACT" && c.Kind == 'w':
+		set(&c.Exact)
+	case option == "ALIGN" && c.Kind == 'q':
+		set(&c.Align)
+		c.Offset = rest.offset()
+	case option == "RESERVE" && c.Kind == 't':
+		set(&c.Reserve)
+		c.MaxWait = rest.span(0)
+	case option == "LOCKOUT" && c.Kind == 't':
+		r.wrong = r.wrong || c.Lockout > 0
+		c.Lockout = rest.span(funnel.Millisecond)
+	default:
+		return false
+	}
+	r.words, r.wrong = rest.words, r.wrong || rest.wrong
+	return true
+}
+
+var utcOffset = regexp.MustCompile(`^[+-](0[0-9]|1[0-9]):00$`)
+
+// offset reads the word after ALIGN: by how much later than in UTC windows begin, or a UTC offset.
+func (r *reader) offset() funnel.Nanos {
+	if len(r.words) > 0 && utcOffset.MatchString(r.words[0]) {
+		hours, _ := strconv.Atoi(r.next()[:3])
+		return funnel.Nanos(-hours) * 3600 * funnel.Second
+	}
+	return r.span(-funnel.MaxPeriod)
+}
+
+// redisCell reports whether redis-cell's command takes what was read: no options, and no more than a unit in a ns.
+func (r *reader) redisCell() bool {
+	c := r.clauses[0]
+	return r.unit == funnel.Second && !c.UpTo && !c.Reserve && c.Lockout == 0 && c.Count <= int64(c.Period)
+}

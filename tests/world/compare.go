@@ -1,0 +1,129 @@
+package world
+
+import (
+	"cmp"
+	"fmt"
+	"testing"
+
+	"gothrottle/funnel"
+	"gothrottle/tests/corpus"
+)
+
+// Host is what makes random calls.
+type Host interface {
+	// Empty deletes all keys.
+	Empty()
+
+	// At makes calls at one instant, a step later than those before, and returns the instant.
+	At(step funnel.Micros, batch []Made) (now funnel.Micros, replies []string)
+}
+
+// Made is a call that is made.
+type Made struct {
+	Policies string // what gothrottle.policies must be; "": it does not matter
+	Words    Words
+}
+
+// instant is calls that are made together.
+type instant struct {
+	step  funnel.Micros
+	batch []Made
+}
+
+func (g *Generator) instant() (i instant) {
+	for range 1 + g.IntN(16) {
+		m := Made{Words: g.Call()}
+		if name := m.Words[0]; name == "GO.POLICY" || name == "GO.POLICY_RO" {
+			m.Policies = g.Policies()
+		}
+		i.batch = append(i.batch, m)
+	}
+	i.step = g.Step()
+	return i
+}
+
+// comparison is a host and the models.
+type comparison struct {
+	Host
+	keys  Keys
+	tally map[string]int
+}
+
+// make makes calls and returns the first difference, "" if there is none.
+func (c *comparison) make(i instant) string {
+	now, replies := c.At(i.step, i.batch)
+	for n, m := range i.batch {
+		call, known := NewPolicies(m.Policies).Parse(m.Words)
+		if !known || !c.keys.Knows(call) {
+			c.tally["unknown"]++
+			continue
+		}
+		reply, _ := call.Reply(c.keys, now)
+		if want := corpus.ReplyText(reply); replies[n] != want && reply != ErrTooMuch {
+			return fmt.Sprintf("%q at %d, with the policies %q:\n%s, the models say\n%s", m.Words, now, m.Policies, replies[n], want)
+		}
+		c.count(call, reply, now)
+	}
+	return ""
+}
+
+func (c *comparison) count(call *Call, reply any, now funnel.Micros) {
+	c.tally["calls"]++
+	if all, _ := reply.([]any); len(all) > 0 && all[0] == int64(1) {
+		c.tally["limited"]++
+		c.tally["locked"] += int(one(c.keys.at(TightKeys['t']).Locked(now)))
+	}
+	c.tally["forced"] += int(one(call.Force))
+}
+
+// run empties the host and makes calls. It returns the first difference.
+func (c *comparison) run(all []instant) string {
+	c.Empty()
+	c.keys = Keys{}
+	for _, i := range all {
+		if what := c.make(i); what != "" {
+			return what
+		}
+	}
+	return ""
+}
+
+// singles has the calls one by one.
+func singles(all []instant) (each []instant) {
+	for _, i := range all {
+		for n := range i.batch {
+			each = append(each, instant{i.step, i.batch[n : n+1]})
+			i.step = 0
+		}
+	}
+	return each
+}
+
+// Compare makes random calls on a host, whose replies must be those of the models. It makes a list of calls shorter that has a
+// difference.
+func Compare(t *testing.T, h Host, calls int, seed uint64) {
+	c := &comparison{Host: h, tally: map[string]int{}}
+	for first := 0; first < calls; seed++ {
+		g := NewGenerator(seed, 8)
+		g.Tight = true
+		var all []instant
+		for n := 0; n < 300; n += len(all[len(all)-1].batch) {
+			all = append(all, g.instant())
+			first += len(all[len(all)-1].batch)
+		}
+		what := c.run(all)
+		if what == "" && !t.Failed() {
+			continue
+		}
+		all = Thin(singles(all), func(all []instant) bool {
+			shorter := c.run(all)
+			what = cmp.Or(shorter, what)
+			return shorter != ""
+		})
+		t.Fatalf("seed %d: %s\nafter %v", seed, what, all)
+	}
+	if n, limited := c.tally["calls"], c.tally["limited"]; min(limited, n-limited) < n/6 || min(c.tally["forced"], c.tally["locked"]) < n/20 || c.tally["unknown"] > n/100 {
+		t.Errorf("the calls test little: %v", c.tally)
+	}
+	t.Log(c.tally)
+}

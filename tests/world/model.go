@@ -1,0 +1,218 @@
+// Package world makes up calls of the module's commands, and decides them by the exact models of package oracle. What it
+// decides shares no code with the module but the types of parameters. Tests make the calls on a host: a server, package
+// memory, or whatever else runs the commands.
+package world
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"gothrottle/funnel"
+	"gothrottle/funnel/oracle"
+)
+
+// State is what a key holds, by the exact models. The zero value holds nothing.
+type State struct {
+	Unknown bool // nothing is known of the key
+	kind    byte // of the clauses that used it; 0: none did
+	period  funnel.Nanos
+	cells   [4]oracle.Throttle
+	window  oracle.Window
+	quota   oracle.Quota
+	lease   oracle.Lease
+}
+
+// Clone returns a copy.
+func (s *State) Clone() *State {
+	c := *s
+	c.window, c.lease = *s.window.Clone(), *s.lease.Clone()
+	return &c
+}
+
+// String writes all that the state holds: states with one text reply to any calls alike.
+func (s *State) String() (text string) {
+	for i := range s.cells {
+		text += s.cells[i].String()
+	}
+	return fmt.Sprint(text, s.window, s.quota, s.lease)
+}
+
+// Void reports whether nothing is in use at a time, so that a server needs no key.
+func (s *State) Void(now funnel.Micros) bool {
+	cell := func(o oracle.Throttle) bool { return !o.Void(now.Nanos()) }
+	return !slices.ContainsFunc(s.cells[:], cell) && s.window.Void(now, s.period.Micros()) && s.quota.Void(now) && s.lease.Void(now)
+}
+
+// Locked reports whether a lockout is on.
+func (s *State) Locked(now funnel.Micros) bool {
+	return slices.ContainsFunc(s.cells[:], func(o oracle.Throttle) bool { return o.Locked() > now.Nanos() })
+}
+
+// Keys are the states of keys. A key that is absent holds nothing.
+type Keys map[string]*State
+
+func (k Keys) at(key string) *State {
+	if k[key] == nil {
+		k[key] = &State{}
+	}
+	return k[key]
+}
+
+// knows reports whether the models can decide a clause. A window's callers must agree on its period.
+func (s *State) knows(c *Clause) bool {
+	return !s.Unknown && (s.kind == 0 || s.kind == c.Kind) && (s.period == 0 || c.Kind != 'w' || s.period == c.Period)
+}
+
+// Knows reports whether the models can decide a call.
+func (k Keys) Knows(c *Call) bool {
+	return !slices.ContainsFunc(c.Clauses, func(one Clause) bool { return k[one.Key] != nil && !k[one.Key].knows(&one) })
+}
+
+// ErrTooMuch is the reply to a call after which too much would be in use.
+var ErrTooMuch = errors.New("too much would be in use")
+
+// Reply decides a call and applies it. The reply is an integer, or as funnel's commands have it a list of integers and
+// lists, or ErrTooMuch. granted is what the last clause was granted.
+func (c *Call) Reply(k Keys, now funnel.Micros) (reply any, granted int64) {
+	if c.peeking {
+		c, k = &Call{Unit: c.Unit, Force: c.Force, Shadow: c.Shadow, single: c.single, Clauses: c.Clauses}, k.copies(c)
+	}
+	if c.Release != nil {
+		released := int64(0)
+		for _, id := range c.Release {
+			released += one(k.at(c.Clauses[0].Key).lease.Release(now, id))
+		}
+		return released, 0
+	}
+	d := &decision{Call: c, keys: k, now: now}
+	return d.reply()
+}
+
+func (k Keys) copies(c *Call) Keys {
+	some := Keys{}
+	for i := range c.Clauses {
+		some[c.Clauses[i].Key] = k.at(c.Clauses[i].Key).Clone()
+	}
+	return some
+}
+
+// decision is a call at work.
+type decision struct {
+	*Call
+	keys Keys
+	now  funnel.Micros
+}
+
+// reply decides by the rules of GO.ALL. Each clause decides on a copy. A clause that denies is then applied, too: that changes
+// only a cell whose rate is new, or begins a lockout. With SHADOW the front of the reply admits.
+func (d *decision) reply() (reply any, granted int64) {
+	rows := make([][]any, len(d.Clauses))
+	decider, longest, least, limited := 0, int64(-1), int64(math.MaxInt64), false
+	never := slices.ContainsFunc(d.Clauses, func(c Clause) bool { return c.Quantity > c.Limit && !c.UpTo && !d.Force })
+	for i := range d.Clauses { // no lockout begins if a clause can never admit
+		c := &d.Clauses[i]
+		v := d.call(d.keys.at(c.Key).Clone(), c, c.Quantity, !never)
+		if v.TooMuch {
+			return ErrTooMuch, 0
+		}
+		rows[i] = d.row(c, v)
+		switch wait := rows[i][3].(int64); { // never, which is -1, is the longest
+		case v.Limited && (!limited || uint64(wait) > uint64(longest)):
+			decider, longest, limited = i, wait, true
+		case !limited && v.Remaining < least:
+			decider, least = i, v.Remaining
+		}
+	}
+	for i := range d.Clauses {
+		c := &d.Clauses[i]
+		s := d.keys.at(c.Key)
+		s.kind, s.period = c.Kind, c.Period
+		if limited && rows[i][0] == int64(0) {
+			v := d.call(s.Clone(), c, 0, false)
+			rows[i][2], rows[i][4] = v.Remaining, up(v.ResetAfter, d.Unit)
+		} else {
+			granted = d.call(s, c, c.Quantity, !never).Granted
+		}
+	}
+	if d.single {
+		return rows[0], granted
+	}
+	front := append(slices.Clone(rows[decider][:5]), int64(decider))
+	if d.Shadow {
+		front[0], front[3] = int64(0), int64(-1)
+	}
+	for _, row := range rows {
+		front = append(front, row)
+	}
+	return front, granted
+}
+
+// row is what a clause replies.
+func (d *decision) row(c *Clause, v funnel.LeaseVerdict) []any {
+	wait := up(v.RetryAfter, d.Unit)
+	if v.RetryAfter <= 0 {
+		wait = -1
+	}
+	row := []any{one(v.Limited), c.Limit, v.Remaining, wait, up(v.ResetAfter, d.Unit)}
+	switch {
+	case c.Kind == 'l':
+		row = append(row, one(v.Renewed))
+	case c.Reserve && v.Limited:
+		row = append(row, int64(-1))
+	case c.Reserve:
+		row = append(row, up(v.Wait, d.Unit))
+	case c.UpTo:
+		row = append(row, v.Granted)
+	}
+	return row
+}
+
+// call makes a call of one clause for a quantity. 0 peeks.
+func (d *decision) call(s *State, c *Clause, quantity int64, mayLock bool) (v funnel.LeaseVerdict) {
+	lockout := c.Lockout
+	if !mayLock {
+		lockout = 0
+	}
+	switch c.Kind {
+	case 't':
+		v.Verdict = s.cells[c.Cell].Call(d.now.Nanos(), funnel.ThrottleParams{Limit: c.Limit, Rate: funnel.Rate{Period: c.Period, Count: c.Count},
+			Quantity: quantity, UpTo: c.UpTo, Force: d.Force, Reserve: c.Reserve, MaxWait: c.MaxWait, Lockout: lockout})
+	case 'w':
+		v.Verdict = s.window.Call(d.now, funnel.WindowParams{Limit: c.Limit, Period: c.Period.Micros(), Quantity: quantity, UpTo: c.UpTo,
+			Force: d.Force, Exact: c.Exact})
+	case 'q':
+		v.Verdict = s.quota.Call(d.now, funnel.QuotaParams{Limit: c.Limit, Period: c.Period.Micros(), Quantity: quantity, UpTo: c.UpTo,
+			Force: d.Force, Align: c.Align, Offset: c.Offset.Micros(), Months: c.Months})
+	case 'l':
+		v = s.slot(c, d.now, quantity)
+	}
+	return v
+}
+
+// slot asks for a slot, or with the quantity 0 for what is left.
+func (s *State) slot(c *Clause, now funnel.Micros, quantity int64) (v funnel.LeaseVerdict) {
+	if quantity != 0 {
+		return s.lease.Call(now, c.ID, funnel.LeaseParams{Limit: c.Limit, TTL: c.Period.Micros()})
+	}
+	last, held := now, s.lease.Held(now)
+	for _, lapse := range held {
+		last = max(last, lapse)
+	}
+	v.Remaining, v.ResetAfter = max(c.Limit-int64(len(held)), 0), (last - now).Nanos()
+	return v
+}
+
+func one(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// up returns a length of time in units, rounded up.
+func up(t, unit funnel.Nanos) int64 {
+	n := t / unit
+	return int64(n) + one(t > n*unit)
+}
