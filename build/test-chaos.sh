@@ -1,5 +1,5 @@
 #!/bin/bash
-# Random calls, clocks and faults on real servers, held to package commands/memory. SERVER names one or more servers, which
+# Random calls, clocks and faults on real servers, held to package commands/memory and to exact models. SERVER names one or more servers, which
 # share CHAOS_SECONDS. A tenth of the time goes to clusters whose slots move. Schedules that failed once, in
 # tests/chaos/testdata, come first. SEED is the seed of the first run: 1 if not set, and 0 for a random one.
 . "$(dirname "$0")/lib.sh"

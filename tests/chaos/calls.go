@@ -25,8 +25,11 @@ type sent struct {
 
 // calls makes calls and compares each reply with the model.
 func (r *run) calls(st *step) {
-	if st.N == 1 {
-		r.deleteKeys(func(db int, name string) bool { return r.m.dbs[db].doubt[name] })
+	if st.N > 0 {
+		r.deleteKeys(func(db int, name string) bool {
+			d := r.m.dbs[db]
+			return d.doubt[name] || st.N == 2 && !d.exact.Known(name)
+		})
 	}
 	// A limiter looks different to a module whose clock is behind. So the replica is asked while the
 	// two clocks agree.
@@ -149,9 +152,15 @@ func (r *run) checkOne(db int, words []string, reply string) {
 		r.m.doubt(db, words)
 		return
 	}
-	want := r.m.call(db, words)
+	want, exact := r.m.call(db, words)
 	if r.stats.tally[numChecks]++; !fits(words, reply, want) {
 		r.differ("%q in database %d, module's clock %d: reply %s, want %s%s", words, db, r.m.now, reply, want, r.shown(db, words))
+	}
+	if exact == "" {
+		return
+	}
+	if r.stats.tally[numExact]++; reply != exact && (reply[0] != '-' || exact[0] != '-') {
+		r.differ("%q in database %d, module's clock %d: reply %s, the exact models want %s%s", words, db, r.m.now, reply, exact, r.shown(db, words))
 	}
 }
 

@@ -2,12 +2,12 @@ package main
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"path/filepath"
 	"time"
 
 	"gothrottle/commands/memory"
 	servers "gothrottle/tests/server"
+	"gothrottle/tests/world"
 )
 
 // numNodes is how many masters a cluster has.
@@ -16,7 +16,7 @@ const numNodes = 3
 // clusterRun is a cluster, one model of all its keys, and slots that move between the masters.
 type clusterRun struct {
 	*run  // the model and its checks; its three servers are the nodes
-	g     *generator
+	g     *world.Generator
 	nodes [numNodes]*server
 	owner map[string]int // the node that owns the slot of a tag
 	later []words        // calls that got TRYAGAIN
@@ -31,7 +31,7 @@ var (
 // performCluster makes the steps of a seed on a new cluster. It returns the first difference, or nil.
 func performCluster(l *lab, seed uint64, st *stats, until time.Time) error {
 	c := &clusterRun{run: newRun(l, st), owner: map[string]int{}, blank: memory.NewServer(),
-		g: &generator{Rand: rand.New(rand.NewPCG(seed, 2))}}
+		g: world.NewGenerator(seed, 2)}
 	return c.perform(*stepsFlag, until, c.begin, c.step, c.compare)
 }
 
@@ -56,18 +56,18 @@ func (c *clusterRun) begin() {
 func (c *clusterRun) step() {
 	switch n := c.g.IntN(20); {
 	case n < 13:
-		c.batch(pick(c.g.Rand, tags...), 1+c.g.IntN(40))
+		c.batch(world.Pick(c.g.Rand, tags...), 1+c.g.IntN(40))
 	case n < 15:
-		c.pass(pick(c.g.Rand, 1, c.g.Int64N(second), c.g.Int64N(20*second), c.g.Int64N(90*second)))
+		c.pass(world.Pick(c.g.Rand, 1, c.g.Int64N(second), c.g.Int64N(20*second), c.g.Int64N(90*second)))
 	case n == 15:
 		c.policies()
 	default:
-		c.moveSlot(pick(c.g.Rand, tags...))
+		c.moveSlot(world.Pick(c.g.Rand, tags...))
 	}
 }
 
 func (c *clusterRun) policies() {
-	text := pick(c.g.Rand, policyTexts...)
+	text := world.Pick(c.g.Rand, world.PolicyTexts...)
 	_ = c.blank.SetPolicies(text)
 	c.configure(text, c.master, c.twin, c.plain)
 }

@@ -8,6 +8,7 @@ import (
 
 	"gothrottle/commands"
 	"gothrottle/tests/corpus"
+	"gothrottle/tests/world"
 )
 
 // right reports whether a call is right and all its keys have the tag.
@@ -22,11 +23,11 @@ func (c *clusterRun) right(tag string, w words) bool {
 
 // batch makes n calls at keys of one slot: each alone, as a pipeline, in a transaction or in a script.
 func (c *clusterRun) batch(tag string, n int) {
-	via := pick(c.g.Rand, "alone", "pipeline", "multi", "eval")
+	via := world.Pick(c.g.Rand, "alone", "pipeline", "multi", "eval")
 	var calls []words
-	c.g.tag = "{" + tag + "}"
+	c.g.Tag = "{" + tag + "}"
 	for range n {
-		w := c.g.call()
+		w := c.g.Call()
 		if commands.Find(w[0]).NoKey {
 			continue // each node counts its own keys
 		}

@@ -13,6 +13,7 @@ import (
 
 	"gothrottle/tests/corpus"
 	servers "gothrottle/tests/server"
+	"gothrottle/tests/world"
 )
 
 // fault is something that happens to a server. After each fault the run compares all data.
@@ -46,7 +47,7 @@ func init() {
 		{name: "replica-killed", weight: 4, run: func(r *run, _ *step) { r.master.ask("CLIENT", "KILL", "TYPE", "replica") }},
 		{name: "resync", weight: 4, run: (*run).resynced},
 		{name: "promote", weight: 4, run: (*run).promoted},
-		{name: "policies", weight: 6, run: func(r *run, st *step) { r.configure(st.Text, r.master, r.twin) }, texts: policyTexts},
+		{name: "policies", weight: 6, run: func(r *run, st *step) { r.configure(st.Text, r.master, r.twin) }, texts: world.PolicyTexts},
 		{name: "defrag", weight: 2, run: (*run).defragment},
 		{name: "purge", weight: 2, run: func(r *run, _ *step) { r.master.ask("MEMORY", "PURGE") }},
 		{name: "del-foreign", weight: 6, run: (*run).deleteForeign},
@@ -209,14 +210,14 @@ func (r *run) hostile(st *step) {
 	r.master.ask("DEBUG", "SET-ACTIVE-EXPIRE", "0")
 	defer r.master.ask("DEBUG", "SET-ACTIVE-EXPIRE", "1")
 	random := rand.New(rand.NewPCG(uint64(st.N), 0))
-	one := func(words string) string { return pick(random, strings.Fields(words)...) }
+	one := func(words string) string { return world.Pick(random, strings.Fields(words)...) }
 	const keys = "t0 t1 t2 t3 w0 w1 w2 q0 q1 q2 l0 l1 l2"
 	for range 20 {
 		p := r.master.conn(st.Conn).Pipeline()
 		p.Do(ctx, "SELECT", st.DB)
 		for _, words := range st.Calls {
 			p.Do(ctx, "HOSTILE", "now", one(keys), "expire") // so that a call finds an expired key
-			key, event, call := one(keys), one("expired keymiss new hset zadd set del expire filter"), pick(random, hostileCalls...)
+			key, event, call := one(keys), one("expired keymiss new hset zadd set del expire filter"), world.Pick(random, hostileCalls...)
 			if keys := keysOf(words); event == "filter" && len(keys) > 0 && keys[0] != "" {
 				key = keys[0]
 			}
@@ -293,7 +294,8 @@ func (r *run) defragment(*step) {
 // deleteForeign deletes the keys that aren't limiters, or of which nothing is known.
 func (r *run) deleteForeign(*step) {
 	r.deleteKeys(func(db int, name string) bool {
-		return r.m.dbs[db].doubt[name] || strings.HasPrefix(r.m.call(db, []string{"GO.INFO", name}), "-")
+		reply, _ := r.m.call(db, []string{"GO.INFO", name})
+		return r.m.dbs[db].doubt[name] || reply[0] == '-'
 	})
 }
 

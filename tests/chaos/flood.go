@@ -3,8 +3,9 @@ package main
 import (
 	"bufio"
 	"fmt"
-	"math/rand/v2"
 	"net"
+
+	"gothrottle/tests/world"
 )
 
 const (
@@ -16,10 +17,10 @@ const (
 // flood makes calls at once, far more than a model could follow, and waits for the replies. Nobody looks at them. The servers
 // must live, and a master and its replicas must hold the same.
 func (r *run) flood(st *step) {
-	g := &generator{Rand: rand.New(rand.NewPCG(uint64(st.N), 2)), wall: begin, high: begin}
+	g := world.NewGenerator(uint64(st.N), 2)
 	var calls []byte
 	for range floodCalls {
-		calls = appendCall(calls, g.call())
+		calls = appendCall(calls, g.Call())
 	}
 	calls = appendCall(calls, words{"ECHO", floodEnd})
 	for _, s := range []*server{r.master, r.twin} { // most of the time would go to the disk

@@ -9,6 +9,7 @@ import (
 	"gothrottle/commands"
 	"gothrottle/commands/memory"
 	"gothrottle/tests/corpus"
+	"gothrottle/tests/world"
 )
 
 // dump is what a DUMP replied, and when the key expires; 0: never.
@@ -105,20 +106,20 @@ func (r *run) takeExpired(all map[string]*memory.Value, upTo int64) {
 
 // foreign makes a command of the server at a key of a limiter.
 func (g *generator) foreign() words {
-	kind := pick[byte](g.Rand, 't', 'w', 'q', 'l')
-	key, other := g.name(kind), g.name(kind)
+	kind := world.Pick[byte](g.Rand, 't', 'w', 'q', 'l')
+	key, other := g.Name(kind), g.Name(kind)
 	late := text((max(g.wall, g.high) + g.Int64N(100*second)) / 1000)
 	forms := []words{
 		{"DEL", key}, {"UNLINK", key}, {"DEL", key}, {"GETDEL", key},
-		{"SET", g.name('t'), text(g.wall*1000 + g.Int64N(100*second)*1000)}, {"SET", key, pick(g.Rand, "x", "5", strings.Repeat("y", 25))},
-		{"HSET", key, "x", "1"}, {"HSET", g.name('t'), "0", "1.5"}, {"HDEL", key, "x"}, {"HDEL", g.name('t'), "x"}, {"ZADD", key, "1", "alice"}, {"LPUSH", key, "a"},
+		{"SET", g.Name('t'), text(g.wall*1000 + g.Int64N(100*second)*1000)}, {"SET", key, world.Pick(g.Rand, "x", "5", strings.Repeat("y", 25))},
+		{"HSET", key, "x", "1"}, {"HSET", g.Name('t'), "0", "1.5"}, {"HDEL", key, "x"}, {"HDEL", g.Name('t'), "x"}, {"ZADD", key, "1", "alice"}, {"LPUSH", key, "a"},
 		{"EXPIRE", key, text(g.Int64N(60))}, {"PEXPIREAT", key, late}, {"PERSIST", key},
 		{"RENAME", key, other}, {"COPY", key, other, "REPLACE"}, {"MOVE", key, ""},
-		{"DUMP", key}, {"RESTORE", key, pick(g.Rand, "", "", "damaged")},
-		{"HINCRBY", g.name('t'), "0", "1000000"}, {"APPEND", g.name('q'), "1"}, {"ZREM", key, "\x010"},
-		{"HPEXPIRE", g.name('t'), "5000", "FIELDS", "1", "0"},
-		{"TTL", key}, {"TYPE", key}, {"OBJECT", "ENCODING", key}, {"HGETALL", g.name('t')}, {"ZRANGE", g.name('w'), "0", "-1"},
+		{"DUMP", key}, {"RESTORE", key, world.Pick(g.Rand, "", "", "damaged")},
+		{"HINCRBY", g.Name('t'), "0", "1000000"}, {"APPEND", g.Name('q'), "1"}, {"ZREM", key, "\x010"},
+		{"HPEXPIRE", g.Name('t'), "5000", "FIELDS", "1", "0"},
+		{"TTL", key}, {"TYPE", key}, {"OBJECT", "ENCODING", key}, {"HGETALL", g.Name('t')}, {"ZRANGE", g.Name('w'), "0", "-1"},
 		{"SWAPDB", "0", "1"}, {"FLUSHDB"},
 	}
-	return pick(g.Rand, forms...)
+	return world.Pick(g.Rand, forms...)
 }

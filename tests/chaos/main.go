@@ -1,6 +1,7 @@
 // Program chaos runs random schedules of calls, foreign commands, clock steps and faults against
 // servers with the module. It makes every call in memory as well (package commands/memory), and compares
-// the replies, and after faults what all keys of a master and its replicas hold.
+// the replies, and after faults what all keys of a master and its replicas hold. At keys whose history is known, the
+// reply must also be that of the exact models (package world).
 //
 // A difference ends the program. The program then makes the schedule shorter, writes it to a file,
 // and prints the command that runs it again.

@@ -2,17 +2,21 @@ package main
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
 	"gothrottle/commands"
 	"gothrottle/commands/memory"
 	"gothrottle/funnel"
+	"gothrottle/tests/world"
 )
 
-// model is what the databases of a server must hold: the commands run over maps, with the server's clocks.
+// model is what the databases of a server must hold: the commands run over maps, with the server's clocks. The exact
+// models also decide each call at keys whose history they know.
 type model struct {
 	dbs      []*database
+	exact    world.Policies
 	now      funnel.Micros // the module's clock
 	wall     funnel.Micros // the server's clock
 	policies string
@@ -22,6 +26,15 @@ type model struct {
 type database struct {
 	*memory.Server
 	doubt map[string]bool
+	exact world.Keys // by the exact models
+}
+
+// Put sets what a key holds. The exact models don't know what that means.
+func (d *database) Put(name string, v *memory.Value) {
+	if !reflect.DeepEqual(d.Get(name), v) {
+		d.exact.Forget(name)
+	}
+	d.Server.Put(name, v)
 }
 
 const databases = 2
@@ -40,14 +53,14 @@ func (m *model) clear() {
 }
 
 func (m *model) newDatabase() *database {
-	d := &database{memory.NewServer(), map[string]bool{}}
+	d := &database{memory.NewServer(), map[string]bool{}, world.Keys{}}
 	d.CountDenials(1)             // else GO.TOP is an error
 	_ = d.SetPolicies(m.policies) // an error of the schedule is the server's, too
 	return d
 }
 
 func (m *model) setPolicies(text string) {
-	m.policies = text
+	m.policies, m.exact = text, world.NewPolicies(text)
 	for _, d := range m.dbs {
 		_ = d.SetPolicies(text)
 	}
@@ -69,15 +82,42 @@ func (m *model) dataset() map[string]*memory.Value {
 // at returns the database and the name of a key of a dataset.
 func (m *model) at(key string) (d *database, name string) { return m.dbs[key[0]-'0'], key[2:] }
 
-// call runs a call and returns its reply.
-func (m *model) call(db int, words []string) string {
+// call runs a call and returns its reply, and that of the exact models: "" if they don't know it.
+func (m *model) call(db int, words []string) (reply, exact string) {
 	d := m.dbs[db]
-	d.SetLag(m.now - m.wall)
-	reply, err := d.Do(m.now, words...)
-	if err != nil {
-		return "-" + err.Error()
+	for _, key := range keysOf(words) {
+		if d.gone(key, m.wall) && d.exact.Gone(key, m.now) {
+			exact = fmt.Sprintf("another one: %s is gone, and was in use", key)
+		}
 	}
-	return text(reply)
+	d.SetLag(m.now - m.wall)
+	v, err := d.Do(m.now, words...)
+	if err != nil {
+		v = err
+	}
+	reply = text(v)
+	call, known := m.exact.Parse(words)
+	switch known = known && d.exact.Knows(call); {
+	case known && exact == "":
+		v, _ := call.Reply(d.exact, m.now)
+		exact = text(v)
+	case !known && commands.Find(words[0]).Writes() && reply[0] != '-':
+		d.exact.Forget(keysOf(words)...)
+	}
+	return reply, exact
+}
+
+func (d *database) gone(key string, wall funnel.Micros) bool {
+	v := d.Get(key)
+	return v == nil || v.Expired(wall)
+}
+
+// forget is for a clock that runs back: the exact models know nothing of what was before.
+func (m *model) forget() {
+	for _, d := range m.dbs {
+		d.exact = world.Keys{}
+		d.exact.Forget(d.Keys()...)
+	}
 }
 
 // tooFew reports whether the server itself refuses a call because of its number of words.
@@ -114,6 +154,7 @@ func (m *model) doubtful(db int, words []string) bool {
 // doubt says that a call may have been made or not, or in another way.
 func (m *model) doubt(db int, words []string) {
 	if commands.Find(words[0]).Writes() {
+		m.dbs[db].exact.Forget(keysOf(words)...)
 		for _, key := range keysOf(words) {
 			m.dbs[db].doubt[key] = true
 		}

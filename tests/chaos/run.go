@@ -210,9 +210,13 @@ func (r *run) catchUp() {
 // tick makes the modules see the time: a module's clock moves when a call reads it. The model has the master's.
 func (r *run) tick() {
 	r.sees(r.master)
+	before := r.m.now
 	for _, s := range []*server{r.twin, r.master} {
 		s.ask("GO.QUOTA_RO", "no-key", "1", "1")
 		r.m.now = s.module.Now(r.m.wall, func() funnel.Micros { return funnel.Micros(r.clock.Mono) })
+	}
+	if r.m.now < before {
+		r.m.forget()
 	}
 }
 

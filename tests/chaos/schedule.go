@@ -4,28 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"strings"
 
-	"gothrottle/tests/corpus"
+	"gothrottle/tests/world"
 )
 
-// words are the words of one command. In a file they are quoted where need be, so that they hold any bytes.
-type words []string
-
-// MarshalText writes the words with blanks between them.
-func (w words) MarshalText() ([]byte, error) {
-	all := make([]string, len(w))
-	for i := range w {
-		all[i] = corpus.Quote(w[i])
-	}
-	return []byte(strings.Join(all, " ")), nil
-}
-
-// UnmarshalText reads what MarshalText wrote.
-func (w *words) UnmarshalText(text []byte) (err error) {
-	*w, err = corpus.Words(string(text), 0)
-	return err
-}
+type words = world.Words
 
 // step is one part of a schedule. It needs nothing of the steps before it, so steps can be left out.
 type step struct {
@@ -33,7 +16,7 @@ type step struct {
 	Conn  int     `json:"conn,omitempty"`
 	DB    int     `json:"db,omitempty"`
 	Via   string  `json:"via,omitempty"`   // how calls are sent: plain, multi, eval, fcall, replica, parallel
-	N     int64   `json:"n,omitempty"`     // of calls: 1 if unknown keys are deleted first; of a clock: µs that the wall clock is moved
+	N     int64   `json:"n,omitempty"`     // of calls: 1 if keys in doubt are deleted first, 2 if also those that the exact models do not know; of a clock: µs that the wall clock is moved
 	Mono  int64   `json:"mono,omitempty"`  // of a clock: µs that pass
 	Text  string  `json:"text,omitempty"`  // an argument of a fault
 	Calls []words `json:"calls,omitempty"` // of calls, and of faults in the midst of calls

@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"slices"
+
+	"gothrottle/tests/world"
 )
 
 // stepOf returns the number of the step at which a run found a difference, -1 if it found none.
@@ -27,26 +29,14 @@ func shrink(s schedule, last int, fails func(*schedule) bool) schedule {
 	}
 	for n := len(s.Steps) + 1; len(s.Steps) < n; {
 		n = len(s.Steps)
-		s.Steps = thin(s.Steps, try)
+		s.Steps = world.Thin(s.Steps, try)
 	}
 	for i := range s.Steps {
-		s.Steps[i].Calls = thin(s.Steps[i].Calls, func(calls []words) bool {
+		s.Steps[i].Calls = world.Thin(s.Steps[i].Calls, func(calls []words) bool {
 			steps := slices.Clone(s.Steps)
 			steps[i].Calls = calls
 			return len(calls) > 0 && try(steps)
 		})
 	}
 	return s
-}
-
-// thin leaves out of a list what it can as long as fails is true: chunks of half of the list first, single elements last.
-func thin[T any](all []T, fails func([]T) bool) []T {
-	for size := max(len(all)/2, 1); size > 0; size /= 2 {
-		for at := len(all) - size; at >= 0; at -= size {
-			if shorter := slices.Delete(slices.Clone(all), at, at+size); fails(shorter) {
-				all = shorter
-			}
-		}
-	}
-	return all
 }

@@ -62,8 +62,8 @@ func TestSchedule_writeAndRead(t *testing.T) {
 // All faults, ways to send calls, and commands come up.
 func TestGenerate(t *testing.T) {
 	seen := map[string]bool{}
-	for seed := range uint64(12) {
-		for _, st := range generate(seed, 250, "").Steps {
+	for seed := range uint64(15) {
+		for _, st := range generate(seed+20, 250, "").Steps {
 			seen[st.Do], seen[st.Via] = true, true
 			for _, w := range st.Calls {
 				seen[strings.ToUpper(w[0])] = true

@@ -14,6 +14,7 @@ const (
 	numSteps    = "steps"
 	numCalls    = "calls"
 	numChecks   = "replies that were checked"
+	numExact    = "replies by the exact models"
 	numForeign  = "foreign commands"
 	numCompared = "keys that were compared"
 )

@@ -93,7 +93,7 @@ func (p Policies) Parse(w []string) (c *Call, known bool) {
 	case kinds[kind] != 0 && name != "GO.INFO":
 		c.single = true
 		r.clause(kinds[kind], r.next(), 0)
-		r.wrong = r.wrong || name[0] == 'C' && !r.redisCell()
+		r.wrong = r.wrong || name[0] == 'C' && !r.redisCell(w)
 	default:
 		r.wrong = true
 	}
@@ -187,7 +187,7 @@ func (r *reader) policy(p Policies, c *Call) {
 	key, quantity := r.next(), int64(1)
 	name, _, _ := strings.Cut(key, ":")
 	if len(r.words) > 0 {
-		quantity = r.number(-most)
+		quantity = r.number(0)
 	}
 	named := p[name]
 	if r.wrong = r.wrong || named == nil || c.Force; r.wrong {
@@ -220,6 +220,7 @@ func (r *reader) clause(kind byte, key string, cell int) {
 	c := Clause{Kind: kind, Key: key, Cell: cell, Quantity: 1}
 	if kind == 't' {
 		c.Limit, c.Count = r.number(0)+1, r.number(1)
+		r.wrong = r.wrong || c.Limit > most
 	} else {
 		c.Limit = r.number(1)
 	}
@@ -231,6 +232,9 @@ func (r *reader) clause(kind byte, key string, cell int) {
 		c.Months, r.words = int16(n), r.words[1:]
 	} else {
 		c.Period = r.span(funnel.Millisecond)
+	}
+	if kind == 't' && float64(c.Limit)*float64(c.Period)/float64(max(c.Count, 1)) > float64(funnel.MaxPeriod) {
+		r.wrong = true // it would take too long to drain
 	}
 	if kind == 'l' {
 		c.ID = r.next()
@@ -282,8 +286,8 @@ func (r *reader) offset() funnel.Nanos {
 	return r.span(-funnel.MaxPeriod)
 }
 
-// redisCell reports whether redis-cell's command takes what was read: no options, and no more than a unit in a ns.
-func (r *reader) redisCell() bool {
-	c := r.clauses[0]
-	return r.unit == funnel.Second && !c.UpTo && !c.Reserve && c.Lockout == 0 && c.Count <= int64(c.Period)
+// redisCell reports whether redis-cell's command takes the words: integers, and no more than a unit in a ns.
+func (r *reader) redisCell(w Words) bool {
+	unit := func(word string) bool { return strings.Trim(word, "-0123456789") != "" }
+	return r.unit == funnel.Second && !slices.ContainsFunc(w[2:], unit) && r.clauses[0].Count <= int64(r.clauses[0].Period)
 }

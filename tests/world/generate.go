@@ -196,7 +196,7 @@ func (g *Generator) tightCall() (w Words) {
 
 // ReadOnly returns the call that changes nothing.
 func (w Words) ReadOnly() Words {
-	switch w[0] {
+	switch upper(w[0]) {
 	case "GO.THROTTLE", "GO.WINDOW", "GO.QUOTA", "GO.LEASE", "GO.ALL", "GO.POLICY":
 		return append(Words{w[0] + "_RO"}, w[1:]...)
 	case "CL.THROTTLE", "GO.RELEASE":

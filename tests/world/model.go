@@ -60,6 +60,23 @@ func (k Keys) at(key string) *State {
 	return k[key]
 }
 
+// Forget says that nothing is known of keys.
+func (k Keys) Forget(keys ...string) {
+	for _, key := range keys {
+		k[key] = &State{Unknown: true}
+	}
+}
+
+// Known reports whether the models know what a key holds.
+func (k Keys) Known(key string) bool { return !k.at(key).Unknown }
+
+// Gone says that a key is absent. It reports whether units were in use, so that the key should be there.
+func (k Keys) Gone(key string, now funnel.Micros) (inUse bool) {
+	s := k.at(key)
+	delete(k, key)
+	return !s.Unknown && !s.Void(now)
+}
+
 // knows reports whether the models can decide a clause. A window's callers must agree on its period.
 func (s *State) knows(c *Clause) bool {
 	return !s.Unknown && (s.kind == 0 || s.kind == c.Kind) && (s.period == 0 || c.Kind != 'w' || s.period == c.Period)
