@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"gothrottle/funnel"
+	exact "gothrottle/tests/world"
 )
 
 // execute runs a request at a node and holds the reply and the state against the oracles.
@@ -16,7 +17,7 @@ func (w *world) execute(n *node, m *message) ([]int64, error) {
 		return nil, errReadOnly
 	}
 	now, l := w.clockOf(n), m.limiter
-	g := group{limiter: l, before: n.models[l.at].clone()}
+	g := group{limiter: l, before: n.state(l)}
 	w.checkExpired(n, l, now)
 	n.server.Clock(int64(now))
 	got, effects := n.server.Call(m.words)
@@ -36,14 +37,12 @@ func (w *world) execute(n *node, m *message) ([]int64, error) {
 
 // check holds a call against the oracle of its limiter.
 func (w *world) check(n *node, m *message, now funnel.Micros, g *group, reply []int64, err error) {
-	l := m.limiter
-	a, after := parse(l.kind, m.words), n.models[l.at].clone()
-	want, granted, wrong := after.decide(l.kind, now, &a)
-	if (err == nil) != (wrong == nil) || !slices.Equal(reply, want) {
-		w.fail("%q at %d: the reply is %v, %v; the oracle has %v, %v", m.words, now, reply, err, want, wrong)
+	c := callOf(m.words)
+	want, granted := c.Reply(n.models, now)
+	if wrong := want == exact.ErrTooMuch; (err != nil) != wrong || !slices.Equal(reply, integers(want)) {
+		w.fail("%q at %d: the reply is %v, %v; the oracle has %v", m.words, now, reply, err, want)
 	} else if err == nil {
-		n.models[l.at] = after
-		w.count(m, &a, g, granted, reply, n.id == w.master)
+		w.count(m, c, g, granted, reply, n.id == w.master)
 	}
 }
 
@@ -66,10 +65,9 @@ func (w *world) checkExpired(n *node, l *limiter, now funnel.Micros) {
 	if at <= 0 || int64(now)/1000 <= at {
 		return
 	}
-	if m := &n.models[l.at]; !m.void(now) {
+	if n.models.Gone(l.key, now) {
 		w.fail("%s expired at node %d at %d ms while units are in use", l.key, n.id, at)
 	}
-	n.models[l.at] = newModel(l)
 	w.seen["expired"]++
 }
 
@@ -83,24 +81,24 @@ func (w *world) checkState(n *node, l *limiter, now funnel.Micros) {
 	if at > 0 {
 		gone = max(now, funnel.Micros(at+1)*1000)
 	}
-	if (at < 0 || w.random.IntN(8) == 0) && !n.models[l.at].void(gone) {
+	if (at < 0 || w.random.IntN(8) == 0) && !n.state(l).Void(gone) {
 		w.fail("%s is in use at node %d when it expires at %d ms", l.key, n.id, at)
 	}
 }
 
 // count notes what was granted, and holds it against the bounds.
-func (w *world) count(m *message, a *ask, g *group, granted int64, reply []int64, master bool) {
+func (w *world) count(m *message, c *call, g *group, granted int64, reply []int64, master bool) {
 	l := g.limiter
-	if g.granted = granted; l.kind == leaseKind && !a.release && granted > 0 {
-		g.holder = a.id
+	if g.granted = granted; l.kind == leaseKind && c.Release == nil && granted > 0 {
+		g.holder = c.ID
 	}
 	if l.kind == leaseKind {
-		w.slots(l, a, g, master)
+		w.slots(l, c, g, master)
 		return
 	}
-	if u := m.giver; u != nil && a.n < 0 {
+	if u := m.giver; u != nil && c.Quantity < 0 {
 		k := u.of(l)
-		if k.units += a.n; k.units < 0 {
+		if k.units += c.Quantity; k.units < 0 {
 			w.fail("%s: user %d gives back %d units more than it has", l.key, u.id, -k.units)
 		}
 		if m.sent-k.taken > w.hold() {
@@ -110,7 +108,7 @@ func (w *world) count(m *message, a *ask, g *group, granted int64, reply []int64
 	if g.granted < 0 && reply[2] > reply[1] {
 		w.fail("%s: after a refund %d of %d units are left", l.key, reply[2], reply[1])
 	}
-	w.tally(a, reply)
+	w.tally(c, reply)
 	if l.mixed {
 		return
 	}
@@ -125,9 +123,9 @@ func (w *world) count(m *message, a *ask, g *group, granted int64, reply []int64
 }
 
 // tally counts what happened, for the summary.
-func (w *world) tally(a *ask, reply []int64) {
+func (w *world) tally(c *call, reply []int64) {
 	switch {
-	case a.n < 0:
+	case c.Quantity < 0:
 		w.seen["refunds"]++
 	case reply[0] == 0:
 		w.seen["admitted"]++
@@ -140,11 +138,11 @@ func (w *world) tally(a *ask, reply []int64) {
 }
 
 // slots notes who holds slots, and makes sure that no more slots are held than there are.
-func (w *world) slots(l *limiter, a *ask, g *group, master bool) {
-	if a.release && master {
-		delete(l.holders, a.id)
+func (w *world) slots(l *limiter, c *call, g *group, master bool) {
+	if c.Release != nil && master {
+		delete(l.holders, c.Release[0])
 	} else if g.granted > 0 {
-		l.holders[a.id] = &holder{until: w.now + a.period*1000 - 2*w.skew, lost: !master}
+		l.holders[c.ID] = &holder{until: w.now + int64(c.Period.Micros()) - 2*w.skew, lost: !master}
 	}
 	held := int64(0)
 	for _, h := range l.holders {
@@ -162,7 +160,7 @@ func (w *world) sweep(n *node) {
 	now := w.clockOf(n)
 	w.note("node %d deletes what has expired", n.id)
 	for _, l := range w.limiters {
-		before := n.models[l.at]
+		before := n.state(l)
 		w.checkExpired(n, l, now)
 		n.server.Clock(int64(now))
 		if _, effects := n.server.Call([]string{"GO.INFO", l.key}); len(effects) > 0 {

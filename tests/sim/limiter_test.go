@@ -1,15 +1,13 @@
 package sim
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
 	"time"
 
-	"gothrottle/funnel"
-	"gothrottle/funnel/oracle"
+	exact "gothrottle/tests/world"
 	"gothrottle/throttle"
 )
 
@@ -134,122 +132,17 @@ func (l *limiter) call(r *rand.Rand) []string {
 	return slices.Concat(words, []string{number(n)}, options, []string{"MS"})
 }
 
-// ask is what the words of a call mean. Times are in milliseconds.
-type ask struct {
-	release                 bool
-	id                      string // of a slot
-	limit, count, period, n int64
-	options                 map[string]int64 // with the numbers after them
+// callOf reads the words of a call. Each call is one that the models can decide.
+func callOf(words []string) *call {
+	c, known := exact.Policies{}.Parse(words)
+	if !known {
+		panic(fmt.Sprintf("the models do not know %q", words))
+	}
+	return &call{c, &c.Clauses[0]}
 }
 
-func (a *ask) has(option string) bool {
-	_, found := a.options[option]
-	return found
+// call is a call, and its only clause.
+type call struct {
+	*exact.Call
+	*exact.Clause
 }
-
-// parse reads the words of a call for a limiter of this kind. Each call ends with MS.
-func parse(k kind, words []string) ask {
-	if words[0] == "GO.RELEASE" {
-		return ask{release: true, id: words[2]}
-	}
-	a, numbers, option := ask{options: map[string]int64{}}, []int64{}, ""
-	for _, word := range words[2:] {
-		switch n, err := strconv.ParseInt(word, 10, 64); {
-		case err != nil:
-			option, a.options[word] = word, 0
-		case option == "":
-			numbers = append(numbers, n)
-		default:
-			a.options[option] = n
-		}
-	}
-	if a.limit = numbers[0]; k == rateKind {
-		a.limit, a.count, numbers = a.limit+1, numbers[1], numbers[1:]
-	}
-	if a.period = numbers[1]; k == leaseKind {
-		a.id = words[4]
-	} else {
-		a.n = append(numbers, 1)[2] // a call without a quantity takes one unit
-	}
-	return a
-}
-
-func micros(millis int64) funnel.Micros { return funnel.Micros(millis * 1000) }
-
-// model is the oracle of one limiter, which uses the model of its kind.
-type model struct {
-	rate   oracle.Throttle
-	window oracle.Window
-	quota  oracle.Quota
-	lease  oracle.Lease
-	period funnel.Micros
-}
-
-func newModel(l *limiter) model { return model{period: micros(l.period)} }
-
-func (m model) clone() model {
-	m.rate, m.window, m.lease = *m.rate.Clone(), *m.window.Clone(), *m.lease.Clone()
-	return m
-}
-
-// void reports whether nothing is in use at a time.
-func (m *model) void(now funnel.Micros) bool {
-	return m.rate.Void(now.Nanos()) && m.window.Void(now, m.period) && m.quota.Void(now) && m.lease.Void(now)
-}
-
-var errTooMuch = errors.New("too much would be in use")
-
-// decide returns the reply that a call must get, and how many units it was granted.
-func (m *model) decide(k kind, now funnel.Micros, a *ask) (reply []int64, granted int64, err error) {
-	var v funnel.Verdict
-	period, upTo, force := micros(a.period), a.has("UPTO"), a.has("FORCE")
-	switch {
-	case a.release:
-		return []int64{btoi(m.lease.Release(now, a.id))}, 0, nil
-	case k == rateKind:
-		v = m.rate.Call(now.Nanos(), funnel.ThrottleParams{Limit: a.limit, Rate: funnel.Rate{Count: a.count, Period: period.Nanos()},
-			Quantity: a.n, UpTo: upTo, Force: force, Reserve: a.has("RESERVE"), MaxWait: micros(a.options["RESERVE"]).Nanos(),
-			Lockout: micros(a.options["LOCKOUT"]).Nanos()})
-	case k == windowKind:
-		v = m.window.Call(now, funnel.WindowParams{Limit: a.limit, Period: period, Quantity: a.n, UpTo: upTo, Force: force,
-			Exact: a.has("EXACT")})
-	case k == quotaKind:
-		v = m.quota.Call(now, funnel.QuotaParams{Limit: a.limit, Period: period, Quantity: a.n, UpTo: upTo, Force: force,
-			Align: a.has("ALIGN"), Offset: micros(a.options["ALIGN"])})
-	default:
-		v = m.lease.Call(now, a.id, funnel.LeaseParams{Limit: a.limit, TTL: period}).Verdict
-		m.forgetLapsed(now)
-	}
-	if v.TooMuch {
-		return nil, 0, errTooMuch
-	}
-	retry := int64(-1)
-	if v.RetryAfter > 0 {
-		retry = millis(v.RetryAfter)
-	}
-	reply = []int64{btoi(v.Limited), a.limit, v.Remaining, retry, millis(v.ResetAfter)}
-	switch {
-	case k == leaseKind:
-		reply = append(reply, btoi(v.Renewed))
-	case a.has("RESERVE") && v.Limited:
-		reply = append(reply, -1)
-	case a.has("RESERVE"):
-		reply = append(reply, millis(v.Wait))
-	case upTo:
-		reply = append(reply, v.Granted)
-	}
-	return reply, v.Granted, nil
-}
-
-// forgetLapsed drops the slots that have lapsed, as every call of the server does. That makes a difference if the next
-// master's clock is behind. Other limiters have no slots.
-func (m *model) forgetLapsed(now funnel.Micros) {
-	held := m.lease.Held(now)
-	for i := range holders {
-		if id := "h" + strconv.Itoa(i); held[id] == 0 {
-			m.lease.Release(now, id)
-		}
-	}
-}
-
-func millis(t funnel.Nanos) int64 { return int64((t + funnel.Millisecond - 1) / funnel.Millisecond) }

@@ -1,11 +1,13 @@
 package sim
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 
 	"gothrottle/funnel"
 	"gothrottle/tests/corpus"
+	exact "gothrottle/tests/world"
 )
 
 // node is one server. It is the master, a replica, a deposed master that still takes calls, or dead.
@@ -17,17 +19,20 @@ type node struct {
 	applied int // how many groups of the log it has
 	alive   bool
 	deposed bool
-	models  []model // of a master, also of a deposed one: by limiter
+	models  exact.Keys // of a master, also of a deposed one
 }
 
 // group is what a call did. A replica gets its effects together.
 type group struct {
 	limiter *limiter
-	before  model  // before the call
-	granted int64  // units
-	holder  string // who was granted a slot
+	before  *exact.State // of the key, before the call
+	granted int64        // units
+	holder  string       // who was granted a slot
 	effects [][]string
 }
+
+// state returns a copy of the state of a limiter's key.
+func (n *node) state(l *limiter) *exact.State { return n.models.Clone(l.key)[l.key] }
 
 // clockOf returns the time that a node decides by.
 func (w *world) clockOf(n *node) funnel.Micros {
@@ -103,16 +108,13 @@ func (w *world) failover() bool {
 	if f := w.planted.promote; f != nil {
 		f(w, next)
 	}
-	next.models = slices.Clone(old.models)
+	next.models = old.models.Clone(slices.Collect(maps.Keys(old.models))...)
 	for i := len(w.log) - 1; i >= next.applied; i-- {
 		g := &w.log[i]
-		next.models[g.limiter.at] = g.before
+		next.models[g.limiter.key] = g.before.Clone()
 		w.lose(g)
 	}
 	w.log = w.log[:next.applied]
-	for i := range next.models {
-		next.models[i] = next.models[i].clone()
-	}
 	old.alive, old.deposed = lives, lives
 	w.master = next.id
 	w.seen["failovers"]++

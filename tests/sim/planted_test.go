@@ -38,7 +38,7 @@ func withQuantity(m *message, n int64) []string {
 	return slices.Insert(words, at, number(n))
 }
 
-func quantityOf(m *message) int64 { return parse(m.limiter.kind, m.words).n }
+func quantityOf(m *message) int64 { return callOf(m.words).Quantity }
 
 // faults are the faults that the simulation must find.
 var faults = []planted{

@@ -88,12 +88,12 @@ func (u *user) Process(_ context.Context, cmd redis.Cmder) error {
 
 // grantedTo returns how many units a user got by the reply to a message.
 func grantedTo(m *message) int64 {
-	a := parse(m.limiter.kind, m.words)
+	c := callOf(m.words)
 	switch {
-	case a.has("UPTO") || a.has("RESERVE"):
+	case c.UpTo || c.Reserve:
 		return m.reply[5]
 	case m.reply[0] == 0:
-		return a.n
+		return c.Quantity
 	}
 	return 0
 }
@@ -201,7 +201,7 @@ func (w *world) settle(after *message) {
 // checkAsked makes sure that a user that keeps nothing asks for each caller once.
 func (w *world) checkAsked(m *message) {
 	k := m.user.of(m.limiter)
-	if k.asks -= parse(m.limiter.kind, m.words).n; k.asks < 0 && w.units == 0 {
+	if k.asks -= callOf(m.words).Quantity; k.asks < 0 && w.units == 0 {
 		w.fail("%s: user %d asks for %d units more than it has callers", m.limiter.key, m.user.id, -k.asks)
 	}
 }

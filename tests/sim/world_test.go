@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gothrottle/tests/corpus"
+	exact "gothrottle/tests/world"
 )
 
 const (
@@ -108,9 +109,7 @@ func newWorld(seed, index uint64, p *planted) *world {
 	for i := range w.nodes {
 		w.nodes[i] = &node{id: i, server: corpus.NewMemory(), alive: true, offset: w.anyOffset()}
 	}
-	for _, l := range w.limiters {
-		w.nodes[0].models = append(w.nodes[0].models, newModel(l))
-	}
+	w.nodes[0].models = exact.Keys{}
 	for i := range w.plains {
 		w.plains[i] = &plain{id: i, retries: i%2 == 0}
 	}
@@ -258,13 +257,6 @@ func (w *world) stop() {
 }
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }
-
-func btoi(b bool) int64 {
-	if b {
-		return 1
-	}
-	return 0
-}
 
 // report returns the last events at the key that the violation names, and those at no key.
 func (w *world) report() string {

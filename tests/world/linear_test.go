@@ -90,7 +90,7 @@ func (s linearState) next(input, output any) []any {
 		return []any{newLinearState(now, s.keys)}
 	}
 	call := input.(*linearCall)
-	next := s.keys.copies(call.Call)
+	next := s.keys.Clone(call.keys()...)
 	switch reply, _ := call.Reply(next, s.now); {
 	case output == "":
 		return []any{s, newLinearState(s.now, next)}

@@ -94,7 +94,7 @@ var ErrTooMuch = errors.New("too much would be in use")
 // lists, or ErrTooMuch. granted is what the last clause was granted.
 func (c *Call) Reply(k Keys, now funnel.Micros) (reply any, granted int64) {
 	if c.peeking {
-		c, k = &Call{Unit: c.Unit, Force: c.Force, Shadow: c.Shadow, single: c.single, Clauses: c.Clauses}, k.copies(c)
+		k = k.Clone(c.keys()...)
 	}
 	if c.Release != nil {
 		released := int64(0)
@@ -107,12 +107,20 @@ func (c *Call) Reply(k Keys, now funnel.Micros) (reply any, granted int64) {
 	return d.reply()
 }
 
-func (k Keys) copies(c *Call) Keys {
+// Clone returns copies of the states of some keys.
+func (k Keys) Clone(keys ...string) Keys {
 	some := Keys{}
-	for i := range c.Clauses {
-		some[c.Clauses[i].Key] = k.at(c.Clauses[i].Key).Clone()
+	for _, key := range keys {
+		some[key] = k.at(key).Clone()
 	}
 	return some
+}
+
+func (c *Call) keys() (all []string) {
+	for i := range c.Clauses {
+		all = append(all, c.Clauses[i].Key)
+	}
+	return all
 }
 
 // decision is a call at work.
