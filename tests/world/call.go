@@ -74,7 +74,7 @@ func (p Policies) Parse(w []string) (c *Call, known bool) {
 	name, peeking := strings.CutSuffix(upper(w[0]), "_RO")
 	c = &Call{Unit: funnel.Second, peeking: peeking}
 	r := &reader{words: slices.Clone(w[1:])}
-	if c.Unit = funnel.Second; name != "GO.RELEASE" {
+	if name != "GO.RELEASE" {
 		r.ending(c)
 	}
 	r.unit = c.Unit
@@ -82,6 +82,7 @@ func (p Policies) Parse(w []string) (c *Call, known bool) {
 	case name == "GO.RELEASE" && len(w) > 2:
 		r.clauses = []Clause{{Kind: 'l', Key: r.next()}}
 		c.Release, r.words = r.words, nil
+		r.wrong = slices.ContainsFunc(c.Release, tooLong)
 	case name == "GO.POLICY":
 		r.policy(p, c)
 	case name == "GO.ALL":
@@ -91,7 +92,7 @@ func (p Policies) Parse(w []string) (c *Call, known bool) {
 			r.key(r.next())
 		}
 	case kinds[kind] != 0 && name != "GO.INFO":
-		c.single = true
+		c.single, r.single = true, true
 		r.clause(kinds[kind], r.next(), 0)
 		r.wrong = r.wrong || name[0] == 'C' && !r.redisCell(w)
 	default:
@@ -122,6 +123,7 @@ type reader struct {
 	words   []string
 	unit    funnel.Nanos // of times without one
 	clauses []Clause     // that were read
+	single  bool         // they are those of the command of one limiter
 	wrong   bool         // it does not understand the words
 }
 
@@ -162,7 +164,7 @@ func (r *reader) number(least int64) int64 {
 }
 
 var (
-	spans = regexp.MustCompile(`^(-?(?:0|[1-9][0-9]{0,11}))(ms|s|m|h|d|)$`)
+	spans = regexp.MustCompile(`^(0|-?[1-9][0-9]{0,11})(ms|s|m|h|d|)$`)
 	units = map[string]funnel.Nanos{"ms": funnel.Millisecond, "s": funnel.Second, "m": 60 * funnel.Second, "h": 3600 * funnel.Second, "d": 86400 * funnel.Second}
 )
 
@@ -238,16 +240,18 @@ func (r *reader) clause(kind byte, key string, cell int) {
 	}
 	if kind == 'l' {
 		c.ID = r.next()
-		r.wrong = r.wrong || len(c.ID) > 512
+		r.wrong = r.wrong || tooLong(c.ID)
 	} else if len(r.words) > 0 && strings.ContainsAny(r.words[0][:min(1, len(r.words[0]))], "-0123456789") {
 		c.Quantity = r.number(-most)
 	}
 	for len(r.words) > 0 && r.option(&c) {
 	}
 	modes := one(c.UpTo) + one(c.Reserve) + one(c.Lockout > 0)
-	r.wrong = r.wrong || c.Months > 0 && !c.Align || modes > 1
+	r.wrong = r.wrong || modes > 1 || c.Months > 0 && (!c.Align || max(c.Offset, -c.Offset) >= 28*units["d"])
 	r.clauses = append(r.clauses, c)
 }
+
+func tooLong(id string) bool { return len(id) > 512 }
 
 // option reads an option of a clause, or of the command of one limiter.
 func (r *reader) option(c *Clause) bool {
@@ -255,14 +259,14 @@ func (r *reader) option(c *Clause) bool {
 	set := func(flag *bool) { r.wrong, *flag = r.wrong || *flag, true }
 	rest := reader{words: r.words[1:], unit: r.unit}
 	switch {
-	case option == "UPTO" && c.Kind != 'l':
+	case option == "UPTO" && r.single && c.Kind != 'l':
 		set(&c.UpTo)
 	case option == "EXACT" && c.Kind == 'w':
 		set(&c.Exact)
 	case option == "ALIGN" && c.Kind == 'q':
 		set(&c.Align)
 		c.Offset = rest.offset()
-	case option == "RESERVE" && c.Kind == 't':
+	case option == "RESERVE" && r.single && c.Kind == 't':
 		set(&c.Reserve)
 		c.MaxWait = rest.span(0)
 	case option == "LOCKOUT" && c.Kind == 't':
