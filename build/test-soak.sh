@@ -3,6 +3,7 @@
 # ONLY names some of the parts. It adds what was run to the table of docs/tested.md. WHERE names the machine there. A
 # schedule that fails is in build/out/chaos. Move it to tests/chaos/testdata: make test-chaos runs what is there.
 . "$(dirname "$0")/lib.sh"
+renice -n 19 $$ >/dev/null # whatever else runs comes first
 build/module.sh
 servers=${SERVER:-$(local_server)}
 read -ra each <<<"$servers"
