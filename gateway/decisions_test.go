@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"gothrottle/gateway/internal/serve"
 	servers "gothrottle/tests/server"
 )
 
@@ -205,7 +206,7 @@ func TestRefused(t *testing.T) {
 		}
 		require.NoError(t, admin.Do(t.Context(), fields(change[0])...).Err())
 		require.NoError(t, admin.Do(t.Context(), "CLIENT", "KILL", "USER", "default").Err())
-		require.ErrorContains(t, run(t.Context(), func(name string) string { return env[name] }, nil, io.Discard), "refuses the gateway", what)
+		require.ErrorContains(t, run(t.Context(), env, io.Discard), "refuses the gateway", what)
 		require.Eventually(t, func() bool { return health(g) == "503 NOT_SERVING" }, servers.Patience, 50*time.Millisecond, what)
 		require.Contains(t, g.log(t), "refuses the gateway, which isn't ready")
 		require.NoError(t, admin.Do(t.Context(), fields(change[1])...).Err())
@@ -264,7 +265,7 @@ func TestBadRequests(t *testing.T) {
 		{}, {Domain: "d"}, request("", "fixed=a"), request("d", make([]string, 1000)...), request("d", deep), request("d", "user=a,request="), unknown, request("d", long),
 	} {
 		want := codes.InvalidArgument
-		if proto.Size(req) > maxMessage {
+		if proto.Size(req) > serve.MaxMessage {
 			want = codes.ResourceExhausted
 		}
 		_, err := g.ShouldRateLimit(t.Context(), req)

@@ -60,7 +60,7 @@ func start(t *testing.T, addr, rules string, more ...string) *gateway {
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, func(name string) string { return env[name] }, nil, log) }()
+	go func() { ended <- run(ctx, env, log) }()
 	g.stop = sync.OnceValue(func() error {
 		cancel()
 		return <-ended

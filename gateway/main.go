@@ -1,6 +1,9 @@
 // Gothrottle-gateway is a rate limit service over Redis or Valkey with gothrottle: for Envoy over gRPC, and for nginx,
 // Caddy, Traefik and HAProxy over HTTP. Its settings come from the environment, its rules from YAML files. It keeps no
 // state that counts, so any number of them may run. docs/gateway.md is its page.
+//
+// Its layers, from the top: main has the settings, and puts changed rules into force; serve answers over gRPC and HTTP;
+// engine decides; rules reads files, and finds the limits of a request.
 package main
 
 import (
@@ -9,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -20,16 +24,15 @@ import (
 	"syscall"
 	"time"
 
-	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/health"
-	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 
-	"gothrottle/throttle"
+	"gothrottle/gateway/internal/engine"
+	"gothrottle/gateway/internal/rules"
+	"gothrottle/gateway/internal/serve"
 )
 
 func main() {
@@ -38,53 +41,58 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Getenv, os.Environ(), os.Stderr); err != nil {
+	env := map[string]string{}
+	for _, pair := range os.Environ() {
+		name, v, _ := strings.Cut(pair, "=")
+		env[name] = v
+	}
+	if err := run(ctx, env, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "gothrottle-gateway:", err)
 		os.Exit(1)
 	}
 }
 
 // run serves until the context ends.
-func run(ctx context.Context, get func(string) string, environment []string, out io.Writer) error {
-	set, err := readSettings(get)
+func run(ctx context.Context, env map[string]string, out io.Writer) error {
+	set, err := readSettings(env)
 	if err != nil {
 		return err
 	}
 	log := newLogger(set, out)
-	for _, name := range unused(environment) {
+	for _, name := range unused(env) {
 		log.Warn("a setting has no effect: see docs/gateway.md", "name", name)
 	}
 	logging.Disable() // it has a line for each connection that fails; package throttle logs once that the server is away
 	rdb := redis.NewUniversalClient(set.redis)
 	defer rdb.Close()
-	e, err := newEngine(rdb, set, log)
+	e, err := engine.New(rdb, set.engine, log)
 	if err != nil {
 		return err
 	}
-	defer e.remote.Close() // gives the units of budgets back
-	s := &service{settings: set, engine: e, metrics: newMetrics(set.near), log: log, alive: health.NewServer()}
-	if err := s.load(); err != nil {
+	defer e.Close()
+	p := &program{settings: set, decides: e, answers: serve.New(set.serve, e), log: log}
+	if err := p.load(); err != nil {
 		return err
 	}
-	switch err := e.remote.Check(ctx); { // of each node
-	case errors.Is(err, throttle.ErrNoModule):
-		return fmt.Errorf("%w: load the module into %s", err, set.redis.Addrs)
-	case err != nil && !refuses(err):
+	switch err := e.Check(ctx); {
+	case engine.Refuses(err):
+		return p.refused(err)
+	case err != nil:
 		log.Warn("the server is away: each rule's on_failure decides until it is back", "error", err)
 	}
-	if s.probe(ctx); s.refusal.Load() != nil {
-		return *s.refusal.Load()
+	if err := p.probe(ctx); err != nil {
+		return err
 	}
 	var more []grpc.ServerOption
 	if set.tracing {
-		option, end, err := tracing(ctx)
+		option, end, err := serve.Tracing(ctx)
 		if err != nil {
 			return err
 		}
 		defer end()
 		more = append(more, option)
 	}
-	return s.serve(ctx, more)
+	return p.listen(ctx, more)
 }
 
 func newLogger(s *settings, out io.Writer) *slog.Logger {
@@ -111,20 +119,20 @@ func freeSocket(path string) {
 	}
 }
 
-// serve opens the three listeners and serves until the context ends. Then requests under way have 10 s to end.
-func (s *service) serve(ctx context.Context, more []grpc.ServerOption) error {
-	if s.grpcNet == "unix" {
-		freeSocket(s.grpcAt)
+// listen opens the three listeners and serves until the context ends. Then requests under way have 10 s to end.
+func (p *program) listen(ctx context.Context, more []grpc.ServerOption) error {
+	if p.grpcNet == "unix" {
+		freeSocket(p.grpcAt)
 	}
-	server := s.grpcServer(more)
-	forClients, forOperators := s.handlers()
+	server := p.grpcServer(more)
+	forClients, forOperators := p.answers.Handlers()
 	web := &http.Server{Handler: forClients, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
 	debugWeb := &http.Server{Handler: forOperators, ReadHeaderTimeout: 10 * time.Second}
 	failed := make(chan error, 3)
 	for _, at := range []struct {
 		network, address string
 		serve            func(net.Listener) error
-	}{{s.grpcNet, s.grpcAt, server.Serve}, {"tcp", s.httpAt, web.Serve}, {"tcp", s.debugAt, debugWeb.Serve}} {
+	}{{p.grpcNet, p.grpcAt, server.Serve}, {"tcp", p.httpAt, web.Serve}, {"tcp", p.debugAt, debugWeb.Serve}} {
 		l, err := net.Listen(at.network, at.address)
 		if err != nil {
 			return fmt.Errorf("%w: choose another PORT, GRPC_PORT or DEBUG_PORT", err)
@@ -132,15 +140,15 @@ func (s *service) serve(ctx context.Context, more []grpc.ServerOption) error {
 		defer l.Close()
 		go func() { failed <- at.serve(l) }()
 	}
-	go s.watch(ctx, time.Second)
-	s.log.Info("ready", "grpc", s.grpcAt, "http", s.httpAt, "debug", s.debugAt, "rules", s.config)
+	go p.watch(ctx, time.Second)
+	p.log.Info("ready", "grpc", p.grpcAt, "http", p.httpAt, "debug", p.debugAt, "rules", p.config)
 	var err error
 	select {
 	case err = <-failed:
 	case <-ctx.Done():
 	}
-	s.alive.Shutdown()
-	s.log.Info("stopping: requests under way have 10 s to end")
+	p.answers.Health.Shutdown()
+	p.log.Info("stopping: requests under way have 10 s to end")
 	last, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	context.AfterFunc(last, server.Stop)
@@ -152,50 +160,98 @@ func (s *service) serve(ctx context.Context, more []grpc.ServerOption) error {
 	return err
 }
 
-func (s *service) grpcServer(more []grpc.ServerOption) *grpc.Server {
+func (p *program) grpcServer(more []grpc.ServerOption) *grpc.Server {
 	o := []grpc.ServerOption{
-		grpc.MaxRecvMsgSize(maxMessage),
+		grpc.MaxRecvMsgSize(serve.MaxMessage),
 		grpc.NumStreamWorkers(256), // their stacks have grown. Calls beyond that get goroutines; more workers cost more
 		// Windows of a fixed size need no pings that measure the connection.
 		grpc.StaticStreamWindowSize(256 << 10), grpc.StaticConnWindowSize(1 << 20),
-		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: s.maxAge, MaxConnectionAgeGrace: s.grace}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: p.maxAge, MaxConnectionAgeGrace: p.grace}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 	}
-	if s.grpcTLS != nil {
-		o = append(o, grpc.Creds(credentials.NewTLS(s.grpcTLS)))
+	if p.grpcTLS != nil {
+		o = append(o, grpc.Creds(credentials.NewTLS(p.grpcTLS)))
 	}
 	server := grpc.NewServer(append(o, more...)...)
-	pb.RegisterRateLimitServiceServer(server, s)
-	healthpb.RegisterHealthServer(server, s.alive)
+	p.answers.Register(server)
 	return server
 }
 
-// probe asks the server by each command of the rules, without taking anything, and notes whether it refuses this program: it
-// lacks the module, the password or a permission is wrong, or it is a replica. Then the program isn't ready. While the
-// server is away, on_failure decides.
-func (s *service) probe(ctx context.Context) {
-	err, before := s.engine.probe(ctx, s.rules.Load()), s.refusal.Load()
-	status := healthpb.HealthCheckResponse_SERVING
-	switch {
-	case err != nil && refuses(err):
-		status = healthpb.HealthCheckResponse_NOT_SERVING
-		err = fmt.Errorf("the server %s refuses the gateway, which isn't ready: %w", s.settings.redis.Addrs, err)
-		if s.refusal.Store(&err); before == nil {
-			s.log.Error(err.Error())
-		}
-	case before != nil && err != nil:
-		return
-	case before != nil:
-		s.refusal.Store(nil)
-		s.log.Info("the server accepts the gateway again")
-	}
-	s.alive.SetServingStatus("", status)
-	s.alive.SetServingStatus("ratelimit", status) // the name that envoyproxy/ratelimit has
+// program is the gateway.
+type program struct {
+	*settings
+	decides *engine.Engine
+	answers *serve.Service
+	log     *slog.Logger
+	files   []rules.File // that were read last
 }
 
-// refuses says whether an error stays until somebody changes the server or the settings.
-func refuses(err error) bool {
-	var reply redis.Error
-	return errors.Is(err, throttle.ErrNoModule) || errors.As(err, &reply) &&
-		slices.Contains([]string{"NOAUTH", "WRONGPASS", "NOPERM", "READONLY"}, strings.Fields(reply.Error() + " -")[0])
+// load reads the files, and puts their rules into force if all are right.
+func (p *program) load() error {
+	files, err := rules.Read(p.config)
+	if err == nil && slices.Equal(files, p.files) {
+		return nil
+	}
+	var set *rules.Set
+	if err == nil {
+		p.files = files
+		if set, err = rules.Parse(files, p.merge); err == nil {
+			err = p.decides.Load(set)
+		}
+	}
+	if p.answers.Loaded(err); err != nil {
+		return err
+	}
+	for _, line := range set.Warnings {
+		p.log.Warn(line)
+	}
+	if before := p.answers.Rules.Load(); before != nil {
+		for _, name := range set.KeepHTTP(before) {
+			p.log.Warn("a domain has no http rules any more: until a restart, /check admits all its requests", "domain", name)
+		}
+	}
+	if len(set.HTTP) > 1 {
+		p.log.Info("/check asks the http rules of several domains, /check/NAME those of one", "domains", slices.Sorted(maps.Keys(set.HTTP)))
+	}
+	p.answers.Rules.Store(set)
+	p.log.Info("rules loaded", "files", len(files), "domains", len(set.Domains), "limits", len(set.Limits))
+	return nil
+}
+
+// watch compares the files with those that were loaded, and asks the server whether it accepts the gateway. An error is
+// logged once.
+func (p *program) watch(ctx context.Context, every time.Duration) {
+	for before := ""; ctx.Err() == nil; time.Sleep(every) {
+		err := p.load()
+		text := fmt.Sprint(err)
+		_ = p.probe(ctx)
+		if err != nil && text != before {
+			p.log.Error("the rules are refused, and the old ones stay in force", "error", err)
+		}
+		before = text
+	}
+}
+
+// probe asks the server by each command of the rules, without taking anything, and returns why it refuses this program: it
+// lacks the module, the password or a permission is wrong, or it is a replica. Then the program isn't ready. While the
+// server is away, on_failure decides.
+func (p *program) probe(ctx context.Context) error {
+	err := p.decides.Probe(ctx)
+	switch {
+	case engine.Refuses(err):
+		err = p.refused(err)
+	case err != nil:
+		return nil
+	}
+	switch before := p.answers.Refuse(err); {
+	case err != nil && before == nil:
+		p.log.Error(err.Error())
+	case err == nil && before != nil:
+		p.log.Info("the server accepts the gateway again")
+	}
+	return err
+}
+
+func (p *program) refused(err error) error {
+	return fmt.Errorf("the server %s refuses the gateway, which isn't ready: %w", p.redis.Addrs, err)
 }

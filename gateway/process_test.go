@@ -99,7 +99,7 @@ func TestStop(t *testing.T) {
 	env["CONFIG"], env["GRPC_UDS"] = g.folder+"/rules.yaml", socket
 	short, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	another := func() error { return run(short, func(name string) string { return env[name] }, nil, io.Discard) }
+	another := func() error { return run(short, env, io.Discard) }
 	require.ErrorIs(t, another(), syscall.EADDRINUSE)
 	env["REDIS_URL"] = servers.New(t, servers.Options{Bare: true}).Addr
 	require.ErrorIs(t, another(), throttle.ErrNoModule)
@@ -156,7 +156,7 @@ func TestRedisSettings(t *testing.T) {
 func TestMutualTLS(t *testing.T) {
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	require.NoError(t, err)
-	roots := (&settings{get: func(string) string { return ca }}).pool("CA")
+	roots := (&settings{env: map[string]string{"CA": ca}}).pool("CA")
 	ask := func(g *gateway, pairs ...tls.Certificate) error {
 		c := credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: "x.test.youtube.com", Certificates: pairs})
 		_, err := pb.NewRateLimitServiceClient(dial(t, g.grpc, c)).ShouldRateLimit(t.Context(), request("d", "fixed=a"))

@@ -24,8 +24,8 @@ import (
 	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"gothrottle/gateway/internal/rules"
 	servers "gothrottle/tests/server"
-	"gothrottle/throttle/throttlehttp"
 )
 
 // blocks returns the code blocks of docs/gateway.md in a language.
@@ -187,23 +187,6 @@ func TestCheck(t *testing.T) {
 	require.Greater(t, len(get(t, g.web+"/check").Header.Get("Retry-After")), 2) // the year's
 }
 
-// A rule sees the host and the path that an app sees, however a client writes them.
-func TestSubject(t *testing.T) {
-	h := httpRules{address: throttlehttp.ByIP(), network: throttlehttp.ByIP()}
-	for written, want := range map[string]string{
-		"API.example.com:8443 /a?b=/c":    "api.example.com /a",
-		"example.com. /x/%2E.//%6cogin/#": "example.com /login",
-		"[2001:db8::1]:80 http://x/login": "2001:db8::1 /login",
-		"x http://x?/login":               "x /",
-		"x /login?http://x/y":             "x /login",
-		"x /%zz/%6":                       "x /%zz/%6",
-	} {
-		host, uri, _ := strings.Cut(written, " ")
-		s := h.subject(&http.Request{Host: host, Header: http.Header{"X-Forwarded-Uri": {uri}}})
-		require.Equal(t, want, s.is["host"]+" "+s.is["path"], written)
-	}
-}
-
 // Envoy's types have all that the page's envoy.yaml has.
 func TestPage_envoy(t *testing.T) {
 	var file map[string]any
@@ -219,9 +202,9 @@ func TestPage_envoy(t *testing.T) {
 func TestPage(t *testing.T) {
 	_, manifest, _ := strings.Cut(readFile(t, "../deploy/kubernetes/gateway.yaml"), "rules.yaml: |\n")
 	manifest, _, _ = strings.Cut(manifest, "---")
-	for _, rules := range append(blocks(t, "yaml")[:4], readFile(t, "../deploy/gateway/rules.yaml"), manifest) {
-		_, err := parse([]file{{"page", rules}}, false)
-		require.NoError(t, err, rules)
+	for _, one := range append(blocks(t, "yaml")[:4], readFile(t, "../deploy/gateway/rules.yaml"), manifest) {
+		_, err := rules.Parse([]rules.File{{Name: "page", Text: one}}, false)
+		require.NoError(t, err, one)
 	}
 	text := readFile(t, "../docs/gateway.md")
 	names := regexp.MustCompile(`\b([A-Z]+_?[A-Z_]{2,})\b`).FindAllStringSubmatch(readFile(t, "settings.go"), -1)
@@ -234,7 +217,7 @@ func TestPage(t *testing.T) {
 	for _, row := range regexp.MustCompile("(?m)^\\| (`[A-Z].*?) \\| (.*?) \\|$").FindAllStringSubmatch(text, -1) {
 		for _, m := range regexp.MustCompile("`([A-Z_]+)\\*?`").FindAllStringSubmatch(row[1], -1) {
 			none := strings.HasPrefix(row[2], "no effect")
-			if found := unused([]string{m[1] + "=1"}); none != (len(found) == 1) {
+			if found := unused(map[string]string{m[1]: "1"}); none != (len(found) == 1) {
 				t.Errorf("the page says %q of %s, the log names %q", row[2], m[1], found)
 			}
 		}
@@ -242,14 +225,17 @@ func TestPage(t *testing.T) {
 }
 
 // Wrong settings are refused together, before anything listens.
-func TestSettings_mistakes(t *testing.T) {
+func TestSettings(t *testing.T) {
+	s, err := readSettings(map[string]string{"RUNTIME_ROOT": "/r/", "RUNTIME_SUBDIRECTORY": "s"})
+	require.NoError(t, err)
+	require.Equal(t, "/r/s/config", s.config)
 	wrong := map[string]string{"DECISION_TIMEOUT": "-1s", "BACKEND_TYPE": "memcache", "SHADOW_MODE": "maybe", "REDIS_POOL_SIZE": "-1", "GRPC_SERVER_USE_TLS": "true"}
-	_, err := readSettings(func(name string) string { return wrong[name] })
+	_, err = readSettings(wrong)
 	for name := range wrong {
 		require.ErrorContains(t, err, strings.Replace(name, "USE_TLS", "TLS_CERT", 1))
 	}
 	for _, env := range []map[string]string{{"REDIS_TYPE": "odd"}, {"REDIS_TYPE": "sentinel"}, {"REDIS_URL": "redis://:x:y"}, {"REDIS_TLS": "true", "REDIS_TLS_CACERT": "none"}} {
-		_, err := readSettings(func(name string) string { return env[name] })
+		_, err := readSettings(env)
 		require.Error(t, err, env)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"os/exec"
 	"path"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gothrottle/gateway/internal/rules/spell"
 	servers "gothrottle/tests/server"
 )
 
@@ -84,19 +84,6 @@ func startApp(t *testing.T, kind string) string {
 	return addr
 }
 
-// spellings returns ways to write a path.
-func spellings(route string) (all []string) {
-	rest := strings.TrimPrefix(route, "/")
-	all = []string{route, route + "/", "/" + route, "/." + route, "/x/.." + route, "/x/%2e%2e" + route, "/x%2f.." + route, "/x%2F%2e%2e%2F" + rest,
-		"/%2e/" + rest, "/" + fmt.Sprintf("%%%x", rest[0]) + rest[1:], strings.ToUpper(route), route + "%2f", route + "?a=/b", route + "#a", route + ";a=b",
-		"/;x" + route, "/x;/.." + route, `\` + rest, `/x\..\` + rest, "/" + fmt.Sprintf("%%25%x", rest[0]) + rest[1:], "http://h" + route, route + "%00", route + "/.", route + "/x/.."}
-	for _, exempt := range []string{"/health", "/nothing"} { // back to another route
-		back := strings.Repeat("%2f..", strings.Count(route, "/")) + "%2f" + exempt[1:]
-		all = append(all, route+back, "/x/.."+route+back, strings.Replace(route+back, "%2f", "/", 1), route+"/.."+exempt, route+"#/../.."+exempt, route+";/../.."+exempt, exempt+"%2f.."+route, exempt+"/.."+route)
-	}
-	return all
-}
-
 var decided = regexp.MustCompile(`decisions_total\{outcome="[a-z_]*",rule="web.http.(\w+)"\} (\d+)`)
 
 // Whatever a path and a method look like, no app behind a proxy serves a limited route without its limit, or another route
@@ -118,7 +105,7 @@ func TestRoutes(t *testing.T) {
 				served := map[string]int{}
 				before := counts()
 				for _, route := range []string{"/api/foo", "/login", "/health"} {
-					for _, spelling := range spellings(route) {
+					for _, spelling := range spell.Paths(route) {
 						for _, method := range []string{"POST", "Post"} {
 							got := strings.TrimPrefix(raw(t, proxy, method+" "+spelling+" HTTP/1.1\r\nHost: "+proxy+"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"), "POST ")
 							after := counts()
@@ -155,44 +142,4 @@ func raw(t *testing.T, addr, request string) string {
 	}
 	_ = r.Body.Close()
 	return r.Header.Get("X-Route")
-}
-
-// The same of any path, for Go's ServeMux and for programs that resolve dots, after escapes or without them.
-func FuzzReadings(f *testing.F) {
-	for _, route := range []string{"/api/foo", "/health", "/login"} {
-		for _, spelling := range spellings(route) {
-			f.Add(spelling)
-		}
-	}
-	mux := http.NewServeMux()
-	for _, pattern := range []string{"/", "/api/", "/health", "/health/{$}"} {
-		mux.Handle(pattern, http.NotFoundHandler())
-	}
-	api := &httpRule{limit: &limit{}, matchLevel: matchLevel{Path: "/api/*"}}
-	health := &httpRule{limit: &limit{limitLevel: limitLevel{Unlimited: true}}, matchLevel: matchLevel{Path: "/health"}}
-	f.Fuzz(func(t *testing.T, uri string) {
-		s := &subject{paths: readings(uri), exact: readings(uri)}
-		served := []string{}
-		if u, err := url.ParseRequestURI(uri); err == nil {
-			h, pattern := mux.Handler(&http.Request{Method: "POST", URL: u, Host: "h"})
-			if _, redirects := h.(interface{ URL() string }); !redirects {
-				served = append(served, pattern)
-			}
-			for _, clean := range []string{path.Clean("/" + u.Path), path.Clean("/" + u.EscapedPath())} {
-				if strings.HasPrefix(clean, "/api/") {
-					served = append(served, "/api/")
-				} else if clean != "/health" {
-					served = append(served, "/")
-				}
-			}
-		}
-		for _, pattern := range served {
-			if pattern == "/api/" && !api.matches(s) {
-				t.Errorf("%q is served as /api/ without its limit: %q", uri, s.paths)
-			}
-			if !strings.HasPrefix(pattern, "/health") && health.matches(s) {
-				t.Errorf("%q is served as %s without a limit: %q", uri, pattern, s.paths)
-			}
-		}
-	})
 }

@@ -15,34 +15,26 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"gothrottle/gateway/internal/engine"
+	"gothrottle/gateway/internal/serve"
 )
 
 // settings come from the environment. The names are those of envoyproxy/ratelimit, where the meaning is the same.
 type settings struct {
-	get     func(name string) string
-	wrong   []error
-	httpAt  string
-	grpcNet string // tcp or unix
-	grpcAt  string
-	debugAt string
+	env                     map[string]string
+	wrong                   []error
+	grpcNet                 string // tcp or unix
+	grpcAt, httpAt, debugAt string
+	config                  string // a file or folder of rules
+	logLevel                string
+	merge, logJSON, tracing bool
 
-	config                       string // a file or folder of rules
-	merge                        bool
-	logLevel                     string
-	logJSON                      bool
-	timeout                      time.Duration
-	budget                       int64
-	prefix                       string
-	near                         float64
-	shadowMode                   bool
-	quotaMode                    bool
-	headers                      bool
-	limitHeader                  string
-	remainingHeader, resetHeader string
-	tracing                      bool
-	grpcTLS                      *tls.Config
-	redis                        *redis.UniversalOptions
-	maxAge, grace                time.Duration
+	engine        engine.Options
+	serve         serve.Options
+	grpcTLS       *tls.Config
+	redis         *redis.UniversalOptions
+	maxAge, grace time.Duration
 }
 
 // ignored are settings of envoyproxy/ratelimit that have no effect here. The log names each one that is set, and
@@ -59,7 +51,7 @@ var ignored = strings.Fields(`
 var refusedSettings = map[string]string{"BACKEND_TYPE": "redis", "CONFIG_TYPE": "FILE"}
 
 func (s *settings) address(host, port, otherwise string) string {
-	return net.JoinHostPort(cmp.Or(s.get(host), "0.0.0.0"), cmp.Or(s.get(port), otherwise))
+	return net.JoinHostPort(cmp.Or(s.env[host], "0.0.0.0"), cmp.Or(s.env[port], otherwise))
 }
 
 // refuse notes that a setting is wrong.
@@ -70,30 +62,45 @@ func (s *settings) refuse(name string, err error) {
 }
 
 // readSettings reads the environment. All that is wrong is in one error.
-func readSettings(get func(string) string) (*settings, error) {
-	s := &settings{get: get}
+func readSettings(env map[string]string) (*settings, error) {
+	s := &settings{env: env, logJSON: env["LOG_FORMAT"] == "json"}
 	s.httpAt, s.debugAt = s.address("HOST", "PORT", "8080"), s.address("DEBUG_HOST", "DEBUG_PORT", "6070")
-	if s.grpcNet, s.grpcAt = "tcp", s.address("GRPC_HOST", "GRPC_PORT", "8081"); get("GRPC_UDS") != "" {
-		s.grpcNet, s.grpcAt = "unix", get("GRPC_UDS")
+	if s.grpcNet, s.grpcAt = "tcp", s.address("GRPC_HOST", "GRPC_PORT", "8081"); env["GRPC_UDS"] != "" {
+		s.grpcNet, s.grpcAt = "unix", env["GRPC_UDS"]
 	}
-	s.config = cmp.Or(get("CONFIG"), path.Join(cmp.Or(get("RUNTIME_ROOT"), "/srv/runtime_data/current"), get("RUNTIME_SUBDIRECTORY"),
-		cmp.Or(get("RUNTIME_APPDIRECTORY"), "config")))
-	s.logJSON, s.prefix = get("LOG_FORMAT") == "json", get("CACHE_KEY_PREFIX")
+	s.config = cmp.Or(env["CONFIG"], path.Join(cmp.Or(env["RUNTIME_ROOT"], "/srv/runtime_data/current"), env["RUNTIME_SUBDIRECTORY"],
+		cmp.Or(env["RUNTIME_APPDIRECTORY"], "config")))
+	s.redis = s.redisOptions()
+	s.parse()
+	if min(s.engine.Timeout, s.maxAge, s.grace) <= 0 {
+		s.refuse("DECISION_TIMEOUT, GRPC_MAX_CONNECTION_AGE and GRPC_MAX_CONNECTION_AGE_GRACE", errors.New("a time must be more than 0"))
+	}
+	for name, only := range refusedSettings {
+		if v := cmp.Or(env[name], only); v != only {
+			s.refuse(name+"="+v, errors.New("only "+only+" is supported"))
+		}
+	}
+	return s, errors.Join(s.wrong...)
+}
+
+// parse reads the settings that aren't text, or have a default.
+func (s *settings) parse() {
 	var grpcTLS, redisTLS, anyName bool
 	var pool uint
 	f := flag.NewFlagSet("settings", flag.ContinueOnError)
 	f.BoolVar(&s.merge, "MERGE_DOMAIN_CONFIG", false, "")
 	f.StringVar(&s.logLevel, "LOG_LEVEL", "info", "")
-	f.DurationVar(&s.timeout, "DECISION_TIMEOUT", 50*time.Millisecond, "")
-	f.Int64Var(&s.budget, "BUDGET", 0, "")
-	f.Float64Var(&s.near, "NEAR_LIMIT_RATIO", 0.8, "")
-	f.BoolVar(&s.shadowMode, "SHADOW_MODE", false, "")
-	f.BoolVar(&s.quotaMode, "QUOTA_MODE", false, "")
-	f.BoolVar(&s.headers, "LIMIT_RESPONSE_HEADERS_ENABLED", false, "")
-	f.StringVar(&s.limitHeader, "LIMIT_LIMIT_HEADER", "RateLimit-Limit", "")
-	f.StringVar(&s.remainingHeader, "LIMIT_REMAINING_HEADER", "RateLimit-Remaining", "")
-	f.StringVar(&s.resetHeader, "LIMIT_RESET_HEADER", "RateLimit-Reset", "")
 	f.BoolVar(&s.tracing, "TRACING_ENABLED", false, "")
+	f.DurationVar(&s.engine.Timeout, "DECISION_TIMEOUT", 50*time.Millisecond, "")
+	f.Int64Var(&s.engine.Budget, "BUDGET", 0, "")
+	f.StringVar(&s.engine.Prefix, "CACHE_KEY_PREFIX", "", "")
+	f.Float64Var(&s.serve.Near, "NEAR_LIMIT_RATIO", 0.8, "")
+	f.BoolVar(&s.serve.Shadow, "SHADOW_MODE", false, "")
+	f.BoolVar(&s.serve.Quota, "QUOTA_MODE", false, "")
+	f.BoolVar(&s.serve.Headers, "LIMIT_RESPONSE_HEADERS_ENABLED", false, "")
+	f.StringVar(&s.serve.Limit, "LIMIT_LIMIT_HEADER", "RateLimit-Limit", "")
+	f.StringVar(&s.serve.Remaining, "LIMIT_REMAINING_HEADER", "RateLimit-Remaining", "")
+	f.StringVar(&s.serve.Reset, "LIMIT_RESET_HEADER", "RateLimit-Reset", "")
 	f.DurationVar(&s.maxAge, "GRPC_MAX_CONNECTION_AGE", 24*time.Hour, "")
 	f.DurationVar(&s.grace, "GRPC_MAX_CONNECTION_AGE_GRACE", time.Hour, "")
 	f.BoolVar(&grpcTLS, "GRPC_SERVER_USE_TLS", false, "")
@@ -101,33 +108,26 @@ func readSettings(get func(string) string) (*settings, error) {
 	f.BoolVar(&anyName, "REDIS_TLS_SKIP_HOSTNAME_VERIFICATION", false, "")
 	f.UintVar(&pool, "REDIS_POOL_SIZE", 0, "")
 	f.VisitAll(func(one *flag.Flag) {
-		if text := get(one.Name); text != "" {
+		if text := s.env[one.Name]; text != "" {
 			s.refuse(one.Name+"="+text, one.Value.Set(text))
 		}
 	})
-	if min(s.timeout, s.maxAge, s.grace) <= 0 {
-		s.refuse("DECISION_TIMEOUT, GRPC_MAX_CONNECTION_AGE and GRPC_MAX_CONNECTION_AGE_GRACE", errors.New("a time must be more than 0"))
-	}
+	s.redis.PoolSize = int(pool)
 	if grpcTLS {
 		s.grpcTLS = s.serverTLS()
 	}
-	if s.redis = s.redisOptions(); redisTLS || s.redis.TLSConfig != nil {
+	if redisTLS || s.redis.TLSConfig != nil {
 		s.redis.TLSConfig = s.redisTLS(anyName)
 	}
-	s.redis.PoolSize = int(pool)
-	for name, only := range refusedSettings {
-		if v := cmp.Or(get(name), only); v != only {
-			s.refuse(name+"="+v, errors.New("only "+only+" is supported"))
-		}
-	}
-	return s, errors.Join(s.wrong...)
 }
 
 // unused returns the settings that are set and have no effect.
-func unused(environment []string) (names []string) {
-	for _, pair := range environment {
-		name, v, _ := strings.Cut(pair, "=")
-		if v != "" && slices.ContainsFunc(ignored, func(pattern string) bool { return matches(pattern, name) }) {
+func unused(env map[string]string) (names []string) {
+	for name, v := range env {
+		if v != "" && slices.ContainsFunc(ignored, func(pattern string) bool {
+			begin, all := strings.CutSuffix(pattern, "*")
+			return name == pattern || all && strings.HasPrefix(name, begin)
+		}) {
 			names = append(names, name)
 		}
 	}
@@ -138,7 +138,7 @@ func unused(environment []string) (names []string) {
 // serverTLS reads the certificate of the gRPC server at each new connection, so a renewed one is used. With a CA for
 // clients, a client needs a certificate of it, which has the name GRPC_CLIENT_TLS_SAN if that is set.
 func (s *settings) serverTLS() *tls.Config {
-	cert, key, san := s.get("GRPC_SERVER_TLS_CERT"), s.get("GRPC_SERVER_TLS_KEY"), s.get("GRPC_CLIENT_TLS_SAN")
+	cert, key, san := s.env["GRPC_SERVER_TLS_CERT"], s.env["GRPC_SERVER_TLS_KEY"], s.env["GRPC_CLIENT_TLS_SAN"]
 	load := func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		pair, err := tls.LoadX509KeyPair(cert, key)
 		return &pair, err
@@ -160,10 +160,10 @@ func (s *settings) serverTLS() *tls.Config {
 
 // pool reads certificates from the file that a setting names; nil if it names none.
 func (s *settings) pool(name string) *x509.CertPool {
-	if s.get(name) == "" {
+	if s.env[name] == "" {
 		return nil
 	}
-	text, err := os.ReadFile(s.get(name))
+	text, err := os.ReadFile(s.env[name])
 	pool := x509.NewCertPool()
 	if err == nil && !pool.AppendCertsFromPEM(text) {
 		err = errors.New("the file has no certificate")
@@ -175,8 +175,8 @@ func (s *settings) pool(name string) *x509.CertPool {
 // redisTLS is for a server with a certificate. If it may have any name, its chain is verified.
 func (s *settings) redisTLS(anyName bool) *tls.Config {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: s.pool("REDIS_TLS_CACERT")}
-	if cert := s.get("REDIS_TLS_CLIENT_CERT"); cert != "" {
-		pair, err := tls.LoadX509KeyPair(cert, s.get("REDIS_TLS_CLIENT_KEY"))
+	if cert := s.env["REDIS_TLS_CLIENT_CERT"]; cert != "" {
+		pair, err := tls.LoadX509KeyPair(cert, s.env["REDIS_TLS_CLIENT_KEY"])
 		s.refuse("REDIS_TLS_CLIENT_CERT and REDIS_TLS_CLIENT_KEY", err)
 		c.Certificates = []tls.Certificate{pair}
 	}
@@ -195,11 +195,11 @@ func (s *settings) redisTLS(anyName bool) *tls.Config {
 
 // redisOptions are those of a client of Redis or Valkey: REDIS_TYPE is SINGLE, SENTINEL or CLUSTER.
 func (s *settings) redisOptions() *redis.UniversalOptions {
-	o := &redis.UniversalOptions{Addrs: strings.Split(cmp.Or(s.get("REDIS_URL"), "127.0.0.1:6379"), ","), ContextTimeoutEnabled: true}
+	o := &redis.UniversalOptions{Addrs: strings.Split(cmp.Or(s.env["REDIS_URL"], "127.0.0.1:6379"), ","), ContextTimeoutEnabled: true}
 	o.Username, o.Password = s.login("REDIS_AUTH")
 	o.SentinelUsername, o.SentinelPassword = s.login("REDIS_SENTINEL_AUTH")
 	user, password := &o.Username, &o.Password // of the addresses
-	switch kind := strings.ToUpper(cmp.Or(s.get("REDIS_TYPE"), "SINGLE")); {
+	switch kind := strings.ToUpper(cmp.Or(s.env["REDIS_TYPE"], "SINGLE")); {
 	case kind == "SINGLE":
 		o.Addrs = o.Addrs[:1]
 	case kind == "CLUSTER":
@@ -228,7 +228,7 @@ func (s *settings) redisOptions() *redis.UniversalOptions {
 
 // login reads a password, or a user and a password with a colon between them.
 func (s *settings) login(name string) (user, password string) {
-	user, password, found := strings.Cut(s.get(name), ":")
+	user, password, found := strings.Cut(s.env[name], ":")
 	if !found {
 		user, password = "", user
 	}

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
 
+	"gothrottle/gateway/internal/rules"
 	servers "gothrottle/tests/server"
 )
 
@@ -119,13 +120,13 @@ func answer(r *pb.RateLimitResponse) string {
 // Random requests get the same codes, limits and remaining as from envoyproxy/ratelimit on the same server. Windows of each
 // unit end when theirs end.
 func TestSideBySide(t *testing.T) {
-	s, rules := server(t), examples
-	for unit := range periods {
-		rules += fmt.Sprintf("- {key: %s, rate_limit: {unit: %s, requests_per_unit: 5}}\n", unit, unit)
+	s, text := server(t), examples
+	for unit := range rules.Periods {
+		text += fmt.Sprintf("- {key: %s, rate_limit: {unit: %s, requests_per_unit: 5}}\n", unit, unit)
 	}
-	at, _ := process(t, theirs, s.Addr, rules, "to=1")
+	at, _ := process(t, theirs, s.Addr, text, "to=1")
 	other := pb.NewRateLimitServiceClient(dial(t, at, insecure.NewCredentials()))
-	g := start(t, s.Addr, rules, "LIMIT_RESPONSE_HEADERS_ENABLED=true")
+	g := start(t, s.Addr, text, "LIMIT_RESPONSE_HEADERS_ENABLED=true")
 	both := func(req *pb.RateLimitRequest) (want, got *pb.RateLimitResponse) {
 		want, err := other.ShouldRateLimit(t.Context(), proto.Clone(req).(*pb.RateLimitRequest))
 		require.NoError(t, err)
@@ -133,7 +134,7 @@ func TestSideBySide(t *testing.T) {
 		require.NoError(t, err)
 		return want, got
 	}
-	for unit := range periods {
+	for unit := range rules.Periods {
 		require.Eventually(t, func() bool { // a window may end between the two
 			want, got := both(request("d", unit+"=x"))
 			return answer(want) == answer(got) && want.Statuses[0].DurationUntilReset.Seconds == got.Statuses[0].DurationUntilReset.Seconds
@@ -144,7 +145,7 @@ func TestSideBySide(t *testing.T) {
 		_, err := s.Do("FLUSHALL")
 		require.NoError(t, err)
 		require.NoError(t, g.stop())
-		g = start(t, s.Addr, rules, "LIMIT_RESPONSE_HEADERS_ENABLED=true")
+		g = start(t, s.Addr, text, "LIMIT_RESPONSE_HEADERS_ENABLED=true")
 		r, story := rand.New(rand.NewPCG(seed, 0)), ""
 		for range 200 {
 			req := randomRequest(r)

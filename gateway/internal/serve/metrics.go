@@ -1,4 +1,4 @@
-package main
+package serve
 
 import (
 	"context"
@@ -13,6 +13,8 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/trace"
 	"google.golang.org/grpc"
+
+	"gothrottle/gateway/internal/engine"
 )
 
 // metrics is what /metrics shows. The rule of a metric is its path in the files, and holds values of requests only if the
@@ -42,27 +44,32 @@ func newMetrics(nearRatio float64) *metrics {
 	return m
 }
 
-func (m *metrics) count(a *ask, outcome string) { m.decisions.WithLabelValues(a.label, outcome).Inc() }
+// Loaded counts files of rules that were loaded, or refused because of an error.
+func (s *Service) Loaded(err error) {
+	s.metrics.loads.WithLabelValues(map[bool]string{true: "refused", false: "loaded"}[err != nil]).Inc()
+}
 
 // decided counts a decision.
-func (m *metrics) decided(a *ask) {
+func (m *metrics) decided(a *engine.Ask) {
 	outcome := "ok"
 	switch {
-	case a.over && a.limit.shadow:
+	case a.Unlimited:
+		outcome = "unlimited"
+	case a.Over && a.Shadow:
 		outcome = "shadow"
-	case a.over:
+	case a.Over:
 		outcome = "over_limit"
-	case float64(a.limit.units-a.remaining) > math.Floor(float64(a.limit.units)*m.nearRatio):
-		m.near.WithLabelValues(a.label).Inc()
+	case float64(a.Units-a.Remaining) > math.Floor(float64(a.Units)*m.nearRatio):
+		m.near.WithLabelValues(a.Label).Inc()
 	}
-	m.count(a, outcome)
-	if a.fallback != "" {
-		m.fallbacks.WithLabelValues(a.label, string(a.fallback)).Inc()
+	m.decisions.WithLabelValues(a.Label, outcome).Inc()
+	if a.Fallback != "" {
+		m.fallbacks.WithLabelValues(a.Label, string(a.Fallback)).Inc()
 	}
 }
 
-// tracing makes a span of each gRPC call, below the caller's, and sends it by OTLP over HTTP, as the variables OTEL_* say.
-func tracing(ctx context.Context) (option grpc.ServerOption, end func(), err error) {
+// Tracing makes a span of each gRPC call, below the caller's, and sends it by OTLP over HTTP, as the variables OTEL_* say.
+func Tracing(ctx context.Context) (option grpc.ServerOption, end func(), err error) {
 	exporter, err := otlptracehttp.New(ctx)
 	if err != nil {
 		return nil, nil, err

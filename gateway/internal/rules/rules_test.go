@@ -1,4 +1,4 @@
-package main
+package rules
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	"github.com/stretchr/testify/require"
 )
 
@@ -64,7 +65,7 @@ func TestParse_mistakes(t *testing.T) {
 		"domain: d\n- x": "f.yaml: yaml: line 1",
 		"domain: d\nhttp: {rules: [{name: a, match: {path: 'a%20b?c'}, rate_limit: {unlimited: true}}]}": "d.http.a: no request has the path a%20b?c: write /a b",
 	} {
-		_, err := parse([]file{{"f.yaml", text}}, false)
+		_, err := Parse([]File{{"f.yaml", text}}, false)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
@@ -73,29 +74,38 @@ func TestParse_mistakes(t *testing.T) {
 
 // Files may share a domain if they are to be merged. A known key at the wrong place is a warning, and an anchor is read.
 func TestParse_files(t *testing.T) {
-	one := file{"one.yaml", "domain: d\nunit: day\ndescriptors:\n- key: a\n  rate_limit: &limit {unit: Minute, requests_per_unit: 5}\n"}
-	two := file{"two.yaml", "domain: d\ndescriptors:\n- key: b\n  rate_limit: {unlimited: yes}"}
-	three := file{"three.yaml", "domain: e\ndescriptors:\n- key: a\n  rate_limit: &limit {unit: week, requests_per_unit: 1_000}\n- key: b\n  rate_limit: {<<: *limit, name: x}"}
-	_, err := parse([]file{one, two}, false)
+	one := File{"one.yaml", "domain: d\nunit: day\ndescriptors:\n- key: a\n  rate_limit: &limit {unit: Minute, requests_per_unit: 5}\n"}
+	two := File{"two.yaml", "domain: d\ndescriptors:\n- key: b\n  rate_limit: {unlimited: yes}"}
+	three := File{"three.yaml", "domain: e\ndescriptors:\n- key: a\n  rate_limit: &limit {unit: week, requests_per_unit: 1_000}\n- key: b\n  rate_limit: {<<: *limit, name: x}"}
+	_, err := Parse([]File{one, two}, false)
 	require.ErrorContains(t, err, `two.yaml:1: the domain "d" is in another file, too`)
-	_, err = parse([]file{one, {"tagged.yaml", "domain: d\nhash_tag: domain"}}, true)
+	_, err = Parse([]File{one, {"tagged.yaml", "domain: d\nhash_tag: domain"}}, true)
 	require.ErrorContains(t, err, "tagged.yaml:1: the hash_tag is domain, and none in another file")
-	r, err := parse([]file{one, two, three}, true)
+	r, err := Parse([]File{one, two, three}, true)
 	require.NoError(t, err)
-	require.Equal(t, []string{"one.yaml:2: 'unit' has no effect here"}, r.warnings)
+	require.Equal(t, []string{"one.yaml:2: 'unit' has no effect here"}, r.Warnings)
 	var all []string
-	for _, m := range r.limits {
-		all = append(all, fmt.Sprint(m.path, " ", m.units, " ", m.reply.Unit, " ", m.Name))
+	for _, m := range r.Limits {
+		all = append(all, fmt.Sprint(m.Path, " ", m.Units, " ", m.Reply.Unit, " ", m.Name))
 	}
 	require.Equal(t, []string{"d.a 5 MINUTE ", "d.b 0 UNKNOWN ", "e.a 1000 WEEK ", "e.b 1000 WEEK x"}, all)
-	r, err = parse([]file{{"f.yaml", "domain: d\nhttp: {rules: []}"}}, false)
+	r, err = Parse([]File{{"f.yaml", "domain: d\nhttp: {rules: []}"}}, false)
 	require.NoError(t, err)
-	require.Contains(t, r.warnings[0], "without trusted_proxies")
+	require.Contains(t, r.Warnings[0], "without trusted_proxies")
+}
+
+// entries is a descriptor such as "user=bob,path=/".
+func entries(text string) (d Descriptor) {
+	for pair := range strings.SplitSeq(text, ",") {
+		k, v, _ := strings.Cut(pair, "=")
+		d = append(d, &common.RateLimitDescriptor_Entry{Key: k, Value: v})
+	}
+	return d
 }
 
 // The most specific rule of the descriptor's depth counts. Metrics name it as the file does, unless it asks for values.
 func TestMatch(t *testing.T) {
-	r, err := parse([]file{{"f.yaml", `
+	r, err := Parse([]File{{"f.yaml", `
 domain: d
 descriptors:
 - {key: a, rate_limit: &l {unit: day, requests_per_unit: 1}}
@@ -121,16 +131,16 @@ descriptors:
 		"a=1|b{}%":                      "d.a d|a=1%7Cb%7B%7D%25",
 		"a=" + strings.Repeat("x", 300): "d.a #",
 	} {
-		f := r.domains["d"].match(request("d", descriptor).Descriptors[0].Entries)
-		if got := f.label + " " + f.key; got != want && !(strings.HasSuffix(want, "#") && strings.HasPrefix(got, want) && len(f.key) == 44) {
+		f := r.Domains["d"].Match(entries(descriptor))
+		if got := f.Label + " " + f.Key; got != want && !(strings.HasSuffix(want, "#") && strings.HasPrefix(got, want) && len(f.Key) == 44) {
 			t.Errorf("%s: %s, want %s", descriptor, got, want)
 		}
 	}
-	tagged := &domain{name: "d", tag: tagDescriptor}
-	key, _ := tagged.key(request("d", "u=bob,p=1").Descriptors[0].Entries, nil)
+	tagged := &Domain{name: "d", tag: tagDescriptor}
+	key, _ := tagged.key(entries("u=bob,p=1"), nil)
 	require.Equal(t, "{d|u=bob}|p=1", key)
 	long := strings.Repeat("x", 300)
-	key, tag := tagged.key(request("d", "u="+long+",p="+long).Descriptors[0].Entries, nil)
+	key, tag := tagged.key(entries("u="+long+",p="+long), nil)
 	require.Len(t, key, 2+44+44)
 	require.Len(t, tag, 2+44)
 }
@@ -138,19 +148,14 @@ descriptors:
 // A folder of rules may be a link, as may its files, which is how Kubernetes mounts a ConfigMap.
 func TestRead(t *testing.T) {
 	folder := t.TempDir()
-	_, err := read(folder + "/none")
+	_, err := Read(folder + "/none")
 	require.ErrorContains(t, err, "set CONFIG")
 	require.NoError(t, os.MkdirAll(folder+"/at/..1/", 0o700))
-	writeFile(t, folder+"/at/..1/a.yaml", "x")
+	require.NoError(t, os.WriteFile(folder+"/at/..1/a.yaml", []byte("x"), 0o600))
 	for link, to := range map[string]string{"/at/..data": "..1", "/at/a.yaml": "..data/a.yaml", "/current": "at"} {
 		require.NoError(t, os.Symlink(to, folder+link))
 	}
-	files, err := read(folder + "/current")
+	files, err := Read(folder + "/current")
 	require.NoError(t, err)
-	require.Equal(t, []file{{folder + "/at/a.yaml", "x"}}, files)
-	s, err := readSettings(func(name string) string {
-		return map[string]string{"RUNTIME_ROOT": "/r/", "RUNTIME_SUBDIRECTORY": "s"}[name]
-	})
-	require.NoError(t, err)
-	require.Equal(t, "/r/s/config", s.config)
+	require.Equal(t, []File{{folder + "/at/a.yaml", "x"}}, files)
 }

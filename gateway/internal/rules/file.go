@@ -1,12 +1,10 @@
-package main
+package rules
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -18,12 +16,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// file is one file of rules.
-type file struct{ name, text string }
+// File is one file of rules.
+type File struct{ Name, Text string }
 
-// read returns the files: one, or all in a folder and below it. A name that begins with a dot isn't a file of rules:
+// Read returns the files: one, or all in a folder and below it. A name that begins with a dot isn't a file of rules:
 // Kubernetes keeps the versions of a ConfigMap in such folders.
-func read(root string) (files []file, err error) {
+func Read(root string) (files []File, err error) {
 	root, err = filepath.EvalSymlinks(root) // WalkDir does not follow a link
 	if err != nil {
 		return nil, fmt.Errorf("no rules: set CONFIG to a file or folder: %w", err)
@@ -39,68 +37,13 @@ func read(root string) (files []file, err error) {
 			return nil
 		}
 		text, err := os.ReadFile(path)
-		files = append(files, file{path, string(text)})
+		files = append(files, File{path, string(text)})
 		return err
 	})
 	if err == nil && len(files) == 0 {
 		err = fmt.Errorf("there is no rule file in %s: set CONFIG to a file or folder", root)
 	}
 	return files, err
-}
-
-// load reads and parses the files, and puts their rules into force if all are right.
-func (s *service) load() error {
-	files, err := read(s.config)
-	if err == nil && slices.Equal(files, s.files) {
-		return nil
-	}
-	var r *rules
-	if err == nil {
-		s.files = files
-		if r, err = parse(files, s.merge); err == nil {
-			err = s.engine.bind(r)
-		}
-	}
-	if err != nil {
-		s.metrics.loads.WithLabelValues("refused").Inc()
-		return err
-	}
-	for _, line := range r.warnings {
-		s.log.Warn(line)
-	}
-	s.keepHTTP(r)
-	s.rules.Store(r)
-	s.metrics.loads.WithLabelValues("loaded").Inc()
-	s.log.Info("rules loaded", "files", len(files), "domains", len(r.domains), "limits", len(r.limits))
-	return nil
-}
-
-// keepHTTP keeps a proxy from getting 404, which it may show to its clients, because a file has lost its http rules.
-func (s *service) keepHTTP(r *rules) {
-	if before := s.rules.Load(); before != nil {
-		for name, h := range before.http {
-			if r.http[name] == nil {
-				r.http[name] = &httpRules{domain: h.domain, address: h.address, network: h.network}
-				s.log.Warn("a domain has no http rules any more: until a restart, /check admits all its requests", "domain", name)
-			}
-		}
-	}
-	if len(r.http) > 1 {
-		s.log.Info("/check asks the http rules of several domains, /check/NAME those of one", "domains", slices.Sorted(maps.Keys(r.http)))
-	}
-}
-
-// watch compares the files with those that were loaded. An error is logged once.
-func (s *service) watch(ctx context.Context, every time.Duration) {
-	for before := ""; ctx.Err() == nil; time.Sleep(every) {
-		err := s.load()
-		text := fmt.Sprint(err)
-		s.probe(ctx)
-		if err != nil && text != before {
-			s.log.Error("the rules are refused, and the old ones stay in force", "error", err)
-		}
-		before = text
-	}
 }
 
 // The levels of a file. The keys of a level are the fields of its type, in lower case or as the tag yaml says, and the tag
@@ -128,14 +71,14 @@ type (
 		Unlimited       bool
 		Name            string
 		Replaces        []yaml.Node
-		Algorithm       algorithm `words:"fixed_window sliding_window gcra"`
+		Algorithm       Algorithm `words:"fixed_window sliding_window gcra"`
 		Burst           *uint32
 		Lockout         *time.Duration
 		Concurrency     *uint32
 		Hold            *time.Duration
 		Excess          string `words:"charge refuse"`
 		Late            bool
-		OnFailure       failure `yaml:"on_failure" words:"open closed local"`
+		OnFailure       Failure `yaml:"on_failure" words:"open closed local"`
 	}
 	replacesLevel struct{ Name string }
 	httpLevel     struct {
@@ -183,7 +126,7 @@ func parsePrefix(text string) (netip.Prefix, error) {
 
 // loader reads files into rules.
 type loader struct {
-	*rules
+	*Set
 	file  string
 	count int
 }
@@ -197,7 +140,7 @@ func (l *loader) fail(at *yaml.Node, rule, format string, args ...any) {
 }
 
 func (l *loader) warn(at *yaml.Node, rule, format string, args ...any) {
-	l.warnings = append(l.warnings, l.line(at, rule, format, args...))
+	l.Warnings = append(l.Warnings, l.line(at, rule, format, args...))
 }
 
 // line says something about a rule. The rule may be empty.
@@ -211,7 +154,7 @@ func (l *loader) line(at *yaml.Node, rule, format string, args ...any) string {
 func (l *loader) place(at *yaml.Node) string { return fmt.Sprintf("%s:%d", l.file, max(at.Line, 1)) }
 
 // plain turns package yaml's messages into plain words.
-var plain = strings.NewReplacer("cannot unmarshal", "cannot read", "[]yaml.Node", "a list", "[]string", "a list", "[]main.network", "a list",
+var plain = strings.NewReplacer("cannot unmarshal", "cannot read", "[]yaml.Node", "a list", "[]string", "a list", "[]rules.network", "a list",
 	"map[string]string", "a mapping", "time.Duration", "a time such as 15m", "uint32", "a number from 0")
 
 // decode reads a mapping into a level. A key that appears twice is refused.

@@ -1,27 +1,26 @@
-package main
+package rules
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"go.yaml.in/yaml/v3"
 )
 
-// rules are those of all files together. They do not change.
-type rules struct {
-	domains  map[string]*domain
-	http     map[string]*httpRules // by domain
-	limits   []*limit              // of all rules, by path
-	warnings []string              // of what has no effect
+// Set is the rules of all files together. It does not change.
+type Set struct {
+	Domains  map[string]*Domain
+	HTTP     map[string]*HTTP // by domain
+	Limits   []*Limit         // of all rules, by path
+	Warnings []string         // of what has no effect
 }
 
-// domain is the rules of one domain.
-type domain struct {
+// Domain is the rules of one domain.
+type Domain struct {
 	node
 	name string
 	tag  tagging
@@ -40,48 +39,43 @@ const (
 type node struct {
 	children      map[string]*node
 	wildcards     []string // keys of children that end with a star, in the order of the files
-	limit         *limit   // nil: none
+	limit         *Limit   // nil: none
 	path          string
 	pattern       string // of share_threshold: the composite key with its star
 	valueToMetric bool
 }
 
-// limit is the limit of a rule.
-type limit struct {
+// Limit is the limit of a rule, with the keys of its file.
+type Limit struct {
 	limitLevel
-	path     string // the rule, as metrics and errors name it
-	place    string // file and line
-	units    int64
-	replaces []string
+	Path     string // the rule, as metrics and errors name it
+	Place    string // file and line
+	Units    int64
+	Period   time.Duration // of slots: after it a slot lapses
+	Replaced []string      // the names of rules that this one replaces
+	Charge   bool          // hits that are refused count, too
+	Reply    *pb.RateLimitResponse_RateLimit
 
-	shadow, quota, detailed bool
-
-	period time.Duration
-	hold   time.Duration // of a slot
-	charge bool          // hits that are refused count, too
-	looked atomic.Bool   // a request has looked, with 0 hits
-	warned atomic.Bool   // the log has said that reported hits are lost
-	reply  *pb.RateLimitResponse_RateLimit
-	bound  limiter // on the server
-	local  limiter // in this process; nil if the limit came with a request
+	Shadow, Quota, detailed bool
 }
 
-type algorithm string
+// Algorithm says how a limit counts. Concurrency has slots, one for each holder.
+type Algorithm string
 
 const (
-	fixedWindow   algorithm = "fixed_window"
-	slidingWindow algorithm = "sliding_window"
-	gcra          algorithm = "gcra"
-	concurrency   algorithm = "concurrency"
+	FixedWindow   Algorithm = "fixed_window"
+	SlidingWindow Algorithm = "sliding_window"
+	GCRA          Algorithm = "gcra"
+	Concurrency   Algorithm = "concurrency"
 )
 
-// failure names the decision while the server is away.
-type failure string
+// Failure names the decision while the server is away.
+type Failure string
 
 const (
-	failOpen   failure = "open"
-	failClosed failure = "closed"
-	failLocal  failure = "local" // this process counts for itself
+	FailOpen   Failure = "open"
+	FailClosed Failure = "closed"
+	FailLocal  Failure = "local" // this process counts for itself
 )
 
 // A file has at most this many levels of descriptors, and all files together this many rules: an alias may refer to a part
@@ -91,8 +85,8 @@ const (
 	maxRules = 1_000_000
 )
 
-// parse reads all files. An error names file, line and rule.
-func parse(files []file, merge bool) (r *rules, err error) {
+// Parse reads all files. An error names file, line and rule.
+func Parse(files []File, merge bool) (r *Set, err error) {
 	defer func() {
 		switch e := recover().(type) {
 		case nil:
@@ -102,13 +96,13 @@ func parse(files []file, merge bool) (r *rules, err error) {
 			panic(e)
 		}
 	}()
-	l := &loader{rules: &rules{domains: map[string]*domain{}, http: map[string]*httpRules{}}}
+	l := &loader{Set: &Set{Domains: map[string]*Domain{}, HTTP: map[string]*HTTP{}}}
 	for _, f := range files {
-		l.file = f.name
-		l.load(f.text, merge)
+		l.file = f.Name
+		l.load(f.Text, merge)
 	}
-	slices.SortFunc(l.limits, func(a, b *limit) int { return strings.Compare(a.path, b.path) })
-	return l.rules, nil
+	slices.SortFunc(l.Limits, func(a, b *Limit) int { return strings.Compare(a.Path, b.Path) })
+	return l.Set, nil
 }
 
 func (l *loader) load(text string, merge bool) {
@@ -121,13 +115,13 @@ func (l *loader) load(text string, merge bool) {
 	}
 	root := document.Content[0]
 	f := decode[domainLevel](l, root, "")
-	d, tag := l.domains[f.Domain], cmp.Or(f.HashTag, tagNone)
+	d, tag := l.Domains[f.Domain], cmp.Or(f.HashTag, tagNone)
 	switch {
 	case f.Domain == "":
 		l.fail(root, "", "the file has no domain: write 'domain: name'")
 	case d == nil:
-		d = &domain{name: f.Domain, tag: tag, node: node{children: map[string]*node{}, path: f.Domain}}
-		l.domains[f.Domain] = d
+		d = &Domain{name: f.Domain, tag: tag, node: node{children: map[string]*node{}, path: f.Domain}}
+		l.Domains[f.Domain] = d
 	case !merge:
 		l.fail(root, "", "the domain %q is in another file, too: set MERGE_DOMAIN_CONFIG=true to merge them", f.Domain)
 	case tag != d.tag:
@@ -178,24 +172,24 @@ func (l *loader) loadDescriptors(parent *node, list []yaml.Node, depth int, tag 
 		}
 		if given(&f.RateLimit) {
 			n.limit = l.loadLimit(&f.RateLimit, n.path, tag)
-			n.limit.shadow, n.limit.quota, n.limit.detailed = f.ShadowMode, f.QuotaMode, f.DetailedMetric
+			n.limit.Shadow, n.limit.Quota, n.limit.detailed = f.ShadowMode, f.QuotaMode, f.DetailedMetric
 		}
 		parent.children[composite] = n
 		l.loadDescriptors(n, f.Descriptors, depth+1, tag)
 	}
 }
 
-// periods of the units. A month has 30 days and a year 365, as envoyproxy/ratelimit has it: windows are counted from 1970.
-var periods = map[string]time.Duration{
+// Periods of the units. A month has 30 days and a year 365, as envoyproxy/ratelimit has it: windows are counted from 1970.
+var Periods = map[string]time.Duration{
 	"SECOND": time.Second, "MINUTE": time.Minute, "HOUR": time.Hour, "DAY": 24 * time.Hour, "WEEK": 7 * 24 * time.Hour,
 	"MONTH": 30 * 24 * time.Hour, "YEAR": 365 * 24 * time.Hour,
 }
 
-func (l *loader) loadLimit(at *yaml.Node, rule string, tag tagging) *limit {
-	m := &limit{limitLevel: decode[limitLevel](l, at, rule), path: rule, place: l.place(at)}
+func (l *loader) loadLimit(at *yaml.Node, rule string, tag tagging) *Limit {
+	m := &Limit{limitLevel: decode[limitLevel](l, at, rule), Path: rule, Place: l.place(at)}
 	unit := strings.ToUpper(m.Unit)
-	m.period = periods[unit]
-	if wrong := m.mistake(m.period, tag); wrong != "" {
+	m.Period = Periods[unit]
+	if wrong := m.mistake(m.Period, tag); wrong != "" {
 		l.fail(at, rule, "%s", wrong)
 	}
 	for i := range m.Replaces {
@@ -203,17 +197,16 @@ func (l *loader) loadLimit(at *yaml.Node, rule string, tag tagging) *limit {
 		if other == "" || other == m.Name {
 			l.fail(&m.Replaces[i], rule, "replaces needs the name of another rule, not %q", other)
 		}
-		m.replaces = append(m.replaces, other)
+		m.Replaced = append(m.Replaced, other)
 	}
-	m.hold = or(m.Hold, time.Minute)
-	if m.units = int64(m.RequestsPerUnit); m.Concurrency != nil {
-		m.Algorithm, m.units = concurrency, int64(*m.Concurrency)
+	if m.Units = int64(m.RequestsPerUnit); m.Concurrency != nil {
+		m.Algorithm, m.Units, m.Period = Concurrency, int64(*m.Concurrency), or(m.Hold, time.Minute)
 	}
-	m.Algorithm, m.OnFailure = cmp.Or(m.Algorithm, fixedWindow), cmp.Or(m.OnFailure, failOpen)
-	m.charge = m.Excess == "charge" || m.Excess == "" && m.Algorithm == fixedWindow && tag == tagNone && !m.Late
-	m.reply = &pb.RateLimitResponse_RateLimit{RequestsPerUnit: uint32(m.units), Name: m.Name,
+	m.Algorithm, m.OnFailure = cmp.Or(m.Algorithm, FixedWindow), cmp.Or(m.OnFailure, FailOpen)
+	m.Charge = m.Excess == "charge" || m.Excess == "" && m.Algorithm == FixedWindow && tag == tagNone && !m.Late
+	m.Reply = &pb.RateLimitResponse_RateLimit{RequestsPerUnit: uint32(m.Units), Name: m.Name,
 		Unit: pb.RateLimitResponse_RateLimit_Unit(pb.RateLimitResponse_RateLimit_Unit_value[unit])}
-	l.limits = append(l.limits, m)
+	l.Limits = append(l.Limits, m)
 	return m
 }
 
@@ -229,7 +222,7 @@ func (m *limitLevel) mistake(unit time.Duration, tag tagging) string {
 		return "a rule that is unlimited has no unit"
 	case !slots && !m.Unlimited && unit == 0:
 		return "invalid unit '" + m.Unit + "': second, minute, hour, day, week, month or year"
-	case (m.Burst != nil || m.Lockout != nil) && m.Algorithm != gcra:
+	case (m.Burst != nil || m.Lockout != nil) && m.Algorithm != GCRA:
 		return "burst and lockout need 'algorithm: gcra'"
 	case or(m.Burst, 1) == 0:
 		return "burst is at least 1"

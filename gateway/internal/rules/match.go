@@ -1,31 +1,39 @@
-package main
+package rules
 
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"slices"
 	"strings"
 
 	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 )
 
-// found is the limit of a descriptor, and the key of its units. The zero found has no limit.
-type found struct {
-	limit *limit
-	label string // of metrics
-	key   string // without the limiter's name
-	tag   string // that begins the key: keys with one tag are taken from together; "": alone
-	// holder takes a slot of a concurrency limit. It is the last entry's value, which isn't part of the key.
-	holder string
+// Found is the limit of a descriptor, and the key of its units. The zero Found has no limit.
+type Found struct {
+	*Limit
+	Label string // of metrics
+	Key   string // without the limiter's name
+	Tag   string // that begins the key: keys with one tag are taken from together; "": alone
+	// Holder takes a slot of a concurrency limit. It is the last entry's value, which isn't part of the key.
+	Holder string
 }
+
+// Descriptor is a list of keys and values that a request is matched by, MaxEntries at most.
+type Descriptor = []*common.RateLimitDescriptor_Entry
+
+// MaxEntries is how long a Descriptor may be.
+const MaxEntries = 32
 
 // The hash tag of a key and its rest may hold this many bytes each. A longer one is replaced by its hash.
 const maxKey = 256
 
-// match finds the limit of a descriptor: the rule at the depth of its last entry. At each level a rule with the value
+// Match finds the limit of a descriptor: the rule at the depth of its last entry. At each level a rule with the value
 // comes before a wildcard, and a wildcard before a rule without a value.
-func (d *domain) match(entries []*common.RateLimitDescriptor_Entry) (f found) {
-	var room [maxEntries]*node
+func (d *Domain) Match(entries Descriptor) (f Found) {
+	var room [MaxEntries]*node
 	path, at := room[:0], &d.node
 	for _, e := range entries {
 		if at = at.child(e.GetKey(), e.GetValue()); at == nil {
@@ -36,17 +44,31 @@ func (d *domain) match(entries []*common.RateLimitDescriptor_Entry) (f found) {
 	if at.limit == nil {
 		return f
 	}
-	f.limit, f.label = at.limit, at.path
+	f.Limit, f.Label = at.limit, at.path
 	if at.limit.detailed || slices.ContainsFunc(path, func(n *node) bool { return n.valueToMetric }) {
-		f.label = d.label(entries, path, at.limit.detailed)
+		f.Label = d.label(entries, path, at.limit.detailed)
 	}
-	if at.limit.Algorithm == concurrency {
+	if at.limit.Algorithm == Concurrency {
 		last := len(entries) - 1
-		f.holder = shorten([]byte(entries[last].GetValue()))
+		f.Holder = shorten([]byte(entries[last].GetValue()))
 		entries = append(slices.Clone(entries[:last]), &common.RateLimitDescriptor_Entry{Key: entries[last].GetKey()})
 	}
-	f.key, f.tag = d.key(entries, path)
+	f.Key, f.Tag = d.key(entries, path)
 	return f
+}
+
+// Override is the limit that a request brings. It counts at the keys of fixed windows of the same unit.
+func (d *Domain) Override(entries Descriptor, own *common.RateLimitDescriptor_RateLimitOverride) (f Found, err error) {
+	unit := pb.RateLimitResponse_RateLimit_Unit(own.GetUnit())
+	f.Limit = &Limit{Path: d.name + ".override", Units: int64(own.GetRequestsPerUnit()), Period: Periods[unit.String()], Charge: d.tag == tagNone,
+		limitLevel: limitLevel{Algorithm: FixedWindow, OnFailure: FailOpen},
+		Reply:      &pb.RateLimitResponse_RateLimit{RequestsPerUnit: own.GetRequestsPerUnit(), Unit: unit}}
+	if f.Period == 0 {
+		return f, fmt.Errorf("a limit of the request has the unit %s", unit)
+	}
+	f.Label = f.Path
+	f.Key, f.Tag = d.key(entries, nil)
+	return f, nil
 }
 
 // child returns the rule of an entry.
@@ -66,7 +88,7 @@ func (n *node) child(key, value string) *node {
 
 // key returns the key of the units of some entries, and its hash tag, or "" if it has none. An entry whose rule shares its
 // threshold has the rule's pattern in place of its value. The path is that of the rules, or nil.
-func (d *domain) key(entries []*common.RateLimitDescriptor_Entry, path []*node) (key, tag string) {
+func (d *Domain) key(entries Descriptor, path []*node) (key, tag string) {
 	var room [maxKey]byte
 	part := append(room[:0], escapes.Replace(d.name)...)
 	endTag := func() {
@@ -104,7 +126,7 @@ func shorten(part []byte) string {
 
 // label names the rule in metrics if its name depends on the values: with detailed_metric it holds all values, else those
 // that value_to_metric asks for. A value that shares its threshold with others is named by their pattern.
-func (d *domain) label(entries []*common.RateLimitDescriptor_Entry, path []*node, detailed bool) string {
+func (d *Domain) label(entries Descriptor, path []*node, detailed bool) string {
 	label, parent := d.name, d.path
 	for i, n := range path {
 		part, value := entries[i].GetKey(), entries[i].GetValue()

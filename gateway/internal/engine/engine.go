@@ -1,0 +1,233 @@
+// Package engine decides: it asks the server, or does as a rule says while the server is away.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"gothrottle/commands/memory"
+	"gothrottle/funnel"
+	"gothrottle/gateway/internal/rules"
+	"gothrottle/throttle"
+)
+
+// Options of an Engine.
+type Options struct {
+	Timeout time.Duration
+	Budget  int64
+	Prefix  string // of all keys
+}
+
+// Engine decides.
+type Engine struct {
+	remote *throttle.Client
+	local  *throttle.Client // over memory: for on_failure: local
+	log    *slog.Logger
+	logged atomic.Int64 // Unix seconds of the last error that was logged
+	limits atomic.Pointer[map[*rules.Limit]*bound]
+}
+
+// Ask is one descriptor with a limit, and its decision.
+type Ask struct {
+	rules.Found
+	Hits   int64 // at most MaxHits; 0 only looks, and a negative number is given back
+	Settle bool  // hits are charged, past the limit if need be, and admitted
+
+	Unlimited bool // the rule has no limit
+	Verdict
+	*bound
+}
+
+// Verdict is the decision of an Ask.
+type Verdict struct {
+	Over      bool
+	Remaining int64
+	Reset     time.Duration
+	Fallback  rules.Failure // "": the server has decided
+}
+
+// A call of a limit may have MaxHits units, and one of several limits maxParts of them.
+const (
+	MaxHits  = 1_000_000_000_000
+	maxParts = 32
+)
+
+// New returns an Engine that asks a server.
+func New(rdb throttle.Processor, o Options, log *slog.Logger) (*Engine, error) {
+	options := []throttle.Option{throttle.KeyPrefix(o.Prefix), throttle.Logger(log), throttle.Timeout(o.Timeout)}
+	if o.Budget != 0 {
+		options = append(options, throttle.Budget(o.Budget, time.Second))
+	}
+	remote, err := throttle.New(rdb, options...)
+	if err != nil {
+		return nil, err
+	}
+	local, err := throttle.New(inMemory{memory.NewServer()}, throttle.Logger(log))
+	if err != nil {
+		return nil, err
+	}
+	return &Engine{remote: remote, local: local, log: log}, nil
+}
+
+// Check asks each node of the server whether it has the module.
+func (e *Engine) Check(ctx context.Context) error { return e.remote.Check(ctx) }
+
+// Close gives the units of budgets back.
+func (e *Engine) Close() error { return e.remote.Close() }
+
+// inMemory is a server in this process.
+type inMemory struct{ *memory.Server }
+
+// Process runs a command of package throttle.
+func (m inMemory) Process(_ context.Context, cmd redis.Cmder) error {
+	err := m.Server.Process(funnel.Micros(time.Now().UnixMicro()), cmd)
+	cmd.SetErr(err)
+	return err
+}
+
+// Load makes the limiters of rules, so that no decision has to look for them. It returns an error if the server would refuse
+// one; those before stay then.
+func (e *Engine) Load(set *rules.Set) error {
+	limits := map[*rules.Limit]*bound{}
+	for _, m := range set.Limits {
+		if m.Unlimited {
+			continue
+		}
+		limits[m] = e.bind(m)
+		if err := limits[m].remote.Info().Err; err != nil {
+			return fmt.Errorf("%s: rule %s: %w", m.Place, m.Path, err)
+		}
+	}
+	e.limits.Store(&limits)
+	return nil
+}
+
+// Probe settles nothing at a key that nobody uses, by each kind of limiter that the rules have, and returns the first error.
+func (e *Engine) Probe(ctx context.Context) error {
+	asked := map[rules.Algorithm]bool{}
+	for m, b := range *e.limits.Load() {
+		if c, ok := b.remote.(counter); ok && !asked[m.Algorithm] && m.Lockout == nil {
+			asked[m.Algorithm] = true
+			if _, err := c.Settle(ctx, "gothrottle.probe", 0); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Refuses says whether an error of Check or Probe stays until somebody changes the server or the settings.
+func Refuses(err error) bool {
+	var reply redis.Error
+	return errors.Is(err, throttle.ErrNoModule) || errors.As(err, &reply) &&
+		slices.Contains([]string{"NOAUTH", "WRONGPASS", "NOPERM", "READONLY"}, strings.Fields(reply.Error() + " -")[0])
+}
+
+// Decide takes the limits away that another limit of the request replaces, and those of rules without one, and sets the
+// verdicts of the others. Limits of one tag are taken from together, or none of them is. The rest is decided at the same time,
+// except that asks of one key keep their order.
+func (e *Engine) Decide(ctx context.Context, asks []Ask) {
+	var replaced []string
+	for i := range asks {
+		if asks[i].Limit != nil {
+			replaced = append(replaced, asks[i].Replaced...)
+		}
+	}
+	groups, known := map[string][]*Ask{}, *e.limits.Load()
+	for i := range asks {
+		a := &asks[i]
+		switch {
+		case a.Limit == nil:
+		case a.Limit.Unlimited:
+			a.Limit, a.Unlimited = nil, true
+		case a.Name != "" && slices.Contains(replaced, a.Name):
+			a.Limit = nil
+		default:
+			if a.bound = known[a.Limit]; a.bound == nil { // it came with the request, or the rules have changed
+				a.bound = e.bind(a.Limit)
+			}
+			if len(asks) == 1 {
+				_ = e.decideSome(ctx, []*Ask{a}, nil)
+				return
+			}
+			groups[a.group()] = append(groups[a.group()], a)
+		}
+	}
+	var wg sync.WaitGroup
+	for _, members := range groups {
+		wg.Go(func() {
+			size := 1
+			if members[0].together() {
+				size = maxParts
+			}
+			var failed error
+			for some := range slices.Chunk(members, size) {
+				failed = e.decideSome(ctx, some, failed)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// decideSome decides asks by one call, or without one if a call before has failed: a server that hangs would take the time
+// again. It returns why the server has not decided.
+func (e *Engine) decideSome(ctx context.Context, asks []*Ask, failed error) error {
+	switch {
+	case failed != nil:
+	case len(asks) > 1:
+		failed = e.askAll(ctx, asks)
+	default:
+		asks[0].Verdict, failed = e.askOne(ctx, asks[0].remote, asks[0])
+	}
+	if failed != nil {
+		for _, a := range asks {
+			a.Verdict = e.fallback(ctx, a, failed)
+		}
+	}
+	if errors.Is(failed, throttle.ErrParams) { // of these asks only
+		return nil
+	}
+	return failed
+}
+
+// together says whether the ask is one of several that take all or nothing.
+func (a *Ask) together() bool {
+	return a.Tag != "" && a.Hits > 0 && !a.Settle && !a.Shadow && !a.Quota
+}
+
+// group says which asks are decided by one goroutine. No key begins with a blank and a tag.
+func (a *Ask) group() string {
+	if a.together() {
+		return " " + a.Tag
+	}
+	return a.Key
+}
+
+// fallback is the verdict if the server has not decided.
+func (e *Engine) fallback(ctx context.Context, a *Ask, cause error) Verdict {
+	if !errors.Is(cause, throttle.ErrUnavailable) && ctx.Err() == nil {
+		if now, last := time.Now().Unix(), e.logged.Load(); now-last > 10 && e.logged.CompareAndSwap(last, now) {
+			e.log.Error("a decision failed, and the rule's on_failure decides", "rule", a.Label, "error", cause)
+		}
+	}
+	v := Verdict{Fallback: a.OnFailure, Remaining: a.Units}
+	switch v.Fallback {
+	case rules.FailClosed:
+		v.Over, v.Remaining, v.Reset = !a.Settle && (a.Hits > 0 || a.Late), 0, time.Second
+	case rules.FailLocal:
+		if own, err := e.askOne(ctx, a.local, a); err == nil {
+			v = own
+			v.Fallback = rules.FailLocal
+		}
+	}
+	return v
+}

@@ -1,0 +1,305 @@
+package rules
+
+import (
+	"cmp"
+	"maps"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	"go.yaml.in/yaml/v3"
+
+	"gothrottle/throttle/throttlehttp"
+)
+
+// HTTP is the rules of a domain for requests that a proxy asks about.
+type HTTP struct {
+	rules   []httpRule
+	domain  *Domain
+	address func(*http.Request) string // of the client
+	network func(*http.Request) string // that the address counts for
+
+	ignoreCase bool // of paths
+}
+
+// httpRule is one rule. A request counts for each rule that matches it.
+type httpRule struct {
+	matchLevel
+	limit *Limit
+	name  string
+	by    []string // what has a limit of its own
+}
+
+// loadHTTP reads the part http of a file.
+func (l *loader) loadHTTP(d *Domain, at *yaml.Node) {
+	rule := d.name + ".http"
+	f := decode[httpLevel](l, at, rule)
+	bits := or(f.IPv6Prefix, 64)
+	switch {
+	case l.HTTP[d.name] != nil:
+		l.fail(at, rule, "another file has http rules of this domain")
+	case bits < 1 || bits > 128:
+		l.fail(at, rule, "ipv6_prefix is 1 to 128")
+	case f.TrustedProxies == nil:
+		l.warn(at, rule, "without trusted_proxies all requests count for the proxy's own address")
+	}
+	var trusted []netip.Prefix
+	for _, n := range f.TrustedProxies {
+		trusted = append(trusted, n.Prefix)
+	}
+	h := &HTTP{domain: d, address: throttlehttp.ByNetwork(128, trusted...), network: throttlehttp.ByNetwork(bits, trusted...),
+		ignoreCase: f.IgnoreCase}
+	l.HTTP[d.name] = h
+	for i := range f.Rules {
+		r := l.loadHTTPRule(&f.Rules[i], rule, d.tag)
+		if f.IgnoreCase && !r.exempts() {
+			r.Path = strings.ToLower(r.Path)
+		}
+		if slices.ContainsFunc(h.rules, func(other httpRule) bool { return other.name == r.name }) {
+			l.fail(&f.Rules[i], r.limit.Path, "this name is there twice")
+		}
+		h.rules = append(h.rules, r)
+	}
+}
+
+func (l *loader) loadHTTPRule(at *yaml.Node, parent string, tag tagging) (r httpRule) {
+	var named httpRuleLevel // though it may have mistakes
+	_ = at.Decode(&named)
+	rule := parent + "." + named.Name
+	f := decode[httpRuleLevel](l, at, rule)
+	if f.Name == "" || !given(&f.RateLimit) {
+		l.fail(at, rule, "a rule needs a name and a rate_limit")
+	}
+	r = httpRule{name: f.Name, by: f.By, limit: l.loadLimit(&f.RateLimit, rule, tag)}
+	r.limit.Shadow, r.limit.Name = f.ShadowMode, cmp.Or(r.limit.Name, f.Name)
+	if r.limit.Algorithm == Concurrency {
+		l.fail(at, rule, "concurrency is for descriptors: a proxy that asks /check does not report the end of a request")
+	}
+	if r.limit.Late {
+		l.fail(at, rule, "late is for descriptors: /check takes one hit before the request")
+	}
+	if r.by == nil {
+		r.by = []string{"address"}
+	}
+	for _, by := range r.by {
+		if !slices.Contains([]string{"address", "method", "path", "host"}, by) && !strings.HasPrefix(by, "header:") {
+			l.fail(at, rule, "by is a list of address, method, path, host and header:NAME, not %q", by)
+		} else if name, is := strings.CutPrefix(by, "header:"); is && !token.MatchString(name) {
+			l.fail(at, rule, "no request has a header %q", name)
+		}
+	}
+	if given(&f.Match) {
+		r.matchLevel = decode[matchLevel](l, &f.Match, rule)
+		r.Host, r.Methods = cleanHost(r.Host), strings.Fields(strings.ToUpper(strings.Join(r.Methods, " ")))
+		l.checkMatch(&f.Match, rule, &r.matchLevel)
+		clean := readings(r.Path)[0]
+		switch {
+		case strings.HasPrefix(r.Path, "*") || r.Path == "" || r.Path == clean:
+		case r.Path == clean+"/":
+			r.Path = clean
+		default:
+			l.fail(at, rule, "no request has the path %s: write %s", r.Path, clean)
+		}
+	}
+	return r
+}
+
+// subject is the request that a proxy asks about.
+//
+// A path can be written in many ways, and programs behind the proxy read them differently. So a rule that limits matches if
+// any reading of the path does, and a rule that exempts (unlimited, or with replaces) only if all of them do: a program
+// that reads a path in one of these ways serves no limited path without its limit, and no other path without one because
+// of an exempt path. See readings for what they are. Of several headers of one name each value is taken like a reading.
+type subject struct {
+	is      map[string]string // its method, path and host, and as its address the network that the address counts for
+	paths   []string          // the readings of its path, in lower case if the rules ignore case
+	exact   []string          // the same in the case of the request, for rules that exempt
+	address netip.Addr
+	header  http.Header
+}
+
+// bare returns a key without its braces: the gateway's keys have a hash tag of their own.
+func bare(key string) string { return strings.Trim(key, "{}") }
+
+// subject reads what the proxy says about a request.
+func (h *HTTP) subject(r *http.Request) *subject {
+	address, _ := parsePrefix(strings.TrimPrefix(bare(h.address(r)), "ip:")) // a proxy at a Unix socket has none
+	uri := r.Header.Get("X-Forwarded-Uri")
+	exact := readings(uri)
+	paths := exact
+	if h.ignoreCase {
+		paths = readings(strings.ToLower(uri))
+	}
+	return &subject{address: address.Addr(), header: r.Header, paths: paths, exact: exact, is: map[string]string{
+		"address": bare(h.network(r)),
+		"method":  strings.ToUpper(cmp.Or(r.Header.Get("X-Forwarded-Method"), r.Method)),
+		"path":    paths[0],
+		"host":    cleanHost(cmp.Or(r.Header.Get("X-Forwarded-Host"), r.Host)),
+	}}
+}
+
+// Match finds the limits that a request counts for. It returns a header that the request has several times, if a rule counts
+// by it: programs read the first one, the last one or all of them, so a client could choose which limit counts.
+func (h *HTTP) Match(r *http.Request) (all []Found, repeated string) {
+	s := h.subject(r)
+	for i := range h.rules {
+		if rule := &h.rules[i]; rule.matches(s) {
+			f := Found{Limit: rule.limit, Label: rule.limit.Path}
+			entries := Descriptor{{Key: "http"}, {Key: rule.name}}
+			for _, by := range rule.by {
+				value, found := s.is[by]
+				if name := strings.TrimPrefix(by, "header:"); !found {
+					if value = s.header.Get(name); len(s.header.Values(name)) > 1 {
+						repeated = cmp.Or(repeated, name)
+					}
+				}
+				entries = append(entries, &common.RateLimitDescriptor_Entry{Key: by, Value: value})
+			}
+			f.Key, f.Tag = h.domain.key(entries, nil)
+			all = append(all, f)
+		}
+	}
+	return all, repeated
+}
+
+// KeepHTTP keeps a proxy from getting 404, which it may show to its clients, because the files have lost http rules that were
+// there before. The domains that it returns admit all requests.
+func (s *Set) KeepHTTP(before *Set) (lost []string) {
+	for name, h := range before.HTTP {
+		if s.HTTP[name] == nil {
+			s.HTTP[name] = &HTTP{domain: h.domain, address: h.address, network: h.network}
+			lost = append(lost, name)
+		}
+	}
+	return lost
+}
+
+// matches says whether a pattern with a star at one end matches a text.
+func matches(pattern, text string) bool {
+	if begin, ok := strings.CutSuffix(pattern, "*"); ok {
+		return text != "" && strings.HasPrefix(text, begin)
+	}
+	if end, ok := strings.CutPrefix(pattern, "*"); ok {
+		return strings.HasSuffix(text, end)
+	}
+	return pattern == text
+}
+
+// exempts says whether the rule takes a limit away.
+func (r *httpRule) exempts() bool { return r.limit.Unlimited || len(r.limit.Replaced) > 0 }
+
+// fits says whether one text matches a pattern, or all of them if the rule exempts.
+func (r *httpRule) fits(pattern string, texts []string) bool {
+	if r.exempts() {
+		return !slices.ContainsFunc(texts, func(text string) bool { return !matches(pattern, text) })
+	}
+	return slices.ContainsFunc(texts, func(text string) bool { return matches(pattern, text) })
+}
+
+func (r *httpRule) matches(s *subject) bool {
+	paths := s.paths
+	if r.exempts() {
+		paths = s.exact
+	}
+	if r.Path != "" && !r.fits(r.Path, paths) && !r.fits(strings.TrimSuffix(r.Path, "/*"), paths) || // /a/* is also /a
+		r.Host != "" && !matches(r.Host, s.is["host"]) {
+		return false
+	}
+	if len(r.Methods) > 0 && !slices.Contains(r.Methods, s.is["method"]) {
+		return false
+	}
+	for name, pattern := range r.Headers {
+		values := s.header.Values(name)
+		if values = append(values, strings.Join(values, ", ")); !r.fits(pattern, values) {
+			return false
+		}
+	}
+	return len(r.Addresses) == 0 || slices.ContainsFunc(r.Addresses, func(n network) bool { return n.Contains(s.address) })
+}
+
+// token is a method or the name of a header.
+var token = regexp.MustCompile("^[0-9A-Za-z!#$%&'+.^_`|~-]+$")
+
+// checkMatch refuses what no request can match.
+func (l *loader) checkMatch(at *yaml.Node, rule string, m *matchLevel) {
+	for _, method := range m.Methods {
+		if !token.MatchString(method) {
+			l.fail(at, rule, "no request has the method %q: leave methods out for all of them", method)
+		}
+	}
+	patterns := map[string]string{"path": m.Path, "host": m.Host}
+	for name, pattern := range m.Headers {
+		if patterns["header "+name] = pattern; !token.MatchString(name) {
+			l.fail(at, rule, "no request has a header %q", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(patterns)) {
+		if p := patterns[name]; strings.Count(p, "*") > 1 || len(p) > 1 && strings.Contains(p[1:len(p)-1], "*") {
+			l.fail(at, rule, "%s: %q has a star that is neither its first nor its only last character", name, p)
+		}
+	}
+	if strings.Contains(m.Host, "/") {
+		l.fail(at, rule, "no request has the host %q: write a name without a scheme and a path", m.Host)
+	}
+}
+
+var (
+	// origin is the part before the path in "GET http://example.com/ HTTP/1.1".
+	origin = regexp.MustCompile("^[^/?#]+://[^/?#]*")
+	// escape is a right escape. A wrong one stays in the path.
+	escape = regexp.MustCompile("%[0-9A-Fa-f]{2}")
+	// parameters are those of a part of a path, as in /a;x=1/b.
+	parameters = regexp.MustCompile(";[^/]*")
+	// odd is what makes readings of a path differ.
+	odd = regexp.MustCompile(`[%\\;#]|/[./]|[^/]/$`)
+)
+
+// readings returns the paths that programs may take a URI for, without its origin and query. The first one has all escapes
+// and dots resolved, ends before a '#', and has no parameters; rules count by it. The others leave slashes, dots and such
+// escaped or unresolved, resolve escapes once, twice or never, keep parameters, or take a backslash for a slash. A slash at
+// the end doesn't count.
+func readings(uri string) (all []string) {
+	uri = strings.TrimPrefix(uri, origin.FindString(uri))
+	uri, _, _ = strings.Cut(uri, "?")
+	if !odd.MatchString(uri) {
+		return []string{path.Clean("/" + uri)}
+	}
+	if before, _, found := strings.Cut(uri, "#"); found {
+		all = readings(before)
+	}
+	add := func(reading string) {
+		if !slices.Contains(all, reading) {
+			all = append(all, reading)
+		}
+	}
+	plain := unescape(uri, `/\%;.#`)
+	once := unescape(uri, "")
+	for _, p := range []string{unescape(once, ""), once, plain} {
+		add(path.Clean("/" + parameters.ReplaceAllString(strings.ReplaceAll(p, `\`, "/"), "")))
+		add(path.Clean("/" + p))
+	}
+	add(cmp.Or(strings.TrimRight("/"+strings.TrimPrefix(uri, "/"), "/"), "/"))
+	return all
+}
+
+// unescape resolves the escapes of a path, except those of some characters.
+func unescape(uri, except string) string {
+	return escape.ReplaceAllStringFunc(uri, func(e string) string {
+		c, _ := strconv.ParseUint(e[1:], 16, 8)
+		if strings.IndexByte(except, byte(c)) >= 0 {
+			return e
+		}
+		return string([]byte{byte(c)})
+	})
+}
+
+// cleanHost returns a host in lower case, without its port and last dot.
+func cleanHost(host string) string {
+	return strings.TrimSuffix((&url.URL{Host: strings.ToLower(host)}).Hostname(), ".")
+}

@@ -1,0 +1,71 @@
+package rules
+
+import (
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gothrottle/gateway/internal/rules/spell"
+	"gothrottle/throttle/throttlehttp"
+)
+
+// A rule sees the host and the path that an app sees, however a client writes them.
+func TestSubject(t *testing.T) {
+	h := HTTP{address: throttlehttp.ByIP(), network: throttlehttp.ByIP()}
+	for written, want := range map[string]string{
+		"API.example.com:8443 /a?b=/c":    "api.example.com /a",
+		"example.com. /x/%2E.//%6cogin/#": "example.com /login",
+		"[2001:db8::1]:80 http://x/login": "2001:db8::1 /login",
+		"x http://x?/login":               "x /",
+		"x /login?http://x/y":             "x /login",
+		"x /%zz/%6":                       "x /%zz/%6",
+	} {
+		host, uri, _ := strings.Cut(written, " ")
+		s := h.subject(&http.Request{Host: host, Header: http.Header{"X-Forwarded-Uri": {uri}}})
+		require.Equal(t, want, s.is["host"]+" "+s.is["path"], written)
+	}
+}
+
+// The same of any path, for Go's ServeMux and for programs that resolve dots, after escapes or without them.
+func FuzzReadings(f *testing.F) {
+	for _, route := range []string{"/api/foo", "/health", "/login"} {
+		for _, spelling := range spell.Paths(route) {
+			f.Add(spelling)
+		}
+	}
+	mux := http.NewServeMux()
+	for _, pattern := range []string{"/", "/api/", "/health", "/health/{$}"} {
+		mux.Handle(pattern, http.NotFoundHandler())
+	}
+	api := &httpRule{limit: &Limit{}, matchLevel: matchLevel{Path: "/api/*"}}
+	health := &httpRule{limit: &Limit{limitLevel: limitLevel{Unlimited: true}}, matchLevel: matchLevel{Path: "/health"}}
+	f.Fuzz(func(t *testing.T, uri string) {
+		s := &subject{paths: readings(uri), exact: readings(uri)}
+		served := []string{}
+		if u, err := url.ParseRequestURI(uri); err == nil {
+			h, pattern := mux.Handler(&http.Request{Method: "POST", URL: u, Host: "h"})
+			if _, redirects := h.(interface{ URL() string }); !redirects {
+				served = append(served, pattern)
+			}
+			for _, clean := range []string{path.Clean("/" + u.Path), path.Clean("/" + u.EscapedPath())} {
+				if strings.HasPrefix(clean, "/api/") {
+					served = append(served, "/api/")
+				} else if clean != "/health" {
+					served = append(served, "/")
+				}
+			}
+		}
+		for _, pattern := range served {
+			if pattern == "/api/" && !api.matches(s) {
+				t.Errorf("%q is served as /api/ without its limit: %q", uri, s.paths)
+			}
+			if !strings.HasPrefix(pattern, "/health") && health.matches(s) {
+				t.Errorf("%q is served as %s without a limit: %q", uri, pattern, s.paths)
+			}
+		}
+	})
+}

@@ -1,0 +1,221 @@
+// Package serve answers over gRPC and HTTP, and counts what it answers.
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"gothrottle/gateway/internal/engine"
+	"gothrottle/gateway/internal/rules"
+)
+
+// Options of a Service.
+type Options struct {
+	Near          float64 // the share of a limit from which the limit is near
+	Shadow, Quota bool    // no request is refused; no descriptor is over its limit
+	Headers       bool    // add these headers to responses
+
+	Limit, Remaining, Reset string
+}
+
+// Service is the rate limit service: version 3 of Envoy's protocol, and what the HTTP endpoints ask.
+type Service struct {
+	pb.UnimplementedRateLimitServiceServer
+	Options
+	Rules   atomic.Pointer[rules.Set]
+	Health  *health.Server
+	engine  *engine.Engine
+	metrics *metrics
+	refusal atomic.Pointer[error] // why the server refuses this program: nil if it does not, or is away
+}
+
+// New returns a Service without rules.
+func New(o Options, e *engine.Engine) *Service {
+	s := &Service{Options: o, Health: health.NewServer(), engine: e, metrics: newMetrics(o.Near)}
+	s.Refuse(nil)
+	return s
+}
+
+// Register adds the service, and that of its health, to a server.
+func (s *Service) Register(to grpc.ServiceRegistrar) {
+	pb.RegisterRateLimitServiceServer(to, s)
+	healthpb.RegisterHealthServer(to, s.Health)
+}
+
+// Refuse notes why the server refuses this program, nil if it does not, and reports why it did before.
+func (s *Service) Refuse(why error) (before error) {
+	status, now := healthpb.HealthCheckResponse_SERVING, (*error)(nil)
+	if why != nil {
+		status, now = healthpb.HealthCheckResponse_NOT_SERVING, &why
+	}
+	s.Health.SetServingStatus("", status)
+	s.Health.SetServingStatus("ratelimit", status) // the name that envoyproxy/ratelimit has
+	if p := s.refusal.Swap(now); p != nil {
+		before = *p
+	}
+	return before
+}
+
+// A request has at most this many descriptors. A message has at most MaxMessage bytes, gRPC's default: Envoy admits a request
+// whose message is refused.
+const (
+	maxDescriptors = 128
+	MaxMessage     = 4 << 20
+)
+
+// settleKey marks a descriptor whose hits have happened already: they are charged past the limit if need be. The entry
+// isn't part of the descriptor that rules match.
+const settleKey = "gothrottle.settle"
+
+// ShouldRateLimit decides over a request of Envoy.
+func (s *Service) ShouldRateLimit(ctx context.Context, req *pb.RateLimitRequest) (*pb.RateLimitResponse, error) {
+	began := time.Now()
+	asks, err := s.asks(req)
+	if err != nil {
+		s.metrics.refused.WithLabelValues("invalid").Inc()
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	response, _ := s.decide(ctx, asks)
+	if err := ctx.Err(); err != nil {
+		return nil, status.FromContextError(err).Err()
+	}
+	s.metrics.took.Observe(time.Since(began).Seconds())
+	return response, nil
+}
+
+// asks finds the limit of each descriptor.
+func (s *Service) asks(req *pb.RateLimitRequest) ([]engine.Ask, error) {
+	n := len(req.GetDescriptors())
+	switch {
+	case req.GetDomain() == "":
+		return nil, errors.New("rate limit domain must not be empty")
+	case n == 0:
+		return nil, errors.New("rate limit descriptor list must not be empty")
+	case n > maxDescriptors:
+		return nil, fmt.Errorf("%d descriptors: at most %d", n, maxDescriptors)
+	}
+	asks := make([]engine.Ask, n)
+	d := s.Rules.Load().Domains[req.GetDomain()]
+	if d == nil {
+		s.metrics.refused.WithLabelValues("no_domain").Inc()
+		return asks, nil
+	}
+	for i, descriptor := range req.GetDescriptors() {
+		a := &asks[i]
+		entries := descriptor.GetEntries()
+		if len(entries) > rules.MaxEntries {
+			return nil, fmt.Errorf("a descriptor of %d entries: at most %d", len(entries), rules.MaxEntries)
+		}
+		if last := len(entries) - 1; last >= 0 && entries[last].GetKey() == settleKey {
+			entries, a.Settle = entries[:last], true
+		}
+		if own := descriptor.GetLimit(); own != nil {
+			var err error
+			if a.Found, err = d.Override(entries, own); err != nil {
+				return nil, err
+			}
+		} else {
+			a.Found = d.Match(entries)
+		}
+		if a.Limit != nil && a.Algorithm == rules.Concurrency && a.Holder == "" {
+			return nil, fmt.Errorf("rule %s: the last entry names the holder of a slot, and is empty", a.Label)
+		}
+		a.Hits = hits(req, descriptor)
+		a.Settle = a.Settle || a.Limit != nil && a.Late && a.Hits > 0
+	}
+	return asks, nil
+}
+
+// hits returns what a descriptor costs: 1 unless the request says otherwise. Only a descriptor may say 0.
+func hits(req *pb.RateLimitRequest, d *common.RateLimitDescriptor) int64 {
+	n := max(1, int64(req.GetHitsAddend()))
+	if own := d.GetHitsAddend(); own != nil {
+		n = int64(min(own.GetValue(), engine.MaxHits))
+	}
+	if d.GetIsNegativeHits() {
+		return -n
+	}
+	return n
+}
+
+// decide returns the statuses, the overall code and the headers, and which status the headers are about: the last one over
+// its limit, else the one with the least left, -1 if there is none.
+func (s *Service) decide(ctx context.Context, asks []engine.Ask) (response *pb.RateLimitResponse, tightest int) {
+	s.engine.Decide(ctx, asks)
+	response = &pb.RateLimitResponse{OverallCode: pb.RateLimitResponse_OK, Statuses: make([]*pb.RateLimitResponse_DescriptorStatus, len(asks))}
+	tightest = -1
+	least, over := uint32(math.MaxUint32), false
+	for i := range asks {
+		st := s.status(&asks[i])
+		response.Statuses[i] = st
+		switch {
+		case st.Code == pb.RateLimitResponse_OVER_LIMIT:
+			tightest, least, over = i, 0, true
+		case asks[i].Limit != nil && st.LimitRemaining < least:
+			tightest, least = i, st.LimitRemaining
+		}
+	}
+	if over && !s.Shadow {
+		response.OverallCode = pb.RateLimitResponse_OVER_LIMIT
+	}
+	if s.Headers && tightest >= 0 {
+		response.ResponseHeadersToAdd = s.responseHeaders(response.Statuses[tightest])
+	}
+	return response, tightest
+}
+
+// status says what was decided, and counts it.
+func (s *Service) status(a *engine.Ask) *pb.RateLimitResponse_DescriptorStatus {
+	st := &pb.RateLimitResponse_DescriptorStatus{Code: pb.RateLimitResponse_OK}
+	switch {
+	case a.Unlimited:
+		st.LimitRemaining = math.MaxUint32
+	case a.Limit == nil:
+		return st
+	default:
+		st.CurrentLimit, st.DurationUntilReset = a.Reply, &durationpb.Duration{Seconds: untilReset(a)}
+		if a.Units > 0 {
+			st.LimitRemaining = uint32(min(max(a.Remaining, 0), math.MaxUint32))
+		}
+		if a.Over && !a.Shadow && !a.Quota && !s.Quota {
+			st.Code = pb.RateLimitResponse_OVER_LIMIT
+		}
+	}
+	s.metrics.decided(a)
+	return st
+}
+
+// untilReset returns whole seconds, rounded up.
+func untilReset(a *engine.Ask) int64 {
+	if a.Reset > 0 {
+		return int64((a.Reset + time.Second - 1) / time.Second)
+	}
+	if a.Algorithm != rules.FixedWindow {
+		return 0
+	}
+	period := int64(a.Period / time.Second)
+	return period - time.Now().Unix()%period
+}
+
+func (s *Service) responseHeaders(st *pb.RateLimitResponse_DescriptorStatus) []*core.HeaderValue {
+	return []*core.HeaderValue{
+		{Key: s.Limit, Value: strconv.FormatUint(uint64(st.CurrentLimit.RequestsPerUnit), 10)},
+		{Key: s.Remaining, Value: strconv.FormatUint(uint64(st.LimitRemaining), 10)},
+		{Key: s.Reset, Value: strconv.FormatInt(st.DurationUntilReset.Seconds, 10)},
+	}
+}
