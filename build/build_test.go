@@ -104,7 +104,7 @@ func TestMap(t *testing.T) {
 	}
 }
 
-// The C files of cgo stand on one another without a circle: none uses a name of a file that uses one of its own, however far
+// The C files of cgo are layers: none uses a name of a file that uses one of its own, however far
 // below. What Go calls or is called by does not count.
 func TestCgo_layers(t *testing.T) {
 	defined := regexp.MustCompile(`(?m)^\w.*?\b(shim_\w+)(?:\)?[[(;]| =)`)

@@ -1,4 +1,4 @@
-/* What the other files stand on: the values of a load, the memory of a call, and an open key. */
+/* The lowest layer: the values of a load, the memory of a call, and an open key. */
 #include "shim.h"
 
 #include <string.h>
