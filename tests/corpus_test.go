@@ -25,13 +25,21 @@ import (
 // holds. Everything else that a server does follows from the effects: see corpusHost.consistent.
 func TestCorpus(t *testing.T) { runTranscripts(t, "corpus", corpus.Options{}) }
 
+// A server without the module replies, replicates and holds the same through the script.
+func TestCorpus_script(t *testing.T) { runTranscripts(t, "corpus", corpus.Options{Script: true}) }
+
 // runTranscripts runs the transcripts of a folder on a server.
 func runTranscripts(t *testing.T, folder string, o corpus.Options) {
 	t.Helper()
 	h := &corpusHost{t: t, clock: servers.FrozenClock(t, corpus.Epoch)}
-	h.server = start(t, options{Clock: h.clock, Args: []string{"--appendonly", "yes", "--appendfsync", "no",
-		"--auto-aof-rewrite-percentage", "0", "--enable-debug-command", "yes", "--gothrottle.top-keys", "1000",
-		"--notify-keyspace-events", "KA"}})
+	args := []string{"--appendonly", "yes", "--appendfsync", "no", "--auto-aof-rewrite-percentage", "0", "--enable-debug-command",
+		"yes", "--notify-keyspace-events", "KA"}
+	if o.Script {
+		h.script = script(t)
+	} else {
+		args = append(args, "--gothrottle.top-keys", "1000")
+	}
+	h.server = start(t, options{Clock: h.clock, Bare: o.Script, Args: args})
 	h.client2, h.watcher, h.appended = h.client(2), h.Conn(), h.appendOnlyFile()
 	h.events = h.PSubscribe(ctx, "__keyspace@0__:*", "marks")
 	defer h.watcher.Close()
@@ -49,6 +57,7 @@ func runTranscripts(t *testing.T, folder string, o corpus.Options) {
 type corpusHost struct {
 	*server
 	t       *testing.T
+	script  string // what runs the commands; "": the module
 	clock   *servers.Clock
 	client2 *redis.Client
 	watcher *redis.Conn
@@ -71,8 +80,10 @@ func (s *server) appendOnlyFile() *os.File {
 func (h *corpusHost) Begin(now int64) {
 	h.Clock(now)
 	h.must("FLUSHALL")
-	require.NoError(h.t, h.ConfigSet(ctx, "gothrottle.policies", "").Err())
-	h.must("GO.TOP RESET")
+	if h.script == "" {
+		require.NoError(h.t, h.ConfigSet(ctx, "gothrottle.policies", "").Err())
+		h.must("GO.TOP RESET")
+	}
 	h.since()
 }
 
@@ -90,6 +101,9 @@ func (h *corpusHost) Call(words []string) (any, [][]string) {
 	}
 	twin, unsaved := h.twin(args), h.unsaved()
 	require.NoError(h.t, h.watcher.Do(ctx, append([]any{"WATCH"}, args...)...).Err())
+	if h.script != "" {
+		args = byScript("EVAL", h.script, words)
+	}
 	reply := h.result(args...)
 	require.NoError(h.t, h.watcher.Do(ctx, "MULTI").Err())
 	disturbed := errors.Is(h.watcher.Do(ctx, "EXEC").Err(), redis.Nil)
@@ -133,6 +147,13 @@ func (h *corpusHost) twin(args []any) any {
 	name := fmt.Sprint(args[0], "_RO")
 	if !slices.ContainsFunc(commands.Table, func(c commands.Command) bool { return c.Name == name }) {
 		return nil
+	}
+	if h.script != "" {
+		words := []string{name}
+		for _, arg := range args[1:] {
+			words = append(words, arg.(string))
+		}
+		return h.result(byScript("EVAL_RO", h.script, words)...)
 	}
 	return h.result(append([]any{"EVAL_RO", "return redis.pcall(unpack(ARGV))", 0, name}, args[1:]...)...)
 }

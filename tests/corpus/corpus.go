@@ -16,7 +16,8 @@
 // a line "@replies" a file has no effects: cases before it, or other files, have those of such calls. A case with a line
 // "@server" is for real servers. One with a line "@sample" calls a command twice: see Samples. A case with a line "@each"
 // runs once for each of the server's own calls in it, which begins it. A line "@2028-02-29T23:00:00Z" sets the clock,
-// forward only: later cases and files name later times, or none.
+// forward only: later cases and files name later times, or none. A case with a line "@module range" is not for the scripts:
+// the word says why.
 package corpus
 
 import (
@@ -56,6 +57,19 @@ func (c *Case) has(line string) bool {
 	return slices.ContainsFunc(c.Steps, func(s *Step) bool { return s.Text == line })
 }
 
+// moduleOnly begins a line that says why a case needs the module.
+const moduleOnly = "@module "
+
+// NeedsModule returns why the scripts can't run a case; "" if they can.
+func (c *Case) NeedsModule() string {
+	for _, s := range c.Steps {
+		if reason, found := strings.CutPrefix(s.Text, moduleOnly); found {
+			return reason
+		}
+	}
+	return ""
+}
+
 // Parse reads the text of a file.
 func Parse(text string) (cases []*Case, err error) {
 	c := &Case{}
@@ -79,7 +93,7 @@ func Parse(text string) (cases []*Case, err error) {
 			continue
 		case strings.HasPrefix(line, "+"):
 			s.Wait, err = time.ParseDuration(line[1:])
-		case line == "@server", line == "@sample", line == "@each":
+		case line == "@server", line == "@sample", line == "@each", strings.HasPrefix(line, moduleOnly):
 		case line == "@replies":
 			c.RepliesOnly = true
 		case strings.HasPrefix(line, "@"):

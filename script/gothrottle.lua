@@ -1,0 +1,1654 @@
+-- gothrottle without the module: the same words, replies, errors and keys, for servers that load no modules.
+--
+--   EVAL "$(cat gothrottle.lua)" 1 user:42 GO.THROTTLE 15 30 1m
+--
+-- The keys come first, then the words of the module's commands without the first key. docs/managed.md says what differs.
+-- Numbers are doubles: each is whole and at most 2^53, or the call is an error. An instant is two numbers: seconds since the
+-- Unix epoch, and ns. A length of time is ns and a fraction in 1/count ns. Everything is read and judged before the first
+-- write, because a script that fails half-way keeps what it wrote.
+
+local argc, name, fmod, format, match, whole = #ARGV, ARGV[1], math.fmod, string.format, string.match, math.tointeger
+local RANGE = 9007199254740992 -- 2^53
+local HALF = RANGE / 2
+local now_s, now_ns -- set by whoever reads the clock first; it is read once
+
+-- Plain calls come first, without closures and tables: they cost a third of what the general part costs.
+
+if #KEYS == 1 and (argc == 4 or argc == 5) and (name == 'GO.THROTTLE' or name == 'CL.THROTTLE') then
+  local burst, count, period, unit, n = match(table.concat(ARGV, ' '), '^..%.THROTTLE (%d+) (%d+) (%d+)([smhd]?) ?(%d*)$')
+  -- A word with a blank in it isn't plain.
+  if burst and (n ~= '') == (argc == 5) and (unit == '' or name == 'GO.THROTTLE') then
+    local limit, ns = burst + 1.0, period * 1e9
+    n, count = n == '' and 1.0 or n + 0.0, count + 0.0
+    if unit == 'm' then ns = ns * 60 elseif unit == 'h' then ns = ns * 3600 elseif unit == 'd' then ns = ns * 86400 end
+    if limit <= 1e12 and count >= 1 and count <= 1e12 and ns >= count and ns <= RANGE and n <= limit then
+      -- All times are in 1/per ns, and a unit drains in the time interval.
+      local interval, per = ns / count, 1.0
+      if fmod(ns, count) > 0 then
+        local a, b = ns, count
+        while b > 0 do a, b = b, fmod(a, b) end
+        interval, per = ns / a, count / a
+      end
+      local capacity = limit * interval
+      if capacity <= HALF then
+        local time = redis.pcall('TIME')
+        local state
+        if per == 1 then
+          state = redis.pcall('HMGET', KEYS[1], '0', '1')
+        else
+          state = redis.pcall('HMGET', KEYS[1], '0', '1', '2', '3')
+        end
+        local fields = redis.pcall('HLEN', KEYS[1])
+        local stored = fmod(interval, 1e9) == 0 and format('%d', interval / 1e9) or format('%d', -interval)
+        local used, fraction, plain = 0.0, 0.0, false
+        if not time.err then
+          now_s, now_ns = time[1] + 0.0, time[2] * 1000.0
+          if fields == 0 then
+            plain = not state.err
+          elseif state[2] == stored and (fields == 2 and per == 1 or fields == 4 and state[4] == format('%d', per)) then
+            local s, rest = match(state[1] or '', '^([1-9]%d%d%d%d%d%d%d%d%d)(%d%d%d%d%d%d%d%d%d)$')
+            if per > 1 then fraction = match(state[3] or '', '^[1-9]%d*$') or state[3] == '0' and 0.0 end
+            if s and fraction then
+              fraction = fraction + 0.0
+              used = (s - now_s) * 1e9 + (rest - now_ns)
+              plain = used < HALF / per and fraction < per
+              if used < 0 then used = 0.0 else used = used * per + fraction end
+            end
+          end
+        end
+        if plain then
+          local after, wait, limited = used + n * interval, -1, 0
+          if after > capacity then
+            local excess = after - capacity
+            local rest = fmod(excess, per * 1e9)
+            wait, limited, after = (excess - rest) / (per * 1e9) + (rest > 0 and 1 or 0), 1, used
+          elseif n > 0 then
+            fraction = fmod(after, per)
+            local left = (after - fraction) / per + now_ns
+            local rest = fmod(left, 1e9)
+            local s = now_s + (left - rest) / 1e9
+            local tat, drain = format('%d%09d', s, rest), fmod(capacity, per) > 0 and capacity / per + 1 or capacity / per
+            -- The key expires between these ms.
+            local ends = fraction > 0 and rest + 1 or rest
+            local part = fmod(ends, 1e6)
+            local from = s * 1000 + (ends - part) / 1e6 + (part > 0 and 1 or 0)
+            local slack = (drain < ns and drain or ns) / 4e6
+            local to = from + (slack < 1000 and 1000 or slack - fmod(slack, 1))
+            local expiry = fields == 0 and -2 or redis.pcall('PEXPIRETIME', KEYS[1])
+            plain = tat ~= state[1] and type(expiry) == 'number'
+            if plain then
+              local expires = expiry < from or expiry > to
+              if expires then
+                plain = not redis.acl_check_cmd or redis.acl_check_cmd('PEXPIREAT', KEYS[1], '1')
+              end
+              if plain then
+                if fields == 0 then
+                  if per == 1 then
+                    redis.call('HSET', KEYS[1], '0', tat, '1', stored)
+                  else
+                    redis.call('HSET', KEYS[1], '0', tat, '1', stored, '2', format('%d', fraction), '3', format('%d', per))
+                  end
+                elseif per == 1 or format('%d', fraction) == state[3] then
+                  redis.call('HSET', KEYS[1], '0', tat)
+                else
+                  redis.call('HSET', KEYS[1], '0', tat, '2', format('%d', fraction))
+                end
+                if expires then redis.call('PEXPIREAT', KEYS[1], format('%d', to)) end
+              end
+            end
+          end
+          if plain then
+            local room, rest = capacity - after, fmod(after, per * 1e9)
+            room = room < 0 and 0 or (room - fmod(room, interval)) / interval
+            local reset = (after - rest) / (per * 1e9) + (rest > 0 and 1 or 0)
+            if not whole then return {limited, limit, room, wait, reset} end
+            return {limited, whole(limit), whole(room), whole(wait), whole(reset)}
+          end
+        end
+      end
+    end
+  end
+end
+
+if #KEYS == 1 and (argc == 3 or argc == 4) and name == 'GO.QUOTA' then
+  local limit, period, unit, n = match(table.concat(ARGV, ' '), '^GO%.QUOTA (%d+) (%d+)([smhd]?) ?(%d*)$')
+  if limit and (n ~= '') == (argc == 4) then
+    local ms = period * 1e3
+    limit, n = limit + 0.0, n == '' and 1.0 or n + 0.0
+    if unit == 'm' then ms = ms * 60 elseif unit == 'h' then ms = ms * 3600 elseif unit == 'd' then ms = ms * 86400 end
+    if limit >= 1 and limit <= 1e12 and ms >= 1 and ms <= 3153600000000 and n <= limit then
+      local time, text, expiry = redis.pcall('TIME'), redis.pcall('GETRANGE', KEYS[1], '0', '36'), false
+      local used, left, s, us, plain = 0.0, 0.0, 0.0, 0.0, false
+      if not time.err and type(text) == 'string' then
+        now_s, now_ns = time[1] + 0.0, time[2] * 1000.0
+        if text == '' then
+          expiry = redis.pcall('PEXPIRETIME', KEYS[1])
+          plain = expiry == -2
+        else
+          used, s, us = match(text, '^([1-9]%d*)@([0-8]%d%d%d%d%d%d%d%d%d)(%d%d%d%d%d%d)000$')
+          if used then
+            used, s, us = used + 0.0, s + 0.0, us + 0.0
+            left, plain = (s - now_s) * 1e6 + us - now_ns / 1000, used <= 1e15 and s > 0
+            if left <= 0 then used, left = 0.0, 0.0 end
+          end
+        end
+      end
+      if plain then
+        local limited, wait = 0, -1
+        if used + n > limit then
+          limited, wait = 1, (left - fmod(left, 1e6)) / 1e6 + (fmod(left, 1e6) > 0 and 1 or 0)
+        elseif n > 0 then
+          if used == 0 then
+            left, us = ms * 1000, now_ns / 1000 + ms * 1000
+            s, us = now_s + (us - fmod(us, 1e6)) / 1e6, fmod(us, 1e6)
+          end
+          used = used + n
+          local from = s * 1000 + (us - fmod(us, 1000)) / 1000 + (fmod(us, 1000) > 0 and 1 or 0)
+          local to = from + (ms < 4000 and 1000 or (ms - fmod(ms, 4)) / 4)
+          expiry = expiry or redis.pcall('PEXPIRETIME', KEYS[1])
+          plain = type(expiry) == 'number'
+          if plain then
+            text = format('%d@%010d%06d000', used, s, us)
+            if expiry < from or expiry > to then
+              redis.call('SET', KEYS[1], text, 'PXAT', format('%d', to))
+            else
+              redis.call('SET', KEYS[1], text, 'KEEPTTL')
+            end
+          end
+        end
+        if plain then
+          local room, reset = used < limit and limit - used or 0, (left - fmod(left, 1e6)) / 1e6 + (fmod(left, 1e6) > 0 and 1 or 0)
+          if not whole then return {limited, limit, room, wait, reset} end
+          return {limited, whole(limit), whole(room), whole(wait), whole(reset)}
+        end
+      end
+    end
+  end
+end
+
+if #KEYS == 1 and (argc == 3 or argc == 4) and name == 'GO.WINDOW' then
+  local limit, period, unit, n = match(table.concat(ARGV, ' '), '^GO%.WINDOW (%d+) (%d+)([smhd]?) ?(%d*)$')
+  if limit and (n ~= '') == (argc == 4) then
+    local us = period * 1e6
+    limit, n = limit + 0.0, n == '' and 1.0 or n + 0.0
+    if unit == 'm' then us = us * 60 elseif unit == 'h' then us = us * 3600 elseif unit == 'd' then us = us * 86400 end
+    if limit >= 1 and limit <= 1e12 and us >= 1 and us <= 7e13 and n <= limit then
+      local time, newest, oldest = redis.pcall('TIME'), redis.pcall('ZRANGE', KEYS[1], '0', '0', 'WITHSCORES'), false
+      local now, used, total, at, gone, also, plain = 0.0, 0.0, 0.0, 0.0, false, false, false
+      local weight, first, first_at = 0.0, 0.0, 0.0 -- of the newest entry; total and time of the first live one
+      if not time.err and not newest.err then
+        now_s, now_ns = time[1] + 0.0, time[2] * 1000.0
+        now = now_s * 1e6 + now_ns / 1000
+        if #newest == 0 then
+          plain = true
+        else
+          oldest = redis.pcall('ZREVRANGE', KEYS[1], '0', '1', 'WITHSCORES')
+          local word = match(newest[1], '^\1([1-9a-z][0-9a-z]*)$')
+          weight, at = word and '1', -(tonumber(newest[2]) or 0.0)
+          if not word then word, weight = match(newest[1], '^\1([1-9a-z][0-9a-z]*):([1-9a-z][0-9a-z]*)$') end
+          if word and #word <= 10 and #weight <= 10 and (weight ~= '1' or #newest[1] == 1 + #word) and not oldest.err
+            and at > 0 and at <= now and fmod(at, 1) == 0 then
+            total, weight = tonumber(word, 36) + 0.0, tonumber(weight, 36) + 0.0
+            -- The first live entry is one of the two oldest, or this isn't plain.
+            first_at = -(tonumber(oldest[2]) or 0.0)
+            local entry = oldest[1]
+            local sound = first_at >= 0 and fmod(first_at, 1) == 0
+            if first_at <= now - us then
+              gone = entry
+              first_at, entry = -(tonumber(oldest[4] or -now) or 0.0), oldest[3]
+              if entry and first_at <= now - us then also, entry = entry, nil end
+            end
+            plain = sound
+            if gone and not entry then plain = plain and (also or gone) == newest[1] end -- everything is gone
+            if gone and plain and gone ~= newest[1] then
+              local word = match(gone, '^\1([1-9a-z][0-9a-z]*)$') or match(gone, '^\1([1-9a-z][0-9a-z]*):[2-9a-z][0-9a-z]*$')
+                or match(gone, '^\1([1-9a-z][0-9a-z]*):1[0-9a-z]+$')
+              plain = word and #word <= 10 and #gone <= 22 and tonumber(word, 36) < total
+            end
+            if plain and entry then
+              local word = match(entry, '^\1([1-9a-z][0-9a-z]*)$')
+              local own = word and '1'
+              if not word then word, own = match(entry, '^\1([1-9a-z][0-9a-z]*):([1-9a-z][0-9a-z]*)$') end
+              plain = word and #word <= 10 and #own <= 10 and (own ~= '1' or #entry == 1 + #word) and first_at <= at
+                and fmod(first_at, 1) == 0
+              if plain then
+                first = tonumber(word, 36) + 0.0
+                used = total - first + tonumber(own, 36)
+                plain = first <= total and used < RANGE
+              end
+            end
+          end
+        end
+      end
+      if plain then
+        local limited, wait = 0, -1
+        if used + n > limit then
+          limited, plain = 1, first - total >= n - limit
+          local left = first_at + us - now
+          wait = (left - fmod(left, 1e6)) / 1e6 + (fmod(left, 1e6) > 0 and 1 or 0)
+        elseif n > 0 then
+          local share = at == now
+          if limit > 120 and at > 0 and not share and fmod(at, us) < fmod(now, us) and now - at < us then
+            local a, b = fmod(at, us) * 120, fmod(now, us) * 120
+            share = (a - fmod(a, us)) == (b - fmod(b, us))
+          end
+          local own = share and n + (weight < used and weight or used) or n
+          local rest, member, digits = own > 1 and own or 0, '', '0123456789abcdefghijklmnopqrstuvwxyz'
+          while rest > 0 do
+            local d = fmod(rest, 36)
+            member, rest = string.sub(digits, d + 1, d + 1) .. member, (rest - d) / 36
+          end
+          rest, member = total + n, own > 1 and ':' .. member or ''
+          plain = rest < 3656158440062976
+          while rest > 0 do
+            local d = fmod(rest, 36)
+            member, rest = string.sub(digits, d + 1, d + 1) .. member, (rest - d) / 36
+          end
+          local from = now + us
+          from = (from - fmod(from, 1000)) / 1000 + (fmod(from, 1000) > 0 and 1 or 0)
+          local to = from + (us < 4e6 and 1000 or (us - fmod(us, 4000)) / 4000)
+          local expiry = oldest and redis.pcall('PEXPIRETIME', KEYS[1]) or -2
+          plain = plain and type(expiry) == 'number'
+          local expires, may = plain and (expiry < from or expiry > to), redis.acl_check_cmd
+          if may then
+            plain = plain and (not expires or may('PEXPIREAT', KEYS[1], '1'))
+              and (not share and not gone or may('ZREM', KEYS[1], 'x'))
+          end
+          if plain then
+            redis.call('ZADD', KEYS[1], format('%d', -now), '\1' .. member)
+            if share then gone, also = newest[1], gone end
+            if also then
+              redis.call('ZREM', KEYS[1], gone, also)
+            elseif gone then
+              redis.call('ZREM', KEYS[1], gone)
+            end
+            if expires then redis.call('PEXPIREAT', KEYS[1], format('%d', to)) end
+            used, at = used + n, now
+          end
+        end
+        if plain then
+          local room, reset = used < limit and limit - used or 0, used > 0 and at + us - now or 0
+          reset = (reset - fmod(reset, 1e6)) / 1e6 + (fmod(reset, 1e6) > 0 and 1 or 0)
+          if not whole then return {limited, limit, room, wait, reset} end
+          return {limited, whole(limit), whole(room), whole(wait), whole(reset)}
+        end
+      end
+    end
+  end
+end
+
+-- The general part: all calls that aren't plain.
+
+local function fail(text) error({text = text}, 0) end
+local function out_of_range() error({text = 'ERR a number is out of the range of the script: use the module', range = true}, 0) end
+
+-- at runs a command on a key. Some proxies want to read KEYS and its index in each call.
+local function at(key, command, ...)
+  if key == 1 then return redis.pcall(command, KEYS[1], ...) end
+  if key == 2 then return redis.pcall(command, KEYS[2], ...) end
+  if key == 3 then return redis.pcall(command, KEYS[3], ...) end
+  if key == 4 then return redis.pcall(command, KEYS[4], ...) end
+  if key == 5 then return redis.pcall(command, KEYS[5], ...) end
+  if key == 6 then return redis.pcall(command, KEYS[6], ...) end
+  if key == 7 then return redis.pcall(command, KEYS[7], ...) end
+  if key == 8 then return redis.pcall(command, KEYS[8], ...) end
+  if key == 9 then return redis.pcall(command, KEYS[9], ...) end
+  if key == 10 then return redis.pcall(command, KEYS[10], ...) end
+  if key == 11 then return redis.pcall(command, KEYS[11], ...) end
+  if key == 12 then return redis.pcall(command, KEYS[12], ...) end
+  if key == 13 then return redis.pcall(command, KEYS[13], ...) end
+  if key == 14 then return redis.pcall(command, KEYS[14], ...) end
+  if key == 15 then return redis.pcall(command, KEYS[15], ...) end
+  if key == 16 then return redis.pcall(command, KEYS[16], ...) end
+  if key == 17 then return redis.pcall(command, KEYS[17], ...) end
+  if key == 18 then return redis.pcall(command, KEYS[18], ...) end
+  if key == 19 then return redis.pcall(command, KEYS[19], ...) end
+  if key == 20 then return redis.pcall(command, KEYS[20], ...) end
+  if key == 21 then return redis.pcall(command, KEYS[21], ...) end
+  if key == 22 then return redis.pcall(command, KEYS[22], ...) end
+  if key == 23 then return redis.pcall(command, KEYS[23], ...) end
+  if key == 24 then return redis.pcall(command, KEYS[24], ...) end
+  if key == 25 then return redis.pcall(command, KEYS[25], ...) end
+  if key == 26 then return redis.pcall(command, KEYS[26], ...) end
+  if key == 27 then return redis.pcall(command, KEYS[27], ...) end
+  if key == 28 then return redis.pcall(command, KEYS[28], ...) end
+  if key == 29 then return redis.pcall(command, KEYS[29], ...) end
+  if key == 30 then return redis.pcall(command, KEYS[30], ...) end
+  if key == 31 then return redis.pcall(command, KEYS[31], ...) end
+  if key == 32 then return redis.pcall(command, KEYS[32], ...) end
+end
+
+-- call runs a command, and try runs one that may find another type at the key: then it returns nil.
+local function call(key, command, ...)
+  local reply = at(key, command, ...)
+  if type(reply) == 'table' and reply.err then fail(reply.err) end
+  return reply
+end
+
+local function try(key, command, ...)
+  local reply = at(key, command, ...)
+  if type(reply) == 'table' and reply.err then
+    if not match(reply.err, 'WRONGTYPE') then fail(reply.err) end
+    return nil
+  end
+  return reply
+end
+
+local function wrong_type() fail('WRONGTYPE Operation against a key holding the wrong kind of value') end
+
+-- spread returns the words of a list from i on.
+local function spread(list, i)
+  if i >= #list then return list[i] end
+  return list[i], spread(list, i + 1)
+end
+
+local writes, made = {}, {} -- lists of a key, a command and its words; the keys that are to be made
+local function write(key, ...) writes[#writes + 1] = {key, ...} end
+
+-- commit makes sure that the user may run all writes, then runs them. Other reasons to refuse hold for the first write too.
+local function commit()
+  for i = 1, #writes > 1 and redis.acl_check_cmd and #writes or 0 do
+    local w = writes[i]
+    if not redis.acl_check_cmd(w[2], KEYS[w[1]], w[3] or '', w[4] or '') then
+      fail("NOPERM this user has no permissions to run the '" .. string.lower(w[2]) .. "' command")
+    end
+  end
+  for pass = 0, 1 do -- as the module: keys that are made come last
+    for key = 1, #KEYS do
+      for i = 1, #writes do
+        if writes[i][1] == key and (made[key] and 1 or 0) == pass then call(key, spread(writes[i], 2)) end
+      end
+    end
+  end
+end
+
+-- expire returns the new expiry in ms, nil if the old one is good: from the ms from on, at most slack ms later. A fresh key
+-- has none.
+local function expire(key, from, slack, fresh)
+  local to = from + (slack < 1000 and 1000 or slack - fmod(slack, 1))
+  if fresh then
+    made[key] = true
+    return to
+  end
+  local reply = at(key, 'PEXPIRETIME')
+  if type(reply) == 'table' then
+    if match(reply.err, 'NOPERM') then fail(reply.err) end
+    reply = -1 -- a server without this command
+  end
+  return (reply < from or reply > to) and to or nil
+end
+
+local function div(a, b) -- rounds down
+  local rest = fmod(a, b)
+  return (a - rest) / b - (rest < 0 and 1 or 0)
+end
+
+local function up(a, b) -- divides a >= 0 and rounds up
+  local rest = fmod(a, b)
+  return (a - rest) / b + (rest > 0 and 1 or 0)
+end
+
+local function printed(n) return format('%d', n) end
+
+-- Words. Times are in ms.
+
+local MOST, CENTURY, DAY = 1e12, 3153600000000, 86400000
+local unit_of = {ms = 1, s = 1000, m = 60000, h = 3600000, d = DAY}
+local names_of_time = {{'minutes', 'm'}, {'mins', 'm'}, {'seconds', 's'}, {'secs', 's'}, {'hours', 'h'}, {'hrs', 'h'},
+  {'days', 'd'}, {'milliseconds', 'ms'}, {'msecs', 'ms'}, {'months', 'mo'}}
+
+local function looks_numeric(word) return match(word, '^[%d+-]') ~= nil or word == '' end
+
+-- shown is a word as an error has it.
+local function shown(word) return (string.gsub(string.sub(word, 1, 64), '[^ -~]', '?')) end
+
+local function integer(word, least, most, what, instead)
+  if not match(word, '^[+-]?%d+$') then fail('ERR ' .. what .. ' is not an integer' .. (instead or '')) end
+  local n = tonumber(word) + 0.0
+  if n < least or n > most then fail(format('ERR %s must be between %s and %s', what, printed(least), printed(most))) end
+  return n
+end
+
+local function hint(word)
+  local digits, letters = match(word, '^(%d+)(%D.*)$')
+  for i = 1, digits and #word <= 20 and #names_of_time or 0 do
+    local row = names_of_time[i]
+    if string.sub(row[1], 1, #letters) == string.lower(letters) then return digits .. row[2] end
+  end
+end
+
+-- split_time returns a number and the ms of its unit; nil if the word is not a time.
+local function split_time(word, unit)
+  if match(word, '^[+-]?%d+$') then return tonumber(word) + 0.0, unit end
+  local digits, suffix = match(word, '^([+-]?%d+)(%l+)$')
+  if digits and unit_of[suffix] then return tonumber(digits) + 0.0, unit_of[suffix] end
+end
+
+local function not_a_time(word, what, examples)
+  local meant = hint(word)
+  fail('ERR ' .. what .. ' is not a time: ' .. (meant and 'did you mean ' .. meant .. '?' or 'use ' .. examples))
+end
+
+local function time_word(word, unit, least, what, examples)
+  local n, ms = split_time(word, unit)
+  if not n then not_a_time(word, what, examples) end
+  if n < least or n * ms > CENTURY then fail(format('ERR %s must be between %s and 100 years', what, least == 0 and '0' or '1 ms')) end
+  return n * ms
+end
+
+local function period_word(r, word)
+  if r.redis_cell then
+    if not match(word, '^[+-]?%d+$') then fail('ERR period is not an integer: CL.THROTTLE takes seconds without a unit') end
+    local n = tonumber(word) + 0.0
+    if n < 1 or n > CENTURY / 1000 then fail('ERR period must be between 1 s and 100 years') end
+    return n * 1000
+  end
+  local months = not split_time(word, 1) and match(word, '^([+-]?%d+)mo$')
+  if not months then
+    return time_word(word, r.unit, 1, 'period', 'an integer, or one with a unit such as 250ms, 5s, 15m, 1h, 1d, or 1mo for a QUOTA')
+  end
+  if not r.calendar then fail('ERR only the period of a QUOTA can be in months: use days, such as 30d') end
+  r.months = tonumber(months) + 0.0
+  if r.months < 1 or r.months > 1200 then fail('ERR period must be between 1mo and 1200mo') end
+  return r.months * 28 * DAY
+end
+
+local function offset_word(word, unit)
+  local sign, hours, minutes = match(word, '^([+-])(%d%d):(%d%d)$')
+  if sign and tonumber(hours) <= 23 and tonumber(minutes) <= 59 then
+    local ms = (hours * 60 + minutes) * 60000.0
+    return sign == '+' and -ms or ms
+  end
+  local n, ms = split_time(word, unit)
+  if not n then fail('ERR offset is not a time: use one such as -1h, or a UTC offset such as +01:00') end
+  if n * ms < -CENTURY or n * ms > CENTURY then fail('ERR offset must be within 100 years either way') end
+  return n * ms
+end
+
+-- read reads the period, the quantity and the word after an option of a request.
+local function read(r)
+  r.period, r.quantity = period_word(r, ARGV[r.period_word]), 1.0
+  if r.quantity_word then r.quantity = integer(ARGV[r.quantity_word], -MOST - 1, MOST + 1, 'quantity') end
+  local word = r.operand and ARGV[r.operand]
+  if word and r.opts.ALIGN then
+    r.offset = offset_word(word, r.unit)
+  elseif word and r.opts.RESERVE then
+    r.max_wait = time_word(word, r.unit, 0, 'maxwait', 'an integer, or one with a unit such as 500ms or 5s')
+  elseif word and r.opts.LOCKOUT then
+    r.lockout = time_word(word, r.unit, 1, 'the time of LOCKOUT', 'an integer, or one with a unit such as 15m or 1h')
+  end
+end
+
+local ALL_OPTIONS = {'MS', 'UPTO', 'EXACT', 'ALIGN', 'FORCE', 'RESERVE', 'LOCKOUT'}
+local exclusive = {UPTO = true, FORCE = true, RESERVE = true, LOCKOUT = true}
+local needs_operand = {ALIGN = 'ALIGN needs an offset, such as -1h or +01:00', RESERVE = 'RESERVE needs a maxwait, such as 500ms',
+  LOCKOUT = 'LOCKOUT needs a time, such as 15m'}
+
+local function in_words(list, last)
+  local n = #list
+  return n == 1 and list[1] or table.concat(list, ', ', 1, n - 1) .. ' ' .. last .. ' ' .. list[n]
+end
+
+local function find_option(word)
+  word = string.upper(word)
+  for i = 1, #ALL_OPTIONS do
+    if ALL_OPTIONS[i] == word then return word end
+  end
+end
+
+local function says_ms(from)
+  for i = from, argc do
+    if string.upper(ARGV[i]) == 'MS' then return true end
+  end
+end
+
+-- options reads the options from a word on. It returns those given, the place of an operand, and an error with its word.
+local function options(from, allowed)
+  local opts, i, operand, mode = {}, from, nil, nil
+  while i <= argc do
+    local o = find_option(ARGV[i])
+    local known = false
+    for j = 1, #allowed do known = known or allowed[j] == o end
+    if not known then
+      return opts, operand, "ERR unknown option '" .. shown(ARGV[i]) .. "': only " .. in_words(allowed, 'or') .. ' may follow', i
+    elseif opts[o] then
+      return opts, operand, "ERR option '" .. shown(ARGV[i]) .. "' given more than once"
+    elseif exclusive[o] and mode then
+      return opts, operand, "ERR option '" .. shown(ARGV[i]) .. "' cannot be combined with " .. mode
+    elseif needs_operand[o] then
+      i = i + 1
+      if i > argc then return opts, operand, 'ERR ' .. needs_operand[o] end
+      operand = i
+    end
+    opts[o], mode, i = true, mode or exclusive[o] and o, i + 1
+  end
+  return opts, operand
+end
+
+-- The clock.
+
+local function read_clock()
+  if now_s then return end
+  local time = redis.pcall('TIME')
+  if time.err then fail('ERR this server refuses TIME in a script (' .. time.err .. '): use the module') end
+  now_s, now_ns = time[1] + 0.0, time[2] * 1000.0
+end
+
+local function stamp(s, ns) -- ns since the Unix epoch
+  return s > 0 and format('%d%09d', s, ns) or printed(ns)
+end
+
+local function later(span) -- the instant span ns from now
+  local ns = now_ns + fmod(span, 1e9)
+  return now_s + (span - fmod(span, 1e9)) / 1e9 + (ns >= 1e9 and 1 or 0), fmod(ns, 1e9)
+end
+
+local function now_us() return now_s * 1e6 + now_ns / 1000 end
+
+-- THROTTLE: a cell of a hash.
+
+local throttle = {words = {'max_burst', 'count', 'period'}, option = 'LOCKOUT', units = true, cells = true}
+
+-- A rate is units per interval: an interval is whole * per + part in 1/per ns.
+local function new_rate(ns, per) return {interval = ns, per = per, whole = div(ns, per), part = fmod(ns, per)} end
+
+local function span(rate, units)
+  local n = units * rate.part
+  local fraction = fmod(n, rate.per)
+  return units * rate.whole + (n - fraction) / rate.per, fraction
+end
+
+local function shorter(ns, fraction, ns2, fraction2) return ns < ns2 or ns == ns2 and fraction < fraction2 end
+
+local function minus(rate, ns, fraction, ns2, fraction2)
+  if shorter(ns, fraction, ns2, fraction2) then return 0.0, 0.0 end
+  if fraction < fraction2 then return ns - ns2 - 1, fraction + rate.per - fraction2 end
+  return ns - ns2, fraction - fraction2
+end
+
+local function plus(rate, ns, fraction, ns2, fraction2)
+  if fraction + fraction2 >= rate.per then return ns + ns2 + 1, fraction + fraction2 - rate.per end
+  return ns + ns2, fraction + fraction2
+end
+
+local function ceil(ns, fraction) return fraction > 0 and ns + 1 or ns end
+
+-- in_range makes sure that a length of time and the units in it can be reckoned with.
+local function in_range(rate, ns)
+  if ns >= RANGE or rate.per > 1 and (rate.interval > RANGE or ns * rate.per / rate.interval * rate.per >= RANGE) then out_of_range() end
+end
+
+-- units returns how many units drain in a length of time, and the rest of it in 1/per ns.
+local function units(rate, ns, fraction)
+  local n = (ns * rate.per + fraction) / rate.interval
+  n = n - fmod(n, 1)
+  local a, b = span(rate, n) -- n may be one too many or too few
+  if shorter(ns, fraction, a, b) then
+    n = n - 1
+    a, b = span(rate, n)
+  else
+    local c, d = span(rate, n + 1)
+    if not shorter(ns, fraction, c, d) then n, a, b = n + 1, c, d end
+  end
+  a, b = minus(rate, ns, fraction, a, b)
+  return n, a * rate.per + b
+end
+
+local function units_up(rate, ns, fraction)
+  local n, rest = units(rate, ns, fraction)
+  return rest > 0 and n + 1 or n
+end
+
+-- scaled returns a * b / d rounded up, for 0 <= a < d: bit by bit, because the product is too long.
+local function scaled(a, b, d)
+  local quotient, rest, bit = 0.0, 0.0, 4503599627370496
+  while bit >= 1 do
+    quotient = quotient + quotient
+    if rest >= d - rest then quotient, rest = quotient + 1, rest - (d - rest) else rest = rest + rest end
+    if b >= bit then
+      b = b - bit
+      if rest >= d - a then quotient, rest = quotient + 1, rest - (d - a) else rest = rest + a end
+    end
+    bit = bit / 2
+  end
+  return rest > 0 and quotient + 1 or quotient
+end
+
+-- convert returns how long what drains in a length of time takes to drain at another rate.
+local function convert(ns, fraction, from, to)
+  local n, rest = units(from, ns, fraction)
+  if n * to.interval / to.per > RANGE or n * to.per > RANGE then out_of_range() end
+  local a, b = span(to, n)
+  rest = scaled(rest, to.interval, from.interval)
+  return plus(to, a, b, (rest - fmod(rest, to.per)) / to.per, fmod(rest, to.per))
+end
+
+function throttle.parse(r)
+  r.limit = integer(ARGV[r.first], 0, MOST - 1, 'max_burst') + 1
+  r.count = integer(ARGV[r.first + 1], 1, MOST, 'count')
+  read(r)
+  -- (limit x period) / count against a century, exactly if that is close
+  local years = r.limit * r.period / r.count / CENTURY
+  if years > 1.000001 or years > 0.999999 and throttle.longer(r) then
+    fail('ERR (max_burst + 1) x period / count must not exceed 100 years')
+  end
+  if r.redis_cell and r.count > r.period * 1e6 then fail('ERR the rate must not exceed one unit per nanosecond') end
+end
+
+-- longer reports whether limit x period > count x CENTURY: products in limbs.
+function throttle.longer(r)
+  local function limbs(a, b)
+    local low, high = fmod(a, 1e6), div(a, 1e6)
+    local x, y = low * fmod(b, 1e6), low * div(b, 1e6) + high * fmod(b, 1e6)
+    y = y + div(x, 1e6)
+    return high * div(b, 1e6) + div(y, 1e6), fmod(y, 1e6) * 1e6 + fmod(x, 1e6)
+  end
+  local a, b = limbs(r.limit, r.period)
+  local c, d = limbs(r.count, CENTURY)
+  return a > c or a == c and b > d
+end
+
+-- set_rate puts the rate into lowest terms.
+function throttle.set_rate(r)
+  local function gcd(a, b)
+    while b > 0 do a, b = b, fmod(a, b) end
+    return a
+  end
+  local a = gcd(r.period, r.count)
+  local b = gcd(r.count / a, 1e6)
+  r.rate = new_rate(r.period / a * (1e6 / b), r.count / a / b)
+  r.drain = r.limit * r.rate.interval / r.rate.per
+  if r.drain > RANGE or r.rate.per > 1 and (r.rate.interval > RANGE or r.limit * r.rate.per > RANGE) then out_of_range() end
+  r.drain = ceil(span(r.rate, r.limit))
+  if r.lockout and r.lockout * 1e6 > RANGE then out_of_range() end
+end
+
+-- is_nanos reports whether a text is an instant in ns, as the server writes integers.
+local function is_nanos(text)
+  if not match(text, '^[1-9]%d*$') and text ~= '0' or #text > 19 then return false end
+  return now_s < 1e9 or #text == 19
+end
+
+local function instant(text) return (tonumber(string.sub(text, 1, -10)) or 0) + 0.0, string.sub(text, -9) + 0.0 end
+
+local LAST = '9223372036854775807'
+local function is_integer(text)
+  local digits = match(text, '^-?([1-9]%d*)$') or text == '0' and text
+  return digits and (#digits < 19 or #digits == 19 and digits <= LAST)
+end
+
+-- stored_period returns the rate that a field says; nil if none can.
+local function stored_period(text)
+  local sign, digits = match(text, '^(-?)([1-9]%d*)$')
+  if not digits then return nil end
+  if sign == '' then return #digits <= 10 and tonumber(digits) <= 3153600000 and digits * 1e9 or nil end
+  local limit = '3153600000000000000'
+  if #digits > 19 or #digits == 19 and digits >= limit or match(digits, '000000000$') then return nil end
+  return tonumber(digits) + 0.0
+end
+
+-- decode reads a cell from its five fields, and reports whether they are valid.
+function throttle.decode(cell, found)
+  local f = cell.fields
+  for i = 1, 5 do
+    if found[i] and not is_integer(f[i]) then return false end
+  end
+  local interval, per = stored_period(f[2]), 1.0
+  if not interval or not is_nanos(f[1]) then return false end
+  if found[3] then
+    per = tonumber(f[4]) + 0.0
+    cell.fraction = tonumber(f[3]) + 0.0
+    if per < 2 or per > MOST or cell.fraction < 0 or cell.fraction >= per then return false end
+  end
+  if found[5] and not is_nanos(f[5]) then return false end
+  cell.rate = new_rate(interval, per)
+  cell.tat, cell.locked = f[1], found[5] and f[5] or nil
+  return true
+end
+
+-- load_hash reads all cells of a hash, and makes sure that it holds nothing else.
+function throttle.load_hash(state, key, asked, length)
+  local foreign = 'ERR the hash at this key is not a rate limiter'
+  local last = asked - 1
+  if length / 2 > last then last = length / 2 < 31 and div(length, 2) or 31 end
+  local names = {}
+  for i = 0, last do
+    for f = 0, 3 do names[#names + 1] = printed(4 * i + f) end
+    names[#names + 1] = printed(128 + i)
+  end
+  local values, counted, cells, gap = call(key, 'HMGET', spread(names, 1)), 0, 0, false
+  for i = 0, last do
+    local cell, found, n = {fields = {}, fraction = 0.0}, {}, 0
+    for f = 1, 5 do
+      local value = values[5 * i + f]
+      cell.fields[f], found[f] = value, value and true
+      if value then n = n + 1 end
+    end
+    if n == 0 then
+      gap = true
+    elseif not found[1] or not found[2] or found[3] ~= found[4] then
+      -- Of two reasons the module names the one that it meets first.
+      fail(found[1] and found[2] and not (is_integer(cell.fields[1]) and is_integer(cell.fields[2]))
+        and 'ERR the rate limiter at this key is damaged' or foreign)
+    else
+      if not throttle.decode(cell, found) then fail('ERR the rate limiter at this key is damaged') end
+      if gap then cells = -100 end
+      counted, cells = counted + n, cells + 1
+      state.cells[i + 1] = cell
+    end
+  end
+  if counted ~= length or cells < 0 then fail(foreign) end
+end
+
+function throttle.load(r)
+  local state = r.state
+  if state.cells then return end
+  state.cells = {}
+  local length = try(r.key, 'HLEN')
+  if not length then
+    local text = try(r.key, 'GETRANGE', '0', '19')
+    if not text or not match(text, '^[1-9]%d*$') or #text ~= 19 or text > LAST then wrong_type() end
+    state.adopted = true
+    state.cells[1] = {tat = text, fraction = 0.0, fields = {}}
+  elseif length > 0 then
+    throttle.load_hash(state, r.key, state.asked, length)
+  else
+    state.absent = true
+  end
+end
+
+-- use sets what is in use at the rate of the call: r.used and r.used_fraction. r.carried says that it was converted.
+function throttle.use(r)
+  local cell = r.state.cells[r.cell + 1] or {}
+  r.used, r.used_fraction, r.left, r.left_fraction, r.carried, r.own, r.locked = 0.0, 0.0, 0.0, 0.0, false, nil, 0.0
+  if cell.locked then
+    local s, ns = instant(cell.locked)
+    r.locked = (s - now_s) * 1e9 + (ns - now_ns)
+    if r.locked > RANGE then out_of_range() end
+    if r.locked < 0 then r.locked = 0.0 end
+  end
+  if not cell.tat then return end
+  local s, ns = instant(cell.tat)
+  local used = (s - now_s) * 1e9 + (ns - now_ns)
+  if used < 0 or used == 0 and cell.fraction == 0 then return end
+  in_range(cell.rate or r.rate, used + 1)
+  if cell.rate and cell.rate.interval > RANGE then out_of_range() end
+  r.used, r.used_fraction = used, cell.fraction
+  if cell.rate and (cell.rate.interval ~= r.rate.interval or cell.rate.per ~= r.rate.per) then
+    r.left, r.left_fraction, r.own, r.carried = used, cell.fraction, cell.rate, true
+    r.used, r.used_fraction = convert(used, cell.fraction, cell.rate, r.rate)
+    in_range(r.rate, r.used + 1)
+  end
+end
+
+function throttle.deny(r, v, quantity, fits, fits_fraction, may_lock)
+  v.limited = true
+  if quantity > 0 then
+    v.store = r.carried
+    if r.lockout and may_lock and r.locked == 0 then r.locked, v.store = r.lockout * 1e6, true end
+  end
+  local wait = ceil(minus(r.rate, r.used, r.used_fraction, fits, fits_fraction))
+  v.retry = wait > r.locked and wait or r.locked
+end
+
+function throttle.take(r, v, quantity, wait, may_lock)
+  if quantity > r.limit then
+    v.limited = true
+    return
+  end
+  local a, b = span(r.rate, quantity)
+  local c, d = span(r.rate, r.limit)
+  local fits, fraction = minus(r.rate, c, d, a, b)
+  fits = fits + wait
+  if r.locked > 0 or shorter(fits, fraction, r.used, r.used_fraction) then
+    throttle.deny(r, v, quantity, fits, fraction, may_lock)
+  elseif quantity > 0 then
+    r.after, r.after_fraction = plus(r.rate, r.used, r.used_fraction, a, b)
+    in_range(r.rate, r.after)
+    v.granted, v.store = quantity, true
+  end
+end
+
+function throttle.left_units(r, ns, fraction)
+  local a, b = span(r.rate, r.limit)
+  return (units(r.rate, minus(r.rate, a, b, ns, fraction)))
+end
+
+function throttle.refund(r, v, quantity)
+  local n = units_up(r.rate, r.used, r.used_fraction)
+  if quantity >= n then
+    r.after, r.after_fraction, quantity = 0.0, 0.0, n
+  else
+    r.after, r.after_fraction = minus(r.rate, r.used, r.used_fraction, span(r.rate, quantity))
+  end
+  v.granted, v.store = -quantity, quantity > 0
+end
+
+function throttle.charge(r, v, quantity)
+  if quantity == 0 then return end
+  if r.used + quantity * r.rate.interval / r.rate.per >= RANGE or quantity * r.rate.per > RANGE then out_of_range() end
+  r.after, r.after_fraction = plus(r.rate, r.used, r.used_fraction, span(r.rate, quantity))
+  in_range(r.rate, r.after)
+  v.granted, v.store = quantity, true
+end
+
+function throttle.by_mode(r, v, quantity, may_lock)
+  local opts = r.opts
+  if quantity < 0 then
+    throttle.refund(r, v, -quantity)
+  elseif opts.FORCE then
+    throttle.charge(r, v, quantity)
+  elseif opts.UPTO then
+    local left = r.locked == 0 and throttle.left_units(r, r.used, r.used_fraction) or 0
+    local asked = math.min(quantity, left > 1 and left or 1)
+    throttle.take(r, v, asked, 0, false)
+    if v.granted > 0 and asked < quantity then
+      local a, b = plus(r.rate, r.after, r.after_fraction, span(r.rate, 1))
+      v.retry = ceil(minus(r.rate, a, b, span(r.rate, r.limit)))
+    end
+  elseif opts.RESERVE and quantity > 0 then
+    throttle.take(r, v, quantity, math.min(r.max_wait * 1e6, RANGE), false)
+    if v.granted > 0 then v.wait = ceil(minus(r.rate, r.after, r.after_fraction, span(r.rate, r.limit))) end
+  else
+    throttle.take(r, v, quantity, 0, may_lock)
+  end
+end
+
+-- check_debt is about a contract's bound, so it comes before the checks of the range.
+function throttle.check_debt(r, quantity)
+  local cell, units = r.state.cells[r.cell + 1], quantity
+  if cell and cell.tat then
+    local s, ns = instant(cell.tat)
+    local used = (s - now_s) * 1e9 + (ns - now_ns)
+    local interval = cell.rate and cell.rate.interval / cell.rate.per or r.period * 1e6 / r.count
+    if used > 0 then units = units + used / interval end
+  end
+  if units * r.period / r.count > CENTURY then fail('ERR what is in use would take more than 100 years to drain') end
+end
+
+function throttle.judge(r, quantity, may_lock)
+  local v = {limited = false, granted = 0, remaining = 0, retry = 0, wait = 0, store = false}
+  if r.opts.FORCE and quantity > 0 then throttle.check_debt(r, quantity) end
+  if not r.rate then throttle.set_rate(r) end
+  throttle.use(r)
+  r.after, r.after_fraction = r.used, r.used_fraction
+  throttle.by_mode(r, v, quantity, may_lock)
+  v.reset = math.max(ceil(r.after, r.after_fraction), r.locked)
+  if r.carried and not v.store then -- usage drains on at its own rate
+    v.reset = math.max(ceil(r.left, r.left_fraction), r.locked)
+    if v.limited and quantity == 0 then
+      local wait = 0
+      if r.limit * r.own.interval / r.own.per < RANGE then
+        if r.limit * r.own.per > RANGE then out_of_range() end
+        wait = ceil(minus(r.own, r.left, r.left_fraction, span(r.own, r.limit)))
+      end
+      v.retry = math.max(wait, r.locked)
+    end
+  end
+  if r.locked == 0 then v.remaining = throttle.left_units(r, r.after, r.after_fraction) end
+  r.v = v
+  return v
+end
+
+-- next_fields returns the fields of the cell after judge.
+function throttle.next_fields(r)
+  local rate, s, ns = r.rate, later(r.after)
+  local fields = {stamp(s, ns), fmod(rate.interval, 1e9) == 0 and printed(rate.interval / 1e9) or printed(-rate.interval), false, false, false}
+  if rate.per > 1 then fields[3], fields[4] = printed(r.after_fraction), printed(rate.per) end
+  if r.locked > 0 then fields[5] = stamp(later(r.locked)) end
+  return fields, r.after_fraction
+end
+
+function throttle.set_cell(r, state, fields, fraction, slack)
+  local cell = state.cells[r.cell + 1] or {fields = {}}
+  cell.old, cell.fields, cell.fraction = cell.old or cell.fields, fields, fraction
+  cell.tat, cell.locked = fields[1], fields[5]
+  state.cells[r.cell + 1], state.changed = cell, true
+  if not state.slack or slack < state.slack then state.slack = slack end
+end
+
+function throttle.apply(r)
+  r.slack = math.min(r.drain, r.period * 1e6)
+  if r.v.store then
+    local fields, fraction = throttle.next_fields(r)
+    throttle.set_cell(r, r.state, fields, fraction, r.slack)
+  end
+end
+
+-- fill_gaps writes the absent cells before one that is set. before are the clauses of the call up to this one.
+function throttle.fill_gaps(r, clauses, position)
+  local cell = r.state.cells[r.cell + 1]
+  if not cell or not cell.old then return end
+  for i = 0, r.cell - 1 do
+    local earlier = clauses[position - r.cell + i]
+    local old = r.state.cells[i + 1]
+    if not old or not old.old and not old.fields[1] then
+      local fields, fraction = throttle.next_fields(earlier)
+      throttle.set_cell(earlier, r.state, fields, fraction, r.slack)
+    end
+  end
+end
+
+-- finish writes the changed cells of a key. A key whose cells are all void is deleted.
+function throttle.finish(state, key)
+  if not state.changed then return end
+  local now, ends, set, unset = stamp(now_s, now_ns), '', {key, 'HSET'}, {key, 'HDEL'}
+  local s, ns = 0, 0
+  for i = 1, #state.cells do
+    local cell = state.cells[i]
+    for j = 1, 2 do
+      local text = j == 1 and cell.tat or j == 2 and cell.locked
+      if text then
+        local a, b = instant(text)
+        if j == 1 and cell.fraction > 0 and text ~= LAST then b = b + 1 end
+        if a > s or a == s and b > ns then s, ns = a, b end
+      end
+    end
+    for f = 1, cell.old and 5 or 0 do
+      local field = printed(f == 5 and 127 + i or 4 * i + f - 5)
+      if cell.fields[f] and cell.fields[f] ~= cell.old[f] then
+        set[#set + 1] = field
+        set[#set + 1] = cell.fields[f]
+      elseif cell.old[f] and not cell.fields[f] then
+        unset[#unset + 1] = field
+      end
+    end
+  end
+  if s < now_s or s == now_s and ns <= now_ns then
+    write(key, 'DEL')
+    return
+  end
+  local expiry = expire(key, s * 1000 + up(ns, 1e6), state.slack / 4e6, state.adopted or state.absent)
+  if state.adopted then write(key, 'DEL') end
+  if #set > 2 then writes[#writes + 1] = set end
+  if #unset > 2 then writes[#writes + 1] = unset end
+  if expiry then write(key, 'PEXPIREAT', printed(expiry)) end
+end
+
+-- Sorted sets: windows and leases. A score is a time in µs with its sign turned, so the newest entry is the first.
+
+local zset = {}
+
+-- entries returns {member, time} for each pair of a reply. The time is nil if the score isn't one.
+function zset.entries(reply)
+  local list = {}
+  for i = 1, #reply, 2 do
+    local time = -(tonumber(reply[i + 1]) or 1)
+    list[#list + 1] = {member = reply[i], time = time >= 0 and time <= RANGE and fmod(time, 1) == 0 and time + 0.0 or nil}
+  end
+  return list
+end
+
+-- newest returns up to most entries; nil if there are none.
+function zset.newest(key, most)
+  local reply = try(key, 'ZRANGE', '0', printed(most - 1), 'WITHSCORES')
+  if not reply then wrong_type() end
+  return #reply > 0 and zset.entries(reply) or nil
+end
+
+-- first returns the oldest entry after a time.
+function zset.first(key, after)
+  return zset.entries(call(key, 'ZREVRANGEBYSCORE', '(' .. printed(-after), '-inf', 'WITHSCORES', 'LIMIT', '0', '1'))[1]
+end
+
+-- oldest returns up to 128 entries up to a time, the oldest first.
+function zset.oldest(key, up_to)
+  return zset.entries(call(key, 'ZREVRANGEBYSCORE', '+inf', printed(-up_to), 'WITHSCORES', 'LIMIT', '0', '128'))
+end
+
+-- WINDOW: a sorted set. A total of units is modulo 2^64, in two limbs: high * LIMB + low.
+
+local window = {words = {'limit', 'period'}, option = 'EXACT', units = true}
+local LIMB, TURN_HIGH, TURN_LOW = 3656158440062976, 5045, 1424743591837696 -- 36^10; 2^64 in limbs
+local FOREIGN_WINDOW = 'ERR the sorted set at this key is not a sliding window'
+
+function window.parse(r)
+  r.limit = integer(ARGV[r.first], 1, MOST, 'limit')
+  read(r)
+end
+
+-- number reads a canonical number of base 36.
+local function number(text)
+  if text ~= '0' and not match(text, '^[1-9a-z][0-9a-z]*$') or #text > 13 then return nil end
+  local high, low = tonumber(string.sub(text, 1, -11), 36) or 0, tonumber(string.sub(text, -10), 36)
+  if high > TURN_HIGH or high == TURN_HIGH and low >= TURN_LOW then return nil end
+  return high + 0.0, low + 0.0
+end
+
+local function base36(n)
+  local text, digits = '', '0123456789abcdefghijklmnopqrstuvwxyz'
+  repeat
+    local d = fmod(n, 36)
+    text, n = string.sub(digits, d + 1, d + 1) .. text, (n - d) / 36
+  until n == 0
+  return text
+end
+
+-- between returns a - b of two totals, which is exact below 2^53.
+local function between(a, b)
+  local high, low = a.high - b.high, a.low - b.low
+  if high * LIMB + low >= 2 ^ 63 then
+    high, low = high - TURN_HIGH, low - TURN_LOW
+  elseif high * LIMB + low < -2 ^ 63 then
+    high, low = high + TURN_HIGH, low + TURN_LOW
+  end
+  return high * LIMB + low
+end
+
+local function carried(high, low)
+  if low < 0 then return high - 1, low + LIMB end
+  if low >= LIMB then return high + 1, low - LIMB end
+  return high, low
+end
+
+-- plus_total adds a number, perhaps below 0, to a total.
+local function plus_total(total, n)
+  local high, low = carried(total.high, total.low + n)
+  if high > TURN_HIGH or high == TURN_HIGH and low >= TURN_LOW then
+    high, low = carried(high - TURN_HIGH, low - TURN_LOW)
+  elseif high < 0 then
+    high, low = carried(high + TURN_HIGH, low + TURN_LOW)
+  end
+  return {high = high, low = low}
+end
+
+-- entry reads an entry, which must be one of ours.
+function window.entry(e)
+  local total, own, cap = match(e.member, '^\1([0-9a-z]+):([0-9a-z]+):([0-9a-z]+)$')
+  if not total then total, own = match(e.member, '^\1([0-9a-z]+):([0-9a-z]+)$') end
+  if not total then total = match(e.member, '^\1([0-9a-z]+)$') end
+  local high, low = number(total or '')
+  local high2, low2 = number(own or '1')
+  local high3, low3 = number(cap or '0')
+  if not e.time or e.time > RANGE - CENTURY * 1000 or not high or not high2 or not high3 or own == '0' or own == '1' and not cap
+    or high2 * LIMB + low2 > 2 ^ 62 or high3 * LIMB + low3 > 2 ^ 62 then
+    fail(FOREIGN_WINDOW)
+  end
+  e.high, e.low, e.weight, e.cap = high, low, high2 * LIMB + low2, cap and high3 * LIMB + low3
+  return e
+end
+
+function window.load(r)
+  local now = now_us()
+  r.us, r.used, r.newest, r.oldest = r.period * 1000, 0.0, nil, nil
+  local newest = zset.newest(r.key, 1)
+  if not newest then return end
+  r.newest = window.entry(newest[1])
+  if r.newest.time <= now - r.us then return end
+  local oldest = zset.first(r.key, now - r.us)
+  if not oldest then fail('ERR the rate limiter at this key is damaged') end
+  r.oldest = window.entry(oldest)
+  local n = between(r.newest, oldest)
+  if oldest.time > r.newest.time or n < 0 or n >= 2 ^ 62 then fail('ERR the rate limiter at this key is damaged') end
+  r.logged = n + oldest.weight
+  r.used = r.newest.cap and math.min(r.logged, r.newest.cap) or r.logged
+end
+
+-- part numbers the 120th parts of all periods.
+local function part(time, us)
+  local rest = fmod(time, us)
+  local n = div(rest, 25) * 3 + div(fmod(rest, 25) * 3, 25) -- rest * 120 / 1000
+  return div(time, us) * 120 + div(n, us / 1000)
+end
+
+-- lapse returns the time of the first entry whose total has reached a total, by bisection.
+function window.lapse(r, total)
+  if between(r.oldest, total) >= 0 then return r.oldest.time end
+  local low, found, lapse = r.oldest.time, r.newest.time - 1, r.newest.time
+  for _ = 1, 64 do
+    if low >= found then break end
+    local middle = low + div(found - low, 2)
+    local e = zset.first(r.key, middle)
+    if not e then fail('ERR the rate limiter at this key is damaged') end
+    if between(window.entry(e), total) >= 0 then found, lapse = middle, e.time else low = e.time end
+  end
+  return lapse
+end
+
+-- append sets the entry that takes units.
+function window.append(r, quantity)
+  local time, newest, own = math.max(now_us(), r.newest and r.newest.time or 0), r.newest, r.opts.EXACT or r.limit <= 120 and not r.opts.FORCE
+  r.next = plus_total(newest or {high = 0, low = 0}, quantity)
+  r.next.time, r.next.weight, r.share = time, quantity, false
+  if r.used < (r.logged or 0) and r.oldest then r.next.cap = r.used + quantity end
+  if newest and (time == newest.time or not own and part(time, r.us) == part(newest.time, r.us)) then
+    r.share = true
+    r.next.weight = quantity + math.min(newest.weight, r.used)
+  end
+end
+
+function window.judge(r, quantity)
+  local v, used, asked = {limited = false, granted = 0, retry = 0, store = false}, r.used, quantity
+  if used >= RANGE then out_of_range() end
+  if r.opts.UPTO and quantity > 0 then asked = math.min(quantity, math.max(r.limit - used, 1)) end
+  r.next, r.share = r.newest, false
+  local lapse
+  if asked < 0 then
+    local given = math.min(-asked, used)
+    v.granted, v.store, used = -given, given > 0, used - given
+    v.forget = v.store and used == 0
+    if v.store then
+      local old = r.newest
+      r.next, r.share = {high = old.high, low = old.low, time = old.time, weight = old.weight, cap = used}, true
+    end
+  elseif r.opts.FORCE then
+    if asked > 0 and asked > 1e15 - used then fail('ERR more than 1000000000000000 units would be in use') end
+    if asked > 0 then
+      window.append(r, asked)
+      v.granted, v.store, used = asked, true, used + asked
+    end
+  elseif asked > r.limit then
+    v.limited = true
+  elseif asked > r.limit - used then
+    v.limited, lapse = true, plus_total(r.newest, asked - r.limit)
+  elseif asked > 0 then
+    window.append(r, asked)
+    v.granted, v.store, used = asked, true, used + asked
+    if asked < quantity then lapse = plus_total(r.next, 1 - r.limit) end
+  end
+  if lapse then
+    local time = r.next.time
+    if r.newest and between(r.newest, lapse) >= 0 and r.oldest then
+      time = window.lapse(r, lapse)
+      if r.share and time == r.newest.time then time = r.next.time end
+    end
+    v.retry = (time + r.us - now_us()) * 1000
+  end
+  v.remaining = math.max(r.limit - used, 0)
+  v.reset = used > 0 and (r.next.time + r.us - now_us()) * 1000 or 0
+  r.v = v
+  return v
+end
+
+-- drops returns the members that no longer count: at most 128, each checked first.
+function window.drops(r, list)
+  if not r.newest then return end
+  local up_to = now_us() - r.us
+  if r.newest.cap then up_to = math.max(up_to, r.newest.time - 1) end
+  for _, e in ipairs(zset.oldest(r.key, up_to)) do
+    window.entry(e)
+    local n = between(r.newest, e)
+    if n <= 0 and e.member ~= r.newest.member then fail('ERR the rate limiter at this key is damaged') end
+    if not (e.time <= now_us() - r.us or r.newest.cap and n >= r.newest.cap) then return end
+    if not (r.share and e.member == r.newest.member) then list[#list + 1] = e.member end
+  end
+end
+
+function window.apply(r)
+  if not r.v.store then return end
+  local length = r.v.forget and call(r.key, 'ZCARD')
+  if length and length <= 128 then
+    local all = zset.oldest(r.key, RANGE)
+    for _, e in ipairs(all) do window.entry(e) end
+    if #all ~= length then fail(FOREIGN_WINDOW) end
+    write(r.key, 'DEL')
+    return
+  end
+  local next, drops = r.next, {r.key, 'ZREM'}
+  local member = '\1' .. (next.high > 0 and base36(next.high) .. string.sub('000000000' .. base36(next.low), -10) or base36(next.low))
+  if next.weight ~= 1 or next.cap then member = member .. ':' .. base36(next.weight) end
+  if next.cap then member = member .. ':' .. base36(next.cap) end
+  if r.share then drops[3] = r.newest.member end
+  window.drops(r, drops)
+  local expiry = expire(r.key, up(next.time + r.us, 1000), r.us / 4000, not r.newest)
+  write(r.key, 'ZADD', printed(-next.time), member)
+  if #drops > 2 then writes[#writes + 1] = drops end
+  if expiry then write(r.key, 'PEXPIREAT', printed(expiry)) end
+end
+
+-- QUOTA: a string.
+
+local quota = {words = {'limit', 'period'}, option = 'ALIGN', units = true}
+
+function quota.parse(r)
+  r.limit = integer(ARGV[r.first], 1, MOST, 'limit')
+  r.calendar = true
+  read(r)
+  if not r.months or r.wrong and not r.opts.ALIGN then return end
+  if not r.opts.ALIGN then fail('ERR a period in months needs ALIGN: use ALIGN +00:00 for months of UTC') end
+  if r.offset <= -28 * DAY or r.offset >= 28 * DAY then
+    fail('ERR offset must be less than 28 days either way if the period is in months')
+  end
+end
+
+function quota.load(r)
+  r.used, r.ends, r.there = 0.0, 0.0, true
+  local text = try(r.key, 'GETRANGE', '0', '36')
+  if not text then wrong_type() end
+  if text == '' then
+    r.there = call(r.key, 'EXISTS') == 1
+    if not r.there then return end
+  end
+  local used, s, us = match(text, '^([1-9]%d*)@(%d%d%d%d%d%d%d%d%d%d)(%d%d%d%d%d%d)000$')
+  local micros = used and s * 1e6 + us
+  if not used or #text > 36 or tonumber(used) > 1e15 or micros < 1 or s + 0 > 9007199254 or s + 0 == 9007199254 and us + 0 > 740992 then
+    fail('ERR the string at this key is not a quota')
+  end
+  if micros > now_us() then r.used, r.ends = used + 0.0, micros end
+end
+
+-- month_day returns the first day of a month. January 1, 1970 is day 0, and its month is 0.
+local function month_day(month)
+  local before = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334}
+  local years = div(month, 12) + 1969
+  local in_year, year = month - div(month, 12) * 12, years + 1
+  local leap_days = div(years, 4) - div(years, 100) + div(years, 400)
+  if in_year >= 2 and fmod(year, 4) == 0 and (fmod(year, 100) ~= 0 or fmod(year, 400) == 0) then leap_days = leap_days + 1 end
+  return years * 365 + leap_days - 719162 + before[in_year + 1]
+end
+
+local function months_end(us, n)
+  local day = div(us, DAY * 1000)
+  local month = div(day * 4800, 146097)
+  if month_day(month) > day then month = month - 1 elseif month_day(month + 1) <= day then month = month + 1 end
+  return month_day((div(month, n) + 1) * n) * DAY * 1000
+end
+
+function quota.window_end(r)
+  local now, us = now_us(), r.period * 1000
+  if not r.opts.ALIGN then return now + us end
+  local offset = r.offset * 1000
+  if r.months then return months_end(now - offset, r.months) + offset end
+  local since = fmod(now - offset, us)
+  return now - (since < 0 and since + us or since) + us
+end
+
+function quota.judge(r, quantity)
+  local v, used, asked, now = {limited = false, granted = 0, retry = 0, store = false}, r.used, quantity, now_us()
+  local left = r.limit - used
+  r.next_end = r.ends
+  if r.opts.UPTO and quantity > 0 then asked = math.min(quantity, math.max(left, 1)) end
+  if asked < 0 then
+    local given = math.min(-asked, used)
+    v.granted, v.store, used = -given, given > 0, used - given
+  elseif r.opts.FORCE and asked > 0 and asked > 1e15 - used then
+    fail('ERR more than 1000000000000000 units would be in use')
+  elseif asked > r.limit and not r.opts.FORCE then
+    v.limited = true
+  elseif asked > left and not r.opts.FORCE then
+    v.limited, v.retry = true, (r.ends - now) * 1000
+  elseif asked > 0 then
+    if used == 0 then r.next_end = quota.window_end(r) end
+    v.granted, v.store, used = asked, true, used + asked
+    if asked < quantity then v.retry = (r.next_end - now) * 1000 end
+  end
+  v.remaining = math.max(r.limit - used, 0)
+  v.reset = used > 0 and (r.next_end - now) * 1000 or 0
+  r.v, r.next_used = v, used
+  return v
+end
+
+function quota.apply(r)
+  if not r.v.store then return end
+  if r.next_used == 0 then
+    write(r.key, 'DEL')
+    return
+  end
+  local text = format('%d@%010d%06d000', r.next_used, div(r.next_end, 1e6), fmod(r.next_end, 1e6))
+  local expiry = expire(r.key, up(r.next_end, 1000), r.period / 4, not r.there)
+  if expiry then write(r.key, 'SET', text, 'PXAT', printed(expiry)) else write(r.key, 'SET', text, 'KEEPTTL') end
+end
+
+-- LEASE: a sorted set of slots by holder.
+
+local lease = {words = {'limit', 'ttl', 'id'}, renews = true}
+
+function lease.parse(r)
+  r.limit, r.quantity = integer(ARGV[r.first], 1, MOST, 'limit'), 1.0
+  r.ttl = time_word(ARGV[r.first + 1], r.unit, 1, 'ttl', 'an integer, or one with a unit such as 250ms, 5s, 15m, 1h or 1d')
+  r.id = ARGV[r.first + 2]
+  if #r.id > 512 then fail('ERR an id must not exceed 512 bytes') end
+end
+
+function lease.check(e)
+  if not e.time or string.sub(e.member, 1, 1) ~= '\2' or #e.member > 513 then fail('ERR the sorted set at this key holds no leases') end
+  return e
+end
+
+function lease.load(r)
+  local now = now_us()
+  r.used, r.own, r.latest, r.lapsed = 0, nil, nil, {}
+  local newest = zset.newest(r.key, 2)
+  r.fresh = not newest
+  if not newest then return end
+  local member = '\2' .. r.id
+  local score = call(r.key, 'ZSCORE', member)
+  if score then
+    local own = lease.check(zset.entries({member, score})[1])
+    if own.time > now then r.own = own.time end
+  end
+  for _, e in ipairs(newest) do -- one of the two newest leases isn't the caller's
+    lease.check(e)
+    if e.member ~= member then
+      if e.time > now then r.latest = e.time end
+      break
+    end
+  end
+  r.lapsed = zset.oldest(r.key, now)
+  for _, e in ipairs(r.lapsed) do lease.check(e) end
+  if not r.latest then
+    r.used = r.own and 1 or 0
+  elseif #r.lapsed == 128 then
+    r.used = call(r.key, 'ZCOUNT', '-inf', '(' .. printed(-now))
+  else
+    r.used = call(r.key, 'ZCARD') - #r.lapsed
+  end
+end
+
+-- lapse returns when so many slots have lapsed.
+function lease.lapse(r, await)
+  local e
+  if await == 1 then
+    e = zset.first(r.key, now_us())
+  else
+    local rank = printed(r.used - await)
+    e = zset.entries(call(r.key, 'ZRANGE', rank, rank, 'WITHSCORES'))[1]
+  end
+  if e and lease.check(e).time > now_us() then return e.time end
+  return r.latest
+end
+
+function lease.judge(r, quantity)
+  local now = now_us()
+  local v = {limited = false, granted = 1, retry = 0, renewed = r.own and 1 or 0}
+  if quantity == 0 then
+    v.remaining, v.reset = math.max(r.limit - r.used, 0), math.max(math.max(r.latest or 0, r.own or 0) - now, 0) * 1000
+  elseif not r.own and r.used >= r.limit then
+    v.limited, v.remaining, v.reset = true, 0, (r.latest - now) * 1000
+    v.retry = (lease.lapse(r, r.used - r.limit + 1) - now) * 1000
+  else
+    r.next = now + r.ttl * 1000
+    v.remaining = math.max(r.limit - r.used - (r.own and 0 or 1), 0)
+    v.reset = (math.max(r.latest or 0, r.next) - now) * 1000
+  end
+  r.v = v
+  return v
+end
+
+function lease.apply(r, denied)
+  local drops, member = {r.key, 'ZREM'}, '\2' .. r.id
+  for _, e in ipairs(r.lapsed) do
+    if denied or e.member ~= member then drops[#drops + 1] = e.member end
+  end
+  if denied then
+    if #drops > 2 then writes[#writes + 1] = drops end
+    return
+  end
+  local expiry = expire(r.key, up(math.max(r.latest or 0, r.next), 1000), r.ttl / 4, r.fresh)
+  write(r.key, 'ZADD', printed(-r.next), member)
+  if #drops > 2 then writes[#writes + 1] = drops end
+  if expiry then write(r.key, 'PEXPIREAT', printed(expiry)) end
+end
+
+-- release gives slots back.
+local function release()
+  if argc > 1025 then fail('ERR at most 1024 ids can be released at once') end
+  local members, seen = {}, {}
+  for i = 2, argc do
+    if #ARGV[i] > 512 then fail('ERR an id must not exceed 512 bytes') end
+    members[i - 1] = '\2' .. ARGV[i]
+  end
+  local newest = zset.newest(1, 1)
+  if not newest then return 0 end
+  read_clock()
+  local scores, going, held, now = call(1, 'ZMSCORE', spread(members, 1)), {}, 0, now_us()
+  for i = 1, #members do
+    if scores[i] and not seen[members[i]] then
+      local e = lease.check(zset.entries({members[i], scores[i]})[1])
+      going[#going + 1], seen[members[i]] = e, true
+      if e.time > now then held = held + 1 end
+    end
+  end
+  if #going == 0 then
+    lease.check(newest[1])
+    return 0
+  end
+  table.sort(going, function(a, b) return a.time > b.time or a.time == b.time and a.member < b.member end)
+  local drops = {1, 'ZREM'}
+  for i = 1, #going do drops[i + 2] = going[i].member end
+  writes[1] = drops
+  for _, e in ipairs(zset.newest(1, #going + 1)) do
+    if not seen[e.member] then -- the latest that stays
+      local last = math.max(lease.check(e).time, now)
+      local expiry = expire(1, up(last, 1000), (last - now) / 4000)
+      if expiry then write(1, 'PEXPIREAT', printed(expiry)) end
+      break
+    end
+  end
+  return held
+end
+
+-- Replies, and calls of one limiter.
+
+local kinds = {THROTTLE = throttle, WINDOW = window, QUOTA = quota, LEASE = lease}
+
+local function new_request(kind, first, key)
+  return {kind = kind, first = first, period_word = first + #kinds[kind].words - 1, key = key, cell = 0, opts = {}, unit = 1000}
+end
+
+-- verdict returns the integers of a reply.
+local function verdict(r, v)
+  local unit = r.opts.MS and 1e6 or 1e9
+  local reply = {v.limited and 1 or 0, r.limit, v.remaining, v.retry > 0 and up(v.retry, unit) or -1, up(v.reset, unit)}
+  if kinds[r.kind].renews then
+    reply[6] = v.renewed
+  elseif r.opts.UPTO then
+    reply[6] = v.granted
+  elseif r.opts.RESERVE then
+    reply[6] = v.limited and -1 or up(v.wait, unit)
+  end
+  return reply
+end
+
+local function integers(list)
+  for i = 1, whole and #list or 0 do
+    if type(list[i]) == 'table' then integers(list[i]) else list[i] = whole(list[i]) end
+  end
+  return list
+end
+
+local function one(kind, allowed, redis_cell)
+  local r, limiter = new_request(kind, 2, 1), kinds[kind]
+  local rest, wrong, word = 2 + #limiter.words, nil, nil
+  r.redis_cell = redis_cell
+  if limiter.units and ARGV[rest] and (redis_cell or looks_numeric(ARGV[rest])) then
+    r.quantity_word, rest = rest, rest + 1
+  end
+  if rest <= argc then
+    r.opts, r.operand, wrong, word = options(rest, allowed)
+    if word and limiter.units and looks_numeric(ARGV[word]) then
+      wrong = "ERR '" .. shown(ARGV[word]) .. "' is in the wrong place: quantity must come right after the period"
+    end
+    r.opts.MS = r.opts.MS or wrong and says_ms(rest)
+    r.unit = r.opts.MS and 1 or 1000
+  end
+  r.wrong, r.state = wrong, {asked = 1}
+  limiter.parse(r) -- the words from the left are judged first
+  if wrong then fail(wrong) end
+  read_clock()
+  limiter.load(r)
+  local v = limiter.judge(r, r.quantity, true)
+  limiter.apply(r, v.limited)
+  if limiter.finish then limiter.finish(r.state, 1) end
+  return verdict(r, v)
+end
+
+-- GO.ALL.
+
+-- plan finds the clauses in the words. It returns the error of a word, after the clauses before it.
+local function plan(clauses, states)
+  local i, key, allowed, bad = 2, 1, {'MS', 'FORCE'}, nil
+  local function clause(n, text) return 'ERR clause ' .. n .. ': ' .. text end
+  local seen = {[KEYS[1]] = true}
+  while true do
+    local state, kind = {asked = 0}, nil
+    states[key] = state
+    if not kinds[string.upper(ARGV[i] or '')] then
+      if i > argc then return 'ERR a key needs a clause after it, such as THROTTLE 4 5 1m' end
+      return "ERR a clause must begin with THROTTLE, WINDOW, QUOTA or LEASE, not '" .. shown(ARGV[i]) .. "'"
+    end
+    while i <= argc and kinds[string.upper(ARGV[i])] do
+      local n, word = #clauses + 1, ARGV[i]
+      local name = string.upper(word)
+      local limiter = kinds[name]
+      if n > 32 then return 'ERR at most 32 clauses' end
+      if kind and (not limiter.cells or kind ~= name) then
+        return clause(n, 'a WINDOW, QUOTA or LEASE clause needs a key of its own: write KEY and another key before it')
+      end
+      if i + #limiter.words > argc then
+        return clause(n, "'" .. shown(word) .. "' needs " .. in_words(limiter.words, 'and'))
+      end
+      kind = name
+      local r = new_request(name, i + 1, key)
+      r.cell, r.state, state.asked = state.asked, state, state.asked + 1
+      clauses[n], i = r, i + 1 + #limiter.words
+      if limiter.units and i <= argc and looks_numeric(ARGV[i]) then r.quantity_word, i = i, i + 1 end
+      while i <= argc and limiter.option and string.upper(ARGV[i]) == limiter.option do
+        if r.opts[limiter.option] then return clause(n, "option '" .. shown(ARGV[i]) .. "' given more than once") end
+        r.opts[limiter.option], i = true, i + 1
+        if needs_operand[limiter.option] then
+          if i > argc then return clause(n, needs_operand[limiter.option]) end
+          r.operand, i = i, i + 1
+        end
+      end
+    end
+    if i > argc or string.upper(ARGV[i]) ~= 'KEY' then break end
+    if i + 2 > argc then return 'ERR a key needs a clause after it, such as THROTTLE 4 5 1m' end
+    if seen[ARGV[i + 1]] then return 'ERR a key may be named only once' end
+    key, i, seen[ARGV[i + 1]] = key + 1, i + 2, true
+    if key > 32 then return 'ERR at most 32 clauses' end
+    bad = bad or ARGV[i - 1] ~= KEYS[key]
+  end
+  local opts, _, wrong, word = options(i, allowed)
+  if word then
+    local o, last, text = find_option(ARGV[word]), #clauses, "'" .. shown(ARGV[word]) .. "'"
+    local numeric = looks_numeric(ARGV[word])
+    if not next(opts) and (numeric and not kinds[clauses[last].kind].units or o and o ~= 'UPTO' and o ~= 'RESERVE') then
+      return clause(last, text .. ' is not an option of ' .. clauses[last].kind)
+    end
+    if o == 'EXACT' or o == 'ALIGN' or o == 'LOCKOUT' then return 'ERR ' .. text .. ' must come before MS and FORCE' end
+    if o then return 'ERR ' .. text .. ' is not an option of GO.ALL' end
+    if numeric then return 'ERR ' .. text .. ' is in the wrong place: quantity must come right after the period' end
+    if next(opts) then return 'ERR ' .. text .. ' must come before MS and FORCE' end
+    return 'ERR ' .. text .. ' is neither a clause nor an option: write KEY before another key'
+  end
+  for n = 1, #clauses do
+    if opts.FORCE and not kinds[clauses[n].kind].units then return 'ERR FORCE cannot be combined with a LEASE clause' end
+    if opts.FORCE and clauses[n].opts.LOCKOUT then return 'ERR FORCE cannot be combined with LOCKOUT' end
+    clauses[n].opts.MS, clauses[n].opts.FORCE = opts.MS, opts.FORCE
+  end
+  return wrong, bad or key ~= #KEYS
+end
+
+-- inside runs a function on a clause. An error names the clause if it is about words.
+local function inside(clauses, n, f, named)
+  local ok, result = pcall(f)
+  if ok then return result end
+  if named and type(result) == 'table' and result.text then
+    result.text = string.gsub(result.text, '^ERR ', 'ERR clause ' .. n .. ': ')
+  end
+  error(result, 0)
+end
+
+local function decider(replies)
+  local found, longest, least = 1, -1, math.huge
+  for i = 1, #replies do
+    local r = replies[i]
+    local wait = r[4] < 0 and math.huge or r[4]
+    if r[1] ~= 0 and wait > longest then
+      found, longest = i, wait
+    elseif longest < 0 and r[3] < least then
+      found, least = i, r[3]
+    end
+  end
+  return found
+end
+
+-- judge_all judges each clause alone. An error of the contract comes before one of the range.
+local function judge_all(clauses, may_lock)
+  local replies, beyond = {}, nil
+  for n = 1, #clauses do
+    local r, limiter = clauses[n], kinds[clauses[n].kind]
+    limiter.load(r)
+    local ok, v = pcall(limiter.judge, r, r.quantity, may_lock)
+    if ok then
+      replies[n] = verdict(r, v)
+    elseif type(v) == 'table' and v.range then
+      beyond = beyond or v
+    else
+      error(v, 0)
+    end
+  end
+  if beyond then error(beyond, 0) end
+  return replies
+end
+
+local function all()
+  local clauses, states, never = {}, {}, false
+  local wrong, misplaced = plan(clauses, states)
+  for n = 1, #clauses do
+    local r = clauses[n]
+    r.opts.MS, r.wrong = r.opts.MS or wrong and (says_ms(2) or string.upper(KEYS[1]) == 'MS'), wrong
+    r.unit = r.opts.MS and 1 or 1000
+    inside(clauses, n, function() kinds[r.kind].parse(r) end, true)
+    never = never or r.quantity > r.limit
+  end
+  if wrong then fail(wrong) end
+  if misplaced then fail('ERR the keys after KEY must be those of the script, in the same order') end
+  read_clock()
+  local replies = judge_all(clauses, not never)
+  local d = decider(replies)
+  local denied = replies[d][1] ~= 0
+  for n = 1, #clauses do
+    local r, limiter = clauses[n], kinds[clauses[n].kind]
+    if denied and replies[n][1] == 0 then
+      local v = limiter.judge(r, 0, false)
+      v.limited, v.retry = false, 0
+      replies[n] = verdict(r, v)
+    end
+    limiter.apply(r, denied)
+  end
+  for n = 1, #clauses do
+    if clauses[n].cell > 0 then throttle.fill_gaps(clauses[n], clauses, n) end
+  end
+  for key = 1, #states do throttle.finish(states[key], key) end
+  local r = replies[d]
+  local reply = {r[1], r[2], r[3], r[4], r[5], d - 1}
+  for n = 1, #clauses do reply[n + 6] = replies[n] end
+  return reply
+end
+
+-- The commands.
+
+local function run()
+  local command = string.upper(name or '')
+  local base, read_only = match(command, '^(GO%.%u+)_RO$'), true
+  if not base then base, read_only = command, false end
+  local kind = match(base, '^GO%.(%u+)$')
+  local least = ({['GO.THROTTLE'] = 5, ['CL.THROTTLE'] = 5, ['GO.WINDOW'] = 4, ['GO.QUOTA'] = 4, ['GO.LEASE'] = 5, ['GO.RELEASE'] = 3,
+    ['GO.ALL'] = 5})[base]
+  if not least or read_only and (kind == 'RELEASE' or not kind) then
+    if base == 'GO.POLICY' or base == 'GO.INFO' or base == 'GO.TOP' or base == 'GO.HELP' then fail('ERR ' .. base .. ' needs the module') end
+    fail("ERR unknown command '" .. shown(name or '') .. "': the script has the commands of gothrottle that decide")
+  end
+  if #KEYS == 0 then fail('ERR the script needs the key in KEYS: write EVALSHA sha 1 key ' .. base .. ' ..') end
+  if argc + 1 < least or base == 'CL.THROTTLE' and argc > 5 then
+    fail("ERR wrong number of arguments for '" .. string.lower(command) .. "' command"
+      .. (base == 'CL.THROTTLE' and ': use CL.THROTTLE key max_burst count period [quantity]' or ''))
+  end
+  if base == 'GO.ALL' then return all() end
+  if #KEYS > 1 then fail('ERR ' .. base .. ' takes one key') end
+  if base == 'GO.RELEASE' then return release() end
+  if base == 'CL.THROTTLE' then return one('THROTTLE', {}, true) end
+  local allowed = {THROTTLE = {'MS', 'UPTO', 'FORCE', 'RESERVE', 'LOCKOUT'}, WINDOW = {'MS', 'UPTO', 'EXACT', 'FORCE'},
+    QUOTA = {'MS', 'UPTO', 'ALIGN', 'FORCE'}, LEASE = {'MS'}}
+  return one(kind, allowed[kind], false)
+end
+
+local ok, reply = pcall(run)
+local ok2, err = true, nil
+if ok and string.upper(string.sub(name or '', -3)) ~= '_RO' then ok2, err = pcall(commit) end
+if not ok2 then ok, reply = ok2, err end
+if ok then return type(reply) == 'table' and integers(reply) or reply end
+if type(reply) == 'table' and reply.text then return redis.error_reply(reply.text) end
+error(reply, 0)
