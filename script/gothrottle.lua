@@ -9,7 +9,6 @@
 
 local argc, name, fmod, format, match, whole = #ARGV, ARGV[1], math.fmod, string.format, string.match, math.tointeger
 local RANGE = 9007199254740992 -- 2^53
-local HALF = RANGE / 2
 local now_s, now_ns -- set by whoever reads the clock first; it is read once
 
 -- Plain calls come first, without closures and tables: they cost a third of what the general part costs.
@@ -30,7 +29,7 @@ if #KEYS == 1 and (argc == 4 or argc == 5) and (name == 'GO.THROTTLE' or name ==
         interval, per = ns / a, count / a
       end
       local capacity = limit * interval
-      if capacity <= HALF then
+      if capacity < RANGE then
         local time = redis.pcall('TIME')
         local state
         if per == 1 then
@@ -51,7 +50,7 @@ if #KEYS == 1 and (argc == 4 or argc == 5) and (name == 'GO.THROTTLE' or name ==
             if s and fraction then
               fraction = fraction + 0.0
               used = (s - now_s) * 1e9 + (rest - now_ns)
-              plain = used < HALF / per and fraction < per
+              plain = used < (RANGE - capacity) / per - 1 and fraction < per
               if used < 0 then used = 0.0 else used = used * per + fraction end
             end
           end
@@ -1152,10 +1151,10 @@ function window.judge(r, quantity)
       time = window.lapse(r, lapse)
       if r.share and time == r.newest.time then time = r.next.time end
     end
-    v.retry = (time + r.us - now_us()) * 1000
+    v.retry = time + r.us - now_us()
   end
   v.remaining = math.max(r.limit - used, 0)
-  v.reset = used > 0 and (r.next.time + r.us - now_us()) * 1000 or 0
+  v.reset = used > 0 and r.next.time + r.us - now_us() or 0
   r.v = v
   return v
 end
@@ -1266,14 +1265,14 @@ function quota.judge(r, quantity)
   elseif asked > r.limit and not r.opts.FORCE then
     v.limited = true
   elseif asked > left and not r.opts.FORCE then
-    v.limited, v.retry = true, (r.ends - now) * 1000
+    v.limited, v.retry = true, r.ends - now
   elseif asked > 0 then
     if used == 0 then r.next_end = quota.window_end(r) end
     v.granted, v.store, used = asked, true, used + asked
-    if asked < quantity then v.retry = (r.next_end - now) * 1000 end
+    if asked < quantity then v.retry = r.next_end - now end
   end
   v.remaining = math.max(r.limit - used, 0)
-  v.reset = used > 0 and (r.next_end - now) * 1000 or 0
+  v.reset = used > 0 and r.next_end - now or 0
   r.v, r.next_used = v, used
   return v
 end
@@ -1352,14 +1351,14 @@ function lease.judge(r, quantity)
   local now = now_us()
   local v = {limited = false, granted = 1, retry = 0, renewed = r.own and 1 or 0}
   if quantity == 0 then
-    v.remaining, v.reset = math.max(r.limit - r.used, 0), math.max(math.max(r.latest or 0, r.own or 0) - now, 0) * 1000
+    v.remaining, v.reset = math.max(r.limit - r.used, 0), math.max(math.max(r.latest or 0, r.own or 0) - now, 0)
   elseif not r.own and r.used >= r.limit then
-    v.limited, v.remaining, v.reset = true, 0, (r.latest - now) * 1000
-    v.retry = (lease.lapse(r, r.used - r.limit + 1) - now) * 1000
+    v.limited, v.remaining, v.reset = true, 0, r.latest - now
+    v.retry = lease.lapse(r, r.used - r.limit + 1) - now
   else
     r.next = now + r.ttl * 1000
     v.remaining = math.max(r.limit - r.used - (r.own and 0 or 1), 0)
-    v.reset = (math.max(r.latest or 0, r.next) - now) * 1000
+    v.reset = math.max(r.latest or 0, r.next) - now
   end
   r.v = v
   return v
@@ -1428,7 +1427,7 @@ end
 
 -- verdict returns the integers of a reply.
 local function verdict(r, v)
-  local unit = r.opts.MS and 1e6 or 1e9
+  local unit = (r.opts.MS and 1e6 or 1e9) / (r.kind == 'THROTTLE' and 1 or 1000) -- the others judge in µs
   local reply = {v.limited and 1 or 0, r.limit, v.remaining, v.retry > 0 and up(v.retry, unit) or -1, up(v.reset, unit)}
   if kinds[r.kind].renews then
     reply[6] = v.renewed
