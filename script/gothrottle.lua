@@ -181,7 +181,7 @@ if #KEYS == 1 and (argc == 3 or argc == 4) and name == 'GO.WINDOW' then
         if #newest == 0 then
           plain = true
         else
-          oldest = redis.pcall('ZREVRANGE', KEYS[1], '0', '1', 'WITHSCORES')
+          oldest = redis.pcall('ZREVRANGE', KEYS[1], '0', '0', 'WITHSCORES')
           local word = match(newest[1], '^\1([1-9a-z][0-9a-z]*)$')
           weight, at = word and '1', -(tonumber(newest[2]) or 0.0)
           if not word then word, weight = match(newest[1], '^\1([1-9a-z][0-9a-z]*):([1-9a-z][0-9a-z]*)$') end
@@ -193,8 +193,9 @@ if #KEYS == 1 and (argc == 3 or argc == 4) and name == 'GO.WINDOW' then
             local entry = oldest[1]
             local sound = first_at >= 0 and fmod(first_at, 1) == 0
             if first_at <= now - us then
-              gone = entry
-              first_at, entry = -(tonumber(oldest[4] or -now) or 0.0), oldest[3]
+              local second = redis.pcall('ZREVRANGE', KEYS[1], '1', '1', 'WITHSCORES')
+              gone, entry = entry, second[1]
+              first_at = -(tonumber(second[2] or -now) or 0.0)
               if entry and first_at <= now - us then also, entry = entry, nil end
             end
             plain = sound
@@ -276,13 +277,20 @@ if #KEYS == 1 and (argc == 3 or argc == 4) and name == 'GO.WINDOW' then
   end
 end
 
--- The general part: all calls that aren't plain.
+-- The general part: all calls that aren't plain. A function is a field of a table, because each local that functions share makes
+-- all of them dearer. What a call doesn't need isn't made.
 
-local function fail(text) error({text = text}, 0) end
-local function out_of_range() error({text = 'ERR a number is out of the range of the script: use the module', range = true}, 0) end
+local go, throttle, zset, window, quota, lease, all = {}, nil, nil, nil, nil, nil, nil
+local needs = {} -- the kinds of limiters in the words
+for i = 1, string.upper(string.sub(name or '', 1, 6)) == 'GO.ALL' and argc or 1 do
+  needs[match(string.upper(ARGV[i] or ''), '^%u%u%.(%u+)') or string.upper(ARGV[i])] = true
+end
+
+function go.fail(text) error({text = text}, 0) end
+function go.out_of_range() error({text = 'ERR a number is out of the range of the script: use the module', range = true}, 0) end
 
 -- at runs a command on a key. Some proxies want to read KEYS and its index in each call.
-local function at(key, command, ...)
+function go.at(key, command, ...)
   if key == 1 then return redis.pcall(command, KEYS[1], ...) end
   if key == 2 then return redis.pcall(command, KEYS[2], ...) end
   if key == 3 then return redis.pcall(command, KEYS[3], ...) end
@@ -318,44 +326,44 @@ local function at(key, command, ...)
 end
 
 -- call runs a command, and try runs one that may find another type at the key: then it returns nil.
-local function call(key, command, ...)
-  local reply = at(key, command, ...)
-  if type(reply) == 'table' and reply.err then fail(reply.err) end
+function go.call(key, command, ...)
+  local reply = go.at(key, command, ...)
+  if type(reply) == 'table' and reply.err then go.fail(reply.err) end
   return reply
 end
 
-local function try(key, command, ...)
-  local reply = at(key, command, ...)
+function go.try(key, command, ...)
+  local reply = go.at(key, command, ...)
   if type(reply) == 'table' and reply.err then
-    if not match(reply.err, 'WRONGTYPE') then fail(reply.err) end
+    if not match(reply.err, 'WRONGTYPE') then go.fail(reply.err) end
     return nil
   end
   return reply
 end
 
-local function wrong_type() fail('WRONGTYPE Operation against a key holding the wrong kind of value') end
+function go.wrong_type() go.fail('WRONGTYPE Operation against a key holding the wrong kind of value') end
 
 -- spread returns the words of a list from i on.
-local function spread(list, i)
+function go.spread(list, i)
   if i >= #list then return list[i] end
-  return list[i], spread(list, i + 1)
+  return list[i], go.spread(list, i + 1)
 end
 
-local writes, made = {}, {} -- lists of a key, a command and its words; the keys that are to be made
-local function write(key, ...) writes[#writes + 1] = {key, ...} end
+go.writes, go.made = {}, {} -- lists of a key, a command and its words; the keys that are to be made
+function go.write(key, ...) go.writes[#go.writes + 1] = {key, ...} end
 
--- commit makes sure that the user may run all writes, then runs them. Other reasons to refuse hold for the first write too.
-local function commit()
-  for i = 1, #writes > 1 and redis.acl_check_cmd and #writes or 0 do
-    local w = writes[i]
+-- commit makes sure that the user may run all go.writes, then runs them. Other reasons to refuse hold for the first write too.
+function go.commit()
+  for i = 1, #go.writes > 1 and redis.acl_check_cmd and #go.writes or 0 do
+    local w = go.writes[i]
     if not redis.acl_check_cmd(w[2], KEYS[w[1]], w[3] or '', w[4] or '') then
-      fail("NOPERM this user has no permissions to run the '" .. string.lower(w[2]) .. "' command")
+      go.fail("NOPERM this user has no permissions to run the '" .. string.lower(w[2]) .. "' command")
     end
   end
   for pass = 0, 1 do -- as the module: keys that are made come last
     for key = 1, #KEYS do
-      for i = 1, #writes do
-        if writes[i][1] == key and (made[key] and 1 or 0) == pass then call(key, spread(writes[i], 2)) end
+      for i = 1, #go.writes do
+        if go.writes[i][1] == key and (go.made[key] and 1 or 0) == pass then go.call(key, go.spread(go.writes[i], 2)) end
       end
     end
   end
@@ -363,52 +371,50 @@ end
 
 -- expire returns the new expiry in ms, nil if the old one is good: from the ms from on, at most slack ms later. A fresh key
 -- has none.
-local function expire(key, from, slack, fresh)
+function go.expire(key, from, slack, fresh)
   local to = from + (slack < 1000 and 1000 or slack - fmod(slack, 1))
   if fresh then
-    made[key] = true
+    go.made[key] = true
     return to
   end
-  local reply = at(key, 'PEXPIRETIME')
+  local reply = go.at(key, 'PEXPIRETIME')
   if type(reply) == 'table' then
-    if match(reply.err, 'NOPERM') then fail(reply.err) end
+    if match(reply.err, 'NOPERM') then go.fail(reply.err) end
     reply = -1 -- a server without this command
   end
   return (reply < from or reply > to) and to or nil
 end
 
-local function div(a, b) -- rounds down
+function go.div(a, b) -- rounds down
   local rest = fmod(a, b)
   return (a - rest) / b - (rest < 0 and 1 or 0)
 end
 
-local function up(a, b) -- divides a >= 0 and rounds up
+function go.up(a, b) -- divides a >= 0 and rounds up
   local rest = fmod(a, b)
   return (a - rest) / b + (rest > 0 and 1 or 0)
 end
 
-local function printed(n) return format('%d', n) end
+function go.printed(n) return format('%d', n) end
 
 -- Words. Times are in ms.
 
-local MOST, CENTURY, DAY = 1e12, 3153600000000, 86400000
-local unit_of = {ms = 1, s = 1000, m = 60000, h = 3600000, d = DAY}
-local names_of_time = {{'minutes', 'm'}, {'mins', 'm'}, {'seconds', 's'}, {'secs', 's'}, {'hours', 'h'}, {'hrs', 'h'},
-  {'days', 'd'}, {'milliseconds', 'ms'}, {'msecs', 'ms'}, {'months', 'mo'}}
-
-local function looks_numeric(word) return match(word, '^[%d+-]') ~= nil or word == '' end
+go.MOST, go.CENTURY, go.DAY = 1e12, 3153600000000, 86400000
+function go.looks_numeric(word) return match(word, '^[%d+-]') ~= nil or word == '' end
 
 -- shown is a word as an error has it.
-local function shown(word) return (string.gsub(string.sub(word, 1, 64), '[^ -~]', '?')) end
+function go.shown(word) return (string.gsub(string.sub(word, 1, 64), '[^ -~]', '?')) end
 
-local function integer(word, least, most, what, instead)
-  if not match(word, '^[+-]?%d+$') then fail('ERR ' .. what .. ' is not an integer' .. (instead or '')) end
+function go.integer(word, least, most, what, instead)
+  if not match(word, '^[+-]?%d+$') then go.fail('ERR ' .. what .. ' is not an integer' .. (instead or '')) end
   local n = tonumber(word) + 0.0
-  if n < least or n > most then fail(format('ERR %s must be between %s and %s', what, printed(least), printed(most))) end
+  if n < least or n > most then go.fail(format('ERR %s must be between %s and %s', what, go.printed(least), go.printed(most))) end
   return n
 end
 
-local function hint(word)
+function go.hint(word)
+  local names_of_time = {{'minutes', 'm'}, {'mins', 'm'}, {'seconds', 's'}, {'secs', 's'}, {'hours', 'h'}, {'hrs', 'h'},
+    {'days', 'd'}, {'milliseconds', 'ms'}, {'msecs', 'ms'}, {'months', 'mo'}}
   local digits, letters = match(word, '^(%d+)(%D.*)$')
   for i = 1, digits and #word <= 20 and #names_of_time or 0 do
     local row = names_of_time[i]
@@ -417,1204 +423,1218 @@ local function hint(word)
 end
 
 -- split_time returns a number and the ms of its unit; nil if the word is not a time.
-local function split_time(word, unit)
+function go.split_time(word, unit)
   if match(word, '^[+-]?%d+$') then return tonumber(word) + 0.0, unit end
   local digits, suffix = match(word, '^([+-]?%d+)(%l+)$')
-  if digits and unit_of[suffix] then return tonumber(digits) + 0.0, unit_of[suffix] end
+  local ms = suffix and ({ms = 1, s = 1000, m = 60000, h = 3600000, d = go.DAY})[suffix]
+  if ms then return tonumber(digits) + 0.0, ms end
 end
 
-local function not_a_time(word, what, examples)
-  local meant = hint(word)
-  fail('ERR ' .. what .. ' is not a time: ' .. (meant and 'did you mean ' .. meant .. '?' or 'use ' .. examples))
+function go.not_a_time(word, what, examples)
+  local meant = go.hint(word)
+  go.fail('ERR ' .. what .. ' is not a time: ' .. (meant and 'did you mean ' .. meant .. '?' or 'use ' .. examples))
 end
 
-local function time_word(word, unit, least, what, examples)
-  local n, ms = split_time(word, unit)
-  if not n then not_a_time(word, what, examples) end
-  if n < least or n * ms > CENTURY then fail(format('ERR %s must be between %s and 100 years', what, least == 0 and '0' or '1 ms')) end
+function go.time_word(word, unit, least, what, examples)
+  local n, ms = go.split_time(word, unit)
+  if not n then go.not_a_time(word, what, examples) end
+  if n < least or n * ms > go.CENTURY then go.fail(format('ERR %s must be between %s and 100 years', what, least == 0 and '0' or '1 ms')) end
   return n * ms
 end
 
-local function period_word(r, word)
+function go.period_word(r, word)
   if r.redis_cell then
-    if not match(word, '^[+-]?%d+$') then fail('ERR period is not an integer: CL.THROTTLE takes seconds without a unit') end
+    if not match(word, '^[+-]?%d+$') then go.fail('ERR period is not an integer: CL.THROTTLE takes seconds without a unit') end
     local n = tonumber(word) + 0.0
-    if n < 1 or n > CENTURY / 1000 then fail('ERR period must be between 1 s and 100 years') end
+    if n < 1 or n > go.CENTURY / 1000 then go.fail('ERR period must be between 1 s and 100 years') end
     return n * 1000
   end
-  local months = not split_time(word, 1) and match(word, '^([+-]?%d+)mo$')
+  local months = not go.split_time(word, 1) and match(word, '^([+-]?%d+)mo$')
   if not months then
-    return time_word(word, r.unit, 1, 'period', 'an integer, or one with a unit such as 250ms, 5s, 15m, 1h, 1d, or 1mo for a QUOTA')
+    return go.time_word(word, r.unit, 1, 'period', 'an integer, or one with a unit such as 250ms, 5s, 15m, 1h, 1d, or 1mo for a QUOTA')
   end
-  if not r.calendar then fail('ERR only the period of a QUOTA can be in months: use days, such as 30d') end
+  if not r.calendar then go.fail('ERR only the period of a QUOTA can be in months: use days, such as 30d') end
   r.months = tonumber(months) + 0.0
-  if r.months < 1 or r.months > 1200 then fail('ERR period must be between 1mo and 1200mo') end
-  return r.months * 28 * DAY
+  if r.months < 1 or r.months > 1200 then go.fail('ERR period must be between 1mo and 1200mo') end
+  return r.months * 28 * go.DAY
 end
 
-local function offset_word(word, unit)
+function go.offset_word(word, unit)
   local sign, hours, minutes = match(word, '^([+-])(%d%d):(%d%d)$')
   if sign and tonumber(hours) <= 23 and tonumber(minutes) <= 59 then
     local ms = (hours * 60 + minutes) * 60000.0
     return sign == '+' and -ms or ms
   end
-  local n, ms = split_time(word, unit)
-  if not n then fail('ERR offset is not a time: use one such as -1h, or a UTC offset such as +01:00') end
-  if n * ms < -CENTURY or n * ms > CENTURY then fail('ERR offset must be within 100 years either way') end
+  local n, ms = go.split_time(word, unit)
+  if not n then go.fail('ERR offset is not a time: use one such as -1h, or a UTC offset such as +01:00') end
+  if n * ms < -go.CENTURY or n * ms > go.CENTURY then go.fail('ERR offset must be within 100 years either way') end
   return n * ms
 end
 
 -- read reads the period, the quantity and the word after an option of a request.
-local function read(r)
-  r.period, r.quantity = period_word(r, ARGV[r.period_word]), 1.0
-  if r.quantity_word then r.quantity = integer(ARGV[r.quantity_word], -MOST - 1, MOST + 1, 'quantity') end
+function go.read(r)
+  r.period, r.quantity = go.period_word(r, ARGV[r.period_word]), 1.0
+  if r.quantity_word then r.quantity = go.integer(ARGV[r.quantity_word], -go.MOST - 1, go.MOST + 1, 'quantity') end
   local word = r.operand and ARGV[r.operand]
   if word and r.opts.ALIGN then
-    r.offset = offset_word(word, r.unit)
+    r.offset = go.offset_word(word, r.unit)
   elseif word and r.opts.RESERVE then
-    r.max_wait = time_word(word, r.unit, 0, 'maxwait', 'an integer, or one with a unit such as 500ms or 5s')
+    r.max_wait = go.time_word(word, r.unit, 0, 'maxwait', 'an integer, or one with a unit such as 500ms or 5s')
   elseif word and r.opts.LOCKOUT then
-    r.lockout = time_word(word, r.unit, 1, 'the time of LOCKOUT', 'an integer, or one with a unit such as 15m or 1h')
+    r.lockout = go.time_word(word, r.unit, 1, 'the time of LOCKOUT', 'an integer, or one with a unit such as 15m or 1h')
   end
 end
 
-local ALL_OPTIONS = {'MS', 'UPTO', 'EXACT', 'ALIGN', 'FORCE', 'RESERVE', 'LOCKOUT'}
-local exclusive = {UPTO = true, FORCE = true, RESERVE = true, LOCKOUT = true}
-local needs_operand = {ALIGN = 'ALIGN needs an offset, such as -1h or +01:00', RESERVE = 'RESERVE needs a maxwait, such as 500ms',
-  LOCKOUT = 'LOCKOUT needs a time, such as 15m'}
+-- lacks returns the error of an option without the word after it; nil if none belongs there.
+function go.lacks(option)
+  return ({ALIGN = 'ALIGN needs an offset, such as -1h or +01:00', RESERVE = 'RESERVE needs a maxwait, such as 500ms',
+    LOCKOUT = 'LOCKOUT needs a time, such as 15m'})[option]
+end
 
-local function in_words(list, last)
+function go.in_words(list, last)
   local n = #list
   return n == 1 and list[1] or table.concat(list, ', ', 1, n - 1) .. ' ' .. last .. ' ' .. list[n]
 end
 
-local function find_option(word)
+function go.find_option(word)
   word = string.upper(word)
-  for i = 1, #ALL_OPTIONS do
-    if ALL_OPTIONS[i] == word then return word end
-  end
+  return not match(word, ' ') and string.find(' MS UPTO EXACT ALIGN FORCE RESERVE LOCKOUT ', ' ' .. word .. ' ', 1, true) and word
 end
 
-local function says_ms(from)
+function go.says_ms(from)
   for i = from, argc do
     if string.upper(ARGV[i]) == 'MS' then return true end
   end
 end
 
 -- options reads the options from a word on. It returns those given, the place of an operand, and an error with its word.
-local function options(from, allowed)
+function go.options(from, allowed)
   local opts, i, operand, mode = {}, from, nil, nil
   while i <= argc do
-    local o = find_option(ARGV[i])
-    local known = false
+    local o = go.find_option(ARGV[i])
+    local known, excludes = false, o == 'UPTO' or o == 'FORCE' or o == 'RESERVE' or o == 'LOCKOUT'
     for j = 1, #allowed do known = known or allowed[j] == o end
     if not known then
-      return opts, operand, "ERR unknown option '" .. shown(ARGV[i]) .. "': only " .. in_words(allowed, 'or') .. ' may follow', i
+      return opts, operand, "ERR unknown option '" .. go.shown(ARGV[i]) .. "': only " .. go.in_words(allowed, 'or') .. ' may follow', i
     elseif opts[o] then
-      return opts, operand, "ERR option '" .. shown(ARGV[i]) .. "' given more than once"
-    elseif exclusive[o] and mode then
-      return opts, operand, "ERR option '" .. shown(ARGV[i]) .. "' cannot be combined with " .. mode
-    elseif needs_operand[o] then
+      return opts, operand, "ERR option '" .. go.shown(ARGV[i]) .. "' given more than once"
+    elseif excludes and mode then
+      return opts, operand, "ERR option '" .. go.shown(ARGV[i]) .. "' cannot be combined with " .. mode
+    elseif go.lacks(o) then
       i = i + 1
-      if i > argc then return opts, operand, 'ERR ' .. needs_operand[o] end
+      if i > argc then return opts, operand, 'ERR ' .. go.lacks(o) end
       operand = i
     end
-    opts[o], mode, i = true, mode or exclusive[o] and o, i + 1
+    opts[o], mode, i = true, mode or excludes and o, i + 1
   end
   return opts, operand
 end
 
 -- The clock.
 
-local function read_clock()
+function go.read_clock()
   if now_s then return end
   local time = redis.pcall('TIME')
-  if time.err then fail('ERR this server refuses TIME in a script (' .. time.err .. '): use the module') end
+  if time.err then go.fail('ERR this server refuses TIME in a script (' .. time.err .. '): use the module') end
   now_s, now_ns = time[1] + 0.0, time[2] * 1000.0
 end
 
-local function stamp(s, ns) -- ns since the Unix epoch
-  return s > 0 and format('%d%09d', s, ns) or printed(ns)
+function go.stamp(s, ns) -- ns since the Unix epoch
+  return s > 0 and format('%d%09d', s, ns) or go.printed(ns)
 end
 
-local function later(span) -- the instant span ns from now
+function go.later(span) -- the instant span ns from now
   local ns = now_ns + fmod(span, 1e9)
   return now_s + (span - fmod(span, 1e9)) / 1e9 + (ns >= 1e9 and 1 or 0), fmod(ns, 1e9)
 end
 
-local function now_us() return now_s * 1e6 + now_ns / 1000 end
+function go.now_us() return now_s * 1e6 + now_ns / 1000 end
 
 -- THROTTLE: a cell of a hash.
 
-local throttle = {words = {'max_burst', 'count', 'period'}, option = 'LOCKOUT', units = true, cells = true}
+if needs.THROTTLE then
+  throttle = {words = {'max_burst', 'count', 'period'}, option = 'LOCKOUT', has_units = true, cells = true}
 
--- A rate is units per interval: an interval is whole * per + part in 1/per ns.
-local function new_rate(ns, per) return {interval = ns, per = per, whole = div(ns, per), part = fmod(ns, per)} end
+  -- A rate is units per interval: an interval is whole * per + part in 1/per ns.
+  function throttle.new_rate(ns, per) return {interval = ns, per = per, whole = go.div(ns, per), part = fmod(ns, per)} end
 
-local function span(rate, units)
-  local n = units * rate.part
-  local fraction = fmod(n, rate.per)
-  return units * rate.whole + (n - fraction) / rate.per, fraction
-end
-
-local function shorter(ns, fraction, ns2, fraction2) return ns < ns2 or ns == ns2 and fraction < fraction2 end
-
-local function minus(rate, ns, fraction, ns2, fraction2)
-  if shorter(ns, fraction, ns2, fraction2) then return 0.0, 0.0 end
-  if fraction < fraction2 then return ns - ns2 - 1, fraction + rate.per - fraction2 end
-  return ns - ns2, fraction - fraction2
-end
-
-local function plus(rate, ns, fraction, ns2, fraction2)
-  if fraction + fraction2 >= rate.per then return ns + ns2 + 1, fraction + fraction2 - rate.per end
-  return ns + ns2, fraction + fraction2
-end
-
-local function ceil(ns, fraction) return fraction > 0 and ns + 1 or ns end
-
--- in_range makes sure that a length of time and the units in it can be reckoned with.
-local function in_range(rate, ns)
-  if ns >= RANGE or rate.per > 1 and (rate.interval > RANGE or ns * rate.per / rate.interval * rate.per >= RANGE) then out_of_range() end
-end
-
--- units returns how many units drain in a length of time, and the rest of it in 1/per ns.
-local function units(rate, ns, fraction)
-  local n = (ns * rate.per + fraction) / rate.interval
-  n = n - fmod(n, 1)
-  local a, b = span(rate, n) -- n may be one too many or too few
-  if shorter(ns, fraction, a, b) then
-    n = n - 1
-    a, b = span(rate, n)
-  else
-    local c, d = span(rate, n + 1)
-    if not shorter(ns, fraction, c, d) then n, a, b = n + 1, c, d end
+  function throttle.span(rate, units)
+    local n = units * rate.part
+    local fraction = fmod(n, rate.per)
+    return units * rate.whole + (n - fraction) / rate.per, fraction
   end
-  a, b = minus(rate, ns, fraction, a, b)
-  return n, a * rate.per + b
-end
 
-local function units_up(rate, ns, fraction)
-  local n, rest = units(rate, ns, fraction)
-  return rest > 0 and n + 1 or n
-end
+  function throttle.shorter(ns, fraction, ns2, fraction2) return ns < ns2 or ns == ns2 and fraction < fraction2 end
 
--- scaled returns a * b / d rounded up, for 0 <= a < d: bit by bit, because the product is too long.
-local function scaled(a, b, d)
-  local quotient, rest, bit = 0.0, 0.0, 4503599627370496
-  while bit >= 1 do
-    quotient = quotient + quotient
-    if rest >= d - rest then quotient, rest = quotient + 1, rest - (d - rest) else rest = rest + rest end
-    if b >= bit then
-      b = b - bit
-      if rest >= d - a then quotient, rest = quotient + 1, rest - (d - a) else rest = rest + a end
-    end
-    bit = bit / 2
+  function throttle.minus(rate, ns, fraction, ns2, fraction2)
+    if throttle.shorter(ns, fraction, ns2, fraction2) then return 0.0, 0.0 end
+    if fraction < fraction2 then return ns - ns2 - 1, fraction + rate.per - fraction2 end
+    return ns - ns2, fraction - fraction2
   end
-  return rest > 0 and quotient + 1 or quotient
-end
 
--- convert returns how long what drains in a length of time takes to drain at another rate.
-local function convert(ns, fraction, from, to)
-  local n, rest = units(from, ns, fraction)
-  if n * to.interval / to.per > RANGE or n * to.per > RANGE then out_of_range() end
-  local a, b = span(to, n)
-  rest = scaled(rest, to.interval, from.interval)
-  return plus(to, a, b, (rest - fmod(rest, to.per)) / to.per, fmod(rest, to.per))
-end
-
-function throttle.parse(r)
-  r.limit = integer(ARGV[r.first], 0, MOST - 1, 'max_burst') + 1
-  r.count = integer(ARGV[r.first + 1], 1, MOST, 'count')
-  read(r)
-  -- (limit x period) / count against a century, exactly if that is close
-  local years = r.limit * r.period / r.count / CENTURY
-  if years > 1.000001 or years > 0.999999 and throttle.longer(r) then
-    fail('ERR (max_burst + 1) x period / count must not exceed 100 years')
+  function throttle.plus(rate, ns, fraction, ns2, fraction2)
+    if fraction + fraction2 >= rate.per then return ns + ns2 + 1, fraction + fraction2 - rate.per end
+    return ns + ns2, fraction + fraction2
   end
-  if r.redis_cell and r.count > r.period * 1e6 then fail('ERR the rate must not exceed one unit per nanosecond') end
-end
 
--- longer reports whether limit x period > count x CENTURY: products in limbs.
-function throttle.longer(r)
-  local function limbs(a, b)
-    local low, high = fmod(a, 1e6), div(a, 1e6)
-    local x, y = low * fmod(b, 1e6), low * div(b, 1e6) + high * fmod(b, 1e6)
-    y = y + div(x, 1e6)
-    return high * div(b, 1e6) + div(y, 1e6), fmod(y, 1e6) * 1e6 + fmod(x, 1e6)
+  function throttle.ceil(ns, fraction) return fraction > 0 and ns + 1 or ns end
+
+  -- in_range makes sure that a length of time and the units in it can be reckoned with.
+  function throttle.in_range(rate, ns)
+    if ns >= RANGE or rate.per > 1 and (rate.interval > RANGE or ns * rate.per / rate.interval * rate.per >= RANGE) then go.out_of_range() end
   end
-  local a, b = limbs(r.limit, r.period)
-  local c, d = limbs(r.count, CENTURY)
-  return a > c or a == c and b > d
-end
 
--- set_rate puts the rate into lowest terms.
-function throttle.set_rate(r)
-  local function gcd(a, b)
-    while b > 0 do a, b = b, fmod(a, b) end
-    return a
-  end
-  local a = gcd(r.period, r.count)
-  local b = gcd(r.count / a, 1e6)
-  r.rate = new_rate(r.period / a * (1e6 / b), r.count / a / b)
-  r.drain = r.limit * r.rate.interval / r.rate.per
-  if r.drain > RANGE or r.rate.per > 1 and (r.rate.interval > RANGE or r.limit * r.rate.per > RANGE) then out_of_range() end
-  r.drain = ceil(span(r.rate, r.limit))
-  if r.lockout and r.lockout * 1e6 > RANGE then out_of_range() end
-end
-
--- is_nanos reports whether a text is an instant in ns, as the server writes integers.
-local function is_nanos(text)
-  if not match(text, '^[1-9]%d*$') and text ~= '0' or #text > 19 then return false end
-  return now_s < 1e9 or #text == 19
-end
-
-local function instant(text) return (tonumber(string.sub(text, 1, -10)) or 0) + 0.0, string.sub(text, -9) + 0.0 end
-
-local LAST = '9223372036854775807'
-local function is_integer(text)
-  local digits = match(text, '^-?([1-9]%d*)$') or text == '0' and text
-  return digits and (#digits < 19 or #digits == 19 and digits <= LAST)
-end
-
--- stored_period returns the rate that a field says; nil if none can.
-local function stored_period(text)
-  local sign, digits = match(text, '^(-?)([1-9]%d*)$')
-  if not digits then return nil end
-  if sign == '' then return #digits <= 10 and tonumber(digits) <= 3153600000 and digits * 1e9 or nil end
-  local limit = '3153600000000000000'
-  if #digits > 19 or #digits == 19 and digits >= limit or match(digits, '000000000$') then return nil end
-  return tonumber(digits) + 0.0
-end
-
--- decode reads a cell from its five fields, and reports whether they are valid.
-function throttle.decode(cell, found)
-  local f = cell.fields
-  for i = 1, 5 do
-    if found[i] and not is_integer(f[i]) then return false end
-  end
-  local interval, per = stored_period(f[2]), 1.0
-  if not interval or not is_nanos(f[1]) then return false end
-  if found[3] then
-    per = tonumber(f[4]) + 0.0
-    cell.fraction = tonumber(f[3]) + 0.0
-    if per < 2 or per > MOST or cell.fraction < 0 or cell.fraction >= per then return false end
-  end
-  if found[5] and not is_nanos(f[5]) then return false end
-  cell.rate = new_rate(interval, per)
-  cell.tat, cell.locked = f[1], found[5] and f[5] or nil
-  return true
-end
-
--- load_hash reads all cells of a hash, and makes sure that it holds nothing else.
-function throttle.load_hash(state, key, asked, length)
-  local foreign = 'ERR the hash at this key is not a rate limiter'
-  local last = asked - 1
-  if length / 2 > last then last = length / 2 < 31 and div(length, 2) or 31 end
-  local names = {}
-  for i = 0, last do
-    for f = 0, 3 do names[#names + 1] = printed(4 * i + f) end
-    names[#names + 1] = printed(128 + i)
-  end
-  local values, counted, cells, gap = call(key, 'HMGET', spread(names, 1)), 0, 0, false
-  for i = 0, last do
-    local cell, found, n = {fields = {}, fraction = 0.0}, {}, 0
-    for f = 1, 5 do
-      local value = values[5 * i + f]
-      cell.fields[f], found[f] = value, value and true
-      if value then n = n + 1 end
-    end
-    if n == 0 then
-      gap = true
-    elseif not found[1] or not found[2] or found[3] ~= found[4] then
-      -- Of two reasons the module names the one that it meets first.
-      fail(found[1] and found[2] and not (is_integer(cell.fields[1]) and is_integer(cell.fields[2]))
-        and 'ERR the rate limiter at this key is damaged' or foreign)
+  -- units returns how many units drain in a length of time, and the rest of it in 1/per ns.
+  function throttle.units(rate, ns, fraction)
+    local n = (ns * rate.per + fraction) / rate.interval
+    n = n - fmod(n, 1)
+    local a, b = throttle.span(rate, n) -- n may be one too many or too few
+    if throttle.shorter(ns, fraction, a, b) then
+      n = n - 1
+      a, b = throttle.span(rate, n)
     else
-      if not throttle.decode(cell, found) then fail('ERR the rate limiter at this key is damaged') end
-      if gap then cells = -100 end
-      counted, cells = counted + n, cells + 1
-      state.cells[i + 1] = cell
+      local c, d = throttle.span(rate, n + 1)
+      if not throttle.shorter(ns, fraction, c, d) then n, a, b = n + 1, c, d end
+    end
+    a, b = throttle.minus(rate, ns, fraction, a, b)
+    return n, a * rate.per + b
+  end
+
+  function throttle.units_up(rate, ns, fraction)
+    local n, rest = throttle.units(rate, ns, fraction)
+    return rest > 0 and n + 1 or n
+  end
+
+  -- scaled returns a * b / d rounded up, for 0 <= a < d: bit by bit, because the product is too long.
+  function throttle.scaled(a, b, d)
+    local quotient, rest, bit = 0.0, 0.0, 4503599627370496
+    while bit >= 1 do
+      quotient = quotient + quotient
+      if rest >= d - rest then quotient, rest = quotient + 1, rest - (d - rest) else rest = rest + rest end
+      if b >= bit then
+        b = b - bit
+        if rest >= d - a then quotient, rest = quotient + 1, rest - (d - a) else rest = rest + a end
+      end
+      bit = bit / 2
+    end
+    return rest > 0 and quotient + 1 or quotient
+  end
+
+  -- convert returns how long what drains in a length of time takes to drain at another rate.
+  function throttle.convert(ns, fraction, from, to)
+    local n, rest = throttle.units(from, ns, fraction)
+    if n * to.interval / to.per > RANGE or n * to.per > RANGE then go.out_of_range() end
+    local a, b = throttle.span(to, n)
+    rest = throttle.scaled(rest, to.interval, from.interval)
+    return throttle.plus(to, a, b, (rest - fmod(rest, to.per)) / to.per, fmod(rest, to.per))
+  end
+
+  function throttle.parse(r)
+    r.limit = go.integer(ARGV[r.first], 0, go.MOST - 1, 'max_burst') + 1
+    r.count = go.integer(ARGV[r.first + 1], 1, go.MOST, 'count')
+    go.read(r)
+    -- (limit x period) / count against a century, exactly if that is close
+    local years = r.limit * r.period / r.count / go.CENTURY
+    if years > 1.000001 or years > 0.999999 and throttle.longer(r) then
+      go.fail('ERR (max_burst + 1) x period / count must not exceed 100 years')
+    end
+    if r.redis_cell and r.count > r.period * 1e6 then go.fail('ERR the rate must not exceed one unit per nanosecond') end
+  end
+
+  -- longer reports whether limit x period > count x go.CENTURY: products in limbs.
+  function throttle.longer(r)
+    local function limbs(a, b)
+      local low, high = fmod(a, 1e6), go.div(a, 1e6)
+      local x, y = low * fmod(b, 1e6), low * go.div(b, 1e6) + high * fmod(b, 1e6)
+      y = y + go.div(x, 1e6)
+      return high * go.div(b, 1e6) + go.div(y, 1e6), fmod(y, 1e6) * 1e6 + fmod(x, 1e6)
+    end
+    local a, b = limbs(r.limit, r.period)
+    local c, d = limbs(r.count, go.CENTURY)
+    return a > c or a == c and b > d
+  end
+
+  -- set_rate puts the rate into lowest terms.
+  function throttle.set_rate(r)
+    local function gcd(a, b)
+      while b > 0 do a, b = b, fmod(a, b) end
+      return a
+    end
+    local a = gcd(r.period, r.count)
+    local b = gcd(r.count / a, 1e6)
+    r.rate = throttle.new_rate(r.period / a * (1e6 / b), r.count / a / b)
+    r.drain = r.limit * r.rate.interval / r.rate.per
+    if r.drain > RANGE or r.rate.per > 1 and (r.rate.interval > RANGE or r.limit * r.rate.per > RANGE) then go.out_of_range() end
+    r.drain = throttle.ceil(throttle.span(r.rate, r.limit))
+    if r.lockout and r.lockout * 1e6 > RANGE then go.out_of_range() end
+  end
+
+  -- is_nanos reports whether a text is an instant in ns, as the server go.writes integers.
+  function throttle.is_nanos(text)
+    if not match(text, '^[1-9]%d*$') and text ~= '0' or #text > 19 then return false end
+    return now_s < 1e9 or #text == 19
+  end
+
+  function throttle.instant(text) return (tonumber(string.sub(text, 1, -10)) or 0) + 0.0, string.sub(text, -9) + 0.0 end
+
+  throttle.LAST = '9223372036854775807'
+  function throttle.is_integer(text)
+    local digits = match(text, '^-?([1-9]%d*)$') or text == '0' and text
+    return digits and (#digits < 19 or #digits == 19 and digits <= throttle.LAST)
+  end
+
+  -- stored_period returns the rate that a field says; nil if none can.
+  function throttle.stored_period(text)
+    local sign, digits = match(text, '^(-?)([1-9]%d*)$')
+    if not digits then return nil end
+    if sign == '' then return #digits <= 10 and tonumber(digits) <= 3153600000 and digits * 1e9 or nil end
+    local limit = '3153600000000000000'
+    if #digits > 19 or #digits == 19 and digits >= limit or match(digits, '000000000$') then return nil end
+    return tonumber(digits) + 0.0
+  end
+
+  -- decode reads a cell from its five fields, and reports whether they are valid.
+  function throttle.decode(cell, found)
+    local f = cell.fields
+    for i = 1, 5 do
+      if found[i] and not throttle.is_integer(f[i]) then return false end
+    end
+    local interval, per = throttle.stored_period(f[2]), 1.0
+    if not interval or not throttle.is_nanos(f[1]) then return false end
+    if found[3] then
+      per = tonumber(f[4]) + 0.0
+      cell.fraction = tonumber(f[3]) + 0.0
+      if per < 2 or per > go.MOST or cell.fraction < 0 or cell.fraction >= per then return false end
+    end
+    if found[5] and not throttle.is_nanos(f[5]) then return false end
+    cell.rate = throttle.new_rate(interval, per)
+    cell.tat, cell.locked = f[1], found[5] and f[5] or nil
+    return true
+  end
+
+  -- load_hash reads all cells of a hash, and makes sure that it holds nothing else.
+  function throttle.load_hash(state, key, asked, length)
+    local foreign = 'ERR the hash at this key is not a rate limiter'
+    local last = asked - 1
+    if length / 2 > last and length > 2 then last = length / 2 < 31 and go.div(length, 2) or 31 end
+    local names = {}
+    for i = 0, last do
+      for f = 0, 3 do names[#names + 1] = go.printed(4 * i + f) end
+      names[#names + 1] = go.printed(128 + i)
+    end
+    local values, counted, cells, gap = go.call(key, 'HMGET', go.spread(names, 1)), 0, 0, false
+    for i = 0, last do
+      local cell, found, n = {fields = {}, fraction = 0.0}, {}, 0
+      for f = 1, 5 do
+        local value = values[5 * i + f]
+        cell.fields[f], found[f] = value, value and true
+        if value then n = n + 1 end
+      end
+      if n == 0 then
+        gap = true
+      elseif not found[1] or not found[2] or found[3] ~= found[4] then
+        -- Of two reasons the module names the one that it meets first.
+        go.fail(found[1] and found[2] and not (throttle.is_integer(cell.fields[1]) and throttle.is_integer(cell.fields[2]))
+          and 'ERR the rate limiter at this key is damaged' or foreign)
+      else
+        if not throttle.decode(cell, found) then go.fail('ERR the rate limiter at this key is damaged') end
+        if gap then cells = -100 end
+        counted, cells = counted + n, cells + 1
+        state.cells[i + 1] = cell
+      end
+    end
+    if counted ~= length or cells < 0 then go.fail(foreign) end
+  end
+
+  function throttle.load(r)
+    local state = r.state
+    if state.cells then return end
+    state.cells = {}
+    local length = go.try(r.key, 'HLEN')
+    if not length then
+      local text = go.try(r.key, 'GETRANGE', '0', '19')
+      if not text or not match(text, '^[1-9]%d*$') or #text ~= 19 or text > throttle.LAST then go.wrong_type() end
+      state.adopted = true
+      state.cells[1] = {tat = text, fraction = 0.0, fields = {}}
+    elseif length > 0 then
+      throttle.load_hash(state, r.key, state.asked, length)
+    else
+      state.absent = true
     end
   end
-  if counted ~= length or cells < 0 then fail(foreign) end
-end
 
-function throttle.load(r)
-  local state = r.state
-  if state.cells then return end
-  state.cells = {}
-  local length = try(r.key, 'HLEN')
-  if not length then
-    local text = try(r.key, 'GETRANGE', '0', '19')
-    if not text or not match(text, '^[1-9]%d*$') or #text ~= 19 or text > LAST then wrong_type() end
-    state.adopted = true
-    state.cells[1] = {tat = text, fraction = 0.0, fields = {}}
-  elseif length > 0 then
-    throttle.load_hash(state, r.key, state.asked, length)
-  else
-    state.absent = true
+  -- use sets what is in use at the rate of the call: r.used and r.used_fraction. r.carried says that it was converted.
+  function throttle.use(r)
+    local cell = r.state.cells[r.cell + 1] or {}
+    r.used, r.used_fraction, r.left, r.left_fraction, r.carried, r.own, r.locked = 0.0, 0.0, 0.0, 0.0, false, nil, 0.0
+    if cell.locked then
+      local s, ns = throttle.instant(cell.locked)
+      r.locked = (s - now_s) * 1e9 + (ns - now_ns)
+      if r.locked > RANGE then go.out_of_range() end
+      if r.locked < 0 then r.locked = 0.0 end
+    end
+    if not cell.tat then return end
+    local s, ns = throttle.instant(cell.tat)
+    local used = (s - now_s) * 1e9 + (ns - now_ns)
+    if used < 0 or used == 0 and cell.fraction == 0 then return end
+    throttle.in_range(cell.rate or r.rate, used + 1)
+    if cell.rate and cell.rate.interval > RANGE then go.out_of_range() end
+    r.used, r.used_fraction = used, cell.fraction
+    if cell.rate and (cell.rate.interval ~= r.rate.interval or cell.rate.per ~= r.rate.per) then
+      r.left, r.left_fraction, r.own, r.carried = used, cell.fraction, cell.rate, true
+      r.used, r.used_fraction = throttle.convert(used, cell.fraction, cell.rate, r.rate)
+      throttle.in_range(r.rate, r.used + 1)
+    end
   end
-end
 
--- use sets what is in use at the rate of the call: r.used and r.used_fraction. r.carried says that it was converted.
-function throttle.use(r)
-  local cell = r.state.cells[r.cell + 1] or {}
-  r.used, r.used_fraction, r.left, r.left_fraction, r.carried, r.own, r.locked = 0.0, 0.0, 0.0, 0.0, false, nil, 0.0
-  if cell.locked then
-    local s, ns = instant(cell.locked)
-    r.locked = (s - now_s) * 1e9 + (ns - now_ns)
-    if r.locked > RANGE then out_of_range() end
-    if r.locked < 0 then r.locked = 0.0 end
-  end
-  if not cell.tat then return end
-  local s, ns = instant(cell.tat)
-  local used = (s - now_s) * 1e9 + (ns - now_ns)
-  if used < 0 or used == 0 and cell.fraction == 0 then return end
-  in_range(cell.rate or r.rate, used + 1)
-  if cell.rate and cell.rate.interval > RANGE then out_of_range() end
-  r.used, r.used_fraction = used, cell.fraction
-  if cell.rate and (cell.rate.interval ~= r.rate.interval or cell.rate.per ~= r.rate.per) then
-    r.left, r.left_fraction, r.own, r.carried = used, cell.fraction, cell.rate, true
-    r.used, r.used_fraction = convert(used, cell.fraction, cell.rate, r.rate)
-    in_range(r.rate, r.used + 1)
-  end
-end
-
-function throttle.deny(r, v, quantity, fits, fits_fraction, may_lock)
-  v.limited = true
-  if quantity > 0 then
-    v.store = r.carried
-    if r.lockout and may_lock and r.locked == 0 then r.locked, v.store = r.lockout * 1e6, true end
-  end
-  local wait = ceil(minus(r.rate, r.used, r.used_fraction, fits, fits_fraction))
-  v.retry = wait > r.locked and wait or r.locked
-end
-
-function throttle.take(r, v, quantity, wait, may_lock)
-  if quantity > r.limit then
+  function throttle.deny(r, v, quantity, fits, fits_fraction, may_lock)
     v.limited = true
-    return
+    if quantity > 0 then
+      v.store = r.carried
+      if r.lockout and may_lock and r.locked == 0 then r.locked, v.store = r.lockout * 1e6, true end
+    end
+    local wait = throttle.ceil(throttle.minus(r.rate, r.used, r.used_fraction, fits, fits_fraction))
+    v.retry = wait > r.locked and wait or r.locked
   end
-  local a, b = span(r.rate, quantity)
-  local c, d = span(r.rate, r.limit)
-  local fits, fraction = minus(r.rate, c, d, a, b)
-  fits = fits + wait
-  if r.locked > 0 or shorter(fits, fraction, r.used, r.used_fraction) then
-    throttle.deny(r, v, quantity, fits, fraction, may_lock)
-  elseif quantity > 0 then
-    r.after, r.after_fraction = plus(r.rate, r.used, r.used_fraction, a, b)
-    in_range(r.rate, r.after)
+
+  function throttle.take(r, v, quantity, wait, may_lock)
+    if quantity > r.limit then
+      v.limited = true
+      return
+    end
+    local a, b = throttle.span(r.rate, quantity)
+    local c, d = throttle.span(r.rate, r.limit)
+    local fits, fraction = throttle.minus(r.rate, c, d, a, b)
+    fits = fits + wait
+    if r.locked > 0 or throttle.shorter(fits, fraction, r.used, r.used_fraction) then
+      throttle.deny(r, v, quantity, fits, fraction, may_lock)
+    elseif quantity > 0 then
+      r.after, r.after_fraction = throttle.plus(r.rate, r.used, r.used_fraction, a, b)
+      throttle.in_range(r.rate, r.after)
+      v.granted, v.store = quantity, true
+    end
+  end
+
+  function throttle.left_units(r, ns, fraction)
+    local a, b = throttle.span(r.rate, r.limit)
+    return (throttle.units(r.rate, throttle.minus(r.rate, a, b, ns, fraction)))
+  end
+
+  function throttle.refund(r, v, quantity)
+    local n = throttle.units_up(r.rate, r.used, r.used_fraction)
+    if quantity >= n then
+      r.after, r.after_fraction, quantity = 0.0, 0.0, n
+    else
+      r.after, r.after_fraction = throttle.minus(r.rate, r.used, r.used_fraction, throttle.span(r.rate, quantity))
+    end
+    v.granted, v.store = -quantity, quantity > 0
+  end
+
+  function throttle.charge(r, v, quantity)
+    if quantity == 0 then return end
+    if r.used + quantity * r.rate.interval / r.rate.per >= RANGE or quantity * r.rate.per > RANGE then go.out_of_range() end
+    r.after, r.after_fraction = throttle.plus(r.rate, r.used, r.used_fraction, throttle.span(r.rate, quantity))
+    throttle.in_range(r.rate, r.after)
     v.granted, v.store = quantity, true
   end
-end
 
-function throttle.left_units(r, ns, fraction)
-  local a, b = span(r.rate, r.limit)
-  return (units(r.rate, minus(r.rate, a, b, ns, fraction)))
-end
-
-function throttle.refund(r, v, quantity)
-  local n = units_up(r.rate, r.used, r.used_fraction)
-  if quantity >= n then
-    r.after, r.after_fraction, quantity = 0.0, 0.0, n
-  else
-    r.after, r.after_fraction = minus(r.rate, r.used, r.used_fraction, span(r.rate, quantity))
-  end
-  v.granted, v.store = -quantity, quantity > 0
-end
-
-function throttle.charge(r, v, quantity)
-  if quantity == 0 then return end
-  if r.used + quantity * r.rate.interval / r.rate.per >= RANGE or quantity * r.rate.per > RANGE then out_of_range() end
-  r.after, r.after_fraction = plus(r.rate, r.used, r.used_fraction, span(r.rate, quantity))
-  in_range(r.rate, r.after)
-  v.granted, v.store = quantity, true
-end
-
-function throttle.by_mode(r, v, quantity, may_lock)
-  local opts = r.opts
-  if quantity < 0 then
-    throttle.refund(r, v, -quantity)
-  elseif opts.FORCE then
-    throttle.charge(r, v, quantity)
-  elseif opts.UPTO then
-    local left = r.locked == 0 and throttle.left_units(r, r.used, r.used_fraction) or 0
-    local asked = math.min(quantity, left > 1 and left or 1)
-    throttle.take(r, v, asked, 0, false)
-    if v.granted > 0 and asked < quantity then
-      local a, b = plus(r.rate, r.after, r.after_fraction, span(r.rate, 1))
-      v.retry = ceil(minus(r.rate, a, b, span(r.rate, r.limit)))
-    end
-  elseif opts.RESERVE and quantity > 0 then
-    throttle.take(r, v, quantity, math.min(r.max_wait * 1e6, RANGE), false)
-    if v.granted > 0 then v.wait = ceil(minus(r.rate, r.after, r.after_fraction, span(r.rate, r.limit))) end
-  else
-    throttle.take(r, v, quantity, 0, may_lock)
-  end
-end
-
--- check_debt is about a contract's bound, so it comes before the checks of the range.
-function throttle.check_debt(r, quantity)
-  local cell, units = r.state.cells[r.cell + 1], quantity
-  if cell and cell.tat then
-    local s, ns = instant(cell.tat)
-    local used = (s - now_s) * 1e9 + (ns - now_ns)
-    local interval = cell.rate and cell.rate.interval / cell.rate.per or r.period * 1e6 / r.count
-    if used > 0 then units = units + used / interval end
-  end
-  if units * r.period / r.count > CENTURY then fail('ERR what is in use would take more than 100 years to drain') end
-end
-
-function throttle.judge(r, quantity, may_lock)
-  local v = {limited = false, granted = 0, remaining = 0, retry = 0, wait = 0, store = false}
-  if r.opts.FORCE and quantity > 0 then throttle.check_debt(r, quantity) end
-  if not r.rate then throttle.set_rate(r) end
-  throttle.use(r)
-  r.after, r.after_fraction = r.used, r.used_fraction
-  throttle.by_mode(r, v, quantity, may_lock)
-  v.reset = math.max(ceil(r.after, r.after_fraction), r.locked)
-  if r.carried and not v.store then -- usage drains on at its own rate
-    v.reset = math.max(ceil(r.left, r.left_fraction), r.locked)
-    if v.limited and quantity == 0 then
-      local wait = 0
-      if r.limit * r.own.interval / r.own.per < RANGE then
-        if r.limit * r.own.per > RANGE then out_of_range() end
-        wait = ceil(minus(r.own, r.left, r.left_fraction, span(r.own, r.limit)))
+  function throttle.by_mode(r, v, quantity, may_lock)
+    local opts = r.opts
+    if quantity < 0 then
+      throttle.refund(r, v, -quantity)
+    elseif opts.FORCE then
+      throttle.charge(r, v, quantity)
+    elseif opts.UPTO then
+      local left = r.locked == 0 and throttle.left_units(r, r.used, r.used_fraction) or 0
+      local asked = math.min(quantity, left > 1 and left or 1)
+      throttle.take(r, v, asked, 0, false)
+      if v.granted > 0 and asked < quantity then
+        local a, b = throttle.plus(r.rate, r.after, r.after_fraction, throttle.span(r.rate, 1))
+        v.retry = throttle.ceil(throttle.minus(r.rate, a, b, throttle.span(r.rate, r.limit)))
       end
-      v.retry = math.max(wait, r.locked)
+    elseif opts.RESERVE and quantity > 0 then
+      throttle.take(r, v, quantity, math.min(r.max_wait * 1e6, RANGE), false)
+      if v.granted > 0 then v.wait = throttle.ceil(throttle.minus(r.rate, r.after, r.after_fraction, throttle.span(r.rate, r.limit))) end
+    else
+      throttle.take(r, v, quantity, 0, may_lock)
     end
   end
-  if r.locked == 0 then v.remaining = throttle.left_units(r, r.after, r.after_fraction) end
-  r.v = v
-  return v
-end
 
--- next_fields returns the fields of the cell after judge.
-function throttle.next_fields(r)
-  local rate, s, ns = r.rate, later(r.after)
-  local fields = {stamp(s, ns), fmod(rate.interval, 1e9) == 0 and printed(rate.interval / 1e9) or printed(-rate.interval), false, false, false}
-  if rate.per > 1 then fields[3], fields[4] = printed(r.after_fraction), printed(rate.per) end
-  if r.locked > 0 then fields[5] = stamp(later(r.locked)) end
-  return fields, r.after_fraction
-end
-
-function throttle.set_cell(r, state, fields, fraction, slack)
-  local cell = state.cells[r.cell + 1] or {fields = {}}
-  cell.old, cell.fields, cell.fraction = cell.old or cell.fields, fields, fraction
-  cell.tat, cell.locked = fields[1], fields[5]
-  state.cells[r.cell + 1], state.changed = cell, true
-  if not state.slack or slack < state.slack then state.slack = slack end
-end
-
-function throttle.apply(r)
-  r.slack = math.min(r.drain, r.period * 1e6)
-  if r.v.store then
-    local fields, fraction = throttle.next_fields(r)
-    throttle.set_cell(r, r.state, fields, fraction, r.slack)
-  end
-end
-
--- fill_gaps writes the absent cells before one that is set. before are the clauses of the call up to this one.
-function throttle.fill_gaps(r, clauses, position)
-  local cell = r.state.cells[r.cell + 1]
-  if not cell or not cell.old then return end
-  for i = 0, r.cell - 1 do
-    local earlier = clauses[position - r.cell + i]
-    local old = r.state.cells[i + 1]
-    if not old or not old.old and not old.fields[1] then
-      local fields, fraction = throttle.next_fields(earlier)
-      throttle.set_cell(earlier, r.state, fields, fraction, r.slack)
+  -- check_debt is about a contract's bound, so it comes before the checks of the range.
+  function throttle.check_debt(r, quantity)
+    local cell, units = r.state.cells[r.cell + 1], quantity
+    if cell and cell.tat then
+      local s, ns = throttle.instant(cell.tat)
+      local used = (s - now_s) * 1e9 + (ns - now_ns)
+      local interval = cell.rate and cell.rate.interval / cell.rate.per or r.period * 1e6 / r.count
+      if used > 0 then units = units + used / interval end
     end
+    if units * r.period / r.count > go.CENTURY then go.fail('ERR what is in use would take more than 100 years to drain') end
   end
-end
 
--- finish writes the changed cells of a key. A key whose cells are all void is deleted.
-function throttle.finish(state, key)
-  if not state.changed then return end
-  local now, ends, set, unset = stamp(now_s, now_ns), '', {key, 'HSET'}, {key, 'HDEL'}
-  local s, ns = 0, 0
-  for i = 1, #state.cells do
-    local cell = state.cells[i]
-    for j = 1, 2 do
-      local text = j == 1 and cell.tat or j == 2 and cell.locked
-      if text then
-        local a, b = instant(text)
-        if j == 1 and cell.fraction > 0 and text ~= LAST then b = b + 1 end
-        if a > s or a == s and b > ns then s, ns = a, b end
+  function throttle.judge(r, quantity, may_lock)
+    local v = {limited = false, granted = 0, remaining = 0, retry = 0, wait = 0, store = false}
+    if r.opts.FORCE and quantity > 0 then throttle.check_debt(r, quantity) end
+    if not r.rate then throttle.set_rate(r) end
+    throttle.use(r)
+    r.after, r.after_fraction = r.used, r.used_fraction
+    throttle.by_mode(r, v, quantity, may_lock)
+    v.reset = math.max(throttle.ceil(r.after, r.after_fraction), r.locked)
+    if r.carried and not v.store then -- usage drains on at its own rate
+      v.reset = math.max(throttle.ceil(r.left, r.left_fraction), r.locked)
+      if v.limited and quantity == 0 then
+        local wait = 0
+        if r.limit * r.own.interval / r.own.per < RANGE then
+          if r.limit * r.own.per > RANGE then go.out_of_range() end
+          wait = throttle.ceil(throttle.minus(r.own, r.left, r.left_fraction, throttle.span(r.own, r.limit)))
+        end
+        v.retry = math.max(wait, r.locked)
       end
     end
-    for f = 1, cell.old and 5 or 0 do
-      local field = printed(f == 5 and 127 + i or 4 * i + f - 5)
-      if cell.fields[f] and cell.fields[f] ~= cell.old[f] then
-        set[#set + 1] = field
-        set[#set + 1] = cell.fields[f]
-      elseif cell.old[f] and not cell.fields[f] then
-        unset[#unset + 1] = field
+    if r.locked == 0 then v.remaining = throttle.left_units(r, r.after, r.after_fraction) end
+    r.v = v
+    return v
+  end
+
+  -- next_fields returns the fields of the cell after judge.
+  function throttle.next_fields(r)
+    local rate, s, ns = r.rate, go.later(r.after)
+    local fields = {go.stamp(s, ns), fmod(rate.interval, 1e9) == 0 and go.printed(rate.interval / 1e9) or go.printed(-rate.interval), false, false, false}
+    if rate.per > 1 then fields[3], fields[4] = go.printed(r.after_fraction), go.printed(rate.per) end
+    if r.locked > 0 then fields[5] = go.stamp(go.later(r.locked)) end
+    return fields, r.after_fraction
+  end
+
+  function throttle.set_cell(r, state, fields, fraction, slack)
+    local cell = state.cells[r.cell + 1] or {fields = {}}
+    cell.old, cell.fields, cell.fraction = cell.old or cell.fields, fields, fraction
+    cell.tat, cell.locked = fields[1], fields[5]
+    state.cells[r.cell + 1], state.changed = cell, true
+    if not state.slack or slack < state.slack then state.slack = slack end
+  end
+
+  function throttle.apply(r)
+    r.slack = math.min(r.drain, r.period * 1e6)
+    if r.v.store then
+      local fields, fraction = throttle.next_fields(r)
+      throttle.set_cell(r, r.state, fields, fraction, r.slack)
+    end
+  end
+
+  -- fill_gaps go.writes the absent cells before one that is set. before are the clauses of the call up to this one.
+  function throttle.fill_gaps(r, clauses, position)
+    local cell = r.state.cells[r.cell + 1]
+    if not cell or not cell.old then return end
+    for i = 0, r.cell - 1 do
+      local earlier = clauses[position - r.cell + i]
+      local old = r.state.cells[i + 1]
+      if not old or not old.old and not old.fields[1] then
+        local fields, fraction = throttle.next_fields(earlier)
+        throttle.set_cell(earlier, r.state, fields, fraction, r.slack)
       end
     end
   end
-  if s < now_s or s == now_s and ns <= now_ns then
-    write(key, 'DEL')
-    return
+
+  -- finish go.writes the changed cells of a key. A key whose cells are all void is deleted.
+  function throttle.finish(state, key)
+    if not state.changed then return end
+    local now, ends, set, unset = go.stamp(now_s, now_ns), '', {key, 'HSET'}, {key, 'HDEL'}
+    local s, ns = 0, 0
+    for i = 1, #state.cells do
+      local cell = state.cells[i]
+      for j = 1, 2 do
+        local text = j == 1 and cell.tat or j == 2 and cell.locked
+        if text then
+          local a, b = throttle.instant(text)
+          if j == 1 and cell.fraction > 0 and text ~= throttle.LAST then b = b + 1 end
+          if a > s or a == s and b > ns then s, ns = a, b end
+        end
+      end
+      for f = 1, cell.old and 5 or 0 do
+        local field = go.printed(f == 5 and 127 + i or 4 * i + f - 5)
+        if cell.fields[f] and cell.fields[f] ~= cell.old[f] then
+          set[#set + 1] = field
+          set[#set + 1] = cell.fields[f]
+        elseif cell.old[f] and not cell.fields[f] then
+          unset[#unset + 1] = field
+        end
+      end
+    end
+    if s < now_s or s == now_s and ns <= now_ns then
+      go.write(key, 'DEL')
+      return
+    end
+    local expiry = go.expire(key, s * 1000 + go.up(ns, 1e6), state.slack / 4e6, state.adopted or state.absent)
+    if state.adopted then go.write(key, 'DEL') end
+    if #set > 2 then go.writes[#go.writes + 1] = set end
+    if #unset > 2 then go.writes[#go.writes + 1] = unset end
+    if expiry then go.write(key, 'PEXPIREAT', go.printed(expiry)) end
   end
-  local expiry = expire(key, s * 1000 + up(ns, 1e6), state.slack / 4e6, state.adopted or state.absent)
-  if state.adopted then write(key, 'DEL') end
-  if #set > 2 then writes[#writes + 1] = set end
-  if #unset > 2 then writes[#writes + 1] = unset end
-  if expiry then write(key, 'PEXPIREAT', printed(expiry)) end
 end
 
 -- Sorted sets: windows and leases. A score is a time in µs with its sign turned, so the newest entry is the first.
 
-local zset = {}
+if needs.WINDOW or needs.LEASE or needs.RELEASE then
+  zset = {}
 
--- entries returns {member, time} for each pair of a reply. The time is nil if the score isn't one.
-function zset.entries(reply)
-  local list = {}
-  for i = 1, #reply, 2 do
-    local time = -(tonumber(reply[i + 1]) or 1)
-    list[#list + 1] = {member = reply[i], time = time >= 0 and time <= RANGE and fmod(time, 1) == 0 and time + 0.0 or nil}
-  end
-  return list
-end
-
--- newest returns up to most entries; nil if there are none.
-function zset.newest(key, most)
-  local reply = try(key, 'ZRANGE', '0', printed(most - 1), 'WITHSCORES')
-  if not reply then wrong_type() end
-  return #reply > 0 and zset.entries(reply) or nil
-end
-
--- first returns the oldest entry after a time.
-function zset.first(key, after)
-  return zset.entries(call(key, 'ZREVRANGEBYSCORE', '(' .. printed(-after), '-inf', 'WITHSCORES', 'LIMIT', '0', '1'))[1]
-end
-
--- oldest returns up to 128 entries up to a time, the oldest first.
-function zset.oldest(key, up_to)
-  return zset.entries(call(key, 'ZREVRANGEBYSCORE', '+inf', printed(-up_to), 'WITHSCORES', 'LIMIT', '0', '128'))
-end
-
--- WINDOW: a sorted set. A total of units is modulo 2^64, in two limbs: high * LIMB + low.
-
-local window = {words = {'limit', 'period'}, option = 'EXACT', units = true}
-local LIMB, TURN_HIGH, TURN_LOW = 3656158440062976, 5045, 1424743591837696 -- 36^10; 2^64 in limbs
-local FOREIGN_WINDOW = 'ERR the sorted set at this key is not a sliding window'
-
-function window.parse(r)
-  r.limit = integer(ARGV[r.first], 1, MOST, 'limit')
-  read(r)
-end
-
--- number reads a canonical number of base 36.
-local function number(text)
-  if text ~= '0' and not match(text, '^[1-9a-z][0-9a-z]*$') or #text > 13 then return nil end
-  local high, low = tonumber(string.sub(text, 1, -11), 36) or 0, tonumber(string.sub(text, -10), 36)
-  if high > TURN_HIGH or high == TURN_HIGH and low >= TURN_LOW then return nil end
-  return high + 0.0, low + 0.0
-end
-
-local function base36(n)
-  local text, digits = '', '0123456789abcdefghijklmnopqrstuvwxyz'
-  repeat
-    local d = fmod(n, 36)
-    text, n = string.sub(digits, d + 1, d + 1) .. text, (n - d) / 36
-  until n == 0
-  return text
-end
-
--- between returns a - b of two totals, which is exact below 2^53.
-local function between(a, b)
-  local high, low = a.high - b.high, a.low - b.low
-  if high * LIMB + low >= 2 ^ 63 then
-    high, low = high - TURN_HIGH, low - TURN_LOW
-  elseif high * LIMB + low < -2 ^ 63 then
-    high, low = high + TURN_HIGH, low + TURN_LOW
-  end
-  return high * LIMB + low
-end
-
-local function carried(high, low)
-  if low < 0 then return high - 1, low + LIMB end
-  if low >= LIMB then return high + 1, low - LIMB end
-  return high, low
-end
-
--- plus_total adds a number, perhaps below 0, to a total.
-local function plus_total(total, n)
-  local high, low = carried(total.high, total.low + n)
-  if high > TURN_HIGH or high == TURN_HIGH and low >= TURN_LOW then
-    high, low = carried(high - TURN_HIGH, low - TURN_LOW)
-  elseif high < 0 then
-    high, low = carried(high + TURN_HIGH, low + TURN_LOW)
-  end
-  return {high = high, low = low}
-end
-
--- entry reads an entry, which must be one of ours.
-function window.entry(e)
-  local total, own, cap = match(e.member, '^\1([0-9a-z]+):([0-9a-z]+):([0-9a-z]+)$')
-  if not total then total, own = match(e.member, '^\1([0-9a-z]+):([0-9a-z]+)$') end
-  if not total then total = match(e.member, '^\1([0-9a-z]+)$') end
-  local high, low = number(total or '')
-  local high2, low2 = number(own or '1')
-  local high3, low3 = number(cap or '0')
-  if not e.time or e.time > RANGE - CENTURY * 1000 or not high or not high2 or not high3 or own == '0' or own == '1' and not cap
-    or high2 * LIMB + low2 > 2 ^ 62 or high3 * LIMB + low3 > 2 ^ 62 then
-    fail(FOREIGN_WINDOW)
-  end
-  e.high, e.low, e.weight, e.cap = high, low, high2 * LIMB + low2, cap and high3 * LIMB + low3
-  return e
-end
-
-function window.load(r)
-  local now = now_us()
-  r.us, r.used, r.newest, r.oldest = r.period * 1000, 0.0, nil, nil
-  local newest = zset.newest(r.key, 1)
-  if not newest then return end
-  r.newest = window.entry(newest[1])
-  if r.newest.time <= now - r.us then return end
-  local oldest = zset.first(r.key, now - r.us)
-  if not oldest then fail('ERR the rate limiter at this key is damaged') end
-  r.oldest = window.entry(oldest)
-  local n = between(r.newest, oldest)
-  if oldest.time > r.newest.time or n < 0 or n >= 2 ^ 62 then fail('ERR the rate limiter at this key is damaged') end
-  r.logged = n + oldest.weight
-  r.used = r.newest.cap and math.min(r.logged, r.newest.cap) or r.logged
-end
-
--- part numbers the 120th parts of all periods.
-local function part(time, us)
-  local rest = fmod(time, us)
-  local n = div(rest, 25) * 3 + div(fmod(rest, 25) * 3, 25) -- rest * 120 / 1000
-  return div(time, us) * 120 + div(n, us / 1000)
-end
-
--- lapse returns the time of the first entry whose total has reached a total, by bisection.
-function window.lapse(r, total)
-  if between(r.oldest, total) >= 0 then return r.oldest.time end
-  local low, found, lapse = r.oldest.time, r.newest.time - 1, r.newest.time
-  for _ = 1, 64 do
-    if low >= found then break end
-    local middle = low + div(found - low, 2)
-    local e = zset.first(r.key, middle)
-    if not e then fail('ERR the rate limiter at this key is damaged') end
-    if between(window.entry(e), total) >= 0 then found, lapse = middle, e.time else low = e.time end
-  end
-  return lapse
-end
-
--- append sets the entry that takes units.
-function window.append(r, quantity)
-  local time, newest, own = math.max(now_us(), r.newest and r.newest.time or 0), r.newest, r.opts.EXACT or r.limit <= 120 and not r.opts.FORCE
-  r.next = plus_total(newest or {high = 0, low = 0}, quantity)
-  r.next.time, r.next.weight, r.share = time, quantity, false
-  if r.used < (r.logged or 0) and r.oldest then r.next.cap = r.used + quantity end
-  if newest and (time == newest.time or not own and part(time, r.us) == part(newest.time, r.us)) then
-    r.share = true
-    r.next.weight = quantity + math.min(newest.weight, r.used)
-  end
-end
-
-function window.judge(r, quantity)
-  local v, used, asked = {limited = false, granted = 0, retry = 0, store = false}, r.used, quantity
-  if used >= RANGE then out_of_range() end
-  if r.opts.UPTO and quantity > 0 then asked = math.min(quantity, math.max(r.limit - used, 1)) end
-  r.next, r.share = r.newest, false
-  local lapse
-  if asked < 0 then
-    local given = math.min(-asked, used)
-    v.granted, v.store, used = -given, given > 0, used - given
-    v.forget = v.store and used == 0
-    if v.store then
-      local old = r.newest
-      r.next, r.share = {high = old.high, low = old.low, time = old.time, weight = old.weight, cap = used}, true
+  -- entries returns {member, time} for each pair of a reply. The time is nil if the score isn't one.
+  function zset.entries(reply)
+    local list = {}
+    for i = 1, #reply, 2 do
+      local time = -(tonumber(reply[i + 1]) or 1)
+      list[#list + 1] = {member = reply[i], time = time >= 0 and time <= RANGE and fmod(time, 1) == 0 and time + 0.0 or nil}
     end
-  elseif r.opts.FORCE then
-    if asked > 0 and asked > 1e15 - used then fail('ERR more than 1000000000000000 units would be in use') end
-    if asked > 0 then
+    return list
+  end
+
+  -- newest returns up to most entries; nil if there are none.
+  function zset.newest(key, most)
+    local reply = go.try(key, 'ZRANGE', '0', go.printed(most - 1), 'WITHSCORES')
+    if not reply then go.wrong_type() end
+    return #reply > 0 and zset.entries(reply) or nil
+  end
+
+  -- first returns the oldest entry after a time.
+  function zset.first(key, after)
+    return zset.entries(go.call(key, 'ZREVRANGEBYSCORE', '(' .. go.printed(-after), '-inf', 'WITHSCORES', 'LIMIT', '0', '1'))[1]
+  end
+
+  -- oldest returns up to 128 entries up to a time, the oldest first.
+  function zset.oldest(key, up_to)
+    return zset.entries(go.call(key, 'ZREVRANGEBYSCORE', '+inf', go.printed(-up_to), 'WITHSCORES', 'LIMIT', '0', '128'))
+  end
+end
+
+-- WINDOW: a sorted set. A total of units is modulo 2^64, in two limbs: high * window.LIMB + low.
+
+if needs.WINDOW then
+  window = {words = {'limit', 'period'}, option = 'EXACT', has_units = true}
+  window.LIMB, window.TURN_HIGH, window.TURN_LOW = 3656158440062976, 5045, 1424743591837696 -- 36^10; 2^64 in limbs
+  window.FOREIGN_WINDOW = 'ERR the sorted set at this key is not a sliding window'
+
+  function window.parse(r)
+    r.limit = go.integer(ARGV[r.first], 1, go.MOST, 'limit')
+    go.read(r)
+  end
+
+  -- number reads a canonical number of base 36.
+  function window.number(text)
+    if text ~= '0' and not match(text, '^[1-9a-z][0-9a-z]*$') or #text > 13 then return nil end
+    local high, low = tonumber(string.sub(text, 1, -11), 36) or 0, tonumber(string.sub(text, -10), 36)
+    if high > window.TURN_HIGH or high == window.TURN_HIGH and low >= window.TURN_LOW then return nil end
+    return high + 0.0, low + 0.0
+  end
+
+  function window.base36(n)
+    local text, digits = '', '0123456789abcdefghijklmnopqrstuvwxyz'
+    repeat
+      local d = fmod(n, 36)
+      text, n = string.sub(digits, d + 1, d + 1) .. text, (n - d) / 36
+    until n == 0
+    return text
+  end
+
+  -- between returns a - b of two totals, which is exact below 2^53.
+  function window.between(a, b)
+    local high, low = a.high - b.high, a.low - b.low
+    if high * window.LIMB + low >= 2 ^ 63 then
+      high, low = high - window.TURN_HIGH, low - window.TURN_LOW
+    elseif high * window.LIMB + low < -2 ^ 63 then
+      high, low = high + window.TURN_HIGH, low + window.TURN_LOW
+    end
+    return high * window.LIMB + low
+  end
+
+  function window.carried(high, low)
+    if low < 0 then return high - 1, low + window.LIMB end
+    if low >= window.LIMB then return high + 1, low - window.LIMB end
+    return high, low
+  end
+
+  -- plus_total adds a number, perhaps below 0, to a total.
+  function window.plus_total(total, n)
+    local high, low = window.carried(total.high, total.low + n)
+    if high > window.TURN_HIGH or high == window.TURN_HIGH and low >= window.TURN_LOW then
+      high, low = window.carried(high - window.TURN_HIGH, low - window.TURN_LOW)
+    elseif high < 0 then
+      high, low = window.carried(high + window.TURN_HIGH, low + window.TURN_LOW)
+    end
+    return {high = high, low = low}
+  end
+
+  -- entry reads an entry, which must be one of ours.
+  function window.entry(e)
+    local total, own, cap = match(e.member, '^\1([0-9a-z]+):([0-9a-z]+):([0-9a-z]+)$')
+    if not total then total, own = match(e.member, '^\1([0-9a-z]+):([0-9a-z]+)$') end
+    if not total then total = match(e.member, '^\1([0-9a-z]+)$') end
+    local high, low = window.number(total or '')
+    local high2, low2 = window.number(own or '1')
+    local high3, low3 = window.number(cap or '0')
+    if not e.time or e.time > RANGE - go.CENTURY * 1000 or not high or not high2 or not high3 or own == '0' or own == '1' and not cap
+      or high2 * window.LIMB + low2 > 2 ^ 62 or high3 * window.LIMB + low3 > 2 ^ 62 then
+      go.fail(window.FOREIGN_WINDOW)
+    end
+    e.high, e.low, e.weight, e.cap = high, low, high2 * window.LIMB + low2, cap and high3 * window.LIMB + low3
+    return e
+  end
+
+  function window.load(r)
+    local now = go.now_us()
+    r.us, r.used, r.newest, r.oldest = r.period * 1000, 0.0, nil, nil
+    local newest = zset.newest(r.key, 1)
+    if not newest then return end
+    r.newest = window.entry(newest[1])
+    if r.newest.time <= now - r.us then return end
+    local oldest = zset.first(r.key, now - r.us)
+    if not oldest then go.fail('ERR the rate limiter at this key is damaged') end
+    r.oldest = window.entry(oldest)
+    local n = window.between(r.newest, oldest)
+    if oldest.time > r.newest.time or n < 0 or n >= 2 ^ 62 then go.fail('ERR the rate limiter at this key is damaged') end
+    r.logged = n + oldest.weight
+    r.used = r.newest.cap and math.min(r.logged, r.newest.cap) or r.logged
+  end
+
+  -- part numbers the 120th parts of all periods.
+  function window.part(time, us)
+    local rest = fmod(time, us)
+    local n = go.div(rest, 25) * 3 + go.div(fmod(rest, 25) * 3, 25) -- rest * 120 / 1000
+    return go.div(time, us) * 120 + go.div(n, us / 1000)
+  end
+
+  -- lapse returns the time of the first entry whose total has reached a total, by bisection.
+  function window.lapse(r, total)
+    if window.between(r.oldest, total) >= 0 then return r.oldest.time end
+    local low, found, lapse = r.oldest.time, r.newest.time - 1, r.newest.time
+    for _ = 1, 64 do
+      if low >= found then break end
+      local middle = low + go.div(found - low, 2)
+      local e = zset.first(r.key, middle)
+      if not e then go.fail('ERR the rate limiter at this key is damaged') end
+      if window.between(window.entry(e), total) >= 0 then found, lapse = middle, e.time else low = e.time end
+    end
+    return lapse
+  end
+
+  -- append sets the entry that takes units.
+  function window.append(r, quantity)
+    local time, newest, own = math.max(go.now_us(), r.newest and r.newest.time or 0), r.newest, r.opts.EXACT or r.limit <= 120 and not r.opts.FORCE
+    r.next = window.plus_total(newest or {high = 0, low = 0}, quantity)
+    r.next.time, r.next.weight, r.share = time, quantity, false
+    if r.used < (r.logged or 0) and r.oldest then r.next.cap = r.used + quantity end
+    if newest and (time == newest.time or not own and window.part(time, r.us) == window.part(newest.time, r.us)) then
+      r.share = true
+      r.next.weight = quantity + math.min(newest.weight, r.used)
+    end
+  end
+
+  function window.judge(r, quantity)
+    local v, used, asked = {limited = false, granted = 0, retry = 0, store = false}, r.used, quantity
+    if used >= RANGE then go.out_of_range() end
+    if r.opts.UPTO and quantity > 0 then asked = math.min(quantity, math.max(r.limit - used, 1)) end
+    r.next, r.share = r.newest, false
+    local lapse
+    if asked < 0 then
+      local given = math.min(-asked, used)
+      v.granted, v.store, used = -given, given > 0, used - given
+      v.forget = v.store and used == 0
+      if v.store then
+        local old = r.newest
+        r.next, r.share = {high = old.high, low = old.low, time = old.time, weight = old.weight, cap = used}, true
+      end
+    elseif r.opts.FORCE then
+      if asked > 0 and asked > 1e15 - used then go.fail('ERR more than 1000000000000000 units would be in use') end
+      if asked > 0 then
+        window.append(r, asked)
+        v.granted, v.store, used = asked, true, used + asked
+      end
+    elseif asked > r.limit then
+      v.limited = true
+    elseif asked > r.limit - used then
+      v.limited, lapse = true, window.plus_total(r.newest, asked - r.limit)
+    elseif asked > 0 then
       window.append(r, asked)
       v.granted, v.store, used = asked, true, used + asked
+      if asked < quantity then lapse = window.plus_total(r.next, 1 - r.limit) end
     end
-  elseif asked > r.limit then
-    v.limited = true
-  elseif asked > r.limit - used then
-    v.limited, lapse = true, plus_total(r.newest, asked - r.limit)
-  elseif asked > 0 then
-    window.append(r, asked)
-    v.granted, v.store, used = asked, true, used + asked
-    if asked < quantity then lapse = plus_total(r.next, 1 - r.limit) end
-  end
-  if lapse then
-    local time = r.next.time
-    if r.newest and between(r.newest, lapse) >= 0 and r.oldest then
-      time = window.lapse(r, lapse)
-      if r.share and time == r.newest.time then time = r.next.time end
+    if lapse then
+      local time = r.next.time
+      if r.newest and window.between(r.newest, lapse) >= 0 and r.oldest then
+        time = window.lapse(r, lapse)
+        if r.share and time == r.newest.time then time = r.next.time end
+      end
+      v.retry = time + r.us - go.now_us()
     end
-    v.retry = time + r.us - now_us()
+    v.remaining = math.max(r.limit - used, 0)
+    v.reset = used > 0 and r.next.time + r.us - go.now_us() or 0
+    r.v = v
+    return v
   end
-  v.remaining = math.max(r.limit - used, 0)
-  v.reset = used > 0 and r.next.time + r.us - now_us() or 0
-  r.v = v
-  return v
-end
 
--- drops returns the members that no longer count: at most 128, each checked first.
-function window.drops(r, list)
-  if not r.newest then return end
-  local up_to = now_us() - r.us
-  if r.newest.cap then up_to = math.max(up_to, r.newest.time - 1) end
-  for _, e in ipairs(zset.oldest(r.key, up_to)) do
-    window.entry(e)
-    local n = between(r.newest, e)
-    if n <= 0 and e.member ~= r.newest.member then fail('ERR the rate limiter at this key is damaged') end
-    if not (e.time <= now_us() - r.us or r.newest.cap and n >= r.newest.cap) then return end
-    if not (r.share and e.member == r.newest.member) then list[#list + 1] = e.member end
+  -- drops returns the members that no longer count: at most 128, each checked first.
+  function window.drops(r, list)
+    if not r.newest then return end
+    local up_to = go.now_us() - r.us
+    if r.newest.cap then up_to = math.max(up_to, r.newest.time - 1) end
+    for _, e in ipairs(zset.oldest(r.key, up_to)) do
+      window.entry(e)
+      local n = window.between(r.newest, e)
+      if n <= 0 and e.member ~= r.newest.member then go.fail('ERR the rate limiter at this key is damaged') end
+      if not (e.time <= go.now_us() - r.us or r.newest.cap and n >= r.newest.cap) then return end
+      if not (r.share and e.member == r.newest.member) then list[#list + 1] = e.member end
+    end
   end
-end
 
-function window.apply(r)
-  if not r.v.store then return end
-  local length = r.v.forget and call(r.key, 'ZCARD')
-  if length and length <= 128 then
-    local all = zset.oldest(r.key, RANGE)
-    for _, e in ipairs(all) do window.entry(e) end
-    if #all ~= length then fail(FOREIGN_WINDOW) end
-    write(r.key, 'DEL')
-    return
+  function window.apply(r)
+    if not r.v.store then return end
+    local length = r.v.forget and go.call(r.key, 'ZCARD')
+    if length and length <= 128 then
+      local all = zset.oldest(r.key, RANGE)
+      for _, e in ipairs(all) do window.entry(e) end
+      if #all ~= length then go.fail(window.FOREIGN_WINDOW) end
+      go.write(r.key, 'DEL')
+      return
+    end
+    local next, drops = r.next, {r.key, 'ZREM'}
+    local member = '\1' .. (next.high > 0 and window.base36(next.high) .. string.sub('000000000' .. window.base36(next.low), -10) or window.base36(next.low))
+    if next.weight ~= 1 or next.cap then member = member .. ':' .. window.base36(next.weight) end
+    if next.cap then member = member .. ':' .. window.base36(next.cap) end
+    if r.share then drops[3] = r.newest.member end
+    window.drops(r, drops)
+    local expiry = go.expire(r.key, go.up(next.time + r.us, 1000), r.us / 4000, not r.newest)
+    go.write(r.key, 'ZADD', go.printed(-next.time), member)
+    if #drops > 2 then go.writes[#go.writes + 1] = drops end
+    if expiry then go.write(r.key, 'PEXPIREAT', go.printed(expiry)) end
   end
-  local next, drops = r.next, {r.key, 'ZREM'}
-  local member = '\1' .. (next.high > 0 and base36(next.high) .. string.sub('000000000' .. base36(next.low), -10) or base36(next.low))
-  if next.weight ~= 1 or next.cap then member = member .. ':' .. base36(next.weight) end
-  if next.cap then member = member .. ':' .. base36(next.cap) end
-  if r.share then drops[3] = r.newest.member end
-  window.drops(r, drops)
-  local expiry = expire(r.key, up(next.time + r.us, 1000), r.us / 4000, not r.newest)
-  write(r.key, 'ZADD', printed(-next.time), member)
-  if #drops > 2 then writes[#writes + 1] = drops end
-  if expiry then write(r.key, 'PEXPIREAT', printed(expiry)) end
 end
 
 -- QUOTA: a string.
 
-local quota = {words = {'limit', 'period'}, option = 'ALIGN', units = true}
+if needs.QUOTA then
+  quota = {words = {'limit', 'period'}, option = 'ALIGN', has_units = true}
 
-function quota.parse(r)
-  r.limit = integer(ARGV[r.first], 1, MOST, 'limit')
-  r.calendar = true
-  read(r)
-  if not r.months or r.wrong and not r.opts.ALIGN then return end
-  if not r.opts.ALIGN then fail('ERR a period in months needs ALIGN: use ALIGN +00:00 for months of UTC') end
-  if r.offset <= -28 * DAY or r.offset >= 28 * DAY then
-    fail('ERR offset must be less than 28 days either way if the period is in months')
+  function quota.parse(r)
+    r.limit = go.integer(ARGV[r.first], 1, go.MOST, 'limit')
+    r.calendar = true
+    go.read(r)
+    if not r.months or r.wrong and not r.opts.ALIGN then return end
+    if not r.opts.ALIGN then go.fail('ERR a period in months needs ALIGN: use ALIGN +00:00 for months of UTC') end
+    if r.offset <= -28 * go.DAY or r.offset >= 28 * go.DAY then
+      go.fail('ERR offset must be less than 28 days either way if the period is in months')
+    end
   end
-end
 
-function quota.load(r)
-  r.used, r.ends, r.there = 0.0, 0.0, true
-  local text = try(r.key, 'GETRANGE', '0', '36')
-  if not text then wrong_type() end
-  if text == '' then
-    r.there = call(r.key, 'EXISTS') == 1
-    if not r.there then return end
+  function quota.load(r)
+    r.used, r.ends, r.there = 0.0, 0.0, true
+    local text = go.try(r.key, 'GETRANGE', '0', '36')
+    if not text then go.wrong_type() end
+    if text == '' then
+      r.there = go.call(r.key, 'EXISTS') == 1
+      if not r.there then return end
+    end
+    local used, s, us = match(text, '^([1-9]%d*)@(%d%d%d%d%d%d%d%d%d%d)(%d%d%d%d%d%d)000$')
+    local micros = used and s * 1e6 + us
+    if not used or #text > 36 or tonumber(used) > 1e15 or micros < 1 or s + 0 > 9007199254 or s + 0 == 9007199254 and us + 0 > 740992 then
+      go.fail('ERR the string at this key is not a quota')
+    end
+    if micros > go.now_us() then r.used, r.ends = used + 0.0, micros end
   end
-  local used, s, us = match(text, '^([1-9]%d*)@(%d%d%d%d%d%d%d%d%d%d)(%d%d%d%d%d%d)000$')
-  local micros = used and s * 1e6 + us
-  if not used or #text > 36 or tonumber(used) > 1e15 or micros < 1 or s + 0 > 9007199254 or s + 0 == 9007199254 and us + 0 > 740992 then
-    fail('ERR the string at this key is not a quota')
+
+  -- month_day returns the first day of a month. January 1, 1970 is day 0, and its month is 0.
+  function quota.month_day(month)
+    local before = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334}
+    local years = go.div(month, 12) + 1969
+    local in_year, year = month - go.div(month, 12) * 12, years + 1
+    local leap_days = go.div(years, 4) - go.div(years, 100) + go.div(years, 400)
+    if in_year >= 2 and fmod(year, 4) == 0 and (fmod(year, 100) ~= 0 or fmod(year, 400) == 0) then leap_days = leap_days + 1 end
+    return years * 365 + leap_days - 719162 + before[in_year + 1]
   end
-  if micros > now_us() then r.used, r.ends = used + 0.0, micros end
-end
 
--- month_day returns the first day of a month. January 1, 1970 is day 0, and its month is 0.
-local function month_day(month)
-  local before = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334}
-  local years = div(month, 12) + 1969
-  local in_year, year = month - div(month, 12) * 12, years + 1
-  local leap_days = div(years, 4) - div(years, 100) + div(years, 400)
-  if in_year >= 2 and fmod(year, 4) == 0 and (fmod(year, 100) ~= 0 or fmod(year, 400) == 0) then leap_days = leap_days + 1 end
-  return years * 365 + leap_days - 719162 + before[in_year + 1]
-end
-
-local function months_end(us, n)
-  local day = div(us, DAY * 1000)
-  local month = div(day * 4800, 146097)
-  if month_day(month) > day then month = month - 1 elseif month_day(month + 1) <= day then month = month + 1 end
-  return month_day((div(month, n) + 1) * n) * DAY * 1000
-end
-
-function quota.window_end(r)
-  local now, us = now_us(), r.period * 1000
-  if not r.opts.ALIGN then return now + us end
-  local offset = r.offset * 1000
-  if r.months then return months_end(now - offset, r.months) + offset end
-  local since = fmod(now - offset, us)
-  return now - (since < 0 and since + us or since) + us
-end
-
-function quota.judge(r, quantity)
-  local v, used, asked, now = {limited = false, granted = 0, retry = 0, store = false}, r.used, quantity, now_us()
-  local left = r.limit - used
-  r.next_end = r.ends
-  if r.opts.UPTO and quantity > 0 then asked = math.min(quantity, math.max(left, 1)) end
-  if asked < 0 then
-    local given = math.min(-asked, used)
-    v.granted, v.store, used = -given, given > 0, used - given
-  elseif r.opts.FORCE and asked > 0 and asked > 1e15 - used then
-    fail('ERR more than 1000000000000000 units would be in use')
-  elseif asked > r.limit and not r.opts.FORCE then
-    v.limited = true
-  elseif asked > left and not r.opts.FORCE then
-    v.limited, v.retry = true, r.ends - now
-  elseif asked > 0 then
-    if used == 0 then r.next_end = quota.window_end(r) end
-    v.granted, v.store, used = asked, true, used + asked
-    if asked < quantity then v.retry = r.next_end - now end
+  function quota.months_end(us, n)
+    local day = go.div(us, go.DAY * 1000)
+    local month = go.div(day * 4800, 146097)
+    if quota.month_day(month) > day then month = month - 1 elseif quota.month_day(month + 1) <= day then month = month + 1 end
+    return quota.month_day((go.div(month, n) + 1) * n) * go.DAY * 1000
   end
-  v.remaining = math.max(r.limit - used, 0)
-  v.reset = used > 0 and r.next_end - now or 0
-  r.v, r.next_used = v, used
-  return v
-end
 
-function quota.apply(r)
-  if not r.v.store then return end
-  if r.next_used == 0 then
-    write(r.key, 'DEL')
-    return
+  function quota.window_end(r)
+    local now, us = go.now_us(), r.period * 1000
+    if not r.opts.ALIGN then return now + us end
+    local offset = r.offset * 1000
+    if r.months then return quota.months_end(now - offset, r.months) + offset end
+    local since = fmod(now - offset, us)
+    return now - (since < 0 and since + us or since) + us
   end
-  local text = format('%d@%010d%06d000', r.next_used, div(r.next_end, 1e6), fmod(r.next_end, 1e6))
-  local expiry = expire(r.key, up(r.next_end, 1000), r.period / 4, not r.there)
-  if expiry then write(r.key, 'SET', text, 'PXAT', printed(expiry)) else write(r.key, 'SET', text, 'KEEPTTL') end
+
+  function quota.judge(r, quantity)
+    local v, used, asked, now = {limited = false, granted = 0, retry = 0, store = false}, r.used, quantity, go.now_us()
+    local left = r.limit - used
+    r.next_end = r.ends
+    if r.opts.UPTO and quantity > 0 then asked = math.min(quantity, math.max(left, 1)) end
+    if asked < 0 then
+      local given = math.min(-asked, used)
+      v.granted, v.store, used = -given, given > 0, used - given
+    elseif r.opts.FORCE and asked > 0 and asked > 1e15 - used then
+      go.fail('ERR more than 1000000000000000 units would be in use')
+    elseif asked > r.limit and not r.opts.FORCE then
+      v.limited = true
+    elseif asked > left and not r.opts.FORCE then
+      v.limited, v.retry = true, r.ends - now
+    elseif asked > 0 then
+      if used == 0 then r.next_end = quota.window_end(r) end
+      v.granted, v.store, used = asked, true, used + asked
+      if asked < quantity then v.retry = r.next_end - now end
+    end
+    v.remaining = math.max(r.limit - used, 0)
+    v.reset = used > 0 and r.next_end - now or 0
+    r.v, r.next_used = v, used
+    return v
+  end
+
+  function quota.apply(r)
+    if not r.v.store then return end
+    if r.next_used == 0 then
+      go.write(r.key, 'DEL')
+      return
+    end
+    local text = format('%d@%010d%06d000', r.next_used, go.div(r.next_end, 1e6), fmod(r.next_end, 1e6))
+    local expiry = go.expire(r.key, go.up(r.next_end, 1000), r.period / 4, not r.there)
+    if expiry then go.write(r.key, 'SET', text, 'PXAT', go.printed(expiry)) else go.write(r.key, 'SET', text, 'KEEPTTL') end
+  end
 end
 
 -- LEASE: a sorted set of slots by holder.
 
-local lease = {words = {'limit', 'ttl', 'id'}, renews = true}
+if needs.LEASE or needs.RELEASE then
+  lease = {words = {'limit', 'ttl', 'id'}, renews = true}
 
-function lease.parse(r)
-  r.limit, r.quantity = integer(ARGV[r.first], 1, MOST, 'limit'), 1.0
-  r.ttl = time_word(ARGV[r.first + 1], r.unit, 1, 'ttl', 'an integer, or one with a unit such as 250ms, 5s, 15m, 1h or 1d')
-  r.id = ARGV[r.first + 2]
-  if #r.id > 512 then fail('ERR an id must not exceed 512 bytes') end
-end
-
-function lease.check(e)
-  if not e.time or string.sub(e.member, 1, 1) ~= '\2' or #e.member > 513 then fail('ERR the sorted set at this key holds no leases') end
-  return e
-end
-
-function lease.load(r)
-  local now = now_us()
-  r.used, r.own, r.latest, r.lapsed = 0, nil, nil, {}
-  local newest = zset.newest(r.key, 2)
-  r.fresh = not newest
-  if not newest then return end
-  local member = '\2' .. r.id
-  local score = call(r.key, 'ZSCORE', member)
-  if score then
-    local own = lease.check(zset.entries({member, score})[1])
-    if own.time > now then r.own = own.time end
+  function lease.parse(r)
+    r.limit, r.quantity = go.integer(ARGV[r.first], 1, go.MOST, 'limit'), 1.0
+    r.ttl = go.time_word(ARGV[r.first + 1], r.unit, 1, 'ttl', 'an integer, or one with a unit such as 250ms, 5s, 15m, 1h or 1d')
+    r.id = ARGV[r.first + 2]
+    if #r.id > 512 then go.fail('ERR an id must not exceed 512 bytes') end
   end
-  for _, e in ipairs(newest) do -- one of the two newest leases isn't the caller's
-    lease.check(e)
-    if e.member ~= member then
-      if e.time > now then r.latest = e.time end
-      break
+
+  function lease.check(e)
+    if not e.time or string.sub(e.member, 1, 1) ~= '\2' or #e.member > 513 then go.fail('ERR the sorted set at this key holds no leases') end
+    return e
+  end
+
+  function lease.load(r)
+    local now = go.now_us()
+    r.used, r.own, r.latest, r.lapsed = 0, nil, nil, {}
+    local newest = zset.newest(r.key, 2)
+    r.fresh = not newest
+    if not newest then return end
+    local member = '\2' .. r.id
+    local score = go.call(r.key, 'ZSCORE', member)
+    if score then
+      local own = lease.check(zset.entries({member, score})[1])
+      if own.time > now then r.own = own.time end
+    end
+    for _, e in ipairs(newest) do -- one of the two newest leases isn't the caller's
+      lease.check(e)
+      if e.member ~= member then
+        if e.time > now then r.latest = e.time end
+        break
+      end
+    end
+    r.lapsed = zset.oldest(r.key, now)
+    for _, e in ipairs(r.lapsed) do lease.check(e) end
+    if not r.latest then
+      r.used = r.own and 1 or 0
+    elseif #r.lapsed == 128 then
+      r.used = go.call(r.key, 'ZCOUNT', '-inf', '(' .. go.printed(-now))
+    else
+      r.used = go.call(r.key, 'ZCARD') - #r.lapsed
     end
   end
-  r.lapsed = zset.oldest(r.key, now)
-  for _, e in ipairs(r.lapsed) do lease.check(e) end
-  if not r.latest then
-    r.used = r.own and 1 or 0
-  elseif #r.lapsed == 128 then
-    r.used = call(r.key, 'ZCOUNT', '-inf', '(' .. printed(-now))
-  else
-    r.used = call(r.key, 'ZCARD') - #r.lapsed
-  end
-end
 
--- lapse returns when so many slots have lapsed.
-function lease.lapse(r, await)
-  local e
-  if await == 1 then
-    e = zset.first(r.key, now_us())
-  else
-    local rank = printed(r.used - await)
-    e = zset.entries(call(r.key, 'ZRANGE', rank, rank, 'WITHSCORES'))[1]
-  end
-  if e and lease.check(e).time > now_us() then return e.time end
-  return r.latest
-end
-
-function lease.judge(r, quantity)
-  local now = now_us()
-  local v = {limited = false, granted = 1, retry = 0, renewed = r.own and 1 or 0}
-  if quantity == 0 then
-    v.remaining, v.reset = math.max(r.limit - r.used, 0), math.max(math.max(r.latest or 0, r.own or 0) - now, 0)
-  elseif not r.own and r.used >= r.limit then
-    v.limited, v.remaining, v.reset = true, 0, r.latest - now
-    v.retry = lease.lapse(r, r.used - r.limit + 1) - now
-  else
-    r.next = now + r.ttl * 1000
-    v.remaining = math.max(r.limit - r.used - (r.own and 0 or 1), 0)
-    v.reset = math.max(r.latest or 0, r.next) - now
-  end
-  r.v = v
-  return v
-end
-
-function lease.apply(r, denied)
-  local drops, member = {r.key, 'ZREM'}, '\2' .. r.id
-  for _, e in ipairs(r.lapsed) do
-    if denied or e.member ~= member then drops[#drops + 1] = e.member end
-  end
-  if denied then
-    if #drops > 2 then writes[#writes + 1] = drops end
-    return
-  end
-  local expiry = expire(r.key, up(math.max(r.latest or 0, r.next), 1000), r.ttl / 4, r.fresh)
-  write(r.key, 'ZADD', printed(-r.next), member)
-  if #drops > 2 then writes[#writes + 1] = drops end
-  if expiry then write(r.key, 'PEXPIREAT', printed(expiry)) end
-end
-
--- release gives slots back.
-local function release()
-  if argc > 1025 then fail('ERR at most 1024 ids can be released at once') end
-  local members, seen = {}, {}
-  for i = 2, argc do
-    if #ARGV[i] > 512 then fail('ERR an id must not exceed 512 bytes') end
-    members[i - 1] = '\2' .. ARGV[i]
-  end
-  local newest = zset.newest(1, 1)
-  if not newest then return 0 end
-  read_clock()
-  local scores, going, held, now = call(1, 'ZMSCORE', spread(members, 1)), {}, 0, now_us()
-  for i = 1, #members do
-    if scores[i] and not seen[members[i]] then
-      local e = lease.check(zset.entries({members[i], scores[i]})[1])
-      going[#going + 1], seen[members[i]] = e, true
-      if e.time > now then held = held + 1 end
+  -- lapse returns when so many slots have lapsed.
+  function lease.lapse(r, await)
+    local e
+    if await == 1 then
+      e = zset.first(r.key, go.now_us())
+    else
+      local rank = go.printed(r.used - await)
+      e = zset.entries(go.call(r.key, 'ZRANGE', rank, rank, 'WITHSCORES'))[1]
     end
+    if e and lease.check(e).time > go.now_us() then return e.time end
+    return r.latest
   end
-  if #going == 0 then
-    lease.check(newest[1])
-    return 0
-  end
-  table.sort(going, function(a, b) return a.time > b.time or a.time == b.time and a.member < b.member end)
-  local drops = {1, 'ZREM'}
-  for i = 1, #going do drops[i + 2] = going[i].member end
-  writes[1] = drops
-  for _, e in ipairs(zset.newest(1, #going + 1)) do
-    if not seen[e.member] then -- the latest that stays
-      local last = math.max(lease.check(e).time, now)
-      local expiry = expire(1, up(last, 1000), (last - now) / 4000)
-      if expiry then write(1, 'PEXPIREAT', printed(expiry)) end
-      break
+
+  function lease.judge(r, quantity)
+    local now = go.now_us()
+    local v = {limited = false, granted = 1, retry = 0, renewed = r.own and 1 or 0}
+    if quantity == 0 then
+      v.remaining, v.reset = math.max(r.limit - r.used, 0), math.max(math.max(r.latest or 0, r.own or 0) - now, 0)
+    elseif not r.own and r.used >= r.limit then
+      v.limited, v.remaining, v.reset = true, 0, r.latest - now
+      v.retry = lease.lapse(r, r.used - r.limit + 1) - now
+    else
+      r.next = now + r.ttl * 1000
+      v.remaining = math.max(r.limit - r.used - (r.own and 0 or 1), 0)
+      v.reset = math.max(r.latest or 0, r.next) - now
     end
+    r.v = v
+    return v
   end
-  return held
+
+  function lease.apply(r, denied)
+    local drops, member = {r.key, 'ZREM'}, '\2' .. r.id
+    for _, e in ipairs(r.lapsed) do
+      if denied or e.member ~= member then drops[#drops + 1] = e.member end
+    end
+    if denied then
+      if #drops > 2 then go.writes[#go.writes + 1] = drops end
+      return
+    end
+    local expiry = go.expire(r.key, go.up(math.max(r.latest or 0, r.next), 1000), r.ttl / 4, r.fresh)
+    go.write(r.key, 'ZADD', go.printed(-r.next), member)
+    if #drops > 2 then go.writes[#go.writes + 1] = drops end
+    if expiry then go.write(r.key, 'PEXPIREAT', go.printed(expiry)) end
+  end
+
+  -- release gives slots back.
+  function lease.release()
+    if argc > 1025 then go.fail('ERR at most 1024 ids can be released at once') end
+    local members, seen = {}, {}
+    for i = 2, argc do
+      if #ARGV[i] > 512 then go.fail('ERR an id must not exceed 512 bytes') end
+      members[i - 1] = '\2' .. ARGV[i]
+    end
+    local newest = zset.newest(1, 1)
+    if not newest then return 0 end
+    go.read_clock()
+    local scores, going, held, now = go.call(1, 'ZMSCORE', go.spread(members, 1)), {}, 0, go.now_us()
+    for i = 1, #members do
+      if scores[i] and not seen[members[i]] then
+        local e = lease.check(zset.entries({members[i], scores[i]})[1])
+        going[#going + 1], seen[members[i]] = e, true
+        if e.time > now then held = held + 1 end
+      end
+    end
+    if #going == 0 then
+      lease.check(newest[1])
+      return 0
+    end
+    table.sort(going, function(a, b) return a.time > b.time or a.time == b.time and a.member < b.member end)
+    local drops = {1, 'ZREM'}
+    for i = 1, #going do drops[i + 2] = going[i].member end
+    go.writes[1] = drops
+    for _, e in ipairs(zset.newest(1, #going + 1)) do
+      if not seen[e.member] then -- the latest that stays
+        local last = math.max(lease.check(e).time, now)
+        local expiry = go.expire(1, go.up(last, 1000), (last - now) / 4000)
+        if expiry then go.write(1, 'PEXPIREAT', go.printed(expiry)) end
+        break
+      end
+    end
+    return held
+  end
 end
 
 -- Replies, and calls of one limiter.
 
-local kinds = {THROTTLE = throttle, WINDOW = window, QUOTA = quota, LEASE = lease}
+go.kinds = {THROTTLE = throttle, WINDOW = window, QUOTA = quota, LEASE = lease}
 
-local function new_request(kind, first, key)
-  return {kind = kind, first = first, period_word = first + #kinds[kind].words - 1, key = key, cell = 0, opts = {}, unit = 1000}
+function go.new_request(kind, first, key)
+  return {kind = kind, first = first, period_word = first + #go.kinds[kind].words - 1, key = key, cell = 0, opts = {}, unit = 1000}
 end
 
 -- verdict returns the integers of a reply.
-local function verdict(r, v)
+function go.verdict(r, v)
   local unit = (r.opts.MS and 1e6 or 1e9) / (r.kind == 'THROTTLE' and 1 or 1000) -- the others judge in µs
-  local reply = {v.limited and 1 or 0, r.limit, v.remaining, v.retry > 0 and up(v.retry, unit) or -1, up(v.reset, unit)}
-  if kinds[r.kind].renews then
+  local reply = {v.limited and 1 or 0, r.limit, v.remaining, v.retry > 0 and go.up(v.retry, unit) or -1, go.up(v.reset, unit)}
+  if go.kinds[r.kind].renews then
     reply[6] = v.renewed
   elseif r.opts.UPTO then
     reply[6] = v.granted
   elseif r.opts.RESERVE then
-    reply[6] = v.limited and -1 or up(v.wait, unit)
+    reply[6] = v.limited and -1 or go.up(v.wait, unit)
   end
   return reply
 end
 
-local function integers(list)
+function go.integers(list)
   for i = 1, whole and #list or 0 do
-    if type(list[i]) == 'table' then integers(list[i]) else list[i] = whole(list[i]) end
+    if type(list[i]) == 'table' then go.integers(list[i]) else list[i] = whole(list[i]) end
   end
   return list
 end
 
-local function one(kind, allowed, redis_cell)
-  local r, limiter = new_request(kind, 2, 1), kinds[kind]
+function go.one(kind, allowed, redis_cell)
+  local r, limiter = go.new_request(kind, 2, 1), go.kinds[kind]
   local rest, wrong, word = 2 + #limiter.words, nil, nil
   r.redis_cell = redis_cell
-  if limiter.units and ARGV[rest] and (redis_cell or looks_numeric(ARGV[rest])) then
+  if limiter.has_units and ARGV[rest] and (redis_cell or go.looks_numeric(ARGV[rest])) then
     r.quantity_word, rest = rest, rest + 1
   end
   if rest <= argc then
-    r.opts, r.operand, wrong, word = options(rest, allowed)
-    if word and limiter.units and looks_numeric(ARGV[word]) then
-      wrong = "ERR '" .. shown(ARGV[word]) .. "' is in the wrong place: quantity must come right after the period"
+    r.opts, r.operand, wrong, word = go.options(rest, allowed)
+    if word and limiter.has_units and go.looks_numeric(ARGV[word]) then
+      wrong = "ERR '" .. go.shown(ARGV[word]) .. "' is in the wrong place: quantity must come right after the period"
     end
-    r.opts.MS = r.opts.MS or wrong and says_ms(rest)
+    r.opts.MS = r.opts.MS or wrong and go.says_ms(rest)
     r.unit = r.opts.MS and 1 or 1000
   end
   r.wrong, r.state = wrong, {asked = 1}
   limiter.parse(r) -- the words from the left are judged first
-  if wrong then fail(wrong) end
-  read_clock()
+  if wrong then go.fail(wrong) end
+  go.read_clock()
   limiter.load(r)
   local v = limiter.judge(r, r.quantity, true)
   limiter.apply(r, v.limited)
   if limiter.finish then limiter.finish(r.state, 1) end
-  return verdict(r, v)
+  return go.verdict(r, v)
 end
 
 -- GO.ALL.
 
--- plan finds the clauses in the words. It returns the error of a word, after the clauses before it.
-local function plan(clauses, states)
-  local i, key, allowed, bad = 2, 1, {'MS', 'FORCE'}, nil
-  local function clause(n, text) return 'ERR clause ' .. n .. ': ' .. text end
-  local seen = {[KEYS[1]] = true}
-  while true do
-    local state, kind = {asked = 0}, nil
-    states[key] = state
-    if not kinds[string.upper(ARGV[i] or '')] then
-      if i > argc then return 'ERR a key needs a clause after it, such as THROTTLE 4 5 1m' end
-      return "ERR a clause must begin with THROTTLE, WINDOW, QUOTA or LEASE, not '" .. shown(ARGV[i]) .. "'"
-    end
-    while i <= argc and kinds[string.upper(ARGV[i])] do
-      local n, word = #clauses + 1, ARGV[i]
-      local name = string.upper(word)
-      local limiter = kinds[name]
-      if n > 32 then return 'ERR at most 32 clauses' end
-      if kind and (not limiter.cells or kind ~= name) then
-        return clause(n, 'a WINDOW, QUOTA or LEASE clause needs a key of its own: write KEY and another key before it')
+if needs.ALL then
+  all = {}
+
+  -- plan finds the clauses in the words. It returns the error of a word, after the clauses before it.
+  function all.plan(clauses, states)
+    local i, key, allowed, bad = 2, 1, {'MS', 'FORCE'}, nil
+    local function clause(n, text) return 'ERR clause ' .. n .. ': ' .. text end
+    local seen = {[KEYS[1]] = true}
+    while true do
+      local state, kind = {asked = 0}, nil
+      states[key] = state
+      if not go.kinds[string.upper(ARGV[i] or '')] then
+        if i > argc then return 'ERR a key needs a clause after it, such as THROTTLE 4 5 1m' end
+        return "ERR a clause must begin with THROTTLE, WINDOW, QUOTA or LEASE, not '" .. go.shown(ARGV[i]) .. "'"
       end
-      if i + #limiter.words > argc then
-        return clause(n, "'" .. shown(word) .. "' needs " .. in_words(limiter.words, 'and'))
-      end
-      kind = name
-      local r = new_request(name, i + 1, key)
-      r.cell, r.state, state.asked = state.asked, state, state.asked + 1
-      clauses[n], i = r, i + 1 + #limiter.words
-      if limiter.units and i <= argc and looks_numeric(ARGV[i]) then r.quantity_word, i = i, i + 1 end
-      while i <= argc and limiter.option and string.upper(ARGV[i]) == limiter.option do
-        if r.opts[limiter.option] then return clause(n, "option '" .. shown(ARGV[i]) .. "' given more than once") end
-        r.opts[limiter.option], i = true, i + 1
-        if needs_operand[limiter.option] then
-          if i > argc then return clause(n, needs_operand[limiter.option]) end
-          r.operand, i = i, i + 1
+      while i <= argc and go.kinds[string.upper(ARGV[i])] do
+        local n, word = #clauses + 1, ARGV[i]
+        local name = string.upper(word)
+        local limiter = go.kinds[name]
+        if n > 32 then return 'ERR at most 32 clauses' end
+        if kind and (not limiter.cells or kind ~= name) then
+          return clause(n, 'a WINDOW, QUOTA or LEASE clause needs a key of its own: write KEY and another key before it')
+        end
+        if i + #limiter.words > argc then
+          return clause(n, "'" .. go.shown(word) .. "' needs " .. go.in_words(limiter.words, 'and'))
+        end
+        kind = name
+        local r = go.new_request(name, i + 1, key)
+        r.cell, r.state, state.asked = state.asked, state, state.asked + 1
+        clauses[n], i = r, i + 1 + #limiter.words
+        if limiter.has_units and i <= argc and go.looks_numeric(ARGV[i]) then r.quantity_word, i = i, i + 1 end
+        while i <= argc and limiter.option and string.upper(ARGV[i]) == limiter.option do
+          if r.opts[limiter.option] then return clause(n, "option '" .. go.shown(ARGV[i]) .. "' given more than once") end
+          r.opts[limiter.option], i = true, i + 1
+          if go.lacks(limiter.option) then
+            if i > argc then return clause(n, go.lacks(limiter.option)) end
+            r.operand, i = i, i + 1
+          end
         end
       end
+      if i > argc or string.upper(ARGV[i]) ~= 'KEY' then break end
+      if i + 2 > argc then return 'ERR a key needs a clause after it, such as THROTTLE 4 5 1m' end
+      if seen[ARGV[i + 1]] then return 'ERR a key may be named only once' end
+      key, i, seen[ARGV[i + 1]] = key + 1, i + 2, true
+      if key > 32 then return 'ERR at most 32 clauses' end
+      bad = bad or ARGV[i - 1] ~= KEYS[key]
     end
-    if i > argc or string.upper(ARGV[i]) ~= 'KEY' then break end
-    if i + 2 > argc then return 'ERR a key needs a clause after it, such as THROTTLE 4 5 1m' end
-    if seen[ARGV[i + 1]] then return 'ERR a key may be named only once' end
-    key, i, seen[ARGV[i + 1]] = key + 1, i + 2, true
-    if key > 32 then return 'ERR at most 32 clauses' end
-    bad = bad or ARGV[i - 1] ~= KEYS[key]
-  end
-  local opts, _, wrong, word = options(i, allowed)
-  if word then
-    local o, last, text = find_option(ARGV[word]), #clauses, "'" .. shown(ARGV[word]) .. "'"
-    local numeric = looks_numeric(ARGV[word])
-    if not next(opts) and (numeric and not kinds[clauses[last].kind].units or o and o ~= 'UPTO' and o ~= 'RESERVE') then
-      return clause(last, text .. ' is not an option of ' .. clauses[last].kind)
+    local opts, _, wrong, word = go.options(i, allowed)
+    if word then
+      local o, last, text = go.find_option(ARGV[word]), #clauses, "'" .. go.shown(ARGV[word]) .. "'"
+      local numeric = go.looks_numeric(ARGV[word])
+      if not next(opts) and (numeric and not go.kinds[clauses[last].kind].has_units or o and o ~= 'UPTO' and o ~= 'RESERVE') then
+        return clause(last, text .. ' is not an option of ' .. clauses[last].kind)
+      end
+      if o == 'EXACT' or o == 'ALIGN' or o == 'LOCKOUT' then return 'ERR ' .. text .. ' must come before MS and FORCE' end
+      if o then return 'ERR ' .. text .. ' is not an option of GO.ALL' end
+      if numeric then return 'ERR ' .. text .. ' is in the wrong place: quantity must come right after the period' end
+      if next(opts) then return 'ERR ' .. text .. ' must come before MS and FORCE' end
+      return 'ERR ' .. text .. ' is neither a clause nor an option: write KEY before another key'
     end
-    if o == 'EXACT' or o == 'ALIGN' or o == 'LOCKOUT' then return 'ERR ' .. text .. ' must come before MS and FORCE' end
-    if o then return 'ERR ' .. text .. ' is not an option of GO.ALL' end
-    if numeric then return 'ERR ' .. text .. ' is in the wrong place: quantity must come right after the period' end
-    if next(opts) then return 'ERR ' .. text .. ' must come before MS and FORCE' end
-    return 'ERR ' .. text .. ' is neither a clause nor an option: write KEY before another key'
+    for n = 1, #clauses do
+      if opts.FORCE and not go.kinds[clauses[n].kind].has_units then return 'ERR FORCE cannot be combined with a LEASE clause' end
+      if opts.FORCE and clauses[n].opts.LOCKOUT then return 'ERR FORCE cannot be combined with LOCKOUT' end
+      clauses[n].opts.MS, clauses[n].opts.FORCE = opts.MS, opts.FORCE
+    end
+    return wrong, bad or key ~= #KEYS
   end
-  for n = 1, #clauses do
-    if opts.FORCE and not kinds[clauses[n].kind].units then return 'ERR FORCE cannot be combined with a LEASE clause' end
-    if opts.FORCE and clauses[n].opts.LOCKOUT then return 'ERR FORCE cannot be combined with LOCKOUT' end
-    clauses[n].opts.MS, clauses[n].opts.FORCE = opts.MS, opts.FORCE
-  end
-  return wrong, bad or key ~= #KEYS
-end
 
--- inside runs a function on a clause. An error names the clause if it is about words.
-local function inside(clauses, n, f, named)
-  local ok, result = pcall(f)
-  if ok then return result end
-  if named and type(result) == 'table' and result.text then
-    result.text = string.gsub(result.text, '^ERR ', 'ERR clause ' .. n .. ': ')
-  end
-  error(result, 0)
-end
-
-local function decider(replies)
-  local found, longest, least = 1, -1, math.huge
-  for i = 1, #replies do
-    local r = replies[i]
-    local wait = r[4] < 0 and math.huge or r[4]
-    if r[1] ~= 0 and wait > longest then
-      found, longest = i, wait
-    elseif longest < 0 and r[3] < least then
-      found, least = i, r[3]
+  -- inside runs a function on a clause. An error names the clause if it is about words.
+  function all.inside(clauses, n, f, named)
+    local ok, result = pcall(f)
+    if ok then return result end
+    if named and type(result) == 'table' and result.text then
+      result.text = string.gsub(result.text, '^ERR ', 'ERR clause ' .. n .. ': ')
     end
+    error(result, 0)
   end
-  return found
-end
 
--- judge_all judges each clause alone. An error of the contract comes before one of the range.
-local function judge_all(clauses, may_lock)
-  local replies, beyond = {}, nil
-  for n = 1, #clauses do
-    local r, limiter = clauses[n], kinds[clauses[n].kind]
-    limiter.load(r)
-    local ok, v = pcall(limiter.judge, r, r.quantity, may_lock)
-    if ok then
-      replies[n] = verdict(r, v)
-    elseif type(v) == 'table' and v.range then
-      beyond = beyond or v
-    else
-      error(v, 0)
+  function all.decider(replies)
+    local found, longest, least = 1, -1, math.huge
+    for i = 1, #replies do
+      local r = replies[i]
+      local wait = r[4] < 0 and math.huge or r[4]
+      if r[1] ~= 0 and wait > longest then
+        found, longest = i, wait
+      elseif longest < 0 and r[3] < least then
+        found, least = i, r[3]
+      end
     end
+    return found
   end
-  if beyond then error(beyond, 0) end
-  return replies
-end
 
-local function all()
-  local clauses, states, never = {}, {}, false
-  local wrong, misplaced = plan(clauses, states)
-  for n = 1, #clauses do
-    local r = clauses[n]
-    r.opts.MS, r.wrong = r.opts.MS or wrong and (says_ms(2) or string.upper(KEYS[1]) == 'MS'), wrong
-    r.unit = r.opts.MS and 1 or 1000
-    inside(clauses, n, function() kinds[r.kind].parse(r) end, true)
-    never = never or r.quantity > r.limit
-  end
-  if wrong then fail(wrong) end
-  if misplaced then fail('ERR the keys after KEY must be those of the script, in the same order') end
-  read_clock()
-  local replies = judge_all(clauses, not never)
-  local d = decider(replies)
-  local denied = replies[d][1] ~= 0
-  for n = 1, #clauses do
-    local r, limiter = clauses[n], kinds[clauses[n].kind]
-    if denied and replies[n][1] == 0 then
-      local v = limiter.judge(r, 0, false)
-      v.limited, v.retry = false, 0
-      replies[n] = verdict(r, v)
+  -- judge_all judges each clause alone. An error of the contract comes before one of the range.
+  function all.judge_all(clauses, may_lock)
+    local replies, beyond = {}, nil
+    for n = 1, #clauses do
+      local r, limiter = clauses[n], go.kinds[clauses[n].kind]
+      limiter.load(r)
+      local ok, v = pcall(limiter.judge, r, r.quantity, may_lock)
+      if ok then
+        replies[n] = go.verdict(r, v)
+      elseif type(v) == 'table' and v.range then
+        beyond = beyond or v
+      else
+        error(v, 0)
+      end
     end
-    limiter.apply(r, denied)
+    if beyond then error(beyond, 0) end
+    return replies
   end
-  for n = 1, #clauses do
-    if clauses[n].cell > 0 then throttle.fill_gaps(clauses[n], clauses, n) end
+
+  function all.run()
+    local clauses, states, never = {}, {}, false
+    local wrong, misplaced = all.plan(clauses, states)
+    for n = 1, #clauses do
+      local r = clauses[n]
+      r.opts.MS, r.wrong = r.opts.MS or wrong and (go.says_ms(2) or string.upper(KEYS[1]) == 'MS'), wrong
+      r.unit = r.opts.MS and 1 or 1000
+      all.inside(clauses, n, function() go.kinds[r.kind].parse(r) end, true)
+      never = never or r.quantity > r.limit
+    end
+    if wrong then go.fail(wrong) end
+    if misplaced then go.fail('ERR the keys after KEY must be those of the script, in the same order') end
+    go.read_clock()
+    local replies = all.judge_all(clauses, not never)
+    local d = all.decider(replies)
+    local denied = replies[d][1] ~= 0
+    for n = 1, #clauses do
+      local r, limiter = clauses[n], go.kinds[clauses[n].kind]
+      if denied and replies[n][1] == 0 then
+        local v = limiter.judge(r, 0, false)
+        v.limited, v.retry = false, 0
+        replies[n] = go.verdict(r, v)
+      end
+      limiter.apply(r, denied)
+    end
+    for n = 1, #clauses do
+      if clauses[n].cell > 0 then throttle.fill_gaps(clauses[n], clauses, n) end
+    end
+    for key = 1, throttle and #states or 0 do throttle.finish(states[key], key) end
+    local r = replies[d]
+    local reply = {r[1], r[2], r[3], r[4], r[5], d - 1}
+    for n = 1, #clauses do reply[n + 6] = replies[n] end
+    return reply
   end
-  for key = 1, #states do throttle.finish(states[key], key) end
-  local r = replies[d]
-  local reply = {r[1], r[2], r[3], r[4], r[5], d - 1}
-  for n = 1, #clauses do reply[n + 6] = replies[n] end
-  return reply
 end
 
 -- The commands.
@@ -1627,27 +1647,27 @@ local function run()
   local least = ({['GO.THROTTLE'] = 5, ['CL.THROTTLE'] = 5, ['GO.WINDOW'] = 4, ['GO.QUOTA'] = 4, ['GO.LEASE'] = 5, ['GO.RELEASE'] = 3,
     ['GO.ALL'] = 5})[base]
   if not least or read_only and (kind == 'RELEASE' or not kind) then
-    if base == 'GO.POLICY' or base == 'GO.INFO' or base == 'GO.TOP' or base == 'GO.HELP' then fail('ERR ' .. base .. ' needs the module') end
-    fail("ERR unknown command '" .. shown(name or '') .. "': the script has the commands of gothrottle that decide")
+    if base == 'GO.POLICY' or base == 'GO.INFO' or base == 'GO.TOP' or base == 'GO.HELP' then go.fail('ERR ' .. base .. ' needs the module') end
+    go.fail("ERR unknown command '" .. go.shown(name or '') .. "': the script has the commands of gothrottle that decide")
   end
-  if #KEYS == 0 then fail('ERR the script needs the key in KEYS: write EVALSHA sha 1 key ' .. base .. ' ..') end
+  if #KEYS == 0 then go.fail('ERR the script needs the key in KEYS: write EVALSHA sha 1 key ' .. base .. ' ..') end
   if argc + 1 < least or base == 'CL.THROTTLE' and argc > 5 then
-    fail("ERR wrong number of arguments for '" .. string.lower(command) .. "' command"
+    go.fail("ERR wrong number of arguments for '" .. string.lower(command) .. "' command"
       .. (base == 'CL.THROTTLE' and ': use CL.THROTTLE key max_burst count period [quantity]' or ''))
   end
-  if base == 'GO.ALL' then return all() end
-  if #KEYS > 1 then fail('ERR ' .. base .. ' takes one key') end
-  if base == 'GO.RELEASE' then return release() end
-  if base == 'CL.THROTTLE' then return one('THROTTLE', {}, true) end
+  if base == 'GO.ALL' then return all.run() end
+  if #KEYS > 1 then go.fail('ERR ' .. base .. ' takes one key') end
+  if base == 'GO.RELEASE' then return lease.release() end
+  if base == 'CL.THROTTLE' then return go.one('THROTTLE', {}, true) end
   local allowed = {THROTTLE = {'MS', 'UPTO', 'FORCE', 'RESERVE', 'LOCKOUT'}, WINDOW = {'MS', 'UPTO', 'EXACT', 'FORCE'},
     QUOTA = {'MS', 'UPTO', 'ALIGN', 'FORCE'}, LEASE = {'MS'}}
-  return one(kind, allowed[kind], false)
+  return go.one(kind, allowed[kind], false)
 end
 
 local ok, reply = pcall(run)
 local ok2, err = true, nil
-if ok and string.upper(string.sub(name or '', -3)) ~= '_RO' then ok2, err = pcall(commit) end
+if ok and string.upper(string.sub(name or '', -3)) ~= '_RO' then ok2, err = pcall(go.commit) end
 if not ok2 then ok, reply = ok2, err end
-if ok then return type(reply) == 'table' and integers(reply) or reply end
+if ok then return type(reply) == 'table' and go.integers(reply) or reply end
 if type(reply) == 'table' and reply.text then return redis.error_reply(reply.text) end
 error(reply, 0)
