@@ -26,10 +26,12 @@ test_server() {
 }
 [ $# = 0 ] || { test_server "$@" && exit; }
 
+need 'lua5.1 lua5.4' lua5.1 lua5.4
 WORK=$(mktemp -d)
 trap 'rm -rf "$WORK"' EXIT
 [ -n "${GOTHROTTLE_MODULE:-}" ] || build/module.sh
 export WORK NETWORK=1 GOTHROTTLE_MODULE=${GOTHROTTLE_MODULE:-$PWD/build/out/gothrottle.so} GOTHROTTLE_OPERATIONS=${GOTHROTTLE_OPERATIONS:-20000}
+export GOTHROTTLE_SCRIPT_CALLS=${GOTHROTTLE_SCRIPT_CALLS:-100000}
 mkdir -p "$out"
 go test -c -o "$WORK/" "${folders[@]/#/./}"
 at_once=3 # a run spends half its time waiting, so two cores can do three

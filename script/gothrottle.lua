@@ -181,7 +181,7 @@ if #KEYS == 1 and (argc == 3 or argc == 4) and name == 'GO.WINDOW' then
         if #newest == 0 then
           plain = true
         else
-          oldest = redis.pcall('ZREVRANGE', KEYS[1], '0', '0', 'WITHSCORES')
+          oldest = redis.pcall('ZREVRANGEBYSCORE', KEYS[1], '+inf', '-inf', 'WITHSCORES', 'LIMIT', '0', '1')
           local word = match(newest[1], '^\1([1-9a-z][0-9a-z]*)$')
           weight, at = word and '1', -(tonumber(newest[2]) or 0.0)
           if not word then word, weight = match(newest[1], '^\1([1-9a-z][0-9a-z]*):([1-9a-z][0-9a-z]*)$') end
@@ -191,9 +191,9 @@ if #KEYS == 1 and (argc == 3 or argc == 4) and name == 'GO.WINDOW' then
             -- The first live entry is one of the two oldest, or this isn't plain.
             first_at = -(tonumber(oldest[2]) or 0.0)
             local entry = oldest[1]
-            local sound = first_at >= 0 and fmod(first_at, 1) == 0
+            local sound = oldest[1] and first_at >= 0 and fmod(first_at, 1) == 0
             if first_at <= now - us then
-              local second = redis.pcall('ZREVRANGE', KEYS[1], '1', '1', 'WITHSCORES')
+              local second = redis.pcall('ZREVRANGEBYSCORE', KEYS[1], '+inf', '-inf', 'WITHSCORES', 'LIMIT', '1', '1')
               gone, entry = entry, second[1]
               first_at = -(tonumber(second[2] or -now) or 0.0)
               if entry and first_at <= now - us then also, entry = entry, nil end
@@ -325,17 +325,22 @@ function go.at(key, command, ...)
   if key == 32 then return redis.pcall(command, KEYS[32], ...) end
 end
 
+-- refused fails with the server's error. In scripts servers don't begin a refusal by its code.
+function go.refused(text)
+  go.fail((string.gsub(string.gsub(text, '^ERR (The user executing)', 'NOPERM %1'), '^ERR (ACL failure)', 'NOPERM %1')))
+end
+
 -- call runs a command, and try runs one that may find another type at the key: then it returns nil.
 function go.call(key, command, ...)
   local reply = go.at(key, command, ...)
-  if type(reply) == 'table' and reply.err then go.fail(reply.err) end
+  if type(reply) == 'table' and reply.err then go.refused(reply.err) end
   return reply
 end
 
 function go.try(key, command, ...)
   local reply = go.at(key, command, ...)
   if type(reply) == 'table' and reply.err then
-    if not match(reply.err, 'WRONGTYPE') then go.fail(reply.err) end
+    if not match(reply.err, 'WRONGTYPE') then go.refused(reply.err) end
     return nil
   end
   return reply
@@ -379,7 +384,7 @@ function go.expire(key, from, slack, fresh)
   end
   local reply = go.at(key, 'PEXPIRETIME')
   if type(reply) == 'table' then
-    if match(reply.err, 'NOPERM') then go.fail(reply.err) end
+    if match(reply.err, 'user') or match(reply.err, 'ACL') then go.refused(reply.err) end
     reply = -1 -- a server without this command
   end
   return (reply < from or reply > to) and to or nil
@@ -535,6 +540,7 @@ end
 function go.read_clock()
   if now_s then return end
   local time = redis.pcall('TIME')
+  if time.err and (match(time.err, 'user') or match(time.err, 'ACL')) then go.refused(time.err) end
   if time.err then go.fail('ERR this server refuses TIME in a script (' .. time.err .. '): use the module') end
   now_s, now_ns = time[1] + 0.0, time[2] * 1000.0
 end
@@ -1421,7 +1427,7 @@ if needs.LEASE or needs.RELEASE then
     local drops = {1, 'ZREM'}
     for i = 1, #going do drops[i + 2] = going[i].member end
     go.writes[1] = drops
-    for _, e in ipairs(zset.newest(1, #going + 1)) do
+    for _, e in ipairs(zset.newest(1, #going + 1) or {}) do
       if not seen[e.member] then -- the latest that stays
         local last = math.max(lease.check(e).time, now)
         local expiry = go.expire(1, go.up(last, 1000), (last - now) / 4000)

@@ -84,7 +84,9 @@ var calls = map[string]func(picker) string{
 	"WINDOW": func(p picker) string {
 		return "GO.WINDOW K0 " + p.windowed() + p.maybe("UPTO", "FORCE", "ALIGN 1") + p.maybe("EXACT") + p.maybe("MS")
 	},
-	"QUOTA": func(p picker) string { return "GO.QUOTA K0 " + p.quota() + p.maybe("UPTO", "FORCE") + p.maybe(p.align()) + p.maybe("MS") },
+	"QUOTA": func(p picker) string {
+		return "GO.QUOTA K0 " + p.quota() + p.maybe("UPTO", "FORCE") + p.maybe(p.align()) + p.maybe("MS")
+	},
 	"LEASE": func(p picker) string {
 		id := func() string { return p.of("a", "b", "c", "d", "e", "f", "g", "h", "i", "j") }
 		if p.IntN(5) == 0 {

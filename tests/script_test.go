@@ -1,35 +1,174 @@
 package tests
 
 import (
+	_ "embed"
+	"math/rand/v2"
 	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"gothrottle/commands"
 	"gothrottle/tests/corpus"
 )
 
+const scriptFile = "../script/gothrottle.lua"
+
 // script returns the text of the script.
 func script(t testing.TB) string {
 	t.Helper()
-	text, err := os.ReadFile("../script/gothrottle.lua")
+	text, err := os.ReadFile(scriptFile)
 	require.NoError(t, err)
 	return string(text)
 }
 
 // byScript returns the words that make a call through the script: the keys come first.
 func byScript(eval, script string, words []string) []any {
-	var keys []string
-	call := commands.Call{Args: words[1:], Keys: make([]commands.Key, 0, commands.MaxClauses), Clauses: make([]commands.Clause, 0, commands.MaxClauses)}
-	if c := commands.Find(words[0]); c != nil && c.Plan != nil && !c.OneKey && len(words) > 2 && c.FindKeys(&call) == commands.NoError {
+	keys := words[1:min(2, len(words))]
+	c, call := commands.Find(words[0]), commands.Call{Args: words[1:]}
+	call.Keys, call.Clauses = make([]commands.Key, 0, commands.MaxClauses), make([]commands.Clause, 0, commands.MaxClauses)
+	if c != nil && c.Plan != nil && !c.OneKey && len(words) > 2 && c.FindKeys(&call) == commands.NoError {
+		keys = nil
 		for _, key := range call.Keys {
 			keys = append(keys, call.Args[key.Word])
 		}
-	} else if len(words) > 1 {
-		keys = words[1:2]
 	}
 	all := append([]any{eval, script, len(keys)}, corpus.Args(keys)...)
 	all = append(all, words[0])
 	return append(all, corpus.Args(words[min(2, len(words)):])...)
+}
+
+// No transcript has its own marks: these cases need the module.
+func TestScript_marks(t *testing.T) {
+	marks := map[string]int{}
+	for _, c := range corpus.Cases {
+		if reason := c.NeedsModule(); reason != "" {
+			marks[reason]++
+		}
+	}
+	assert.Equal(t, map[string]int{"range": 11, "policies": 19, "commands in scripts": 1}, marks)
+}
+
+// permissions returns those that docs/managed.md lists.
+func permissions(t *testing.T) []string {
+	page, err := os.ReadFile("../docs/managed.md")
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(page), "ACL SETUSER limits ")
+	require.True(t, found)
+	line, _, _ := strings.Cut(rest, "\n\n")
+	return slices.DeleteFunc(strings.Fields(line), func(word string) bool { return !strings.HasPrefix(word, "+") })
+}
+
+// No transcript has users. One who lacks a permission gets NOPERM, and then the keys are as before: a script that fails
+// half-way would keep what it wrote. One who has those of docs/managed.md lacks none.
+func TestScript_permissions(t *testing.T) {
+	s := start(t, options{Bare: true})
+	text, all := script(t), permissions(t)
+	p := picker{rand.New(rand.NewPCG(1, 1))}
+	needed := map[string]bool{}
+	for i := range len(all) + 1 {
+		rules, missing := "~* -@all", ""
+		for j, permission := range all {
+			if i == j {
+				missing = permission
+			} else {
+				rules += " " + permission
+			}
+		}
+		user := s.as("u", "reset "+rules+" on nopass")
+		for _, name := range []string{"THROTTLE", "WINDOW", "QUOTA", "LEASE", "ALL"} {
+			s.must("FLUSHALL")
+			for n := range 150 {
+				if name == "THROTTLE" && n%25 == 3 {
+					s.must("SET K0 " + strconv.FormatInt(time.Now().Add(20*time.Second).UnixNano(), 10)) // redis-cell's
+				}
+				if name == "LEASE" && n%25 == 3 { // many that have lapsed
+					lapsed := "ZADD K0 -4000000000000000 \x02z"
+					for i := range 130 {
+						lapsed += " -1 \x02" + strconv.Itoa(i)
+					}
+					s.must("DEL K0")
+					s.must(lapsed)
+				}
+				words := strings.Fields(calls[name](p))
+				before := s.dataset()
+				reply := user.do(byScript("EVAL", text, words)...)
+				if err, failed := reply.(error); failed && strings.HasPrefix(err.Error(), "NOPERM") {
+					needed[missing] = true
+					require.Equal(t, before, s.dataset(), "%q without %s", words, missing)
+					_, _ = s.Do(ctx, byScript("EVAL", text, words)...).Result()
+				}
+			}
+		}
+	}
+	delete(needed, "+evalsha")
+	for _, permission := range all {
+		assert.True(t, needed[permission] || permission == "+evalsha", "nobody needs %s", permission)
+	}
+	assert.False(t, needed[""], "more permissions are needed than docs/managed.md lists")
+}
+
+//go:embed testdata/hostile.lua
+var hostile string
+
+// No transcript has a server that replies anything. Whatever a key holds, a call ends after a bounded number of instructions,
+// with a reply, and never writes after an error: under Lua 5.1, as in Redis and Valkey, and under Lua 5.4.
+func TestScript_hostile(t *testing.T) {
+	for _, program := range []string{"lua5.1", "lua5.4"} {
+		lua := exec.Command(program, "-", scriptFile)
+		lua.Stdin = strings.NewReader(hostile)
+		out, err := lua.CombinedOutput()
+		assert.NoError(t, err, "%s: %s", program, out)
+		t.Logf("%s: %s", program, out)
+	}
+}
+
+// No transcript has other nodes, or a server without memory: what may not write is an error of the server's and changes
+// nothing, and a call that writes nothing is answered.
+func TestScript_states(t *testing.T) {
+	s, text := start(t, options{Bare: true}), script(t)
+	eval := func(s *server, command, call string) any {
+		return s.session().do(byScript(command, text, strings.Fields(call))...)
+	}
+	node := start(t, options{Bare: true, Cluster: true})
+	node.must("CLUSTER ADDSLOTSRANGE 0 16383")
+	eventually(t, "the cluster serves", func() bool { _, failed := eval(node, "EVAL", "GO.THROTTLE k 0 1 1h").(error); return !failed })
+	assert.ErrorContains(t, eval(node, "EVAL", "GO.ALL a QUOTA 1 60 KEY b QUOTA 1 60").(error), "CROSSSLOT")
+	assert.IsType(t, []any{}, eval(node, "EVAL", "GO.ALL {a} QUOTA 1 60 KEY {a}b QUOTA 1 60"))
+
+	eval(s, "EVAL", "GO.THROTTLE k 0 1 1h")
+	sha := s.ScriptLoad(ctx, text).Val()
+	s.must("SCRIPT FLUSH")
+	assert.ErrorContains(t, s.EvalSha(ctx, sha, []string{"k"}, "GO.THROTTLE", "0", "1", "1h").Err(), "NOSCRIPT")
+
+	c := s.session()
+	c.do("MULTI")
+	c.do(byScript("EVAL", text, strings.Fields("GO.QUOTA q 5 1h"))...)
+	c.do(byScript("EVAL", text, strings.Fields("GO.QUOTA q 5 1h 2"))...)
+	second := c.list("EXEC")
+	require.Len(t, second, 2)
+	assert.Equal(t, int64(2), second[1].([]any)[2])
+
+	denied := []any{int64(1), int64(1), int64(0)}
+	before := s.dataset()
+	s.must("CONFIG SET maxmemory 1")
+	for _, call := range []string{"GO.THROTTLE n 9 1 60", "GO.WINDOW n 9 60", "GO.QUOTA q 5 1h", "GO.LEASE n 9 60 a", "GO.THROTTLE n 9 1 60 1 UPTO"} {
+		assert.Regexp(t, "^OOM ", eval(s, "EVAL", call), call)
+	}
+	assert.Equal(t, denied, eval(s, "EVAL", "GO.THROTTLE k 0 1 1h").([]any)[:3])
+	assert.Equal(t, int64(0), eval(s, "EVAL", "GO.RELEASE l a"))
+	assert.Equal(t, before, s.dataset())
+
+	s.must("CONFIG SET maxmemory 0")
+	replica := start(t, options{Bare: true, Args: []string{"--replicaof", "127.0.0.1 " + s.run.Port}})
+	eventually(t, "the replica has the key", func() bool { return replica.Exists(ctx, "k").Val() == 1 })
+	assert.Equal(t, denied, eval(replica, "EVAL", "GO.THROTTLE k 0 1 1h").([]any)[:3])
+	assert.Equal(t, denied, eval(replica, "EVAL_RO", "GO.THROTTLE_RO k 0 1 1h").([]any)[:3])
+	assert.Regexp(t, "^READONLY ", eval(replica, "EVAL", "GO.THROTTLE k 5 1 1h"))
 }
