@@ -25,7 +25,11 @@ if #KEYS == 1 and (argc == 4 or argc == 5) and (name == 'GO.THROTTLE' or name ==
       local interval, per = ns / count, 1.0
       if fmod(ns, count) > 0 then
         local a, b = ns, count
-        while b > 0 do a, b = b, fmod(a, b) end
+        while b > 0 do
+          local rest = fmod(a, b) -- not in one assignment: some interpreters do its parts one after another
+          a = b
+          b = rest
+        end
         interval, per = ns / a, count / a
       end
       local capacity = limit * interval
@@ -194,9 +198,13 @@ if #KEYS == 1 and (argc == 3 or argc == 4) and name == 'GO.WINDOW' then
             local sound = oldest[1] and first_at >= 0 and fmod(first_at, 1) == 0
             if first_at <= now - us then
               local second = redis.pcall('ZREVRANGEBYSCORE', KEYS[1], '+inf', '-inf', 'WITHSCORES', 'LIMIT', '1', '1')
-              gone, entry = entry, second[1]
+              gone = entry
+              entry = second[1]
               first_at = -(tonumber(second[2] or -now) or 0.0)
-              if entry and first_at <= now - us then also, entry = entry, nil end
+              if entry and first_at <= now - us then
+                also = entry
+                entry = nil
+              end
             end
             plain = sound
             if gone and not entry then plain = plain and (also or gone) == newest[1] end -- everything is gone
@@ -256,7 +264,10 @@ if #KEYS == 1 and (argc == 3 or argc == 4) and name == 'GO.WINDOW' then
           end
           if plain then
             redis.call('ZADD', KEYS[1], format('%d', -now), '\1' .. member)
-            if share then gone, also = newest[1], gone end
+            if share then
+              also = gone
+              gone = newest[1]
+            end
             if also then
               redis.call('ZREM', KEYS[1], gone, also)
             elseif gone then
@@ -405,13 +416,13 @@ function go.printed(n) return format('%d', n) end
 -- Words. Times are in ms.
 
 go.MOST, go.CENTURY, go.DAY = 1e12, 3153600000000, 86400000
-function go.looks_numeric(word) return match(word, '^[%d+-]') ~= nil or word == '' end
+function go.looks_numeric(word) return match(word, '^[-+%d]') ~= nil or word == '' end
 
 -- shown is a word as an error has it.
 function go.shown(word) return (string.gsub(string.sub(word, 1, 64), '[^ -~]', '?')) end
 
 function go.integer(word, least, most, what, instead)
-  if not match(word, '^[+-]?%d+$') then go.fail('ERR ' .. what .. ' is not an integer' .. (instead or '')) end
+  if not match(word, '^[-+]?%d+$') then go.fail('ERR ' .. what .. ' is not an integer' .. (instead or '')) end
   local n = tonumber(word) + 0.0
   if n < least or n > most then go.fail(format('ERR %s must be between %s and %s', what, go.printed(least), go.printed(most))) end
   return n
@@ -429,8 +440,8 @@ end
 
 -- split_time returns a number and the ms of its unit; nil if the word is not a time.
 function go.split_time(word, unit)
-  if match(word, '^[+-]?%d+$') then return tonumber(word) + 0.0, unit end
-  local digits, suffix = match(word, '^([+-]?%d+)(%l+)$')
+  if match(word, '^[-+]?%d+$') then return tonumber(word) + 0.0, unit end
+  local digits, suffix = match(word, '^([-+]?%d+)(%l+)$')
   local ms = suffix and ({ms = 1, s = 1000, m = 60000, h = 3600000, d = go.DAY})[suffix]
   if ms then return tonumber(digits) + 0.0, ms end
 end
@@ -449,12 +460,12 @@ end
 
 function go.period_word(r, word)
   if r.redis_cell then
-    if not match(word, '^[+-]?%d+$') then go.fail('ERR period is not an integer: CL.THROTTLE takes seconds without a unit') end
+    if not match(word, '^[-+]?%d+$') then go.fail('ERR period is not an integer: CL.THROTTLE takes seconds without a unit') end
     local n = tonumber(word) + 0.0
     if n < 1 or n > go.CENTURY / 1000 then go.fail('ERR period must be between 1 s and 100 years') end
     return n * 1000
   end
-  local months = not go.split_time(word, 1) and match(word, '^([+-]?%d+)mo$')
+  local months = not go.split_time(word, 1) and match(word, '^([-+]?%d+)mo$')
   if not months then
     return go.time_word(word, r.unit, 1, 'period', 'an integer, or one with a unit such as 250ms, 5s, 15m, 1h, 1d, or 1mo for a QUOTA')
   end
@@ -465,7 +476,7 @@ function go.period_word(r, word)
 end
 
 function go.offset_word(word, unit)
-  local sign, hours, minutes = match(word, '^([+-])(%d%d):(%d%d)$')
+  local sign, hours, minutes = match(word, '^([-+])(%d%d):(%d%d)$')
   if sign and tonumber(hours) <= 23 and tonumber(minutes) <= 59 then
     local ms = (hours * 60 + minutes) * 60000.0
     return sign == '+' and -ms or ms
@@ -663,7 +674,11 @@ if needs.THROTTLE then
   -- set_rate puts the rate into lowest terms.
   function throttle.set_rate(r)
     local function gcd(a, b)
-      while b > 0 do a, b = b, fmod(a, b) end
+      while b > 0 do
+        local rest = fmod(a, b)
+        a = b
+        b = rest
+      end
       return a
     end
     local a = gcd(r.period, r.count)
@@ -1473,7 +1488,8 @@ function go.one(kind, allowed, redis_cell)
   local rest, wrong, word = 2 + #limiter.words, nil, nil
   r.redis_cell = redis_cell
   if limiter.has_units and ARGV[rest] and (redis_cell or go.looks_numeric(ARGV[rest])) then
-    r.quantity_word, rest = rest, rest + 1
+    r.quantity_word = rest
+    rest = rest + 1
   end
   if rest <= argc then
     r.opts, r.operand, wrong, word = go.options(rest, allowed)
@@ -1526,20 +1542,25 @@ if needs.ALL then
         local r = go.new_request(name, i + 1, key)
         r.cell, r.state, state.asked = state.asked, state, state.asked + 1
         clauses[n], i = r, i + 1 + #limiter.words
-        if limiter.has_units and i <= argc and go.looks_numeric(ARGV[i]) then r.quantity_word, i = i, i + 1 end
+        if limiter.has_units and i <= argc and go.looks_numeric(ARGV[i]) then
+          r.quantity_word = i
+          i = i + 1
+        end
         while i <= argc and limiter.option and string.upper(ARGV[i]) == limiter.option do
           if r.opts[limiter.option] then return clause(n, "option '" .. go.shown(ARGV[i]) .. "' given more than once") end
           r.opts[limiter.option], i = true, i + 1
           if go.lacks(limiter.option) then
             if i > argc then return clause(n, go.lacks(limiter.option)) end
-            r.operand, i = i, i + 1
+            r.operand = i
+            i = i + 1
           end
         end
       end
       if i > argc or string.upper(ARGV[i]) ~= 'KEY' then break end
       if i + 2 > argc then return 'ERR a key needs a clause after it, such as THROTTLE 4 5 1m' end
       if seen[ARGV[i + 1]] then return 'ERR a key may be named only once' end
-      key, i, seen[ARGV[i + 1]] = key + 1, i + 2, true
+      seen[ARGV[i + 1]] = true
+      key, i = key + 1, i + 2
       if key > 32 then return 'ERR at most 32 clauses' end
       bad = bad or ARGV[i - 1] ~= KEYS[key]
     end
