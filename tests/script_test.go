@@ -33,7 +33,7 @@ func byScript(eval, script string, words []string) []any {
 	keys := words[1:min(2, len(words))]
 	c, call := commands.Find(words[0]), commands.Call{Args: words[1:]}
 	call.Keys, call.Clauses = make([]commands.Key, 0, commands.MaxClauses), make([]commands.Clause, 0, commands.MaxClauses)
-	if c != nil && c.Plan != nil && !c.OneKey && len(words) > 2 && c.FindKeys(&call) == commands.NoError {
+	if c != nil && c.Plan != nil && !c.OneKey && len(words) > 2 && commands.NewEngine(nil).Plan(c, &call) == commands.NoError {
 		keys = nil
 		for _, key := range call.Keys {
 			keys = append(keys, call.Args[key.Word])
