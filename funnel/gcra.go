@@ -10,7 +10,7 @@ type ThrottleState struct {
 	Locked Nanos // the end of the lockout, since the Unix epoch; 0 if there is none
 }
 
-// ThrottleParams are the parameters of one call. UpTo, Force, Reserve and Lockout exclude each
+// ThrottleParams are the parameters of one call. UpTo, Force, Reserve, Raise and Lockout exclude each
 // other.
 type ThrottleParams struct {
 	Limit    int64 // 1 to MaxLimit; so many units drain within MaxPeriod
@@ -21,6 +21,8 @@ type ThrottleParams struct {
 	Reserve  bool  // take a slot in the future, at most MaxWait from now
 	MaxWait  Nanos // 0 to MaxPeriod; only with Reserve
 	Lockout  Nanos // how long nothing is admitted after a denial, up to MaxPeriod; 0: no lockout
+	Raise    bool  // usage becomes at least Quantity, which is not negative
+	Settle   bool  // a peek, because a share denies the call: it stores a changed rate as a denial does
 }
 
 // empty reports whether nothing is in use at now.
@@ -46,6 +48,9 @@ func (s *ThrottleState) left(now Nanos) span {
 //
 // With Force every call is admitted, a peek too. Usage above Limit is debt, which drains at
 // Rate. The verdict is TooMuch if usage would then take longer than MaxPeriod to drain.
+//
+// With Raise every call is admitted, and it takes as many units as are missing to Quantity. A part of a unit counts as one
+// in Granted. The verdict is TooMuch as with Force.
 //
 // With Reserve a call is admitted if it will fit within MaxWait. Its units are taken now, and
 // Wait says when the caller may act. The verdict is TooMuch if usage would drain only after
@@ -78,7 +83,7 @@ func (p *ThrottleParams) Throttle(now Nanos, s, next *ThrottleState, v *Verdict)
 	c.use(now, s)
 	c.capacity, c.after = c.rate.span(p.Limit), c.used
 	c.locked = max(s.Locked-now, 0)
-	if p.Quantity < 0 || p.Force || p.UpTo || p.Reserve {
+	if p.Quantity < 0 || p.Force || p.UpTo || p.Reserve || p.Raise || p.Settle {
 		if c.byMode(now, s, next, v) {
 			return
 		}
@@ -114,12 +119,17 @@ func (c *throttling) byMode(now Nanos, s, next *ThrottleState, v *Verdict) (done
 		c.refund(v)
 	case p.Force:
 		c.charge(v)
+	case p.Raise:
+		c.raise(now, s, v)
 	case p.UpTo:
 		c.takeUpTo(v)
 	case p.Reserve && p.Quantity > 0:
 		c.reserve(v, now)
 	default:
 		c.take(v, p.Quantity, 0)
+		if p.Settle && c.carry == carried {
+			v.Change = Store
+		}
 	}
 	if v.TooMuch {
 		*next, *v = *s, Verdict{TooMuch: true}
@@ -213,6 +223,19 @@ func (c *throttling) charge(v *Verdict) {
 	}
 	v.TooMuch = c.after.ceil() > MaxPeriod
 	v.Granted, v.Change = c.Quantity, Store
+}
+
+// raise takes the units that are missing to Quantity.
+func (c *throttling) raise(now Nanos, s *ThrottleState, v *Verdict) {
+	least := c.rate.span(c.Quantity)
+	below := c.used.shorter(least)
+	if c.carry == tooLong { // then both spans may be cut
+		below = s.left(now).shorter(s.Rate.span(c.Quantity))
+	}
+	if below {
+		c.after, v.TooMuch = least, least.ceil() > MaxPeriod
+		v.Granted, v.Change = c.rate.unitsUp(c.rate.minus(least, c.used)), Store
+	}
 }
 
 // refund gives units back.

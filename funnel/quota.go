@@ -14,6 +14,7 @@ type QuotaParams struct {
 	Quantity int64  // at most MaxLimit + 1 either way; 0 peeks, a negative quantity refunds
 	UpTo     bool   // take what is left if that is less than Quantity
 	Force    bool   // charge Quantity, past the limit if need be; excludes UpTo
+	Raise    bool   // force the units that are missing to Quantity, which is not negative; excludes UpTo and Force
 	Align    bool   // windows end at multiples of Period since the Unix epoch, plus Offset
 	Months   int16  // if not 0: windows have 1 to MaxMonths calendar months; only with Align
 	Offset   Micros // at most MaxPeriod either way, with Months less than 28 days; only with Align
@@ -36,6 +37,9 @@ func Quota(now Micros, s QuotaState, p QuotaParams) (next QuotaState, v Verdict)
 		s = QuotaState{}
 	}
 	next = s
+	if p.Raise {
+		p.Force, p.Quantity = true, max(p.Quantity-s.Used, 0)
+	}
 	quantity, left := p.Quantity, p.Limit-s.Used
 	if p.UpTo && quantity > 0 {
 		quantity = grantUpTo(quantity, left)

@@ -30,13 +30,14 @@ func TestThrottle_agreesWithOracle(t *testing.T) {
 		if w.IntN(4) == 0 {
 			w.now = edges[w.IntN(len(edges))]
 		}
-		for range 60 {
+		for range 80 {
 			w.change(25)
 			w.wait()
 			if w.IntN(50) == 0 { // the clock is set back
 				w.now = max(w.now-logUniform[funnel.Nanos](w.Rand, 1<<40), 1)
 			}
 			p, before := w.anyCall(), l.state
+			l.waits(t, w.now, p, 1+w.Int64N(p.Limit+1), w.IntN(2) == 0)
 			v := l.call(t, w.now, p)
 			w.last = v
 			changed := before.Drain(w.now) > 0 && before.Rate.Count != 0 && before.Rate != p.Rate.Reduced()
@@ -46,6 +47,8 @@ func TestThrottle_agreesWithOracle(t *testing.T) {
 			seen.count("slot to wait for", v.Wait > 0)
 			seen.count("no slot", p.Reserve && v.Limited && v.RetryAfter > 0)
 			seen.count("lockout that begins", p.Lockout > 0 && before.Locked <= w.now && l.state.Locked > w.now)
+			seen.count("raised", p.Raise && v.Granted > 0)
+			seen.count("carried by a peek", changed && p.Settle && v.Change == funnel.Store)
 			seen.count("call in a lockout", v.Limited && before.Locked > w.now)
 			seen.count("carried by a denial", changed && v.Limited && v.Change == funnel.Store)
 			seen.count("too long to carry", changed && v.Limited && v.Change == funnel.Keep && p.Quantity > 0)
@@ -53,8 +56,8 @@ func TestThrottle_agreesWithOracle(t *testing.T) {
 			seen.count("wait", v.RetryAfter > 0)
 		}
 	})
-	seen.atLeast(t, 50, "adopted", "debt that is too much")
-	seen.atLeast(t, 200, "partial grant", "debt", "slot to wait for", "no slot", "lockout that begins",
+	seen.atLeast(t, 50, "adopted", "debt that is too much", "carried by a peek")
+	seen.atLeast(t, 200, "raised", "partial grant", "debt", "slot to wait for", "no slot", "lockout that begins",
 		"call in a lockout", "carried by a denial", "too long to carry")
 	seen.atLeast(t, 2000, "refund", "wait")
 }

@@ -58,8 +58,12 @@ func (l *limiter) call(t testing.TB, now funnel.Nanos, p funnel.ThrottleParams) 
 	if want := l.oracle.Call(now, p); !agree(v, want) {
 		t.Fatalf("Throttle(%d, %+v, %+v) =\n%+v, want\n%+v", now, before, p, v, want)
 	}
-	inRange(t, p.Limit, p.Quantity, p.UpTo || p.Force, v)
-	asks, held := p.Quantity > 0 && !p.Force, before.Locked > now
+	asked := p.Quantity
+	if p.Raise {
+		asked = v.Granted
+	}
+	inRange(t, p.Limit, asked, p.UpTo || p.Force || p.Raise, v)
+	asks, held := asked > 0 && !p.Force && !p.Raise, before.Locked > now
 	if p.Force && v.Limited || v.Wait != 0 && (!p.Reserve || v.Granted <= 0 || v.Wait < 0 || v.Wait > p.MaxWait) ||
 		held && (asks && !v.Limited || l.state.Locked != before.Locked) {
 		t.Fatalf("Throttle(%d, %+v, %+v) = %+v", now, before, p, v)
@@ -77,6 +81,20 @@ func (l *limiter) call(t testing.TB, now funnel.Nanos, p funnel.ThrottleParams) 
 		t.Fatalf("Throttle(%d, %+v, %+v) = %+v: the limiter isn't empty just then", now, before, p, v)
 	}
 	return v
+}
+
+// waits checks Wait: what a peek has left, at once or after a call that settles a rate, are the units just then and no sooner.
+func (l *limiter) waits(t testing.TB, now funnel.Nanos, p funnel.ThrottleParams, units int64, stored bool) {
+	t.Helper()
+	o, wait := l.oracle.Clone(), p.Wait(now, &l.state, units, stored)
+	p = funnel.ThrottleParams{Limit: p.Limit, Rate: p.Rate, Settle: !stored}
+	if o.Call(now, p); wait < 0 || wait >= lastNow-now {
+		return
+	}
+	p.Settle = false
+	if o.Clone().Call(now+wait, p).Remaining < units || wait > 0 && o.Call(now+wait-1, p).Remaining >= units {
+		t.Fatalf("Wait(%d, %+v, %d, %v) of %+v = %d", now, l.state, units, stored, p, wait)
+	}
 }
 
 // usage checks Drain and InUse, which GO.INFO shows.
@@ -230,13 +248,17 @@ func (w *walk) anyCall() funnel.ThrottleParams {
 	if p.UpTo {
 		return p
 	}
-	switch w.IntN(8) {
+	switch w.IntN(10) {
 	case 0, 1:
 		p.Force = true
 	case 2, 3:
 		p.Reserve, p.MaxWait = true, w.length()
 	case 4:
 		p.Lockout = max(w.length(), funnel.Millisecond)
+	case 5:
+		p.Raise, p.Quantity = p.Quantity >= 0, max(p.Quantity, -p.Quantity)
+	default:
+		p.Settle = p.Quantity == 0
 	}
 	return p
 }

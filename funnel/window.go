@@ -28,6 +28,7 @@ type WindowParams struct {
 	Quantity int64  // at most MaxLimit + 1 either way; 0 peeks, a negative quantity refunds
 	UpTo     bool   // take what is left if that is less than Quantity
 	Force    bool   // charge Quantity, past the limit if need be; excludes UpTo
+	Raise    bool   // force the units that are missing to Quantity, which is not negative; excludes UpTo and Force
 	Exact    bool   // each microsecond with calls has an entry of its own, whatever the limit
 }
 
@@ -80,7 +81,11 @@ type WindowVerdict struct {
 // With Force every call is admitted, a peek too. The units count like any others. The verdict
 // is TooMuch if more than MaxInUse would be in use.
 func Window(now Micros, s WindowState, p WindowParams) (next WindowEntry, v WindowVerdict) {
-	used, quantity := s.InUse(), p.Quantity
+	used := s.InUse()
+	if p.Raise {
+		p.Force, p.Quantity = true, max(p.Quantity-used, 0)
+	}
+	quantity := p.Quantity
 	if p.UpTo && quantity > 0 {
 		quantity = grantUpTo(quantity, p.Limit-used)
 	}

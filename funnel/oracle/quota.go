@@ -35,6 +35,9 @@ func (o *Quota) Call(now funnel.Micros, p funnel.QuotaParams) (v funnel.Verdict)
 	if o.Void(now) {
 		used, end = 0, 0
 	}
+	if p.Raise {
+		p.Force, p.Quantity = true, max(p.Quantity-used, 0)
+	}
 	take := p.Quantity
 	if p.UpTo && take > 0 && used+take > p.Limit {
 		take = max(p.Limit-used, 1)

@@ -85,6 +85,16 @@ func (o *Throttle) Call(now funnel.Nanos, p funnel.ThrottleParams) (v funnel.Ver
 	}
 	wait := max(funnel.Nanos(saturated(ceil(early))), rest)
 	switch {
+	case p.Raise:
+		missing := sub(whole(quantity), next.units)
+		if missing.Sign() <= 0 {
+			break
+		}
+		next.units, next.rate = whole(quantity), rate
+		if next.tooMuch(now, p) {
+			return funnel.Verdict{TooMuch: true}
+		}
+		v.Granted, v.Change = saturated(ceil(missing)), funnel.Store
 	case quantity < 0:
 		v.Granted = next.giveBack(-quantity)
 		switch {
@@ -94,6 +104,8 @@ func (o *Throttle) Call(now funnel.Nanos, p funnel.ThrottleParams) (v funnel.Ver
 		default:
 			v.Change = funnel.Store
 		}
+	case p.Settle && changed: // as if it had denied
+		v.Change, v.Limited, v.RetryAfter = funnel.Store, wait > 0, max(wait, 0)
 	case quantity == 0 && (wait <= 0 || p.Force): // a peek that is not limited
 	case quantity == 0: // nothing is stored, so the bucket drains on as it is
 		v.Limited, v.RetryAfter = true, rest
@@ -176,10 +188,10 @@ func (o *Throttle) giveBack(units int64) (granted int64) {
 }
 
 // tooMuch reports whether a call with FORCE or RESERVE must not leave the bucket as it is at now.
-// After FORCE all must drain within 100 years, after RESERVE by the last instant.
+// After FORCE and RAISE all must drain within 100 years, after RESERVE by the last instant.
 func (o *Throttle) tooMuch(now funnel.Nanos, p funnel.ThrottleParams) bool {
 	empties := quo(o.units, o.rate)
-	return p.Force && empties.Cmp(whole(funnel.MaxPeriod)) > 0 ||
+	return (p.Force || p.Raise) && empties.Cmp(whole(funnel.MaxPeriod)) > 0 ||
 		p.Reserve && empties.Cmp(whole(lastInstant-now)) > 0
 }
 

@@ -43,6 +43,9 @@ func (o *Window) InUse(now, period funnel.Micros) (units int64) {
 // everything empties the log; a server may keep the log's entries, which then count for nothing.
 func (o *Window) Call(now funnel.Micros, p funnel.WindowParams) (v funnel.Verdict) {
 	used := o.InUse(now, p.Period)
+	if p.Raise {
+		p.Force, p.Quantity = true, max(p.Quantity-used, 0)
+	}
 	quantity := p.Quantity
 	if p.UpTo && quantity > 0 {
 		quantity = min(quantity, max(p.Limit-used, 1))
