@@ -98,7 +98,7 @@ typedef struct shim_cell {
 typedef struct shim_clause {
     int32_t key, replies;      /* Go writes */
     int64_t reply[6];          /* Go writes */
-    int64_t own[6];            /* Go's own: where its words are */
+    int64_t own[7];            /* Go's own: where its words are */
 } shim_clause;
 
 /* A part of a reply of the shape SHIM_ITEMS. */

@@ -107,10 +107,10 @@ func (c *Call) unknownInAll(opts option, at int) ErrorCode {
 	last := len(c.Clauses) - 1
 	quantity := looksNumeric(word) && !clauseKinds[c.Clauses[last].kind].units
 	switch o := findOption(word); {
-	case opts == 0 && (quantity || o != 0 && o&(optUpTo|optReserve) == 0):
+	case opts == 0 && (quantity || o != 0 && o&(optUpTo|optReserve|optRaise) == 0):
 		c.ErrClause = int16(last) + 1
 		return ErrNotOptionOfClause
-	case o&(optExact|optAlign|optLockout) != 0: // an option of clauses
+	case o&(optExact|optAlign|optLockout|optShare) != 0: // an option of clauses
 		return ErrAfterOptions
 	case o != 0:
 		return ErrNotOptionOfAll
@@ -188,7 +188,14 @@ func (c *Call) planClause(index, i int) (next int, err ErrorCode) {
 		return 0, c.failClause(ErrClauseShort, n, i-1)
 	}
 	w := c.addClause(clauseWords{kind: int16(index), first: int32(i), period: int32(i+kind.words) - 1})
-	next, err = c.words(kind, i+kind.words, kind.option, w)
+	allowed, misplaced := kind.option, c.misplacedShare()
+	if misplaced != NoError {
+		allowed &^= optShare
+	}
+	next, err = c.words(kind, i+kind.words, allowed, w)
+	if err == NoError && misplaced != NoError && next < len(c.Args) && isWord(c.Args[next], "SHARE") {
+		err = misplaced
+	}
 	if err != NoError {
 		c.ErrClause = int16(n) + 1
 	}
@@ -217,21 +224,27 @@ func runAll(c *Call) ErrorCode {
 
 // runClauses decides by the limiters, whose words are read, and writes the reply.
 func (c *Call) runClauses() ErrorCode {
-	asked, never, limiters := false, false, &c.scratch.limiters
+	asked, never := false, false
 	for i := range c.Clauses {
 		cl := &c.Clauses[i]
 		asked = asked || cl.quantity > 0
-		never = never || cl.quantity > cl.limit
+		never = never || cl.quantity > cl.limit || cl.weight > 0 && c.neverShared(i)
 	}
+	c.scratch.short = 0
 	for i := range c.Clauses { // a call that no limiter could ever admit begins no lockout
-		if err := c.Clauses[i].decide(c, limiters[i], !never); err != NoError {
+		if err := c.decide(i, !never); err != NoError {
+			return err
+		}
+	}
+	if c.scratch.short != 0 {
+		if err := c.waits(!never); err != NoError {
 			return err
 		}
 	}
 	decider := c.decider()
 	denied := c.Clauses[decider].Reply[0] != 0
 	for i := range c.Clauses {
-		if err := c.Clauses[i].apply(c, limiters[i], denied); err != NoError {
+		if err := c.apply(i, denied); err != NoError {
 			return err
 		}
 	}

@@ -15,6 +15,8 @@ type limiter interface {
 	load(c *Call, key, cell int) ErrorCode
 	// judge decides for a quantity; 0 peeks. Nothing changes yet. No lockout begins unless mayLock.
 	judge(c *Call, quantity int64, mayLock bool) (*funnel.Verdict, ErrorCode)
+	// use returns the units in use and left before the call, and when the last ones lapse, if the limiter is a tenant.
+	use(c *Call) (used, left int64, last funnel.Micros)
 	// apply says what becomes of the key after judge. If the whole call is denied, nothing is taken.
 	apply(c *Call, denied bool) ErrorCode
 }
@@ -114,7 +116,7 @@ func (kind *clauseKind) run(c *Call, allowed option) ErrorCode {
 	if k := &c.Keys[0]; k.Becomes == Hash {
 		c.settleCells(k)
 	}
-	c.count(r.quantity > 0, v.Limited)
+	c.count(r.quantity > 0 && r.opts&optRaise == 0, v.Limited)
 	c.Replies = kind.reply(&c.Reply, v, limit, r.opts)
 	return NoError
 }
@@ -149,6 +151,7 @@ type Clause struct {
 
 	clauseWords
 	cell     int32 // the position among the clauses of its key
+	weight   int32 // of its share; 0: none
 	limit    int64 // the limit of the reply
 	quantity int64
 }
@@ -157,20 +160,24 @@ type Clause struct {
 func (cl *Clause) parse(c *Call, l limiter) (err ErrorCode) {
 	r := c.newRequest(&cl.clauseWords)
 	cl.limit, err = l.parse(c.Args, r)
-	cl.quantity = r.quantity
+	cl.quantity, cl.weight = r.quantity, int32(r.weight)
 	return err
 }
 
-// decide decides for one clause alone and writes its reply; nothing changes yet.
-func (cl *Clause) decide(c *Call, l limiter, mayLock bool) ErrorCode {
+// decide decides for one clause, alone but for its share, and writes its reply; nothing changes yet.
+func (c *Call) decide(i int, mayLock bool) ErrorCode {
+	cl, l := &c.Clauses[i], c.scratch.limiters[i]
 	if err := l.load(c, int(cl.Key), int(cl.cell)); err != NoError {
 		return err
 	}
 	v, err := l.judge(c, cl.quantity, mayLock)
-	if err == NoError {
-		cl.reply(v)
+	if err != NoError {
+		return err
 	}
-	return err
+	if cl.reply(v); cl.weight > 0 {
+		return c.share(i, v)
+	}
+	return NoError
 }
 
 // reply writes the reply of a clause: that of its own command.
@@ -178,9 +185,10 @@ func (cl *Clause) reply(v *funnel.Verdict) {
 	cl.Replies = clauseKinds[cl.kind].reply(&cl.Reply, v, cl.limit, cl.opts)
 }
 
-// apply says what becomes of the clause's key. If the call is denied, nothing is taken, and a clause that admits replies
+// apply says what becomes of a clause's key. If the call is denied, nothing is taken, and a clause that admits replies
 // what it has left.
-func (cl *Clause) apply(c *Call, l limiter, denied bool) ErrorCode {
+func (c *Call) apply(i int, denied bool) ErrorCode {
+	cl, l := &c.Clauses[i], c.scratch.limiters[i]
 	if denied && cl.Reply[0] == 0 {
 		v, err := l.judge(c, 0, false)
 		if err != NoError {
@@ -189,6 +197,9 @@ func (cl *Clause) apply(c *Call, l limiter, denied bool) ErrorCode {
 		// The clause admits, so its reply says so. A peek would be limited while more than the limit is in use.
 		v.Limited, v.RetryAfter = false, 0
 		cl.reply(v)
+	}
+	if denied && cl.weight > 0 {
+		c.remains(i, 0)
 	}
 	return l.apply(c, denied)
 }

@@ -17,6 +17,8 @@ type scratch struct {
 	request  request
 	limiters [MaxClauses]limiter // those of the call's clauses
 	rooms    [MaxClauses]room
+	shares   [MaxClauses]share
+	short    uint32 // bit i: the share of clause i denies
 	next     *scratch
 }
 

@@ -33,9 +33,11 @@ const (
 	ErrWithForce
 	ErrWithReserve
 	ErrWithLockout
+	ErrWithRaise
 	ErrAlignWithoutOffset
 	ErrReserveWithoutMaxWait
 	ErrLockoutWithoutTime
+	ErrShareWithoutWeight
 	ErrMaxBurstNotInteger
 	ErrMaxBurstRange
 	ErrCountNotInteger
@@ -63,6 +65,8 @@ const (
 	ErrMaxWaitRange
 	ErrLockoutNotTime
 	ErrLockoutRange
+	ErrWeightNotInteger
+	ErrWeightRange
 	ErrDebtTooLong
 	ErrTooMuchInUse
 	ErrIDTooLong
@@ -79,6 +83,9 @@ const (
 	ErrKeyShared
 	ErrForceLease
 	ErrForceLockout
+	ErrShareFirst
+	ErrShareCells
+	ErrShareSlots
 	ErrNoPolicy
 	ErrNoPolicyName
 	ErrTopCountNotInteger
@@ -110,8 +117,10 @@ var errorTexts = [NumErrors]string{
 	ErrWithForce:             "ERR option '" + errorWord + "' cannot be combined with FORCE",
 	ErrWithReserve:           "ERR option '" + errorWord + "' cannot be combined with RESERVE",
 	ErrWithLockout:           "ERR option '" + errorWord + "' cannot be combined with LOCKOUT",
+	ErrWithRaise:             "ERR option '" + errorWord + "' cannot be combined with RAISE",
 	ErrReserveWithoutMaxWait: "ERR RESERVE needs a maxwait, such as 500ms",
 	ErrLockoutWithoutTime:    "ERR LOCKOUT needs a time, such as 15m",
+	ErrShareWithoutWeight:    "ERR SHARE needs a weight, such as 1",
 	ErrAlignWithoutOffset:    "ERR ALIGN needs an offset, such as -1h or +01:00",
 	ErrMaxBurstNotInteger:    "ERR max_burst is not an integer",
 	ErrMaxBurstRange:         fmt.Sprintf("ERR max_burst must be between 0 and %d", maxLimit-1),
@@ -140,6 +149,8 @@ var errorTexts = [NumErrors]string{
 	ErrMaxWaitRange:          "ERR maxwait must be between 0 and 100 years",
 	ErrLockoutNotTime:        "ERR the time of LOCKOUT is not a time: use an integer, or one with a unit such as 15m or 1h",
 	ErrLockoutRange:          "ERR the time of LOCKOUT must be between 1 ms and 100 years",
+	ErrWeightNotInteger:      "ERR weight is not an integer",
+	ErrWeightRange:           fmt.Sprintf("ERR weight must be between 1 and %d", funnel.MaxWeight),
 	ErrDebtTooLong:           "ERR what is in use would take more than 100 years to drain",
 	ErrTooMuchInUse:          fmt.Sprintf("ERR more than %d units would be in use", int64(funnel.MaxInUse)),
 	ErrIDTooLong:             fmt.Sprintf("ERR an id must not exceed %d bytes", maxIDLen),
@@ -156,6 +167,9 @@ var errorTexts = [NumErrors]string{
 	ErrKeyShared:             fmt.Sprintf("ERR a %s clause needs a key of its own: write KEY and another key before it", keywords(func(kind *clauseKind) bool { return !kind.cells })),
 	ErrForceLease:            fmt.Sprintf("ERR FORCE cannot be combined with a %s clause", keywords(func(kind *clauseKind) bool { return !kind.units })),
 	ErrForceLockout:          "ERR FORCE cannot be combined with LOCKOUT",
+	ErrShareFirst:            "ERR SHARE needs a clause before it: put the shared limit first, such as THROTTLE 99 100 1m",
+	ErrShareCells:            fmt.Sprintf("ERR a %s clause cannot have SHARE: put it into a %s clause after this one", keywords(func(kind *clauseKind) bool { return kind.cells }), keywords(func(kind *clauseKind) bool { return !kind.cells })),
+	ErrShareSlots:            "ERR SHARE shares slots or units: the clause before must be a LEASE clause if this one is, and only then",
 	ErrNoPolicy:              "ERR no policy for the key '" + errorWord + "': its name, up to the first colon, is not in gothrottle.policies",
 	ErrNoPolicyName:          "ERR the key '" + errorWord + "' must begin with the name of a policy and a colon, as in login:bob",
 	ErrTopCountNotInteger:    "ERR the count of keys is not an integer",

@@ -30,10 +30,11 @@ var leaseRO = lease.readOnly("Replies what GO.LEASE would reply; changes nothing
 var leaseKind = clauseKind{
 	keyword: "LEASE",
 	summary: "GO.LEASE's slots.",
-	args:    []Arg{argLimit, argTTL, argID},
+	args:    []Arg{argLimit, argTTL, argID, argShare},
 	words:   3,
 	state:   KindZset,
 	renews:  true,
+	option:  optShare,
 	in:      func(r *room) limiter { return &r.lease },
 }
 
@@ -58,6 +59,9 @@ func (l *leaseLimiter) parse(args []string, r *request) (limit int64, err ErrorC
 	if err == NoError && len(args[l.word]) > maxIDLen {
 		return 0, ErrIDTooLong
 	}
+	if err == NoError && r.opts&operands != 0 {
+		err = r.readOperands(args)
+	}
 	return l.Limit, err
 }
 
@@ -74,6 +78,29 @@ func (l *leaseLimiter) judge(c *Call, quantity int64, _ bool) (_ *funnel.Verdict
 		l.v.RetryAfter = (lapse - c.Now).Nanos()
 	}
 	return &l.v.Verdict, err
+}
+
+func (l *leaseLimiter) use(*Call) (used, left int64, last funnel.Micros) {
+	return l.state.Used, max(l.Limit-l.state.Used, 0), max(l.state.Latest, l.state.Own)
+}
+
+// later counts slots as held, up to the last lapse, if the server does not count.
+func (l *leaseLimiter) later(c *Call, at funnel.Micros) (used int64, next funnel.Micros, err ErrorCode) {
+	used, _, last := l.use(c)
+	k := &c.Keys[l.key]
+	keep := len(k.Entries)
+	if at >= last || !c.Host().First(c, l.key, at) {
+		return 0, 0, NoError
+	}
+	next, err = k.Entries[keep].Time, checkLease(&k.Entries[keep])
+	if c.Host().Release(c, l.key, keep); err != NoError || at == c.Now {
+		return used, next, err
+	}
+	n, err := c.Host().CountAfter(c, l.key, at)
+	if n >= 0 {
+		used = n
+	}
+	return used, next, err
 }
 
 // findLapse returns when the verdict's Await-th slot lapses. If the server does not find it, or if slots

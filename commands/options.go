@@ -17,6 +17,8 @@ const (
 	optForce                      // charge the quantity, past the limit if need be
 	optReserve                    // take a slot in the future; the longest wait follows
 	optLockout                    // a denial begins a lockout; its length follows
+	optRaise                      // the quantity is how much must be in use at least
+	optShare                      // take a share of what the clause before has left; a weight follows
 )
 
 // optionRows has a row for each option, in the order of the bits.
@@ -32,6 +34,8 @@ var optionRows = [...]struct {
 	{"FORCE", ErrWithForce, NoError},
 	{"RESERVE", ErrWithReserve, ErrReserveWithoutMaxWait},
 	{"LOCKOUT", ErrWithLockout, ErrLockoutWithoutTime},
+	{"RAISE", ErrWithRaise, NoError},
+	{"SHARE", NoError, ErrShareWithoutWeight},
 }
 
 // first returns the number of the first option of a set.
@@ -39,9 +43,9 @@ func (o option) first() int { return bits.TrailingZeros16(uint16(o)) }
 
 // exclusive are the options of which a call may have one. operands are the numOperands options that a word follows.
 const (
-	exclusive   = optUpTo | optForce | optReserve | optLockout
-	operands    = optAlign | optReserve | optLockout
-	numOperands = 3
+	exclusive   = optUpTo | optForce | optReserve | optLockout | optRaise
+	operands    = optAlign | optReserve | optLockout | optShare
+	numOperands = 4
 )
 
 // slot returns the number of one of operands among them.

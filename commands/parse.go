@@ -52,6 +52,7 @@ type request struct {
 	offset    funnel.Nanos // the word after ALIGN
 	maxWait   funnel.Nanos // the word after RESERVE
 	lockout   funnel.Nanos // the word after LOCKOUT
+	weight    int64        // the word after SHARE; 0: none
 }
 
 // newRequest returns a request for one unit. The next one is in the same memory.
@@ -69,6 +70,9 @@ func (r *request) read(args []string) (err ErrorCode) {
 	if r.quantityWord > 0 {
 		if r.quantity, err = quantityArg(args[r.quantityWord]); err != NoError {
 			return err
+		}
+		if r.quantity < 0 && r.opts&optRaise != 0 {
+			return ErrPolicyQuantityRange
 		}
 	}
 	if r.opts&operands != 0 {
@@ -104,18 +108,30 @@ func (r *request) readTime(word string) (err ErrorCode) {
 	return err
 }
 
-// readOperands reads the words after options.
+// readOperands reads the words after options. Its error is about the first word that is wrong.
 func (r *request) readOperands(args []string) (err ErrorCode) {
-	for left := r.opts & operands; left != 0 && err == NoError; left &= left - 1 {
-		word := args[r.operands[left.slot()]]
-		switch left & -left {
-		case optAlign:
-			r.offset, err = offsetArg(word, r.unit)
-		case optReserve:
-			r.maxWait, err = timeArg(word, r.unit, 0, ErrMaxWaitNotTime, ErrMaxWaitRange)
-		case optLockout:
-			r.lockout, err = timeArg(word, r.unit, 1, ErrLockoutNotTime, ErrLockoutRange)
+	first := int32(len(args))
+	for left := r.opts & operands; left != 0; left &= left - 1 {
+		o := left & -left
+		at := r.operands[o.slot()]
+		if wrong := r.readOperand(o, args[at]); wrong != NoError && at < first {
+			err, first = wrong, at
 		}
+	}
+	return err
+}
+
+// readOperand reads the word after an option.
+func (r *request) readOperand(o option, word string) (err ErrorCode) {
+	switch o {
+	case optAlign:
+		r.offset, err = offsetArg(word, r.unit)
+	case optReserve:
+		r.maxWait, err = timeArg(word, r.unit, 0, ErrMaxWaitNotTime, ErrMaxWaitRange)
+	case optLockout:
+		r.lockout, err = timeArg(word, r.unit, 1, ErrLockoutNotTime, ErrLockoutRange)
+	case optShare:
+		r.weight, err = intArg(word, 1, funnel.MaxWeight, ErrWeightNotInteger, ErrWeightRange)
 	}
 	return err
 }

@@ -158,9 +158,11 @@ func parsePolicyClause(at *policyPlace, words []string) (clause policyClause, er
 	switch {
 	case code != NoError && !lacksALIGN(code, wrong): // the words from the left are judged first
 		return clause, at.wrongWord(code, words, &w)
+	case wrong == ErrShareFirst || wrong == ErrShareCells:
+		return clause, at.fail("a policy cannot have SHARE: use GO.ALL")
 	case wrong == ErrUnknownOption:
 		return clause, at.fail("unknown option '%s': a %s clause may have %s, and another clause needs a comma before it",
-			printable(words[next]), kind.keyword, kind.option.appendList(nil))
+			printable(words[next]), kind.keyword, (kind.option &^ optShare).appendList(nil))
 	case wrong != NoError:
 		return clause, at.failCall(&c, wrong)
 	}

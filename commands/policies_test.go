@@ -48,6 +48,9 @@ func TestParsePolicies_errors(t *testing.T) {
 		{"a QUOTA 1 1s ALIGN", "policy 1 (a): ALIGN needs an offset, such as -1h or +01:00"},
 		{"a THROTTLE 1 1 1s LOCKOUT, THROTTLE 1 1 1s", "policy 1 (a): LOCKOUT needs a time, such as 15m"},
 		// Numbers.
+		{"a THROTTLE 1 1 1s SHARE 1", "policy 1 (a): a policy cannot have SHARE: use GO.ALL"},
+		{"a WINDOW 1 1s EXACT SHARE x", "policy 1 (a): a policy cannot have SHARE: use GO.ALL"},
+		{"a WINDOW x 1s SHARE 1", "policy 1 (a): limit is not an integer: 'x'"},
 		{"a THROTTLE x 1 1s LOCKOUT", "policy 1 (a): max_burst is not an integer: 'x'"},
 		{"a QUOTA x 1s 5 ALIGN", "policy 1 (a): limit is not an integer: 'x'"},
 		{"a QUOTA 1 1mo 5x ALIGN 0s", "policy 1 (a): unknown option '5x': a QUOTA clause may have ALIGN, and another clause needs a comma before it"},

@@ -55,7 +55,7 @@ func runPolicy(c *Call) ErrorCode {
 	for i := range c.Clauses {
 		cl, from := &c.Clauses[i], &p.clauses[i]
 		c.scratch.limiters[i] = from.limiter
-		cl.limit, cl.quantity, cl.opts = from.limit, quantity, opts
+		cl.limit, cl.quantity, cl.weight, cl.opts = from.limit, quantity, 0, opts
 	}
 	if err := c.runClauses(); err != NoError {
 		return err

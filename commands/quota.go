@@ -15,7 +15,7 @@ var quota = Command{
 	Arity:      -4,
 	Args:       []Arg{argKey, argLimit, argCalendar, argQuantity, argMS, argMode, argAlign},
 	State:      KindString,
-	Handler:    func(c *Call) ErrorCode { return quotaKind.run(c, optMS|optUpTo|optForce|optAlign) },
+	Handler:    func(c *Call) ErrorCode { return quotaKind.run(c, optMS|optUpTo|optForce|optRaise|optAlign) },
 }
 
 var quotaRO = quota.readOnly("Replies what GO.QUOTA would reply; changes nothing.")
@@ -23,11 +23,11 @@ var quotaRO = quota.readOnly("Replies what GO.QUOTA would reply; changes nothing
 var quotaKind = clauseKind{
 	keyword: "QUOTA",
 	summary: "GO.QUOTA's limiter.",
-	args:    []Arg{argLimit, argCalendar, argQuantity, argAlign},
+	args:    []Arg{argLimit, argCalendar, argQuantity, argAlign, argShare},
 	words:   2,
 	state:   KindString,
 	units:   true,
-	option:  optAlign,
+	option:  optAlign | optShare,
 	in:      func(r *room) limiter { return &r.quota },
 }
 
@@ -48,7 +48,7 @@ func (q *quotaLimiter) parse(args []string, r *request) (limit int64, err ErrorC
 		return 0, err
 	}
 	q.Period, q.Months = r.period.Micros(), r.months
-	q.UpTo, q.Force = r.opts&optUpTo != 0, r.opts&optForce != 0
+	q.UpTo, q.Force, q.Raise = r.opts&optUpTo != 0, r.opts&optForce != 0, r.opts&optRaise != 0
 	q.Align, q.Offset = r.opts&optAlign != 0, r.offset.Micros()
 	switch {
 	case r.months == 0:
@@ -72,6 +72,18 @@ func (q *quotaLimiter) judge(c *Call, quantity int64, _ bool) (*funnel.Verdict, 
 		return nil, ErrTooMuchInUse
 	}
 	return &q.v, NoError
+}
+
+func (q *quotaLimiter) use(c *Call) (used, left int64, last funnel.Micros) {
+	used, _, _ = q.later(c, c.Now)
+	return used, max(q.Limit-used, 0), q.state.End
+}
+
+func (q *quotaLimiter) later(_ *Call, at funnel.Micros) (used int64, next funnel.Micros, err ErrorCode) {
+	if at >= q.state.End {
+		return 0, 0, NoError
+	}
+	return q.state.Used, q.state.End, NoError
 }
 
 func (q *quotaLimiter) apply(c *Call, _ bool) ErrorCode {

@@ -2,7 +2,7 @@ package commands
 
 import "gothrottle/funnel"
 
-// reply writes a verdict: five integers, and with UPTO, with RESERVE or of a slot a sixth. It returns how many.
+// reply writes a verdict: five integers, and with UPTO, RESERVE or RAISE or of a slot a sixth. It returns how many.
 func (kind *clauseKind) reply(r *[6]int64, v *funnel.Verdict, limit int64, opts option) int32 {
 	unit := opts.unit()
 	r[0], r[1], r[2] = boolInt(v.Limited), limit, v.Remaining
@@ -10,7 +10,7 @@ func (kind *clauseKind) reply(r *[6]int64, v *funnel.Verdict, limit int64, opts 
 	if v.RetryAfter > 0 {
 		r[3] = inUnits(v.RetryAfter, unit)
 	}
-	if opts&(optUpTo|optReserve) == 0 && !kind.renews {
+	if opts&(optUpTo|optReserve|optRaise) == 0 && !kind.renews {
 		return 5
 	}
 	r[5] = sixth(v, opts)
@@ -22,7 +22,7 @@ func (kind *clauseKind) reply(r *[6]int64, v *funnel.Verdict, limit int64, opts 
 //go:noinline
 func sixth(v *funnel.Verdict, opts option) int64 {
 	switch {
-	case opts&optUpTo != 0:
+	case opts&(optUpTo|optRaise) != 0:
 		return v.Granted
 	case opts&optReserve == 0:
 		return boolInt(v.Renewed)

@@ -65,9 +65,13 @@ var (
 		Summary: "Take a slot in the future, if it comes within this time."}
 	argLockout = Arg{Name: "time", Token: "LOCKOUT", Type: ArgString, Bounds: "1 ms to " + yearsBound,
 		Summary: "After a denial nothing is admitted for this time."}
+	argRaise = Arg{Name: "RAISE", Type: ArgToken,
+		Summary: "Make the usage at least the quantity, past the limit if need be."}
+	argShare = Arg{Name: "weight", Token: "SHARE", Type: ArgInteger, Optional: true, Bounds: fmt.Sprintf("1 to %d", funnel.MaxWeight),
+		Summary: "Use at most weight times what the clause before has left."}
 	argClauseLockout = optional(argLockout)
-	argThrottleMode  = mode(argUpTo, argForce, argReserve, argLockout)
-	argMode          = mode(argUpTo, argForce)
+	argThrottleMode  = mode(argUpTo, argForce, argReserve, argLockout, argRaise)
+	argMode          = mode(argUpTo, argForce, argRaise)
 	argForceAll      = Arg{Name: "FORCE", Type: ArgToken, Optional: true, Summary: "Charge all clauses, past their limits if need be."}
 	argExact         = Arg{Name: "EXACT", Type: ArgToken, Optional: true,
 		Summary: "Every microsecond with calls has an entry of its own, whatever the limit."}

@@ -67,6 +67,7 @@ func (t *throttleLimiter) parse(args []string, r *request) (limit int64, err Err
 	}
 	t.Limit, t.Rate.Period = burst+1, r.period
 	t.UpTo, t.Force, t.Reserve = r.opts&optUpTo != 0, r.opts&optForce != 0, r.opts&optReserve != 0
+	t.Raise, t.Settle = r.opts&optRaise != 0, false
 	t.MaxWait, t.lockout = r.maxWait, r.lockout
 	if t.drain = t.Rate.Drain(t.Limit); t.drain > maxPeriod {
 		return 0, ErrWindowTooLong
@@ -97,6 +98,18 @@ func (t *throttleLimiter) judge(c *Call, quantity int64, mayLock bool) (*funnel.
 	}
 	return &t.v, NoError
 }
+
+// use returns what is left; what is in use isn't a whole number of units.
+func (t *throttleLimiter) use(c *Call) (used, left int64, last funnel.Micros) {
+	_, v := funnel.Throttle(c.Now.Nanos(), c.cell(&c.Keys[t.key], t.cell).state, &funnel.ThrottleParams{Limit: t.Limit, Rate: t.Rate})
+	return 0, v.Remaining, 0
+}
+
+func (t *throttleLimiter) wait(c *Call, units int64) funnel.Nanos {
+	return t.Wait(c.Now.Nanos(), &c.cell(&c.Keys[t.key], t.cell).state, units, !t.Settle)
+}
+
+func (t *throttleLimiter) settle() { t.Settle = true }
 
 // apply also stores what a denied call changes: a changed rate, and a lockout that begins.
 func (t *throttleLimiter) apply(c *Call, _ bool) ErrorCode {

@@ -11,7 +11,7 @@ var window = Command{
 	Arity:      -4,
 	Args:       []Arg{argKey, argLimit, argPeriod, argQuantity, argMS, argMode, argExact},
 	State:      KindZset,
-	Handler:    func(c *Call) ErrorCode { return windowKind.run(c, optMS|optUpTo|optForce|optExact) },
+	Handler:    func(c *Call) ErrorCode { return windowKind.run(c, optMS|optUpTo|optForce|optRaise|optExact) },
 }
 
 var windowRO = window.readOnly("Replies what GO.WINDOW would reply; changes nothing.")
@@ -19,11 +19,11 @@ var windowRO = window.readOnly("Replies what GO.WINDOW would reply; changes noth
 var windowKind = clauseKind{
 	keyword: "WINDOW",
 	summary: "GO.WINDOW's limiter.",
-	args:    []Arg{argLimit, argPeriod, argQuantity, argExact},
+	args:    []Arg{argLimit, argPeriod, argQuantity, argExact, argShare},
 	words:   2,
 	state:   KindZset,
 	units:   true,
-	option:  optExact,
+	option:  optExact | optShare,
 	in:      func(r *room) limiter { return &r.window },
 }
 
@@ -44,7 +44,7 @@ func (w *windowLimiter) parse(args []string, r *request) (limit int64, err Error
 		return 0, err
 	}
 	w.Period = r.period.Micros()
-	w.UpTo, w.Force, w.Exact = r.opts&optUpTo != 0, r.opts&optForce != 0, r.opts&optExact != 0
+	w.UpTo, w.Force, w.Raise, w.Exact = r.opts&optUpTo != 0, r.opts&optForce != 0, r.opts&optRaise != 0, r.opts&optExact != 0
 	return w.Limit, NoError
 }
 
@@ -64,6 +64,26 @@ func (w *windowLimiter) judge(c *Call, quantity int64, _ bool) (_ *funnel.Verdic
 		err = w.await(c)
 	}
 	return &w.v.Verdict, err
+}
+
+func (w *windowLimiter) use(*Call) (used, left int64, last funnel.Micros) {
+	used = w.state.InUse()
+	return used, max(w.Limit-used, 0), w.state.Newest.Time + w.Period
+}
+
+func (w *windowLimiter) later(c *Call, at funnel.Micros) (used int64, next funnel.Micros, err ErrorCode) {
+	k, s := &c.Keys[w.key], w.state
+	if at != c.Now {
+		keep := len(k.Entries)
+		if !c.Host().First(c, w.key, at-w.Period) {
+			return 0, 0, NoError
+		}
+		s.Oldest, err = windowEntry(&k.Entries[keep])
+		if c.Host().Release(c, w.key, keep); err == NoError && !s.Sound() {
+			err = ErrDamaged
+		}
+	}
+	return s.InUse(), s.Oldest.Time + w.Period, err
 }
 
 // await sets RetryAfter by the entry that must leave.
