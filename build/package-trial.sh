@@ -156,6 +156,8 @@ echo 'the server starts after each order of removal, purge, upgrade and CONFIG R
 # step WHAT  is one step of an order.
 step() {
   case $1 in
+  downgrade) apt_get install --allow-downgrades "$folder/old.deb" ;;
+  enable) gothrottle-enable "$name" ;;
   rewrite) call CONFIG REWRITE ;;
   restart) systemctl restart "$server" && want "$order" PONG "$(call PING)" ;;
   upgrade) apt_get install "$folder/new.deb" ;;
@@ -166,10 +168,7 @@ for order in 'remove rewrite restart' 'rewrite remove restart rewrite restart' '
   'remove restart purge restart' 'remove rewrite restart purge restart' 'remove rewrite restart purge rewrite restart' \
   'upgrade remove rewrite restart' 'upgrade rewrite restart purge rewrite restart' 'remove rewrite upgrade restart'; do
   cat "$folder/conf" >"$conf"
-  apt_get install --allow-downgrades "$folder/old.deb" >/dev/null
-  gothrottle-enable "$name" >/dev/null
-  systemctl restart "$server"
-  for what in $order; do step "$what"; done
-  apt_get purge gothrottle >/dev/null
+  for what in downgrade enable restart $order; do step "$what"; done
+  dpkg --purge gothrottle >/dev/null 2>&1 # apt-get of Debian 13 does not know a package that was purged
 done
 systemctl stop "$server"
