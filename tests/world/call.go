@@ -36,6 +36,7 @@ type Call struct {
 	Clauses         []Clause
 	Release         []string // ids of a lease, at the key of the only clause
 	single, peeking bool     // the reply is that of the only clause; the call changes nothing
+	short           bool     // once decided: a share denied it
 }
 
 // Clause is one limiter of a call.
@@ -48,7 +49,9 @@ type Clause struct {
 	Months                      int16
 	ID                          string // who asks for a slot
 	UpTo, Exact, Align, Reserve bool
+	Raise                       bool
 	Offset, MaxWait, Lockout    funnel.Nanos
+	Weight                      int64 // of a share; 0: none
 }
 
 // Policies are the values of gothrottle.policies, by their names.
@@ -100,7 +103,7 @@ func (p Policies) Parse(w []string) (c *Call, known bool) {
 	}
 	c.Clauses = r.clauses
 	lease := func(c Clause) bool { return c.Kind == 'l' }
-	mode := func(c Clause) bool { return c.UpTo || c.Reserve || c.Lockout > 0 }
+	mode := func(c Clause) bool { return c.UpTo || c.Reserve || c.Raise || c.Lockout > 0 }
 	r.wrong = r.wrong || c.Force && (slices.ContainsFunc(c.Clauses, lease) || slices.ContainsFunc(c.Clauses, mode))
 	return c, !r.wrong && len(r.words) == 0
 }
@@ -246,9 +249,15 @@ func (r *reader) clause(kind byte, key string, cell int) {
 	}
 	for len(r.words) > 0 && r.option(&c) {
 	}
-	modes := one(c.UpTo) + one(c.Reserve) + one(c.Lockout > 0)
-	r.wrong = r.wrong || modes > 1 || c.Months > 0 && (!c.Align || max(c.Offset, -c.Offset) >= 28*units["d"])
+	modes := one(c.UpTo) + one(c.Reserve) + one(c.Lockout > 0) + one(c.Raise)
+	r.wrong = r.wrong || modes > 1 || c.Raise && c.Quantity < 0 || c.Weight > 0 && !r.tenant(kind) || c.Months > 0 && (!c.Align || max(c.Offset, -c.Offset) >= 28*units["d"])
 	r.clauses = append(r.clauses, c)
+}
+
+// tenant reports whether a clause of a kind can have a share of the clause before it.
+func (r *reader) tenant(kind byte) bool {
+	last := len(r.clauses) - 1
+	return last >= 0 && kind != 't' && (kind == 'l') == (r.clauses[last].Kind == 'l')
 }
 
 func tooLong(id string) bool { return len(id) > 512 }
@@ -261,6 +270,12 @@ func (r *reader) option(c *Clause) bool {
 	switch {
 	case option == "UPTO" && r.single && c.Kind != 'l':
 		set(&c.UpTo)
+	case option == "RAISE" && r.single && c.Kind != 'l':
+		set(&c.Raise)
+	case option == "SHARE" && !r.single:
+		r.wrong = r.wrong || c.Weight > 0
+		c.Weight = rest.number(1)
+		r.wrong = r.wrong || c.Weight > 1000
 	case option == "EXACT" && c.Kind == 'w':
 		set(&c.Exact)
 	case option == "ALIGN" && c.Kind == 'q':

@@ -74,6 +74,10 @@ func (c *comparison) count(call *Call, reply any, now funnel.Micros) {
 		c.tally["locked"] += int(one(c.keys.at(TightKeys['t']).Locked(now)))
 	}
 	c.tally["forced"] += int(one(call.Force))
+	c.tally["raised"] += int(one(call.Clauses[0].Raise))
+	if call.short {
+		c.tally["short"]++
+	}
 }
 
 // run empties the host and makes calls. It returns the first difference.
@@ -122,7 +126,7 @@ func Compare(t *testing.T, h Host, calls int, seed uint64) {
 		})
 		t.Fatalf("seed %d: %s\nafter %v", seed, what, all)
 	}
-	if n, limited := c.tally["calls"], c.tally["limited"]; min(limited, n-limited) < n/6 || min(c.tally["forced"], c.tally["locked"]) < n/20 || c.tally["unknown"] > n/100 {
+	if n, limited := c.tally["calls"], c.tally["limited"]; min(limited, n-limited) < n/6 || min(c.tally["forced"], c.tally["locked"]) < n/20 || min(c.tally["raised"], c.tally["short"]) < n/200 || c.tally["unknown"] > n/100 {
 		t.Errorf("the calls test little: %v", c.tally)
 	}
 	t.Log(c.tally)

@@ -14,7 +14,7 @@ type Generator struct {
 	*rand.Rand
 	Tag string // a hash tag of all keys, with braces
 
-	// Tight: there is one key of each kind, numbers are small, and no two calls of a key agree on them. Nearly all
+	// Tight: there are few keys of each kind, numbers are small, and no two calls of a key agree on them. Nearly all
 	// calls are right. Else callers of a key mostly agree, and all commands and wrong words come up.
 	Tight bool
 }
@@ -40,6 +40,9 @@ var TightKeys = map[byte]string{'t': "p:k", 'w': "window", 'q': "quota", 'l': "l
 // Name returns a key. The letter says what most callers take the key for.
 func (g *Generator) Name(kind byte) string {
 	if g.Tight {
+		if kind != 't' && g.IntN(4) == 0 {
+			return TightKeys[kind] + "2"
+		}
 		return TightKeys[kind]
 	}
 	if g.IntN(150) == 0 {
@@ -216,7 +219,9 @@ func (g *Generator) limiter(letter byte) Words {
 		option = append(option, "UPTO")
 	case n == 2:
 		option = append(option, "FORCE")
-	case n < 5 && letter == 't':
+	case n == 3 && letter != 'l':
+		option = append(option, "RAISE")
+	case n < 6 && letter == 't':
 		option = Words{"RESERVE", text(g.IntN(60))}
 	}
 	return slices.Concat(Words{"GO." + usual[letter].name, key}, g.numbers(letter, key, 0, unit), option, ms)
@@ -228,6 +233,7 @@ func (g *Generator) all() Words {
 	var seen []string
 	unit, ms := g.unit()
 	force := g.IntN(6) == 0
+	last := byte(0) // the kind of the clause before
 	for range 1 + g.IntN(4) {
 		letter := Pick[byte](g.Rand, 't', 't', 'w', 'q', 'l')
 		if letter == 'l' && force {
@@ -243,10 +249,15 @@ func (g *Generator) all() Words {
 		if seen, w = append(seen, key), append(w, key); letter == 't' {
 			cells = Pick(g.Rand, 1, 1, 2, 3, 4)
 		}
+		shares := last != 0 && letter != 't' && (last == 'l') == (letter == 'l') && g.IntN(2) == 0
+		last = letter
 		for cell := range cells {
 			option := g.option(letter, unit)
 			if force && letter == 't' && g.Tight {
 				option = nil
+			}
+			if shares {
+				option = append(option, "SHARE", text(1+g.IntN(4)))
 			}
 			w = slices.Concat(w, Words{usual[letter].name}, g.numbers(letter, key, cell, unit), option)
 		}

@@ -104,7 +104,9 @@ func (c *Call) Reply(k Keys, now funnel.Micros) (reply any, granted int64) {
 		return released, 0
 	}
 	d := &decision{Call: c, keys: k, now: now}
-	return d.reply()
+	reply, granted = d.reply()
+	c.short = len(d.short) > 0
+	return reply, granted
 }
 
 // Clone returns copies of the states of some keys.
@@ -126,28 +128,40 @@ func (c *Call) keys() (all []string) {
 // decision is a call at work.
 type decision struct {
 	*Call
-	keys Keys
-	now  funnel.Micros
+	keys  Keys
+	now   funnel.Micros
+	rows  [][]any // what the clauses reply
+	short []lack
 }
 
 // reply decides by the rules of GO.ALL. Each clause decides on a copy. A clause that denies is then applied, too: that changes
 // only a cell whose rate is new, or begins a lockout. With SHADOW the front of the reply admits.
 func (d *decision) reply() (reply any, granted int64) {
-	rows := make([][]any, len(d.Clauses))
-	decider, longest, least, limited := 0, int64(-1), int64(math.MaxInt64), false
-	never := slices.ContainsFunc(d.Clauses, func(c Clause) bool { return c.Quantity > c.Limit && !c.UpTo && !d.Force })
-	for i := range d.Clauses { // no lockout begins if a clause can never admit
+	d.rows = make([][]any, len(d.Clauses))
+	never := false // no lockout begins if a clause can never admit
+	for i, c := range d.Clauses {
+		never = never || c.Quantity > c.Limit && !c.UpTo && !c.Raise && !d.Force || c.Weight > 0 && c.Quantity > c.Weight*d.most(i-1)
+	}
+	for i := range d.Clauses {
 		c := &d.Clauses[i]
 		v := d.call(d.keys.at(c.Key).Clone(), c, c.Quantity, !never)
 		if v.TooMuch {
 			return ErrTooMuch, 0
 		}
-		rows[i] = d.row(c, v)
-		switch wait := rows[i][3].(int64); { // never, which is -1, is the longest
-		case v.Limited && (!limited || uint64(wait) > uint64(longest)):
+		if d.rows[i] = d.row(c, v); c.Weight > 0 {
+			d.share(i, v)
+		}
+	}
+	d.waits(!never)
+	rows, decider, limited := d.rows, 0, false
+	longest, least := int64(-1), int64(math.MaxInt64)
+	for i, row := range rows {
+		left := row[2].(int64)
+		switch wait := row[3].(int64); { // never, which is -1, is the longest
+		case row[0] == int64(1) && (!limited || uint64(wait) > uint64(longest)):
 			decider, longest, limited = i, wait, true
-		case !limited && v.Remaining < least:
-			decider, least = i, v.Remaining
+		case !limited && left < least:
+			decider, least = i, left
 		}
 	}
 	for i := range d.Clauses {
@@ -157,8 +171,11 @@ func (d *decision) reply() (reply any, granted int64) {
 		if limited && rows[i][0] == int64(0) {
 			v := d.call(s.Clone(), c, 0, false)
 			rows[i][2], rows[i][4] = v.Remaining, up(v.ResetAfter, d.Unit)
-		} else {
+		} else if c.Weight == 0 || !limited {
 			granted = d.call(s, c, c.Quantity, !never).Granted
+		}
+		if limited && c.Weight > 0 {
+			d.remains(i, 0)
 		}
 	}
 	if d.single {
@@ -188,7 +205,7 @@ func (d *decision) row(c *Clause, v funnel.LeaseVerdict) []any {
 		row = append(row, int64(-1))
 	case c.Reserve:
 		row = append(row, up(v.Wait, d.Unit))
-	case c.UpTo:
+	case c.UpTo || c.Raise:
 		row = append(row, v.Granted)
 	}
 	return row
@@ -203,13 +220,13 @@ func (d *decision) call(s *State, c *Clause, quantity int64, mayLock bool) (v fu
 	switch c.Kind {
 	case 't':
 		v.Verdict = s.cells[c.Cell].Call(d.now.Nanos(), funnel.ThrottleParams{Limit: c.Limit, Rate: funnel.Rate{Period: c.Period, Count: c.Count},
-			Quantity: quantity, UpTo: c.UpTo, Force: d.Force, Reserve: c.Reserve, MaxWait: c.MaxWait, Lockout: lockout})
+			Quantity: quantity, UpTo: c.UpTo, Force: d.Force, Raise: c.Raise, Reserve: c.Reserve, MaxWait: c.MaxWait, Lockout: lockout})
 	case 'w':
 		v.Verdict = s.window.Call(d.now, funnel.WindowParams{Limit: c.Limit, Period: c.Period.Micros(), Quantity: quantity, UpTo: c.UpTo,
-			Force: d.Force, Exact: c.Exact})
+			Force: d.Force, Raise: c.Raise, Exact: c.Exact})
 	case 'q':
 		v.Verdict = s.quota.Call(d.now, funnel.QuotaParams{Limit: c.Limit, Period: c.Period.Micros(), Quantity: quantity, UpTo: c.UpTo,
-			Force: d.Force, Align: c.Align, Offset: c.Offset.Micros(), Months: c.Months})
+			Force: d.Force, Raise: c.Raise, Align: c.Align, Offset: c.Offset.Micros(), Months: c.Months})
 	case 'l':
 		v = s.slot(c, d.now, quantity)
 	}
