@@ -1,6 +1,6 @@
 package cgo_test
 
-// Transcripts hold few calls, each as its author thought of it. Here calls are random, in any order, on keys that users change
+// Transcripts hold few calls. Here calls are random, in any order, on keys that users change
 // and that expire, while the clock is set forward and back. Package memory runs the same handlers over maps, so what
 // differs is what loads, applies, replicates or replies.
 
@@ -18,6 +18,7 @@ import (
 	"gothrottle/commands/memory"
 	"gothrottle/funnel"
 	"gothrottle/tests/corpus"
+	"gothrottle/tests/world"
 )
 
 // fewer divides the number of random calls. It is more than 1 in builds where calls are slow.
@@ -31,11 +32,9 @@ func rounds(n int) int {
 	return n / fewer
 }
 
-func pick[T any](r *rand.Rand, all ...T) T { return all[r.IntN(len(all))] }
-
 // walk is a random walk over the keys of a server. A model of the module's clock follows while the server's clock is set.
 type walk struct {
-	*rand.Rand
+	*world.Generator
 	t      *testing.T
 	seed   uint64
 	calls  int
@@ -50,10 +49,11 @@ type walk struct {
 
 func newWalk(t *testing.T) *walk {
 	w := &walk{seed: rand.Uint64(), t: t, h: loaded(t), memory: corpus.NewMemory(), seen: map[string]int{}}
-	w.Rand = rand.New(rand.NewPCG(w.seed, 0))
-	w.keys = []string{"t0", "t1", "t2", "w0", "w1", "w2", "q0", "q1", "l0", "l1", "sample:a", "sample:b"}
-	if err := w.memory.SetPolicies(corpus.SamplePolicies); err != nil {
-		t.Fatal(err)
+	w.Generator = world.NewGenerator(w.seed, 0)
+	w.keys = []string{"t0", "t1", "t2", "t3", "w0", "w1", "w2", "q0", "q1", "l0", "l1", "api:0", "login:1"}
+	policies := world.PolicyTexts[0]
+	if err, text := w.memory.SetPolicies(policies), w.h.ConfigSet("gothrottle.policies", policies); err != nil || text != "" {
+		t.Fatal(err, text)
 	}
 	if w.IntN(4) == 0 {
 		w.h.Restart(3600 * second) // a server whose clock begins in 1970
@@ -63,7 +63,7 @@ func newWalk(t *testing.T) *walk {
 
 // pass lets time pass, mostly little. Once in 100 calls it also sets the server's clock.
 func (w *walk) pass() {
-	micros := w.Int64N(pick[int64](w.Rand, 1, 1000, second/10, second/10, 5*second, 100*second))
+	micros := w.Int64N(world.Pick[int64](w.Rand, 1, 1000, second/10, second/10, 5*second, 100*second))
 	w.h.Advance(micros)
 	w.mono += funnel.Micros(micros)
 	switch w.IntN(200) {
@@ -77,9 +77,9 @@ func (w *walk) pass() {
 
 // meddle changes a key now and then, as a user might.
 func (w *walk) meddle() {
-	switch key, n := pick(w.Rand, w.keys...), w.IntN(60); {
+	switch key, n := world.Pick(w.Rand, w.keys...), w.IntN(60); {
 	case n < 2 && w.h.Get(key) != nil && !w.empty(key):
-		w.h.Expire(key, pick(w.Rand, 0, w.h.Now()/1000+w.Int64N(20_000)))
+		w.h.Expire(key, world.Pick(w.Rand, 0, w.h.Now()/1000+w.Int64N(20_000)))
 	case n < 7:
 		w.corrupt(key)
 	case n == 7:
@@ -87,7 +87,7 @@ func (w *walk) meddle() {
 	case n == 8:
 		w.h.Put(key, textOf(tat(w.h, w.Int64N(1e11)))) // as redis-cell
 	case n == 9: // in Valkey 9.1 HPEXPIRE and then COPY leave a hash of length 0
-		w.h.Put(key, pick(w.Rand, hashOf(), zsetOf()))
+		w.h.Put(key, world.Pick(w.Rand, hashOf(), zsetOf()))
 	case n == 10 && w.IntN(4) == 0:
 		w.h.Put(key, w.crowd(key))
 	case n < 20:
@@ -107,10 +107,10 @@ func (w *walk) crowd(key string) *memory.Value {
 	at, n := w.h.Now()+(w.Int64N(400)-200)*step+w.Int64N(100), w.IntN(300)
 	return many(n, func(i int) member {
 		if key[0] == 'w' { // no two entries have one time, and a later one has a greater total
-			at -= pick[int64](w.Rand, 1, step)
+			at -= world.Pick[int64](w.Rand, 1, step)
 			return scored(-float64(at), "\x01"+strconv.FormatInt(int64(n-i), 36))
 		}
-		at -= pick[int64](w.Rand, 0, 0, 1, step)
+		at -= world.Pick[int64](w.Rand, 0, 0, 1, step)
 		return scored(-float64(at), fmt.Sprintf("\x02%03d", i))
 	})
 }
@@ -190,54 +190,14 @@ func (w *walk) count(name string, reply any, replicated int) {
 	}
 }
 
-// calls has a list for each command but GO.TOP: its calls in the transcripts.
-var calls = func() (all [][][]string) {
-	for _, row := range commands.Table {
-		var its [][]string
-		for _, c := range corpus.Cases {
-			for _, s := range c.Steps {
-				if words, err := corpus.Words(s.Text, 0); err == nil && s.Own() && len(words) > 1 && commands.Find(words[0]) == commands.Find(row.Name) {
-					its = append(its, words)
-				}
-			}
-		}
-		if !row.NoKey {
-			all = append(all, its)
-		}
-	}
-	return all
-}()
-
-// words returns a call of the transcripts on other keys, mostly of its kind. Now and then a word is one of another call.
+// words returns a random call that the server hands to the module, and that uses keys.
 func (w *walk) words() []string {
-	words := slices.Clone(pick(w.Rand, pick(w.Rand, calls...)...))
-	for i := 1; i < len(words); i++ {
-		if i > 1 && !strings.EqualFold(words[i-1], "KEY") {
-			continue
+	for {
+		words := w.Call()
+		if row := commands.Find(words[0]); !row.NoKey && len(words) >= max(row.Arity, -row.Arity) {
+			return words
 		}
-		limiter := words[0][len("GO."):]
-		if strings.HasPrefix(limiter, "ALL") && i+1 < len(words) {
-			limiter = words[i+1]
-		}
-		words[i] = w.key(limiter)
 	}
-	if w.IntN(20) == 0 {
-		words[1+w.IntN(len(words)-1)] = pick(w.Rand, pick(w.Rand, pick(w.Rand, calls...)...)[1:]...)
-	}
-	return words
-}
-
-// key returns a key for a command or clause of this name, now and then any.
-func (w *walk) key(name string) string {
-	initial := strings.ToLower(name + " ")[:1]
-	if other, found := map[string]string{"r": "l", "p": "s"}[initial]; found { // RELEASE and POLICY
-		initial = other
-	}
-	kind := slices.DeleteFunc(slices.Clone(w.keys), func(key string) bool { return !strings.HasPrefix(key, initial) })
-	if len(kind) == 0 || w.IntN(40) == 0 {
-		kind = append(w.keys, "")
-	}
-	return pick(w.Rand, kind...)
 }
 
 func TestRandom(t *testing.T) {
@@ -277,11 +237,11 @@ func (w *walk) corrupt(key string) {
 		if w.IntN(4) == 0 {
 			field.Name = w.mutated(field.Name)
 		}
-		field.Text = pick(w.Rand, "x", "", "0", "7", "-1", strconv.FormatInt(w.Int64(), 10), "9223372036854775807", tat(w.h, w.Int64N(1e12)), w.mutated(field.Text))
+		field.Text = world.Pick(w.Rand, "x", "", "0", "7", "-1", strconv.FormatInt(w.Int64(), 10), "9223372036854775807", tat(w.h, w.Int64N(1e12)), w.mutated(field.Text))
 	case n > 0:
 		m := v.Set[w.IntN(n)]
 		v.Drop(m.Text)
-		v.Add(member{Score: pick(w.Rand, m.Score, m.Score-0.5, 0, -float64(w.h.Now()+w.Int64N(1e9)), math.Inf(1), w.NormFloat64()*1e16), Text: w.mutated(m.Text)})
+		v.Add(member{Score: world.Pick(w.Rand, m.Score, m.Score-0.5, 0, -float64(w.h.Now()+w.Int64N(1e9)), math.Inf(1), w.NormFloat64()*1e16), Text: w.mutated(m.Text)})
 	}
 	w.h.Put(key, v)
 }
@@ -292,7 +252,7 @@ func (w *walk) mutated(text string) string {
 		return "x"
 	}
 	i := w.IntN(len(text))
-	return text[:i] + pick(w.Rand, "", text[i:]+text[i:], string(rune(w.IntN(256)))+text[i+1:])
+	return text[:i] + world.Pick(w.Rand, "", text[i:]+text[i:], string(rune(w.IntN(256)))+text[i+1:])
 }
 
 // Go allocates no memory for any call, whether it is admitted, denied or an error, and whatever its key holds. GO.TOP counts one

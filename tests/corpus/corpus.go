@@ -50,7 +50,11 @@ type Step struct {
 // Own reports whether a call is one of gothrottle's commands.
 func (s *Step) Own() bool { return s.Call && own(s.Text) }
 
-func own(call string) bool { return strings.HasPrefix(call, "GO.") || strings.HasPrefix(call, "CL.") }
+// own reports whether a call is one of the module.
+func own(call string) bool {
+	call = strings.ToUpper(call[:min(3, len(call))])
+	return call == "GO." || call == "CL."
+}
 
 // has reports whether a case has a line such as "@server".
 func (c *Case) has(line string) bool {
