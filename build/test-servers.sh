@@ -1,5 +1,5 @@
 #!/bin/bash
-# The black-box tests, random calls against exact models and the tests of the Go client, on every server of
+# The black-box tests, random calls against exact models, many clients at once and the Go client, on every server of
 # build/servers.txt, as make test-server runs them on one. The logs are in build/out/servers.
 . "$(dirname "$0")/lib.sh"
 out=$PWD/build/out/servers folders=(tests/server tests throttle tests/world)
@@ -21,6 +21,7 @@ test_server() {
     [ "$folder" != throttle ] || only=Server_
     (cd "$folder" && GOTHROTTLE_SERVER=$server ${NETWORK:+"${network[@]}"} "$WORK/${folder##*/}.test" -test.timeout 40m -test.run "$only") || result=FAILED
   done >"$out/$name.log" 2>&1
+  ${NETWORK:+"${network[@]}"} "$WORK/chaos" -many -server "$server" -seed 1 -time 20s >>"$out/$name.log" 2>&1 || result=FAILED
   if [ "$result" = FAILED ] && [ "$kind" = moving ] && ! is_version "$version" "$expected"; then result='newer: fails'; fi
   row "$name" "$version" "$result" $((SECONDS - began))
 }
@@ -30,10 +31,11 @@ need 'lua5.1 lua5.4' lua5.1 lua5.4
 WORK=$(mktemp -d)
 trap 'rm -rf "$WORK"' EXIT
 [ -n "${GOTHROTTLE_MODULE:-}" ] || build/module.sh
-export WORK NETWORK=1 GOTHROTTLE_MODULE=${GOTHROTTLE_MODULE:-$PWD/build/out/gothrottle.so} GOTHROTTLE_OPERATIONS=${GOTHROTTLE_OPERATIONS:-20000}
+export WORK NETWORK=1 GOTHROTTLE_MODULE=${GOTHROTTLE_MODULE:-$PWD/build/out/gothrottle.so}
 export GOTHROTTLE_SCRIPT_CALLS=${GOTHROTTLE_SCRIPT_CALLS:-100000}
 mkdir -p "$out"
 go test -c -o "$WORK/" "${folders[@]/#/./}"
+go build -o "$WORK/chaos" ./tests/chaos
 at_once=3 # a run spends half its time waiting, so two cores can do three
 have ip || ! can_install || apt_install iproute2 || true
 "${network[@]}" true 2>/dev/null || {

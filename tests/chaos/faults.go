@@ -20,6 +20,7 @@ import (
 type fault struct {
 	name   string
 	weight int // how often it comes, beside the others
+	many   int // how often it comes while many clients make calls; all faults that come then are in the midst of calls
 	run    func(r *run, st *step)
 	amid   bool     // it comes in the midst of the calls of its step
 	texts  []string // one of them is the Text of the step
@@ -35,11 +36,11 @@ func init() {
 		{name: "reload", weight: 6, run: (*run).reload},
 		{name: "restart-aof", weight: 4, run: (*run).restartAOF},
 		{name: "restart-rdb", weight: 4, run: (*run).restartRDB},
-		{name: "kill-9", weight: 6, run: (*run).killed, amid: true},
-		{name: "sigstop", weight: 4, run: (*run).stopped, amid: true},
-		{name: "client-kill", weight: 5, run: (*run).clientsKilled, amid: true},
-		{name: "client-pause", weight: 4, run: (*run).paused, amid: true},
-		{name: "blocked", weight: 4, run: (*run).blocked, amid: true},
+		{name: "kill-9", weight: 6, many: 10, run: (*run).killed, amid: true},
+		{name: "sigstop", weight: 4, many: 20, run: (*run).stopped, amid: true},
+		{name: "client-kill", weight: 5, many: 5, run: (*run).clientsKilled, amid: true},
+		{name: "client-pause", weight: 4, many: 5, run: (*run).paused, amid: true},
+		{name: "blocked", weight: 4, many: 5, run: (*run).blocked, amid: true},
 		{name: "flushall", weight: 3, run: func(r *run, _ *step) { r.emptied() }},
 		{name: "flood", weight: 1, run: (*run).flood},
 		{name: "evict", weight: 4, run: (*run).evicted, amid: true, texts: []string{"noeviction", "allkeys-random", "allkeys-lru", "volatile-ttl"}},
@@ -47,6 +48,8 @@ func init() {
 		{name: "replica-killed", weight: 4, run: func(r *run, _ *step) { r.master.ask("CLIENT", "KILL", "TYPE", "replica") }},
 		{name: "resync", weight: 4, run: (*run).resynced},
 		{name: "promote", weight: 4, run: (*run).promoted},
+		{name: "failover", many: 5, run: (*run).failedOver},
+		{name: "master-lost", many: 5, run: (*run).masterLost},
 		{name: "policies", weight: 6, run: func(r *run, st *step) { r.configure(st.Text, r.master, r.twin) }, texts: world.PolicyTexts},
 		{name: "defrag", weight: 2, run: (*run).defragment},
 		{name: "purge", weight: 2, run: func(r *run, _ *step) { r.master.ask("MEMORY", "PURGE") }},
@@ -135,7 +138,11 @@ func (r *run) amid(st *step, fault func()) {
 	if st.Via == "replica" || st.Via == "parallel" {
 		calls.Via = "plain"
 	}
-	go func() { done <- attempt(func() { r.calls(&calls) }) }()
+	work := func() { r.calls(&calls) }
+	if r.many != nil {
+		work = r.many
+	}
+	go func() { done <- attempt(work) }()
 	time.Sleep(time.Duration(st.N) * time.Microsecond)
 	err := attempt(fault)
 	must(cmp.Or(<-done, err))
@@ -251,11 +258,35 @@ func (r *run) promoted(*step) {
 	// Until a replica that has loaded everything has rewritten its append-only file, it would start with the old one.
 	r.quiet(r.twin)
 	r.accept(r.twin, "REPLICAOF", "NO", "ONE")
+	r.exchange()
+}
+
+// exchange makes the replica that has become a master the master of the others.
+func (r *run) exchange() {
 	r.master, r.twin = r.twin, r.master
 	r.twin.hangUp()
 	r.prepare(r.master)
 	r.attach()
 	r.tick()
+}
+
+// failedOver lets the master and the replica change places in good order.
+func (r *run) failedOver(st *step) {
+	r.amid(st, func() {
+		r.accept(r.master, "FAILOVER", "TO", "127.0.0.1", r.twin.Port)
+		r.eventually("the replica is the master", func() bool {
+			return r.twin.info("replication", "role") == "master" && r.master.info("replication", "role") == "slave"
+		})
+	})
+	r.exchange()
+}
+
+// masterLost ends the master and lets the replica take its place. What the replica did not have is lost.
+func (r *run) masterLost(st *step) {
+	r.amid(st, r.master.Kill)
+	r.accept(r.twin, "REPLICAOF", "NO", "ONE")
+	must(r.master.restart())
+	r.exchange()
 }
 
 // clockRestarted kills the master and starts it again with its clock set by so many seconds. The module's clock then does not

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math/rand/v2"
 	"slices"
 
 	"gothrottle/tests/world"
@@ -98,20 +99,34 @@ func (g *generator) clock() step {
 
 // fault makes a fault by the weights of the table.
 func (g *generator) fault() step {
-	var all []fault
-	for _, f := range faults {
-		if g.only == "" || g.only == f.name {
-			all = append(all, slices.Repeat([]fault{f}, f.weight)...)
-		}
-	}
-	f := world.Pick(g.Rand, all...)
-	st := step{Do: f.name, Conn: g.IntN(numConns), DB: g.db(), N: g.Int64N(5 * millisecond)}
-	if f.amid {
+	st := drawFault(g.Rand, g.only, func(f *fault) int { return f.weight })
+	if st.DB = g.db(); find(st.Do).amid {
 		b := g.batch()
 		st.Via, st.Calls = b.Via, b.Calls
 	}
+	return st
+}
+
+// find returns the fault of a name, or nil.
+func find(name string) *fault {
+	if i := slices.IndexFunc(faults, func(f fault) bool { return f.name == name }); i >= 0 {
+		return &faults[i]
+	}
+	return nil
+}
+
+// drawFault draws a fault by its weight. If only is not "", it is the fault of that name.
+func drawFault(r *rand.Rand, only string, weight func(*fault) int) step {
+	var all []*fault
+	for i := range faults {
+		if f := &faults[i]; only == "" || only == f.name {
+			all = append(all, slices.Repeat([]*fault{f}, weight(f))...)
+		}
+	}
+	f := world.Pick(r, all...)
+	st := step{Do: f.name, Conn: r.IntN(numConns), N: r.Int64N(5 * millisecond)}
 	if len(f.texts) > 0 {
-		st.Text = world.Pick(g.Rand, f.texts...)
+		st.Text = world.Pick(r, f.texts...)
 	}
 	return st
 }

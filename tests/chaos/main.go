@@ -15,7 +15,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"time"
 )
@@ -28,13 +27,14 @@ var (
 	replayFlag  = flag.String("replay", "", "a file with a schedule, to run it instead")
 	shrinkFlag  = flag.Duration("shrink", 90*time.Second, "how long to make a failing schedule shorter")
 	clusterFlag = flag.Bool("cluster", false, "run a cluster whose slots move instead")
+	manyFlag    = flag.Bool("many", false, "run many clients at once instead")
 	onlyFlag    = flag.String("only", "", "a fault: the steps are this one and no other")
 	verboseFlag = flag.Bool("v", false, "print each step and how long it took")
 )
 
 func main() {
 	flag.Parse()
-	if *onlyFlag != "" && !slices.ContainsFunc(faults, func(f fault) bool { return f.name == *onlyFlag }) {
+	if *onlyFlag != "" && (find(*onlyFlag) == nil || find(*onlyFlag).weight == 0) {
 		fmt.Fprintln(os.Stderr, "chaos: -only names no fault of tests/chaos/faults.go")
 		os.Exit(2)
 	}
@@ -75,6 +75,9 @@ func replay(l *lab, file string) bool {
 	return true
 }
 
+// mostNotBegun bounds how many runs may not begin, because servers take too long to start or to find each other.
+const mostNotBegun = 5
+
 // search runs one seed after the other until the time is over.
 func search(l *lab) bool {
 	seed := *seedFlag
@@ -87,11 +90,19 @@ func search(l *lab) bool {
 	for ; time.Now().Before(end); seed++ {
 		s := schedule{Seed: seed}
 		var err error
-		if *clusterFlag {
+		switch {
+		case *clusterFlag:
 			err = performCluster(l, seed, st, end)
-		} else {
+		case *manyFlag:
+			err = performMany(l, seed, st, end)
+		default:
 			s = generate(seed, *stepsFlag, *onlyFlag)
 			err = perform(l, &s, st, end)
+		}
+		if errors.Is(err, errNotBegun) && st.tally[numNotBegun] < mostNotBegun {
+			st.tally[numNotBegun]++
+			fmt.Printf("chaos: seed %d: %v\n", seed, err)
+			continue
 		}
 		if err != nil {
 			st.tally["differences"]++
@@ -104,11 +115,11 @@ func search(l *lab) bool {
 	return true
 }
 
-// report makes a failing schedule shorter and writes it. The steps of a cluster are chosen one by one, so they cannot be left
-// out.
+// report makes a failing schedule shorter and writes it. The steps of a cluster and of many clients are chosen one by one,
+// so they cannot be left out.
 func report(l *lab, s schedule, err error) {
-	if *clusterFlag {
-		fmt.Printf("chaos: to run it again: go run ./tests/chaos -cluster -server %s -steps %d -seed %d\n", l.server, *stepsFlag, s.Seed)
+	if *clusterFlag || *manyFlag {
+		fmt.Printf("chaos: to run it again: go run ./tests/chaos -cluster=%v -many=%v -server %s -steps %d -seed %d\n", *clusterFlag, *manyFlag, l.server, *stepsFlag, s.Seed)
 		return
 	}
 	fmt.Printf("chaos: the schedule has %d steps; it is being made shorter for at most %v\n", len(s.Steps), *shrinkFlag)

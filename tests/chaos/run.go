@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,9 +24,13 @@ type run struct {
 	m      *model
 	memory int64 // used_memory without overhead at the start
 	dump   dump
-	lost   *sent // calls that got no reply
-	number int   // of the step
+	lost   *sent  // calls that got no reply
+	number int    // of the step
+	many   func() // makes calls amid faults, in place of those of the step; or nil
 }
+
+// errNotBegun is the error of a run whose servers did not start, and did not end.
+var errNotBegun = errors.New("the run did not begin")
 
 // difference is what a run finds.
 type difference struct {
@@ -88,18 +93,25 @@ func perform(l *lab, s *schedule, st *stats, until time.Time) error {
 // perform starts servers by begin, makes up to n steps by step until a time, and ends. It returns the first difference.
 func (r *run) perform(n int, until time.Time, begin, step, finish func()) error {
 	defer r.end()
+	begun := false
 	err := attempt(func() {
 		for begin(); r.number < n && time.Now().Before(until); r.number++ {
+			begun = true
 			step()
 			r.stats.tally[numSteps]++
 			r.stats.progress()
 		}
 		finish()
 	})
+	ended := false
 	for _, s := range r.servers() {
 		if err != nil && s.Exited() {
+			ended = true
 			err = fmt.Errorf("%w; the %s has ended: %s", err, s.name, s.tail())
 		}
+	}
+	if err != nil && !begun && !ended && stepOf(err) < 0 {
+		err = errors.Join(errNotBegun, err)
 	}
 	return err
 }
@@ -177,12 +189,12 @@ func (r *run) do(st *step) {
 }
 
 func (r *run) fault(st *step) {
-	i := slices.IndexFunc(faults, func(f fault) bool { return f.name == st.Do })
-	if i < 0 {
+	f := find(st.Do)
+	if f == nil {
 		r.differ("no fault has the name %s", st.Do)
 	}
 	r.stats.tally["fault "+st.Do]++
-	faults[i].run(r, st)
+	f.run(r, st)
 	r.settle()
 	r.compare()
 }

@@ -16,6 +16,7 @@ const (
 	numChecks   = "replies that were checked"
 	numExact    = "replies by the exact models"
 	numForeign  = "foreign commands"
+	numNotBegun = "runs that did not begin"
 	numCompared = "keys that were compared"
 )
 
