@@ -1,9 +1,11 @@
 #!/bin/bash
 # Runs what takes seeds, with new ones, for about MINUTES (10) on each server of SERVER: paths or names of build/servers.txt.
 # ONLY names some of the parts. It adds what was run to the table of docs/tested.md. WHERE names the machine there. A
-# schedule that fails is in build/out/chaos. Move it to tests/chaos/testdata: make test-chaos runs what is there.
+# schedule that fails is in build/out/chaos. Move it to tests/chaos/testdata: make test-chaos runs what is there. A part
+# that fails does not stop the others. If it is interrupted, the next run leaves out the parts that have run.
 . "$(dirname "$0")/lib.sh"
-renice -n 19 $$ >/dev/null # whatever else runs comes first
+renice -n 19 $$ >/dev/null # whatever else runs comes first, also in other sessions
+[ ! -w /proc/self/autogroup ] || echo 19 >/proc/self/autogroup
 build/module.sh
 servers=${SERVER:-$(local_server)}
 read -ra each <<<"$servers"
@@ -12,6 +14,7 @@ parts=" ${ONLY:-$all} "
 for part in $parts; do [[ $all == *" $part "* ]] || die "ONLY: '$part' is not one of the parts:$all"; done
 minutes=${MINUTES:-10} where=${WHERE:-$(nproc) cores}
 mkdir -p build/out
+state=build/out/soak-parts failed=
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 go build -o build/out/chaos-program ./tests/chaos
@@ -45,13 +48,21 @@ sum() { awk -v pattern="^ *$1" '$0 ~ pattern { n += $NF } END { print n + 0 }' "
 # took COMMAND ...  runs a command, whose output goes to the log, too. seconds is how long it took.
 took() {
   local began=$SECONDS
-  "$@" 2>&1 | tee "$log"
+  "$@" 2>&1 | tee "$log" || { failed+=" $part" && return 1; }
   seconds=$((SECONDS - began))
+}
+
+# once PART SERVER COMMAND ...  runs a part, if it is wanted and has not run on the server.
+once() {
+  part=$1
+  if ! wanted "$1" || grep -qxsF "$1 $2" "$state"; then return; fi
+  "${@:3}" || true
+  echo "$1 $2" >>"$state"
 }
 
 # chaos WHAT SERVER CALLS FAULTS TIME OPTION ...  runs the program of tests/chaos and adds a row: CALLS and FAULTS are patterns.
 chaos() {
-  took build/out/chaos-program -server "$GOTHROTTLE_SERVER" -seed 0 -time $((minutes * $5))s "${@:6}"
+  took build/out/chaos-program -server "$GOTHROTTLE_SERVER" -seed 0 -time $((minutes * $5))s "${@:6}" || return
   record "$1" "$2" "$(sum "$3")" "$(sum "$4")" "$seconds"
 }
 
@@ -61,16 +72,11 @@ run_chaos() { chaos 'random calls and faults' "$1" calls fault 25; }
 run_slots() { chaos 'slots that move' "$1" 'calls  ' 'moves by' 5 -cluster -steps 60; }
 run_flood() { chaos floods "$1" calls 'no faults' 5 -only flood; }
 
-run_concurrent() {
-  local calls=$((minutes * 6000))
-  GOTHROTTLE_SEED=$((RANDOM * 100000)) GOTHROTTLE_OPERATIONS=$calls took go test -count=1 -timeout 0 -v -run Server_linearizable ./tests/world
-  record 'concurrent calls' "$1" "$calls" \
-    "$(grep -o 'map\[.*\]' "$log" | grep -o '[a-z]*:[0-9]*' | awk -F: '$1 != "none" { n += $2 } END { print n + 0 }')" "$seconds"
-}
+run_concurrent() { chaos 'concurrent calls' "$1" calls fault 10 -many; }
 
 run_models() {
   local calls=$((minutes * 400000))
-  GOTHROTTLE_SEED=$((RANDOM * 10000000)) GOTHROTTLE_CALLS=$calls GOGC=1000 took go test -count=1 -timeout 0 -v -run Server_all ./tests/world
+  GOTHROTTLE_SEED=$((RANDOM * 10000000)) GOTHROTTLE_CALLS=$calls GOGC=1000 took go test -count=1 -timeout 0 -v -run Server_all ./tests/world || return
   record 'calls against exact models' "$1" "$calls" 0 "$seconds"
 }
 
@@ -79,17 +85,25 @@ for server in "${each[@]}"; do
   GOTHROTTLE_SERVER=$(server_path "$server")
   export GOTHROTTLE_SERVER
   name="$(basename "$GOTHROTTLE_SERVER" -server) $(server_version "$GOTHROTTLE_SERVER")"
-  for part in chaos slots flood concurrent models; do ! wanted $part || "run_$part" "$name"; done
+  for one in chaos slots flood concurrent models; do once "$one" "$name" "run_$one" "$name"; done
 done
-if wanted simulation; then
-  SEED=0 STEPS=$((minutes * 300000)) took build/test-sim.sh
+
+run_simulation() {
+  SEED=0 STEPS=$((minutes * 300000)) took build/test-sim.sh || return
   record simulation 'in memory' $((minutes * 300000)) 0 "$seconds"
-fi
+}
+
+run_fuzzer() {
+  took go test -run '^$' -fuzz "^$2\$" -fuzztime $((minutes * 2))s "./$1" || return
+  record "$2" 'in memory' "$(grep -o 'execs: [0-9]*' "$log" | tail -n 1 | cut -d' ' -f2)" 0 "$seconds"
+}
+
+once simulation - run_simulation
 for package in funnel commands; do
-  wanted fuzzers || break
   mapfile -t fuzzers < <(grep -ho 'func Fuzz[A-Za-z]*' "$package"/*_test.go | cut -d' ' -f2)
   for fuzzer in "${fuzzers[@]}"; do
-    took go test -run '^$' -fuzz "^$fuzzer\$" -fuzztime $((minutes * 2))s "./$package"
-    record "$fuzzer" 'in memory' "$(grep -o 'execs: [0-9]*' "$log" | tail -n 1 | cut -d' ' -f2)" 0 "$seconds"
+    once fuzzers "$fuzzer" run_fuzzer "$package" "$fuzzer"
   done
 done
+rm -f "$state"
+[ -z "$failed" ] || die "test-soak: FAILED:$failed"
