@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -72,6 +73,10 @@ func TestGenerate(t *testing.T) {
 				}
 			}
 		}
+	}
+	r := rand.New(rand.NewPCG(1, 1)) // the rarest fault is 1 of 110, and few steps are faults
+	for range 3000 {
+		seen[drawFault(r, "", func(f *fault) int { return f.weight }).Do] = true
 	}
 	wanted := []string{"calls", "clock", "foreign", "plain", "multi", "eval", "fcall", "parallel", "replica"}
 	for _, f := range faults {
