@@ -514,7 +514,7 @@ end
 
 function go.find_option(word)
   word = string.upper(word)
-  return not match(word, ' ') and string.find(' MS UPTO EXACT ALIGN FORCE RESERVE LOCKOUT ', ' ' .. word .. ' ', 1, true) and word
+  return not match(word, ' ') and string.find(' MS UPTO EXACT ALIGN FORCE RESERVE LOCKOUT RAISE ', ' ' .. word .. ' ', 1, true) and word
 end
 
 function go.says_ms(from)
@@ -528,7 +528,7 @@ function go.options(from, allowed)
   local opts, i, operand, mode = {}, from, nil, nil
   while i <= argc do
     local o = go.find_option(ARGV[i])
-    local known, excludes = false, o == 'UPTO' or o == 'FORCE' or o == 'RESERVE' or o == 'LOCKOUT'
+    local known, excludes = false, o == 'UPTO' or o == 'FORCE' or o == 'RESERVE' or o == 'LOCKOUT' or o == 'RAISE'
     for j = 1, #allowed do known = known or allowed[j] == o end
     if not known then
       return opts, operand, "ERR unknown option '" .. go.shown(ARGV[i]) .. "': only " .. go.in_words(allowed, 'or') .. ' may follow', i
@@ -543,7 +543,7 @@ function go.options(from, allowed)
     end
     opts[o], mode, i = true, mode or excludes and o, i + 1
   end
-  return opts, operand
+  return opts, operand, opts.RAISE and 'ERR RAISE needs the module' or nil
 end
 
 -- The clock.
@@ -1565,10 +1565,11 @@ if needs.ALL then
       bad = bad or ARGV[i - 1] ~= KEYS[key]
     end
     local opts, _, wrong, word = go.options(i, allowed)
+    if word and string.upper(ARGV[word]) == 'SHARE' then return 'ERR SHARE needs the module' end
     if word then
       local o, last, text = go.find_option(ARGV[word]), #clauses, "'" .. go.shown(ARGV[word]) .. "'"
       local numeric = go.looks_numeric(ARGV[word])
-      if not next(opts) and (numeric and not go.kinds[clauses[last].kind].has_units or o and o ~= 'UPTO' and o ~= 'RESERVE') then
+      if not next(opts) and (numeric and not go.kinds[clauses[last].kind].has_units or o and o ~= 'UPTO' and o ~= 'RESERVE' and o ~= 'RAISE') then
         return clause(last, text .. ' is not an option of ' .. clauses[last].kind)
       end
       if o == 'EXACT' or o == 'ALIGN' or o == 'LOCKOUT' then return 'ERR ' .. text .. ' must come before MS and FORCE' end
@@ -1686,8 +1687,8 @@ local function run()
   if #KEYS > 1 then go.fail('ERR ' .. base .. ' takes one key') end
   if base == 'GO.RELEASE' then return lease.release() end
   if base == 'CL.THROTTLE' then return go.one('THROTTLE', {}, true) end
-  local allowed = {THROTTLE = {'MS', 'UPTO', 'FORCE', 'RESERVE', 'LOCKOUT'}, WINDOW = {'MS', 'UPTO', 'EXACT', 'FORCE'},
-    QUOTA = {'MS', 'UPTO', 'ALIGN', 'FORCE'}, LEASE = {'MS'}}
+  local allowed = {THROTTLE = {'MS', 'UPTO', 'FORCE', 'RESERVE', 'LOCKOUT', 'RAISE'}, WINDOW = {'MS', 'UPTO', 'EXACT', 'FORCE', 'RAISE'},
+    QUOTA = {'MS', 'UPTO', 'ALIGN', 'FORCE', 'RAISE'}, LEASE = {'MS'}}
   return go.one(kind, allowed[kind], false)
 end
 
