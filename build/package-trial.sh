@@ -153,13 +153,13 @@ systemctl restart "$server"
 rm "$so"
 
 echo 'the server starts after each order of removal, purge, upgrade and CONFIG REWRITE'
-# step WHAT  is one step of an order.
+# step WHAT  is one step of an order. It also resets systemd's count of starts: five in 10 s are the limit.
 step() {
   case $1 in
   downgrade) apt_get install --allow-downgrades "$folder/old.deb" ;;
   enable) gothrottle-enable "$name" ;;
   rewrite) call CONFIG REWRITE ;;
-  restart) systemctl restart "$server" && want "$order" PONG "$(call PING)" ;;
+  restart) systemctl reset-failed "$server" && systemctl restart "$server" && want "$order" PONG "$(call PING)" ;;
   upgrade) apt_get install "$folder/new.deb" ;;
   *) apt_get "$1" gothrottle ;;
   esac >"$folder/log" || fail "$order: $1: $(cat "$folder/log")"
