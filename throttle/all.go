@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"gothrottle/funnel"
 	"gothrottle/throttle/internal/wire"
 )
 
@@ -13,6 +14,17 @@ type Part struct {
 	key    string
 	n      int64  // 1 if it is a slot
 	holder string // of a slot
+	share  int    // the weight; 0 if the part has no share
+}
+
+// Share makes the part a tenant of the part before it, which it follows in a call of All: it may use weight times what that
+// part has left. weight is 1 to 1000. The part is of a Window, a Quota or Slots; tenants of Slots are Slots. Like other
+// parameters, keys and weights are the program's choice, and not the tenant's.
+func (p Part) Share(weight int) Part {
+	if p.share = weight; weight == 0 {
+		p.share = -1 // which All refuses
+	}
+	return p
 }
 
 // AllResult is the decision of All. The embedded Result is that of the part that decides: of a denied call the one with
@@ -70,6 +82,8 @@ func (c *Client) checkAll(v Verb, parts []Part) error {
 			return params("%s takes only parts of this client's limiters", v)
 		case p.l.kind == slotsKind && p.holder == "":
 			return params("%s needs a holder for each slot", v)
+		case p.share != 0 && (i == 0 || p.share < 1 || p.share > funnel.MaxWeight):
+			return params("Share needs a part before it and a weight of 1 to %d", funnel.MaxWeight)
 		default:
 			if err := p.l.check(v, p.n, peek); err != nil {
 				return err
@@ -118,6 +132,9 @@ func (c *Client) allWords(v Verb, sent []int, parts []Part) (words []any, err er
 			words = append(words, "KEY")
 		}
 		words = p.appendWords(append(words, key))
+		if p.share > 0 && i > 0 && sent[i-1] == at-1 { // else the part before is unlimited, and so is the share
+			words = append(words, "SHARE", p.share)
+		}
 	}
 	words = append(words, "MS")
 	if v == verbSettleAll {

@@ -169,6 +169,13 @@ func TestAll(t *testing.T) {
 		}
 		must(c.All(background, many[1:]...))
 		require.ErrorIs(t, only(c.All(background, many...)), throttle.ErrParams)
+		window, unlimited := c.Window("tenant", 100, time.Hour), rate.With(throttle.Unlimited())
+		for _, weight := range []int{-1, 0, 1001} {
+			require.ErrorIs(t, only(c.All(background, rate.Part("b", 0), window.Part("b", 1).Share(weight))), throttle.ErrParams)
+		}
+		require.ErrorIs(t, only(c.All(background, window.Part("b", 1).Share(1))), throttle.ErrParams)
+		require.False(t, must(c.All(background, rate.Part("b", 0), window.Part("b", 51).Share(1))).Allowed)
+		require.True(t, must(c.All(background, unlimited.Part("b", 0), window.Part("b", 51).Share(1))).Allowed)
 	})
 }
 

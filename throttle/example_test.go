@@ -77,6 +77,17 @@ func ExampleClient_All() {
 	// false 1 200
 }
 
+func ExamplePart_Share() {
+	client := newClient()
+	shared, tenant := client.Rate("m", throttle.PerMinute(100)), client.Window("tenant", 1_000_000, 30*time.Second)
+	ask := func(name string, n int64) bool {
+		result, _ := client.All(background, shared.Part("{m}", n), tenant.Part("{m}"+name, n).Share(1))
+		return result.Allowed
+	}
+	fmt.Println(ask("bob", 50), ask("bob", 10), ask("ann", 10)) // bob must leave as much as he uses
+	// Output: true false true
+}
+
 func ExampleWindow_Settle() {
 	tokens := newClient().Window("tokens", 1000, time.Hour)
 	_, _ = tokens.AllowN(background, "bob", 300)       // an estimate
