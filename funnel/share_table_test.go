@@ -3,10 +3,13 @@ package funnel_test
 // No transcript holds what tenants get who share a limit: this file simulates them.
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
+	"gothrottle/commands/memory"
 	"gothrottle/funnel"
 	"gothrottle/funnel/oracle"
 )
@@ -50,6 +53,20 @@ func (s *shared) exact() decider {
 		front.Call(now.Nanos(), take)
 		w.Call(now, log)
 		return true
+	}
+}
+
+// served decides by GO.ALL in memory. If exact isn't nil, both must decide alike.
+func (s *shared) served(t *testing.T, exact decider) decider {
+	server := memory.NewServer()
+	return func(now funnel.Micros, tenant int, weight, quantity int64) bool {
+		reply, err := server.Do(now, strings.Fields(fmt.Sprintf("GO.ALL m THROTTLE %d %d 10s %d KEY %d WINDOW %d %ds %d SHARE %d",
+			s.limit-1, s.limit, quantity, tenant, int64(funnel.MaxLimit), int(s.period), quantity, weight))...)
+		admitted := err == nil && reply.([]any)[0] == int64(0)
+		if exact != nil && exact(now, tenant, weight, quantity) != admitted {
+			t.Fatalf("%d: tenant %d: %v, %v, but the exact models decide otherwise", now, tenant, reply, err)
+		}
+		return admitted
 	}
 }
 
@@ -98,6 +115,7 @@ func TestShare_table(t *testing.T) {
 		{shared{1000, 2}, 1, 10, 1, 1.10, 2, 1, 0.93},
 		{shared{1000, 10}, 4, 10, 1, 1.06, 1.98, 1, 0.99},
 		{shared{1000, 10}, 100, 10, 1, 1.61, 1.51, 0.95, 0.89},
+		{shared{10_000, 10}, 1, 10, 1, 1, 2, 1, 1},
 	} {
 		rate := float64(row.limit) / 10
 		length := max(4000/rate, 3*row.period)
@@ -107,7 +125,11 @@ func TestShare_table(t *testing.T) {
 				tenants = append(tenants, &tenant{weight: row.weight, quantity: 1, rate: asks * rate / float64(n)})
 			}
 			change(tenants[0])
-			row.exact().run(3*row.period+10, length, tenants)
+			var exact decider
+			if row.limit == 10 {
+				exact = row.exact()
+			}
+			row.served(t, exact).run(3*row.period+10, length, tenants)
 			for _, other := range tenants[1:] {
 				each += float64(other.admitted) / float64(n-1)
 			}
@@ -120,6 +142,10 @@ func TestShare_table(t *testing.T) {
 		near(t, "loud", got/each, row.loud)
 		got, _, each = run(2, 5, func(first *tenant) { first.weight *= 2 })
 		near(t, "2 : 1", got/each, row.double)
+		if room := rate * row.period / float64(row.weight*int64(row.tenants)); room >= 20 {
+			got, _, each = run(row.tenants, 4, func(first *tenant) { first.quantity = int64(room) })
+			near(t, "calls for as many units as there is room", got/each, 0.94)
+		}
 		for _, evenly := range []bool{true, false} {
 			got, of, _ := run(row.tenants, 4, func(first *tenant) { first.rate, first.evenly = 0.8*rate/float64(row.tenants), evenly })
 			near(t, "polite", got/of, map[bool]float64{true: row.evenly, false: row.random}[evenly])
