@@ -281,7 +281,7 @@ func (r *run) failedOver(st *step) {
 	r.exchange()
 }
 
-// masterLost ends the master and lets the replica take its place. What the replica did not have is lost.
+// masterLost ends the master and lets the replica take its place. Units that the replica did not have are lost.
 func (r *run) masterLost(st *step) {
 	r.amid(st, r.master.Kill)
 	r.accept(r.twin, "REPLICAOF", "NO", "ONE")
