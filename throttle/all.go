@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"gothrottle/funnel"
 	"gothrottle/throttle/internal/wire"
 )
 
@@ -82,8 +81,8 @@ func (c *Client) checkAll(v Verb, parts []Part) error {
 			return params("%s takes only parts of this client's limiters", v)
 		case p.l.kind == slotsKind && p.holder == "":
 			return params("%s needs a holder for each slot", v)
-		case p.share != 0 && (i == 0 || p.share < 1 || p.share > funnel.MaxWeight):
-			return params("Share needs a part before it and a weight of 1 to %d", funnel.MaxWeight)
+		case p.share != 0 && (i == 0 || p.share < 1 || p.share > maxWeight):
+			return params("Share needs a part before it and a weight of 1 to %d", maxWeight)
 		default:
 			if err := p.l.check(v, p.n, peek); err != nil {
 				return err

@@ -154,6 +154,7 @@ func (b bounds) String() string {
 // The bounds of the server: see docs/commands.md.
 const (
 	maxUnits  = 1e12
+	maxWeight = 1000
 	maxPeriod = 100 * 365 * 24 * time.Hour
 )
 
