@@ -60,6 +60,7 @@ const toyOptions = `
 @replies
 > GO.TOY k 5 60 1 MS UPTO ALIGN +00:00  0 5 4 -1 60 1
 > GO.TOY k 5 60 9 FORCE MS              0 5 0 -1 60
+> GO.TOY k 5 60 RAISE MS                0 5 0 -1 60 0
 `
 
 // A new command is a file, a row of the table, a section of the reference, a transcript and a line of the changelog. If

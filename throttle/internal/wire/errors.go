@@ -23,9 +23,9 @@ var (
 
 var (
 	// ownErrors are the first words of gothrottle's error replies that follow "ERR ", or "ERR clause N: ".
-	ownErrors = strings.Split("wrong number of arguments|unknown option|option '|'|RESERVE |LOCKOUT |ALIGN |FORCE |UPTO |MS |"+
-		"max_burst |count |period |quantity |(max_burst + 1)|the rate must|limit |ttl |offset |maxwait |the time of |"+
-		"what is in use|more than |an id |at most |a clause |a key |a period |only the |a WINDOW|the key '|no policy |the count of keys|no denials |"+
+	ownErrors = strings.Split("wrong number of arguments|unknown option|option '|'|RESERVE |LOCKOUT |ALIGN |FORCE |UPTO |SHARE |MS |"+
+		"max_burst |count |period |quantity |weight |(max_burst + 1)|the rate must|limit |ttl |offset |maxwait |the time of |"+
+		"what is in use|more than |an id |at most |a clause |a key |a period |only the |a THROTTLE|a WINDOW|the key '|no policy |the count of keys|no denials |"+
 		"the hash at |the string at |the sorted set at |the rate limiter at this key is damaged", "|")
 	// The server says these of itself, so that no other key would be decided either.
 	serverErrors = strings.Split("LOADING|OOM|MISCONF|BUSY|READONLY|MASTERDOWN|NOREPLICAS|CLUSTERDOWN|NOAUTH|WRONGPASS|ERR max number of clients", "|")
