@@ -491,6 +491,7 @@ end
 function go.read(r)
   r.period, r.quantity = go.period_word(r, ARGV[r.period_word]), 1.0
   if r.quantity_word then r.quantity = go.integer(ARGV[r.quantity_word], -go.MOST - 1, go.MOST + 1, 'quantity') end
+  if r.opts.RAISE then go.integer(go.printed(r.quantity), 0, go.MOST + 1, 'quantity') end
   local word = r.operand and ARGV[r.operand]
   if word and r.opts.ALIGN then
     r.offset = go.offset_word(word, r.unit)
@@ -543,7 +544,7 @@ function go.options(from, allowed)
     end
     opts[o], mode, i = true, mode or excludes and o, i + 1
   end
-  return opts, operand, opts.RAISE and 'ERR RAISE needs the module' or nil
+  return opts, operand
 end
 
 -- The clock.
@@ -859,10 +860,21 @@ if needs.THROTTLE then
     v.granted, v.store = quantity, true
   end
 
+  function throttle.raise(r, v, quantity)
+    if quantity * r.rate.interval / r.rate.per >= RANGE or quantity * r.rate.per > RANGE then go.out_of_range() end
+    local a, b = throttle.span(r.rate, quantity)
+    if not throttle.shorter(r.used, r.used_fraction, a, b) then return end
+    r.after, r.after_fraction = a, b
+    throttle.in_range(r.rate, a)
+    v.granted, v.store = throttle.units_up(r.rate, throttle.minus(r.rate, a, b, r.used, r.used_fraction)), true
+  end
+
   function throttle.by_mode(r, v, quantity, may_lock)
     local opts = r.opts
     if quantity < 0 then
       throttle.refund(r, v, -quantity)
+    elseif opts.RAISE then
+      throttle.raise(r, v, quantity)
     elseif opts.FORCE then
       throttle.charge(r, v, quantity)
     elseif opts.UPTO then
@@ -888,7 +900,7 @@ if needs.THROTTLE then
       local s, ns = throttle.instant(cell.tat)
       local used = (s - now_s) * 1e9 + (ns - now_ns)
       local interval = cell.rate and cell.rate.interval / cell.rate.per or r.period * 1e6 / r.count
-      if used > 0 then units = units + used / interval end
+      if used > 0 then units = not r.opts.RAISE and units + used / interval or used / interval < units and units or 0 end
     end
     if units * r.period / r.count > go.CENTURY then go.fail('ERR what is in use would take more than 100 years to drain') end
   end
@@ -1151,6 +1163,7 @@ if needs.WINDOW then
   function window.judge(r, quantity)
     local v, used, asked = {limited = false, granted = 0, retry = 0, store = false}, r.used, quantity
     if used >= RANGE then go.out_of_range() end
+    if r.opts.RAISE then asked = math.max(quantity - used, 0) end
     if r.opts.UPTO and quantity > 0 then asked = math.min(quantity, math.max(r.limit - used, 1)) end
     r.next, r.share = r.newest, false
     local lapse
@@ -1290,6 +1303,7 @@ if needs.QUOTA then
     local v, used, asked, now = {limited = false, granted = 0, retry = 0, store = false}, r.used, quantity, go.now_us()
     local left = r.limit - used
     r.next_end = r.ends
+    if r.opts.RAISE then asked = math.max(quantity - used, 0) end
     if r.opts.UPTO and quantity > 0 then asked = math.min(quantity, math.max(left, 1)) end
     if asked < 0 then
       local given = math.min(-asked, used)
@@ -1303,7 +1317,7 @@ if needs.QUOTA then
     elseif asked > 0 then
       if used == 0 then r.next_end = quota.window_end(r) end
       v.granted, v.store, used = asked, true, used + asked
-      if asked < quantity then v.retry = r.next_end - now end
+      if asked < quantity and not r.opts.RAISE then v.retry = r.next_end - now end
     end
     v.remaining = math.max(r.limit - used, 0)
     v.reset = used > 0 and r.next_end - now or 0
@@ -1468,7 +1482,7 @@ function go.verdict(r, v)
   local reply = {v.limited and 1 or 0, r.limit, v.remaining, v.retry > 0 and go.up(v.retry, unit) or -1, go.up(v.reset, unit)}
   if go.kinds[r.kind].renews then
     reply[6] = v.renewed
-  elseif r.opts.UPTO then
+  elseif r.opts.UPTO or r.opts.RAISE then
     reply[6] = v.granted
   elseif r.opts.RESERVE then
     reply[6] = v.limited and -1 or go.up(v.wait, unit)
@@ -1497,6 +1511,7 @@ function go.one(kind, allowed, redis_cell)
       wrong = "ERR '" .. go.shown(ARGV[word]) .. "' is in the wrong place: quantity must come right after the period"
     end
     r.opts.MS = r.opts.MS or wrong and go.says_ms(rest)
+    r.opts.FORCE = r.opts.FORCE or r.opts.RAISE -- which forces what is missing
     r.unit = r.opts.MS and 1 or 1000
   end
   r.wrong, r.state = wrong, {asked = 1}

@@ -78,14 +78,14 @@ func (p picker) clause() string {
 // calls make a random call of a command, with K0 to K2 in place of keys.
 var calls = map[string]func(picker) string{
 	"THROTTLE": func(p picker) string {
-		return "GO.THROTTLE K0 " + p.throttle() + p.maybe("UPTO", "FORCE", "RESERVE 20", "RESERVE 900d", "LOCKOUT 9", "LOCKOUT 1h", "UPTO FORCE") + p.maybe("MS")
+		return "GO.THROTTLE K0 " + p.throttle() + p.maybe("UPTO", "FORCE", "RAISE", "RAISE", "RESERVE 20", "RESERVE 900d", "LOCKOUT 9", "LOCKOUT 1h", "UPTO FORCE") + p.maybe("MS")
 	},
 	"CL": func(p picker) string { return "CL.THROTTLE K0 " + p.throttle() },
 	"WINDOW": func(p picker) string {
-		return "GO.WINDOW K0 " + p.windowed() + p.maybe("UPTO", "FORCE", "ALIGN 1") + p.maybe("EXACT") + p.maybe("MS")
+		return "GO.WINDOW K0 " + p.windowed() + p.maybe("UPTO", "FORCE", "RAISE", "ALIGN 1") + p.maybe("EXACT") + p.maybe("MS")
 	},
 	"QUOTA": func(p picker) string {
-		return "GO.QUOTA K0 " + p.quota() + p.maybe("UPTO", "FORCE") + p.maybe(p.align()) + p.maybe("MS")
+		return "GO.QUOTA K0 " + p.quota() + p.maybe("UPTO", "FORCE", "RAISE") + p.maybe(p.align()) + p.maybe("MS")
 	},
 	"LEASE": func(p picker) string {
 		id := func() string { return p.of("a", "b", "c", "d", "e", "f", "g", "h", "i", "j") }

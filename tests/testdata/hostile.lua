@@ -60,8 +60,8 @@ local function rate() return of({'0', '15', '999999999999'}) .. ' ' .. of({'1', 
 local function windowed() return of({'5', '121', '1000000000000'}) .. ' ' .. of({'60', '1ms', '36500d', '1h'}) .. quantity() end
 local function any()
   return of({
-    'GO.THROTTLE ' .. rate() .. of({'', ' UPTO', ' FORCE', ' RESERVE 36500d', ' RESERVE 5', ' LOCKOUT 9'}), 'CL.THROTTLE ' .. rate(),
-    'GO.WINDOW ' .. windowed() .. of({'', ' UPTO', ' FORCE', ' EXACT'}), 'GO.QUOTA ' .. windowed() .. of({'', ' UPTO', ' FORCE', ' ALIGN 1h'}),
+    'GO.THROTTLE ' .. rate() .. of({'', ' UPTO', ' FORCE', ' RAISE', ' RESERVE 36500d', ' RESERVE 5', ' LOCKOUT 9'}), 'CL.THROTTLE ' .. rate(),
+    'GO.WINDOW ' .. windowed() .. of({'', ' UPTO', ' FORCE', ' RAISE', ' EXACT'}), 'GO.QUOTA ' .. windowed() .. of({'', ' UPTO', ' FORCE', ' RAISE', ' ALIGN 1h'}),
     'GO.QUOTA 5 ' .. of({'1mo', '1200mo'}) .. ' ALIGN ' .. of({'27d', '-27d', '+01:00'}), 'GO.LEASE 2 60 a', 'GO.RELEASE a b a',
     'GO.ALL THROTTLE ' .. rate() .. ' THROTTLE ' .. rate() .. ' LOCKOUT 5', 'GO.ALL WINDOW ' .. windowed() .. of({'', ' FORCE'}),
   })
