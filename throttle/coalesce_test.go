@@ -78,6 +78,19 @@ func TestCoalescing_grantsInOrder(t *testing.T) {
 	})
 }
 
+// Callers of one key with different limits share no command: each is decided by its own limit.
+func TestCoalescing_otherLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := newSlow(t, time.Millisecond)
+		plans := c.Rate("plans", throttle.PerHour(3))
+		manyAtOnce(40, func(i int) {
+			limit := 3 + int64(i%2)*50
+			require.Equal(t, limit, must(plans.With(throttle.PerHour(limit)).Allow(background, "")).Limit)
+		})
+		require.EqualValues(t, 4, s.Calls())
+	})
+}
+
 // Each caller pays for a call of its own if coalescing is off, if a denial may begin a lockout, and of a Policy.
 func TestCoalescing_off(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
