@@ -492,6 +492,7 @@ function go.read(r)
   r.period, r.quantity = go.period_word(r, ARGV[r.period_word]), 1.0
   if r.quantity_word then r.quantity = go.integer(ARGV[r.quantity_word], -go.MOST - 1, go.MOST + 1, 'quantity') end
   if r.opts.RAISE then go.integer(go.printed(r.quantity), 0, go.MOST + 1, 'quantity') end
+  if r.share_word and r.share_word < (r.operand or 0) then go.read_weight(r) end
   local word = r.operand and ARGV[r.operand]
   if word and r.opts.ALIGN then
     r.offset = go.offset_word(word, r.unit)
@@ -500,12 +501,17 @@ function go.read(r)
   elseif word and r.opts.LOCKOUT then
     r.lockout = go.time_word(word, r.unit, 1, 'the time of LOCKOUT', 'an integer, or one with a unit such as 15m or 1h')
   end
+  go.read_weight(r)
+end
+
+function go.read_weight(r)
+  if r.share_word then r.weight = go.integer(ARGV[r.share_word], 1, 1000, 'weight') end
 end
 
 -- lacks returns the error of an option without the word after it; nil if none belongs there.
 function go.lacks(option)
   return ({ALIGN = 'ALIGN needs an offset, such as -1h or +01:00', RESERVE = 'RESERVE needs a maxwait, such as 500ms',
-    LOCKOUT = 'LOCKOUT needs a time, such as 15m'})[option]
+    LOCKOUT = 'LOCKOUT needs a time, such as 15m', SHARE = 'SHARE needs a weight, such as 1'})[option]
 end
 
 function go.in_words(list, last)
@@ -515,7 +521,7 @@ end
 
 function go.find_option(word)
   word = string.upper(word)
-  return not match(word, ' ') and string.find(' MS UPTO EXACT ALIGN FORCE RESERVE LOCKOUT RAISE ', ' ' .. word .. ' ', 1, true) and word
+  return not match(word, ' ') and string.find(' MS UPTO EXACT ALIGN FORCE RESERVE LOCKOUT RAISE SHARE ', ' ' .. word .. ' ', 1, true) and word
 end
 
 function go.says_ms(from)
@@ -571,7 +577,7 @@ function go.now_us() return now_s * 1e6 + now_ns / 1000 end
 -- THROTTLE: a cell of a hash.
 
 if needs.THROTTLE then
-  throttle = {words = {'max_burst', 'count', 'period'}, option = 'LOCKOUT', has_units = true, cells = true}
+  throttle = {words = {'max_burst', 'count', 'period'}, options = {LOCKOUT = true}, has_units = true, cells = true}
 
   -- A rate is units per interval: an interval is whole * per + part in 1/per ns.
   function throttle.new_rate(ns, per) return {interval = ns, per = per, whole = go.div(ns, per), part = fmod(ns, per)} end
@@ -795,6 +801,7 @@ if needs.THROTTLE then
       if r.locked > RANGE then go.out_of_range() end
       if r.locked < 0 then r.locked = 0.0 end
     end
+    r.held = r.locked -- a lockout that this call begins doesn't count
     if not cell.tat then return end
     local s, ns = throttle.instant(cell.tat)
     local used = (s - now_s) * 1e9 + (ns - now_ns)
@@ -890,6 +897,7 @@ if needs.THROTTLE then
       if v.granted > 0 then v.wait = throttle.ceil(throttle.minus(r.rate, r.after, r.after_fraction, throttle.span(r.rate, r.limit))) end
     else
       throttle.take(r, v, quantity, 0, may_lock)
+      v.store = v.store or r.settle and r.carried
     end
   end
 
@@ -905,6 +913,22 @@ if needs.THROTTLE then
     if units * r.period / r.count > go.CENTURY then go.fail('ERR what is in use would take more than 100 years to drain') end
   end
 
+  -- drains_to returns how long it takes until no more than limit units are in use, at the stored rate.
+  function throttle.drains_to(r, limit)
+    if limit * r.own.interval / r.own.per >= RANGE then return 0.0 end
+    if limit * r.own.per > RANGE then go.out_of_range() end
+    return throttle.ceil(throttle.minus(r.own, r.left, r.left_fraction, throttle.span(r.own, limit)))
+  end
+
+  -- wait returns how long it takes until units fit: at the rate of the call if that is stored.
+  function throttle.wait(r, units)
+    if units > r.limit then return math.huge end
+    local a, b = throttle.span(r.rate, r.limit - units)
+    if r.held == 0 and not throttle.shorter(a, b, r.used, r.used_fraction) then return 0.0 end
+    if r.carried and not r.settle then return math.max(throttle.drains_to(r, r.limit - units), r.held) end
+    return math.max(throttle.ceil(throttle.minus(r.rate, r.used, r.used_fraction, a, b)), r.held)
+  end
+
   function throttle.judge(r, quantity, may_lock)
     local v = {limited = false, granted = 0, remaining = 0, retry = 0, wait = 0, store = false}
     if r.opts.FORCE and quantity > 0 then throttle.check_debt(r, quantity) end
@@ -916,12 +940,7 @@ if needs.THROTTLE then
     if r.carried and not v.store then -- usage drains on at its own rate
       v.reset = math.max(throttle.ceil(r.left, r.left_fraction), r.locked)
       if v.limited and quantity == 0 then
-        local wait = 0
-        if r.limit * r.own.interval / r.own.per < RANGE then
-          if r.limit * r.own.per > RANGE then go.out_of_range() end
-          wait = throttle.ceil(throttle.minus(r.own, r.left, r.left_fraction, throttle.span(r.own, r.limit)))
-        end
-        v.retry = math.max(wait, r.locked)
+        v.retry = math.max(throttle.drains_to(r, r.limit), r.locked)
       end
     end
     if r.locked == 0 then v.remaining = throttle.left_units(r, r.after, r.after_fraction) end
@@ -1041,7 +1060,7 @@ end
 -- WINDOW: a sorted set. A total of units is modulo 2^64, in two limbs: high * window.LIMB + low.
 
 if needs.WINDOW then
-  window = {words = {'limit', 'period'}, option = 'EXACT', has_units = true}
+  window = {words = {'limit', 'period'}, options = {EXACT = true, SHARE = true}, has_units = true}
   window.LIMB, window.TURN_HIGH, window.TURN_LOW = 3656158440062976, 5045, 1424743591837696 -- 36^10; 2^64 in limbs
   window.FOREIGN_WINDOW = 'ERR the sorted set at this key is not a sliding window'
 
@@ -1121,10 +1140,15 @@ if needs.WINDOW then
     local oldest = zset.first(r.key, now - r.us)
     if not oldest then go.fail('ERR the rate limiter at this key is damaged') end
     r.oldest = window.entry(oldest)
+    r.used, r.logged = window.use(r, oldest)
+  end
+
+  -- use returns the units in use, and those logged, from an entry on.
+  function window.use(r, oldest)
     local n = window.between(r.newest, oldest)
     if oldest.time > r.newest.time or n < 0 or n >= 2 ^ 62 then go.fail('ERR the rate limiter at this key is damaged') end
-    r.logged = n + oldest.weight
-    r.used = r.newest.cap and math.min(r.logged, r.newest.cap) or r.logged
+    n = n + oldest.weight
+    return r.newest.cap and math.min(n, r.newest.cap) or n, n
   end
 
   -- part numbers the 120th parts of all periods.
@@ -1244,7 +1268,7 @@ end
 -- QUOTA: a string.
 
 if needs.QUOTA then
-  quota = {words = {'limit', 'period'}, option = 'ALIGN', has_units = true}
+  quota = {words = {'limit', 'period'}, options = {ALIGN = true, SHARE = true}, has_units = true}
 
   function quota.parse(r)
     r.limit = go.integer(ARGV[r.first], 1, go.MOST, 'limit')
@@ -1340,13 +1364,14 @@ end
 -- LEASE: a sorted set of slots by holder.
 
 if needs.LEASE or needs.RELEASE then
-  lease = {words = {'limit', 'ttl', 'id'}, renews = true}
+  lease = {words = {'limit', 'ttl', 'id'}, options = {SHARE = true}, renews = true}
 
   function lease.parse(r)
     r.limit, r.quantity = go.integer(ARGV[r.first], 1, go.MOST, 'limit'), 1.0
     r.ttl = go.time_word(ARGV[r.first + 1], r.unit, 1, 'ttl', 'an integer, or one with a unit such as 250ms, 5s, 15m, 1h or 1d')
     r.id = ARGV[r.first + 2]
     if #r.id > 512 then go.fail('ERR an id must not exceed 512 bytes') end
+    go.read_weight(r)
   end
 
   function lease.check(e)
@@ -1555,20 +1580,24 @@ if needs.ALL then
         end
         kind = name
         local r = go.new_request(name, i + 1, key)
+        r.front = clauses[n - 1]
         r.cell, r.state, state.asked = state.asked, state, state.asked + 1
         clauses[n], i = r, i + 1 + #limiter.words
         if limiter.has_units and i <= argc and go.looks_numeric(ARGV[i]) then
           r.quantity_word = i
           i = i + 1
         end
-        while i <= argc and limiter.option and string.upper(ARGV[i]) == limiter.option do
-          if r.opts[limiter.option] then return clause(n, "option '" .. go.shown(ARGV[i]) .. "' given more than once") end
-          r.opts[limiter.option], i = true, i + 1
-          if go.lacks(limiter.option) then
-            if i > argc then return clause(n, go.lacks(limiter.option)) end
-            r.operand = i
+        local o = string.upper(ARGV[i] or '')
+        while limiter.options[o] or o == 'SHARE' do
+          local wrong = o == 'SHARE' and all.misplaced(r) or r.opts[o] and "option '" .. go.shown(ARGV[i]) .. "' given more than once"
+          if go.lacks(o) then
             i = i + 1
+            wrong = wrong or i > argc and go.lacks(o)
           end
+          if wrong then return clause(n, wrong) end
+          if o == 'SHARE' then r.share_word = i elseif go.lacks(o) then r.operand = i end
+          r.opts[o], i = true, i + 1
+          o = string.upper(ARGV[i] or '')
         end
       end
       if i > argc or string.upper(ARGV[i]) ~= 'KEY' then break end
@@ -1580,14 +1609,13 @@ if needs.ALL then
       bad = bad or ARGV[i - 1] ~= KEYS[key]
     end
     local opts, _, wrong, word = go.options(i, allowed)
-    if word and string.upper(ARGV[word]) == 'SHARE' then return 'ERR SHARE needs the module' end
     if word then
       local o, last, text = go.find_option(ARGV[word]), #clauses, "'" .. go.shown(ARGV[word]) .. "'"
       local numeric = go.looks_numeric(ARGV[word])
       if not next(opts) and (numeric and not go.kinds[clauses[last].kind].has_units or o and o ~= 'UPTO' and o ~= 'RESERVE' and o ~= 'RAISE') then
         return clause(last, text .. ' is not an option of ' .. clauses[last].kind)
       end
-      if o == 'EXACT' or o == 'ALIGN' or o == 'LOCKOUT' then return 'ERR ' .. text .. ' must come before MS and FORCE' end
+      if o == 'EXACT' or o == 'ALIGN' or o == 'LOCKOUT' or o == 'SHARE' then return 'ERR ' .. text .. ' must come before MS and FORCE' end
       if o then return 'ERR ' .. text .. ' is not an option of GO.ALL' end
       if numeric then return 'ERR ' .. text .. ' is in the wrong place: quantity must come right after the period' end
       if next(opts) then return 'ERR ' .. text .. ' must come before MS and FORCE' end
@@ -1644,6 +1672,132 @@ if needs.ALL then
     return replies
   end
 
+  -- A clause with SHARE is a tenant of the clause before it, r.front, which is the shared limit or a tenant too.
+
+  function all.misplaced(r)
+    if r.kind == 'THROTTLE' then return 'a THROTTLE clause cannot have SHARE: put it into a WINDOW, QUOTA or LEASE clause after this one' end
+    if not r.front then return 'SHARE needs a clause before it: put the shared limit first, such as THROTTLE 99 100 1m' end
+    return (r.kind == 'LEASE') ~= (r.front.kind == 'LEASE')
+      and 'SHARE shares slots or units: the clause before must be a LEASE clause if this one is, and only then'
+  end
+
+  -- most returns the most that a clause can ever have left.
+  function all.most(r) return r.weight and math.min(r.limit, r.weight * all.most(r.front)) or r.limit end
+
+  function all.never(r) return r.quantity > r.limit or r.weight and r.quantity > r.weight * all.most(r.front) end
+
+  -- left returns the units that a clause had left before the call.
+  function all.left(r)
+    if r.kind == 'THROTTLE' then return r.held > 0 and 0.0 or throttle.left_units(r, r.used, r.used_fraction) end
+    return math.max((r.weight and math.min(r.limit, r.weight * all.left(r.front)) or r.limit) - r.used, 0)
+  end
+
+  -- remains sets what a tenant has left after the call.
+  function all.remains(r, replies, n, granted)
+    replies[n][3] = math.max(math.min(r.limit, r.weight * replies[n - 1][3]) - r.used - granted, 0)
+  end
+
+  -- share judges by the share of a tenant whose own limit has judged. It reports whether the share denies, but not for ever.
+  function all.share(r, replies, n)
+    local v, granted, short = r.v, 0, false
+    if not v.limited and v.renewed ~= 1 then granted = v.granted end
+    if v.renewed ~= 1 and r.quantity >= 0 and not r.opts.FORCE and r.used + r.quantity > r.weight * all.left(r.front) then
+      v, granted, short = go.kinds[r.kind].judge(r, 0, false), 0, not all.never(r)
+      v.limited, v.retry = true, 0
+      replies[n] = go.verdict(r, v)
+    end
+    all.remains(r, replies, n, granted)
+    return short
+  end
+
+  -- last returns when the last units of a tenant lapse.
+  function all.last(r)
+    if r.kind == 'QUOTA' then return r.ends end
+    if r.kind == 'LEASE' then return math.max(r.latest or 0, r.own or 0) end
+    return r.newest and r.newest.time + r.us or 0
+  end
+
+  -- later returns the units in use at an instant if no call comes, and when the first of them lapse.
+  function all.later(r, at)
+    if at >= all.last(r) then return 0.0, 0.0 end
+    if r.kind == 'QUOTA' then return r.used, r.ends end
+    local first = zset.first(r.key, r.kind == 'LEASE' and at or at - r.us)
+    if not first then return 0.0, 0.0 end
+    if r.kind == 'WINDOW' then return window.use(r, window.entry(first)), first.time + r.us end
+    lease.check(first)
+    return at == go.now_us() and r.used or go.call(r.key, 'ZCOUNT', '-inf', '(' .. go.printed(-at)), first.time
+  end
+
+  -- fits reports whether a clause will admit units at an instant if no call comes.
+  function all.fits(r, units, at)
+    while r.kind ~= 'THROTTLE' do
+      local used = all.later(r, at)
+      if used + units > r.limit then return false end
+      units = r.weight and go.up(used + units, r.weight) or 0
+      if units == 0 then return true end
+      r = r.front
+    end
+    return throttle.wait(r, units) <= (at - go.now_us()) * 1000
+  end
+
+  -- narrow bisects a log. It returns bounds within which no units lapse. The clause admits units at the upper one and not at
+  -- the lower one, as before.
+  function all.narrow(r, units, low, high)
+    local at, found = low, math.min(high, all.last(r))
+    for _ = 1, 64 do
+      if low >= found then return low, high end
+      local used, lapse = all.later(r, at)
+      if used == 0 or lapse >= high then
+        found = at
+      elseif all.fits(r, units, lapse) then
+        high, found = lapse, at
+      else
+        low = lapse
+      end
+      at = low + go.div(found - low, 2)
+    end
+    go.fail('ERR the rate limiter at this key is damaged')
+  end
+
+  -- await returns how long it takes until a tenant's own limit and its share admit its quantity, in units of the reply. Between
+  -- two lapses its use stays, so the clause before it must admit so many units: it is asked next.
+  function all.await(r)
+    local now, unit, low, high, units = go.now_us(), r.opts.MS and 1000 or 1e6, go.now_us(), math.huge, r.quantity
+    local wait = math.huge
+    while r do
+      if r.kind == 'THROTTLE' then
+        wait = throttle.wait(r, units)
+        break
+      end
+      low, high = all.narrow(r, units, low, high)
+      local used = all.later(r, low)
+      if not r.weight or used + units > r.limit then break end
+      units, r = go.up(used + units, r.weight), r.front
+    end
+    if wait < (high - now) * 1000 then return go.up(wait, unit * 1000) end
+    if high == math.huge then go.fail('ERR the rate limiter at this key is damaged') end
+    return go.up(high - now, unit)
+  end
+
+  -- share_all judges by the shares. If one of them denies units, changed rates of the clauses before it are stored as if
+  -- these had denied: usage must drain as the wait says.
+  function all.share_all(clauses, replies, may_lock)
+    local short, asks = {}, 0
+    for n = 1, #clauses do
+      local r = clauses[n]
+      short[n] = r.weight and all.share(r, replies, n)
+      if short[n] and r.quantity > 0 then asks = n end
+    end
+    for n = 1, asks - 1 do
+      local r = clauses[n]
+      r.settle = true
+      if r.kind == 'THROTTLE' and replies[n][1] ~= 0 then replies[n] = go.verdict(r, throttle.judge(r, r.quantity, may_lock)) end
+    end
+    for n = 1, #clauses do
+      if short[n] then replies[n][4] = all.await(clauses[n]) end
+    end
+  end
+
   function all.run()
     local clauses, states, never = {}, {}, false
     local wrong, misplaced = all.plan(clauses, states)
@@ -1652,12 +1806,13 @@ if needs.ALL then
       r.opts.MS, r.wrong = r.opts.MS or wrong and (go.says_ms(2) or string.upper(KEYS[1]) == 'MS'), wrong
       r.unit = r.opts.MS and 1 or 1000
       all.inside(clauses, n, function() go.kinds[r.kind].parse(r) end, true)
-      never = never or r.quantity > r.limit
+      never = never or all.never(r)
     end
     if wrong then go.fail(wrong) end
     if misplaced then go.fail('ERR the keys after KEY must be those of the script, in the same order') end
     go.read_clock()
     local replies = all.judge_all(clauses, not never)
+    if needs.SHARE then all.share_all(clauses, replies, not never) end
     local d = all.decider(replies)
     local denied = replies[d][1] ~= 0
     for n = 1, #clauses do
@@ -1667,6 +1822,7 @@ if needs.ALL then
         v.limited, v.retry = false, 0
         replies[n] = go.verdict(r, v)
       end
+      if denied and r.weight then all.remains(r, replies, n, 0) end
       limiter.apply(r, denied)
     end
     for n = 1, #clauses do

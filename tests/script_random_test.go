@@ -59,14 +59,30 @@ func (p picker) quota() string {
 	return p.windowed()
 }
 
+func (p picker) slot() string {
+	return "LEASE " + p.limit() + " " + p.period() + " " + p.of("a", "b", "c", "d", "e", "f")
+}
+
+func (p picker) share() string {
+	return p.maybe("SHARE 1", "SHARE 2", "SHARE 4", "SHARE 1000", "SHARE 0")
+}
+
+// chain is a call of one or two tenants. Their limits stay, so that their shares deny often.
+func (p picker) chain(front, team, user string) string {
+	tenant := func(key, words string) string {
+		return "KEY " + key + " " + words + p.maybe("0", "2", "3", "-1", "7") + " SHARE " + p.of("1", "1", "2", "5")
+	}
+	return "GO.ALL K0 " + front + p.maybe("0", "2", "-2") + " " + p.of(tenant("K1", team), "") + " " + tenant("K2", user) + p.maybe("MS") + p.maybe("", "", "FORCE")
+}
+
 func (p picker) clause() string {
 	switch p.IntN(4) {
 	case 0:
-		return "WINDOW " + p.windowed() + p.maybe("EXACT")
+		return "WINDOW " + p.windowed() + p.maybe("EXACT") + p.share()
 	case 1:
-		return "QUOTA " + p.quota() + p.maybe(p.align())
+		return "QUOTA " + p.quota() + p.share() + p.maybe(p.align())
 	case 2:
-		return "LEASE " + p.limit() + " " + p.period() + " " + p.of("a", "b", "c", "d", "e", "f")
+		return p.slot() + p.share()
 	}
 	text := ""
 	for range 1 + p.IntN(3) {
@@ -96,6 +112,17 @@ var calls = map[string]func(picker) string{
 	},
 	"ALL": func(p picker) string {
 		return "GO.ALL K0 " + p.clause() + p.maybe("KEY K1 "+p.clause()) + p.maybe("KEY K2 "+p.clause()) + p.maybe("MS") + p.maybe("FORCE")
+	},
+	"SHARE": func(p picker) string {
+		return p.chain(p.of("THROTTLE 9 10 10s", "THROTTLE 9 10 10s", "THROTTLE 12 7 10s", "THROTTLE 9 10 10s 2 LOCKOUT 9 THROTTLE 29 1 1s"), "WINDOW 1000 20s", "WINDOW 30 10s EXACT")
+	},
+	"SHARE of WINDOW": func(p picker) string { return p.chain("WINDOW 20 10s", "WINDOW 1000 20s", "QUOTA 1000 9s") },
+	"SHARE of QUOTA":  func(p picker) string { return p.chain("QUOTA 40 10s", "QUOTA 1000 5s ALIGN 1s", "WINDOW 500 9s") },
+	"SHARE of LEASE": func(p picker) string {
+		slot := func(limit string) string {
+			return "LEASE " + limit + p.of(" 7s ", " 1m ", " 10s ") + string(rune('a'+p.IntN(20)))
+		}
+		return "GO.ALL K0 " + slot("9") + " " + p.of("KEY K1 "+slot("7")+" SHARE 1", "") + " KEY K2 " + slot("9") + " SHARE " + p.of("1", "2") + p.maybe("MS")
 	},
 }
 

@@ -64,6 +64,8 @@ local function any()
     'GO.WINDOW ' .. windowed() .. of({'', ' UPTO', ' FORCE', ' RAISE', ' EXACT'}), 'GO.QUOTA ' .. windowed() .. of({'', ' UPTO', ' FORCE', ' RAISE', ' ALIGN 1h'}),
     'GO.QUOTA 5 ' .. of({'1mo', '1200mo'}) .. ' ALIGN ' .. of({'27d', '-27d', '+01:00'}), 'GO.LEASE 2 60 a', 'GO.RELEASE a b a',
     'GO.ALL THROTTLE ' .. rate() .. ' THROTTLE ' .. rate() .. ' LOCKOUT 5', 'GO.ALL WINDOW ' .. windowed() .. of({'', ' FORCE'}),
+    'GO.ALL ' .. of({'THROTTLE ' .. rate(), 'QUOTA ' .. windowed()}) .. ' KEY l WINDOW ' .. windowed() .. ' SHARE 3 KEY m WINDOW ' .. windowed() .. ' SHARE 1',
+    'GO.ALL LEASE 2 60 a KEY l LEASE 9 60 a SHARE 1',
   })
 end
 
@@ -79,7 +81,10 @@ end
 for _ = 1, tonumber(os.getenv('CALLS')) or 20000 do
   local line, n = any(), 0
   KEYS, ARGV = {'k'}, {}
-  for word in string.gmatch(line, '%S+') do ARGV[#ARGV + 1] = word end
+  for word in string.gmatch(line, '%S+') do
+    if ARGV[#ARGV] == 'KEY' then KEYS[#KEYS + 1] = word end
+    ARGV[#ARGV + 1] = word
+  end
   debug.sethook(function()
     n = n + 1000
     if n > MOST then error(line .. ': too many instructions') end
