@@ -1629,16 +1629,6 @@ if needs.ALL then
     return wrong, bad or key ~= #KEYS
   end
 
-  -- inside runs a function on a clause. An error names the clause if it is about words.
-  function all.inside(clauses, n, f, named)
-    local ok, result = pcall(f)
-    if ok then return result end
-    if named and type(result) == 'table' and result.text then
-      result.text = string.gsub(result.text, '^ERR ', 'ERR clause ' .. n .. ': ')
-    end
-    error(result, 0)
-  end
-
   function all.decider(replies)
     local found, longest, least = 1, -1, math.huge
     for i = 1, #replies do
@@ -1672,129 +1662,130 @@ if needs.ALL then
     return replies
   end
 
-  -- A clause with SHARE is a tenant of the clause before it, r.front, which is the shared limit or a tenant too.
-
-  function all.misplaced(r)
-    if r.kind == 'THROTTLE' then return 'a THROTTLE clause cannot have SHARE: put it into a WINDOW, QUOTA or LEASE clause after this one' end
-    if not r.front then return 'SHARE needs a clause before it: put the shared limit first, such as THROTTLE 99 100 1m' end
-    return (r.kind == 'LEASE') ~= (r.front.kind == 'LEASE')
-      and 'SHARE shares slots or units: the clause before must be a LEASE clause if this one is, and only then'
-  end
-
-  -- most returns the most that a clause can ever have left.
-  function all.most(r) return r.weight and math.min(r.limit, r.weight * all.most(r.front)) or r.limit end
-
   function all.never(r) return r.quantity > r.limit or r.weight and r.quantity > r.weight * all.most(r.front) end
 
-  -- left returns the units that a clause had left before the call.
-  function all.left(r)
-    if r.kind == 'THROTTLE' then return r.held > 0 and 0.0 or throttle.left_units(r, r.used, r.used_fraction) end
-    return math.max((r.weight and math.min(r.limit, r.weight * all.left(r.front)) or r.limit) - r.used, 0)
-  end
-
-  -- remains sets what a tenant has left after the call.
-  function all.remains(r, replies, n, granted)
-    replies[n][3] = math.max(math.min(r.limit, r.weight * replies[n - 1][3]) - r.used - granted, 0)
-  end
-
-  -- share judges by the share of a tenant whose own limit has judged. It reports whether the share denies, but not for ever.
-  function all.share(r, replies, n)
-    local v, granted, short = r.v, 0, false
-    if not v.limited and v.renewed ~= 1 then granted = v.granted end
-    if v.renewed ~= 1 and r.quantity >= 0 and not r.opts.FORCE and r.used + r.quantity > r.weight * all.left(r.front) then
-      v, granted, short = go.kinds[r.kind].judge(r, 0, false), 0, not all.never(r)
-      v.limited, v.retry = true, 0
-      replies[n] = go.verdict(r, v)
+  -- A clause with SHARE is a tenant of the clause before it, r.front, which is the shared limit or a tenant too.
+  if needs.SHARE then
+    function all.misplaced(r)
+      if r.kind == 'THROTTLE' then return 'a THROTTLE clause cannot have SHARE: put it into a WINDOW, QUOTA or LEASE clause after this one' end
+      if not r.front then return 'SHARE needs a clause before it: put the shared limit first, such as THROTTLE 99 100 1m' end
+      return (r.kind == 'LEASE') ~= (r.front.kind == 'LEASE')
+        and 'SHARE shares slots or units: the clause before must be a LEASE clause if this one is, and only then'
     end
-    all.remains(r, replies, n, granted)
-    return short
-  end
 
-  -- last returns when the last units of a tenant lapse.
-  function all.last(r)
-    if r.kind == 'QUOTA' then return r.ends end
-    if r.kind == 'LEASE' then return math.max(r.latest or 0, r.own or 0) end
-    return r.newest and r.newest.time + r.us or 0
-  end
+    -- most returns the most that a clause can ever have left.
+    function all.most(r) return r.weight and math.min(r.limit, r.weight * all.most(r.front)) or r.limit end
 
-  -- later returns the units in use at an instant if no call comes, and when the first of them lapse.
-  function all.later(r, at)
-    if at >= all.last(r) then return 0.0, 0.0 end
-    if r.kind == 'QUOTA' then return r.used, r.ends end
-    local first = zset.first(r.key, r.kind == 'LEASE' and at or at - r.us)
-    if not first then return 0.0, 0.0 end
-    if r.kind == 'WINDOW' then return window.use(r, window.entry(first)), first.time + r.us end
-    lease.check(first)
-    return at == go.now_us() and r.used or go.call(r.key, 'ZCOUNT', '-inf', '(' .. go.printed(-at)), first.time
-  end
-
-  -- fits reports whether a clause will admit units at an instant if no call comes.
-  function all.fits(r, units, at)
-    while r.kind ~= 'THROTTLE' do
-      local used = all.later(r, at)
-      if used + units > r.limit then return false end
-      units = r.weight and go.up(used + units, r.weight) or 0
-      if units == 0 then return true end
-      r = r.front
+    -- left returns the units that a clause had left before the call.
+    function all.left(r)
+      if r.kind == 'THROTTLE' then return r.held > 0 and 0.0 or throttle.left_units(r, r.used, r.used_fraction) end
+      return math.max((r.weight and math.min(r.limit, r.weight * all.left(r.front)) or r.limit) - r.used, 0)
     end
-    return throttle.wait(r, units) <= (at - go.now_us()) * 1000
-  end
 
-  -- narrow bisects a log. It returns bounds within which no units lapse. The clause admits units at the upper one and not at
-  -- the lower one, as before.
-  function all.narrow(r, units, low, high)
-    local at, found = low, math.min(high, all.last(r))
-    for _ = 1, 64 do
-      if low >= found then return low, high end
-      local used, lapse = all.later(r, at)
-      if used == 0 or lapse >= high then
-        found = at
-      elseif all.fits(r, units, lapse) then
-        high, found = lapse, at
-      else
-        low = lapse
+    -- remains sets what a tenant has left after the call.
+    function all.remains(r, replies, n, granted)
+      replies[n][3] = math.max(math.min(r.limit, r.weight * replies[n - 1][3]) - r.used - granted, 0)
+    end
+
+    -- share judges by the share of a tenant whose own limit has judged. It reports whether the share denies, but not for ever.
+    function all.share(r, replies, n)
+      local v, granted, short = r.v, 0, false
+      if not v.limited and v.renewed ~= 1 then granted = v.granted end
+      if v.renewed ~= 1 and r.quantity >= 0 and not r.opts.FORCE and r.used + r.quantity > r.weight * all.left(r.front) then
+        v, granted, short = go.kinds[r.kind].judge(r, 0, false), 0, not all.never(r)
+        v.limited, v.retry = true, 0
+        replies[n] = go.verdict(r, v)
       end
-      at = low + go.div(found - low, 2)
+      all.remains(r, replies, n, granted)
+      return short
     end
-    go.fail('ERR the rate limiter at this key is damaged')
-  end
 
-  -- await returns how long it takes until a tenant's own limit and its share admit its quantity, in units of the reply. Between
-  -- two lapses its use stays, so the clause before it must admit so many units: it is asked next.
-  function all.await(r)
-    local now, unit, low, high, units = go.now_us(), r.opts.MS and 1000 or 1e6, go.now_us(), math.huge, r.quantity
-    local wait = math.huge
-    while r do
-      if r.kind == 'THROTTLE' then
-        wait = throttle.wait(r, units)
-        break
+    -- last returns when the last units of a tenant lapse.
+    function all.last(r)
+      if r.kind == 'QUOTA' then return r.ends end
+      if r.kind == 'LEASE' then return math.max(r.latest or 0, r.own or 0) end
+      return r.newest and r.newest.time + r.us or 0
+    end
+
+    -- later returns the units in use at an instant if no call comes, and when the first of them lapse.
+    function all.later(r, at)
+      if at >= all.last(r) then return 0.0, 0.0 end
+      if r.kind == 'QUOTA' then return r.used, r.ends end
+      local first = zset.first(r.key, r.kind == 'LEASE' and at or at - r.us)
+      if not first then return 0.0, 0.0 end
+      if r.kind == 'WINDOW' then return window.use(r, window.entry(first)), first.time + r.us end
+      lease.check(first)
+      return at == go.now_us() and r.used or go.call(r.key, 'ZCOUNT', '-inf', '(' .. go.printed(-at)), first.time
+    end
+
+    -- fits reports whether a clause will admit units at an instant if no call comes.
+    function all.fits(r, units, at)
+      while r.kind ~= 'THROTTLE' do
+        local used = all.later(r, at)
+        if used + units > r.limit then return false end
+        units = r.weight and go.up(used + units, r.weight) or 0
+        if units == 0 then return true end
+        r = r.front
       end
-      low, high = all.narrow(r, units, low, high)
-      local used = all.later(r, low)
-      if not r.weight or used + units > r.limit then break end
-      units, r = go.up(used + units, r.weight), r.front
+      return throttle.wait(r, units) <= (at - go.now_us()) * 1000
     end
-    if wait < (high - now) * 1000 then return go.up(wait, unit * 1000) end
-    if high == math.huge then go.fail('ERR the rate limiter at this key is damaged') end
-    return go.up(high - now, unit)
-  end
 
-  -- share_all judges by the shares. If one of them denies units, changed rates of the clauses before it are stored as if
-  -- these had denied: usage must drain as the wait says.
-  function all.share_all(clauses, replies, may_lock)
-    local short, asks = {}, 0
-    for n = 1, #clauses do
-      local r = clauses[n]
-      short[n] = r.weight and all.share(r, replies, n)
-      if short[n] and r.quantity > 0 then asks = n end
+    -- narrow bisects a log. It returns bounds within which no units lapse. The clause admits units at the upper one and not at
+    -- the lower one, as before.
+    function all.narrow(r, units, low, high)
+      local at, found = low, math.min(high, all.last(r))
+      for _ = 1, 64 do
+        if low >= found then return low, high end
+        local used, lapse = all.later(r, at)
+        if used == 0 or lapse >= high then
+          found = at
+        elseif all.fits(r, units, lapse) then
+          high, found = lapse, at
+        else
+          low = lapse
+        end
+        at = low + go.div(found - low, 2)
+      end
+      go.fail('ERR the rate limiter at this key is damaged')
     end
-    for n = 1, asks - 1 do
-      local r = clauses[n]
-      r.settle = true
-      if r.kind == 'THROTTLE' and replies[n][1] ~= 0 then replies[n] = go.verdict(r, throttle.judge(r, r.quantity, may_lock)) end
+
+    -- await returns how long it takes until a tenant's own limit and its share admit its quantity, in units of the reply. Between
+    -- two lapses its use stays, so the clause before it must admit so many units: it is asked next.
+    function all.await(r)
+      local now, unit, low, high, units = go.now_us(), r.opts.MS and 1000 or 1e6, go.now_us(), math.huge, r.quantity
+      local wait = math.huge
+      while r do
+        if r.kind == 'THROTTLE' then
+          wait = throttle.wait(r, units)
+          break
+        end
+        low, high = all.narrow(r, units, low, high)
+        local used = all.later(r, low)
+        if not r.weight or used + units > r.limit then break end
+        units, r = go.up(used + units, r.weight), r.front
+      end
+      if wait < (high - now) * 1000 then return go.up(wait, unit * 1000) end
+      if high == math.huge then go.fail('ERR the rate limiter at this key is damaged') end
+      return go.up(high - now, unit)
     end
-    for n = 1, #clauses do
-      if short[n] then replies[n][4] = all.await(clauses[n]) end
+
+    -- share_all judges by the shares. If one of them denies units, changed rates of the clauses before it are stored as if
+    -- these had denied: usage must drain as the wait says.
+    function all.share_all(clauses, replies, may_lock)
+      local short, asks = {}, 0
+      for n = 1, #clauses do
+        local r = clauses[n]
+        short[n] = r.weight and all.share(r, replies, n)
+        if short[n] and r.quantity > 0 then asks = n end
+      end
+      for n = 1, asks - 1 do
+        local r = clauses[n]
+        r.settle = true
+        if r.kind == 'THROTTLE' and replies[n][1] ~= 0 then replies[n] = go.verdict(r, throttle.judge(r, r.quantity, may_lock)) end
+      end
+      for n = 1, #clauses do
+        if short[n] then replies[n][4] = all.await(clauses[n]) end
+      end
     end
   end
 
@@ -1805,7 +1796,11 @@ if needs.ALL then
       local r = clauses[n]
       r.opts.MS, r.wrong = r.opts.MS or wrong and (go.says_ms(2) or string.upper(KEYS[1]) == 'MS'), wrong
       r.unit = r.opts.MS and 1 or 1000
-      all.inside(clauses, n, function() go.kinds[r.kind].parse(r) end, true)
+      local ok, err = pcall(go.kinds[r.kind].parse, r)
+      if not ok then
+        if type(err) == 'table' and err.text then err.text = string.gsub(err.text, '^ERR ', 'ERR clause ' .. n .. ': ') end
+        error(err, 0)
+      end
       never = never or all.never(r)
     end
     if wrong then go.fail(wrong) end
