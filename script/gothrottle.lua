@@ -9,6 +9,7 @@
 
 local argc, name, fmod, format, match, whole = #ARGV, ARGV[1], math.fmod, string.format, string.match, math.tointeger
 local RANGE = 9007199254740992 -- 2^53
+local MORE = 1 + 1e-12 -- so much more than another number is more for certain, whatever doubles cut off
 local now_s, now_ns -- set by whoever reads the clock first; it is read once
 
 -- Plain calls come first, without closures and tables: they cost a third of what the general part costs.
@@ -908,9 +909,9 @@ if needs.THROTTLE then
       local s, ns = throttle.instant(cell.tat)
       local used = (s - now_s) * 1e9 + (ns - now_ns)
       local interval = cell.rate and cell.rate.interval / cell.rate.per or r.period * 1e6 / r.count
-      if used > 0 then units = not r.opts.RAISE and units + used / interval or used / interval < units and units or 0 end
+      if used > 0 then units = not r.opts.RAISE and units + used / interval or (used * MORE + 1) / interval < units and units or 0 end
     end
-    if units * r.period / r.count > go.CENTURY then go.fail('ERR what is in use would take more than 100 years to drain') end
+    if units * r.period / r.count > go.CENTURY * MORE then go.fail('ERR what is in use would take more than 100 years to drain') end
   end
 
   -- drains_to returns how long it takes until no more than limit units are in use, at the stored rate.

@@ -132,6 +132,7 @@ var noise = []string{"DEL K0", "DEL K0", "PERSIST K0", "PEXPIRE K0 5000", "SET K
 
 // No transcript has calls by turns: the module and the script decide about two keys of the same content, and change places
 // after each call. All replies, contents and expiries are equal. The script writes nothing where it names the module.
+// GOTHROTTLE_SCRIPT_CALLS is how many calls each command gets, and GOTHROTTLE_SCRIPT_SEED repeats a failure.
 func TestScript_random(t *testing.T) {
 	n, err := strconv.Atoi(os.Getenv("GOTHROTTLE_SCRIPT_CALLS"))
 	if err != nil {
@@ -140,7 +141,10 @@ func TestScript_random(t *testing.T) {
 	c := servers.FrozenClock(t, corpus.Epoch)
 	s := start(t, options{Clock: c})
 	sha := s.ScriptLoad(ctx, script(t)).Val()
-	seed := uint64(time.Now().UnixNano())
+	seed, err := strconv.ParseUint(os.Getenv("GOTHROTTLE_SCRIPT_SEED"), 10, 64)
+	if err != nil {
+		seed = uint64(time.Now().UnixNano())
+	}
 	for name, call := range calls {
 		t.Run(name, func(t *testing.T) {
 			t.Logf("seed %d", seed)

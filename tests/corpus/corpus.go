@@ -16,8 +16,8 @@
 // a line "@replies" a file has no effects: cases before it, or other files, have those of such calls. A case with a line
 // "@server" is for real servers. One with a line "@sample" calls a command twice: see Samples. A case with a line "@each"
 // runs once for each of the server's own calls in it, which begins it. A line "@2028-02-29T23:00:00Z" sets the clock,
-// forward only: later cases and files name later times, or none. A case with a line "@module range" is not for the scripts:
-// the word says why.
+// forward only: later cases and files name later times, or none. A case with a line "@module policies" is not for the
+// scripts: the word says why. They run one with "@module range" up to the reply that names the module.
 package corpus
 
 import (
@@ -63,6 +63,9 @@ func (c *Case) has(line string) bool {
 
 // moduleOnly begins a line that says why a case needs the module.
 const moduleOnly = "@module "
+
+// beyond is the reason of a case that scripts run up to a reply that names the module.
+const beyond = "range"
 
 // NeedsModule returns why the scripts can't run a case; "" if they can.
 func (c *Case) NeedsModule() string {
