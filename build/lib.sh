@@ -198,14 +198,14 @@ bootstrap() {
   rm -f "$tree"/var/cache/apt/archives/*.deb
 }
 
-# step NAME CMD ...  runs a part of the script that sources this file. If CMD fails, the script names the part and fails.
+# step NAME CMD ...  runs a part of the script that sources this file, and says how long it took. It fails as CMD does.
 # took has how long each part took.
 took=()
 step() {
   local name=$1 began=$SECONDS
   shift
   echo "== $name"
-  "$@" || die "FAILED in $name"
+  "$@" || { echo "gothrottle: FAILED in $name" >&2 && return 1; }
   echo "== $name: $((SECONDS - began)) s"
   took+=("$name $((SECONDS - began)) s,")
 }

@@ -11,5 +11,7 @@ for part in "${only[@]}"; do
 done
 build/module.sh
 export GOTHROTTLE_MODULE=$PWD/build/out/gothrottle.so
-for part in "${only[@]}"; do step "$part" "build/test-$part.sh"; done
+failed=()
+for part in "${only[@]}"; do step "$part" "build/test-$part.sh" || failed+=("$part"); done
+[ ${#failed[@]} = 0 ] || die "FAILED in ${failed[*]}"
 echo "make test-all: passed: ${took[*]} in all $SECONDS s"

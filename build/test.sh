@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 
 export SHORT=1
-step lint build/test-lint.sh
-step unit build/test-unit.sh
-step server build/test-server.sh
+step lint build/test-lint.sh || exit
+step unit build/test-unit.sh || exit
+step server build/test-server.sh || exit
 echo "make test: passed: ${took[*]} in all $SECONDS s"
