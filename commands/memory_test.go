@@ -1,9 +1,14 @@
 package commands_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"gothrottle/commands"
 	"gothrottle/commands/memory"
@@ -79,4 +84,62 @@ func TestPolicies_changedAfterThePlan(t *testing.T) {
 			t.Errorf("%q: %v, %v", changed, reply, err)
 		}
 	}
+}
+
+// No transcript has two calls at once. Those at keys of different shards run in parallel.
+func TestMemory_parallel(t *testing.T) {
+	row := commands.Find("GO.QUOTA")
+	was, both := row.Handler, make(chan struct{})
+	alone, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	defer func() { row.Handler = was }()
+	row.Handler = func(c *commands.Call) commands.ErrorCode {
+		select {
+		case both <- struct{}{}:
+			cancel() // the others need not meet
+		case <-both:
+		case <-alone.Done():
+			if errors.Is(alone.Err(), context.DeadlineExceeded) {
+				t.Error("no other call runs")
+			}
+		}
+		return was(c)
+	}
+	server := memory.NewServer()
+	together(64, func(n int) { _, _ = server.Do(corpus.Epoch, "GO.QUOTA", fmt.Sprint(n), "1", "1h") })
+}
+
+// Calls at once take no more than the limit, and those of several keys take from all or from none.
+func TestMemory_atOnce(t *testing.T) {
+	server, single := memory.NewServer(), atomic.Int64{}
+	together(8, func(n int) {
+		for i := range 500 {
+			lines := []string{"GO.QUOTA a 1000 1h", fmt.Sprintf("GO.ALL a QUOTA 1000 1h KEY b%d QUOTA 9999 1h", n),
+				fmt.Sprintf("GO.QUOTA b%d 9999 1h 0", 7-n)}
+			reply, _ := server.Do(corpus.Epoch, strings.Fields(lines[i%3])...)
+			if i%3 == 0 && reply.([]any)[0] == int64(0) {
+				single.Add(1)
+			}
+		}
+	})
+	admitted := int64(0)
+	for n := range 8 {
+		reply, err := server.Do(corpus.Epoch, "GO.QUOTA", fmt.Sprintf("b%d", n), "9999", "1h", "0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		admitted += 9999 - reply.([]any)[2].(int64)
+	}
+	if admitted += single.Load(); admitted != 1000 {
+		t.Errorf("%d calls took a unit of 1000", admitted)
+	}
+}
+
+// together runs f so many times at once.
+func together(times int, f func(n int)) {
+	var wg sync.WaitGroup
+	for n := range times {
+		wg.Go(func() { f(n) })
+	}
+	wg.Wait()
 }

@@ -13,10 +13,10 @@ func (s *Server) apply(c *commands.Call, k *commands.Key) {
 	if k.Becomes == commands.Unchanged {
 		return
 	}
-	name, kind := c.Args[k.Word], commands.Kind(k.Becomes-1) // as Becomes is numbered
-	v := s.keys[name]
+	sh, name, kind := s.at(c.Args[k.Word]), c.Args[k.Word], commands.Kind(k.Becomes-1) // as Becomes is numbered
+	v := sh.keys[name]
 	if v != nil && v.Kind != kind {
-		s.remove(name)
+		sh.remove(name)
 		v = nil
 	}
 	if k.Becomes == commands.Absent {
@@ -25,7 +25,7 @@ func (s *Server) apply(c *commands.Call, k *commands.Key) {
 	if v == nil {
 		v = &Value{Kind: kind}
 		name = strings.Clone(name)
-		s.keys[name] = v
+		sh.keys[name] = v
 	}
 	expires := k.ExpireFrom != 0 && (v.Expire < k.ExpireFrom || v.Expire > k.ExpireTo)
 	if expires {
@@ -50,7 +50,7 @@ func (s *Server) apply(c *commands.Call, k *commands.Key) {
 	}
 	switch {
 	case v.Empty():
-		delete(s.keys, name)
+		delete(sh.keys, name)
 	case expires:
 		s.replicate("PEXPIREAT", name, strconv.FormatInt(v.Expire, 10))
 	}

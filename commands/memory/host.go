@@ -8,11 +8,12 @@ import (
 )
 
 // host answers what the handler of the running call asks of its server.
-type host struct{ *Server }
+type host struct{ *shard }
 
 // set returns the members of a key, the newest first.
 func (h host) set(c *commands.Call, key int) []Member {
-	return h.keys[c.Args[c.Keys[key].Word]].Set
+	name := c.Args[c.Keys[key].Word]
+	return h.at(name).keys[name].Set
 }
 
 // after returns how many members are newer than a time.
@@ -38,7 +39,7 @@ func (h host) Newest(c *commands.Call, key, most int) {
 }
 
 func (h host) First(c *commands.Call, key int, time funnel.Micros) bool {
-	return h.at(c, key, after(h.set(c, key), time)-1)
+	return h.entryAt(c, key, after(h.set(c, key), time)-1)
 }
 
 func (h host) Oldest(c *commands.Call, key int, upTo funnel.Micros, most int) {
@@ -49,11 +50,11 @@ func (h host) Oldest(c *commands.Call, key int, upTo funnel.Micros, most int) {
 }
 
 func (h host) Rank(c *commands.Call, key int, rank int64) (bool, commands.ErrorCode) {
-	return h.at(c, key, int(rank)), commands.NoError
+	return h.entryAt(c, key, int(rank)), commands.NoError
 }
 
-// at appends the entry at a rank, if there is one.
-func (h host) at(c *commands.Call, key, rank int) bool {
+// entryAt appends the entry at a rank, if there is one.
+func (h host) entryAt(c *commands.Call, key, rank int) bool {
 	set := h.set(c, key)
 	if rank < 0 || rank >= len(set) {
 		return false
@@ -65,7 +66,7 @@ func (h host) at(c *commands.Call, key, rank int) bool {
 func (h host) Find(c *commands.Call, key int, prefix byte, id string) bool {
 	set := h.set(c, key)
 	i := slices.IndexFunc(set, func(m Member) bool { return len(m.Text) == len(id)+1 && m.Text[0] == prefix && m.Text[1:] == id })
-	return h.at(c, key, i)
+	return h.entryAt(c, key, i)
 }
 
 func (h host) CountAfter(c *commands.Call, key int, time funnel.Micros) (int64, commands.ErrorCode) {

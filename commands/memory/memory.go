@@ -6,26 +6,39 @@
 package memory
 
 import (
+	"hash/maphash"
 	"maps"
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 
 	"gothrottle/commands"
 	"gothrottle/funnel"
 )
 
-// Server holds keys. Its methods may be called concurrently.
+// Server holds keys. Its methods may be called concurrently. Calls at keys of different shards run in parallel.
 type Server struct {
-	mu       sync.Mutex
-	engine   *commands.Engine
-	record   commands.Call // of the running call
-	items    []item        // what the running call gave to Host.Reply
-	keys     map[string]*Value
-	most     int               // the greatest number of keys since the map was made
+	shards [16]shard
+	seed   maphash.Seed // of what says which shard a key is in
+
+	// To change these, all shards are locked. To read them, one is enough.
+	together bool              // every call locks all shards, and the first runs it: see share
 	settings map[string]string // of CONFIG
 	lag      funnel.Micros     // see SetLag
 	observe  func(command []string)
 	handle   func(*commands.Engine, *commands.Command, *commands.Call) commands.ErrorCode
+}
+
+// shard holds some of the keys, and runs the calls at them.
+type shard struct {
+	*Server
+	mu     sync.Mutex
+	engine *commands.Engine
+	record commands.Call // of the running call
+	items  []item        // what the running call gave to Host.Reply
+	keys   map[string]*Value
+	most   int // the greatest number of keys since the map was made
 }
 
 // item is one part of a reply of the shape Items.
@@ -38,92 +51,125 @@ type item struct {
 // NewServer returns a server without keys and policies.
 func NewServer() *Server {
 	settings := map[string]string{"gothrottle.policies": "", "gothrottle.top-keys": "0"}
-	s := &Server{keys: map[string]*Value{}, settings: settings, handle: (*commands.Engine).Run}
-	s.engine = commands.NewEngine(host{s})
-	s.record.Keys = make([]commands.Key, 0, commands.MaxClauses)
-	s.record.Clauses = make([]commands.Clause, 0, commands.MaxClauses)
+	s := &Server{seed: maphash.MakeSeed(), settings: settings, handle: (*commands.Engine).Run}
+	for i := range s.shards {
+		sh := &s.shards[i]
+		sh.Server, sh.keys = s, map[string]*Value{}
+	}
+	s.shards[0].begin()
 	return s
 }
 
+// begin makes what the shard needs to run calls. Most servers of tests have few keys, and so few such shards.
+func (s *shard) begin() {
+	s.engine = commands.NewEngine(host{s})
+	s.record.Keys = make([]commands.Key, 0, commands.MaxClauses)
+	s.record.Clauses = make([]commands.Clause, 0, commands.MaxClauses)
+}
+
+// of returns the shard of a key.
+func (s *Server) of(key string) []shard {
+	i := maphash.String(s.seed, key) % uint64(len(s.shards))
+	return s.shards[i : i+1]
+}
+
+func (s *Server) at(key string) *shard { return &s.of(key)[0] }
+
+func lock(some []shard) []shard {
+	for i := range some {
+		some[i].mu.Lock()
+	}
+	return some
+}
+
+func unlock(some []shard) {
+	for i := range some {
+		some[i].mu.Unlock()
+	}
+}
+
+// share changes what all calls share. From then on the engine of the first shard runs them, one at a time.
+func (s *Server) share(change func()) {
+	defer unlock(lock(s.shards[:]))
+	s.together = true
+	change()
+}
+
 // SetPolicies makes the policies in the text those of all calls from now on: see docs/commands.md.
-func (s *Server) SetPolicies(text string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.set("gothrottle.policies", text)
+func (s *Server) SetPolicies(text string) (err error) {
+	s.share(func() { err = s.set("gothrottle.policies", text) })
+	return err
 }
 
 // CountDenials makes GO.TOP count this many keys from now on, 0 to commands.MaxTopKeys; 0 is none. Earlier counts are forgotten.
 func (s *Server) CountDenials(keys int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.engine.CountDenials(commands.NewDenials(keys))
+	s.share(func() { s.shards[0].engine.CountDenials(commands.NewDenials(keys)) })
 }
 
 // SetLag makes keys expire by a clock that is behind the times of the calls, as a server's is that was set back while the
 // module's runs on.
-func (s *Server) SetLag(lag funnel.Micros) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.lag = lag
-}
+func (s *Server) SetLag(lag funnel.Micros) { s.share(func() { s.lag = lag }) }
 
 // Observe makes the server call f for each command that a server with the module would replicate: plain commands, in their
 // order. f does not call the server.
-func (s *Server) Observe(f func(command []string)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.observe = f
-}
+func (s *Server) Observe(f func(command []string)) { s.share(func() { s.observe = f }) }
 
 // Handle makes the server run f for each call in place of commands.Engine.Run, which f calls. A test can thus look at a call
 // before and after its handler.
 func (s *Server) Handle(f func(*commands.Engine, *commands.Command, *commands.Call) commands.ErrorCode) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.handle = f
+	s.share(func() { s.handle = f })
 }
 
 // Get returns a copy of what a key holds, even if it has expired; nil if there is no key.
 func (s *Server) Get(key string) *Value {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.keys[key].Clone()
+	defer unlock(lock(s.of(key)))
+	return s.at(key).keys[key].Clone()
 }
 
 // Put makes a key hold a value. The value then belongs to the server. nil or an empty value deletes the key.
 func (s *Server) Put(key string, v *Value) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.keys, key)
+	defer unlock(lock(s.of(key)))
+	keys := s.at(key).keys
+	delete(keys, key)
 	if v != nil && !v.Empty() {
-		s.keys[key] = v
+		keys[key] = v
 	}
 }
 
 // Keys returns the names of all keys, even of expired ones, in their order.
-func (s *Server) Keys() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Sorted(maps.Keys(s.keys))
+func (s *Server) Keys() (names []string) {
+	defer unlock(lock(s.shards[:]))
+	for i := range s.shards {
+		names = slices.AppendSeq(names, maps.Keys(s.shards[i].keys))
+	}
+	slices.Sort(names)
+	return names
 }
 
 // Delete deletes a key. It reports whether there was one.
 func (s *Server) Delete(key string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.remove(key)
+	defer unlock(lock(s.of(key)))
+	return s.at(key).remove(key)
 }
 
 // Len returns how many keys there are at this time, without expired ones.
 func (s *Server) Len(now funnel.Micros) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.sweep(now, len(s.keys))
-	return len(s.keys)
+	defer unlock(lock(s.shards[:]))
+	return s.size(now)
+}
+
+// size returns how many keys have not expired.
+func (s *Server) size(now funnel.Micros) (n int) {
+	for i := range s.shards {
+		sh := &s.shards[i]
+		sh.sweep(now, len(sh.keys))
+		n += len(sh.keys)
+	}
+	return n
 }
 
 // remove deletes a key. It reports whether there was one.
-func (s *Server) remove(key string) bool {
+func (s *shard) remove(key string) bool {
 	v := s.keys[key]
 	delete(s.keys, key)
 	if v != nil && s.observe != nil {
@@ -134,7 +180,7 @@ func (s *Server) remove(key string) bool {
 
 // sweep deletes those of a few keys that have expired. A map begins anywhere, so all keys have their turn. It keeps its room
 // when its keys go, so a map that has far more room than keys is made again.
-func (s *Server) sweep(now funnel.Micros, few int) {
+func (s *shard) sweep(now funnel.Micros, few int) {
 	s.most = max(s.most, len(s.keys))
 	for key := range s.keys {
 		if few--; few < 0 {
@@ -147,8 +193,20 @@ func (s *Server) sweep(now funnel.Micros, few int) {
 	}
 }
 
-// alive returns what a key holds, or nil. A key that has expired is deleted.
-func (s *Server) alive(key string, now funnel.Micros) *Value {
+// sweepAny sweeps any shard, as calls may always be at keys of the same one. Few calls do, so a lock is rarely waited for.
+func (s *Server) sweepAny(now funnel.Micros) {
+	i := rand.IntN(len(s.shards) * len(s.shards))
+	if i >= len(s.shards) {
+		return
+	}
+	defer unlock(lock(s.shards[i : i+1]))
+	if s.observe == nil { // else it would see keys go that the call has nothing to do with
+		s.shards[i].sweep(now-s.lag, swept*len(s.shards))
+	}
+}
+
+// alive returns what a key of the shard holds, or nil. A key that has expired is deleted.
+func (s *shard) alive(key string, now funnel.Micros) *Value {
 	v := s.keys[key]
 	if v != nil && v.Expired(now) {
 		s.remove(key)
@@ -165,7 +223,7 @@ func (e Error) Error() string { return string(e) }
 // RedisError marks the type as an error reply for go-redis.
 func (Error) RedisError() {}
 
-// swept is how many keys each call looks at for expired ones: more than most calls make.
+// swept is how many keys a call looks at for expired ones, on average: more than most calls make.
 const swept = 4
 
 // Do runs a command line at a time: a command of gothrottle, or one of the server's own that package memory knows. The reply
@@ -175,11 +233,16 @@ func (s *Server) Do(now funnel.Micros, words ...string) (any, error) {
 	if len(words) == 0 {
 		return nil, Error("ERR empty command")
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	row := commands.Find(words[0])
+	defer s.sweepAny(now)
+	locked := s.lockFor(row, words)
+	defer unlock(locked)
+	sh := &locked[0]
+	if sh.engine == nil {
+		sh.begin()
+	}
 	if row == nil {
-		return s.doPlain(now, words)
+		return sh.doPlain(now, words)
 	}
 	switch n := len(words); {
 	case n < -row.Arity || row.Arity > 0 && n != row.Arity:
@@ -187,20 +250,31 @@ func (s *Server) Do(now funnel.Micros, words ...string) (any, error) {
 	case n < row.MinArity || row.MaxArity > 0 && n > row.MaxArity:
 		return nil, Error(row.WrongArity())
 	}
-	s.items = s.items[:0]
-	c := &s.record
+	sh.items = sh.items[:0]
+	c := &sh.record
 	*c = commands.Call{Args: words[1:], Now: now, Keys: c.Keys[:0], Cells: c.Cells[:0], Clauses: c.Clauses[:0]}
 	defer func() { c.Args = nil }()
-	if code := s.run(row, c); code != commands.NoError {
+	if code := sh.run(row, c); code != commands.NoError {
 		return nil, Error(c.AppendError(nil, code))
 	}
-	if s.observe == nil { // else it would see keys go that the call has nothing to do with
-		s.sweep(now-s.lag, swept)
-	}
-	return s.reply(), nil
+	return sh.reply(), nil
 }
 
-func (s *Server) run(row *commands.Command, c *commands.Call) commands.ErrorCode {
+// lockFor locks the shards that a call needs, and returns them: that of its key, or all for any other call. The first one runs
+// the call. A call with further keys has the word KEY.
+func (s *Server) lockFor(row *commands.Command, words []string) []shard {
+	isKEY := func(word string) bool { return strings.EqualFold(word, "KEY") }
+	if row != nil && !row.NoKey && len(words) > 1 && (row.Plan == nil || row.OneKey || !slices.ContainsFunc(words[2:], isKEY)) {
+		one := lock(s.of(words[1]))
+		if !s.together {
+			return one
+		}
+		unlock(one)
+	}
+	return lock(s.shards[:])
+}
+
+func (s *shard) run(row *commands.Command, c *commands.Call) commands.ErrorCode {
 	switch {
 	case row.Plan != nil:
 		if code := s.engine.Plan(row, c); code != commands.NoError {
@@ -233,11 +307,11 @@ func (s *Server) run(row *commands.Command, c *commands.Call) commands.ErrorCode
 }
 
 // load gives the call the contents of a key.
-func (s *Server) load(c *commands.Call, k *commands.Key) {
+func (s *shard) load(c *commands.Call, k *commands.Key) {
 	*k = commands.Key{Word: k.Word, Wants: k.Wants, Asked: k.Asked, Entries: k.Entries[:0], NewText: k.NewText, ExpiresAt: -1,
 		FirstCell: int32(len(c.Cells))}
 	any := k.Wants == commands.KindAny
-	v := s.alive(c.Args[k.Word], c.Now-s.lag)
+	v := s.at(c.Args[k.Word]).alive(c.Args[k.Word], c.Now-s.lag)
 	if v != nil {
 		k.Kind, k.Length = v.Kind, int64(len(v.Text)+len(v.Fields)+len(v.Set))
 		quota := k.Length >= commands.MinQuotaLen && k.Length <= commands.MaxQuotaLen
@@ -261,7 +335,7 @@ func (s *Server) load(c *commands.Call, k *commands.Key) {
 	}
 }
 
-func (s *Server) reply() any {
+func (s *shard) reply() any {
 	c := &s.record
 	switch c.Shape {
 	case commands.Integer:

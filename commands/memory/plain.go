@@ -27,8 +27,8 @@ var plain = map[string]struct {
 }{
 	"CONFIG":    {3, 4, (*plainCall).config},
 	"DBSIZE":    {1, 1, (*plainCall).size},
-	"DEL":       {2, many, func(c *plainCall) any { return c.count(c.remove) }},
-	"EXISTS":    {2, many, func(c *plainCall) any { return c.count(func(string) bool { return true }) }},
+	"DEL":       {2, many, func(c *plainCall) any { return c.count((*shard).remove) }},
+	"EXISTS":    {2, many, func(c *plainCall) any { return c.count(func(*shard, string) bool { return true }) }},
 	"EXPIRE":    {3, 3, func(c *plainCall) any { return c.expire(c.now, 1000) }},
 	"FLUSHALL":  {1, 1, (*plainCall).flush},
 	"HDEL":      {3, many, func(c *plainCall) any { return c.elements(commands.KindHash, 1) }},
@@ -43,7 +43,7 @@ var plain = map[string]struct {
 	"TIME":      {1, 1, func(c *plainCall) any { return []any{decimal(c.now / 1e6), decimal(c.now % 1e6)} }},
 	"TTL":       {2, 2, func(c *plainCall) any { return c.ttl(1000) }},
 	"TYPE":      {2, 2, (*plainCall).kind},
-	"UNLINK":    {2, many, func(c *plainCall) any { return c.count(c.remove) }},
+	"UNLINK":    {2, many, func(c *plainCall) any { return c.count((*shard).remove) }},
 	"ZADD":      {4, many, func(c *plainCall) any { return c.elements(commands.KindZset, 2) }},
 	"ZREM":      {3, many, func(c *plainCall) any { return c.elements(commands.KindZset, 1) }},
 }
@@ -56,7 +56,7 @@ type plainCall struct {
 	args []string
 }
 
-// doPlain runs a command that isn't one of gothrottle's.
+// doPlain runs a command that isn't one of gothrottle's. All shards are locked.
 func (s *Server) doPlain(now funnel.Micros, words []string) (any, error) {
 	c := &plainCall{s, now - s.lag, strings.ToUpper(words[0]), words[1:]}
 	p, known := plain[c.name]
@@ -91,23 +91,24 @@ func wrongNumber(name string) Error {
 func decimal(n funnel.Micros) string { return strconv.FormatInt(int64(n), 10) }
 
 // live returns what the first key holds, or nil.
-func (c *plainCall) live() *Value { return c.alive(c.args[0], c.now) }
+func (c *plainCall) live() *Value { return c.at(c.args[0]).alive(c.args[0], c.now) }
 
 func (c *plainCall) size() any {
-	c.sweep(c.now, len(c.keys))
-	return int64(len(c.keys))
+	return int64(c.Server.size(c.now))
 }
 
 func (c *plainCall) flush() any {
-	clear(c.keys)
+	for i := range c.shards {
+		clear(c.shards[i].keys)
+	}
 	return Status("OK")
 }
 
 // count returns for how many keys f is true.
-func (c *plainCall) count(f func(string) bool) any {
+func (c *plainCall) count(f func(*shard, string) bool) any {
 	n := int64(0)
 	for _, key := range c.args {
-		if c.alive(key, c.now) != nil && f(key) {
+		if sh := c.at(key); sh.alive(key, c.now) != nil && f(sh, key) {
 			n++
 		}
 	}
@@ -128,7 +129,7 @@ func (c *plainCall) expire(from funnel.Micros, unit int64) any {
 		return int64(0)
 	}
 	if v.Expire = int64(from)/1000 + n*unit; v.Expire <= int64(c.now)/1000 {
-		c.remove(c.args[0])
+		c.at(c.args[0]).remove(c.args[0])
 	}
 	return int64(1)
 }
@@ -171,7 +172,7 @@ func (c *plainCall) write() any {
 	case len(options) > 0:
 		return Error("ERR SET has no other options here than KEEPTTL and PXAT")
 	}
-	c.keys[c.args[0]] = v
+	c.at(c.args[0]).keys[c.args[0]] = v
 	return Status("OK")
 }
 
@@ -180,7 +181,7 @@ func (c *plainCall) push() any {
 	if c.live() != nil {
 		return Error("ERR RPUSH only makes new keys here")
 	}
-	c.keys[c.args[0]] = &Value{Kind: commands.KindOther}
+	c.at(c.args[0]).keys[c.args[0]] = &Value{Kind: commands.KindOther}
 	return int64(1)
 }
 
@@ -210,8 +211,8 @@ func (c *plainCall) elements(kind commands.Kind, words int) any {
 			v.Drop(element[0])
 		}
 	}
-	if c.keys[c.args[0]] = v; v.Empty() {
-		delete(c.keys, c.args[0])
+	if c.at(c.args[0]).keys[c.args[0]] = v; v.Empty() {
+		delete(c.at(c.args[0]).keys, c.args[0])
 	}
 	n := int64(len(v.Fields) + len(v.Set) - before)
 	return max(n, -n)
@@ -235,12 +236,14 @@ func (c *plainCall) config() any {
 
 // set sets a setting of the module.
 func (s *Server) set(name, value string) error {
+	engine := s.shards[0].engine
+	s.together = true
 	if name == "gothrottle.policies" {
 		p, err := commands.ParsePolicies(value)
 		if err != nil {
 			return err
 		}
-		s.engine.UsePolicies(p)
+		engine.UsePolicies(p)
 		s.settings[name] = value
 		return nil
 	}
@@ -251,7 +254,7 @@ func (s *Server) set(name, value string) error {
 	if n < 0 || n > commands.MaxTopKeys {
 		return fmt.Errorf("argument must be between 0 and %d inclusive", commands.MaxTopKeys)
 	}
-	s.engine.CountDenials(commands.NewDenials(n))
+	engine.CountDenials(commands.NewDenials(n))
 	s.settings[name] = value
 	return nil
 }
