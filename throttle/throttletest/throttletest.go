@@ -4,7 +4,6 @@ package throttletest
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,10 +19,8 @@ import (
 type Server struct {
 	memory *memory.Server
 	calls  atomic.Int64
-
-	mu    sync.Mutex
-	ahead time.Duration
-	fail  error
+	ahead  atomic.Int64 // ns by which the clock is ahead of time.Now
+	fail   atomic.Pointer[error]
 }
 
 // NewServer returns a server without keys. Its clock is time.Now, so inside testing/synctest it is the bubble's.
@@ -43,26 +40,14 @@ func New(t testing.TB, options ...throttle.Option) (*throttle.Client, *Server) {
 }
 
 // Now returns the time of the server.
-func (s *Server) Now() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return time.Now().Add(s.ahead)
-}
+func (s *Server) Now() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) }
 
 // Advance sets the clock forward, or back if d is negative. Timers do not notice: Wait and leases follow time.Now.
-func (s *Server) Advance(d time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ahead += d
-}
+func (s *Server) Advance(d time.Duration) { s.ahead.Add(int64(d)) }
 
 // Fail makes every call end with this error until Fail(nil). An error that isn't a redis.Error is an ErrUnavailable for the
 // client, which pauses after 5 of them in a row: after Fail(nil), Advance ends the pause.
-func (s *Server) Fail(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.fail = err
-}
+func (s *Server) Fail(err error) { s.fail.Store(&err) }
 
 // SetPolicies sets the policies as gothrottle.policies would have them.
 func (s *Server) SetPolicies(text string) error { return s.memory.SetPolicies(text) }
@@ -88,11 +73,8 @@ func (s *Server) process(ctx context.Context, cmd redis.Cmder) error {
 		return err
 	}
 	s.calls.Add(1)
-	s.mu.Lock()
-	err := s.fail
-	s.mu.Unlock()
-	if err != nil {
-		return err
+	if fail := s.fail.Load(); fail != nil && *fail != nil {
+		return *fail
 	}
 	if args := cmd.Args(); args[0] == "COMMAND" { // throttle.Client.Check
 		return memory.SetReply(cmd, []any{[]any{args[len(args)-1]}})
