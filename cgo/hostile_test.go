@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gothrottle/cgo/fakehost"
+	"gothrottle/commands"
 )
 
 // hostileActions are what another module does to a key when it hears an event.
@@ -164,8 +165,9 @@ func TestHostile_changedInNew(t *testing.T) {
 // A call inside a call leaves the outer one as it is. A command filter of another module makes it while the module runs ZRANGE,
 // for a denied lease.
 func TestHostile_callInsideCall(t *testing.T) {
+	rowOf(t, "GO.HELP").Handler = func(*commands.Call) commands.ErrorCode { panic("inside") }
 	var replies []string
-	for _, inner := range []string{"", "GO.ALL d THROTTLE 8 1 60 THROTTLE 7 1 60 THROTTLE 6 1 60", "GO.ALL d THROTTLE 8 1 60 KEY e WINDOW 0 60", "GO.ALL d THROTTLE 8 1 60 UPTO"} {
+	for _, inner := range []string{"", "GO.ALL d THROTTLE 8 1 60 THROTTLE 7 1 60 THROTTLE 6 1 60", "GO.ALL d THROTTLE 8 1 60 KEY e WINDOW 0 60", "GO.ALL d THROTTLE 8 1 60 UPTO", "GO.HELP"} {
 		h, heard := loaded(t), false
 		for _, ttl := range []string{"10", "20", "30"} {
 			call(h, "GO.LEASE b 3 "+ttl+" "+ttl)

@@ -42,6 +42,7 @@ const (
 var tested = map[string]string{
 	"funnel":                 "funnel/... commands/... " + clients + " cgo/... throttle",
 	"commands":               "commands/... " + clients + " cgo/... throttle",
+	"commands/memory":        "commands",
 	"cgo":                    "cgo/...",
 	"throttle":               "throttle " + clients,
 	"throttle/internal/wire": "throttle/internal/wire throttle",
