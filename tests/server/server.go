@@ -125,6 +125,9 @@ func (s *Server) command() []string {
 		words = append(words, s.Config)
 	}
 	words = append(words, "--bind", s.Host, "--port", s.Port, "--save", "", "--repl-diskless-sync-delay", "0")
+	if s.valgrind() {
+		words = append(words, "--set-proc-title", "no") // the title is written where Go reads its environment
+	}
 	if s.Cluster {
 		words = append(words, "--cluster-enabled", "yes", "--cluster-port", s.Bus)
 	}
@@ -133,6 +136,8 @@ func (s *Server) command() []string {
 	}
 	return append(words, s.Args...)
 }
+
+func (s *Server) valgrind() bool { return slices.Contains(s.Before, "valgrind") }
 
 // Restart starts a server that has ended again, at its address and on its files, and waits until it answers and has loaded its
 // data. The arguments are for this time.
@@ -145,8 +150,12 @@ func (s *Server) Restart(args ...string) error {
 	words := append(s.command(), args...)
 	cmd, done := exec.Command(words[0], words[1:]...), make(chan struct{})
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.Folder, log, log
+	cmd.Env = os.Environ()
 	if s.Clock != nil {
-		cmd.Env = append(os.Environ(), s.Clock.env...)
+		cmd.Env = append(cmd.Env, s.Clock.env...)
+	}
+	if s.valgrind() {
+		cmd.Env = append(cmd.Env, "GODEBUG=cpu.rdtscp=off") // valgrind offers this instruction even where the machine lacks it
 	}
 	if err := StartGuarded(cmd); err != nil {
 		return err
