@@ -212,7 +212,7 @@ func TestPage_commands(t *testing.T) {
 	wait(t, ctx, counts+` === "7 admitted0 denied"`)
 	require.Equal(t, "GO.QUOTA k 6 1000 MS FORCE ", evaluate[string](t, ctx, `document.querySelector(".command").value`))
 	press(t, ctx, "x")
-	wait(t, ctx, `document.querySelector(".error").textContent === "ERR unknown option 'x': only MS, UPTO, ALIGN or FORCE may follow"`)
+	wait(t, ctx, `document.querySelector(".error").textContent.startsWith("ERR unknown option 'x': ")`)
 }
 
 // A link or a number that cannot be gets one sentence, and the page goes on. The most in any period is exact to the
@@ -253,7 +253,8 @@ func TestPage_console(t *testing.T) {
 	press(t, ctx, "k 4 5 10 x"+kb.Enter+"+1s"+kb.Enter+"GO.QUOTA k 5 60"+kb.Enter+"GO.INFO k"+kb.Enter+kb.ArrowUp)
 	require.Equal(t, "GO.INFO k", evaluate[string](t, ctx, `document.querySelector(".command").value`))
 	said := evaluate[string](t, ctx, `[...document.querySelectorAll(".terminal pre")].map((p) => p.textContent).join("\n")`)
-	require.Contains(t, said, "> GO.THROTTLE k 4 5 10 x\n(error) ERR unknown option 'x': only MS, UPTO, FORCE, RESERVE or LOCKOUT may follow\n> +1s\n> GO.QUOTA k 5 60\n1) (integer) 0\n")
+	require.Contains(t, said, "> GO.THROTTLE k 4 5 10 x\n(error) ERR unknown option 'x': ")
+	require.Contains(t, said, "\n> +1s\n> GO.QUOTA k 5 60\n1) (integer) 0\n")
 	require.Contains(t, said, "> GO.INFO k\n1# \"kind\" => \"quota\"\n2# \"expires_in_ms\" => (integer) 75000\n")
 	again := browse(t, evaluate[string](t, ctx, `location.hash`), light)
 	wait(t, again, `document.querySelector(".terminal").textContent.includes("expires_in_ms")`)
