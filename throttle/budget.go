@@ -12,16 +12,20 @@ import (
 type grant struct {
 	of        bounds
 	left      atomic.Int64  // below 0 if more was asked for
-	units     int64         // at first
+	mark      int64         // when so few are left, more are asked for
+	units     int64         // at first, and those that were spent once it has ended. The state is locked
+	counted   int64         // of the units spent, those that use has seen. The state is locked
 	since     time.Duration // when the command that took them was sent
 	remaining int64         // by the reply
 	reset     time.Duration // by the reply
 	timer     *time.Timer   // ends the grant; nil with a clock of the caller's
+	until     time.Time     // when it does
 }
 
 // use is how a key's units are used. The zero use says that nothing is known.
 type use struct {
 	rate      float64       // units spent per second recently
+	spent     int64         // units of earlier grants, since rate was set
 	since     time.Duration // when the last command was sent
 	scarce    bool          // its reply granted less than was asked
 	remaining int64         // by its reply
@@ -35,6 +39,13 @@ func newGrant(of bounds, units int64, since time.Duration, r *Result) *grant {
 
 // spend takes up to n units and returns how many.
 func (g *grant) spend(n int64) int64 { return min(n, max(g.left.Add(-n)+n, 0)) }
+
+// spentSince returns how many units were spent since the last call. The state is locked.
+func (g *grant) spentSince() int64 {
+	n := g.units - max(g.left.Load(), 0) - g.counted
+	g.counted += n
+	return n
+}
 
 // end returns how many units are left, which nobody can spend any more. Nothing holds the grant afterwards.
 func (g *grant) end() int64 {
@@ -60,6 +71,9 @@ func (l *limiter) spend(s *state, r *Result) bool {
 		return false
 	}
 	left := g.left.Add(-1)
+	if left == g.mark {
+		l.startAhead(s, g)
+	}
 	if left < 0 {
 		return false
 	}
@@ -72,35 +86,68 @@ func (l *limiter) spend(s *state, r *Result) bool {
 // than the limit takes to drain, it is less by that.
 const share = 8
 
-// refill returns how many units to ask for beyond those of the callers: what is spent in half of hold at the recent rate,
-// at most a share of what remains. It returns 0 after a scarce reply, if nothing is known yet, and while another limit may
-// hold units of the key. It ends the grant. s is locked.
+// refill returns how many units to ask for beyond those of the callers. It ends the grant. s is locked.
 func (l *limiter) refill(s *state, now time.Duration) int64 {
 	if !s.claim(l.bounds, now, l.hold) {
 		return 0
 	}
-	spent := int64(1)
-	if g := s.grant.Swap(nil); g != nil {
-		g.end()
-		spent += g.units
+	s.end()
+	if s.asks {
+		return 0
 	}
+	s.use.spent++
+	return l.more(s, now, l.settings.units)
+}
+
+// more returns how many units to take in advance: what is spent in half of hold at the recent rate, at most a share of what
+// remains. It returns 0 after a scarce reply, if nothing is known yet, and while another limit may hold units of the key. s is
+// locked.
+func (l *limiter) more(s *state, now time.Duration, most int64) int64 {
 	u := &s.use
 	if !u.known(now, l.hold) {
 		*u = use{since: now, rate: tooSlow}
 		return 0
 	}
 	passed := max(now-u.since, time.Millisecond).Seconds()
-	u.rate = (u.rate + float64(spent)/passed) / 2
+	u.rate, u.spent = (u.rate+float64(u.spent)/passed)/2, 0
 	if u.scarce {
 		return 0
 	}
-	most := min(l.drains(l.hold)/float64(l.bounds.units), 1) / share
-	more := int64(min(u.rate*l.hold.Seconds()/2, float64(l.settings.units), float64(u.remaining)*most))
+	part := min(l.drains(l.hold)/float64(l.bounds.units), 1) / share
+	more := int64(min(u.rate*l.hold.Seconds()/2, float64(most), float64(u.remaining)*part))
 	if more > 0 {
 		s.since = now
 	}
 	return more
 }
+
+// ahead asks for more units before those of a grant are spent, so that no caller waits for a reply. Both together are no
+// more than the budget.
+func (l limiter) ahead(s *state, g *grant) {
+	now := l.c.conn.Now()
+	s.mu.Lock()
+	left := max(g.left.Load(), 0)
+	may := s.grant.Load() == g && s.next == nil && !s.asks && s.claim(l.bounds, now, l.hold)
+	more := int64(0)
+	if may {
+		s.use.spent += g.spentSince()
+		more = l.more(s, now, l.settings.units-left)
+	}
+	s.asks = s.asks || more > 0
+	s.mu.Unlock()
+	if more <= 0 {
+		return
+	}
+	r, err := l.send(context.Background(), now, s.key, more, upTo)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.asks = false; err == nil {
+		l.keepIn(s, now, r.Granted, &r)
+	}
+}
+
+// startAhead has a receiver of its own, so that the limiter of spend needs no memory.
+func (l limiter) startAhead(s *state, g *grant) { l.c.conn.Start(func() { l.ahead(s, g) }) }
 
 // claim reports whether a limit is the one that may hold units of the key, as it is from now on if nobody else is.
 func (s *state) claim(b bounds, now, hold time.Duration) bool {
@@ -135,8 +182,13 @@ func (u *use) known(now, hold time.Duration) bool {
 func (l *limiter) take(key string, n int64, now time.Duration, r *Result) (spent, more int64) {
 	s := l.lock(key)
 	defer s.mu.Unlock()
-	if l.spend(s, r) { // the first one sets r
-		spent = 1 + s.grant.Load().spend(n-1)
+	for spent < n && (l.spend(s, r) || s.turn(l.bounds) && l.spend(s, r)) { // the first one sets r
+		g := s.grant.Load()
+		was := g.left.Load()
+		spent += 1 + g.spend(n-spent-1)
+		if was > g.mark && g.left.Load() <= g.mark {
+			l.startAhead(s, g)
+		}
 	}
 	if spent == n {
 		return n, 0
@@ -144,34 +196,82 @@ func (l *limiter) take(key string, n int64, now time.Duration, r *Result) (spent
 	return spent, l.refill(s, now)
 }
 
+// turn puts the units that a limit took ahead in the place of those it has spent, if there are any. s is locked.
+func (s *state) turn(of bounds) bool {
+	next := s.next
+	if next == nil || next.of != of {
+		return false
+	}
+	s.end()
+	s.next = nil
+	s.grant.Store(next)
+	return true
+}
+
+// end ends the grant, if there is one. s is locked.
+func (s *state) end() {
+	if g := s.grant.Swap(nil); g != nil {
+		g.end()
+		s.use.spent += g.spentSince()
+	}
+}
+
 // keep notes the reply to a command that was sent at this time, and the units that it has brought beyond the callers'.
 func (l *limiter) keep(key string, sent time.Duration, extra int64, r *Result) {
 	s := l.lock(key)
 	defer s.mu.Unlock()
-	if l.c.closed.Load() || !s.claim(l.bounds, l.c.conn.Now(), l.hold) { // giveBack may have seen this state before
+	l.keepIn(s, sent, extra, r)
+}
+
+// keepIn is keep for a state that is locked.
+func (l *limiter) keepIn(s *state, sent time.Duration, extra int64, r *Result) {
+	now := l.c.conn.Now()
+	if l.c.closed.Load() || !s.claim(l.bounds, now, l.hold) { // giveBack may have seen this state before
 		return
 	}
 	s.use.since, s.use.remaining, s.use.scarce = sent, r.Remaining, !r.Allowed || r.RetryAfter > 0
 	s.use.rate = max(s.use.rate, tooSlow) // of a new state, if a sweep has dropped the one before
-	s.drop()
 	if extra <= 0 {
 		return
 	}
 	g := newGrant(l.bounds, min(extra, l.settings.units), sent, r)
+	g.mark = min(int64(s.use.rate*roundTrips*(now-sent).Seconds()), g.units/2)
 	if !l.c.ownClock {
-		g.timer = time.AfterFunc(l.hold-(l.c.conn.Now()-sent), func() {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			g.end()
-		})
+		rest := l.hold - (now - sent)
+		g.until = time.Now().Add(rest)
+		g.timer = time.AfterFunc(rest, s.endOld)
 	}
-	s.grant.Store(g)
+	if first := s.grant.Load(); first == nil || first.left.Load() <= 0 {
+		s.end()
+		s.grant.Store(g)
+		return
+	}
+	if s.next != nil {
+		s.next.end()
+	}
+	s.next = g
 }
 
-// drop ends the grant, if there is one.
+// roundTrips is for how many of the last round trip's time the units last that are left when more are asked for.
+const roundTrips = 2
+
+// endOld ends the grants whose time has passed. A timer that was stopped holds the state, but no grant and no client.
+func (s *state) endOld() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range []*grant{s.grant.Load(), s.next} {
+		if g != nil && g.timer != nil && !time.Now().Before(g.until) {
+			g.end()
+		}
+	}
+}
+
+// drop ends all grants. s is locked.
 func (s *state) drop() {
-	if g := s.grant.Swap(nil); g != nil {
-		g.end()
+	s.end()
+	if s.next != nil {
+		s.next.end()
+		s.next = nil
 	}
 }
 
@@ -189,7 +289,10 @@ func (f *family) giveBack() error {
 		s := v.(*state)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if g := s.grant.Swap(nil); g != nil && g.fresh(now, f.hold) {
+		for _, g := range []*grant{s.grant.Swap(nil), s.next} {
+			if g == nil || !g.fresh(now, f.hold) {
+				continue
+			}
 			if n := g.end(); n > 0 {
 				calls = append(calls, func() error {
 					_, err := limiter{f, g.of}.send(context.Background(), now, key.(string), -n, upTo)
@@ -197,6 +300,7 @@ func (f *family) giveBack() error {
 				})
 			}
 		}
+		s.next = nil
 		return true
 	})
 	return wire.AtOnce(calls)

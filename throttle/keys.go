@@ -8,10 +8,13 @@ import (
 
 // state is what a family with a DenyCache or a Budget knows of a key.
 type state struct {
+	key    string
 	denial atomic.Pointer[denial]
 	grant  atomic.Pointer[grant]
 
 	mu      sync.Mutex
+	next    *grant        // taken ahead of need: spent after grant
+	asks    bool          // a call for next is under way
 	use     use           // by the holder
 	holder  bounds        // the limit that may hold units of the key, one at a time: so Budget bounds the units of the key
 	since   time.Duration // when it last asked for some, or became the holder
@@ -30,7 +33,7 @@ func (f *family) lock(key string) *state {
 	for {
 		s := f.find(key)
 		if s == nil {
-			v, _ := f.keys.LoadOrStore(key, new(state))
+			v, _ := f.keys.LoadOrStore(key, &state{key: key})
 			s = v.(*state)
 			f.sweepLater()
 		}

@@ -109,3 +109,24 @@ func TestBudget_costsNoAdmissions(t *testing.T) {
 		}
 	}
 }
+
+// Far from the server, a steady load within the budget waits for no round trip once its rate is known: more units come before
+// the last are spent. In the end nothing that was taken is lost but what the budget may hold.
+func TestBudget_refillsAhead(t *testing.T) {
+	for _, gap := range []time.Duration{20 * time.Millisecond, time.Millisecond, 100 * time.Microsecond} {
+		synctest.Test(t, func(t *testing.T) {
+			c, s := newSlow(t, 80*time.Millisecond, throttle.Budget(100_000, time.Second), throttle.Timeout(time.Second))
+			limiter, calls := c.Rate("l", throttle.PerSecond(100_000)), 0
+			for began := time.Now(); time.Since(began) < 20*time.Second; calls++ {
+				called := time.Now()
+				r := must(limiter.Allow(background, "a"))
+				if known := time.Since(began) > 3*time.Second; known {
+					require.Equal(t, throttle.FromBudget, r.Source, "after %s", time.Since(began))
+					require.Zero(t, time.Since(called), "after %s", time.Since(began))
+				}
+				time.Sleep(gap)
+			}
+			require.Less(t, s.Calls(), int64(90)) // a command takes what is spent in half a second
+		})
+	}
+}
