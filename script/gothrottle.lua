@@ -7,7 +7,7 @@
 -- Unix epoch, and ns. A length of time is ns and a fraction in 1/count ns. Everything is read and judged before the first
 -- write, because a script that fails half-way keeps what it wrote.
 
-local argc, name, fmod, format, match, whole = #ARGV, ARGV[1], math.fmod, string.format, string.match, math.tointeger
+local argc, name, format, match, whole = #ARGV, ARGV[1], string.format, string.match, math.tointeger
 local RANGE = 9007199254740992 -- 2^53
 local MORE = 1 + 1e-12 -- so much more than another number is more for certain, whatever doubles cut off
 local now_s, now_ns -- set by whoever reads the clock first; it is read once
@@ -24,10 +24,10 @@ if #KEYS == 1 and (argc == 4 or argc == 5) and (name == 'GO.THROTTLE' or name ==
     if limit <= 1e12 and count >= 1 and count <= 1e12 and ns >= count and ns <= RANGE and n <= limit then
       -- All times are in 1/per ns, and a unit drains in the time interval.
       local interval, per = ns / count, 1.0
-      if fmod(ns, count) > 0 then
+      if ns % count > 0 then
         local a, b = ns, count
         while b > 0 do
-          local rest = fmod(a, b) -- not in one assignment: some interpreters do its parts one after another
+          local rest = a % b -- not in one assignment: some interpreters do its parts one after another
           a = b
           b = rest
         end
@@ -43,7 +43,7 @@ if #KEYS == 1 and (argc == 4 or argc == 5) and (name == 'GO.THROTTLE' or name ==
           state = redis.pcall('HMGET', KEYS[1], '0', '1', '2', '3')
         end
         local fields = redis.pcall('HLEN', KEYS[1])
-        local stored = fmod(interval, 1e9) == 0 and format('%d', interval / 1e9) or format('%d', -interval)
+        local stored = interval % 1e9 == 0 and format('%d', interval / 1e9) or format('%d', -interval)
         local used, fraction, plain = 0.0, 0.0, false
         if not time.err then
           now_s, now_ns = time[1] + 0.0, time[2] * 1000.0
@@ -64,20 +64,20 @@ if #KEYS == 1 and (argc == 4 or argc == 5) and (name == 'GO.THROTTLE' or name ==
           local after, wait, limited = used + n * interval, -1, 0
           if after > capacity then
             local excess = after - capacity
-            local rest = fmod(excess, per * 1e9)
+            local rest = excess % (per * 1e9)
             wait, limited, after = (excess - rest) / (per * 1e9) + (rest > 0 and 1 or 0), 1, used
           elseif n > 0 then
-            fraction = fmod(after, per)
+            fraction = after % per
             local left = (after - fraction) / per + now_ns
-            local rest = fmod(left, 1e9)
+            local rest = left % 1e9
             local s = now_s + (left - rest) / 1e9
-            local tat, drain = format('%d%09d', s, rest), fmod(capacity, per) > 0 and capacity / per + 1 or capacity / per
+            local tat, drain = format('%d%09d', s, rest), capacity % per > 0 and capacity / per + 1 or capacity / per
             -- The key expires between these ms.
             local ends = fraction > 0 and rest + 1 or rest
-            local part = fmod(ends, 1e6)
+            local part = ends % 1e6
             local from = s * 1000 + (ends - part) / 1e6 + (part > 0 and 1 or 0)
             local slack = (drain < ns and drain or ns) / 4e6
-            local to = from + (slack < 1000 and 1000 or slack - fmod(slack, 1))
+            local to = from + (slack < 1000 and 1000 or slack - slack % 1)
             local expiry = fields == 0 and -2 or redis.pcall('PEXPIRETIME', KEYS[1])
             plain = tat ~= state[1] and type(expiry) == 'number'
             if plain then
@@ -102,8 +102,8 @@ if #KEYS == 1 and (argc == 4 or argc == 5) and (name == 'GO.THROTTLE' or name ==
             end
           end
           if plain then
-            local room, rest = capacity - after, fmod(after, per * 1e9)
-            room = room < 0 and 0 or (room - fmod(room, interval)) / interval
+            local room, rest = capacity - after, after % (per * 1e9)
+            room = room < 0 and 0 or (room - room % interval) / interval
             local reset = (after - rest) / (per * 1e9) + (rest > 0 and 1 or 0)
             if not whole then return {limited, limit, room, wait, reset} end
             return {limited, whole(limit), whole(room), whole(wait), whole(reset)}
@@ -140,15 +140,15 @@ if #KEYS == 1 and (argc == 3 or argc == 4) and name == 'GO.QUOTA' then
       if plain then
         local limited, wait = 0, -1
         if used + n > limit then
-          limited, wait = 1, (left - fmod(left, 1e6)) / 1e6 + (fmod(left, 1e6) > 0 and 1 or 0)
+          limited, wait = 1, (left - left % 1e6) / 1e6 + (left % 1e6 > 0 and 1 or 0)
         elseif n > 0 then
           if used == 0 then
             left, us = ms * 1000, now_ns / 1000 + ms * 1000
-            s, us = now_s + (us - fmod(us, 1e6)) / 1e6, fmod(us, 1e6)
+            s, us = now_s + (us - us % 1e6) / 1e6, us % 1e6
           end
           used = used + n
-          local from = s * 1000 + (us - fmod(us, 1000)) / 1000 + (fmod(us, 1000) > 0 and 1 or 0)
-          local to = from + (ms < 4000 and 1000 or (ms - fmod(ms, 4)) / 4)
+          local from = s * 1000 + (us - us % 1000) / 1000 + (us % 1000 > 0 and 1 or 0)
+          local to = from + (ms < 4000 and 1000 or (ms - ms % 4) / 4)
           expiry = expiry or redis.pcall('PEXPIRETIME', KEYS[1])
           plain = type(expiry) == 'number'
           if plain then
@@ -161,7 +161,7 @@ if #KEYS == 1 and (argc == 3 or argc == 4) and name == 'GO.QUOTA' then
           end
         end
         if plain then
-          local room, reset = used < limit and limit - used or 0, (left - fmod(left, 1e6)) / 1e6 + (fmod(left, 1e6) > 0 and 1 or 0)
+          local room, reset = used < limit and limit - used or 0, (left - left % 1e6) / 1e6 + (left % 1e6 > 0 and 1 or 0)
           if not whole then return {limited, limit, room, wait, reset} end
           return {limited, whole(limit), whole(room), whole(wait), whole(reset)}
         end
@@ -191,12 +191,12 @@ if #KEYS == 1 and (argc == 3 or argc == 4) and name == 'GO.WINDOW' then
           weight, at = word and '1', -(tonumber(newest[2]) or 0.0)
           if not word then word, weight = match(newest[1], '^\1([1-9a-z][0-9a-z]*):([1-9a-z][0-9a-z]*)$') end
           if word and #word <= 10 and #weight <= 10 and (weight ~= '1' or #newest[1] == 1 + #word) and not oldest.err
-            and at > 0 and at <= now and fmod(at, 1) == 0 then
+            and at > 0 and at <= now and at % 1 == 0 then
             total, weight = tonumber(word, 36) + 0.0, tonumber(weight, 36) + 0.0
             -- The first live entry is one of the two oldest, or this isn't plain.
             first_at = -(tonumber(oldest[2]) or 0.0)
             local entry = oldest[1]
-            local sound = oldest[1] and first_at >= 0 and fmod(first_at, 1) == 0
+            local sound = oldest[1] and first_at >= 0 and first_at % 1 == 0
             if first_at <= now - us then
               local second = redis.pcall('ZREVRANGEBYSCORE', KEYS[1], '+inf', '-inf', 'WITHSCORES', 'LIMIT', '1', '1')
               gone = entry
@@ -219,7 +219,7 @@ if #KEYS == 1 and (argc == 3 or argc == 4) and name == 'GO.WINDOW' then
               local own = word and '1'
               if not word then word, own = match(entry, '^\1([1-9a-z][0-9a-z]*):([1-9a-z][0-9a-z]*)$') end
               plain = word and #word <= 10 and #own <= 10 and (own ~= '1' or #entry == 1 + #word) and first_at <= at
-                and fmod(first_at, 1) == 0
+                and first_at % 1 == 0
               if plain then
                 first = tonumber(word, 36) + 0.0
                 used = total - first + tonumber(own, 36)
@@ -234,28 +234,28 @@ if #KEYS == 1 and (argc == 3 or argc == 4) and name == 'GO.WINDOW' then
         if used + n > limit then
           limited, plain = 1, first - total >= n - limit
           local left = first_at + us - now
-          wait = (left - fmod(left, 1e6)) / 1e6 + (fmod(left, 1e6) > 0 and 1 or 0)
+          wait = (left - left % 1e6) / 1e6 + (left % 1e6 > 0 and 1 or 0)
         elseif n > 0 then
           local share = at == now
-          if limit > 120 and at > 0 and not share and fmod(at, us) < fmod(now, us) and now - at < us then
-            local a, b = fmod(at, us) * 120, fmod(now, us) * 120
-            share = (a - fmod(a, us)) == (b - fmod(b, us))
+          if limit > 120 and at > 0 and not share and at % us < now % us and now - at < us then
+            local a, b = at % us * 120, now % us * 120
+            share = (a - a % us) == (b - b % us)
           end
           local own = share and n + (weight < used and weight or used) or n
           local rest, member, digits = own > 1 and own or 0, '', '0123456789abcdefghijklmnopqrstuvwxyz'
           while rest > 0 do
-            local d = fmod(rest, 36)
+            local d = rest % 36
             member, rest = string.sub(digits, d + 1, d + 1) .. member, (rest - d) / 36
           end
           rest, member = total + n, own > 1 and ':' .. member or ''
           plain = rest < 3656158440062976
           while rest > 0 do
-            local d = fmod(rest, 36)
+            local d = rest % 36
             member, rest = string.sub(digits, d + 1, d + 1) .. member, (rest - d) / 36
           end
           local from = now + us
-          from = (from - fmod(from, 1000)) / 1000 + (fmod(from, 1000) > 0 and 1 or 0)
-          local to = from + (us < 4e6 and 1000 or (us - fmod(us, 4000)) / 4000)
+          from = (from - from % 1000) / 1000 + (from % 1000 > 0 and 1 or 0)
+          local to = from + (us < 4e6 and 1000 or (us - us % 4000) / 4000)
           local expiry = oldest and redis.pcall('PEXPIRETIME', KEYS[1]) or -2
           plain = plain and type(expiry) == 'number'
           local expires, may = plain and (expiry < from or expiry > to), redis.acl_check_cmd
@@ -280,7 +280,7 @@ if #KEYS == 1 and (argc == 3 or argc == 4) and name == 'GO.WINDOW' then
         end
         if plain then
           local room, reset = used < limit and limit - used or 0, used > 0 and at + us - now or 0
-          reset = (reset - fmod(reset, 1e6)) / 1e6 + (fmod(reset, 1e6) > 0 and 1 or 0)
+          reset = (reset - reset % 1e6) / 1e6 + (reset % 1e6 > 0 and 1 or 0)
           if not whole then return {limited, limit, room, wait, reset} end
           return {limited, whole(limit), whole(room), whole(wait), whole(reset)}
         end
@@ -389,7 +389,7 @@ end
 -- expire returns the new expiry in ms, nil if the old one is good: from the ms from on, at most slack ms later. A fresh key
 -- has none.
 function go.expire(key, from, slack, fresh)
-  local to = from + (slack < 1000 and 1000 or slack - fmod(slack, 1))
+  local to = from + (slack < 1000 and 1000 or slack - slack % 1)
   if fresh then
     go.made[key] = true
     return to
@@ -403,12 +403,11 @@ function go.expire(key, from, slack, fresh)
 end
 
 function go.div(a, b) -- rounds down
-  local rest = fmod(a, b)
-  return (a - rest) / b - (rest < 0 and 1 or 0)
+  return (a - a % b) / b
 end
 
 function go.up(a, b) -- divides a >= 0 and rounds up
-  local rest = fmod(a, b)
+  local rest = a % b
   return (a - rest) / b + (rest > 0 and 1 or 0)
 end
 
@@ -569,8 +568,8 @@ function go.stamp(s, ns) -- ns since the Unix epoch
 end
 
 function go.later(span) -- the instant span ns from now
-  local ns = now_ns + fmod(span, 1e9)
-  return now_s + (span - fmod(span, 1e9)) / 1e9 + (ns >= 1e9 and 1 or 0), fmod(ns, 1e9)
+  local ns = now_ns + span % 1e9
+  return now_s + (span - span % 1e9) / 1e9 + (ns >= 1e9 and 1 or 0), ns % 1e9
 end
 
 function go.now_us() return now_s * 1e6 + now_ns / 1000 end
@@ -581,11 +580,11 @@ if needs.THROTTLE then
   throttle = {words = {'max_burst', 'count', 'period'}, options = {LOCKOUT = true}, has_units = true, cells = true}
 
   -- A rate is units per interval: an interval is whole * per + part in 1/per ns.
-  function throttle.new_rate(ns, per) return {interval = ns, per = per, whole = go.div(ns, per), part = fmod(ns, per)} end
+  function throttle.new_rate(ns, per) return {interval = ns, per = per, whole = go.div(ns, per), part = ns % per} end
 
   function throttle.span(rate, units)
     local n = units * rate.part
-    local fraction = fmod(n, rate.per)
+    local fraction = n % rate.per
     return units * rate.whole + (n - fraction) / rate.per, fraction
   end
 
@@ -612,7 +611,7 @@ if needs.THROTTLE then
   -- units returns how many units drain in a length of time, and the rest of it in 1/per ns.
   function throttle.units(rate, ns, fraction)
     local n = (ns * rate.per + fraction) / rate.interval
-    n = n - fmod(n, 1)
+    n = n - n % 1
     local a, b = throttle.span(rate, n) -- n may be one too many or too few
     if throttle.shorter(ns, fraction, a, b) then
       n = n - 1
@@ -651,7 +650,7 @@ if needs.THROTTLE then
     if n * to.interval / to.per > RANGE or n * to.per > RANGE then go.out_of_range() end
     local a, b = throttle.span(to, n)
     rest = throttle.scaled(rest, to.interval, from.interval)
-    return throttle.plus(to, a, b, (rest - fmod(rest, to.per)) / to.per, fmod(rest, to.per))
+    return throttle.plus(to, a, b, (rest - rest % to.per) / to.per, rest % to.per)
   end
 
   function throttle.parse(r)
@@ -669,10 +668,10 @@ if needs.THROTTLE then
   -- longer reports whether limit x period > count x go.CENTURY: products in limbs.
   function throttle.longer(r)
     local function limbs(a, b)
-      local low, high = fmod(a, 1e6), go.div(a, 1e6)
-      local x, y = low * fmod(b, 1e6), low * go.div(b, 1e6) + high * fmod(b, 1e6)
+      local low, high = a % 1e6, go.div(a, 1e6)
+      local x, y = low * (b % 1e6), low * go.div(b, 1e6) + high * (b % 1e6)
       y = y + go.div(x, 1e6)
-      return high * go.div(b, 1e6) + go.div(y, 1e6), fmod(y, 1e6) * 1e6 + fmod(x, 1e6)
+      return high * go.div(b, 1e6) + go.div(y, 1e6), y % 1e6 * 1e6 + x % 1e6
     end
     local a, b = limbs(r.limit, r.period)
     local c, d = limbs(r.count, go.CENTURY)
@@ -683,7 +682,7 @@ if needs.THROTTLE then
   function throttle.set_rate(r)
     local function gcd(a, b)
       while b > 0 do
-        local rest = fmod(a, b)
+        local rest = a % b
         a = b
         b = rest
       end
@@ -952,7 +951,7 @@ if needs.THROTTLE then
   -- next_fields returns the fields of the cell after judge.
   function throttle.next_fields(r)
     local rate, s, ns = r.rate, go.later(r.after)
-    local fields = {go.stamp(s, ns), fmod(rate.interval, 1e9) == 0 and go.printed(rate.interval / 1e9) or go.printed(-rate.interval), false, false, false}
+    local fields = {go.stamp(s, ns), rate.interval % 1e9 == 0 and go.printed(rate.interval / 1e9) or go.printed(-rate.interval), false, false, false}
     if rate.per > 1 then fields[3], fields[4] = go.printed(r.after_fraction), go.printed(rate.per) end
     if r.locked > 0 then fields[5] = go.stamp(go.later(r.locked)) end
     return fields, r.after_fraction
@@ -1035,7 +1034,7 @@ if needs.WINDOW or needs.LEASE or needs.RELEASE then
     local list = {}
     for i = 1, #reply, 2 do
       local time = -(tonumber(reply[i + 1]) or 1)
-      list[#list + 1] = {member = reply[i], time = time >= 0 and time <= RANGE and fmod(time, 1) == 0 and time + 0.0 or nil}
+      list[#list + 1] = {member = reply[i], time = time >= 0 and time <= RANGE and time % 1 == 0 and time + 0.0 or nil}
     end
     return list
   end
@@ -1081,7 +1080,7 @@ if needs.WINDOW then
   function window.base36(n)
     local text, digits = '', '0123456789abcdefghijklmnopqrstuvwxyz'
     repeat
-      local d = fmod(n, 36)
+      local d = n % 36
       text, n = string.sub(digits, d + 1, d + 1) .. text, (n - d) / 36
     until n == 0
     return text
@@ -1154,8 +1153,8 @@ if needs.WINDOW then
 
   -- part numbers the 120th parts of all periods.
   function window.part(time, us)
-    local rest = fmod(time, us)
-    local n = go.div(rest, 25) * 3 + go.div(fmod(rest, 25) * 3, 25) -- rest * 120 / 1000
+    local rest = time % us
+    local n = go.div(rest, 25) * 3 + go.div(rest % 25 * 3, 25) -- rest * 120 / 1000
     return go.div(time, us) * 120 + go.div(n, us / 1000)
   end
 
@@ -1304,7 +1303,7 @@ if needs.QUOTA then
     local years = go.div(month, 12) + 1969
     local in_year, year = month - go.div(month, 12) * 12, years + 1
     local leap_days = go.div(years, 4) - go.div(years, 100) + go.div(years, 400)
-    if in_year >= 2 and fmod(year, 4) == 0 and (fmod(year, 100) ~= 0 or fmod(year, 400) == 0) then leap_days = leap_days + 1 end
+    if in_year >= 2 and year % 4 == 0 and (year % 100 ~= 0 or year % 400 == 0) then leap_days = leap_days + 1 end
     return years * 365 + leap_days - 719162 + before[in_year + 1]
   end
 
@@ -1320,8 +1319,7 @@ if needs.QUOTA then
     if not r.opts.ALIGN then return now + us end
     local offset = r.offset * 1000
     if r.months then return quota.months_end(now - offset, r.months) + offset end
-    local since = fmod(now - offset, us)
-    return now - (since < 0 and since + us or since) + us
+    return now - (now - offset) % us + us
   end
 
   function quota.judge(r, quantity)
@@ -1356,7 +1354,7 @@ if needs.QUOTA then
       go.write(r.key, 'DEL')
       return
     end
-    local text = format('%d@%010d%06d000', r.next_used, go.div(r.next_end, 1e6), fmod(r.next_end, 1e6))
+    local text = format('%d@%010d%06d000', r.next_used, go.div(r.next_end, 1e6), r.next_end % 1e6)
     local expiry = go.expire(r.key, go.up(r.next_end, 1000), r.period / 4, not r.there)
     if expiry then go.write(r.key, 'SET', text, 'PXAT', go.printed(expiry)) else go.write(r.key, 'SET', text, 'KEEPTTL') end
   end
