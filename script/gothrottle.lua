@@ -289,639 +289,1230 @@ if #KEYS == 1 and (argc == 3 or argc == 4) and name == 'GO.WINDOW' then
   end
 end
 
--- The general part: all calls that aren't plain. A function is a field of a table, because each local that functions share makes
--- all of them dearer. What a call doesn't need isn't made.
+-- The general part: all calls that aren't plain. Functions are fields of tables, because each local that functions share makes
+-- all of them dearer. A table is made when a call needs it, and a function that few calls need is made inside its caller.
 
-local go, throttle, zset, window, quota, lease, all = {}, nil, nil, nil, nil, nil, nil
-local needs = {} -- the kinds of limiters in the words
-for i = 1, string.upper(string.sub(name or '', 1, 6)) == 'GO.ALL' and argc or 1 do
-  needs[match(string.upper(ARGV[i] or ''), '^%u%u%.(%u+)') or string.upper(ARGV[i])] = true
-end
+local go, throttle, zset, window, quota, lease, all
+local make = {} -- makes the limiter of a kind
 
-function go.fail(text) error({text = text}, 0) end
-function go.out_of_range() error({text = 'ERR a number is out of the range of the script: use the module', range = true}, 0) end
+go = {
+  MOST = 1e12, CENTURY = 3153600000000, DAY = 86400000,
+  writes = {}, late = {}, -- lists of a key, a command and its words. As in the module, keys that are made come late.
+  made = {}, kinds = {},
 
--- at runs a command on a key. Some proxies want to read KEYS and its index in each call.
-function go.at(key, command, ...)
-  if key == 1 then return redis.pcall(command, KEYS[1], ...) end
-  if key == 2 then return redis.pcall(command, KEYS[2], ...) end
-  if key == 3 then return redis.pcall(command, KEYS[3], ...) end
-  if key == 4 then return redis.pcall(command, KEYS[4], ...) end
-  if key == 5 then return redis.pcall(command, KEYS[5], ...) end
-  if key == 6 then return redis.pcall(command, KEYS[6], ...) end
-  if key == 7 then return redis.pcall(command, KEYS[7], ...) end
-  if key == 8 then return redis.pcall(command, KEYS[8], ...) end
-  if key == 9 then return redis.pcall(command, KEYS[9], ...) end
-  if key == 10 then return redis.pcall(command, KEYS[10], ...) end
-  if key == 11 then return redis.pcall(command, KEYS[11], ...) end
-  if key == 12 then return redis.pcall(command, KEYS[12], ...) end
-  if key == 13 then return redis.pcall(command, KEYS[13], ...) end
-  if key == 14 then return redis.pcall(command, KEYS[14], ...) end
-  if key == 15 then return redis.pcall(command, KEYS[15], ...) end
-  if key == 16 then return redis.pcall(command, KEYS[16], ...) end
-  if key == 17 then return redis.pcall(command, KEYS[17], ...) end
-  if key == 18 then return redis.pcall(command, KEYS[18], ...) end
-  if key == 19 then return redis.pcall(command, KEYS[19], ...) end
-  if key == 20 then return redis.pcall(command, KEYS[20], ...) end
-  if key == 21 then return redis.pcall(command, KEYS[21], ...) end
-  if key == 22 then return redis.pcall(command, KEYS[22], ...) end
-  if key == 23 then return redis.pcall(command, KEYS[23], ...) end
-  if key == 24 then return redis.pcall(command, KEYS[24], ...) end
-  if key == 25 then return redis.pcall(command, KEYS[25], ...) end
-  if key == 26 then return redis.pcall(command, KEYS[26], ...) end
-  if key == 27 then return redis.pcall(command, KEYS[27], ...) end
-  if key == 28 then return redis.pcall(command, KEYS[28], ...) end
-  if key == 29 then return redis.pcall(command, KEYS[29], ...) end
-  if key == 30 then return redis.pcall(command, KEYS[30], ...) end
-  if key == 31 then return redis.pcall(command, KEYS[31], ...) end
-  if key == 32 then return redis.pcall(command, KEYS[32], ...) end
-end
+  fail = function(text) error({text = text}, 0) end,
+  out_of_range = function() error({text = 'ERR a number is out of the range of the script: use the module', range = true}, 0) end,
+  wrong_type = function() go.fail('WRONGTYPE Operation against a key holding the wrong kind of value') end,
 
--- refused fails with the server's error. In scripts servers don't begin a refusal by its code.
-function go.refused(text)
-  go.fail((string.gsub(string.gsub(text, '^ERR (The user executing)', 'NOPERM %1'), '^ERR (ACL failure)', 'NOPERM %1')))
-end
+  -- limiter returns what decides for a kind of limiter; nil if there is no such kind.
+  limiter = function(kind)
+    if not go.kinds[kind] and make[kind] then go.kinds[kind] = make[kind]() end
+    return go.kinds[kind]
+  end,
 
--- call runs a command, and try runs one that may find another type at the key: then it returns nil.
-function go.call(key, command, ...)
-  local reply = go.at(key, command, ...)
-  if type(reply) == 'table' and reply.err then go.refused(reply.err) end
-  return reply
-end
+  -- at runs a command on a key. Some proxies want to read KEYS and its index in each call.
+  at = function(key, command, ...)
+    if key == 1 then return redis.pcall(command, KEYS[1], ...) end
+    if key == 2 then return redis.pcall(command, KEYS[2], ...) end
+    if key == 3 then return redis.pcall(command, KEYS[3], ...) end
+    if key == 4 then return redis.pcall(command, KEYS[4], ...) end
+    if key == 5 then return redis.pcall(command, KEYS[5], ...) end
+    if key == 6 then return redis.pcall(command, KEYS[6], ...) end
+    if key == 7 then return redis.pcall(command, KEYS[7], ...) end
+    if key == 8 then return redis.pcall(command, KEYS[8], ...) end
+    if key == 9 then return redis.pcall(command, KEYS[9], ...) end
+    if key == 10 then return redis.pcall(command, KEYS[10], ...) end
+    if key == 11 then return redis.pcall(command, KEYS[11], ...) end
+    if key == 12 then return redis.pcall(command, KEYS[12], ...) end
+    if key == 13 then return redis.pcall(command, KEYS[13], ...) end
+    if key == 14 then return redis.pcall(command, KEYS[14], ...) end
+    if key == 15 then return redis.pcall(command, KEYS[15], ...) end
+    if key == 16 then return redis.pcall(command, KEYS[16], ...) end
+    if key == 17 then return redis.pcall(command, KEYS[17], ...) end
+    if key == 18 then return redis.pcall(command, KEYS[18], ...) end
+    if key == 19 then return redis.pcall(command, KEYS[19], ...) end
+    if key == 20 then return redis.pcall(command, KEYS[20], ...) end
+    if key == 21 then return redis.pcall(command, KEYS[21], ...) end
+    if key == 22 then return redis.pcall(command, KEYS[22], ...) end
+    if key == 23 then return redis.pcall(command, KEYS[23], ...) end
+    if key == 24 then return redis.pcall(command, KEYS[24], ...) end
+    if key == 25 then return redis.pcall(command, KEYS[25], ...) end
+    if key == 26 then return redis.pcall(command, KEYS[26], ...) end
+    if key == 27 then return redis.pcall(command, KEYS[27], ...) end
+    if key == 28 then return redis.pcall(command, KEYS[28], ...) end
+    if key == 29 then return redis.pcall(command, KEYS[29], ...) end
+    if key == 30 then return redis.pcall(command, KEYS[30], ...) end
+    if key == 31 then return redis.pcall(command, KEYS[31], ...) end
+    if key == 32 then return redis.pcall(command, KEYS[32], ...) end
+  end,
 
-function go.try(key, command, ...)
-  local reply = go.at(key, command, ...)
-  if type(reply) == 'table' and reply.err then
+  -- refused fails with the server's error. In scripts servers don't begin a refusal by its code.
+  refused = function(text)
+    go.fail((string.gsub(string.gsub(text, '^ERR (The user executing)', 'NOPERM %1'), '^ERR (ACL failure)', 'NOPERM %1')))
+  end,
+
+  call = function(key, command, ...)
+    local reply = go.at(key, command, ...)
+    if type(reply) == 'table' and reply.err then go.refused(reply.err) end
+    return reply
+  end,
+
+  -- try runs a command that may find another type at the key: then it returns nil.
+  try = function(key, command, ...)
+    local reply = go.at(key, command, ...)
+    if type(reply) ~= 'table' or not reply.err then return reply end
     if not match(reply.err, 'WRONGTYPE') then go.refused(reply.err) end
-    return nil
-  end
-  return reply
-end
+  end,
 
-function go.wrong_type() go.fail('WRONGTYPE Operation against a key holding the wrong kind of value') end
+  -- spread returns the words of a list from i on.
+  spread = function(list, i)
+    if i >= #list then return list[i] end
+    return list[i], go.spread(list, i + 1)
+  end,
 
--- spread returns the words of a list from i on.
-function go.spread(list, i)
-  if i >= #list then return list[i] end
-  return list[i], go.spread(list, i + 1)
-end
+  write = function(list)
+    local writes = go.made[list[1]] and go.late or go.writes
+    writes[#writes + 1] = list
+  end,
 
-go.writes, go.made = {}, {} -- lists of a key, a command and its words; the keys that are to be made
-function go.write(key, ...) go.writes[#go.writes + 1] = {key, ...} end
-
--- commit makes sure that the user may run all go.writes, then runs them. Other reasons to refuse hold for the first write too.
-function go.commit()
-  for i = 1, #go.writes > 1 and redis.acl_check_cmd and #go.writes or 0 do
-    local w = go.writes[i]
-    if not redis.acl_check_cmd(w[2], KEYS[w[1]], w[3] or '', w[4] or '') then
-      go.fail("NOPERM this user has no permissions to run the '" .. string.lower(w[2]) .. "' command")
-    end
-  end
-  for pass = 0, 1 do -- as the module: keys that are made come last
-    for key = 1, #KEYS do
-      for i = 1, #go.writes do
-        if go.writes[i][1] == key and (go.made[key] and 1 or 0) == pass then go.call(key, go.spread(go.writes[i], 2)) end
+  -- commit makes sure that the user may run all writes, then runs them. Other reasons to refuse hold for the first write too.
+  commit = function()
+    local writes, may = go.writes, redis.acl_check_cmd
+    for i = 1, #go.late do writes[#writes + 1] = go.late[i] end
+    for i = 1, #writes > 1 and may and #writes or 0 do
+      local w = writes[i]
+      if not may(w[2], KEYS[w[1]], w[3] or '', w[4] or '') then
+        go.fail("NOPERM this user has no permissions to run the '" .. string.lower(w[2]) .. "' command")
       end
     end
-  end
-end
+    for i = 1, #writes do go.call(writes[i][1], go.spread(writes[i], 2)) end
+  end,
 
--- expire returns the new expiry in ms, nil if the old one is good: from the ms from on, at most slack ms later. A fresh key
--- has none.
-function go.expire(key, from, slack, fresh)
-  local to = from + (slack < 1000 and 1000 or slack - slack % 1)
-  if fresh then
-    go.made[key] = true
-    return to
-  end
-  local reply = go.at(key, 'PEXPIRETIME')
-  if type(reply) == 'table' then
-    if match(reply.err, 'user') or match(reply.err, 'ACL') then go.refused(reply.err) end
-    reply = -1 -- a server without this command
-  end
-  return (reply < from or reply > to) and to or nil
-end
-
-function go.div(a, b) -- rounds down
-  return (a - a % b) / b
-end
-
-function go.up(a, b) -- divides a >= 0 and rounds up
-  local rest = a % b
-  return (a - rest) / b + (rest > 0 and 1 or 0)
-end
-
-function go.printed(n) return format('%d', n) end
-
--- Words. Times are in ms.
-
-go.MOST, go.CENTURY, go.DAY = 1e12, 3153600000000, 86400000
-function go.looks_numeric(word) return match(word, '^[-+%d]') ~= nil or word == '' end
-
--- shown is a word as an error has it.
-function go.shown(word) return (string.gsub(string.sub(word, 1, 64), '[^ -~]', '?')) end
-
-function go.integer(word, least, most, what, instead)
-  if not match(word, '^[-+]?%d+$') then go.fail('ERR ' .. what .. ' is not an integer' .. (instead or '')) end
-  local n = tonumber(word) + 0.0
-  if n < least or n > most then go.fail(format('ERR %s must be between %s and %s', what, go.printed(least), go.printed(most))) end
-  return n
-end
-
-function go.hint(word)
-  local names_of_time = {{'minutes', 'm'}, {'mins', 'm'}, {'seconds', 's'}, {'secs', 's'}, {'hours', 'h'}, {'hrs', 'h'},
-    {'days', 'd'}, {'milliseconds', 'ms'}, {'msecs', 'ms'}, {'months', 'mo'}}
-  local digits, letters = match(word, '^(%d+)(%D.*)$')
-  for i = 1, digits and #word <= 20 and #names_of_time or 0 do
-    local row = names_of_time[i]
-    if string.sub(row[1], 1, #letters) == string.lower(letters) then return digits .. row[2] end
-  end
-end
-
--- split_time returns a number and the ms of its unit; nil if the word is not a time.
-function go.split_time(word, unit)
-  if match(word, '^[-+]?%d+$') then return tonumber(word) + 0.0, unit end
-  local digits, suffix = match(word, '^([-+]?%d+)(%l+)$')
-  local ms = suffix and ({ms = 1, s = 1000, m = 60000, h = 3600000, d = go.DAY})[suffix]
-  if ms then return tonumber(digits) + 0.0, ms end
-end
-
-function go.not_a_time(word, what, examples)
-  local meant = go.hint(word)
-  go.fail('ERR ' .. what .. ' is not a time: ' .. (meant and 'did you mean ' .. meant .. '?' or 'use ' .. examples))
-end
-
-function go.time_word(word, unit, least, what, examples)
-  local n, ms = go.split_time(word, unit)
-  if not n then go.not_a_time(word, what, examples) end
-  if n < least or n * ms > go.CENTURY then go.fail(format('ERR %s must be between %s and 100 years', what, least == 0 and '0' or '1 ms')) end
-  return n * ms
-end
-
-function go.period_word(r, word)
-  if r.redis_cell then
-    if not match(word, '^[-+]?%d+$') then go.fail('ERR period is not an integer: CL.THROTTLE takes seconds without a unit') end
-    local n = tonumber(word) + 0.0
-    if n < 1 or n > go.CENTURY / 1000 then go.fail('ERR period must be between 1 s and 100 years') end
-    return n * 1000
-  end
-  local months = not go.split_time(word, 1) and match(word, '^([-+]?%d+)mo$')
-  if not months then
-    return go.time_word(word, r.unit, 1, 'period', 'an integer, or one with a unit such as 250ms, 5s, 15m, 1h, 1d, or 1mo for a QUOTA')
-  end
-  if not r.calendar then go.fail('ERR only the period of a QUOTA can be in months: use days, such as 30d') end
-  r.months = tonumber(months) + 0.0
-  if r.months < 1 or r.months > 1200 then go.fail('ERR period must be between 1mo and 1200mo') end
-  return r.months * 28 * go.DAY
-end
-
-function go.offset_word(word, unit)
-  local sign, hours, minutes = match(word, '^([-+])(%d%d):(%d%d)$')
-  if sign and tonumber(hours) <= 23 and tonumber(minutes) <= 59 then
-    local ms = (hours * 60 + minutes) * 60000.0
-    return sign == '+' and -ms or ms
-  end
-  local n, ms = go.split_time(word, unit)
-  if not n then go.fail('ERR offset is not a time: use one such as -1h, or a UTC offset such as +01:00') end
-  if n * ms < -go.CENTURY or n * ms > go.CENTURY then go.fail('ERR offset must be within 100 years either way') end
-  return n * ms
-end
-
--- read reads the period, the quantity and the word after an option of a request.
-function go.read(r)
-  r.period, r.quantity = go.period_word(r, ARGV[r.period_word]), 1.0
-  if r.quantity_word then r.quantity = go.integer(ARGV[r.quantity_word], -go.MOST - 1, go.MOST + 1, 'quantity') end
-  if r.opts.RAISE then go.integer(go.printed(r.quantity), 0, go.MOST + 1, 'quantity') end
-  if r.share_word and r.share_word < (r.operand or 0) then go.read_weight(r) end
-  local word = r.operand and ARGV[r.operand]
-  if word and r.opts.ALIGN then
-    r.offset = go.offset_word(word, r.unit)
-  elseif word and r.opts.RESERVE then
-    r.max_wait = go.time_word(word, r.unit, 0, 'maxwait', 'an integer, or one with a unit such as 500ms or 5s')
-  elseif word and r.opts.LOCKOUT then
-    r.lockout = go.time_word(word, r.unit, 1, 'the time of LOCKOUT', 'an integer, or one with a unit such as 15m or 1h')
-  end
-  go.read_weight(r)
-end
-
-function go.read_weight(r)
-  if r.share_word then r.weight = go.integer(ARGV[r.share_word], 1, 1000, 'weight') end
-end
-
--- lacks returns the error of an option without the word after it; nil if none belongs there.
-function go.lacks(option)
-  return ({ALIGN = 'ALIGN needs an offset, such as -1h or +01:00', RESERVE = 'RESERVE needs a maxwait, such as 500ms',
-    LOCKOUT = 'LOCKOUT needs a time, such as 15m', SHARE = 'SHARE needs a weight, such as 1'})[option]
-end
-
-function go.in_words(list, last)
-  local n = #list
-  return n == 1 and list[1] or table.concat(list, ', ', 1, n - 1) .. ' ' .. last .. ' ' .. list[n]
-end
-
-function go.find_option(word)
-  word = string.upper(word)
-  return not match(word, ' ') and string.find(' MS UPTO EXACT ALIGN FORCE RESERVE LOCKOUT RAISE SHARE ', ' ' .. word .. ' ', 1, true) and word
-end
-
-function go.says_ms(from)
-  for i = from, argc do
-    if string.upper(ARGV[i]) == 'MS' then return true end
-  end
-end
-
--- options reads the options from a word on. It returns those given, the place of an operand, and an error with its word.
-function go.options(from, allowed)
-  local opts, i, operand, mode = {}, from, nil, nil
-  while i <= argc do
-    local o = go.find_option(ARGV[i])
-    local known, excludes = false, o == 'UPTO' or o == 'FORCE' or o == 'RESERVE' or o == 'LOCKOUT' or o == 'RAISE'
-    for j = 1, #allowed do known = known or allowed[j] == o end
-    if not known then
-      return opts, operand, "ERR unknown option '" .. go.shown(ARGV[i]) .. "': only " .. go.in_words(allowed, 'or') .. ' may follow', i
-    elseif opts[o] then
-      return opts, operand, "ERR option '" .. go.shown(ARGV[i]) .. "' given more than once"
-    elseif excludes and mode then
-      return opts, operand, "ERR option '" .. go.shown(ARGV[i]) .. "' cannot be combined with " .. mode
-    elseif go.lacks(o) then
-      i = i + 1
-      if i > argc then return opts, operand, 'ERR ' .. go.lacks(o) end
-      operand = i
+  -- expire returns the new expiry in ms, nil if the old one is good: from the ms from on, at most slack ms later. A fresh key
+  -- has none.
+  expire = function(key, from, slack, fresh)
+    local to = from + (slack < 1000 and 1000 or slack - slack % 1)
+    go.made[key] = fresh
+    if fresh then return to end
+    local reply = go.at(key, 'PEXPIRETIME')
+    if type(reply) == 'table' then
+      if match(reply.err, 'user') or match(reply.err, 'ACL') then go.refused(reply.err) end
+      return to -- a server without this command
     end
-    opts[o], mode, i = true, mode or excludes and o, i + 1
-  end
-  return opts, operand
-end
+    return (reply < from or reply > to) and to or nil
+  end,
 
--- The clock.
+  div = function(a, b) return (a - a % b) / b end, -- rounds down
 
-function go.read_clock()
-  if now_s then return end
-  local time = redis.pcall('TIME')
-  if time.err and (match(time.err, 'user') or match(time.err, 'ACL')) then go.refused(time.err) end
-  if time.err then go.fail('ERR this server refuses TIME in a script (' .. time.err .. '): use the module') end
-  now_s, now_ns = time[1] + 0.0, time[2] * 1000.0
-end
+  up = function(a, b) -- divides a >= 0 and rounds up
+    local rest = a % b
+    return (a - rest) / b + (rest > 0 and 1 or 0)
+  end,
 
-function go.stamp(s, ns) -- ns since the Unix epoch
-  return s > 0 and format('%d%09d', s, ns) or go.printed(ns)
-end
+  -- Words. Times are in ms.
 
-function go.later(span) -- the instant span ns from now
-  local ns = now_ns + span % 1e9
-  return now_s + (span - span % 1e9) / 1e9 + (ns >= 1e9 and 1 or 0), ns % 1e9
-end
+  looks_numeric = function(word) return match(word, '^[-+%d]') ~= nil or word == '' end,
 
-function go.now_us() return now_s * 1e6 + now_ns / 1000 end
+  -- shown is a word as an error has it.
+  shown = function(word) return (string.gsub(string.sub(word, 1, 64), '[^ -~]', '?')) end,
+
+  -- has reports whether a word is in a list of words with blanks around.
+  has = function(list, word) return string.find(list, ' ' .. word .. ' ', 1, true) end,
+
+  -- in_words returns such a list with commas.
+  in_words = function(list, last)
+    return (string.gsub(string.gsub(match(list, '^ (.*) $'), ' ', ', '), ', ([%w_]+)$', ' ' .. last .. ' %1'))
+  end,
+
+  integer = function(word, least, most, what)
+    if not match(word, '^[-+]?%d+$') then go.fail('ERR ' .. what .. ' is not an integer') end
+    local n = tonumber(word) + 0.0
+    if n < least or n > most then go.fail(format('ERR %s must be between %d and %d', what, least, most)) end
+    return n
+  end,
+
+  -- split_time returns a number and the ms of its unit; nil if the word is not a time.
+  split_time = function(word, ms)
+    local digits, suffix = match(word, '^([-+]?%d+)(%l*)$')
+    if suffix == 'ms' then ms = 1 elseif suffix == 's' then ms = 1000 elseif suffix == 'm' then ms = 60000
+    elseif suffix == 'h' then ms = 3600000 elseif suffix == 'd' then ms = go.DAY elseif suffix ~= '' then return nil end
+    return tonumber(digits) + 0.0, ms
+  end,
+
+  time_word = function(word, unit, least, what, examples)
+    local n, ms = go.split_time(word, unit)
+    if not n then go.not_a_time(word, what, examples) end
+    if n < least or n * ms > go.CENTURY then go.fail(format('ERR %s must be between %s and 100 years', what, least == 0 and '0' or '1 ms')) end
+    return n * ms
+  end,
+
+  not_a_time = function(word, what, examples)
+    local units, digits, letters = {'minutes', 'mins', 'seconds', 'secs', 'hours', 'hrs', 'days', 'milliseconds', 'msecs', 'months',
+      milliseconds = 'ms', msecs = 'ms', months = 'mo'}, match(word, '^(%d+)(%D.*)$')
+    for i = 1, digits and #word <= 20 and #units or 0 do
+      local unit = units[i]
+      if string.sub(unit, 1, #letters) == string.lower(letters) then
+        go.fail('ERR ' .. what .. ' is not a time: did you mean ' .. digits .. (units[unit] or string.sub(unit, 1, 1)) .. '?')
+      end
+    end
+    go.fail('ERR ' .. what .. ' is not a time: use ' .. examples)
+  end,
+
+  period_word = function(r, word)
+    if r.redis_cell then
+      if not match(word, '^[-+]?%d+$') then go.fail('ERR period is not an integer: CL.THROTTLE takes seconds without a unit') end
+      local n = tonumber(word) + 0.0
+      if n < 1 or n > go.CENTURY / 1000 then go.fail('ERR period must be between 1 s and 100 years') end
+      return n * 1000
+    end
+    local months = match(word, '^([-+]?%d+)mo$')
+    if not months then
+      return go.time_word(word, r.unit, 1, 'period', 'an integer, or one with a unit such as 250ms, 5s, 15m, 1h, 1d, or 1mo for a QUOTA')
+    end
+    if r.kind ~= 'QUOTA' then go.fail('ERR only the period of a QUOTA can be in months: use days, such as 30d') end
+    r.months = tonumber(months) + 0.0
+    if r.months < 1 or r.months > 1200 then go.fail('ERR period must be between 1mo and 1200mo') end
+    return r.months * 28 * go.DAY
+  end,
+
+  -- read reads the period, the quantity and the word after an option of a request.
+  read = function(r)
+    local opts, word = r.opts, r.operand and ARGV[r.operand]
+    r.period = go.period_word(r, ARGV[r.period_word])
+    if r.quantity_word then r.quantity = go.integer(ARGV[r.quantity_word], -go.MOST - 1, go.MOST + 1, 'quantity') end
+    if opts.RAISE then go.integer(format('%d', r.quantity), 0, go.MOST + 1, 'quantity') end
+    if r.share_word and r.share_word < (r.operand or 0) then go.read_weight(r) end
+    if word and opts.ALIGN then
+      local sign, hours, minutes = match(word, '^([-+])(%d%d):(%d%d)$')
+      local n, ms = go.split_time(word, r.unit)
+      if sign and tonumber(hours) <= 23 and tonumber(minutes) <= 59 then
+        n, ms = (hours * 60 + minutes) * (sign == '+' and -1.0 or 1.0), 60000
+      end
+      if not n then go.fail('ERR offset is not a time: use one such as -1h, or a UTC offset such as +01:00') end
+      r.offset = n * ms
+      if r.offset < -go.CENTURY or r.offset > go.CENTURY then go.fail('ERR offset must be within 100 years either way') end
+    elseif word and opts.RESERVE then
+      r.max_wait = go.time_word(word, r.unit, 0, 'maxwait', 'an integer, or one with a unit such as 500ms or 5s')
+    elseif word and opts.LOCKOUT then
+      r.lockout = go.time_word(word, r.unit, 1, 'the time of LOCKOUT', 'an integer, or one with a unit such as 15m or 1h')
+    end
+    go.read_weight(r)
+  end,
+
+  read_weight = function(r)
+    if r.share_word then r.weight = go.integer(ARGV[r.share_word], 1, 1000, 'weight') end
+  end,
+
+  -- lacks returns the error of an option without the word after it; nil if none belongs there.
+  lacks = function(option)
+    if option == 'ALIGN' then return 'ALIGN needs an offset, such as -1h or +01:00' end
+    if option == 'RESERVE' then return 'RESERVE needs a maxwait, such as 500ms' end
+    if option == 'LOCKOUT' then return 'LOCKOUT needs a time, such as 15m' end
+    if option == 'SHARE' then return 'SHARE needs a weight, such as 1' end
+  end,
+
+  find_option = function(word)
+    word = string.upper(word)
+    return not match(word, ' ') and go.has(' MS UPTO EXACT ALIGN FORCE RESERVE LOCKOUT RAISE SHARE ', word) and word
+  end,
+
+  says_ms = function(from)
+    for i = from, argc do
+      if string.upper(ARGV[i]) == 'MS' then return true end
+    end
+  end,
+
+  -- options reads the options from a word on. It returns those given, the place of an operand, and an error with its word.
+  options = function(from, allowed)
+    local opts, i, operand, mode = {}, from, nil, nil
+    while i <= argc do
+      local o = go.find_option(ARGV[i])
+      local excludes = o and go.has(' UPTO FORCE RESERVE LOCKOUT RAISE ', o)
+      if not o or not go.has(allowed, o) then
+        return opts, operand, "ERR unknown option '" .. go.shown(ARGV[i]) .. "': only " .. go.in_words(allowed, 'or') .. ' may follow', i
+      elseif opts[o] then
+        return opts, operand, "ERR option '" .. go.shown(ARGV[i]) .. "' given more than once"
+      elseif excludes and mode then
+        return opts, operand, "ERR option '" .. go.shown(ARGV[i]) .. "' cannot be combined with " .. mode
+      elseif go.lacks(o) then
+        i = i + 1
+        if i > argc then return opts, operand, 'ERR ' .. go.lacks(o) end
+        operand = i
+      end
+      opts[o], mode, i = true, mode or excludes and o, i + 1
+    end
+    return opts, operand
+  end,
+
+  -- The clock.
+
+  read_clock = function()
+    if now_s then return end
+    local time = redis.pcall('TIME')
+    if time.err and (match(time.err, 'user') or match(time.err, 'ACL')) then go.refused(time.err) end
+    if time.err then go.fail('ERR this server refuses TIME in a script (' .. time.err .. '): use the module') end
+    now_s, now_ns = time[1] + 0.0, time[2] * 1000.0
+  end,
+
+  stamp = function(s, ns) return s > 0 and format('%d%09d', s, ns) or format('%d', ns) end, -- ns since the Unix epoch
+
+  later = function(span) -- the instant span ns from now
+    local ns = now_ns + span % 1e9
+    return now_s + (span - span % 1e9) / 1e9 + (ns >= 1e9 and 1 or 0), ns % 1e9
+  end,
+
+  now_us = function() return now_s * 1e6 + now_ns / 1000 end,
+
+  -- Calls of one limiter, and replies.
+
+  new_request = function(kind, first, key, state)
+    local limiter = go.limiter(kind)
+    return {kind = kind, limiter = limiter, first = first, period_word = first + limiter.arity - 1, key = key, cell = 0, opts = {}, unit = 1000,
+      quantity = 1.0, limit = 0, period = 0, used = 0.0, state = state, v = false, wrong = false, next = false, share = false, settle = false}
+  end,
+
+  -- verdict returns the integers of a reply.
+  verdict = function(r, v)
+    local opts, unit = r.opts, (r.opts.MS and 1e6 or 1e9) / (r.kind == 'THROTTLE' and 1 or 1000) -- the others judge in µs
+    local sixth = v.renewed
+    if opts.UPTO or opts.RAISE then
+      sixth = v.granted
+    elseif opts.RESERVE then
+      sixth = v.limited and -1 or go.up(v.wait, unit)
+    end
+    return {v.limited and 1 or 0, r.limit, v.remaining, v.retry > 0 and go.up(v.retry, unit) or -1, go.up(v.reset, unit), sixth}
+  end,
+
+  integers = function(list)
+    for i = 1, whole and #list or 0 do
+      if type(list[i]) == 'table' then go.integers(list[i]) else list[i] = whole(list[i]) end
+    end
+    return list
+  end,
+
+  one = function(kind, redis_cell)
+    local r = go.new_request(kind, 2, 1, {asked = 1})
+    local limiter, rest, wrong, word = r.limiter, 2 + r.limiter.arity, nil, nil
+    r.redis_cell = redis_cell
+    if limiter.has_units and ARGV[rest] and (redis_cell or go.looks_numeric(ARGV[rest])) then
+      r.quantity_word = rest
+      rest = rest + 1
+    end
+    if rest <= argc then
+      r.opts, r.operand, wrong, word = go.options(rest, limiter.options)
+      if word and limiter.has_units and go.looks_numeric(ARGV[word]) then
+        wrong = "ERR '" .. go.shown(ARGV[word]) .. "' is in the wrong place: quantity must come right after the period"
+      end
+      r.opts.MS = r.opts.MS or wrong and go.says_ms(rest)
+      r.opts.FORCE = r.opts.FORCE or r.opts.RAISE -- which forces what is missing
+      r.unit = r.opts.MS and 1 or 1000
+    end
+    r.wrong = wrong
+    limiter.parse(r) -- the words from the left are judged first
+    if wrong then go.fail(wrong) end
+    go.read_clock()
+    limiter.load(r)
+    local v = limiter.judge(r, r.quantity, true)
+    limiter.apply(r, v.limited)
+    if limiter.finish then limiter.finish(r.state, 1) end
+    return go.verdict(r, v)
+  end,
+}
 
 -- THROTTLE: a cell of a hash.
 
-if needs.THROTTLE then
-  throttle = {words = {'max_burst', 'count', 'period'}, options = {LOCKOUT = true}, has_units = true, cells = true}
+function make.THROTTLE()
+  throttle = {
+    words = ' max_burst count period ', arity = 3, options = ' MS UPTO FORCE RESERVE LOCKOUT RAISE ', clause_options = ' LOCKOUT ',
+    has_units = true, cells = true, LAST = '9223372036854775807',
 
-  -- A rate is units per interval: an interval is whole * per + part in 1/per ns.
-  function throttle.new_rate(ns, per) return {interval = ns, per = per, whole = go.div(ns, per), part = ns % per} end
+    -- A rate is units per interval: an interval is whole * per + part in 1/per ns.
+    new_rate = function(ns, per) return {interval = ns, per = per, whole = go.div(ns, per), part = ns % per} end,
 
-  function throttle.span(rate, units)
-    local n = units * rate.part
-    local fraction = n % rate.per
-    return units * rate.whole + (n - fraction) / rate.per, fraction
-  end
+    span = function(rate, units)
+      if rate.per == 1 then return units * rate.whole, 0.0 end
+      local n = units * rate.part
+      local fraction = n % rate.per
+      return units * rate.whole + (n - fraction) / rate.per, fraction
+    end,
 
-  function throttle.shorter(ns, fraction, ns2, fraction2) return ns < ns2 or ns == ns2 and fraction < fraction2 end
+    shorter = function(ns, fraction, ns2, fraction2) return ns < ns2 or ns == ns2 and fraction < fraction2 end,
 
-  function throttle.minus(rate, ns, fraction, ns2, fraction2)
-    if throttle.shorter(ns, fraction, ns2, fraction2) then return 0.0, 0.0 end
-    if fraction < fraction2 then return ns - ns2 - 1, fraction + rate.per - fraction2 end
-    return ns - ns2, fraction - fraction2
-  end
+    minus = function(rate, ns, fraction, ns2, fraction2)
+      if ns < ns2 or ns == ns2 and fraction < fraction2 then return 0.0, 0.0 end
+      if fraction < fraction2 then return ns - ns2 - 1, fraction + rate.per - fraction2 end
+      return ns - ns2, fraction - fraction2
+    end,
 
-  function throttle.plus(rate, ns, fraction, ns2, fraction2)
-    if fraction + fraction2 >= rate.per then return ns + ns2 + 1, fraction + fraction2 - rate.per end
-    return ns + ns2, fraction + fraction2
-  end
+    plus = function(rate, ns, fraction, ns2, fraction2)
+      if fraction + fraction2 >= rate.per then return ns + ns2 + 1, fraction + fraction2 - rate.per end
+      return ns + ns2, fraction + fraction2
+    end,
 
-  function throttle.ceil(ns, fraction) return fraction > 0 and ns + 1 or ns end
+    ceil = function(ns, fraction) return fraction > 0 and ns + 1 or ns end,
 
-  -- in_range makes sure that a length of time and the units in it can be reckoned with.
-  function throttle.in_range(rate, ns)
-    if ns >= RANGE or rate.per > 1 and (rate.interval > RANGE or ns * rate.per / rate.interval * rate.per >= RANGE) then go.out_of_range() end
-  end
+    -- in_range makes sure that a length of time and the units in it can be reckoned with.
+    in_range = function(rate, ns)
+      if ns >= RANGE or rate.per > 1 and (rate.interval > RANGE or ns * rate.per / rate.interval * rate.per >= RANGE) then go.out_of_range() end
+    end,
 
-  -- units returns how many units drain in a length of time, and the rest of it in 1/per ns.
-  function throttle.units(rate, ns, fraction)
-    local n = (ns * rate.per + fraction) / rate.interval
-    n = n - n % 1
-    local a, b = throttle.span(rate, n) -- n may be one too many or too few
-    if throttle.shorter(ns, fraction, a, b) then
-      n = n - 1
-      a, b = throttle.span(rate, n)
-    else
-      local c, d = throttle.span(rate, n + 1)
-      if not throttle.shorter(ns, fraction, c, d) then n, a, b = n + 1, c, d end
-    end
-    a, b = throttle.minus(rate, ns, fraction, a, b)
-    return n, a * rate.per + b
-  end
-
-  function throttle.units_up(rate, ns, fraction)
-    local n, rest = throttle.units(rate, ns, fraction)
-    return rest > 0 and n + 1 or n
-  end
-
-  -- scaled returns a * b / d rounded up, for 0 <= a < d: bit by bit, because the product is too long.
-  function throttle.scaled(a, b, d)
-    local quotient, rest, bit = 0.0, 0.0, 4503599627370496
-    while bit >= 1 do
-      quotient = quotient + quotient
-      if rest >= d - rest then quotient, rest = quotient + 1, rest - (d - rest) else rest = rest + rest end
-      if b >= bit then
-        b = b - bit
-        if rest >= d - a then quotient, rest = quotient + 1, rest - (d - a) else rest = rest + a end
-      end
-      bit = bit / 2
-    end
-    return rest > 0 and quotient + 1 or quotient
-  end
-
-  -- convert returns how long what drains in a length of time takes to drain at another rate.
-  function throttle.convert(ns, fraction, from, to)
-    local n, rest = throttle.units(from, ns, fraction)
-    if n * to.interval / to.per > RANGE or n * to.per > RANGE then go.out_of_range() end
-    local a, b = throttle.span(to, n)
-    rest = throttle.scaled(rest, to.interval, from.interval)
-    return throttle.plus(to, a, b, (rest - rest % to.per) / to.per, rest % to.per)
-  end
-
-  function throttle.parse(r)
-    r.limit = go.integer(ARGV[r.first], 0, go.MOST - 1, 'max_burst') + 1
-    r.count = go.integer(ARGV[r.first + 1], 1, go.MOST, 'count')
-    go.read(r)
-    -- (limit x period) / count against a century, exactly if that is close
-    local years = r.limit * r.period / r.count / go.CENTURY
-    if years > 1.000001 or years > 0.999999 and throttle.longer(r) then
-      go.fail('ERR (max_burst + 1) x period / count must not exceed 100 years')
-    end
-    if r.redis_cell and r.count > r.period * 1e6 then go.fail('ERR the rate must not exceed one unit per nanosecond') end
-  end
-
-  -- longer reports whether limit x period > count x go.CENTURY: products in limbs.
-  function throttle.longer(r)
-    local function limbs(a, b)
-      local low, high = a % 1e6, go.div(a, 1e6)
-      local x, y = low * (b % 1e6), low * go.div(b, 1e6) + high * (b % 1e6)
-      y = y + go.div(x, 1e6)
-      return high * go.div(b, 1e6) + go.div(y, 1e6), y % 1e6 * 1e6 + x % 1e6
-    end
-    local a, b = limbs(r.limit, r.period)
-    local c, d = limbs(r.count, go.CENTURY)
-    return a > c or a == c and b > d
-  end
-
-  -- set_rate puts the rate into lowest terms.
-  function throttle.set_rate(r)
-    local function gcd(a, b)
-      while b > 0 do
-        local rest = a % b
-        a = b
-        b = rest
-      end
-      return a
-    end
-    local a = gcd(r.period, r.count)
-    local b = gcd(r.count / a, 1e6)
-    r.rate = throttle.new_rate(r.period / a * (1e6 / b), r.count / a / b)
-    r.drain = r.limit * r.rate.interval / r.rate.per
-    if r.drain > RANGE or r.rate.per > 1 and (r.rate.interval > RANGE or r.limit * r.rate.per > RANGE) then go.out_of_range() end
-    r.drain = throttle.ceil(throttle.span(r.rate, r.limit))
-    if r.lockout and r.lockout * 1e6 > RANGE then go.out_of_range() end
-  end
-
-  -- is_nanos reports whether a text is an instant in ns, as the server go.writes integers.
-  function throttle.is_nanos(text)
-    if not match(text, '^[1-9]%d*$') and text ~= '0' or #text > 19 then return false end
-    return now_s < 1e9 or #text == 19
-  end
-
-  function throttle.instant(text) return (tonumber(string.sub(text, 1, -10)) or 0) + 0.0, string.sub(text, -9) + 0.0 end
-
-  throttle.LAST = '9223372036854775807'
-  function throttle.is_integer(text)
-    local digits = match(text, '^-?([1-9]%d*)$') or text == '0' and text
-    return digits and (#digits < 19 or #digits == 19 and digits <= throttle.LAST)
-  end
-
-  -- stored_period returns the rate that a field says; nil if none can.
-  function throttle.stored_period(text)
-    local sign, digits = match(text, '^(-?)([1-9]%d*)$')
-    if not digits then return nil end
-    if sign == '' then return #digits <= 10 and tonumber(digits) <= 3153600000 and digits * 1e9 or nil end
-    local limit = '3153600000000000000'
-    if #digits > 19 or #digits == 19 and digits >= limit or match(digits, '000000000$') then return nil end
-    return tonumber(digits) + 0.0
-  end
-
-  -- decode reads a cell from its five fields, and reports whether they are valid.
-  function throttle.decode(cell, found)
-    local f = cell.fields
-    for i = 1, 5 do
-      if found[i] and not throttle.is_integer(f[i]) then return false end
-    end
-    local interval, per = throttle.stored_period(f[2]), 1.0
-    if not interval or not throttle.is_nanos(f[1]) then return false end
-    if found[3] then
-      per = tonumber(f[4]) + 0.0
-      cell.fraction = tonumber(f[3]) + 0.0
-      if per < 2 or per > go.MOST or cell.fraction < 0 or cell.fraction >= per then return false end
-    end
-    if found[5] and not throttle.is_nanos(f[5]) then return false end
-    cell.rate = throttle.new_rate(interval, per)
-    cell.tat, cell.locked = f[1], found[5] and f[5] or nil
-    return true
-  end
-
-  -- load_hash reads all cells of a hash, and makes sure that it holds nothing else.
-  function throttle.load_hash(state, key, asked, length)
-    local foreign = 'ERR the hash at this key is not a rate limiter'
-    local last = asked - 1
-    if length / 2 > last and length > 2 then last = length / 2 < 31 and go.div(length, 2) or 31 end
-    local names = {}
-    for i = 0, last do
-      for f = 0, 3 do names[#names + 1] = go.printed(4 * i + f) end
-      names[#names + 1] = go.printed(128 + i)
-    end
-    local values, counted, cells, gap = go.call(key, 'HMGET', go.spread(names, 1)), 0, 0, false
-    for i = 0, last do
-      local cell, found, n = {fields = {}, fraction = 0.0}, {}, 0
-      for f = 1, 5 do
-        local value = values[5 * i + f]
-        cell.fields[f], found[f] = value, value and true
-        if value then n = n + 1 end
-      end
-      if n == 0 then
-        gap = true
-      elseif not found[1] or not found[2] or found[3] ~= found[4] then
-        -- Of two reasons the module names the one that it meets first.
-        go.fail(found[1] and found[2] and not (throttle.is_integer(cell.fields[1]) and throttle.is_integer(cell.fields[2]))
-          and 'ERR the rate limiter at this key is damaged' or foreign)
+    -- units returns how many units drain in a length of time, and the rest of it in 1/per ns.
+    units = function(rate, ns, fraction)
+      if rate.per == 1 then return (ns - ns % rate.interval) / rate.interval, ns % rate.interval end
+      local n = (ns * rate.per + fraction) / rate.interval
+      n = n - n % 1
+      local a, b = throttle.span(rate, n) -- n may be one too many or too few
+      if throttle.shorter(ns, fraction, a, b) then
+        n = n - 1
+        a, b = throttle.span(rate, n)
       else
-        if not throttle.decode(cell, found) then go.fail('ERR the rate limiter at this key is damaged') end
-        if gap then cells = -100 end
-        counted, cells = counted + n, cells + 1
-        state.cells[i + 1] = cell
+        local c, d = throttle.span(rate, n + 1)
+        if not throttle.shorter(ns, fraction, c, d) then n, a, b = n + 1, c, d end
       end
-    end
-    if counted ~= length or cells < 0 then go.fail(foreign) end
-  end
+      a, b = throttle.minus(rate, ns, fraction, a, b)
+      return n, a * rate.per + b
+    end,
 
-  function throttle.load(r)
-    local state = r.state
-    if state.cells then return end
-    state.cells = {}
-    local length = go.try(r.key, 'HLEN')
-    if not length then
-      local text = go.try(r.key, 'GETRANGE', '0', '19')
-      if not text or not match(text, '^[1-9]%d*$') or #text ~= 19 or text > throttle.LAST then go.wrong_type() end
-      state.adopted = true
-      state.cells[1] = {tat = text, fraction = 0.0, fields = {}}
-    elseif length > 0 then
-      throttle.load_hash(state, r.key, state.asked, length)
-    else
-      state.absent = true
-    end
-  end
+    units_up = function(rate, ns, fraction)
+      local n, rest = throttle.units(rate, ns, fraction)
+      return rest > 0 and n + 1 or n
+    end,
 
-  -- use sets what is in use at the rate of the call: r.used and r.used_fraction. r.carried says that it was converted.
-  function throttle.use(r)
-    local cell = r.state.cells[r.cell + 1] or {}
-    r.used, r.used_fraction, r.left, r.left_fraction, r.carried, r.own, r.locked = 0.0, 0.0, 0.0, 0.0, false, nil, 0.0
-    if cell.locked then
-      local s, ns = throttle.instant(cell.locked)
-      r.locked = (s - now_s) * 1e9 + (ns - now_ns)
-      if r.locked > RANGE then go.out_of_range() end
-      if r.locked < 0 then r.locked = 0.0 end
-    end
-    r.held = r.locked -- a lockout that this call begins doesn't count
-    if not cell.tat then return end
-    local s, ns = throttle.instant(cell.tat)
-    local used = (s - now_s) * 1e9 + (ns - now_ns)
-    if used < 0 or used == 0 and cell.fraction == 0 then return end
-    throttle.in_range(cell.rate or r.rate, used + 1)
-    if cell.rate and cell.rate.interval > RANGE then go.out_of_range() end
-    r.used, r.used_fraction = used, cell.fraction
-    if cell.rate and (cell.rate.interval ~= r.rate.interval or cell.rate.per ~= r.rate.per) then
-      r.left, r.left_fraction, r.own, r.carried = used, cell.fraction, cell.rate, true
-      r.used, r.used_fraction = throttle.convert(used, cell.fraction, cell.rate, r.rate)
-      throttle.in_range(r.rate, r.used + 1)
-    end
-  end
-
-  function throttle.deny(r, v, quantity, fits, fits_fraction, may_lock)
-    v.limited = true
-    if quantity > 0 then
-      v.store = r.carried
-      if r.lockout and may_lock and r.locked == 0 then r.locked, v.store = r.lockout * 1e6, true end
-    end
-    local wait = throttle.ceil(throttle.minus(r.rate, r.used, r.used_fraction, fits, fits_fraction))
-    v.retry = wait > r.locked and wait or r.locked
-  end
-
-  function throttle.take(r, v, quantity, wait, may_lock)
-    if quantity > r.limit then
-      v.limited = true
-      return
-    end
-    local a, b = throttle.span(r.rate, quantity)
-    local c, d = throttle.span(r.rate, r.limit)
-    local fits, fraction = throttle.minus(r.rate, c, d, a, b)
-    fits = fits + wait
-    if r.locked > 0 or throttle.shorter(fits, fraction, r.used, r.used_fraction) then
-      throttle.deny(r, v, quantity, fits, fraction, may_lock)
-    elseif quantity > 0 then
-      r.after, r.after_fraction = throttle.plus(r.rate, r.used, r.used_fraction, a, b)
-      throttle.in_range(r.rate, r.after)
-      v.granted, v.store = quantity, true
-    end
-  end
-
-  function throttle.left_units(r, ns, fraction)
-    local a, b = throttle.span(r.rate, r.limit)
-    return (throttle.units(r.rate, throttle.minus(r.rate, a, b, ns, fraction)))
-  end
-
-  function throttle.refund(r, v, quantity)
-    local n = throttle.units_up(r.rate, r.used, r.used_fraction)
-    if quantity >= n then
-      r.after, r.after_fraction, quantity = 0.0, 0.0, n
-    else
-      r.after, r.after_fraction = throttle.minus(r.rate, r.used, r.used_fraction, throttle.span(r.rate, quantity))
-    end
-    v.granted, v.store = -quantity, quantity > 0
-  end
-
-  function throttle.charge(r, v, quantity)
-    if quantity == 0 then return end
-    if r.used + quantity * r.rate.interval / r.rate.per >= RANGE or quantity * r.rate.per > RANGE then go.out_of_range() end
-    r.after, r.after_fraction = throttle.plus(r.rate, r.used, r.used_fraction, throttle.span(r.rate, quantity))
-    throttle.in_range(r.rate, r.after)
-    v.granted, v.store = quantity, true
-  end
-
-  function throttle.raise(r, v, quantity)
-    if quantity * r.rate.interval / r.rate.per >= RANGE or quantity * r.rate.per > RANGE then go.out_of_range() end
-    local a, b = throttle.span(r.rate, quantity)
-    if not throttle.shorter(r.used, r.used_fraction, a, b) then return end
-    r.after, r.after_fraction = a, b
-    throttle.in_range(r.rate, a)
-    v.granted, v.store = throttle.units_up(r.rate, throttle.minus(r.rate, a, b, r.used, r.used_fraction)), true
-  end
-
-  function throttle.by_mode(r, v, quantity, may_lock)
-    local opts = r.opts
-    if quantity < 0 then
-      throttle.refund(r, v, -quantity)
-    elseif opts.RAISE then
-      throttle.raise(r, v, quantity)
-    elseif opts.FORCE then
-      throttle.charge(r, v, quantity)
-    elseif opts.UPTO then
-      local left = r.locked == 0 and throttle.left_units(r, r.used, r.used_fraction) or 0
-      local asked = math.min(quantity, left > 1 and left or 1)
-      throttle.take(r, v, asked, 0, false)
-      if v.granted > 0 and asked < quantity then
-        local a, b = throttle.plus(r.rate, r.after, r.after_fraction, throttle.span(r.rate, 1))
-        v.retry = throttle.ceil(throttle.minus(r.rate, a, b, throttle.span(r.rate, r.limit)))
+    -- convert returns how long what drains in a length of time takes to drain at another rate.
+    convert = function(ns, fraction, from, to)
+      local n, rest = throttle.units(from, ns, fraction)
+      if n * to.interval / to.per > RANGE or n * to.per > RANGE then go.out_of_range() end
+      -- What is left of a unit is rest * to.interval / from.interval, rounded up: bit by bit, because the product is too long.
+      local a, b, d, quotient, left, bit = rest, to.interval, from.interval, 0.0, 0.0, 4503599627370496
+      while bit >= 1 do
+        quotient = quotient + quotient
+        if left >= d - left then quotient, left = quotient + 1, left - (d - left) else left = left + left end
+        if b >= bit then
+          b = b - bit
+          if left >= d - a then quotient, left = quotient + 1, left - (d - a) else left = left + a end
+        end
+        bit = bit / 2
       end
-    elseif opts.RESERVE and quantity > 0 then
-      throttle.take(r, v, quantity, math.min(r.max_wait * 1e6, RANGE), false)
-      if v.granted > 0 then v.wait = throttle.ceil(throttle.minus(r.rate, r.after, r.after_fraction, throttle.span(r.rate, r.limit))) end
-    else
-      throttle.take(r, v, quantity, 0, may_lock)
-      v.store = v.store or r.settle and r.carried
+      if left > 0 then quotient = quotient + 1 end
+      a, b = throttle.span(to, n)
+      return throttle.plus(to, a, b, go.div(quotient, to.per), quotient % to.per)
+    end,
+
+    parse = function(r)
+      r.limit = go.integer(ARGV[r.first], 0, go.MOST - 1, 'max_burst') + 1
+      r.count = go.integer(ARGV[r.first + 1], 1, go.MOST, 'count')
+      go.read(r)
+      -- (limit x period) / count against a century, exactly if that is close: products in limbs
+      local years = r.limit * r.period / r.count / go.CENTURY
+      if years > 0.999999 then
+        local function limbs(a, b)
+          local low, high = a % 1e6, go.div(a, 1e6)
+          local x, y = low * (b % 1e6), low * go.div(b, 1e6) + high * (b % 1e6)
+          y = y + go.div(x, 1e6)
+          return high * go.div(b, 1e6) + go.div(y, 1e6), y % 1e6 * 1e6 + x % 1e6
+        end
+        local a, b = limbs(r.limit, r.period)
+        local c, d = limbs(r.count, go.CENTURY)
+        if years > 1.000001 or a > c or a == c and b > d then go.fail('ERR (max_burst + 1) x period / count must not exceed 100 years') end
+      end
+      if r.redis_cell and r.count > r.period * 1e6 then go.fail('ERR the rate must not exceed one unit per nanosecond') end
+    end,
+
+    -- set_rate puts the rate into lowest terms.
+    set_rate = function(r)
+      local function gcd(a, b)
+        while b > 0 do
+          local rest = a % b
+          a = b
+          b = rest
+        end
+        return a
+      end
+      local a = gcd(r.period, r.count)
+      local b = gcd(r.count / a, 1e6)
+      local rate = throttle.new_rate(r.period / a * (1e6 / b), r.count / a / b)
+      if r.limit * rate.interval / rate.per > RANGE or rate.per > 1 and (rate.interval > RANGE or r.limit * rate.per > RANGE)
+        or r.lockout and r.lockout * 1e6 > RANGE then
+        go.out_of_range()
+      end
+      r.rate, r.full, r.full_fraction = rate, throttle.span(rate, r.limit)
+    end,
+
+    instant = function(text) return (tonumber(string.sub(text, 1, -10)) or 0) + 0.0, string.sub(text, -9) + 0.0 end,
+
+    -- after returns how long after now an instant is, perhaps below 0.
+    after = function(text)
+      local s, ns = throttle.instant(text)
+      return (s - now_s) * 1e9 + (ns - now_ns)
+    end,
+
+    -- load_hash reads all cells of a hash, and makes sure that it holds nothing else.
+    load_hash = function(state, key, length)
+      local foreign, damaged = 'ERR the hash at this key is not a rate limiter', 'ERR the rate limiter at this key is damaged'
+      local function is_integer(text)
+        local digits = match(text, '^-?([1-9]%d*)$') or text == '0' and text
+        return digits and (#digits < 19 or #digits == 19 and digits <= throttle.LAST)
+      end
+      local function is_nanos(text) -- as the server writes integers
+        return (match(text, '^[1-9]%d*$') or text == '0') and #text <= 19 and (now_s < 1e9 or #text == 19)
+      end
+      -- decode reads the fields of a cell, and reports whether they are valid.
+      local function decode(cell, f)
+        for i = 1, 5 do
+          if f[i] and not is_integer(f[i]) then return false end
+        end
+        local sign, digits = match(f[2], '^(-?)([1-9]%d*)$')
+        if not digits or not is_nanos(f[1]) or f[5] and not is_nanos(f[5]) then return false end
+        local interval, per = tonumber(digits) + 0.0, 1.0
+        if sign == '' then
+          if interval > 3153600000 then return false end
+          interval = interval * 1e9
+        elseif #digits > 19 or #digits == 19 and digits >= '3153600000000000000' or match(digits, '000000000$') then
+          return false
+        end
+        if f[3] then
+          per, cell.fraction = tonumber(f[4]) + 0.0, tonumber(f[3]) + 0.0
+          if per < 2 or per > go.MOST or cell.fraction < 0 or cell.fraction >= per then return false end
+        end
+        cell.rate, cell.tat, cell.locked = throttle.new_rate(interval, per), f[1], f[5]
+        return true
+      end
+      local last = state.asked - 1
+      if length / 2 > last and length > 2 then last = length / 2 < 31 and go.div(length, 2) or 31 end
+      local names = {}
+      for i = 0, last do
+        for f = 0, 3 do names[#names + 1] = format('%d', 4 * i + f) end
+        names[#names + 1] = format('%d', 128 + i)
+      end
+      local values, counted, gap, after_gap = go.call(key, 'HMGET', go.spread(names, 1)), 0, false, false
+      for i = 0, last do
+        local f, n = {}, 0
+        for j = 1, 5 do
+          f[j] = values[5 * i + j] or false
+          if f[j] then n = n + 1 end
+        end
+        if n == 0 then
+          gap = true
+        elseif not f[1] or not f[2] or not f[3] ~= not f[4] then
+          -- Of two reasons the module names the one that it meets first.
+          go.fail(f[1] and f[2] and not (is_integer(f[1]) and is_integer(f[2])) and damaged or foreign)
+        else
+          local cell = {fields = f, fraction = 0.0}
+          if not decode(cell, f) then go.fail(damaged) end
+          counted, after_gap, state.cells[i + 1] = counted + n, after_gap or gap, cell
+        end
+      end
+      if counted ~= length or after_gap then go.fail(foreign) end
+    end,
+
+    load = function(r)
+      local state = r.state
+      if state.cells then return end
+      state.cells = {}
+      local length = go.try(r.key, 'HLEN')
+      if not length then
+        local text = go.try(r.key, 'GETRANGE', '0', '19')
+        if not text or not match(text, '^[1-9]%d*$') or #text ~= 19 or text > throttle.LAST then go.wrong_type() end
+        state.adopted = true
+        state.cells[1] = {tat = text, fraction = 0.0, fields = {}}
+      elseif length > 0 then
+        throttle.load_hash(state, r.key, length)
+      else
+        state.absent = true
+      end
+    end,
+
+    -- use sets what is in use at the rate of the call: r.used and r.used_fraction. r.carried says that it was converted.
+    use = function(r)
+      local cell = r.state.cells[r.cell + 1]
+      r.used, r.used_fraction, r.carried, r.locked = 0.0, 0.0, false, 0.0
+      if cell and cell.locked then
+        r.locked = math.max(throttle.after(cell.locked), 0)
+        if r.locked > RANGE then go.out_of_range() end
+      end
+      r.held = r.locked -- a lockout that this call begins doesn't count
+      local used = cell and cell.tat and throttle.after(cell.tat)
+      if not used or used < 0 or used == 0 and cell.fraction == 0 then return end
+      local own = cell.rate
+      throttle.in_range(own or r.rate, used + 1)
+      if own and own.interval > RANGE then go.out_of_range() end
+      r.used, r.used_fraction = used, cell.fraction
+      if own and (own.interval ~= r.rate.interval or own.per ~= r.rate.per) then
+        r.left, r.left_fraction, r.own, r.carried = used, cell.fraction, own, true
+        r.used, r.used_fraction = throttle.convert(used, cell.fraction, own, r.rate)
+        throttle.in_range(r.rate, r.used + 1)
+      end
+    end,
+
+    take = function(r, v, quantity, wait, may_lock)
+      if quantity > r.limit then
+        v.limited = true
+        return
+      end
+      local a, b = throttle.span(r.rate, quantity)
+      local fits, fraction = throttle.minus(r.rate, r.full, r.full_fraction, a, b)
+      fits = fits + wait
+      if r.locked > 0 or throttle.shorter(fits, fraction, r.used, r.used_fraction) then
+        v.limited = true
+        if quantity > 0 then
+          v.store = r.carried
+          if r.lockout and may_lock and r.locked == 0 then r.locked, v.store = r.lockout * 1e6, true end
+        end
+        v.retry = math.max(throttle.ceil(throttle.minus(r.rate, r.used, r.used_fraction, fits, fraction)), r.locked)
+      elseif quantity > 0 then
+        r.after, r.after_fraction = throttle.plus(r.rate, r.used, r.used_fraction, a, b)
+        throttle.in_range(r.rate, r.after)
+        v.granted, v.store = quantity, true
+      end
+    end,
+
+    left_units = function(r, ns, fraction)
+      return (throttle.units(r.rate, throttle.minus(r.rate, r.full, r.full_fraction, ns, fraction)))
+    end,
+
+    by_mode = function(r, v, quantity, may_lock)
+      local opts, rate = r.opts, r.rate
+      if quantity < 0 then
+        local n = throttle.units_up(rate, r.used, r.used_fraction)
+        v.granted, v.store, r.after, r.after_fraction = -math.min(-quantity, n), n > 0, 0.0, 0.0
+        if -quantity < n then r.after, r.after_fraction = throttle.minus(rate, r.used, r.used_fraction, throttle.span(rate, -quantity)) end
+      elseif opts.FORCE then
+        local used = opts.RAISE and 0 or r.used
+        if quantity == 0 then return end
+        if used + quantity * rate.interval / rate.per >= RANGE or quantity * rate.per > RANGE then go.out_of_range() end
+        local a, b = throttle.span(rate, quantity)
+        v.granted = quantity
+        if not opts.RAISE then
+          a, b = throttle.plus(rate, r.used, r.used_fraction, a, b)
+        elseif throttle.shorter(r.used, r.used_fraction, a, b) then
+          v.granted = throttle.units_up(rate, throttle.minus(rate, a, b, r.used, r.used_fraction))
+        else
+          v.granted = 0
+          return
+        end
+        throttle.in_range(rate, a)
+        v.store, r.after, r.after_fraction = true, a, b
+      elseif opts.UPTO then
+        local left = r.locked == 0 and throttle.left_units(r, r.used, r.used_fraction) or 0
+        local asked = math.min(quantity, left > 1 and left or 1)
+        throttle.take(r, v, asked, 0, false)
+        if v.granted > 0 and asked < quantity then
+          local a, b = throttle.plus(rate, r.after, r.after_fraction, throttle.span(rate, 1))
+          v.retry = throttle.ceil(throttle.minus(rate, a, b, r.full, r.full_fraction))
+        end
+      elseif opts.RESERVE and quantity > 0 then
+        throttle.take(r, v, quantity, math.min(r.max_wait * 1e6, RANGE), false)
+        if v.granted > 0 then v.wait = throttle.ceil(throttle.minus(rate, r.after, r.after_fraction, r.full, r.full_fraction)) end
+      else
+        throttle.take(r, v, quantity, 0, may_lock)
+        v.store = v.store or r.settle and r.carried
+      end
+    end,
+
+    -- check_debt is about a contract's bound, so it comes before the checks of the range.
+    check_debt = function(r, quantity)
+      local cell, units = r.state.cells[r.cell + 1], quantity
+      if cell and cell.tat then
+        local used, interval = throttle.after(cell.tat), cell.rate and cell.rate.interval / cell.rate.per or r.period * 1e6 / r.count
+        if used > 0 then units = not r.opts.RAISE and units + used / interval or (used * MORE + 1) / interval < units and units or 0 end
+      end
+      if units * r.period / r.count > go.CENTURY * MORE then go.fail('ERR what is in use would take more than 100 years to drain') end
+    end,
+
+    -- drains_to returns how long it takes until no more than limit units are in use, at the stored rate.
+    drains_to = function(r, limit)
+      if limit * r.own.interval / r.own.per >= RANGE then return 0.0 end
+      if limit * r.own.per > RANGE then go.out_of_range() end
+      return throttle.ceil(throttle.minus(r.own, r.left, r.left_fraction, throttle.span(r.own, limit)))
+    end,
+
+    judge = function(r, quantity, may_lock)
+      local v = {limited = false, granted = 0, remaining = 0, retry = 0, wait = 0, reset = 0, store = false}
+      if r.opts.FORCE and quantity > 0 then throttle.check_debt(r, quantity) end
+      if not r.rate then throttle.set_rate(r) end
+      throttle.use(r)
+      r.after, r.after_fraction = r.used, r.used_fraction
+      throttle.by_mode(r, v, quantity, may_lock)
+      v.reset = math.max(throttle.ceil(r.after, r.after_fraction), r.locked)
+      if r.carried and not v.store then -- usage drains on at its own rate
+        v.reset = math.max(throttle.ceil(r.left, r.left_fraction), r.locked)
+        if v.limited and quantity == 0 then v.retry = math.max(throttle.drains_to(r, r.limit), r.locked) end
+      end
+      if r.locked == 0 then v.remaining = throttle.left_units(r, r.after, r.after_fraction) end
+      r.v = v
+      return v
+    end,
+
+    -- store sets the fields of the cell after judge.
+    store = function(r, slack)
+      local state, rate, s, ns = r.state, r.rate, go.later(r.after)
+      local cell = state.cells[r.cell + 1] or {fields = {}}
+      local fields = {go.stamp(s, ns), format('%d', rate.interval % 1e9 == 0 and rate.interval / 1e9 or -rate.interval), false, false, false}
+      if rate.per > 1 then fields[3], fields[4] = format('%d', r.after_fraction), format('%d', rate.per) end
+      if r.locked > 0 then fields[5] = go.stamp(go.later(r.locked)) end
+      cell.old, cell.fields, cell.fraction = cell.old or cell.fields, fields, r.after_fraction
+      cell.tat, cell.locked = fields[1], fields[5]
+      state.cells[r.cell + 1] = cell
+      state.slack = math.min(slack, state.slack or slack)
+    end,
+
+    apply = function(r)
+      r.slack = math.min(throttle.ceil(r.full, r.full_fraction), r.period * 1e6)
+      if r.v.store then throttle.store(r, r.slack) end
+    end,
+
+    -- finish writes the changed cells of a key. A key whose cells are all void is deleted.
+    finish = function(state, key)
+      if not state.slack then return end
+      local s, ns, set, unset = 0, 0, {key, 'HSET'}, {key, 'HDEL'}
+      for i = 1, #state.cells do
+        local cell = state.cells[i]
+        local new, old = cell.fields, cell.old
+        local a, b = throttle.instant(cell.tat)
+        if cell.fraction > 0 and cell.tat ~= throttle.LAST then b = b + 1 end
+        if a > s or a == s and b > ns then s, ns = a, b end
+        if cell.locked then
+          a, b = throttle.instant(cell.locked)
+          if a > s or a == s and b > ns then s, ns = a, b end
+        end
+        for f = 1, old and 5 or 0 do
+          if new[f] ~= old[f] and (new[f] or old[f]) then
+            local list = new[f] and set or unset
+            list[#list + 1] = format('%d', f == 5 and 127 + i or 4 * i + f - 5)
+            if new[f] then set[#set + 1] = new[f] end
+          end
+        end
+      end
+      if s < now_s or s == now_s and ns <= now_ns then return go.write({key, 'DEL'}) end
+      local expiry = go.expire(key, s * 1000 + go.up(ns, 1e6), state.slack / 4e6, state.adopted or state.absent)
+      if state.adopted then go.write({key, 'DEL'}) end
+      if #set > 2 then go.write(set) end
+      if #unset > 2 then go.write(unset) end
+      if expiry then go.write({key, 'PEXPIREAT', format('%d', expiry)}) end
+    end,
+  }
+  return throttle
+end
+
+-- Sorted sets: windows and leases. A score is a time in µs with its sign turned, so the newest entry is the first.
+
+local function make_zset()
+  zset = zset or {
+    -- entries returns {member, time} for each pair of a reply. The time is nil if the score isn't one.
+    entries = function(reply)
+      local list = {}
+      for i = 1, #reply, 2 do
+        local time = -(tonumber(reply[i + 1]) or 1)
+        list[#list + 1] = {member = reply[i], time = time >= 0 and time <= RANGE and time % 1 == 0 and time + 0.0 or nil}
+      end
+      return list
+    end,
+
+    -- newest returns up to most entries; nil if there are none.
+    newest = function(key, most)
+      local reply = go.try(key, 'ZRANGE', '0', format('%d', most - 1), 'WITHSCORES')
+      if not reply then go.wrong_type() end
+      return #reply > 0 and zset.entries(reply) or nil
+    end,
+
+    -- first returns the oldest entry after a time.
+    first = function(key, after)
+      return zset.entries(go.call(key, 'ZREVRANGEBYSCORE', '(' .. format('%d', -after), '-inf', 'WITHSCORES', 'LIMIT', '0', '1'))[1]
+    end,
+
+    -- oldest returns up to 128 entries up to a time, the oldest first.
+    oldest = function(key, up_to)
+      return zset.entries(go.call(key, 'ZREVRANGEBYSCORE', '+inf', format('%d', -up_to), 'WITHSCORES', 'LIMIT', '0', '128'))
+    end,
+  }
+end
+
+-- WINDOW: a sorted set. A total of units is modulo 2^64, in two limbs: high * window.LIMB + low.
+
+function make.WINDOW()
+  make_zset()
+  window = {
+    words = ' limit period ', arity = 2, options = ' MS UPTO EXACT FORCE RAISE ', clause_options = ' EXACT SHARE ', has_units = true,
+    LIMB = 3656158440062976, TURN_HIGH = 5045, TURN_LOW = 1424743591837696, -- 36^10; 2^64 in limbs
+    FOREIGN_WINDOW = 'ERR the sorted set at this key is not a sliding window',
+
+    parse = function(r)
+      r.limit = go.integer(ARGV[r.first], 1, go.MOST, 'limit')
+      go.read(r)
+    end,
+
+    -- number reads a canonical number of base 36.
+    number = function(text)
+      if text ~= '0' and not match(text, '^[1-9a-z][0-9a-z]*$') or #text > 13 then return nil end
+      local high, low = tonumber(string.sub(text, 1, -11), 36) or 0, tonumber(string.sub(text, -10), 36)
+      if high > window.TURN_HIGH or high == window.TURN_HIGH and low >= window.TURN_LOW then return nil end
+      return high + 0.0, low + 0.0
+    end,
+
+    base36 = function(n)
+      local text, digits = '', '0123456789abcdefghijklmnopqrstuvwxyz'
+      repeat
+        local d = n % 36
+        text, n = string.sub(digits, d + 1, d + 1) .. text, (n - d) / 36
+      until n == 0
+      return text
+    end,
+
+    -- between returns a - b of two totals, which is exact below 2^53.
+    between = function(a, b)
+      local high, low = a.high - b.high, a.low - b.low
+      if high * window.LIMB + low >= 2 ^ 63 then
+        high, low = high - window.TURN_HIGH, low - window.TURN_LOW
+      elseif high * window.LIMB + low < -2 ^ 63 then
+        high, low = high + window.TURN_HIGH, low + window.TURN_LOW
+      end
+      return high * window.LIMB + low
+    end,
+
+    carried = function(high, low)
+      if low < 0 then return high - 1, low + window.LIMB end
+      if low >= window.LIMB then return high + 1, low - window.LIMB end
+      return high, low
+    end,
+
+    -- plus_total adds a number, perhaps below 0, to a total.
+    plus_total = function(total, n)
+      local high, low = window.carried(total.high, total.low + n)
+      if high > window.TURN_HIGH or high == window.TURN_HIGH and low >= window.TURN_LOW then
+        high, low = window.carried(high - window.TURN_HIGH, low - window.TURN_LOW)
+      elseif high < 0 then
+        high, low = window.carried(high + window.TURN_HIGH, low + window.TURN_LOW)
+      end
+      return {high = high, low = low}
+    end,
+
+    -- entry reads an entry, which must be one of ours.
+    entry = function(e)
+      local total, own, cap = match(e.member, '^\1([0-9a-z]+):([0-9a-z]+):([0-9a-z]+)$')
+      if not total then total, own = match(e.member, '^\1([0-9a-z]+):([0-9a-z]+)$') end
+      if not total then total = match(e.member, '^\1([0-9a-z]+)$') end
+      local high, low = window.number(total or '')
+      local high2, low2 = window.number(own or '1')
+      local high3, low3 = window.number(cap or '0')
+      if not e.time or e.time > RANGE - go.CENTURY * 1000 or not high or not high2 or not high3 or own == '0' or own == '1' and not cap
+        or high2 * window.LIMB + low2 > 2 ^ 62 or high3 * window.LIMB + low3 > 2 ^ 62 then
+        go.fail(window.FOREIGN_WINDOW)
+      end
+      e.high, e.low, e.weight, e.cap = high, low, high2 * window.LIMB + low2, cap and high3 * window.LIMB + low3
+      return e
+    end,
+
+    load = function(r)
+      local now = go.now_us()
+      r.us, r.used, r.newest, r.oldest = r.period * 1000, 0.0, nil, nil
+      local newest = zset.newest(r.key, 1)
+      if not newest then return end
+      r.newest = window.entry(newest[1])
+      if r.newest.time <= now - r.us then return end
+      local oldest = zset.first(r.key, now - r.us)
+      if not oldest then go.fail('ERR the rate limiter at this key is damaged') end
+      r.oldest = window.entry(oldest)
+      r.used, r.logged = window.use(r, oldest)
+    end,
+
+    -- use returns the units in use, and those logged, from an entry on.
+    use = function(r, oldest)
+      local n = window.between(r.newest, oldest)
+      if oldest.time > r.newest.time or n < 0 or n >= 2 ^ 62 then go.fail('ERR the rate limiter at this key is damaged') end
+      n = n + oldest.weight
+      return r.newest.cap and math.min(n, r.newest.cap) or n, n
+    end,
+
+    -- part numbers the 120th parts of all periods.
+    part = function(time, us)
+      local rest = time % us
+      local n = go.div(rest, 25) * 3 + go.div(rest % 25 * 3, 25) -- rest * 120 / 1000
+      return go.div(time, us) * 120 + go.div(n, us / 1000)
+    end,
+
+    -- lapse returns the time of the first entry whose total has reached a total, by bisection.
+    lapse = function(r, total)
+      if window.between(r.oldest, total) >= 0 then return r.oldest.time end
+      local low, found, lapse = r.oldest.time, r.newest.time - 1, r.newest.time
+      for _ = 1, 64 do
+        if low >= found then break end
+        local middle = low + go.div(found - low, 2)
+        local e = zset.first(r.key, middle)
+        if not e then go.fail('ERR the rate limiter at this key is damaged') end
+        if window.between(window.entry(e), total) >= 0 then found, lapse = middle, e.time else low = e.time end
+      end
+      return lapse
+    end,
+
+    -- append sets the entry that takes units.
+    append = function(r, quantity)
+      local time, newest, own = math.max(go.now_us(), r.newest and r.newest.time or 0), r.newest, r.opts.EXACT or r.limit <= 120 and not r.opts.FORCE
+      r.next = window.plus_total(newest or {high = 0, low = 0}, quantity)
+      r.next.time, r.next.weight, r.share = time, quantity, false
+      if r.used < (r.logged or 0) and r.oldest then r.next.cap = r.used + quantity end
+      if newest and (time == newest.time or not own and window.part(time, r.us) == window.part(newest.time, r.us)) then
+        r.share = true
+        r.next.weight = quantity + math.min(newest.weight, r.used)
+      end
+    end,
+
+    judge = function(r, quantity)
+      local v, used, asked = {limited = false, granted = 0, retry = 0, store = false}, r.used, quantity
+      if used >= RANGE then go.out_of_range() end
+      if r.opts.RAISE then asked = math.max(quantity - used, 0) end
+      if r.opts.UPTO and quantity > 0 then asked = math.min(quantity, math.max(r.limit - used, 1)) end
+      r.next, r.share = r.newest, false
+      local lapse
+      if asked < 0 then
+        local given = math.min(-asked, used)
+        v.granted, v.store, used = -given, given > 0, used - given
+        v.forget = v.store and used == 0
+        if v.store then
+          local old = r.newest
+          r.next, r.share = {high = old.high, low = old.low, time = old.time, weight = old.weight, cap = used}, true
+        end
+      elseif r.opts.FORCE then
+        if asked > 0 and asked > 1e15 - used then go.fail('ERR more than 1000000000000000 units would be in use') end
+        if asked > 0 then
+          window.append(r, asked)
+          v.granted, v.store, used = asked, true, used + asked
+        end
+      elseif asked > r.limit then
+        v.limited = true
+      elseif asked > r.limit - used then
+        v.limited, lapse = true, window.plus_total(r.newest, asked - r.limit)
+      elseif asked > 0 then
+        window.append(r, asked)
+        v.granted, v.store, used = asked, true, used + asked
+        if asked < quantity then lapse = window.plus_total(r.next, 1 - r.limit) end
+      end
+      if lapse then
+        local time = r.next.time
+        if r.newest and window.between(r.newest, lapse) >= 0 and r.oldest then
+          time = window.lapse(r, lapse)
+          if r.share and time == r.newest.time then time = r.next.time end
+        end
+        v.retry = time + r.us - go.now_us()
+      end
+      v.remaining = math.max(r.limit - used, 0)
+      v.reset = used > 0 and r.next.time + r.us - go.now_us() or 0
+      r.v = v
+      return v
+    end,
+
+    -- drops returns the members that no longer count: at most 128, each checked first.
+    drops = function(r, list)
+      if not r.newest then return end
+      local up_to = go.now_us() - r.us
+      if r.newest.cap then up_to = math.max(up_to, r.newest.time - 1) end
+      for _, e in ipairs(zset.oldest(r.key, up_to)) do
+        window.entry(e)
+        local n = window.between(r.newest, e)
+        if n <= 0 and e.member ~= r.newest.member then go.fail('ERR the rate limiter at this key is damaged') end
+        if not (e.time <= go.now_us() - r.us or r.newest.cap and n >= r.newest.cap) then return end
+        if not (r.share and e.member == r.newest.member) then list[#list + 1] = e.member end
+      end
+    end,
+
+    apply = function(r)
+      if not r.v.store then return end
+      local length = r.v.forget and go.call(r.key, 'ZCARD')
+      if length and length <= 128 then
+        local all = zset.oldest(r.key, RANGE)
+        for _, e in ipairs(all) do window.entry(e) end
+        if #all ~= length then go.fail(window.FOREIGN_WINDOW) end
+        go.write({r.key, 'DEL'})
+        return
+      end
+      local next, drops = r.next, {r.key, 'ZREM'}
+      local member = '\1' .. (next.high > 0 and window.base36(next.high) .. string.sub('000000000' .. window.base36(next.low), -10) or window.base36(next.low))
+      if next.weight ~= 1 or next.cap then member = member .. ':' .. window.base36(next.weight) end
+      if next.cap then member = member .. ':' .. window.base36(next.cap) end
+      if r.share then drops[3] = r.newest.member end
+      window.drops(r, drops)
+      local expiry = go.expire(r.key, go.up(next.time + r.us, 1000), r.us / 4000, not r.newest)
+      go.write({r.key, 'ZADD', format('%d', -next.time), member})
+      if #drops > 2 then go.write(drops) end
+      if expiry then go.write({r.key, 'PEXPIREAT', format('%d', expiry)}) end
+    end,
+  }
+  return window
+end
+
+-- QUOTA: a string.
+
+function make.QUOTA()
+  quota = {
+    words = ' limit period ', arity = 2, options = ' MS UPTO ALIGN FORCE RAISE ', clause_options = ' ALIGN SHARE ', has_units = true,
+
+    parse = function(r)
+      r.limit = go.integer(ARGV[r.first], 1, go.MOST, 'limit')
+      go.read(r)
+      if not r.months or r.wrong and not r.opts.ALIGN then return end
+      if not r.opts.ALIGN then go.fail('ERR a period in months needs ALIGN: use ALIGN +00:00 for months of UTC') end
+      if r.offset <= -28 * go.DAY or r.offset >= 28 * go.DAY then
+        go.fail('ERR offset must be less than 28 days either way if the period is in months')
+      end
+    end,
+
+    load = function(r)
+      r.used, r.ends, r.there = 0.0, 0.0, true
+      local text = go.try(r.key, 'GETRANGE', '0', '36')
+      if not text then go.wrong_type() end
+      if text == '' then
+        r.there = go.call(r.key, 'EXISTS') == 1
+        if not r.there then return end
+      end
+      local used, s, us = match(text, '^([1-9]%d*)@(%d%d%d%d%d%d%d%d%d%d)(%d%d%d%d%d%d)000$')
+      local micros = used and s * 1e6 + us
+      if not used or #text > 36 or tonumber(used) > 1e15 or micros < 1 or s + 0 > 9007199254 or s + 0 == 9007199254 and us + 0 > 740992 then
+        go.fail('ERR the string at this key is not a quota')
+      end
+      if micros > go.now_us() then r.used, r.ends = used + 0.0, micros end
+    end,
+
+    window_end = function(r)
+      local now, us = go.now_us(), r.period * 1000
+      if not r.opts.ALIGN then return now + us end
+      local offset = r.offset * 1000
+      if not r.months then return now - (now - offset) % us + us end
+      -- month_day returns the first day of a month. January 1, 1970 is day 0, and its month is 0.
+      local function month_day(month)
+        local before = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334}
+        local years, in_year = go.div(month, 12) + 1969, month % 12
+        local year, leap_days = years + 1, go.div(years, 4) - go.div(years, 100) + go.div(years, 400)
+        if in_year >= 2 and year % 4 == 0 and (year % 100 ~= 0 or year % 400 == 0) then leap_days = leap_days + 1 end
+        return years * 365 + leap_days - 719162 + before[in_year + 1]
+      end
+      local day = go.div(now - offset, go.DAY * 1000)
+      local month = go.div(day * 4800, 146097)
+      if month_day(month) > day then month = month - 1 elseif month_day(month + 1) <= day then month = month + 1 end
+      return month_day((go.div(month, r.months) + 1) * r.months) * go.DAY * 1000 + offset
+    end,
+
+    judge = function(r, quantity)
+      local v, used, asked, now = {limited = false, granted = 0, retry = 0, store = false}, r.used, quantity, go.now_us()
+      local left = r.limit - used
+      r.next_end = r.ends
+      if r.opts.RAISE then asked = math.max(quantity - used, 0) end
+      if r.opts.UPTO and quantity > 0 then asked = math.min(quantity, math.max(left, 1)) end
+      if asked < 0 then
+        local given = math.min(-asked, used)
+        v.granted, v.store, used = -given, given > 0, used - given
+      elseif r.opts.FORCE and asked > 0 and asked > 1e15 - used then
+        go.fail('ERR more than 1000000000000000 units would be in use')
+      elseif asked > r.limit and not r.opts.FORCE then
+        v.limited = true
+      elseif asked > left and not r.opts.FORCE then
+        v.limited, v.retry = true, r.ends - now
+      elseif asked > 0 then
+        if used == 0 then r.next_end = quota.window_end(r) end
+        v.granted, v.store, used = asked, true, used + asked
+        if asked < quantity and not r.opts.RAISE then v.retry = r.next_end - now end
+      end
+      v.remaining = math.max(r.limit - used, 0)
+      v.reset = used > 0 and r.next_end - now or 0
+      r.v, r.next_used = v, used
+      return v
+    end,
+
+    apply = function(r)
+      if not r.v.store then return end
+      if r.next_used == 0 then
+        go.write({r.key, 'DEL'})
+        return
+      end
+      local text = format('%d@%010d%06d000', r.next_used, go.div(r.next_end, 1e6), r.next_end % 1e6)
+      local expiry = go.expire(r.key, go.up(r.next_end, 1000), r.period / 4, not r.there)
+      go.write(expiry and {r.key, 'SET', text, 'PXAT', format('%d', expiry)} or {r.key, 'SET', text, 'KEEPTTL'})
+    end,
+  }
+  return quota
+end
+
+-- LEASE: a sorted set of slots by holder.
+
+function make.LEASE()
+  make_zset()
+  lease = {
+    words = ' limit ttl id ', arity = 3, options = ' MS ', clause_options = ' SHARE ',
+
+    parse = function(r)
+      r.limit = go.integer(ARGV[r.first], 1, go.MOST, 'limit')
+      r.ttl = go.time_word(ARGV[r.first + 1], r.unit, 1, 'ttl', 'an integer, or one with a unit such as 250ms, 5s, 15m, 1h or 1d')
+      r.id = ARGV[r.first + 2]
+      if #r.id > 512 then go.fail('ERR an id must not exceed 512 bytes') end
+      go.read_weight(r)
+    end,
+
+    check = function(e)
+      if not e.time or string.sub(e.member, 1, 1) ~= '\2' or #e.member > 513 then go.fail('ERR the sorted set at this key holds no leases') end
+      return e
+    end,
+
+    load = function(r)
+      local now = go.now_us()
+      r.used, r.own, r.latest, r.lapsed = 0, nil, nil, {}
+      local newest = zset.newest(r.key, 2)
+      r.fresh = not newest
+      if not newest then return end
+      local member = '\2' .. r.id
+      local score = go.call(r.key, 'ZSCORE', member)
+      if score then
+        local own = lease.check(zset.entries({member, score})[1])
+        if own.time > now then r.own = own.time end
+      end
+      for _, e in ipairs(newest) do -- one of the two newest leases isn't the caller's
+        lease.check(e)
+        if e.member ~= member then
+          if e.time > now then r.latest = e.time end
+          break
+        end
+      end
+      r.lapsed = zset.oldest(r.key, now)
+      for _, e in ipairs(r.lapsed) do lease.check(e) end
+      if not r.latest then
+        r.used = r.own and 1 or 0
+      elseif #r.lapsed == 128 then
+        r.used = go.call(r.key, 'ZCOUNT', '-inf', '(' .. format('%d', -now))
+      else
+        r.used = go.call(r.key, 'ZCARD') - #r.lapsed
+      end
+    end,
+
+    -- lapse returns when so many slots have lapsed.
+    lapse = function(r, await)
+      local e
+      if await == 1 then
+        e = zset.first(r.key, go.now_us())
+      else
+        local rank = format('%d', r.used - await)
+        e = zset.entries(go.call(r.key, 'ZRANGE', rank, rank, 'WITHSCORES'))[1]
+      end
+      if e and lease.check(e).time > go.now_us() then return e.time end
+      return r.latest
+    end,
+
+    judge = function(r, quantity)
+      local now = go.now_us()
+      local v = {limited = false, granted = 1, retry = 0, renewed = r.own and 1 or 0}
+      if quantity == 0 then
+        v.remaining, v.reset = math.max(r.limit - r.used, 0), math.max(math.max(r.latest or 0, r.own or 0) - now, 0)
+      elseif not r.own and r.used >= r.limit then
+        v.limited, v.remaining, v.reset = true, 0, r.latest - now
+        v.retry = lease.lapse(r, r.used - r.limit + 1) - now
+      else
+        r.next = now + r.ttl * 1000
+        v.remaining = math.max(r.limit - r.used - (r.own and 0 or 1), 0)
+        v.reset = math.max(r.latest or 0, r.next) - now
+      end
+      r.v = v
+      return v
+    end,
+
+    apply = function(r, denied)
+      local drops, member = {r.key, 'ZREM'}, '\2' .. r.id
+      for _, e in ipairs(r.lapsed) do
+        if denied or e.member ~= member then drops[#drops + 1] = e.member end
+      end
+      if denied then
+        if #drops > 2 then go.write(drops) end
+        return
+      end
+      local expiry = go.expire(r.key, go.up(math.max(r.latest or 0, r.next), 1000), r.ttl / 4, r.fresh)
+      go.write({r.key, 'ZADD', format('%d', -r.next), member})
+      if #drops > 2 then go.write(drops) end
+      if expiry then go.write({r.key, 'PEXPIREAT', format('%d', expiry)}) end
+    end,
+  }
+  return lease
+end
+
+-- release gives slots back.
+local function release()
+  go.limiter('LEASE')
+  if argc > 1025 then go.fail('ERR at most 1024 ids can be released at once') end
+  local members, seen = {}, {}
+  for i = 2, argc do
+    if #ARGV[i] > 512 then go.fail('ERR an id must not exceed 512 bytes') end
+    members[i - 1] = '\2' .. ARGV[i]
+  end
+  local newest = zset.newest(1, 1)
+  if not newest then return 0 end
+  go.read_clock()
+  local scores, going, held, now = go.call(1, 'ZMSCORE', go.spread(members, 1)), {}, 0, go.now_us()
+  for i = 1, #members do
+    if scores[i] and not seen[members[i]] then
+      local e = lease.check(zset.entries({members[i], scores[i]})[1])
+      going[#going + 1], seen[members[i]] = e, true
+      if e.time > now then held = held + 1 end
     end
   end
-
-  -- check_debt is about a contract's bound, so it comes before the checks of the range.
-  function throttle.check_debt(r, quantity)
-    local cell, units = r.state.cells[r.cell + 1], quantity
-    if cell and cell.tat then
-      local s, ns = throttle.instant(cell.tat)
-      local used = (s - now_s) * 1e9 + (ns - now_ns)
-      local interval = cell.rate and cell.rate.interval / cell.rate.per or r.period * 1e6 / r.count
-      if used > 0 then units = not r.opts.RAISE and units + used / interval or (used * MORE + 1) / interval < units and units or 0 end
+  if #going == 0 then
+    lease.check(newest[1])
+    return 0
+  end
+  table.sort(going, function(a, b) return a.time > b.time or a.time == b.time and a.member < b.member end)
+  local drops = {1, 'ZREM'}
+  for i = 1, #going do drops[i + 2] = going[i].member end
+  go.write(drops)
+  for _, e in ipairs(zset.newest(1, #going + 1) or {}) do
+    if not seen[e.member] then -- the latest that stays
+      local last = math.max(lease.check(e).time, now)
+      local expiry = go.expire(1, go.up(last, 1000), (last - now) / 4000)
+      if expiry then go.write({1, 'PEXPIREAT', format('%d', expiry)}) end
+      break
     end
-    if units * r.period / r.count > go.CENTURY * MORE then go.fail('ERR what is in use would take more than 100 years to drain') end
+  end
+  return held
+end
+
+-- make_shares is for calls with SHARE. A clause with SHARE is a tenant of the clause before it, r.front, which is the shared
+-- limit or a tenant too.
+local function make_shares()
+  function all.misplaced(r)
+    if r.kind == 'THROTTLE' then return 'a THROTTLE clause cannot have SHARE: put it into a WINDOW, QUOTA or LEASE clause after this one' end
+    if not r.front then return 'SHARE needs a clause before it: put the shared limit first, such as THROTTLE 99 100 1m' end
+    return (r.kind == 'LEASE') ~= (r.front.kind == 'LEASE')
+      and 'SHARE shares slots or units: the clause before must be a LEASE clause if this one is, and only then'
   end
 
-  -- drains_to returns how long it takes until no more than limit units are in use, at the stored rate.
-  function throttle.drains_to(r, limit)
-    if limit * r.own.interval / r.own.per >= RANGE then return 0.0 end
-    if limit * r.own.per > RANGE then go.out_of_range() end
-    return throttle.ceil(throttle.minus(r.own, r.left, r.left_fraction, throttle.span(r.own, limit)))
+  -- most returns the most that a clause can ever have left.
+  function all.most(r) return r.weight and math.min(r.limit, r.weight * all.most(r.front)) or r.limit end
+
+  -- left returns the units that a clause had left before the call.
+  function all.left(r)
+    if r.kind == 'THROTTLE' then return r.held > 0 and 0.0 or throttle.left_units(r, r.used, r.used_fraction) end
+    return math.max((r.weight and math.min(r.limit, r.weight * all.left(r.front)) or r.limit) - r.used, 0)
   end
 
-  -- wait returns how long it takes until units fit: at the rate of the call if that is stored.
-  function throttle.wait(r, units)
+  -- remains sets what a tenant has left after the call.
+  function all.remains(r, replies, n, granted)
+    replies[n][3] = math.max(math.min(r.limit, r.weight * replies[n - 1][3]) - r.used - granted, 0)
+  end
+
+  -- share judges by the share of a tenant whose own limit has judged. It reports whether the share denies, but not for ever.
+  function all.share(r, replies, n)
+    local v, granted, short = r.v, 0, false
+    if not v.limited and v.renewed ~= 1 then granted = v.granted end
+    if v.renewed ~= 1 and r.quantity >= 0 and not r.opts.FORCE and r.used + r.quantity > r.weight * all.left(r.front) then
+      v, granted, short = r.limiter.judge(r, 0, false), 0, not all.never(r)
+      v.limited, v.retry = true, 0
+      replies[n] = go.verdict(r, v)
+    end
+    all.remains(r, replies, n, granted)
+    return short
+  end
+
+  -- last returns when the last units of a tenant lapse.
+  function all.last(r)
+    if r.kind == 'QUOTA' then return r.ends end
+    if r.kind == 'LEASE' then return math.max(r.latest or 0, r.own or 0) end
+    return r.newest and r.newest.time + r.us or 0
+  end
+
+  -- wait returns how long it takes until units fit the first clause: at its own rate if that is stored.
+  function all.wait(r, units)
     if units > r.limit then return math.huge end
     local a, b = throttle.span(r.rate, r.limit - units)
     if r.held == 0 and not throttle.shorter(a, b, r.used, r.used_fraction) then return 0.0 end
@@ -929,917 +1520,262 @@ if needs.THROTTLE then
     return math.max(throttle.ceil(throttle.minus(r.rate, r.used, r.used_fraction, a, b)), r.held)
   end
 
-  function throttle.judge(r, quantity, may_lock)
-    local v = {limited = false, granted = 0, remaining = 0, retry = 0, wait = 0, store = false}
-    if r.opts.FORCE and quantity > 0 then throttle.check_debt(r, quantity) end
-    if not r.rate then throttle.set_rate(r) end
-    throttle.use(r)
-    r.after, r.after_fraction = r.used, r.used_fraction
-    throttle.by_mode(r, v, quantity, may_lock)
-    v.reset = math.max(throttle.ceil(r.after, r.after_fraction), r.locked)
-    if r.carried and not v.store then -- usage drains on at its own rate
-      v.reset = math.max(throttle.ceil(r.left, r.left_fraction), r.locked)
-      if v.limited and quantity == 0 then
-        v.retry = math.max(throttle.drains_to(r, r.limit), r.locked)
-      end
+  -- later returns the units in use at an instant if no call comes, and when the first of them lapse.
+  function all.later(r, at)
+    if at >= all.last(r) then return 0.0, 0.0 end
+    if r.kind == 'QUOTA' then return r.used, r.ends end
+    local first = zset.first(r.key, r.kind == 'LEASE' and at or at - r.us)
+    if not first then return 0.0, 0.0 end
+    if r.kind == 'WINDOW' then return window.use(r, window.entry(first)), first.time + r.us end
+    lease.check(first)
+    return at == go.now_us() and r.used or go.call(r.key, 'ZCOUNT', '-inf', '(' .. format('%d', -at)), first.time
+  end
+
+  -- fits reports whether a clause will admit units at an instant if no call comes.
+  function all.fits(r, units, at)
+    while r.kind ~= 'THROTTLE' do
+      local used = all.later(r, at)
+      if used + units > r.limit then return false end
+      units = r.weight and go.up(used + units, r.weight) or 0
+      if units == 0 then return true end
+      r = r.front
     end
-    if r.locked == 0 then v.remaining = throttle.left_units(r, r.after, r.after_fraction) end
-    r.v = v
-    return v
+    return all.wait(r, units) <= (at - go.now_us()) * 1000
   end
 
-  -- next_fields returns the fields of the cell after judge.
-  function throttle.next_fields(r)
-    local rate, s, ns = r.rate, go.later(r.after)
-    local fields = {go.stamp(s, ns), rate.interval % 1e9 == 0 and go.printed(rate.interval / 1e9) or go.printed(-rate.interval), false, false, false}
-    if rate.per > 1 then fields[3], fields[4] = go.printed(r.after_fraction), go.printed(rate.per) end
-    if r.locked > 0 then fields[5] = go.stamp(go.later(r.locked)) end
-    return fields, r.after_fraction
-  end
-
-  function throttle.set_cell(r, state, fields, fraction, slack)
-    local cell = state.cells[r.cell + 1] or {fields = {}}
-    cell.old, cell.fields, cell.fraction = cell.old or cell.fields, fields, fraction
-    cell.tat, cell.locked = fields[1], fields[5]
-    state.cells[r.cell + 1], state.changed = cell, true
-    if not state.slack or slack < state.slack then state.slack = slack end
-  end
-
-  function throttle.apply(r)
-    r.slack = math.min(r.drain, r.period * 1e6)
-    if r.v.store then
-      local fields, fraction = throttle.next_fields(r)
-      throttle.set_cell(r, r.state, fields, fraction, r.slack)
-    end
-  end
-
-  -- fill_gaps go.writes the absent cells before one that is set. before are the clauses of the call up to this one.
-  function throttle.fill_gaps(r, clauses, position)
-    local cell = r.state.cells[r.cell + 1]
-    if not cell or not cell.old then return end
-    for i = 0, r.cell - 1 do
-      local earlier = clauses[position - r.cell + i]
-      local old = r.state.cells[i + 1]
-      if not old or not old.old and not old.fields[1] then
-        local fields, fraction = throttle.next_fields(earlier)
-        throttle.set_cell(earlier, r.state, fields, fraction, r.slack)
-      end
-    end
-  end
-
-  -- finish go.writes the changed cells of a key. A key whose cells are all void is deleted.
-  function throttle.finish(state, key)
-    if not state.changed then return end
-    local now, ends, set, unset = go.stamp(now_s, now_ns), '', {key, 'HSET'}, {key, 'HDEL'}
-    local s, ns = 0, 0
-    for i = 1, #state.cells do
-      local cell = state.cells[i]
-      for j = 1, 2 do
-        local text = j == 1 and cell.tat or j == 2 and cell.locked
-        if text then
-          local a, b = throttle.instant(text)
-          if j == 1 and cell.fraction > 0 and text ~= throttle.LAST then b = b + 1 end
-          if a > s or a == s and b > ns then s, ns = a, b end
-        end
-      end
-      for f = 1, cell.old and 5 or 0 do
-        local field = go.printed(f == 5 and 127 + i or 4 * i + f - 5)
-        if cell.fields[f] and cell.fields[f] ~= cell.old[f] then
-          set[#set + 1] = field
-          set[#set + 1] = cell.fields[f]
-        elseif cell.old[f] and not cell.fields[f] then
-          unset[#unset + 1] = field
-        end
-      end
-    end
-    if s < now_s or s == now_s and ns <= now_ns then
-      go.write(key, 'DEL')
-      return
-    end
-    local expiry = go.expire(key, s * 1000 + go.up(ns, 1e6), state.slack / 4e6, state.adopted or state.absent)
-    if state.adopted then go.write(key, 'DEL') end
-    if #set > 2 then go.writes[#go.writes + 1] = set end
-    if #unset > 2 then go.writes[#go.writes + 1] = unset end
-    if expiry then go.write(key, 'PEXPIREAT', go.printed(expiry)) end
-  end
-end
-
--- Sorted sets: windows and leases. A score is a time in µs with its sign turned, so the newest entry is the first.
-
-if needs.WINDOW or needs.LEASE or needs.RELEASE then
-  zset = {}
-
-  -- entries returns {member, time} for each pair of a reply. The time is nil if the score isn't one.
-  function zset.entries(reply)
-    local list = {}
-    for i = 1, #reply, 2 do
-      local time = -(tonumber(reply[i + 1]) or 1)
-      list[#list + 1] = {member = reply[i], time = time >= 0 and time <= RANGE and time % 1 == 0 and time + 0.0 or nil}
-    end
-    return list
-  end
-
-  -- newest returns up to most entries; nil if there are none.
-  function zset.newest(key, most)
-    local reply = go.try(key, 'ZRANGE', '0', go.printed(most - 1), 'WITHSCORES')
-    if not reply then go.wrong_type() end
-    return #reply > 0 and zset.entries(reply) or nil
-  end
-
-  -- first returns the oldest entry after a time.
-  function zset.first(key, after)
-    return zset.entries(go.call(key, 'ZREVRANGEBYSCORE', '(' .. go.printed(-after), '-inf', 'WITHSCORES', 'LIMIT', '0', '1'))[1]
-  end
-
-  -- oldest returns up to 128 entries up to a time, the oldest first.
-  function zset.oldest(key, up_to)
-    return zset.entries(go.call(key, 'ZREVRANGEBYSCORE', '+inf', go.printed(-up_to), 'WITHSCORES', 'LIMIT', '0', '128'))
-  end
-end
-
--- WINDOW: a sorted set. A total of units is modulo 2^64, in two limbs: high * window.LIMB + low.
-
-if needs.WINDOW then
-  window = {words = {'limit', 'period'}, options = {EXACT = true, SHARE = true}, has_units = true}
-  window.LIMB, window.TURN_HIGH, window.TURN_LOW = 3656158440062976, 5045, 1424743591837696 -- 36^10; 2^64 in limbs
-  window.FOREIGN_WINDOW = 'ERR the sorted set at this key is not a sliding window'
-
-  function window.parse(r)
-    r.limit = go.integer(ARGV[r.first], 1, go.MOST, 'limit')
-    go.read(r)
-  end
-
-  -- number reads a canonical number of base 36.
-  function window.number(text)
-    if text ~= '0' and not match(text, '^[1-9a-z][0-9a-z]*$') or #text > 13 then return nil end
-    local high, low = tonumber(string.sub(text, 1, -11), 36) or 0, tonumber(string.sub(text, -10), 36)
-    if high > window.TURN_HIGH or high == window.TURN_HIGH and low >= window.TURN_LOW then return nil end
-    return high + 0.0, low + 0.0
-  end
-
-  function window.base36(n)
-    local text, digits = '', '0123456789abcdefghijklmnopqrstuvwxyz'
-    repeat
-      local d = n % 36
-      text, n = string.sub(digits, d + 1, d + 1) .. text, (n - d) / 36
-    until n == 0
-    return text
-  end
-
-  -- between returns a - b of two totals, which is exact below 2^53.
-  function window.between(a, b)
-    local high, low = a.high - b.high, a.low - b.low
-    if high * window.LIMB + low >= 2 ^ 63 then
-      high, low = high - window.TURN_HIGH, low - window.TURN_LOW
-    elseif high * window.LIMB + low < -2 ^ 63 then
-      high, low = high + window.TURN_HIGH, low + window.TURN_LOW
-    end
-    return high * window.LIMB + low
-  end
-
-  function window.carried(high, low)
-    if low < 0 then return high - 1, low + window.LIMB end
-    if low >= window.LIMB then return high + 1, low - window.LIMB end
-    return high, low
-  end
-
-  -- plus_total adds a number, perhaps below 0, to a total.
-  function window.plus_total(total, n)
-    local high, low = window.carried(total.high, total.low + n)
-    if high > window.TURN_HIGH or high == window.TURN_HIGH and low >= window.TURN_LOW then
-      high, low = window.carried(high - window.TURN_HIGH, low - window.TURN_LOW)
-    elseif high < 0 then
-      high, low = window.carried(high + window.TURN_HIGH, low + window.TURN_LOW)
-    end
-    return {high = high, low = low}
-  end
-
-  -- entry reads an entry, which must be one of ours.
-  function window.entry(e)
-    local total, own, cap = match(e.member, '^\1([0-9a-z]+):([0-9a-z]+):([0-9a-z]+)$')
-    if not total then total, own = match(e.member, '^\1([0-9a-z]+):([0-9a-z]+)$') end
-    if not total then total = match(e.member, '^\1([0-9a-z]+)$') end
-    local high, low = window.number(total or '')
-    local high2, low2 = window.number(own or '1')
-    local high3, low3 = window.number(cap or '0')
-    if not e.time or e.time > RANGE - go.CENTURY * 1000 or not high or not high2 or not high3 or own == '0' or own == '1' and not cap
-      or high2 * window.LIMB + low2 > 2 ^ 62 or high3 * window.LIMB + low3 > 2 ^ 62 then
-      go.fail(window.FOREIGN_WINDOW)
-    end
-    e.high, e.low, e.weight, e.cap = high, low, high2 * window.LIMB + low2, cap and high3 * window.LIMB + low3
-    return e
-  end
-
-  function window.load(r)
-    local now = go.now_us()
-    r.us, r.used, r.newest, r.oldest = r.period * 1000, 0.0, nil, nil
-    local newest = zset.newest(r.key, 1)
-    if not newest then return end
-    r.newest = window.entry(newest[1])
-    if r.newest.time <= now - r.us then return end
-    local oldest = zset.first(r.key, now - r.us)
-    if not oldest then go.fail('ERR the rate limiter at this key is damaged') end
-    r.oldest = window.entry(oldest)
-    r.used, r.logged = window.use(r, oldest)
-  end
-
-  -- use returns the units in use, and those logged, from an entry on.
-  function window.use(r, oldest)
-    local n = window.between(r.newest, oldest)
-    if oldest.time > r.newest.time or n < 0 or n >= 2 ^ 62 then go.fail('ERR the rate limiter at this key is damaged') end
-    n = n + oldest.weight
-    return r.newest.cap and math.min(n, r.newest.cap) or n, n
-  end
-
-  -- part numbers the 120th parts of all periods.
-  function window.part(time, us)
-    local rest = time % us
-    local n = go.div(rest, 25) * 3 + go.div(rest % 25 * 3, 25) -- rest * 120 / 1000
-    return go.div(time, us) * 120 + go.div(n, us / 1000)
-  end
-
-  -- lapse returns the time of the first entry whose total has reached a total, by bisection.
-  function window.lapse(r, total)
-    if window.between(r.oldest, total) >= 0 then return r.oldest.time end
-    local low, found, lapse = r.oldest.time, r.newest.time - 1, r.newest.time
+  -- narrow bisects a log. It returns bounds within which no units lapse. The clause admits units at the upper one and not at
+  -- the lower one, as before.
+  function all.narrow(r, units, low, high)
+    local at, found = low, math.min(high, all.last(r))
     for _ = 1, 64 do
-      if low >= found then break end
-      local middle = low + go.div(found - low, 2)
-      local e = zset.first(r.key, middle)
-      if not e then go.fail('ERR the rate limiter at this key is damaged') end
-      if window.between(window.entry(e), total) >= 0 then found, lapse = middle, e.time else low = e.time end
-    end
-    return lapse
-  end
-
-  -- append sets the entry that takes units.
-  function window.append(r, quantity)
-    local time, newest, own = math.max(go.now_us(), r.newest and r.newest.time or 0), r.newest, r.opts.EXACT or r.limit <= 120 and not r.opts.FORCE
-    r.next = window.plus_total(newest or {high = 0, low = 0}, quantity)
-    r.next.time, r.next.weight, r.share = time, quantity, false
-    if r.used < (r.logged or 0) and r.oldest then r.next.cap = r.used + quantity end
-    if newest and (time == newest.time or not own and window.part(time, r.us) == window.part(newest.time, r.us)) then
-      r.share = true
-      r.next.weight = quantity + math.min(newest.weight, r.used)
-    end
-  end
-
-  function window.judge(r, quantity)
-    local v, used, asked = {limited = false, granted = 0, retry = 0, store = false}, r.used, quantity
-    if used >= RANGE then go.out_of_range() end
-    if r.opts.RAISE then asked = math.max(quantity - used, 0) end
-    if r.opts.UPTO and quantity > 0 then asked = math.min(quantity, math.max(r.limit - used, 1)) end
-    r.next, r.share = r.newest, false
-    local lapse
-    if asked < 0 then
-      local given = math.min(-asked, used)
-      v.granted, v.store, used = -given, given > 0, used - given
-      v.forget = v.store and used == 0
-      if v.store then
-        local old = r.newest
-        r.next, r.share = {high = old.high, low = old.low, time = old.time, weight = old.weight, cap = used}, true
+      if low >= found then return low, high end
+      local used, lapse = all.later(r, at)
+      if used == 0 or lapse >= high then
+        found = at
+      elseif all.fits(r, units, lapse) then
+        high, found = lapse, at
+      else
+        low = lapse
       end
-    elseif r.opts.FORCE then
-      if asked > 0 and asked > 1e15 - used then go.fail('ERR more than 1000000000000000 units would be in use') end
-      if asked > 0 then
-        window.append(r, asked)
-        v.granted, v.store, used = asked, true, used + asked
-      end
-    elseif asked > r.limit then
-      v.limited = true
-    elseif asked > r.limit - used then
-      v.limited, lapse = true, window.plus_total(r.newest, asked - r.limit)
-    elseif asked > 0 then
-      window.append(r, asked)
-      v.granted, v.store, used = asked, true, used + asked
-      if asked < quantity then lapse = window.plus_total(r.next, 1 - r.limit) end
+      at = low + go.div(found - low, 2)
     end
-    if lapse then
-      local time = r.next.time
-      if r.newest and window.between(r.newest, lapse) >= 0 and r.oldest then
-        time = window.lapse(r, lapse)
-        if r.share and time == r.newest.time then time = r.next.time end
-      end
-      v.retry = time + r.us - go.now_us()
-    end
-    v.remaining = math.max(r.limit - used, 0)
-    v.reset = used > 0 and r.next.time + r.us - go.now_us() or 0
-    r.v = v
-    return v
+    go.fail('ERR the rate limiter at this key is damaged')
   end
 
-  -- drops returns the members that no longer count: at most 128, each checked first.
-  function window.drops(r, list)
-    if not r.newest then return end
-    local up_to = go.now_us() - r.us
-    if r.newest.cap then up_to = math.max(up_to, r.newest.time - 1) end
-    for _, e in ipairs(zset.oldest(r.key, up_to)) do
-      window.entry(e)
-      local n = window.between(r.newest, e)
-      if n <= 0 and e.member ~= r.newest.member then go.fail('ERR the rate limiter at this key is damaged') end
-      if not (e.time <= go.now_us() - r.us or r.newest.cap and n >= r.newest.cap) then return end
-      if not (r.share and e.member == r.newest.member) then list[#list + 1] = e.member end
-    end
-  end
-
-  function window.apply(r)
-    if not r.v.store then return end
-    local length = r.v.forget and go.call(r.key, 'ZCARD')
-    if length and length <= 128 then
-      local all = zset.oldest(r.key, RANGE)
-      for _, e in ipairs(all) do window.entry(e) end
-      if #all ~= length then go.fail(window.FOREIGN_WINDOW) end
-      go.write(r.key, 'DEL')
-      return
-    end
-    local next, drops = r.next, {r.key, 'ZREM'}
-    local member = '\1' .. (next.high > 0 and window.base36(next.high) .. string.sub('000000000' .. window.base36(next.low), -10) or window.base36(next.low))
-    if next.weight ~= 1 or next.cap then member = member .. ':' .. window.base36(next.weight) end
-    if next.cap then member = member .. ':' .. window.base36(next.cap) end
-    if r.share then drops[3] = r.newest.member end
-    window.drops(r, drops)
-    local expiry = go.expire(r.key, go.up(next.time + r.us, 1000), r.us / 4000, not r.newest)
-    go.write(r.key, 'ZADD', go.printed(-next.time), member)
-    if #drops > 2 then go.writes[#go.writes + 1] = drops end
-    if expiry then go.write(r.key, 'PEXPIREAT', go.printed(expiry)) end
-  end
-end
-
--- QUOTA: a string.
-
-if needs.QUOTA then
-  quota = {words = {'limit', 'period'}, options = {ALIGN = true, SHARE = true}, has_units = true}
-
-  function quota.parse(r)
-    r.limit = go.integer(ARGV[r.first], 1, go.MOST, 'limit')
-    r.calendar = true
-    go.read(r)
-    if not r.months or r.wrong and not r.opts.ALIGN then return end
-    if not r.opts.ALIGN then go.fail('ERR a period in months needs ALIGN: use ALIGN +00:00 for months of UTC') end
-    if r.offset <= -28 * go.DAY or r.offset >= 28 * go.DAY then
-      go.fail('ERR offset must be less than 28 days either way if the period is in months')
-    end
-  end
-
-  function quota.load(r)
-    r.used, r.ends, r.there = 0.0, 0.0, true
-    local text = go.try(r.key, 'GETRANGE', '0', '36')
-    if not text then go.wrong_type() end
-    if text == '' then
-      r.there = go.call(r.key, 'EXISTS') == 1
-      if not r.there then return end
-    end
-    local used, s, us = match(text, '^([1-9]%d*)@(%d%d%d%d%d%d%d%d%d%d)(%d%d%d%d%d%d)000$')
-    local micros = used and s * 1e6 + us
-    if not used or #text > 36 or tonumber(used) > 1e15 or micros < 1 or s + 0 > 9007199254 or s + 0 == 9007199254 and us + 0 > 740992 then
-      go.fail('ERR the string at this key is not a quota')
-    end
-    if micros > go.now_us() then r.used, r.ends = used + 0.0, micros end
-  end
-
-  -- month_day returns the first day of a month. January 1, 1970 is day 0, and its month is 0.
-  function quota.month_day(month)
-    local before = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334}
-    local years = go.div(month, 12) + 1969
-    local in_year, year = month - go.div(month, 12) * 12, years + 1
-    local leap_days = go.div(years, 4) - go.div(years, 100) + go.div(years, 400)
-    if in_year >= 2 and year % 4 == 0 and (year % 100 ~= 0 or year % 400 == 0) then leap_days = leap_days + 1 end
-    return years * 365 + leap_days - 719162 + before[in_year + 1]
-  end
-
-  function quota.months_end(us, n)
-    local day = go.div(us, go.DAY * 1000)
-    local month = go.div(day * 4800, 146097)
-    if quota.month_day(month) > day then month = month - 1 elseif quota.month_day(month + 1) <= day then month = month + 1 end
-    return quota.month_day((go.div(month, n) + 1) * n) * go.DAY * 1000
-  end
-
-  function quota.window_end(r)
-    local now, us = go.now_us(), r.period * 1000
-    if not r.opts.ALIGN then return now + us end
-    local offset = r.offset * 1000
-    if r.months then return quota.months_end(now - offset, r.months) + offset end
-    return now - (now - offset) % us + us
-  end
-
-  function quota.judge(r, quantity)
-    local v, used, asked, now = {limited = false, granted = 0, retry = 0, store = false}, r.used, quantity, go.now_us()
-    local left = r.limit - used
-    r.next_end = r.ends
-    if r.opts.RAISE then asked = math.max(quantity - used, 0) end
-    if r.opts.UPTO and quantity > 0 then asked = math.min(quantity, math.max(left, 1)) end
-    if asked < 0 then
-      local given = math.min(-asked, used)
-      v.granted, v.store, used = -given, given > 0, used - given
-    elseif r.opts.FORCE and asked > 0 and asked > 1e15 - used then
-      go.fail('ERR more than 1000000000000000 units would be in use')
-    elseif asked > r.limit and not r.opts.FORCE then
-      v.limited = true
-    elseif asked > left and not r.opts.FORCE then
-      v.limited, v.retry = true, r.ends - now
-    elseif asked > 0 then
-      if used == 0 then r.next_end = quota.window_end(r) end
-      v.granted, v.store, used = asked, true, used + asked
-      if asked < quantity and not r.opts.RAISE then v.retry = r.next_end - now end
-    end
-    v.remaining = math.max(r.limit - used, 0)
-    v.reset = used > 0 and r.next_end - now or 0
-    r.v, r.next_used = v, used
-    return v
-  end
-
-  function quota.apply(r)
-    if not r.v.store then return end
-    if r.next_used == 0 then
-      go.write(r.key, 'DEL')
-      return
-    end
-    local text = format('%d@%010d%06d000', r.next_used, go.div(r.next_end, 1e6), r.next_end % 1e6)
-    local expiry = go.expire(r.key, go.up(r.next_end, 1000), r.period / 4, not r.there)
-    if expiry then go.write(r.key, 'SET', text, 'PXAT', go.printed(expiry)) else go.write(r.key, 'SET', text, 'KEEPTTL') end
-  end
-end
-
--- LEASE: a sorted set of slots by holder.
-
-if needs.LEASE or needs.RELEASE then
-  lease = {words = {'limit', 'ttl', 'id'}, options = {SHARE = true}, renews = true}
-
-  function lease.parse(r)
-    r.limit, r.quantity = go.integer(ARGV[r.first], 1, go.MOST, 'limit'), 1.0
-    r.ttl = go.time_word(ARGV[r.first + 1], r.unit, 1, 'ttl', 'an integer, or one with a unit such as 250ms, 5s, 15m, 1h or 1d')
-    r.id = ARGV[r.first + 2]
-    if #r.id > 512 then go.fail('ERR an id must not exceed 512 bytes') end
-    go.read_weight(r)
-  end
-
-  function lease.check(e)
-    if not e.time or string.sub(e.member, 1, 1) ~= '\2' or #e.member > 513 then go.fail('ERR the sorted set at this key holds no leases') end
-    return e
-  end
-
-  function lease.load(r)
-    local now = go.now_us()
-    r.used, r.own, r.latest, r.lapsed = 0, nil, nil, {}
-    local newest = zset.newest(r.key, 2)
-    r.fresh = not newest
-    if not newest then return end
-    local member = '\2' .. r.id
-    local score = go.call(r.key, 'ZSCORE', member)
-    if score then
-      local own = lease.check(zset.entries({member, score})[1])
-      if own.time > now then r.own = own.time end
-    end
-    for _, e in ipairs(newest) do -- one of the two newest leases isn't the caller's
-      lease.check(e)
-      if e.member ~= member then
-        if e.time > now then r.latest = e.time end
+  -- await returns how long it takes until a tenant's own limit and its share admit its quantity, in units of the reply. Between
+  -- two lapses its use stays, so the clause before it must admit so many units: it is asked next.
+  function all.await(r)
+    local now, unit, low, high, units = go.now_us(), r.opts.MS and 1000 or 1e6, go.now_us(), math.huge, r.quantity
+    local wait = math.huge
+    while r do
+      if r.kind == 'THROTTLE' then
+        wait = all.wait(r, units)
         break
       end
+      low, high = all.narrow(r, units, low, high)
+      local used = all.later(r, low)
+      if not r.weight or used + units > r.limit then break end
+      units, r = go.up(used + units, r.weight), r.front
     end
-    r.lapsed = zset.oldest(r.key, now)
-    for _, e in ipairs(r.lapsed) do lease.check(e) end
-    if not r.latest then
-      r.used = r.own and 1 or 0
-    elseif #r.lapsed == 128 then
-      r.used = go.call(r.key, 'ZCOUNT', '-inf', '(' .. go.printed(-now))
-    else
-      r.used = go.call(r.key, 'ZCARD') - #r.lapsed
-    end
+    if wait < (high - now) * 1000 then return go.up(wait, unit * 1000) end
+    if high == math.huge then go.fail('ERR the rate limiter at this key is damaged') end
+    return go.up(high - now, unit)
   end
 
-  -- lapse returns when so many slots have lapsed.
-  function lease.lapse(r, await)
-    local e
-    if await == 1 then
-      e = zset.first(r.key, go.now_us())
-    else
-      local rank = go.printed(r.used - await)
-      e = zset.entries(go.call(r.key, 'ZRANGE', rank, rank, 'WITHSCORES'))[1]
+  -- share_all judges by the shares. If one of them denies units, changed rates of the clauses before it are stored as if
+  -- these had denied: usage must drain as the wait says.
+  function all.share_all(clauses, replies, may_lock)
+    local short, asks = {}, 0
+    for n = 1, #clauses do
+      local r = clauses[n]
+      short[n] = r.weight and all.share(r, replies, n)
+      if short[n] and r.quantity > 0 then asks = n end
     end
-    if e and lease.check(e).time > go.now_us() then return e.time end
-    return r.latest
+    for n = 1, asks - 1 do
+      local r = clauses[n]
+      r.settle = true
+      if r.kind == 'THROTTLE' and replies[n][1] ~= 0 then replies[n] = go.verdict(r, throttle.judge(r, r.quantity, may_lock)) end
+    end
+    for n = 1, #clauses do
+      if short[n] then replies[n][4] = all.await(clauses[n]) end
+    end
   end
-
-  function lease.judge(r, quantity)
-    local now = go.now_us()
-    local v = {limited = false, granted = 1, retry = 0, renewed = r.own and 1 or 0}
-    if quantity == 0 then
-      v.remaining, v.reset = math.max(r.limit - r.used, 0), math.max(math.max(r.latest or 0, r.own or 0) - now, 0)
-    elseif not r.own and r.used >= r.limit then
-      v.limited, v.remaining, v.reset = true, 0, r.latest - now
-      v.retry = lease.lapse(r, r.used - r.limit + 1) - now
-    else
-      r.next = now + r.ttl * 1000
-      v.remaining = math.max(r.limit - r.used - (r.own and 0 or 1), 0)
-      v.reset = math.max(r.latest or 0, r.next) - now
-    end
-    r.v = v
-    return v
-  end
-
-  function lease.apply(r, denied)
-    local drops, member = {r.key, 'ZREM'}, '\2' .. r.id
-    for _, e in ipairs(r.lapsed) do
-      if denied or e.member ~= member then drops[#drops + 1] = e.member end
-    end
-    if denied then
-      if #drops > 2 then go.writes[#go.writes + 1] = drops end
-      return
-    end
-    local expiry = go.expire(r.key, go.up(math.max(r.latest or 0, r.next), 1000), r.ttl / 4, r.fresh)
-    go.write(r.key, 'ZADD', go.printed(-r.next), member)
-    if #drops > 2 then go.writes[#go.writes + 1] = drops end
-    if expiry then go.write(r.key, 'PEXPIREAT', go.printed(expiry)) end
-  end
-
-  -- release gives slots back.
-  function lease.release()
-    if argc > 1025 then go.fail('ERR at most 1024 ids can be released at once') end
-    local members, seen = {}, {}
-    for i = 2, argc do
-      if #ARGV[i] > 512 then go.fail('ERR an id must not exceed 512 bytes') end
-      members[i - 1] = '\2' .. ARGV[i]
-    end
-    local newest = zset.newest(1, 1)
-    if not newest then return 0 end
-    go.read_clock()
-    local scores, going, held, now = go.call(1, 'ZMSCORE', go.spread(members, 1)), {}, 0, go.now_us()
-    for i = 1, #members do
-      if scores[i] and not seen[members[i]] then
-        local e = lease.check(zset.entries({members[i], scores[i]})[1])
-        going[#going + 1], seen[members[i]] = e, true
-        if e.time > now then held = held + 1 end
-      end
-    end
-    if #going == 0 then
-      lease.check(newest[1])
-      return 0
-    end
-    table.sort(going, function(a, b) return a.time > b.time or a.time == b.time and a.member < b.member end)
-    local drops = {1, 'ZREM'}
-    for i = 1, #going do drops[i + 2] = going[i].member end
-    go.writes[1] = drops
-    for _, e in ipairs(zset.newest(1, #going + 1) or {}) do
-      if not seen[e.member] then -- the latest that stays
-        local last = math.max(lease.check(e).time, now)
-        local expiry = go.expire(1, go.up(last, 1000), (last - now) / 4000)
-        if expiry then go.write(1, 'PEXPIREAT', go.printed(expiry)) end
-        break
-      end
-    end
-    return held
-  end
-end
-
--- Replies, and calls of one limiter.
-
-go.kinds = {THROTTLE = throttle, WINDOW = window, QUOTA = quota, LEASE = lease}
-
-function go.new_request(kind, first, key)
-  return {kind = kind, first = first, period_word = first + #go.kinds[kind].words - 1, key = key, cell = 0, opts = {}, unit = 1000}
-end
-
--- verdict returns the integers of a reply.
-function go.verdict(r, v)
-  local unit = (r.opts.MS and 1e6 or 1e9) / (r.kind == 'THROTTLE' and 1 or 1000) -- the others judge in µs
-  local reply = {v.limited and 1 or 0, r.limit, v.remaining, v.retry > 0 and go.up(v.retry, unit) or -1, go.up(v.reset, unit)}
-  if go.kinds[r.kind].renews then
-    reply[6] = v.renewed
-  elseif r.opts.UPTO or r.opts.RAISE then
-    reply[6] = v.granted
-  elseif r.opts.RESERVE then
-    reply[6] = v.limited and -1 or go.up(v.wait, unit)
-  end
-  return reply
-end
-
-function go.integers(list)
-  for i = 1, whole and #list or 0 do
-    if type(list[i]) == 'table' then go.integers(list[i]) else list[i] = whole(list[i]) end
-  end
-  return list
-end
-
-function go.one(kind, allowed, redis_cell)
-  local r, limiter = go.new_request(kind, 2, 1), go.kinds[kind]
-  local rest, wrong, word = 2 + #limiter.words, nil, nil
-  r.redis_cell = redis_cell
-  if limiter.has_units and ARGV[rest] and (redis_cell or go.looks_numeric(ARGV[rest])) then
-    r.quantity_word = rest
-    rest = rest + 1
-  end
-  if rest <= argc then
-    r.opts, r.operand, wrong, word = go.options(rest, allowed)
-    if word and limiter.has_units and go.looks_numeric(ARGV[word]) then
-      wrong = "ERR '" .. go.shown(ARGV[word]) .. "' is in the wrong place: quantity must come right after the period"
-    end
-    r.opts.MS = r.opts.MS or wrong and go.says_ms(rest)
-    r.opts.FORCE = r.opts.FORCE or r.opts.RAISE -- which forces what is missing
-    r.unit = r.opts.MS and 1 or 1000
-  end
-  r.wrong, r.state = wrong, {asked = 1}
-  limiter.parse(r) -- the words from the left are judged first
-  if wrong then go.fail(wrong) end
-  go.read_clock()
-  limiter.load(r)
-  local v = limiter.judge(r, r.quantity, true)
-  limiter.apply(r, v.limited)
-  if limiter.finish then limiter.finish(r.state, 1) end
-  return go.verdict(r, v)
 end
 
 -- GO.ALL.
 
-if needs.ALL then
-  all = {}
-
-  -- plan finds the clauses in the words. It returns the error of a word, after the clauses before it.
-  function all.plan(clauses, states)
-    local i, key, allowed, bad = 2, 1, {'MS', 'FORCE'}, nil
-    local function clause(n, text) return 'ERR clause ' .. n .. ': ' .. text end
-    local seen = {[KEYS[1]] = true}
-    while true do
-      local state, kind = {asked = 0}, nil
-      states[key] = state
-      if not go.kinds[string.upper(ARGV[i] or '')] then
-        if i > argc then return 'ERR a key needs a clause after it, such as THROTTLE 4 5 1m' end
-        return "ERR a clause must begin with THROTTLE, WINDOW, QUOTA or LEASE, not '" .. go.shown(ARGV[i]) .. "'"
-      end
-      while i <= argc and go.kinds[string.upper(ARGV[i])] do
-        local n, word = #clauses + 1, ARGV[i]
-        local name = string.upper(word)
-        local limiter = go.kinds[name]
-        if n > 32 then return 'ERR at most 32 clauses' end
-        if kind and (not limiter.cells or kind ~= name) then
-          return clause(n, 'a WINDOW, QUOTA or LEASE clause needs a key of its own: write KEY and another key before it')
+local function make_all()
+  all = {
+    -- plan finds the clauses in the words. It returns the error of a word, after the clauses before it.
+    plan = function(clauses)
+      local i, key, bad = 2, 1, nil
+      local function clause(n, text) return 'ERR clause ' .. n .. ': ' .. text end
+      local seen = {[KEYS[1]] = true}
+      while true do
+        local state, kind = {asked = 0}, nil
+        if not go.limiter(string.upper(ARGV[i] or '')) then
+          if i > argc then return 'ERR a key needs a clause after it, such as THROTTLE 4 5 1m' end
+          return "ERR a clause must begin with THROTTLE, WINDOW, QUOTA or LEASE, not '" .. go.shown(ARGV[i]) .. "'"
         end
-        if i + #limiter.words > argc then
-          return clause(n, "'" .. go.shown(word) .. "' needs " .. go.in_words(limiter.words, 'and'))
-        end
-        kind = name
-        local r = go.new_request(name, i + 1, key)
-        r.front = clauses[n - 1]
-        r.cell, r.state, state.asked = state.asked, state, state.asked + 1
-        clauses[n], i = r, i + 1 + #limiter.words
-        if limiter.has_units and i <= argc and go.looks_numeric(ARGV[i]) then
-          r.quantity_word = i
-          i = i + 1
-        end
-        local o = string.upper(ARGV[i] or '')
-        while limiter.options[o] or o == 'SHARE' do
-          local wrong = o == 'SHARE' and all.misplaced(r) or r.opts[o] and "option '" .. go.shown(ARGV[i]) .. "' given more than once"
-          if go.lacks(o) then
-            i = i + 1
-            wrong = wrong or i > argc and go.lacks(o)
+        local name = string.upper(ARGV[i])
+        local limiter = go.limiter(name)
+        while limiter do
+          local n, word = #clauses + 1, ARGV[i]
+          if n > 32 then return 'ERR at most 32 clauses' end
+          if kind and (not limiter.cells or kind ~= name) then
+            return clause(n, 'a WINDOW, QUOTA or LEASE clause needs a key of its own: write KEY and another key before it')
           end
-          if wrong then return clause(n, wrong) end
-          if o == 'SHARE' then r.share_word = i elseif go.lacks(o) then r.operand = i end
-          r.opts[o], i = true, i + 1
-          o = string.upper(ARGV[i] or '')
+          if i + limiter.arity > argc then
+            return clause(n, "'" .. go.shown(word) .. "' needs " .. go.in_words(limiter.words, 'and'))
+          end
+          kind = name
+          local r = go.new_request(name, i + 1, key, state)
+          r.front = clauses[n - 1]
+          r.cell, state.asked = state.asked, state.asked + 1
+          clauses[n], i = r, i + 1 + limiter.arity
+          if limiter.has_units and i <= argc and go.looks_numeric(ARGV[i]) then
+            r.quantity_word = i
+            i = i + 1
+          end
+          local o = string.upper(ARGV[i] or '')
+          while o == 'SHARE' or o ~= '' and not match(o, ' ') and go.has(limiter.clause_options, o) do
+            if o == 'SHARE' and not all.misplaced then make_shares() end
+            local wrong = o == 'SHARE' and all.misplaced(r) or r.opts[o] and "option '" .. go.shown(ARGV[i]) .. "' given more than once"
+            if go.lacks(o) then
+              i = i + 1
+              wrong = wrong or i > argc and go.lacks(o)
+            end
+            if wrong then return clause(n, wrong) end
+            if o == 'SHARE' then r.share_word = i elseif go.lacks(o) then r.operand = i end
+            r.opts[o], i = true, i + 1
+            o = string.upper(ARGV[i] or '')
+          end
+          name, limiter = o, go.limiter(o)
+        end
+        if name ~= 'KEY' then break end
+        if i + 2 > argc then return 'ERR a key needs a clause after it, such as THROTTLE 4 5 1m' end
+        if seen[ARGV[i + 1]] then return 'ERR a key may be named only once' end
+        seen[ARGV[i + 1]] = true
+        key, i = key + 1, i + 2
+        if key > 32 then return 'ERR at most 32 clauses' end
+        bad = bad or ARGV[i - 1] ~= KEYS[key]
+      end
+      local opts, _, wrong, word = go.options(i, ' MS FORCE ')
+      if word then
+        local o, last, text = go.find_option(ARGV[word]), #clauses, "'" .. go.shown(ARGV[word]) .. "'"
+        local numeric = go.looks_numeric(ARGV[word])
+        if not next(opts) and (numeric and not clauses[last].limiter.has_units or o and o ~= 'UPTO' and o ~= 'RESERVE' and o ~= 'RAISE') then
+          return clause(last, text .. ' is not an option of ' .. clauses[last].kind)
+        end
+        if o == 'EXACT' or o == 'ALIGN' or o == 'LOCKOUT' or o == 'SHARE' then return 'ERR ' .. text .. ' must come before MS and FORCE' end
+        if o then return 'ERR ' .. text .. ' is not an option of GO.ALL' end
+        if numeric then return 'ERR ' .. text .. ' is in the wrong place: quantity must come right after the period' end
+        if next(opts) then return 'ERR ' .. text .. ' must come before MS and FORCE' end
+        return 'ERR ' .. text .. ' is neither a clause nor an option: write KEY before another key'
+      end
+      for n = 1, #clauses do
+        if opts.FORCE and not clauses[n].limiter.has_units then return 'ERR FORCE cannot be combined with a LEASE clause' end
+        if opts.FORCE and clauses[n].opts.LOCKOUT then return 'ERR FORCE cannot be combined with LOCKOUT' end
+        clauses[n].opts.MS, clauses[n].opts.FORCE = opts.MS, opts.FORCE
+      end
+      return wrong, bad or key ~= #KEYS
+    end,
+
+    decider = function(replies)
+      local found, longest, least = 1, -1, math.huge
+      for i = 1, #replies do
+        local r = replies[i]
+        local wait = r[4] < 0 and math.huge or r[4]
+        if r[1] ~= 0 and wait > longest then
+          found, longest = i, wait
+        elseif longest < 0 and r[3] < least then
+          found, least = i, r[3]
         end
       end
-      if i > argc or string.upper(ARGV[i]) ~= 'KEY' then break end
-      if i + 2 > argc then return 'ERR a key needs a clause after it, such as THROTTLE 4 5 1m' end
-      if seen[ARGV[i + 1]] then return 'ERR a key may be named only once' end
-      seen[ARGV[i + 1]] = true
-      key, i = key + 1, i + 2
-      if key > 32 then return 'ERR at most 32 clauses' end
-      bad = bad or ARGV[i - 1] ~= KEYS[key]
-    end
-    local opts, _, wrong, word = go.options(i, allowed)
-    if word then
-      local o, last, text = go.find_option(ARGV[word]), #clauses, "'" .. go.shown(ARGV[word]) .. "'"
-      local numeric = go.looks_numeric(ARGV[word])
-      if not next(opts) and (numeric and not go.kinds[clauses[last].kind].has_units or o and o ~= 'UPTO' and o ~= 'RESERVE' and o ~= 'RAISE') then
-        return clause(last, text .. ' is not an option of ' .. clauses[last].kind)
-      end
-      if o == 'EXACT' or o == 'ALIGN' or o == 'LOCKOUT' or o == 'SHARE' then return 'ERR ' .. text .. ' must come before MS and FORCE' end
-      if o then return 'ERR ' .. text .. ' is not an option of GO.ALL' end
-      if numeric then return 'ERR ' .. text .. ' is in the wrong place: quantity must come right after the period' end
-      if next(opts) then return 'ERR ' .. text .. ' must come before MS and FORCE' end
-      return 'ERR ' .. text .. ' is neither a clause nor an option: write KEY before another key'
-    end
-    for n = 1, #clauses do
-      if opts.FORCE and not go.kinds[clauses[n].kind].has_units then return 'ERR FORCE cannot be combined with a LEASE clause' end
-      if opts.FORCE and clauses[n].opts.LOCKOUT then return 'ERR FORCE cannot be combined with LOCKOUT' end
-      clauses[n].opts.MS, clauses[n].opts.FORCE = opts.MS, opts.FORCE
-    end
-    return wrong, bad or key ~= #KEYS
-  end
+      return found
+    end,
 
-  function all.decider(replies)
-    local found, longest, least = 1, -1, math.huge
-    for i = 1, #replies do
-      local r = replies[i]
-      local wait = r[4] < 0 and math.huge or r[4]
-      if r[1] ~= 0 and wait > longest then
-        found, longest = i, wait
-      elseif longest < 0 and r[3] < least then
-        found, least = i, r[3]
-      end
-    end
-    return found
-  end
-
-  -- judge_all judges each clause alone. An error of the contract comes before one of the range.
-  function all.judge_all(clauses, may_lock)
-    local replies, beyond = {}, nil
-    for n = 1, #clauses do
-      local r, limiter = clauses[n], go.kinds[clauses[n].kind]
-      limiter.load(r)
-      local ok, v = pcall(limiter.judge, r, r.quantity, may_lock)
-      if ok then
-        replies[n] = go.verdict(r, v)
-      elseif type(v) == 'table' and v.range then
-        beyond = beyond or v
-      else
-        error(v, 0)
-      end
-    end
-    if beyond then error(beyond, 0) end
-    return replies
-  end
-
-  function all.never(r) return r.quantity > r.limit or r.weight and r.quantity > r.weight * all.most(r.front) end
-
-  -- A clause with SHARE is a tenant of the clause before it, r.front, which is the shared limit or a tenant too.
-  if needs.SHARE then
-    function all.misplaced(r)
-      if r.kind == 'THROTTLE' then return 'a THROTTLE clause cannot have SHARE: put it into a WINDOW, QUOTA or LEASE clause after this one' end
-      if not r.front then return 'SHARE needs a clause before it: put the shared limit first, such as THROTTLE 99 100 1m' end
-      return (r.kind == 'LEASE') ~= (r.front.kind == 'LEASE')
-        and 'SHARE shares slots or units: the clause before must be a LEASE clause if this one is, and only then'
-    end
-
-    -- most returns the most that a clause can ever have left.
-    function all.most(r) return r.weight and math.min(r.limit, r.weight * all.most(r.front)) or r.limit end
-
-    -- left returns the units that a clause had left before the call.
-    function all.left(r)
-      if r.kind == 'THROTTLE' then return r.held > 0 and 0.0 or throttle.left_units(r, r.used, r.used_fraction) end
-      return math.max((r.weight and math.min(r.limit, r.weight * all.left(r.front)) or r.limit) - r.used, 0)
-    end
-
-    -- remains sets what a tenant has left after the call.
-    function all.remains(r, replies, n, granted)
-      replies[n][3] = math.max(math.min(r.limit, r.weight * replies[n - 1][3]) - r.used - granted, 0)
-    end
-
-    -- share judges by the share of a tenant whose own limit has judged. It reports whether the share denies, but not for ever.
-    function all.share(r, replies, n)
-      local v, granted, short = r.v, 0, false
-      if not v.limited and v.renewed ~= 1 then granted = v.granted end
-      if v.renewed ~= 1 and r.quantity >= 0 and not r.opts.FORCE and r.used + r.quantity > r.weight * all.left(r.front) then
-        v, granted, short = go.kinds[r.kind].judge(r, 0, false), 0, not all.never(r)
-        v.limited, v.retry = true, 0
-        replies[n] = go.verdict(r, v)
-      end
-      all.remains(r, replies, n, granted)
-      return short
-    end
-
-    -- last returns when the last units of a tenant lapse.
-    function all.last(r)
-      if r.kind == 'QUOTA' then return r.ends end
-      if r.kind == 'LEASE' then return math.max(r.latest or 0, r.own or 0) end
-      return r.newest and r.newest.time + r.us or 0
-    end
-
-    -- later returns the units in use at an instant if no call comes, and when the first of them lapse.
-    function all.later(r, at)
-      if at >= all.last(r) then return 0.0, 0.0 end
-      if r.kind == 'QUOTA' then return r.used, r.ends end
-      local first = zset.first(r.key, r.kind == 'LEASE' and at or at - r.us)
-      if not first then return 0.0, 0.0 end
-      if r.kind == 'WINDOW' then return window.use(r, window.entry(first)), first.time + r.us end
-      lease.check(first)
-      return at == go.now_us() and r.used or go.call(r.key, 'ZCOUNT', '-inf', '(' .. go.printed(-at)), first.time
-    end
-
-    -- fits reports whether a clause will admit units at an instant if no call comes.
-    function all.fits(r, units, at)
-      while r.kind ~= 'THROTTLE' do
-        local used = all.later(r, at)
-        if used + units > r.limit then return false end
-        units = r.weight and go.up(used + units, r.weight) or 0
-        if units == 0 then return true end
-        r = r.front
-      end
-      return throttle.wait(r, units) <= (at - go.now_us()) * 1000
-    end
-
-    -- narrow bisects a log. It returns bounds within which no units lapse. The clause admits units at the upper one and not at
-    -- the lower one, as before.
-    function all.narrow(r, units, low, high)
-      local at, found = low, math.min(high, all.last(r))
-      for _ = 1, 64 do
-        if low >= found then return low, high end
-        local used, lapse = all.later(r, at)
-        if used == 0 or lapse >= high then
-          found = at
-        elseif all.fits(r, units, lapse) then
-          high, found = lapse, at
+    -- judge_all judges each clause alone. An error of the contract comes before one of the range.
+    judge_all = function(clauses, may_lock)
+      local replies, beyond = {}, nil
+      for n = 1, #clauses do
+        local r = clauses[n]
+        r.limiter.load(r)
+        local ok, v = pcall(r.limiter.judge, r, r.quantity, may_lock)
+        if ok then
+          replies[n] = go.verdict(r, v)
+        elseif type(v) == 'table' and v.range then
+          beyond = beyond or v
         else
-          low = lapse
+          error(v, 0)
         end
-        at = low + go.div(found - low, 2)
       end
-      go.fail('ERR the rate limiter at this key is damaged')
-    end
+      if beyond then error(beyond, 0) end
+      return replies
+    end,
 
-    -- await returns how long it takes until a tenant's own limit and its share admit its quantity, in units of the reply. Between
-    -- two lapses its use stays, so the clause before it must admit so many units: it is asked next.
-    function all.await(r)
-      local now, unit, low, high, units = go.now_us(), r.opts.MS and 1000 or 1e6, go.now_us(), math.huge, r.quantity
-      local wait = math.huge
-      while r do
-        if r.kind == 'THROTTLE' then
-          wait = throttle.wait(r, units)
-          break
-        end
-        low, high = all.narrow(r, units, low, high)
-        local used = all.later(r, low)
-        if not r.weight or used + units > r.limit then break end
-        units, r = go.up(used + units, r.weight), r.front
+    never = function(r) return r.quantity > r.limit or r.weight and r.quantity > r.weight * all.most(r.front) end,
+
+    -- fill_gaps stores the absent cells before one that is stored.
+    fill_gaps = function(r, clauses, position)
+      local cell = r.state.cells[r.cell + 1]
+      for i = 0, cell and cell.old and r.cell - 1 or -1 do
+        local earlier = r.state.cells[i + 1]
+        if not earlier or not earlier.old and not earlier.fields[1] then throttle.store(clauses[position - r.cell + i], r.slack) end
       end
-      if wait < (high - now) * 1000 then return go.up(wait, unit * 1000) end
-      if high == math.huge then go.fail('ERR the rate limiter at this key is damaged') end
-      return go.up(high - now, unit)
-    end
+    end,
 
-    -- share_all judges by the shares. If one of them denies units, changed rates of the clauses before it are stored as if
-    -- these had denied: usage must drain as the wait says.
-    function all.share_all(clauses, replies, may_lock)
-      local short, asks = {}, 0
+    run = function()
+      local clauses, never = {}, false
+      local wrong, misplaced = all.plan(clauses)
       for n = 1, #clauses do
         local r = clauses[n]
-        short[n] = r.weight and all.share(r, replies, n)
-        if short[n] and r.quantity > 0 then asks = n end
+        r.opts.MS, r.wrong = r.opts.MS or wrong and (go.says_ms(2) or string.upper(KEYS[1]) == 'MS'), wrong
+        r.unit = r.opts.MS and 1 or 1000
+        local ok, err = pcall(r.limiter.parse, r)
+        if not ok then
+          if type(err) == 'table' and err.text then err.text = string.gsub(err.text, '^ERR ', 'ERR clause ' .. n .. ': ') end
+          error(err, 0)
+        end
+        never = never or all.never(r)
       end
-      for n = 1, asks - 1 do
-        local r = clauses[n]
-        r.settle = true
-        if r.kind == 'THROTTLE' and replies[n][1] ~= 0 then replies[n] = go.verdict(r, throttle.judge(r, r.quantity, may_lock)) end
-      end
+      if wrong then go.fail(wrong) end
+      if misplaced then go.fail('ERR the keys after KEY must be those of the script, in the same order') end
+      go.read_clock()
+      local replies = all.judge_all(clauses, not never)
+      if all.share_all then all.share_all(clauses, replies, not never) end
+      local d = all.decider(replies)
+      local denied = replies[d][1] ~= 0
       for n = 1, #clauses do
-        if short[n] then replies[n][4] = all.await(clauses[n]) end
+        local r, limiter = clauses[n], clauses[n].limiter
+        if denied and replies[n][1] == 0 then
+          local v = limiter.judge(r, 0, false)
+          v.limited, v.retry = false, 0
+          replies[n] = go.verdict(r, v)
+        end
+        if denied and r.weight then all.remains(r, replies, n, 0) end
+        limiter.apply(r, denied)
+        if r.cell > 0 then all.fill_gaps(r, clauses, n) end
+        if limiter.finish and (not clauses[n + 1] or clauses[n + 1].key ~= r.key) then limiter.finish(r.state, r.key) end
       end
-    end
-  end
-
-  function all.run()
-    local clauses, states, never = {}, {}, false
-    local wrong, misplaced = all.plan(clauses, states)
-    for n = 1, #clauses do
-      local r = clauses[n]
-      r.opts.MS, r.wrong = r.opts.MS or wrong and (go.says_ms(2) or string.upper(KEYS[1]) == 'MS'), wrong
-      r.unit = r.opts.MS and 1 or 1000
-      local ok, err = pcall(go.kinds[r.kind].parse, r)
-      if not ok then
-        if type(err) == 'table' and err.text then err.text = string.gsub(err.text, '^ERR ', 'ERR clause ' .. n .. ': ') end
-        error(err, 0)
-      end
-      never = never or all.never(r)
-    end
-    if wrong then go.fail(wrong) end
-    if misplaced then go.fail('ERR the keys after KEY must be those of the script, in the same order') end
-    go.read_clock()
-    local replies = all.judge_all(clauses, not never)
-    if needs.SHARE then all.share_all(clauses, replies, not never) end
-    local d = all.decider(replies)
-    local denied = replies[d][1] ~= 0
-    for n = 1, #clauses do
-      local r, limiter = clauses[n], go.kinds[clauses[n].kind]
-      if denied and replies[n][1] == 0 then
-        local v = limiter.judge(r, 0, false)
-        v.limited, v.retry = false, 0
-        replies[n] = go.verdict(r, v)
-      end
-      if denied and r.weight then all.remains(r, replies, n, 0) end
-      limiter.apply(r, denied)
-    end
-    for n = 1, #clauses do
-      if clauses[n].cell > 0 then throttle.fill_gaps(clauses[n], clauses, n) end
-    end
-    for key = 1, throttle and #states or 0 do throttle.finish(states[key], key) end
-    local r = replies[d]
-    local reply = {r[1], r[2], r[3], r[4], r[5], d - 1}
-    for n = 1, #clauses do reply[n + 6] = replies[n] end
-    return reply
-  end
+      local r = replies[d]
+      local reply = {r[1], r[2], r[3], r[4], r[5], d - 1}
+      for n = 1, #clauses do reply[n + 6] = replies[n] end
+      return reply
+    end,
+  }
 end
 
 -- The commands.
 
+local read_only = string.upper(string.sub(name or '', -3)) == '_RO'
 local function run()
   local command = string.upper(name or '')
-  local base, read_only = match(command, '^(GO%.%u+)_RO$'), true
-  if not base then base, read_only = command, false end
-  local kind = match(base, '^GO%.(%u+)$')
+  local base = read_only and string.sub(command, 1, -4) or command
+  local kind = string.sub(base, 4)
   local least = ({['GO.THROTTLE'] = 5, ['CL.THROTTLE'] = 5, ['GO.WINDOW'] = 4, ['GO.QUOTA'] = 4, ['GO.LEASE'] = 5, ['GO.RELEASE'] = 3,
     ['GO.ALL'] = 5})[base]
-  if not least or read_only and (kind == 'RELEASE' or not kind) then
+  if not least or read_only and (kind == 'RELEASE' or base == 'CL.THROTTLE') then
     if base == 'GO.POLICY' or base == 'GO.INFO' or base == 'GO.TOP' or base == 'GO.HELP' then go.fail('ERR ' .. base .. ' needs the module') end
     go.fail("ERR unknown command '" .. go.shown(name or '') .. "': the script has the commands of gothrottle that decide")
   end
@@ -1848,18 +1784,18 @@ local function run()
     go.fail("ERR wrong number of arguments for '" .. string.lower(command) .. "' command"
       .. (base == 'CL.THROTTLE' and ': use CL.THROTTLE key max_burst count period [quantity]' or ''))
   end
-  if base == 'GO.ALL' then return all.run() end
+  if base == 'GO.ALL' then
+    make_all()
+    return all.run()
+  end
   if #KEYS > 1 then go.fail('ERR ' .. base .. ' takes one key') end
-  if base == 'GO.RELEASE' then return lease.release() end
-  if base == 'CL.THROTTLE' then return go.one('THROTTLE', {}, true) end
-  local allowed = {THROTTLE = {'MS', 'UPTO', 'FORCE', 'RESERVE', 'LOCKOUT', 'RAISE'}, WINDOW = {'MS', 'UPTO', 'EXACT', 'FORCE', 'RAISE'},
-    QUOTA = {'MS', 'UPTO', 'ALIGN', 'FORCE', 'RAISE'}, LEASE = {'MS'}}
-  return go.one(kind, allowed[kind], false)
+  if base == 'GO.RELEASE' then return release() end
+  return go.one(kind, base == 'CL.THROTTLE')
 end
 
 local ok, reply = pcall(run)
 local ok2, err = true, nil
-if ok and string.upper(string.sub(name or '', -3)) ~= '_RO' then ok2, err = pcall(go.commit) end
+if ok and not read_only then ok2, err = pcall(go.commit) end
 if not ok2 then ok, reply = ok2, err end
 if ok then return type(reply) == 'table' and go.integers(reply) or reply end
 if type(reply) == 'table' and reply.text then return redis.error_reply(reply.text) end
