@@ -21,10 +21,12 @@ var (
 	all      = regexp.MustCompile(``)
 	module   = regexp.MustCompile(`^(funnel|commands|cgo)$`)
 	boundary = regexp.MustCompile(`^cgo$`)
+	scripts  = regexp.MustCompile(`^script$`)
 )
 
 var lanes = []lane{
 	{"corpus", 10 * time.Minute, module, []string{goTest + "-timeout 3m -run Corpus ./commands ./cgo"}},
+	{"script", 20 * time.Minute, scripts, []string{"build/module.sh", onServer + "-timeout 15m -run 'TestCorpus_script|TestScript_' ./tests"}},
 	{"unit", 20 * time.Minute, all, nil},
 	{"asan", 20 * time.Minute, boundary, []string{sanitized + goTest + "-timeout 15m -asan ./cgo"}},
 	{"black-box", 30 * time.Minute, module, []string{"build/module.sh", onServer + "-timeout 20m ./tests"}},
