@@ -46,6 +46,16 @@ descriptors:
 - {key: w, value: x*, share_threshold: true, rate_limit: {unit: day, requests_per_unit: 2}}
 - {key: request, rate_limit: {concurrency: 1}}
 - {key: tokens, rate_limit: {unit: day, requests_per_unit: 5, late: true}}
+- &shared
+  key: model
+  rate_limit: &m {unit: day, requests_per_unit: 100, algorithm: sliding_window}
+  descriptors:
+  - {key: tenant, share: 1, descriptors: [{key: app, share: 1, rate_limit: {unit: day, requests_per_unit: 30}}]}
+  - {key: big, share: 4}
+  - {key: batch, reserve: 20}
+- <<: *shared
+  key: late
+  rate_limit: {<<: *m, late: true}
 `
 
 // The algorithms and options that envoyproxy/ratelimit does not have decide as the steps say. TestSideBySide has the others.
@@ -113,6 +123,24 @@ tokens=1*0 a=3: OVER_LIMIT X0 o4
 request=1 a=4: OK o0 o4
 request=2 a=4: OVER_LIMIT X0 o4
 b=3*1000000000000 b=3*1000000000000: OVER_LIMIT X2 X2
+model=a,tenant=x*40: OK o20 // alone: as much as it leaves to others
+model=a,tenant=x*40: OVER_LIMIT X20
+model=a,tenant=y*25 model=a*25: OK o10 o35 // the limit around it is taken from once
+model=a,tenant=y*0: OK o10
+model=a,big=z*30: OK o0 // 4 x 5 are left to it, and it has them
+model=a,big=z: OVER_LIMIT X0
+model=a,tenant=x*-40 model=a*0: OK o45 o45
+model=b,tenant=x*20 model=b,tenant=y*20: OK o60 o40 // one after the other
+model=b,tenant=x,app=1*11: OK o7 // 49 less 31 of the tenant, less 11
+model=b,batch=1*29: OK o0 // of 80
+model=b,batch=1: OVER_LIMIT X0
+model=b*20: OK o0
+model=c*5 model=c,batch=1*75: OK o0 o0 // one key: the smaller limit
+late=a,tenant=x*60: OK o0
+late=a,tenant=x*0: OVER_LIMIT X0
+late=a,tenant=y*0: OK o40
+late=a,tenant=y*50: OK o0
+late=a,batch=1*0: OVER_LIMIT X0
 ` + strings.TrimSpace(many) + ": OVER_LIMIT" + strings.Repeat(" X5", 33) + " // more than a call may have",
 		"domain: d\nhash_tag: descriptor" + tagged: `
 a=1*5 a=1,c=1*5 b=1*2: OK o0 o4 o0

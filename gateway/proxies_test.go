@@ -64,7 +64,7 @@ func startProxy(t *testing.T, name, app, gateway string) string {
 		"LISTEN", listen, "listen 80", "listen "+listen, "bind :80", "bind "+listen, ":80 {", "http://"+listen+" {")
 	writeFile(t, folder+"/file.yaml", there.Replace(strings.Replace(proxies[name].file, "BLOCK", blocks(t, proxies[name].language)[0], 1)))
 	writeFile(t, folder+"/gothrottle.lua", there.Replace(blocks(t, "lua")[0]))
-	writeFile(t, folder+"/traefik.yaml", there.Replace(blocks(t, "yaml")[4]))
+	writeFile(t, folder+"/traefik.yaml", there.Replace(blocks(t, "yaml")[5]))
 	cmd := exec.Command(proxies[name].program[0], proxies[name].program[1:]...)
 	cmd.Dir, cmd.Env = folder, append(os.Environ(), "HOME="+folder)
 	servers.Background(t, cmd)
@@ -190,7 +190,7 @@ func TestCheck(t *testing.T) {
 // Envoy's types have all that the page's envoy.yaml has.
 func TestPage_envoy(t *testing.T) {
 	var file map[string]any
-	require.NoError(t, yaml.Unmarshal([]byte(blocks(t, "yaml")[5]), &file))
+	require.NoError(t, yaml.Unmarshal([]byte(blocks(t, "yaml")[6]), &file))
 	text, err := json.Marshal(file)
 	require.NoError(t, err)
 	var config bootstrap.Bootstrap
@@ -202,7 +202,7 @@ func TestPage_envoy(t *testing.T) {
 func TestPage(t *testing.T) {
 	_, manifest, _ := strings.Cut(readFile(t, "../deploy/kubernetes/gateway.yaml"), "rules.yaml: |\n")
 	manifest, _, _ = strings.Cut(manifest, "---")
-	for _, one := range append(blocks(t, "yaml")[:4], readFile(t, "../deploy/gateway/rules.yaml"), manifest) {
+	for _, one := range append(blocks(t, "yaml")[:5], readFile(t, "../deploy/gateway/rules.yaml"), manifest) {
 		_, err := rules.Parse([]rules.File{{Name: "page", Text: one}}, false)
 		require.NoError(t, err, one)
 	}

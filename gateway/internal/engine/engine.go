@@ -45,6 +45,8 @@ type Ask struct {
 	Unlimited bool // the rule has no limit
 	Verdict
 	*bound
+	call   []*Ask // that decides it, unless it is together with others
+	inside bool   // the call of a share decides it
 }
 
 // Verdict is the decision of an Ask.
@@ -133,8 +135,8 @@ func Refuses(err error) bool {
 }
 
 // Decide takes the limits away that another limit of the request replaces, and those of rules without one, and sets the
-// verdicts of the others. Limits of one tag are taken from together, or none of them is. The rest is decided at the same time,
-// except that asks of one key keep their order.
+// verdicts of the others. Limits of one tag are taken from together, or none of them is, and a share is with the limits around
+// it. The rest is decided at the same time, except that asks of one key keep their order.
 func (e *Engine) Decide(ctx context.Context, asks []Ask) {
 	var replaced []string
 	for i := range asks {
@@ -142,47 +144,82 @@ func (e *Engine) Decide(ctx context.Context, asks []Ask) {
 			replaced = append(replaced, asks[i].Replaced...)
 		}
 	}
-	groups, known := map[string][]*Ask{}, *e.limits.Load()
 	for i := range asks {
-		a := &asks[i]
-		switch {
+		switch a := &asks[i]; {
 		case a.Limit == nil:
 		case a.Limit.Unlimited:
 			a.Limit, a.Unlimited = nil, true
 		case a.Name != "" && slices.Contains(replaced, a.Name):
 			a.Limit = nil
 		default:
-			if a.bound = known[a.Limit]; a.bound == nil { // it came with the request, or the rules have changed
-				a.bound = e.bind(a.Limit)
-			}
-			if len(asks) == 1 {
-				_ = e.decideSome(ctx, []*Ask{a}, nil)
-				return
-			}
-			groups[a.group()] = append(groups[a.group()], a)
+			a.bound = e.bound(a.Limit)
 		}
 	}
+	if len(asks) == 1 && asks[0].Limit != nil {
+		_ = e.decideSome(ctx, e.around(&asks[0], asks), nil)
+		return
+	}
 	var wg sync.WaitGroup
-	for _, members := range groups {
+	for _, calls := range e.calls(asks) {
 		wg.Go(func() {
-			size := 1
-			if members[0].together() {
-				size = maxParts
-			}
 			var failed error
-			for some := range slices.Chunk(members, size) {
-				failed = e.decideSome(ctx, some, failed)
+			for _, call := range calls {
+				failed = e.decideSome(ctx, call, failed)
 			}
 		})
 	}
 	wg.Wait()
 }
 
+// calls returns the asks that are decided by one call each, by their groups.
+func (e *Engine) calls(asks []Ask) map[string][][]*Ask {
+	for i := range asks {
+		if a := &asks[i]; a.Limit != nil {
+			a.call = e.around(a, asks)
+		}
+	}
+	groups := map[string][][]*Ask{}
+	for i := range asks {
+		a := &asks[i]
+		if a.Limit == nil || a.inside {
+			continue
+		}
+		group := a.group()
+		calls := groups[group]
+		if last := len(calls) - 1; last >= 0 && a.together() && len(calls[last]) < maxParts {
+			calls[last] = append(calls[last], a)
+		} else {
+			groups[group] = append(calls, a.call)
+		}
+	}
+	return groups
+}
+
+// around returns an ask after those of the limits that it has a share of, outermost first. If the request asks for the same
+// of such a limit, it is decided by the share's call.
+func (e *Engine) around(a *Ask, asks []Ask) []*Ask {
+	call := []*Ask{a}
+	for f := a.Above; f != nil; f = f.Above {
+		outer := &Ask{Found: *f, Hits: a.Hits, Settle: a.Settle, bound: e.bound(f.Limit)}
+		for i := range asks {
+			if b := &asks[i]; b.Limit == f.Limit && b.Key == f.Key && b.Hits == a.Hits && b.Settle == a.Settle {
+				outer, b.inside = b, true
+			}
+		}
+		call = append(call, outer)
+	}
+	slices.Reverse(call)
+	return call
+}
+
 // decideSome decides asks by one call, or without one if a call before has failed: a server that hangs would take the time
 // again. It returns why the server has not decided.
 func (e *Engine) decideSome(ctx context.Context, asks []*Ask, failed error) error {
+	own := asks[len(asks)-1]
 	switch {
 	case failed != nil:
+	case own.Above != nil:
+		failed = e.askShared(ctx, asks)
 	case len(asks) > 1:
 		failed = e.askAll(ctx, asks)
 	default:
@@ -191,6 +228,7 @@ func (e *Engine) decideSome(ctx context.Context, asks []*Ask, failed error) erro
 	if failed != nil {
 		for _, a := range asks {
 			a.Verdict = e.fallback(ctx, a, failed)
+			own.Over = own.Over || own.Above != nil && a.Over
 		}
 	}
 	if errors.Is(failed, throttle.ErrParams) { // of these asks only
@@ -201,7 +239,7 @@ func (e *Engine) decideSome(ctx context.Context, asks []*Ask, failed error) erro
 
 // together says whether the ask is one of several that take all or nothing.
 func (a *Ask) together() bool {
-	return a.Tag != "" && a.Hits > 0 && !a.Settle && !a.Shadow && !a.Quota
+	return a.Tag != "" && a.Hits > 0 && !a.Settle && !a.Shadow && !a.Quota && a.Above == nil
 }
 
 // group says which asks are decided by one goroutine. No key begins with a blank and a tag.
@@ -209,7 +247,7 @@ func (a *Ask) group() string {
 	if a.together() {
 		return " " + a.Tag
 	}
-	return a.Key
+	return a.call[0].Key
 }
 
 // fallback is the verdict if the server has not decided.

@@ -1,8 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"math"
+	"slices"
 	"sync/atomic"
 
 	"gothrottle/gateway/internal/rules"
@@ -52,6 +55,13 @@ func newLimiter(c *throttle.Client, m *rules.Limit) limiter {
 
 func (e *Engine) bind(m *rules.Limit) *bound {
 	return &bound{remote: newLimiter(e.remote, m), local: newLimiter(e.local, m)}
+}
+
+func (e *Engine) bound(m *rules.Limit) *bound {
+	if b := (*e.limits.Load())[m]; b != nil {
+		return b
+	}
+	return e.bind(m) // it came with the request, or the rules have changed
 }
 
 func (e *Engine) askOne(ctx context.Context, by limiter, a *Ask) (Verdict, error) {
@@ -146,7 +156,8 @@ func (e *Engine) askAll(ctx context.Context, asks []*Ask) error {
 		hits[a.partKey()] += a.Hits
 	}
 	var parts []throttle.Part
-	for _, a := range asks {
+	smallest := func(a, b *Ask) int { return cmp.Compare(a.Fits(), b.Fits()) } // of one key, because of a reserve
+	for _, a := range slices.SortedFunc(slices.Values(asks), smallest) {
 		key := a.partKey()
 		if _, found := place[key]; !found {
 			place[key] = len(parts)
@@ -162,6 +173,41 @@ func (e *Engine) askAll(ctx context.Context, asks []*Ask) error {
 		if a.Verdict = verdictOf(r, !r.Allowed || a.Units == 0); !r.Allowed {
 			e.refused(a)
 		}
+	}
+	return nil
+}
+
+// askShared takes from a share, the last ask, and from the limits around it, or from none.
+func (e *Engine) askShared(ctx context.Context, asks []*Ask) error {
+	a, parts := asks[len(asks)-1], []throttle.Part(nil)
+	for _, m := range asks {
+		part := m.part(a.Hits)
+		if m.Share > 0 {
+			part = part.Share(m.Share)
+		}
+		parts = append(parts, part)
+	}
+	ask := e.remote.All
+	if a.Hits < 0 || a.Settle {
+		ask = e.remote.SettleAll
+	}
+	all, err := ask(ctx, parts...)
+	if err != nil {
+		return err
+	}
+	own := Verdict{Remaining: math.MaxInt64}
+	for i, m := range asks {
+		r := all.Each[i]
+		m.Verdict = verdictOf(r, !r.Allowed || a.Hits == 0 && r.Remaining == 0)
+		if m.Over == own.Over {
+			own.Reset = max(own.Reset, m.Reset)
+		} else if m.Over {
+			own.Over, own.Reset = true, m.Reset
+		}
+		own.Remaining = min(own.Remaining, m.Remaining)
+	}
+	if a.Verdict = own; a.Over && a.Hits > 0 {
+		e.refused(a)
 	}
 	return nil
 }

@@ -64,6 +64,7 @@ type (
 		DetailedMetric bool `yaml:"detailed_metric"`
 		ValueToMetric  bool `yaml:"value_to_metric"`
 		ShareThreshold bool `yaml:"share_threshold"`
+		Share, Reserve *uint32
 	}
 	limitLevel struct {
 		Unit            string

@@ -19,6 +19,7 @@ type Found struct {
 	Tag   string // that begins the key: keys with one tag are taken from together; "": alone
 	// Holder takes a slot of a concurrency limit. It is the last entry's value, which isn't part of the key.
 	Holder string
+	Above  *Found // the limit that a share is of, which is taken from, too; nil: no share
 }
 
 // Descriptor is a list of keys and values that a request is matched by, MaxEntries at most.
@@ -53,7 +54,11 @@ func (d *Domain) Match(entries Descriptor) (f Found) {
 		f.Holder = shorten([]byte(entries[last].GetValue()))
 		entries = append(slices.Clone(entries[:last]), &common.RateLimitDescriptor_Entry{Key: entries[last].GetKey()})
 	}
-	f.Key, f.Tag = d.key(entries, path)
+	f.Key, f.Tag = d.key(entries[:at.limit.depth], path)
+	for of := &f; of.above != nil; of = of.Above {
+		of.Above = &Found{Limit: of.above, Label: of.above.Path}
+		of.Above.Key, of.Above.Tag = d.key(entries[:of.above.depth], path)
+	}
 	return f
 }
 

@@ -40,6 +40,7 @@ type node struct {
 	children      map[string]*node
 	wildcards     []string // keys of children that end with a star, in the order of the files
 	limit         *Limit   // nil: none
+	above         *Limit   // limit, or that of the nearest descriptor around it
 	path          string
 	pattern       string // of share_threshold: the composite key with its star
 	valueToMetric bool
@@ -55,6 +56,9 @@ type Limit struct {
 	Replaced []string      // the names of rules that this one replaces
 	Charge   bool          // hits that are refused count, too
 	Reply    *pb.RateLimitResponse_RateLimit
+	Share    int    // the weight of a tenant of the limit above; 0: none
+	above    *Limit // of a share
+	depth    int    // of the entries that make the key
 
 	Shadow, Quota, detailed bool
 }
@@ -150,7 +154,7 @@ func (l *loader) loadDescriptors(parent *node, list []yaml.Node, depth int, tag 
 		var named descriptorLevel // though it may have mistakes
 		_ = at.Decode(&named)
 		composite := named.composite()
-		n := &node{children: map[string]*node{}, path: parent.path + "." + composite}
+		n := &node{children: map[string]*node{}, path: parent.path + "." + composite, above: parent.above}
 		f := decode[descriptorLevel](l, at, n.path)
 		n.valueToMetric = f.ValueToMetric
 		wildcard := strings.HasSuffix(composite, "*")
@@ -170,9 +174,17 @@ func (l *loader) loadDescriptors(parent *node, list []yaml.Node, depth int, tag 
 		if wildcard {
 			parent.wildcards = append(parent.wildcards, composite)
 		}
-		if given(&f.RateLimit) {
+		switch {
+		case f.Share != nil || f.Reserve != nil:
+			n.limit = l.loadNested(at, &f, n.path, parent.above, tag)
+		case given(&f.RateLimit):
 			n.limit = l.loadLimit(&f.RateLimit, n.path, tag)
-			n.limit.Shadow, n.limit.Quota, n.limit.detailed = f.ShadowMode, f.QuotaMode, f.DetailedMetric
+		}
+		if m := n.limit; m != nil {
+			m.Shadow, m.Quota, m.detailed, n.above = m.Shadow || f.ShadowMode, f.QuotaMode, f.DetailedMetric, m
+			if f.Reserve == nil { // else the key is that of the limit around it
+				m.depth = depth
+			}
 		}
 		parent.children[composite] = n
 		l.loadDescriptors(n, f.Descriptors, depth+1, tag)

@@ -10,6 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// below is a file with a limit, tagged, and a descriptor below it.
+func below(limit, keys string) string {
+	return "domain: d\nhash_tag: descriptor\ndescriptors:\n- key: m\n  rate_limit: {" + limit + "}\n  descriptors: [{key: t, " + keys + "}]"
+}
+
 func matchRule(match string) string {
 	return "domain: d\nhttp: {rules: [{name: a, match: {" + match + "}, rate_limit: {unlimited: true}}]}"
 }
@@ -36,28 +41,40 @@ func TestParse_mistakes(t *testing.T) {
 		begin + "  share_threshold: true":     "f.yaml:3: rule d.a_b: share_threshold needs a value that ends with '*'",
 		begin + "  rate_limit: {}":            "f.yaml:5: rule d.a_b: invalid unit ''",
 		begin + "  rate_limit: {unit: foo}":   "f.yaml:5: rule d.a_b: invalid unit 'foo'",
-		begin + "  rate_limit: {unit: day, unlimited: true}":                                    "f.yaml:5: rule d.a_b: a rule that is unlimited has no unit",
-		begin + "  rate_limit: {unit: day, requests_per_unit: -1}":                              "f.yaml:5: rule d.a_b: cannot read !!int `-1` into a number from 0",
-		begin + rule + "    name: me\n    replaces: [{name: me}]":                               `f.yaml:9: rule d.a_b: replaces needs the name of another rule, not "me"`,
-		begin + rule + "    replaces: [{}]":                                                     "f.yaml:8: rule d.a_b: replaces needs the name",
-		begin + rule + "    burst: 5":                                                           "f.yaml:6: rule d.a_b: burst and lockout need 'algorithm: gcra'",
-		begin + rule + "    algorithm: lucky":                                                   `f.yaml:8: rule d.a_b: "lucky" is not one of [fixed_window sliding_window gcra]`,
-		begin + rule + "    algorithm: gcra\n    lockout: 5":                                    "f.yaml:9: rule d.a_b: cannot read !!int `5` into a time",
-		begin + rule + "    concurrency: 5":                                                     "f.yaml:6: rule d.a_b: concurrency is used alone",
-		begin + rule + "    late: true\n    excess: refuse":                                     "f.yaml:6: rule d.a_b: 'late: true' cannot be combined",
-		begin + "  rate_limit: {late: true, concurrency: 1}":                                    "f.yaml:5: rule d.a_b: 'late: true' cannot be combined",
-		begin + rule + "    late: true\n    algorithm: gcra\n    lockout: 5m":                   "f.yaml:6: rule d.a_b: 'late: true' cannot be combined",
-		"domain: d\nhttp: {rules: [{name: a, rate_limit: {unit: day, late: true}}]}":            "f.yaml:2: rule d.http.a: late is for descriptors",
-		begin + rule + "    hold: 5s":                                                           "f.yaml:6: rule d.a_b: hold needs concurrency",
-		begin + rule + "    excess: charge\nhash_tag: domain":                                   "f.yaml:6: rule d.a_b: 'excess: charge' cannot be combined",
-		begin + rule + "hash_tag: all":                                                          `f.yaml:8: "all" is not one of [none domain descriptor]`,
-		"domain: d\ndescriptors: &a\n- key: k\n  descriptors: *a":                               "more than 32 levels",
-		matchRule("path: /api/*/users"):                                                         `f.yaml:2: rule d.http.a: path: "/api/*/users" has a star`,
-		matchRule("path: '*a*'"):                                                                `path: "*a*" has a star`,
-		matchRule("methods: ['*']"):                                                             `no request has the method "*": leave methods out`,
-		matchRule("headers: {User: '*bot*'}"):                                                   `header User: "*bot*" has a star`,
-		matchRule("headers: {'a b': x}"):                                                        `no request has a header "a b"`,
-		matchRule("host: 'http://a'"):                                                           `no request has the host "http:`,
+		begin + "  rate_limit: {unit: day, unlimited: true}":                                           "f.yaml:5: rule d.a_b: a rule that is unlimited has no unit",
+		begin + "  rate_limit: {unit: day, requests_per_unit: -1}":                                     "f.yaml:5: rule d.a_b: cannot read !!int `-1` into a number from 0",
+		begin + rule + "    name: me\n    replaces: [{name: me}]":                                      `f.yaml:9: rule d.a_b: replaces needs the name of another rule, not "me"`,
+		begin + rule + "    replaces: [{}]":                                                            "f.yaml:8: rule d.a_b: replaces needs the name",
+		begin + rule + "    burst: 5":                                                                  "f.yaml:6: rule d.a_b: burst and lockout need 'algorithm: gcra'",
+		begin + rule + "    algorithm: lucky":                                                          `f.yaml:8: rule d.a_b: "lucky" is not one of [fixed_window sliding_window gcra]`,
+		begin + rule + "    algorithm: gcra\n    lockout: 5":                                           "f.yaml:9: rule d.a_b: cannot read !!int `5` into a time",
+		begin + rule + "    concurrency: 5":                                                            "f.yaml:6: rule d.a_b: concurrency is used alone",
+		begin + rule + "    late: true\n    excess: refuse":                                            "f.yaml:6: rule d.a_b: 'late: true' cannot be combined",
+		begin + "  rate_limit: {late: true, concurrency: 1}":                                           "f.yaml:5: rule d.a_b: 'late: true' cannot be combined",
+		begin + rule + "    late: true\n    algorithm: gcra\n    lockout: 5m":                          "f.yaml:6: rule d.a_b: 'late: true' cannot be combined",
+		"domain: d\nhttp: {rules: [{name: a, rate_limit: {unit: day, late: true}}]}":                   "f.yaml:2: rule d.http.a: late is for descriptors",
+		begin + rule + "    hold: 5s":                                                                  "f.yaml:6: rule d.a_b: hold needs concurrency",
+		begin + rule + "    excess: charge\nhash_tag: domain":                                          "f.yaml:6: rule d.a_b: 'excess: charge' cannot be combined",
+		begin + rule + "hash_tag: all":                                                                 `f.yaml:8: "all" is not one of [none domain descriptor]`,
+		"domain: d\ndescriptors: &a\n- key: k\n  descriptors: *a":                                      "more than 32 levels",
+		begin + "  share: 1":                                                                           "f.yaml:3: rule d.a_b: share and reserve need a descriptor around this one",
+		below("unit: day, requests_per_unit: 9", "share: 0"):                                           "f.yaml:6: rule d.m.t: share is a weight of 1 to 1000",
+		below("unit: day, requests_per_unit: 9", "share: 1001"):                                        "f.yaml:6: rule d.m.t: share is a weight of 1 to 1000",
+		strings.Replace(below("unit: day, requests_per_unit: 9", "share: 1"), "descriptor", "none", 1): "f.yaml:6: rule d.m.t: share needs 'hash_tag",
+		below("unit: day, requests_per_unit: 9", "share: 1, reserve: 1"):                               "f.yaml:6: rule d.m.t: share cannot be combined with reserve",
+		below("unlimited: true", "reserve: 1"):                                                         "f.yaml:6: rule d.m.t: share and reserve need a limit around them",
+		below("concurrency: 9", "share: 1"):                                                            "f.yaml:6: rule d.m.t: share and reserve need a limit around them",
+		strings.Replace(below("unit: day, requests_per_unit: 9, algorithm: gcra, lockout: 1h", "reserve: 1"), "hash_tag: descriptor", "", 1): "f.yaml:6: rule d.m.t: share and reserve need a limit around them",
+		below("unit: day, requests_per_unit: 9", "reserve: 9"):                                                                               "f.yaml:6: rule d.m.t: reserve is less than the limit around it, which is 9",
+		below("unit: day, requests_per_unit: 9, algorithm: gcra, burst: 2", "reserve: 2"):                                                    "f.yaml:6: rule d.m.t: reserve is less than the limit around it, which is 2",
+		below("unit: day, requests_per_unit: 9", "reserve: 1, rate_limit: {unit: day}"):                                                      "f.yaml:6: rule d.m.t: reserve is kept of the limit around it",
+		below("unit: day, requests_per_unit: 9", "share: 1, rate_limit: {unit: day, requests_per_unit: 9, algorithm: gcra}"):                 "f.yaml:6: rule d.m.t: the rate_limit of a share is a sliding_window or a fixed_window",
+		matchRule("path: /api/*/users"):       `f.yaml:2: rule d.http.a: path: "/api/*/users" has a star`,
+		matchRule("path: '*a*'"):              `path: "*a*" has a star`,
+		matchRule("methods: ['*']"):           `no request has the method "*": leave methods out`,
+		matchRule("headers: {User: '*bot*'}"): `header User: "*bot*" has a star`,
+		matchRule("headers: {'a b': x}"):      `no request has a header "a b"`,
+		matchRule("host: 'http://a'"):         `no request has the host "http:`,
 		"domain: d\nhttp: {rules: [{name: a, by: ['header:'], rate_limit: {unlimited: true}}]}": `no request has a header ""`,
 		"domain: d\nhttp: {rules: [{name: a}]}":                                                 "f.yaml:2: rule d.http.a: a rule needs a name and a rate_limit",
 		"domain: d\nhttp: {trusted_proxies: [x]}":                                               `f.yaml:2: rule d.http: "x" isn't a network`,
@@ -143,6 +160,36 @@ descriptors:
 	key, tag := tagged.key(entries("u="+long+",p="+long), nil)
 	require.Len(t, key, 2+44+44)
 	require.Len(t, tag, 2+44)
+}
+
+// A share and a reserve without a rate_limit have that of the descriptor around them.
+func TestParse_nested(t *testing.T) {
+	for limit, want := range map[string][2]string{
+		"":                                     {"sliding_window 200 1m0s of d.m", "fixed_window 80 1m0s"},
+		"algorithm: sliding_window":            {"sliding_window 200 1m0s of d.m", "sliding_window 80 1m0s"},
+		"algorithm: gcra":                      {"sliding_window 200 1m0s of d.m", "gcra 100 1m0s burst 80"},
+		"algorithm: gcra, burst: 30, late: on": {"sliding_window 130 18s late of d.m", "gcra 100 1m0s burst 10 late"},
+	} {
+		for i, nested := range []string{"share: 4", "reserve: 20"} {
+			r, err := Parse([]File{{"f.yaml", below("unit: minute, requests_per_unit: 100, "+limit, nested)}}, false)
+			require.NoError(t, err)
+			f := r.Domains["d"].Match(entries("m=x,t=y"))
+			got := fmt.Sprint(f.Algorithm, " ", f.Units, " ", f.Period)
+			if f.Burst != nil {
+				got += fmt.Sprint(" burst ", *f.Burst)
+			}
+			if f.Late {
+				got += " late"
+			}
+			if f.Above != nil {
+				got += " of " + f.Above.Label
+				require.Equal(t, "{d|m=x} {d|m=x}|t=y 4", f.Above.Key+" "+f.Key+" "+fmt.Sprint(f.Share))
+			} else {
+				require.Equal(t, "{d|m=x}", f.Key)
+			}
+			require.Equal(t, want[i], got)
+		}
+	}
 }
 
 // A folder of rules may be a link, as may its files, which is how Kubernetes mounts a ConfigMap.

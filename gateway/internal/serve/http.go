@@ -118,7 +118,7 @@ func (s *Service) showRules(w http.ResponseWriter, _ *http.Request) {
 	for _, m := range s.Rules.Load().Limits {
 		_ = encoder.Encode(map[string]any{
 			"rule": m.Path, "place": m.Place, "units": m.Units, "period": m.Period.String(), "algorithm": m.Algorithm,
-			"unlimited": m.Unlimited, "shadow": m.Shadow, "on_failure": m.OnFailure,
+			"unlimited": m.Unlimited, "shadow": m.Shadow, "on_failure": m.OnFailure, "share": m.Share,
 		})
 	}
 }

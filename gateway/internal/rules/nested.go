@@ -1,0 +1,89 @@
+package rules
+
+import (
+	"fmt"
+	"time"
+
+	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"go.yaml.in/yaml/v3"
+)
+
+// maxWeight is the largest share that the server takes.
+const maxWeight = 1000
+
+// Fits is how many units fit at once.
+func (m *Limit) Fits() int64 {
+	if m.Burst != nil {
+		return int64(*m.Burst)
+	}
+	return m.Units
+}
+
+// loadNested loads the limit of a descriptor with a share or a reserve. above is the limit around it, or nil.
+func (l *loader) loadNested(at *yaml.Node, f *descriptorLevel, rule string, above *Limit, tag tagging) *Limit {
+	if wrong := f.mistake(above, tag); wrong != "" {
+		l.fail(at, rule, "%s", wrong)
+	}
+	m := *above
+	if given(&f.RateLimit) {
+		if m = *l.loadLimit(&f.RateLimit, rule, tag); m.Algorithm == GCRA || !m.countable() {
+			l.fail(at, rule, "the rate_limit of a share is a sliding_window or a fixed_window, of more than 0")
+		}
+		l.Limits = l.Limits[:len(l.Limits)-1]
+	} else {
+		m.Path, m.Place, m.Name, m.Replaced = rule, l.place(at), "", nil
+		m.narrow(f, above.Fits())
+	}
+	if f.Share != nil {
+		m.Share, m.above = int(*f.Share), above
+	}
+	m.Shadow = above.Shadow
+	l.Limits = append(l.Limits, &m)
+	return &m
+}
+
+// narrow makes a copy of the limit around a descriptor the descriptor's own. For a share it is a window as long as that
+// limit takes to drain, which never refuses what the limit itself admits.
+func (m *Limit) narrow(f *descriptorLevel, fits int64) {
+	if f.Share != nil {
+		drain := time.Duration(float64(m.Period) * float64(fits) / float64(m.Units)).Truncate(time.Millisecond)
+		if m.Algorithm == GCRA {
+			m.Period = max(drain, time.Millisecond)
+		}
+		m.Algorithm, m.Burst, m.Units = SlidingWindow, nil, m.Units+fits
+		return
+	}
+	m.Charge = false // refused hits would use the reserve up
+	if m.Algorithm == GCRA {
+		m.Burst = new(uint32(fits) - *f.Reserve)
+		return
+	}
+	m.Units -= int64(*f.Reserve)
+	m.Reply = &pb.RateLimitResponse_RateLimit{RequestsPerUnit: uint32(m.Units), Name: m.Reply.Name, Unit: m.Reply.Unit}
+}
+
+// countable says whether a limit can have a share or a reserve below it.
+func (m *Limit) countable() bool {
+	return m.Algorithm != Concurrency && !m.Unlimited && m.Units > 0 && m.Lockout == nil
+}
+
+// mistake says what is wrong with a share or a reserve.
+func (f *descriptorLevel) mistake(above *Limit, tag tagging) string {
+	switch {
+	case f.Share != nil && f.Reserve != nil:
+		return "share cannot be combined with reserve"
+	case above == nil:
+		return "share and reserve need a descriptor around this one that has a rate_limit"
+	case !above.countable():
+		return "share and reserve need a limit around them that is more than 0, without concurrency, unlimited or a lockout"
+	case f.Share != nil && (*f.Share < 1 || *f.Share > maxWeight):
+		return fmt.Sprintf("share is a weight of 1 to %d", maxWeight)
+	case f.Share != nil && tag == tagNone:
+		return "share needs 'hash_tag: descriptor' or 'hash_tag: domain', which puts its keys into one slot"
+	case f.Reserve != nil && given(&f.RateLimit):
+		return "reserve is kept of the limit around it: it has no rate_limit of its own"
+	case f.Reserve != nil && int64(*f.Reserve) >= above.Fits():
+		return fmt.Sprintf("reserve is less than the limit around it, which is %d", above.Fits())
+	}
+	return ""
+}
