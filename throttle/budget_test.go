@@ -174,6 +174,22 @@ func TestBudget_claim(t *testing.T) {
 	require.False(t, more(second, 3*time.Second+3*time.Millisecond))
 }
 
+// Another limit of a name spends no units of the one that holds them, and a sweep drops no key while more are asked for.
+func TestBudget_holder(t *testing.T) {
+	began, now := time.Now(), time.Duration(0)
+	first := open(t, admitting{}, Clock(func() time.Time { return began.Add(now) }), Budget(5, time.Second)).Rate("t", PerSecond(1000))
+	var r Result
+	first.l.keep("bob", 0, 5, &Result{Allowed: true, Remaining: 1000})
+	s, second := first.l.find("bob"), first.With(PerSecond(2000))
+	require.False(t, second.l.spend(s, &r))
+	require.True(t, first.l.spend(s, &r))
+	s.use.rate, now = 100, time.Second+rateKnown
+	require.NotZero(t, first.l.refill(s, now))
+	now++
+	first.l.sweep()
+	require.Same(t, s, first.l.find("bob"))
+}
+
 // held returns how many of these are held by something.
 func held[T any](all []weak.Pointer[T]) (n int) {
 	runtime.GC()

@@ -34,6 +34,7 @@ const (
 	take    mode = iota
 	upTo         // UPTO
 	force        // FORCE
+	raise        // RAISE
 	reserve      // RESERVE
 	peek         // the read-only command, with quantity 0
 )
@@ -142,6 +143,8 @@ func (l *limiter) do(ctx context.Context, key string, n int64, m mode, maxWait t
 		args = append(args, "UPTO")
 	case m == force:
 		args = append(args, "FORCE")
+	case m == raise:
+		args = append(args, "RAISE")
 	case m == reserve:
 		args = append(args, "RESERVE", maxWait.Milliseconds())
 	case l.lockout != 0 && m == take:
@@ -156,13 +159,13 @@ func (l *limiter) do(ctx context.Context, key string, n int64, m mode, maxWait t
 
 // result turns a reply to n units in this mode into a Result, and returns the sixth integer, if there is one.
 func (b *bounds) result(reply wire.Reply, n int64, m mode) (r Result, sixth int64, err error) {
-	if !reply.Six && (m == upTo || m == reserve || b.kind == slotsKind) {
+	if !reply.Six && (m == upTo || m == raise || m == reserve || b.kind == slotsKind) {
 		return Result{}, 0, wire.ErrReply
 	}
 	r = Result{Allowed: reply.Allowed, Limit: reply.Limit, Remaining: reply.Remaining, RetryAfter: reply.Retry, ResetAfter: reply.Reset,
 		Source: FromServer}
 	switch {
-	case m == upTo:
+	case m == upTo || m == raise:
 		r.Granted = reply.Sixth
 	case r.Allowed:
 		r.Granted = n

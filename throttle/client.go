@@ -21,7 +21,7 @@ type Processor interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 }
 
-// Verb is the method that an Event is about: Allow (and AllowN), AllowAtMost, Peek, Refund, Settle (and Pause), Reset,
+// Verb is the method that an Event is about: Allow (and AllowN), AllowAtMost, Peek, Refund, Settle, Raise (and Pause), Reset,
 // Reserve (and Wait, WaitN), Lease (and Acquire), Hold, Release, All or SettleAll.
 type Verb string
 
@@ -31,6 +31,7 @@ const (
 	verbPeek        Verb = "Peek"
 	verbRefund      Verb = "Refund"
 	verbSettle      Verb = "Settle"
+	verbRaise       Verb = "Raise"
 	verbReset       Verb = "Reset"
 	verbReserve     Verb = "Reserve"
 	verbLease       Verb = "Lease"

@@ -62,7 +62,11 @@ func useVerbs(t *testing.T, c *throttle.Client) {
 		{rate.Refund, 1, true, 1, -1, 0, 80},
 		{rate.Settle, 9, true, 0, 9, 0, 260},
 		{rate.Settle, -9, true, 1, -9, 0, 80},
+		{rate.Raise, 3, true, 1, 0, 0, 80},
 		{rate.Refund, 9, true, 5, -4, 0, 0},
+		{rate.Raise, 7, true, 0, 7, 0, 140},
+		{rate.Refund, 9, true, 5, -7, 0, 0},
+		{rate.Raise, 0, true, 5, 0, 0, 0},
 	} {
 		r := must(step.verb(background, "", step.n))
 		require.Equal(t, throttle.FromServer, r.Source)

@@ -3,6 +3,7 @@ package throttle
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"strings"
 	"time"
 )
@@ -116,6 +117,17 @@ func (b *bounds) drain(units int64) time.Duration {
 		return math.MaxInt64
 	}
 	return time.Duration(span)
+}
+
+// drainedIn returns how many units of a rate drain within a time, rounded up, at most maxUnits.
+func (b *bounds) drainedIn(span time.Duration) int64 {
+	high, low := bits.Mul64(uint64(span), uint64(b.count))
+	low, carry := bits.Add64(low, uint64(b.period)-1, 0)
+	if high += carry; high >= uint64(b.period) { // 2^64 units or more
+		return maxUnits
+	}
+	units, _ := bits.Div64(high, low, uint64(b.period))
+	return int64(min(units, maxUnits))
 }
 
 // drains returns how many units drain within a time.

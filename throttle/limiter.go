@@ -238,6 +238,14 @@ func (a counts) Settle(ctx context.Context, key string, difference int64) (Resul
 	return a.l.verb(ctx, verbSettle, key, difference, m)
 }
 
+// Raise makes the usage of a key at least n units, past the limit if need be, and never lowers it: n is 0 to 10^12 + 1. Use it
+// to follow a limit elsewhere, of which n = limit - remaining is in use: compute n when you call, for what has drained since
+// would be raised again. Granted is how many units were added, 0 if more was in use already. Raise is sent once, and is never
+// denied; it has no fallback. Usage that would take more than 100 years to drain is an ErrParams. For Retry-After see Pause.
+func (a counts) Raise(ctx context.Context, key string, n int64) (Result, error) {
+	return a.l.verb(ctx, verbRaise, key, n, raise)
+}
+
 // Part returns a part of All: n units of this key. 0 peeks. A negative number gives units back, at most those in use;
 // Granted is then n.
 func (a counts) Part(key string, n int64) Part { return Part{l: a.l, key: key, n: n} }
@@ -336,7 +344,7 @@ func (l *limiter) failed(v Verb, n int64, cause error) (Result, error) {
 	switch {
 	case !errors.Is(cause, ErrUnavailable):
 		return Result{}, cause
-	case l.fallback == "" || v == verbPeek || v == verbRefund || v == verbSettle || v == verbSettleAll:
+	case l.fallback == "" || v == verbPeek || v == verbRefund || v == verbSettle || v == verbRaise || v == verbSettleAll:
 		return Result{Cause: cause}, cause
 	case l.fallback == FailedOpen:
 		r.Allowed, r.Granted = true, n

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"gothrottle/throttle/internal/wire"
@@ -98,22 +97,14 @@ func (r Rate) WaitN(ctx context.Context, key string, n int64) error {
 	return nil
 }
 
-// Pause lets nothing be admitted for at least this long, up to 100 years: another service has asked for it. What is in use
-// is raised, so pauses don't add up, however many processes ask: the one that ends last counts. Calls for one unit resume
-// within the time in which a unit drains, at the rate alone. If an error is returned, there may be a pause.
-func (r Rate) Pause(ctx context.Context, key string, pause time.Duration) (result Result, err error) {
-	pause = min(max(pause, 0), maxPeriod)
-	l := r.l
-	need := l.drain(l.bounds.units-1) + pause
-	if l.answer == asks && l.count > 0 {
-		l.bounds.units += int64(min(math.Ceil(float64(pause)*float64(l.count)/float64(l.period)), maxUnits)) - 1
+// Pause lets nothing be admitted for at least this long, up to 100 years: another service has asked for it. It is Raise to
+// limit - 1 + pause x count / period units, so pauses don't add up, however many processes ask: the one that ends last counts.
+// Calls for one unit resume within the time in which a unit drains, at the rate alone. If an error is returned, there may be a
+// pause.
+func (r Rate) Pause(ctx context.Context, key string, pause time.Duration) (Result, error) {
+	n, l := int64(1), r.l
+	if l.answer == asks && l.broken() == nil {
+		n = min(l.bounds.units-1+l.drainedIn(min(max(pause, 0), maxPeriod)), maxUnits+1)
 	}
-	for range 2 { // the first call takes whole units: if a part of one was in use, up to one may be missing
-		result, err = l.verb(ctx, verbSettle, key, l.bounds.units, upTo)
-		if err != nil || result.Source == FromLimit || result.ResetAfter >= need {
-			break
-		}
-		l.bounds.units++
-	}
-	return result, err
+	return l.verb(ctx, verbRaise, key, n, raise)
 }

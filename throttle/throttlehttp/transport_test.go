@@ -128,7 +128,7 @@ func TestTransport_slotInPause(t *testing.T) {
 			return w.Result(), nil
 		})}
 		sendAtOnce(t, transport, 4)
-		require.Equal(t, []time.Duration{0, 0, 11 * time.Second, 12 * time.Second}, sent) // slots after 10.4 s
+		require.Equal(t, []time.Duration{0, 0, 10400 * time.Millisecond, 11400 * time.Millisecond}, sent)
 	})
 }
 
@@ -171,7 +171,7 @@ type slow struct {
 }
 
 func (s slow) Process(ctx context.Context, cmd redis.Cmder) error {
-	if slices.Contains(cmd.Args(), any("UPTO")) {
+	if slices.Contains(cmd.Args(), any("RAISE")) {
 		time.Sleep(s.by)
 	}
 	return s.Processor.Process(ctx, cmd)
