@@ -25,6 +25,10 @@ type Rule struct {
 	Key     func(*http.Request) string // the rest of the limiter's key. ByIP() if nil
 	Cost    func(*http.Request) int64  // units that a request takes: 1 if nil. 0 only looks
 
+	// Share is the weight of a tenant of the rule before this one, 1 to 1000, or 0: see throttle.Part's Share. The Limiter is a
+	// Window or a Quota.
+	Share int
+
 	// Limit, if not nil, returns the limit of a request, such as that of its user's plan: throttle.Unlimited, Suspended, a
 	// rate if the Limiter is a Rate, Units if it is a Window or a Quota. The Limiter has the name, the options and the period.
 	// A limit that makes no sense is an error, for Options.Failed.
@@ -97,6 +101,9 @@ func New(client *throttle.Client, o Options, rules ...Rule) (func(http.Handler) 
 	for _, r := range rules {
 		if r.Limiter == nil {
 			return nil, errors.New("throttlehttp: a rule needs a limiter")
+		}
+		if r.Share != 0 && len(l.rules) == 0 {
+			return nil, errors.New("throttlehttp: a share needs a rule before it, with the shared limit")
 		}
 		info := r.Limiter.Info()
 		if info.Err != nil {
@@ -198,7 +205,9 @@ func (l *limiter) decide(r *http.Request) (throttle.AllResult, []ask, error) {
 	if len(l.rules) > 1 {
 		parts := make([]throttle.Part, len(l.rules))
 		for i, a := range asked {
-			parts[i] = a.by.(parted).Part(a.key, a.cost)
+			if parts[i] = a.by.(parted).Part(a.key, a.cost); l.rules[i].Share != 0 {
+				parts[i] = parts[i].Share(l.rules[i].Share)
+			}
 		}
 		all, err := l.client.All(r.Context(), parts...)
 		return all, asked, err
