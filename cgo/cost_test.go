@@ -44,6 +44,9 @@ type hostile struct {
 // Four look-ups more find an entry among ten times as many: 2^4 > 10.
 const fourLookups = 4 * 3
 
+// The wait of a share bisects a log, by four turns more in one of ten times the size, of few look-ups each.
+const fourTurns = 4 * fourLookups
+
 var hostiles = []hostile{
 	{"lapsed leases", func(h *fakehost.Host, size int) {
 		v := slots(h, size, -1)
@@ -57,7 +60,12 @@ var hostiles = []hostile{
 		"GO.LEASE k 100 60 a", "GO.LEASE k 1 60 a", "GO.LEASE k SIZE 60 a", "GO.LEASE k HALF 60 a", "GO.LEASE_RO k 100 60 a",
 		"GO.LEASE k 100 60 5", "GO.LEASE k 100 1 5", "GO.RELEASE k 5", "GO.RELEASE k 0 1 2 3 4 5 6 7 8 9",
 		"GO.ALL k LEASE 100 60 a", "GO.ALL k LEASE 100 60 5 KEY l LEASE 100 60 a"}, 0},
+	{"live leases of a tenant", func(h *fakehost.Host, size int) { h.Put("k", slots(h, size, 1000*second)) }, 3000, []string{
+		"GO.ALL q LEASE 10 60 a KEY k LEASE 1000000 60 a SHARE 1", "GO.ALL q LEASE SIZE 60 a KEY k LEASE 1000000 60 a SHARE 1"}, fourTurns},
 	{"a full EXACT window", fullWindow, 3000, windowCalls, fourLookups},
+	{"a full EXACT window of a tenant", fullWindow, 3000, []string{
+		"GO.ALL q THROTTLE 9 10 60 KEY k WINDOW 1000000000 60 SHARE 1", "GO.ALL q THROTTLE HALF SIZE 1d KEY k WINDOW 1000000000 60 HALF SHARE 1",
+		"GO.ALL k WINDOW SIZE 60 KEY q QUOTA HALF 60 SHARE 1000", "GO.ALL q WINDOW 9 60 KEY k WINDOW SIZE 60 SHARE 2 KEY r WINDOW 9 60 9 SHARE 1"}, fourTurns},
 	{"a window with half given back", func(h *fakehost.Host, size int) {
 		fullWindow(h, size)
 		h.Call("GO.WINDOW", "k", strconv.Itoa(size), "60", "-"+strconv.Itoa(size/2))
@@ -94,6 +102,7 @@ var windowCalls = []string{
 	"GO.WINDOW k SIZE 60 -1", "GO.WINDOW k SIZE 60 -HALF", "GO.WINDOW k SIZE 60 -SIZE", "GO.WINDOW k SIZE 60 -1000000000000",
 	"GO.WINDOW k SIZE 60 HALF FORCE", "GO.WINDOW k 1 60 SIZE FORCE EXACT", "GO.WINDOW k SIZE 1 1 MS FORCE",
 	"GO.WINDOW k SIZE 1 1 MS", "GO.WINDOW k SIZE 3153600000 HALF", "GO.WINDOW_RO k SIZE 60 HALF", "GO.WINDOW_RO k SIZE 60 -SIZE",
+	"GO.WINDOW k SIZE 60 HALF RAISE", "GO.WINDOW k 1 60 1000000000000 RAISE EXACT",
 	"GO.ALL k WINDOW SIZE 60 HALF", "GO.ALL k WINDOW SIZE 60 -SIZE", "GO.ALL k WINDOW SIZE 60 -SIZE KEY q QUOTA 1 1 2",
 }
 
