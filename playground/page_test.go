@@ -321,7 +321,9 @@ var pictures = map[string]string{
 	"choosing-force.svg":    "#try?t=budget+300+1&s=20&c=GO.THROTTLE+tokens+999+100+1s",
 	"choosing-reserve.svg":  mixed + "GO.THROTTLE+key+9+10+20s+MS+RESERVE+8s",
 	"choosing-lockout.svg":  mixed + "GO.THROTTLE+key+9+10+20s+LOCKOUT+15s",
-	"choosing-all.svg":      mixed + "GO.ALL+key+THROTTLE+9+10+20s+THROTTLE+15+16+80s",
+	"choosing-share.svg": "#try?t=clients+0.4+10+1&s=40&c=GO.ALL+m+THROTTLE+9+10+10s+KEY+$client+WINDOW+99+10s" +
+		"&c=GO.ALL+m+THROTTLE+9+10+10s+KEY+$client+WINDOW+99+10s+SHARE+1",
+	"choosing-all.svg": mixed + "GO.ALL+key+THROTTLE+9+10+20s+THROTTLE+15+16+80s",
 }
 
 // draw returns the charts of a view as one picture.
@@ -336,7 +338,7 @@ const draw = `(async () => {
 		for (const e of chart.querySelectorAll(".touch, .cursor, .window")) e.remove();
 		for (const [name, value] of Object.entries({ x: 12, y: y + 26, width, height })) chart.setAttribute(name, value);
 		y += 34 + Number(height);
-		return [svg("text", { x: 20, y: chart.getAttribute("y") - 6, "font-weight": 600 }, lane.querySelector("h2").textContent + ": " + lane.querySelector(".command").value),
+		return [svg("text", { x: 20, y: chart.getAttribute("y") - 6, "font-weight": 600 }, [lane.querySelector("h2").textContent, lane.querySelector(".command").value].slice(lane.querySelector(".command").value.length > 50 ? 1 : 0).join(": ")),
 			svg("text", { x: Number(width), y: chart.getAttribute("y") - 6, "text-anchor": "end" }, [...lane.querySelectorAll(".counts span")].map((e) => e.textContent).join(", ")), chart];
 	});
 	const width = Number(document.querySelector(".chart").getAttribute("viewBox").split(" ")[2]) + 24;
