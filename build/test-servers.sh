@@ -21,6 +21,8 @@ test_server() {
     [ "$folder" != throttle ] || only=Server_
     (cd "$folder" && GOTHROTTLE_SERVER=$server ${NETWORK:+"${network[@]}"} "$WORK/${folder##*/}.test" -test.timeout 40m -test.run "$only") || result=FAILED
   done >"$out/$name.log" 2>&1
+  (cd throttle && GOTHROTTLE_SCRIPT=1 GOTHROTTLE_SERVER=$server ${NETWORK:+"${network[@]}"} "$WORK/throttle.test" \
+    -test.timeout 20m -test.run Server_) >>"$out/$name.log" 2>&1 || result=FAILED
   ${NETWORK:+"${network[@]}"} "$WORK/chaos" -many -server "$server" -seed 1 -time 20s >>"$out/$name.log" 2>&1 || result=FAILED
   if [ "$result" = FAILED ] && [ "$kind" = moving ] && ! is_version "$version" "$expected"; then result='newer: fails'; fi
   row "$name" "$version" "$result" $((SECONDS - began))

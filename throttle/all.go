@@ -56,11 +56,11 @@ func (c *Client) askAll(ctx context.Context, v Verb, parts []Part) (all AllResul
 	if len(sent) == 0 {
 		return all, nil
 	}
-	words, err := c.allWords(v, sent, parts)
+	words, more, err := c.allWords(v, sent, parts)
 	if err != nil {
 		return AllResult{}, err
 	}
-	reply, err := c.conn.General(ctx, &c.all.wait, words...)
+	reply, err := c.conn.General(ctx, &c.all.wait, more, words...)
 	if err == nil {
 		err = all.read(reply, sent, parts)
 	}
@@ -116,8 +116,8 @@ func fixedParts(v Verb, parts []Part) (all AllResult, sent []int) {
 	return all, sent
 }
 
-// allWords returns the words of GO.ALL for some parts.
-func (c *Client) allWords(v Verb, sent []int, parts []Part) (words []any, err error) {
+// allWords returns the words of GO.ALL for some parts, and the keys after the first one.
+func (c *Client) allWords(v Verb, sent []int, parts []Part) (words, more []any, err error) {
 	words = []any{"GO.ALL"}
 	ring := c.conn.Sharded()
 	for i, at := range sent {
@@ -125,10 +125,10 @@ func (c *Client) allWords(v Verb, sent []int, parts []Part) (words []any, err er
 		key := p.l.prefix + p.key
 		if ring && i > 0 && wire.HashTag(key) != wire.HashTag(words[1].(string)) {
 			// The shard of the first key would decide for all keys, and nobody would notice.
-			return nil, params("%s over a Ring needs keys with one hash tag", v)
+			return nil, nil, params("%s over a Ring needs keys with one hash tag", v)
 		}
 		if i > 0 {
-			words = append(words, "KEY")
+			words, more = append(words, "KEY"), append(more, key)
 		}
 		words = p.appendWords(append(words, key))
 		if p.share > 0 && i > 0 && sent[i-1] == at-1 { // else the part before is unlimited, and so is the share
@@ -139,7 +139,7 @@ func (c *Client) allWords(v Verb, sent []int, parts []Part) (words []any, err er
 	if v == verbSettleAll {
 		words = append(words, "FORCE")
 	}
-	return words, nil
+	return words, more, nil
 }
 
 // appendWords appends the words of one part.

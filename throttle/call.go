@@ -116,7 +116,7 @@ func (l limiter) send(ctx context.Context, sent time.Duration, key string, n int
 }
 
 func (l *limiter) sendPolicy(ctx context.Context, key string, n int64, m mode) (Result, error) {
-	general, err := l.c.conn.General(ctx, &l.wait, policyKind.command(m), l.prefix+key, n, "MS")
+	general, err := l.c.conn.General(ctx, &l.wait, nil, policyKind.command(m), l.prefix+key, n, "MS")
 	if err != nil {
 		return Result{}, err
 	}

@@ -85,7 +85,7 @@ func New(rdb Processor, with ...Option) (*Client, error) {
 	if !c.ownClock {
 		c.o.now = time.Now
 	}
-	c.conn = wire.New(rdb, c.o.now, o.logger)
+	c.conn = wire.New(rdb, c.o.now, o.logger, o.script)
 	c.all.family = c.newFamily("", bounds{}, o.settings)
 	return c, nil
 }
@@ -210,6 +210,9 @@ func (c *Client) checkName(name string, b bounds) error {
 	if b.kind == policyKind && strings.Contains(c.o.keyPrefix, ":") {
 		return params("the policy %q needs a KeyPrefix without a colon, because the key's part before its first colon names the policy", name)
 	}
+	if b.kind == policyKind && c.o.script {
+		return params("the policy %q needs the module, which a client with Script does not use", name)
+	}
 	if b.kind == noKind {
 		return nil
 	}
@@ -220,9 +223,13 @@ func (c *Client) checkName(name string, b bounds) error {
 // every master of a cluster and every shard of a Ring, with the context's deadline or 5 s, and sets connections up. Call it
 // when the program starts: otherwise a missing module is noticed at the first decision, and the first decisions over a slow
 // network may fail until there are connections.
+//
+// With Script it looks at a key of the first limiter's name by EVAL and by EVALSHA instead. The log then says of each server
+// that the script decides, and whether the module is loaded, too.
 func (c *Client) Check(ctx context.Context) error {
 	c.mu.Lock()
 	refused := c.refused
+	name := slices.Min(append(slices.Collect(maps.Keys(c.names)), "~")) // the first; no name has a ~
 	c.mu.Unlock()
 	switch {
 	case c.closed.Load():
@@ -230,7 +237,7 @@ func (c *Client) Check(ctx context.Context) error {
 	case refused != nil:
 		return refused
 	}
-	return c.conn.Check(ctx)
+	return c.conn.Check(ctx, c.o.keyPrefix+name+":gothrottle.check")
 }
 
 // Close gives back the units of budgets, except those of calls under way, closes the leases, and waits until no

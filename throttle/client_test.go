@@ -81,7 +81,15 @@ func useVerbs(t *testing.T, c *throttle.Client) {
 // Each verb returns what the server decided. A denial isn't an error, and the zero Result denies.
 func TestVerbs(t *testing.T) {
 	require.False(t, throttle.Result{}.Allowed)
-	bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) { useVerbs(t, c) })
+	for _, script := range []throttle.Option{nil, throttle.Script()} {
+		bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {
+			useVerbs(t, c)
+			require.NoError(t, c.Check(background))
+			must(c.All(background, hourly(c).Part("a", 1), hourly(c).Part("b", 1)))
+			require.NoError(t, must(c.Slots("jobs", 1, time.Minute).Lease(background, "")).Close())
+			require.Equal(t, script != nil, errors.Is(c.Policy("api").Info().Err, throttle.ErrParams))
+		}, script)
+	}
 }
 
 // Two limiters of one name are refused if they differ, at once: by the log, by Check, and by every verb.

@@ -14,8 +14,11 @@ var (
 	// every error reply that isn't gothrottle's, such as a proxy's. A call that was sent may have taken its units.
 	ErrUnavailable = wire.ErrUnavailable
 
-	// ErrNoModule: the server does not know the command.
+	// ErrNoModule: the server does not know the command. Load gothrottle, or use the option Script.
 	ErrNoModule = wire.ErrNoModule
+
+	// ErrNoScript: with the option Script, the server does not run scripts, or has no TIME in them.
+	ErrNoScript = wire.ErrNoScript
 
 	// ErrParams: the limit, the quantity, or the verb and the limit together make no sense, or the key holds something that
 	// is not this kind of limiter.

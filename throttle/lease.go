@@ -146,7 +146,7 @@ func (s Slots) Release(ctx context.Context, key, holder string) (held bool, err 
 	if err := s.l.checkHolder(verbRelease, holder); err != nil || s.l.answer != asks {
 		return false, err
 	}
-	reply, err := s.l.c.conn.General(ctx, &s.l.wait, "GO.RELEASE", s.l.prefix+key, holder)
+	reply, err := s.l.c.conn.General(ctx, &s.l.wait, nil, "GO.RELEASE", s.l.prefix+key, holder)
 	if r.Allowed = err == nil; r.Allowed {
 		r.Source = FromServer
 	}
@@ -223,7 +223,7 @@ func (l *Lease) Close() error {
 		if l.Result.Source == FromLimit { // it holds nothing
 			return
 		}
-		_, err := l.l.c.conn.General(context.WithoutCancel(l.ctx), &l.l.wait, "GO.RELEASE", l.l.prefix+l.key, l.Holder)
+		_, err := l.l.c.conn.General(context.WithoutCancel(l.ctx), &l.l.wait, nil, "GO.RELEASE", l.l.prefix+l.key, l.Holder)
 		if !errors.Is(context.Cause(l.ctx), ErrLost) {
 			l.err = err
 		}

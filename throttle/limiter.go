@@ -361,7 +361,7 @@ func (l limiter) reset(ctx context.Context, key string) (err error) {
 	if err := l.check(verbReset, 1, peek); err != nil {
 		return err
 	}
-	if _, err = l.c.conn.General(ctx, &l.wait, "DEL", l.prefix+key); err == nil {
+	if _, err = l.c.conn.General(ctx, &l.wait, nil, "DEL", l.prefix+key); err == nil {
 		r.Allowed, r.Source = true, FromServer
 	}
 	if s := l.find(key); s != nil {

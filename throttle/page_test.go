@@ -66,6 +66,7 @@ var (
 	_    = time.Now
 	_    http.Handler
 	_    throttlehttp.Rule
+	rdb  = throttletest.NewServer()
 )
 `
 	for i, snippet := range snippets {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,16 +19,22 @@ import (
 	"gothrottle/throttle"
 )
 
-// startServer starts a server with the module of GOTHROTTLE_MODULE.
+// byScript: the clients of these tests call the script, on servers without the module.
+var byScript = os.Getenv("GOTHROTTLE_SCRIPT") != ""
+
+// startServer starts a server with the module of GOTHROTTLE_MODULE, or without one.
 func startServer(t *testing.T, args ...string) *servers.Server {
 	t.Helper()
 	servers.Needed(t, "test-server")
-	return servers.New(t, servers.Options{Args: args})
+	return servers.New(t, servers.Options{Args: args, Bare: byScript})
 }
 
 // newReal returns a client of a server.
 func newReal(t *testing.T, rdb throttle.Processor, options ...throttle.Option) *throttle.Client {
 	t.Helper()
+	if byScript {
+		options = append(options, throttle.Script())
+	}
 	c := must(throttle.New(rdb, append([]throttle.Option{throttle.Logger(quiet)}, options...)...))
 	t.Cleanup(func() { _ = c.Close() })
 	return c
@@ -38,7 +45,10 @@ const patient = time.Minute
 
 // Every verb reads the replies of a real server, in RESP2 and RESP3.
 func TestServer_everyVerb(t *testing.T) {
-	s := startServer(t, "--gothrottle.policies", "api THROTTLE 1 1 60s, THROTTLE 9 1 60s")
+	s := startServer(t)
+	if !byScript {
+		must(s.Do("CONFIG", "SET", "gothrottle.policies", "api THROTTLE 1 1 60s, THROTTLE 9 1 60s"))
+	}
 	for _, protocol := range []int{2, 3} {
 		t.Run(fmt.Sprint("RESP", protocol), func(t *testing.T) {
 			rdb := redis.NewClient(&redis.Options{Addr: s.Addr, ContextTimeoutEnabled: true, Protocol: protocol})
@@ -66,6 +76,10 @@ func TestServer_everyVerb(t *testing.T) {
 			require.ErrorIs(t, err, throttle.ErrParams)
 
 			plain := newReal(t, rdb, throttle.Timeout(patient))
+			if byScript {
+				require.ErrorIs(t, only(plain.Policy("api").Allow(background, "bob")), throttle.ErrParams)
+				return
+			}
 			r = must(plain.Policy("api").Allow(background, "bob"))
 			require.EqualValues(t, []int64{2, 1}, []int64{r.Limit, r.Remaining})
 			_, err = plain.Policy("none").Allow(background, "bob")
@@ -123,7 +137,11 @@ func TestServer_stoppedAndKilledUnderLoad(t *testing.T) {
 // In a cluster calls go to the node of their key, and a dead node holds up only its own keys.
 func TestServer_cluster(t *testing.T) {
 	servers.Needed(t, "test-server")
-	nodes := servers.NewCluster(t, 3, 0, servers.Options{Args: []string{"--cluster-require-full-coverage", "no", "--cluster-node-timeout", "60000"}})
+	nodes := servers.NewCluster(t, 3, 0, servers.Options{Bare: byScript, Args: []string{"--cluster-require-full-coverage", "no",
+		"--cluster-node-timeout", "60000", "--enable-module-command", "yes"}})
+	if byScript { // one node has the module
+		must(nodes[0].Do("MODULE", "LOAD", must(servers.Module())))
+	}
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr}, ContextTimeoutEnabled: true})
 	t.Cleanup(func() { _ = cluster.Close() })
 	c := newReal(t, cluster, throttle.Timeout(patient))

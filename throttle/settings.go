@@ -17,6 +17,7 @@ type options struct {
 	logger    *slog.Logger
 	now       func() time.Time
 	loose     bool
+	script    bool
 	ofClient  string // the name of an option that only New takes
 }
 
@@ -41,8 +42,8 @@ func KeyPrefix(prefix string) Option {
 func Observe(f func(Event)) Option { return func(o *options) { o.observe, o.ofClient = f, "Observe" } }
 
 // Logger gets one record after 5 failures in a row, one when the server is back, one for each limiter that is refused, and
-// at most one a minute about calls that fail until somebody changes the set-up, such as those of a missing module. Without
-// it slog.Default() does. Only New takes it.
+// at most one a minute about calls that fail until somebody changes the set-up, such as those of a missing module. With
+// Script, Check logs one for each server. Without a Logger slog.Default() gets them. Only New takes it.
 func Logger(l *slog.Logger) Option { return func(o *options) { o.logger, o.ofClient = l, "Logger" } }
 
 // Clock is the clock of deny caches, budgets, time zones and pauses in an outage: time.Now without it. Tests may pass their
@@ -52,6 +53,13 @@ func Clock(now func() time.Time) Option { return func(o *options) { o.now, o.ofC
 // LooseTimeout lets New take a client of go-redis that ignores time limits. A call may then last as long as go-redis waits
 // for a reply and tries to connect, whatever Timeout and the caller's context say. Only New takes it.
 func LooseTimeout() Option { return func(o *options) { o.loose, o.ofClient = true, "LooseTimeout" } }
+
+// Script is for servers that have not loaded the module, such as most managed services. The client sends the commands as
+// a Lua script, by EVALSHA, and by EVAL if a server doesn't know the script. Replies and keys are those of the module, so
+// some servers, or some clients, may use the module and others the script. A Policy needs the module and is refused. A
+// limit that takes more than 104 days to drain, and a few others, are an ErrParams that says use the module: docs/managed.md
+// has them. Only New takes it.
+func Script() Option { return func(o *options) { o.script, o.ofClient = true, "Script" } }
 
 // Timeout bounds every call, from the verb to its return: 50 ms if not set. A call may end a sixteenth of that earlier,
 // because calls share timers. An earlier deadline of the caller's context ends the call, too, with the context's error. A

@@ -2,15 +2,24 @@ package memory
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 
 	"gothrottle/funnel"
 )
 
-// Process runs a command of go-redis, a Cmder there, and sets its reply. It leaves the command's error to the caller.
+// Process runs a command of go-redis, a Cmder there, or such a call of the script, and sets its reply. It leaves the command's error to the caller.
 func (s *Server) Process(now funnel.Micros, cmd interface{ Args() []any }) error {
 	words := make([]string, len(cmd.Args()))
 	for i, arg := range cmd.Args() {
 		words[i] = fmt.Sprint(arg)
+	}
+	if words[0] == "EVALSHA" || words[0] == "EVAL" { // of the script: its keys come first
+		keys, err := strconv.Atoi(words[2])
+		if err != nil || keys < 1 || len(words) < keys+4 {
+			return fmt.Errorf("%v are not words for the script", words)
+		}
+		words = slices.Concat(words[3+keys:4+keys], words[3:4], words[4+keys:])
 	}
 	reply, err := s.Do(now, words...)
 	if err != nil {

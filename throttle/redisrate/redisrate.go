@@ -68,12 +68,17 @@ type Limiter struct{ limits throttle.Limits }
 // NewLimiter returns a Limiter over a client of go-redis: *redis.Client, *redis.ClusterClient, *redis.Ring. Without
 // ContextTimeoutEnabled in its options a call may last as long as go-redis waits, whatever its context says. Any other
 // redis.Cmdable is asked by pipelines of one call.
-func NewLimiter(cmdable redis.Cmdable) *Limiter {
+func NewLimiter(cmdable redis.Cmdable) *Limiter { return newLimiter(cmdable, nil) }
+
+// NewScriptLimiter is NewLimiter for servers that have not loaded gothrottle: see throttle.Script.
+func NewScriptLimiter(cmdable redis.Cmdable) *Limiter { return newLimiter(cmdable, throttle.Script()) }
+
+func newLimiter(cmdable redis.Cmdable, script throttle.Option) *Limiter {
 	rdb, whole := cmdable.(throttle.Processor)
 	if !whole {
 		rdb = byPipeline{cmdable}
 	}
-	client, _ := throttle.New(rdb, throttle.LooseTimeout(), throttle.Timeout(timeout)) // these options are good
+	client, _ := throttle.New(rdb, throttle.LooseTimeout(), throttle.Timeout(timeout), script) // these options are good
 	return &Limiter{client.Limits(name)}
 }
 

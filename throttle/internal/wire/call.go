@@ -13,16 +13,22 @@ import (
 type command interface {
 	redis.Cmder
 	context() *within
-	answered() bool // there is a reply that isn't an error
+	asked() []any    // the words of the call, whose second one is its key
+	set(words []any) // they are sent
+	answered() bool  // there is a reply that isn't an error
 }
 
 // once is what commands have in common.
-type once struct{ within within }
+type once struct {
+	within within
+	words  []any
+}
 
 // NoRetry makes go-redis send the command once: a call that is sent twice takes its units twice.
 func (*once) NoRetry() bool { return true }
 
 func (o *once) context() *within { return &o.within }
+func (o *once) asked() []any     { return o.words }
 
 // Call is one command whose reply is an array of integers.
 type Call struct {
@@ -33,6 +39,11 @@ type Call struct {
 
 func (c *Call) answered() bool { return c.Val() != nil }
 
+func (c *Call) set(words []any) {
+	c.IntSliceCmd = *redis.NewIntSliceCmd(&c.within, words...)
+	c.SetStepCount(keyStep)
+}
+
 // generalCall is one command with a reply of any form.
 type generalCall struct {
 	once
@@ -41,36 +52,41 @@ type generalCall struct {
 
 func (c *generalCall) answered() bool { return c.Val() != nil }
 
+func (c *generalCall) set(words []any) {
+	c.Cmd = redis.NewCmd(&c.within, words...)
+	c.SetStepCount(keyStep)
+}
+
 // keyStep is the number of words from one key to the next. A cluster client that does not know it asks for the list of
 // commands before its first command, and takes up to 5 s for that, whatever the context says.
 const keyStep = 1
 
 func newGeneralCall(w within, words []any) *generalCall {
-	c := &generalCall{once: once{w}}
-	c.Cmd = redis.NewCmd(&c.within, words...)
-	c.SetStepCount(keyStep)
+	c := &generalCall{once: once{w, words}}
+	c.set(words)
 	return c
 }
 
 // Call returns a command with this time limit and the values of the caller's context, and a place for its words.
 func (t *Timeout) Call(ctx context.Context) (c *Call, words []any) {
-	c = &Call{once: once{t.within(ctx)}}
+	c = &Call{once: once{within: t.within(ctx)}}
 	return c, c.args[:0]
 }
 
 // Do sends a command of these words and reads its reply. After an error go-redis may still use the command.
 func (c *Conn) Do(cmd *Call, words []any) (Reply, error) {
-	cmd.IntSliceCmd = *redis.NewIntSliceCmd(&cmd.within, words...)
-	cmd.SetStepCount(keyStep)
+	cmd.words = words
+	c.address(cmd, nil)
 	if err := c.send(cmd); err != nil {
 		return Reply{}, err
 	}
 	return Read(cmd.Val())
 }
 
-// General sends a command whose reply has any form. The second word is its key.
-func (c *Conn) General(ctx context.Context, t *Timeout, words ...any) (any, error) {
+// General sends a command whose reply has any form. The second word is its first key; more has the others.
+func (c *Conn) General(ctx context.Context, t *Timeout, more []any, words ...any) (any, error) {
 	cmd := newGeneralCall(t.within(ctx), words)
+	c.address(cmd, more)
 	if err := c.send(cmd); err != nil {
 		return nil, err
 	}

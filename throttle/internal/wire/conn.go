@@ -4,12 +4,16 @@ package wire
 
 import (
 	"context"
+	"crypto/sha1"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"gothrottle/script"
 )
 
 // Processor sends one command.
@@ -24,6 +28,7 @@ type Conn struct {
 	logger  *slog.Logger
 	lanes   []lane
 	masters sync.Map       // map[string]*lane: the masters of a cluster, by address
+	sha     any            // of the script, nil if the module decides
 	base    time.Time      // the times of circuits count from here
 	advised atomic.Int64   // when the log last had a record of complain, 1 ns and more
 	away    atomic.Bool    // the log has said that the server is unavailable
@@ -33,9 +38,13 @@ type Conn struct {
 	stopped bool // no goroutine starts any more
 }
 
-// New returns a Conn that does not connect.
-func New(rdb Processor, clock func() time.Time, logger *slog.Logger) *Conn {
-	return &Conn{rdb: rdb, clock: clock, logger: logger, lanes: makeLanes(rdb), base: clock()}
+// New returns a Conn that does not connect. It calls the module, or the script.
+func New(rdb Processor, clock func() time.Time, logger *slog.Logger, byScript bool) *Conn {
+	c := &Conn{rdb: rdb, clock: clock, logger: logger, lanes: makeLanes(rdb), base: clock()}
+	if byScript {
+		c.sha = fmt.Sprintf("%x", sha1.Sum([]byte(script.Text)))
+	}
+	return c
 }
 
 // Now returns the time since New, by the clock.
@@ -87,18 +96,21 @@ func IgnoresContexts(rdb Processor) bool {
 // checkTimeout bounds Check if its context has no deadline. It leaves room to set connections up over a slow network.
 const checkTimeout = 5 * time.Second
 
-// Check asks every server whether it has the module, with the context's deadline or 5 s, and sets connections up.
-func (c *Conn) Check(ctx context.Context) error {
+// Check asks every server whether it has the module, or runs the script for this key, with the context's deadline or 5 s, and
+// sets connections up. In a cluster a number follows the key, so that every master has one.
+func (c *Conn) Check(ctx context.Context, key string) error {
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, checkTimeout)
 		defer cancel()
 	}
-	if err := checkOne(ctx, c.rdb); err != nil { // ForEachShard skips shards that are down
+	if err := c.checkOne(ctx, c.rdb, key); err != nil { // ForEachShard skips shards that are down
 		return err
 	}
 	type onEach = func(context.Context, *redis.Client) error
-	one := func(ctx context.Context, node *redis.Client) error { return checkOne(ctx, node) }
+	one := func(ctx context.Context, node *redis.Client) error {
+		return c.checkOne(ctx, node, c.keyAt(ctx, node, key))
+	}
 	switch rdb := c.rdb.(type) {
 	case interface {
 		ForEachMaster(context.Context, onEach) error
@@ -113,7 +125,10 @@ func (c *Conn) Check(ctx context.Context) error {
 }
 
 // checkOne asks one server.
-func checkOne(ctx context.Context, rdb Processor) error {
+func (c *Conn) checkOne(ctx context.Context, rdb Processor, key string) error {
+	if c.sha != nil {
+		return c.checkScript(ctx, rdb, key)
+	}
 	return setUp(ctx, rdb, func(reply any, err error) error {
 		if rows, _ := reply.([]any); err == nil && (len(rows) == 0 || rows[0] == nil) {
 			return ErrNoModule

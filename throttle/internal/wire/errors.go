@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +16,8 @@ import (
 // The errors of package wire, which explains them.
 var (
 	ErrUnavailable = errors.New("throttle: the server is unavailable")
-	ErrNoModule    = errors.New("throttle: the server has not loaded gothrottle")
+	ErrNoModule    = errors.New("throttle: the server has not loaded gothrottle (load it, or use the option Script)")
+	ErrNoScript    = errors.New("throttle: the server does not run gothrottle as a script")
 	ErrParams      = errors.New("throttle: bad parameters")
 	ErrClosed      = errors.New("throttle: the client is closed")
 	ErrReply       = errors.New("throttle: a reply that this client does not know")
@@ -25,11 +27,14 @@ var (
 	// ownErrors are the first words of gothrottle's error replies that follow "ERR ", or "ERR clause N: ".
 	ownErrors = strings.Split("wrong number of arguments|unknown option|option '|'|RESERVE |LOCKOUT |ALIGN |FORCE |UPTO |SHARE |MS |"+
 		"max_burst |count |period |quantity |weight |(max_burst + 1)|the rate must|limit |ttl |offset |maxwait |the time of |"+
-		"what is in use|more than |an id |at most |a clause |a key |a period |only the |a THROTTLE|a WINDOW|the key '|no policy |the count of keys|no denials |"+
+		"what is in use|a number is out of the range of the script|more than |an id |at most |a clause |a key |a period |only the |a THROTTLE|a WINDOW|the key '|no policy |the count of keys|no denials |"+
 		"the hash at |the string at |the sorted set at |the rate limiter at this key is damaged", "|")
 	// The server says these of itself, so that no other key would be decided either.
 	serverErrors = strings.Split("LOADING|OOM|MISCONF|BUSY|READONLY|MASTERDOWN|NOREPLICAS|CLUSTERDOWN|NOAUTH|WRONGPASS|ERR max number of clients", "|")
 )
+
+// noScript is what servers say that do not run the script.
+var noScript = regexp.MustCompile("(?i)^(unknown command ['`]eval|this server refuses TIME)")
 
 func hasPrefix(text string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(text, prefix) })
@@ -42,6 +47,8 @@ func meaning(text string) error {
 		_, own, _ = strings.Cut(rest, ": ")
 	}
 	switch {
+	case found && noScript.MatchString(own):
+		return ErrNoScript
 	case found && strings.HasPrefix(own, "unknown command"):
 		return ErrNoModule
 	case found && hasPrefix(own, ownErrors) || strings.HasPrefix(text, "WRONGTYPE") || strings.HasPrefix(text, "CROSSSLOT"):
@@ -63,7 +70,7 @@ func Classify(err error) error {
 	}
 	var reply redis.Error // after the return for nil, because reply is allocated
 	switch {
-	case errors.Is(err, ErrUnavailable) || errors.Is(err, ErrReply) || errors.Is(err, ErrClosed) || errors.Is(err, ErrNoModule):
+	case errors.Is(err, ErrUnavailable) || errors.Is(err, ErrReply) || errors.Is(err, ErrClosed) || errors.Is(err, ErrNoModule) || errors.Is(err, ErrNoScript):
 		return err
 	case errors.As(err, &reply):
 		return fmt.Errorf("%w: %w", meaning(reply.Error()), err)
@@ -78,11 +85,13 @@ func Classify(err error) error {
 
 // advice says what to do about error replies that begin like this, after ERR. They don't go away by themselves.
 var advice = [][2]string{
-	{"unknown command", "load gothrottle into every server (docs/install.md). Client.Check notices this when a program starts"},
+	{"unknown command 'EVAL", "load gothrottle into every server (docs/install.md): this one runs no scripts"},
+	{"this server refuses TIME", "load gothrottle into every server (docs/install.md)"},
+	{"unknown command", "load gothrottle into every server (docs/install.md), or use the option Script where it can't be loaded (docs/managed.md). Client.Check notices this when a program starts"},
 	{"no policy ", "add the policy to gothrottle.policies of every server (docs/commands.md)"},
 	{"CROSSSLOT", "give all keys of one call one hash tag, as in {site}bob and {site} (docs/go.md)"},
 	{"WRONGTYPE", "use another KeyPrefix: another program has a key of this name"},
-	{"NOPERM", "permit the command and the key to this user of the server (SECURITY.md)"},
+	{"NOPERM", "permit the command and the key to this user of the server (SECURITY.md; of a script, docs/managed.md)"},
 	{"", "correct the limit or the call (docs/commands.md)"},
 }
 
@@ -92,7 +101,7 @@ const adviceEvery = time.Minute
 // complain logs what to do about a call that fails until somebody changes the set-up.
 func (c *Conn) complain(cmd command, err error) {
 	var reply redis.Error
-	if !errors.As(err, &reply) || !(errors.Is(err, ErrParams) || errors.Is(err, ErrNoModule) || strings.HasPrefix(reply.Error(), "NOPERM")) {
+	if !errors.As(err, &reply) || !(errors.Is(err, ErrParams) || errors.Is(err, ErrNoModule) || errors.Is(err, ErrNoScript) || strings.HasPrefix(reply.Error(), "NOPERM")) {
 		return
 	}
 	last, now := c.advised.Load(), int64(c.Now())+1
@@ -102,7 +111,7 @@ func (c *Conn) complain(cmd command, err error) {
 	text := strings.TrimPrefix(reply.Error(), "ERR ")
 	for _, row := range advice {
 		if strings.HasPrefix(text, row[0]) {
-			c.logger.Error("throttle: calls fail until the set-up is changed", "command", cmd.Name(), "key", cmd.Args()[1], "error", reply, "do", row[1])
+			c.logger.Error("throttle: calls fail until the set-up is changed", "command", cmd.asked()[0], "key", cmd.asked()[1], "error", reply, "do", row[1])
 			return
 		}
 	}

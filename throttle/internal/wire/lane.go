@@ -24,9 +24,11 @@ type lane struct {
 	circuit    circuit
 	underWay   int
 	queue      []*queued
-	hurry      *time.Timer // when the queue is sent although laneWidth are under way
-	connecting bool        // see Conn.connect
-	connected  time.Time   // when it has succeeded
+	hurry      *time.Timer   // when the queue is sent although laneWidth are under way
+	loading    chan struct{} // closed when the EVAL under way has ended
+	texts      atomic.Int64  // how many have ended
+	connecting bool          // see Conn.connect
+	connected  time.Time     // when it has succeeded
 }
 
 // queued is a command that waits for its turn.
@@ -91,7 +93,7 @@ func (c *Conn) send(cmd command) error {
 	if err := ended(w.caller); err != nil {
 		return fmt.Errorf("throttle: %w", err)
 	}
-	key := cmd.Args()[1].(string)
+	key := cmd.asked()[1].(string)
 	l := c.lane(w, key)
 	began := time.Duration(0) // before all failures that the circuit counts
 	if l.fails.Load() {
@@ -99,8 +101,12 @@ func (c *Conn) send(cmd command) error {
 			return fmt.Errorf("%w: its last calls failed, and it is asked again soon", ErrUnavailable)
 		}
 	}
-	err := Classify(l.send(c, cmd))
-	if err == nil {
+	texts := l.texts.Load()
+	err := l.send(c, cmd)
+	if c.sha != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
+		err = l.sendText(c, cmd, texts)
+	}
+	if err = Classify(err); err == nil {
 		l.works(c)
 		return nil
 	}

@@ -23,7 +23,7 @@ func newConn(t testing.TB, rdb Processor, clock func() time.Time) *Conn {
 	if clock == nil {
 		clock = time.Now
 	}
-	c := New(rdb, clock, slog.New(slog.DiscardHandler))
+	c := New(rdb, clock, slog.New(slog.DiscardHandler), false)
 	t.Cleanup(c.Stop)
 	return c
 }
@@ -67,7 +67,7 @@ func TestLane_errorsOfAPipeline(t *testing.T) {
 	for i := range batch {
 		limit, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		batch[i] = &queued{command: &Call{once: once{within{Context: limit, caller: limit}}}, done: make(chan struct{})}
+		batch[i] = &queued{command: &Call{once: once{within: within{Context: limit, caller: limit}}}, done: make(chan struct{})}
 	}
 	c.lanes[0].flush(c, batch)
 	<-batch[1].done

@@ -1,0 +1,9 @@
+// Package script has the commands of the module as a Lua script, for servers that have not loaded it.
+package script
+
+import _ "embed"
+
+// Text is the script. EVAL takes its keys first, then the words of a command without the first key.
+//
+//go:embed gothrottle.lua
+var Text string

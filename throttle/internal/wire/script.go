@@ -1,0 +1,119 @@
+package wire
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"gothrottle/script"
+)
+
+// address sets what a call sends: its own words, or those that call the script. Its keys are the second word, and more.
+func (c *Conn) address(cmd command, more []any) {
+	words := cmd.asked()
+	if c.sha != nil && strings.HasPrefix(words[0].(string), "GO.") {
+		words = c.byScript(words, more)
+	}
+	cmd.set(words)
+}
+
+// byScript returns the words that call the script.
+func (c *Conn) byScript(words, more []any) []any {
+	all := make([]any, 0, 3+len(words)+len(more))
+	all = append(append(all, "EVALSHA", c.sha, 1+len(more), words[1]), more...)
+	return append(append(all, words[0]), words[2:]...)
+}
+
+// text makes EVAL of words that call the script.
+func text(words []any) []any {
+	words = slices.Clone(words)
+	words[0], words[1] = "EVAL", script.Text
+	return words
+}
+
+// sendText sends a call again that was not run, because the server didn't know the script: EVAL makes it known. One call of a
+// lane at a time sends the text. The others wait, and try EVALSHA once more. texts is how many had ended before the call.
+func (l *lane) sendText(c *Conn, cmd command, texts int64) error {
+	w, words := cmd.context(), cmd.Args()
+	l.mu.Lock()
+	loading := l.loading
+	first := loading == nil && l.texts.Load() == texts
+	if first {
+		l.loading = make(chan struct{})
+		defer l.loaded(l.loading)
+	}
+	l.mu.Unlock()
+	if loading != nil {
+		select {
+		case <-loading:
+		case <-w.Done():
+			return w.Err()
+		case <-w.caller.Done():
+			return w.caller.Err()
+		}
+	}
+	if !first {
+		cmd.set(words)
+		if err := l.send(c, cmd); !redis.HasErrorPrefix(err, "NOSCRIPT") {
+			return err
+		}
+	}
+	cmd.set(text(words))
+	return l.send(c, cmd)
+}
+
+// loaded lets the calls go on that wait for the end of an EVAL.
+func (l *lane) loaded(loading chan struct{}) {
+	l.mu.Lock()
+	l.loading = nil
+	l.texts.Add(1)
+	l.mu.Unlock()
+	close(loading)
+}
+
+// keyAt returns a key of this master of a cluster that begins like key: "" if there is none.
+func (c *Conn) keyAt(ctx context.Context, node *redis.Client, key string) string {
+	cluster, ok := c.rdb.(interface {
+		MasterForKey(context.Context, string) (*redis.Client, error)
+	})
+	if !ok {
+		return key
+	}
+	for i := range slots {
+		one := key + strconv.Itoa(i)
+		if master, err := cluster.MasterForKey(ctx, one); err == nil && master.Options().Addr == node.Options().Addr {
+			return one
+		}
+	}
+	return ""
+}
+
+// checkScript looks at a key through the script, once by EVAL, and says in the log which way the server decides.
+func (c *Conn) checkScript(ctx context.Context, rdb Processor, key string) error {
+	if key == "" { // the master has no slot for a key of this client
+		return nil
+	}
+	words := c.byScript([]any{"GO.THROTTLE_RO", key, 0, 1, 1}, nil)
+	ask := func(words ...any) (any, error) {
+		cmd := newGeneralCall(within{Context: ctx, caller: ctx}, words)
+		err := Classify(rdb.Process(ctx, cmd))
+		return cmd.Val(), err
+	}
+	if _, err := ask(text(words)...); err != nil {
+		return err
+	}
+	err := setUp(ctx, rdb, func(_ any, err error) error { return err }, words...)
+	if node, one := rdb.(*redis.Client); one && err == nil {
+		module := "not loaded"
+		if reply, err := ask("COMMAND", "INFO", "GO.THROTTLE"); err != nil {
+			module = "unknown"
+		} else if rows, _ := reply.([]any); len(rows) > 0 && rows[0] != nil {
+			module = "loaded, and not used"
+		}
+		c.logger.Info("throttle: the script decides", "server", node.Options().Addr, "module", module)
+	}
+	return err
+}
