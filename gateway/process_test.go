@@ -123,6 +123,22 @@ func TestStop(t *testing.T) {
 	require.True(t, traces.Load())
 }
 
+// With SCRIPT_MODE a server without the module gives the same decisions, and the health check says so.
+func TestScriptMode(t *testing.T) {
+	s := server(t)
+	module := start(t, s.Addr, ours)
+	script := start(t, servers.New(t, servers.Options{Bare: true}).Addr, ours, "SCRIPT_MODE=true")
+	require.Equal(t, "OK, by the script\n", body(t, script.web+"/healthcheck"))
+	require.Contains(t, script.log(t), `msg="throttle: the script decides"`)
+	for range 4 {
+		for _, asked := range []string{"fixed=a*2", "late=a*2", "refuse=a*2", "sliding=a*2", "tokens=a*2", "gcra=a", "lock=a", "none=a", "fixed=a*-1"} {
+			require.Equal(t, module.ask(t, "d", asked), script.ask(t, "d", asked), asked)
+		}
+		both := []string{"fixed=b", "gcra=b"}
+		require.Equal(t, module.ask(t, "d", both...), script.ask(t, "d", both...))
+	}
+}
+
 // The certificate of both sides, which is that of gRPC's own tests and not of the name 127.0.0.1.
 var cert, key, ca = testdata.Path("server1.pem"), testdata.Path("server1.key"), testdata.Path("ca.pem")
 

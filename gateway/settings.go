@@ -93,6 +93,7 @@ func (s *settings) parse() {
 	f.BoolVar(&s.tracing, "TRACING_ENABLED", false, "")
 	f.DurationVar(&s.engine.Timeout, "DECISION_TIMEOUT", 50*time.Millisecond, "")
 	f.Int64Var(&s.engine.Budget, "BUDGET", 0, "")
+	f.BoolVar(&s.engine.Script, "SCRIPT_MODE", false, "")
 	f.StringVar(&s.engine.Prefix, "CACHE_KEY_PREFIX", "", "")
 	f.Float64Var(&s.serve.Near, "NEAR_LIMIT_RATIO", 0.8, "")
 	f.BoolVar(&s.serve.Shadow, "SHADOW_MODE", false, "")

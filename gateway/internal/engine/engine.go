@@ -25,10 +25,12 @@ type Options struct {
 	Timeout time.Duration
 	Budget  int64
 	Prefix  string // of all keys
+	Script  bool   // no server needs the module
 }
 
 // Engine decides.
 type Engine struct {
+	Script bool
 	remote *throttle.Client
 	local  *throttle.Client // over memory: for on_failure: local
 	log    *slog.Logger
@@ -69,6 +71,9 @@ func New(rdb throttle.Processor, o Options, log *slog.Logger) (*Engine, error) {
 	if o.Budget != 0 {
 		options = append(options, throttle.Budget(o.Budget, time.Second))
 	}
+	if o.Script {
+		options = append(options, throttle.Script())
+	}
 	remote, err := throttle.New(rdb, options...)
 	if err != nil {
 		return nil, err
@@ -77,10 +82,10 @@ func New(rdb throttle.Processor, o Options, log *slog.Logger) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Engine{remote: remote, local: local, log: log}, nil
+	return &Engine{Script: o.Script, remote: remote, local: local, log: log}, nil
 }
 
-// Check asks each node of the server whether it has the module.
+// Check asks each node of the server whether it has the module, or runs the script.
 func (e *Engine) Check(ctx context.Context) error { return e.remote.Check(ctx) }
 
 // Close gives the units of budgets back.
@@ -130,7 +135,7 @@ func (e *Engine) Probe(ctx context.Context) error {
 // Refuses says whether an error of Check or Probe stays until somebody changes the server or the settings.
 func Refuses(err error) bool {
 	var reply redis.Error
-	return errors.Is(err, throttle.ErrNoModule) || errors.As(err, &reply) &&
+	return errors.Is(err, throttle.ErrNoModule) || errors.Is(err, throttle.ErrNoScript) || errors.As(err, &reply) &&
 		slices.Contains([]string{"NOAUTH", "WRONGPASS", "NOPERM", "READONLY"}, strings.Fields(reply.Error() + " -")[0])
 }
 
