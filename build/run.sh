@@ -1,5 +1,6 @@
 #!/bin/bash
-# Starts a server with the module in the foreground, on 127.0.0.1 only. Its files are removed at the end.
+# Starts a server with the module in the foreground, on 127.0.0.1 only. Its files are removed at the end. With SCRIPT=1 the
+# server has no module, and the line to type calls the script.
 . "$(dirname "$0")/lib.sh"
 
 port=${PORT:-6379}
@@ -12,18 +13,23 @@ if (connect); then die "port $port on 127.0.0.1 is taken: choose another one, as
 dir=$(mktemp -d) pid=
 trap '{ kill $pid && wait $pid; } 2>/dev/null || true; rm -rf "$dir"' EXIT
 trap 'exit 0' INT TERM
+line='GO.THROTTLE user:42 15 30 60' load=(--loadmodule "$PWD/build/out/gothrottle.so")
 if server=$(find_server); then
-  build/module.sh
-  "$server" --bind 127.0.0.1 --port "$port" --dir "$dir" --save '' --loadmodule "$PWD/build/out/gothrottle.so" &
+  if [ -n "${SCRIPT:-}" ]; then
+    line='EVAL "$(cat script/gothrottle.lua)" 1 user:42 GO.THROTTLE 15 30 60' load=()
+  else
+    build/module.sh
+  fi
+  "$server" --bind 127.0.0.1 --port "$port" --dir "$dir" --save '' "${load[@]}" &
   cli=$(command -v redis-cli || command -v valkey-cli || echo redis-cli)
   call="${cli##*/} -p $port"
-elif "$DOCKER" info >/dev/null 2>&1; then
+elif [ -z "${SCRIPT:-}" ] && "$DOCKER" info >/dev/null 2>&1; then
   echo 'no redis-server or valkey-server here: building and running the Docker image'
   build/image.sh
   "$DOCKER" run --rm --name "gothrottle-run-$port" --publish "127.0.0.1:$port:6379" "$IMAGE" --save '' &
   call="docker exec gothrottle-run-$port redis-cli"
 else
-  die 'there is no server to load the module into: please install redis-server (7.0 or newer), valkey-server or Docker.'
+  die 'there is no server: please install redis-server (7.0 or newer), valkey-server or Docker.'
 fi
 
 pid=$!
@@ -32,6 +38,6 @@ until (pong); do
   sleep 0.1
 done
 echo
-echo "ready, Ctrl-C stops it. In another terminal:  $call GO.THROTTLE user:42 15 30 60"
+echo "ready, Ctrl-C stops it. In another terminal:  $call $line"
 echo
 wait $pid
