@@ -18,8 +18,12 @@ type Rueidis struct{ Client rueidis.Client }
 func (r Rueidis) Process(ctx context.Context, cmd redis.Cmder) error {
 	args := words(cmd.Args())
 	built := r.Client.B().Arbitrary(args[0])
-	if len(args) > 1 { // the first argument is a key, so that a cluster client finds the node
-		built = built.Keys(args[1]).Args(args[2:]...)
+	at := 1 // of the first key, so that a cluster client finds the node
+	if args[0] == "EVALSHA" || args[0] == "EVAL" {
+		at = 3
+	}
+	if len(args) > at {
+		built = built.Args(args[1:at]...).Keys(args[at]).Args(args[at+1:]...)
 	}
 	err := setReply(cmd, r.Client.Do(ctx, built.Build()))
 	cmd.SetErr(err)
