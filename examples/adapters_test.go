@@ -39,8 +39,8 @@ func TestAdapters(t *testing.T) {
 	}
 }
 
-// deployments starts a server that also listens for TLS, a Sentinel that knows it, and a cluster. The environment says
-// where they are.
+// deployments starts a server that also listens for TLS, a Sentinel that knows it, a cluster, and a server without the module.
+// The environment says where they are.
 func deployments(t *testing.T) (env []string, s *server) {
 	folder, port := t.TempDir(), servers.FreePort()
 	key, cert := filepath.Join(folder, "key"), filepath.Join(folder, "cert")
@@ -53,6 +53,9 @@ func deployments(t *testing.T) (env []string, s *server) {
 	require.NoError(t, err)
 	sentinel := servers.New(t, servers.Options{Sentinel: []string{"sentinel monitor main " + host + " " + plain + " 1"}})
 	cluster := servers.NewCluster(t, 3, 0, servers.Options{})
-	return []string{"ADDR=" + s.Addr, "TLS=" + net.JoinHostPort(host, port), "CA=" + cert, "SENTINEL=" + sentinel.Addr,
+	bare := servers.New(t, servers.Options{Bare: true})
+	script, err := filepath.Abs("../script/gothrottle.lua")
+	require.NoError(t, err)
+	return []string{"BARE=" + bare.Addr, "SCRIPT=" + script, "ADDR=" + s.Addr, "TLS=" + net.JoinHostPort(host, port), "CA=" + cert, "SENTINEL=" + sentinel.Addr,
 		"CLUSTER=" + cluster[0].Addr}, s
 }

@@ -1,15 +1,17 @@
 'use strict';
+const { createHash } = require('node:crypto');
 
 const text = (err) => (err instanceof Error ? err.message : String(err));
 
 // Returns a function that sends words once and has the integers of the reply, or an error, within the time limit. If the
 // server cannot decide now, the function logs that once, and returns undefined if failOpen is set.
 exports.caller = function caller(options = {}) {
-  const { client, send = sender(client), prefix, timeout = 250, failOpen = false, log = console.error } = options;
+  const { client, send = sender(client), prefix, timeout = 250, failOpen = false, log = console.error, script } = options;
   if (typeof send !== 'function') throw new TypeError('client is missing, or send: a function such as (...words) => reply');
   if (typeof prefix !== 'string' || prefix === '') {
     throw new TypeError('prefix is missing: pass a name such as "login". Limiters with one prefix share their counters');
   }
+  const ask = script === undefined ? send : scripted(send, script);
   let state = 'decides';
   const note = (now, why) => { // once, and not for each request
     if (state !== now) log(`gothrottle: limiter ${prefix}: ${why}`);
@@ -17,13 +19,13 @@ exports.caller = function caller(options = {}) {
   };
   return async (...words) => {
     try {
-      const reply = await inTime(client ?? send, () => send(...words.map(String)), timeout);
+      const reply = await inTime(client ?? send, () => ask(...words.map(String)), timeout);
       const integers = [reply].flat().map(parseFloat); // some clients make strings of them
       if (integers.some(Number.isNaN)) throw new TypeError(`send returned ${reply}: return the reply of the client`);
       note('decides', 'the server decides again');
       return integers;
     } catch (err) {
-      if (/unknown command/.test(text(err))) note('unknown', `${text(err)}: load the module gothrottle`);
+      if (/unknown command/.test(text(err))) note('unknown', `${text(err)}: load the module gothrottle, or pass script`);
       if (/^(ERR (?!max number)|WRONG|NOAUTH|NOPERM)/.test(text(err))) throw err; // a fault of the program
       note('away', `no decision: ${text(err)}`);
       if (failOpen) return undefined;
@@ -32,6 +34,27 @@ exports.caller = function caller(options = {}) {
     }
   };
 };
+
+// Returns a function that makes calls through the script, of which it sends the text if the server does not know it: one call
+// at a time. Those that come meanwhile wait.
+function scripted(send, script) {
+  if (typeof script !== 'string' || script.length < 1000) throw new TypeError('script is the text of script/gothrottle.lua');
+  const sha = createHash('sha1').update(script).digest('hex');
+  let loading;
+  return async (name, key, ...words) => {
+    const run = (command, which) => send(command, which, '1', key, name, ...words);
+    if (!name.startsWith('GO.')) return send(name, key, ...words);
+    try {
+      return await run('EVALSHA', sha);
+    } catch (err) {
+      if (!/^NOSCRIPT/.test(text(err))) throw err;
+    }
+    if (loading) return loading.then(() => run('EVALSHA', sha));
+    const call = run('EVAL', script);
+    loading = Promise.resolve(call).catch(() => {}).finally(() => { loading = undefined; });
+    return call;
+  };
+}
 
 // Returns a function that sends words. It refuses clients that would send a call twice, keep calls while there is no
 // connection, or wait without end on a connection that went silent.

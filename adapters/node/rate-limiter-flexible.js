@@ -6,9 +6,9 @@ const { caller } = require('./call.js');
 // GCRA: points come back one by one, and a denied call takes none. A denial begins blockDuration.
 exports.RateLimiterGothrottle = class RateLimiterGothrottle extends RateLimiterStoreAbstract {
   constructor(options = {}) {
-    const { client, send, keyPrefix: prefix, timeout, log } = options;
+    const { client, send, keyPrefix: prefix, timeout, log, script } = options;
     super(options);
-    this.client = caller({ client, send, prefix, timeout, log });
+    this.client = caller({ client, send, prefix, timeout, log, script });
   }
 
   getKey(key) { return `gothrottle:rlflx:${super.getKey(key)}`; }

@@ -1,5 +1,7 @@
 // What a framework asks of a store, without requests: TestAdapters runs this file on a real server.
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { mock, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { GothrottleStore } from 'gothrottle-adapters/express-rate-limit';
@@ -30,6 +32,23 @@ test('express-rate-limit', async () => {
   await store.resetKey('bob');
   assert.deepEqual([await hits(store, 'get'), await hits(store)], [0, 1]);
   assert.equal(await server.exists(`${store.prefix}bob`), 1);
+});
+
+test('without the module', async () => {
+  const bare = new Redis(`redis://${process.env.BARE}`, { maxRetriesPerRequest: 0, enableOfflineQueue: false, socketTimeout: 2000 });
+  await once(bare, 'ready');
+  const script = readFileSync(process.env.SCRIPT, 'utf8');
+  const store = expressStore({ client: bare, send: undefined, script });
+  assert.deepEqual((await Promise.all(Array.from({ length: 9 }, () => hits(store)))).sort(), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  assert.match(await bare.info('commandstats'), /cmdstat_eval:calls=1,/);
+  await store.resetKey('bob');
+  assert.equal(await hits(store, 'get'), 0);
+  const flexible = new RateLimiterGothrottle({ client: bare, script, keyPrefix: 'login', points: 1, duration: 60 });
+  await flexible.consume('bob');
+  await assert.rejects(flexible.consume('bob'), { remainingPoints: 0 });
+  await assert.rejects(hits(expressStore({ client: bare, send: undefined })), /unknown command/);
+  assert.throws(() => expressStore({ client: bare, script: true }), /script is the text/);
+  bare.disconnect();
 });
 
 test('limiters do not share counters by accident', async () => {

@@ -6,6 +6,7 @@ hit extends is not supported.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import logging
 import re
 import time
@@ -32,7 +33,7 @@ def _explained() -> Iterator[None]:
     try:
         yield
     except (redis.ResponseError, redis.AuthenticationError) as error:
-        LOG.error("%s%s", error, ": load the module gothrottle" if "unknown command" in str(error) else "")
+        LOG.error("%s%s", error, ": load the module gothrottle, or pass script" if "unknown command" in str(error) else "")
         raise
 
 
@@ -51,9 +52,11 @@ class _Calls:
     _library: Any  # redis or redis.asyncio
     _ask: Callable[..., Any]
 
-    def __init__(self, uri: str, key_prefix: str = "gothrottle:limits:", wrap_exceptions: bool = False, **options: Any):
+    def __init__(self, uri: str, key_prefix: str = "gothrottle:limits:", wrap_exceptions: bool = False, script: str = "",
+                 **options: Any):
         super().__init__(uri)  # type: ignore[call-arg]
         self.key_prefix, self.wrap_exceptions = key_prefix, wrap_exceptions
+        self._script, self._sha = script, hashlib.sha1(script.encode()).hexdigest()
         self._client = connect(self._library, uri.removeprefix("async+"), options)
 
     @property
@@ -87,6 +90,16 @@ class _Calls:
     def clear(self, key: str) -> Any:
         return self._ask(lambda reply: None, "DEL", key)
 
+    def _words(self, command: str, key: str, words: tuple[Any, ...]) -> list[Any]:
+        """Returns the words of a call: of the module's command, or of the script, if there is one."""
+        if not self._script or command == "DEL":
+            return [command, self.key_prefix + key, *words]
+        return ["EVALSHA", self._sha, 1, self.key_prefix + key, command, *words]
+
+    def _text(self, words: list[Any]) -> list[Any]:
+        """Returns the words of a call that the server did not run, because it does not know the script."""
+        return ["EVAL", self._script, *words[2:]]
+
     def _pattern(self) -> str:
         return re.sub(r"([*?\[\]\\])", r"\\\1", self.key_prefix) + "*"
 
@@ -98,8 +111,12 @@ class GothrottleStorage(_Calls, Storage, MovingWindowSupport):
     _library = redis
 
     def _ask(self, read: Callable[[Any], Any], command: str, key: str, *words: Any) -> Any:
+        call = self._words(command, key, words)
         with _explained():
-            return read(self._client().execute_command(command, self.key_prefix + key, *words))
+            try:
+                return read(self._client().execute_command(*call))
+            except redis.exceptions.NoScriptError:
+                return read(self._client().execute_command(*self._text(call)))
 
     def check(self) -> bool:
         try:
@@ -119,8 +136,12 @@ class AsyncGothrottleStorage(_Calls, AsyncStorage, AsyncMovingWindowSupport):
     _library = redis.asyncio
 
     async def _ask(self, read: Callable[[Any], Any], command: str, key: str, *words: Any) -> Any:
+        call = self._words(command, key, words)
         with _explained():
-            return read(await self._client().execute_command(command, self.key_prefix + key, *words))
+            try:
+                return read(await self._client().execute_command(*call))
+            except redis.exceptions.NoScriptError:
+                return read(await self._client().execute_command(*self._text(call)))
 
     async def check(self) -> bool:
         try:

@@ -1,5 +1,5 @@
 """The strategies of limits answer the same over this storage as over its own. TestAdapters runs this file."""
-import asyncio, inspect, os, time, unittest
+import asyncio, inspect, os, pathlib, time, unittest
 import redis
 from limits import parse
 from limits.aio import strategies as async_strategies
@@ -15,6 +15,9 @@ STORAGES = {  # what they need beside the URI
     f"gothrottle+sentinel://{os.environ['SENTINEL']}/main": {},
     f"gothrottle+cluster://{os.environ['CLUSTER']}": {},
 }
+SCRIPT = {"script": pathlib.Path(os.environ["SCRIPT"]).read_text()}
+STORAGES[f"gothrottle://{os.environ['BARE']}"] = SCRIPT  # has no module
+STORAGES[f"gothrottle+cluster://{os.environ['CLUSTER']}/"] = SCRIPT
 NAMES = "FixedWindowRateLimiter", "MovingWindowRateLimiter"
 
 
