@@ -9,7 +9,7 @@ help: ## show this list
 build: ## build the module: build/out/gothrottle.so
 	@build/module.sh
 
-run: ## start a server with the module on 127.0.0.1 (PORT=6379; SCRIPT=1 for one without)
+run: ## start a server on 127.0.0.1 (PORT=6379; SCRIPT=1: bare)
 	@build/run.sh
 
 gateway: ## start a server and the gateway for Envoy, nginx and others
