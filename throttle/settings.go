@@ -90,6 +90,9 @@ func DenyCache(on bool) Option { return func(s *options) { s.denies = on } }
 // good start. Units are taken from the server before they are spent, so a crash admits no unit too many. A crash or a lost
 // reply loses at most units. Budget(0, 0) takes none. It has no effect on a Policy, Slots, and a limit with a Lockout.
 //
+// More units are asked for when as many are left as two round trips spend, so a steady load waits for none. The units held are
+// never more than units.
+//
 // Result.Remaining and ResetAfter of a unit of the budget are by the last reply. A call takes in advance at most an eighth of
 // what remains, and less of a limit that takes longer than hold to drain. If several limits meet at a key, one at a time
 // holds units of it.
