@@ -121,6 +121,9 @@ func TestServer_programOfThePage(t *testing.T) {
 	for _, program := range programs {
 		addr := "127.0.0.1:" + servers.FreePort()
 		program = strings.NewReplacer("127.0.0.1:6379", s.Addr, "127.0.0.1:8080", addr).Replace(program)
+		if byScript {
+			program = strings.Replace(program, "throttle.New(rdb)", "throttle.New(rdb, throttle.Script())", 1)
+		}
 		file := filepath.Join(t.TempDir(), "main.go")
 		require.NoError(t, os.WriteFile(file, []byte(program), 0o644))
 		runGo(t, "build", "-o", file+".program", file)
