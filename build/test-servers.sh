@@ -34,7 +34,7 @@ WORK=$(mktemp -d)
 trap 'rm -rf "$WORK"' EXIT
 [ -n "${GOTHROTTLE_MODULE:-}" ] || build/module.sh
 export WORK NETWORK=1 GOTHROTTLE_MODULE=${GOTHROTTLE_MODULE:-$PWD/build/out/gothrottle.so}
-export GOTHROTTLE_SCRIPT_CALLS=${GOTHROTTLE_SCRIPT_CALLS:-20000}
+export GOTHROTTLE_SCRIPT_CALLS=${GOTHROTTLE_SCRIPT_CALLS:-10000}
 mkdir -p "$out"
 go test -c -o "$WORK/" "${folders[@]/#/./}"
 go build -o "$WORK/chaos" ./tests/chaos

@@ -152,7 +152,7 @@ var calls = map[string]func(picker) string{
 var noise = []string{"DEL K0 K1 K2", "DEL K0 K1 K2", "DEL K0 K1 K2", "PERSIST K0", "PEXPIRE K0 5000", "SET K0 T", "SET K0 5@T", "SET K0 x", "HSET K0 0 T 1 60", "HSET K0 0 T 1 60 2 3 3 7",
 	"HSET K0 2 1 3 9", "HSET K0 4 T 5 1 128 T", "HSET K0 128 T", "HSET K0 f v", "ZADD K0 -1 x", "ZADD K0 -1800000000000000 \x01zzzzzzzzzzz", "ZADD K0 -1800000000000000 \x01zzz:9:4"}
 
-// twins makes the script's keys equal to the module's, which stand before them, and replies what was different. Each step
+// twins makes the script's keys equal to the module's, which come before them, and replies what was different. Each step
 // begins from what the module has left.
 const twins = `local differ = {}
 for i = 1, #KEYS, 2 do
