@@ -125,16 +125,7 @@ func (l *limiter) more(s *state, now time.Duration, most int64) int64 {
 // more than the budget.
 func (l limiter) ahead(s *state, g *grant) {
 	now := l.c.conn.Now()
-	s.mu.Lock()
-	left := max(g.left.Load(), 0)
-	may := s.grant.Load() == g && s.next == nil && !s.asks && s.claim(l.bounds, now, l.hold)
-	more := int64(0)
-	if may {
-		s.use.spent += g.spentSince()
-		more = l.more(s, now, l.settings.units-left)
-	}
-	s.asks = s.asks || more > 0
-	s.mu.Unlock()
+	more := l.wantsAhead(s, g, now)
 	if more <= 0 {
 		return
 	}
@@ -144,6 +135,20 @@ func (l limiter) ahead(s *state, g *grant) {
 	if s.asks = false; err == nil {
 		l.keepIn(s, now, r.Granted, &r)
 	}
+}
+
+// wantsAhead returns how many units to ask for, 0 if another call brings some. If it returns more than 0, the caller's call is
+// under way.
+func (l *limiter) wantsAhead(s *state, g *grant, now time.Duration) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.asks || s.next != nil || s.grant.Load() != g || !s.claim(l.bounds, now, l.hold) {
+		return 0
+	}
+	s.use.spent += g.spentSince()
+	more := l.more(s, now, l.settings.units-max(g.left.Load(), 0))
+	s.asks = more > 0
+	return more
 }
 
 // startAhead has a receiver of its own, so that the limiter of spend needs no memory.

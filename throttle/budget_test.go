@@ -190,6 +190,26 @@ func TestBudget_holder(t *testing.T) {
 	require.Same(t, s, first.l.find("bob"))
 }
 
+// Units that are taken ahead belong to the limit that took them. With those that are left they never exceed the budget.
+func TestBudget_ahead(t *testing.T) {
+	began := time.Now()
+	first := open(t, admitting{}, Clock(func() time.Time { return began }), Budget(10, time.Second)).Rate("t", PerSecond(1000))
+	l, r := first.l, Result{Allowed: true, Remaining: 1000}
+	l.keep("bob", 0, 4, &r)
+	s := l.find("bob")
+	g := s.grant.Load()
+	s.use.rate = 1000
+	require.EqualValues(t, 6, l.wantsAhead(s, g, time.Millisecond))
+	require.Zero(t, l.wantsAhead(s, g, time.Millisecond)) // the first call is under way
+	l.keep("bob", 0, 6, &r)
+	other := first.With(PerSecond(2000)).l
+	spent, _ := other.take("bob", 1, time.Millisecond, &r)
+	require.Zero(t, spent)
+	require.Same(t, g, s.grant.Load())
+	spent, _ = l.take("bob", 10, time.Millisecond, &r)
+	require.EqualValues(t, 10, spent)
+}
+
 // held returns how many of these are held by something.
 func held[T any](all []weak.Pointer[T]) (n int) {
 	runtime.GC()
