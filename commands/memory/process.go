@@ -8,7 +8,8 @@ import (
 	"gothrottle/funnel"
 )
 
-// Process runs a command of go-redis, a Cmder there, or such a call of the script, and sets its reply. It leaves the command's error to the caller.
+// Process runs a command of go-redis, a Cmder there, or such a call of the script, and sets its reply. It leaves the command's
+// error to the caller.
 func (s *Server) Process(now funnel.Micros, cmd interface{ Args() []any }) error {
 	words := make([]string, len(cmd.Args()))
 	for i, arg := range cmd.Args() {

@@ -83,7 +83,11 @@ func (s *Service) healthcheck(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, (*why).Error(), http.StatusServiceUnavailable)
 		return
 	}
-	fmt.Fprintln(w, map[bool]string{false: "OK", true: "OK, by the script"}[s.engine.Script])
+	answer := "OK"
+	if s.engine.Script {
+		answer = "OK, by the script"
+	}
+	fmt.Fprintln(w, answer)
 }
 
 // json is ShouldRateLimit for clients without gRPC: 200 or 429, with the response as JSON.
