@@ -1,10 +1,10 @@
 #!/bin/bash
 # Builds the gateway: build/out/gothrottle-gateway. With "run" it starts a server with the module and the gateway on
 # 127.0.0.1, until Ctrl-C. PORT=6379 is the server's port, HTTP=8080, GRPC=8081 and DEBUG=6070 are the gateway's. CONFIG
-# names a file of rules or a folder.
+# names a file of rules or a folder. PROGRAM is where the program is put.
 . "$(dirname "$0")/lib.sh"
 need_go
-program=$PWD/build/out/gothrottle-gateway
+program=${PROGRAM:-$PWD/build/out/gothrottle-gateway}
 [ -x "$program" ] || echo 'building the gateway: the first time takes minutes'
 CGO_ENABLED=0 go -C gateway build -buildvcs=false -trimpath -ldflags=-s -o "$program" .
 [ "${1:-}" = run ] || exit 0

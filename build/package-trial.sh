@@ -1,7 +1,7 @@
 #!/bin/bash
 # package-trial.sh SERVER FOLDER  is what an operator does with the package, on a Debian that runs systemd.
 # test-packages.sh runs it. SERVER is redis-server or valkey-server. FOLDER has old.deb and new.deb, which differ in nothing but
-# the version; readme: the lines of README.md from the package to the first reply; and build/out/packages for these.
+# the version, and the same of the gateway; readme: the lines of README.md from the package to the first reply; and build/out/packages for these.
 set -euo pipefail
 server=$1 folder=$2
 name=${server%-server}
@@ -105,6 +105,43 @@ want 'top-keys' 'gothrottle.top-keys 1000' "$(call CONFIG GET gothrottle.top-key
 want 'CONFIG REWRITE with settings' OK "$(call CONFIG REWRITE)"
 systemctl restart "$server"
 want 'the policy after CONFIG REWRITE' '0 10 9 -1 1' "$(call GO.POLICY api:ann | cut -d' ' -f1-5)"
+
+echo 'the gateway: two commands from the package to a denial'
+# ask  prints the status of a request to the gateway, or nothing if it does not listen yet.
+ask() { (exec 3<>/dev/tcp/127.0.0.1/8080 && printf 'GET /check HTTP/1.0\r\n\r\n' >&3 && head -n 1 <&3 | cut -d ' ' -f 2) 2>/dev/null || true; }
+# asks WANTED  waits until the gateway answers with this status.
+asks() {
+  local got try
+  for try in {1..300}; do
+    got=$(ask)
+    [ "$got" != "$1" ] || return 0
+    sleep 0.1
+  done
+  fail "the gateway answers '$got' at try $try, want $1: $(journalctl -n 5 -u gothrottle-gateway 2>&1)"
+}
+unit=gothrottle-gateway.service
+apt_get install "$folder/gateway-old.deb" >/dev/null
+want 'a new installation starts nothing' inactive "$(systemctl is-active $unit || true)"
+want 'systemd-analyze verify' '' "$(systemd-analyze verify --man=no $unit 2>&1 | grep gateway || true)"
+systemctl --quiet enable --now $unit
+asks 429 # after two that it admits
+sed -i 's/requests_per_unit: 2,/requests_per_unit: 4,/' /etc/gothrottle-gateway/rules/rules.yaml
+asks 200
+asks 429
+pid=$(systemctl show -P MainPID $unit)
+for file in "$conf" /etc/gothrottle-gateway/settings; do
+  ! setpriv --reuid "$(stat -c %u "/proc/$pid")" --clear-groups cat "$file" >/dev/null 2>&1 || fail "the gateway can read $file"
+done
+apt_get install "$folder/gateway-new.deb" >/dev/null
+asks 429
+[ "$pid" != "$(systemctl show -P MainPID $unit)" ] || fail 'the old gateway runs on after an upgrade'
+grep -q 'requests_per_unit: 4,' /etc/gothrottle-gateway/rules/rules.yaml || fail 'an upgrade changes the rules'
+apt_get remove gothrottle-gateway >/dev/null
+want 'a removed gateway' '' "$(ask)"
+[ -e /etc/gothrottle-gateway/settings ] || fail 'removal deletes the settings'
+apt_get purge gothrottle-gateway >/dev/null
+[ ! -e /etc/gothrottle-gateway ] || fail 'purge leaves the settings'
+call FLUSHALL >/dev/null
 
 echo 'a stricter unit, and the drop-in'
 for limit in LimitAS=300M "ExecPaths=

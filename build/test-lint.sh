@@ -10,7 +10,7 @@ have shellcheck || ! can_install || apt_install shellcheck || true
 scripts=$(find . \( -path ./build/out -o -name node_modules \) -prune -o -name '*.sh' -print)
 if have shellcheck; then
   # shellcheck disable=SC2086 # one name after another
-  shellcheck $scripts .ci/run deploy/packaging/{gothrottle-enable,prerm,postrm}
+  shellcheck $scripts .ci/run deploy/packaging/{gothrottle-enable,prerm,postrm} deploy/packaging/gateway/{postinst,prerm,postrm}
 elif [ "${CI:-}" = true ]; then
   die 'shellcheck is needed: please install it.'
 else

@@ -56,25 +56,39 @@ files="-rw-r--r-- usr/share/doc/gothrottle/CHANGELOG.md.gz
 -rwxr-xr-x usr/sbin/gothrottle-enable
 lrwxrwxrwx usr/sbin/gothrottle-disable
 lrwxrwxrwx usr/share/man/man8/gothrottle-disable.8.gz"
+gateway=usr/bin/gothrottle-gateway
+gateway_files="-rw-r--r-- etc/gothrottle-gateway/rules/rules.yaml
+-rw-r--r-- usr/lib/systemd/system/gothrottle-gateway.service
+-rw-r--r-- usr/share/doc/gothrottle-gateway/CHANGELOG.md.gz
+-rw-r--r-- usr/share/doc/gothrottle-gateway/changelog.gz
+-rw-r--r-- usr/share/doc/gothrottle-gateway/copyright
+-rw-r--r-- usr/share/lintian/overrides/gothrottle-gateway
+-rw-r--r-- usr/share/man/man8/gothrottle-gateway.8.gz
+-rw-r----- etc/gothrottle-gateway/settings
+-rwxr-xr-x $gateway"
 
 # same WHAT WANTED GOT
 same() { [ "$2" = "$3" ] || die "$1: want '$2', got '$3'"; }
 
-# look PACKAGE MACHINE COMMAND ...  unpacks a package by a command that writes a tar archive.
+# look PACKAGE FILES BINARY MACHINE COMMAND ...  unpacks a package by a command that writes a tar archive.
 look() {
   local folder=$work/look/$1
   mkdir -p "$folder"
-  "${@:3}" <"$out/$1" | tar -xp -C "$folder"
-  same "$1" "$files" "$(cd "$folder" && find . ! -type d -printf '%M %P\n' | LC_ALL=C sort)"
-  readelf -h "$folder/$so" | grep -q "Machine: .*$2" || die "$1: the module is not for $2."
+  "${@:5}" <"$out/$1" | tar -xp -C "$folder"
+  same "$1" "$2" "$(cd "$folder" && find . ! -type d -printf '%M %P\n' | LC_ALL=C sort)"
+  readelf -h "$folder/$3" | grep -q "Machine: .*$4" || die "$1: the binary is not for $4."
 }
 
 # inspect ARCHITECTURE RPM'S-NAME MACHINE  looks into the packages of an architecture.
 inspect() {
   local deb=gothrottle_${version}_$1.deb rpm=gothrottle-$version-1.$2.rpm name=gothrottle-$version-linux-$1 module glibc text
-  look "$deb" "$3" dpkg-deb --fsys-tarfile /dev/stdin
-  look "$rpm" "$3" sh -c 'rpm2archive - | gzip -d'
-  look "$name.tar.gz" "$3" gzip -d
+  look "$deb" "$files" "$so" "$3" dpkg-deb --fsys-tarfile /dev/stdin
+  look "$rpm" "$files" "$so" "$3" sh -c 'rpm2archive - | gzip -d'
+  look "$name.tar.gz" "$files" "$so" "$3" gzip -d
+  look "gothrottle-gateway_${version}_$1.deb" "$gateway_files" "$gateway" "$3" dpkg-deb --fsys-tarfile /dev/stdin
+  look "gothrottle-gateway-$version-1.$2.rpm" "$(grep -v lintian <<<"$gateway_files")" "$gateway" "$3" sh -c 'rpm2archive - | gzip -d'
+  text=$(sha256sum <"$work/look/gothrottle-gateway_${version}_$1.deb/$gateway" | cut -d ' ' -f 1)
+  grep -qF "$text" "$out/gothrottle-gateway-$version-linux-$1.cdx.json" || die "the gateway's SBOM is of another file."
   module=$work/look/$deb/$so
   # The packages demand exactly the C library that the module needs, and the module needs no other library.
   same "$1 needs" '' "$(readelf -d "$module" | grep NEEDED | grep -Ev '\[(libc.so.6|libpthread.so.0|ld-linux-aarch64.so.1)\]')"
@@ -107,7 +121,14 @@ rpm -K "$file" | grep -q 'digests OK' || die "$file is damaged."
 "${rpm[@]}" -e gothrottle
 [ ! -e "$work/rpm/${so%%/modules*}" ] || die 'rpm has left the module or a folder behind.'
 
-# A package that differs from the first one in nothing but the version.
+# again DEB NEW  makes a package that differs from the first one in nothing but the version.
+again() {
+  local tree
+  tree=$(mktemp -d -p "$work")
+  dpkg-deb -R "$1" "$tree/deb"
+  sed -i 's/^Version: .*/&+new/' "$tree/deb/DEBIAN/control"
+  dpkg-deb --root-owner-group -b "$tree/deb" "$2" >/dev/null
+}
 arch=$(dpkg --print-architecture)
 mkdir "$work/trial"
 cp build/package-trial.sh "$work/trial/"
@@ -116,9 +137,9 @@ sed -n '/^    apt-get install/p; /^    gothrottle-enable/p; /^    redis-cli GO.T
 mkdir -p "$work/trial/build/out/packages"
 cp "$out"/gothrottle_*_"$arch".deb "$work/trial/build/out/packages/"
 cp "$out"/gothrottle_*_"$arch".deb "$work/trial/old.deb"
-dpkg-deb -R "$work/trial/old.deb" "$work/new"
-sed -i 's/^Version: .*/&+new/' "$work/new/DEBIAN/control"
-dpkg-deb --root-owner-group -b "$work/new" "$work/trial/new.deb" >/dev/null
+cp "$out"/gothrottle-gateway_*_"$arch".deb "$work/trial/gateway-old.deb"
+again "$work/trial/old.deb" "$work/trial/new.deb"
+again "$work/trial/gateway-old.deb" "$work/trial/gateway-new.deb"
 
 # trial TREE SERVER ...  makes the tree a machine without a network, a container that runs systemd, and tries the package there.
 trial() {
