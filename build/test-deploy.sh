@@ -11,5 +11,6 @@ have_image "$base" || retry "$DOCKER" pull "$base"
 compose=${COMPOSE:-docker-compose}
 need "$compose" docker-compose
 helm=$(go_tool helm.sh/helm/v3/cmd/helm@v3.19.2)
+"$helm" lint --strict --quiet --set password=x deploy/chart
 GOTHROTTLE_HELM=$helm GOTHROTTLE_COMPOSE=$compose GOTHROTTLE_DOCKER_CLI=$DOCKER GOTHROTTLE_IMAGE=$IMAGE GOTHROTTLE_INIT=$INIT \
   GOTHROTTLE_BASE_IMAGE=$base go -C deploy test -count=1 -timeout 30m .

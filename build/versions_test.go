@@ -59,7 +59,7 @@ func TestVersion_fitsChangelogAndCommands(t *testing.T) {
 }
 
 // The first block of docs/releasing.md sets the version and gives the changelog its heading. Then build/version.sh accepts
-// the tag of that version and no other.
+// the tag of that version and no other, unless an address is still a placeholder.
 func TestReleasing_setsTheVersion(t *testing.T) {
 	folder := t.TempDir()
 	for _, name := range []string{"module/main.go", "CHANGELOG.md", "build/version.sh", "build/lib.sh"} {
@@ -76,6 +76,11 @@ func TestReleasing_setsTheVersion(t *testing.T) {
 	assert.Equal(t, next+"\n", out)
 	_, err = run("v99.0.0")
 	assert.Error(t, err, "another tag")
+	write(t, filepath.Join(folder, "SECURITY.md"), read(t, "SECURITY.md"))
+	out, err = run("v" + next)
+	assert.ErrorContains(t, err, "exit status 1")
+	assert.Contains(t, out, "set the addresses in ./SECURITY.md")
+	require.NoError(t, os.Remove(filepath.Join(folder, "SECURITY.md")))
 	block = "sed -i '/^## " + next + "/d' CHANGELOG.md"
 	_, err = run("v" + next)
 	assert.Error(t, err, "without a heading")

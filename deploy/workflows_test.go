@@ -25,13 +25,13 @@ type workflow struct {
 }
 
 // The workflows run .ci/run, make package and scripts of build, and nothing of their own, in the image that the Dockerfile
-// builds in: each part of make test-all once. They may read the repository and no more, but for two jobs: one makes the draft
-// of a release, the other publishes the page. These run no code of the repository. Actions are GitHub's, pinned by commit. Each
-// job has a time limit.
+// builds in: each part of make test-all once. They may read the repository and no more, but for three jobs: one makes the
+// draft of a release, one publishes the page, and one the Scorecard. These run no code of the repository. Actions are GitHub's
+// and OpenSSF's, pinned by commit. Each job has a time limit.
 func TestWorkflows_runTheScripts(t *testing.T) {
 	image, jobs, parts := nameOf(t, "go"), 0, []string(nil)
 	ours := regexp.MustCompile(`^(build/[a-z-]+\.sh|make package|docker run .* ` + image + ` (\.ci/run |build/[a-z-]+\.sh$))`)
-	pinned := regexp.MustCompile(`^actions/[a-z-]+@[0-9a-f]{40}$`)
+	pinned := regexp.MustCompile(`^(actions|ossf)/[a-z-]+@[0-9a-f]{40}$`)
 	files, _ := filepath.Glob("../.github/workflows/*.yml")
 	for _, file := range files {
 		var w workflow
@@ -41,7 +41,7 @@ func TestWorkflows_runTheScripts(t *testing.T) {
 		for id, job := range w.Jobs {
 			jobs++
 			parts = append(parts, strings.Fields(strings.Join(job.Strategy.Matrix.Parts, " "))...)
-			writes := id == "draft" || id == "publish"
+			writes := id == "draft" || id == "publish" || id == "scorecard"
 			for _, step := range job.Steps {
 				if step.Run != "" && (ours.MatchString(step.Run) == writes || writes && strings.Contains(step.Run, "build/")) {
 					t.Errorf("%s runs %s", id, step.Run)
