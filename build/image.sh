@@ -15,12 +15,24 @@ build_image() {
   "$DOCKER" build "${bases[@]}" "$@" . ||
     die 'the image was not built. Where no image registry is reached, STANDIN=1 makes base images from Debian packages.'
 }
-build_image --tag "$IMAGE"
-build_image --target init --tag "$INIT"
+# label TITLE DESCRIPTION  sets labels to the options of docker build by which registries and Artifact Hub describe an image.
+label() {
+  local o=org.opencontainers.image
+  labels=(--label "$o.title=$1" --label "$o.description=$2" --label "$o.version=$(build/version.sh)" --label "$o.licenses=MIT"
+    --label "$o.created=$(date -u -d "@$(source_date)" +%FT%TZ)" --label "$o.url=https://gothrottle.invalid"
+    --label "$o.documentation=https://gothrottle.invalid/docs" --label "$o.source=https://gothrottle.invalid/source"
+    --label io.artifacthub.package.readme-url=https://gothrottle.invalid/README.md
+    --label io.artifacthub.package.license=MIT --label 'io.artifacthub.package.keywords=rate limiting,redis,valkey')
+}
+label gothrottle 'Redis with the rate limiter gothrottle'
+build_image "${labels[@]}" --tag "$IMAGE"
+label gothrottle-init "Copies the module gothrottle into a server's container"
+build_image "${labels[@]}" --target init --tag "$INIT"
 # The other images need no Go on this machine.
 have go || { echo 'gothrottle: there is no go: the image of the gateway is NOT built' >&2 && exit 0; }
 build/gateway.sh
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cp build/out/gothrottle-gateway deploy/gateway/Dockerfile "$folder"
-"$DOCKER" build --tag "$GATEWAY" "$folder"
+label gothrottle-gateway 'Rate limit service for Envoy, nginx, Caddy and HAProxy'
+"$DOCKER" build "${labels[@]}" --tag "$GATEWAY" "$folder"

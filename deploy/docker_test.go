@@ -87,6 +87,8 @@ func TestDocker_podOfTheChart(t *testing.T) {
 	assert.Equal(t, "REDISCLI_AUTH", redis.Env[0].Name)
 	assert.Equal(t, "limits", redis.Env[0].ValueFrom.SecretKeyRef.Name)
 	assert.Equal(t, password, secret[redis.Env[0].ValueFrom.SecretKeyRef.Key])
+	version := servers.Docker(t, "image", "inspect", "--format", `{{index .Config.Labels "org.opencontainers.image.version"}}`, os.Getenv("GOTHROTTLE_INIT"))
+	assert.Regexp(t, `^\d+\.\d+\.\d+\s*$`, version)
 	started := map[string]string{}
 	for _, host := range []string{"limits-0", "limits-1"} {
 		from := volumes(t, set, files)
