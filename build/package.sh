@@ -17,7 +17,7 @@ out=$PWD/build/out/packages
 tools=$PWD/build/out/tools
 rm -rf "$out"
 mkdir -p "$out" "$tools"
-# TOOLS_GOCACHE: a test builds the module with an empty cache and need not build the tools again.
+# TOOLS_GOCACHE: a test builds the module with an empty cache and need not build the tools and the gateway again.
 GOCACHE=${TOOLS_GOCACHE:-$(go env GOCACHE)} GOARCH='' \
   go -C deploy build -buildvcs=false -o "$tools/" ./packaging/redis-software
 nfpm=$(go_tool github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2)
@@ -82,7 +82,7 @@ install_files() {
 
 pack_gateway() {
   local tree=$work/gateway-$ARCH
-  GOARCH=$ARCH PROGRAM=$tree/usr/bin/gothrottle-gateway build/gateway.sh
+  GOCACHE=${TOOLS_GOCACHE:-$(go env GOCACHE)} GOARCH=$ARCH PROGRAM=$tree/usr/bin/gothrottle-gateway build/gateway.sh
   chmod 0755 "$tree/usr/bin/gothrottle-gateway"
   "$cyclonedx" bin -json -noserial -version "v$VERSION" "$tree/usr/bin/gothrottle-gateway" 2>"$work/log" |
     sed "s/^\( *\"timestamp\": \)\"[^\"]*\"/\1\"$time\"/" >"$out/gothrottle-gateway-$VERSION-linux-$ARCH.cdx.json" || die "$(cat "$work/log")"
