@@ -57,14 +57,14 @@ files="-rw-r--r-- usr/share/doc/gothrottle/CHANGELOG.md.gz
 lrwxrwxrwx usr/sbin/gothrottle-disable
 lrwxrwxrwx usr/share/man/man8/gothrottle-disable.8.gz"
 gateway=usr/bin/gothrottle-gateway
-gateway_files="-rw-r--r-- etc/gothrottle-gateway/rules/rules.yaml
+gateway_files="-rw-r----- etc/gothrottle-gateway/settings
+-rw-r--r-- etc/gothrottle-gateway/rules/rules.yaml
 -rw-r--r-- usr/lib/systemd/system/gothrottle-gateway.service
 -rw-r--r-- usr/share/doc/gothrottle-gateway/CHANGELOG.md.gz
 -rw-r--r-- usr/share/doc/gothrottle-gateway/changelog.gz
 -rw-r--r-- usr/share/doc/gothrottle-gateway/copyright
 -rw-r--r-- usr/share/lintian/overrides/gothrottle-gateway
 -rw-r--r-- usr/share/man/man8/gothrottle-gateway.8.gz
--rw-r----- etc/gothrottle-gateway/settings
 -rwxr-xr-x $gateway"
 
 # same WHAT WANTED GOT
