@@ -1,0 +1,32 @@
+#!/bin/bash
+# Tries this version beside earlier ones: a rolling upgrade and the way back, the earlier client and gateway with this
+# module, this client and script with the earlier module. OLD names revisions; the default is all release tags or, while
+# there is none, the last commit of the day before. TestGolden reads states of all versions.
+. "$(dirname "$0")/lib.sh"
+need_server
+git=(git -c safe.directory='*')
+if [ -z "${OLD:-}" ]; then OLD=$("${git[@]}" tag --list 'v*' | xargs); fi
+[ -n "$OLD" ] || OLD=$("${git[@]}" log -1 --format=%h --before='1 day ago')
+work=$(mktemp -d)
+trap '"${git[@]}" worktree remove --force "$work/old" 2>/dev/null || true; rm -rf "$work"' EXIT
+
+# tried WHAT COMMAND ...  says what is tried.
+tried() {
+  echo "== $old: $1"
+  "${@:2}" || failed+=("$old: $1")
+}
+failed=()
+for old in $OLD; do
+  "${git[@]}" worktree add --quiet --force --detach "$work/old" "$old"
+  (cd "$work/old" && unset GOTHROTTLE_MODULE && build/module.sh)
+  export GOTHROTTLE_OLD_MODULE=$work/old/build/out/gothrottle.so
+  tried 'a rolling upgrade, and the way back' go test -count=1 -run 'Replication_aReplicaAnswers' ./tests
+  # everyVerb has words that the old module may not know.
+  tried 'this client and script, with the old module' env GOTHROTTLE_MODULE="$GOTHROTTLE_OLD_MODULE" \
+    go test -count=1 -run 'Server_' -skip 'everyVerb' ./throttle
+  if [ -d "$work/old/throttle" ]; then tried 'the old client, with this module' go -C "$work/old" test -count=1 -run 'Server_' ./throttle; fi
+  if [ -d "$work/old/gateway" ]; then tried 'the old gateway, with this module' go -C "$work/old/gateway" test -count=1 ./...; fi
+  "${git[@]}" worktree remove --force "$work/old"
+done
+[ ${#failed[@]} = 0 ] || die "FAILED: $(printf '%s; ' "${failed[@]}")"
+echo 'make test-upgrades: passed'
