@@ -130,7 +130,7 @@ asks 200
 asks 429
 pid=$(systemctl show -P MainPID $unit)
 for file in "$conf" /etc/gothrottle-gateway/settings; do
-  ! setpriv --reuid "$(stat -c %u "/proc/$pid")" --clear-groups cat "$file" >/dev/null 2>&1 || fail "the gateway can read $file"
+  ! setpriv --reuid "$(stat -c %u "/proc/$pid")" --regid "$(stat -c %g "/proc/$pid")" --clear-groups cat "$file" >/dev/null 2>&1 || fail "the gateway can read $file"
 done
 apt_get install "$folder/gateway-new.deb" >/dev/null
 asks 429
