@@ -22,5 +22,8 @@ have go || { echo 'gothrottle: there is no go: the image of the gateway is NOT b
 build/gateway.sh
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-cp build/out/gothrottle-gateway deploy/gateway/Dockerfile "$folder"
+mkdir -p "$folder/root/bin"
+cp build/out/gothrottle-gateway "$folder/root"
+ln -s ../gothrottle-gateway "$folder/root/bin/ratelimit"
+cp deploy/gateway/Dockerfile "$folder"
 "$DOCKER" build --tag "$GATEWAY" "$folder"
