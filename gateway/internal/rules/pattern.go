@@ -2,7 +2,7 @@ package rules
 
 import "strings"
 
-// Pattern is a text in which each star stands for any text. It is split at the stars.
+// Pattern is a text in which each star is any text. It is split at the stars.
 type Pattern []string
 
 // NewPattern returns the Pattern of a text.
