@@ -33,6 +33,9 @@ have go || { echo 'gothrottle: there is no go: the image of the gateway is NOT b
 build/gateway.sh
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-cp build/out/gothrottle-gateway deploy/gateway/Dockerfile "$folder"
+mkdir -p "$folder/root/bin"
+cp build/out/gothrottle-gateway "$folder/root"
+ln -s ../gothrottle-gateway "$folder/root/bin/ratelimit"
+cp deploy/gateway/Dockerfile "$folder"
 label gothrottle-gateway 'Rate limit service for Envoy, nginx, Caddy and HAProxy'
 "$DOCKER" build "${labels[@]}" --tag "$GATEWAY" "$folder"

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -58,6 +60,60 @@ descriptors:
   rate_limit: {<<: *m, late: true}
 `
 
+// july is what envoyproxy/ratelimit decides otherwise since January 2026.
+const july = `
+domain: d
+descriptors:
+- {key: q, quota_mode: true, rate_limit: {unit: day, requests_per_unit: 1}}
+- {key: r, quota_mode: true, rate_limit: {unit: day, requests_per_unit: 2}}
+- {key: path, value: /a/*/users/*, metadata: {team: {name: web, rank: 1.5}}, rate_limit: {unit: day, requests_per_unit: 3}}
+- {key: path, value: "*.png", share_threshold: true, rate_limit: {unit: day, requests_per_unit: 2}}
+- {key: m, detailed_metric: true, rate_limit: {unit: day, requests_per_unit: 5}}
+`
+
+// Metrics have the names of the page, hits also those of envoyproxy/ratelimit, and values of requests make a bounded number
+// of labels. /explain says why, and takes nothing. Responses have the metadata of their rules if asked.
+func TestMetrics(t *testing.T) {
+	g := start(t, server(t).Addr, july+"http: {rules: [{name: all, match: {methods: [PUT], path: /x}, rate_limit: {unit: day, requests_per_unit: 5}}]}",
+		"RESPONSE_DYNAMIC_METADATA=true")
+	r, err := g.ShouldRateLimit(t.Context(), request("d", "path=/a/1/users/2*3", "q=a"))
+	require.NoError(t, err)
+	text, err := protojson.Marshal(r.DynamicMetadata)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"domain": "d", "descriptors": [{"entries": ["path=/a/1/users/2"], "hitsAddend": 3}, {"entries": ["q=a"]}],
+		"metadata": {"team": {"name": "web", "rank": 1.5}}}`, string(text))
+	require.Equal(t, "OVER_LIMIT X0", g.ask(t, "d", "q=a"))
+	for i := range 80 {
+		var many []string
+		for j := range 128 {
+			many = append(many, fmt.Sprintf("m=%d-%d", i, j))
+		}
+		g.ask(t, "d", many...)
+	}
+	require.Equal(t, 200, get(t, g.web+"/check", "X-Forwarded-Method", "PUT").StatusCode)
+	shown := body(t, g.debug+"/metrics")
+	require.Equal(t, serve.MaxLabels, strings.Count(shown, "gothrottle_gateway_hits_total{")-2) // q has two, and m without a value one
+	for _, line := range []string{`ratelimit_service_rate_limit_total_hits{domain="d",key1="path_/a/*/users/*",key2=""} 3`,
+		`ratelimit_service_rate_limit_over_limit{domain="d",key1="q",key2=""} 1`, `gothrottle_gateway_hits_total{outcome="ok",rule="d.m"} `,
+		"gothrottle_gateway_server_away 0", `gothrottle_gateway_request_seconds_count{protocol="http"} 1`} {
+		require.Contains(t, shown, line)
+	}
+	page := readFile(t, "../docs/gateway.md")
+	for _, m := range regexp.MustCompile(`(?m)^# TYPE ((?:gothrottle_gateway|ratelimit)_\w+)`).FindAllStringSubmatch(shown, -1) {
+		require.Contains(t, page, "`"+m[1]+"`")
+	}
+	response, err := http.Post(g.debug+"/explain", "", strings.NewReader(`{"domain": "d", "descriptors": [
+		{"entries": [{"key": "q", "value": "b"}]}, {"entries": [{"key": "path", "value": "/b"}]}]}`))
+	require.NoError(t, err)
+	defer response.Body.Close()
+	why, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Regexp(t, `^q=b: rule d.q\nlimit: d.q at \S+:4, key d\|q=b\npath=/b: no rule below d, which has 5: m, path_\*.png, .*\nno limit\n$`, string(why))
+	require.Contains(t, body(t, g.debug+"/explain"), "all: no, because of its path")
+	require.Equal(t, 404, get(t, g.web+"/explain").StatusCode)
+	require.Equal(t, "OK o0", g.ask(t, "d", "q=b"))
+}
+
 // The algorithms and options that envoyproxy/ratelimit does not have decide as the steps say. TestSideBySide has the others.
 // In a cluster the keys of one tag are at one node. Two gateways take turns: what one counts, the other must know.
 func TestDecisions(t *testing.T) {
@@ -68,6 +124,17 @@ func TestDecisions(t *testing.T) {
 		many += fmt.Sprintf("a=many%d*6 ", i)
 	}
 	for rules, steps := range map[string]string{
+		july: `
+q=a r=a: OK o0 o1
+q=a r=a: OK X0 o0 // one of two quotas is left
+q=a r=a: OVER_LIMIT X0 X0
+q=b: OK o0
+q=b: OVER_LIMIT X0
+path=/a/1/users/2: OK o2
+path=/a/users/: OK o0 // no rule
+path=/x.png: OK o1
+path=/y.png: OK o0
+path=/y.pngx: OK o0`,
 		ours: `
 fixed=a*6: OVER_LIMIT X0
 fixed=a*-2: OK o1 // of the 6 that were counted

@@ -59,6 +59,7 @@ func run(ctx context.Context, env map[string]string, out io.Writer) error {
 		return err
 	}
 	log := newLogger(set, out)
+	set.log = log
 	for _, name := range unused(env) {
 		log.Warn("a setting has no effect: see docs/gateway.md", "name", name)
 	}
@@ -70,8 +71,8 @@ func run(ctx context.Context, env map[string]string, out io.Writer) error {
 		return err
 	}
 	defer e.Close()
-	p := &program{settings: set, decides: e, answers: serve.New(set.serve, e), log: log}
-	if err := p.load(); err != nil {
+	p := &program{settings: set, decides: e, answers: serve.New(set.serve, e)}
+	if err := p.firstRules(ctx); err != nil {
 		return err
 	}
 	switch err := e.Check(ctx); {
@@ -80,7 +81,7 @@ func run(ctx context.Context, env map[string]string, out io.Writer) error {
 	case err != nil:
 		log.Warn("the server is away: each rule's on_failure decides until it is back", "error", err)
 	}
-	if err := p.probe(ctx); err != nil {
+	if err := p.probe(ctx); err != nil && !errors.Is(err, errNoRules) {
 		return err
 	}
 	var more []grpc.ServerOption
@@ -128,14 +129,21 @@ func (p *program) listen(ctx context.Context, more []grpc.ServerOption) error {
 	forClients, forOperators := p.answers.Handlers()
 	web := &http.Server{Handler: forClients, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
 	debugWeb := &http.Server{Handler: forOperators, ReadHeaderTimeout: 10 * time.Second}
-	failed := make(chan error, 3)
-	for _, at := range []struct {
+	failed := make(chan error, 4)
+	type listener struct {
 		network, address string
 		serve            func(net.Listener) error
-	}{{p.grpcNet, p.grpcAt, server.Serve}, {"tcp", p.httpAt, web.Serve}, {"tcp", p.debugAt, debugWeb.Serve}} {
+	}
+	all := []listener{{p.grpcNet, p.grpcAt, server.Serve}, {"tcp", p.httpAt, web.Serve}, {"tcp", p.debugAt, debugWeb.Serve}}
+	if p.metricsAt != "" {
+		scraped := &http.Server{Handler: p.answers.Metrics(p.metricsPath), ReadHeaderTimeout: 10 * time.Second}
+		defer scraped.Close()
+		all = append(all, listener{"tcp", p.metricsAt, scraped.Serve})
+	}
+	for _, at := range all {
 		l, err := net.Listen(at.network, at.address)
 		if err != nil {
-			return fmt.Errorf("%w: choose another PORT, GRPC_PORT or DEBUG_PORT", err)
+			return fmt.Errorf("%w: choose another PORT, GRPC_PORT, DEBUG_PORT or PROMETHEUS_ADDR", err)
 		}
 		defer l.Close()
 		go func() { failed <- at.serve(l) }()
@@ -182,20 +190,59 @@ type program struct {
 	*settings
 	decides *engine.Engine
 	answers *serve.Service
-	log     *slog.Logger
 	files   []rules.File // that were read last
 }
 
-// load reads the files, and puts their rules into force if all are right.
-func (p *program) load() error {
-	files, err := rules.Read(p.config)
-	if err == nil && slices.Equal(files, p.files) {
+// firstRules puts rules into force. Without FORCE_START_WITHOUT_INITIAL_CONFIG it waits for those that come over xDS, and
+// files must be right.
+func (p *program) firstRules(ctx context.Context) error {
+	if p.xds == nil {
+		if err := p.load(); err != nil && !p.force {
+			return err
+		}
+		return nil
+	}
+	first := make(chan struct{})
+	came := sync.OnceFunc(func() { close(first) })
+	go p.xds.Receive(ctx, func(files []rules.File) error {
+		err := p.use(files, nil)
+		if err != nil {
+			p.files = nil // they are refused again if they come again
+			p.log.Error(refusedRules, "error", err)
+			return err
+		}
+		came()
+		return nil
+	}, p.answers.Stale, p.log)
+	if p.force {
+		return nil
+	}
+	p.log.Info("waiting for the first rules", "server", p.xds.Server)
+	select {
+	case <-first:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+const refusedRules = "the rules are refused, and the old ones stay in force"
+
+// errNoRules is why a program with HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED isn't ready.
+var errNoRules = errors.New("no domain has rules yet")
+
+// load reads the files.
+func (p *program) load() error { return p.use(rules.Read(p.config)) }
+
+// use puts the rules of files into force if all are right.
+func (p *program) use(files []rules.File, err error) error {
+	if err == nil && p.answers.Rules.Load().Domains != nil && slices.Equal(files, p.files) {
 		return nil
 	}
 	var set *rules.Set
 	if err == nil {
 		p.files = files
-		if set, err = rules.Parse(files, p.merge); err == nil {
+		if set, err = rules.Parse(files, p.rules); err == nil {
 			err = p.decides.Load(set)
 		}
 	}
@@ -205,10 +252,8 @@ func (p *program) load() error {
 	for _, line := range set.Warnings {
 		p.log.Warn(line)
 	}
-	if before := p.answers.Rules.Load(); before != nil {
-		for _, name := range set.KeepHTTP(before) {
-			p.log.Warn("a domain has no http rules any more: until a restart, /check admits all its requests", "domain", name)
-		}
+	for _, name := range set.KeepHTTP(p.answers.Rules.Load()) {
+		p.log.Warn("a domain has no http rules any more: until a restart, /check admits all its requests", "domain", name)
 	}
 	if len(set.HTTP) > 1 {
 		p.log.Info("/check asks the http rules of several domains, /check/NAME those of one", "domains", slices.Sorted(maps.Keys(set.HTTP)))
@@ -222,11 +267,14 @@ func (p *program) load() error {
 // logged once.
 func (p *program) watch(ctx context.Context, every time.Duration) {
 	for before := ""; ctx.Err() == nil; time.Sleep(every) {
+		_ = p.probe(ctx)
+		if p.xds != nil {
+			continue
+		}
 		err := p.load()
 		text := fmt.Sprint(err)
-		_ = p.probe(ctx)
 		if err != nil && text != before {
-			p.log.Error("the rules are refused, and the old ones stay in force", "error", err)
+			p.log.Error(refusedRules, "error", err)
 		}
 		before = text
 	}
@@ -237,9 +285,12 @@ func (p *program) watch(ctx context.Context, every time.Duration) {
 // server is away, on_failure decides.
 func (p *program) probe(ctx context.Context) error {
 	err := p.decides.Probe(ctx)
+	p.answers.Away(err)
 	switch {
 	case engine.Refuses(err):
 		err = p.refused(err)
+	case p.needsRules && len(p.answers.Rules.Load().Domains) == 0:
+		err = errNoRules
 	case err != nil:
 		return nil
 	}
@@ -247,7 +298,7 @@ func (p *program) probe(ctx context.Context) error {
 	case err != nil && before == nil:
 		p.log.Error(err.Error())
 	case err == nil && before != nil:
-		p.log.Info("the server accepts the gateway again")
+		p.log.Info("the server accepts the gateway, which is ready")
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -203,7 +204,7 @@ func TestPage(t *testing.T) {
 	_, manifest, _ := strings.Cut(readFile(t, "../deploy/kubernetes/gateway.yaml"), "rules.yaml: |\n")
 	manifest, _, _ = strings.Cut(manifest, "---")
 	for _, one := range append(blocks(t, "yaml")[:5], readFile(t, "../deploy/gateway/rules.yaml"), manifest) {
-		_, err := rules.Parse([]rules.File{{Name: "page", Text: one}}, false)
+		_, err := rules.Parse([]rules.File{{Name: "page", Text: one}}, rules.Options{})
 		require.NoError(t, err, one)
 	}
 	text := readFile(t, "../docs/gateway.md")
@@ -212,6 +213,14 @@ func TestPage(t *testing.T) {
 	for _, m := range names {
 		if !strings.Contains(text, "`"+m[1]+"`") && !strings.Contains(text, "`"+m[1]+"*`") && !strings.Contains("SINGLE SENTINEL CLUSTER FILE CERTIFICATE", m[1]) {
 			t.Errorf("the page does not name %s", m[1])
+		}
+	}
+	var upstream struct{ Settings []string } // of the commit that the page names
+	require.NoError(t, json.Unmarshal([]byte(readFile(t, "testdata/envoyproxy-ratelimit.json")), &upstream))
+	patterns := regexp.MustCompile("`([A-Z_]+\\*?)`").FindAllStringSubmatch(text, -1)
+	for _, name := range upstream.Settings {
+		if !slices.ContainsFunc(patterns, func(m []string) bool { return rules.NewPattern(m[1]).Match(name) }) {
+			t.Errorf("the page does not say what becomes of %s", name)
 		}
 	}
 	for _, row := range regexp.MustCompile("(?m)^\\| (`[A-Z].*?) \\| (.*?) \\|$").FindAllStringSubmatch(text, -1) {

@@ -7,17 +7,26 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/redis/go-redis/v9"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"gothrottle/gateway/internal/engine"
+	"gothrottle/gateway/internal/rules"
 	"gothrottle/gateway/internal/serve"
+	"gothrottle/gateway/internal/xds"
 )
 
 // settings come from the environment. The names are those of envoyproxy/ratelimit, where the meaning is the same.
@@ -28,11 +37,17 @@ type settings struct {
 	grpcAt, httpAt, debugAt string
 	config                  string // a file or folder of rules
 	logLevel                string
-	merge, logJSON, tracing bool
+	logJSON, tracing        bool
+	force                   bool   // start without rules
+	needsRules              bool   // not ready without rules
+	metricsAt, metricsPath  string // where /metrics is, too; "": nowhere
+	rules                   rules.Options
+	xds                     *xds.Options // instead of files; nil: files
 
 	engine        engine.Options
 	serve         serve.Options
 	grpcTLS       *tls.Config
+	log           *slog.Logger
 	redis         *redis.UniversalOptions
 	maxAge, grace time.Duration
 }
@@ -43,12 +58,9 @@ var ignored = strings.Fields(`
 	REDIS_SOCKET_TYPE REDIS_PERSECOND* REDIS_PIPELINE_WINDOW REDIS_PIPELINE_LIMIT REDIS_TIMEOUT REDIS_POOL_ON_EMPTY_BEHAVIOR
 	REDIS_HEALTH_CHECK_ACTIVE_CONNECTION EXPIRATION_JITTER_MAX_SECONDS LOCAL_CACHE_SIZE_IN_BYTES
 	STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT USE_STATSD USE_DOG_STATSD* STATSD_* STATS_FLUSH_INTERVAL DISABLE_STATS
-	USE_PROMETHEUS PROMETHEUS_* EXTRA_TAGS RESPONSE_DYNAMIC_METADATA RUNTIME_WATCH_ROOT RUNTIME_IGNOREDOTFILES
-	FORCE_START_WITHOUT_INITIAL_CONFIG HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED TRACING_EXPORTER_PROTOCOL TRACING_SERVICE_*
-	TRACING_SAMPLING_RATE MEMCACHE_* CONFIG_GRPC_XDS_* XDS_CLIENT_*`)
-
-// refusedSettings would change what is decided, so the program does not start with them.
-var refusedSettings = map[string]string{"BACKEND_TYPE": "redis", "CONFIG_TYPE": "FILE"}
+	PROMETHEUS_MAPPER_YAML PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS EXTRA_TAGS RUNTIME_WATCH_ROOT RUNTIME_IGNOREDOTFILES
+	TRACING_EXPORTER_PROTOCOL TRACING_SERVICE_* TRACING_SAMPLING_RATE MEMCACHE_* REDIS_STARTUP_* REDIS_CLUSTER_PIPELINE_PARALLELISM
+	CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL XDS_CLIENT_BACKOFF_RANDOM_FACTOR XDS_CLIENT_BACKOFF_JITTER`)
 
 func (s *settings) address(host, port, otherwise string) string {
 	return net.JoinHostPort(cmp.Or(s.env[host], "0.0.0.0"), cmp.Or(s.env[port], otherwise))
@@ -63,7 +75,7 @@ func (s *settings) refuse(name string, err error) {
 
 // readSettings reads the environment. All that is wrong is in one error.
 func readSettings(env map[string]string) (*settings, error) {
-	s := &settings{env: env, logJSON: env["LOG_FORMAT"] == "json"}
+	s := &settings{env: env, logJSON: env["LOG_FORMAT"] == "json", log: slog.New(slog.DiscardHandler)}
 	s.httpAt, s.debugAt = s.address("HOST", "PORT", "8080"), s.address("DEBUG_HOST", "DEBUG_PORT", "6070")
 	if s.grpcNet, s.grpcAt = "tcp", s.address("GRPC_HOST", "GRPC_PORT", "8081"); env["GRPC_UDS"] != "" {
 		s.grpcNet, s.grpcAt = "unix", env["GRPC_UDS"]
@@ -72,23 +84,29 @@ func readSettings(env map[string]string) (*settings, error) {
 		cmp.Or(env["RUNTIME_APPDIRECTORY"], "config")))
 	s.redis = s.redisOptions()
 	s.parse()
+	if kind := cmp.Or(env["CONFIG_TYPE"], "FILE"); kind != "FILE" && kind != "GRPC_XDS_SOTW" {
+		s.refuse("CONFIG_TYPE="+kind, errors.New("only FILE and GRPC_XDS_SOTW are supported"))
+	}
+	if v := cmp.Or(env["BACKEND_TYPE"], "redis"); v != "redis" {
+		s.refuse("BACKEND_TYPE="+v, errors.New("only redis is supported"))
+	}
 	if min(s.engine.Timeout, s.maxAge, s.grace) <= 0 {
 		s.refuse("DECISION_TIMEOUT, GRPC_MAX_CONNECTION_AGE and GRPC_MAX_CONNECTION_AGE_GRACE", errors.New("a time must be more than 0"))
-	}
-	for name, only := range refusedSettings {
-		if v := cmp.Or(env[name], only); v != only {
-			s.refuse(name+"="+v, errors.New("only "+only+" is supported"))
-		}
 	}
 	return s, errors.Join(s.wrong...)
 }
 
 // parse reads the settings that aren't text, or have a default.
 func (s *settings) parse() {
-	var grpcTLS, redisTLS, anyName bool
+	var grpcTLS, redisTLS, anyName, prometheus bool
 	var pool uint
 	f := flag.NewFlagSet("settings", flag.ContinueOnError)
-	f.BoolVar(&s.merge, "MERGE_DOMAIN_CONFIG", false, "")
+	f.BoolVar(&s.rules.Merge, "MERGE_DOMAIN_CONFIG", false, "")
+	f.BoolVar(&s.force, "FORCE_START_WITHOUT_INITIAL_CONFIG", false, "")
+	f.BoolVar(&s.needsRules, "HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED", false, "")
+	f.BoolVar(&prometheus, "USE_PROMETHEUS", false, "")
+	f.StringVar(&s.metricsAt, "PROMETHEUS_ADDR", ":9090", "")
+	f.StringVar(&s.metricsPath, "PROMETHEUS_PATH", "/metrics", "")
 	f.StringVar(&s.logLevel, "LOG_LEVEL", "info", "")
 	f.BoolVar(&s.tracing, "TRACING_ENABLED", false, "")
 	f.DurationVar(&s.engine.Timeout, "DECISION_TIMEOUT", 50*time.Millisecond, "")
@@ -98,6 +116,7 @@ func (s *settings) parse() {
 	f.Float64Var(&s.serve.Near, "NEAR_LIMIT_RATIO", 0.8, "")
 	f.BoolVar(&s.serve.Shadow, "SHADOW_MODE", false, "")
 	f.BoolVar(&s.serve.Quota, "QUOTA_MODE", false, "")
+	f.BoolVar(&s.serve.Metadata, "RESPONSE_DYNAMIC_METADATA", false, "")
 	f.BoolVar(&s.serve.Headers, "LIMIT_RESPONSE_HEADERS_ENABLED", false, "")
 	f.StringVar(&s.serve.Limit, "LIMIT_LIMIT_HEADER", "RateLimit-Limit", "")
 	f.StringVar(&s.serve.Remaining, "LIMIT_REMAINING_HEADER", "RateLimit-Remaining", "")
@@ -108,17 +127,39 @@ func (s *settings) parse() {
 	f.BoolVar(&redisTLS, "REDIS_TLS", false, "")
 	f.BoolVar(&anyName, "REDIS_TLS_SKIP_HOSTNAME_VERIFICATION", false, "")
 	f.UintVar(&pool, "REDIS_POOL_SIZE", 0, "")
-	f.VisitAll(func(one *flag.Flag) {
-		if text := s.env[one.Name]; text != "" {
-			s.refuse(one.Name+"="+text, one.Value.Set(text))
-		}
-	})
-	s.redis.PoolSize = int(pool)
+	s.readFlags(f)
+	if s.redis.PoolSize = int(pool); !prometheus {
+		s.metricsAt = ""
+	}
+	s.defaults()
+	if s.env["CONFIG_TYPE"] == "GRPC_XDS_SOTW" {
+		s.xds = s.xdsOptions()
+	}
 	if grpcTLS {
 		s.grpcTLS = s.serverTLS()
 	}
 	if redisTLS || s.redis.TLSConfig != nil {
 		s.redis.TLSConfig = s.redisTLS(anyName)
+	}
+}
+
+func (s *settings) readFlags(f *flag.FlagSet) {
+	f.VisitAll(func(one *flag.Flag) {
+		if text := s.env[one.Name]; text != "" {
+			s.refuse(one.Name+"="+text, one.Value.Set(text))
+		}
+	})
+}
+
+// defaults are for rules that don't say: those that come over xDS cannot.
+func (s *settings) defaults() {
+	name := cmp.Or(s.env["DEFAULT_ALGORITHM"], "fixed_window")
+	if all := []string{"fixed_window", "sliding_window", "gcra"}; !slices.Contains(all, name) {
+		s.refuse("DEFAULT_ALGORITHM", fmt.Errorf("%q is not one of %v", name, all))
+	}
+	s.rules.Algorithm = rules.Algorithm(name)
+	for path := range strings.FieldsFuncSeq(s.env["DEFAULT_LATE"], func(r rune) bool { return r == ',' }) {
+		s.rules.Late = append(s.rules.Late, rules.NewPattern(path))
 	}
 }
 
@@ -140,8 +181,18 @@ func unused(env map[string]string) (names []string) {
 // clients, a client needs a certificate of it, which has the name GRPC_CLIENT_TLS_SAN if that is set.
 func (s *settings) serverTLS() *tls.Config {
 	cert, key, san := s.env["GRPC_SERVER_TLS_CERT"], s.env["GRPC_SERVER_TLS_KEY"], s.env["GRPC_CLIENT_TLS_SAN"]
+	var last atomic.Pointer[tls.Certificate]
 	load := func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		pair, err := tls.LoadX509KeyPair(cert, key)
+		before := last.Load()
+		switch {
+		case err != nil && before != nil:
+			s.log.Error("the certificate cannot be read, and the last one is used", "file", cert, "error", err)
+			return before, nil
+		case err == nil && (before == nil || !slices.Equal(before.Certificate[0], pair.Certificate[0])):
+			last.Store(&pair)
+			s.log.Info("a certificate is in use", "file", cert, "until", pair.Leaf.NotAfter)
+		}
 		return &pair, err
 	}
 	c := &tls.Config{GetCertificate: load, MinVersion: tls.VersionTLS12}
@@ -173,14 +224,65 @@ func (s *settings) pool(name string) *x509.CertPool {
 	return pool
 }
 
-// redisTLS is for a server with a certificate. If it may have any name, its chain is verified.
-func (s *settings) redisTLS(anyName bool) *tls.Config {
-	c := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: s.pool("REDIS_TLS_CACERT")}
-	if cert := s.env["REDIS_TLS_CLIENT_CERT"]; cert != "" {
-		pair, err := tls.LoadX509KeyPair(cert, s.env["REDIS_TLS_CLIENT_KEY"])
-		s.refuse("REDIS_TLS_CLIENT_CERT and REDIS_TLS_CLIENT_KEY", err)
+// clientTLS trusts the certificates of a file, and has a certificate of its own, if these settings name them.
+func (s *settings) clientTLS(ca, cert, key string) *tls.Config {
+	c := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: s.pool(ca)}
+	if s.env[cert] != "" {
+		pair, err := tls.LoadX509KeyPair(s.env[cert], s.env[key])
+		s.refuse(cert+" and "+key, err)
 		c.Certificates = []tls.Certificate{pair}
 	}
+	return c
+}
+
+// xdsOptions are those of the server that sends rules. Its files are read at each connection.
+func (s *settings) xdsOptions() *xds.Options {
+	var useTLS bool
+	o := &xds.Options{Headers: metadata.MD{}}
+	f := flag.NewFlagSet("xds", flag.ContinueOnError)
+	f.StringVar(&o.Server, "CONFIG_GRPC_XDS_SERVER_URL", "localhost:18000", "")
+	f.BoolVar(&useTLS, "CONFIG_GRPC_XDS_SERVER_USE_TLS", false, "")
+	f.IntVar(&o.MaxMessage, "XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES", 4<<20, "")
+	f.DurationVar(&o.First, "XDS_CLIENT_BACKOFF_INITIAL_INTERVAL", time.Second, "")
+	f.DurationVar(&o.Longest, "XDS_CLIENT_BACKOFF_MAX_INTERVAL", time.Minute, "")
+	s.readFlags(f)
+	if min(o.First, o.Longest) <= 0 || o.MaxMessage <= 0 {
+		s.refuse("XDS_CLIENT_BACKOFF_INITIAL_INTERVAL, XDS_CLIENT_BACKOFF_MAX_INTERVAL and XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES", errors.New("a time and a size must be more than 0"))
+	}
+	fields := map[string]any{}
+	s.pairs("CONFIG_GRPC_XDS_NODE_METADATA", "=", func(k, v string) { fields[k] = v })
+	s.pairs("CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS", ":", func(k, v string) { o.Headers.Append(k, v) })
+	node, err := structpb.NewStruct(fields)
+	s.refuse("CONFIG_GRPC_XDS_NODE_METADATA", err)
+	o.Node = &core.Node{Id: cmp.Or(s.env["CONFIG_GRPC_XDS_NODE_ID"], "default"), Metadata: node}
+	o.Credentials = func() (credentials.TransportCredentials, error) {
+		if !useTLS {
+			return insecure.NewCredentials(), nil
+		}
+		now := settings{env: s.env}
+		c := now.clientTLS("CONFIG_GRPC_XDS_SERVER_TLS_CACERT", "CONFIG_GRPC_XDS_CLIENT_TLS_CERT", "CONFIG_GRPC_XDS_CLIENT_TLS_KEY")
+		c.ServerName = s.env["CONFIG_GRPC_XDS_SERVER_TLS_SAN"]
+		return credentials.NewTLS(c), errors.Join(now.wrong...)
+	}
+	_, err = o.Credentials()
+	s.refuse("CONFIG_GRPC_XDS_SERVER_USE_TLS", err)
+	return o
+}
+
+// pairs reads pairs with commas between them.
+func (s *settings) pairs(name, between string, add func(k, v string)) {
+	for pair := range strings.FieldsFuncSeq(s.env[name], func(r rune) bool { return r == ',' }) {
+		k, v, found := strings.Cut(pair, between)
+		if !found {
+			s.refuse(name, fmt.Errorf("%q has no %q", pair, between))
+		}
+		add(strings.TrimSpace(k), strings.TrimSpace(v))
+	}
+}
+
+// redisTLS is for a server with a certificate. If it may have any name, its chain is verified.
+func (s *settings) redisTLS(anyName bool) *tls.Config {
+	c := s.clientTLS("REDIS_TLS_CACERT", "REDIS_TLS_CLIENT_CERT", "REDIS_TLS_CLIENT_KEY")
 	if anyName {
 		c.InsecureSkipVerify, c.VerifyConnection = true, func(state tls.ConnectionState) error {
 			o := x509.VerifyOptions{Roots: c.RootCAs, Intermediates: x509.NewCertPool()}

@@ -74,7 +74,6 @@ descriptors:
 - {key: path, value: /api/v2, rate_limit: {unit: day, requests_per_unit: 3}}
 - {key: route, value_to_metric: true, descriptors: [{key: method, rate_limit: {unit: day, requests_per_unit: 4}}]}
 - {key: files, value: f/*, share_threshold: true, rate_limit: {unit: day, requests_per_unit: 9}, descriptors: [{key: to, rate_limit: {unit: day, requests_per_unit: 5}}]}
-- {key: soft, quota_mode: true, rate_limit: {unit: day, requests_per_unit: 2}}
 - {key: free, value: x}
 `
 
@@ -82,7 +81,7 @@ var vocabulary = []string{
 	"database=users", "database=default", "database=other", "kind=marketing,to=1", "kind=marketing,to=2", "to=1", "to=2", "to=", "address=50.0.0.5",
 	"address=50.0.0.6", "k=v", "k=v,sub=1", "k=v,sub=2", "k=w", "k=v,sub=1,more=1", "ldap=x", "service=s,user=a", "service=s,user=b", "one=1,user=a", "two=2,user=a",
 	"detail=a", "detail=b", "path=/api/v1", "path=/api/v2", "path=/apix", "route=r,method=GET", "route=q,method=GET", "files=f/1", "files=f/2", "files=f/1,to=1",
-	"files=f/2,to=1", "soft=a", "free=x", "free=y", "nothing=x",
+	"files=f/2,to=1", "free=x", "free=y", "nothing=x",
 }
 
 // randomRequest is one to four descriptors, some with hits or a limit of their own.

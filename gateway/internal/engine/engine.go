@@ -82,7 +82,9 @@ func New(rdb throttle.Processor, o Options, log *slog.Logger) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Engine{Script: o.Script, remote: remote, local: local, log: log}, nil
+	e := &Engine{Script: o.Script, remote: remote, local: local, log: log}
+	e.limits.Store(&map[*rules.Limit]*bound{})
+	return e, nil
 }
 
 // Check asks each node of the server whether it has the module, or runs the script.

@@ -65,6 +65,7 @@ type (
 		ValueToMetric  bool `yaml:"value_to_metric"`
 		ShareThreshold bool `yaml:"share_threshold"`
 		Share, Reserve *uint32
+		Metadata       map[string]any
 	}
 	limitLevel struct {
 		Unit            string
@@ -77,8 +78,8 @@ type (
 		Lockout         *time.Duration
 		Concurrency     *uint32
 		Hold            *time.Duration
-		Excess          string `words:"charge refuse"`
-		Late            bool
+		Excess          string  `words:"charge refuse"`
+		LateHits        *bool   `yaml:"late"`
 		OnFailure       Failure `yaml:"on_failure" words:"open closed local"`
 	}
 	replacesLevel struct{ Name string }
@@ -105,7 +106,7 @@ type (
 
 // theirKeys are the keys of all levels that envoyproxy/ratelimit has.
 var theirKeys = strings.Fields(`domain descriptors key value rate_limit shadow_mode quota_mode detailed_metric value_to_metric
-	share_threshold unit requests_per_unit unlimited name replaces`)
+	share_threshold unit requests_per_unit unlimited name replaces metadata`)
 
 // network is 10.0.0.0/8, or an address as a network of its own.
 type network struct{ netip.Prefix }
@@ -127,6 +128,7 @@ func parsePrefix(text string) (netip.Prefix, error) {
 
 // loader reads files into rules.
 type loader struct {
+	Options
 	*Set
 	file  string
 	count int

@@ -76,7 +76,7 @@ func (l *loader) loadHTTPRule(at *yaml.Node, parent string, tag tagging) (r http
 	if f.Name == "" || !given(&f.RateLimit) {
 		l.fail(at, rule, "a rule needs a name and a rate_limit")
 	}
-	r = httpRule{name: f.Name, by: f.By, limit: l.loadLimit(&f.RateLimit, rule, tag)}
+	r = httpRule{name: f.Name, by: f.By, limit: l.loadLimit(&f.RateLimit, rule, tag, false)}
 	r.limit.Shadow, r.limit.Name = f.ShadowMode, cmp.Or(r.limit.Name, f.Name)
 	if r.limit.Algorithm == Concurrency {
 		l.fail(at, rule, "concurrency is for descriptors: a proxy that asks /check does not report the end of a request")
@@ -202,25 +202,31 @@ func (r *httpRule) fits(pattern string, texts []string) bool {
 	return slices.ContainsFunc(texts, func(text string) bool { return matches(pattern, text) })
 }
 
-func (r *httpRule) matches(s *subject) bool {
+func (r *httpRule) matches(s *subject) bool { return r.misses(s) == "" }
+
+// misses returns the part of match that doesn't, "" if all do.
+func (r *httpRule) misses(s *subject) string {
 	paths := s.paths
 	if r.exempts() {
 		paths = s.exact
 	}
-	if r.Path != "" && !r.fits(r.Path, paths) && !r.fits(strings.TrimSuffix(r.Path, "/*"), paths) || // /a/* is also /a
-		r.Host != "" && !matches(r.Host, s.is["host"]) {
-		return false
-	}
-	if len(r.Methods) > 0 && !slices.Contains(r.Methods, s.is["method"]) {
-		return false
+	switch {
+	case r.Path != "" && !r.fits(r.Path, paths) && !r.fits(strings.TrimSuffix(r.Path, "/*"), paths): // /a/* is also /a
+		return "path"
+	case r.Host != "" && !matches(r.Host, s.is["host"]):
+		return "host"
+	case len(r.Methods) > 0 && !slices.Contains(r.Methods, s.is["method"]):
+		return "methods"
+	case len(r.Addresses) > 0 && !slices.ContainsFunc(r.Addresses, func(n network) bool { return n.Contains(s.address) }):
+		return "addresses"
 	}
 	for name, pattern := range r.Headers {
 		values := s.header.Values(name)
 		if values = append(values, strings.Join(values, ", ")); !r.fits(pattern, values) {
-			return false
+			return "headers"
 		}
 	}
-	return len(r.Addresses) == 0 || slices.ContainsFunc(r.Addresses, func(n network) bool { return n.Contains(s.address) })
+	return ""
 }
 
 // token is a method or the name of a header.

@@ -83,9 +83,12 @@ func (n *node) child(key, value string) *node {
 	if next := n.children[string(composite)]; next != nil {
 		return next
 	}
-	for _, w := range n.wildcards {
-		if strings.HasPrefix(string(composite), w[:len(w)-1]) {
-			return n.children[w]
+	if len(n.wildcards) > 0 {
+		text := string(composite)
+		for _, w := range n.wildcards {
+			if w.pattern.Match(text) {
+				return w.node
+			}
 		}
 	}
 	return n.children[key]

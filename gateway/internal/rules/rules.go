@@ -9,6 +9,7 @@ import (
 
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/types/known/structpb"
 )
 
 // Set is the rules of all files together. It does not change.
@@ -38,12 +39,18 @@ const (
 // node is a descriptor of a file. Its children are found by key, or by key and value with an underscore between them.
 type node struct {
 	children      map[string]*node
-	wildcards     []string // keys of children that end with a star, in the order of the files
-	limit         *Limit   // nil: none
-	above         *Limit   // limit, or that of the nearest descriptor around it
+	wildcards     []wildcard // the children whose key has a star, in the order of the files
+	limit         *Limit     // nil: none
+	above         *Limit     // limit, or that of the nearest descriptor around it
 	path          string
 	pattern       string // of share_threshold: the composite key with its star
 	valueToMetric bool
+}
+
+// wildcard is a child whose key has a star.
+type wildcard struct {
+	pattern Pattern
+	node    *node
 }
 
 // Limit is the limit of a rule, with the keys of its file.
@@ -55,7 +62,9 @@ type Limit struct {
 	Period   time.Duration // of slots: after it a slot lapses
 	Replaced []string      // the names of rules that this one replaces
 	Charge   bool          // hits that are refused count, too
+	Late     bool          // reported hits are charged, past the limit if need be
 	Reply    *pb.RateLimitResponse_RateLimit
+	Metadata map[string]any
 	Share    int    // the weight of a tenant of the limit above; 0: none
 	above    *Limit // of a share
 	depth    int    // of the entries that make the key
@@ -89,8 +98,15 @@ const (
 	maxRules = 1_000_000
 )
 
+// Options of Parse.
+type Options struct {
+	Merge     bool      // several files may have one domain
+	Algorithm Algorithm // of rules that name none; "": FixedWindow
+	Late      []Pattern // paths of rules of descriptors whose hits are late unless they say otherwise
+}
+
 // Parse reads all files. An error names file, line and rule.
-func Parse(files []File, merge bool) (r *Set, err error) {
+func Parse(files []File, o Options) (r *Set, err error) {
 	defer func() {
 		switch e := recover().(type) {
 		case nil:
@@ -100,16 +116,16 @@ func Parse(files []File, merge bool) (r *Set, err error) {
 			panic(e)
 		}
 	}()
-	l := &loader{Set: &Set{Domains: map[string]*Domain{}, HTTP: map[string]*HTTP{}}}
+	l := &loader{Options: o, Set: &Set{Domains: map[string]*Domain{}, HTTP: map[string]*HTTP{}}}
 	for _, f := range files {
 		l.file = f.Name
-		l.load(f.Text, merge)
+		l.load(f.Text)
 	}
 	slices.SortFunc(l.Limits, func(a, b *Limit) int { return strings.Compare(a.Path, b.Path) })
 	return l.Set, nil
 }
 
-func (l *loader) load(text string, merge bool) {
+func (l *loader) load(text string) {
 	var document yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &document); err != nil {
 		panic(mistake{fmt.Errorf("%s: %w", l.file, err)})
@@ -126,7 +142,7 @@ func (l *loader) load(text string, merge bool) {
 	case d == nil:
 		d = &Domain{name: f.Domain, tag: tag, node: node{children: map[string]*node{}, path: f.Domain}}
 		l.Domains[f.Domain] = d
-	case !merge:
+	case !l.Merge:
 		l.fail(root, "", "the domain %q is in another file, too: set MERGE_DOMAIN_CONFIG=true to merge them", f.Domain)
 	case tag != d.tag:
 		l.fail(root, "", "the hash_tag is %s, and %s in another file of the domain", tag, d.tag)
@@ -157,31 +173,32 @@ func (l *loader) loadDescriptors(parent *node, list []yaml.Node, depth int, tag 
 		n := &node{children: map[string]*node{}, path: parent.path + "." + composite, above: parent.above}
 		f := decode[descriptorLevel](l, at, n.path)
 		n.valueToMetric = f.ValueToMetric
-		wildcard := strings.HasSuffix(composite, "*")
-		if strings.Contains(strings.TrimSuffix(f.Value, "*"), "*") {
-			l.warn(at, n.path, "a star is a wildcard only at the end of a value: this one is an ordinary character")
-		}
+		wild := strings.Contains(composite, "*")
+		_, wrong := structpb.NewStruct(f.Metadata)
 		switch {
+		case wrong != nil:
+			l.fail(at, n.path, "metadata: %s", wrong)
 		case f.Key == "":
 			l.fail(at, parent.path, "a descriptor has no key")
 		case parent.children[composite] != nil:
 			l.fail(at, n.path, "this key and value appear twice")
-		case f.ShareThreshold && !wildcard:
-			l.fail(at, n.path, "share_threshold needs a value that ends with '*'")
+		case f.ShareThreshold && !wild:
+			l.fail(at, n.path, "share_threshold needs a value with a '*'")
 		case f.ShareThreshold:
 			n.pattern = composite
 		}
-		if wildcard {
-			parent.wildcards = append(parent.wildcards, composite)
+		if wild {
+			parent.wildcards = append(parent.wildcards, wildcard{NewPattern(composite), n})
 		}
 		switch {
 		case f.Share != nil || f.Reserve != nil:
 			n.limit = l.loadNested(at, &f, n.path, parent.above, tag)
 		case given(&f.RateLimit):
-			n.limit = l.loadLimit(&f.RateLimit, n.path, tag)
+			n.limit = l.loadLimit(&f.RateLimit, n.path, tag, l.late(n.path))
 		}
 		if m := n.limit; m != nil {
 			m.Shadow, m.Quota, m.detailed, n.above = m.Shadow || f.ShadowMode, f.QuotaMode, f.DetailedMetric, m
+			m.Metadata = f.Metadata
 			if f.Reserve == nil { // else the key is that of the limit around it
 				m.depth = depth
 			}
@@ -197,8 +214,13 @@ var Periods = map[string]time.Duration{
 	"MONTH": 30 * 24 * time.Hour, "YEAR": 365 * 24 * time.Hour,
 }
 
-func (l *loader) loadLimit(at *yaml.Node, rule string, tag tagging) *Limit {
+// loadLimit reads a limit. late is what it is if it doesn't say.
+func (l *loader) loadLimit(at *yaml.Node, rule string, tag tagging, late bool) *Limit {
 	m := &Limit{limitLevel: decode[limitLevel](l, at, rule), Path: rule, Place: l.place(at)}
+	if m.Concurrency == nil && !m.Unlimited {
+		m.Algorithm = cmp.Or(m.Algorithm, l.Algorithm)
+	}
+	m.Late = or(m.LateHits, late && !m.neverLate())
 	unit := strings.ToUpper(m.Unit)
 	m.Period = Periods[unit]
 	if wrong := m.mistake(m.Period, tag); wrong != "" {
@@ -246,10 +268,15 @@ func (m *limitLevel) mistake(unit time.Duration, tag tagging) string {
 		return "'excess: charge' cannot be combined with concurrency, a lockout or a hash_tag"
 	case m.Lockout != nil && tag != tagNone:
 		return "a lockout cannot be combined with a hash_tag"
-	case m.Late && (slots || m.Unlimited || m.Lockout != nil || m.Excess != ""):
+	case or(m.LateHits, false) && m.neverLate():
 		return "'late: true' cannot be combined with concurrency, unlimited, a lockout or excess: late hits are always charged"
 	}
 	return ""
+}
+
+// neverLate says whether hits of the limit cannot be charged late.
+func (m *limitLevel) neverLate() bool {
+	return m.Concurrency != nil || m.Unlimited || m.Lockout != nil || m.Excess != ""
 }
 
 // fits says whether the server takes a time.

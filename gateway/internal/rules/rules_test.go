@@ -38,7 +38,7 @@ func TestParse_mistakes(t *testing.T) {
 		begin + "- key: a_b\n":                "f.yaml:5: rule d.a_b: this key and value appear twice",
 		begin + "  ratelimit: {}":             "f.yaml:5: rule d.a_b: unknown key 'ratelimit'",
 		begin + "  shadow_mode: 7":            "",
-		begin + "  share_threshold: true":     "f.yaml:3: rule d.a_b: share_threshold needs a value that ends with '*'",
+		begin + "  share_threshold: true":     "f.yaml:3: rule d.a_b: share_threshold needs a value with a '*'",
 		begin + "  rate_limit: {}":            "f.yaml:5: rule d.a_b: invalid unit ''",
 		begin + "  rate_limit: {unit: foo}":   "f.yaml:5: rule d.a_b: invalid unit 'foo'",
 		begin + "  rate_limit: {unit: day, unlimited: true}":                                           "f.yaml:5: rule d.a_b: a rule that is unlimited has no unit",
@@ -82,7 +82,7 @@ func TestParse_mistakes(t *testing.T) {
 		"domain: d\n- x": "f.yaml: yaml: line 1",
 		"domain: d\nhttp: {rules: [{name: a, match: {path: 'a%20b?c'}, rate_limit: {unlimited: true}}]}": "d.http.a: no request has the path a%20b?c: write /a b",
 	} {
-		_, err := Parse([]File{{"f.yaml", text}}, false)
+		_, err := Parse([]File{{"f.yaml", text}}, Options{})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
@@ -94,11 +94,11 @@ func TestParse_files(t *testing.T) {
 	one := File{"one.yaml", "domain: d\nunit: day\ndescriptors:\n- key: a\n  rate_limit: &limit {unit: Minute, requests_per_unit: 5}\n"}
 	two := File{"two.yaml", "domain: d\ndescriptors:\n- key: b\n  rate_limit: {unlimited: yes}"}
 	three := File{"three.yaml", "domain: e\ndescriptors:\n- key: a\n  rate_limit: &limit {unit: week, requests_per_unit: 1_000}\n- key: b\n  rate_limit: {<<: *limit, name: x}"}
-	_, err := Parse([]File{one, two}, false)
+	_, err := Parse([]File{one, two}, Options{})
 	require.ErrorContains(t, err, `two.yaml:1: the domain "d" is in another file, too`)
-	_, err = Parse([]File{one, {"tagged.yaml", "domain: d\nhash_tag: domain"}}, true)
+	_, err = Parse([]File{one, {"tagged.yaml", "domain: d\nhash_tag: domain"}}, Options{Merge: true})
 	require.ErrorContains(t, err, "tagged.yaml:1: the hash_tag is domain, and none in another file")
-	r, err := Parse([]File{one, two, three}, true)
+	r, err := Parse([]File{one, two, three}, Options{Merge: true})
 	require.NoError(t, err)
 	require.Equal(t, []string{"one.yaml:2: 'unit' has no effect here"}, r.Warnings)
 	var all []string
@@ -106,7 +106,7 @@ func TestParse_files(t *testing.T) {
 		all = append(all, fmt.Sprint(m.Path, " ", m.Units, " ", m.Reply.Unit, " ", m.Name))
 	}
 	require.Equal(t, []string{"d.a 5 MINUTE ", "d.b 0 UNKNOWN ", "e.a 1000 WEEK ", "e.b 1000 WEEK x"}, all)
-	r, err = Parse([]File{{"f.yaml", "domain: d\nhttp: {rules: []}"}}, false)
+	r, err = Parse([]File{{"f.yaml", "domain: d\nhttp: {rules: []}"}}, Options{})
 	require.NoError(t, err)
 	require.Contains(t, r.Warnings[0], "without trusted_proxies")
 }
@@ -132,7 +132,7 @@ descriptors:
 - {key: w, value: x/*, share_threshold: true, rate_limit: *l, descriptors: [{key: v, detailed_metric: true, rate_limit: *l}]}
 - {key: p, value: y/*, value_to_metric: true, descriptors: [{key: q, rate_limit: *l}]}
 - {key: m, detailed_metric: true, rate_limit: *l}
-`}}, false)
+`}}, Options{})
 	require.NoError(t, err)
 	for descriptor, want := range map[string]string{
 		"a=zzz":                         "d.a d|a=zzz",
@@ -171,7 +171,7 @@ func TestParse_nested(t *testing.T) {
 		"algorithm: gcra, burst: 30, late: on": {"sliding_window 130 18s late of d.m", "gcra 100 1m0s burst 10 late"},
 	} {
 		for i, nested := range []string{"share: 4", "reserve: 20"} {
-			r, err := Parse([]File{{"f.yaml", below("unit: minute, requests_per_unit: 100, "+limit, nested)}}, false)
+			r, err := Parse([]File{{"f.yaml", below("unit: minute, requests_per_unit: 100, "+limit, nested)}}, Options{})
 			require.NoError(t, err)
 			f := r.Domains["d"].Match(entries("m=x,t=y"))
 			got := fmt.Sprint(f.Algorithm, " ", f.Units, " ", f.Period)

@@ -27,7 +27,8 @@ import (
 // Options of a Service.
 type Options struct {
 	Near          float64 // the share of a limit from which the limit is near
-	Shadow, Quota bool    // no request is refused; no descriptor is over its limit
+	Shadow, Quota bool    // no request is refused; all descriptors are quotas
+	Metadata      bool    // add the request and the metadata of its rules to responses
 	Headers       bool    // add these headers to responses
 
 	Limit, Remaining, Reset string
@@ -47,6 +48,7 @@ type Service struct {
 // New returns a Service without rules.
 func New(o Options, e *engine.Engine) *Service {
 	s := &Service{Options: o, Health: health.NewServer(), engine: e, metrics: newMetrics(o.Near)}
+	s.Rules.Store(&rules.Set{})
 	s.Refuse(nil)
 	return s
 }
@@ -85,16 +87,26 @@ const settleKey = "gothrottle.settle"
 // ShouldRateLimit decides over a request of Envoy.
 func (s *Service) ShouldRateLimit(ctx context.Context, req *pb.RateLimitRequest) (*pb.RateLimitResponse, error) {
 	began := time.Now()
+	if s.Rules.Load().Domains == nil {
+		s.metrics.refused.WithLabelValues("no_rules").Inc()
+		return nil, status.Error(codes.Unavailable, "no rules have been loaded yet")
+	}
 	asks, err := s.asks(req)
 	if err != nil {
 		s.metrics.refused.WithLabelValues("invalid").Inc()
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
 	response, _ := s.decide(ctx, asks)
+	if s.Metadata {
+		response.DynamicMetadata = dynamicMetadata(req, response, asks)
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, status.FromContextError(err).Err()
 	}
-	s.metrics.took.Observe(time.Since(began).Seconds())
+	took := time.Since(began).Seconds()
+	s.metrics.took.WithLabelValues("grpc").Observe(took)
+	s.metrics.theirTook.Observe(took)
+	s.metrics.theirCalls.Inc()
 	return response, nil
 }
 
@@ -159,18 +171,24 @@ func (s *Service) decide(ctx context.Context, asks []engine.Ask) (response *pb.R
 	s.engine.Decide(ctx, asks)
 	response = &pb.RateLimitResponse{OverallCode: pb.RateLimitResponse_OK, Statuses: make([]*pb.RateLimitResponse_DescriptorStatus, len(asks))}
 	tightest = -1
-	least, over := uint32(math.MaxUint32), false
+	least, over, quotas, exceeded := uint32(math.MaxUint32), false, 0, 0
 	for i := range asks {
 		st := s.status(&asks[i])
 		response.Statuses[i] = st
+		quota := !asks[i].Unlimited && (s.Quota || asks[i].Limit != nil && asks[i].Quota)
+		if quota {
+			quotas++
+		}
 		switch {
+		case st.Code == pb.RateLimitResponse_OVER_LIMIT && quota:
+			exceeded++
 		case st.Code == pb.RateLimitResponse_OVER_LIMIT:
 			tightest, least, over = i, 0, true
 		case asks[i].Limit != nil && st.LimitRemaining < least:
 			tightest, least = i, st.LimitRemaining
 		}
 	}
-	if over && !s.Shadow {
+	if (over || quotas > 0 && exceeded == quotas) && !s.Shadow {
 		response.OverallCode = pb.RateLimitResponse_OVER_LIMIT
 	}
 	if s.Headers && tightest >= 0 {
@@ -192,7 +210,7 @@ func (s *Service) status(a *engine.Ask) *pb.RateLimitResponse_DescriptorStatus {
 		if a.Units > 0 {
 			st.LimitRemaining = uint32(min(max(a.Remaining, 0), math.MaxUint32))
 		}
-		if a.Over && !a.Shadow && !a.Quota && !s.Quota {
+		if a.Over && !a.Shadow {
 			st.Code = pb.RateLimitResponse_OVER_LIMIT
 		}
 	}

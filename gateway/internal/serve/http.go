@@ -11,12 +11,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"gothrottle/gateway/internal/engine"
+	"gothrottle/gateway/internal/rules"
 )
 
 // check answers a proxy: 200 lets the request through, and 429 refuses it. The http rules of all domains count, or those of
@@ -37,6 +39,7 @@ func (s *Service) check(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "deny is 400 to 599", http.StatusBadRequest)
 		return
 	}
+	began := time.Now()
 	var asks []engine.Ask
 	for _, name := range names {
 		found, repeated := all[name].Match(r)
@@ -64,6 +67,7 @@ func (s *Service) check(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", strconv.FormatInt(retry, 10))
 		http.Error(w, "Too Many Requests", deny)
 	}
+	s.metrics.took.WithLabelValues("http").Observe(time.Since(began).Seconds())
 }
 
 // Handlers serve what clients ask over HTTP, and what operators ask.
@@ -73,9 +77,18 @@ func (s *Service) Handlers() (web, debug *http.ServeMux) {
 	web.HandleFunc("/check/", s.check)
 	web.HandleFunc("GET /healthcheck", s.healthcheck)
 	debug.HandleFunc("POST /json", s.json) // it gives units back, too: clients must not reach it
-	debug.Handle("GET /metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{}))
+	debug.Handle("GET /metrics", s.Metrics("/metrics"))
 	debug.HandleFunc("GET /rules", s.showRules)
+	debug.HandleFunc("POST /explain", s.explain)
+	debug.HandleFunc("GET /explain", s.explainHTTP)
 	return web, debug
+}
+
+// Metrics serves the metrics at a path.
+func (s *Service) Metrics(path string) http.Handler {
+	at := http.NewServeMux()
+	at.Handle("GET "+path, promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{}))
+	return at
 }
 
 func (s *Service) healthcheck(w http.ResponseWriter, _ *http.Request) {
@@ -92,16 +105,12 @@ func (s *Service) healthcheck(w http.ResponseWriter, _ *http.Request) {
 
 // json is ShouldRateLimit for clients without gRPC: 200 or 429, with the response as JSON.
 func (s *Service) json(w http.ResponseWriter, r *http.Request) {
-	var req pb.RateLimitRequest
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxMessage))
-	if err == nil {
-		err = protojson.Unmarshal(body, &req)
-	}
+	req, err := readRequest(w, r)
 	var response *pb.RateLimitResponse
 	if err != nil {
 		s.metrics.refused.WithLabelValues("invalid").Inc()
 	} else {
-		response, err = s.ShouldRateLimit(r.Context(), &req)
+		response, err = s.ShouldRateLimit(r.Context(), req)
 	}
 	text, wrong := protojson.Marshal(response)
 	if err = errors.Join(err, wrong); err != nil {
@@ -113,6 +122,38 @@ func (s *Service) json(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusTooManyRequests)
 	}
 	_, _ = w.Write(text)
+}
+
+func readRequest(w http.ResponseWriter, r *http.Request) (*pb.RateLimitRequest, error) {
+	req := new(pb.RateLimitRequest)
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxMessage))
+	if err == nil {
+		err = protojson.Unmarshal(body, req)
+	}
+	return req, err
+}
+
+// explain says which limits a RateLimitRequest has, and why. It takes nothing.
+func (s *Service) explain(w http.ResponseWriter, r *http.Request) {
+	req, err := readRequest(w, r)
+	d := s.Rules.Load().Domains[req.GetDomain()]
+	switch {
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusBadRequest)
+	case d == nil:
+		fmt.Fprintf(w, "no limit: no rules have the domain %q\n", req.GetDomain())
+	default:
+		for _, one := range req.GetDescriptors() {
+			fmt.Fprintln(w, strings.Join(d.Explain(one.GetEntries()[:min(len(one.GetEntries()), rules.MaxEntries)]), "\n"))
+		}
+	}
+}
+
+// explainHTTP says which http rules a request with these headers counts for. It takes nothing.
+func (s *Service) explainHTTP(w http.ResponseWriter, r *http.Request) {
+	for name, h := range s.Rules.Load().HTTP {
+		fmt.Fprintf(w, "domain %s: %s\n", name, strings.Join(h.Explain(r), "\n"))
+	}
 }
 
 // showRules shows the limits in force, a line of JSON for each.

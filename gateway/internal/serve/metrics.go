@@ -3,6 +3,9 @@ package serve
 import (
 	"context"
 	"math"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,57 +18,196 @@ import (
 	"google.golang.org/grpc"
 
 	"gothrottle/gateway/internal/engine"
+	"gothrottle/gateway/internal/rules"
 )
 
-// metrics is what /metrics shows. The rule of a metric is its path in the files, and holds values of requests only if the
-// rule has detailed_metric or value_to_metric.
+// metrics is what /metrics shows, under names of our own and those of envoyproxy/ratelimit.
 type metrics struct {
-	registry                                   *prometheus.Registry
-	decisions, near, fallbacks, refused, loads *prometheus.CounterVec
-	took                                       prometheus.Histogram
-	nearRatio                                  float64
+	registry        *prometheus.Registry
+	refused, loads  *prometheus.CounterVec
+	took            *prometheus.HistogramVec
+	stale, away     prometheus.Gauge
+	theirTook       prometheus.Observer
+	theirCalls      prometheus.Counter
+	theirLoads      map[bool]prometheus.Counter // by: without an error
+	theirs, perRule map[string]*prometheus.Desc
+	nearRatio       float64
+
+	rules  sync.Map // map[string]*counts, by the label of the rule
+	labels atomic.Int64
 }
 
+// counts are a rule's. The label of a rule is its path in the files, and holds values of requests only if the rule has
+// detailed_metric or value_to_metric.
+type counts struct {
+	decisions, hits [len(outcomes)]atomic.Uint64
+	near            atomic.Uint64 // hits
+	fallbacks       [len(policies)]atomic.Uint64
+}
+
+const (
+	ok = iota
+	overLimit
+	shadow
+	unlimited
+)
+
+var (
+	outcomes = [...]string{ok: "ok", overLimit: "over_limit", shadow: "shadow", unlimited: "unlimited"}
+	policies = [...]rules.Failure{rules.FailOpen, rules.FailClosed, rules.FailLocal}
+)
+
+// MaxLabels is how many rules have counts of their own. Values beyond that count for the rule without values.
+const MaxLabels = 10_000
+
 func newMetrics(nearRatio float64) *metrics {
-	const space = "gothrottle_gateway"
-	m := &metrics{registry: prometheus.NewRegistry(), nearRatio: nearRatio}
+	const space, asTheirs = "gothrottle_gateway", "As envoyproxy/ratelimit has it."
+	m := &metrics{registry: prometheus.NewRegistry(), nearRatio: nearRatio, theirs: map[string]*prometheus.Desc{}, perRule: map[string]*prometheus.Desc{}}
 	register := promauto.With(m.registry)
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return register.NewCounterVec(prometheus.CounterOpts{Namespace: space, Name: name, Help: help}, labels)
+	counter := func(name, help string, label string) *prometheus.CounterVec {
+		return register.NewCounterVec(prometheus.CounterOpts{Namespace: space, Name: name, Help: help}, []string{label})
 	}
-	m.decisions = counter("decisions_total", "Decisions by rule and outcome: ok, over_limit, shadow or unlimited.", "rule", "outcome")
-	m.near = counter("near_limit_total", "Admitted hits after which more than NEAR_LIMIT_RATIO of the limit was used.", "rule")
-	m.fallbacks = counter("fallbacks_total", "Decisions that the server did not make, by rule and on_failure.", "rule", "policy")
-	m.refused = counter("refused_requests_total", "Requests without a decision: invalid, or of a domain without rules.", "reason")
-	m.loads = counter("loads_total", "Files of rules that were loaded or refused.", "outcome")
-	m.took = register.NewHistogram(prometheus.HistogramOpts{Namespace: space, Name: "request_seconds",
-		Help: "Time from a request for a decision to its response, over gRPC and at /json.", Buckets: prometheus.ExponentialBuckets(1e-4, 2, 12)})
-	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	gauge := func(name, help string) prometheus.Gauge {
+		return register.NewGauge(prometheus.GaugeOpts{Namespace: space, Name: name, Help: help})
+	}
+	buckets := prometheus.ExponentialBuckets(1e-4, 2, 12)
+	m.refused = counter("refused_requests_total", "Requests without a decision: invalid, no_domain (it has no rules) or no_rules (none have come).", "reason")
+	m.loads = counter("loads_total", "Sets of rules that were loaded or refused.", "outcome")
+	m.stale = gauge("rules_stale", "1: newer rules were refused, or the xDS server is away.")
+	m.away = gauge("server_away", "1: Redis or Valkey does not answer, or refuses the gateway.")
+	m.took = register.NewHistogramVec(prometheus.HistogramOpts{Namespace: space, Name: "request_seconds",
+		Help: "Time from a request for a decision to its answer. The protocol is grpc, also at /json, or http.", Buckets: buckets}, []string{"protocol"})
+	m.theirTook = register.NewHistogramVec(prometheus.HistogramOpts{Name: "ratelimit_service_response_time_seconds",
+		Help: asTheirs, Buckets: buckets}, []string{"grpc_method"}).WithLabelValues("ShouldRateLimit")
+	their := func(name string) prometheus.Counter {
+		return register.NewCounter(prometheus.CounterOpts{Name: "ratelimit_service_" + name, Help: asTheirs})
+	}
+	m.theirLoads = map[bool]prometheus.Counter{true: their("config_load_success"), false: their("config_load_error")}
+	m.theirCalls = register.NewCounterVec(prometheus.CounterOpts{Name: "ratelimit_service_total_requests", Help: asTheirs},
+		[]string{"grpc_method"}).WithLabelValues("ShouldRateLimit")
+	for name, more := range map[string]string{"decisions_total": "outcome", "hits_total": "outcome", "near_limit_total": "", "fallbacks_total": "policy"} {
+		m.perRule[name] = prometheus.NewDesc(space+"_"+name, "By rule: see docs/gateway.md.", strings.Fields("rule "+more), nil)
+	}
+	for name, labels := range map[string]string{"rate_limit_total_hits": "domain key1 key2", "rate_limit_within_limit": "domain key1 key2",
+		"rate_limit_over_limit": "domain key1 key2", "rate_limit_near_limit": "domain key1 key2", "rate_limit_shadow_mode": "domain key1 key2",
+		"should_rate_limit_error": "err_type"} {
+		m.theirs[name] = prometheus.NewDesc("ratelimit_service_"+name, asTheirs, strings.Fields(labels), nil)
+	}
+	m.registry.MustRegister(m, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
-// Loaded counts files of rules that were loaded, or refused because of an error.
+// Loaded counts sets of rules that were loaded, or refused because of an error.
 func (s *Service) Loaded(err error) {
 	s.metrics.loads.WithLabelValues(map[bool]string{true: "refused", false: "loaded"}[err != nil]).Inc()
+	s.metrics.theirLoads[err == nil].Inc()
+	s.Stale(err)
+}
+
+// Stale notes why the rules may be older than they should be, nil if they aren't.
+func (s *Service) Stale(why error) { set(s.metrics.stale, why) }
+
+// Away notes why the server does not decide, nil if it does.
+func (s *Service) Away(why error) { set(s.metrics.away, why) }
+
+func set(g prometheus.Gauge, why error) {
+	g.Set(0)
+	if why != nil {
+		g.Set(1)
+	}
+}
+
+// of returns the counts of a rule.
+func (m *metrics) of(a *engine.Ask) *counts {
+	label := a.Label // in which values of requests may be
+	if c, found := m.rules.Load(label); found {
+		return c.(*counts)
+	}
+	if m.labels.Load() >= MaxLabels {
+		if label = "other"; a.Limit != nil {
+			label = a.Path
+		}
+	}
+	c, found := m.rules.LoadOrStore(label, new(counts))
+	if !found {
+		m.labels.Add(1)
+	}
+	return c.(*counts)
 }
 
 // decided counts a decision.
 func (m *metrics) decided(a *engine.Ask) {
-	outcome := "ok"
+	c, outcome, hits := m.of(a), ok, uint64(max(a.Hits, 0))
 	switch {
 	case a.Unlimited:
-		outcome = "unlimited"
+		outcome = unlimited
 	case a.Over && a.Shadow:
-		outcome = "shadow"
+		outcome = shadow
 	case a.Over:
-		outcome = "over_limit"
+		outcome = overLimit
 	case float64(a.Units-a.Remaining) > math.Floor(float64(a.Units)*m.nearRatio):
-		m.near.WithLabelValues(a.Label).Inc()
+		c.near.Add(hits)
 	}
-	m.decisions.WithLabelValues(a.Label, outcome).Inc()
-	if a.Fallback != "" {
-		m.fallbacks.WithLabelValues(a.Label, string(a.Fallback)).Inc()
+	c.decisions[outcome].Add(1)
+	c.hits[outcome].Add(hits)
+	for i, policy := range policies {
+		if a.Fallback == policy {
+			c.fallbacks[i].Add(1)
+		}
 	}
+}
+
+// Describe sends nothing: which rules there are changes.
+func (m *metrics) Describe(chan<- *prometheus.Desc) {}
+
+// Collect sends the counts of all rules.
+func (m *metrics) Collect(ch chan<- prometheus.Metric) {
+	theirs := map[string]map[[3]string]uint64{}
+	for name := range m.theirs {
+		theirs[name] = map[[3]string]uint64{}
+	}
+	m.rules.Range(func(label, c any) bool {
+		m.collect(ch, label.(string), c.(*counts), theirs)
+		return true
+	})
+	for name, sums := range theirs {
+		for keys, n := range sums {
+			labels := keys[:]
+			if name == "should_rate_limit_error" {
+				labels = keys[:1]
+			}
+			ch <- prometheus.MustNewConstMetric(m.theirs[name], prometheus.CounterValue, float64(n), labels...)
+		}
+	}
+}
+
+// collect sends the counts of a rule, and adds them to those that envoyproxy/ratelimit has: by the first three parts of the
+// rule's path.
+func (m *metrics) collect(ch chan<- prometheus.Metric, label string, c *counts, theirs map[string]map[[3]string]uint64) {
+	send := func(name string, n uint64, labels ...string) {
+		if n > 0 {
+			ch <- prometheus.MustNewConstMetric(m.perRule[name], prometheus.CounterValue, float64(n), append([]string{label}, labels...)...)
+		}
+	}
+	var keys [3]string
+	copy(keys[:], strings.SplitN(label, ".", 4))
+	add := func(name string, n uint64) { theirs["rate_limit_"+name][keys] += n }
+	for i, outcome := range outcomes {
+		send("decisions_total", c.decisions[i].Load(), outcome)
+		send("hits_total", c.hits[i].Load(), outcome)
+	}
+	for i, policy := range policies {
+		n := c.fallbacks[i].Load()
+		send("fallbacks_total", n, string(policy))
+		theirs["should_rate_limit_error"][[3]string{"redis_error"}] += n
+	}
+	send("near_limit_total", c.near.Load())
+	within, over, shadowed := c.hits[ok].Load(), c.hits[overLimit].Load(), c.hits[shadow].Load()
+	add("within_limit", within)
+	add("over_limit", over+shadowed)
+	add("shadow_mode", shadowed)
+	add("total_hits", within+over+shadowed)
+	add("near_limit", c.near.Load())
 }
 
 // Tracing makes a span of each gRPC call, below the caller's, and sends it by OTLP over HTTP, as the variables OTEL_* say.
