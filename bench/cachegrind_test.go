@@ -88,7 +88,7 @@ func TestCachegrind_bounds(t *testing.T) {
 					}
 				}
 			}
-			if strings.HasPrefix(r.name, "GO.") && len(bounds) > 0 {
+			if (strings.HasPrefix(r.name, "GO.") || strings.HasPrefix(r.name, "script: ")) && len(bounds) > 0 {
 				rowsCounted++
 				t.Run(name+"/"+r.name, func(t *testing.T) {
 					t.Parallel()

@@ -61,6 +61,9 @@ func rows(also string) []row {
 		return r
 	}
 	one := row{keys: 1, verdict: denied}
+	script := func(name, words string) row {
+		return row{name: "script: " + name, load: "../script/gothrottle.lua", call: "EVALSHA {sha} " + words}
+	}
 	list := []row{
 		{name: "PING", call: "PING", verdict: anything, also: "L"},
 		{name: "PING at windows' rate", call: "PING", verdict: anything, paced: 95},
@@ -107,6 +110,15 @@ func rows(also string) []row {
 		{name: "zset window in Lua", load: "lua/window.lua", call: "EVALSHA {sha} 1 {key} 100 {period} {id}", paced: 95, also: "LMA"},
 		{name: "zset window by MULTI", call: multi, verdict: anything, paced: 95, also: "LA"},
 		{name: "INCR + EXPIRE in Lua", load: "lua/counter.lua", call: "EVALSHA {sha} 1 {key} 60000", verdict: anything, also: "LMA"},
+		{name: "two counters in Lua", load: "lua/counters.lua", call: "EVALSHA {sha} 2 a{n} b{n} 1000000 60000 1800000000000000 1"},
+		script("GO.THROTTLE", "1 {key} GO.THROTTLE 100000 60 3600"),
+		script("GO.THROTTLE with a rest", "1 {key} GO.THROTTLE 1000 61 3600"),
+		script("GO.THROTTLE with UPTO", "1 {key} GO.THROTTLE 100000 60 3600 1 UPTO"),
+		script("GO.THROTTLE with LOCKOUT", "1 {key} GO.THROTTLE 100000 60 3600 1 LOCKOUT 60"),
+		script("GO.WINDOW 100", "1 {key} GO.WINDOW 100 3600"),
+		script("GO.QUOTA", "1 {key} GO.QUOTA 1000000 60"),
+		{name: "script: GO.LEASE renewed", load: "../script/gothrottle.lua", call: "EVALSHA {sha} 1 {key} GO.LEASE 100 3600 {n}", keys: 100},
+		script("GO.ALL 2 keys", "2 a{n} b{n} GO.ALL THROTTLE 100000 60 3600 KEY b{n} QUOTA 1000000 60"),
 	}
 	if peer := os.Getenv("PEER"); peer != "" {
 		file := strings.ReplaceAll(strings.TrimPrefix(strings.TrimSuffix(filepath.Base(peer), ".so"), "lib"), "_", "-")

@@ -14,14 +14,16 @@ local now_s, now_ns -- set by whoever reads the clock first; it is read once
 
 -- Plain calls come first, without closures and tables: they cost a third of what the general part costs.
 
-if #KEYS == 1 and (argc == 4 or argc == 5) and (name == 'GO.THROTTLE' or name == 'CL.THROTTLE') then
-  local burst, count, period, unit, n = match(table.concat(ARGV, ' '), '^..%.THROTTLE (%d+) (%d+) (%d+)([smhd]?) ?(%d*)$')
+if #KEYS == 1 and argc >= 4 and argc <= 6 and (name == 'GO.THROTTLE' or name == 'CL.THROTTLE') then
+  local burst, count, period, unit, n, mode = match(table.concat(ARGV, ' '), '^..%.THROTTLE (%d+) (%d+) (%d+)([smhd]?) ?(%d*) ?(%u*)$')
+  local upto = mode == 'UPTO'
   -- A word with a blank in it isn't plain.
-  if burst and (n ~= '') == (argc == 5) and (unit == '' or name == 'GO.THROTTLE') then
+  if burst and ARGV[argc] ~= '' and argc == 4 + (n ~= '' and 1 or 0) + (upto and 1 or 0) and (upto or mode == '')
+    and (name == 'GO.THROTTLE' or unit == '' and not upto) then
     local limit, ns = burst + 1.0, period * 1e9
     n, count = n == '' and 1.0 or n + 0.0, count + 0.0
     if unit == 'm' then ns = ns * 60 elseif unit == 'h' then ns = ns * 3600 elseif unit == 'd' then ns = ns * 86400 end
-    if limit <= 1e12 and count >= 1 and count <= 1e12 and ns >= count and ns <= RANGE and n <= limit then
+    if limit <= 1e12 and count >= 1 and count <= 1e12 and ns >= count and ns <= RANGE and (n <= limit or upto and n <= 1e12) then
       -- All times are in 1/per ns, and a unit drains in the time interval.
       local interval, per = ns / count, 1.0
       if ns % count > 0 then
@@ -61,12 +63,23 @@ if #KEYS == 1 and (argc == 4 or argc == 5) and (name == 'GO.THROTTLE' or name ==
           end
         end
         if plain then
-          local after, wait, limited = used + n * interval, -1, 0
+          local asked, wait, limited = n, -1, 0
+          if upto and n > 0 then
+            asked = capacity - used
+            asked = asked > interval and (asked - asked % interval) / interval or 1.0
+            if asked > n then asked = n end
+          end
+          local after = used + asked * interval
           if after > capacity then
             local excess = after - capacity
             local rest = excess % (per * 1e9)
-            wait, limited, after = (excess - rest) / (per * 1e9) + (rest > 0 and 1 or 0), 1, used
+            wait, limited, after, asked = (excess - rest) / (per * 1e9) + (rest > 0 and 1 or 0), 1, used, 0
           elseif n > 0 then
+            if asked < n then
+              local excess = after + interval - capacity
+              local rest = excess % (per * 1e9)
+              wait = (excess - rest) / (per * 1e9) + (rest > 0 and 1 or 0)
+            end
             fraction = after % per
             local left = (after - fraction) / per + now_ns
             local rest = left % 1e9
@@ -105,8 +118,8 @@ if #KEYS == 1 and (argc == 4 or argc == 5) and (name == 'GO.THROTTLE' or name ==
             local room, rest = capacity - after, after % (per * 1e9)
             room = room < 0 and 0 or (room - room % interval) / interval
             local reset = (after - rest) / (per * 1e9) + (rest > 0 and 1 or 0)
-            if not whole then return {limited, limit, room, wait, reset} end
-            return {limited, whole(limit), whole(room), whole(wait), whole(reset)}
+            if not whole then return {limited, limit, room, wait, reset, upto and asked or nil} end
+            return {limited, whole(limit), whole(room), whole(wait), whole(reset), upto and whole(asked) or nil}
           end
         end
       end
@@ -283,6 +296,52 @@ if #KEYS == 1 and (argc == 3 or argc == 4) and name == 'GO.WINDOW' then
           reset = (reset - reset % 1e6) / 1e6 + (reset % 1e6 > 0 and 1 or 0)
           if not whole then return {limited, limit, room, wait, reset} end
           return {limited, whole(limit), whole(room), whole(wait), whole(reset)}
+        end
+      end
+    end
+  end
+end
+
+if #KEYS == 1 and argc == 4 and name == 'GO.LEASE' and #ARGV[4] <= 512 then
+  local limit, ttl, unit = match(ARGV[2] .. ' ' .. ARGV[3], '^(%d+) (%d+)([smhd]?)$')
+  if limit then
+    local us, member, plain, latest = ttl * 1e6, '\2' .. ARGV[4], true, 0.0
+    limit = limit + 0.0
+    if unit == 'm' then us = us * 60 elseif unit == 'h' then us = us * 3600 elseif unit == 'd' then us = us * 86400 end
+    if limit >= 1 and limit <= 1e12 and us >= 1 and us <= 3153600000000000 then
+      local time, newest = redis.pcall('TIME'), redis.pcall('ZRANGE', KEYS[1], '0', '1', 'WITHSCORES')
+      local now, used, own, expiry = 0.0, 0, false, -2
+      if time.err or newest.err then
+        plain = false
+      else
+        now_s, now_ns = time[1] + 0.0, time[2] * 1000.0
+        now = now_s * 1e6 + now_ns / 1000
+        for i = 1, #newest, 2 do
+          local ends = -(tonumber(newest[i + 1]) or 0.0)
+          plain = plain and ends > now and ends <= RANGE and ends % 1 == 0 and string.sub(newest[i], 1, 1) == '\2' and #newest[i] <= 513
+          if latest == 0 and newest[i] ~= member then latest = ends end
+        end
+        if plain and newest[1] then
+          -- A lapsed lease isn't plain, so all leases hold slots.
+          local lapsed = redis.pcall('ZREVRANGEBYSCORE', KEYS[1], '+inf', format('%d', -now), 'WITHSCORES', 'LIMIT', '0', '1')
+          used, own, expiry = redis.pcall('ZCARD', KEYS[1]), redis.pcall('ZSCORE', KEYS[1], member), redis.pcall('PEXPIRETIME', KEYS[1])
+          plain = not lapsed.err and #lapsed == 0 and type(used) == 'number' and type(own) ~= 'table' and type(expiry) == 'number'
+          local score = own and tonumber(own) or 0.0
+          plain = plain and -score <= RANGE and score % 1 == 0
+        end
+      end
+      if plain and (own or used < limit) then
+        local ends = now + us > latest and now + us or latest
+        local from = (ends - ends % 1000) / 1000 + (ends % 1000 > 0 and 1 or 0)
+        local to = from + (us < 4e6 and 1000 or (us - us % 4000) / 4000)
+        local expires = expiry < from or expiry > to
+        if not expires or not redis.acl_check_cmd or redis.acl_check_cmd('PEXPIREAT', KEYS[1], '1') then
+          redis.call('ZADD', KEYS[1], format('%d', -(now + us)), member)
+          if expires then redis.call('PEXPIREAT', KEYS[1], format('%d', to)) end
+          local room, reset = limit - used - (own and 0 or 1), ends - now
+          room, reset = room > 0 and room or 0, (reset - reset % 1e6) / 1e6 + (reset % 1e6 > 0 and 1 or 0)
+          if not whole then return {0, limit, room, -1, reset, own and 1 or 0} end
+          return {0, whole(limit), whole(room), -1, whole(reset), own and 1 or 0}
         end
       end
     end

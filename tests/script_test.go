@@ -172,3 +172,33 @@ func TestScript_states(t *testing.T) {
 	assert.Equal(t, denied, eval(replica, "EVAL_RO", "GO.THROTTLE_RO k 0 1 1h").([]any)[:3])
 	assert.Regexp(t, "^READONLY ", eval(replica, "EVAL", "GO.THROTTLE k 5 1 1h"))
 }
+
+// No transcript has a server that stops a script. The server looks for SCRIPT KILL every 100,000 instructions of Lua, and a call
+// takes at most 30,000 (TestScript_hostile): so here one call runs many times as one script. It can be killed until it has
+// written, and never between the write of a key and its expiry.
+func TestScript_killed(t *testing.T) {
+	s := start(t, options{Bare: true})
+	s.must("CONFIG SET lua-time-limit 1")
+	kill := func(times, words string) (killed error, reply any) {
+		many := "for _ = 1, " + times + " do local function call() " + script(t) + "\nend call() end"
+		caller, done := s.session(), make(chan any, 1)
+		go func() { done <- caller.do(byScript("EVAL", many, strings.Fields(words))...) }()
+		eventually(t, "the script runs", func() bool {
+			killed = s.ScriptKill(ctx).Err()
+			return killed == nil || !strings.HasPrefix(killed.Error(), "NOTBUSY")
+		})
+		return killed, <-done
+	}
+	s.session().do(byScript("EVAL", script(t), strings.Fields("GO.THROTTLE k 0 1 1h"))...)
+	before := s.dataset()
+	for _, denied := range []string{"GO.THROTTLE k 0 1 1h", "GO.THROTTLE_RO k 0 1 1h", "GO.ALL k THROTTLE 0 1 1h"} {
+		killed, reply := kill("1000000", denied)
+		assert.NoError(t, killed, denied)
+		assert.ErrorContains(t, reply.(error), "killed", denied)
+		assert.Equal(t, before, s.dataset(), denied)
+	}
+	killed, reply := kill("30000", "GO.QUOTA q 1000000 1h")
+	assert.ErrorContains(t, killed, "UNKILLABLE")
+	assert.Nil(t, reply)
+	assert.Positive(t, s.PTTL(ctx, "q").Val())
+}
