@@ -40,11 +40,12 @@ type Rule struct {
 	Charge func(*http.Request, Response) int64
 }
 
-// Response is what a Rule's Charge receives.
+// Response is what the Charge of a Rule or a Budget receives.
 type Response struct {
 	Status int   // that was sent; 0 if the handler panicked before that, 101 if it took the connection over
 	Bytes  int64 // of the body, without what was written to a connection that was taken over
 	Header http.Header
+	Tail   []byte // the last 16 KiB of the body: of a Budget only
 }
 
 // Limiter is a throttle.Rate, throttle.Window, throttle.Quota or throttle.Policy. Several rules need limiters of one
@@ -225,7 +226,7 @@ func (l *limiter) decide(r *http.Request) (throttle.AllResult, []ask, error) {
 
 // settle corrects the estimates of a request that was served, even if the caller has gone.
 func (l *limiter) settle(r *http.Request, asked []ask, seen *recorder) {
-	response := Response{seen.status, seen.bytes, seen.Header()}
+	response := Response{Status: seen.status, Bytes: seen.bytes, Header: seen.Header()}
 	var parts []throttle.Part
 	for i, a := range asked {
 		if rule := &l.rules[i]; rule.Charge != nil {

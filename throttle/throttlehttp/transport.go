@@ -3,10 +3,9 @@ package throttlehttp
 import (
 	"cmp"
 	"context"
-	"errors"
+	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -14,23 +13,61 @@ import (
 	"gothrottle/throttle"
 )
 
-// Transport is an http.RoundTripper for processes that share a limiter: each request waits for its slot, until the end
-// of its context. If the other side answers 429 or 503, and says by Retry-After or by RateLimit how long to wait, all
-// processes wait that long, except requests of other processes that have slots already. The answer is returned: no
-// request is repeated. While the server is unavailable requests fail, unless the limiter has FailOpen. The fields must
-// not change once the Transport is used.
+// Transport is an http.RoundTripper for processes that share limiters: each request waits for its slot. One whose slot would
+// come after the deadline of its context fails at once. If the other side answers 429 or 503 and says how long to wait, all
+// processes wait that long. If it says how little is left, they go on with no more. The answer is returned: no request is
+// repeated. While the server is unavailable requests fail, unless the limiters have FailOpen. The fields must not change
+// once the Transport is used.
 type Transport struct {
-	Limiter  throttle.Rate              // without a Lockout
-	Base     http.RoundTripper          // http.DefaultTransport if nil
-	Key      func(*http.Request) string // the rest of the limiter's key: the host of the URL, in lower case, if nil
-	MaxPause time.Duration              // the longest pause that the other side may ask for: 1 min if 0
+	Limiter  throttle.Rate                      // of requests, without a Lockout
+	Limit    func(*http.Request) throttle.Limit // the limit of a request, as HostLimits returns it: the Limiter's own if nil
+	Budgets  []Budget                           // what a request takes in addition, such as a language model's tokens
+	Base     http.RoundTripper                  // http.DefaultTransport if nil
+	Key      func(*http.Request) string         // the rest of the limiters' keys: the host of the URL, in lower case, if nil
+	MaxPause time.Duration                      // the longest pause that one answer may ask for: 1 min if 0
 
-	mu     sync.Mutex           // not held during calls
-	paused map[string]time.Time // by key, when the pause of this process ends
+	paused sync.Map // map[string]time.Time: by key, when the pause of this process ends
 }
 
-// RoundTrip waits and sends the request. It returns a *throttle.DeniedError at once if no slot comes before the end of the
-// context.
+// Budget is one more limit of a Transport's requests.
+type Budget struct {
+	Unit    string                             // its name in headers: "tokens" for x-ratelimit-remaining-tokens
+	Limiter throttle.Rate                      // without a Lockout
+	Limit   func(*http.Request) throttle.Limit // the limit of a request: the Limiter's own if nil
+	Cost    func(*http.Request) int64          // units that a request takes, or an estimate: 1 if nil. 0 takes none
+
+	// Charge, if not nil, returns the units that an answer has used: Cost was then an estimate, and the difference is settled,
+	// past the limit if need be. It is called once, when the body ends or is closed. Its Response has a Tail. A request
+	// without an answer is charged as estimated.
+	Charge func(*http.Request, Response) int64
+}
+
+// HostLimits returns a function for the Limit of a Transport or a Budget, with a table of limits by host. A host with a
+// port in the URL is looked up with it, and then without it.
+func HostLimits(limits map[string]throttle.Limit, others throttle.Limit) func(*http.Request) throttle.Limit {
+	table := map[string]throttle.Limit{}
+	for host, limit := range limits {
+		table[strings.ToLower(host)] = limit
+	}
+	return func(r *http.Request) throttle.Limit {
+		for _, host := range []string{r.URL.Host, r.URL.Hostname()} {
+			if limit, ok := table[strings.ToLower(host)]; ok {
+				return limit
+			}
+		}
+		return others
+	}
+}
+
+// slot is what a request takes of one limiter.
+type slot struct {
+	Budget
+	cost int64
+	res  *throttle.Reservation // nil: nothing
+}
+
+// RoundTrip waits and sends the request. If no slot comes before the deadline of the context, errors.As finds a
+// *throttle.DeniedError, whose RetryAfter says how long the wait would be.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	base, key := t.Base, strings.ToLower(r.URL.Host)
 	if base == nil {
@@ -39,105 +76,190 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t.Key != nil {
 		key = t.Key(r)
 	}
-	if err := t.wait(r.Context(), key); err != nil {
+	slots, err := t.wait(r, key)
+	if err != nil {
 		if r.Body != nil {
 			_ = r.Body.Close()
 		}
-		return nil, err
+		return nil, fmt.Errorf("throttlehttp: no slot for %s: %w", key, err)
 	}
+	sent := time.Now()
 	response, err := base.RoundTrip(r)
-	if err == nil && (response.StatusCode == http.StatusTooManyRequests || response.StatusCode == http.StatusServiceUnavailable) {
-		if pause := askedFor(response.Header, time.Now()); pause > 0 {
-			t.pause(r.Context(), key, pause)
-		}
+	if err == nil {
+		t.follow(r, key, slots, response, sent)
+		meter(r, key, slots, response)
 	}
 	return response, err
 }
 
-// wait waits for a slot. One in a pause was taken before the other side asked for it, and is not used.
-func (t *Transport) wait(ctx context.Context, key string) error {
+// wait takes slots and waits for them. Those that come in a pause were taken before the other side asked for it, and are
+// not used.
+func (t *Transport) wait(r *http.Request, key string) ([]slot, error) {
 	for {
-		err := t.Limiter.Wait(ctx, key)
-		t.mu.Lock()
-		rest := time.Until(t.paused[key])
-		t.mu.Unlock()
-		if err != nil || rest <= 0 {
-			return err
+		if err := sleep(r.Context(), t.rest(key)); err != nil {
+			return nil, err
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(rest):
+		slots, at, err := t.reserve(r, key)
+		if err != nil {
+			return nil, err
+		}
+		waits := time.Until(at) > 0
+		if err := sleep(r.Context(), time.Until(at)); err != nil {
+			for _, s := range slots {
+				if s.res != nil {
+					_ = s.res.Cancel(r.Context())
+				}
+			}
+			return nil, err
+		}
+		if waits && t.rest(key) <= 0 { // perhaps another process was asked for a pause meanwhile
+			if p, err := t.pauses().Peek(r.Context(), key+pauseKey); err == nil {
+				t.pauseHere(key, p.ResetAfter)
+			}
+		}
+		if t.rest(key) <= 0 {
+			return slots, nil
+		}
+		for _, s := range slots[:len(t.Budgets)] {
+			s.giveBack(r.Context(), key)
 		}
 	}
 }
 
-// pause begins a pause, or makes it longer. It returns at the request's deadline, and goes on until all know of the pause.
-func (t *Transport) pause(ctx context.Context, key string, pause time.Duration) {
+// reserve takes the slots of a request, that of the Limiter last, and returns when the last of them comes.
+func (t *Transport) reserve(r *http.Request, key string) (slots []slot, at time.Time, err error) {
+	ctx := r.Context()
+	for _, b := range append(slices.Clip(t.Budgets), Budget{Unit: requests, Limiter: t.Limiter, Limit: t.Limit}) {
+		s := slot{Budget: b, cost: 1}
+		if b.Limit != nil {
+			s.Limiter = b.Limiter.With(b.Limit(r))
+		}
+		if b.Cost != nil {
+			s.cost = max(b.Cost(r), 0)
+		}
+		if s.cost > 0 {
+			s.res, err = s.Limiter.Reserve(ctx, key, s.cost, left(ctx))
+			if err == nil && !s.res.Result.Allowed {
+				err = &throttle.DeniedError{Result: s.res.Result}
+			}
+			if err != nil {
+				break
+			}
+			at = later(at, time.Now().Add(s.res.Wait))
+		}
+		slots = append(slots, s)
+	}
+	if wait := time.Until(at); err == nil && wait > left(ctx) { // the replies took part of the time
+		err = late(wait)
+	}
+	if err != nil {
+		for _, s := range slots {
+			s.giveBack(ctx, key)
+		}
+	}
+	return slots, at, err
+}
+
+// giveBack gives units back that were just taken, or that a pause has left unused.
+func (s *slot) giveBack(ctx context.Context, key string) {
+	if s.res != nil && s.res.Result.Source == throttle.FromServer {
+		_, _ = s.Limiter.Refund(context.WithoutCancel(ctx), key, s.cost)
+	}
+}
+
+// pause begins a pause, or makes it longer. All processes that wait for slots find it under a key of its own.
+func (t *Transport) pause(ctx context.Context, key string, limiter throttle.Rate, pause time.Duration) {
 	pause = min(pause, cmp.Or(t.MaxPause, time.Minute))
-	t.pauseHere(key, time.Now().Add(pause))
-	var late <-chan time.Time
-	if end, ok := ctx.Deadline(); ok {
-		late = time.After(time.Until(end))
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_, _ = t.Limiter.Pause(context.WithoutCancel(ctx), key, pause)
-	}()
-	select {
-	case <-done:
-	case <-late:
-	}
-}
-
-// pauseHere notes when the pause of this process ends.
-func (t *Transport) pauseHere(key string, end time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !end.After(t.paused[key]) {
-		return
-	}
-	if t.paused == nil {
-		t.paused = map[string]time.Time{}
-	}
-	t.paused[key] = end
-	time.AfterFunc(time.Until(end), func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if t.paused[key].Equal(end) {
-			delete(t.paused, key)
-		}
+	t.pauseHere(key, pause)
+	tell(ctx, func(ctx context.Context) {
+		var both sync.WaitGroup
+		both.Go(func() { _, _ = t.pauses().Pause(ctx, key+pauseKey, pause) })
+		both.Go(func() { _, _ = limiter.Pause(ctx, key, pause) })
+		both.Wait()
 	})
 }
 
-// askedFor returns how long a response asks to wait; 0 if it does not say.
-func askedFor(h http.Header, now time.Time) time.Duration {
-	after := h.Get("Retry-After")
-	if date, err := http.ParseTime(after); err == nil {
-		return max(date.Sub(now), 0)
+// pauseKey is the end of the key of a host's pause.
+const pauseKey = "|pause"
+
+// pauses is the limiter of pauses: each unit in use is a ms to wait.
+func (t *Transport) pauses() throttle.Rate { return t.Limiter.With(throttle.PerSecond(1000).Burst(1)) }
+
+// pauseHere notes a pause of this process, unless a longer one is known.
+func (t *Transport) pauseHere(key string, pause time.Duration) {
+	if pause <= 0 {
+		return
 	}
-	if pause, ok := wholeSeconds(after); ok {
-		return pause
+	end := time.Now().Add(pause)
+	for {
+		old, found := t.paused.LoadOrStore(key, end)
+		if !found || !end.After(old.(time.Time)) || t.paused.CompareAndSwap(key, old, end) {
+			break
+		}
 	}
-	longest := time.Duration(0)
-	for _, item := range strings.Split(strings.Join(h.Values("RateLimit"), ","), ",") {
-		fields := strings.FieldsFunc(item, func(r rune) bool { return r == ';' || r == ' ' })
-		if !slices.Contains(fields, "r=0") {
-			continue
-		}
-		for _, field := range fields {
-			if text, found := strings.CutPrefix(field, "t="); found {
-				pause, _ := wholeSeconds(text)
-				longest = max(longest, pause)
-			}
-		}
+	time.AfterFunc(pause, func() { t.paused.CompareAndDelete(key, end) })
+}
+
+// rest returns how long the pause of this process lasts.
+func (t *Transport) rest(key string) time.Duration {
+	end, ok := t.paused.Load(key)
+	if !ok {
+		return 0
+	}
+	return time.Until(end.(time.Time))
+}
+
+// tell makes a call, and returns at the deadline at the latest. The call goes on until all know.
+func tell(ctx context.Context, call func(context.Context)) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		call(context.WithoutCancel(ctx))
+	}()
+	var end <-chan time.Time
+	if _, ok := ctx.Deadline(); ok {
+		end = time.After(left(ctx))
+	}
+	select {
+	case <-done:
+	case <-end:
+	}
+}
+
+// left returns the time until the deadline of a context, if there is one, or more than 10 years.
+func left(ctx context.Context) time.Duration {
+	if end, ok := ctx.Deadline(); ok {
+		return max(time.Until(end), 0)
 	}
 	return longest
 }
 
-// wholeSeconds reads a number of seconds; one above 68 years is 68 years.
-func wholeSeconds(text string) (time.Duration, bool) {
-	n, err := strconv.ParseUint(text, 10, 31)
-	return time.Duration(n) * time.Second, err == nil || errors.Is(err, strconv.ErrRange)
+// sleep waits, unless the wait would pass the deadline.
+func sleep(ctx context.Context, wait time.Duration) error {
+	switch {
+	case wait <= 0:
+		return nil
+	case wait > left(ctx):
+		return late(wait)
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// late is the error of a wait that would pass the deadline.
+func late(wait time.Duration) error {
+	return &throttle.DeniedError{Result: throttle.Result{RetryAfter: wait}}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }

@@ -2,6 +2,7 @@ package throttlehttp_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -27,17 +28,34 @@ type tripper func(*http.Request) (*http.Response, error)
 
 func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Requests of two processes go one after another, and both wait when one is asked to: by Retry-After, by a date, or by
-// RateLimit. No pause is longer than MaxPause.
+// respond returns an answer with this status and header.
+func respond(status int, header map[string]string) *http.Response {
+	w := httptest.NewRecorder()
+	for name, value := range header {
+		w.Header().Set(name, value)
+	}
+	w.WriteHeader(status)
+	return w.Result()
+}
+
+// Requests of two processes go one after another, and both wait when one is asked to. No pause is longer than MaxPause.
 func TestTransport(t *testing.T) {
 	for name, row := range map[string]struct {
-		header, value string
-		pause         time.Duration
+		header map[string]string // of a denial
+		pause  time.Duration
 	}{
-		"seconds": {"Retry-After", "30", 30 * time.Second}, "too long": {"Retry-After", "9000000000", 40 * time.Second},
-		"date":    {"Retry-After", "Sat, 01 Jan 2000 00:00:32 GMT", 31 * time.Second}, // asked at 1 s
-		"fields":  {"RateLimit", `"day";r=5;t=3000, "burst";r=0;t=20, "hour";r=0;t=9`, 20 * time.Second},
-		"nothing": {"Retry-After", "soon", 0},
+		"seconds":  {map[string]string{"Retry-After": "30"}, 30 * time.Second},
+		"too long": {map[string]string{"Retry-After": "9000000000"}, 40 * time.Second},
+		"nothing":  {map[string]string{"Retry-After": "soon", "X-Ratelimit-Remaining": "-1", "X-Ratelimit-Reset": "30"}, 0},
+		"ms":       {map[string]string{"Retry-After-Ms": "1500.5", "Retry-After": "30"}, 2 * time.Second}, // in whole units,
+		"no wait":  {map[string]string{"Retry-After": "0", "RateLimit": `"a";r=0;t=20`}, 0},
+		"date":     {map[string]string{"Retry-After": "Sat, 01 Jan 2000 00:00:32 GMT"}, 31 * time.Second}, // asked at 1 s
+		"its date": {map[string]string{"Retry-After": "Sun, 01 Jan 2090 00:00:09 GMT", "Date": "Sun, 01 Jan 2090 00:00:00 GMT"}, 9 * time.Second},
+		"fields":   {map[string]string{"RateLimit": `"day";r=5;t=3000, "a\",b";r=0;t=20;pk=:YQ==:,"hour";t=9;r=0`}, 20 * time.Second},
+		"broken":   {map[string]string{"RateLimit": `"a";r=0;t=20, "b`}, 0},
+		"text":     {map[string]string{"X-Ratelimit-Remaining-Requests": "0", "X-Ratelimit-Reset-Requests": "0m6.5s"}, 7 * time.Second},
+		"epoch":    {map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "946684811"}, 10 * time.Second},
+		"RFC 3339": {map[string]string{"Anthropic-Ratelimit-Requests-Remaining": "0", "Anthropic-Ratelimit-Requests-Reset": "2000-01-01T01:00:08+01:00"}, 7 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -45,15 +63,13 @@ func TestTransport(t *testing.T) {
 				var sent []time.Duration
 				began := time.Now()
 				gone := func() {} // the caller
-				upstream := tripper(func(r *http.Request) (*http.Response, error) {
+				upstream := tripper(func(*http.Request) (*http.Response, error) {
 					sent = append(sent, time.Since(began))
 					gone()
-					w := httptest.NewRecorder()
-					w.Header().Set(row.header, row.value) // of an answer that isn't a denial it means nothing
 					if len(sent) == 2 {
-						w.WriteHeader(http.StatusTooManyRequests)
+						return respond(http.StatusTooManyRequests, row.header), nil
 					}
-					return w.Result(), nil
+					return respond(http.StatusOK, map[string]string{"Retry-After": "30"}), nil // means nothing
 				})
 				var fleet []*throttlehttp.Transport
 				for range 2 {
@@ -191,7 +207,7 @@ func TestTransport_slowServer(t *testing.T) {
 		})}
 		for deadline, want := range map[time.Duration]time.Duration{time.Hour: time.Second, 500 * time.Millisecond: 500 * time.Millisecond} {
 			var all sync.WaitGroup
-			for i := range 50 {
+			for i := range 25 { // each makes two calls
 				all.Go(func() {
 					began := time.Now()
 					ctx, cancel := context.WithTimeout(t.Context(), deadline)
@@ -204,5 +220,119 @@ func TestTransport_slowServer(t *testing.T) {
 			all.Wait()
 		}
 		time.Sleep(time.Minute) // until all pauses are known
+	})
+}
+
+// What an answer that is admitted says of its units is what others have left, too: of requests and of tokens. If it says that
+// nothing is left before a time, all wait for it.
+func TestTransport_follows(t *testing.T) {
+	for name, row := range map[string]struct {
+		header           map[string]string
+		requests, tokens int64 // that remain
+		wait             time.Duration
+	}{
+		"nothing":   {nil, 9, 900, 0},
+		"OpenAI":    {map[string]string{"X-Ratelimit-Remaining-Requests": "4", "X-Ratelimit-Remaining-Tokens": "0", "X-Ratelimit-Reset-Tokens": "6m0s"}, 4, 0, 0},
+		"Anthropic": {map[string]string{"Anthropic-Ratelimit-Requests-Remaining": "3", "Anthropic-Ratelimit-Tokens-Remaining": "70"}, 3, 70, 0},
+		"more":      {map[string]string{"X-Ratelimit-Remaining-Requests": "5000", "X-Ratelimit-Remaining-Tokens": "1e3"}, 9, 900, 0},
+		"fields":    {map[string]string{"RateLimit-Policy": `"a";q=9, "b";q=9;qu="tokens", "c";q=9;qu="content-bytes"`, "RateLimit": `"a";r=5;t=9, "b";r=20;t=9, "c";r=1;t=9`}, 5, 20, 0},
+		"none left": {map[string]string{"RateLimit": `"a";r=0;t=30`}, 0, 900, 30 * time.Second},
+		"cached":    {map[string]string{"RateLimit": `"a";r=0;t=30`, "Age": "5"}, 9, 900, 0},
+		"draft 6":   {map[string]string{"RateLimit-Remaining": "2", "RateLimit-Reset": "9"}, 2, 900, 0},
+	} {
+		bubble(t, func(t *testing.T, c *throttle.Client, s *throttletest.Server) {
+			calls, tokens := c.Rate("requests", throttle.PerMinute(10)), c.Rate("tokens", throttle.PerMinute(1000))
+			transport := &throttlehttp.Transport{Limiter: calls, Base: tripper(func(*http.Request) (*http.Response, error) { return respond(http.StatusOK, row.header), nil }),
+				Budgets: []throttlehttp.Budget{{Unit: "tokens", Limiter: tokens, Cost: func(*http.Request) int64 { return 100 }}}}
+			sendAtOnce(t, transport, 1)
+			left, err := calls.Peek(t.Context(), "example.com")
+			require.NoError(t, err)
+			leftTokens, err := tokens.Peek(t.Context(), "example.com")
+			require.NoError(t, err)
+			require.Equal(t, []int64{row.requests, row.tokens}, []int64{left.Remaining, leftTokens.Remaining}, name)
+			// A request whose slot would come after its deadline fails at once, and takes nothing.
+			before := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), row.wait*9/10)
+			defer cancel()
+			if _, err = transport.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodGet, "http://example.com/", nil)); row.wait > 0 {
+				require.Zero(t, time.Since(before))
+				var denied *throttle.DeniedError
+				require.ErrorAs(t, err, &denied)
+				require.Equal(t, row.wait, denied.Result.RetryAfter)
+				require.ErrorContains(t, err, "no slot for example.com")
+			}
+		})
+	}
+}
+
+// Tokens are estimated before a request, and settled by its answer. One that gets no slot takes none of any budget.
+func TestTransport_budgets(t *testing.T) {
+	bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {
+		tokens, size := c.Rate("tokens", throttle.PerMinute(1000)), 40_000
+		transport := &throttlehttp.Transport{Limiter: c.Limits("requests").Rate(throttle.Unlimited()),
+			Limit: throttlehttp.HostLimits(map[string]throttle.Limit{"Slow.test": throttle.PerMinute(1), "closed.test:81": throttle.Suspended()}, throttle.Unlimited()),
+			Key:   fixed,
+			Base: tripper(func(*http.Request) (*http.Response, error) {
+				w := httptest.NewRecorder()
+				fmt.Fprintf(w, "%*d", size, 150) // what was used, at the end
+				return w.Result(), nil
+			}),
+			Budgets: []throttlehttp.Budget{{Unit: "tokens", Limiter: tokens, Cost: func(r *http.Request) int64 { return int64(len(r.URL.Path)) * 100 },
+				Charge: func(_ *http.Request, r throttlehttp.Response) (used int64) {
+					require.Len(t, r.Tail, min(size, 16<<10))
+					require.EqualValues(t, size, r.Bytes)
+					_, err := fmt.Sscan(string(r.Tail), &used)
+					require.NoError(t, err)
+					return used
+				}}}}
+		send := func(url string, remaining int64) error {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			w, err := transport.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodGet, url, nil))
+			if err == nil {
+				_, err = io.Copy(io.Discard, w.Body)
+				require.NoError(t, errors.Join(err, w.Body.Close(), w.Body.Close())) // settled once
+			}
+			left, peekErr := tokens.Peek(t.Context(), "all")
+			require.NoError(t, peekErr)
+			require.Equal(t, remaining, left.Remaining, url)
+			return err
+		}
+		require.NoError(t, send("http://slow.test:80/4567", 850))
+		size = 1000
+		require.ErrorContains(t, send("http://SLOW.test/", 850), "try again in 55s") // in a minute, within 5 s
+		require.ErrorContains(t, send("http://closed.test:81/", 850), "no wait helps")
+		require.NoError(t, send("http://other.test/", 700))
+		require.ErrorContains(t, send("http://other.test/2345678901", 700), "no wait helps") // 1100 of 1000
+	})
+}
+
+// Whatever an answer says, the next request waits at most MaxPause.
+func FuzzTransport_hostile(f *testing.F) {
+	for _, text := range []string{"", "-1", "1e300", "-1e300", "NaN", "inf", "0x1p-2", "99999999999999999999h", "9223372036854775807", "9999-12-31T23:59:59Z", "1s",
+		"Fri, 31 Dec 9999 23:59:59 GMT", "\"a\";r=0;t=99999999999", "\"\\\";r=0", "a;r=-1;t=-1,,", "\xff\x00;r=0", strings.Repeat("a;r=0;t=9,", 400), strings.Repeat(";", 5000)} {
+		f.Add(text, "0", "Sat, 01 Jan 0001 00:00:00 GMT", true)
+		f.Add("", text, text, false)
+	}
+	f.Fuzz(func(t *testing.T, wait, remaining, date string, denied bool) {
+		bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {
+			rate := c.Rate("api", throttle.PerSecond(1).Burst(2))
+			header, status := map[string]string{"Date": date}, http.StatusOK
+			for _, name := range []string{"Retry-After", "Retry-After-Ms", "X-Ratelimit-Reset", "X-Ratelimit-Reset-Requests", "Anthropic-Ratelimit-Requests-Reset", "RateLimit"} {
+				header[name], header[strings.Replace(name, "Reset", "Remaining", 1)] = wait, remaining
+			}
+			header["RateLimit-Policy"] = remaining
+			if denied {
+				status = http.StatusServiceUnavailable
+			}
+			transport := &throttlehttp.Transport{Limiter: rate, Base: tripper(func(*http.Request) (*http.Response, error) { return respond(status, header), nil }), MaxPause: 7 * time.Second}
+			sendAtOnce(t, transport, 1)
+			r, err := rate.Reserve(t.Context(), "example.com", 1, time.Hour)
+			require.NoError(t, err)
+			require.LessOrEqual(t, r.Wait, 8*time.Second)
+			began := time.Now()
+			sendAtOnce(t, transport, 1)
+			require.LessOrEqual(t, time.Since(began), 9*time.Second)
+		})
 	})
 }
