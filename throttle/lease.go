@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
+	"strconv"
+	"sync/atomic"
 	"time"
 
 	"gothrottle/throttle/internal/wire"
@@ -14,11 +16,12 @@ import (
 // Lease is a slot that this process holds. The slot is renewed in the background until Close.
 type Lease struct {
 	Result  Result // of the call that took the slot
-	Holder  string // its id on the server
+	Holder  string // its id on the server, which no other lease has
 	l       limiter
 	key     string
 	ctx     context.Context
 	end     context.CancelCauseFunc
+	token   atomic.Int64
 	renewed chan struct{} // closed when nothing renews any more
 	closed  ending
 	err     error // of Close
@@ -32,8 +35,12 @@ func (s Slots) Part(key, holder string) Part { return Part{l: s.l, key: key, n: 
 // With FailOpen, and while the server is unavailable, the Lease holds nothing. If a reply is lost, a slot may stay taken
 // until it lapses.
 func (s Slots) Lease(ctx context.Context, key string) (*Lease, error) {
+	return s.lease(ctx, key, rand.Text())
+}
+
+func (s Slots) lease(ctx context.Context, key, holder string) (*Lease, error) {
 	began := time.Now()
-	lease, r, err := s.l.lease(ctx, key)
+	lease, r, err := s.l.lease(ctx, key, holder)
 	s.l.observe(verbLease, key, began, &r, &err)
 	if err == nil && lease == nil {
 		err = &DeniedError{r}
@@ -43,29 +50,40 @@ func (s Slots) Lease(ctx context.Context, key string) (*Lease, error) {
 
 // Acquire is Lease that waits for a free slot until the end of ctx. It asks again after a twentieth of a slot's time, 10 ms
 // to 1 s, or when a slot lapses. There is no queue: if several wait, chance decides. An error that isn't a denial is
-// returned at once, such as ErrUnavailable.
+// returned at once, but for ErrUnavailable with the option AwaitServer. All its calls have one holder, so a lost reply does
+// not keep it from its own slot.
 func (s Slots) Acquire(ctx context.Context, key string) (*Lease, error) {
+	holder := rand.Text()
 	for {
-		lease, err := s.Lease(ctx, key)
-		var denied *DeniedError
-		if !errors.As(err, &denied) || denied.Result.Cause != nil || denied.Result.RetryAfter == Never {
-			return lease, err
-		}
+		lease, err := s.lease(ctx, key, holder)
 		pause := min(max(s.l.period/20, 10*time.Millisecond), time.Second)
-		pause = min(pause/2+mathrand.N(pause), max(denied.Result.RetryAfter, time.Millisecond))
+		pause = pause/2 + mathrand.N(pause)
+		var denied *DeniedError
+		switch {
+		case err == nil:
+			return lease, nil
+		case errors.Is(err, ErrUnavailable):
+			if !s.l.awaits {
+				return nil, err
+			}
+		case errors.As(err, &denied) && denied.Result.RetryAfter != Never:
+			pause = min(pause, max(denied.Result.RetryAfter, time.Millisecond))
+		default:
+			return nil, err
+		}
 		if !sleep(pause, ctx.Done()) {
-			return nil, fmt.Errorf("%w (%w)", denied, ctx.Err())
+			return nil, fmt.Errorf("%w (%w)", err, ctx.Err())
 		}
 	}
 }
 
-func (l limiter) lease(ctx context.Context, key string) (*Lease, Result, error) {
+func (l limiter) lease(ctx context.Context, key, holder string) (*Lease, Result, error) {
 	if err := l.check(verbLease, 1, take); err != nil {
 		return nil, Result{}, err
 	}
-	lease := &Lease{l: l, key: key, Holder: rand.Text(), renewed: make(chan struct{}), closed: newEnding()}
+	lease := &Lease{l: l, key: key, Holder: holder, renewed: make(chan struct{}), closed: newEnding()}
 	sent := time.Now()
-	r, _, err := l.slot(ctx, key, lease.Holder, take)
+	r, _, err := l.slot(ctx, key, holder, take)
 	if err != nil {
 		r, err = l.failed(verbLease, 1, err)
 	}
@@ -163,6 +181,33 @@ func (l *limiter) checkHolder(v Verb, holder string) error {
 // Context ends when the lease is lost, with the cause ErrLost, or when it is closed. It has the values of the context that
 // Lease was called with, and does not end with it.
 func (l *Lease) Context() context.Context { return l.ctx }
+
+// Token returns a fencing token, for storage that keeps the largest one and refuses smaller ones: so it refuses a holder that
+// has lost its slot and does not know it yet. It is the server's time in us at which the slot was taken, or renewed last: call
+// Token before the work begins. The first call asks the server, later ones return the same number. ErrLost: the server knows
+// no such slot. A later holder's token is larger, with Script if the server's clock is not set back, and after a restart or a
+// failover as docs/go.md says. Holders at the same time are told apart by Holder.
+func (l *Lease) Token(ctx context.Context) (int64, error) {
+	if token := l.token.Load(); token != 0 {
+		return token, nil
+	}
+	reply, err := l.l.c.conn.General(ctx, &l.l.wait, nil, "ZMSCORE", l.l.prefix+l.key, "\x02"+l.Holder)
+	scores, _ := reply.([]any)
+	switch {
+	case err != nil:
+		return 0, err
+	case len(scores) != 1:
+		return 0, wire.ErrReply
+	case scores[0] == nil:
+		return 0, fmt.Errorf("%w: the server knows no such slot", ErrLost)
+	}
+	lapses, err := strconv.ParseFloat(fmt.Sprintf("%v", scores[0]), 64) // below 0; it is a string in RESP2
+	if err != nil {
+		return 0, wire.ErrReply
+	}
+	l.token.CompareAndSwap(0, -int64(lapses)-l.l.period.Microseconds())
+	return l.token.Load(), nil
+}
 
 // renew renews the slot until Close, or until it is lost. It was taken by a command sent at this time.
 func (l *Lease) renew(sent time.Time) {

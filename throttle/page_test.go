@@ -62,6 +62,7 @@ import (
 
 var (
 	work = func(context.Context) error { return nil }
+	job  = func(context.Context, int64) error { return nil }
 	_    = errors.Is
 	_    = time.Now
 	_    http.Handler

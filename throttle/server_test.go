@@ -70,6 +70,7 @@ func TestServer_everyVerb(t *testing.T) {
 			require.EqualValues(t, []int64{3, 1}, []int64{all.Each[0].Remaining, all.Each[1].Remaining})
 			lease := must(c.Slots("jobs", 2, time.Minute).Lease(background, ""))
 			require.Zero(t, lease.Result.Remaining)
+			require.InDelta(t, time.Now().UnixMicro(), must(lease.Token(background)), 60e6)
 			require.NoError(t, lease.Close())
 			require.NoError(t, rdb.LPush(background, "p:other:", 1).Err())
 			_, err := c.Rate("other", limit).Allow(background, "")

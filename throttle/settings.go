@@ -6,7 +6,7 @@ import (
 )
 
 // Option sets how a client and its limiters behave. New takes the options of the client, and those that all its limiters
-// have. Each limiter may add its own: Timeout, FailOpen, FailClosed, Coalesce, DenyCache and Budget.
+// have. Each limiter may add its own: Timeout, FailOpen, FailClosed, Coalesce, DenyCache, Budget and AwaitServer.
 type Option func(*options)
 
 // options is what an Option sets.
@@ -27,6 +27,7 @@ type settings struct {
 	fallback Source // "" returns an error
 	coalesce bool
 	denies   bool
+	awaits   bool
 	units    int64
 	hold     time.Duration
 }
@@ -85,6 +86,10 @@ func Coalesce(on bool) Option { return func(s *options) { s.coalesce = on } }
 // quantity, for a Policy at most 1 s. It is exact, except that these are noticed late: refunds and deleted keys of other
 // processes, and a policy that is changed. The last denial of a key is remembered, and takes about 400 bytes. Denials that have passed are dropped about every 10 s.
 func DenyCache(on bool) Option { return func(s *options) { s.denies = on } }
+
+// AwaitServer makes Acquire wait while the server is unavailable, as during a restart or a failover, until the end of its
+// context. With FailOpen it returns at once a Lease that holds nothing.
+func AwaitServer() Option { return func(o *options) { o.awaits = true } }
 
 // Budget makes Allow take up to units units more than it needs, and spend them in this process for the time hold: 1 s is a
 // good start. Units are taken from the server before they are spent, so a crash admits no unit too many. A crash or a lost

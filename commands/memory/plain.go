@@ -45,6 +45,7 @@ var plain = map[string]struct {
 	"TYPE":      {2, 2, (*plainCall).kind},
 	"UNLINK":    {2, many, func(c *plainCall) any { return c.count((*shard).remove) }},
 	"ZADD":      {4, many, func(c *plainCall) any { return c.elements(commands.KindZset, 2) }},
+	"ZMSCORE":   {3, many, (*plainCall).scores},
 	"ZREM":      {3, many, func(c *plainCall) any { return c.elements(commands.KindZset, 1) }},
 }
 
@@ -216,6 +217,21 @@ func (c *plainCall) elements(kind commands.Kind, words int) any {
 	}
 	n := int64(len(v.Fields) + len(v.Set) - before)
 	return max(n, -n)
+}
+
+// scores returns the scores of some members, nil for others.
+func (c *plainCall) scores() any {
+	v := cmp.Or(c.live(), &Value{Kind: commands.KindZset})
+	if v.Kind != commands.KindZset {
+		return Error(commands.ErrWrongType.Text())
+	}
+	all := make([]any, len(c.args)-1)
+	for _, m := range v.Set {
+		if i := slices.Index(c.args[1:], m.Text); i >= 0 {
+			all[i] = strconv.FormatFloat(m.Score, 'f', -1, 64)
+		}
+	}
+	return all
 }
 
 // config reads and sets the configuration of the module.
