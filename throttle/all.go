@@ -47,7 +47,7 @@ func (c *Client) SettleAll(ctx context.Context, parts ...Part) (AllResult, error
 	return c.askAll(ctx, verbSettleAll, parts)
 }
 
-func (c *Client) askAll(ctx context.Context, v Verb, parts []Part) (all AllResult, err error) {
+func (c *Client) askAll(ctx context.Context, v verb, parts []Part) (all AllResult, err error) {
 	defer c.all.observe(v, "", time.Now(), &all.Result, &err)
 	if err := c.checkAll(v, parts); err != nil {
 		return AllResult{}, err
@@ -71,7 +71,7 @@ func (c *Client) askAll(ctx context.Context, v Verb, parts []Part) (all AllResul
 }
 
 // checkAll refuses parts that the verb cannot have.
-func (c *Client) checkAll(v Verb, parts []Part) error {
+func (c *Client) checkAll(v verb, parts []Part) error {
 	if len(parts) == 0 {
 		return params("%s needs at least one part", v)
 	}
@@ -94,7 +94,7 @@ func (c *Client) checkAll(v Verb, parts []Part) error {
 
 // fixedParts decides the parts whose limits are Unlimited or Suspended, and returns the indexes of the others: none if a part
 // is denied.
-func fixedParts(v Verb, parts []Part) (all AllResult, sent []int) {
+func fixedParts(v verb, parts []Part) (all AllResult, sent []int) {
 	all.Each = make([]Result, len(parts))
 	denied := -1
 	for i := range parts {
@@ -117,7 +117,7 @@ func fixedParts(v Verb, parts []Part) (all AllResult, sent []int) {
 }
 
 // allWords returns the words of GO.ALL for some parts, and the keys after the first one.
-func (c *Client) allWords(v Verb, sent []int, parts []Part) (words, more []any, err error) {
+func (c *Client) allWords(v verb, sent []int, parts []Part) (words, more []any, err error) {
 	words = []any{"GO.ALL"}
 	ring := c.conn.Sharded()
 	for i, at := range sent {
@@ -186,7 +186,7 @@ func (all *AllResult) read(reply any, sent []int, parts []Part) error {
 }
 
 // allFailed is what All returns after an error.
-func (c *Client) allFailed(v Verb, sent []int, parts []Part, all AllResult, cause error) (_ AllResult, err error) {
+func (c *Client) allFailed(v verb, sent []int, parts []Part, all AllResult, cause error) (_ AllResult, err error) {
 	for _, at := range sent {
 		part := limiter{c.all.family, parts[at].l.bounds} // with the client's fallback
 		all.Each[at], err = part.failed(v, max(parts[at].n, 0), cause)

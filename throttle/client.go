@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -21,29 +22,30 @@ type Processor interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 }
 
-// Verb is the method that an Event is about: Allow (and AllowN), AllowAtMost, Peek, Refund, Settle, Raise (and Pause), Reset,
-// Reserve (and Wait, WaitN), Lease (and Acquire), Hold, Release, All or SettleAll.
-type Verb string
+// verb is what Event.Verb says.
+type verb string
 
 const (
-	verbAllow       Verb = "Allow"
-	verbAllowAtMost Verb = "AllowAtMost"
-	verbPeek        Verb = "Peek"
-	verbRefund      Verb = "Refund"
-	verbSettle      Verb = "Settle"
-	verbRaise       Verb = "Raise"
-	verbReset       Verb = "Reset"
-	verbReserve     Verb = "Reserve"
-	verbLease       Verb = "Lease"
-	verbHold        Verb = "Hold"
-	verbRelease     Verb = "Release"
-	verbAll         Verb = "All"
-	verbSettleAll   Verb = "SettleAll"
+	verbAllow       verb = "Allow"
+	verbAllowAtMost verb = "AllowAtMost"
+	verbPeek        verb = "Peek"
+	verbRefund      verb = "Refund"
+	verbSettle      verb = "Settle"
+	verbRaise       verb = "Raise"
+	verbReset       verb = "Reset"
+	verbReserve     verb = "Reserve"
+	verbLease       verb = "Lease"
+	verbHold        verb = "Hold"
+	verbRelease     verb = "Release"
+	verbAll         verb = "All"
+	verbSettleAll   verb = "SettleAll"
 )
 
 // Event is one decision, for Observe.
 type Event struct {
-	Verb   Verb
+	// Verb is the method: Allow (and AllowN), AllowAtMost, Peek, Refund, Settle, Raise (and Pause), Reset, Reserve (and Wait,
+	// WaitN), Lease (and Acquire), Hold, Release, All or SettleAll.
+	Verb   string
 	Name   string        // of the limiter; "" of All and SettleAll
 	Key    string        // as the caller gave it; "" of All and SettleAll
 	Result Result        // of Reset it only says that the server did it
@@ -64,7 +66,8 @@ type Client struct {
 
 	mu      sync.Mutex
 	names   map[string]*family // every name that was not refused
-	refused error              // why the first limiter was refused
+	refused []string           // the names and causes of which the log has a record
+	first   error              // why the first limiter was refused
 }
 
 // New returns a Client that asks rdb. Options of limiters are defaults of its limiters. New does not connect; Check does.
@@ -94,8 +97,8 @@ func New(rdb Processor, with ...Option) (*Client, error) {
 //
 // For this and the other kinds: the name is 1 to 64 of the characters a-z, A-Z, 0-9, '_', '-' and '.'. Verbs take the rest
 // of the key: with the name login and the rest bob the key is login:bob. A name has one limit and one set of options in a
-// client. The second limiter of a name, if it differs, and a limit that makes no sense are refused: the log and Check say
-// so, and every verb returns ErrParams. Limiters are values. For limits that differ by user or change at run time see
+// client. The second limiter of a name, if it differs, and a limit that makes no sense are refused: the log, Info and Check
+// say so, every verb returns ErrParams, and Must panics. Limiters are values. For limits that differ by user or change at run time see
 // Rate.With and Client.Limits.
 func (c *Client) Rate(name string, limit Limit, options ...Option) Rate {
 	r := Limits{}.Rate(limit)
@@ -191,14 +194,18 @@ func (c *Client) declare(name string, b bounds, with []Option) *family {
 	case err == nil:
 		err = params("there is a limiter %q of %s: %s needs another name, or the same limit and options", name, f.declared.of, b)
 	}
-	if c.refused == nil {
-		c.refused = err
+	c.first = cmp.Or(c.first, err)
+	if what := name + " " + err.Error(); len(c.refused) < mostRefused && !slices.Contains(c.refused, what) {
+		c.refused = append(c.refused, what)
+		c.o.logger.Error("throttle: a limiter is refused", "name", name, "error", err)
 	}
-	c.o.logger.Error("throttle: a limiter is refused", "name", name, "error", err)
 	f = c.newFamily(name, b, o.settings)
 	f.err = err
 	return f
 }
+
+// mostRefused is how many refused limiters the log names: a program may make them for each request.
+const mostRefused = 100
 
 const nameCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 
@@ -228,7 +235,7 @@ func (c *Client) checkName(name string, b bounds) error {
 // that the script decides, and whether the module is loaded, too.
 func (c *Client) Check(ctx context.Context) error {
 	c.mu.Lock()
-	refused := c.refused
+	refused := c.first
 	name := slices.Min(append(slices.Collect(maps.Keys(c.names)), "~")) // the first; no name has a ~
 	c.mu.Unlock()
 	switch {

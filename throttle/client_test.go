@@ -119,12 +119,48 @@ func TestLimiters_ofOneName(t *testing.T) {
 	require.ErrorIs(t, colon.Policy("api").Info().Err, throttle.ErrParams)
 }
 
+// The log has a record for each limiter and cause, at most once a minute, whether the server or the client refuses. A missing
+// module is one cause for all.
+func TestLog_refusals(t *testing.T) {
+	var log strings.Builder
+	c, s := throttletest.New(t, throttle.Logger(slog.New(slog.NewTextHandler(&log, nil))))
+	plans, names := c.Limits("plans"), []string{"a", "b"}
+	step := func(reply error, want int) {
+		t.Helper()
+		log.Reset()
+		s.Fail(reply)
+		for i := range 20 {
+			_, _ = c.Rate(names[i%2], throttle.PerHour(1)).Allow(background, "x")
+			_, _ = plans.Rate(throttle.PerHour(int64(i%2))).Allow(background, "x")
+		}
+		require.Equal(t, want, strings.Count(log.String(), "ERROR"), log.String())
+	}
+	step(nil, 1) // PerHour(0)
+	step(serverError("WRONGTYPE"), 3)
+	step(serverError("CROSSSLOT"), 3)
+	step(serverError("WRONGTYPE"), 0)
+	step(serverError("ERR unknown command"), 1)
+	s.Advance(time.Minute)
+	step(serverError("WRONGTYPE"), 4)
+	log.Reset()
+	for i := range 1000 {
+		c.Rate(fmt.Sprint("@", i%2), throttle.PerHour(1))
+	}
+	require.Equal(t, 2, strings.Count(log.String(), "ERROR"))
+	for i := range 1000 {
+		c.Rate(fmt.Sprint("@", i), throttle.PerHour(1))
+	}
+	require.Equal(t, 100, strings.Count(log.String(), "ERROR"))
+	require.Panics(t, func() { throttle.Must(c.Window("w", 0, time.Hour)) })
+	require.NoError(t, throttle.Must(c.Window("w", 1, time.Hour)).Info().Err)
+}
+
 // Bounds are rounded up, and end at the longest time.
 func TestBounds(t *testing.T) {
 	c, _ := throttletest.New(t)
 	for limit, want := range map[throttle.Limit][2]time.Duration{
 		throttle.PerSecond(3): {time.Second, 333_333_334}, throttle.PerMinute(30).Burst(15): {30 * time.Second, 2 * time.Second},
-		throttle.Per(1, time.Hour).Burst(1e12): {1<<63 - 1, time.Hour},
+		throttle.Per(2, time.Hour).Burst(2 * 100 * 365 * 24): {100 * 365 * 24 * time.Hour, 30 * time.Minute},
 	} {
 		info := c.Rate("a", throttle.PerSecond(1)).With(limit).Info()
 		require.NoError(t, info.Err)
@@ -216,6 +252,7 @@ func TestErrParams(t *testing.T) {
 		"part of a millisecond":  c.Window("a", 1, 1500*time.Microsecond).Info().Err,
 		"lockout 0":              c.Rate("a", throttle.PerSecond(1).Lockout(0)).Info().Err,
 		"part of a lockout":      c.Rate("a", throttle.PerSecond(1).Lockout(1500*time.Microsecond)).Info().Err,
+		"a burst too long":       c.Rate("a", throttle.Per(2, time.Hour).Burst(2*100*365*24+1)).Info().Err,
 		"burst 0":                c.Rate("a", throttle.PerSecond(1).Burst(0)).Info().Err,
 		"slots":                  only(c.Slots("a", 0, time.Second).Lease(background, "x")),
 		"0 units":                only(rate.AllowN(background, "a", 0)),

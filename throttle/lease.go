@@ -138,7 +138,7 @@ func (s Slots) Peek(ctx context.Context, key, holder string) (Holding, error) {
 	return s.hold(ctx, verbPeek, key, holder, peek)
 }
 
-func (s Slots) hold(ctx context.Context, v Verb, key, holder string, m mode) (h Holding, err error) {
+func (s Slots) hold(ctx context.Context, v verb, key, holder string, m mode) (h Holding, err error) {
 	defer s.l.observe(v, key, time.Now(), &h.Result, &err)
 	if err := s.l.checkHolder(v, holder); err != nil {
 		return Holding{}, err
@@ -171,7 +171,7 @@ func (s Slots) Release(ctx context.Context, key, holder string) (held bool, err 
 	return reply == int64(1), err
 }
 
-func (l *limiter) checkHolder(v Verb, holder string) error {
+func (l *limiter) checkHolder(v verb, holder string) error {
 	if holder == "" {
 		return params("%s needs a holder", v)
 	}

@@ -186,7 +186,17 @@ func (b *bounds) check() error {
 	if !sendable(b.period) {
 		return params("the period %s is not a whole number of milliseconds between 1ms and 100 years", b.period)
 	}
+	if b.kind == rateKind && b.drainsTooLong() {
+		return params("a burst must drain within 100 years: %s", *b)
+	}
 	return nil
+}
+
+// drainsTooLong reports whether units x period / count is more than maxPeriod.
+func (b *bounds) drainsTooLong() bool {
+	high, low := bits.Mul64(uint64(b.units), uint64(b.period))
+	mostHigh, mostLow := bits.Mul64(uint64(maxPeriod), uint64(b.count))
+	return high > mostHigh || high == mostHigh && low > mostLow
 }
 
 // sendable reports whether the server takes a length of time.

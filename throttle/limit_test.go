@@ -152,3 +152,13 @@ func TestSlots_namedHolders(t *testing.T) {
 		require.ErrorIs(t, only(jobs.Release(background, "", "a")), throttle.ErrUnavailable)
 	})
 }
+
+// Retry-After is in whole seconds that are long enough.
+func TestResult_retryAfterSeconds(t *testing.T) {
+	for r, want := range map[throttle.Result]int64{
+		{}: 1, {RetryAfter: 1}: 1, {RetryAfter: time.Second}: 1, {RetryAfter: time.Second + 1}: 2, {RetryAfter: throttle.Never}: 0,
+		{Allowed: true}: 0, {Allowed: true, RetryAfter: time.Millisecond}: 1, {RetryAfter: 100 * 365 * 24 * time.Hour}: 3_153_600_000,
+	} {
+		require.Equal(t, want, r.RetryAfterSeconds(), r)
+	}
+}

@@ -51,7 +51,7 @@ type spot struct {
 
 func (c *Client) newFamily(name string, b bounds, s settings) *family {
 	f := &family{c: c, name: name, prefix: c.o.keyPrefix + name + ":", settings: s, declared: *b.boxed(), busy: map[spot][]*group{}}
-	f.wait.Limit = s.timeout
+	f.wait.Limit, f.wait.Name = s.timeout, name
 	f.unseen = s.units > 0 && c.o.observe == nil
 	return f
 }
@@ -180,6 +180,14 @@ func (a named) Info() Info {
 	return info
 }
 
+// Must returns a limiter, and panics if it is refused: for limits that are constants of the program.
+func Must[L interface{ Info() Info }](limiter L) L {
+	if err := limiter.Info().Err; err != nil {
+		panic(err)
+	}
+	return limiter
+}
+
 // broken returns why no verb works, or nil.
 func (l *limiter) broken() error {
 	switch {
@@ -251,7 +259,7 @@ func (a counts) Raise(ctx context.Context, key string, n int64) (Result, error) 
 func (a counts) Part(key string, n int64) Part { return Part{l: a.l, key: key, n: n} }
 
 // verb decides, applies the fallback and calls the observer.
-func (l limiter) verb(ctx context.Context, v Verb, key string, n int64, m mode) (r Result, err error) {
+func (l limiter) verb(ctx context.Context, v verb, key string, n int64, m mode) (r Result, err error) {
 	if l.observes() {
 		defer l.observe(v, key, time.Now(), &r, &err)
 	}
@@ -280,9 +288,9 @@ func (l limiter) verb(ctx context.Context, v Verb, key string, n int64, m mode) 
 func (f *family) observes() bool { return f != nil && f.c.o.observe != nil }
 
 // observe calls the observer of a verb that began at this time and has ended.
-func (f *family) observe(v Verb, key string, began time.Time, r *Result, err *error) {
+func (f *family) observe(v verb, key string, began time.Time, r *Result, err *error) {
 	if f.observes() {
-		f.c.o.observe(Event{v, f.name, key, *r, *err, time.Since(began)})
+		f.c.o.observe(Event{string(v), f.name, key, *r, *err, time.Since(began)})
 	}
 }
 
@@ -317,11 +325,14 @@ func (l *limiter) recall(key string, n int64, r *Result) bool {
 }
 
 // check refuses a limiter or a quantity that the verb cannot have.
-func (l *limiter) check(v Verb, n int64, m mode) error {
+func (l *limiter) check(v verb, n int64, m mode) error {
 	if v == verbRefund { // as the caller gave it
 		n = -n
 	}
 	if err := l.broken(); err != nil {
+		if l.family != nil && l.err == nil { // a limit that comes from data; the log has the others
+			l.c.conn.Refused(&l.wait, err)
+		}
 		return err
 	}
 	switch {
@@ -336,10 +347,10 @@ func (l *limiter) check(v Verb, n int64, m mode) error {
 }
 
 // withoutLockout has the verbs that do not work with a lockout.
-var withoutLockout = []Verb{verbAllowAtMost, verbReserve, verbAll, verbSettleAll}
+var withoutLockout = []verb{verbAllowAtMost, verbReserve, verbAll, verbSettleAll}
 
 // failed is what a verb returns after an error. If the server did not decide, decisions have a fallback.
-func (l *limiter) failed(v Verb, n int64, cause error) (Result, error) {
+func (l *limiter) failed(v verb, n int64, cause error) (Result, error) {
 	r := Result{Limit: l.bounds.units, Source: l.fallback, Cause: cause}
 	switch {
 	case !errors.Is(cause, ErrUnavailable):

@@ -17,6 +17,19 @@ type Result struct {
 	Cause      error         // why the server did not decide; nil if it did
 }
 
+// RetryAfterSeconds is RetryAfter for the HTTP header of that name: in whole seconds, rounded up, and at least 1 after a
+// denial. It is 0 if no wait is needed or none helps: then set no header.
+func (r Result) RetryAfterSeconds() int64 {
+	if r.RetryAfter == Never {
+		return 0
+	}
+	seconds := int64((r.RetryAfter + time.Second - 1) / time.Second)
+	if !r.Allowed {
+		seconds = max(seconds, 1)
+	}
+	return seconds
+}
+
 // Source says who decided, in one word, as metrics want it.
 type Source string
 

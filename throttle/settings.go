@@ -42,8 +42,9 @@ func KeyPrefix(prefix string) Option {
 // of a Lease aren't decisions. Only New takes it.
 func Observe(f func(Event)) Option { return func(o *options) { o.observe, o.ofClient = f, "Observe" } }
 
-// Logger gets one record after 5 failures in a row, one when the server is back, one for each limiter that is refused, and
-// at most one a minute about calls that fail until somebody changes the set-up, such as those of a missing module. With
+// Logger gets one record after 5 failures in a row, one when the server is back, and one for each of the first 100 limiters
+// that are refused. At most once a minute for each limiter and cause it gets one about calls that fail until somebody changes
+// the set-up or the limit, and at most once a minute one about a missing module. With
 // Script, Check logs one for each server. Without a Logger slog.Default() gets them. Only New takes it.
 func Logger(l *slog.Logger) Option { return func(o *options) { o.logger, o.ofClient = l, "Logger" } }
 

@@ -220,7 +220,7 @@ func TestClose_twice(t *testing.T) {
 
 // The observer sees every verb once.
 func TestObserve(t *testing.T) {
-	var verbs []throttle.Verb
+	var verbs []string
 	var last throttle.Event
 	c, s := throttletest.New(t, throttle.KeyPrefix("p:"), throttle.Observe(func(e throttle.Event) { verbs, last = append(verbs, e.Verb), e }))
 	a := c.Rate("a", throttle.PerSecond(2))
@@ -246,7 +246,7 @@ func TestObserve(t *testing.T) {
 	require.Equal(t, err, last.Err)
 	s.Fail(nil)
 	require.NoError(t, lease.Close())
-	require.Equal(t, []throttle.Verb{"Allow", "Allow", "AllowAtMost", "Peek", "Refund",
+	require.Equal(t, []string{"Allow", "Allow", "AllowAtMost", "Peek", "Refund",
 		"Settle", "Reserve", "Reset", "All", "SettleAll", "Lease", "Allow", "All"}, verbs)
 	require.EqualValues(t, 14, s.Calls())
 }

@@ -295,8 +295,8 @@ func (l *limiter) failed(w http.ResponseWriter, r *http.Request, err error) bool
 }
 
 func (l *limiter) setHeaders(h http.Header, asked []ask, all throttle.AllResult) {
-	if !all.Allowed && all.RetryAfter > 0 && all.RetryAfter != throttle.Never {
-		h.Set("Retry-After", strconv.FormatInt(seconds(all.RetryAfter), 10))
+	if after := all.RetryAfterSeconds(); !all.Allowed && after > 0 {
+		h.Set("Retry-After", strconv.FormatInt(after, 10))
 	}
 	if all.Source == throttle.FailedOpen || all.Source == throttle.FailedClosed {
 		return // nothing is known of the limiter

@@ -135,10 +135,12 @@ func Millis(n int64) time.Duration {
 	return time.Duration(n) * time.Millisecond
 }
 
-// Timeout is a time limit of calls. Its latest context is shared.
+// Timeout is a time limit of a limiter's calls. Its latest context is shared.
 type Timeout struct {
-	Limit  time.Duration
-	latest atomic.Pointer[context.Context]
+	Limit   time.Duration
+	Name    string // of the limiter, for the log
+	latest  atomic.Pointer[context.Context]
+	advised [len(advice)]atomic.Int64 // when the log last had a record of each cause: see due
 }
 
 // Steps is how many contexts are made within one time limit, so a call may lose that part of its limit.
@@ -146,7 +148,7 @@ const Steps = 16
 
 // within returns the context of a command that is sent now.
 func (t *Timeout) within(ctx context.Context) within {
-	return within{t.deadline(), ctx, t.Limit}
+	return within{t.deadline(), ctx, t}
 }
 
 // deadline returns a context that ends with the time limit of a call that begins now. Calls that begin within a short time
@@ -168,7 +170,7 @@ func (t *Timeout) deadline() context.Context {
 type within struct {
 	context.Context
 	caller context.Context
-	limit  time.Duration // of which less may be left
+	by     *Timeout // of which less may be left
 }
 
 func (w *within) Value(key any) any { return w.caller.Value(key) }

@@ -30,7 +30,7 @@ type Conn struct {
 	masters sync.Map       // map[string]*lane: the masters of a cluster, by address
 	sha     any            // of the script, nil if the module decides
 	base    time.Time      // the times of circuits count from here
-	advised atomic.Int64   // when the log last had a record of complain, 1 ns and more
+	advised atomic.Int64   // when the log last had a record of a missing module: see due
 	away    atomic.Bool    // the log has said that the server is unavailable
 	running sync.WaitGroup // goroutines that Stop waits for
 

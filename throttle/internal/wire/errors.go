@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -84,7 +85,7 @@ func Classify(err error) error {
 }
 
 // advice says what to do about error replies that begin like this, after ERR. They don't go away by themselves.
-var advice = [][2]string{
+var advice = [...][2]string{
 	{"unknown command 'EVAL", "load gothrottle into every server (docs/install.md): this one runs no scripts"},
 	{"this server refuses TIME", "load gothrottle into every server (docs/install.md)"},
 	{"unknown command", "load gothrottle into every server (docs/install.md), or use the option Script where it can't be loaded (docs/managed.md). Client.Check notices this when a program starts"},
@@ -95,24 +96,38 @@ var advice = [][2]string{
 	{"", "correct the limit or the call (docs/commands.md)"},
 }
 
-// adviceEvery is how much time there is at least from one record of complain to the next.
+// adviceEvery is how much time there is at least from one record of a limiter and a cause to the next.
 const adviceEvery = time.Minute
 
-// complain logs what to do about a call that fails until somebody changes the set-up.
+// complain logs what to do about a call that fails until somebody changes the set-up. A missing module is one cause for all
+// limiters.
 func (c *Conn) complain(cmd command, err error) {
 	var reply redis.Error
-	if !errors.As(err, &reply) || !(errors.Is(err, ErrParams) || errors.Is(err, ErrNoModule) || errors.Is(err, ErrNoScript) || strings.HasPrefix(reply.Error(), "NOPERM")) {
+	all := errors.Is(err, ErrNoModule) || errors.Is(err, ErrNoScript)
+	if !errors.As(err, &reply) || !all && !errors.Is(err, ErrParams) && !strings.HasPrefix(reply.Error(), "NOPERM") {
 		return
 	}
-	last, now := c.advised.Load(), int64(c.Now())+1
-	if last > 0 && now >= last && now-last < int64(adviceEvery) || !c.advised.CompareAndSwap(last, now) {
-		return
+	text, by := strings.TrimPrefix(reply.Error(), "ERR "), cmd.context().by
+	i := slices.IndexFunc(advice[:], func(row [2]string) bool { return strings.HasPrefix(text, row[0]) })
+	last := &by.advised[i]
+	if all {
+		last = &c.advised
 	}
-	text := strings.TrimPrefix(reply.Error(), "ERR ")
-	for _, row := range advice {
-		if strings.HasPrefix(text, row[0]) {
-			c.logger.Error("throttle: calls fail until the set-up is changed", "command", cmd.asked()[0], "key", cmd.asked()[1], "error", reply, "do", row[1])
-			return
-		}
+	if due(last, c.Now()) {
+		c.logger.Error("throttle: calls fail until the set-up is changed", "name", by.Name, "command", cmd.asked()[0], "key", cmd.asked()[1],
+			"error", reply, "do", advice[i][1])
 	}
+}
+
+// Refused logs that a limit makes no sense, so that its calls are not sent.
+func (c *Conn) Refused(by *Timeout, err error) {
+	if due(&by.advised[len(advice)-1], c.Now()) {
+		c.logger.Error("throttle: a limit is refused", "name", by.Name, "error", err)
+	}
+}
+
+// due reports whether the log gets a record now, and notes it. last is when it got the last one, 1 ns and more.
+func due(last *atomic.Int64, at time.Duration) bool {
+	before, now := last.Load(), int64(at)+1
+	return (before == 0 || now < before || now-before >= int64(adviceEvery)) && last.CompareAndSwap(before, now)
 }

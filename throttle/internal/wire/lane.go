@@ -97,7 +97,7 @@ func (c *Conn) send(cmd command) error {
 	l := c.lane(w, key)
 	began := time.Duration(0) // before all failures that the circuit counts
 	if l.fails.Load() {
-		if began = c.Now(); !l.admits(began, w.limit) {
+		if began = c.Now(); !l.admits(began, w.by.Limit) {
 			return fmt.Errorf("%w: its last calls failed, and it is asked again soon", ErrUnavailable)
 		}
 	}
@@ -111,7 +111,7 @@ func (c *Conn) send(cmd command) error {
 		return nil
 	}
 	if errors.Is(err, context.DeadlineExceeded) && ended(w) != nil {
-		err = fmt.Errorf("%w: no reply within the Timeout of %s", err, w.limit)
+		err = fmt.Errorf("%w: no reply within the Timeout of %s", err, w.by.Limit)
 	}
 	caller := ended(w.caller)
 	switch {
@@ -121,7 +121,7 @@ func (c *Conn) send(cmd command) error {
 		l.works(c)
 		c.complain(cmd, err)
 	default:
-		l.failed(c, began, w.limit, err)
+		l.failed(c, began, w.by.Limit, err)
 		c.connect(l, w, key, err)
 	}
 	if caller != nil && errors.Is(err, ErrUnavailable) {
@@ -143,7 +143,7 @@ func (c *Conn) connect(l *lane, w *within, key string, err error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if end, _ := w.Deadline(); l.connecting || end.Add(-w.limit).Before(l.connected) {
+	if end, _ := w.Deadline(); l.connecting || end.Add(-w.by.Limit).Before(l.connected) {
 		return
 	}
 	l.connecting = c.Start(func() {
@@ -220,7 +220,7 @@ func (l *lane) send(c *Conn, cmd command) error {
 	q := &queued{command: cmd, done: make(chan struct{})}
 	if !turn {
 		if len(l.queue) == 0 {
-			l.hurryUp(c, w.limit/hurryPart)
+			l.hurryUp(c, w.by.Limit/hurryPart)
 		}
 		l.queue = append(l.queue, q)
 	}
