@@ -1,21 +1,24 @@
 #!/bin/bash
-# Compares the API of the Go client with that of the last release, by apidiff. A change that breaks callers ends the script,
-# unless the version in module/main.go is more than a patch later. BASE names another commit to compare with.
+# Compares the API of the Go client with the frozen one, build/api.tar.gz, by apidiff. A change that breaks callers ends the
+# script. RENEW=1 build/api.sh freezes the API as it is now.
 . "$(dirname "$0")/lib.sh"
-git=(git -c safe.directory='*')
-base=${BASE:-$("${git[@]}" tag --list 'v[0-9]*' --sort=-version:refname 2>/dev/null | head -n 1)}
-[ -n "$base" ] || { echo 'api: there is no release yet' && exit; }
 need_go
-old=$(mktemp -d) broken=
-trap 'rm -rf "$old"' EXIT
-"${git[@]}" archive "$base" | tar -x -C "$old"
+frozen=build/api.tar.gz work=$(mktemp -d) broken=
+trap 'rm -rf "$work"' EXIT
 apidiff=$(go_tool golang.org/x/exp/cmd/apidiff@v0.0.0-20261014143641-f0251eb4aa3e)
+[ -n "${RENEW:-}" ] || tar -xzf "$frozen" -C "$work"
 for package in throttle throttle/redisrate throttle/throttlehttp throttle/throttletest; do
-  [ -d "$old/$package" ] || continue
-  (cd "$old" && "$apidiff" -w export "$(go list "./$package")")
-  broken+=$("$apidiff" -incompatible "$old/export" "$(go list "./$package")")
+  export=$work/${package//\//_} path=$(go list "./$package")
+  if [ -n "${RENEW:-}" ]; then
+    "$apidiff" -w "$export" "$path"
+  else
+    broken+=$("$apidiff" -incompatible "$export" "$path")
+  fi
 done
-[ -n "$broken" ] || { echo "api: nothing breaks callers since $base" && exit; }
-broken="since $base the API changed for callers: $broken" version=$(build/version.sh)
-is_version "${base#v}" "${version%.*}" && die "$broken"
-echo "api: $broken"
+if [ -n "${RENEW:-}" ]; then
+  tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 -c . | gzip -n9 >"$frozen"
+  echo "api: $frozen is renewed"
+  exit
+fi
+[ -z "$broken" ] || die "callers of the Go client would break: $broken. If that is meant, RENEW=1 build/api.sh, and a line in CHANGELOG.md."
+echo 'api: nothing breaks callers'
