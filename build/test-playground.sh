@@ -6,7 +6,7 @@
 # A Node that is not Debian's may bring its npm along, and conflicts with the package npm.
 need chromium chromium fonts-dejavu-core
 need npm nodejs npm
-build/page.sh
+REPOSITORY_URL=https://example.org/gothrottle PAGE_URL=https://example.org build/page.sh
 size=$(gzip -9c build/out/playground/* | wc -c)
 [ "$size" -lt 1100000 ] || die "the page has $size bytes when compressed: docs/playground.md says less than 1.1 MB."
 axe=build/out/axe

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -49,14 +51,24 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// browse opens a view in a new tab. The page comes from a server of files, below a path of its own. At the end of the test
-// no error must be in the browser's console.
+var folder = http.FileServer(http.Dir("../build/out/playground"))
+
+// browse opens a view in a new tab, and waits for the limiter.
 func browse(t *testing.T, view string, l look) context.Context {
+	t.Helper()
+	ctx := open(t, folder, view, l)
+	require.True(t, evaluate[bool](t, ctx, `import("./program.js").then((program) => program.ready).then(() => true)`))
+	return ctx
+}
+
+// open opens a view in a new tab. The page comes from a server of files, below a path of its own. At the end of the test
+// no error must be in the browser's console.
+func open(t *testing.T, folder http.Handler, view string, l look) context.Context {
 	t.Helper()
 	if browser == nil {
 		t.Skip("make test-playground runs this test: GOTHROTTLE_CHROMIUM names the browser")
 	}
-	files := httptest.NewServer(http.StripPrefix("/some/path/", http.FileServer(http.Dir("../build/out/playground"))))
+	files := httptest.NewServer(http.StripPrefix("/some/path/", folder))
 	t.Cleanup(files.Close)
 	ctx, cancel := chromedp.NewContext(browser, chromedp.WithListener(func(event any) {
 		switch e := event.(type) {
@@ -81,6 +93,15 @@ func browse(t *testing.T, view string, l look) context.Context {
 	run(t, ctx, chromedp.Navigate(files.URL+"/some/path/"+view))
 	wait(t, ctx, `document.querySelector("main .view") !== null`)
 	return ctx
+}
+
+// visit goes to another view in the same tab, and waits until it is drawn.
+func visit(t *testing.T, ctx context.Context, view string) {
+	t.Helper()
+	evaluate[bool](t, ctx, `new Promise((done) => {
+		addEventListener("hashchange", () => requestAnimationFrame(() => requestAnimationFrame(() => done(true))), { once: true });
+		location.hash = `+strconv.Quote(view)+`;
+	})`)
 }
 
 // run runs one action.
@@ -119,24 +140,73 @@ func evaluate[T any](t *testing.T, ctx context.Context, expression string) T {
 
 const counts = `[...document.querySelectorAll(".counts")].map((c) => c.textContent).join()`
 
-// Each step of the story shows what its words say. All calls are drawn, or counted above their column.
+// Each scene of the story shows what its words say, once all its acts are played. All calls are drawn, or counted above their
+// column. Enter alone plays a scene and goes on to the next.
 func TestPage_story(t *testing.T) {
 	const undrawn = `(() => {
 		const sum = (name) => [...document.querySelectorAll(name)].reduce((n, e) => n + Number(e.textContent), 0);
 		return sum(".counts b") - sum(".more") - document.querySelectorAll(".dot").length;
 	})()`
-	for step, c := range []struct{ counts, more string }{
-		{"30 admitted15 denied", `document.querySelectorAll(".said").length === 1`},
-		{"20 admitted0 denied", `document.querySelector(".peak-text").textContent === "19 in 320 ms"`},
-		{"20 admitted0 denied,11 admitted9 denied,11 admitted9 denied", `document.querySelector(".verdicts").innerText.match(/\d+\t\d+\t\d+\t.*/g).join() === "20\t0\t19\talmost twice the limit,11\t9\t10\tnot above the limit,11\t9\t10\tnot above the limit"`},
-		{"14 admitted10 denied,10 admitted14 denied", `document.querySelectorAll(".locked").length === 1`},
-		{"16 admitted12 denied", `[...document.querySelectorAll(".label.bad")].some((l) => l.textContent === "-280")`},
+	ctx := browse(t, "#story/2", light)
+	for i, c := range []struct {
+		acts         int
+		counts, more string
+	}{
+		{3, "20 admitted39 denied,20 admitted39 denied,23 admitted36 denied", `document.querySelectorAll(".peak-text").length === 0`},
+		{3, "10 admitted0 denied,6 admitted4 denied", `document.querySelector(".peak-text").textContent === "9 in 320 ms"`},
+		{2, "16 admitted24 denied,12 admitted28 denied", `document.querySelectorAll(".locked").length === 1`},
+		{4, "12 admitted8 denied", `[...document.querySelectorAll(".label.bad")].some((l) => l.textContent === "-210")`},
+		{3, "7 admitted5 denied,40 admitted79 denied", `[...document.querySelectorAll(".label.good")].some((l) => l.textContent === "SHARE is on")`},
 	} {
-		ctx := browse(t, fmt.Sprintf("#story/%d", step+1), light)
+		wait(t, ctx, fmt.Sprintf(`location.hash === "#story/%d"`, i+2))
+		evaluate[bool](t, ctx, `document.querySelector(".story .primary").focus(), true`)
+		for act := range c.acts {
+			require.Equal(t, act, evaluate[int](t, ctx, `document.querySelectorAll(".texts p").length`))
+			press(t, ctx, kb.Enter)
+		}
 		require.Equal(t, c.counts, evaluate[string](t, ctx, counts))
-		require.True(t, evaluate[bool](t, ctx, c.more), step+1)
-		require.Zero(t, evaluate[int](t, ctx, undrawn), step+1)
+		require.True(t, evaluate[bool](t, ctx, c.more), i+2)
+		require.Zero(t, evaluate[int](t, ctx, undrawn), i+2)
+		press(t, ctx, kb.Enter)
 	}
+	wait(t, ctx, `location.hash === "#log"`)
+}
+
+// The funnel is drawn before the limiter has arrived, which decides the calls made until then. What doesn't fit bounces off
+// with its wait. Once the funnel is empty, the page asks for no frame.
+func TestPage_funnel(t *testing.T) {
+	arrives := make(chan bool)
+	alive := light
+	alive.still = false
+	ctx := open(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, ".wasm") {
+			<-arrives
+		}
+		folder.ServeHTTP(w, r)
+	}), "", alive)
+	wait(t, ctx, `document.querySelector(".funnel-wall") !== null`)
+	evaluate[bool](t, ctx, `document.querySelector(".funnel").dispatchEvent(new PointerEvent("pointerdown", { clientX: 300 })), true`)
+	require.Equal(t, "0 admitted0 denied", evaluate[string](t, ctx, counts))
+	close(arrives)
+	wait(t, ctx, counts+` === "1 admitted0 denied"`)
+	evaluate[bool](t, ctx, `[...document.querySelectorAll("button")].find((b) => b.textContent === "Call 12 times").click(), true`)
+	wait(t, ctx, `document.querySelector(".texts").childElementCount === 2`)
+	require.Regexp(t, `^Denied: wait \d`, evaluate[string](t, ctx, `document.querySelector(".said").textContent`))
+	wait(t, ctx, `document.querySelector(".level").textContent === "" && document.querySelector(".off, .ball") === null`)
+	require.Zero(t, frames(t, ctx, ""))
+	require.Positive(t, frames(t, ctx, "document.querySelector('.story .primary').click()"))
+}
+
+// frames is how many frames the page asks for in 300 ms after an action.
+func frames(t *testing.T, ctx context.Context, action string) int {
+	t.Helper()
+	return evaluate[int](t, ctx, `(() => {
+		const ask = window.ask ??= requestAnimationFrame;
+		window.asked = 0;
+		window.requestAnimationFrame = (f) => { window.asked++; return ask(f); };
+		`+action+`;
+		return new Promise((done) => setTimeout(() => done(window.asked), 300));
+	})()`)
 }
 
 // The page plays when it opens, and comes to its end. Then, and while it is paused, it asks for no frame.
@@ -144,36 +214,23 @@ func TestPage_playsAndRests(t *testing.T) {
 	alive := light
 	alive.still = false
 	ctx := browse(t, "#try?c=GO.QUOTA+k+5+1&s=2&t=steady+4", alive)
-	evaluate[bool](t, ctx, `window.ask = requestAnimationFrame, requestAnimationFrame = (f) => { window.asked++; return ask(f); }, true`)
-	frames := func() int { // that the page asks for in 300 ms
-		return evaluate[int](t, ctx, `window.asked = 0, new Promise((done) => setTimeout(() => done(window.asked), 300))`)
-	}
-	require.Positive(t, frames())
 	wait(t, ctx, `document.querySelector(".bar .primary").textContent === "Play again"`)
-	require.Zero(t, frames())
+	require.Zero(t, frames(t, ctx, ""))
 	require.Equal(t, "9 admitted0 denied", evaluate[string](t, ctx, counts))
 	wait(t, ctx, `document.querySelector("#summary").textContent === "Fixed window: 9 admitted, 0 denied."`)
-	evaluate[bool](t, ctx, `document.querySelector(".bar .primary").click(), true`)
-	require.Positive(t, frames())
-	evaluate[bool](t, ctx, `document.querySelector(".bar .primary").click(), true`)
-	require.Zero(t, frames())
+	require.Positive(t, frames(t, ctx, `document.querySelector(".bar .primary").click()`))
+	require.Zero(t, frames(t, ctx, `document.querySelector(".bar .primary").textContent === "Pause" && document.querySelector(".bar .primary").click()`))
 }
 
 // drag moves the time of the page.
 const drag = `((at) => { const range = document.querySelector(".bar input"); range.value = at; range.dispatchEvent(new Event("input")); return true; })`
 
-// The time goes back and forth, and what is shown depends on the calls alone. GO.INFO is that of the time shown.
+// The time goes back and forth, and what is shown depends on the calls alone.
 func TestPage_time(t *testing.T) {
 	ctx := browse(t, "#try?c=GO.THROTTLE+k+4+1+1&s=10&t=bursts+7+6", light)
-	for _, c := range []struct {
-		at           int
-		counts, info string
-	}{{10000, "10 admitted4 denied", "(integer) 2"}, {400, "0 admitted0 denied", "(nil)"}, {3000, "5 admitted2 denied", "(integer) 3"}, {10000, "10 admitted4 denied", "(integer) 2"}} {
-		evaluate[bool](t, ctx, fmt.Sprintf("%s(%d)", drag, c.at))
-		require.Equal(t, c.counts, evaluate[string](t, ctx, counts), c.at)
-		evaluate[bool](t, ctx, `document.querySelector(".folds details").open = true`)
-		wait(t, ctx, `document.querySelector(".folds code").textContent !== ""`)
-		require.Contains(t, evaluate[string](t, ctx, `document.querySelector(".folds code").textContent`), c.info, c.at)
+	for at, want := range map[int]string{400: "0 admitted0 denied", 3000: "5 admitted2 denied", 10000: "10 admitted4 denied"} {
+		evaluate[bool](t, ctx, fmt.Sprintf("%s(%d)", drag, at))
+		require.Equal(t, want, evaluate[string](t, ctx, counts), at)
 	}
 }
 
@@ -219,6 +276,7 @@ func TestPage_commands(t *testing.T) {
 // microsecond, of each key alone, and not said of slots in the future.
 func TestPage_links(t *testing.T) {
 	const mended = "The link holds a setting that is not possible here. The page shows the nearest one."
+	ctx := browse(t, "#console", light)
 	for view, want := range map[string]string{
 		"#nowhere": "The page has no such view: the link may be cut off. This is where it begins.", "#story/9": "The page has no such view: the link may be cut off. This is where it begins.",
 		"#try?t=flood":                                          mended,
@@ -236,7 +294,7 @@ func TestPage_links(t *testing.T) {
 		"#try?t=clients+3+8+5&s=12&c=GO.WINDOW+w+10+5+3+UPTO&c=GO.LEASE+l+5+5+$n":                     "12\t49\t10\tnot above the limit|15\t46\t5\tnot above the limit",
 		"#try?t=clients+3+8+5&s=12&c=GO.WINDOW+w:$client+9+4000+MS&c=GO.THROTTLE+k+0+2+1+1+RESERVE+5": "52\t9\t9\tnot above the limit|35\t26\t\t",
 	} {
-		ctx := browse(t, view, light)
+		visit(t, ctx, view)
 		for _, part := range strings.Split(want, "|") {
 			require.Contains(t, evaluate[string](t, ctx, `document.querySelector("main").innerText`), part, view)
 		}
@@ -313,36 +371,47 @@ const mixed = "#try?t=mixed&s=100&c="
 
 // pictures are the views that the pages show.
 var pictures = map[string]string{
-	"playground.svg":        "#story/3",
+	"choosing-funnel.svg":   "#story/1",
+	"playground.svg":        "#story/2",
+	"choosing-edge.svg":     "#story/3",
+	"choosing-login.svg":    "#story/4",
+	"choosing-force.svg":    "#story/5",
+	"choosing-share.svg":    "#story/6",
 	"choosing-throttle.svg": mixed + "GO.THROTTLE+key+9+10+20s",
 	"choosing-window.svg":   mixed + "GO.WINDOW+key+10+20s",
 	"choosing-quota.svg":    mixed + "GO.QUOTA+key+10+20s+1+ALIGN+0",
 	"choosing-lease.svg":    mixed + "GO.LEASE+jobs+10+8s+job-$n",
-	"choosing-force.svg":    "#try?t=budget+300+1&s=20&c=GO.THROTTLE+tokens+999+100+1s",
 	"choosing-reserve.svg":  mixed + "GO.THROTTLE+key+9+10+20s+MS+RESERVE+8s",
 	"choosing-lockout.svg":  mixed + "GO.THROTTLE+key+9+10+20s+LOCKOUT+15s",
-	"choosing-share.svg": "#try?t=clients+0.4+10+1&s=40&c=GO.ALL+m+THROTTLE+9+10+10s+KEY+$client+WINDOW+99+10s" +
-		"&c=GO.ALL+m+THROTTLE+9+10+10s+KEY+$client+WINDOW+99+10s+SHARE+1",
-	"choosing-all.svg": mixed + "GO.ALL+key+THROTTLE+9+10+20s+THROTTLE+15+16+80s",
+	"choosing-all.svg":      mixed + "GO.ALL+key+THROTTLE+9+10+20s+THROTTLE+15+16+80s",
 }
 
 // draw returns the charts of a view as one picture.
 const draw = `(async () => {
+	for (let button; (button = document.querySelector(".story button.primary:not([hidden])")) && !document.querySelector(".funnel");) button.click();
+	if (document.querySelector(".funnel")) { // at a time that stands still
+		const { Funnel } = await import("./funnel.js"), funnel = new Funnel(() => {}, () => 0);
+		document.querySelector(".stage").replaceWith(funnel.element);
+		funnel.layout();
+		funnel.call(8);
+	}
 	const { svg } = await import("./dom.js"), css = await (await fetch("chart.css")).text();
 	const colours = (place, rules) => rules.replaceAll(/light-dark\((.+?), (.+?)\)(?=;)/g, place);
 	const style = svg("style", {}, colours("$1", css) + "text { font-family: system-ui, sans-serif; fill: var(--text); }\n",
 		"@media (prefers-color-scheme: dark) { " + colours("$2", css.slice(0, css.indexOf("}") + 1)) + " }");
 	let y = 8;
+	const ids = [];
 	const lanes = [...document.querySelectorAll(".lane")].flatMap((lane) => {
+		const line = lane.querySelector(".command")?.value ?? lane.querySelector("code").textContent;
 		const chart = lane.querySelector(".chart").cloneNode(true), [, , width, height] = chart.getAttribute("viewBox").split(" ");
 		for (const e of chart.querySelectorAll(".touch, .cursor, .window")) e.remove();
 		for (const [name, value] of Object.entries({ x: 12, y: y + 26, width, height })) chart.setAttribute(name, value);
 		y += 34 + Number(height);
-		return [svg("text", { x: 20, y: chart.getAttribute("y") - 6, "font-weight": 600 }, [lane.querySelector("h2").textContent, lane.querySelector(".command").value].slice(lane.querySelector(".command").value.length > 50 ? 1 : 0).join(": ")),
+		return [svg("text", { x: 20, y: chart.getAttribute("y") - 6, "font-weight": 600 }, [lane.querySelector("h2").textContent, line].slice(line.length > 60 ? 1 : 0).join(": ")),
 			svg("text", { x: Number(width), y: chart.getAttribute("y") - 6, "text-anchor": "end" }, [...lane.querySelectorAll(".counts span")].map((e) => e.textContent).join(", ")), chart];
 	});
 	const width = Number(document.querySelector(".chart").getAttribute("viewBox").split(" ")[2]) + 24;
-	return new XMLSerializer().serializeToString(svg("svg", { viewBox: "0 0 " + width + " " + (y + 8), width, height: y + 8 }, style, svg("rect", { width, height: y + 8, rx: 14, fill: "var(--card)" }), ...lanes)) + "\n";
+	return new XMLSerializer().serializeToString(svg("svg", { viewBox: "0 0 " + width + " " + (y + 8), width, height: y + 8 }, style, svg("rect", { width, height: y + 8, rx: 14, fill: "var(--card)" }), ...lanes)).replaceAll(/(chart|funnel)-\d+/g, (id) => "p" + (ids.includes(id) ? ids.indexOf(id) : ids.push(id) - 1)) + "\n";
 })()`
 
 // admitted returns what docs/choosing.md says below a picture of the mixed calls.
@@ -355,23 +424,40 @@ const admitted = `(async () => {
 // The pictures of the pages are what a reader of the page sees, in the colours that the reader's system prefers. docs/choosing.md
 // says how many calls of the burst and of the overload each limiter admits.
 func TestPictures(t *testing.T) {
-	page, err := os.ReadFile("../docs/choosing.md")
+	choosing, err := os.ReadFile("../docs/choosing.md")
 	require.NoError(t, err)
+	ctx := browse(t, "#console", light)
 	for name, view := range pictures {
-		ctx := browse(t, view, light)
+		visit(t, ctx, view)
 		picture, file := evaluate[string](t, ctx, draw), "../docs/"+name
 		if os.Getenv("DRAW") != "" {
 			require.NoError(t, os.WriteFile(file, []byte(picture), 0o644))
+		}
+		if os.Getenv("DRAW") != "" && name == "choosing-funnel.svg" {
+			preview(t, ctx)
 		}
 		drawn, err := os.ReadFile(file)
 		require.NoError(t, err)
 		require.True(t, string(drawn) == picture, "docs/%s is not what the page draws: run DRAW=1 build/test-playground.sh -run Pictures", name)
 		if strings.HasPrefix(view, mixed) {
-			_, section, _ := strings.Cut(string(page), "("+name+")\n")
+			_, section, _ := strings.Cut(string(choosing), "("+name+")\n")
 			section, _, _ = strings.Cut(section, "\n## ")
 			require.Contains(t, strings.Join(strings.Fields(section), " "), evaluate[string](t, ctx, admitted), name)
 		}
 	}
+}
+
+// preview writes what the page's meta tags show.
+func preview(t *testing.T, ctx context.Context) {
+	t.Helper()
+	run(t, ctx, chromedp.EmulateViewport(1200, 630))
+	run(t, ctx, chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		shot, err := cdp.Call(ctx, target, page.CaptureScreenshot, page.CaptureScreenshotParams{})
+		if err != nil {
+			return err
+		}
+		return os.WriteFile("page/preview.png", shot.Data, 0o644)
+	}))
 }
 
 // Where the focus is, and whether it can be seen.
@@ -385,7 +471,7 @@ const focused = `(() => {
 const notReached = `[...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")]
 	.filter((e) => e.checkVisibility() && !e.disabled && e.dataset.reached !== "seen").map((e) => e.outerHTML.slice(0, 120))`
 
-var views = []string{"#story/3", "#try?c=GO.THROTTLE+k+4+1+1&c=GO.ALL+k:%24client+THROTTLE+4+5+1+THROTTLE+9+9+9&own=500", "#log", "#console"}
+var views = []string{"#story/1", "#story/3", "#try?c=GO.THROTTLE+k+4+1+1&c=GO.ALL+k:%24client+THROTTLE+4+5+1+THROTTLE+9+9+9&own=500", "#log", "#console"}
 
 // axe finds no fault in any view, in light, in dark and on a phone. Nothing is wider than the phone. Tab reaches every
 // control, and each shows that it has the focus.

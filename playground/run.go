@@ -4,9 +4,11 @@ package main
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
+	"gothrottle/commands"
 	"gothrottle/commands/memory"
 	"gothrottle/funnel"
 )
@@ -20,8 +22,13 @@ func runScript(script string) (replies []any) {
 		now, _ := strconv.ParseInt(at, 10, 64)
 		last = max(last, now)
 		words, closed := split(call)
+		if len(words) > 0 && strings.EqualFold(words[0], "HELP") {
+			words[0] = "GO.HELP"
+		}
 		reply, err := server.Do(funnel.Micros(last), words...)
 		switch {
+		case len(words) > 1 && strings.EqualFold(words[0], "COMMAND") && strings.EqualFold(words[1], "DOCS"):
+			reply = docs(words[2:])
 		case !closed:
 			reply = memory.Error("ERR quotes are not closed")
 		case err != nil:
@@ -30,6 +37,18 @@ func runScript(script string) (replies []any) {
 		replies = append(replies, reply)
 	}
 	return replies
+}
+
+// docs is what COMMAND DOCS says of commands by name, or of all: pairs of a name and pairs.
+func docs(names []string) (all []any) {
+	for i := range commands.Table {
+		c := &commands.Table[i]
+		if len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, c.Name) }) {
+			all = append(all, strings.ToLower(c.Name), []any{"summary", c.Summary, "since", c.Since, "group", "module",
+				"complexity", c.Complexity, "syntax", c.Syntax()})
+		}
+	}
+	return all
 }
 
 var escapes = map[byte]byte{'n': '\n', 'r': '\r', 't': '\t', 'b': '\b', 'a': '\a'}

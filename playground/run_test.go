@@ -55,10 +55,13 @@ func TestScript(t *testing.T) {
 		{"0 CONFIG SET gothrottle.top-keys 9\n0 CONFIG GET gothrottle.top-KEYS", "1) \"gothrottle.top-KEYS\"\n2) \"9\""},
 		{"0 GO.LEASE l 5 60 \"\\x00\\\"b\"\n0 TYPE l", "zset"},
 		{"0 GO.THROTTLE k 4 5 10\n0 GO.INFO k", "1# \"kind\" => \"throttle\"\n2# \"expires_in_ms\" => (integer) 4500\n3# \"cells\" => \n   1) 1# \"in_use\" => (integer) 1\n      2# \"count\" => (integer) 1\n      3# \"period_ms\" => (integer) 2000\n      4# \"empty_in_ms\" => (integer) 2000\n      5# \"locked_for_ms\" => (integer) 0"},
+		{"0 help go.help", "1) \"GO.HELP [command]\"\n2) \"Lists the commands, or explains one of them.\"\n3) \"    command (with or without GO.): The command to explain.\""},
+		{"0 command DOCS GO.Help no", "1# \"go.help\" => \n   1# \"summary\" => \"Lists the commands, or explains one of them.\"\n   2# \"since\" => \"0.1.0\"\n   3# \"group\" => \"module\"\n   4# \"complexity\" => \"O(1)\"\n   5# \"syntax\" => \"GO.HELP [command]\""},
+		{"0 COMMAND DOCS no", "(empty array)"},
 		{"0 GO.LEASE l 5 60 \"\\x00\\\"b\"\n0 GO.INFO l", "1# \"kind\" => \"lease\"\n2# \"expires_in_ms\" => (integer) 75000\n3# \"held\" => (integer) 1\n4# \"holders\" => 1# \"\\x00\\\"b\" => (integer) 60000"},
 	} {
 		replies := runScript(c.script)
-		require.Equal(t, c.want, printed(replies[len(replies)-1], strings.Contains(c.script, "GO.INFO"), ""), c.script)
+		require.Equal(t, c.want, printed(replies[len(replies)-1], strings.Contains(c.script, "GO.INFO") || strings.Contains(c.script, "DOCS"), ""), c.script)
 	}
 }
 

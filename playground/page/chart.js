@@ -6,17 +6,24 @@ const em = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
 const GUTTER = 76 * em;
 const RIGHT = 10;
 const COLUMN = 9; // px: calls that are nearer than this are above each other
-const [TOP, UP, DOWN, GAP, CURVE, AXIS] = [20, 104, 66, 12, 60, 20].map((height) => height * em);
-const BASE = TOP + UP;
-const CURVE_TOP = BASE + DOWN + GAP;
-const BOTTOM = CURVE_TOP + CURVE;
-const HEIGHT = BOTTOM + AXIS;
+const TOP = 20 * em;
+const minute = 60000, hour = 60 * minute, day = 24 * hour;
+const steps = [1, 10, 100, 1000, 10000].flatMap((n) => [n, 2 * n, 5 * n]).filter((n) => n < minute / 2).concat([0.5, 1, 2, 5, 10, 15, 30].map((n) => n * minute), [1, 2, 6, 12].map((n) => n * hour), [1, 2, 5, 10, 20, 50, 100].map((n) => n * day));
 
 export class Chart {
-  // oncall is called with a time at which the reader wants to call, onselect with the number of a call, ondrag with a time.
-  constructor({ oncall, onselect, ondrag }) {
+  // heights are those of the admitted calls, the denied calls and the curve; axis says that times are below the drawing, marked
+  // that it marks where more than the limit was admitted. oncall is called with a time at which the reader wants to call,
+  // onselect with the number of a call, ondrag with a time.
+  constructor({ heights, axis, marked, oncall, onselect, ondrag }) {
     this.id = id('chart');
-    this.picture = svg('svg', { class: 'chart', height: HEIGHT, role: 'img' });
+    [this.up, this.down, this.curve] = heights.map((height) => height * em);
+    this.base = TOP + this.up;
+    this.curveTop = this.base + this.down + this.down / 6;
+    this.marked = marked;
+    this.bottom = this.curveTop + this.curve;
+    this.height = this.bottom + (axis ? 20 : 4) * em;
+    this.axis = axis;
+    this.picture = svg('svg', { class: 'chart', height: this.height, role: 'img' });
     this.element = h('div', { class: 'chart-box', tabindex: 0, role: 'group' }, this.picture);
     this.onselect = onselect;
     this.pointer({ oncall, onselect, ondrag });
@@ -62,8 +69,9 @@ export class Chart {
     if (dot) this.ring.append(svg('circle', { class: 'ring', cx: dot.x, cy: dot.y, r: dot.r + 3 }));
   }
 
-  // show draws a lane of scene.play.
-  show(lane, end) {
+  // show draws a lane of scene.play, in which calls fall a moment later than in the one above.
+  show(lane, end, place) {
+    this.picture.style.setProperty('--place', place);
     this.lane = lane;
     this.end = end;
     this.selected = -1;
@@ -75,15 +83,16 @@ export class Chart {
     this.plot = this.width - GUTTER - RIGHT;
     this.scale = this.plot / this.end;
     this.dots = new Map();
+    this.groups = new Map();
     this.peak = null;
-    this.cut = svg('rect', { x: GUTTER - 6, y: 0, width: this.plot, height: HEIGHT });
+    this.cut = svg('rect', { x: GUTTER - 6, y: 0, width: this.plot, height: this.height });
     this.past = svg('g', { 'clip-path': `url(#${this.id})` }, ...this.bands(), ...this.curves(), ...this.calls());
     this.marks = svg('g');
     this.ring = svg('g');
-    this.cursor = svg('line', { class: 'cursor', y1: TOP - 6, y2: BOTTOM });
+    this.cursor = svg('line', { class: 'cursor', y1: TOP - 6, y2: this.bottom });
     const period = this.lane.spec.period;
-    this.window = this.lane.spec.kind === 'WINDOW' && period && svg('rect', { class: 'window', y: TOP, height: BOTTOM - TOP });
-    this.picture.setAttribute('viewBox', `0 0 ${this.width} ${HEIGHT}`);
+    this.window = this.lane.spec.kind === 'WINDOW' && period && svg('rect', { class: 'window', y: TOP, height: this.bottom - TOP });
+    this.picture.setAttribute('viewBox', `0 0 ${this.width} ${this.height}`);
     const hatch = svg('pattern', { id: `${this.id}-h`, width: 6, height: 6, patternUnits: 'userSpaceOnUse', patternTransform: 'rotate(45)' }, svg('rect', { width: 2, height: 6, class: 'hatch' }));
     this.picture.replaceChildren(svg('defs', {}, svg('clipPath', { id: this.id }, this.cut), hatch), ...(this.window ? [this.window] : []), ...this.frame(), this.past, this.marks, this.ring, this.cursor);
     this.move(this.now ?? 0);
@@ -95,19 +104,19 @@ export class Chart {
   frame() {
     const line = (y, name) => svg('line', { class: name, x1: GUTTER, x2: GUTTER + this.plot, y1: y, y2: y });
     const label = (y, text, name = '') => svg('text', { class: `label ${name}`, x: GUTTER - 8, y, 'text-anchor': 'end' }, text);
-    const parts = this.plot > 420 * em ? 4 : 2;
-    const ticks = Array.from({ length: parts + 1 }, (_, i) => [
-      svg('line', { class: 'grid', x1: this.x((this.end * i) / parts), x2: this.x((this.end * i) / parts), y1: TOP, y2: BOTTOM }),
-      svg('text', { class: 'label', x: this.x((this.end * i) / parts), y: HEIGHT - 5, 'text-anchor': i === parts ? 'end' : i ? 'middle' : 'start' }, i ? span((this.end * i) / parts) : '0')]);
+    const step = steps.find((ms) => this.end / ms * 74 * em <= this.plot) ?? this.end;
+    const ticks = Array.from({ length: Math.floor(this.end / step) + 1 }, (_, i) => [
+      svg('line', { class: 'grid', x1: this.x(i * step), x2: this.x(i * step), y1: TOP, y2: this.bottom }),
+      this.axis && svg('text', { class: 'label', x: this.x(i * step), y: this.height - 5, 'text-anchor': !i ? 'start' : this.x(i * step) > this.width - 30 ? 'end' : 'middle' }, i ? span(i * step) : '0')].filter(Boolean));
     const zero = this.y(0);
-    return [...ticks.flat(), line(BASE, 'base'), line(CURVE_TOP, 'grid'), line(zero, 'base'), label(BASE - 10, 'admitted', 'good'), label(BASE + 18 * em, 'denied', 'bad'),
-      ...(zero - CURVE_TOP > 24 * em ? [label(CURVE_TOP + 4 * em, this.lane.curves.length > 1 ? 'full' : (this.limit ?? ''))] : []), label(zero + (this.debt ? -2 : 4) * em, '0'),
-      ...(zero - CURVE_TOP > 36 * em ? [label((CURVE_TOP + zero) / 2 + 4 * em, 'left', 'curve-name')] : []),
-      ...(this.debt > 0 ? [label(BOTTOM + 4 * em, this.lane.curves.length > 1 ? 'debt' : -this.owed, 'bad')] : [])];
+    return [...ticks.flat(), line(this.base, 'base'), line(this.curveTop, 'grid'), line(zero, 'base'), label(this.base - 10, 'admitted', 'good'), label(this.base + 18 * em, 'denied', 'bad'),
+      ...(zero - this.curveTop > 24 * em && this.curveTop - this.base > 30 * em ? [label(this.curveTop + 4 * em, this.lane.curves.length > 1 ? 'full' : (this.limit ?? ''))] : []), label(zero + (this.debt ? -2 : 4) * em, '0'),
+      ...(zero - this.curveTop > 36 * em ? [label((this.curveTop + zero) / 2 + 4 * em, 'left', 'curve-name')] : []),
+      ...(this.debt > 0 ? [label(this.bottom + 4 * em, this.lane.curves.length > 1 ? 'debt' : -this.owed, 'bad')] : [])];
   }
 
   // y is the height of what is left, as a share of the limit. Debt is below zero.
-  y(share) { return CURVE_TOP + ((1 - share) / (1 + this.debt)) * CURVE; }
+  y(share) { return this.curveTop + ((1 - share) / (1 + this.debt)) * this.curve; }
 
   curves() {
     const points = this.lane.curves.flat();
@@ -127,12 +136,13 @@ export class Chart {
   }
 
   bands() {
-    const band = ({ from, to }, name, more) => svg('rect', { class: name, x: this.x(from), width: (to - from) * this.scale, y: TOP, height: BOTTOM - TOP, ...more });
+    const band = ({ from, to }, name, more) => svg('rect', { class: name, x: this.x(from), width: (to - from) * this.scale, y: TOP, height: this.bottom - TOP, ...more });
     return [...this.lane.windows.flatMap((w, i) => [band(w, `quota${i % 2}`),
-      svg('line', { class: 'edge', x1: this.x(w.to), x2: this.x(w.to), y1: TOP, y2: BOTTOM }),
+      svg('line', { class: 'edge', x1: this.x(w.to), x2: this.x(w.to), y1: TOP, y2: this.bottom }),
       svg('text', { x: this.x(Math.max(w.from, 0)) + 6, y: TOP + 12 * em }, (w.to - w.from) * this.scale > 70 * em ? 'a window' : '')]),
+    ...[this.lane.more].filter(Boolean).flatMap((at) => [band({ from: at, to: this.end }, 'quota1'), svg('text', { class: 'label good', x: this.x(at) + 6, y: TOP + 12 * em }, 'SHARE is on')]),
     ...this.lane.lockouts.map((l) => band(l, 'locked', { fill: `url(#${this.id}-h)` })),
-    ...this.lane.calls.filter((call) => call.slot).map((call) => svg('path', { class: 'slot', d: `M${this.x(call.at)} ${BASE - 3}H${this.x(call.slot)}m-4 -4l4 4l-4 4` }))];
+    ...this.lane.calls.filter((call) => call.slot).map((call) => svg('path', { class: 'slot', d: `M${this.x(call.at)} ${this.base - 3}H${this.x(call.slot)}m-4 -4l4 4l-4 4` }))];
   }
 
   // calls draws a dot for each call, its size by its units. Calls at about one time are above each other; of more than there
@@ -140,38 +150,40 @@ export class Chart {
   calls() {
     const units = this.lane.calls.map((call) => Math.abs(call.units)).sort((a, b) => a - b);
     const usual = units[Math.floor(units.length / 2)] || 1;
-    const columns = new Map();
+    const columns = [], last = {};
     this.lane.calls.forEach((call, i) => {
-      const slot = Math.round((call.at * this.scale) / COLUMN);
-      const id = `${slot}${call.denied}`;
-      if (!columns.has(id)) columns.set(id, { x: this.x(0) + slot * COLUMN, denied: call.denied, dots: [] });
-      columns.get(id).dots.push({ call, i, r: 3.3 * em * Math.min(Math.max(Math.sqrt(Math.abs(call.units) / usual), 0.6), 2.4) });
+      const x = +this.x(call.at).toFixed(1), { denied } = call;
+      if (!(x - last[denied]?.x < COLUMN)) columns.push(last[denied] = { x, denied, dots: [] });
+      last[denied].dots.push({ call, i, r: 3.3 * em * Math.min(Math.max(Math.sqrt(Math.abs(call.units) / usual), 0.6), 2.4) });
     });
-    return [...columns.values()].flatMap((column) => this.column(column));
+    return columns.flatMap((column) => this.column(column));
   }
 
   // column presses its dots together a little if it is high.
   column({ x, denied, dots }) {
     const drawn = [];
-    const room = (denied ? DOWN : UP) - 4 * em;
+    const room = (denied ? this.down : this.up) - 4 * em;
     const pressed = Math.min(Math.max(room / dots.reduce((sum, { r }) => sum + 2 * r + 1.2, 0), 0.7), 1);
     let height = 2;
     for (const [n, { call, i, r }] of dots.entries()) {
       const next = height + (2 * r + 1.2) * pressed;
       if (next > room - (n + 1 < dots.length ? 10 * em : 0) && dots.length * 2 * r * pressed > room) {
-        drawn.push(svg('text', { class: 'more', x, y: denied ? BASE + DOWN : TOP + 10 * em, 'text-anchor': 'middle' }, `+${dots.length - n}`));
+        drawn.push(svg('text', { class: 'more', x, y: denied ? this.base + this.down : TOP + 10 * em, 'text-anchor': 'middle' }, `+${dots.length - n}`));
         break;
       }
-      const y = BASE + (denied ? 1 : -1) * ((height + next) / 2 + 1);
+      const y = this.base + (denied ? 1 : -1) * ((height + next) / 2 + 1);
       height = next;
       this.dots.set(i, { x, y, r });
-      drawn.push(svg('g', { 'data-call': i, transform: `translate(${x} ${y.toFixed(1)})` }, svg('circle', { class: 'touch', r: r + 1 }), shape(call, r)));
+      this.groups.set(i, svg('g', { 'data-call': i, transform: `translate(${x} ${y.toFixed(1)})` }, svg('circle', { class: 'touch', r: r + 1 }), shape(call, r)));
+      drawn.push(this.groups.get(i));
     }
     return drawn;
   }
 
   // move shows the drawing up to a time, and returns what was counted until then.
   move(now) {
+    if (now > this.now && now < this.now + this.end / 20) this.lane.calls.forEach(({ at }, i) => at > this.now && at <= now && this.groups.get(i)?.classList.add('falls'));
+    else if (!(now >= this.now)) this.groups.forEach((group) => group.classList.remove('falls'));
     this.now = now;
     const x = this.x(now);
     this.cut.setAttribute('width', Math.max(now * this.scale + 12, 0));
@@ -191,7 +203,7 @@ export class Chart {
   mark(peak) {
     this.peak = peak;
     this.marks.replaceChildren();
-    if (!(peak.units > this.lane.spec.limit)) return;
+    if (!this.marked || !(peak.units > this.lane.spec.limit)) return;
     const half = Math.max(((peak.to - peak.from) / 2) * this.scale, 6) + 4;
     const middle = this.x((peak.from + peak.to) / 2);
     const text = `${peak.units.toLocaleString('en')} in ${span(Math.max(peak.to - peak.from, 1))}`;

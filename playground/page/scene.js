@@ -35,24 +35,29 @@ export function play(scene) {
   const aim = specs.find((spec) => spec.kind === 'QUOTA' && spec.period) ?? specs.find((spec) => spec.period) ?? { limit: 10, period: 5000 };
   const all = steps(scene.traffic, aim, end);
   const calls = [...all, ...(scene.own ?? []).map((at) => ({ at, client: 0, own: true }))].sort((a, b) => a.at - b.at);
-  return { end, cut: all.length >= most, lanes: specs.map((spec, i) => lane(spec, scene.limiters[i], calls, end)) };
+  const lanes = specs.map((spec, i) => lane(spec, scene.limiters[i], calls, end));
+  return { end, cut: all.length >= most, lanes: scene.split ? lanes.flatMap(byClient) : lanes.map(summed) };
 }
 
 const clients = ['alice', 'bob'];
 
+// byClient is a lane for each client of a limiter, with the curve of what they share.
+const byClient = (drawn) => clients.map((name, client) => summed({ ...drawn, calls: drawn.calls.filter((call) => call.client === client), curves: drawn.curves.slice(0, 1) }));
+
 // said is the command of one call. A step may have a quantity and an option of its own.
-function said({ words, at }, step, n) {
+function said({ kind, words, at }, step, n) {
   const own = [...words];
   if (step.quantity !== undefined && at) {
     const given = /^[+-]?\d+$/.test(own[at] ?? '');
     own.splice(at, given ? 1 : 0, step.quantity, ...(step.option ? [step.option] : []));
   }
+  if (step.more && kind === 'ALL') own.push(step.more);
   return own.join(' ').replaceAll('$client', clients[step.client]).replaceAll('$n', n);
 }
 
 function lane(spec, command, steps, end) {
   const calls = settled(spec, steps);
-  const drawn = { spec, command, calls, curves: [], windows: [], lockouts: [] };
+  const drawn = { spec, command, calls, more: calls.find((call) => call.more)?.at, curves: [], windows: [], lockouts: [] };
   const script = []; // time, call, and what takes the reply
   const keys = command.includes('$client') ? [0, 1] : [0];
   const look = (at, call) => keys.forEach((client) => {
@@ -70,7 +75,7 @@ function lane(spec, command, steps, end) {
   });
   grid(end * 1.001);
   run(script).forEach((reply, i) => script[i][2](reply));
-  return summed(drawn);
+  return drawn;
 }
 
 // settled leaves out the settlements of estimates that were denied.
@@ -89,7 +94,7 @@ function settled(spec, steps) {
 // peek is the call that shows what is left, even below zero, and changes nothing. A greater limit leaves what is in use as
 // it is, so it shows debt.
 function peek({ kind, words, limit, period, ...spec }, client) {
-  const own = said({ words, ...spec }, { client }, 0);
+  const own = said({ kind, words, ...spec }, { client }, 0);
   const key = own.split(' ')[1];
   switch (kind) {
     case 'THROTTLE': return `GO.INFO ${key}`;
@@ -125,7 +130,6 @@ function see(drawn, { at, client, call }, reply) {
 function take(drawn, call, reply) {
   if (reply?.error || !Array.isArray(reply)) {
     drawn.error ??= reply?.error ?? 'this command calls no limiter';
-    call.failed = true;
     return;
   }
   const { spec } = drawn;
@@ -141,7 +145,7 @@ function take(drawn, call, reply) {
 // summed adds to each call what was admitted and denied up to it, and the most that was admitted within one period.
 function summed(drawn) {
   const { spec } = drawn;
-  drawn.calls = drawn.calls.filter((call) => !call.failed);
+  drawn.calls = drawn.calls.filter((call) => call.reply);
   const keys = new Map(); // of each key the calls that took units within one period, and their sum
   let admitted = 0, denied = 0, peak = { units: 0 };
   drawn.none = { admitted, denied, peak };

@@ -1,41 +1,83 @@
-// The story: five scenes, each with a link.
+// The story: six scenes, each with a link. The reader acts, and the text follows.
 import { h, button, copyButton } from './dom.js';
 import { Stage } from './stage.js';
+import { Funnel } from './funnel.js';
+import { ready } from './program.js';
 import { write } from './link.js';
 
+// Of each act until when it plays, what its button says, and what the reader has then seen. *Words* are stressed.
 const steps = [
-  { title: 'A burst', limiters: ['GO.THROTTLE api 9 2 1000 MS'], traffic: 'bursts 15 6', length: 14000,
-    text: ['Think of a funnel. Every admitted call puts one unit into it, and units drain at a steady rate. A call that does not fit is denied.',
-      'This funnel holds 10 units, and 2 a second drain. Of 15 calls at one instant 10 are admitted. Five seconds later it is empty again, and the curve of what is left is back at 10. No counter is reset and no window ends: one stored instant, when the funnel will be empty, is the whole state. That is GCRA.',
-      'Point at a cross: the reply says how long to wait, to the millisecond. Click into the chart to make a call at that time.'] },
-  { title: 'The edge of a fixed window', limiters: ['GO.QUOTA api 10 4000 MS'], traffic: 'edge', length: 12000,
-    text: ['A fixed window counts to 10, and begins again every 4 seconds. It is simple, and good for “1,000 a day”.',
-      'But look at its edge. One call begins the window, 9 come just before it ends, and 10 just after. All are admitted: 19 within a third of a second, almost twice the limit. The bracket marks them. Anyone who knows the edge can do this again and again.'] },
-  { title: 'The same calls, three algorithms', limiters: ['GO.QUOTA api 10 4000 MS', 'GO.WINDOW api 10 4000 MS', 'GO.THROTTLE api 9 10 4000 MS'], traffic: 'edge', length: 12000,
-    text: ['The same calls at the same times. GO.WINDOW remembers each call for 4 seconds: in no span of 4 seconds does it admit more than 10. The shaded band is the span that it looks at.',
-      'GO.THROTTLE has no edge either: what the calls before the edge took has not drained yet. It needs as little memory as GO.QUOTA, and it lets waiting calls in one by one instead of all at once.'] },
-  { title: 'A guesser at the login', limiters: ['GO.THROTTLE login:bob 4 5 10000 MS', 'GO.THROTTLE login:bob 4 5 10000 MS LOCKOUT 8000'], traffic: 'attack 4 4', length: 20000,
-    text: ['Somebody guesses bob’s password, four times a second. The first limiter denies most of it, but every 2 seconds one more guess gets through, for as long as the guesser goes on.',
-      'The second one has LOCKOUT 8000: the first denial begins a pause of 8 seconds (hatched), in which nothing is admitted. Later guesses do not extend it. After it, bob himself (■) gets in. During it bob has to wait, too: so keep it short, and count per address as well as per name.'] },
-  { title: 'A budget of tokens', limiters: ['GO.THROTTLE tokens:bob 999 100 1000 MS'], traffic: 'budget 300 1', length: 20000,
-    text: ['Requests to a language model cost tokens, and only the finished answer shows how many. So each request first takes an estimate of 300 (a large dot). If that does not fit, the request is denied before it costs anything.',
-      'Afterwards the estimate is settled. Tokens that were not used are given back (a ring). If the answer was longer, FORCE charges the rest, even past the limit: the curve goes below zero. That is debt, and it drains at the same rate, here 100 a second, before anything else is admitted.'] },
+  { title: 'Click the funnel', name: 'A burst', ask: 'Fast. Each click is a call to an API that allows one a second.',
+    limiters: ['GO.THROTTLE you 4 1 1s MS'], traffic: 'bursts 8 10', length: 20000,
+    said: ['*Admitted.* A call pours one unit in. One unit drains every second, whatever you do.',
+      '*Denied.* The funnel was full: the call bounced off and took nothing. It was told when to come back. Wait that long, and call again.',
+      'That is rate limiting: a *burst* of 5 while the funnel has room, then the *rate*, one call a second. All that is stored is one instant, the time at which the funnel will be empty. The algorithm is called GCRA.'] },
+  { title: 'Three ways to count to five', ask: 'Each lane allows 5 calls in 4 seconds. The same calls fall through all three.',
+    limiters: ['GO.QUOTA api 5 4s', 'GO.WINDOW api 5 4s', 'GO.THROTTLE api 4 5 4s'], traffic: 'lanes', length: 16000, acts: [
+      [2000, 'Make two calls', 'All three admit them (●). The curve is what is left of the 5. In the first lane a window of 4 seconds has begun. In the last one the two units are already draining.'],
+      [3900, 'Send 8 calls at once', 'Both *windows* still count the two calls, so 3 fit. The *rate* has drained them, so 5 fit. The rest are denied (✕).'],
+      [16000, 'Ask four times a second', 'The *fixed window* starts from zero again and again: 5 calls in a row, then nothing. The *sliding window* admits a call when an old one is 4 seconds old. The *rate* admits one every 0.8 seconds: no crowd and no gap.']] },
+  { title: 'The edge of a fixed window', ask: 'The limit is 5 calls in 4 seconds. Get 9 through in a third of a second.',
+    limiters: ['GO.QUOTA api 5 4s', 'GO.WINDOW api 5 4s'], traffic: 'edge', length: 8000, marked: true, acts: [
+      [2500, 'Make one call', 'It begins a window of 4 seconds. 4 of the 5 are left.'],
+      [4450, 'Send 4 just before the window ends', 'They fit. The window is full, but it has only an instant to go.'],
+      [8000, 'Send 5 just after', 'They fit too, into the new window: the bracket marks 9 calls in 0.3 seconds, *almost twice the limit*. Anyone who knows the edge can do this again and again. The *sliding window* remembers each call for 4 seconds and has no edge. It costs more memory.']] },
+  { title: 'A guesser at the login', ask: 'Bob’s login allows 5 tries, then one every 2 seconds. Somebody guesses his password.',
+    limiters: ['GO.THROTTLE login:bob 4 5 10s', 'GO.THROTTLE login:bob 4 5 10s LOCKOUT 8s'], traffic: 'attack 4 8', length: 24000, low: true, titles: ['A rate', 'A rate with a lockout'], acts: [
+      [9200, 'Guess four times a second', 'The *rate* stops most guesses, but one gets through every 2 seconds, for as long as the guesser goes on. The second lane has LOCKOUT: its first denial locks the name for 8 seconds (hatched), and later guesses don’t prolong that.'],
+      [24000, 'Stop, and let bob try', 'Bob’s own tries are squares (■). A *lockout* makes him wait, too. So keep it short, and count by address as well as by name.']] },
+  { title: 'Tokens, with debt', ask: 'A model’s answer costs tokens. How many is known only when it is finished. Bob may use 100 a second, and 600 at once.',
+    limiters: ['GO.THROTTLE tokens:bob 599 100 1s'], traffic: 'budget 300 1.5', length: 20000, low: true, titles: ['Bob’s tokens'], acts: [
+      [1200, 'Ask a question', 'Before the model starts, the call reserves an *estimate* of 300 tokens. If they didn’t fit, it would be denied before it cost anything.'],
+      [1900, 'See what the answer cost', 'Only 180. The other 120 are *given back* (a ring), and the curve jumps up.'],
+      [3300, 'Ask again', 'This answer took 510. FORCE charges the other 210 afterwards.'],
+      [20000, 'Ask every 1.5 seconds', 'Now an answer costs more than is left, and the curve goes below zero. That is *debt*. It drains at the same 100 a second, and until it is paid, new questions are denied. In the long run Bob gets exactly his rate.']] },
+  { title: 'Fair shares', ask: 'Alice and Bob share one limit: 10 calls at once, then 1 a second. Bob’s script asks three times a second.',
+    limiters: ['GO.ALL api THROTTLE 9 10 10s KEY $client WINDOW 99 5s'], traffic: 'share', length: 40000, split: true, low: true, titles: ['Alice asks', 'Bob floods'], acts: [
+      [10000, 'Let Bob flood', 'He is alone, so he may have it all: 10 at once, then one a second. That is what a shared limit is for.'],
+      [22000, 'Let Alice ask, every 2.5 seconds', 'Bob takes every unit as soon as it drains. Alice finds nothing left, although she asks for far less than half.'],
+      [40000, 'Switch SHARE on', 'Now each may use only *as many as are left for others*. Bob has used more than that, so he waits. Alice is admitted *every time*. Nobody listed the two, and Bob alone could again use nearly all.']] },
 ];
 
-export const isStep = (name) => /^story\/[1-5]$/.test(name);
+export const isStep = (name) => /^story\/[1-6]$/.test(name);
+
+// heights are such that the lanes of a scene fit into one screen. low is for lanes without columns of dots.
+function heights({ limiters: { length }, titles, low }) {
+  const lanes = titles?.length ?? length, narrow = innerWidth < 550, size = (narrow ? 330 - 30 * lanes : 420) / lanes;
+  return (!low ? [0.42, 0.28, 0.3] : narrow ? [0.28, 0.24, 0.48] : [0.18, 0.16, 0.66]).map((part) => part * size);
+}
+
+const styled = (text) => text.split('*').map((part, i) => (i % 2 ? h('b', {}, part) : part));
 
 export function storyView(name) {
   const index = isStep(name) ? name.at(-1) - 1 : 0;
-  const { title, text, ...story } = steps[index];
-  const scene = { ...structuredClone(story), own: [] };
-  const link = h('a', { class: 'button', href: write('try', scene) }, 'Change the limiters and the traffic');
-  const stage = new Stage(scene, () => link.setAttribute('href', write('try', scene)));
-  const go = (to) => { location.hash = `#story/${to}`; };
+  const { title, ask, said, acts = [], ...scene } = { ...structuredClone(steps[index]), own: [] };
+  const texts = h('div', { class: 'texts', 'aria-live': 'polite' });
+  const tell = (text) => texts.append(h('p', {}, ...styled(text)));
+  const change = h('a', { href: write('try', scene) }, 'Change the limiters and the calls');
+  const next = steps[index + 1];
+  const go = h('a', { class: 'button', href: next ? `#story/${index + 2}` : '#log' }, next ? `Next: ${next.title}` : 'Next: your own log');
+  const stage = index ? new Stage(scene, { heights: heights(scene), onchange: () => change.setAttribute('href', write('try', scene)) })
+    : new Funnel((i) => { if (i === texts.childElementCount) tell(said[i]); if (texts.childElementCount === 3) go.classList.add('primary'); });
+  let act = 0;
+  const play = button(acts[0]?.[1] ?? 'Call', () => {
+    if (!index) { stage.call(); return; }
+    const [until, , text] = acts[act++];
+    stage.hold(Math.max(acts[act - 2]?.[0] ?? 0, stage.now));
+    stage.go(until, Math.min(Math.max(until - stage.now, 1200), 6000));
+    tell(text);
+    if (acts[act]) { play.textContent = acts[act][1]; return; }
+    play.hidden = true;
+    go.classList.add('primary');
+    go.focus();
+  }, { class: 'primary' });
+  ready.then(() => (index ? stage.build() : stage.arrived()));
   return {
-    element: h('div', { class: 'view' },
-      h('nav', { 'aria-label': 'Steps', class: 'steps' }, h('ol', {}, ...steps.map((s, i) => h('li', {}, h('a', { href: `#story/${i + 1}`, 'aria-current': i === index && 'step' }, `${i + 1}. `, h('span', {}, s.title)))))),
-      h('div', { class: 'columns story' }, h('section', { class: 'card panel', 'aria-labelledby': 'title' }, h('h1', { id: 'title' }, `${index + 1}. ${title}`), ...text.map((paragraph) => h('p', {}, paragraph)),
-        h('div', { class: 'bar-buttons' }, index > 0 && button('Back', () => go(index), { class: 'quiet' }), index + 1 < steps.length && button('Next', () => go(index + 2), { class: 'primary' }), copyButton('Copy a link', () => `${location.href.split('#')[0]}#story/${index + 1}`)), link), stage.element)),
-    close: () => stage.go(false),
+    element: h('div', { class: 'view story' },
+      h('nav', { 'aria-label': 'Steps', class: 'steps' }, h('ol', {}, ...steps.map((s, i) => h('li', {}, h('a', { href: `#story/${i + 1}`, 'aria-current': i === index && 'step', 'aria-label': `${i + 1}. ${s.name ?? s.title}` }, `${i + 1}`, h('span', {}, ` ${s.name ?? s.title}`)))))),
+      h('div', { class: 'columns' }, stage.element, h('section', { class: 'panel', 'aria-labelledby': 'title' }, h('h1', { id: 'title' }, title), h('p', { class: 'ask' }, ask),
+        h('div', { class: 'bar-buttons' }, play, !index && button('Call 12 times', () => stage.call(12), { class: 'quiet' }), go), texts,
+        h('p', { class: 'quiet-text' }, change, ' · ', copyButton('Copy a link', () => `${location.href.split('#')[0]}#story/${index + 1}`, { class: 'plain' }))))),
+    close: () => stage.stop(),
   };
 }

@@ -9,6 +9,8 @@ export const patterns = {
   attack: ['A guesser for some seconds, then a person', [['Guesses per second', 0.1, 100, 4], ['Seconds', 0.5, 3600, 4]]],
   budget: ['An estimate for each request, and its settlement', [['Estimated units', 1, 1e9, 300], ['Seconds between requests', 0.1, 3600, 1]]],
   mixed: ['Calm, a burst, a pause and an overload', []],
+  lanes: ['Two calls, a burst, an overload', []],
+  share: ['Two tenants, SHARE in the second half', []],
   none: ['None: I call', []],
 };
 
@@ -38,6 +40,11 @@ export function steps(text, aim, end) {
   if (name === 'edge') edge(aim, end, add);
   if (name === 'budget') budget(a, b * 1000, end, add);
   if (name === 'mixed') mixed(add);
+  if (name === 'lanes') {
+    for (let i = 0; i < 10; i++) add(i < 2 ? 500 : 2500);
+    steady(4, 4000);
+  }
+  if (name === 'share') share(add, end);
   return list.sort((x, y) => x.at - y.at);
 }
 
@@ -68,4 +75,11 @@ function mixed(add) {
   for (let i = 0; i < 16; i++) add(24500);
   every(500, 54250, 74000);
   every(2500, 76500, 90000);
+}
+
+// share is a tenant that asks 3 times a second, and after a quarter one that asks every 2.5 s. With SHARE after the half.
+function share(add, end) {
+  const more = (at) => (at >= end * 0.55 ? { more: 'SHARE 1' } : {});
+  for (let at = 500; at <= end; at += 1000 / 3) add(at, 1, more(at));
+  for (let at = end / 4 + 100; at <= end; at += 2500) add(at, 0, more(at));
 }
