@@ -1,15 +1,13 @@
 package commands_test
 
-// The file from which rueidis and valkey-go generate typed commands has the arguments of the table.
+// This test writes the file from which rueidis and valkey-go generate typed commands: docs/upstream/listings.md.
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"gothrottle/commands"
@@ -41,7 +39,7 @@ func typedOf(args []commands.Arg) (all []typed) {
 	return all
 }
 
-// GO.ALL is absent: its clauses repeat, which the generators can't express. REWRITE=1 writes the file.
+// GO.ALL is absent: its clauses repeat, which the generators can't express.
 func TestUpstream_typedCommands(t *testing.T) {
 	all := map[string]any{}
 	for _, row := range commands.Table {
@@ -49,15 +47,9 @@ func TestUpstream_typedCommands(t *testing.T) {
 			all[row.Name] = map[string]any{"summary": row.Summary, "since": row.Since, "group": "gothrottle", "arguments": typedOf(row.Args)}
 		}
 	}
-	var want bytes.Buffer
-	encoder := json.NewEncoder(&want)
-	encoder.SetIndent("", "  ")
-	require.NoError(t, encoder.Encode(all))
-	const name = "../docs/upstream/commands_gothrottle.json"
-	if os.Getenv("REWRITE") != "" {
-		require.NoError(t, os.WriteFile(name, want.Bytes(), 0o644))
-	}
-	got, err := os.ReadFile(name)
+	require.Greater(t, len(all), 12)
+	text, err := json.MarshalIndent(all, "", "  ")
 	require.NoError(t, err)
-	assert.Equal(t, want.String(), string(got), "REWRITE=1 go test ./commands -run Upstream")
+	require.NoError(t, os.MkdirAll("../build/out", 0o755))
+	require.NoError(t, os.WriteFile("../build/out/commands_gothrottle.json", text, 0o644))
 }

@@ -44,13 +44,13 @@ func (t *Transport) follow(r *http.Request, key string, slots []slot, response *
 	}
 	for i := range slots {
 		if n := slots[i].usage(quotas, time.Since(sent)); n > 0 {
-			tell(r.Context(), func(ctx context.Context) { _, _ = slots[i].Limiter.Raise(ctx, key, n) })
+			notify(r.Context(), func(ctx context.Context) { _, _ = slots[i].Limiter.Raise(ctx, key, n) })
 		}
 	}
 }
 
 // usage returns how much of a limiter is in use as the other side sees it, if that is more than the reply of its slot says,
-// or 0. What has drained since the request was sent isn't in use.
+// or 0. Units that have drained since the request was sent are not in use.
 func (s *slot) usage(quotas []quota, since time.Duration) (n int64) {
 	if s.res == nil || s.res.Result.Source != throttle.FromServer {
 		return 0
@@ -205,7 +205,7 @@ func (s *slot) settle(r *http.Request, key string, seen Response) {
 		return
 	}
 	if more := s.Charge(r, seen) - s.cost; more != 0 {
-		tell(r.Context(), func(ctx context.Context) { _, _ = s.Limiter.Settle(ctx, key, more) })
+		notify(r.Context(), func(ctx context.Context) { _, _ = s.Limiter.Settle(ctx, key, more) })
 	}
 }
 

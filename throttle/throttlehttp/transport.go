@@ -171,7 +171,7 @@ func (s *slot) giveBack(ctx context.Context, key string) {
 func (t *Transport) pause(ctx context.Context, key string, limiter throttle.Rate, pause time.Duration) {
 	pause = min(pause, cmp.Or(t.MaxPause, time.Minute))
 	t.pauseHere(key, pause)
-	tell(ctx, func(ctx context.Context) {
+	notify(ctx, func(ctx context.Context) {
 		var both sync.WaitGroup
 		both.Go(func() { _, _ = t.pauses().Pause(ctx, key+pauseKey, pause) })
 		both.Go(func() { _, _ = limiter.Pause(ctx, key, pause) })
@@ -209,8 +209,8 @@ func (t *Transport) rest(key string) time.Duration {
 	return time.Until(end.(time.Time))
 }
 
-// tell makes a call, and returns at the deadline at the latest. The call goes on until all know.
-func tell(ctx context.Context, call func(context.Context)) {
+// notify makes a call, and returns at the deadline at the latest. The call goes on until all know.
+func notify(ctx context.Context, call func(context.Context)) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

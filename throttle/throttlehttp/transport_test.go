@@ -223,7 +223,7 @@ func TestTransport_slowServer(t *testing.T) {
 	})
 }
 
-// What an answer that is admitted says of its units is what others have left, too: of requests and of tokens. If it says that
+// An admitted answer says what others have left, too, of requests and of tokens. If it says that
 // nothing is left before a time, all wait for it.
 func TestTransport_follows(t *testing.T) {
 	for name, row := range map[string]struct {
