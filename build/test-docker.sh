@@ -14,4 +14,8 @@ only='^Test(ACL|Corpus|Fork_scriptDebug|Operating_users|Pages_calls|Replication|
 "$DOCKER" run --rm --pull=never --network none --volume "$PWD:$PWD:ro" --workdir "$PWD/tests" \
   --env GOTHROTTLE_MODULE=/usr/lib/redis/modules/gothrottle.so --env GOTHROTTLE_CLOCK_LIBRARY="$PWD/build/out/clock.so" \
   --entrypoint "$PWD/build/out/tests.test" "$IMAGE" -test.timeout 40m -test.short -test.run "$only"
+# The lines of README.md for Docker alone: the second call is denied.
+trap '"$DOCKER" rm --force limits >/dev/null 2>&1 || true' EXIT
+said=$(docker() { "$DOCKER" "$@"; } && set -e && eval "$(sed -n 's/^    \(docker .*\)/\1/p' README.md)")
+[ "$(sed -n '2p; 7p' <<<"$said" | xargs)" = '0 1' ] || die "the lines of README.md for Docker: $said"
 GOTHROTTLE_DOCKER_CLI=$DOCKER GOTHROTTLE_IMAGE=$IMAGE go test -count=1 -timeout 40m -run '^TestImage_' ./tests

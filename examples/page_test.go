@@ -2,12 +2,15 @@ package examples
 
 import (
 	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	servers "gothrottle/tests/server"
 )
 
 var (
@@ -50,6 +53,29 @@ func TestClientsPage(t *testing.T) {
 		for _, file := range []string{"node/package.json", "../adapters/node/test/package.json"} {
 			require.Contains(t, read(file), `"`+name+`": "`+said[1]+`"`)
 		}
+	}
+}
+
+// The lines of README.md for Node and Python run as they are: the first call is admitted, and one after 15 more is denied.
+func TestReadme(t *testing.T) {
+	page, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	for language, run := range map[string]struct{ program, file, end string }{
+		"js":     {"../build/out/node/node_modules/.bin/node", "../build/out/node/readme.mjs", "process.exit();\n"},
+		"python": {"../build/out/venv/bin/python", "../build/out/readme.py", ""},
+	} {
+		t.Run(language, func(t *testing.T) {
+			s := startServer(t, servers.Options{})
+			lines := regexp.MustCompile("(?ms)^```" + language + "\n(.*?)^```$").FindStringSubmatch(string(page))
+			require.NotNil(t, lines)
+			require.NoError(t, os.WriteFile(run.file, []byte(strings.Replace(lines[1], "127.0.0.1:6379", s.Addr, 1)+run.end), 0o600))
+			for _, want := range []string{"200, 15 left", "429, try again in "} {
+				said, err := exec.Command(run.program, run.file).CombinedOutput()
+				require.NoError(t, err, "%s", said)
+				require.Contains(t, string(said), want)
+				s.do("GO.THROTTLE", "user:42", "15", "30", "1m", "15")
+			}
+		})
 	}
 }
 

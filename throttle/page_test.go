@@ -17,7 +17,7 @@ import (
 	servers "gothrottle/tests/server"
 )
 
-// blocksOfPage returns the Go programs and the Go snippets of docs/go.md.
+// blocksOfPage returns the Go programs and the Go snippets of docs/go.md, and the snippet of README.md.
 func blocksOfPage(t *testing.T) (programs, snippets []string) {
 	t.Helper()
 	page := must(os.ReadFile("../docs/go.md"))
@@ -28,8 +28,11 @@ func blocksOfPage(t *testing.T) (programs, snippets []string) {
 			snippets = append(snippets, m[1])
 		}
 	}
+	readme := regexp.MustCompile("(?s)```go\n(.*?)```").FindStringSubmatch(string(must(os.ReadFile("../README.md"))))
+	require.NotNil(t, readme)
+	snippets = append(snippets, readme[1])
 	require.NotEmpty(t, programs)
-	require.Greater(t, len(snippets), 5)
+	require.Greater(t, len(snippets), 6)
 	require.Equal(t, strings.Count(string(page), "\n```go\n"), strings.Count(string(page), "\n```\n"), "a block is not Go")
 	return programs, snippets
 }
@@ -42,7 +45,7 @@ func runGo(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// Each snippet of docs/go.md compiles and runs, on a server in memory.
+// Each snippet compiles and runs, on a server in memory.
 func TestPage_snippets(t *testing.T) {
 	_, snippets := blocksOfPage(t)
 	text := `package page
