@@ -1,7 +1,12 @@
 package throttle_test
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"os"
+	"regexp"
+	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -128,5 +133,54 @@ func TestBudget_refillsAhead(t *testing.T) {
 			}
 			require.Less(t, s.Calls(), int64(90)) // a command takes what is spent in half a second
 		})
+	}
+}
+
+// regions lets three regions, 2, 40 and 80 ms from the server, ask by turns for a load in calls per second of a limit of 1,000
+// per second. It returns the share that is admitted, the share that waits for a reply, and commands per 1,000 calls.
+func regions(t *testing.T, load float64, budget throttle.Option) (admitted, waited, commands float64) {
+	t.Helper()
+	s, all, good, late := throttletest.NewServer(), 0, 0, 0
+	var limiters []throttle.Rate
+	for _, ms := range []time.Duration{2, 40, 80} {
+		c := newReal(t, slow(s, ms*time.Millisecond), throttle.Timeout(time.Second))
+		limiters = append(limiters, c.Rate("l", throttle.PerSecond(1000), budget))
+	}
+	var mu sync.Mutex
+	manyAtOnce(3*90, func(i int) {
+		random := rand.New(rand.NewPCG(1, uint64(i)))
+		for began := time.Now(); time.Since(began) < 20*time.Second; {
+			time.Sleep(time.Duration(random.ExpFloat64() * 270 / load * float64(time.Second)))
+			called := time.Now()
+			r := must(limiters[i%3].Allow(background, "a"))
+			mu.Lock()
+			if all++; r.Allowed {
+				good++
+			}
+			if called != time.Now() {
+				late++
+			}
+			mu.Unlock()
+		}
+	})
+	n := float64(all)
+	return float64(good) / n, float64(late) / n, float64(s.Calls()) * 1000 / n
+}
+
+// The table of regions in docs/scaling.md is what a simulation of them finds, to 3 % of all calls.
+func TestBudget_regions(t *testing.T) {
+	page := string(must(os.ReadFile("../docs/scaling.md")))
+	for name, budget := range map[string]throttle.Option{"no budget": throttle.Budget(0, 0), "a budget of 100": throttle.Budget(100, time.Second)} {
+		for _, load := range []float64{500, 2000} {
+			synctest.Test(t, func(t *testing.T) {
+				admitted, waited, commands := regions(t, load, budget)
+				found := regexp.MustCompile(fmt.Sprintf(`\n\| %s \| %v \| (\d+) %% \| (\d+) %% \| (\d+) \|`, name, load)).FindStringSubmatch(page)
+				require.Len(t, found, 4, "no row for %s, %v calls per second: %v, %v, %v", name, load, admitted, waited, commands)
+				for i, share := range []float64{admitted, waited, commands / 1000} {
+					want := float64(must(strconv.Atoi(found[i+1]))) / []float64{100, 100, 1000}[i]
+					require.InDelta(t, want, share, 0.03, "%s, %v calls per second: %v", name, load, found[i+1])
+				}
+			})
+		}
 	}
 }
