@@ -254,27 +254,28 @@ func TestObserve(t *testing.T) {
 // After a pause, calls for one unit are admitted neither early nor more than the time of one unit late, whatever was in use.
 // A pause that is too long, or of a limit that makes no sense, is an error.
 func TestPause(t *testing.T) {
-	c, s := throttletest.New(t)
-	r, plans := rand.New(rand.NewPCG(1, 2)), c.Limits("out")
-	for i := range 500 {
-		key, count, period := fmt.Sprint(i), 1+r.Int64N(1000), time.Duration(1+r.Int64N(100_000))*time.Millisecond
-		rate := plans.Rate(throttle.Per(count, period).Burst(1 + r.Int64N(50)))
-		must(rate.AllowAtMost(background, key, 1+r.Int64N(50)))
-		s.Advance(time.Duration(r.Int64N(int64(time.Second))))
-		pause := time.Duration(1 + r.Int64N(int64(time.Minute)))
-		require.True(t, must(rate.Pause(background, key, pause)).Allowed)
-		must(rate.Pause(background, key, pause/2))
-		wait := must(rate.Allow(background, key)).RetryAfter
-		require.GreaterOrEqual(t, wait, pause)
-		require.Less(t, wait, pause+period/time.Duration(count)+2*time.Millisecond)
-	}
-	for _, l := range []throttle.Limit{throttle.Per(1e12, time.Millisecond), throttle.PerHour(0), throttle.PerHour(1)} {
-		_, err := plans.Rate(l).Pause(background, "a", 1<<63-1)
-		require.Equal(t, l == throttle.PerHour(0), err != nil, err)
-	}
-	require.ErrorIs(t, only(plans.Rate(throttle.PerHour(1)).Raise(background, "a", -1)), throttle.ErrParams)
-	s.Fail(io.EOF)
-	require.ErrorIs(t, only(c.Rate("open", throttle.PerHour(1), throttle.FailOpen()).Raise(background, "a", 1)), throttle.ErrUnavailable)
+	bubble(t, func(t *testing.T, c *throttle.Client, s *throttletest.Server) { // else time passes between two calls
+		r, plans := rand.New(rand.NewPCG(1, 2)), c.Limits("out")
+		for i := range 500 {
+			key, count, period := fmt.Sprint(i), 1+r.Int64N(1000), time.Duration(1+r.Int64N(100_000))*time.Millisecond
+			rate := plans.Rate(throttle.Per(count, period).Burst(1 + r.Int64N(50)))
+			must(rate.AllowAtMost(background, key, 1+r.Int64N(50)))
+			s.Advance(time.Duration(r.Int64N(int64(time.Second))))
+			pause := time.Duration(1 + r.Int64N(int64(time.Minute)))
+			require.True(t, must(rate.Pause(background, key, pause)).Allowed)
+			must(rate.Pause(background, key, pause/2))
+			wait := must(rate.Allow(background, key)).RetryAfter
+			require.GreaterOrEqual(t, wait, pause)
+			require.Less(t, wait, pause+period/time.Duration(count)+2*time.Millisecond)
+		}
+		for _, l := range []throttle.Limit{throttle.Per(1e12, time.Millisecond), throttle.PerHour(0), throttle.PerHour(1)} {
+			_, err := plans.Rate(l).Pause(background, "a", 1<<63-1)
+			require.Equal(t, l == throttle.PerHour(0), err != nil, err)
+		}
+		require.ErrorIs(t, only(plans.Rate(throttle.PerHour(1)).Raise(background, "a", -1)), throttle.ErrParams)
+		s.Fail(io.EOF)
+		require.ErrorIs(t, only(c.Rate("open", throttle.PerHour(1), throttle.FailOpen()).Raise(background, "a", 1)), throttle.ErrUnavailable)
+	})
 }
 
 // A lease is lost when its time is over, even while a renewal waits for a server that does not answer.
