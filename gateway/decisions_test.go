@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -347,6 +348,13 @@ func TestReload(t *testing.T) {
 	require.Eventually(t, func() bool { return strings.Contains(body(t, g.debug+"/rules"), `"units":50`) }, time.Minute, time.Millisecond)
 	require.Equal(t, "OK o47", g.ask(t, "d", "a=1"))
 	require.Equal(t, 1, strings.Count(g.log(t), "the rules are refused"))
+	stale := func(want string) func() bool {
+		return func() bool { return strings.Contains(body(t, g.debug+"/metrics"), "rules_stale "+want) }
+	}
+	require.NoError(t, os.Rename(g.folder, g.folder+".away"))
+	require.Eventually(t, stale("1"), time.Minute, time.Millisecond)
+	require.NoError(t, os.Rename(g.folder+".away", g.folder))
+	require.Eventually(t, stale("0"), time.Minute, time.Millisecond)
 }
 
 // Bad requests are errors of the protocol, and leave no line in the log.

@@ -72,7 +72,9 @@ func run(ctx context.Context, env map[string]string, out io.Writer) error {
 	}
 	defer e.Close()
 	p := &program{settings: set, decides: e, answers: serve.New(set.serve, e)}
-	if err := p.firstRules(ctx); err != nil {
+	if err := p.firstRules(ctx); ctx.Err() != nil {
+		return nil
+	} else if err != nil {
 		return err
 	}
 	switch err := e.Check(ctx); {
@@ -204,9 +206,8 @@ func (p *program) firstRules(ctx context.Context) error {
 	}
 	first := make(chan struct{})
 	came := sync.OnceFunc(func() { close(first) })
-	go p.xds.Receive(ctx, func(files []rules.File) error {
-		err := p.use(files, nil)
-		if err != nil {
+	go p.xds.Receive(ctx, func(files []rules.File, err error) error {
+		if err = p.use(files, err); err != nil {
 			p.files = nil // they are refused again if they come again
 			p.log.Error(refusedRules, "error", err)
 			return err
@@ -240,8 +241,7 @@ func (p *program) use(files []rules.File, err error) error {
 		return nil
 	}
 	var set *rules.Set
-	if err == nil {
-		p.files = files
+	if p.files = files; err == nil { // after an error the same rules are loaded again, and are not stale then
 		if set, err = rules.Parse(files, p.rules); err == nil {
 			err = p.decides.Load(set)
 		}
@@ -291,8 +291,10 @@ func (p *program) probe(ctx context.Context) error {
 		err = p.refused(err)
 	case p.needsRules && len(p.answers.Rules.Load().Domains) == 0:
 		err = errNoRules
-	case err != nil:
+	case err != nil && p.answers.Refusal() != errNoRules:
 		return nil
+	default: // on_failure decides while the server is away, and rules have come
+		err = nil
 	}
 	switch before := p.answers.Refuse(err); {
 	case err != nil && before == nil:

@@ -131,6 +131,9 @@ func (s *settings) parse() {
 	if s.redis.PoolSize = int(pool); !prometheus {
 		s.metricsAt = ""
 	}
+	if !strings.HasPrefix(s.metricsPath, "/") || strings.ContainsAny(s.metricsPath, "{} ") {
+		s.refuse("PROMETHEUS_PATH", errors.New("it must be a path, such as /metrics"))
+	}
 	s.defaults()
 	if s.env["CONFIG_TYPE"] == "GRPC_XDS_SOTW" {
 		s.xds = s.xdsOptions()
@@ -159,7 +162,7 @@ func (s *settings) defaults() {
 	}
 	s.rules.Algorithm = rules.Algorithm(name)
 	for path := range strings.FieldsFuncSeq(s.env["DEFAULT_LATE"], func(r rune) bool { return r == ',' }) {
-		s.rules.Late = append(s.rules.Late, rules.NewPattern(path))
+		s.rules.Late = append(s.rules.Late, rules.NewPattern(strings.TrimSpace(path)))
 	}
 }
 

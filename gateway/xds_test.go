@@ -150,7 +150,7 @@ func TestXDS_envoyGateway(t *testing.T) {
 	}
 	require.Nil(t, m.refused.Load())
 	m.send(t, "2", limited("DAY", "5"))
-	g = start(t, server(t).Addr, "", append(envoyGateway(m), "DEFAULT_ALGORITHM=sliding_window", "DEFAULT_LATE=*.k,other")...)
+	g = start(t, server(t).Addr, "", append(envoyGateway(m), "DEFAULT_ALGORITHM=sliding_window", "DEFAULT_LATE=other, *.k")...)
 	require.Equal(t, []string{"OK o0", "OVER_LIMIT X0"}, []string{g.ask(t, "d", "k=a*9"), g.ask(t, "d", "k=a*0")})
 	require.Contains(t, body(t, g.debug+"/rules"), `"algorithm":"sliding_window"`)
 }

@@ -186,7 +186,8 @@ func (l *Lease) Context() context.Context { return l.ctx }
 // has lost its slot and does not know it yet. It is the server's time in us at which the slot was taken, or renewed last: call
 // Token before the work begins. The first call asks the server, later ones return the same number. ErrLost: the server knows
 // no such slot. A later holder's token is larger, with Script if the server's clock is not set back, and after a restart or a
-// failover as docs/go.md says. Holders at the same time are told apart by Holder.
+// failover as docs/go.md says. Holders at the same time are told apart by Holder. The server's user needs the permission for
+// ZMSCORE. A cluster client that reads from replicas may get a wrong ErrLost.
 func (l *Lease) Token(ctx context.Context) (int64, error) {
 	if token := l.token.Load(); token != 0 {
 		return token, nil

@@ -105,10 +105,8 @@ func (t *Transport) wait(r *http.Request, key string) ([]slot, error) {
 		}
 		waits := time.Until(at) > 0
 		if err := sleep(r.Context(), time.Until(at)); err != nil {
-			for _, s := range slots {
-				if s.res != nil {
-					_ = s.res.Cancel(r.Context())
-				}
+			for _, s := range slots { // Cancel would keep units whose slot has come
+				s.giveBack(r.Context(), key)
 			}
 			return nil, err
 		}

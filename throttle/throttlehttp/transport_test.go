@@ -265,6 +265,25 @@ func TestTransport_follows(t *testing.T) {
 	}
 }
 
+// A request that is cancelled while it waits takes nothing, even from a budget whose slot has come.
+func TestTransport_cancelled(t *testing.T) {
+	bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {
+		tokens := c.Rate("tokens", throttle.PerHour(1000))
+		transport := &throttlehttp.Transport{Limiter: c.Rate("requests", throttle.PerMinute(1).Burst(1)), Key: fixed,
+			Base:    tripper(func(*http.Request) (*http.Response, error) { return httptest.NewRecorder().Result(), nil }),
+			Budgets: []throttlehttp.Budget{{Unit: "tokens", Limiter: tokens, Cost: func(*http.Request) int64 { return 100 }}}}
+		for range 6 {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, cancel)
+			_, _ = transport.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodGet, "http://a.test/", nil))
+			cancel()
+		}
+		r, err := tokens.Peek(t.Context(), fixed(nil))
+		require.NoError(t, err)
+		require.InDelta(t, 900, r.Remaining, 3)
+	})
+}
+
 // Tokens are estimated before a request, and settled by its answer. One that gets no slot takes none of any budget.
 func TestTransport_budgets(t *testing.T) {
 	bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {

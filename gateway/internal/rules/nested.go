@@ -26,7 +26,12 @@ func (l *loader) loadNested(at *yaml.Node, f *descriptorLevel, rule string, abov
 	}
 	m := *above
 	if given(&f.RateLimit) {
-		if m = *l.loadLimit(&f.RateLimit, rule, tag, l.late(rule)); m.Algorithm == GCRA || !m.countable() {
+		usual := l.Algorithm
+		if usual == GCRA { // which a share cannot have
+			l.Algorithm = FixedWindow
+		}
+		m, l.Algorithm = *l.loadLimit(&f.RateLimit, rule, tag, l.late(rule)), usual
+		if m.Algorithm == GCRA || !m.countable() {
 			l.fail(at, rule, "the rate_limit of a share is a sliding_window or a fixed_window, of more than 0")
 		}
 		l.Limits = l.Limits[:len(l.Limits)-1]

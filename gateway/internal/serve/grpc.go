@@ -80,6 +80,14 @@ const (
 	MaxMessage     = 4 << 20
 )
 
+// Refusal returns what Refuse noted last.
+func (s *Service) Refusal() error {
+	if why := s.refusal.Load(); why != nil {
+		return *why
+	}
+	return nil
+}
+
 // settleKey marks a descriptor whose hits have happened already: they are charged past the limit if need be. The entry
 // isn't part of the descriptor that rules match.
 const settleKey = "gothrottle.settle"

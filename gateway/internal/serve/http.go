@@ -144,7 +144,11 @@ func (s *Service) explain(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "no limit: no rules have the domain %q\n", req.GetDomain())
 	default:
 		for _, one := range req.GetDescriptors() {
-			fmt.Fprintln(w, strings.Join(d.Explain(one.GetEntries()[:min(len(one.GetEntries()), rules.MaxEntries)]), "\n"))
+			entries := one.GetEntries()[:min(len(one.GetEntries()), rules.MaxEntries)]
+			if last := len(entries) - 1; last >= 0 && entries[last].GetKey() == settleKey {
+				entries = entries[:last]
+			}
+			fmt.Fprintln(w, strings.Join(d.Explain(entries), "\n"))
 		}
 	}
 }

@@ -124,7 +124,7 @@ func (m *metrics) of(a *engine.Ask) *counts {
 		return c.(*counts)
 	}
 	if m.labels.Load() >= MaxLabels {
-		if label = "other"; a.Limit != nil {
+		if label = "other"; a.Limit != nil && m.labels.Load() < 10*MaxLabels {
 			label = a.Path
 		}
 	}

@@ -40,7 +40,7 @@ const typeURL = "type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConf
 
 // Receive passes all rules to load when they come, until the context ends, and connects again after an error. The server
 // gets load's error as the reason why its rules are refused. away reports why no rules can come, nil once they can.
-func (o *Options) Receive(ctx context.Context, load func([]rules.File) error, away func(error), log *slog.Logger) {
+func (o *Options) Receive(ctx context.Context, load func([]rules.File, error) error, away func(error), log *slog.Logger) {
 	for pause := o.First; ; pause = min(2*pause, o.Longest) {
 		err := o.stream(ctx, load, func() {
 			pause = o.First
@@ -65,7 +65,7 @@ func sleep(ctx context.Context, d time.Duration) {
 
 // stream asks for the rules over one connection. The first request of a stream names no version: a server that has
 // restarted may give an old name to new rules.
-func (o *Options) stream(ctx context.Context, load func([]rules.File) error, came func()) error {
+func (o *Options) stream(ctx context.Context, load func([]rules.File, error) error, came func()) error {
 	creds, err := o.Credentials()
 	if err != nil {
 		return err
@@ -89,17 +89,15 @@ func (o *Options) stream(ctx context.Context, load func([]rules.File) error, cam
 			return err
 		}
 		req.ResponseNonce = r.GetNonce()
-		if req.ErrorDetail != nil && r.GetVersionInfo() == refused { // go-control-plane sends it again at once, without end
-			sleep(ctx, o.First)
-			continue
+		if req.ErrorDetail != nil { // go-control-plane sends what was refused again at once, without end
+			if sleep(ctx, o.First); r.GetVersionInfo() == refused {
+				continue
+			}
 		}
 		came()
 		req.ErrorDetail = nil
 		files, err := read(r.GetResources())
-		if err == nil {
-			err = load(files)
-		}
-		if err != nil {
+		if err = load(files, err); err != nil {
 			refused = r.GetVersionInfo()
 			req.ErrorDetail = status.New(codes.InvalidArgument, err.Error()).Proto()
 		} else {
