@@ -135,7 +135,7 @@ func TestDocs_lists(t *testing.T) {
 			page(strings.ReplaceAll(string(parsed), " or ", "`, `")).found(`return "(\S+, \S+)";`)},
 		"commands to deny":   {security.prose().between("Deny them by name: `", "`").found(`-(\S+)`), writers},
 		"commands to permit": {security.column("permitted", 0).found("`\\+(\\S+)`"), writers},
-		"commands not to rename": {readPage(t, "../docs/operating.md").prose().between("Do not rename ", ":").spans(),
+		"commands not to rename": {readPage(t, "../docs/operating.md").prose().between("Don't rename ", ":").spans(),
 			load.between("needed[] = {", "};").found(`"([A-Z]+)"`)},
 	} {
 		same(t, what, lists.documented, lists.exist)
