@@ -118,7 +118,7 @@ func rows(also string) []row {
 		script("GO.WINDOW 100", "1 {key} GO.WINDOW 100 3600"),
 		script("GO.QUOTA", "1 {key} GO.QUOTA 1000000 60"),
 		{name: "script: GO.LEASE renewed", load: "../script/gothrottle.lua", call: "EVALSHA {sha} 1 {key} GO.LEASE 100 3600 {n}", keys: 100},
-		script("GO.ALL 2 keys", "2 a{n} b GO.ALL THROTTLE 100000 60 3600 KEY b QUOTA 1000000000 60") // redis-benchmark draws each number anew,
+		script("GO.ALL 2 keys", "2 a{n} b GO.ALL THROTTLE 100000 60 3600 KEY b QUOTA 1000000000 60"), // redis-benchmark draws each number by itself
 	}
 	if peer := os.Getenv("PEER"); peer != "" {
 		file := strings.ReplaceAll(strings.TrimPrefix(strings.TrimSuffix(filepath.Base(peer), ".so"), "lib"), "_", "-")
