@@ -389,7 +389,7 @@ var pictures = map[string]string{
 // draw returns the charts of a view as one picture.
 const draw = `(async () => {
 	for (let button; (button = document.querySelector(".story button.primary:not([hidden])")) && !document.querySelector(".funnel");) button.click();
-	if (document.querySelector(".funnel")) { // at a time that stands still
+	if (document.querySelector(".funnel")) { // in frozen time
 		const { Funnel } = await import("./funnel.js"), funnel = new Funnel(() => {}, () => 0);
 		document.querySelector(".stage").replaceWith(funnel.element);
 		funnel.layout();

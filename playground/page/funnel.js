@@ -44,13 +44,13 @@ export class Funnel {
       this.empty = call.at + reply[4];
       if (still.matches) this.balls = this.balls.filter((ball) => ball.denied && ball.at === call.at);
       this.balls.push(call);
-      this.told(call, reply);
+      this.replied(call, reply);
     }
     this.count();
     this.go();
   }
 
-  told(call, reply) {
+  replied(call, reply) {
     this.said.replaceChildren(h('b', { class: call.denied ? 'bad' : 'good' }, call.denied ? `Denied: wait ${span(call.wait)}.` : 'Admitted.'), ' ', h('small', {}, replyOf({ reply, line })));
     while (this.seen === (call.denied ? 1 : this.seen && 2) && this.seen < 3) this.onseen(this.seen++);
   }
@@ -130,7 +130,7 @@ export class Funnel {
     return [svg('circle', { class: 'ball', cx: this.middle + ball.x * this.half, cy: 12 + (to - 12) * part * part, r: 11 })];
   }
 
-  // bounced is a denied call on its way off, with the wait it was told. Of several at once only some have room for words.
+  // bounced is a denied call on its way off, with its wait. Of several at once only some have room for words.
   bounced({ x, wait, denied, at, from }, part) {
     if (!denied || part > 1) return [];
     const away = x < 0 ? -1 : 1, far = away * (0.95 + 60 / this.half);

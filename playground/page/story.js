@@ -10,7 +10,7 @@ const steps = [
   { title: 'Click the funnel', name: 'A burst', ask: 'Fast. Each click is a call to an API that allows one a second.',
     limiters: ['GO.THROTTLE you 4 1 1s MS'], traffic: 'bursts 8 10', length: 20000,
     said: ['*Admitted.* A call pours one unit in. One unit drains every second, whatever you do.',
-      '*Denied.* The funnel was full: the call bounced off and took nothing. It was told when to come back. Wait that long, and call again.',
+      '*Denied.* The funnel was full: the call bounced off and took nothing. The reply says when to come back. Wait that long, and call again.',
       'That is rate limiting: a *burst* of 5 while the funnel has room, then the *rate*, one call a second. All that is stored is one instant, the time at which the funnel will be empty. The algorithm is called GCRA.'] },
   { title: 'Three ways to count to five', ask: 'Each lane allows 5 calls in 4 seconds. The same calls fall through all three.',
     limiters: ['GO.QUOTA api 5 4s', 'GO.WINDOW api 5 4s', 'GO.THROTTLE api 4 5 4s'], traffic: 'lanes', length: 16000, acts: [
