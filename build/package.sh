@@ -23,7 +23,8 @@ GOCACHE=${TOOLS_GOCACHE:-$(go env GOCACHE)} GOARCH='' \
 nfpm=$(go_tool github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2)
 cyclonedx=$(go_tool github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.9.0)
 
-# Debian's machine-readable form of the licences. A program holds Go's runtime and standard library, and libraries.
+# Debian's machine-readable form of the licences. The file holds Go's runtime and standard library. libraries.gz has the
+# licences of other libraries.
 copyright() {
   licence() { echo "License: $1" && sed 's/^$/./; s/^/ /' "$2"; }
   echo 'Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/'
@@ -80,6 +81,18 @@ install_files() {
   document "$tree" gothrottle usr/lib/redis/modules/gothrottle.so
 }
 
+# libraries  prints the licences of the gateway's libraries, which a copy of the program must come with.
+libraries() {
+  local path version dir
+  go -C gateway list -deps -f '{{with .Module}}{{if not .Replace}}{{if not .Main}}{{.Path}} {{.Version}} {{.Dir}}{{end}}{{end}}{{end}}' . | sort -u |
+    while read -r path version dir; do
+      printf '%s %s\n\n' "$path" "$version"
+      cat "$dir"/LICENSE* || die "$path has no licence."
+      find "$dir" -maxdepth 1 -name 'NOTICE*' -exec cat {} +
+      printf '\n\n'
+    done
+}
+
 pack_gateway() {
   local tree=$work/gateway-$ARCH
   GOCACHE=${TOOLS_GOCACHE:-$(go env GOCACHE)} GOARCH=$ARCH PROGRAM=$tree/usr/bin/gothrottle-gateway build/gateway.sh
@@ -88,6 +101,9 @@ pack_gateway() {
     sed "s/^\( *\"timestamp\": \)\"[^\"]*\"/\1\"$time\"/" >"$out/gothrottle-gateway-$VERSION-linux-$ARCH.cdx.json" || die "$(cat "$work/log")"
   install -D -m 0644 deploy/systemd/gothrottle-gateway.service "$tree/usr/lib/systemd/system/gothrottle-gateway.service"
   install -D -m 0644 deploy/packaging/gateway/gothrottle-gateway.8 "$tree/usr/share/man/man8/gothrottle-gateway.8"
+  install -d "$tree/usr/share/doc/gothrottle-gateway"
+  libraries >"$work/libraries"
+  gzip -9n <"$work/libraries" >"$tree/usr/share/doc/gothrottle-gateway/libraries.gz"
   document "$tree" gothrottle-gateway usr/bin/gothrottle-gateway
   packages "$tree" deploy/packaging/gateway/nfpm.yaml
 }

@@ -63,6 +63,7 @@ gateway_files="-rw-r----- etc/gothrottle-gateway/settings
 -rw-r--r-- usr/share/doc/gothrottle-gateway/CHANGELOG.md.gz
 -rw-r--r-- usr/share/doc/gothrottle-gateway/changelog.gz
 -rw-r--r-- usr/share/doc/gothrottle-gateway/copyright
+-rw-r--r-- usr/share/doc/gothrottle-gateway/libraries.gz
 -rw-r--r-- usr/share/lintian/overrides/gothrottle-gateway
 -rw-r--r-- usr/share/man/man8/gothrottle-gateway.8.gz
 -rwxr-xr-x $gateway"
@@ -89,6 +90,8 @@ inspect() {
   look "gothrottle-gateway-$version-1.$2.rpm" "$(grep -v lintian <<<"$gateway_files")" "$gateway" "$3" sh -c 'rpm2archive - | gzip -d'
   text=$(sha256sum <"$work/look/gothrottle-gateway_${version}_$1.deb/$gateway" | cut -d ' ' -f 1)
   grep -qF "$text" "$out/gothrottle-gateway-$version-linux-$1.cdx.json" || die "the gateway's SBOM is of another file."
+  text=$(zgrep -c '^google.golang.org/grpc v\|Apache License' "$work/look/gothrottle-gateway_${version}_$1.deb/usr/share/doc/gothrottle-gateway/libraries.gz")
+  [ "$text" -gt 3 ] || die 'the gateway lacks the licences of its libraries.'
   module=$work/look/$deb/$so
   # The packages demand exactly the C library that the module needs, and the module needs no other library.
   same "$1 needs" '' "$(readelf -d "$module" | grep NEEDED | grep -Ev '\[(libc.so.6|libpthread.so.0|ld-linux-aarch64.so.1)\]')"
