@@ -9,7 +9,7 @@ renice -n 19 $$ >/dev/null # whatever else runs comes first, also in other sessi
 build/module.sh
 servers=${SERVER:-$(local_server)}
 read -ra each <<<"$servers"
-all=' chaos slots flood concurrent models simulation fuzzers '
+all=' chaos slots flood concurrent models script simulation fuzzers '
 parts=" ${ONLY:-$all} "
 for part in $parts; do [[ $all == *" $part "* ]] || die "ONLY: '$part' is not one of the parts:$all"; done
 minutes=${MINUTES:-10} where=${WHERE:-$(nproc) cores}
@@ -80,12 +80,19 @@ run_models() {
   record 'calls against exact models' "$1" "$calls" 0 "$seconds"
 }
 
+# Each of the commands and kinds of GO.ALL gets as many calls.
+run_script() {
+  local calls=$((minutes * 4000))
+  GOTHROTTLE_SCRIPT_SEED=$((RANDOM * 10000000)) GOTHROTTLE_SCRIPT_CALLS=$calls took go test -count=1 -timeout 0 -v -run TestScript_random ./tests || return
+  record 'script and module in turn' "$1" $(($(grep -c ' --- PASS' "$log") * calls)) 0 "$seconds"
+}
+
 export GOTHROTTLE_MODULE=$PWD/build/out/gothrottle.so
 for server in "${each[@]}"; do
   GOTHROTTLE_SERVER=$(server_path "$server")
   export GOTHROTTLE_SERVER
   name="$(basename "$GOTHROTTLE_SERVER" -server) $(server_version "$GOTHROTTLE_SERVER")"
-  for one in chaos slots flood concurrent models; do once "$one" "$name" "run_$one" "$name"; done
+  for one in chaos slots flood concurrent models script; do once "$one" "$name" "run_$one" "$name"; done
 done
 
 run_simulation() {
