@@ -1,9 +1,11 @@
 #!/bin/bash
-# Packs the module twice, looks into the packages, and installs them in containers of Debian 12 and 13 that run systemd.
+# Packs the module twice, looks into the packages, and installs them in containers of Debian 12 and 13 that run systemd. Before
+# that, the Go modules are installed from a local proxy.
 . "$(dirname "$0")/lib.sh"
 need_docker "$0"
 [ "$(id -u)" = 0 ] || die 'only root can make trees of Debian.'
 need 'rpm debootstrap lintian' rpm debootstrap lintian
+build/test-install.sh
 
 work=$(work_folder)
 machine=gothrottle-trial-$$

@@ -1,0 +1,64 @@
+#!/bin/bash
+# go install and go get, as users would after a release: the modules get a path, and a folder serves them as a module proxy.
+. "$(dirname "$0")/lib.sh"
+need_go
+need zip zip
+path=example.test/gothrottle version=v$(build/version.sh) cache=$(go env GOMODCACHE)
+work=$(mktemp -d)
+forget() { rm -rf "${cache:?}/$path"* "$cache/cache/download/$path"; }
+trap 'chmod -R u+w "$cache/example.test" 2>/dev/null || true; forget; rm -rf "$work"' EXIT
+
+# publish MODULE  adds the module of this folder to the proxy, without the folders that are modules of their own.
+publish() {
+  local at=$work/proxy/$1/@v tree=$work/zip
+  mkdir -p "$at" "$tree/$1@$version"
+  find . -mindepth 2 -name go.mod -printf '%h\n' >"$work/nested"
+  tar --exclude-from="$work/nested" -c . | tar -xC "$tree/$1@$version"
+  (cd "$tree" && zip -qrX "$at/$version.zip" "$1@$version")
+  cp go.mod "$at/$version.mod"
+  echo "{\"Version\": \"$version\"}" >"$at/$version.info"
+  echo "$version" >"$at/list"
+  rm -rf "$tree"
+}
+
+mkdir "$work/copy" "$work/user"
+git ls-files -z | grep -zvxF build/api.tar.gz | tar --null --files-from=- -c | tar -xC "$work/copy"
+cd "$work/copy"
+MODULE=$path build/rename.sh
+GOPROXY=file://$work/proxy,$(go env GOPROXY)
+export GOPROXY GONOSUMDB=example.test GOFLAGS=-modcacherw GOBIN=$work
+publish "$path"
+VERSION=$version build/gateway-module.sh
+(cd gateway && publish "$path/gateway")
+
+cd "$work/user"
+go install "$path/gateway@$version"
+go version -m "$work/gateway" | grep -w "$path/gateway"
+go mod init example.test/user
+go get "$path/throttle@$version"
+cat >main_test.go <<END
+package user
+
+import (
+	"testing"
+
+	"$path/throttle"
+	"$path/throttle/throttletest"
+)
+
+func TestDenied(t *testing.T) {
+	client, err := throttle.New(throttletest.NewServer())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	rate := client.Rate("login", throttle.PerMinute(1))
+	for _, want := range []bool{true, false} {
+		if r, err := rate.Allow(t.Context(), "bob"); err != nil || r.Allowed != want {
+			t.Error(r, err)
+		}
+	}
+}
+END
+go test .
+echo 'test-install: passed'
