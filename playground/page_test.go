@@ -4,139 +4,16 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/page"
-	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 )
-
-// patience is how long a test waits for something that must come. It is long, because machines may be slow.
-const patience = time.Minute
-
-// look is how the page is looked at.
-type look struct {
-	name          string
-	width, height int64
-	dark, still   bool
-}
-
-var (
-	light = look{name: "light", width: 1280, height: 900, still: true}
-	looks = []look{light, {"dark", 1280, 900, true, true}, {"phone", 390, 844, false, true}, {"narrow", 360, 800, true, true}}
-)
-
-var browser context.Context // of headless Chromium, in which each view has a tab
-
-func TestMain(m *testing.M) {
-	if program := os.Getenv("GOTHROTTLE_CHROMIUM"); program != "" {
-		var cancel context.CancelFunc
-		browser, cancel = chromedp.NewContext(context.Background(), chromedp.WithAllocatorOptions(
-			chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(2*patience)))
-		defer cancel()
-		if err := chromedp.Do(browser); err != nil {
-			panic(err)
-		}
-	}
-	m.Run()
-}
-
-var folder = http.FileServer(http.Dir("../build/out/playground"))
-
-// browse opens a view in a new tab, and waits for the limiter.
-func browse(t *testing.T, view string, l look) context.Context {
-	t.Helper()
-	ctx := open(t, folder, view, l)
-	require.True(t, evaluate[bool](t, ctx, `import("./program.js").then((program) => program.ready).then(() => true)`))
-	return ctx
-}
-
-// open opens a view in a new tab. The page comes from a server of files, below a path of its own. At the end of the test
-// no error must be in the browser's console.
-func open(t *testing.T, folder http.Handler, view string, l look) context.Context {
-	t.Helper()
-	if browser == nil {
-		t.Skip("make test-playground runs this test: GOTHROTTLE_CHROMIUM names the browser")
-	}
-	files := httptest.NewServer(http.StripPrefix("/some/path/", folder))
-	t.Cleanup(files.Close)
-	ctx, cancel := chromedp.NewContext(browser, chromedp.WithListener(func(event any) {
-		switch e := event.(type) {
-		case *runtime.EventExceptionThrown:
-			t.Errorf("%s: %s", view, e.ExceptionDetails.Text)
-		case *log.EventEntryAdded:
-			if e.Entry.Level == log.EntryLevelError {
-				t.Errorf("%s: %s", view, e.Entry.Text)
-			}
-		}
-	}))
-	t.Cleanup(cancel)
-	require.NoError(t, chromedp.Do(ctx)) // opens the tab, which lives as long as the context of this call
-	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
-		{Name: "prefers-color-scheme", Value: map[bool]string{true: "dark", false: "light"}[l.dark]},
-		{Name: "prefers-reduced-motion", Value: map[bool]string{true: "reduce", false: "no-preference"}[l.still]}}}
-	run(t, ctx, chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
-		_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, media)
-		return err
-	}))
-	run(t, ctx, chromedp.EmulateViewport(l.width, l.height))
-	run(t, ctx, chromedp.Navigate(files.URL+"/some/path/"+view))
-	wait(t, ctx, `document.querySelector("main .view") !== null`)
-	return ctx
-}
-
-// visit goes to another view in the same tab, and waits until it is drawn.
-func visit(t *testing.T, ctx context.Context, view string) {
-	t.Helper()
-	evaluate[bool](t, ctx, `new Promise((done) => {
-		addEventListener("hashchange", () => requestAnimationFrame(() => requestAnimationFrame(() => done(true))), { once: true });
-		location.hash = `+strconv.Quote(view)+`;
-	})`)
-}
-
-// run runs one action.
-func run(t *testing.T, ctx context.Context, action chromedp.Action[chromedp.Void]) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	require.NoError(t, chromedp.Do(ctx, action))
-}
-
-// press types keys, one after another.
-func press(t *testing.T, ctx context.Context, keys string) {
-	t.Helper()
-	run(t, ctx, chromedp.KeyEvent(keys))
-}
-
-// wait waits until an expression is true in the page.
-func wait(t *testing.T, ctx context.Context, expression string) {
-	t.Helper()
-	for end := time.Now().Add(patience); !evaluate[bool](t, ctx, expression); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("the page did not come to this: %s\n%s", expression, evaluate[string](t, ctx, `document.body.innerText`))
-		}
-	}
-}
-
-// evaluate returns the value of an expression in the page. A promise is waited for.
-func evaluate[T any](t *testing.T, ctx context.Context, expression string) T {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
-	require.NoError(t, err, expression)
-	return value
-}
 
 const counts = `[...document.querySelectorAll(".counts")].map((c) => c.textContent).join()`
 
