@@ -290,11 +290,11 @@ func TestDocs_figures(t *testing.T) {
 	}
 }
 
-// The reference's table of ALIGN and the README's row of a day end where they say: at midnight of the zone, and on Mondays.
+// The reference's table of ALIGN and the choice of a day end where they say: at midnight of the zone, and on Mondays.
 func TestDocs_calendar(t *testing.T) {
 	rows := readPage(t, reference).section(t, "GO.QUOTA").tables("command")
-	for _, row := range readPage(t, "../README.md").section(t, "Which limiter for what").tables("you want") {
-		if strings.Contains(row[0], "midnight in UTC") {
+	for _, row := range readPage(t, "../docs/choosing.md").tables("you want") {
+		if strings.Contains(row[0], "midnight") {
 			rows = append(rows, []string{row[1], "days in UTC"})
 		}
 	}
