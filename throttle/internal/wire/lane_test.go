@@ -204,7 +204,7 @@ func TestCircuit_log(t *testing.T) {
 			require.Equal(t, step.warns, strings.Count(log.String(), "WARN"), log.String())
 			require.Equal(t, step.infos, strings.Count(log.String(), "INFO"), log.String())
 		}
-		require.True(t, b.circuit.open())
+		require.True(t, b.circuit.open)
 	})
 }
 
@@ -261,7 +261,7 @@ func TestCircuit_untried(t *testing.T) {
 	cmd, words := (&Timeout{Limit: time.Hour}).Call(ctx) // it would be sent by a goroutine
 	_, err := c.Do(cmd, append(words, "GO.QUOTA", "k", 1, 1000))
 	require.ErrorIs(t, err, ErrClosed)
-	require.True(t, c.lane(ctx, "k").circuit.open())
+	require.True(t, c.lane(ctx, "k").circuit.open)
 	now += untried
 	c.lanes[0].works(c)
 	require.False(t, c.away.Load())
