@@ -42,7 +42,7 @@ func answer(_ context.Context, cmd redis.Cmder) error {
 }
 
 // ask sends one call.
-func ask(c *Conn, limit *Timeout, key string) (Reply, error) {
+func ask(c *Conn, limit *Timeout, key string) ([]int64, error) {
 	cmd, words := limit.Call(context.Background())
 	return c.Do(cmd, append(words, "GO.QUOTA", key, 1, 1000))
 }
