@@ -162,11 +162,7 @@ func (all *AllResult) read(reply any, sent []int, parts []Part) error {
 	for i, at := range sent {
 		p := &parts[at]
 		numbers, _ := wire.LeadingInts(inner[i])
-		reply, err := wire.Read(numbers)
-		if err != nil {
-			return err
-		}
-		r, _, err := p.l.result(reply, p.n, take)
+		r, _, err := p.l.result(numbers, p.n, take)
 		if err != nil {
 			return err
 		}

@@ -121,11 +121,7 @@ func (l *limiter) sendPolicy(ctx context.Context, key string, n int64, m mode) (
 		return Result{}, err
 	}
 	ints, _ := wire.LeadingInts(general)
-	reply, err := wire.Read(ints)
-	if err != nil {
-		return Result{}, err
-	}
-	r, _, err := l.result(reply, n, m)
+	r, _, err := l.result(ints, n, m)
 	return r, err
 }
 
@@ -150,23 +146,27 @@ func (l *limiter) do(ctx context.Context, key string, n int64, m mode, maxWait t
 	case l.lockout != 0 && m == take:
 		args = append(args, "LOCKOUT", l.lockout.Milliseconds())
 	}
-	reply, err := l.c.conn.Do(cmd, append(args, l.last()...))
+	ints, err := l.c.conn.Do(cmd, append(args, l.last()...))
 	if err != nil {
 		return Result{}, 0, err
 	}
-	return l.result(reply, n, m)
+	return l.result(ints, n, m)
 }
 
 // result turns a reply to n units in this mode into a Result, and returns the sixth integer, if there is one.
-func (b *bounds) result(reply wire.Reply, n int64, m mode) (r Result, sixth int64, err error) {
-	if !reply.Six && (m == upTo || m == raise || m == reserve || b.kind == slotsKind) {
+func (b *bounds) result(ints []int64, n int64, m mode) (r Result, sixth int64, err error) {
+	six := len(ints) > 5
+	if len(ints) < 5 || !six && (m == upTo || m == raise || m == reserve || b.kind == slotsKind) {
 		return Result{}, 0, wire.ErrReply
 	}
-	r = Result{Allowed: reply.Allowed, Limit: reply.Limit, Remaining: reply.Remaining, RetryAfter: reply.Retry, ResetAfter: reply.Reset,
+	r = Result{Allowed: ints[0] == 0, Limit: ints[1], Remaining: ints[2], RetryAfter: wire.Millis(ints[3]), ResetAfter: wire.Millis(ints[4]),
 		Source: FromServer}
+	if six {
+		sixth = ints[5]
+	}
 	switch {
 	case m == upTo || m == raise:
-		r.Granted = reply.Sixth
+		r.Granted = sixth
 	case r.Allowed:
 		r.Granted = n
 	}
@@ -176,5 +176,5 @@ func (b *bounds) result(reply wire.Reply, n int64, m mode) (r Result, sixth int6
 			r.RetryAfter = 0
 		}
 	}
-	return r, reply.Sixth, nil
+	return r, sixth, nil
 }

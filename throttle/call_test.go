@@ -62,21 +62,15 @@ func TestDeadline(t *testing.T) {
 	})
 }
 
-// counting grants all that is asked, and counts commands. Other goroutines run meanwhile.
-type counting struct{ commands atomic.Int64 }
-
-func (c *counting) Process(_ context.Context, cmd redis.Cmder) error {
-	c.commands.Add(1)
-	runtime.Gosched()
-	cmd.(interface{ SetVal([]int64) }).SetVal([]int64{0, 1 << 20, 1 << 19, -1, 1000, 1 << 19})
-	return nil
-}
-
 // Callers that come back at once share the next command with all others, not with the first few.
 func TestCoalescing_callersRegroup(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	server := &counting{}
-	client := open(t, server, Timeout(time.Minute)) // on a busy machine too
+	var commands atomic.Int64
+	client := open(t, process(func(ctx context.Context, cmd redis.Cmder) error {
+		commands.Add(1)
+		runtime.Gosched() // others go on meanwhile
+		return ints{0, 1 << 20, 1 << 19, -1, 1000, 1 << 19}.Process(ctx, cmd)
+	}), Timeout(time.Minute)) // on a busy machine too
 	const goroutines, calls = 64, 200
 	var all sync.WaitGroup
 	for range goroutines {
@@ -89,5 +83,5 @@ func TestCoalescing_callersRegroup(t *testing.T) {
 		})
 	}
 	all.Wait()
-	require.Less(t, server.commands.Load(), int64(goroutines*calls/48))
+	require.Less(t, commands.Load(), int64(goroutines*calls/48))
 }

@@ -101,32 +101,24 @@ func New(rdb Processor, with ...Option) (*Client, error) {
 // say so, every verb returns ErrParams, and Must panics. Limiters are values. For limits that differ by user or change at run time see
 // Rate.With and Client.Limits.
 func (c *Client) Rate(name string, limit Limit, options ...Option) Rate {
-	r := Limits{}.Rate(limit)
-	r.declare(c, name, options)
-	return r
+	return declared(c, name, Limits{}.Rate(limit), options)
 }
 
 // Window returns the limiter of this name: at most limit units in any span of one period (GO.WINDOW), 1 to 10^12 units
 // and 1 ms to 100 years. With a limit above 120 it may deny for up to 1/120 of its period longer than ExactWindow.
 func (c *Client) Window(name string, limit int64, period time.Duration, options ...Option) Window {
-	l := Limits{}.Window(Units(limit), period)
-	l.declare(c, name, options)
-	return l
+	return declared(c, name, Limits{}.Window(Units(limit), period), options)
 }
 
 // ExactWindow is a Window that keeps an entry for each microsecond with calls, whatever its limit.
 func (c *Client) ExactWindow(name string, limit int64, period time.Duration, options ...Option) Window {
-	l := Limits{}.ExactWindow(Units(limit), period)
-	l.declare(c, name, options)
-	return l
+	return declared(c, name, Limits{}.ExactWindow(Units(limit), period), options)
 }
 
 // Quota returns the limiter of this name: limit units per fixed window (GO.QUOTA), which begins with its first unit. Up to
 // twice the limit is admitted around the end of a window. The ranges are those of Window.
 func (c *Client) Quota(name string, limit int64, period time.Duration, options ...Option) Quota {
-	l := Limits{}.Quota(Units(limit), period)
-	l.declare(c, name, options)
-	return l
+	return declared(c, name, Limits{}.Quota(Units(limit), period), options)
 }
 
 // AlignedQuota is a Quota whose windows end at multiples of the period since the Unix epoch, by the clocks of a time zone:
@@ -135,37 +127,39 @@ func (c *Client) Quota(name string, limit int64, period time.Duration, options .
 // one follows: up to twice the limit is admitted on that day. Load a location once: two limiters of one name need the
 // same pointer.
 func (c *Client) AlignedQuota(name string, limit int64, period time.Duration, zone *time.Location, options ...Option) Quota {
-	l := Limits{}.AlignedQuota(Units(limit), period, zone)
-	l.declare(c, name, options)
-	return l
+	return declared(c, name, Limits{}.AlignedQuota(Units(limit), period, zone), options)
 }
 
 // MonthlyQuota is a Quota whose windows are the calendar months of a time zone: see AlignedQuota.
 func (c *Client) MonthlyQuota(name string, limit int64, zone *time.Location, options ...Option) Quota {
-	l := Limits{}.MonthlyQuota(Units(limit), zone)
-	l.declare(c, name, options)
-	return l
+	return declared(c, name, Limits{}.MonthlyQuota(Units(limit), zone), options)
 }
 
 // Policy returns the limiter whose limits are in the server's configuration under this name (GO.POLICY).
 func (c *Client) Policy(name string, options ...Option) Policy {
-	l := Policy{verbs{named{limiter{nil, bounds{kind: policyKind}}}}}
-	l.declare(c, name, options)
-	return l
+	return declared(c, name, Policy{verbs{named{limiter{nil, bounds{kind: policyKind}}}}}, options)
 }
 
 // Slots returns the limiter of this name: limit concurrent holders (GO.LEASE). A slot that is not renewed lapses after
 // ttl. The ranges are those of Window.
 func (c *Client) Slots(name string, limit int64, ttl time.Duration, options ...Option) Slots {
-	l := Limits{}.Slots(Units(limit), ttl)
-	l.declare(c, name, options)
-	return l
+	return declared(c, name, Limits{}.Slots(Units(limit), ttl), options)
 }
 
 // Limits returns the limiters of a name whose limits come from data: the plans of a database, a file of rules. They share
 // the name, its options, and what the process knows of its keys.
 func (c *Client) Limits(name string, options ...Option) Limits {
 	return Limits{c.declare(name, bounds{}, options)}
+}
+
+// declared makes a limiter the one of a name.
+func declared[L any, P interface {
+	*L
+	of() *limiter
+}](c *Client, name string, made L, options []Option) L {
+	l := P(&made).of()
+	l.family = c.declare(name, l.bounds, options)
+	return made
 }
 
 // declare returns the family of a name, or one that refuses every call.
@@ -211,17 +205,15 @@ const nameCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123
 
 // checkName refuses a name that could meet another limiter's key, and a limit that makes no sense.
 func (c *Client) checkName(name string, b bounds) error {
-	if name == "" || len(name) > 64 || strings.Trim(name, nameCharacters) != "" {
+	switch {
+	case name == "" || len(name) > 64 || strings.Trim(name, nameCharacters) != "":
 		return params("the name %q must be 1 to 64 letters, digits, '-', '_' and '.'", name)
-	}
-	if b.kind == policyKind && strings.Contains(c.o.keyPrefix, ":") {
-		return params("the policy %q needs a KeyPrefix without a colon, because the key's part before its first colon names the policy", name)
-	}
-	if b.kind == policyKind && c.o.script {
-		return params("the policy %q needs the module, which a client with Script does not use", name)
-	}
-	if b.kind == noKind {
+	case b.kind == noKind:
 		return nil
+	case b.kind == policyKind && strings.Contains(c.o.keyPrefix, ":"):
+		return params("the policy %q needs a KeyPrefix without a colon, because the key's part before its first colon names the policy", name)
+	case b.kind == policyKind && c.o.script:
+		return params("the policy %q needs the module, which a client with Script does not use", name)
 	}
 	return b.check()
 }

@@ -1,7 +1,6 @@
 package throttle_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -43,16 +42,6 @@ func ExampleRate_Allow() {
 	// true 1 0s
 	// true 0 0s
 	// false 0 2s
-}
-
-func ExampleRate_Reset() {
-	login := newClient().Rate("login", throttle.PerMinute(1).Lockout(15*time.Minute))
-	_, _ = login.Allow(background, "bob")
-	locked, _ := login.Allow(background, "bob")
-	_ = login.Reset(background, "bob")
-	free, _ := login.Allow(background, "bob")
-	fmt.Println(locked.Allowed, free.Allowed)
-	// Output: false true
 }
 
 func ExampleRate_With() {
@@ -136,83 +125,15 @@ func ExampleClient_Check() {
 	// <nil> true
 }
 
-func ExampleClient_Policy() {
-	server := throttletest.NewServer()
-	_ = server.SetPolicies("api THROTTLE 9 10 1s, THROTTLE 99 1000 1h") // in the server's configuration
-	client, _ := throttle.New(server)
-	result, err := client.Policy("api").Allow(background, "bob")
-	fmt.Println(result.Limit, result.Remaining, err)
-	// Output: 10 9 <nil>
-}
-
-func ExampleClient_MonthlyQuota() {
-	mails := newClient().MonthlyQuota("mails", 1000, time.UTC)
-	part, _ := mails.AllowAtMost(background, "bob", 1200)
-	_, _ = mails.Refund(background, "bob", 250) // could not be sent
-	left, _ := mails.Peek(background, "bob")
-	tooMany, _ := mails.AllowN(background, "bob", 1001)
-	fmt.Println(part.Granted, left.Remaining, tooMany.RetryAfter == throttle.Never)
-	// Output: 1000 250 true
-}
-
-func ExampleClient_SettleAll() {
-	client := newClient()
-	tokens, cents := client.ExactWindow("tokens", 1000, time.Hour), client.Quota("cents", 100, time.Hour)
-	_, _ = client.All(background, tokens.Part("{bob}", 300), cents.Part("{bob}", 3))
-	all, _ := client.SettleAll(background, tokens.Part("{bob}", 150), cents.Part("{bob}", -1)) // it was 450 for 2
-	fmt.Println(all.Each[0].Remaining, all.Each[1].Remaining)
-	// Output: 550 98
-}
-
 func ExampleBudget() {
 	var sources []throttle.Source
 	observe := func(e throttle.Event) { sources = append(sources, e.Result.Source) }
-	client, _ := throttle.New(throttletest.NewServer(), throttle.Observe(observe), throttle.DenyCache(true))
+	client, _ := throttle.New(throttletest.NewServer(), throttle.Observe(observe))
 	defer client.Close() // gives back what is left of budgets
-	hot := client.Rate("hot", throttle.Per(1000, time.Second), throttle.Budget(100, time.Minute), throttle.Coalesce(true))
+	hot := client.Rate("hot", throttle.PerSecond(1000), throttle.Budget(100, time.Minute))
 	for range 3 {
 		_, _ = hot.Allow(background, "everyone")
 	}
-	once := client.Quota("once", 1, time.Hour)
-	for range 3 {
-		_, _ = once.Allow(background, "bob")
-	}
-	fmt.Println(sources[:3])
-	fmt.Println(sources[3:])
-	// Output:
-	// [server server budget]
-	// [server server denials]
-}
-
-func ExampleRate_Reserve() {
-	mails := newClient().Rate("mails", throttle.PerMinute(1))
-	_ = mails.WaitN(background, "bob", 1)
-	slot, _ := mails.Reserve(background, "bob", 1, 2*time.Minute)
-	fmt.Println(slot.Wait.Round(time.Second), slot.Cancel(background))
-	hasty, cancel := context.WithTimeout(background, time.Second)
-	defer cancel()
-	err := mails.Wait(hasty, "bob")
-	fmt.Println(errors.As(err, new(*throttle.DeniedError)))
-	// Output:
-	// 1m0s <nil>
-	// true
-}
-
-func ExampleSlots_Acquire() {
-	jobs := newClient().Slots("jobs", 1, 10*time.Second)
-	first, _ := jobs.Lease(background, "thumbnails")
-	time.AfterFunc(time.Millisecond, func() { _ = first.Close() })
-	second, err := jobs.Acquire(background, "thumbnails")
-	fmt.Println(second.Result.Allowed, err)
-	<-first.Context().Done()
-	fmt.Println(errors.Is(context.Cause(first.Context()), throttle.ErrLost), second.Close())
-	// Output:
-	// true <nil>
-	// false <nil>
-}
-
-func ExampleRate_Info() {
-	info := newClient().Rate("api", throttle.PerMinute(60).Burst(10)).Info()
-	fmt.Println(info.Name, info.Units, info.Span, info.Next, info.Err)
-	// Output: api 10 10s 1s <nil>
+	fmt.Println(sources)
+	// Output: [server server budget]
 }

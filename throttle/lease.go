@@ -112,11 +112,11 @@ func (l *limiter) slot(ctx context.Context, key, holder string, m mode) (r Resul
 	cmd, args := l.wait.Call(ctx)
 	args = append(append(args, l.boxed().first...), holder, "MS")
 	args[0], args[1] = l.kind.command(m), l.prefix+key
-	reply, err := l.c.conn.Do(cmd, args)
+	ints, err := l.c.conn.Do(cmd, args)
 	if err != nil {
 		return Result{}, false, err
 	}
-	r, sixth, err := l.result(reply, 1, m)
+	r, sixth, err := l.result(ints, 1, m)
 	return r, sixth == 1, err
 }
 

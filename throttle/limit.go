@@ -179,14 +179,11 @@ func (b *bounds) check() error {
 		return params("a Rate needs a Limit of Per, PerSecond, PerMinute or PerHour, and other limiters one of Units")
 	case b.units < 1 || b.units > maxUnits || b.kind == rateKind && (b.count < 1 || b.count > maxUnits):
 		return params("units and counts must be between 1 and 10^12: %s", *b)
-	}
-	if b.lockout != 0 && !sendable(b.lockout) {
+	case b.lockout != 0 && !sendable(b.lockout):
 		return params("the lockout %s is not a whole number of milliseconds between 1ms and 100 years", b.lockout)
-	}
-	if !sendable(b.period) {
+	case !sendable(b.period):
 		return params("the period %s is not a whole number of milliseconds between 1ms and 100 years", b.period)
-	}
-	if b.kind == rateKind && b.drainsTooLong() {
+	case b.kind == rateKind && b.drainsTooLong():
 		return params("a burst must drain within 100 years: %s", *b)
 	}
 	return nil

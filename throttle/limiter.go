@@ -79,6 +79,8 @@ type Limits struct{ f *family }
 // named has what all limiters have.
 type named struct{ l limiter }
 
+func (a *named) of() *limiter { return &a.l }
+
 // verbs has the verbs of all limiters but Slots.
 type verbs struct{ named }
 
@@ -142,11 +144,6 @@ func (q Quota) With(limit Limit) Quota { return Quota{withLimit(q.l.family, q.l.
 // With returns the limiter of the same name, ttl and options with other Units: see Rate.With.
 func (s Slots) With(limit Limit) Slots {
 	return Slots{named{limiter{s.l.family, s.l.bounds.with(limit)}}}
-}
-
-// declare makes the limiter the one of a name.
-func (a *named) declare(c *Client, name string, options []Option) {
-	a.l.family = c.declare(name, a.l.bounds, options)
 }
 
 // Info describes a limiter. Only the server knows the limits of a Policy: Units, Span and Next are 0.

@@ -13,36 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// admitting answers every command at once: one unit of ten was taken.
-type admitting struct{ reply []int64 }
+// ints is a server that answers every command at once with these integers.
+type ints []int64
 
-func (a admitting) Process(_ context.Context, cmd redis.Cmder) error {
-	cmd.(interface{ SetVal([]int64) }).SetVal(a.reply)
-	return nil
-}
-
-// An Allow allocates its command, its key, and one thing more, whether or not it may be merged. A unit of a budget costs no
-// allocation.
-func TestAllow_allocations(t *testing.T) {
-	for name, row := range map[string]struct {
-		o      Option
-		source Source
-		most   float64
-	}{"merges": {nil, FromServer, 3}, "plain": {Coalesce(false), FromServer, 3}, "budget": {Budget(1e6, time.Hour), FromBudget, 0}} {
-		client := open(t, admitting{[]int64{0, 10, 9, -1, 1000}}, row.o)
-		ctx, rate := context.Background(), client.Rate("t", PerSecond(10))
-		rate.l.keep("k", client.conn.Now(), 1e6, &Result{})
-		require.LessOrEqual(t, testing.AllocsPerRun(1000, func() {
-			if r, err := rate.Allow(ctx, "k"); err != nil || r.Source != row.source {
-				t.Error(r, err)
-			}
-		}), row.most, name)
-	}
-}
-
-// denying denies every call for a second.
-func denying(_ context.Context, cmd redis.Cmder) error {
-	cmd.(interface{ SetVal([]int64) }).SetVal([]int64{1, 10, 0, 1000, 1000, 0})
+func (i ints) Process(_ context.Context, cmd redis.Cmder) error {
+	cmd.(interface{ SetVal([]int64) }).SetVal(i)
 	return nil
 }
 
@@ -61,7 +36,7 @@ func TestIdleKeys_areDropped(t *testing.T) {
 	const keys, bytesPerKey = 20_000, 500
 	for name, o := range map[string]Option{"denials": DenyCache(true), "budgets": Budget(10, time.Second)} {
 		synctest.Test(t, func(t *testing.T) {
-			c := open(t, process(denying), o)
+			c := open(t, ints{1, 10, 0, 1000, 1000, 0}, o)
 			l := c.Rate("t", PerSecond(10))
 			entries := func() (n int) {
 				l.l.keys.Range(func(any, any) bool { n++; return true })
@@ -83,7 +58,7 @@ func TestIdleKeys_areDropped(t *testing.T) {
 
 // A call that waits for a state which a sweep drops meanwhile gets another one.
 func TestIdleKeys_droppedWhileACallWaits(t *testing.T) {
-	l := open(t, admitting{}, DenyCache(true)).Rate("t", PerSecond(10)).l
+	l := open(t, ints{}, DenyCache(true)).Rate("t", PerSecond(10)).l
 	for range 30 {
 		s := l.lock("k")
 		var wg sync.WaitGroup
@@ -101,33 +76,42 @@ func TestIdleKeys_droppedWhileACallWaits(t *testing.T) {
 	}
 }
 
-// A limit for each call costs no allocation more than a constant one, and no memory stays, however many plans there are.
-func TestWith_isAValue(t *testing.T) {
-	client := open(t, admitting{[]int64{0, 10, 9, -1, 1000}})
-	ctx, rate, limits := context.Background(), client.Rate("t", PerSecond(10)), client.Limits("l")
-	units := int64(1000)
+// An Allow allocates its command, its key, and one thing more, whether or not it may be merged. A unit of a budget costs no
+// allocation. A limit for each call costs none more than a constant one, and no memory stays, however many plans there are.
+func TestAllow_allocations(t *testing.T) {
+	ctx, units := context.Background(), int64(1000)
+	plain := func(r Rate, _ Limits) (Result, error) { return r.Allow(ctx, "k") }
+	other := func(r Rate, _ Limits) (Result, error) {
+		units++
+		return r.With(Per(units, time.Hour)).Allow(ctx, "k")
+	}
 	for name, row := range map[string]struct {
-		ask  func() (Result, error)
-		most float64
+		o      Option
+		ask    func(Rate, Limits) (Result, error)
+		source Source
+		most   float64
 	}{
-		"one of a few plans": {func() (Result, error) { return rate.With(PerHour(1000)).Allow(ctx, "k") }, 3},
-		"limits from data":   {func() (Result, error) { return limits.Window(Units(1000), time.Hour).Allow(ctx, "k") }, 3},
-		"a plan that nobody had": {func() (Result, error) {
-			units++
-			return rate.With(Per(units, time.Hour)).Allow(ctx, "k")
-		}, 12},
-		"unlimited": {func() (Result, error) { return rate.With(Unlimited()).Allow(ctx, "k") }, 0},
+		"merges":                 {nil, plain, FromServer, 3},
+		"plain":                  {Coalesce(false), plain, FromServer, 3},
+		"budget":                 {Budget(1e6, time.Hour), plain, FromBudget, 0},
+		"one of a few plans":     {nil, func(r Rate, _ Limits) (Result, error) { return r.With(PerHour(1000)).Allow(ctx, "k") }, FromServer, 3},
+		"limits from data":       {nil, func(_ Rate, l Limits) (Result, error) { return l.Window(Units(1000), time.Hour).Allow(ctx, "k") }, FromServer, 3},
+		"a plan that nobody had": {nil, other, FromServer, 12},
+		"unlimited":              {nil, func(r Rate, _ Limits) (Result, error) { return r.With(Unlimited()).Allow(ctx, "k") }, FromLimit, 0},
 	} {
-		require.LessOrEqual(t, testing.AllocsPerRun(1000, func() {
-			if r, err := row.ask(); err != nil || !r.Allowed {
+		client := open(t, ints{0, 10, 9, -1, 1000}, row.o)
+		rate, limits := client.Rate("t", PerSecond(10)), client.Limits("l")
+		rate.l.keep("k", client.conn.Now(), 1e6, &Result{})
+		ask := func() {
+			if r, err := row.ask(rate, limits); err != nil || r.Source != row.source {
 				t.Error(r, err)
 			}
-		}), row.most, name)
+		}
+		require.LessOrEqual(t, testing.AllocsPerRun(1000, ask), row.most, name)
+		before := heap()
+		for range 20_000 {
+			ask()
+		}
+		require.Less(t, heap()-before, int64(200_000), name)
 	}
-	before := heap()
-	for i := range int64(100_000) {
-		_, err := rate.With(Per(i+1, time.Hour)).Allow(ctx, "k")
-		require.NoError(t, err)
-	}
-	require.Less(t, heap()-before, int64(200_000))
 }

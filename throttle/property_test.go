@@ -40,6 +40,7 @@ func chargedBeforeAdmitted(t *testing.T, limits int64) {
 			if r := must(c.Quota("a", all, 24*time.Hour).With(throttle.Units(all+admitted%limits)).Allow(background, "")); r.Source == throttle.FromServer {
 				sent++
 			}
+			synctest.Wait() // until more was asked for
 			require.GreaterOrEqual(t, charged(), admitted)
 			require.LessOrEqual(t, charged(), admitted+5)
 		}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,8 +15,6 @@ import (
 
 	servers "gothrottle/tests/server"
 	"gothrottle/throttle"
-	redis_rate "gothrottle/throttle/redisrate"
-	"gothrottle/throttle/throttlehttp"
 )
 
 // bare returns a client with Script of a server without the module, whose user has these rights, and its log.
@@ -70,22 +66,6 @@ func TestServer_errorsOfTheScript(t *testing.T) {
 			t.Log(err)
 			require.ErrorContains(t, err, step.text)
 		}
-	}
-}
-
-// What is over the client needs nothing of its own.
-func TestServer_overTheScript(t *testing.T) {
-	s, c, _ := bare(t, "~* +@all")
-	rates := redis_rate.NewScriptLimiter(goRedis(t, s.Addr))
-	for i, want := range []int{1, 1, 0} {
-		require.Equal(t, want, must(rates.Allow(background, "bob", redis_rate.PerHour(2))).Allowed, i)
-	}
-	limit := must(throttlehttp.New(c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Rate("pages", throttle.PerHour(2))}))
-	pages := limit(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	for i, want := range []int{http.StatusOK, http.StatusOK, http.StatusTooManyRequests} {
-		w := httptest.NewRecorder()
-		pages.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
-		require.Equal(t, want, w.Code, i)
 	}
 }
 
@@ -162,24 +142,17 @@ func TestServer_scriptAndModuleUnderLoad(t *testing.T) {
 			})
 		}
 	}
-	grows := func(counts ...*atomic.Int64) {
-		t.Helper()
-		for _, count := range counts {
-			before := count.Load()
-			require.Eventually(t, func() bool { return count.Load() > before+100 }, time.Minute, time.Millisecond)
-		}
-	}
-	grows(&byText)
+	grows(t, &byText)
 	require.Zero(t, byModule.Load())
 	must(s.Do("MODULE", "LOAD", must(servers.Module())))
-	grows(&byText, &byModule)
+	grows(t, &byText, &byModule)
 	s.Terminate() // the module can't be unloaded: the server starts without it
 	require.NoError(t, s.Restart())
 	moduleBefore := byModule.Load()
-	grows(&byText)
+	grows(t, &byText)
 	require.Equal(t, moduleBefore, byModule.Load())
 	must(s.Do("MODULE", "LOAD", must(servers.Module())))
-	grows(&byText, &byModule)
+	grows(t, &byText, &byModule)
 	for i := range denied { // until each is full
 		require.Eventually(t, func() bool { return denied[i].Load() > 0 }, time.Minute, time.Millisecond)
 	}

@@ -114,25 +114,30 @@ func TestServer_stoppedAndKilledUnderLoad(t *testing.T) {
 			}
 		})
 	}
-	works := func() {
-		before := succeeded.Load()
-		require.Eventually(t, func() bool { return succeeded.Load() > before+100 }, time.Minute, time.Millisecond)
-	}
-	works()
+	grows(t, &succeeded)
 	for range 3 {
 		require.NoError(t, s.Pause())
 		time.Sleep(300 * time.Millisecond)
 		require.NoError(t, s.Resume())
-		works()
+		grows(t, &succeeded)
 		s.Kill()
 		time.Sleep(300 * time.Millisecond)
 		require.NoError(t, s.Restart())
-		works()
+		grows(t, &succeeded)
 	}
 	stop()
 	wg.Wait() // every call ends. The tests of outages check how soon
 	t.Logf("%d calls succeeded, %d admitted", succeeded.Load(), admitted.Load())
 	require.LessOrEqual(t, admitted.Load(), int64(4*limit))
+}
+
+// grows waits until 100 more are counted of each.
+func grows(t *testing.T, counts ...*atomic.Int64) {
+	t.Helper()
+	for _, count := range counts {
+		before := count.Load()
+		require.Eventually(t, func() bool { return count.Load() > before+100 }, time.Minute, time.Millisecond)
+	}
 }
 
 // In a cluster calls go to the node of their key, and a dead node holds up only its own keys.

@@ -37,7 +37,7 @@ const ms = time.Millisecond
 func TestLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := throttletest.NewServer()
-		l := redis_rate.NewLimiter(cmdable{s: s})
+		l := redis_rate.NewLimiter(&cmdable{s: s})
 		limit := redis_rate.PerSecond(10)
 		wantResult(t, result{0, 10, -1, 0})(l.AllowN(ctx, "a", limit, 0))
 		wantResult(t, result{1, 9, -1, 100 * ms})(l.Allow(ctx, "a", limit))
@@ -61,7 +61,7 @@ func TestLimiter(t *testing.T) {
 
 // Limits may have any period, and a burst of 0 allows nothing.
 func TestLimiter_oddLimits(t *testing.T) {
-	l := redis_rate.NewLimiter(cmdable{s: throttletest.NewServer()})
+	l := redis_rate.NewLimiter(&cmdable{s: throttletest.NewServer()})
 	odd := redis_rate.Limit{Rate: 3, Burst: 6, Period: 1500 * time.Microsecond}
 	for range 6 {
 		r, err := l.Allow(ctx, "odd", odd)
@@ -97,12 +97,17 @@ func TestLimit(t *testing.T) {
 // cmdable is a server in memory as a client of go-redis.
 type cmdable struct {
 	redis.Cmdable
-	s *throttletest.Server
+	s    *throttletest.Server
+	last string // the name of the last command
 }
 
-func (c cmdable) Process(ctx context.Context, cmd redis.Cmder) error { return c.s.Process(ctx, cmd) }
+func (c *cmdable) Process(ctx context.Context, cmd redis.Cmder) error {
+	c.last = cmd.Name()
+	return c.s.Process(ctx, cmd)
+}
 
-// Clients of go-redis with default options are taken, as redis_rate takes them. Errors are returned.
+// Clients of go-redis with default options are taken, as redis_rate takes them. Errors are returned. The script is called if
+// it is asked for.
 func TestNewLimiter(t *testing.T) {
 	single := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, DialerRetries: 1})
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}, MaxRetries: -1})
@@ -111,8 +116,10 @@ func TestNewLimiter(t *testing.T) {
 		require.ErrorContains(t, err, "127.0.0.1:1")
 	}
 	require.NoError(t, errors.Join(single.Close(), ring.Close()))
-	s := throttletest.NewServer()
-	s.Fail(io.EOF)
-	_, err := redis_rate.NewLimiter(cmdable{s: s}).Allow(ctx, "a", redis_rate.PerSecond(1))
+	rdb := &cmdable{s: throttletest.NewServer()}
+	wantResult(t, result{1, 0, -1, time.Second})(redis_rate.NewScriptLimiter(rdb).Allow(ctx, "a", redis_rate.PerSecond(1)))
+	require.Equal(t, "evalsha", rdb.last)
+	rdb.s.Fail(io.EOF)
+	_, err := redis_rate.NewLimiter(rdb).Allow(ctx, "a", redis_rate.PerSecond(1))
 	require.ErrorIs(t, err, io.EOF)
 }

@@ -17,7 +17,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"gothrottle/throttle"
 	"gothrottle/throttle/throttlehttp"
@@ -107,8 +106,7 @@ func (f fleet) run(t *testing.T, processes int) (denied, used float64) {
 	ctx, cancel := context.WithCancel(ctx)
 	time.AfterFunc(time.Minute, cancel)
 	for range processes {
-		c, err := throttle.New(far{s})
-		require.NoError(t, err)
+		c := must(throttle.New(far{s}))
 		defer c.Close()
 		var send http.RoundTripper = u
 		if !f.plain {
@@ -150,8 +148,7 @@ func (f fleet) transport(c *throttle.Client, u *upstream) *throttlehttp.Transpor
 
 // docs/go.md has what fleets get from an upstream, in a table: shares of 429s, and of the true limit that is used.
 func TestTransport_fleets(t *testing.T) {
-	page, err := os.ReadFile("../../docs/go.md")
-	require.NoError(t, err)
+	page := must(os.ReadFile("../../docs/go.md"))
 	for name, f := range map[string]fleet{
 		"retries with backoff":                         {plain: true},
 		"`Transport`":                                  {limit: 50},

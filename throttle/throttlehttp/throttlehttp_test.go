@@ -25,12 +25,18 @@ import (
 // fixed names the same limiter for all requests.
 func fixed(*http.Request) string { return "all" }
 
+// must returns what a call returned, which has to have no error.
+func must[T any](result T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return result
+}
+
 // serve returns a handler behind the middleware.
-func serve(t *testing.T, c *throttle.Client, o throttlehttp.Options, rules ...throttlehttp.Rule) http.Handler {
-	t.Helper()
-	limit, err := throttlehttp.New(c, o, rules...)
-	require.NoError(t, err)
-	return limit(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("served")) }))
+func serve(c *throttle.Client, o throttlehttp.Options, rules ...throttlehttp.Rule) http.Handler {
+	handler := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("served")) }
+	return must(throttlehttp.New(c, o, rules...))(http.HandlerFunc(handler))
 }
 
 // get sends one request.
@@ -65,7 +71,7 @@ func wantHeaders(t *testing.T, w *httptest.ResponseRecorder, want ...string) {
 func TestMiddleware_denies(t *testing.T) {
 	bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {
 		rule := throttlehttp.Rule{Limiter: c.Rate("burst", throttle.PerMinute(30).Burst(2)), Key: fixed}
-		h := serve(t, c, throttlehttp.Options{}, rule)
+		h := serve(c, throttlehttp.Options{}, rule)
 		w := get(h)
 		require.Equal(t, "served", w.Body.String())
 		wantHeaders(t, w, "RateLimit-Policy", `"burst";q=2;w=4`, "RateLimit", `"burst";r=1;t=2`, "Retry-After", "")
@@ -79,8 +85,8 @@ func TestMiddleware_denies(t *testing.T) {
 		require.Equal(t, map[string]any{"type": "https://iana.org/assignments/http-problem-types#quota-exceeded", "title": "Too many requests",
 			"status": 429., "violated-policies": []any{"burst"}}, body)
 		rule.Cost = func(*http.Request) int64 { return 0 }
-		require.Equal(t, http.StatusOK, get(serve(t, c, throttlehttp.Options{}, rule)).Code) // it only looks
-		h = serve(t, c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Rate("large", throttle.PerSecond(2)), Cost: func(*http.Request) int64 { return 3 }})
+		require.Equal(t, http.StatusOK, get(serve(c, throttlehttp.Options{}, rule)).Code) // it only looks
+		h = serve(c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Rate("large", throttle.PerSecond(2)), Cost: func(*http.Request) int64 { return 3 }})
 		w = get(h)
 		require.Equal(t, http.StatusTooManyRequests, w.Code)
 		wantHeaders(t, w, "Retry-After", "") // it can never be admitted
@@ -96,15 +102,15 @@ func TestMiddleware_otherHeaders(t *testing.T) {
 			w.WriteHeader(http.StatusTeapot)
 			fmt.Fprint(w, r.RetryAfter.Round(time.Second))
 		}}
-		get(serve(t, c, o, rule))
-		wantHeaders(t, get(serve(t, c, o, rule)),
+		get(serve(c, o, rule))
+		wantHeaders(t, get(serve(c, o, rule)),
 			"X-RateLimit-Limit", "2", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "4", "RateLimit", "", "Retry-After", "")
-		w := get(serve(t, c, o, rule))
+		w := get(serve(c, o, rule))
 		require.Equal(t, http.StatusTeapot, w.Code)
 		require.Equal(t, "2s", w.Body.String())
 		wantHeaders(t, w, "Retry-After", "2", "X-RateLimit-Reset", "4")
 		o.Headers = throttlehttp.NoHeaders
-		wantHeaders(t, get(serve(t, c, o, rule)), "Retry-After", "2", "X-RateLimit-Limit", "", "RateLimit", "")
+		wantHeaders(t, get(serve(c, o, rule)), "Retry-After", "2", "X-RateLimit-Limit", "", "RateLimit", "")
 	})
 }
 
@@ -113,15 +119,12 @@ func TestMiddleware_otherHeaders(t *testing.T) {
 func TestMiddleware_severalRules(t *testing.T) {
 	bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {
 		day, used := c.Quota("day", 1, 24*time.Hour), c.Quota("used", 3, time.Hour)
-		_, err := used.AllowN(t.Context(), "{ip:192.0.2.1}", 2)
-		require.NoError(t, err)
-		h := serve(t, c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Rate("burst", throttle.PerSecond(10))}, throttlehttp.Rule{Limiter: day},
+		must(used.AllowN(t.Context(), "{ip:192.0.2.1}", 2))
+		h := serve(c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Rate("burst", throttle.PerSecond(10))}, throttlehttp.Rule{Limiter: day},
 			throttlehttp.Rule{Limiter: used, Cost: func(*http.Request) int64 { return -1 }})
 		w := get(h)
 		require.Equal(t, http.StatusOK, w.Code)
-		r, err := day.Peek(t.Context(), "{ip:192.0.2.1}")
-		require.NoError(t, err)
-		require.Zero(t, r.Remaining)
+		require.Zero(t, must(day.Peek(t.Context(), "{ip:192.0.2.1}")).Remaining)
 		wantHeaders(t, w, "RateLimit-Policy", `"burst";q=10;w=1, "day";q=1;w=86400, "used";q=3;w=3600`,
 			"RateLimit", `"burst";r=9;t=1, "day";r=0;t=86400, "used";r=1;t=3600`)
 		w = get(h)
@@ -137,7 +140,7 @@ func TestMiddleware_plans(t *testing.T) {
 		plans := map[string]throttle.Limit{"free": throttle.PerMinute(1), "paid": throttle.PerMinute(30), "own": throttle.Unlimited(),
 			"late": throttle.Suspended(), "odd": throttle.Units(3)}
 		plan := func(r *http.Request) throttle.Limit { return plans[r.Host] }
-		h := serve(t, c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Rate("plan", throttle.PerMinute(1)), Limit: plan,
+		h := serve(c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Rate("plan", throttle.PerMinute(1)), Limit: plan,
 			Key: func(r *http.Request) string { return r.Host }})
 		for _, row := range []struct {
 			host          string
@@ -153,7 +156,7 @@ func TestMiddleware_plans(t *testing.T) {
 		}
 		require.EqualValues(t, 3, s.Calls())
 		units := func(*http.Request) throttle.Limit { return throttle.Units(2) }
-		h = serve(t, c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Window("w", 9, time.Hour), Limit: units, Key: fixed},
+		h = serve(c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Window("w", 9, time.Hour), Limit: units, Key: fixed},
 			throttlehttp.Rule{Limiter: c.Quota("q", 9, time.Hour), Key: fixed})
 		wantHeaders(t, get(h), "RateLimit-Policy", `"w";q=2;w=3600, "q";q=9;w=3600`)
 		_, err := throttlehttp.New(c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Policy("p"), Limit: units})
@@ -166,7 +169,7 @@ func TestMiddleware_policyCostSkip(t *testing.T) {
 	bubble(t, func(t *testing.T, c *throttle.Client, s *throttletest.Server) {
 		require.NoError(t, s.SetPolicies("api THROTTLE 4 1 60s"))
 		cost := int64(3)
-		h := serve(t, c, throttlehttp.Options{Skip: func(r *http.Request) bool { return r.URL.Path == "/health" }},
+		h := serve(c, throttlehttp.Options{Skip: func(r *http.Request) bool { return r.URL.Path == "/health" }},
 			throttlehttp.Rule{Limiter: c.Policy("api"), Key: fixed, Cost: func(*http.Request) int64 { return cost }})
 		wantHeaders(t, get(h), "RateLimit", `"api";r=2`, "RateLimit-Policy", `"api";q=5`) // the draft requires q
 		require.Equal(t, http.StatusTooManyRequests, get(h).Code)
@@ -183,7 +186,7 @@ func TestMiddleware_policyCostSkip(t *testing.T) {
 func TestMiddleware_charge(t *testing.T) {
 	bubble(t, func(t *testing.T, c *throttle.Client, s *throttletest.Server) {
 		bytes, faults, calls := c.Window("bytes", 1700, time.Hour), c.Quota("faults", 3, time.Hour), c.Rate("calls", throttle.PerHour(100))
-		limit, err := throttlehttp.New(c, throttlehttp.Options{},
+		limit := must(throttlehttp.New(c, throttlehttp.Options{},
 			throttlehttp.Rule{Limiter: bytes, Key: fixed, Cost: func(*http.Request) int64 { return 100 },
 				Charge: func(_ *http.Request, r throttlehttp.Response) int64 { return r.Bytes }},
 			throttlehttp.Rule{Limiter: faults, Key: fixed, Charge: func(_ *http.Request, r throttlehttp.Response) int64 {
@@ -192,8 +195,7 @@ func TestMiddleware_charge(t *testing.T) {
 				}
 				return 1
 			}},
-			throttlehttp.Rule{Limiter: calls, Key: fixed})
-		require.NoError(t, err)
+			throttlehttp.Rule{Limiter: calls, Key: fixed}))
 		ctx, cancel := context.WithCancel(t.Context())
 		h := limit(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			cancel() // the client goes
@@ -218,9 +220,7 @@ func TestMiddleware_charge(t *testing.T) {
 		}))
 		left := func() (all [3]int64) {
 			for i, l := range []throttlehttp.Limiter{bytes, faults, calls} {
-				r, err := l.Peek(t.Context(), "all")
-				require.NoError(t, err)
-				all[i] = r.Remaining
+				all[i] = must(l.Peek(t.Context(), "all")).Remaining
 			}
 			return all
 		}
@@ -234,7 +234,7 @@ func TestMiddleware_charge(t *testing.T) {
 		require.Equal(t, http.StatusBadGateway, get(h, func(r *http.Request) { r.URL.Path = "/fails" }).Code)
 		require.Equal(t, [...]int64{0, 1, 96}, left())
 		require.Equal(t, http.StatusTooManyRequests, get(h).Code)
-		h = serve(t, c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Quota("outage", 3, time.Hour, throttle.FailOpen()),
+		h = serve(c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Quota("outage", 3, time.Hour, throttle.FailOpen()),
 			Charge: func(*http.Request, throttlehttp.Response) int64 { return 0 }})
 		asked := s.Calls() + 3
 		get(h)                                 // and its estimate is settled
@@ -274,7 +274,7 @@ func TestMiddleware_serverIsAway(t *testing.T) {
 	} {
 		c, s := throttletest.New(t, row.fallback)
 		s.Fail(row.fails)
-		w := get(serve(t, c, throttlehttp.Options{Failed: row.failed}, throttlehttp.Rule{Limiter: c.Rate("a", throttle.PerSecond(2)), Key: fixed}),
+		w := get(serve(c, throttlehttp.Options{Failed: row.failed}, throttlehttp.Rule{Limiter: c.Rate("a", throttle.PerSecond(2)), Key: fixed}),
 			func(r *http.Request) { *r = *r.WithContext(row.ctx) })
 		require.Equal(t, row.status, w.Code, i)
 		require.Equal(t, row.body, w.Body.String(), i)
@@ -319,8 +319,7 @@ func TestByIP(t *testing.T) {
 		{"@", "1.2.3.4, 198.51.100.7", "{ip:@}", "{ip:198.51.100.7}"},
 		{"", "nonsense", "{ip:}", "{ip:}"},
 	} {
-		r := httptest.NewRequest(http.MethodGet, "/", nil)
-		r.RemoteAddr = row.remote
+		r := &http.Request{RemoteAddr: row.remote, Header: http.Header{}}
 		if row.forwarded != "" {
 			r.Header.Set("X-Forwarded-For", row.forwarded)
 		}
@@ -329,10 +328,7 @@ func TestByIP(t *testing.T) {
 		require.Equal(t, strings.Replace(row.untrusting, "1:2::/64", "1::/48", 1), strings.Replace(throttlehttp.ByNetwork(48)(r), "fd00::/48", "fd00::/64", 1))
 	}
 	// Proxies may add a line of their own instead of a word.
-	r := httptest.NewRequest(http.MethodGet, "/", nil)
-	r.RemoteAddr = "10.0.0.1:80"
-	r.Header.Add("X-Forwarded-For", "1.2.3.4")
-	r.Header.Add("X-Forwarded-For", "198.51.100.7")
+	r := &http.Request{RemoteAddr: "10.0.0.1:80", Header: http.Header{"X-Forwarded-For": {"1.2.3.4", "198.51.100.7"}}}
 	require.Equal(t, "{ip:198.51.100.7}", throttlehttp.ByIP(proxies...)(r))
 	require.Equal(t, "{ip:198.51.100.7}", throttlehttp.ByIP(netip.MustParsePrefix("10.0.0.0/8"))(r))
 	require.Equal(t, "{ip:1.2.3.4}", throttlehttp.ByIP(netip.MustParsePrefix("::ffff:0:0/96"))(r)) // of all of IPv4
@@ -346,12 +342,10 @@ func TestByIP(t *testing.T) {
 }
 
 func TestByHeader(t *testing.T) {
-	r := httptest.NewRequest(http.MethodGet, "/", nil)
-	r.Header.Set("X-Api-Key", "k")
+	r := &http.Request{Header: http.Header{"X-Api-Key": {"k"}, "X-Tenant": {"k"}}}
 	require.Equal(t, "{header:x-api-key:k}", throttlehttp.ByHeader("X-Api-Key")(r))
 	require.Equal(t, "{header:x-api-key:k}", throttlehttp.ByHeader("x-api-key")(r))
-	r.Header.Set("X-Tenant", "k") // the same value of another header names another limiter
-	require.Equal(t, "{header:x-tenant:k}", throttlehttp.ByHeader("X-Tenant")(r))
+	require.Equal(t, "{header:x-tenant:k}", throttlehttp.ByHeader("X-Tenant")(r)) // the same value names another limiter
 }
 
 // New refuses rules that no request could be decided by.
@@ -380,9 +374,8 @@ func TestNew_refusesRules(t *testing.T) {
 func TestMiddleware_hijacked(t *testing.T) {
 	c, _ := throttletest.New(t)
 	calls, charged := c.Quota("calls", 10, time.Hour), make(chan throttlehttp.Response, 1)
-	limit, err := throttlehttp.New(c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: calls, Key: fixed,
-		Charge: func(_ *http.Request, r throttlehttp.Response) int64 { charged <- r; return 5 }})
-	require.NoError(t, err)
+	limit := must(throttlehttp.New(c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: calls, Key: fixed,
+		Charge: func(_ *http.Request, r throttlehttp.Response) int64 { charged <- r; return 5 }}))
 	server := httptest.NewServer(limit(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := w.(http.Hijacker).Hijack()
 		if err == nil {
@@ -391,8 +384,20 @@ func TestMiddleware_hijacked(t *testing.T) {
 		}
 	})))
 	defer server.Close()
-	response, err := http.Get(server.URL)
-	require.NoError(t, err)
-	defer response.Body.Close()
+	defer must(http.Get(server.URL)).Body.Close()
 	require.Equal(t, http.StatusSwitchingProtocols, (<-charged).Status)
+}
+
+// A tenant that is alone leaves as much to others as it has, and they get their share.
+func TestMiddleware_tenants(t *testing.T) {
+	bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {
+		shared := throttlehttp.Rule{Limiter: c.Rate("api", throttle.PerHour(4)), Key: fixed}
+		tenant := throttlehttp.Rule{Limiter: c.Window("tenant", 100, time.Hour), Share: 1, Key: throttlehttp.ByHeader("X-Tenant")}
+		h := serve(c, throttlehttp.Options{}, shared, tenant)
+		for i, want := range []int{200, 200, 429, 200} {
+			require.Equal(t, want, get(h, func(r *http.Request) { r.Header.Set("X-Tenant", "aaab"[i:i+1]) }).Code, i)
+		}
+		_, err := throttlehttp.New(c, throttlehttp.Options{}, tenant, shared)
+		require.ErrorContains(t, err, "a share needs a rule before it")
+	})
 }

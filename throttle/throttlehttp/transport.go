@@ -69,10 +69,7 @@ type slot struct {
 // RoundTrip waits and sends the request. If no slot comes before the deadline of the context, errors.As finds a
 // *throttle.DeniedError, whose RetryAfter says how long the wait would be.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	base, key := t.Base, strings.ToLower(r.URL.Host)
-	if base == nil {
-		base = http.DefaultTransport
-	}
+	base, key := cmp.Or(t.Base, http.DefaultTransport), strings.ToLower(r.URL.Host)
 	if t.Key != nil {
 		key = t.Key(r)
 	}
@@ -143,7 +140,9 @@ func (t *Transport) reserve(r *http.Request, key string) (slots []slot, at time.
 			if err != nil {
 				break
 			}
-			at = later(at, time.Now().Add(s.res.Wait))
+			if comes := time.Now().Add(s.res.Wait); comes.After(at) {
+				at = comes
+			}
 		}
 		slots = append(slots, s)
 	}
@@ -214,13 +213,9 @@ func notify(ctx context.Context, call func(context.Context)) {
 		defer close(done)
 		call(context.WithoutCancel(ctx))
 	}()
-	var end <-chan time.Time
-	if _, ok := ctx.Deadline(); ok {
-		end = time.After(left(ctx))
-	}
 	select {
 	case <-done:
-	case <-end:
+	case <-time.After(left(ctx)):
 	}
 }
 
@@ -253,11 +248,4 @@ func sleep(ctx context.Context, wait time.Duration) error {
 // late is the error of a wait that would pass the deadline.
 func late(wait time.Duration) error {
 	return &throttle.DeniedError{Result: throttle.Result{RetryAfter: wait}}
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

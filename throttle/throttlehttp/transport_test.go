@@ -73,8 +73,7 @@ func TestTransport(t *testing.T) {
 				})
 				var fleet []*throttlehttp.Transport
 				for range 2 {
-					c, err := throttle.New(s)
-					require.NoError(t, err)
+					c := must(throttle.New(s))
 					defer c.Close()
 					fleet = append(fleet, &throttlehttp.Transport{Limiter: c.Rate("api", throttle.PerSecond(1)), Base: upstream, MaxPause: 40 * time.Second,
 						Key: func(*http.Request) string { return "all hosts" }})
@@ -82,9 +81,8 @@ func TestTransport(t *testing.T) {
 				for i := range 4 {
 					ctx, cancel := context.WithCancel(t.Context())
 					gone = cancel
-					r, err := fleet[i%2].RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%d.example.com/", i), nil))
-					require.NoError(t, err)
-					require.NoError(t, r.Body.Close())
+					r := httptest.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%d.example.com/", i), nil)
+					require.NoError(t, must(fleet[i%2].RoundTrip(r)).Body.Close())
 				}
 				third := max(time.Second+row.pause, 2*time.Second)
 				require.Equal(t, []time.Duration{0, time.Second, third, third + time.Second}, sent)
@@ -111,12 +109,11 @@ func (c *closing) Close() error {
 }
 
 // sendAtOnce sends requests to one host, whose name is written in two ways.
-func sendAtOnce(t *testing.T, transport *throttlehttp.Transport, requests int) {
+func sendAtOnce(transport *throttlehttp.Transport, requests int) {
 	var wg sync.WaitGroup
 	for i := range requests {
 		wg.Go(func() {
-			_, err := transport.RoundTrip(httptest.NewRequest(http.MethodGet, []string{"http://example.com/", "http://EXAMPLE.com/"}[i%2], nil))
-			require.NoError(t, err)
+			must(transport.RoundTrip(httptest.NewRequest(http.MethodGet, []string{"http://example.com/", "http://EXAMPLE.com/"}[i%2], nil)))
 		})
 	}
 	wg.Wait()
@@ -131,19 +128,17 @@ func TestTransport_slotInPause(t *testing.T) {
 		var mu sync.Mutex
 		var sent []time.Duration
 		transport := &throttlehttp.Transport{Limiter: c.Rate("api", throttle.PerSecond(1).Burst(2)), Base: tripper(func(*http.Request) (*http.Response, error) {
-			w := httptest.NewRecorder()
 			mu.Lock()
 			sent = append(sent, time.Since(began))
 			n := len(sent)
 			mu.Unlock()
-			if n <= 2 {
-				time.Sleep(time.Duration(n) * 400 * time.Millisecond) // meanwhile the others take their slots
-				w.Header().Set("Retry-After", []string{"10", "1"}[n-1])
-				w.WriteHeader(http.StatusTooManyRequests)
+			if n > 2 {
+				return respond(http.StatusOK, nil), nil
 			}
-			return w.Result(), nil
+			time.Sleep(time.Duration(n) * 400 * time.Millisecond) // meanwhile the others take their slots
+			return respond(http.StatusTooManyRequests, map[string]string{"Retry-After": []string{"10", "1"}[n-1]}), nil
 		})}
-		sendAtOnce(t, transport, 4)
+		sendAtOnce(transport, 4)
 		require.Equal(t, []time.Duration{0, 0, 10400 * time.Millisecond, 11400 * time.Millisecond}, sent)
 	})
 }
@@ -158,24 +153,19 @@ func TestTransport_onePause(t *testing.T) {
 			var all sync.WaitGroup
 			var answers atomic.Int64
 			for range processes {
-				c, err := throttle.New(s, throttle.Observe(func(throttle.Event) { runtime.Gosched() })) // others go on meanwhile
-				require.NoError(t, err)
+				c := must(throttle.New(s, throttle.Observe(func(throttle.Event) { runtime.Gosched() }))) // others go on meanwhile
 				defer c.Close()
 				limiter = c.Rate("api", throttle.PerSecond(100))
 				transport := &throttlehttp.Transport{Limiter: limiter, Base: tripper(func(*http.Request) (*http.Response, error) {
 					time.Sleep(time.Millisecond) // until all are sent
-					w := httptest.NewRecorder()
-					w.Header().Set("Retry-After", []string{"2", "1"}[answers.Add(1)%2])
-					w.WriteHeader(http.StatusServiceUnavailable)
-					return w.Result(), nil
+					return respond(http.StatusServiceUnavailable, map[string]string{"Retry-After": []string{"2", "1"}[answers.Add(1)%2]}), nil
 				})}
-				all.Go(func() { sendAtOnce(t, transport, 60/processes) })
+				all.Go(func() { sendAtOnce(transport, 60/processes) })
 			}
 			all.Wait()
-			r, err := limiter.Reserve(t.Context(), "example.com", 1, time.Hour)
-			require.NoError(t, err)
-			require.GreaterOrEqual(t, r.Wait, 2*time.Second, processes)
-			require.Less(t, r.Wait, 2*time.Second+10*time.Millisecond, processes)
+			wait := must(limiter.Reserve(t.Context(), "example.com", 1, time.Hour)).Wait
+			require.GreaterOrEqual(t, wait, 2*time.Second, processes)
+			require.Less(t, wait, 2*time.Second+10*time.Millisecond, processes)
 		})
 	}
 }
@@ -196,14 +186,10 @@ func (s slow) Process(ctx context.Context, cmd redis.Cmder) error {
 // While the limiter's server is slow, a host's pause delays no other host's, and no request beyond its deadline.
 func TestTransport_slowServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, err := throttle.New(slow{throttletest.NewServer(), time.Second}, throttle.Timeout(time.Minute))
-		require.NoError(t, err)
+		c := must(throttle.New(slow{throttletest.NewServer(), time.Second}, throttle.Timeout(time.Minute)))
 		defer c.Close()
 		transport := &throttlehttp.Transport{Limiter: c.Rate("api", throttle.PerSecond(1)), Base: tripper(func(*http.Request) (*http.Response, error) {
-			w := httptest.NewRecorder()
-			w.Header().Set("Retry-After", "10")
-			w.WriteHeader(http.StatusTooManyRequests)
-			return w.Result(), nil
+			return respond(http.StatusTooManyRequests, map[string]string{"Retry-After": "10"}), nil
 		})}
 		for deadline, want := range map[time.Duration]time.Duration{time.Hour: time.Second, 500 * time.Millisecond: 500 * time.Millisecond} {
 			var all sync.WaitGroup
@@ -212,8 +198,7 @@ func TestTransport_slowServer(t *testing.T) {
 					began := time.Now()
 					ctx, cancel := context.WithTimeout(t.Context(), deadline)
 					defer cancel()
-					_, err := transport.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%d.%s.test/", i, deadline), nil))
-					require.NoError(t, err)
+					must(transport.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%d.%s.test/", i, deadline), nil)))
 					require.Equal(t, want, time.Since(began))
 				})
 			}
@@ -244,17 +229,14 @@ func TestTransport_follows(t *testing.T) {
 			calls, tokens := c.Rate("requests", throttle.PerMinute(10)), c.Rate("tokens", throttle.PerMinute(1000))
 			transport := &throttlehttp.Transport{Limiter: calls, Base: tripper(func(*http.Request) (*http.Response, error) { return respond(http.StatusOK, row.header), nil }),
 				Budgets: []throttlehttp.Budget{{Unit: "tokens", Limiter: tokens, Cost: func(*http.Request) int64 { return 100 }}}}
-			sendAtOnce(t, transport, 1)
-			left, err := calls.Peek(t.Context(), "example.com")
-			require.NoError(t, err)
-			leftTokens, err := tokens.Peek(t.Context(), "example.com")
-			require.NoError(t, err)
+			sendAtOnce(transport, 1)
+			left, leftTokens := must(calls.Peek(t.Context(), "example.com")), must(tokens.Peek(t.Context(), "example.com"))
 			require.Equal(t, []int64{row.requests, row.tokens}, []int64{left.Remaining, leftTokens.Remaining}, name)
 			// A request whose slot would come after its deadline fails at once, and takes nothing.
 			before := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), row.wait*9/10)
 			defer cancel()
-			if _, err = transport.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodGet, "http://example.com/", nil)); row.wait > 0 {
+			if _, err := transport.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodGet, "http://example.com/", nil)); row.wait > 0 {
 				require.Zero(t, time.Since(before))
 				var denied *throttle.DeniedError
 				require.ErrorAs(t, err, &denied)
@@ -270,7 +252,7 @@ func TestTransport_cancelled(t *testing.T) {
 	bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {
 		tokens := c.Rate("tokens", throttle.PerHour(1000))
 		transport := &throttlehttp.Transport{Limiter: c.Rate("requests", throttle.PerMinute(1).Burst(1)), Key: fixed,
-			Base:    tripper(func(*http.Request) (*http.Response, error) { return httptest.NewRecorder().Result(), nil }),
+			Base:    tripper(func(*http.Request) (*http.Response, error) { return respond(http.StatusOK, nil), nil }),
 			Budgets: []throttlehttp.Budget{{Unit: "tokens", Limiter: tokens, Cost: func(*http.Request) int64 { return 100 }}}}
 		for range 6 {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -278,9 +260,7 @@ func TestTransport_cancelled(t *testing.T) {
 			_, _ = transport.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodGet, "http://a.test/", nil))
 			cancel()
 		}
-		r, err := tokens.Peek(t.Context(), fixed(nil))
-		require.NoError(t, err)
-		require.InDelta(t, 900, r.Remaining, 3)
+		require.InDelta(t, 900, must(tokens.Peek(t.Context(), fixed(nil))).Remaining, 3)
 	})
 }
 
@@ -312,9 +292,7 @@ func TestTransport_budgets(t *testing.T) {
 				_, err = io.Copy(io.Discard, w.Body)
 				require.NoError(t, errors.Join(err, w.Body.Close(), w.Body.Close())) // settled once
 			}
-			left, peekErr := tokens.Peek(t.Context(), "all")
-			require.NoError(t, peekErr)
-			require.Equal(t, remaining, left.Remaining, url)
+			require.Equal(t, remaining, must(tokens.Peek(t.Context(), "all")).Remaining, url)
 			return err
 		}
 		require.NoError(t, send("http://slow.test:80/4567", 850))
@@ -345,12 +323,10 @@ func FuzzTransport_hostile(f *testing.F) {
 				status = http.StatusServiceUnavailable
 			}
 			transport := &throttlehttp.Transport{Limiter: rate, Base: tripper(func(*http.Request) (*http.Response, error) { return respond(status, header), nil }), MaxPause: 7 * time.Second}
-			sendAtOnce(t, transport, 1)
-			r, err := rate.Reserve(t.Context(), "example.com", 1, time.Hour)
-			require.NoError(t, err)
-			require.LessOrEqual(t, r.Wait, 8*time.Second)
+			sendAtOnce(transport, 1)
+			require.LessOrEqual(t, must(rate.Reserve(t.Context(), "example.com", 1, time.Hour)).Wait, 8*time.Second)
 			began := time.Now()
-			sendAtOnce(t, transport, 1)
+			sendAtOnce(transport, 1)
 			require.LessOrEqual(t, time.Since(began), 9*time.Second)
 		})
 	})

@@ -73,14 +73,14 @@ func (t *Timeout) Call(ctx context.Context) (c *Call, words []any) {
 	return c, c.args[:0]
 }
 
-// Do sends a command of these words and reads its reply. After an error go-redis may still use the command.
-func (c *Conn) Do(cmd *Call, words []any) (Reply, error) {
+// Do sends a command of these words and returns its reply. After an error go-redis may still use the command.
+func (c *Conn) Do(cmd *Call, words []any) ([]int64, error) {
 	cmd.words = words
 	c.address(cmd, nil)
 	if err := c.send(cmd); err != nil {
-		return Reply{}, err
+		return nil, err
 	}
-	return Read(cmd.Val())
+	return cmd.Val(), nil
 }
 
 // General sends a command whose reply has any form. The second word is its first key; more has the others.
@@ -91,27 +91,6 @@ func (c *Conn) General(ctx context.Context, t *Timeout, more []any, words ...any
 		return nil, err
 	}
 	return cmd.Val(), nil
-}
-
-// Reply is the integers of a decision. Times are the longest Duration if no Duration holds them.
-type Reply struct {
-	Allowed          bool
-	Limit, Remaining int64
-	Retry, Reset     time.Duration // Retry is below 0 if there is none
-	Sixth            int64         // of UPTO, RESERVE and a lease
-	Six              bool          // there is one
-}
-
-// Read reads the integers of a decision: five, or six.
-func Read(ints []int64) (Reply, error) {
-	if len(ints) < 5 {
-		return Reply{}, ErrReply
-	}
-	r := Reply{Allowed: ints[0] == 0, Limit: ints[1], Remaining: ints[2], Retry: Millis(ints[3]), Reset: Millis(ints[4])}
-	if r.Six = len(ints) > 5; r.Six {
-		r.Sixth = ints[5]
-	}
-	return r, nil
 }
 
 // LeadingInts splits a reply into its first integers and what follows them.

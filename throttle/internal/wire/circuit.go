@@ -11,7 +11,7 @@ import (
 type circuit struct {
 	failures int           // in a row
 	since    time.Duration // the first of them
-	opened   bool          // until a reply comes
+	open     bool          // until a reply comes
 	tried    time.Duration // since when the calls are sent that may end the pause, or make it longer
 	until    time.Duration // the end of the pause
 	pause    time.Duration // its length
@@ -27,15 +27,13 @@ const (
 	untried         = 10 * time.Second // after its pause an open circuit counts for the log this long, if nobody tries it
 )
 
-func (c *circuit) open() bool { return c.opened }
-
 // admits reports whether a call with this time limit may be sent now. If it is the one that tries a failing server again,
 // no other is sent until it has ended, which it does within the time limit. A clock that was set back ends a pause.
 func (l *lane) admits(now, limit time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := &l.circuit
-	if !c.open() {
+	if !c.open {
 		return true
 	}
 	if now < c.until && c.until-now <= limit+2*longestPause {
@@ -67,14 +65,14 @@ func (l *lane) opens(began, now, least time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := &l.circuit
-	if c.open() && began < c.tried {
+	if c.open && began < c.tried {
 		return false
 	}
 	l.fails.Store(true)
 	if c.failures++; c.failures == 1 {
 		c.since = now
 	}
-	if c.opened = c.opened || c.failures >= circuitFailures && now-c.since >= least; !c.opened {
+	if c.open = c.open || c.failures >= circuitFailures && now-c.since >= least; !c.open {
 		return false
 	}
 	c.pause = max(min(2*c.pause, longestPause), shortestPause)
@@ -86,7 +84,7 @@ func (l *lane) opens(began, now, least time.Duration) bool {
 func (l *lane) undecided(began time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.circuit.open() && began >= l.circuit.tried {
+	if l.circuit.open && began >= l.circuit.tried {
 		l.circuit.until = began
 	}
 }
@@ -110,7 +108,7 @@ func (c *Conn) anyFails() bool {
 	now := c.Now()
 	for l := range c.eachLane {
 		l.mu.Lock()
-		fails := l.circuit.open() && now < l.circuit.until+untried
+		fails := l.circuit.open && now < l.circuit.until+untried
 		l.mu.Unlock()
 		if fails {
 			return true

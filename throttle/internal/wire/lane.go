@@ -264,15 +264,13 @@ func (l *lane) hurryUp(c *Conn, after time.Duration) {
 	}
 	l.hurry = time.AfterFunc(after, func() {
 		l.mu.Lock()
-		var batch []*queued
-		if l.underWay < widestLane {
-			if batch = l.take(); len(batch) > 0 {
-				l.underWay++
-			}
+		more := l.underWay < widestLane
+		if more {
+			l.underWay++
 		}
 		l.mu.Unlock()
-		if len(batch) > 0 {
-			l.flush(c, batch)
+		if more {
+			l.next(c)
 		}
 	})
 }

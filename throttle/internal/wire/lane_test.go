@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -16,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gothrottle/commands"
+	"gothrottle/script"
 )
 
 // newConn returns a Conn that is stopped when the test ends, and logs nothing.
@@ -40,7 +42,7 @@ func answer(_ context.Context, cmd redis.Cmder) error {
 }
 
 // ask sends one call.
-func ask(c *Conn, limit *Timeout, key string) (Reply, error) {
+func ask(c *Conn, limit *Timeout, key string) ([]int64, error) {
 	cmd, words := limit.Call(context.Background())
 	return c.Do(cmd, append(words, "GO.QUOTA", key, 1, 1000))
 }
@@ -52,7 +54,7 @@ func (refusing) DialHook(next redis.DialHook) redis.DialHook          { return n
 func (refusing) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
 func (refusing) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(_ context.Context, cmds []redis.Cmder) error {
-		cmds[0].SetErr(loading{})
+		cmds[0].SetErr(loading)
 		return io.EOF
 	}
 }
@@ -71,7 +73,7 @@ func TestLane_errorsOfAPipeline(t *testing.T) {
 	}
 	c.lanes[0].flush(c, batch)
 	<-batch[1].done
-	require.ErrorIs(t, batch[0].err, loading{})
+	require.ErrorIs(t, batch[0].err, loading)
 	require.ErrorIs(t, batch[1].err, io.EOF)
 }
 
@@ -80,16 +82,19 @@ type pool struct{ process }
 
 func (pool) PoolStats() *redis.PoolStats { return nil }
 
-type loading struct{ error }
+// reply is an error reply.
+type reply string
 
-func (loading) Error() string { return "LOADING" }
-func (loading) RedisError()   {}
+func (r reply) Error() string { return string(r) }
+func (reply) RedisError()     {}
+
+const loading = reply("LOADING")
 
 // After a call that times out connections are set up: once at a time, again until the server decides, and not for a call
 // that began before.
 func TestConnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var fails error = loading{}
+		var fails error = loading
 		var tries atomic.Int64
 		c := newConn(t, pool{func(ctx context.Context, cmd redis.Cmder) error {
 			if cmd.Name() == "exists" {
@@ -128,7 +133,6 @@ func TestHashTag(t *testing.T) {
 func TestCircuit_lateFailures(t *testing.T) {
 	var now time.Duration
 	c := newConn(t, process(answer), func() time.Time { return time.Unix(0, int64(now)) })
-	c.base = time.Unix(0, 0)
 	l := &lane{}
 	for now = 1; now <= 20; now++ {
 		l.failed(c, 0, time.Hour, io.EOF)
@@ -159,18 +163,17 @@ func TestCircuit_stall(t *testing.T) {
 	const limit = 50 * time.Millisecond
 	now := time.Duration(0)
 	c := newConn(t, process(answer), func() time.Time { return time.Unix(0, int64(now)) })
-	c.base = time.Unix(0, 0)
-	for _, reply := range []bool{true, false} {
+	for _, replies := range []bool{true, false} {
 		l := &lane{}
 		for now = limit; now < 2*limit; now += time.Millisecond { // no reply for up to 100 ms
 			l.failed(c, now-limit, limit, context.DeadlineExceeded)
 			require.True(t, l.admits(now, limit))
 		}
-		if reply {
+		if replies {
 			l.works(c)
 		}
 		l.failed(c, now-limit, limit, context.DeadlineExceeded)
-		require.Equal(t, reply, l.admits(now, limit))
+		require.Equal(t, replies, l.admits(now, limit))
 	}
 }
 
@@ -204,7 +207,7 @@ func TestCircuit_log(t *testing.T) {
 			require.Equal(t, step.warns, strings.Count(log.String(), "WARN"), log.String())
 			require.Equal(t, step.infos, strings.Count(log.String(), "INFO"), log.String())
 		}
-		require.True(t, b.circuit.open())
+		require.True(t, b.circuit.open)
 	})
 }
 
@@ -248,7 +251,6 @@ func TestErrors_ofTheModule(t *testing.T) {
 func TestCircuit_untried(t *testing.T) {
 	var now time.Duration
 	c := newConn(t, process(answer), func() time.Time { return time.Unix(0, int64(now)) })
-	c.base = time.Unix(0, 0)
 	for range circuitFailures {
 		c.lanes[slot("k")/(slots/clusterLanes)].failed(c, now, 0, io.EOF)
 	}
@@ -261,8 +263,49 @@ func TestCircuit_untried(t *testing.T) {
 	cmd, words := (&Timeout{Limit: time.Hour}).Call(ctx) // it would be sent by a goroutine
 	_, err := c.Do(cmd, append(words, "GO.QUOTA", "k", 1, 1000))
 	require.ErrorIs(t, err, ErrClosed)
-	require.True(t, c.lane(ctx, "k").circuit.open())
+	require.True(t, c.lane(ctx, "k").circuit.open)
 	now += untried
 	c.lanes[0].works(c)
 	require.False(t, c.away.Load())
+}
+
+// Calls that find no script send its text once. A server that never knows it gets no call more than three times.
+func TestScript_isSentOnce(t *testing.T) {
+	for _, learns := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			known, sent, texts := false, map[string]int{}, 0
+			c := newConn(t, process(func(ctx context.Context, cmd redis.Cmder) error {
+				time.Sleep(time.Millisecond)
+				mu.Lock()
+				defer mu.Unlock()
+				words := cmd.Args()
+				require.Equal(t, []any{1, words[3], "GO.QUOTA", 1, 1000}, words[2:])
+				sent[words[3].(string)]++
+				if words[0] == "EVAL" {
+					require.Equal(t, script.Text, words[1])
+					texts++
+					known = learns
+				} else if !known {
+					return reply("NOSCRIPT No matching script.")
+				}
+				return answer(ctx, cmd)
+			}), nil)
+			c.sha = "0123"
+			var all sync.WaitGroup
+			for _, key := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} { // twice as many as a lane sends at once
+				all.Go(func() {
+					_, err := ask(c, &Timeout{Limit: time.Minute}, "{k}"+key)
+					require.NoError(t, err)
+				})
+			}
+			all.Wait()
+			for key, n := range sent {
+				require.LessOrEqual(t, n, 3, key)
+			}
+			if learns {
+				require.Equal(t, 1, texts)
+			}
+		})
+	}
 }
