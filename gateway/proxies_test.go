@@ -290,10 +290,10 @@ func TestPage_envoy(t *testing.T) {
 
 // The rules of the page and of the sample load. The page names each setting that the program reads.
 func TestPage(t *testing.T) {
-	_, manifest, _ := strings.Cut(readFile(t, "../deploy/kubernetes/gateway.yaml"), "rules.yaml: |\n")
-	manifest, _, _ = strings.Cut(manifest, "---")
-	for _, one := range append(blocks(t, "yaml"), readFile(t, "../deploy/gateway/rules.yaml"), manifest) {
-		if !strings.HasPrefix(one, "domain:") && !strings.Contains(one, "\ndomain:") && one != manifest {
+	var chart struct{ Gateway struct{ Rules string } }
+	require.NoError(t, yaml.Unmarshal([]byte(readFile(t, "../deploy/chart/values.yaml")), &chart))
+	for _, one := range append(blocks(t, "yaml"), readFile(t, "../deploy/gateway/rules.yaml"), chart.Gateway.Rules) {
+		if !strings.HasPrefix(one, "domain:") && !strings.Contains(one, "\ndomain:") {
 			continue
 		}
 		_, err := rules.Parse([]rules.File{{Name: "page", Text: one}}, rules.Options{})
