@@ -157,8 +157,8 @@ func TestProxies_keepConnections(t *testing.T) {
 	}
 }
 
-// What a request has cost is charged after it, past the limit if need be: nginx reports it, also if the client has left. Only
-// proxies may report, and no report gives back more than was reserved. A refused request reserves nothing.
+// Costs are charged after a request, past the limit if need be: nginx reports them, even if the client has left. Only proxies
+// may report, and no report gives back more than was reserved. A refused request reserves nothing.
 func TestCosts(t *testing.T) {
 	s, hour := server(t), "rate_limit: {unit: hour, algorithm: sliding_window, requests_per_unit: "
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -23,7 +23,7 @@ import (
 
 // match finds the http rules that a request counts for: those of all domains, or of one, as in /check/NAME. A report must come
 // from a proxy that the rules trust. An error comes with the status of the answer.
-func (s *Service) match(r *http.Request, report bool) (asks []engine.Ask, status int, err error) {
+func (s *Service) match(r *http.Request, report bool, deny int) (asks []engine.Ask, status int, err error) {
 	_, name, _ := strings.Cut(strings.Trim(r.URL.Path, "/"), "/")
 	all := s.Rules.Load().HTTP
 	names := []string{name}
@@ -39,7 +39,7 @@ func (s *Service) match(r *http.Request, report bool) (asks []engine.Ask, status
 		}
 		found, repeated := all[name].Match(r)
 		if repeated != "" {
-			return nil, http.StatusTooManyRequests, errors.New("the request has more than one header " + repeated)
+			return nil, deny, errors.New("the request has more than one header " + repeated)
 		}
 		for _, f := range found {
 			asks = append(asks, engine.Ask{Found: f, Hits: 1})
@@ -56,10 +56,7 @@ func (s *Service) check(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	began := time.Now()
-	asks, status, err := s.match(r, false)
-	if status == http.StatusTooManyRequests {
-		status = deny
-	}
+	asks, status, err := s.match(r, false, deny)
 	if err != nil {
 		http.Error(w, err.Error(), status)
 		return
@@ -115,7 +112,7 @@ func reserved(asks []engine.Ask) (back []engine.Ask) {
 // settle charges what a request has cost, past the limit if need be: the number in each rule's header, less the estimate that
 // /check has reserved. So no report gives back more than an estimate.
 func (s *Service) settle(w http.ResponseWriter, r *http.Request) {
-	found, status, err := s.match(r, true)
+	found, status, err := s.match(r, true, http.StatusBadRequest)
 	s.engine.Replace(found)
 	var asks []engine.Ask
 	taken := strings.Split(strings.Join(r.Header.Values(reservedHeader), ","), ",")
