@@ -33,8 +33,11 @@ have go || { echo 'gothrottle: there is no go: the image of the gateway is NOT b
 build/gateway.sh
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-mkdir -p "$folder/root/bin"
+mkdir -p "$folder/root/bin" "$folder/root/licenses"
 cp build/out/gothrottle-gateway "$folder/root"
+cp LICENSE "$folder/root/licenses/gothrottle"
+cp "$(go env GOROOT)/LICENSE" "$folder/root/licenses/go"
+libraries >"$folder/root/licenses/libraries"
 ln -s ../gothrottle-gateway "$folder/root/bin/ratelimit"
 cp deploy/gateway/Dockerfile "$folder"
 label gothrottle-gateway 'Rate limit service for Envoy, nginx, Caddy and HAProxy'

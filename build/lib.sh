@@ -231,6 +231,18 @@ lint_module() {
   go -C "$1" mod tidy -diff
 }
 
+# libraries  prints the licences of the gateway's libraries, which a copy of the program must come with.
+libraries() {
+  local path version dir
+  go -C gateway list -deps -f '{{with .Module}}{{if not .Replace}}{{if not .Main}}{{.Path}} {{.Version}} {{.Dir}}{{end}}{{end}}{{end}}' . | sort -u |
+    while read -r path version dir; do
+      printf '%s %s\n\n' "$path" "$version"
+      cat "$dir"/LICENSE* || die "$path has no licence."
+      find "$dir" -maxdepth 1 -name 'NOTICE*' -exec cat {} +
+      printf '\n\n'
+    done
+}
+
 # The rows of build/servers.txt, without comments.
 server_rows() { grep -v '^#' build/servers.txt; }
 

@@ -81,18 +81,6 @@ install_files() {
   document "$tree" gothrottle usr/lib/redis/modules/gothrottle.so
 }
 
-# libraries  prints the licences of the gateway's libraries, which a copy of the program must come with.
-libraries() {
-  local path version dir
-  go -C gateway list -deps -f '{{with .Module}}{{if not .Replace}}{{if not .Main}}{{.Path}} {{.Version}} {{.Dir}}{{end}}{{end}}{{end}}' . | sort -u |
-    while read -r path version dir; do
-      printf '%s %s\n\n' "$path" "$version"
-      cat "$dir"/LICENSE* || die "$path has no licence."
-      find "$dir" -maxdepth 1 -name 'NOTICE*' -exec cat {} +
-      printf '\n\n'
-    done
-}
-
 pack_gateway() {
   local tree=$work/gateway-$ARCH
   GOCACHE=${TOOLS_GOCACHE:-$(go env GOCACHE)} GOARCH=$ARCH PROGRAM=$tree/usr/bin/gothrottle-gateway build/gateway.sh

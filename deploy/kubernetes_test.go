@@ -93,14 +93,14 @@ var digest = "sha256:" + strings.Repeat("0a", 32)
 
 // everything are the values that switch on what the chart has.
 var everything = []string{"--set", "secret=mine,replicas=3,initImage.name=,topKeys=10,storageClass=fast,policies=api QUOTA 1 1s",
-	"--set", "monitoring.exporter.name=exporter,monitoring.exporter.digest=" + digest + ",monitoring.serviceMonitor=true,monitoring.rules=true,monitoring.runbooks=https://docs.test"}
+	"--set", "gateway.replicas=2,gateway.settings.BUDGET=100", "--set", "monitoring.exporter.name=exporter,monitoring.exporter.digest=" + digest + ",monitoring.serviceMonitor=true,monitoring.rules=true,monitoring.runbooks=https://docs.test"}
 
 // The chart renders objects of the right form, with the least and with all values. It refuses unknown values, and a server
 // without a password. Mistakes in its objects are found.
 func TestChart_schemas(t *testing.T) {
 	least := slices.Sorted(maps.Keys(render(t, "--set", "password=a b\"c")))
 	assert.Equal(t, "ConfigMap limits, NetworkPolicy limits, PodDisruptionBudget limits, Secret limits, Service limits, Service limits-nodes, StatefulSet limits", strings.Join(least, ", "))
-	assert.Len(t, render(t, everything...), len(least)-1+3)
+	assert.Len(t, render(t, everything...), len(least)-1+3+6)
 	for want, args := range map[string][]string{"set password": nil, "passwort": {"--set", "password=x,passwort=y"}, "replicas": {"--set", "password=x,replicas=two"}, "digest": {"--set", "password=x,image.digest=0a"}} {
 		_, err := helm(t, args...)
 		assert.ErrorContains(t, err, want, "%q", args)
@@ -160,25 +160,30 @@ func confined(t *testing.T, pod *corev1.PodSecurityContext, c corev1.Container) 
 	assert.False(t, memory.IsZero() || c.Resources.Requests.Memory().Cmp(*memory) > 0, "%s has no limit of memory, or requests more", c.Name)
 }
 
-// The gateway's Service finds its pods, which have the image that make image builds, no more rights than they need, and
-// find the Service and the Secret of the chart, whose policy lets them in.
-func TestGateway_fitsTheChart(t *testing.T) {
-	m, err := decode(readFile(t, "kubernetes/gateway.yaml"))
-	require.NoError(t, err)
-	chart := render(t, "--set", "password=x")
-	set, service := m["Deployment gothrottle-gateway"].(*appsv1.Deployment), m["Service gothrottle-gateway"].(*corev1.Service)
+// The gateway's Service, budget and monitor select its pods, which have the image that make image builds and no more rights
+// than they need. They find the server, whose policy lets them in, and its password. What is configured arrives.
+func TestChart_gateway(t *testing.T) {
+	m := render(t, append([]string{"--set", "password=x"}, everything[2:]...)...)
+	set, service := m["Deployment limits-gateway"].(*appsv1.Deployment), m["Service limits-gateway"].(*corev1.Service)
+	monitor := m["ServiceMonitor limits-gateway"].(*monitoringv1.ServiceMonitor)
 	pod, labels := set.Spec.Template.Spec, set.Spec.Template.Labels
-	clients := chart["NetworkPolicy limits"].(*networkingv1.NetworkPolicy).Spec.Ingress[0].From[1].PodSelector.MatchLabels
-	for _, selector := range []map[string]string{set.Spec.Selector.MatchLabels, service.Spec.Selector, clients} {
-		assert.Subset(t, labels, selector)
+	for _, selector := range []map[string]string{set.Spec.Selector.MatchLabels, service.Spec.Selector, service.Labels, monitor.Spec.Selector.MatchLabels,
+		m["PodDisruptionBudget limits-gateway"].(*policyv1.PodDisruptionBudget).Spec.Selector.MatchLabels,
+		m["NetworkPolicy limits"].(*networkingv1.NetworkPolicy).Spec.Ingress[0].From[1].PodSelector.MatchLabels} {
+		assert.Equal(t, labels, selector)
 	}
+	rules := m["PrometheusRule limits-gateway"].(*monitoringv1.PrometheusRule).Spec.Groups[0].Rules
+	assert.Len(t, rules, strings.Count(readFile(t, "gateway/alerts.yml"), "- alert:"))
+	assert.Contains(t, m["ConfigMap limits-gateway"].(*corev1.ConfigMap).Data["rules.yaml"], "domain: web\n")
 	c := pod.Containers[0]
 	confined(t, pod.SecurityContext, c)
 	password := c.Env[1].ValueFrom.SecretKeyRef
-	assert.Equal(t, "x", chart["Secret "+password.Name].(*corev1.Secret).StringData[password.Key])
-	assert.Contains(t, chart, "Service "+strings.TrimSuffix(c.Env[0].Value, ":6379"))
+	assert.Equal(t, "x", m["Secret "+password.Name].(*corev1.Secret).StringData[password.Key])
+	assert.Contains(t, m, "Service "+strings.TrimSuffix(c.Env[0].Value, ":6379"))
 	assert.Equal(t, nameOf(t, "GATEWAY"), c.Image)
 	assert.Contains(t, m, "ConfigMap "+pod.Volumes[0].ConfigMap.Name)
+	assert.Contains(t, c.Env, corev1.EnvVar{Name: "BUDGET", Value: "100"})
+	assert.Contains(t, c.Ports, corev1.ContainerPort{Name: monitor.Spec.Endpoints[0].TargetPort.StrVal, ContainerPort: 6070})
 	for _, port := range service.Spec.Ports {
 		assert.Contains(t, c.Ports, corev1.ContainerPort{Name: port.TargetPort.StrVal, ContainerPort: port.Port})
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
@@ -113,6 +114,52 @@ func TestMetrics(t *testing.T) {
 	require.Contains(t, body(t, g.debug+"/explain"), "all: no, because of its path")
 	require.Equal(t, 404, get(t, g.web+"/explain").StatusCode)
 	require.Equal(t, "OK o0", g.ask(t, "d", "q=b"))
+}
+
+// The metrics and labels that the page, the dashboard and the alerts name are exported.
+func TestDashboard(t *testing.T) {
+	s := server(t)
+	g := start(t, s.Addr, july)
+	g.ask(t, "d", "m=1*5")
+	g.ask(t, "none", "m=1")
+	s.Kill()
+	g.ask(t, "d", "m=1")
+	shown := body(t, g.debug+"/metrics")
+	var dashboard struct {
+		Panels []struct{ Targets []struct{ Expr string } }
+	}
+	require.NoError(t, yaml.Unmarshal([]byte(readFile(t, "../deploy/gateway/dashboard.json")), &dashboard))
+	var alerts struct {
+		Groups []struct{ Rules []struct{ Expr string } }
+	}
+	require.NoError(t, yaml.Unmarshal([]byte(readFile(t, "../deploy/gateway/alerts.yml")), &alerts))
+	rows := regexp.MustCompile("(?m)^\\| `gothrottle_gateway_.*").FindAllString(readFile(t, "../docs/gateway.md"), -1)
+	require.True(t, len(dashboard.Panels) > 9 && len(alerts.Groups[0].Rules) > 3 && len(rows) > 8)
+	var asked []string
+	for _, p := range dashboard.Panels {
+		for _, target := range p.Targets {
+			asked = append(asked, target.Expr)
+		}
+	}
+	for _, rule := range alerts.Groups[0].Rules {
+		asked = append(asked, rule.Expr)
+	}
+	for _, row := range rows {
+		cells := strings.Split(row, "|")
+		asked = append(asked, cells[1]+" by ("+strings.ReplaceAll(cells[2], "`", "")+")")
+	}
+	for _, expr := range asked {
+		names := regexp.MustCompile(`\b(gothrottle_gateway|process)_\w+`).FindAllString(expr, -1)
+		require.NotEmpty(t, names, expr)
+		for _, name := range names {
+			assert.Contains(t, shown, "# TYPE "+strings.TrimSuffix(name, "_bucket")+" ", expr)
+		}
+		for _, m := range regexp.MustCompile(`by \(([\w, ]*)\)`).FindAllStringSubmatch(expr, -1) {
+			for _, label := range strings.FieldsFunc(m[1], func(r rune) bool { return r == ',' || r == ' ' }) {
+				assert.Regexp(t, `(?m)^`+names[0]+`\w*{[^}]*\b`+label+`="`, shown+names[0]+`{instance=""`, expr)
+			}
+		}
+	}
 }
 
 // The algorithms and options that envoyproxy/ratelimit does not have decide as the steps say. TestSideBySide has the others.

@@ -97,7 +97,12 @@ func dial(t testing.TB, addr string, c credentials.TransportCredentials) *grpc.C
 // get asks for a page, with headers that are pairs of a name and a value.
 func get(t *testing.T, url string, headers ...string) *http.Response {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	return send(t, http.MethodGet, url, headers...)
+}
+
+func send(t *testing.T, method, url string, headers ...string) *http.Response {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
 	require.NoError(t, err)
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])

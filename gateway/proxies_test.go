@@ -21,6 +21,7 @@ import (
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -37,6 +38,15 @@ func blocks(t *testing.T, language string) (all []string) {
 	}
 	require.NotEmpty(t, all, language)
 	return all
+}
+
+// block returns the code block that has a text.
+func block(t *testing.T, language, text string) string {
+	t.Helper()
+	all := blocks(t, language)
+	at := slices.IndexFunc(all, func(block string) bool { return strings.Contains(block, text) })
+	require.GreaterOrEqual(t, at, 0, text)
+	return all[at]
 }
 
 // proxies are the configurations of docs/gateway.md: the program, the status of a request while the gateway is away and while
@@ -63,9 +73,13 @@ func startProxy(t *testing.T, name, app, gateway string) string {
 	folder, listen := t.TempDir(), "127.0.0.1:"+servers.FreePort()
 	there := strings.NewReplacer("127.0.0.1:3000", app, "127.0.0.1:8080", gateway, "FOLDER", folder, "/etc/haproxy", folder,
 		"LISTEN", listen, "listen 80", "listen "+listen, "bind :80", "bind "+listen, ":80 {", "http://"+listen+" {")
-	writeFile(t, folder+"/file.yaml", there.Replace(strings.Replace(proxies[name].file, "BLOCK", blocks(t, proxies[name].language)[0], 1)))
+	config := blocks(t, proxies[name].language)[0]
+	if name == "nginx" { // the second block goes into the first one's server
+		config = strings.TrimSuffix(config, "}\n") + blocks(t, name)[1] + "}\n"
+	}
+	writeFile(t, folder+"/file.yaml", there.Replace(strings.Replace(proxies[name].file, "BLOCK", config, 1)))
 	writeFile(t, folder+"/gothrottle.lua", there.Replace(blocks(t, "lua")[0]))
-	writeFile(t, folder+"/traefik.yaml", there.Replace(blocks(t, "yaml")[5]))
+	writeFile(t, folder+"/traefik.yaml", there.Replace(block(t, "yaml", "forwardAuth:")))
 	cmd := exec.Command(proxies[name].program[0], proxies[name].program[1:]...)
 	cmd.Dir, cmd.Env = folder, append(os.Environ(), "HOME="+folder)
 	servers.Background(t, cmd)
@@ -143,6 +157,81 @@ func TestProxies_keepConnections(t *testing.T) {
 	}
 }
 
+// Costs are charged after a request, past the limit if need be: nginx reports them, even if the client has left. Only proxies
+// may report, and no report gives back more than was reserved. A refused request reserves nothing.
+func TestCosts(t *testing.T) {
+	s, hour := server(t), "rate_limit: {unit: hour, algorithm: sliding_window, requests_per_unit: "
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Tokens", r.URL.Query().Get("tokens"))
+		_ = http.NewResponseController(w).Flush()
+		if r.URL.Path == "/v1/hangs" {
+			<-r.Context().Done()
+		}
+	}))
+	defer app.Close()
+	rules := "domain: web\nhttp:\n  trusted_proxies: [127.0.0.1]\n  rules:\n" +
+		"  - {name: tokens, match: {path: /v1/*}, by: ['header:X-Api-Key'], cost: {header: X-Tokens, estimate: 500}, " + hour + "1000}}\n" +
+		"  - {name: money, match: {path: /v1/*}, by: [host], cost: {header: X-Cost}, " + hour + "9000}}\n" +
+		"  - {name: office, match: {headers: {X-Api-Key: free}}, rate_limit: {unlimited: true, replaces: [{name: tokens}]}}\n"
+	g := start(t, s.Addr, rules)
+	at := startProxy(t, "nginx", app.Listener.Addr().String(), strings.TrimPrefix(g.web, "http://"))
+	of := func(key string, more ...string) []string {
+		return append(more, "X-Api-Key", key, "X-Forwarded-Uri", "/v1/x")
+	}
+	settle := func(key string, more ...string) int {
+		return send(t, "POST", g.web+"/settle", of(key, more...)...).StatusCode
+	}
+	left := func(key string) string { // after a look, which takes the estimate and gives it back
+		r := get(t, g.web+"/check", of(key)...)
+		if reserved := r.Header.Get("Gothrottle-Reserved"); r.StatusCode == 200 {
+			require.Equal(t, 204, settle(key, "X-Tokens", "0", "Gothrottle-Reserved", reserved))
+		}
+		return fmt.Sprint(r.StatusCode, " ", strings.SplitN(r.Header.Get("RateLimit"), ";t", 2)[0])
+	}
+	becomes := func(want, key string) {
+		require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Equal(c, want, left(key)) }, servers.Patience, 10*time.Millisecond)
+	}
+	require.Equal(t, 200, get(t, at+"/v1/x?tokens=300", "X-Api-Key", "a").StatusCode)
+	becomes(`200 "tokens";r=200`, "a")
+	require.Equal(t, 200, get(t, at+"/v1/x?tokens=100", "X-Api-Key", "a", "X-Tokens", "0", "Gothrottle-Reserved", "web.http.tokens").StatusCode)
+	becomes(`200 "tokens";r=100`, "a")
+	require.Equal(t, 200, get(t, at+"/v1/x", "X-Api-Key", "a").StatusCode) // without a cost the estimate stays
+	becomes(`429 "tokens";r=100`, "a")
+	require.Equal(t, 404, send(t, "POST", at+"/settle", "X-Tokens", "1").StatusCode)
+	leaving := &http.Client{Timeout: 2 * time.Second}
+	req, err := http.NewRequestWithContext(t.Context(), "GET", at+"/v1/hangs?tokens=40", nil)
+	require.NoError(t, err)
+	req.Header.Set("X-Api-Key", "h")
+	if r, err := leaving.Do(req); err == nil {
+		_ = r.Body.Close()
+	}
+	becomes(`200 "tokens";r=460`, "h")
+
+	require.Equal(t, 204, settle("b", "X-Tokens", "2000")) // nothing was reserved
+	require.Equal(t, `429 "tokens";r=0`, left("b"))
+	for range 2 {
+		require.Equal(t, `200 "tokens";r=500`, left("c"))
+		require.Equal(t, 204, settle("c", "X-Tokens", "0", "Gothrottle-Reserved", "web.http.tokens")) // once too often
+	}
+	for _, wrong := range []string{"-1", "x", "1000000000001", "99999999999999999999"} {
+		require.Equal(t, 400, settle("c", "X-Tokens", wrong), wrong)
+	}
+	require.Equal(t, 204, settle("d"))
+	require.Equal(t, `200 "tokens";r=500`, left("d"))
+	require.Equal(t, 204, settle("d", "X-Cost", "9000"))
+	require.Equal(t, `429 "money";r=0`, left("d"))
+	require.Equal(t, `200 "tokens";r=500`, fmt.Sprint(200, " ", strings.SplitN(get(t, g.web+"/check", of("d", "X-Forwarded-Host", "other")...).Header.Get("RateLimit"), ";t", 2)[0]))
+	require.Equal(t, 204, settle("free", "X-Tokens", "900"))
+	require.Equal(t, "[] <nil>", fmt.Sprint(s.Do("KEYS", "*free")))
+	require.Equal(t, 404, send(t, "POST", g.web+"/settle/other", of("c")...).StatusCode)
+	require.Equal(t, 405, get(t, g.web+"/settle", of("c")...).StatusCode)
+	other := start(t, s.Addr, strings.Replace(rules, "127.0.0.1", "10.0.0.0/8", 1))
+	require.Equal(t, 403, send(t, "POST", other.web+"/settle", of("c", "X-Tokens", "1")...).StatusCode)
+	s.Kill()
+	require.Equal(t, 503, settle("c", "X-Tokens", "1"))
+	require.Empty(t, get(t, g.web+"/check", of("c")...).Header.Get("Gothrottle-Reserved"))
+}
+
 // The rules of /check match what a request is, and count by what they say.
 func TestCheck(t *testing.T) {
 	s := server(t)
@@ -191,7 +280,7 @@ func TestCheck(t *testing.T) {
 // Envoy's types have all that the page's envoy.yaml has.
 func TestPage_envoy(t *testing.T) {
 	var file map[string]any
-	require.NoError(t, yaml.Unmarshal([]byte(blocks(t, "yaml")[6]), &file))
+	require.NoError(t, yaml.Unmarshal([]byte(block(t, "yaml", "static_resources:")), &file))
 	text, err := json.Marshal(file)
 	require.NoError(t, err)
 	var config bootstrap.Bootstrap
@@ -201,9 +290,12 @@ func TestPage_envoy(t *testing.T) {
 
 // The rules of the page and of the sample load. The page names each setting that the program reads.
 func TestPage(t *testing.T) {
-	_, manifest, _ := strings.Cut(readFile(t, "../deploy/kubernetes/gateway.yaml"), "rules.yaml: |\n")
-	manifest, _, _ = strings.Cut(manifest, "---")
-	for _, one := range append(blocks(t, "yaml")[:5], readFile(t, "../deploy/gateway/rules.yaml"), manifest) {
+	var chart struct{ Gateway struct{ Rules string } }
+	require.NoError(t, yaml.Unmarshal([]byte(readFile(t, "../deploy/chart/values.yaml")), &chart))
+	for _, one := range append(blocks(t, "yaml"), readFile(t, "../deploy/gateway/rules.yaml"), chart.Gateway.Rules) {
+		if !strings.HasPrefix(one, "domain:") && !strings.Contains(one, "\ndomain:") {
+			continue
+		}
 		_, err := rules.Parse([]rules.File{{Name: "page", Text: one}}, rules.Options{})
 		require.NoError(t, err, one)
 	}

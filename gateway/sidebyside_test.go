@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -244,5 +245,37 @@ func BenchmarkLoad(b *testing.B) {
 				b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
 			})
 		}
+	}
+}
+
+// How many of 1,000 decisions per second on_failure makes, unasked of a server that stalls once: see docs/gateway.md.
+func BenchmarkStall(b *testing.B) {
+	const limit = 1_000_000_000
+	s := server(b)
+	at, _ := process(b, "../build/out/gothrottle-gateway", s.Addr, fmt.Sprintf("domain: d\ndescriptors:\n- {key: k, rate_limit: {unit: hour, requests_per_unit: %d}}\n", limit), "k=x")
+	client := pb.NewRateLimitServiceClient(dial(b, at, insecure.NewCredentials()))
+	for _, stall := range []time.Duration{0, 40, 60, 90, 150, 300, 1000} {
+		b.Run(fmt.Sprint(int(stall), "_ms"), func(b *testing.B) {
+			var open atomic.Int64
+			for range b.N {
+				var calls sync.WaitGroup
+				began := time.Now()
+				for n := range 2500 {
+					if n == 500 && stall > 0 {
+						require.NoError(b, s.Pause())
+						time.AfterFunc(stall*time.Millisecond, func() { _ = s.Resume() })
+					}
+					time.Sleep(time.Until(began.Add(time.Duration(n) * time.Millisecond)))
+					calls.Go(func() {
+						r, err := client.ShouldRateLimit(context.Background(), request("d", fmt.Sprint("k=", n%100)))
+						if err == nil && r.Statuses[0].LimitRemaining == limit {
+							open.Add(1)
+						}
+					})
+				}
+				calls.Wait()
+			}
+			b.ReportMetric(float64(open.Load())/float64(b.N), "undecided/stall")
+		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"os"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -20,6 +21,7 @@ import (
 )
 
 type panel struct {
+	ID                       int
 	Title, Type, Description string
 	Targets                  []struct{ RefID, Expr, LegendFormat string }
 	FieldConfig              struct{ Defaults struct{ Unit string } }
@@ -164,7 +166,17 @@ func rules(t *testing.T) map[string]alert {
 // promtool accepts the configuration and the rules, and each alert fires when it should and not before.
 func TestAlerts_promtool(t *testing.T) {
 	servers.Needed(t, "test-monitoring")
-	for _, args := range []string{"check config prometheus.yml", "check rules alerts.yml", "test rules alerts_test.yml"} {
+	var gateway struct{ Panels []panel }
+	require.NoError(t, json.Unmarshal([]byte(read(t, "../gateway/dashboard.json")), &gateway))
+	file, queries := t.TempDir()+"/queries.yml", "groups:\n- name: queries\n  rules:\n"
+	for _, p := range gateway.Panels {
+		for _, q := range p.Targets {
+			queries += fmt.Sprintf("  - {record: 'panel:%d%s', expr: '%s'}\n", p.ID, q.RefID, strings.ReplaceAll(q.Expr, "$__rate_interval", "5m"))
+		}
+	}
+	require.NoError(t, os.WriteFile(file, []byte(queries), 0o600))
+	for _, args := range []string{"check config prometheus.yml", "check rules alerts.yml", "test rules alerts_test.yml",
+		"check rules ../gateway/alerts.yml", "check rules " + file} {
 		out, err := exec.Command("promtool", strings.Fields(args)...).CombinedOutput()
 		assert.NoError(t, err, "promtool %s: %s", args, out)
 	}

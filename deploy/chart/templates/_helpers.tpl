@@ -1,6 +1,9 @@
 {{- define "labels" -}}
 {app.kubernetes.io/name: gothrottle, app.kubernetes.io/instance: {{ .Release.Name }}}
 {{- end }}
+{{- define "gateway" -}}
+{app.kubernetes.io/name: gothrottle-gateway, app.kubernetes.io/instance: {{ .Release.Name }}}
+{{- end }}
 {{- define "secret" -}}
 {{ .Values.secret | default .Release.Name }}
 {{- end }}

@@ -141,10 +141,8 @@ func Refuses(err error) bool {
 		slices.Contains([]string{"NOAUTH", "WRONGPASS", "NOPERM", "READONLY"}, strings.Fields(reply.Error() + " -")[0])
 }
 
-// Decide takes the limits away that another limit of the request replaces, and those of rules without one, and sets the
-// verdicts of the others. Limits of one tag are taken from together, or none of them is, and a share is with the limits around
-// it. The rest is decided at the same time, except that asks of one key keep their order.
-func (e *Engine) Decide(ctx context.Context, asks []Ask) {
+// Replace takes the limits away that another limit of the request replaces, and those of rules without one.
+func (e *Engine) Replace(asks []Ask) {
 	var replaced []string
 	for i := range asks {
 		if asks[i].Limit != nil {
@@ -162,6 +160,12 @@ func (e *Engine) Decide(ctx context.Context, asks []Ask) {
 			a.bound = e.bound(a.Limit)
 		}
 	}
+}
+
+// Decide replaces limits, and sets the verdicts of the others. Limits of one tag are taken from together, or none of them is,
+// and a share is with the limits around it. The rest is decided at the same time, except that asks of one key keep their order.
+func (e *Engine) Decide(ctx context.Context, asks []Ask) {
+	e.Replace(asks)
 	if len(asks) == 1 && asks[0].Limit != nil {
 		_ = e.decideSome(ctx, e.around(&asks[0], asks), nil)
 		return

@@ -95,6 +95,11 @@ type (
 		By         []string
 		RateLimit  yaml.Node `yaml:"rate_limit"`
 		ShadowMode bool      `yaml:"shadow_mode"`
+		Cost       yaml.Node
+	}
+	costLevel struct {
+		Header   string
+		Estimate uint32
 	}
 	matchLevel struct {
 		Methods    []string

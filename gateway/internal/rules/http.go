@@ -2,6 +2,7 @@ package rules
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/netip"
@@ -24,6 +25,7 @@ type HTTP struct {
 	domain  *Domain
 	address func(*http.Request) string // of the client
 	network func(*http.Request) string // that the address counts for
+	proxies []network                  // that are trusted
 
 	ignoreCase bool // of paths
 }
@@ -54,7 +56,7 @@ func (l *loader) loadHTTP(d *Domain, at *yaml.Node) {
 		trusted = append(trusted, n.Prefix)
 	}
 	h := &HTTP{domain: d, address: throttlehttp.ByNetwork(128, trusted...), network: throttlehttp.ByNetwork(bits, trusted...),
-		ignoreCase: f.IgnoreCase}
+		proxies: f.TrustedProxies, ignoreCase: f.IgnoreCase}
 	l.HTTP[d.name] = h
 	for i := range f.Rules {
 		r := l.loadHTTPRule(&f.Rules[i], rule, d.tag)
@@ -76,13 +78,16 @@ func (l *loader) loadHTTPRule(at *yaml.Node, parent string, tag tagging) (r http
 	if f.Name == "" || !given(&f.RateLimit) {
 		l.fail(at, rule, "a rule needs a name and a rate_limit")
 	}
-	r = httpRule{name: f.Name, by: f.By, limit: l.loadLimit(&f.RateLimit, rule, tag, false)}
+	r = httpRule{name: f.Name, by: f.By, limit: l.loadLimit(&f.RateLimit, rule, tag, given(&f.Cost))}
 	r.limit.Shadow, r.limit.Name = f.ShadowMode, cmp.Or(r.limit.Name, f.Name)
 	if r.limit.Algorithm == Concurrency {
 		l.fail(at, rule, "concurrency is for descriptors: a proxy that asks /check does not report the end of a request")
 	}
-	if r.limit.Late {
-		l.fail(at, rule, "late is for descriptors: /check takes one hit before the request")
+	if given(&f.Cost) {
+		r.limit.Cost = new(decode[costLevel](l, &f.Cost, rule))
+	}
+	if wrong := r.limit.mistakeOfCost(); wrong != "" {
+		l.fail(at, rule, "%s", wrong)
 	}
 	if r.by == nil {
 		r.by = []string{"address"}
@@ -108,6 +113,29 @@ func (l *loader) loadHTTPRule(at *yaml.Node, parent string, tag tagging) (r http
 		}
 	}
 	return r
+}
+
+// mistakeOfCost says what is wrong with a cost that is known after the request, or with late hits that have none.
+func (m *Limit) mistakeOfCost() string {
+	switch cost := m.Cost; {
+	case cost == nil && m.Late:
+		return "late needs a cost: /check takes one hit before the request"
+	case cost == nil:
+		return ""
+	case !m.Late:
+		return "cost cannot be combined with 'late: false', unlimited, a lockout or excess: what a request has cost is always charged"
+	case !token.MatchString(cost.Header):
+		return "cost needs the header of /settle that has it"
+	case int64(cost.Estimate) > m.Fits():
+		return fmt.Sprintf("no request has room for the estimate: the limit is %d", m.Fits())
+	}
+	return ""
+}
+
+// Trusts says whether the request comes from a proxy of trusted_proxies.
+func (h *HTTP) Trusts(r *http.Request) bool {
+	peer, _ := netip.ParseAddrPort(r.RemoteAddr)
+	return slices.ContainsFunc(h.proxies, func(n network) bool { return n.Contains(peer.Addr().Unmap()) })
 }
 
 // subject is the request that a proxy asks about.
@@ -173,7 +201,7 @@ func (h *HTTP) Match(r *http.Request) (all []Found, repeated string) {
 func (s *Set) KeepHTTP(before *Set) (lost []string) {
 	for name, h := range before.HTTP {
 		if s.HTTP[name] == nil {
-			s.HTTP[name] = &HTTP{domain: h.domain, address: h.address, network: h.network}
+			s.HTTP[name] = &HTTP{domain: h.domain, address: h.address, network: h.network, proxies: h.proxies}
 			lost = append(lost, name)
 		}
 	}

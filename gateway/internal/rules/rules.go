@@ -63,6 +63,7 @@ type Limit struct {
 	Replaced []string      // the names of rules that this one replaces
 	Charge   bool          // hits that are refused count, too
 	Late     bool          // reported hits are charged, past the limit if need be
+	Cost     *costLevel    // of http rules whose costs are known after the request: the header of /settle that has them; else nil
 	Reply    *pb.RateLimitResponse_RateLimit
 	Metadata map[string]any
 	Share    int    // the weight of a tenant of the limit above; 0: none

@@ -19,6 +19,10 @@ func matchRule(match string) string {
 	return "domain: d\nhttp: {rules: [{name: a, match: {" + match + "}, rate_limit: {unlimited: true}}]}"
 }
 
+func costRule(cost, limit string) string {
+	return "domain: d\nhttp: {rules: [{name: a, cost: {" + cost + "}, rate_limit: {unit: day, " + limit + "}}]}"
+}
+
 // Each file with a mistake is refused, with file, line and rule.
 func TestParse_mistakes(t *testing.T) {
 	const begin, rule = "domain: d\ndescriptors:\n- key: a\n  value: b\n", "  rate_limit:\n    unit: minute\n    requests_per_unit: 1\n"
@@ -52,7 +56,10 @@ func TestParse_mistakes(t *testing.T) {
 		begin + rule + "    late: true\n    excess: refuse":                                            "f.yaml:6: rule d.a_b: 'late: true' cannot be combined",
 		begin + "  rate_limit: {late: true, concurrency: 1}":                                           "f.yaml:5: rule d.a_b: 'late: true' cannot be combined",
 		begin + rule + "    late: true\n    algorithm: gcra\n    lockout: 5m":                          "f.yaml:6: rule d.a_b: 'late: true' cannot be combined",
-		"domain: d\nhttp: {rules: [{name: a, rate_limit: {unit: day, late: true}}]}":                   "f.yaml:2: rule d.http.a: late is for descriptors",
+		"domain: d\nhttp: {rules: [{name: a, rate_limit: {unit: day, late: true}}]}":                   "f.yaml:2: rule d.http.a: late needs a cost",
+		costRule("", "requests_per_unit: 9"):                                                           "f.yaml:2: rule d.http.a: cost needs the header",
+		costRule("header: X, estimate: 10", "requests_per_unit: 9"):                                    "f.yaml:2: rule d.http.a: no request has room for the estimate: the limit is 9",
+		costRule("header: X", "excess: charge"):                                                        "f.yaml:2: rule d.http.a: cost cannot be combined",
 		begin + rule + "    hold: 5s":                                                                  "f.yaml:6: rule d.a_b: hold needs concurrency",
 		begin + rule + "    excess: charge\nhash_tag: domain":                                          "f.yaml:6: rule d.a_b: 'excess: charge' cannot be combined",
 		begin + rule + "hash_tag: all":                                                                 `f.yaml:8: "all" is not one of [none domain descriptor]`,

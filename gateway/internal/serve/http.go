@@ -21,34 +21,49 @@ import (
 	"gothrottle/gateway/internal/rules"
 )
 
-// check answers a proxy: 200 lets the request through, and 429 refuses it. The http rules of all domains count, or those of
-// one: /check/NAME. ?deny=403 refuses with another status.
-func (s *Service) check(w http.ResponseWriter, r *http.Request) {
-	name := strings.Trim(strings.TrimPrefix(r.URL.Path, "/check"), "/")
+// match finds the http rules that a request counts for: those of all domains, or of one, as in /check/NAME. A report must come
+// from a proxy that the rules trust. An error comes with the status of the answer.
+func (s *Service) match(r *http.Request, report bool, deny int) (asks []engine.Ask, status int, err error) {
+	_, name, _ := strings.Cut(strings.Trim(r.URL.Path, "/"), "/")
 	all := s.Rules.Load().HTTP
 	names := []string{name}
 	if name == "" {
 		names = slices.Sorted(maps.Keys(all))
 	}
 	if len(names) == 0 || all[names[0]] == nil {
-		http.Error(w, fmt.Sprintf("no domain %q has http rules", name), http.StatusNotFound)
-		return
+		return nil, http.StatusNotFound, fmt.Errorf("no domain %q has http rules", name)
 	}
+	for _, name := range names {
+		if report && !all[name].Trusts(r) {
+			return nil, http.StatusForbidden, fmt.Errorf("%s is not among the trusted_proxies of the domain %s", r.RemoteAddr, name)
+		}
+		found, repeated := all[name].Match(r)
+		if repeated != "" {
+			return nil, deny, errors.New("the request has more than one header " + repeated)
+		}
+		for _, f := range found {
+			asks = append(asks, engine.Ask{Found: f, Hits: 1})
+		}
+	}
+	return asks, 0, nil
+}
+
+// check answers a proxy: 200 lets the request through, and 429 refuses it. ?deny=403 refuses with another status.
+func (s *Service) check(w http.ResponseWriter, r *http.Request) {
 	deny, err := strconv.Atoi(cmp.Or(r.URL.Query().Get("deny"), "429"))
 	if err != nil || deny < 400 || deny > 599 {
 		http.Error(w, "deny is 400 to 599", http.StatusBadRequest)
 		return
 	}
 	began := time.Now()
-	var asks []engine.Ask
-	for _, name := range names {
-		found, repeated := all[name].Match(r)
-		if repeated != "" {
-			http.Error(w, "the request has more than one header "+repeated, deny)
-			return
-		}
-		for _, f := range found {
-			asks = append(asks, engine.Ask{Found: f, Hits: 1})
+	asks, status, err := s.match(r, false, deny)
+	if err != nil {
+		http.Error(w, err.Error(), status)
+		return
+	}
+	for i := range asks {
+		if cost := asks[i].Cost; cost != nil {
+			asks[i].Hits = int64(cost.Estimate)
 		}
 	}
 	response, tightest := s.decide(r.Context(), asks)
@@ -57,17 +72,75 @@ func (s *Service) check(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("RateLimit", fmt.Sprintf("%q;r=%d;t=%d", a.Name, st.LimitRemaining, st.DurationUntilReset.Seconds))
 		w.Header().Set("RateLimit-Policy", fmt.Sprintf("%q;q=%d;w=%d", a.Name, st.CurrentLimit.RequestsPerUnit, int64(a.Period.Seconds())))
 	}
+	back := reserved(asks)
 	if response.OverallCode == pb.RateLimitResponse_OVER_LIMIT {
-		retry := int64(1) // or the longest of all rules that refuse
-		for _, st := range response.Statuses {
-			if st.Code == pb.RateLimitResponse_OVER_LIMIT {
-				retry = max(retry, st.DurationUntilReset.Seconds)
-			}
-		}
-		w.Header().Set("Retry-After", strconv.FormatInt(retry, 10))
+		s.engine.Decide(r.Context(), back)
+		w.Header().Set("Retry-After", strconv.FormatInt(longestWait(response), 10))
 		http.Error(w, "Too Many Requests", deny)
+	} else {
+		for i := range back {
+			w.Header().Add(reservedHeader, back[i].Label)
+		}
 	}
 	s.metrics.took.WithLabelValues("http").Observe(time.Since(began).Seconds())
+}
+
+// longestWait returns the seconds until no rule refuses.
+func longestWait(response *pb.RateLimitResponse) int64 {
+	retry := int64(1)
+	for _, st := range response.Statuses {
+		if st.Code == pb.RateLimitResponse_OVER_LIMIT {
+			retry = max(retry, st.DurationUntilReset.Seconds)
+		}
+	}
+	return retry
+}
+
+// reservedHeader has the rules whose estimates /check has taken: in its answer, and in the report.
+const reservedHeader = "Gothrottle-Reserved"
+
+// reserved returns what gives the estimates back that asks have taken.
+func reserved(asks []engine.Ask) (back []engine.Ask) {
+	for i := range asks {
+		if a := &asks[i]; a.Limit != nil && a.Cost != nil && a.Hits > 0 && !a.Over && a.Fallback == "" {
+			back = append(back, engine.Ask{Found: a.Found, Hits: -a.Hits})
+		}
+	}
+	return back
+}
+
+// settle charges what a request has cost, past the limit if need be: the number in each rule's header, less the estimate that
+// /check has reserved. So no report gives back more than an estimate.
+func (s *Service) settle(w http.ResponseWriter, r *http.Request) {
+	found, status, err := s.match(r, true, http.StatusBadRequest)
+	s.engine.Replace(found)
+	var asks []engine.Ask
+	taken := strings.Split(strings.Join(r.Header.Values(reservedHeader), ","), ",")
+	for _, a := range found {
+		if a.Limit == nil || a.Cost == nil || r.Header.Get(a.Cost.Header) == "" {
+			continue
+		}
+		if a.Hits, err = strconv.ParseInt(r.Header.Get(a.Cost.Header), 10, 64); err != nil || a.Hits < 0 || a.Hits > engine.MaxHits {
+			status, err = http.StatusBadRequest, fmt.Errorf("%s is a number from 0 to %d", a.Cost.Header, int64(engine.MaxHits))
+			break
+		}
+		if a.Settle = true; slices.ContainsFunc(taken, func(rule string) bool { return strings.TrimSpace(rule) == a.Label }) {
+			a.Hits -= int64(a.Cost.Estimate)
+		}
+		asks = append(asks, a)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), status)
+		return
+	}
+	s.decide(r.Context(), asks)
+	for i := range asks {
+		if asks[i].Fallback != "" {
+			http.Error(w, "the server is away: not charged for the rule "+asks[i].Label, http.StatusServiceUnavailable)
+			return
+		}
+	}
+	w.WriteHeader(http.StatusNoContent)
 }
 
 // Handlers serve what clients ask over HTTP, and what operators ask.
@@ -75,6 +148,8 @@ func (s *Service) Handlers() (web, debug *http.ServeMux) {
 	web, debug = http.NewServeMux(), http.NewServeMux()
 	web.HandleFunc("/check", s.check)
 	web.HandleFunc("/check/", s.check)
+	web.HandleFunc("POST /settle", s.settle)
+	web.HandleFunc("POST /settle/", s.settle)
 	web.HandleFunc("GET /healthcheck", s.healthcheck)
 	debug.HandleFunc("POST /json", s.json) // it gives units back, too: clients must not reach it
 	debug.Handle("GET /metrics", s.Metrics("/metrics"))
