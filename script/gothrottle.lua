@@ -14,12 +14,18 @@ local now_s, now_ns -- set by whoever reads the clock first; it is read once
 
 -- Plain calls come first, without closures and tables: they cost a third of what the general part costs.
 
-if #KEYS == 1 and argc >= 4 and argc <= 6 and (name == 'GO.THROTTLE' or name == 'CL.THROTTLE') then
-  local burst, count, period, unit, n, mode = match(table.concat(ARGV, ' '), '^..%.THROTTLE (%d+) (%d+) (%d+)([smhd]?) ?(%d*) ?(%u*)$')
-  local upto = mode == 'UPTO'
+if #KEYS == 1 and argc >= 4 and argc <= 7 and (name == 'GO.THROTTLE' or name == 'CL.THROTTLE') then
+  local burst, count, period, unit, n, more = match(table.concat(ARGV, ' '),
+    '^..%.THROTTLE (%d+) (%d+) (%d+)([smhd]?) ?(%d*) ?(.*)$')
+  local upto, lockout, plain = more == 'UPTO', false, burst and ARGV[4] ~= '' and ARGV[argc] ~= ''
+  if plain and argc > 5 and not upto then
+    local time, unit2 = match(more, '^LOCKOUT (%d+)([smhd]?)$')
+    lockout = time and time * ({[''] = 1, s = 1, m = 60, h = 3600, d = 86400})[unit2]
+    plain = time and lockout >= 1 and lockout <= RANGE / 1e9
+  end
   -- A word with a blank in it isn't plain.
-  if burst and ARGV[argc] ~= '' and argc == 4 + (n ~= '' and 1 or 0) + (upto and 1 or 0) and (upto or mode == '')
-    and (name == 'GO.THROTTLE' or unit == '' and not upto) then
+  if plain and argc == 4 + (n ~= '' and 1 or 0) + (upto and 1 or lockout and 2 or 0) and (upto or lockout or more == '')
+    and (name == 'GO.THROTTLE' or unit == '' and more == '') then
     local limit, ns = burst + 1.0, period * 1e9
     n, count = n == '' and 1.0 or n + 0.0, count + 0.0
     if unit == 'm' then ns = ns * 60 elseif unit == 'h' then ns = ns * 3600 elseif unit == 'd' then ns = ns * 86400 end
@@ -46,7 +52,8 @@ if #KEYS == 1 and argc >= 4 and argc <= 6 and (name == 'GO.THROTTLE' or name == 
         end
         local fields = redis.pcall('HLEN', KEYS[1])
         local stored = interval % 1e9 == 0 and format('%d', interval / 1e9) or format('%d', -interval)
-        local used, fraction, plain = 0.0, 0.0, false
+        local used, fraction = 0.0, 0.0
+        plain = false
         if not time.err then
           now_s, now_ns = time[1] + 0.0, time[2] * 1000.0
           if fields == 0 then
@@ -74,6 +81,7 @@ if #KEYS == 1 and argc >= 4 and argc <= 6 and (name == 'GO.THROTTLE' or name == 
             local excess = after - capacity
             local rest = excess % (per * 1e9)
             wait, limited, after, asked = (excess - rest) / (per * 1e9) + (rest > 0 and 1 or 0), 1, used, 0
+            plain = not lockout -- it may begin
           elseif n > 0 then
             if asked < n then
               local excess = after + interval - capacity
@@ -128,8 +136,8 @@ if #KEYS == 1 and argc >= 4 and argc <= 6 and (name == 'GO.THROTTLE' or name == 
 end
 
 if #KEYS == 1 and (argc == 3 or argc == 4) and name == 'GO.QUOTA' then
-  local limit, period, unit, n = match(table.concat(ARGV, ' '), '^GO%.QUOTA (%d+) (%d+)([smhd]?) ?(%d*)$')
-  if limit and (n ~= '') == (argc == 4) then
+  local limit, period, unit, n = match(table.concat(ARGV, ' '), '^GO%.QUOTA (%d+) (%d+)([smhd]?)( ?%d*)$')
+  if limit and n ~= ' ' and (n ~= '') == (argc == 4) then
     local ms = period * 1e3
     limit, n = limit + 0.0, n == '' and 1.0 or n + 0.0
     if unit == 'm' then ms = ms * 60 elseif unit == 'h' then ms = ms * 3600 elseif unit == 'd' then ms = ms * 86400 end
@@ -184,8 +192,8 @@ if #KEYS == 1 and (argc == 3 or argc == 4) and name == 'GO.QUOTA' then
 end
 
 if #KEYS == 1 and (argc == 3 or argc == 4) and name == 'GO.WINDOW' then
-  local limit, period, unit, n = match(table.concat(ARGV, ' '), '^GO%.WINDOW (%d+) (%d+)([smhd]?) ?(%d*)$')
-  if limit and (n ~= '') == (argc == 4) then
+  local limit, period, unit, n = match(table.concat(ARGV, ' '), '^GO%.WINDOW (%d+) (%d+)([smhd]?)( ?%d*)$')
+  if limit and n ~= ' ' and (n ~= '') == (argc == 4) then
     local us = period * 1e6
     limit, n = limit + 0.0, n == '' and 1.0 or n + 0.0
     if unit == 'm' then us = us * 60 elseif unit == 'h' then us = us * 3600 elseif unit == 'd' then us = us * 86400 end
