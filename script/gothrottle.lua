@@ -14,12 +14,18 @@ local now_s, now_ns -- set by whoever reads the clock first; it is read once
 
 -- Plain calls come first, without closures and tables: they cost a third of what the general part costs.
 
-if #KEYS == 1 and argc >= 4 and argc <= 6 and (name == 'GO.THROTTLE' or name == 'CL.THROTTLE') then
-  local burst, count, period, unit, n, mode = match(table.concat(ARGV, ' '), '^..%.THROTTLE (%d+) (%d+) (%d+)([smhd]?) ?(%d*) ?(%u*)$')
-  local upto = mode == 'UPTO'
+if #KEYS == 1 and argc >= 4 and argc <= 7 and (name == 'GO.THROTTLE' or name == 'CL.THROTTLE') then
+  local burst, count, period, unit, n, more = match(table.concat(ARGV, ' '),
+    '^..%.THROTTLE (%d+) (%d+) (%d+)([smhd]?) ?(%d*) ?(.*)$')
+  local upto, lockout, plain = more == 'UPTO', false, burst and ARGV[4] ~= '' and ARGV[argc] ~= ''
+  if plain and argc > 5 and not upto then
+    local time, unit2 = match(more, '^LOCKOUT (%d+)([smhd]?)$')
+    lockout = time and time * ({[''] = 1, s = 1, m = 60, h = 3600, d = 86400})[unit2]
+    plain = time and lockout >= 1 and lockout <= RANGE / 1e9
+  end
   -- A word with a blank in it isn't plain.
-  if burst and ARGV[argc] ~= '' and argc == 4 + (n ~= '' and 1 or 0) + (upto and 1 or 0) and (upto or mode == '')
-    and (name == 'GO.THROTTLE' or unit == '' and not upto) then
+  if plain and argc == 4 + (n ~= '' and 1 or 0) + (upto and 1 or lockout and 2 or 0) and (upto or lockout or more == '')
+    and (name == 'GO.THROTTLE' or unit == '' and more == '') then
     local limit, ns = burst + 1.0, period * 1e9
     n, count = n == '' and 1.0 or n + 0.0, count + 0.0
     if unit == 'm' then ns = ns * 60 elseif unit == 'h' then ns = ns * 3600 elseif unit == 'd' then ns = ns * 86400 end
@@ -46,7 +52,8 @@ if #KEYS == 1 and argc >= 4 and argc <= 6 and (name == 'GO.THROTTLE' or name == 
         end
         local fields = redis.pcall('HLEN', KEYS[1])
         local stored = interval % 1e9 == 0 and format('%d', interval / 1e9) or format('%d', -interval)
-        local used, fraction, plain = 0.0, 0.0, false
+        local used, fraction = 0.0, 0.0
+        plain = false
         if not time.err then
           now_s, now_ns = time[1] + 0.0, time[2] * 1000.0
           if fields == 0 then
@@ -74,6 +81,7 @@ if #KEYS == 1 and argc >= 4 and argc <= 6 and (name == 'GO.THROTTLE' or name == 
             local excess = after - capacity
             local rest = excess % (per * 1e9)
             wait, limited, after, asked = (excess - rest) / (per * 1e9) + (rest > 0 and 1 or 0), 1, used, 0
+            plain = not lockout -- it may begin
           elseif n > 0 then
             if asked < n then
               local excess = after + interval - capacity
@@ -128,8 +136,8 @@ if #KEYS == 1 and argc >= 4 and argc <= 6 and (name == 'GO.THROTTLE' or name == 
 end
 
 if #KEYS == 1 and (argc == 3 or argc == 4) and name == 'GO.QUOTA' then
-  local limit, period, unit, n = match(table.concat(ARGV, ' '), '^GO%.QUOTA (%d+) (%d+)([smhd]?) ?(%d*)$')
-  if limit and (n ~= '') == (argc == 4) then
+  local limit, period, unit, n = match(table.concat(ARGV, ' '), '^GO%.QUOTA (%d+) (%d+)([smhd]?)( ?%d*)$')
+  if limit and n ~= ' ' and (n ~= '') == (argc == 4) then
     local ms = period * 1e3
     limit, n = limit + 0.0, n == '' and 1.0 or n + 0.0
     if unit == 'm' then ms = ms * 60 elseif unit == 'h' then ms = ms * 3600 elseif unit == 'd' then ms = ms * 86400 end
@@ -184,8 +192,8 @@ if #KEYS == 1 and (argc == 3 or argc == 4) and name == 'GO.QUOTA' then
 end
 
 if #KEYS == 1 and (argc == 3 or argc == 4) and name == 'GO.WINDOW' then
-  local limit, period, unit, n = match(table.concat(ARGV, ' '), '^GO%.WINDOW (%d+) (%d+)([smhd]?) ?(%d*)$')
-  if limit and (n ~= '') == (argc == 4) then
+  local limit, period, unit, n = match(table.concat(ARGV, ' '), '^GO%.WINDOW (%d+) (%d+)([smhd]?)( ?%d*)$')
+  if limit and n ~= ' ' and (n ~= '') == (argc == 4) then
     local us = period * 1e6
     limit, n = limit + 0.0, n == '' and 1.0 or n + 0.0
     if unit == 'm' then us = us * 60 elseif unit == 'h' then us = us * 3600 elseif unit == 'd' then us = us * 86400 end
@@ -357,7 +365,7 @@ local make = {} -- makes the limiter of a kind
 go = {
   MOST = 1e12, CENTURY = 3153600000000, DAY = 86400000,
   writes = {}, late = {}, -- lists of a key, a command and its words. As in the module, keys that are made come late.
-  made = {}, kinds = {},
+  made = {}, kinds = {}, keys = {KEYS[1]},
 
   fail = function(text) error({text = text}, 0) end,
   out_of_range = function() error({text = 'ERR a number is out of the range of the script: use the module', range = true}, 0) end,
@@ -369,56 +377,23 @@ go = {
     return go.kinds[kind]
   end,
 
-  -- at runs a command on a key. Some proxies want to read KEYS and its index in each call.
-  at = function(key, command, ...)
-    if key == 1 then return redis.pcall(command, KEYS[1], ...) end
-    if key == 2 then return redis.pcall(command, KEYS[2], ...) end
-    if key == 3 then return redis.pcall(command, KEYS[3], ...) end
-    if key == 4 then return redis.pcall(command, KEYS[4], ...) end
-    if key == 5 then return redis.pcall(command, KEYS[5], ...) end
-    if key == 6 then return redis.pcall(command, KEYS[6], ...) end
-    if key == 7 then return redis.pcall(command, KEYS[7], ...) end
-    if key == 8 then return redis.pcall(command, KEYS[8], ...) end
-    if key == 9 then return redis.pcall(command, KEYS[9], ...) end
-    if key == 10 then return redis.pcall(command, KEYS[10], ...) end
-    if key == 11 then return redis.pcall(command, KEYS[11], ...) end
-    if key == 12 then return redis.pcall(command, KEYS[12], ...) end
-    if key == 13 then return redis.pcall(command, KEYS[13], ...) end
-    if key == 14 then return redis.pcall(command, KEYS[14], ...) end
-    if key == 15 then return redis.pcall(command, KEYS[15], ...) end
-    if key == 16 then return redis.pcall(command, KEYS[16], ...) end
-    if key == 17 then return redis.pcall(command, KEYS[17], ...) end
-    if key == 18 then return redis.pcall(command, KEYS[18], ...) end
-    if key == 19 then return redis.pcall(command, KEYS[19], ...) end
-    if key == 20 then return redis.pcall(command, KEYS[20], ...) end
-    if key == 21 then return redis.pcall(command, KEYS[21], ...) end
-    if key == 22 then return redis.pcall(command, KEYS[22], ...) end
-    if key == 23 then return redis.pcall(command, KEYS[23], ...) end
-    if key == 24 then return redis.pcall(command, KEYS[24], ...) end
-    if key == 25 then return redis.pcall(command, KEYS[25], ...) end
-    if key == 26 then return redis.pcall(command, KEYS[26], ...) end
-    if key == 27 then return redis.pcall(command, KEYS[27], ...) end
-    if key == 28 then return redis.pcall(command, KEYS[28], ...) end
-    if key == 29 then return redis.pcall(command, KEYS[29], ...) end
-    if key == 30 then return redis.pcall(command, KEYS[30], ...) end
-    if key == 31 then return redis.pcall(command, KEYS[31], ...) end
-    if key == 32 then return redis.pcall(command, KEYS[32], ...) end
-  end,
-
   -- refused fails with the server's error. In scripts servers don't begin a refusal by its code.
   refused = function(text)
     go.fail((string.gsub(string.gsub(text, '^ERR (The user executing)', 'NOPERM %1'), '^ERR (ACL failure)', 'NOPERM %1')))
   end,
 
+  -- call runs a command on a key, which is moved to KEYS[1]: some proxies want a literal index in each call.
   call = function(key, command, ...)
-    local reply = go.at(key, command, ...)
+    KEYS[1] = go.keys[key]
+    local reply = redis.pcall(command, KEYS[1], ...)
     if type(reply) == 'table' and reply.err then go.refused(reply.err) end
     return reply
   end,
 
   -- try runs a command that may find another type at the key: then it returns nil.
   try = function(key, command, ...)
-    local reply = go.at(key, command, ...)
+    KEYS[1] = go.keys[key]
+    local reply = redis.pcall(command, KEYS[1], ...)
     if type(reply) ~= 'table' or not reply.err then return reply end
     if not match(reply.err, 'WRONGTYPE') then go.refused(reply.err) end
   end,
@@ -440,7 +415,7 @@ go = {
     for i = 1, #go.late do writes[#writes + 1] = go.late[i] end
     for i = 1, #writes > 1 and may and #writes or 0 do
       local w = writes[i]
-      if not may(w[2], KEYS[w[1]], w[3] or '', w[4] or '') then
+      if not may(w[2], go.keys[w[1]], w[3] or '', w[4] or '') then
         go.fail("NOPERM this user has no permissions to run the '" .. string.lower(w[2]) .. "' command")
       end
     end
@@ -453,7 +428,8 @@ go = {
     local to = from + (slack < 1000 and 1000 or slack - slack % 1)
     go.made[key] = fresh
     if fresh then return to end
-    local reply = go.at(key, 'PEXPIRETIME')
+    KEYS[1] = go.keys[key]
+    local reply = redis.pcall('PEXPIRETIME', KEYS[1])
     if type(reply) == 'table' then
       if match(reply.err, 'user') or match(reply.err, 'ACL') then go.refused(reply.err) end
       return to -- a server without this command
@@ -1787,6 +1763,7 @@ local function make_all()
     run = function()
       local clauses, never = {}, false
       local wrong, misplaced = all.plan(clauses)
+      for n = 2, #KEYS do go.keys[n] = KEYS[n] end
       for n = 1, #clauses do
         local r = clauses[n]
         r.opts.MS, r.wrong = r.opts.MS or wrong and (go.says_ms(2) or string.upper(KEYS[1]) == 'MS'), wrong
