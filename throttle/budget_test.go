@@ -98,16 +98,17 @@ func (wrongType) RedisError()   {}
 func TestGiveBack_errors(t *testing.T) {
 	const keys = 5000
 	for fails, want := range map[error]int64{wrongType{}: keys, io.EOF: 256 * (5 + 4)} {
-		var sent atomic.Int64
-		c := open(t, process(func(context.Context, redis.Cmder) error { sent.Add(1); return fails }),
-			Clock(time.Now), Budget(5, time.Hour)) // with a clock there are no timers, which would end in later tests
-		l := c.Rate("t", PerHour(10)).l
-		for i := range keys {
-			l.keep(fmt.Sprint(i), c.conn.Now(), 1, &Result{})
-		}
-		require.ErrorIs(t, c.Close(), fails)
-		require.LessOrEqual(t, sent.Load(), want)
-		require.GreaterOrEqual(t, sent.Load(), min(want, 256*5/2))
+		synctest.Test(t, func(t *testing.T) {
+			var sent atomic.Int64
+			c := open(t, process(func(context.Context, redis.Cmder) error { sent.Add(1); return fails }), Budget(5, time.Hour))
+			l := c.Rate("t", PerHour(10)).l
+			for i := range keys {
+				l.keep(fmt.Sprint(i), c.conn.Now(), 1, &Result{})
+			}
+			require.ErrorIs(t, c.Close(), fails)
+			require.LessOrEqual(t, sent.Load(), want)
+			require.GreaterOrEqual(t, sent.Load(), min(want, 256*5/2))
+		})
 	}
 }
 
