@@ -193,7 +193,8 @@ func TestCosts(t *testing.T) {
 	}
 	require.Equal(t, 200, get(t, at+"/v1/x?tokens=300", "X-Api-Key", "a").StatusCode)
 	becomes(`200 "tokens";r=200`, "a")
-	require.Equal(t, 200, get(t, at+"/v1/x?tokens=100", "X-Api-Key", "a", "X-Tokens", "0", "Gothrottle-Reserved", "web.http.tokens").StatusCode)
+	require.Equal(t, 200, get(t, at+"/v1/x?tokens=100", "X-Api-Key", "a", "X-Tokens", "0", "X-Cost", "9000",
+		"Gothrottle-Reserved", "web.http.tokens").StatusCode)
 	becomes(`200 "tokens";r=100`, "a")
 	require.Equal(t, 200, get(t, at+"/v1/x", "X-Api-Key", "a").StatusCode) // without a cost the estimate stays
 	becomes(`429 "tokens";r=100`, "a")
