@@ -185,7 +185,7 @@ func (m *manyRun) hangUpOne(id int) {
 // args returns the words of a call, with the key of the round.
 func (m *manyRun) args(c *manyCall) []any {
 	w := slices.Clone(c.words)
-	w[1] += fmt.Sprint(m.number)
+	w[1] += fmt.Sprint(".", m.number) // quota2 of round 7 is not quota of round 27
 	return corpus.Args(w)
 }
 
