@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -14,11 +13,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.yaml.in/yaml/v3"
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -72,95 +69,6 @@ descriptors:
 - {key: path, value: "*.png", share_threshold: true, rate_limit: {unit: day, requests_per_unit: 2}}
 - {key: m, detailed_metric: true, rate_limit: {unit: day, requests_per_unit: 5}}
 `
-
-// Metrics have the names of the page, hits also those of envoyproxy/ratelimit, and values of requests make a bounded number
-// of labels. /explain says why, and takes nothing. Responses have the metadata of their rules if asked.
-func TestMetrics(t *testing.T) {
-	g := start(t, server(t).Addr, july+"http: {rules: [{name: all, match: {methods: [PUT], path: /x}, rate_limit: {unit: day, requests_per_unit: 5}}]}",
-		"RESPONSE_DYNAMIC_METADATA=true")
-	r, err := g.ShouldRateLimit(t.Context(), request("d", "path=/a/1/users/2*3", "q=a"))
-	require.NoError(t, err)
-	text, err := protojson.Marshal(r.DynamicMetadata)
-	require.NoError(t, err)
-	require.JSONEq(t, `{"domain": "d", "descriptors": [{"entries": ["path=/a/1/users/2"], "hitsAddend": 3}, {"entries": ["q=a"]}],
-		"metadata": {"team": {"name": "web", "rank": 1.5}}}`, string(text))
-	require.Equal(t, "OVER_LIMIT X0", g.ask(t, "d", "q=a"))
-	for i := range 80 {
-		var many []string
-		for j := range 128 {
-			many = append(many, fmt.Sprintf("m=%d-%d", i, j))
-		}
-		g.ask(t, "d", many...)
-	}
-	require.Equal(t, 200, get(t, g.web+"/check", "X-Forwarded-Method", "PUT").StatusCode)
-	shown := body(t, g.debug+"/metrics")
-	require.Equal(t, serve.MaxLabels, strings.Count(shown, "gothrottle_gateway_hits_total{")-2) // q has two, and m without a value one
-	for _, line := range []string{`ratelimit_service_rate_limit_total_hits{domain="d",key1="path_/a/*/users/*",key2=""} 3`,
-		`ratelimit_service_rate_limit_over_limit{domain="d",key1="q",key2=""} 1`, `gothrottle_gateway_hits_total{outcome="ok",rule="d.m"} `,
-		"gothrottle_gateway_server_away 0", `gothrottle_gateway_request_seconds_count{protocol="http"} 1`} {
-		require.Contains(t, shown, line)
-	}
-	page := readFile(t, "../docs/gateway.md")
-	for _, m := range regexp.MustCompile(`(?m)^# TYPE ((?:gothrottle_gateway|ratelimit)_\w+)`).FindAllStringSubmatch(shown, -1) {
-		require.Contains(t, page, "`"+m[1]+"`")
-	}
-	response, err := http.Post(g.debug+"/explain", "", strings.NewReader(`{"domain": "d", "descriptors": [
-		{"entries": [{"key": "q", "value": "b"}]}, {"entries": [{"key": "path", "value": "/b"}]}]}`))
-	require.NoError(t, err)
-	defer response.Body.Close()
-	why, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	require.Regexp(t, `^q=b: rule d.q\nlimit: d.q at \S+:4, key d\|q=b\npath=/b: no rule below d, which has 5: m, path_\*.png, .*\nno limit\n$`, string(why))
-	require.Contains(t, body(t, g.debug+"/explain"), "all: no, because of its path")
-	require.Equal(t, 404, get(t, g.web+"/explain").StatusCode)
-	require.Equal(t, "OK o0", g.ask(t, "d", "q=b"))
-}
-
-// The metrics and labels that the page, the dashboard and the alerts name are exported.
-func TestDashboard(t *testing.T) {
-	s := server(t)
-	g := start(t, s.Addr, july)
-	g.ask(t, "d", "m=1*5")
-	g.ask(t, "none", "m=1")
-	s.Kill()
-	g.ask(t, "d", "m=1")
-	shown := body(t, g.debug+"/metrics")
-	var dashboard struct {
-		Panels []struct{ Targets []struct{ Expr string } }
-	}
-	require.NoError(t, yaml.Unmarshal([]byte(readFile(t, "../deploy/gateway/dashboard.json")), &dashboard))
-	var alerts struct {
-		Groups []struct{ Rules []struct{ Expr string } }
-	}
-	require.NoError(t, yaml.Unmarshal([]byte(readFile(t, "../deploy/gateway/alerts.yml")), &alerts))
-	rows := regexp.MustCompile("(?m)^\\| `gothrottle_gateway_.*").FindAllString(readFile(t, "../docs/gateway.md"), -1)
-	require.True(t, len(dashboard.Panels) > 9 && len(alerts.Groups[0].Rules) > 3 && len(rows) > 8)
-	var asked []string
-	for _, p := range dashboard.Panels {
-		for _, target := range p.Targets {
-			asked = append(asked, target.Expr)
-		}
-	}
-	for _, rule := range alerts.Groups[0].Rules {
-		asked = append(asked, rule.Expr)
-	}
-	for _, row := range rows {
-		cells := strings.Split(row, "|")
-		asked = append(asked, cells[1]+" by ("+strings.ReplaceAll(cells[2], "`", "")+")")
-	}
-	for _, expr := range asked {
-		names := regexp.MustCompile(`\b(gothrottle_gateway|process)_\w+`).FindAllString(expr, -1)
-		require.NotEmpty(t, names, expr)
-		for _, name := range names {
-			assert.Contains(t, shown, "# TYPE "+strings.TrimSuffix(name, "_bucket")+" ", expr)
-		}
-		for _, m := range regexp.MustCompile(`by \(([\w, ]*)\)`).FindAllStringSubmatch(expr, -1) {
-			for _, label := range strings.FieldsFunc(m[1], func(r rune) bool { return r == ',' || r == ' ' }) {
-				assert.Regexp(t, `(?m)^`+names[0]+`\w*{[^}]*\b`+label+`="`, shown+names[0]+`{instance=""`, expr)
-			}
-		}
-	}
-}
 
 // The algorithms and options that envoyproxy/ratelimit does not have decide as the steps say. TestSideBySide has the others.
 // In a cluster the keys of one tag are at one node. Two gateways take turns: what one counts, the other must know.
