@@ -113,6 +113,10 @@ func reserved(asks []engine.Ask) (back []engine.Ask) {
 // /check has reserved. So no report gives back more than an estimate.
 func (s *Service) settle(w http.ResponseWriter, r *http.Request) {
 	found, status, err := s.match(r, true, http.StatusBadRequest)
+	if err != nil {
+		http.Error(w, err.Error(), status)
+		return
+	}
 	s.engine.Replace(found)
 	var asks []engine.Ask
 	taken := strings.Split(strings.Join(r.Header.Values(reservedHeader), ","), ",")
@@ -121,17 +125,13 @@ func (s *Service) settle(w http.ResponseWriter, r *http.Request) {
 			continue
 		}
 		if a.Hits, err = strconv.ParseInt(r.Header.Get(a.Cost.Header), 10, 64); err != nil || a.Hits < 0 || a.Hits > engine.MaxHits {
-			status, err = http.StatusBadRequest, fmt.Errorf("%s is a number from 0 to %d", a.Cost.Header, int64(engine.MaxHits))
-			break
+			http.Error(w, fmt.Sprintf("%s is a number from 0 to %d", a.Cost.Header, int64(engine.MaxHits)), http.StatusBadRequest)
+			return
 		}
 		if a.Settle = true; slices.ContainsFunc(taken, func(rule string) bool { return strings.TrimSpace(rule) == a.Label }) {
 			a.Hits -= int64(a.Cost.Estimate)
 		}
 		asks = append(asks, a)
-	}
-	if err != nil {
-		http.Error(w, err.Error(), status)
-		return
 	}
 	s.decide(r.Context(), asks)
 	for i := range asks {
