@@ -5,8 +5,10 @@ need_go
 need zip zip
 path=example.test/gothrottle version=v$(build/version.sh) cache=$(go env GOMODCACHE)
 work=$(mktemp -d)
-forget() { rm -rf "${cache:?}/$path"* "$cache/cache/download/$path"; }
-trap 'chmod -R u+w "$cache/example.test" 2>/dev/null || true; forget; rm -rf "$work"' EXIT
+# forget  removes these modules from Go's cache: also those of a run that was killed, which would be installed again.
+forget() { rm -rf "${cache:?}/example.test" "$cache/cache/download/example.test"; }
+forget
+trap 'forget; rm -rf "$work"' EXIT
 
 # publish MODULE  adds the module of this folder to the proxy, without the folders that are modules of their own.
 publish() {
