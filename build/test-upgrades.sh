@@ -7,7 +7,7 @@ need_server
 git=(git -c safe.directory='*')
 if [ -z "${OLD:-}" ]; then OLD=$("${git[@]}" tag --list 'v*' | xargs); fi
 [ -n "$OLD" ] || OLD=$("${git[@]}" log -1 --format=%h --before='1 day ago')
-[ -n "$OLD" ] || die 'there is no earlier version: OLD names one.'
+[ -n "$OLD" ] || die 'found no earlier version to upgrade from: set OLD to a tag or a commit.'
 work=$(mktemp -d)
 trap '"${git[@]}" worktree remove --force "$work/old" 2>/dev/null || true; rm -rf "$work"' EXIT
 
