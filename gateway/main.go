@@ -86,16 +86,13 @@ func run(ctx context.Context, env map[string]string, out io.Writer) error {
 	if err := p.probe(ctx); err != nil && !errors.Is(err, errNoRules) {
 		return err
 	}
-	var more []grpc.ServerOption
 	if set.tracing {
-		option, end, err := serve.Tracing(ctx)
-		if err != nil {
+		if p.traces, err = serve.NewTraces(ctx); err != nil {
 			return err
 		}
-		defer end()
-		more = append(more, option)
+		defer p.traces.Close()
 	}
-	return p.listen(ctx, more)
+	return p.listen(ctx)
 }
 
 func newLogger(s *settings, out io.Writer) *slog.Logger {
@@ -123,13 +120,13 @@ func freeSocket(path string) {
 }
 
 // listen opens the three listeners and serves until the context ends. Then requests under way have 10 s to end.
-func (p *program) listen(ctx context.Context, more []grpc.ServerOption) error {
+func (p *program) listen(ctx context.Context) error {
 	if p.grpcNet == "unix" {
 		freeSocket(p.grpcAt)
 	}
-	server := p.grpcServer(more)
+	server := p.grpcServer()
 	forClients, forOperators := p.answers.Handlers()
-	web := &http.Server{Handler: forClients, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
+	web := &http.Server{Handler: p.traces.HTTP(forClients), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
 	debugWeb := &http.Server{Handler: forOperators, ReadHeaderTimeout: 10 * time.Second}
 	failed := make(chan error, 4)
 	type listener struct {
@@ -170,7 +167,7 @@ func (p *program) listen(ctx context.Context, more []grpc.ServerOption) error {
 	return err
 }
 
-func (p *program) grpcServer(more []grpc.ServerOption) *grpc.Server {
+func (p *program) grpcServer() *grpc.Server {
 	o := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(serve.MaxMessage),
 		grpc.NumStreamWorkers(256), // their stacks have grown. Calls beyond that get goroutines; more workers cost more
@@ -178,11 +175,12 @@ func (p *program) grpcServer(more []grpc.ServerOption) *grpc.Server {
 		grpc.StaticStreamWindowSize(256 << 10), grpc.StaticConnWindowSize(1 << 20),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: p.maxAge, MaxConnectionAgeGrace: p.grace}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+		p.traces.GRPC(),
 	}
 	if p.grpcTLS != nil {
 		o = append(o, grpc.Creds(credentials.NewTLS(p.grpcTLS)))
 	}
-	server := grpc.NewServer(append(o, more...)...)
+	server := grpc.NewServer(o...)
 	p.answers.Register(server)
 	return server
 }
@@ -192,6 +190,7 @@ type program struct {
 	*settings
 	decides *engine.Engine
 	answers *serve.Service
+	traces  serve.Traces
 	files   []rules.File // that were read last
 }
 

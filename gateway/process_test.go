@@ -84,8 +84,11 @@ descriptors:
 // socket of a program that was killed, and keeps its own when another one starts. With a server that has no module none
 // starts.
 func TestStop(t *testing.T) {
-	var traces atomic.Bool
-	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { traces.Store(r.URL.Path == "/v1/traces") }))
+	spans := make(chan string, 9)
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		spans <- r.URL.Path + string(text)
+	}))
 	defer collector.Close()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
 	s, socket := server(t), t.TempDir()+"/socket"
@@ -95,6 +98,12 @@ func TestStop(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, healthpb.HealthCheckResponse_SERVING, r.Status)
 	require.Equal(t, "OK\n", body(t, g.web+"/healthcheck"))
+	proxied, err := http.NewRequest(http.MethodGet, g.web+"/check", nil)
+	require.NoError(t, err)
+	proxied.Header.Set("traceparent", fmt.Sprintf("00-%x-%x-01", "abcdefghijklmnop", "qrstuvwx"))
+	answer, err := http.DefaultClient.Do(proxied)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
 	env := environment(s.Addr)
 	env["CONFIG"], env["GRPC_UDS"] = g.folder+"/rules.yaml", socket
 	short, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -120,7 +129,13 @@ func TestStop(t *testing.T) {
 	_ = idle.Close()
 	require.NoError(t, g.stop())
 	require.NoError(t, <-ended)
-	require.True(t, traces.Load())
+	sent := ""
+	for range len(spans) {
+		sent += <-spans
+	}
+	for _, name := range []string{"/v1/traces", "envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit", "GET /check", "abcdefghijklmnop"} {
+		require.Contains(t, sent, name)
+	}
 }
 
 // With SCRIPT_MODE a server without the module gives the same decisions, and the health check says so.

@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"math"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/trace"
@@ -210,17 +212,41 @@ func (m *metrics) collect(ch chan<- prometheus.Metric, label string, c *counts, 
 	add("near_limit", c.near.Load())
 }
 
-// Tracing makes a span of each gRPC call, below the caller's, and sends it by OTLP over HTTP, as the variables OTEL_* say.
-func Tracing(ctx context.Context) (option grpc.ServerOption, end func(), err error) {
+// Traces makes a span of each call over gRPC and HTTP, below the caller's, and sends it by OTLP over HTTP, as the variables
+// OTEL_* say. The zero Traces makes none.
+type Traces struct {
+	provider *trace.TracerProvider
+}
+
+// NewTraces returns an error if a variable is wrong.
+func NewTraces(ctx context.Context) (Traces, error) {
 	exporter, err := otlptracehttp.New(ctx)
-	if err != nil {
-		return nil, nil, err
+	return Traces{trace.NewTracerProvider(trace.WithBatcher(exporter))}, err
+}
+
+// GRPC makes spans of a gRPC server's calls.
+func (t Traces) GRPC() grpc.ServerOption {
+	if t.provider == nil {
+		return grpc.EmptyServerOption{}
 	}
-	provider := trace.NewTracerProvider(trace.WithBatcher(exporter))
-	handler := otelgrpc.NewServerHandler(otelgrpc.WithTracerProvider(provider), otelgrpc.WithPropagators(propagation.TraceContext{}))
-	return grpc.StatsHandler(handler), func() {
+	return grpc.StatsHandler(otelgrpc.NewServerHandler(
+		otelgrpc.WithTracerProvider(t.provider), otelgrpc.WithPropagators(propagation.TraceContext{})))
+}
+
+// HTTP makes spans of h's requests, except of health checks.
+func (t Traces) HTTP(h http.Handler) http.Handler {
+	if t.provider == nil {
+		return h
+	}
+	return otelhttp.NewHandler(h, "", otelhttp.WithTracerProvider(t.provider), otelhttp.WithPropagators(propagation.TraceContext{}),
+		otelhttp.WithFilter(func(r *http.Request) bool { return r.URL.Path != "/healthcheck" }))
+}
+
+// Close sends the last spans, within 5 s.
+func (t Traces) Close() {
+	if t.provider != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		_ = provider.Shutdown(ctx)
-	}, nil
+		_ = t.provider.Shutdown(ctx)
+	}
 }
