@@ -215,6 +215,19 @@ func TestLate(t *testing.T) {
 	}
 }
 
+// With a time zone windows end with the zone's day or month: in Tokyo at 15:00 UTC.
+func TestTimeZone(t *testing.T) {
+	now := time.Date(2028, 2, 14, 12, 0, 0, 0, time.UTC) // of a leap year
+	s := servers.New(t, servers.Options{Clock: servers.FrozenClock(t, now.UnixMicro())})
+	g := start(t, s.Addr, "domain: d\ndescriptors:"+`
+- {key: day, rate_limit: {unit: day, requests_per_unit: 5, time_zone: Asia/Tokyo}}
+- {key: month, rate_limit: {unit: month, requests_per_unit: 5, time_zone: Asia/Tokyo}}`)
+	response, err := g.ShouldRateLimit(t.Context(), request("d", "day=a", "month=a"))
+	require.NoError(t, err)
+	require.Equal(t, 3*time.Hour, response.Statuses[0].DurationUntilReset.AsDuration())
+	require.Equal(t, 15*24*time.Hour+3*time.Hour, response.Statuses[1].DurationUntilReset.AsDuration())
+}
+
 // With a budget a hot limit costs few commands, and an unspent rest comes back at the end.
 func TestBudget(t *testing.T) {
 	s := server(t)

@@ -23,6 +23,7 @@ import (
 	"sync"
 	"syscall"
 	"time"
+	_ "time/tzdata" // for time_zone: the image has no files
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"

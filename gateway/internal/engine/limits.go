@@ -41,7 +41,7 @@ func newLimiter(c *throttle.Client, m *rules.Limit) limiter {
 	case rules.SlidingWindow:
 		return named.Window(throttle.Units(units), m.Period)
 	case rules.FixedWindow:
-		return named.AlignedQuota(throttle.Units(units), m.Period, nil)
+		return newQuota(c, m, named, throttle.Units(units))
 	}
 	rate := throttle.Per(units, m.Period)
 	if m.Burst != nil {
@@ -51,6 +51,17 @@ func newLimiter(c *throttle.Client, m *rules.Limit) limiter {
 		rate = rate.Lockout(*m.Lockout)
 	}
 	return named.Rate(rate)
+}
+
+// newQuota returns the limiter of a fixed window. With a time zone it follows the zone's calendar.
+func newQuota(c *throttle.Client, m *rules.Limit, named throttle.Limits, units throttle.Limit) limiter {
+	switch {
+	case m.TimeZone == nil:
+		return named.AlignedQuota(units, m.Period, nil)
+	case m.Period == rules.Periods["MONTH"]:
+		return c.Limits(string(m.Algorithm)+".month").MonthlyQuota(units, m.TimeZone.Location)
+	}
+	return named.AlignedQuota(units, m.Period, m.TimeZone.Location)
 }
 
 func (e *Engine) bind(m *rules.Limit) *bound {

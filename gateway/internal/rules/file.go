@@ -78,6 +78,7 @@ type (
 		Lockout         *time.Duration
 		Concurrency     *uint32
 		Hold            *time.Duration
+		TimeZone        *zone   `yaml:"time_zone"`
 		Excess          string  `words:"charge refuse"`
 		LateHits        *bool   `yaml:"late"`
 		OnFailure       Failure `yaml:"on_failure" words:"open closed local"`
@@ -129,6 +130,17 @@ func parsePrefix(text string) (netip.Prefix, error) {
 		return netip.PrefixFrom(address, address.BitLen()), nil
 	}
 	return netip.ParsePrefix(text)
+}
+
+// zone is a name of the IANA time zone database.
+type zone struct{ *time.Location }
+
+// UnmarshalText reads a name. It refuses Local, which may be another zone for each gateway.
+func (z *zone) UnmarshalText(text []byte) (err error) {
+	if z.Location, err = time.LoadLocation(string(text)); err != nil || z.String() == "Local" {
+		err = fmt.Errorf("%q isn't a time zone: write UTC or Europe/Berlin", text)
+	}
+	return err
 }
 
 // loader reads files into rules.

@@ -209,7 +209,7 @@ func (l *loader) loadDescriptors(parent *node, list []yaml.Node, depth int, tag 
 	}
 }
 
-// Periods of the units. A month has 30 days and a year 365, as envoyproxy/ratelimit has it: windows are counted from 1970.
+// Periods of the units. Without a time zone a month has 30 days and a year 365, as envoyproxy/ratelimit has it: windows are counted from 1970.
 var Periods = map[string]time.Duration{
 	"SECOND": time.Second, "MINUTE": time.Minute, "HOUR": time.Hour, "DAY": 24 * time.Hour, "WEEK": 7 * 24 * time.Hour,
 	"MONTH": 30 * 24 * time.Hour, "YEAR": 365 * 24 * time.Hour,
@@ -261,6 +261,8 @@ func (m *limitLevel) mistake(unit time.Duration, tag tagging) string {
 		return "burst and lockout need 'algorithm: gcra'"
 	case or(m.Burst, 1) == 0:
 		return "burst is at least 1"
+	case m.TimeZone != nil && (cmp.Or(m.Algorithm, FixedWindow) != FixedWindow || unit != Periods["DAY"] && unit != Periods["MONTH"]):
+		return "time_zone needs 'algorithm: fixed_window' and the unit day or month"
 	case m.Hold != nil && !slots:
 		return "hold needs concurrency"
 	case !fits(m.Lockout) || !fits(m.Hold):
