@@ -112,6 +112,7 @@ inspect amd64 x86_64 X86-64
 inspect arm64 aarch64 AArch64
 (cd "$out" && sha256sum --check --quiet SHA256SUMS)
 same 'files in SHA256SUMS' "$(find "$out" -type f | wc -l)" "$(($(wc -l <"$out/SHA256SUMS") + 1))"
+grep -q '^- ' "$out/gothrottle-$version-notes.md" || die 'the notes of the release are empty.'
 for text in Expat 'Permission is hereby granted' BSD-3-clause 'Redistributions of source code'; do
   grep -q "$text" "$work/look/gothrottle_${version}_amd64.deb/usr/share/doc/gothrottle/copyright" || die "the licences lack '$text'."
 done
