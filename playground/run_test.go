@@ -58,6 +58,8 @@ func TestScript(t *testing.T) {
 		{"0 help go.help", "1) \"GO.HELP [command]\"\n2) \"Lists the commands, or explains one of them.\"\n3) \"    command (with or without GO.): The command to explain.\""},
 		{"0 command DOCS GO.Help no", "1# \"go.help\" => \n   1# \"summary\" => \"Lists the commands, or explains one of them.\"\n   2# \"since\" => \"0.1.0\"\n   3# \"group\" => \"module\"\n   4# \"complexity\" => \"O(1)\"\n   5# \"syntax\" => \"GO.HELP [command]\""},
 		{"0 COMMAND DOCS no", "(empty array)"},
+		{"0 CONFIG SET gothrottle.policies \"api SHADOW QUOTA 1 1s\"\n0 GO.POLICY api:bob\n0 GO.POLICY api:bob\n0 GO.QUOTA k 0 1\n0 info GoThrottle",
+			"# gothrottle\ngothrottle_policies_api_admitted:1\ngothrottle_policies_api_shadowed:1\ngothrottle_policy_admitted:1\ngothrottle_policy_shadowed:1\ngothrottle_quota_errors:1"},
 		{"0 GO.LEASE l 5 60 \"\\x00\\\"b\"\n0 GO.INFO l", "1# \"kind\" => \"lease\"\n2# \"expires_in_ms\" => (integer) 75000\n3# \"held\" => (integer) 1\n4# \"holders\" => 1# \"\\x00\\\"b\" => (integer) 60000"},
 	} {
 		replies := runScript(c.script)
