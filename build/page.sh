@@ -13,3 +13,5 @@ GOOS=js GOARCH=wasm go -C playground build -buildvcs=false -trimpath -ldflags='-
 cp playground/page/* "$(go env GOROOT)/lib/wasm/wasm_exec.js" "$out/"
 [ -n "$repository" ] || sed -i '/REPOSITORY/d' "$out/index.html"
 sed -i "s|REPOSITORY|$repository|g; s|PAGE|${page:+$page/}|g" "$out/index.html"
+# Without a waterfall of imports the first picture is there sooner.
+for file in "$out"/*.js; do sed -i "s|^<script|<link rel=\"modulepreload\" href=\"${file##*/}\">\n&|" "$out/index.html"; done
