@@ -49,25 +49,11 @@ func value(reply any) any {
 	return reply
 }
 
-// table returns the commands: name, summary, synopsis and arguments of each.
+// table returns the commands: name, summary and synopsis of each.
 func table() (all []any) {
 	for i := range commands.Table {
 		c := &commands.Table[i]
-		all = append(all, map[string]any{"name": c.Name, "summary": c.Summary, "syntax": c.Syntax(), "args": argsOf(c.Args)})
-	}
-	return all
-}
-
-// argsOf returns arguments with those in them. token is the word before an argument, or the argument itself if it is a
-// keyword; "" if there is none.
-func argsOf(args []commands.Arg) []any {
-	all := []any{}
-	for _, a := range args {
-		if a.Type == commands.ArgToken {
-			a.Token = a.Name
-		}
-		all = append(all, map[string]any{"name": a.Name, "token": a.Token, "optional": a.Optional, "multiple": a.Multiple,
-			"summary": a.Summary, "bounds": a.Bounds, "sub": argsOf(a.Sub)})
+		all = append(all, map[string]any{"name": c.Name, "summary": c.Summary, "syntax": c.Syntax()})
 	}
 	return all
 }

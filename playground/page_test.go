@@ -134,13 +134,13 @@ func TestPage_ownCalls(t *testing.T) {
 	require.Equal(t, hash, evaluate[string](t, again, `location.hash`))
 }
 
-// A command is changed in place: Tab completes, the word at the cursor is explained, and an error is the module's own.
+// A command is changed in place: its synopsis is below it, Tab completes, and an error is the module's own.
 func TestPage_commands(t *testing.T) {
 	ctx := browse(t, "#try?c=GO.QUOTA+k++1000+MS&s=10&t=bursts+7+60", light)
 	evaluate[bool](t, ctx, `(() => { const line = document.querySelector(".command"); line.focus(); line.setSelectionRange(11, 11); return true; })()`)
 	press(t, ctx, "6")
 	wait(t, ctx, counts+` === "6 admitted1 denied"`)
-	require.Contains(t, evaluate[string](t, ctx, `document.querySelector(".help").textContent`), "limit How many units fit at once. (1 to 1000000000000)")
+	require.Contains(t, evaluate[string](t, ctx, `document.querySelector(".help").textContent`), "GO.QUOTA key limit period [quantity]")
 	evaluate[bool](t, ctx, `document.querySelector(".command").setSelectionRange(99, 99), true`)
 	press(t, ctx, " fo"+kb.Tab)
 	wait(t, ctx, counts+` === "7 admitted0 denied"`)
@@ -149,8 +149,8 @@ func TestPage_commands(t *testing.T) {
 	wait(t, ctx, `document.querySelector(".error").textContent.startsWith("ERR unknown option 'x': ")`)
 }
 
-// A link or a number that cannot be gets one sentence, and the page goes on. The most in any period is exact to the
-// microsecond, of each key alone, and not said of slots in the future.
+// A link or a number that cannot be gets one sentence, and the page goes on. No bracket says that more than the limit was
+// admitted: the most in a period is exact to the microsecond, of each key alone, and leaves out slots in the future.
 func TestPage_links(t *testing.T) {
 	const mended = "The link holds a setting that is not possible here. The page shows the nearest one."
 	ctx := browse(t, "#console", light)
@@ -168,13 +168,14 @@ func TestPage_links(t *testing.T) {
 		"#try?c=":                                               "ERR empty command",
 		"#try?c=GO.THROTTLE+k+5+1+1&t=steady+1000&s=86400":      "The traffic ends after 2,000 calls.",
 		"#console?l=%2B999999999d&l=%2B":                        "(error) the clock ends in 2127",
-		"#try?t=clients+3+8+5&s=12&c=GO.WINDOW+w+10+5+3+UPTO&c=GO.LEASE+l+5+5+$n":                     "12\t49\t10\tnot above the limit|15\t46\t5\tnot above the limit",
-		"#try?t=clients+3+8+5&s=12&c=GO.WINDOW+w:$client+9+4000+MS&c=GO.THROTTLE+k+0+2+1+1+RESERVE+5": "52\t9\t9\tnot above the limit|35\t26\t\t",
+		"#try?t=clients+3+8+5&s=12&c=GO.WINDOW+w+10+5+3+UPTO&c=GO.LEASE+l+5+5+$n":                     "12 admitted\n49 denied|15 admitted\n46 denied",
+		"#try?t=clients+3+8+5&s=12&c=GO.WINDOW+w:$client+9+4000+MS&c=GO.THROTTLE+k+0+2+1+1+RESERVE+5": "52 admitted\n9 denied|35 admitted\n26 denied",
 	} {
 		visit(t, ctx, view)
 		for _, part := range strings.Split(want, "|") {
 			require.Contains(t, evaluate[string](t, ctx, `document.querySelector("main").innerText`), part, view)
 		}
+		require.False(t, strings.Contains(view, "t=clients") && evaluate[bool](t, ctx, `document.querySelector(".peak-text") !== null`), view)
 	}
 }
 

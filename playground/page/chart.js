@@ -13,8 +13,8 @@ const steps = [1, 10, 100, 1000, 10000].flatMap((n) => [n, 2 * n, 5 * n]).filter
 export class Chart {
   // heights are those of the admitted calls, the denied calls and the curve; axis says that times are below the drawing, marked
   // that it marks where more than the limit was admitted. oncall is called with a time at which the reader wants to call,
-  // onselect with the number of a call, ondrag with a time.
-  constructor({ heights, axis, marked, oncall, onselect, ondrag }) {
+  // onselect with the number of a call.
+  constructor({ heights, axis, marked, oncall, onselect }) {
     this.id = id('chart');
     [this.up, this.down, this.curve] = heights.map((height) => height * em);
     this.base = TOP + this.up;
@@ -26,7 +26,7 @@ export class Chart {
     this.picture = svg('svg', { class: 'chart', height: this.height, role: 'img' });
     this.element = h('div', { class: 'chart-box', tabindex: 0, role: 'group' }, this.picture);
     this.onselect = onselect;
-    this.pointer({ oncall, onselect, ondrag });
+    this.pointer(oncall);
     this.element.addEventListener('keydown', (event) => {
       const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
       if (by) this.step(by);
@@ -37,23 +37,12 @@ export class Chart {
     new ResizeObserver(() => this.lane && this.element.clientWidth !== this.width && this.draw()).observe(this.element);
   }
 
-  // pointer: a click is a call, a drag moves the time, and a dot under the pointer shows its reply.
-  pointer({ oncall, onselect, ondrag }) {
+  // pointer: a click is a call, and a dot under the pointer shows its reply.
+  pointer(oncall) {
     const time = (event) => Math.min(Math.max((event.clientX - this.picture.getBoundingClientRect().left - GUTTER) / this.scale, 0), this.end);
     const dot = (event) => event.target.closest('[data-call]')?.dataset.call;
-    let from = 0, dragged = false;
-    this.picture.addEventListener('pointerdown', (event) => { from = event.clientX; dragged = false; });
-    this.picture.addEventListener('pointermove', (event) => {
-      if (!event.buttons && dot(event)) onselect(Number(dot(event)));
-      dragged ||= event.buttons > 0 && Math.abs(event.clientX - from) >= 5;
-      if (!event.buttons || !dragged) return;
-      this.picture.setPointerCapture(event.pointerId);
-      ondrag(time(event));
-    });
-    this.picture.addEventListener('click', (event) => {
-      if (dot(event) && !dragged) onselect(Number(dot(event)));
-      else if (!dragged) oncall(time(event));
-    });
+    this.picture.addEventListener('pointermove', (event) => dot(event) && this.onselect(Number(dot(event))));
+    this.picture.addEventListener('click', (event) => (dot(event) ? this.onselect(Number(dot(event))) : oncall(time(event))));
   }
 
   step(by) {

@@ -1,5 +1,5 @@
 // The view Try: limiters and traffic of the reader's own choice.
-import { h, field, select, number, button, copyButton, setLink, setText, span } from './dom.js';
+import { h, field, select, number, button, copyButton, setLink, setText } from './dom.js';
 import { Stage, seconds } from './stage.js';
 import { read as readTraffic, patterns } from './traffic.js';
 import { read, length } from './scene.js';
@@ -7,14 +7,13 @@ import { scene as readLink, write } from './link.js';
 
 const usual = { limiters: ['GO.THROTTLE api 9 2 1000 MS', 'GO.WINDOW api 10 5000 MS'], traffic: 'clients 2 8 5' };
 const more = ['GO.QUOTA api 10 5000 MS', 'GO.ALL api THROTTLE 4 5 1 THROTTLE 19 20 10', 'GO.LEASE jobs 5 3000 job-$n MS'];
-const texts = { 'GO.THROTTLE': 'a burst, then a rate', 'GO.WINDOW': 'at most this many in any span', 'GO.QUOTA': 'at most this many in each window', 'GO.ALL': 'several limits at once', 'GO.LEASE': 'slots, each for a while' };
+const texts = { 'GO.THROTTLE': 'a burst, then a rate', 'GO.WINDOW': 'at most this many in any span', 'GO.QUOTA': 'at most this many in each window', 'GO.ALL': 'several limits at once', 'GO.LEASE': 'slots, each held for a while' };
 
 export function tryView() {
   const scene = readLink(location.hash, usual);
   const bar = new Bar();
   const stage = new Stage(scene, { editable: true, onmove: (moved) => bar.move(moved), onchange: () => { setLink(write('try', scene)); add.disabled = scene.limiters.length >= 4; } });
   stage.element.prepend(bar.element, bar.note);
-  stage.element.append(bar.table);
   const restart = () => { stage.again(); stage.now = 0; stage.go(); };
   const add = button('Add a limiter', () => {
     const used = scene.limiters.map((command) => read(command).kind);
@@ -32,14 +31,14 @@ export function tryView() {
   return {
     element: h('div', { class: 'view' },
       h('div', { class: 'lead' }, h('h1', {}, 'Try a rate limiter'),
-        h('p', {}, 'Every dot is one call: ', h('b', { class: 'good' }, '● admitted'), ' above the line, ', h('b', { class: 'bad' }, '✕ denied'), ' below it. The curve is what is left. Click into a chart to call, drag to move the time, point at a dot to see why.'),
+        h('p', {}, 'Every dot is one call: ', h('b', { class: 'good' }, '● admitted'), ' above the line, ', h('b', { class: 'bad' }, '✕ denied'), ' below it. The curve shows what is left. Click a chart to make a call, point at a dot to see why.'),
         scene.strange && h('p', { class: 'warn', role: 'status' }, 'The link holds a setting that is not possible here. The page shows the nearest one.')),
       h('div', { class: 'columns' }, stage.element, panel)),
     close: () => stage.stop(),
   };
 }
 
-// Bar holds the time of a stage, and the table of verdicts.
+// Bar holds the time of a stage.
 class Bar {
   constructor() {
     this.button = button('Play', () => this.press(), { class: 'primary' });
@@ -48,11 +47,6 @@ class Bar {
     this.mine = button('Remove my calls', () => { this.stage.scene.own = []; this.stage.again(); }, { class: 'quiet' });
     this.element = h('div', { class: 'card bar' }, h('div', { class: 'bar-buttons' }, this.button, this.mine), this.range, this.time);
     this.note = h('p', { class: 'quiet-text', role: 'status' });
-    this.body = h('tbody');
-    this.most = h('th', { scope: 'col' });
-    this.table = h('div', { class: 'card table-box', tabindex: 0, role: 'region', 'aria-label': 'Verdicts' }, h('table', { class: 'verdicts' },
-      h('caption', { class: 'hidden' }, 'What each limiter admitted'),
-      h('thead', {}, h('tr', {}, ...['Limiter', 'Admitted', 'Denied'].map((text) => h('th', { scope: 'col' }, text)), this.most, h('th', { scope: 'col' }, 'Verdict'))), this.body));
   }
 
   press() {
@@ -65,7 +59,7 @@ class Bar {
 
   // move shows the time of a stage, which has changed.
   move(stage) {
-    const { now, frame, lanes, played: { end, cut } } = this.stage = stage;
+    const { now, frame, played: { end, cut } } = this.stage = stage;
     setText(this.button, frame ? 'Pause' : now >= end ? 'Play again' : 'Play');
     setText(this.note, cut ? 'The traffic ends after 2,000 calls.' : '');
     this.mine.hidden = !stage.scene.own?.length;
@@ -73,27 +67,7 @@ class Bar {
     this.range.value = now;
     setText(this.time, `${seconds(now)} of ${seconds(end)}`);
     this.range.setAttribute('aria-valuetext', this.time.textContent);
-    this.table.hidden = lanes.length < 2;
-    const periods = new Set(lanes.map((lane) => lane.result.spec.period));
-    setText(this.most, periods.size === 1 && lanes[0].result.spec.period ? `Most in any ${span(lanes[0].result.spec.period)}` : 'Most in a period');
-    const so = lanes.flatMap((lane) => [lane.so, lane.result.command]);
-    if (this.so?.every((part, i) => part === so[i]) && this.so.length === so.length) return;
-    this.so = so;
-    this.body.replaceChildren(...lanes.map(({ title, result, so: { admitted, denied, peak } }) => {
-      const [text, name] = verdict(peak.units, result.spec.limit);
-      return h('tr', {}, h('th', { scope: 'row' }, title.textContent, h('small', {}, result.command)),
-        ...[admitted, denied, peak.units ? peak.units.toLocaleString('en') : ''].map((cell) => h('td', {}, cell)), h('td', { class: name }, text));
-    }));
   }
-}
-
-// verdict says how the most that was admitted in one period compares with the limit.
-function verdict(units, limit) {
-  if (!units || !limit) return ['', ''];
-  if (units <= limit) return ['not above the limit', 'good'];
-  if (units >= 2 * limit) return ['twice the limit', 'bad'];
-  if (units >= 2 * limit - 1) return ['almost twice the limit', 'bad'];
-  return [`${(units / limit).toFixed(1)} × the limit`, 'warn'];
 }
 
 // trafficForm changes the traffic of a scene.
