@@ -29,7 +29,7 @@ export function logView() {
   const slider = h('input', { type: 'range', min: 0, max: 100, step: 'any', oninput: () => choice(Math.round(log.top ** (slider.valueAsNumber / 100))) });
   const worst = h('tbody');
   const picture = svg('svg', { class: 'chart', role: 'img', height: 190, 'aria-label': 'Denied calls and users by burst' });
-  const [policy, command, go] = ['A policy, in redis-cli; callers then send GO.POLICY api:$user', 'Or the command that callers send', 'Or a limiter in Go'].map((text) => {
+  const [policy, command, go] = ['Set a policy in redis-cli; your program then sends GO.POLICY api:$user', 'Or send this command', 'Or use the Go client'].map((text) => {
     const code = h('code');
     return { code, element: h('div', { class: 'line' }, h('div', { class: 'line-head' }, h('span', {}, text), copyButton('Copy', () => code.textContent, { class: 'quiet small', 'aria-label': `Copy: ${text}` })), h('pre', {}, code)) };
   });
@@ -38,7 +38,7 @@ export function logView() {
     h('article', { class: 'card lane' }, field('Another burst: calls at once', slider), picture, h('p', { class: 'quiet-text' }, 'The share of ', h('span', { class: 'curve-name' }, '── calls'), ' and of ', h('span', { class: 'curve2-name' }, '╌╌ users'), ' denied, by burst.')),
     h('article', { class: 'card lane' }, h('h2', {}, 'Denied most'), h('table', { class: 'verdicts' }, h('thead', {}, h('tr', {}, ...['Who', 'Calls', 'Denied'].map((name) => h('th', { scope: 'col' }, name)))), worst)));
 
-  // load reads a log in parts. Between them, and between the points of the curve, the page stays alive.
+  // load reads a log in parts. Between them, and between the points of the curve, the page stays responsive.
   async function load(name, blob) {
     const mine = ++job;
     setText(error, '');
@@ -55,6 +55,7 @@ export function logView() {
     const calls = new Array(names.length).fill(0);
     for (const user of users) calls[user]++;
     log = { total: times.length, names, calls, span: last - first };
+    await pause();
     program.readLog(Float64Array.from(times), Int32Array.from(users), names.length);
     setText(status, `${name}: ${count(log.total, 'call')} of ${count(names.length, 'user')} in ${span(log.span)}.${skipped ? ` ${count(skipped, 'line')} without a time or a user, or past the bounds, left out.` : ''}${found.full ? ` The page reads ${count(mostLines, 'call')}.` : ''}`);
     await again(mine);
@@ -63,7 +64,12 @@ export function logView() {
   // again recommends a burst for the rate and the share, and finds the curve.
   async function again(mine = ++job) {
     if (!log) return;
+    log.points = null;
+    await pause();
+    if (mine !== job) return;
     log.top = Math.max(program.rate(setting.rate.count, setting.rate.period), 2);
+    await pause();
+    if (mine !== job) return;
     [log.recommended, ...log.robots] = program.recommend(setting.share);
     log.points = [];
     warn();
@@ -84,9 +90,9 @@ export function logView() {
     const { robots, names, calls, total, top, recommended } = log;
     const part = percent(robots.reduce((sum, user) => sum + calls[user], 0), total);
     const slow = recommended >= 100 && (recommended * setting.rate.period) / setting.rate.count > log.span / 2;
-    const [make, look, they] = robots.length > 1 ? ['make', 'look like robots', 'they have'] : ['makes', 'looks like a robot', 'it has'];
-    setText(warning, (robots.length ? `${robots.slice(0, 5).map((user) => names[user]).join(', ')}${robots.length > 5 ? ` and ${robots.length - 5} more` : ''} ${make} ${part} of the calls and ${look}, so ${they} no say in this burst. Only a burst of ${top.toLocaleString('en')} would deny nobody. ` : '')
-      + (slow ? 'The burst takes longer than half of the log to drain: users call more often than the rate allows. Raise the rate.' : ''));
+    const [make, look, they] = robots.length > 1 ? ['make', 'look like robots, or each like', 'they were'] : ['makes', 'looks like a robot, or like', 'it was'];
+    setText(warning, (robots.length ? `${robots.slice(0, 5).map((user) => names[user]).join(', ')}${robots.length > 5 ? ` and ${robots.length - 5} more` : ''} ${make} ${part} of the calls and ${look} many people behind one address, so ${they} left out when this burst was chosen. Only a burst of ${top.toLocaleString('en')} would deny nobody. ` : '')
+      + (slow ? 'This burst takes more than half of the log to drain: your users call more often than the rate allows. Raise the rate.' : ''));
   }
 
   function recommend() {
@@ -94,8 +100,9 @@ export function logView() {
     choice(log.recommended);
   }
 
-  // choice decides the log at a limit.
+  // choice decides the log at a limit, unless the page is still reading it.
   function choice(limit) {
+    if (!log.points) return;
     const { rate } = setting, period = periods[rate.period];
     const [denied, users, ...most] = program.decide(limit);
     setting.limit = limit;
@@ -129,11 +136,11 @@ export function logView() {
   const panel = h('section', { class: 'card panel', 'aria-label': 'Traffic and rate' }, drop, h('details', {}, h('summary', {}, 'Or paste lines'), h('div', { class: 'editor' }, field('A time and who called, in each line', paste), read)), error,
     h('h2', {}, 'The rate'), h('div', { class: 'editor' }, number('Calls', setting.rate.count, 1, 1000000, (value) => { setting.rate.count = Math.max(1, Math.round(value)); again(); }),
       field('per', select(Object.entries(periods), setting.rate.period, (value) => { setting.rate.period = Number(value); again(); })),
-      number('Deny at most this share of users, robots aside, in %', setting.share, 0, 100, (value) => { setting.share = value; again(); })));
+      number('Users it may deny, in % (robots don’t count)', setting.share, 0, 100, (value) => { setting.share = value; again(); })));
   load('An example', new Blob([example()]));
   return {
     element: h('div', { class: 'view' }, h('div', { class: 'lead' }, h('h1', {}, 'Your own traffic'),
-      h('p', {}, 'Which burst stops robots, but not people? Drop an access log and choose a rate. The page reads the log here and sends it nowhere.'), status),
+      h('p', {}, 'Which burst stops robots but not people? Drop an access log and pick a rate. The log stays in this page: nothing is uploaded.'), status),
     h('div', { class: 'columns' }, results, panel)),
     close: () => { job++; },
   };
