@@ -336,6 +336,7 @@ func preview(t *testing.T, ctx context.Context) {
 		}
 		return os.WriteFile("page/preview.png", shot.Data, 0o644)
 	}))
+	run(t, ctx, chromedp.EmulateViewport(light.width, light.height))
 }
 
 // Where the focus is, and whether it can be seen.

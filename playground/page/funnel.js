@@ -118,7 +118,7 @@ export class Funnel {
     this.level.setAttribute('y', Math.min(y + 24, this.neck - 50));
     setText(this.level, shown ? `${shown.toFixed(1)} in use` : '');
     this.picture.setAttribute('aria-label', `A funnel with ${shown.toFixed(0)} of ${LIMIT} units in use.`);
-    this.flying.replaceChildren(...this.balls.slice(0, still.matches ? 3 : 99).flatMap((ball, i) => (still.matches ? this.bounced(ball, 0.45 + 0.15 * i) : this.fly(ball, now))));
+    this.flying.replaceChildren(...this.balls.slice(0, still.matches ? 3 : 99).flatMap((ball, i) => (still.matches ? this.bounced(ball, 0.4 + 0.12 * i) : this.fly(ball, now))));
     return used > 0 || !still.matches && this.balls.length > 0;
   }
 
