@@ -292,11 +292,11 @@ const draw = `(async () => {
 	return new XMLSerializer().serializeToString(svg("svg", { viewBox: "0 0 " + width + " " + (y + 8), width, height: y + 8 }, style, svg("rect", { width, height: y + 8, rx: 14, fill: "var(--card)" }), ...lanes)).replaceAll(/(chart|funnel)-\d+/g, (id) => "p" + (ids.includes(id) ? ids.indexOf(id) : ids.push(id) - 1)) + "\n";
 })()`
 
-// admitted returns what docs/choosing.md says below a picture of the mixed calls.
+// admitted returns how many of the mixed calls are admitted, as docs/choosing.md's table of bounds has it.
 const admitted = `(async () => {
 	const { play } = await import("./scene.js"), { scene } = await import("./link.js");
 	const at = play(scene(location.hash, {})).lanes[0].calls.filter((call) => !call.denied).map((call) => call.at);
-	return "Admitted: " + at.filter((at) => at === 24500).length + " of the burst's 16 calls, " + at.filter((at) => at > 54000 && at < 74000).length + " of the overload's 40.";
+	return at.filter((at) => at === 24500).length + " | " + at.filter((at) => at > 54000 && at < 74000).length;
 })()`
 
 // The pictures of the pages are what a reader of the page sees, in the colours that the reader's system prefers. docs/choosing.md
@@ -318,9 +318,10 @@ func TestPictures(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, string(drawn) == picture, "docs/%s is not what the page draws: run DRAW=1 build/test-playground.sh -run Pictures", name)
 		if strings.HasPrefix(view, mixed) {
-			_, section, _ := strings.Cut(string(choosing), "("+name+")\n")
-			section, _, _ = strings.Cut(section, "\n## ")
-			require.Contains(t, strings.Join(strings.Fields(section), " "), evaluate[string](t, ctx, admitted), name)
+			section, _, _ := strings.Cut(string(choosing), "("+name+")\n")
+			heading, _, _ := strings.Cut(section[strings.LastIndex(section, "\n## ")+4:], "\n")
+			row := "\n| " + heading + " | " + evaluate[string](t, ctx, admitted) + " | "
+			require.True(t, strings.Contains(string(choosing), row), "docs/choosing.md lacks the row %q", row)
 		}
 	}
 }
