@@ -38,16 +38,16 @@ type AllResult struct {
 // cluster and over a Ring their keys need one hash tag. Time limit and fallback are the client's. Unlimited parts are not
 // sent. A part that is Suspended denies the call, and nothing is sent. Then the other parts are not known.
 func (c *Client) All(ctx context.Context, parts ...Part) (AllResult, error) {
-	return c.askAll(ctx, verbAll, parts)
+	return c.askAll(ctx, "All", parts)
 }
 
 // SettleAll corrects estimates of several limiters in one call. It is Settle for each part: the part's units are the
 // difference. It has no fallback. Parts that are Unlimited or Suspended are not sent.
 func (c *Client) SettleAll(ctx context.Context, parts ...Part) (AllResult, error) {
-	return c.askAll(ctx, verbSettleAll, parts)
+	return c.askAll(ctx, "SettleAll", parts)
 }
 
-func (c *Client) askAll(ctx context.Context, v verb, parts []Part) (all AllResult, err error) {
+func (c *Client) askAll(ctx context.Context, v string, parts []Part) (all AllResult, err error) {
 	defer c.all.observe(v, "", time.Now(), &all.Result, &err)
 	if err := c.checkAll(v, parts); err != nil {
 		return AllResult{}, err
@@ -71,7 +71,7 @@ func (c *Client) askAll(ctx context.Context, v verb, parts []Part) (all AllResul
 }
 
 // checkAll refuses parts that the verb cannot have.
-func (c *Client) checkAll(v verb, parts []Part) error {
+func (c *Client) checkAll(v string, parts []Part) error {
 	if len(parts) == 0 {
 		return params("%s needs at least one part", v)
 	}
@@ -94,7 +94,7 @@ func (c *Client) checkAll(v verb, parts []Part) error {
 
 // fixedParts decides the parts whose limits are Unlimited or Suspended, and returns the indexes of the others: none if a part
 // is denied.
-func fixedParts(v verb, parts []Part) (all AllResult, sent []int) {
+func fixedParts(v string, parts []Part) (all AllResult, sent []int) {
 	all.Each = make([]Result, len(parts))
 	denied := -1
 	for i := range parts {
@@ -102,7 +102,7 @@ func fixedParts(v verb, parts []Part) (all AllResult, sent []int) {
 		if all.Each[i] = p.l.fixed(p.n); p.l.answer == asks {
 			all.Each[i] = Result{Allowed: true, Limit: p.l.bounds.units, Source: FromLimit}
 			sent = append(sent, i)
-		} else if denied < 0 && v == verbAll && p.n > 0 && p.l.answer == refuses {
+		} else if denied < 0 && v == "All" && p.n > 0 && p.l.answer == refuses {
 			denied = i
 		}
 	}
@@ -117,7 +117,7 @@ func fixedParts(v verb, parts []Part) (all AllResult, sent []int) {
 }
 
 // allWords returns the words of GO.ALL for some parts, and the keys after the first one.
-func (c *Client) allWords(v verb, sent []int, parts []Part) (words, more []any, err error) {
+func (c *Client) allWords(v string, sent []int, parts []Part) (words, more []any, err error) {
 	words = []any{"GO.ALL"}
 	ring := c.conn.Sharded()
 	for i, at := range sent {
@@ -136,7 +136,7 @@ func (c *Client) allWords(v verb, sent []int, parts []Part) (words, more []any, 
 		}
 	}
 	words = append(words, "MS")
-	if v == verbSettleAll {
+	if v == "SettleAll" {
 		words = append(words, "FORCE")
 	}
 	return words, more, nil
@@ -182,7 +182,7 @@ func (all *AllResult) read(reply any, sent []int, parts []Part) error {
 }
 
 // allFailed is what All returns after an error.
-func (c *Client) allFailed(v verb, sent []int, parts []Part, all AllResult, cause error) (_ AllResult, err error) {
+func (c *Client) allFailed(v string, sent []int, parts []Part, all AllResult, cause error) (_ AllResult, err error) {
 	for _, at := range sent {
 		part := limiter{c.all.family, parts[at].l.bounds} // with the client's fallback
 		all.Each[at], err = part.failed(v, max(parts[at].n, 0), cause)

@@ -22,25 +22,6 @@ type Processor interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 }
 
-// verb is what Event.Verb says.
-type verb string
-
-const (
-	verbAllow       verb = "Allow"
-	verbAllowAtMost verb = "AllowAtMost"
-	verbPeek        verb = "Peek"
-	verbRefund      verb = "Refund"
-	verbSettle      verb = "Settle"
-	verbRaise       verb = "Raise"
-	verbReset       verb = "Reset"
-	verbReserve     verb = "Reserve"
-	verbLease       verb = "Lease"
-	verbHold        verb = "Hold"
-	verbRelease     verb = "Release"
-	verbAll         verb = "All"
-	verbSettleAll   verb = "SettleAll"
-)
-
 // Event is one decision, for Observe.
 type Event struct {
 	// Verb is the method: Allow (and AllowN), AllowAtMost, Peek, Refund, Settle, Raise (and Pause), Reset, Reserve (and Wait,

@@ -41,7 +41,7 @@ func (s Slots) Lease(ctx context.Context, key string) (*Lease, error) {
 func (s Slots) lease(ctx context.Context, key, holder string) (*Lease, error) {
 	began := time.Now()
 	lease, r, err := s.l.lease(ctx, key, holder)
-	s.l.observe(verbLease, key, began, &r, &err)
+	s.l.observe("Lease", key, began, &r, &err)
 	if err == nil && lease == nil {
 		err = &DeniedError{r}
 	}
@@ -78,14 +78,14 @@ func (s Slots) Acquire(ctx context.Context, key string) (*Lease, error) {
 }
 
 func (l limiter) lease(ctx context.Context, key, holder string) (*Lease, Result, error) {
-	if err := l.check(verbLease, 1, take); err != nil {
+	if err := l.check("Lease", 1, take); err != nil {
 		return nil, Result{}, err
 	}
 	lease := &Lease{l: l, key: key, Holder: holder, renewed: make(chan struct{}), closed: newEnding()}
 	sent := time.Now()
 	r, _, err := l.slot(ctx, key, holder, take)
 	if err != nil {
-		r, err = l.failed(verbLease, 1, err)
+		r, err = l.failed("Lease", 1, err)
 	}
 	if err != nil || !r.Allowed {
 		return nil, r, err
@@ -129,16 +129,16 @@ type Holding struct {
 // Hold takes a slot for a holder that the caller names, or renews it: 1 to 512 bytes. Nobody renews it afterwards. A holder
 // that expects Renewed and finds it false had lost its slot.
 func (s Slots) Hold(ctx context.Context, key, holder string) (Holding, error) {
-	return s.hold(ctx, verbHold, key, holder, take)
+	return s.hold(ctx, "Hold", key, holder, take)
 }
 
 // Peek returns what Hold would, and changes nothing. Allowed: the holder has a slot or would get one. Remaining is how many
 // slots are free now.
 func (s Slots) Peek(ctx context.Context, key, holder string) (Holding, error) {
-	return s.hold(ctx, verbPeek, key, holder, peek)
+	return s.hold(ctx, "Peek", key, holder, peek)
 }
 
-func (s Slots) hold(ctx context.Context, v verb, key, holder string, m mode) (h Holding, err error) {
+func (s Slots) hold(ctx context.Context, v string, key, holder string, m mode) (h Holding, err error) {
 	defer s.l.observe(v, key, time.Now(), &h.Result, &err)
 	if err := s.l.checkHolder(v, holder); err != nil {
 		return Holding{}, err
@@ -160,8 +160,8 @@ func (s Slots) hold(ctx context.Context, v verb, key, holder string, m mode) (h 
 // Release gives back the slot of a holder, and reports whether it was held.
 func (s Slots) Release(ctx context.Context, key, holder string) (held bool, err error) {
 	var r Result
-	defer s.l.observe(verbRelease, key, time.Now(), &r, &err)
-	if err := s.l.checkHolder(verbRelease, holder); err != nil || s.l.answer != asks {
+	defer s.l.observe("Release", key, time.Now(), &r, &err)
+	if err := s.l.checkHolder("Release", holder); err != nil || s.l.answer != asks {
 		return false, err
 	}
 	reply, err := s.l.c.conn.General(ctx, &s.l.wait, nil, "GO.RELEASE", s.l.prefix+key, holder)
@@ -171,7 +171,7 @@ func (s Slots) Release(ctx context.Context, key, holder string) (held bool, err 
 	return reply == int64(1), err
 }
 
-func (l *limiter) checkHolder(v verb, holder string) error {
+func (l *limiter) checkHolder(v string, holder string) error {
 	if holder == "" {
 		return params("%s needs a holder", v)
 	}

@@ -201,19 +201,19 @@ func (a verbs) Allow(ctx context.Context, key string) (r Result, err error) {
 	if f := a.l.family; f != nil && f.unseen && a.l.spend(f.find(key), &r) {
 		return r, nil
 	}
-	return a.l.verb(ctx, verbAllow, key, 1, take)
+	return a.l.verb(ctx, "Allow", key, 1, take)
 }
 
 // AllowN asks for n units, all or none; n is at least 1.
 func (a verbs) AllowN(ctx context.Context, key string, n int64) (Result, error) {
-	return a.l.verb(ctx, verbAllow, key, n, take)
+	return a.l.verb(ctx, "Allow", key, n, take)
 }
 
 // Peek returns the state of a key and changes nothing. It also works when the server's memory is full. Allowed is false
 // while nothing remains, unless the SHADOW of a Policy admits. RetryAfter is known only while more is in use than the
 // limit, or during a lockout.
 func (a verbs) Peek(ctx context.Context, key string) (Result, error) {
-	return a.l.verb(ctx, verbPeek, key, 0, peek)
+	return a.l.verb(ctx, "Peek", key, 0, peek)
 }
 
 // Reset deletes the key: nothing is in use afterwards, a lockout has ended, and leases are lost at their next renewal. The
@@ -223,13 +223,13 @@ func (a named) Reset(ctx context.Context, key string) error { return a.l.reset(c
 // AllowAtMost takes n units, or as many as are left. Allowed is false only if none is left. Granted is how many were
 // taken. A Rate must have no Lockout.
 func (a counts) AllowAtMost(ctx context.Context, key string, n int64) (Result, error) {
-	return a.l.verb(ctx, verbAllowAtMost, key, n, upTo)
+	return a.l.verb(ctx, "AllowAtMost", key, n, upTo)
 }
 
 // Refund gives n units back, but no more than are in use; n is at least 1. Granted is minus the number of units given
 // back.
 func (a counts) Refund(ctx context.Context, key string, n int64) (Result, error) {
-	return a.l.verb(ctx, verbRefund, key, -n, upTo)
+	return a.l.verb(ctx, "Refund", key, -n, upTo)
 }
 
 // Settle corrects an estimate: a positive difference is charged, past the limit if need be, and a negative one is given
@@ -240,7 +240,7 @@ func (a counts) Settle(ctx context.Context, key string, difference int64) (Resul
 	if difference < 0 {
 		m = upTo
 	}
-	return a.l.verb(ctx, verbSettle, key, difference, m)
+	return a.l.verb(ctx, "Settle", key, difference, m)
 }
 
 // Raise makes the usage of a key at least n units, past the limit if need be, and never lowers it: n is 0 to 10^12 + 1. Use it
@@ -248,7 +248,7 @@ func (a counts) Settle(ctx context.Context, key string, difference int64) (Resul
 // would be raised again. Granted is how many units were added, 0 if more was in use already. Raise is sent once, and is never
 // denied; it has no fallback. Usage that would take more than 100 years to drain is an ErrParams. For Retry-After see Pause.
 func (a counts) Raise(ctx context.Context, key string, n int64) (Result, error) {
-	return a.l.verb(ctx, verbRaise, key, n, raise)
+	return a.l.verb(ctx, "Raise", key, n, raise)
 }
 
 // Part returns a part of All: n units of this key. 0 peeks. A negative number gives units back, at most those in use;
@@ -256,7 +256,7 @@ func (a counts) Raise(ctx context.Context, key string, n int64) (Result, error) 
 func (a counts) Part(key string, n int64) Part { return Part{l: a.l, key: key, n: n} }
 
 // verb decides, applies the fallback and calls the observer.
-func (l limiter) verb(ctx context.Context, v verb, key string, n int64, m mode) (r Result, err error) {
+func (l limiter) verb(ctx context.Context, v string, key string, n int64, m mode) (r Result, err error) {
 	if l.observes() {
 		defer l.observe(v, key, time.Now(), &r, &err)
 	}
@@ -285,9 +285,9 @@ func (l limiter) verb(ctx context.Context, v verb, key string, n int64, m mode) 
 func (f *family) observes() bool { return f != nil && f.c.o.observe != nil }
 
 // observe calls the observer of a verb that began at this time and has ended.
-func (f *family) observe(v verb, key string, began time.Time, r *Result, err *error) {
+func (f *family) observe(v string, key string, began time.Time, r *Result, err *error) {
 	if f.observes() {
-		f.c.o.observe(Event{string(v), f.name, key, *r, *err, time.Since(began)})
+		f.c.o.observe(Event{v, f.name, key, *r, *err, time.Since(began)})
 	}
 }
 
@@ -322,8 +322,8 @@ func (l *limiter) recall(key string, n int64, r *Result) bool {
 }
 
 // check refuses a limiter or a quantity that the verb cannot have.
-func (l *limiter) check(v verb, n int64, m mode) error {
-	if v == verbRefund { // as the caller gave it
+func (l *limiter) check(v string, n int64, m mode) error {
+	if v == "Refund" { // as the caller gave it
 		n = -n
 	}
 	if err := l.broken(); err != nil {
@@ -335,24 +335,26 @@ func (l *limiter) check(v verb, n int64, m mode) error {
 	switch {
 	case l.c.closed.Load():
 		return ErrClosed
-	case n > maxUnits+1 || n < -maxUnits-1 || n < 1 && (m == take || v == verbAllowAtMost || v == verbRefund):
+	case n > maxUnits+1 || n < -maxUnits-1 || n < 1 && (m == take || v == "AllowAtMost" || v == "Refund"):
 		return params("%s does not take %d units", v, n)
-	case l.lockout != 0 && slices.Contains(withoutLockout, v) || l.kind == slotsKind && v == verbSettleAll:
+	case l.lockout != 0 && slices.Contains(withoutLockout, v) || l.kind == slotsKind && v == "SettleAll":
 		return params("%s does not work with %s", v, l.bounds)
 	}
 	return nil
 }
 
-// withoutLockout has the verbs that do not work with a lockout.
-var withoutLockout = []verb{verbAllowAtMost, verbReserve, verbAll, verbSettleAll}
+var (
+	withoutLockout  = []string{"AllowAtMost", "Reserve", "All", "SettleAll"}     // verbs that do not work with a lockout
+	withoutFallback = []string{"Peek", "Refund", "Settle", "Raise", "SettleAll"} // verbs that decide nothing
+)
 
 // failed is what a verb returns after an error. If the server did not decide, decisions have a fallback.
-func (l *limiter) failed(v verb, n int64, cause error) (Result, error) {
+func (l *limiter) failed(v string, n int64, cause error) (Result, error) {
 	r := Result{Limit: l.bounds.units, Source: l.fallback, Cause: cause}
 	switch {
 	case !errors.Is(cause, ErrUnavailable):
 		return Result{}, cause
-	case l.fallback == "" || v == verbPeek || v == verbRefund || v == verbSettle || v == verbRaise || v == verbSettleAll:
+	case l.fallback == "" || slices.Contains(withoutFallback, v):
 		return Result{Cause: cause}, cause
 	case l.fallback == FailedOpen:
 		r.Allowed, r.Granted = true, n
@@ -365,8 +367,8 @@ func (l *limiter) failed(v verb, n int64, cause error) (Result, error) {
 // reset deletes a key, and what this process knows of it.
 func (l limiter) reset(ctx context.Context, key string) (err error) {
 	var r Result
-	defer l.observe(verbReset, key, time.Now(), &r, &err)
-	if err := l.check(verbReset, 1, peek); err != nil {
+	defer l.observe("Reset", key, time.Now(), &r, &err)
+	if err := l.check("Reset", 1, peek); err != nil {
 		return err
 	}
 	if _, err = l.c.conn.General(ctx, &l.wait, nil, "DEL", l.prefix+key); err == nil {

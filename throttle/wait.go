@@ -29,8 +29,8 @@ type Reservation struct {
 func (r Rate) Reserve(ctx context.Context, key string, n int64, maxWait time.Duration) (res *Reservation, err error) {
 	l := r.l
 	res = &Reservation{l: l, key: key, n: n, cancelled: newEnding()}
-	defer l.observe(verbReserve, key, time.Now(), &res.Result, &err)
-	if err := l.check(verbReserve, n, take); err != nil {
+	defer l.observe("Reserve", key, time.Now(), &res.Result, &err)
+	if err := l.check("Reserve", n, take); err != nil {
 		return res, err
 	}
 	if maxWait < 0 || maxWait > maxPeriod {
@@ -42,7 +42,7 @@ func (r Rate) Reserve(ctx context.Context, key string, n int64, maxWait time.Dur
 	}
 	result, wait, err := l.do(ctx, key, n, reserve, maxWait)
 	if err != nil {
-		result, err = l.failed(verbReserve, n, err)
+		result, err = l.failed("Reserve", n, err)
 	}
 	if res.Result = result; result.Allowed {
 		res.Wait = wire.Millis(wait)
@@ -106,5 +106,5 @@ func (r Rate) Pause(ctx context.Context, key string, pause time.Duration) (Resul
 	if l.answer == asks && l.broken() == nil {
 		n = min(l.bounds.units-1+l.drainedIn(min(max(pause, 0), maxPeriod)), maxUnits+1)
 	}
-	return l.verb(ctx, verbRaise, key, n, raise)
+	return l.verb(ctx, "Raise", key, n, raise)
 }
