@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"gothrottle/throttle"
 	"gothrottle/throttle/throttletest"
 )
@@ -18,14 +16,6 @@ func newClient() *throttle.Client {
 		panic(err)
 	}
 	return client
-}
-
-func ExampleNew() {
-	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
-	defer rdb.Close()
-	_, err := throttle.New(rdb)
-	fmt.Println(errors.Is(err, throttle.ErrParams)) // without ContextTimeoutEnabled go-redis ignores time limits
-	// Output: true
 }
 
 func ExampleRate_Allow() {
@@ -111,18 +101,6 @@ func ExampleSlots_Lease() {
 	// Output:
 	// <nil>
 	// true 1m0s
-}
-
-func ExampleClient_Check() {
-	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", ContextTimeoutEnabled: true, MaxRetries: -1})
-	defer rdb.Close()
-	client, _ := throttle.New(rdb, throttle.KeyPrefix("shop-"), throttle.Logger(quiet), throttle.Timeout(20*time.Millisecond))
-	err := client.Check(background) // when the program starts
-	fmt.Println(errors.Is(err, throttle.ErrUnavailable), errors.Is(err, throttle.ErrNoModule))
-	fmt.Println(client.Close(), errors.Is(client.Check(background), throttle.ErrClosed))
-	// Output:
-	// true false
-	// <nil> true
 }
 
 func ExampleBudget() {

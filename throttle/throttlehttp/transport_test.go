@@ -7,11 +7,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -141,33 +139,6 @@ func TestTransport_slotInPause(t *testing.T) {
 		sendAtOnce(transport, 4)
 		require.Equal(t, []time.Duration{0, 0, 10400 * time.Millisecond, 11400 * time.Millisecond}, sent)
 	})
-}
-
-// Many answers that ask for pauses make one pause, the longest, however many processes get them. It is at least as long as was
-// asked for, and less than the time of one unit longer.
-func TestTransport_onePause(t *testing.T) {
-	for _, processes := range []int{1, 10, 30} {
-		synctest.Test(t, func(t *testing.T) {
-			s := throttletest.NewServer()
-			var limiter throttle.Rate
-			var all sync.WaitGroup
-			var answers atomic.Int64
-			for range processes {
-				c := must(throttle.New(s, throttle.Observe(func(throttle.Event) { runtime.Gosched() }))) // others go on meanwhile
-				defer c.Close()
-				limiter = c.Rate("api", throttle.PerSecond(100))
-				transport := &throttlehttp.Transport{Limiter: limiter, Base: tripper(func(*http.Request) (*http.Response, error) {
-					time.Sleep(time.Millisecond) // until all are sent
-					return respond(http.StatusServiceUnavailable, map[string]string{"Retry-After": []string{"2", "1"}[answers.Add(1)%2]}), nil
-				})}
-				all.Go(func() { sendAtOnce(transport, 60/processes) })
-			}
-			all.Wait()
-			wait := must(limiter.Reserve(t.Context(), "example.com", 1, time.Hour)).Wait
-			require.GreaterOrEqual(t, wait, 2*time.Second, processes)
-			require.Less(t, wait, 2*time.Second+10*time.Millisecond, processes)
-		})
-	}
 }
 
 // slow is a server that holds calls for pauses back.
