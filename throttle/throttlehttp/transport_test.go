@@ -1,10 +1,12 @@
 package throttlehttp_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -177,6 +179,63 @@ func TestTransport_slowServer(t *testing.T) {
 		}
 		time.Sleep(time.Minute) // until all pauses are known
 	})
+}
+
+// A request ends at its deadline, or with its connection, whatever the other side does. It stays charged for what it took, or
+// for what came of its answer. Meanwhile it holds up no other host, and afterwards no goroutine is left.
+func TestTransport_brokenUpstreams(t *testing.T) {
+	half := func(conn net.Conn) { _, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf") }
+	for name, row := range map[string]struct {
+		answer func(net.Conn)
+		ends   time.Duration
+		tokens int64 // that remain of 1000
+	}{
+		"never answers": {func(net.Conn) {}, 300 * time.Millisecond, 900},
+		"stalls":        {half, 300 * time.Millisecond, 996},
+		"resets":        {func(conn net.Conn) { _ = conn.Close() }, 0, 900},
+		"breaks off":    {func(conn net.Conn) { half(conn); _ = conn.Close() }, 0, 996},
+		"is slow": {func(conn net.Conn) {
+			for _, b := range []byte("HTTP/1.1 200 OK\r\n") {
+				time.Sleep(100 * time.Millisecond)
+				_, _ = conn.Write([]byte{b})
+			}
+		}, 300 * time.Millisecond, 900},
+	} {
+		bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {
+			base := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+				ours, its := net.Pipe()
+				go func() {
+					_, _ = http.ReadRequest(bufio.NewReader(its))
+					row.answer(its)
+				}()
+				return ours, nil
+			}}
+			calls, tokens := c.Rate("requests", throttle.PerHour(10)), c.Rate("tokens", throttle.PerHour(1000))
+			transport := &throttlehttp.Transport{Limiter: calls, Base: base, Budgets: []throttlehttp.Budget{{Unit: "tokens", Limiter: tokens,
+				Cost: func(*http.Request) int64 { return 100 }, Charge: func(_ *http.Request, r throttlehttp.Response) int64 { return r.Bytes }}}}
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			var all sync.WaitGroup
+			for i := range 3 {
+				all.Go(func() {
+					w, err := transport.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%d.test", i), nil))
+					if err == nil {
+						_, err = io.Copy(io.Discard, w.Body)
+						_ = w.Body.Close()
+					}
+					require.Error(t, err, name)
+					require.Equal(t, row.ends, time.Since(began), name)
+				})
+			}
+			all.Wait()
+			time.Sleep(2 * time.Second) // estimates are settled after the deadline
+			for i := range 3 {
+				left, leftTokens := must(calls.Peek(t.Context(), fmt.Sprint(i, ".test"))), must(tokens.Peek(t.Context(), fmt.Sprint(i, ".test")))
+				require.Equal(t, []int64{9, row.tokens}, []int64{left.Remaining, leftTokens.Remaining}, name)
+			}
+		})
+	}
 }
 
 // An admitted answer says what others have left, too, of requests and of tokens. If it says that
