@@ -10,29 +10,95 @@
 local argc, name, format, match, whole = #ARGV, ARGV[1], string.format, string.match, math.tointeger
 local RANGE = 9007199254740992 -- 2^53
 local MORE = 1 + 1e-12 -- so much more than another number is more for certain, whatever doubles cut off
-local now_s, now_ns -- set by whoever reads the clock first; it is read once
+local now_s, now_ns -- set by what reads the clock first; it is read once
 
--- Plain calls come first, without closures and tables: they cost a third of what the general part costs.
+-- Plain calls come first: those without other options than UPTO, LOCKOUT and MS, and GO.ALL of such clauses. They need no
+-- closures and few tables, and cost a quarter of what the general part costs. A call that turns out not to be plain begins
+-- there again: nothing is written before everything is judged.
 
-if #KEYS == 1 and argc >= 4 and argc <= 7 and (name == 'GO.THROTTLE' or name == 'CL.THROTTLE') then
-  local burst, count, period, unit, n, more = match(table.concat(ARGV, ' '),
-    '^..%.THROTTLE (%d+) (%d+) (%d+)([smhd]?) ?(%d*) ?(.*)$')
-  local upto, lockout, plain = more == 'UPTO', false, burst and ARGV[4] ~= '' and ARGV[argc] ~= ''
-  if plain and argc > 5 and not upto then
-    local time, unit2 = match(more, '^LOCKOUT (%d+)([smhd]?)$')
-    lockout = time and time * ({[''] = 1, s = 1, m = 60, h = 3600, d = 86400})[unit2]
-    plain = time and lockout >= 1 and lockout <= RANGE / 1e9
+local kind, ro, all, first, plain = false, false, name == 'GO.ALL', KEYS[1], false
+local denied, writes, parts, late, before, reply = false, nil, nil, nil, nil, nil
+if name == 'GO.THROTTLE' or name == 'CL.THROTTLE' then
+  kind = 'THROTTLE'
+elseif name == 'GO.QUOTA' then
+  kind = 'QUOTA'
+elseif name == 'GO.WINDOW' then
+  kind = 'WINDOW'
+elseif name == 'GO.LEASE' or all then
+  kind = 'LEASE'
+elseif name == 'GO.THROTTLE_RO' or name == 'GO.QUOTA_RO' or name == 'GO.WINDOW_RO' or name == 'GO.ALL_RO' then
+  kind, ro, all = string.sub(name, 4, -4), true, name == 'GO.ALL_RO'
+end
+if kind and first then
+  local text, at, words, keys, ms = table.concat(ARGV, ' ') .. ' ', #name + 2, 1, 1, ARGV[argc] == 'MS'
+  local cell, fields, known, held, held_from, held_slack = 0, 0, 0, nil, 0, 0 -- of a key of several cells; held is their write
+  if all then
+    kind, at = match(text, '^(%u+) ()', at)
+    late, parts, before, words = {[first] = true}, {}, {}, 2
   end
-  -- A word with a blank in it isn't plain.
-  if plain and argc == 4 + (n ~= '' and 1 or 0) + (upto and 1 or lockout and 2 or 0) and (upto or lockout or more == '')
-    and (name == 'GO.THROTTLE' or unit == '' and more == '') then
-    local limit, ns = burst + 1.0, period * 1e9
-    n, count = n == '' and 1.0 or n + 0.0, count + 0.0
-    if unit == 'm' then ns = ns * 60 elseif unit == 'h' then ns = ns * 3600 elseif unit == 'd' then ns = ns * 86400 end
-    if limit <= 1e12 and count >= 1 and count <= 1e12 and ns >= count and ns <= RANGE and (n <= limit or upto and n <= 1e12) then
-      -- All times are in 1/per ns, and a unit drains in the time interval.
-      local interval, per = ns / count, 1.0
-      if ns % count > 0 then
+  local time = redis.pcall('TIME')
+  plain = not time.err
+  if plain then now_s, now_ns = time[1] + 0.0, time[2] * 1000.0 end
+  while plain do
+    local limit, count, period, unit, n, id, lockout, upto
+    if kind == 'THROTTLE' then
+      limit, count, period, unit, n, at = match(text, '^(%d+) (%d+) (%d+)(%l*) (%d* ?)()', at)
+      words = words + 3
+    elseif kind == 'WINDOW' or kind == 'QUOTA' then
+      limit, period, unit, n, at = match(text, '^(%d+) (%d+)(%l*) (%d* ?)()', at)
+      words = words + 2
+    elseif kind == 'LEASE' then
+      limit, period, unit, id, at = match(text, '^(%d+) (%d+)(%l*) (%S+) ()', at)
+      n, words = '', words + 3
+    end
+    plain = limit and n ~= ' ' and (not id or #id <= 512)
+    if not plain then break end
+    if n ~= '' then words = words + 1 end
+    local rest, key, next_kind, next_at = ms and 3 or 0, nil, nil, nil
+    local last = #text + 1 - at == rest
+    if not last and not all and not id and string.sub(text, at, at + 4) == 'UPTO ' then upto, at, words = true, at + 5, words + 1 end
+    if not last and kind == 'THROTTLE' and not upto then
+      local time, unit, after = match(text, '^LOCKOUT (%d+)([smhd]?) ()', at)
+      if time then
+        lockout, at, words = time * ({[''] = ms and 0.001 or 1.0, s = 1.0, m = 60.0, h = 3600.0, d = 86400.0})[unit], after, words + 2
+        plain = lockout >= 0.001 and lockout <= RANGE / 1e9
+      end
+    end
+    last = #text + 1 - at == rest
+    if not last and all then key, next_kind, next_at = match(text, '^KEY (%S+) (%u+) ()', at) end
+    local further = not key and not last and all and kind == 'THROTTLE' and match(text, '^THROTTLE ()', at)
+    -- A word with a blank in it isn't plain.
+    if last then plain = plain and words + (ms and 1 or 0) == argc and #KEYS == keys else plain = plain and (key or further) end
+    if name == 'CL.THROTTLE' and (unit ~= '' or ms or upto or lockout) then plain = false end
+
+    period, limit, n = period + 0.0, limit + 0.0, n == '' and 1.0 or n + 0.0
+    if unit == '' then
+      if not ms then period = period * 1e3 end
+    elseif unit == 's' then
+      period = period * 1e3
+    elseif unit == 'm' then
+      period = period * 6e4
+    elseif unit == 'h' then
+      period = period * 3.6e6
+    elseif unit == 'd' then
+      period = period * 8.64e7
+    elseif unit ~= 'ms' then
+      plain = false
+    end
+    -- The reply: wait, room and span are those after the call, room0 and span0 those before it. They are in 1/per of the clock's
+    -- units. The key expires from this ms on, or so many ms later.
+    local limited, asked, wait, room, span, room0, span0, sixth, per = 0, n, nil, 0.0, 0.0, 0.0, 0.0, nil, 1.0
+    local command, word1, word2, word3, word4, write, drop, fresh, from, slack -- a write is a list if it is longer
+    local now, us = now_s * 1e6 + now_ns / 1000, period * 1000
+    if not plain or period < 1 then
+      plain = false
+    elseif kind == 'THROTTLE' then
+      local ns = period * 1e6
+      limit, count = limit + 1, count + 0.0
+      plain = limit <= 1e12 and count >= 1 and count <= 1e12 and ns >= count and ns <= RANGE and (n <= limit or upto and n <= 1e12)
+      -- A unit drains in the time interval.
+      local interval = plain and ns / count or 1.0
+      if plain and ns % count > 0 then
         local a, b = ns, count
         while b > 0 do
           local rest = a % b -- not in one assignment: some interpreters do its parts one after another
@@ -42,318 +108,335 @@ if #KEYS == 1 and argc >= 4 and argc <= 7 and (name == 'GO.THROTTLE' or name == 
         interval, per = ns / a, count / a
       end
       local capacity = limit * interval
-      if capacity < RANGE then
-        local time = redis.pcall('TIME')
-        local state
-        if per == 1 then
-          state = redis.pcall('HMGET', KEYS[1], '0', '1')
-        else
-          state = redis.pcall('HMGET', KEYS[1], '0', '1', '2', '3')
+      if plain and capacity < RANGE then
+        local state, f0, f1, f2, f3 = nil, '0', '1', '2', '3'
+        if cell > 0 then
+          f0, f1, f2, f3 = format('%d', 4 * cell), format('%d', 4 * cell + 1), format('%d', 4 * cell + 2), format('%d', 4 * cell + 3)
         end
-        local fields = redis.pcall('HLEN', KEYS[1])
+        if per == 1 then
+          state = redis.pcall('HMGET', KEYS[1], f0, f1)
+        else
+          state = redis.pcall('HMGET', KEYS[1], f0, f1, f2, f3)
+        end
+        if cell == 0 then fields, known = redis.pcall('HLEN', KEYS[1]), 0 end
+        known = known + (per == 1 and 2 or 4)
         local stored = interval % 1e9 == 0 and format('%d', interval / 1e9) or format('%d', -interval)
         local used, fraction = 0.0, 0.0
-        plain = false
-        if not time.err then
-          now_s, now_ns = time[1] + 0.0, time[2] * 1000.0
-          if fields == 0 then
-            plain = not state.err
-          elseif state[2] == stored and (fields == 2 and per == 1 or fields == 4 and state[4] == format('%d', per)) then
-            local s, rest = match(state[1] or '', '^([1-9]%d%d%d%d%d%d%d%d%d)(%d%d%d%d%d%d%d%d%d)$')
-            if per > 1 then fraction = match(state[3] or '', '^[1-9]%d*$') or state[3] == '0' and 0.0 end
-            if s and fraction then
-              fraction = fraction + 0.0
-              used = (s - now_s) * 1e9 + (rest - now_ns)
-              plain = used < (RANGE - capacity) / per - 1 and fraction < per
-              if used < 0 then used = 0.0 else used = used * per + fraction end
-            end
+        fresh, plain = fields == 0, false
+        if fresh then
+          plain = not state.err
+        elseif state[2] == stored and (per == 1 or state[4] == format('%d', per)) and (further or fields == known) then
+          local s, rest = match(state[1] or '', '^([1-9]%d%d%d%d%d%d%d%d%d)(%d%d%d%d%d%d%d%d%d)$')
+          if per > 1 then fraction = match(state[3] or '', '^[1-9]%d*$') or state[3] == '0' and 0.0 end
+          if s and fraction then
+            fraction = fraction + 0.0
+            used = (s - now_s) * 1e9 + (rest - now_ns)
+            plain = used < (RANGE - capacity) / per - 1 and fraction < per
+            if used < 0 then used = 0.0 else used = used * per + fraction end
           end
         end
-        if plain then
-          local asked, wait, limited = n, -1, 0
-          if upto and n > 0 then
-            asked = capacity - used
-            asked = asked > interval and (asked - asked % interval) / interval or 1.0
-            if asked > n then asked = n end
-          end
-          local after = used + asked * interval
-          if after > capacity then
-            local excess = after - capacity
-            local rest = excess % (per * 1e9)
-            wait, limited, after, asked = (excess - rest) / (per * 1e9) + (rest > 0 and 1 or 0), 1, used, 0
-            plain = not lockout -- it may begin
-          elseif n > 0 then
-            if asked < n then
-              local excess = after + interval - capacity
-              local rest = excess % (per * 1e9)
-              wait = (excess - rest) / (per * 1e9) + (rest > 0 and 1 or 0)
-            end
-            fraction = after % per
-            local left = (after - fraction) / per + now_ns
-            local rest = left % 1e9
-            local s = now_s + (left - rest) / 1e9
-            local tat, drain = format('%d%09d', s, rest), capacity % per > 0 and capacity / per + 1 or capacity / per
-            -- The key expires between these ms.
-            local ends = fraction > 0 and rest + 1 or rest
-            local part = ends % 1e6
-            local from = s * 1000 + (ends - part) / 1e6 + (part > 0 and 1 or 0)
-            local slack = (drain < ns and drain or ns) / 4e6
-            local to = from + (slack < 1000 and 1000 or slack - slack % 1)
-            local expiry = fields == 0 and -2 or redis.pcall('PEXPIRETIME', KEYS[1])
-            plain = tat ~= state[1] and type(expiry) == 'number'
-            if plain then
-              local expires = expiry < from or expiry > to
-              if expires then
-                plain = not redis.acl_check_cmd or redis.acl_check_cmd('PEXPIREAT', KEYS[1], '1')
-              end
-              if plain then
-                if fields == 0 then
-                  if per == 1 then
-                    redis.call('HSET', KEYS[1], '0', tat, '1', stored)
-                  else
-                    redis.call('HSET', KEYS[1], '0', tat, '1', stored, '2', format('%d', fraction), '3', format('%d', per))
-                  end
-                elseif per == 1 or format('%d', fraction) == state[3] then
-                  redis.call('HSET', KEYS[1], '0', tat)
-                else
-                  redis.call('HSET', KEYS[1], '0', tat, '2', format('%d', fraction))
-                end
-                if expires then redis.call('PEXPIREAT', KEYS[1], format('%d', to)) end
-              end
-            end
-          end
-          if plain then
-            local room, rest = capacity - after, after % (per * 1e9)
-            room = room < 0 and 0 or (room - room % interval) / interval
-            local reset = (after - rest) / (per * 1e9) + (rest > 0 and 1 or 0)
-            if not whole then return {limited, limit, room, wait, reset, upto and asked or nil} end
-            return {limited, whole(limit), whole(room), whole(wait), whole(reset), upto and whole(asked) or nil}
-          end
+        if upto and n > 0 then
+          asked = capacity - used
+          asked = asked > interval and (asked - asked % interval) / interval or 1.0
+          if asked > n then asked = n end
         end
-      end
-    end
-  end
-end
-
-if #KEYS == 1 and (argc == 3 or argc == 4) and name == 'GO.QUOTA' then
-  local limit, period, unit, n = match(table.concat(ARGV, ' '), '^GO%.QUOTA (%d+) (%d+)([smhd]?)( ?%d*)$')
-  if limit and n ~= ' ' and (n ~= '') == (argc == 4) then
-    local ms = period * 1e3
-    limit, n = limit + 0.0, n == '' and 1.0 or n + 0.0
-    if unit == 'm' then ms = ms * 60 elseif unit == 'h' then ms = ms * 3600 elseif unit == 'd' then ms = ms * 86400 end
-    if limit >= 1 and limit <= 1e12 and ms >= 1 and ms <= 3153600000000 and n <= limit then
-      local time, text, expiry = redis.pcall('TIME'), redis.pcall('GETRANGE', KEYS[1], '0', '36'), false
-      local used, left, s, us, plain = 0.0, 0.0, 0.0, 0.0, false
-      if not time.err and type(text) == 'string' then
-        now_s, now_ns = time[1] + 0.0, time[2] * 1000.0
-        if text == '' then
-          expiry = redis.pcall('PEXPIRETIME', KEYS[1])
-          plain = expiry == -2
-        else
-          used, s, us = match(text, '^([1-9]%d*)@([0-8]%d%d%d%d%d%d%d%d%d)(%d%d%d%d%d%d)000$')
-          if used then
-            used, s, us = used + 0.0, s + 0.0, us + 0.0
-            left, plain = (s - now_s) * 1e6 + us - now_ns / 1000, used <= 1e15 and s > 0
-            if left <= 0 then used, left = 0.0, 0.0 end
-          end
-        end
-      end
-      if plain then
-        local limited, wait = 0, -1
-        if used + n > limit then
-          limited, wait = 1, (left - left % 1e6) / 1e6 + (left % 1e6 > 0 and 1 or 0)
+        local after = used + asked * interval
+        if after > capacity then
+          limited, wait, after, asked = 1, after - capacity, used, 0
+          plain = plain and not lockout -- it may begin
         elseif n > 0 then
-          if used == 0 then
-            left, us = ms * 1000, now_ns / 1000 + ms * 1000
-            s, us = now_s + (us - us % 1e6) / 1e6, us % 1e6
+          if asked < n then wait = after + interval - capacity end
+          fraction = after % per
+          local left = (after - fraction) / per + now_ns
+          local rest = left % 1e9
+          local s = now_s + (left - rest) / 1e9
+          local tat, drain = format('%d%09d', s, rest), capacity % per > 0 and capacity / per + 1 or capacity / per
+          if fraction > 0 then rest = rest + 1 end
+          local part = rest % 1e6
+          from = s * 1000 + (rest - part) / 1e6 + (part > 0 and 1 or 0)
+          slack = (drain < ns and drain or ns) / 4e6
+          plain = plain and tat ~= state[1]
+          command, word1, word2 = 'HSET', f0, tat
+          if fresh then word3, word4 = f1, stored end
+          if held then
+            write = held
+            write[#write + 1], write[#write + 2] = f0, tat
+            if fresh then write[#write + 1], write[#write + 2] = f1, stored end
+          elseif further or per > 1 then
+            write = {KEYS[1], command, f0, tat, word3, word4}
           end
-          used = used + n
-          local from = s * 1000 + (us - us % 1000) / 1000 + (us % 1000 > 0 and 1 or 0)
-          local to = from + (ms < 4000 and 1000 or (ms - ms % 4) / 4)
-          expiry = expiry or redis.pcall('PEXPIRETIME', KEYS[1])
-          plain = type(expiry) == 'number'
-          if plain then
-            text = format('%d@%010d%06d000', used, s, us)
-            if expiry < from or expiry > to then
-              redis.call('SET', KEYS[1], text, 'PXAT', format('%d', to))
-            else
-              redis.call('SET', KEYS[1], text, 'KEEPTTL')
-            end
+          if per > 1 then
+            fraction = format('%d', fraction)
+            if fraction ~= state[3] then write[#write + 1], write[#write + 2] = f2, fraction end
+            if fresh then write[#write + 1], write[#write + 2] = f3, format('%d', per) end
           end
+          if held then from, slack = from > held_from and from or held_from, slack < held_slack and slack or held_slack end
+          held = nil
+          if further then held, held_from, held_slack, command = write, from, slack, nil end
+        elseif further or cell > 0 then
+          plain = false
         end
-        if plain then
-          local room, reset = used < limit and limit - used or 0, (left - left % 1e6) / 1e6 + (left % 1e6 > 0 and 1 or 0)
-          if not whole then return {limited, limit, room, wait, reset} end
-          return {limited, whole(limit), whole(room), whole(wait), whole(reset)}
-        end
-      end
-    end
-  end
-end
-
-if #KEYS == 1 and (argc == 3 or argc == 4) and name == 'GO.WINDOW' then
-  local limit, period, unit, n = match(table.concat(ARGV, ' '), '^GO%.WINDOW (%d+) (%d+)([smhd]?)( ?%d*)$')
-  if limit and n ~= ' ' and (n ~= '') == (argc == 4) then
-    local us = period * 1e6
-    limit, n = limit + 0.0, n == '' and 1.0 or n + 0.0
-    if unit == 'm' then us = us * 60 elseif unit == 'h' then us = us * 3600 elseif unit == 'd' then us = us * 86400 end
-    if limit >= 1 and limit <= 1e12 and us >= 1 and us <= 7e13 and n <= limit then
-      local time, newest, oldest = redis.pcall('TIME'), redis.pcall('ZRANGE', KEYS[1], '0', '0', 'WITHSCORES'), false
-      local now, used, total, at, gone, also, plain = 0.0, 0.0, 0.0, 0.0, false, false, false
-      local weight, first, first_at = 0.0, 0.0, 0.0 -- of the newest entry; total and time of the first live one
-      if not time.err and not newest.err then
-        now_s, now_ns = time[1] + 0.0, time[2] * 1000.0
-        now = now_s * 1e6 + now_ns / 1000
-        if #newest == 0 then
-          plain = true
-        else
-          oldest = redis.pcall('ZREVRANGEBYSCORE', KEYS[1], '+inf', '-inf', 'WITHSCORES', 'LIMIT', '0', '1')
-          local word = match(newest[1], '^\1([1-9a-z][0-9a-z]*)$')
-          weight, at = word and '1', -(tonumber(newest[2]) or 0.0)
-          if not word then word, weight = match(newest[1], '^\1([1-9a-z][0-9a-z]*):([1-9a-z][0-9a-z]*)$') end
-          if word and #word <= 10 and #weight <= 10 and (weight ~= '1' or #newest[1] == 1 + #word) and not oldest.err
-            and at > 0 and at <= now and at % 1 == 0 then
-            total, weight = tonumber(word, 36) + 0.0, tonumber(weight, 36) + 0.0
-            -- The first live entry is one of the two oldest, or this isn't plain.
-            first_at = -(tonumber(oldest[2]) or 0.0)
-            local entry = oldest[1]
-            local sound = oldest[1] and first_at >= 0 and first_at % 1 == 0
-            if first_at <= now - us then
-              local second = redis.pcall('ZREVRANGEBYSCORE', KEYS[1], '+inf', '-inf', 'WITHSCORES', 'LIMIT', '1', '1')
-              gone = entry
-              entry = second[1]
-              first_at = -(tonumber(second[2] or -now) or 0.0)
-              if entry and first_at <= now - us then
-                also = entry
-                entry = nil
-              end
-            end
-            plain = sound
-            if gone and not entry then plain = plain and (also or gone) == newest[1] end -- everything is gone
-            if gone and plain and gone ~= newest[1] then
-              local word = match(gone, '^\1([1-9a-z][0-9a-z]*)$') or match(gone, '^\1([1-9a-z][0-9a-z]*):[2-9a-z][0-9a-z]*$')
-                or match(gone, '^\1([1-9a-z][0-9a-z]*):1[0-9a-z]+$')
-              plain = word and #word <= 10 and #gone <= 22 and tonumber(word, 36) < total
-            end
-            if plain and entry then
-              local word = match(entry, '^\1([1-9a-z][0-9a-z]*)$')
-              local own = word and '1'
-              if not word then word, own = match(entry, '^\1([1-9a-z][0-9a-z]*):([1-9a-z][0-9a-z]*)$') end
-              plain = word and #word <= 10 and #own <= 10 and (own ~= '1' or #entry == 1 + #word) and first_at <= at
-                and first_at % 1 == 0
-              if plain then
-                first = tonumber(word, 36) + 0.0
-                used = total - first + tonumber(own, 36)
-                plain = first <= total and used < RANGE
-              end
-            end
-          end
-        end
-      end
-      if plain then
-        local limited, wait = 0, -1
-        if used + n > limit then
-          limited, plain = 1, first - total >= n - limit
-          local left = first_at + us - now
-          wait = (left - left % 1e6) / 1e6 + (left % 1e6 > 0 and 1 or 0)
-        elseif n > 0 then
-          local share = at == now
-          if limit > 120 and at > 0 and not share and at % us < now % us and now - at < us then
-            local a, b = at % us * 120, now % us * 120
-            share = (a - a % us) == (b - b % us)
-          end
-          local own = share and n + (weight < used and weight or used) or n
-          local rest, member, digits = own > 1 and own or 0, '', '0123456789abcdefghijklmnopqrstuvwxyz'
-          while rest > 0 do
-            local d = rest % 36
-            member, rest = string.sub(digits, d + 1, d + 1) .. member, (rest - d) / 36
-          end
-          rest, member = total + n, own > 1 and ':' .. member or ''
-          plain = rest < 3656158440062976
-          while rest > 0 do
-            local d = rest % 36
-            member, rest = string.sub(digits, d + 1, d + 1) .. member, (rest - d) / 36
-          end
-          local from = now + us
-          from = (from - from % 1000) / 1000 + (from % 1000 > 0 and 1 or 0)
-          local to = from + (us < 4e6 and 1000 or (us - us % 4000) / 4000)
-          local expiry = oldest and redis.pcall('PEXPIRETIME', KEYS[1]) or -2
-          plain = plain and type(expiry) == 'number'
-          local expires, may = plain and (expiry < from or expiry > to), redis.acl_check_cmd
-          if may then
-            plain = plain and (not expires or may('PEXPIREAT', KEYS[1], '1'))
-              and (not share and not gone or may('ZREM', KEYS[1], 'x'))
-          end
-          if plain then
-            redis.call('ZADD', KEYS[1], format('%d', -now), '\1' .. member)
-            if share then
-              also = gone
-              gone = newest[1]
-            end
-            if also then
-              redis.call('ZREM', KEYS[1], gone, also)
-            elseif gone then
-              redis.call('ZREM', KEYS[1], gone)
-            end
-            if expires then redis.call('PEXPIREAT', KEYS[1], format('%d', to)) end
-            used, at = used + n, now
-          end
-        end
-        if plain then
-          local room, reset = used < limit and limit - used or 0, used > 0 and at + us - now or 0
-          reset = (reset - reset % 1e6) / 1e6 + (reset % 1e6 > 0 and 1 or 0)
-          if not whole then return {limited, limit, room, wait, reset} end
-          return {limited, whole(limit), whole(room), whole(wait), whole(reset)}
-        end
-      end
-    end
-  end
-end
-
-if #KEYS == 1 and argc == 4 and name == 'GO.LEASE' and #ARGV[4] <= 512 then
-  local limit, ttl, unit = match(ARGV[2] .. ' ' .. ARGV[3], '^(%d+) (%d+)([smhd]?)$')
-  if limit then
-    local us, member, plain, latest = ttl * 1e6, '\2' .. ARGV[4], true, 0.0
-    limit = limit + 0.0
-    if unit == 'm' then us = us * 60 elseif unit == 'h' then us = us * 3600 elseif unit == 'd' then us = us * 86400 end
-    if limit >= 1 and limit <= 1e12 and us >= 1 and us <= 3153600000000000 then
-      local time, newest = redis.pcall('TIME'), redis.pcall('ZRANGE', KEYS[1], '0', '1', 'WITHSCORES')
-      local now, used, own, expiry = 0.0, 0, false, -2
-      if time.err or newest.err then
-        plain = false
+        room, span, span0 = capacity - after, after, used
+        room = room < 0 and 0 or (room - room % interval) / interval
+        if all and used < capacity then room0 = (capacity - used - (capacity - used) % interval) / interval end
+        per, sixth = per * 1000, upto and asked or nil
       else
-        now_s, now_ns = time[1] + 0.0, time[2] * 1000.0
-        now = now_s * 1e6 + now_ns / 1000
-        for i = 1, #newest, 2 do
-          local ends = -(tonumber(newest[i + 1]) or 0.0)
-          plain = plain and ends > now and ends <= RANGE and ends % 1 == 0 and string.sub(newest[i], 1, 1) == '\2' and #newest[i] <= 513
-          if latest == 0 and newest[i] ~= member then latest = ends end
-        end
-        if plain and newest[1] then
-          -- A lapsed lease isn't plain, so all leases hold slots.
-          local lapsed = redis.pcall('ZREVRANGEBYSCORE', KEYS[1], '+inf', format('%d', -now), 'WITHSCORES', 'LIMIT', '0', '1')
-          used, own, expiry = redis.pcall('ZCARD', KEYS[1]), redis.pcall('ZSCORE', KEYS[1], member), redis.pcall('PEXPIRETIME', KEYS[1])
-          plain = not lapsed.err and #lapsed == 0 and type(used) == 'number' and type(own) ~= 'table' and type(expiry) == 'number'
-          local score = own and tonumber(own) or 0.0
-          plain = plain and -score <= RANGE and score % 1 == 0
+        plain = false
+      end
+    elseif limit < 1 or limit > 1e12 or period > 3153600000000 or n > limit and not upto or n > 1e12 then
+      plain = false
+    elseif kind == 'QUOTA' then
+      local state = redis.pcall('GETRANGE', KEYS[1], '0', '36')
+      local used, ends = 0.0, 0.0
+      if state == '' then
+        fresh = redis.pcall('PEXPIRETIME', KEYS[1]) == -2
+        plain = fresh
+      else
+        local n, s, us = match(type(state) == 'string' and state or '', '^([1-9]%d*)@([0-8]%d%d%d%d%d%d%d%d%d)(%d%d%d%d%d%d)000$')
+        plain = n and n + 0.0 <= 1e15 and s + 0 > 0
+        if plain then used, ends = n + 0.0, s * 1e6 + us end
+        if ends <= now then used = 0.0 end
+      end
+      room0, span0 = used < limit and limit - used or 0.0, used > 0 and ends - now or 0.0
+      if upto and n > 0 then asked = n < room0 and n or room0 > 1 and room0 or 1.0 end
+      if used + asked > limit then
+        limited, wait, asked = 1, span0, 0
+      elseif n > 0 then
+        if used == 0 then ends = now + us end
+        used = used + asked
+        if asked < n then wait = ends - now end
+        command, word1 = 'SET', format('%d@%010d%06d000', used, (ends - ends % 1e6) / 1e6, ends % 1e6)
+        from, slack = (ends - ends % 1000) / 1000 + (ends % 1000 > 0 and 1 or 0), period / 4
+      end
+      room, span, sixth = used < limit and limit - used or 0.0, used > 0 and ends - now or 0.0, upto and asked or nil
+    elseif kind == 'WINDOW' then
+      local newest, oldest = redis.pcall('ZRANGE', KEYS[1], '0', '0', 'WITHSCORES'), nil
+      local used, total, at, gone, also = 0.0, 0.0, 0.0, nil, nil
+      local weight, first, first_at = 0.0, 0.0, 0.0 -- of the newest entry; total and time of the first live one
+      fresh = #newest == 0
+      plain = fresh and not newest.err and us <= 7e13
+      if newest[1] and us <= 7e13 then
+        oldest = redis.pcall('ZREVRANGEBYSCORE', KEYS[1], '+inf', '-inf', 'WITHSCORES', 'LIMIT', '0', '1')
+        local word = match(newest[1], '^\1([1-9a-z][0-9a-z]*)$')
+        weight, at = word and '1', -(tonumber(newest[2]) or 0.0)
+        if not word then word, weight = match(newest[1], '^\1([1-9a-z][0-9a-z]*):([1-9a-z][0-9a-z]*)$') end
+        if word and #word <= 10 and #weight <= 10 and (weight ~= '1' or #newest[1] == 1 + #word) and not oldest.err
+          and at > 0 and at <= now and at % 1 == 0 then
+          total, weight = tonumber(word, 36) + 0.0, tonumber(weight, 36) + 0.0
+          -- The first live entry is one of the two oldest, or this isn't plain.
+          first_at = -(tonumber(oldest[2]) or 0.0)
+          local entry = oldest[1]
+          plain = entry and first_at >= 0 and first_at % 1 == 0
+          if first_at <= now - us then
+            local second = redis.pcall('ZREVRANGEBYSCORE', KEYS[1], '+inf', '-inf', 'WITHSCORES', 'LIMIT', '1', '1')
+            gone = entry
+            entry = second[1]
+            first_at = -(tonumber(second[2] or -now) or 0.0)
+            if entry and first_at <= now - us then
+              also = entry
+              entry = nil
+            end
+          end
+          if gone and not entry then plain = plain and (also or gone) == newest[1] end -- everything is gone
+          if gone and plain and gone ~= newest[1] then
+            local word = match(gone, '^\1([1-9a-z][0-9a-z]*)$') or match(gone, '^\1([1-9a-z][0-9a-z]*):[2-9a-z][0-9a-z]*$')
+              or match(gone, '^\1([1-9a-z][0-9a-z]*):1[0-9a-z]+$')
+            plain = word and #word <= 10 and #gone <= 22 and tonumber(word, 36) < total
+          end
+          if plain and entry then
+            local word = match(entry, '^\1([1-9a-z][0-9a-z]*)$')
+            local own = word and '1'
+            if not word then word, own = match(entry, '^\1([1-9a-z][0-9a-z]*):([1-9a-z][0-9a-z]*)$') end
+            plain = word and #word <= 10 and #own <= 10 and (own ~= '1' or #entry == 1 + #word) and first_at <= at
+              and first_at % 1 == 0
+            if plain then
+              first = tonumber(word, 36) + 0.0
+              used = total - first + tonumber(own, 36)
+              plain = first <= total and used < RANGE
+            end
+          end
         end
       end
-      if plain and (own or used < limit) then
-        local ends = now + us > latest and now + us or latest
-        local from = (ends - ends % 1000) / 1000 + (ends % 1000 > 0 and 1 or 0)
-        local to = from + (us < 4e6 and 1000 or (us - us % 4000) / 4000)
-        local expires = expiry < from or expiry > to
-        if not expires or not redis.acl_check_cmd or redis.acl_check_cmd('PEXPIREAT', KEYS[1], '1') then
-          redis.call('ZADD', KEYS[1], format('%d', -(now + us)), member)
-          if expires then redis.call('PEXPIREAT', KEYS[1], format('%d', to)) end
-          local room, reset = limit - used - (own and 0 or 1), ends - now
-          room, reset = room > 0 and room or 0, (reset - reset % 1e6) / 1e6 + (reset % 1e6 > 0 and 1 or 0)
-          if not whole then return {0, limit, room, -1, reset, own and 1 or 0} end
-          return {0, whole(limit), whole(room), -1, whole(reset), own and 1 or 0}
+      room0, span0 = used < limit and limit - used or 0.0, used > 0 and at + us - now or 0.0
+      if upto and n > 0 then asked = n < room0 and n or room0 > 1 and room0 or 1.0 end
+      if used + asked > limit then
+        limited, wait = 1, first_at + us - now
+        plain = plain and first - total >= asked - limit
+        asked = 0
+      elseif n > 0 and plain then
+        plain = asked == n
+        local share = at == now
+        if limit > 120 and at > 0 and not share and at % us < now % us and now - at < us then
+          local a, b = at % us * 120, now % us * 120
+          share = (a - a % us) == (b - b % us)
         end
+        local own = share and n + (weight < used and weight or used) or n
+        local rest, member, digits = own > 1 and own or 0, '', '0123456789abcdefghijklmnopqrstuvwxyz'
+        while rest > 0 do
+          local d = rest % 36
+          member, rest = string.sub(digits, d + 1, d + 1) .. member, (rest - d) / 36
+        end
+        rest, member = total + n, own > 1 and ':' .. member or ''
+        plain = plain and rest < 3656158440062976
+        while rest > 0 do
+          local d = rest % 36
+          member, rest = string.sub(digits, d + 1, d + 1) .. member, (rest - d) / 36
+        end
+        command, word1, word2 = 'ZADD', format('%d', -now), '\1' .. member
+        if share then
+          also = gone
+          gone = newest[1]
+        end
+        if gone then drop = {KEYS[1], 'ZREM', gone, also} end
+        used, at, from, slack = used + n, now, now + us, period / 4
+        from = (from - from % 1000) / 1000 + (from % 1000 > 0 and 1 or 0)
+      end
+      room, span, sixth = used < limit and limit - used or 0.0, used > 0 and at + us - now or 0.0, upto and asked or nil
+    else
+      local newest = redis.pcall('ZRANGE', KEYS[1], '0', '1', 'WITHSCORES')
+      local used, own, member, latest, ends = 0, nil, '\2' .. id, 0.0, now
+      fresh = #newest == 0
+      if newest.err then plain = false end
+      for i = 1, #newest, 2 do
+        local time = -(tonumber(newest[i + 1]) or 0.0)
+        plain = plain and time > now and time <= RANGE and time % 1 == 0 and string.sub(newest[i], 1, 1) == '\2' and #newest[i] <= 513
+        if latest == 0 and newest[i] ~= member then latest = time end
+        if ends < time then ends = time end
+      end
+      if plain and not fresh then
+        -- A lapsed lease isn't plain, so all leases hold slots.
+        local lapsed = redis.pcall('ZREVRANGEBYSCORE', KEYS[1], '+inf', format('%d', -now), 'WITHSCORES', 'LIMIT', '0', '1')
+        used, own = redis.pcall('ZCARD', KEYS[1]), redis.pcall('ZSCORE', KEYS[1], member)
+        plain = not lapsed.err and #lapsed == 0 and type(used) == 'number' and type(own) ~= 'table'
+        local score = plain and own and tonumber(own) or 0.0
+        plain = plain and -score <= RANGE and score % 1 == 0
+      end
+      plain = plain and (own or used < limit)
+      if plain then
+        room0, span0, sixth = used < limit and limit - used or 0.0, ends - now, own and 1 or 0
+        ends = now + us > latest and now + us or latest
+        room, span = room0 > 1 - sixth and room0 - (1 - sixth) or 0.0, ends - now
+        command, word1, word2, slack = 'ZADD', format('%d', -(now + us)), member, period / 4
+        from = (ends - ends % 1000) / 1000 + (ends % 1000 > 0 and 1 or 0)
       end
     end
+    if not plain then break end
+
+    if command and not denied and not ro then
+      local to, expiry = from + (slack < 1000 and 1000 or slack - slack % 1), fresh and -2 or redis.pcall('PEXPIRETIME', KEYS[1])
+      plain = type(expiry) == 'number'
+      if not plain then break end
+      local expires, may = expiry < from or expiry > to, redis.acl_check_cmd
+      if expires then to = format('%d', to) end
+      if kind == 'QUOTA' then
+        word2, word3 = expires and 'PXAT' or 'KEEPTTL', expires and to or nil
+        expires = false
+      end
+      if all or write then
+        writes = writes or {}
+        local list = all and fresh and late or writes
+        list[#list + 1] = write or {KEYS[1], command, word1, word2, word3, word4}
+        list[#list + 1] = drop
+        if expires then list[#list + 1] = {KEYS[1], 'PEXPIREAT', to} end
+      elseif may and (expires and not may('PEXPIREAT', KEYS[1], '1') or drop and not may('ZREM', KEYS[1], 'x')) then
+        plain = false
+        break
+      else
+        if word4 then
+          redis.call(command, KEYS[1], word1, word2, word3, word4)
+        elseif word3 then
+          redis.call(command, KEYS[1], word1, word2, word3)
+        else
+          redis.call(command, KEYS[1], word1, word2)
+        end
+        if drop and drop[4] then redis.call('ZREM', KEYS[1], drop[3], drop[4]) elseif drop then redis.call('ZREM', KEYS[1], drop[3]) end
+        if expires then redis.call('PEXPIREAT', KEYS[1], to) end
+      end
+    end
+    per = per * (ms and 1e3 or 1e6)
+    local rest = span % per
+    span = (span - rest) / per + (rest > 0 and 1 or 0)
+    if wait then
+      rest = wait % per
+      wait = (wait - rest) / per + (rest > 0 and 1 or 0)
+    end
+    reply = {limited, limit, room, wait or -1, span, sixth}
+    if all then
+      rest = span0 % per
+      denied = denied or limited == 1
+      parts[#parts + 1], before[#before + 1] = reply, {room0, (span0 - rest) / per + (rest > 0 and 1 or 0)}
+    end
+    if last then break end
+    plain = #parts < 32
+    if key then
+      keys, kind, at, words, cell = keys + 1, next_kind, next_at, words + 3, 0
+      plain = plain and key == KEYS[keys] and not late[key]
+      late[key], KEYS[1] = true, key
+    else
+      at, words, cell = further, words + 1, cell + 1
+    end
   end
+  if not plain then KEYS[1] = first elseif not all and not writes and not whole then return reply end
+end
+
+local function up(a, b) -- divides a >= 0 and rounds up
+  local rest = a % b
+  return (a - rest) / b + (rest > 0 and 1 or 0)
+end
+
+-- spread returns the words of a list from i on.
+local function spread(list, i)
+  if i >= #list then return list[i] end
+  return list[i], spread(list, i + 1)
+end
+
+-- refused returns the command of a write that the user may not run. A write is a list of the key, the command and its words.
+-- The server may refuse the first one, because then nothing has been written.
+local function refused(writes)
+  for i = 2, redis.acl_check_cmd and #writes or 0 do
+    local w = writes[i]
+    if not redis.acl_check_cmd(w[2], w[1], w[3] or '', w[4] or '') then return w[2] end
+  end
+end
+
+-- decide returns the reply of GO.ALL.
+local function decide(replies)
+  local found, longest, least = 1, -1, math.huge
+  for i = 1, #replies do
+    local r = replies[i]
+    local wait = r[4] < 0 and math.huge or r[4]
+    if r[1] ~= 0 and wait > longest then
+      found, longest = i, wait
+    elseif longest < 0 and r[3] < least then
+      found, least = i, r[3]
+    end
+  end
+  local r = replies[found]
+  return {r[1], r[2], r[3], r[4], r[5], found - 1, spread(replies, 1)}
+end
+
+local function integers(list)
+  for i = 1, whole and #list or 0 do
+    if type(list[i]) == 'table' then integers(list[i]) else list[i] = whole(list[i]) end
+  end
+  return list
+end
+
+if plain then
+  if denied or ro then writes, late = nil, nil end
+  if late and not writes then writes = {} end
+  for i = 1, late and #late or 0 do writes[#writes + 1] = late[i] end
+  plain = not writes or not refused(writes)
+  for i = 1, plain and writes and #writes or 0 do
+    local w = writes[i]
+    KEYS[1] = w[1]
+    redis.call(w[2], KEYS[1], spread(w, 3))
+  end
+  for i = 1, denied and #parts or 0 do
+    if parts[i][1] == 0 then parts[i][3], parts[i][5] = before[i][1], before[i][2] end
+  end
+  if plain then return integers(all and decide(parts) or reply) end
+  KEYS[1] = first
 end
 
 -- The general part: all calls that aren't plain. Functions are fields of tables, because each local that functions share makes
@@ -364,8 +447,8 @@ local make = {} -- makes the limiter of a kind
 
 go = {
   MOST = 1e12, CENTURY = 3153600000000, DAY = 86400000,
-  writes = {}, late = {}, -- lists of a key, a command and its words. As in the module, keys that are made come late.
-  made = {}, kinds = {}, keys = {KEYS[1]},
+  writes = {}, late = {}, -- As in the module, keys that are made come late.
+  made = {}, kinds = {},
 
   fail = function(text) error({text = text}, 0) end,
   out_of_range = function() error({text = 'ERR a number is out of the range of the script: use the module', range = true}, 0) end,
@@ -384,7 +467,7 @@ go = {
 
   -- call runs a command on a key, which is moved to KEYS[1]: some proxies want a literal index in each call.
   call = function(key, command, ...)
-    KEYS[1] = go.keys[key]
+    KEYS[1] = key
     local reply = redis.pcall(command, KEYS[1], ...)
     if type(reply) == 'table' and reply.err then go.refused(reply.err) end
     return reply
@@ -392,16 +475,10 @@ go = {
 
   -- try runs a command that may find another type at the key: then it returns nil.
   try = function(key, command, ...)
-    KEYS[1] = go.keys[key]
+    KEYS[1] = key
     local reply = redis.pcall(command, KEYS[1], ...)
     if type(reply) ~= 'table' or not reply.err then return reply end
     if not match(reply.err, 'WRONGTYPE') then go.refused(reply.err) end
-  end,
-
-  -- spread returns the words of a list from i on.
-  spread = function(list, i)
-    if i >= #list then return list[i] end
-    return list[i], go.spread(list, i + 1)
   end,
 
   write = function(list)
@@ -411,15 +488,11 @@ go = {
 
   -- commit makes sure that the user may run all writes, then runs them. Other reasons to refuse hold for the first write too.
   commit = function()
-    local writes, may = go.writes, redis.acl_check_cmd
+    local writes = go.writes
     for i = 1, #go.late do writes[#writes + 1] = go.late[i] end
-    for i = 1, #writes > 1 and may and #writes or 0 do
-      local w = writes[i]
-      if not may(w[2], go.keys[w[1]], w[3] or '', w[4] or '') then
-        go.fail("NOPERM this user has no permissions to run the '" .. string.lower(w[2]) .. "' command")
-      end
-    end
-    for i = 1, #writes do go.call(writes[i][1], go.spread(writes[i], 2)) end
+    local command = refused(writes)
+    if command then go.fail("NOPERM this user has no permissions to run the '" .. string.lower(command) .. "' command") end
+    for i = 1, #writes do go.call(writes[i][1], spread(writes[i], 2)) end
   end,
 
   -- expire returns the new expiry in ms, nil if the old one is good: from the ms from on, at most slack ms later. A fresh key
@@ -428,7 +501,7 @@ go = {
     local to = from + (slack < 1000 and 1000 or slack - slack % 1)
     go.made[key] = fresh
     if fresh then return to end
-    KEYS[1] = go.keys[key]
+    KEYS[1] = key
     local reply = redis.pcall('PEXPIRETIME', KEYS[1])
     if type(reply) == 'table' then
       if match(reply.err, 'user') or match(reply.err, 'ACL') then go.refused(reply.err) end
@@ -438,11 +511,6 @@ go = {
   end,
 
   div = function(a, b) return (a - a % b) / b end, -- rounds down
-
-  up = function(a, b) -- divides a >= 0 and rounds up
-    local rest = a % b
-    return (a - rest) / b + (rest > 0 and 1 or 0)
-  end,
 
   -- Words. Times are in ms.
 
@@ -613,20 +681,13 @@ go = {
     if opts.UPTO or opts.RAISE then
       sixth = v.granted
     elseif opts.RESERVE then
-      sixth = v.limited and -1 or go.up(v.wait, unit)
+      sixth = v.limited and -1 or up(v.wait, unit)
     end
-    return {v.limited and 1 or 0, r.limit, v.remaining, v.retry > 0 and go.up(v.retry, unit) or -1, go.up(v.reset, unit), sixth}
-  end,
-
-  integers = function(list)
-    for i = 1, whole and #list or 0 do
-      if type(list[i]) == 'table' then go.integers(list[i]) else list[i] = whole(list[i]) end
-    end
-    return list
+    return {v.limited and 1 or 0, r.limit, v.remaining, v.retry > 0 and up(v.retry, unit) or -1, up(v.reset, unit), sixth}
   end,
 
   one = function(kind, redis_cell)
-    local r = go.new_request(kind, 2, 1, {asked = 1})
+    local r = go.new_request(kind, 2, KEYS[1], {asked = 1})
     local limiter, rest, wrong, word = r.limiter, 2 + r.limiter.arity, nil, nil
     r.redis_cell = redis_cell
     if limiter.has_units and ARGV[rest] and (redis_cell or go.looks_numeric(ARGV[rest])) then
@@ -649,7 +710,7 @@ go = {
     limiter.load(r)
     local v = limiter.judge(r, r.quantity, true)
     limiter.apply(r, v.limited)
-    if limiter.finish then limiter.finish(r.state, 1) end
+    if limiter.finish then limiter.finish(r.state, r.key) end
     return go.verdict(r, v)
   end,
 }
@@ -819,7 +880,7 @@ function make.THROTTLE()
         for f = 0, 3 do names[#names + 1] = format('%d', 4 * i + f) end
         names[#names + 1] = format('%d', 128 + i)
       end
-      local values, counted, gap, after_gap = go.call(key, 'HMGET', go.spread(names, 1)), 0, false, false
+      local values, counted, gap, after_gap = go.call(key, 'HMGET', spread(names, 1)), 0, false, false
       for i = 0, last do
         local f, n = {}, 0
         for j = 1, 5 do
@@ -1019,7 +1080,7 @@ function make.THROTTLE()
         end
       end
       if s < now_s or s == now_s and ns <= now_ns then return go.write({key, 'DEL'}) end
-      local expiry = go.expire(key, s * 1000 + go.up(ns, 1e6), state.slack / 4e6, state.adopted or state.absent)
+      local expiry = go.expire(key, s * 1000 + up(ns, 1e6), state.slack / 4e6, state.adopted or state.absent)
       if state.adopted then go.write({key, 'DEL'}) end
       if #set > 2 then go.write(set) end
       if #unset > 2 then go.write(unset) end
@@ -1265,7 +1326,7 @@ function make.WINDOW()
       if next.cap then member = member .. ':' .. window.base36(next.cap) end
       if r.share then drops[3] = r.newest.member end
       window.drops(r, drops)
-      local expiry = go.expire(r.key, go.up(next.time + r.us, 1000), r.us / 4000, not r.newest)
+      local expiry = go.expire(r.key, up(next.time + r.us, 1000), r.us / 4000, not r.newest)
       go.write({r.key, 'ZADD', format('%d', -next.time), member})
       if #drops > 2 then go.write(drops) end
       if expiry then go.write({r.key, 'PEXPIREAT', format('%d', expiry)}) end
@@ -1358,7 +1419,7 @@ function make.QUOTA()
         return
       end
       local text = format('%d@%010d%06d000', r.next_used, go.div(r.next_end, 1e6), r.next_end % 1e6)
-      local expiry = go.expire(r.key, go.up(r.next_end, 1000), r.period / 4, not r.there)
+      local expiry = go.expire(r.key, up(r.next_end, 1000), r.period / 4, not r.there)
       go.write(expiry and {r.key, 'SET', text, 'PXAT', format('%d', expiry)} or {r.key, 'SET', text, 'KEEPTTL'})
     end,
   }
@@ -1454,7 +1515,7 @@ function make.LEASE()
         if #drops > 2 then go.write(drops) end
         return
       end
-      local expiry = go.expire(r.key, go.up(math.max(r.latest or 0, r.next), 1000), r.ttl / 4, r.fresh)
+      local expiry = go.expire(r.key, up(math.max(r.latest or 0, r.next), 1000), r.ttl / 4, r.fresh)
       go.write({r.key, 'ZADD', format('%d', -r.next), member})
       if #drops > 2 then go.write(drops) end
       if expiry then go.write({r.key, 'PEXPIREAT', format('%d', expiry)}) end
@@ -1466,16 +1527,17 @@ end
 -- release gives slots back.
 local function release()
   go.limiter('LEASE')
+  local key = KEYS[1]
   if argc > 1025 then go.fail('ERR at most 1024 ids can be released at once') end
   local members, seen = {}, {}
   for i = 2, argc do
     if #ARGV[i] > 512 then go.fail('ERR an id must not exceed 512 bytes') end
     members[i - 1] = '\2' .. ARGV[i]
   end
-  local newest = zset.newest(1, 1)
+  local newest = zset.newest(key, 1)
   if not newest then return 0 end
   go.read_clock()
-  local scores, going, held, now = go.call(1, 'ZMSCORE', go.spread(members, 1)), {}, 0, go.now_us()
+  local scores, going, held, now = go.call(key, 'ZMSCORE', spread(members, 1)), {}, 0, go.now_us()
   for i = 1, #members do
     if scores[i] and not seen[members[i]] then
       local e = lease.check(zset.entries({members[i], scores[i]})[1])
@@ -1488,14 +1550,14 @@ local function release()
     return 0
   end
   table.sort(going, function(a, b) return a.time > b.time or a.time == b.time and a.member < b.member end)
-  local drops = {1, 'ZREM'}
+  local drops = {key, 'ZREM'}
   for i = 1, #going do drops[i + 2] = going[i].member end
   go.write(drops)
-  for _, e in ipairs(zset.newest(1, #going + 1) or {}) do
+  for _, e in ipairs(zset.newest(key, #going + 1) or {}) do
     if not seen[e.member] then -- the latest that stays
       local last = math.max(lease.check(e).time, now)
-      local expiry = go.expire(1, go.up(last, 1000), (last - now) / 4000)
-      if expiry then go.write({1, 'PEXPIREAT', format('%d', expiry)}) end
+      local expiry = go.expire(key, up(last, 1000), (last - now) / 4000)
+      if expiry then go.write({key, 'PEXPIREAT', format('%d', expiry)}) end
       break
     end
   end
@@ -1571,7 +1633,7 @@ local function make_shares()
     while r.kind ~= 'THROTTLE' do
       local used = all.later(r, at)
       if used + units > r.limit then return false end
-      units = r.weight and go.up(used + units, r.weight) or 0
+      units = r.weight and up(used + units, r.weight) or 0
       if units == 0 then return true end
       r = r.front
     end
@@ -1610,11 +1672,11 @@ local function make_shares()
       low, high = all.narrow(r, units, low, high)
       local used = all.later(r, low)
       if not r.weight or used + units > r.limit then break end
-      units, r = go.up(used + units, r.weight), r.front
+      units, r = up(used + units, r.weight), r.front
     end
-    if wait < (high - now) * 1000 then return go.up(wait, unit * 1000) end
+    if wait < (high - now) * 1000 then return up(wait, unit * 1000) end
     if high == math.huge then go.fail('ERR the rate limiter at this key is damaged') end
-    return go.up(high - now, unit)
+    return up(high - now, unit)
   end
 
   -- share_all judges by the shares. If one of them denies units, changed rates of the clauses before it are stored as if
@@ -1643,7 +1705,7 @@ local function make_all()
   all = {
     -- plan finds the clauses in the words. It returns the error of a word, after the clauses before it.
     plan = function(clauses)
-      local i, key, bad = 2, 1, nil
+      local i, key, bad = 2, 1, nil -- key is an index of KEYS
       local function clause(n, text) return 'ERR clause ' .. n .. ': ' .. text end
       local seen = {[KEYS[1]] = true}
       while true do
@@ -1664,7 +1726,7 @@ local function make_all()
             return clause(n, "'" .. go.shown(word) .. "' needs " .. go.in_words(limiter.words, 'and'))
           end
           kind = name
-          local r = go.new_request(name, i + 1, key, state)
+          local r = go.new_request(name, i + 1, KEYS[key], state)
           r.front = clauses[n - 1]
           r.cell, state.asked = state.asked, state.asked + 1
           clauses[n], i = r, i + 1 + limiter.arity
@@ -1716,20 +1778,6 @@ local function make_all()
       return wrong, bad or key ~= #KEYS
     end,
 
-    decider = function(replies)
-      local found, longest, least = 1, -1, math.huge
-      for i = 1, #replies do
-        local r = replies[i]
-        local wait = r[4] < 0 and math.huge or r[4]
-        if r[1] ~= 0 and wait > longest then
-          found, longest = i, wait
-        elseif longest < 0 and r[3] < least then
-          found, least = i, r[3]
-        end
-      end
-      return found
-    end,
-
     -- judge_all judges each clause alone. An error of the contract comes before one of the range.
     judge_all = function(clauses, may_lock)
       local replies, beyond = {}, nil
@@ -1763,7 +1811,6 @@ local function make_all()
     run = function()
       local clauses, never = {}, false
       local wrong, misplaced = all.plan(clauses)
-      for n = 2, #KEYS do go.keys[n] = KEYS[n] end
       for n = 1, #clauses do
         local r = clauses[n]
         r.opts.MS, r.wrong = r.opts.MS or wrong and (go.says_ms(2) or string.upper(KEYS[1]) == 'MS'), wrong
@@ -1780,8 +1827,7 @@ local function make_all()
       go.read_clock()
       local replies = all.judge_all(clauses, not never)
       if all.share_all then all.share_all(clauses, replies, not never) end
-      local d = all.decider(replies)
-      local denied = replies[d][1] ~= 0
+      local denied = decide(replies)[1] ~= 0
       for n = 1, #clauses do
         local r, limiter = clauses[n], clauses[n].limiter
         if denied and replies[n][1] == 0 then
@@ -1794,10 +1840,7 @@ local function make_all()
         if r.cell > 0 then all.fill_gaps(r, clauses, n) end
         if limiter.finish and (not clauses[n + 1] or clauses[n + 1].key ~= r.key) then limiter.finish(r.state, r.key) end
       end
-      local r = replies[d]
-      local reply = {r[1], r[2], r[3], r[4], r[5], d - 1}
-      for n = 1, #clauses do reply[n + 6] = replies[n] end
-      return reply
+      return decide(replies)
     end,
   }
 end
@@ -1833,6 +1876,6 @@ local ok, reply = pcall(run)
 local ok2, err = true, nil
 if ok and not read_only then ok2, err = pcall(go.commit) end
 if not ok2 then ok, reply = ok2, err end
-if ok then return type(reply) == 'table' and go.integers(reply) or reply end
+if ok then return type(reply) == 'table' and integers(reply) or reply end
 if type(reply) == 'table' and reply.text then return redis.error_reply(reply.text) end
 error(reply, 0)

@@ -87,7 +87,7 @@ func (p picker) all(kinds ...string) string {
 			kinds[i] = p.of("THROTTLE", "WINDOW", "QUOTA", "LEASE")
 		}
 	}
-	return "GO.ALL K0 " + p.clause(kinds[0], "") + p.maybe("KEY K1 "+p.clause(kinds[1], kinds[0])) +
+	return p.rare("GO.ALL_RO", "GO.ALL") + " K0 " + p.clause(kinds[0], "") + p.maybe("KEY K1 "+p.clause(kinds[1], kinds[0])) +
 		p.maybe("KEY K2 "+p.clause(kinds[2], kinds[0])) + p.maybe("MS") + p.maybe("FORCE", "", "")
 }
 
@@ -114,16 +114,16 @@ func (p picker) clause(kind, before string) string {
 // calls make a random call of a command, with K0 to K2 in place of keys.
 var calls = map[string]func(picker) string{
 	"THROTTLE": func(p picker) string {
-		return "GO.THROTTLE K0 " + p.throttle(p.period()) + p.maybe("UPTO", "FORCE", "RAISE", "RAISE", "RESERVE 20", "RESERVE 900d", "LOCKOUT 9", "LOCKOUT 1h", "UPTO FORCE") + p.maybe("MS")
+		return p.rare("GO.THROTTLE_RO", "GO.THROTTLE") + " K0 " + p.throttle(p.period()) + p.maybe("UPTO", "FORCE", "RAISE", "RAISE", "RESERVE 20", "RESERVE 900d", "LOCKOUT 9", "LOCKOUT 1h", "UPTO FORCE") + p.maybe("MS")
 	},
 	"CL": func(p picker) string {
 		return "CL.THROTTLE K0 " + p.throttle(p.of("60", "1", "7", "10", "3600", strconv.Itoa(1+p.IntN(5000)), p.rare("5s", "5")))
 	},
 	"WINDOW": func(p picker) string {
-		return "GO.WINDOW K0 " + p.windowed() + p.maybe("UPTO", "FORCE", "RAISE", "ALIGN 1") + p.maybe("EXACT") + p.maybe("MS")
+		return p.rare("GO.WINDOW_RO", "GO.WINDOW") + " K0 " + p.windowed() + p.maybe("UPTO", "FORCE", "RAISE", "ALIGN 1") + p.maybe("EXACT") + p.maybe("MS")
 	},
 	"QUOTA": func(p picker) string {
-		return "GO.QUOTA K0 " + p.quota() + p.maybe("UPTO", "FORCE", "RAISE") + p.maybe(p.align()) + p.maybe("MS")
+		return p.rare("GO.QUOTA_RO", "GO.QUOTA") + " K0 " + p.quota() + p.maybe("UPTO", "FORCE", "RAISE") + p.maybe(p.align()) + p.maybe("MS")
 	},
 	"LEASE": func(p picker) string {
 		id := func() string { return p.of("a", "b", "c", "d", "e", "f", "g", "h", "i", "j") }
