@@ -40,9 +40,9 @@ mypy --strict --disable-error-code import --cache-dir build/out/mypy adapters/py
 venv=build/out/venv
 rm -rf build/out/wheel $venv
 mkdir -p build/out/wheel
-cp -r adapters/python/gothrottle_limits adapters/python/*.* build/out/wheel/
+cp -r --parents adapters/python/gothrottle_limits adapters/python/*.* script/gothrottle.lua build/out/wheel/
 /usr/bin/python3 -m venv --system-site-packages $venv
-$venv/bin/pip wheel --quiet --no-index --no-deps --no-build-isolation --wheel-dir build/out/wheel build/out/wheel
+$venv/bin/pip wheel --quiet --no-index --no-deps --no-build-isolation --wheel-dir build/out/wheel build/out/wheel/adapters/python
 $venv/bin/pip install --quiet --no-index --disable-pip-version-check build/out/wheel/*.whl
 
 mkdir -p build/out/languages

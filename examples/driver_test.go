@@ -72,7 +72,7 @@ type program struct {
 func (p *program) prepare(ctx context.Context, args ...string) *exec.Cmd {
 	words := slices.Concat(p.runner, []string{cmp.Or(p.built, p.file)}, args)
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
-	cmd.Env = append(os.Environ(), "ADDR="+p.addr, "PORT="+p.port)
+	cmd.Env = append(os.Environ(), "ADDR="+p.addr, "PORT="+p.port, p.env)
 	cmd.WaitDelay = time.Second
 	return cmd
 }

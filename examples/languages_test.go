@@ -56,6 +56,7 @@ type example struct {
 	block   int      // how many seconds a denial blocks its user; 0: it does not
 	insured bool     // while the server is away it decides by itself
 	sharing int      // 1 if all requests share a connection
+	env     string   // set beside the server's address
 	says    string   // what it logs when the server goes away; "no decision" if empty
 }
 
@@ -355,6 +356,19 @@ func TestExamples_moduleMissing(t *testing.T) {
 				return strings.Contains(string(said), "GO.THROTTLE") && (status == 2 || status > 0 && !e.command)
 			}), "%s", said)
 		})
+	}
+}
+
+// Without the module the tutorials decide by the script, if their reader asks for it.
+func TestExamples_script(t *testing.T) {
+	for _, e := range table {
+		if strings.Contains(e.file, "_tutorial.") {
+			t.Run(e.file, func(t *testing.T) {
+				t.Parallel()
+				e.env = "SCRIPT=1"
+				e.start(t, startServer(t, servers.Options{Bare: true}).Addr).decides()
+			})
+		}
 	}
 }
 

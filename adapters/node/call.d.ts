@@ -3,8 +3,8 @@ export interface Options {
   client?: object;
   /** Instead of client: sends the words of one command, once, and returns the reply. */
   send?: (...words: string[]) => unknown;
-  /** The text of script/gothrottle.lua, which is then called in place of the module. */
-  script?: string;
+  /** Calls this package's Lua script in place of the module, or another one: its text. */
+  script?: boolean | string;
   /** The name of the limiter. Limiters with one prefix share their counters. */
   prefix: string;
   /** How long a call may take, in milliseconds: 250 if not given. */

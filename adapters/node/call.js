@@ -1,17 +1,19 @@
 'use strict';
 const { createHash } = require('node:crypto');
+const { existsSync, readFileSync } = require('node:fs');
+const { join } = require('node:path');
 
 const text = (err) => (err instanceof Error ? err.message : String(err));
 
 // Returns a function that sends words once and has the integers of the reply, or an error, within the time limit. If the
 // server cannot decide now, the function logs that once, and returns undefined if failOpen is set.
 exports.caller = function caller(options = {}) {
-  const { client, send = sender(client), prefix, timeout = 250, failOpen = false, log = console.error, script } = options;
+  const { client, send = sender(client), prefix, timeout = 250, failOpen = false, log = console.error, script = false } = options;
   if (typeof send !== 'function') throw new TypeError('client is missing, or send: a function such as (...words) => reply');
   if (typeof prefix !== 'string' || prefix === '') {
     throw new TypeError('prefix is missing: pass a name such as "login". Limiters with one prefix share their counters');
   }
-  const ask = script === undefined ? send : scripted(send, script);
+  const ask = script === false ? send : scripted(send, script);
   let state = 'decides';
   const note = (now, why) => { // once, and not for each request
     if (state !== now) log(`gothrottle: limiter ${prefix}: ${why}`);
@@ -25,7 +27,7 @@ exports.caller = function caller(options = {}) {
       note('decides', 'the server decides again');
       return integers;
     } catch (err) {
-      if (/unknown command/.test(text(err))) note('unknown', `${text(err)}: load the module gothrottle, or pass script`);
+      if (/unknown command/.test(text(err))) note('unknown', `${text(err)}: load the module gothrottle, or pass script: true`);
       if (/^(ERR (?!max number)|WRONG|NOAUTH|NOPERM)/.test(text(err))) throw err; // a fault of the program
       note('away', `no decision: ${text(err)}`);
       if (failOpen) return undefined;
@@ -35,10 +37,14 @@ exports.caller = function caller(options = {}) {
   };
 };
 
-// Returns a function that makes calls through the script, of which it sends the text if the server does not know it: one call
-// at a time. Those that come meanwhile wait.
-function scripted(send, script) {
-  if (typeof script !== 'string' || script.length < 1000) throw new TypeError('script is the text of script/gothrottle.lua');
+// npm pack puts the file into the package. The repository itself has it once.
+const files = ['gothrottle.lua', '../../script/gothrottle.lua'].map((name) => join(__dirname, name));
+
+// Returns a function that calls the script, and sends its text if the server doesn't know it: one call at a time does, and
+// the others wait for it.
+function scripted(send, option) {
+  if (option !== true && !(option.length > 1000)) throw new TypeError('script is true, or the text of gothrottle.lua');
+  const script = option === true ? readFileSync(files.find(existsSync), 'utf8') : option;
   const sha = createHash('sha1').update(script).digest('hex');
   let loading;
   return async (name, key, ...words) => {

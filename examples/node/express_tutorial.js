@@ -15,7 +15,7 @@ client.connect(); // is not awaited: the service starts while the server is away
 
 const limiter = (prefix, limit, windowMs) => rateLimit({
   limit, windowMs, standardHeaders: 'draft-8', keyGenerator: (req) => req.query.user, // better: from the session
-  store: new GothrottleStore({ prefix, client, failOpen: true }),
+  store: new GothrottleStore({ prefix, client, failOpen: true, script: process.env.SCRIPT === '1' }),
 });
 const user = (req, res, next) => (typeof req.query.user === 'string' ? next() : res.status(400).send('?user= is missing\n'));
 

@@ -37,17 +37,18 @@ test('express-rate-limit', async () => {
 test('without the module', async () => {
   const bare = new Redis(`redis://${process.env.BARE}`, { maxRetriesPerRequest: 0, enableOfflineQueue: false, socketTimeout: 2000 });
   await once(bare, 'ready');
-  const script = readFileSync(process.env.SCRIPT, 'utf8');
-  const store = expressStore({ client: bare, send: undefined, script });
+  const store = expressStore({ client: bare, send: undefined, script: true });
   assert.deepEqual((await Promise.all(Array.from({ length: 9 }, () => hits(store)))).sort(), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
   assert.match(await bare.info('commandstats'), /cmdstat_eval:calls=1,/);
   await store.resetKey('bob');
   assert.equal(await hits(store, 'get'), 0);
+  const script = readFileSync(process.env.SCRIPT, 'utf8'); // the package has the same: it is known
   const flexible = new RateLimiterGothrottle({ client: bare, script, keyPrefix: 'login', points: 1, duration: 60 });
   await flexible.consume('bob');
   await assert.rejects(flexible.consume('bob'), { remainingPoints: 0 });
   await assert.rejects(hits(expressStore({ client: bare, send: undefined })), /unknown command/);
-  assert.throws(() => expressStore({ client: bare, script: true }), /script is the text/);
+  assert.match(await bare.info('commandstats'), /cmdstat_eval:calls=1,/);
+  assert.throws(() => expressStore({ client: bare, script: 'gothrottle.lua' }), /script is true/);
   bare.disconnect();
 });
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
+import pathlib
 import re
 import time
 from typing import Any, Callable, Iterator
@@ -33,7 +34,7 @@ def _explained() -> Iterator[None]:
     try:
         yield
     except (redis.ResponseError, redis.AuthenticationError) as error:
-        LOG.error("%s%s", error, ": load the module gothrottle, or pass script" if "unknown command" in str(error) else "")
+        LOG.error("%s%s", error, ": load the module gothrottle, or pass script=True" if "unknown command" in str(error) else "")
         raise
 
 
@@ -52,11 +53,12 @@ class _Calls:
     _library: Any  # redis or redis.asyncio
     _ask: Callable[..., Any]
 
-    def __init__(self, uri: str, key_prefix: str = "gothrottle:limits:", wrap_exceptions: bool = False, script: str = "",
-                 **options: Any):
+    def __init__(self, uri: str, key_prefix: str = "gothrottle:limits:", wrap_exceptions: bool = False,
+                 script: bool | str = False, **options: Any):
         super().__init__(uri)  # type: ignore[call-arg]
         self.key_prefix, self.wrap_exceptions = key_prefix, wrap_exceptions
-        self._script, self._sha = script, hashlib.sha1(script.encode()).hexdigest()
+        text = pathlib.Path(__file__).with_name("gothrottle.lua").read_text() if script is True else script or ""
+        self._script, self._sha = text, hashlib.sha1(text.encode()).hexdigest()
         self._client = connect(self._library, uri.removeprefix("async+"), options)
 
     @property

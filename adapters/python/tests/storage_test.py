@@ -15,9 +15,8 @@ STORAGES = {  # what they need beside the URI
     f"gothrottle+sentinel://{os.environ['SENTINEL']}/main": {},
     f"gothrottle+cluster://{os.environ['CLUSTER']}": {},
 }
-SCRIPT = {"script": pathlib.Path(os.environ["SCRIPT"]).read_text()}
-STORAGES[f"gothrottle://{os.environ['BARE']}"] = SCRIPT  # has no module
-STORAGES[f"gothrottle+cluster://{os.environ['CLUSTER']}/"] = SCRIPT
+STORAGES[f"gothrottle://{os.environ['BARE']}"] = {"script": True}  # has no module
+STORAGES[f"gothrottle+cluster://{os.environ['CLUSTER']}/"] = {"script": pathlib.Path(os.environ["SCRIPT"]).read_text()}
 NAMES = "FixedWindowRateLimiter", "MovingWindowRateLimiter"
 
 

@@ -1,0 +1,16 @@
+"""Puts script/gothrottle.lua of the repository into the package."""
+import pathlib
+import shutil
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+
+
+class Build(build_py):
+    def run(self):
+        super().run()
+        script = pathlib.Path(__file__).resolve().parents[2] / "script" / "gothrottle.lua"
+        shutil.copy(script, pathlib.Path(self.build_lib, "gothrottle_limits"))
+
+
+setup(cmdclass={"build_py": Build})
