@@ -193,8 +193,9 @@ if kind and first then
         plain = fresh
       else
         local n, s, us = match(type(state) == 'string' and state or '', '^([1-9]%d*)@([0-8]%d%d%d%d%d%d%d%d%d)(%d%d%d%d%d%d)000$')
-        plain = n and n + 0.0 <= 1e15 and s + 0 > 0
-        if plain then used, ends = n + 0.0, s * 1e6 + us end
+        if n then used, s = n + 0.0, s + 0.0 end
+        plain = n and used <= 1e15 and s > 0
+        if plain then ends = s * 1e6 + us end
         if ends <= now then used = 0.0 end
       end
       room0, span0 = used < limit and limit - used or 0.0, used > 0 and ends - now or 0.0
