@@ -162,12 +162,16 @@ if kind and first then
             write = held
             write[#write + 1], write[#write + 2] = f0, tat
             if fresh then write[#write + 1], write[#write + 2] = f1, stored end
-          elseif further or per > 1 then
+          elseif further or fresh and per > 1 then
             write = {KEYS[1], command, f0, tat, word3, word4}
           end
           if per > 1 then
             fraction = format('%d', fraction)
-            if fraction ~= state[3] then write[#write + 1], write[#write + 2] = f2, fraction end
+            if fraction ~= state[3] and write then
+              write[#write + 1], write[#write + 2] = f2, fraction
+            elseif fraction ~= state[3] then
+              word3, word4 = f2, fraction
+            end
             if fresh then write[#write + 1], write[#write + 2] = f3, format('%d', per) end
           end
           if held then from, slack = from > held_from and from or held_from, slack < held_slack and slack or held_slack end
