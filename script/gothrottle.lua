@@ -347,13 +347,16 @@ if kind and first then
         plain = false
         break
       else
+        local done
         if word4 then
-          redis.call(command, KEYS[1], word1, word2, word3, word4)
+          done = redis.pcall(command, KEYS[1], word1, word2, word3, word4)
         elseif word3 then
-          redis.call(command, KEYS[1], word1, word2, word3)
+          done = redis.pcall(command, KEYS[1], word1, word2, word3)
         else
-          redis.call(command, KEYS[1], word1, word2)
+          done = redis.pcall(command, KEYS[1], word1, word2)
         end
+        plain = type(done) ~= 'table' or not done.err -- the general part words the error
+        if not plain then break end
         if drop and drop[4] then redis.call('ZREM', KEYS[1], drop[3], drop[4]) elseif drop then redis.call('ZREM', KEYS[1], drop[3]) end
         if expires then redis.call('PEXPIREAT', KEYS[1], to) end
       end
@@ -435,7 +438,12 @@ if plain then
   for i = 1, plain and writes and #writes or 0 do
     local w = writes[i]
     KEYS[1] = w[1]
-    redis.call(w[2], KEYS[1], spread(w, 3))
+    local done = redis.pcall(w[2], KEYS[1], spread(w, 3))
+    if type(done) == 'table' and done.err then
+      if i > 1 then error(done, 0) end
+      plain = false -- the general part words the error
+      break
+    end
   end
   for i = 1, denied and #parts or 0 do
     if parts[i][1] == 0 then parts[i][3], parts[i][5] = before[i][1], before[i][2] end
