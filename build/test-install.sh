@@ -3,7 +3,8 @@
 . "$(dirname "$0")/lib.sh"
 need_go
 need zip zip
-path=example.test/gothrottle version=v$(build/version.sh) cache=$(go env GOMODCACHE)
+# A version of this run alone: go keeps an index of the files that a version has.
+path=example.test/gothrottle version=v$(build/version.sh)-$(date +%s) cache=$(go env GOMODCACHE)
 work=$(mktemp -d)
 # forget  removes these modules from Go's cache: also those of a run that was killed, which would be installed again.
 forget() { rm -rf "${cache:?}/example.test" "$cache/cache/download/example.test"; }
