@@ -145,16 +145,14 @@ func TestServer_scriptAndModuleUnderLoad(t *testing.T) {
 	grows(t, &byText)
 	require.Zero(t, byModule.Load())
 	must(s.Do("MODULE", "LOAD", must(servers.Module())))
-	grows(t, &byText)
-	grows(t, &byModule)
+	grows(t, &byText, &byModule)
 	s.Terminate() // the module can't be unloaded: the server starts without it
 	require.NoError(t, s.Restart())
 	moduleBefore := byModule.Load()
 	grows(t, &byText)
 	require.Equal(t, moduleBefore, byModule.Load())
 	must(s.Do("MODULE", "LOAD", must(servers.Module())))
-	grows(t, &byText)
-	grows(t, &byModule)
+	grows(t, &byText, &byModule)
 	for i := range denied { // until each is full
 		require.Eventually(t, func() bool { return denied[i].Load() > 0 }, time.Minute, time.Millisecond)
 	}

@@ -131,11 +131,13 @@ func TestServer_stoppedAndKilledUnderLoad(t *testing.T) {
 	require.LessOrEqual(t, admitted.Load(), int64(4*limit))
 }
 
-// grows waits until 100 more are counted.
-func grows(t *testing.T, count *atomic.Int64) {
+// grows waits until 100 more are counted of each.
+func grows(t *testing.T, counts ...*atomic.Int64) {
 	t.Helper()
-	before := count.Load()
-	require.Eventually(t, func() bool { return count.Load() > before+100 }, time.Minute, time.Millisecond)
+	for _, count := range counts {
+		before := count.Load()
+		require.Eventually(t, func() bool { return count.Load() > before+100 }, time.Minute, time.Millisecond)
+	}
 }
 
 // In a cluster calls go to the node of their key, and a dead node holds up only its own keys.
