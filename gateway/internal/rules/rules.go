@@ -209,7 +209,8 @@ func (l *loader) loadDescriptors(parent *node, list []yaml.Node, depth int, tag 
 	}
 }
 
-// Periods of the units. Without a time zone a month has 30 days and a year 365, as envoyproxy/ratelimit has it: windows are counted from 1970.
+// Periods of the units. Without a time zone a month has 30 days and a year 365, as envoyproxy/ratelimit has it: windows are
+// counted from 1970.
 var Periods = map[string]time.Duration{
 	"SECOND": time.Second, "MINUTE": time.Minute, "HOUR": time.Hour, "DAY": 24 * time.Hour, "WEEK": 7 * 24 * time.Hour,
 	"MONTH": 30 * 24 * time.Hour, "YEAR": 365 * 24 * time.Hour,

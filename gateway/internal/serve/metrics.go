@@ -221,7 +221,10 @@ type Traces struct {
 // NewTraces returns an error if a variable is wrong.
 func NewTraces(ctx context.Context) (Traces, error) {
 	exporter, err := otlptracehttp.New(ctx)
-	return Traces{trace.NewTracerProvider(trace.WithBatcher(exporter))}, err
+	if err != nil {
+		return Traces{}, err
+	}
+	return Traces{trace.NewTracerProvider(trace.WithBatcher(exporter))}, nil
 }
 
 // GRPC makes spans of a gRPC server's calls.
