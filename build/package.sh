@@ -1,7 +1,7 @@
 #!/bin/bash
 # Builds the module and packs it into build/out/packages: .deb, .rpm, .tar.gz, the .zip for Redis Software, an SBOM, the
-# notes of the release, and SHA256SUMS. The gateway has a .deb, an .rpm and an SBOM of its own. ARCH="amd64 arm64" packs for these; the default is
-# the host's. The same sources and the same tools give the same bytes.
+# notes of the release, and SHA256SUMS. The gateway has a .deb, an .rpm and an SBOM of its own. ARCH="amd64 arm64" packs for
+# these; the default is the host's. The same sources and the same tools give the same bytes.
 . "$(dirname "$0")/lib.sh"
 need_go
 
