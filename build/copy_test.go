@@ -69,7 +69,7 @@ func TestNewCommand(t *testing.T) {
 	folder, version, reference, file := copySources(t), moduleVersion(t), read(t, "docs/commands.md"), read(t, "commands/quota.go")
 	path := func(name string) string { return filepath.Join(folder, name) }
 	since := find(t, file, `Since: +"(.*)"`)
-	toy := strings.NewReplacer("var quota", "var toy", "GO.QUOTA", "GO.TOY", `"`+since+`"`, `"`+version+`"`, "Since "+since, "Since "+version)
+	toy := strings.NewReplacer("var quota", "var toy", "GO.QUOTA", "GO.TOY", `"`+since+`"`, `"`+version+`"`)
 	write(t, path("commands/toy.go"), toy.Replace("package commands\n"+find(t, file, `(?s)(\nvar quota = .*?\n}\n)`)))
 	edit(t, path("commands/table.go"), "var Table = []Command{\n", "var Table = []Command{\n\ttoy,\n")
 	lacks := func(want string, args ...string) {

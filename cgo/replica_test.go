@@ -118,11 +118,13 @@ func TestReference_effects(t *testing.T) {
 		before func(*fakehost.Host)
 		line   string
 	}{
-		"admitted, new key":                                {{nil, "GO.THROTTLE k 15 30 60"}},
-		"admitted, expiry still good":                      {{run(0, "GO.THROTTLE k 15 30 60"), "GO.THROTTLE k 15 30 60"}},
-		"the rate changed":                                 {{run(0, "GO.THROTTLE k 15 7 60 5"), "GO.THROTTLE k 15 30 60"}},
-		"denied, a lockout begins":                         {{run(0, "GO.THROTTLE k 0 30 60"), "GO.THROTTLE k 0 30 60 LOCKOUT 60"}},
-		"admitted, a lockout has ended":                    {{run(3*second, "GO.THROTTLE k 0 30 60", "GO.THROTTLE k 0 30 60 LOCKOUT 1"), "GO.THROTTLE k 0 30 60"}},
+		"GO.THROTTLE: admitted, a new rate, a lockout begins": {
+			{nil, "GO.THROTTLE k 15 30 60"},
+			{run(0, "GO.THROTTLE k 15 30 60"), "GO.THROTTLE k 15 30 60"},
+			{run(0, "GO.THROTTLE k 15 7 60 5"), "GO.THROTTLE k 15 30 60"},
+			{run(0, "GO.THROTTLE k 0 30 60"), "GO.THROTTLE k 0 30 60 LOCKOUT 60"},
+			{run(3*second, "GO.THROTTLE k 0 30 60", "GO.THROTTLE k 0 30 60 LOCKOUT 1"), "GO.THROTTLE k 0 30 60"},
+		},
 		"refund to full, no lockout":                       {{run(0, "GO.THROTTLE k 15 30 60"), "GO.THROTTLE k 15 30 60 -1"}, {run(0, "GO.QUOTA k 9 60"), "GO.QUOTA k 9 60 -1"}},
 		"redis-cell's string taken over":                   {{cell, "GO.THROTTLE k 15 30 60"}},
 		"GO.WINDOW, GO.LEASE":                              {{run(2*second, "GO.WINDOW k 9 1"), "GO.WINDOW k 9 1"}, {run(2*second, "GO.LEASE k 9 1 a"), "GO.LEASE k 9 1 b"}},

@@ -142,9 +142,9 @@ func TestDocs_lists(t *testing.T) {
 	}
 }
 
-// Every command has its section: synopsis, summary, complexity, version and flags as in the row. The read-only twins have one
-// section, and differ from their commands as it says. Every section that is named like a command is of a command. The section
-// explains only arguments of the command, and some section explains each.
+// Every command has its section: synopsis, summary and complexity as in the row. The read-only twins have one section, and differ
+// from their commands as it says. Every section that is named like a command is of a command. The section explains only
+// arguments of the command, and some section explains each.
 func TestReference_sections(t *testing.T) {
 	text := readPage(t, reference)
 	explained, taken := map[string]bool{}, map[string]bool{}
@@ -157,7 +157,7 @@ func TestReference_sections(t *testing.T) {
 		for _, want := range []string{
 			"\n    " + c.Syntax() + "\n",
 			"\n" + c.Summary + "\n",
-			"\nComplexity: " + c.Complexity + ". Since " + c.Since + ". Flags: " + c.Flags + ".\n",
+			"\nComplexity: " + c.Complexity + ".\n",
 		} {
 			if !strings.Contains(string(section), want) {
 				t.Errorf("%s: the reference lacks %q", c.Name, want)
@@ -225,23 +225,23 @@ func TestReference_state(t *testing.T) {
 	}
 }
 
-// The tables of errors have every error and no other. A row with a placeholder in angle brackets, other than those of the texts
-// themselves, is a family.
+// The table of errors has errors that need an explanation, and no text that isn't one. A row with a placeholder in angle brackets
+// is a family.
 func TestReference_errors(t *testing.T) {
-	exist := []string{}
+	exist := ""
 	for e := commands.NoError + 1; e < commands.NumErrors; e++ {
-		exist = append(exist, "`"+e.Text()+"`")
+		exist += "`" + e.Text() + "`\n"
 	}
-	documented := []string{}
-	for _, row := range readPage(t, reference).section(t, "Errors").column("text", 0).found("(.*)\n") {
-		family := regexp.MustCompile(`<(argument|examples|least|limiter|most|option|type)>`).ReplaceAllString(regexp.QuoteMeta(row), ".+")
-		members := slices.DeleteFunc(slices.Clone(exist), func(text string) bool { return !regexp.MustCompile("^" + family + "$").MatchString(text) })
-		documented = append(documented, members...)
-		if len(members) == 0 || len(members) > 1 && !strings.Contains(family, ".+") {
-			t.Errorf("the reference has %s, which are %d errors", row, len(members))
+	rows := readPage(t, reference).section(t, "Errors").column("text", 0).found("(.*)\n")
+	for _, row := range rows {
+		family := regexp.MustCompile(`<(limiter|type)>`).ReplaceAllString(regexp.QuoteMeta(row), ".+")
+		if members := len(page(exist).found("(?m)^(" + family + ")$")); members == 0 || members > 1 && !strings.Contains(family, ".+") {
+			t.Errorf("the reference has %s, which are %d errors", row, members)
 		}
 	}
-	same(t, "errors", documented, exist)
+	if len(rows) < 5 {
+		t.Errorf("the reference has %d errors", len(rows))
+	}
 }
 
 // The figures of the README and of docs/choosing.md are those of docs/benchmarks.md, of the server that is first there.

@@ -8,8 +8,8 @@ import (
 	"gothrottle/funnel"
 )
 
-// ErrorCode names one error reply. NoError means that there is no error. The texts are a promise to users: they are listed in
-// docs/commands.md and do not change.
+// ErrorCode names one error reply. NoError means that there is no error. The texts are a promise to users (docs/stability.md)
+// and do not change. docs/commands.md explains some.
 type ErrorCode int32
 
 // The errors that a command can reply, besides the server's own (wrong number of

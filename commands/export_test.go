@@ -22,7 +22,7 @@ var DocumentedNumbers = map[string][]any{
 	"Effects":     {clearMost},
 	"Errors":      {maxErrorWord},
 	"Policies":    {maxPolicies},
-	"State":       {MaxCells - 1, fieldLocked * MaxCells, base, MinQuotaLen, MaxQuotaLen, AdoptedLen, time.Unix(0, minTAT).UTC().Format(time.DateOnly)},
+	"State":       {MaxCells - 1, fieldLocked * MaxCells, base, AdoptedLen, time.Unix(0, minTAT).UTC().Format(time.DateOnly)},
 }
 
 // Rubbish fills the room of the next call with what no handler may read. In every second call the room for clauses holds what
