@@ -24,21 +24,21 @@ import (
 // are named by their folder.
 type rule struct{ allowed, forbidden []string }
 
-// readMap returns the rules of CONTRIBUTING.md by folder.
-func readMap(t *testing.T) map[string]rule {
+// readRules returns the rules of build/imports.txt by folder.
+func readRules(t *testing.T) map[string]rule {
 	t.Helper()
 	rules := map[string]rule{}
-	for line := range strings.Lines(read(t, "CONTRIBUTING.md")) {
+	for line := range strings.Lines(read(t, "build/imports.txt")) {
 		cells := strings.Split(line, "|")
-		if len(cells) != 6 || !strings.HasPrefix(line, "| `") {
+		if strings.HasPrefix(line, "#") || !assert.Len(t, cells, 3, line) {
 			continue
 		}
-		folder := quoted(cells[1])[0]
-		assert.NotContains(t, rules, folder, "twice in the map")
-		rules[folder] = rule{quoted(cells[3]), quoted(cells[4])}
-		if strings.TrimSpace(cells[4]) == "" {
-			rules[folder] = rule{quoted(cells[3]), []string{"C", "unsafe"}}
+		folder, forbidden := strings.TrimSpace(cells[0]), strings.Fields(cells[2])
+		assert.NotContains(t, rules, folder, "twice in the rules")
+		if len(forbidden) == 0 {
+			forbidden = []string{"C", "unsafe"}
 		}
+		rules[folder] = rule{strings.Fields(cells[1]), forbidden}
 	}
 	return rules
 }
@@ -89,18 +89,17 @@ func walk(t *testing.T, mode parser.Mode, visit func(name string, file *ast.File
 	require.NoError(t, err)
 }
 
-// The map has each folder of the repository, and no other.
+// The map of CONTRIBUTING.md has each folder of the repository's root, and no folder that isn't there.
 func TestMap(t *testing.T) {
-	rules := readMap(t)
-	for folder := range rules {
-		assert.DirExists(t, filepath.Join("..", folder))
+	inMap, table := map[string]bool{}, find(t, read(t, "CONTRIBUTING.md"), `(?s)\n## Folders\n(.*?)\n## `)
+	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(table, -1) {
+		assert.DirExists(t, filepath.Join("..", m[1]))
+		inMap[m[1]] = true
 	}
 	entries, err := os.ReadDir("..")
 	require.NoError(t, err)
 	for _, e := range entries {
-		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
-			assert.Contains(t, rules, e.Name())
-		}
+		assert.True(t, !e.IsDir() || strings.HasPrefix(e.Name(), ".") || inMap[e.Name()], "%s isn't in the map", e.Name())
 	}
 }
 
@@ -138,20 +137,20 @@ func TestCgo_layers(t *testing.T) {
 	}
 }
 
-// oracle is a package of models. Only tests import it, and the packages that the map permits to.
+// oracle is a package of models. Only tests import it, and the packages that the rules permit to.
 const oracle = "funnel/oracle"
 
-// Each package imports what the map permits. Test files may import more; those in tests may not. So the shared object holds no
+// Each package imports what the rules permit. Test files may import more; those in tests may not. So the shared object holds no
 // package but ours and the standard library's, and has no other licences than ours and Go's.
 func TestImports(t *testing.T) {
-	rules, checked, own := readMap(t), map[string]int{}, modulePath(t)+"/"
+	rules, checked, own := readRules(t), map[string]int{}, modulePath(t)+"/"
 	walk(t, parser.ImportsOnly, func(path string, file *ast.File) {
 		folder, _, _ := strings.Cut(path, "/")
 		if _, found := rules[filepath.ToSlash(filepath.Dir(path))]; found {
 			folder = filepath.ToSlash(filepath.Dir(path))
 		}
 		r := rules[folder]
-		assert.NotEmpty(t, r.forbidden, "%s: the map has no rule for Go files in %s", path, folder)
+		assert.NotEmpty(t, r.forbidden, "%s: build/imports.txt has no rule for Go files in %s", path, folder)
 		checked[folder]++
 		test := strings.HasSuffix(path, "_test.go")
 		for _, spec := range file.Imports {
@@ -171,8 +170,8 @@ func TestImports(t *testing.T) {
 			}
 		}
 	})
-	for folder, r := range rules {
-		assert.Equal(t, len(r.forbidden) > 0, checked[folder] > 0, "only folders with Go files need a rule: %s", folder)
+	for folder := range rules {
+		assert.Positive(t, checked[folder], "%s has a rule and no Go files", folder)
 	}
 }
 
