@@ -1,8 +1,8 @@
 #!/bin/bash
 # Runs what takes seeds, with new ones, for about MINUTES (10) on each server of SERVER: paths or names of build/servers.txt.
-# ONLY names some of the parts. It adds what was run to the table of docs/tested.md. WHERE names the machine there. A
-# schedule that fails is in build/out/chaos. Move it to tests/chaos/testdata: make test-chaos runs what is there. A part
-# that fails does not stop the others. If it is interrupted, the next run leaves out the parts that have run.
+# ONLY names some of the parts. It adds what was run to the table of docs/tested.md. A schedule that fails is in
+# build/out/chaos. Move it to tests/chaos/testdata: make test-chaos runs what is there. A part that fails does not stop the
+# others. If it is interrupted, the next run leaves out the parts that have run.
 . "$(dirname "$0")/lib.sh"
 renice -n 19 $$ >/dev/null # whatever else runs comes first, also in other sessions
 [ ! -w /proc/self/autogroup ] || echo 19 >/proc/self/autogroup
@@ -12,7 +12,7 @@ read -ra each <<<"$servers"
 all=' chaos slots flood concurrent models script simulation fuzzers '
 parts=" ${ONLY:-$all} "
 for part in $parts; do [[ $all == *" $part "* ]] || die "ONLY: '$part' is not one of the parts:$all"; done
-minutes=${MINUTES:-10} where=${WHERE:-$(nproc) cores}
+minutes=${MINUTES:-10}
 mkdir -p build/out
 state=build/out/soak-parts failed=
 log=$(mktemp)
@@ -23,19 +23,19 @@ wanted() { [[ $parts == *" $1 "* ]]; }
 
 # record WHAT SERVER CALLS FAULTS SECONDS  adds a run to its row of the table, and to the last row, which is the sum.
 record() {
-  awk -F ' *[|] *' -v name="$1 | $2" -v calls="$3" -v faults="$4" -v seconds="$5" -v today="$(date -u +%F)" -v where="$where" '
-    function row(name, calls, faults, hours, last, machines) {
-      printf "| %s | %.0f | %.0f | %.3f | %s | %s |\n", name, calls, faults, hours, last, machines
+  awk -F ' *[|] *' -v name="$1 | $2" -v calls="$3" -v faults="$4" -v seconds="$5" -v today="$(date -u +%F)" '
+    function row(name, calls, faults, hours, last) {
+      printf "| %s | %.0f | %.0f | %.3f | %s |\n", name, calls, faults, hours, last
     }
     BEGIN { hours = seconds / 3600 }
     $2 == "all" {
-      if (!found) row(name, calls, faults, hours, today, where)
-      row("all | ", $4 + calls, $5 + faults, $6 + hours, "", "")
+      if (!found) row(name, calls, faults, hours, today)
+      row("all | ", $4 + calls, $5 + faults, $6 + hours, "")
       next
     }
     $2 " | " $3 == name {
       found = 1
-      row(name, $4 + calls, $5 + faults, $6 + hours, today, index(", " $8 ",", ", " where ",") ? $8 : $8 ", " where)
+      row(name, $4 + calls, $5 + faults, $6 + hours, today)
       next
     }
     { print }' docs/tested.md >"$log"
