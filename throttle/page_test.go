@@ -100,7 +100,7 @@ func TestPage_namesInTheText(t *testing.T) {
 	page, mod := string(must(os.ReadFile("../docs/go.md"))), string(must(os.ReadFile("../go.mod")))
 	path, _, _ := strings.Cut(strings.TrimPrefix(mod, "module "), "\n")
 	require.Contains(t, page, "\n    go get "+path+"/throttle\n")
-	names := "Hour Second Millisecond ListenAndServe RetryInfo RESOURCE_EXHAUSTED UNAVAILABLE MODULE ROUNDS "
+	names := "Hour Second Millisecond ListenAndServe MODULE ROUNDS "
 	for _, folder := range []string{".", "./throttlehttp", "./throttletest", "./redisrate"} {
 		names += runGo(t, "doc", "-all", folder)
 	}
