@@ -248,7 +248,7 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
-// How many of 1,000 decisions per second on_failure makes, unasked of a server that stalls once: see docs/gateway.md.
+// How many of 1,000 decisions per second on_failure makes while a server stalls once.
 func BenchmarkStall(b *testing.B) {
 	const limit = 1_000_000_000
 	s := server(b)
