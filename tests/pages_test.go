@@ -39,7 +39,6 @@ const pagePolicies = "api THROTTLE 9 10 1s; login THROTTLE 4 5 300s"
 type block struct {
 	section string // the heading above the block
 	lines   []string
-	replies []string // what the line "Replies:" after the block says
 }
 
 func blocksOf(t *testing.T, page string) (blocks []*block) {
@@ -54,11 +53,6 @@ func blocksOf(t *testing.T, page string) (blocks []*block) {
 			continue // the block may go on below
 		}
 		if !indented {
-			if promised, found := strings.CutPrefix(line, "Replies: "); found {
-				for _, reply := range regexp.MustCompile("`([^`]*)`").FindAllStringSubmatch(promised, -1) {
-					blocks[len(blocks)-1].replies = append(blocks[len(blocks)-1].replies, reply[1])
-				}
-			}
 			if strings.HasPrefix(line, "#") {
 				section = strings.TrimLeft(line, "# ")
 			}
@@ -107,12 +101,6 @@ func (b *block) transcript() (text string, err error) {
 		default:
 			return "", fmt.Errorf("neither a call nor a reply: %q", line)
 		}
-	}
-	if len(b.replies) > 0 && len(b.replies) != len(lines) {
-		return "", fmt.Errorf("%d lines have %d replies", len(lines), len(b.replies))
-	}
-	for i, reply := range b.replies {
-		lines[i] += "\n  replies " + reply
 	}
 	return strings.Join(lines, "\n") + "\n", nil
 }
