@@ -12,7 +12,7 @@ local RANGE = 9007199254740992 -- 2^53
 local MORE = 1 + 1e-12 -- so much more than another number is more for certain, whatever doubles cut off
 local now_s, now_ns -- set by what reads the clock first; it is read once
 
--- Plain calls come first: those without other options than UPTO, LOCKOUT and MS, and GO.ALL of such clauses. They need no
+-- Plain calls come first: those without other options than UPTO, LOCKOUT, ALIGN and MS, and GO.ALL of such clauses. They need no
 -- closures and few tables, and cost a quarter of what the general part costs. A call that turns out not to be plain begins
 -- there again: nothing is written before everything is judged.
 
@@ -40,7 +40,7 @@ if kind and first then
   plain = not time.err
   if plain then now_s, now_ns = time[1] + 0.0, time[2] * 1000.0 end
   while plain do
-    local limit, count, period, unit, n, id, lockout, upto
+    local limit, count, period, unit, n, id, lockout, upto, align
     if kind == 'THROTTLE' then
       limit, count, period, unit, n, at = match(text, '^(%d+) (%d+) (%d+)(%l*) (%d* ?)()', at)
       words = words + 3
@@ -63,6 +63,15 @@ if kind and first then
         lockout, at, words = time * ({[''] = ms and 0.001 or 1.0, s = 1.0, m = 60.0, h = 3600.0, d = 86400.0})[unit], after, words + 2
         plain = lockout >= 0.001 and lockout <= RANGE / 1e9
       end
+    end
+    if not last and kind == 'QUOTA' then
+      local sign, hours, minutes, after = match(text, '^ALIGN ([-+])([0-2]%d):([0-5]%d) ()', at)
+      align = sign and hours + 0 < 24 and (hours * 3.6e9 + minutes * 6e7) * (sign == '+' and -1 or 1) or nil
+      if not sign then
+        after = match(text, '^ALIGN 0 ()', at)
+        align = after and 0
+      end
+      if align then at, words = after, words + 2 end
     end
     last = #text + 1 - at == rest
     if not last and all then key, next_kind, next_at = match(text, '^KEY (%S+) (%u+) ()', at) end
@@ -196,10 +205,9 @@ if kind and first then
         fresh = redis.pcall('PEXPIRETIME', KEYS[1]) == -2
         plain = fresh
       else
-        local n, s, us = match(type(state) == 'string' and state or '', '^([1-9]%d*)@([0-8]%d%d%d%d%d%d%d%d%d)(%d%d%d%d%d%d)000$')
-        if n then used, s = n + 0.0, s + 0.0 end
-        plain = n and used <= 1e15 and s > 0
-        if plain then ends = s * 1e6 + us end
+        local n, at = match(type(state) == 'string' and state or '', '^([1-9]%d*)@([0-8]%d+)000$')
+        if n then used, ends = n + 0.0, at + 0.0 end
+        plain = n and used <= 1e15 and #at == 16 and ends >= 1e6
         if ends <= now then used = 0.0 end
       end
       room0, span0 = used < limit and limit - used or 0.0, used > 0 and ends - now or 0.0
@@ -207,10 +215,10 @@ if kind and first then
       if used + asked > limit then
         limited, wait, asked = 1, span0, 0
       elseif n > 0 then
-        if used == 0 then ends = now + us end
+        if used == 0 then ends = now + us - (align and (now - align) % us or 0) end
         used = used + asked
         if asked < n then wait = ends - now end
-        command, word1 = 'SET', format('%d@%010d%06d000', used, (ends - ends % 1e6) / 1e6, ends % 1e6)
+        command, word1 = 'SET', format('%d@%016d000', used, ends)
         from, slack = (ends - ends % 1000) / 1000 + (ends % 1000 > 0 and 1 or 0), period / 4
       end
       room, span, sixth = used < limit and limit - used or 0.0, used > 0 and ends - now or 0.0, upto and asked or nil
@@ -221,7 +229,7 @@ if kind and first then
       fresh = #newest == 0
       plain = fresh and not newest.err and us <= 7e13
       if newest[1] and us <= 7e13 then
-        oldest = redis.pcall('ZREVRANGEBYSCORE', KEYS[1], '+inf', '-inf', 'WITHSCORES', 'LIMIT', '0', '1')
+        oldest = redis.pcall('ZRANGE', KEYS[1], '-1', '-1', 'WITHSCORES')
         local word = match(newest[1], '^\1([1-9a-z][0-9a-z]*)$')
         weight, at = word and '1', -(tonumber(newest[2]) or 0.0)
         if not word then word, weight = match(newest[1], '^\1([1-9a-z][0-9a-z]*):([1-9a-z][0-9a-z]*)$') end
@@ -233,7 +241,7 @@ if kind and first then
           local entry = oldest[1]
           plain = entry and first_at >= 0 and first_at % 1 == 0
           if first_at <= now - us then
-            local second = redis.pcall('ZREVRANGEBYSCORE', KEYS[1], '+inf', '-inf', 'WITHSCORES', 'LIMIT', '1', '1')
+            local second = redis.pcall('ZRANGE', KEYS[1], '-2', '-2', 'WITHSCORES')
             gone = entry
             entry = second[1]
             first_at = -(tonumber(second[2] or -now) or 0.0)
@@ -331,7 +339,8 @@ if kind and first then
       local to, expiry = from + (slack < 1000 and 1000 or slack - slack % 1), fresh and -2 or redis.pcall('PEXPIRETIME', KEYS[1])
       plain = type(expiry) == 'number'
       if not plain then break end
-      local expires, may = expiry < from or expiry > to, redis.acl_check_cmd
+      local expires = expiry < from or expiry > to
+      local may = (expires or drop) and redis.acl_check_cmd
       if expires then to = format('%d', to) end
       if kind == 'QUOTA' then
         word2, word3 = expires and 'PXAT' or 'KEEPTTL', expires and to or nil
