@@ -221,11 +221,13 @@ func TestTimeZone(t *testing.T) {
 	s := servers.New(t, servers.Options{Clock: servers.FrozenClock(t, now.UnixMicro())})
 	g := start(t, s.Addr, "domain: d\ndescriptors:"+`
 - {key: day, rate_limit: {unit: day, requests_per_unit: 5, time_zone: Asia/Tokyo}}
-- {key: month, rate_limit: {unit: month, requests_per_unit: 5, time_zone: Asia/Tokyo}}`)
+- {key: month, rate_limit: {unit: month, requests_per_unit: 5, time_zone: Asia/Tokyo}}
+http: {rules: [{name: all, match: {path: /*}, by: [host], rate_limit: {unit: month, requests_per_unit: 5, time_zone: Asia/Tokyo}}]}`)
 	response, err := g.ShouldRateLimit(t.Context(), request("d", "day=a", "month=a"))
 	require.NoError(t, err)
 	require.Equal(t, 3*time.Hour, response.Statuses[0].DurationUntilReset.AsDuration())
 	require.Equal(t, 15*24*time.Hour+3*time.Hour, response.Statuses[1].DurationUntilReset.AsDuration())
+	require.Equal(t, `"all";q=5`, get(t, g.web+"/check").Header.Get("RateLimit-Policy"), "no length of a window")
 }
 
 // With a budget a hot limit costs few commands, and an unspent rest comes back at the end.

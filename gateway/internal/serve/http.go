@@ -70,7 +70,11 @@ func (s *Service) check(w http.ResponseWriter, r *http.Request) {
 	if tightest >= 0 {
 		st, a := response.Statuses[tightest], &asks[tightest]
 		w.Header().Set("RateLimit", fmt.Sprintf("%q;r=%d;t=%d", a.Name, st.LimitRemaining, st.DurationUntilReset.Seconds))
-		w.Header().Set("RateLimit-Policy", fmt.Sprintf("%q;q=%d;w=%d", a.Name, st.CurrentLimit.RequestsPerUnit, int64(a.Period.Seconds())))
+		policy := fmt.Sprintf("%q;q=%d", a.Name, st.CurrentLimit.RequestsPerUnit)
+		if a.TimeZone == nil { // calendar days and months differ in length
+			policy += fmt.Sprintf(";w=%d", int64(a.Period.Seconds()))
+		}
+		w.Header().Set("RateLimit-Policy", policy)
 	}
 	back := reserved(asks)
 	if response.OverallCode == pb.RateLimitResponse_OVER_LIMIT {
