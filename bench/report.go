@@ -141,7 +141,7 @@ func costs(f *figures) map[string]string {
 		}
 	}
 	if rows := f.rows("Worst"); rows != nil {
-		blocks["worst"] = table(f, "", f.servers, rows, column{"$", "Worst", "cpu-ns/op", "%.1f", 1000, true, false})
+		blocks["worst"] = table(f, "", f.servers, rows, column{"$", "Worst", "cpu-ns/op", "%.1f", 1000, false, false})
 	}
 	return blocks
 }
@@ -171,6 +171,7 @@ const costRatios = `
 one CPU|OneCPU|tied/free|GO.THROTTLE / SET PX <= 1.15; GO.WINDOW 100 / SET PX <= 1.15; GO.ALL 3 keys / SET PX <= 1.15
 |CPU|cpu-ns/op|GO.THROTTLE / SET PX; GO.THROTTLE denied / INCR hot key; GO.QUOTA / INCR + EXPIRE in Lua
 |CPU|cpu-ns/op|GO.WINDOW 100 / zset window by MULTI; GO.WINDOW 100 / zset window in Lua; GO.ALL 3 keys / 3 x GO.THROTTLE pipelined
+|CPU|cpu-ns/op|script: GO.THROTTLE / GO.THROTTLE; script: GO.THROTTLE / GCRA in Lua; script: GO.QUOTA / INCR + EXPIRE in Lua
 p99|CPU|p99-ns|GO.THROTTLE / SET PX
 `
 
