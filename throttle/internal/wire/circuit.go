@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"time"
 )
 
@@ -76,7 +77,7 @@ func (l *lane) opens(began, now, least time.Duration) bool {
 		return false
 	}
 	c.pause = max(min(2*c.pause, longestPause), shortestPause)
-	c.tried, c.until = now, now+c.pause
+	c.tried, c.until = now, now+c.pause-rand.N(c.pause/4) // so that processes that failed together don't try together
 	return true
 }
 

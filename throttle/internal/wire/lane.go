@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -29,6 +30,8 @@ type lane struct {
 	texts      atomic.Int64  // how many have ended
 	connecting bool          // see Conn.connect
 	connected  time.Time     // when it has succeeded
+	rest       time.Duration // after a try that has failed
+	rested     time.Time     // the end of that rest
 }
 
 // queued is a command that waits for its turn.
@@ -130,8 +133,14 @@ func (c *Conn) send(cmd command) error {
 	return err
 }
 
-// connectTimeout bounds how long go-redis may take to set up a connection. Close waits for it.
-const connectTimeout = 500 * time.Millisecond
+// connectTimeout bounds how long go-redis may take to set up a connection. Close waits for it. A try that fails is followed by
+// a rest, and each further rest is about twice as long: a busy server gets no work done if a hundred processes set up
+// connections all the time.
+const (
+	connectTimeout = 500 * time.Millisecond
+	shortestRest   = 500 * time.Millisecond
+	longestRest    = 4 * time.Second
+)
 
 // connect sets up the connections of a lane, after a call has failed at its time limit: within the limits of calls
 // alone, a server whose round trips take a third of the limit would never be reached. It asks for the key in the
@@ -143,7 +152,7 @@ func (c *Conn) connect(l *lane, w *within, key string, err error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if end, _ := w.Deadline(); l.connecting || end.Add(-w.by.Limit).Before(l.connected) {
+	if end, _ := w.Deadline(); l.connecting || time.Now().Before(l.rested) || end.Add(-w.by.Limit).Before(l.connected) {
 		return
 	}
 	l.connecting = c.Start(func() {
@@ -155,15 +164,23 @@ func (c *Conn) connect(l *lane, w *within, key string, err error) {
 			}
 			return nil
 		}, "EXISTS", key) == nil
-		l.mu.Lock()
-		if l.connecting = false; works {
-			l.connected = time.Now()
-		}
-		l.mu.Unlock()
-		if works {
+		if l.tried(works); works {
 			l.works(c)
 		}
 	})
+}
+
+// tried notes how a try to connect has ended.
+func (l *lane) tried(works bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.connecting = false
+	if works {
+		l.connected, l.rest = time.Now(), 0
+		return
+	}
+	l.rest = min(max(2*l.rest, shortestRest), longestRest)
+	l.rested = time.Now().Add(l.rest/2 + rand.N(l.rest))
 }
 
 // pooled reports whether a client has connections that go-redis sets up within the time limit of a call.
@@ -173,7 +190,8 @@ func pooled(rdb Processor) bool {
 }
 
 // setUp sends a command as often at once as a lane may, alone and in pipelines, so that later calls find connections:
-// go-redis has a pool of its own for pipelines. It returns the first error of read.
+// go-redis has a pool of its own for pipelines. If the first connection fails, it sets up no others. It returns the first
+// error of read.
 func setUp(ctx context.Context, rdb Processor, read func(reply any, err error) error, words ...any) error {
 	ask := func(send func(*generalCall) error) func() error {
 		return func() error {
@@ -183,8 +201,8 @@ func setUp(ctx context.Context, rdb Processor, read func(reply any, err error) e
 		}
 	}
 	alone := ask(func(cmd *generalCall) error { return rdb.Process(ctx, cmd) })
-	if !pooled(rdb) {
-		return alone()
+	if err := alone(); err != nil || !pooled(rdb) {
+		return err
 	}
 	all := slices.Repeat([]func() error{alone}, laneWidth)
 	if p, ok := rdb.(interface{ Pipeline() redis.Pipeliner }); ok {

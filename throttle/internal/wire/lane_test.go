@@ -90,8 +90,8 @@ func (reply) RedisError()     {}
 
 const loading = reply("LOADING")
 
-// After a call that times out connections are set up: once at a time, again until the server decides, and not for a call
-// that began before.
+// After a call that times out connections are set up: once at a time, again after a rest until the server decides, and not for
+// a call that began before. If the first one fails, no others are tried.
 func TestConnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var fails error = loading
@@ -106,19 +106,27 @@ func TestConnect(t *testing.T) {
 		}}, nil)
 		limit := &Timeout{Limit: 50 * time.Millisecond}
 		ask := func() { _, _ = ask(c, limit, "t:") }
-		for want := 1; want <= 2; want++ {
+		l := c.lane(context.Background(), "t:")
+		for range 2 { // after the first one it rests
 			ask()
 			synctest.Wait()
-			require.EqualValues(t, want*laneWidth, tries.Load())
-			require.Equal(t, want, c.lane(context.Background(), "t:").circuit.failures)
+			require.EqualValues(t, 1, tries.Load())
 		}
+		require.Equal(t, 2, l.circuit.failures)
+		time.Sleep(longestRest)
 		fails = nil
 		go ask()
 		time.Sleep(10 * time.Millisecond) // beyond the calls that share a time limit
 		ask()
 		synctest.Wait()
-		require.EqualValues(t, 3*laneWidth, tries.Load())
-		require.Equal(t, 1, c.lane(context.Background(), "t:").circuit.failures)
+		require.EqualValues(t, 1+1+laneWidth, tries.Load())
+		require.Equal(t, 1, l.circuit.failures)
+		fails = loading
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+			ask()
+		}
+		synctest.Wait()
+		require.InDelta(t, 25, tries.Load(), 10, "tries in a minute")
 	})
 }
 
