@@ -172,7 +172,6 @@ one CPU|OneCPU|tied/free|GO.THROTTLE / SET PX <= 1.15; GO.WINDOW 100 / SET PX <=
 |CPU|cpu-ns/op|GO.THROTTLE / SET PX; GO.THROTTLE denied / INCR hot key; GO.QUOTA / INCR + EXPIRE in Lua
 |CPU|cpu-ns/op|GO.WINDOW 100 / zset window by MULTI; GO.WINDOW 100 / zset window in Lua; GO.ALL 3 keys / 3 x GO.THROTTLE pipelined
 |CPU|cpu-ns/op|script: GO.THROTTLE / GO.THROTTLE; script: GO.THROTTLE / GCRA in Lua; script: GO.QUOTA / INCR + EXPIRE in Lua
-p99|CPU|p99-ns|GO.THROTTLE / SET PX
 `
 
 // charts draws charts of the first server.
