@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patience is how long a test waits for something that must come. It is long, because machines may be slow.
+// patience is how long a test waits for something that must come: long, because machines may be slow.
 const patience = time.Minute
 
 // look is how the page is looked at.
@@ -29,6 +29,7 @@ type look struct {
 
 var (
 	light = look{name: "light", width: 1280, height: 900, still: true}
+	alive = look{name: "alive", width: 1280, height: 900}
 	looks = []look{light, {"dark", 1280, 900, true, true}, {"phone", 390, 844, false, true}, {"narrow", 360, 800, true, true}}
 )
 
@@ -57,8 +58,7 @@ func browse(t *testing.T, view string, l look) context.Context {
 	return ctx
 }
 
-// open opens a view in a new tab. The page comes from a server of files, below a path of its own. At the end of the test
-// no error must be in the browser's console.
+// open opens a view in a new tab, below a path of its own. An error in the browser's console fails the test.
 func open(t *testing.T, folder http.Handler, view string, l look) context.Context {
 	t.Helper()
 	if browser == nil {
@@ -81,12 +81,11 @@ func open(t *testing.T, folder http.Handler, view string, l look) context.Contex
 	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
 		{Name: "prefers-color-scheme", Value: map[bool]string{true: "dark", false: "light"}[l.dark]},
 		{Name: "prefers-reduced-motion", Value: map[bool]string{true: "reduce", false: "no-preference"}[l.still]}}}
-	run(t, ctx, chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
-		_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, media)
-		return err
-	}))
-	run(t, ctx, chromedp.EmulateViewport(l.width, l.height))
-	run(t, ctx, chromedp.Navigate(files.URL+"/some/path/"+view))
+	do(t, ctx, func(ctx context.Context, target *chromedp.Target) (cdp.Empty, error) {
+		return cdp.Call(ctx, target, emulation.SetEmulatedMedia, media)
+	})
+	do(t, ctx, chromedp.EmulateViewport(l.width, l.height))
+	do(t, ctx, chromedp.Navigate(files.URL+"/some/path/"+view))
 	wait(t, ctx, `document.querySelector("main .view") !== null`)
 	return ctx
 }
@@ -100,18 +99,20 @@ func visit(t *testing.T, ctx context.Context, view string) {
 	})`)
 }
 
-// run runs one action.
-func run(t *testing.T, ctx context.Context, action chromedp.Action[chromedp.Void]) {
+// do runs one action and returns its value.
+func do[T any](t *testing.T, ctx context.Context, action chromedp.Action[T]) T {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	require.NoError(t, chromedp.Do(ctx, action))
+	value, err := chromedp.Run(ctx, action)
+	require.NoError(t, err)
+	return value
 }
 
 // press types keys, one after another.
 func press(t *testing.T, ctx context.Context, keys string) {
 	t.Helper()
-	run(t, ctx, chromedp.KeyEvent(keys))
+	do(t, ctx, chromedp.KeyEvent(keys))
 }
 
 // wait waits until an expression is true in the page.
@@ -127,9 +128,5 @@ func wait(t *testing.T, ctx context.Context, expression string) {
 // evaluate returns the value of an expression in the page. A promise is waited for.
 func evaluate[T any](t *testing.T, ctx context.Context, expression string) T {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
-	require.NoError(t, err, expression)
-	return value
+	return do(t, ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 }
