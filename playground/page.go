@@ -7,7 +7,6 @@ import (
 	"math"
 	"syscall/js"
 
-	"gothrottle/commands"
 	"gothrottle/commands/memory"
 	"gothrottle/funnel"
 )
@@ -17,10 +16,9 @@ var read *traffic // the log that the page read last
 // main gives the page an object with functions, which program.js describes.
 func main() {
 	js.Global().Set("gothrottle", map[string]any{
-		"run":      function(func(args []js.Value) any { return value(runScript(args[0].String())) }),
-		"print":    function(printLast),
-		"commands": table(),
-		"read":     function(readLog),
+		"run":   function(func(args []js.Value) any { return value(runScript(args[0].String())) }),
+		"print": function(printLast),
+		"read":  function(readLog),
 		"rate": function(func(args []js.Value) any {
 			return read.setRate(funnel.Rate{Count: int64(args[0].Int()), Period: funnel.Nanos(args[1].Int()) * funnel.Millisecond})
 		}),
@@ -49,19 +47,10 @@ func value(reply any) any {
 	return reply
 }
 
-// table returns the commands: name, summary and synopsis of each.
-func table() (all []any) {
-	for i := range commands.Table {
-		c := &commands.Table[i]
-		all = append(all, map[string]any{"name": c.Name, "summary": c.Summary, "syntax": c.Syntax()})
-	}
-	return all
-}
-
 // printLast returns the last reply of a script as redis-cli prints it.
 func printLast(args []js.Value) any {
 	replies := runScript(args[0].String())
-	return printed(replies[len(replies)-1], args[1].Bool(), "")
+	return printed(replies[len(replies)-1], "")
 }
 
 // readLog takes the bytes of two arrays: the times in ms since the Unix epoch, as float64, and the users as int32.

@@ -56,6 +56,9 @@ func (n counters) handle(e *commands.Engine, command *commands.Command, c *comma
 	} else if c.Outcome != commands.Other && strings.HasPrefix(command.Name, "GO.POLICY") {
 		policy, _, _ := strings.Cut(c.Args[0], ":")
 		n["policies_"+policy+"_"+outcome]++
+		if c.Outcome == commands.Admitted && slices.ContainsFunc(c.Clauses, func(one commands.Clause) bool { return one.Reply[2] <= one.Reply[1]/10 }) {
+			n["policies_"+policy+"_near"]++
+		}
 	}
 	n[command.InfoName()+"_"+outcome]++
 	return err
@@ -84,8 +87,7 @@ func docs(names []string) (all []any) {
 
 var escapes = map[byte]byte{'n': '\n', 'r': '\r', 't': '\t', 'b': '\b', 'a': '\a'}
 
-// split cuts a call into words as redis-cli does: 'it\'s', "a\x00b". It reports whether all quotes are closed, with a blank
-// or the end of the line after them.
+// split cuts a call into words as redis-cli does: 'it\'s', "a\x00b". It reports whether each quote is closed, before a blank.
 func split(call string) (words []string, closed bool) {
 	const blanks = " \t\r\n"
 	var quote byte
@@ -121,4 +123,51 @@ func escaped(text string) (c byte, rest string) {
 		return byte(code), text[3:]
 	}
 	return cmp.Or(escapes[text[0]], text[0]), text[1:]
+}
+
+// printed returns a reply as redis-cli prints it, with an indent before each line but the first.
+func printed(reply any, indent string) string {
+	switch v := reply.(type) {
+	case nil:
+		return "(nil)"
+	case error:
+		return "(error) " + v.Error()
+	case int64:
+		return fmt.Sprintf("(integer) %d", v)
+	case memory.Status:
+		return string(v)
+	case string:
+		return quote(v)
+	case []any:
+		return printedItems(v, indent)
+	}
+	return ""
+}
+
+func printedItems(items []any, indent string) string {
+	if len(items) == 0 {
+		return "(empty array)"
+	}
+	width := len(fmt.Sprint(len(items)))
+	deeper := indent + strings.Repeat(" ", width+2)
+	var lines []string
+	for i, item := range items {
+		lines = append(lines, fmt.Sprintf("%*d) %s", width, i+1, printed(item, deeper)))
+	}
+	return strings.Join(lines, "\n"+indent)
+}
+
+// quote writes a text in quotes, as redis-cli does: what is not ASCII is \xhh.
+func quote(text string) string {
+	b := []byte{'"'}
+	for _, c := range []byte(text) {
+		if i := strings.IndexByte("\n\r\t\a\b\\\"", c); i >= 0 {
+			b = append(b, '\\', `nrtab\"`[i])
+		} else if c < ' ' || c > '~' {
+			b = fmt.Appendf(b, `\x%02x`, c)
+		} else {
+			b = append(b, c)
+		}
+	}
+	return string(append(b, '"'))
 }

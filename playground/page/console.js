@@ -1,7 +1,7 @@
 // The console: commands as in redis-cli, at times that the reader sets. All of them run again for each reply, so what is
 // shown depends on the lines alone, and a link can hold them.
 import { h, button, copyButton, setLink, setText } from './dom.js';
-import { commandInput } from './complete.js';
+import { commandInput } from './command.js';
 import { print, start } from './program.js';
 import { words } from './link.js';
 
@@ -9,7 +9,7 @@ const units = { us: 0.001, ms: 1, s: 1000, m: 60000, h: 3600000, d: 86400000 };
 const most = 500;
 
 // wait returns the ms of a line such as +10s or +1d2h, or nothing if the line is a command.
-export function wait(line) {
+function wait(line) {
   if (!/^\+(\d+(\.\d+)?(us|ms|s|m|h|d))+$/.test(line)) return undefined;
   return [...line.matchAll(/([\d.]+)([a-z]+)/g)].reduce((sum, [, n, unit]) => sum + n * units[unit], 0);
 }
@@ -26,7 +26,7 @@ export function consoleView() {
     if (lines.length >= most) { show(`The console holds ${most} lines. Start again to go on.`, 'error'); return; }
     const by = wait(line);
     show(`> ${line}`, 'prompt');
-    if (by !== undefined && now + by > 100 * 365 * 86400000) show('(error) the clock ends in 2127', 'error');
+    if (by !== undefined && now + by > 100 * 365 * units.d) show('(error) the clock ends in 2127', 'error');
     else if (by !== undefined) now += by;
     else {
       calls.push([now, line]);
@@ -37,18 +37,16 @@ export function consoleView() {
     setText(clock, `${new Date(start + now).toISOString().replace('T', ' ').replace('Z', '')} UTC`);
     setTimeout(() => { out.scrollTop = out.scrollHeight; }); // at first it is not on the page yet
   };
-  const link = () => {
-    const said = new URLSearchParams();
-    lines.forEach((line) => said.append('l', line));
-    setLink(`#console${lines.length ? `?${said}` : ''}`);
-  };
+  const link = () => setLink(`#console?${new URLSearchParams(lines.map((line) => ['l', line]))}`);
   const send = (line) => { enter(line); link(); };
-  const line = commandInput({ label: 'Command', onenter: (text) => { send(text); back = lines.length; line.put(''); }, onkey: (event, put) => {
-    const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+  const { element, input } = commandInput('Command', { onkeydown: (event) => {
+    const by = { ArrowUp: -1, ArrowDown: 1, Enter: Infinity }[event.key];
     if (!by) return;
     event.preventDefault();
+    if (event.key === 'Enter') send(input.value);
     back = Math.min(Math.max(back + by, 0), lines.length);
-    put(lines[back] ?? '');
+    input.value = lines[back] ?? '';
+    input.dispatchEvent(new Event('input'));
   } });
   const restart = () => { history.replaceState(null, '', '#console'); dispatchEvent(new HashChangeEvent('hashchange')); };
   const given = words(location.hash).getAll('l').slice(0, most);
@@ -56,8 +54,8 @@ export function consoleView() {
   back = lines.length;
   return {
     element: h('div', { class: 'view' }, h('div', { class: 'lead' }, h('h1', {}, 'A console'),
-      h('p', {}, 'Type commands as in redis-cli. Tab completes, ↑ and ↓ bring lines back. The clock moves only when you move it, as by ', h('code', {}, '+10s'), ' or ', h('code', {}, '+1d2h'), '. HELP and COMMAND DOCS explain the commands, INFO counts your calls. DEL, EXISTS, EXPIRE, PERSIST, TTL, TYPE, SET, TIME, FLUSHALL and CONFIG (for gothrottle.policies and gothrottle.top-keys) work, too.')),
+      h('p', {}, 'Type commands as in redis-cli. ↑ and ↓ bring lines back. The clock moves only when you move it, as by ', h('code', {}, '+10s'), ' or ', h('code', {}, '+1d2h'), '. HELP and COMMAND DOCS explain the commands, INFO counts your calls. DEL, EXISTS, EXPIRE, PERSIST, TTL, TYPE, SET, TIME, FLUSHALL and CONFIG (for gothrottle.policies and gothrottle.top-keys) work, too.')),
     h('section', { class: 'card panel', 'aria-label': 'Console' }, h('div', { class: 'bar-buttons' }, h('span', {}, 'Clock: ', clock), ...['+100ms', '+1s', '+10s', '+1m', '+1h'].map((by) => button(by, () => send(by), { class: 'quiet small' })),
-      button('Start again', restart, { class: 'quiet small' }), copyButton('Copy a link', () => { link(); return location.href; }, { class: 'quiet small' })), out, line.element)),
+      button('Start again', restart, { class: 'quiet small' }), copyButton('Copy a link', () => { link(); return location.href; }, { class: 'quiet small' })), out, element)),
   };
 }

@@ -1,7 +1,7 @@
 // A scene is what a link holds: limiters, each as the command that calls it, and traffic. play decides the whole scene at
 // once; what is then shown at a time is a part of it. In a command, $client is who calls and $n for the number of the
 // call.
-import { run } from './program.js';
+import { run, pairs } from './program.js';
 import { count, span } from './dom.js';
 import { steps, most } from './traffic.js';
 
@@ -102,8 +102,6 @@ function peek({ kind, words, limit, period, ...spec }, client) {
     default: return limit && period && `GO.${kind}_RO ${key} ${Math.min(limit + 1e6, 1e12)} ${period} ${kind === 'LEASE' ? '-' : 0} MS`;
   }
 }
-
-const pairs = (flat) => Object.fromEntries(flat.flatMap((name, i) => (i % 2 ? [] : [[name, flat[i + 1]]])));
 
 // see takes what a peek showed.
 function see(drawn, { at, client, call }, reply) {

@@ -2,7 +2,7 @@
 import { h, setText, span, button } from './dom.js';
 import { Chart } from './chart.js';
 import { because, play, replyOf } from './scene.js';
-import { commandInput } from './complete.js';
+import { commandInput } from './command.js';
 
 const still = matchMedia('(prefers-reduced-motion: reduce)');
 const titles = { THROTTLE: 'Rate with a burst (GCRA)', WINDOW: 'Sliding window', QUOTA: 'Fixed window', LEASE: 'Concurrent slots', ALL: 'Several at once' };
@@ -31,7 +31,7 @@ export class Stage {
   card(command, i, last) {
     const lane = { title: h('h2'), counts: h('p', { class: 'counts' }), error: h('p', { class: 'error', role: 'alert' }), said: this.editable ? h('p', { class: 'said', 'aria-live': 'polite' }) : this.said };
     lane.chart = new Chart({ heights: this.heights, axis: last || this.editable, marked: this.editable || this.scene.marked, oncall: (at) => this.call(at), onselect: (n) => this.say(lane, n) });
-    const line = this.editable && commandInput({ label: `Command of limiter ${i + 1}`, value: command, onchange: (value) => { this.scene.limiters[i] = value; this.again(); } });
+    const line = this.editable && commandInput(`Command of limiter ${i + 1}`, { value: command, oninput: (event) => { this.scene.limiters[i] = event.target.value; this.again(); } });
     const remove = this.editable && this.scene.limiters.length > 1 && button('Remove', () => { this.scene.limiters.splice(i, 1); this.build(); }, { class: 'quiet small', 'aria-label': `Remove limiter ${i + 1}` });
     lane.card = h('article', { class: this.editable ? 'card lane' : 'lane', 'aria-label': `Limiter ${i + 1}` }, h('div', { class: 'lane-head' }, lane.title, !line && h('code', { class: 'quiet-text' }, command), lane.counts, remove), line?.element, lane.error, lane.chart.element, this.editable && lane.said);
     return lane;
