@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"slices"
 
 	"gothrottle/funnel"
@@ -12,7 +11,6 @@ type traffic struct {
 	calls [][]funnel.Nanos // of each user the times of its calls, in their order
 	rate  funnel.Rate
 	peaks []int64 // of each user the smallest limit that denies no call at the rate
-	hits  []int64 // denied calls by user, of the last limit that was decided
 }
 
 // newTraffic takes the calls of each user, in any order, and keeps them.
@@ -20,7 +18,7 @@ func newTraffic(calls [][]funnel.Nanos) *traffic {
 	for _, own := range calls {
 		slices.Sort(own)
 	}
-	return &traffic{calls: calls, peaks: make([]int64, len(calls)), hits: make([]int64, len(calls))}
+	return &traffic{calls: calls, peaks: make([]int64, len(calls))}
 }
 
 // most is the greatest limit that GO.THROTTLE takes at a rate: a full limiter drains within 100 years.
@@ -57,22 +55,22 @@ func (t *traffic) ask(user int, limit int64) (denied, used int64) {
 	return denied, used
 }
 
-// decide returns how many calls and how many users a limit denies.
-func (t *traffic) decide(limit int64) (denied, users int64) {
-	limit = min(limit, most(t.rate))
+// decide returns how many calls and how many users a limit denies, the user with the most denied calls, and how many these are.
+func (t *traffic) decide(limit int64) (denied, users int64, worst int, hits int64) {
 	for user, peak := range t.peaks {
-		t.hits[user] = 0
 		if peak > limit {
-			t.hits[user], _ = t.ask(user, limit)
-			denied += t.hits[user]
+			own, _ := t.ask(user, limit)
+			denied += own
 			users++
+			if own > hits {
+				worst, hits = user, own
+			}
 		}
 	}
-	return denied, users
+	return denied, users, worst, hits
 }
 
-// recommend returns the smallest limit that denies at most a share of the users, 0 to 100 %, and the robots: users who have no
-// say in it.
+// recommend returns the smallest limit that denies at most a share of the users, in %, and the robots, who have no say in it.
 func (t *traffic) recommend(percent float64) (limit int64, robots []int) {
 	robots = t.robots()
 	peaks := []int64{1}
@@ -104,15 +102,4 @@ func (t *traffic) robots() (robots []int) {
 		}
 	}
 	return robots
-}
-
-// worst returns the users with the most denied calls, the first few of those that have any.
-func (t *traffic) worst(few int) (users []int) {
-	for user, n := range t.hits {
-		if n > 0 {
-			users = append(users, user)
-		}
-	}
-	slices.SortFunc(users, func(a, b int) int { return cmp.Or(cmp.Compare(t.hits[b], t.hits[a]), a-b) })
-	return users[:min(few, len(users))]
 }

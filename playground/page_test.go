@@ -191,8 +191,8 @@ func TestPage_log(t *testing.T) {
 			const data = new DataTransfer();
 			delete document.querySelector("[data-done]")?.dataset.done;
 			data.items.add(new File([`+lines+`], "access.log"));
-			document.querySelector(".drop").dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
-			return true;
+			document.querySelector("[type=file]").files = data.files;
+			return document.querySelector("[type=file]").dispatchEvent(new Event("change"));
 		})()`)
 		wait(t, ctx, until)
 	}
@@ -202,9 +202,9 @@ func TestPage_log(t *testing.T) {
 	const leftOut = " of the calls and looks like a robot, or like many people behind one address, so it was left out when this burst was chosen. Only a burst of "
 	for _, c := range [][3]string{ // calls of the scraper and format; what is read; what is denied and the warning
 		{"0, " + clf, "5,760 calls of 30 users", "0 of 30 users (0 %) and 0 of 5,760 calls (0 %).\n"},
-		{"51840, " + clf, "57,600 calls of 31 users", "1 of 31 users (3.2 %) and 43,531 of 57,600 calls (76 %).\n192.0.2.9 makes 90 %" + leftOut + "43,546 would deny nobody. "},
-		{"640, " + caddy, "6,400 calls of 31 users", "1 of 31 users (3.2 %) and 523 of 6,400 calls (8.2 %).\n192.0.2.9 makes 10 %" + leftOut + "538 would deny nobody. "},
-		{"5760, " + traefik, "11,520 calls of 31 users", "1 of 31 users (3.2 %) and 4,824 of 11,520 calls (42 %).\n192.0.2.9 makes 50 %" + leftOut + "4,839 would deny nobody. "},
+		{"51840, " + clf, "57,600 calls of 31 users", "1 of 31 users (3.2 %) and 43,531 of 57,600 calls (76 %). Denied most: 192.0.2.9, 43,531 of 51,840 calls (84 %).\n192.0.2.9 makes 90 %" + leftOut + "43,546 would deny nobody. "},
+		{"640, " + caddy, "6,400 calls of 31 users", "1 of 31 users (3.2 %) and 523 of 6,400 calls (8.2 %). Denied most: 192.0.2.9, 523 of 640 calls (82 %).\n192.0.2.9 makes 10 %" + leftOut + "538 would deny nobody. "},
+		{"5760, " + traefik, "11,520 calls of 31 users", "1 of 31 users (3.2 %) and 4,824 of 11,520 calls (42 %). Denied most: 192.0.2.9, 4,824 of 5,760 calls (84 %).\n192.0.2.9 makes 50 %" + leftOut + "4,839 would deny nobody. "},
 	} {
 		drop("("+logs+")("+c[0]+")", done)
 		require.Equal(t, "access.log: "+c[1]+" in 24 h.", said(".lead [role=status]"))

@@ -61,19 +61,22 @@ func TestTraffic_isDecidedAsCalls(t *testing.T) {
 	}
 	traffic, rate := newTraffic(calls), funnel.Rate{Count: 2, Period: funnel.Second}
 	none := traffic.setRate(rate)
-	denied, users := traffic.decide(20)
-	require.Equal(t, hits, traffic.hits)
-	require.Equal(t, int64(len(hits)), users)
-	require.Greater(t, denied, int64(1000))
-	require.Equal(t, slices.Max(hits), hits[traffic.worst(3)[0]])
+	denied, users, worst, own := traffic.decide(20)
+	for user, n := range hits {
+		asked, _ := traffic.ask(user, 20)
+		require.Equal(t, n, asked)
+		denied -= n
+	}
+	require.Equal(t, []int64{0, 9, slices.Max(hits), slices.Max(hits)}, []int64{denied, users, own, hits[worst]})
+	require.Greater(t, own, int64(100))
 	limit, _ := traffic.recommend(0)
 	require.Equal(t, none, limit)
 	for _, percent := range []float64{12, 50, 99, 100} {
 		limit, robots := traffic.recommend(percent)
 		require.Empty(t, robots)
-		_, users := traffic.decide(limit)
+		_, users, _, _ := traffic.decide(limit)
 		require.LessOrEqual(t, float64(100*users), 9*percent)
-		_, users = traffic.decide(limit - 1)
+		_, users, _, _ = traffic.decide(limit - 1)
 		require.True(t, limit == 1 || float64(100*users) > 9*percent, percent)
 	}
 	flood, steady := make([]funnel.Nanos, 40000), make([]funnel.Nanos, 30000)

@@ -14,29 +14,25 @@ export function logView() {
   let log = null, job = 0;
   const status = h('p', { role: 'status' });
   const error = h('p', { class: 'error', role: 'alert' });
-  const file = h('input', { type: 'file', onchange: () => choose(file) });
+  const file = h('input', { type: 'file', onchange: () => {
+    const [chosen] = file.files;
+    file.value = ''; // the same file may be chosen again
+    if (chosen) load(chosen.name, chosen);
+  } });
   const paste = h('textarea', { rows: 4, spellcheck: 'false', placeholder: '2027-01-15T09:00:00Z,bob' });
   const read = button('Read these lines', () => load('the lines', new Blob([paste.value])));
-  const choose = ({ files: [chosen] }) => chosen && load(chosen.name, chosen);
-  const over = (is) => (event) => {
-    event.preventDefault();
-    drop.classList.toggle('over', is);
-  };
-  const drop = h('div', { class: 'drop', ondragover: over(true), ondragleave: over(false), ondrop: (event) => { over(false)(event); choose(event.dataTransfer); } }, field('Drop an access log here, or a CSV of time and user', file));
 
   const title = h('h2'), verdict = h('p', { class: 'verdict', 'aria-live': 'polite' }), warning = h('p', { class: 'warn', role: 'status' });
   const back = button('Back to the recommendation', () => recommend(), { class: 'quiet small' });
   const slider = h('input', { type: 'range', min: 0, max: 100, step: 'any', oninput: () => choice(Math.round(log.top ** (slider.valueAsNumber / 100))) });
-  const worst = h('tbody');
   const picture = svg('svg', { class: 'chart', role: 'img', height: 190, 'aria-label': 'Denied calls and users by burst' });
   const [policy, command, go] = ['Set a policy in redis-cli; your program then sends GO.POLICY api:$user', 'Or send this command', 'Or use the Go client'].map((text) => {
     const code = h('code');
-    return { code, element: h('div', { class: 'line' }, h('div', { class: 'line-head' }, h('span', {}, text), copyButton('Copy', () => code.textContent, { class: 'quiet small', 'aria-label': `Copy: ${text}` })), h('pre', {}, code)) };
+    return { code, element: h('div', { class: 'field' }, h('div', { class: 'lane-head' }, h('small', {}, text), copyButton('Copy', () => code.textContent, { class: 'quiet small', 'aria-label': `Copy: ${text}` })), h('pre', {}, code)) };
   });
   const results = h('section', { class: 'lanes', 'aria-label': 'Results', hidden: true },
     h('article', { class: 'card lane' }, h('div', { class: 'lane-head' }, title, back), verdict, warning, policy.element, command.element, go.element),
-    h('article', { class: 'card lane' }, field('Another burst: calls at once', slider), picture, h('p', { class: 'quiet-text' }, 'The share of ', h('span', { class: 'curve-name' }, '── calls'), ' and of ', h('span', { class: 'curve2-name' }, '╌╌ users'), ' denied, by burst.')),
-    h('article', { class: 'card lane' }, h('h2', {}, 'Denied most'), h('table', { class: 'verdicts' }, h('thead', {}, h('tr', {}, ...['Who', 'Calls', 'Denied'].map((name) => h('th', { scope: 'col' }, name)))), worst)));
+    h('article', { class: 'card lane' }, field('Another burst: calls at once', slider), picture, h('p', { class: 'quiet-text' }, 'The share of ', h('span', { class: 'curve-name' }, '── calls'), ' and of ', h('span', { class: 'curve2-name' }, '╌╌ users'), ' denied, by burst.')));
 
   // load reads a log in parts. Between them, and between the points of the curve, the page stays responsive.
   async function load(name, blob) {
@@ -45,19 +41,17 @@ export function logView() {
     setText(status, `Reading ${name} …`);
     const found = await readLog(blob, () => mine !== job).catch(() => null);
     if (mine !== job) return;
-    if (!found?.times.length) {
+    if (!found?.total) {
       setText(status, '');
       results.hidden = true;
       return setText(error, found ? wrong : 'The browser could not read the file: drop it again.');
     }
-    const { times, users, names, skipped } = found;
-    const [first, last] = times.reduce(([a, b], at) => [Math.min(a, at), Math.max(b, at)], [Infinity, 0]);
-    const calls = new Array(names.length).fill(0);
-    for (const user of users) calls[user]++;
-    log = { total: times.length, names, calls, span: last - first };
+    const { users, total, first, last, skipped } = found;
+    const times = [...users.values()];
+    log = { total, names: [...users.keys()], calls: times.map((own) => own.length), span: last - first };
     await pause();
-    program.readLog(Float64Array.from(times), Int32Array.from(users), names.length);
-    setText(status, `${name}: ${count(log.total, 'call')} of ${count(names.length, 'user')} in ${span(log.span)}.${skipped ? ` ${count(skipped, 'line')} without a time or a user, or past the bounds, left out.` : ''}${found.full ? ` The page reads ${count(mostLines, 'call')}.` : ''}`);
+    program.readLog(times);
+    setText(status, `${name}: ${count(total, 'call')} of ${count(users.size, 'user')} in ${span(log.span)}.${skipped ? ` ${count(skipped, 'line')} without a time or a user, or past the bounds, left out.` : ''}${found.full ? ` The page reads ${count(mostLines, 'call')}.` : ''}`);
     await again(mine);
   }
 
@@ -104,14 +98,13 @@ export function logView() {
   function choice(limit) {
     if (!log.points) return;
     const { rate } = setting, period = periods[rate.period];
-    const [denied, users, ...most] = program.decide(limit);
+    const [denied, users, worst, most] = program.decide(limit);
     setting.limit = limit;
     slider.setAttribute('aria-valuetext', count(limit, 'call'));
     back.hidden = limit === log.recommended;
     setText(title, `${back.hidden ? 'Recommended' : 'Your choice'}: a burst of ${limit.toLocaleString('en')}`);
-    setText(verdict, `With ${rate.count} per ${period} for each user, it denies ${share(users, log.names.length, 'user')} and ${share(denied, log.total, 'call')}.`);
-    worst.replaceChildren(...most.flatMap((user, i) => (i % 2 ? [] : [h('tr', {}, h('th', { scope: 'row' }, log.names[user] || '(no name)'), h('td', {}, log.calls[user].toLocaleString('en')), h('td', {}, most[i + 1].toLocaleString('en')))])));
-    if (!most.length) worst.replaceChildren(h('tr', {}, h('td', { colspan: 3 }, 'Nobody.')));
+    setText(verdict, `With ${rate.count} per ${period} for each user, it denies ${share(users, log.names.length, 'user')} and ${share(denied, log.total, 'call')}.${
+      denied ? ` Denied most: ${log.names[worst] || '(no name)'}, ${share(most, log.calls[worst], 'call')}.` : ''}`);
     setText(policy.code, `CONFIG SET gothrottle.policies "api THROTTLE ${limit - 1} ${rate.count} 1${period[0]}"`);
     setText(command.code, `GO.THROTTLE api:$user ${limit - 1} ${rate.count} ${rate.period / 1000}`);
     setText(go.code, `api := client.Rate("api", throttle.Per${period[0].toUpperCase()}${period.slice(1)}(${rate.count}).Burst(${limit}))`);
@@ -133,7 +126,7 @@ export function logView() {
   }
 
   new ResizeObserver(() => log?.points && draw()).observe(picture);
-  const panel = h('section', { class: 'card panel', 'aria-label': 'Traffic and rate' }, drop, h('details', {}, h('summary', {}, 'Or paste lines'), h('div', { class: 'editor' }, field('A time and who called, in each line', paste), read)), error,
+  const panel = h('section', { class: 'card panel', 'aria-label': 'Traffic and rate' }, field('Drop an access log here, or a CSV of time and user', file), h('details', {}, h('summary', {}, 'Or paste lines'), h('div', { class: 'editor' }, field('A time and who called, in each line', paste), read)), error,
     h('h2', {}, 'The rate'), h('div', { class: 'editor' }, number('Calls', setting.rate.count, 1, 1000000, (value) => { setting.rate.count = Math.max(1, Math.round(value)); again(); }),
       field('per', select(Object.entries(periods), setting.rate.period, (value) => { setting.rate.period = Number(value); again(); })),
       number('Users it may deny, in % (robots don’t count)', setting.share, 0, 100, (value) => { setting.share = value; again(); })));

@@ -1,6 +1,7 @@
 // Reads logs: the common and the combined format of access logs, JSON of Caddy and Traefik, and lines of a time and, after a
-// comma, a semicolon or a tab, who called. The text stays in this page.
+// comma, a semicolon or a tab, who called.
 export const mostLines = 5e6;
+const access = /^[^[]+\[(\d\d)\/(\w{3})\/(\d{4}):(\d\d:\d\d:\d\d [+-]\d{4})/; // 10.0.0.1 - - [10/Oct/2027:13:55:36 -0700]
 
 // readLog reads a blob until stop() is true.
 export async function readLog(blob, stop) {
@@ -12,14 +13,12 @@ export async function readLog(blob, stop) {
 }
 
 class LogReader {
-  constructor() {
-    this.times = [];
-    this.users = [];
-    this.names = [];
-    this.known = new Map();
-    this.skipped = 0;
-    this.rest = '';
-  }
+  users = new Map(); // the times of their calls, by name
+  total = 0; // calls
+  first = Infinity;
+  last = 0;
+  skipped = 0;
+  rest = '';
 
   // add takes a part of the text. A line counts when its end has come.
   add(text) {
@@ -28,13 +27,12 @@ class LogReader {
     for (const line of lines) this.line(line);
   }
 
-  get full() { return this.times.length >= mostLines; }
+  get full() { return this.total >= mostLines; }
 
   line(line) {
-    const open = line.indexOf('[');
-    const at = open > 0 && line[open + 12] === ':' ? this.accessTime(line, open + 1) : NaN;
+    const [, day, month, year, time] = access.exec(line) ?? [];
     if (line[0] === '{') this.json(line);
-    else if (at === at) this.call(at, line.slice(0, line.indexOf(' ')));
+    else if (day) this.call(Date.parse(`${day} ${month} ${year} ${time}`), line.slice(0, line.indexOf(' ')));
     else if (line.trim()) this.call(...line.split(/[,;\t]/, 2).map(unquoted));
   }
 
@@ -47,28 +45,14 @@ class LogReader {
     else this.skipped++;
   }
 
-  // accessTime reads 10/Oct/2027:13:55:36 -0700. Most lines are of the same minute as the line before.
-  accessTime(line, from) {
-    const minute = line.slice(from, from + 17) + line.slice(from + 20, from + 26);
-    if (minute !== this.minute) {
-      const [, day, month, year, time] = /^(\d\d)\/(\w{3})\/(\d{4}):(\d\d:\d\d [+-]\d{4})$/.exec(minute) ?? [];
-      this.minute = minute;
-      this.minuteAt = day ? Date.parse(`${day} ${month} ${year} ${time}`) : NaN;
-    }
-    return this.minuteAt + Number(line.slice(from + 18, from + 20)) * 1000;
-  }
-
   call(time, who = '') {
     const at = typeof time === 'string' ? timeOf(time) : time;
     if (!(at >= 0 && at < 4102444800000) || this.full) { this.skipped++; return; }
-    let user = this.known.get(who);
-    if (user === undefined) {
-      user = this.names.length;
-      this.names.push(who);
-      this.known.set(who, user);
-    }
-    this.times.push(at);
-    this.users.push(user);
+    if (!this.users.has(who)) this.users.set(who, []);
+    this.users.get(who).push(at);
+    this.total++;
+    this.first = Math.min(this.first, at);
+    this.last = Math.max(this.last, at);
   }
 }
 

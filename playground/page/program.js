@@ -5,7 +5,7 @@ import './wasm_exec.js';
 let program;
 
 // rate(count, period in ms) makes a rate that of all that follows, and returns the smallest limit that denies no call of the
-// log. decide(limit) returns how many calls and users a limit denies, and pairs of a user and its denied calls.
+// log. decide(limit) returns how many calls and users a limit denies, the user with the most denied calls, and how many these are.
 // recommend(percent of users) returns the limit that denies at most these, and the robots, which it leaves out.
 // commands is what COMMAND DOCS says.
 export let commands = [], rate, decide, recommend;
@@ -36,5 +36,5 @@ export const run = (calls) => program?.run(script(calls)) ?? [];
 // print returns the last reply as redis-cli prints it.
 export const print = (calls) => program.print(script(calls));
 
-// readLog hands a log over: its times in ms since the Unix epoch, and who called.
-export const readLog = (times, users, howMany) => program.read(new Uint8Array(times.buffer), new Uint8Array(users.buffer), howMany);
+// readLog hands a log over: the times of each user's calls, in ms since the Unix epoch.
+export const readLog = (users) => program.read(users.map((times) => new Uint8Array(Float64Array.from(times).buffer)));
