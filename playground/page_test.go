@@ -263,8 +263,8 @@ const draw = `(async () => {
 
 // admitted returns how many of the mixed calls are admitted, as docs/choosing.md's table of bounds has it.
 const admitted = `(async () => {
-	const { play } = await import("./scene.js"), { scene } = await import("./link.js");
-	const at = play(scene(location.hash, {})).lanes[0].calls.filter((call) => !call.denied).map((call) => call.at);
+	const { play, readLink } = await import("./scene.js");
+	const at = play(readLink(location.hash, {})).lanes[0].calls.filter((call) => !call.denied).map((call) => call.at);
 	return at.filter((at) => at === 24500).length + " | " + at.filter((at) => at > 54000 && at < 74000).length;
 })()`
 

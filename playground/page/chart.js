@@ -1,48 +1,36 @@
 // The drawing of one limiter: calls as dots on a time line, and below them a curve of what is left. A scene is drawn once,
-// up to its end. Then a time is a place at which the drawing is cut off.
-import { h, svg, span, id } from './dom.js';
+// up to its end. A time is then where the drawing is cut off.
+import { h, svg, span, id, units } from './dom.js';
 
 const em = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16; // above 1 if the reader wants larger letters
 const GUTTER = 76 * em;
 const RIGHT = 10;
 const COLUMN = 9; // px: calls that are nearer than this are above each other
 const TOP = 20 * em;
-const minute = 60000, hour = 60 * minute, day = 24 * hour;
+const { m: minute, h: hour, d: day } = units;
 const steps = [1, 10, 100, 1000, 10000].flatMap((n) => [n, 2 * n, 5 * n]).filter((n) => n < minute / 2).concat([0.5, 1, 2, 5, 10, 15, 30].map((n) => n * minute), [1, 2, 6, 12].map((n) => n * hour), [1, 2, 5, 10, 20, 50, 100].map((n) => n * day));
 
 export class Chart {
-  // heights are those of the admitted calls, the denied calls and the curve; axis says that times are below the drawing, marked
-  // that it marks where more than the limit was admitted. oncall is called with a time at which the reader wants to call,
-  // onselect with the number of a call.
+  // heights are those of the admitted calls, the denied calls and the curve. With axis, times are below the drawing. With marked,
+  // it shows where more than the limit was admitted. oncall takes the time of a new call, onselect the number of a call.
   constructor({ heights, axis, marked, oncall, onselect }) {
-    this.id = id('chart');
+    Object.assign(this, { axis, marked, onselect, id: id('chart') });
     [this.up, this.down, this.curve] = heights.map((height) => height * em);
     this.base = TOP + this.up;
     this.curveTop = this.base + this.down + this.down / 6;
-    this.marked = marked;
     this.bottom = this.curveTop + this.curve;
     this.height = this.bottom + (axis ? 20 : 4) * em;
-    this.axis = axis;
-    this.picture = svg('svg', { class: 'chart', height: this.height, role: 'img' });
-    this.element = h('div', { class: 'chart-box', tabindex: 0, role: 'group' }, this.picture);
-    this.onselect = onselect;
-    this.pointer(oncall);
-    this.element.addEventListener('keydown', (event) => {
-      const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-      if (by) this.step(by);
-      else if (event.key === 'Enter') oncall(this.now);
-      else return;
-      event.preventDefault();
-    });
-    new ResizeObserver(() => this.lane && this.element.clientWidth !== this.width && this.draw()).observe(this.element);
-  }
-
-  // pointer: a click is a call, and a dot under the pointer shows its reply.
-  pointer(oncall) {
     const time = (event) => Math.min(Math.max((event.clientX - this.picture.getBoundingClientRect().left - GUTTER) / this.scale, 0), this.end);
     const dot = (event) => event.target.closest('[data-call]')?.dataset.call;
-    this.picture.addEventListener('pointermove', (event) => dot(event) && this.onselect(Number(dot(event))));
-    this.picture.addEventListener('click', (event) => (dot(event) ? this.onselect(Number(dot(event))) : oncall(time(event))));
+    this.picture = svg('svg', { class: 'chart', height: this.height, role: 'img', onpointermove: (event) => dot(event) && onselect(Number(dot(event))),
+      onclick: (event) => (dot(event) ? onselect(Number(dot(event))) : oncall(time(event))) });
+    const keys = { ArrowLeft: () => this.step(-1), ArrowRight: () => this.step(1), Enter: () => oncall(this.now) };
+    this.element = h('div', { class: 'chart-box', tabindex: 0, role: 'group', onkeydown: (event) => {
+      if (!keys[event.key]) return;
+      keys[event.key]();
+      event.preventDefault();
+    } }, this.picture);
+    new ResizeObserver(() => this.lane && this.element.clientWidth !== this.width && this.draw()).observe(this.element);
   }
 
   step(by) {
@@ -52,10 +40,9 @@ export class Chart {
   }
 
   select(i) {
-    this.selected = i;
-    this.ring.replaceChildren();
     const dot = this.dots.get(i);
-    if (dot) this.ring.append(svg('circle', { class: 'ring', cx: dot.x, cy: dot.y, r: dot.r + 3 }));
+    this.selected = i;
+    this.ring.replaceChildren(...(dot ? [svg('circle', { class: 'ring', cx: dot.x, cy: dot.y, r: dot.r + 3 })] : []));
   }
 
   // show draws a lane of scene.play, in which calls fall a moment later than in the one above.
@@ -72,18 +59,16 @@ export class Chart {
     this.plot = this.width - GUTTER - RIGHT;
     this.scale = this.plot / this.end;
     this.dots = new Map();
-    this.groups = new Map();
     this.peak = null;
     this.cut = svg('rect', { x: GUTTER - 6, y: 0, width: this.plot, height: this.height });
     this.past = svg('g', { 'clip-path': `url(#${this.id})` }, ...this.bands(), ...this.curves(), ...this.calls());
     this.marks = svg('g');
     this.ring = svg('g');
     this.cursor = svg('line', { class: 'cursor', y1: TOP - 6, y2: this.bottom });
-    const period = this.lane.spec.period;
-    this.window = this.lane.spec.kind === 'WINDOW' && period && svg('rect', { class: 'window', y: TOP, height: this.bottom - TOP });
+    this.window = svg('rect', { class: 'window', y: TOP, height: this.bottom - TOP });
     this.picture.setAttribute('viewBox', `0 0 ${this.width} ${this.height}`);
     const hatch = svg('pattern', { id: `${this.id}-h`, width: 6, height: 6, patternUnits: 'userSpaceOnUse', patternTransform: 'rotate(45)' }, svg('rect', { width: 2, height: 6, class: 'hatch' }));
-    this.picture.replaceChildren(svg('defs', {}, svg('clipPath', { id: this.id }, this.cut), hatch), ...(this.window ? [this.window] : []), ...this.frame(), this.past, this.marks, this.ring, this.cursor);
+    this.picture.replaceChildren(svg('defs', {}, svg('clipPath', { id: this.id }, this.cut), hatch), this.window, ...this.frame(), this.past, this.marks, this.ring, this.cursor);
     this.move(this.now ?? 0);
     this.select(this.selected);
   }
@@ -134,8 +119,7 @@ export class Chart {
     ...this.lane.calls.filter((call) => call.slot).map((call) => svg('path', { class: 'slot', d: `M${this.x(call.at)} ${this.base - 3}H${this.x(call.slot)}m-4 -4l4 4l-4 4` }))];
   }
 
-  // calls draws a dot for each call, its size by its units. Calls at about one time are above each other; of more than there
-  // is room for, the number is written.
+  // calls draws a dot for each call, its size by its units. Calls at about one time are above each other.
   calls() {
     const units = this.lane.calls.map((call) => Math.abs(call.units)).sort((a, b) => a - b);
     const usual = units[Math.floor(units.length / 2)] || 1;
@@ -148,7 +132,7 @@ export class Chart {
     return columns.flatMap((column) => this.column(column));
   }
 
-  // column presses its dots together a little if it is high.
+  // column presses its dots together a little if it is high. Where they still have no room, it writes how many more there are.
   column({ x, denied, dots }) {
     const drawn = [];
     const room = (denied ? this.down : this.up) - 4 * em;
@@ -162,27 +146,23 @@ export class Chart {
       }
       const y = this.base + (denied ? 1 : -1) * ((height + next) / 2 + 1);
       height = next;
-      this.dots.set(i, { x, y, r });
-      this.groups.set(i, svg('g', { 'data-call': i, transform: `translate(${x} ${y.toFixed(1)})` }, svg('circle', { class: 'touch', r: r + 1 }), shape(call, r)));
-      drawn.push(this.groups.get(i));
+      const group = svg('g', { 'data-call': i, transform: `translate(${x} ${y.toFixed(1)})` }, svg('circle', { class: 'touch', r: r + 1 }), shape(call, r));
+      this.dots.set(i, { x, y, r, group });
+      drawn.push(group);
     }
     return drawn;
   }
 
   // move shows the drawing up to a time, and returns what was counted until then.
   move(now) {
-    if (now > this.now && now < this.now + this.end / 20) this.lane.calls.forEach(({ at }, i) => at > this.now && at <= now && this.groups.get(i)?.classList.add('falls'));
-    else if (!(now >= this.now)) this.groups.forEach((group) => group.classList.remove('falls'));
+    if (now > this.now && now < this.now + this.end / 20) this.lane.calls.forEach(({ at }, i) => at > this.now && at <= now && this.dots.get(i)?.group.classList.add('falls'));
+    else if (!(now >= this.now)) this.dots.forEach(({ group }) => group.classList.remove('falls'));
     this.now = now;
-    const x = this.x(now);
     this.cut.setAttribute('width', Math.max(now * this.scale + 12, 0));
-    this.cursor.setAttribute('x1', x);
-    this.cursor.setAttribute('x2', x);
-    if (this.window) {
-      const from = Math.max(now - this.lane.spec.period, 0);
-      this.window.setAttribute('x', this.x(from));
-      this.window.setAttribute('width', (now - from) * this.scale);
-    }
+    this.cursor.setAttribute('transform', `translate(${this.x(now)})`);
+    const { kind, period = 0 } = this.lane.spec, from = kind === 'WINDOW' ? Math.max(now - period, 0) : now;
+    this.window.setAttribute('x', this.x(from));
+    this.window.setAttribute('width', (now - from) * this.scale);
     const so = this.lane.calls.findLast((call) => call.at <= now)?.so ?? this.lane.none;
     if (so.peak !== this.peak) this.mark(so.peak);
     return so;

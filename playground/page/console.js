@@ -1,11 +1,10 @@
 // The console: commands as in redis-cli, at times that the reader sets. All of them run again for each reply, so what is
 // shown depends on the lines alone, and a link can hold them.
-import { h, button, copyButton, setLink, setText } from './dom.js';
+import { h, button, copyButton, setLink, setText, units } from './dom.js';
 import { commandInput } from './command.js';
 import { print, start } from './program.js';
-import { words } from './link.js';
+import { words } from './scene.js';
 
-const units = { us: 0.001, ms: 1, s: 1000, m: 60000, h: 3600000, d: 86400000 };
 const most = 500;
 
 // wait returns the ms of a line such as +10s or +1d2h, or nothing if the line is a command.

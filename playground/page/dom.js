@@ -1,19 +1,16 @@
 // Small helpers for elements and text.
 
+export const still = matchMedia('(prefers-reduced-motion: reduce)');
+
 // h makes an element. Attributes that begin with "on" are listeners; false and undefined leave an attribute out.
-export function h(tag, attributes = {}, ...children) {
-  return fill(document.createElement(tag), attributes, children);
-}
+export const h = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
 
 // svg makes an element of a drawing.
-export function svg(tag, attributes = {}, ...children) {
-  return fill(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, children);
-}
+export const svg = (tag, attributes, ...children) => fill(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, children);
 
-function fill(element, attributes, children) {
+function fill(element, attributes = {}, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
-    else if (value === true) element.setAttribute(name, '');
     else if (value !== false && value !== undefined) element.setAttribute(name, value);
   }
   element.append(...children.filter((child) => child !== undefined && child !== null && child !== false));
@@ -25,6 +22,8 @@ export function setText(element, text) {
   if (element.textContent !== String(text)) element.textContent = text;
 }
 
+export const units = { us: 0.001, ms: 1, s: 1000, m: 60000, h: 3600000, d: 86400000 }; // in ms
+
 // span writes milliseconds as a person would.
 export function span(ms) {
   if (ms < 1000) return `${Math.round(ms)} ms`;
@@ -32,6 +31,9 @@ export function span(ms) {
   if (ms < 7200000) return `${+(ms / 60000).toFixed(1)} min`;
   return ms < 172800000 ? `${+(ms / 3600000).toFixed(1)} h` : `${+(ms / 86400000).toFixed(1)} days`;
 }
+
+// counted is how many calls were admitted and denied.
+export const counted = (...sums) => ['admitted', 'denied'].map((word, i) => h('span', { class: i ? 'bad' : 'good' }, h('b', {}, sums[i]), ` ${word}`));
 
 export const count = (n, word) => `${n.toLocaleString('en')} ${word}${n === 1 ? '' : 's'}`;
 
@@ -64,18 +66,13 @@ export function number(label, value, min, max, onchange) {
 
 export const button = (text, onclick, attributes = {}) => h('button', { type: 'button', onclick, ...attributes }, text);
 
-// copyButton copies what text() returns, and says so. Where a browser refuses, as at addresses without https, it shows the
-// text to copy by hand.
+// copyButton copies what text() returns. Where a browser refuses, as at addresses without https, one copies by hand.
 export function copyButton(name, text, attributes = { class: 'quiet' }) {
   const element = button(name, async () => {
-    try {
-      await navigator.clipboard.writeText(text());
-    } catch {
-      prompt('Copy this:', text());
-      return;
-    }
-    element.textContent = 'Copied';
-    setTimeout(() => { element.textContent = name; }, 2000);
+    const copied = await navigator.clipboard?.writeText(text()).then(() => true, () => false);
+    if (!copied) prompt('Copy this:', text());
+    setText(element, copied ? 'Copied' : name);
+    setTimeout(() => setText(element, name), 2000);
   }, { 'aria-live': 'polite', ...attributes });
   return element;
 }

@@ -1,16 +1,13 @@
-// The funnel: a limiter that the reader calls by clicks, at the time of the clicks. There are frames only while something
-// moves: a call that falls or bounces off, or the level while it drains.
-import { h, svg, id, setText, span } from './dom.js';
+// The funnel: a limiter that the reader calls by clicks. There are frames only while a call falls or bounces off, or it drains.
+import { h, svg, id, setText, span, counted, still } from './dom.js';
 import { replyOf } from './scene.js';
 import { run } from './program.js';
 
 const LIMIT = 5, FALL = 380, BOUNCE = 900, APART = 90;
 const line = `GO.THROTTLE you ${LIMIT - 1} 1 1s MS`;
-const still = matchMedia('(prefers-reduced-motion: reduce)');
 
 export class Funnel {
-  // onseen is called with 0 when a call has been admitted, 1 when one has been denied, 2 when one is admitted after that.
-  // clock returns ms.
+  // onseen gets 0 when a call was admitted, 1 when one was denied, 2 when one is admitted after that. clock returns ms.
   constructor(onseen, clock = () => performance.now()) {
     Object.assign(this, { onseen, clock, origin: clock(), asked: [], admitted: [], balls: [], empty: 0, seen: 0, sum: [0, 0], clip: id('funnel') });
     this.picture = svg('svg', { class: 'chart funnel', role: 'img', onpointerdown: (event) => this.call(1, (event.clientX - this.picture.getBoundingClientRect().left - this.middle) / this.half) });
@@ -18,7 +15,7 @@ export class Funnel {
     this.said = h('p', { class: 'said', role: 'status' }, 'Click into the picture, or press the button.');
     this.element = h('section', { class: 'stage lanes', 'aria-label': 'Funnel' }, h('div', { class: 'card compact' },
       h('article', { class: 'lane' }, h('div', { class: 'lane-head' }, h('h2', {}, 'The limiter'), h('code', { class: 'quiet-text' }, line), this.counts), this.picture), this.said));
-    this.count();
+    this.arrived();
     new ResizeObserver(() => this.layout()).observe(this.picture);
   }
 
@@ -46,17 +43,13 @@ export class Funnel {
       this.balls.push(call);
       this.replied(call, reply);
     }
-    this.count();
+    this.counts.replaceChildren(...counted(...this.sum));
     this.go();
   }
 
   replied(call, reply) {
     this.said.replaceChildren(h('b', { class: call.denied ? 'bad' : 'good' }, call.denied ? `Denied: wait ${span(call.wait)}.` : 'Admitted.'), ' ', h('small', {}, replyOf({ reply, line })));
     while (this.seen === (call.denied ? 1 : this.seen && 2) && this.seen < 3) this.onseen(this.seen++);
-  }
-
-  count() {
-    this.counts.replaceChildren(h('span', { class: 'good' }, h('b', {}, this.sum[0]), ' admitted'), h('span', { class: 'bad' }, h('b', {}, this.sum[1]), ' denied'));
   }
 
   layout() {

@@ -1,13 +1,11 @@
 // A scene is what a link holds: limiters, each as the command that calls it, and traffic. play decides the whole scene at
-// once; what is then shown at a time is a part of it. In a command, $client is who calls and $n for the number of the
-// call.
+// once; what is then shown at a time is a part of it. In a command, $client is the caller and $n the number of the call.
 import { run, pairs } from './program.js';
-import { count, span } from './dom.js';
-import { steps, most } from './traffic.js';
+import { count, span, units } from './dom.js';
+import { steps, most, read as readTraffic } from './traffic.js';
 
 // Of each kind the places of the period and of the quantity among the words.
 const places = { THROTTLE: [4, 5], WINDOW: [3, 4], QUOTA: [3, 4], LEASE: [3] };
-const units = { ms: 1, s: 1000, m: 60000, h: 3600000, d: 86400000 };
 
 // read finds out what the page must know of a command to draw it. The program says what is wrong with it.
 export function read(command) {
@@ -91,8 +89,7 @@ function settled(spec, steps) {
   return calls;
 }
 
-// peek is the call that shows what is left, even below zero, and changes nothing. A greater limit leaves what is in use as
-// it is, so it shows debt.
+// peek is the call that shows what is left and changes nothing. With a greater limit it shows debt, too.
 function peek({ kind, words, limit, period, ...spec }, client) {
   const own = said({ kind, words, ...spec }, { client }, 0);
   const key = own.split(' ')[1];
@@ -144,15 +141,13 @@ function take(drawn, call, reply) {
 function summed(drawn) {
   const { spec } = drawn;
   drawn.calls = drawn.calls.filter((call) => call.reply);
-  const keys = new Map(); // of each key the calls that took units within one period, and their sum
+  const keys = Object.create(null); // of each key the calls that took units within one period, and their sum
   let admitted = 0, denied = 0, peak = { units: 0 };
   drawn.none = { admitted, denied, peak };
   for (const call of drawn.calls) {
     if (call.denied) denied++;
     else admitted++;
-    const key = call.line.split(' ')[1];
-    const recent = keys.get(key) ?? { calls: [], sum: 0 };
-    keys.set(key, recent);
+    const recent = (keys[call.line.split(' ')[1]] ??= { calls: [], sum: 0 });
     if (call.taken) recent.calls.push(call);
     recent.sum += call.taken;
     while (recent.calls.length && Math.round((call.at - recent.calls[0].at) * 1000) >= spec.period * 1000) recent.sum -= recent.calls.shift().taken;
@@ -181,10 +176,37 @@ export function because({ spec }, call) {
     return `admitted: ${call.taken < call.units ? `${call.taken} of ${unit(call.units)} granted, ` : ''}${inUse} now`;
   }
   if (retry < 0) return `denied: ${unit(call.units)} never fit into a limit of ${limit}`;
-  const wait = span(retry * spec.ms);
   if (call.locked) return `denied: locked out, for ${span(call.locked)} more`;
   const missing = /\bUPTO\b/i.test(call.line) ? 1 : Math.max(call.units - (limit - used), 1);
-  const [one, more] = { THROTTLE: ['drains', 'drain'], WINDOW: ['leaves the window', 'leave the window'] }[spec.kind] ?? [];
-  const what = { QUOTA: 'the next window begins', LEASE: 'a slot lapses' }[spec.kind] ?? (one ? `${unit(missing)} ${missing === 1 ? one : more}` : 'the call fits');
-  return `denied: ${inUse}, ${what} in ${wait}`;
+  const s = missing === 1 ? 's' : '';
+  const what = { THROTTLE: `${unit(missing)} drain${s}`, WINDOW: `${unit(missing)} leave${s} the window`, QUOTA: 'the next window begins', LEASE: 'a slot lapses' }[spec.kind];
+  return `denied: ${inUse}, ${what ?? 'the call fits'} in ${span(retry * spec.ms)}`;
+}
+
+// write returns the link to a scene.
+export function write({ limiters, traffic, own, length }) {
+  const words = new URLSearchParams(limiters.map((command) => ['c', command]));
+  if (traffic) words.set('t', traffic);
+  if (length) words.set('s', length / 1000);
+  if (own?.length) words.set('own', own.join(' '));
+  return `#try?${words.toString().replaceAll('%3A', ':').replaceAll('%24', '$').replaceAll('%2C', ',')}`;
+}
+
+export const words = (hash) => new URLSearchParams(hash.split('?').slice(1).join('?'));
+
+// readLink returns the scene that a link says, or usual. A link can hold anything: strange says that the page shows something else.
+export function readLink(hash, usual) {
+  const said = words(hash);
+  const limiters = said.getAll('c').map((command) => command.slice(0, 4000));
+  const { name, numbers, ok } = readTraffic(said.get('t') ?? usual.traffic);
+  const seconds = Number(said.get('s') ?? 0);
+  const own = (said.get('own') ?? '').split(' ').filter(Boolean).map(Number);
+  const length = seconds >= 1 && seconds <= 31536000 ? seconds * 1000 : undefined;
+  const fine = own.filter((at) => at >= 0 && at <= (length ?? 31536000000)).slice(0, 200);
+  return {
+    limiters: limiters.length ? limiters.slice(0, 4) : [...usual.limiters],
+    traffic: [name, ...numbers].join(' '),
+    length, own: fine,
+    strange: !ok || limiters.length > 4 || fine.length !== own.length || said.has('s') && !length || said.size > 0 && !limiters.length,
+  };
 }

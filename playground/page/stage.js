@@ -1,23 +1,21 @@
 // A scene on the page: a chart for each limiter, and the time, which the reader holds.
-import { h, setText, span, button } from './dom.js';
+import { h, setText, button, counted, still } from './dom.js';
 import { Chart } from './chart.js';
 import { because, play, replyOf } from './scene.js';
 import { commandInput } from './command.js';
 
-const still = matchMedia('(prefers-reduced-motion: reduce)');
 const titles = { THROTTLE: 'Rate with a burst (GCRA)', WINDOW: 'Sliding window', QUOTA: 'Fixed window', LEASE: 'Concurrent slots', ALL: 'Several at once' };
-export const seconds = (ms) => `${(ms / 1000).toFixed(ms < 600000 ? 2 : 0)} s`;
+const seconds = (ms) => `${(ms / 1000).toFixed(ms < 600000 ? 2 : 0)} s`;
 
 export class Stage {
-  // heights are those of a chart's parts. In an editable stage the reader changes the commands. onmove is called
-  // when the time or the scene has changed, onchange when the reader has changed the scene.
-  constructor(scene, { heights = [104, 66, 60], editable, onmove = () => {}, onchange = () => {} }) {
-    Object.assign(this, { scene, heights, editable, onmove, now: 0, onchange: () => {} });
+  // heights are those of a chart's parts. With editable, the reader changes the commands and the time. onchange follows changes.
+  constructor(scene, { heights = [104, 66, 60], editable, onchange }) {
+    Object.assign(this, { scene, heights, editable, onchange, now: 0 });
     this.said = h('p', { class: 'said', 'aria-live': 'polite' });
     this.cards = h('div', { class: editable ? 'lanes' : 'card compact' });
-    this.element = h('section', { class: 'stage lanes', 'aria-label': 'Limiters' }, this.cards);
+    this.bar = editable && new Bar(this);
+    this.element = h('section', { class: 'stage lanes', 'aria-label': 'Limiters' }, this.bar?.element, this.bar?.note, this.cards);
     this.build();
-    this.onchange = onchange;
   }
 
   // build makes a card for each limiter, or for each client of one.
@@ -77,9 +75,9 @@ export class Stage {
     this.now = now;
     const before = this.lanes.map((lane) => lane.so);
     for (const lane of this.lanes) lane.so = lane.chart.move(now);
-    this.lanes.forEach(({ counts, so }, i) => so !== before[i] && counts.replaceChildren(h('span', { class: 'good' }, h('b', {}, so.admitted), ' admitted'), h('span', { class: 'bad' }, h('b', {}, so.denied), ' denied')));
+    this.lanes.forEach(({ counts, so }, i) => so !== before[i] && counts.replaceChildren(...counted(so.admitted, so.denied)));
     if (!this.frame) this.describe();
-    this.onmove(this);
+    this.bar?.show();
   }
 
   // go plays until a time, for wall ms. There are frames only while the time moves; with reduced motion there are none.
@@ -110,5 +108,37 @@ export class Stage {
       chart.describe(title.textContent, text);
       return `${title.textContent}: ${text}.`;
     }).join(' ');
+  }
+}
+
+// Bar is the control of a stage's time.
+class Bar {
+  constructor(stage) {
+    this.stage = stage;
+    this.button = button('Play', () => this.press(), { class: 'primary' });
+    this.range = h('input', { type: 'range', min: 0, step: 'any', 'aria-label': 'Time', oninput: () => stage.hold(this.range.valueAsNumber) });
+    this.time = h('output');
+    this.mine = button('Remove my calls', () => { stage.scene.own = []; stage.again(); }, { class: 'quiet' });
+    this.element = h('div', { class: 'card bar' }, h('div', { class: 'bar-buttons' }, this.button, this.mine), this.range, this.time);
+    this.note = h('p', { class: 'quiet-text', role: 'status' });
+  }
+
+  press() {
+    const { stage } = this;
+    if (stage.frame) { stage.hold(stage.now); return; }
+    if (stage.now >= stage.played.end) stage.move(0);
+    stage.go();
+    this.show();
+  }
+
+  show() {
+    const { now, frame, scene, played: { end, cut } } = this.stage;
+    setText(this.button, frame ? 'Pause' : now >= end ? 'Play again' : 'Play');
+    setText(this.note, cut ? 'The traffic ends after 2,000 calls.' : '');
+    this.mine.hidden = !scene.own?.length;
+    this.range.max = end;
+    this.range.value = now;
+    setText(this.time, `${seconds(now)} of ${seconds(end)}`);
+    this.range.setAttribute('aria-valuetext', this.time.textContent);
   }
 }

@@ -3,7 +3,7 @@ import { h, button, copyButton } from './dom.js';
 import { Stage } from './stage.js';
 import { Funnel } from './funnel.js';
 import { ready } from './program.js';
-import { write } from './link.js';
+import { write } from './scene.js';
 
 // Of each act until when it plays, what its button says, and what the reader has then seen. *Words* are stressed.
 const steps = [
@@ -47,17 +47,15 @@ function heights({ limiters: { length }, titles, low }) {
   return (!low ? [0.42, 0.28, 0.3] : narrow ? [0.28, 0.24, 0.48] : [0.18, 0.16, 0.66]).map((part) => part * size);
 }
 
-const styled = (text) => text.split('*').map((part, i) => (i % 2 ? h('b', {}, part) : part));
-
 export function storyView(name) {
   const index = isStep(name) ? name.at(-1) - 1 : 0;
   const { title, ask, said, acts = [], ...scene } = { ...structuredClone(steps[index]), own: [] };
   const texts = h('div', { class: 'texts', 'aria-live': 'polite' });
-  const tell = (text) => texts.append(h('p', {}, ...styled(text)));
-  const change = h('a', { href: write('try', scene) }, 'Change the limiters and the calls');
+  const tell = (text) => texts.append(h('p', {}, ...text.split('*').map((part, i) => (i % 2 ? h('b', {}, part) : part))));
+  const change = h('a', { href: write(scene) }, 'Change the limiters and the calls');
   const next = steps[index + 1];
   const go = h('a', { class: 'button', href: next ? `#story/${index + 2}` : '#log' }, next ? `Next: ${next.title}` : 'Next: your own log');
-  const stage = index ? new Stage(scene, { heights: heights(scene), onchange: () => change.setAttribute('href', write('try', scene)) })
+  const stage = index ? new Stage(scene, { heights: heights(scene), onchange: () => change.setAttribute('href', write(scene)) })
     : new Funnel((i) => { if (i === texts.childElementCount) tell(said[i]); if (texts.childElementCount === 3) go.classList.add('primary'); });
   let act = 0;
   const play = button(acts[0]?.[1] ?? 'Call', () => {
@@ -75,9 +73,9 @@ export function storyView(name) {
   return {
     element: h('div', { class: 'view story' },
       h('nav', { 'aria-label': 'Steps', class: 'steps' }, h('ol', {}, ...steps.map((s, i) => h('li', {}, h('a', { href: `#story/${i + 1}`, 'aria-current': i === index && 'step', 'aria-label': `${i + 1}. ${s.name ?? s.title}` }, `${i + 1}`, h('span', {}, ` ${s.name ?? s.title}`)))))),
-      h('div', { class: 'columns' }, stage.element, h('section', { class: 'panel', 'aria-labelledby': 'title' }, h('h1', { id: 'title' }, title), h('p', { class: 'ask' }, ask),
+      h('div', { class: 'columns' }, stage.element, h('section', { class: 'panel', 'aria-labelledby': 'title' }, h('h1', { id: 'title' }, title), h('p', { class: 'lead ask' }, ask),
         h('div', { class: 'bar-buttons' }, play, !index && button('Call 12 times', () => stage.call(12), { class: 'quiet' }), go), texts,
-        h('p', { class: 'quiet-text' }, change, ' · ', copyButton('Copy a link', () => `${location.href.split('#')[0]}#story/${index + 1}`, { class: 'plain' }))))),
+        h('div', { class: 'bar-buttons quiet-text' }, change, copyButton('Copy a link', () => `${location.href.split('#')[0]}#story/${index + 1}`, { class: 'quiet small' }))))),
     close: () => stage.stop(),
   };
 }

@@ -1,9 +1,8 @@
 // The view Try: limiters and traffic of the reader's own choice.
-import { h, field, select, number, button, copyButton, setLink, setText } from './dom.js';
-import { Stage, seconds } from './stage.js';
+import { h, field, select, number, button, copyButton, setLink } from './dom.js';
+import { Stage } from './stage.js';
 import { read as readTraffic, patterns } from './traffic.js';
-import { read, length } from './scene.js';
-import { scene as readLink, write } from './link.js';
+import { read, length, readLink, write } from './scene.js';
 
 const usual = { limiters: ['GO.THROTTLE api 9 2 1000 MS', 'GO.WINDOW api 10 5000 MS'], traffic: 'clients 2 8 5' };
 const more = ['GO.QUOTA api 10 5000 MS', 'GO.ALL api THROTTLE 4 5 1 THROTTLE 19 20 10', 'GO.LEASE jobs 5 3000 job-$n MS'];
@@ -11,18 +10,14 @@ const texts = { 'GO.THROTTLE': 'a burst, then a rate', 'GO.WINDOW': 'at most thi
 
 export function tryView() {
   const scene = readLink(location.hash, usual);
-  const bar = new Bar();
-  const stage = new Stage(scene, { editable: true, onmove: (moved) => bar.move(moved), onchange: () => { setLink(write('try', scene)); add.disabled = scene.limiters.length >= 4; } });
-  stage.element.prepend(bar.element, bar.note);
-  const restart = () => { stage.again(); stage.now = 0; stage.go(); };
   const add = button('Add a limiter', () => {
     const used = scene.limiters.map((command) => read(command).kind);
     scene.limiters.push(more.find((command) => !used.includes(read(command).kind)) ?? more[0]);
     stage.build();
     stage.cards.lastElementChild.querySelector('input').focus();
   });
-  add.disabled = scene.limiters.length >= 4;
-  const panel = h('section', { class: 'card panel', 'aria-labelledby': 'traffic' }, h('h2', { id: 'traffic' }, 'Traffic'), trafficForm(scene, restart),
+  const stage = new Stage(scene, { editable: true, onchange: () => { setLink(write(scene)); add.disabled = scene.limiters.length >= 4; } });
+  const panel = h('section', { class: 'card panel', 'aria-labelledby': 'traffic' }, h('h2', { id: 'traffic' }, 'Traffic'), trafficForm(scene, () => { stage.again(); stage.now = 0; stage.go(); }),
     number('Seconds shown', length(scene) / 1000, 1, 31536000, (value) => { scene.length = value * 1000; stage.again(); }),
     h('h2', {}, 'Limiters'), h('ul', { class: 'quiet-text kinds' }, ...Object.entries(texts).map(([name, text]) => h('li', {}, h('code', {}, name), ` ${text}`))),
     h('p', { class: 'quiet-text' }, 'Each limiter is a command: change its words. ', h('code', {}, '$client'), ' in a key is the caller, ', h('code', {}, '$n'), ' the number of the call.'),
@@ -36,38 +31,6 @@ export function tryView() {
       h('div', { class: 'columns' }, stage.element, panel)),
     close: () => stage.stop(),
   };
-}
-
-// Bar holds the time of a stage.
-class Bar {
-  constructor() {
-    this.button = button('Play', () => this.press(), { class: 'primary' });
-    this.range = h('input', { type: 'range', min: 0, step: 'any', 'aria-label': 'Time', oninput: () => this.stage.hold(this.range.valueAsNumber) });
-    this.time = h('output');
-    this.mine = button('Remove my calls', () => { this.stage.scene.own = []; this.stage.again(); }, { class: 'quiet' });
-    this.element = h('div', { class: 'card bar' }, h('div', { class: 'bar-buttons' }, this.button, this.mine), this.range, this.time);
-    this.note = h('p', { class: 'quiet-text', role: 'status' });
-  }
-
-  press() {
-    const { stage } = this;
-    if (stage.frame) { stage.hold(stage.now); return; }
-    if (stage.now >= stage.played.end) stage.move(0);
-    stage.go();
-    this.move(stage);
-  }
-
-  // move shows the time of a stage, which has changed.
-  move(stage) {
-    const { now, frame, played: { end, cut } } = this.stage = stage;
-    setText(this.button, frame ? 'Pause' : now >= end ? 'Play again' : 'Play');
-    setText(this.note, cut ? 'The traffic ends after 2,000 calls.' : '');
-    this.mine.hidden = !stage.scene.own?.length;
-    this.range.max = end;
-    this.range.value = now;
-    setText(this.time, `${seconds(now)} of ${seconds(end)}`);
-    this.range.setAttribute('aria-valuetext', this.time.textContent);
-  }
 }
 
 // trafficForm changes the traffic of a scene.
