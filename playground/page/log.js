@@ -1,9 +1,8 @@
 // The view Your log: which burst an access log asks for, and who would have been denied at another.
 import { h, svg, field, select, number, button, copyButton, setText, span, count } from './dom.js';
 import * as program from './program.js';
-import { readLog, mostLines, example } from './logfile.js';
+import { pause, readLog, mostLines, example } from './logfile.js';
 
-const pause = () => new Promise((done) => setTimeout(done));
 const percent = (part, all) => `${+((100 * part) / all).toPrecision(2)}\u00a0%`;
 const share = (part, all, word) => `${part.toLocaleString('en')} of ${count(all, word)} (${percent(part, all)})`;
 const periods = { 1000: 'second', 60000: 'minute', 3600000: 'hour' };

@@ -1,13 +1,14 @@
 // Reads logs: the common and the combined format of access logs, JSON of Caddy and Traefik, and lines of a time and, after a
 // comma, a semicolon or a tab, who called.
 export const mostLines = 5e6;
+export const pause = () => new Promise((done) => setTimeout(done)); // the browser does what waits
 const access = /^[^[]+\[(\d\d)\/(\w{3})\/(\d{4}):(\d\d:\d\d:\d\d [+-]\d{4})/; // 10.0.0.1 - - [10/Oct/2027:13:55:36 -0700]
 
 // readLog reads a blob until stop() is true.
 export async function readLog(blob, stop) {
   const log = new LogReader();
   const text = blob.stream().pipeThrough(new TextDecoderStream()).getReader();
-  for (let part = await text.read(); !part.done && !log.full && !stop(); part = await text.read()) log.add(part.value);
+  for (let part = await text.read(); !part.done && !log.full && !stop(); part = await pause().then(() => text.read())) log.add(part.value);
   log.add('\n');
   return log;
 }
