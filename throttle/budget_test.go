@@ -200,6 +200,21 @@ func TestBudget_ahead(t *testing.T) {
 	require.EqualValues(t, 10, spent)
 }
 
+// Reset waits for a call that spends units of the key.
+func TestReset_whileUnitsAreSpent(t *testing.T) {
+	l := open(t, process(func(context.Context, redis.Cmder) error { return nil }), Budget(5, time.Hour)).Rate("t", PerHour(10)).l
+	l.keep("bob", 0, 5, &Result{})
+	s := l.lock("bob")
+	var all sync.WaitGroup
+	all.Go(func() { _ = l.reset(context.Background(), "bob") })
+	time.Sleep(time.Millisecond) // it waits
+	held := s.grant.Load()
+	s.mu.Unlock()
+	all.Wait()
+	require.NotNil(t, held)
+	require.Nil(t, s.grant.Load())
+}
+
 // held returns how many of these are held by something.
 func held[T any](all []weak.Pointer[T]) (n int) {
 	runtime.GC()

@@ -375,6 +375,8 @@ func (l limiter) reset(ctx context.Context, key string) (err error) {
 		r.Allowed, r.Source = true, FromServer
 	}
 	if s := l.find(key); s != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.denial.Store(nil)
 		s.drop()
 	}
