@@ -241,6 +241,41 @@ func TestCluster_looksForTheNewMaster(t *testing.T) {
 	}, time.Minute, 10*time.Millisecond, "a call reaches the new master")
 }
 
+// A cluster client that cannot find its masters, because its nodes are silent from the start, holds up a few calls, and no
+// caller in a hurry. When they answer, it decides.
+func TestCluster_silentFromTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		far := farClient(t, time.Millisecond, admits).Options()
+		var silent atomic.Bool
+		silent.Store(true)
+		rdb := redis.NewClusterClient(&redis.ClusterOptions{Dialer: far.Dialer, ContextTimeoutEnabled: true, ClusterSlots: func(ctx context.Context) ([]redis.ClusterSlot, error) {
+			if !silent.Load() {
+				return []redis.ClusterSlot{{End: servers.Slots - 1, Nodes: []redis.ClusterNode{{Addr: far.Addr}}}}, nil
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(3 * time.Second):
+			}
+			return nil, context.DeadlineExceeded
+		}})
+		defer rdb.Close()
+		limiter, began := hourly(newReal(t, rdb)), time.Now()
+		hurry, cancel := context.WithTimeout(background, 10*time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, only(limiter.Allow(hurry, "")), context.DeadlineExceeded)
+		require.Equal(t, 10*time.Millisecond, time.Since(began))
+		for i := range 1000 {
+			require.ErrorIs(t, only(limiter.Allow(background, fmt.Sprint(i))), throttle.ErrUnavailable)
+		}
+		require.Less(t, time.Since(began), 500*time.Millisecond)
+		silent.Store(false)
+		time.Sleep(4 * time.Second)
+		for i := range 100 {
+			require.NoError(t, only(limiter.Allow(background, fmt.Sprint(i))))
+		}
+	})
+}
+
 // Check asks every master: one without the module is noticed, whichever it is.
 func TestCluster_checkAsksAllMasters(t *testing.T) {
 	with, without := always(t, "*1\r\n*0\r\n"), always(t, "*1\r\n*-1\r\n")

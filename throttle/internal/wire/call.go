@@ -154,6 +154,13 @@ type within struct {
 
 func (w *within) Value(key any) any { return w.caller.Value(key) }
 
+// hasty reports whether the caller's context ends before the time limit.
+func (w *within) hasty() bool {
+	end, ends := w.caller.Deadline()
+	limit, _ := w.Deadline()
+	return ends && end.Before(limit)
+}
+
 // ended returns the error of a caller's context that has ended, even if its timer has not run yet.
 func ended(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {

@@ -28,6 +28,7 @@ type Conn struct {
 	logger  *slog.Logger
 	lanes   []lane
 	masters sync.Map       // map[string]*lane: the masters of a cluster, by address
+	found   atomic.Bool    // the masters of a cluster have been found
 	sha     any            // of the script, nil if the module decides
 	base    time.Time      // the times of circuits count from here
 	advised atomic.Int64   // when the log last had a record of a missing module: see due

@@ -50,7 +50,8 @@ const (
 )
 
 // Lanes are there so that a dead node of a cluster does not hold up the calls to others. A master has one lane, as a server
-// without a cluster has. Where the masters aren't known, a lane has 64 slots in a row, which are mostly one node's.
+// without a cluster has. Where the masters aren't known, a lane has 64 slots in a row, which are mostly one node's. Until a
+// cluster client has found its masters, there is one lane.
 const clusterLanes = 256
 
 func makeLanes(rdb Processor) []lane {
@@ -65,10 +66,12 @@ func (c *Conn) lane(ctx context.Context, key string) *lane {
 	if len(c.lanes) == 1 {
 		return &c.lanes[0]
 	}
-	if cluster, ok := c.rdb.(interface {
-		MasterForKey(context.Context, string) (*redis.Client, error)
-	}); ok {
-		if master, err := cluster.MasterForKey(ctx, key); err == nil {
+	if cluster, ok := c.rdb.(cluster); ok {
+		master := c.look(ctx, cluster, key)
+		switch {
+		case master == nil && !c.found.Load():
+			return &c.lanes[0]
+		case master != nil:
 			if l, known := c.masters.Load(master.Options().Addr); known {
 				return l.(*lane)
 			}
@@ -77,6 +80,32 @@ func (c *Conn) lane(ctx context.Context, key string) *lane {
 		}
 	}
 	return &c.lanes[slot(key)/(slots/clusterLanes)]
+}
+
+// cluster is a client that knows masters.
+type cluster interface {
+	MasterForKey(context.Context, string) (*redis.Client, error)
+}
+
+// look returns the master of a key, or nil. Before the masters are known a call may wait for them as long as for a reply. So
+// once such a call has failed, nobody looks until another succeeds: go-redis looks for the masters itself.
+func (c *Conn) look(ctx context.Context, rdb cluster, key string) *redis.Client {
+	if !c.found.Load() {
+		if c.lanes[0].fails.Load() {
+			return nil
+		}
+		if w, ok := ctx.(*within); ok && w.hasty() {
+			ctx = w.caller
+		}
+	}
+	master, err := rdb.MasterForKey(ctx, key)
+	if err != nil {
+		return nil
+	}
+	if !c.found.Load() {
+		c.found.Store(true)
+	}
+	return master
 }
 
 // eachLane yields the lanes of all masters that have been asked, and those of slots.
@@ -222,9 +251,7 @@ const warmPipelines = 8
 // send sends a command and waits for its reply, or until its turn comes too late for the time limit or for the caller.
 func (l *lane) send(c *Conn, cmd command) error {
 	w := cmd.context()
-	end, ends := w.caller.Deadline()
-	limit, _ := w.Deadline()
-	hasty := ends && end.Before(limit)
+	hasty := w.hasty()
 	l.mu.Lock()
 	turn := l.underWay < laneWidth
 	if turn {

@@ -76,9 +76,7 @@ func (l *lane) loaded(loading chan struct{}) {
 
 // keyAt returns a key of this master of a cluster that begins like key: "" if there is none.
 func (c *Conn) keyAt(ctx context.Context, node *redis.Client, key string) string {
-	cluster, ok := c.rdb.(interface {
-		MasterForKey(context.Context, string) (*redis.Client, error)
-	})
+	cluster, ok := c.rdb.(cluster)
 	if !ok {
 		return key
 	}
