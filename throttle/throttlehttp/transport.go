@@ -158,9 +158,9 @@ func (t *Transport) reserve(r *http.Request, key string) (slots []slot, at time.
 }
 
 // giveBack gives units back that were just taken, or that a pause has left unused.
-func (s *slot) giveBack(ctx context.Context, key string) {
+func (s slot) giveBack(ctx context.Context, key string) {
 	if s.res != nil && s.res.Result.Source == throttle.FromServer {
-		_, _ = s.Limiter.Refund(context.WithoutCancel(ctx), key, s.cost)
+		notify(ctx, func(ctx context.Context) { _, _ = s.Limiter.Refund(ctx, key, s.cost) })
 	}
 }
 

@@ -143,14 +143,15 @@ func TestTransport_slotInPause(t *testing.T) {
 	})
 }
 
-// slow is a server that holds calls for pauses back.
+// slow is a server that holds calls with a word back.
 type slow struct {
 	throttle.Processor
-	by time.Duration
+	by   time.Duration
+	word string
 }
 
 func (s slow) Process(ctx context.Context, cmd redis.Cmder) error {
-	if slices.Contains(cmd.Args(), any("RAISE")) {
+	if slices.Contains(cmd.Args(), any(s.word)) {
 		time.Sleep(s.by)
 	}
 	return s.Processor.Process(ctx, cmd)
@@ -159,7 +160,7 @@ func (s slow) Process(ctx context.Context, cmd redis.Cmder) error {
 // While the limiter's server is slow, a host's pause delays no other host's, and no request beyond its deadline.
 func TestTransport_slowServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := must(throttle.New(slow{throttletest.NewServer(), time.Second}, throttle.Timeout(time.Minute)))
+		c := must(throttle.New(slow{throttletest.NewServer(), time.Second, "RAISE"}, throttle.Timeout(time.Minute)))
 		defer c.Close()
 		transport := &throttlehttp.Transport{Limiter: c.Rate("api", throttle.PerSecond(1)), Base: tripper(func(*http.Request) (*http.Response, error) {
 			return respond(http.StatusTooManyRequests, map[string]string{"Retry-After": "10"}), nil
@@ -178,6 +179,28 @@ func TestTransport_slowServer(t *testing.T) {
 			all.Wait()
 		}
 		time.Sleep(time.Minute) // until all pauses are known
+	})
+}
+
+// A request without a slot fails at its deadline, though the limiters' server is slow to take back what they have given.
+func TestTransport_slowRefund(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := throttletest.NewServer()
+		c := must(throttle.New(slow{s, 140 * time.Millisecond, "MS"}, throttle.Timeout(time.Minute)))
+		defer c.Close()
+		tokens := c.Rate("tokens", throttle.PerHour(1000))
+		transport := &throttlehttp.Transport{Limiter: c.Rate("api", throttle.PerHour(1)), Key: fixed, Budgets: []throttlehttp.Budget{{Unit: "tokens", Limiter: tokens}},
+			Base: tripper(func(*http.Request) (*http.Response, error) { return respond(http.StatusOK, nil), nil })}
+		for _, fails := range []bool{false, true} {
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			_, err := transport.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodGet, "http://example.com/", nil))
+			require.Equal(t, fails, err != nil)
+			require.LessOrEqual(t, time.Since(began), 300*time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		require.EqualValues(t, 999, must(tokens.Peek(t.Context(), fixed(nil))).Remaining)
 	})
 }
 
