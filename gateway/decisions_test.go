@@ -230,6 +230,16 @@ http: {rules: [{name: all, match: {path: /*}, by: [host], rate_limit: {unit: mon
 	require.Equal(t, `"all";q=5`, get(t, g.web+"/check").Header.Get("RateLimit-Policy"), "no length of a window")
 }
 
+// While the server is down, a share is refused if a limit around it refuses.
+func TestShare_serverDown(t *testing.T) {
+	g := start(t, "127.0.0.1:"+servers.FreePort(), "domain: d\nhash_tag: domain\ndescriptors:"+`
+- {key: closed, rate_limit: {unit: day, requests_per_unit: 5, on_failure: closed}, descriptors: [{key: tenant, share: 1, rate_limit: {unit: day, requests_per_unit: 9}}]}
+- {key: local, rate_limit: {unit: day, requests_per_unit: 5, on_failure: local}, descriptors: [{key: tenant, share: 1}]}`)
+	require.Equal(t, "OVER_LIMIT X0", g.ask(t, "d", "closed=a,tenant=b"))
+	require.Equal(t, "OK o5", g.ask(t, "d", "local=a,tenant=b*5"))
+	require.Equal(t, "OVER_LIMIT X0", g.ask(t, "d", "local=a,tenant=b"))
+}
+
 // With a budget a hot limit costs few commands, and an unspent rest comes back at the end.
 func TestBudget(t *testing.T) {
 	s := server(t)

@@ -237,9 +237,14 @@ func (e *Engine) decideSome(ctx context.Context, asks []*Ask, failed error) erro
 		asks[0].Verdict, failed = e.askOne(ctx, asks[0].remote, asks[0])
 	}
 	if failed != nil {
+		decides := own
 		for _, a := range asks {
-			a.Verdict = e.fallback(ctx, a, failed)
-			own.Over = own.Over || own.Above != nil && a.Over
+			if a.Verdict = e.fallback(ctx, a, failed); a.Over {
+				decides = a
+			}
+		}
+		if own.Above != nil { // a limit around a share refuses it, too
+			own.Verdict = decides.Verdict
 		}
 	}
 	if errors.Is(failed, throttle.ErrParams) { // of these asks only
