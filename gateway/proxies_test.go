@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -231,6 +232,44 @@ func TestCosts(t *testing.T) {
 	s.Kill()
 	require.Equal(t, 503, settle("c", "X-Tokens", "1"))
 	require.Empty(t, get(t, g.web+"/check", of("c")...).Header.Get("Gothrottle-Reserved"))
+}
+
+// A request that another rule refuses, or whose client has left, gives back the estimates that it has taken, and no more. The
+// names of several are in one line of the header: nginx before 1.23 copies no more.
+func TestCosts_givenBack(t *testing.T) {
+	s := server(t)
+	for _, tag := range []string{"none", "domain"} {
+		g := start(t, s.Addr, "domain: web\nhash_tag: "+tag+"\nhttp:\n  trusted_proxies: [127.0.0.1]\n  rules:\n"+
+			"  - {name: tokens, cost: {header: X-Tokens, estimate: 100}, rate_limit: &l {unit: day, algorithm: sliding_window, requests_per_unit: 1000}}\n"+
+			"  - {name: cents, cost: {header: X-Cents, estimate: 1}, rate_limit: *l}\n"+
+			"  - {name: once, match: {path: /once}, rate_limit: {unit: day, requests_per_unit: 1}}\n", "CACHE_KEY_PREFIX="+tag)
+		check := func(path string) *http.Response { return get(t, g.web+"/check", "X-Forwarded-Uri", path) }
+		left := func() string { // after a look
+			r := check("/")
+			require.Equal(t, []string{"web.http.tokens,web.http.cents"}, r.Header.Values("Gothrottle-Reserved"))
+			require.Equal(t, 204, send(t, "POST", g.web+"/settle", "X-Tokens", "0", "X-Cents", "0", "Gothrottle-Reserved", r.Header.Get("Gothrottle-Reserved")).StatusCode)
+			return strings.SplitN(r.Header.Get("RateLimit"), ";t", 2)[0]
+		}
+		require.Equal(t, `"tokens";r=900`, left())
+		require.Equal(t, 200, check("/once").StatusCode)
+		for range 3 {
+			require.Equal(t, 429, check("/once").StatusCode)
+			require.Equal(t, `"tokens";r=800`, left())
+		}
+		for _, path := range []string{"/", "/once"} {
+			require.NoError(t, s.Pause())
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer cancel()
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, g.web+"/check", nil)
+			require.NoError(t, err)
+			req.Header.Set("X-Forwarded-Uri", path)
+			_, err = http.DefaultClient.Do(req)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			time.Sleep(100 * time.Millisecond) // until the gateway knows
+			require.NoError(t, s.Resume())
+			require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Equal(c, `"tokens";r=800`, left()) }, servers.Patience, 10*time.Millisecond)
+		}
+	}
 }
 
 // The rules of /check match what a request is, and count by what they say.

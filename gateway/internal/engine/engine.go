@@ -55,6 +55,7 @@ type Ask struct {
 type Verdict struct {
 	Over      bool
 	Remaining int64
+	Granted   int64 // hits that were taken
 	Reset     time.Duration
 	Fallback  rules.Failure // "": the server has decided
 }

@@ -139,7 +139,7 @@ func (e *Engine) refused(a *Ask) {
 }
 
 func verdictOf(r throttle.Result, over bool) Verdict {
-	v := Verdict{Over: over, Remaining: r.Remaining, Reset: r.ResetAfter}
+	v := Verdict{Over: over, Remaining: r.Remaining, Granted: r.Granted, Reset: r.ResetAfter}
 	if over && r.RetryAfter > 0 && r.RetryAfter != throttle.Never {
 		v.Reset = r.RetryAfter
 	}

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -76,15 +77,16 @@ func (s *Service) check(w http.ResponseWriter, r *http.Request) {
 		}
 		w.Header().Set("RateLimit-Policy", policy)
 	}
-	back := reserved(asks)
-	if response.OverallCode == pb.RateLimitResponse_OVER_LIMIT {
-		s.engine.Decide(r.Context(), back)
-		w.Header().Set("Retry-After", strconv.FormatInt(longestWait(response), 10))
-		http.Error(w, "Too Many Requests", deny)
-	} else {
-		for i := range back {
-			w.Header().Add(reservedHeader, back[i].Label)
+	back, names := reserved(asks)
+	switch refused := response.OverallCode == pb.RateLimitResponse_OVER_LIMIT; {
+	case refused || r.Context().Err() != nil: // or nobody learns what is reserved
+		s.engine.Decide(context.WithoutCancel(r.Context()), back)
+		if refused {
+			w.Header().Set("Retry-After", strconv.FormatInt(longestWait(response), 10))
+			http.Error(w, "Too Many Requests", deny)
 		}
+	case len(back) > 0:
+		w.Header().Set(reservedHeader, strings.Join(names, ","))
 	}
 	s.metrics.took.WithLabelValues("http").Observe(time.Since(began).Seconds())
 }
@@ -100,17 +102,18 @@ func longestWait(response *pb.RateLimitResponse) int64 {
 	return retry
 }
 
-// reservedHeader has the rules whose estimates /check has taken: in its answer, and in the report.
+// reservedHeader has the rules whose estimates /check has taken: in its answer, and in the report. It is one line: nginx before
+// 1.23 copies the first one only.
 const reservedHeader = "Gothrottle-Reserved"
 
-// reserved returns what gives the estimates back that asks have taken.
-func reserved(asks []engine.Ask) (back []engine.Ask) {
+// reserved returns what gives the estimates back that asks have taken, and their rules.
+func reserved(asks []engine.Ask) (back []engine.Ask, names []string) {
 	for i := range asks {
-		if a := &asks[i]; a.Limit != nil && a.Cost != nil && a.Hits > 0 && !a.Over && a.Fallback == "" {
-			back = append(back, engine.Ask{Found: a.Found, Hits: -a.Hits})
+		if a := &asks[i]; a.Limit != nil && a.Cost != nil && a.Granted > 0 && a.Fallback == "" {
+			back, names = append(back, engine.Ask{Found: a.Found, Hits: -a.Hits}), append(names, a.Label)
 		}
 	}
-	return back
+	return back, names
 }
 
 // settle charges what a request has cost, past the limit if need be: the number in each rule's header, less the estimate that
