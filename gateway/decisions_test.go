@@ -228,6 +228,12 @@ http: {rules: [{name: all, match: {path: /*}, by: [host], rate_limit: {unit: mon
 	require.Equal(t, 3*time.Hour, response.Statuses[0].DurationUntilReset.AsDuration())
 	require.Equal(t, 15*24*time.Hour+3*time.Hour, response.Statuses[1].DurationUntilReset.AsDuration())
 	require.Equal(t, `"all";q=5`, get(t, g.web+"/check").Header.Get("RateLimit-Policy"), "no length of a window")
+	response, err = g.ShouldRateLimit(t.Context(), request("d", "day=b*0", "month=b*0")) // nothing is in use
+	require.NoError(t, err)
+	tokyo := time.Now().Add(9 * time.Hour).UTC()
+	month := time.Date(tokyo.Year(), tokyo.Month()+1, 1, 0, 0, 0, 0, time.UTC).Sub(tokyo)
+	require.InDelta(t, month.Seconds()-month.Truncate(24*time.Hour).Seconds(), response.Statuses[0].DurationUntilReset.Seconds, 10)
+	require.InDelta(t, month.Seconds(), response.Statuses[1].DurationUntilReset.Seconds, 10)
 }
 
 // While the server is down, a share is refused if a limit around it refuses.

@@ -216,6 +216,15 @@ var Periods = map[string]time.Duration{
 	"MONTH": 30 * 24 * time.Hour, "YEAR": 365 * 24 * time.Hour,
 }
 
+// WindowEnd returns when the window at a time ends, of a limit with a time zone.
+func (m *Limit) WindowEnd(at time.Time) time.Time {
+	year, month, day := at.In(m.TimeZone.Location).Date()
+	if m.Period == Periods["MONTH"] {
+		month, day = month+1, 0
+	}
+	return time.Date(year, month, day+1, 0, 0, 0, 0, m.TimeZone.Location)
+}
+
 // loadLimit reads a limit. late is what it is if it doesn't say.
 func (l *loader) loadLimit(at *yaml.Node, rule string, tag tagging, late bool) *Limit {
 	m := &Limit{limitLevel: decode[limitLevel](l, at, rule), Path: rule, Place: l.place(at)}

@@ -228,14 +228,17 @@ func (s *Service) status(a *engine.Ask) *pb.RateLimitResponse_DescriptorStatus {
 
 // untilReset returns whole seconds, rounded up.
 func untilReset(a *engine.Ask) int64 {
-	if a.Reset > 0 {
+	switch now := time.Now(); {
+	case a.Reset > 0:
 		return int64((a.Reset + time.Second - 1) / time.Second)
-	}
-	if a.Algorithm != rules.FixedWindow {
+	case a.Algorithm != rules.FixedWindow:
 		return 0
+	case a.TimeZone != nil:
+		return int64(a.WindowEnd(now).Sub(now)/time.Second) + 1
+	default:
+		period := int64(a.Period / time.Second)
+		return period - now.Unix()%period
 	}
-	period := int64(a.Period / time.Second)
-	return period - time.Now().Unix()%period
 }
 
 func (s *Service) responseHeaders(st *pb.RateLimitResponse_DescriptorStatus) []*core.HeaderValue {
