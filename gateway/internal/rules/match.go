@@ -142,7 +142,7 @@ func (d *Domain) label(entries Descriptor, path []*node, detailed bool) string {
 		case n.pattern != "":
 			part = n.pattern
 		case value != "" && (detailed || n.valueToMetric):
-			part += "_" + value
+			part += "_" + shorten([]byte(value)) // a client may have chosen it
 		case !detailed:
 			part = n.path[len(parent)+1:]
 		}

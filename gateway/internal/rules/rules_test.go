@@ -163,10 +163,11 @@ descriptors:
 			t.Errorf("%s: %s, want %s", descriptor, got, want)
 		}
 	}
+	long := strings.Repeat("x", 300)
+	require.Len(t, r.Domains["d"].Match(entries("m="+long)).Label, len("d.m_")+44)
 	tagged := &Domain{name: "d", tag: tagDescriptor}
 	key, _ := tagged.key(entries("u=bob,p=1"), nil)
 	require.Equal(t, "{d|u=bob}|p=1", key)
-	long := strings.Repeat("x", 300)
 	key, tag := tagged.key(entries("u="+long+",p="+long), nil)
 	require.Len(t, key, 2+44+44)
 	require.Len(t, tag, 2+44)
