@@ -147,8 +147,9 @@ func (z *zone) UnmarshalText(text []byte) (err error) {
 type loader struct {
 	Options
 	*Set
-	file  string
-	count int
+	file   string
+	count  int
+	merges int // of keys, inside each other
 }
 
 // mistake is what is wrong with a file.
@@ -208,7 +209,11 @@ func (l *loader) checkKeys(at *yaml.Node, rule string, level reflect.Type) {
 		k, v := at.Content[i], resolve(at.Content[i+1])
 		switch known := words[k.Value]; {
 		case k.ShortTag() == "!!merge":
+			if l.merges++; l.merges > maxDepth { // an alias may refer to a mapping that holds the alias
+				l.fail(k, rule, "more than %d levels", maxDepth)
+			}
 			l.checkKeys(v, rule, level)
+			l.merges--
 		case k.Kind != yaml.ScalarNode || k.ShortTag() != "!!str":
 			l.fail(k, rule, "the key %s isn't text", k.Value)
 		case v.ShortTag() == "!!float":

@@ -32,6 +32,7 @@ func TestParse_mistakes(t *testing.T) {
 		"descriptors:":                        "f.yaml:1: the file has no domain",
 		"domain: d\nx: 1":                     "f.yaml:2: unknown key 'x'",
 		"domain: d\n<<: {x: 1}":               "f.yaml:2: unknown key 'x'",
+		"&a\ndomain: d\n<<: *a":               "f.yaml:3: more than 32 levels",
 		"domain: d\n1: 1":                     "f.yaml:2: the key 1 isn't text",
 		"domain: d\ndomain: e":                `f.yaml:2: mapping key "domain" already defined at line 1`,
 		"domain: d\ndescriptors: x":           "f.yaml:2: cannot read !!str `x` into a list",
