@@ -111,7 +111,8 @@ func (c *Client) AlignedQuota(name string, limit int64, period time.Duration, zo
 	return declared(c, name, Limits{}.AlignedQuota(Units(limit), period, zone), options)
 }
 
-// MonthlyQuota is a Quota whose windows are the calendar months of a time zone: see AlignedQuota.
+// MonthlyQuota is a Quota whose windows are the calendar months of a time zone: see AlignedQuota. The month in which clocks
+// change may end an hour early or late, so up to twice the limit is admitted on its last day.
 func (c *Client) MonthlyQuota(name string, limit int64, zone *time.Location, options ...Option) Quota {
 	return declared(c, name, Limits{}.MonthlyQuota(Units(limit), zone), options)
 }
