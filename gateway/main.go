@@ -40,6 +40,7 @@ func main() {
 	if os.Getenv("GOGC") == "" { // the heap is so small that it would be collected dozens of times per second
 		debug.SetGCPercent(400)
 	}
+	signal.Ignore(syscall.SIGHUP) // sent to reload rules, which happens each second anyway
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	env := map[string]string{}
