@@ -99,8 +99,8 @@ var (
 func TestPage_namesInTheText(t *testing.T) {
 	page, mod := string(must(os.ReadFile("../docs/go.md"))), string(must(os.ReadFile("../go.mod")))
 	path, _, _ := strings.Cut(strings.TrimPrefix(mod, "module "), "\n")
-	require.Contains(t, page, "\n    go get "+path+"/throttle\n")
-	names := "Hour Second Millisecond ListenAndServe MODULE ROUNDS "
+	require.Contains(t, page, "\t\""+path+"/throttle\"\n")
+	names := "Hour Second Millisecond ListenAndServe ROUNDS "
 	for _, folder := range []string{".", "./throttlehttp", "./throttletest", "./redisrate"} {
 		names += runGo(t, "doc", "-all", folder)
 	}
