@@ -16,9 +16,9 @@ type Part struct {
 	share  int    // the weight; 0 if the part has no share
 }
 
-// Share makes the part a tenant of the part before it, which it follows in a call of All: it may use weight times what that
-// part has left. weight is 1 to 1000. The part is of a Window, a Quota or Slots; tenants of Slots are Slots. Like other
-// parameters, keys and weights are the program's choice, and not the tenant's.
+// Share makes the part a tenant of the part just before it in a call of All: it may use weight times what that part has
+// left. The weight is 1 to 1000. The part must come from a Window, a Quota or Slots; tenants of Slots must be Slots.
+// Keys and weights, like other parameters, must be the program's choice, never the tenant's.
 func (p Part) Share(weight int) Part {
 	if p.share = weight; weight == 0 {
 		p.share = -1 // which All refuses
@@ -26,23 +26,23 @@ func (p Part) Share(weight int) Part {
 	return p
 }
 
-// AllResult is the decision of All. The embedded Result is that of the part that decides: of a denied call the one with
-// the longest wait, of an admitted call the one with the least remaining.
+// AllResult is the decision of All. The embedded Result is the deciding part's: if the call is denied, the part with
+// the longest wait; if it is admitted, the one with the least remaining.
 type AllResult struct {
 	Result
-	Decider int      // the index of the part that decides; 0 if nobody did
-	Each    []Result // the parts' own, in the order of the call. If the call is denied nothing was taken, whatever Allowed says
+	Decider int      // the index of the part that decided; 0 if none did
+	Each    []Result // the parts' own, in the order of the call. If the call is denied, nothing was taken, whatever Allowed says
 }
 
-// All asks for all parts or none, in one call (GO.ALL): at most 32 parts of this client's limiters, without a Lockout. In a
-// cluster and over a Ring their keys need one hash tag. Time limit and fallback are the client's. Unlimited parts are not
-// sent. A part that is Suspended denies the call, and nothing is sent. Then the other parts are not known.
+// All takes all parts or none, in one call (GO.ALL): at most 32 parts, from this client's limiters without a Lockout.
+// In a cluster and over a Ring, their keys need one hash tag. The client's time limit and fallback apply. All does not
+// send Unlimited parts. A Suspended part denies the call without asking the server; the others are then unknown.
 func (c *Client) All(ctx context.Context, parts ...Part) (AllResult, error) {
 	return c.askAll(ctx, "All", parts)
 }
 
-// SettleAll corrects estimates of several limiters in one call. It is Settle for each part: the part's units are the
-// difference. It has no fallback. Parts that are Unlimited or Suspended are not sent.
+// SettleAll corrects several limiters' estimates in one call: a Settle for each part, with the part's units as the
+// difference. It has no fallback and does not send Unlimited or Suspended parts.
 func (c *Client) SettleAll(ctx context.Context, parts ...Part) (AllResult, error) {
 	return c.askAll(ctx, "SettleAll", parts)
 }

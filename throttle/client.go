@@ -27,16 +27,16 @@ type Event struct {
 	// Verb is the method: Allow (and AllowN), AllowAtMost, Peek, Refund, Settle, Raise (and Pause), Reset, Reserve (and Wait,
 	// WaitN), Lease (and Acquire), Hold, Release, All or SettleAll.
 	Verb   string
-	Name   string        // of the limiter; "" of All and SettleAll
-	Key    string        // as the caller gave it; "" of All and SettleAll
-	Result Result        // of Reset it only says that the server did it
+	Name   string        // the limiter's; "" for All and SettleAll
+	Key    string        // as the caller gave it; "" for All and SettleAll
+	Result Result        // for Reset, it only says that the server did it
 	Err    error         // what the verb returned
 	Took   time.Duration // from the verb to its return
 }
 
-// Client asks a server with gothrottle for decisions. Its limiters may be used concurrently. Hooks of its client of
-// go-redis and the handler of its Logger must not use them: such a call may wait for itself. Hooks must not panic: merged
-// calls, pipelines and leases run in goroutines of the Client, where a panic ends the program.
+// Client asks a server with gothrottle for decisions. Its limiters are safe for concurrent use. The go-redis client's
+// hooks and the Logger's handler must not use them: such a call may wait for itself. Hooks must not panic either:
+// merged calls, pipelines and leases run in goroutines of the Client, where a panic ends the program.
 type Client struct {
 	conn     *wire.Conn
 	o        options // defaults of the limiters, and the client's own
@@ -51,9 +51,9 @@ type Client struct {
 	first   error              // why the first limiter was refused
 }
 
-// New returns a Client that asks rdb. Options of limiters are defaults of its limiters. New does not connect; Check does.
-// New refuses a client of go-redis whose ContextTimeoutEnabled is false, or whose ReadTimeout or WriteTimeout is -2, because
-// such a client ignores time limits: see LooseTimeout.
+// New returns a Client that asks rdb. Limiter options given here are defaults for its limiters. New does not connect;
+// Check does. New refuses a go-redis client whose ContextTimeoutEnabled is false, or whose ReadTimeout or WriteTimeout
+// is -2, because such a client ignores time limits: see LooseTimeout.
 func New(rdb Processor, with ...Option) (*Client, error) {
 	o := options{settings: settings{timeout: 50 * time.Millisecond, coalesce: true}, logger: slog.Default()}
 	if err := o.apply(with); err != nil {
@@ -74,13 +74,13 @@ func New(rdb Processor, with ...Option) (*Client, error) {
 	return c, nil
 }
 
-// Rate returns the limiter of this name. It decides by GCRA (GO.THROTTLE).
+// Rate returns the limiter of this name, which decides by GCRA (GO.THROTTLE).
 //
-// For this and the other kinds: the name is 1 to 64 of the characters a-z, A-Z, 0-9, '_', '-' and '.'. Verbs take the rest
-// of the key: with the name login and the rest bob the key is login:bob. A name has one limit and one set of options in a
-// client. The second limiter of a name, if it differs, and a limit that makes no sense are refused: the log, Info and Check
-// say so, every verb returns ErrParams, and Must panics. Limiters are values. For limits that differ by user or change at run time see
-// Rate.With and Client.Limits.
+// For every kind of limiter, the name is 1 to 64 of the characters a-z, A-Z, 0-9, '_', '-' and '.'. Verbs, such as
+// Allow, take the rest of the key: login and bob make the key login:bob. Within a client, a name has one limit and one
+// set of options. The client refuses a second, different limiter of the same name and any limit that makes no sense:
+// the log, Info and Check say so, every verb returns ErrParams, and Must panics. Limiters are values. For limits that
+// differ by user or change at run time, see Rate.With and Client.Limits.
 func (c *Client) Rate(name string, limit Limit, options ...Option) Rate {
 	return declared(c, name, Limits{}.Rate(limit), options)
 }
@@ -96,17 +96,17 @@ func (c *Client) ExactWindow(name string, limit int64, period time.Duration, opt
 	return declared(c, name, Limits{}.ExactWindow(Units(limit), period), options)
 }
 
-// Quota returns the limiter of this name: limit units per fixed window (GO.QUOTA), which begins with its first unit. Up to
-// twice the limit is admitted around the end of a window. The ranges are those of Window.
+// Quota returns the limiter of this name: limit units per fixed window (GO.QUOTA), which begins with its first unit. Up
+// to twice the limit is admitted around the end of a window. Ranges are as for Window.
 func (c *Client) Quota(name string, limit int64, period time.Duration, options ...Option) Quota {
 	return declared(c, name, Limits{}.Quota(Units(limit), period), options)
 }
 
-// AlignedQuota is a Quota whose windows end at multiples of the period since the Unix epoch, by the clocks of a time zone:
-// UTC if it is nil. So windows of 24 hours are its days. Each call sends the zone's UTC offset of now; a running window
-// keeps its end. So around the day on which clocks change, a window may end up to an hour early or late, and a short
-// one follows: up to twice the limit is admitted on that day. Load a location once: two limiters of one name need the
-// same pointer.
+// AlignedQuota is a Quota whose windows end at multiples of the period since the Unix epoch, by the clocks of a time
+// zone: UTC if it is nil. A 24-hour window is thus a day in that zone. Each call sends the zone's current UTC offset,
+// but a running window keeps its end. So around a clock change, a window may end up to an hour early or late, and a
+// short one follows: up to twice the limit is admitted on that day. Load a location only once, because two limiters of
+// one name need the same pointer.
 func (c *Client) AlignedQuota(name string, limit int64, period time.Duration, zone *time.Location, options ...Option) Quota {
 	return declared(c, name, Limits{}.AlignedQuota(Units(limit), period, zone), options)
 }
@@ -123,13 +123,13 @@ func (c *Client) Policy(name string, options ...Option) Policy {
 }
 
 // Slots returns the limiter of this name: limit concurrent holders (GO.LEASE). A slot that is not renewed lapses after
-// ttl. The ranges are those of Window.
+// ttl. Ranges are as for Window.
 func (c *Client) Slots(name string, limit int64, ttl time.Duration, options ...Option) Slots {
 	return declared(c, name, Limits{}.Slots(Units(limit), ttl), options)
 }
 
-// Limits returns the limiters of a name whose limits come from data: the plans of a database, a file of rules. They share
-// the name, its options, and what the process knows of its keys.
+// Limits returns the limiters of a name whose limits come from data, like plans in a database or a file of rules. They
+// share the name, its options, and what the process knows about its keys.
 func (c *Client) Limits(name string, options ...Option) Limits {
 	return Limits{c.declare(name, bounds{}, options)}
 }
@@ -200,13 +200,13 @@ func (c *Client) checkName(name string, b bounds) error {
 	return b.check()
 }
 
-// Check returns an error if a limiter was refused, if a server does not reply, or if it has not loaded the module. It asks
-// every master of a cluster and every shard of a Ring, with the context's deadline or 5 s, and sets connections up. Call it
-// when the program starts: otherwise a missing module is noticed at the first decision, and the first decisions over a slow
-// network may fail until there are connections.
+// Check returns an error if a limiter was refused, if a server does not reply, or if it has not loaded the module. It
+// asks every master of a cluster and every shard of a Ring, with the context's deadline or 5 s, and sets connections
+// up. Call it when the program starts: otherwise you notice a missing module only at the first decision, and over a
+// slow network the first decisions may fail until there are connections.
 //
-// With Script it looks at a key of the first limiter's name by EVAL and by EVALSHA instead. The log then says of each server
-// that the script decides, and whether the module is loaded, too.
+// With Script, Check instead reads a key of the first limiter's name by EVAL and by EVALSHA. The log then says for each
+// server that the script decides, and whether the module is loaded as well.
 func (c *Client) Check(ctx context.Context) error {
 	c.mu.Lock()
 	refused := c.first
@@ -221,10 +221,10 @@ func (c *Client) Check(ctx context.Context) error {
 	return c.conn.Check(ctx, c.o.keyPrefix+name+":gothrottle.check")
 }
 
-// Close gives back the units of budgets, except those of calls under way, closes the leases, and waits until no
-// goroutine of the client runs. It does not close the client of go-redis. Afterwards verbs return ErrClosed. Close
-// returns the first error of the leases and the first one of each limiter's budget. A second Close waits for the first one.
-// Close of a nil Client does nothing.
+// Close gives back budgeted units, except those of calls under way, closes the leases, and waits until none of the
+// client's goroutines runs. It does not close the go-redis client. Afterwards, verbs return ErrClosed. Close returns
+// the leases' first error and the first error from each limiter's budget. A second Close waits for the first one. Close
+// of a nil Client does nothing.
 func (c *Client) Close() (err error) {
 	if c != nil {
 		c.closed.once(func() { err = c.close() })

@@ -10,15 +10,15 @@
 //
 // Make a limiter once, with a name, a limit and its [Option] values. [Client.Rate] drains at a rate (GCRA),
 // [Client.Window] is a sliding window, [Client.Quota] a fixed window, [Client.Policy] has its limits in the server's
-// configuration, [Client.Slots] is a number of concurrent holders. Each has the verbs that make sense for it. They take
-// the rest of the key. A denial isn't an error: see [Result].
+// configuration, [Client.Slots] is a number of concurrent holders. Each has the verbs that make sense for it. Verbs
+// take the rest of the key. A denial isn't an error: see [Result].
 //
 // # When the server is unavailable
 //
-// Each call ends within its [Timeout], and is sent once. A call whose reply is lost may have taken its units. It returns
-// an error, or the decision of [FailOpen] or [FailClosed]. [Result].Source and Cause say who decided, and why the server
+// Each call ends within its [Timeout] and is sent once. A call whose reply is lost may have taken its units. It returns
+// an error, or the decision of [FailOpen] or [FailClosed]. [Result].Source and Cause say who decided and why the server
 // did not.
 //
-// Options save round trips: [Coalesce], which is on, [DenyCache] and [Budget]. Calls for several keys share pipelines
-// when more than a few are under way.
+// Three options save round trips: [Coalesce] (on by default), [DenyCache] and [Budget]. Calls for several keys share
+// pipelines when more than a few are under way.
 package throttle

@@ -9,9 +9,9 @@ import (
 
 // errors.Is finds these in the errors of this package.
 var (
-	// ErrUnavailable: nobody decided. There was no reply in time or no connection, the server cannot write (loading, out of
-	// memory, a replica, a cluster that is down), or it refuses this client (a changed password or permission). So is
-	// every error reply that isn't gothrottle's, such as a proxy's. A call that was sent may have taken its units.
+	// ErrUnavailable: nobody decided. There was no reply in time or no connection, the server cannot write (loading,
+	// out of memory, a replica, a cluster that is down), or it refuses this client (a changed password or permission).
+	// Every error reply that isn't gothrottle's, such as a proxy's, counts too. A sent call may have taken its units.
 	ErrUnavailable = wire.ErrUnavailable
 
 	// ErrNoModule: the server does not know the command. Load gothrottle, or use the option Script.
@@ -27,11 +27,11 @@ var (
 	// ErrClosed: the client was closed.
 	ErrClosed = wire.ErrClosed
 
-	// ErrLost is the cause of a lease's context that ended because the slot was lost.
+	// ErrLost is the cause of a lease's context if it ended because the slot was lost.
 	ErrLost = errors.New("throttle: the lease was lost")
 )
 
-// DeniedError is the error of Wait, WaitN, Lease and Acquire if they were not admitted. errors.As finds a *DeniedError.
+// DeniedError is what Wait, WaitN, Lease and Acquire return if denied. errors.As finds a *DeniedError.
 type DeniedError struct{ Result Result }
 
 func (e *DeniedError) Error() string {

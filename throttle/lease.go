@@ -16,7 +16,7 @@ import (
 // Lease is a slot that this process holds. The slot is renewed in the background until Close.
 type Lease struct {
 	Result  Result // of the call that took the slot
-	Holder  string // its id on the server, which no other lease has
+	Holder  string // its id on the server, unique to this lease
 	l       limiter
 	key     string
 	ctx     context.Context
@@ -27,13 +27,13 @@ type Lease struct {
 	err     error // of Close
 }
 
-// Part returns a part of All: a slot of this key, for a holder that the caller names, 1 to 512 bytes. Nobody renews the slot.
+// Part returns a part of All: a slot of this key, for a holder the caller names (1 to 512 bytes). Nothing renews it.
 func (s Slots) Part(key, holder string) Part { return Part{l: s.l, key: key, n: 1, holder: holder} }
 
-// Lease takes a slot, or returns a *DeniedError at once if none is free. The slot is renewed every third of its time, and
-// every tenth while the server is unavailable, until Close, which must be called. The end of ctx does not end the lease.
-// With FailOpen, and while the server is unavailable, the Lease holds nothing. If a reply is lost, a slot may stay taken
-// until it lapses.
+// Lease takes a slot, or returns a *DeniedError at once if none is free. The slot is renewed every third of its ttl
+// (every tenth while the server is unavailable) until Close, which you must call. The end of ctx does not end the
+// lease. With FailOpen, a Lease taken while the server is unavailable holds nothing. After a lost reply, a slot may
+// stay taken until it lapses.
 func (s Slots) Lease(ctx context.Context, key string) (*Lease, error) {
 	return s.lease(ctx, key, rand.Text())
 }
@@ -48,9 +48,9 @@ func (s Slots) lease(ctx context.Context, key, holder string) (*Lease, error) {
 	return lease, err
 }
 
-// Acquire is Lease that waits for a free slot until the end of ctx. It asks again after a twentieth of a slot's time, 10 ms
-// to 1 s, or when a slot lapses. There is no queue: if several wait, chance decides. An error that isn't a denial is
-// returned at once, but for ErrUnavailable with the option AwaitServer. All its calls have one holder, so a lost reply does
+// Acquire is a Lease that waits for a free slot until ctx ends. It asks again after a twentieth of the ttl (10 ms to 1
+// s) or when a slot lapses. There is no queue: if several callers wait, chance decides. It returns any error but a
+// denial at once, except ErrUnavailable with the option AwaitServer. All its calls use one holder, so a lost reply does
 // not keep it from its own slot.
 func (s Slots) Acquire(ctx context.Context, key string) (*Lease, error) {
 	holder := rand.Text()
@@ -123,17 +123,17 @@ func (l *limiter) slot(ctx context.Context, key, holder string, m mode) (r Resul
 // Holding is the decision of Hold.
 type Holding struct {
 	Result
-	Renewed bool // the holder had the slot already. Then Granted is 0
+	Renewed bool // the holder had the slot already. Granted is then 0
 }
 
-// Hold takes a slot for a holder that the caller names, or renews it: 1 to 512 bytes. Nobody renews it afterwards. A holder
-// that expects Renewed and finds it false had lost its slot.
+// Hold takes or renews a slot for a holder that the caller names (1 to 512 bytes). Nothing renews it afterwards. If you
+// expect Renewed and it is false, the slot had been lost.
 func (s Slots) Hold(ctx context.Context, key, holder string) (Holding, error) {
 	return s.hold(ctx, "Hold", key, holder, take)
 }
 
-// Peek returns what Hold would, and changes nothing. Allowed: the holder has a slot or would get one. Remaining is how many
-// slots are free now.
+// Peek returns what Hold would return and changes nothing. Allowed: the holder has a slot or would get one. Remaining
+// is how many slots are free now.
 func (s Slots) Peek(ctx context.Context, key, holder string) (Holding, error) {
 	return s.hold(ctx, "Peek", key, holder, peek)
 }
@@ -157,7 +157,7 @@ func (s Slots) hold(ctx context.Context, v string, key, holder string, m mode) (
 	return h, err
 }
 
-// Release gives back the slot of a holder, and reports whether it was held.
+// Release gives back a holder's slot and reports whether it was held.
 func (s Slots) Release(ctx context.Context, key, holder string) (held bool, err error) {
 	var r Result
 	defer s.l.observe("Release", key, time.Now(), &r, &err)
@@ -178,16 +178,16 @@ func (l *limiter) checkHolder(v string, holder string) error {
 	return l.check(v, 1, take)
 }
 
-// Context ends when the lease is lost, with the cause ErrLost, or when it is closed. It has the values of the context that
-// Lease was called with, and does not end with it.
+// Context returns a context that ends when the lease is closed, or lost (the cause is then ErrLost). It has the values
+// of the context passed to Lease but does not end with it.
 func (l *Lease) Context() context.Context { return l.ctx }
 
-// Token returns a fencing token, for storage that keeps the largest one and refuses smaller ones: so it refuses a holder that
-// has lost its slot and does not know it yet. It is the server's time in us at which the slot was taken, or renewed last: call
-// Token before the work begins. The first call asks the server, later ones return the same number. ErrLost: the server knows
-// no such slot. A later holder's token is larger, with Script if the server's clock is not set back, and after a restart or a
-// failover as docs/go.md says. Holders at the same time are told apart by Holder. The server's user needs the permission for
-// ZMSCORE. A cluster client that reads from replicas may get a wrong ErrLost.
+// Token returns a fencing token. Storage that keeps the largest token and refuses smaller ones thus refuses a holder
+// that has lost its slot without knowing it. The token is the server's time, in us, at which the slot was taken or last
+// renewed, so call Token before the work begins. The first call asks the server; later ones return the same number.
+// ErrLost: the server knows no such slot. A later holder's token is larger: with Script, only if the server's clock is
+// not set back; after a restart or a failover, as docs/go.md says. Compare Holder to distinguish concurrent holders.
+// The server's user needs permission for ZMSCORE. A cluster client that reads from replicas may get a wrong ErrLost.
 func (l *Lease) Token(ctx context.Context) (int64, error) {
 	if token := l.token.Load(); token != 0 {
 		return token, nil
@@ -256,8 +256,8 @@ func sleep(d time.Duration, stop <-chan struct{}) bool {
 	}
 }
 
-// Close releases the slot and ends the lease's context. The error says why the slot was not released; then it lapses by
-// itself. Close of a nil Lease does nothing.
+// Close releases the slot and ends the lease's context. If the slot could not be released, the error says why, and the
+// slot lapses by itself. Close of a nil Lease does nothing.
 func (l *Lease) Close() error {
 	if l == nil {
 		return nil

@@ -56,21 +56,21 @@ func PerMinute(count int64) Limit { return Per(count, time.Minute) }
 // PerHour drains count units an hour; count units fit at once, unless Burst says otherwise.
 func PerHour(count int64) Limit { return Per(count, time.Hour) }
 
-// Per drains count units per period. In any length of time t at most burst + t x count / period units are admitted. Count
-// is 1 to 10^12, the period is a whole number of milliseconds up to 100 years. A year is 365 days.
+// Per drains count units per period. In any length of time t, at most burst + t x count / period units are admitted.
+// Count is 1 to 10^12; the period is a whole number of milliseconds up to 100 years. A year is 365 days.
 func Per(count int64, period time.Duration) Limit {
 	return Limit{bounds{kind: rateKind, units: count, count: count, period: period}}
 }
 
-// Burst returns a rate of which this many units fit at once, 1 to 10^12. They must drain within 100 years. On the wire
-// max_burst is one less.
+// Burst returns the rate with room for this many units at once: 1 to 10^12, which must drain within 100 years. The
+// max_burst sent to the server is one less.
 func (l Limit) Burst(units int64) Limit {
 	l.limit.units = units
 	return l
 }
 
-// Lockout returns a rate with which a denial begins a pause of this length, in which nothing is admitted. It is a whole
-// number of milliseconds, 1 ms to 100 years.
+// Lockout returns the rate with a lockout: a denial begins a pause of this length, during which nothing is admitted. It
+// is a whole number of milliseconds, 1 ms to 100 years.
 func (l Limit) Lockout(pause time.Duration) Limit {
 	if l.limit.lockout = pause; pause == 0 {
 		l.limit.lockout = -1 // refused, where 0 would mean none
@@ -81,12 +81,13 @@ func (l Limit) Lockout(pause time.Duration) Limit {
 // Units is the limit of a Window, a Quota or Slots: n units in the limiter's own period, or n holders, 1 to 10^12.
 func Units(n int64) Limit { return Limit{bounds{kind: unitsKind, units: n}} }
 
-// Unlimited is a limit of every kind that admits all calls. The server is not asked, and nothing is counted. In a Result
-// Limit and Remaining are 1<<63 - 1, Granted is what was asked for, both times are 0, and the Source is FromLimit.
+// Unlimited is a limit, for any kind of limiter, that admits all calls. The server is not asked, and nothing is
+// counted. In its Results, Limit and Remaining are 1<<63 - 1, Granted is what was asked, both times are 0, the Source
+// FromLimit.
 func Unlimited() Limit { return Limit{bounds{answer: admits}} }
 
-// Suspended is a limit of every kind that denies all calls. The server is not asked, and nothing is counted or given back.
-// In a Result Limit, Remaining and Granted are 0, RetryAfter is Never, and the Source is FromLimit.
+// Suspended is a limit, for any kind of limiter, that denies all calls. The server is not asked, and nothing is counted
+// or given back. In its Results, Limit, Remaining and Granted are 0, RetryAfter is Never, the Source FromLimit.
 func Suspended() Limit { return Limit{bounds{answer: refuses}} }
 
 // with returns the bounds with another limit of their kind.

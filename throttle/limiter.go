@@ -65,15 +65,15 @@ type Window struct{ counts }
 // Quota is a limiter over fixed windows.
 type Quota struct{ counts }
 
-// Policy is a limiter whose limits are in the server's configuration. Nothing can be given back to it, settled, or
-// combined by All.
+// Policy is a limiter whose limits are in the server's configuration. It takes no refunds or settlements, and All
+// cannot combine it.
 type Policy struct{ verbs }
 
 // Slots is a limiter of concurrent holders.
 type Slots struct{ named }
 
-// Limits makes limiters of one name, a limiter for each call if need be: it costs no search, lock or memory. A limit that
-// makes no sense is an ErrParams of every verb. A key has limits of one kind.
+// Limits makes limiters of one name, even a new one for each call: that costs no search, lock or memory. If a limit
+// makes no sense, every verb returns an ErrParams. A key has limits of one kind.
 type Limits struct{ f *family }
 
 // named has what all limiters have.
@@ -130,9 +130,9 @@ func (s Limits) Reset(ctx context.Context, key string) error {
 	return s.Rate(Unlimited()).Reset(ctx, key)
 }
 
-// With returns the limiter of the same name and options with another rate, for limits that differ by user or change at run
-// time. It is a value that costs no search, lock or memory. Both limits count at the same keys: docs/commands.md says how
-// usage carries over to a changed rate.
+// With returns the limiter of the same name and options with another rate, for limits that differ by user or change at
+// run time. It is a value that costs no search, lock or memory. Both limits count under the same keys: docs/commands.md
+// says how usage carries over to a changed rate.
 func (r Rate) With(limit Limit) Rate { return Rate{withLimit(r.l.family, r.l.bounds, limit)} }
 
 // With returns the limiter of the same name, period and options with other Units: see Rate.With.
@@ -150,13 +150,13 @@ func (s Slots) With(limit Limit) Slots {
 type Info struct {
 	Name    string
 	Err     error         // why the limiter is refused, or nil
-	Units   int64         // that fit at once
-	Span    time.Duration // how long a full limiter takes to be empty, if nobody takes more
-	Next    time.Duration // the longest time until a limiter in use has one more unit: of a Window or a Quota the period
-	Lockout time.Duration // of a Rate, or 0
+	Units   int64         // how many fit at once
+	Span    time.Duration // how long a full limiter takes to drain, if nobody takes more
+	Next    time.Duration // the longest time until a limiter in use has one more unit; for a Window or a Quota, the period
+	Lockout time.Duration // a Rate's, or 0
 }
 
-// Info describes the limiter. Of an Unlimited one Units is 1<<63 - 1, and of a Suspended one 0, without times.
+// Info describes the limiter. Units is 1<<63 - 1 if it is Unlimited and 0 if it is Suspended; neither has times.
 func (a named) Info() Info {
 	l := a.l
 	info := Info{Err: l.broken()}
@@ -177,7 +177,7 @@ func (a named) Info() Info {
 	return info
 }
 
-// Must returns a limiter, and panics if it is refused: for limits that are constants of the program.
+// Must returns a limiter, or panics if the limiter is refused. Use it for limits that are constants.
 func Must[L interface{ Info() Info }](limiter L) L {
 	if err := limiter.Info().Err; err != nil {
 		panic(err)
@@ -210,14 +210,14 @@ func (a verbs) AllowN(ctx context.Context, key string, n int64) (Result, error) 
 }
 
 // Peek returns the state of a key and changes nothing. It also works when the server's memory is full. Allowed is false
-// while nothing remains, unless the SHADOW of a Policy admits. RetryAfter is known only while more is in use than the
-// limit, or during a lockout.
+// while nothing remains, unless a Policy's SHADOW admits. RetryAfter is known only while more is in use than the limit,
+// or during a lockout.
 func (a verbs) Peek(ctx context.Context, key string) (Result, error) {
 	return a.l.verb(ctx, "Peek", key, 0, peek)
 }
 
-// Reset deletes the key: nothing is in use afterwards, a lockout has ended, and leases are lost at their next renewal. The
-// user of the server needs the permission for DEL. Other processes with a DenyCache notice it late.
+// Reset deletes the key: nothing is in use afterwards, a lockout has ended, and leases are lost at their next renewal.
+// The server's user needs permission for DEL. Other processes with a DenyCache notice the reset late.
 func (a named) Reset(ctx context.Context, key string) error { return a.l.reset(ctx, key) }
 
 // AllowAtMost takes n units, or as many as are left. Allowed is false only if none is left. Granted is how many were
@@ -226,15 +226,14 @@ func (a counts) AllowAtMost(ctx context.Context, key string, n int64) (Result, e
 	return a.l.verb(ctx, "AllowAtMost", key, n, upTo)
 }
 
-// Refund gives n units back, but no more than are in use; n is at least 1. Granted is minus the number of units given
-// back.
+// Refund gives n units back, but no more than are in use; n is at least 1. Granted is minus the units given back.
 func (a counts) Refund(ctx context.Context, key string, n int64) (Result, error) {
 	return a.l.verb(ctx, "Refund", key, -n, upTo)
 }
 
 // Settle corrects an estimate: a positive difference is charged, past the limit if need be, and a negative one is given
-// back. If the estimate has drained meanwhile, the units given back are those of later calls. Settle is sent once: if it
-// fails, it may have settled.
+// back. If the estimate has drained by then, the units given back are later calls'. Settle is sent once: if it fails,
+// it may have settled.
 func (a counts) Settle(ctx context.Context, key string, difference int64) (Result, error) {
 	m := force
 	if difference < 0 {
@@ -243,10 +242,10 @@ func (a counts) Settle(ctx context.Context, key string, difference int64) (Resul
 	return a.l.verb(ctx, "Settle", key, difference, m)
 }
 
-// Raise makes the usage of a key at least n units, past the limit if need be, and never lowers it: n is 0 to 10^12 + 1. Use it
-// to follow a limit elsewhere, of which n = limit - remaining is in use: compute n when you call, for what has drained since
-// would be raised again. Granted is how many units were added, 0 if more was in use already. Raise is sent once, and is never
-// denied; it has no fallback. Usage that would take more than 100 years to drain is an ErrParams. For Retry-After see Pause.
+// Raise brings a key's usage up to n units (0 to 10^12 + 1), past the limit if need be, and never lowers it. Use it to
+// follow a limit elsewhere, with n = limit - remaining. Compute n just before the call: an older n adds back what has
+// drained since. Granted is the units added, 0 if n or more were in use. Raise is sent once, is never denied and has no
+// fallback. Usage that would take more than 100 years to drain is an ErrParams. For Retry-After, see Pause.
 func (a counts) Raise(ctx context.Context, key string, n int64) (Result, error) {
 	return a.l.verb(ctx, "Raise", key, n, raise)
 }

@@ -11,7 +11,7 @@ type Result struct {
 	Limit      int64         // units that fit at once
 	Remaining  int64         // whole units left, 0 to Limit
 	Granted    int64         // units taken; negative: units given back
-	RetryAfter time.Duration // how long until the same call is admitted, or Never; 0 if it was. After a part was granted: how long until one more unit
+	RetryAfter time.Duration // how long until the same call is admitted, or Never; 0 if it was. If only part was granted: how long until one more unit
 	ResetAfter time.Duration // how long until nothing is in use
 	Source     Source        // who decided; "" if there is an error
 	Cause      error         // why the server did not decide; nil if it did
@@ -30,7 +30,7 @@ func (r Result) RetryAfterSeconds() int64 {
 	return seconds
 }
 
-// Source says who decided, in one word, as metrics want it.
+// Source says who decided, in one word, for metrics.
 type Source string
 
 const (

@@ -23,9 +23,9 @@ type Reservation struct {
 }
 
 // Reserve asks for n units that fit within maxWait: 0 to 100 years, in whole milliseconds, rounded down. The units are
-// taken now; the caller acts after Wait. Callers get slots one after another, by the server's clock. All callers of the key
-// should reserve, with the same limit, which must have no Lockout. When the server is unavailable the slot is at once or
-// never, as FailOpen or FailClosed says.
+// taken now; the caller acts after Wait. Callers get slots one after another, by the server's clock. All callers of the
+// key should reserve, with the same limit, which must have no Lockout. When the server is unavailable, FailOpen gives a
+// slot at once and FailClosed gives none.
 func (r Rate) Reserve(ctx context.Context, key string, n int64, maxWait time.Duration) (res *Reservation, err error) {
 	l := r.l
 	res = &Reservation{l: l, key: key, n: n, cancelled: newEnding()}
@@ -51,8 +51,8 @@ func (r Rate) Reserve(ctx context.Context, key string, n int64, maxWait time.Dur
 	return res, err
 }
 
-// Cancel gives the units back, if the slot has not come yet; later it does nothing. It is sent once, even if ctx has ended.
-// Further calls return the same error, which says why the units may not have been given back.
+// Cancel gives the units back if the slot has not come yet; afterwards it does nothing. It is sent once, even if ctx
+// has ended. Further calls return the same error, which says why the units may not have been given back.
 func (r *Reservation) Cancel(ctx context.Context) error {
 	if r.at.IsZero() {
 		return nil
@@ -65,10 +65,10 @@ func (r *Reservation) Cancel(ctx context.Context) error {
 	return r.err
 }
 
-// Wait reserves one unit and returns when its slot comes. It returns a *DeniedError at once if the slot would come after
-// the end of the context. If the context is cancelled in between, the slot is cancelled, too. If the context has ended
-// before the call, Wait returns the context's error, whatever the options say. If it ends while the server is asked, the slot
-// may stay taken.
+// Wait reserves one unit and returns when its slot comes. It returns a *DeniedError at once if the slot would come
+// after the context ends. If the context is cancelled while Wait waits for the slot, so is the slot. If the context has
+// ended before the call, Wait returns the context's error, whatever the options say. If it ends while the server is
+// being asked, the slot may stay taken.
 func (r Rate) Wait(ctx context.Context, key string) error { return r.WaitN(ctx, key, 1) }
 
 // WaitN is Wait for n units.
@@ -97,10 +97,10 @@ func (r Rate) WaitN(ctx context.Context, key string, n int64) error {
 	return nil
 }
 
-// Pause lets nothing be admitted for at least this long, up to 100 years: another service has asked for it. It is Raise to
-// limit - 1 + pause x count / period units, so pauses don't add up, however many processes ask: the one that ends last counts.
-// Calls for one unit resume within the time in which a unit drains, at the rate alone. If an error is returned, there may be a
-// pause.
+// Pause stops admission for at least this long, up to 100 years, because another service has asked for it. It is a
+// Raise to limit - 1 + pause x count / period units. So pauses don't add up, however many processes ask: the one that
+// ends last counts. Calls for one unit then resume within the time in which a unit drains, without a burst. If Pause
+// returns an error, there may still be a pause.
 func (r Rate) Pause(ctx context.Context, key string, pause time.Duration) (Result, error) {
 	n, l := int64(1), r.l
 	if l.answer == asks && l.broken() == nil {
