@@ -162,7 +162,8 @@ func (c *Conn) send(cmd command) error {
 	return err
 }
 
-// connectTimeout bounds how long go-redis may take to set up a connection. Close waits for it. A try that fails is followed by
+// connectTimeout bounds how long go-redis may take to set up a connection. Close waits for a try to connect, which sets up one and
+// then the others. A try that fails is followed by
 // a rest, and each further rest is about twice as long: a busy server gets no work done if a hundred processes set up
 // connections all the time.
 const (
@@ -185,7 +186,7 @@ func (c *Conn) connect(l *lane, w *within, key string, err error) {
 		return
 	}
 	l.connecting = c.Start(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*connectTimeout)
 		defer cancel()
 		works := setUp(ctx, c.rdb, func(_ any, err error) error {
 			if err != nil && failsAll(err) {
