@@ -8,7 +8,7 @@ import (
 	"gothrottle/funnel"
 )
 
-// ErrorCode names one error reply. NoError means that there is no error. The texts are a promise to users (docs/stability.md)
+// ErrorCode names one error reply. NoError means that the call succeeded. The texts are a promise to users (docs/stability.md)
 // and do not change. docs/commands.md explains some.
 type ErrorCode int32
 

@@ -12,7 +12,7 @@ local RANGE = 9007199254740992 -- 2^53
 local MORE = 1 + 1e-12 -- so much more than another number is more for certain, whatever doubles cut off
 local now_s, now_ns -- set by what reads the clock first; it is read once
 
--- Plain calls come first: those without other options than UPTO, LOCKOUT, ALIGN and MS, and GO.ALL of such clauses. They need no
+-- Plain calls come first: they have no option but UPTO, LOCKOUT, ALIGN and MS, or are GO.ALL of such clauses. They need no
 -- closures and few tables, and cost a quarter of what the general part costs. A call that turns out not to be plain begins
 -- there again: nothing is written before everything is judged.
 
