@@ -162,10 +162,9 @@ func (c *Conn) send(cmd command) error {
 	return err
 }
 
-// connectTimeout bounds how long go-redis may take to set up a connection. Close waits for a try to connect, which sets up one and
-// then the others. A try that fails is followed by
-// a rest, and each further rest is about twice as long: a busy server gets no work done if a hundred processes set up
-// connections all the time.
+// connectTimeout bounds how long go-redis may take to set up a connection. Close waits for a try to connect, which sets up
+// one and then the others. A try that fails is followed by a rest, and each further rest is about twice as long: a busy
+// server gets no work done if a hundred processes set up connections all the time.
 const (
 	connectTimeout = 500 * time.Millisecond
 	shortestRest   = 500 * time.Millisecond

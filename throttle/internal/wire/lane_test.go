@@ -130,6 +130,7 @@ func TestConnect(t *testing.T) {
 		takes = connectTimeout - time.Millisecond // for one, and again for the others
 		ask()
 		time.Sleep(2 * connectTimeout)
+		synctest.Wait()
 		require.Zero(t, l.circuit.failures)
 		takes, fails = 0, loading
 		tries.Store(0)
