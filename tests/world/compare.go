@@ -3,6 +3,7 @@ package world
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"testing"
 
 	"gothrottle/funnel"
@@ -75,6 +76,7 @@ func (c *comparison) count(call *Call, reply any, now funnel.Micros) {
 	}
 	c.tally["forced"] += int(one(call.Force))
 	c.tally["raised"] += int(one(call.Clauses[0].Raise))
+	c.tally["shares"] += int(one(slices.ContainsFunc(call.Clauses, func(c Clause) bool { return c.Weight > 0 })))
 	if call.short {
 		c.tally["short"]++
 	}
@@ -109,7 +111,7 @@ func Compare(t *testing.T, h Host, calls int, seed uint64) {
 	c := &comparison{Host: h, tally: map[string]int{}}
 	for first := 0; first < calls; seed++ {
 		g := NewGenerator(seed, 8)
-		g.Tight = true
+		g.Tight, g.Shares = true, seed%2 == 1
 		var all []instant
 		for n := 0; n < 300; n += len(all[len(all)-1].batch) {
 			all = append(all, g.instant())

@@ -17,6 +17,8 @@ type Generator struct {
 	// Tight: there are few keys of each kind, numbers are small, and no two calls of a key agree on them. Nearly all
 	// calls are right. Else callers of a key mostly agree, and all commands and wrong words come up.
 	Tight bool
+	// Shares: nearly all calls are GO.ALL, and most of them have fair shares.
+	Shares bool
 }
 
 // NewGenerator returns a generator that makes the same calls for the same seeds.
@@ -182,7 +184,7 @@ func (g *Generator) Call() (w Words) {
 // tightCall makes a call that models can decide.
 func (g *Generator) tightCall() (w Words) {
 	switch n := g.IntN(100); {
-	case n < 33:
+	case n < 33 && !g.Shares:
 		w = Words{"GO.POLICY", TightKeys['t'], text(g.IntN(6)), "MS"}
 	case n < 75:
 		w = g.all()
@@ -234,8 +236,15 @@ func (g *Generator) all() Words {
 	unit, ms := g.unit()
 	force := g.IntN(6) == 0
 	last := byte(0) // the kind of the clause before
-	for range 1 + g.IntN(4) {
+	clauses := 1 + g.IntN(4)
+	if g.Shares {
+		clauses += 2
+	}
+	for range clauses {
 		letter := Pick[byte](g.Rand, 't', 't', 'w', 'q', 'l')
+		if g.Shares && letter == 't' {
+			letter = 'w'
+		}
 		if letter == 'l' && force {
 			letter = 't'
 		}
