@@ -72,6 +72,10 @@ go_tool() {
   echo "$program"
 }
 
+# upstream_gateway  installs the service that the gateway is compared with, and prints its path. The version is fixed, because
+# the project has no releases.
+upstream_gateway() { go_tool github.com/envoyproxy/ratelimit/src/service_cmd@v1.4.1-0.20260122083618-3fb702589d36; }
+
 # find_server  prints the path of a redis-server or valkey-server, or of the one that GOTHROTTLE_SERVER names. If there is
 # none, it installs the distribution's package where that is allowed.
 find_server() {

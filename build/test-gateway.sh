@@ -10,8 +10,7 @@ need 'nginx caddy haproxy gunicorn' nginx-light caddy haproxy gunicorn
 need 'node npm' nodejs npm
 node_modules
 need_server
-# The version is fixed, because the project has no releases.
-GOTHROTTLE_RATELIMIT=$(go_tool github.com/envoyproxy/ratelimit/src/service_cmd@v1.4.1-0.20260122083618-3fb702589d36)
+GOTHROTTLE_RATELIMIT=$(upstream_gateway)
 export GOTHROTTLE_RATELIMIT
 lint_module gateway
 go -C gateway test -count=1 -timeout 10m ./... "$@"

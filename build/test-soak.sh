@@ -9,7 +9,7 @@ renice -n 19 $$ >/dev/null # whatever else runs comes first, also in other sessi
 build/module.sh
 servers=${SERVER:-$(local_server)}
 read -ra each <<<"$servers"
-all=' chaos slots flood concurrent models script simulation fuzzers '
+all=' chaos slots flood concurrent models script gateway simulation fuzzers '
 parts=" ${ONLY:-$all} "
 for part in $parts; do [[ $all == *" $part "* ]] || die "ONLY: '$part' is not one of the parts:$all"; done
 minutes=${MINUTES:-10}
@@ -69,20 +69,30 @@ chaos() {
 # The parts. Each takes the server's name for the table.
 
 run_chaos() { chaos 'random calls and faults' "$1" calls fault 25; }
-run_slots() { chaos 'slots that move' "$1" 'calls  ' 'moves by' 5 -cluster -steps 60; }
-run_flood() { chaos floods "$1" calls 'no faults' 5 -only flood; }
+run_slots() { chaos 'slots that move' "$1" 'calls  ' 'moves by' 8 -cluster -steps 60; }
+run_flood() { chaos floods "$1" calls 'no faults' 10 -only flood; }
+run_concurrent() { chaos 'concurrent calls' "$1" calls fault 15 -many; }
 
-run_concurrent() { chaos 'concurrent calls' "$1" calls fault 10 -many; }
-
+# Calls with fair shares have a row of their own.
 run_models() {
-  local calls=$((minutes * 400000))
+  local calls=$((minutes * 200000)) shares
   GOTHROTTLE_SEED=$((RANDOM * 10000000)) GOTHROTTLE_CALLS=$calls GOGC=1000 took go test -count=1 -timeout 0 -v -run Server_all ./tests/world || return
-  record 'calls against exact models' "$1" "$calls" 0 "$seconds"
+  shares=$(grep -o 'shares:[0-9]*' "$log" | cut -d: -f2)
+  record 'calls against exact models' "$1" $((calls - shares)) 0 "$seconds"
+  record 'fair shares against exact models' "$1" "$shares" 0 0
+}
+
+run_gateway() {
+  local calls=$((minutes * 10000))
+  GOTHROTTLE_RATELIMIT=$(upstream_gateway)
+  export GOTHROTTLE_RATELIMIT
+  GOTHROTTLE_SEED=$((RANDOM * 1000000)) GOTHROTTLE_CALLS=$calls took go -C gateway test -count=1 -timeout 0 -run '^TestSideBySide$' . || return
+  record 'gateway beside envoyproxy/ratelimit' "$1" "$calls" 0 "$seconds"
 }
 
 # Each of the commands and kinds of GO.ALL gets as many calls.
 run_script() {
-  local calls=$((minutes * 4000))
+  local calls=$((minutes * 12000))
   GOTHROTTLE_SCRIPT_SEED=$((RANDOM * 10000000)) GOTHROTTLE_SCRIPT_CALLS=$calls took go test -count=1 -timeout 0 -v -run TestScript_random ./tests || return
   record 'script and module in turn' "$1" $(($(grep -c ' --- PASS' "$log") * calls)) 0 "$seconds"
 }
@@ -92,7 +102,7 @@ for server in "${each[@]}"; do
   GOTHROTTLE_SERVER=$(server_path "$server")
   export GOTHROTTLE_SERVER
   name="$(basename "$GOTHROTTLE_SERVER" -server) $(server_version "$GOTHROTTLE_SERVER")"
-  for one in chaos slots flood concurrent models script; do once "$one" "$name" "run_$one" "$name"; done
+  for one in chaos slots flood concurrent models script gateway; do once "$one" "$name" "run_$one" "$name"; done
 done
 
 run_simulation() {
