@@ -4,8 +4,10 @@ package storage
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"syscall"
@@ -174,31 +176,107 @@ var faults = []struct {
 	}},
 }
 
-// slowness is how long fsync takes with testdata/slow.c.
+// slowness is how much longer fsync takes on a slow disk.
 const slowness = 20 * time.Millisecond
 
-func TestStorage_faults(t *testing.T) {
-	servers.Needed(t, "test-failover")
+// slow is what starts a server whose fsync takes that much longer. If synced isn't empty, testdata/slow.c writes into that file
+// what is safe.
+func slow(t *testing.T, longer time.Duration, synced string) []string {
+	t.Helper()
 	source, err := os.ReadFile("testdata/slow.c")
 	if err != nil {
 		t.Fatal(err)
 	}
-	slow, err := servers.Library(t.TempDir(), "slow", source)
+	library, err := servers.Library(t.TempDir(), "slow", source)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return []string{"env", "LD_PRELOAD=" + library, fmt.Sprint("FSYNC_US=", longer.Microseconds()), "SYNCED=" + synced}
+}
+
+func TestStorage_faults(t *testing.T) {
+	servers.Needed(t, "test-failover")
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
 			d, l := newDisk(t), newLedger(t)
 			o := servers.Options{Folder: d.folder, Args: strings.Fields(f.args)}
 			if f.name == "slow fsync" {
-				o.Before = []string{"env", "LD_PRELOAD=" + slow}
+				o.Before = slow(t, slowness, "")
 			}
 			s := servers.New(t, o)
 			l.must(s, 100)
 			f.run(d, l, s)
 		})
 	}
+}
+
+// A machine loses power while the append-only file is written to the disk every second. At most what was acknowledged in the
+// last second or so is lost, and in twice the time of an fsync. Here a server is killed, and its file cut to what was safe.
+func TestStorage_powerLoss(t *testing.T) {
+	servers.Needed(t, "test-failover")
+	for _, takes := range []time.Duration{0, time.Second} {
+		for try := range 3 {
+			t.Run(fmt.Sprint("fsync takes ", takes, ", ", try), func(t *testing.T) {
+				t.Parallel()
+				lost := powerLoss(t, takes, 3*time.Second+time.Duration(try)*430*time.Millisecond)
+				if t.Logf("lost: the last %v", lost); lost > 2*time.Second+2*takes {
+					t.Errorf("lost: the last %v", lost)
+				}
+			})
+		}
+	}
+}
+
+// powerLoss makes calls for a while, takes the power away and returns how long before the first lost call was acknowledged.
+func powerLoss(t *testing.T, fsync, after time.Duration) time.Duration {
+	type mark struct {
+		at    time.Time
+		holds map[string]*memory.Value
+	}
+	l, marks, list := newLedger(t), []mark{{}}, filepath.Join(t.TempDir(), "synced")
+	s := servers.New(t, servers.Options{Args: strings.Fields("--appendonly yes --appendfsync everysec"), Before: slow(t, fsync, list)})
+	for began := time.Now(); time.Since(began) < after; {
+		l.must(s, 1)
+		marks = append(marks, mark{time.Now(), l.holds})
+	}
+	s.Kill()
+	killed := time.Now()
+	file, safe := safeBytes(t, s.Folder, list)
+	got, err := loadCut(l, s.Folder, file, safe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := len(marks) - 1; i > 0; i-- {
+		if reflect.DeepEqual(marks[i].holds, got) {
+			return killed.Sub(append(marks, mark{at: killed})[i+1].at)
+		}
+	}
+	t.Fatalf("what is left is no prefix of %d calls", len(marks)-1)
+	return 0
+}
+
+// safeBytes returns the append-only file and how much of it was safe at last.
+func safeBytes(t *testing.T, folder, list string) (file string, safe int) {
+	files, _ := filepath.Glob(filepath.Join(folder, "appendonlydir", "*.incr.aof"))
+	if len(files) != 1 {
+		t.Fatal(files)
+	}
+	var info syscall.Stat_t
+	text, err := os.ReadFile(list)
+	if err = errors.Join(err, syscall.Stat(files[0], &info)); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		var inode uint64
+		var size int
+		if _, err := fmt.Sscan(line, &inode, &size); err != nil {
+			t.Fatal(err)
+		}
+		if inode == info.Ino {
+			safe = size
+		}
+	}
+	return filepath.Base(files[0]), safe
 }
 
 // Wherever the last 4 kB of the append-only file are torn, a server loads what some of the calls from the first one on left: each
