@@ -375,7 +375,8 @@ func TestSettings(t *testing.T) {
 	for name := range wrong {
 		require.ErrorContains(t, err, strings.Replace(name, "USE_TLS", "TLS_CERT", 1))
 	}
-	for _, env := range []map[string]string{{"REDIS_TYPE": "odd"}, {"REDIS_TYPE": "sentinel"}, {"REDIS_URL": "redis://:x:y"}, {"REDIS_TLS": "true", "REDIS_TLS_CACERT": "none"}} {
+	for _, env := range []map[string]string{{"REDIS_TYPE": "odd"}, {"REDIS_TYPE": "sentinel"}, {"REDIS_URL": "redis://:x:y"}, {"REDIS_TLS": "true", "REDIS_TLS_CACERT": "none"},
+		{"PROMETHEUS_PATH": "/a//b"}, {"PROMETHEUS_PATH": "metrics"}, {"PROMETHEUS_PATH": "/{a}"}} {
 		_, err := readSettings(env)
 		require.Error(t, err, env)
 	}

@@ -131,7 +131,7 @@ func (s *settings) parse() {
 	if s.redis.PoolSize = int(pool); !prometheus {
 		s.metricsAt = ""
 	}
-	if !strings.HasPrefix(s.metricsPath, "/") || strings.ContainsAny(s.metricsPath, "{} ") {
+	if clean := path.Clean(s.metricsPath); clean[0] != '/' || clean != s.metricsPath || strings.ContainsAny(clean, "{} ") {
 		s.refuse("PROMETHEUS_PATH", errors.New("it must be a path, such as /metrics"))
 	}
 	s.defaults()

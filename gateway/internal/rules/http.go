@@ -135,7 +135,7 @@ func (m *Limit) mistakeOfCost() string {
 // Trusts says whether the request comes from a proxy of trusted_proxies.
 func (h *HTTP) Trusts(r *http.Request) bool {
 	peer, _ := netip.ParseAddrPort(r.RemoteAddr)
-	return slices.ContainsFunc(h.proxies, func(n network) bool { return n.Contains(peer.Addr().Unmap()) })
+	return slices.ContainsFunc(h.proxies, func(n network) bool { return n.Contains(peer.Addr().Unmap().WithZone("")) })
 }
 
 // subject is the request that a proxy asks about.

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"net/http"
+	"net/netip"
 	"net/url"
 	"path"
 	"strings"
@@ -27,6 +28,16 @@ func TestSubject(t *testing.T) {
 		host, uri, _ := strings.Cut(written, " ")
 		s := h.subject(&http.Request{Host: host, Header: http.Header{"X-Forwarded-Uri": {uri}}})
 		require.Equal(t, want, s.is["host"]+" "+s.is["path"], written)
+	}
+}
+
+// A proxy on a link-local address has a zone.
+func TestTrusts(t *testing.T) {
+	h := &HTTP{proxies: []network{{netip.MustParsePrefix("fe80::/10")}, {netip.MustParsePrefix("10.0.0.0/8")}}}
+	for peer, trusted := range map[string]bool{"[fe80::1%eth0]:1": true, "[::ffff:10.0.0.1]:1": true, "10.1.1.1:1": true, "[2001:db8::1]:1": false, "@": false} {
+		if h.Trusts(&http.Request{RemoteAddr: peer}) != trusted {
+			t.Error(peer)
+		}
 	}
 }
 
