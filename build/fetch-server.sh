@@ -11,7 +11,7 @@ folder=$PWD/build/out/servers/$name
 server=$folder/bin/$program-server
 
 # Debian's loader runs the program, because this machine's may be older than the program's libraries. The program takes
-# the wrapper for its own file (--argv0), so it can restart itself.
+# the wrapper for its own file (--argv0), so it can restart itself. The folder can be moved.
 wrap() {
   local loader libraries
   loader=$(find "$folder/root" -type f -name 'ld-linux-*.so.*' -print -quit)
@@ -20,7 +20,8 @@ wrap() {
   mkdir -p "$folder/bin"
   cat >"$folder/bin/$1" <<END
 #!/bin/sh
-exec '$loader' --argv0 "\$0" --library-path '$folder/root/usr/lib/$libraries:$folder/root/lib/$libraries' '$folder/root/usr/bin/$1' "\$@"
+root=\${0%/*}/../root
+exec "\$root/${loader#"$folder/root/"}" --argv0 "\$0" --library-path "\$root/usr/lib/$libraries:\$root/lib/$libraries" "\$root/usr/bin/$1" "\$@"
 END
   chmod 755 "$folder/bin/$1"
 }
