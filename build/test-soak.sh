@@ -21,21 +21,31 @@ go build -o build/out/chaos-program ./tests/chaos
 
 wanted() { [[ $parts == *" $1 "* ]]; }
 
-# record WHAT SERVER CALLS FAULTS SECONDS  adds a run to its row of the table, and to the last row, which is the sum.
+# record WHAT SERVER CALLS FAULTS SECONDS  adds a run to its row of the table, and to the last row, which is the sum. A server
+# without a column is in the one for others.
 record() {
-  awk -F ' *[|] *' -v name="$1 | $2" -v calls="$3" -v faults="$4" -v seconds="$5" -v today="$(date -u +%F)" '
-    function row(name, calls, faults, hours, last) {
-      printf "| %s | %.0f | %.0f | %.3f | %s |\n", name, calls, faults, hours, last
+  awk -F ' *[|] *' -v what="$1" -v server="$2" -v calls="$3" -v faults="$4" -v seconds="$5" -v today="$(date -u +%F)" '
+    function add(run) {
+      $column = sprintf("%.0f", $column + calls)
+      $faulty = sprintf("%.0f", $faulty + faults)
+      $hours = sprintf("%.3f", $hours + seconds / 3600)
+      $last = run
+      text = "|"
+      for (i = 2; i < NF; i++) text = text " " $i " |"
+      print text
     }
-    BEGIN { hours = seconds / 3600 }
+    $2 == "what" {
+      column = NF - 4
+      for (i = 3; i < column; i++) if ($i == server) column = i
+      faulty = NF - 3
+      hours = NF - 2
+      last = NF - 1
+    }
+    $2 == what { add(today); found = 1; next }
     $2 == "all" {
-      if (!found) row(name, calls, faults, hours, today)
-      row("all | ", $4 + calls, $5 + faults, $6 + hours, "")
-      next
-    }
-    $2 " | " $3 == name {
-      found = 1
-      row(name, $4 + calls, $5 + faults, $6 + hours, today)
+      all = $0
+      if (!found) { gsub(/[^|]+/, " "); $2 = what; add(today); $0 = all }
+      add("")
       next
     }
     { print }' docs/tested.md >"$log"
