@@ -20,7 +20,8 @@ wrap() {
   mkdir -p "$folder/bin"
   cat >"$folder/bin/$1" <<END
 #!/bin/sh
-root=\${0%/*}/../root
+root=\$(readlink -f "\$0")
+root=\${root%/bin/*}/root
 exec "\$root/${loader#"$folder/root/"}" --argv0 "\$0" --library-path "\$root/usr/lib/$libraries:\$root/lib/$libraries" "\$root/usr/bin/$1" "\$@"
 END
   chmod 755 "$folder/bin/$1"
