@@ -33,7 +33,7 @@ func runPanic(c *Call) ErrorCode {
 		var nowhere *Call
 		c.Now = nowhere.Now
 	case c.Args[1] == "long":
-		for range 50_000_000 {
+		for range 150_000_000 {
 			c.Replies ^= 1
 		}
 	}
