@@ -8,7 +8,7 @@ need_server
 if [ -n "${CURVE:-}" ]; then
   build/gateway.sh
   GOTHROTTLE_GATEWAY=$PWD/build/out/gothrottle-gateway GOTHROTTLE_CURVE=$(realpath "$CURVE") \
-    exec go test -count=1 -v -timeout 0 -run '^TestHours$' ./tests
+    exec go test -count=1 -v -timeout 0 -run '^TestHours$' ./tests/hours
 fi
 if [ "${LONG:-}" = 1 ]; then
   export MINUTES=${MINUTES:-60} FORKS=${FORKS:-200}

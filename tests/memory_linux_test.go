@@ -34,7 +34,7 @@ func (s *server) usage() usage {
 		require.NoError(s.t, err, name)
 		return n
 	}
-	return usage{used: s.number("memory", "used_memory"), resident: resident(s.t, s.info("server", "process_id")), address: 1024 * field("VmSize"),
+	return usage{used: s.number("memory", "used_memory"), resident: 1024 * field("VmRSS"), address: 1024 * field("VmSize"),
 		threads: field("Threads"), files: int64(len(files))}
 }
 

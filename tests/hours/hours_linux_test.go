@@ -1,6 +1,9 @@
-package tests
+// Package hours watches the memory of a server, a Go client and a gateway for hours: build/test-memory.sh with CURVE.
+package hours
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,22 +26,22 @@ import (
 	"gothrottle/throttle"
 )
 
-// hourly is how long the limits of a long run last: with hourlyNames for each kind of limiter and hourlyRate calls a second,
-// about a million keys exist at any time.
+// period is that of the limits: with so many names for each kind of limiter and so many calls a second, more than a million
+// keys exist at any time.
 const (
-	hourly      = 20 * time.Minute
-	hourlyNames = 1_000_000
-	hourlyRate  = 1300
+	period = 20 * time.Minute
+	names  = 1_000_000
+	rate   = 1300
 )
 
-// calls makes calls of a Go client and of a gateway until ended is closed, on keys that come and go.
-func (s *server) calls(gateway string, ended <-chan struct{}) (wait func()) {
-	rdb := s.run.Client(func(o *redis.Options) { o.ContextTimeoutEnabled = true })
-	s.t.Cleanup(func() { rdb.Close() })
+// load makes calls of a Go client and of a gateway until ended is closed, on keys that come and go.
+func load(t *testing.T, s *servers.Server, gateway string, ended <-chan struct{}) (wait func()) {
+	rdb := s.Client(func(o *redis.Options) { o.ContextTimeoutEnabled = true })
+	t.Cleanup(func() { rdb.Close() })
 	client, err := throttle.New(rdb, throttle.Timeout(time.Minute))
-	require.NoError(s.t, err)
-	kinds := []throttle.Allower{client.Rate("t", throttle.Per(1, hourly).Burst(9)),
-		client.Window("w", 9, hourly), client.Quota("q", 9, hourly)}
+	require.NoError(t, err)
+	kinds := []throttle.Allower{client.Rate("t", throttle.Per(1, period).Burst(9)),
+		client.Window("w", 9, period), client.Quota("q", 9, period)}
 	budget := client.Rate("b", throttle.PerSecond(100), throttle.Budget(10, time.Second))
 	every := func(rate, names int, call func(name string) error) func() {
 		return func() {
@@ -48,20 +52,20 @@ func (s *server) calls(gateway string, ended <-chan struct{}) (wait func()) {
 				case <-tick:
 				}
 				if err := call(strconv.Itoa(rand.IntN(names))); err != nil {
-					s.t.Error(err)
+					t.Error(err)
 				}
 			}
 		}
 	}
 	allow := func(a throttle.Allower) func(string) error {
 		return func(name string) error {
-			_, err := a.Allow(ctx, name)
+			_, err := a.Allow(context.Background(), name)
 			return err
 		}
 	}
 	var running sync.WaitGroup
 	for _, kind := range kinds {
-		running.Go(every(hourlyRate/len(kinds), hourlyNames, allow(kind)))
+		running.Go(every(rate/len(kinds), names, allow(kind)))
 	}
 	running.Go(every(200, 10_000, allow(budget)))
 	running.Go(every(50, 50_000, func(name string) error {
@@ -88,40 +92,54 @@ func resident(t testing.TB, pid string) (n int64) {
 }
 
 // gatewayProgram starts GOTHROTTLE_GATEWAY. It returns where it decides about JSON, and its pid.
-func (s *server) gatewayProgram() (url, pid string) {
-	folder, port, web := s.t.TempDir(), servers.FreePort(), servers.FreePort()
-	require.NoError(s.t, os.WriteFile(filepath.Join(folder, "rules.yaml"),
+func gatewayProgram(t *testing.T, s *servers.Server) (url, pid string) {
+	folder, port, web := t.TempDir(), servers.FreePort(), servers.FreePort()
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "rules.yaml"),
 		[]byte("domain: d\ndescriptors: [{key: k, rate_limit: {unit: minute, requests_per_unit: 5}}]\n"), 0o600))
 	cmd := exec.Command(os.Getenv("GOTHROTTLE_GATEWAY"))
-	cmd.Env = []string{"REDIS_URL=" + s.run.Addr, "CONFIG=" + folder + "/rules.yaml", "HOST=127.0.0.1", "GRPC_HOST=127.0.0.1",
+	cmd.Env = []string{"REDIS_URL=" + s.Addr, "CONFIG=" + folder + "/rules.yaml", "HOST=127.0.0.1", "GRPC_HOST=127.0.0.1",
 		"DEBUG_HOST=127.0.0.1", "PORT=" + web, "GRPC_PORT=" + servers.FreePort(), "DEBUG_PORT=" + port, "LOG_LEVEL=error"}
-	servers.Background(s.t, cmd)
-	eventually(s.t, "the gateway is ready", func() bool {
+	servers.Background(t, cmd)
+	require.NoError(t, servers.Await("the gateway is ready", func() bool {
 		r, err := http.Get("http://127.0.0.1:" + web + "/healthcheck")
 		return err == nil && r.Body.Close() == nil && r.StatusCode == http.StatusOK
-	})
+	}))
 	return "http://127.0.0.1:" + port + "/json", strconv.Itoa(cmd.Process.Pid)
 }
 
+// info returns a number of the server's INFO.
+func info(t *testing.T, s *servers.Server, section, field string) (n int64) {
+	t.Helper()
+	text, err := s.Do("INFO", section)
+	require.NoError(t, err)
+	_, after, _ := strings.Cut(text.(string), "\n"+field+":")
+	_, err = fmt.Sscan(after, &n)
+	require.NoError(t, err, field)
+	return n
+}
+
 // The memory of a server with a million keys that come and go, of a Go client and of a gateway is the same after hours.
-// MINUTES is the time, and the curve goes into the file GOTHROTTLE_CURVE.
+// MINUTES is the time, 240 if it isn't set, and the curve goes into the file GOTHROTTLE_CURVE.
 func TestHours(t *testing.T) {
 	if os.Getenv("GOTHROTTLE_CURVE") == "" {
 		t.Skip("build/test-memory.sh runs this test, with CURVE")
 	}
-	s := start(t, options{})
-	gateway, pid := s.gatewayProgram()
+	minutes, err := strconv.Atoi(cmp.Or(os.Getenv("MINUTES"), "240"))
+	require.NoError(t, err)
+	s := servers.New(t, servers.Options{})
+	gateway, pid := gatewayProgram(t, s)
 	curve, err := os.Create(os.Getenv("GOTHROTTLE_CURVE"))
 	require.NoError(t, err)
 	defer curve.Close()
 	fmt.Fprintln(curve, "minute,keys,used,resident,client,gateway")
-	ended := make(chan struct{})
-	wait := s.calls(gateway, ended)
-	samples := make([][]int64, 4)
-	for n := range setting(t, "MINUTES", 240) + 1 {
-		u := s.usage()
-		now := []int64{u.used, u.resident, resident(t, "self"), resident(t, pid)}
-		fmt.Fprintf(curve, "%d,%d,%d,%d,%d,%d\n", n, s.DBSize(ctx).Val(), now[0], now[1], now[2], now[3])
+	ended, samples := make(chan struct{}), make([][]int64, 4)
+	wait := load(t, s, gateway, ended)
+	server := strconv.FormatInt(info(t, s, "server", "process_id"), 10)
+	for n := range minutes + 1 {
+		keys, err := s.Do("DBSIZE")
+		require.NoError(t, err)
+		now := []int64{info(t, s, "memory", "used_memory"), resident(t, server), resident(t, "self"), resident(t, pid)}
+		fmt.Fprintf(curve, "%d,%d,%d,%d,%d,%d\n", n, keys, now[0], now[1], now[2], now[3])
 		for i := range now {
 			samples[i] = append(samples[i], now[i])
 		}
@@ -130,8 +148,12 @@ func TestHours(t *testing.T) {
 	close(ended)
 	wait()
 	for i, what := range []string{"used memory", "the server", "the client", "the gateway"} {
-		values := samples[i][len(samples[i])/4:] // until keys expire and the Go programs have what they need
-		t.Logf("%s: grew by %d of %d bytes", what, growth(values), median(values))
-		require.LessOrEqual(t, growth(values), median(values)/50, what)
+		values := samples[i][minutes/3:] // until keys expire and the Go programs have what they need
+		third := max(len(values)/3, 1)
+		first, last := median(values[:third]), median(values[len(values)-third:])
+		t.Logf("%s: %d, then %d bytes", what, first, last)
+		require.LessOrEqual(t, last, first+first/50, what)
 	}
 }
+
+func median(values []int64) int64 { return slices.Sorted(slices.Values(values))[len(values)/2] }
