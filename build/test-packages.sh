@@ -34,11 +34,12 @@ export ARCH="amd64 arm64"
 build/package.sh
 out=$PWD/build/out/packages
 
-# Again in another folder, with an empty build cache and a strict umask. Only the tools are not built again.
+# Again in another folder, with an empty build cache and a strict umask, for one architecture. Only the tools are not built
+# again.
 mkdir "$work/again"
 tar --exclude=./.git --exclude=./build/out -c . | tar -x -C "$work/again"
-(umask 077 && SOURCE_DATE_EPOCH=$(source_date) GOCACHE=$work/gocache TOOLS_GOCACHE=$(go env GOCACHE) "$work/again/build/package.sh" >/dev/null)
-diff -r "$out" "$work/again/build/out/packages" || die 'two builds differ.'
+(umask 077 && ARCH=amd64 SOURCE_DATE_EPOCH=$(source_date) GOCACHE=$work/gocache TOOLS_GOCACHE=$(go env GOCACHE) "$work/again/build/package.sh" >/dev/null)
+diff -r -x '*arm64*' -x '*aarch64*' -x SHA256SUMS "$out" "$work/again/build/out/packages" || die 'two builds differ.'
 echo 'two builds in different folders are the same, byte by byte'
 
 # Every package installs these files with these modes, and the module of its architecture.
