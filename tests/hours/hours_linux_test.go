@@ -26,16 +26,15 @@ import (
 	"gothrottle/throttle"
 )
 
-// period is that of the limits: with so many names for each kind of limiter and so many calls a second, more than a million
-// keys exist at any time.
+// The limits' period, the names of each kind of limiter, and the calls a second. More than a million keys exist at a time.
 const (
 	period = 20 * time.Minute
 	names  = 1_000_000
 	rate   = 1300
 )
 
-// load makes calls of a Go client and of a gateway until ended is closed, on keys that come and go.
-func load(t *testing.T, s *servers.Server, gateway string, ended <-chan struct{}) (wait func()) {
+// load makes a Go client and a gateway call until the test ends, on keys that come and go.
+func load(t *testing.T, s *servers.Server, gateway string) {
 	rdb := s.Client(func(o *redis.Options) { o.ContextTimeoutEnabled = true })
 	t.Cleanup(func() { rdb.Close() })
 	client, err := throttle.New(rdb, throttle.Timeout(time.Minute))
@@ -43,6 +42,7 @@ func load(t *testing.T, s *servers.Server, gateway string, ended <-chan struct{}
 	kinds := []throttle.Allower{client.Rate("t", throttle.Per(1, period).Burst(9)),
 		client.Window("w", 9, period), client.Quota("q", 9, period)}
 	budget := client.Rate("b", throttle.PerSecond(100), throttle.Budget(10, time.Second))
+	ended := make(chan struct{})
 	every := func(rate, names int, call func(name string) error) func() {
 		return func() {
 			for tick := time.Tick(time.Second / time.Duration(rate)); ; {
@@ -77,7 +77,10 @@ func load(t *testing.T, s *servers.Server, gateway string, ended <-chan struct{}
 		_, err = io.Copy(io.Discard, r.Body) // so that the connection is used again
 		return errors.Join(err, r.Body.Close())
 	}))
-	return running.Wait
+	t.Cleanup(func() {
+		close(ended)
+		running.Wait()
+	})
 }
 
 // resident returns the resident memory of a process in bytes.
@@ -112,8 +115,7 @@ func info(t *testing.T, s *servers.Server, section, field string) (n int64) {
 	t.Helper()
 	text, err := s.Do("INFO", section)
 	require.NoError(t, err)
-	_, after, _ := strings.Cut(text.(string), "\n"+field+":")
-	_, err = fmt.Sscan(after, &n)
+	_, err = fmt.Sscan(servers.Field(text.(string), field), &n)
 	require.NoError(t, err, field)
 	return n
 }
@@ -132,8 +134,8 @@ func TestHours(t *testing.T) {
 	require.NoError(t, err)
 	defer curve.Close()
 	fmt.Fprintln(curve, "minute,keys,used,resident,client,gateway")
-	ended, samples := make(chan struct{}), make([][]int64, 4)
-	wait := load(t, s, gateway, ended)
+	samples := make([][]int64, 4)
+	load(t, s, gateway)
 	server := strconv.FormatInt(info(t, s, "server", "process_id"), 10)
 	for n := range minutes + 1 {
 		keys, err := s.Do("DBSIZE")
@@ -146,8 +148,6 @@ func TestHours(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 	}
-	close(ended)
-	wait()
 	percent := []int64{2, 2, 10, 10} // the heap of a Go program grows in steps of 4 MB
 	for i, what := range []string{"used_memory per 1000 keys", "the server", "the client", "the gateway"} {
 		values := samples[i][minutes/3:] // until keys expire and the Go programs have what they need
