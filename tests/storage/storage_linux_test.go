@@ -179,8 +179,8 @@ var faults = []struct {
 // slowness is how much longer fsync takes on a slow disk.
 const slowness = 20 * time.Millisecond
 
-// slow is what starts a server whose fsync takes that much longer. If synced isn't empty, testdata/slow.c writes into that file
-// what is safe.
+// slow returns the command before a server's program that makes its fsync take so much longer. If synced isn't empty,
+// testdata/slow.c writes into that file what is safe.
 func slow(t *testing.T, longer time.Duration, synced string) []string {
 	t.Helper()
 	source, err := os.ReadFile("testdata/slow.c")
@@ -210,8 +210,9 @@ func TestStorage_faults(t *testing.T) {
 	}
 }
 
-// A machine loses power while the append-only file is written to the disk every second. At most what was acknowledged in the
-// last second or so is lost, and in twice the time of an fsync. Here a server is killed, and its file cut to what was safe.
+// A machine loses power while the append-only file is written to the disk every second. Calls are lost that the server
+// acknowledged within about a second and twice the time of an fsync. Here the server is killed, and its file cut to what
+// was safe.
 func TestStorage_powerLoss(t *testing.T) {
 	servers.Needed(t, "test-failover")
 	for _, takes := range []time.Duration{0, time.Second} {
@@ -227,7 +228,8 @@ func TestStorage_powerLoss(t *testing.T) {
 	}
 }
 
-// powerLoss makes calls for a while, takes the power away and returns how long before the first lost call was acknowledged.
+// powerLoss makes calls for a while and takes the power away. It returns how long before the first lost call was
+// acknowledged.
 func powerLoss(t *testing.T, fsync, after time.Duration) time.Duration {
 	type mark struct {
 		at    time.Time
@@ -251,7 +253,7 @@ func powerLoss(t *testing.T, fsync, after time.Duration) time.Duration {
 			return killed.Sub(append(marks, mark{at: killed})[i+1].at)
 		}
 	}
-	t.Fatalf("what is left is no prefix of %d calls", len(marks)-1)
+	t.Fatalf("the file doesn't hold what any of %d calls left", len(marks)-1)
 	return 0
 }
 
