@@ -33,16 +33,16 @@ func curves(results, docs string) error {
 }
 
 func readCurves(file string) ([]curve, error) {
-	all := []curve{{name: "keys"}, {name: "used_memory", colour: "blue"}, {name: "server, resident", colour: "purple"},
+	all := []curve{{name: "used_memory", colour: "blue"}, {name: "server, resident", colour: "purple"},
 		{name: "client, resident", colour: "grey"}, {name: "gateway, resident", colour: "orange"}}
 	text, err := os.ReadFile(file)
 	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n")[1:] {
-		for i, field := range strings.Split(line, ",")[1:] {
+		for i, field := range strings.Split(line, ",")[2:] { // behind the minute and the keys
 			n, failed := strconv.ParseFloat(field, 64)
 			all[i].values, err = append(all[i].values, n/1e6), errors.Join(err, failed)
 		}
 	}
-	return all[1:], err
+	return all, err
 }
 
 const width = 1040.0

@@ -33,7 +33,7 @@ func TestCurves(t *testing.T) {
 	drawn, _ := os.ReadFile(folder + "/memory.svg")
 	shown, _ := os.ReadFile("../docs/memory.svg")
 	if string(drawn) != string(shown) {
-		t.Error("docs/memory.svg does not show results/memory-*.csv: run go run . in bench")
+		t.Error("docs/memory.svg does not show results/memory-*.csv: run 'go run . . results ../docs' in bench")
 	}
 }
 
