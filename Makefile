@@ -18,7 +18,7 @@ gateway: ## start a server and the gateway for Envoy, nginx and others
 test: ## what must pass for a change, in a minute and a half
 	@build/test.sh
 
-test-all: ## all tests, in about an hour (ONLY="chaos sim": these parts)
+test-all: ## all tests, about an hour (ONLY="chaos sim": these parts)
 	@build/test-all.sh
 
 test-%: ## one part of test-all: build/test-PART.sh has its variables
