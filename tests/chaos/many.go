@@ -127,7 +127,8 @@ func (m *manyRun) step() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.made++; m.made%(manyClients*manyCalls/(manySteps+1)) == 0 {
-		now := m.m.wall + m.g.Step()
+		// A failover whose replica times out waits for ever.
+		now := m.m.wall + min(m.g.Step(), replTimeout*second/2)
 		o := porcupine.Operation{ClientId: manyClients, Input: now, Call: m.time()}
 		m.clock.Set(int64(now))
 		o.Return, m.m.wall, m.m.now = m.time(), now, now

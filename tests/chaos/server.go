@@ -58,11 +58,14 @@ type server struct {
 	module funnel.Clock            // of the process
 }
 
+// replTimeout is the time in seconds after which a silent replication link is closed. The clocks jump. In ms it must fit 31 bits.
+const replTimeout = 2_000_000
+
 // start starts a server in a folder that stays.
 func (l *lab) start(name string, o servers.Options) *server {
 	must(os.MkdirAll(o.Folder, 0o755))
 	o.Program = l.server
-	o.Args = append([]string{"--repl-timeout", "2000000"}, o.Args...) // the clocks jump; in ms it must fit 31 bits
+	o.Args = append([]string{"--repl-timeout", fmt.Sprint(replTimeout)}, o.Args...)
 	run, err := servers.Start(o)
 	if err != nil {
 		must(fmt.Errorf("the %s: %w", name, err))
