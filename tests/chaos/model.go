@@ -79,6 +79,18 @@ func (m *model) dataset() map[string]*memory.Value {
 	return all
 }
 
+// ends reports whether a time is in the last millisecond of a key.
+func (m *model) ends(wall funnel.Micros) bool {
+	for _, d := range m.dbs {
+		for _, name := range d.Keys() {
+			if d.Get(name).Expire == int64(wall)/1000 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // at returns the database and the name of a key of a dataset.
 func (m *model) at(key string) (d *database, name string) { return m.dbs[key[0]-'0'], key[2:] }
 

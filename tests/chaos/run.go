@@ -200,7 +200,11 @@ func (r *run) fault(st *step) {
 }
 
 // move moves the wall clock by n µs and the module's monotonic clock by mono µs, and makes the modules see the time by then.
+// It passes by the last millisecond of a key, in which calls find the key and the server may delete it.
 func (r *run) move(n, mono int64, then func()) {
+	for r.m.ends(r.m.wall + funnel.Micros(n)) {
+		n += millisecond
+	}
 	before := int64(r.m.wall / 1000)
 	r.clock.Mono += mono
 	r.clock.Set(r.clock.Wall + n)
