@@ -4,6 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 build/module.sh
 need 'dpkg-source make' dpkg-dev make
+need 'lua5.1 lua5.4' lua5.1 lua5.4
 package=${PACKAGE:-redis} work=$PWD/build/out/edge
 rm -rf "$work"
 own_apt "$work" "$(dpkg --print-architecture)" deb-src sid experimental

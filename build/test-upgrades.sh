@@ -26,7 +26,8 @@ for old in $OLD; do
   tried 'this client and script, with the old module' env GOTHROTTLE_MODULE="$GOTHROTTLE_OLD_MODULE" \
     go test -count=1 -run 'Server_' -skip 'everyVerb' ./throttle
   if [ -d "$work/old/throttle" ]; then tried 'the old client, with this module' go -C "$work/old" test -count=1 -run 'Server_' ./throttle; fi
-  if [ -d "$work/old/gateway" ]; then tried 'the old gateway, with this module' go -C "$work/old/gateway" test -count=1 ./...; fi
+  # Routes needs proxies and frameworks.
+  if [ -d "$work/old/gateway" ]; then tried 'the old gateway, with this module' go -C "$work/old/gateway" test -count=1 -skip Routes ./...; fi
   "${git[@]}" worktree remove --force "$work/old"
 done
 [ ${#failed[@]} = 0 ] || die "FAILED: $(printf '%s; ' "${failed[@]}")"
