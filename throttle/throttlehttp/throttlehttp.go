@@ -128,7 +128,7 @@ func New(client *throttle.Client, o Options, rules ...Rule) (func(http.Handler) 
 		l.rules = append(l.rules, r)
 		l.infos = append(l.infos, info)
 		policies = append(policies, policy(&info, info.Units))
-		l.charges, l.varies = l.charges || r.Charge != nil, l.varies || r.Limit != nil || info.Units == 0
+		l.charges, l.varies = l.charges || r.Charge != nil, l.varies || r.Limit != nil || info.Units == 0 || info.Units == math.MaxInt64
 	}
 	l.policies = strings.Join(policies, ", ")
 	return l.middleware, nil
@@ -141,7 +141,7 @@ type limiter struct {
 	infos    []throttle.Info
 	policies string // the value of RateLimit-Policy, unless it varies
 	charges  bool   // a rule has Charge
-	varies   bool   // a rule has Limit or is a server's policy
+	varies   bool   // a rule has Limit, is unlimited or is a server's policy
 }
 
 func (l *limiter) middleware(next http.Handler) http.Handler {
@@ -166,7 +166,7 @@ func (l *limiter) middleware(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		seen := &recorder{ResponseWriter: w}
+		seen := &recorder{ResponseWriter: w, head: r.Method == http.MethodHead}
 		defer l.settle(r, asked, seen) // even if it panics: httputil.ReverseProxy does when its upstream breaks off
 		next.ServeHTTP(seen, r)
 		seen.status = cmp.Or(seen.status, http.StatusOK)
@@ -245,6 +245,7 @@ type recorder struct {
 	http.ResponseWriter
 	status int
 	bytes  int64
+	head   bool // the body is not sent
 }
 
 // Unwrap lets http.ResponseController find the writer.
@@ -260,14 +261,19 @@ func (r *recorder) WriteHeader(status int) {
 func (r *recorder) Write(p []byte) (int, error) {
 	r.status = cmp.Or(r.status, http.StatusOK)
 	n, err := r.ResponseWriter.Write(p)
-	r.bytes += int64(n)
+	if !r.head {
+		r.bytes += int64(n)
+	}
 	return n, err
 }
 
 // Flush is for handlers that look for an http.Flusher.
-func (r *recorder) Flush() {
+func (r *recorder) Flush() { _ = r.FlushError() }
+
+// FlushError is for http.ResponseController.
+func (r *recorder) FlushError() error {
 	r.status = cmp.Or(r.status, http.StatusOK)
-	_ = http.NewResponseController(r.ResponseWriter).Flush()
+	return http.NewResponseController(r.ResponseWriter).Flush()
 }
 
 // Hijack is for handlers that look for an http.Hijacker, such as WebSockets.

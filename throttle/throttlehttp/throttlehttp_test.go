@@ -156,6 +156,9 @@ func TestMiddleware_plans(t *testing.T) {
 		h = serve(c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Window("w", 9, time.Hour), Limit: units, Key: fixed},
 			throttlehttp.Rule{Limiter: c.Quota("q", 9, time.Hour), Key: fixed})
 		wantHeaders(t, get(h), "RateLimit-Policy", `"w";q=2;w=3600, "q";q=9;w=3600`)
+		h = serve(c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Rate("free", throttle.Unlimited()), Key: fixed},
+			throttlehttp.Rule{Limiter: c.Quota("q", 9, time.Hour), Key: fixed})
+		wantHeaders(t, get(h), "RateLimit-Policy", `"q";q=9;w=3600`)
 		_, err := throttlehttp.New(c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Policy("p"), Limit: units})
 		require.Error(t, err)
 	})
@@ -200,6 +203,8 @@ func TestMiddleware_charge(t *testing.T) {
 			case "/":
 				w.(http.Flusher).Flush()
 				w.WriteHeader(http.StatusBadGateway) // comes too late
+			case "/buffers":
+				require.ErrorIs(t, http.NewResponseController(w).Flush(), http.ErrNotSupported)
 			}
 			_, _ = w.Write(make([]byte, 300))
 			w.WriteHeader(http.StatusBadGateway) // comes too late
@@ -219,12 +224,14 @@ func TestMiddleware_charge(t *testing.T) {
 		require.True(t, get(h, func(r *http.Request) { *r = *r.WithContext(ctx) }).Flushed)
 		require.EqualValues(t, 2, s.Calls())
 		require.Equal(t, [...]int64{1000, 3, 99}, left())
+		h.ServeHTTP(struct{ http.ResponseWriter }{httptest.NewRecorder()}, httptest.NewRequest(http.MethodHead, "/buffers", nil))
+		require.Equal(t, [...]int64{1000, 3, 98}, left()) // no body is sent
 		require.Panics(t, func() { get(h, func(r *http.Request) { r.URL.Path = "/breaks" }) })
-		require.Equal(t, [...]int64{300, 3, 98}, left())
+		require.Equal(t, [...]int64{300, 3, 97}, left())
 		require.Panics(t, func() { get(h, func(r *http.Request) { r.URL.Path = "/panics" }) })
-		require.Equal(t, [...]int64{300, 2, 97}, left()) // its status is 0
+		require.Equal(t, [...]int64{300, 2, 96}, left()) // its status is 0
 		require.Equal(t, http.StatusBadGateway, get(h, func(r *http.Request) { r.URL.Path = "/fails" }).Code)
-		require.Equal(t, [...]int64{0, 1, 96}, left())
+		require.Equal(t, [...]int64{0, 1, 95}, left())
 		require.Equal(t, http.StatusTooManyRequests, get(h).Code)
 		h = serve(c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Quota("outage", 3, time.Hour, throttle.FailOpen()),
 			Charge: func(*http.Request, throttlehttp.Response) int64 { return 0 }})
