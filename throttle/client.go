@@ -17,7 +17,8 @@ import (
 	"gothrottle/throttle/internal/wire"
 )
 
-// Processor sends one command: *redis.Client (also to Sentinel), *redis.ClusterClient, *redis.Ring, or a type of your own.
+// Processor sends one command: *redis.Client (also to Sentinel), *redis.ClusterClient, *redis.Ring, or a type of your own. If
+// yours wraps one of them, embed it: this package must see what it is.
 type Processor interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 }

@@ -27,7 +27,7 @@ type Conn struct {
 	clock   func() time.Time
 	logger  *slog.Logger
 	lanes   []lane
-	masters sync.Map       // map[string]*lane: the masters of a cluster, by address
+	masters sync.Map       // map[string]*lane: the masters of a cluster or the shards of a ring, by address
 	found   atomic.Bool    // the masters of a cluster have been found
 	sha     any            // of the script, nil if the module decides
 	base    time.Time      // the times of circuits count from here
@@ -53,8 +53,8 @@ func (c *Conn) Now() time.Duration { return c.clock().Sub(c.base) }
 
 // Sharded reports whether each call goes to the shard of its first key, and no server would notice that others are elsewhere.
 func (c *Conn) Sharded() bool {
-	_, ring := c.rdb.(*redis.Ring)
-	return ring
+	_, shards := c.rdb.(ring)
+	return shards
 }
 
 // Start starts a goroutine that Stop waits for, and reports whether it did: after Stop it does not.

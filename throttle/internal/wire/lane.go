@@ -49,13 +49,13 @@ const (
 	maxPipeline = 512 // commands
 )
 
-// Lanes are there so that a dead node of a cluster does not hold up the calls to others. A master has one lane, as a server
-// without a cluster has. Where the masters aren't known, a lane has 64 slots in a row, which are mostly one node's. Until a
-// cluster client has found its masters, there is one lane.
+// Lanes are there so that a dead node of a cluster does not hold up the calls to others. A master has one lane, as a shard of a
+// ring and a single server have. Where the masters aren't known, a lane has 64 slots in a row, which are mostly one node's.
+// Until a cluster client has found its masters, there is one lane. Types that embed a client of go-redis are like the client.
 const clusterLanes = 256
 
 func makeLanes(rdb Processor) []lane {
-	if _, one := rdb.(*redis.Client); one {
+	if _, one := rdb.(interface{ Options() *redis.Options }); one {
 		return make([]lane, 1)
 	}
 	return make([]lane, clusterLanes)
@@ -66,20 +66,29 @@ func (c *Conn) lane(ctx context.Context, key string) *lane {
 	if len(c.lanes) == 1 {
 		return &c.lanes[0]
 	}
-	if cluster, ok := c.rdb.(cluster); ok {
-		master := c.look(ctx, cluster, key)
-		switch {
-		case master == nil && !c.found.Load():
+	var server *redis.Client
+	switch rdb := c.rdb.(type) {
+	case cluster:
+		if server = c.look(ctx, rdb, key); server == nil && !c.found.Load() {
 			return &c.lanes[0]
-		case master != nil:
-			if l, known := c.masters.Load(master.Options().Addr); known {
-				return l.(*lane)
-			}
-			l, _ := c.masters.LoadOrStore(master.Options().Addr, new(lane))
-			return l.(*lane)
 		}
+	case ring:
+		server, _ = rdb.GetShardClientForKey(key)
 	}
-	return &c.lanes[slot(key)/(slots/clusterLanes)]
+	if server == nil {
+		return &c.lanes[slot(key)/(slots/clusterLanes)]
+	}
+	addr := server.Options().Addr
+	l, known := c.masters.Load(addr)
+	if !known {
+		l, _ = c.masters.LoadOrStore(addr, new(lane))
+	}
+	return l.(*lane)
+}
+
+// ring is a client that knows shards.
+type ring interface {
+	GetShardClientForKey(string) (*redis.Client, error)
 }
 
 // cluster is a client that knows masters.
@@ -108,7 +117,7 @@ func (c *Conn) look(ctx context.Context, rdb cluster, key string) *redis.Client 
 	return master
 }
 
-// eachLane yields the lanes of all masters that have been asked, and those of slots.
+// eachLane yields the lanes of all masters and shards that have been asked, and those of slots.
 func (c *Conn) eachLane(yield func(*lane) bool) {
 	for i := range c.lanes {
 		if !yield(&c.lanes[i]) {

@@ -231,6 +231,23 @@ func TestCircuit_log(t *testing.T) {
 	})
 }
 
+// Keys of one server share a lane, also if another type embeds the client.
+func TestLane_perServer(t *testing.T) {
+	one := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	two := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1", "b": "127.0.0.1:2"}, HeartbeatFrequency: time.Hour})
+	defer one.Close()
+	defer two.Close()
+	for rdb, want := range map[Processor]int{one: 1, struct{ *redis.Client }{one}: 1, two: 2, struct{ *redis.Ring }{two}: 2} {
+		c := newConn(t, rdb, nil)
+		lanes := map[*lane]bool{}
+		for i := range 100 {
+			lanes[c.lane(context.Background(), string(rune('a'+i)))] = true
+		}
+		require.Len(t, lanes, want, "%T", rdb)
+		require.Equal(t, want == 2, c.Sharded())
+	}
+}
+
 // More callers have gone than a pipeline has commands. The one after them must not wait for ever: nothing else asks for it.
 func TestLane_manyHaveGone(t *testing.T) {
 	l, waits := lane{}, &queued{}
@@ -256,6 +273,7 @@ func TestReplies_longTimes(t *testing.T) {
 // Every error text of the module has a meaning of its own. Only two are outages. A connection's time-out is the context's.
 func TestErrors_ofTheModule(t *testing.T) {
 	require.ErrorIs(t, Classify(os.ErrDeadlineExceeded), context.DeadlineExceeded)
+	require.Equal(t, ErrParams, meaning("ERR wrong number of arguments for 'go.all' command"))
 	for code := commands.ErrInternal; code <= commands.ErrTopOff; code++ {
 		outage := code == commands.ErrInternal || code == commands.ErrForked
 		for _, text := range []string{code.Text(), strings.Replace(code.Text(), "ERR ", "ERR clause 31: ", 1)} {
@@ -296,19 +314,24 @@ func TestScript_isSentOnce(t *testing.T) {
 			var mu sync.Mutex
 			known, sent, texts := false, map[string]int{}, 0
 			c := newConn(t, process(func(ctx context.Context, cmd redis.Cmder) error {
-				time.Sleep(time.Millisecond)
-				mu.Lock()
-				defer mu.Unlock()
 				words := cmd.Args()
-				require.Equal(t, []any{1, words[3], "GO.QUOTA", 1, 1000}, words[2:])
-				sent[words[3].(string)]++
-				if words[0] == "EVAL" {
+				key, text := words[3].(string), words[0] == "EVAL"
+				require.Equal(t, []any{1, key, "GO.QUOTA", 1, 1000}, words[2:])
+				mu.Lock()
+				sent[key]++
+				if text {
 					require.Equal(t, script.Text, words[1])
 					texts++
-					known = learns
-				} else if !known {
+				}
+				runs := known || text
+				mu.Unlock()
+				time.Sleep(time.Duration(key[3]-'a'+1) * time.Millisecond) // when one reply comes, another has sent the text
+				if !runs {
 					return reply("NOSCRIPT No matching script.")
 				}
+				mu.Lock()
+				defer mu.Unlock()
+				known = known || text && learns
 				return answer(ctx, cmd)
 			}), nil)
 			c.sha = "0123"

@@ -104,7 +104,7 @@ func (c *Conn) checkScript(ctx context.Context, rdb Processor, key string) error
 		return err
 	}
 	err := setUp(ctx, rdb, func(_ any, err error) error { return err }, words...)
-	if node, one := rdb.(*redis.Client); one && err == nil {
+	if node, one := rdb.(interface{ Options() *redis.Options }); one && err == nil {
 		module := "not loaded"
 		if reply, err := ask("COMMAND", "INFO", "GO.THROTTLE"); err != nil {
 			module = "unknown"
