@@ -99,7 +99,9 @@ func fixedParts(v string, parts []Part) (all AllResult, sent []int) {
 	denied := -1
 	for i := range parts {
 		p := &parts[i]
-		if all.Each[i] = p.l.fixed(p.n); p.l.answer == asks {
+		all.Each[i] = p.l.fixed(p.n)
+		all.Each[i].Allowed = all.Each[i].Allowed || p.n == 0 // a look takes nothing
+		if p.l.answer == asks {
 			all.Each[i] = Result{Allowed: true, Limit: p.l.bounds.units, Source: FromLimit}
 			sent = append(sent, i)
 		} else if denied < 0 && v == "All" && p.n > 0 && p.l.answer == refuses {

@@ -224,6 +224,7 @@ func TestAll(t *testing.T) {
 		require.ErrorIs(t, only(c.All(background, window.Part("b", 1).Share(1))), throttle.ErrParams)
 		require.False(t, must(c.All(background, rate.Part("b", 0), window.Part("b", 51).Share(1))).Allowed)
 		require.True(t, must(c.All(background, unlimited.Part("b", 0), window.Part("b", 51).Share(1))).Allowed)
+		require.True(t, must(c.All(background, rate.With(throttle.Suspended()).Part("b", 0), unlimited.Part("b", 1))).Allowed)
 	})
 }
 
@@ -247,13 +248,13 @@ func TestErrParams(t *testing.T) {
 	jobs := c.Slots("jobs", 1, time.Second)
 	for name, err := range map[string]error{
 		"zero limit":             c.Rate("a", throttle.Limit{}).Info().Err,
-		"rate 0":                 c.Rate("a", throttle.PerSecond(0).Burst(1)).Info().Err,
-		"half a millisecond":     c.Rate("a", throttle.Per(1, 500*time.Microsecond)).Info().Err,
-		"part of a millisecond":  c.Window("a", 1, 1500*time.Microsecond).Info().Err,
-		"lockout 0":              c.Rate("a", throttle.PerSecond(1).Lockout(0)).Info().Err,
-		"part of a lockout":      c.Rate("a", throttle.PerSecond(1).Lockout(1500*time.Microsecond)).Info().Err,
-		"a burst too long":       c.Rate("a", throttle.Per(2, time.Hour).Burst(2*100*365*24+1)).Info().Err,
-		"burst 0":                c.Rate("a", throttle.PerSecond(1).Burst(0)).Info().Err,
+		"rate 0":                 c.Rate("b", throttle.PerSecond(0).Burst(1)).Info().Err,
+		"half a millisecond":     c.Rate("c", throttle.Per(1, 500*time.Microsecond)).Info().Err,
+		"part of a millisecond":  c.Window("d", 1, 1500*time.Microsecond).Info().Err,
+		"lockout 0":              c.Rate("e", throttle.PerSecond(1).Lockout(0)).Info().Err,
+		"part of a lockout":      c.Rate("f", throttle.PerSecond(1).Lockout(1500*time.Microsecond)).Info().Err,
+		"a burst too long":       c.Rate("g", throttle.Per(2, time.Hour).Burst(2*100*365*24+1)).Info().Err,
+		"burst 0":                c.Rate("h", throttle.PerSecond(1).Burst(0)).Info().Err,
 		"slots":                  only(c.Slots("a", 0, time.Second).Lease(background, "x")),
 		"0 units":                only(rate.AllowN(background, "a", 0)),
 		"at most 0":              only(rate.AllowAtMost(background, "a", 0)),
