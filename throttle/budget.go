@@ -235,7 +235,6 @@ func (l *limiter) keepIn(s *state, sent time.Duration, extra int64, r *Result) {
 		return
 	}
 	s.use.since, s.use.remaining, s.use.scarce = sent, r.Remaining, !r.Allowed || r.RetryAfter > 0
-	s.use.rate = max(s.use.rate, tooSlow) // of a new state, if a sweep has dropped the one before
 	if extra <= 0 {
 		return
 	}
