@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -120,27 +121,44 @@ func sendAtOnce(transport *throttlehttp.Transport, requests int) {
 }
 
 // Requests that have their slots already when the other side asks for a pause wait, too, in the process that was asked,
-// even if a later answer asks for less.
+// even if a later answer asks for less, and also while the limiters' server doesn't take pauses.
 func TestTransport_slotInPause(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := throttletest.New(t)
-		began := time.Now()
-		var mu sync.Mutex
-		var sent []time.Duration
-		transport := &throttlehttp.Transport{Limiter: c.Rate("api", throttle.PerSecond(1).Burst(2)), Base: tripper(func(*http.Request) (*http.Response, error) {
-			mu.Lock()
-			sent = append(sent, time.Since(began))
-			n := len(sent)
-			mu.Unlock()
-			if n > 2 {
-				return respond(http.StatusOK, nil), nil
-			}
-			time.Sleep(time.Duration(n) * 400 * time.Millisecond) // meanwhile the others take their slots
-			return respond(http.StatusTooManyRequests, map[string]string{"Retry-After": []string{"10", "1"}[n-1]}), nil
-		})}
-		sendAtOnce(transport, 4)
-		require.Equal(t, []time.Duration{0, 0, 10400 * time.Millisecond, 11400 * time.Millisecond}, sent)
-	})
+	for fails, last := range map[string]time.Duration{"": 11400 * time.Millisecond, "RAISE": 10400 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			c := must(throttle.New(failing{throttletest.NewServer(), fails}, throttle.Logger(slog.New(slog.DiscardHandler))))
+			defer c.Close()
+			began := time.Now()
+			var mu sync.Mutex
+			var sent []time.Duration
+			transport := &throttlehttp.Transport{Limiter: c.Rate("api", throttle.PerSecond(1).Burst(2)), Base: tripper(func(*http.Request) (*http.Response, error) {
+				mu.Lock()
+				sent = append(sent, time.Since(began))
+				n := len(sent)
+				mu.Unlock()
+				if n > 2 {
+					return respond(http.StatusOK, nil), nil
+				}
+				time.Sleep(time.Duration(n) * 400 * time.Millisecond) // meanwhile the others take their slots
+				return respond(http.StatusTooManyRequests, map[string]string{"Retry-After": []string{"10", "1"}[n-1]}), nil
+			})}
+			sendAtOnce(transport, 4)
+			require.Equal(t, []time.Duration{0, 0, 10400 * time.Millisecond, last}, sent)
+		})
+	}
+}
+
+// failing is a server that refuses calls with a word.
+type failing struct {
+	throttle.Processor
+	word string
+}
+
+func (f failing) Process(ctx context.Context, cmd redis.Cmder) error {
+	if slices.Contains(cmd.Args(), any(f.word)) {
+		cmd.SetErr(io.EOF)
+		return io.EOF
+	}
+	return f.Processor.Process(ctx, cmd)
 }
 
 // slow is a server that holds calls with a word back.
