@@ -21,7 +21,7 @@ exports.caller = function caller(options = {}) {
   };
   return async (...words) => {
     try {
-      const reply = await inTime(client ?? send, () => ask(...words.map(String)), timeout);
+      const reply = await inTime(client ?? send, client ? 0 : slots(words[1]), () => ask(...words.map(String)), timeout);
       const integers = [reply].flat().map(parseFloat); // some clients make strings of them
       if (integers.some(Number.isNaN)) throw new TypeError(`send returned ${reply}: return the reply of the client`);
       note('decides', 'the server decides again');
@@ -41,23 +41,31 @@ exports.caller = function caller(options = {}) {
 const files = ['gothrottle.lua', '../../script/gothrottle.lua'].map((name) => join(__dirname, name));
 
 // Returns a function that calls the script, and sends its text if the server doesn't know it: one call at a time does, and
-// the others wait for it.
+// the others wait for it. In a cluster that may have been another node: they then send the text, too.
 function scripted(send, option) {
   if (option !== true && !(option.length > 1000)) throw new TypeError('script is true, or the text of gothrottle.lua');
   const script = option === true ? readFileSync(files.find(existsSync), 'utf8') : option;
   const sha = createHash('sha1').update(script).digest('hex');
   let loading;
+  const unknown = (err) => {
+    if (!/^NOSCRIPT/.test(text(err))) throw err;
+  };
   return async (name, key, ...words) => {
-    const run = (command, which) => send(command, which, '1', key, name, ...words);
+    const run = async (command, which) => send(command, which, '1', key, name, ...words);
     if (!name.startsWith('GO.')) return send(name, key, ...words);
     try {
       return await run('EVALSHA', sha);
     } catch (err) {
-      if (!/^NOSCRIPT/.test(text(err))) throw err;
+      unknown(err);
     }
-    if (loading) return loading.then(() => run('EVALSHA', sha));
+    if (loading) {
+      return loading.then(() => run('EVALSHA', sha)).catch((err) => {
+        unknown(err);
+        return run('EVAL', script);
+      });
+    }
     const call = run('EVAL', script);
-    loading = Promise.resolve(call).catch(() => {}).finally(() => { loading = undefined; });
+    loading = call.catch(() => {}).finally(() => { loading = undefined; });
     return call;
   };
 }
@@ -83,19 +91,31 @@ function sender(client) {
   return isIoredis ? (...words) => client.call(...words) : (...words) => client.sendCommand(words);
 }
 
+// Returns which 64 slots of a cluster have a key: mostly one node's, so that a node that is silent stops few calls to others.
+function slots(key) {
+  let crc = 0; // CRC-16/XMODEM
+  for (const byte of Buffer.from(/^[^{]*\{([^}]+)\}/.exec(key)?.[1] ?? String(key))) {
+    crc ^= byte << 8;
+    for (let i = 0; i < 8; i++) crc = (crc << 1) ^ (crc & 0x8000 ? 0x11021 : 0);
+  }
+  return (crc % 16384) >> 6;
+}
+
 // After a call without a reply in time, nothing is sent for PAUSE ms, unless a reply comes late or the client gives up.
 // Then one call tries. Each write restarts the socketTimeout of node-redis, so it must be able to end within a pause.
 const PAUSE = 3000;
-const pauses = new WeakMap(); // client or send -> when its pause ends, in ms. Its limiters share one connection
+const owners = new WeakMap(); // client or send -> Map of slots -> when their pause ends, in ms. Limiters share connections
 
-function inTime(owner, send, ms) {
-  if (Date.now() < pauses.get(owner)) return Promise.reject(new Error('no call was sent: the last one has no reply'));
-  const pause = () => pauses.set(owner, Date.now() + PAUSE);
-  if (pauses.has(owner)) pause(); // for all but this call
+function inTime(owner, part, send, ms) {
+  if (!owners.has(owner)) owners.set(owner, new Map());
+  const pauses = owners.get(owner);
+  if (Date.now() < pauses.get(part)) return Promise.reject(new Error('no call was sent: the last one has no reply'));
+  const pause = () => pauses.set(part, Date.now() + PAUSE);
+  if (pauses.has(part)) pause(); // for all but this call
   let timer;
   const limit = new Promise((resolve, reject) => {
     timer = setTimeout(() => { pause(); reject(new Error(`no reply within ${ms} ms`)); }, ms);
   });
-  const call = new Promise((resolve) => { resolve(send()); }).finally(() => pauses.delete(owner));
+  const call = new Promise((resolve) => { resolve(send()); }).finally(() => pauses.delete(part));
   return Promise.race([call, limit]).finally(() => clearTimeout(timer));
 }

@@ -52,6 +52,23 @@ test('without the module', async () => {
   bare.disconnect();
 });
 
+test('nodes of a cluster know the script, and answer, each for itself', async () => {
+  const known = new Set();
+  const node = async (command, which, count, key) => {
+    const name = key.slice(-1);
+    if (name === 'z') return new Promise(() => {});
+    await setImmediate();
+    if (command === 'EVAL') known.add(name);
+    else if (!known.has(name)) throw new Error('NOSCRIPT No matching script.');
+    return [0, 1, 0, -1, 1];
+  };
+  const store = expressStore({ send: node, script: true, timeout: 50, log: () => {} });
+  await Promise.all(['a', 'b', 'c', 'd'].map((key) => store.increment(key)));
+  await assert.rejects(store.increment('z'), ({ cause }) => /no reply/.test(cause.message));
+  await assert.rejects(store.increment('z'), ({ cause }) => /no call was sent/.test(cause.message));
+  await store.increment('a');
+});
+
 test('limiters do not share counters by accident', async () => {
   const page = expressStore({ prefix: 'page' });
   const login = expressStore({ prefix: 'login' });
