@@ -231,7 +231,7 @@ func TestCircuit_log(t *testing.T) {
 	})
 }
 
-// Keys of one server share a lane, also if another type embeds the client.
+// Keys of one server share a lane, even if another type embeds the client.
 func TestLane_perServer(t *testing.T) {
 	one := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	two := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1", "b": "127.0.0.1:2"}, HeartbeatFrequency: time.Hour})
