@@ -80,6 +80,34 @@ descriptors:
 	require.Less(t, strings.Count(g.log(t), "\n"), 20) // on a busy machine the server seems away more often
 }
 
+// Whatever the rules ask, a gateway notices that its server is away, and that another one has no module.
+func TestProbe(t *testing.T) {
+	s := server(t)
+	var all []*gateway
+	for _, limit := range []string{"concurrency: 5", "unit: day, requests_per_unit: 5, algorithm: gcra, lockout: 1h", "unlimited: true"} {
+		all = append(all, start(t, s.Addr, "domain: d\ndescriptors: [{key: a, rate_limit: {"+limit+"}}]"))
+	}
+	become := func(away string, status int) {
+		for _, g := range all {
+			require.EventuallyWithT(t, func(c *assert.CollectT) {
+				assert.Contains(c, body(t, g.debug+"/metrics"), "\ngothrottle_gateway_server_away "+away+"\n")
+				assert.Equal(c, status, get(t, g.web+"/healthcheck").StatusCode)
+			}, servers.Patience, 50*time.Millisecond, readFile(t, g.folder+"/rules.yaml"))
+		}
+	}
+	become("0", 200)
+	require.Equal(t, "[] <nil>", fmt.Sprint(s.Do("KEYS", "*")))
+	s.Kill()
+	become("1", 200)
+	s.Bare = true
+	require.NoError(t, s.Restart())
+	become("1", 503)
+	s.Kill()
+	s.Bare = false
+	require.NoError(t, s.Restart())
+	become("0", 200)
+}
+
 // A program that is asked to end answers a request under way, and sends its traces. Until then it is healthy. It takes the
 // socket of a program that was killed, and keeps its own when another one starts. With a server that has no module none
 // starts.
