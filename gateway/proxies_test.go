@@ -380,4 +380,9 @@ func TestSettings(t *testing.T) {
 		_, err := readSettings(env)
 		require.Error(t, err, env)
 	}
+	for _, password := range []string{"secr%et", "secr/et", "1/secret", "1/sec/ret", "secr#et", "1#secret", "secr?et", "1?secret", "secr et", "secr,et"} {
+		_, err := readSettings(map[string]string{"REDIS_URL": "redis://:" + password + "@h:1"})
+		require.ErrorContains(t, err, "encode %, /, #", password)
+		require.NotRegexp(t, "sec|ret|et@|@h", err, password)
+	}
 }
