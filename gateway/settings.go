@@ -135,6 +135,9 @@ func (s *settings) parse() {
 	if clean := path.Clean(s.metricsPath); clean[0] != '/' || clean != s.metricsPath || strings.ContainsAny(clean, "{} ") {
 		s.refuse("PROMETHEUS_PATH", errors.New("it must be a path, such as /metrics"))
 	}
+	if begin := strings.Index(s.engine.Prefix, "{"); begin >= 0 && strings.Index(s.engine.Prefix[begin:], "}") < 2 {
+		s.refuse("CACHE_KEY_PREFIX", errors.New("a { begins a hash tag, such as {t}: without a whole one, the keys of a cluster lose theirs"))
+	}
 	s.defaults()
 	if s.env["CONFIG_TYPE"] == "GRPC_XDS_SOTW" {
 		s.xds = s.xdsOptions()
