@@ -108,6 +108,18 @@ func TestProbe(t *testing.T) {
 	become("0", 200)
 }
 
+// A cost that the server refuses is the report's mistake.
+func TestSettle_refused(t *testing.T) {
+	g := start(t, server(t).Addr, "domain: d\nhttp: {trusted_proxies: [127.0.0.1], rules: [{name: a, cost: {header: X-Tokens}, "+
+		"rate_limit: {unit: day, algorithm: gcra, requests_per_unit: 10000}}]}")
+	r := send(t, "POST", g.web+"/settle", "X-Tokens", "1000000000000")
+	text, err := io.ReadAll(r.Body)
+	require.NoError(t, err)
+	require.Equal(t, 400, r.StatusCode)
+	require.Contains(t, string(text), "100 years")
+	require.Equal(t, 204, send(t, "POST", g.web+"/settle", "X-Tokens", "1").StatusCode)
+}
+
 // A program that is asked to end answers a request under way, and sends its traces. Until then it is healthy. It takes the
 // socket of a program that was killed, and keeps its own when another one starts. With a server that has no module none
 // starts.

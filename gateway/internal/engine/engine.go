@@ -58,6 +58,7 @@ type Verdict struct {
 	Granted   int64 // hits that were taken
 	Reset     time.Duration
 	Fallback  rules.Failure // "": the server has decided
+	Wrong     error         // why the server would refuse these hits again
 }
 
 // A call of a limit may have MaxHits units, and one of several limits maxParts of them.
@@ -302,6 +303,9 @@ func (e *Engine) fallback(ctx context.Context, a *Ask, cause error) Verdict {
 			v = own
 			v.Fallback = rules.FailLocal
 		}
+	}
+	if errors.Is(cause, throttle.ErrParams) {
+		v.Wrong = cause
 	}
 	return v
 }

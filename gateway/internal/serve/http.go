@@ -157,8 +157,12 @@ func (s *Service) settle(w http.ResponseWriter, r *http.Request) {
 	}
 	s.decide(r.Context(), asks)
 	for i := range asks {
-		if asks[i].Fallback != "" {
-			http.Error(w, "the server is away: not charged for the rule "+asks[i].Label, http.StatusServiceUnavailable)
+		switch a := &asks[i]; {
+		case a.Wrong != nil:
+			http.Error(w, fmt.Sprintf("not charged for the rule %s: %s", a.Label, a.Wrong), http.StatusBadRequest)
+			return
+		case a.Fallback != "":
+			http.Error(w, "the server is away: not charged for the rule "+a.Label, http.StatusServiceUnavailable)
 			return
 		}
 	}
