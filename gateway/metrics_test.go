@@ -59,6 +59,34 @@ func TestMetrics(t *testing.T) {
 	require.Equal(t, "OK o0", g.ask(t, "d", "q=b"))
 }
 
+// A header that is there twice refuses a request if a rule counts by it that may refuse requests.
+func TestCheck_repeated(t *testing.T) {
+	s := server(t)
+	const day, by = "unit: day, requests_per_unit: 9", "by: ['header:X-Key'], rate_limit: {"
+	for rules, want := range map[string]int{
+		"{name: a, " + by + day + "}}":                                                                         429,
+		"{name: a, shadow_mode: true, " + by + day + "}}":                                                      200,
+		"{name: a, " + by + "unlimited: true}}":                                                                200,
+		"{name: a, " + by + day + "}}, {name: b, rate_limit: {unlimited: true, replaces: [{name: a}]}}":        200,
+		"{name: a, " + by + day + ", replaces: [{name: b}]}}, {name: b, " + by + "unlimited: true}}":           429,
+		"{name: a, shadow_mode: true, " + by + day + "}}, {name: b, " + by + day + ", replaces: [{name: a}]}}": 429,
+	} {
+		for settings, status := range map[string]int{"SHADOW_MODE=false": want, "SHADOW_MODE=true": 200} {
+			g := start(t, s.Addr, "domain: d\nhttp: {rules: ["+rules+"]}", settings)
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.web+"/check", nil)
+			require.NoError(t, err)
+			req.Header["X-Key"] = []string{"k", "l"}
+			r, err := http.DefaultClient.Do(req)
+			require.NoError(t, err)
+			require.NoError(t, r.Body.Close())
+			assert.Equal(t, status, r.StatusCode, rules, settings)
+			counted := strings.Contains(body(t, g.debug+"/metrics"), `gothrottle_gateway_refused_requests_total{reason="invalid"} 1`)
+			assert.Equal(t, status == 429, counted, rules)
+			require.NoError(t, g.stop())
+		}
+	}
+}
+
 // The metrics and labels that the page, the dashboard and the alerts name are exported.
 func TestDashboard(t *testing.T) {
 	s := server(t)

@@ -80,6 +80,46 @@ descriptors:
 	require.Less(t, strings.Count(g.log(t), "\n"), 20) // on a busy machine the server seems away more often
 }
 
+// Whatever the rules ask, a gateway notices that its server is away, and that another one has no module.
+func TestProbe(t *testing.T) {
+	s := server(t)
+	var all []*gateway
+	for _, limit := range []string{"concurrency: 5", "unit: day, requests_per_unit: 5, algorithm: gcra, lockout: 1h", "unlimited: true"} {
+		all = append(all, start(t, s.Addr, "domain: d\ndescriptors: [{key: a, rate_limit: {"+limit+"}}]"))
+	}
+	become := func(away string, status int) {
+		for _, g := range all {
+			require.EventuallyWithT(t, func(c *assert.CollectT) {
+				assert.Contains(c, body(t, g.debug+"/metrics"), "\ngothrottle_gateway_server_away "+away+"\n")
+				assert.Equal(c, status, get(t, g.web+"/healthcheck").StatusCode)
+			}, servers.Patience, 50*time.Millisecond, readFile(t, g.folder+"/rules.yaml"))
+		}
+	}
+	become("0", 200)
+	require.Equal(t, "[] <nil>", fmt.Sprint(s.Do("KEYS", "*")))
+	s.Kill()
+	become("1", 200)
+	s.Bare = true
+	require.NoError(t, s.Restart())
+	become("1", 503)
+	s.Kill()
+	s.Bare = false
+	require.NoError(t, s.Restart())
+	become("0", 200)
+}
+
+// A cost that the server refuses is the report's mistake.
+func TestSettle_refused(t *testing.T) {
+	g := start(t, server(t).Addr, "domain: d\nhttp: {trusted_proxies: [127.0.0.1], rules: [{name: a, cost: {header: X-Tokens}, "+
+		"rate_limit: {unit: day, algorithm: gcra, requests_per_unit: 10000}}]}")
+	r := send(t, "POST", g.web+"/settle", "X-Tokens", "1000000000000")
+	text, err := io.ReadAll(r.Body)
+	require.NoError(t, err)
+	require.Equal(t, 400, r.StatusCode)
+	require.Contains(t, string(text), "100 years")
+	require.Equal(t, 204, send(t, "POST", g.web+"/settle", "X-Tokens", "1").StatusCode)
+}
+
 // A program that is asked to end answers a request under way, and sends its traces. Until then it is healthy. It takes the
 // socket of a program that was killed, and keeps its own when another one starts. With a server that has no module none
 // starts.

@@ -367,7 +367,7 @@ func TestPage(t *testing.T) {
 
 // Wrong settings are refused together, before anything listens.
 func TestSettings(t *testing.T) {
-	s, err := readSettings(map[string]string{"RUNTIME_ROOT": "/r/", "RUNTIME_SUBDIRECTORY": "s"})
+	s, err := readSettings(map[string]string{"RUNTIME_ROOT": "/r/", "RUNTIME_SUBDIRECTORY": "s", "CACHE_KEY_PREFIX": "a}{t}{"})
 	require.NoError(t, err)
 	require.Equal(t, "/r/s/config", s.config)
 	wrong := map[string]string{"DECISION_TIMEOUT": "-1s", "BACKEND_TYPE": "memcache", "SHADOW_MODE": "maybe", "REDIS_POOL_SIZE": "-1", "GRPC_SERVER_USE_TLS": "true"}
@@ -376,8 +376,14 @@ func TestSettings(t *testing.T) {
 		require.ErrorContains(t, err, strings.Replace(name, "USE_TLS", "TLS_CERT", 1))
 	}
 	for _, env := range []map[string]string{{"REDIS_TYPE": "odd"}, {"REDIS_TYPE": "sentinel"}, {"REDIS_URL": "redis://:x:y"}, {"REDIS_TLS": "true", "REDIS_TLS_CACERT": "none"},
-		{"PROMETHEUS_PATH": "/a//b"}, {"PROMETHEUS_PATH": "metrics"}, {"PROMETHEUS_PATH": "/{a}"}} {
+		{"PROMETHEUS_PATH": "/a//b"}, {"PROMETHEUS_PATH": "metrics"}, {"PROMETHEUS_PATH": "/{a}"},
+		{"CACHE_KEY_PREFIX": "a{b"}, {"CACHE_KEY_PREFIX": "{}{t}"}, {"CACHE_KEY_PREFIX": "}{"}} {
 		_, err := readSettings(env)
 		require.Error(t, err, env)
+	}
+	for _, password := range []string{"secr%et", "secr/et", "1/secret", "1/sec/ret", "secr#et", "1#secret", "secr?et", "1?secret", "secr et", "secr,et"} {
+		_, err := readSettings(map[string]string{"REDIS_URL": "redis://:" + password + "@h:1"})
+		require.ErrorContains(t, err, "encode %, /, #", password)
+		require.NotRegexp(t, "sec|ret|et@|@h", err, password)
 	}
 }

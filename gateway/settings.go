@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"path"
 	"slices"
@@ -133,6 +134,9 @@ func (s *settings) parse() {
 	}
 	if clean := path.Clean(s.metricsPath); clean[0] != '/' || clean != s.metricsPath || strings.ContainsAny(clean, "{} ") {
 		s.refuse("PROMETHEUS_PATH", errors.New("it must be a path, such as /metrics"))
+	}
+	if begin := strings.Index(s.engine.Prefix, "{"); begin >= 0 && strings.Index(s.engine.Prefix[begin:], "}") < 2 {
+		s.refuse("CACHE_KEY_PREFIX", errors.New("a { begins a hash tag, such as {t}: without a whole one, the keys of a cluster lose theirs"))
 	}
 	s.defaults()
 	if s.env["CONFIG_TYPE"] == "GRPC_XDS_SOTW" {
@@ -320,16 +324,29 @@ func (s *settings) redisOptions() *redis.UniversalOptions {
 	}
 	for i, address := range o.Addrs {
 		if strings.Contains(address, "://") {
-			url, err := redis.ParseURL(address)
-			if err != nil {
-				s.refuse("REDIS_URL", err)
+			parsed, err := redis.ParseURL(address)
+			if err != nil || strings.Contains(address, "#") {
+				s.refuse("REDIS_URL", urlMistake(err))
 				break
 			}
-			o.Addrs[i], o.DB, o.TLSConfig = url.Addr, url.DB, url.TLSConfig
-			*user, *password = cmp.Or(*user, url.Username), cmp.Or(*password, url.Password)
+			o.Addrs[i], o.DB, o.TLSConfig = parsed.Addr, parsed.DB, parsed.TLSConfig
+			*user, *password = cmp.Or(*user, parsed.Username), cmp.Or(*password, parsed.Password)
 		}
 	}
 	return o
+}
+
+// urlMistake says what is wrong with an address, without any part of it: a password may be in each.
+func urlMistake(err error) error {
+	cause := "it has a #"
+	if wrong := (*url.Error)(nil); errors.As(err, &wrong) {
+		err = wrong.Err
+	}
+	if err != nil {
+		cause = strings.TrimPrefix(strings.TrimPrefix(err.Error(), "redis: "), "net/url: ")
+		cause = strings.TrimSpace(cause[:strings.IndexAny(cause+":", `:"`)])
+	}
+	return errors.New(cause + ": encode %, /, #, ? and a comma in a password, as %25, %2F, %23, %3F and %2C")
 }
 
 // login reads a password, or a user and a password with a colon between them.

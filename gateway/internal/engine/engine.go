@@ -58,6 +58,7 @@ type Verdict struct {
 	Granted   int64 // hits that were taken
 	Reset     time.Duration
 	Fallback  rules.Failure // "": the server has decided
+	Wrong     error         // why the server would refuse these hits again
 }
 
 // A call of a limit may have MaxHits units, and one of several limits maxParts of them.
@@ -121,18 +122,37 @@ func (e *Engine) Load(set *rules.Set) error {
 	return nil
 }
 
-// Probe settles nothing at a key that nobody uses, by each kind of limiter that the rules have, and returns the first error.
+// Probe takes nothing at a key that nobody uses, by each kind of limiter that the rules have, and returns the first error.
+// If they have none, it asks by that of limits that come with requests.
 func (e *Engine) Probe(ctx context.Context) error {
 	asked := map[rules.Algorithm]bool{}
-	for m, b := range *e.limits.Load() {
-		if c, ok := b.remote.(counter); ok && !asked[m.Algorithm] && m.Lockout == nil {
+	for m := range *e.limits.Load() {
+		if !asked[m.Algorithm] {
 			asked[m.Algorithm] = true
-			if _, err := c.Settle(ctx, "gothrottle.probe", 0); err != nil {
+			if err := e.probe(ctx, *m); err != nil {
 				return err
 			}
 		}
 	}
-	return nil
+	if len(asked) > 0 {
+		return nil
+	}
+	m := rules.Limit{Units: 1, Period: time.Second}
+	m.Algorithm = rules.FixedWindow
+	return e.probe(ctx, m)
+}
+
+// probe settles nothing, or gives back a slot that nobody holds: a replica refuses both.
+func (e *Engine) probe(ctx context.Context, m rules.Limit) error {
+	m.Lockout = nil // Settle doesn't work with it
+	a := &Ask{Found: rules.Found{Key: "gothrottle.probe", Holder: "gothrottle.probe"}, Hits: -1}
+	by := newLimiter(e.remote, &m)
+	if c, ok := by.(counter); ok {
+		_, err := c.Settle(ctx, a.Key, 0)
+		return err
+	}
+	_, err := askSlot(ctx, by.(throttle.Slots), a)
+	return err
 }
 
 // Refuses says whether an error of Check or Probe stays until somebody changes the server or the settings.
@@ -283,6 +303,9 @@ func (e *Engine) fallback(ctx context.Context, a *Ask, cause error) Verdict {
 			v = own
 			v.Fallback = rules.FailLocal
 		}
+	}
+	if errors.Is(cause, throttle.ErrParams) {
+		v.Wrong = cause
 	}
 	return v
 }

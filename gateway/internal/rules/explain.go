@@ -35,7 +35,7 @@ func (f Found) explain() string {
 func (h *HTTP) Explain(r *http.Request) (lines []string) {
 	s := h.subject(r)
 	lines = append(lines, fmt.Sprintf("%s %s%s from %s, paths %q", s.is["method"], s.is["host"], s.is["path"], s.is["address"], s.paths))
-	found, _ := h.Match(r)
+	found := h.Match(r)
 	for i := range h.rules {
 		rule := &h.rules[i]
 		if part := rule.misses(s); part != "" {

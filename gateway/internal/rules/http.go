@@ -172,9 +172,8 @@ func (h *HTTP) subject(r *http.Request) *subject {
 	}}
 }
 
-// Match finds the limits that a request counts for. It returns a header that the request has several times, if a rule counts
-// by it: programs read the first one, the last one or all of them, so a client could choose which limit counts.
-func (h *HTTP) Match(r *http.Request) (all []Found, repeated string) {
+// Match finds the limits that a request counts for.
+func (h *HTTP) Match(r *http.Request) (all []Found) {
 	s := h.subject(r)
 	for i := range h.rules {
 		if rule := &h.rules[i]; rule.matches(s) {
@@ -184,7 +183,7 @@ func (h *HTTP) Match(r *http.Request) (all []Found, repeated string) {
 				value, found := s.is[by]
 				if name := strings.TrimPrefix(by, "header:"); !found {
 					if value = s.header.Get(name); len(s.header.Values(name)) > 1 {
-						repeated = cmp.Or(repeated, name)
+						f.Repeated = cmp.Or(f.Repeated, name)
 					}
 				}
 				entries = append(entries, &common.RateLimitDescriptor_Entry{Key: by, Value: value})
@@ -193,7 +192,7 @@ func (h *HTTP) Match(r *http.Request) (all []Found, repeated string) {
 			all = append(all, f)
 		}
 	}
-	return all, repeated
+	return all
 }
 
 // KeepHTTP keeps a proxy from getting 404, which it may show to its clients, because the files have lost http rules that were

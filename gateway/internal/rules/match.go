@@ -20,6 +20,9 @@ type Found struct {
 	// Holder takes a slot of a concurrency limit. It is the last entry's value, which isn't part of the key.
 	Holder string
 	Above  *Found // the limit that a share is of, which is taken from, too; nil: no share
+	// Repeated is a header that the rule counts by and the request has several times: programs read the first one, the last one
+	// or all of them, so a client could choose which limit counts.
+	Repeated string
 }
 
 // Descriptor is a list of keys and values that a request is matched by, MaxEntries at most.

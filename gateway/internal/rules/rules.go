@@ -2,7 +2,9 @@ package rules
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -128,7 +130,15 @@ func Parse(files []File, o Options) (r *Set, err error) {
 
 func (l *loader) load(text string) {
 	var document yaml.Node
-	if err := yaml.Unmarshal([]byte(text), &document); err != nil {
+	all := yaml.NewDecoder(strings.NewReader(text))
+	err := all.Decode(&document)
+	for err == nil {
+		var more yaml.Node
+		if err = all.Decode(&more); err == nil && given(more.Content[0]) {
+			l.fail(more.Content[0], "", "a file has one domain: put what follows this '---' into another file")
+		}
+	}
+	if !errors.Is(err, io.EOF) {
 		panic(mistake{fmt.Errorf("%s: %w", l.file, err)})
 	}
 	if len(document.Content) == 0 {

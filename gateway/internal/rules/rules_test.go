@@ -90,7 +90,10 @@ func TestParse_mistakes(t *testing.T) {
 		"domain: d\nhttp: {rules: [{name: a}]}":                                                 "f.yaml:2: rule d.http.a: a rule needs a name and a rate_limit",
 		"domain: d\nhttp: {trusted_proxies: [x]}":                                               `f.yaml:2: rule d.http: "x" isn't a network`,
 		"domain: d\nhttp: {rules: [{name: a, by: [foo], rate_limit: {unlimited: true}}]}":       "f.yaml:2: rule d.http.a: by is a list of",
-		"domain: d\n- x": "f.yaml: yaml: line 1",
+		"domain: d\n- x":            "f.yaml: yaml: line 1",
+		"domain: d\n---\ndomain: e": "f.yaml:3: a file has one domain",
+		"domain: d\n---\n---\n- e":  "f.yaml:4: a file has one domain",
+		"domain: d\n---\n*a":        "f.yaml: yaml: unknown anchor",
 		"domain: d\nhttp: {rules: [{name: a, match: {path: 'a%20b?c'}, rate_limit: {unlimited: true}}]}": "d.http.a: no request has the path a%20b?c: write /a b",
 	} {
 		_, err := Parse([]File{{"f.yaml", text}}, Options{})
@@ -117,7 +120,7 @@ func TestParse_files(t *testing.T) {
 		all = append(all, fmt.Sprint(m.Path, " ", m.Units, " ", m.Reply.Unit, " ", m.Name))
 	}
 	require.Equal(t, []string{"d.a 5 MINUTE ", "d.b 0 UNKNOWN ", "e.a 1000 WEEK ", "e.b 1000 WEEK x"}, all)
-	r, err = Parse([]File{{"f.yaml", "domain: d\nhttp: {rules: []}"}}, Options{})
+	r, err = Parse([]File{{"f.yaml", "---\ndomain: d\nhttp: {rules: []}\n---\n# the end\n"}}, Options{})
 	require.NoError(t, err)
 	require.Contains(t, r.Warnings[0], "without trusted_proxies")
 }

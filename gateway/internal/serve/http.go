@@ -38,15 +38,30 @@ func (s *Service) match(r *http.Request, report bool, deny int) (asks []engine.A
 		if report && !all[name].Trusts(r) {
 			return nil, http.StatusForbidden, fmt.Errorf("%s is not among the trusted_proxies of the domain %s", r.RemoteAddr, name)
 		}
-		found, repeated := all[name].Match(r)
-		if repeated != "" {
-			return nil, deny, errors.New("the request has more than one header " + repeated)
-		}
-		for _, f := range found {
+		for _, f := range all[name].Match(r) {
 			asks = append(asks, engine.Ask{Found: f, Hits: 1})
 		}
 	}
+	if header := s.repeated(asks); header != "" {
+		s.metrics.refused.WithLabelValues("invalid").Inc()
+		return nil, deny, errors.New("the request has more than one header " + header)
+	}
 	return asks, 0, nil
+}
+
+// repeated returns a header that the request has several times and a rule counts by that may refuse it.
+func (s *Service) repeated(asks []engine.Ask) string {
+	if s.Shadow || !slices.ContainsFunc(asks, func(a engine.Ask) bool { return a.Repeated != "" }) {
+		return ""
+	}
+	asks = slices.Clone(asks)
+	s.engine.Replace(asks)
+	for _, a := range asks {
+		if a.Repeated != "" && a.Limit != nil && !a.Limit.Shadow {
+			return a.Repeated
+		}
+	}
+	return ""
 }
 
 // check answers a proxy: 200 lets the request through, and 429 refuses it. ?deny=403 refuses with another status.
@@ -142,8 +157,12 @@ func (s *Service) settle(w http.ResponseWriter, r *http.Request) {
 	}
 	s.decide(r.Context(), asks)
 	for i := range asks {
-		if asks[i].Fallback != "" {
-			http.Error(w, "the server is away: not charged for the rule "+asks[i].Label, http.StatusServiceUnavailable)
+		switch a := &asks[i]; {
+		case a.Wrong != nil:
+			http.Error(w, fmt.Sprintf("not charged for the rule %s: %s", a.Label, a.Wrong), http.StatusBadRequest)
+			return
+		case a.Fallback != "":
+			http.Error(w, "the server is away: not charged for the rule "+a.Label, http.StatusServiceUnavailable)
 			return
 		}
 	}
