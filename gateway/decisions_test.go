@@ -335,7 +335,9 @@ func TestReload(t *testing.T) {
 	require.Equal(t, "OK o47", g.ask(t, "d", "a=1"))
 	require.Equal(t, 1, strings.Count(g.log(t), "the rules are refused"))
 	stale := func(want string) func() bool {
-		return func() bool { return strings.Contains(body(t, g.debug+"/metrics"), "rules_stale "+want) }
+		return func() bool {
+			return strings.Contains(body(t, g.debug+"/metrics"), "\ngothrottle_gateway_rules_stale "+want+"\n")
+		}
 	}
 	require.NoError(t, os.Rename(g.folder, g.folder+".away"))
 	require.Eventually(t, stale("1"), time.Minute, time.Millisecond)

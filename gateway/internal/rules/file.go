@@ -36,14 +36,23 @@ func Read(root string) (files []File, err error) {
 		case hidden || d.IsDir():
 			return nil
 		}
-		text, err := os.ReadFile(path)
-		files = append(files, File{path, string(text)})
+		text, err := readRegular(path)
+		files = append(files, File{path, text})
 		return err
 	})
 	if err == nil && len(files) == 0 {
 		err = fmt.Errorf("there is no rule file in %s: set CONFIG to a file or folder", root)
 	}
 	return files, err
+}
+
+// readRegular refuses what reading could wait for without end, such as a pipe, and links to folders, which aren't followed.
+func readRegular(path string) (string, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%s is not a regular file", path)
+	}
+	text, err := os.ReadFile(path)
+	return string(text), err
 }
 
 // The levels of a file. The keys of a level are the fields of its type, in lower case or as the tag yaml says, and the tag

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
@@ -220,4 +221,7 @@ func TestRead(t *testing.T) {
 	files, err := Read(folder + "/current")
 	require.NoError(t, err)
 	require.Equal(t, []File{{folder + "/at/a.yaml", "x"}}, files)
+	require.NoError(t, syscall.Mkfifo(folder+"/at/b.yaml", 0o600))
+	_, err = Read(folder)
+	require.ErrorContains(t, err, "b.yaml is not a regular file")
 }
