@@ -84,5 +84,7 @@ func TestPolicies_refusedTogether(t *testing.T) {
 	require.Equal(t, before, s.must("GO.TOP")+s.info("gothrottle", "gothrottle_policies_a_limited"))
 	require.NoError(t, s.Do(ctx, "CONFIG", "SET", "gothrottle.policies", "", "gothrottle.top-keys", "3").Err())
 	require.Equal(t, "[]", s.must("GO.TOP"))
+	s.must("CONFIG SET gothrottle.top-keys 10") // later, so the old table doesn't come back
+	require.Equal(t, "[]", s.must("GO.TOP"))
 	require.Error(t, s.Do(ctx, "GO.POLICY", "a:k").Err())
 }
