@@ -307,7 +307,8 @@ func TestCircuit_untried(t *testing.T) {
 	require.False(t, c.away.Load())
 }
 
-// Calls that find no script send its text once. A server that never knows it gets no call more than three times.
+// Calls that find no script send its text once. A server that never knows it gets no call more than three times. DEL is no call
+// of the script.
 func TestScript_isSentOnce(t *testing.T) {
 	for _, learns := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -349,6 +350,9 @@ func TestScript_isSentOnce(t *testing.T) {
 			if learns {
 				require.Equal(t, 1, texts)
 			}
+			reset := newGeneralCall(within{Context: context.Background()}, []any{"DEL", "k"})
+			c.address(reset, nil)
+			require.Equal(t, []any{"DEL", "k"}, reset.Args())
 		})
 	}
 }
