@@ -307,8 +307,8 @@ func TestCircuit_untried(t *testing.T) {
 	require.False(t, c.away.Load())
 }
 
-// Calls that find no script send its text once. A server that never knows it gets no call more than three times. DEL is no call
-// of the script.
+// Calls that find no script send its text once. A server that never knows it gets no call more than three times. The script
+// has no DEL.
 func TestScript_isSentOnce(t *testing.T) {
 	for _, learns := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
