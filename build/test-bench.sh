@@ -3,7 +3,7 @@
 # CHECK=all counts the instructions of all rows on all servers.
 . "$(dirname "$0")/lib.sh"
 lint_module bench
-CHECK= go -C bench test -count=1 ./... # the counts come last
+CHECK='' go -C bench test -count=1 ./... # the counts come last
 server=$(local_server)
 for what in costs client; do
   QUICK=1 ROUNDS=1 SERVER=$server build/bench.sh "$what" >build/out/bench.log || die "$(tail -n 30 build/out/bench.log)"
