@@ -127,7 +127,7 @@ func (m *manyRun) step() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.made++; m.made%(manyClients*manyCalls/(manySteps+1)) == 0 {
-		// A failover whose replica times out waits for ever.
+		// A failover whose replica times out never ends.
 		now := m.m.wall + min(m.g.Step(), replTimeout*second/2)
 		o := porcupine.Operation{ClientId: manyClients, Input: now, Call: m.time()}
 		m.clock.Set(int64(now))
