@@ -123,7 +123,7 @@ func (e *Engine) Load(set *rules.Set) error {
 }
 
 // Probe takes nothing at a key that nobody uses, by each kind of limiter that the rules have, and returns the first error.
-// If they have none, it asks by that of limits that come with requests.
+// If they have none, it asks as for a limit that comes with a request.
 func (e *Engine) Probe(ctx context.Context) error {
 	asked := map[rules.Algorithm]bool{}
 	for m := range *e.limits.Load() {
