@@ -98,9 +98,7 @@ func run(ctx context.Context, env map[string]string, out io.Writer) error {
 }
 
 func newLogger(s *settings, out io.Writer) *slog.Logger {
-	var level slog.Level // info
-	_ = level.UnmarshalText([]byte(strings.Replace(s.logLevel, "warning", "warn", 1)))
-	o := &slog.HandlerOptions{Level: level}
+	o := &slog.HandlerOptions{Level: s.logLevel}
 	if s.logJSON {
 		return slog.New(slog.NewJSONHandler(out, o))
 	}
@@ -144,7 +142,7 @@ func (p *program) listen(ctx context.Context) error {
 	for _, at := range all {
 		l, err := net.Listen(at.network, at.address)
 		if err != nil {
-			return fmt.Errorf("%w: choose another PORT, GRPC_PORT, DEBUG_PORT or PROMETHEUS_ADDR", err)
+			return fmt.Errorf("%w: choose another PORT, GRPC_PORT, GRPC_UDS, DEBUG_PORT or PROMETHEUS_ADDR", err)
 		}
 		defer l.Close()
 		go func() { failed <- at.serve(l) }()

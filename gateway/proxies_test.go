@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -367,17 +368,20 @@ func TestPage(t *testing.T) {
 
 // Wrong settings are refused together, before anything listens.
 func TestSettings(t *testing.T) {
-	s, err := readSettings(map[string]string{"RUNTIME_ROOT": "/r/", "RUNTIME_SUBDIRECTORY": "s", "CACHE_KEY_PREFIX": "a}{t}{"})
+	s, err := readSettings(map[string]string{"RUNTIME_ROOT": "/r/", "RUNTIME_SUBDIRECTORY": "s", "CACHE_KEY_PREFIX": "a}{t}{", "LOG_LEVEL": "Warning", "LOG_FORMAT": "JSON", "NEAR_LIMIT_RATIO": "1"})
 	require.NoError(t, err)
+	require.True(t, s.logJSON)
+	require.Equal(t, slog.LevelWarn, s.logLevel)
 	require.Equal(t, "/r/s/config", s.config)
-	wrong := map[string]string{"DECISION_TIMEOUT": "-1s", "BACKEND_TYPE": "memcache", "SHADOW_MODE": "maybe", "REDIS_POOL_SIZE": "-1", "GRPC_SERVER_USE_TLS": "true"}
+	wrong := map[string]string{"DECISION_TIMEOUT": "-1s", "BACKEND_TYPE": "memcache", "SHADOW_MODE": "maybe", "REDIS_POOL_SIZE": "-1", "GRPC_SERVER_USE_TLS": "true",
+		"CONFIG_TYPE": "files", "DEFAULT_ALGORITHM": "lucky", "LOG_LEVEL": "loud", "LOG_FORMAT": "xml", "NEAR_LIMIT_RATIO": "1.1"}
 	_, err = readSettings(wrong)
 	for name := range wrong {
 		require.ErrorContains(t, err, strings.Replace(name, "USE_TLS", "TLS_CERT", 1))
 	}
 	for _, env := range []map[string]string{{"REDIS_TYPE": "odd"}, {"REDIS_TYPE": "sentinel"}, {"REDIS_URL": "redis://:x:y"}, {"REDIS_TLS": "true", "REDIS_TLS_CACERT": "none"},
 		{"PROMETHEUS_PATH": "/a//b"}, {"PROMETHEUS_PATH": "metrics"}, {"PROMETHEUS_PATH": "/{a}"},
-		{"CACHE_KEY_PREFIX": "a{b"}, {"CACHE_KEY_PREFIX": "{}{t}"}, {"CACHE_KEY_PREFIX": "}{"}} {
+		{"CACHE_KEY_PREFIX": "a{b"}, {"CACHE_KEY_PREFIX": "{}{t}"}, {"CACHE_KEY_PREFIX": "}{"}, {"NEAR_LIMIT_RATIO": "-0.1"}, {"NEAR_LIMIT_RATIO": "nan"}} {
 		_, err := readSettings(env)
 		require.Error(t, err, env)
 	}

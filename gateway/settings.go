@@ -37,7 +37,7 @@ type settings struct {
 	grpcNet                 string // tcp or unix
 	grpcAt, httpAt, debugAt string
 	config                  string // a file or folder of rules
-	logLevel                string
+	logLevel                slog.Level
 	logJSON, tracing        bool
 	force                   bool   // start without rules
 	needsRules              bool   // not ready without rules
@@ -74,9 +74,20 @@ func (s *settings) refuse(name string, err error) {
 	}
 }
 
+// oneOf returns which of the words a setting is, in any case. The first is the default.
+func (s *settings) oneOf(name string, words ...string) string {
+	text := cmp.Or(s.env[name], words[0])
+	i := slices.IndexFunc(words, func(word string) bool { return strings.EqualFold(word, text) })
+	if i < 0 {
+		s.refuse(name, fmt.Errorf("%q is not one of %v", text, words))
+		return words[0]
+	}
+	return words[i]
+}
+
 // readSettings reads the environment. All that is wrong is in one error.
 func readSettings(env map[string]string) (*settings, error) {
-	s := &settings{env: env, logJSON: env["LOG_FORMAT"] == "json", log: slog.New(slog.DiscardHandler)}
+	s := &settings{env: env, log: slog.New(slog.DiscardHandler)}
 	s.httpAt, s.debugAt = s.address("HOST", "PORT", "8080"), s.address("DEBUG_HOST", "DEBUG_PORT", "6070")
 	if s.grpcNet, s.grpcAt = "tcp", s.address("GRPC_HOST", "GRPC_PORT", "8081"); env["GRPC_UDS"] != "" {
 		s.grpcNet, s.grpcAt = "unix", env["GRPC_UDS"]
@@ -85,12 +96,11 @@ func readSettings(env map[string]string) (*settings, error) {
 		cmp.Or(env["RUNTIME_APPDIRECTORY"], "config")))
 	s.redis = s.redisOptions()
 	s.parse()
-	if kind := cmp.Or(env["CONFIG_TYPE"], "FILE"); kind != "FILE" && kind != "GRPC_XDS_SOTW" {
-		s.refuse("CONFIG_TYPE="+kind, errors.New("only FILE and GRPC_XDS_SOTW are supported"))
-	}
-	if v := cmp.Or(env["BACKEND_TYPE"], "redis"); v != "redis" {
-		s.refuse("BACKEND_TYPE="+v, errors.New("only redis is supported"))
-	}
+	s.oneOf("BACKEND_TYPE", "redis")
+	s.logJSON = s.oneOf("LOG_FORMAT", "text", "json") == "json"
+	level := s.oneOf("LOG_LEVEL", "info", "trace", "debug", "warn", "warning", "error", "fatal", "panic")
+	level = strings.NewReplacer("trace", "debug", "warning", "warn", "fatal", "error", "panic", "error").Replace(level)
+	s.refuse("LOG_LEVEL", s.logLevel.UnmarshalText([]byte(level)))
 	if min(s.engine.Timeout, s.maxAge, s.grace) <= 0 {
 		s.refuse("DECISION_TIMEOUT, GRPC_MAX_CONNECTION_AGE and GRPC_MAX_CONNECTION_AGE_GRACE", errors.New("a time must be more than 0"))
 	}
@@ -108,7 +118,6 @@ func (s *settings) parse() {
 	f.BoolVar(&prometheus, "USE_PROMETHEUS", false, "")
 	f.StringVar(&s.metricsAt, "PROMETHEUS_ADDR", ":9090", "")
 	f.StringVar(&s.metricsPath, "PROMETHEUS_PATH", "/metrics", "")
-	f.StringVar(&s.logLevel, "LOG_LEVEL", "info", "")
 	f.BoolVar(&s.tracing, "TRACING_ENABLED", false, "")
 	f.DurationVar(&s.engine.Timeout, "DECISION_TIMEOUT", 50*time.Millisecond, "")
 	f.Int64Var(&s.engine.Budget, "BUDGET", 0, "")
@@ -129,6 +138,9 @@ func (s *settings) parse() {
 	f.BoolVar(&anyName, "REDIS_TLS_SKIP_HOSTNAME_VERIFICATION", false, "")
 	f.UintVar(&pool, "REDIS_POOL_SIZE", 0, "")
 	s.readFlags(f)
+	if near := s.serve.Near; !(near >= 0 && near <= 1) {
+		s.refuse("NEAR_LIMIT_RATIO", errors.New("it must be from 0 to 1"))
+	}
 	if s.redis.PoolSize = int(pool); !prometheus {
 		s.metricsAt = ""
 	}
@@ -139,7 +151,7 @@ func (s *settings) parse() {
 		s.refuse("CACHE_KEY_PREFIX", errors.New("a { begins a hash tag, such as {t}: without a whole one, the keys of a cluster lose theirs"))
 	}
 	s.defaults()
-	if s.env["CONFIG_TYPE"] == "GRPC_XDS_SOTW" {
+	if s.oneOf("CONFIG_TYPE", "FILE", "GRPC_XDS_SOTW") != "FILE" {
 		s.xds = s.xdsOptions()
 	}
 	if grpcTLS {
@@ -160,11 +172,7 @@ func (s *settings) readFlags(f *flag.FlagSet) {
 
 // defaults are for rules that don't say: those that come over xDS cannot.
 func (s *settings) defaults() {
-	name := cmp.Or(s.env["DEFAULT_ALGORITHM"], "fixed_window")
-	if all := []string{"fixed_window", "sliding_window", "gcra"}; !slices.Contains(all, name) {
-		s.refuse("DEFAULT_ALGORITHM", fmt.Errorf("%q is not one of %v", name, all))
-	}
-	s.rules.Algorithm = rules.Algorithm(name)
+	s.rules.Algorithm = rules.Algorithm(s.oneOf("DEFAULT_ALGORITHM", "fixed_window", "sliding_window", "gcra"))
 	for path := range strings.FieldsFuncSeq(s.env["DEFAULT_LATE"], func(r rune) bool { return r == ',' }) {
 		s.rules.Late = append(s.rules.Late, rules.NewPattern(strings.TrimSpace(path)))
 	}
