@@ -57,6 +57,7 @@ func (m *manyRun) round() {
 	model := orders(m.m.wall)
 	if m.g.IntN(5) == 0 {
 		m.inStep()
+		m.acknowledged()
 		m.quiet(m.twin)
 		st := drawFault(m.g.Rand, "", func(f *fault) int { return f.many })
 		if m.fault = find(st.Do); st.Do == "sigstop" {
@@ -108,6 +109,14 @@ func (m *manyRun) ofOneKey() *manyCall {
 	}
 }
 
+// acknowledged waits until both replicas have acknowledged a write since the clock's last step.
+func (m *manyRun) acknowledged() {
+	m.master.ask("INCR", "written")
+	if n := m.master.ask("WAIT", 2, 0); n != "2" {
+		m.differ("WAIT: %s", n)
+	}
+}
+
 // work lets all clients make the calls that are not made yet, as long as the master takes calls.
 func (m *manyRun) work() {
 	var wait sync.WaitGroup
@@ -127,8 +136,8 @@ func (m *manyRun) step() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.made++; m.made%(manyClients*manyCalls/(manySteps+1)) == 0 {
-		// A failover whose replica times out never ends.
-		now := m.m.wall + min(m.g.Step(), replTimeout*second/2)
+		// A failover whose replica times out never ends. A round is too short for an acknowledgement between its steps.
+		now := m.m.wall + min(m.g.Step(), replTimeout*second/(manySteps+1))
 		o := porcupine.Operation{ClientId: manyClients, Input: now, Call: m.time()}
 		m.clock.Set(int64(now))
 		o.Return, m.m.wall, m.m.now = m.time(), now, now
