@@ -41,12 +41,13 @@ int clock_gettime(clockid_t id, struct timespec *t) {
         t->tv_nsec = set[2] % 1000000 * 1000;
         return 0;
     }
+    int wall = set != NULL && (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE), still = wall && set[0];
     static int (*next)(clockid_t, struct timespec *);
     if (next == NULL) *(void **)&next = dlsym(RTLD_NEXT, "clock_gettime"); /* it needs no system call */
-    int result = next(id, t);
-    if (result != 0 || set == NULL || (id != CLOCK_REALTIME && id != CLOCK_REALTIME_COARSE)) return result;
+    int result = still ? 0 : next(id, t);
+    if (result != 0 || !wall) return result;
     int64_t us = set[1];
-    if (!set[0]) us += (int64_t)t->tv_sec * 1000000 + t->tv_nsec / 1000;
+    if (!still) us += (int64_t)t->tv_sec * 1000000 + t->tv_nsec / 1000;
     t->tv_sec = us / 1000000;
     t->tv_nsec = us % 1000000 * 1000;
     return 0;
