@@ -151,7 +151,7 @@ func (s *settings) parse() {
 		s.refuse("CACHE_KEY_PREFIX", errors.New("a { begins a hash tag, such as {t}: without a whole one, the keys of a cluster lose theirs"))
 	}
 	s.defaults()
-	if s.oneOf("CONFIG_TYPE", "FILE", "GRPC_XDS_SOTW") != "FILE" {
+	if s.oneOf("CONFIG_TYPE", "FILE", "GRPC_XDS_SOTW") == "GRPC_XDS_SOTW" {
 		s.xds = s.xdsOptions()
 	}
 	if grpcTLS {
@@ -317,13 +317,11 @@ func (s *settings) redisOptions() *redis.UniversalOptions {
 	o.Username, o.Password = s.login("REDIS_AUTH")
 	o.SentinelUsername, o.SentinelPassword = s.login("REDIS_SENTINEL_AUTH")
 	user, password := &o.Username, &o.Password // of the addresses
-	switch kind := strings.ToUpper(cmp.Or(s.env["REDIS_TYPE"], "SINGLE")); {
+	switch kind := s.oneOf("REDIS_TYPE", "SINGLE", "SENTINEL", "CLUSTER"); {
 	case kind == "SINGLE":
 		o.Addrs = o.Addrs[:1]
 	case kind == "CLUSTER":
 		o.IsClusterMode = true
-	case kind != "SENTINEL":
-		s.refuse("REDIS_TYPE", errors.New(kind+" must be SINGLE, SENTINEL or CLUSTER"))
 	case len(o.Addrs) < 2:
 		s.refuse("REDIS_URL", errors.New("for SENTINEL write the master's name, then the Sentinels: name,host:port,host:port"))
 	default:
