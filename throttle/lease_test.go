@@ -68,7 +68,7 @@ func TestAcquire_lostReply(t *testing.T) {
 func TestServer_acquireThroughARestart(t *testing.T) {
 	for _, kept := range []string{"no", "yes"} {
 		s := startServer(t, "--appendonly", kept, "--appendfsync", "always")
-		c := newReal(t, goRedis(t, s.Addr), throttle.Timeout(200*time.Millisecond))
+		c := newReal(t, goRedis(t, s.Addr), throttle.Timeout(patient))
 		jobs, hasty := c.Slots("jobs", 1, 6*time.Second, throttle.AwaitServer()), c.Slots("hasty", 1, time.Minute)
 		first := must(jobs.Acquire(background, ""))
 		token := must(first.Token(background))
