@@ -194,6 +194,7 @@ func tried(attempt func(n int) bool) bool {
 		if attempt(n) {
 			return true
 		}
+		time.Sleep(time.Second) // an adapter that had no reply sends nothing for 3 s
 	}
 	return false
 }
