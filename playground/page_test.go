@@ -19,7 +19,7 @@ const counts = `[...document.querySelectorAll(".counts")].map((c) => c.textConte
 func TestPage_story(t *testing.T) {
 	ctx := browse(t, "#story/2", light)
 	for i, acts := range []int{3, 3, 2, 4, 3} {
-		wait(t, ctx, fmt.Sprintf(`location.hash === "#story/%d"`, i+2))
+		wait(t, ctx, fmt.Sprintf(`document.querySelector(".steps [aria-current=step]").hash === "#story/%d"`, i+2)) // it is drawn
 		evaluate[bool](t, ctx, `document.querySelector(".story .primary").focus(), true`)
 		for act := range acts {
 			require.Equal(t, act, evaluate[int](t, ctx, `document.querySelectorAll(".texts p").length`))
