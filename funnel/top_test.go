@@ -88,27 +88,29 @@ func topOrder(a, b funnel.TopKey) int {
 
 // Four of five denials are of keys that are denied often, more than fit, and the others of new keys: so a least count is
 // mostly stale when it is looked for. Small tables are checked after every few calls. Each table is reset once.
-func TestTop_againstExactCounts(t *testing.T) {
+func FuzzTop(f *testing.F) {
 	const denials = 20_000
-	for _, size := range []int{1, 2, 10, 100, 1000} {
-		t.Run(fmt.Sprint("size=", size), func(t *testing.T) {
-			top, r := newCountedTop(size), rand.New(rand.NewPCG(1, 0))
-			for i := range denials {
-				if i == denials/5 {
-					top.Reset()
-				}
-				k := 1_000_000 + i
-				if i%50 < 40 {
-					k = r.IntN(size + size/2 + 1)
-				}
-				top.Count(k%3, fmt.Sprint("key:", k))
-				if i%(7*size) == 0 {
-					top.check(t)
-				}
-			}
-			top.check(t)
-		})
+	for _, size := range []uint16{1, 2, 10, 100, 1000} {
+		f.Add(uint64(1), size)
 	}
+	f.Fuzz(func(t *testing.T, seed uint64, n uint16) {
+		size := max(int(n)%1001, 1)
+		top, r := newCountedTop(size), rand.New(rand.NewPCG(seed, 0))
+		for i := range denials {
+			if i == denials/5 {
+				top.Reset()
+			}
+			k := 1_000_000 + i
+			if i%50 < 40 {
+				k = r.IntN(size + size/2 + 1)
+			}
+			top.Count(k%3, fmt.Sprint("key:", k))
+			if i%(7*size) == 0 {
+				top.check(t)
+			}
+		}
+		top.check(t)
+	})
 }
 
 // Each key is counted a different number of times and must have a counter of its own.
