@@ -17,6 +17,8 @@ STORAGES = {  # what they need beside the URI
 }
 STORAGES[f"gothrottle://{os.environ['BARE']}"] = {"script": True}  # has no module
 STORAGES[f"gothrottle+cluster://{os.environ['CLUSTER']}/"] = {"script": pathlib.Path(os.environ["SCRIPT"]).read_text()}
+for options in STORAGES.values():
+    options.update(socket_timeout=20, socket_connect_timeout=20)  # decisions are tested, on machines that may be slow
 NAMES = "FixedWindowRateLimiter", "MovingWindowRateLimiter"
 
 
