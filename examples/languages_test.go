@@ -348,11 +348,10 @@ func TestExamples_moduleMissing(t *testing.T) {
 			var said []byte
 			require.True(t, tried(func(int) bool {
 				p.port = servers.FreePort()
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // it goes on if there was no reply
 				defer cancel()
 				cmd := p.prepare(ctx, "ann")
 				said, _ = cmd.CombinedOutput()
-				require.NoError(t, ctx.Err(), "it goes on without the module")
 				status := cmd.ProcessState.ExitCode()
 				return strings.Contains(string(said), "GO.THROTTLE") && (status == 2 || status > 0 && !e.command)
 			}), "%s", said)
