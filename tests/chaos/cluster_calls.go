@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -64,6 +65,9 @@ func (c *clusterRun) send(tag string, conn, n int, calls []words) {
 	}
 }
 
+// refusedInScript is what servers say of a call whose keys, or some of them, are not here.
+var refusedInScript = regexp.MustCompile(` non local key| during rehashing of the slot`)
+
 // together makes calls of which the server makes all or none. If it makes none, they are made alone.
 func (c *clusterRun) together(tag string, conn int, via string, calls []words) {
 	at := c.owner[tag]
@@ -78,7 +82,7 @@ func (c *clusterRun) together(tag string, conn int, via string, calls []words) {
 		return
 	}
 	for i, w := range calls {
-		if via == "eval" && strings.Contains(got.replies[i], " non local key") {
+		if via == "eval" && refusedInScript.MatchString(got.replies[i]) {
 			c.stats.tally["refused within a script"]++ // the script itself made a key of a slot that moves absent
 			continue
 		}
