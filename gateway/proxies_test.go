@@ -66,15 +66,16 @@ var proxies = map[string]struct {
 	"haproxy": {[]string{"haproxy", "-db", "-f", "file.yaml"}, 200, 200, "BLOCK", "haproxy"},
 }
 
-// startProxy starts a proxy as docs/gateway.md configures it, before an app and behind a gateway. It returns its address.
-func startProxy(t *testing.T, name, app, gateway string) string {
+// startProxy starts a proxy as docs/gateway.md configures it, but for changes, pairs of old and new text, before an app and
+// behind a gateway. It returns its address.
+func startProxy(t *testing.T, name, app, gateway string, changes ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath(proxies[name].program[0]); err != nil {
 		t.Skip(err)
 	}
 	folder, listen := t.TempDir(), "127.0.0.1:"+servers.FreePort()
-	there := strings.NewReplacer("127.0.0.1:3000", app, "127.0.0.1:8080", gateway, "FOLDER", folder, "/etc/haproxy", folder,
-		"LISTEN", listen, "listen 80", "listen "+listen, "bind :80", "bind "+listen, ":80 {", "http://"+listen+" {")
+	there := strings.NewReplacer(append(changes, "127.0.0.1:3000", app, "127.0.0.1:8080", gateway, "FOLDER", folder, "/etc/haproxy", folder,
+		"LISTEN", listen, "listen 80", "listen "+listen, "bind :80", "bind "+listen, ":80 {", "http://"+listen+" {")...)
 	config := blocks(t, proxies[name].language)[0]
 	if name == "nginx" { // the second block goes into the first one's server
 		config = strings.TrimSuffix(config, "}\n") + blocks(t, name)[1] + "}\n"
