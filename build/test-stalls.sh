@@ -1,6 +1,7 @@
 #!/bin/bash
 # Other parts of the tests, while half of the servers and of the browser's processes, other ones each time, freeze for 0.3 to
-# 0.9 s every few seconds: a busy machine does so, too. PARTS names the parts. Needs root and version 2 of cgroups, beside version 1 or alone.
+# 0.9 s every few seconds: a busy machine does so, too. PARTS names the parts. It needs root and version 2 of cgroups,
+# beside version 1 or alone.
 . "$(dirname "$0")/lib.sh"
 group=/sys/fs/cgroup
 [ ! -d $group/unified ] || group+=/unified
@@ -16,7 +17,7 @@ thaw() {
 trap 'thaw 2>/dev/null' EXIT
 
 failed=
-for part in ${PARTS:-languages gateway playground servers}; do
+for part in ${PARTS:-languages gateway playground}; do
   (echo $BASHPID >$group/cgroup.procs && exec "build/test-$part.sh") &
   while kill -0 $! 2>/dev/null; do
     sleep $((RANDOM % 2 + 1)).$((RANDOM % 10))
