@@ -24,8 +24,8 @@ func TestInfo_manyLeases(t *testing.T) {
 	}{{0, 300, 128}, {271, 128, 128}, {1, 127, 127}, {127, 0, 0}} {
 		now += row.wait * 1_000_000
 		reply, _ := s.Do(now, "GO.INFO", "k")
-		pairs := reply.([]any)
-		holders := pairs[7].([]any)
+		pairs := reply.(memory.Map)
+		holders := pairs[7].(memory.Map)
 		if pairs[5] != row.held || len(holders) != 2*row.names || row.names > 0 && holders[0] != "id299" {
 			t.Errorf("%+v: %v", row, pairs)
 		}

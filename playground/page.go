@@ -35,6 +35,8 @@ func value(reply any) any {
 		return string(v)
 	case error:
 		return map[string]any{"error": v.Error()}
+	case memory.Map:
+		return value([]any(v))
 	case []any:
 		for i := range v {
 			v[i] = value(v[i])

@@ -138,6 +138,8 @@ func printed(reply any, indent string) string {
 		return string(v)
 	case string:
 		return quote(v)
+	case memory.Map:
+		return printedItems(v, indent)
 	case []any:
 		return printedItems(v, indent)
 	}

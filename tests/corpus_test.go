@@ -102,7 +102,7 @@ func (h *corpusHost) Call(words []string) (any, [][]string) {
 	twin, unsaved := h.twin(args), h.unsaved()
 	require.NoError(h.t, h.watcher.Do(ctx, append([]any{"WATCH"}, args...)...).Err())
 	if h.script != "" {
-		args = byScript("EVAL", h.script, words)
+		args = corpus.ByScript("EVAL", h.script, words)
 	}
 	reply := h.result(args...)
 	require.NoError(h.t, h.watcher.Do(ctx, "MULTI").Err())
@@ -153,7 +153,7 @@ func (h *corpusHost) twin(args []any) any {
 		for _, arg := range args[1:] {
 			words = append(words, arg.(string))
 		}
-		return h.result(byScript("EVAL_RO", h.script, words)...)
+		return h.result(corpus.ByScript("EVAL_RO", h.script, words)...)
 	}
 	return h.result(append([]any{"EVAL_RO", "return redis.pcall(unpack(ARGV))", 0, name}, args[1:]...)...)
 }

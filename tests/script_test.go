@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"gothrottle/commands"
 	"gothrottle/tests/corpus"
 	servers "gothrottle/tests/server"
 )
@@ -27,22 +26,6 @@ func script(t testing.TB) string {
 	text, err := os.ReadFile(scriptFile)
 	require.NoError(t, err)
 	return string(text)
-}
-
-// byScript returns the words that make a call through the script: the keys come first.
-func byScript(eval, script string, words []string) []any {
-	keys := words[1:min(2, len(words))]
-	c, call := commands.Find(words[0]), commands.Call{Args: words[1:]}
-	call.Keys, call.Clauses = make([]commands.Key, 0, commands.MaxClauses), make([]commands.Clause, 0, commands.MaxClauses)
-	if c != nil && c.Plan != nil && !c.OneKey && len(words) > 2 && commands.NewEngine(nil).Plan(c, &call) == commands.NoError {
-		keys = nil
-		for _, key := range call.Keys {
-			keys = append(keys, call.Args[key.Word])
-		}
-	}
-	all := append([]any{eval, script, len(keys)}, corpus.Args(keys)...)
-	all = append(all, words[0])
-	return append(all, corpus.Args(words[min(2, len(words)):])...)
 }
 
 // No transcript has its own marks: these cases need the module.
@@ -101,11 +84,11 @@ func TestScript_permissions(t *testing.T) {
 				}
 				words := strings.Fields(calls[name](p))
 				before := s.dataset()
-				reply := user.do(byScript("EVAL", text, words)...)
+				reply := user.do(corpus.ByScript("EVAL", text, words)...)
 				if err, failed := reply.(error); failed && strings.HasPrefix(err.Error(), "NOPERM") {
 					needed[missing] = true
 					require.Equal(t, before, s.dataset(), "%q without %s", words, missing)
-					_, _ = s.Do(ctx, byScript("EVAL", text, words)...).Result()
+					_, _ = s.Do(ctx, corpus.ByScript("EVAL", text, words)...).Result()
 				}
 			}
 		}
@@ -137,7 +120,7 @@ func TestScript_hostile(t *testing.T) {
 func TestScript_states(t *testing.T) {
 	s, text := start(t, options{Bare: true}), script(t)
 	eval := func(s *server, command, call string) any {
-		return s.session().do(byScript(command, text, strings.Fields(call))...)
+		return s.session().do(corpus.ByScript(command, text, strings.Fields(call))...)
 	}
 	node := start(t, options{Bare: true, Cluster: true})
 	node.must("CLUSTER ADDSLOTSRANGE 0 16383")
@@ -152,8 +135,8 @@ func TestScript_states(t *testing.T) {
 
 	c := s.session()
 	c.do("MULTI")
-	c.do(byScript("EVAL", text, strings.Fields("GO.QUOTA q 5 1h"))...)
-	c.do(byScript("EVAL", text, strings.Fields("GO.QUOTA q 5 1h 2"))...)
+	c.do(corpus.ByScript("EVAL", text, strings.Fields("GO.QUOTA q 5 1h"))...)
+	c.do(corpus.ByScript("EVAL", text, strings.Fields("GO.QUOTA q 5 1h 2"))...)
 	second := c.list("EXEC")
 	require.Len(t, second, 2)
 	assert.Equal(t, int64(2), second[1].([]any)[2])
@@ -185,14 +168,14 @@ func TestScript_killed(t *testing.T) {
 	kill := func(times, words string) (killed error, reply any) {
 		many := "for _ = 1, " + times + " do local function call() " + script(t) + "\nend call() end"
 		caller, done := s.session(), make(chan any, 1)
-		go func() { done <- caller.do(byScript("EVAL", many, strings.Fields(words))...) }()
+		go func() { done <- caller.do(corpus.ByScript("EVAL", many, strings.Fields(words))...) }()
 		eventually(t, "the script runs", func() bool {
 			killed = s.ScriptKill(ctx).Err()
 			return killed == nil || !strings.HasPrefix(killed.Error(), "NOTBUSY")
 		})
 		return killed, <-done
 	}
-	s.session().do(byScript("EVAL", script(t), strings.Fields("GO.THROTTLE k 0 1 1h"))...)
+	s.session().do(corpus.ByScript("EVAL", script(t), strings.Fields("GO.THROTTLE k 0 1 1h"))...)
 	before := s.dataset()
 	for _, denied := range []string{"GO.THROTTLE k 0 1 1h", "GO.THROTTLE_RO k 0 1 1h", "GO.ALL k THROTTLE 0 1 1h"} {
 		killed, reply := kill("1000000", denied)

@@ -227,8 +227,7 @@ func (Error) RedisError() {}
 const swept = 4
 
 // Do runs a command line at a time: a command of gothrottle, or one of the server's own that package memory knows. The reply
-// is an int64, a string, nil, or a []any of such replies, as go-redis has them with RESP2, or a Status; an error is of the
-// type Error. At the time 0 no key has expired: so replicas wait for their master to delete a key.
+// is an int64, a string, nil, or a []any or Map of such replies, or a Status; an error is of the type Error. At the time 0 no key has expired: so replicas wait for their master to delete a key.
 func (s *Server) Do(now funnel.Micros, words ...string) (any, error) {
 	if len(words) == 0 {
 		return nil, Error("ERR empty command")
@@ -244,11 +243,8 @@ func (s *Server) Do(now funnel.Micros, words ...string) (any, error) {
 	if row == nil {
 		return sh.doPlain(now, words)
 	}
-	switch n := len(words); {
-	case n < -row.Arity || row.Arity > 0 && n != row.Arity:
-		return nil, wrongNumber(row.Name)
-	case n < row.MinArity || row.MaxArity > 0 && n > row.MaxArity:
-		return nil, Error(row.WrongArity())
+	if err := wrongArity(row, len(words)); err != nil {
+		return nil, err
 	}
 	sh.items = sh.items[:0]
 	c := &sh.record
@@ -258,6 +254,35 @@ func (s *Server) Do(now funnel.Micros, words ...string) (any, error) {
 		return nil, Error(c.AppendError(nil, code))
 	}
 	return sh.reply(), nil
+}
+
+// wrongArity returns the error of a call of n words, if that is a wrong number.
+func wrongArity(row *commands.Command, n int) error {
+	switch {
+	case n < -row.Arity || row.Arity > 0 && n != row.Arity:
+		return wrongNumber(row.Name)
+	case n < row.MinArity || row.MaxArity > 0 && n > row.MaxArity:
+		return Error(row.WrongArity())
+	}
+	return nil
+}
+
+// KeysOf returns the keys of a call of one of gothrottle's commands, none if the number of words is wrong.
+func (s *Server) KeysOf(words []string) (keys []string) {
+	row := commands.Find(words[0])
+	if row.NoKey || wrongArity(row, len(words)) != nil {
+		return nil
+	}
+	if row.Plan == nil || row.OneKey {
+		return words[1:2]
+	}
+	defer unlock(lock(s.shards[:]))
+	c := commands.Call{Args: words[1:], Keys: make([]commands.Key, 0, commands.MaxClauses), Clauses: make([]commands.Clause, 0, commands.MaxClauses)}
+	_ = s.shards[0].engine.Plan(row, &c)
+	for _, k := range c.Keys {
+		keys = append(keys, c.Args[k.Word])
+	}
+	return keys
 }
 
 // lockFor locks the shards that a call needs, and returns them: that of its key, or all for any other call. The first one runs
@@ -353,6 +378,9 @@ func (s *shard) reply() any {
 	return all
 }
 
+// Map is a reply of keys and values, in turn.
+type Map []any
+
 func integers(numbers []int64) []any {
 	all := make([]any, len(numbers))
 	for i, n := range numbers {
@@ -377,6 +405,9 @@ func itemOf(items []item) (any, []item) {
 	all := make([]any, first.n)
 	for i := range all {
 		all[i], rest = itemOf(rest)
+	}
+	if first.kind == commands.ItemMap {
+		return Map(all), rest
 	}
 	return all, rest
 }

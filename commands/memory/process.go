@@ -15,18 +15,26 @@ func (s *Server) Process(now funnel.Micros, cmd interface{ Args() []any }) error
 	for i, arg := range cmd.Args() {
 		words[i] = fmt.Sprint(arg)
 	}
-	if words[0] == "EVALSHA" || words[0] == "EVAL" { // of the script: its keys come first
-		keys, err := strconv.Atoi(words[2])
-		if err != nil || keys < 1 || len(words) < keys+4 {
-			return fmt.Errorf("%v are not words for the script", words)
+	var err error
+	if words[0] == "EVALSHA" || words[0] == "EVAL" {
+		if words, err = ScriptWords(words); err != nil {
+			return err
 		}
-		words = slices.Concat(words[3+keys:4+keys], words[3:4], words[4+keys:])
 	}
 	reply, err := s.Do(now, words...)
 	if err != nil {
 		return err
 	}
 	return SetReply(cmd, reply)
+}
+
+// ScriptWords returns the words of a limiter's command that EVAL or EVALSHA runs by the script, whose keys come first.
+func ScriptWords(words []string) ([]string, error) {
+	keys, err := strconv.Atoi(words[2])
+	if err != nil || keys < 1 || len(words)-4 < keys {
+		return nil, fmt.Errorf("%v are not words for the script", words[2:])
+	}
+	return slices.Concat(words[3+keys:4+keys], words[3:4], words[4+keys:]), nil
 }
 
 // SetReply sets the reply of a command of go-redis: of a *Cmd, *IntCmd or *IntSliceCmd.

@@ -28,6 +28,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"gothrottle/commands/memory"
 )
 
 // Case is the lines of a file up to a blank line.
@@ -235,6 +237,9 @@ func Quote(word string) string {
 // ReplyText writes a reply: an error's text to the end of the line; an array with brackets, but if it is the whole reply
 // and has several elements, without; null as (nil). A text that looks like an integer is in quotes.
 func ReplyText(reply any) string {
+	if m, is := reply.(memory.Map); is {
+		reply = []any(m)
+	}
 	text := itemText(reply)
 	if all, _ := reply.([]any); len(all) > 1 {
 		return text[1 : len(text)-1]
@@ -253,6 +258,8 @@ func itemText(reply any) string {
 			return strconv.Quote(reply)
 		}
 		return Quote(reply)
+	case memory.Map:
+		return itemText([]any(reply))
 	case []any:
 		var parts []string
 		for _, item := range reply {

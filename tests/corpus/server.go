@@ -16,6 +16,22 @@ func Args(words []string) []any {
 	return all
 }
 
+// ByScript returns the arguments by which a script runs a command: EVAL, its text, the keys, and the words without the first key.
+func ByScript(eval, script string, words []string) []any {
+	keys := words[1:min(2, len(words))]
+	c, call := commands.Find(words[0]), commands.Call{Args: words[1:]}
+	call.Keys, call.Clauses = make([]commands.Key, 0, commands.MaxClauses), make([]commands.Clause, 0, commands.MaxClauses)
+	if c != nil && c.Plan != nil && !c.OneKey && len(words) > 2 && commands.NewEngine(nil).Plan(c, &call) == commands.NoError {
+		keys = nil
+		for _, key := range call.Keys {
+			keys = append(keys, call.Args[key.Word])
+		}
+	}
+	all := append([]any{eval, script, len(keys)}, Args(keys)...)
+	all = append(all, words[0])
+	return append(all, Args(words[min(2, len(words)):])...)
+}
+
 // ReadKeys is a Lua script that returns what keys of a server hold: see Values.
 const ReadKeys = `local all = {}
 for i, key in ipairs(KEYS) do

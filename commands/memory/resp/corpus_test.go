@@ -1,0 +1,131 @@
+package resp_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gothrottle/commands/memory"
+	"gothrottle/commands/memory/resp"
+	"gothrottle/script"
+	"gothrottle/tests/corpus"
+)
+
+// Over the wire, every command replies and replicates what the transcripts say: in both protocols, by name and by the script.
+func TestCorpus(t *testing.T) {
+	for _, protocol := range []string{"2", "3"} {
+		for _, byScript := range []bool{false, true} {
+			h := &host{t: t, byScript: byScript}
+			s := resp.NewNetwork(resp.Options{Now: func() time.Time { return time.UnixMicro(h.now) }}).Add("10.0.0.1:6379")
+			h.Server = s
+			s.Change(func(f *resp.Faults) { f.NoModule = byScript })
+			s.Memory().Observe(func(command []string) { h.effects = append(h.effects, command) })
+			raw, err := s.Dial(ctx, "tcp", s.Addr)
+			require.NoError(t, err)
+			h.raw, h.in = raw, bufio.NewReader(raw)
+			h.ask("HELLO", protocol)
+			h.sha = h.ask("SCRIPT", "LOAD", script.Text).(string)
+			corpus.Run(t, h, "../../../tests/corpus", corpus.Options{Script: byScript, Wide: true})
+			s.Cut()
+		}
+	}
+}
+
+// host is a server, over one connection, as a host of the transcripts.
+type host struct {
+	*resp.Server
+	t        *testing.T
+	byScript bool
+	sha      string
+	now      int64
+	effects  [][]string
+	raw      net.Conn
+	in       *bufio.Reader
+}
+
+func (h *host) Begin(now int64) {
+	h.now = now
+	m := h.Memory()
+	for _, key := range m.Keys() {
+		m.Put(key, nil)
+	}
+	require.NoError(h.t, m.SetPolicies(""))
+	m.CountDenials(1000)
+}
+
+func (h *host) Clock(now int64) { h.now = now }
+
+func (h *host) Call(words []string) (reply any, effects [][]string) {
+	own := strings.HasPrefix(strings.ToUpper(words[0]), "GO.") || strings.HasPrefix(strings.ToUpper(words[0]), "CL.")
+	if h.effects = nil; own && h.byScript {
+		reply = h.ask(corpus.ByScript("EVALSHA", h.sha, words)...)
+	} else {
+		reply = h.ask(corpus.Args(words)...)
+	}
+	if !own {
+		return reply, nil
+	}
+	return reply, h.effects
+}
+
+func (h *host) Values(keys []string) (map[string]*memory.Value, int) {
+	all := map[string]*memory.Value{}
+	for _, key := range keys {
+		all[key] = h.Memory().Get(key)
+	}
+	return all, len(h.Memory().Keys())
+}
+
+// ask sends one command and reads its reply.
+func (h *host) ask(words ...any) any {
+	text := fmt.Sprintf("*%d\r\n", len(words))
+	for _, arg := range words {
+		word := fmt.Sprint(arg)
+		text += fmt.Sprintf("$%d\r\n%s\r\n", len(word), word)
+	}
+	_, err := io.WriteString(h.raw, text)
+	require.NoError(h.t, err)
+	return readReply(h.t, h.in)
+}
+
+// readReply reads a reply of either protocol.
+func readReply(t *testing.T, in *bufio.Reader) any {
+	line, err := in.ReadString('\n')
+	require.NoError(t, err)
+	kind, rest := line[0], strings.TrimSpace(line[1:])
+	n, _ := strconv.Atoi(rest)
+	switch {
+	case kind == '_' || n < 0 && kind == '$':
+		return nil
+	case kind == '+':
+		return memory.Status(rest)
+	case kind == '-':
+		return memory.Error(rest)
+	case kind == ':':
+		return int64(n)
+	case kind == '$':
+		text := make([]byte, n+2)
+		_, err := io.ReadFull(in, text)
+		require.NoError(t, err)
+		return string(text[:n])
+	}
+	require.Contains(t, "*%>", string(kind))
+	if kind == '%' {
+		n *= 2
+	}
+	all := make([]any, n)
+	for i := range all {
+		all[i] = readReply(t, in)
+	}
+	if kind == '%' {
+		return memory.Map(all)
+	}
+	return all
+}

@@ -1,0 +1,166 @@
+// Package resp is a server in memory that speaks RESP2 and RESP3: the module's commands and the script's, decided by package
+// memory, and what clients send when they connect. Its clock and its faults are arguments, so a test can make a server stall,
+// lose a reply or fail over, and an hour takes no time in a testing/synctest bubble:
+//
+//	synctest.Test(t, func(t *testing.T) {
+//		s := resp.NewNetwork(resp.Options{}).Add("10.0.0.1:6379")
+//		defer s.Close()
+//		rdb := redis.NewClient(&redis.Options{Addr: s.Addr, Dialer: s.Network.Dial})
+//		s.Change(func(f *resp.Faults) { f.Silent = true })
+//		time.Sleep(time.Hour)
+//		s.Change(func(f *resp.Faults) { *f = resp.Faults{} })
+//	})
+//
+// In a bubble, make the network there, too. Servers of one network can be a cluster (NewCluster) or masters and copies that a
+// Sentinel watches (NewSentinel). Outside of bubbles, Serve answers on a socket.
+//
+// This package isn't an API: it may change with every version.
+package resp
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"gothrottle/commands/memory"
+	"gothrottle/funnel"
+)
+
+// Options says what the servers of a network have in common.
+type Options struct {
+	Now      func() time.Time // by default time.Now
+	TLS      bool             // connections are encrypted: Dial does it, and Serve expects it
+	Password string           // of the default user; "": none is needed
+	Ran      func(Run)        // called after each command of a limiter, one at a time for each server
+}
+
+// Run is a command that a server has run.
+type Run struct {
+	At    time.Time
+	Addr  string
+	Words []string // without EVALSHA and what belongs to it
+	Reply any      // as memory.Server.Do has it, or an error
+}
+
+// Network is servers with addresses. Its methods may be called concurrently.
+type Network struct {
+	o       Options
+	tls     *tls.Config // of the servers; nil without TLS
+	ca      []byte
+	mu      sync.Mutex
+	servers map[string]*Server
+}
+
+// NewNetwork returns a network without servers.
+func NewNetwork(o Options) *Network {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	n := &Network{o: o, servers: map[string]*Server{}}
+	if o.TLS {
+		n.tls, n.ca = certificate(o.Now())
+	}
+	return n
+}
+
+// Add returns a new server without keys. Dial connects to it by its address.
+func (n *Network) Add(addr string) *Server {
+	s := &Server{Network: n, Addr: addr, conns: map[*conn]bool{}, changed: make(chan struct{})}
+	s.hold(memory.NewServer())
+	n.mu.Lock()
+	n.servers[addr] = s
+	n.mu.Unlock()
+	return s
+}
+
+// Close closes all connections, and the servers accept no others. In a bubble it must be called in the end.
+func (n *Network) Close() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, s := range n.servers {
+		s.Change(func(f *Faults) { *f = Faults{Refuse: true} })
+		s.Cut()
+	}
+}
+
+// Dial connects to a server, as the Dialer of a client of go-redis. With TLS the connection is encrypted, so the client
+// needs no TLSConfig.
+func (n *Network) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	n.mu.Lock()
+	s := n.servers[address]
+	n.mu.Unlock()
+	refused := &net.OpError{Op: "dial", Net: network, Addr: addr(address), Err: syscall.ECONNREFUSED}
+	if s == nil {
+		return nil, refused
+	}
+	if err := s.connects(ctx); err != nil {
+		refused.Err = err
+		return nil, refused
+	}
+	client, its := newPipe(address)
+	go s.ServeConn(its)
+	if n.tls == nil {
+		return client, nil
+	}
+	return n.encrypt(ctx, client, address)
+}
+
+// Server is one server. Its methods may be called concurrently.
+type Server struct {
+	*Network
+	Addr string
+
+	mu      sync.Mutex // one command at a time; never locked while the server waits for time or a client
+	data    *memory.Server
+	knows   bool // the script
+	faults  Faults
+	changed chan struct{} // closed and made anew when the faults change
+	busy    time.Time     // until then it runs commands: see Faults.Slow
+	conns   map[*conn]bool
+	counts  [2]int // commands until a connection is cut before, and after one
+	copyOf  *Server
+	copies  []*Server
+	late    copied
+	cluster *Cluster
+	watches *Sentinel
+}
+
+// Memory returns what the server decides by, for a look at its keys or its policies.
+func (s *Server) Memory() *memory.Server {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.data
+}
+
+// Serve answers the connections that a listener accepts, until it is closed.
+func (s *Server) Serve(l net.Listener) error {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		if s.connects(context.Background()) != nil {
+			_ = c.Close()
+			continue
+		}
+		go s.ServeConn(c)
+	}
+}
+
+func (s *Server) now() funnel.Micros { return funnel.Micros(s.o.Now().UnixMicro()) }
+
+// Do runs a command line now, without a connection and without faults.
+func (s *Server) Do(words ...string) (any, error) { return s.Memory().Do(s.now(), words...) }
+
+// hold makes the server decide by other keys, and tells its copies what changes there.
+func (s *Server) hold(data *memory.Server) {
+	data.Observe(func(command []string) {
+		for _, c := range s.copies {
+			c.late.add(s.o.Now(), command)
+		}
+	})
+	s.data = data
+}

@@ -1,0 +1,326 @@
+package resp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+	"github.com/stretchr/testify/require"
+
+	"gothrottle/commands/memory/resp"
+	"gothrottle/script"
+)
+
+var (
+	ctx      = context.Background()
+	disabled = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled} // else go-redis holds a lock during I/O
+)
+
+// bubble runs f in frozen time. Afterwards the clients of go-redis that f has closed have a second to end.
+func bubble(t *testing.T, f func(t *testing.T)) {
+	runtime.GC() // go-redis keeps timers of earlier bubbles in a pool
+	runtime.GC()
+	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { time.Sleep(time.Second) })
+		f(t)
+	})
+}
+
+// network returns a network that is closed when the test ends.
+func network(t *testing.T, o resp.Options) *resp.Network {
+	n := resp.NewNetwork(o)
+	t.Cleanup(n.Close)
+	return n
+}
+
+func client(t *testing.T, s *resp.Server, o redis.Options) *redis.Client {
+	o.Addr, o.Dialer, o.MaintNotificationsConfig, o.ContextTimeoutEnabled, o.MaxRetries = s.Addr, s.Dial, disabled, true, -1
+	rdb := redis.NewClient(&o)
+	t.Cleanup(func() { _ = rdb.Close() })
+	return rdb
+}
+
+// take asks for a unit of 1,000 an hour, and returns how many are left.
+func take(ctx context.Context, rdb redis.UniversalClient, key string) (left int64, err error) {
+	reply, err := rdb.Do(ctx, "GO.QUOTA", key, 1000, "1h").Int64Slice()
+	if err != nil {
+		return 0, err
+	}
+	return reply[2], nil
+}
+
+// What a client of go-redis sees of each fault: the error of the call made meanwhile, how long it takes with a limit of a
+// second, and how many of the three calls before, meanwhile and after it have taken a unit.
+func TestFaults(t *testing.T) {
+	second := func(f func(*resp.Faults)) func(*resp.Server) {
+		return func(s *resp.Server) {
+			s.Change(f)
+			time.AfterFunc(1500*time.Millisecond, func() { s.Change(func(f *resp.Faults) { *f = resp.Faults{} }) })
+		}
+	}
+	for _, tls := range []bool{false, true} {
+		for name, row := range map[string]struct {
+			fails func(*resp.Server)
+			err   string
+			took  time.Duration
+			taken int64
+		}{
+			"none":          {func(*resp.Server) {}, "", 0, 3},
+			"silent":        {second(func(f *resp.Faults) { f.Silent = true }), "deadline|timeout", time.Second, 3},
+			"a stall":       {func(s *resp.Server) { s.Stall(300 * time.Millisecond) }, "", 300 * time.Millisecond, 3},
+			"mute":          {second(func(f *resp.Faults) { f.Mute = true }), "deadline|timeout", time.Second, 3},
+			"slow":          {second(func(f *resp.Faults) { f.Slow = 10 * time.Millisecond }), "", 10 * time.Millisecond, 3},
+			"far":           {second(func(f *resp.Faults) { f.Far = 10 * time.Millisecond }), "", 10 * time.Millisecond, 3},
+			"loading":       {second(func(f *resp.Faults) { f.Error = "LOADING soon" }), "LOADING soon", 0, 2},
+			"a full memory": {second(func(f *resp.Faults) { f.Writes = "OOM full" }), "OOM full", 0, 2},
+			"no module":     {second(func(f *resp.Faults) { f.NoModule = true }), "unknown command 'GO.QUOTA'", 0, 2},
+			"a reply":       {second(func(f *resp.Faults) { f.Reply = func([]string) (any, bool) { return "hm", true } }), "unexpected type", 0, 2},
+			"cut before":    {func(s *resp.Server) { s.CutBefore(1) }, "EOF", 0, 2},
+			"cut after":     {func(s *resp.Server) { s.CutAfter(1) }, "EOF", 0, 3},
+			"all cut":       {func(s *resp.Server) { s.Cut(); synctest.Wait() }, "EOF", 0, 2},
+			"half-open":     {func(s *resp.Server) { s.HalfOpen() }, "deadline|timeout", time.Second, 2},
+			"refused": {func(s *resp.Server) { second(func(f *resp.Faults) { f.Refuse = true })(s); s.Cut(); synctest.Wait() },
+				"EOF|refused", 0, 2},
+		} {
+			bubble(t, func(t *testing.T) {
+				s := network(t, resp.Options{TLS: tls}).Add("10.0.0.1:6379")
+				rdb := client(t, s, redis.Options{})
+				_, err := take(ctx, rdb, "k")
+				require.NoError(t, err)
+				row.fails(s)
+				limited, cancel := context.WithTimeout(ctx, time.Second)
+				defer cancel()
+				began := time.Now()
+				_, err = take(limited, rdb, "k")
+				require.Equal(t, row.took, time.Since(began), name)
+				matches := row.err == ""
+				for part := range strings.SplitSeq(row.err, "|") {
+					matches = matches || err != nil && strings.Contains(err.Error(), part)
+				}
+				require.True(t, matches && (err == nil) == (row.err == ""), "%s: %v", name, err)
+				time.Sleep(2 * time.Second)
+				left, err := take(ctx, rdb, "k")
+				for err != nil { // a connection that was cut
+					left, err = take(ctx, rdb, "k")
+				}
+				require.Equal(t, 1000-row.taken, left, name)
+			})
+		}
+	}
+}
+
+// A connection is refused at once, or is lost until packets come through again.
+func TestFaults_dial(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := network(t, resp.Options{}).Add("10.0.0.1:6379")
+		for _, row := range []struct {
+			f    resp.Faults
+			took time.Duration
+			err  string
+		}{{resp.Faults{Refuse: true}, 0, "refused"}, {resp.Faults{Lost: true}, time.Minute, "deadline"}, {resp.Faults{Far: time.Second}, time.Second, ""}} {
+			s.Change(func(f *resp.Faults) { *f = row.f })
+			limited, cancel := context.WithTimeout(ctx, time.Minute)
+			began := time.Now()
+			c, err := s.Dial(limited, "tcp", s.Addr)
+			cancel()
+			require.Equal(t, row.took, time.Since(began))
+			if row.err == "" {
+				require.NoError(t, err)
+				require.NoError(t, c.Close())
+			} else {
+				require.ErrorContains(t, err, row.err)
+			}
+		}
+		_, err := s.Dial(ctx, "tcp", "10.0.0.2:6379")
+		require.ErrorContains(t, err, "refused")
+	})
+}
+
+// Slow is per command, far per reply: of 64 callers with 50 ms, 49 are in time on a server that takes 1 ms each, and all if
+// each reply comes 1 ms late.
+func TestFaults_slowAndFar(t *testing.T) {
+	for _, row := range []struct {
+		f    resp.Faults
+		want int
+	}{{resp.Faults{Slow: time.Millisecond}, 49}, {resp.Faults{Far: time.Millisecond}, 64}} {
+		bubble(t, func(t *testing.T) {
+			s := network(t, resp.Options{}).Add("10.0.0.1:6379")
+			rdb := client(t, s, redis.Options{PoolSize: 64})
+			decided := atomic.Int64{}
+			ask := func() {
+				var all sync.WaitGroup
+				for i := range 64 {
+					all.Go(func() {
+						limited, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+						defer cancel()
+						if _, err := take(limited, rdb, fmt.Sprint(i)); err == nil {
+							decided.Add(1)
+						}
+					})
+				}
+				all.Wait()
+			}
+			s.Change(func(f *resp.Faults) { f.Far = time.Millisecond })
+			ask() // sets up all connections
+			s.Change(func(f *resp.Faults) { *f = row.f })
+			decided.Store(0)
+			ask()
+			require.EqualValues(t, row.want, decided.Load())
+		})
+	}
+}
+
+// A restart forgets the script, and keeps the keys.
+func TestScript(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := network(t, resp.Options{}).Add("10.0.0.1:6379")
+		rdb := client(t, s, redis.Options{})
+		gothrottle := redis.NewScript(script.Text)
+		for _, want := range []int64{9, 8, 7} {
+			require.Equal(t, want, must(gothrottle.Run(ctx, rdb, []string{"k"}, "GO.QUOTA", 10, "1h").Int64Slice())[2])
+			require.NoError(t, gothrottle.EvalSha(ctx, rdb, []string{"k"}, "GO.QUOTA_RO", 10, "1h").Err())
+			s.Restart()
+			synctest.Wait()
+			require.Error(t, rdb.Ping(ctx).Err())
+			require.ErrorContains(t, gothrottle.EvalSha(ctx, rdb, []string{"k"}, "GO.QUOTA", 10, "1h").Err(), "NOSCRIPT")
+		}
+	})
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// A client without the password is refused.
+func TestPassword(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := network(t, resp.Options{Password: "secret"}).Add("10.0.0.1:6379")
+		for password, want := range map[string]string{"": "NOAUTH", "wrong": "WRONGPASS", "secret": ""} {
+			_, err := take(ctx, client(t, s, redis.Options{Password: password}), "k")
+			if want != "" {
+				require.ErrorContains(t, err, want)
+			} else {
+				require.NoError(t, err)
+			}
+		}
+	})
+}
+
+// Commands of a transaction run together; 20,000 commands go in one pipeline.
+func TestPipelines(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := network(t, resp.Options{}).Add("10.0.0.1:6379")
+		rdb := client(t, s, redis.Options{})
+		replies, err := rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
+			p.Do(ctx, "GO.QUOTA", "k", 5, "1h", 3)
+			p.Do(ctx, "GO.QUOTA", "k", 5, "1h", 3)
+			return nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, []any{int64(1), int64(5), int64(2), int64(3600), int64(3600)}, replies[1].(*redis.Cmd).Val())
+		_, err = rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for range 20_000 {
+				p.Do(ctx, "GO.QUOTA", "many", 100_000, "1h")
+			}
+			return nil
+		})
+		require.NoError(t, err)
+		require.EqualValues(t, 79_999, must(rdb.Do(ctx, "GO.QUOTA", "many", 100_000, "1h").Int64Slice())[2])
+	})
+}
+
+// A cluster sends a client to the master of a key, also while a slot moves, and after a copy that lags is promoted.
+func TestCluster(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		n := network(t, resp.Options{})
+		c := n.NewCluster("10.0.0.1:6379", "10.0.0.2:6379", "10.0.0.3:6379")
+		copy := c.Masters()[0].AddCopy("10.0.0.4:6379", 100*time.Millisecond)
+		rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"10.0.0.2:6379"}, Dialer: n.Dial, MaintNotificationsConfig: disabled})
+		defer rdb.Close()
+		slot, to := resp.Slot("moves"), c.Masters()[0]
+		if c.Owner("moves") == to {
+			to = c.Masters()[1]
+		}
+		for i := range 300 {
+			switch i {
+			case 100:
+				c.Begin(slot, to)
+			case 200:
+				c.Move(slot, to)
+			}
+			left, err := take(ctx, rdb, "moves")
+			require.NoError(t, err)
+			require.EqualValues(t, 999-i, left)
+			_, err = take(ctx, rdb, fmt.Sprint("new", i))
+			require.NoError(t, err)
+		}
+		require.Equal(t, to, c.Owner("moves"))
+		err := rdb.Do(ctx, "GO.ALL", "a", "QUOTA", 5, "1h", "KEY", "b", "QUOTA", 5, "1h").Err()
+		require.ErrorContains(t, err, "CROSSSLOT")
+		key := keyOf(c, c.Masters()[0])
+		for range 5 {
+			must(take(ctx, rdb, key))
+			time.Sleep(30 * time.Millisecond)
+		}
+		require.ErrorContains(t, client(t, copy, redis.Options{}).Do(ctx, "GO.QUOTA", key, 5, "1h").Err(), "MOVED")
+		c.Promote(copy) // the units of the last 100 ms are lost
+		time.Sleep(time.Minute)
+		left, err := take(ctx, rdb, key)
+		require.NoError(t, err)
+		require.EqualValues(t, 1000-3, left)
+	})
+}
+
+// keyOf returns a key of a master.
+func keyOf(c *resp.Cluster, s *resp.Server) string {
+	for i := 0; ; i++ {
+		if key := fmt.Sprint("k", i); c.Owner(key) == s {
+			return key
+		}
+	}
+}
+
+// A client of Sentinels asks for the master, and hears of a new one.
+func TestSentinel(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		n := network(t, resp.Options{})
+		master := n.Add("10.0.0.1:6379")
+		copy := master.AddCopy("10.0.0.2:6379", 0)
+		w := n.NewSentinel("mymaster", master, "10.0.0.3:26379", "10.0.0.4:26379", "10.0.0.5:26379")
+		rdb := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "mymaster", SentinelAddrs: []string{"10.0.0.3:26379"}, Dialer: n.Dial})
+		defer rdb.Close()
+		require.EqualValues(t, 999, must(take(ctx, rdb, "k")))
+		time.Sleep(time.Second)
+		require.ErrorContains(t, client(t, copy, redis.Options{}).Do(ctx, "GO.QUOTA", "k", 5, "1h").Err(), "READONLY")
+		w.Promote(copy)
+		require.Equal(t, copy, w.Master())
+		time.Sleep(time.Millisecond)
+		require.EqualValues(t, 998, must(take(ctx, rdb, "k")))
+		require.EqualValues(t, 997, must(copy.Do("GO.QUOTA", "k", "1000", "1h")).([]any)[2])
+		require.NotNil(t, master.Memory().Get("k"))
+	})
+}
+
+// A server that answers nothing is an error, not a test that hangs.
+func TestNetwork_unknownCommands(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := network(t, resp.Options{}).Add("10.0.0.1:6379")
+		rdb := client(t, s, redis.Options{Protocol: 2})
+		for _, words := range [][]any{{"GET", "k"}, {"EVAL", "return 1", 0}, {"CLUSTER", "SLOTS"}, {"SENTINEL", "MASTERS"}, {"EXEC"}} {
+			var reply redis.Error
+			require.True(t, errors.As(rdb.Do(ctx, words...).Err(), &reply), words)
+		}
+	})
+}
