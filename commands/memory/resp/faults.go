@@ -48,11 +48,13 @@ func (s *Server) CutBefore(n int) { s.locked(func() { s.counts[0] = n }) }
 // CutAfter is like CutBefore, but the command is run.
 func (s *Server) CutAfter(n int) { s.locked(func() { s.counts[1] = n }) }
 
-// Cut closes all connections.
-func (s *Server) Cut() {
-	for _, c := range s.connections() {
+// Cut closes all connections, and returns how many.
+func (s *Server) Cut() int {
+	all := s.connections()
+	for _, c := range all {
 		c.close()
 	}
+	return len(all)
 }
 
 // HalfOpen makes the server forget its connections without a word, as a NAT table does: what clients send on them vanishes.
