@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,39 +11,49 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 	"github.com/stretchr/testify/require"
 
-	servers "gothrottle/tests/server"
+	"gothrottle/commands/memory/resp"
 	"gothrottle/throttle"
 	"gothrottle/throttle/throttletest"
 )
 
-// farClient returns a client of go-redis without connections, whose server is one round trip away. It works in a bubble.
-func farClient(t *testing.T, trip time.Duration, reply func(words []string) string) *redis.Client {
+// far returns a server in memory that is one round trip away.
+func far(trip time.Duration) *resp.Server {
+	s := resp.NewNetwork(resp.Options{}).Add("10.0.0.1:6379")
+	s.Change(func(f *resp.Faults) { f.Far = trip })
+	return s
+}
+
+// noMaintenance: go-redis holds a lock while it asks for maintenance, and then time stands still in a bubble.
+var noMaintenance = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+
+// clientOf returns a client of a server in memory, for a bubble. Both are closed when it ends.
+func clientOf(t *testing.T, s *resp.Server, with ...func(*redis.Options)) *redis.Client {
 	t.Helper()
-	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", ContextTimeoutEnabled: true, Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		select {
-		case <-time.After(trip):
-			ours, its := net.Pipe()
-			go answer(its, trip, reply)
-			return ours, nil
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}})
-	t.Cleanup(func() { _ = rdb.Close() })
+	o := &redis.Options{Addr: s.Addr, ContextTimeoutEnabled: true, Dialer: s.Dial, MaintNotificationsConfig: noMaintenance, PoolSize: 1000, DialerRetries: 1}
+	for _, change := range with {
+		change(o)
+	}
+	rdb := redis.NewClient(o)
+	t.Cleanup(func() {
+		_ = rdb.Close()
+		s.Network.Close()
+	})
 	return rdb
 }
 
-// admits is a server that admits every call.
-func admits(words []string) string {
-	switch words[0] {
-	case "EXISTS":
-		return ":0\r\n"
-	case "COMMAND":
-		return "*1\r\n*0\r\n"
-	}
-	return "*6\r\n:0\r\n:9\r\n:8\r\n:-1\r\n:1\r\n:9\r\n"
+// clusterOf returns a client of a cluster in memory. Its own interval to look for masters never comes.
+func clusterOf(t *testing.T, n *resp.Network, addrs ...string) *redis.ClusterClient {
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, Dialer: n.Dial, ContextTimeoutEnabled: true, DialerRetries: 1, PoolSize: 1000,
+		ClusterStateReloadInterval: time.Hour, MaintNotificationsConfig: noMaintenance})
+	t.Cleanup(func() {
+		_ = rdb.Close()
+		n.Close()
+		time.Sleep(time.Second) // the client may look for masters meanwhile
+	})
+	return rdb
 }
 
 // 64 goroutines ask for 64 keys from afar. After Check every call finds a connection, and none waits so long for a turn that
@@ -54,10 +63,15 @@ func TestNetwork_far(t *testing.T) {
 		for _, cluster := range []bool{false, true} {
 			for _, check := range []bool{true, false} {
 				synctest.Test(t, func(t *testing.T) {
-					rdb := farClient(t, time.Duration(ms)*time.Millisecond, admits)
-					var p throttle.Processor = rdb
-					if cluster {
-						p = clusterOf(t, func() []string { return []string{rdb.Options().Addr} }, rdb.Options().Dialer)
+					var p throttle.Processor
+					trip := func(f *resp.Faults) { f.Far = time.Duration(ms) * time.Millisecond }
+					if n := resp.NewNetwork(resp.Options{}); cluster {
+						n.NewCluster("10.0.0.1:6379").Masters()[0].Change(trip)
+						p = clusterOf(t, n, "10.0.0.1:6379")
+					} else {
+						s := n.Add("10.0.0.1:6379")
+						s.Change(trip)
+						p = clientOf(t, s)
 					}
 					c := newReal(t, p)
 					if check {
@@ -84,17 +98,15 @@ func TestNetwork_far(t *testing.T) {
 
 // A caller that leaves before the reply does not read what go-redis may still write: the race detector would see it.
 func TestNetwork_callersLeaveTheirCommands(t *testing.T) {
-	c := newReal(t, farClient(t, 20*time.Millisecond, admits), throttle.Timeout(patient))
-	require.NoError(t, c.Check(background))
-	left := 0
-	for i := range 40 { // on a busy machine some get their replies
-		ctx, cancel := context.WithTimeout(background, 5*time.Millisecond)
-		if verbsThatSend[[]string{"All", "Policy"}[i%2]](c, ctx) != nil {
-			left++
+	synctest.Test(t, func(t *testing.T) {
+		c := newReal(t, clientOf(t, far(20*time.Millisecond)), throttle.Timeout(patient))
+		require.NoError(t, c.Check(background))
+		for i := range 40 {
+			ctx, cancel := context.WithTimeout(background, 5*time.Millisecond)
+			require.Error(t, verbsThatSend[[]string{"All", "Policy"}[i%2]](c, ctx))
+			cancel()
 		}
-		cancel()
-	}
-	require.Positive(t, left)
+	})
 }
 
 // Nobody fails before 90 % of its own time limit because an earlier caller's limit is over. Callers that are left get the
@@ -202,64 +214,31 @@ type processor func(context.Context, redis.Cmder) error
 
 func (p processor) Process(ctx context.Context, cmd redis.Cmder) error { return p(ctx, cmd) }
 
-// always returns a server that has one reply to all commands.
-func always(t *testing.T, reply string) (addr string) {
-	return serve(t, 0, func([]string) string { return reply })
-}
-
-// clusterOf returns a client of a cluster whose masters have equal shares of the slots. Its own interval to look for them
-// never comes.
-func clusterOf(t *testing.T, masters func() []string, dialer ...func(context.Context, string, string) (net.Conn, error)) *redis.ClusterClient {
-	rdb := redis.NewClusterClient(&redis.ClusterOptions{
-		Dialer: append(dialer, nil)[0], ContextTimeoutEnabled: true, DialerRetries: 1, ClusterStateReloadInterval: time.Hour, ReadTimeout: 3 * time.Second,
-		ClusterSlots: func(context.Context) (all []redis.ClusterSlot, err error) {
-			addrs := masters()
-			for i, addr := range addrs {
-				share := servers.Slots / len(addrs)
-				all = append(all, redis.ClusterSlot{Start: i * share, End: (i+1)*share - 1, Nodes: []redis.ClusterNode{{Addr: addr}}})
-			}
-			return all, nil
-		},
-	})
-	t.Cleanup(func() { _ = rdb.Close() })
-	return rdb
-}
-
 // A failed call makes the cluster client look for the new master.
 func TestCluster_looksForTheNewMaster(t *testing.T) {
-	alive := always(t, "*5\r\n:0\r\n:9\r\n:8\r\n:-1\r\n:1\r\n")
-	var master atomic.Value
-	master.Store("127.0.0.1:1") // nobody listens there
-	rdb := clusterOf(t, func() []string { return []string{master.Load().(string)} })
-	c := newReal(t, rdb, throttle.Timeout(patient))
-	_, err := hourly(c).Allow(background, "")
-	require.ErrorIs(t, err, throttle.ErrUnavailable)
-	master.Store(alive)
-	require.Eventually(t, func() bool {
-		r, err := hourly(c).Allow(background, "")
-		return err == nil && r.Allowed
-	}, time.Minute, 10*time.Millisecond, "a call reaches the new master")
+	synctest.Test(t, func(t *testing.T) {
+		n := resp.NewNetwork(resp.Options{})
+		cluster := n.NewCluster("10.0.0.1:6379", "10.0.0.2:6379")
+		c := newReal(t, clusterOf(t, n, "10.0.0.1:6379", "10.0.0.2:6379"))
+		require.NoError(t, c.Check(background))
+		old := cluster.Owner("a:")
+		cluster.Promote(old.AddCopy("10.0.0.3:6379", 0))
+		old.Change(func(f *resp.Faults) { f.Refuse = true })
+		require.ErrorIs(t, only(hourly(c).Allow(background, "")), throttle.ErrUnavailable)
+		time.Sleep(time.Second)
+		require.True(t, must(hourly(c).Allow(background, "")).Allowed)
+	})
 }
 
 // A cluster client that cannot find its masters, because its nodes are silent from the start, holds up a few calls, and no
 // caller in a hurry. When they answer, it decides.
 func TestCluster_silentFromTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		far := farClient(t, time.Millisecond, admits).Options()
-		var silent atomic.Bool
-		silent.Store(true)
-		rdb := redis.NewClusterClient(&redis.ClusterOptions{Dialer: far.Dialer, ContextTimeoutEnabled: true, ClusterSlots: func(ctx context.Context) ([]redis.ClusterSlot, error) {
-			if !silent.Load() {
-				return []redis.ClusterSlot{{End: servers.Slots - 1, Nodes: []redis.ClusterNode{{Addr: far.Addr}}}}, nil
-			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(3 * time.Second):
-			}
-			return nil, context.DeadlineExceeded
-		}})
-		defer rdb.Close()
-		limiter, began := hourly(newReal(t, rdb)), time.Now()
+		n := resp.NewNetwork(resp.Options{})
+		master := n.NewCluster("10.0.0.1:6379").Masters()[0]
+		silent := func(on bool) { master.Change(func(f *resp.Faults) { f.Lost = on }) }
+		silent(true)
+		limiter, began := hourly(newReal(t, clusterOf(t, n, "10.0.0.1:6379"))), time.Now()
 		hurry, cancel := context.WithTimeout(background, 10*time.Millisecond)
 		defer cancel()
 		require.ErrorIs(t, only(limiter.Allow(hurry, "")), context.DeadlineExceeded)
@@ -268,8 +247,8 @@ func TestCluster_silentFromTheStart(t *testing.T) {
 			require.ErrorIs(t, only(limiter.Allow(background, fmt.Sprint(i))), throttle.ErrUnavailable)
 		}
 		require.Less(t, time.Since(began), 500*time.Millisecond)
-		silent.Store(false)
-		time.Sleep(4 * time.Second)
+		silent(false)
+		time.Sleep(10 * time.Second)
 		for i := range 100 {
 			require.NoError(t, only(limiter.Allow(background, fmt.Sprint(i))))
 		}
@@ -278,14 +257,15 @@ func TestCluster_silentFromTheStart(t *testing.T) {
 
 // Check asks every master: one without the module is noticed, whichever it is.
 func TestCluster_checkAsksAllMasters(t *testing.T) {
-	with, without := always(t, "*1\r\n*0\r\n"), always(t, "*1\r\n*-1\r\n")
-	for _, row := range []struct {
-		masters []string
-		want    error
-	}{{[]string{with, with}, nil}, {[]string{with, without}, throttle.ErrNoModule}, {[]string{without, with}, throttle.ErrNoModule}} {
+	for missing, want := range map[int]error{-1: nil, 0: throttle.ErrNoModule, 1: throttle.ErrNoModule} {
 		for range 5 { // a cluster client asks any node first
-			rdb := clusterOf(t, func() []string { return row.masters })
-			require.ErrorIs(t, newReal(t, rdb).Check(background), row.want)
+			synctest.Test(t, func(t *testing.T) {
+				n := resp.NewNetwork(resp.Options{})
+				for i, s := range n.NewCluster("10.0.0.1:6379", "10.0.0.2:6379").Masters() {
+					s.Change(func(f *resp.Faults) { f.NoModule = i == missing })
+				}
+				require.ErrorIs(t, newReal(t, clusterOf(t, n, "10.0.0.1:6379")).Check(background), want)
+			})
 		}
 	}
 }
@@ -293,11 +273,16 @@ func TestCluster_checkAsksAllMasters(t *testing.T) {
 // A cluster client does not ask for the list of commands before a call: it would ask for up to 5 s, whatever the call's
 // time limit.
 func TestCluster_asksForNoList(t *testing.T) {
-	addr, got, listing := swallow(t)
-	rdb := clusterOf(t, func() []string { return []string{addr} })
-	c := newReal(t, rdb, throttle.Timeout(2*time.Second))
-	_, err := hourly(c).Allow(background, "")
-	require.ErrorIs(t, err, throttle.ErrUnavailable)
-	require.EqualValues(t, 1, got.Load())
-	require.Zero(t, listing.Load())
+	synctest.Test(t, func(t *testing.T) {
+		n, asked := resp.NewNetwork(resp.Options{}), []string{}
+		s := n.NewCluster("10.0.0.1:6379").Masters()[0]
+		s.Change(func(f *resp.Faults) {
+			f.Reply = func(words []string) (any, bool) {
+				asked = append(asked, words[0])
+				return nil, false
+			}
+		})
+		must(hourly(newReal(t, clusterOf(t, n, "10.0.0.1:6379"))).Allow(background, ""))
+		require.Equal(t, []string{"GO.THROTTLE"}, asked)
+	})
 }

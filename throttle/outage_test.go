@@ -1,12 +1,10 @@
 package throttle_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"runtime"
 	"strings"
@@ -19,64 +17,10 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"gothrottle/commands/memory/resp"
 	"gothrottle/throttle"
 	"gothrottle/throttle/throttletest"
 )
-
-// serve serves connections to a free port of 127.0.0.1 until the test ends. Each command gets what reply returns, one round
-// trip later, but for the greeting of go-redis, which is refused. Replies that are under way together may change places.
-func serve(t *testing.T, trip time.Duration, reply func(words []string) string) (addr string) {
-	t.Helper()
-	listener := must(net.Listen("tcp", "127.0.0.1:0"))
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go answer(conn, trip, reply)
-		}
-	}()
-	return listener.Addr().String()
-}
-
-func answer(conn net.Conn, trip time.Duration, reply func(words []string) string) {
-	defer conn.Close()
-	in, words := bufio.NewReader(conn), 0
-	for {
-		if _, err := fmt.Fscanf(in, "*%d\r\n", &words); err != nil {
-			return
-		}
-		command := make([]string, words)
-		for i := range command {
-			_, _ = in.ReadString('\n') // its length
-			line, _ := in.ReadString('\n')
-			command[i] = strings.TrimSpace(line)
-		}
-		text := "-ERR unknown command\r\n"
-		if command[0] != "hello" && command[0] != "client" {
-			text = reply(command)
-		}
-		time.AfterFunc(trip, func() { _, _ = io.WriteString(conn, text) })
-	}
-}
-
-// swallow is a server that answers nothing but the greeting. It counts the commands of gothrottle, and those that ask for the
-// list of commands.
-func swallow(t *testing.T) (addr string, got, listing *atomic.Int64) {
-	t.Helper()
-	got, listing = new(atomic.Int64), new(atomic.Int64)
-	return serve(t, 0, func(words []string) string {
-		switch {
-		case strings.HasPrefix(words[0], "GO."):
-			got.Add(1)
-		case strings.EqualFold(words[0], "COMMAND"):
-			listing.Add(1)
-		}
-		return ""
-	}), got, listing
-}
 
 // goRedis returns a client that honours contexts.
 func goRedis(t *testing.T, addr string) *redis.Client {
@@ -107,21 +51,25 @@ func hourly(c *throttle.Client) throttle.Rate { return c.Rate("a", throttle.PerH
 // gives up before the time limit, when it would send other commands again.
 func TestOutage_repliesAreSwallowed(t *testing.T) {
 	for name, verb := range verbsThatSend {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			addr, got, _ := swallow(t)
-			impatient := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true, ReadTimeout: time.Second})
-			t.Cleanup(func() { _ = impatient.Close() })
-			require.ErrorIs(t, verb(newReal(t, impatient, throttle.Timeout(patient)), background), throttle.ErrUnavailable)
-			require.EqualValues(t, 1, got.Load())
-		})
-		synctest.Test(t, func(t *testing.T) {
-			began := time.Now()
-			err := verb(newReal(t, farClient(t, 10*time.Millisecond, func([]string) string { return "" })), background)
-			require.ErrorIs(t, err, throttle.ErrUnavailable)
-			require.ErrorContains(t, err, "the Timeout of 50ms")
-			require.Equal(t, 50*time.Millisecond, time.Since(began), name)
-		})
+		for _, readTimeout := range []time.Duration{10 * time.Millisecond, time.Hour} {
+			synctest.Test(t, func(t *testing.T) {
+				s, got := far(time.Millisecond), 0
+				rdb := clientOf(t, s, func(o *redis.Options) { o.ReadTimeout = readTimeout })
+				require.NoError(t, rdb.Ping(background).Err())
+				s.Change(func(f *resp.Faults) {
+					f.Mute = true
+					f.Reply = func([]string) (any, bool) { got++; return nil, true }
+				})
+				began := time.Now()
+				err := verb(newReal(t, rdb), background)
+				require.ErrorIs(t, err, throttle.ErrUnavailable)
+				if readTimeout == time.Hour {
+					require.ErrorContains(t, err, "the Timeout of 50ms")
+					require.Equal(t, 50*time.Millisecond, time.Since(began), name)
+				}
+				require.Equal(t, 1, got, name)
+			})
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"gothrottle/throttle"
 	"gothrottle/throttle/throttletest"
 )
 
@@ -62,3 +63,61 @@ func TestServer_process(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, s.Process(ended, general), context.Canceled)
 }
+
+// The example of the package's comment is a test.
+func TestOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := throttletest.NewServer()
+		client, err := throttle.New(server.Redis(t), throttle.FailOpen())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = client.Close() })
+		limiter := client.Rate("api", throttle.PerMinute(60))
+
+		server.Change(func(f *throttletest.Faults) { f.Silent = true })
+		for range 60 { // an hour without replies
+			r, err := limiter.Allow(t.Context(), "bob")
+			if err != nil || r.Source != throttle.FailedOpen {
+				t.Error(r, err)
+			}
+			time.Sleep(time.Minute)
+		}
+
+		server.Change(func(f *throttletest.Faults) { *f = throttletest.Faults{} })
+		time.Sleep(time.Second) // the client asks again
+		r, err := limiter.Allow(t.Context(), "bob")
+		if err != nil || r.Source != throttle.FromServer {
+			t.Error(r, err)
+		}
+	})
+}
+
+// A network has the faults of Fail, too: a reply, or connections that are refused.
+func TestServer_network(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := throttletest.NewServer()
+		rdb := s.Redis(t)
+		ask := func() error { return rdb.Do(ctx, "GO.QUOTA", "q", 5, 60).Err() }
+		require.NoError(t, ask())
+		require.EqualValues(t, 1, s.Calls())
+		require.Equal(t, 1, s.Cut())
+		synctest.Wait()
+		require.NoError(t, rdb.Ping(ctx).Err())
+		s.Fail(proto("LOADING soon"))
+		require.ErrorContains(t, ask(), "LOADING soon")
+		s.Fail(io.EOF)
+		synctest.Wait()
+		require.ErrorContains(t, ask(), "refused")
+		s.Fail(nil)
+		require.NoError(t, ask())
+	})
+	plain := redis.NewClient(&redis.Options{Addr: throttletest.NewServer().Serve(t)})
+	defer plain.Close()
+	require.NoError(t, plain.Do(ctx, "GO.QUOTA", "q", 5, 60).Err())
+}
+
+type proto string
+
+func (p proto) Error() string { return string(p) }
+func (proto) RedisError()     {}

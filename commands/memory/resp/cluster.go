@@ -243,6 +243,7 @@ func (s *Server) AddCopy(addr string, lag time.Duration) *Server {
 		c.data = clone(s.data)
 	})
 	s.copies = append(s.copies, c)
+	s.tellCopies()
 	return c
 }
 
@@ -281,9 +282,8 @@ func (s *Server) Promote() (old *Server) {
 	})
 	var data *memory.Server
 	s.locked(func() {
-		s.copies = others
-		s.hold(s.data)
-		data = s.data
+		s.copies, data = others, s.data
+		s.tellCopies()
 	})
 	for _, c := range others {
 		c.locked(func() { c.copyOf, c.late.all, c.data = s, nil, clone(data) })

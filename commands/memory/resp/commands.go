@@ -231,11 +231,6 @@ func (c *conn) one(words []string) any {
 	if f.Error != "" {
 		return memory.Error(f.Error)
 	}
-	if f.Reply != nil {
-		if reply, replies := f.Reply(words); replies {
-			return reply
-		}
-	}
 	inner, refused := c.inner(words, f)
 	if refused != nil {
 		return refused

@@ -188,6 +188,11 @@ func (c *conn) write() {
 func (c *conn) run(words []string) any {
 	name := strings.ToUpper(words[0])
 	greets, known := greetings[name]
+	if f, _ := c.failing(); f.Reply != nil && (!known || name == "COMMAND") {
+		if reply, replies := f.Reply(words); replies {
+			return reply
+		}
+	}
 	switch {
 	case known && (c.known || slices.Contains(unprotected, name)):
 		return greets(c, words[1:])

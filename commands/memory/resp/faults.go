@@ -22,8 +22,8 @@ type Faults struct {
 	// commands that may write, such as "READONLY ..".
 	Error, Writes string
 
-	// Reply, if not nil, replies in place of the server to commands that aren't part of a greeting; if it says false, the
-	// server does.
+	// Reply, if not nil, replies in place of the server to COMMAND and to commands that aren't part of a greeting; if it says
+	// false, the server does.
 	Reply func(words []string) (reply any, ok bool)
 }
 

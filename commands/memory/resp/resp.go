@@ -68,8 +68,7 @@ func NewNetwork(o Options) *Network {
 
 // Add returns a new server without keys. Dial connects to it by its address.
 func (n *Network) Add(addr string) *Server {
-	s := &Server{Network: n, Addr: addr, conns: map[*conn]bool{}, changed: make(chan struct{})}
-	s.hold(memory.NewServer())
+	s := &Server{Network: n, Addr: addr, data: memory.NewServer(), conns: map[*conn]bool{}, changed: make(chan struct{})}
 	n.mu.Lock()
 	n.servers[addr] = s
 	n.mu.Unlock()
@@ -155,12 +154,11 @@ func (s *Server) now() funnel.Micros { return funnel.Micros(s.o.Now().UnixMicro(
 // Do runs a command line now, without a connection and without faults.
 func (s *Server) Do(words ...string) (any, error) { return s.Memory().Do(s.now(), words...) }
 
-// hold makes the server decide by other keys, and tells its copies what changes there.
-func (s *Server) hold(data *memory.Server) {
-	data.Observe(func(command []string) {
+// tellCopies makes the server tell its copies what changes. s is locked, or new.
+func (s *Server) tellCopies() {
+	s.data.Observe(func(command []string) {
 		for _, c := range s.copies {
 			c.late.add(s.o.Now(), command)
 		}
 	})
-	s.data = data
 }
