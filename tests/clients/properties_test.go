@@ -17,7 +17,7 @@ import (
 var properties = map[string]func(*run) string{
 	"a decision or an error within the time limit": each((*run).inTime),
 	"an ended context ends the call":               each((*run).contexts),
-	"a working server decides":                     each((*run).decides),
+	"a working server decides":                     (*run).decides,
 	"a cut connection costs its own calls":         (*run).cuts,
 	"a limiter recovers as it would alone":         (*run).recovers,
 	"charged before admitted":                      (*run).chargedBefore,
@@ -99,10 +99,22 @@ func (r *run) quiet(from, to time.Duration) bool {
 	})
 }
 
-func (r *run) decides(o *outcome) string {
-	hopeless := o.Limit < r.Hopeless || o.both(r.world) && o.With < r.Hopeless
-	if !hopeless && o.Deadline == 0 && o.Cancel == 0 && !o.decided() && r.quiet(o.Began, o.Ended) {
-		return "nobody decides"
+// decides: where no fault can be felt, every call is decided. A connection that a fault has killed without a word costs the
+// calls that are sent on it together, whenever that is.
+func (r *run) decides() string {
+	dead := 0
+	if slices.ContainsFunc(r.Faults, func(f fault) bool { return slices.Contains(momentary, f.Name) }) {
+		dead = r.Clients * connections
+	}
+	ends, first := map[time.Duration]bool{}, (*outcome)(nil)
+	for _, o := range r.outcomes {
+		hopeless := o.Limit < r.Hopeless || o.both(r.world) && o.With < r.Hopeless
+		if !hopeless && o.Deadline == 0 && o.Cancel == 0 && !o.decided() && r.quiet(o.Began, o.Ended) {
+			ends[o.Ended], first = true, cmp.Or(first, o)
+		}
+	}
+	if len(ends) > dead {
+		return fmt.Sprintf("%s: nobody decides, nor %d times later: %v, %v", first.step, len(ends)-1, first.Parts, first.Err)
 	}
 	return ""
 }

@@ -247,6 +247,9 @@ func (w *world) open(n *resp.Network) (limiters [][]any, closeAll func() error) 
 // hold is how long units of a budget are held.
 const hold = time.Second
 
+// connections is how many a client has at most: 20, and 10 for pipelines.
+const connections = 30
+
 // declare makes the limiter on a client.
 func (l *limit) declare(c *throttle.Client, i int) any {
 	name := fmt.Sprint("l", i)
