@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -17,6 +18,7 @@ import (
 
 	servers "gothrottle/tests/server"
 	"gothrottle/throttle"
+	"gothrottle/throttle/throttletest"
 )
 
 // byScript: the clients of these tests call the script, on servers without the module.
@@ -46,47 +48,58 @@ const patient = time.Minute
 // Every verb reads the replies of a real server, in RESP2 and RESP3.
 func TestServer_everyVerb(t *testing.T) {
 	s := startServer(t)
-	if !byScript {
-		must(s.Do("CONFIG", "SET", "gothrottle.policies", "api THROTTLE 1 1 60s, THROTTLE 9 1 60s"))
-	}
 	for _, protocol := range []int{2, 3} {
-		t.Run(fmt.Sprint("RESP", protocol), func(t *testing.T) {
-			rdb := redis.NewClient(&redis.Options{Addr: s.Addr, ContextTimeoutEnabled: true, Protocol: protocol})
-			t.Cleanup(func() { _ = rdb.Close() })
-			require.NoError(t, rdb.FlushAll(background).Err())
-			c := newReal(t, rdb, throttle.KeyPrefix("p:"), throttle.Timeout(patient))
-			require.NoError(t, c.Check(background))
-			limit := throttle.PerMinute(30).Burst(5)
-			useVerbs(t, c)
-			must(c.Rate("a", limit).Settle(background, "", 15))
-			reservation := must(c.Rate("a", limit).Reserve(background, "", 1, time.Minute))
-			require.GreaterOrEqual(t, reservation.Wait, 19*time.Second)
-			require.NoError(t, reservation.Cancel(background))
-			r := must(c.ExactWindow("w", 5, time.Hour).Allow(background, ""))
-			require.EqualValues(t, 4, r.Remaining)
-			all := must(c.All(background,
-				c.AlignedQuota("q", 5, time.Hour, time.FixedZone("", 60)).Part("", 2), c.Slots("jobs", 2, time.Minute).Part("", "me")))
-			require.True(t, all.Allowed)
-			require.EqualValues(t, []int64{3, 1}, []int64{all.Each[0].Remaining, all.Each[1].Remaining})
-			lease := must(c.Slots("jobs", 2, time.Minute).Lease(background, ""))
-			require.Zero(t, lease.Result.Remaining)
-			require.InDelta(t, time.Now().UnixMicro(), must(lease.Token(background)), 60e6)
-			require.NoError(t, lease.Close())
-			require.NoError(t, rdb.LPush(background, "p:other:", 1).Err())
-			_, err := c.Rate("other", limit).Allow(background, "")
-			require.ErrorIs(t, err, throttle.ErrParams)
+		rdb := redis.NewClient(&redis.Options{Addr: s.Addr, ContextTimeoutEnabled: true, Protocol: protocol})
+		t.Cleanup(func() { _ = rdb.Close() })
+		everyVerb(t, rdb)
+	}
+}
 
-			plain := newReal(t, rdb, throttle.Timeout(patient))
-			if byScript {
-				require.ErrorIs(t, only(plain.Policy("api").Allow(background, "bob")), throttle.ErrParams)
-				return
-			}
-			r = must(plain.Policy("api").Allow(background, "bob"))
-			require.EqualValues(t, []int64{2, 1}, []int64{r.Limit, r.Remaining})
-			_, err = plain.Policy("none").Allow(background, "bob")
-			require.ErrorIs(t, err, throttle.ErrParams)
+// So it does with the server in memory: the suite is the same.
+func TestFloor_everyVerb(t *testing.T) {
+	for _, protocol := range []int{2, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			everyVerb(t, clientOf(t, far(time.Millisecond), func(o *redis.Options) { o.Protocol = protocol }))
 		})
 	}
+}
+
+func everyVerb(t *testing.T, rdb *redis.Client) {
+	require.NoError(t, rdb.FlushAll(background).Err())
+	if !byScript {
+		require.NoError(t, rdb.ConfigSet(background, "gothrottle.policies", "api THROTTLE 1 1 60s, THROTTLE 9 1 60s").Err())
+	}
+	c := newReal(t, rdb, throttle.KeyPrefix("p:"), throttle.Timeout(patient))
+	require.NoError(t, c.Check(background))
+	limit := throttle.PerMinute(30).Burst(5)
+	useVerbs(t, c)
+	must(c.Rate("a", limit).Settle(background, "", 15))
+	reservation := must(c.Rate("a", limit).Reserve(background, "", 1, time.Minute))
+	require.GreaterOrEqual(t, reservation.Wait, 19*time.Second)
+	require.NoError(t, reservation.Cancel(background))
+	r := must(c.ExactWindow("w", 5, time.Hour).Allow(background, ""))
+	require.EqualValues(t, 4, r.Remaining)
+	all := must(c.All(background,
+		c.AlignedQuota("q", 5, time.Hour, time.FixedZone("", 60)).Part("", 2), c.Slots("jobs", 2, time.Minute).Part("", "me")))
+	require.True(t, all.Allowed)
+	require.EqualValues(t, []int64{3, 1}, []int64{all.Each[0].Remaining, all.Each[1].Remaining})
+	lease := must(c.Slots("jobs", 2, time.Minute).Lease(background, ""))
+	require.Zero(t, lease.Result.Remaining)
+	require.InDelta(t, time.Now().UnixMicro(), must(lease.Token(background)), 60e6)
+	require.NoError(t, lease.Close())
+	require.NoError(t, rdb.RPush(background, "p:other:", 1).Err())
+	_, err := c.Rate("other", limit).Allow(background, "")
+	require.ErrorIs(t, err, throttle.ErrParams)
+
+	plain := newReal(t, rdb, throttle.Timeout(patient))
+	if byScript {
+		require.ErrorIs(t, only(plain.Policy("api").Allow(background, "bob")), throttle.ErrParams)
+		return
+	}
+	r = must(plain.Policy("api").Allow(background, "bob"))
+	require.EqualValues(t, []int64{2, 1}, []int64{r.Limit, r.Remaining})
+	_, err = plain.Policy("none").Allow(background, "bob")
+	require.ErrorIs(t, err, throttle.ErrParams)
 }
 
 // While a server is stopped or killed under load calls end, nothing is admitted beyond the limit, and calls succeed when
@@ -224,9 +237,19 @@ func quotaModel(limit, taken int64, remembers bool) porcupine.Model {
 // Concurrent calls of two clients, merged into batches, with denials that are remembered, and with budgets, reply as if they
 // came one after the other, within what each option promises.
 func TestServer_linearizable(t *testing.T) {
-	s, rounds := startServer(t), 300
+	s := startServer(t)
+	linearizable(t, 300, func() throttle.Processor { return goRedis(t, s.Addr) })
+}
+
+// So they do with the server in memory.
+func TestFloor_linearizable(t *testing.T) {
+	addr := throttletest.NewServer().Serve(t)
+	linearizable(t, 30, func() throttle.Processor { return goRedis(t, addr) })
+}
+
+func linearizable(t *testing.T, rounds int, connect func() throttle.Processor) {
 	if testing.Short() {
-		rounds = 30
+		rounds /= 10
 	}
 	const units = 4
 	for name, mode := range map[string]struct {
@@ -242,7 +265,7 @@ func TestServer_linearizable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var clients [linearClients]*throttle.Client
 			for i := range clients {
-				clients[i] = newReal(t, goRedis(t, s.Addr), throttle.KeyPrefix(name), throttle.Timeout(patient), mode.option)
+				clients[i] = newReal(t, connect(), throttle.KeyPrefix(name), throttle.Timeout(patient), mode.option)
 			}
 			for seed := range uint64(rounds) {
 				r := rand.New(rand.NewPCG(seed, 5))
