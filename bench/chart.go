@@ -31,7 +31,7 @@ const head = `<svg xmlns="http://www.w3.org/2000/svg" width="%[1]g" height="%[2]
 
 // draw returns a picture, in SVG, of bars, one below the other.
 func draw(title, axis string, bars []bar) string {
-	const left, right, line, top = 290.0, 90.0, 26.0, 70.0
+	const width, left, right, line, top = 1040.0, 290.0, 90.0, 26.0, 70.0
 	longest, end := 0.0, 0.0
 	for _, b := range bars {
 		longest, end = max(longest, b.median), max(end, b.hi)

@@ -24,19 +24,6 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// The picture in docs shows the curves in results.
-func TestCurves(t *testing.T) {
-	folder := t.TempDir()
-	if err := curves("results", folder); err != nil {
-		t.Fatal(err)
-	}
-	drawn, _ := os.ReadFile(folder + "/memory.svg")
-	shown, _ := os.ReadFile("../docs/memory.svg")
-	if string(drawn) != string(shown) {
-		t.Error("docs/memory.svg does not show results/memory-*.csv: run 'go run . . results ../docs' in bench")
-	}
-}
-
 // The samples of two rounds become a file of figures, and that file the same figures again. The other units are left out.
 func TestSummarise(t *testing.T) {
 	raw, file := filepath.Join(t.TempDir(), "raw"), filepath.Join(t.TempDir(), "figures")

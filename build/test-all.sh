@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 
 parts=(lint words unit checkers servers docker deploy chaos arm64 examples sim languages playground gateway monitoring
-  failover memory packages bench)
+  failover packages bench)
 read -ra only <<<"${ONLY:-${parts[*]}}"
 unset ONLY # some parts have one of their own
 for part in "${only[@]}"; do

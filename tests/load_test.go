@@ -1,12 +1,20 @@
 package tests
 
 import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
@@ -119,5 +127,51 @@ func TestLoad_restartWithinTheProcess(t *testing.T) {
 		return err == nil && strings.Contains(info, "run_id:") && !strings.Contains(info, before)
 	})
 	assert.Equal(t, process, s.info("server", "process_id"))
+	s.works()
+}
+
+// The Go runtime's threads wake late from timers, so that they disturb the server's main thread less. No thread of the server does.
+func TestLoad_onlyGoThreadsWakeLate(t *testing.T) {
+	s := start(t, options{})
+	pid, late := s.info("server", "process_id"), 0
+	threads, err := filepath.Glob("/proc/" + pid + "/task/*")
+	require.NoError(t, err)
+	for _, thread := range threads {
+		id := filepath.Base(thread)
+		slack, err := os.ReadFile("/proc/" + id + "/timerslack_ns")
+		if errors.Is(err, fs.ErrPermission) && os.Getenv("CI") == "" {
+			t.Skip("only root may read /proc/PID/timerslack_ns of another process")
+		}
+		require.NoError(t, err)
+		name, err := os.ReadFile(thread + "/comm")
+		require.NoError(t, err)
+		if strings.TrimSpace(string(slack)) == "10000000" {
+			late++
+			assert.False(t, id == pid || regexp.MustCompile("^(bio_|io_thd)").Match(name), "thread %s, %s", id, name)
+		}
+	}
+	assert.GreaterOrEqual(t, late, 2, "threads that wake late")
+}
+
+// SCRIPT DEBUG YES runs a script in a forked child, where Go can't run: the call says so, and the server goes on. The fake server's
+// tests have all commands.
+func TestLoad_forked(t *testing.T) {
+	s := start(t, options{})
+	conn, err := net.Dial("tcp", s.run.Addr)
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+	_, err = fmt.Fprint(conn, "SCRIPT DEBUG YES\r\nEVAL \"return redis.pcall('GO.THROTTLE', 'k', 1, 1, 1)\" 0\r\n")
+	require.NoError(t, err)
+	in := bufio.NewReader(conn)
+	for line := ""; !strings.HasPrefix(line, "+-> 1"); { // the child stops at the first line
+		line, err = in.ReadString('\n')
+		require.NoError(t, err)
+	}
+	_, err = fmt.Fprint(conn, "*1\r\n$8\r\ncontinue\r\n")
+	require.NoError(t, err)
+	said, err := io.ReadAll(in)
+	require.NoError(t, err, "the script has not ended: %s", said)
+	assert.Contains(t, string(said), "\r\n-"+commands.ErrForked.Text())
 	s.works()
 }

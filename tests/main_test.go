@@ -1,6 +1,6 @@
 // Package tests tests gothrottle as a black box: real servers load the built module, and the tests talk to the servers over
 // connections. The replies and effects of calls are in the transcripts of tests/corpus. The tests in Go are about what no
-// transcript shows: replicas, clusters, users, loads, clocks, memory, threads, forks, containers.
+// transcript shows: replicas, clusters, users, loads, clocks, threads, forks, containers.
 //
 // Environment:
 //
