@@ -184,12 +184,12 @@ func TestAccess_callsFail(t *testing.T) {
 	}
 }
 
-// A second load, under the other name, fails, and changes nothing about the first one. Valkey can change io-threads meanwhile.
+// A second load fails, and changes nothing about the first one. Valkey can change io-threads meanwhile.
 func TestAccess_secondLoad(t *testing.T) {
 	h := unasked(t, nil)
 	h.Add(fakehost.Forbidden, "b")
 	h.Set(fakehost.IOThreads, 1)
-	if h.Load("module-name", "redis-cell") {
+	if h.Load() {
 		t.Error("two loads")
 	}
 	wantReply(t, h, strings.Join(keysOf("GO.ALL", "a", "b"), " "), noPermission)

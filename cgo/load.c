@@ -71,51 +71,23 @@ static void info(RedisModuleInfoCtx *ctx, int for_crash_report) {
 /* Whether CL.THROTTLE is registered: if the name is free, always, never. */
 enum { CL_IF_FREE, CL_YES, CL_NO };
 
-typedef struct load_args {
-    int cl_throttle;
-    const char *module_name;
-} load_args;
-
-static const char own_name[] = "gothrottle", redis_cell_name[] = "redis-cell";
-
-/* Reads one load argument. Returns NULL, or for a wrong value the text of what it must be. */
-static const char *parse_load_arg(const char *name, const char *value, load_args *args) {
-    if (strcasecmp(name, "cl-throttle") == 0) {
-        if (strcasecmp(value, "yes") == 0) {
-            args->cl_throttle = CL_YES;
-        } else if (strcasecmp(value, "no") == 0) {
-            args->cl_throttle = CL_NO;
-        } else {
-            return "yes or no";
-        }
-        return NULL;
-    }
-    if (strcmp(value, own_name) == 0) {
-        args->module_name = own_name;
-    } else if (strcmp(value, redis_cell_name) == 0) {
-        args->module_name = redis_cell_name;
-    } else {
-        return "gothrottle or redis-cell";
-    }
-    return NULL;
-}
-
-/* Reads the load arguments. Logs a wrong argument and returns API_ERR. The module has no name yet,
+/* Reads the load arguments into cl_throttle. Logs a wrong argument and returns API_ERR. The module has no name yet,
  * so the server does not put it before these log lines: their text names the module. */
-static int parse_load_args(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, load_args *args) {
-    *args = (load_args){CL_IF_FREE, own_name};
+static int parse_load_args(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int *cl_throttle) {
+    *cl_throttle = CL_IF_FREE;
     for (int i = 0; i < argc; i += 2) {
         const char *name = api.StringPtrLen(argv[i], NULL);
-        if (strcasecmp(name, "cl-throttle") != 0 && strcasecmp(name, "module-name") != 0) {
+        if (strcasecmp(name, "cl-throttle") != 0) {
             api.Log(ctx, "warning", "gothrottle not loaded: unknown argument '%s'", name);
             return API_ERR;
         }
         const char *value = i + 1 < argc ? api.StringPtrLen(argv[i + 1], NULL) : "";
-        const char *wanted = parse_load_arg(name, value, args);
-        if (wanted != NULL) {
-            api.Log(ctx, "warning", "gothrottle not loaded: %s must be %s, not '%s'", name, wanted, value);
+        int yes = strcasecmp(value, "yes") == 0;
+        if (!yes && strcasecmp(value, "no") != 0) {
+            api.Log(ctx, "warning", "gothrottle not loaded: %s must be yes or no, not '%s'", name, value);
             return API_ERR;
         }
+        *cl_throttle = yes ? CL_YES : CL_NO;
     }
     return API_OK;
 }
@@ -159,7 +131,7 @@ static int is_valkey(RedisModuleCtx *ctx) {
     return api_has(ctx, "ValkeyModule_SetModuleOptions");
 }
 
-static const char acl_category[] = "throttle";
+static const char own_name[] = "gothrottle", acl_category[] = "throttle";
 
 /* Whether the configuration io-threads is 1. If CONFIG was renamed, nobody knows, and the answer is no. */
 static int has_one_thread(RedisModuleCtx *ctx) {
@@ -271,13 +243,13 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) 
     if (claim_process(ctx) != API_OK) return API_ERR;
     shim_module *module = goLoad();
     shim_loaded = module;
-    load_args args;
-    if (parse_load_args(ctx, argv, argc, &args) != API_OK) return API_ERR;
-    if (api.IsModuleNameBusy(args.module_name)) {
-        api.Log(ctx, "warning", "gothrottle not loaded: a module named %s is loaded", args.module_name);
+    int cl_throttle;
+    if (parse_load_args(ctx, argv, argc, &cl_throttle) != API_OK) return API_ERR;
+    if (api.IsModuleNameBusy(own_name)) {
+        api.Log(ctx, "warning", "gothrottle not loaded: a module named %s is loaded", own_name);
         return API_ERR;
     }
-    api.SetModuleAttribs(ctx, args.module_name, module->version_number, API_VERSION);
+    api.SetModuleAttribs(ctx, own_name, module->version_number, API_VERSION);
     if (check_needed_commands(ctx) != API_OK) return API_ERR;
 
     /* A denied call must not disturb WATCH: shim_apply signals the keys that changed. */
@@ -296,8 +268,8 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc) 
     for (int i = 0; i < module->num_commands; i++) {
         shim_command *c = &module->commands[i];
         if (c->only_if_free) {
-            if (args.cl_throttle == CL_NO) continue;
-            if (args.cl_throttle == CL_YES) c->only_if_free = 0;
+            if (cl_throttle == CL_NO) continue;
+            if (cl_throttle == CL_YES) c->only_if_free = 0;
         }
         if (register_command(ctx, c, i, has_category) == API_OK) continue;
         shim_server_asks = asked; /* the commands may be those of a load under the other name */

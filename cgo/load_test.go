@@ -13,27 +13,22 @@ import (
 	"gothrottle/tests/corpus"
 )
 
-// The load arguments are cl-throttle and module-name. The last of each counts. With redis-cell's name the module differs in
-// MODULE LIST and in INFO only.
+// The load argument is cl-throttle. The last one counts.
 func TestLoad_arguments(t *testing.T) {
 	loaded(t) // the first load keeps the names of the hash fields in memory, no other load keeps memory
 	for _, row := range []struct {
-		args        string
-		busy, taken string // another module, and a command of another module
-		name        string // the module's
+		args, taken string // a command of another module
 		cell        bool   // the module registers CL.THROTTLE
 		log         string
 	}{
-		{"", "redis-cell", "", "gothrottle", true, ""},
-		{"CL-Throttle NO", "", "", "gothrottle", false, ""},
-		{"cl-throttle no cl-throttle yes", "", "", "gothrottle", true, ""},
-		{"", "", "cl.throttle", "gothrottle", false, "notice: <gothrottle> cl.throttle is taken, probably by redis-cell: left as it is"},
-		{"cl-throttle no", "", "cl.throttle", "gothrottle", false, ""},
-		{"Module-Name redis-cell cl-throttle no", "", "", "redis-cell", false, ""},
-		{"module-name redis-cell module-name gothrottle", "redis-cell", "", "gothrottle", true, ""},
+		{"", "", true, ""},
+		{"CL-Throttle NO", "", false, ""},
+		{"cl-throttle no cl-throttle yes", "", true, ""},
+		{"", "cl.throttle", false, "notice: <gothrottle> cl.throttle is taken, probably by redis-cell: left as it is"},
+		{"cl-throttle no", "cl.throttle", false, ""},
 	} {
 		h := newHost(t)
-		h.Add(fakehost.Busy, row.busy)
+		h.Add(fakehost.Busy, "redis-cell")
 		h.Add(fakehost.Taken, row.taken)
 		before := h.Alive()
 		if ok, log := h.Load(strings.Fields(row.args)...), strings.Join(h.Log(), "\n"); !ok || log != row.log || h.Alive() != before {
@@ -42,7 +37,7 @@ func TestLoad_arguments(t *testing.T) {
 		if got := h.Command("CL.THROTTLE") != nil; got != row.cell {
 			t.Errorf("%q: CL.THROTTLE is ours: %t", row.args, got)
 		}
-		if info := h.Info(); !strings.HasPrefix(info, "# "+row.name+"\r\n"+row.name+"_version:") {
+		if info := h.Info(); !strings.HasPrefix(info, "# gothrottle\r\ngothrottle_version:") {
 			t.Errorf("%q: INFO %q", row.args, info)
 		}
 		wantReply(t, h, "GO.THROTTLE k 15 30 60", "[0 16 15 -1 2]")
@@ -67,10 +62,7 @@ func TestLoad_refused(t *testing.T) {
 		{"%s%n", 0, "", "", refused + "unknown argument '%s%n'"},
 		{"cl-throttle maybe", 0, "", "", refused + "cl-throttle must be yes or no, not 'maybe'"},
 		{"cl-throttle", 0, "", "", refused + "cl-throttle must be yes or no, not ''"},
-		{"module-name redis-cell", fakehost.Busy, "redis-cell", "", refused + "a module named redis-cell is loaded"},
 		{"", fakehost.Busy, "gothrottle", "", refused + "a module named gothrottle is loaded"},
-		{"module-name Redis-Cell", 0, "", "", refused + "module-name must be gothrottle or redis-cell, not 'Redis-Cell'"},
-		{"module-name", 0, "", "", refused + "module-name must be gothrottle or redis-cell, not ''"},
 		{"", fakehost.Taken, "Go.Throttle", "", later + "the command name go.throttle is taken"},
 		{"", fakehost.Failing, "SetCommandInfo", "", later + "the server refused the description of " + strings.ToLower(commands.Table[0].Name)},
 		{"", fakehost.Failing, "RegisterStringConfig", "", later + "the server refused its configuration"},

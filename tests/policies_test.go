@@ -34,7 +34,7 @@ func configFile(t *testing.T, lines ...string) options {
 }
 
 // Transcripts set policies by CONFIG SET. Those of a configuration file are a quoted value, or the words of the rest of the
-// line. The line may be before or after the directive that loads the module. The module's name is the first part of its name.
+// line. The line may be before or after the directive that loads the module.
 func TestPolicies_configFile(t *testing.T) {
 	const line = "gothrottle.policies "
 	const two = "login THROTTLE 4 5 300s LOCKOUT 15m; api QUOTA 9 1d ALIGN -1h"
@@ -50,19 +50,13 @@ func TestPolicies_configFile(t *testing.T) {
 		{[]string{"LOAD", line + `"b WINDOW 1 1s"`, line + `"a WINDOW 1 1s"`}, "a WINDOW 1 1s"}, // the server takes the last line
 		{[]string{"LOAD", line + `"a WINDOW 1 1s,;"`}, "refused: policy 1 (a), clause 2: a clause is missing"},
 		{[]string{line + "a", "LOAD"}, "refused: policy 1 (a): a clause is missing"},
-		{[]string{`redis-cell.policies "a QUOTA 1 1s"`, "LOAD module-name redis-cell"}, "a QUOTA 1 1s"},
-		{[]string{line + `"a QUOTA 1 1s"`, "LOAD module-name redis-cell"}, "refused: "}, // of a module that the server has not
 	} {
 		o := configFile(t, row.lines...)
 		if text, refused := strings.CutPrefix(row.want, "refused: "); refused {
 			assert.Contains(t, refuse(t, o), text)
 			continue
 		}
-		name := "gothrottle.policies"
-		if strings.HasPrefix(row.lines[0], "redis-cell") {
-			name = "redis-cell.policies"
-		}
-		assert.Equal(t, map[string]string{name: row.want}, start(t, o).settings(), "%q", row.lines)
+		assert.Equal(t, map[string]string{"gothrottle.policies": row.want}, start(t, o).settings(), "%q", row.lines)
 	}
 }
 

@@ -17,11 +17,9 @@ local function printable(name)
   return (name:gsub('[%c\\\127-\255]', function(c) return string.format('\\x%02x', c:byte()) end))
 end
 
--- The load argument `module-name redis-cell` renames the section and its fields.
-local info = redis.call('INFO', 'gothrottle', 'redis-cell')
+local info = redis.call('INFO', 'gothrottle')
 local loaded, top_keys = 0, 0
 for name, value in info:gmatch('([%w_.-]+):(%d+)\r\n') do
-  name = name:gsub('^redis%-cell_', 'gothrottle_')
   if name == 'gothrottle_panics' then loaded = 1 end
   if name == 'gothrottle_top_keys' then top_keys = tonumber(value) end
   add(name, value)

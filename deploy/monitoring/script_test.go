@@ -54,33 +54,31 @@ func words(call string) (w []any) {
 // EVAL or as EVAL_RO, on a master and on a replica without its master. Without the module it says so, and there is no error.
 func TestScript_returnsINFO(t *testing.T) {
 	servers.Needed(t, "test-monitoring")
-	for _, name := range []string{"gothrottle", "redis-cell"} {
-		port, admin := startServer(t, servers.Options{ModuleArgs: []string{"module-name", name}})
-		user := exporterUser(t, port, false)
-		admin.ConfigSet(ctx, name+".policies", "a.b-c_d QUOTA 1 1s")
-		for _, call := range []string{"GO.THROTTLE k 0 1 60", "GO.THROTTLE k 0 1 60", "CL.THROTTLE k 0 1 x"} {
-			admin.Do(ctx, words(call)...)
-		}
-		want := map[string]string{"gothrottle_loaded": "1"}
-		for line := range strings.Lines(admin.Info(ctx, name).Val()) {
-			field, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-			if _, err := strconv.Atoi(value); err == nil {
-				want[strings.Replace(field, "redis-cell_", "gothrottle_", 1)] = value
-			}
-		}
-		assert.Subset(t, want, map[string]string{"gothrottle_throttle_limited": "1", "gothrottle_cl_throttle_errors": "1", "gothrottle_policies_a.b-c_d_near": "0"})
-		assert.GreaterOrEqual(t, len(want), 60)
-		admin.Do(ctx, "ACL", "SETUSER", "exporter", "+eval_ro")
-		for range []string{"master", "replica"} {
-			for _, eval := range []string{"EVAL", "EVAL_RO"} {
-				assert.Equal(t, want, scrape(t, user, eval), eval)
-			}
-			admin.ConfigSet(ctx, "replica-serve-stale-data", "no")
-			admin.SlaveOf(ctx, "127.0.0.1", servers.FreePort())
-		}
-		assert.Empty(t, admin.Do(ctx, "ACL", "LOG").Val(), "what the user was denied")
+	port, admin := startServer(t, servers.Options{})
+	user := exporterUser(t, port, false)
+	admin.ConfigSet(ctx, "gothrottle.policies", "a.b-c_d QUOTA 1 1s")
+	for _, call := range []string{"GO.THROTTLE k 0 1 60", "GO.THROTTLE k 0 1 60", "CL.THROTTLE k 0 1 x"} {
+		admin.Do(ctx, words(call)...)
 	}
-	port, admin := startServer(t, servers.Options{Bare: true})
+	want := map[string]string{"gothrottle_loaded": "1"}
+	for line := range strings.Lines(admin.Info(ctx, "gothrottle").Val()) {
+		field, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if _, err := strconv.Atoi(value); err == nil {
+			want[field] = value
+		}
+	}
+	assert.Subset(t, want, map[string]string{"gothrottle_throttle_limited": "1", "gothrottle_cl_throttle_errors": "1", "gothrottle_policies_a.b-c_d_near": "0"})
+	assert.GreaterOrEqual(t, len(want), 60)
+	admin.Do(ctx, "ACL", "SETUSER", "exporter", "+eval_ro")
+	for range []string{"master", "replica"} {
+		for _, eval := range []string{"EVAL", "EVAL_RO"} {
+			assert.Equal(t, want, scrape(t, user, eval), eval)
+		}
+		admin.ConfigSet(ctx, "replica-serve-stale-data", "no")
+		admin.SlaveOf(ctx, "127.0.0.1", servers.FreePort())
+	}
+	assert.Empty(t, admin.Do(ctx, "ACL", "LOG").Val(), "what the user was denied")
+	port, admin = startServer(t, servers.Options{Bare: true})
 	assert.Equal(t, map[string]string{"gothrottle_loaded": "0"}, scrape(t, exporterUser(t, port, false), "EVAL"))
 	assert.NotContains(t, admin.Info(ctx, "errorstats").Val(), "errorstat", "without the module")
 }

@@ -43,7 +43,6 @@ type Options struct {
 	Program    string   // default: what Program returns
 	Module     string   // default: what Module returns
 	Bare       bool     // without the module
-	ModuleArgs []string // load arguments of the module
 	Args       []string // more arguments of the server; of a repeated setting the last value counts
 	Config     string   // path of a configuration file
 	Sentinel   []string // lines of the configuration of a Sentinel, which takes the place of the server
@@ -132,7 +131,7 @@ func (s *Server) command() []string {
 		words = append(words, "--cluster-enabled", "yes", "--cluster-port", s.Bus)
 	}
 	if !s.Bare {
-		words = append(append(words, "--loadmodule", s.Module), s.ModuleArgs...)
+		words = append(words, "--loadmodule", s.Module)
 	}
 	return append(words, s.Args...)
 }
