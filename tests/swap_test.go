@@ -2,11 +2,13 @@ package tests
 
 import (
 	"fmt"
-	"math/rand/v2"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -186,12 +188,10 @@ func swapBlocks(t *testing.T, heading string, want int) (all []string) {
 	return all
 }
 
-// caller is a client that keeps calling CL.THROTTLE on the node that is master. It counts the
-// units that it got and the errors.
+// caller is a client that keeps calling CL.THROTTLE on the node that is master. It counts the units that it got and the errors.
 type caller struct {
 	s      *machine
-	nodes  []*redis.Client
-	master *redis.Client
+	nodes  []*redis.Client // it calls the first one, until that fails
 	ended  atomic.Bool
 	done   sync.WaitGroup
 	calls  atomic.Int64     // that were answered
@@ -210,24 +210,15 @@ const (
 func (s *machine) startCaller() *caller {
 	s.t.Helper()
 	c := &caller{s: s, got: map[string]int64{}, errors: map[string]int{}}
-	for _, n := range s.nodes {
-		c.nodes = append(c.nodes, n.client(3))
+	for _, port := range slices.Sorted(maps.Keys(s.nodes)) {
+		c.nodes = append(c.nodes, s.nodes[port].client(3))
 	}
-	c.findMaster()
-	c.call("user:42", 1)
 	for i := range 50 {
-		c.call(fmt.Sprint("early:", i), 7)
+		c.call(fmt.Sprint("early:", i))
 	}
 	c.done.Go(func() {
-		for n := 1; !c.ended.Load(); n++ {
-			switch {
-			case n%50 == 0:
-				c.call(fmt.Sprint("new:", n), 3)
-			case n%5 == 0:
-				c.call(fmt.Sprint("early:", rand.IntN(25)), 2)
-			default:
-				c.call("user:42", 1)
-			}
+		for n := 0; !c.ended.Load(); n++ {
+			c.call([]string{"user:42", fmt.Sprint("early:", n%25), fmt.Sprint("new:", n%1000)}[n%3])
 		}
 	})
 	s.t.Cleanup(c.end)
@@ -235,28 +226,17 @@ func (s *machine) startCaller() *caller {
 	return c
 }
 
-func (c *caller) call(key string, quantity int64) {
-	reply, err := c.master.Do(ctx, fields(fmt.Sprint("CL.THROTTLE ", key, " ", long, " ", quantity))...).Int64Slice()
+func (c *caller) call(key string) {
+	reply, err := c.nodes[0].Do(ctx, fields("CL.THROTTLE "+key+" "+long+" 3")...).Int64Slice()
 	if err != nil {
 		first, _, _ := strings.Cut(err.Error(), " ")
 		c.errors[first]++
 		time.Sleep(time.Millisecond)
-		c.findMaster()
+		c.nodes = append(c.nodes[1:], c.nodes[0])
 		return
 	}
 	c.calls.Add(1)
-	if reply[0] == 0 {
-		c.got[key] += quantity
-	}
-}
-
-// findMaster turns to the node that says that it is master, if one does.
-func (c *caller) findMaster() {
-	for _, n := range c.nodes {
-		if role, err := n.Do(ctx, "ROLE").Slice(); err == nil && role[0] == "master" {
-			c.master = n
-		}
-	}
+	c.got[key] += 3 * (1 - reply[0])
 }
 
 // proceed waits until the caller has made some hundred calls more.
@@ -278,7 +258,7 @@ func (c *caller) account(port string, errors ...string) {
 	t, n := c.s.t, c.s.nodes[port]
 	t.Helper()
 	c.end()
-	t.Logf("%d calls, errors %v, user:42 got %d", c.calls.Load(), c.errors, c.got["user:42"])
+	t.Logf("%d calls, errors %v", c.calls.Load(), c.errors)
 	for code := range c.errors {
 		assert.Contains(t, errors, code)
 	}
@@ -295,24 +275,22 @@ func (c *caller) account(port string, errors ...string) {
 	}
 }
 
-// swap runs blocks of the page. No node with gothrottle fails to apply anything.
-func (s *machine) swap(c *caller, blocks ...string) {
-	s.t.Helper()
-	s.run(c, blocks...)
-	for _, n := range s.nodes {
-		assert.NotContains(s.t, n.run.Log(), "CRITICAL")
-	}
-}
-
-// The swap of docs/swap.md, step by step, while a client calls, and the way back: no unit is forgotten.
+// The swap of docs/swap.md, step by step, while a client calls, and the way back: no unit is forgotten. Step 1 is taken back
+// and made again. No node with gothrottle fails to apply anything.
 func TestSwap(t *testing.T) {
 	s := newMachine(t, threeNodes, false)
+	steps, back := swapBlocks(t, "One master with replicas", 3), swapBlocks(t, "The way back", 4)
 	c := s.startCaller()
-	s.swap(c, swapBlocks(t, "One master with replicas", 3)...)
+	s.run(c, steps[0], back[0])
+	assert.Equal(t, "string", s.nodes["6380"].Type(ctx, "early:49").Val())
+	s.run(c, steps...)
+	for _, n := range s.nodes {
+		assert.NotContains(t, n.run.Log(), "CRITICAL")
+	}
 	master := s.nodes["6380"]
 	master.must("GO.ALL two THROTTLE 9 1 3600 THROTTLE 99 1 60")
 	master.must("HSET book 0 1795302334193880144 1 7 title x")
-	s.run(c, swapBlocks(t, "The way back", 4)[1:]...)
+	s.run(c, back[1:]...)
 	c.account("6379", "READONLY")
 	for key, want := range map[string]string{"two": "string", "book": "hash"} { // a book isn't a limiter
 		assert.Equal(t, want, s.nodes["6379"].Type(ctx, key).Val(), key)
@@ -334,40 +312,28 @@ func TestSwap_sentinel(t *testing.T) {
 		replicas, err := sentinel.Do(ctx, "SENTINEL", "REPLICAS", "mymaster").Slice()
 		return err == nil && len(replicas) == 2
 	})
-	c := s.startCaller()
-	steps := swapBlocks(t, "One master with replicas", 3)
-	steps[1] = swapBlocks(t, "With Sentinel or in a cluster", 2)[0]
-	s.swap(c, steps...)
+	c, steps := s.startCaller(), swapBlocks(t, "One master with replicas", 3)
+	s.run(c, steps[0], swapBlocks(t, "With Sentinel or in a cluster", 2)[0], steps[2])
 	sentinel.run.Terminate() // it ends the connections of a node that it changes, and may do so at any time
 	for _, n := range s.nodes {
 		n.Client = n.client(3)
 	}
 	c.account("6380", "READONLY", "EOF", "read", "write")
-	want := s.nodes["6380"].dataset()
-	assert.Equal(t, want, s.nodes["6379"].dataset(), "6379")
-	assert.Equal(t, want, s.nodes["6381"].dataset(), "6381")
-}
-
-// The way back after step 1. Clients notice nothing.
-func TestSwap_wayBackFromStep1(t *testing.T) {
-	s := newMachine(t, threeNodes, false)
-	c := s.startCaller()
-	s.swap(c, swapBlocks(t, "One master with replicas", 3)[0], swapBlocks(t, "The way back", 4)[0])
-	c.account("6379")
-	assert.Equal(t, "string", s.nodes["6380"].Type(ctx, "user:42").Val())
+	for _, n := range s.nodes {
+		assert.Equal(t, s.nodes["6380"].dataset(), n.dataset())
+	}
 }
 
 // One shard of a cluster, there and back.
 func TestSwap_cluster(t *testing.T) {
 	s := newMachine(t, threeNodes, true, "cluster-node-timeout 10000")
-	c := s.startCaller()
 	steps, back := swapBlocks(t, "One master with replicas", 3), swapBlocks(t, "The way back", 4)
 	steps[1] = swapBlocks(t, "With Sentinel or in a cluster", 2)[1]
 	back[2] = strings.Replace(back[2], "redis-cli -p 6380 FAILOVER TO 127.0.0.1 6379\n", "redis-cli -p 6379 CLUSTER FAILOVER\n", 1)
 	require.Contains(t, back[2], "CLUSTER FAILOVER")
-	replicaof := regexp.MustCompile(`(?m)^.*replicaof.*\n?`)
+	c := s.startCaller()
 	for _, step := range append(steps, back[1:]...) {
-		s.run(c, strings.TrimSuffix(replicaof.ReplaceAllString(step, ""), "\n"))
+		s.run(c, strings.TrimSuffix(regexp.MustCompile(`(?m)^.*replicaof.*\n?`).ReplaceAllString(step, ""), "\n"))
 	}
 	c.account("6379", "READONLY", "MOVED", "CLUSTERDOWN")
 }
@@ -376,13 +342,57 @@ func TestSwap_cluster(t *testing.T) {
 func TestSwap_oneServer(t *testing.T) {
 	s := newMachine(t, threeNodes[:1], false, "appendonly yes")
 	c := s.startCaller()
-	was := s.nodes["6379"]
-	s.swap(c, swapBlocks(t, "One server", 1)...)
-	assert.True(t, was.run.Exited())
+	s.run(c, swapBlocks(t, "One server", 1)...)
 	script, _, found := strings.Cut(swapBlocks(t, "The way back", 4)[2], "\nredis-cli -p 6380 TYPE")
 	require.True(t, found)
 	s.run(c, strings.ReplaceAll(script, "6380", "6379")+"\nredis-cli -p 6379 SHUTDOWN SAVE\nsed -i 's|^loadmodule .*|loadmodule "+cellModule+
 		"|' /etc/redis/6379.conf\nredis-server /etc/redis/6379.conf")
 	c.account("6379", "EOF", "read", "write", "dial", "LOADING")
 	assert.Equal(t, "string", s.nodes["6379"].Type(ctx, "early:49").Val())
+}
+
+// The way back's script makes each limiter redis-cell's string, with the latest time of all its cells and lockouts and the same
+// expiry: redis-cell ends its server for a hash. Other keys stay as they are, and the reply names the hashes.
+func TestSwap_wayBackScript(t *testing.T) {
+	_, script, _ := strings.Cut(swapBlocks(t, "The way back", 4)[2], "<<'END'\n")
+	script, _, _ = strings.Cut(script, "\nEND\n")
+	s := start(t, options{})
+	for _, line := range []string{"whole 15 30 60", "fraction 15 7 60", "debt 1 1 60 50 FORCE", "reserved 0 1 60 1 RESERVE 1h", "locked 0 1 60 1 LOCKOUT 1h",
+		"ended 0 7 60 1 LOCKOUT 1ms"} {
+		s.ask("GO.THROTTLE " + line)
+		s.ask("GO.THROTTLE " + line)
+	}
+	for n := 1; n <= 32; n++ { // as many cells as a key can have, and a lockout of the last one
+		s.ask(fmt.Sprintf("GO.ALL cells:%d%s", n, strings.Repeat(fmt.Sprintf(" THROTTLE 4 7 %dh", n), n)))
+		s.ask(fmt.Sprintf("GO.ALL locks:%d%s THROTTLE 0 1 1m LOCKOUT %dh", n, strings.Repeat(" THROTTLE 0 1 1h", n-1), n))
+		s.ask(fmt.Sprintf("GO.ALL locks:%d%s THROTTLE 0 1 1m LOCKOUT %dh", n, strings.Repeat(" THROTTLE 0 1 1h 0", n-1), n))
+	}
+	want, expires := map[string]string{}, map[string]time.Duration{}
+	for _, key := range s.Keys(ctx, "*").Val() {
+		for field, value := range s.HGetAll(ctx, key).Val() {
+			if n, _ := strconv.Atoi(field); n >= 128 || n%4 == 0 {
+				want[key] = max(want[key], value)
+			}
+		}
+		expires[key] = s.PExpireTime(ctx, key).Val()
+	}
+	require.Len(t, want, 2*32+6)
+	foreign := []string{"name name bob", "pair 0 5 1 6", "gap 1 60 4 1900000000000000000", "text 0 1900000000000000000 1 x"}
+	for _, line := range foreign {
+		s.must("HSET " + line)
+	}
+	s.must("GO.QUOTA quota 5 1h")
+	before := s.dataset()
+	reply, err := s.Eval(ctx, script, nil).Slice()
+	require.NoError(t, err)
+	assert.EqualValues(t, len(want), reply[0])
+	assert.ElementsMatch(t, []any{"name", "pair", "gap", "text"}, reply[1])
+	for key, value := range s.dataset() {
+		if tat, ours := want[key]; ours {
+			assert.Equal(t, tat, s.Get(ctx, key).Val(), key)
+			assert.Equal(t, expires[key], s.PExpireTime(ctx, key).Val(), key)
+		} else {
+			assert.Equal(t, before[key], value, key)
+		}
+	}
 }
