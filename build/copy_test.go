@@ -92,6 +92,19 @@ func TestNewCommand(t *testing.T) {
 	write(t, path("CHANGELOG.md"), changelog+"\n- `GO.TOY`.\n")
 	runIn(t, folder, "go", "vet", "./commands/...", "./cgo/...", "./module")
 	runIn(t, folder, "go", "test", "-short", "./commands/...", "./cgo/...", "./build")
+
+	// An option is in the world, which compares it with the models, and in the script.
+	everywhere := []string{"-run", "TestOptions_everywhere", "./commands"}
+	edit(t, path("commands/options.go"), "\n)\n\n// optionRows", "\n\toptToy\n)\n\n// optionRows")
+	edit(t, path("commands/options.go"), "ErrShareWithoutWeight},\n", "ErrShareWithoutWeight},\n\t{\"TOY\", NoError, NoError},\n")
+	edit(t, path("commands/quota.go"), "argMode, argAlign}", `argMode, argAlign, {Name: "TOY", Type: ArgToken, Optional: true}}`)
+	lacks("tests/world makes no call with GO.QUOTA//TOY that its reader knows", everywhere...)
+	edit(t, path("tests/world/generate.go"), "option = append(option, \"UPTO\")", "option = append(option, Pick(g.Rand, \"UPTO\", \"TOY\"))")
+	lacks("tests/world makes no call with GO.QUOTA//TOY that its reader knows", everywhere...)
+	edit(t, path("tests/world/call.go"), "\tcase option == \"UPTO\"", "\tcase option == \"TOY\":\n\tcase option == \"UPTO\"")
+	lacks("script/gothrottle.lua lists no GO.QUOTA//TOY", everywhere...)
+	edit(t, path("script/gothrottle.lua"), " MS UPTO ALIGN FORCE RAISE '", " MS UPTO ALIGN FORCE RAISE TOY '")
+	runIn(t, folder, append([]string{"go", "test"}, everywhere...)...)
 }
 
 // make rename changes every place that names the module's path. The product's name stays.

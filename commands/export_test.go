@@ -12,6 +12,9 @@ import (
 // Synopsis writes arguments as documentation does.
 func Synopsis(args []Arg) string { return synopsis(args) }
 
+// IsOption reports whether a word is an option.
+func IsOption(word string) bool { return findOption(word) != 0 }
+
 // DocumentedNumbers are the bounds that sections of docs/commands.md name.
 var DocumentedNumbers = map[string][]any{
 	"GO.THROTTLE": {int64(maxPeriod / (365 * 86400 * funnel.Second))},
