@@ -265,9 +265,14 @@ func (l *loader) loadLimit(at *yaml.Node, rule string, tag tagging, late bool) *
 	return m
 }
 
-// mistake says what does not fit together.
+// mistake says what does not fit together. The first one counts.
 func (m *limitLevel) mistake(unit time.Duration, tag tagging) string {
-	slots, charge := m.Concurrency != nil, m.Excess == "charge"
+	return cmp.Or(m.wrongAmount(unit), m.wrongAlgorithm(unit), m.wrongTimes(), m.wrongExcess(tag))
+}
+
+// wrongAmount says what is wrong with what the limit counts: units per unit of time, slots or nothing.
+func (m *limitLevel) wrongAmount(unit time.Duration) string {
+	slots := m.Concurrency != nil
 	switch {
 	case slots && (m.Unit != "" || m.RequestsPerUnit > 0 || m.Algorithm != "" || m.Unlimited):
 		return "concurrency is used alone or with hold: it has no unit, requests_per_unit or algorithm"
@@ -277,17 +282,38 @@ func (m *limitLevel) mistake(unit time.Duration, tag tagging) string {
 		return "a rule that is unlimited has no unit"
 	case !slots && !m.Unlimited && unit == 0:
 		return "invalid unit '" + m.Unit + "': second, minute, hour, day, week, month or year"
+	}
+	return ""
+}
+
+// wrongAlgorithm says which key needs another algorithm.
+func (m *limitLevel) wrongAlgorithm(unit time.Duration) string {
+	calendar := cmp.Or(m.Algorithm, FixedWindow) == FixedWindow && (unit == Periods["DAY"] || unit == Periods["MONTH"])
+	switch {
 	case (m.Burst != nil || m.Lockout != nil) && m.Algorithm != GCRA:
 		return "burst and lockout need 'algorithm: gcra'"
 	case or(m.Burst, 1) == 0:
 		return "burst is at least 1"
-	case m.TimeZone != nil && (cmp.Or(m.Algorithm, FixedWindow) != FixedWindow || unit != Periods["DAY"] && unit != Periods["MONTH"]):
+	case m.TimeZone != nil && !calendar:
 		return "time_zone needs 'algorithm: fixed_window' and the unit day or month"
-	case m.Hold != nil && !slots:
+	}
+	return ""
+}
+
+func (m *limitLevel) wrongTimes() string {
+	switch {
+	case m.Hold != nil && m.Concurrency == nil:
 		return "hold needs concurrency"
 	case !fits(m.Lockout) || !fits(m.Hold):
 		return "lockout and hold are times between 1ms and 10 years: write 90s, 15m or 1h30m"
-	case charge && (slots || m.Lockout != nil || tag != tagNone):
+	}
+	return ""
+}
+
+// wrongExcess says which key decides otherwise what happens to hits that don't fit.
+func (m *limitLevel) wrongExcess(tag tagging) string {
+	switch {
+	case m.Excess == "charge" && (m.Concurrency != nil || m.Lockout != nil || tag != tagNone):
 		return "'excess: charge' cannot be combined with concurrency, a lockout or a hash_tag"
 	case m.Lockout != nil && tag != tagNone:
 		return "a lockout cannot be combined with a hash_tag"
