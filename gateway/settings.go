@@ -3,18 +3,15 @@ package main
 import (
 	"cmp"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/url"
-	"os"
 	"path"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -32,7 +29,7 @@ import (
 
 // settings come from the environment. The names are those of envoyproxy/ratelimit, where the meaning is the same.
 type settings struct {
-	env                     map[string]string
+	env                     map[string]string // the text of each row of the table, or its default
 	wrong                   []error
 	grpcNet                 string // tcp or unix
 	grpcAt, httpAt, debugAt string
@@ -50,6 +47,7 @@ type settings struct {
 	grpcTLS       *tls.Config
 	log           *slog.Logger
 	redis         *redis.UniversalOptions
+	poolSize      uint
 	maxAge, grace time.Duration
 }
 
@@ -63,10 +61,6 @@ var ignored = strings.Fields(`
 	TRACING_EXPORTER_PROTOCOL TRACING_SERVICE_* TRACING_SAMPLING_RATE MEMCACHE_* REDIS_STARTUP_* REDIS_CLUSTER_PIPELINE_PARALLELISM
 	CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL XDS_CLIENT_BACKOFF_RANDOM_FACTOR XDS_CLIENT_BACKOFF_JITTER`)
 
-func (s *settings) address(host, port, otherwise string) string {
-	return net.JoinHostPort(cmp.Or(s.env[host], "0.0.0.0"), cmp.Or(s.env[port], otherwise))
-}
-
 // refuse notes that a setting is wrong.
 func (s *settings) refuse(name string, err error) {
 	if err != nil {
@@ -74,75 +68,139 @@ func (s *settings) refuse(name string, err error) {
 	}
 }
 
-// oneOf returns which of the words a setting is, in any case. The first is the default.
-func (s *settings) oneOf(name string, words ...string) string {
-	text := cmp.Or(s.env[name], words[0])
-	i := slices.IndexFunc(words, func(word string) bool { return strings.EqualFold(word, text) })
-	if i < 0 {
-		s.refuse(name, fmt.Errorf("%q is not one of %v", text, words))
-		return words[0]
+// table has each setting, with its type, default and meaning. docs/gateway.md has the same table.
+func (s *settings) table() *flag.FlagSet {
+	f := flag.NewFlagSet("settings", flag.ContinueOnError)
+	f.String("CONFIG", "", "the rules: a file, or a folder with one file per domain")
+	f.String("RUNTIME_ROOT", "/srv/runtime_data/current", "without `CONFIG`, the rules are in ROOT/SUBDIRECTORY/APPDIRECTORY")
+	f.String("RUNTIME_SUBDIRECTORY", "", "see `RUNTIME_ROOT`")
+	f.String("RUNTIME_APPDIRECTORY", "config", "see `RUNTIME_ROOT`")
+	f.BoolVar(&s.rules.Merge, "MERGE_DOMAIN_CONFIG", false, "several files may have one domain")
+	f.Var(words{"FILE", "GRPC_XDS_SOTW"}, "CONFIG_TYPE", "files, or [rules over xDS](#rules-over-xds)")
+	f.BoolVar(&s.force, "FORCE_START_WITHOUT_INITIAL_CONFIG", false, "listen before there are valid rules: until then, requests get `UNAVAILABLE`")
+	f.BoolVar(&s.needsRules, "HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED", false, "the health check fails until a domain has rules")
+	f.Var(words{"fixed_window", "sliding_window", "gcra"}, "DEFAULT_ALGORITHM", "the algorithm of rules that name none")
+	f.String("DEFAULT_LATE", "", "paths of [late](#token-limits) rules, separated by commas")
+
+	f.Var(words{"redis"}, "BACKEND_TYPE", "Redis or Valkey; there is no Memcached backend")
+	f.String("REDIS_URL", "127.0.0.1:6379", "host:port, a URL (`rediss://` means TLS) or a Unix socket's path; separate nodes or Sentinels by commas")
+	f.Var(words{"SINGLE", "SENTINEL", "CLUSTER"}, "REDIS_TYPE", "for `SENTINEL`, `REDIS_URL` begins with the master's name and a comma")
+	f.UintVar(&s.poolSize, "REDIS_POOL_SIZE", 0, "connections to each server; 0: 10 per processor")
+	f.Bool("REDIS_TLS", false, "use TLS: to the management server, for gRPC, to Redis")
+	f.Bool("REDIS_TLS_SKIP_HOSTNAME_VERIFICATION", false, "the server's certificate may have any name")
+	f.StringVar(&s.engine.Prefix, "CACHE_KEY_PREFIX", "", "the beginning of all keys")
+	f.DurationVar(&s.engine.Timeout, "DECISION_TIMEOUT", 50*time.Millisecond, "how long a decision waits for the server")
+	f.Int64Var(&s.engine.Budget, "BUDGET", 0, "how many units of a limit to take in advance")
+	f.BoolVar(&s.engine.Script, "SCRIPT_MODE", false, "run the script, for servers without the module")
+	f.BoolVar(&s.serve.Shadow, "SHADOW_MODE", false, "refuse no request")
+	f.BoolVar(&s.serve.Quota, "QUOTA_MODE", false, "all descriptors are quotas")
+	f.Float64Var(&s.serve.Near, "NEAR_LIMIT_RATIO", 0.8, "from this used share on, metrics call a limit near")
+
+	f.String("PORT", "8080", "the port for HTTP")
+	f.String("GRPC_PORT", "8081", "the port for gRPC")
+	f.String("GRPC_UDS", "", "a Unix socket for gRPC instead")
+	f.DurationVar(&s.maxAge, "GRPC_MAX_CONNECTION_AGE", 24*time.Hour, "when a gRPC client must connect again")
+	f.DurationVar(&s.grace, "GRPC_MAX_CONNECTION_AGE_GRACE", time.Hour, "how long the client's requests may then take")
+	f.Bool("GRPC_SERVER_USE_TLS", false, "use TLS: to the management server, for gRPC, to Redis")
+	f.String("GRPC_CLIENT_TLS_CACERT", "", "clients need a certificate signed by one from this file")
+	f.BoolVar(&s.serve.Metadata, "RESPONSE_DYNAMIC_METADATA", false, "add the request and its rules' `metadata` to responses")
+	f.BoolVar(&s.serve.Headers, "LIMIT_RESPONSE_HEADERS_ENABLED", false, "add the headers `LIMIT_*_HEADER` to responses")
+	f.StringVar(&s.serve.Limit, "LIMIT_LIMIT_HEADER", "RateLimit-Limit", "the header with the limit")
+	f.StringVar(&s.serve.Remaining, "LIMIT_REMAINING_HEADER", "RateLimit-Remaining", "the header with what's left")
+	f.StringVar(&s.serve.Reset, "LIMIT_RESET_HEADER", "RateLimit-Reset", "the header with the seconds until the window ends")
+
+	f.String("DEBUG_PORT", "6070", "the port for `/metrics`, `/rules` and `/explain`")
+	f.Bool("USE_PROMETHEUS", false, "serve the metrics at `PROMETHEUS_ADDR`, too")
+	f.String("PROMETHEUS_ADDR", ":9090", "host:port for Prometheus")
+	f.StringVar(&s.metricsPath, "PROMETHEUS_PATH", "/metrics", "the path of the metrics at `PROMETHEUS_ADDR`")
+	f.BoolVar(&s.tracing, "TRACING_ENABLED", false, "send a span per call by OTLP over HTTP, under the caller's `traceparent`; `OTEL_*` set service, collector and sampler")
+	f.Var(words{"info", "trace", "debug", "warn", "warning", "error", "fatal", "panic"}, "LOG_LEVEL", "the least important lines to log")
+	f.Var(words{"text", "json"}, "LOG_FORMAT", "the form of log lines")
+
+	f.StringVar(&s.xds.Server, "CONFIG_GRPC_XDS_SERVER_URL", "localhost:18000", "the management server: host:port")
+	f.Bool("CONFIG_GRPC_XDS_SERVER_USE_TLS", false, "use TLS: to the management server, for gRPC, to Redis")
+	f.String("CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS", "", "headers for the management server: name:value, separated by commas")
+	f.String("CONFIG_GRPC_XDS_NODE_ID", "default", "the gateway's name for the management server")
+	f.String("CONFIG_GRPC_XDS_NODE_METADATA", "", "more about the gateway: name=value, separated by commas")
+	f.IntVar(&s.xds.MaxMessage, "XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES", 4<<20, "the largest message from the management server, in bytes")
+	f.DurationVar(&s.xds.First, "XDS_CLIENT_BACKOFF_INITIAL_INTERVAL", time.Second, "the pause before the gateway reconnects to the management server, doubled each time, with jitter")
+	f.DurationVar(&s.xds.Longest, "XDS_CLIENT_BACKOFF_MAX_INTERVAL", time.Minute, "the longest of these pauses")
+
+	alike := func(without, means string, names ...string) {
+		for _, name := range names {
+			f.String(name, without, means)
+		}
 	}
-	return words[i]
+	alike("0.0.0.0", "the addresses to listen at: for `/metrics`, `/rules` and `/explain`, for gRPC, for HTTP", "DEBUG_HOST", "GRPC_HOST", "HOST")
+	alike("", "a password, or user:password", "REDIS_AUTH", "REDIS_SENTINEL_AUTH")
+	alike("", "trust this file's certificates instead of the system's", "REDIS_TLS_CACERT", "CONFIG_GRPC_XDS_SERVER_TLS_CACERT")
+	alike("", "the name that the other side's certificate must have", "GRPC_CLIENT_TLS_SAN", "CONFIG_GRPC_XDS_SERVER_TLS_SAN")
+	alike("", "files of the gateway's certificate and its key; new gRPC connections use renewed ones", "REDIS_TLS_CLIENT_CERT", "REDIS_TLS_CLIENT_KEY",
+		"GRPC_SERVER_TLS_CERT", "GRPC_SERVER_TLS_KEY", "CONFIG_GRPC_XDS_CLIENT_TLS_CERT", "CONFIG_GRPC_XDS_CLIENT_TLS_KEY")
+	return f
+}
+
+// words are what a setting may be, in any case of letters. The first one is in force.
+type words []string
+
+func (w words) String() string { return w[0] }
+
+func (w words) Set(text string) error {
+	i := slices.IndexFunc(w, func(word string) bool { return strings.EqualFold(word, text) })
+	if i < 0 {
+		return fmt.Errorf("it is not one of %v", []string(w))
+	}
+	w[0], w[i] = w[i], w[0]
+	return nil
 }
 
 // readSettings reads the environment. All that is wrong is in one error.
 func readSettings(env map[string]string) (*settings, error) {
-	s := &settings{env: env, log: slog.New(slog.DiscardHandler)}
-	s.httpAt, s.debugAt = s.address("HOST", "PORT", "8080"), s.address("DEBUG_HOST", "DEBUG_PORT", "6070")
-	if s.grpcNet, s.grpcAt = "tcp", s.address("GRPC_HOST", "GRPC_PORT", "8081"); env["GRPC_UDS"] != "" {
-		s.grpcNet, s.grpcAt = "unix", env["GRPC_UDS"]
+	s := &settings{env: map[string]string{}, xds: &xds.Options{Headers: metadata.MD{}}, log: slog.New(slog.DiscardHandler)}
+	s.table().VisitAll(func(one *flag.Flag) {
+		if text := env[one.Name]; text != "" {
+			s.refuse(one.Name+"="+text, one.Value.Set(text))
+		}
+		s.env[one.Name] = one.Value.String()
+	})
+	s.check()
+	s.httpAt, s.debugAt = s.address("HOST", "PORT"), s.address("DEBUG_HOST", "DEBUG_PORT")
+	if s.grpcNet, s.grpcAt = "tcp", s.address("GRPC_HOST", "GRPC_PORT"); s.env["GRPC_UDS"] != "" {
+		s.grpcNet, s.grpcAt = "unix", s.env["GRPC_UDS"]
 	}
-	s.config = cmp.Or(env["CONFIG"], path.Join(cmp.Or(env["RUNTIME_ROOT"], "/srv/runtime_data/current"), env["RUNTIME_SUBDIRECTORY"],
-		cmp.Or(env["RUNTIME_APPDIRECTORY"], "config")))
-	s.redis = s.redisOptions()
-	s.parse()
-	s.oneOf("BACKEND_TYPE", "redis")
-	s.logJSON = s.oneOf("LOG_FORMAT", "text", "json") == "json"
-	level := s.oneOf("LOG_LEVEL", "info", "trace", "debug", "warn", "warning", "error", "fatal", "panic")
-	level = strings.NewReplacer("trace", "debug", "warning", "warn", "fatal", "error", "panic", "error").Replace(level)
+	s.config = cmp.Or(s.env["CONFIG"], path.Join(s.env["RUNTIME_ROOT"], s.env["RUNTIME_SUBDIRECTORY"], s.env["RUNTIME_APPDIRECTORY"]))
+	s.logJSON = s.env["LOG_FORMAT"] == "json"
+	level := strings.NewReplacer("trace", "debug", "warning", "warn", "fatal", "error", "panic", "error").Replace(s.env["LOG_LEVEL"])
 	s.refuse("LOG_LEVEL", s.logLevel.UnmarshalText([]byte(level)))
-	if min(s.engine.Timeout, s.maxAge, s.grace) <= 0 {
-		s.refuse("DECISION_TIMEOUT, GRPC_MAX_CONNECTION_AGE and GRPC_MAX_CONNECTION_AGE_GRACE", errors.New("a time must be more than 0"))
+	if s.redis = s.redisOptions(); s.on("REDIS_TLS") || s.redis.TLSConfig != nil {
+		s.redis.TLSConfig = s.redisTLS(s.on("REDIS_TLS_SKIP_HOSTNAME_VERIFICATION"))
+	}
+	if s.on("GRPC_SERVER_USE_TLS") {
+		s.grpcTLS = s.serverTLS()
+	}
+	if s.on("USE_PROMETHEUS") {
+		s.metricsAt = s.env["PROMETHEUS_ADDR"]
+	}
+	s.rules.Algorithm = rules.Algorithm(s.env["DEFAULT_ALGORITHM"])
+	for path := range strings.FieldsFuncSeq(s.env["DEFAULT_LATE"], func(r rune) bool { return r == ',' }) {
+		s.rules.Late = append(s.rules.Late, rules.NewPattern(strings.TrimSpace(path)))
+	}
+	if s.env["CONFIG_TYPE"] == "FILE" {
+		s.xds = nil
+	} else {
+		s.xdsOptions(s.xds)
 	}
 	return s, errors.Join(s.wrong...)
 }
 
-// parse reads the settings that aren't text, or have a default.
-func (s *settings) parse() {
-	var grpcTLS, redisTLS, anyName, prometheus bool
-	var pool uint
-	f := flag.NewFlagSet("settings", flag.ContinueOnError)
-	f.BoolVar(&s.rules.Merge, "MERGE_DOMAIN_CONFIG", false, "")
-	f.BoolVar(&s.force, "FORCE_START_WITHOUT_INITIAL_CONFIG", false, "")
-	f.BoolVar(&s.needsRules, "HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED", false, "")
-	f.BoolVar(&prometheus, "USE_PROMETHEUS", false, "")
-	f.StringVar(&s.metricsAt, "PROMETHEUS_ADDR", ":9090", "")
-	f.StringVar(&s.metricsPath, "PROMETHEUS_PATH", "/metrics", "")
-	f.BoolVar(&s.tracing, "TRACING_ENABLED", false, "")
-	f.DurationVar(&s.engine.Timeout, "DECISION_TIMEOUT", 50*time.Millisecond, "")
-	f.Int64Var(&s.engine.Budget, "BUDGET", 0, "")
-	f.BoolVar(&s.engine.Script, "SCRIPT_MODE", false, "")
-	f.StringVar(&s.engine.Prefix, "CACHE_KEY_PREFIX", "", "")
-	f.Float64Var(&s.serve.Near, "NEAR_LIMIT_RATIO", 0.8, "")
-	f.BoolVar(&s.serve.Shadow, "SHADOW_MODE", false, "")
-	f.BoolVar(&s.serve.Quota, "QUOTA_MODE", false, "")
-	f.BoolVar(&s.serve.Metadata, "RESPONSE_DYNAMIC_METADATA", false, "")
-	f.BoolVar(&s.serve.Headers, "LIMIT_RESPONSE_HEADERS_ENABLED", false, "")
-	f.StringVar(&s.serve.Limit, "LIMIT_LIMIT_HEADER", "RateLimit-Limit", "")
-	f.StringVar(&s.serve.Remaining, "LIMIT_REMAINING_HEADER", "RateLimit-Remaining", "")
-	f.StringVar(&s.serve.Reset, "LIMIT_RESET_HEADER", "RateLimit-Reset", "")
-	f.DurationVar(&s.maxAge, "GRPC_MAX_CONNECTION_AGE", 24*time.Hour, "")
-	f.DurationVar(&s.grace, "GRPC_MAX_CONNECTION_AGE_GRACE", time.Hour, "")
-	f.BoolVar(&grpcTLS, "GRPC_SERVER_USE_TLS", false, "")
-	f.BoolVar(&redisTLS, "REDIS_TLS", false, "")
-	f.BoolVar(&anyName, "REDIS_TLS_SKIP_HOSTNAME_VERIFICATION", false, "")
-	f.UintVar(&pool, "REDIS_POOL_SIZE", 0, "")
-	s.readFlags(f)
+// check refuses what its type permits.
+func (s *settings) check() {
+	if min(s.engine.Timeout, s.maxAge, s.grace, s.xds.First, s.xds.Longest, time.Duration(s.xds.MaxMessage)) <= 0 {
+		s.refuse("DECISION_TIMEOUT, GRPC_MAX_CONNECTION_AGE*, XDS_CLIENT_BACKOFF_*_INTERVAL and XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES",
+			errors.New("a time and a size must be more than 0"))
+	}
 	if near := s.serve.Near; !(near >= 0 && near <= 1) {
 		s.refuse("NEAR_LIMIT_RATIO", errors.New("it must be from 0 to 1"))
-	}
-	if s.redis.PoolSize = int(pool); !prometheus {
-		s.metricsAt = ""
 	}
 	if clean := path.Clean(s.metricsPath); clean[0] != '/' || clean != s.metricsPath || strings.ContainsAny(clean, "{} ") {
 		s.refuse("PROMETHEUS_PATH", errors.New("it must be a path, such as /metrics"))
@@ -150,32 +208,13 @@ func (s *settings) parse() {
 	if begin := strings.Index(s.engine.Prefix, "{"); begin >= 0 && strings.Index(s.engine.Prefix[begin:], "}") < 2 {
 		s.refuse("CACHE_KEY_PREFIX", errors.New("a { begins a hash tag, such as {t}: without a whole one, the keys of a cluster lose theirs"))
 	}
-	s.defaults()
-	if s.oneOf("CONFIG_TYPE", "FILE", "GRPC_XDS_SOTW") == "GRPC_XDS_SOTW" {
-		s.xds = s.xdsOptions()
-	}
-	if grpcTLS {
-		s.grpcTLS = s.serverTLS()
-	}
-	if redisTLS || s.redis.TLSConfig != nil {
-		s.redis.TLSConfig = s.redisTLS(anyName)
-	}
 }
 
-func (s *settings) readFlags(f *flag.FlagSet) {
-	f.VisitAll(func(one *flag.Flag) {
-		if text := s.env[one.Name]; text != "" {
-			s.refuse(one.Name+"="+text, one.Value.Set(text))
-		}
-	})
-}
+// on reports whether a setting is true.
+func (s *settings) on(name string) bool { return s.env[name] == "true" }
 
-// defaults are for rules that don't say: those that come over xDS cannot.
-func (s *settings) defaults() {
-	s.rules.Algorithm = rules.Algorithm(s.oneOf("DEFAULT_ALGORITHM", "fixed_window", "sliding_window", "gcra"))
-	for path := range strings.FieldsFuncSeq(s.env["DEFAULT_LATE"], func(r rune) bool { return r == ',' }) {
-		s.rules.Late = append(s.rules.Late, rules.NewPattern(strings.TrimSpace(path)))
-	}
+func (s *settings) address(host, port string) string {
+	return net.JoinHostPort(s.env[host], s.env[port])
 }
 
 // unused returns the settings that are set and have no effect.
@@ -192,86 +231,16 @@ func unused(env map[string]string) (names []string) {
 	return names
 }
 
-// serverTLS reads the certificate of the gRPC server at each new connection, so a renewed one is used. With a CA for
-// clients, a client needs a certificate of it, which has the name GRPC_CLIENT_TLS_SAN if that is set.
-func (s *settings) serverTLS() *tls.Config {
-	cert, key, san := s.env["GRPC_SERVER_TLS_CERT"], s.env["GRPC_SERVER_TLS_KEY"], s.env["GRPC_CLIENT_TLS_SAN"]
-	var last atomic.Pointer[tls.Certificate]
-	load := func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		before := last.Load()
-		switch {
-		case err != nil && before != nil:
-			s.log.Error("the certificate cannot be read, and the last one is used", "file", cert, "error", err)
-			return before, nil
-		case err == nil && (before == nil || !slices.Equal(before.Certificate[0], pair.Certificate[0])):
-			last.Store(&pair)
-			s.log.Info("a certificate is in use", "file", cert, "until", pair.Leaf.NotAfter)
-		}
-		return &pair, err
-	}
-	c := &tls.Config{GetCertificate: load, MinVersion: tls.VersionTLS12}
-	_, err := load(nil)
-	s.refuse("GRPC_SERVER_TLS_CERT and GRPC_SERVER_TLS_KEY", err)
-	if c.ClientCAs = s.pool("GRPC_CLIENT_TLS_CACERT"); c.ClientCAs != nil {
-		c.ClientAuth = tls.RequireAndVerifyClientCert
-	}
-	if san != "" {
-		c.VerifyConnection = func(state tls.ConnectionState) error { return state.PeerCertificates[0].VerifyHostname(san) }
-		if c.ClientCAs == nil {
-			s.refuse("GRPC_CLIENT_TLS_SAN", errors.New("it needs GRPC_CLIENT_TLS_CACERT"))
-		}
-	}
-	return c
-}
-
-// pool reads certificates from the file that a setting names; nil if it names none.
-func (s *settings) pool(name string) *x509.CertPool {
-	if s.env[name] == "" {
-		return nil
-	}
-	text, err := os.ReadFile(s.env[name])
-	pool := x509.NewCertPool()
-	if err == nil && !pool.AppendCertsFromPEM(text) {
-		err = errors.New("the file has no certificate")
-	}
-	s.refuse(name, err)
-	return pool
-}
-
-// clientTLS trusts the certificates of a file, and has a certificate of its own, if these settings name them.
-func (s *settings) clientTLS(ca, cert, key string) *tls.Config {
-	c := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: s.pool(ca)}
-	if s.env[cert] != "" {
-		pair, err := tls.LoadX509KeyPair(s.env[cert], s.env[key])
-		s.refuse(cert+" and "+key, err)
-		c.Certificates = []tls.Certificate{pair}
-	}
-	return c
-}
-
-// xdsOptions are those of the server that sends rules. Its files are read at each connection.
-func (s *settings) xdsOptions() *xds.Options {
-	var useTLS bool
-	o := &xds.Options{Headers: metadata.MD{}}
-	f := flag.NewFlagSet("xds", flag.ContinueOnError)
-	f.StringVar(&o.Server, "CONFIG_GRPC_XDS_SERVER_URL", "localhost:18000", "")
-	f.BoolVar(&useTLS, "CONFIG_GRPC_XDS_SERVER_USE_TLS", false, "")
-	f.IntVar(&o.MaxMessage, "XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES", 4<<20, "")
-	f.DurationVar(&o.First, "XDS_CLIENT_BACKOFF_INITIAL_INTERVAL", time.Second, "")
-	f.DurationVar(&o.Longest, "XDS_CLIENT_BACKOFF_MAX_INTERVAL", time.Minute, "")
-	s.readFlags(f)
-	if min(o.First, o.Longest) <= 0 || o.MaxMessage <= 0 {
-		s.refuse("XDS_CLIENT_BACKOFF_INITIAL_INTERVAL, XDS_CLIENT_BACKOFF_MAX_INTERVAL and XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES", errors.New("a time and a size must be more than 0"))
-	}
+// xdsOptions completes those of the server that sends rules. Its files are read at each connection.
+func (s *settings) xdsOptions(o *xds.Options) {
 	fields := map[string]any{}
 	s.pairs("CONFIG_GRPC_XDS_NODE_METADATA", "=", func(k, v string) { fields[k] = v })
 	s.pairs("CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS", ":", func(k, v string) { o.Headers.Append(k, v) })
 	node, err := structpb.NewStruct(fields)
 	s.refuse("CONFIG_GRPC_XDS_NODE_METADATA", err)
-	o.Node = &core.Node{Id: cmp.Or(s.env["CONFIG_GRPC_XDS_NODE_ID"], "default"), Metadata: node}
+	o.Node = &core.Node{Id: s.env["CONFIG_GRPC_XDS_NODE_ID"], Metadata: node}
 	o.Credentials = func() (credentials.TransportCredentials, error) {
-		if !useTLS {
+		if !s.on("CONFIG_GRPC_XDS_SERVER_USE_TLS") {
 			return insecure.NewCredentials(), nil
 		}
 		now := settings{env: s.env}
@@ -281,7 +250,6 @@ func (s *settings) xdsOptions() *xds.Options {
 	}
 	_, err = o.Credentials()
 	s.refuse("CONFIG_GRPC_XDS_SERVER_USE_TLS", err)
-	return o
 }
 
 // pairs reads pairs with commas between them.
@@ -295,29 +263,13 @@ func (s *settings) pairs(name, between string, add func(k, v string)) {
 	}
 }
 
-// redisTLS is for a server with a certificate. If it may have any name, its chain is verified.
-func (s *settings) redisTLS(anyName bool) *tls.Config {
-	c := s.clientTLS("REDIS_TLS_CACERT", "REDIS_TLS_CLIENT_CERT", "REDIS_TLS_CLIENT_KEY")
-	if anyName {
-		c.InsecureSkipVerify, c.VerifyConnection = true, func(state tls.ConnectionState) error {
-			o := x509.VerifyOptions{Roots: c.RootCAs, Intermediates: x509.NewCertPool()}
-			for _, one := range state.PeerCertificates[1:] {
-				o.Intermediates.AddCert(one)
-			}
-			_, err := state.PeerCertificates[0].Verify(o)
-			return err
-		}
-	}
-	return c
-}
-
 // redisOptions are those of a client of Redis or Valkey: REDIS_TYPE is SINGLE, SENTINEL or CLUSTER.
 func (s *settings) redisOptions() *redis.UniversalOptions {
-	o := &redis.UniversalOptions{Addrs: strings.Split(cmp.Or(s.env["REDIS_URL"], "127.0.0.1:6379"), ","), ContextTimeoutEnabled: true}
+	o := &redis.UniversalOptions{Addrs: strings.Split(s.env["REDIS_URL"], ","), PoolSize: int(s.poolSize), ContextTimeoutEnabled: true}
 	o.Username, o.Password = s.login("REDIS_AUTH")
 	o.SentinelUsername, o.SentinelPassword = s.login("REDIS_SENTINEL_AUTH")
 	user, password := &o.Username, &o.Password // of the addresses
-	switch kind := s.oneOf("REDIS_TYPE", "SINGLE", "SENTINEL", "CLUSTER"); {
+	switch kind := s.env["REDIS_TYPE"]; {
 	case kind == "SINGLE":
 		o.Addrs = o.Addrs[:1]
 	case kind == "CLUSTER":
