@@ -76,10 +76,12 @@ func Run(t *testing.T, h Host, folder string, o Options) {
 					}
 				}
 			}
-			if o.Rewrite {
-				if err := os.WriteFile(file, []byte(Format(cases)), 0o644); err != nil {
+			if tidy := Format(cases); o.Rewrite {
+				if err := os.WriteFile(file, []byte(tidy), 0o644); err != nil {
 					t.Fatal(err)
 				}
+			} else if tidy != string(text) && !o.Partial {
+				t.Errorf("%s: run go test ./commands -run Corpus -rewrite: it would move columns or cut lines elsewhere", file)
 			}
 		})
 	}
