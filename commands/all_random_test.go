@@ -16,7 +16,11 @@ import (
 // Random calls: the commands and their read-only twins decide and reply as the exact models do. A server that applies
 // the effects of a call holds the same, with the same expiries.
 func TestAll_random(t *testing.T) {
-	world.Compare(t, &followed{newTwins(t), corpus.NewMemory(), corpus.Epoch}, 6000, 0)
+	calls := 6000
+	if testing.Short() {
+		calls = 2000
+	}
+	world.Compare(t, &followed{newTwins(t), corpus.NewMemory(), corpus.Epoch}, calls, 0)
 }
 
 // followed is package memory and a replica of it.

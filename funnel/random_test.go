@@ -25,9 +25,17 @@ const (
 	lastMicros = 1<<53 - maxPeriodMicros
 )
 
-// eachSeed runs f with n reproducible sources of random numbers. A failure's name has the seed.
-func eachSeed(t *testing.T, n uint64, f func(*testing.T, *rand.Rand)) {
-	for seed := range n {
+// sample returns n, or in short runs a quarter of it.
+func sample(n int) int {
+	if testing.Short() {
+		n /= 4
+	}
+	return n
+}
+
+// eachSeed runs f with a sample of n reproducible sources of random numbers. A failure's name has the seed.
+func eachSeed(t *testing.T, n int, f func(*testing.T, *rand.Rand)) {
+	for seed := range uint64(sample(n)) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		if !t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) { f(t, r) }) {
 			return
@@ -73,7 +81,7 @@ func (n tally) count(what string, when bool) {
 func (n tally) atLeast(t *testing.T, least int, what ...string) {
 	t.Helper()
 	for _, w := range what {
-		if n[w] < least && !t.Failed() {
+		if n[w] < sample(least) && !t.Failed() {
 			t.Errorf("only %d times %s: %v", n[w], w, n)
 		}
 	}
@@ -146,8 +154,8 @@ type schedule struct {
 	newPeriods, newLimits, newExact int // each parameter changes once in this many calls; 0: never
 }
 
-// eachSchedule runs f on n reproducible schedules.
-func eachSchedule(t *testing.T, n uint64, f func(*testing.T, *schedule)) {
+// eachSchedule runs f on a sample of n reproducible schedules.
+func eachSchedule(t *testing.T, n int, f func(*testing.T, *schedule)) {
 	eachSeed(t, n, func(t *testing.T, r *rand.Rand) {
 		s := &schedule{Rand: r, Server: memory.NewServer(), longest: maxPeriodMicros}
 		s.SetLag(1 << 60)

@@ -160,8 +160,8 @@ type walk struct {
 	last funnel.Verdict // of the last call; the test sets it
 }
 
-// eachWalk runs f on n reproducible walks.
-func eachWalk(t *testing.T, n uint64, f func(*testing.T, *walk)) {
+// eachWalk runs f on a sample of n reproducible walks.
+func eachWalk(t *testing.T, n int, f func(*testing.T, *walk)) {
 	eachSeed(t, n, func(t *testing.T, r *rand.Rand) {
 		w := &walk{Rand: r, now: origin}
 		w.newRate()
