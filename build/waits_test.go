@@ -16,7 +16,7 @@ import (
 )
 
 // mostWaits is how many calls may wait for the wall clock. Lower it when there are fewer.
-const mostWaits = 141
+const mostWaits = 105
 
 // waiting matches calls that wait for the wall clock, or measure it, by what is called.
 var waiting = regexp.MustCompile(`^(time\.(Sleep|Since|Until|After|AfterFunc|Tick|NewTimer|NewTicker)|time\.Now\(\)\.(Add|Sub|After|Before)|\w+\.Eventually(WithT)?)$`)
@@ -29,7 +29,7 @@ type part struct {
 }
 
 // partOf returns a declaration of a file.
-func partOf(n ast.Node, name string, file *ast.File, text string) *part {
+func partOf(n ast.Node, name string, file *ast.File, text string, bubbles map[string]bool) *part {
 	p := &part{}
 	switch n := n.(type) {
 	case *ast.FuncDecl:
@@ -56,7 +56,7 @@ func partOf(n ast.Node, name string, file *ast.File, text string) *part {
 			if waiting.MatchString(called) && n.Pos() >= bubble {
 				p.waits = append(p.waits, fmt.Sprintf("%s:%d: %s", name, 1+strings.Count(text[:n.Pos()-file.FileStart], "\n"), called))
 			}
-			if called == "synctest.Test" {
+			if bubbles[called] {
 				bubble = n.End()
 			}
 		}
@@ -65,11 +65,37 @@ func partOf(n ast.Node, name string, file *ast.File, text string) *part {
 	return p
 }
 
+// makers returns synctest.Test, and the functions of a file that run a function they get in it.
+func makers(file *ast.File, known map[string]bool) {
+	for _, d := range file.Decls {
+		f, is := d.(*ast.FuncDecl)
+		if !is {
+			continue
+		}
+		for _, param := range f.Type.Params.List {
+			if _, is := param.Type.(*ast.FuncType); !is {
+				continue
+			}
+			ast.Inspect(f.Body, func(n ast.Node) bool {
+				call, is := n.(*ast.CallExpr)
+				known[f.Name.Name] = known[f.Name.Name] || is && types.ExprString(call.Fun) == "synctest.Test"
+				return true
+			})
+		}
+	}
+}
+
 // Tests wait for the wall clock in few places: such tests are slow, and fail on busy machines. Packages below tests count, too.
-// A call is in a bubble if it is in the arguments of synctest.Test, or in a function whose name, or a method whose name or
+// A call is in a bubble if it is in the arguments of synctest.Test or of a function of the package that passes one on to it, or in a function whose name, or a method whose name or
 // type, appears in the package's tests in bubbles only.
 func TestWaits(t *testing.T) {
-	packages := map[string][]*part{}
+	packages, bubbles := map[string][]*part{}, map[string]map[string]bool{}
+	walk(t, parser.SkipObjectResolution, func(name string, file *ast.File) {
+		if bubbles[path.Dir(name)] == nil {
+			bubbles[path.Dir(name)] = map[string]bool{"synctest.Test": true}
+		}
+		makers(file, bubbles[path.Dir(name)])
+	})
 	walk(t, parser.SkipObjectResolution, func(name string, file *ast.File) {
 		if !strings.HasSuffix(name, "_test.go") && !strings.HasPrefix(name, "tests/") {
 			return
@@ -78,7 +104,7 @@ func TestWaits(t *testing.T) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			switch n.(type) {
 			case *ast.FuncDecl, *ast.TypeSpec, *ast.ValueSpec:
-				packages[folder] = append(packages[folder], partOf(n, name, file, text))
+				packages[folder] = append(packages[folder], partOf(n, name, file, text, bubbles[folder]))
 				return false
 			}
 			return true

@@ -48,12 +48,12 @@ type run struct {
 func play(t *testing.T, w *world) (r *run) {
 	runtime.GC() // go-redis keeps timers of earlier bubbles in a pool
 	runtime.GC()
-	synctest.Test(t, func(t *testing.T) { r = w.play() })
+	synctest.Test(t, func(t *testing.T) { r = w.happen() })
 	r.again = func(w *world) *run { return play(t, w) }
 	return r
 }
 
-func (w *world) play() *run {
+func (w *world) happen() *run {
 	r := &run{world: w, epoch: time.Now(), left: map[string][]string{}}
 	var mu sync.Mutex
 	n := resp.NewNetwork(resp.Options{TLS: w.TLS, Ran: func(one resp.Run) {
