@@ -18,10 +18,10 @@ gateway: ## start a server and the gateway for Envoy, nginx and others
 test: ## what must pass for a change, in a minute and a half
 	@build/test.sh
 
-test-all: ## all tests, about an hour (ONLY="chaos sim": these parts)
+test-all: ## what a submission must pass, 25 minutes (ONLY="chaos")
 	@build/test-all.sh
 
-test-%: ## one part of test-all: build/test-PART.sh has its variables
+test-%: ## one part, or test-nightly: build/test-PART.sh
 	@build/$@.sh
 
 planted: ## put defects into copies, and show what finds them (ONLY=)

@@ -214,6 +214,21 @@ step() {
   took+=("$name $((SECONDS - began)) s,")
 }
 
+# run_parts PART ...  runs the scripts test-PART.sh, or those that ONLY names, and says which failed.
+run_parts() {
+  local part chosen fallen=()
+  read -ra chosen <<<"${ONLY:-$*}"
+  unset ONLY # some parts have one of their own
+  for part in "${chosen[@]}"; do
+    [[ " $* " == *" $part "* ]] || die "ONLY: '$part' is not one of the parts: $*."
+  done
+  build/module.sh
+  export GOTHROTTLE_MODULE=$PWD/build/out/gothrottle.so
+  for part in "${chosen[@]}"; do step "$part" "build/test-$part.sh" || fallen+=("$part"); done
+  [ ${#fallen[@]} = 0 ] || die "FAILED in ${fallen[*]}"
+  echo "passed: ${took[*]} in all $SECONDS s"
+}
+
 # node_modules  installs what package-lock.json of adapters/node/test names, Node itself too, in build/out/node: not in the tree
 # of sources.
 node_modules() {

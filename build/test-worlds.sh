@@ -1,0 +1,7 @@
+#!/bin/bash
+# Random worlds of the Go client and the gateway, with new seeds: SEEDS of each.
+. "$(dirname "$0")/lib.sh"
+need_cc
+seeds=${SEEDS:-3000} first=${SEED:-$(($(date +%s) * 1000))}
+echo "test-worlds: $seeds seeds from $first"
+go test -count=1 -timeout 0 ./tests/clients -run '^TestWorlds$' -seeds "$seeds" -seed "$first"
