@@ -16,20 +16,20 @@ import (
 )
 
 // mostWaits is how many calls may wait for the wall clock. Lower it when there are fewer.
-const mostWaits = 105
+const mostWaits = 101
 
 // waiting matches calls that wait for the wall clock, or measure it, by what is called.
 var waiting = regexp.MustCompile(`^(time\.(Sleep|Since|Until|After|AfterFunc|Tick|NewTimer|NewTicker)|time\.Now\(\)\.(Add|Sub|After|Before)|\w+\.Eventually(WithT)?)$`)
 
 // part is a declaration: the names it declares, those that appear in it, also outside of bubbles, and its waits there. What
-// is passed to synctest.Test is a bubble.
+// is passed to synctest.Test, or to a helper called bubble, is in a bubble.
 type part struct {
 	names, uses, outside, waits []string
 	receiver                    string // the type of a method
 }
 
 // partOf returns a declaration of a file.
-func partOf(n ast.Node, name string, file *ast.File, text string, bubbles map[string]bool) *part {
+func partOf(n ast.Node, name string, file *ast.File, text string) *part {
 	p := &part{}
 	switch n := n.(type) {
 	case *ast.FuncDecl:
@@ -56,7 +56,7 @@ func partOf(n ast.Node, name string, file *ast.File, text string, bubbles map[st
 			if waiting.MatchString(called) && n.Pos() >= bubble {
 				p.waits = append(p.waits, fmt.Sprintf("%s:%d: %s", name, 1+strings.Count(text[:n.Pos()-file.FileStart], "\n"), called))
 			}
-			if bubbles[called] {
+			if called == "synctest.Test" || called == "bubble" {
 				bubble = n.End()
 			}
 		}
@@ -65,37 +65,11 @@ func partOf(n ast.Node, name string, file *ast.File, text string, bubbles map[st
 	return p
 }
 
-// makers returns synctest.Test, and the functions of a file that run a function they get in it.
-func makers(file *ast.File, known map[string]bool) {
-	for _, d := range file.Decls {
-		f, is := d.(*ast.FuncDecl)
-		if !is {
-			continue
-		}
-		for _, param := range f.Type.Params.List {
-			if _, is := param.Type.(*ast.FuncType); !is {
-				continue
-			}
-			ast.Inspect(f.Body, func(n ast.Node) bool {
-				call, is := n.(*ast.CallExpr)
-				known[f.Name.Name] = known[f.Name.Name] || is && types.ExprString(call.Fun) == "synctest.Test"
-				return true
-			})
-		}
-	}
-}
-
 // Tests wait for the wall clock in few places: such tests are slow, and fail on busy machines. Packages below tests count, too.
-// A call is in a bubble if it is in the arguments of synctest.Test or of a function of the package that passes one on to it, or in a function whose name, or a method whose name or
-// type, appears in the package's tests in bubbles only.
+// A function is in a bubble, too, if its name appears in the package's tests in bubbles only. So is a method, if its name or that of
+// its type does.
 func TestWaits(t *testing.T) {
-	packages, bubbles := map[string][]*part{}, map[string]map[string]bool{}
-	walk(t, parser.SkipObjectResolution, func(name string, file *ast.File) {
-		if bubbles[path.Dir(name)] == nil {
-			bubbles[path.Dir(name)] = map[string]bool{"synctest.Test": true}
-		}
-		makers(file, bubbles[path.Dir(name)])
-	})
+	packages := map[string][]*part{}
 	walk(t, parser.SkipObjectResolution, func(name string, file *ast.File) {
 		if !strings.HasSuffix(name, "_test.go") && !strings.HasPrefix(name, "tests/") {
 			return
@@ -104,7 +78,7 @@ func TestWaits(t *testing.T) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			switch n.(type) {
 			case *ast.FuncDecl, *ast.TypeSpec, *ast.ValueSpec:
-				packages[folder] = append(packages[folder], partOf(n, name, file, text, bubbles[folder]))
+				packages[folder] = append(packages[folder], partOf(n, name, file, text))
 				return false
 			}
 			return true

@@ -207,7 +207,7 @@ func TestReset_whileUnitsAreSpent(t *testing.T) {
 	s := l.lock("bob")
 	var all sync.WaitGroup
 	all.Go(func() { _ = l.reset(context.Background(), "bob") })
-	time.Sleep(time.Millisecond) // it waits
+	awaitLocked(1)
 	held := s.grant.Load()
 	s.mu.Unlock()
 	all.Wait()

@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"runtime"
@@ -71,6 +72,14 @@ func TestIdleKeys_areDropped(t *testing.T) {
 	}
 }
 
+// awaitLocked waits until n goroutines wait for a mutex: a bubble's clock would stand still meanwhile.
+func awaitLocked(n int) {
+	text := make([]byte, 1<<20)
+	for tries := 0; tries < 10_000 && bytes.Count(text[:runtime.Stack(text, true)], []byte(" [sync.Mutex.Lock")) < n; tries++ {
+		runtime.Gosched()
+	}
+}
+
 // A call that waits for a state which a sweep drops meanwhile gets another one.
 func TestIdleKeys_droppedWhileACallWaits(t *testing.T) {
 	l := open(t, ints{}, DenyCache(true)).Rate("t", PerSecond(10)).l
@@ -85,7 +94,7 @@ func TestIdleKeys_droppedWhileACallWaits(t *testing.T) {
 				t.Error("the state is nobody's")
 			}
 		})
-		time.Sleep(time.Millisecond) // both wait
+		awaitLocked(2)
 		s.mu.Unlock()
 		wg.Wait()
 	}

@@ -80,7 +80,7 @@ func TestContext_endedBefore(t *testing.T) {
 	c, s := throttletest.New(t, throttle.FailOpen())
 	cancelled, cancel := context.WithCancel(background)
 	cancel()
-	late, cancel := context.WithDeadline(background, time.Now().Add(-time.Second))
+	late, cancel := context.WithDeadline(background, time.Unix(1, 0))
 	defer cancel()
 	for _, ctx := range []context.Context{cancelled, late} {
 		require.ErrorIs(t, hourly(c).Wait(ctx, ""), ctx.Err())

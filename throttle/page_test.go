@@ -45,7 +45,7 @@ func runGo(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// Each snippet compiles and runs, on a server in memory.
+// Each snippet compiles and runs, on a server in memory. With -short the compiler only checks it: linking takes long.
 func TestPage_snippets(t *testing.T) {
 	_, snippets := blocksOfPage(t)
 	text := `package page
@@ -88,6 +88,10 @@ var (
 	}
 	file := filepath.Join(t.TempDir(), "page_test.go")
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+	if testing.Short() {
+		runGo(t, "vet", "-unreachable=false", file)
+		return
+	}
 	out := runGo(t, "test", "-v", file)
 	require.Equal(t, len(snippets), strings.Count(out, "--- PASS: TestSnippet"))
 	for _, m := range regexp.MustCompile(`fmt\.Println\(.*\) // (.*)`).FindAllStringSubmatch(strings.Join(snippets, ""), -1) {

@@ -74,14 +74,14 @@ func (f far) Process(ctx context.Context, cmd redis.Cmder) error {
 }
 
 // backOff sends a request until it is admitted, as SDKs do: up to 8 s apart, and not before Retry-After.
-func backOff(ctx context.Context, send http.RoundTripper, cost int) {
+func backOff(ctx context.Context, random *rand.Rand, send http.RoundTripper, cost int) {
 	for wait := 500 * time.Millisecond; ctx.Err() == nil; wait = min(2*wait, 8*time.Second) {
 		w, err := send.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprint("http://api.test/", cost), nil))
 		if err != nil || w.Body.Close() != nil || w.StatusCode == http.StatusOK {
 			return
 		}
 		after, _ := strconv.Atoi(w.Header.Get("Retry-After"))
-		jitter := time.Duration((0.75 + 0.25*rand.Float64()) * float64(wait))
+		jitter := time.Duration((0.75 + 0.25*random.Float64()) * float64(wait))
 		select {
 		case <-ctx.Done():
 		case <-time.After(max(time.Duration(after)*time.Second, jitter)):
@@ -100,26 +100,27 @@ type fleet struct {
 
 // run lets processes of 10 workers send all they can for a minute. It returns the percentages of requests that are denied, and
 // of the true limit that is used.
-func (f fleet) run(t *testing.T, processes int) (denied, used float64) {
+func (f fleet) run(t *testing.T, seed uint64, processes int) (denied, used float64) {
 	u := &upstream{requests: bucket{50, 50}, tokens: bucket{f.tokens, f.tokens}, others: f.others, at: time.Now()}
 	s, ctx, all := throttletest.NewServer(), t.Context(), sync.WaitGroup{}
 	ctx, cancel := context.WithCancel(ctx)
 	time.AfterFunc(time.Minute, cancel)
-	for range processes {
+	for process := range processes {
 		c := must(throttle.New(far{s}))
 		defer c.Close()
 		var send http.RoundTripper = u
 		if !f.plain {
 			send = f.transport(c, u)
 		}
-		for range 10 {
+		for worker := range 10 {
 			all.Go(func() {
+				random := rand.New(rand.NewPCG(seed, uint64(10*process+worker)))
 				for ctx.Err() == nil {
 					cost := 0
 					if f.tokens > 0 {
-						cost = 100 + rand.IntN(1401)
+						cost = 100 + random.IntN(1401)
 					}
-					backOff(ctx, send, cost)
+					backOff(ctx, random, send, cost)
 				}
 			})
 		}
@@ -147,9 +148,12 @@ func (f fleet) transport(c *throttle.Client, u *upstream) *throttlehttp.Transpor
 }
 
 // docs/go.md has what fleets get from an upstream, in a table: shares of 429s, and of the true limit that is used. Costs
-// and their order are random, so a figure is the mean of three runs.
+// and their order are random, so a figure is the mean of three runs. With -short there is only the fleet of one process.
 func TestTransport_fleets(t *testing.T) {
-	page := must(os.ReadFile("../../docs/go.md"))
+	page, sizes := must(os.ReadFile("../../docs/go.md")), []int{1, 10, 100}
+	if testing.Short() {
+		sizes = sizes[:1]
+	}
 	for name, f := range map[string]fleet{
 		"retries with backoff":                         {plain: true},
 		"`Transport`":                                  {limit: 50},
@@ -162,12 +166,12 @@ func TestTransport_fleets(t *testing.T) {
 	} {
 		row := regexp.MustCompile(`\n\| ` + regexp.QuoteMeta(name) + ` \| (\d+) %, (\d+) % \| (\d+) %, (\d+) % \| (\d+) %, (\d+) % \|\n`).FindSubmatch(page)
 		got := "| " + name
-		for i, processes := range []int{1, 10, 100} {
+		for i, processes := range sizes {
 			synctest.Test(t, func(t *testing.T) {
 				const runs = 3
 				denied, used := 0., 0.
-				for range runs {
-					d, u := f.run(t, processes)
+				for seed := range uint64(runs) {
+					d, u := f.run(t, seed, processes)
 					denied, used = denied+d/runs, used+u/runs
 				}
 				got += fmt.Sprintf(" | %.0f %%, %.0f %%", denied, used)

@@ -225,24 +225,24 @@ func TestTransport_slowRefund(t *testing.T) {
 // A request ends at its deadline, or with its connection, whatever the other side does. It stays charged for what it took, or
 // for what came of its answer. Meanwhile it holds up no other host, and afterwards no goroutine is left.
 func TestTransport_brokenUpstreams(t *testing.T) {
-	half := func(conn net.Conn) { _, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf") }
-	for name, row := range map[string]struct {
-		answer func(net.Conn)
-		ends   time.Duration
-		tokens int64 // that remain of 1000
-	}{
-		"never answers": {func(net.Conn) {}, 300 * time.Millisecond, 900},
-		"stalls":        {half, 300 * time.Millisecond, 996},
-		"resets":        {func(conn net.Conn) { _ = conn.Close() }, 0, 900},
-		"breaks off":    {func(conn net.Conn) { half(conn); _ = conn.Close() }, 0, 996},
-		"is slow": {func(conn net.Conn) {
-			for _, b := range []byte("HTTP/1.1 200 OK\r\n") {
-				time.Sleep(100 * time.Millisecond)
-				_, _ = conn.Write([]byte{b})
-			}
-		}, 300 * time.Millisecond, 900},
-	} {
-		bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {
+	bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {
+		half := func(conn net.Conn) { _, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf") }
+		for name, row := range map[string]struct {
+			answer func(net.Conn)
+			ends   time.Duration
+			tokens int64 // that remain of 1000
+		}{
+			"silent": {func(net.Conn) {}, 300 * time.Millisecond, 900},
+			"stalls": {half, 300 * time.Millisecond, 996},
+			"resets": {func(conn net.Conn) { _ = conn.Close() }, 0, 900},
+			"breaks": {func(conn net.Conn) { half(conn); _ = conn.Close() }, 0, 996},
+			"slow": {func(conn net.Conn) {
+				for _, b := range []byte("HTTP/1.1 200 OK\r\n") {
+					time.Sleep(100 * time.Millisecond)
+					_, _ = conn.Write([]byte{b})
+				}
+			}, 300 * time.Millisecond, 900},
+		} {
 			base := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 				ours, its := net.Pipe()
 				go func() {
@@ -251,7 +251,7 @@ func TestTransport_brokenUpstreams(t *testing.T) {
 				}()
 				return ours, nil
 			}}
-			calls, tokens := c.Rate("requests", throttle.PerHour(10)), c.Rate("tokens", throttle.PerHour(1000))
+			calls, tokens := c.Rate(name+"-requests", throttle.PerHour(10)), c.Rate(name+"-tokens", throttle.PerHour(1000))
 			transport := &throttlehttp.Transport{Limiter: calls, Base: base, Budgets: []throttlehttp.Budget{{Unit: "tokens", Limiter: tokens,
 				Cost: func(*http.Request) int64 { return 100 }, Charge: func(_ *http.Request, r throttlehttp.Response) int64 { return r.Bytes }}}}
 			began := time.Now()
@@ -275,8 +275,8 @@ func TestTransport_brokenUpstreams(t *testing.T) {
 				left, leftTokens := must(calls.Peek(t.Context(), fmt.Sprint(i, ".test"))), must(tokens.Peek(t.Context(), fmt.Sprint(i, ".test")))
 				require.Equal(t, []int64{9, row.tokens}, []int64{left.Remaining, leftTokens.Remaining}, name)
 			}
-		})
-	}
+		}
+	})
 }
 
 // An admitted answer says what others have left, too, of requests and of tokens. If it says that
